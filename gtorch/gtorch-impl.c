@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Life and geometry of the inner tensor. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "gtorch-impl-private.h"
+
+#include "autograd/gtorch-autograd-private.h"
+#include "gtorch-device-private.h"
+
+/* --- storage --- */
+
+GTorchStorage *
+gtorch_storage_new (GTorchDevice *device, gsize n_bytes, GError **error)
+{
+  return gtorch_device_alloc (device, n_bytes, error);
+}
+
+GTorchStorage *
+gtorch_storage_new_foreign (GTorchDevice *device, gpointer data, gsize n_bytes,
+                            void (*free_func) (GTorchStorage *), gpointer free_data)
+{
+  GTorchStorage *storage = g_new0 (GTorchStorage, 1);
+
+  storage->ref_count = 1;
+  storage->data = data;
+  storage->n_bytes = n_bytes;
+  storage->device = device;
+  storage->free_func = free_func;
+  storage->free_data = free_data;
+  return storage;
+}
+
+GTorchStorage *
+gtorch_storage_ref (GTorchStorage *storage)
+{
+  g_atomic_int_inc (&storage->ref_count);
+  return storage;
+}
+
+void
+gtorch_storage_unref (GTorchStorage *storage)
+{
+  if (!g_atomic_int_dec_and_test (&storage->ref_count))
+    return;
+  if (storage->free_func != NULL)
+    {
+      storage->free_func (storage);
+      g_free (storage);
+    }
+  else
+    gtorch_device_free (storage->device, storage);
+}
+
+/* --- impls --- */
+
+/* Impls come and go with every operation: each thread keeps some of the last ones. */
+#define POOL_SIZE 64
+
+static __thread GTorchImpl *pool;
+static __thread guint pool_length;
+static __thread gboolean pool_registered;
+
+static void
+pool_drain (gpointer data)
+{
+  while (pool != NULL)
+    {
+      GTorchImpl *impl = pool;
+
+      pool = (GTorchImpl *) impl->shape;
+      g_free (impl);
+    }
+  pool_length = POOL_SIZE; /* what dies later in this thread is freed at once */
+}
+
+static GPrivate pool_cleanup = G_PRIVATE_INIT (pool_drain);
+
+static GTorchImpl *
+impl_alloc (guint n_dims)
+{
+  GTorchImpl *impl;
+
+  if (G_LIKELY (pool != NULL))
+    {
+      impl = pool;
+      pool = (GTorchImpl *) impl->shape;
+      pool_length--;
+    }
+  else
+    impl = g_malloc (sizeof (GTorchImpl));
+
+  memset (impl, 0, G_STRUCT_OFFSET (GTorchImpl, inline_dims));
+  impl->ref_count = 1;
+  impl->n_dims = n_dims;
+  if (G_LIKELY (n_dims <= GTORCH_INLINE_DIMS))
+    {
+      impl->shape = impl->inline_dims;
+      impl->strides = impl->inline_dims + GTORCH_INLINE_DIMS;
+    }
+  else
+    {
+      impl->shape = g_new (gint64, 2 * n_dims);
+      impl->strides = impl->shape + n_dims;
+    }
+  return impl;
+}
+
+static void
+impl_free (GTorchImpl *impl)
+{
+  if (impl->autograd != NULL)
+    gtorch_autograd_free (impl);
+  if (impl->storage != NULL)
+    gtorch_storage_unref (impl->storage);
+  if (impl->shape != impl->inline_dims)
+    g_free (impl->shape);
+#ifndef __SANITIZE_ADDRESS__
+  if (G_LIKELY (pool_length < POOL_SIZE))
+    {
+      if (G_UNLIKELY (!pool_registered))
+        {
+          pool_registered = TRUE;
+          g_private_set (&pool_cleanup, &pool);
+        }
+      impl->shape = (gint64 *) pool;
+      pool = impl;
+      pool_length++;
+      return;
+    }
+#endif
+  g_free (impl);
+}
+
+void
+gtorch_contiguous_strides (const gint64 *shape, guint n_dims, gint64 *strides)
+{
+  gint64 stride = 1;
+  guint i = n_dims;
+
+  while (i-- > 0)
+    {
+      strides[i] = stride;
+      stride *= MAX (shape[i], 1);
+    }
+}
+
+static gboolean
+is_contiguous (const GTorchImpl *impl)
+{
+  gint64 stride = 1;
+  guint i = impl->n_dims;
+
+  if (impl->numel <= 1)
+    return TRUE;
+  while (i-- > 0)
+    {
+      if (impl->shape[i] == 1)
+        continue;
+      if (impl->strides[i] != stride)
+        return FALSE;
+      stride *= impl->shape[i];
+    }
+  return TRUE;
+}
+
+GTorchImpl *
+gtorch_impl_new_strided (GTorchStorage *storage, guint dtype, gint64 offset, const gint64 *shape,
+                         const gint64 *strides, guint n_dims)
+{
+  GTorchImpl *impl = impl_alloc (n_dims);
+  gint64 numel = 1;
+  guint i;
+
+  impl->dtype = dtype;
+  impl->storage = gtorch_storage_ref (storage);
+  impl->offset = offset;
+  for (i = 0; i < n_dims; i++)
+    {
+      impl->shape[i] = shape[i];
+      numel *= shape[i];
+    }
+  impl->numel = numel;
+  if (strides != NULL)
+    {
+      for (i = 0; i < n_dims; i++)
+        impl->strides[i] = strides[i];
+      impl->is_contiguous = is_contiguous (impl);
+    }
+  else
+    {
+      gtorch_contiguous_strides (shape, n_dims, impl->strides);
+      impl->is_contiguous = TRUE;
+    }
+  return impl;
+}
+
+GTorchImpl *
+gtorch_impl_new (GTorchDevice *device, guint dtype, const gint64 *shape, guint n_dims, GError **error)
+{
+  GTorchImpl *impl = impl_alloc (n_dims);
+  gint64 numel = 1;
+  guint i;
+
+  for (i = 0; i < n_dims; i++)
+    {
+      impl->shape[i] = shape[i];
+      numel *= shape[i];
+    }
+  gtorch_contiguous_strides (shape, n_dims, impl->strides);
+  impl->dtype = dtype;
+  impl->numel = numel;
+  impl->is_contiguous = TRUE;
+  impl->storage = gtorch_device_alloc (device, (gsize) numel * gtorch_dtype_size (dtype), error);
+  if (G_UNLIKELY (impl->storage == NULL))
+    {
+      gtorch_impl_unref (impl);
+      return NULL;
+    }
+  return impl;
+}
+
+GTorchImpl *
+gtorch_impl_new_view (GTorchImpl *base, gint64 offset, const gint64 *shape, const gint64 *strides,
+                      guint n_dims)
+{
+  return gtorch_impl_new_strided (base->storage, base->dtype, offset, shape, strides, n_dims);
+}
+
+GTorchImpl *
+gtorch_impl_alias (GTorchImpl *impl)
+{
+  GTorchImpl *alias = gtorch_impl_new_strided (impl->storage, impl->dtype, impl->offset, impl->shape,
+                                               impl->strides, impl->n_dims);
+
+  alias->is_number = impl->is_number;
+  return alias;
+}
+
+static GTorchImpl *
+number_new (guint dtype)
+{
+  /* A few bytes on the CPU: were they not to be had, GLib itself could not go on either. */
+  GTorchImpl *impl = gtorch_impl_new (gtorch_device_cpu (), dtype, NULL, 0, NULL);
+
+  g_assert (impl != NULL);
+  impl->is_number = TRUE;
+  return impl;
+}
+
+GTorchImpl *
+gtorch_impl_new_number (gdouble value)
+{
+  GTorchImpl *impl = number_new (GTORCH_DTYPE_FLOAT64);
+
+  *(gdouble *) gtorch_impl_data (impl) = value;
+  return impl;
+}
+
+GTorchImpl *
+gtorch_impl_new_int (gint64 value)
+{
+  GTorchImpl *impl = number_new (GTORCH_DTYPE_INT64);
+
+  *(gint64 *) gtorch_impl_data (impl) = value;
+  return impl;
+}
+
+GTorchImpl *
+gtorch_impl_new_bool (gboolean value)
+{
+  GTorchImpl *impl = number_new (GTORCH_DTYPE_BOOL);
+
+  *(guint8 *) gtorch_impl_data (impl) = value != FALSE;
+  return impl;
+}
+
+GTorchImpl *
+gtorch_impl_ref (GTorchImpl *impl)
+{
+  g_atomic_int_inc (&impl->ref_count);
+  return impl;
+}
+
+void
+gtorch_impl_unref (GTorchImpl *impl)
+{
+  if (g_atomic_int_dec_and_test (&impl->ref_count))
+    impl_free (impl);
+}
+
+void
+gtorch_impl_clear (GTorchImpl **impls, guint n)
+{
+  guint i;
+
+  for (i = 0; i < n; i++)
+    g_clear_pointer (&impls[i], gtorch_impl_unref);
+}
+
+/* --- asking --- */
+
+GTorchDevice *
+gtorch_impl_device (const GTorchImpl *impl)
+{
+  return impl->storage != NULL ? impl->storage->device : gtorch_device_cpu ();
+}
+
+gboolean
+gtorch_impl_same_shape (const GTorchImpl *a, const GTorchImpl *b)
+{
+  return a->n_dims == b->n_dims
+         && memcmp (a->shape, b->shape, a->n_dims * sizeof (gint64)) == 0;
+}
+
+gboolean
+gtorch_impl_overlaps_itself (const GTorchImpl *impl)
+{
+  gint64 strides[GTORCH_MAX_DIMS], sizes[GTORCH_MAX_DIMS];
+  gint64 reach = 0;
+  guint i, j, n = 0;
+
+  if (impl->is_contiguous || impl->numel <= 1)
+    return FALSE;
+  for (i = 0; i < impl->n_dims; i++)
+    {
+      gint64 stride = ABS (impl->strides[i]);
+
+      if (impl->shape[i] == 1)
+        continue;
+      if (stride == 0)
+        return TRUE;
+      for (j = n++; j > 0 && strides[j - 1] > stride; j--)
+        {
+          strides[j] = strides[j - 1];
+          sizes[j] = sizes[j - 1];
+        }
+      strides[j] = stride;
+      sizes[j] = impl->shape[i];
+    }
+  /* Each dimension must step over all that the smaller ones reach; rarer layouts count as overlapping. */
+  for (i = 0; i < n; i++)
+    {
+      if (strides[i] <= reach)
+        return TRUE;
+      reach += strides[i] * (sizes[i] - 1);
+    }
+  return FALSE;
+}
+
+const gchar *
+gtorch_shape_str (const gint64 *shape, gsize n_dims)
+{
+  static __thread gchar buffers[8][256];
+  static __thread guint next;
+  gchar *buffer = buffers[next++ % G_N_ELEMENTS (buffers)];
+  gsize i, length = 0;
+
+  buffer[length++] = '[';
+  for (i = 0; i < n_dims && length < 220; i++)
+    length += g_snprintf (buffer + length, 256 - length, i == 0 ? "%" G_GINT64_FORMAT : ", %" G_GINT64_FORMAT,
+                          shape[i]);
+  g_snprintf (buffer + length, 256 - length, i < n_dims ? ", …]" : "]");
+  return buffer;
+}
+
+const gchar *
+gtorch_impl_shape_str (const GTorchImpl *impl)
+{
+  return gtorch_shape_str (impl->shape, impl->n_dims);
+}
+
+gboolean
+gtorch_shape_check (const gchar *op, const gint64 *shape, gsize n_dims, guint dtype, GError **error)
+{
+  gint64 n_bytes = MAX (gtorch_dtype_size (dtype), 1);
+  gsize i;
+
+  if (n_dims > GTORCH_MAX_DIMS)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("%s: %" G_GSIZE_FORMAT " dimensions are more than the %d that a tensor can have"),
+                   op, n_dims, GTORCH_MAX_DIMS);
+      return FALSE;
+    }
+  for (i = 0; i < n_dims; i++)
+    {
+      if (shape[i] < 0)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                       _ ("%s: shape %s has a negative dimension"), op,
+                       gtorch_shape_str (shape, n_dims));
+          return FALSE;
+        }
+    }
+  for (i = 0; i < n_dims; i++)
+    if (__builtin_mul_overflow (n_bytes, MAX (shape[i], 1), &n_bytes))
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                     _ ("%s: the size of shape %s overflows 64 bits"), op,
+                     gtorch_shape_str (shape, n_dims));
+        return FALSE;
+      }
+  return TRUE;
+}
+
+gboolean
+gtorch_normalize_dim (const gchar *op, gint64 dim, guint n_dims, guint *result, GError **error)
+{
+  gint64 range = MAX (n_dims, 1);
+
+  if (dim < -range || dim >= range)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
+                   _ ("%s: dim %" G_GINT64_FORMAT " is out of the range [%" G_GINT64_FORMAT
+                      ", %" G_GINT64_FORMAT "] of a tensor with %u dimensions"),
+                   op, dim, -range, range - 1, n_dims);
+      return FALSE;
+    }
+  *result = dim < 0 ? dim + range : dim;
+  return TRUE;
+}
+
+gboolean
+gtorch_normalize_dims (const gchar *op, const gint64 *dims, gsize n, guint n_dims, guint64 *mask,
+                       GError **error)
+{
+  gsize i;
+  guint dim;
+
+  *mask = 0;
+  if (n == 0)
+    *mask = n_dims == 0 ? 1 : (G_GUINT64_CONSTANT (1) << n_dims) - 1;
+  for (i = 0; i < n; i++)
+    {
+      if (!gtorch_normalize_dim (op, dims[i], n_dims, &dim, error))
+        return FALSE;
+      if (*mask & (G_GUINT64_CONSTANT (1) << dim))
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: dim %u appears twice in %s"),
+                       op, dim, gtorch_shape_str (dims, n));
+          return FALSE;
+        }
+      *mask |= G_GUINT64_CONSTANT (1) << dim;
+    }
+  return TRUE;
+}
+
+gboolean
+gtorch_broadcast_shapes (const gchar *op, const gint64 *a, guint a_dims, const gint64 *b, guint b_dims,
+                         gint64 *shape, guint *n_dims, GError **error)
+{
+  gint64 result[GTORCH_MAX_DIMS];
+  guint n = MAX (a_dims, b_dims);
+  guint i;
+
+  for (i = 1; i <= n; i++)
+    {
+      gint64 x = i <= a_dims ? a[a_dims - i] : 1;
+      gint64 y = i <= b_dims ? b[b_dims - i] : 1;
+
+      if (x != y && x != 1 && y != 1)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                       _ ("%s: shapes %s and %s cannot be broadcast: dimension -%u is %" G_GINT64_FORMAT
+                          " and %" G_GINT64_FORMAT),
+                       op, gtorch_shape_str (a, a_dims), gtorch_shape_str (b, b_dims), i, x, y);
+          return FALSE;
+        }
+    }
+  for (i = n; i > 0; i--)
+    {
+      gint64 x = i <= a_dims ? a[a_dims - i] : 1;
+      gint64 y = i <= b_dims ? b[b_dims - i] : 1;
+
+      result[n - i] = x == 1 ? y : x;
+    }
+  memcpy (shape, result, n * sizeof (gint64)); /* shape may be a or b itself */
+  *n_dims = n;
+  return TRUE;
+}

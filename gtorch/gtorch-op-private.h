@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/gtorch-impl-private.h>
+
+G_BEGIN_DECLS
+
+/* One operation = one row of gtorch/ops/<family>.toml = one constant GTorchOpClass.
+ * docs/writing-an-op.md is the reference of the rows. The path of every call:
+ *
+ *   gtorch_tensor_add ()            generated; unwraps and wraps
+ *     gtorch_op_add ()              generated; the same over GTorchImpl, for use inside the library
+ *       gtorch_op_run ()            checks operands
+ *         class->shape ()           promotes, computes shapes, allocates outputs (host only)
+ *         gtorch_launch ()          runs class->cpu () or the device's kernel, or enqueues or records it
+ *         gtorch_autograd_record () only if a gradient is wanted
+ */
+
+#define GTORCH_OP_MAX_OUTPUTS 4
+
+typedef struct _GTorchOpClass GTorchOpClass;
+typedef struct _GTorchOpCall GTorchOpCall;
+typedef struct _GTorchGradContext GTorchGradContext;
+
+typedef enum
+{
+  GTORCH_ARG_TENSOR,
+  GTORCH_ARG_OPTIONAL_TENSOR,
+  GTORCH_ARG_TENSORS, /* a list; the op's inputs are the fixed ones, then these */
+  GTORCH_ARG_INT,
+  GTORCH_ARG_DOUBLE,
+  GTORCH_ARG_BOOL,
+  GTORCH_ARG_INTS,
+  GTORCH_ARG_DTYPE,
+  GTORCH_ARG_DEVICE,    /* may be NULL */
+  GTORCH_ARG_GENERATOR, /* may be NULL */
+  GTORCH_ARG_ENUM,
+} GTorchArgKind;
+
+typedef struct
+{
+  const gchar *name;
+  GTorchArgKind kind;
+  const gchar *default_value; /* as written in the row, or NULL */
+} GTorchArgSpec;
+
+/* The value of an argument that is not a tensor; which member counts is said by the spec. */
+typedef union
+{
+  gint64 i; /* INT, BOOL, DTYPE, ENUM */
+  gdouble d;
+  gpointer p; /* DEVICE, GENERATOR: borrowed in a call, owned in a node */
+  struct
+  {
+    const gint64 *data;
+    gsize n;
+  } list;
+} GTorchAttr;
+
+typedef enum
+{
+  GTORCH_PROMOTE_NONE,   /* the op's shape function decides */
+  GTORCH_PROMOTE_COMMON, /* computed in, and giving, the common dtype */
+  GTORCH_PROMOTE_FLOAT,  /* the same, integers and bool becoming the default float dtype */
+  GTORCH_PROMOTE_BOOL,   /* computed in the common dtype, giving bool */
+  GTORCH_PROMOTE_SUM,    /* integers and bool become int64 */
+  GTORCH_PROMOTE_REAL,   /* as COMMON; complex gives the real dtype (abs) */
+} GTorchPromote;
+
+typedef enum
+{
+  GTORCH_OP_VIEW = 1 << 0,      /* the outputs share the input's storage; nothing is launched */
+  GTORCH_OP_RANDOM = 1 << 1,    /* draws from a generator */
+  GTORCH_OP_SYNC = 1 << 2,      /* reads values on the host: not possible in a capture */
+  GTORCH_OP_INPLACE_OK = 1 << 3, /* has an in-place form */
+} GTorchOpFlags;
+
+/* Inner loop over n elements: pointers and byte strides, outputs first, then inputs. All operands have
+ * the compute dtype (outputs of PROMOTE_BOOL ops are bool). */
+typedef void (*GTorchLoop) (char *const *data, const gint64 *strides, gint64 n,
+                            const GTorchAttr *attrs);
+
+struct _GTorchOpClass
+{
+  const gchar *name;
+  guint16 id;
+  guint16 flags;
+  guint8 n_args;
+  guint8 n_inputs;  /* fixed tensor arguments */
+  guint8 n_attrs;
+  guint8 n_outputs;
+  guint8 promote; /* GTorchPromote */
+  gint16 loop;    /* row of the loop tables, or -1 */
+  guint32 dtypes; /* the dtypes it is computed in, after promotion */
+  guint32 saved_inputs;  /* bit i: the gradient needs the value of input i (bit 31: the list) */
+  guint32 saved_outputs; /* bit i: … of output i */
+  const GTorchArgSpec *args;
+  gboolean (*shape) (GTorchOpCall *call, GError **error);
+  gboolean (*cpu) (GTorchOpCall *call, GError **error);
+  gboolean (*grad) (GTorchGradContext *context, GError **error); /* NULL: not differentiable */
+};
+
+struct _GTorchOpCall
+{
+  const GTorchOpClass *op;
+  GTorchImpl *const *inputs; /* borrowed; NULL for an optional one that was not given */
+  guint n_inputs;
+  const GTorchAttr *attrs;
+  GTorchImpl *outputs[GTORCH_OP_MAX_OUTPUTS]; /* set by shape (); in place: preset to input 0 */
+  guint n_outputs;
+  gboolean in_place;
+  GTorchDevice *device;
+  guint compute; /* dtype in which the elements are computed, set by shape () */
+  guint64 seed;  /* RANDOM: Philox key and first counter, reserved after shape () */
+  guint64 counter;
+};
+
+/* What a gradient sees. `grads` and the saved tensors are borrowed; what is put into `result` is given
+ * away. A result may still have the broadcast shape and promoted dtype: the caller reduces and casts. */
+typedef struct
+{
+  GTorchDevice *device;
+  guint8 dtype;
+  guint8 n_dims;
+  gint64 numel;
+  const gint64 *shape;
+} GTorchMeta;
+
+struct _GTorchGradContext
+{
+  const GTorchOpClass *op;
+  guint n_inputs;
+  GTorchImpl *const *grads;   /* one for each output; NULL: nothing arrived (a zero) */
+  GTorchImpl *const *inputs;  /* NULL where not saved */
+  GTorchImpl *const *outputs; /* NULL where not saved */
+  const GTorchMeta *input_metas;
+  const GTorchMeta *output_metas;
+  const GTorchAttr *attrs;
+  const gboolean *needs; /* for each input: is its gradient wanted? */
+  GTorchImpl **result;
+};
+
+/* All operations, by id (GTORCH_OP_ADD, …; generated). */
+extern const GTorchOpClass gtorch_ops[];
+extern const guint gtorch_n_ops;
+const GTorchOpClass *gtorch_op_find (const gchar *name);
+
+/* Runs one call. `outputs` receives n_outputs new references (in place: nothing is written to it). */
+gboolean gtorch_op_run          (const GTorchOpClass *op,
+                                 GTorchImpl *const   *inputs,
+                                 guint                n_inputs,
+                                 const GTorchAttr    *attrs,
+                                 GTorchImpl         **outputs,
+                                 GError             **error);
+gboolean gtorch_op_run_in_place (const GTorchOpClass *op,
+                                 GTorchImpl *const   *inputs,
+                                 guint                n_inputs,
+                                 const GTorchAttr    *attrs,
+                                 GError             **error);
+
+/* --- for shape functions --- */
+/* Output i: allocates it on call->device; in place, checks that it fits the preset one. */
+gboolean gtorch_call_set_output (GTorchOpCall *call, guint i, guint dtype, const gint64 *shape,
+                                 guint n_dims, GError **error);
+/* The common dtype of inputs [first, first + n) by PyTorch's rules (tensors, 0-d tensors, numbers). */
+guint    gtorch_call_common_dtype (GTorchOpCall *call, guint first, guint n);
+/* Applies the class's promote rule to inputs [first, first + n): sets call->compute, gives the result
+ * dtype; a GError if the class does not accept the dtype. */
+gboolean gtorch_call_promote    (GTorchOpCall *call, guint first, guint n, guint *dtype,
+                                 GError **error);
+gboolean gtorch_call_check_dtype (GTorchOpCall *call, guint dtype, GError **error);
+/* "add: inputs[1]: …": sets a GError whose message starts with the op's name. */
+void     gtorch_call_error      (GTorchOpCall *call, GError **error, GTorchError code,
+                                 const gchar *format, ...) G_GNUC_PRINTF (4, 5);
+/* The standard shape functions. */
+gboolean gtorch_shape_pointwise (GTorchOpCall *call, GError **error);
+gboolean gtorch_shape_reduce    (GTorchOpCall *call, GError **error);
+gboolean gtorch_shape_same      (GTorchOpCall *call, GError **error); /* as input 0 */
+
+/* --- the launcher --- */
+gboolean gtorch_launch          (GTorchOpCall *call, GError **error);
+
+/* --- autograd's part of a call (autograd/) --- */
+/* Is any input wanting a gradient, with the grad mode on? */
+gboolean gtorch_autograd_wanted (GTorchImpl *const *inputs, guint n_inputs);
+/* Before an in-place call: refuses leaves that require grad, and the like. */
+gboolean gtorch_autograd_check_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs,
+                                         guint n_inputs, GError **error);
+/* After a successful call: gives the outputs their grad_fn. */
+gboolean gtorch_autograd_record (GTorchOpCall *call, GError **error);
+
+G_END_DECLS

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* The path that every operation takes, and the shape functions that families share. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "gtorch-device-private.h"
+#include "gtorch-op-private.h"
+
+void
+gtorch_call_error (GTorchOpCall *call, GError **error, GTorchError code, const gchar *format, ...)
+{
+  g_autofree gchar *text = NULL;
+  va_list args;
+
+  if (error == NULL)
+    return;
+  va_start (args, format);
+  text = g_strdup_vprintf (format, args);
+  va_end (args);
+  g_set_error (error, GTORCH_ERROR, code, "%s: %s", call->op->name, text);
+}
+
+static gboolean
+find_device (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *first = NULL;
+  guint i;
+
+  for (i = 0; i < call->n_inputs; i++)
+    {
+      const GTorchImpl *input = call->inputs[i];
+
+      if (input == NULL)
+        {
+          if (i < call->op->n_inputs && call->op->args[i].kind == GTORCH_ARG_OPTIONAL_TENSOR)
+            continue;
+          gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("tensor %u is NULL"), i);
+          return FALSE;
+        }
+      if (G_UNLIKELY (input->storage == NULL))
+        {
+          gtorch_call_error (call, error, GTORCH_ERROR_RELEASED,
+                             _ ("tensor %u, of shape %s, was released"), i,
+                             gtorch_impl_shape_str (input));
+          return FALSE;
+        }
+      if (input->is_number)
+        continue;
+      if (first == NULL)
+        first = input;
+      else if (G_UNLIKELY (first->storage->device != input->storage->device))
+        {
+          gtorch_call_error (call, error, GTORCH_ERROR_DEVICE_MISMATCH,
+                             _ ("a tensor of shape %s is on %s, one of shape %s on %s: all must be on "
+                                "one device"),
+                             gtorch_impl_shape_str (first), gtorch_device_name (first->storage->device),
+                             gtorch_impl_shape_str (input), gtorch_device_name (input->storage->device));
+          return FALSE;
+        }
+    }
+
+  if (first != NULL)
+    call->device = first->storage->device;
+  else
+    {
+      call->device = NULL;
+      for (i = 0; i < call->op->n_attrs; i++)
+        if (call->op->args[call->op->n_args - call->op->n_attrs + i].kind == GTORCH_ARG_DEVICE)
+          call->device = call->attrs[i].p;
+      if (call->device == NULL)
+        call->device = call->n_inputs > 0 ? gtorch_device_cpu () : gtorch_get_default_device ();
+    }
+  return TRUE;
+}
+
+static gboolean
+run (GTorchOpCall *call, GError **error)
+{
+  guint i;
+
+  if (G_UNLIKELY (!find_device (call, error) || !call->op->shape (call, error)))
+    return FALSE;
+
+  if (!(call->op->flags & GTORCH_OP_VIEW) && G_UNLIKELY (!gtorch_launch (call, error)))
+    return FALSE;
+
+  if (call->in_place)
+    for (i = 0; i < call->n_outputs; i++)
+      if (i == 0 || call->outputs[i]->storage != call->outputs[0]->storage)
+        g_atomic_int_inc (&call->outputs[i]->storage->version);
+  return TRUE;
+}
+
+gboolean
+gtorch_op_run (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
+               const GTorchAttr *attrs, GTorchImpl **outputs, GError **error)
+{
+  GTorchOpCall call = {
+    .op = op,
+    .inputs = inputs,
+    .n_inputs = n_inputs,
+    .attrs = attrs,
+    .n_outputs = op->n_outputs,
+  };
+  guint i;
+
+  if (G_UNLIKELY (!run (&call, error)))
+    goto failed;
+  if (op->grad != NULL && G_UNLIKELY (gtorch_autograd_wanted (inputs, n_inputs))
+      && !gtorch_autograd_record (&call, error))
+    goto failed;
+
+  for (i = 0; i < op->n_outputs; i++)
+    outputs[i] = call.outputs[i];
+  return TRUE;
+
+failed:
+  gtorch_impl_clear (call.outputs, op->n_outputs);
+  for (i = 0; i < op->n_outputs; i++)
+    outputs[i] = NULL;
+  return FALSE;
+}
+
+static gboolean
+overlaps (const GTorchImpl *a, const GTorchImpl *b)
+{
+  gint64 low[2], high[2];
+  const GTorchImpl *impls[2] = { a, b };
+  guint i, j;
+
+  if (a == b || a->storage != b->storage || a->numel == 0 || b->numel == 0)
+    return FALSE;
+  if (a->offset == b->offset && a->dtype == b->dtype && gtorch_impl_same_shape (a, b)
+      && memcmp (a->strides, b->strides, a->n_dims * sizeof (gint64)) == 0)
+    return FALSE; /* element by element the same */
+  for (i = 0; i < 2; i++)
+    {
+      low[i] = high[i] = 0;
+      for (j = 0; j < impls[i]->n_dims; j++)
+        {
+          gint64 reach = (impls[i]->shape[j] - 1) * impls[i]->strides[j];
+
+          *(reach < 0 ? &low[i] : &high[i]) += reach;
+        }
+      low[i] = (impls[i]->offset + low[i]) * (gint64) gtorch_dtype_size (impls[i]->dtype);
+      high[i] = (impls[i]->offset + high[i] + 1) * (gint64) gtorch_dtype_size (impls[i]->dtype);
+    }
+  return low[0] < high[1] && low[1] < high[0];
+}
+
+gboolean
+gtorch_op_run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
+                        const GTorchAttr *attrs, GError **error)
+{
+  GTorchOpCall call = {
+    .op = op,
+    .inputs = inputs,
+    .n_inputs = n_inputs,
+    .attrs = attrs,
+    .n_outputs = op->n_outputs,
+    .in_place = TRUE,
+  };
+  GTorchImpl *self = inputs[0];
+  guint i;
+
+  if (self->storage != NULL && gtorch_impl_overlaps_itself (self))
+    {
+      gtorch_call_error (&call, error, GTORCH_ERROR_INVALID,
+                         _ ("several elements of the tensor of shape %s share one memory location (it is "
+                            "expanded?): clone it before writing to it"),
+                         gtorch_impl_shape_str (self));
+      return FALSE;
+    }
+  for (i = 1; i < n_inputs; i++)
+    if (inputs[i] != NULL && self->storage != NULL && overlaps (self, inputs[i]))
+      {
+        gtorch_call_error (&call, error, GTORCH_ERROR_INVALID,
+                           _ ("the tensor written to, of shape %s, overlaps the input of shape %s in memory: "
+                              "clone the input"),
+                           gtorch_impl_shape_str (self), gtorch_impl_shape_str (inputs[i]));
+        return FALSE;
+      }
+  if (!gtorch_autograd_check_in_place (op, inputs, n_inputs, error))
+    return FALSE;
+
+  call.outputs[0] = self;
+  if (!run (&call, error))
+    return FALSE;
+  if (op->grad != NULL && G_UNLIKELY (gtorch_autograd_wanted (inputs, n_inputs)))
+    return gtorch_autograd_record (&call, error);
+  return TRUE;
+}
+
+/* --- for shape functions --- */
+
+gboolean
+gtorch_call_set_output (GTorchOpCall *call, guint i, guint dtype, const gint64 *shape, guint n_dims,
+                        GError **error)
+{
+  GTorchImpl *preset = call->outputs[i];
+
+  if (G_LIKELY (preset == NULL))
+    {
+      call->outputs[i] = gtorch_impl_new (call->device, dtype, shape, n_dims, error);
+      if (G_UNLIKELY (call->outputs[i] == NULL))
+        {
+          g_prefix_error (error, "%s: ", call->op->name);
+          return FALSE;
+        }
+      return TRUE;
+    }
+
+  if (preset->n_dims != n_dims || memcmp (preset->shape, shape, n_dims * sizeof (gint64)) != 0)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                         _ ("the result has shape %s, the tensor to be written to %s"),
+                         gtorch_shape_str (shape, n_dims), gtorch_impl_shape_str (preset));
+      return FALSE;
+    }
+  if (gtorch_dtype_kind (dtype) > gtorch_dtype_kind (preset->dtype))
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE,
+                         _ ("a result of dtype %s cannot be written to a tensor of dtype %s"),
+                         gtorch_dtype_get_name (dtype), gtorch_dtype_get_name (preset->dtype));
+      return FALSE;
+    }
+  return TRUE;
+}
+
+guint
+gtorch_call_common_dtype (GTorchOpCall *call, guint first, guint n)
+{
+  /* Tensors with dimensions come first, then 0-d ones, then numbers: a later class counts only if its
+   * kind is higher than what the earlier ones have. */
+  guint dtypes[3] = { GTORCH_DTYPE_NONE, GTORCH_DTYPE_NONE, GTORCH_DTYPE_NONE };
+  guint result, i;
+
+  for (i = first; i < first + n; i++)
+    {
+      const GTorchImpl *input = call->inputs[i];
+      guint rank, dtype;
+
+      if (input == NULL)
+        continue;
+      rank = input->is_number ? 2 : (input->n_dims == 0 ? 1 : 0);
+      dtype = input->dtype;
+      if (rank == 2 && dtype == GTORCH_DTYPE_FLOAT64)
+        dtype = gtorch_get_default_dtype ();
+      dtypes[rank] = dtypes[rank] == dtype ? dtype : gtorch_dtype_promote (dtypes[rank], dtype);
+    }
+  result = dtypes[0];
+  for (i = 1; i < 3; i++)
+    if (dtypes[i] != GTORCH_DTYPE_NONE
+        && gtorch_dtype_kind (dtypes[i]) > gtorch_dtype_kind (result))
+      /* a complex scalar with float64 elements keeps their precision */
+      result = gtorch_dtype_kind (dtypes[i]) == GTORCH_KIND_COMPLEX ? gtorch_dtype_promote (result, dtypes[i])
+                                                                    : dtypes[i];
+  return result;
+}
+
+gboolean
+gtorch_call_check_dtype (GTorchOpCall *call, guint dtype, GError **error)
+{
+  if (G_LIKELY (call->op->dtypes & (1u << dtype)))
+    return TRUE;
+  gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("not defined for dtype %s"),
+                     gtorch_dtype_get_name (dtype));
+  return FALSE;
+}
+
+gboolean
+gtorch_call_promote (GTorchOpCall *call, guint first, guint n, guint *dtype, GError **error)
+{
+  guint common = call->inputs[first]->dtype;
+  guint i;
+
+  for (i = first; i < first + n; i++)
+    if (call->inputs[i] != NULL
+        && (call->inputs[i]->dtype != common || call->inputs[i]->is_number))
+      {
+        common = gtorch_call_common_dtype (call, first, n);
+        break;
+      }
+  if (call->op->promote == GTORCH_PROMOTE_FLOAT && gtorch_dtype_kind (common) < GTORCH_KIND_FLOAT)
+    common = gtorch_get_default_dtype ();
+  else if (call->op->promote == GTORCH_PROMOTE_SUM && gtorch_dtype_kind (common) < GTORCH_KIND_FLOAT)
+    common = GTORCH_DTYPE_INT64;
+
+  call->compute = common;
+  *dtype = common;
+  if (call->op->promote == GTORCH_PROMOTE_BOOL)
+    *dtype = GTORCH_DTYPE_BOOL;
+  else if (call->op->promote == GTORCH_PROMOTE_REAL)
+    *dtype = gtorch_dtype_infos[common].real;
+  return gtorch_call_check_dtype (call, common, error);
+}
+
+gboolean
+gtorch_shape_same (GTorchOpCall *call, GError **error)
+{
+  guint dtype;
+
+  return gtorch_call_promote (call, 0, 1, &dtype, error)
+         && gtorch_call_set_output (call, 0, dtype, call->inputs[0]->shape, call->inputs[0]->n_dims,
+                                    error);
+}
+
+gboolean
+gtorch_shape_pointwise (GTorchOpCall *call, GError **error)
+{
+  gint64 shape[GTORCH_MAX_DIMS];
+  const GTorchImpl *self = call->inputs[0];
+  guint n_dims = self->n_dims;
+  guint dtype, i;
+
+  if (G_UNLIKELY (!gtorch_call_promote (call, 0, call->n_inputs, &dtype, error)))
+    return FALSE;
+  for (i = 1; i < call->n_inputs; i++)
+    if (call->inputs[i]->n_dims != 0 && !gtorch_impl_same_shape (self, call->inputs[i]))
+      break;
+  if (G_LIKELY (i == call->n_inputs))
+    return gtorch_call_set_output (call, 0, dtype, self->shape, n_dims, error);
+
+  memcpy (shape, self->shape, n_dims * sizeof (gint64));
+  for (i = 1; i < call->n_inputs; i++)
+    if (!gtorch_broadcast_shapes (call->op->name, shape, n_dims, call->inputs[i]->shape,
+                                  call->inputs[i]->n_dims, shape, &n_dims, error))
+      return FALSE;
+  return gtorch_shape_check (call->op->name, shape, n_dims, dtype, error)
+         && gtorch_call_set_output (call, 0, dtype, shape, n_dims, error);
+}
+
+const GTorchOpClass *
+gtorch_op_find (const gchar *name)
+{
+  guint low = 0, high = gtorch_n_ops;
+
+  while (low < high) /* the table is sorted by name */
+    {
+      guint middle = (low + high) / 2;
+      gint order = strcmp (name, gtorch_ops[middle].name);
+
+      if (order == 0)
+        return &gtorch_ops[middle];
+      if (order < 0)
+        high = middle;
+      else
+        low = middle + 1;
+    }
+  return NULL;
+}

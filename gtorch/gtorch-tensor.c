@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "gtorch-device-private.h"
+#include "gtorch-tensor-private.h"
+
+/**
+ * GTorchTensor:
+ *
+ * An array of numbers of one dtype with any number of dimensions, on a device.
+ *
+ * A tensor is a view of a storage: several tensors may share their memory, as the results of
+ * [method@Tensor.transpose] or [method@Tensor.select] do. Operations are methods that end in a
+ * #GError; those that take a tensor never change it, except the ones with `_inplace` in their name.
+ *
+ * ```c
+ * g_autoptr (GTorchTensor) x = gtorch_ones (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_FLOAT32, NULL, &error);
+ * g_autoptr (GTorchTensor) y = gtorch_tensor_mul (x, x, &error);
+ * ```
+ *
+ * Since: 0.1
+ */
+
+enum
+{
+  PROP_0,
+  PROP_DTYPE,
+  PROP_DEVICE,
+  PROP_NUMEL,
+  N_PROPS
+};
+
+static GParamSpec *props[N_PROPS];
+
+G_DEFINE_TYPE (GTorchTensor, gtorch_tensor, G_TYPE_OBJECT)
+
+static void
+object_lock (GTorchImpl *impl)
+{
+  while (__atomic_exchange_n (&impl->object_lock, 1, __ATOMIC_ACQUIRE) != 0)
+    g_thread_yield ();
+}
+
+static void
+object_unlock (GTorchImpl *impl)
+{
+  __atomic_store_n (&impl->object_lock, 0, __ATOMIC_RELEASE);
+}
+
+static void
+gtorch_tensor_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
+{
+  GTorchTensor *self = GTORCH_TENSOR (object);
+
+  switch (prop_id)
+    {
+    case PROP_DTYPE:
+      g_value_set_enum (value, gtorch_tensor_get_dtype (self));
+      break;
+    case PROP_DEVICE:
+      g_value_set_object (value, gtorch_tensor_get_device (self));
+      break;
+    case PROP_NUMEL:
+      g_value_set_int64 (value, gtorch_tensor_get_numel (self));
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+}
+
+static void
+gtorch_tensor_dispose (GObject *object)
+{
+  GTorchTensor *self = GTORCH_TENSOR (object);
+
+  /* From here on the impl makes a new object if one is wanted; this one keeps it until finalize. */
+  if (self->impl != NULL)
+    {
+      object_lock (self->impl);
+      if (self->impl->object == self)
+        self->impl->object = NULL;
+      object_unlock (self->impl);
+    }
+  G_OBJECT_CLASS (gtorch_tensor_parent_class)->dispose (object);
+}
+
+static void
+gtorch_tensor_finalize (GObject *object)
+{
+  GTorchTensor *self = GTORCH_TENSOR (object);
+
+  if (self->impl != NULL)
+    gtorch_impl_unref (self->impl);
+  G_OBJECT_CLASS (gtorch_tensor_parent_class)->finalize (object);
+}
+
+static void
+gtorch_tensor_class_init (GTorchTensorClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->get_property = gtorch_tensor_get_property;
+  object_class->dispose = gtorch_tensor_dispose;
+  object_class->finalize = gtorch_tensor_finalize;
+
+  /**
+   * GTorchTensor:dtype:
+   *
+   * The type of the elements.
+   *
+   * Since: 0.1
+   */
+  props[PROP_DTYPE] = g_param_spec_enum ("dtype", NULL, NULL, GTORCH_TYPE_DTYPE, GTORCH_DTYPE_FLOAT32,
+                                         G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchTensor:device:
+   *
+   * The device that holds the elements.
+   *
+   * Since: 0.1
+   */
+  props[PROP_DEVICE] = g_param_spec_object ("device", NULL, NULL, GTORCH_TYPE_DEVICE,
+                                            G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchTensor:numel:
+   *
+   * The number of elements.
+   *
+   * Since: 0.1
+   */
+  props[PROP_NUMEL] = g_param_spec_int64 ("numel", NULL, NULL, 0, G_MAXINT64, 0,
+                                          G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+}
+
+static void
+gtorch_tensor_init (GTorchTensor *self)
+{
+}
+
+GTorchTensor *
+gtorch_tensor_wrap_as (GType type, GTorchImpl *impl)
+{
+  GTorchTensor *self = g_object_new (type, NULL);
+
+  g_assert (impl->object == NULL);
+  self->impl = impl;
+  impl->object = self;
+  return self;
+}
+
+GTorchTensor *
+gtorch_tensor_wrap (GTorchImpl *impl)
+{
+  GTorchTensor *self, *made;
+
+  if (impl == NULL)
+    return NULL;
+
+  if (G_LIKELY (g_atomic_int_get (&impl->ref_count) == 1 && impl->object == NULL))
+    {
+      self = g_object_new (GTORCH_TYPE_TENSOR, NULL);
+      self->impl = impl;
+      impl->object = self;
+      return self;
+    }
+
+  object_lock (impl);
+  self = impl->object;
+  if (self != NULL)
+    g_object_ref (self);
+  object_unlock (impl);
+  if (self != NULL)
+    {
+      gtorch_impl_unref (impl);
+      return self;
+    }
+
+  made = g_object_new (GTORCH_TYPE_TENSOR, NULL);
+  object_lock (impl);
+  self = impl->object;
+  if (self != NULL)
+    g_object_ref (self);
+  else
+    {
+      made->impl = impl;
+      impl->object = made;
+    }
+  object_unlock (impl);
+  if (self == NULL)
+    return made;
+  g_object_unref (made);
+  gtorch_impl_unref (impl);
+  return self;
+}
+
+GTorchImpl *
+gtorch_tensor_get_impl (GTorchTensor *tensor)
+{
+  if (G_UNLIKELY (tensor->impl == NULL))
+    {
+      /* A bare g_object_new (GTORCH_TYPE_TENSOR): an empty float32 tensor, as torch.Tensor () is. */
+      const gint64 shape[] = { 0 };
+      GTorchImpl *impl = gtorch_impl_new (gtorch_device_cpu (), GTORCH_DTYPE_FLOAT32, shape, 1, NULL);
+
+      g_assert (impl != NULL);
+      impl->object = tensor;
+      if (!g_atomic_pointer_compare_and_exchange (&tensor->impl, NULL, impl))
+        {
+          impl->object = NULL;
+          gtorch_impl_unref (impl);
+        }
+    }
+  return tensor->impl;
+}
+
+GTorchImpl **
+gtorch_tensors_unwrap (GTorchTensor **tensors, gsize n)
+{
+  GTorchImpl **impls = g_new (GTorchImpl *, MAX (n, 1));
+  gsize i;
+
+  for (i = 0; i < n; i++)
+    impls[i] = GTORCH_IS_TENSOR (tensors[i]) ? gtorch_tensor_unwrap (tensors[i]) : NULL;
+  return impls;
+}
+
+GPtrArray *
+gtorch_tensors_wrap (GPtrArray *impls)
+{
+  GPtrArray *tensors;
+  guint i;
+
+  if (impls == NULL)
+    return NULL;
+  tensors = g_ptr_array_new_full (impls->len, g_object_unref);
+  for (i = 0; i < impls->len; i++)
+    g_ptr_array_add (tensors, gtorch_tensor_wrap (gtorch_impl_ref (impls->pdata[i])));
+  g_ptr_array_unref (impls);
+  return tensors;
+}
+
+/**
+ * gtorch_tensor_get_dtype:
+ * @self: a tensor
+ *
+ * Gets the type of the elements.
+ *
+ * Returns: the dtype
+ *
+ * Since: 0.1
+ */
+GTorchDType
+gtorch_tensor_get_dtype (GTorchTensor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), GTORCH_DTYPE_NONE);
+  return gtorch_tensor_unwrap (self)->dtype;
+}
+
+/**
+ * gtorch_tensor_get_device:
+ * @self: a tensor
+ *
+ * Gets the device that holds the elements.
+ *
+ * Returns: (transfer none): the device
+ *
+ * Since: 0.1
+ */
+GTorchDevice *
+gtorch_tensor_get_device (GTorchTensor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
+  return gtorch_impl_device (gtorch_tensor_unwrap (self));
+}
+
+/**
+ * gtorch_tensor_get_n_dims:
+ * @self: a tensor
+ *
+ * Gets the number of dimensions; 0 for a single number.
+ *
+ * Returns: the number of dimensions
+ *
+ * Since: 0.1
+ */
+guint
+gtorch_tensor_get_n_dims (GTorchTensor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
+  return gtorch_tensor_unwrap (self)->n_dims;
+}
+
+/**
+ * gtorch_tensor_get_shape:
+ * @self: a tensor
+ * @n_dims: (out): the number of dimensions
+ *
+ * Gets the sizes of the dimensions, outermost first. The array belongs to the tensor.
+ *
+ * Returns: (array length=n_dims) (transfer none): the sizes
+ *
+ * Since: 0.1
+ */
+const gint64 *
+gtorch_tensor_get_shape (GTorchTensor *self, gsize *n_dims)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
+  g_return_val_if_fail (n_dims != NULL, NULL);
+  *n_dims = gtorch_tensor_unwrap (self)->n_dims;
+  return self->impl->shape;
+}
+
+/**
+ * gtorch_tensor_get_strides:
+ * @self: a tensor
+ * @n_dims: (out): the number of dimensions
+ *
+ * Gets, for each dimension, how many elements of the storage lie between neighbours. The array
+ * belongs to the tensor.
+ *
+ * Returns: (array length=n_dims) (transfer none): the strides in elements
+ *
+ * Since: 0.1
+ */
+const gint64 *
+gtorch_tensor_get_strides (GTorchTensor *self, gsize *n_dims)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
+  g_return_val_if_fail (n_dims != NULL, NULL);
+  *n_dims = gtorch_tensor_unwrap (self)->n_dims;
+  return self->impl->strides;
+}
+
+/**
+ * gtorch_tensor_get_size:
+ * @self: a tensor
+ * @dim: a dimension; negative ones count from the end
+ * @error: return location for an error
+ *
+ * Gets the size of one dimension.
+ *
+ * Returns: the size, or -1 with %GTORCH_ERROR_INDEX if there is no such dimension
+ *
+ * Since: 0.1
+ */
+gint64
+gtorch_tensor_get_size (GTorchTensor *self, gint dim, GError **error)
+{
+  GTorchImpl *impl;
+  guint index;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), -1);
+  impl = gtorch_tensor_unwrap (self);
+  if (impl->n_dims == 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
+                   _ ("size: dim %d of a tensor without dimensions"), dim);
+      return -1;
+    }
+  if (!gtorch_normalize_dim ("size", dim, impl->n_dims, &index, error))
+    return -1;
+  return impl->shape[index];
+}
+
+/**
+ * gtorch_tensor_get_numel:
+ * @self: a tensor
+ *
+ * Gets the number of elements, the product of the shape.
+ *
+ * Returns: the number of elements
+ *
+ * Since: 0.1
+ */
+gint64
+gtorch_tensor_get_numel (GTorchTensor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
+  return gtorch_tensor_unwrap (self)->numel;
+}
+
+/**
+ * gtorch_tensor_get_storage_offset:
+ * @self: a tensor
+ *
+ * Gets where in its storage the tensor begins.
+ *
+ * Returns: the offset in elements
+ *
+ * Since: 0.1
+ */
+gint64
+gtorch_tensor_get_storage_offset (GTorchTensor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
+  return gtorch_tensor_unwrap (self)->offset;
+}
+
+/**
+ * gtorch_tensor_get_version:
+ * @self: a tensor
+ *
+ * Gets how often the storage was written to in place. Autograd compares it to find values that
+ * changed after they were saved.
+ *
+ * Returns: the count
+ *
+ * Since: 0.1
+ */
+guint
+gtorch_tensor_get_version (GTorchTensor *self)
+{
+  GTorchImpl *impl;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
+  impl = gtorch_tensor_unwrap (self);
+  return impl->storage != NULL ? (guint) g_atomic_int_get (&impl->storage->version) : 0;
+}
+
+/**
+ * gtorch_tensor_is_contiguous:
+ * @self: a tensor
+ *
+ * Tells whether the elements lie in C order without gaps.
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_tensor_is_contiguous (GTorchTensor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
+  return gtorch_tensor_unwrap (self)->is_contiguous;
+}
+
+/**
+ * gtorch_tensor_is_released:
+ * @self: a tensor
+ *
+ * Tells whether the memory was given back with [method@Tensor.release].
+ *
+ * Returns: %TRUE if the tensor can no longer be used
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_tensor_is_released (GTorchTensor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
+  return gtorch_tensor_unwrap (self)->storage == NULL;
+}
+
+/**
+ * gtorch_tensor_shares_storage:
+ * @self: a tensor
+ * @other: another tensor
+ *
+ * Tells whether the two are views of one storage, so that a write to one may show in the other.
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_tensor_shares_storage (GTorchTensor *self, GTorchTensor *other)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
+  g_return_val_if_fail (GTORCH_IS_TENSOR (other), FALSE);
+  return gtorch_tensor_unwrap (self)->storage != NULL
+         && self->impl->storage == gtorch_tensor_unwrap (other)->storage;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <glib-object.h>
+
+#include <gtorch/gtorch-version-macros.h>
+
+G_BEGIN_DECLS
+
+/* Every public typedef lives here, so that no two headers need each other. */
+typedef struct _GTorchDevice GTorchDevice;
+typedef struct _GTorchStream GTorchStream;
+typedef struct _GTorchEvent GTorchEvent;
+typedef struct _GTorchGenerator GTorchGenerator;
+typedef struct _GTorchTensor GTorchTensor;
+typedef struct _GTorchCUDAGraph GTorchCUDAGraph;
+
+G_END_DECLS
