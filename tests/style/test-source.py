@@ -21,7 +21,7 @@ LICENCE = "SPDX-License-Identifier: LGPL-2.1-or-later"
 CAPS = [
     (r"^meson\.build$", 250),
     (r"^HACKING\.md$", 400),
-    (r"^gtorch/ops/opgen\.py$", 800),
+    (r"^gtorch/ops/opgen\w*\.py$", 800),
     (r"^gtorch/ops/[^/]*\.c$", 500),
     (r"^(gtorch|examples)/.*\.c$", 1000),
     (r"^gtorch/.*-private\.h$", 400),
