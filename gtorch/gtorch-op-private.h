@@ -142,6 +142,9 @@ struct _GTorchGradContext
   GTorchImpl **result;
 };
 
+/* The gradient of output i, a new reference: zeros when nothing arrived. */
+GTorchImpl *gtorch_grad_or_zeros (GTorchGradContext *context, guint i, GError **error);
+
 /* All operations, by id (GTORCH_OP_ADD, …; generated). */
 extern const GTorchOpClass gtorch_ops[];
 extern const guint gtorch_n_ops;

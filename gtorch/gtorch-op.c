@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "gtorch-device-private.h"
-#include "gtorch-op-private.h"
+#include "gtorch-ops-private.h"
 
 void
 gtorch_call_error (GTorchOpCall *call, GError **error, GTorchError code, const gchar *format, ...)
@@ -25,6 +25,19 @@ gtorch_call_error (GTorchOpCall *call, GError **error, GTorchError code, const g
   g_set_error (error, GTORCH_ERROR, code, "%s: %s", call->op->name, text);
 }
 
+/* The argument that stands behind input i, or behind attribute i. */
+static const GTorchArgSpec *
+find_arg (const GTorchOpClass *op, gboolean tensor, guint i)
+{
+  guint j;
+
+  for (j = 0; j < op->n_args; j++)
+    if ((op->args[j].kind <= GTORCH_ARG_OPTIONAL_TENSOR) == tensor
+        && op->args[j].kind != GTORCH_ARG_TENSORS && i-- == 0)
+      return &op->args[j];
+  return NULL;
+}
+
 static gboolean
 find_device (GTorchOpCall *call, GError **error)
 {
@@ -37,9 +50,10 @@ find_device (GTorchOpCall *call, GError **error)
 
       if (input == NULL)
         {
-          if (i < call->op->n_inputs && call->op->args[i].kind == GTORCH_ARG_OPTIONAL_TENSOR)
+          if (i < call->op->n_inputs
+              && find_arg (call->op, TRUE, i)->kind == GTORCH_ARG_OPTIONAL_TENSOR)
             continue;
-          gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("tensor %u is NULL"), i);
+          gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("tensor %u is not one"), i);
           return FALSE;
         }
       if (G_UNLIKELY (input->storage == NULL))
@@ -70,7 +84,7 @@ find_device (GTorchOpCall *call, GError **error)
     {
       call->device = NULL;
       for (i = 0; i < call->op->n_attrs; i++)
-        if (call->op->args[call->op->n_args - call->op->n_attrs + i].kind == GTORCH_ARG_DEVICE)
+        if (find_arg (call->op, FALSE, i)->kind == GTORCH_ARG_DEVICE)
           call->device = call->attrs[i].p;
       if (call->device == NULL)
         call->device = call->n_inputs > 0 ? gtorch_device_cpu () : gtorch_get_default_device ();
@@ -353,4 +367,14 @@ gtorch_op_find (const gchar *name)
         low = middle + 1;
     }
   return NULL;
+}
+
+GTorchImpl *
+gtorch_grad_or_zeros (GTorchGradContext *context, guint i, GError **error)
+{
+  const GTorchMeta *meta = &context->output_metas[i];
+
+  if (context->grads[i] != NULL)
+    return gtorch_impl_ref (context->grads[i]);
+  return gtorch_op_zeros (meta->shape, meta->n_dims, meta->dtype, meta->device, error);
 }

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "gtorch-cpu-isa.h"
+
+typedef const GTorchLoop (*LoopTable)[GTORCH_N_DTYPES];
+
+extern const GTorchLoop gtorch_loop_table_baseline[][GTORCH_N_DTYPES];
+#ifdef GTORCH_HAVE_ISA_V3
+extern const GTorchLoop gtorch_loop_table_v3[][GTORCH_N_DTYPES];
+#endif
+#ifdef GTORCH_HAVE_ISA_V4
+extern const GTorchLoop gtorch_loop_table_v4[][GTORCH_N_DTYPES];
+#endif
+
+static guint
+detect (void)
+{
+  guint level = GTORCH_ISA_LEVEL_BASELINE;
+  const gchar *limit = g_getenv ("GTORCH_CPU_ISA");
+
+#ifdef GTORCH_HAVE_ISA_V3
+  if (__builtin_cpu_supports ("avx2") && __builtin_cpu_supports ("fma")
+      && __builtin_cpu_supports ("bmi2") && __builtin_cpu_supports ("f16c"))
+    level = GTORCH_ISA_LEVEL_V3;
+#endif
+#ifdef GTORCH_HAVE_ISA_V4
+  if (level == GTORCH_ISA_LEVEL_V3 && __builtin_cpu_supports ("avx512f")
+      && __builtin_cpu_supports ("avx512bw") && __builtin_cpu_supports ("avx512cd")
+      && __builtin_cpu_supports ("avx512dq") && __builtin_cpu_supports ("avx512vl"))
+    level = GTORCH_ISA_LEVEL_V4;
+#endif
+  if (g_strcmp0 (limit, "baseline") == 0)
+    return GTORCH_ISA_LEVEL_BASELINE;
+  if (g_strcmp0 (limit, "v3") == 0)
+    return MIN (level, GTORCH_ISA_LEVEL_V3);
+  return level;
+}
+
+static guint isa_level;
+static LoopTable loop_table = gtorch_loop_table_baseline;
+
+static void __attribute__ ((constructor))
+choose (void)
+{
+  isa_level = detect ();
+#ifdef GTORCH_HAVE_ISA_V3
+  if (isa_level >= GTORCH_ISA_LEVEL_V3)
+    loop_table = gtorch_loop_table_v3;
+#endif
+#ifdef GTORCH_HAVE_ISA_V4
+  if (isa_level >= GTORCH_ISA_LEVEL_V4)
+    loop_table = gtorch_loop_table_v4;
+#endif
+}
+
+guint
+gtorch_cpu_isa (void)
+{
+  return isa_level;
+}
+
+GTorchLoop
+gtorch_cpu_loop (gint loop, guint dtype)
+{
+  return loop_table[loop][dtype];
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+/* The loop body of every pointwise operation, and the functions that their expressions may use.
+ * Included by the generated loop files only, which are compiled for each x86-64 level. */
+
+#include <complex.h>
+#include <math.h>
+#include <tgmath.h>
+
+#include <gtorch/cpu/gtorch-cpu-isa.h>
+
+#undef I
+
+typedef float _Complex GTorchComplex64;
+typedef double _Complex GTorchComplex128;
+
+/* glibc's libmvec has these for vectors; its own declarations of that ask for -ffast-math. */
+#if defined(__x86_64__) && defined(__GLIBC__) && __GLIBC_PREREQ(2, 35) && !defined(__SANITIZE_ADDRESS__)
+#define GTORCH_SIMD_1(f)                                                                           \
+  extern double(f) (double) __attribute__ ((simd ("notinbranch"), const, nothrow));                \
+  extern float(f##f) (float) __attribute__ ((simd ("notinbranch"), const, nothrow));
+#define GTORCH_SIMD_2(f)                                                                           \
+  extern double(f) (double, double) __attribute__ ((simd ("notinbranch"), const, nothrow));        \
+  extern float(f##f) (float, float) __attribute__ ((simd ("notinbranch"), const, nothrow));
+GTORCH_SIMD_1 (acos)
+GTORCH_SIMD_1 (acosh)
+GTORCH_SIMD_1 (asin)
+GTORCH_SIMD_1 (asinh)
+GTORCH_SIMD_1 (atan)
+GTORCH_SIMD_1 (atanh)
+GTORCH_SIMD_1 (cbrt)
+GTORCH_SIMD_1 (cos)
+GTORCH_SIMD_1 (cosh)
+GTORCH_SIMD_1 (erf)
+GTORCH_SIMD_1 (erfc)
+GTORCH_SIMD_1 (exp)
+GTORCH_SIMD_1 (exp2)
+GTORCH_SIMD_1 (expm1)
+GTORCH_SIMD_1 (log)
+GTORCH_SIMD_1 (log10)
+GTORCH_SIMD_1 (log1p)
+GTORCH_SIMD_1 (log2)
+GTORCH_SIMD_1 (sin)
+GTORCH_SIMD_1 (sinh)
+GTORCH_SIMD_1 (tan)
+GTORCH_SIMD_1 (tanh)
+GTORCH_SIMD_2 (atan2)
+GTORCH_SIMD_2 (hypot)
+GTORCH_SIMD_2 (pow)
+#endif
+
+#define GTORCH_LOAD(T, p, i, stride) (*(const T *) ((p) + (i) * (stride)))
+
+/* O: element type of the output, C: of the inputs; EXPR names the inputs. The strides are tested once:
+ * contiguous operands and scalars (stride 0) get loops that the compiler can vectorise. */
+#define GTORCH_LOOP_0(O, C, EXPR)                                                                  \
+  {                                                                                                \
+    char *o_ = data[0];                                                                            \
+    for (gint64 i_ = 0; i_ < n; i_++)                                                              \
+      *(O *) (o_ + i_ * strides[0]) = (O) (EXPR);                                                  \
+  }
+
+#define GTORCH_LOOP_1(O, C, A, EXPR)                                                               \
+  {                                                                                                \
+    if (strides[0] == sizeof (O) && strides[1] == sizeof (C))                                      \
+      {                                                                                            \
+        O *o_ = (O *) data[0];                                                                     \
+        const C *a_ = (const C *) data[1];                                                         \
+        _Pragma ("omp simd") for (gint64 i_ = 0; i_ < n; i_++)                                     \
+        {                                                                                          \
+          const C A = a_[i_];                                                                      \
+          o_[i_] = (O) (EXPR);                                                                     \
+        }                                                                                          \
+        return;                                                                                    \
+      }                                                                                            \
+    for (gint64 i_ = 0; i_ < n; i_++)                                                              \
+      {                                                                                            \
+        const C A = GTORCH_LOAD (C, data[1], i_, strides[1]);                                      \
+        *(O *) (data[0] + i_ * strides[0]) = (O) (EXPR);                                           \
+      }                                                                                            \
+  }
+
+#define GTORCH_LOOP_2(O, C, A, B, EXPR)                                                            \
+  {                                                                                                \
+    if (strides[0] == sizeof (O) && strides[1] == sizeof (C) && strides[2] == sizeof (C))          \
+      {                                                                                            \
+        O *o_ = (O *) data[0];                                                                     \
+        const C *a_ = (const C *) data[1], *b_ = (const C *) data[2];                              \
+        _Pragma ("omp simd") for (gint64 i_ = 0; i_ < n; i_++)                                     \
+        {                                                                                          \
+          const C A = a_[i_], B = b_[i_];                                                          \
+          o_[i_] = (O) (EXPR);                                                                     \
+        }                                                                                          \
+        return;                                                                                    \
+      }                                                                                            \
+    if (strides[0] == sizeof (O) && strides[1] == sizeof (C) && strides[2] == 0)                   \
+      {                                                                                            \
+        O *o_ = (O *) data[0];                                                                     \
+        const C *a_ = (const C *) data[1];                                                         \
+        const C B = *(const C *) data[2];                                                          \
+        _Pragma ("omp simd") for (gint64 i_ = 0; i_ < n; i_++)                                     \
+        {                                                                                          \
+          const C A = a_[i_];                                                                      \
+          o_[i_] = (O) (EXPR);                                                                     \
+        }                                                                                          \
+        return;                                                                                    \
+      }                                                                                            \
+    if (strides[0] == sizeof (O) && strides[1] == 0 && strides[2] == sizeof (C))                   \
+      {                                                                                            \
+        O *o_ = (O *) data[0];                                                                     \
+        const C A = *(const C *) data[1];                                                          \
+        const C *b_ = (const C *) data[2];                                                         \
+        _Pragma ("omp simd") for (gint64 i_ = 0; i_ < n; i_++)                                     \
+        {                                                                                          \
+          const C B = b_[i_];                                                                      \
+          o_[i_] = (O) (EXPR);                                                                     \
+        }                                                                                          \
+        return;                                                                                    \
+      }                                                                                            \
+    for (gint64 i_ = 0; i_ < n; i_++)                                                              \
+      {                                                                                            \
+        const C A = GTORCH_LOAD (C, data[1], i_, strides[1]);                                      \
+        const C B = GTORCH_LOAD (C, data[2], i_, strides[2]);                                      \
+        *(O *) (data[0] + i_ * strides[0]) = (O) (EXPR);                                           \
+      }                                                                                            \
+  }
+
+#define GTORCH_LOOP_3(O, C, A, B, D, EXPR)                                                         \
+  {                                                                                                \
+    if (strides[0] == sizeof (O) && strides[1] == sizeof (C) && strides[2] == sizeof (C)           \
+        && strides[3] == sizeof (C))                                                               \
+      {                                                                                            \
+        O *o_ = (O *) data[0];                                                                     \
+        const C *a_ = (const C *) data[1], *b_ = (const C *) data[2], *d_ = (const C *) data[3];   \
+        _Pragma ("omp simd") for (gint64 i_ = 0; i_ < n; i_++)                                     \
+        {                                                                                          \
+          const C A = a_[i_], B = b_[i_], D = d_[i_];                                              \
+          o_[i_] = (O) (EXPR);                                                                     \
+        }                                                                                          \
+        return;                                                                                    \
+      }                                                                                            \
+    for (gint64 i_ = 0; i_ < n; i_++)                                                              \
+      {                                                                                            \
+        const C A = GTORCH_LOAD (C, data[1], i_, strides[1]);                                      \
+        const C B = GTORCH_LOAD (C, data[2], i_, strides[2]);                                      \
+        const C D = GTORCH_LOAD (C, data[3], i_, strides[3]);                                      \
+        *(O *) (data[0] + i_ * strides[0]) = (O) (EXPR);                                           \
+      }                                                                                            \
+  }
+
+/* --- what expressions may use beside <tgmath.h>; T-generic by macros --- */
+#define gt_max(a, b) ((a) != (a) || (a) > (b) ? (a) : (b))   /* NaN wins; of floats only a may be NaN here: */
+#define gt_min(a, b) ((a) != (a) || (a) < (b) ? (a) : (b))
+#define gt_maximum(a, b) ((b) != (b) ? (b) : gt_max (a, b))
+#define gt_minimum(a, b) ((b) != (b) ? (b) : gt_min (a, b))
+#define gt_sign(x) ((x) > 0 ? 1 : ((x) < 0 ? -1 : 0))
+#define gt_sigmoid(x) (1 / (1 + exp (-(x))))
+/* log (1 + exp (x)) without overflow */
+#define gt_softplus(x) (((x) > 0 ? (x) : 0) + log1p (exp (-fabs (x))))
+
+/* gelu by tanh: u = sqrt (2/pi) (x + 0.044715 x^3), y = x (1 + tanh u) / 2 */
+#define gt_gelu_u(x) ((T) 0.7978845608028654 * ((x) + (T) 0.044715 * (x) * (x) * (x)))
+#define gt_gelu_du(x) ((T) 0.7978845608028654 * (1 + (T) 0.134145 * (x) * (x)))
+#define gt_sech2(u) (1 - tanh (u) * tanh (u))
+#define gt_gelu_tanh_grad(g, x)                                                                    \
+  ((g) * (T) 0.5 * (1 + tanh (gt_gelu_u (x)) + (x) * gt_sech2 (gt_gelu_u (x)) * gt_gelu_du (x)))
+#define gt_gelu_tanh_second(x)                                                                     \
+  (gt_sech2 (gt_gelu_u (x))                                                                        \
+   * (gt_gelu_du (x) * (1 - (x) * tanh (gt_gelu_u (x)) * gt_gelu_du (x))                           \
+      + (x) * (T) (0.5 * 0.7978845608028654 * 0.26829) * (x)))
+
+/* Integer division by PyTorch's rules. Division by zero, which would trap, gives what PyTorch's vector code
+ * cannot promise either: 0 (the quotient) and the dividend (the remainder). */
+static inline gint64
+gt_floor_div_int (gint64 a, gint64 b)
+{
+  gint64 q;
+
+  if (b == 0)
+    return 0;
+  if (b == -1)
+    return (gint64) (0 - (guint64) a);
+  q = a / b;
+  return q - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
+
+static inline gint64
+gt_remainder_int (gint64 a, gint64 b)
+{
+  gint64 r;
+
+  if (b == 0 || b == -1)
+    return b == 0 ? a : 0;
+  r = a % b;
+  return r != 0 && ((r < 0) != (b < 0)) ? r + b : r;
+}
+
+static inline gint64
+gt_fmod_int (gint64 a, gint64 b)
+{
+  return b == 0 ? a : (b == -1 ? 0 : a % b);
+}
+
+static inline gint64
+gt_trunc_div_int (gint64 a, gint64 b)
+{
+  return b == 0 ? 0 : (b == -1 ? (gint64) (0 - (guint64) a) : a / b);
+}
+
+static inline gint64
+gt_pow_int (gint64 base, gint64 exponent)
+{
+  guint64 result = 1, factor = (guint64) base;
+
+  if (exponent < 0)
+    return base == 1 ? 1 : (base == -1 ? (exponent % 2 != 0 ? -1 : 1) : 0);
+  for (; exponent > 0; exponent >>= 1, factor *= factor)
+    if (exponent & 1)
+      result *= factor;
+  return (gint64) result;
+}
+
+static inline gint64
+gt_gcd (gint64 a, gint64 b)
+{
+  while (b != 0)
+    {
+      gint64 r = gt_fmod_int (a, b);
+
+      a = b;
+      b = r;
+    }
+  return a < 0 ? -a : a;
+}
+
+static inline double
+gt_floor_div_f64 (double a, double b)
+{
+  double r, q;
+
+  if (b == 0)
+    return a / b;
+  r = (fmod) (a, b);
+  q = (a - r) / b;
+  if (r != 0 && ((b < 0) != (r < 0)))
+    q -= 1;
+  if (q == 0)
+    return (copysign) (0.0, a / b);
+  /* q is a whole number but for rounding */
+  {
+    double f = (floor) (q);
+
+    return q - f > 0.5 ? f + 1 : f;
+  }
+}
+
+static inline double
+gt_remainder_f64 (double a, double b)
+{
+  double r = (fmod) (a, b);
+
+  return r != 0 && ((b < 0) != (r < 0)) ? r + b : r;
+}

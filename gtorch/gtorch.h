@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/gtorch-device.h>
+#include <gtorch/gtorch-dtype.h>
+#include <gtorch/gtorch-enums.h>
+#include <gtorch/gtorch-error.h>
+#include <gtorch/gtorch-generator.h>
+#include <gtorch/gtorch-shape.h>
+#include <gtorch/gtorch-tensor-ops.h>
+#include <gtorch/gtorch-tensor.h>
+#include <gtorch/gtorch-types.h>
+#include <gtorch/gtorch-version-macros.h>

@@ -1,0 +1,542 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""Writes C, JSON and Markdown from the operation rows in *.toml.
+
+    opgen.py list FOLDER                  the row files and hand-written sources, one a line
+    opgen.py generate OUTDIR FILE.toml…   all outputs; a file is written only when its text changed
+
+docs/writing-an-op.md describes the rows. A mistake in one is reported as `file:row.key: message`.
+"""
+
+import json
+import pathlib
+import re
+import sys
+import tomllib
+
+import opgen_expr
+from opgen_common import (CLASSES, COMPUTE, KINDS, LOOP_TYPES, RowError, c_string, declare_function as declare,
+                          enum_constant, parse_args, parse_returns)
+
+HEADER = '''/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Written by opgen.py: edit the rows in gtorch/ops instead. */
+'''
+
+KEYS = {'args', 'returns', 'family', 'dtypes', 'promote', 'forward', 'init', 'step', 'combine', 'finish',
+        'composite', 'shape', 'cpu', 'grad', 'saves', 'inplace', 'scalar', 'flags', 'operator', 'method',
+        'doc', 'formula', 'source', 'params', 'sample', 'torch', 'since'}
+FAMILIES = {'pointwise', 'reduce', 'view', 'structured', 'composite'}
+FLAGS = {'random': 'GTORCH_OP_RANDOM', 'sync': 'GTORCH_OP_SYNC'}
+
+
+class Row:
+    """One operation, parsed and checked."""
+
+    def __init__(self, file, name, data):
+        self.file, self.name, self.data = file, name, data
+        for key in data:
+            if key not in KEYS:
+                self.fail(key, 'no such key')
+        for key in ('args', 'family', 'doc'):
+            if key not in data:
+                self.fail(key, 'is missing')
+        self.family = data['family']
+        if self.family not in FAMILIES:
+            self.fail('family', f'must be one of {", ".join(sorted(FAMILIES))}')
+        try:
+            self.args = parse_args(data['args'])
+            self.outputs = parse_returns(data.get('returns', 'Tensor'))
+        except RowError as error:
+            self.fail('args', str(error))
+        self.returns_list = self.outputs == ['[]']
+        self.tensors = [a for a in self.args if a.kind in ('Tensor', 'Tensor?')]
+        self.list = next((a for a in self.args if a.kind == 'Tensor[]'), None)
+        self.attrs = [a for a in self.args if not a.is_tensor]
+        self.flags = data.get('flags', [])
+        self.internal = 'internal' in self.flags
+        for flag in self.flags:
+            if flag not in FLAGS and flag != 'internal':
+                self.fail('flags', f'no such flag: {flag}')
+        self.promote = data.get('promote', 'common' if self.family in ('pointwise', 'reduce') else 'none')
+        if self.promote not in ('common', 'float', 'bool', 'sum', 'real', 'none'):
+            self.fail('promote', f'no such rule: {self.promote}')
+        self.dtypes = data.get('dtypes', 'all')
+        if self.dtypes not in CLASSES:
+            self.fail('dtypes', f'must be one of {", ".join(CLASSES)}')
+        self.inplace = data.get('inplace', False)
+        self.composite = self.family == 'composite'
+        self.scalar = data.get('scalar')
+        if self.scalar and self.scalar not in [t.name for t in self.tensors]:
+            self.fail('scalar', f'{self.scalar} is not a tensor argument')
+        self.is_method = (data.get('method', True) and self.args and self.args[0].kind == 'Tensor')
+        self.samples = data.get('sample', [])
+        if isinstance(self.samples, dict):
+            self.samples = [self.samples]
+        self.loops = self.parse_loops()
+        self.loop_index = -1
+        grad = data.get('grad')
+        self.grad_function = grad == 'function'
+        self.grad = grad if isinstance(grad, dict) else {}
+        if self.grad and self.composite:
+            self.fail('grad', 'a composite is differentiated through its parts')
+        for key in self.grad:
+            if key not in [t.name for t in self.tensors]:
+                self.fail(f'grad.{key}', 'is not a tensor argument')
+        self.saved = set(data.get('saves', []))
+
+    def fail(self, key, message):
+        raise RowError(f'{self.file}:{self.name}.{key}: {message}')
+
+    def parse_loops(self):
+        """The loops of a pointwise or reduce row: compute dtype -> expression(s)."""
+        if self.family not in ('pointwise', 'reduce') or 'cpu' in self.data:
+            return {}
+        main = 'forward' if self.family == 'pointwise' else 'step'
+        if main not in self.data:
+            self.fail(main, 'is missing')
+        loops = {}
+        for dtype in COMPUTE:
+            if dtype not in CLASSES[self.dtypes]:
+                continue
+            texts = {}
+            for key in ('forward', 'init', 'step', 'combine', 'finish'):
+                value = self.data.get(key)
+                if isinstance(value, dict):
+                    value = value.get(dtype, value.get(KINDS[dtype], value.get('default')))
+                texts[key] = value
+            if texts[main] is None:
+                self.fail(main, f'has no form for {dtype}')
+            loops[dtype] = texts
+        return loops
+
+    # -- C declarations ----------------------------------------------------------------------------
+    def c_args(self, public, scalar=None, scalar_type='gdouble'):
+        out = []
+        for a in self.args:
+            if a.name == scalar:
+                out.append((scalar_type + ' ', a.name))
+            else:
+                out += a.c_declaration(public)
+        return out
+
+    def call_args(self, public, scalar=None):
+        out = []
+        for a in self.args:
+            if a.name == scalar:
+                out.append('number')
+            elif not a.is_tensor:
+                out += [name for _, name in a.c_declaration(public)]
+            elif a.kind == 'Tensor[]':
+                out += [f'{a.name}_impls', a.c_length]
+            elif a.kind == 'Tensor?':
+                out.append(f'{a.name} != NULL ? gtorch_tensor_unwrap ({a.name}) : NULL')
+            else:
+                out.append(f'gtorch_tensor_unwrap ({a.name})')
+        return out
+
+    def op_returns(self):
+        if self.returns_list:
+            return 'GPtrArray *'
+        return 'GTorchImpl *' if len(self.outputs) == 1 else 'gboolean'
+
+    def op_params(self):
+        params = self.c_args(False)
+        if len(self.outputs) > 1:
+            params += [('GTorchImpl **', o) for o in self.outputs]
+        return params + [('GError **', 'error')]
+
+    def public_name(self, suffix=''):
+        return ('gtorch_tensor_' if self.is_method else 'gtorch_') + self.name + suffix
+
+
+# -- internal functions and the table ----------------------------------------------------------------
+def emit_op_function(row):
+    lines = [declare(row.op_returns(), f'gtorch_op_{row.name}', row.op_params()), '{']
+    inputs, n_inputs = emit_inputs(row, lines)
+    attrs = emit_attrs(row, lines)
+    n = len(row.outputs)
+    lines.append(f'  GTorchImpl *outputs[{n}] = {{ NULL }};')
+    lines.append('')
+    run = f'gtorch_op_run (&gtorch_ops[{enum_constant("OP", row.name)}], {inputs}, {n_inputs}, {attrs}, outputs, error)'
+    if n == 1:
+        lines += [f'  {run};', '  return outputs[0];']
+    else:
+        lines += [f'  if (!{run})', '    return FALSE;']
+        for i, name in enumerate(row.outputs):
+            lines += [f'  if ({name} != NULL)', f'    *{name} = outputs[{i}];', '  else',
+                      f'    gtorch_impl_unref (outputs[{i}]);']
+        lines.append('  return TRUE;')
+    lines += ['}', '']
+    if row.inplace:
+        params = row.c_args(False) + [('GError **', 'error')]
+        lines += [declare('gboolean', f'gtorch_op_{row.name}_inplace', params), '{']
+        inputs, n_inputs = emit_inputs(row, lines)
+        attrs = emit_attrs(row, lines)
+        lines += ['', f'  return gtorch_op_run_in_place (&gtorch_ops[{enum_constant("OP", row.name)}], {inputs}, '
+                  f'{n_inputs}, {attrs}, error);', '}', '']
+    return lines
+
+
+def emit_inputs(row, lines):
+    fixed = [t.name for t in row.tensors]
+    if row.list is None:
+        if not fixed:
+            return 'NULL', '0'
+        lines.append(f'  GTorchImpl *inputs[] = {{ {", ".join(fixed)} }};')
+        return 'inputs', str(len(fixed))
+    if not fixed:
+        return row.list.name, row.list.c_length
+    length = row.list.c_length
+    lines.append(f'  g_autofree GTorchImpl **inputs = g_new (GTorchImpl *, {length} + {len(fixed)});')
+    for i, name in enumerate(fixed):
+        lines.append(f'  inputs[{i}] = {name};')
+    lines.append(f'  for (gsize i = 0; i < {length}; i++)')
+    lines.append(f'    inputs[i + {len(fixed)}] = {row.list.name}[i];')
+    return 'inputs', f'{length} + {len(fixed)}'
+
+
+def emit_attrs(row, lines):
+    if not row.attrs:
+        return 'NULL'
+    lines.append(f'  const GTorchAttr attrs[] = {{ {", ".join(a.c_attr() for a in row.attrs)} }};')
+    return 'attrs'
+
+
+def emit_table(rows):
+    out = []
+    for row in rows:
+        if row.args:
+            out.append(f'static const GTorchArgSpec args_{row.name}[] = {{')
+            for a in row.args:
+                default = 'NULL' if a.default is None else c_string(a.default)
+                out.append(f'  {{ "{a.name}", {a.c_kind}, {default} }},')
+            out += ['};', '']
+    out += ['const GTorchOpClass gtorch_ops[] = {']
+    for row in rows:
+        flags = [FLAGS[f] for f in row.flags if f in FLAGS]
+        flags += ['GTORCH_OP_VIEW'] if row.family == 'view' else []
+        flags += ['GTORCH_OP_INPLACE_OK'] if row.inplace else []
+        mask = ' | '.join(f'GTORCH_DTYPES ({d.upper()})' for d in CLASSES[row.dtypes])
+        default_shape = {'pointwise': 'pointwise', 'reduce': 'reduce'}.get(row.family, row.name)
+        shape = 'gtorch_shape_' + row.data.get('shape', default_shape)
+        default_cpu = {'pointwise': 'pointwise', 'reduce': 'reduce'}.get(row.family, row.name)
+        cpu = 'gtorch_cpu_' + row.data.get('cpu', default_cpu)
+        if row.composite:
+            shape = cpu = 'NULL'
+        if row.family == 'view':
+            cpu = 'NULL'
+        names = [t.name for t in row.tensors]
+        saved_in = [i for i, n in enumerate(names) if n in row.saved]
+        if row.list is not None and row.list.name in row.saved:
+            saved_in.append(31)
+        result_names = row.outputs if row.outputs != [''] else ['result']
+        saved_out = [i for i, n in enumerate(result_names) if n in row.saved or (n == '' and 'result' in row.saved)]
+        out.append(f'  [{enum_constant("OP", row.name)}] = {{')
+        out.append(f'    .name = "{row.name}",')
+        out.append(f'    .id = {enum_constant("OP", row.name)},')
+        out.append(f'    .flags = {" | ".join(flags) or 0},')
+        out.append(f'    .n_args = {len(row.args)},')
+        out.append(f'    .n_inputs = {len(row.tensors)},')
+        out.append(f'    .n_attrs = {len(row.attrs)},')
+        out.append(f'    .n_outputs = {0 if row.returns_list else len(row.outputs)},')
+        out.append(f'    .promote = GTORCH_PROMOTE_{row.promote.upper()},')
+        out.append(f'    .loop = {row.loop_index},')
+        out.append(f'    .dtypes = {mask},')
+        out.append(f'    .saved_inputs = {" | ".join(f"1u << {i}" for i in saved_in) or 0},')
+        out.append(f'    .saved_outputs = {" | ".join(f"1u << {i}" for i in saved_out) or 0},')
+        out.append(f'    .args = {"args_" + row.name if row.args else "NULL"},')
+        out.append(f'    .shape = {shape},')
+        out.append(f'    .cpu = {cpu},')
+        has_grad = row.grad or row.grad_function
+        out.append(f'    .grad = {"gtorch_grad_" + row.name if has_grad else "NULL"},')
+        out.append('  },')
+    out += ['};', '', 'const guint gtorch_n_ops = G_N_ELEMENTS (gtorch_ops);', '']
+    return out
+
+
+def emit_ops_header(rows):
+    out = [HEADER, '#pragma once', '', '#include <gtorch/gtorch-enums.h>', '#include <gtorch/gtorch-op-private.h>', '', 'G_BEGIN_DECLS', '',
+           'enum', '{']
+    out += [f'  {enum_constant("OP", r.name)},' for r in rows]
+    out += ['};', '']
+    functions = {'gtorch_cpu_pointwise'}
+    for row in rows:
+        out.append(declare(row.op_returns(), f'gtorch_op_{row.name}', row.op_params(), newline=' ') + ';')
+        if row.inplace:
+            params = row.c_args(False) + [('GError **', 'error')]
+            out.append(declare('gboolean', f'gtorch_op_{row.name}_inplace', params, newline=' ') + ';')
+        if row.grad or row.grad_function:
+            out.append(f'gboolean gtorch_grad_{row.name} (GTorchGradContext *context, GError **error);')
+        if row.composite:
+            continue
+        if row.family in ('view', 'structured') or 'shape' in row.data:
+            functions.add('gtorch_shape_' + row.data.get('shape', row.name))
+        if row.family == 'reduce':
+            functions.add('gtorch_cpu_reduce')
+        if row.family == 'structured' or 'cpu' in row.data:
+            functions.add('gtorch_cpu_' + row.data.get('cpu', row.name))
+    out.append('')
+    out += [f'gboolean {f} (GTorchOpCall *call, GError **error);' for f in sorted(functions)]
+    return out + ['', 'G_END_DECLS', '']
+
+
+# -- loops -----------------------------------------------------------------------------------------
+def emit_loops(rows):
+    out = [HEADER, '#include "cpu/gtorch-cpu-loops.h"', '#include "cpu/gtorch-cpu-reduce.h"', '']
+    for row in rows:
+        for dtype, texts in row.loops.items():
+            suffix, ctype, real = LOOP_TYPES[dtype]
+            name = f'GTORCH_ISA_SYMBOL (gtorch_loop_{row.name}_{suffix})'
+            if row.family == 'reduce':
+                combine = texts['combine'] or re.sub(r'\bx\b', 'other', texts['step'])
+                out.append(f'GTORCH_REDUCE_LOOP ({row.name}, {suffix}, {ctype}, ({texts["init"]}), '
+                           f'({texts["step"]}), ({combine}), ({texts["finish"] or "acc"}))')
+                out.append('')
+                continue
+            result = {'bool': 'guint8', 'real': real}.get(row.promote, ctype)
+            out += [f'void {name} (char *const *data, const gint64 *strides, gint64 n,',
+                    '                   const GTorchAttr *attrs)', '{', f'  typedef {ctype} T G_GNUC_UNUSED;']
+            for i, a in enumerate(row.attrs):
+                if re.search(rf'\b{a.name}\b', texts['forward']):
+                    out.append(f'  const {a.c_type} {a.name} = {a.c_attr_get(f"attrs[{i}]")};')
+            inputs = ', '.join(t.name for t in row.tensors)
+            out.append(f'  GTORCH_LOOP_{len(row.tensors)} ({result}, {ctype}, {inputs},')
+            out += [f'                 {texts["forward"]})', '}', '']
+    return out
+
+
+def emit_loop_table(rows):
+    out = [HEADER, '#include "cpu/gtorch-cpu-loops.h"', '']
+    rows = [r for r in rows if r.loop_index >= 0 and r.family == 'pointwise']
+    for row in rows:
+        for dtype in row.loops:
+            out.append(f'void GTORCH_ISA_SYMBOL (gtorch_loop_{row.name}_{LOOP_TYPES[dtype][0]}) '
+                       '(char *const *, const gint64 *, gint64, const GTorchAttr *);')
+    out += ['', 'const GTorchLoop GTORCH_ISA_SYMBOL (gtorch_loop_table)[][GTORCH_N_DTYPES] = {']
+    for row in rows:
+        out.append(f'  [{row.loop_index}] = {{')
+        for dtype in row.loops:
+            out.append(f'    [GTORCH_DTYPE_{dtype.upper()}] = '
+                       f'GTORCH_ISA_SYMBOL (gtorch_loop_{row.name}_{LOOP_TYPES[dtype][0]}),')
+        out.append('  },')
+    return out + ['};', '']
+
+
+# -- public functions ------------------------------------------------------------------------------
+def emit_public(row, header, source, forms):
+    variants = [('', None, 'gdouble')]
+    if row.scalar:
+        variants.append(('_scalar', row.scalar, 'gdouble'))
+        if any(d in CLASSES[row.dtypes] for d in ('int64',)):
+            variants.append(('_int', row.scalar, 'gint64'))
+    for suffix, scalar, ctype in variants:
+        emit_form(row, header, source, suffix, scalar, ctype, False)
+        if row.inplace:
+            emit_form(row, header, source, suffix + '_inplace', scalar, ctype, True)
+        forms.append(suffix)
+
+
+def emit_form(row, header, source, suffix, scalar, ctype, in_place):
+    name = row.public_name(suffix)
+    params = row.c_args(True, scalar, ctype)
+    outs = [] if in_place or len(row.outputs) == 1 else row.outputs
+    params += [('GTorchTensor **', o) for o in outs] + [('GError **', 'error')]
+    returns = 'GPtrArray *' if row.returns_list else ('gboolean' if outs else 'GTorchTensor *')
+    fail = 'FALSE' if outs else 'NULL'
+    header += ['GTORCH_AVAILABLE_IN_0_1', declare(returns, name, params, newline=' ') + ';']
+    source += emit_doc(row, name, scalar, outs, in_place)
+    source += [declare(returns, name, params), '{']
+    if scalar:
+        source.append('  g_autoptr (GTorchImpl) number = NULL;')
+    if row.list is not None:
+        source.append(f'  g_autofree GTorchImpl **{row.list.name}_impls = NULL;')
+    for o in outs:
+        source.append(f'  GTorchImpl *{o}_impl = NULL;')
+    source.append('')
+    for a in row.args:
+        if a.name == scalar:
+            continue
+        if a.kind == 'Tensor':
+            source.append(f'  g_return_val_if_fail (GTORCH_IS_TENSOR ({a.name}), {fail});')
+        elif a.kind == 'Tensor?':
+            source.append(f'  g_return_val_if_fail ({a.name} == NULL || GTORCH_IS_TENSOR ({a.name}), {fail});')
+        elif a.kind in ('Tensor[]', 'int[]'):
+            source.append(f'  g_return_val_if_fail ({a.name} != NULL || {a.c_length} == 0, {fail});')
+    source.append('')
+    if scalar:
+        source.append(f'  number = gtorch_impl_new_{"number" if ctype == "gdouble" else "int"} ({scalar});')
+    if row.list is not None:
+        source.append(f'  {row.list.name}_impls = gtorch_tensors_unwrap ({row.list.name}, {row.list.c_length});')
+    args = row.call_args(True, scalar) + [f'&{o}_impl' for o in outs] + ['error']
+    call = f'gtorch_op_{row.name}{"_inplace" if in_place else ""} ({", ".join(args)})'
+    if in_place:
+        source.append(f'  return {call} ? {row.args[0].name} : NULL;')
+    elif row.returns_list:
+        source.append(f'  return gtorch_tensors_wrap ({call});')
+    elif not outs:
+        source.append(f'  return gtorch_tensor_wrap ({call});')
+    else:
+        source += [f'  if (!{call})', '    return FALSE;']
+        for o in outs:
+            source += [f'  if ({o} != NULL)', f'    *{o} = gtorch_tensor_wrap ({o}_impl);', '  else',
+                       f'    gtorch_impl_unref ({o}_impl);']
+        source.append('  return TRUE;')
+    source += ['}', '']
+
+
+DTYPE_TEXT = {'float': 'floating-point dtypes', 'int': 'integers', 'real': 'integers and floating-point dtypes',
+              'number': 'all dtypes but bool', 'floatc': 'floating-point and complex dtypes',
+              'realb': 'all dtypes but complex ones', 'intb': 'integers and bool', 'bool': 'bool',
+              'all': 'all dtypes'}
+PROMOTE_TEXT = {'common': 'Inputs of different dtypes are promoted to their common dtype, which is also the result\'s.',
+                'float': 'Integers and bool are computed in, and give, the default floating-point dtype.',
+                'bool': 'Inputs are promoted to their common dtype; the result is of dtype bool.',
+                'sum': 'Integers and bool give int64.',
+                'real': 'A complex input gives its real dtype.', 'none': ''}
+
+
+def wrap(text, prefix=' * ', width=100):
+    words, line, lines = text.split(), '', []
+    for word in words:
+        if line and len(prefix) + len(line) + 1 + len(word) > width:
+            lines.append(prefix + line)
+            line = word
+        else:
+            line = f'{line} {word}' if line else word
+    return lines + [prefix + line] if line else lines
+
+
+def emit_doc(row, name, scalar, outs, in_place):
+    lines = ['/**', f' * {name}:']
+    docs = row.data.get('params', {})
+    for a in row.args:
+        annotation, text = a.doc(row)
+        text = docs.get(a.name, text)
+        if a.name == scalar:
+            annotation, text = '', 'a number'
+        if a.default is not None and a.default not in ('None', '[]'):
+            text += f'; {a.default} by default in the bindings'
+        lines += wrap(f'@{a.name}: {annotation}{": " if annotation else ""}{text}')
+        if a.c_length:
+            lines.append(f' * @{a.c_length}: the length of @{a.name}')
+    for o in outs:
+        lines.append(f' * @{o}: (out) (transfer full): the {o.replace("_", " ")}')
+    lines += [' * @error: return location for an error', ' *']
+    text = row.data['doc']
+    if in_place:
+        text += ' The result is written to @self.'
+    if scalar:
+        text += f' Here @{scalar} is a number, which takes part in type promotion by its kind only.'
+    lines += wrap(text)
+    if 'formula' in row.data:
+        lines += [' *', f' * Formula: `{row.data["formula"]}`']
+    if 'source' in row.data:
+        lines += [' *'] + wrap('Source: ' + row.data['source'])
+    rules = f'Defined for {DTYPE_TEXT[row.dtypes]}. {PROMOTE_TEXT[row.promote]}'
+    if row.family == 'pointwise' and len(row.tensors) > 1:
+        rules += ' Shapes are broadcast.'
+    if row.family == 'view':
+        rules += ' The result shares the memory of @self.'
+    if not (row.grad or row.grad_function or row.composite) and not row.internal:
+        rules += ' Not differentiable.'
+    lines += [' *'] + wrap(rules) + [' *']
+    if in_place:
+        lines += [f' * Returns: (transfer none): @{row.args[0].name}, or %NULL with @error set']
+    elif row.returns_list:
+        lines += [' * Returns: (transfer container) (element-type GTorchTensor): the tensors, or %NULL with',
+                  ' *   @error set']
+    elif outs:
+        lines += [' * Returns: %TRUE, or %FALSE with @error set']
+    else:
+        lines += [' * Returns: (transfer full): the result, or %NULL with @error set']
+    return lines + [' *', f' * Since: {row.data.get("since", "0.1")}', ' */']
+
+
+# -- everything ------------------------------------------------------------------------------------
+def load(files):
+    rows = []
+    for file in files:
+        path = pathlib.Path(file)
+        try:
+            data = tomllib.loads(path.read_text(encoding='utf-8'))
+        except tomllib.TOMLDecodeError as error:
+            raise RowError(f'{path.name}: {error}') from None
+        rows += [Row(path.name, name, row) for name, row in data.items()]
+    rows.sort(key=lambda r: r.name)
+    for a, b in zip(rows, rows[1:]):
+        if a.name == b.name:
+            a.fail('args', f'{b.file} has a row of this name too')
+    index = 0
+    for row in rows:
+        if row.loops:
+            row.loop_index = index
+            index += 1
+    return rows
+
+
+def generate(folder, files):
+    from opgen_tests import emit_samples, rows_as_json
+    rows = load(files)
+    by_name = {r.name: r for r in rows}
+    grads = []
+    for row in rows:
+        if row.grad:
+            grads += opgen_expr.emit_gradient(row, by_name)
+    include = ['#include "config.h"', '', '#include <math.h>', '', '#include "gtorch-ops-private.h"',
+               '#include "gtorch-tensor-private.h"', '']
+    functions, header, source = [], [], []
+    forms = {}
+    for row in rows:
+        if not row.composite:
+            functions += emit_op_function(row)
+        elif 'composite' in row.data:
+            functions += opgen_expr.emit_composite(row, by_name)
+        if not row.internal:
+            forms[row.name] = []
+            emit_public(row, header, source, forms[row.name])
+    outputs = {
+        'gtorch-ops-private.h': emit_ops_header(rows),
+        'gtorch-op-table.c': [HEADER] + include + emit_table(rows),
+        'gtorch-ops.c': [HEADER] + include + functions,
+        'gtorch-op-grads.c': [HEADER] + include + grads,
+        'gtorch-tensor-ops.h': [HEADER, '#pragma once', '', '#include <gtorch/gtorch-device.h>',
+                                '#include <gtorch/gtorch-enums.h>', '#include <gtorch/gtorch-generator.h>',
+                                '#include <gtorch/gtorch-tensor.h>', '', 'G_BEGIN_DECLS', ''] + header +
+                               ['', 'G_END_DECLS', ''],
+        'gtorch-tensor-ops.c': [HEADER] + include[:-1] + ['#include "gtorch-tensor-ops.h"', ''] + source,
+        'gtorch-loop-table.c': emit_loop_table(rows),
+        'gtorch-op-samples.c': [HEADER] + emit_samples(rows),
+        'gtorch-ops.json': [json.dumps(rows_as_json(rows, forms), indent=1), ''],
+    }
+    for file in files:
+        stem = pathlib.Path(file).stem
+        outputs[f'gtorch-loops-{stem}.c'] = emit_loops([r for r in rows if r.file == f'{stem}.toml' and r.loops])
+    for name, lines in outputs.items():
+        path = pathlib.Path(folder) / name
+        text = '\n'.join(lines)
+        if not path.exists() or path.read_text(encoding='utf-8') != text:
+            path.write_text(text, encoding='utf-8')
+
+
+def main(argv):
+    try:
+        if len(argv) == 3 and argv[1] == 'list':
+            folder = pathlib.Path(argv[2])
+            for path in sorted(folder.glob('*.toml')) + sorted(folder.glob('*.c')):
+                print(path.name)
+        elif len(argv) > 3 and argv[1] == 'generate':
+            generate(argv[2], argv[3:])
+        else:
+            print(__doc__, file=sys.stderr)
+            return 2
+    except RowError as error:
+        print(f'opgen: {error}', file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv))

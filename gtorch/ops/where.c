@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <complex.h>
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "cpu/gtorch-cpu-cast.h"
+#include "cpu/gtorch-cpu-iter.h"
+#include "gtorch-ops-private.h"
+
+gboolean
+gtorch_shape_where (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *condition = call->inputs[0];
+  gint64 shape[GTORCH_MAX_DIMS];
+  guint n_dims, dtype;
+
+  if (condition->dtype != GTORCH_DTYPE_BOOL && condition->dtype != GTORCH_DTYPE_UINT8)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("the condition must be bool, it is %s"),
+                         gtorch_dtype_get_name (condition->dtype));
+      return FALSE;
+    }
+  dtype = gtorch_call_common_dtype (call, 1, 2);
+  call->compute = dtype;
+  return gtorch_broadcast_shapes ("where", call->inputs[1]->shape, call->inputs[1]->n_dims,
+                                  call->inputs[2]->shape, call->inputs[2]->n_dims, shape, &n_dims, error)
+         && gtorch_broadcast_shapes ("where", condition->shape, condition->n_dims, shape, n_dims, shape,
+                                     &n_dims, error)
+         && gtorch_shape_check ("where", shape, n_dims, dtype, error)
+         && gtorch_call_set_output (call, 0, dtype, shape, n_dims, error);
+}
+
+typedef struct
+{
+  GTorchCast casts[2];
+  gsize size;
+} Where;
+
+#define SELECT(T)                                                                                  \
+  {                                                                                                \
+    if (strides[0] == sizeof (T) && strides[1] == 1 && strides[2] == sizeof (T)                    \
+        && strides[3] == sizeof (T))                                                               \
+      {                                                                                            \
+        T *o = (T *) data[0];                                                                      \
+        const guint8 *c = (const guint8 *) data[1];                                                \
+        const T *a = (const T *) data[2], *b = (const T *) data[3];                                \
+        _Pragma ("omp simd") for (i = 0; i < n; i++) o[i] = c[i] ? a[i] : b[i];                    \
+      }                                                                                            \
+    else                                                                                           \
+      for (i = 0; i < n; i++)                                                                      \
+        *(T *) (data[0] + i * strides[0])                                                          \
+          = *(const T *) (data[data[1][i * strides[1]] ? 2 : 3]                                    \
+                          + i * strides[data[1][i * strides[1]] ? 2 : 3]);                         \
+  }
+
+typedef double _Complex Where16;
+
+static void
+select_same (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
+{
+  const Where *where = user_data;
+  gint64 i;
+
+  switch (where->size)
+    {
+    case 1:
+      SELECT (guint8)
+      break;
+    case 2:
+      SELECT (guint16)
+      break;
+    case 4:
+      SELECT (guint32)
+      break;
+    case 8:
+      SELECT (guint64)
+      break;
+    default:
+      SELECT (Where16)
+    }
+}
+
+static void
+select_cast (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
+{
+  const Where *where = user_data;
+  gint64 i;
+
+  for (i = 0; i < n; i++)
+    {
+      guint k = data[1][i * strides[1]] ? 0 : 1;
+
+      where->casts[k](data[0] + i * strides[0], 0, data[2 + k] + i * strides[2 + k], 0, 1);
+    }
+}
+
+gboolean
+gtorch_cpu_where (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *output = call->outputs[0];
+  GTorchImpl *operands[] = { output, call->inputs[0], call->inputs[1], call->inputs[2] };
+  Where where = { { NULL }, gtorch_dtype_size (output->dtype) };
+  gboolean same = TRUE;
+  GTorchIter iter;
+  guint k;
+
+  if (output->numel == 0)
+    return TRUE;
+  for (k = 0; k < 2; k++)
+    {
+      where.casts[k] = gtorch_cpu_cast (output->dtype, operands[2 + k]->dtype);
+      same &= operands[2 + k]->dtype == output->dtype;
+    }
+  gtorch_iter_init (&iter, operands, 4, output->shape, output->n_dims);
+  gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, same ? select_same : select_cast, &where);
+  return TRUE;
+}

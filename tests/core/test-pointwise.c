@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* What the rows of point-wise operations cannot say: promotion of numbers, in-place rules, 16-bit floats. */
+
+#include "config.h"
+
+#include <gtorch/gtorch-tensor-private.h>
+#include <gtorch/gtorch.h>
+
+#include "gtorch/cpu/isa/gtorch-isa-half.h"
+
+static GTorchTensor *
+zeros (GTorchDType dtype)
+{
+  g_autoptr (GError) error = NULL;
+  GTorchTensor *tensor = gtorch_zeros (GTORCH_SHAPE (2, 3), dtype, NULL, &error);
+
+  g_assert_no_error (error);
+  return tensor;
+}
+
+static void
+numbers_promote_by_kind_only (void)
+{
+  g_autoptr (GTorchTensor) bytes = zeros (GTORCH_DTYPE_UINT8);
+  g_autoptr (GTorchTensor) halves = zeros (GTORCH_DTYPE_FLOAT16);
+  g_autoptr (GTorchTensor) a = gtorch_tensor_add_int (bytes, 300, 1, NULL);
+  g_autoptr (GTorchTensor) b = gtorch_tensor_add_scalar (bytes, 0.5, 1, NULL);
+  g_autoptr (GTorchTensor) c = gtorch_tensor_add_scalar (halves, 0.5, 1, NULL);
+  g_autoptr (GTorchTensor) d = gtorch_tensor_div (bytes, bytes, NULL);
+
+  g_assert_cmpint (gtorch_tensor_get_dtype (a), ==, GTORCH_DTYPE_UINT8);
+  g_assert_cmpint (((guint8 *) gtorch_impl_data (a->impl))[5], ==, 300 - 256);
+  g_assert_cmpint (gtorch_tensor_get_dtype (b), ==, GTORCH_DTYPE_FLOAT32);
+  g_assert_cmpint (gtorch_tensor_get_dtype (c), ==, GTORCH_DTYPE_FLOAT16);
+  g_assert_cmpint (((guint16 *) gtorch_impl_data (c->impl))[3], ==, 0x3800);
+  g_assert_cmpint (gtorch_tensor_get_dtype (d), ==, GTORCH_DTYPE_FLOAT32);
+}
+
+static void
+in_place_keeps_dtype_and_counts_versions (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) ints = zeros (GTORCH_DTYPE_INT32);
+
+  g_assert_null (gtorch_tensor_add_scalar_inplace (ints, 0.5, 1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE);
+  g_assert_cmpstr (error->message, ==,
+                   "add: a result of dtype float32 cannot be written to a tensor of dtype int32");
+  g_assert_cmpuint (gtorch_tensor_get_version (ints), ==, 0);
+  g_assert_true (gtorch_tensor_add_int_inplace (ints, 7, 1, NULL) == ints);
+  g_assert_cmpuint (gtorch_tensor_get_version (ints), ==, 1);
+  g_assert_cmpint (((gint32 *) gtorch_impl_data (ints->impl))[5], ==, 7);
+}
+
+static void
+errors_name_op_values_and_rule (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) a = zeros (GTORCH_DTYPE_FLOAT32);
+  g_autoptr (GTorchTensor) b = gtorch_zeros (GTORCH_SHAPE (4), GTORCH_DTYPE_FLOAT32, NULL, NULL);
+
+  g_assert_null (gtorch_tensor_mul (a, b, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
+  g_assert_cmpstr (error->message, ==,
+                   "mul: shapes [2, 3] and [4] cannot be broadcast: dimension -1 is 3 and 4");
+  g_clear_error (&error);
+  g_assert_null (gtorch_tensor_bitwise_and (a, a, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE);
+  g_assert_cmpstr (error->message, ==, "bitwise_and: not defined for dtype float32");
+}
+
+static void
+halves_round_to_nearest_even (void)
+{
+  guint i;
+
+  for (i = 0; i < 0x10000; i++)
+    {
+      float f = gt_half_to_float (i);
+
+      if (f != f)
+        g_assert_true ((gt_half_from_float (f) & 0x7fff) > 0x7c00);
+      else
+        g_assert_cmpuint (gt_half_from_float (f), ==, i);
+      f = gt_bfloat16_to_float (i);
+      if (f == f)
+        g_assert_cmpuint (gt_bfloat16_from_float (f), ==, i);
+    }
+  g_assert_cmpuint (gt_half_from_float (1 + 0x1p-11f), ==, 0x3c00);
+  g_assert_cmpuint (gt_half_from_float (1 + 0x1.8p-10f), ==, 0x3c02);
+  g_assert_cmpuint (gt_half_from_float (65519.9f), ==, 0x7bff);
+  g_assert_cmpuint (gt_half_from_float (65520.0f), ==, 0x7c00);
+  g_assert_cmpuint (gt_half_from_float (0x1p-25f), ==, 0);
+  g_assert_cmpuint (gt_half_from_float (0x1.8p-25f), ==, 1);
+}
+
+int
+main (int argc, char *argv[])
+{
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/GTorch/pointwise/numbers_promote_by_kind_only", numbers_promote_by_kind_only);
+  g_test_add_func ("/GTorch/pointwise/in_place_keeps_dtype_and_counts_versions",
+                   in_place_keeps_dtype_and_counts_versions);
+  g_test_add_func ("/GTorch/pointwise/errors_name_op_values_and_rule", errors_name_op_values_and_rule);
+  g_test_add_func ("/GTorch/pointwise/halves_round_to_nearest_even", halves_round_to_nearest_even);
+  return g_test_run ();
+}
