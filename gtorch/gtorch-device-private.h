@@ -14,7 +14,7 @@ struct _GTorchDeviceClass
 };
 
 GTorchStorage *gtorch_device_alloc (GTorchDevice *device, gsize n_bytes, GError **error);
-void           gtorch_device_free  (GTorchDevice *device, GTorchStorage *storage);
-const gchar   *gtorch_device_name  (GTorchDevice *device);
+void gtorch_device_free (GTorchDevice *device, GTorchStorage *storage);
+const gchar *gtorch_device_name (GTorchDevice *device);
 
 G_END_DECLS

@@ -13,8 +13,8 @@ GTORCH_AVAILABLE_IN_0_1
 G_DECLARE_DERIVABLE_TYPE (GTorchDevice, gtorch_device, GTORCH, DEVICE, GObject)
 
 GTORCH_AVAILABLE_IN_0_1
-GTorchDevice *gtorch_device_cpu              (void);
+GTorchDevice *gtorch_device_cpu (void);
 GTORCH_AVAILABLE_IN_0_1
-GTorchDevice *gtorch_get_default_device      (void);
+GTorchDevice *gtorch_get_default_device (void);
 
 G_END_DECLS

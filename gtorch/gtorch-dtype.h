@@ -47,27 +47,24 @@ typedef enum
 #define GTORCH_TYPE_DTYPE (gtorch_dtype_get_type ())
 
 GTORCH_AVAILABLE_IN_0_1
-GType        gtorch_dtype_get_type          (void) G_GNUC_CONST;
+GType gtorch_dtype_get_type (void) G_GNUC_CONST;
 GTORCH_AVAILABLE_IN_0_1
-const gchar *gtorch_dtype_get_name          (GTorchDType   dtype);
+const gchar *gtorch_dtype_get_name (GTorchDType dtype);
 GTORCH_AVAILABLE_IN_0_1
-GTorchDType  gtorch_dtype_from_name         (const gchar  *name,
-                                             GError      **error);
+GTorchDType gtorch_dtype_from_name (const gchar *name, GError **error);
 GTORCH_AVAILABLE_IN_0_1
-gsize        gtorch_dtype_get_size          (GTorchDType   dtype);
+gsize gtorch_dtype_get_size (GTorchDType dtype);
 GTORCH_AVAILABLE_IN_0_1
-gboolean     gtorch_dtype_is_floating_point (GTorchDType   dtype);
+gboolean gtorch_dtype_is_floating_point (GTorchDType dtype);
 GTORCH_AVAILABLE_IN_0_1
-gboolean     gtorch_dtype_is_complex        (GTorchDType   dtype);
+gboolean gtorch_dtype_is_complex (GTorchDType dtype);
 GTORCH_AVAILABLE_IN_0_1
-gboolean     gtorch_dtype_is_signed         (GTorchDType   dtype);
+gboolean gtorch_dtype_is_signed (GTorchDType dtype);
 GTORCH_AVAILABLE_IN_0_1
-GTorchDType  gtorch_dtype_promote           (GTorchDType   first,
-                                             GTorchDType   second);
+GTorchDType gtorch_dtype_promote (GTorchDType first, GTorchDType second);
 GTORCH_AVAILABLE_IN_0_1
-GTorchDType  gtorch_get_default_dtype       (void);
+GTorchDType gtorch_get_default_dtype (void);
 GTORCH_AVAILABLE_IN_0_1
-gboolean     gtorch_set_default_dtype       (GTorchDType   dtype,
-                                             GError      **error);
+gboolean gtorch_set_default_dtype (GTorchDType dtype, GError **error);
 
 G_END_DECLS

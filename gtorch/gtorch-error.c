@@ -5,9 +5,12 @@
 
 #include "gtorch-error.h"
 
-G_DEFINE_QUARK (gtorch-error-quark, gtorch_error)
+G_DEFINE_QUARK (gtorch - error - quark, gtorch_error)
 
-#define VALUE(name, nick) { GTORCH_ERROR_##name, "GTORCH_ERROR_" #name, nick }
+#define VALUE(name, nick)                            \
+  {                                                  \
+    GTORCH_ERROR_##name, "GTORCH_ERROR_" #name, nick \
+  }
 
 GType
 gtorch_error_get_type (void)

@@ -54,9 +54,9 @@ typedef enum
 } GTorchError;
 
 GTORCH_AVAILABLE_IN_0_1
-GQuark gtorch_error_quark     (void);
+GQuark gtorch_error_quark (void);
 GTORCH_AVAILABLE_IN_0_1
-GType  gtorch_error_get_type  (void) G_GNUC_CONST;
+GType gtorch_error_get_type (void) G_GNUC_CONST;
 #define GTORCH_TYPE_ERROR (gtorch_error_get_type ())
 
 G_END_DECLS

@@ -13,7 +13,7 @@ G_BEGIN_DECLS
  * is made around it only where a tensor crosses the public API. Geometry never changes after the
  * impl was published, except by set_data, resize and release, which own the impl alone. */
 
-#define GTORCH_MAX_DIMS 16
+#define GTORCH_MAX_DIMS    16
 #define GTORCH_INLINE_DIMS 4
 
 typedef struct _GTorchStorage GTorchStorage;
@@ -27,7 +27,7 @@ struct _GTorchStorage
   guint version; /* atomically counted up by every in-place write */
   gpointer data;
   gsize n_bytes;
-  GTorchDevice *device; /* devices live as long as the process */
+  GTorchDevice *device;                       /* devices live as long as the process */
   void (*free_func) (GTorchStorage *storage); /* NULL: the device's allocator */
   gpointer free_data;
 };
@@ -45,98 +45,62 @@ struct _GTorchImpl
   gint64 offset;          /* in elements, from the start of the storage */
   gint64 numel;
   gint64 *shape;
-  gint64 *strides; /* in elements */
+  gint64 *strides;          /* in elements */
   GTorchAutograd *autograd; /* NULL while no gradient is wanted */
   GTorchTensor *object;     /* weak, under object_lock */
   gint64 inline_dims[2 * GTORCH_INLINE_DIMS];
 };
 
 /* --- storage --- */
-GTorchStorage *gtorch_storage_new           (GTorchDevice   *device,
-                                             gsize           n_bytes,
-                                             GError        **error);
-GTorchStorage *gtorch_storage_new_foreign   (GTorchDevice   *device,
-                                             gpointer        data,
-                                             gsize           n_bytes,
-                                             void          (*free_func) (GTorchStorage *),
-                                             gpointer        free_data);
-GTorchStorage *gtorch_storage_ref           (GTorchStorage  *storage);
-void           gtorch_storage_unref         (GTorchStorage  *storage);
+GTorchStorage *gtorch_storage_new (GTorchDevice *device, gsize n_bytes, GError **error);
+GTorchStorage *gtorch_storage_new_foreign (GTorchDevice *device, gpointer data, gsize n_bytes,
+                                           void (*free_func) (GTorchStorage *), gpointer free_data);
+GTorchStorage *gtorch_storage_ref (GTorchStorage *storage);
+void gtorch_storage_unref (GTorchStorage *storage);
 
 /* --- making impls --- */
 /* Checks the dimensions (count, sign, overflow of the product); `op` is named in the message. */
-gboolean       gtorch_shape_check           (const gchar    *op,
-                                             const gint64   *shape,
-                                             gsize           n_dims,
-                                             guint           dtype,
-                                             GError        **error);
+gboolean gtorch_shape_check (const gchar *op, const gint64 *shape, gsize n_dims, guint dtype,
+                             GError **error);
 /* Contiguous and uninitialised. The shape must have passed gtorch_shape_check(). */
-GTorchImpl    *gtorch_impl_new              (GTorchDevice   *device,
-                                             guint           dtype,
-                                             const gint64   *shape,
-                                             guint           n_dims,
-                                             GError        **error);
+GTorchImpl *gtorch_impl_new (GTorchDevice *device, guint dtype, const gint64 *shape, guint n_dims,
+                             GError **error);
 /* Takes a reference on storage; strides NULL for contiguous. No bounds check. */
-GTorchImpl    *gtorch_impl_new_strided      (GTorchStorage  *storage,
-                                             guint           dtype,
-                                             gint64          offset,
-                                             const gint64   *shape,
-                                             const gint64   *strides,
-                                             guint           n_dims);
+GTorchImpl *gtorch_impl_new_strided (GTorchStorage *storage, guint dtype, gint64 offset,
+                                     const gint64 *shape, const gint64 *strides, guint n_dims);
 /* A view of the same storage and dtype; no autograd. */
-GTorchImpl    *gtorch_impl_new_view         (GTorchImpl     *base,
-                                             gint64          offset,
-                                             const gint64   *shape,
-                                             const gint64   *strides,
-                                             guint           n_dims);
+GTorchImpl *gtorch_impl_new_view (GTorchImpl *base, gint64 offset, const gint64 *shape,
+                                  const gint64 *strides, guint n_dims);
 /* The same elements under a new impl without autograd (what detach() shows). */
-GTorchImpl    *gtorch_impl_alias            (GTorchImpl     *impl);
+GTorchImpl *gtorch_impl_alias (GTorchImpl *impl);
 /* Scalar arguments: 0-d on the CPU, is_number set. Never fail. */
-GTorchImpl    *gtorch_impl_new_number       (gdouble         value);
-GTorchImpl    *gtorch_impl_new_int          (gint64          value);
-GTorchImpl    *gtorch_impl_new_bool         (gboolean        value);
+GTorchImpl *gtorch_impl_new_number (gdouble value);
+GTorchImpl *gtorch_impl_new_int (gint64 value);
+GTorchImpl *gtorch_impl_new_bool (gboolean value);
 
-GTorchImpl    *gtorch_impl_ref              (GTorchImpl     *impl);
-void           gtorch_impl_unref            (GTorchImpl     *impl);
+GTorchImpl *gtorch_impl_ref (GTorchImpl *impl);
+void gtorch_impl_unref (GTorchImpl *impl);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchImpl, gtorch_impl_unref)
-void           gtorch_impl_clear            (GTorchImpl    **impls,
-                                             guint           n);
+void gtorch_impl_clear (GTorchImpl **impls, guint n);
 
 /* --- asking --- */
-GTorchDevice  *gtorch_impl_device           (const GTorchImpl *impl);
+GTorchDevice *gtorch_impl_device (const GTorchImpl *impl);
 /* Negative counts from the end; the error names op, dim and the range. A 0-d tensor has dim 0 and -1. */
-gboolean       gtorch_normalize_dim         (const gchar    *op,
-                                             gint64          dim,
-                                             guint           n_dims,
-                                             guint          *result,
-                                             GError        **error);
+gboolean gtorch_normalize_dim (const gchar *op, gint64 dim, guint n_dims, guint *result,
+                               GError **error);
 /* Several dims into a bit mask; none given means all. Duplicates are an error. */
-gboolean       gtorch_normalize_dims        (const gchar    *op,
-                                             const gint64   *dims,
-                                             gsize           n,
-                                             guint           n_dims,
-                                             guint64        *mask,
-                                             GError        **error);
-gboolean       gtorch_impl_same_shape       (const GTorchImpl *a,
-                                             const GTorchImpl *b);
+gboolean gtorch_normalize_dims (const gchar *op, const gint64 *dims, gsize n, guint n_dims,
+                                guint64 *mask, GError **error);
+gboolean gtorch_impl_same_shape (const GTorchImpl *a, const GTorchImpl *b);
 /* Some elements share their memory (an expanded tensor, say): not to be written to. */
-gboolean       gtorch_impl_overlaps_itself  (const GTorchImpl *impl);
+gboolean gtorch_impl_overlaps_itself (const GTorchImpl *impl);
 /* "[2, 3]"; for messages. The _str form uses a ring of thread-local buffers: no free, 8 alive. */
-const gchar   *gtorch_shape_str             (const gint64   *shape,
-                                             gsize           n_dims);
-const gchar   *gtorch_impl_shape_str        (const GTorchImpl *impl);
-void           gtorch_contiguous_strides    (const gint64   *shape,
-                                             guint           n_dims,
-                                             gint64         *strides);
+const gchar *gtorch_shape_str (const gint64 *shape, gsize n_dims);
+const gchar *gtorch_impl_shape_str (const GTorchImpl *impl);
+void gtorch_contiguous_strides (const gint64 *shape, guint n_dims, gint64 *strides);
 /* Writes the broadcast of a and b to shape; FALSE with a GError naming op and both shapes. */
-gboolean       gtorch_broadcast_shapes      (const gchar    *op,
-                                             const gint64   *a,
-                                             guint           a_dims,
-                                             const gint64   *b,
-                                             guint           b_dims,
-                                             gint64         *shape,
-                                             guint          *n_dims,
-                                             GError        **error);
+gboolean gtorch_broadcast_shapes (const gchar *op, const gint64 *a, guint a_dims, const gint64 *b,
+                                  guint b_dims, gint64 *shape, guint *n_dims, GError **error);
 
 static inline gpointer
 gtorch_impl_data (const GTorchImpl *impl)
@@ -152,8 +116,8 @@ gtorch_impl_n_bytes (const GTorchImpl *impl)
 
 /* --- the outer layer --- */
 /* Takes the reference on impl, returns its object: the one it has, or a new one. NULL for NULL. */
-GTorchTensor  *gtorch_tensor_wrap           (GTorchImpl     *impl) G_GNUC_WARN_UNUSED_RESULT;
+GTorchTensor *gtorch_tensor_wrap (GTorchImpl *impl) G_GNUC_WARN_UNUSED_RESULT;
 /* Borrowed. */
-GTorchImpl    *gtorch_tensor_get_impl       (GTorchTensor   *tensor);
+GTorchImpl *gtorch_tensor_get_impl (GTorchTensor *tensor);
 
 G_END_DECLS

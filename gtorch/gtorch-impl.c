@@ -201,7 +201,8 @@ gtorch_impl_new_strided (GTorchStorage *storage, guint dtype, gint64 offset, con
 }
 
 GTorchImpl *
-gtorch_impl_new (GTorchDevice *device, guint dtype, const gint64 *shape, guint n_dims, GError **error)
+gtorch_impl_new (GTorchDevice *device, guint dtype, const gint64 *shape, guint n_dims,
+                 GError **error)
 {
   GTorchImpl *impl = impl_alloc (n_dims);
   gint64 numel = 1;
@@ -235,8 +236,8 @@ gtorch_impl_new_view (GTorchImpl *base, gint64 offset, const gint64 *shape, cons
 GTorchImpl *
 gtorch_impl_alias (GTorchImpl *impl)
 {
-  GTorchImpl *alias = gtorch_impl_new_strided (impl->storage, impl->dtype, impl->offset, impl->shape,
-                                               impl->strides, impl->n_dims);
+  GTorchImpl *alias = gtorch_impl_new_strided (impl->storage, impl->dtype, impl->offset,
+                                               impl->shape, impl->strides, impl->n_dims);
 
   alias->is_number = impl->is_number;
   return alias;
@@ -314,8 +315,7 @@ gtorch_impl_device (const GTorchImpl *impl)
 gboolean
 gtorch_impl_same_shape (const GTorchImpl *a, const GTorchImpl *b)
 {
-  return a->n_dims == b->n_dims
-         && memcmp (a->shape, b->shape, a->n_dims * sizeof (gint64)) == 0;
+  return a->n_dims == b->n_dims && memcmp (a->shape, b->shape, a->n_dims * sizeof (gint64)) == 0;
 }
 
 gboolean
@@ -363,8 +363,8 @@ gtorch_shape_str (const gint64 *shape, gsize n_dims)
 
   buffer[length++] = '[';
   for (i = 0; i < n_dims && length < 220; i++)
-    length += g_snprintf (buffer + length, 256 - length, i == 0 ? "%" G_GINT64_FORMAT : ", %" G_GINT64_FORMAT,
-                          shape[i]);
+    length += g_snprintf (buffer + length, 256 - length,
+                          i == 0 ? "%" G_GINT64_FORMAT : ", %" G_GINT64_FORMAT, shape[i]);
   g_snprintf (buffer + length, 256 - length, i < n_dims ? ", …]" : "]");
   return buffer;
 }
@@ -384,7 +384,8 @@ gtorch_shape_check (const gchar *op, const gint64 *shape, gsize n_dims, guint dt
   if (n_dims > GTORCH_MAX_DIMS)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: %" G_GSIZE_FORMAT " dimensions are more than the %d that a tensor can have"),
+                   _ ("%s: %" G_GSIZE_FORMAT
+                      " dimensions are more than the %d that a tensor can have"),
                    op, n_dims, GTORCH_MAX_DIMS);
       return FALSE;
     }
@@ -442,8 +443,8 @@ gtorch_normalize_dims (const gchar *op, const gint64 *dims, gsize n, guint n_dim
         return FALSE;
       if (*mask & (G_GUINT64_CONSTANT (1) << dim))
         {
-          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: dim %u appears twice in %s"),
-                       op, dim, gtorch_shape_str (dims, n));
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                       _ ("%s: dim %u appears twice in %s"), op, dim, gtorch_shape_str (dims, n));
           return FALSE;
         }
       *mask |= G_GUINT64_CONSTANT (1) << dim;
@@ -452,8 +453,8 @@ gtorch_normalize_dims (const gchar *op, const gint64 *dims, gsize n, guint n_dim
 }
 
 gboolean
-gtorch_broadcast_shapes (const gchar *op, const gint64 *a, guint a_dims, const gint64 *b, guint b_dims,
-                         gint64 *shape, guint *n_dims, GError **error)
+gtorch_broadcast_shapes (const gchar *op, const gint64 *a, guint a_dims, const gint64 *b,
+                         guint b_dims, gint64 *shape, guint *n_dims, GError **error)
 {
   gint64 result[GTORCH_MAX_DIMS];
   guint n = MAX (a_dims, b_dims);
@@ -467,8 +468,8 @@ gtorch_broadcast_shapes (const gchar *op, const gint64 *a, guint a_dims, const g
       if (x != y && x != 1 && y != 1)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                       _ ("%s: shapes %s and %s cannot be broadcast: dimension -%u is %" G_GINT64_FORMAT
-                          " and %" G_GINT64_FORMAT),
+                       _ ("%s: shapes %s and %s cannot be broadcast: dimension -%u is "
+                          "%" G_GINT64_FORMAT " and %" G_GINT64_FORMAT),
                        op, gtorch_shape_str (a, a_dims), gtorch_shape_str (b, b_dims), i, x, y);
           return FALSE;
         }

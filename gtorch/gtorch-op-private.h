@@ -71,9 +71,9 @@ typedef enum
 
 typedef enum
 {
-  GTORCH_OP_VIEW = 1 << 0,      /* the outputs share the input's storage; nothing is launched */
-  GTORCH_OP_RANDOM = 1 << 1,    /* draws from a generator */
-  GTORCH_OP_SYNC = 1 << 2,      /* reads values on the host: not possible in a capture */
+  GTORCH_OP_VIEW = 1 << 0,       /* the outputs share the input's storage; nothing is launched */
+  GTORCH_OP_RANDOM = 1 << 1,     /* draws from a generator */
+  GTORCH_OP_SYNC = 1 << 2,       /* reads values on the host: not possible in a capture */
   GTORCH_OP_INPLACE_OK = 1 << 3, /* has an in-place form */
 } GTorchOpFlags;
 
@@ -88,12 +88,12 @@ struct _GTorchOpClass
   guint16 id;
   guint16 flags;
   guint8 n_args;
-  guint8 n_inputs;  /* fixed tensor arguments */
+  guint8 n_inputs; /* fixed tensor arguments */
   guint8 n_attrs;
   guint8 n_outputs;
-  guint8 promote; /* GTorchPromote */
-  gint16 loop;    /* row of the loop tables, or -1 */
-  guint32 dtypes; /* the dtypes it is computed in, after promotion */
+  guint8 promote;        /* GTorchPromote */
+  gint16 loop;           /* row of the loop tables, or -1 */
+  guint32 dtypes;        /* the dtypes it is computed in, after promotion */
   guint32 saved_inputs;  /* bit i: the gradient needs the value of input i (bit 31: the list) */
   guint32 saved_outputs; /* bit i: … of output i */
   const GTorchArgSpec *args;
@@ -151,39 +151,32 @@ extern const guint gtorch_n_ops;
 const GTorchOpClass *gtorch_op_find (const gchar *name);
 
 /* Runs one call. `outputs` receives n_outputs new references (in place: nothing is written to it). */
-gboolean gtorch_op_run          (const GTorchOpClass *op,
-                                 GTorchImpl *const   *inputs,
-                                 guint                n_inputs,
-                                 const GTorchAttr    *attrs,
-                                 GTorchImpl         **outputs,
-                                 GError             **error);
-gboolean gtorch_op_run_in_place (const GTorchOpClass *op,
-                                 GTorchImpl *const   *inputs,
-                                 guint                n_inputs,
-                                 const GTorchAttr    *attrs,
-                                 GError             **error);
+gboolean gtorch_op_run (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
+                        const GTorchAttr *attrs, GTorchImpl **outputs, GError **error);
+gboolean gtorch_op_run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
+                                 const GTorchAttr *attrs, GError **error);
 
 /* --- for shape functions --- */
 /* Output i: allocates it on call->device; in place, checks that it fits the preset one. */
 gboolean gtorch_call_set_output (GTorchOpCall *call, guint i, guint dtype, const gint64 *shape,
                                  guint n_dims, GError **error);
 /* The common dtype of inputs [first, first + n) by PyTorch's rules (tensors, 0-d tensors, numbers). */
-guint    gtorch_call_common_dtype (GTorchOpCall *call, guint first, guint n);
+guint gtorch_call_common_dtype (GTorchOpCall *call, guint first, guint n);
 /* Applies the class's promote rule to inputs [first, first + n): sets call->compute, gives the result
  * dtype; a GError if the class does not accept the dtype. */
-gboolean gtorch_call_promote    (GTorchOpCall *call, guint first, guint n, guint *dtype,
-                                 GError **error);
+gboolean gtorch_call_promote (GTorchOpCall *call, guint first, guint n, guint *dtype,
+                              GError **error);
 gboolean gtorch_call_check_dtype (GTorchOpCall *call, guint dtype, GError **error);
 /* "add: inputs[1]: …": sets a GError whose message starts with the op's name. */
-void     gtorch_call_error      (GTorchOpCall *call, GError **error, GTorchError code,
-                                 const gchar *format, ...) G_GNUC_PRINTF (4, 5);
+void gtorch_call_error (GTorchOpCall *call, GError **error, GTorchError code, const gchar *format,
+                        ...) G_GNUC_PRINTF (4, 5);
 /* The standard shape functions. */
 gboolean gtorch_shape_pointwise (GTorchOpCall *call, GError **error);
-gboolean gtorch_shape_reduce    (GTorchOpCall *call, GError **error);
-gboolean gtorch_shape_same      (GTorchOpCall *call, GError **error); /* as input 0 */
+gboolean gtorch_shape_reduce (GTorchOpCall *call, GError **error);
+gboolean gtorch_shape_same (GTorchOpCall *call, GError **error); /* as input 0 */
 
 /* --- the launcher --- */
-gboolean gtorch_launch          (GTorchOpCall *call, GError **error);
+gboolean gtorch_launch (GTorchOpCall *call, GError **error);
 
 /* --- autograd's part of a call (autograd/) --- */
 /* Is any input wanting a gradient, with the grad mode on? */

@@ -28,8 +28,8 @@ typedef struct
 } GTorchSample;
 
 /* Calls any operation, composite ones too; appends new references to results. */
-typedef gboolean (*GTorchInvoker) (GTorchImpl *const *inputs, guint n_inputs, const GTorchAttr *attrs,
-                                   GPtrArray *results, GError **error);
+typedef gboolean (*GTorchInvoker) (GTorchImpl *const *inputs, guint n_inputs,
+                                   const GTorchAttr *attrs, GPtrArray *results, GError **error);
 
 extern const GTorchInvoker gtorch_op_invokers[];
 extern const GTorchSample gtorch_op_samples[];

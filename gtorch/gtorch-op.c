@@ -70,10 +70,13 @@ find_device (GTorchOpCall *call, GError **error)
       else if (G_UNLIKELY (first->storage->device != input->storage->device))
         {
           gtorch_call_error (call, error, GTORCH_ERROR_DEVICE_MISMATCH,
-                             _ ("a tensor of shape %s is on %s, one of shape %s on %s: all must be on "
+                             _ ("a tensor of shape %s is on %s, one of shape %s on %s: all must be "
+                                "on "
                                 "one device"),
-                             gtorch_impl_shape_str (first), gtorch_device_name (first->storage->device),
-                             gtorch_impl_shape_str (input), gtorch_device_name (input->storage->device));
+                             gtorch_impl_shape_str (first),
+                             gtorch_device_name (first->storage->device),
+                             gtorch_impl_shape_str (input),
+                             gtorch_device_name (input->storage->device));
           return FALSE;
         }
     }
@@ -185,7 +188,8 @@ gtorch_op_run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guin
   if (self->storage != NULL && gtorch_impl_overlaps_itself (self))
     {
       gtorch_call_error (&call, error, GTORCH_ERROR_INVALID,
-                         _ ("several elements of the tensor of shape %s share one memory location (it is "
+                         _ ("several elements of the tensor of shape %s share one memory location "
+                            "(it is "
                             "expanded?): clone it before writing to it"),
                          gtorch_impl_shape_str (self));
       return FALSE;
@@ -194,7 +198,8 @@ gtorch_op_run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guin
     if (inputs[i] != NULL && self->storage != NULL && overlaps (self, inputs[i]))
       {
         gtorch_call_error (&call, error, GTORCH_ERROR_INVALID,
-                           _ ("the tensor written to, of shape %s, overlaps the input of shape %s in memory: "
+                           _ ("the tensor written to, of shape %s, overlaps the input of shape %s "
+                              "in memory: "
                               "clone the input"),
                            gtorch_impl_shape_str (self), gtorch_impl_shape_str (inputs[i]));
         return FALSE;
@@ -272,8 +277,9 @@ gtorch_call_common_dtype (GTorchOpCall *call, guint first, guint n)
     if (dtypes[i] != GTORCH_DTYPE_NONE
         && gtorch_dtype_kind (dtypes[i]) > gtorch_dtype_kind (result))
       /* a complex scalar with float64 elements keeps their precision */
-      result = gtorch_dtype_kind (dtypes[i]) == GTORCH_KIND_COMPLEX ? gtorch_dtype_promote (result, dtypes[i])
-                                                                    : dtypes[i];
+      result = gtorch_dtype_kind (dtypes[i]) == GTORCH_KIND_COMPLEX
+                   ? gtorch_dtype_promote (result, dtypes[i])
+                   : dtypes[i];
   return result;
 }
 
@@ -294,15 +300,15 @@ gtorch_call_promote (GTorchOpCall *call, guint first, guint n, guint *dtype, GEr
   guint i;
 
   for (i = first; i < first + n; i++)
-    if (call->inputs[i] != NULL
-        && (call->inputs[i]->dtype != common || call->inputs[i]->is_number))
+    if (call->inputs[i] != NULL && (call->inputs[i]->dtype != common || call->inputs[i]->is_number))
       {
         common = gtorch_call_common_dtype (call, first, n);
         break;
       }
   if (call->op->promote == GTORCH_PROMOTE_FLOAT && gtorch_dtype_kind (common) < GTORCH_KIND_FLOAT)
     common = gtorch_get_default_dtype ();
-  else if (call->op->promote == GTORCH_PROMOTE_SUM && gtorch_dtype_kind (common) < GTORCH_KIND_FLOAT)
+  else if (call->op->promote == GTORCH_PROMOTE_SUM
+           && gtorch_dtype_kind (common) < GTORCH_KIND_FLOAT)
     common = GTORCH_DTYPE_INT64;
 
   call->compute = common;

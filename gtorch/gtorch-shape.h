@@ -16,7 +16,7 @@ G_BEGIN_DECLS
  * x = gtorch_zeros (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_FLOAT32, NULL, &error);
  * ```
  */
-#define GTORCH_SHAPE(...)                                                                          \
-  ((const gint64[]) { __VA_ARGS__ }), (sizeof ((const gint64[]) { __VA_ARGS__ }) / sizeof (gint64))
+#define GTORCH_SHAPE(...) \
+  ((const gint64[]){ __VA_ARGS__ }), (sizeof ((const gint64[]){ __VA_ARGS__ }) / sizeof (gint64))
 
 G_END_DECLS

@@ -28,6 +28,6 @@ gtorch_tensor_unwrap (GTorchTensor *tensor)
 /* An array of tensors into a new array of borrowed impls. */
 GTorchImpl **gtorch_tensors_unwrap (GTorchTensor **tensors, gsize n);
 /* Takes an array of impls (with its references) into an array of objects. NULL for NULL. */
-GPtrArray   *gtorch_tensors_wrap   (GPtrArray *impls);
+GPtrArray *gtorch_tensors_wrap (GPtrArray *impls);
 
 G_END_DECLS

@@ -114,8 +114,9 @@ gtorch_tensor_class_init (GTorchTensorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_DTYPE] = g_param_spec_enum ("dtype", NULL, NULL, GTORCH_TYPE_DTYPE, GTORCH_DTYPE_FLOAT32,
-                                         G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  props[PROP_DTYPE] =
+      g_param_spec_enum ("dtype", NULL, NULL, GTORCH_TYPE_DTYPE, GTORCH_DTYPE_FLOAT32,
+                         G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
   /**
    * GTorchTensor:device:
    *
@@ -205,7 +206,8 @@ gtorch_tensor_get_impl (GTorchTensor *tensor)
     {
       /* A bare g_object_new (GTORCH_TYPE_TENSOR): an empty float32 tensor, as torch.Tensor () is. */
       const gint64 shape[] = { 0 };
-      GTorchImpl *impl = gtorch_impl_new (gtorch_device_cpu (), GTORCH_DTYPE_FLOAT32, shape, 1, NULL);
+      GTorchImpl *impl =
+          gtorch_impl_new (gtorch_device_cpu (), GTORCH_DTYPE_FLOAT32, shape, 1, NULL);
 
       g_assert (impl != NULL);
       impl->object = tensor;

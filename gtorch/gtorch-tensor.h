@@ -14,33 +14,28 @@ GTORCH_AVAILABLE_IN_0_1
 G_DECLARE_FINAL_TYPE (GTorchTensor, gtorch_tensor, GTORCH, TENSOR, GObject)
 
 GTORCH_AVAILABLE_IN_0_1
-GTorchDType   gtorch_tensor_get_dtype          (GTorchTensor  *self);
+GTorchDType gtorch_tensor_get_dtype (GTorchTensor *self);
 GTORCH_AVAILABLE_IN_0_1
-GTorchDevice *gtorch_tensor_get_device         (GTorchTensor  *self);
+GTorchDevice *gtorch_tensor_get_device (GTorchTensor *self);
 GTORCH_AVAILABLE_IN_0_1
-guint         gtorch_tensor_get_n_dims         (GTorchTensor  *self);
+guint gtorch_tensor_get_n_dims (GTorchTensor *self);
 GTORCH_AVAILABLE_IN_0_1
-const gint64 *gtorch_tensor_get_shape          (GTorchTensor  *self,
-                                                gsize         *n_dims);
+const gint64 *gtorch_tensor_get_shape (GTorchTensor *self, gsize *n_dims);
 GTORCH_AVAILABLE_IN_0_1
-const gint64 *gtorch_tensor_get_strides        (GTorchTensor  *self,
-                                                gsize         *n_dims);
+const gint64 *gtorch_tensor_get_strides (GTorchTensor *self, gsize *n_dims);
 GTORCH_AVAILABLE_IN_0_1
-gint64        gtorch_tensor_get_size           (GTorchTensor  *self,
-                                                gint           dim,
-                                                GError       **error);
+gint64 gtorch_tensor_get_size (GTorchTensor *self, gint dim, GError **error);
 GTORCH_AVAILABLE_IN_0_1
-gint64        gtorch_tensor_get_numel          (GTorchTensor  *self);
+gint64 gtorch_tensor_get_numel (GTorchTensor *self);
 GTORCH_AVAILABLE_IN_0_1
-gint64        gtorch_tensor_get_storage_offset (GTorchTensor  *self);
+gint64 gtorch_tensor_get_storage_offset (GTorchTensor *self);
 GTORCH_AVAILABLE_IN_0_1
-guint         gtorch_tensor_get_version        (GTorchTensor  *self);
+guint gtorch_tensor_get_version (GTorchTensor *self);
 GTORCH_AVAILABLE_IN_0_1
-gboolean      gtorch_tensor_is_contiguous      (GTorchTensor  *self);
+gboolean gtorch_tensor_is_contiguous (GTorchTensor *self);
 GTORCH_AVAILABLE_IN_0_1
-gboolean      gtorch_tensor_is_released        (GTorchTensor  *self);
+gboolean gtorch_tensor_is_released (GTorchTensor *self);
 GTORCH_AVAILABLE_IN_0_1
-gboolean      gtorch_tensor_shares_storage     (GTorchTensor  *self,
-                                                GTorchTensor  *other);
+gboolean gtorch_tensor_shares_storage (GTorchTensor *self, GTorchTensor *other);
 
 G_END_DECLS

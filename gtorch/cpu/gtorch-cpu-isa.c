@@ -42,8 +42,7 @@ detect (void)
 static guint isa_level;
 static LoopTable loop_table = gtorch_loop_table_baseline;
 
-static void __attribute__ ((constructor))
-choose (void)
+static void __attribute__ ((constructor)) choose (void)
 {
   isa_level = detect ();
 #ifdef GTORCH_HAVE_ISA_V3

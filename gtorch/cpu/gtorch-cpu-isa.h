@@ -15,8 +15,8 @@ G_BEGIN_DECLS
  *   GTORCH_ISA_CALL (gtorch_softmax_row_f32) (…);               where it is called: the best one is taken
  */
 #define GTORCH_ISA_PASTE_(name, isa) name##_##isa
-#define GTORCH_ISA_PASTE(name, isa) GTORCH_ISA_PASTE_ (name, isa)
-#define GTORCH_ISA_SYMBOL(name) GTORCH_ISA_PASTE (name, GTORCH_ISA)
+#define GTORCH_ISA_PASTE(name, isa)  GTORCH_ISA_PASTE_ (name, isa)
+#define GTORCH_ISA_SYMBOL(name)      GTORCH_ISA_PASTE (name, GTORCH_ISA)
 
 enum
 {
@@ -29,23 +29,23 @@ enum
 guint gtorch_cpu_isa (void);
 
 #ifdef GTORCH_HAVE_ISA_V4
-#define GTORCH_ISA_PICK_V4(name) gtorch_cpu_isa () >= GTORCH_ISA_LEVEL_V4 ? name##_v4:
+#define GTORCH_ISA_PICK_V4(name)                gtorch_cpu_isa () >= GTORCH_ISA_LEVEL_V4 ? name##_v4:
 #define GTORCH_ISA_DECLARE_V4(type, name, args) type name##_v4 args;
 #else
 #define GTORCH_ISA_PICK_V4(name)
 #define GTORCH_ISA_DECLARE_V4(type, name, args)
 #endif
 #ifdef GTORCH_HAVE_ISA_V3
-#define GTORCH_ISA_PICK_V3(name) gtorch_cpu_isa () >= GTORCH_ISA_LEVEL_V3 ? name##_v3:
+#define GTORCH_ISA_PICK_V3(name)                gtorch_cpu_isa () >= GTORCH_ISA_LEVEL_V3 ? name##_v3:
 #define GTORCH_ISA_DECLARE_V3(type, name, args) type name##_v3 args;
 #else
 #define GTORCH_ISA_PICK_V3(name)
 #define GTORCH_ISA_DECLARE_V3(type, name, args)
 #endif
 
-#define GTORCH_ISA_DECLARE(type, name, args)                                                       \
-  GTORCH_ISA_DECLARE_V4 (type, name, args)                                                         \
-  GTORCH_ISA_DECLARE_V3 (type, name, args)                                                         \
+#define GTORCH_ISA_DECLARE(type, name, args) \
+  GTORCH_ISA_DECLARE_V4 (type, name, args)   \
+  GTORCH_ISA_DECLARE_V3 (type, name, args)   \
   type name##_baseline args
 #define GTORCH_ISA_CALL(name) (GTORCH_ISA_PICK_V4 (name) GTORCH_ISA_PICK_V3 (name) name##_baseline)
 

@@ -146,7 +146,8 @@ gtorch_iter_range (const GTorchIter *iter, gint64 begin, gint64 end, GTorchIterF
 }
 
 void
-gtorch_parallel_for (gint64 n, gint64 grain, void (*func) (gint64, gint64, gpointer), gpointer user_data)
+gtorch_parallel_for (gint64 n, gint64 grain, void (*func) (gint64, gint64, gpointer),
+                     gpointer user_data)
 {
   gint64 n_parts = MIN ((gint64) omp_get_max_threads (), n / MAX (grain, 1));
 

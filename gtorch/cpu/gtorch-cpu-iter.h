@@ -11,7 +11,7 @@ G_BEGIN_DECLS
  * where they can be, so that an inner loop is as long as the layout allows. Dimension 0 is the inner one. */
 
 #define GTORCH_ITER_MAX_OPERANDS 8
-#define GTORCH_CPU_GRAIN 32768 /* elements; less is not worth a second thread */
+#define GTORCH_CPU_GRAIN         32768 /* elements; less is not worth a second thread */
 
 typedef struct
 {
@@ -24,7 +24,8 @@ typedef struct
 } GTorchIter;
 
 /* n elements: pointers and byte strides of the operands. */
-typedef void (*GTorchIterFunc) (char *const *data, const gint64 *strides, gint64 n, gpointer user_data);
+typedef void (*GTorchIterFunc) (char *const *data, const gint64 *strides, gint64 n,
+                                gpointer user_data);
 
 /* Operands must be broadcastable to shape. */
 void gtorch_iter_init (GTorchIter *iter, GTorchImpl *const *operands, guint n_operands,
@@ -33,13 +34,15 @@ void gtorch_iter_init (GTorchIter *iter, GTorchImpl *const *operands, guint n_op
 void gtorch_iter_init_raw (GTorchIter *iter, char *const *data, const gint64 *const *strides,
                            const gsize *sizes, guint n_operands, const gint64 *shape, guint n_dims);
 /* Calls func over all elements, from several threads when there are at least 2 * grain of them. */
-void gtorch_iter_run  (const GTorchIter *iter, gint64 grain, GTorchIterFunc func, gpointer user_data);
+void gtorch_iter_run (const GTorchIter *iter, gint64 grain, GTorchIterFunc func,
+                      gpointer user_data);
 /* Calls func over the elements [begin, end) in the iterator's order, in this thread. */
 void gtorch_iter_range (const GTorchIter *iter, gint64 begin, gint64 end, GTorchIterFunc func,
                         gpointer user_data);
 
 /* Splits [0, n) over the threads: func (begin, end, user_data), each part at least grain long. */
-void gtorch_parallel_for (gint64 n, gint64 grain, void (*func) (gint64 begin, gint64 end, gpointer user_data),
+void gtorch_parallel_for (gint64 n, gint64 grain,
+                          void (*func) (gint64 begin, gint64 end, gpointer user_data),
                           gpointer user_data);
 
 G_END_DECLS

@@ -18,13 +18,14 @@ typedef float _Complex GTorchComplex64;
 typedef double _Complex GTorchComplex128;
 
 /* glibc's libmvec has these for vectors; its own declarations of that ask for -ffast-math. */
-#if defined(__x86_64__) && defined(__GLIBC__) && __GLIBC_PREREQ(2, 35) && !defined(__SANITIZE_ADDRESS__)
-#define GTORCH_SIMD_1(f)                                                                           \
-  extern double(f) (double) __attribute__ ((simd ("notinbranch"), const, nothrow));                \
-  extern float(f##f) (float) __attribute__ ((simd ("notinbranch"), const, nothrow));
-#define GTORCH_SIMD_2(f)                                                                           \
-  extern double(f) (double, double) __attribute__ ((simd ("notinbranch"), const, nothrow));        \
-  extern float(f##f) (float, float) __attribute__ ((simd ("notinbranch"), const, nothrow));
+#if defined(__x86_64__) && defined(__GLIBC__) && __GLIBC_PREREQ(2, 35) \
+    && !defined(__SANITIZE_ADDRESS__)
+#define GTORCH_SIMD_1(f)                                                             \
+  extern double (f) (double) __attribute__ ((simd ("notinbranch"), const, nothrow)); \
+  extern float (f##f) (float) __attribute__ ((simd ("notinbranch"), const, nothrow));
+#define GTORCH_SIMD_2(f)                                                                     \
+  extern double (f) (double, double) __attribute__ ((simd ("notinbranch"), const, nothrow)); \
+  extern float (f##f) (float, float) __attribute__ ((simd ("notinbranch"), const, nothrow));
 GTORCH_SIMD_1 (acos)
 GTORCH_SIMD_1 (acosh)
 GTORCH_SIMD_1 (asin)
@@ -56,120 +57,121 @@ GTORCH_SIMD_2 (pow)
 
 /* O: element type of the output, C: of the inputs; EXPR names the inputs. The strides are tested once:
  * contiguous operands and scalars (stride 0) get loops that the compiler can vectorise. */
-#define GTORCH_LOOP_0(O, C, EXPR)                                                                  \
-  {                                                                                                \
-    char *o_ = data[0];                                                                            \
-    for (gint64 i_ = 0; i_ < n; i_++)                                                              \
-      *(O *) (o_ + i_ * strides[0]) = (O) (EXPR);                                                  \
+#define GTORCH_LOOP_0(O, C, EXPR)                 \
+  {                                               \
+    char *o_ = data[0];                           \
+    for (gint64 i_ = 0; i_ < n; i_++)             \
+      *(O *) (o_ + i_ * strides[0]) = (O) (EXPR); \
   }
 
-#define GTORCH_LOOP_1(O, C, A, EXPR)                                                               \
-  {                                                                                                \
-    if (strides[0] == sizeof (O) && strides[1] == sizeof (C))                                      \
-      {                                                                                            \
-        O *o_ = (O *) data[0];                                                                     \
-        const C *a_ = (const C *) data[1];                                                         \
-        _Pragma ("omp simd") for (gint64 i_ = 0; i_ < n; i_++)                                     \
-        {                                                                                          \
-          const C A = a_[i_];                                                                      \
-          o_[i_] = (O) (EXPR);                                                                     \
-        }                                                                                          \
-        return;                                                                                    \
-      }                                                                                            \
-    for (gint64 i_ = 0; i_ < n; i_++)                                                              \
-      {                                                                                            \
-        const C A = GTORCH_LOAD (C, data[1], i_, strides[1]);                                      \
-        *(O *) (data[0] + i_ * strides[0]) = (O) (EXPR);                                           \
-      }                                                                                            \
+#define GTORCH_LOOP_1(O, C, A, EXPR)                           \
+  {                                                            \
+    if (strides[0] == sizeof (O) && strides[1] == sizeof (C))  \
+      {                                                        \
+        O *o_ = (O *) data[0];                                 \
+        const C *a_ = (const C *) data[1];                     \
+        _Pragma ("omp simd") for (gint64 i_ = 0; i_ < n; i_++) \
+        {                                                      \
+          const C A = a_[i_];                                  \
+          o_[i_] = (O) (EXPR);                                 \
+        }                                                      \
+        return;                                                \
+      }                                                        \
+    for (gint64 i_ = 0; i_ < n; i_++)                          \
+      {                                                        \
+        const C A = GTORCH_LOAD (C, data[1], i_, strides[1]);  \
+        *(O *) (data[0] + i_ * strides[0]) = (O) (EXPR);       \
+      }                                                        \
   }
 
-#define GTORCH_LOOP_2(O, C, A, B, EXPR)                                                            \
-  {                                                                                                \
-    if (strides[0] == sizeof (O) && strides[1] == sizeof (C) && strides[2] == sizeof (C))          \
-      {                                                                                            \
-        O *o_ = (O *) data[0];                                                                     \
-        const C *a_ = (const C *) data[1], *b_ = (const C *) data[2];                              \
-        _Pragma ("omp simd") for (gint64 i_ = 0; i_ < n; i_++)                                     \
-        {                                                                                          \
-          const C A = a_[i_], B = b_[i_];                                                          \
-          o_[i_] = (O) (EXPR);                                                                     \
-        }                                                                                          \
-        return;                                                                                    \
-      }                                                                                            \
-    if (strides[0] == sizeof (O) && strides[1] == sizeof (C) && strides[2] == 0)                   \
-      {                                                                                            \
-        O *o_ = (O *) data[0];                                                                     \
-        const C *a_ = (const C *) data[1];                                                         \
-        const C B = *(const C *) data[2];                                                          \
-        _Pragma ("omp simd") for (gint64 i_ = 0; i_ < n; i_++)                                     \
-        {                                                                                          \
-          const C A = a_[i_];                                                                      \
-          o_[i_] = (O) (EXPR);                                                                     \
-        }                                                                                          \
-        return;                                                                                    \
-      }                                                                                            \
-    if (strides[0] == sizeof (O) && strides[1] == 0 && strides[2] == sizeof (C))                   \
-      {                                                                                            \
-        O *o_ = (O *) data[0];                                                                     \
-        const C A = *(const C *) data[1];                                                          \
-        const C *b_ = (const C *) data[2];                                                         \
-        _Pragma ("omp simd") for (gint64 i_ = 0; i_ < n; i_++)                                     \
-        {                                                                                          \
-          const C B = b_[i_];                                                                      \
-          o_[i_] = (O) (EXPR);                                                                     \
-        }                                                                                          \
-        return;                                                                                    \
-      }                                                                                            \
-    for (gint64 i_ = 0; i_ < n; i_++)                                                              \
-      {                                                                                            \
-        const C A = GTORCH_LOAD (C, data[1], i_, strides[1]);                                      \
-        const C B = GTORCH_LOAD (C, data[2], i_, strides[2]);                                      \
-        *(O *) (data[0] + i_ * strides[0]) = (O) (EXPR);                                           \
-      }                                                                                            \
+#define GTORCH_LOOP_2(O, C, A, B, EXPR)                                                   \
+  {                                                                                       \
+    if (strides[0] == sizeof (O) && strides[1] == sizeof (C) && strides[2] == sizeof (C)) \
+      {                                                                                   \
+        O *o_ = (O *) data[0];                                                            \
+        const C *a_ = (const C *) data[1], *b_ = (const C *) data[2];                     \
+        _Pragma ("omp simd") for (gint64 i_ = 0; i_ < n; i_++)                            \
+        {                                                                                 \
+          const C A = a_[i_], B = b_[i_];                                                 \
+          o_[i_] = (O) (EXPR);                                                            \
+        }                                                                                 \
+        return;                                                                           \
+      }                                                                                   \
+    if (strides[0] == sizeof (O) && strides[1] == sizeof (C) && strides[2] == 0)          \
+      {                                                                                   \
+        O *o_ = (O *) data[0];                                                            \
+        const C *a_ = (const C *) data[1];                                                \
+        const C B = *(const C *) data[2];                                                 \
+        _Pragma ("omp simd") for (gint64 i_ = 0; i_ < n; i_++)                            \
+        {                                                                                 \
+          const C A = a_[i_];                                                             \
+          o_[i_] = (O) (EXPR);                                                            \
+        }                                                                                 \
+        return;                                                                           \
+      }                                                                                   \
+    if (strides[0] == sizeof (O) && strides[1] == 0 && strides[2] == sizeof (C))          \
+      {                                                                                   \
+        O *o_ = (O *) data[0];                                                            \
+        const C A = *(const C *) data[1];                                                 \
+        const C *b_ = (const C *) data[2];                                                \
+        _Pragma ("omp simd") for (gint64 i_ = 0; i_ < n; i_++)                            \
+        {                                                                                 \
+          const C B = b_[i_];                                                             \
+          o_[i_] = (O) (EXPR);                                                            \
+        }                                                                                 \
+        return;                                                                           \
+      }                                                                                   \
+    for (gint64 i_ = 0; i_ < n; i_++)                                                     \
+      {                                                                                   \
+        const C A = GTORCH_LOAD (C, data[1], i_, strides[1]);                             \
+        const C B = GTORCH_LOAD (C, data[2], i_, strides[2]);                             \
+        *(O *) (data[0] + i_ * strides[0]) = (O) (EXPR);                                  \
+      }                                                                                   \
   }
 
-#define GTORCH_LOOP_3(O, C, A, B, D, EXPR)                                                         \
-  {                                                                                                \
-    if (strides[0] == sizeof (O) && strides[1] == sizeof (C) && strides[2] == sizeof (C)           \
-        && strides[3] == sizeof (C))                                                               \
-      {                                                                                            \
-        O *o_ = (O *) data[0];                                                                     \
-        const C *a_ = (const C *) data[1], *b_ = (const C *) data[2], *d_ = (const C *) data[3];   \
-        _Pragma ("omp simd") for (gint64 i_ = 0; i_ < n; i_++)                                     \
-        {                                                                                          \
-          const C A = a_[i_], B = b_[i_], D = d_[i_];                                              \
-          o_[i_] = (O) (EXPR);                                                                     \
-        }                                                                                          \
-        return;                                                                                    \
-      }                                                                                            \
-    for (gint64 i_ = 0; i_ < n; i_++)                                                              \
-      {                                                                                            \
-        const C A = GTORCH_LOAD (C, data[1], i_, strides[1]);                                      \
-        const C B = GTORCH_LOAD (C, data[2], i_, strides[2]);                                      \
-        const C D = GTORCH_LOAD (C, data[3], i_, strides[3]);                                      \
-        *(O *) (data[0] + i_ * strides[0]) = (O) (EXPR);                                           \
-      }                                                                                            \
+#define GTORCH_LOOP_3(O, C, A, B, D, EXPR)                                                       \
+  {                                                                                              \
+    if (strides[0] == sizeof (O) && strides[1] == sizeof (C) && strides[2] == sizeof (C)         \
+        && strides[3] == sizeof (C))                                                             \
+      {                                                                                          \
+        O *o_ = (O *) data[0];                                                                   \
+        const C *a_ = (const C *) data[1], *b_ = (const C *) data[2], *d_ = (const C *) data[3]; \
+        _Pragma ("omp simd") for (gint64 i_ = 0; i_ < n; i_++)                                   \
+        {                                                                                        \
+          const C A = a_[i_], B = b_[i_], D = d_[i_];                                            \
+          o_[i_] = (O) (EXPR);                                                                   \
+        }                                                                                        \
+        return;                                                                                  \
+      }                                                                                          \
+    for (gint64 i_ = 0; i_ < n; i_++)                                                            \
+      {                                                                                          \
+        const C A = GTORCH_LOAD (C, data[1], i_, strides[1]);                                    \
+        const C B = GTORCH_LOAD (C, data[2], i_, strides[2]);                                    \
+        const C D = GTORCH_LOAD (C, data[3], i_, strides[3]);                                    \
+        *(O *) (data[0] + i_ * strides[0]) = (O) (EXPR);                                         \
+      }                                                                                          \
   }
 
 /* --- what expressions may use beside <tgmath.h>; T-generic by macros --- */
-#define gt_max(a, b) ((a) != (a) || (a) > (b) ? (a) : (b))   /* NaN wins; of floats only a may be NaN here: */
-#define gt_min(a, b) ((a) != (a) || (a) < (b) ? (a) : (b))
+#define gt_max(a, b) \
+  ((a) != (a) || (a) > (b) ? (a) : (b)) /* NaN wins; of floats only a may be NaN here: */
+#define gt_min(a, b)     ((a) != (a) || (a) < (b) ? (a) : (b))
 #define gt_maximum(a, b) ((b) != (b) ? (b) : gt_max (a, b))
 #define gt_minimum(a, b) ((b) != (b) ? (b) : gt_min (a, b))
-#define gt_sign(x) ((x) > 0 ? 1 : ((x) < 0 ? -1 : 0))
-#define gt_sigmoid(x) (1 / (1 + exp (-(x))))
+#define gt_sign(x)       ((x) > 0 ? 1 : ((x) < 0 ? -1 : 0))
+#define gt_sigmoid(x)    (1 / (1 + exp (-(x))))
 /* log (1 + exp (x)) without overflow */
 #define gt_softplus(x) (((x) > 0 ? (x) : 0) + log1p (exp (-fabs (x))))
 
 /* gelu by tanh: u = sqrt (2/pi) (x + 0.044715 x^3), y = x (1 + tanh u) / 2 */
-#define gt_gelu_u(x) ((T) 0.7978845608028654 * ((x) + (T) 0.044715 * (x) * (x) * (x)))
+#define gt_gelu_u(x)  ((T) 0.7978845608028654 * ((x) + (T) 0.044715 * (x) * (x) * (x)))
 #define gt_gelu_du(x) ((T) 0.7978845608028654 * (1 + (T) 0.134145 * (x) * (x)))
-#define gt_sech2(u) (1 - tanh (u) * tanh (u))
-#define gt_gelu_tanh_grad(g, x)                                                                    \
-  ((g) * (T) 0.5 * (1 + tanh (gt_gelu_u (x)) + (x) * gt_sech2 (gt_gelu_u (x)) * gt_gelu_du (x)))
-#define gt_gelu_tanh_second(x)                                                                     \
-  (gt_sech2 (gt_gelu_u (x))                                                                        \
-   * (gt_gelu_du (x) * (1 - (x) * tanh (gt_gelu_u (x)) * gt_gelu_du (x))                           \
+#define gt_sech2(u)   (1 - tanh (u) * tanh (u))
+#define gt_gelu_tanh_grad(g, x) \
+  ((g) * (T) 0.5 * (1 + tanh (gt_gelu_u (x)) + (x) *gt_sech2 (gt_gelu_u (x)) * gt_gelu_du (x)))
+#define gt_gelu_tanh_second(x)                                          \
+  (gt_sech2 (gt_gelu_u (x))                                             \
+   * (gt_gelu_du (x) * (1 - (x) *tanh (gt_gelu_u (x)) * gt_gelu_du (x)) \
       + (x) * (T) (0.5 * 0.7978845608028654 * 0.26829) * (x)))
 
 /* Integer division by PyTorch's rules. Division by zero, which would trap, gives what PyTorch's vector code

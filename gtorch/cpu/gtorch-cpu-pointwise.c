@@ -18,8 +18,9 @@ typedef struct
   GTorchLoop loop;
   const GTorchAttr *attrs;
   guint n_operands;
-  guint8 sizes[GTORCH_ITER_MAX_OPERANDS];      /* of an element in the loop's dtype */
-  GTorchCast casts[GTORCH_ITER_MAX_OPERANDS];  /* of inputs into it, of the output out of it; or NULL */
+  guint8 sizes[GTORCH_ITER_MAX_OPERANDS]; /* of an element in the loop's dtype */
+  GTorchCast
+      casts[GTORCH_ITER_MAX_OPERANDS]; /* of inputs into it, of the output out of it; or NULL */
 } Pointwise;
 
 static void
@@ -51,7 +52,8 @@ run_buffered (char *const *data, const gint64 *strides, gint64 n, gpointer user_
           if (op->casts[k] == NULL)
             continue;
           if (k > 0)
-            op->casts[k](buffers[k], op->sizes[k], block_data[k], strides[k], strides[k] == 0 ? 1 : m);
+            op->casts[k](buffers[k], op->sizes[k], block_data[k], strides[k],
+                         strides[k] == 0 ? 1 : m);
           block_data[k] = buffers[k];
           block_strides[k] = k > 0 && strides[k] == 0 ? 0 : op->sizes[k];
         }
@@ -94,7 +96,8 @@ gtorch_cpu_pointwise (GTorchOpCall *call, GError **error)
 
       operands[k] = input;
       op.sizes[k] = gtorch_dtype_size (dtype);
-      contiguous &= input->numel == 1 || (input->is_contiguous && gtorch_impl_same_shape (input, output));
+      contiguous &=
+          input->numel == 1 || (input->is_contiguous && gtorch_impl_same_shape (input, output));
       if (input->dtype == dtype)
         continue;
       op.casts[k] = gtorch_cpu_cast (dtype, input->dtype);
@@ -111,8 +114,8 @@ gtorch_cpu_pointwise (GTorchOpCall *call, GError **error)
         {
           iter.data[k] = gtorch_impl_data (operands[k]);
           iter.strides[0][k] = k > 0 && operands[k]->numel == 1 && output->numel != 1
-                                 ? 0
-                                 : gtorch_dtype_size (operands[k]->dtype);
+                                   ? 0
+                                   : gtorch_dtype_size (operands[k]->dtype);
         }
     }
   else

@@ -32,7 +32,8 @@ gtorch_shape_ones_like (GTorchOpCall *call, GError **error)
 gboolean
 gtorch_shape_zeros (GTorchOpCall *call, GError **error)
 {
-  guint dtype = call->attrs[1].i != GTORCH_DTYPE_NONE ? call->attrs[1].i : gtorch_get_default_dtype ();
+  guint dtype =
+      call->attrs[1].i != GTORCH_DTYPE_NONE ? call->attrs[1].i : gtorch_get_default_dtype ();
 
   return gtorch_shape_check ("zeros", call->attrs[0].list.data, call->attrs[0].list.n, dtype, error)
          && gtorch_call_set_output (call, 0, dtype, call->attrs[0].list.data, call->attrs[0].list.n,

@@ -20,16 +20,18 @@ gtorch_shape_where (GTorchOpCall *call, GError **error)
 
   if (condition->dtype != GTORCH_DTYPE_BOOL && condition->dtype != GTORCH_DTYPE_UINT8)
     {
-      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("the condition must be bool, it is %s"),
+      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE,
+                         _ ("the condition must be bool, it is %s"),
                          gtorch_dtype_get_name (condition->dtype));
       return FALSE;
     }
   dtype = gtorch_call_common_dtype (call, 1, 2);
   call->compute = dtype;
   return gtorch_broadcast_shapes ("where", call->inputs[1]->shape, call->inputs[1]->n_dims,
-                                  call->inputs[2]->shape, call->inputs[2]->n_dims, shape, &n_dims, error)
-         && gtorch_broadcast_shapes ("where", condition->shape, condition->n_dims, shape, n_dims, shape,
-                                     &n_dims, error)
+                                  call->inputs[2]->shape, call->inputs[2]->n_dims, shape, &n_dims,
+                                  error)
+         && gtorch_broadcast_shapes ("where", condition->shape, condition->n_dims, shape, n_dims,
+                                     shape, &n_dims, error)
          && gtorch_shape_check ("where", shape, n_dims, dtype, error)
          && gtorch_call_set_output (call, 0, dtype, shape, n_dims, error);
 }
@@ -40,21 +42,21 @@ typedef struct
   gsize size;
 } Where;
 
-#define SELECT(T)                                                                                  \
-  {                                                                                                \
-    if (strides[0] == sizeof (T) && strides[1] == 1 && strides[2] == sizeof (T)                    \
-        && strides[3] == sizeof (T))                                                               \
-      {                                                                                            \
-        T *o = (T *) data[0];                                                                      \
-        const guint8 *c = (const guint8 *) data[1];                                                \
-        const T *a = (const T *) data[2], *b = (const T *) data[3];                                \
-        _Pragma ("omp simd") for (i = 0; i < n; i++) o[i] = c[i] ? a[i] : b[i];                    \
-      }                                                                                            \
-    else                                                                                           \
-      for (i = 0; i < n; i++)                                                                      \
-        *(T *) (data[0] + i * strides[0])                                                          \
-          = *(const T *) (data[data[1][i * strides[1]] ? 2 : 3]                                    \
-                          + i * strides[data[1][i * strides[1]] ? 2 : 3]);                         \
+#define SELECT(T)                                                               \
+  {                                                                             \
+    if (strides[0] == sizeof (T) && strides[1] == 1 && strides[2] == sizeof (T) \
+        && strides[3] == sizeof (T))                                            \
+      {                                                                         \
+        T *o = (T *) data[0];                                                   \
+        const guint8 *c = (const guint8 *) data[1];                             \
+        const T *a = (const T *) data[2], *b = (const T *) data[3];             \
+        _Pragma ("omp simd") for (i = 0; i < n; i++) o[i] = c[i] ? a[i] : b[i]; \
+      }                                                                         \
+    else                                                                        \
+      for (i = 0; i < n; i++)                                                   \
+        *(T *) (data[0] + i * strides[0]) =                                     \
+            *(const T *) (data[data[1][i * strides[1]] ? 2 : 3]                 \
+                          + i * strides[data[1][i * strides[1]] ? 2 : 3]);      \
   }
 
 typedef double _Complex Where16;

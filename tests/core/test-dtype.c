@@ -37,12 +37,18 @@ static void
 promotion_follows_pytorch (void)
 {
   static const guint8 table[12][12] = {
-    { 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 11, 12 },          { 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 12, 12 },
-    { 1, 2, 3, 1, 3, 3, 3, 3, 3, 3, 11, 12 },          { 1, 2, 1, 4, 4, 4, 4, 4, 4, 4, 11, 12 },
-    { 1, 2, 3, 4, 5, 7, 7, 8, 9, 5, 11, 12 },          { 1, 2, 3, 4, 7, 6, 7, 8, 9, 6, 11, 12 },
-    { 1, 2, 3, 4, 7, 7, 7, 8, 9, 7, 11, 12 },          { 1, 2, 3, 4, 8, 8, 8, 8, 9, 8, 11, 12 },
-    { 1, 2, 3, 4, 9, 9, 9, 9, 9, 9, 11, 12 },          { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 },
-    { 11, 12, 11, 11, 11, 11, 11, 11, 11, 11, 11, 12 }, { 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12 },
+    { 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 11, 12 },
+    { 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 12, 12 },
+    { 1, 2, 3, 1, 3, 3, 3, 3, 3, 3, 11, 12 },
+    { 1, 2, 1, 4, 4, 4, 4, 4, 4, 4, 11, 12 },
+    { 1, 2, 3, 4, 5, 7, 7, 8, 9, 5, 11, 12 },
+    { 1, 2, 3, 4, 7, 6, 7, 8, 9, 6, 11, 12 },
+    { 1, 2, 3, 4, 7, 7, 7, 8, 9, 7, 11, 12 },
+    { 1, 2, 3, 4, 8, 8, 8, 8, 9, 8, 11, 12 },
+    { 1, 2, 3, 4, 9, 9, 9, 9, 9, 9, 11, 12 },
+    { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 },
+    { 11, 12, 11, 11, 11, 11, 11, 11, 11, 11, 11, 12 },
+    { 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12 },
   };
   guint i, j;
 
@@ -70,6 +76,7 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/dtype/names_are_found_again", names_are_found_again);
   g_test_add_func ("/GTorch/dtype/unknown_name_is_an_error", unknown_name_is_an_error);
   g_test_add_func ("/GTorch/dtype/promotion_follows_pytorch", promotion_follows_pytorch);
-  g_test_add_func ("/GTorch/dtype/default_must_be_floating_point", default_dtype_must_be_floating_point);
+  g_test_add_func ("/GTorch/dtype/default_must_be_floating_point",
+                   default_dtype_must_be_floating_point);
   return g_test_run ();
 }

@@ -103,7 +103,8 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/pointwise/numbers_promote_by_kind_only", numbers_promote_by_kind_only);
   g_test_add_func ("/GTorch/pointwise/in_place_keeps_dtype_and_counts_versions",
                    in_place_keeps_dtype_and_counts_versions);
-  g_test_add_func ("/GTorch/pointwise/errors_name_op_values_and_rule", errors_name_op_values_and_rule);
+  g_test_add_func ("/GTorch/pointwise/errors_name_op_values_and_rule",
+                   errors_name_op_values_and_rule);
   g_test_add_func ("/GTorch/pointwise/halves_round_to_nearest_even", halves_round_to_nearest_even);
   return g_test_run ();
 }

@@ -25,8 +25,9 @@ gt_bfloat16_from_float (float f)
 
   memcpy (&bits, &f, 4);
   /* a NaN must not round up to infinity */
-  return (bits & 0x7fffffffu) > 0x7f800000u ? (guint16) ((bits >> 16) | 0x40)
-                                            : (guint16) ((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
+  return (bits & 0x7fffffffu) > 0x7f800000u
+             ? (guint16) ((bits >> 16) | 0x40)
+             : (guint16) ((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
 }
 
 /* Branch-free on integers and one float operation, so that loops over them vectorise. The float
