@@ -16,8 +16,18 @@ import sys
 import tomllib
 
 import opgen_expr
-from opgen_common import (CLASSES, COMPUTE, KINDS, LOOP_TYPES, RowError, c_string, declare_function as declare,
-                          enum_constant, parse_args, parse_returns)
+from opgen_common import (
+    CLASSES,
+    COMPUTE,
+    KINDS,
+    LOOP_TYPES,
+    RowError,
+    c_string,
+    declare_function as declare,
+    enum_constant,
+    parse_args,
+    parse_returns,
+)
 
 HEADER = '''/* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
@@ -25,9 +35,35 @@ HEADER = '''/* SPDX-License-Identifier: LGPL-2.1-or-later
 /* Written by opgen.py: edit the rows in gtorch/ops instead. */
 '''
 
-KEYS = {'args', 'returns', 'family', 'dtypes', 'promote', 'forward', 'init', 'step', 'combine', 'finish',
-        'composite', 'shape', 'cpu', 'grad', 'saves', 'inplace', 'scalar', 'flags', 'operator', 'method',
-        'doc', 'formula', 'source', 'params', 'sample', 'torch', 'since'}
+KEYS = {
+    'args',
+    'returns',
+    'family',
+    'dtypes',
+    'promote',
+    'forward',
+    'init',
+    'step',
+    'combine',
+    'finish',
+    'composite',
+    'shape',
+    'cpu',
+    'grad',
+    'saves',
+    'inplace',
+    'scalar',
+    'flags',
+    'operator',
+    'method',
+    'doc',
+    'formula',
+    'source',
+    'params',
+    'sample',
+    'torch',
+    'since',
+}
 FAMILIES = {'pointwise', 'reduce', 'view', 'structured', 'composite'}
 FLAGS = {'random': 'GTORCH_OP_RANDOM', 'sync': 'GTORCH_OP_SYNC'}
 
@@ -60,7 +96,9 @@ class Row:
         for flag in self.flags:
             if flag not in FLAGS and flag != 'internal':
                 self.fail('flags', f'no such flag: {flag}')
-        self.promote = data.get('promote', 'common' if self.family in ('pointwise', 'reduce') else 'none')
+        self.promote = data.get(
+            'promote', 'common' if self.family in ('pointwise', 'reduce') else 'none'
+        )
         if self.promote not in ('common', 'float', 'bool', 'sum', 'real', 'none'):
             self.fail('promote', f'no such rule: {self.promote}')
         self.dtypes = data.get('dtypes', 'all')
@@ -71,7 +109,7 @@ class Row:
         self.scalar = data.get('scalar')
         if self.scalar and self.scalar not in [t.name for t in self.tensors]:
             self.fail('scalar', f'{self.scalar} is not a tensor argument')
-        self.is_method = (data.get('method', True) and self.args and self.args[0].kind == 'Tensor')
+        self.is_method = data.get('method', True) and self.args and self.args[0].kind == 'Tensor'
         self.samples = data.get('sample', [])
         if isinstance(self.samples, dict):
             self.samples = [self.samples]
@@ -160,14 +198,19 @@ def emit_op_function(row):
     n = len(row.outputs)
     lines.append(f'  GTorchImpl *outputs[{n}] = {{ NULL }};')
     lines.append('')
-    run = f'gtorch_op_run (&gtorch_ops[{enum_constant("OP", row.name)}], {inputs}, {n_inputs}, {attrs}, outputs, error)'
+    op = f'&gtorch_ops[{enum_constant("OP", row.name)}]'
+    run = f'gtorch_op_run ({op}, {inputs}, {n_inputs}, {attrs}, outputs, error)'
     if n == 1:
         lines += [f'  {run};', '  return outputs[0];']
     else:
         lines += [f'  if (!{run})', '    return FALSE;']
         for i, name in enumerate(row.outputs):
-            lines += [f'  if ({name} != NULL)', f'    *{name} = outputs[{i}];', '  else',
-                      f'    gtorch_impl_unref (outputs[{i}]);']
+            lines += [
+                f'  if ({name} != NULL)',
+                f'    *{name} = outputs[{i}];',
+                '  else',
+                f'    gtorch_impl_unref (outputs[{i}]);',
+            ]
         lines.append('  return TRUE;')
     lines += ['}', '']
     if row.inplace:
@@ -175,8 +218,13 @@ def emit_op_function(row):
         lines += [declare('gboolean', f'gtorch_op_{row.name}_inplace', params), '{']
         inputs, n_inputs = emit_inputs(row, lines)
         attrs = emit_attrs(row, lines)
-        lines += ['', f'  return gtorch_op_run_in_place (&gtorch_ops[{enum_constant("OP", row.name)}], {inputs}, '
-                  f'{n_inputs}, {attrs}, error);', '}', '']
+        lines += [
+            '',
+            f'  return gtorch_op_run_in_place (&gtorch_ops[{enum_constant("OP", row.name)}], {inputs}, '
+            f'{n_inputs}, {attrs}, error);',
+            '}',
+            '',
+        ]
     return lines
 
 
@@ -190,7 +238,9 @@ def emit_inputs(row, lines):
     if not fixed:
         return row.list.name, row.list.c_length
     length = row.list.c_length
-    lines.append(f'  g_autofree GTorchImpl **inputs = g_new (GTorchImpl *, {length} + {len(fixed)});')
+    lines.append(
+        f'  g_autofree GTorchImpl **inputs = g_new (GTorchImpl *, {length} + {len(fixed)});'
+    )
     for i, name in enumerate(fixed):
         lines.append(f'  inputs[{i}] = {name};')
     lines.append(f'  for (gsize i = 0; i < {length}; i++)')
@@ -233,7 +283,11 @@ def emit_table(rows):
         if row.list is not None and row.list.name in row.saved:
             saved_in.append(31)
         result_names = row.outputs if row.outputs != [''] else ['result']
-        saved_out = [i for i, n in enumerate(result_names) if n in row.saved or (n == '' and 'result' in row.saved)]
+        saved_out = [
+            i
+            for i, n in enumerate(result_names)
+            if n in row.saved or (n == '' and 'result' in row.saved)
+        ]
         out.append(f'  [{enum_constant("OP", row.name)}] = {{')
         out.append(f'    .name = "{row.name}",')
         out.append(f'    .id = {enum_constant("OP", row.name)},')
@@ -258,18 +312,34 @@ def emit_table(rows):
 
 
 def emit_ops_header(rows):
-    out = [HEADER, '#pragma once', '', '#include <gtorch/gtorch-enums.h>', '#include <gtorch/gtorch-op-private.h>', '', 'G_BEGIN_DECLS', '',
-           'enum', '{']
+    out = [
+        HEADER,
+        '#pragma once',
+        '',
+        '#include <gtorch/gtorch-enums.h>',
+        '#include <gtorch/gtorch-op-private.h>',
+        '',
+        'G_BEGIN_DECLS',
+        '',
+        'enum',
+        '{',
+    ]
     out += [f'  {enum_constant("OP", r.name)},' for r in rows]
     out += ['};', '']
     functions = {'gtorch_cpu_pointwise'}
     for row in rows:
-        out.append(declare(row.op_returns(), f'gtorch_op_{row.name}', row.op_params(), newline=' ') + ';')
+        out.append(
+            declare(row.op_returns(), f'gtorch_op_{row.name}', row.op_params(), newline=' ') + ';'
+        )
         if row.inplace:
             params = row.c_args(False) + [('GError **', 'error')]
-            out.append(declare('gboolean', f'gtorch_op_{row.name}_inplace', params, newline=' ') + ';')
+            out.append(
+                declare('gboolean', f'gtorch_op_{row.name}_inplace', params, newline=' ') + ';'
+            )
         if row.grad or row.grad_function:
-            out.append(f'gboolean gtorch_grad_{row.name} (GTorchGradContext *context, GError **error);')
+            out.append(
+                f'gboolean gtorch_grad_{row.name} (GTorchGradContext *context, GError **error);'
+            )
         if row.composite:
             continue
         if row.family in ('view', 'structured') or 'shape' in row.data:
@@ -292,13 +362,19 @@ def emit_loops(rows):
             name = f'GTORCH_ISA_SYMBOL (gtorch_loop_{row.name}_{suffix})'
             if row.family == 'reduce':
                 combine = texts['combine'] or re.sub(r'\bx\b', 'other', texts['step'])
-                out.append(f'GTORCH_REDUCE_LOOP ({row.name}, {suffix}, {ctype}, ({texts["init"]}), '
-                           f'({texts["step"]}), ({combine}), ({texts["finish"] or "acc"}))')
+                out.append(
+                    f'GTORCH_REDUCE_LOOP ({row.name}, {suffix}, {ctype}, ({texts["init"]}), '
+                    f'({texts["step"]}), ({combine}), ({texts["finish"] or "acc"}))'
+                )
                 out.append('')
                 continue
             result = {'bool': 'guint8', 'real': real}.get(row.promote, ctype)
-            out += [f'void {name} (char *const *data, const gint64 *strides, gint64 n,',
-                    '                   const GTorchAttr *attrs)', '{', f'  typedef {ctype} T G_GNUC_UNUSED;']
+            out += [
+                f'void {name} (char *const *data, const gint64 *strides, gint64 n,',
+                '                   const GTorchAttr *attrs)',
+                '{',
+                f'  typedef {ctype} T G_GNUC_UNUSED;',
+            ]
             for i, a in enumerate(row.attrs):
                 if re.search(rf'\b{a.name}\b', texts['forward']):
                     out.append(f'  const {a.c_type} {a.name} = {a.c_attr_get(f"attrs[{i}]")};')
@@ -313,14 +389,18 @@ def emit_loop_table(rows):
     rows = [r for r in rows if r.loop_index >= 0 and r.family == 'pointwise']
     for row in rows:
         for dtype in row.loops:
-            out.append(f'void GTORCH_ISA_SYMBOL (gtorch_loop_{row.name}_{LOOP_TYPES[dtype][0]}) '
-                       '(char *const *, const gint64 *, gint64, const GTorchAttr *);')
+            out.append(
+                f'void GTORCH_ISA_SYMBOL (gtorch_loop_{row.name}_{LOOP_TYPES[dtype][0]}) '
+                '(char *const *, const gint64 *, gint64, const GTorchAttr *);'
+            )
     out += ['', 'const GTorchLoop GTORCH_ISA_SYMBOL (gtorch_loop_table)[][GTORCH_N_DTYPES] = {']
     for row in rows:
         out.append(f'  [{row.loop_index}] = {{')
         for dtype in row.loops:
-            out.append(f'    [GTORCH_DTYPE_{dtype.upper()}] = '
-                       f'GTORCH_ISA_SYMBOL (gtorch_loop_{row.name}_{LOOP_TYPES[dtype][0]}),')
+            out.append(
+                f'    [GTORCH_DTYPE_{dtype.upper()}] = '
+                f'GTORCH_ISA_SYMBOL (gtorch_loop_{row.name}_{LOOP_TYPES[dtype][0]}),'
+            )
         out.append('  },')
     return out + ['};', '']
 
@@ -362,14 +442,22 @@ def emit_form(row, header, source, suffix, scalar, ctype, in_place):
         if a.kind == 'Tensor':
             source.append(f'  g_return_val_if_fail (GTORCH_IS_TENSOR ({a.name}), {fail});')
         elif a.kind == 'Tensor?':
-            source.append(f'  g_return_val_if_fail ({a.name} == NULL || GTORCH_IS_TENSOR ({a.name}), {fail});')
+            source.append(
+                f'  g_return_val_if_fail ({a.name} == NULL || GTORCH_IS_TENSOR ({a.name}), {fail});'
+            )
         elif a.kind in ('Tensor[]', 'int[]'):
-            source.append(f'  g_return_val_if_fail ({a.name} != NULL || {a.c_length} == 0, {fail});')
+            source.append(
+                f'  g_return_val_if_fail ({a.name} != NULL || {a.c_length} == 0, {fail});'
+            )
     source.append('')
     if scalar:
-        source.append(f'  number = gtorch_impl_new_{"number" if ctype == "gdouble" else "int"} ({scalar});')
+        source.append(
+            f'  number = gtorch_impl_new_{"number" if ctype == "gdouble" else "int"} ({scalar});'
+        )
     if row.list is not None:
-        source.append(f'  {row.list.name}_impls = gtorch_tensors_unwrap ({row.list.name}, {row.list.c_length});')
+        source.append(
+            f'  {row.list.name}_impls = gtorch_tensors_unwrap ({row.list.name}, {row.list.c_length});'
+        )
     args = row.call_args(True, scalar) + [f'&{o}_impl' for o in outs] + ['error']
     call = f'gtorch_op_{row.name}{"_inplace" if in_place else ""} ({", ".join(args)})'
     if in_place:
@@ -381,21 +469,35 @@ def emit_form(row, header, source, suffix, scalar, ctype, in_place):
     else:
         source += [f'  if (!{call})', '    return FALSE;']
         for o in outs:
-            source += [f'  if ({o} != NULL)', f'    *{o} = gtorch_tensor_wrap ({o}_impl);', '  else',
-                       f'    gtorch_impl_unref ({o}_impl);']
+            source += [
+                f'  if ({o} != NULL)',
+                f'    *{o} = gtorch_tensor_wrap ({o}_impl);',
+                '  else',
+                f'    gtorch_impl_unref ({o}_impl);',
+            ]
         source.append('  return TRUE;')
     source += ['}', '']
 
 
-DTYPE_TEXT = {'float': 'floating-point dtypes', 'int': 'integers', 'real': 'integers and floating-point dtypes',
-              'number': 'all dtypes but bool', 'floatc': 'floating-point and complex dtypes',
-              'realb': 'all dtypes but complex ones', 'intb': 'integers and bool', 'bool': 'bool',
-              'all': 'all dtypes'}
-PROMOTE_TEXT = {'common': 'Inputs of different dtypes are promoted to their common dtype, which is also the result\'s.',
-                'float': 'Integers and bool are computed in, and give, the default floating-point dtype.',
-                'bool': 'Inputs are promoted to their common dtype; the result is of dtype bool.',
-                'sum': 'Integers and bool give int64.',
-                'real': 'A complex input gives its real dtype.', 'none': ''}
+DTYPE_TEXT = {
+    'float': 'floating-point dtypes',
+    'int': 'integers',
+    'real': 'integers and floating-point dtypes',
+    'number': 'all dtypes but bool',
+    'floatc': 'floating-point and complex dtypes',
+    'realb': 'all dtypes but complex ones',
+    'intb': 'integers and bool',
+    'bool': 'bool',
+    'all': 'all dtypes',
+}
+PROMOTE_TEXT = {
+    'common': 'Inputs of different dtypes are promoted to their common dtype, which is also the result\'s.',
+    'float': 'Integers and bool are computed in, and give, the default floating-point dtype.',
+    'bool': 'Inputs are promoted to their common dtype; the result is of dtype bool.',
+    'sum': 'Integers and bool give int64.',
+    'real': 'A complex input gives its real dtype.',
+    'none': '',
+}
 
 
 def wrap(text, prefix=' * ', width=100):
@@ -446,8 +548,10 @@ def emit_doc(row, name, scalar, outs, in_place):
     if in_place:
         lines += [f' * Returns: (transfer none): @{row.args[0].name}, or %NULL with @error set']
     elif row.returns_list:
-        lines += [' * Returns: (transfer container) (element-type GTorchTensor): the tensors, or %NULL with',
-                  ' *   @error set']
+        lines += [
+            ' * Returns: (transfer container) (element-type GTorchTensor): the tensors, or %NULL with',
+            ' *   @error set',
+        ]
     elif outs:
         lines += [' * Returns: %TRUE, or %FALSE with @error set']
     else:
@@ -479,14 +583,22 @@ def load(files):
 
 def generate(folder, files):
     from opgen_tests import emit_samples, rows_as_json
+
     rows = load(files)
     by_name = {r.name: r for r in rows}
     grads = []
     for row in rows:
         if row.grad:
             grads += opgen_expr.emit_gradient(row, by_name)
-    include = ['#include "config.h"', '', '#include <math.h>', '', '#include "gtorch-ops-private.h"',
-               '#include "gtorch-tensor-private.h"', '']
+    include = [
+        '#include "config.h"',
+        '',
+        '#include <math.h>',
+        '',
+        '#include "gtorch-ops-private.h"',
+        '#include "gtorch-tensor-private.h"',
+        '',
+    ]
     functions, header, source = [], [], []
     forms = {}
     for row in rows:
@@ -502,18 +614,33 @@ def generate(folder, files):
         'gtorch-op-table.c': [HEADER] + include + emit_table(rows),
         'gtorch-ops.c': [HEADER] + include + functions,
         'gtorch-op-grads.c': [HEADER] + include + grads,
-        'gtorch-tensor-ops.h': [HEADER, '#pragma once', '', '#include <gtorch/gtorch-device.h>',
-                                '#include <gtorch/gtorch-enums.h>', '#include <gtorch/gtorch-generator.h>',
-                                '#include <gtorch/gtorch-tensor.h>', '', 'G_BEGIN_DECLS', ''] + header +
-                               ['', 'G_END_DECLS', ''],
-        'gtorch-tensor-ops.c': [HEADER] + include[:-1] + ['#include "gtorch-tensor-ops.h"', ''] + source,
+        'gtorch-tensor-ops.h': [
+            HEADER,
+            '#pragma once',
+            '',
+            '#include <gtorch/gtorch-device.h>',
+            '#include <gtorch/gtorch-enums.h>',
+            '#include <gtorch/gtorch-generator.h>',
+            '#include <gtorch/gtorch-tensor.h>',
+            '',
+            'G_BEGIN_DECLS',
+            '',
+        ]
+        + header
+        + ['', 'G_END_DECLS', ''],
+        'gtorch-tensor-ops.c': [HEADER]
+        + include[:-1]
+        + ['#include "gtorch-tensor-ops.h"', '']
+        + source,
         'gtorch-loop-table.c': emit_loop_table(rows),
         'gtorch-op-samples.c': [HEADER] + emit_samples(rows),
         'gtorch-ops.json': [json.dumps(rows_as_json(rows, forms), indent=1), ''],
     }
     for file in files:
         stem = pathlib.Path(file).stem
-        outputs[f'gtorch-loops-{stem}.c'] = emit_loops([r for r in rows if r.file == f'{stem}.toml' and r.loops])
+        outputs[f'gtorch-loops-{stem}.c'] = emit_loops(
+            [r for r in rows if r.file == f'{stem}.toml' and r.loops]
+        )
     for name, lines in outputs.items():
         path = pathlib.Path(folder) / name
         text = '\n'.join(lines)

@@ -8,20 +8,36 @@ FLOAT = ['float32', 'float64', 'float16', 'bfloat16']
 INT = ['int8', 'uint8', 'int16', 'int32', 'int64']
 COMPLEX = ['complex64', 'complex128']
 CLASSES = {
-    'float': FLOAT, 'int': INT, 'real': FLOAT + INT, 'number': FLOAT + INT + COMPLEX,
-    'floatc': FLOAT + COMPLEX, 'realb': FLOAT + INT + ['bool'], 'intb': INT + ['bool'], 'bool': ['bool'],
+    'float': FLOAT,
+    'int': INT,
+    'real': FLOAT + INT,
+    'number': FLOAT + INT + COMPLEX,
+    'floatc': FLOAT + COMPLEX,
+    'realb': FLOAT + INT + ['bool'],
+    'intb': INT + ['bool'],
+    'bool': ['bool'],
     'all': FLOAT + INT + COMPLEX + ['bool'],
 }
 # The dtypes that loops are compiled for; the others are computed in one of these.
 COMPUTE = ['float32', 'float64', 'int32', 'int64', 'bool', 'complex64', 'complex128']
-KINDS = {'float32': 'float', 'float64': 'float', 'int32': 'int', 'int64': 'int', 'bool': 'bool',
-         'complex64': 'complex', 'complex128': 'complex'}
+KINDS = {
+    'float32': 'float',
+    'float64': 'float',
+    'int32': 'int',
+    'int64': 'int',
+    'bool': 'bool',
+    'complex64': 'complex',
+    'complex128': 'complex',
+}
 # suffix, C type, C type of the real part
 LOOP_TYPES = {
-    'float32': ('f32', 'float', 'float'), 'float64': ('f64', 'double', 'double'),
-    'int32': ('i32', 'gint32', 'gint32'), 'int64': ('i64', 'gint64', 'gint64'),
+    'float32': ('f32', 'float', 'float'),
+    'float64': ('f64', 'double', 'double'),
+    'int32': ('i32', 'gint32', 'gint32'),
+    'int64': ('i64', 'gint64', 'gint64'),
     'bool': ('bool', 'guint8', 'guint8'),
-    'complex64': ('c64', 'GTorchComplex64', 'float'), 'complex128': ('c128', 'GTorchComplex128', 'double'),
+    'complex64': ('c64', 'GTorchComplex64', 'float'),
+    'complex128': ('c128', 'GTorchComplex128', 'double'),
 }
 
 
@@ -133,8 +149,13 @@ class Arg:
             return '(nullable)', f'a {what}, or %NULL for the default'
         if self.kind == 'int' and self.name.startswith('dim'):
             return '', 'a dimension; negative ones count from the end'
-        return '', {'int': 'an integer', 'double': 'a number', 'bool': 'a boolean', 'DType': 'a dtype, or '
-                    '%GTORCH_DTYPE_NONE for the default', 'enum': 'a choice'}[self.kind]
+        return '', {
+            'int': 'an integer',
+            'double': 'a number',
+            'bool': 'a boolean',
+            'DType': 'a dtype, or %GTORCH_DTYPE_NONE for the default',
+            'enum': 'a choice',
+        }[self.kind]
 
 
 def enum_name(name):

@@ -6,15 +6,27 @@ import ast
 
 from opgen_common import declare_function as declare
 
-BINARY = {ast.Add: ('+', 'add'), ast.Sub: ('-', 'sub'), ast.Mult: ('*', 'mul'), ast.Div: ('/', 'div'),
-          ast.Pow: (None, 'pow'), ast.FloorDiv: (None, 'floor_divide')}
-COMPARE = {ast.Eq: ('==', 'eq'), ast.NotEq: ('!=', 'ne'), ast.Lt: ('<', 'lt'), ast.LtE: ('<=', 'le'),
-           ast.Gt: ('>', 'gt'), ast.GtE: ('>=', 'ge')}
+BINARY = {
+    ast.Add: ('+', 'add'),
+    ast.Sub: ('-', 'sub'),
+    ast.Mult: ('*', 'mul'),
+    ast.Div: ('/', 'div'),
+    ast.Pow: (None, 'pow'),
+    ast.FloorDiv: (None, 'floor_divide'),
+}
+COMPARE = {
+    ast.Eq: ('==', 'eq'),
+    ast.NotEq: ('!=', 'ne'),
+    ast.Lt: ('<', 'lt'),
+    ast.LtE: ('<=', 'le'),
+    ast.Gt: ('>', 'gt'),
+    ast.GtE: ('>=', 'ge'),
+}
 C_MATH = {'exp', 'log', 'log2', 'sqrt', 'pow', 'fabs'}
 
 
 class Value:
-    """kind: 'tensor' (code is a GTorchImpl *), 'number' (a C number; is_int), 'ints' (code, length), 'raw'."""
+    """kind: 'tensor' (code is a GTorchImpl *), 'number' (of C), 'ints' (code, length) or 'raw'."""
 
     def __init__(self, kind, code, length=None, is_int=False):
         self.kind, self.code, self.length, self.is_int = kind, code, length, is_int
@@ -44,7 +56,9 @@ class Compiler:
             return value.code
         if value.kind == 'number':
             name = self.temporary()
-            self.lines.append(f'{name} = gtorch_impl_new_{"int" if value.is_int else "number"} ({value.code});')
+            self.lines.append(
+                f'{name} = gtorch_impl_new_{"int" if value.is_int else "number"} ({value.code});'
+            )
             return name
         return self.fail(f'a tensor is wanted where {value.code} stands')
 
@@ -73,8 +87,10 @@ class Compiler:
         if len(row.outputs) == 1:
             return self.assign(f'gtorch_op_{name} ({", ".join(code + ["error"])})')
         outs = [self.temporary() for _ in row.outputs]
-        self.lines += [f'if (!gtorch_op_{name} ({", ".join(code + ["&" + o for o in outs] + ["error"])}))',
-                       f'  {self.on_fail}']
+        self.lines += [
+            f'if (!gtorch_op_{name} ({", ".join(code + ["&" + o for o in outs] + ["error"])}))',
+            f'  {self.on_fail}',
+        ]
         return [Value('tensor', o) for o in outs]
 
     def expression(self, node):
@@ -104,7 +120,9 @@ class Compiler:
         values = [self.expression(e) for e in node.elts]
         if not values:
             return Value('ints', 'NULL', '0')
-        return Value('ints', f'(const gint64[]) {{ {", ".join(v.code for v in values)} }}', str(len(values)))
+        return Value(
+            'ints', f'(const gint64[]) {{ {", ".join(v.code for v in values)} }}', str(len(values))
+        )
 
     def visit_UnaryOp(self, node):
         value = self.expression(node.operand)
@@ -119,9 +137,15 @@ class Compiler:
         if left.kind == 'number' and right.kind == 'number':
             is_int = left.is_int and right.is_int
             if symbol is None:
-                return Value('number', f'{"pow" if name == "pow" else name} ({left.code}, {right.code})')
+                return Value(
+                    'number', f'{"pow" if name == "pow" else name} ({left.code}, {right.code})'
+                )
             cast = '(gdouble) ' if symbol == '/' else ''
-            return Value('number', f'({cast}{left.code} {symbol} {right.code})', is_int=is_int and symbol != '/')
+            return Value(
+                'number',
+                f'({cast}{left.code} {symbol} {right.code})',
+                is_int=is_int and symbol != '/',
+            )
         args = [left, right] + [None] * (len(self.rows[name].args) - 2)
         return self.call(name, args)
 
@@ -135,17 +159,25 @@ class Compiler:
         if len(node.ops) != 1 or type(node.ops[0]) not in COMPARE:
             self.fail(f'cannot compile {ast.unparse(node)}')
         symbol, name = COMPARE[type(node.ops[0])]
-        return self.operate(name, symbol, self.expression(node.left), self.expression(node.comparators[0]))
+        return self.operate(
+            name, symbol, self.expression(node.left), self.expression(node.comparators[0])
+        )
 
     def visit_IfExp(self, node):
         test = self.expression(node.test)
         one, two = self.expression(node.body), self.expression(node.orelse)
         if test.kind != 'number' or one.kind != 'number' or two.kind != 'number':
             self.fail('“if” chooses between numbers only')
-        return Value('number', f'({test.code} ? {one.code} : {two.code})', is_int=one.is_int and two.is_int)
+        return Value(
+            'number', f'({test.code} ? {one.code} : {two.code})', is_int=one.is_int and two.is_int
+        )
 
     def visit_Subscript(self, node):
-        if isinstance(node.value, ast.Call) or isinstance(node.value, ast.Name) and node.value.id not in ('grads',):
+        if (
+            isinstance(node.value, ast.Call)
+            or isinstance(node.value, ast.Name)
+            and node.value.id not in ('grads',)
+        ):
             value = self.expression(node.value)
             index = self.expression(node.slice) if not isinstance(value, list) else None
             if isinstance(value, list):
@@ -238,15 +270,26 @@ def emit_gradient(row, rows):
         elif value.code != 'NULL':
             row.fail(f'grad.{t.name}', 'is not a tensor')
         body.append('    }')
-    row.saved |= {n for n in used if n in names and names[n].code.startswith('context->')
-                  and names[n].kind == 'tensor'}
-    lines = ['gboolean', f'gtorch_grad_{row.name} (GTorchGradContext *context, GError **error)', '{']
-    wanted = sorted({0 if u == 'grad' else int(u[6:-1]) for u in used if u == 'grad' or u.startswith('grads[')})
+    row.saved |= {
+        n
+        for n in used
+        if n in names and names[n].code.startswith('context->') and names[n].kind == 'tensor'
+    }
+    lines = [
+        'gboolean',
+        f'gtorch_grad_{row.name} (GTorchGradContext *context, GError **error)',
+        '{',
+    ]
+    wanted = sorted(
+        {0 if u == 'grad' else int(u[6:-1]) for u in used if u == 'grad' or u.startswith('grads[')}
+    )
     if len(outputs) == 1:
         lines += [f'  GTorchImpl *grad{i} = context->grads[{i}];' for i in wanted]
     else:
         for i in wanted:
-            lines.append(f'  g_autoptr (GTorchImpl) grad{i} = gtorch_grad_or_zeros (context, {i}, error);')
+            lines.append(
+                f'  g_autoptr (GTorchImpl) grad{i} = gtorch_grad_or_zeros (context, {i}, error);'
+            )
         for i in wanted:
             lines += ['', f'  if (grad{i} == NULL)', '    return FALSE;']
     return lines + body + ['', '  return TRUE;', '}', '']

@@ -36,7 +36,9 @@ def attr_value(row, sample, a):
             value = [value]
         if not value:
             return '{ .list = { NULL, 0 } }'
-        return f'{{ .list = {{ (const gint64[]) {{ {", ".join(map(str, value))} }}, {len(value)} }} }}'
+        return (
+            f'{{ .list = {{ (const gint64[]) {{ {", ".join(map(str, value))} }}, {len(value)} }} }}'
+        )
     if a.member == 'p':
         return '{ .p = NULL }'
     if value is None:
@@ -58,8 +60,12 @@ def attr_value(row, sample, a):
 
 def emit_invoker(row):
     """One signature for every op, composites too."""
-    out = ['static gboolean', f'invoke_{row.name} (GTorchImpl *const *inputs, guint n_inputs, '
-           'const GTorchAttr *attrs, GPtrArray *results, GError **error)', '{']
+    out = [
+        'static gboolean',
+        f'invoke_{row.name} (GTorchImpl *const *inputs, guint n_inputs, '
+        'const GTorchAttr *attrs, GPtrArray *results, GError **error)',
+        '{',
+    ]
     args, index, attr = [], 0, 0
     for a in row.args:
         if a.kind in ('Tensor', 'Tensor?'):
@@ -74,22 +80,40 @@ def emit_invoker(row):
             args.append(f'attrs[{attr}].{a.member}')
             attr += 1
     if row.returns_list:
-        out += [f'  g_autoptr (GPtrArray) list = gtorch_op_{row.name} ({", ".join(args + ["error"])});',
-                '  if (list == NULL)', '    return FALSE;', '  for (guint i = 0; i < list->len; i++)',
-                '    g_ptr_array_add (results, gtorch_impl_ref (list->pdata[i]));']
+        out += [
+            f'  g_autoptr (GPtrArray) list = gtorch_op_{row.name} ({", ".join(args + ["error"])});',
+            '  if (list == NULL)',
+            '    return FALSE;',
+            '  for (guint i = 0; i < list->len; i++)',
+            '    g_ptr_array_add (results, gtorch_impl_ref (list->pdata[i]));',
+        ]
     elif len(row.outputs) == 1:
-        out += [f'  GTorchImpl *result = gtorch_op_{row.name} ({", ".join(args + ["error"])});',
-                '  if (result == NULL)', '    return FALSE;', '  g_ptr_array_add (results, result);']
+        out += [
+            f'  GTorchImpl *result = gtorch_op_{row.name} ({", ".join(args + ["error"])});',
+            '  if (result == NULL)',
+            '    return FALSE;',
+            '  g_ptr_array_add (results, result);',
+        ]
     else:
         n = len(row.outputs)
-        out += [f'  GTorchImpl *r[{n}] = {{ NULL }};',
-                f'  if (!gtorch_op_{row.name} ({", ".join(args + [f"&r[{i}]" for i in range(n)] + ["error"])}))',
-                '    return FALSE;', f'  for (guint i = 0; i < {n}; i++)', '    g_ptr_array_add (results, r[i]);']
+        out += [
+            f'  GTorchImpl *r[{n}] = {{ NULL }};',
+            f'  if (!gtorch_op_{row.name} ({", ".join(args + [f"&r[{i}]" for i in range(n)] + ["error"])}))',
+            '    return FALSE;',
+            f'  for (guint i = 0; i < {n}; i++)',
+            '    g_ptr_array_add (results, r[i]);',
+        ]
     return out + ['  return TRUE;', '}', '']
 
 
 def emit_samples(rows):
-    out = ['#include <math.h>', '', '#include "gtorch-op-samples-private.h"', '#include "gtorch-ops-private.h"', '']
+    out = [
+        '#include <math.h>',
+        '',
+        '#include "gtorch-op-samples-private.h"',
+        '#include "gtorch-ops-private.h"',
+        '',
+    ]
     table = []
     for row in rows:
         out += emit_invoker(row)
@@ -106,30 +130,56 @@ def emit_samples(rows):
                 for a, _, shape in tensors:
                     dims = ', '.join(map(str, shape)) if shape else '0'
                     dtype = f'GTORCH_DTYPE_{dtypes[a.name].upper()}' if a.name in dtypes else '0'
-                    out.append(f'  {{ "{a.name}", {len(shape) if shape is not None else -1}, {{ {dims} }}, {dtype} }},')
+                    n_dims = len(shape) if shape is not None else -1
+                    out.append(
+                        f'  {{ "{a.name}", {n_dims}, {{ {dims} }}, {dtype} }},'
+                    )
                 out += ['};', '']
             if row.attrs:
                 values = ', '.join(attr_value(row, sample, a) for a in row.attrs)
                 out += [f'static const GTorchAttr attrs_{ident}[] = {{ {values} }};', '']
             low, high = sample.get('low', -2.0), sample.get('high', 2.0)
-            table.append(f'  {{ {enum_constant("OP", row.name)}, {n}, {len(tensors)}, '
-                         f'{"tensors_" + ident if tensors else "NULL"}, {"attrs_" + ident if row.attrs else "NULL"}, '
-                         f'{low}, {high}, {"TRUE" if sample.get("grad", True) else "FALSE"} }},')
+            table.append(
+                f'  {{ {enum_constant("OP", row.name)}, {n}, {len(tensors)}, '
+                f'{"tensors_" + ident if tensors else "NULL"}, {"attrs_" + ident if row.attrs else "NULL"}, '
+                f'{low}, {high}, {"TRUE" if sample.get("grad", True) else "FALSE"} }},'
+            )
     out += ['const GTorchInvoker gtorch_op_invokers[] = {']
     out += [f'  [{enum_constant("OP", r.name)}] = invoke_{r.name},' for r in rows]
     out += ['};', '', 'const GTorchSample gtorch_op_samples[] = {'] + table
-    return out + ['};', '', 'const guint gtorch_n_op_samples = G_N_ELEMENTS (gtorch_op_samples);', '']
+    return out + [
+        '};',
+        '',
+        'const guint gtorch_n_op_samples = G_N_ELEMENTS (gtorch_op_samples);',
+        '',
+    ]
 
 
 def rows_as_json(rows, forms):
     out = []
     for r in rows:
-        out.append({
-            'name': r.name, 'family': r.family, 'internal': r.internal, 'method': bool(r.is_method),
-            'args': [{'name': a.name, 'kind': a.kind, 'enum': a.enum, 'default': a.default} for a in r.args],
-            'returns': 'Tensor[]' if r.returns_list else ('Tensor' if len(r.outputs) == 1 else r.outputs),
-            'dtypes': r.dtypes, 'promote': r.promote, 'inplace': r.inplace, 'scalar': r.scalar,
-            'forms': forms.get(r.name, []), 'operator': r.data.get('operator'), 'doc': r.data['doc'],
-            'torch': r.data.get('torch'), 'samples': r.samples,
-        })
+        out.append(
+            {
+                'name': r.name,
+                'family': r.family,
+                'internal': r.internal,
+                'method': bool(r.is_method),
+                'args': [
+                    {'name': a.name, 'kind': a.kind, 'enum': a.enum, 'default': a.default}
+                    for a in r.args
+                ],
+                'returns': 'Tensor[]'
+                if r.returns_list
+                else ('Tensor' if len(r.outputs) == 1 else r.outputs),
+                'dtypes': r.dtypes,
+                'promote': r.promote,
+                'inplace': r.inplace,
+                'scalar': r.scalar,
+                'forms': forms.get(r.name, []),
+                'operator': r.data.get('operator'),
+                'doc': r.data['doc'],
+                'torch': r.data.get('torch'),
+                'samples': r.samples,
+            }
+        )
     return out

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""Tests opgen: its output for five rows against kept files, and what it says of mistakes.
+
+After a wanted change of the output: `test-opgen.py --update`, and read the difference.
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+OPGEN = HERE.parent.parent / 'gtorch' / 'ops' / 'opgen.py'
+GOLDEN = HERE / 'golden'
+FILES = ['gtorch-ops-private.h', 'gtorch-tensor-ops.h', 'gtorch-tensor-ops.c', 'gtorch-ops.c',
+         'gtorch-op-grads.c', 'gtorch-op-table.c', 'gtorch-loops-golden.c', 'gtorch-op-samples.c']
+
+MISTAKES = [
+    ('[a]\nargs = "Tensor self"\nfamily = "pointwise"\ndoc = "x"\n', 'wrong.toml:a.forward: is missing'),
+    ('[a]\nargs = "Tensor self"\nfamily = "point"\ndoc = "x"\n', 'wrong.toml:a.family: must be one of'),
+    ('[a]\nargs = "Tenser self"\nfamily = "view"\ndoc = "x"\n', 'no such kind of argument: Tenser'),
+    ('[a]\nargs = "Tensor self"\nfamily = "view"\ndoc = "x"\ncolour = 1\n', 'wrong.toml:a.colour: no such key'),
+    ('[a]\nargs = "Tensor self"\nfamily = "view"\ndoc = "x"\ngrad.self = "b(grad)"\n',
+     'wrong.toml:a.grad.self: no such operation: b'),
+    ('[a]\nargs = "Tensor self"\nfamily = "view"\ndoc = "x"\ngrad.self = "a(gr"\n', 'wrong.toml:a.grad.self:'),
+    ('[a]\nargs = "Tensor self, int n"\nfamily = "view"\ndoc = "x"\ngrad.self = "a(grad)"\n', 'n is missing'),
+    ('[a]\nargs = "Tensor self, int n"\nfamily = "view"\ndoc = "x"\nsample = [{ shapes = ["2"] }]\n',
+     'wrong.toml:a.sample: n has no value'),
+    ('[a]\nargs = "Tensor self"\nfamily = "view"\ndoc = "x"\ndtypes = "flota"\n', 'wrong.toml:a.dtypes: must be'),
+    ('[a\n', 'wrong.toml: '),
+]
+
+
+class Tap:
+    """Counts and prints."""
+
+    def __init__(self):
+        self.count = self.failed = 0
+
+    def check(self, name, passed, text=''):
+        self.count += 1
+        self.failed += not passed
+        print(f'{"ok" if passed else "not ok"} {self.count} - {name}')
+        for line in text.splitlines() if not passed else []:
+            print(f'# {line}')
+
+
+def opgen(*args):
+    return subprocess.run([sys.executable, OPGEN, *map(str, args)], capture_output=True, text=True, check=False)
+
+
+def main():
+    tap = Tap()
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder)
+        result = opgen('generate', out, HERE / 'golden.toml')
+        tap.check('five_rows_are_accepted', result.returncode == 0, result.stderr)
+        if '--update' in sys.argv:
+            GOLDEN.mkdir(exist_ok=True)
+            for name in FILES:
+                (GOLDEN / f'{name}.txt').write_text((out / name).read_text())
+        for name in FILES:
+            tap.check(f'{name}_is_as_kept', (out / name).read_text() == (GOLDEN / f'{name}.txt').read_text())
+        before = {path: path.stat().st_mtime_ns for path in out.iterdir()}
+        opgen('generate', out, HERE / 'golden.toml')
+        after = {path: path.stat().st_mtime_ns for path in out.iterdir()}
+        tap.check('unchanged_files_are_not_written', before == after)
+        for number, (text, message) in enumerate(MISTAKES):
+            wrong = out / 'wrong.toml'
+            wrong.write_text(text)
+            result = opgen('generate', out, wrong)
+            tap.check(f'mistake_{number}_is_named', result.returncode == 1 and message in result.stderr,
+                      f'{message!r} is not in {result.stderr!r}')
+    print(f'1..{tap.count}')
+    return 1 if tap.failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
