@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The manual is complete: gi-docgen's check has nothing to say, and its links lead somewhere.
+
+Arguments: gi-docgen, its configuration, the GIR, the folder of the finished manual.
+"""
+
+import collections
+import html
+import os
+import re
+import subprocess
+import sys
+
+import tap
+
+GI_DOCGEN, CONFIG, GIR, MANUAL = sys.argv[1:]
+
+
+@tap.case
+def every_symbol_is_documented():
+    done = subprocess.run(
+        [GI_DOCGEN, "check", "--fatal-warnings", "--config", CONFIG,
+         "--add-include-path", os.path.dirname(GIR), GIR],
+        capture_output=True, text=True, check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def pages():
+    for name in sorted(os.listdir(MANUAL)):
+        if name.endswith(".html"):
+            with open(os.path.join(MANUAL, name), encoding="utf-8") as file:
+                yield name, file.read()
+
+
+@tap.case
+def links_inside_the_manual_lead_somewhere():
+    missing = collections.defaultdict(set)
+    for name, text in pages():
+        for target in re.findall(r'href="([^"#:]+)(?:#[^"]*)?"', text):
+            if not os.path.exists(os.path.join(MANUAL, html.unescape(target))):
+                missing[target].add(name)
+    assert not missing, "\n".join(f"{key}: linked from {sorted(missing[key])}" for key in missing)
+
+
+@tap.case
+def references_to_symbols_are_resolved():
+    """What gi-docgen does not know stays in the page as it was typed."""
+    link = re.compile(r"\[(?:alias|callback|class|const|ctor|enum|error|flags|func|iface|method|"
+                      r"property|signal|struct|type|vfunc)@[^\]]*\]")
+    found = [f"{name}: {match}" for name, text in pages() for match in link.findall(text)]
+    assert not found, "\n".join(found)
+
+
+tap.main()
