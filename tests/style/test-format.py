@@ -1,10 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""C files are laid out as clang-format does it, one case for each folder; --fix rewrites them.
-
-Headers are left alone: their prototypes stand in columns, which clang-format cannot keep.
-"""
+"""C files are laid out as clang-format does it, one case for each folder; --fix rewrites them."""
 
 import collections
 import os
@@ -28,7 +25,7 @@ def version():
 
 
 def c_files():
-    return [path for path in tree.files() if re.search(r"\.(c|cu|cuh)$", path)]
+    return [path for path in tree.files() if re.search(r"\.(c|h|cu|cuh)$", path)]
 
 
 def check(folder, paths):

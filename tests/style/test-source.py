@@ -89,7 +89,7 @@ def no_source_has_tabs_or_blanks_at_line_ends():
 
 @tap.case
 def no_line_is_longer_than_110_columns():
-    """Code ends at 100, says the formatter; comments and texts may hang over a little."""
+    """Code in C ends at 100, says the formatter; comments and texts may hang over a little."""
     found = []
     for path in sources():
         if not path.endswith((".c", ".h", ".cu", ".cuh", ".py", ".py.in", ".js", ".js.in", ".vala")):
