@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Messages reach the user in en@test, where each stands in double brackets. Arguments: the catalogue. */
+
+#include "config.h"
+
+#include <glib/gstdio.h>
+#include <gtorch/gtorch.h>
+#include <libintl.h>
+#include <locale.h>
+#include <string.h>
+
+/* A path like /tmp/…/en@test/LC_MESSAGES holds the catalogue where gettext looks for it. */
+static void
+install_catalogue (const gchar *catalogue, const gchar *folder)
+{
+  g_autofree gchar *messages = g_build_filename (folder, "en@test", "LC_MESSAGES", NULL);
+  g_autofree gchar *target = g_build_filename (messages, GETTEXT_PACKAGE ".mo", NULL);
+  g_autofree gchar *contents = NULL;
+  g_autoptr (GError) error = NULL;
+  gsize length;
+
+  g_assert_cmpint (g_mkdir_with_parents (messages, 0700), ==, 0);
+  g_file_get_contents (catalogue, &contents, &length, &error);
+  g_assert_no_error (error);
+  g_file_set_contents (target, contents, (gssize) length, &error);
+  g_assert_no_error (error);
+}
+
+static void
+remove_catalogue (const gchar *folder)
+{
+  g_autofree gchar *language = g_build_filename (folder, "en@test", NULL);
+  g_autofree gchar *messages = g_build_filename (language, "LC_MESSAGES", NULL);
+  g_autofree gchar *target = g_build_filename (messages, GETTEXT_PACKAGE ".mo", NULL);
+
+  g_remove (target);
+  g_rmdir (messages);
+  g_rmdir (language);
+  g_rmdir (folder);
+}
+
+static void
+test_translation_error_is_translated (gconstpointer catalogue)
+{
+  static const gint64 shape[] = { -1 };
+  g_autofree gchar *folder = g_dir_make_tmp ("gtorch-po-XXXXXX", NULL);
+  g_autoptr (GTorchTensor) tensor = NULL;
+  g_autoptr (GError) error = NULL;
+
+  g_assert_nonnull (folder);
+  install_catalogue (catalogue, folder);
+  bindtextdomain (GETTEXT_PACKAGE, folder);
+
+  tensor = gtorch_zeros (shape, 1, GTORCH_DTYPE_FLOAT32, NULL, &error);
+  remove_catalogue (folder);
+
+  g_assert_null (tensor);
+  g_assert_nonnull (error);
+  g_test_message ("%s", error->message);
+  g_assert_nonnull (strstr (error->message, "[["));
+  g_assert_nonnull (strstr (error->message, "]]"));
+}
+
+static void
+test_translation_folder_is_bound_on_loading (void)
+{
+  g_assert_cmpstr (bindtextdomain (GETTEXT_PACKAGE, NULL), ==, GTORCH_LOCALEDIR);
+}
+
+int
+main (int argc, char *argv[])
+{
+  /* In the locale C gettext translates nothing, whatever LANGUAGE says. */
+  g_setenv ("LANGUAGE", "en@test", TRUE);
+  if (setlocale (LC_ALL, "C.UTF-8") == NULL)
+    return 77;
+  g_test_init (&argc, &argv, NULL);
+  g_assert_cmpint (argc, ==, 2);
+
+  g_test_add_func ("/GTorch/Translation/folder_is_bound_on_loading",
+                   test_translation_folder_is_bound_on_loading);
+  g_test_add_data_func ("/GTorch/Translation/error_is_translated", argv[1],
+                        test_translation_error_is_translated);
+  return g_test_run ();
+}
