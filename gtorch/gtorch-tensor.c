@@ -72,11 +72,101 @@ gtorch_tensor_get_property (GObject *object, guint prop_id, GValue *value, GPara
     }
 }
 
+/* Making and dropping a GObject costs more than all the rest of a small operation, so each thread keeps
+ * some that nobody else ever knew more of than their address: no data, weak reference, toggle reference,
+ * closure or signal handler was attached. Taking a reference in dispose keeps such an object alive past
+ * g_object_unref(), with nothing in it. */
+#define RECYCLED_MAX 32
+
+static __thread GTorchTensor *recycled[RECYCLED_MAX];
+static __thread guint n_recycled;
+static __thread gboolean recycling;
+
+static void
+drop_recycled (gpointer data)
+{
+  guint n = n_recycled;
+
+  n_recycled = RECYCLED_MAX + 1; /* nothing more is kept in this thread */
+  while (n > 0)
+    g_object_unref (recycled[--n]);
+}
+
+static GPrivate recycled_cleanup = G_PRIVATE_INIT (drop_recycled);
+static guint notify_signal;
+
+static void
+count_data (GQuark key, gpointer data, gpointer user_data)
+{
+  (*(guint *) user_data)++;
+}
+
+/* In dispose the list of data holds one entry of GObject's own, the frozen notify queue. */
+static gboolean
+is_plain (GTorchTensor *self)
+{
+  guint n_data = 0;
+
+  g_datalist_foreach (&((GObject *) self)->qdata, count_data, &n_data);
+  return n_data <= 1
+         && g_signal_handler_find (self, G_SIGNAL_MATCH_ID, notify_signal, 0, NULL, NULL, NULL)
+                == 0;
+}
+
+static gboolean
+recycle (GTorchTensor *self)
+{
+  GTorchImpl *impl = self->impl;
+
+#ifdef __SANITIZE_ADDRESS__
+  return FALSE;
+#endif
+  if (G_UNLIKELY (n_recycled >= RECYCLED_MAX || impl == NULL)
+      || G_OBJECT_TYPE (self) != GTORCH_TYPE_TENSOR
+      || g_atomic_int_get ((gint *) &((GObject *) self)->ref_count) != 1 || !is_plain (self))
+    return FALSE;
+  if (G_UNLIKELY (!recycling))
+    {
+      recycling = TRUE;
+      g_private_set (&recycled_cleanup, recycled);
+    }
+
+  object_lock (impl);
+  /* gtorch_tensor_wrap() may have found it meanwhile */
+  if (g_atomic_int_get ((gint *) &((GObject *) self)->ref_count) != 1)
+    {
+      object_unlock (impl);
+      return FALSE;
+    }
+  if (impl->object == self)
+    impl->object = NULL;
+  object_unlock (impl);
+  self->impl = NULL;
+  recycled[n_recycled++] = g_object_ref (self);
+  gtorch_impl_unref (impl); /* last: it may free, and recycle, others */
+  return TRUE;
+}
+
+static GTorchTensor *
+tensor_new (GTorchImpl *impl)
+{
+  GTorchTensor *self;
+
+  if (G_LIKELY (n_recycled - 1 < RECYCLED_MAX))
+    self = recycled[--n_recycled];
+  else
+    self = g_object_new (GTORCH_TYPE_TENSOR, NULL);
+  self->impl = impl;
+  return self;
+}
+
 static void
 gtorch_tensor_dispose (GObject *object)
 {
   GTorchTensor *self = GTORCH_TENSOR (object);
 
+  if (recycle (self))
+    return;
   /* From here on the impl makes a new object if one is wanted; this one keeps it until finalize. */
   if (self->impl != NULL)
     {
@@ -103,6 +193,7 @@ gtorch_tensor_class_init (GTorchTensorClass *klass)
 {
   GObjectClass *object_class = G_OBJECT_CLASS (klass);
 
+  notify_signal = g_signal_lookup ("notify", G_TYPE_OBJECT);
   object_class->get_property = gtorch_tensor_get_property;
   object_class->dispose = gtorch_tensor_dispose;
   object_class->finalize = gtorch_tensor_finalize;
@@ -164,8 +255,7 @@ gtorch_tensor_wrap (GTorchImpl *impl)
 
   if (G_LIKELY (g_atomic_int_get (&impl->ref_count) == 1 && impl->object == NULL))
     {
-      self = g_object_new (GTORCH_TYPE_TENSOR, NULL);
-      self->impl = impl;
+      self = tensor_new (impl);
       impl->object = self;
       return self;
     }

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* The object around the inner tensor: identity, lifetime, and the recycling of plain objects. */
+
+#include "config.h"
+
+#include <gtorch/gtorch-tensor-private.h>
+#include <gtorch/gtorch.h>
+
+static GTorchTensor *
+new_tensor (void)
+{
+  return gtorch_zeros (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_FLOAT32, NULL, NULL);
+}
+
+static void
+one_impl_has_one_object (void)
+{
+  g_autoptr (GTorchTensor) a = new_tensor ();
+  g_autoptr (GTorchTensor) b = gtorch_tensor_wrap (gtorch_impl_ref (a->impl));
+
+  g_assert_true (a == b);
+  g_assert_cmpuint (G_OBJECT (a)->ref_count, ==, 2);
+}
+
+static void
+an_impl_outlives_its_object (void)
+{
+  GTorchTensor *tensor = new_tensor ();
+  GTorchImpl *impl = gtorch_impl_ref (tensor->impl);
+
+  g_object_unref (tensor);
+  g_assert_null (impl->object);
+  tensor = gtorch_tensor_wrap (impl);
+  g_assert_true (tensor->impl == impl);
+  g_object_unref (tensor);
+}
+
+static void
+notified (GTorchTensor *tensor, GParamSpec *pspec, gpointer user_data)
+{
+  (*(guint *) user_data)++;
+}
+
+static void
+destroyed (gpointer data)
+{
+  (*(guint *) data)++;
+}
+
+static void
+gone (gpointer data, GObject *where)
+{
+  (*(guint *) data)++;
+}
+
+/* Whatever was attached to an object must be dropped with it and never show in a later one. */
+static void
+attachments_end_with_the_object (void)
+{
+  guint n_notified = 0, n_destroyed = 0, n_gone = 0, i;
+  GTorchTensor *tensor = new_tensor ();
+
+  g_signal_connect_data (tensor, "notify::dtype", G_CALLBACK (notified), &n_notified, NULL, 0);
+  g_object_unref (tensor);
+
+  tensor = new_tensor ();
+  g_object_set_data_full (G_OBJECT (tensor), "key", &n_destroyed, destroyed);
+  g_object_unref (tensor);
+  g_assert_cmpuint (n_destroyed, ==, 1);
+
+  tensor = new_tensor ();
+  g_object_weak_ref (G_OBJECT (tensor), gone, &n_gone);
+  g_object_unref (tensor);
+  g_assert_cmpuint (n_gone, ==, 1);
+
+  for (i = 0; i < 100; i++)
+    {
+      tensor = new_tensor ();
+      g_assert_null (g_object_get_data (G_OBJECT (tensor), "key"));
+      g_object_notify (G_OBJECT (tensor), "dtype");
+      g_assert_cmpuint (G_OBJECT (tensor)->ref_count, ==, 1);
+      g_object_unref (tensor);
+    }
+  g_assert_cmpuint (n_notified, ==, 0);
+  g_assert_cmpuint (n_gone, ==, 1);
+}
+
+static void
+weak_pointers_are_cleared (void)
+{
+  GTorchTensor *tensor = new_tensor ();
+  GWeakRef weak;
+
+  g_weak_ref_init (&weak, tensor);
+  g_object_add_weak_pointer (G_OBJECT (tensor), (gpointer *) &tensor);
+  g_object_unref (tensor);
+  g_assert_null (tensor);
+  g_assert_null (g_weak_ref_get (&weak));
+  g_weak_ref_clear (&weak);
+}
+
+static void
+many_alive_at_once (void)
+{
+  GTorchTensor *tensors[200];
+  guint round, i;
+
+  for (round = 0; round < 3; round++)
+    {
+      for (i = 0; i < G_N_ELEMENTS (tensors); i++)
+        tensors[i] = new_tensor ();
+      for (i = 1; i < G_N_ELEMENTS (tensors); i++)
+        g_assert_true (tensors[i] != tensors[i - 1]);
+      for (i = 0; i < G_N_ELEMENTS (tensors); i++)
+        g_object_unref (tensors[i]);
+    }
+}
+
+static gpointer
+churn (gpointer data)
+{
+  guint i;
+
+  for (i = 0; i < 20000; i++)
+    {
+      g_autoptr (GTorchTensor) shared = gtorch_tensor_wrap (gtorch_impl_ref (data));
+      g_autoptr (GTorchTensor) own = new_tensor ();
+
+      g_assert_true (shared->impl == data);
+      g_assert_true (own->impl != data);
+    }
+  return NULL;
+}
+
+static void
+threads_share_an_impl (void)
+{
+  g_autoptr (GTorchTensor) tensor = new_tensor ();
+  GTorchImpl *impl = gtorch_impl_ref (tensor->impl);
+  GThread *threads[3];
+  guint i;
+
+  g_clear_object (&tensor);
+  for (i = 0; i < G_N_ELEMENTS (threads); i++)
+    threads[i] = g_thread_new ("churn", churn, impl);
+  for (i = 0; i < G_N_ELEMENTS (threads); i++)
+    g_thread_join (threads[i]);
+  g_assert_cmpint (impl->ref_count, ==, 1);
+  gtorch_impl_unref (impl);
+}
+
+static void
+a_bare_object_is_an_empty_tensor (void)
+{
+  g_autoptr (GTorchTensor) tensor = g_object_new (GTORCH_TYPE_TENSOR, NULL);
+  g_autoptr (GTorchTensor) sum = gtorch_tensor_add_scalar (tensor, 1, 1, NULL);
+
+  g_assert_cmpint (gtorch_tensor_get_numel (tensor), ==, 0);
+  g_assert_cmpint (gtorch_tensor_get_numel (sum), ==, 0);
+}
+
+static void
+geometry_can_be_asked (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) tensor = new_tensor ();
+  const gint64 *shape, *strides;
+  gsize n_dims;
+
+  shape = gtorch_tensor_get_shape (tensor, &n_dims);
+  g_assert_cmpuint (n_dims, ==, 2);
+  g_assert_cmpint (shape[0], ==, 2);
+  g_assert_cmpint (shape[1], ==, 3);
+  strides = gtorch_tensor_get_strides (tensor, &n_dims);
+  g_assert_cmpint (strides[0], ==, 3);
+  g_assert_cmpint (strides[1], ==, 1);
+  g_assert_cmpint (gtorch_tensor_get_size (tensor, -1, NULL), ==, 3);
+  g_assert_cmpint (gtorch_tensor_get_size (tensor, 2, &error), ==, -1);
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
+}
+
+static void
+impossible_shapes_are_errors (void)
+{
+  g_autoptr (GError) error = NULL;
+  gint64 many[40] = { 0 };
+
+  g_assert_null (gtorch_zeros (GTORCH_SHAPE (-1), GTORCH_DTYPE_FLOAT32, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
+  g_clear_error (&error);
+  g_assert_null (gtorch_zeros (GTORCH_SHAPE (G_MAXINT64, 2), GTORCH_DTYPE_FLOAT32, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
+  g_clear_error (&error);
+  g_assert_null (gtorch_zeros (many, G_N_ELEMENTS (many), GTORCH_DTYPE_FLOAT32, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
+  g_clear_error (&error);
+  g_assert_null (
+      gtorch_zeros (GTORCH_SHAPE (G_GINT64_CONSTANT (1) << 50), GTORCH_DTYPE_UINT8, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
+}
+
+int
+main (int argc, char *argv[])
+{
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/GTorch/tensor/one_impl_has_one_object", one_impl_has_one_object);
+  g_test_add_func ("/GTorch/tensor/an_impl_outlives_its_object", an_impl_outlives_its_object);
+  g_test_add_func ("/GTorch/tensor/attachments_end_with_the_object",
+                   attachments_end_with_the_object);
+  g_test_add_func ("/GTorch/tensor/weak_pointers_are_cleared", weak_pointers_are_cleared);
+  g_test_add_func ("/GTorch/tensor/many_alive_at_once", many_alive_at_once);
+  g_test_add_func ("/GTorch/tensor/threads_share_an_impl", threads_share_an_impl);
+  g_test_add_func ("/GTorch/tensor/a_bare_object_is_an_empty_tensor",
+                   a_bare_object_is_an_empty_tensor);
+  g_test_add_func ("/GTorch/tensor/geometry_can_be_asked", geometry_can_be_asked);
+  g_test_add_func ("/GTorch/tensor/impossible_shapes_are_errors", impossible_shapes_are_errors);
+  return g_test_run ();
+}
