@@ -88,7 +88,7 @@ def no_source_has_tabs_or_blanks_at_line_ends():
 
 
 @tap.case
-def no_line_is_longer_than_110_columns():
+def no_line_is_too_long():
     """Code in C ends at 100, says the formatter; comments and texts may hang over a little."""
     found = []
     for path in sources():
@@ -98,7 +98,8 @@ def no_line_is_longer_than_110_columns():
         for number, line in enumerate(tree.lines(path), 1):
             if "clang-format o" in line:
                 is_table = "clang-format off" in line
-            if len(line) > 110 and not is_table and "http" not in line:
+            cap = 120 if ".py" in path else 110
+            if len(line) > cap and not is_table and "http" not in line:
                 found.append(f"{path}:{number}: {len(line)} columns")
     report(found)
 
