@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "op-values.h"
+
+#include <math.h>
+
+#include <gtorch/cpu/gtorch-cpu-cast.h>
+
+const gchar *const layout_names[N_LAYOUTS] = { "contiguous", "transposed", "strided", "expanded" };
+
+static char *
+element (const GTorchImpl *impl, gint64 index)
+{
+  gint64 offset = 0;
+  guint i;
+
+  for (i = impl->n_dims; i-- > 0;)
+    {
+      offset += index % impl->shape[i] * impl->strides[i];
+      index /= impl->shape[i];
+    }
+  return (char *) gtorch_impl_data (impl) + offset * (gint64) gtorch_dtype_size (impl->dtype);
+}
+
+Number
+element_get (const GTorchImpl *impl, gint64 index)
+{
+  Number value;
+
+  gtorch_cpu_cast (GTORCH_DTYPE_COMPLEX128, impl->dtype) ((char *) &value, 16,
+                                                          element (impl, index), 16, 1);
+  return value;
+}
+
+void
+element_set (const GTorchImpl *impl, gint64 index, Number value)
+{
+  gtorch_cpu_cast (impl->dtype, GTORCH_DTYPE_COMPLEX128) (element (impl, index), 16,
+                                                          (const char *) &value, 16, 1);
+}
+
+static GTorchImpl *
+shaped (guint dtype, Layout layout, const gint64 *shape, guint n_dims)
+{
+  g_autoptr (GTorchImpl) base = NULL;
+  gint64 big[8], strides[8];
+  gint64 stride = 1;
+  guint i;
+
+  switch (layout)
+    {
+    case LAYOUT_TRANSPOSED:
+      for (i = 0; i < n_dims; i++)
+        {
+          strides[i] = stride;
+          stride *= MAX (shape[i], 1);
+        }
+      base = gtorch_impl_new (gtorch_device_cpu (), dtype, shape, n_dims, NULL);
+      return gtorch_impl_new_view (base, 0, shape, strides, n_dims);
+
+    case LAYOUT_STRIDED:
+      for (i = 0; i < n_dims; i++)
+        big[i] = 2 * shape[i] + 1;
+      base = gtorch_impl_new (gtorch_device_cpu (), dtype, big, n_dims, NULL);
+      for (i = 0; i < n_dims; i++)
+        strides[i] = base->strides[i] * 2;
+      return gtorch_impl_new_view (base, n_dims > 0 ? 1 : 0, shape, strides, n_dims);
+
+    case LAYOUT_EXPANDED:
+      base = gtorch_impl_new (gtorch_device_cpu (), dtype, shape, n_dims, NULL);
+      for (i = 0; i < n_dims; i++)
+        strides[i] = i == 0 ? 0 : base->strides[i];
+      return gtorch_impl_new_view (base, 0, shape, strides, n_dims);
+
+    default:
+      return gtorch_impl_new (gtorch_device_cpu (), dtype, shape, n_dims, NULL);
+    }
+}
+
+GTorchImpl *
+input_new (const GTorchSampleTensor *spec, guint dtype, Layout layout, gdouble low, gdouble high,
+           GRand *rand)
+{
+  guint kind = gtorch_dtype_kind (dtype);
+  GTorchImpl *impl;
+  gint64 i;
+
+  if (spec->n_dims < 0)
+    return NULL;
+  impl = shaped (dtype, layout, spec->shape, spec->n_dims);
+  if (spec->dtype != GTORCH_DTYPE_NONE && kind == GTORCH_KIND_INT)
+    {
+      /* an index, a class: valid for every dimension of at least two */
+      low = 0;
+      high = 1;
+    }
+  for (i = 0; i < impl->numel; i++)
+    {
+      gdouble value = g_rand_double_range (rand, low, high);
+
+      if (kind == GTORCH_KIND_INT)
+        value = round (value);
+      if (!gtorch_dtype_is_signed (dtype))
+        value = fabs (value);
+      if (kind == GTORCH_KIND_BOOL)
+        value = g_rand_boolean (rand);
+      element_set (impl, i,
+                   value
+                       + (kind == GTORCH_KIND_COMPLEX ? g_rand_double_range (rand, low, high) * I
+                                                      : 0));
+    }
+  return impl;
+}
+
+GTorchImpl *
+input_copy (const GTorchImpl *impl, guint dtype)
+{
+  GTorchImpl *copy;
+  gint64 i;
+
+  if (impl == NULL)
+    return NULL;
+  copy = gtorch_impl_new (gtorch_device_cpu (), dtype, impl->shape, impl->n_dims, NULL);
+  for (i = 0; i < impl->numel; i++)
+    element_set (copy, i, element_get (impl, i));
+  return copy;
+}
+
+gdouble
+dtype_tolerance (guint dtype)
+{
+  gdouble eps = gtorch_dtype_infos[gtorch_dtype_infos[dtype].real].eps;
+
+  return eps * 32;
+}
+
+static gboolean
+same (gdouble a, gdouble b, gdouble tolerance)
+{
+  if (isnan (a) || isnan (b))
+    return isnan (a) && isnan (b);
+  if (isinf (a) || isinf (b))
+    return a == b;
+  return fabs (a - b) <= tolerance * (1 + fabs (b));
+}
+
+gchar *
+difference (const GTorchImpl *impl, const GTorchImpl *expected, gdouble tolerance)
+{
+  gint64 i;
+
+  if (!gtorch_impl_same_shape (impl, expected))
+    return g_strdup_printf ("shape %s, expected %s", gtorch_impl_shape_str (impl),
+                            gtorch_impl_shape_str (expected));
+  if (gtorch_dtype_kind (impl->dtype) < GTORCH_KIND_FLOAT)
+    tolerance = 0;
+  for (i = 0; i < impl->numel; i++)
+    {
+      Number a = element_get (impl, i), b = element_get (expected, i);
+
+      if (tolerance == 0) /* small integers wrap around */
+        {
+          Number wrapped;
+          char small[16];
+
+          gtorch_cpu_cast (impl->dtype, expected->dtype) (small, 16, element (expected, i), 16, 1);
+          gtorch_cpu_cast (GTORCH_DTYPE_COMPLEX128, impl->dtype) ((char *) &wrapped, 16, small, 16,
+                                                                  1);
+          b = wrapped;
+        }
+
+      if (!same (creal (a), creal (b), tolerance) || !same (cimag (a), cimag (b), tolerance))
+        return g_strdup_printf ("element %" G_GINT64_FORMAT ": %.17g%+.17gi, expected %.17g%+.17gi",
+                                i, creal (a), cimag (a), creal (b), cimag (b));
+    }
+  return NULL;
+}

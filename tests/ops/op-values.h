@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <complex.h>
+
+#include <gtorch/gtorch-op-samples-private.h>
+#include <gtorch/gtorch.h>
+
+/* Inputs for operations in every dtype and layout, and reading what came out. */
+
+typedef enum
+{
+  LAYOUT_CONTIGUOUS,
+  LAYOUT_TRANSPOSED, /* the storage has the dimensions in reverse order */
+  LAYOUT_STRIDED,    /* every second element of a larger storage, behind an offset */
+  LAYOUT_EXPANDED,   /* the first dimension has stride 0 */
+  N_LAYOUTS,
+} Layout;
+
+extern const gchar *const layout_names[N_LAYOUTS];
+
+typedef double _Complex Number;
+
+Number element_get (const GTorchImpl *impl, gint64 index);
+void element_set (const GTorchImpl *impl, gint64 index, Number value);
+/* Random values in [low, high]; integers are whole numbers, bool 0 or 1. */
+GTorchImpl *input_new (const GTorchSampleTensor *spec, guint dtype, Layout layout, gdouble low,
+                       gdouble high, GRand *rand);
+/* A contiguous copy of the values in another dtype. */
+GTorchImpl *input_copy (const GTorchImpl *impl, guint dtype);
+gdouble dtype_tolerance (guint dtype);
+/* NULL, or what differs. Integers and bool must be equal. */
+gchar *difference (const GTorchImpl *impl, const GTorchImpl *expected, gdouble tolerance);

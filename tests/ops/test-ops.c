@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Every operation over the samples of its row, in every dtype and layout. What it gives is held against
+ * the same operation on contiguous float64 (integers: int64, complex: complex128), which in turn is held
+ * against PyTorch's values by test-reference. */
+
+#include "config.h"
+
+#include <math.h>
+
+#include "gtorch-ops-private.h"
+#include "op-values.h"
+
+#define MAX_TENSORS 16
+
+typedef struct
+{
+  GTorchImpl *tensors[MAX_TENSORS];
+  guint n;
+} Inputs;
+
+static void
+inputs_clear (Inputs *inputs)
+{
+  guint i;
+
+  for (i = 0; i < inputs->n; i++)
+    g_clear_pointer (&inputs->tensors[i], gtorch_impl_unref);
+  inputs->n = 0;
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Inputs, inputs_clear)
+
+static guint
+wide_dtype (guint dtype)
+{
+  switch (gtorch_dtype_kind (dtype))
+    {
+    case GTORCH_KIND_FLOAT:
+      return GTORCH_DTYPE_FLOAT64;
+    case GTORCH_KIND_INT:
+      return GTORCH_DTYPE_INT64;
+    case GTORCH_KIND_COMPLEX:
+      return GTORCH_DTYPE_COMPLEX128;
+    default:
+      return dtype;
+    }
+}
+
+static void
+inputs_make (Inputs *inputs, const GTorchSample *sample, guint dtype, Layout layout)
+{
+  g_autoptr (GRand) rand = g_rand_new_with_seed (sample->op * 64 + sample->index);
+  guint i;
+
+  for (i = 0; i < sample->n_tensors; i++)
+    {
+      const GTorchSampleTensor *spec = &sample->tensors[i];
+
+      inputs->tensors[i] = input_new (spec, spec->dtype != GTORCH_DTYPE_NONE ? spec->dtype : dtype,
+                                      layout, sample->low, sample->high, rand);
+    }
+  inputs->n = sample->n_tensors;
+}
+
+static void
+inputs_widen (Inputs *wide, const Inputs *inputs, const GTorchSample *sample)
+{
+  guint i;
+
+  for (i = 0; i < inputs->n; i++)
+    if (inputs->tensors[i] != NULL)
+      wide->tensors[i] =
+          input_copy (inputs->tensors[i], sample->tensors[i].dtype != GTORCH_DTYPE_NONE
+                                              ? sample->tensors[i].dtype
+                                              : wide_dtype (inputs->tensors[i]->dtype));
+  wide->n = inputs->n;
+}
+
+static GPtrArray *
+invoke (const GTorchSample *sample, const Inputs *inputs, GError **error)
+{
+  g_autoptr (GPtrArray) results =
+      g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+
+  if (!gtorch_op_invokers[sample->op](inputs->tensors, inputs->n, sample->attrs, results, error))
+    return NULL;
+  return g_steal_pointer (&results);
+}
+
+/* No value to be held against another: random, or not initialised. */
+static gboolean
+has_values (const GTorchOpClass *op)
+{
+  static const gchar *const without[] = { "empty", "empty_like", "new_empty", "dropout", NULL };
+
+  return !(op->flags & GTORCH_OP_RANDOM) && !g_strv_contains (without, op->name);
+}
+
+static gboolean
+is_factory (const GTorchSample *sample)
+{
+  return sample->n_tensors == 0;
+}
+
+static void
+check_results (const GTorchSample *sample, guint dtype, Layout layout)
+{
+  const GTorchOpClass *op = &gtorch_ops[sample->op];
+  g_auto (Inputs) inputs = { { NULL }, 0 };
+  g_auto (Inputs) wide = { { NULL }, 0 };
+  g_autoptr (GPtrArray) results = NULL;
+  g_autoptr (GPtrArray) expected = NULL;
+  g_autoptr (GError) error = NULL;
+  guint i;
+
+  inputs_make (&inputs, sample, dtype, layout);
+  inputs_widen (&wide, &inputs, sample);
+  results = invoke (sample, &inputs, &error);
+  if (error != NULL)
+    {
+      g_test_message ("%s, sample %u, %s, %s: %s", op->name, sample->index,
+                      gtorch_dtype_get_name (dtype), layout_names[layout], error->message);
+      g_test_fail ();
+      return;
+    }
+  expected = invoke (sample, &wide, &error);
+  g_assert_no_error (error);
+  g_assert_cmpuint (results->len, ==, expected->len);
+  for (i = 0; i < results->len; i++)
+    {
+      g_autofree gchar *text =
+          difference (results->pdata[i], expected->pdata[i], dtype_tolerance (dtype));
+
+      if (text == NULL)
+        continue;
+      g_test_message ("%s, sample %u, %s, %s, result %u: %s", op->name, sample->index,
+                      gtorch_dtype_get_name (dtype), layout_names[layout], i, text);
+      g_test_fail ();
+    }
+}
+
+static void
+values_agree_in_every_dtype (gconstpointer data)
+{
+  const GTorchOpClass *op = data;
+  guint i, dtype;
+
+  for (i = 0; i < gtorch_n_op_samples; i++)
+    for (dtype = 1; dtype < GTORCH_N_DTYPES; dtype++)
+      if (gtorch_op_samples[i].op == op->id && (op->dtypes & (1u << dtype)))
+        check_results (&gtorch_op_samples[i], dtype, LAYOUT_CONTIGUOUS);
+}
+
+static void
+values_agree_in_every_layout (gconstpointer data)
+{
+  const GTorchOpClass *op = data;
+  guint i, layout, dtype;
+
+  for (i = 0; i < gtorch_n_op_samples; i++)
+    for (layout = LAYOUT_TRANSPOSED; layout < N_LAYOUTS; layout++)
+      for (dtype = 1; dtype < GTORCH_N_DTYPES; dtype++)
+        if (gtorch_op_samples[i].op == op->id && (op->dtypes & (1u << dtype)))
+          check_results (&gtorch_op_samples[i], dtype, layout);
+}
+
+/* In place gives what out of place gives, wherever the result has the shape and a fitting dtype. */
+static void
+in_place_agrees (gconstpointer data)
+{
+  const GTorchOpClass *op = data;
+  guint i, layout, n_checked = 0;
+
+  for (i = 0; i < gtorch_n_op_samples; i++)
+    for (layout = LAYOUT_CONTIGUOUS; layout < LAYOUT_EXPANDED; layout++)
+      {
+        const GTorchSample *sample = &gtorch_op_samples[i];
+        guint dtype = op->dtypes & GTORCH_DTYPES (FLOAT32) ? GTORCH_DTYPE_FLOAT32
+                      : op->dtypes & GTORCH_DTYPES (INT64) ? GTORCH_DTYPE_INT64
+                                                           : GTORCH_DTYPE_BOOL;
+        g_auto (Inputs) inputs = { { NULL }, 0 };
+        g_autoptr (GPtrArray) expected = NULL;
+        g_autoptr (GError) error = NULL;
+        g_autofree gchar *text = NULL;
+
+        if (sample->op != op->id)
+          continue;
+        inputs_make (&inputs, sample, dtype, layout);
+        expected = invoke (sample, &inputs, &error);
+        g_assert_no_error (error);
+        if (!gtorch_impl_same_shape (expected->pdata[0], inputs.tensors[0]))
+          {
+            g_assert_false (
+                gtorch_op_run_in_place (op, inputs.tensors, inputs.n, sample->attrs, &error));
+            g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
+            continue;
+          }
+        g_assert_true (
+            gtorch_op_run_in_place (op, inputs.tensors, inputs.n, sample->attrs, &error));
+        g_assert_no_error (error);
+        text = difference (inputs.tensors[0], expected->pdata[0], 0);
+        if (text != NULL)
+          {
+            g_test_message ("%s, sample %u, %s: %s", op->name, sample->index, layout_names[layout],
+                            text);
+            g_test_fail ();
+          }
+        g_assert_cmpuint (inputs.tensors[0]->storage->version, ==, 1);
+        n_checked++;
+      }
+  g_assert_cmpuint (n_checked, >, 0);
+}
+
+static void
+other_dtypes_are_errors (gconstpointer data)
+{
+  const GTorchOpClass *op = data;
+  guint i, dtype;
+
+  for (i = 0; i < gtorch_n_op_samples; i++)
+    for (dtype = 1; dtype < GTORCH_N_DTYPES; dtype++)
+      {
+        const GTorchSample *sample = &gtorch_op_samples[i];
+        g_auto (Inputs) inputs = { { NULL }, 0 };
+        g_autoptr (GPtrArray) results = NULL;
+        g_autoptr (GError) error = NULL;
+
+        if (sample->op != op->id || (op->dtypes & (1u << dtype)))
+          continue;
+        if ((op->promote == GTORCH_PROMOTE_FLOAT || op->promote == GTORCH_PROMOTE_SUM)
+            && gtorch_dtype_kind (dtype) < GTORCH_KIND_FLOAT)
+          continue;
+        inputs_make (&inputs, sample, dtype, LAYOUT_CONTIGUOUS);
+        results = invoke (sample, &inputs, &error);
+        if (results == NULL && g_error_matches (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE)
+            && g_str_has_prefix (error->message, op->name)
+            && strstr (error->message, gtorch_dtype_get_name (dtype)) != NULL)
+          continue;
+        g_test_message ("%s, sample %u, %s: %s", op->name, sample->index,
+                        gtorch_dtype_get_name (dtype),
+                        error != NULL ? error->message : "is no error");
+        g_test_fail ();
+      }
+}
+
+static void
+released_tensors_are_errors (gconstpointer data)
+{
+  const GTorchOpClass *op = data;
+  guint i, k;
+
+  for (i = 0; i < gtorch_n_op_samples; i++)
+    {
+      const GTorchSample *sample = &gtorch_op_samples[i];
+
+      for (k = 0; sample->op == op->id && k < sample->n_tensors; k++)
+        {
+          g_auto (Inputs) inputs = { { NULL }, 0 };
+          g_autoptr (GPtrArray) results = NULL;
+          g_autoptr (GError) error = NULL;
+          guint dtype = g_bit_nth_lsf (op->dtypes, -1);
+
+          inputs_make (&inputs, sample, dtype, LAYOUT_CONTIGUOUS);
+          if (inputs.tensors[k] == NULL)
+            continue;
+          g_clear_pointer (&inputs.tensors[k]->storage, gtorch_storage_unref);
+          results = invoke (sample, &inputs, &error);
+          g_assert_null (results);
+          g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED);
+        }
+    }
+}
+
+int
+main (int argc, char *argv[])
+{
+  guint i, j;
+
+  g_test_init (&argc, &argv, NULL);
+  for (i = 0; i < gtorch_n_ops; i++)
+    {
+      const GTorchOpClass *op = &gtorch_ops[i];
+      const GTorchSample *sample = NULL;
+      struct
+      {
+        const gchar *name;
+        GTestDataFunc func;
+        gboolean wanted;
+      } aspects[] = {
+        { "values_agree_in_every_dtype", values_agree_in_every_dtype, has_values (op) },
+        { "values_agree_in_every_layout", values_agree_in_every_layout, has_values (op) },
+        { "in_place_agrees", in_place_agrees,
+          (op->flags & GTORCH_OP_INPLACE_OK) && has_values (op)
+              && op->promote != GTORCH_PROMOTE_BOOL },
+        { "other_dtypes_are_errors", other_dtypes_are_errors,
+          op->dtypes != GTORCH_DTYPES_ALL && op->cpu != NULL },
+        { "released_tensors_are_errors", released_tensors_are_errors, TRUE },
+      };
+
+      for (j = 0; j < gtorch_n_op_samples && sample == NULL; j++)
+        if (gtorch_op_samples[j].op == i)
+          sample = &gtorch_op_samples[j];
+      if (sample == NULL || is_factory (sample))
+        continue;
+      for (j = 0; j < G_N_ELEMENTS (aspects); j++)
+        {
+          g_autofree gchar *path = g_strdup_printf ("/GTorch/ops/%s/%s", op->name, aspects[j].name);
+
+          if (aspects[j].wanted)
+            g_test_add_data_func (path, op, aspects[j].func);
+        }
+    }
+  return g_test_run ();
+}
