@@ -10,6 +10,7 @@
 #include <libintl.h>
 #include <locale.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A path like /tmp/…/en@test/LC_MESSAGES holds the catalogue where gettext looks for it. */
 static void
@@ -69,13 +70,32 @@ test_translation_folder_is_bound_on_loading (void)
   g_assert_cmpstr (bindtextdomain (GETTEXT_PACKAGE, NULL), ==, GTORCH_LOCALEDIR);
 }
 
+/* In C and C.UTF-8 gettext translates nothing, whatever LANGUAGE says, and a small machine has no other
+ * locale. With glibc, C.UTF-8 under another name will do. */
+static gboolean
+enter_locale (void)
+{
+  g_autofree gchar *folder = g_dir_make_tmp ("gtorch-locale-XXXXXX", NULL);
+  g_autofree gchar *locale = g_build_filename (folder, "en_US.UTF-8", NULL);
+  gboolean entered;
+
+  g_setenv ("LANGUAGE", "en@test", TRUE);
+  g_setenv ("LOCPATH", folder, TRUE);
+  entered =
+      symlink ("/usr/lib/locale/C.utf8", locale) == 0 && setlocale (LC_ALL, "en_US.UTF-8") != NULL;
+  g_unlink (locale);
+  g_rmdir (folder);
+  return entered || setlocale (LC_ALL, "en_US.UTF-8") != NULL;
+}
+
 int
 main (int argc, char *argv[])
 {
-  /* In the locale C gettext translates nothing, whatever LANGUAGE says. */
-  g_setenv ("LANGUAGE", "en@test", TRUE);
-  if (setlocale (LC_ALL, "C.UTF-8") == NULL)
-    return 77;
+  if (!enter_locale ())
+    {
+      g_print ("1..0 # SKIP no locale in which messages are translated\n");
+      return 0;
+    }
   g_test_init (&argc, &argv, NULL);
   g_assert_cmpint (argc, ==, 2);
 

@@ -46,6 +46,8 @@ def a_crash_after_passing_cases_is_a_failure():
 def planned_cases_that_never_ran_failed():
     text = "1..4\nok 1 /a\nBail out! /b: assertion\n"
     check("1 passed, 1 failed, 0 skipped", 1, {"result": "ERROR", "stdout": text, "returncode": 1})
+    text = "1..4\nok 1 /a\nnot ok /b - ERROR: x\nBail out!\n"
+    check("1 passed, 1 failed, 0 skipped", 1, {"result": "ERROR", "stdout": text, "returncode": -6})
     text = "1..4\nok 1 /a\n"
     check("1 passed, 3 failed, 0 skipped", 1, {"result": "ERROR", "stdout": text, "returncode": 0})
 
