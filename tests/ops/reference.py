@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""Makes data/reference.safetensors: what PyTorch gives for the samples of the operation rows.
+
+    python3 tests/ops/reference.py        with a Python that has torch; rewrite the file when rows change
+
+For each sample the inputs, the results and, in float64, the gradients of sum (result * weight) are kept,
+where the weight of element i of result j is cos (i + j). Names: <op>/<sample>/<dtype>/{in,out,grad}<n>; a
+complex tensor is stored with a last dimension of two. Rows without a reference are named with the reason.
+"""
+
+import json
+import math
+import pathlib
+import random
+import struct
+import sys
+import tomllib
+
+import torch
+
+HERE = pathlib.Path(__file__).resolve().parent
+OPS = HERE.parent.parent / 'gtorch' / 'ops'
+sys.path.insert(0, str(OPS))
+from opgen import load  # noqa: E402
+from opgen_common import CLASSES  # noqa: E402
+from opgen_tests import SAMPLE_KEYS, sample_tensors  # noqa: E402
+
+SKIPPED = {
+    'empty': 'has no values',
+    'empty_like': 'has no values',
+    'new_empty': 'has no values',
+}
+NAMES = {torch.float64: 'F64', torch.int64: 'I64', torch.bool: 'BOOL', torch.float32: 'F32', torch.int32: 'I32',
+         torch.uint8: 'U8', torch.int8: 'I8', torch.int16: 'I16', torch.float16: 'F16', torch.bfloat16: 'BF16'}
+CODES = {torch.float64: 'd', torch.int64: 'q', torch.bool: 'B', torch.float32: 'f', torch.int32: 'i',
+         torch.uint8: 'B', torch.int8: 'b', torch.int16: 'h'}
+
+
+def make_input(shape, dtype, low, high, fixed, rand):
+    count = math.prod(shape)
+    if dtype == torch.bool:
+        values = [rand.random() < 0.5 for _ in range(count)]
+    elif dtype.is_complex:
+        values = [complex(rand.uniform(low, high), rand.uniform(low, high)) for _ in range(count)]
+    else:
+        if fixed and not dtype.is_floating_point:
+            low, high = 0, 1
+        values = [rand.uniform(low, high) for _ in range(count)]
+        if not dtype.is_floating_point:
+            values = [round(v) for v in values]
+    return torch.tensor(values, dtype=dtype).reshape(shape)
+
+
+def attribute(a, sample):
+    value = sample.get(a.name)
+    if a.kind == 'DType':
+        return None if value in (None, 'none') else getattr(torch, value)
+    if value is None and a.default is not None:
+        text = a.default
+        if text in ('None', 'none'):
+            return None
+        if a.kind == 'enum':
+            return text
+        if a.kind == 'int' and text == 'max':
+            return 2**63 - 1
+        return {'true': True, 'false': False, 'inf': math.inf, '-inf': -math.inf}.get(text) if text in (
+            'true', 'false', 'inf', '-inf') else json.loads(text)
+    return value
+
+
+def evaluate(row, sample, tensors):
+    """Runs PyTorch's form of the sample. tensors: argument name -> tensor, list or None."""
+    text = sample.get('torch', row.data.get('torch'))
+    names = dict(tensors)
+    for a in row.attrs:
+        names[a.name] = attribute(a, sample)
+    if text is not None:
+        return eval(text, {'torch': torch, 'math': math, 'F': torch.nn.functional}, names)  # pylint: disable=eval-used
+    args = [tensors[a.name] for a in row.args if a.is_tensor]
+    given = {a.name: names[a.name] for a in row.attrs if a.name in sample}
+    for owner in (torch, torch.Tensor, torch.nn.functional, torch.special, torch.linalg):
+        function = getattr(owner, row.name, None)
+        if function is None:
+            continue
+        try:
+            return function(*args, **given)
+        except TypeError:
+            in_order = [names[a.name] for a in row.args if a.is_tensor or a.name in sample]
+            try:
+                return function(*in_order)
+            except TypeError:
+                continue
+    raise LookupError('PyTorch has no function of this name that takes these arguments')
+
+
+def results_of(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [v for v in value if isinstance(v, torch.Tensor)]
+
+
+def reference(row, index, sample, dtype, store):
+    rand = random.Random(f'{row.name} {index}')
+    wanted = getattr(torch, dtype)
+    tensors, flat = {}, []
+    fixed = sample.get('dtype', {})
+    for a, position, shape in sample_tensors(row, sample):
+        value = None
+        if shape is not None:
+            kind = getattr(torch, fixed[a.name]) if a.name in fixed else wanted
+            value = make_input(shape, kind, sample.get('low', -2.0), sample.get('high', 2.0), a.name in fixed, rand)
+        flat.append(value)
+        if position >= 0:
+            tensors.setdefault(a.name, []).append(value)
+        else:
+            tensors[a.name] = value
+    prefix = f'{row.name}/{index}/{dtype}'
+    differentiable = sample.get('grad', True) and (row.grad or row.grad_function or row.composite)
+    leaves = [v for v in flat if v is not None and v.is_floating_point() and differentiable]
+    for leaf in leaves:
+        leaf.requires_grad_(True)
+    entries = {f'{prefix}/in{k}': v for k, v in enumerate(flat) if v is not None}
+    results = results_of(evaluate(row, sample, tensors))
+    entries.update({f'{prefix}/out{j}': v for j, v in enumerate(results)})
+    total = None
+    for j, result in enumerate(results):
+        if result.requires_grad and result.is_floating_point():
+            weight = torch.tensor([math.cos(i + j) for i in range(result.numel())], dtype=torch.float64)
+            part = (result * weight.reshape(result.shape)).sum()
+            total = part if total is None else total + part
+    if total is not None:
+        grads = torch.autograd.grad(total, leaves, allow_unused=True)
+        for leaf, grad in zip(leaves, grads):
+            k = next(i for i, v in enumerate(flat) if v is leaf)
+            entries[f'{prefix}/grad{k}'] = torch.zeros_like(leaf) if grad is None else grad
+    store.update(entries)
+
+
+def save(path, store):
+    header, blobs, offset = {}, [], 0
+    for name in sorted(store):
+        tensor = store[name].detach()
+        if tensor.is_complex():
+            tensor = torch.view_as_real(tensor.resolve_conj())
+        tensor = tensor.contiguous().flatten()
+        values = tensor.tolist()
+        blob = struct.pack(f'<{len(values)}{CODES[tensor.dtype]}', *values)
+        shape = list(store[name].shape) + ([2] if store[name].is_complex() else [])
+        header[name] = {'dtype': NAMES[tensor.dtype], 'shape': shape, 'data_offsets': [offset, offset + len(blob)]}
+        blobs.append(blob)
+        offset += len(blob)
+    text = json.dumps(header, separators=(',', ':')).encode()
+    text += b' ' * (-len(text) % 8)
+    path.write_bytes(struct.pack('<Q', len(text)) + text + b''.join(blobs))
+
+
+def main():
+    torch.manual_seed(0)
+    store, missing = {}, []
+    rows = load(sorted(OPS.glob('*.toml')))
+    for row in rows:
+        if row.name in SKIPPED or 'random' in row.flags or row.internal or not row.samples:
+            why = SKIPPED.get(row.name, 'is random' if 'random' in row.flags else
+                              'is internal' if row.internal else 'has no sample')
+            missing.append(f'{row.name}: {why}')
+            continue
+        dtypes = [d for d in ('float64', 'int64', 'bool', 'complex128') if d in CLASSES[row.dtypes]]
+        if row.promote == 'float' and 'int64' not in dtypes:
+            dtypes.append('int64')
+        for index, sample in enumerate(row.samples):
+            for dtype in dtypes:
+                try:
+                    reference(row, index, sample, dtype, store)
+                except (RuntimeError, LookupError, TypeError, NotImplementedError, ValueError, NameError,
+                        AttributeError, KeyError, IndexError) as error:
+                    if dtype == dtypes[0]:
+                        missing.append(f'{row.name}/{index}/{dtype}: {str(error).splitlines()[0][:100]}')
+    (HERE / 'data').mkdir(exist_ok=True)
+    save(HERE / 'data' / 'reference.safetensors', store)
+    (HERE / 'data' / 'missing.txt').write_text('\n'.join(missing) + '\n')
+    print(f'{len(store)} tensors, PyTorch {torch.__version__}; without a reference: {len(missing)}')
+
+
+if __name__ == '__main__':
+    main()
