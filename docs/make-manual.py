@@ -16,10 +16,10 @@ import sys
 def main():
     gi_docgen, config, gir, content, output = sys.argv[1:]
     shutil.rmtree(output, ignore_errors=True)
-    # gi-docgen's own warnings; what is undocumented is found by its `check`, in the tests.
+    # A warning does not stop the build; tests/style/test-manual.py fails for it.
     return subprocess.run(
         [
-            gi_docgen, "generate", "--quiet", "--fatal-warnings", "--no-namespace-dir",
+            gi_docgen, "generate", "--quiet", "--no-namespace-dir",
             f"--config={config}", f"--content-dir={content}", f"--output-dir={output}",
             f"--add-include-path={os.path.dirname(gir)}", gir,
         ],
