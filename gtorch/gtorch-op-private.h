@@ -71,10 +71,10 @@ typedef enum
 
 typedef enum
 {
-  GTORCH_OP_VIEW = 1 << 0,       /* the outputs share the input's storage; nothing is launched */
-  GTORCH_OP_RANDOM = 1 << 1,     /* draws from a generator */
-  GTORCH_OP_SYNC = 1 << 2,       /* reads values on the host: not possible in a capture */
-  GTORCH_OP_INPLACE_OK = 1 << 3, /* has an in-place form */
+  GTORCH_OP_FLAG_VIEW = 1 << 0,       /* the outputs share the input's storage; nothing is launched */
+  GTORCH_OP_FLAG_RANDOM = 1 << 1,     /* draws from a generator */
+  GTORCH_OP_FLAG_SYNC = 1 << 2,       /* reads values on the host: not possible in a capture */
+  GTORCH_OP_FLAG_INPLACE_OK = 1 << 3, /* has an in-place form */
 } GTorchOpFlags;
 
 /* Inner loop over n elements: pointers and byte strides, outputs first, then inputs. All operands have

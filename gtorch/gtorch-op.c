@@ -103,7 +103,7 @@ run (GTorchOpCall *call, GError **error)
   if (G_UNLIKELY (!find_device (call, error) || !call->op->shape (call, error)))
     return FALSE;
 
-  if (!(call->op->flags & GTORCH_OP_VIEW) && G_UNLIKELY (!gtorch_launch (call, error)))
+  if (!(call->op->flags & GTORCH_OP_FLAG_VIEW) && G_UNLIKELY (!gtorch_launch (call, error)))
     return FALSE;
 
   if (call->in_place)

@@ -45,4 +45,7 @@ void gtorch_parallel_for (gint64 n, gint64 grain,
                           void (*func) (gint64 begin, gint64 end, gpointer user_data),
                           gpointer user_data);
 
+/* Copies src, broadcast and converted, to the elements of dst. */
+void gtorch_cpu_copy (GTorchImpl *dst, GTorchImpl *src);
+
 G_END_DECLS

@@ -65,7 +65,7 @@ KEYS = {
     'since',
 }
 FAMILIES = {'pointwise', 'reduce', 'view', 'structured', 'composite'}
-FLAGS = {'random': 'GTORCH_OP_RANDOM', 'sync': 'GTORCH_OP_SYNC'}
+FLAGS = {'random': 'GTORCH_OP_FLAG_RANDOM', 'sync': 'GTORCH_OP_FLAG_SYNC'}
 
 
 class Row:
@@ -267,8 +267,8 @@ def emit_table(rows):
     out += ['const GTorchOpClass gtorch_ops[] = {']
     for row in rows:
         flags = [FLAGS[f] for f in row.flags if f in FLAGS]
-        flags += ['GTORCH_OP_VIEW'] if row.family == 'view' else []
-        flags += ['GTORCH_OP_INPLACE_OK'] if row.inplace else []
+        flags += ['GTORCH_OP_FLAG_VIEW'] if row.family == 'view' else []
+        flags += ['GTORCH_OP_FLAG_INPLACE_OK'] if row.inplace else []
         mask = ' | '.join(f'GTORCH_DTYPES ({d.upper()})' for d in CLASSES[row.dtypes])
         default_shape = {'pointwise': 'pointwise', 'reduce': 'reduce'}.get(row.family, row.name)
         shape = 'gtorch_shape_' + row.data.get('shape', default_shape)

@@ -194,7 +194,7 @@ class Compiler:
         if not isinstance(node.func, ast.Name):
             self.fail(f'cannot compile {ast.unparse(node)}')
         name = node.func.id
-        if name in ('shape', 'dtype', 'ndim', 'numel', 'size') and name not in self.names:
+        if name in ('shape', 'dtype', 'ndim', 'numel', 'size'):
             target = node.args[0].id if node.args and isinstance(node.args[0], ast.Name) else None
             meta = self.metas.get(target)
             if meta is None:

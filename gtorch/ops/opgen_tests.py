@@ -26,9 +26,17 @@ def sample_tensors(row, sample):
     return out
 
 
+def fixed_dtypes(sample):
+    """Inputs that have a dtype of their own; a plain string is the value of an argument called dtype."""
+    value = sample.get('dtype', {})
+    return value if isinstance(value, dict) else {}
+
+
 def attr_value(row, sample, a):
     """The C initialiser of one attribute of a sample."""
     value = sample.get(a.name)
+    if isinstance(value, dict):
+        value = None
     if a.kind == 'int[]':
         if value is None:
             value = [int(v) for v in (a.default or '[]').strip('[]').split(',') if v.strip()]
@@ -124,7 +132,7 @@ def emit_samples(rows):
                     row.fail('sample', f'no argument {key}')
             tensors = sample_tensors(row, sample)
             ident = f'{row.name}_{n}'
-            dtypes = sample.get('dtype', {})
+            dtypes = fixed_dtypes(sample)
             if tensors:
                 out.append(f'static const GTorchSampleTensor tensors_{ident}[] = {{')
                 for a, _, shape in tensors:

@@ -25,7 +25,7 @@ OPS = HERE.parent.parent / 'gtorch' / 'ops'
 sys.path.insert(0, str(OPS))
 from opgen import load  # noqa: E402
 from opgen_common import CLASSES  # noqa: E402
-from opgen_tests import SAMPLE_KEYS, sample_tensors  # noqa: E402
+from opgen_tests import fixed_dtypes, sample_tensors  # noqa: E402
 
 SKIPPED = {
     'empty': 'has no values',
@@ -55,6 +55,8 @@ def make_input(shape, dtype, low, high, fixed, rand):
 
 def attribute(a, sample):
     value = sample.get(a.name)
+    if isinstance(value, dict):
+        value = None
     if a.kind == 'DType':
         return None if value in (None, 'none') else getattr(torch, value)
     if value is None and a.default is not None:
@@ -105,7 +107,7 @@ def reference(row, index, sample, dtype, store):
     rand = random.Random(f'{row.name} {index}')
     wanted = getattr(torch, dtype)
     tensors, flat = {}, []
-    fixed = sample.get('dtype', {})
+    fixed = fixed_dtypes(sample)
     for a, position, shape in sample_tensors(row, sample):
         value = None
         if shape is not None:

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <complex.h>
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "cpu/gtorch-cpu-cast.h"
+#include "cpu/gtorch-cpu-iter.h"
+#include "gtorch-ops-private.h"
+
+static void
+run_cast (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
+{
+  GTorchCast cast = *(GTorchCast *) user_data;
+
+  cast (data[0], strides[0], data[1], strides[1], n);
+}
+
+/* Tiles keep the lines of both sides of a transposed copy in the cache. */
+#define TILE 32
+
+typedef struct
+{
+  char *dst;
+  const char *src;
+  gint64 rows, columns;       /* rows: along the contiguous dimension of src */
+  gint64 dst_row, dst_column; /* byte strides */
+  gint64 src_row, src_column;
+  gint64 tiles; /* of columns */
+  gsize size;
+} Tiled;
+
+#define COPY_TILE(T)                                         \
+  for (c = c0; c < c1; c++)                                  \
+    for (r = r0; r < r1; r++)                                \
+      *(T *) (t->dst + r * t->dst_row + c * t->dst_column) = \
+          *(const T *) (t->src + r * t->src_row + c * t->src_column);
+
+static void
+run_tiles (gint64 begin, gint64 end, gpointer user_data)
+{
+  const Tiled *t = user_data;
+  gint64 tile, r, c;
+
+  for (tile = begin; tile < end; tile++)
+    {
+      gint64 c0 = tile % t->tiles * TILE, c1 = MIN (c0 + TILE, t->columns);
+      gint64 r0 = tile / t->tiles * TILE, r1 = MIN (r0 + TILE, t->rows);
+
+      switch (t->size)
+        {
+        case 1:
+          COPY_TILE (guint8)
+          break;
+        case 2:
+          COPY_TILE (guint16)
+          break;
+        case 4:
+          COPY_TILE (guint32)
+          break;
+        default:
+          COPY_TILE (guint64)
+        }
+    }
+}
+
+void
+gtorch_cpu_copy (GTorchImpl *dst, GTorchImpl *src)
+{
+  GTorchImpl *operands[] = { dst, src };
+  GTorchCast cast = gtorch_cpu_cast (dst->dtype, src->dtype);
+  gsize size = gtorch_dtype_size (dst->dtype);
+  GTorchIter iter;
+
+  if (dst->numel == 0)
+    return;
+  gtorch_iter_init (&iter, operands, 2, dst->shape, dst->n_dims);
+  if (dst->dtype == src->dtype && iter.n_dims == 2 && size <= 8
+      && iter.strides[1][1] == (gint64) size && iter.strides[0][0] == (gint64) size)
+    {
+      Tiled tiled = {
+        .dst = iter.data[0],
+        .src = iter.data[1],
+        .rows = iter.shape[1],
+        .columns = iter.shape[0],
+        .dst_row = iter.strides[1][0],
+        .dst_column = iter.strides[0][0],
+        .src_row = iter.strides[1][1],
+        .src_column = iter.strides[0][1],
+        .tiles = (iter.shape[0] + TILE - 1) / TILE,
+        .size = size,
+      };
+
+      gtorch_parallel_for (tiled.tiles * ((tiled.rows + TILE - 1) / TILE),
+                           GTORCH_CPU_GRAIN / (TILE * TILE), run_tiles, &tiled);
+      return;
+    }
+  gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, run_cast, &cast);
+}
+
+gboolean
+gtorch_cpu_clone (GTorchOpCall *call, GError **error)
+{
+  gtorch_cpu_copy (call->outputs[0], call->inputs[0]);
+  return TRUE;
+}
+
+GTorchImpl *
+gtorch_op_contiguous (GTorchImpl *self, GError **error)
+{
+  return self->is_contiguous && self->storage != NULL ? gtorch_impl_ref (self)
+                                                      : gtorch_op_clone (self, error);
+}
+
+gboolean
+gtorch_shape_to_dtype (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *self = call->inputs[0];
+  gint64 dtype = call->attrs[0].i;
+
+  if (dtype <= GTORCH_DTYPE_NONE || dtype >= GTORCH_N_DTYPES)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("%" G_GINT64_FORMAT " is not a dtype"),
+                         dtype);
+      return FALSE;
+    }
+  return gtorch_shape_check ("to_dtype", self->shape, self->n_dims, dtype, error)
+         && gtorch_call_set_output (call, 0, dtype, self->shape, self->n_dims, error);
+}
+
+gboolean
+gtorch_cpu_to_dtype (GTorchOpCall *call, GError **error)
+{
+  return gtorch_cpu_clone (call, error);
+}
+
+gboolean
+gtorch_shape_copy (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *self = call->inputs[0], *src = call->inputs[1];
+  gint64 shape[GTORCH_MAX_DIMS];
+  guint n_dims;
+
+  if (!gtorch_broadcast_shapes ("copy", self->shape, self->n_dims, src->shape, src->n_dims, shape,
+                                &n_dims, error))
+    return FALSE;
+  if (n_dims != self->n_dims || memcmp (shape, self->shape, n_dims * sizeof (gint64)) != 0)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE, _ ("shape %s cannot be broadcast to %s"),
+                         gtorch_impl_shape_str (src), gtorch_impl_shape_str (self));
+      return FALSE;
+    }
+  return gtorch_call_set_output (call, 0, self->dtype, self->shape, self->n_dims, error);
+}
+
+gboolean
+gtorch_cpu_copy_op (GTorchOpCall *call, GError **error)
+{
+  gtorch_cpu_copy (call->outputs[0], call->inputs[1]);
+  return TRUE;
+}
