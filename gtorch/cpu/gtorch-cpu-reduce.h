@@ -3,4 +3,41 @@
 
 #pragma once
 
-#define GTORCH_REDUCE_LOOP(name, suffix, type, init, step, combine, finish)
+/* Reductions. The order in which elements are combined depends only on how many there are, never on
+ * the number of threads or on the processor: an inner reduction keeps a fixed number of lanes, longer
+ * ones are cut into blocks of a fixed size, and lanes and blocks are combined pairwise. */
+
+#include <gtorch/cpu/gtorch-cpu-isa.h>
+
+G_BEGIN_DECLS
+
+#define GTORCH_REDUCE_BLOCK      8192 /* elements of one output that are reduced in one go */
+#define GTORCH_REDUCE_ROWS       512  /* the same, when whole rows are reduced to one row */
+#define GTORCH_REDUCE_LANE_BYTES 256
+#define GTORCH_REDUCE_SHORT      16 /* fewer elements are not worth lanes */
+
+typedef struct
+{
+  void (*init) (void *acc, gint64 n);
+  /* acc[0] becomes the reduction of n contiguous elements */
+  void (*inner) (const void *x, gint64 n, void *acc);
+  /* acc[c] takes in x[r * stride + c] of n_rows rows */
+  void (*outer) (const void *x, gint64 stride, gint64 n_rows, gint64 n_columns, void *acc);
+  void (*combine) (void *acc, const void *other, gint64 n);
+  /* n_reduced elements went into each acc */
+  void (*finish) (void *acc, gint64 n, gint64 n_reduced);
+} GTorchReduceLoop;
+
+/* The loops of a reduce operation in a compute dtype. */
+const GTorchReduceLoop *gtorch_cpu_reduce_loop (const GTorchOpClass *op, guint dtype);
+
+/* Reduces the dimensions in mask of input into output (contiguous, of the remaining dimensions), computing in
+ * dtype. */
+gboolean gtorch_cpu_reduce_run (const GTorchReduceLoop *loop, guint dtype, const GTorchImpl *input,
+                                guint64 mask, GTorchImpl *output, GError **error);
+
+/* The dims, keepdim and dtype of a reduction call, whichever of them it has. */
+gboolean gtorch_reduce_parse (GTorchOpCall *call, guint64 *mask, gboolean *keepdim, guint *dtype,
+                              GError **error);
+
+G_END_DECLS

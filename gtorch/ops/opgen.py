@@ -355,7 +355,7 @@ def emit_ops_header(rows):
 
 # -- loops -----------------------------------------------------------------------------------------
 def emit_loops(rows):
-    out = [HEADER, '#include "cpu/gtorch-cpu-loops.h"', '#include "cpu/gtorch-cpu-reduce.h"', '']
+    out = [HEADER, '#include "cpu/gtorch-cpu-loops.h"', '#include "cpu/gtorch-cpu-reduce-loops.h"', '']
     for row in rows:
         for dtype, texts in row.loops.items():
             suffix, ctype, real = LOOP_TYPES[dtype]
@@ -385,24 +385,34 @@ def emit_loops(rows):
 
 
 def emit_loop_table(rows):
-    out = [HEADER, '#include "cpu/gtorch-cpu-loops.h"', '']
-    rows = [r for r in rows if r.loop_index >= 0 and r.family == 'pointwise']
-    for row in rows:
-        for dtype in row.loops:
-            out.append(
-                f'void GTORCH_ISA_SYMBOL (gtorch_loop_{row.name}_{LOOP_TYPES[dtype][0]}) '
-                '(char *const *, const gint64 *, gint64, const GTorchAttr *);'
-            )
-    out += ['', 'const GTorchLoop GTORCH_ISA_SYMBOL (gtorch_loop_table)[][GTORCH_N_DTYPES] = {']
-    for row in rows:
-        out.append(f'  [{row.loop_index}] = {{')
-        for dtype in row.loops:
-            out.append(
-                f'    [GTORCH_DTYPE_{dtype.upper()}] = '
-                f'GTORCH_ISA_SYMBOL (gtorch_loop_{row.name}_{LOOP_TYPES[dtype][0]}),'
-            )
-        out.append('  },')
-    return out + ['};', '']
+    out = [HEADER, '#include "cpu/gtorch-cpu-loops.h"', '#include "cpu/gtorch-cpu-reduce-loops.h"', '']
+    for family, ctype, stem, address in (
+        ('pointwise', 'GTorchLoop', 'gtorch_loop', ''),
+        ('reduce', 'GTorchReduceLoop *const', 'gtorch_reduce', '&'),
+    ):
+        wanted = [r for r in rows if r.loop_index >= 0 and r.family == family]
+        for row in wanted:
+            for dtype in row.loops:
+                name = f'GTORCH_ISA_SYMBOL ({stem}_{row.name}_{LOOP_TYPES[dtype][0]})'
+                if family == 'reduce':
+                    out.append(f'extern const GTorchReduceLoop {name};')
+                else:
+                    out.append(
+                        f'void {name} (char *const *, const gint64 *, gint64, const GTorchAttr *);'
+                    )
+        table = f'GTORCH_ISA_SYMBOL ({stem}_table)'
+        out += ['', f'const {ctype} {table}[][GTORCH_N_DTYPES] = {{']
+        out += ['  [0] = { NULL },'] if not wanted else []
+        for row in wanted:
+            out.append(f'  [{row.loop_index}] = {{')
+            for dtype in row.loops:
+                out.append(
+                    f'    [GTORCH_DTYPE_{dtype.upper()}] = '
+                    f'{address}GTORCH_ISA_SYMBOL ({stem}_{row.name}_{LOOP_TYPES[dtype][0]}),'
+                )
+            out.append('  },')
+        out += ['};', '']
+    return out
 
 
 # -- public functions ------------------------------------------------------------------------------
@@ -573,11 +583,11 @@ def load(files):
     for a, b in zip(rows, rows[1:]):
         if a.name == b.name:
             a.fail('args', f'{b.file} has a row of this name too')
-    index = 0
+    index = {'pointwise': 0, 'reduce': 0}
     for row in rows:
         if row.loops:
-            row.loop_index = index
-            index += 1
+            row.loop_index = index[row.family]
+            index[row.family] += 1
     return rows
 
 

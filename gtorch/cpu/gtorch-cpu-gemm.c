@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Matrix products: real floats by the own kernel where the processor has wide vectors (it reads any
+ * strides, keeps its order whatever the number of threads, and knows newer processors than some builds
+ * of OpenBLAS do), else and for complex ones by CBLAS; integers by a plain loop. */
+
+#include "config.h"
+
+#include <cblas.h>
+#include <complex.h>
+#include <omp.h>
+#include <stdlib.h>
+
+#include "cpu/gtorch-cpu-gemm.h"
+#include "cpu/gtorch-cpu-iter.h"
+
+#define SMALL 4096      /* multiplications; fewer are not worth a call of BLAS */
+#define SPLIT (1 << 19) /* the same for a second thread */
+
+static GPrivate workspace_key = G_PRIVATE_INIT (free);
+
+gpointer
+gtorch_cpu_gemm_workspace (void)
+{
+  gpointer workspace = g_private_get (&workspace_key);
+
+  if (workspace == NULL)
+    {
+      workspace = aligned_alloc (64, GTORCH_GEMM_WORKSPACE);
+      g_private_set (&workspace_key, workspace);
+    }
+  return workspace;
+}
+
+#define PLAIN(T)                                                               \
+  for (i = 0; i < g->m; i++)                                                   \
+    {                                                                          \
+      T *c = (T *) g->c + i * g->ldc;                                          \
+      const T alpha = (T) g->alpha, beta = (T) g->beta;                        \
+      for (j = 0; j < g->n; j++)                                               \
+        c[j] = g->beta == 0 ? 0 : c[j] * beta;                                 \
+      for (p = 0; p < g->k; p++)                                               \
+        {                                                                      \
+          const T a = alpha * ((const T *) g->a)[i * g->a_row + p * g->a_col]; \
+          const T *b = (const T *) g->b + p * g->b_row;                        \
+          if (g->b_col == 1)                                                   \
+            _Pragma ("omp simd") for (j = 0; j < g->n; j++) c[j] += a * b[j];  \
+          else                                                                 \
+            for (j = 0; j < g->n; j++)                                         \
+              c[j] += a * b[j * g->b_col];                                     \
+        }                                                                      \
+    }
+
+static void
+plain (guint dtype, const GTorchGemm *g)
+{
+  gint64 i, j, p;
+
+  switch (dtype)
+    {
+    case GTORCH_DTYPE_FLOAT32:
+      PLAIN (float)
+      break;
+    case GTORCH_DTYPE_FLOAT64:
+      PLAIN (double)
+      break;
+    case GTORCH_DTYPE_COMPLEX64:
+      PLAIN (float _Complex)
+      break;
+    case GTORCH_DTYPE_COMPLEX128:
+      PLAIN (double _Complex)
+      break;
+    case GTORCH_DTYPE_INT32:
+      PLAIN (gint32)
+      break;
+    default:
+      PLAIN (gint64)
+    }
+}
+
+/* The leading dimension of a matrix that BLAS can read as it is, or 0. */
+static gint64
+leading (gint64 rows, gint64 columns, gint64 row, gint64 col, enum CBLAS_TRANSPOSE *trans)
+{
+  if ((col == 1 || columns == 1) && (row >= MAX (1, columns) || rows == 1))
+    {
+      *trans = CblasNoTrans;
+      return rows == 1 ? MAX (1, columns) : row;
+    }
+  if ((row == 1 || rows == 1) && (col >= MAX (1, rows) || columns == 1))
+    {
+      *trans = CblasTrans;
+      return columns == 1 ? MAX (1, rows) : col;
+    }
+  return 0;
+}
+
+static gboolean
+blas (guint dtype, const GTorchGemm *g)
+{
+  enum CBLAS_TRANSPOSE trans_a, trans_b;
+  gint64 lda = leading (g->m, g->k, g->a_row, g->a_col, &trans_a);
+  gint64 ldb = leading (g->k, g->n, g->b_row, g->b_col, &trans_b);
+  double complex alpha = g->alpha, beta = g->beta;
+  float complex alpha_f = (float) g->alpha, beta_f = (float) g->beta;
+
+  if (lda == 0 || ldb == 0 || g->k == 0 || MAX (MAX (g->m, g->n), g->k) > G_MAXINT32
+      || MAX (MAX (lda, ldb), g->ldc) > G_MAXINT32)
+    return FALSE;
+  switch (dtype)
+    {
+    case GTORCH_DTYPE_FLOAT32:
+      cblas_sgemm (CblasRowMajor, trans_a, trans_b, g->m, g->n, g->k, g->alpha, g->a, lda, g->b,
+                   ldb, g->beta, g->c, g->ldc);
+      return TRUE;
+    case GTORCH_DTYPE_FLOAT64:
+      cblas_dgemm (CblasRowMajor, trans_a, trans_b, g->m, g->n, g->k, g->alpha, g->a, lda, g->b,
+                   ldb, g->beta, g->c, g->ldc);
+      return TRUE;
+    case GTORCH_DTYPE_COMPLEX64:
+      cblas_cgemm (CblasRowMajor, trans_a, trans_b, g->m, g->n, g->k, &alpha_f, g->a, lda, g->b,
+                   ldb, &beta_f, g->c, g->ldc);
+      return TRUE;
+    case GTORCH_DTYPE_COMPLEX128:
+      cblas_zgemm (CblasRowMajor, trans_a, trans_b, g->m, g->n, g->k, &alpha, g->a, lda, g->b, ldb,
+                   &beta, g->c, g->ldc);
+      return TRUE;
+    default:
+      return FALSE;
+    }
+}
+
+/* A matrix by a vector is bound by memory: BLAS does it well. */
+static gboolean
+blas_vector (guint dtype, const GTorchGemm *g)
+{
+  gboolean column = g->n == 1;
+  gint64 rows = column ? g->m : g->k, columns = column ? g->k : g->n;
+  enum CBLAS_TRANSPOSE trans;
+  gint64 ld = column ? leading (rows, columns, g->a_row, g->a_col, &trans)
+                     : leading (rows, columns, g->b_row, g->b_col, &trans);
+  gint64 x_step = column ? g->b_row : g->a_col, y_step = column ? g->ldc : 1;
+  gconstpointer matrix = column ? g->a : g->b, x = column ? g->b : g->a;
+
+  if (ld == 0 || g->k == 0 || x_step <= 0 || y_step <= 0
+      || MAX (MAX (rows, columns), MAX (ld, MAX (x_step, y_step))) > G_MAXINT32)
+    return FALSE;
+  if (trans == CblasTrans)
+    {
+      gint64 swap = rows;
+
+      rows = columns;
+      columns = swap;
+    }
+  if (!column)
+    trans = trans == CblasTrans ? CblasNoTrans : CblasTrans;
+  if (dtype == GTORCH_DTYPE_FLOAT32)
+    cblas_sgemv (CblasRowMajor, trans, rows, columns, g->alpha, matrix, ld, x, x_step, g->beta,
+                 g->c, y_step);
+  else
+    cblas_dgemv (CblasRowMajor, trans, rows, columns, g->alpha, matrix, ld, x, x_step, g->beta,
+                 g->c, y_step);
+  return TRUE;
+}
+
+static gboolean
+is_vector (guint dtype, const GTorchGemm *g)
+{
+  return (g->m == 1 || g->n == 1)
+         && (dtype == GTORCH_DTYPE_FLOAT32 || dtype == GTORCH_DTYPE_FLOAT64);
+}
+
+static gboolean
+has_kernel (guint dtype)
+{
+  return (dtype == GTORCH_DTYPE_FLOAT32 || dtype == GTORCH_DTYPE_FLOAT64)
+         && gtorch_cpu_isa () > GTORCH_ISA_LEVEL_BASELINE;
+}
+
+void
+gtorch_cpu_gemm_serial (guint dtype, const GTorchGemm *g)
+{
+  if (g->m == 0 || g->n == 0)
+    return;
+  if (is_vector (dtype, g))
+    {
+      if (g->m * g->n * g->k <= SMALL / 4 || !blas_vector (dtype, g))
+        plain (dtype, g);
+    }
+  else if (has_kernel (dtype) && gtorch_cpu_gemm_workspace () != NULL)
+    {
+      if (dtype == GTORCH_DTYPE_FLOAT32)
+        GTORCH_ISA_CALL (gtorch_gemm_f32) (g, gtorch_cpu_gemm_workspace ());
+      else
+        GTORCH_ISA_CALL (gtorch_gemm_f64) (g, gtorch_cpu_gemm_workspace ());
+    }
+  else if (g->m * g->n * g->k <= SMALL || !blas (dtype, g))
+    plain (dtype, g);
+}
+
+typedef struct
+{
+  guint dtype;
+  const GTorchGemm *g;
+  gboolean by_rows;
+} Parts;
+
+static void
+gemm_part (gint64 begin, gint64 end, gpointer user_data)
+{
+  const Parts *parts = user_data;
+  gsize size = gtorch_dtype_size (parts->dtype);
+  GTorchGemm g = *parts->g;
+
+  if (parts->by_rows)
+    {
+      begin *= 12;
+      g.m = MIN (end * 12, g.m) - begin;
+      g.a = (const char *) g.a + begin * g.a_row * (gint64) size;
+      g.c = (char *) g.c + begin * g.ldc * (gint64) size;
+    }
+  else
+    {
+      begin *= 32;
+      g.n = MIN (end * 32, g.n) - begin;
+      g.b = (const char *) g.b + begin * g.b_col * (gint64) size;
+      g.c = (char *) g.c + begin * (gint64) size;
+    }
+  gtorch_cpu_gemm_serial (parts->dtype, &g);
+}
+
+void
+gtorch_cpu_gemm (guint dtype, const GTorchGemm *g)
+{
+  Parts parts = { dtype, g, g->m >= g->n };
+  gint64 n_parts = parts.by_rows ? (g->m + 11) / 12 : (g->n + 31) / 32;
+
+  if (g->m == 0 || g->n == 0)
+    return;
+  if (g->m * g->n * g->k < SPLIT || is_vector (dtype, g))
+    gtorch_cpu_gemm_serial (dtype, g);
+  else if (has_kernel (dtype) || !blas (dtype, g))
+    gtorch_parallel_for (n_parts, 1, gemm_part, &parts);
+}
+
+typedef struct
+{
+  guint dtype;
+  gboolean threads_inside;
+  GTorchGemm g;
+  guint n_dims;
+  gint64 c_step;
+  const GTorchImpl *a, *b, *c;
+} Batches;
+
+static gint64
+batch_offset (const GTorchImpl *impl, const GTorchImpl *c, gint64 index)
+{
+  gint64 offset = 0;
+  guint i, lead = c->n_dims - impl->n_dims;
+
+  for (i = c->n_dims - 2; i-- > 0;)
+    {
+      if (i >= lead && impl->shape[i - lead] != 1)
+        offset += index % c->shape[i] * impl->strides[i - lead];
+      index /= c->shape[i];
+    }
+  return offset;
+}
+
+static void
+batches_part (gint64 begin, gint64 end, gpointer user_data)
+{
+  const Batches *batches = user_data;
+  gsize size = gtorch_dtype_size (batches->dtype);
+  GTorchGemm g = batches->g;
+
+  for (; begin < end; begin++)
+    {
+      g.a = (const char *) batches->g.a
+            + batch_offset (batches->a, batches->c, begin) * (gint64) size;
+      g.b = (const char *) batches->g.b
+            + batch_offset (batches->b, batches->c, begin) * (gint64) size;
+      g.c = (char *) batches->g.c + begin * batches->c_step * (gint64) size;
+      if (batches->threads_inside)
+        gtorch_cpu_gemm (batches->dtype, &g);
+      else
+        gtorch_cpu_gemm_serial (batches->dtype, &g);
+    }
+}
+
+void
+gtorch_cpu_gemm_batches (guint dtype, const GTorchImpl *a, const GTorchImpl *b, GTorchImpl *c,
+                         gdouble alpha, gdouble beta)
+{
+  const gint64 *a_strides = a->strides + a->n_dims - 2, *b_strides = b->strides + b->n_dims - 2;
+  gint64 m = c->shape[c->n_dims - 2], n = c->shape[c->n_dims - 1];
+  gint64 k = a->shape[a->n_dims - 1];
+  Batches batches = {
+    .dtype = dtype,
+    .g = { m, n, k, gtorch_impl_data (a), a_strides[0], a_strides[1], gtorch_impl_data (b),
+           b_strides[0], b_strides[1], gtorch_impl_data (c), n, alpha, beta },
+    .c_step = m * n,
+    .a = a,
+    .b = b,
+    .c = c,
+  };
+  gint64 count, work = MAX (m * n * k, 1);
+
+  if (c->numel == 0)
+    return;
+  count = c->numel / (m * n);
+  batches.threads_inside = count == 1 || (count < 2 * omp_get_max_threads () && work >= 2 * SPLIT);
+  if (batches.threads_inside)
+    batches_part (0, count, &batches);
+  else
+    gtorch_parallel_for (count, 1 + SPLIT / work, batches_part, &batches);
+}

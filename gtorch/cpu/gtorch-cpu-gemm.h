@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/cpu/gtorch-cpu-isa.h>
+
+G_BEGIN_DECLS
+
+/* c (m x n, rows ldc apart) = alpha * a (m x k) b (k x n) + beta * c; with beta 0, c is not read. Strides in
+ * elements. */
+typedef struct
+{
+  gint64 m, n, k;
+  gconstpointer a;
+  gint64 a_row, a_col;
+  gconstpointer b;
+  gint64 b_row, b_col;
+  gpointer c;
+  gint64 ldc;
+  gdouble alpha, beta;
+} GTorchGemm;
+
+#define GTORCH_GEMM_WORKSPACE (4 * 1024 * 1024) /* bytes, 64-aligned */
+
+GTORCH_ISA_DECLARE (void, gtorch_gemm_f32, (const GTorchGemm *g, gpointer workspace));
+GTORCH_ISA_DECLARE (void, gtorch_gemm_f64, (const GTorchGemm *g, gpointer workspace));
+
+/* This thread's workspace, or NULL. */
+gpointer gtorch_cpu_gemm_workspace (void);
+/* In a compute dtype; one thread. */
+void gtorch_cpu_gemm_serial (guint dtype, const GTorchGemm *g);
+/* The same, split over threads. */
+void gtorch_cpu_gemm (guint dtype, const GTorchGemm *g);
+/* The last two dimensions of a and b are multiplied, those before are batches and broadcast; dtypes
+ * are equal and are compute dtypes; c is contiguous of the broadcast shape. */
+void gtorch_cpu_gemm_batches (guint dtype, const GTorchImpl *a, const GTorchImpl *b, GTorchImpl *c,
+                              gdouble alpha, gdouble beta);
+
+/* --- what the operations of this family share (ops/matmul.c) --- */
+gboolean gtorch_matmul_check_dims (GTorchOpCall *call, guint i, guint n_dims, GError **error);
+/* Products do not promote: the operands must have one dtype, as in PyTorch. Sets call->compute. */
+gboolean gtorch_matmul_check_dtypes (GTorchOpCall *call, GError **error);
+/* c = alpha * a b + beta * c for batches of matrices of any dtype. */
+gboolean gtorch_cpu_multiply (GTorchOpCall *call, GTorchImpl *a, GTorchImpl *b, GTorchImpl *c,
+                              gdouble alpha, gdouble beta, GError **error);
+
+G_END_DECLS

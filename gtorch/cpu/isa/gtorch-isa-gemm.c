@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Matrix products in one thread. The usual blocking: a panel of B (KC x NC) and a block of A (MC x KC)
+ * are packed so that the micro-kernel reads both in order; it keeps MR x NR results in registers.
+ * Operands that fit into the cache are read where they are. The order of the additions depends on k
+ * alone, so however the caller splits m and n over threads, the result is the same to the bit.
+ *
+ * The file includes itself, once for each type. */
+
+#ifndef T
+
+#include "config.h"
+
+#include <string.h>
+
+#include "cpu/gtorch-cpu-gemm.h"
+
+#if defined(__AVX512F__)
+#define VECTOR 64
+#define MR     12
+#elif defined(__AVX__)
+#define VECTOR 32
+#define MR     6
+#else
+#define VECTOR 16
+#define MR     6
+#endif
+#define KC 256
+#define MC (MR * 20)
+#define NC 1536
+
+#define T       float
+#define NAME(n) n##_f32
+#include "gtorch-isa-gemm.c"
+#undef T
+#undef NAME
+#define T       double
+#define NAME(n) n##_f64
+#include "gtorch-isa-gemm.c"
+
+#else
+
+typedef T NAME (Vec) __attribute__ ((vector_size (VECTOR), aligned (sizeof (T)), may_alias));
+
+#define VL ((gint64) (VECTOR / sizeof (T)))
+#define NR (2 * VL)
+
+/* c (rows x nv vectors) = alpha * a b + beta * c */
+static inline __attribute__ ((always_inline)) void
+NAME (kernel) (const int rows, const int nv, gint64 k, const T *a, gint64 a_row, gint64 a_col,
+               const T *b, gint64 b_row, T *c, gint64 ldc, T alpha, T beta)
+{
+  NAME (Vec) acc[MR][2];
+  gint64 p;
+  int i, j;
+
+#pragma GCC unroll 16
+  for (i = 0; i < rows; i++)
+#pragma GCC unroll 2
+    for (j = 0; j < nv; j++)
+      acc[i][j] = (NAME (Vec)){ 0 };
+  for (p = 0; p < k; p++, a += a_col, b += b_row)
+    {
+      NAME (Vec) v[2];
+
+#pragma GCC unroll 2
+      for (j = 0; j < nv; j++)
+        v[j] = *(const NAME (Vec) *) (b + j * VL);
+#pragma GCC unroll 16
+      for (i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (j = 0; j < nv; j++)
+          acc[i][j] += v[j] * a[i * a_row];
+    }
+#pragma GCC unroll 16
+  for (i = 0; i < rows; i++)
+#pragma GCC unroll 2
+    for (j = 0; j < nv; j++)
+      {
+        NAME (Vec) *to = (NAME (Vec) *) (c + i * ldc + j * VL);
+
+        *to = beta == 0 ? acc[i][j] * alpha : acc[i][j] * alpha + *to * beta;
+      }
+}
+
+#define CASE(r)                                                                \
+  case r:                                                                      \
+    if (nv == 2)                                                               \
+      NAME (kernel) (r, 2, k, a, a_row, a_col, b, b_row, c, ldc, alpha, beta); \
+    else                                                                       \
+      NAME (kernel) (r, 1, k, a, a_row, a_col, b, b_row, c, ldc, alpha, beta); \
+    break;
+
+static void
+NAME (micro) (int rows, int nv, gint64 k, const T *a, gint64 a_row, gint64 a_col, const T *b,
+              gint64 b_row, T *c, gint64 ldc, T alpha, T beta)
+{
+  switch (rows)
+    {
+      CASE (1)
+      CASE (2)
+      CASE (3)
+      CASE (4)
+      CASE (5)
+      CASE (6)
+#if MR > 6
+      CASE (7)
+      CASE (8)
+      CASE (9)
+      CASE (10)
+      CASE (11)
+      CASE (12)
+#endif
+    }
+}
+
+#undef CASE
+
+/* Panels of NR columns, k rows each, the last padded with zeros. */
+static void
+NAME (pack_b) (const T *b, gint64 row, gint64 col, gint64 k, gint64 n, T *to)
+{
+  gint64 i, j, p;
+
+  for (j = 0; j < n; j += NR)
+    {
+      gint64 width = MIN (NR, n - j);
+      const T *from = b + j * col;
+
+      if (width == NR && col == 1)
+        for (p = 0; p < k; p++, to += NR)
+          memcpy (to, from + p * row, NR * sizeof (T));
+      else if (row == 1 && width == NR)
+        {
+          /* transposed: blocks of 8 rows keep the cache lines that are read */
+          for (p = 0; p < k; p += 8)
+            for (i = 0; i < NR; i++)
+              {
+                gint64 q, end = MIN (p + 8, k);
+
+                for (q = p; q < end; q++)
+                  to[q * NR + i] = from[i * col + q];
+              }
+          to += k * NR;
+        }
+      else
+        for (p = 0; p < k; p++, to += NR)
+          for (i = 0; i < NR; i++)
+            to[i] = i < width ? from[p * row + i * col] : 0;
+    }
+}
+
+/* Panels of MR rows, k columns each. */
+static void
+NAME (pack_a) (const T *a, gint64 row, gint64 col, gint64 m, gint64 k, T *to)
+{
+  gint64 i, r, p;
+
+  for (i = 0; i < m; i += MR)
+    {
+      gint64 height = MIN (MR, m - i);
+      const T *from = a + i * row;
+
+      if (row == 1)
+        for (p = 0; p < k; p++)
+          for (r = 0; r < height; r++)
+            to[p * MR + r] = from[p * col + r];
+      else
+        for (p = 0; p < k; p += 16)
+          for (r = 0; r < height; r++)
+            {
+              gint64 q, end = MIN (p + 16, k);
+
+              for (q = p; q < end; q++)
+                to[q * MR + r] = from[r * row + q * col];
+            }
+      to += k * MR;
+    }
+}
+
+void
+GTORCH_ISA_SYMBOL (NAME (gtorch_gemm)) (const GTorchGemm *g, gpointer workspace)
+{
+  const T *a = g->a, *b = g->b;
+  T *c = g->c;
+  T *packed_b = workspace;
+  T *packed_a = packed_b + KC * (NC + 2 * NR);
+  /* few rows of A: packing B costs more than it saves; few columns of B: the same of A */
+  gboolean keep_b = g->b_col == 1 && (g->m <= 2 * MR || g->k * g->b_row <= 16384);
+  gboolean keep_a = g->n <= 4 * NR || g->m * g->k <= 16384;
+  T edge[MR * NR] __attribute__ ((aligned (64)));
+  gint64 jc, pc, ic, j, i;
+
+  for (jc = 0; jc < g->n; jc += NC)
+    {
+      gint64 nc = MIN (NC, g->n - jc);
+      gint64 whole = keep_b ? nc / NR * NR : 0;
+
+      for (pc = 0; pc < g->k || pc == 0; pc += KC)
+        {
+          gint64 kc = MIN (KC, g->k - pc);
+          T beta = pc == 0 ? (T) g->beta : 1;
+
+          NAME (pack_b)
+          (b + pc * g->b_row + (jc + whole) * g->b_col, g->b_row, g->b_col, kc, nc - whole,
+           packed_b);
+          for (ic = 0; ic < g->m; ic += MC)
+            {
+              gint64 mc = MIN (MC, g->m - ic);
+              const T *block = a + ic * g->a_row + pc * g->a_col;
+
+              if (!keep_a)
+                NAME (pack_a) (block, g->a_row, g->a_col, mc, kc, packed_a);
+              for (j = 0; j < nc; j += NR)
+                {
+                  gint64 width = MIN (NR, nc - j);
+                  const T *panel =
+                      j < whole ? b + pc * g->b_row + jc + j : packed_b + (j - whole) * kc;
+                  gint64 b_row = j < whole ? g->b_row : NR;
+                  int nv = width > VL ? 2 : 1;
+
+                  for (i = 0; i < mc; i += MR)
+                    {
+                      int rows = MIN (MR, mc - i);
+                      T *to = c + (ic + i) * g->ldc + jc + j;
+                      const T *from = keep_a ? block + i * g->a_row : packed_a + i * kc;
+                      gint64 a_row = keep_a ? g->a_row : 1, a_col = keep_a ? g->a_col : MR;
+
+                      if (width == nv * VL)
+                        NAME (micro)
+                      (rows, nv, kc, from, a_row, a_col, panel, b_row, to, g->ldc, (T) g->alpha,
+                       beta);
+                      else
+                      {
+                        gint64 r, q;
+
+                        NAME (micro)
+                        (rows, nv, kc, from, a_row, a_col, panel, b_row, edge, NR, (T) g->alpha, 0);
+                        for (r = 0; r < rows; r++)
+                          for (q = 0; q < width; q++)
+                            to[r * g->ldc + q] = beta == 0
+                                                     ? edge[r * NR + q]
+                                                     : edge[r * NR + q] + beta * to[r * g->ldc + q];
+                      }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#undef VL
+#undef NR
+
+#endif

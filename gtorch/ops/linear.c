@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "cpu/gtorch-cpu-gemm.h"
+#include "cpu/gtorch-cpu-pack.h"
+#include "gtorch-ops-private.h"
+
+/* All leading dimensions as one: a view, or a copy. */
+static GTorchImpl *
+flatten_rows (GTorchImpl *impl, guint dtype, GError **error)
+{
+  guint n = impl->n_dims;
+  gint64 columns = n > 0 ? impl->shape[n - 1] : 1;
+  gint64 shape[2] = { 1, columns }, strides[2] = { columns, 1 };
+  g_autoptr (GTorchImpl) packed = NULL;
+  guint i;
+
+  for (i = 0; i + 1 < n; i++)
+    shape[0] *= impl->shape[i];
+  if (n == 2 && impl->dtype == dtype)
+    return gtorch_impl_ref (impl);
+  packed = gtorch_cpu_pack (impl, dtype, error);
+  return packed != NULL ? gtorch_impl_new_view (packed, packed->offset, shape, strides, 2) : NULL;
+}
+
+gboolean
+gtorch_shape_linear (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *input = call->inputs[0], *weight = call->inputs[1], *bias = call->inputs[2];
+  gint64 shape[GTORCH_MAX_DIMS];
+  guint n = input->n_dims;
+
+  if (!gtorch_matmul_check_dims (call, 1, 2, error) || !gtorch_matmul_check_dtypes (call, error))
+    return FALSE;
+  if (n == 0 || input->shape[n - 1] != weight->shape[1])
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                         _ ("the last dimension of the input %s must be the %" G_GINT64_FORMAT
+                            " columns of the weight %s"),
+                         gtorch_impl_shape_str (input), weight->shape[1],
+                         gtorch_impl_shape_str (weight));
+      return FALSE;
+    }
+  if (bias != NULL
+      && (bias->n_dims > 1 || (bias->n_dims == 1 && bias->shape[0] != weight->shape[0])))
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                         _ ("the bias %s must have one element for each row of the weight %s"),
+                         gtorch_impl_shape_str (bias), gtorch_impl_shape_str (weight));
+      return FALSE;
+    }
+  memcpy (shape, input->shape, n * sizeof (gint64));
+  shape[n - 1] = weight->shape[0];
+  return gtorch_shape_check (call->op->name, shape, n, call->compute, error)
+         && gtorch_call_set_output (call, 0, call->compute, shape, n, error);
+}
+
+gboolean
+gtorch_cpu_linear (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *output = call->outputs[0], *weight = call->inputs[1], *bias = call->inputs[2];
+  guint dtype = gtorch_dtype_infos[call->compute].compute;
+  gint64 t_shape[2] = { weight->shape[1], weight->shape[0] };
+  gint64 t_strides[2] = { weight->strides[1], weight->strides[0] };
+  g_autoptr (GTorchImpl) input = flatten_rows (call->inputs[0], dtype, error);
+  g_autoptr (GTorchImpl) transposed =
+      gtorch_impl_new_view (weight, weight->offset, t_shape, t_strides, 2);
+  g_autoptr (GTorchImpl) result = NULL;
+  gint64 shape[2];
+
+  if (input == NULL)
+    return FALSE;
+  if (bias != NULL)
+    gtorch_cpu_assign (output, bias);
+  shape[0] = input->shape[0];
+  shape[1] = t_shape[1];
+  result = gtorch_impl_new_view (output, output->offset, shape, (gint64[]){ shape[1], 1 }, 2);
+  return gtorch_cpu_multiply (call, input, transposed, result, 1, bias != NULL ? 1 : 0, error);
+}
+
+gboolean
+gtorch_shape_linear_grad_weight (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *upper = call->inputs[0], *input = call->inputs[1];
+  gint64 shape[2];
+
+  if (!gtorch_matmul_check_dtypes (call, error))
+    return FALSE;
+  if (upper->n_dims != input->n_dims || upper->n_dims == 0
+      || memcmp (upper->shape, input->shape, (upper->n_dims - 1) * sizeof (gint64)) != 0)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                         _ ("shapes %s and %s differ in more than the last dimension"),
+                         gtorch_impl_shape_str (upper), gtorch_impl_shape_str (input));
+      return FALSE;
+    }
+  shape[0] = upper->shape[upper->n_dims - 1];
+  shape[1] = input->shape[input->n_dims - 1];
+  return gtorch_shape_check (call->op->name, shape, 2, call->compute, error)
+         && gtorch_call_set_output (call, 0, call->compute, shape, 2, error);
+}
+
+gboolean
+gtorch_cpu_linear_grad_weight (GTorchOpCall *call, GError **error)
+{
+  guint dtype = gtorch_dtype_infos[call->compute].compute;
+  g_autoptr (GTorchImpl) upper = flatten_rows (call->inputs[0], dtype, error);
+  g_autoptr (GTorchImpl) input =
+      upper != NULL ? flatten_rows (call->inputs[1], dtype, error) : NULL;
+  g_autoptr (GTorchImpl) transposed = NULL;
+
+  if (input == NULL)
+    return FALSE;
+  transposed =
+      gtorch_impl_new_view (upper, upper->offset, (gint64[]){ upper->shape[1], upper->shape[0] },
+                            (gint64[]){ upper->strides[1], upper->strides[0] }, 2);
+  return gtorch_cpu_multiply (call, transposed, input, call->outputs[0], 1, 0, error);
+}

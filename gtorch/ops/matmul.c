@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* All products of matrices and vectors: each operation sees its operands as batches of matrices. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "cpu/gtorch-cpu-gemm.h"
+#include "cpu/gtorch-cpu-pack.h"
+#include "gtorch-ops-private.h"
+
+gboolean
+gtorch_matmul_check_dims (GTorchOpCall *call, guint i, guint n_dims, GError **error)
+{
+  const GTorchImpl *input = call->inputs[i];
+
+  if (input->n_dims == n_dims)
+    return TRUE;
+  gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                     _ ("%s must have %u dimensions, its shape is %s"), call->op->args[i].name,
+                     n_dims, gtorch_impl_shape_str (input));
+  return FALSE;
+}
+
+static gboolean
+fail_inner (GTorchOpCall *call, const GTorchImpl *a, const GTorchImpl *b, gint64 first,
+            gint64 second, GError **error)
+{
+  gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                     _ ("shapes %s and %s cannot be multiplied: %" G_GINT64_FORMAT
+                        " columns meet %" G_GINT64_FORMAT " rows"),
+                     gtorch_impl_shape_str (a), gtorch_impl_shape_str (b), first, second);
+  return FALSE;
+}
+
+/* Products do not promote: the operands must have one dtype, as in PyTorch. */
+gboolean
+gtorch_matmul_check_dtypes (GTorchOpCall *call, GError **error)
+{
+  guint dtype = call->inputs[0]->dtype;
+  guint i;
+
+  for (i = 1; i < call->n_inputs; i++)
+    if (call->inputs[i] != NULL && call->inputs[i]->dtype != dtype)
+      {
+        gtorch_call_error (call, error, GTORCH_ERROR_DTYPE,
+                           _ ("%s has dtype %s and %s has %s: products need one dtype"),
+                           call->op->args[0].name, gtorch_dtype_get_name (dtype),
+                           call->op->args[i].name, gtorch_dtype_get_name (call->inputs[i]->dtype));
+        return FALSE;
+      }
+  call->compute = dtype;
+  return gtorch_call_check_dtype (call, dtype, error);
+}
+
+static gboolean
+set_output (GTorchOpCall *call, const gint64 *shape, guint n_dims, GError **error)
+{
+  return gtorch_shape_check (call->op->name, shape, n_dims, call->compute, error)
+         && gtorch_call_set_output (call, 0, call->compute, shape, n_dims, error);
+}
+
+/* Computes a product of views of the inputs into a view of the output. */
+gboolean
+gtorch_cpu_multiply (GTorchOpCall *call, GTorchImpl *a, GTorchImpl *b, GTorchImpl *c, gdouble alpha,
+                     gdouble beta, GError **error)
+{
+  guint dtype = gtorch_dtype_infos[call->compute].compute;
+  g_autoptr (GTorchImpl) x =
+      a->dtype == dtype ? gtorch_impl_ref (a) : gtorch_cpu_pack (a, dtype, error);
+  g_autoptr (GTorchImpl) y = x == NULL           ? NULL
+                             : b->dtype == dtype ? gtorch_impl_ref (b)
+                                                 : gtorch_cpu_pack (b, dtype, error);
+  g_autoptr (GTorchImpl) z = y != NULL ? gtorch_cpu_pack_output (c, dtype, error) : NULL;
+
+  if (z == NULL)
+    return FALSE;
+  if (beta != 0 && z != c)
+    gtorch_cpu_assign (z, c);
+  gtorch_cpu_gemm_batches (dtype, x, y, z, alpha, beta);
+  gtorch_cpu_unpack (z, c);
+  return TRUE;
+}
+
+/* A vector as a matrix of one row or one column. */
+static GTorchImpl *
+as_matrix (GTorchImpl *impl, gboolean column)
+{
+  gint64 shape[2] = { 1, 1 }, strides[2] = { 0, 0 };
+
+  if (impl->n_dims >= 2)
+    return gtorch_impl_ref (impl);
+  if (impl->n_dims == 1)
+    {
+      shape[column ? 0 : 1] = impl->shape[0];
+      strides[column ? 0 : 1] = impl->strides[0];
+      strides[column ? 1 : 0] = MAX (1, impl->shape[0]);
+    }
+  return gtorch_impl_new_view (impl, impl->offset, shape, strides, 2);
+}
+
+/* The output with the dimensions that vectors do not have. */
+static GTorchImpl *
+result_as_matrix (GTorchImpl *output, gboolean row_vector, gboolean column_vector)
+{
+  gint64 shape[GTORCH_MAX_DIMS + 2], strides[GTORCH_MAX_DIMS + 2];
+  guint n = output->n_dims;
+
+  if (!row_vector && !column_vector)
+    return gtorch_impl_ref (output);
+  memcpy (shape, output->shape, n * sizeof (gint64));
+  memcpy (strides, output->strides, n * sizeof (gint64));
+  if (row_vector && !column_vector)
+    {
+      shape[n] = shape[n - 1];
+      strides[n] = strides[n - 1];
+      shape[n - 1] = 1;
+      strides[n - 1] = MAX (1, shape[n]);
+      n++;
+    }
+  else
+    for (; n < output->n_dims + (row_vector ? 2 : 1); n++)
+      shape[n] = strides[n] = 1;
+  return gtorch_impl_new_view (output, output->offset, shape, strides, n);
+}
+
+static gboolean
+multiply_inputs (GTorchOpCall *call, guint first, gdouble alpha, gdouble beta, GError **error)
+{
+  GTorchImpl *self = call->inputs[first], *other = call->inputs[first + 1];
+  g_autoptr (GTorchImpl) a = as_matrix (self, FALSE);
+  g_autoptr (GTorchImpl) b = as_matrix (other, TRUE);
+  g_autoptr (GTorchImpl) c =
+      result_as_matrix (call->outputs[0], self->n_dims == 1, other->n_dims == 1);
+
+  return gtorch_cpu_multiply (call, a, b, c, alpha, beta, error);
+}
+
+/* --- mm, bmm, mv, dot, outer, matmul --- */
+
+static gboolean
+shape_matrices (GTorchOpCall *call, guint first, guint n_dims, GError **error)
+{
+  const GTorchImpl *a = call->inputs[first], *b = call->inputs[first + 1];
+  gint64 shape[3];
+
+  if (!gtorch_matmul_check_dims (call, first, n_dims, error)
+      || !gtorch_matmul_check_dims (call, first + 1, n_dims, error)
+      || !gtorch_matmul_check_dtypes (call, error))
+    return FALSE;
+  if (a->shape[n_dims - 1] != b->shape[n_dims - 2])
+    return fail_inner (call, a, b, a->shape[n_dims - 1], b->shape[n_dims - 2], error);
+  if (n_dims == 3 && a->shape[0] != b->shape[0])
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                         _ ("shapes %s and %s have different batch sizes"),
+                         gtorch_impl_shape_str (a), gtorch_impl_shape_str (b));
+      return FALSE;
+    }
+  shape[0] = a->shape[0];
+  shape[n_dims - 2] = a->shape[n_dims - 2];
+  shape[n_dims - 1] = b->shape[n_dims - 1];
+  return set_output (call, shape, n_dims, error);
+}
+
+gboolean
+gtorch_shape_mm (GTorchOpCall *call, GError **error)
+{
+  return shape_matrices (call, 0, 2, error);
+}
+
+gboolean
+gtorch_shape_bmm (GTorchOpCall *call, GError **error)
+{
+  return shape_matrices (call, 0, 3, error);
+}
+
+gboolean
+gtorch_shape_mv (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *a = call->inputs[0], *b = call->inputs[1];
+
+  if (!gtorch_matmul_check_dims (call, 0, 2, error) || !gtorch_matmul_check_dims (call, 1, 1, error)
+      || !gtorch_matmul_check_dtypes (call, error))
+    return FALSE;
+  if (a->shape[1] != b->shape[0])
+    return fail_inner (call, a, b, a->shape[1], b->shape[0], error);
+  return set_output (call, a->shape, 1, error);
+}
+
+gboolean
+gtorch_shape_dot (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *a = call->inputs[0], *b = call->inputs[1];
+
+  if (!gtorch_matmul_check_dims (call, 0, 1, error) || !gtorch_matmul_check_dims (call, 1, 1, error)
+      || !gtorch_matmul_check_dtypes (call, error))
+    return FALSE;
+  if (a->shape[0] != b->shape[0])
+    return fail_inner (call, a, b, a->shape[0], b->shape[0], error);
+  return set_output (call, NULL, 0, error);
+}
+
+gboolean
+gtorch_shape_outer (GTorchOpCall *call, GError **error)
+{
+  gint64 shape[2];
+
+  if (!gtorch_matmul_check_dims (call, 0, 1, error) || !gtorch_matmul_check_dims (call, 1, 1, error)
+      || !gtorch_matmul_check_dtypes (call, error))
+    return FALSE;
+  shape[0] = call->inputs[0]->shape[0];
+  shape[1] = call->inputs[1]->shape[0];
+  return set_output (call, shape, 2, error);
+}
+
+gboolean
+gtorch_shape_matmul (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *a = call->inputs[0], *b = call->inputs[1];
+  gint64 shape[GTORCH_MAX_DIMS], rows;
+  guint a_batches = a->n_dims > 2 ? a->n_dims - 2 : 0,
+        b_batches = b->n_dims > 2 ? b->n_dims - 2 : 0;
+  guint n;
+
+  if (a->n_dims == 0 || b->n_dims == 0)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                         _ ("shapes %s and %s: both need at least one dimension"),
+                         gtorch_impl_shape_str (a), gtorch_impl_shape_str (b));
+      return FALSE;
+    }
+  rows = b->shape[b->n_dims == 1 ? 0 : b->n_dims - 2];
+  if (!gtorch_matmul_check_dtypes (call, error))
+    return FALSE;
+  if (a->shape[a->n_dims - 1] != rows)
+    return fail_inner (call, a, b, a->shape[a->n_dims - 1], rows, error);
+  if (!gtorch_broadcast_shapes (call->op->name, a->shape, a_batches, b->shape, b_batches, shape, &n,
+                                error))
+    return FALSE;
+  if (a->n_dims >= 2)
+    shape[n++] = a->shape[a->n_dims - 2];
+  if (b->n_dims >= 2)
+    shape[n++] = b->shape[b->n_dims - 1];
+  return set_output (call, shape, n, error);
+}
+
+gboolean
+gtorch_cpu_matmul (GTorchOpCall *call, GError **error)
+{
+  return multiply_inputs (call, 0, 1, 0, error);
+}
+
+gboolean
+gtorch_cpu_mm (GTorchOpCall *call, GError **error)
+{
+  return multiply_inputs (call, 0, 1, 0, error);
+}
+
+gboolean
+gtorch_cpu_bmm (GTorchOpCall *call, GError **error)
+{
+  return multiply_inputs (call, 0, 1, 0, error);
+}
+
+gboolean
+gtorch_cpu_mv (GTorchOpCall *call, GError **error)
+{
+  return multiply_inputs (call, 0, 1, 0, error);
+}
+
+gboolean
+gtorch_cpu_dot (GTorchOpCall *call, GError **error)
+{
+  return multiply_inputs (call, 0, 1, 0, error);
+}
+
+gboolean
+gtorch_cpu_outer (GTorchOpCall *call, GError **error)
+{
+  g_autoptr (GTorchImpl) a = as_matrix (call->inputs[0], TRUE);
+  g_autoptr (GTorchImpl) b = as_matrix (call->inputs[1], FALSE);
+
+  return gtorch_cpu_multiply (call, a, b, call->outputs[0], 1, 0, error);
+}
+
+/* --- addmm, baddbmm --- */
+
+static gboolean
+shape_add (GTorchOpCall *call, guint n_dims, GError **error)
+{
+  const GTorchImpl *self = call->inputs[0];
+  gint64 shape[GTORCH_MAX_DIMS];
+  guint n;
+
+  if (!shape_matrices (call, 1, n_dims, error))
+    return FALSE;
+  if (!gtorch_broadcast_shapes (call->op->name, self->shape, self->n_dims, call->outputs[0]->shape,
+                                n_dims, shape, &n, error))
+    return FALSE;
+  if (n == n_dims && memcmp (shape, call->outputs[0]->shape, n * sizeof (gint64)) == 0)
+    return TRUE;
+  gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                     _ ("shape %s cannot be expanded to the product's %s"),
+                     gtorch_impl_shape_str (self), gtorch_impl_shape_str (call->outputs[0]));
+  return FALSE;
+}
+
+static gboolean
+cpu_add (GTorchOpCall *call, GError **error)
+{
+  gdouble beta = call->attrs[0].d, alpha = call->attrs[1].d;
+
+  if (beta != 0)
+    gtorch_cpu_assign (call->outputs[0], call->inputs[0]);
+  return multiply_inputs (call, 1, alpha, beta, error);
+}
+
+gboolean
+gtorch_shape_addmm (GTorchOpCall *call, GError **error)
+{
+  return shape_add (call, 2, error);
+}
+
+gboolean
+gtorch_shape_baddbmm (GTorchOpCall *call, GError **error)
+{
+  return shape_add (call, 3, error);
+}
+
+gboolean
+gtorch_cpu_addmm (GTorchOpCall *call, GError **error)
+{
+  return cpu_add (call, error);
+}
+
+gboolean
+gtorch_cpu_baddbmm (GTorchOpCall *call, GError **error)
+{
+  return cpu_add (call, error);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* The shape rules of reductions, and the view by which their gradients get the input's shape back. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "cpu/gtorch-cpu-reduce.h"
+#include "gtorch-ops-private.h"
+
+gboolean
+gtorch_reduce_parse (GTorchOpCall *call, guint64 *mask, gboolean *keepdim, guint *dtype,
+                     GError **error)
+{
+  const GTorchArgSpec *specs = call->op->args + (call->op->n_args - call->op->n_attrs);
+  const gint64 *dims = NULL;
+  gsize n_dims = 0;
+  guint i;
+
+  *keepdim = FALSE;
+  *dtype = GTORCH_DTYPE_NONE;
+  for (i = 0; i < call->op->n_attrs; i++)
+    switch (specs[i].kind)
+      {
+      case GTORCH_ARG_INTS:
+        dims = call->attrs[i].list.data;
+        n_dims = call->attrs[i].list.n;
+        break;
+      case GTORCH_ARG_BOOL:
+        *keepdim = call->attrs[i].i;
+        break;
+      case GTORCH_ARG_DTYPE:
+        *dtype = call->attrs[i].i;
+        break;
+      default:
+        break;
+      }
+  return gtorch_normalize_dims (call->op->name, dims, n_dims, call->inputs[0]->n_dims, mask, error);
+}
+
+gboolean
+gtorch_shape_reduce (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *self = call->inputs[0];
+  gint64 shape[GTORCH_MAX_DIMS];
+  gboolean keepdim;
+  guint dtype, result, n = 0, i;
+  guint64 mask;
+
+  if (!gtorch_reduce_parse (call, &mask, &keepdim, &dtype, error))
+    return FALSE;
+  if (dtype != GTORCH_DTYPE_NONE)
+    {
+      if (!gtorch_call_check_dtype (call, dtype, error))
+        return FALSE;
+      call->compute = result = dtype;
+    }
+  else if (!gtorch_call_promote (call, 0, 1, &result, error))
+    return FALSE;
+  if (call->op->promote == GTORCH_PROMOTE_BOOL && self->dtype == GTORCH_DTYPE_UINT8)
+    result = GTORCH_DTYPE_UINT8; /* any and all of uint8 stay uint8 */
+
+  for (i = 0; i < self->n_dims; i++)
+    if (!(mask & (G_GUINT64_CONSTANT (1) << i)))
+      shape[n++] = self->shape[i];
+    else if (keepdim)
+      shape[n++] = 1;
+  return gtorch_call_set_output (call, 0, result, shape, n, error);
+}
+
+/* For reductions without a value for no elements. */
+gboolean
+gtorch_shape_reduce_nonempty (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *self = call->inputs[0];
+  gboolean keepdim;
+  guint64 mask;
+  guint dtype, i;
+
+  if (!gtorch_reduce_parse (call, &mask, &keepdim, &dtype, error))
+    return FALSE;
+  for (i = 0; i < self->n_dims; i++)
+    if (self->shape[i] == 0 && (mask & (G_GUINT64_CONSTANT (1) << i)))
+      {
+        gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                           _ ("dim %u of shape %s has no elements, and no elements have no %s"), i,
+                           gtorch_impl_shape_str (self), call->op->name);
+        return FALSE;
+      }
+  return gtorch_shape_reduce (call, error);
+}
+
+/* A reduction's result (or its gradient) repeated over the dimensions that were reduced. */
+gboolean
+gtorch_shape_expand_reduced (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *self = call->inputs[0];
+  const gint64 *shape = call->attrs[0].list.data;
+  guint n_dims = call->attrs[0].list.n;
+  gboolean keepdim = call->attrs[2].i;
+  gint64 strides[GTORCH_MAX_DIMS];
+  guint64 mask;
+  guint i, k = 0;
+
+  if (!gtorch_normalize_dims (call->op->name, call->attrs[1].list.data, call->attrs[1].list.n,
+                              n_dims, &mask, error))
+    return FALSE;
+  for (i = 0; i < n_dims; i++)
+    {
+      gboolean reduced = (mask & (G_GUINT64_CONSTANT (1) << i)) != 0;
+
+      strides[i] = 0;
+      if (reduced && !keepdim)
+        continue;
+      if (k >= self->n_dims || self->shape[k] != (reduced ? 1 : shape[i]))
+        {
+          gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                             _ ("shape %s is not a reduction of shape %s"),
+                             gtorch_impl_shape_str (self), gtorch_shape_str (shape, n_dims));
+          return FALSE;
+        }
+      if (!reduced)
+        strides[i] = self->strides[k];
+      k++;
+    }
+  call->outputs[0] = gtorch_impl_new_view (self, self->offset, shape, strides, n_dims);
+  return TRUE;
+}
+
+/* Swaps the last two dimensions; of a complex tensor the gradient of a matrix product needs conj() too. */
+gboolean
+gtorch_shape_swap_matrix (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *self = call->inputs[0];
+  gint64 shape[GTORCH_MAX_DIMS], strides[GTORCH_MAX_DIMS];
+  guint n = self->n_dims;
+
+  if (n < 2)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                         _ ("a tensor of shape %s is no matrix: two dimensions are wanted"),
+                         gtorch_impl_shape_str (self));
+      return FALSE;
+    }
+  memcpy (shape, self->shape, n * sizeof (gint64));
+  memcpy (strides, self->strides, n * sizeof (gint64));
+  shape[n - 2] = self->shape[n - 1];
+  shape[n - 1] = self->shape[n - 2];
+  strides[n - 2] = self->strides[n - 1];
+  strides[n - 1] = self->strides[n - 2];
+  call->outputs[0] = gtorch_impl_new_view (self, self->offset, shape, strides, n);
+  return TRUE;
+}
