@@ -4,17 +4,102 @@
 #pragma once
 
 #include <gtorch/gtorch-device.h>
-#include <gtorch/gtorch-impl-private.h>
+#include <gtorch/gtorch-op-private.h>
 
 G_BEGIN_DECLS
 
+/* The CPU is slot 0, CUDA device i is slot 1 + i: where a thread keeps its current streams. */
+#define GTORCH_MAX_DEVICES 17
+
+struct _GTorchDevice
+{
+  GObject parent_instance;
+  guint8 type; /* GTorchDeviceType */
+  gint16 index;
+  guint16 slot;
+  const gchar *string; /* "cpu", "cuda:1" */
+  GTorchStream *default_stream;
+  GTorchGenerator *generator;
+  GThread *owner; /* where memory-pressure is emitted */
+  guint64 pressure_threshold;
+  guint64 pressure_mark; /* atomically: emit when that much is allocated */
+};
+
+typedef struct
+{
+  guint64 allocated;
+  guint64 peak_allocated;
+  guint64 reserved; /* allocated and cached */
+  guint64 peak_reserved;
+  guint64 total; /* what the device has */
+} GTorchMemoryInfo;
+
+/* The contract of a backend. Its devices are made once and live as long as the process. Streams are
+ * subclasses of GTorchStream (gtorch-stream-private.h). */
 struct _GTorchDeviceClass
 {
   GObjectClass parent_class;
+
+  /* The product's name, for people. Owned by the device. */
+  const gchar *(*get_name) (GTorchDevice *device);
+  /* Called when the device becomes the thread's current one (optional). */
+  gboolean (*make_current) (GTorchDevice *device, GError **error);
+
+  /* A storage with room for n_bytes, at least 64-byte aligned, with everything but data, n_bytes and device
+   * zero. NULL with OUT_OF_MEMORY. Must not wait for the device. */
+  GTorchStorage *(*alloc) (GTorchDevice *device, gsize n_bytes, GError **error);
+  /* Takes the storage, too. Work that was launched on it is still allowed to be under way. */
+  void (*free) (GTorchDevice *device, GTorchStorage *storage);
+  void (*get_memory_info) (GTorchDevice *device, GTorchMemoryInfo *info);
+  void (*reset_peak) (GTorchDevice *device);
+  void (*empty_cache) (GTorchDevice *device);
+
+  /* Copies between this device and another (or the CPU), in order of the current streams. Shapes are equal,
+   * dtypes too, both contiguous (optional for the CPU). */
+  gboolean (*copy) (GTorchDevice *device, GTorchImpl *dst, GTorchImpl *src, gboolean non_blocking,
+                    GError **error);
+  /* Runs the call on the stream, or enqueues it. What the call points to may go when this returns. */
+  gboolean (*launch) (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *call,
+                      GError **error);
+
+  /* priority 0 is normal, negative ones go first. */
+  GTorchStream *(*new_stream) (GTorchDevice *device, gint priority, GError **error);
+  /* Direct access to the other's memory (optional: no). */
+  gboolean (*can_access_peer) (GTorchDevice *device, GTorchDevice *peer);
+  gboolean (*enable_peer) (GTorchDevice *device, GTorchDevice *peer, GError **error);
 };
 
+#define GTORCH_DEVICE_GET_CLASS(object) \
+  (G_TYPE_INSTANCE_GET_CLASS ((object), GTORCH_TYPE_DEVICE, GTorchDeviceClass))
+
+/* What gtorch-device-manager.c knows of a kind of device. */
+typedef struct
+{
+  const gchar *prefix;
+  GTorchDeviceType type;
+  guint (*count) (void);                              /* makes no context */
+  GTorchDevice *(*get) (guint index, GError **error); /* transfer none; index below count */
+  const gchar *(*reason) (void);                      /* why count () is 0, translated */
+} GTorchBackend;
+
+extern const GTorchBackend gtorch_backend_cpu;
+extern const GTorchBackend gtorch_backend_cuda;
+
+/* Allocates without regard to captures; gtorch_call_set_output () has that. */
 GTorchStorage *gtorch_device_alloc (GTorchDevice *device, gsize n_bytes, GError **error);
 void gtorch_device_free (GTorchDevice *device, GTorchStorage *storage);
+/* "cpu", "cuda:1", for messages. */
 const gchar *gtorch_device_name (GTorchDevice *device);
+/* Asks the application to drop what it can; for allocators, without a lock held. TRUE if anybody was
+ * asked. */
+gboolean gtorch_device_memory_pressure (GTorchDevice *device, guint64 n_bytes);
+GTorchDevice *gtorch_cpu_device_new (void);
+
+/* --- the CPU's allocator (cpu/gtorch-cpu-allocator.c) --- */
+GTorchStorage *gtorch_cpu_alloc (GTorchDevice *device, gsize n_bytes, GError **error);
+void gtorch_cpu_free (GTorchDevice *device, GTorchStorage *storage);
+void gtorch_cpu_memory_info (GTorchDevice *device, GTorchMemoryInfo *info);
+void gtorch_cpu_reset_peak (GTorchDevice *device);
+void gtorch_cpu_empty_cache (GTorchDevice *device);
 
 G_END_DECLS

@@ -4,20 +4,146 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
-#include <stdlib.h>
+#include <string.h>
 
+#include "gtorch-capture-private.h"
 #include "gtorch-device-private.h"
+#include "gtorch-generator-private.h"
 
-G_DEFINE_TYPE (GTorchDevice, gtorch_device, G_TYPE_OBJECT)
+/**
+ * GTorchDevice:
+ *
+ * Something that holds tensors and computes with them: the CPU, or a GPU.
+ *
+ * There is one object for each device, and it lives as long as the process: devices can be compared
+ * by pointer. [ctor@Device.new_from_string] finds one by its name. An operation works on the device
+ * of its operands; the default device ([func@get_default_device]) is where tensors are made when
+ * none is named, the current device ([func@Device.get_current]) is what `cuda` without a number and
+ * functions that want a stream mean.
+ *
+ * Since: 0.1
+ */
+
+#define DEFAULT_PRESSURE_THRESHOLD (G_GUINT64_CONSTANT (512) << 20)
+
+enum
+{
+  PROP_0,
+  PROP_TYPE,
+  PROP_INDEX,
+  PROP_NAME,
+  N_PROPS
+};
+
+enum
+{
+  MEMORY_PRESSURE,
+  N_SIGNALS
+};
+
+static GParamSpec *props[N_PROPS];
+static guint signals[N_SIGNALS];
+static GTorchDevice *default_device; /* atomically; NULL: the CPU */
+static GMutex lock;                  /* of what devices make late */
+
+G_DEFINE_ABSTRACT_TYPE (GTorchDevice, gtorch_device, G_TYPE_OBJECT)
+
+GType
+gtorch_device_type_get_type (void)
+{
+  static gsize type = 0;
+  static const GEnumValue values[] = {
+    { GTORCH_DEVICE_TYPE_CPU, "GTORCH_DEVICE_TYPE_CPU", "cpu" },
+    { GTORCH_DEVICE_TYPE_CUDA, "GTORCH_DEVICE_TYPE_CUDA", "cuda" },
+    { 0, NULL, NULL },
+  };
+
+  if (g_once_init_enter (&type))
+    g_once_init_leave (&type, g_enum_register_static ("GTorchDeviceType", values));
+  return type;
+}
+
+static void
+gtorch_device_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
+{
+  GTorchDevice *self = GTORCH_DEVICE (object);
+
+  switch (prop_id)
+    {
+    case PROP_TYPE:
+      g_value_set_enum (value, self->type);
+      break;
+    case PROP_INDEX:
+      g_value_set_int (value, self->index);
+      break;
+    case PROP_NAME:
+      g_value_set_string (value, gtorch_device_get_name (self));
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+}
 
 static void
 gtorch_device_class_init (GTorchDeviceClass *klass)
 {
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->get_property = gtorch_device_get_property;
+
+  /**
+   * GTorchDevice:type: (getter get_device_type)
+   *
+   * The kind of device.
+   *
+   * Since: 0.1
+   */
+  props[PROP_TYPE] =
+      g_param_spec_enum ("type", NULL, NULL, GTORCH_TYPE_DEVICE_TYPE, GTORCH_DEVICE_TYPE_CPU,
+                         G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchDevice:index:
+   *
+   * Which one of its kind, from 0.
+   *
+   * Since: 0.1
+   */
+  props[PROP_INDEX] = g_param_spec_int ("index", NULL, NULL, 0, G_MAXINT, 0,
+                                        G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchDevice:name:
+   *
+   * The product's name.
+   *
+   * Since: 0.1
+   */
+  props[PROP_NAME] =
+      g_param_spec_string ("name", NULL, NULL, NULL, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+
+  /**
+   * GTorchDevice::memory-pressure:
+   * @self: the device
+   * @n_bytes: how much is about to be allocated
+   *
+   * Much memory was allocated since the last time, or an allocation would fail.
+   *
+   * Whoever holds tensors that nobody needs should drop them now: a language with a garbage
+   * collector runs it, since it does not know how much memory a small object stands for. Emitted
+   * inside of an allocation, and only in the thread that used the library first.
+   *
+   * Since: 0.1
+   */
+  signals[MEMORY_PRESSURE] = g_signal_new ("memory-pressure", GTORCH_TYPE_DEVICE, G_SIGNAL_RUN_LAST,
+                                           0, NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_UINT64);
 }
 
 static void
 gtorch_device_init (GTorchDevice *self)
 {
+  self->owner = g_thread_self ();
+  self->pressure_threshold = DEFAULT_PRESSURE_THRESHOLD;
+  self->pressure_mark = DEFAULT_PRESSURE_THRESHOLD;
 }
 
 /**
@@ -35,8 +161,137 @@ gtorch_device_cpu (void)
   static GTorchDevice *cpu;
 
   if (g_once_init_enter (&cpu))
-    g_once_init_leave (&cpu, g_object_new (GTORCH_TYPE_DEVICE, NULL));
+    g_once_init_leave (&cpu, gtorch_cpu_device_new ());
   return cpu;
+}
+
+/**
+ * gtorch_device_get_device_type: (get-property type)
+ * @self: a device
+ *
+ * Gets the kind of device.
+ *
+ * Returns: the type
+ *
+ * Since: 0.1
+ */
+GTorchDeviceType
+gtorch_device_get_device_type (GTorchDevice *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), GTORCH_DEVICE_TYPE_CPU);
+  return self->type;
+}
+
+/**
+ * gtorch_device_get_index:
+ * @self: a device
+ *
+ * Gets which one of its kind the device is.
+ *
+ * Returns: the index, from 0
+ *
+ * Since: 0.1
+ */
+gint
+gtorch_device_get_index (GTorchDevice *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), -1);
+  return self->index;
+}
+
+/**
+ * gtorch_device_get_name:
+ * @self: a device
+ *
+ * Gets the product's name.
+ *
+ * Returns: (transfer none): the name
+ *
+ * Since: 0.1
+ */
+const gchar *
+gtorch_device_get_name (GTorchDevice *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), NULL);
+  return GTORCH_DEVICE_GET_CLASS (self)->get_name (self);
+}
+
+/**
+ * gtorch_device_to_string:
+ * @self: a device
+ *
+ * Gets the name by which [ctor@Device.new_from_string] finds the device: `cpu`, `cuda:0`.
+ *
+ * Returns: (transfer full): the string
+ *
+ * Since: 0.1
+ */
+gchar *
+gtorch_device_to_string (GTorchDevice *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), NULL);
+  return g_strdup (self->string);
+}
+
+/**
+ * gtorch_device_equal:
+ * @self: a device
+ * @other: another device
+ *
+ * Tells whether the two are one.
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_device_equal (GTorchDevice *self, GTorchDevice *other)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
+  g_return_val_if_fail (GTORCH_IS_DEVICE (other), FALSE);
+  return self == other;
+}
+
+/* --- current and default --- */
+
+/**
+ * gtorch_device_get_current:
+ *
+ * Gets the current device of this thread: the CPU until another one is set.
+ *
+ * Returns: (transfer none): the device
+ *
+ * Since: 0.1
+ */
+GTorchDevice *
+gtorch_device_get_current (void)
+{
+  return gtorch_thread.device != NULL ? gtorch_thread.device : gtorch_device_cpu ();
+}
+
+/**
+ * gtorch_device_set_current:
+ * @device: a device
+ * @error: return location for an error
+ *
+ * Makes @device the current one of this thread. Operations on existing tensors are not affected:
+ * they are done where the tensors are.
+ *
+ * Returns: %TRUE on success
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_device_set_current (GTorchDevice *device, GError **error)
+{
+  GTorchDeviceClass *klass;
+
+  g_return_val_if_fail (GTORCH_IS_DEVICE (device), FALSE);
+  klass = GTORCH_DEVICE_GET_CLASS (device);
+  if (klass->make_current != NULL && !klass->make_current (device, error))
+    return FALSE;
+  gtorch_thread.device = device;
+  return TRUE;
 }
 
 /**
@@ -51,36 +306,361 @@ gtorch_device_cpu (void)
 GTorchDevice *
 gtorch_get_default_device (void)
 {
-  return gtorch_device_cpu ();
+  GTorchDevice *device = g_atomic_pointer_get (&default_device);
+
+  return device != NULL ? device : gtorch_device_cpu ();
+}
+
+/**
+ * gtorch_set_default_device:
+ * @device: (nullable): a device, or %NULL for the CPU
+ *
+ * Sets, for the whole process, the device of new tensors when none is named.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_set_default_device (GTorchDevice *device)
+{
+  g_return_if_fail (device == NULL || GTORCH_IS_DEVICE (device));
+  g_atomic_pointer_set (&default_device, device);
+}
+
+/**
+ * gtorch_device_get_default_stream:
+ * @self: a device
+ *
+ * Gets the stream that is current where no other one was set.
+ *
+ * Returns: (transfer none): the stream
+ *
+ * Since: 0.1
+ */
+GTorchStream *
+gtorch_device_get_default_stream (GTorchDevice *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), NULL);
+  g_mutex_lock (&lock);
+  if (self->default_stream == NULL)
+    {
+      self->default_stream = g_object_new (GTORCH_TYPE_STREAM, NULL);
+      self->default_stream->device = self;
+      self->default_stream->is_default = TRUE;
+    }
+  g_mutex_unlock (&lock);
+  return self->default_stream;
+}
+
+/**
+ * gtorch_device_get_default_generator:
+ * @self: a device
+ *
+ * Gets the generator of random operations on the device when none is given.
+ *
+ * Returns: (transfer none): the generator
+ *
+ * Since: 0.1
+ */
+GTorchGenerator *
+gtorch_device_get_default_generator (GTorchDevice *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), NULL);
+  g_mutex_lock (&lock);
+  if (self->generator == NULL)
+    self->generator = gtorch_generator_new ();
+  g_mutex_unlock (&lock);
+  return self->generator;
+}
+
+/* --- waiting --- */
+
+/**
+ * gtorch_device_synchronize:
+ * @self: a device
+ * @cancellable: (nullable): stops the waiting, not the work
+ * @error: return location for an error
+ *
+ * Waits until all work that was queued on any stream of the device is done.
+ *
+ * Returns: %TRUE on success; %FALSE with the first error of the work, %G_IO_ERROR_CANCELLED, or
+ *   %GTORCH_ERROR_CAPTURE while the current stream captures a graph
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_device_synchronize (GTorchDevice *self, GCancellable *cancellable, GError **error)
+{
+  GTorchStream *stream;
+
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  stream = gtorch_current_stream (self);
+  if (stream != NULL && gtorch_stream_is_capturing (stream))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+                   _ ("device: %s cannot be waited for while the current stream captures a graph"),
+                   self->string);
+      return FALSE;
+    }
+  return gtorch_timelines_synchronize (self, cancellable, error);
+}
+
+static void
+synchronize_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+{
+  GError *error = NULL;
+
+  if (gtorch_timelines_synchronize (source, cancellable, &error))
+    g_task_return_boolean (task, TRUE);
+  else
+    g_task_return_error (task, error);
+}
+
+/**
+ * gtorch_device_synchronize_async:
+ * @self: a device
+ * @cancellable: (nullable): stops the waiting, not the work
+ * @callback: (nullable) (scope async) (closure user_data): called when all is done
+ * @user_data: given to @callback
+ *
+ * Waits in the main loop until all work on the device is done.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_device_synchronize_async (GTorchDevice *self, GCancellable *cancellable,
+                                 GAsyncReadyCallback callback, gpointer user_data)
+{
+  g_autoptr (GTask) task = NULL;
+
+  g_return_if_fail (GTORCH_IS_DEVICE (self));
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
+  task = g_task_new (self, cancellable, callback, user_data);
+  g_task_set_source_tag (task, gtorch_device_synchronize_async);
+  g_task_run_in_thread (task, synchronize_in_thread);
+}
+
+/**
+ * gtorch_device_synchronize_finish:
+ * @self: a device
+ * @result: what the callback got
+ * @error: return location for an error
+ *
+ * Ends [method@Device.synchronize_async].
+ *
+ * Returns: as [method@Device.synchronize]
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_device_synchronize_finish (GTorchDevice *self, GAsyncResult *result, GError **error)
+{
+  g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
+  return g_task_propagate_boolean (G_TASK (result), error);
+}
+
+/* --- memory --- */
+
+static GTorchMemoryInfo
+memory_info (GTorchDevice *self)
+{
+  GTorchMemoryInfo info = { 0 };
+
+  GTORCH_DEVICE_GET_CLASS (self)->get_memory_info (self, &info);
+  return info;
+}
+
+/**
+ * gtorch_device_get_memory_allocated:
+ * @self: a device
+ *
+ * Gets how much memory tensors hold, rounded as the allocator rounds.
+ *
+ * Returns: the number of bytes
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_device_get_memory_allocated (GTorchDevice *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
+  return memory_info (self).allocated;
+}
+
+/**
+ * gtorch_device_get_peak_memory_allocated:
+ * @self: a device
+ *
+ * Gets the most memory that tensors held since [method@Device.reset_peak_memory]. On the CPU exact
+ * to 64 KiB a thread.
+ *
+ * Returns: the number of bytes
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_device_get_peak_memory_allocated (GTorchDevice *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
+  return memory_info (self).peak_allocated;
+}
+
+/**
+ * gtorch_device_get_memory_reserved:
+ * @self: a device
+ *
+ * Gets how much memory the allocator has taken: what tensors hold, and what it keeps for the next
+ * ones.
+ *
+ * Returns: the number of bytes
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_device_get_memory_reserved (GTorchDevice *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
+  return memory_info (self).reserved;
+}
+
+/**
+ * gtorch_device_get_peak_memory_reserved:
+ * @self: a device
+ *
+ * Gets the most memory that the allocator had since [method@Device.reset_peak_memory].
+ *
+ * Returns: the number of bytes
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_device_get_peak_memory_reserved (GTorchDevice *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
+  return memory_info (self).peak_reserved;
+}
+
+/**
+ * gtorch_device_get_total_memory:
+ * @self: a device
+ *
+ * Gets how much memory the device has; for the CPU with swap space, or what a container may use.
+ *
+ * Returns: the number of bytes
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_device_get_total_memory (GTorchDevice *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
+  return memory_info (self).total;
+}
+
+/**
+ * gtorch_device_reset_peak_memory:
+ * @self: a device
+ *
+ * Lets the peaks begin again at the current values.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_device_reset_peak_memory (GTorchDevice *self)
+{
+  g_return_if_fail (GTORCH_IS_DEVICE (self));
+  GTORCH_DEVICE_GET_CLASS (self)->reset_peak (self);
+}
+
+/**
+ * gtorch_device_empty_cache:
+ * @self: a device
+ *
+ * Gives memory back that no tensor holds. Other threads' small blocks follow when those threads
+ * next allocate.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_device_empty_cache (GTorchDevice *self)
+{
+  g_return_if_fail (GTORCH_IS_DEVICE (self));
+  GTORCH_DEVICE_GET_CLASS (self)->empty_cache (self);
+}
+
+/**
+ * gtorch_device_get_pressure_threshold:
+ * @self: a device
+ *
+ * Gets after how much more memory [signal@Device::memory-pressure] is emitted.
+ *
+ * Returns: the number of bytes
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_device_get_pressure_threshold (GTorchDevice *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
+  return __atomic_load_n (&self->pressure_threshold, __ATOMIC_RELAXED);
+}
+
+/**
+ * gtorch_device_set_pressure_threshold:
+ * @self: a device
+ * @n_bytes: a number of bytes
+ *
+ * Sets after how much more memory [signal@Device::memory-pressure] is emitted; at first 512 MiB.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_device_set_pressure_threshold (GTorchDevice *self, guint64 n_bytes)
+{
+  guint64 allocated;
+
+  g_return_if_fail (GTORCH_IS_DEVICE (self));
+  allocated = memory_info (self).allocated;
+  __atomic_store_n (&self->pressure_threshold, n_bytes, __ATOMIC_RELAXED);
+  __atomic_store_n (&self->pressure_mark,
+                    n_bytes > G_MAXUINT64 - allocated ? G_MAXUINT64 : allocated + n_bytes,
+                    __ATOMIC_RELAXED);
+}
+
+gboolean
+gtorch_device_memory_pressure (GTorchDevice *device, guint64 n_bytes)
+{
+  static __thread gboolean is_asking;
+
+  if (is_asking || device->owner != g_thread_self ()
+      || !g_signal_has_handler_pending (device, signals[MEMORY_PRESSURE], 0, FALSE))
+    return FALSE;
+  is_asking = TRUE;
+  g_signal_emit (device, signals[MEMORY_PRESSURE], 0, n_bytes);
+  gtorch_device_set_pressure_threshold (device, gtorch_device_get_pressure_threshold (device));
+  is_asking = FALSE;
+  return TRUE;
 }
 
 const gchar *
 gtorch_device_name (GTorchDevice *device)
 {
-  return "cpu";
+  return device->string;
 }
 
 GTorchStorage *
 gtorch_device_alloc (GTorchDevice *device, gsize n_bytes, GError **error)
 {
-  GTorchStorage *storage = g_new0 (GTorchStorage, 1);
-
-  storage->ref_count = 1;
-  storage->n_bytes = n_bytes;
-  storage->device = device;
-  if (n_bytes > (gsize) 1 << 40 || posix_memalign (&storage->data, 64, MAX (n_bytes, 64)) != 0)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                   _ ("cpu: %" G_GSIZE_FORMAT " bytes are not to be had"), n_bytes);
-      g_free (storage);
-      return NULL;
-    }
-  return storage;
+  if (G_LIKELY (device->type == GTORCH_DEVICE_TYPE_CPU))
+    return gtorch_cpu_alloc (device, n_bytes, error);
+  return GTORCH_DEVICE_GET_CLASS (device)->alloc (device, n_bytes, error);
 }
 
 void
 gtorch_device_free (GTorchDevice *device, GTorchStorage *storage)
 {
-  free (storage->data);
-  g_free (storage);
+  if (G_LIKELY (device->type == GTORCH_DEVICE_TYPE_CPU))
+    gtorch_cpu_free (device, storage);
+  else
+    GTORCH_DEVICE_GET_CLASS (device)->free (device, storage);
 }

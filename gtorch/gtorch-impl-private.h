@@ -30,6 +30,8 @@ struct _GTorchStorage
   GTorchDevice *device;                       /* devices live as long as the process */
   void (*free_func) (GTorchStorage *storage); /* NULL: the device's allocator */
   gpointer free_data;
+  struct _GTorchTimeline *writer; /* the queue whose work wrote to it last, if not yet waited for */
+  guint64 write_seq;              /* which work of that queue */
 };
 
 struct _GTorchImpl
@@ -101,6 +103,10 @@ void gtorch_contiguous_strides (const gint64 *shape, guint n_dims, gint64 *strid
 /* Writes the broadcast of a and b to shape; FALSE with a GError naming op and both shapes. */
 gboolean gtorch_broadcast_shapes (const gchar *op, const gint64 *a, guint a_dims, const gint64 *b,
                                   guint b_dims, gint64 *shape, guint *n_dims, GError **error);
+
+/* Before the host reads elements: waits for the current stream and for whatever wrote them last. Fails
+ * in a capture, for a released tensor, and with what went wrong in that work. */
+gboolean gtorch_impl_sync (GTorchImpl *impl, GError **error);
 
 static inline gpointer
 gtorch_impl_data (const GTorchImpl *impl)

@@ -177,6 +177,11 @@ gboolean gtorch_shape_same (GTorchOpCall *call, GError **error); /* as input 0 *
 
 /* --- the launcher --- */
 gboolean gtorch_launch (GTorchOpCall *call, GError **error);
+/* Before the shape function of an operation that reads values. */
+gboolean gtorch_launch_sync_inputs (GTorchOpCall *call, GError **error);
+/* An output, in the graph's memory while the current stream captures. */
+GTorchImpl *gtorch_launch_new_output (GTorchOpCall *call, guint dtype, const gint64 *shape,
+                                      guint n_dims, GError **error);
 
 /* --- autograd's part of a call (autograd/) --- */
 /* Is any input wanting a gradient, with the grad mode on? */

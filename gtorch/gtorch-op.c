@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "gtorch-device-private.h"
+#include "gtorch-generator-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-stream-private.h"
 
 void
 gtorch_call_error (GTorchOpCall *call, GError **error, GTorchError code, const gchar *format, ...)
@@ -100,8 +102,15 @@ run (GTorchOpCall *call, GError **error)
 {
   guint i;
 
-  if (G_UNLIKELY (!find_device (call, error) || !call->op->shape (call, error)))
+  if (G_UNLIKELY (!find_device (call, error)))
     return FALSE;
+  if (G_UNLIKELY (call->op->flags & GTORCH_OP_FLAG_SYNC)
+      && !gtorch_launch_sync_inputs (call, error))
+    return FALSE;
+  if (G_UNLIKELY (!call->op->shape (call, error)))
+    return FALSE;
+  if (G_UNLIKELY (call->op->flags & GTORCH_OP_FLAG_RANDOM))
+    gtorch_random_reserve (call);
 
   if (!(call->op->flags & GTORCH_OP_FLAG_VIEW) && G_UNLIKELY (!gtorch_launch (call, error)))
     return FALSE;
@@ -225,7 +234,9 @@ gtorch_call_set_output (GTorchOpCall *call, guint i, guint dtype, const gint64 *
 
   if (G_LIKELY (preset == NULL))
     {
-      call->outputs[i] = gtorch_impl_new (call->device, dtype, shape, n_dims, error);
+      call->outputs[i] = G_LIKELY (gtorch_current_stream (call->device) == NULL)
+                             ? gtorch_impl_new (call->device, dtype, shape, n_dims, error)
+                             : gtorch_launch_new_output (call, dtype, shape, n_dims, error);
       if (G_UNLIKELY (call->outputs[i] == NULL))
         {
           g_prefix_error (error, "%s: ", call->op->name);

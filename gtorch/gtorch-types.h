@@ -11,10 +11,15 @@ G_BEGIN_DECLS
 
 /* Every public typedef lives here, so that no two headers need each other. */
 typedef struct _GTorchDevice GTorchDevice;
+typedef struct _GTorchDeviceGuard GTorchDeviceGuard;
+typedef struct _GTorchDeviceManager GTorchDeviceManager;
+typedef struct _GTorchMemoryPool GTorchMemoryPool;
 typedef struct _GTorchStream GTorchStream;
+typedef struct _GTorchStreamGuard GTorchStreamGuard;
 typedef struct _GTorchEvent GTorchEvent;
 typedef struct _GTorchGenerator GTorchGenerator;
 typedef struct _GTorchTensor GTorchTensor;
 typedef struct _GTorchCUDAGraph GTorchCUDAGraph;
+typedef struct _GTorchGraphCapture GTorchGraphCapture;
 
 G_END_DECLS

@@ -3,12 +3,18 @@
 
 #pragma once
 
+#include <gtorch/cuda/gtorch-cuda-graph.h>
+#include <gtorch/gtorch-device-manager.h>
 #include <gtorch/gtorch-device.h>
 #include <gtorch/gtorch-dtype.h>
 #include <gtorch/gtorch-enums.h>
 #include <gtorch/gtorch-error.h>
+#include <gtorch/gtorch-event.h>
 #include <gtorch/gtorch-generator.h>
+#include <gtorch/gtorch-guard.h>
+#include <gtorch/gtorch-memory-pool.h>
 #include <gtorch/gtorch-shape.h>
+#include <gtorch/gtorch-stream.h>
 #include <gtorch/gtorch-tensor-ops.h>
 #include <gtorch/gtorch-tensor.h>
 #include <gtorch/gtorch-types.h>

@@ -8,6 +8,8 @@
 
 #include "gtorch-cpu-iter.h"
 
+#include "gtorch-device-manager.h"
+
 static gboolean
 dim_before (const gint64 *a, const gint64 *b, guint n)
 {
@@ -149,7 +151,7 @@ void
 gtorch_parallel_for (gint64 n, gint64 grain, void (*func) (gint64, gint64, gpointer),
                      gpointer user_data)
 {
-  gint64 n_parts = MIN ((gint64) omp_get_max_threads (), n / MAX (grain, 1));
+  gint64 n_parts = MIN ((gint64) gtorch_get_num_threads (), n / MAX (grain, 1));
 
   if (n_parts <= 1 || omp_in_parallel ())
     {

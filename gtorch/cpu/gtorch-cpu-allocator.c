@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Memory of the CPU. Three ways, by size:
+ *
+ *  - up to 1 MiB: one block holds the storage's header and, 64 bytes on, the elements. Each thread keeps
+ *    free blocks in lists by size class, so that a small tensor comes and goes without a lock.
+ *  - more: pages of their own, in huge pages where that pays. A bounded number of bytes stays mapped for the
+ *    next request: touching fresh pages costs more than most operations on them.
+ *  - where the cache would hide errors (AddressSanitizer) or is not wanted (GTORCH_NO_MEMORY_CACHING=1),
+ *    everything goes straight to the system.
+ *
+ * The system promises more memory than there is, so a request is held against what the machine has.
+ * Threads count what they allocate by themselves and add it up every 64 KiB: current numbers are exact,
+ * peaks are exact to 64 KiB a thread. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "gtorch-device-private.h"
+
+#define ALIGNMENT    64
+#define HEADER       64
+#define SMALL_STEP   64
+#define SMALL_MAX    1024
+#define MEDIUM_MAX   (1024 * 1024)
+#define N_CLASSES    56
+#define BIN_BYTES    (256 * 1024)
+#define FLUSH        (64 * 1024)
+#define HUGE_PAGE    (2 * 1024 * 1024)
+#define MAX_CACHED   64
+#define LARGE_MARKER N_CLASSES
+
+G_STATIC_ASSERT (sizeof (GTorchStorage) <= HEADER);
+
+typedef struct _ThreadCache ThreadCache;
+struct _ThreadCache
+{
+  struct
+  {
+    GTorchStorage *head; /* linked through data */
+    guint count;
+  } bins[N_CLASSES];
+  gint64
+      delta; /* allocated here and not yet in the total; atomically, written by its thread only */
+  guint flushes; /* of empty_cache (), seen so far */
+  ThreadCache *next, *prev;
+};
+
+typedef struct
+{
+  gpointer data;
+  gsize size;
+  guint64 age;
+} CachedPages;
+
+static __thread ThreadCache *thread_cache __attribute__ ((tls_model ("initial-exec")));
+static __thread gboolean thread_is_over;
+
+static GMutex lock; /* the threads' list and the cached pages */
+static ThreadCache *threads;
+static CachedPages cached[MAX_CACHED];
+static guint n_cached;
+static guint64 cached_bytes;
+static guint64 cache_age;
+
+static gint64 total_allocated, total_peak, total_reserved, total_reserved_peak;
+static guint flushes;
+
+/* --- what there is --- */
+
+static guint64
+read_number (const gchar *file, const gchar *key)
+{
+  g_autofree gchar *text = NULL;
+  const gchar *at;
+
+  if (!g_file_get_contents (file, &text, NULL, NULL))
+    return 0;
+  at = key != NULL ? strstr (text, key) : text;
+  if (at == NULL)
+    return 0;
+  return g_ascii_strtoull (at + (key != NULL ? strlen (key) : 0), NULL, 10);
+}
+
+static guint64
+memory_limit (void)
+{
+  static gsize limit;
+
+  if (g_once_init_enter (&limit))
+    {
+      guint64 bytes = 1024 * read_number ("/proc/meminfo", "MemTotal:");
+      guint64 swap = 1024 * read_number ("/proc/meminfo", "SwapTotal:");
+      guint64 group = read_number ("/sys/fs/cgroup/memory.max", NULL);
+
+      if (bytes == 0)
+        bytes = (guint64) sysconf (_SC_PHYS_PAGES) * (guint64) sysconf (_SC_PAGESIZE);
+      bytes += swap;
+      if (group != 0)
+        bytes = MIN (bytes, group);
+      g_once_init_leave (&limit, (gsize) MAX (bytes, 1));
+    }
+  return limit;
+}
+
+static gboolean
+is_caching (void)
+{
+#if defined(__SANITIZE_ADDRESS__)
+  return FALSE;
+#else
+  static gsize state;
+
+  if (g_once_init_enter (&state))
+    {
+      const gchar *value = g_getenv ("GTORCH_NO_MEMORY_CACHING");
+
+      g_once_init_leave (&state, value != NULL && value[0] != '\0' && value[0] != '0' ? 2 : 1);
+    }
+  return state == 1;
+#endif
+}
+
+static guint64
+cache_limit (void)
+{
+  return is_caching () ? MIN (memory_limit () / 4, G_GUINT64_CONSTANT (1) << 30) : 0;
+}
+
+/* --- counting --- */
+
+static void
+raise_peak (gint64 *peak, gint64 value)
+{
+  gint64 old = __atomic_load_n (peak, __ATOMIC_RELAXED);
+
+  while (
+      value > old
+      && !__atomic_compare_exchange_n (peak, &old, value, TRUE, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    continue;
+}
+
+static void
+count_reserved (gint64 n)
+{
+  raise_peak (&total_reserved_peak, __atomic_add_fetch (&total_reserved, n, __ATOMIC_RELAXED));
+}
+
+static void
+count_total (GTorchDevice *device, gint64 n)
+{
+  gint64 now = __atomic_add_fetch (&total_allocated, n, __ATOMIC_RELAXED);
+
+  if (n <= 0)
+    return;
+  raise_peak (&total_peak, now);
+  if (G_UNLIKELY ((guint64) now > __atomic_load_n (&device->pressure_mark, __ATOMIC_RELAXED)))
+    gtorch_device_memory_pressure (device, n);
+}
+
+static inline void
+count (GTorchDevice *device, ThreadCache *cache, gint64 n)
+{
+  gint64 delta;
+
+  if (G_UNLIKELY (cache == NULL))
+    {
+      count_total (device, n);
+      return;
+    }
+  delta = cache->delta + n;
+  if (G_UNLIKELY (delta > FLUSH || delta < -FLUSH))
+    {
+      __atomic_store_n (&cache->delta, 0, __ATOMIC_RELAXED);
+      count_total (device, delta);
+    }
+  else
+    __atomic_store_n (&cache->delta, delta, __ATOMIC_RELAXED);
+}
+
+/* --- size classes --- */
+
+static inline guint
+class_of (gsize n_bytes)
+{
+  guint power;
+
+  if (G_LIKELY (n_bytes <= SMALL_MAX))
+    return n_bytes == 0 ? 0 : (n_bytes - 1) / SMALL_STEP;
+  power = 63 - __builtin_clzll (n_bytes - 1);
+  return 16 + (power - 10) * 4 + (((n_bytes - 1) >> (power - 2)) & 3);
+}
+
+static inline gsize
+class_size (guint index)
+{
+  guint power, part;
+
+  if (G_LIKELY (index < 16))
+    return (index + 1) * SMALL_STEP;
+  power = 10 + (index - 16) / 4;
+  part = (index - 16) % 4;
+  return ((gsize) 1 << power) + (part + 1) * ((gsize) 1 << (power - 2));
+}
+
+static inline guint
+bin_limit (guint index)
+{
+  return CLAMP (BIN_BYTES / class_size (index), 2, 256);
+}
+
+/* --- threads --- */
+
+static void
+system_free (GTorchStorage *storage, guint index)
+{
+  free (storage);
+  count_reserved (-(gint64) class_size (index));
+}
+
+static void
+thread_cache_empty (ThreadCache *cache)
+{
+  guint i;
+
+  for (i = 0; i < N_CLASSES; i++)
+    while (cache->bins[i].head != NULL)
+      {
+        GTorchStorage *storage = cache->bins[i].head;
+
+        cache->bins[i].head = storage->data;
+        cache->bins[i].count--;
+        system_free (storage, i);
+      }
+}
+
+static void
+thread_cache_free (gpointer data)
+{
+  ThreadCache *cache = data;
+
+  thread_cache = NULL;
+  thread_is_over = TRUE; /* what is freed in this thread from here on goes straight to the system */
+  thread_cache_empty (cache);
+  g_mutex_lock (&lock);
+  __atomic_add_fetch (&total_allocated, cache->delta, __ATOMIC_RELAXED);
+  if (cache->prev != NULL)
+    cache->prev->next = cache->next;
+  else
+    threads = cache->next;
+  if (cache->next != NULL)
+    cache->next->prev = cache->prev;
+  g_mutex_unlock (&lock);
+  g_free (cache);
+}
+
+static GPrivate thread_cleanup = G_PRIVATE_INIT (thread_cache_free);
+
+static ThreadCache *
+thread_cache_new (void)
+{
+  ThreadCache *cache;
+
+  if (thread_is_over || !is_caching ())
+    return NULL;
+  cache = g_new0 (ThreadCache, 1);
+  cache->flushes = __atomic_load_n (&flushes, __ATOMIC_RELAXED);
+  g_mutex_lock (&lock);
+  cache->next = threads;
+  if (threads != NULL)
+    threads->prev = cache;
+  threads = cache;
+  g_mutex_unlock (&lock);
+  g_private_set (&thread_cleanup, cache);
+  thread_cache = cache;
+  return cache;
+}
+
+/* --- pages --- */
+
+static void
+pages_unmap (gpointer data, gsize size)
+{
+  munmap (data, size);
+  count_reserved (-(gint64) size);
+}
+
+static gpointer
+pages_map (gsize size)
+{
+  gsize alignment = size >= 2 * HUGE_PAGE ? HUGE_PAGE : (gsize) sysconf (_SC_PAGESIZE);
+  gsize extra = size >= 2 * HUGE_PAGE ? HUGE_PAGE : 0;
+  gchar *data =
+      mmap (NULL, size + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  gchar *aligned;
+
+  if (data == MAP_FAILED)
+    return NULL;
+  aligned = (gchar *) (((guintptr) data + alignment - 1) & ~(guintptr) (alignment - 1));
+  if (aligned > data)
+    munmap (data, aligned - data);
+  if (data + size + extra > aligned + size)
+    munmap (aligned + size, data + extra - aligned);
+#ifdef MADV_HUGEPAGE
+  if (extra != 0)
+    madvise (aligned, size, MADV_HUGEPAGE);
+#endif
+  count_reserved (size);
+  return aligned;
+}
+
+/* Drops the oldest cached pages until at most `keep` bytes are cached. */
+static void
+pages_trim (guint64 keep)
+{
+  while (TRUE)
+    {
+      CachedPages victim = { NULL };
+      guint i, oldest = 0;
+
+      g_mutex_lock (&lock);
+      if (cached_bytes > keep)
+        {
+          for (i = 1; i < n_cached; i++)
+            if (cached[i].age < cached[oldest].age)
+              oldest = i;
+          victim = cached[oldest];
+          cached[oldest] = cached[--n_cached];
+          cached_bytes -= victim.size;
+        }
+      g_mutex_unlock (&lock);
+      if (victim.data == NULL)
+        return;
+      pages_unmap (victim.data, victim.size);
+    }
+}
+
+static gpointer
+pages_take (gsize *size)
+{
+  gpointer data = NULL;
+  guint i, best = G_MAXUINT;
+
+  g_mutex_lock (&lock);
+  for (i = 0; i < n_cached; i++)
+    if (cached[i].size >= *size && cached[i].size <= *size + *size / 4
+        && (best == G_MAXUINT || cached[i].size < cached[best].size))
+      best = i;
+  if (best != G_MAXUINT)
+    {
+      data = cached[best].data;
+      *size = cached[best].size;
+      cached_bytes -= *size;
+      cached[best] = cached[--n_cached];
+    }
+  g_mutex_unlock (&lock);
+  return data;
+}
+
+static void
+pages_give (gpointer data, gsize size)
+{
+  guint64 limit = cache_limit ();
+
+  if (size > limit)
+    {
+      pages_unmap (data, size);
+      return;
+    }
+  pages_trim (limit - size);
+  g_mutex_lock (&lock);
+  if (n_cached < MAX_CACHED)
+    {
+      cached[n_cached++] = (CachedPages){ data, size, cache_age++ };
+      cached_bytes += size;
+      data = NULL;
+    }
+  g_mutex_unlock (&lock);
+  if (data != NULL)
+    pages_unmap (data, size);
+}
+
+/* --- the two paths --- */
+
+/* Would `n` more bytes from the system fit? If not so, gives back what is kept and asks others to. */
+static gboolean
+make_room (GTorchDevice *device, gsize n)
+{
+  guint64 limit = memory_limit ();
+  guint round;
+
+  for (round = 0; round < 3; round++)
+    {
+      guint64 reserved = MAX (__atomic_load_n (&total_reserved, __ATOMIC_RELAXED), 0);
+
+      if (n <= limit && reserved <= limit - n)
+        return TRUE;
+      if (n > limit)
+        return FALSE;
+      if (round == 0)
+        gtorch_cpu_empty_cache (device);
+      else if (round == 1 && !gtorch_device_memory_pressure (device, n))
+        return FALSE;
+    }
+  return FALSE;
+}
+
+static void
+set_out_of_memory (gsize n_bytes, GError **error)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
+               _ ("%" G_GSIZE_FORMAT " bytes on cpu are more than can be had: %" G_GINT64_FORMAT
+                  " are allocated, the machine has %" G_GUINT64_FORMAT),
+               n_bytes, __atomic_load_n (&total_allocated, __ATOMIC_RELAXED), memory_limit ());
+}
+
+static GTorchStorage *
+storage_init (GTorchStorage *storage, GTorchDevice *device, gpointer data, gsize n_bytes,
+              gsize marker)
+{
+  *storage = (GTorchStorage){
+    .ref_count = 1,
+    .data = data,
+    .n_bytes = n_bytes,
+    .device = device,
+    .free_data = GSIZE_TO_POINTER (marker),
+  };
+  return storage;
+}
+
+static GTorchStorage *
+alloc_large (GTorchDevice *device, gsize n_bytes, GError **error)
+{
+  gsize grain = n_bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : 64 * 1024;
+  gpointer data = NULL;
+  gsize size;
+
+  if (n_bytes > G_MAXSSIZE - grain)
+    {
+      set_out_of_memory (n_bytes, error);
+      return NULL;
+    }
+  size = (n_bytes + grain - 1) / grain * grain;
+  data = pages_take (&size);
+  if (data == NULL && make_room (device, size))
+    data = pages_map (size);
+  if (data == NULL)
+    {
+      set_out_of_memory (n_bytes, error);
+      return NULL;
+    }
+  count_total (device, size);
+  return storage_init (g_new (GTorchStorage, 1), device, data, n_bytes, size);
+}
+
+static G_GNUC_NO_INLINE GTorchStorage *
+alloc_from_system (GTorchDevice *device, gsize n_bytes, guint index, ThreadCache *cache,
+                   GError **error)
+{
+  gsize size = class_size (index);
+  gpointer block = NULL;
+
+  if (cache != NULL && cache->flushes != __atomic_load_n (&flushes, __ATOMIC_RELAXED))
+    {
+      cache->flushes = __atomic_load_n (&flushes, __ATOMIC_RELAXED);
+      thread_cache_empty (cache);
+    }
+  if (!make_room (device, size) || posix_memalign (&block, ALIGNMENT, HEADER + size) != 0)
+    {
+      set_out_of_memory (n_bytes, error);
+      return NULL;
+    }
+  count_reserved (size);
+  count (device, cache, size);
+  return storage_init (block, device, (gchar *) block + HEADER, n_bytes, index);
+}
+
+GTorchStorage *
+gtorch_cpu_alloc (GTorchDevice *device, gsize n_bytes, GError **error)
+{
+  ThreadCache *cache = thread_cache;
+  GTorchStorage *storage;
+  guint index;
+
+  if (G_UNLIKELY (n_bytes > MEDIUM_MAX))
+    return alloc_large (device, n_bytes, error);
+
+  index = class_of (n_bytes);
+  if (G_UNLIKELY (cache == NULL))
+    cache = thread_cache_new ();
+  if (G_UNLIKELY (cache == NULL || cache->bins[index].head == NULL))
+    return alloc_from_system (device, n_bytes, index, cache, error);
+
+  storage = cache->bins[index].head;
+  cache->bins[index].head = storage->data;
+  cache->bins[index].count--;
+  count (device, cache, class_size (index));
+  return storage_init (storage, device, (gchar *) storage + HEADER, n_bytes, index);
+}
+
+void
+gtorch_cpu_free (GTorchDevice *device, GTorchStorage *storage)
+{
+  gsize marker = GPOINTER_TO_SIZE (storage->free_data);
+  ThreadCache *cache = thread_cache;
+
+  if (G_UNLIKELY (marker >= LARGE_MARKER))
+    {
+      count_total (device, -(gint64) marker);
+      pages_give (storage->data, marker);
+      g_free (storage);
+      return;
+    }
+  if (G_UNLIKELY (cache == NULL))
+    cache = thread_cache_new ();
+  count (device, cache, -(gint64) class_size (marker));
+  if (G_UNLIKELY (cache == NULL || cache->bins[marker].count >= bin_limit (marker)))
+    {
+      system_free (storage, marker);
+      return;
+    }
+  storage->data = cache->bins[marker].head;
+  cache->bins[marker].head = storage;
+  cache->bins[marker].count++;
+}
+
+static gint64
+allocated_now (void)
+{
+  ThreadCache *cache;
+  gint64 sum;
+
+  g_mutex_lock (&lock);
+  sum = __atomic_load_n (&total_allocated, __ATOMIC_RELAXED);
+  for (cache = threads; cache != NULL; cache = cache->next)
+    sum += __atomic_load_n (&cache->delta, __ATOMIC_RELAXED);
+  g_mutex_unlock (&lock);
+  return MAX (sum, 0);
+}
+
+void
+gtorch_cpu_memory_info (GTorchDevice *device, GTorchMemoryInfo *info)
+{
+  gint64 now = allocated_now ();
+
+  raise_peak (&total_peak, now);
+  info->allocated = now;
+  info->peak_allocated = __atomic_load_n (&total_peak, __ATOMIC_RELAXED);
+  info->reserved = __atomic_load_n (&total_reserved, __ATOMIC_RELAXED);
+  info->peak_reserved = __atomic_load_n (&total_reserved_peak, __ATOMIC_RELAXED);
+  info->total = memory_limit ();
+}
+
+void
+gtorch_cpu_reset_peak (GTorchDevice *device)
+{
+  __atomic_store_n (&total_peak, allocated_now (), __ATOMIC_RELAXED);
+  __atomic_store_n (&total_reserved_peak, __atomic_load_n (&total_reserved, __ATOMIC_RELAXED),
+                    __ATOMIC_RELAXED);
+}
+
+void
+gtorch_cpu_empty_cache (GTorchDevice *device)
+{
+  __atomic_add_fetch (&flushes, 1, __ATOMIC_RELAXED); /* other threads follow when they next ask */
+  if (thread_cache != NULL)
+    {
+      thread_cache->flushes = __atomic_load_n (&flushes, __ATOMIC_RELAXED);
+      thread_cache_empty (thread_cache);
+    }
+  pages_trim (0);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* The CPU as a backend. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "gtorch-device-private.h"
+#include "gtorch-stream-private.h"
+
+typedef GTorchDevice GTorchCpuDevice;
+typedef GTorchDeviceClass GTorchCpuDeviceClass;
+
+GType gtorch_cpu_device_get_type (void);
+G_DEFINE_TYPE (GTorchCpuDevice, gtorch_cpu_device, GTORCH_TYPE_DEVICE)
+
+static const gchar *
+gtorch_cpu_device_get_name (GTorchDevice *device)
+{
+  static gchar *name;
+
+  if (g_once_init_enter (&name))
+    {
+      g_autofree gchar *text = NULL;
+      gchar *found = NULL;
+
+      if (g_file_get_contents ("/proc/cpuinfo", &text, NULL, NULL))
+        {
+          const gchar *at = strstr (text, "model name");
+
+          if (at != NULL && (at = strchr (at, ':')) != NULL)
+            found = g_strstrip (g_strndup (at + 1, strcspn (at + 1, "\n")));
+        }
+      g_once_init_leave (&name, found != NULL ? found : g_strdup ("CPU"));
+    }
+  return name;
+}
+
+static void
+gtorch_cpu_device_class_init (GTorchCpuDeviceClass *klass)
+{
+  GTorchDeviceClass *device_class = (GTorchDeviceClass *) klass;
+
+  device_class->get_name = gtorch_cpu_device_get_name;
+  device_class->alloc = gtorch_cpu_alloc;
+  device_class->free = gtorch_cpu_free;
+  device_class->get_memory_info = gtorch_cpu_memory_info;
+  device_class->reset_peak = gtorch_cpu_reset_peak;
+  device_class->empty_cache = gtorch_cpu_empty_cache;
+  device_class->launch = gtorch_cpu_launch;
+  device_class->new_stream = gtorch_cpu_stream_new;
+}
+
+static void
+gtorch_cpu_device_init (GTorchCpuDevice *self)
+{
+  self->type = GTORCH_DEVICE_TYPE_CPU;
+  self->string = "cpu";
+}
+
+GTorchDevice *
+gtorch_cpu_device_new (void)
+{
+  return g_object_new (gtorch_cpu_device_get_type (), NULL);
+}
+
+static guint
+cpu_count (void)
+{
+  return 1;
+}
+
+static GTorchDevice *
+cpu_get (guint index, GError **error)
+{
+  return gtorch_device_cpu ();
+}
+
+static const gchar *
+cpu_reason (void)
+{
+  return "";
+}
+
+const GTorchBackend gtorch_backend_cpu = {
+  .prefix = "cpu",
+  .type = GTORCH_DEVICE_TYPE_CPU,
+  .count = cpu_count,
+  .get = cpu_get,
+  .reason = cpu_reason,
+};

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* A queue of the CPU: one thread that does one thing after the other. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "gtorch-stream-private.h"
+
+typedef struct _Work Work;
+struct _Work
+{
+  Work *next;
+  guint64 seq;
+  GTorchWorkFunc func;
+  gpointer data;
+  GDestroyNotify free_func;
+  GTorchFence *fence; /* instead of func: to be completed, or */
+  gboolean wait;      /* to be waited for */
+};
+
+/* Shared by the stream and its thread; everything under timeline->lock. */
+typedef struct
+{
+  gint ref_count;
+  GTorchTimeline *timeline;
+  GCond more;
+  Work *head, *tail;
+  gboolean quit;
+  gint priority;
+} Queue;
+
+typedef struct
+{
+  GTorchStream parent_instance;
+  Queue *queue;
+} GTorchCpuStream;
+
+typedef GTorchStreamClass GTorchCpuStreamClass;
+
+GType gtorch_cpu_stream_get_type (void);
+G_DEFINE_TYPE (GTorchCpuStream, gtorch_cpu_stream, GTORCH_TYPE_STREAM)
+
+static void
+queue_unref (Queue *queue)
+{
+  if (!g_atomic_int_dec_and_test (&queue->ref_count))
+    return;
+  gtorch_timeline_release (queue->timeline);
+  g_cond_clear (&queue->more);
+  g_free (queue);
+}
+
+static void
+work_run (Queue *queue, Work *work)
+{
+  GTorchTimeline *timeline = queue->timeline;
+  GError *error = NULL;
+  GError *pending;
+
+  g_mutex_lock (&timeline->lock);
+  pending = timeline->error != NULL ? g_error_copy (timeline->error) : NULL;
+  g_mutex_unlock (&timeline->lock);
+
+  if (work->fence != NULL && work->wait)
+    gtorch_fence_wait (work->fence, NULL, NULL); /* an error there is reported there */
+  else if (work->func != NULL && pending == NULL && !work->func (work->data, &error)
+           && error == NULL)
+    error = g_error_new (GTORCH_ERROR, GTORCH_ERROR_FAILED, "work failed without an error");
+
+  /* What the work held is dropped before it counts as done: whoever waited sees memory returned. */
+  if (work->free_func != NULL)
+    work->free_func (work->data);
+  gtorch_timeline_complete (timeline, work->seq, error);
+  if (work->fence != NULL && !work->wait)
+    gtorch_fence_complete (work->fence, g_steal_pointer (&pending));
+  g_clear_error (&pending);
+  g_clear_pointer (&work->fence, gtorch_fence_unref);
+  g_free (work);
+}
+
+static gpointer
+queue_thread (gpointer data)
+{
+  Queue *queue = data;
+  GTorchTimeline *timeline = queue->timeline;
+
+  gtorch_thread.worker = timeline;
+#ifdef SYS_gettid
+  if (queue->priority > 0) /* lower than normal; higher would need a privilege */
+    setpriority (PRIO_PROCESS, syscall (SYS_gettid), MIN (queue->priority, 19));
+#endif
+  g_mutex_lock (&timeline->lock);
+  while (TRUE)
+    {
+      Work *work = queue->head;
+
+      if (work == NULL && queue->quit)
+        break;
+      if (work == NULL)
+        {
+          g_cond_wait (&queue->more, &timeline->lock);
+          continue;
+        }
+      queue->head = work->next;
+      if (queue->head == NULL)
+        queue->tail = NULL;
+      g_mutex_unlock (&timeline->lock);
+      work_run (queue, work);
+      g_mutex_lock (&timeline->lock);
+    }
+  g_mutex_unlock (&timeline->lock);
+  queue_unref (queue);
+  return NULL;
+}
+
+static guint64
+queue_push (Queue *queue, Work *work)
+{
+  GTorchTimeline *timeline = queue->timeline;
+  guint64 seq;
+
+  g_mutex_lock (&timeline->lock);
+  seq = work->seq = timeline->submitted + 1;
+  __atomic_store_n (&timeline->submitted, seq, __ATOMIC_RELEASE);
+  if (queue->tail != NULL)
+    queue->tail->next = work;
+  else
+    queue->head = work;
+  queue->tail = work;
+  g_cond_signal (&queue->more);
+  g_mutex_unlock (&timeline->lock);
+  return seq;
+}
+
+static guint64
+gtorch_cpu_stream_enqueue (GTorchStream *stream, GTorchWorkFunc func, gpointer data,
+                           GDestroyNotify free_func)
+{
+  Work *work = g_new0 (Work, 1);
+
+  work->func = func;
+  work->data = data;
+  work->free_func = free_func;
+  return queue_push (((GTorchCpuStream *) stream)->queue, work);
+}
+
+static void
+gtorch_cpu_stream_record (GTorchStream *stream, GTorchFence *fence)
+{
+  Work *work = g_new0 (Work, 1);
+
+  fence->timeline = stream->timeline;
+  work->fence = gtorch_fence_ref (fence);
+  queue_push (((GTorchCpuStream *) stream)->queue, work);
+}
+
+static void
+gtorch_cpu_stream_wait (GTorchStream *stream, GTorchFence *fence)
+{
+  Work *work;
+
+  if (gtorch_fence_is_done (fence) || fence->timeline == stream->timeline)
+    return;
+  work = g_new0 (Work, 1);
+  work->fence = gtorch_fence_ref (fence);
+  work->wait = TRUE;
+  queue_push (((GTorchCpuStream *) stream)->queue, work);
+}
+
+static void
+gtorch_cpu_stream_finalize (GObject *object)
+{
+  GTorchCpuStream *self = (GTorchCpuStream *) object;
+  Queue *queue = self->queue;
+
+  /* What was enqueued is still done; nobody waits for it here, perhaps this is the queue's own thread. */
+  g_mutex_lock (&queue->timeline->lock);
+  queue->quit = TRUE;
+  g_cond_signal (&queue->more);
+  g_mutex_unlock (&queue->timeline->lock);
+  queue_unref (queue);
+  G_OBJECT_CLASS (gtorch_cpu_stream_parent_class)->finalize (object);
+}
+
+static void
+gtorch_cpu_stream_class_init (GTorchCpuStreamClass *klass)
+{
+  G_OBJECT_CLASS (klass)->finalize = gtorch_cpu_stream_finalize;
+  klass->enqueue = gtorch_cpu_stream_enqueue;
+  klass->record = gtorch_cpu_stream_record;
+  klass->wait = gtorch_cpu_stream_wait;
+}
+
+static void
+gtorch_cpu_stream_init (GTorchCpuStream *self)
+{
+  self->queue = g_new0 (Queue, 1);
+  self->queue->ref_count = 1;
+  self->queue->timeline = gtorch_timeline_new (gtorch_device_cpu ());
+  g_cond_init (&self->queue->more);
+  self->parent_instance.device = gtorch_device_cpu ();
+  self->parent_instance.timeline = self->queue->timeline;
+}
+
+GTorchStream *
+gtorch_cpu_stream_new (GTorchDevice *device, gint priority, GError **error)
+{
+  g_autoptr (GError) local = NULL;
+  GTorchCpuStream *self = g_object_new (gtorch_cpu_stream_get_type (), NULL);
+  GThread *thread;
+
+  self->parent_instance.priority = self->queue->priority = priority;
+  g_atomic_int_inc (&self->queue->ref_count);
+  thread = g_thread_try_new ("gtorch-stream", queue_thread, self->queue, &local);
+  if (thread == NULL)
+    {
+      queue_unref (self->queue);
+      g_object_unref (self);
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
+                   _ ("stream: a thread could not be started: %s"), local->message);
+      return NULL;
+    }
+  g_thread_unref (thread);
+  return (GTorchStream *) self;
+}
+
+/* --- calls --- */
+
+static gboolean
+run_call (gpointer data, GError **error)
+{
+  return gtorch_saved_call_run (data, error);
+}
+
+static void
+free_call (gpointer data)
+{
+  gtorch_saved_call_free (data);
+}
+
+gboolean
+gtorch_cpu_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *call, GError **error)
+{
+  GTorchSavedCall *saved;
+  guint64 seq;
+  guint i;
+
+  if (stream == NULL || stream->timeline == NULL)
+    return call->op->cpu (call, error);
+
+  saved = gtorch_saved_call_new (call, NULL, NULL);
+  seq = GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, run_call, saved, free_call);
+  for (i = 0; i < call->n_outputs; i++)
+    if (call->outputs[i] != NULL)
+      gtorch_storage_set_writer (call->outputs[i]->storage, stream->timeline, seq);
+  return TRUE;
+}

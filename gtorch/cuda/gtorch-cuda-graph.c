@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "gtorch-cuda-graph.h"
+
+#include "gtorch-capture-private.h"
+
+/**
+ * GTorchCUDAGraph:
+ *
+ * Operations that are recorded once and done again as a whole.
+ *
+ * While a stream captures, operations on it are not done: their results have memory, in the graph's
+ * pool, but no values. [method@CUDAGraph.replay] does them all in order, on the same memory: to
+ * compute with other inputs, copy those into the tensors that were used in the capture, replay, and
+ * read the results from the tensors that the capture gave. Tensors from outside that the graph uses
+ * are kept alive by it.
+ *
+ * Every device has graphs. On the CPU they save the work around the operations; on a GPU the whole
+ * sequence is launched at once. The rules are the GPU's: only a stream that is not the default one
+ * can capture, no element can be read on the host during a capture, shapes and the flow of control
+ * are those of the capture. Random operations draw new numbers with each replay, the same that the
+ * operations themselves would have drawn.
+ *
+ * ```c
+ * g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+ * g_autoptr (GTorchGraphCapture) capture =
+ *     gtorch_graph_capture_new (graph, NULL, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
+ * g_autoptr (GTorchTensor) y = gtorch_tensor_mul (x, x, &error);
+ *
+ * gtorch_graph_capture_end (capture, &error);
+ * gtorch_cuda_graph_replay (graph, &error);
+ * ```
+ *
+ * Since: 0.1
+ */
+
+struct _GTorchCUDAGraph
+{
+  GObject parent_instance;
+  GMutex lock;
+  GTorchCapture *capture;
+  GTorchGraphExec *exec;
+  GTorchMemoryPool *pool;
+  GTorchDevice *device;
+  gboolean is_ready;
+  GThread *owner;
+  GMainContext *context;
+};
+
+enum
+{
+  PROP_0,
+  PROP_N_NODES,
+  PROP_POOL,
+  PROP_STATE,
+  N_PROPS
+};
+
+enum
+{
+  CAPTURED,
+  REPLAYED,
+  N_SIGNALS
+};
+
+static GParamSpec *props[N_PROPS];
+static guint signals[N_SIGNALS];
+
+G_DEFINE_TYPE (GTorchCUDAGraph, gtorch_cuda_graph, G_TYPE_OBJECT)
+
+GType
+gtorch_capture_mode_get_type (void)
+{
+  static gsize type = 0;
+  static const GEnumValue values[] = {
+    { GTORCH_CAPTURE_MODE_THREAD_LOCAL, "GTORCH_CAPTURE_MODE_THREAD_LOCAL", "thread-local" },
+    { GTORCH_CAPTURE_MODE_GLOBAL, "GTORCH_CAPTURE_MODE_GLOBAL", "global" },
+    { GTORCH_CAPTURE_MODE_RELAXED, "GTORCH_CAPTURE_MODE_RELAXED", "relaxed" },
+    { 0, NULL, NULL },
+  };
+
+  if (g_once_init_enter (&type))
+    g_once_init_leave (&type, g_enum_register_static ("GTorchCaptureMode", values));
+  return type;
+}
+
+GType
+gtorch_graph_state_get_type (void)
+{
+  static gsize type = 0;
+  static const GEnumValue values[] = {
+    { GTORCH_GRAPH_STATE_EMPTY, "GTORCH_GRAPH_STATE_EMPTY", "empty" },
+    { GTORCH_GRAPH_STATE_CAPTURING, "GTORCH_GRAPH_STATE_CAPTURING", "capturing" },
+    { GTORCH_GRAPH_STATE_CAPTURED, "GTORCH_GRAPH_STATE_CAPTURED", "captured" },
+    { GTORCH_GRAPH_STATE_READY, "GTORCH_GRAPH_STATE_READY", "ready" },
+    { 0, NULL, NULL },
+  };
+
+  if (g_once_init_enter (&type))
+    g_once_init_leave (&type, g_enum_register_static ("GTorchGraphState", values));
+  return type;
+}
+
+static void
+gtorch_cuda_graph_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
+{
+  GTorchCUDAGraph *self = GTORCH_CUDA_GRAPH (object);
+
+  switch (prop_id)
+    {
+    case PROP_N_NODES:
+      g_value_set_uint (value, gtorch_cuda_graph_get_n_nodes (self));
+      break;
+    case PROP_POOL:
+      g_value_set_boxed (value, gtorch_cuda_graph_get_pool (self));
+      break;
+    case PROP_STATE:
+      g_value_set_enum (value, gtorch_cuda_graph_get_state (self));
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+}
+
+static void
+drop_capture (GTorchCUDAGraph *self)
+{
+  GTorchGraphExec *exec;
+
+  if (self->capture == NULL)
+    return;
+  exec = gtorch_capture_end (g_steal_pointer (&self->capture), NULL);
+  g_clear_pointer (&exec, gtorch_graph_exec_unref);
+}
+
+static void
+gtorch_cuda_graph_finalize (GObject *object)
+{
+  GTorchCUDAGraph *self = GTORCH_CUDA_GRAPH (object);
+
+  drop_capture (self);
+  g_clear_pointer (&self->exec, gtorch_graph_exec_unref);
+  g_clear_pointer (&self->pool, gtorch_memory_pool_unref);
+  g_main_context_unref (self->context);
+  g_mutex_clear (&self->lock);
+  G_OBJECT_CLASS (gtorch_cuda_graph_parent_class)->finalize (object);
+}
+
+static void
+gtorch_cuda_graph_class_init (GTorchCUDAGraphClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->get_property = gtorch_cuda_graph_get_property;
+  object_class->finalize = gtorch_cuda_graph_finalize;
+
+  /**
+   * GTorchCUDAGraph:n-nodes:
+   *
+   * The number of recorded operations.
+   *
+   * Since: 0.1
+   */
+  props[PROP_N_NODES] = g_param_spec_uint ("n-nodes", NULL, NULL, 0, G_MAXUINT, 0,
+                                           G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchCUDAGraph:pool:
+   *
+   * The memory of what the graph computes.
+   *
+   * Since: 0.1
+   */
+  props[PROP_POOL] = g_param_spec_boxed ("pool", NULL, NULL, GTORCH_TYPE_MEMORY_POOL,
+                                         G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchCUDAGraph:state:
+   *
+   * Where in its life the graph is.
+   *
+   * Since: 0.1
+   */
+  props[PROP_STATE] =
+      g_param_spec_enum ("state", NULL, NULL, GTORCH_TYPE_GRAPH_STATE, GTORCH_GRAPH_STATE_EMPTY,
+                         G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+
+  /**
+   * GTorchCUDAGraph::captured:
+   * @self: the graph
+   *
+   * A capture has ended well. Emitted in the main context of the thread that made the graph.
+   *
+   * Since: 0.1
+   */
+  signals[CAPTURED] = g_signal_new ("captured", GTORCH_TYPE_CUDA_GRAPH, G_SIGNAL_RUN_LAST, 0, NULL,
+                                    NULL, NULL, G_TYPE_NONE, 0);
+  /**
+   * GTorchCUDAGraph::replayed:
+   * @self: the graph
+   *
+   * A replay is done. Emitted in the main context of the thread that made the graph.
+   *
+   * Since: 0.1
+   */
+  signals[REPLAYED] = g_signal_new ("replayed", GTORCH_TYPE_CUDA_GRAPH, G_SIGNAL_RUN_LAST, 0, NULL,
+                                    NULL, NULL, G_TYPE_NONE, 0);
+}
+
+static void
+gtorch_cuda_graph_init (GTorchCUDAGraph *self)
+{
+  g_mutex_init (&self->lock);
+  self->owner = g_thread_self ();
+  self->context = g_main_context_ref_thread_default ();
+}
+
+/**
+ * gtorch_cuda_graph_new:
+ *
+ * Makes an empty graph.
+ *
+ * Returns: (transfer full): a new graph
+ *
+ * Since: 0.1
+ */
+GTorchCUDAGraph *
+gtorch_cuda_graph_new (void)
+{
+  return g_object_new (GTORCH_TYPE_CUDA_GRAPH, NULL);
+}
+
+/**
+ * gtorch_cuda_graph_get_state: (get-property state)
+ * @self: a graph
+ *
+ * Gets where in its life the graph is.
+ *
+ * Returns: the state
+ *
+ * Since: 0.1
+ */
+GTorchGraphState
+gtorch_cuda_graph_get_state (GTorchCUDAGraph *self)
+{
+  GTorchGraphState state = GTORCH_GRAPH_STATE_EMPTY;
+
+  g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), GTORCH_GRAPH_STATE_EMPTY);
+  g_mutex_lock (&self->lock);
+  if (self->capture != NULL)
+    state = GTORCH_GRAPH_STATE_CAPTURING;
+  else if (self->exec != NULL)
+    state = self->is_ready ? GTORCH_GRAPH_STATE_READY : GTORCH_GRAPH_STATE_CAPTURED;
+  g_mutex_unlock (&self->lock);
+  return state;
+}
+
+/**
+ * gtorch_cuda_graph_get_n_nodes: (get-property n-nodes)
+ * @self: a graph
+ *
+ * Gets the number of recorded operations; 0 before the capture has ended. Views are no operations.
+ *
+ * Returns: the number of nodes
+ *
+ * Since: 0.1
+ */
+guint
+gtorch_cuda_graph_get_n_nodes (GTorchCUDAGraph *self)
+{
+  guint n;
+
+  g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), 0);
+  g_mutex_lock (&self->lock);
+  n = self->exec != NULL ? gtorch_graph_exec_get_n_nodes (self->exec) : 0;
+  g_mutex_unlock (&self->lock);
+  return n;
+}
+
+/**
+ * gtorch_cuda_graph_get_pool: (get-property pool)
+ * @self: a graph
+ *
+ * Gets the memory of what the graph computes, for another capture to share.
+ *
+ * Returns: (transfer none) (nullable): the pool, or %NULL before the first capture
+ *
+ * Since: 0.1
+ */
+GTorchMemoryPool *
+gtorch_cuda_graph_get_pool (GTorchCUDAGraph *self)
+{
+  g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), NULL);
+  return self->pool;
+}
+
+/* --- signals --- */
+
+typedef struct
+{
+  GTorchCUDAGraph *graph;
+  guint signal;
+} Emission;
+
+static void
+emission_free (gpointer data)
+{
+  Emission *emission = data;
+
+  g_object_unref (emission->graph);
+  g_free (emission);
+}
+
+static gboolean
+emit (gpointer data)
+{
+  Emission *emission = data;
+
+  g_signal_emit (emission->graph, signals[emission->signal], 0);
+  return G_SOURCE_REMOVE;
+}
+
+/* When the fence (NULL: now) is done. */
+static void
+emit_later (GTorchCUDAGraph *self, guint signal, GTorchFence *fence)
+{
+  Emission *emission;
+  GSource *source;
+
+  if (!g_signal_has_handler_pending (self, signals[signal], 0, FALSE))
+    return;
+  if (self->owner == g_thread_self () && (fence == NULL || gtorch_fence_is_done (fence)))
+    {
+      g_signal_emit (self, signals[signal], 0);
+      return;
+    }
+  emission = g_new (Emission, 1);
+  *emission = (Emission){ g_object_ref (self), signal };
+  source = fence != NULL ? gtorch_fence_source_new (fence, NULL) : g_idle_source_new ();
+  g_source_set_callback (source, emit, emission, emission_free);
+  g_source_attach (source, self->context);
+  g_source_unref (source);
+}
+
+/* --- capture --- */
+
+static gboolean
+refuse (const gchar *reason, GError **error)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE, _ ("graph: %s"), reason);
+  return FALSE;
+}
+
+/**
+ * gtorch_cuda_graph_capture_begin:
+ * @self: an empty graph
+ * @pool: (nullable): memory to share with other graphs, or %NULL for its own
+ * @mode: what is refused during the capture
+ * @error: return location for an error
+ *
+ * Lets the current stream of the current device capture. Until [method@CUDAGraph.capture_end],
+ * operations on it are recorded and not done.
+ *
+ * [struct@GraphCapture] and [method@CUDAGraph.capture] care for the stream and the end, too.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if the stream is the default one or
+ *   captures already, or if the graph is not empty
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_cuda_graph_capture_begin (GTorchCUDAGraph *self, GTorchMemoryPool *pool,
+                                 GTorchCaptureMode mode, GError **error)
+{
+  const gchar *reason = NULL;
+  GTorchStream *stream;
+
+  g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
+  stream = gtorch_stream_get_current (NULL);
+  if (mode > GTORCH_CAPTURE_MODE_RELAXED)
+    return refuse (_ ("there is no such mode of capture"), error);
+
+  g_mutex_lock (&self->lock);
+  if (self->capture != NULL)
+    reason = _ ("it is capturing already");
+  else if (self->exec != NULL)
+    reason = _ ("it holds a capture: reset it first");
+  else if (stream->is_default)
+    reason = _ ("a default stream cannot be captured: make another stream current first");
+  else if (gtorch_stream_is_capturing (stream))
+    reason = _ ("another graph captures the current stream");
+  else
+    {
+      self->capture = gtorch_capture_begin (self, stream, pool, mode);
+      self->device = stream->device;
+      g_clear_pointer (&self->pool, gtorch_memory_pool_unref);
+      self->pool = gtorch_memory_pool_ref (gtorch_capture_get_pool (self->capture));
+    }
+  g_mutex_unlock (&self->lock);
+  return reason == NULL || refuse (reason, error);
+}
+
+/**
+ * gtorch_cuda_graph_capture_end:
+ * @self: a graph that captures
+ * @error: return location for an error
+ *
+ * Ends the capture. The stream that it began on must be the current one.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE. If another stream took part and was
+ *   not waited for, the capture has ended and the graph is empty again; if this is not the stream or
+ *   the thread of the capture, it goes on
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_cuda_graph_capture_end (GTorchCUDAGraph *self, GError **error)
+{
+  const gchar *reason = NULL;
+  GTorchGraphExec *exec = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
+  g_mutex_lock (&self->lock);
+  if (self->capture == NULL)
+    reason = _ ("there is no capture to end");
+  else if (gtorch_capture_get_thread (self->capture) != g_thread_self ())
+    reason = _ ("the capture must end in the thread in which it began");
+  else if (gtorch_current_stream (self->device) != gtorch_capture_get_stream (self->capture))
+    reason = _ ("the capture must end with the stream current on which it began");
+  else
+    {
+      exec = gtorch_capture_end (g_steal_pointer (&self->capture), error);
+      self->exec = exec;
+      self->is_ready = FALSE;
+    }
+  g_mutex_unlock (&self->lock);
+  if (reason != NULL)
+    return refuse (reason, error);
+  if (exec == NULL)
+    return FALSE;
+  emit_later (self, CAPTURED, NULL);
+  return TRUE;
+}
+
+/**
+ * gtorch_cuda_graph_instantiate:
+ * @self: a graph with a capture
+ * @error: return location for an error
+ *
+ * Prepares the replay. The first replay does it, too; to do it before makes that one as fast as the
+ * others.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if nothing was captured
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_cuda_graph_instantiate (GTorchCUDAGraph *self, GError **error)
+{
+  const gchar *reason = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
+  g_mutex_lock (&self->lock);
+  if (self->capture != NULL)
+    reason = _ ("it is capturing: end the capture first");
+  else if (self->exec == NULL)
+    reason = _ ("nothing was captured");
+  else if (!self->is_ready)
+    {
+      gtorch_graph_exec_prepare (self->exec);
+      self->is_ready = TRUE;
+    }
+  g_mutex_unlock (&self->lock);
+  return reason == NULL || refuse (reason, error);
+}
+
+/**
+ * gtorch_cuda_graph_replay:
+ * @self: a graph with a capture
+ * @error: return location for an error
+ *
+ * Does the recorded operations on the current stream of the graph's device.
+ *
+ * Returns: as [method@CUDAGraph.replay_on]
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_cuda_graph_replay (GTorchCUDAGraph *self, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
+  return gtorch_cuda_graph_replay_on (self,
+                                      gtorch_stream_get_current (self->device != NULL ? self->device
+                                                                                      : NULL),
+                                      error);
+}
+
+/**
+ * gtorch_cuda_graph_replay_on:
+ * @self: a graph with a capture
+ * @stream: a stream of the graph's device
+ * @error: return location for an error
+ *
+ * Does the recorded operations on a stream, which need not be the one of the capture. Replays of
+ * one graph, and of graphs that share a pool, never overlap. On a stream that captures another
+ * graph, the replay becomes a part of that one.
+ *
+ * Returns: %TRUE if it was done or queued; %FALSE with %GTORCH_ERROR_CAPTURE if there is nothing to
+ *   replay or the graph itself is capturing, %GTORCH_ERROR_DEVICE_MISMATCH if the stream is on
+ *   another device, or with the error of an operation
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_cuda_graph_replay_on (GTorchCUDAGraph *self, GTorchStream *stream, GError **error)
+{
+  g_autoptr (GTorchCapture) capture = NULL;
+  GTorchGraphExec *exec;
+  gboolean result;
+
+  g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
+  g_return_val_if_fail (GTORCH_IS_STREAM (stream), FALSE);
+  if (!gtorch_cuda_graph_instantiate (self, error))
+    return FALSE;
+  if (stream->device != self->device)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH,
+                   _ ("graph: captured on %s, it cannot be replayed on a stream of %s"),
+                   gtorch_device_name (self->device), gtorch_device_name (stream->device));
+      return FALSE;
+    }
+  g_mutex_lock (&self->lock);
+  exec = self->exec != NULL ? gtorch_graph_exec_ref (self->exec) : NULL;
+  g_mutex_unlock (&self->lock);
+  if (exec == NULL)
+    return refuse (_ ("nothing was captured"), error);
+
+  capture = gtorch_stream_dup_capture (stream);
+  if (capture != NULL)
+    result = gtorch_capture_add_child (capture, stream, exec, error);
+  else
+    result = gtorch_graph_exec_replay (exec, stream, error);
+  if (result && capture == NULL && g_signal_has_handler_pending (self, signals[REPLAYED], 0, FALSE))
+    {
+      GTorchFence *fence = gtorch_stream_record_fence (stream, NULL);
+
+      emit_later (self, REPLAYED, fence);
+      gtorch_fence_unref (fence);
+    }
+  gtorch_graph_exec_unref (exec);
+  return result;
+}
+
+/**
+ * gtorch_cuda_graph_reset:
+ * @self: a graph
+ * @error: return location for an error
+ *
+ * Makes the graph empty again. Replays that are under way come to their end; tensors that the
+ * capture gave keep their memory.
+ *
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_CAPTURE if the graph is capturing
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_cuda_graph_reset (GTorchCUDAGraph *self, GError **error)
+{
+  GTorchGraphExec *exec = NULL;
+  GTorchMemoryPool *pool = NULL;
+  gboolean capturing;
+
+  g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
+  g_mutex_lock (&self->lock);
+  capturing = self->capture != NULL;
+  if (!capturing)
+    {
+      exec = g_steal_pointer (&self->exec);
+      pool = g_steal_pointer (&self->pool);
+      self->is_ready = FALSE;
+    }
+  g_mutex_unlock (&self->lock);
+  g_clear_pointer (&exec, gtorch_graph_exec_unref);
+  g_clear_pointer (&pool, gtorch_memory_pool_unref);
+  return !capturing || refuse (_ ("it is capturing: end the capture first"), error);
+}
+
+/**
+ * gtorch_cuda_graph_debug_dump:
+ * @self: a graph with a capture
+ * @stream: where to
+ * @cancellable: (nullable): stops the writing
+ * @error: return location for an error
+ *
+ * Writes the operations and what they depend on, in the language of Graphviz.
+ *
+ * Returns: %TRUE on success
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_cuda_graph_debug_dump (GTorchCUDAGraph *self, GOutputStream *stream,
+                              GCancellable *cancellable, GError **error)
+{
+  g_autoptr (GString) text = g_string_new (NULL);
+  GTorchGraphExec *exec;
+
+  g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
+  g_return_val_if_fail (G_IS_OUTPUT_STREAM (stream), FALSE);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  g_mutex_lock (&self->lock);
+  exec = self->exec != NULL ? gtorch_graph_exec_ref (self->exec) : NULL;
+  g_mutex_unlock (&self->lock);
+  if (exec == NULL)
+    return refuse (_ ("nothing was captured"), error);
+  gtorch_graph_exec_write_dot (exec, text);
+  gtorch_graph_exec_unref (exec);
+  return g_output_stream_write_all (stream, text->str, text->len, NULL, cancellable, error);
+}
+
+/* For guards: ends the capture without keeping it. */
+void
+gtorch_cuda_graph_abandon (GTorchCUDAGraph *self)
+{
+  g_mutex_lock (&self->lock);
+  drop_capture (self);
+  g_mutex_unlock (&self->lock);
+}

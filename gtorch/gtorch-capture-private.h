@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/cuda/gtorch-cuda-graph.h>
+#include <gtorch/gtorch-guard.h>
+#include <gtorch/gtorch-memory-pool.h>
+#include <gtorch/gtorch-stream-private.h>
+
+G_BEGIN_DECLS
+
+/* A graph on the CPU: calls in the order in which they were made. */
+typedef struct _GTorchGraphExec GTorchGraphExec;
+
+GTorchGraphExec *gtorch_graph_exec_ref (GTorchGraphExec *exec);
+void gtorch_graph_exec_unref (GTorchGraphExec *exec);
+guint gtorch_graph_exec_get_n_nodes (GTorchGraphExec *exec);
+/* Computes what a replay starts with. */
+void gtorch_graph_exec_prepare (GTorchGraphExec *exec);
+gboolean gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **error);
+void gtorch_graph_exec_write_dot (GTorchGraphExec *exec, GString *text);
+
+/* For guards: ends the capture without keeping it. */
+void gtorch_cuda_graph_abandon (GTorchCUDAGraph *self);
+
+/* --- a capture under way --- */
+GTorchCapture *gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchMemoryPool *pool,
+                                     GTorchCaptureMode mode);
+/* Ends it in any case; NULL with an error if streams had not joined. */
+GTorchGraphExec *gtorch_capture_end (GTorchCapture *capture, GError **error);
+GTorchCapture *gtorch_capture_ref (GTorchCapture *capture);
+void gtorch_capture_unref (GTorchCapture *capture);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchCapture, gtorch_capture_unref)
+/* What the stream (may be NULL) takes part in, with a reference, or NULL. */
+GTorchCapture *gtorch_stream_dup_capture (GTorchStream *stream);
+gpointer gtorch_capture_get_graph (GTorchCapture *capture);
+GTorchStream *gtorch_capture_get_stream (GTorchCapture *capture);
+GThread *gtorch_capture_get_thread (GTorchCapture *capture);
+GTorchMemoryPool *gtorch_capture_get_pool (GTorchCapture *capture);
+
+gboolean gtorch_capture_add (GTorchCapture *capture, GTorchStream *stream, GTorchOpCall *call,
+                             GError **error);
+gboolean gtorch_capture_add_child (GTorchCapture *capture, GTorchStream *stream,
+                                   GTorchGraphExec *child, GError **error);
+gboolean gtorch_capture_record (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence,
+                                GError **error);
+gboolean gtorch_capture_join (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence,
+                              GError **error);
+/* May the host read this tensor now? */
+gboolean gtorch_capture_allow_sync (GTorchImpl *impl, GError **error);
+
+/* Is anything captured in this process? */
+extern gint gtorch_n_captures;
+
+static inline gboolean
+gtorch_captures_exist (void)
+{
+  return G_UNLIKELY (__atomic_load_n (&gtorch_n_captures, __ATOMIC_RELAXED) != 0);
+}
+
+/* --- pools (gtorch-memory-pool.c) --- */
+GTorchStorage *gtorch_memory_pool_alloc (GTorchMemoryPool *self, GTorchDevice *device,
+                                         gsize n_bytes, GError **error);
+/* The pool of a storage that came from one, else NULL. Borrowed. */
+GTorchMemoryPool *gtorch_memory_pool_of (GTorchStorage *storage);
+/* The same memory, without keeping it from being handed out again in the capture. */
+GTorchStorage *gtorch_memory_pool_get_memory (GTorchStorage *storage);
+gboolean gtorch_memory_pool_is_memory (GTorchStorage *storage);
+void gtorch_memory_pool_set_capturing (GTorchMemoryPool *self, gboolean capturing);
+gboolean gtorch_memory_pool_is_capturing (GTorchMemoryPool *self);
+/* One replay at a time uses the pool. */
+void gtorch_memory_pool_lock (GTorchMemoryPool *self);
+void gtorch_memory_pool_unlock (GTorchMemoryPool *self);
+GTorchTimeline *gtorch_memory_pool_get_writer (GTorchMemoryPool *self, guint64 *seq);
+void gtorch_memory_pool_set_writer (GTorchMemoryPool *self, GTorchTimeline *timeline, guint64 seq);
+/* Waits for the last replay if the storage came from a pool. */
+gboolean gtorch_memory_pool_sync (GTorchStorage *storage, GError **error);
+
+G_END_DECLS

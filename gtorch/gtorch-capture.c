@@ -1,0 +1,612 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Captures and what they make.
+ *
+ * A stream that captures does not run calls but hands them to its capture, which keeps them in the order in
+ * which they came. That order is a correct one for a replay whatever streams took part, since a stream
+ * takes part only by waiting for an event that another one of the capture recorded. To find streams whose
+ * work the first one never waited for, each stream has a clock: for every stream of the capture, how many
+ * nodes had been recorded when it last heard of it.
+ *
+ * Outputs come from the graph's pool. A node does not keep them from being reused by later nodes when the
+ * program drops them, only their memory alive; operands from outside are kept, as they may be replaced by
+ * nothing. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "gtorch-capture-private.h"
+#include "gtorch-generator-private.h"
+
+#define MAX_STREAMS 64
+
+gint gtorch_n_captures;
+static gint n_global_captures;
+
+typedef struct
+{
+  GTorchSavedCall *call;  /* or */
+  GTorchGraphExec *child; /* another graph, replayed in the capture */
+} Node;
+
+struct _GTorchGraphExec
+{
+  gint ref_count;
+  GTorchDevice *device;
+  GTorchMemoryPool *pool;
+  GPtrArray *nodes;
+  GPtrArray *written; /* storages from outside that it writes to; borrowed from the nodes */
+  GPtrArray *read;    /* … that it reads */
+  guint n_random;
+  gboolean is_prepared;
+};
+
+struct _GTorchCapture
+{
+  gint ref_count;
+  gpointer graph;
+  GTorchMemoryPool *pool;
+  GTorchCaptureMode mode;
+  GThread *thread;
+  GMutex lock;
+  GTorchGraphExec *exec;
+  GSList *fences;
+  guint n_streams; /* the first is where it began */
+  GTorchStream *streams[MAX_STREAMS];
+  guint last[MAX_STREAMS]; /* one more than the index of the stream's last node */
+  guint clocks[MAX_STREAMS][MAX_STREAMS];
+};
+
+/* --- graphs --- */
+
+static void
+node_free (gpointer data)
+{
+  Node *node = data;
+
+  g_clear_pointer (&node->call, gtorch_saved_call_free);
+  g_clear_pointer (&node->child, gtorch_graph_exec_unref);
+  g_free (node);
+}
+
+GTorchGraphExec *
+gtorch_graph_exec_ref (GTorchGraphExec *exec)
+{
+  g_atomic_int_inc (&exec->ref_count);
+  return exec;
+}
+
+void
+gtorch_graph_exec_unref (GTorchGraphExec *exec)
+{
+  if (!g_atomic_int_dec_and_test (&exec->ref_count))
+    return;
+  g_ptr_array_unref (exec->nodes);
+  g_ptr_array_unref (exec->written);
+  g_ptr_array_unref (exec->read);
+  gtorch_memory_pool_unref (exec->pool);
+  g_free (exec);
+}
+
+guint
+gtorch_graph_exec_get_n_nodes (GTorchGraphExec *exec)
+{
+  return exec->nodes->len;
+}
+
+static void
+add_once (GPtrArray *array, GHashTable *known, GTorchImpl *impl)
+{
+  /* Memory of the pool has no writer of its own: the pool has. */
+  if (impl != NULL && !impl->is_number && !gtorch_memory_pool_is_memory (impl->storage)
+      && g_hash_table_add (known, impl->storage))
+    g_ptr_array_add (array, impl->storage);
+}
+
+void
+gtorch_graph_exec_prepare (GTorchGraphExec *exec)
+{
+  g_autoptr (GHashTable) written = g_hash_table_new (NULL, NULL);
+  g_autoptr (GHashTable) read = g_hash_table_new (NULL, NULL);
+  guint i, j;
+
+  if (exec->is_prepared)
+    return;
+  for (i = 0; i < exec->nodes->len; i++)
+    {
+      Node *node = exec->nodes->pdata[i];
+
+      if (node->child != NULL)
+        {
+          gtorch_graph_exec_prepare (node->child);
+          exec->n_random += node->child->n_random;
+          for (j = 0; j < node->child->written->len; j++)
+            if (g_hash_table_add (written, node->child->written->pdata[j]))
+              g_ptr_array_add (exec->written, node->child->written->pdata[j]);
+          for (j = 0; j < node->child->read->len; j++)
+            if (g_hash_table_add (read, node->child->read->pdata[j]))
+              g_ptr_array_add (exec->read, node->child->read->pdata[j]);
+          continue;
+        }
+      if (node->call->call.op->flags & GTORCH_OP_FLAG_RANDOM)
+        exec->n_random++;
+      for (j = 0; j < node->call->call.n_outputs; j++)
+        add_once (exec->written, written, node->call->call.outputs[j]);
+      for (j = 0; j < node->call->call.n_inputs; j++)
+        add_once (exec->read, read, node->call->inputs[j]);
+    }
+  exec->is_prepared = TRUE;
+}
+
+/* In the order of the nodes, as the calls themselves would have drawn. */
+static guint64 *
+reserve (GTorchGraphExec *exec, guint64 *numbers)
+{
+  guint i;
+
+  for (i = 0; i < exec->nodes->len; i++)
+    {
+      Node *node = exec->nodes->pdata[i];
+
+      if (node->child != NULL)
+        numbers = reserve (node->child, numbers);
+      else if (node->call->call.op->flags & GTORCH_OP_FLAG_RANDOM)
+        {
+          GTorchOpCall call = node->call->call;
+
+          gtorch_random_reserve (&call);
+          *numbers++ = call.seed;
+          *numbers++ = call.counter;
+        }
+    }
+  return numbers;
+}
+
+static const guint64 *
+run_nodes (GTorchGraphExec *exec, const guint64 *numbers, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < exec->nodes->len; i++)
+    {
+      Node *node = exec->nodes->pdata[i];
+
+      if (node->child != NULL)
+        {
+          numbers = run_nodes (node->child, numbers, error);
+          if (numbers == NULL)
+            return NULL;
+          continue;
+        }
+      if (node->call->call.op->flags & GTORCH_OP_FLAG_RANDOM)
+        {
+          node->call->call.seed = *numbers++;
+          node->call->call.counter = *numbers++;
+        }
+      if (!gtorch_saved_call_run (node->call, error))
+        {
+          g_prefix_error (error, "graph: node %u: ", i);
+          return NULL;
+        }
+    }
+  return numbers;
+}
+
+typedef struct
+{
+  GTorchGraphExec *exec;
+  GTorchTimeline *after; /* the replay before, if on another stream */
+  guint64 after_seq;
+  guint64 numbers[]; /* seed and counter of each random node, and one more */
+} Replay;
+
+static gboolean
+replay_run (gpointer data, GError **error)
+{
+  Replay *replay = data;
+  gboolean result;
+
+  if (replay->after != NULL)
+    gtorch_timeline_wait (replay->after, replay->after_seq, NULL, NULL);
+  gtorch_memory_pool_lock (replay->exec->pool);
+  result = run_nodes (replay->exec, replay->numbers, error) != NULL;
+  gtorch_memory_pool_unlock (replay->exec->pool);
+  return result;
+}
+
+static void
+replay_free (gpointer data)
+{
+  Replay *replay = data;
+
+  gtorch_graph_exec_unref (replay->exec);
+  g_free (replay);
+}
+
+static gboolean
+wait_for_operands (GTorchGraphExec *exec, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < exec->read->len; i++)
+    {
+      GTorchStorage *storage = exec->read->pdata[i];
+      GTorchTimeline *writer = __atomic_load_n (&storage->writer, __ATOMIC_ACQUIRE);
+
+      if (writer == NULL)
+        continue;
+      gtorch_timeline_wait (writer, __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED), NULL,
+                            NULL);
+      if (!gtorch_timeline_report (writer, error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+gboolean
+gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
+{
+  Replay *replay = g_malloc0 (sizeof (Replay) + (2 * exec->n_random + 1) * sizeof (guint64));
+  gboolean result = TRUE;
+  guint64 seq;
+  guint i;
+
+  replay->exec = gtorch_graph_exec_ref (exec);
+  replay->after = gtorch_memory_pool_get_writer (exec->pool, &replay->after_seq);
+  reserve (exec, replay->numbers);
+  for (i = 0; i < exec->written->len; i++)
+    g_atomic_int_inc (&((GTorchStorage *) exec->written->pdata[i])->version);
+
+  if (stream->timeline == NULL)
+    {
+      result = wait_for_operands (exec, error) && replay_run (replay, error);
+      replay_free (replay);
+      return result;
+    }
+  if (replay->after == stream->timeline)
+    replay->after = NULL;
+  seq = GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, replay_run, replay, replay_free);
+  gtorch_memory_pool_set_writer (exec->pool, stream->timeline, seq);
+  for (i = 0; i < exec->written->len; i++)
+    gtorch_storage_set_writer (exec->written->pdata[i], stream->timeline, seq);
+  if (gtorch_get_launch_blocking ())
+    {
+      gtorch_timeline_wait (stream->timeline, seq, NULL, NULL);
+      result = gtorch_timeline_report (stream->timeline, error);
+    }
+  return result;
+}
+
+void
+gtorch_graph_exec_write_dot (GTorchGraphExec *exec, GString *text)
+{
+  g_autoptr (GHashTable) writers = g_hash_table_new (NULL, NULL);
+  guint i, j;
+
+  g_string_append (text, "digraph gtorch {\n  node [shape=box, fontname=\"monospace\"];\n");
+  for (i = 0; i < exec->nodes->len; i++)
+    {
+      Node *node = exec->nodes->pdata[i];
+      GTorchOpCall *call;
+
+      if (node->child != NULL)
+        {
+          g_string_append_printf (text, "  n%u [label=\"%u: graph of %u nodes\"];\n", i, i,
+                                  node->child->nodes->len);
+          continue;
+        }
+      call = &node->call->call;
+      g_string_append_printf (text, "  n%u [label=\"%u: %s%s", i, i, call->op->name,
+                              call->in_place ? "_" : "");
+      for (j = 0; j < call->n_outputs; j++)
+        if (call->outputs[j] != NULL)
+          g_string_append_printf (text, "\\n%s %s", gtorch_dtype_get_name (call->outputs[j]->dtype),
+                                  gtorch_impl_shape_str (call->outputs[j]));
+      g_string_append (text, "\"];\n");
+      for (j = 0; j < call->n_inputs; j++)
+        {
+          guint from = 0;
+
+          if (call->inputs[j] != NULL)
+            from = GPOINTER_TO_UINT (g_hash_table_lookup (writers, call->inputs[j]->storage->data));
+          if (from != 0)
+            g_string_append_printf (text, "  n%u -> n%u;\n", from - 1, i);
+        }
+      for (j = 0; j < call->n_outputs; j++)
+        if (call->outputs[j] != NULL)
+          g_hash_table_insert (writers, call->outputs[j]->storage->data, GUINT_TO_POINTER (i + 1));
+    }
+  g_string_append (text, "}\n");
+}
+
+/* --- captures --- */
+
+static GMutex capture_lock; /* of the capture of every stream */
+
+static void
+set_capture (GTorchStream *stream, GTorchCapture *capture)
+{
+  g_mutex_lock (&capture_lock);
+  __atomic_store_n (&stream->capture, capture, __ATOMIC_RELEASE);
+  g_mutex_unlock (&capture_lock);
+}
+
+GTorchCapture *
+gtorch_stream_dup_capture (GTorchStream *stream)
+{
+  GTorchCapture *capture;
+
+  if (stream == NULL || __atomic_load_n (&stream->capture, __ATOMIC_ACQUIRE) == NULL)
+    return NULL;
+  g_mutex_lock (&capture_lock);
+  capture = stream->capture;
+  if (capture != NULL)
+    gtorch_capture_ref (capture);
+  g_mutex_unlock (&capture_lock);
+  return capture;
+}
+
+GTorchCapture *
+gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchMemoryPool *pool,
+                      GTorchCaptureMode mode)
+{
+  GTorchCapture *capture = g_new0 (GTorchCapture, 1);
+  GTorchGraphExec *exec = g_new0 (GTorchGraphExec, 1);
+
+  exec->ref_count = 1;
+  exec->device = stream->device;
+  exec->pool = pool != NULL ? gtorch_memory_pool_ref (pool) : gtorch_memory_pool_new ();
+  exec->nodes = g_ptr_array_new_with_free_func (node_free);
+  exec->written = g_ptr_array_new ();
+  exec->read = g_ptr_array_new ();
+
+  capture->ref_count = 1;
+  capture->graph = graph;
+  capture->pool = gtorch_memory_pool_ref (exec->pool);
+  capture->mode = mode;
+  capture->thread = g_thread_self ();
+  capture->exec = exec;
+  g_mutex_init (&capture->lock);
+  capture->n_streams = 1;
+  capture->streams[0] = g_object_ref (stream);
+
+  gtorch_memory_pool_set_capturing (capture->pool, TRUE);
+  g_atomic_int_inc (&gtorch_n_captures);
+  if (mode == GTORCH_CAPTURE_MODE_GLOBAL)
+    g_atomic_int_inc (&n_global_captures);
+  set_capture (stream, capture);
+  return capture;
+}
+
+GTorchCapture *
+gtorch_capture_ref (GTorchCapture *capture)
+{
+  g_atomic_int_inc (&capture->ref_count);
+  return capture;
+}
+
+void
+gtorch_capture_unref (GTorchCapture *capture)
+{
+  if (!g_atomic_int_dec_and_test (&capture->ref_count))
+    return;
+  g_mutex_clear (&capture->lock);
+  gtorch_memory_pool_unref (capture->pool);
+  g_free (capture);
+}
+
+GTorchGraphExec *
+gtorch_capture_end (GTorchCapture *capture, GError **error)
+{
+  GTorchGraphExec *exec = g_steal_pointer (&capture->exec);
+  GSList *fences, *l;
+  guint i;
+
+  for (i = 0; i < capture->n_streams; i++)
+    set_capture (capture->streams[i], NULL);
+  g_atomic_int_add (&gtorch_n_captures, -1);
+  if (capture->mode == GTORCH_CAPTURE_MODE_GLOBAL)
+    g_atomic_int_add (&n_global_captures, -1);
+  gtorch_memory_pool_set_capturing (capture->pool, FALSE);
+
+  for (i = 1; i < capture->n_streams; i++)
+    if (exec != NULL && capture->last[i] > capture->clocks[0][i])
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+                     _ ("graph: stream %p took part in the capture and the first one, %p, did not "
+                        "wait for its last work (%s): it must join before the end"),
+                     capture->streams[i], capture->streams[0],
+                     ((Node *) exec->nodes->pdata[capture->last[i] - 1])->call != NULL
+                         ? ((Node *) exec->nodes->pdata[capture->last[i] - 1])->call->call.op->name
+                         : "graph");
+        g_clear_pointer (&exec, gtorch_graph_exec_unref);
+      }
+
+  g_mutex_lock (&capture->lock);
+  fences = g_steal_pointer (&capture->fences);
+  g_mutex_unlock (&capture->lock);
+  for (l = fences; l != NULL; l = l->next)
+    gtorch_fence_complete (l->data, NULL);
+  g_slist_free_full (fences, (GDestroyNotify) gtorch_fence_unref);
+  for (i = 0; i < capture->n_streams; i++)
+    g_object_unref (capture->streams[i]);
+  capture->n_streams = 0;
+  gtorch_capture_unref (capture);
+  return exec;
+}
+
+gpointer
+gtorch_capture_get_graph (GTorchCapture *capture)
+{
+  return capture->graph;
+}
+
+GTorchStream *
+gtorch_capture_get_stream (GTorchCapture *capture)
+{
+  return capture->streams[0];
+}
+
+GThread *
+gtorch_capture_get_thread (GTorchCapture *capture)
+{
+  return capture->thread;
+}
+
+GTorchMemoryPool *
+gtorch_capture_get_pool (GTorchCapture *capture)
+{
+  return capture->pool;
+}
+
+static guint
+find_stream (GTorchCapture *capture, GTorchStream *stream)
+{
+  guint i;
+
+  for (i = 0; i < capture->n_streams && capture->streams[i] != stream; i++)
+    continue;
+  return i;
+}
+
+/* Operands in the pool are remembered by their memory alone. */
+static GTorchImpl *
+alias_operand (GTorchImpl *impl, gpointer data)
+{
+  GTorchStorage *memory;
+  GTorchImpl *alias;
+
+  if (gtorch_memory_pool_of (impl->storage) == NULL)
+    return gtorch_impl_alias (impl);
+  memory = gtorch_memory_pool_get_memory (impl->storage);
+  alias = gtorch_impl_new_strided (memory, impl->dtype, impl->offset, impl->shape, impl->strides,
+                                   impl->n_dims);
+  alias->is_number = impl->is_number;
+  gtorch_storage_unref (memory);
+  return alias;
+}
+
+static gboolean
+add_node (GTorchCapture *capture, GTorchStream *stream, Node *node, GError **error)
+{
+  gboolean result = FALSE;
+  guint index;
+
+  g_mutex_lock (&capture->lock);
+  index = find_stream (capture, stream);
+  if (capture->exec != NULL && index < capture->n_streams)
+    {
+      g_ptr_array_add (capture->exec->nodes, node);
+      capture->last[index] = capture->exec->nodes->len;
+      capture->clocks[index][index] = capture->exec->nodes->len;
+      result = TRUE;
+    }
+  g_mutex_unlock (&capture->lock);
+  if (!result)
+    {
+      node_free (node);
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+                   _ ("graph: the capture of stream %p has just ended"), stream);
+    }
+  return result;
+}
+
+gboolean
+gtorch_capture_add (GTorchCapture *capture, GTorchStream *stream, GTorchOpCall *call,
+                    GError **error)
+{
+  Node *node = g_new0 (Node, 1);
+
+  node->call = gtorch_saved_call_new (call, alias_operand, capture);
+  return add_node (capture, stream, node, error);
+}
+
+gboolean
+gtorch_capture_add_child (GTorchCapture *capture, GTorchStream *stream, GTorchGraphExec *child,
+                          GError **error)
+{
+  Node *node = g_new0 (Node, 1);
+
+  node->child = gtorch_graph_exec_ref (child);
+  return add_node (capture, stream, node, error);
+}
+
+gboolean
+gtorch_capture_record (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence,
+                       GError **error)
+{
+  guint index;
+
+  g_mutex_lock (&capture->lock);
+  index = find_stream (capture, stream);
+  if (index < capture->n_streams)
+    {
+      fence->capture = gtorch_capture_ref (capture);
+      fence->clock = g_memdup2 (capture->clocks[index], sizeof (capture->clocks[index]));
+      capture->fences = g_slist_prepend (capture->fences, gtorch_fence_ref (fence));
+    }
+  g_mutex_unlock (&capture->lock);
+  if (fence->capture == NULL)
+    gtorch_fence_complete (fence, NULL); /* the capture ended in between */
+  return TRUE;
+}
+
+gboolean
+gtorch_capture_join (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence,
+                     GError **error)
+{
+  g_autoptr (GTorchCapture) own = gtorch_stream_dup_capture (stream);
+  const gchar *reason = NULL;
+  guint index, i;
+
+  g_mutex_lock (&capture->lock);
+  index = find_stream (capture, stream);
+  if (own != NULL && own != capture)
+    reason = _ ("another graph captures it");
+  else if (own == NULL && stream->is_default)
+    reason = _ ("it is a default stream, which cannot be captured");
+  else if (own == NULL && index == MAX_STREAMS)
+    reason = _ ("too many streams take part");
+  else
+    {
+      if (own == NULL)
+        {
+          if (index == capture->n_streams)
+            capture->streams[capture->n_streams++] = g_object_ref (stream);
+          set_capture (stream, capture);
+        }
+      for (i = 0; i < MAX_STREAMS; i++)
+        capture->clocks[index][i] = MAX (capture->clocks[index][i], fence->clock[i]);
+    }
+  g_mutex_unlock (&capture->lock);
+  if (reason == NULL)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+               _ ("stream: %p cannot wait for an event of a capture: %s"), stream, reason);
+  return FALSE;
+}
+
+gboolean
+gtorch_capture_allow_sync (GTorchImpl *impl, GError **error)
+{
+  GTorchStream *stream = gtorch_current_stream (impl->storage->device);
+  GTorchMemoryPool *pool = gtorch_memory_pool_of (impl->storage);
+  g_autoptr (GTorchCapture) capture = gtorch_stream_dup_capture (stream);
+  const gchar *reason;
+
+  if (pool != NULL && gtorch_memory_pool_is_capturing (pool))
+    reason = _ ("it is not computed before the graph is replayed");
+  else if (capture != NULL && capture->mode != GTORCH_CAPTURE_MODE_RELAXED)
+    reason = _ ("the current stream captures a graph");
+  else if (g_atomic_int_get (&n_global_captures) != 0)
+    reason = _ ("a graph is captured in global mode");
+  else
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+               _ ("the elements of a tensor of shape %s cannot be read on the host: %s"),
+               gtorch_impl_shape_str (impl), reason);
+  return FALSE;
+}

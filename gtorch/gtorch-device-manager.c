@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Finding devices: by number, by name, on the command line. */
+
+#include "config.h"
+
+#include <cblas.h>
+#include <glib/gi18n-lib.h>
+#include <omp.h>
+#include <string.h>
+
+#include "gtorch-device-manager.h"
+
+#include "gtorch-device-private.h"
+
+/**
+ * GTorchDeviceManager:
+ *
+ * The devices of this machine, as a list: the CPU first, then the GPUs.
+ *
+ * To look at it makes no context on any GPU.
+ *
+ * Since: 0.1
+ */
+
+struct _GTorchDeviceManager
+{
+  GObject parent_instance;
+};
+
+static const GTorchBackend *const backends[] = { &gtorch_backend_cpu, &gtorch_backend_cuda };
+
+static void gtorch_device_manager_list_model_init (GListModelInterface *iface);
+
+G_DEFINE_TYPE_WITH_CODE (GTorchDeviceManager, gtorch_device_manager, G_TYPE_OBJECT,
+                         G_IMPLEMENT_INTERFACE (G_TYPE_LIST_MODEL,
+                                                gtorch_device_manager_list_model_init))
+
+static GType
+get_item_type (GListModel *list)
+{
+  return GTORCH_TYPE_DEVICE;
+}
+
+static guint
+get_n_items (GListModel *list)
+{
+  guint i, n = 0;
+
+  for (i = 0; i < G_N_ELEMENTS (backends); i++)
+    n += backends[i]->count ();
+  return n;
+}
+
+static gpointer
+get_item (GListModel *list, guint position)
+{
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (backends); i++)
+    {
+      guint n = backends[i]->count ();
+
+      if (position < n)
+        {
+          GTorchDevice *device = backends[i]->get (position, NULL);
+
+          return device != NULL ? g_object_ref (device) : NULL;
+        }
+      position -= n;
+    }
+  return NULL;
+}
+
+static void
+gtorch_device_manager_list_model_init (GListModelInterface *iface)
+{
+  iface->get_item_type = get_item_type;
+  iface->get_n_items = get_n_items;
+  iface->get_item = get_item;
+}
+
+static void
+gtorch_device_manager_class_init (GTorchDeviceManagerClass *klass)
+{
+}
+
+static void
+gtorch_device_manager_init (GTorchDeviceManager *self)
+{
+}
+
+/**
+ * gtorch_device_manager_get_default:
+ *
+ * Gets the list of devices.
+ *
+ * Returns: (transfer none): the manager
+ *
+ * Since: 0.1
+ */
+GTorchDeviceManager *
+gtorch_device_manager_get_default (void)
+{
+  static GTorchDeviceManager *manager;
+
+  if (g_once_init_enter (&manager))
+    g_once_init_leave (&manager, g_object_new (GTORCH_TYPE_DEVICE_MANAGER, NULL));
+  return manager;
+}
+
+/**
+ * gtorch_device_manager_is_available:
+ * @self: the manager
+ *
+ * Tells whether there is a GPU that can be used.
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_device_manager_is_available (GTorchDeviceManager *self)
+{
+  return gtorch_device_manager_get_device_count (self) > 0;
+}
+
+/**
+ * gtorch_device_manager_get_device_count:
+ * @self: the manager
+ *
+ * Gets the number of GPUs. The CPU does not count.
+ *
+ * Returns: the number of CUDA devices
+ *
+ * Since: 0.1
+ */
+guint
+gtorch_device_manager_get_device_count (GTorchDeviceManager *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE_MANAGER (self), 0);
+  return gtorch_backend_cuda.count ();
+}
+
+static GTorchDevice *
+find (const GTorchBackend *backend, guint64 index, const gchar *string, GError **error)
+{
+  guint n = backend->count ();
+
+  if (index < n)
+    return backend->get (index, error);
+  if (n == 0)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE, _ ("device: no “%s”: %s"), string,
+                 backend->reason ());
+  else
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
+                 _ ("device: no “%s”: the numbers of %s devices end at %u"), string,
+                 backend->prefix, n - 1);
+  return NULL;
+}
+
+/**
+ * gtorch_device_cuda:
+ * @index: which GPU, from 0; -1 for the current one
+ * @error: return location for an error
+ *
+ * Gets a GPU by number.
+ *
+ * Returns: (transfer none): the device, or %NULL with %GTORCH_ERROR_DEVICE
+ *
+ * Since: 0.1
+ */
+GTorchDevice *
+gtorch_device_cuda (gint index, GError **error)
+{
+  GTorchDevice *current = gtorch_device_get_current ();
+  g_autofree gchar *string = NULL;
+
+  if (index < -1)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
+                   _ ("device: %d is not the number of a CUDA device"), index);
+      return NULL;
+    }
+  if (index == -1)
+    index = current->type == GTORCH_DEVICE_TYPE_CUDA ? current->index : 0;
+  string = g_strdup_printf ("cuda:%d", index);
+  return find (&gtorch_backend_cuda, index, string, error);
+}
+
+/**
+ * gtorch_device_new_from_string:
+ * @string: `cpu`, `cuda`, `cuda:1`, or `1` for the latter
+ * @error: return location for an error
+ *
+ * Finds a device by name. `cuda` without a number is the current GPU of this thread, the first one
+ * until another was made current.
+ *
+ * ```c
+ * g_autoptr (GTorchDevice) device = gtorch_device_new_from_string ("cuda:1", &error);
+ * ```
+ *
+ * Returns: (transfer full): the device, or %NULL with %GTORCH_ERROR_DEVICE if the string is not the
+ *   name of one or there is no such device; the message says why
+ *
+ * Since: 0.1
+ */
+GTorchDevice *
+gtorch_device_new_from_string (const gchar *string, GError **error)
+{
+  GTorchDevice *device = NULL;
+  const gchar *number = NULL;
+  const GTorchBackend *backend = NULL;
+  guint64 index = 0;
+  guint i;
+
+  g_return_val_if_fail (string != NULL, NULL);
+  for (i = 0; i < G_N_ELEMENTS (backends); i++)
+    {
+      gsize length = strlen (backends[i]->prefix);
+
+      if (strncmp (string, backends[i]->prefix, length) != 0)
+        continue;
+      if (string[length] == '\0' || string[length] == ':')
+        {
+          backend = backends[i];
+          number = string[length] == ':' ? string + length + 1 : NULL;
+        }
+    }
+  if (backend == NULL && g_ascii_isdigit (string[0]))
+    {
+      backend = &gtorch_backend_cuda;
+      number = string;
+    }
+  if (backend == NULL
+      || (number != NULL && !g_ascii_string_to_unsigned (number, 10, 0, G_MAXINT16, &index, NULL)))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
+                   _ ("device: “%s” does not name one: expected cpu, cuda or cuda:N"), string);
+      return NULL;
+    }
+  if (backend->type == GTORCH_DEVICE_TYPE_CUDA && number == NULL)
+    device = gtorch_device_cuda (-1, error);
+  else
+    device = find (backend, index, string, error);
+  return device != NULL ? g_object_ref (device) : NULL;
+}
+
+static gboolean
+parse_device (const gchar *name, const gchar *value, gpointer data, GError **error)
+{
+  g_autoptr (GTorchDevice) device = gtorch_device_new_from_string (value, error);
+
+  if (device == NULL)
+    return FALSE;
+  gtorch_set_default_device (device);
+  return TRUE;
+}
+
+static gboolean
+parse_threads (const gchar *name, const gchar *value, gpointer data, GError **error)
+{
+  guint64 n;
+
+  return g_ascii_string_to_unsigned (value, 10, 1, 65536, &n, error)
+         && gtorch_set_num_threads (n, error);
+}
+
+static gboolean
+parse_disable_cuda (const gchar *name, const gchar *value, gpointer data, GError **error)
+{
+  gtorch_set_default_device (gtorch_device_cpu ());
+  return TRUE;
+}
+
+/**
+ * gtorch_get_option_group:
+ *
+ * Makes the options that a program on the command line needs: `--device=NAME` sets the default
+ * device, `--disable-cuda` makes it the CPU, `--threads=N` is [func@set_num_threads].
+ *
+ * ```c
+ * g_option_context_add_group (context, gtorch_get_option_group ());
+ * ```
+ *
+ * Returns: (transfer full): a new group of options
+ *
+ * Since: 0.1
+ */
+GOptionGroup *
+gtorch_get_option_group (void)
+{
+  static const GOptionEntry entries[] = { { "device", 0, 0, G_OPTION_ARG_CALLBACK, parse_device,
+                                            N_ ("Compute on this device"), N_ ("cpu|cuda|cuda:N") },
+                                          { "disable-cuda", 0, G_OPTION_FLAG_NO_ARG,
+                                            G_OPTION_ARG_CALLBACK, parse_disable_cuda,
+                                            N_ ("Compute on the CPU"), NULL },
+                                          { "threads", 0, 0, G_OPTION_ARG_CALLBACK, parse_threads,
+                                            N_ ("Use this many CPU threads"), "N" },
+                                          { NULL } };
+  GOptionGroup *group =
+      g_option_group_new ("gtorch", _ ("GTorch Options:"), _ ("Show GTorch options"), NULL, NULL);
+
+  g_option_group_set_translation_domain (group, GETTEXT_PACKAGE);
+  g_option_group_add_entries (group, entries);
+  return group;
+}
+
+/* --- threads of the CPU --- */
+
+static gint thread_count; /* atomically; 0: not asked for yet */
+
+/**
+ * gtorch_get_num_threads:
+ *
+ * Gets how many threads an operation on the CPU may use: at first as many as there are processors,
+ * or what the environment variable `OMP_NUM_THREADS` says.
+ *
+ * Returns: the number of threads
+ *
+ * Since: 0.1
+ */
+guint
+gtorch_get_num_threads (void)
+{
+  gint n = g_atomic_int_get (&thread_count);
+
+  if (G_UNLIKELY (n == 0))
+    {
+      n = MAX (omp_get_max_threads (), 1);
+      g_atomic_int_set (&thread_count, n);
+    }
+  return n;
+}
+
+/**
+ * gtorch_set_num_threads:
+ * @n_threads: how many, at least 1
+ * @error: return location for an error
+ *
+ * Sets how many threads an operation on the CPU may use. Results of random operations do not depend
+ * on it.
+ *
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the number is not possible
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_set_num_threads (gint n_threads, GError **error)
+{
+  if (n_threads < 1 || n_threads > 65536)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("set_num_threads: %d is not a number of threads: it must be from 1 to 65536"),
+                   n_threads);
+      return FALSE;
+    }
+  g_atomic_int_set (&thread_count, n_threads);
+  omp_set_num_threads (n_threads);
+  openblas_set_num_threads (n_threads);
+  return TRUE;
+}
+
+/* --- CUDA is not in this version --- */
+
+static guint
+no_count (void)
+{
+  return 0;
+}
+
+static GTorchDevice *
+no_get (guint index, GError **error)
+{
+  return NULL;
+}
+
+static const gchar *
+no_reason (void)
+{
+  return _ ("this build of GTorch has no CUDA");
+}
+
+const GTorchBackend gtorch_backend_cuda = {
+  .prefix = "cuda",
+  .type = GTORCH_DEVICE_TYPE_CUDA,
+  .count = no_count,
+  .get = no_get,
+  .reason = no_reason,
+};

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Points in the order of a queue, and the ways to wait for them: asleep, in a queue, in a main loop. */
+
+#include "config.h"
+
+#include <time.h>
+
+#include "gtorch-capture-private.h"
+
+typedef struct
+{
+  GTorchFenceFunc func;
+  gpointer data;
+} Callback;
+
+GTorchFence *
+gtorch_fence_new (void)
+{
+  GTorchFence *fence = g_new0 (GTorchFence, 1);
+
+  fence->ref_count = 1;
+  g_mutex_init (&fence->lock);
+  g_cond_init (&fence->cond);
+  return fence;
+}
+
+GTorchFence *
+gtorch_fence_ref (GTorchFence *fence)
+{
+  g_atomic_int_inc (&fence->ref_count);
+  return fence;
+}
+
+void
+gtorch_fence_unref (GTorchFence *fence)
+{
+  if (!g_atomic_int_dec_and_test (&fence->ref_count))
+    return;
+  g_clear_error (&fence->error);
+  g_slist_free_full (fence->callbacks, g_free);
+  g_clear_pointer (&fence->capture, gtorch_capture_unref);
+  g_free (fence->clock);
+  g_mutex_clear (&fence->lock);
+  g_cond_clear (&fence->cond);
+  g_free (fence);
+}
+
+void
+gtorch_fence_complete (GTorchFence *fence, GError *error)
+{
+  struct timespec now;
+  GSList *callbacks, *l;
+
+  clock_gettime (CLOCK_MONOTONIC, &now);
+  g_mutex_lock (&fence->lock);
+  fence->time_ns = (gint64) now.tv_sec * 1000000000 + now.tv_nsec;
+  fence->error = error;
+  g_atomic_int_set (&fence->done, TRUE);
+  callbacks = g_slist_reverse (g_steal_pointer (&fence->callbacks));
+  g_cond_broadcast (&fence->cond);
+  g_mutex_unlock (&fence->lock);
+
+  for (l = callbacks; l != NULL; l = l->next)
+    {
+      Callback *callback = l->data;
+
+      callback->func (callback->data);
+    }
+  g_slist_free_full (callbacks, g_free);
+}
+
+gboolean
+gtorch_fence_is_done (GTorchFence *fence)
+{
+  return g_atomic_int_get (&fence->done);
+}
+
+static void
+on_cancelled (GCancellable *cancellable, gpointer data)
+{
+  GTorchFence *fence = data;
+
+  g_mutex_lock (&fence->lock);
+  g_cond_broadcast (&fence->cond);
+  g_mutex_unlock (&fence->lock);
+}
+
+gboolean
+gtorch_fence_wait (GTorchFence *fence, GCancellable *cancellable, GError **error)
+{
+  gulong id = 0;
+
+  if (!gtorch_fence_is_done (fence))
+    {
+      if (cancellable != NULL)
+        id = g_cancellable_connect (cancellable, G_CALLBACK (on_cancelled),
+                                    gtorch_fence_ref (fence), (GDestroyNotify) gtorch_fence_unref);
+      g_mutex_lock (&fence->lock);
+      while (!fence->done && !g_cancellable_is_cancelled (cancellable))
+        g_cond_wait (&fence->cond, &fence->lock);
+      g_mutex_unlock (&fence->lock);
+      g_cancellable_disconnect (cancellable, id);
+    }
+  if (!gtorch_fence_is_done (fence))
+    return !g_cancellable_set_error_if_cancelled (cancellable, error);
+  if (fence->error != NULL)
+    {
+      g_propagate_error (error, g_error_copy (fence->error));
+      return FALSE;
+    }
+  return TRUE;
+}
+
+void
+gtorch_fence_add_callback (GTorchFence *fence, GTorchFenceFunc func, gpointer data)
+{
+  gboolean done;
+
+  g_mutex_lock (&fence->lock);
+  done = fence->done;
+  if (!done)
+    {
+      Callback *callback = g_new (Callback, 1);
+
+      *callback = (Callback){ func, data };
+      fence->callbacks = g_slist_prepend (fence->callbacks, callback);
+    }
+  g_mutex_unlock (&fence->lock);
+  if (done)
+    func (data);
+}
+
+/* --- in a main loop --- */
+
+static gboolean
+source_dispatch (GSource *source, GSourceFunc callback, gpointer data)
+{
+  g_source_set_ready_time (source, -1);
+  return callback != NULL ? callback (data) : G_SOURCE_REMOVE;
+}
+
+static GSourceFuncs source_funcs = {
+  .dispatch = source_dispatch,
+};
+
+static void
+wake_source (gpointer data)
+{
+  GSource *source = data;
+
+  g_source_set_ready_time (source, 0); /* wakes the context that it is attached to */
+  g_source_unref (source);
+}
+
+GSource *
+gtorch_fence_source_new (GTorchFence *fence, GCancellable *cancellable)
+{
+  GSource *source = g_source_new (&source_funcs, sizeof (GSource));
+
+  g_source_set_static_name (source, "[GTorch] fence");
+  if (cancellable != NULL)
+    {
+      GSource *child = g_cancellable_source_new (cancellable);
+
+      g_source_set_dummy_callback (child);
+      g_source_add_child_source (source, child);
+      g_source_unref (child);
+    }
+  gtorch_fence_add_callback (fence, wake_source, g_source_ref (source));
+  return source;
+}
+
+typedef struct
+{
+  GTorchFence *fence;
+  GTorchTimeline *timeline;
+} TaskData;
+
+static void
+task_data_free (gpointer data)
+{
+  TaskData *task_data = data;
+
+  gtorch_fence_unref (task_data->fence);
+  g_free (task_data);
+}
+
+static gboolean
+return_task (gpointer data)
+{
+  GTask *task = data;
+  TaskData *task_data = g_task_get_task_data (task);
+  GError *error = NULL;
+
+  if (!gtorch_fence_is_done (task_data->fence))
+    g_task_return_error_if_cancelled (task);
+  else if ((task_data->timeline != NULL && !gtorch_timeline_report (task_data->timeline, &error))
+           || (task_data->timeline == NULL && !gtorch_fence_wait (task_data->fence, NULL, &error)))
+    g_task_return_error (task, error);
+  else
+    g_task_return_boolean (task, TRUE);
+  return G_SOURCE_REMOVE;
+}
+
+void
+gtorch_fence_return_task (GTorchFence *fence, GTask *task, GTorchTimeline *timeline)
+{
+  GSource *source = gtorch_fence_source_new (fence, g_task_get_cancellable (task));
+  TaskData *data = g_new (TaskData, 1);
+
+  *data = (TaskData){ gtorch_fence_ref (fence), timeline };
+  g_task_set_task_data (task, data, task_data_free);
+  g_source_set_callback (source, return_task, g_object_ref (task), g_object_unref);
+  g_source_set_priority (source, g_task_get_priority (task));
+  g_source_attach (source, g_task_get_context (task));
+  g_source_unref (source);
+}

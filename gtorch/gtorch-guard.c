@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "gtorch-guard.h"
+
+#include "gtorch-stream-private.h"
+
+/**
+ * GTorchDeviceGuard:
+ *
+ * Keeps a device the current one of the thread; the former one comes back at the end.
+ *
+ * In C, `g_autoptr` ends it with the block. Languages with a garbage collector call
+ * [method@DeviceGuard.end]. Guards nest and must end in the order opposite to the one they began.
+ *
+ * Since: 0.1
+ */
+struct _GTorchDeviceGuard
+{
+  gint ref_count;
+  GThread *thread; /* NULL: has ended */
+  GTorchDevice *former;
+};
+
+/**
+ * GTorchStreamGuard:
+ *
+ * Keeps a stream the current one of its device in this thread; the former one comes back at the end.
+ *
+ * In C, `g_autoptr` ends it with the block. Languages with a garbage collector call
+ * [method@StreamGuard.end].
+ *
+ * Since: 0.1
+ */
+struct _GTorchStreamGuard
+{
+  gint ref_count;
+  GThread *thread;
+  GTorchDevice *device;
+  GTorchStream *former;
+};
+
+G_DEFINE_BOXED_TYPE (GTorchDeviceGuard, gtorch_device_guard, gtorch_device_guard_ref,
+                     gtorch_device_guard_unref)
+G_DEFINE_BOXED_TYPE (GTorchStreamGuard, gtorch_stream_guard, gtorch_stream_guard_ref,
+                     gtorch_stream_guard_unref)
+
+/**
+ * gtorch_device_guard_new:
+ * @device: a device
+ * @error: return location for an error
+ *
+ * Makes @device the current one of this thread.
+ *
+ * Returns: (transfer full): a guard, or %NULL if the device cannot be used
+ *
+ * Since: 0.1
+ */
+GTorchDeviceGuard *
+gtorch_device_guard_new (GTorchDevice *device, GError **error)
+{
+  GTorchDevice *former = gtorch_thread.device;
+  GTorchDeviceGuard *guard;
+
+  g_return_val_if_fail (GTORCH_IS_DEVICE (device), NULL);
+  if (!gtorch_device_set_current (device, error))
+    return NULL;
+  guard = g_new0 (GTorchDeviceGuard, 1);
+  guard->ref_count = 1;
+  guard->thread = g_thread_self ();
+  guard->former = former;
+  return guard;
+}
+
+/**
+ * gtorch_device_guard_end:
+ * @guard: a guard
+ *
+ * Makes the former device current again. Does nothing the second time, or in another thread.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_device_guard_end (GTorchDeviceGuard *guard)
+{
+  g_return_if_fail (guard != NULL);
+  if (guard->thread != g_thread_self ())
+    return;
+  guard->thread = NULL;
+  if (guard->former == NULL)
+    gtorch_thread.device = NULL;
+  else
+    gtorch_device_set_current (guard->former, NULL);
+}
+
+/**
+ * gtorch_device_guard_ref:
+ * @guard: a guard
+ *
+ * Adds a reference.
+ *
+ * Returns: (transfer full): @guard
+ *
+ * Since: 0.1
+ */
+GTorchDeviceGuard *
+gtorch_device_guard_ref (GTorchDeviceGuard *guard)
+{
+  g_return_val_if_fail (guard != NULL, NULL);
+  g_atomic_int_inc (&guard->ref_count);
+  return guard;
+}
+
+/**
+ * gtorch_device_guard_unref:
+ * @guard: (transfer full): a guard
+ *
+ * Drops a reference; the last one ends the guard.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_device_guard_unref (GTorchDeviceGuard *guard)
+{
+  g_return_if_fail (guard != NULL);
+  if (!g_atomic_int_dec_and_test (&guard->ref_count))
+    return;
+  gtorch_device_guard_end (guard);
+  g_free (guard);
+}
+
+/**
+ * gtorch_stream_guard_new:
+ * @stream: a stream
+ *
+ * Makes @stream the current one of its device in this thread.
+ *
+ * Returns: (transfer full): a guard
+ *
+ * Since: 0.1
+ */
+GTorchStreamGuard *
+gtorch_stream_guard_new (GTorchStream *stream)
+{
+  GTorchStreamGuard *guard;
+
+  g_return_val_if_fail (GTORCH_IS_STREAM (stream), NULL);
+  guard = g_new0 (GTorchStreamGuard, 1);
+  guard->ref_count = 1;
+  guard->thread = g_thread_self ();
+  guard->device = gtorch_stream_get_device (stream);
+  guard->former = gtorch_stream_swap (guard->device, stream);
+  return guard;
+}
+
+/**
+ * gtorch_stream_guard_end:
+ * @guard: a guard
+ *
+ * Makes the former stream current again. Does nothing the second time, or in another thread.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_stream_guard_end (GTorchStreamGuard *guard)
+{
+  g_autoptr (GTorchStream) own = NULL;
+
+  g_return_if_fail (guard != NULL);
+  if (guard->thread != g_thread_self ())
+    return;
+  guard->thread = NULL;
+  own = gtorch_stream_swap (guard->device, guard->former);
+  g_clear_object (&guard->former);
+}
+
+/**
+ * gtorch_stream_guard_ref:
+ * @guard: a guard
+ *
+ * Adds a reference.
+ *
+ * Returns: (transfer full): @guard
+ *
+ * Since: 0.1
+ */
+GTorchStreamGuard *
+gtorch_stream_guard_ref (GTorchStreamGuard *guard)
+{
+  g_return_val_if_fail (guard != NULL, NULL);
+  g_atomic_int_inc (&guard->ref_count);
+  return guard;
+}
+
+/**
+ * gtorch_stream_guard_unref:
+ * @guard: (transfer full): a guard
+ *
+ * Drops a reference; the last one ends the guard.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_stream_guard_unref (GTorchStreamGuard *guard)
+{
+  g_return_if_fail (guard != NULL);
+  if (!g_atomic_int_dec_and_test (&guard->ref_count))
+    return;
+  gtorch_stream_guard_end (guard);
+  g_clear_object (&guard->former);
+  g_free (guard);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/gtorch-types.h>
+
+G_BEGIN_DECLS
+
+#define GTORCH_TYPE_DEVICE_GUARD (gtorch_device_guard_get_type ())
+#define GTORCH_TYPE_STREAM_GUARD (gtorch_stream_guard_get_type ())
+
+GTORCH_AVAILABLE_IN_0_1
+GType gtorch_device_guard_get_type (void) G_GNUC_CONST;
+GTORCH_AVAILABLE_IN_0_1
+GTorchDeviceGuard *gtorch_device_guard_new (GTorchDevice *device,
+                                            GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_device_guard_end (GTorchDeviceGuard *guard);
+GTORCH_AVAILABLE_IN_0_1
+GTorchDeviceGuard *gtorch_device_guard_ref (GTorchDeviceGuard *guard);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_device_guard_unref (GTorchDeviceGuard *guard);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchDeviceGuard, gtorch_device_guard_unref)
+
+GTORCH_AVAILABLE_IN_0_1
+GType gtorch_stream_guard_get_type (void) G_GNUC_CONST;
+GTORCH_AVAILABLE_IN_0_1
+GTorchStreamGuard *gtorch_stream_guard_new (GTorchStream *stream) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_stream_guard_end (GTorchStreamGuard *guard);
+GTORCH_AVAILABLE_IN_0_1
+GTorchStreamGuard *gtorch_stream_guard_ref (GTorchStreamGuard *guard);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_stream_guard_unref (GTorchStreamGuard *guard);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchStreamGuard, gtorch_stream_guard_unref)
+
+G_END_DECLS

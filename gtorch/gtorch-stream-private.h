@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/gtorch-device-private.h>
+#include <gtorch/gtorch-stream.h>
+
+G_BEGIN_DECLS
+
+typedef struct _GTorchCapture GTorchCapture;
+typedef struct _GTorchFence GTorchFence;
+typedef struct _GTorchTimeline GTorchTimeline;
+
+/* The order of work on one queue, apart from the stream that feeds it: storages remember (timeline, number)
+ * of who wrote to them, streams may be gone by then. Timelines are never freed but used again, and their
+ * numbers only grow, so that an old number always counts as done. */
+struct _GTorchTimeline
+{
+  GTorchDevice *device;
+  GMutex lock;
+  GCond progress;
+  guint64 submitted; /* written under the lock, atomically */
+  guint64 completed;
+  GError *error; /* of the first work that failed, until somebody was told */
+  gboolean in_use;
+  GTorchTimeline *next;
+};
+
+GTorchTimeline *gtorch_timeline_new (GTorchDevice *device);
+void gtorch_timeline_release (GTorchTimeline *timeline);
+/* Waits until work `seq` is done. FALSE only when cancelled. */
+gboolean gtorch_timeline_wait (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable,
+                               GError **error);
+/* Hands out the pending error, if there is one. */
+gboolean gtorch_timeline_report (GTorchTimeline *timeline, GError **error);
+void gtorch_timeline_complete (GTorchTimeline *timeline, guint64 seq, GError *error);
+/* All timelines of the device: waits for what was submitted until now, reports the first error. */
+gboolean gtorch_timelines_synchronize (GTorchDevice *device, GCancellable *cancellable,
+                                       GError **error);
+
+static inline guint64
+gtorch_timeline_completed (GTorchTimeline *timeline)
+{
+  return __atomic_load_n (&timeline->completed, __ATOMIC_ACQUIRE);
+}
+
+static inline guint64
+gtorch_timeline_submitted (GTorchTimeline *timeline)
+{
+  return __atomic_load_n (&timeline->submitted, __ATOMIC_ACQUIRE);
+}
+
+/* A point in the order of a queue: what an event holds after it was recorded. */
+typedef void (*GTorchFenceFunc) (gpointer data);
+
+struct _GTorchFence
+{
+  gint ref_count;
+  gint done; /* atomically */
+  GMutex lock;
+  GCond cond;
+  gint64 time_ns;
+  GError *error; /* the queue had failed by then */
+  GSList *callbacks;
+  GTorchTimeline *timeline; /* NULL: it was done from the start */
+  GTorchCapture *capture;   /* recorded in a capture: not a point in time but in the graph */
+  guint *clock;             /* … after so many nodes of each of its streams */
+};
+
+GTorchFence *gtorch_fence_new (void);
+GTorchFence *gtorch_fence_ref (GTorchFence *fence);
+void gtorch_fence_unref (GTorchFence *fence);
+/* From any thread; takes the error. */
+void gtorch_fence_complete (GTorchFence *fence, GError *error);
+gboolean gtorch_fence_is_done (GTorchFence *fence);
+/* Sleeps; FALSE when cancelled or when the fence carries an error. */
+gboolean gtorch_fence_wait (GTorchFence *fence, GCancellable *cancellable, GError **error);
+/* Calls func once: at once if the fence is done, else in the thread that completes it. */
+void gtorch_fence_add_callback (GTorchFence *fence, GTorchFenceFunc func, gpointer data);
+/* Becomes ready when the fence is done or the cancellable cancelled. */
+GSource *gtorch_fence_source_new (GTorchFence *fence, GCancellable *cancellable);
+/* Completes the task with the fence in the task's context; timeline's error, if given, is reported. */
+void gtorch_fence_return_task (GTorchFence *fence, GTask *task, GTorchTimeline *timeline);
+
+/* Work on a queue. */
+typedef gboolean (*GTorchWorkFunc) (gpointer data, GError **error);
+
+struct _GTorchStream
+{
+  GObject parent_instance;
+  GTorchDevice *device;
+  gint priority;
+  gboolean is_default;
+  GTorchTimeline *timeline; /* NULL: work is done where it is called (the CPU's default stream) */
+  GTorchCapture *capture;   /* atomically; not owned: the capture clears it */
+};
+
+struct _GTorchStreamClass
+{
+  GObjectClass parent_class;
+
+  /* Takes data. Work is left out after other work failed, until the error was reported. Returns its
+   * number. */
+  guint64 (*enqueue) (GTorchStream *stream, GTorchWorkFunc func, gpointer data,
+                      GDestroyNotify free_func);
+  /* Puts the fence behind all work until now. */
+  void (*record) (GTorchStream *stream, GTorchFence *fence);
+  /* Further work waits for the fence. */
+  void (*wait) (GTorchStream *stream, GTorchFence *fence);
+};
+
+#define GTORCH_STREAM_GET_CLASS(object) \
+  (G_TYPE_INSTANCE_GET_CLASS ((object), GTORCH_TYPE_STREAM, GTorchStreamClass))
+
+/* What a thread has chosen. A stream that is not set is the device's default one. */
+typedef struct
+{
+  GTorchStream *streams[GTORCH_MAX_DEVICES]; /* owned */
+  GTorchDevice *device;
+  GTorchTimeline *worker; /* the queue that this thread works for */
+} GTorchThread;
+
+extern __thread GTorchThread gtorch_thread
+    __attribute__ ((tls_model ("initial-exec"), visibility ("hidden")));
+
+/* The current stream of the device in this thread, NULL for the default one. Borrowed. */
+static inline GTorchStream *
+gtorch_current_stream (GTorchDevice *device)
+{
+  return gtorch_thread.streams[device->slot];
+}
+
+/* Makes stream (NULL: the default one) current, gives the reference to the former one, or NULL. */
+GTorchStream *gtorch_stream_swap (GTorchDevice *device,
+                                  GTorchStream *stream) G_GNUC_WARN_UNUSED_RESULT;
+
+/* Between gtorch-event.c, gtorch-stream.c and captures. */
+GTorchFence *gtorch_stream_record_fence (GTorchStream *stream, GError **error);
+gboolean gtorch_stream_wait_fence (GTorchStream *stream, GTorchFence *fence, GError **error);
+
+/* The CPU's own: cpu/gtorch-cpu-stream.c. */
+GTorchStream *gtorch_cpu_stream_new (GTorchDevice *device, gint priority, GError **error);
+gboolean gtorch_cpu_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *call,
+                            GError **error);
+
+/* --- calls that outlive their caller (gtorch-launch.c) --- */
+typedef struct
+{
+  GTorchOpCall call;
+  GTorchImpl *
+      *inputs; /* aliases of the operands, so that release () and set_data () do not reach them */
+  GTorchAttr *attrs;
+} GTorchSavedCall;
+
+/* Gives the alias for an operand; NULL: gtorch_impl_alias (). */
+typedef GTorchImpl *(*GTorchAliasFunc) (GTorchImpl *impl, gpointer data);
+
+GTorchSavedCall *gtorch_saved_call_new (const GTorchOpCall *call, GTorchAliasFunc alias,
+                                        gpointer data);
+void gtorch_saved_call_free (GTorchSavedCall *saved);
+/* Runs the kernel in this thread, with the default stream current. */
+gboolean gtorch_saved_call_run (GTorchSavedCall *saved, GError **error);
+/* Notes that the work of this number writes to the storage. */
+void gtorch_storage_set_writer (GTorchStorage *storage, GTorchTimeline *timeline, guint64 seq);
+
+G_END_DECLS

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "gtorch-capture-private.h"
+#include "gtorch-event-private.h"
+
+/**
+ * GTorchStream:
+ *
+ * A queue of work on a device, done in order.
+ *
+ * Each device has a default stream; operations go to the one that is current in the calling thread
+ * ([func@Stream.set_current], [struct@StreamGuard], [method@Stream.run]). On the CPU the default
+ * stream works at once in the thread that calls; a stream made with [ctor@Stream.new] has a thread
+ * of its own, and operations return before they are computed.
+ *
+ * Work on different streams has no order but what [method@Stream.wait_stream], events and waiting
+ * give it. Reading elements on the host waits for what writes them.
+ *
+ * An error that shows only when the work is done is kept, with the name of the operation; the work
+ * queued behind it is left out. The next [method@Stream.synchronize], [method@Stream.check] or read
+ * on the host reports it, after which the stream can be used again; what the work left out would
+ * have computed is undefined.
+ *
+ * Dropping the last reference does not wait: work that was queued is still done.
+ *
+ * ```c
+ * g_autoptr (GTorchStream) stream = gtorch_stream_new (gtorch_device_cpu (), 0, &error);
+ * g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
+ * g_autoptr (GTorchTensor) y = gtorch_tensor_matmul (a, b, &error);
+ *
+ * gtorch_stream_synchronize (stream, NULL, &error);
+ * ```
+ *
+ * Since: 0.1
+ */
+
+enum
+{
+  PROP_0,
+  PROP_DEVICE,
+  PROP_PRIORITY,
+  N_PROPS
+};
+
+static GParamSpec *props[N_PROPS];
+
+__thread GTorchThread gtorch_thread
+    __attribute__ ((tls_model ("initial-exec"), visibility ("hidden")));
+
+G_DEFINE_TYPE (GTorchStream, gtorch_stream, G_TYPE_OBJECT)
+
+static void
+gtorch_stream_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
+{
+  GTorchStream *self = GTORCH_STREAM (object);
+
+  switch (prop_id)
+    {
+    case PROP_DEVICE:
+      g_value_set_object (value, gtorch_stream_get_device (self));
+      break;
+    case PROP_PRIORITY:
+      g_value_set_int (value, self->priority);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+}
+
+static void
+gtorch_stream_class_init (GTorchStreamClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->get_property = gtorch_stream_get_property;
+
+  /**
+   * GTorchStream:device:
+   *
+   * The device that does the work.
+   *
+   * Since: 0.1
+   */
+  props[PROP_DEVICE] = g_param_spec_object ("device", NULL, NULL, GTORCH_TYPE_DEVICE,
+                                            G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchStream:priority:
+   *
+   * 0 is normal, smaller numbers go first.
+   *
+   * Since: 0.1
+   */
+  props[PROP_PRIORITY] = g_param_spec_int ("priority", NULL, NULL, G_MININT, G_MAXINT, 0,
+                                           G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+}
+
+static void
+gtorch_stream_init (GTorchStream *self)
+{
+}
+
+/**
+ * gtorch_stream_new:
+ * @device: (nullable): a device, or %NULL for the current one
+ * @priority: 0 is normal, smaller numbers go first where the device can do that
+ * @error: return location for an error
+ *
+ * Makes a queue of its own.
+ *
+ * Returns: (transfer full): a new stream, or %NULL
+ *
+ * Since: 0.1
+ */
+GTorchStream *
+gtorch_stream_new (GTorchDevice *device, gint priority, GError **error)
+{
+  g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
+  if (device == NULL)
+    device = gtorch_device_get_current ();
+  return GTORCH_DEVICE_GET_CLASS (device)->new_stream (device, priority, error);
+}
+
+/**
+ * gtorch_stream_get_device:
+ * @self: a stream
+ *
+ * Gets the device that does the work.
+ *
+ * Returns: (transfer none): the device
+ *
+ * Since: 0.1
+ */
+GTorchDevice *
+gtorch_stream_get_device (GTorchStream *self)
+{
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), NULL);
+  return self->device != NULL ? self->device : gtorch_device_cpu ();
+}
+
+/**
+ * gtorch_stream_get_priority:
+ * @self: a stream
+ *
+ * Gets the priority that the stream was made with.
+ *
+ * Returns: the priority
+ *
+ * Since: 0.1
+ */
+gint
+gtorch_stream_get_priority (GTorchStream *self)
+{
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), 0);
+  return self->priority;
+}
+
+/**
+ * gtorch_stream_is_default:
+ * @self: a stream
+ *
+ * Tells whether this is the default stream of its device.
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_stream_is_default (GTorchStream *self)
+{
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
+  return self->is_default;
+}
+
+/**
+ * gtorch_stream_is_idle:
+ * @self: a stream
+ *
+ * Tells, without waiting, whether everything that was queued is done.
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_stream_is_idle (GTorchStream *self)
+{
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), TRUE);
+  return self->timeline == NULL
+         || gtorch_timeline_completed (self->timeline)
+                >= gtorch_timeline_submitted (self->timeline);
+}
+
+/**
+ * gtorch_stream_is_capturing:
+ * @self: a stream
+ *
+ * Tells whether operations on the stream are recorded in a graph instead of being done.
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_stream_is_capturing (GTorchStream *self)
+{
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
+  return __atomic_load_n (&self->capture, __ATOMIC_ACQUIRE) != NULL;
+}
+
+/* --- the current stream --- */
+
+static void
+drop_thread (gpointer data)
+{
+  guint i;
+
+  for (i = 0; i < GTORCH_MAX_DEVICES; i++)
+    g_clear_object (&gtorch_thread.streams[i]);
+}
+
+static GPrivate thread_cleanup = G_PRIVATE_INIT (drop_thread);
+
+GTorchStream *
+gtorch_stream_swap (GTorchDevice *device, GTorchStream *stream)
+{
+  GTorchStream *former = gtorch_thread.streams[device->slot];
+
+  if (stream != NULL && g_private_get (&thread_cleanup) == NULL)
+    g_private_set (&thread_cleanup, &gtorch_thread);
+  gtorch_thread.streams[device->slot] =
+      stream == NULL || stream->is_default ? NULL : g_object_ref (stream);
+  return former;
+}
+
+/**
+ * gtorch_stream_get_current:
+ * @device: (nullable): a device, or %NULL for the current one
+ *
+ * Gets the stream that operations of this thread on the device go to.
+ *
+ * Returns: (transfer none): the stream
+ *
+ * Since: 0.1
+ */
+GTorchStream *
+gtorch_stream_get_current (GTorchDevice *device)
+{
+  GTorchStream *stream;
+
+  g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
+  if (device == NULL)
+    device = gtorch_device_get_current ();
+  stream = gtorch_current_stream (device);
+  return stream != NULL ? stream : gtorch_device_get_default_stream (device);
+}
+
+/**
+ * gtorch_stream_set_current:
+ * @stream: a stream
+ *
+ * Makes operations of this thread on the stream's device go to it, until another one is set. The
+ * current stream of other devices stays as it is.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_stream_set_current (GTorchStream *stream)
+{
+  g_autoptr (GTorchStream) former = NULL;
+
+  g_return_if_fail (GTORCH_IS_STREAM (stream));
+  former = gtorch_stream_swap (gtorch_stream_get_device (stream), stream);
+}
+
+/**
+ * gtorch_stream_run:
+ * @self: a stream
+ * @func: (scope call) (closure user_data): what to do
+ * @user_data: given to @func
+ * @error: return location for an error
+ *
+ * Calls @func in this thread with the stream as its current one, and goes back to the former one.
+ *
+ * Returns: what @func returned
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_stream_run (GTorchStream *self, GTorchStreamFunc func, gpointer user_data, GError **error)
+{
+  g_autoptr (GTorchStream) former = NULL;
+  g_autoptr (GTorchStream) inner = NULL;
+  gboolean result;
+
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
+  g_return_val_if_fail (func != NULL, FALSE);
+  former = gtorch_stream_swap (gtorch_stream_get_device (self), self);
+  result = func (self, user_data, error);
+  inner = gtorch_stream_swap (self->device, former);
+  return result;
+}
+
+/* --- order --- */
+
+static gboolean
+refuse_in_capture (GTorchStream *self, GError **error)
+{
+  if (__atomic_load_n (&self->capture, __ATOMIC_ACQUIRE) == NULL)
+    return FALSE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+               _ ("stream: %p captures a graph, there is nothing to wait for before it is "
+                  "replayed"),
+               self);
+  return TRUE;
+}
+
+GTorchFence *
+gtorch_stream_record_fence (GTorchStream *stream, GError **error)
+{
+  g_autoptr (GTorchCapture) capture = gtorch_stream_dup_capture (stream);
+  GTorchFence *fence = gtorch_fence_new ();
+
+  if (capture != NULL)
+    gtorch_capture_record (capture, stream, fence, error);
+  else if (stream->timeline == NULL)
+    gtorch_fence_complete (fence, NULL);
+  else
+    GTORCH_STREAM_GET_CLASS (stream)->record (stream, fence);
+  return fence;
+}
+
+gboolean
+gtorch_stream_wait_fence (GTorchStream *stream, GTorchFence *fence, GError **error)
+{
+  g_autoptr (GTorchCapture) capture = gtorch_stream_dup_capture (stream);
+
+  if (fence->capture != NULL && !gtorch_fence_is_done (fence))
+    return gtorch_capture_join (fence->capture, stream, fence, error);
+  if (capture != NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+                   _ ("stream: %p captures a graph and cannot wait for work outside of the "
+                      "capture: "
+                      "wait before the capture begins"),
+                   stream);
+      return FALSE;
+    }
+  if (stream->timeline == NULL)
+    return gtorch_fence_wait (fence, NULL, error);
+  GTORCH_STREAM_GET_CLASS (stream)->wait (stream, fence);
+  return TRUE;
+}
+
+/**
+ * gtorch_stream_check:
+ * @self: a stream
+ * @error: return location for an error
+ *
+ * Reports, without waiting, an error of work that was done in the meantime.
+ *
+ * Returns: %TRUE if there was none
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_stream_check (GTorchStream *self, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
+  return self->timeline == NULL || gtorch_timeline_report (self->timeline, error);
+}
+
+/**
+ * gtorch_stream_synchronize:
+ * @self: a stream
+ * @cancellable: (nullable): stops the waiting, not the work
+ * @error: return location for an error
+ *
+ * Waits until everything that was queued until now is done.
+ *
+ * In a program with a main loop prefer [method@Stream.synchronize_async].
+ *
+ * Returns: %TRUE on success; %FALSE with the error of the work, with %G_IO_ERROR_CANCELLED, or with
+ *   %GTORCH_ERROR_CAPTURE while the stream captures a graph
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_stream_synchronize (GTorchStream *self, GCancellable *cancellable, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (refuse_in_capture (self, error))
+    return FALSE;
+  if (self->timeline == NULL)
+    return !g_cancellable_set_error_if_cancelled (cancellable, error);
+  return gtorch_timeline_wait (self->timeline, G_MAXUINT64, cancellable, error)
+         && gtorch_timeline_report (self->timeline, error);
+}
+
+/**
+ * gtorch_stream_synchronize_async:
+ * @self: a stream
+ * @cancellable: (nullable): stops the waiting, not the work
+ * @callback: (nullable) (scope async) (closure user_data): called when all is done
+ * @user_data: given to @callback
+ *
+ * Waits in the main loop for everything that was queued until now. Costs no time while it waits.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_stream_synchronize_async (GTorchStream *self, GCancellable *cancellable,
+                                 GAsyncReadyCallback callback, gpointer user_data)
+{
+  g_autoptr (GTask) task = NULL;
+  GError *error = NULL;
+  GTorchFence *fence;
+
+  g_return_if_fail (GTORCH_IS_STREAM (self));
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
+  task = g_task_new (self, cancellable, callback, user_data);
+  g_task_set_source_tag (task, gtorch_stream_synchronize_async);
+  if (refuse_in_capture (self, &error))
+    {
+      g_task_return_error (task, error);
+      return;
+    }
+  fence = gtorch_stream_record_fence (self, NULL);
+  gtorch_fence_return_task (fence, task, self->timeline);
+  gtorch_fence_unref (fence);
+}
+
+/**
+ * gtorch_stream_synchronize_finish:
+ * @self: a stream
+ * @result: what the callback got
+ * @error: return location for an error
+ *
+ * Ends [method@Stream.synchronize_async].
+ *
+ * Returns: as [method@Stream.synchronize]
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_stream_synchronize_finish (GTorchStream *self, GAsyncResult *result, GError **error)
+{
+  g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
+  return g_task_propagate_boolean (G_TASK (result), error);
+}
+
+/**
+ * gtorch_stream_record_event:
+ * @self: a stream
+ * @error: return location for an error
+ *
+ * Makes an event, without timing, that is done when everything queued until now is.
+ *
+ * Returns: (transfer full): a new event, or %NULL
+ *
+ * Since: 0.1
+ */
+GTorchEvent *
+gtorch_stream_record_event (GTorchStream *self, GError **error)
+{
+  g_autoptr (GTorchEvent) event = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), NULL);
+  event = gtorch_event_new (GTORCH_EVENT_NONE);
+  return gtorch_event_record (event, self, error) ? g_steal_pointer (&event) : NULL;
+}
+
+/**
+ * gtorch_stream_wait_event:
+ * @self: a stream
+ * @event: an event
+ * @error: return location for an error
+ *
+ * Lets work that is queued from now on begin only when @event is done. The call does not wait,
+ * unless the stream is the CPU's default one, which has no queue. An event that was never recorded
+ * counts as done.
+ *
+ * A stream that waits for an event recorded in a capture takes part in the capture; it must be
+ * waited for by the first stream before the capture ends.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if a capture forbids it
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_stream_wait_event (GTorchStream *self, GTorchEvent *event, GError **error)
+{
+  GTorchFence *fence;
+  gboolean result;
+
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
+  g_return_val_if_fail (GTORCH_IS_EVENT (event), FALSE);
+  fence = gtorch_event_dup_fence (event);
+  if (fence == NULL)
+    return TRUE;
+  result = gtorch_stream_wait_fence (self, fence, error);
+  gtorch_fence_unref (fence);
+  return result;
+}
+
+/**
+ * gtorch_stream_wait_stream:
+ * @self: a stream
+ * @other: another stream
+ * @error: return location for an error
+ *
+ * Lets work that is queued from now on begin only when what @other has in its queue now is done.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if a capture forbids it
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_stream_wait_stream (GTorchStream *self, GTorchStream *other, GError **error)
+{
+  GTorchFence *fence;
+  gboolean result;
+
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
+  g_return_val_if_fail (GTORCH_IS_STREAM (other), FALSE);
+  if (self == other)
+    return TRUE;
+  fence = gtorch_stream_record_fence (other, error);
+  if (fence == NULL)
+    return FALSE;
+  result = gtorch_stream_wait_fence (self, fence, error);
+  gtorch_fence_unref (fence);
+  return result;
+}

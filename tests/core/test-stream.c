@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <string.h>
+
+#include <gtorch/gtorch-stream-private.h>
+#include <gtorch/gtorch-tensor-private.h>
+#include <gtorch/gtorch.h>
+
+static GTorchStream *
+new_stream (void)
+{
+  g_autoptr (GError) error = NULL;
+  GTorchStream *stream = gtorch_stream_new (NULL, 0, &error);
+
+  g_assert_no_error (error);
+  return stream;
+}
+
+static GTorchTensor *
+ones (gint64 n)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) zeros =
+      gtorch_zeros (GTORCH_SHAPE (n), GTORCH_DTYPE_FLOAT64, NULL, &error);
+  GTorchTensor *result = gtorch_tensor_add_scalar (zeros, 1, 1, &error);
+
+  g_assert_no_error (error);
+  return result;
+}
+
+static gdouble
+value_at (GTorchTensor *tensor, gint64 i)
+{
+  g_autoptr (GError) error = NULL;
+
+  g_assert_true (gtorch_impl_sync (gtorch_tensor_get_impl (tensor), &error));
+  g_assert_no_error (error);
+  return ((gdouble *) gtorch_impl_data (gtorch_tensor_get_impl (tensor)))[i];
+}
+
+/* Work that takes a while, fails or waits, put into a queue by hand. */
+typedef struct
+{
+  gint started; /* atomically */
+  gint go;
+  gboolean fail;
+} Gate;
+
+static gboolean
+pass_gate (gpointer data, GError **error)
+{
+  Gate *gate = data;
+
+  g_atomic_int_set (&gate->started, TRUE);
+  while (!g_atomic_int_get (&gate->go))
+    g_usleep (100);
+  if (gate->fail)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX, "gather: index 7 is out of range");
+  return !gate->fail;
+}
+
+static void
+close_gate (GTorchStream *stream, Gate *gate)
+{
+  GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, pass_gate, gate, NULL);
+}
+
+static void
+default_stream_works_at_once (void)
+{
+  GTorchStream *stream = gtorch_stream_get_current (NULL);
+  g_autoptr (GTorchTensor) x = ones (4);
+
+  g_assert_true (gtorch_stream_is_default (stream));
+  g_assert_true (stream == gtorch_device_get_default_stream (gtorch_device_cpu ()));
+  g_assert_true (gtorch_stream_is_idle (stream));
+  g_assert_true (gtorch_stream_synchronize (stream, NULL, NULL));
+  g_assert_cmpfloat (value_at (x, 3), ==, 1);
+}
+
+static void
+work_is_done_in_order_elsewhere (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchStream) stream = new_stream ();
+  g_autoptr (GTorchTensor) x = ones (64);
+  Gate gate = { 0 };
+  guint i;
+
+  g_assert_false (gtorch_stream_is_default (stream));
+  close_gate (stream, &gate);
+  {
+    g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
+
+    g_assert_true (gtorch_stream_get_current (NULL) == stream);
+    for (i = 0; i < 10; i++)
+      {
+        gtorch_tensor_mul_scalar_inplace (x, 2, &error);
+        g_assert_no_error (error);
+        gtorch_tensor_add_scalar_inplace (x, 1, 1, &error);
+        g_assert_no_error (error);
+      }
+    g_assert_false (gtorch_stream_is_idle (stream));
+    /* Nothing was computed yet: the gate is closed. */
+    g_assert_cmpfloat (((gdouble *) gtorch_impl_data (x->impl))[5], ==, 1);
+    g_atomic_int_set (&gate.go, TRUE);
+    g_assert_true (gtorch_stream_synchronize (stream, NULL, &error));
+  }
+  g_assert_true (gtorch_stream_is_idle (stream));
+  g_assert_cmpfloat (value_at (x, 5), ==, 2047);
+  g_assert_true (gtorch_stream_is_default (gtorch_stream_get_current (NULL)));
+}
+
+static void
+host_reads_wait_for_the_writer (void)
+{
+  g_autoptr (GTorchStream) stream = new_stream ();
+  g_autoptr (GTorchTensor) x = ones (100000);
+  g_autoptr (GTorchTensor) y = NULL;
+  GTorchStreamGuard *guard = gtorch_stream_guard_new (stream);
+  guint i;
+
+  y = gtorch_tensor_add_scalar (x, 1, 1, NULL);
+  for (i = 0; i < 20; i++)
+    gtorch_tensor_add_scalar_inplace (y, 1, 1, NULL);
+  gtorch_stream_guard_unref (guard);
+  g_assert_cmpfloat (value_at (y, 99999), ==, 22);
+}
+
+static void
+default_stream_waits_for_its_operands (void)
+{
+  g_autoptr (GTorchStream) stream = new_stream ();
+  g_autoptr (GTorchTensor) x = ones (1000);
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchTensor) z = NULL;
+  GTorchStreamGuard *guard = gtorch_stream_guard_new (stream);
+  guint i;
+
+  y = gtorch_tensor_add_scalar (x, 1, 1, NULL);
+  for (i = 0; i < 200; i++)
+    gtorch_tensor_add_scalar_inplace (y, 1, 1, NULL);
+  gtorch_stream_guard_unref (guard);
+  z = gtorch_tensor_mul_scalar (y, 2, NULL);
+  g_assert_cmpfloat (value_at (z, 999), ==, 404);
+}
+
+static void
+operands_may_be_dropped_at_once (void)
+{
+  g_autoptr (GTorchStream) stream = new_stream ();
+  g_autoptr (GTorchTensor) result = NULL;
+  Gate gate = { 0 };
+
+  close_gate (stream, &gate);
+  {
+    g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
+    g_autoptr (GTorchTensor) a = ones (1000);
+    g_autoptr (GTorchTensor) b = gtorch_tensor_add_scalar (a, 41, 1, NULL);
+
+    result = gtorch_tensor_mul (a, b, NULL);
+  }
+  g_atomic_int_set (&gate.go, TRUE);
+  g_assert_cmpfloat (value_at (result, 999), ==, 42);
+}
+
+static void
+stream_may_be_dropped_at_once (void)
+{
+  g_autoptr (GTorchTensor) x = ones (1000);
+  GTorchStream *stream = new_stream ();
+  GTorchStreamGuard *guard = gtorch_stream_guard_new (stream);
+  guint i;
+
+  for (i = 0; i < 50; i++)
+    gtorch_tensor_add_scalar_inplace (x, 1, 1, NULL);
+  gtorch_stream_guard_unref (guard);
+  g_object_unref (stream);
+  g_assert_cmpfloat (value_at (x, 0), ==, 51);
+}
+
+static void
+errors_come_at_the_next_synchronize_once (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchStream) stream = new_stream ();
+  g_autoptr (GTorchTensor) x = ones (4);
+  Gate gate = { .go = TRUE, .fail = TRUE };
+
+  close_gate (stream, &gate);
+  {
+    g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
+
+    gtorch_tensor_add_scalar_inplace (x, 1, 1, &error); /* left out */
+    g_assert_no_error (error);
+  }
+  g_assert_false (gtorch_stream_synchronize (stream, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
+  g_assert_cmpstr (error->message, ==, "gather: index 7 is out of range");
+  g_clear_error (&error);
+  g_assert_true (gtorch_stream_synchronize (stream, NULL, &error));
+  g_assert_true (gtorch_stream_check (stream, &error));
+  g_assert_cmpfloat (value_at (x, 0), ==, 1);
+  {
+    g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
+
+    gtorch_tensor_add_scalar_inplace (x, 1, 1, &error);
+  }
+  g_assert_cmpfloat (value_at (x, 0), ==, 2);
+}
+
+static void
+errors_come_with_the_read_or_the_device (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchStream) stream = new_stream ();
+  g_autoptr (GTorchTensor) x = ones (4);
+  Gate gate = { .go = TRUE, .fail = TRUE };
+
+  close_gate (stream, &gate);
+  {
+    g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
+
+    gtorch_tensor_add_scalar_inplace (x, 1, 1, NULL);
+  }
+  g_assert_false (gtorch_impl_sync (x->impl, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
+  g_clear_error (&error);
+
+  close_gate (stream, &gate);
+  g_assert_false (gtorch_device_synchronize (gtorch_device_cpu (), NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
+  g_assert_true (gtorch_device_synchronize (gtorch_device_cpu (), NULL, NULL));
+}
+
+static void
+streams_wait_for_each_other (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchStream) first = new_stream ();
+  g_autoptr (GTorchStream) second = new_stream ();
+  g_autoptr (GTorchTensor) x = ones (1000);
+  Gate gate = { 0 };
+
+  close_gate (first, &gate);
+  {
+    g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (first);
+
+    gtorch_tensor_add_scalar_inplace (x, 1, 1, NULL);
+  }
+  g_assert_true (gtorch_stream_wait_stream (second, first, &error));
+  {
+    g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (second);
+
+    gtorch_tensor_mul_scalar_inplace (x, 10, NULL);
+  }
+  g_usleep (2000);
+  g_assert_false (gtorch_stream_is_idle (second));
+  g_atomic_int_set (&gate.go, TRUE);
+  g_assert_true (gtorch_stream_synchronize (second, NULL, &error));
+  g_assert_cmpfloat (value_at (x, 0), ==, 20);
+}
+
+static void
+waiting_can_be_cancelled (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchStream) stream = new_stream ();
+  g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+  Gate gate = { 0 };
+
+  close_gate (stream, &gate);
+  g_cancellable_cancel (cancellable);
+  g_assert_false (gtorch_stream_synchronize (stream, cancellable, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+  g_atomic_int_set (&gate.go, TRUE);
+  g_assert_true (gtorch_stream_synchronize (stream, NULL, NULL));
+}
+
+static gpointer
+cancel_soon (gpointer data)
+{
+  g_usleep (5000);
+  g_cancellable_cancel (data);
+  return NULL;
+}
+
+static void
+waiting_is_cancelled_from_another_thread (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchStream) stream = new_stream ();
+  g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+  Gate gate = { 0 };
+  GThread *thread;
+
+  close_gate (stream, &gate);
+  thread = g_thread_new ("cancel", cancel_soon, cancellable);
+  g_assert_false (gtorch_stream_synchronize (stream, cancellable, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+  g_thread_join (thread);
+  g_atomic_int_set (&gate.go, TRUE);
+  g_assert_true (gtorch_stream_synchronize (stream, NULL, NULL));
+}
+
+static void
+got_result (GObject *source, GAsyncResult *result, gpointer data)
+{
+  *(GAsyncResult **) data = g_object_ref (result);
+}
+
+static gboolean
+open_gate (gpointer data)
+{
+  g_atomic_int_set (&((Gate *) data)->go, TRUE);
+  return G_SOURCE_REMOVE;
+}
+
+static void
+main_loop_waits_without_blocking (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchStream) stream = new_stream ();
+  g_autoptr (GAsyncResult) result = NULL;
+  g_autoptr (GAsyncResult) device_result = NULL;
+  Gate gate = { 0 };
+
+  close_gate (stream, &gate);
+  gtorch_stream_synchronize_async (stream, NULL, got_result, &result);
+  gtorch_device_synchronize_async (gtorch_device_cpu (), NULL, got_result, &device_result);
+  g_timeout_add (5, open_gate, &gate); /* only a main loop that turns opens it */
+  while (result == NULL || device_result == NULL)
+    g_main_context_iteration (NULL, TRUE);
+  g_assert_true (gtorch_stream_synchronize_finish (stream, result, &error));
+  g_assert_true (gtorch_device_synchronize_finish (gtorch_device_cpu (), device_result, &error));
+}
+
+static void
+main_loop_gets_errors_and_cancellation (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchStream) stream = new_stream ();
+  g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+  g_autoptr (GAsyncResult) cancelled = NULL;
+  g_autoptr (GAsyncResult) failed = NULL;
+  Gate gate = { .fail = TRUE };
+
+  close_gate (stream, &gate);
+  gtorch_stream_synchronize_async (stream, cancellable, got_result, &cancelled);
+  gtorch_stream_synchronize_async (stream, NULL, got_result, &failed);
+  g_cancellable_cancel (cancellable);
+  while (cancelled == NULL)
+    g_main_context_iteration (NULL, TRUE);
+  g_assert_false (gtorch_stream_synchronize_finish (stream, cancelled, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+  g_clear_error (&error);
+  g_assert_null (failed);
+  g_atomic_int_set (&gate.go, TRUE);
+  while (failed == NULL)
+    g_main_context_iteration (NULL, TRUE);
+  g_assert_false (gtorch_stream_synchronize_finish (stream, failed, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
+}
+
+static gboolean
+check_current (GTorchStream *stream, gpointer data, GError **error)
+{
+  g_assert_true (gtorch_stream_get_current (NULL) == stream);
+  if (data != NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, "as asked");
+  return data == NULL;
+}
+
+static gpointer
+check_default (gpointer data)
+{
+  return GINT_TO_POINTER (gtorch_stream_is_default (gtorch_stream_get_current (NULL)));
+}
+
+static void
+current_stream_nests_and_is_the_threads_own (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchStream) first = new_stream ();
+  g_autoptr (GTorchStream) second = new_stream ();
+
+  gtorch_stream_set_current (first);
+  g_assert_true (gtorch_stream_run (second, check_current, NULL, NULL));
+  g_assert_true (gtorch_stream_get_current (NULL) == first);
+  g_assert_false (gtorch_stream_run (second, check_current, first, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_true (gtorch_stream_get_current (NULL) == first);
+  {
+    g_autoptr (GTorchStreamGuard) outer = gtorch_stream_guard_new (second);
+    g_autoptr (GTorchStreamGuard) inner = gtorch_stream_guard_new (first);
+
+    g_assert_true (gtorch_stream_get_current (NULL) == first);
+    gtorch_stream_guard_end (inner);
+    g_assert_true (gtorch_stream_get_current (NULL) == second);
+    gtorch_stream_guard_end (inner); /* nothing the second time */
+    g_assert_true (gtorch_stream_get_current (NULL) == second);
+  }
+  g_assert_true (gtorch_stream_get_current (NULL) == first);
+  g_assert_true (GPOINTER_TO_INT (g_thread_join (g_thread_new ("other", check_default, NULL))));
+  gtorch_stream_set_current (gtorch_device_get_default_stream (gtorch_device_cpu ()));
+  g_assert_true (gtorch_stream_is_default (gtorch_stream_get_current (NULL)));
+}
+
+static void
+launch_blocking_waits_for_each_call (void)
+{
+  g_autoptr (GTorchStream) stream = new_stream ();
+  g_autoptr (GTorchTensor) x = ones (1000);
+  GTorchStreamGuard *guard;
+
+  gtorch_set_launch_blocking (TRUE);
+  guard = gtorch_stream_guard_new (stream);
+  gtorch_tensor_add_scalar_inplace (x, 1, 1, NULL);
+  g_assert_true (gtorch_stream_is_idle (stream));
+  gtorch_stream_guard_unref (guard);
+  gtorch_set_launch_blocking (FALSE);
+}
+
+static void
+many_streams_come_and_go (void)
+{
+  g_autoptr (GTorchTensor) x = ones (16);
+  g_autoptr (GPtrArray) results = g_ptr_array_new_with_free_func (g_object_unref);
+  guint i;
+
+  for (i = 0; i < 200; i++)
+    {
+      g_autoptr (GTorchStream) stream = new_stream ();
+      g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
+
+      g_ptr_array_add (results, gtorch_tensor_add_scalar (x, i, 1, NULL));
+    }
+  for (i = 0; i < 200; i++)
+    g_assert_cmpfloat (value_at (results->pdata[i], 7), ==, i + 1);
+  g_assert_true (gtorch_device_synchronize (gtorch_device_cpu (), NULL, NULL));
+}
+
+#define TEST(name) g_test_add_func ("/GTorch/stream/" #name, name)
+
+int
+main (int argc, char *argv[])
+{
+  g_test_init (&argc, &argv, NULL);
+  TEST (default_stream_works_at_once);
+  TEST (work_is_done_in_order_elsewhere);
+  TEST (host_reads_wait_for_the_writer);
+  TEST (default_stream_waits_for_its_operands);
+  TEST (operands_may_be_dropped_at_once);
+  TEST (stream_may_be_dropped_at_once);
+  TEST (errors_come_at_the_next_synchronize_once);
+  TEST (errors_come_with_the_read_or_the_device);
+  TEST (streams_wait_for_each_other);
+  TEST (waiting_can_be_cancelled);
+  TEST (waiting_is_cancelled_from_another_thread);
+  TEST (main_loop_waits_without_blocking);
+  TEST (main_loop_gets_errors_and_cancellation);
+  TEST (current_stream_nests_and_is_the_threads_own);
+  TEST (launch_blocking_waits_for_each_call);
+  TEST (many_streams_come_and_go);
+  return g_test_run ();
+}
