@@ -22,7 +22,7 @@ CAPS = [
     (r"^meson\.build$", 250),
     (r"^HACKING\.md$", 400),
     (r"^gtorch/ops/opgen\w*\.py$", 800),
-    (r"^gtorch/ops/[^/]*\.c$", 500),
+    (r"^gtorch/ops/[^/]*\.c$", 600),
     (r"^(gtorch|examples)/.*\.c$", 1000),
     (r"^gtorch/.*-private\.h$", 400),
     (r"^gtorch/.*-(loops|simd|kernels)\.h$", 1000),
