@@ -71,9 +71,9 @@ typedef enum
 
 typedef enum
 {
-  GTORCH_OP_FLAG_VIEW = 1 << 0,       /* the outputs share the input's storage; nothing is launched */
-  GTORCH_OP_FLAG_RANDOM = 1 << 1,     /* draws from a generator */
-  GTORCH_OP_FLAG_SYNC = 1 << 2,       /* reads values on the host: not possible in a capture */
+  GTORCH_OP_FLAG_VIEW = 1 << 0,   /* the outputs share the input's storage; nothing is launched */
+  GTORCH_OP_FLAG_RANDOM = 1 << 1, /* draws from a generator */
+  GTORCH_OP_FLAG_SYNC = 1 << 2,   /* reads values on the host: not possible in a capture */
   GTORCH_OP_FLAG_INPLACE_OK = 1 << 3, /* has an in-place form */
 } GTorchOpFlags;
 
@@ -186,9 +186,6 @@ GTorchImpl *gtorch_launch_new_output (GTorchOpCall *call, guint dtype, const gin
 /* --- autograd's part of a call (autograd/) --- */
 /* Is any input wanting a gradient, with the grad mode on? */
 gboolean gtorch_autograd_wanted (GTorchImpl *const *inputs, guint n_inputs);
-/* Before an in-place call: refuses leaves that require grad, and the like. */
-gboolean gtorch_autograd_check_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs,
-                                         guint n_inputs, GError **error);
 /* After a successful call: gives the outputs their grad_fn. */
 gboolean gtorch_autograd_record (GTorchOpCall *call, GError **error);
 

@@ -8,6 +8,8 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "autograd/gtorch-autograd-private.h"
+#include "autograd/gtorch-grad-mode.h"
 #include "gtorch-device-private.h"
 #include "gtorch-generator-private.h"
 #include "gtorch-ops-private.h"
@@ -141,6 +143,9 @@ gtorch_op_run (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_input
       && !gtorch_autograd_record (&call, error))
     goto failed;
 
+  if (op->flags & GTORCH_OP_FLAG_VIEW && gtorch_is_grad_enabled ())
+    gtorch_autograd_record_view (&call);
+
   for (i = 0; i < op->n_outputs; i++)
     outputs[i] = call.outputs[i];
   return TRUE;
@@ -191,6 +196,7 @@ gtorch_op_run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guin
     .n_outputs = op->n_outputs,
     .in_place = TRUE,
   };
+  g_autoptr (GTorchImpl) original = NULL;
   GTorchImpl *self = inputs[0];
   guint i;
 
@@ -213,14 +219,20 @@ gtorch_op_run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guin
                            gtorch_impl_shape_str (self), gtorch_impl_shape_str (inputs[i]));
         return FALSE;
       }
-  if (!gtorch_autograd_check_in_place (op, inputs, n_inputs, error))
+  if (!gtorch_autograd_begin_in_place (op, inputs, n_inputs, &original, error))
     return FALSE;
 
   call.outputs[0] = self;
   if (!run (&call, error))
     return FALSE;
-  if (op->grad != NULL && G_UNLIKELY (gtorch_autograd_wanted (inputs, n_inputs)))
-    return gtorch_autograd_record (&call, error);
+  if (original != NULL)
+    {
+      g_autofree GTorchImpl **recorded = g_memdup2 (inputs, n_inputs * sizeof (GTorchImpl *));
+
+      recorded[0] = original;
+      call.inputs = recorded;
+      return gtorch_autograd_record (&call, error);
+    }
   return TRUE;
 }
 

@@ -331,7 +331,8 @@ gtorch_tensors_wrap (GPtrArray *impls)
     return NULL;
   tensors = g_ptr_array_new_full (impls->len, g_object_unref);
   for (i = 0; i < impls->len; i++)
-    g_ptr_array_add (tensors, gtorch_tensor_wrap (gtorch_impl_ref (impls->pdata[i])));
+    g_ptr_array_add (tensors, gtorch_tensor_wrap (impls->pdata[i]));
+  g_ptr_array_set_free_func (impls, NULL); /* its references went to the tensors */
   g_ptr_array_unref (impls);
   return tensors;
 }

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <gtorch/autograd/gtorch-grad-mode.h>
+#include <gtorch/autograd/gtorch-tensor-autograd.h>
 #include <gtorch/cuda/gtorch-cuda-graph.h>
 #include <gtorch/gtorch-device-manager.h>
 #include <gtorch/gtorch-device.h>

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/gtorch-types.h>
+
+G_BEGIN_DECLS
+
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_is_grad_enabled (void);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_set_grad_enabled (gboolean enabled);
+
+/**
+ * GTorchGradGuard:
+ *
+ * Turns the recording of gradients off or on until it is freed. Guards nest; each belongs to the thread
+ * that made it.
+ *
+ * ```c
+ * {
+ *   g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
+ *   y = gtorch_module_forward (model, x, &error);
+ * }
+ * ```
+ *
+ * Since: 0.1
+ */
+typedef struct _GTorchGradGuard GTorchGradGuard;
+
+#define GTORCH_TYPE_GRAD_GUARD (gtorch_grad_guard_get_type ())
+
+GTORCH_AVAILABLE_IN_0_1
+GType gtorch_grad_guard_get_type (void) G_GNUC_CONST;
+GTORCH_AVAILABLE_IN_0_1
+GTorchGradGuard *gtorch_no_grad (void) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+GTorchGradGuard *gtorch_enable_grad (void) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_grad_guard_free (GTorchGradGuard *self);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchGradGuard, gtorch_grad_guard_free)
+
+G_END_DECLS

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gio/gio.h>
+
+#include <gtorch/gtorch-tensor.h>
+
+G_BEGIN_DECLS
+
+/**
+ * GTorchTensorHook:
+ * @grad: the gradient that arrived
+ * @user_data: the data given with the hook
+ *
+ * Sees, and may replace, the gradient of a tensor during the backward pass.
+ *
+ * Returns: (transfer full) (nullable): a gradient of the same shape to go on with, or %NULL to keep @grad
+ *
+ * Since: 0.1
+ */
+typedef GTorchTensor *(*GTorchTensorHook) (GTorchTensor *grad, gpointer user_data);
+
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_tensor_get_requires_grad (GTorchTensor *self);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_tensor_set_requires_grad (GTorchTensor *self, gboolean requires_grad,
+                                          GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_tensor_is_leaf (GTorchTensor *self);
+GTORCH_AVAILABLE_IN_0_1
+const gchar *gtorch_tensor_get_grad_fn_name (GTorchTensor *self);
+GTORCH_AVAILABLE_IN_0_1
+GTorchTensor *gtorch_tensor_get_grad (GTorchTensor *self);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_tensor_set_grad (GTorchTensor *self, GTorchTensor *grad, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_tensor_retain_grad (GTorchTensor *self, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+GTorchTensor *gtorch_tensor_detach (GTorchTensor *self, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+guint64 gtorch_tensor_register_hook (GTorchTensor *self, GTorchTensorHook hook, gpointer user_data,
+                                     GDestroyNotify destroy, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_tensor_remove_hook (GTorchTensor *self, guint64 id);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_tensor_backward (GTorchTensor *self, GTorchTensor *gradient, gboolean retain_graph,
+                                 gboolean create_graph, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_autograd_backward (GTorchTensor **tensors, gsize n_tensors,
+                                   GTorchTensor **grad_tensors, gsize n_grad_tensors,
+                                   gboolean retain_graph, gboolean create_graph, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+GPtrArray *gtorch_autograd_grad (GTorchTensor **outputs, gsize n_outputs, GTorchTensor **inputs,
+                                 gsize n_inputs, GTorchTensor **grad_outputs, gsize n_grad_outputs,
+                                 gboolean retain_graph, gboolean create_graph,
+                                 gboolean allow_unused, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+
+G_END_DECLS
