@@ -7,4 +7,25 @@
 
 G_BEGIN_DECLS
 
+/**
+ * GTorchReduction:
+ * @GTORCH_REDUCTION_NONE: one loss for each element
+ * @GTORCH_REDUCTION_MEAN: their mean
+ * @GTORCH_REDUCTION_SUM: their sum
+ *
+ * What a loss function makes of the losses of the elements.
+ *
+ * Since: 0.1
+ */
+typedef enum
+{
+  GTORCH_REDUCTION_NONE,
+  GTORCH_REDUCTION_MEAN,
+  GTORCH_REDUCTION_SUM,
+} GTorchReduction;
+
+GTORCH_AVAILABLE_IN_0_1
+GType gtorch_reduction_get_type (void) G_GNUC_CONST;
+#define GTORCH_TYPE_REDUCTION (gtorch_reduction_get_type ())
+
 G_END_DECLS

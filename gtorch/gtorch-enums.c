@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "gtorch-enums.h"
+
+GType
+gtorch_reduction_get_type (void)
+{
+  static gsize type = 0;
+
+  if (g_once_init_enter (&type))
+    {
+      static const GEnumValue values[] = {
+        { GTORCH_REDUCTION_NONE, "GTORCH_REDUCTION_NONE", "none" },
+        { GTORCH_REDUCTION_MEAN, "GTORCH_REDUCTION_MEAN", "mean" },
+        { GTORCH_REDUCTION_SUM, "GTORCH_REDUCTION_SUM", "sum" },
+        { 0, NULL, NULL },
+      };
+
+      g_once_init_leave (&type, g_enum_register_static ("GTorchReduction", values));
+    }
+  return type;
+}
