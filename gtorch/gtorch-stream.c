@@ -14,7 +14,7 @@
  * A queue of work on a device, done in order.
  *
  * Each device has a default stream; operations go to the one that is current in the calling thread
- * ([func@Stream.set_current], [struct@StreamGuard], [method@Stream.run]). On the CPU the default
+ * ([method@Stream.set_current], [struct@StreamGuard], [method@Stream.run]). On the CPU the default
  * stream works at once in the thread that calls; a stream made with [ctor@Stream.new] has a thread
  * of its own, and operations return before they are computed.
  *
