@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/cpu/gtorch-cpu-isa.h>
+
+G_BEGIN_DECLS
+
+/* Philox4x32-10 (Salmon, Moraes, Dror, Shaw, Parallel random numbers: as easy as 1, 2, 3, SC11) and the
+ * distributions made from it. A block of four words is found from the key, the seed, and a counter of 128
+ * bits: the lower half numbers the blocks of one call, the upper half the calls.
+ *
+ * 32-bit results take one word each: element i is word i % 4 of block i / 4. 64-bit results take two:
+ * element i is words 2 * (i % 2) and the next of block i / 2. Two neighbours of a normal distribution share
+ * their words. Every device must give the same numbers, so the functions here are made of single IEEE
+ * operations without contraction. */
+
+static inline void
+gtorch_philox (guint64 seed, guint64 counter, guint64 block, guint32 words[4])
+{
+  guint32 c0 = (guint32) block, c1 = (guint32) (block >> 32);
+  guint32 c2 = (guint32) counter, c3 = (guint32) (counter >> 32);
+  guint32 k0 = (guint32) seed, k1 = (guint32) (seed >> 32);
+  int i;
+
+  for (i = 0; i < 10; i++)
+    {
+      guint64 p0 = (guint64) 0xD2511F53u * c0;
+      guint64 p1 = (guint64) 0xCD9E8D57u * c2;
+
+      c0 = (guint32) (p1 >> 32) ^ c1 ^ k0;
+      c1 = (guint32) p1;
+      c2 = (guint32) (p0 >> 32) ^ c3 ^ k1;
+      c3 = (guint32) p0;
+      k0 += 0x9E3779B9u;
+      k1 += 0xBB67AE85u;
+    }
+  words[0] = c0;
+  words[1] = c1;
+  words[2] = c2;
+  words[3] = c3;
+}
+
+#define GTORCH_PHILOX_CHUNK \
+  1024 /* elements that are made together; chunks begin at its multiples */
+
+/* The words of the chunk that begins with block `block`: n_blocks * 4 of them. */
+GTORCH_ISA_DECLARE (void, gtorch_philox_words,
+                    (guint64 seed, guint64 counter, guint64 block, guint n_blocks, guint32 *words));
+/* A whole chunk from its words: [0, 1) with `bits` bits, the normal distribution, the exponential one. */
+GTORCH_ISA_DECLARE (void, gtorch_philox_uniform_f32,
+                    (const guint32 *words, guint bits, gfloat *result));
+GTORCH_ISA_DECLARE (void, gtorch_philox_uniform_f64, (const guint32 *words, gdouble *result));
+GTORCH_ISA_DECLARE (void, gtorch_philox_normal_f32, (const guint32 *words, gfloat *result));
+GTORCH_ISA_DECLARE (void, gtorch_philox_exponential_f32, (const guint32 *words, gfloat *result));
+/* y = y * scale + shift */
+GTORCH_ISA_DECLARE (void, gtorch_philox_affine_f32, (gfloat * values, gfloat scale, gfloat shift));
+
+G_END_DECLS

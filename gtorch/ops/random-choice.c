@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Choosing among indices: by keys that are sorted, so that a device can do it in parallel. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "cpu/gtorch-cpu-cast.h"
+#include "cpu/gtorch-cpu-philox.h"
+#include "gtorch-ops-private.h"
+
+static guint64
+word_64 (const GTorchOpCall *call, guint64 i)
+{
+  guint32 words[4];
+
+  gtorch_philox (call->seed, call->counter, i / 2, words);
+  return ((guint64) words[2 * (i % 2) + 1] << 32) | words[2 * (i % 2)];
+}
+
+/* In (0, 1]. */
+static gdouble
+uniform (const GTorchOpCall *call, guint64 i)
+{
+  return ((gdouble) (word_64 (call, i) >> 11) + 1) * 0x1p-53;
+}
+
+gboolean
+gtorch_shape_randperm (GTorchOpCall *call, GError **error)
+{
+  gint64 n = call->attrs[0].i;
+  gint64 dtype = call->attrs[1].i != GTORCH_DTYPE_NONE ? call->attrs[1].i : GTORCH_DTYPE_INT64;
+  static const guint8 exact_bits[GTORCH_N_DTYPES] = {
+    [GTORCH_DTYPE_FLOAT32] = 24, [GTORCH_DTYPE_FLOAT64] = 53, [GTORCH_DTYPE_FLOAT16] = 11,
+    [GTORCH_DTYPE_BFLOAT16] = 8, [GTORCH_DTYPE_INT8] = 7,     [GTORCH_DTYPE_UINT8] = 8,
+    [GTORCH_DTYPE_INT16] = 15,   [GTORCH_DTYPE_INT32] = 31,   [GTORCH_DTYPE_INT64] = 62,
+  };
+
+  if (n < 0)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                         _ ("n is %" G_GINT64_FORMAT ", it must be at least 0"), n);
+      return FALSE;
+    }
+  if (dtype < 0 || dtype >= GTORCH_N_DTYPES)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("%" G_GINT64_FORMAT " is not a dtype"),
+                         dtype);
+      return FALSE;
+    }
+  if (!gtorch_call_check_dtype (call, dtype, error)
+      || !gtorch_shape_check (call->op->name, &n, 1, GTORCH_DTYPE_INT64, error))
+    return FALSE;
+  if (n > G_GINT64_CONSTANT (1) << exact_bits[dtype])
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                         _ ("dtype %s has not all integers up to before %" G_GINT64_FORMAT),
+                         gtorch_dtype_get_name (dtype), n);
+      return FALSE;
+    }
+  return gtorch_call_set_output (call, 0, dtype, &n, 1, error);
+}
+
+typedef struct
+{
+  guint64 key;
+  gint64 index;
+} Keyed;
+
+static int
+compare_keys (const void *a, const void *b)
+{
+  const Keyed *x = a, *y = b;
+
+  return x->key != y->key ? (x->key > y->key) - (x->key < y->key)
+                          : (x->index > y->index) - (x->index < y->index);
+}
+
+static gboolean
+out_of_memory (GTorchOpCall *call, gint64 n, GError **error)
+{
+  gtorch_call_error (call, error, GTORCH_ERROR_OUT_OF_MEMORY,
+                     _ ("no memory for %" G_GINT64_FORMAT " keys"), n);
+  return FALSE;
+}
+
+gboolean
+gtorch_cpu_randperm (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *output = call->outputs[0];
+  gint64 n = output->numel, i;
+  Keyed *keys = g_try_new (Keyed, n);
+
+  if (keys == NULL && n > 0)
+    return out_of_memory (call, n, error);
+  for (i = 0; i < n; i++)
+    keys[i] = (Keyed){ word_64 (call, i), i };
+  qsort (keys, n, sizeof (Keyed), compare_keys);
+  gtorch_cpu_cast (output->dtype,
+                   GTORCH_DTYPE_INT64) (gtorch_impl_data (output),
+                                        gtorch_dtype_size (output->dtype),
+                                        (const char *) keys + G_STRUCT_OFFSET (Keyed, index),
+                                        sizeof (Keyed), n);
+  g_free (keys);
+  return TRUE;
+}
+
+gboolean
+gtorch_shape_multinomial (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *self = call->inputs[0];
+  gint64 n_samples = call->attrs[0].i, shape[2];
+  gint64 n = self->n_dims > 0 ? self->shape[self->n_dims - 1] : 0;
+
+  if (!gtorch_call_check_dtype (call, self->dtype, error))
+    return FALSE;
+  if (self->n_dims < 1 || self->n_dims > 2 || n == 0)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                         _ ("shape %s is neither [n] nor [rows, n] with n > 0"),
+                         gtorch_impl_shape_str (self));
+      return FALSE;
+    }
+  if (n_samples < 1 || (!call->attrs[1].i && n_samples > n))
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                         _ ("%" G_GINT64_FORMAT " cannot be drawn from %" G_GINT64_FORMAT
+                            " without replacement, nor less than 1 at all"),
+                         n_samples, n);
+      return FALSE;
+    }
+  shape[0] = self->shape[0];
+  shape[self->n_dims - 1] = n_samples;
+  return gtorch_shape_check (call->op->name, shape, self->n_dims, GTORCH_DTYPE_INT64, error)
+         && gtorch_call_set_output (call, 0, GTORCH_DTYPE_INT64, shape, self->n_dims, error);
+}
+
+typedef struct
+{
+  gdouble key;
+  gint64 index;
+} Weighted;
+
+static int
+compare_weighted (const void *a, const void *b)
+{
+  const Weighted *x = a, *y = b;
+
+  return x->key != y->key ? (x->key > y->key) - (x->key < y->key)
+                          : (x->index > y->index) - (x->index < y->index);
+}
+
+/* The first index whose sum, with those before it, exceeds x. */
+static gint64
+find_sum (const gdouble *sums, gint64 n, gdouble x)
+{
+  gint64 low = 0, high = n - 1;
+
+  while (low < high)
+    {
+      gint64 middle = low + (high - low) / 2;
+
+      if (sums[middle] > x)
+        high = middle;
+      else
+        low = middle + 1;
+    }
+  return low;
+}
+
+static gboolean
+draw_row (GTorchOpCall *call, gint64 row, gint64 n, gdouble *weights, Weighted *keys,
+          gint64 *result, GError **error)
+{
+  gint64 n_samples = call->attrs[0].i, n_positive = 0, last = 0, i;
+  gdouble sum = 0;
+
+  for (i = 0; i < n; i++)
+    {
+      if (!(weights[i] >= 0) || !isfinite (weights[i]))
+        {
+          gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                             _ ("element %" G_GINT64_FORMAT " of row %" G_GINT64_FORMAT
+                                " is %g: it must be finite and at least 0"),
+                             i, row, weights[i]);
+          return FALSE;
+        }
+      sum += weights[i];
+      if (weights[i] > 0)
+        {
+          n_positive++;
+          last = i;
+        }
+    }
+  if (!(sum > 0) || !isfinite (sum) || (!call->attrs[1].i && n_positive < n_samples))
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                         _ ("row %" G_GINT64_FORMAT " has %" G_GINT64_FORMAT
+                            " elements above 0, too few to draw %" G_GINT64_FORMAT),
+                         row, n_positive, n_samples);
+      return FALSE;
+    }
+  if (call->attrs[1].i)
+    {
+      for (i = 1; i < n; i++)
+        weights[i] += weights[i - 1];
+      for (i = 0; i < n_samples; i++)
+        result[i] =
+            MIN (last, find_sum (weights, n,
+                                 (uniform (call, row * n_samples + i) - 0x1p-53) * weights[n - 1]));
+      return TRUE;
+    }
+  /* The first of several clocks with these rates to ring: Efraimidis and Spirakis, 2006. */
+  for (i = 0; i < n; i++)
+    keys[i] = (Weighted){ weights[i] > 0 ? -log (uniform (call, row * n + i)) / weights[i]
+                                         : (gdouble) INFINITY,
+                          i };
+  qsort (keys, n, sizeof (Weighted), compare_weighted);
+  for (i = 0; i < n_samples; i++)
+    result[i] = keys[i].index;
+  return TRUE;
+}
+
+gboolean
+gtorch_cpu_multinomial (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *self = call->inputs[0];
+  gint64 n = self->shape[self->n_dims - 1];
+  gint64 n_rows = self->n_dims == 2 ? self->shape[0] : 1;
+  gint64 n_samples = call->attrs[0].i, row;
+  gint64 size = gtorch_dtype_size (self->dtype);
+  gdouble *weights = g_try_new (gdouble, n);
+  Weighted *keys = g_try_new (Weighted, n);
+  gboolean result = weights != NULL && keys != NULL;
+
+  if (!result)
+    out_of_memory (call, n, error);
+  for (row = 0; row < n_rows && result; row++)
+    {
+      const char *data = gtorch_impl_data (self);
+
+      if (self->n_dims == 2)
+        data += row * self->strides[0] * size;
+      gtorch_cpu_cast (GTORCH_DTYPE_FLOAT64, self->dtype) ((char *) weights, sizeof (gdouble), data,
+                                                           self->strides[self->n_dims - 1] * size,
+                                                           n);
+      result = draw_row (call, row, n, weights, keys,
+                         (gint64 *) gtorch_impl_data (call->outputs[0]) + row * n_samples, error);
+    }
+  g_free (weights);
+  g_free (keys);
+  return result;
+}

@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Random numbers are made in chunks of consecutive elements, in C order of the result, whatever its
+ * layout and the number of threads: a chunk is always computed whole, so an element always takes the same
+ * path. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <math.h>
+#include <string.h>
+
+#include "cpu/gtorch-cpu-cast.h"
+#include "cpu/gtorch-cpu-iter.h"
+#include "cpu/gtorch-cpu-philox.h"
+#include "gtorch-ops-private.h"
+
+#define CHUNK GTORCH_PHILOX_CHUNK
+
+typedef enum
+{
+  KIND_UNIFORM,
+  KIND_NORMAL,
+  KIND_EXPONENTIAL,
+  KIND_INTEGER,
+} Kind;
+
+typedef struct _Fill Fill;
+struct _Fill
+{
+  const GTorchOpCall *call;
+  Kind kind;
+  gdouble scale, shift; /* uniform: the width and the start */
+  gint64 low;
+  guint64 range;
+  GTorchImpl *output;
+  /* What to make of the numbers [begin, begin + n), if they are not the result themselves. */
+  void (*use) (const Fill *fill, gint64 begin, gint64 n, const gdouble *f64, const gfloat *f32);
+  GTorchImpl *input;
+  GTorchImpl *mask;
+  gint is_bad; /* atomically */
+};
+
+static gboolean
+is_double (const GTorchImpl *impl)
+{
+  return impl->dtype == GTORCH_DTYPE_FLOAT64;
+}
+
+/* Between n consecutive elements of a tensor, in C order, and an array. */
+static void
+transfer (GTorchImpl *impl, gint64 begin, gint64 n, gpointer array, guint dtype, gboolean store)
+{
+  const gint64 size = gtorch_dtype_size (impl->dtype), array_size = gtorch_dtype_size (dtype);
+  GTorchCast cast =
+      store ? gtorch_cpu_cast (impl->dtype, dtype) : gtorch_cpu_cast (dtype, impl->dtype);
+  gchar *data = gtorch_impl_data (impl), *other = array;
+
+  while (n > 0)
+    {
+      gint64 rest = begin, offset = 0, run = n, stride = 1;
+      guint i = impl->n_dims;
+
+      if (impl->is_contiguous)
+        offset = begin;
+      else
+        {
+          stride = impl->strides[i - 1];
+          run = MIN (n, impl->shape[i - 1] - begin % impl->shape[i - 1]);
+          while (i-- > 0)
+            {
+              offset += rest % impl->shape[i] * impl->strides[i];
+              rest /= impl->shape[i];
+            }
+        }
+      if (store)
+        cast (data + offset * size, stride * size, other, array_size, run);
+      else
+        cast (other, array_size, data + offset * size, stride * size, run);
+      other += run * array_size;
+      begin += run;
+      n -= run;
+    }
+}
+
+static gdouble
+positive_f64 (const guint32 *words)
+{
+  return ((gdouble) ((((guint64) words[1] << 32) | words[0]) >> 11) + 1.0) * 0x1p-53;
+}
+
+static void
+fill_f64 (const Fill *fill, const guint32 *words, gdouble *values)
+{
+  gint64 i;
+
+  if (fill->kind == KIND_UNIFORM)
+    {
+      GTORCH_ISA_CALL (gtorch_philox_uniform_f64) (words, values);
+      if (fill->scale != 1 || fill->shift != 0)
+        for (i = 0; i < CHUNK; i++)
+          {
+            values[i] = values[i] * fill->scale + fill->shift;
+            if (values[i] >= fill->shift + fill->scale && fill->scale > 0)
+              values[i] = fill->shift;
+          }
+    }
+  else if (fill->kind == KIND_EXPONENTIAL)
+    for (i = 0; i < CHUNK; i++)
+      values[i] = fill->scale * MAX (-log (positive_f64 (words + 2 * i)), 0x1p-54);
+  else
+    for (i = 0; i < CHUNK; i += 2)
+      {
+        gdouble radius = sqrt (-2 * log (positive_f64 (words + 2 * i)));
+        gdouble angle = 2 * G_PI * (positive_f64 (words + 2 * i + 2) - 0x1p-53);
+
+        values[i] = radius * cos (angle) * fill->scale + fill->shift;
+        values[i + 1] = radius * sin (angle) * fill->scale + fill->shift;
+      }
+}
+
+static void
+fill_f32 (const Fill *fill, const guint32 *words, gfloat *values)
+{
+  const guint dtype = fill->output->dtype;
+  gint64 i;
+
+  if (fill->kind == KIND_UNIFORM)
+    {
+      /* 16-bit floats get no more bits than they have: 1 - 2^-24 would become 1. */
+      GTORCH_ISA_CALL (gtorch_philox_uniform_f32)
+      (words, dtype == GTORCH_DTYPE_FLOAT16 ? 11 : (dtype == GTORCH_DTYPE_BFLOAT16 ? 8 : 24),
+       values);
+      if (fill->scale == 1 && fill->shift == 0)
+        return;
+      GTORCH_ISA_CALL (gtorch_philox_affine_f32) (values, fill->scale, fill->shift);
+      for (i = 0; i < CHUNK; i++) /* rounding may reach the end, which is not included */
+        if (values[i] >= (gfloat) (fill->shift + fill->scale) && fill->scale > 0)
+          values[i] = fill->shift;
+      return;
+    }
+  if (fill->kind == KIND_EXPONENTIAL)
+    GTORCH_ISA_CALL (gtorch_philox_exponential_f32) (words, values);
+  else
+    GTORCH_ISA_CALL (gtorch_philox_normal_f32) (words, values);
+  if (fill->scale != 1 || fill->shift != 0)
+    GTORCH_ISA_CALL (gtorch_philox_affine_f32) (values, fill->scale, fill->shift);
+}
+
+static void
+fill_chunks (gint64 first, gint64 last, gpointer data)
+{
+  Fill *fill = data;
+  const GTorchOpCall *call = fill->call;
+  const gboolean wide = fill->kind == KIND_INTEGER || is_double (fill->output);
+  const guint per_block = wide ? 2 : 4;
+  guint32 words[2 * CHUNK];
+  union
+  {
+    gdouble f64[CHUNK];
+    gfloat f32[CHUNK];
+    gint64 i64[CHUNK];
+  } values;
+  gint64 chunk, i;
+
+  for (chunk = first; chunk < last; chunk++)
+    {
+      gint64 begin = chunk * CHUNK;
+      gint64 n = MIN (CHUNK, fill->output->numel - begin);
+      guint dtype = GTORCH_DTYPE_INT64;
+
+      GTORCH_ISA_CALL (gtorch_philox_words)
+      (call->seed, call->counter, begin / per_block, CHUNK / per_block, words);
+      if (fill->kind == KIND_INTEGER)
+        for (i = 0; i < CHUNK; i++)
+          {
+            guint64 word = ((guint64) words[2 * i + 1] << 32) | words[2 * i];
+
+            values.i64[i] = (gint64) ((guint64) fill->low
+                                      + (guint64) (((unsigned __int128) word * fill->range) >> 64));
+          }
+      else if (wide)
+        {
+          fill_f64 (fill, words, values.f64);
+          dtype = GTORCH_DTYPE_FLOAT64;
+        }
+      else
+        {
+          fill_f32 (fill, words, values.f32);
+          dtype = GTORCH_DTYPE_FLOAT32;
+        }
+      if (fill->use != NULL)
+        fill->use (fill, begin, n, wide ? values.f64 : NULL, wide ? NULL : values.f32);
+      else
+        transfer (fill->output, begin, n, &values, dtype, TRUE);
+    }
+}
+
+static gboolean
+run_fill (Fill *fill, const GTorchOpCall *call)
+{
+  fill->call = call;
+  fill->output = call->outputs[0];
+  gtorch_parallel_for ((fill->output->numel + CHUNK - 1) / CHUNK, 8, fill_chunks, fill);
+  return TRUE;
+}
+
+/* --- shapes --- */
+
+static gboolean
+check_dtype (GTorchOpCall *call, gint64 dtype, GError **error)
+{
+  if (dtype > 0 && dtype < GTORCH_N_DTYPES)
+    return gtorch_call_check_dtype (call, dtype, error);
+  gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("%" G_GINT64_FORMAT " is not a dtype"),
+                     dtype);
+  return FALSE;
+}
+
+static gboolean
+new_output (GTorchOpCall *call, gint64 dtype, const gint64 *shape, gsize n_dims, GError **error)
+{
+  return check_dtype (call, dtype, error)
+         && gtorch_shape_check (call->op->name, shape, n_dims, dtype, error)
+         && gtorch_call_set_output (call, 0, dtype, shape, n_dims, error);
+}
+
+static gboolean
+like_self (GTorchOpCall *call, GError **error)
+{
+  return new_output (call, call->inputs[0]->dtype, call->inputs[0]->shape, call->inputs[0]->n_dims,
+                     error);
+}
+
+gboolean
+gtorch_shape_random_factory (GTorchOpCall *call, GError **error)
+{
+  gint64 dtype = call->attrs[1].i;
+
+  return new_output (call, dtype != GTORCH_DTYPE_NONE ? dtype : gtorch_get_default_dtype (),
+                     call->attrs[0].list.data, call->attrs[0].list.n, error);
+}
+
+gboolean
+gtorch_shape_random_like (GTorchOpCall *call, GError **error)
+{
+  gint64 dtype = call->attrs[0].i;
+
+  return new_output (call, dtype != GTORCH_DTYPE_NONE ? dtype : call->inputs[0]->dtype,
+                     call->inputs[0]->shape, call->inputs[0]->n_dims, error);
+}
+
+/* All integers in [low, high) must be there, and the dtype have them. */
+static gboolean
+check_range (GTorchOpCall *call, gint64 dtype, GError **error)
+{
+  gint64 low = call->attrs[0].i, high = call->attrs[1].i;
+  const GTorchDTypeInfo *info;
+
+  if (!check_dtype (call, dtype, error))
+    return FALSE;
+  if (low >= high)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                         _ ("there is no integer from %" G_GINT64_FORMAT
+                            " up to before %" G_GINT64_FORMAT),
+                         low, high);
+      return FALSE;
+    }
+  info = &gtorch_dtype_infos[dtype];
+  if (info->kind == GTORCH_KIND_INT && info->size < 8
+      && ((gdouble) low < info->min || (gdouble) (high - 1) > info->max))
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                         _ ("dtype %s has not all integers from %" G_GINT64_FORMAT
+                            " up to before %" G_GINT64_FORMAT),
+                         info->name, low, high);
+      return FALSE;
+    }
+  return TRUE;
+}
+
+gboolean
+gtorch_shape_randint (GTorchOpCall *call, GError **error)
+{
+  gint64 dtype = call->attrs[3].i != GTORCH_DTYPE_NONE ? call->attrs[3].i : GTORCH_DTYPE_INT64;
+
+  return check_range (call, dtype, error)
+         && new_output (call, dtype, call->attrs[2].list.data, call->attrs[2].list.n, error);
+}
+
+gboolean
+gtorch_shape_randint_like (GTorchOpCall *call, GError **error)
+{
+  gint64 dtype = call->attrs[2].i != GTORCH_DTYPE_NONE ? call->attrs[2].i : call->inputs[0]->dtype;
+
+  return check_range (call, dtype, error)
+         && new_output (call, dtype, call->inputs[0]->shape, call->inputs[0]->n_dims, error);
+}
+
+gboolean
+gtorch_shape_random (GTorchOpCall *call, GError **error)
+{
+  return check_range (call, call->inputs[0]->dtype, error) && like_self (call, error);
+}
+
+static gboolean
+check_number (GTorchOpCall *call, gboolean valid, const gchar *name, gdouble value,
+              const gchar *rule, GError **error)
+{
+  if (!valid)
+    gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s is %g, it must be %s"), name,
+                       value, rule);
+  return valid;
+}
+
+gboolean
+gtorch_shape_uniform (GTorchOpCall *call, GError **error)
+{
+  gdouble low = call->attrs[0].d, high = call->attrs[1].d;
+
+  if (!(low <= high) || !isfinite (high - low))
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                         _ ("the range from %g to %g is empty or not finite"), low, high);
+      return FALSE;
+    }
+  return like_self (call, error);
+}
+
+gboolean
+gtorch_shape_normal (GTorchOpCall *call, GError **error)
+{
+  gdouble std = call->attrs[1].d;
+
+  return check_number (call, std >= 0, "std", std, _ ("at least 0"), error)
+         && like_self (call, error);
+}
+
+gboolean
+gtorch_shape_exponential (GTorchOpCall *call, GError **error)
+{
+  gdouble rate = call->attrs[0].d;
+
+  return check_number (call, rate > 0, "lambd", rate, _ ("greater than 0"), error)
+         && like_self (call, error);
+}
+
+gboolean
+gtorch_shape_bernoulli (GTorchOpCall *call, GError **error)
+{
+  return like_self (call, error);
+}
+
+gboolean
+gtorch_shape_bernoulli_p (GTorchOpCall *call, GError **error)
+{
+  gdouble p = call->attrs[0].d;
+
+  return check_number (call, p >= 0 && p <= 1, "p", p, _ ("from 0 to 1"), error)
+         && like_self (call, error);
+}
+
+gboolean
+gtorch_shape_native_dropout (GTorchOpCall *call, GError **error)
+{
+  return like_self (call, error)
+         && gtorch_call_set_output (call, 1, GTORCH_DTYPE_BOOL, call->inputs[0]->shape,
+                                    call->inputs[0]->n_dims, error);
+}
+
+/* --- elements --- */
+
+gboolean
+gtorch_cpu_rand (GTorchOpCall *call, GError **error)
+{
+  Fill fill = { .kind = KIND_UNIFORM, .scale = 1 };
+
+  return run_fill (&fill, call);
+}
+
+gboolean
+gtorch_cpu_randn (GTorchOpCall *call, GError **error)
+{
+  Fill fill = { .kind = KIND_NORMAL, .scale = 1 };
+
+  return run_fill (&fill, call);
+}
+
+gboolean
+gtorch_cpu_randint (GTorchOpCall *call, GError **error)
+{
+  Fill fill = {
+    .kind = KIND_INTEGER,
+    .low = call->attrs[0].i,
+    .range = (guint64) call->attrs[1].i - (guint64) call->attrs[0].i,
+  };
+
+  return run_fill (&fill, call);
+}
+
+gboolean
+gtorch_cpu_uniform (GTorchOpCall *call, GError **error)
+{
+  Fill fill = {
+    .kind = KIND_UNIFORM,
+    .scale = call->attrs[1].d - call->attrs[0].d,
+    .shift = call->attrs[0].d,
+  };
+
+  return run_fill (&fill, call);
+}
+
+gboolean
+gtorch_cpu_normal (GTorchOpCall *call, GError **error)
+{
+  Fill fill = { .kind = KIND_NORMAL, .scale = call->attrs[1].d, .shift = call->attrs[0].d };
+
+  return run_fill (&fill, call);
+}
+
+gboolean
+gtorch_cpu_exponential (GTorchOpCall *call, GError **error)
+{
+  Fill fill = { .kind = KIND_EXPONENTIAL, .scale = 1 / call->attrs[0].d };
+
+  return run_fill (&fill, call);
+}
+
+static inline gdouble
+number_at (const gdouble *f64, const gfloat *f32, gint64 i)
+{
+  return f64 != NULL ? f64[i] : f32[i];
+}
+
+static void
+use_below_elements (const Fill *fill, gint64 begin, gint64 n, const gdouble *f64, const gfloat *f32)
+{
+  gdouble p[CHUNK];
+  guint8 result[CHUNK];
+  gint64 i;
+
+  transfer (fill->input, begin, n, p, GTORCH_DTYPE_FLOAT64, FALSE);
+  for (i = 0; i < n; i++)
+    {
+      if (!(p[i] >= 0 && p[i] <= 1))
+        g_atomic_int_set ((gint *) &fill->is_bad, TRUE);
+      result[i] = number_at (f64, f32, i) < p[i];
+    }
+  transfer (fill->output, begin, n, result, GTORCH_DTYPE_BOOL, TRUE);
+}
+
+gboolean
+gtorch_cpu_bernoulli (GTorchOpCall *call, GError **error)
+{
+  Fill fill = {
+    .kind = KIND_UNIFORM,
+    .scale = 1,
+    .use = use_below_elements,
+    .input = call->inputs[0],
+  };
+
+  run_fill (&fill, call);
+  if (fill.is_bad)
+    gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                       _ ("an element of the tensor of shape %s is not a probability from 0 to 1"),
+                       gtorch_impl_shape_str (call->inputs[0]));
+  return !fill.is_bad;
+}
+
+static void
+use_below (const Fill *fill, gint64 begin, gint64 n, const gdouble *f64, const gfloat *f32)
+{
+  const gdouble p = fill->call->attrs[0].d;
+  guint8 result[CHUNK];
+  gint64 i;
+
+  for (i = 0; i < n; i++)
+    result[i] = number_at (f64, f32, i) < p;
+  transfer (fill->output, begin, n, result, GTORCH_DTYPE_BOOL, TRUE);
+}
+
+gboolean
+gtorch_cpu_bernoulli_p (GTorchOpCall *call, GError **error)
+{
+  Fill fill = { .kind = KIND_UNIFORM, .scale = 1, .use = use_below };
+
+  return run_fill (&fill, call);
+}
+
+static void
+use_dropout (const Fill *fill, gint64 begin, gint64 n, const gdouble *f64, const gfloat *f32)
+{
+  const gdouble p = fill->call->attrs[0].d, scale = fill->call->attrs[1].d;
+  union
+  {
+    gdouble f64[CHUNK];
+    gfloat f32[CHUNK];
+  } values;
+  guint8 mask[CHUNK];
+  gint64 i;
+
+  if (f64 != NULL)
+    {
+      transfer (fill->input, begin, n, values.f64, GTORCH_DTYPE_FLOAT64, FALSE);
+      for (i = 0; i < n; i++)
+        {
+          mask[i] = f64[i] >= p;
+          values.f64[i] = mask[i] ? values.f64[i] * scale : 0;
+        }
+    }
+  else
+    {
+      transfer (fill->input, begin, n, values.f32, GTORCH_DTYPE_FLOAT32, FALSE);
+      for (i = 0; i < n; i++)
+        {
+          mask[i] = f32[i] >= p;
+          values.f32[i] = mask[i] ? values.f32[i] * (gfloat) scale : 0;
+        }
+    }
+  transfer (fill->output, begin, n, &values,
+            f64 != NULL ? GTORCH_DTYPE_FLOAT64 : GTORCH_DTYPE_FLOAT32, TRUE);
+  transfer (fill->mask, begin, n, mask, GTORCH_DTYPE_BOOL, TRUE);
+}
+
+gboolean
+gtorch_cpu_native_dropout (GTorchOpCall *call, GError **error)
+{
+  Fill fill = {
+    .kind = KIND_UNIFORM,
+    .scale = 1,
+    .use = use_dropout,
+    .input = call->inputs[0],
+    .mask = call->outputs[1],
+  };
+
+  return run_fill (&fill, call);
+}
+
+GTorchImpl *
+gtorch_op_dropout (GTorchImpl *self, gdouble p, gboolean training, GTorchGenerator *generator,
+                   GError **error)
+{
+  GTorchImpl *result, *mask;
+
+  if (!(p >= 0 && p <= 1))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("dropout: p is %g, it must be from 0 to 1"), p);
+      return NULL;
+    }
+  if (!training || p == 0)
+    return gtorch_impl_ref (self);
+  if (!gtorch_op_native_dropout (self, p, p < 1 ? 1 / (1 - p) : 0, generator, &result, &mask,
+                                 error))
+    {
+      g_prefix_error (error, "dropout: ");
+      return NULL;
+    }
+  gtorch_impl_unref (mask);
+  return result;
+}

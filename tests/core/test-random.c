@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <gtorch/cpu/gtorch-cpu-philox.h>
+#include <gtorch/gtorch-tensor-private.h>
+#include <gtorch/gtorch.h>
+
+#define N 200000
+
+static gconstpointer
+data_of (GTorchTensor *tensor)
+{
+  g_assert_nonnull (tensor);
+  g_assert_true (gtorch_impl_sync (tensor->impl, NULL));
+  return gtorch_impl_data (tensor->impl);
+}
+
+static GTorchTensor *
+checked (GTorchTensor *tensor, GError *error)
+{
+  g_assert_no_error (error);
+  return tensor;
+}
+
+/* The vectors that the authors of Philox publish with it. */
+static void
+philox_gives_the_published_words (void)
+{
+  static const struct
+  {
+    guint64 block, counter, seed;
+    guint32 words[4];
+  } known[] = {
+    { 0, 0, 0, { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 } },
+    { G_MAXUINT64, G_MAXUINT64, G_MAXUINT64, { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd } },
+    { G_GUINT64_CONSTANT (0x85a308d3243f6a88),
+      G_GUINT64_CONSTANT (0x0370734413198a2e),
+      G_GUINT64_CONSTANT (0x299f31d0a4093822),
+      { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } },
+  };
+  guint32 words[4], many[64];
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (known); i++)
+    {
+      gtorch_philox (known[i].seed, known[i].counter, known[i].block, words);
+      g_assert_cmpmem (words, sizeof words, known[i].words, sizeof words);
+      GTORCH_ISA_CALL (gtorch_philox_words)
+      (known[i].seed, known[i].counter, known[i].block, 16, many);
+      g_assert_cmpmem (many, sizeof words, known[i].words, sizeof words);
+      gtorch_philox (known[i].seed, known[i].counter, known[i].block + 13, words);
+      g_assert_cmpmem (many + 52, sizeof words, words, sizeof words);
+    }
+}
+
+static int
+compare_doubles (const void *a, const void *b)
+{
+  gdouble x = *(const gdouble *) a, y = *(const gdouble *) b;
+
+  return (x > y) - (x < y);
+}
+
+static gdouble
+uniform_cdf (gdouble x)
+{
+  return CLAMP (x, 0, 1);
+}
+
+static gdouble
+normal_cdf (gdouble x)
+{
+  return 0.5 * erfc (-x / G_SQRT2);
+}
+
+static gdouble
+exponential_cdf (gdouble x)
+{
+  return x < 0 ? 0 : -expm1 (-x);
+}
+
+/* Kolmogorov's and Smirnov's distance: above 1.95 / sqrt (n) once in a thousand samples. */
+static void
+check_distribution (GTorchTensor *tensor, gdouble (*cdf) (gdouble), gdouble mean, gdouble variance)
+{
+  g_autofree gdouble *values = g_new (gdouble, N);
+  gdouble sum = 0, squares = 0, distance = 0;
+  guint i;
+
+  for (i = 0; i < N; i++)
+    {
+      values[i] = tensor->impl->dtype == GTORCH_DTYPE_FLOAT64
+                      ? ((const gdouble *) data_of (tensor))[i]
+                      : ((const gfloat *) data_of (tensor))[i];
+      sum += values[i];
+      squares += values[i] * values[i];
+    }
+  sum /= N;
+  g_assert_cmpfloat_with_epsilon (sum, mean, 5 * sqrt (variance / N));
+  g_assert_cmpfloat_with_epsilon (squares / N - sum * sum, variance, 0.03 * variance);
+  qsort (values, N, sizeof (gdouble), compare_doubles);
+  for (i = 0; i < N; i++)
+    {
+      gdouble p = cdf (values[i]);
+
+      distance = MAX (distance, MAX (p - (gdouble) i / N, (gdouble) (i + 1) / N - p));
+    }
+  g_assert_cmpfloat (distance, <, 1.95 / sqrt (N));
+}
+
+static void
+distributions_are_right (void)
+{
+  static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64 };
+  g_autoptr (GTorchGenerator) generator = gtorch_generator_new_with_seed (7);
+  guint i;
+
+  for (i = 0; i < 2; i++)
+    {
+      GError *error = NULL;
+      g_autoptr (GTorchTensor) u =
+          gtorch_rand (GTORCH_SHAPE (N), dtypes[i], NULL, generator, &error);
+      g_autoptr (GTorchTensor) n =
+          gtorch_randn (GTORCH_SHAPE (N), dtypes[i], NULL, generator, &error);
+      g_autoptr (GTorchTensor) e = gtorch_tensor_exponential (u, 1, generator, &error);
+
+      g_assert_no_error (error);
+      check_distribution (u, uniform_cdf, 0.5, 1.0 / 12);
+      check_distribution (n, normal_cdf, 0, 1);
+      check_distribution (e, exponential_cdf, 1, 1);
+    }
+}
+
+/* Two neighbours share their words: they must not show it. */
+static void
+neighbours_are_independent (void)
+{
+  g_autoptr (GTorchGenerator) generator = gtorch_generator_new_with_seed (3);
+  g_autoptr (GTorchTensor) n =
+      gtorch_randn (GTORCH_SHAPE (N), GTORCH_DTYPE_FLOAT32, NULL, generator, NULL);
+  const gfloat *values = data_of (n);
+  gdouble product = 0, squares = 0;
+  guint i;
+
+  for (i = 0; i < N; i += 2)
+    {
+      product += values[i] * values[i + 1];
+      squares += values[i] * values[i] * values[i + 1] * values[i + 1];
+    }
+  g_assert_cmpfloat_with_epsilon (product / (N / 2), 0, 5 / sqrt (N / 2));
+  g_assert_cmpfloat_with_epsilon (squares / (N / 2), 1, 0.05);
+}
+
+static void
+normal_agrees_with_the_definition (void)
+{
+  g_autoptr (GTorchGenerator) generator = gtorch_generator_new_with_seed (5);
+  g_autoptr (GTorchTensor) n =
+      gtorch_randn (GTORCH_SHAPE (5000), GTORCH_DTYPE_FLOAT32, NULL, generator, NULL);
+  const gfloat *values = data_of (n);
+  guint i;
+
+  for (i = 0; i < 5000; i += 2)
+    {
+      guint32 words[4];
+      gdouble radius, angle;
+
+      gtorch_philox (5, 0, i / 4, words);
+      radius = sqrt (-2 * log ((words[i % 4] >> 1) * 0x1p-31 + 0x1p-32));
+      angle = 2 * G_PI * (words[i % 4 + 1] >> 8) * 0x1p-24;
+      g_assert_cmpfloat_with_epsilon (values[i], radius * cos (angle), 2e-6);
+      g_assert_cmpfloat_with_epsilon (values[i + 1], radius * sin (angle), 2e-6);
+    }
+}
+
+static void
+numbers_do_not_depend_on_threads_or_layout (void)
+{
+  GError *error = NULL;
+  guint n_threads = gtorch_get_num_threads (), i, k;
+  g_autoptr (GTorchTensor) first = NULL;
+
+  for (i = 1; i <= 4; i++)
+    {
+      g_autoptr (GTorchTensor) x = NULL;
+
+      g_assert_true (gtorch_set_num_threads (i, NULL));
+      gtorch_manual_seed (11);
+      x = checked (gtorch_randn (GTORCH_SHAPE (300, 301), GTORCH_DTYPE_FLOAT32, NULL, NULL, &error),
+                   error);
+      if (first == NULL)
+        first = g_steal_pointer (&x);
+      else
+        g_assert_cmpmem (data_of (first), 300 * 301 * 4, data_of (x), 300 * 301 * 4);
+    }
+  g_assert_true (gtorch_set_num_threads (n_threads, NULL));
+
+  for (k = 0; k < 2; k++)
+    {
+      g_autoptr (GTorchTensor) base =
+          gtorch_zeros (GTORCH_SHAPE (301, 300), GTORCH_DTYPE_FLOAT32, NULL, NULL);
+      g_autoptr (GTorchTensor) turned = gtorch_tensor_transpose (base, 0, 1, NULL);
+      const gfloat *a = data_of (first), *b = data_of (base);
+      guint j;
+
+      gtorch_manual_seed (11);
+      g_assert_nonnull (gtorch_tensor_normal_inplace (turned, 0, 1, NULL, NULL));
+      for (i = 0; i < 300; i++)
+        for (j = 0; j < 301; j++)
+          g_assert_cmpfloat (a[i * 301 + j], ==, b[j * 300 + i]);
+    }
+}
+
+static void
+a_longer_result_begins_like_a_shorter_one (void)
+{
+  g_autoptr (GTorchTensor) a = NULL;
+  g_autoptr (GTorchTensor) b = NULL;
+
+  gtorch_manual_seed (1);
+  a = gtorch_rand (GTORCH_SHAPE (7), GTORCH_DTYPE_FLOAT32, NULL, NULL, NULL);
+  gtorch_manual_seed (1);
+  b = gtorch_rand (GTORCH_SHAPE (70000), GTORCH_DTYPE_FLOAT32, NULL, NULL, NULL);
+  g_assert_cmpmem (data_of (a), 28, data_of (b), 28);
+}
+
+static void
+calls_follow_each_other (void)
+{
+  g_autoptr (GTorchTensor) a = NULL;
+  g_autoptr (GTorchTensor) b = NULL;
+  g_autoptr (GTorchTensor) c = NULL;
+
+  gtorch_manual_seed (1);
+  a = gtorch_rand (GTORCH_SHAPE (9), GTORCH_DTYPE_FLOAT32, NULL, NULL, NULL);
+  b = gtorch_rand (GTORCH_SHAPE (9), GTORCH_DTYPE_FLOAT32, NULL, NULL, NULL);
+  g_assert_cmpint (memcmp (data_of (a), data_of (b), 36), !=, 0);
+  gtorch_manual_seed (1);
+  c = gtorch_rand (GTORCH_SHAPE (9), GTORCH_DTYPE_FLOAT32, NULL, NULL, NULL);
+  g_assert_cmpmem (data_of (a), 36, data_of (c), 36);
+}
+
+static void
+uniform_keeps_its_bounds_in_every_dtype (void)
+{
+  static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
+                                        GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_BFLOAT16 };
+  guint i, j;
+
+  for (i = 0; i < G_N_ELEMENTS (dtypes); i++)
+    {
+      GError *error = NULL;
+      g_autoptr (GTorchTensor) u =
+          checked (gtorch_rand (GTORCH_SHAPE (N), dtypes[i], NULL, NULL, &error), error);
+      g_autoptr (GTorchTensor) one =
+          checked (gtorch_ones (GTORCH_SHAPE (1), dtypes[i], NULL, &error), error);
+      g_autoptr (GTorchTensor) below = checked (gtorch_tensor_lt (u, one, &error), error);
+      const guint8 *flags = data_of (below);
+
+      for (j = 0; j < N; j++)
+        g_assert_true (flags[j]);
+    }
+}
+
+static void
+integers_are_even_and_in_range (void)
+{
+  GError *error = NULL;
+  g_autoptr (GTorchTensor) x =
+      checked (gtorch_randint (-3, 7, GTORCH_SHAPE (N), 0, NULL, NULL, &error), error);
+  g_autoptr (GTorchTensor) wide =
+      checked (gtorch_randint (G_MININT64, G_MAXINT64, GTORCH_SHAPE (64), 0, NULL, NULL, &error),
+               error);
+  g_autoptr (GTorchTensor) bytes =
+      checked (gtorch_randint (0, 256, GTORCH_SHAPE (64), GTORCH_DTYPE_UINT8, NULL, NULL, &error),
+               error);
+  const gint64 *values = data_of (x);
+  guint counts[10] = { 0 };
+  guint i;
+
+  g_assert_cmpint (gtorch_tensor_get_dtype (x), ==, GTORCH_DTYPE_INT64);
+  for (i = 0; i < N; i++)
+    {
+      g_assert_true (values[i] >= -3 && values[i] < 7);
+      counts[values[i] + 3]++;
+    }
+  for (i = 0; i < 10; i++)
+    g_assert_cmpfloat_with_epsilon (counts[i], N / 10.0, 5 * sqrt (N * 0.09));
+  g_assert_cmpint (((const gint64 *) data_of (wide))[0], !=, ((const gint64 *) data_of (wide))[1]);
+}
+
+static void
+permutation_has_every_index_once (void)
+{
+  g_autoptr (GTorchTensor) p = gtorch_randperm (1000, 0, NULL, NULL, NULL);
+  g_autoptr (GTorchTensor) none = gtorch_randperm (0, 0, NULL, NULL, NULL);
+  const gint64 *values = data_of (p);
+  gboolean seen[1000] = { FALSE };
+  guint i, fixed = 0;
+
+  for (i = 0; i < 1000; i++)
+    {
+      g_assert_true (values[i] >= 0 && values[i] < 1000 && !seen[values[i]]);
+      seen[values[i]] = TRUE;
+      fixed += values[i] == i;
+    }
+  g_assert_cmpuint (fixed, <, 10);
+  g_assert_cmpint (gtorch_tensor_get_numel (none), ==, 0);
+}
+
+static void
+bernoulli_follows_its_probabilities (void)
+{
+  GError *error = NULL;
+  g_autoptr (GTorchTensor) p =
+      gtorch_full (GTORCH_SHAPE (N), 0.3, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GTorchTensor) b = checked (gtorch_tensor_bernoulli (p, NULL, &error), error);
+  g_autoptr (GTorchTensor) c = checked (gtorch_tensor_bernoulli_p (p, 0.8, NULL, &error), error);
+  g_autoptr (GTorchTensor) bad = NULL;
+  gdouble sums[2] = { 0, 0 };
+  guint i;
+
+  for (i = 0; i < N; i++)
+    {
+      sums[0] += ((const gfloat *) data_of (b))[i];
+      sums[1] += ((const gfloat *) data_of (c))[i];
+    }
+  g_assert_cmpfloat_with_epsilon (sums[0] / N, 0.3, 0.006);
+  g_assert_cmpfloat_with_epsilon (sums[1] / N, 0.8, 0.006);
+  bad = gtorch_full (GTORCH_SHAPE (3), 1.5, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_assert_null (gtorch_tensor_bernoulli (bad, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+}
+
+static void
+multinomial_follows_its_weights (void)
+{
+  GError *error = NULL;
+  g_autoptr (GTorchTensor) w = gtorch_arange (0, 4, 1, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GTorchTensor) many =
+      checked (gtorch_tensor_multinomial (w, N, TRUE, NULL, &error), error);
+  g_autoptr (GTorchTensor) all =
+      checked (gtorch_tensor_multinomial (w, 3, FALSE, NULL, &error), error);
+  const gint64 *values = data_of (many);
+  gdouble counts[4] = { 0 };
+  guint i, mask = 0;
+
+  for (i = 0; i < N; i++)
+    counts[values[i]]++;
+  for (i = 0; i < 4; i++)
+    g_assert_cmpfloat_with_epsilon (counts[i] / N, i / 6.0, 0.006);
+  for (i = 0; i < 3; i++)
+    mask |= 1 << ((const gint64 *) data_of (all))[i];
+  g_assert_cmpuint (mask, ==, 2 + 4 + 8);
+  g_assert_null (gtorch_tensor_multinomial (w, 4, FALSE, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_assert_null (gtorch_tensor_multinomial (w, 5, FALSE, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+}
+
+static void
+dropout_drops_and_scales (void)
+{
+  GError *error = NULL;
+  g_autoptr (GTorchTensor) x = gtorch_ones (GTORCH_SHAPE (N), GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GTorchTensor) y = checked (gtorch_tensor_dropout (x, 0.25, TRUE, NULL, &error), error);
+  g_autoptr (GTorchTensor) same =
+      checked (gtorch_tensor_dropout (x, 0.25, FALSE, NULL, &error), error);
+  g_autoptr (GTorchTensor) none = checked (gtorch_tensor_dropout (x, 1, TRUE, NULL, &error), error);
+  guint i, dropped = 0;
+
+  for (i = 0; i < N; i++)
+    {
+      gfloat value = ((const gfloat *) data_of (y))[i];
+
+      g_assert_true (value == 0 || fabsf (value - 1 / 0.75f) < 1e-6f);
+      dropped += value == 0;
+      g_assert_cmpfloat (((const gfloat *) data_of (none))[i], ==, 0);
+    }
+  g_assert_cmpfloat_with_epsilon (dropped / (gdouble) N, 0.25, 0.006);
+  g_assert_true (same == x);
+  g_assert_null (gtorch_tensor_dropout (x, 1.5, TRUE, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==, "dropout: p is 1.5, it must be from 0 to 1");
+  g_clear_error (&error);
+}
+
+#define FAILS(call, code)                         \
+  G_STMT_START                                    \
+  {                                               \
+    g_autoptr (GError) error = NULL;              \
+    g_autoptr (GTorchTensor) result = (call);     \
+    g_assert_null (result);                       \
+    g_assert_error (error, GTORCH_ERROR, (code)); \
+  }                                               \
+  G_STMT_END
+
+static void
+bad_arguments_are_errors (void)
+{
+  g_autoptr (GTorchTensor) x = gtorch_zeros (GTORCH_SHAPE (3), GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GTorchTensor) i = gtorch_zeros (GTORCH_SHAPE (3), GTORCH_DTYPE_INT32, NULL, NULL);
+  const gint64 negative[] = { 2, -1 };
+  const gint64 huge[] = { G_MAXINT64 / 2, 4 };
+  const gint64 large[] = { G_GINT64_CONSTANT (1) << 55 };
+
+  FAILS (gtorch_rand (negative, 2, 0, NULL, NULL, &error), GTORCH_ERROR_SHAPE);
+  FAILS (gtorch_rand (huge, 2, 0, NULL, NULL, &error), GTORCH_ERROR_SHAPE);
+  FAILS (gtorch_rand (large, 1, 0, NULL, NULL, &error), GTORCH_ERROR_OUT_OF_MEMORY);
+  FAILS (gtorch_rand (GTORCH_SHAPE (2), GTORCH_DTYPE_INT32, NULL, NULL, &error),
+         GTORCH_ERROR_DTYPE);
+  FAILS (gtorch_rand (GTORCH_SHAPE (2), 99, NULL, NULL, &error), GTORCH_ERROR_DTYPE);
+  FAILS (gtorch_randint (5, 5, GTORCH_SHAPE (2), 0, NULL, NULL, &error), GTORCH_ERROR_INVALID);
+  FAILS (gtorch_randint (0, 300, GTORCH_SHAPE (2), GTORCH_DTYPE_UINT8, NULL, NULL, &error),
+         GTORCH_ERROR_INVALID);
+  FAILS (gtorch_randperm (-1, 0, NULL, NULL, &error), GTORCH_ERROR_INVALID);
+  FAILS (gtorch_randperm (300, GTORCH_DTYPE_UINT8, NULL, NULL, &error), GTORCH_ERROR_INVALID);
+  FAILS (gtorch_tensor_uniform (x, 2, 1, NULL, &error), GTORCH_ERROR_INVALID);
+  FAILS (gtorch_tensor_uniform (x, 0, (gdouble) NAN, NULL, &error), GTORCH_ERROR_INVALID);
+  FAILS (gtorch_tensor_normal (x, 0, -1, NULL, &error), GTORCH_ERROR_INVALID);
+  FAILS (gtorch_tensor_normal (i, 0, 1, NULL, &error), GTORCH_ERROR_DTYPE);
+  FAILS (gtorch_tensor_exponential (x, 0, NULL, &error), GTORCH_ERROR_INVALID);
+  FAILS (gtorch_tensor_bernoulli_p (x, 2, NULL, &error), GTORCH_ERROR_INVALID);
+  FAILS (gtorch_tensor_multinomial (x, 1, TRUE, NULL, &error), GTORCH_ERROR_INVALID);
+}
+
+#define TEST(name) g_test_add_func ("/GTorch/random/" #name, name)
+
+int
+main (int argc, char *argv[])
+{
+  g_test_init (&argc, &argv, NULL);
+  TEST (philox_gives_the_published_words);
+  TEST (distributions_are_right);
+  TEST (neighbours_are_independent);
+  TEST (normal_agrees_with_the_definition);
+  TEST (numbers_do_not_depend_on_threads_or_layout);
+  TEST (a_longer_result_begins_like_a_shorter_one);
+  TEST (calls_follow_each_other);
+  TEST (uniform_keeps_its_bounds_in_every_dtype);
+  TEST (integers_are_even_and_in_range);
+  TEST (permutation_has_every_index_once);
+  TEST (bernoulli_follows_its_probabilities);
+  TEST (multinomial_follows_its_weights);
+  TEST (dropout_drops_and_scales);
+  TEST (bad_arguments_are_errors);
+  return g_test_run ();
+}
