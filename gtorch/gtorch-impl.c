@@ -353,13 +353,27 @@ gtorch_impl_overlaps_itself (const GTorchImpl *impl)
   return FALSE;
 }
 
+typedef struct
+{
+  gchar texts[8][256];
+  guint next;
+} ShapeTexts;
+
 const gchar *
 gtorch_shape_str (const gint64 *shape, gsize n_dims)
 {
-  static __thread gchar buffers[8][256];
-  static __thread guint next;
-  gchar *buffer = buffers[next++ % G_N_ELEMENTS (buffers)];
+  /* Not __thread: a library that is loaded late gets no more than about 1 kB of static TLS. */
+  static GPrivate private = G_PRIVATE_INIT (g_free);
+  ShapeTexts *ring = g_private_get (&private);
+  gchar *buffer;
   gsize i, length = 0;
+
+  if (ring == NULL)
+    {
+      ring = g_new0 (ShapeTexts, 1);
+      g_private_set (&private, ring);
+    }
+  buffer = ring->texts[ring->next++ % G_N_ELEMENTS (ring->texts)];
 
   buffer[length++] = '[';
   for (i = 0; i < n_dims && length < 220; i++)

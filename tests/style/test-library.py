@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The shared library is one that any program can load late, and shows nothing but its interface.
+
+Argument: the library.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+
+import tap
+
+LIBRARY = sys.argv[1]
+
+# dlopen() takes the memory of initial-exec variables from a surplus of about 1.6 kB, which other
+# libraries want to have a part of.
+STATIC_TLS_MAX = 1024
+
+ALLOWED_LIBRARIES = re.compile(
+    r"lib(glib|gobject|gio|gmodule)-2\.0\.so|lib(openblas|gomp|m|mvec|c|pthread|dl|gcc_s|rt)\.so|"
+    r"ld-linux|lib(a|ub|t)san\.so"
+)
+
+
+def readelf(*options):
+    if not shutil.which("readelf"):
+        raise tap.Skip("readelf is not installed")
+    return subprocess.run(
+        ["readelf", "--wide", *options, LIBRARY], capture_output=True, text=True, check=True
+    ).stdout
+
+
+@tap.case
+def only_functions_of_the_interface_are_exported():
+    names = []
+    for line in readelf("--dyn-syms").splitlines():
+        fields = line.split()
+        if len(fields) > 7 and fields[4] in ("GLOBAL", "WEAK") and fields[6] != "UND":
+            names.append((fields[3], fields[7].split("@")[0]))
+    assert names, "nothing is exported"
+    extra = [name for kind, name in names if not name.startswith("gtorch_") or kind == "OBJECT"]
+    assert not extra, "\n".join(sorted(extra))
+
+
+@tap.case
+def it_can_be_loaded_late():
+    sizes = [int(line.split()[5], 16) for line in readelf("--segments").splitlines()
+             if line.strip().startswith("TLS")]
+    if "STATIC_TLS" in readelf("--dynamic"):
+        assert sum(sizes) <= STATIC_TLS_MAX, f"{sum(sizes)} bytes of static TLS"
+
+
+@tap.case
+def it_needs_no_more_than_it_should():
+    needed = re.findall(r"\(NEEDED\).*\[(.+)\]", readelf("--dynamic"))
+    extra = [name for name in needed if not ALLOWED_LIBRARIES.match(name)]
+    assert not extra, f"linked with {extra}: what is NVIDIA's, or C++'s, is opened when it is needed"
+
+
+tap.main()
