@@ -26,6 +26,27 @@ typedef struct
 GTORCH_ISA_DECLARE (void, gtorch_gemm_f32, (const GTorchGemm *g, gpointer workspace));
 GTORCH_ISA_DECLARE (void, gtorch_gemm_f64, (const GTorchGemm *g, gpointer workspace));
 
+/* A convolution's inner part: c[i][q] = bias[i] + sum over p of a[i][p] * b[table[p] + q] for m rows i and
+ * n positions q. Of each `pitch` positions the first `width` are kept, the others lie between the rows of
+ * a padded image; c has rows c_row apart, in which only kept positions count. b is read up to
+ * GTORCH_CONV_SLACK elements past its end. */
+typedef struct
+{
+  gint64 m, k, n;
+  gconstpointer a; /* m x k */
+  gconstpointer b;
+  const gint64 *table;
+  gconstpointer bias; /* or NULL */
+  gpointer c;
+  gint64 c_row;
+  gint64 pitch, width;
+} GTorchConvSpan;
+
+#define GTORCH_CONV_SLACK 32
+
+GTORCH_ISA_DECLARE (void, gtorch_conv_span_f32, (const GTorchConvSpan *span));
+GTORCH_ISA_DECLARE (void, gtorch_conv_span_f64, (const GTorchConvSpan *span));
+
 /* This thread's workspace, or NULL. */
 gpointer gtorch_cpu_gemm_workspace (void);
 /* In a compute dtype; one thread. */

@@ -46,10 +46,12 @@ typedef T NAME (Vec) __attribute__ ((vector_size (VECTOR), aligned (sizeof (T)),
 #define VL ((gint64) (VECTOR / sizeof (T)))
 #define NR (2 * VL)
 
-/* c (rows x nv vectors) = alpha * a b + beta * c */
+/* c (rows x nv vectors) = alpha * a b + beta * c; row p of b is b_row after the one before or, given a
+ * table, at b + table[p]; bias has one number for each row of c, or is NULL. */
 static inline __attribute__ ((always_inline)) void
 NAME (kernel) (const int rows, const int nv, gint64 k, const T *a, gint64 a_row, gint64 a_col,
-               const T *b, gint64 b_row, T *c, gint64 ldc, T alpha, T beta)
+               const T *b, gint64 b_row, const gint64 *table, T *c, gint64 ldc, T alpha, T beta,
+               const T *bias)
 {
   NAME (Vec) acc[MR][2];
   gint64 p;
@@ -59,14 +61,15 @@ NAME (kernel) (const int rows, const int nv, gint64 k, const T *a, gint64 a_row,
   for (i = 0; i < rows; i++)
 #pragma GCC unroll 2
     for (j = 0; j < nv; j++)
-      acc[i][j] = (NAME (Vec)){ 0 };
-  for (p = 0; p < k; p++, a += a_col, b += b_row)
+      acc[i][j] = (NAME (Vec)){ 0 } + (bias != NULL ? bias[i] : 0);
+  for (p = 0; p < k; p++, a += a_col)
     {
+      const T *from = table != NULL ? b + table[p] : b + p * b_row;
       NAME (Vec) v[2];
 
 #pragma GCC unroll 2
       for (j = 0; j < nv; j++)
-        v[j] = *(const NAME (Vec) *) (b + j * VL);
+        v[j] = *(const NAME (Vec) *) (from + j * VL);
 #pragma GCC unroll 16
       for (i = 0; i < rows; i++)
 #pragma GCC unroll 2
@@ -84,13 +87,25 @@ NAME (kernel) (const int rows, const int nv, gint64 k, const T *a, gint64 a_row,
       }
 }
 
-#define CASE(r)                                                                \
-  case r:                                                                      \
-    if (nv == 2)                                                               \
-      NAME (kernel) (r, 2, k, a, a_row, a_col, b, b_row, c, ldc, alpha, beta); \
-    else                                                                       \
-      NAME (kernel) (r, 1, k, a, a_row, a_col, b, b_row, c, ldc, alpha, beta); \
+#define CASE(r)                                                                            \
+  case r:                                                                                  \
+    if (nv == 2)                                                                           \
+      NAME (kernel) (r, 2, k, a, a_row, a_col, b, b_row, NULL, c, ldc, alpha, beta, NULL); \
+    else                                                                                   \
+      NAME (kernel) (r, 1, k, a, a_row, a_col, b, b_row, NULL, c, ldc, alpha, beta, NULL); \
     break;
+#define CASE_TABLE(r)                                                        \
+  case r:                                                                    \
+    if (nv == 2)                                                             \
+      NAME (kernel) (r, 2, k, a, a_row, 1, b, 0, table, c, ldc, 1, 0, bias); \
+    else                                                                     \
+      NAME (kernel) (r, 1, k, a, a_row, 1, b, 0, table, c, ldc, 1, 0, bias); \
+    break;
+#if MR > 6
+#define CASES(C) C (1) C (2) C (3) C (4) C (5) C (6) C (7) C (8) C (9) C (10) C (11) C (12)
+#else
+#define CASES(C) C (1) C (2) C (3) C (4) C (5) C (6)
+#endif
 
 static void
 NAME (micro) (int rows, int nv, gint64 k, const T *a, gint64 a_row, gint64 a_col, const T *b,
@@ -98,24 +113,65 @@ NAME (micro) (int rows, int nv, gint64 k, const T *a, gint64 a_row, gint64 a_col
 {
   switch (rows)
     {
-      CASE (1)
-      CASE (2)
-      CASE (3)
-      CASE (4)
-      CASE (5)
-      CASE (6)
-#if MR > 6
-      CASE (7)
-      CASE (8)
-      CASE (9)
-      CASE (10)
-      CASE (11)
-      CASE (12)
-#endif
+      CASES (CASE)
+    }
+}
+
+static void
+NAME (micro_table) (int rows, int nv, gint64 k, const T *a, gint64 a_row, const T *b,
+                    const gint64 *table, T *c, gint64 ldc, const T *bias)
+{
+  switch (rows)
+    {
+      CASES (CASE_TABLE)
     }
 }
 
 #undef CASE
+#undef CASE_TABLE
+#undef CASES
+
+void
+GTORCH_ISA_SYMBOL (NAME (gtorch_conv_span)) (const GTorchConvSpan *s)
+{
+  T tile[MR * NR] __attribute__ ((aligned (64)));
+  gint64 i, j, r, q;
+
+  for (j = 0; j < s->n; j += NR)
+    {
+      gint64 width = MIN (NR, s->n - j);
+      const T *from = (const T *) s->b + j;
+      int nv = width > VL ? 2 : 1;
+
+      for (i = 0; i < s->m; i += MR)
+        {
+          int rows = MIN (MR, s->m - i);
+          const T *a = (const T *) s->a + i * s->k;
+          const T *bias = s->bias != NULL ? (const T *) s->bias + i : NULL;
+          T *to = (T *) s->c + i * s->c_row;
+
+          if (s->pitch == s->width && width == nv * VL)
+            {
+              NAME (micro_table) (rows, nv, s->k, a, s->k, from, s->table, to + j, s->c_row, bias);
+              continue;
+            }
+          NAME (micro_table) (rows, nv, s->k, a, s->k, from, s->table, tile, NR, bias);
+          for (r = 0; r < rows; r++)
+            for (q = 0; q < width;)
+              {
+                gint64 line = (j + q) / s->pitch, at = (j + q) % s->pitch;
+                gint64 end = MIN (width, q + s->pitch - at);
+                gint64 valid = MIN (width, q + s->width - at);
+                T *out = to + r * s->c_row + line * s->width + at;
+                gint64 l;
+
+                for (l = q; l < valid; l++)
+                  out[l - q] = tile[r * NR + l];
+                q = end;
+              }
+        }
+    }
+}
 
 /* Panels of NR columns, k rows each, the last padded with zeros. */
 static void
