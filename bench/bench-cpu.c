@@ -14,7 +14,7 @@
 
 typedef struct
 {
-  GTorchTensor *x, *y, *row, *column, *matrix, *square, *mask, *index, *batch, *image, *filter;
+  GTorchTensor *x, *y, *row, *column, *matrix, *square, *mask, *batch, *weight;
 } Data;
 
 typedef GTorchTensor *(*Run) (Data *data, GError **error);
@@ -26,11 +26,8 @@ typedef struct
   Run run;
 } Case;
 
-#define CASE(function, expression)                                                                 \
-  static GTorchTensor *function (Data *d, GError **error)                                          \
-  {                                                                                                \
-    return expression;                                                                             \
-  }
+#define CASE(function, expression) \
+  static GTorchTensor *function (Data *d, GError **error) { return expression; }
 
 CASE (add, gtorch_tensor_add (d->x, d->y, 1, error))
 CASE (add_inplace, g_object_ref (gtorch_tensor_add_inplace (d->x, d->y, 1, error)))
@@ -46,11 +43,63 @@ CASE (add_row, gtorch_tensor_add (d->matrix, d->row, 1, error))
 CASE (add_column, gtorch_tensor_add (d->matrix, d->column, 1, error))
 CASE (compare, gtorch_tensor_gt (d->x, d->y, error))
 CASE (where, gtorch_where (d->mask, d->x, d->y, error))
+CASE (cast, gtorch_tensor_to_dtype (d->x, GTORCH_DTYPE_BFLOAT16, error))
+CASE (sum_all, gtorch_tensor_sum (d->x, NULL, 0, FALSE, GTORCH_DTYPE_NONE, error))
+CASE (sum_0, gtorch_tensor_sum (d->matrix, GTORCH_SHAPE (0), FALSE, GTORCH_DTYPE_NONE, error))
+CASE (sum_1, gtorch_tensor_sum (d->matrix, GTORCH_SHAPE (1), FALSE, GTORCH_DTYPE_NONE, error))
+CASE (amax_1, gtorch_tensor_amax (d->matrix, GTORCH_SHAPE (1), FALSE, error))
+CASE (softmax, gtorch_tensor_softmax (d->matrix, 1, GTORCH_DTYPE_NONE, error))
+CASE (run_clone, gtorch_tensor_clone (d->x, error))
+CASE (matmul, gtorch_tensor_matmul (d->square, d->square, error))
+CASE (bmm, gtorch_tensor_bmm (d->batch, d->batch, error))
+CASE (run_randn, gtorch_randn (GTORCH_SHAPE (16 << 20), GTORCH_DTYPE_FLOAT32, NULL, NULL, error))
+CASE (empty, gtorch_empty (GTORCH_SHAPE (16), GTORCH_DTYPE_FLOAT32, NULL, error))
+CASE (view, gtorch_tensor_view (d->square, GTORCH_SHAPE (16), error))
+CASE (slice, gtorch_tensor_slice (d->square, 0, 1, 3, 1, error))
+
+static GTorchTensor *
+transpose_copy (Data *d, GError **error)
+{
+  g_autoptr (GTorchTensor) view = gtorch_tensor_transpose (d->matrix, 0, 1, error);
+
+  return gtorch_tensor_clone (view, error);
+}
+
+static GTorchTensor *
+add_grad (Data *d, GError **error)
+{
+  gboolean before = gtorch_set_grad_enabled (TRUE);
+  GTorchTensor *result = gtorch_tensor_add (d->weight, d->y, 1, error);
+
+  gtorch_set_grad_enabled (before);
+  return result;
+}
+
+static GTorchTensor *
+backward (Data *d, GError **error)
+{
+  gboolean before = gtorch_set_grad_enabled (TRUE);
+  g_autoptr (GTorchTensor) product = gtorch_tensor_mul (d->weight, d->y, error);
+  g_autoptr (GTorchTensor) total =
+      gtorch_tensor_sum (product, NULL, 0, FALSE, GTORCH_DTYPE_NONE, error);
+  gboolean success = gtorch_tensor_backward (total, NULL, FALSE, FALSE, error);
+
+  gtorch_tensor_set_grad (d->weight, NULL, NULL);
+  gtorch_set_grad_enabled (before);
+  return success ? g_steal_pointer (&total) : NULL;
+}
 
 static const Case cases[] = {
   { "host.add", TRUE, add },
   { "host.add_", TRUE, add_inplace },
   { "host.relu", TRUE, relu },
+  { "host.empty", TRUE, empty },
+  { "host.view", TRUE, view },
+  { "host.slice", TRUE, slice },
+  { "host.sum", TRUE, sum_all },
+  { "host.matmul", TRUE, matmul },
+  { "host.add_grad", TRUE, add_grad },
+  { "host.mul_sum_backward", TRUE, backward },
   { "add", FALSE, add },
   { "add_", FALSE, add_inplace },
   { "mul", FALSE, mul },
@@ -65,6 +114,17 @@ static const Case cases[] = {
   { "add_column", FALSE, add_column },
   { "gt", FALSE, compare },
   { "where", FALSE, where },
+  { "cast_bf16", FALSE, cast },
+  { "clone", FALSE, run_clone },
+  { "transpose_copy", FALSE, transpose_copy },
+  { "sum_all", FALSE, sum_all },
+  { "sum_dim0", FALSE, sum_0 },
+  { "sum_dim1", FALSE, sum_1 },
+  { "amax_dim1", FALSE, amax_1 },
+  { "softmax_4096", FALSE, softmax },
+  { "randn", FALSE, run_randn },
+  { "matmul_1024", FALSE, matmul },
+  { "bmm_32x256", FALSE, bmm },
 };
 
 static int
@@ -106,10 +166,12 @@ fill (Data *data, gint64 n, GError **error)
 {
   g_autoptr (GTorchTensor) zero = gtorch_zeros (&n, 1, GTORCH_DTYPE_FLOAT32, NULL, error);
   const gint64 side = n >= 4096 ? 4096 : 4, rows = n / side;
-  g_autoptr (GTorchTensor) row = gtorch_zeros (GTORCH_SHAPE (side), GTORCH_DTYPE_FLOAT32, NULL, error);
-  g_autoptr (GTorchTensor) column = gtorch_zeros (GTORCH_SHAPE (rows, 1), GTORCH_DTYPE_FLOAT32, NULL, error);
-  g_autoptr (GTorchTensor) matrix
-    = gtorch_zeros (GTORCH_SHAPE (rows, side), GTORCH_DTYPE_FLOAT32, NULL, error);
+  g_autoptr (GTorchTensor) row =
+      gtorch_zeros (GTORCH_SHAPE (side), GTORCH_DTYPE_FLOAT32, NULL, error);
+  g_autoptr (GTorchTensor) column =
+      gtorch_zeros (GTORCH_SHAPE (rows, 1), GTORCH_DTYPE_FLOAT32, NULL, error);
+  g_autoptr (GTorchTensor) matrix =
+      gtorch_zeros (GTORCH_SHAPE (rows, side), GTORCH_DTYPE_FLOAT32, NULL, error);
 
   if (zero == NULL || row == NULL || column == NULL || matrix == NULL)
     return FALSE;
@@ -118,6 +180,14 @@ fill (Data *data, gint64 n, GError **error)
   data->row = gtorch_tensor_add_scalar (row, 0.37, 1, error);
   data->column = gtorch_tensor_add_scalar (column, 0.37, 1, error);
   data->matrix = gtorch_tensor_add_scalar (matrix, 0.37, 1, error);
+  data->square = gtorch_randn (GTORCH_SHAPE (n > 16 ? 1024 : 4, n > 16 ? 1024 : 4),
+                               GTORCH_DTYPE_FLOAT32, NULL, NULL, error);
+  data->batch = gtorch_randn (GTORCH_SHAPE (n > 16 ? 32 : 1, 256, 256), GTORCH_DTYPE_FLOAT32, NULL,
+                              NULL, error);
+  data->weight = gtorch_tensor_add_scalar (zero, 0.37, 1, error);
+  if (data->square == NULL || data->batch == NULL
+      || !gtorch_tensor_set_requires_grad (data->weight, TRUE, error))
+    return FALSE;
   data->mask = gtorch_tensor_gt (data->x, data->y, error);
   return data->mask != NULL;
 }
@@ -129,6 +199,7 @@ main (int argc, char *argv[])
   Data tiny = { NULL }, large = { NULL };
   guint i;
 
+  gtorch_set_grad_enabled (FALSE);
   if (!fill (&tiny, 16, &error) || !fill (&large, 16 << 20, &error))
     {
       fprintf (stderr, "%s\n", error->message);

@@ -16,6 +16,8 @@ def data(n):
     side = 4096 if n >= 4096 else 4
     d = {'x': torch.full((n,), 0.37), 'y': torch.full((n,), 1.62), 'row': torch.full((side,), 0.37),
          'column': torch.full((n // side, 1), 0.37), 'matrix': torch.full((n // side, side), 0.37)}
+    d['square'] = torch.randn(1024, 1024)
+    d['batch'] = torch.randn(32, 256, 256)
     d['mask'] = d['x'] > d['y']
     return type('Data', (), d)
 
@@ -35,6 +37,17 @@ CASES = {
     'add_column': lambda d: d.matrix + d.column,
     'gt': lambda d: d.x > d.y,
     'where': lambda d: torch.where(d.mask, d.x, d.y),
+    'cast_bf16': lambda d: d.x.to(torch.bfloat16),
+    'clone': lambda d: d.x.clone(),
+    'transpose_copy': lambda d: d.matrix.t().contiguous(),
+    'sum_all': lambda d: d.x.sum(),
+    'sum_dim0': lambda d: d.matrix.sum(0),
+    'sum_dim1': lambda d: d.matrix.sum(1),
+    'amax_dim1': lambda d: d.matrix.amax(1),
+    'softmax_4096': lambda d: torch.softmax(d.matrix, 1),
+    'randn': lambda d: torch.randn(16 << 20),
+    'matmul_1024': lambda d: d.square @ d.square,
+    'bmm_32x256': lambda d: torch.bmm(d.batch, d.batch),
 }
 
 

@@ -19,25 +19,36 @@ run_cast (char *const *data, const gint64 *strides, gint64 n, gpointer user_data
   cast (data[0], strides[0], data[1], strides[1], n);
 }
 
-/* Tiles keep the lines of both sides of a transposed copy in the cache. */
-#define TILE 32
+/* A transposed copy goes through tiles of one cache line a side, kept in a small buffer: each line of the
+ * source is read once, each of the destination written once, whatever the strides (powers of two would
+ * otherwise make the lines of a column push each other out of the cache). */
+#define LINE 64
 
 typedef struct
 {
   char *dst;
   const char *src;
-  gint64 rows, columns;       /* rows: along the contiguous dimension of src */
-  gint64 dst_row, dst_column; /* byte strides */
-  gint64 src_row, src_column;
-  gint64 tiles; /* of columns */
+  gint64 rows, columns; /* rows: along the contiguous dimension of src */
+  gint64 dst_row;       /* byte strides; the other two are the size */
+  gint64 src_column;
+  gint64 tile, row_tiles;
   gsize size;
 } Tiled;
 
-#define COPY_TILE(T)                                         \
-  for (c = c0; c < c1; c++)                                  \
-    for (r = r0; r < r1; r++)                                \
-      *(T *) (t->dst + r * t->dst_row + c * t->dst_column) = \
-          *(const T *) (t->src + r * t->src_row + c * t->src_column);
+#define COPY_TILE(T)                                                                           \
+  {                                                                                            \
+    T buffer[LINE / sizeof (T)][LINE / sizeof (T)];                                            \
+                                                                                               \
+    for (c = 0; c < n_columns; c++)                                                            \
+      {                                                                                        \
+        const T *from = (const T *) (t->src + (c0 + c) * t->src_column) + r0;                  \
+                                                                                               \
+        for (r = 0; r < n_rows; r++)                                                           \
+          buffer[r][c] = from[r];                                                              \
+      }                                                                                        \
+    for (r = 0; r < n_rows; r++)                                                               \
+      memcpy ((T *) (t->dst + (r0 + r) * t->dst_row) + c0, buffer[r], n_columns * sizeof (T)); \
+  }
 
 static void
 run_tiles (gint64 begin, gint64 end, gpointer user_data)
@@ -47,8 +58,8 @@ run_tiles (gint64 begin, gint64 end, gpointer user_data)
 
   for (tile = begin; tile < end; tile++)
     {
-      gint64 c0 = tile % t->tiles * TILE, c1 = MIN (c0 + TILE, t->columns);
-      gint64 r0 = tile / t->tiles * TILE, r1 = MIN (r0 + TILE, t->rows);
+      gint64 c0 = tile / t->row_tiles * t->tile, n_columns = MIN (t->tile, t->columns - c0);
+      gint64 r0 = tile % t->row_tiles * t->tile, n_rows = MIN (t->tile, t->rows - r0);
 
       switch (t->size)
         {
@@ -81,21 +92,21 @@ gtorch_cpu_copy (GTorchImpl *dst, GTorchImpl *src)
   if (dst->dtype == src->dtype && iter.n_dims == 2 && size <= 8
       && iter.strides[1][1] == (gint64) size && iter.strides[0][0] == (gint64) size)
     {
+      gint64 tile = LINE / (gint64) size;
       Tiled tiled = {
         .dst = iter.data[0],
         .src = iter.data[1],
         .rows = iter.shape[1],
         .columns = iter.shape[0],
         .dst_row = iter.strides[1][0],
-        .dst_column = iter.strides[0][0],
-        .src_row = iter.strides[1][1],
         .src_column = iter.strides[0][1],
-        .tiles = (iter.shape[0] + TILE - 1) / TILE,
+        .tile = tile,
+        .row_tiles = (iter.shape[1] + tile - 1) / tile,
         .size = size,
       };
 
-      gtorch_parallel_for (tiled.tiles * ((tiled.rows + TILE - 1) / TILE),
-                           GTORCH_CPU_GRAIN / (TILE * TILE), run_tiles, &tiled);
+      gtorch_parallel_for (tiled.row_tiles * ((tiled.columns + tile - 1) / tile),
+                           GTORCH_CPU_GRAIN / (tile * tile), run_tiles, &tiled);
       return;
     }
   gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, run_cast, &cast);

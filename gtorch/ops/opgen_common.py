@@ -196,6 +196,8 @@ def params_text(params):
 
 def declare_function(returns, name, params, static=False, newline='\n'):
     text = params_text(params) if params else 'void'
+    if newline == ' ' and returns.rstrip().endswith('*'):
+        newline = ''
     lead = f'{"static " if static else ""}{returns.rstrip()}{newline}{name} ('
     width = len(name) + 2
     if width + len(text) <= 98:
