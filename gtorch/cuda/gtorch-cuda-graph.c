@@ -612,6 +612,8 @@ gtorch_cuda_graph_debug_dump (GTorchCUDAGraph *self, GOutputStream *stream,
   g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
   g_return_val_if_fail (G_IS_OUTPUT_STREAM (stream), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
   g_mutex_lock (&self->lock);
   exec = self->exec != NULL ? gtorch_graph_exec_ref (self->exec) : NULL;
   g_mutex_unlock (&self->lock);
