@@ -47,9 +47,7 @@ gtorch_autograd_wanted (GTorchImpl *const *inputs, guint n_inputs)
 static gboolean
 is_saved_input (const GTorchOpClass *op, guint i)
 {
-  return (op->saved_inputs
-          & (1u << MIN (i, op->n_inputs < LIST_BIT && i >= op->n_inputs ? LIST_BIT : i)))
-         != 0;
+  return (op->saved_inputs & (1u << (i < op->n_inputs ? i : LIST_BIT))) != 0;
 }
 
 static gboolean

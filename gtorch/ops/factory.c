@@ -62,6 +62,39 @@ gtorch_shape_full (GTorchOpCall *call, GError **error)
 }
 
 gboolean
+gtorch_shape_factory_new (GTorchOpCall *call, GError **error)
+{
+  gint64 dtype = call->attrs[1].i;
+
+  return new_output (call, dtype != GTORCH_DTYPE_NONE ? dtype : call->inputs[0]->dtype,
+                     call->attrs[0].list.data, call->attrs[0].list.n, error);
+}
+
+gboolean
+gtorch_shape_new_full (GTorchOpCall *call, GError **error)
+{
+  gint64 dtype = call->attrs[2].i;
+
+  return new_output (call, dtype != GTORCH_DTYPE_NONE ? dtype : call->inputs[0]->dtype,
+                     call->attrs[0].list.data, call->attrs[0].list.n, error);
+}
+
+gboolean
+gtorch_shape_full_int (GTorchOpCall *call, GError **error)
+{
+  gint64 dtype = call->attrs[2].i;
+
+  return new_output (call, dtype != GTORCH_DTYPE_NONE ? dtype : GTORCH_DTYPE_INT64,
+                     call->attrs[0].list.data, call->attrs[0].list.n, error);
+}
+
+gboolean
+gtorch_shape_scalar_tensor (GTorchOpCall *call, GError **error)
+{
+  return new_output (call, call->attrs[1].i, NULL, 0, error);
+}
+
+gboolean
 gtorch_cpu_empty (GTorchOpCall *call, GError **error)
 {
   return TRUE;
@@ -70,7 +103,7 @@ gtorch_cpu_empty (GTorchOpCall *call, GError **error)
 typedef struct
 {
   GTorchCast cast;
-  gdouble value;
+  gconstpointer value;
 } Fill;
 
 static void
@@ -78,14 +111,14 @@ run_fill (char *const *data, const gint64 *strides, gint64 n, gpointer user_data
 {
   const Fill *fill = user_data;
 
-  fill->cast (data[0], strides[0], (const char *) &fill->value, 0, n);
+  fill->cast (data[0], strides[0], fill->value, 0, n);
 }
 
 static gboolean
-fill (GTorchOpCall *call, gdouble value)
+fill_with (GTorchOpCall *call, guint dtype, gconstpointer value)
 {
   GTorchImpl *output = call->outputs[0];
-  Fill what = { gtorch_cpu_cast (output->dtype, GTORCH_DTYPE_FLOAT64), value };
+  Fill what = { gtorch_cpu_cast (output->dtype, dtype), value };
   GTorchIter iter;
 
   if (output->numel == 0)
@@ -93,6 +126,30 @@ fill (GTorchOpCall *call, gdouble value)
   gtorch_iter_init (&iter, &output, 1, output->shape, output->n_dims);
   gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, run_fill, &what);
   return TRUE;
+}
+
+static gboolean
+fill (GTorchOpCall *call, gdouble value)
+{
+  return fill_with (call, GTORCH_DTYPE_FLOAT64, &value);
+}
+
+gboolean
+gtorch_cpu_full_int (GTorchOpCall *call, GError **error)
+{
+  return fill_with (call, GTORCH_DTYPE_INT64, &call->attrs[1].i);
+}
+
+gboolean
+gtorch_cpu_scalar_tensor (GTorchOpCall *call, GError **error)
+{
+  return fill (call, call->attrs[0].d);
+}
+
+gboolean
+gtorch_cpu_new_full (GTorchOpCall *call, GError **error)
+{
+  return fill (call, call->attrs[1].d);
 }
 
 gboolean
@@ -125,21 +182,39 @@ gtorch_cpu_fill (GTorchOpCall *call, GError **error)
   return fill (call, call->attrs[0].d);
 }
 
+typedef struct
+{
+  GTorchImpl *output;
+  GTorchCast cast;
+  gdouble start, step;
+} Progression;
+
+static void
+progression_part (gint64 begin, gint64 end, gpointer user_data)
+{
+  const Progression *p = user_data;
+  gint64 size = gtorch_dtype_size (p->output->dtype);
+  gdouble values[256];
+  gint64 i, n;
+
+  for (; begin < end; begin += n)
+    {
+      n = MIN (end - begin, (gint64) G_N_ELEMENTS (values));
+      for (i = 0; i < n; i++)
+        values[i] = p->start + (gdouble) (begin + i) * p->step;
+      p->cast ((char *) gtorch_impl_data (p->output) + begin * size, size, (const char *) values, 8,
+               n);
+    }
+}
+
 /* start + i * step, element by element in double and then converted. */
 static void
 progression (GTorchImpl *output, gdouble start, gdouble step)
 {
-  GTorchCast cast = gtorch_cpu_cast (output->dtype, GTORCH_DTYPE_FLOAT64);
-  char *data = gtorch_impl_data (output);
-  gsize size = gtorch_dtype_size (output->dtype);
-  gint64 i;
+  Progression p = { output, gtorch_cpu_cast (output->dtype, GTORCH_DTYPE_FLOAT64), start, step };
 
-  for (i = 0; i < output->numel; i++)
-    {
-      gdouble value = start + (gdouble) i * step;
-
-      cast (data + (gsize) i * size, size, (const char *) &value, 8, 1);
-    }
+  if (output->numel > 0)
+    gtorch_parallel_for (output->numel, GTORCH_CPU_GRAIN, progression_part, &p);
 }
 
 gboolean
@@ -212,5 +287,81 @@ gtorch_cpu_eye (GTorchOpCall *call, GError **error)
                                        (output->shape[1] + 1)
                                            * (gint64) gtorch_dtype_size (output->dtype),
                                        (const char *) &one, 0, n);
+  return TRUE;
+}
+
+gboolean
+gtorch_shape_logspace (GTorchOpCall *call, GError **error)
+{
+  return new_output (call, call->attrs[4].i, &call->attrs[2].i, 1, error);
+}
+
+gboolean
+gtorch_cpu_logspace (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *output = call->outputs[0];
+  gdouble start = call->attrs[0].d, end = call->attrs[1].d, base = call->attrs[3].d;
+  gdouble step = output->numel > 1 ? (end - start) / (gdouble) (output->numel - 1) : 0;
+  GTorchCast cast = gtorch_cpu_cast (output->dtype, GTORCH_DTYPE_FLOAT64);
+  gint64 size = gtorch_dtype_size (output->dtype), i;
+
+  for (i = 0; i < output->numel; i++)
+    {
+      gdouble value =
+          pow (base, i + 1 == output->numel && i > 0 ? end : start + (gdouble) i * step);
+
+      cast ((char *) gtorch_impl_data (output) + i * size, 0, (const char *) &value, 0, 1);
+    }
+  return TRUE;
+}
+
+/* The columns [begin, end) of a row that belong to the triangle. */
+static void
+triangle_row (GTorchOpCall *call, gint64 row, gint64 *begin, gint64 *end)
+{
+  gint64 columns = call->attrs[1].i, offset = call->attrs[2].i;
+  gint64 diagonal = offset > columns - row ? columns : MAX (row + offset, -1);
+
+  *begin = call->op->id == GTORCH_OP_TRIL_INDICES ? 0 : MAX (diagonal, 0);
+  *end = call->op->id == GTORCH_OP_TRIL_INDICES ? MIN (diagonal + 1, columns) : columns;
+}
+
+gboolean
+gtorch_shape_triangle_indices (GTorchOpCall *call, GError **error)
+{
+  const gint64 matrix[] = { call->attrs[0].i, call->attrs[1].i };
+  gint64 shape[] = { 2, 0 };
+  gint64 row, begin, end;
+
+  if (!gtorch_shape_check (call->op->name, matrix, 2, GTORCH_DTYPE_INT64, error))
+    return FALSE;
+  if (MAX (matrix[0], matrix[1]) > G_MAXINT32)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE, _ ("a matrix of shape %s is too large"),
+                         gtorch_shape_str (matrix, 2));
+      return FALSE;
+    }
+  for (row = 0; row < matrix[0]; row++)
+    {
+      triangle_row (call, row, &begin, &end);
+      shape[1] += MAX (end - begin, 0);
+    }
+  return gtorch_shape_check (call->op->name, shape, 2, GTORCH_DTYPE_INT64, error)
+         && gtorch_call_set_output (call, 0, GTORCH_DTYPE_INT64, shape, 2, error);
+}
+
+gboolean
+gtorch_cpu_triangle_indices (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *output = call->outputs[0];
+  gint64 *rows = gtorch_impl_data (output), *columns = rows + output->shape[1];
+  gint64 row, column, end;
+
+  for (row = 0; row < call->attrs[0].i; row++)
+    for (triangle_row (call, row, &column, &end); column < end; column++)
+      {
+        *rows++ = row;
+        *columns++ = column;
+      }
   return TRUE;
 }

@@ -198,6 +198,7 @@ def emit_op_function(row):
     n = len(row.outputs)
     lines.append(f'  GTorchImpl *outputs[{n}] = {{ NULL }};')
     lines.append('')
+    emit_copy_of_list(row, lines)
     op = f'&gtorch_ops[{enum_constant("OP", row.name)}]'
     run = f'gtorch_op_run ({op}, {inputs}, {n_inputs}, {attrs}, outputs, error)'
     if n == 1:
@@ -218,8 +219,9 @@ def emit_op_function(row):
         lines += [declare('gboolean', f'gtorch_op_{row.name}_inplace', params), '{']
         inputs, n_inputs = emit_inputs(row, lines)
         attrs = emit_attrs(row, lines)
+        lines.append('')
+        emit_copy_of_list(row, lines)
         lines += [
-            '',
             f'  return gtorch_op_run_in_place (&gtorch_ops[{enum_constant("OP", row.name)}], {inputs}, '
             f'{n_inputs}, {attrs}, error);',
             '}',
@@ -241,11 +243,18 @@ def emit_inputs(row, lines):
     lines.append(
         f'  g_autofree GTorchImpl **inputs = g_new (GTorchImpl *, {length} + {len(fixed)});'
     )
+    return 'inputs', f'{length} + {len(fixed)}'
+
+
+def emit_copy_of_list(row, lines):
+    """Fills what emit_inputs() declared for a list behind fixed tensors."""
+    fixed = [t.name for t in row.tensors]
+    if row.list is None or not fixed:
+        return
     for i, name in enumerate(fixed):
         lines.append(f'  inputs[{i}] = {name};')
-    lines.append(f'  for (gsize i = 0; i < {length}; i++)')
+    lines.append(f'  for (gsize i = 0; i < {row.list.c_length}; i++)')
     lines.append(f'    inputs[i + {len(fixed)}] = {row.list.name}[i];')
-    return 'inputs', f'{length} + {len(fixed)}'
 
 
 def emit_attrs(row, lines):

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+/* What the operations that find elements by index share. */
+
+#include <gtorch/cpu/gtorch-cpu-iter.h>
+#include <gtorch/gtorch-op-private.h>
+
+G_BEGIN_DECLS
+
+/* A new reference: impl itself, or a contiguous copy of it in dtype. */
+GTorchImpl *gtorch_cpu_contiguous (GTorchImpl *impl, guint dtype, GError **error);
+
+/* Adds n elements to others, byte strides; bool: or. */
+typedef void (*GTorchAdd) (char *dst, gint64 dst_stride, const char *src, gint64 src_stride,
+                           gint64 n);
+
+GTorchAdd gtorch_cpu_add (guint dtype);
+
+/* For shape functions: input i is a tensor of int32 or int64. */
+gboolean gtorch_index_check_dtype (GTorchOpCall *call, guint i, GError **error);
+/* For CPU functions: a contiguous int64 form of the tensor in which all elements are in [0, size). */
+GTorchImpl *gtorch_cpu_indices (GTorchOpCall *call, GTorchImpl *index, gint64 size, guint dim,
+                                GError **error);
+
+/* An indexed operand, of whose dimensions some are replaced by index tensors, beside a contiguous
+ * (dense) one of the shape [n_pre, n_index, inner]: what lies before the indexed dimensions, the
+ * broadcast shape of the index tensors, what lies behind. Are the indexed dimensions not adjacent,
+ * then all others lie behind. */
+typedef struct
+{
+  GTorchImpl *indexed;
+  gint64 *offsets; /* n_index byte offsets */
+  gint64 n_index, n_pre, inner, extent;
+  guint n_pre_dims, n_inner_dims;
+  gint64 pre_shape[GTORCH_MAX_DIMS], pre_strides[GTORCH_MAX_DIMS]; /* in bytes */
+  gint64 inner_shape[GTORCH_MAX_DIMS], inner_strides[GTORCH_MAX_DIMS];
+  gsize size;
+  gboolean inner_contiguous;
+} GTorchBlocks;
+
+typedef enum
+{
+  GTORCH_BLOCKS_GET, /* dense = indexed */
+  GTORCH_BLOCKS_PUT, /* indexed = dense; of equal indices the last wins */
+  GTORCH_BLOCKS_ADD, /* indexed += dense, in the order of the indices */
+} GTorchBlocksMode;
+
+/* The shape of the dense operand. dims are distinct and ascending. */
+gboolean gtorch_blocks_shape (GTorchOpCall *call, const GTorchImpl *indexed,
+                              GTorchImpl *const *indices, guint n_indices, const gint64 *dims,
+                              gint64 *shape, guint *n_dims, GError **error);
+/* Checks all indices; with wrap, negative ones count from the end. */
+gboolean gtorch_blocks_init (GTorchBlocks *blocks, GTorchOpCall *call, GTorchImpl *indexed,
+                             GTorchImpl *const *indices, guint n_indices, const gint64 *dims,
+                             gboolean wrap, GError **error);
+void gtorch_blocks_clear (GTorchBlocks *blocks);
+void gtorch_blocks_run (const GTorchBlocks *blocks, char *dense, GTorchBlocksMode mode);
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (GTorchBlocks, gtorch_blocks_clear)
+
+G_END_DECLS

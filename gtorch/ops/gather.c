@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* gather and scatter: lines along one dimension, each element of which is found by an index of its own. */
+
+#include "config.h"
+
+#include <complex.h>
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "cpu/gtorch-cpu-cast.h"
+#include "cpu/gtorch-cpu-index.h"
+#include "gtorch-ops-private.h"
+
+static gboolean
+check_shapes (GTorchOpCall *call, guint *dim, GError **error)
+{
+  GTorchImpl *self = call->inputs[0], *index = call->inputs[1];
+  guint i;
+
+  if (!gtorch_normalize_dim (call->op->name, call->attrs[0].i, self->n_dims, dim, error)
+      || !gtorch_index_check_dtype (call, 1, error))
+    return FALSE;
+  if (index->numel == 0)
+    return TRUE;
+  if (MAX (index->n_dims, 1) != MAX (self->n_dims, 1))
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                         _ ("index of shape %s must have as many dimensions as self of shape %s"),
+                         gtorch_impl_shape_str (index), gtorch_impl_shape_str (self));
+      return FALSE;
+    }
+  for (i = 0; i < MIN (self->n_dims, index->n_dims); i++)
+    if (i != *dim && index->shape[i] > self->shape[i])
+      {
+        gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                           _ ("index of shape %s exceeds self of shape %s in dimension %u"),
+                           gtorch_impl_shape_str (index), gtorch_impl_shape_str (self), i);
+        return FALSE;
+      }
+  return TRUE;
+}
+
+gboolean
+gtorch_shape_gather (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *self = call->inputs[0], *index = call->inputs[1];
+  guint dim;
+
+  return check_shapes (call, &dim, error)
+         && gtorch_shape_check (call->op->name, index->shape, index->n_dims, self->dtype, error)
+         && gtorch_call_set_output (call, 0, self->dtype, index->shape, index->n_dims, error);
+}
+
+gboolean
+gtorch_shape_scatter (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *self = call->inputs[0], *index = call->inputs[1], *src = call->inputs[2];
+  guint dim, i;
+
+  if (!check_shapes (call, &dim, error))
+    return FALSE;
+  if (!src->is_number && src->dtype != self->dtype)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("self is of %s and src of %s"),
+                         gtorch_dtype_get_name (self->dtype), gtorch_dtype_get_name (src->dtype));
+      return FALSE;
+    }
+  for (i = 0; i < index->n_dims && !src->is_number && index->numel > 0; i++)
+    if (MAX (src->n_dims, 1) != index->n_dims
+        || index->shape[i] > (src->n_dims > 0 ? src->shape[i] : 1))
+      {
+        gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                           _ ("index of shape %s exceeds src of shape %s"),
+                           gtorch_impl_shape_str (index), gtorch_impl_shape_str (src));
+        return FALSE;
+      }
+  return gtorch_call_set_output (call, 0, self->dtype, self->shape, self->n_dims, error);
+}
+
+/* Operands: the one that is found by index, the index, the one of the index's shape. The iterator runs over
+ * the lines. */
+typedef struct
+{
+  GTorchIter iter;
+  gint64 length;                /* of a line */
+  gint64 indexed, index, plain; /* byte strides along a line */
+  gsize size;
+  gboolean read;
+  gboolean across; /* the elements of lines are far apart: go over all lines first */
+  GTorchAdd add;
+} Lines;
+
+static void
+lines_init (Lines *lines, GTorchImpl *indexed, GTorchImpl *index, GTorchImpl *plain, guint dim)
+{
+  static const gint64 zeros[GTORCH_MAX_DIMS];
+  gint64 shape[GTORCH_MAX_DIMS];
+  GTorchImpl *operands[] = { indexed, index, plain };
+  const gint64 *strides[3];
+  char *data[3];
+  gsize sizes[3];
+  guint i;
+
+  for (i = 0; i < 3; i++)
+    {
+      strides[i] = operands[i]->n_dims > 0 ? operands[i]->strides : zeros;
+      data[i] = gtorch_impl_data (operands[i]);
+      sizes[i] = gtorch_dtype_size (operands[i]->dtype);
+    }
+  memcpy (shape, index->shape, index->n_dims * sizeof (gint64));
+  lines->length = index->n_dims > 0 ? shape[dim] : 1;
+  shape[dim] = 1;
+  lines->indexed = strides[0][dim] * (gint64) sizes[0];
+  lines->index = strides[1][dim] * (gint64) sizes[1];
+  lines->plain = strides[2][dim] * (gint64) sizes[2];
+  lines->size = sizes[0];
+  gtorch_iter_init_raw (&lines->iter, data, strides, sizes, 3, shape, index->n_dims);
+  lines->across = lines->iter.strides[0][1] < lines->index && lines->iter.shape[0] > 1;
+}
+
+#define LINES(T)                                                                          \
+  {                                                                                       \
+    const gint64 outer = l->across ? l->length : n, inner = l->across ? n : l->length;    \
+    const gint64 so = l->across ? l->indexed : strides[0];                                \
+    const gint64 io = l->across ? l->index : strides[1];                                  \
+    const gint64 po = l->across ? l->plain : strides[2];                                  \
+    const gint64 si = l->across ? strides[0] : 0, ii = l->across ? strides[1] : l->index; \
+    const gint64 pi = l->across ? strides[2] : l->plain;                                  \
+    const gint64 scale = l->indexed, base = l->across ? 0 : so;                           \
+                                                                                          \
+    for (i = 0; i < outer; i++)                                                           \
+      {                                                                                   \
+        const char *at = data[1] + i * io;                                                \
+        char *p = data[2] + i * po, *q = data[0] + i * base;                              \
+                                                                                          \
+        if (l->read)                                                                      \
+          for (j = 0; j < inner; j++)                                                     \
+            *(T *) (p + j * pi) =                                                         \
+                *(const T *) (q + j * si + *(const gint64 *) (at + j * ii) * scale);      \
+        else                                                                              \
+          for (j = 0; j < inner; j++)                                                     \
+            *(T *) (q + j * si + *(const gint64 *) (at + j * ii) * scale) =               \
+                *(const T *) (p + j * pi);                                                \
+      }                                                                                   \
+  }
+
+static void
+move_lines (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
+{
+  const Lines *l = user_data;
+  gint64 i, j;
+
+  switch (l->size)
+    {
+    case 1:
+      LINES (guint8)
+      break;
+    case 2:
+      LINES (guint16)
+      break;
+    case 4:
+      LINES (guint32)
+      break;
+    case 8:
+      LINES (guint64)
+      break;
+    default:
+      LINES (double _Complex)
+    }
+}
+
+static void
+add_lines (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
+{
+  const Lines *l = user_data;
+  gint64 line, i;
+
+#define ADD_LINES(T)                                                                            \
+  for (line = 0; line < n; line++)                                                              \
+    for (i = 0; i < l->length; i++)                                                             \
+      *(T *) (data[0] + line * strides[0]                                                       \
+              + *(const gint64 *) (data[1] + line * strides[1] + i * l->index) * l->indexed) += \
+          *(const T *) (data[2] + line * strides[2] + i * l->plain);
+
+  if (l->add == gtorch_cpu_add (GTORCH_DTYPE_FLOAT32))
+    ADD_LINES (float)
+  else if (l->add == gtorch_cpu_add (GTORCH_DTYPE_FLOAT64))
+    ADD_LINES (double)
+  else
+    for (line = 0; line < n; line++)
+      for (i = 0; i < l->length; i++)
+        l->add (data[0] + line * strides[0]
+                    + *(const gint64 *) (data[1] + line * strides[1] + i * l->index) * l->indexed,
+                0, data[2] + line * strides[2] + i * l->plain, 0, 1);
+}
+
+static void
+lines_run (Lines *lines, GTorchIterFunc func)
+{
+  gtorch_iter_run (&lines->iter, MAX (GTORCH_CPU_GRAIN / MAX (lines->length, 1), 1), func, lines);
+}
+
+static void
+gather_part (gint64 begin, gint64 end, gpointer user_data)
+{
+  Lines part = *(Lines *) user_data;
+
+  part.length = end - begin;
+  part.iter.data[1] += begin * part.index;
+  part.iter.data[2] += begin * part.plain;
+  gtorch_iter_range (&part.iter, 0, part.iter.numel, move_lines, &part);
+}
+
+gboolean
+gtorch_cpu_gather (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *self = call->inputs[0], *output = call->outputs[0];
+  g_autoptr (GTorchImpl) index = NULL;
+  Lines lines = { .read = TRUE };
+  guint dim;
+
+  gtorch_normalize_dim ("gather", call->attrs[0].i, self->n_dims, &dim, NULL);
+  index = gtorch_cpu_indices (call, call->inputs[1], self->n_dims > 0 ? self->shape[dim] : 1, dim,
+                              error);
+  if (index == NULL)
+    return FALSE;
+  if (index->numel == 0)
+    return TRUE;
+  lines_init (&lines, self, index, output, dim);
+  if (lines.iter.numel < 16) /* few and long */
+    gtorch_parallel_for (lines.length, GTORCH_CPU_GRAIN / lines.iter.numel, gather_part, &lines);
+  else
+    lines_run (&lines, move_lines);
+  return TRUE;
+}
+
+gboolean
+gtorch_cpu_scatter (GTorchOpCall *call, GError **error)
+{
+  gboolean add = call->op->id == GTORCH_OP_SCATTER_ADD;
+  GTorchImpl *output = call->outputs[0];
+  g_autoptr (GTorchImpl) index = NULL;
+  g_autoptr (GTorchImpl) src = NULL;
+  Lines lines = { .add = gtorch_cpu_add (output->dtype) };
+  guint dim;
+
+  gtorch_normalize_dim (call->op->name, call->attrs[0].i, output->n_dims, &dim, NULL);
+  index = gtorch_cpu_indices (call, call->inputs[1], output->n_dims > 0 ? output->shape[dim] : 1,
+                              dim, error);
+  src = call->inputs[2]->dtype == output->dtype
+            ? gtorch_impl_ref (call->inputs[2])
+            : gtorch_cpu_contiguous (call->inputs[2], output->dtype, error);
+  if (index == NULL || src == NULL)
+    return FALSE;
+  if (!call->in_place)
+    gtorch_cpu_copy (output, call->inputs[0]);
+  if (index->numel == 0)
+    return TRUE;
+  lines_init (&lines, output, index, src, dim);
+  lines_run (&lines, add ? add_lines : move_lines);
+  return TRUE;
+}
+
+GTorchImpl *
+gtorch_op_scatter_src_backward (GTorchImpl *grad, GTorchImpl *index, const gint64 *size,
+                                gsize n_dims, gint64 dim, GError **error)
+{
+  g_autoptr (GTorchImpl) result = gtorch_op_gather (grad, dim, index, error);
+  guint i;
+
+  for (i = 0; result != NULL && i < n_dims && i < result->n_dims; i++)
+    if (result->shape[i] < size[i])
+      {
+        g_autoptr (GTorchImpl) part = g_steal_pointer (&result);
+        gint64 shape[GTORCH_MAX_DIMS];
+
+        memcpy (shape, part->shape, n_dims * sizeof (gint64));
+        shape[i] = size[i];
+        result = gtorch_op_slice_backward (part, shape, n_dims, i, 0, part->shape[i], 1, error);
+      }
+  return g_steal_pointer (&result);
+}
+
+GTorchImpl *
+gtorch_op_take_along_dim (GTorchImpl *self, GTorchImpl *indices, gint64 wanted, GError **error)
+{
+  gint64 a[GTORCH_MAX_DIMS], b[GTORCH_MAX_DIMS], both[GTORCH_MAX_DIMS];
+  g_autoptr (GTorchImpl) source = NULL;
+  g_autoptr (GTorchImpl) index = NULL;
+  guint dim, n;
+
+  if (self->n_dims != indices->n_dims || self->n_dims == 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("take_along_dim: indices of shape %s must have as many dimensions as self of "
+                      "shape %s, and at least one"),
+                   gtorch_impl_shape_str (indices), gtorch_impl_shape_str (self));
+      return NULL;
+    }
+  if (!gtorch_normalize_dim ("take_along_dim", wanted, self->n_dims, &dim, error))
+    return NULL;
+  memcpy (a, self->shape, self->n_dims * sizeof (gint64));
+  memcpy (b, indices->shape, self->n_dims * sizeof (gint64));
+  a[dim] = b[dim] = 1;
+  if (!gtorch_broadcast_shapes ("take_along_dim", a, self->n_dims, b, self->n_dims, both, &n,
+                                error))
+    return NULL;
+  both[dim] = self->shape[dim];
+  source = gtorch_op_expand (self, both, n, error);
+  if (source == NULL)
+    return NULL;
+  both[dim] = indices->shape[dim];
+  index = gtorch_op_expand (indices, both, n, error);
+  return index != NULL ? gtorch_op_gather (source, dim, index, error) : NULL;
+}

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* What the operations that find elements by index share: checked indices and moves of blocks. */
+
+#include "config.h"
+
+#include <complex.h>
+#include <glib/gi18n-lib.h>
+#include <omp.h>
+#include <string.h>
+
+#include "cpu/gtorch-cpu-cast.h"
+#include "cpu/gtorch-cpu-index.h"
+#include "gtorch-ops-private.h"
+
+GTorchImpl *
+gtorch_cpu_contiguous (GTorchImpl *impl, guint dtype, GError **error)
+{
+  GTorchImpl *copy;
+
+  if (impl->is_contiguous && impl->dtype == dtype)
+    return gtorch_impl_ref (impl);
+  copy = gtorch_impl_new (impl->storage->device, dtype, impl->shape, impl->n_dims, error);
+  if (copy != NULL)
+    gtorch_cpu_copy (copy, impl);
+  return copy;
+}
+
+#define ADD(name, T, PLUS)                                                                  \
+  static void add_##name (char *dst, gint64 dst_stride, const char *src, gint64 src_stride, \
+                          gint64 n)                                                         \
+  {                                                                                         \
+    gint64 i;                                                                               \
+                                                                                            \
+    if (dst_stride == sizeof (T) && src_stride == sizeof (T))                               \
+      {                                                                                     \
+        T *d = (T *) dst;                                                                   \
+        const T *s = (const T *) src;                                                       \
+                                                                                            \
+        for (i = 0; i < n; i++)                                                             \
+          d[i] = (T) (d[i] PLUS s[i]);                                                      \
+      }                                                                                     \
+    else                                                                                    \
+      for (i = 0; i < n; i++)                                                               \
+        *(T *) (dst + i * dst_stride) =                                                     \
+            (T) (*(T *) (dst + i * dst_stride) PLUS * (const T *) (src + i * src_stride));  \
+  }
+
+ADD (f32, float, +)
+ADD (f64, double, +)
+ADD (u8, guint8, +)
+ADD (i16, guint16, +)
+ADD (i32, guint32, +)
+ADD (i64, guint64, +)
+ADD (bool, guint8, |)
+ADD (c64, float _Complex, +)
+ADD (c128, double _Complex, +)
+
+static void
+add_short_floats (guint dtype, char *dst, gint64 dst_stride, const char *src, gint64 src_stride,
+                  gint64 n)
+{
+  GTorchCast load = gtorch_cpu_cast (GTORCH_DTYPE_FLOAT32, dtype);
+  GTorchCast store = gtorch_cpu_cast (dtype, GTORCH_DTYPE_FLOAT32);
+  float a[64], b[64];
+  gint64 i, m;
+
+  for (; n > 0; n -= m, dst += m * dst_stride, src += m * src_stride)
+    {
+      m = MIN (n, 64);
+      load ((char *) a, 4, dst, dst_stride, m);
+      load ((char *) b, 4, src, src_stride, m);
+      for (i = 0; i < m; i++)
+        a[i] += b[i];
+      store (dst, dst_stride, (const char *) a, 4, m);
+    }
+}
+
+static void
+add_f16 (char *dst, gint64 dst_stride, const char *src, gint64 src_stride, gint64 n)
+{
+  add_short_floats (GTORCH_DTYPE_FLOAT16, dst, dst_stride, src, src_stride, n);
+}
+
+static void
+add_bf16 (char *dst, gint64 dst_stride, const char *src, gint64 src_stride, gint64 n)
+{
+  add_short_floats (GTORCH_DTYPE_BFLOAT16, dst, dst_stride, src, src_stride, n);
+}
+
+GTorchAdd
+gtorch_cpu_add (guint dtype)
+{
+  static const GTorchAdd adds[GTORCH_N_DTYPES] = {
+    [GTORCH_DTYPE_FLOAT32] = add_f32,   [GTORCH_DTYPE_FLOAT64] = add_f64,
+    [GTORCH_DTYPE_FLOAT16] = add_f16,   [GTORCH_DTYPE_BFLOAT16] = add_bf16,
+    [GTORCH_DTYPE_INT8] = add_u8,       [GTORCH_DTYPE_UINT8] = add_u8,
+    [GTORCH_DTYPE_INT16] = add_i16,     [GTORCH_DTYPE_INT32] = add_i32,
+    [GTORCH_DTYPE_INT64] = add_i64,     [GTORCH_DTYPE_BOOL] = add_bool,
+    [GTORCH_DTYPE_COMPLEX64] = add_c64, [GTORCH_DTYPE_COMPLEX128] = add_c128,
+  };
+
+  return adds[dtype];
+}
+
+gboolean
+gtorch_index_check_dtype (GTorchOpCall *call, guint i, GError **error)
+{
+  guint dtype = call->inputs[i]->dtype;
+
+  if (dtype == GTORCH_DTYPE_INT64 || dtype == GTORCH_DTYPE_INT32)
+    return TRUE;
+  gtorch_call_error (call, error, GTORCH_ERROR_DTYPE,
+                     _ ("an index tensor is of int64 or int32, not of %s"),
+                     gtorch_dtype_get_name (dtype));
+  return FALSE;
+}
+
+static void
+out_of_range (GTorchOpCall *call, gint64 index, guint dim, gint64 size, GError **error)
+{
+  gtorch_call_error (call, error, GTORCH_ERROR_INDEX,
+                     _ ("index %" G_GINT64_FORMAT
+                        " is out of range for dimension %u of size %" G_GINT64_FORMAT),
+                     index, dim, size);
+}
+
+GTorchImpl *
+gtorch_cpu_indices (GTorchOpCall *call, GTorchImpl *index, gint64 size, guint dim, GError **error)
+{
+  g_autoptr (GTorchImpl) plain = gtorch_cpu_contiguous (index, GTORCH_DTYPE_INT64, error);
+  const gint64 *data;
+  guint64 bad = 0;
+  gint64 i;
+
+  if (plain == NULL)
+    return NULL;
+  data = gtorch_impl_data (plain);
+  for (i = 0; i < plain->numel; i++)
+    bad |= (guint64) ((guint64) data[i] >= (guint64) size);
+  if (G_LIKELY (bad == 0))
+    return g_steal_pointer (&plain);
+  for (i = 0; (guint64) data[i] < (guint64) size; i++)
+    ;
+  out_of_range (call, data[i], dim, size, error);
+  return NULL;
+}
+
+/* --- blocks --- */
+
+static gboolean
+adjacent (const gint64 *dims, guint n)
+{
+  return dims[n - 1] - dims[0] == (gint64) n - 1;
+}
+
+gboolean
+gtorch_blocks_shape (GTorchOpCall *call, const GTorchImpl *indexed, GTorchImpl *const *indices,
+                     guint n_indices, const gint64 *dims, gint64 *shape, guint *n_dims,
+                     GError **error)
+{
+  gint64 broadcast[GTORCH_MAX_DIMS];
+  guint n_broadcast = 0, n_pre, i, k, n = 0;
+
+  for (k = 0; k < n_indices; k++)
+    if (!gtorch_broadcast_shapes (call->op->name, broadcast, n_broadcast, indices[k]->shape,
+                                  indices[k]->n_dims, broadcast, &n_broadcast, error))
+      return FALSE;
+  if (n_broadcast + indexed->n_dims - n_indices > GTORCH_MAX_DIMS)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                         _ ("%u dimensions are more than the %d that a tensor can have"),
+                         n_broadcast + indexed->n_dims - n_indices, GTORCH_MAX_DIMS);
+      return FALSE;
+    }
+  n_pre = adjacent (dims, n_indices) ? dims[0] : 0;
+  for (i = 0; i < n_pre; i++)
+    shape[n++] = indexed->shape[i];
+  for (i = 0; i < n_broadcast; i++)
+    shape[n++] = broadcast[i];
+  for (i = n_pre, k = 0; i < indexed->n_dims; i++)
+    if (k < n_indices && dims[k] == i)
+      k++;
+    else
+      shape[n++] = indexed->shape[i];
+  *n_dims = n;
+  return TRUE;
+}
+
+/* Adds what one index tensor contributes to the offsets. */
+static gboolean
+add_offsets (GTorchBlocks *blocks, GTorchOpCall *call, GTorchImpl *index, const gint64 *shape,
+             guint n_dims, gint64 dim, gboolean wrap, GError **error)
+{
+  g_autoptr (GTorchImpl) plain = NULL;
+  gint64 size = blocks->indexed->shape[dim];
+  gint64 stride = blocks->indexed->strides[dim] * (gint64) blocks->size;
+  const gint64 *data;
+  guint64 bad = 0;
+  gint64 i;
+
+  if (index->numel == blocks->n_index)
+    plain = gtorch_cpu_contiguous (index, GTORCH_DTYPE_INT64, error);
+  else
+    {
+      plain = gtorch_impl_new (call->device, GTORCH_DTYPE_INT64, shape, n_dims, error);
+      if (plain != NULL)
+        gtorch_cpu_copy (plain, index);
+    }
+  if (plain == NULL)
+    return FALSE;
+  data = gtorch_impl_data (plain);
+  for (i = 0; i < blocks->n_index; i++)
+    {
+      gint64 at = data[i] + (wrap && data[i] < 0 ? size : 0);
+
+      bad |= (guint64) ((guint64) at >= (guint64) size);
+      blocks->offsets[i] += at * stride;
+    }
+  blocks->extent += MAX (size - 1, 0) * stride;
+  if (G_LIKELY (bad == 0))
+    return TRUE;
+  for (i = 0; (guint64) (data[i] + (wrap && data[i] < 0 ? size : 0)) < (guint64) size; i++)
+    ;
+  out_of_range (call, data[i], dim, size, error);
+  return FALSE;
+}
+
+gboolean
+gtorch_blocks_init (GTorchBlocks *blocks, GTorchOpCall *call, GTorchImpl *indexed,
+                    GTorchImpl *const *indices, guint n_indices, const gint64 *dims, gboolean wrap,
+                    GError **error)
+{
+  gint64 shape[GTORCH_MAX_DIMS];
+  gint64 contiguous;
+  guint n_dims = 0, n_pre = adjacent (dims, n_indices) ? dims[0] : 0;
+  guint i, k;
+
+  memset (blocks, 0, sizeof *blocks);
+  blocks->indexed = indexed;
+  blocks->size = gtorch_dtype_size (indexed->dtype);
+  blocks->n_index = blocks->n_pre = blocks->inner = 1;
+  for (k = 0; k < n_indices; k++)
+    if (!gtorch_broadcast_shapes (call->op->name, shape, n_dims, indices[k]->shape,
+                                  indices[k]->n_dims, shape, &n_dims, error))
+      return FALSE;
+  for (i = 0; i < n_dims; i++)
+    blocks->n_index *= shape[i];
+  for (i = 0; i < n_pre; i++)
+    {
+      blocks->pre_shape[i] = indexed->shape[i];
+      blocks->pre_strides[i] = indexed->strides[i] * (gint64) blocks->size;
+      blocks->n_pre *= indexed->shape[i];
+    }
+  blocks->n_pre_dims = n_pre;
+  for (i = n_pre, k = 0; i < indexed->n_dims; i++)
+    if (k < n_indices && dims[k] == i)
+      k++;
+    else
+      {
+        blocks->inner_shape[blocks->n_inner_dims] = indexed->shape[i];
+        blocks->inner_strides[blocks->n_inner_dims++] = indexed->strides[i];
+        blocks->inner *= indexed->shape[i];
+      }
+  contiguous = 1;
+  blocks->inner_contiguous = TRUE;
+  for (i = blocks->n_inner_dims; i-- > 0; contiguous *= blocks->inner_shape[i])
+    blocks->inner_contiguous &=
+        blocks->inner_shape[i] == 1 || blocks->inner_strides[i] == contiguous;
+
+  blocks->offsets = g_try_new0 (gint64, MAX (blocks->n_index, 1));
+  if (blocks->offsets == NULL)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_OUT_OF_MEMORY,
+                         _ ("no memory for %" G_GINT64_FORMAT " indices"), blocks->n_index);
+      return FALSE;
+    }
+  for (k = 0; k < n_indices; k++)
+    if (!add_offsets (blocks, call, indices[k], shape, n_dims, dims[k], wrap, error))
+      return FALSE;
+  return TRUE;
+}
+
+void
+gtorch_blocks_clear (GTorchBlocks *blocks)
+{
+  g_clear_pointer (&blocks->offsets, g_free);
+}
+
+typedef struct
+{
+  const GTorchBlocks *blocks;
+  char *dense;
+  GTorchBlocksMode mode;
+  GTorchAdd add;
+  GTorchIter inner; /* dense, indexed */
+  gint64 n_parts;
+} Run;
+
+static void
+inner_copy (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
+{
+  const Run *run = user_data;
+  GTorchImpl *indexed = run->blocks->indexed;
+
+  if (run->mode == GTORCH_BLOCKS_ADD)
+    run->add (data[1], strides[1], data[0], strides[0], n);
+  else if (run->mode == GTORCH_BLOCKS_PUT)
+    gtorch_cpu_cast (indexed->dtype, indexed->dtype) (data[1], strides[1], data[0], strides[0], n);
+  else
+    gtorch_cpu_cast (indexed->dtype, indexed->dtype) (data[0], strides[0], data[1], strides[1], n);
+}
+
+static char *
+pre_base (const GTorchBlocks *blocks, gint64 pre)
+{
+  char *base = gtorch_impl_data (blocks->indexed);
+  guint i;
+
+  for (i = blocks->n_pre_dims; i-- > 0;)
+    {
+      base += pre % blocks->pre_shape[i] * blocks->pre_strides[i];
+      pre /= blocks->pre_shape[i];
+    }
+  return base;
+}
+
+#define EACH(T, STATEMENT)                                       \
+  for (; b < b_end; b++)                                         \
+    {                                                            \
+      T *at = (T *) (base + blocks->offsets[b]);                 \
+      T *dense = (T *) run->dense + (pre * blocks->n_index + b); \
+                                                                 \
+      STATEMENT;                                                 \
+    }
+
+typedef struct
+{
+  guint64 x[2];
+} Sixteen;
+
+/* The blocks [b, b_end) of one pre position. */
+static void
+get_range (const Run *run, gint64 pre, gint64 b, gint64 b_end)
+{
+  const GTorchBlocks *blocks = run->blocks;
+  const char *base = pre_base (blocks, pre);
+  gsize block = (gsize) blocks->inner * blocks->size;
+
+  if (blocks->inner_contiguous)
+    switch (block)
+      {
+      case 1:
+        EACH (const guint8, *(guint8 *) dense = *at)
+        return;
+      case 2:
+        EACH (const guint16, *(guint16 *) dense = *at)
+        return;
+      case 4:
+        EACH (const guint32, *(guint32 *) dense = *at)
+        return;
+      case 8:
+        EACH (const guint64, *(guint64 *) dense = *at)
+        return;
+      case 16:
+        EACH (const Sixteen, memcpy ((char *) dense, at, 16))
+        return;
+      default:
+        for (; b < b_end; b++)
+          memcpy (run->dense + (gsize) (pre * blocks->n_index + b) * block,
+                  base + blocks->offsets[b], block);
+        return;
+      }
+  else
+    {
+      GTorchIter iter = run->inner;
+
+      for (; b < b_end; b++)
+        {
+          iter.data[0] = run->dense + (gsize) (pre * blocks->n_index + b) * block;
+          iter.data[1] = (char *) base + blocks->offsets[b];
+          gtorch_iter_range (&iter, 0, iter.numel, inner_copy, (gpointer) run);
+        }
+    }
+}
+
+static void
+get_part (gint64 begin, gint64 end, gpointer user_data)
+{
+  const Run *run = user_data;
+  gint64 n = run->blocks->n_index;
+
+  while (begin < end)
+    {
+      gint64 b = begin % n, m = MIN (end - begin, n - b);
+
+      get_range (run, begin / n, b, b + m);
+      begin += m;
+    }
+}
+
+/* Each part owns a range of offsets, so that equal indices are met by one thread and in order. */
+static void
+write_part (gint64 begin, gint64 end, gpointer user_data)
+{
+  const Run *run = user_data;
+  const GTorchBlocks *blocks = run->blocks;
+  gsize block = (gsize) blocks->inner * blocks->size;
+  gint64 span = blocks->extent / run->n_parts + 1;
+  gint64 low = begin * span, high = end * span;
+  GTorchIter iter = run->inner;
+  gint64 pre, b;
+
+  for (pre = 0; pre < blocks->n_pre; pre++)
+    {
+      char *base = pre_base (blocks, pre);
+      char *dense = run->dense + (gsize) (pre * blocks->n_index) * block;
+
+      for (b = 0; b < blocks->n_index; b++, dense += block)
+        {
+          gint64 offset = blocks->offsets[b];
+
+          if (offset < low || offset >= high)
+            continue;
+          if (!blocks->inner_contiguous)
+            {
+              iter.data[0] = dense;
+              iter.data[1] = base + offset;
+              gtorch_iter_range (&iter, 0, iter.numel, inner_copy, (gpointer) run);
+            }
+          else if (run->mode == GTORCH_BLOCKS_ADD)
+            run->add (base + offset, blocks->size, dense, blocks->size, blocks->inner);
+          else
+            memcpy (base + offset, dense, block);
+        }
+    }
+}
+
+void
+gtorch_blocks_run (const GTorchBlocks *blocks, char *dense, GTorchBlocksMode mode)
+{
+  Run run = { blocks, dense, mode, gtorch_cpu_add (blocks->indexed->dtype) };
+  gint64 total = blocks->n_pre * blocks->n_index;
+
+  if (total == 0 || blocks->inner == 0)
+    return;
+  if (!blocks->inner_contiguous)
+    {
+      gint64 strides[GTORCH_MAX_DIMS];
+      const gint64 *rows[] = { strides, blocks->inner_strides };
+      char *data[] = { dense, gtorch_impl_data (blocks->indexed) };
+      const gsize sizes[] = { blocks->size, blocks->size };
+
+      gtorch_contiguous_strides (blocks->inner_shape, blocks->n_inner_dims, strides);
+      gtorch_iter_init_raw (&run.inner, data, rows, sizes, 2, blocks->inner_shape,
+                            blocks->n_inner_dims);
+    }
+  if (mode == GTORCH_BLOCKS_GET)
+    gtorch_parallel_for (total, MAX (GTORCH_CPU_GRAIN / blocks->inner, 1), get_part, &run);
+  else
+    {
+      run.n_parts = total * blocks->inner < 2 * GTORCH_CPU_GRAIN ? 1 : omp_get_max_threads ();
+      gtorch_parallel_for (run.n_parts, 1, write_part, &run);
+    }
+}

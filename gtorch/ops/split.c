@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Views that are made of other views, and lists of them. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "cpu/gtorch-cpu-index.h"
+#include "gtorch-ops-private.h"
+
+static GPtrArray *
+list_new (void)
+{
+  return g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+}
+
+/* Appends view, or drops the list if there is none. */
+static gboolean
+list_add (GPtrArray **list, GTorchImpl *view)
+{
+  if (view != NULL)
+    g_ptr_array_add (*list, view);
+  else
+    g_clear_pointer (list, g_ptr_array_unref);
+  return view != NULL;
+}
+
+static gboolean
+has_dim (const gchar *op, GTorchImpl *self, gint64 wanted, guint *dim, GError **error)
+{
+  if (self->n_dims > 0)
+    return gtorch_normalize_dim (op, wanted, self->n_dims, dim, error);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+               _ ("%s: a tensor without dimensions cannot be cut"), op);
+  return FALSE;
+}
+
+GPtrArray *
+gtorch_op_unbind (GTorchImpl *self, gint64 wanted, GError **error)
+{
+  GPtrArray *list;
+  gint64 i;
+  guint dim;
+
+  if (!has_dim ("unbind", self, wanted, &dim, error))
+    return NULL;
+  list = list_new ();
+  for (i = 0; i < self->shape[dim]; i++)
+    if (!list_add (&list, gtorch_op_select (self, dim, i, error)))
+      break;
+  return list;
+}
+
+static GPtrArray *
+split_evenly (GTorchImpl *self, gint64 size, guint dim, GError **error)
+{
+  GPtrArray *list = list_new ();
+  gint64 start = 0, total = self->shape[dim];
+
+  do
+    {
+      gint64 end = size < total - start ? start + size : total;
+
+      if (!list_add (&list, gtorch_op_slice (self, dim, start, end, 1, error)))
+        break;
+      start = end;
+    }
+  while (start < total);
+  return list;
+}
+
+GPtrArray *
+gtorch_op_split (GTorchImpl *self, gint64 split_size, gint64 wanted, GError **error)
+{
+  guint dim;
+
+  if (!has_dim ("split", self, wanted, &dim, error))
+    return NULL;
+  if (split_size < 0 || (split_size == 0 && self->shape[dim] > 0))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("split: parts of size %" G_GINT64_FORMAT
+                      " do not make up dimension %u of shape %s"),
+                   split_size, dim, gtorch_impl_shape_str (self));
+      return NULL;
+    }
+  return split_evenly (self, split_size, dim, error);
+}
+
+GPtrArray *
+gtorch_op_split_with_sizes (GTorchImpl *self, const gint64 *sizes, gsize n, gint64 wanted,
+                            GError **error)
+{
+  GPtrArray *list;
+  gint64 start = 0;
+  gboolean valid = TRUE;
+  guint dim;
+  gsize i;
+
+  if (!has_dim ("split_with_sizes", self, wanted, &dim, error))
+    return NULL;
+  for (i = 0; i < n && valid; i++)
+    valid = sizes[i] >= 0 && !__builtin_add_overflow (start, sizes[i], &start);
+  if (!valid || start != self->shape[dim])
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("split_with_sizes: sizes %s do not make up dimension %u of shape %s"),
+                   gtorch_shape_str (sizes, n), dim, gtorch_impl_shape_str (self));
+      return NULL;
+    }
+  list = list_new ();
+  for (i = 0, start = 0; i < n; start += sizes[i++])
+    if (!list_add (&list, gtorch_op_slice (self, dim, start, start + sizes[i], 1, error)))
+      break;
+  return list;
+}
+
+GPtrArray *
+gtorch_op_chunk (GTorchImpl *self, gint64 chunks, gint64 wanted, GError **error)
+{
+  GPtrArray *list;
+  gint64 i;
+  guint dim;
+
+  if (!has_dim ("chunk", self, wanted, &dim, error))
+    return NULL;
+  if (chunks <= 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("chunk: %" G_GINT64_FORMAT " chunks are not possible"), chunks);
+      return NULL;
+    }
+  if (self->shape[dim] > 0)
+    return split_evenly (self, (self->shape[dim] - 1) / chunks + 1, dim, error);
+  list = list_new (); /* as many empty ones as were asked for, as in PyTorch */
+  for (i = 0; i < chunks; i++)
+    if (!list_add (&list, gtorch_op_slice (self, dim, 0, 0, 1, error)))
+      break;
+  return list;
+}
+
+GPtrArray *
+gtorch_op_meshgrid (GTorchImpl *const *tensors, gsize n, gboolean ij, GError **error)
+{
+  gint64 shape[GTORCH_MAX_DIMS], one[GTORCH_MAX_DIMS];
+  GPtrArray *list;
+  gsize i, d;
+
+  if (n == 0 || n > GTORCH_MAX_DIMS)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("meshgrid: a grid has from 1 to %d dimensions, not %u"), GTORCH_MAX_DIMS,
+                   (guint) n);
+      return NULL;
+    }
+  for (i = 0; i < n; i++)
+    {
+      if (tensors[i]->n_dims > 1)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                       _ ("meshgrid: tensor %u of shape %s must have one dimension"), (guint) i,
+                       gtorch_impl_shape_str (tensors[i]));
+          return NULL;
+        }
+      shape[i] = tensors[i]->numel;
+    }
+  list = list_new ();
+  for (i = 0; i < n; i++)
+    {
+      g_autoptr (GTorchImpl) line = NULL;
+      g_autoptr (GTorchImpl) grid = NULL;
+
+      for (d = 0; d < n; d++)
+        one[d] = d == i ? shape[i] : 1;
+      line = gtorch_op_reshape (tensors[i], one, n, error);
+      grid = line != NULL ? gtorch_op_expand (line, shape, n, error) : NULL;
+      if (grid != NULL && !ij && n > 1)
+        {
+          GTorchImpl *turned = gtorch_op_transpose (grid, 0, 1, error);
+
+          gtorch_impl_unref (grid);
+          grid = turned;
+        }
+      if (!list_add (&list, g_steal_pointer (&grid)))
+        break;
+    }
+  return list;
+}
+
+/* --- views by way of others --- */
+
+static gboolean
+is_there (const gchar *op, const GTorchImpl *other, GError **error)
+{
+  if (other->storage != NULL)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
+               _ ("%s: other, of shape %s, was released"), op, gtorch_impl_shape_str (other));
+  return FALSE;
+}
+
+GTorchImpl *
+gtorch_op_view_as (GTorchImpl *self, GTorchImpl *other, GError **error)
+{
+  return is_there ("view_as", other, error)
+             ? gtorch_op_view (self, other->shape, other->n_dims, error)
+             : NULL;
+}
+
+GTorchImpl *
+gtorch_op_reshape_as (GTorchImpl *self, GTorchImpl *other, GError **error)
+{
+  return is_there ("reshape_as", other, error)
+             ? gtorch_op_reshape (self, other->shape, other->n_dims, error)
+             : NULL;
+}
+
+GTorchImpl *
+gtorch_op_expand_as (GTorchImpl *self, GTorchImpl *other, GError **error)
+{
+  return is_there ("expand_as", other, error)
+             ? gtorch_op_expand (self, other->shape, other->n_dims, error)
+             : NULL;
+}
+
+GTorchImpl *
+gtorch_op_movedim (GTorchImpl *self, const gint64 *source, gsize n, const gint64 *destination,
+                   gsize n_destination, GError **error)
+{
+  gint64 dims[GTORCH_MAX_DIMS];
+  guint64 from = 0, to = 0;
+  guint i, next = 0, a, b;
+
+  if (n != n_destination)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("movedim: source %s and destination %s must be of one length"),
+                   gtorch_shape_str (source, n), gtorch_shape_str (destination, n_destination));
+      return NULL;
+    }
+  if (n > 0
+      && (!gtorch_normalize_dims ("movedim", source, n, self->n_dims, &from, error)
+          || !gtorch_normalize_dims ("movedim", destination, n, self->n_dims, &to, error)))
+    return NULL;
+  for (i = 0; i < self->n_dims; i++)
+    if (!(to & (G_GUINT64_CONSTANT (1) << i)))
+      {
+        while (from & (G_GUINT64_CONSTANT (1) << next))
+          next++;
+        dims[i] = next++;
+      }
+  for (i = 0; i < n && self->n_dims > 0; i++)
+    {
+      gtorch_normalize_dim ("movedim", source[i], self->n_dims, &a, NULL);
+      gtorch_normalize_dim ("movedim", destination[i], self->n_dims, &b, NULL);
+      dims[b] = a;
+    }
+  return gtorch_op_permute (self, dims, self->n_dims, error);
+}
+
+GTorchImpl *
+gtorch_op_unflatten (GTorchImpl *self, gint64 wanted, const gint64 *sizes, gsize n, GError **error)
+{
+  gint64 shape[GTORCH_MAX_DIMS];
+  gint64 known = 1;
+  gint inferred = -1;
+  guint dim;
+  gsize i;
+
+  if (!has_dim ("unflatten", self, wanted, &dim, error))
+    return NULL;
+  if (n == 0 || n + self->n_dims - 1 > GTORCH_MAX_DIMS)
+    goto wrong;
+  memcpy (shape, self->shape, dim * sizeof (gint64));
+  memcpy (shape + dim, sizes, n * sizeof (gint64));
+  memcpy (shape + dim + n, self->shape + dim + 1, (self->n_dims - dim - 1) * sizeof (gint64));
+  for (i = 0; i < n; i++)
+    if (sizes[i] == -1 && inferred < 0)
+      inferred = dim + i;
+    else if (sizes[i] < 0 || __builtin_mul_overflow (known, sizes[i], &known))
+      goto wrong;
+  if (inferred >= 0 && known > 0 && self->shape[dim] % known == 0)
+    {
+      shape[inferred] = self->shape[dim] / known;
+      known = self->shape[dim];
+    }
+  else if (inferred >= 0)
+    goto wrong;
+  if (known == self->shape[dim])
+    return gtorch_op_view (self, shape, n + self->n_dims - 1, error);
+
+wrong:
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+               _ ("unflatten: sizes %s do not make up dimension %u of shape %s"),
+               gtorch_shape_str (sizes, n), dim, gtorch_impl_shape_str (self));
+  return NULL;
+}
+
+GTorchImpl *
+gtorch_op_as_strided (GTorchImpl *self, const gint64 *size, gsize n, const gint64 *stride,
+                      gsize n_stride, gint64 storage_offset, GError **error)
+{
+  gint64 offset = storage_offset < 0 ? self->offset : storage_offset;
+  gint64 last = offset, reach, available;
+  gboolean fits, empty = FALSE;
+  gsize i;
+
+  if (n != n_stride)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("as_strided: size %s and stride %s must be of one length"),
+                   gtorch_shape_str (size, n), gtorch_shape_str (stride, n_stride));
+      return NULL;
+    }
+  if (!gtorch_shape_check ("as_strided", size, n, self->dtype, error))
+    return NULL;
+  if (self->storage == NULL)
+    return gtorch_op_view_as_is (self, error); /* which says so */
+  available = (gint64) (self->storage->n_bytes / gtorch_dtype_size (self->dtype));
+  for (i = 0; i < n; i++)
+    empty |= size[i] == 0;
+  fits = TRUE;
+  for (i = 0; i < n && fits; i++)
+    fits = stride[i] >= 0
+           && (empty
+               || (!__builtin_mul_overflow (size[i] - 1, stride[i], &reach)
+                   && !__builtin_add_overflow (last, reach, &last)));
+  if (!fits || (empty ? last > available : last >= available))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
+                   _ ("as_strided: size %s, stride %s and offset %" G_GINT64_FORMAT
+                      " leave the storage of %" G_GINT64_FORMAT " elements"),
+                   gtorch_shape_str (size, n), gtorch_shape_str (stride, n), offset, available);
+      return NULL;
+    }
+  return gtorch_op_strided_view (self, size, n, stride, n, offset, self->strides, self->n_dims,
+                                 self->offset, error);
+}
+
+gboolean
+gtorch_shape_strided_view (GTorchOpCall *call, GError **error)
+{
+  call->outputs[0] =
+      gtorch_impl_new_view (call->inputs[0], call->attrs[2].i, call->attrs[0].list.data,
+                            call->attrs[1].list.data, call->attrs[0].list.n);
+  return TRUE;
+}
+
+/* How far a geometry reaches, in elements from the start of the storage. */
+static gint64
+extent (gint64 offset, const gint64 *shape, const gint64 *strides, guint n_dims)
+{
+  guint i;
+
+  for (i = 0; i < n_dims; i++)
+    {
+      if (shape[i] == 0)
+        return 0;
+      offset += (shape[i] - 1) * strides[i];
+    }
+  return offset + 1;
+}
+
+gboolean
+gtorch_cpu_strided_view_backward (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *source = call->inputs[0], *output = call->outputs[0];
+  const gint64 *stride = call->attrs[1].list.data, *base = call->attrs[3].list.data;
+  gint64 offset = call->attrs[2].i, base_offset = call->attrs[4].i;
+  gint64 n = MAX (extent (offset, source->shape, stride, source->n_dims),
+                  extent (base_offset, output->shape, base, output->n_dims));
+  gint64 size = gtorch_dtype_size (output->dtype), i, at, rest;
+  g_autoptr (GTorchImpl) row = gtorch_impl_new (call->device, output->dtype, &n, 1, error);
+  g_autoptr (GTorchImpl) plain = gtorch_cpu_contiguous (source, output->dtype, error);
+  g_autoptr (GTorchImpl) shown = NULL;
+  GTorchAdd add = gtorch_cpu_add (output->dtype);
+  guint d;
+
+  if (row == NULL || plain == NULL)
+    return FALSE;
+  memset (gtorch_impl_data (row), 0, gtorch_impl_n_bytes (row));
+  for (i = 0; i < plain->numel; i++)
+    {
+      for (d = plain->n_dims, at = offset, rest = i; d-- > 0; rest /= plain->shape[d])
+        at += rest % plain->shape[d] * stride[d];
+      add ((char *) gtorch_impl_data (row) + at * size, 0,
+           (char *) gtorch_impl_data (plain) + i * size, 0, 1);
+    }
+  shown = gtorch_impl_new_view (row, base_offset, output->shape, base, output->n_dims);
+  gtorch_cpu_copy (output, shown);
+  return TRUE;
+}
