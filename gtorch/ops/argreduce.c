@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Extremes with their positions, and moving elements to and from positions along a dimension. Every tensor is
+ * seen as [outer, n, inner]. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "cpu/gtorch-cpu-iter.h"
+#include "cpu/gtorch-cpu-pack.h"
+#include "gtorch-ops-private.h"
+
+#define TILE 64
+
+typedef struct
+{
+  guint dtype;
+  gboolean least;
+  const char *x;
+  char *values; /* or NULL */
+  gint64 *indices;
+  gint64 n, inner, n_tiles;
+} Extreme;
+
+/* Rows: blocks are scanned for a better element by a loop that vectorises, then for its place. */
+#define ROWS_OF(T, BETTER)                                                                         \
+  {                                                                                                \
+    const T *x = (const T *) e->x + begin * e->n;                                                  \
+    for (; begin < end; begin++, x += e->n)                                                        \
+      {                                                                                            \
+        T best = x[0];                                                                             \
+        gint64 at = 0, block = 0;                                                                  \
+        for (; block < e->n && best == best; block += 256)                                         \
+          {                                                                                        \
+            gint64 last = MIN (block + 256, e->n);                                                 \
+            T lane[16];                                                                            \
+            gint64 any = 0;                                                                        \
+            for (int l = 0; l < 16; l++)                                                           \
+              lane[l] = best;                                                                      \
+            for (j = block; j + 16 <= last; j += 16)                                               \
+              for (int l = 0; l < 16; l++)                                                         \
+                lane[l] = (x[j + l] BETTER lane[l]) | (x[j + l] != x[j + l]) ? x[j + l] : lane[l]; \
+            for (; j < last; j++)                                                                  \
+              lane[0] = (x[j] BETTER lane[0]) | (x[j] != x[j]) ? x[j] : lane[0];                   \
+            for (int l = 0; l < 16; l++)                                                           \
+              any |= (lane[l] BETTER best) | (lane[l] != lane[l]);                                 \
+            for (j = block; any && j < last; j++)                                                  \
+              if (x[j] BETTER best || x[j] != x[j])                                                \
+                {                                                                                  \
+                  best = x[j];                                                                     \
+                  at = j;                                                                          \
+                  if (best != best)                                                                \
+                    break;                                                                         \
+                }                                                                                  \
+          }                                                                                        \
+        if (e->values != NULL)                                                                     \
+          ((T *) e->values)[begin] = best;                                                         \
+        e->indices[begin] = at;                                                                    \
+      }                                                                                            \
+  }
+
+#define COLUMNS_OF(T, BETTER)                                                                  \
+  for (; begin < end; begin++)                                                                 \
+    {                                                                                          \
+      gint64 outer = begin / e->n_tiles, first = begin % e->n_tiles * TILE;                    \
+      gint64 width = MIN (TILE, e->inner - first);                                             \
+      const T *x = (const T *) e->x + outer * e->n * e->inner + first;                         \
+      T best[TILE];                                                                            \
+      gint64 at[TILE];                                                                         \
+      for (j = 0; j < width; j++)                                                              \
+        {                                                                                      \
+          best[j] = x[j];                                                                      \
+          at[j] = 0;                                                                           \
+        }                                                                                      \
+      for (i = 1, x += e->inner; i < e->n; i++, x += e->inner)                                 \
+        for (j = 0; j < width; j++)                                                            \
+          {                                                                                    \
+            gboolean better = (x[j] BETTER best[j]) | ((x[j] != x[j]) & (best[j] == best[j])); \
+            best[j] = better ? x[j] : best[j];                                                 \
+            at[j] = better ? i : at[j];                                                        \
+          }                                                                                    \
+      for (j = 0; j < width; j++)                                                              \
+        {                                                                                      \
+          if (e->values != NULL)                                                               \
+            ((T *) e->values)[outer * e->inner + first + j] = best[j];                         \
+          e->indices[outer * e->inner + first + j] = at[j];                                    \
+        }                                                                                      \
+    }
+
+#define ITEMS_OF(T)      \
+  {                      \
+    if (e->inner == 1)   \
+      {                  \
+        if (e->least)    \
+          ROWS_OF (T, <) \
+        else             \
+          ROWS_OF (T, >) \
+      }                  \
+    else if (e->least)   \
+      COLUMNS_OF (T, <)  \
+    else                 \
+      COLUMNS_OF (T, >)  \
+  }
+
+static void
+extreme_items (gint64 begin, gint64 end, gpointer user_data)
+{
+  const Extreme *e = user_data;
+  gint64 i, j;
+
+  switch (e->dtype)
+    {
+    case GTORCH_DTYPE_FLOAT32:
+      ITEMS_OF (float)
+      break;
+    case GTORCH_DTYPE_FLOAT64:
+      ITEMS_OF (double)
+      break;
+    case GTORCH_DTYPE_INT32:
+      ITEMS_OF (gint32)
+      break;
+    case GTORCH_DTYPE_INT64:
+      ITEMS_OF (gint64)
+      break;
+    default:
+      ITEMS_OF (guint8)
+    }
+}
+
+/* The extremes of x along dim; all of it if dim is negative. */
+static gboolean
+extreme (GTorchOpCall *call, gint dim, GTorchImpl *values, GTorchImpl *indices, gboolean least,
+         GError **error)
+{
+  GTorchImpl *self = call->inputs[0];
+  Extreme e = { .dtype = gtorch_dtype_infos[self->dtype].compute, .least = least, .inner = 1 };
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) y = NULL;
+  gint64 outer;
+  guint i;
+
+  if (indices->numel == 0)
+    return TRUE;
+  x = gtorch_cpu_pack (self, e.dtype, error);
+  if (x == NULL)
+    return FALSE;
+  if (values != NULL && (y = gtorch_cpu_pack_output (values, e.dtype, error)) == NULL)
+    return FALSE;
+  e.n = dim < 0 ? self->numel : (self->n_dims == 0 ? 1 : self->shape[dim]);
+  for (i = dim + 1; dim >= 0 && i < self->n_dims; i++)
+    e.inner *= self->shape[i];
+  outer = self->numel / (e.n * e.inner);
+  e.n_tiles = (e.inner + TILE - 1) / TILE;
+  e.x = gtorch_impl_data (x);
+  e.values = y != NULL ? gtorch_impl_data (y) : NULL;
+  e.indices = gtorch_impl_data (indices);
+  gtorch_parallel_for (outer * e.n_tiles, 1 + GTORCH_CPU_GRAIN / (e.n * MIN (e.inner, TILE)),
+                       extreme_items, &e);
+  if (values != NULL)
+    gtorch_cpu_unpack (y, values);
+  return TRUE;
+}
+
+/* --- shapes --- */
+
+static guint
+without_dim (const GTorchImpl *self, gint dim, gboolean keepdim, gint64 *shape)
+{
+  guint n = 0, i;
+
+  for (i = 0; i < self->n_dims; i++)
+    if (dim >= 0 && i != dim)
+      shape[n++] = self->shape[i];
+    else if (keepdim)
+      shape[n++] = 1;
+  return n;
+}
+
+static gboolean
+check_elements (GTorchOpCall *call, gint dim, GError **error)
+{
+  const GTorchImpl *self = call->inputs[0];
+
+  if (dim < 0 ? self->numel > 0 : (self->n_dims == 0 || self->shape[dim] > 0))
+    return TRUE;
+  gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                     _ ("there are no elements to choose from in shape %s"),
+                     gtorch_impl_shape_str (self));
+  return FALSE;
+}
+
+static gboolean
+shape_with_values (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *self = call->inputs[0];
+  gint64 shape[GTORCH_MAX_DIMS];
+  guint dim, n;
+
+  call->compute = self->dtype;
+  if (!gtorch_call_check_dtype (call, self->dtype, error)
+      || !gtorch_normalize_dim (call->op->name, call->attrs[0].i, self->n_dims, &dim, error)
+      || !check_elements (call, dim, error))
+    return FALSE;
+  n = without_dim (self, dim, call->attrs[1].i, shape);
+  return gtorch_call_set_output (call, 0, self->dtype, shape, n, error)
+         && gtorch_call_set_output (call, 1, GTORCH_DTYPE_INT64, shape, n, error);
+}
+
+static gboolean
+cpu_with_values (GTorchOpCall *call, gboolean least, GError **error)
+{
+  guint dim;
+
+  return gtorch_normalize_dim (call->op->name, call->attrs[0].i, call->inputs[0]->n_dims, &dim,
+                               error)
+         && extreme (call, dim, call->outputs[0], call->outputs[1], least, error);
+}
+
+static gboolean
+arg_dim (GTorchOpCall *call, gint *dim, GError **error)
+{
+  gsize n = call->attrs[0].list.n;
+  guint result;
+
+  *dim = -1;
+  if (n == 0)
+    return TRUE;
+  if (n > 1)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                         _ ("dim must hold one number or none, it holds %u"), (guint) n);
+      return FALSE;
+    }
+  if (!gtorch_normalize_dim (call->op->name, call->attrs[0].list.data[0], call->inputs[0]->n_dims,
+                             &result, error))
+    return FALSE;
+  *dim = result;
+  return TRUE;
+}
+
+static gboolean
+shape_arg (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *self = call->inputs[0];
+  gint64 shape[GTORCH_MAX_DIMS];
+  gint dim;
+
+  call->compute = self->dtype;
+  return gtorch_call_check_dtype (call, self->dtype, error) && arg_dim (call, &dim, error)
+         && check_elements (call, dim, error)
+         && gtorch_call_set_output (call, 0, GTORCH_DTYPE_INT64, shape,
+                                    without_dim (self, dim, call->attrs[1].i, shape), error);
+}
+
+static gboolean
+cpu_arg (GTorchOpCall *call, gboolean least, GError **error)
+{
+  gint dim;
+
+  return arg_dim (call, &dim, error) && extreme (call, dim, NULL, call->outputs[0], least, error);
+}
+
+#define WITH_VALUES(name, least)                                    \
+  gboolean gtorch_shape_##name (GTorchOpCall *call, GError **error) \
+  {                                                                 \
+    return shape_with_values (call, error);                         \
+  }                                                                 \
+                                                                    \
+  gboolean gtorch_cpu_##name (GTorchOpCall *call, GError **error)   \
+  {                                                                 \
+    return cpu_with_values (call, least, error);                    \
+  }
+
+#define ARG(name, least)                                            \
+  gboolean gtorch_shape_##name (GTorchOpCall *call, GError **error) \
+  {                                                                 \
+    return shape_arg (call, error);                                 \
+  }                                                                 \
+                                                                    \
+  gboolean gtorch_cpu_##name (GTorchOpCall *call, GError **error)   \
+  {                                                                 \
+    return cpu_arg (call, least, error);                            \
+  }
+
+WITH_VALUES (max_dim, FALSE)
+WITH_VALUES (min_dim, TRUE)
+ARG (argmax, FALSE)
+ARG (argmin, TRUE)
+
+/* --- elements at positions --- */
+
+static gboolean
+move (GTorchOpCall *call, GTorchImpl *big, gboolean place, gint64 raw_dim, GError **error)
+{
+  GTorchImpl *output = call->outputs[0], *index_impl = call->inputs[1];
+  gsize size = gtorch_dtype_size (output->dtype);
+  g_autoptr (GTorchImpl) x = gtorch_cpu_pack (call->inputs[0], output->dtype, error);
+  g_autoptr (GTorchImpl) index =
+      x != NULL ? gtorch_cpu_pack (index_impl, GTORCH_DTYPE_INT64, error) : NULL;
+  gint64 inner = 1, n, i;
+  const gint64 *at;
+  guint dim;
+
+  if (index == NULL || !gtorch_normalize_dim (call->op->name, raw_dim, big->n_dims, &dim, error))
+    return FALSE;
+  if (place)
+    memset (gtorch_impl_data (output), 0, gtorch_impl_n_bytes (output));
+  n = big->n_dims == 0 ? 1 : big->shape[dim];
+  for (i = dim + 1; i < big->n_dims; i++)
+    inner *= big->shape[i];
+  at = gtorch_impl_data (index);
+  for (i = 0; i < index->numel; i++)
+    {
+      gint64 far = (i / inner * n + at[i]) * inner + i % inner;
+      gint64 from = place ? i : far, to = place ? far : i;
+
+      if (at[i] < 0 || at[i] >= n)
+        {
+          gtorch_call_error (call, error, GTORCH_ERROR_INDEX,
+                             _ ("index %" G_GINT64_FORMAT " is out of range for %" G_GINT64_FORMAT
+                                " elements"),
+                             at[i], n);
+          return FALSE;
+        }
+      memcpy ((char *) gtorch_impl_data (output) + to * (gint64) size,
+              (const char *) gtorch_impl_data (x) + from * (gint64) size, size);
+    }
+  return TRUE;
+}
+
+gboolean
+gtorch_shape_place_at (GTorchOpCall *call, GError **error)
+{
+  call->compute = call->inputs[0]->dtype;
+  return gtorch_shape_check (call->op->name, call->attrs[0].list.data, call->attrs[0].list.n,
+                             call->compute, error)
+         && gtorch_call_set_output (call, 0, call->compute, call->attrs[0].list.data,
+                                    call->attrs[0].list.n, error);
+}
+
+gboolean
+gtorch_cpu_place_at (GTorchOpCall *call, GError **error)
+{
+  return move (call, call->outputs[0], TRUE, call->attrs[1].i, error);
+}
+
+gboolean
+gtorch_shape_take_at (GTorchOpCall *call, GError **error)
+{
+  call->compute = call->inputs[0]->dtype;
+  return gtorch_call_set_output (call, 0, call->compute, call->inputs[1]->shape,
+                                 call->inputs[1]->n_dims, error);
+}
+
+gboolean
+gtorch_cpu_take_at (GTorchOpCall *call, GError **error)
+{
+  return move (call, call->inputs[0], FALSE, call->attrs[0].i, error);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Running sums and products along a dimension of [outer, n, inner]. */
+
+#include "config.h"
+
+#include <complex.h>
+
+#include "cpu/gtorch-cpu-iter.h"
+#include "cpu/gtorch-cpu-pack.h"
+#include "gtorch-ops-private.h"
+
+#define TILE 64
+
+typedef enum
+{
+  SUM,
+  SUM_REVERSE,
+  PRODUCT,
+} Kind;
+
+typedef struct
+{
+  guint dtype;
+  Kind kind;
+  gconstpointer x, g;
+  gpointer y;
+  gint64 n, inner, n_tiles;
+} Scan;
+
+/* Four additions of a row are taken together, which shortens the chain of dependent additions. */
+#define SCAN_ROW(T, OP, START)                                     \
+  {                                                                \
+    T acc = START;                                                 \
+    for (i = 0; i + 4 <= s->n; i += 4)                             \
+      {                                                            \
+        const T a = x[i * step], b = a OP x[(i + 1) * step];       \
+        const T c = x[(i + 2) * step], d = c OP x[(i + 3) * step]; \
+        y[i * step] = acc OP a;                                    \
+        y[(i + 1) * step] = acc OP b;                              \
+        y[(i + 2) * step] = acc OP (b OP c);                       \
+        acc = acc OP (b OP d);                                     \
+        y[(i + 3) * step] = acc;                                   \
+      }                                                            \
+    for (; i < s->n; i++)                                          \
+      y[i * step] = acc = acc OP x[i * step];                      \
+  }
+
+#define SCAN_COLUMNS(T, OP)                                                          \
+  {                                                                                  \
+    gint64 step = s->kind == SUM_REVERSE ? -s->inner : s->inner;                     \
+    for (j = 0; j < width; j++)                                                      \
+      y[j] = x[j];                                                                   \
+    for (i = 1; i < s->n; i++)                                                       \
+      {                                                                              \
+        x += step;                                                                   \
+        y += step;                                                                   \
+        _Pragma ("omp simd") for (j = 0; j < width; j++) y[j] = y[j - step] OP x[j]; \
+      }                                                                              \
+  }
+
+#define SCAN_OF(T)                                                                    \
+  for (; begin < end; begin++)                                                        \
+    {                                                                                 \
+      gint64 first = begin % s->n_tiles * TILE, width = MIN (TILE, s->inner - first); \
+      gint64 offset = begin / s->n_tiles * s->n * s->inner + first;                   \
+      gint64 step = s->kind == SUM_REVERSE ? -1 : 1;                                  \
+      const T *x = (const T *) s->x + offset;                                         \
+      T *y = (T *) s->y + offset;                                                     \
+      if (s->kind == SUM_REVERSE)                                                     \
+        {                                                                             \
+          x += (s->n - 1) * s->inner;                                                 \
+          y += (s->n - 1) * s->inner;                                                 \
+        }                                                                             \
+      if (s->inner == 1 && s->kind == PRODUCT)                                        \
+        SCAN_ROW (T, *, 1)                                                            \
+      else if (s->inner == 1)                                                         \
+        SCAN_ROW (T, +, 0)                                                            \
+      else if (s->kind == PRODUCT)                                                    \
+        SCAN_COLUMNS (T, *)                                                           \
+      else                                                                            \
+        SCAN_COLUMNS (T, +)                                                           \
+    }
+
+static void
+scan_items (gint64 begin, gint64 end, gpointer user_data)
+{
+  const Scan *s = user_data;
+  gint64 i, j;
+
+  switch (s->dtype)
+    {
+    case GTORCH_DTYPE_FLOAT32:
+      SCAN_OF (float)
+      break;
+    case GTORCH_DTYPE_FLOAT64:
+      SCAN_OF (double)
+      break;
+    case GTORCH_DTYPE_INT32:
+      SCAN_OF (gint32)
+      break;
+    case GTORCH_DTYPE_COMPLEX64:
+      SCAN_OF (float _Complex)
+      break;
+    case GTORCH_DTYPE_COMPLEX128:
+      SCAN_OF (double _Complex)
+      break;
+    default:
+      SCAN_OF (gint64)
+    }
+}
+
+/* With z the first zero of a row: before it every result holds x[i] as a factor; at z the results up to the
+ * next zero do not vanish; behind it all vanish. */
+#define GRADIENT_OF(T)                                                              \
+  for (; begin < end; begin++)                                                      \
+    {                                                                               \
+      gint64 offset = begin / s->inner * s->n * s->inner + begin % s->inner;        \
+      const T *x = (const T *) s->x + offset, *g = (const T *) s->g + offset;       \
+      T *y = (T *) s->y + offset, product = 1, sum = 0;                             \
+      gint64 zero;                                                                  \
+      for (i = 0; i < s->n && x[i * s->inner] != 0; i++)                            \
+        {                                                                           \
+          product *= x[i * s->inner];                                               \
+          y[i * s->inner] = g[i * s->inner] * product;                              \
+        }                                                                           \
+      zero = i;                                                                     \
+      for (i = zero; i-- > 0;)                                                      \
+        {                                                                           \
+          sum += y[i * s->inner];                                                   \
+          y[i * s->inner] = sum / x[i * s->inner];                                  \
+        }                                                                           \
+      for (i = zero; i < s->n; i++)                                                 \
+        y[i * s->inner] = 0;                                                        \
+      for (i = zero, sum = 0; i < s->n && (i == zero || x[i * s->inner] != 0); i++) \
+        {                                                                           \
+          product *= i == zero ? 1 : x[i * s->inner];                               \
+          sum += g[i * s->inner] * product;                                         \
+        }                                                                           \
+      if (zero < s->n)                                                              \
+        y[zero * s->inner] = sum;                                                   \
+    }
+
+static void
+gradient_items (gint64 begin, gint64 end, gpointer user_data)
+{
+  const Scan *s = user_data;
+  gint64 i;
+
+  switch (s->dtype)
+    {
+    case GTORCH_DTYPE_FLOAT32:
+      GRADIENT_OF (float)
+      break;
+    case GTORCH_DTYPE_FLOAT64:
+      GRADIENT_OF (double)
+      break;
+    case GTORCH_DTYPE_COMPLEX64:
+      GRADIENT_OF (float _Complex)
+      break;
+    default:
+      GRADIENT_OF (double _Complex)
+    }
+}
+
+static gboolean
+shape (GTorchOpCall *call, gboolean has_dtype, GError **error)
+{
+  const GTorchImpl *self = call->inputs[0];
+  guint wanted = has_dtype ? call->attrs[1].i : GTORCH_DTYPE_NONE;
+  guint dim, dtype;
+
+  if (!gtorch_normalize_dim (call->op->name, call->attrs[0].i, self->n_dims, &dim, error))
+    return FALSE;
+  if (wanted == GTORCH_DTYPE_NONE)
+    return gtorch_call_promote (call, 0, 1, &dtype, error)
+           && gtorch_call_set_output (call, 0, dtype, self->shape, self->n_dims, error);
+  call->compute = wanted == GTORCH_DTYPE_BOOL ? GTORCH_DTYPE_INT64 : wanted;
+  return gtorch_call_set_output (call, 0, wanted, self->shape, self->n_dims, error);
+}
+
+static gboolean
+run (GTorchOpCall *call, Kind kind, gboolean gradient, GError **error)
+{
+  GTorchImpl *self = call->inputs[gradient ? 1 : 0];
+  Scan s = { .dtype = gtorch_dtype_infos[call->compute].compute, .kind = kind, .inner = 1 };
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) g = NULL;
+  g_autoptr (GTorchImpl) y = NULL;
+  gint64 outer;
+  guint dim, i;
+
+  if (self->numel == 0)
+    return TRUE;
+  if (!gtorch_normalize_dim (call->op->name, call->attrs[0].i, self->n_dims, &dim, error))
+    return FALSE;
+  x = gtorch_cpu_pack (self, s.dtype, error);
+  y = x != NULL ? gtorch_cpu_pack_output (call->outputs[0], s.dtype, error) : NULL;
+  if (y == NULL || (gradient && (g = gtorch_cpu_pack (call->inputs[0], s.dtype, error)) == NULL))
+    return FALSE;
+  s.n = self->n_dims == 0 ? 1 : self->shape[dim];
+  for (i = dim + 1; i < self->n_dims; i++)
+    s.inner *= self->shape[i];
+  outer = self->numel / (s.n * s.inner);
+  s.n_tiles = (s.inner + TILE - 1) / TILE;
+  s.x = gtorch_impl_data (x);
+  s.g = g != NULL ? gtorch_impl_data (g) : NULL;
+  s.y = gtorch_impl_data (y);
+  if (gradient)
+    gtorch_parallel_for (outer * s.inner, 1 + GTORCH_CPU_GRAIN / s.n, gradient_items, &s);
+  else
+    gtorch_parallel_for (outer * s.n_tiles, 1 + GTORCH_CPU_GRAIN / (s.n * MIN (s.inner, TILE)),
+                         scan_items, &s);
+  gtorch_cpu_unpack (y, call->outputs[0]);
+  return TRUE;
+}
+
+gboolean
+gtorch_shape_cumsum (GTorchOpCall *call, GError **error)
+{
+  return shape (call, TRUE, error);
+}
+
+gboolean
+gtorch_cpu_cumsum (GTorchOpCall *call, GError **error)
+{
+  return run (call, SUM, FALSE, error);
+}
+
+gboolean
+gtorch_shape_cumsum_reverse (GTorchOpCall *call, GError **error)
+{
+  return shape (call, FALSE, error);
+}
+
+gboolean
+gtorch_cpu_cumsum_reverse (GTorchOpCall *call, GError **error)
+{
+  return run (call, SUM_REVERSE, FALSE, error);
+}
+
+gboolean
+gtorch_shape_cumprod (GTorchOpCall *call, GError **error)
+{
+  return shape (call, TRUE, error);
+}
+
+gboolean
+gtorch_cpu_cumprod (GTorchOpCall *call, GError **error)
+{
+  return run (call, PRODUCT, FALSE, error);
+}
+
+gboolean
+gtorch_shape_cumprod_backward (GTorchOpCall *call, GError **error)
+{
+  return shape (call, FALSE, error);
+}
+
+gboolean
+gtorch_cpu_cumprod_backward (GTorchOpCall *call, GError **error)
+{
+  return run (call, PRODUCT, TRUE, error);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Variance, standard deviation and norms. */
+
+#include "config.h"
+
+#include <math.h>
+
+#include "cpu/gtorch-cpu-iter.h"
+#include "cpu/gtorch-cpu-pack.h"
+#include "cpu/gtorch-cpu-reduce.h"
+#include "cpu/gtorch-cpu-rows.h"
+#include "gtorch-ops-private.h"
+
+typedef struct
+{
+  guint dtype;
+  gsize size;
+  const char *x;
+  char *y;
+  gint64 n;
+  gdouble divisor;
+  gboolean root;
+} Moments;
+
+#define FINISH(T)                                    \
+  {                                                  \
+    T *y = (T *) m->y;                               \
+    for (; begin < end; begin++)                     \
+      {                                              \
+        gdouble v = (gdouble) y[begin] / m->divisor; \
+        y[begin] = (T) (m->root ? sqrt (v) : v);     \
+      }                                              \
+  }
+
+static void
+moments_items (gint64 begin, gint64 end, gpointer user_data)
+{
+  const Moments *m = user_data;
+
+  GTORCH_ROWS_CALL (m->dtype, moments_rows,
+                    (gconstpointer) (m->x + begin * m->n * (gint64) m->size),
+                    (gpointer) (m->y + begin * (gint64) m->size), NULL, end - begin, m->n);
+  if (m->dtype == GTORCH_DTYPE_FLOAT32)
+    FINISH (float)
+  else
+    FINISH (double)
+}
+
+static gboolean
+run (GTorchOpCall *call, gboolean root, GError **error)
+{
+  GTorchImpl *output = call->outputs[0];
+  guint dtype = gtorch_dtype_infos[call->compute].compute;
+  Moments m = { .dtype = dtype, .size = gtorch_dtype_size (dtype), .root = root };
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) y = NULL;
+  gboolean keepdim;
+  guint64 mask;
+  guint ignored;
+
+  if (output->numel == 0)
+    return TRUE;
+  if (!gtorch_reduce_parse (call, &mask, &keepdim, &ignored, error))
+    return FALSE;
+  x = gtorch_cpu_pack_rows (call->inputs[0], mask, dtype, error);
+  y = x != NULL ? gtorch_cpu_pack_output (output, dtype, error) : NULL;
+  if (y == NULL)
+    return FALSE;
+  m.x = gtorch_impl_data (x);
+  m.y = gtorch_impl_data (y);
+  m.n = x->numel / output->numel;
+  m.divisor = MAX (0, (gdouble) m.n - call->attrs[1].d);
+  gtorch_parallel_for (output->numel, 1 + GTORCH_CPU_GRAIN / (m.n + 1), moments_items, &m);
+  gtorch_cpu_unpack (y, output);
+  return TRUE;
+}
+
+gboolean
+gtorch_shape_var (GTorchOpCall *call, GError **error)
+{
+  return gtorch_shape_reduce (call, error);
+}
+
+gboolean
+gtorch_cpu_var (GTorchOpCall *call, GError **error)
+{
+  return run (call, FALSE, error);
+}
+
+gboolean
+gtorch_shape_std (GTorchOpCall *call, GError **error)
+{
+  return gtorch_shape_reduce (call, error);
+}
+
+gboolean
+gtorch_cpu_std (GTorchOpCall *call, GError **error)
+{
+  return run (call, TRUE, error);
+}
+
+gboolean
+gtorch_op_var_mean (GTorchImpl *self, const gint64 *dim, gsize n_dim, gdouble correction,
+                    gboolean keepdim, GTorchImpl **var, GTorchImpl **mean, GError **error)
+{
+  g_autoptr (GTorchImpl) spread = gtorch_op_var (self, dim, n_dim, correction, keepdim, error);
+  g_autoptr (GTorchImpl) centre =
+      spread != NULL ? gtorch_op_mean (self, dim, n_dim, keepdim, GTORCH_DTYPE_NONE, error) : NULL;
+
+  if (centre == NULL)
+    return FALSE;
+  if (var != NULL)
+    *var = g_steal_pointer (&spread);
+  if (mean != NULL)
+    *mean = g_steal_pointer (&centre);
+  return TRUE;
+}
+
+GTorchImpl *
+gtorch_op_norm (GTorchImpl *self, gdouble p, const gint64 *dim, gsize n_dim, gboolean keepdim,
+                GError **error)
+{
+  gboolean is_complex = gtorch_dtype_kind (self->dtype) == GTORCH_KIND_COMPLEX;
+  g_autoptr (GTorchImpl) size = NULL;
+  g_autoptr (GTorchImpl) powers = NULL;
+  g_autoptr (GTorchImpl) sum = NULL;
+
+  if (p == 2 && !is_complex)
+    return gtorch_op_norm2 (self, dim, n_dim, keepdim, error);
+  if (p == 0)
+    {
+      g_autoptr (GTorchImpl) zero = gtorch_impl_new_int (0);
+      g_autoptr (GTorchImpl) other = gtorch_op_ne (self, zero, error);
+
+      return other != NULL ? gtorch_op_sum (other, dim, n_dim, keepdim,
+                                            gtorch_dtype_infos[self->dtype].real, error)
+                           : NULL;
+    }
+  size = gtorch_op_abs (self, error);
+  if (size == NULL)
+    return NULL;
+  if (p == 1)
+    return gtorch_op_sum (size, dim, n_dim, keepdim, GTORCH_DTYPE_NONE, error);
+  if (p == 2)
+    return gtorch_op_norm2 (size, dim, n_dim, keepdim, error);
+  if (isinf (p))
+    return p > 0 ? gtorch_op_amax (size, dim, n_dim, keepdim, error)
+                 : gtorch_op_amin (size, dim, n_dim, keepdim, error);
+  powers = gtorch_op_power (size, p, error);
+  sum =
+      powers != NULL ? gtorch_op_sum (powers, dim, n_dim, keepdim, GTORCH_DTYPE_NONE, error) : NULL;
+  return sum != NULL ? gtorch_op_power (sum, 1 / p, error) : NULL;
+}
