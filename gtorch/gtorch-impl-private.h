@@ -57,6 +57,9 @@ struct _GTorchImpl
 GTorchStorage *gtorch_storage_new (GTorchDevice *device, gsize n_bytes, GError **error);
 GTorchStorage *gtorch_storage_new_foreign (GTorchDevice *device, gpointer data, gsize n_bytes,
                                            void (*free_func) (GTorchStorage *), gpointer free_data);
+/* Only for a foreign one: in-place operations on tensors that show it are refused from now on. */
+void gtorch_storage_set_read_only (GTorchStorage *storage);
+gboolean gtorch_storage_is_read_only (const GTorchStorage *storage);
 GTorchStorage *gtorch_storage_ref (GTorchStorage *storage);
 void gtorch_storage_unref (GTorchStorage *storage);
 

@@ -21,11 +21,17 @@ gtorch_storage_new (GTorchDevice *device, gsize n_bytes, GError **error)
   return gtorch_device_alloc (device, n_bytes, error);
 }
 
+typedef struct
+{
+  GTorchStorage storage;
+  gboolean is_read_only;
+} ForeignStorage;
+
 GTorchStorage *
 gtorch_storage_new_foreign (GTorchDevice *device, gpointer data, gsize n_bytes,
                             void (*free_func) (GTorchStorage *), gpointer free_data)
 {
-  GTorchStorage *storage = g_new0 (GTorchStorage, 1);
+  GTorchStorage *storage = (GTorchStorage *) g_new0 (ForeignStorage, 1);
 
   storage->ref_count = 1;
   storage->data = data;
@@ -34,6 +40,19 @@ gtorch_storage_new_foreign (GTorchDevice *device, gpointer data, gsize n_bytes,
   storage->free_func = free_func;
   storage->free_data = free_data;
   return storage;
+}
+
+void
+gtorch_storage_set_read_only (GTorchStorage *storage)
+{
+  g_assert (storage->free_func != NULL);
+  ((ForeignStorage *) storage)->is_read_only = TRUE;
+}
+
+gboolean
+gtorch_storage_is_read_only (const GTorchStorage *storage)
+{
+  return storage->free_func != NULL && ((const ForeignStorage *) storage)->is_read_only;
 }
 
 GTorchStorage *

@@ -200,6 +200,14 @@ gtorch_op_run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guin
   GTorchImpl *self = inputs[0];
   guint i;
 
+  if (self->storage != NULL && G_UNLIKELY (gtorch_storage_is_read_only (self->storage)))
+    {
+      gtorch_call_error (&call, error, GTORCH_ERROR_INVALID,
+                         _ ("the memory of the tensor of shape %s is read-only, since it is shared "
+                            "with its source: clone it before writing to it"),
+                         gtorch_impl_shape_str (self));
+      return FALSE;
+    }
   if (self->storage != NULL && gtorch_impl_overlaps_itself (self))
     {
       gtorch_call_error (&call, error, GTORCH_ERROR_INVALID,

@@ -17,7 +17,10 @@
 #include <gtorch/gtorch-memory-pool.h>
 #include <gtorch/gtorch-shape.h>
 #include <gtorch/gtorch-stream.h>
+#include <gtorch/gtorch-tensor-bytes.h>
+#include <gtorch/gtorch-tensor-create.h>
 #include <gtorch/gtorch-tensor-ops.h>
+#include <gtorch/gtorch-tensor-print.h>
 #include <gtorch/gtorch-tensor.h>
 #include <gtorch/gtorch-types.h>
 #include <gtorch/gtorch-version-macros.h>

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/gtorch-impl-private.h>
+
+G_BEGIN_DECLS
+
+/* The tensor itself if the host can read it, else a copy; new reference. Waits for what writes to it. */
+GTorchImpl *gtorch_impl_to_host (const gchar *op, GTorchImpl *impl, GError **error);
+/* Converts all elements, in C order, into a buffer of numel elements of dtype. */
+void gtorch_impl_read (GTorchImpl *host, guint dtype, gpointer buffer);
+/* The part [start, start + length) of bytes, which the shape must fill exactly; copied if not aligned. */
+GTorchImpl *gtorch_impl_new_from_bytes (const gchar *op, GBytes *bytes, gsize start, gsize length,
+                                        gboolean is_read_only, guint dtype, const gint64 *shape,
+                                        guint n_dims, GError **error);
+/* Gives back the memory; the impl can only be dropped afterwards. */
+void gtorch_impl_release (GTorchImpl *impl);
+
+G_END_DECLS
