@@ -3,14 +3,20 @@
 
 /* Captures and what they make.
  *
- * A stream that captures does not run calls but hands them to its capture, which keeps them in the order in
- * which they came. That order is a correct one for a replay whatever streams took part, since a stream
- * takes part only by waiting for an event that another one of the capture recorded. To find streams whose
- * work the first one never waited for, each stream has a clock: for every stream of the capture, how many
+ * A stream that captures does not run calls but hands them to its capture, which keeps them in the
+ * order in
+ * which they came. That order is a correct one for a replay whatever streams took part, since a
+ * stream
+ * takes part only by waiting for an event that another one of the capture recorded. To find
+ * streams whose
+ * work the first one never waited for, each stream has a clock: for every stream of the capture,
+ * how many
  * nodes had been recorded when it last heard of it.
  *
- * Outputs come from the graph's pool. A node does not keep them from being reused by later nodes when the
- * program drops them, only their memory alive; operands from outside are kept, as they may be replaced by
+ * Outputs come from the graph's pool. A node does not keep them from being reused by later nodes
+ * when the
+ * program drops them, only their memory alive; operands from outside are kept, as they may be
+ * replaced by
  * nothing. */
 
 #include "config.h"

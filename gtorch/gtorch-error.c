@@ -5,6 +5,15 @@
 
 #include "gtorch-error.h"
 
+/**
+ * gtorch_error_quark:
+ *
+ * Gets the domain of all errors of the library.
+ *
+ * Returns: the quark
+ *
+ * Since: 0.1
+ */
 G_DEFINE_QUARK (gtorch - error - quark, gtorch_error)
 
 #define VALUE(name, nick)                            \

@@ -13,7 +13,8 @@ G_BEGIN_DECLS
  * GTorchEventFlags:
  * @GTORCH_EVENT_NONE: only order
  * @GTORCH_EVENT_TIMING: keeps the time, for [method@Event.get_elapsed_ms]
- * @GTORCH_EVENT_BLOCKING: a thread that waits for it sleeps and does not spin (on the CPU always so)
+ * @GTORCH_EVENT_BLOCKING: a thread that waits for it sleeps and does not spin (on the CPU always
+ *   so)
  *
  * What an event is for.
  *

@@ -27,7 +27,8 @@ struct _GTorchDeviceGuard
 /**
  * GTorchStreamGuard:
  *
- * Keeps a stream the current one of its device in this thread; the former one comes back at the end.
+ * Keeps a stream the current one of its device in this thread; the former one comes back at the
+ * end.
  *
  * In C, `g_autoptr` ends it with the block. Languages with a garbage collector call
  * [method@StreamGuard.end].

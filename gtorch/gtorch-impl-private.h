@@ -9,7 +9,8 @@
 G_BEGIN_DECLS
 
 /* The inner layer. A GTorchImpl is what the operations, autograd, the optimizers and graphs work on:
- * a small reference-counted description of strided elements in a storage. A GTorchTensor (a GObject)
+ * a small reference-counted description of strided elements in a storage. A GTorchTensor (a
+ * GObject)
  * is made around it only where a tensor crosses the public API. Geometry never changes after the
  * impl was published, except by set_data, resize and release, which own the impl alone. */
 

@@ -2,7 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Tells gettext where the translations of the library are. There is no gtorch_init () that a program
- * could forget, so this happens when the library is loaded; it costs no more than storing two strings. */
+ * could forget, so this happens when the library is loaded; it costs no more than storing two
+ * strings. */
 
 #include "config.h"
 

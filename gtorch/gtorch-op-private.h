@@ -14,7 +14,8 @@ G_BEGIN_DECLS
  *     gtorch_op_add ()              generated; the same over GTorchImpl, for use inside the library
  *       gtorch_op_run ()            checks operands
  *         class->shape ()           promotes, computes shapes, allocates outputs (host only)
- *         gtorch_launch ()          runs class->cpu () or the device's kernel, or enqueues or records it
+ *         gtorch_launch ()          runs class->cpu () or the device's kernel, or enqueues or
+ *         records it
  *         gtorch_autograd_record () only if a gradient is wanted
  */
 
@@ -118,7 +119,8 @@ struct _GTorchOpCall
 };
 
 /* What a gradient sees. `grads` and the saved tensors are borrowed; what is put into `result` is given
- * away. A result may still have the broadcast shape and promoted dtype: the caller reduces and casts. */
+ * away. A result may still have the broadcast shape and promoted dtype: the caller reduces and
+ * casts. */
 typedef struct
 {
   GTorchDevice *device;

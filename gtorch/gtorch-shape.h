@@ -10,7 +10,8 @@ G_BEGIN_DECLS
 /**
  * GTORCH_SHAPE: (skip)
  *
- * Writes a list of integers (a shape, dimensions) in C: stands for the two arguments “array, length”.
+ * Writes a list of integers (a shape, dimensions) in C: stands for the two arguments “array,
+ * length”.
  *
  * ```c
  * x = gtorch_zeros (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_FLOAT32, NULL, &error);

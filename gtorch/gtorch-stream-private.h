@@ -13,7 +13,8 @@ typedef struct _GTorchFence GTorchFence;
 typedef struct _GTorchTimeline GTorchTimeline;
 
 /* The order of work on one queue, apart from the stream that feeds it: storages remember (timeline, number)
- * of who wrote to them, streams may be gone by then. Timelines are never freed but used again, and their
+ * of who wrote to them, streams may be gone by then. Timelines are never freed but used again, and
+ * their
  * numbers only grow, so that an old number always counts as done. */
 struct _GTorchTimeline
 {

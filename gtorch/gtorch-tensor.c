@@ -18,7 +18,8 @@
  * #GError; those that take a tensor never change it, except the ones with `_inplace` in their name.
  *
  * ```c
- * g_autoptr (GTorchTensor) x = gtorch_ones (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_FLOAT32, NULL, &error);
+ * g_autoptr (GTorchTensor) x = gtorch_ones (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_FLOAT32, NULL,
+ * &error);
  * g_autoptr (GTorchTensor) y = gtorch_tensor_mul (x, x, &error);
  * ```
  *
@@ -73,8 +74,10 @@ gtorch_tensor_get_property (GObject *object, guint prop_id, GValue *value, GPara
 }
 
 /* Making and dropping a GObject costs more than all the rest of a small operation, so each thread keeps
- * some that nobody else ever knew more of than their address: no data, weak reference, toggle reference,
- * closure or signal handler was attached. Taking a reference in dispose keeps such an object alive past
+ * some that nobody else ever knew more of than their address: no data, weak reference, toggle
+ * reference,
+ * closure or signal handler was attached. Taking a reference in dispose keeps such an object alive
+ * past
  * g_object_unref(), with nothing in it. */
 #define RECYCLED_MAX 32
 

@@ -8,7 +8,8 @@
 G_BEGIN_DECLS
 
 /* A function of the backward pass. It is made when an operation runs that wants a gradient, is owned by the
- * outputs of that operation, and owns what it has saved and the nodes of its inputs (its edges). Nothing
+ * outputs of that operation, and owns what it has saved and the nodes of its inputs (its edges).
+ * Nothing
  * points forward, so there is no cycle: outputs are saved as aliases that do not own the node. */
 typedef struct _GTorchNode GTorchNode;
 
@@ -93,7 +94,8 @@ GTorchImpl *gtorch_grad_fit (GTorchImpl *grad, const GTorchMeta *meta, const gch
 /* --- views and in-place operations --- */
 void gtorch_autograd_record_view (GTorchOpCall *call);
 /* Before an in-place call: refuses leaves that require grad. If a gradient will be wanted, *original
- * becomes what input 0 was: its place in the graph and, if the gradient needs it, a copy of its values. */
+ * becomes what input 0 was: its place in the graph and, if the gradient needs it, a copy of its
+ * values. */
 gboolean gtorch_autograd_begin_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs,
                                          guint n_inputs, GTorchImpl **original, GError **error);
 /* After it: the output's history becomes that of `node`, also for the tensor it is a view of. */

@@ -2,9 +2,12 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* The backward pass. First the part of the graph below the roots is walked, counting for each node how many
- * gradients will arrive. Then nodes run as soon as all theirs have, those that were made last first: that
- * order never waits and is the same each time. A leaf is treated as a node without edges, so that all its
- * gradients are summed before they are added to its grad and hooks run once. Nothing here recurses. */
+ * gradients will arrive. Then nodes run as soon as all theirs have, those that were made last
+ * first: that
+ * order never waits and is the same each time. A leaf is treated as a node without edges, so that
+ * all its
+ * gradients are summed before they are added to its grad and hooks run once. Nothing here
+ * recurses. */
 
 #include "config.h"
 

@@ -15,7 +15,8 @@ gboolean gtorch_set_grad_enabled (gboolean enabled);
 /**
  * GTorchGradGuard:
  *
- * Turns the recording of gradients off or on until it is freed. Guards nest; each belongs to the thread
+ * Turns the recording of gradients off or on until it is freed. Guards nest; each belongs to the
+ * thread
  * that made it.
  *
  * ```c

@@ -2,8 +2,10 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* In-place operations and views. A view knows its base. Writing to a view in place changes the history of
- * the base: its new node gives the part of the gradient that the view covers to the operation's node and
- * what comes of it back into that part. Other views notice the changed version of the storage and take
+ * the base: its new node gives the part of the gradient that the view covers to the operation's
+ * node and
+ * what comes of it back into that part. Other views notice the changed version of the storage and
+ * take
  * their history anew from the base. */
 
 #include "config.h"

@@ -17,7 +17,8 @@
  * gtorch_tensor_get_requires_grad:
  * @self: a tensor
  *
- * Tells whether gradients flow to @self: it was asked for, or @self was computed from such a tensor.
+ * Tells whether gradients flow to @self: it was asked for, or @self was computed from such a
+ * tensor.
  *
  * Returns: %TRUE if so
  *
@@ -38,7 +39,8 @@ gtorch_tensor_get_requires_grad (GTorchTensor *self)
  *
  * Asks for gradients of @self, which [method@Tensor.backward] adds to its grad.
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_DTYPE if the dtype is neither floating-point nor complex, or
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_DTYPE if the dtype is neither floating-point nor
+ *   complex, or
  *   %GTORCH_ERROR_AUTOGRAD if @self is not a leaf
  *
  * Since: 0.1
@@ -292,16 +294,19 @@ hooks_of (GTorchImpl *impl, guint *index)
 /**
  * gtorch_tensor_register_hook:
  * @self: a tensor that requires grad
- * @hook: (scope notified) (closure user_data) (destroy destroy): called with the gradient of @self when the
+ * @hook: (scope notified) (closure user_data) (destroy destroy): called with the gradient of @self
+ *   when the
  *   backward pass has computed it
  * @user_data: data for @hook
  * @destroy: frees @user_data
  * @error: return location for an error
  *
- * Adds a hook to the backward pass. Hooks run in the thread that runs the pass, in the order in which they
+ * Adds a hook to the backward pass. Hooks run in the thread that runs the pass, in the order in
+ * which they
  * were added.
  *
- * Returns: an id for [method@Tensor.remove_hook], or 0 with %GTORCH_ERROR_AUTOGRAD if no gradient flows to
+ * Returns: an id for [method@Tensor.remove_hook], or 0 with %GTORCH_ERROR_AUTOGRAD if no gradient
+ *   flows to
  *   @self
  *
  * Since: 0.1
@@ -379,19 +384,22 @@ gtorch_tensor_remove_hook (GTorchTensor *self, guint64 id)
 /**
  * gtorch_tensor_backward:
  * @self: a tensor that requires grad
- * @gradient: (nullable): the gradient with respect to @self, of its shape; %NULL for a single element: one
+ * @gradient: (nullable): the gradient with respect to @self, of its shape; %NULL for a single
+ *   element: one
  * @retain_graph: keep what operations have saved, so that one can go backward again
  * @create_graph: record the backward pass itself, for gradients of gradients
  * @error: return location for an error
  *
- * Computes the gradients of @self with respect to the leaves it was computed from and adds them to their grad.
+ * Computes the gradients of @self with respect to the leaves it was computed from and adds them to
+ * their grad.
  *
  * ```c
  * gtorch_tensor_backward (loss, NULL, FALSE, FALSE, &error);
  * grad = gtorch_tensor_get_grad (weight);
  * ```
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_AUTOGRAD if there is no way back: @self does not require grad,
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_AUTOGRAD if there is no way back: @self does not
+ *   require grad,
  *   a saved value was changed in place, or what was saved has been freed
  *
  * Since: 0.1
@@ -421,7 +429,8 @@ check_counts (const gchar *op, gsize n_tensors, gsize n_grads, GError **error)
  * gtorch_autograd_backward:
  * @tensors: (array length=n_tensors): tensors that require grad
  * @n_tensors: the length of @tensors
- * @grad_tensors: (array length=n_grad_tensors) (nullable): their gradients, or none if all are single elements
+ * @grad_tensors: (array length=n_grad_tensors) (nullable): their gradients, or none if all are
+ *   single elements
  * @n_grad_tensors: the length of @grad_tensors
  * @retain_graph: keep what operations have saved
  * @create_graph: record the backward pass itself
@@ -456,7 +465,8 @@ gtorch_autograd_backward (GTorchTensor **tensors, gsize n_tensors, GTorchTensor 
  * @n_outputs: the length of @outputs
  * @inputs: (array length=n_inputs): what they were computed from, leaves or not
  * @n_inputs: the length of @inputs
- * @grad_outputs: (array length=n_grad_outputs) (nullable): gradients with respect to @outputs, or none if all
+ * @grad_outputs: (array length=n_grad_outputs) (nullable): gradients with respect to @outputs, or
+ *   none if all
  *   are single elements
  * @n_grad_outputs: the length of @grad_outputs
  * @retain_graph: keep what operations have saved
@@ -464,9 +474,11 @@ gtorch_autograd_backward (GTorchTensor **tensors, gsize n_tensors, GTorchTensor 
  * @allow_unused: give zeros for an input that the outputs do not depend on, instead of an error
  * @error: return location for an error
  *
- * Computes the gradients of @outputs with respect to @inputs and gives them back; no grad is changed.
+ * Computes the gradients of @outputs with respect to @inputs and gives them back; no grad is
+ * changed.
  *
- * Returns: (transfer container) (element-type GTorchTensor): one gradient for each input, or %NULL with @error
+ * Returns: (transfer container) (element-type GTorchTensor): one gradient for each input, or %NULL
+ *   with @error
  *   set
  *
  * Since: 0.1

@@ -16,7 +16,8 @@ G_BEGIN_DECLS
  *
  * Sees, and may replace, the gradient of a tensor during the backward pass.
  *
- * Returns: (transfer full) (nullable): a gradient of the same shape to go on with, or %NULL to keep @grad
+ * Returns: (transfer full) (nullable): a gradient of the same shape to go on with, or %NULL to
+ *   keep @grad
  *
  * Since: 0.1
  */

@@ -3,15 +3,19 @@
 
 /* Memory of the CPU. Three ways, by size:
  *
- *  - up to 1 MiB: one block holds the storage's header and, 64 bytes on, the elements. Each thread keeps
+ *  - up to 1 MiB: one block holds the storage's header and, 64 bytes on, the elements. Each thread
+ *  keeps
  *    free blocks in lists by size class, so that a small tensor comes and goes without a lock.
- *  - more: pages of their own, in huge pages where that pays. A bounded number of bytes stays mapped for the
+ *  - more: pages of their own, in huge pages where that pays. A bounded number of bytes stays
+ *  mapped for the
  *    next request: touching fresh pages costs more than most operations on them.
- *  - where the cache would hide errors (AddressSanitizer) or is not wanted (GTORCH_NO_MEMORY_CACHING=1),
+ *  - where the cache would hide errors (AddressSanitizer) or is not wanted
+ *  (GTORCH_NO_MEMORY_CACHING=1),
  *    everything goes straight to the system.
  *
  * The system promises more memory than there is, so a request is held against what the machine has.
- * Threads count what they allocate by themselves and add it up every 64 KiB: current numbers are exact,
+ * Threads count what they allocate by themselves and add it up every 64 KiB: current numbers are
+ * exact,
  * peaks are exact to 64 KiB a thread. */
 
 #include "config.h"

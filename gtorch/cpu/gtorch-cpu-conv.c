@@ -2,12 +2,17 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Convolutions as products of matrices without the matrix of patches. The input is copied once into a padded
- * image; element (c, y, x) of the filter then meets the same image, shifted by a fixed offset. The micro-kernel
- * of the matrix product takes those offsets in a table. With a horizontal stride s the columns of the
- * padded image are sorted by their remainder modulo s, so that neighbouring results read neighbouring elements.
+ * image; element (c, y, x) of the filter then meets the same image, shifted by a fixed offset. The
+ * micro-kernel
+ * of the matrix product takes those offsets in a table. With a horizontal stride s the columns of
+ * the
+ * padded image are sorted by their remainder modulo s, so that neighbouring results read
+ * neighbouring elements.
  *
- * The gradient for the input is such a convolution too, of the gradient (with zeros put between its elements for
- * strides) with the turned filter. The gradient for the weight needs the patches as rows and makes them in
+ * The gradient for the input is such a convolution too, of the gradient (with zeros put between
+ * its elements for
+ * strides) with the turned filter. The gradient for the weight needs the patches as rows and makes
+ * them in
  * small blocks. */
 
 #include "config.h"

@@ -2,7 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Matrix products: real floats by the own kernel where the processor has wide vectors (it reads any
- * strides, keeps its order whatever the number of threads, and knows newer processors than some builds
+ * strides, keeps its order whatever the number of threads, and knows newer processors than some
+ * builds
  * of OpenBLAS do), else and for complex ones by CBLAS; integers by a plain loop. */
 
 #include "config.h"

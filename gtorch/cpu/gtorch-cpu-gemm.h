@@ -27,7 +27,8 @@ GTORCH_ISA_DECLARE (void, gtorch_gemm_f32, (const GTorchGemm *g, gpointer worksp
 GTORCH_ISA_DECLARE (void, gtorch_gemm_f64, (const GTorchGemm *g, gpointer workspace));
 
 /* A convolution's inner part: c[i][q] = bias[i] + sum over p of a[i][p] * b[table[p] + q] for m rows i and
- * n positions q. Of each `pitch` positions the first `width` are kept, the others lie between the rows of
+ * n positions q. Of each `pitch` positions the first `width` are kept, the others lie between the
+ * rows of
  * a padded image; c has rows c_row apart, in which only kept positions count. b is read up to
  * GTORCH_CONV_SLACK elements past its end. */
 typedef struct

@@ -12,7 +12,8 @@ G_BEGIN_DECLS
  *
  *   void GTORCH_ISA_SYMBOL (gtorch_softmax_row_f32) (…)        in cpu/isa/gtorch-isa-softmax.c
  *   GTORCH_ISA_DECLARE (void, gtorch_softmax_row_f32, (…));     in a header
- *   GTORCH_ISA_CALL (gtorch_softmax_row_f32) (…);               where it is called: the best one is taken
+ *   GTORCH_ISA_CALL (gtorch_softmax_row_f32) (…);               where it is called: the best one
+ *   is taken
  */
 #define GTORCH_ISA_PASTE_(name, isa) name##_##isa
 #define GTORCH_ISA_PASTE(name, isa)  GTORCH_ISA_PASTE_ (name, isa)

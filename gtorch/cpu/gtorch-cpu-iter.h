@@ -8,7 +8,8 @@
 G_BEGIN_DECLS
 
 /* Walks several operands of one (broadcast) shape together. Dimensions are sorted by stride and merged
- * where they can be, so that an inner loop is as long as the layout allows. Dimension 0 is the inner one. */
+ * where they can be, so that an inner loop is as long as the layout allows. Dimension 0 is the
+ * inner one. */
 
 #define GTORCH_ITER_MAX_OPERANDS 8
 #define GTORCH_CPU_GRAIN         32768 /* elements; less is not worth a second thread */

@@ -20,12 +20,12 @@ typedef double _Complex GTorchComplex128;
 /* glibc's libmvec has these for vectors; its own declarations of that ask for -ffast-math. */
 #if defined(__x86_64__) && defined(__GLIBC__) && __GLIBC_PREREQ(2, 35) \
     && !defined(__SANITIZE_ADDRESS__)
-#define GTORCH_SIMD_1(name)                                                                        \
-  extern double(name) (double) __attribute__ ((simd ("notinbranch"), const, nothrow));             \
-  extern float(name##f) (float) __attribute__ ((simd ("notinbranch"), const, nothrow));
-#define GTORCH_SIMD_2(name)                                                                        \
-  extern double(name) (double, double) __attribute__ ((simd ("notinbranch"), const, nothrow));     \
-  extern float(name##f) (float, float) __attribute__ ((simd ("notinbranch"), const, nothrow));
+#define GTORCH_SIMD_1(name)                                                             \
+  extern double (name) (double) __attribute__ ((simd ("notinbranch"), const, nothrow)); \
+  extern float (name##f) (float) __attribute__ ((simd ("notinbranch"), const, nothrow));
+#define GTORCH_SIMD_2(name)                                                                     \
+  extern double (name) (double, double) __attribute__ ((simd ("notinbranch"), const, nothrow)); \
+  extern float (name##f) (float, float) __attribute__ ((simd ("notinbranch"), const, nothrow));
 GTORCH_SIMD_1 (acos)
 GTORCH_SIMD_1 (acosh)
 GTORCH_SIMD_1 (asin)

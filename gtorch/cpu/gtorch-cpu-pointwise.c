@@ -2,7 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Runs the loop of a pointwise operation over its operands. Operands that do not have the dtype that the
- * loop computes in (16-bit floats, small integers, mixed inputs) go through small buffers, block by block,
+ * loop computes in (16-bit floats, small integers, mixed inputs) go through small buffers, block
+ * by block,
  * so no operation needs a loop for them and no temporary tensor is made. */
 
 #include "config.h"

@@ -4,9 +4,11 @@
 /* The driver of the reductions. Two ways through memory:
  *
  *   inner: the elements of one output lie together (or are gathered into a buffer, block by block);
- *   outer: a dimension that is kept lies together, so whole rows are added to a row of accumulators.
+ *   outer: a dimension that is kept lies together, so whole rows are added to a row of
+ *   accumulators.
  *
- * Either way the reduced elements of an output are cut into blocks of a fixed size. A work item is one
+ * Either way the reduced elements of an output are cut into blocks of a fixed size. A work item is
+ * one
  * block of one output (inner) or of one tile of outputs (outer); items are spread over the threads,
  * and the blocks' results are combined pairwise at the end. */
 

@@ -4,7 +4,8 @@
 #pragma once
 
 /* Reductions. The order in which elements are combined depends only on how many there are, never on
- * the number of threads or on the processor: an inner reduction keeps a fixed number of lanes, longer
+ * the number of threads or on the processor: an inner reduction keeps a fixed number of lanes,
+ * longer
  * ones are cut into blocks of a fixed size, and lanes and blocks are combined pairwise. */
 
 #include <gtorch/cpu/gtorch-cpu-isa.h>

@@ -412,7 +412,8 @@ gtorch_cuda_graph_capture_begin (GTorchCUDAGraph *self, GTorchMemoryPool *pool,
  * Ends the capture. The stream that it began on must be the current one.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE. If another stream took part and was
- *   not waited for, the capture has ended and the graph is empty again; if this is not the stream or
+ *   not waited for, the capture has ended and the graph is empty again; if this is not the stream
+ *   or
  *   the thread of the capture, it goes on
  *
  * Since: 0.1

@@ -16,7 +16,8 @@
  *
  * A capture with a stream of its own, from [ctor@GraphCapture.new] to [method@GraphCapture.end].
  *
- * If it is dropped before its end, as `g_autoptr` does after an error, the capture is abandoned: the
+ * If it is dropped before its end, as `g_autoptr` does after an error, the capture is abandoned:
+ * the
  * graph is empty again and the former stream current.
  *
  * Since: 0.1

@@ -20,7 +20,8 @@ run_cast (char *const *data, const gint64 *strides, gint64 n, gpointer user_data
 }
 
 /* A transposed copy goes through tiles of one cache line a side, kept in a small buffer: each line of the
- * source is read once, each of the destination written once, whatever the strides (powers of two would
+ * source is read once, each of the destination written once, whatever the strides (powers of two
+ * would
  * otherwise make the lines of a column push each other out of the cache). */
 #define LINE 64
 

@@ -2,7 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Random numbers are made in chunks of consecutive elements, in C order of the result, whatever its
- * layout and the number of threads: a chunk is always computed whole, so an element always takes the same
+ * layout and the number of threads: a chunk is always computed whole, so an element always takes
+ * the same
  * path. */
 
 #include "config.h"

@@ -2,7 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Every operation over the samples of its row, in every dtype and layout. What it gives is held against
- * the same operation on contiguous float64 (integers: int64, complex: complex128), which in turn is held
+ * the same operation on contiguous float64 (integers: int64, complex: complex128), which in turn
+ * is held
  * against PyTorch's values by test-reference. */
 
 #include "config.h"
