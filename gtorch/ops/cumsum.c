@@ -47,17 +47,17 @@ typedef struct
       y[i * step] = acc = acc OP x[i * step];                      \
   }
 
-#define SCAN_COLUMNS(T, OP)                                                          \
-  {                                                                                  \
-    gint64 step = s->kind == SUM_REVERSE ? -s->inner : s->inner;                     \
-    for (j = 0; j < width; j++)                                                      \
-      y[j] = x[j];                                                                   \
-    for (i = 1; i < s->n; i++)                                                       \
-      {                                                                              \
-        x += step;                                                                   \
-        y += step;                                                                   \
-        _Pragma ("omp simd") for (j = 0; j < width; j++) y[j] = y[j - step] OP x[j]; \
-      }                                                                              \
+#define SCAN_COLUMNS(T, OP)                                                         \
+  {                                                                                 \
+    gint64 hop = s->kind == SUM_REVERSE ? -s->inner : s->inner;                     \
+    for (j = 0; j < width; j++)                                                     \
+      y[j] = x[j];                                                                  \
+    for (i = 1; i < s->n; i++)                                                      \
+      {                                                                             \
+        x += hop;                                                                   \
+        y += hop;                                                                   \
+        _Pragma ("omp simd") for (j = 0; j < width; j++) y[j] = y[j - hop] OP x[j]; \
+      }                                                                             \
   }
 
 #define SCAN_OF(T)                                                                    \

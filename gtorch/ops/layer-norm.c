@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "cpu/gtorch-cpu-iter.h"
+#include "cpu/gtorch-cpu-pack.h"
+#include "cpu/gtorch-cpu-rows.h"
+#include "gtorch-ops-private.h"
+
+#define PART 64 /* rows whose gradients for weight and bias are summed in one go */
+
+typedef struct
+{
+  guint dtype;
+  gsize size;
+  gint64 rows, n;
+  gdouble eps;
+  const char *x, *g, *weight, *bias;
+  char *y, *mean, *rstd, *sums; /* sums: [parts][2][n] */
+} LayerNorm;
+
+static void
+norm_rows (gint64 begin, gint64 end, gpointer user_data)
+{
+  const LayerNorm *l = user_data;
+  gint64 at = begin * (gint64) l->size;
+
+  GTORCH_ROWS_CALL (l->dtype, layer_norm_rows, (gconstpointer) (l->x + at * l->n),
+                    (gconstpointer) l->weight, (gconstpointer) l->bias,
+                    (gpointer) (l->y + at * l->n), (gpointer) (l->mean + at),
+                    (gpointer) (l->rstd + at), end - begin, l->n, l->eps);
+}
+
+static void
+grad_parts (gint64 begin, gint64 end, gpointer user_data)
+{
+  const LayerNorm *l = user_data;
+
+  for (; begin < end; begin++)
+    {
+      gint64 rows = MIN (PART, l->rows - begin * PART), at = begin * PART * (gint64) l->size;
+      char *sums = l->sums + begin * 2 * l->n * (gint64) l->size;
+
+      memset (sums, 0, 2 * l->n * l->size);
+      GTORCH_ROWS_CALL (l->dtype, layer_norm_grad_rows, (gconstpointer) (l->g + at * l->n),
+                        (gconstpointer) (l->x + at * l->n), (gconstpointer) l->weight,
+                        (gconstpointer) (l->mean + at), (gconstpointer) (l->rstd + at),
+                        (gpointer) (l->y + at * l->n), (gpointer) sums,
+                        (gpointer) (sums + l->n * l->size), rows, l->n);
+    }
+}
+
+gboolean
+gtorch_shape_native_layer_norm (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *input = call->inputs[0];
+  guint outer = input->n_dims - call->attrs[0].i;
+
+  call->compute = input->dtype;
+  return gtorch_call_check_dtype (call, input->dtype, error)
+         && gtorch_call_set_output (call, 0, input->dtype, input->shape, input->n_dims, error)
+         && gtorch_call_set_output (call, 1, input->dtype, input->shape, outer, error)
+         && gtorch_call_set_output (call, 2, input->dtype, input->shape, outer, error);
+}
+
+gboolean
+gtorch_cpu_native_layer_norm (GTorchOpCall *call, GError **error)
+{
+  guint dtype = gtorch_dtype_infos[call->compute].compute;
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) weight = NULL;
+  g_autoptr (GTorchImpl) bias = NULL;
+  GTorchImpl *out[3] = { NULL };
+  LayerNorm l = { .dtype = dtype, .size = gtorch_dtype_size (dtype), .eps = call->attrs[1].d };
+  gboolean ok = FALSE;
+  guint i;
+
+  if (call->inputs[0]->numel == 0)
+    return TRUE;
+  x = gtorch_cpu_pack (call->inputs[0], dtype, error);
+  if (x == NULL
+      || (call->inputs[1] != NULL
+          && (weight = gtorch_cpu_pack (call->inputs[1], dtype, error)) == NULL)
+      || (call->inputs[2] != NULL
+          && (bias = gtorch_cpu_pack (call->inputs[2], dtype, error)) == NULL))
+    return FALSE;
+  for (i = 0; i < 3; i++)
+    if ((out[i] = gtorch_cpu_pack_output (call->outputs[i], dtype, error)) == NULL)
+      goto done;
+  l.rows = out[1]->numel;
+  l.n = x->numel / l.rows;
+  l.x = gtorch_impl_data (x);
+  l.weight = weight != NULL ? gtorch_impl_data (weight) : NULL;
+  l.bias = bias != NULL ? gtorch_impl_data (bias) : NULL;
+  l.y = gtorch_impl_data (out[0]);
+  l.mean = gtorch_impl_data (out[1]);
+  l.rstd = gtorch_impl_data (out[2]);
+  gtorch_parallel_for (l.rows, 1 + GTORCH_CPU_GRAIN / 2 / l.n, norm_rows, &l);
+  for (i = 0; i < 3; i++)
+    gtorch_cpu_unpack (out[i], call->outputs[i]);
+  ok = TRUE;
+done:
+  gtorch_impl_clear (out, 3);
+  return ok;
+}
+
+gboolean
+gtorch_shape_layer_norm_backward (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *input = call->inputs[1], *mean = call->inputs[3];
+  guint outer = mean->n_dims, n = input->n_dims - outer;
+
+  call->compute = input->dtype;
+  return gtorch_call_check_dtype (call, input->dtype, error)
+         && gtorch_call_set_output (call, 0, input->dtype, input->shape, input->n_dims, error)
+         && gtorch_call_set_output (call, 1, input->dtype, input->shape + outer, n, error)
+         && gtorch_call_set_output (call, 2, input->dtype, input->shape + outer, n, error);
+}
+
+#define ADD_PARTS(T)              \
+  for (i = 1; i < n_parts; i++)   \
+    for (j = 0; j < 2 * l.n; j++) \
+      ((T *) l.sums)[j] += ((const T *) l.sums)[i * 2 * l.n + j];
+
+gboolean
+gtorch_cpu_layer_norm_backward (GTorchOpCall *call, GError **error)
+{
+  guint dtype = gtorch_dtype_infos[call->compute].compute;
+  GTorchImpl *packed[5] = { NULL }, *out[3] = { NULL };
+  LayerNorm l = { .dtype = dtype, .size = gtorch_dtype_size (dtype) };
+  g_autofree char *sums = NULL;
+  gboolean ok = FALSE;
+  gint64 n_parts, i, j;
+
+  for (i = 0; i < 5; i++)
+    if (call->inputs[i] != NULL
+        && (packed[i] = gtorch_cpu_pack (call->inputs[i], dtype, error)) == NULL)
+      goto done;
+  for (i = 0; i < 3; i++)
+    {
+      if ((out[i] = gtorch_cpu_pack_output (call->outputs[i], dtype, error)) == NULL)
+        goto done;
+      memset (gtorch_impl_data (out[i]), 0, gtorch_impl_n_bytes (out[i]));
+    }
+  if (packed[1]->numel > 0)
+    {
+      l.rows = packed[3]->numel;
+      l.n = packed[1]->numel / l.rows;
+      n_parts = (l.rows + PART - 1) / PART;
+      sums = l.sums = g_malloc (n_parts * 2 * l.n * l.size);
+      l.g = gtorch_impl_data (packed[0]);
+      l.x = gtorch_impl_data (packed[1]);
+      l.weight = packed[2] != NULL ? gtorch_impl_data (packed[2]) : NULL;
+      l.mean = gtorch_impl_data (packed[3]);
+      l.rstd = gtorch_impl_data (packed[4]);
+      l.y = gtorch_impl_data (out[0]);
+      gtorch_parallel_for (n_parts, 1, grad_parts, &l);
+      if (dtype == GTORCH_DTYPE_FLOAT32)
+        ADD_PARTS (float)
+      else
+        ADD_PARTS (double)
+      memcpy (gtorch_impl_data (out[1]), l.sums, l.n * l.size);
+      memcpy (gtorch_impl_data (out[2]), l.sums + l.n * l.size, l.n * l.size);
+    }
+  for (i = 0; i < 3; i++)
+    gtorch_cpu_unpack (out[i], call->outputs[i]);
+  ok = TRUE;
+done:
+  gtorch_impl_clear (packed, 5);
+  gtorch_impl_clear (out, 3);
+  return ok;
+}
+
+gboolean
+gtorch_grad_native_layer_norm (GTorchGradContext *context, GError **error)
+{
+  GTorchImpl *grad = context->grads[0];
+  GTorchImpl *input = context->inputs[0], *weight = context->inputs[1];
+  GTorchImpl *sources[] = { grad, input, weight };
+  gint64 dims[GTORCH_MAX_DIMS];
+  gsize n = context->attrs[0].i, i;
+
+  if (grad == NULL)
+    return TRUE;
+  if (!gtorch_autograd_wanted (sources, weight != NULL ? 3 : 2))
+    {
+      g_autoptr (GTorchImpl) grad_weight = NULL;
+      g_autoptr (GTorchImpl) grad_bias = NULL;
+
+      if (!gtorch_op_layer_norm_backward (grad, input, weight, context->outputs[1],
+                                          context->outputs[2], &context->result[0], &grad_weight,
+                                          &grad_bias, error))
+        return FALSE;
+      if (context->needs[1])
+        context->result[1] = g_steal_pointer (&grad_weight);
+      if (context->needs[2])
+        context->result[2] = g_steal_pointer (&grad_bias);
+      return TRUE;
+    }
+  for (i = 0; i < n; i++)
+    dims[i] = (gint64) i - (gint64) n;
+  if (context->needs[0])
+    {
+      g_autoptr (GTorchImpl) scaled =
+          weight != NULL ? gtorch_op_mul (grad, weight, error) : gtorch_impl_ref (grad);
+
+      context->result[0] =
+          scaled != NULL
+              ? gtorch_op_normalize_dims_grad (scaled, input, dims, n, context->attrs[1].d, error)
+              : NULL;
+      if (context->result[0] == NULL)
+        return FALSE;
+    }
+  if (context->needs[1])
+    {
+      g_autoptr (GTorchImpl) normal =
+          gtorch_op_normalize_dims (input, dims, n, context->attrs[1].d, error);
+
+      context->result[1] = normal != NULL ? gtorch_op_mul (grad, normal, error) : NULL;
+      if (context->result[1] == NULL)
+        return FALSE;
+    }
+  if (context->needs[2])
+    context->result[2] = gtorch_impl_ref (grad);
+  return TRUE;
+}
+
+GTorchImpl *
+gtorch_op_layer_norm (GTorchImpl *input, const gint64 *normalized_shape, gsize n_normalized_shape,
+                      GTorchImpl *weight, GTorchImpl *bias, gdouble eps, GError **error)
+{
+  GTorchImpl *parameters[] = { weight, bias }, *output = NULL;
+  guint i;
+
+  if (n_normalized_shape < 1 || n_normalized_shape > input->n_dims
+      || memcmp (input->shape + input->n_dims - n_normalized_shape, normalized_shape,
+                 n_normalized_shape * sizeof (gint64))
+             != 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("layer_norm: the input %s does not end in the normalized shape %s"),
+                   gtorch_impl_shape_str (input),
+                   gtorch_shape_str (normalized_shape, n_normalized_shape));
+      return NULL;
+    }
+  for (i = 0; i < 2; i++)
+    if (parameters[i] != NULL
+        && (parameters[i]->n_dims != n_normalized_shape
+            || memcmp (parameters[i]->shape, normalized_shape, n_normalized_shape * sizeof (gint64))
+                   != 0))
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                     _ ("layer_norm: weight and bias must have the normalized shape %s, one has "
+                        "%s"),
+                     gtorch_shape_str (normalized_shape, n_normalized_shape),
+                     gtorch_impl_shape_str (parameters[i]));
+        return NULL;
+      }
+  gtorch_op_native_layer_norm (input, weight, bias, n_normalized_shape, eps, &output, NULL, NULL,
+                               error);
+  return output;
+}
