@@ -99,7 +99,8 @@ gtorch_cpu_randperm (GTorchOpCall *call, GError **error)
     return out_of_memory (call, n, error);
   for (i = 0; i < n; i++)
     keys[i] = (Keyed){ word_64 (call, i), i };
-  qsort (keys, n, sizeof (Keyed), compare_keys);
+  if (n > 0)
+    qsort (keys, n, sizeof (Keyed), compare_keys);
   gtorch_cpu_cast (output->dtype,
                    GTORCH_DTYPE_INT64) (gtorch_impl_data (output),
                                         gtorch_dtype_size (output->dtype),

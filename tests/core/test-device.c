@@ -306,10 +306,31 @@ pressure_lets_others_drop_memory (void)
   gtorch_device_set_pressure_threshold (cpu, threshold);
 }
 
+static GMutex queue_lock;
+
+static void
+push (GQueue *queue, GTorchStorage *storage)
+{
+  g_mutex_lock (&queue_lock);
+  g_queue_push_tail (queue, storage);
+  g_mutex_unlock (&queue_lock);
+}
+
+static GTorchStorage *
+pop (GQueue *queue)
+{
+  GTorchStorage *storage;
+
+  g_mutex_lock (&queue_lock);
+  storage = g_queue_pop_head (queue);
+  g_mutex_unlock (&queue_lock);
+  return storage;
+}
+
 static gpointer
 churn (gpointer data)
 {
-  GAsyncQueue *queue = data;
+  GQueue *queue = data;
   GTorchStorage *kept[64] = { NULL };
   guint i;
 
@@ -318,12 +339,12 @@ churn (gpointer data)
       GTorchStorage **slot = &kept[(i * 7) % 64];
 
       if (*slot != NULL && i % 5 == 0)
-        g_async_queue_push (queue, g_steal_pointer (slot));
+        push (queue, g_steal_pointer (slot));
       g_clear_pointer (slot, gtorch_storage_unref);
       *slot = alloc ((i * 31) % 5000 + (i % 1000 == 0) * 2000000);
       if (i % 5 == 1)
         {
-          GTorchStorage *other = g_async_queue_try_pop (queue);
+          GTorchStorage *other = pop (queue);
 
           g_clear_pointer (&other, gtorch_storage_unref);
         }
@@ -337,7 +358,7 @@ static void
 threads_free_what_others_allocated (void)
 {
   guint64 before = gtorch_device_get_memory_allocated (gtorch_device_cpu ());
-  g_autoptr (GAsyncQueue) queue = g_async_queue_new ();
+  g_autoptr (GQueue) queue = g_queue_new ();
   GThread *threads[4];
   GTorchStorage *rest;
   guint i;
@@ -346,7 +367,7 @@ threads_free_what_others_allocated (void)
     threads[i] = g_thread_new ("churn", churn, queue);
   for (i = 0; i < 4; i++)
     g_thread_join (threads[i]);
-  while ((rest = g_async_queue_try_pop (queue)) != NULL)
+  while ((rest = pop (queue)) != NULL)
     gtorch_storage_unref (rest);
   g_assert_cmpuint (gtorch_device_get_memory_allocated (gtorch_device_cpu ()), ==, before);
 }

@@ -213,6 +213,7 @@ source_can_be_cancelled (void)
   g_source_destroy (source);
   g_source_unref (source);
   open_gate (&gate);
+  g_assert_true (gtorch_event_synchronize (event, NULL, NULL));
 }
 
 typedef struct
