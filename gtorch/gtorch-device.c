@@ -46,7 +46,7 @@ static guint signals[N_SIGNALS];
 static GTorchDevice *default_device; /* atomically; NULL: the CPU */
 static GMutex lock;                  /* of what devices make late */
 
-G_DEFINE_ABSTRACT_TYPE (GTorchDevice, gtorch_device, G_TYPE_OBJECT)
+G_DEFINE_TYPE (GTorchDevice, gtorch_device, G_TYPE_OBJECT)
 
 GType
 gtorch_device_type_get_type (void)
@@ -84,11 +84,21 @@ gtorch_device_get_property (GObject *object, guint prop_id, GValue *value, GPara
     }
 }
 
+/* A bare one, as bindings make it, is the CPU. */
+static GObject *
+gtorch_device_constructor (GType type, guint n_properties, GObjectConstructParam *properties)
+{
+  if (type == GTORCH_TYPE_DEVICE)
+    return g_object_ref (G_OBJECT (gtorch_device_cpu ()));
+  return G_OBJECT_CLASS (gtorch_device_parent_class)->constructor (type, n_properties, properties);
+}
+
 static void
 gtorch_device_class_init (GTorchDeviceClass *klass)
 {
   GObjectClass *object_class = G_OBJECT_CLASS (klass);
 
+  object_class->constructor = gtorch_device_constructor;
   object_class->get_property = gtorch_device_get_property;
 
   /**

@@ -103,6 +103,7 @@ gtorch_stream_class_init (GTorchStreamClass *klass)
 static void
 gtorch_stream_init (GTorchStream *self)
 {
+  self->device = gtorch_device_cpu (); /* a bare one, as bindings make it, works in its caller */
 }
 
 /**
@@ -140,7 +141,7 @@ GTorchDevice *
 gtorch_stream_get_device (GTorchStream *self)
 {
   g_return_val_if_fail (GTORCH_IS_STREAM (self), NULL);
-  return self->device != NULL ? self->device : gtorch_device_cpu ();
+  return self->device;
 }
 
 /**

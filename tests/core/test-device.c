@@ -24,6 +24,11 @@ names_find_devices (void)
       g_assert_true (gtorch_device_equal (device, gtorch_device_cpu ()));
     }
   g_assert_cmpstr (string, ==, "cpu");
+  {
+    g_autoptr (GTorchDevice) bare = g_object_new (GTORCH_TYPE_DEVICE, NULL);
+
+    g_assert_true (bare == gtorch_device_cpu ());
+  }
   g_assert_cmpint (gtorch_device_get_device_type (gtorch_device_cpu ()), ==,
                    GTORCH_DEVICE_TYPE_CPU);
   g_assert_cmpint (gtorch_device_get_index (gtorch_device_cpu ()), ==, 0);

@@ -443,6 +443,18 @@ many_streams_come_and_go (void)
   g_assert_true (gtorch_device_synchronize (gtorch_device_cpu (), NULL, NULL));
 }
 
+static void
+bare_object_works_like_the_default_stream (void)
+{
+  g_autoptr (GTorchStream) stream = g_object_new (GTORCH_TYPE_STREAM, NULL);
+  g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
+  g_autoptr (GTorchTensor) x = ones (4);
+
+  g_assert_true (gtorch_stream_is_idle (stream));
+  g_assert_true (gtorch_stream_get_device (stream) == gtorch_device_cpu ());
+  g_assert_cmpfloat (value_at (x, 3), ==, 1);
+}
+
 #define TEST(name) g_test_add_func ("/GTorch/stream/" #name, name)
 
 int
@@ -465,5 +477,6 @@ main (int argc, char *argv[])
   TEST (current_stream_nests_and_is_the_threads_own);
   TEST (launch_blocking_waits_for_each_call);
   TEST (many_streams_come_and_go);
+  TEST (bare_object_works_like_the_default_stream);
   return g_test_run ();
 }
