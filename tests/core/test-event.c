@@ -97,6 +97,7 @@ elapsed_time_is_measured (void)
   gdouble elapsed;
 
   g_assert_true (gtorch_event_record (start, stream, NULL));
+  g_assert_true (gtorch_event_synchronize (start, NULL, NULL));
   GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, pass_gate, &gate, NULL);
   g_assert_true (gtorch_event_record (end, stream, NULL));
   g_assert_true (isnan (gtorch_event_get_elapsed_ms (start, end, &error)));
