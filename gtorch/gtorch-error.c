@@ -14,7 +14,9 @@
  *
  * Since: 0.1
  */
-G_DEFINE_QUARK (gtorch - error - quark, gtorch_error)
+/* clang-format off */
+G_DEFINE_QUARK (gtorch-error-quark, gtorch_error)
+/* clang-format on */
 
 #define VALUE(name, nick)                            \
   {                                                  \

@@ -231,6 +231,18 @@ def core_knows_no_backend():
 
 
 @tap.case
+def the_formatter_has_left_names_of_quarks_alone():
+    """G_DEFINE_QUARK makes a string of its argument; clang-format takes it for a subtraction."""
+    report(
+        f"{path}:{number}: {line}"
+        for path in tree.files()
+        if path.endswith(".c")
+        for number, line in enumerate(tree.lines(path), 1)
+        if re.match(r"G_DEFINE_QUARK \(.* - ", line)
+    )
+
+
+@tap.case
 def nothing_a_user_passes_aborts():
     """g_error() and abort() are not for the library; g_assert() guards our own invariants only."""
     word = re.compile(r"(?<![\w>.])(g_error|abort|exit|_exit) \(")
