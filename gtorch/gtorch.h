@@ -19,6 +19,7 @@
 #include <gtorch/gtorch-stream.h>
 #include <gtorch/gtorch-tensor-bytes.h>
 #include <gtorch/gtorch-tensor-create.h>
+#include <gtorch/gtorch-tensor-dlpack.h>
 #include <gtorch/gtorch-tensor-index.h>
 #include <gtorch/gtorch-tensor-ops.h>
 #include <gtorch/gtorch-tensor-print.h>
