@@ -168,6 +168,28 @@ operands_may_be_dropped_at_once (void)
 }
 
 static void
+operands_may_be_released_at_once (void)
+{
+  g_autoptr (GTorchStream) stream = new_stream ();
+  g_autoptr (GTorchTensor) a = ones (1000);
+  g_autoptr (GTorchTensor) result = NULL;
+  g_autoptr (GError) error = NULL;
+  Gate gate = { 0 };
+
+  close_gate (stream, &gate);
+  {
+    g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
+
+    result = gtorch_tensor_add_scalar (a, 41, 1, NULL);
+    gtorch_tensor_release (a);
+  }
+  g_atomic_int_set (&gate.go, TRUE);
+  g_assert_cmpfloat (value_at (result, 999), ==, 42);
+  g_assert_false (gtorch_impl_sync (a->impl, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED);
+}
+
+static void
 stream_may_be_dropped_at_once (void)
 {
   g_autoptr (GTorchTensor) x = ones (1000);
@@ -466,6 +488,7 @@ main (int argc, char *argv[])
   TEST (host_reads_wait_for_the_writer);
   TEST (default_stream_waits_for_its_operands);
   TEST (operands_may_be_dropped_at_once);
+  TEST (operands_may_be_released_at_once);
   TEST (stream_may_be_dropped_at_once);
   TEST (errors_come_at_the_next_synchronize_once);
   TEST (errors_come_with_the_read_or_the_device);
