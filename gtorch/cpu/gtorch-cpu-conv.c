@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Convolutions as products of matrices without the matrix of patches. The input is copied once into a padded
- * image; element (c, y, x) of the filter then meets the same image, shifted by a fixed offset. The
- * micro-kernel
- * of the matrix product takes those offsets in a table. With a horizontal stride s the columns of
- * the
- * padded image are sorted by their remainder modulo s, so that neighbouring results read
- * neighbouring elements.
+/* Convolutions as products of matrices without the matrix of patches. The input is copied once into a
+ * padded image; element (c, y, x) of the filter then meets the same image, shifted by a fixed offset.
+ * The micro-kernel of the matrix product takes those offsets in a table. With a horizontal stride s the
+ * columns of the padded image are sorted by their remainder modulo s, so that neighbouring results
+ * read neighbouring elements.
  *
- * The gradient for the input is such a convolution too, of the gradient (with zeros put between
- * its elements for
- * strides) with the turned filter. The gradient for the weight needs the patches as rows and makes
- * them in
- * small blocks. */
+ * The gradient for the input is such a convolution too, of the gradient (with zeros put between its
+ * elements for strides) with the turned filter. The gradient for the weight needs the patches as rows
+ * and makes them in small blocks. */
 
 #include "config.h"
 
@@ -338,11 +334,10 @@ typedef struct
             gint64 iy = oy * conv->stride[0] - conv->padding[0] + y * conv->dilation[0]; \
             gint64 ix = ox * conv->stride[1] - conv->padding[1] + x * conv->dilation[1]; \
             if (iy < 0 || iy >= conv->in[0] || ix < 0 || ix >= conv->in[1])              \
-              for (c = 0; c < channels; c++)                                             \
-                to[c] = 0;                                                               \
+              memset (to, 0, channels * sizeof (T));                                     \
             else                                                                         \
-              for (c = 0; c < channels; c++)                                             \
-                to[c] = ((const T *) image)[(iy * conv->in[1] + ix) * channels + c];     \
+              memcpy (to, (const T *) image + (iy * conv->in[1] + ix) * channels,        \
+                      channels * sizeof (T));                                            \
           }                                                                              \
     }
 
@@ -350,7 +345,7 @@ static void
 patch_rows (const GTorchConv *conv, gconstpointer image, gint64 first, gint64 n, gpointer patches)
 {
   gint64 taps = conv->kernel[0] * conv->kernel[1], channels = conv->in_channels;
-  gint64 i, y, x, c;
+  gint64 i, y, x;
 
   if (conv->dtype == GTORCH_DTYPE_FLOAT32)
     PATCH_ROWS (float)

@@ -21,8 +21,9 @@
 #include "cpu/gtorch-cpu-reduce.h"
 #include "gtorch-ops-private.h"
 
-#define TILE   512 /* columns of an outer reduction that are worked on together */
-#define NARROW 32  /* fewer columns are widened: several rows count as one */
+#define TILE    512 /* columns of an outer reduction that are worked on together */
+#define OUTPUTS 64  /* of an inner reduction that are finished together */
+#define NARROW  32  /* fewer columns are widened: several rows count as one */
 
 typedef const GTorchReduceLoop *const (*ReduceTable)[GTORCH_N_DTYPES];
 
@@ -138,8 +139,8 @@ inner_items (gint64 begin, gint64 end, gpointer user_data)
   gint64 run = reduced->n > 0 ? reduced->shape[reduced->n - 1] : 1;
   gint64 step = reduced->n > 0 ? reduced->strides[reduced->n - 1] : 1;
   gboolean direct = r->direct && reduced->n <= 1 && step == 1;
-  double acc[2];
-  gint64 item;
+  char accs[OUTPUTS * 16] __attribute__ ((aligned (16)));
+  gint64 item, n_accs = 0;
 
   if (!direct)
     buffer = g_malloc (MIN (r->block, reduced->numel) * r->size);
@@ -150,6 +151,7 @@ inner_items (gint64 begin, gint64 end, gpointer user_data)
       gint64 first = block * r->block;
       gint64 n = MIN (r->block, reduced->numel - first);
       gint64 out, ignored, done;
+      char *acc = accs + n_accs * (gint64) r->size;
       const char *base = r->input + dims_offset (&r->kept, output, &out) * (gint64) r->in_size;
 
       if (direct)
@@ -168,7 +170,14 @@ inner_items (gint64 begin, gint64 end, gpointer user_data)
             }
           r->loop->inner (buffer, n, acc);
         }
-      put (r, block, (char *) acc, out, 1, 1);
+      /* outputs are numbered as they lie, so several can be finished together */
+      if (r->n_blocks > 1)
+        put (r, block, acc, out, 1, 1);
+      else if (++n_accs == OUTPUTS || item + 1 == end)
+        {
+          put (r, 0, accs, output + 1 - n_accs, 1, n_accs);
+          n_accs = 0;
+        }
     }
 }
 

@@ -66,9 +66,9 @@ GTORCH_ROWS_DECLARE (layer_norm_grad_rows, GTORCH_ROWS_ARGS (float), GTORCH_ROWS
   (const T *x, gint64 rows, gint64 n, gint64 stride, double *mean, double *var)
 GTORCH_ROWS_DECLARE (channel_moments, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
 #undef GTORCH_ROWS_ARGS
-/* y = x * scale + shift */
+/* y = (x - mean) * scale + shift */
 #define GTORCH_ROWS_ARGS(T) \
-  (const T *x, T *y, gint64 rows, gint64 n, gint64 stride, double scale, double shift)
+  (const T *x, T *y, gint64 rows, gint64 n, gint64 stride, double mean, double scale, double shift)
 GTORCH_ROWS_DECLARE (channel_scale, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
 #undef GTORCH_ROWS_ARGS
 /* The sums of g and of g (x - mean). */

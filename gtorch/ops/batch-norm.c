@@ -38,9 +38,10 @@ norm_channels (gint64 begin, gint64 end, gpointer user_data)
       GTORCH_ROWS_CALL (b->dtype, channel_moments, (gconstpointer) (b->x + at), b->batch, b->inner,
                         stride, &b->mean[begin], &b->var[begin]);
       scale = (b->weight != NULL ? b->weight[begin] : 1) / sqrt (b->var[begin] + b->eps);
-      shift = (b->bias != NULL ? b->bias[begin] : 0) - b->mean[begin] * scale;
+      shift = b->bias != NULL ? b->bias[begin] : 0;
       GTORCH_ROWS_CALL (b->dtype, channel_scale, (gconstpointer) (b->x + at),
-                        (gpointer) (b->y + at), b->batch, b->inner, stride, scale, shift);
+                        (gpointer) (b->y + at), b->batch, b->inner, stride, b->mean[begin], scale,
+                        shift);
     }
 }
 

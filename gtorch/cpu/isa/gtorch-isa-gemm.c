@@ -156,19 +156,18 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_conv_span)) (const GTorchConvSpan *s)
               continue;
             }
           NAME (micro_table) (rows, nv, s->k, a, s->k, from, s->table, tile, NR, bias);
-          for (r = 0; r < rows; r++)
-            for (q = 0; q < width;)
-              {
-                gint64 line = (j + q) / s->pitch, at = (j + q) % s->pitch;
-                gint64 end = MIN (width, q + s->pitch - at);
-                gint64 valid = MIN (width, q + s->width - at);
-                T *out = to + r * s->c_row + line * s->width + at;
-                gint64 l;
+          for (q = 0; q < width;)
+            {
+              gint64 line = (j + q) / s->pitch, at = (j + q) % s->pitch;
+              gint64 end = MIN (width, q + s->pitch - at);
+              gint64 valid = MIN (width, q + s->width - at) - q, l;
+              T *out = to + line * s->width + at;
 
-                for (l = q; l < valid; l++)
-                  out[l - q] = tile[r * NR + l];
-                q = end;
-              }
+              for (r = 0; r < rows; r++)
+                for (l = 0; l < valid; l++)
+                  out[r * s->c_row + l] = tile[r * NR + q + l];
+              q = end;
+            }
         }
     }
 }
@@ -243,7 +242,8 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_gemm)) (const GTorchGemm *g, gpointer workspace)
   T *packed_b = workspace;
   T *packed_a = packed_b + KC * (NC + 2 * NR);
   /* few rows of A: packing B costs more than it saves; few columns of B: the same of A */
-  gboolean keep_b = g->b_col == 1 && (g->m <= 2 * MR || g->k * g->b_row <= 16384);
+  gboolean keep_b =
+      g->b_col == 1 && (g->m <= 2 * MR || g->k * g->b_row <= (g->b_row % 512 == 0 ? 16384 : 65536));
   gboolean keep_a = g->n <= 4 * NR || g->m * g->k <= 16384;
   T edge[MR * NR] __attribute__ ((aligned (64)));
   gint64 jc, pc, ic, j, i;

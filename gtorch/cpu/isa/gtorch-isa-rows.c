@@ -358,15 +358,16 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_channel_moments)) (const T *x, gint64 rows, gint
 
 void
 GTORCH_ISA_SYMBOL (NAME (gtorch_channel_scale)) (const T *x, T *y, gint64 rows, gint64 n,
-                                                 gint64 stride, double scale, double shift)
+                                                 gint64 stride, double mean, double scale,
+                                                 double shift)
 {
-  const T a = (T) scale, b = (T) shift;
+  const T a = (T) scale, b = (T) shift, m = (T) mean;
   gint64 r, i;
 
   for (r = 0; r < rows; r++, x += stride, y += stride)
 #pragma omp simd
     for (i = 0; i < n; i++)
-      y[i] = x[i] * a + b;
+      y[i] = (x[i] - m) * a + b;
 }
 
 void
