@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Searching in order, counting and finding different values. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "cpu/gtorch-cpu-index.h"
+#include "cpu/gtorch-cpu-order.h"
+#include "gtorch-ops-private.h"
+
+gboolean
+gtorch_shape_searchsorted (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *sequence = call->inputs[0], *self = call->inputs[1];
+
+  if (!gtorch_call_check_dtype (call, sequence->dtype, error)
+      || !gtorch_call_check_dtype (call, self->dtype, error))
+    return FALSE;
+  if (sequence->n_dims != 1
+      && (sequence->n_dims == 0 || sequence->n_dims != self->n_dims
+          || memcmp (sequence->shape, self->shape, (self->n_dims - 1) * sizeof (gint64)) != 0))
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                         _ ("sorted_sequence of shape %s must have one dimension, or differ from "
+                            "self of shape %s in the last one only"),
+                         gtorch_impl_shape_str (sequence), gtorch_impl_shape_str (self));
+      return FALSE;
+    }
+  return gtorch_call_set_output (call, 0, GTORCH_DTYPE_INT64, self->shape, self->n_dims, error);
+}
+
+typedef struct
+{
+  gconstpointer sequence, values;
+  gint64 *out;
+  gint64 n, per_line; /* values for each sequence */
+  gboolean right, whole;
+} Search;
+
+#define SEARCH(T)                                                            \
+  for (i = begin; i < end; i++)                                              \
+    {                                                                        \
+      const T *line = (const T *) s->sequence + i / s->per_line * s->n;      \
+      const T value = ((const T *) s->values)[i];                            \
+      gint64 low = 0, high = s->n;                                           \
+                                                                             \
+      while (low < high)                                                     \
+        {                                                                    \
+          gint64 middle = low + (high - low) / 2;                            \
+                                                                             \
+          if (s->right ? !(line[middle] > value) : !(line[middle] >= value)) \
+            low = middle + 1;                                                \
+          else                                                               \
+            high = middle;                                                   \
+        }                                                                    \
+      s->out[i] = low;                                                       \
+    }
+
+static void
+search_part (gint64 begin, gint64 end, gpointer user_data)
+{
+  const Search *s = user_data;
+  gint64 i;
+
+  if (s->whole)
+    SEARCH (gint64)
+  else
+    SEARCH (double)
+}
+
+gboolean
+gtorch_cpu_searchsorted (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *output = call->outputs[0];
+  gboolean whole = gtorch_dtype_kind (call->inputs[0]->dtype) < GTORCH_KIND_FLOAT
+                   && gtorch_dtype_kind (call->inputs[1]->dtype) < GTORCH_KIND_FLOAT;
+  guint dtype = whole ? GTORCH_DTYPE_INT64 : GTORCH_DTYPE_FLOAT64;
+  g_autoptr (GTorchImpl) sequence = gtorch_cpu_contiguous (call->inputs[0], dtype, error);
+  g_autoptr (GTorchImpl) values = NULL;
+  Search search = { .right = call->attrs[0].i != 0, .whole = whole };
+
+  values = sequence != NULL ? gtorch_cpu_contiguous (call->inputs[1], dtype, error) : NULL;
+  if (values == NULL)
+    return FALSE;
+  if (output->numel == 0)
+    return TRUE;
+  search.sequence = gtorch_impl_data (sequence);
+  search.values = gtorch_impl_data (values);
+  search.out = gtorch_impl_data (output);
+  search.n = sequence->shape[sequence->n_dims - 1];
+  search.per_line = sequence->n_dims == 1 ? output->numel : output->shape[output->n_dims - 1];
+  gtorch_parallel_for (output->numel, GTORCH_CPU_GRAIN / 16, search_part, &search);
+  return TRUE;
+}
+
+GTorchImpl *
+gtorch_op_bucketize (GTorchImpl *self, GTorchImpl *boundaries, gboolean right, GError **error)
+{
+  if (boundaries->n_dims == 1)
+    return gtorch_op_searchsorted (boundaries, self, right, error);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+               _ ("bucketize: boundaries of shape %s must have one dimension"),
+               gtorch_impl_shape_str (boundaries));
+  return NULL;
+}
+
+/* --- counting --- */
+
+gboolean
+gtorch_shape_bincount (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *self = call->inputs[0], *weights = call->inputs[1];
+  g_autoptr (GTorchImpl) plain = NULL;
+  const gint64 *data;
+  gint64 i, n = call->attrs[0].i, low = 0;
+
+  if (gtorch_dtype_kind (self->dtype) != GTORCH_KIND_INT)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("not defined for dtype %s"),
+                         gtorch_dtype_get_name (self->dtype));
+      return FALSE;
+    }
+  if (self->n_dims != 1 || n < 0)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                         _ ("a row of values and a minlength of at least 0 are needed, not shape "
+                            "%s and %" G_GINT64_FORMAT),
+                         gtorch_impl_shape_str (self), n);
+      return FALSE;
+    }
+  if (weights != NULL
+      && (!gtorch_impl_same_shape (self, weights)
+          || gtorch_dtype_kind (weights->dtype) == GTORCH_KIND_COMPLEX))
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                         _ ("weights of shape %s and dtype %s do not fit values of shape %s"),
+                         gtorch_impl_shape_str (weights), gtorch_dtype_get_name (weights->dtype),
+                         gtorch_impl_shape_str (self));
+      return FALSE;
+    }
+  plain = gtorch_cpu_contiguous (self, GTORCH_DTYPE_INT64, error);
+  if (plain == NULL)
+    return FALSE;
+  data = gtorch_impl_data (plain);
+  for (i = 0; i < plain->numel; i++)
+    {
+      n = MAX (n, data[i] < G_MAXINT64 ? data[i] + 1 : G_MAXINT64);
+      low = MIN (low, data[i]);
+    }
+  if (low < 0)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_INDEX,
+                         _ ("the value %" G_GINT64_FORMAT " is negative"), low);
+      return FALSE;
+    }
+  i = weights == NULL                          ? GTORCH_DTYPE_INT64
+      : weights->dtype == GTORCH_DTYPE_FLOAT32 ? GTORCH_DTYPE_FLOAT32
+                                               : GTORCH_DTYPE_FLOAT64;
+  return gtorch_shape_check (call->op->name, &n, 1, i, error)
+         && gtorch_call_set_output (call, 0, i, &n, 1, error);
+}
+
+gboolean
+gtorch_cpu_bincount (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *output = call->outputs[0];
+  g_autoptr (GTorchImpl) values =
+      gtorch_cpu_indices (call, call->inputs[0], output->numel, 0, error);
+  g_autoptr (GTorchImpl) weights = NULL;
+  const gint64 *data;
+  gint64 i;
+
+  if (values == NULL)
+    return FALSE;
+  data = gtorch_impl_data (values);
+  memset (gtorch_impl_data (output), 0, gtorch_impl_n_bytes (output));
+  if (call->inputs[1] == NULL)
+    {
+      gint64 *counts = gtorch_impl_data (output);
+
+      for (i = 0; i < values->numel; i++)
+        counts[data[i]]++;
+      return TRUE;
+    }
+  weights = gtorch_cpu_contiguous (call->inputs[1], output->dtype, error);
+  if (weights == NULL)
+    return FALSE;
+  for (i = 0; i < values->numel; i++)
+    if (output->dtype == GTORCH_DTYPE_FLOAT32)
+      ((float *) gtorch_impl_data (output))[data[i]] += ((float *) gtorch_impl_data (weights))[i];
+    else
+      ((double *) gtorch_impl_data (output))[data[i]] += ((double *) gtorch_impl_data (weights))[i];
+  return TRUE;
+}
+
+/* --- different values --- */
+
+/* The elements in order as items; NULL with an error if there is no memory. */
+static GTorchWideItem *
+sorted_items (GTorchOpCall *call, GTorchImpl *plain, GError **error)
+{
+  gsize n = plain->numel;
+  GTorchWideItem *items = g_try_new (GTorchWideItem, MAX (n, 1));
+  g_autofree GTorchWideItem *spare = g_try_new (GTorchWideItem, MAX (n, 1));
+
+  if (items == NULL || spare == NULL)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_OUT_OF_MEMORY,
+                         _ ("no memory to sort %" G_GSIZE_FORMAT " elements"), n);
+      g_free (items);
+      return NULL;
+    }
+  gtorch_order_items_64 (plain->dtype, gtorch_impl_data (plain), gtorch_dtype_size (plain->dtype),
+                         0, n, FALSE, items);
+  gtorch_order_sort_64 (items, spare, n, TRUE);
+  return items;
+}
+
+/* NaNs are all different. */
+static gboolean
+begins_value (const GTorchImpl *plain, const GTorchWideItem *items, gint64 i)
+{
+  guint64 nan = plain->dtype == GTORCH_DTYPE_FLOAT64 ? G_MAXUINT64 : G_MAXUINT32;
+
+  return i == 0 || items[i] >> 64 != items[i - 1] >> 64
+         || (gtorch_dtype_kind (plain->dtype) == GTORCH_KIND_FLOAT
+             && (guint64) (items[i] >> 64) == nan);
+}
+
+gboolean
+gtorch_shape_unique (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *self = call->inputs[0];
+  g_autoptr (GTorchImpl) plain = NULL;
+  g_autofree GTorchWideItem *items = NULL;
+  gint64 i, n = 0;
+
+  if (!gtorch_call_check_dtype (call, self->dtype, error))
+    return FALSE;
+  plain = gtorch_cpu_contiguous (self, self->dtype, error);
+  items = plain != NULL ? sorted_items (call, plain, error) : NULL;
+  if (items == NULL)
+    return FALSE;
+  for (i = 0; i < plain->numel; i++)
+    n += begins_value (plain, items, i);
+  return gtorch_call_set_output (call, 0, self->dtype, &n, 1, error)
+         && gtorch_call_set_output (call, 1, GTORCH_DTYPE_INT64, self->shape, self->n_dims, error)
+         && gtorch_call_set_output (call, 2, GTORCH_DTYPE_INT64, &n, 1, error);
+}
+
+gboolean
+gtorch_cpu_unique (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *self = call->inputs[0];
+  g_autoptr (GTorchImpl) plain = gtorch_cpu_contiguous (self, self->dtype, error);
+  g_autofree GTorchWideItem *items = NULL;
+  gsize size = gtorch_dtype_size (self->dtype);
+  char *values = gtorch_impl_data (call->outputs[0]);
+  gint64 *inverse = gtorch_impl_data (call->outputs[1]);
+  gint64 *counts = gtorch_impl_data (call->outputs[2]);
+  gint64 i, n = -1;
+
+  items = plain != NULL ? sorted_items (call, plain, error) : NULL;
+  if (items == NULL)
+    return FALSE;
+  for (i = 0; i < plain->numel; i++)
+    {
+      gint64 at = (gint64) (guint64) items[i];
+
+      if (begins_value (plain, items, i))
+        {
+          memcpy (values + ++n * (gint64) size,
+                  (char *) gtorch_impl_data (plain) + at * (gint64) size, size);
+          counts[n] = 0;
+        }
+      counts[n]++;
+      inverse[at] = n;
+    }
+  return TRUE;
+}
