@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <math.h>
+
+#include "cpu/gtorch-cpu-optim.h"
+#include "cpu/isa/gtorch-isa-half.h"
+
+void GTORCH_ISA_SYMBOL (gtorch_sgd_loop) (char *const *, const gint64 *, gint64, gpointer);
+void GTORCH_ISA_SYMBOL (gtorch_adam_loop) (char *const *, const gint64 *, gint64, gpointer);
+
+#define SAME(x)  (x)
+#define AT(S, k) (*(S *) (data[k] + i * strides[k]))
+
+#define SGD(name, S, T, LOAD, STORE, SQRT)                                    \
+  static void sgd_##name (char *const *data, const gint64 *strides, gint64 n, \
+                          const GTorchSGDStep *s)                             \
+  {                                                                           \
+    const T sign = s->maximize ? -1 : 1, decay = s->weight_decay, lr = s->lr; \
+    const T momentum = s->momentum, rest = s->first ? 1 : 1 - s->dampening;   \
+    const T keep = s->first ? 0 : s->momentum;                                \
+                                                                              \
+    _Pragma ("omp simd") for (gint64 i = 0; i < n; i++)                       \
+    {                                                                         \
+      T p = LOAD (AT (S, 0)), g = sign * LOAD (AT (S, 1)) + decay * p;        \
+                                                                              \
+      if (s->has_buffer)                                                      \
+        {                                                                     \
+          T b = (s->first ? 0 : keep * LOAD (AT (S, 2))) + rest * g;          \
+                                                                              \
+          AT (S, 2) = STORE (b);                                              \
+          g = s->nesterov ? g + momentum * b : b;                             \
+        }                                                                     \
+      AT (S, 0) = STORE (p - lr * g);                                         \
+    }                                                                         \
+  }
+
+#define ADAM(name, S, T, LOAD, STORE, SQRT)                                                     \
+  static void adam_##name (char *const *data, const gint64 *strides, gint64 n,                  \
+                           const GTorchAdamStep *s)                                             \
+  {                                                                                             \
+    const T sign = s->maximize ? -1 : 1, beta1 = s->beta1, beta2 = s->beta2, eps = s->eps;      \
+    const T decay = s->decoupled ? 0 : s->weight_decay;                                         \
+    const T shrink = s->decoupled ? 1 - s->lr * s->weight_decay : 1;                            \
+    const T rest1 = 1 - s->beta1, rest2 = 1 - s->beta2;                                         \
+    const T size = s->lr / s->correction1, root = s->correction2_sqrt;                          \
+                                                                                                \
+    _Pragma ("omp simd") for (gint64 i = 0; i < n; i++)                                         \
+    {                                                                                           \
+      T p = shrink * LOAD (AT (S, 0)), g = sign * LOAD (AT (S, 1)) + decay * p;                 \
+      T m = beta1 * LOAD (AT (S, 2)) + rest1 * g, v = beta2 * LOAD (AT (S, 3)) + rest2 * g * g; \
+                                                                                                \
+      AT (S, 2) = STORE (m);                                                                    \
+      AT (S, 3) = STORE (v);                                                                    \
+      if (s->amsgrad)                                                                           \
+        {                                                                                       \
+          T most = LOAD (AT (S, 4));                                                            \
+                                                                                                \
+          v = v > most ? v : most;                                                              \
+          AT (S, 4) = STORE (v);                                                                \
+        }                                                                                       \
+      AT (S, 0) = STORE (p - size * m / (SQRT (v) / root + eps));                               \
+    }                                                                                           \
+  }
+
+#define EACH(STEP)                                                        \
+  STEP (f32, float, float, SAME, SAME, sqrtf)                             \
+  STEP (f64, double, double, SAME, SAME, sqrt)                            \
+  STEP (f16, guint16, float, gt_half_to_float, gt_half_from_float, sqrtf) \
+  STEP (bf16, guint16, float, gt_bfloat16_to_float, gt_bfloat16_from_float, sqrtf)
+
+EACH (SGD)
+EACH (ADAM)
+
+#define DISPATCH(name)                   \
+  switch (s->dtype)                      \
+    {                                    \
+    case GTORCH_DTYPE_FLOAT64:           \
+      name##_f64 (data, strides, n, s);  \
+      break;                             \
+    case GTORCH_DTYPE_FLOAT16:           \
+      name##_f16 (data, strides, n, s);  \
+      break;                             \
+    case GTORCH_DTYPE_BFLOAT16:          \
+      name##_bf16 (data, strides, n, s); \
+      break;                             \
+    default:                             \
+      name##_f32 (data, strides, n, s);  \
+    }
+
+void
+GTORCH_ISA_SYMBOL (gtorch_sgd_loop) (char *const *data, const gint64 *strides, gint64 n,
+                                     gpointer step)
+{
+  const GTorchSGDStep *s = step;
+
+  DISPATCH (sgd)
+}
+
+void
+GTORCH_ISA_SYMBOL (gtorch_adam_loop) (char *const *data, const gint64 *strides, gint64 n,
+                                      gpointer step)
+{
+  const GTorchAdamStep *s = step;
+
+  DISPATCH (adam)
+}

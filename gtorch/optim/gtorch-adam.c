@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "gtorch-adam.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "gtorch-ops-private.h"
+#include "gtorch-tensor-ops.h"
+#include "gtorch-tensor-private.h"
+
+/**
+ * GTorchAdam:
+ *
+ * Adam: steps of the size of the mean gradient over the root of its mean square.
+ *
+ * Source: Kingma, Ba, Adam: a method for stochastic optimization, arXiv:1412.6980; amsgrad: Reddi,
+ * Kale, Kumar, On the convergence of Adam and beyond, ICLR 2018.
+ *
+ * Since: 0.1
+ */
+struct _GTorchAdam
+{
+  GTorchOptimizer parent_instance;
+  gdouble beta1;
+  gdouble beta2;
+  gdouble eps;
+  gboolean amsgrad;
+  gboolean maximize;
+};
+
+/**
+ * GTorchAdamW:
+ *
+ * Adam whose weight decay shrinks the parameters themselves instead of adding to their gradients.
+ *
+ * Source: Loshchilov, Hutter, Decoupled weight decay regularization, arXiv:1711.05101
+ *
+ * Since: 0.1
+ */
+struct _GTorchAdamW
+{
+  GTorchAdam parent_instance;
+};
+
+#define FLAGS (G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY)
+
+enum
+{
+  PROP_0,
+  PROP_BETA1,
+  PROP_BETA2,
+  PROP_EPS,
+  PROP_AMSGRAD,
+  PROP_MAXIMIZE,
+  N_PROPS
+};
+
+static GParamSpec *props[N_PROPS];
+
+G_DEFINE_TYPE (GTorchAdam, gtorch_adam, GTORCH_TYPE_OPTIMIZER)
+
+static void
+gtorch_adam_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
+{
+  GTorchAdam *self = (GTorchAdam *) object;
+
+  switch (prop_id)
+    {
+    case PROP_BETA1:
+      g_value_set_double (value, self->beta1);
+      break;
+    case PROP_BETA2:
+      g_value_set_double (value, self->beta2);
+      break;
+    case PROP_EPS:
+      g_value_set_double (value, self->eps);
+      break;
+    case PROP_AMSGRAD:
+      g_value_set_boolean (value, self->amsgrad);
+      break;
+    case PROP_MAXIMIZE:
+      g_value_set_boolean (value, self->maximize);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+}
+
+static void
+gtorch_adam_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
+{
+  GTorchAdam *self = (GTorchAdam *) object;
+
+  switch (prop_id)
+    {
+    case PROP_BETA1:
+      self->beta1 = g_value_get_double (value);
+      break;
+    case PROP_BETA2:
+      self->beta2 = g_value_get_double (value);
+      break;
+    case PROP_EPS:
+      self->eps = g_value_get_double (value);
+      break;
+    case PROP_AMSGRAD:
+      self->amsgrad = g_value_get_boolean (value);
+      break;
+    case PROP_MAXIMIZE:
+      self->maximize = g_value_get_boolean (value);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+      return;
+    }
+  g_object_notify_by_pspec (object, pspec);
+}
+
+G_DEFINE_TYPE (GTorchAdamW, gtorch_adam_w, GTORCH_TYPE_ADAM)
+
+static GTorchTensor *
+ensure_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *name, GError **error)
+{
+  GTorchTensor *state = gtorch_optimizer_get_state (self, param, name);
+  g_autoptr (GTorchTensor) made = NULL;
+
+  if (state != NULL)
+    return state;
+  if (g_str_equal (name, "step"))
+    made = gtorch_zeros (NULL, 0, GTORCH_DTYPE_FLOAT64, gtorch_tensor_get_device (param), error);
+  else
+    made = gtorch_tensor_zeros_like (param, GTORCH_DTYPE_NONE, error);
+  if (made == NULL)
+    return NULL;
+  gtorch_optimizer_set_state (self, param, name, made);
+  return gtorch_optimizer_get_state (self, param, name);
+}
+
+static gboolean
+gtorch_adam_step_param (GTorchOptimizer *optimizer, GTorchParamGroup *group, GTorchTensor *param,
+                        GTorchTensor *grad, GError **error)
+{
+  GTorchAdam *self = GTORCH_ADAM (optimizer);
+  GTorchTensor *exp_avg = ensure_state (optimizer, param, "exp_avg", error);
+  GTorchTensor *exp_avg_sq =
+      exp_avg != NULL ? ensure_state (optimizer, param, "exp_avg_sq", error) : NULL;
+  GTorchTensor *step = exp_avg_sq != NULL ? ensure_state (optimizer, param, "step", error) : NULL;
+  GTorchTensor *most = NULL;
+
+  if (step == NULL)
+    return FALSE;
+  if (self->amsgrad)
+    {
+      most = ensure_state (optimizer, param, "max_exp_avg_sq", error);
+      if (most == NULL)
+        return FALSE;
+    }
+  return gtorch_op_adam_step_inplace (gtorch_tensor_unwrap (param), gtorch_tensor_unwrap (grad),
+                                      gtorch_tensor_unwrap (exp_avg),
+                                      gtorch_tensor_unwrap (exp_avg_sq),
+                                      most != NULL ? gtorch_tensor_unwrap (most) : NULL,
+                                      gtorch_tensor_unwrap (step),
+                                      gtorch_param_group_get_learning_rate (group), self->beta1,
+                                      self->beta2, self->eps,
+                                      gtorch_param_group_get_weight_decay (group),
+                                      GTORCH_IS_ADAM_W (self), self->maximize, error);
+}
+
+static void
+gtorch_adam_class_init (GTorchAdamClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->get_property = gtorch_adam_get_property;
+  object_class->set_property = gtorch_adam_set_property;
+  GTORCH_OPTIMIZER_CLASS (klass)->step_param = gtorch_adam_step_param;
+
+  /**
+   * GTorchAdam:beta1:
+   *
+   * How much of the mean of the gradients is kept.
+   *
+   * Since: 0.1
+   */
+  props[PROP_BETA1] = g_param_spec_double ("beta1", NULL, NULL, 0, 1, 0.9, FLAGS);
+  /**
+   * GTorchAdam:beta2:
+   *
+   * How much of the mean of their squares is kept.
+   *
+   * Since: 0.1
+   */
+  props[PROP_BETA2] = g_param_spec_double ("beta2", NULL, NULL, 0, 1, 0.999, FLAGS);
+  /**
+   * GTorchAdam:eps:
+   *
+   * What keeps the division from zero.
+   *
+   * Since: 0.1
+   */
+  props[PROP_EPS] = g_param_spec_double ("eps", NULL, NULL, 0, G_MAXDOUBLE, 1e-8, FLAGS);
+  /**
+   * GTorchAdam:amsgrad:
+   *
+   * Whether to divide by the largest mean of squares so far.
+   *
+   * Since: 0.1
+   */
+  props[PROP_AMSGRAD] = g_param_spec_boolean ("amsgrad", NULL, NULL, FALSE, FLAGS);
+  /**
+   * GTorchAdam:maximize:
+   *
+   * Whether to go up instead of down.
+   *
+   * Since: 0.1
+   */
+  props[PROP_MAXIMIZE] = g_param_spec_boolean ("maximize", NULL, NULL, FALSE, FLAGS);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+}
+
+static void
+gtorch_adam_init (GTorchAdam *self)
+{
+  self->beta1 = 0.9;
+  self->beta2 = 0.999;
+  self->eps = 1e-8;
+}
+
+static void
+gtorch_adam_w_class_init (GTorchAdamWClass *klass)
+{
+}
+
+static void
+gtorch_adam_w_init (GTorchAdamW *self)
+{
+}
+
+static GTorchOptimizer *
+optimizer_new (GType type, GListModel *params, gdouble learning_rate, gdouble weight_decay,
+               GError **error)
+{
+  g_autoptr (GTorchParamGroup) group =
+      gtorch_param_group_new (params, learning_rate, weight_decay, error);
+  g_autoptr (GTorchOptimizer) self = NULL;
+
+  if (group == NULL)
+    return NULL;
+  self = g_object_new (type, NULL);
+  if (!gtorch_optimizer_add_param_group (self, group, error))
+    return NULL;
+  return g_steal_pointer (&self);
+}
+
+/**
+ * gtorch_adam_new:
+ * @params: a list of tensors, such as [method@Module.get_parameters] gives
+ * @learning_rate: how far a step goes
+ * @error: return location for an error
+ *
+ * Makes an optimizer with one group of parameters. The other settings are properties.
+ *
+ * Returns: (transfer full): the optimizer, or %NULL with %GTORCH_ERROR_INVALID if the learning rate
+ *   is negative or not finite
+ *
+ * Since: 0.1
+ */
+GTorchAdam *
+gtorch_adam_new (GListModel *params, gdouble learning_rate, GError **error)
+{
+  return (GTorchAdam *) optimizer_new (GTORCH_TYPE_ADAM, params, learning_rate, 0, error);
+}
+
+/**
+ * gtorch_adam_w_new:
+ * @params: a list of tensors, such as [method@Module.get_parameters] gives
+ * @learning_rate: how far a step goes
+ * @weight_decay: by how much of the learning rate parameters shrink at each step
+ * @error: return location for an error
+ *
+ * Makes an optimizer with one group of parameters. The other settings are properties.
+ *
+ * Returns: (transfer full): the optimizer, or %NULL with %GTORCH_ERROR_INVALID if a value is
+ *   negative or not finite
+ *
+ * Since: 0.1
+ */
+GTorchAdamW *
+gtorch_adam_w_new (GListModel *params, gdouble learning_rate, gdouble weight_decay, GError **error)
+{
+  return (GTorchAdamW *) optimizer_new (GTORCH_TYPE_ADAM_W, params, learning_rate, weight_decay,
+                                        error);
+}

@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "gtorch-optimizer.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "autograd/gtorch-grad-mode.h"
+#include "autograd/gtorch-tensor-autograd.h"
+#include "gtorch-ops-private.h"
+#include "gtorch-tensor-ops.h"
+#include "gtorch-tensor-private.h"
+
+/**
+ * GTorchOptimizer:
+ *
+ * Changes parameters by their gradients.
+ *
+ * A subclass, in any language, overrides `step_param`; what it wants to remember of a parameter it keeps
+ * with [method@Optimizer.set_state], which is then part of the state dict.
+ *
+ * ```c
+ * optimizer = GTORCH_OPTIMIZER (gtorch_adam_new (gtorch_module_get_parameters (model), 1e-3, &error));
+ * gtorch_optimizer_zero_grad (optimizer, TRUE, &error);
+ * gtorch_tensor_backward (loss, NULL, FALSE, FALSE, &error);
+ * gtorch_optimizer_step (optimizer, &error);
+ * ```
+ *
+ * Since: 0.1
+ */
+typedef struct
+{
+  GListStore *groups;
+  GHashTable *states; /* GTorchTensor -> (name -> GTorchTensor) */
+} GTorchOptimizerPrivate;
+
+enum
+{
+  PROP_0,
+  PROP_LEARNING_RATE,
+  PROP_PARAM_GROUPS,
+  N_PROPS
+};
+
+static GParamSpec *props[N_PROPS];
+
+G_DEFINE_ABSTRACT_TYPE_WITH_PRIVATE (GTorchOptimizer, gtorch_optimizer, G_TYPE_OBJECT)
+
+#define PRIVATE(self) ((GTorchOptimizerPrivate *) gtorch_optimizer_get_instance_private (self))
+
+static void
+gtorch_optimizer_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
+{
+  GTorchOptimizer *self = GTORCH_OPTIMIZER (object);
+
+  switch (prop_id)
+    {
+    case PROP_LEARNING_RATE:
+      g_value_set_double (value, gtorch_optimizer_get_learning_rate (self));
+      break;
+    case PROP_PARAM_GROUPS:
+      g_value_set_object (value, PRIVATE (self)->groups);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+}
+
+static void
+gtorch_optimizer_set_property (GObject *object, guint prop_id, const GValue *value,
+                               GParamSpec *pspec)
+{
+  switch (prop_id)
+    {
+    case PROP_LEARNING_RATE:
+      gtorch_optimizer_set_learning_rate (GTORCH_OPTIMIZER (object), g_value_get_double (value));
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+}
+
+static void
+gtorch_optimizer_dispose (GObject *object)
+{
+  GTorchOptimizerPrivate *priv = PRIVATE (GTORCH_OPTIMIZER (object));
+
+  g_clear_object (&priv->groups);
+  g_clear_pointer (&priv->states, g_hash_table_unref);
+  G_OBJECT_CLASS (gtorch_optimizer_parent_class)->dispose (object);
+}
+
+static void
+gtorch_optimizer_class_init (GTorchOptimizerClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->get_property = gtorch_optimizer_get_property;
+  object_class->set_property = gtorch_optimizer_set_property;
+  object_class->dispose = gtorch_optimizer_dispose;
+
+  /**
+   * GTorchOptimizer:learning-rate:
+   *
+   * The learning rate of the first group; setting it sets that of all groups. It can be bound to a
+   * slider.
+   *
+   * Since: 0.1
+   */
+  props[PROP_LEARNING_RATE] =
+      g_param_spec_double ("learning-rate", NULL, NULL, 0, G_MAXDOUBLE, 1e-3,
+                           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+  /**
+   * GTorchOptimizer:param-groups:
+   *
+   * The groups of parameters, #GTorchParamGroup.
+   *
+   * Since: 0.1
+   */
+  props[PROP_PARAM_GROUPS] = g_param_spec_object ("param-groups", NULL, NULL, G_TYPE_LIST_MODEL,
+                                                  G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+}
+
+static void
+gtorch_optimizer_init (GTorchOptimizer *self)
+{
+  GTorchOptimizerPrivate *priv = PRIVATE (self);
+
+  priv->groups = g_list_store_new (GTORCH_TYPE_PARAM_GROUP);
+  priv->states =
+      g_hash_table_new_full (NULL, NULL, g_object_unref, (GDestroyNotify) g_hash_table_unref);
+}
+
+static gboolean
+step_group (GTorchOptimizer *self, GTorchParamGroup *group, GError **error)
+{
+  GTorchOptimizerClass *klass = GTORCH_OPTIMIZER_GET_CLASS (self);
+  GListModel *params = gtorch_param_group_get_params (group);
+  guint i, n = g_list_model_get_n_items (params);
+
+  for (i = 0; i < n; i++)
+    {
+      g_autoptr (GTorchTensor) param = g_list_model_get_item (params, i);
+      g_autoptr (GTorchTensor) grad = gtorch_tensor_get_grad (param);
+      GError *failure = NULL;
+
+      if (grad == NULL)
+        continue;
+      if (klass->step_param (self, group, param, grad, &failure) && failure == NULL)
+        continue;
+      if (failure == NULL) /* an exception of a language that has no GError for it */
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
+                     _ ("step: step_param of %s failed without saying why"),
+                     G_OBJECT_TYPE_NAME (self));
+      else
+        g_propagate_error (error, failure);
+      return FALSE;
+    }
+  return TRUE;
+}
+
+/**
+ * gtorch_optimizer_step:
+ * @self: an optimizer
+ * @error: return location for an error
+ *
+ * Changes every parameter that has a gradient by it.
+ *
+ * Returns: %TRUE, or %FALSE with @error set
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_optimizer_step (GTorchOptimizer *self, GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = NULL;
+  GListModel *groups;
+  guint i, n;
+
+  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
+  if (GTORCH_OPTIMIZER_GET_CLASS (self)->step_param == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("step: %s does not override step_param"), G_OBJECT_TYPE_NAME (self));
+      return FALSE;
+    }
+  guard = gtorch_no_grad ();
+  groups = G_LIST_MODEL (PRIVATE (self)->groups);
+  n = g_list_model_get_n_items (groups);
+  for (i = 0; i < n; i++)
+    {
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+
+      if (!step_group (self, group, error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+/**
+ * gtorch_optimizer_zero_grad:
+ * @self: an optimizer
+ * @set_to_none: drop the gradients, which is faster, instead of filling them with zeros
+ * @error: return location for an error
+ *
+ * Forgets the gradients of all parameters.
+ *
+ * Returns: %TRUE, or %FALSE with @error set
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_optimizer_zero_grad (GTorchOptimizer *self, gboolean set_to_none, GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = NULL;
+  GListModel *groups;
+  guint i, j;
+
+  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
+  guard = gtorch_no_grad ();
+  groups = G_LIST_MODEL (PRIVATE (self)->groups);
+  for (i = 0; i < g_list_model_get_n_items (groups); i++)
+    {
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+      GListModel *params = gtorch_param_group_get_params (group);
+
+      for (j = 0; j < g_list_model_get_n_items (params); j++)
+        {
+          g_autoptr (GTorchTensor) param = g_list_model_get_item (params, j);
+          g_autoptr (GTorchTensor) grad = set_to_none ? NULL : gtorch_tensor_get_grad (param);
+
+          if (set_to_none ? !gtorch_tensor_set_grad (param, NULL, error)
+                          : grad != NULL && gtorch_tensor_zero_inplace (grad, error) == NULL)
+            return FALSE;
+        }
+    }
+  return TRUE;
+}
+
+static gboolean
+contains (GTorchOptimizer *self, gpointer param)
+{
+  GListModel *groups = G_LIST_MODEL (PRIVATE (self)->groups);
+  guint i, j;
+
+  for (i = 0; i < g_list_model_get_n_items (groups); i++)
+    {
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+      GListModel *params = gtorch_param_group_get_params (group);
+
+      for (j = 0; j < g_list_model_get_n_items (params); j++)
+        {
+          g_autoptr (GObject) other = g_list_model_get_item (params, j);
+
+          if ((gpointer) other == param)
+            return TRUE;
+        }
+    }
+  return FALSE;
+}
+
+/**
+ * gtorch_optimizer_add_param_group:
+ * @self: an optimizer
+ * @group: a group
+ * @error: return location for an error
+ *
+ * Adds parameters with settings of their own.
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if a parameter is in a group already, or
+ *   %GTORCH_ERROR_AUTOGRAD if one is not a leaf
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_optimizer_add_param_group (GTorchOptimizer *self, GTorchParamGroup *group, GError **error)
+{
+  GListModel *params;
+  guint i;
+
+  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
+  g_return_val_if_fail (GTORCH_IS_PARAM_GROUP (group), FALSE);
+  params = gtorch_param_group_get_params (group);
+  for (i = 0; i < g_list_model_get_n_items (params); i++)
+    {
+      g_autoptr (GTorchTensor) param = g_list_model_get_item (params, i);
+
+      if (!gtorch_tensor_is_leaf (param))
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+                       _ ("add_param_group: parameter %u, of shape %s, is not a leaf"), i,
+                       gtorch_impl_shape_str (gtorch_tensor_unwrap (param)));
+          return FALSE;
+        }
+      if (contains (self, param))
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                       _ ("add_param_group: parameter %u, of shape %s, is in a group already"), i,
+                       gtorch_impl_shape_str (gtorch_tensor_unwrap (param)));
+          return FALSE;
+        }
+    }
+  g_list_store_append (PRIVATE (self)->groups, group);
+  return TRUE;
+}
+
+/**
+ * gtorch_optimizer_get_param_groups:
+ * @self: an optimizer
+ *
+ * Gets the groups of parameters.
+ *
+ * Returns: (transfer none): a list of #GTorchParamGroup
+ *
+ * Since: 0.1
+ */
+GListModel *
+gtorch_optimizer_get_param_groups (GTorchOptimizer *self)
+{
+  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), NULL);
+  return G_LIST_MODEL (PRIVATE (self)->groups);
+}
+
+/**
+ * gtorch_optimizer_get_learning_rate:
+ * @self: an optimizer
+ *
+ * Gets the learning rate of the first group.
+ *
+ * Returns: the learning rate; 0 if there is no group
+ *
+ * Since: 0.1
+ */
+gdouble
+gtorch_optimizer_get_learning_rate (GTorchOptimizer *self)
+{
+  g_autoptr (GTorchParamGroup) group = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), 0);
+  group = g_list_model_get_item (G_LIST_MODEL (PRIVATE (self)->groups), 0);
+  return group != NULL ? gtorch_param_group_get_learning_rate (group) : 0;
+}
+
+/**
+ * gtorch_optimizer_set_learning_rate:
+ * @self: an optimizer
+ * @learning_rate: how far a step goes, not negative
+ *
+ * Sets the learning rate of all groups, from the next step on.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_optimizer_set_learning_rate (GTorchOptimizer *self, gdouble learning_rate)
+{
+  GListModel *groups;
+  guint i;
+
+  g_return_if_fail (GTORCH_IS_OPTIMIZER (self));
+  g_return_if_fail (learning_rate >= 0);
+  groups = G_LIST_MODEL (PRIVATE (self)->groups);
+  for (i = 0; i < g_list_model_get_n_items (groups); i++)
+    {
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+
+      gtorch_param_group_set_learning_rate (group, learning_rate);
+    }
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_LEARNING_RATE]);
+}
+
+/**
+ * gtorch_optimizer_get_state:
+ * @self: an optimizer
+ * @param: a parameter
+ * @name: what is remembered, such as `exp_avg`
+ *
+ * Gets what the optimizer remembers of @param.
+ *
+ * Returns: (transfer none) (nullable): the tensor, or %NULL
+ *
+ * Since: 0.1
+ */
+GTorchTensor *
+gtorch_optimizer_get_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *name)
+{
+  GHashTable *states;
+
+  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), NULL);
+  g_return_val_if_fail (GTORCH_IS_TENSOR (param), NULL);
+  g_return_val_if_fail (name != NULL, NULL);
+  states = g_hash_table_lookup (PRIVATE (self)->states, param);
+  return states != NULL ? g_hash_table_lookup (states, name) : NULL;
+}
+
+/**
+ * gtorch_optimizer_set_state:
+ * @self: an optimizer
+ * @param: a parameter
+ * @name: what is remembered
+ * @value: (nullable): the tensor, or %NULL to forget it
+ *
+ * Remembers something of @param, as part of the state dict.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_optimizer_set_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *name,
+                            GTorchTensor *value)
+{
+  GTorchOptimizerPrivate *priv;
+  GHashTable *states;
+
+  g_return_if_fail (GTORCH_IS_OPTIMIZER (self));
+  g_return_if_fail (GTORCH_IS_TENSOR (param));
+  g_return_if_fail (name != NULL);
+  g_return_if_fail (value == NULL || GTORCH_IS_TENSOR (value));
+  priv = PRIVATE (self);
+  states = g_hash_table_lookup (priv->states, param);
+  if (states == NULL)
+    {
+      states = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_object_unref);
+      g_hash_table_insert (priv->states, g_object_ref (param), states);
+    }
+  if (value != NULL)
+    g_hash_table_insert (states, g_strdup (name), g_object_ref (value));
+  else
+    g_hash_table_remove (states, name);
+}
+
+/* The parameters of all groups, in order; their positions name them in a state dict. */
+static GPtrArray *
+all_params (GTorchOptimizer *self)
+{
+  GPtrArray *params = g_ptr_array_new_with_free_func (g_object_unref);
+  GListModel *groups = G_LIST_MODEL (PRIVATE (self)->groups);
+  guint i, j;
+
+  for (i = 0; i < g_list_model_get_n_items (groups); i++)
+    {
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+      GListModel *items = gtorch_param_group_get_params (group);
+
+      for (j = 0; j < g_list_model_get_n_items (items); j++)
+        g_ptr_array_add (params, g_list_model_get_item (items, j));
+    }
+  return params;
+}
+
+static gdouble
+group_value (GTorchParamGroup *group, guint i)
+{
+  return i == 0 ? gtorch_param_group_get_learning_rate (group)
+                : gtorch_param_group_get_weight_decay (group);
+}
+
+static const gchar *const group_names[] = { "lr", "weight_decay" };
+
+/**
+ * gtorch_optimizer_state_dict:
+ * @self: an optimizer
+ *
+ * Gets all that the optimizer remembers: `state.<parameter>.<name>` for each parameter by its position,
+ * and `group.<group>.lr` and `.weight_decay` as numbers. The tensors are shared, not copied.
+ *
+ * Returns: (transfer full) (element-type utf8 GTorchTensor): names and tensors, for
+ *   [func@safetensors_save] for example
+ *
+ * Since: 0.1
+ */
+GHashTable *
+gtorch_optimizer_state_dict (GTorchOptimizer *self)
+{
+  g_autoptr (GPtrArray) params = NULL;
+  GHashTable *dict;
+  GListModel *groups;
+  guint i, j;
+
+  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), NULL);
+  dict = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_object_unref);
+  params = all_params (self);
+  for (i = 0; i < params->len; i++)
+    {
+      GHashTable *states = g_hash_table_lookup (PRIVATE (self)->states, params->pdata[i]);
+      GHashTableIter iter;
+      gpointer name, value;
+
+      if (states == NULL)
+        continue;
+      g_hash_table_iter_init (&iter, states);
+      while (g_hash_table_iter_next (&iter, &name, &value))
+        g_hash_table_insert (dict, g_strdup_printf ("state.%u.%s", i, (const gchar *) name),
+                             g_object_ref (value));
+    }
+  groups = G_LIST_MODEL (PRIVATE (self)->groups);
+  for (i = 0; i < g_list_model_get_n_items (groups); i++)
+    for (j = 0; j < G_N_ELEMENTS (group_names); j++)
+      {
+        g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+        GTorchImpl *number = gtorch_impl_new_number (group_value (group, j));
+
+        number->is_number = FALSE;
+        g_hash_table_insert (dict, g_strdup_printf ("group.%u.%s", i, group_names[j]),
+                             gtorch_tensor_wrap (number));
+      }
+  return dict;
+}
+
+static gboolean
+fail_load (GError **error, const gchar *name, const gchar *why)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT, _ ("load_state_dict: “%.60s” %s"), name,
+               why);
+  return FALSE;
+}
+
+/**
+ * gtorch_optimizer_load_state_dict:
+ * @self: an optimizer
+ * @state: (element-type utf8 GTorchTensor): what [method@Optimizer.state_dict] gave
+ * @error: return location for an error
+ *
+ * Takes over what another optimizer of as many parameters remembers. The tensors are copied. Nothing is
+ * changed if @state does not fit.
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_FORMAT naming the entry that does not fit
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_optimizer_load_state_dict (GTorchOptimizer *self, GHashTable *state, GError **error)
+{
+  g_autoptr (GPtrArray) params = NULL;
+  g_autoptr (GTorchGradGuard) guard = NULL;
+  GListModel *groups;
+  GHashTableIter iter;
+  gpointer key, value;
+  guint pass;
+
+  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
+  g_return_val_if_fail (state != NULL, FALSE);
+  guard = gtorch_no_grad ();
+  params = all_params (self);
+  groups = G_LIST_MODEL (PRIVATE (self)->groups);
+  /* first look whether all of it fits, then change */
+  for (pass = 0; pass < 2; pass++)
+    {
+      g_hash_table_iter_init (&iter, state);
+      while (g_hash_table_iter_next (&iter, &key, &value))
+        {
+          g_auto (GStrv) parts = g_strsplit (key, ".", 3);
+          guint64 index;
+
+          if (!GTORCH_IS_TENSOR (value) || g_strv_length (parts) != 3
+              || !g_ascii_string_to_unsigned (parts[1], 10, 0, G_MAXUINT, &index, NULL))
+            return fail_load (error, key, _ ("is not an entry of an optimizer"));
+          if (strcmp (parts[0], "state") == 0)
+            {
+              g_autoptr (GTorchTensor) copy = NULL;
+              GTorchImpl *impl = gtorch_tensor_unwrap (value);
+
+              if (index >= params->len)
+                return fail_load (error, key,
+                                  _ ("belongs to a parameter that this optimizer lacks"));
+              if (impl->n_dims > 0
+                  && !gtorch_impl_same_shape (impl, gtorch_tensor_unwrap (params->pdata[index])))
+                return fail_load (error, key, _ ("has not the shape of its parameter"));
+              if (pass == 0)
+                continue;
+              copy = gtorch_tensor_clone (value, error);
+              if (copy == NULL)
+                return FALSE;
+              gtorch_optimizer_set_state (self, params->pdata[index], parts[2], copy);
+            }
+          else
+            {
+              g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, index);
+              GTorchImpl *impl = gtorch_tensor_unwrap (value);
+              gdouble number;
+
+              if (strcmp (parts[0], "group") != 0 || group == NULL
+                  || !g_strv_contains ((const gchar *const[]){ "lr", "weight_decay", NULL },
+                                       parts[2])
+                  || impl->storage == NULL || impl->numel != 1
+                  || impl->dtype != GTORCH_DTYPE_FLOAT64)
+                return fail_load (error, key, _ ("is not a setting of a group of this optimizer"));
+              number = *(gdouble *) gtorch_impl_data (impl);
+              if (!(number >= 0 && number <= G_MAXDOUBLE))
+                return fail_load (error, key, _ ("must be finite and not negative"));
+              if (pass == 0)
+                continue;
+              if (strcmp (parts[2], "lr") == 0)
+                gtorch_param_group_set_learning_rate (group, number);
+              else
+                gtorch_param_group_set_weight_decay (group, number);
+            }
+        }
+    }
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_LEARNING_RATE]);
+  return TRUE;
+}

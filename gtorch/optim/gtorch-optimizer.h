@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/optim/gtorch-param-group.h>
+
+G_BEGIN_DECLS
+
+#define GTORCH_TYPE_OPTIMIZER (gtorch_optimizer_get_type ())
+
+GTORCH_AVAILABLE_IN_0_1
+G_DECLARE_DERIVABLE_TYPE (GTorchOptimizer, gtorch_optimizer, GTORCH, OPTIMIZER, GObject)
+
+/**
+ * GTorchOptimizerClass:
+ * @parent_class: the parent class
+ * @step_param: changes one parameter that has a gradient
+ *
+ * What an optimizer must override.
+ *
+ * Since: 0.1
+ */
+struct _GTorchOptimizerClass
+{
+  GObjectClass parent_class;
+
+  /**
+   * GTorchOptimizerClass::step_param:
+   * @self: an optimizer
+   * @group: the group of @param
+   * @param: a parameter
+   * @grad: its gradient
+   * @error: return location for an error
+   *
+   * Changes @param in place. Gradients are not recorded meanwhile.
+   *
+   * Returns: %TRUE, or %FALSE with @error set
+   */
+  gboolean (*step_param) (GTorchOptimizer *self, GTorchParamGroup *group, GTorchTensor *param,
+                          GTorchTensor *grad, GError **error);
+
+  /*< private >*/
+  gpointer padding[8];
+};
+
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_optimizer_step (GTorchOptimizer *self, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_optimizer_zero_grad (GTorchOptimizer *self, gboolean set_to_none, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_optimizer_add_param_group (GTorchOptimizer *self, GTorchParamGroup *group,
+                                           GError **error);
+GTORCH_AVAILABLE_IN_0_1
+GListModel *gtorch_optimizer_get_param_groups (GTorchOptimizer *self);
+GTORCH_AVAILABLE_IN_0_1
+gdouble gtorch_optimizer_get_learning_rate (GTorchOptimizer *self);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_optimizer_set_learning_rate (GTorchOptimizer *self, gdouble learning_rate);
+GTORCH_AVAILABLE_IN_0_1
+GTorchTensor *gtorch_optimizer_get_state (GTorchOptimizer *self, GTorchTensor *param,
+                                          const gchar *name);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_optimizer_set_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *name,
+                                 GTorchTensor *value);
+GTORCH_AVAILABLE_IN_0_1
+GHashTable *gtorch_optimizer_state_dict (GTorchOptimizer *self) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_optimizer_load_state_dict (GTorchOptimizer *self, GHashTable *state,
+                                           GError **error);
+
+G_END_DECLS

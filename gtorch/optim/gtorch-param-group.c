@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "gtorch-param-group.h"
+
+#include <glib/gi18n-lib.h>
+
+/**
+ * GTorchParamGroup:
+ *
+ * Parameters that an optimizer treats alike: they share a learning rate and a weight decay.
+ *
+ * The properties notify and can be bound, to a slider for example.
+ *
+ * Since: 0.1
+ */
+struct _GTorchParamGroup
+{
+  GObject parent_instance;
+  GListStore *params;
+  gdouble learning_rate;
+  gdouble weight_decay;
+};
+
+enum
+{
+  PROP_0,
+  PROP_PARAMS,
+  PROP_LEARNING_RATE,
+  PROP_WEIGHT_DECAY,
+  N_PROPS
+};
+
+static GParamSpec *props[N_PROPS];
+
+G_DEFINE_TYPE (GTorchParamGroup, gtorch_param_group, G_TYPE_OBJECT)
+
+static void
+gtorch_param_group_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
+{
+  GTorchParamGroup *self = GTORCH_PARAM_GROUP (object);
+
+  switch (prop_id)
+    {
+    case PROP_PARAMS:
+      g_value_set_object (value, self->params);
+      break;
+    case PROP_LEARNING_RATE:
+      g_value_set_double (value, self->learning_rate);
+      break;
+    case PROP_WEIGHT_DECAY:
+      g_value_set_double (value, self->weight_decay);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+}
+
+static void
+gtorch_param_group_set_property (GObject *object, guint prop_id, const GValue *value,
+                                 GParamSpec *pspec)
+{
+  GTorchParamGroup *self = GTORCH_PARAM_GROUP (object);
+
+  switch (prop_id)
+    {
+    case PROP_LEARNING_RATE:
+      gtorch_param_group_set_learning_rate (self, g_value_get_double (value));
+      break;
+    case PROP_WEIGHT_DECAY:
+      gtorch_param_group_set_weight_decay (self, g_value_get_double (value));
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+}
+
+static void
+gtorch_param_group_dispose (GObject *object)
+{
+  g_clear_object (&GTORCH_PARAM_GROUP (object)->params);
+  G_OBJECT_CLASS (gtorch_param_group_parent_class)->dispose (object);
+}
+
+static void
+gtorch_param_group_class_init (GTorchParamGroupClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->get_property = gtorch_param_group_get_property;
+  object_class->set_property = gtorch_param_group_set_property;
+  object_class->dispose = gtorch_param_group_dispose;
+
+  /**
+   * GTorchParamGroup:params:
+   *
+   * The parameters, tensors that require grad.
+   *
+   * Since: 0.1
+   */
+  props[PROP_PARAMS] = g_param_spec_object ("params", NULL, NULL, G_TYPE_LIST_MODEL,
+                                            G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchParamGroup:learning-rate:
+   *
+   * How far a step goes.
+   *
+   * Since: 0.1
+   */
+  props[PROP_LEARNING_RATE] =
+      g_param_spec_double ("learning-rate", NULL, NULL, 0, G_MAXDOUBLE, 1e-3,
+                           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+  /**
+   * GTorchParamGroup:weight-decay:
+   *
+   * How strongly parameters are pulled towards zero.
+   *
+   * Since: 0.1
+   */
+  props[PROP_WEIGHT_DECAY] =
+      g_param_spec_double ("weight-decay", NULL, NULL, 0, G_MAXDOUBLE, 0,
+                           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+}
+
+static void
+gtorch_param_group_init (GTorchParamGroup *self)
+{
+  self->params = g_list_store_new (GTORCH_TYPE_TENSOR);
+  self->learning_rate = 1e-3;
+}
+
+/**
+ * gtorch_param_group_new:
+ * @params: a list of tensors, such as [method@Module.get_parameters] gives
+ * @learning_rate: how far a step goes, not negative
+ * @weight_decay: how strongly parameters are pulled towards zero, not negative
+ * @error: return location for an error
+ *
+ * Makes a group of the parameters that are in @params now.
+ *
+ * Returns: (transfer full): the group, or %NULL with %GTORCH_ERROR_INVALID if a value is negative
+ *   or not finite, or @params has something else than tensors
+ *
+ * Since: 0.1
+ */
+GTorchParamGroup *
+gtorch_param_group_new (GListModel *params, gdouble learning_rate, gdouble weight_decay,
+                        GError **error)
+{
+  g_autoptr (GTorchParamGroup) self = NULL;
+  guint i, n;
+
+  g_return_val_if_fail (G_IS_LIST_MODEL (params), NULL);
+  if (!(learning_rate >= 0 && learning_rate <= G_MAXDOUBLE))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("param_group: the learning rate %g must be finite and not negative"),
+                   learning_rate);
+      return NULL;
+    }
+  if (!(weight_decay >= 0 && weight_decay <= G_MAXDOUBLE))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("param_group: the weight decay %g must be finite and not negative"),
+                   weight_decay);
+      return NULL;
+    }
+  self = g_object_new (GTORCH_TYPE_PARAM_GROUP, NULL);
+  self->learning_rate = learning_rate;
+  self->weight_decay = weight_decay;
+  n = g_list_model_get_n_items (params);
+  for (i = 0; i < n; i++)
+    {
+      g_autoptr (GObject) item = g_list_model_get_item (params, i);
+
+      if (!GTORCH_IS_TENSOR (item))
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                       _ ("param_group: item %u is a %s, not a tensor"), i,
+                       G_OBJECT_TYPE_NAME (item));
+          return NULL;
+        }
+      g_list_store_append (self->params, item);
+    }
+  return g_steal_pointer (&self);
+}
+
+/**
+ * gtorch_param_group_get_params:
+ * @self: a group
+ *
+ * Gets the parameters.
+ *
+ * Returns: (transfer none): a list of #GTorchTensor
+ *
+ * Since: 0.1
+ */
+GListModel *
+gtorch_param_group_get_params (GTorchParamGroup *self)
+{
+  g_return_val_if_fail (GTORCH_IS_PARAM_GROUP (self), NULL);
+  return G_LIST_MODEL (self->params);
+}
+
+/**
+ * gtorch_param_group_get_learning_rate:
+ * @self: a group
+ *
+ * Gets how far a step goes.
+ *
+ * Returns: the learning rate
+ *
+ * Since: 0.1
+ */
+gdouble
+gtorch_param_group_get_learning_rate (GTorchParamGroup *self)
+{
+  g_return_val_if_fail (GTORCH_IS_PARAM_GROUP (self), 0);
+  return self->learning_rate;
+}
+
+/**
+ * gtorch_param_group_set_learning_rate:
+ * @self: a group
+ * @learning_rate: how far a step goes, not negative
+ *
+ * Sets how far a step goes, from the next step on.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_param_group_set_learning_rate (GTorchParamGroup *self, gdouble learning_rate)
+{
+  g_return_if_fail (GTORCH_IS_PARAM_GROUP (self));
+  g_return_if_fail (learning_rate >= 0);
+  if (self->learning_rate == learning_rate)
+    return;
+  self->learning_rate = learning_rate;
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_LEARNING_RATE]);
+}
+
+/**
+ * gtorch_param_group_get_weight_decay:
+ * @self: a group
+ *
+ * Gets how strongly parameters are pulled towards zero.
+ *
+ * Returns: the weight decay
+ *
+ * Since: 0.1
+ */
+gdouble
+gtorch_param_group_get_weight_decay (GTorchParamGroup *self)
+{
+  g_return_val_if_fail (GTORCH_IS_PARAM_GROUP (self), 0);
+  return self->weight_decay;
+}
+
+/**
+ * gtorch_param_group_set_weight_decay:
+ * @self: a group
+ * @weight_decay: how strongly parameters are pulled towards zero, not negative
+ *
+ * Sets how strongly parameters are pulled towards zero, from the next step on.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_param_group_set_weight_decay (GTorchParamGroup *self, gdouble weight_decay)
+{
+  g_return_if_fail (GTORCH_IS_PARAM_GROUP (self));
+  g_return_if_fail (weight_decay >= 0);
+  if (self->weight_decay == weight_decay)
+    return;
+  self->weight_decay = weight_decay;
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_WEIGHT_DECAY]);
+}

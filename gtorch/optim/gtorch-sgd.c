@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "gtorch-sgd.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "gtorch-ops-private.h"
+#include "gtorch-tensor-ops.h"
+#include "gtorch-tensor-private.h"
+
+/**
+ * GTorchSGD:
+ *
+ * Stochastic gradient descent, with momentum if wanted.
+ *
+ * Source: Sutskever et al., On the importance of initialization and momentum in deep learning,
+ * ICML 2013; with PyTorch's form of the momentum.
+ *
+ * Since: 0.1
+ */
+struct _GTorchSGD
+{
+  GTorchOptimizer parent_instance;
+  gdouble momentum;
+  gdouble dampening;
+  gboolean nesterov;
+  gboolean maximize;
+};
+
+#define FLAGS (G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY)
+
+enum
+{
+  PROP_0,
+  PROP_MOMENTUM,
+  PROP_DAMPENING,
+  PROP_NESTEROV,
+  PROP_MAXIMIZE,
+  N_PROPS
+};
+
+static GParamSpec *props[N_PROPS];
+
+G_DEFINE_TYPE (GTorchSGD, gtorch_sgd, GTORCH_TYPE_OPTIMIZER)
+
+static void
+gtorch_sgd_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
+{
+  GTorchSGD *self = (GTorchSGD *) object;
+
+  switch (prop_id)
+    {
+    case PROP_MOMENTUM:
+      g_value_set_double (value, self->momentum);
+      break;
+    case PROP_DAMPENING:
+      g_value_set_double (value, self->dampening);
+      break;
+    case PROP_NESTEROV:
+      g_value_set_boolean (value, self->nesterov);
+      break;
+    case PROP_MAXIMIZE:
+      g_value_set_boolean (value, self->maximize);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+}
+
+static void
+gtorch_sgd_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
+{
+  GTorchSGD *self = (GTorchSGD *) object;
+
+  switch (prop_id)
+    {
+    case PROP_MOMENTUM:
+      self->momentum = g_value_get_double (value);
+      break;
+    case PROP_DAMPENING:
+      self->dampening = g_value_get_double (value);
+      break;
+    case PROP_NESTEROV:
+      self->nesterov = g_value_get_boolean (value);
+      break;
+    case PROP_MAXIMIZE:
+      self->maximize = g_value_get_boolean (value);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+      return;
+    }
+  g_object_notify_by_pspec (object, pspec);
+}
+
+static gboolean
+gtorch_sgd_step_param (GTorchOptimizer *optimizer, GTorchParamGroup *group, GTorchTensor *param,
+                       GTorchTensor *grad, GError **error)
+{
+  GTorchSGD *self = GTORCH_SGD (optimizer);
+  GTorchTensor *buffer = NULL;
+  gboolean first = FALSE;
+
+  if (self->nesterov && (self->momentum <= 0 || self->dampening != 0))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("sgd: nesterov needs a momentum and no dampening, they are %g and %g"),
+                   self->momentum, self->dampening);
+      return FALSE;
+    }
+  if (self->momentum != 0)
+    {
+      buffer = gtorch_optimizer_get_state (optimizer, param, "momentum_buffer");
+      first = buffer == NULL;
+      if (first)
+        {
+          g_autoptr (GTorchTensor) made =
+              gtorch_tensor_empty_like (param, GTORCH_DTYPE_NONE, error);
+
+          if (made == NULL)
+            return FALSE;
+          gtorch_optimizer_set_state (optimizer, param, "momentum_buffer", made);
+          buffer = gtorch_optimizer_get_state (optimizer, param, "momentum_buffer");
+        }
+    }
+  return gtorch_op_sgd_step_inplace (gtorch_tensor_unwrap (param), gtorch_tensor_unwrap (grad),
+                                     buffer != NULL ? gtorch_tensor_unwrap (buffer) : NULL,
+                                     gtorch_param_group_get_learning_rate (group), self->momentum,
+                                     self->dampening, gtorch_param_group_get_weight_decay (group),
+                                     self->nesterov, self->maximize, first, error);
+}
+
+static void
+gtorch_sgd_class_init (GTorchSGDClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->get_property = gtorch_sgd_get_property;
+  object_class->set_property = gtorch_sgd_set_property;
+  GTORCH_OPTIMIZER_CLASS (klass)->step_param = gtorch_sgd_step_param;
+
+  /**
+   * GTorchSGD:momentum:
+   *
+   * How much of the last step is kept.
+   *
+   * Since: 0.1
+   */
+  props[PROP_MOMENTUM] = g_param_spec_double ("momentum", NULL, NULL, 0, G_MAXDOUBLE, 0, FLAGS);
+  /**
+   * GTorchSGD:dampening:
+   *
+   * How much of a gradient is left out of the momentum.
+   *
+   * Since: 0.1
+   */
+  props[PROP_DAMPENING] = g_param_spec_double ("dampening", NULL, NULL, 0, G_MAXDOUBLE, 0, FLAGS);
+  /**
+   * GTorchSGD:nesterov:
+   *
+   * Whether the step looks ahead along the momentum.
+   *
+   * Since: 0.1
+   */
+  props[PROP_NESTEROV] = g_param_spec_boolean ("nesterov", NULL, NULL, FALSE, FLAGS);
+  /**
+   * GTorchSGD:maximize:
+   *
+   * Whether to go up instead of down.
+   *
+   * Since: 0.1
+   */
+  props[PROP_MAXIMIZE] = g_param_spec_boolean ("maximize", NULL, NULL, FALSE, FLAGS);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+}
+
+static void
+gtorch_sgd_init (GTorchSGD *self)
+{
+}
+
+/**
+ * gtorch_sgd_new:
+ * @params: a list of tensors, such as [method@Module.get_parameters] gives
+ * @learning_rate: how far a step goes
+ * @momentum: how much of the last step is kept, 0 for none
+ * @error: return location for an error
+ *
+ * Makes an optimizer with one group of parameters. The other settings are properties.
+ *
+ * Returns: (transfer full): the optimizer, or %NULL with %GTORCH_ERROR_INVALID if a value is
+ *   negative or not finite
+ *
+ * Since: 0.1
+ */
+GTorchSGD *
+gtorch_sgd_new (GListModel *params, gdouble learning_rate, gdouble momentum, GError **error)
+{
+  g_autoptr (GTorchParamGroup) group = gtorch_param_group_new (params, learning_rate, 0, error);
+  g_autoptr (GTorchSGD) self = NULL;
+
+  if (group == NULL)
+    return NULL;
+  if (!(momentum >= 0 && momentum <= G_MAXDOUBLE))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("sgd: the momentum %g must be finite and not negative"), momentum);
+      return NULL;
+    }
+  self = g_object_new (GTORCH_TYPE_SGD, "momentum", momentum, NULL);
+  if (!gtorch_optimizer_add_param_group (GTORCH_OPTIMIZER (self), group, error))
+    return NULL;
+  return g_steal_pointer (&self);
+}

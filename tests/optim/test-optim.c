@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include <gtorch/gtorch-tensor-private.h>
+#include <gtorch/gtorch.h>
+
+/* clang-format off */
+/* Written by reference.py beside this file, with PyTorch 2.11. */
+static const struct
+{
+  const gchar *name;
+  gdouble values[3];
+} reference[] = {
+  { "sgd", { 0.5904900000000001, -0.65536, 0.5042099999999999 } },
+  { "sgd_momentum", { -0.029159999999999978, 1.16084, -2.3348400000000002 } },
+  { "sgd_nesterov", { 0.3689248584437009, -0.03084957534450185, -0.5488712596115973 } },
+  { "sgd_dampening", { 1.4974211106562503, -4.171124342000001, 8.318858154656251 } },
+  { "adam", { 0.507963661927221, -1.5029557812950118, 2.5017794559421698 } },
+  { "adam_amsgrad", { 0.5079636610395944, -1.5029557811770144, 2.5017794559065303 } },
+  { "adamw", { 0.39926380990133636, -1.2518651919068902, 2.1091107865779204 } },
+};
+/* clang-format on */
+
+static GTorchTensor *
+vector (gdouble a, gdouble b, gdouble c, GTorchDType dtype)
+{
+  g_autoptr (GTorchTensor) wide = gtorch_zeros (GTORCH_SHAPE (3), GTORCH_DTYPE_FLOAT64, NULL, NULL);
+  gdouble *data = gtorch_impl_data (wide->impl);
+
+  data[0] = a;
+  data[1] = b;
+  data[2] = c;
+  return gtorch_tensor_to_dtype (wide, dtype, NULL);
+}
+
+static GListModel *
+list_of (GTorchTensor *tensor)
+{
+  GListStore *list = g_list_store_new (GTORCH_TYPE_TENSOR);
+
+  g_list_store_append (list, tensor);
+  return G_LIST_MODEL (list);
+}
+
+static GTorchOptimizer *
+optimizer_new (const gchar *name, GListModel *params)
+{
+  g_autoptr (GError) error = NULL;
+  GTorchOptimizer *optimizer = NULL;
+  gdouble decay = 0;
+
+  if (g_str_equal (name, "sgd"))
+    optimizer = GTORCH_OPTIMIZER (gtorch_sgd_new (params, 0.1, 0, &error));
+  else if (g_str_equal (name, "sgd_momentum"))
+    optimizer = GTORCH_OPTIMIZER (gtorch_sgd_new (params, 0.1, 0.9, &error));
+  else if (g_str_has_prefix (name, "sgd_"))
+    {
+      optimizer = GTORCH_OPTIMIZER (gtorch_sgd_new (params, 0.05, 0.8, &error));
+      if (g_str_equal (name, "sgd_nesterov"))
+        {
+          g_object_set (optimizer, "nesterov", TRUE, NULL);
+          decay = 0.1;
+        }
+      else
+        g_object_set (optimizer, "dampening", 0.3, "maximize", TRUE, NULL);
+    }
+  else if (g_str_equal (name, "adamw"))
+    optimizer = GTORCH_OPTIMIZER (gtorch_adam_w_new (params, 0.1, 0.3, &error));
+  else
+    {
+      optimizer = GTORCH_OPTIMIZER (gtorch_adam_new (params, 0.1, &error));
+      if (g_str_equal (name, "adam_amsgrad"))
+        {
+          g_object_set (optimizer, "amsgrad", TRUE, NULL);
+          decay = 0.2;
+        }
+    }
+  g_assert_no_error (error);
+  if (decay > 0)
+    {
+      g_autoptr (GTorchParamGroup) group =
+          g_list_model_get_item (gtorch_optimizer_get_param_groups (optimizer), 0);
+
+      gtorch_param_group_set_weight_decay (group, decay);
+    }
+  return optimizer;
+}
+
+static void
+descend (GTorchOptimizer *optimizer, GTorchTensor *p, guint n_steps)
+{
+  g_autoptr (GTorchTensor) w = vector (0.5, 1, 1.5, gtorch_tensor_get_dtype (p));
+  guint i;
+
+  for (i = 0; i < n_steps; i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GTorchTensor) square = gtorch_tensor_mul (p, p, NULL);
+      g_autoptr (GTorchTensor) product = gtorch_tensor_mul (w, square, NULL);
+      g_autoptr (GTorchTensor) sum =
+          gtorch_tensor_sum (product, NULL, 0, FALSE, GTORCH_DTYPE_NONE, NULL);
+
+      g_assert_true (gtorch_optimizer_zero_grad (optimizer, i % 2, NULL));
+      g_assert_true (gtorch_tensor_backward (sum, NULL, FALSE, FALSE, NULL));
+      gtorch_optimizer_step (optimizer, &error);
+      g_assert_no_error (error);
+    }
+}
+
+static gdouble
+value (GTorchTensor *tensor, guint i)
+{
+  g_autoptr (GTorchTensor) wide = gtorch_tensor_to_dtype (tensor, GTORCH_DTYPE_FLOAT64, NULL);
+
+  return ((gdouble *) gtorch_impl_data (wide->impl))[i];
+}
+
+static void
+steps_are_pytorchs (gconstpointer data)
+{
+  const guint k = GPOINTER_TO_UINT (data);
+  static const struct
+  {
+    GTorchDType dtype;
+    gdouble tolerance;
+  } dtypes[] = {
+    { GTORCH_DTYPE_FLOAT64, 1e-13 },
+    { GTORCH_DTYPE_FLOAT32, 1e-5 },
+    { GTORCH_DTYPE_FLOAT16, 2e-2 },
+    { GTORCH_DTYPE_BFLOAT16, 2e-1 },
+  };
+  guint i, j;
+
+  for (j = 0; j < G_N_ELEMENTS (dtypes); j++)
+    {
+      g_autoptr (GTorchTensor) p = vector (1, -2, 3, dtypes[j].dtype);
+      g_autoptr (GListModel) params = list_of (p);
+      g_autoptr (GTorchOptimizer) optimizer = optimizer_new (reference[k].name, params);
+
+      g_assert_true (gtorch_tensor_set_requires_grad (p, TRUE, NULL));
+      descend (optimizer, p, 5);
+      for (i = 0; i < 3; i++)
+        g_assert_cmpfloat_with_epsilon (value (p, i), reference[k].values[i],
+                                        dtypes[j].tolerance * (1 + fabs (reference[k].values[i])));
+    }
+}
+
+static void
+counted (GObject *object, GParamSpec *pspec, gpointer user_data)
+{
+  (*(guint *) user_data)++;
+}
+
+static void
+learning_rate_can_be_bound (void)
+{
+  guint n_notified = 0;
+  g_autoptr (GTorchTensor) p = vector (1, 2, 3, GTORCH_DTYPE_FLOAT32);
+  g_autoptr (GListModel) params = list_of (p);
+  g_autoptr (GTorchOptimizer) optimizer = optimizer_new ("adam", params);
+  g_autoptr (GTorchOptimizer) other = optimizer_new ("sgd", params);
+
+  g_signal_connect (optimizer, "notify::learning-rate", G_CALLBACK (counted), &n_notified);
+  g_object_bind_property (other, "learning-rate", optimizer, "learning-rate",
+                          G_BINDING_SYNC_CREATE);
+  gtorch_optimizer_set_learning_rate (other, 0.25);
+  g_assert_cmpfloat (gtorch_optimizer_get_learning_rate (optimizer), ==, 0.25);
+  g_assert_cmpuint (n_notified, >=, 1);
+}
+
+static void
+state_goes_on_elsewhere (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) p = vector (1, -2, 3, GTORCH_DTYPE_FLOAT64);
+  g_autoptr (GTorchTensor) q = NULL;
+  g_autoptr (GListModel) params = list_of (p);
+  g_autoptr (GListModel) others = NULL;
+  g_autoptr (GTorchOptimizer) first = optimizer_new ("adam", params);
+  g_autoptr (GTorchOptimizer) second = NULL;
+  g_autoptr (GHashTable) dict = NULL;
+  guint i;
+
+  gtorch_tensor_set_requires_grad (p, TRUE, NULL);
+  descend (first, p, 2);
+  {
+    g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
+
+    q = gtorch_tensor_clone (p, NULL);
+  }
+  gtorch_tensor_set_requires_grad (q, TRUE, NULL);
+  others = list_of (q);
+  second = optimizer_new ("adam", others);
+  gtorch_optimizer_set_learning_rate (second, 7);
+  dict = gtorch_optimizer_state_dict (first);
+  g_assert_cmpuint (g_hash_table_size (dict), ==, 5);
+  gtorch_optimizer_load_state_dict (second, dict, &error);
+  g_assert_no_error (error);
+  descend (first, p, 3);
+  descend (second, q, 3);
+  for (i = 0; i < 3; i++)
+    g_assert_cmpfloat (value (p, i), ==, value (q, i));
+}
+
+static void
+a_state_that_does_not_fit_changes_nothing (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) p = vector (1, -2, 3, GTORCH_DTYPE_FLOAT64);
+  g_autoptr (GTorchTensor) wrong =
+      gtorch_zeros (GTORCH_SHAPE (2), GTORCH_DTYPE_FLOAT64, NULL, NULL);
+  g_autoptr (GListModel) params = list_of (p);
+  g_autoptr (GTorchOptimizer) optimizer = optimizer_new ("adam", params);
+  const gchar *const names[] = { "state.0.exp_avg", "state.1.exp_avg", "state.x.y", "nonsense",
+                                 "group.0.lr" };
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (names); i++)
+    {
+      g_autoptr (GHashTable) dict = g_hash_table_new (g_str_hash, g_str_equal);
+
+      g_hash_table_insert (dict, (gpointer) names[i], wrong);
+      g_assert_false (gtorch_optimizer_load_state_dict (optimizer, dict, &error));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT);
+      g_assert_nonnull (strstr (error->message, names[i]));
+      g_clear_error (&error);
+      g_assert_null (gtorch_optimizer_get_state (optimizer, p, "exp_avg"));
+    }
+}
+
+static void
+wrong_settings_are_errors (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) p = vector (1, -2, 3, GTORCH_DTYPE_FLOAT64);
+  g_autoptr (GListModel) params = list_of (p);
+  g_autoptr (GListStore) objects = g_list_store_new (G_TYPE_OBJECT);
+  g_autoptr (GTorchOptimizer) optimizer = optimizer_new ("sgd", params);
+  g_autoptr (GTorchParamGroup) group = gtorch_param_group_new (params, 1, 0, NULL);
+  g_autoptr (GObject) object = g_object_new (G_TYPE_OBJECT, NULL);
+
+  g_assert_null (gtorch_sgd_new (params, -1, 0, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_assert_null (gtorch_sgd_new (params, 1, -0.5, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_assert_null (gtorch_adam_new (params, NAN, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_list_store_append (objects, object);
+  g_assert_null (gtorch_adam_new (G_LIST_MODEL (objects), 1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_assert_false (gtorch_optimizer_add_param_group (optimizer, group, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+}
+
+int
+main (int argc, char *argv[])
+{
+  guint i;
+
+  g_test_init (&argc, &argv, NULL);
+  for (i = 0; i < G_N_ELEMENTS (reference); i++)
+    {
+      g_autofree gchar *path =
+          g_strdup_printf ("/GTorch/optim/%s/steps_are_pytorchs", reference[i].name);
+
+      g_test_add_data_func (path, GUINT_TO_POINTER (i), steps_are_pytorchs);
+    }
+  g_test_add_func ("/GTorch/optim/learning_rate_can_be_bound", learning_rate_can_be_bound);
+  g_test_add_func ("/GTorch/optim/state_goes_on_elsewhere", state_goes_on_elsewhere);
+  g_test_add_func ("/GTorch/optim/a_state_that_does_not_fit_changes_nothing",
+                   a_state_that_does_not_fit_changes_nothing);
+  g_test_add_func ("/GTorch/optim/wrong_settings_are_errors", wrong_settings_are_errors);
+  return g_test_run ();
+}
