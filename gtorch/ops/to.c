@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "gtorch-device-private.h"
+#include "gtorch-ops-private.h"
+
+static gboolean
+is_there (const gchar *op, const GTorchImpl *impl, GError **error)
+{
+  if (impl->storage != NULL)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
+               _ ("%s: the tensor of shape %s was released"), op, gtorch_impl_shape_str (impl));
+  return FALSE;
+}
+
+GTorchImpl *
+gtorch_op_to_device (GTorchImpl *self, GTorchDevice *device, GError **error)
+{
+  if (!is_there ("to_device", self, error))
+    return NULL;
+  if (device == NULL || device == self->storage->device)
+    return gtorch_impl_ref (self);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+               _ ("to_device: a tensor of shape %s cannot go from %s to %s"),
+               gtorch_impl_shape_str (self), gtorch_device_name (self->storage->device),
+               gtorch_device_name (device));
+  return NULL;
+}
+
+GTorchImpl *
+gtorch_op_to (GTorchImpl *self, GTorchDType dtype, GTorchDevice *device, gboolean copy,
+              GError **error)
+{
+  g_autoptr (GTorchImpl) moved = NULL;
+
+  if (!is_there ("to", self, error))
+    return NULL;
+  moved = gtorch_op_to_device (self, device, error);
+  if (moved == NULL)
+    return NULL;
+  if (dtype != GTORCH_DTYPE_NONE && (guint) dtype != moved->dtype)
+    return gtorch_op_to_dtype (moved, dtype, error);
+  if (copy && moved == self)
+    return gtorch_op_clone (self, error);
+  return g_steal_pointer (&moved);
+}
+
+GTorchImpl *
+gtorch_op_type_as (GTorchImpl *self, GTorchImpl *other, GError **error)
+{
+  return is_there ("type_as", other, error)
+             ? gtorch_op_to (self, other->dtype, other->storage->device, FALSE, error)
+             : NULL;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Order: NaN, signed zeros, ties, long lines, and what is refused. */
+
+#include "config.h"
+
+#include <math.h>
+
+#include <gtorch/gtorch-tensor-private.h>
+#include <gtorch/gtorch.h>
+
+#include "op-values.h"
+
+static GTorchTensor *
+row (GTorchDType dtype, const gdouble *values, gsize n)
+{
+  GTorchTensor *tensor = gtorch_empty (GTORCH_SHAPE ((gint64) n), dtype, NULL, NULL);
+  gsize i;
+
+  for (i = 0; i < n; i++)
+    element_set (tensor->impl, i, values[i]);
+  return tensor;
+}
+
+static gdouble
+at (GTorchTensor *tensor, gint64 i)
+{
+  return creal (element_get (tensor->impl, i));
+}
+
+static void
+nan_is_the_largest_and_ties_keep_their_order (void)
+{
+  static const gdouble values[] = { 1, NAN, -0.0, 0.0, INFINITY, NAN, -INFINITY, 1 };
+  static const gint64 up[] = { 6, 2, 3, 0, 7, 4, 1, 5 }, down[] = { 1, 5, 4, 0, 7, 2, 3, 6 };
+  static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
+                                        GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_BFLOAT16 };
+  guint d, i;
+
+  for (d = 0; d < G_N_ELEMENTS (dtypes); d++)
+    {
+      g_autoptr (GTorchTensor) x = row (dtypes[d], values, G_N_ELEMENTS (values));
+      g_autoptr (GTorchTensor) sorted = NULL;
+      g_autoptr (GTorchTensor) indices = NULL;
+      g_autoptr (GTorchTensor) reverse = gtorch_tensor_argsort (x, 0, TRUE, FALSE, NULL);
+      g_autoptr (GTorchTensor) largest = NULL;
+
+      g_assert_true (gtorch_tensor_sort (x, -1, FALSE, FALSE, &sorted, &indices, NULL));
+      g_assert_true (gtorch_tensor_topk (x, 3, 0, TRUE, TRUE, NULL, &largest, NULL));
+      for (i = 0; i < 8; i++)
+        {
+          g_assert_cmpfloat (at (indices, i), ==, up[i]);
+          g_assert_cmpfloat (at (reverse, i), ==, down[i]);
+          if (i < 3)
+            g_assert_cmpfloat (at (largest, i), ==, down[i]);
+        }
+      g_assert_true (signbit (at (sorted, 1)) && !signbit (at (sorted, 2)));
+    }
+}
+
+/* Long enough for radix passes, halves and partial selection. */
+static void
+long_rows_are_sorted (void)
+{
+  static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
+                                        GTORCH_DTYPE_INT64,   GTORCH_DTYPE_INT32,
+                                        GTORCH_DTYPE_INT16,   GTORCH_DTYPE_UINT8 };
+  static const gint64 lengths[] = { 255, 256, 3000, 150001 };
+  guint d, l;
+
+  for (d = 0; d < G_N_ELEMENTS (dtypes); d++)
+    for (l = 0; l < G_N_ELEMENTS (lengths); l++)
+      {
+        gint64 n = lengths[l], k = n / 7, i;
+        g_autoptr (GTorchTensor) x = gtorch_empty (GTORCH_SHAPE (n), dtypes[d], NULL, NULL);
+        g_autoptr (GTorchTensor) values = NULL;
+        g_autoptr (GTorchTensor) indices = NULL;
+        g_autoptr (GTorchTensor) first = NULL;
+        g_autoptr (GTorchTensor) where = NULL;
+        g_autoptr (GTorchTensor) one = NULL;
+
+        for (i = 0; i < n; i++)
+          element_set (x->impl, i, g_test_rand_int_range (0, 20000) % (l == 2 ? 50 : 20000));
+        g_assert_true (gtorch_tensor_sort (x, 0, FALSE, TRUE, &values, &indices, NULL));
+        g_assert_true (gtorch_tensor_topk (x, k, 0, FALSE, TRUE, &first, &where, NULL));
+        g_assert_true (gtorch_tensor_kthvalue (x, k, 0, FALSE, &one, NULL, NULL));
+        g_assert_cmpfloat (at (one, 0), ==, at (values, k - 1));
+        for (i = 0; i < n; i++)
+          {
+            gint64 from = (gint64) at (indices, i);
+
+            g_assert_cmpfloat (at (values, i), ==, at (x, from));
+            if (i > 0 && at (values, i - 1) == at (values, i))
+              g_assert_cmpfloat (at (indices, i - 1), <, from);
+            else if (i > 0)
+              g_assert_cmpfloat (at (values, i - 1), <, at (values, i));
+            if (i < k)
+              g_assert_cmpfloat (at (where, i), ==, from);
+          }
+      }
+}
+
+static void
+equal_values_are_counted_and_searched (void)
+{
+  static const gdouble values[] = { 3, 1, 3, 2, 1, 3 }, probes[] = { 0, 1, 2.5, 3, 4 };
+  static const gint64 left[] = { 0, 0, 3, 3, 6 }, right[] = { 0, 2, 3, 6, 6 };
+  g_autoptr (GTorchTensor) x = row (GTORCH_DTYPE_INT64, values, 6);
+  g_autoptr (GTorchTensor) probe = row (GTORCH_DTYPE_FLOAT32, probes, 5);
+  g_autoptr (GTorchTensor) counts = gtorch_tensor_bincount (x, NULL, 5, NULL);
+  g_autoptr (GTorchTensor) distinct = NULL;
+  g_autoptr (GTorchTensor) inverse = NULL;
+  g_autoptr (GTorchTensor) often = NULL;
+  g_autoptr (GTorchTensor) sorted = NULL;
+  g_autoptr (GTorchTensor) a = NULL;
+  g_autoptr (GTorchTensor) b = NULL;
+  guint i;
+
+  g_assert_true (gtorch_tensor_unique (x, &distinct, &inverse, &often, NULL));
+  g_assert_true (gtorch_tensor_sort (x, 0, FALSE, FALSE, &sorted, NULL, NULL));
+  a = gtorch_searchsorted (sorted, probe, FALSE, NULL);
+  b = gtorch_tensor_bucketize (probe, sorted, TRUE, NULL);
+  g_assert_cmpint (distinct->impl->numel, ==, 3);
+  g_assert_cmpint (counts->impl->numel, ==, 5);
+  for (i = 0; i < 3; i++)
+    {
+      g_assert_cmpfloat (at (distinct, i), ==, i + 1);
+      g_assert_cmpfloat (at (often, i), ==, at (counts, i + 1));
+    }
+  for (i = 0; i < 6; i++)
+    g_assert_cmpfloat (at (inverse, i), ==, values[i] - 1);
+  for (i = 0; i < 5; i++)
+    {
+      g_assert_cmpfloat (at (a, i), ==, left[i]);
+      g_assert_cmpfloat (at (b, i), ==, right[i]);
+    }
+}
+
+static void
+impossible_requests_are_errors (void)
+{
+  g_autoptr (GTorchTensor) x = gtorch_zeros (GTORCH_SHAPE (2, 3), 0, NULL, NULL);
+  g_autoptr (GTorchTensor) minus =
+      gtorch_full (GTORCH_SHAPE (2), -1, GTORCH_DTYPE_INT64, NULL, NULL);
+  g_autoptr (GError) error = NULL;
+
+  g_assert_false (gtorch_tensor_topk (x, 4, 1, TRUE, TRUE, NULL, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
+  g_assert_cmpstr (error->message, ==,
+                   "topk: k is 4, but dimension 1 of shape [2, 3] allows from 0 to 3");
+  g_clear_error (&error);
+  g_assert_false (gtorch_tensor_kthvalue (x, 0, 1, FALSE, NULL, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
+  g_clear_error (&error);
+  g_assert_null (gtorch_tensor_bincount (minus, NULL, 0, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
+  g_assert_cmpstr (error->message, ==, "bincount: the value -1 is negative");
+  g_clear_error (&error);
+  g_assert_null (gtorch_tensor_one_hot (minus, 3, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
+  g_assert_cmpstr (error->message, ==,
+                   "one_hot: index -1 is out of range for dimension 1 of size 3");
+}
+
+int
+main (int argc, char *argv[])
+{
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/GTorch/sort/nan_is_the_largest_and_ties_keep_their_order",
+                   nan_is_the_largest_and_ties_keep_their_order);
+  g_test_add_func ("/GTorch/sort/long_rows_are_sorted", long_rows_are_sorted);
+  g_test_add_func ("/GTorch/sort/equal_values_are_counted_and_searched",
+                   equal_values_are_counted_and_searched);
+  g_test_add_func ("/GTorch/sort/impossible_requests_are_errors", impossible_requests_are_errors);
+  return g_test_run ();
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Views share memory and gradients, lists of views, joins, factories and copies: what is refused. */
+
+#include "config.h"
+
+#include <gtorch/gtorch-tensor-private.h>
+#include <gtorch/gtorch.h>
+
+#include "op-values.h"
+
+static gdouble
+at (GTorchTensor *tensor, gint64 i)
+{
+  return creal (element_get (tensor->impl, i));
+}
+
+static GTorchTensor *
+zeros (gint64 rows, gint64 columns)
+{
+  return gtorch_zeros (GTORCH_SHAPE (rows, columns), GTORCH_DTYPE_FLOAT32, NULL, NULL);
+}
+
+static void
+assert_message (gpointer result, GError **error, GTorchError code, const gchar *message)
+{
+  g_assert_null (result);
+  g_assert_error (*error, GTORCH_ERROR, code);
+  g_assert_cmpstr ((*error)->message, ==, message);
+  g_clear_error (error);
+}
+
+static void
+parts_share_memory (void)
+{
+  g_autoptr (GTorchTensor) x = zeros (5, 2);
+  g_autoptr (GPtrArray) chunks = gtorch_tensor_chunk (x, 3, 0, NULL);
+  g_autoptr (GPtrArray) rows = gtorch_tensor_unbind (x, 0, NULL);
+  g_autoptr (GTorchTensor) strided =
+      gtorch_tensor_as_strided (x, GTORCH_SHAPE (4), GTORCH_SHAPE (3), 0, NULL);
+
+  g_assert_cmpuint (chunks->len, ==, 3);
+  g_assert_cmpint (((GTorchTensor *) chunks->pdata[2])->impl->shape[0], ==, 1);
+  g_assert_cmpuint (rows->len, ==, 5);
+  gtorch_tensor_fill_inplace (rows->pdata[4], 7, NULL);
+  g_assert_cmpfloat (at (x, 9), ==, 7);
+  g_assert_cmpfloat (at (chunks->pdata[2], 0), ==, 7);
+  g_assert_cmpfloat (at (strided, 3), ==, 7);
+  g_assert_cmpuint (gtorch_tensor_get_version (x), ==, 1);
+}
+
+static void
+what_needs_no_copy_is_the_same_tensor (void)
+{
+  g_autoptr (GTorchTensor) x = zeros (2, 3);
+  g_autoptr (GTorchTensor) a = gtorch_tensor_contiguous (x, NULL);
+  g_autoptr (GTorchTensor) b = gtorch_tensor_to (x, GTORCH_DTYPE_FLOAT32, NULL, FALSE, NULL);
+  g_autoptr (GTorchTensor) c = gtorch_tensor_to (x, GTORCH_DTYPE_NONE, NULL, TRUE, NULL);
+  g_autoptr (GTorchTensor) d = gtorch_tensor_to_device (x, gtorch_device_cpu (), NULL);
+
+  g_assert_true (a == x && b == x && d == x);
+  g_assert_false (c == x || gtorch_tensor_shares_storage (c, x));
+}
+
+static void
+shapes_that_do_not_fit_are_errors (void)
+{
+  g_autoptr (GTorchTensor) x = zeros (2, 3);
+  g_autoptr (GTorchTensor) y = zeros (3, 3);
+  g_autoptr (GTorchTensor) scalar = gtorch_scalar_tensor (1, 0, NULL, NULL);
+  GTorchTensor *both[] = { x, y }, *scalars[] = { scalar };
+  g_autoptr (GError) error = NULL;
+
+  assert_message (gtorch_cat (both, 2, 1, &error), &error, GTORCH_ERROR_SHAPE,
+                  "cat: tensor 1 of shape [3, 3] does not fit one of shape [2, 3]: all dimensions "
+                  "but dim 1 must be the same");
+  assert_message (gtorch_cat (scalars, 1, 0, &error), &error, GTORCH_ERROR_SHAPE,
+                  "cat: tensor 0 has no dimensions and cannot be joined: use stack");
+  assert_message (gtorch_cat (NULL, 0, 0, &error), &error, GTORCH_ERROR_INVALID,
+                  "cat: the list of tensors is empty");
+  assert_message (gtorch_stack (both, 2, 0, &error), &error, GTORCH_ERROR_SHAPE,
+                  "stack: tensor 1 has shape [3, 3], the first one [2, 3]: all must be the same");
+  assert_message (gtorch_tensor_split_with_sizes (x, GTORCH_SHAPE (1, 3), 0, &error), &error,
+                  GTORCH_ERROR_INVALID,
+                  "split_with_sizes: sizes [1, 3] do not make up dimension 0 of shape [2, 3]");
+  assert_message (gtorch_tensor_as_strided (x, GTORCH_SHAPE (4), GTORCH_SHAPE (2), 0, &error),
+                  &error, GTORCH_ERROR_INDEX,
+                  "as_strided: size [4], stride [2] and offset 0 leave the storage of 6 elements");
+  assert_message (gtorch_tensor_as_strided (x, GTORCH_SHAPE (2), GTORCH_SHAPE (G_MAXINT64), 1,
+                                            &error),
+                  &error, GTORCH_ERROR_INDEX,
+                  "as_strided: size [2], stride [9223372036854775807] and offset 1 leave the "
+                  "storage "
+                  "of 6 elements");
+  assert_message (gtorch_tensor_repeat (x, GTORCH_SHAPE (G_MAXINT64, 1), &error), &error,
+                  GTORCH_ERROR_SHAPE,
+                  "repeat: repeats [9223372036854775807, 1] of shape [2, 3] are negative or too "
+                  "many");
+}
+
+static void
+impossible_new_tensors_are_errors (void)
+{
+  g_autoptr (GError) error = NULL;
+
+  assert_message (gtorch_zeros (GTORCH_SHAPE (2, -1), 0, NULL, &error), &error, GTORCH_ERROR_SHAPE,
+                  "zeros: shape [2, -1] has a negative dimension");
+  assert_message (gtorch_ones (GTORCH_SHAPE (G_MAXINT64, 4), 0, NULL, &error), &error,
+                  GTORCH_ERROR_SHAPE,
+                  "ones: the size of shape [9223372036854775807, 4] overflows 64 bits");
+  assert_message (gtorch_arange (0, 1, 0, 0, NULL, &error), &error, GTORCH_ERROR_INVALID,
+                  "arange: there is no finite way from 0 to 1 in steps of 0");
+  assert_message (gtorch_empty (GTORCH_SHAPE (2), 77, NULL, &error), &error, GTORCH_ERROR_DTYPE,
+                  "empty: 77 is not a dtype");
+  assert_message (gtorch_tril_indices (G_MAXINT64 / 8, 1, 0, NULL, &error), &error,
+                  GTORCH_ERROR_SHAPE,
+                  "tril_indices: a matrix of shape [1152921504606846975, 1] is "
+                  "too large");
+}
+
+static void
+copies_convert_and_broadcast (void)
+{
+  g_autoptr (GTorchTensor) x = gtorch_zeros (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_INT8, NULL, NULL);
+  g_autoptr (GTorchTensor) columns = gtorch_tensor_t (x, NULL);
+  g_autoptr (GTorchTensor) row = gtorch_linspace (-1.5, 2.5, 2, GTORCH_DTYPE_FLOAT64, NULL, NULL);
+  g_autoptr (GTorchTensor) exact = gtorch_full_int (NULL, 0, G_MAXINT64, 0, NULL, NULL);
+  g_autoptr (GError) error = NULL;
+  guint i;
+
+  g_assert_true (gtorch_tensor_copy_inplace (columns, row, FALSE, &error) == columns);
+  g_assert_no_error (error);
+  for (i = 0; i < 6; i++)
+    g_assert_cmpfloat (at (x, i), ==, i < 3 ? -1 : 2);
+  g_assert_cmpint (*(gint64 *) gtorch_impl_data (exact->impl), ==, G_MAXINT64);
+  g_assert_null (gtorch_tensor_copy_inplace (x, row, FALSE, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
+}
+
+/* Every path of the copy: rows, tiles, converted and broadcast operands of sizes that do not divide. */
+static void
+large_copies_agree_with_elements (void)
+{
+  static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_UINT8,
+                                        GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_COMPLEX128 };
+  static const gint64 orders[][3] = { { 0, 1, 2 }, { 1, 0, 2 }, { 0, 2, 1 },
+                                      { 2, 1, 0 }, { 2, 0, 1 }, { 1, 2, 0 } };
+  guint d, o;
+
+  for (d = 0; d < G_N_ELEMENTS (dtypes); d++)
+    for (o = 0; o < G_N_ELEMENTS (orders); o++)
+      {
+        g_autoptr (GTorchTensor) x =
+            gtorch_empty (GTORCH_SHAPE (5, 67, 131), dtypes[d], NULL, NULL);
+        g_autoptr (GTorchTensor) view = gtorch_tensor_permute (x, orders[o], 3, NULL);
+        g_autoptr (GTorchTensor) copy = NULL;
+        gint64 i;
+
+        for (i = 0; i < x->impl->numel; i++)
+          element_set (x->impl, i, i % 251);
+        copy = gtorch_tensor_clone (view, NULL);
+        for (i = 0; i < x->impl->numel; i++)
+          if (element_get (copy->impl, i) != element_get (view->impl, i))
+            g_error ("element %" G_GINT64_FORMAT " of order %u, dtype %u", i, o, dtypes[d]);
+      }
+}
+
+int
+main (int argc, char *argv[])
+{
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/GTorch/view/parts_share_memory", parts_share_memory);
+  g_test_add_func ("/GTorch/view/what_needs_no_copy_is_the_same_tensor",
+                   what_needs_no_copy_is_the_same_tensor);
+  g_test_add_func ("/GTorch/view/shapes_that_do_not_fit_are_errors",
+                   shapes_that_do_not_fit_are_errors);
+  g_test_add_func ("/GTorch/view/impossible_new_tensors_are_errors",
+                   impossible_new_tensors_are_errors);
+  g_test_add_func ("/GTorch/view/copies_convert_and_broadcast", copies_convert_and_broadcast);
+  g_test_add_func ("/GTorch/view/large_copies_agree_with_elements",
+                   large_copies_agree_with_elements);
+  return g_test_run ();
+}
