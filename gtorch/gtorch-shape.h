@@ -9,6 +9,7 @@ G_BEGIN_DECLS
 
 /**
  * GTORCH_SHAPE: (skip)
+ * @...: integers
  *
  * Writes a list of integers (a shape, dimensions) in C: stands for the two arguments “array,
  * length”.
