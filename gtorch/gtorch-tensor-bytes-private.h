@@ -11,6 +11,8 @@ G_BEGIN_DECLS
 GTorchImpl *gtorch_impl_to_host (const gchar *op, GTorchImpl *impl, GError **error);
 /* Converts all elements, in C order, into a buffer of numel elements of dtype. */
 void gtorch_impl_read (GTorchImpl *host, guint dtype, gpointer buffer);
+/* Takes impl, which lies on the CPU, and gives it on the device; NULL for NULL. */
+GTorchImpl *gtorch_impl_move (GTorchImpl *impl, GTorchDevice *device, GError **error);
 /* The part [start, start + length) of bytes, which the shape must fill exactly; copied if not aligned. */
 GTorchImpl *gtorch_impl_new_from_bytes (const gchar *op, GBytes *bytes, gsize start, gsize length,
                                         gboolean is_read_only, guint dtype, const gint64 *shape,

@@ -100,6 +100,20 @@ check_range (const gchar *op, guint source, gconstpointer values, gsize n_values
   return TRUE;
 }
 
+GTorchImpl *
+gtorch_impl_move (GTorchImpl *impl, GTorchDevice *device, GError **error)
+{
+  g_autoptr (GTorchImpl) here = impl;
+  g_autoptr (GTorchImpl) there = NULL;
+
+  if (impl == NULL || device == gtorch_impl_device (impl))
+    return g_steal_pointer (&here);
+  there = gtorch_impl_new (device, impl->dtype, impl->shape, impl->n_dims, error);
+  if (there == NULL || !gtorch_op_copy_inplace (there, impl, FALSE, error))
+    return NULL;
+  return g_steal_pointer (&there);
+}
+
 static GTorchTensor *
 new_from_values (const gchar *op, guint source, gconstpointer values, gsize n_values,
                  const gint64 *shape, gsize n_dims, gint64 dtype, GTorchDevice *device,
@@ -122,17 +136,9 @@ new_from_values (const gchar *op, guint source, gconstpointer values, gsize n_va
       gtorch_cpu_cast (parts, source) (gtorch_impl_data (impl), gtorch_dtype_size (parts), values,
                                        gtorch_dtype_size (source), n_values);
     }
-  if (device == NULL)
-    device = gtorch_get_default_device ();
-  if (device != gtorch_impl_device (impl))
-    {
-      g_autoptr (GTorchImpl) there = gtorch_impl_new (device, dtype, shape, n_dims, error);
-
-      if (there == NULL || !gtorch_op_copy_inplace (there, impl, FALSE, error))
-        return NULL;
-      return gtorch_tensor_wrap (g_steal_pointer (&there));
-    }
-  return gtorch_tensor_wrap (g_steal_pointer (&impl));
+  return gtorch_tensor_wrap (
+      gtorch_impl_move (g_steal_pointer (&impl),
+                        device != NULL ? device : gtorch_get_default_device (), error));
 }
 
 /**

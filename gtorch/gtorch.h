@@ -26,6 +26,7 @@
 #include <gtorch/gtorch-tensor.h>
 #include <gtorch/gtorch-types.h>
 #include <gtorch/gtorch-version-macros.h>
+#include <gtorch/io/gtorch-safetensors.h>
 #include <gtorch/optim/gtorch-adam.h>
 #include <gtorch/optim/gtorch-optimizer.h>
 #include <gtorch/optim/gtorch-param-group.h>

@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* The header of a safetensors file: JSON of one fixed form,
+ *
+ *   {"__metadata__": {"key": "value"}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}
+ *
+ * read by a parser of just that form, which needs no recursion and sees names that appear twice. The rules
+ * about offsets (no overlap, no gap, sizes that fit) are what makes a file safe to be mapped. */
+
+#include "config.h"
+
+#include <gio/gio.h>
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "gtorch-safetensors-private.h"
+
+typedef struct
+{
+  const gchar *start, *at, *end;
+  GError **error;
+} Parser;
+
+static void
+entry_clear (gpointer data)
+{
+  g_free (((GTorchSafetensorsEntry *) data)->name);
+}
+
+GTorchSafetensorsHeader *
+gtorch_safetensors_header_new (void)
+{
+  GTorchSafetensorsHeader *header = g_new0 (GTorchSafetensorsHeader, 1);
+
+  header->entries = g_array_new (FALSE, TRUE, sizeof (GTorchSafetensorsEntry));
+  g_array_set_clear_func (header->entries, entry_clear);
+  header->metadata = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
+  return header;
+}
+
+void
+gtorch_safetensors_header_free (GTorchSafetensorsHeader *header)
+{
+  g_array_unref (header->entries);
+  g_hash_table_unref (header->metadata);
+  g_free (header);
+}
+
+/* --- the grammar --- */
+
+static gboolean
+fail (Parser *parser, const gchar *expected)
+{
+  g_set_error (parser->error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
+               _ ("safetensors: byte %" G_GSIZE_FORMAT " of the header: expected %s"),
+               (gsize) (parser->at - parser->start), expected);
+  return FALSE;
+}
+
+static void
+skip_space (Parser *parser)
+{
+  while (
+      parser->at < parser->end
+      && (*parser->at == ' ' || *parser->at == '\t' || *parser->at == '\n' || *parser->at == '\r'))
+    parser->at++;
+}
+
+static gboolean
+accept (Parser *parser, gchar c)
+{
+  skip_space (parser);
+  if (parser->at == parser->end || *parser->at != c)
+    return FALSE;
+  parser->at++;
+  return TRUE;
+}
+
+static gboolean
+expect (Parser *parser, gchar c)
+{
+  gchar text[] = { '"', c, '"', '\0' };
+
+  return accept (parser, c) || fail (parser, text);
+}
+
+static gboolean
+parse_hex (Parser *parser, guint *unit)
+{
+  guint i;
+
+  *unit = 0;
+  if (parser->end - parser->at < 4)
+    return FALSE;
+  for (i = 0; i < 4; i++)
+    {
+      gint digit = g_ascii_xdigit_value (*parser->at);
+
+      if (digit < 0)
+        return FALSE;
+      *unit = *unit * 16 + digit;
+      parser->at++;
+    }
+  return TRUE;
+}
+
+static gboolean
+parse_escape (Parser *parser, GString *string)
+{
+  static const gchar letters[] = "\"\\/bfnrt";
+  static const gchar meanings[] = "\"\\/\b\f\n\r\t";
+  const gchar *letter;
+  guint unit, low;
+
+  if (parser->at == parser->end || *parser->at == '\0')
+    return FALSE;
+  if (*parser->at != 'u')
+    {
+      letter = strchr (letters, *parser->at++);
+      if (letter == NULL)
+        return FALSE;
+      g_string_append_c (string, meanings[letter - letters]);
+      return TRUE;
+    }
+  parser->at++;
+  if (!parse_hex (parser, &unit))
+    return FALSE;
+  if (unit >= 0xd800 && unit < 0xdc00)
+    {
+      if (parser->end - parser->at < 2 || parser->at[0] != '\\' || parser->at[1] != 'u')
+        return FALSE;
+      parser->at += 2;
+      if (!parse_hex (parser, &low) || low < 0xdc00 || low > 0xdfff)
+        return FALSE;
+      unit = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
+    }
+  else if (unit == 0 || (unit >= 0xdc00 && unit < 0xe000))
+    return FALSE; /* a name with a zero byte would be cut short */
+  g_string_append_unichar (string, unit);
+  return TRUE;
+}
+
+static gchar *
+parse_string (Parser *parser)
+{
+  g_autoptr (GString) string = NULL;
+
+  if (!expect (parser, '"'))
+    return NULL;
+  string = g_string_new (NULL);
+  while (parser->at < parser->end && (guchar) *parser->at >= 0x20 && *parser->at != '"')
+    {
+      if (*parser->at != '\\')
+        {
+          g_string_append_c (string, *parser->at++);
+          continue;
+        }
+      parser->at++;
+      if (!parse_escape (parser, string))
+        {
+          fail (parser, "an escape sequence");
+          return NULL;
+        }
+    }
+  /* not expect(), which would skip a line break first */
+  if (parser->at == parser->end || *parser->at != '"')
+    {
+      fail (parser, "the end of a string");
+      return NULL;
+    }
+  parser->at++;
+  return g_string_free (g_steal_pointer (&string), FALSE);
+}
+
+static gboolean
+parse_integer (Parser *parser, guint64 *value)
+{
+  const gchar *first;
+
+  skip_space (parser);
+  first = parser->at;
+  *value = 0;
+  while (parser->at < parser->end && g_ascii_isdigit (*parser->at))
+    {
+      if (__builtin_mul_overflow (*value, 10, value)
+          || __builtin_add_overflow (*value, *parser->at - '0', value)
+          || *value > (guint64) G_MAXINT64)
+        return fail (parser, "an integer of at most 63 bits");
+      parser->at++;
+    }
+  if (parser->at == first || (*first == '0' && parser->at - first > 1))
+    return fail (parser, "an integer");
+  return TRUE;
+}
+
+static gboolean
+parse_integers (Parser *parser, guint64 *values, guint max, guint *n)
+{
+  *n = 0;
+  if (!expect (parser, '['))
+    return FALSE;
+  if (accept (parser, ']'))
+    return TRUE;
+  do
+    {
+      if (*n == max)
+        return fail (parser, max == 2 ? "two integers" : "at most 16 integers");
+      if (!parse_integer (parser, &values[(*n)++]))
+        return FALSE;
+    }
+  while (accept (parser, ','));
+  return expect (parser, ']');
+}
+
+static gboolean
+parse_metadata (Parser *parser, GTorchSafetensorsHeader *header)
+{
+  if (!expect (parser, '{'))
+    return FALSE;
+  if (accept (parser, '}'))
+    return TRUE;
+  do
+    {
+      g_autofree gchar *key = parse_string (parser);
+      g_autofree gchar *value = NULL;
+
+      if (key == NULL || !expect (parser, ':') || (value = parse_string (parser)) == NULL)
+        return FALSE;
+      if (!g_hash_table_insert (header->metadata, g_steal_pointer (&key), g_steal_pointer (&value)))
+        return fail (parser, "a key that did not appear before");
+    }
+  while (accept (parser, ','));
+  return expect (parser, '}');
+}
+
+static guint
+find_dtype (const gchar *name)
+{
+  guint dtype;
+
+  for (dtype = 1; dtype < GTORCH_N_DTYPES; dtype++)
+    if (g_strcmp0 (gtorch_dtype_infos[dtype].safetensors, name) == 0)
+      return dtype;
+  return GTORCH_DTYPE_NONE;
+}
+
+static gboolean
+parse_entry (Parser *parser, GTorchSafetensorsEntry *entry)
+{
+  guint64 values[GTORCH_MAX_DIMS];
+  guint seen = 0, n, i;
+
+  if (!expect (parser, '{'))
+    return FALSE;
+  do
+    {
+      g_autofree gchar *key = parse_string (parser);
+      g_autofree gchar *dtype = NULL;
+      guint bit;
+
+      if (key == NULL || !expect (parser, ':'))
+        return FALSE;
+      bit = strcmp (key, "dtype") == 0          ? 1
+            : strcmp (key, "shape") == 0        ? 2
+            : strcmp (key, "data_offsets") == 0 ? 4
+                                                : 0;
+      if (bit == 0 || (seen & bit) != 0)
+        return fail (parser, "dtype, shape and data_offsets, once each");
+      seen |= bit;
+      switch (bit)
+        {
+        case 1:
+          dtype = parse_string (parser);
+          if (dtype == NULL)
+            return FALSE;
+          entry->dtype = find_dtype (dtype);
+          if (entry->dtype == GTORCH_DTYPE_NONE)
+            {
+              g_set_error (parser->error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                           _ ("safetensors: “%.60s” has elements of type %.20s, which has no "
+                              "dtype"),
+                           entry->name, dtype);
+              return FALSE;
+            }
+          break;
+        case 2:
+          if (!parse_integers (parser, values, GTORCH_MAX_DIMS, &entry->n_dims))
+            return FALSE;
+          for (i = 0; i < entry->n_dims; i++)
+            entry->shape[i] = values[i];
+          break;
+        default:
+          if (!parse_integers (parser, values, 2, &n))
+            return FALSE;
+          if (n != 2)
+            return fail (parser, "two integers");
+          entry->begin = values[0];
+          entry->end = values[1];
+        }
+    }
+  while (accept (parser, ','));
+  if (seen != 7)
+    return fail (parser, "dtype, shape and data_offsets, once each");
+  return expect (parser, '}');
+}
+
+/* --- the rules --- */
+
+static gboolean
+check_entry (const GTorchSafetensorsEntry *entry, GError **error)
+{
+  guint64 size = gtorch_dtype_size (entry->dtype);
+  guint i;
+
+  if (!gtorch_shape_check ("safetensors", entry->shape, entry->n_dims, entry->dtype, error))
+    {
+      if (error != NULL && *error != NULL)
+        (*error)->code = GTORCH_ERROR_FORMAT;
+      return FALSE;
+    }
+  for (i = 0; i < entry->n_dims; i++)
+    size *= entry->shape[i];
+  if (entry->begin <= entry->end && entry->end - entry->begin == size)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
+               _ ("safetensors: “%.60s” of shape %s and %s takes %" G_GUINT64_FORMAT
+                  " bytes, not those from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT),
+               entry->name, gtorch_shape_str (entry->shape, entry->n_dims),
+               gtorch_dtype_get_name (entry->dtype), size, entry->begin, entry->end);
+  return FALSE;
+}
+
+static gint
+by_place (gconstpointer a, gconstpointer b)
+{
+  const GTorchSafetensorsEntry *x = a, *y = b;
+
+  if (x->begin != y->begin)
+    return x->begin < y->begin ? -1 : 1;
+  return x->end < y->end ? -1 : x->end > y->end;
+}
+
+static gboolean
+check_places (GTorchSafetensorsHeader *header, GError **error)
+{
+  guint i;
+
+  g_array_sort (header->entries, by_place);
+  header->n_bytes = 0;
+  for (i = 0; i < header->entries->len; i++)
+    {
+      const GTorchSafetensorsEntry *entry =
+          &g_array_index (header->entries, GTorchSafetensorsEntry, i);
+
+      if (entry->begin != header->n_bytes)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
+                       entry->begin < header->n_bytes
+                           ? _ ("safetensors: “%.60s” begins at %" G_GUINT64_FORMAT
+                                ", inside of another one, which ends at %" G_GUINT64_FORMAT)
+                           : _ ("safetensors: “%.60s” begins at %" G_GUINT64_FORMAT
+                                ", behind a gap from %" G_GUINT64_FORMAT " on"),
+                       entry->name, entry->begin, header->n_bytes);
+          return FALSE;
+        }
+      header->n_bytes = entry->end;
+    }
+  return TRUE;
+}
+
+GTorchSafetensorsHeader *
+gtorch_safetensors_header_parse (const gchar *text, gsize length, GError **error)
+{
+  g_autoptr (GTorchSafetensorsHeader) header = gtorch_safetensors_header_new ();
+  g_autoptr (GHashTable) names = g_hash_table_new (g_str_hash, g_str_equal);
+  Parser parser = { text, text, text + length, error };
+
+  if (!g_utf8_validate_len (text, length, &parser.at))
+    {
+      fail (&parser, "UTF-8");
+      return NULL;
+    }
+  parser.at = text;
+  if (!expect (&parser, '{'))
+    return NULL;
+  if (!accept (&parser, '}'))
+    {
+      gboolean has_metadata = FALSE;
+
+      do
+        {
+          GTorchSafetensorsEntry entry = { .name = parse_string (&parser) };
+          gboolean repeated;
+
+          if (entry.name == NULL)
+            return NULL;
+          if (!expect (&parser, ':'))
+            {
+              g_free (entry.name);
+              return NULL;
+            }
+          if (strcmp (entry.name, "__metadata__") == 0)
+            {
+              g_free (entry.name);
+              if (has_metadata)
+                {
+                  fail (&parser, "__metadata__ only once");
+                  return NULL;
+                }
+              has_metadata = TRUE;
+              if (!parse_metadata (&parser, header))
+                return NULL;
+              continue;
+            }
+          repeated = !g_hash_table_add (names, entry.name);
+          if (repeated)
+            g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
+                         _ ("safetensors: “%.60s” appears twice"), entry.name);
+          else
+            g_array_append_val (header->entries, entry);
+          if (repeated)
+            {
+              g_free (entry.name);
+              return NULL;
+            }
+          if (!parse_entry (&parser, &g_array_index (header->entries, GTorchSafetensorsEntry,
+                                                     header->entries->len - 1))
+              || !check_entry (&g_array_index (header->entries, GTorchSafetensorsEntry,
+                                               header->entries->len - 1),
+                               error))
+            return NULL;
+        }
+      while (accept (&parser, ','));
+      if (!expect (&parser, '}'))
+        return NULL;
+    }
+  skip_space (&parser);
+  if (parser.at != parser.end)
+    {
+      fail (&parser, "nothing more");
+      return NULL;
+    }
+  if (!check_places (header, error))
+    return NULL;
+  return g_steal_pointer (&header);
+}
+
+/* --- writing --- */
+
+static void
+write_string (GString *text, const gchar *string)
+{
+  const gchar *c;
+
+  g_string_append_c (text, '"');
+  for (c = string; *c != '\0'; c++)
+    switch (*c)
+      {
+      case '"':
+      case '\\':
+        g_string_append_c (text, '\\');
+        g_string_append_c (text, *c);
+        break;
+      case '\b':
+        g_string_append (text, "\\b");
+        break;
+      case '\f':
+        g_string_append (text, "\\f");
+        break;
+      case '\n':
+        g_string_append (text, "\\n");
+        break;
+      case '\r':
+        g_string_append (text, "\\r");
+        break;
+      case '\t':
+        g_string_append (text, "\\t");
+        break;
+      default:
+        if ((guchar) *c < 0x20)
+          g_string_append_printf (text, "\\u%04x", (guchar) *c);
+        else
+          g_string_append_c (text, *c);
+      }
+  g_string_append_c (text, '"');
+}
+
+/* The order of other writers: by type, wide ones first so that all are aligned, then by name. */
+static guint
+rank (guint dtype)
+{
+  static const guint8 order[] = {
+    GTORCH_DTYPE_INT64, GTORCH_DTYPE_FLOAT64,  GTORCH_DTYPE_COMPLEX64, GTORCH_DTYPE_FLOAT32,
+    GTORCH_DTYPE_INT32, GTORCH_DTYPE_BFLOAT16, GTORCH_DTYPE_FLOAT16,   GTORCH_DTYPE_INT16,
+    GTORCH_DTYPE_INT8,  GTORCH_DTYPE_UINT8,    GTORCH_DTYPE_BOOL,
+  };
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (order) && order[i] != dtype; i++)
+    ;
+  return i;
+}
+
+static gint
+by_rank (gconstpointer a, gconstpointer b)
+{
+  const GTorchSafetensorsEntry *x = a, *y = b;
+
+  if (x->dtype != y->dtype)
+    return (gint) rank (x->dtype) - (gint) rank (y->dtype);
+  return strcmp (x->name, y->name);
+}
+
+static void
+write_metadata (GHashTable *metadata, GString *text)
+{
+  g_autoptr (GList) keys = g_list_sort (g_hash_table_get_keys (metadata), (GCompareFunc) strcmp);
+  GList *l;
+
+  g_string_append (text, "\"__metadata__\":{");
+  for (l = keys; l != NULL; l = l->next)
+    {
+      if (l != keys)
+        g_string_append_c (text, ',');
+      write_string (text, l->data);
+      g_string_append_c (text, ':');
+      write_string (text, g_hash_table_lookup (metadata, l->data));
+    }
+  g_string_append_c (text, '}');
+}
+
+void
+gtorch_safetensors_header_write (GTorchSafetensorsHeader *header, GString *text)
+{
+  gsize start = text->len + 8;
+  guint64 length;
+  guint i, k;
+
+  g_array_sort (header->entries, by_rank);
+  g_string_append_len (text, "\0\0\0\0\0\0\0\0", 8);
+  g_string_append_c (text, '{');
+  if (g_hash_table_size (header->metadata) > 0)
+    write_metadata (header->metadata, text);
+  header->n_bytes = 0;
+  for (i = 0; i < header->entries->len; i++)
+    {
+      GTorchSafetensorsEntry *entry = &g_array_index (header->entries, GTorchSafetensorsEntry, i);
+      guint64 size = gtorch_dtype_size (entry->dtype);
+
+      if (text->len > start + 1)
+        g_string_append_c (text, ',');
+      write_string (text, entry->name);
+      g_string_append_printf (text, ":{\"dtype\":\"%s\",\"shape\":[",
+                              gtorch_dtype_infos[entry->dtype].safetensors);
+      for (k = 0; k < entry->n_dims; k++)
+        {
+          g_string_append_printf (text, k > 0 ? ",%" G_GINT64_FORMAT : "%" G_GINT64_FORMAT,
+                                  entry->shape[k]);
+          size *= entry->shape[k];
+        }
+      entry->begin = header->n_bytes;
+      entry->end = header->n_bytes = entry->begin + size;
+      g_string_append_printf (text,
+                              "],\"data_offsets\":[%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT "]}",
+                              entry->begin, entry->end);
+    }
+  g_string_append_c (text, '}');
+  while ((text->len - start) % 8 != 0)
+    g_string_append_c (text, ' ');
+  length = GUINT64_TO_LE (text->len - start);
+  memcpy (text->str + start - 8, &length, sizeof length);
+}

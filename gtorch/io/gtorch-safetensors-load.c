@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "gtorch-safetensors.h"
+
+#include <gio/gfiledescriptorbased.h>
+#include <glib/gi18n-lib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "gtorch-device-private.h"
+#include "gtorch-safetensors-private.h"
+#include "gtorch-tensor-bytes-private.h"
+#include "gtorch-tensor-private.h"
+
+#define CHUNK (4 * 1024 * 1024)
+
+static GHashTable *
+table_new (void)
+{
+  return g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_object_unref);
+}
+
+static void
+give_metadata (GTorchSafetensorsHeader *header, GHashTable **metadata)
+{
+  if (metadata != NULL)
+    *metadata = g_hash_table_ref (header->metadata);
+}
+
+static gboolean
+truncated (guint64 n_bytes, guint64 expected, GError **error)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
+               _ ("safetensors: the file is cut short: %" G_GUINT64_FORMAT
+                  " bytes instead of %" G_GUINT64_FORMAT),
+               n_bytes, expected);
+  return FALSE;
+}
+
+static gboolean
+check_length (guint64 length, GError **error)
+{
+  if (length >= 2 && length <= GTORCH_SAFETENSORS_MAX_HEADER)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
+               _ ("safetensors: a header of %" G_GUINT64_FORMAT " bytes: there can be 2 to %d"),
+               length, GTORCH_SAFETENSORS_MAX_HEADER);
+  return FALSE;
+}
+
+static gboolean
+check_total (guint64 n_bytes, const GTorchSafetensorsHeader *header, guint64 start, GError **error)
+{
+  if (n_bytes < header->n_bytes)
+    return truncated (start + n_bytes, start + header->n_bytes, error);
+  if (n_bytes > header->n_bytes)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
+                   _ ("safetensors: %" G_GUINT64_FORMAT
+                      " bytes follow the last tensor, which ends at %" G_GUINT64_FORMAT),
+                   n_bytes - header->n_bytes, start + header->n_bytes);
+      return FALSE;
+    }
+  return TRUE;
+}
+
+/* --- from memory --- */
+
+static GHashTable *
+load_bytes (GBytes *bytes, gboolean is_read_only, GTorchDevice *device, GHashTable **metadata,
+            GError **error)
+{
+  g_autoptr (GTorchSafetensorsHeader) header = NULL;
+  g_autoptr (GHashTable) tensors = NULL;
+  gsize n_bytes;
+  const gchar *data = g_bytes_get_data (bytes, &n_bytes);
+  guint64 length;
+  guint i;
+
+  if (n_bytes < 8)
+    {
+      truncated (n_bytes, 8, error);
+      return NULL;
+    }
+  memcpy (&length, data, 8);
+  length = GUINT64_FROM_LE (length);
+  if (!check_length (length, error))
+    return NULL;
+  if (length > n_bytes - 8)
+    {
+      truncated (n_bytes, length + 8, error);
+      return NULL;
+    }
+  header = gtorch_safetensors_header_parse (data + 8, length, error);
+  if (header == NULL || !check_total (n_bytes - 8 - length, header, 8 + length, error))
+    return NULL;
+
+  tensors = table_new ();
+  for (i = 0; i < header->entries->len; i++)
+    {
+      GTorchSafetensorsEntry *entry = &g_array_index (header->entries, GTorchSafetensorsEntry, i);
+      GTorchImpl *impl =
+          gtorch_impl_new_from_bytes ("safetensors", bytes, 8 + length + entry->begin,
+                                      entry->end - entry->begin, is_read_only, entry->dtype,
+                                      entry->shape, entry->n_dims, error);
+
+      impl = gtorch_impl_move (impl, device, error);
+      if (impl == NULL)
+        return NULL;
+      g_hash_table_insert (tensors, g_steal_pointer (&entry->name), gtorch_tensor_wrap (impl));
+    }
+  give_metadata (header, metadata);
+  return g_steal_pointer (&tensors);
+}
+
+/**
+ * gtorch_safetensors_load_bytes:
+ * @bytes: the content of a safetensors file
+ * @metadata: (out) (optional) (transfer container) (element-type utf8 utf8): the texts that the file
+ *   carries, by their keys
+ * @error: return location for an error
+ *
+ * Reads a safetensors file that is in memory. The tensors show the memory of @bytes and are read-only,
+ * as those of [ctor@Tensor.new_from_bytes] are.
+ *
+ * Returns: (transfer container) (element-type utf8 GTorchTensor): the tensors by their names, or %NULL
+ *   with %GTORCH_ERROR_FORMAT if the content is malformed or contradicts itself and
+ *   %GTORCH_ERROR_NOT_SUPPORTED if it has elements that no dtype stands for
+ *
+ * Since: 0.1
+ */
+GHashTable *
+gtorch_safetensors_load_bytes (GBytes *bytes, GHashTable **metadata, GError **error)
+{
+  g_return_val_if_fail (bytes != NULL, NULL);
+  return load_bytes (bytes, TRUE, gtorch_device_cpu (), metadata, error);
+}
+
+/* --- from a stream --- */
+
+static GTorchSafetensorsHeader *
+read_header (GInputStream *stream, guint64 *start, GCancellable *cancellable, GError **error)
+{
+  g_autoptr (GByteArray) text = g_byte_array_new ();
+  guint64 length = 0;
+  gsize n_read;
+
+  if (!g_input_stream_read_all (stream, &length, 8, &n_read, cancellable, error))
+    return NULL;
+  if (n_read < 8)
+    {
+      truncated (n_read, 8, error);
+      return NULL;
+    }
+  length = GUINT64_FROM_LE (length);
+  if (!check_length (length, error))
+    return NULL;
+  /* In growing steps: the length may be a lie. */
+  while (text->len < length)
+    {
+      guint before = text->len;
+      gsize step = MIN (length - before, MAX (before, 65536));
+
+      g_byte_array_set_size (text, before + step);
+      if (!g_input_stream_read_all (stream, text->data + before, step, &n_read, cancellable, error))
+        return NULL;
+      if (n_read < step)
+        {
+          truncated (8 + before + n_read, 8 + length, error);
+          return NULL;
+        }
+    }
+  *start = 8 + length;
+  return gtorch_safetensors_header_parse ((const gchar *) text->data, length, error);
+}
+
+/* Of a stream that knows its length, before anything is allocated. */
+static gboolean
+check_rest (GInputStream *stream, const GTorchSafetensorsHeader *header, guint64 start,
+            GCancellable *cancellable, GError **error)
+{
+  GSeekable *seekable = G_IS_SEEKABLE (stream) ? G_SEEKABLE (stream) : NULL;
+  goffset here, end;
+
+  if (seekable == NULL || !g_seekable_can_seek (seekable))
+    return TRUE;
+  here = g_seekable_tell (seekable);
+  if (!g_seekable_seek (seekable, 0, G_SEEK_END, cancellable, error))
+    return FALSE;
+  end = g_seekable_tell (seekable);
+  if (!g_seekable_seek (seekable, here, G_SEEK_SET, cancellable, error))
+    return FALSE;
+  return check_total (MAX (end - here, 0), header, start, error);
+}
+
+static gboolean
+check_bools (const GTorchSafetensorsEntry *entry, const guint8 *data, gsize n_bytes, GError **error)
+{
+  gsize i;
+
+  for (i = 0; entry->dtype == GTORCH_DTYPE_BOOL && i < n_bytes; i++)
+    if (data[i] > 1)
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
+                     _ ("safetensors: element %" G_GSIZE_FORMAT
+                        " of “%.60s” is %u and not a bool, which is 0 or 1"),
+                     i, entry->name, data[i]);
+        return FALSE;
+      }
+  return TRUE;
+}
+
+static GHashTable *
+load_stream (GInputStream *stream, GTorchDevice *device, GHashTable **metadata,
+             GCancellable *cancellable, GFileProgressCallback progress, gpointer progress_data,
+             GError **error)
+{
+  g_autoptr (GTorchSafetensorsHeader) header = NULL;
+  g_autoptr (GHashTable) tensors = table_new ();
+  guint64 start, done = 0;
+  gchar after;
+  gsize n_read;
+  guint i;
+
+  header = read_header (stream, &start, cancellable, error);
+  if (header == NULL || !check_rest (stream, header, start, cancellable, error))
+    return NULL;
+  for (i = 0; i < header->entries->len; i++)
+    {
+      GTorchSafetensorsEntry *entry = &g_array_index (header->entries, GTorchSafetensorsEntry, i);
+      g_autoptr (GTorchImpl) impl =
+          gtorch_impl_new (gtorch_device_cpu (), entry->dtype, entry->shape, entry->n_dims, error);
+      gsize n_bytes = entry->end - entry->begin, filled = 0;
+      GTorchImpl *moved;
+
+      if (impl == NULL)
+        {
+          g_prefix_error (error, _ ("safetensors: “%.60s”: "), entry->name);
+          return NULL;
+        }
+      while (filled < n_bytes)
+        {
+          gsize step = MIN (n_bytes - filled, CHUNK);
+
+          if (!g_input_stream_read_all (stream, (char *) gtorch_impl_data (impl) + filled, step,
+                                        &n_read, cancellable, error))
+            return NULL;
+          if (n_read < step)
+            {
+              truncated (start + done + n_read, start + header->n_bytes, error);
+              return NULL;
+            }
+          filled += step;
+          done += step;
+          if (progress != NULL)
+            progress (start + done, start + header->n_bytes, progress_data);
+        }
+      if (n_bytes > 0 && !check_bools (entry, gtorch_impl_data (impl), n_bytes, error))
+        return NULL;
+      moved = gtorch_impl_move (g_steal_pointer (&impl), device, error);
+      if (moved == NULL)
+        return NULL;
+      g_hash_table_insert (tensors, g_steal_pointer (&entry->name), gtorch_tensor_wrap (moved));
+    }
+  if (!g_input_stream_read_all (stream, &after, 1, &n_read, cancellable, error)
+      || !check_total (header->n_bytes + n_read, header, start, error))
+    return NULL;
+  give_metadata (header, metadata);
+  return g_steal_pointer (&tensors);
+}
+
+/**
+ * gtorch_safetensors_load:
+ * @stream: a stream of the content of a safetensors file, which is read to its end
+ * @device: (nullable): where the tensors are to be, %NULL for the default device
+ * @metadata: (out) (optional) (transfer container) (element-type utf8 utf8): the texts that the file
+ *   carries, by their keys
+ * @cancellable: (nullable): a cancellable
+ * @progress: (nullable) (scope call) (closure progress_data): called now and then with the bytes read
+ *   and their total number
+ * @progress_data: data for @progress
+ * @error: return location for an error
+ *
+ * Reads tensors from a stream. The content is checked: a file that lies about sizes or positions gives
+ * an error, and memory is not taken before the length of a stream that knows it was compared.
+ *
+ * ```c
+ * g_autoptr (GInputStream) stream = G_INPUT_STREAM (g_file_read (file, NULL, &error));
+ * g_autoptr (GHashTable) tensors = gtorch_safetensors_load (stream, NULL, NULL, NULL, NULL, NULL, &error);
+ * GTorchTensor *weight = g_hash_table_lookup (tensors, "layer.weight");
+ * ```
+ *
+ * Returns: (transfer container) (element-type utf8 GTorchTensor): the tensors by their names, or %NULL
+ *   with %GTORCH_ERROR_FORMAT if the content is malformed, cut short, or contradicts itself,
+ *   %GTORCH_ERROR_NOT_SUPPORTED if it has elements that no dtype stands for, or an error of the stream
+ *
+ * Since: 0.1
+ */
+GHashTable *
+gtorch_safetensors_load (GInputStream *stream, GTorchDevice *device, GHashTable **metadata,
+                         GCancellable *cancellable, GFileProgressCallback progress,
+                         gpointer progress_data, GError **error)
+{
+  g_return_val_if_fail (G_IS_INPUT_STREAM (stream), NULL);
+  g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
+  return load_stream (stream, device != NULL ? device : gtorch_get_default_device (), metadata,
+                      cancellable, progress, progress_data, error);
+}
+
+/* --- from a file --- */
+
+static GBytes *
+map_stream (GFileInputStream *stream)
+{
+  g_autoptr (GMappedFile) mapped = NULL;
+  struct stat info;
+  int fd;
+
+  if (!G_IS_FILE_DESCRIPTOR_BASED (stream))
+    return NULL;
+  fd = g_file_descriptor_based_get_fd (G_FILE_DESCRIPTOR_BASED (stream));
+  if (fstat (fd, &info) != 0 || !S_ISREG (info.st_mode))
+    return NULL;
+  /* Writable, but private: in-place operations change the memory and not the file. */
+  mapped = g_mapped_file_new_from_fd (fd, TRUE, NULL);
+  return mapped != NULL ? g_mapped_file_get_bytes (mapped) : NULL;
+}
+
+static GHashTable *
+load_file (GFile *file, gboolean map, GTorchDevice *device, GHashTable **metadata,
+           GCancellable *cancellable, GFileProgressCallback progress, gpointer progress_data,
+           GError **error)
+{
+  g_autoptr (GFileInputStream) stream = g_file_read (file, cancellable, error);
+  g_autoptr (GBytes) bytes = NULL;
+  GHashTable *tensors;
+
+  if (stream == NULL)
+    return NULL;
+  if (map)
+    bytes = map_stream (stream);
+  if (bytes == NULL)
+    return load_stream (G_INPUT_STREAM (stream), device, metadata, cancellable, progress,
+                        progress_data, error);
+  tensors = load_bytes (bytes, FALSE, device, metadata, error);
+  if (tensors != NULL && progress != NULL)
+    progress (g_bytes_get_size (bytes), g_bytes_get_size (bytes), progress_data);
+  return tensors;
+}
+
+/**
+ * gtorch_safetensors_load_file:
+ * @file: a safetensors file
+ * @map: whether the tensors may show the file itself, if it is a local one
+ * @device: (nullable): where the tensors are to be, %NULL for the default device
+ * @metadata: (out) (optional) (transfer container) (element-type utf8 utf8): the texts that the file
+ *   carries, by their keys
+ * @cancellable: (nullable): a cancellable
+ * @progress: (nullable) (scope call) (closure progress_data): called now and then with the bytes read
+ *   and their total number
+ * @progress_data: data for @progress
+ * @error: return location for an error
+ *
+ * Reads tensors from a file. With @map nothing is read until it is used, and processes share the
+ * memory; writing to a tensor changes it, not the file. The file must then be left alone as long as
+ * tensors are alive: replacing it is fine, as [func@safetensors_save_file] does, changing it in place is
+ * not.
+ *
+ * Returns: (transfer container) (element-type utf8 GTorchTensor): the tensors by their names, or %NULL
+ *   on error as for [func@safetensors_load]
+ *
+ * Since: 0.1
+ */
+GHashTable *
+gtorch_safetensors_load_file (GFile *file, gboolean map, GTorchDevice *device,
+                              GHashTable **metadata, GCancellable *cancellable,
+                              GFileProgressCallback progress, gpointer progress_data,
+                              GError **error)
+{
+  g_return_val_if_fail (G_IS_FILE (file), NULL);
+  g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
+  return load_file (file, map, device != NULL ? device : gtorch_get_default_device (), metadata,
+                    cancellable, progress, progress_data, error);
+}
+
+/* --- in another thread --- */
+
+typedef struct
+{
+  GObject *source; /* a stream or a file */
+  gboolean map;
+  GTorchDevice *device;
+  GTorchProgress *progress;
+  GHashTable *metadata;
+} Load;
+
+static void
+load_free (gpointer data)
+{
+  Load *load = data;
+
+  g_object_unref (load->source);
+  g_clear_pointer (&load->progress, gtorch_progress_unref);
+  g_clear_pointer (&load->metadata, g_hash_table_unref);
+  g_free (load);
+}
+
+static void
+load_in_thread (GTask *task, gpointer source_object, gpointer task_data, GCancellable *cancellable)
+{
+  Load *load = task_data;
+  GError *error = NULL;
+  GHashTable *tensors;
+
+  if (G_IS_FILE (load->source))
+    tensors = load_file (G_FILE (load->source), load->map, load->device, &load->metadata,
+                         cancellable, gtorch_progress_report, load->progress, &error);
+  else
+    tensors = load_stream (G_INPUT_STREAM (load->source), load->device, &load->metadata,
+                           cancellable, gtorch_progress_report, load->progress, &error);
+  if (tensors != NULL)
+    g_task_return_pointer (task, tensors, (GDestroyNotify) g_hash_table_unref);
+  else
+    g_task_return_error (task, error);
+}
+
+static void
+load_begin (gpointer tag, gpointer source, gboolean map, GTorchDevice *device, int io_priority,
+            GCancellable *cancellable, GFileProgressCallback progress, gpointer progress_data,
+            GDestroyNotify progress_data_free, GAsyncReadyCallback callback, gpointer user_data)
+{
+  g_autoptr (GTask) task = g_task_new (NULL, cancellable, callback, user_data);
+  Load *load = g_new0 (Load, 1);
+
+  load->source = g_object_ref (source);
+  load->map = map;
+  load->device = device != NULL ? device : gtorch_get_default_device ();
+  load->progress = gtorch_progress_new (progress, progress_data, progress_data_free);
+  g_task_set_source_tag (task, tag);
+  g_task_set_priority (task, io_priority);
+  g_task_set_task_data (task, load, load_free);
+  g_task_run_in_thread (task, load_in_thread);
+}
+
+static GHashTable *
+load_end (GAsyncResult *result, GHashTable **metadata, GError **error)
+{
+  Load *load = g_task_get_task_data (G_TASK (result));
+  GHashTable *tensors = g_task_propagate_pointer (G_TASK (result), error);
+
+  g_clear_pointer (&load->progress, gtorch_progress_unref);
+  if (tensors != NULL && metadata != NULL)
+    *metadata = g_steal_pointer (&load->metadata);
+  return tensors;
+}
+
+/**
+ * gtorch_safetensors_load_async:
+ * @stream: a stream of the content of a safetensors file, which is read to its end
+ * @device: (nullable): where the tensors are to be, %NULL for the default device
+ * @io_priority: the priority, such as %G_PRIORITY_DEFAULT
+ * @cancellable: (nullable): a cancellable
+ * @progress: (nullable) (scope notified) (closure progress_data) (destroy progress_data_free): called
+ *   in the main context of the caller with the bytes read and their total number
+ * @progress_data: data for @progress
+ * @progress_data_free: (nullable): frees @progress_data
+ * @callback: (scope async) (closure user_data): called when it is done
+ * @user_data: data for @callback
+ *
+ * Reads tensors from a stream in another thread; see [func@safetensors_load].
+ *
+ * Since: 0.1
+ */
+void
+gtorch_safetensors_load_async (GInputStream *stream, GTorchDevice *device, int io_priority,
+                               GCancellable *cancellable, GFileProgressCallback progress,
+                               gpointer progress_data, GDestroyNotify progress_data_free,
+                               GAsyncReadyCallback callback, gpointer user_data)
+{
+  g_return_if_fail (G_IS_INPUT_STREAM (stream));
+  g_return_if_fail (device == NULL || GTORCH_IS_DEVICE (device));
+  load_begin (gtorch_safetensors_load_async, stream, FALSE, device, io_priority, cancellable,
+              progress, progress_data, progress_data_free, callback, user_data);
+}
+
+/**
+ * gtorch_safetensors_load_finish:
+ * @result: what the callback was given
+ * @metadata: (out) (optional) (transfer container) (element-type utf8 utf8): the texts that the file
+ *   carries, by their keys
+ * @error: return location for an error
+ *
+ * Gets the result of [func@safetensors_load_async].
+ *
+ * Returns: (transfer container) (element-type utf8 GTorchTensor): the tensors by their names, or %NULL
+ *   on error
+ *
+ * Since: 0.1
+ */
+GHashTable *
+gtorch_safetensors_load_finish (GAsyncResult *result, GHashTable **metadata, GError **error)
+{
+  g_return_val_if_fail (g_async_result_is_tagged (result, gtorch_safetensors_load_async), NULL);
+  return load_end (result, metadata, error);
+}
+
+/**
+ * gtorch_safetensors_load_file_async:
+ * @file: a safetensors file
+ * @map: whether the tensors may show the file itself, if it is a local one
+ * @device: (nullable): where the tensors are to be, %NULL for the default device
+ * @io_priority: the priority, such as %G_PRIORITY_DEFAULT
+ * @cancellable: (nullable): a cancellable
+ * @progress: (nullable) (scope notified) (closure progress_data) (destroy progress_data_free): called
+ *   in the main context of the caller with the bytes read and their total number
+ * @progress_data: data for @progress
+ * @progress_data_free: (nullable): frees @progress_data
+ * @callback: (scope async) (closure user_data): called when it is done
+ * @user_data: data for @callback
+ *
+ * Reads tensors from a file in another thread; see [func@safetensors_load_file].
+ *
+ * Since: 0.1
+ */
+void
+gtorch_safetensors_load_file_async (GFile *file, gboolean map, GTorchDevice *device,
+                                    int io_priority, GCancellable *cancellable,
+                                    GFileProgressCallback progress, gpointer progress_data,
+                                    GDestroyNotify progress_data_free, GAsyncReadyCallback callback,
+                                    gpointer user_data)
+{
+  g_return_if_fail (G_IS_FILE (file));
+  g_return_if_fail (device == NULL || GTORCH_IS_DEVICE (device));
+  load_begin (gtorch_safetensors_load_file_async, file, map, device, io_priority, cancellable,
+              progress, progress_data, progress_data_free, callback, user_data);
+}
+
+/**
+ * gtorch_safetensors_load_file_finish:
+ * @result: what the callback was given
+ * @metadata: (out) (optional) (transfer container) (element-type utf8 utf8): the texts that the file
+ *   carries, by their keys
+ * @error: return location for an error
+ *
+ * Gets the result of [func@safetensors_load_file_async].
+ *
+ * Returns: (transfer container) (element-type utf8 GTorchTensor): the tensors by their names, or %NULL
+ *   on error
+ *
+ * Since: 0.1
+ */
+GHashTable *
+gtorch_safetensors_load_file_finish (GAsyncResult *result, GHashTable **metadata, GError **error)
+{
+  g_return_val_if_fail (g_async_result_is_tagged (result, gtorch_safetensors_load_file_async),
+                        NULL);
+  return load_end (result, metadata, error);
+}

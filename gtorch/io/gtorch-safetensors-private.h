@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gio/gio.h>
+
+#include <gtorch/gtorch-impl-private.h>
+
+G_BEGIN_DECLS
+
+#define GTORCH_SAFETENSORS_MAX_HEADER 100000000
+
+typedef struct
+{
+  gchar *name;
+  guint dtype;
+  guint n_dims;
+  gint64 shape[GTORCH_MAX_DIMS];
+  guint64 begin, end; /* bytes, from the end of the header */
+} GTorchSafetensorsEntry;
+
+typedef struct
+{
+  GArray *entries;      /* of GTorchSafetensorsEntry, in the order of their data */
+  GHashTable *metadata; /* utf8 to utf8 */
+  guint64 n_bytes;      /* of data */
+} GTorchSafetensorsHeader;
+
+/* Everything is checked: afterwards the entries fill [0, n_bytes) without gaps and their sizes fit. */
+GTorchSafetensorsHeader *gtorch_safetensors_header_parse (const gchar *text, gsize length,
+                                                          GError **error);
+GTorchSafetensorsHeader *gtorch_safetensors_header_new (void);
+void gtorch_safetensors_header_free (GTorchSafetensorsHeader *header);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchSafetensorsHeader, gtorch_safetensors_header_free)
+/* Sorts the entries, gives them their places, and appends length and text of the header. */
+void gtorch_safetensors_header_write (GTorchSafetensorsHeader *header, GString *text);
+
+/* A progress callback that is called in the main context of whoever began the operation. */
+typedef struct _GTorchProgress GTorchProgress;
+
+GTorchProgress *gtorch_progress_new (GFileProgressCallback func, gpointer data,
+                                     GDestroyNotify destroy);
+void gtorch_progress_report (goffset current, goffset total, gpointer progress);
+void gtorch_progress_unref (gpointer progress);
+
+G_END_DECLS
