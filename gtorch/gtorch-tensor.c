@@ -6,8 +6,6 @@
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-device-private.h"
-#include "gtorch-scope-private.h"
-#include "gtorch-tensor-bytes-private.h"
 #include "gtorch-tensor-private.h"
 
 /**
@@ -262,8 +260,6 @@ gtorch_tensor_wrap (GTorchImpl *impl)
     {
       self = tensor_new (impl);
       impl->object = self;
-      if (G_UNLIKELY (gtorch_scope_current != NULL))
-        gtorch_scope_add (self);
       return self;
     }
 
@@ -290,32 +286,10 @@ gtorch_tensor_wrap (GTorchImpl *impl)
     }
   object_unlock (impl);
   if (self == NULL)
-    {
-      if (G_UNLIKELY (gtorch_scope_current != NULL))
-        gtorch_scope_add (made);
-      return made;
-    }
+    return made;
   g_object_unref (made);
   gtorch_impl_unref (impl);
   return self;
-}
-
-void
-gtorch_tensor_let_go (GTorchTensor *tensor)
-{
-  GTorchImpl *impl = tensor->impl, *empty;
-
-  if (impl == NULL || impl->storage == NULL)
-    return;
-  empty = gtorch_impl_alias (impl);
-  gtorch_impl_release (empty);
-  empty->object = tensor;
-  object_lock (impl);
-  if (impl->object == tensor)
-    impl->object = NULL;
-  tensor->impl = empty;
-  object_unlock (impl);
-  gtorch_impl_unref (impl);
 }
 
 GTorchImpl *

@@ -18,9 +18,12 @@ typedef struct _GTorchStream GTorchStream;
 typedef struct _GTorchStreamGuard GTorchStreamGuard;
 typedef struct _GTorchEvent GTorchEvent;
 typedef struct _GTorchGenerator GTorchGenerator;
-typedef struct _GTorchScope GTorchScope;
 typedef struct _GTorchTensor GTorchTensor;
 typedef struct _GTorchCUDAGraph GTorchCUDAGraph;
 typedef struct _GTorchGraphCapture GTorchGraphCapture;
+typedef struct _GTorchModule GTorchModule;
+typedef struct _GTorchOptimizer GTorchOptimizer;
+typedef struct _GTorchParamGroup GTorchParamGroup;
+typedef struct _GTorchParameter GTorchParameter;
 
 G_END_DECLS

@@ -15,7 +15,6 @@
 #include <gtorch/gtorch-generator.h>
 #include <gtorch/gtorch-guard.h>
 #include <gtorch/gtorch-memory-pool.h>
-#include <gtorch/gtorch-scope.h>
 #include <gtorch/gtorch-shape.h>
 #include <gtorch/gtorch-stream.h>
 #include <gtorch/gtorch-tensor-bytes.h>
@@ -28,6 +27,7 @@
 #include <gtorch/gtorch-types.h>
 #include <gtorch/gtorch-version-macros.h>
 #include <gtorch/io/gtorch-safetensors.h>
+#include <gtorch/nn/gtorch-nn.h>
 #include <gtorch/optim/gtorch-adam.h>
 #include <gtorch/optim/gtorch-optimizer.h>
 #include <gtorch/optim/gtorch-param-group.h>

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <string.h>
+
+#include "gtorch-field-private.h"
+
+static G_DEFINE_QUARK (gtorch - field, field)
+
+    static const GTorchField *find_field (GParamSpec *pspec)
+{
+  return g_param_spec_get_qdata (g_param_spec_get_redirect_target (pspec) != NULL
+                                     ? g_param_spec_get_redirect_target (pspec)
+                                     : pspec,
+                                 field_quark ());
+}
+
+static void
+get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
+{
+  const GTorchField *field = find_field (pspec);
+  gconstpointer place;
+
+  if (field == NULL)
+    {
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+      return;
+    }
+  place = (const char *) object + field->offset;
+  switch (field->kind)
+    {
+    case GTORCH_FIELD_INT:
+      g_value_set_int64 (value, *(const gint64 *) place);
+      break;
+    case GTORCH_FIELD_DOUBLE:
+      g_value_set_double (value, *(const gdouble *) place);
+      break;
+    case GTORCH_FIELD_BOOL:
+      g_value_set_boolean (value, *(const gboolean *) place);
+      break;
+    case GTORCH_FIELD_ENUM:
+      g_value_set_enum (value, *(const gint *) place);
+      break;
+    case GTORCH_FIELD_OBJECT:
+      g_value_set_object (value, *(const gpointer *) place);
+      break;
+    case GTORCH_FIELD_PARAMETER:
+      g_value_set_object (value,
+                          gtorch_module_nth_parameter (GTORCH_MODULE (object), field->offset));
+      break;
+    case GTORCH_FIELD_BUFFER:
+      g_value_set_object (value, gtorch_module_nth_buffer (GTORCH_MODULE (object), field->offset));
+      break;
+    }
+}
+
+static void
+set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
+{
+  const GTorchField *field = find_field (pspec);
+  gpointer place;
+  gboolean changed = FALSE;
+
+#define SET(type, get)                                      \
+  G_STMT_START                                              \
+  {                                                         \
+    changed = *(type *) place != g_value_get_##get (value); \
+    *(type *) place = g_value_get_##get (value);            \
+  }                                                         \
+  G_STMT_END
+
+  if (field == NULL)
+    {
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+      return;
+    }
+  place = (char *) object + field->offset;
+  switch (field->kind)
+    {
+    case GTORCH_FIELD_INT:
+      SET (gint64, int64);
+      break;
+    case GTORCH_FIELD_DOUBLE:
+      SET (gdouble, double);
+      break;
+    case GTORCH_FIELD_BOOL:
+      SET (gboolean, boolean);
+      break;
+    case GTORCH_FIELD_ENUM:
+      SET (gint, enum);
+      break;
+    case GTORCH_FIELD_OBJECT:
+      changed = g_set_object ((GObject **) place, g_value_get_object (value));
+      break;
+    default:
+      break;
+    }
+#undef SET
+  if (changed && field->is_mutable)
+    g_object_notify_by_pspec (object, pspec);
+}
+
+static GParamSpec *
+make_spec (const GTorchField *field)
+{
+  GParamFlags flags = G_PARAM_STATIC_STRINGS | G_PARAM_READWRITE;
+
+  flags |= field->is_mutable ? G_PARAM_CONSTRUCT | G_PARAM_EXPLICIT_NOTIFY : G_PARAM_CONSTRUCT_ONLY;
+  switch (field->kind)
+    {
+    case GTORCH_FIELD_INT:
+      return g_param_spec_int64 (field->name, NULL, NULL, G_MININT64, G_MAXINT64,
+                                 (gint64) field->value, flags);
+    case GTORCH_FIELD_DOUBLE:
+      return g_param_spec_double (field->name, NULL, NULL, -G_MAXDOUBLE, G_MAXDOUBLE, field->value,
+                                  flags);
+    case GTORCH_FIELD_BOOL:
+      return g_param_spec_boolean (field->name, NULL, NULL, field->value != 0, flags);
+    case GTORCH_FIELD_ENUM:
+      return g_param_spec_enum (field->name, NULL, NULL, field->type (), (gint) field->value,
+                                flags);
+    case GTORCH_FIELD_OBJECT:
+      return g_param_spec_object (field->name, NULL, NULL, field->type (), flags);
+    case GTORCH_FIELD_PARAMETER:
+      return g_param_spec_object (field->name, NULL, NULL, GTORCH_TYPE_PARAMETER,
+                                  G_PARAM_STATIC_STRINGS | G_PARAM_READABLE);
+    case GTORCH_FIELD_BUFFER:
+      break;
+    }
+  return g_param_spec_object (field->name, NULL, NULL, GTORCH_TYPE_TENSOR,
+                              G_PARAM_STATIC_STRINGS | G_PARAM_READABLE);
+}
+
+void
+gtorch_fields_install (GObjectClass *klass, const GTorchField *fields, guint n)
+{
+  guint i;
+
+  klass->get_property = get_property;
+  klass->set_property = set_property;
+  for (i = 0; i < n; i++)
+    {
+      GParamSpec *pspec = make_spec (&fields[i]);
+
+      g_param_spec_set_qdata (pspec, field_quark (), (gpointer) &fields[i]);
+      g_object_class_install_property (klass, i + 1, pspec);
+    }
+}
+
+void
+gtorch_fields_clear (gpointer object, const GTorchField *fields, guint n)
+{
+  guint i;
+
+  for (i = 0; i < n; i++)
+    if (fields[i].kind == GTORCH_FIELD_OBJECT)
+      g_clear_object ((GObject **) ((char *) object + fields[i].offset));
+}
+
+gchar *
+gtorch_pair_str (gint64 first, gint64 second)
+{
+  return g_strdup_printf ("(%" G_GINT64_FORMAT ", %" G_GINT64_FORMAT ")", first, second);
+}
+
+const gchar *
+gtorch_double_str (gdouble value)
+{
+  static __thread gchar ring[4][G_ASCII_DTOSTR_BUF_SIZE + 2];
+  static __thread guint next;
+  gchar *text = ring[next++ % 4];
+  guint digits;
+
+  for (digits = 1; digits <= 17; digits++) /* the shortest that reads back */
+    {
+      gchar format[8];
+
+      g_snprintf (format, sizeof (format), "%%.%ug", digits);
+      g_ascii_formatd (text, G_ASCII_DTOSTR_BUF_SIZE, format, value);
+      if (g_ascii_strtod (text, NULL) == value)
+        break;
+    }
+  if (strcspn (text, ".einf") == strlen (text))
+    strcat (text, ".0");
+  return text;
+}

@@ -1,0 +1,809 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* What a module consists of: parameters, buffers and other modules, by name; and its hooks. */
+
+#include "config.h"
+
+#include "gtorch-module-members.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "autograd/gtorch-tensor-autograd.h"
+#include "gtorch-module-private.h"
+
+static GTorchMember *
+find_member (GArray *array, const gchar *name)
+{
+  guint i;
+
+  for (i = 0; i < array->len; i++)
+    if (strcmp (g_array_index (array, GTorchMember, i).name, name) == 0)
+      return &g_array_index (array, GTorchMember, i);
+  return NULL;
+}
+
+static gboolean
+find_child (GTorchModulePrivate *priv, const gchar *name, guint *position)
+{
+  for (*position = 0; *position < priv->child_names->len; (*position)++)
+    if (strcmp (priv->child_names->pdata[*position], name) == 0)
+      return TRUE;
+  return FALSE;
+}
+
+/* A name that is free, or taken by one of the kind that `own` lists. */
+static gboolean
+check_name (GTorchModule *self, const gchar *name, gpointer own, GError **error)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+  const gchar *taken = NULL;
+  guint position;
+
+  if (name[0] == '\0' || strchr (name, '.') != NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: '%s' is no name: it must have a letter and no dot"),
+                   gtorch_module_type_name (self), name);
+      return FALSE;
+    }
+  if (own != priv->parameters && find_member (priv->parameters, name) != NULL)
+    taken = _ ("a parameter");
+  else if (own != priv->buffers && find_member (priv->buffers, name) != NULL)
+    taken = _ ("a buffer");
+  else if (own != priv->children && find_child (priv, name, &position))
+    taken = _ ("a module");
+  if (taken == NULL)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: '%s' is already the name of %s"),
+               gtorch_module_type_name (self), name, taken);
+  return FALSE;
+}
+
+static void
+set_member (GArray *array, const gchar *name, GTorchTensor *tensor, gboolean persistent)
+{
+  GTorchMember *member = find_member (array, name);
+  GTorchMember made = { NULL, NULL, FALSE };
+
+  if (member == NULL)
+    {
+      made.name = g_strdup (name);
+      g_array_append_val (array, made);
+      member = &g_array_index (array, GTorchMember, array->len - 1);
+    }
+  g_set_object (&member->tensor, tensor);
+  member->persistent = persistent;
+}
+
+/**
+ * gtorch_module_register_parameter:
+ * @self: a module
+ * @name: its name, without dots
+ * @parameter: (nullable): a parameter, or %NULL for one that this module does not have
+ * @error: return location for an error
+ *
+ * Adds a parameter, or replaces the one of this name.
+ *
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the name is no good or belongs to a buffer or module
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_register_parameter (GTorchModule *self, const gchar *name, GTorchParameter *parameter,
+                                  GError **error)
+{
+  GTorchModulePrivate *priv;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  g_return_val_if_fail (name != NULL, FALSE);
+  g_return_val_if_fail (parameter == NULL || GTORCH_IS_PARAMETER (parameter), FALSE);
+
+  priv = gtorch_module_get_private (self);
+  if (!check_name (self, name, priv->parameters, error))
+    return FALSE;
+  set_member (priv->parameters, name, (GTorchTensor *) parameter, TRUE);
+  if (parameter != NULL && gtorch_parameter_get_name (parameter) == NULL)
+    gtorch_parameter_set_name (parameter, name);
+  return TRUE;
+}
+
+/**
+ * gtorch_module_register_buffer:
+ * @self: a module
+ * @name: its name, without dots
+ * @buffer: (nullable): a tensor, or %NULL for one that this module does not have
+ * @persistent: whether it belongs to [method@Module.state_dict]
+ * @error: return location for an error
+ *
+ * Adds a tensor that is not learned, as the running mean of [class@BatchNorm2d], or replaces the one of
+ * this name.
+ *
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the name is no good or belongs to a parameter or
+ *   module
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_register_buffer (GTorchModule *self, const gchar *name, GTorchTensor *buffer,
+                               gboolean persistent, GError **error)
+{
+  GTorchModulePrivate *priv;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  g_return_val_if_fail (name != NULL, FALSE);
+  g_return_val_if_fail (buffer == NULL || GTORCH_IS_TENSOR (buffer), FALSE);
+
+  priv = gtorch_module_get_private (self);
+  if (!check_name (self, name, priv->buffers, error))
+    return FALSE;
+  set_member (priv->buffers, name, buffer, persistent);
+  return TRUE;
+}
+
+static void
+look_for (GTorchModule *module, const gchar *path, gpointer user_data)
+{
+  gpointer *searched = user_data;
+
+  if (*searched == module)
+    *searched = NULL;
+}
+
+static gboolean
+check_child (GTorchModule *self, GTorchModule *child, GError **error)
+{
+  gpointer searched = self;
+
+  gtorch_module_visit (child, TRUE, look_for, &searched);
+  if (searched != NULL)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("%s: it is itself inside the %s that was to go into it"),
+               gtorch_module_type_name (self), gtorch_module_type_name (child));
+  return FALSE;
+}
+
+/**
+ * gtorch_module_register_module:
+ * @self: a module
+ * @name: its name, without dots
+ * @module: a module to go inside
+ * @error: return location for an error
+ *
+ * Puts a module into this one, or replaces the one of this name.
+ *
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the name is no good or belongs to a parameter or
+ *   buffer, or if @self is inside @module
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_register_module (GTorchModule *self, const gchar *name, GTorchModule *module,
+                               GError **error)
+{
+  GTorchModulePrivate *priv;
+  guint position;
+  gboolean replace;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  g_return_val_if_fail (name != NULL, FALSE);
+  g_return_val_if_fail (GTORCH_IS_MODULE (module), FALSE);
+
+  priv = gtorch_module_get_private (self);
+  if (!check_name (self, name, priv->children, error) || !check_child (self, module, error))
+    return FALSE;
+  replace = find_child (priv, name, &position);
+  if (!replace)
+    g_ptr_array_add (priv->child_names, g_strdup (name));
+  g_list_store_splice (priv->children, position, replace, (gpointer *) &module, 1);
+  return TRUE;
+}
+
+static void
+number_children (GTorchModulePrivate *priv, guint n)
+{
+  guint i;
+
+  g_ptr_array_set_size (priv->child_names, 0);
+  for (i = 0; i < n; i++)
+    g_ptr_array_add (priv->child_names, g_strdup_printf ("%u", i));
+}
+
+gboolean
+gtorch_module_insert_child (GTorchModule *self, guint position, GTorchModule *child, GError **error)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+
+  if (!check_child (self, child, error))
+    return FALSE;
+  number_children (priv, priv->child_names->len + 1);
+  g_list_store_insert (priv->children, position, child);
+  return TRUE;
+}
+
+void
+gtorch_module_remove_child (GTorchModule *self, guint position)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+
+  number_children (priv, priv->child_names->len - 1);
+  g_list_store_remove (priv->children, position);
+}
+
+GTorchTensor *
+gtorch_module_nth_parameter (GTorchModule *self, guint i)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+
+  return i < priv->parameters->len ? g_array_index (priv->parameters, GTorchMember, i).tensor
+                                   : NULL;
+}
+
+GTorchTensor *
+gtorch_module_nth_buffer (GTorchModule *self, guint i)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+
+  return i < priv->buffers->len ? g_array_index (priv->buffers, GTorchMember, i).tensor : NULL;
+}
+
+/* --- walking --- */
+
+static void
+visit (GTorchModule *self, GString *path, GHashTable *seen, GTorchModuleVisit func,
+       gpointer user_data)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+  gsize length = path->len;
+  guint i;
+
+  if (!g_hash_table_add (seen, self))
+    return;
+  func (self, path->str, user_data);
+  for (i = 0; i < priv->child_names->len; i++)
+    {
+      g_autoptr (GTorchModule) child = g_list_model_get_item (G_LIST_MODEL (priv->children), i);
+
+      g_string_append_printf (path, "%s%s", length > 0 ? "." : "",
+                              (const gchar *) priv->child_names->pdata[i]);
+      visit (child, path, seen, func, user_data);
+      g_string_truncate (path, length);
+    }
+}
+
+void
+gtorch_module_visit (GTorchModule *self, gboolean recurse, GTorchModuleVisit func,
+                     gpointer user_data)
+{
+  g_autoptr (GHashTable) seen = NULL;
+  g_autoptr (GString) path = NULL;
+
+  if (!recurse)
+    {
+      func (self, "", user_data);
+      return;
+    }
+  seen = g_hash_table_new (NULL, NULL);
+  path = g_string_new (NULL);
+  visit (self, path, seen, func, user_data);
+}
+
+typedef struct
+{
+  gboolean buffers;
+  GHashTable *seen;
+  GListStore *tensors;
+  GPtrArray *names;
+} Collection;
+
+static void
+collect (GTorchModule *module, const gchar *path, gpointer user_data)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (module);
+  Collection *collection = user_data;
+  GArray *members = collection->buffers ? priv->buffers : priv->parameters;
+  guint i;
+
+  for (i = 0; i < members->len; i++)
+    {
+      GTorchMember *member = &g_array_index (members, GTorchMember, i);
+
+      if (member->tensor == NULL || !g_hash_table_add (collection->seen, member->tensor))
+        continue;
+      if (collection->tensors != NULL)
+        g_list_store_append (collection->tensors, member->tensor);
+      if (collection->names != NULL)
+        g_ptr_array_add (collection->names,
+                         g_strconcat (path, path[0] != '\0' ? "." : "", member->name, NULL));
+    }
+}
+
+static GListModel *
+list_members (GTorchModule *self, gboolean recurse, gboolean buffers)
+{
+  g_autoptr (GHashTable) seen = g_hash_table_new (NULL, NULL);
+  GListStore *store = g_list_store_new (buffers ? GTORCH_TYPE_TENSOR : GTORCH_TYPE_PARAMETER);
+  Collection collection = { buffers, seen, store, NULL };
+
+  gtorch_module_visit (self, recurse, collect, &collection);
+  return G_LIST_MODEL (store);
+}
+
+static gchar **
+list_names (GTorchModule *self, gboolean recurse, gboolean buffers)
+{
+  g_autoptr (GHashTable) seen = g_hash_table_new (NULL, NULL);
+  GPtrArray *names = g_ptr_array_new ();
+  Collection collection = { buffers, seen, NULL, names };
+
+  gtorch_module_visit (self, recurse, collect, &collection);
+  g_ptr_array_add (names, NULL);
+  return (gchar **) g_ptr_array_free (names, FALSE);
+}
+
+/**
+ * gtorch_module_get_parameters:
+ * @self: a module
+ * @recurse: whether to list those of the modules inside too
+ *
+ * Lists the parameters as they are now, each once, in the order in which they were registered.
+ *
+ * Returns: (transfer full): a list of #GTorchParameter
+ *
+ * Since: 0.1
+ */
+GListModel *
+gtorch_module_get_parameters (GTorchModule *self, gboolean recurse)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
+  return list_members (self, recurse, FALSE);
+}
+
+/**
+ * gtorch_module_get_parameter_names:
+ * @self: a module
+ * @recurse: whether to list those of the modules inside too
+ *
+ * Lists the paths of what [method@Module.get_parameters] lists, in the same order.
+ *
+ * Returns: (transfer full): names like `0.weight`
+ *
+ * Since: 0.1
+ */
+gchar **
+gtorch_module_get_parameter_names (GTorchModule *self, gboolean recurse)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
+  return list_names (self, recurse, FALSE);
+}
+
+/**
+ * gtorch_module_get_buffers:
+ * @self: a module
+ * @recurse: whether to list those of the modules inside too
+ *
+ * Lists the buffers as they are now, each once.
+ *
+ * Returns: (transfer full): a list of #GTorchTensor
+ *
+ * Since: 0.1
+ */
+GListModel *
+gtorch_module_get_buffers (GTorchModule *self, gboolean recurse)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
+  return list_members (self, recurse, TRUE);
+}
+
+/**
+ * gtorch_module_get_buffer_names:
+ * @self: a module
+ * @recurse: whether to list those of the modules inside too
+ *
+ * Lists the paths of what [method@Module.get_buffers] lists, in the same order.
+ *
+ * Returns: (transfer full): names like `1.running_mean`
+ *
+ * Since: 0.1
+ */
+gchar **
+gtorch_module_get_buffer_names (GTorchModule *self, gboolean recurse)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
+  return list_names (self, recurse, TRUE);
+}
+
+/**
+ * gtorch_module_get_children:
+ * @self: a module
+ *
+ * Gets the modules right inside this one. The list changes with the module.
+ *
+ * Returns: (transfer none): a list of #GTorchModule
+ *
+ * Since: 0.1
+ */
+GListModel *
+gtorch_module_get_children (GTorchModule *self)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
+  return G_LIST_MODEL (gtorch_module_get_private (self)->children);
+}
+
+/**
+ * gtorch_module_get_child_names:
+ * @self: a module
+ *
+ * Lists the names of what [method@Module.get_children] lists, in the same order.
+ *
+ * Returns: (transfer full): the names
+ *
+ * Since: 0.1
+ */
+gchar **
+gtorch_module_get_child_names (GTorchModule *self)
+{
+  GTorchModulePrivate *priv;
+  gchar **names;
+  guint i;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
+  priv = gtorch_module_get_private (self);
+  names = g_new0 (gchar *, priv->child_names->len + 1);
+  for (i = 0; i < priv->child_names->len; i++)
+    names[i] = g_strdup (priv->child_names->pdata[i]);
+  return names;
+}
+
+static void
+collect_module (GTorchModule *module, const gchar *path, gpointer user_data)
+{
+  g_list_store_append (user_data, module);
+}
+
+/**
+ * gtorch_module_get_modules:
+ * @self: a module
+ *
+ * Lists the module and all inside as they are now, each once, the outer ones first.
+ *
+ * Returns: (transfer full): a list of #GTorchModule
+ *
+ * Since: 0.1
+ */
+GListModel *
+gtorch_module_get_modules (GTorchModule *self)
+{
+  GListStore *store;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
+  store = g_list_store_new (GTORCH_TYPE_MODULE);
+  gtorch_module_visit (self, TRUE, collect_module, store);
+  return G_LIST_MODEL (store);
+}
+
+static void
+collect_path (GTorchModule *module, const gchar *path, gpointer user_data)
+{
+  g_ptr_array_add (user_data, g_strdup (path));
+}
+
+/**
+ * gtorch_module_get_module_names:
+ * @self: a module
+ *
+ * Lists the paths of what [method@Module.get_modules] lists, in the same order; the first is empty.
+ *
+ * Returns: (transfer full): the paths
+ *
+ * Since: 0.1
+ */
+gchar **
+gtorch_module_get_module_names (GTorchModule *self)
+{
+  GPtrArray *names;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
+  names = g_ptr_array_new ();
+  gtorch_module_visit (self, TRUE, collect_path, names);
+  g_ptr_array_add (names, NULL);
+  return (gchar **) g_ptr_array_free (names, FALSE);
+}
+
+/**
+ * gtorch_module_count_parameters:
+ * @self: a module
+ * @trainable_only: whether to count only those that want a gradient
+ *
+ * Counts the numbers in all parameters.
+ *
+ * Returns: how many elements they have
+ *
+ * Since: 0.1
+ */
+gint64
+gtorch_module_count_parameters (GTorchModule *self, gboolean trainable_only)
+{
+  g_autoptr (GListModel) parameters = NULL;
+  gint64 count = 0;
+  guint i;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), 0);
+  parameters = gtorch_module_get_parameters (self, TRUE);
+  for (i = 0; i < g_list_model_get_n_items (parameters); i++)
+    {
+      g_autoptr (GTorchTensor) parameter = g_list_model_get_item (parameters, i);
+
+      if (!trainable_only || gtorch_tensor_get_requires_grad (parameter))
+        count += gtorch_tensor_get_numel (parameter);
+    }
+  return count;
+}
+
+/* --- looking up --- */
+
+static GTorchModule *
+walk_path (GTorchModule *self, const gchar *path, gsize length, GError **error)
+{
+  g_auto (GStrv) names = NULL;
+  g_autofree gchar *part = g_strndup (path, length);
+  guint i, position;
+
+  if (length == 0)
+    return self;
+  names = g_strsplit (part, ".", -1);
+  for (i = 0; names[i] != NULL; i++)
+    {
+      GTorchModulePrivate *priv = gtorch_module_get_private (self);
+      GTorchModule *child;
+
+      if (!find_child (priv, names[i], &position))
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
+                       _ ("%s: no module '%s', wanted for '%s'"), gtorch_module_type_name (self),
+                       names[i], path);
+          return NULL;
+        }
+      child = g_list_model_get_item (G_LIST_MODEL (priv->children), position);
+      g_object_unref (child); /* its parent keeps it */
+      self = child;
+    }
+  return self;
+}
+
+static GTorchTensor *
+find_tensor (GTorchModule *self, const gchar *path, gboolean buffer, GError **error)
+{
+  const gchar *dot = strrchr (path, '.');
+  GTorchModule *module = walk_path (self, path, dot != NULL ? dot - path : 0, error);
+  GTorchModulePrivate *priv;
+  GTorchMember *member;
+
+  if (module == NULL)
+    return NULL;
+  priv = gtorch_module_get_private (module);
+  member = find_member (buffer ? priv->buffers : priv->parameters, dot != NULL ? dot + 1 : path);
+  if (member != NULL && member->tensor != NULL)
+    return member->tensor;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
+               buffer ? _ ("%s: no buffer '%s'") : _ ("%s: no parameter '%s'"),
+               gtorch_module_type_name (module), path);
+  return NULL;
+}
+
+/**
+ * gtorch_module_get_parameter:
+ * @self: a module
+ * @path: a name, with dots for parameters of modules inside: `0.weight`
+ * @error: return location for an error
+ *
+ * Finds a parameter.
+ *
+ * Returns: (transfer none): the parameter, or %NULL with %GTORCH_ERROR_NOT_FOUND
+ *
+ * Since: 0.1
+ */
+GTorchParameter *
+gtorch_module_get_parameter (GTorchModule *self, const gchar *path, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
+  g_return_val_if_fail (path != NULL, NULL);
+  return (GTorchParameter *) find_tensor (self, path, FALSE, error);
+}
+
+/**
+ * gtorch_module_get_buffer:
+ * @self: a module
+ * @path: a name, with dots for buffers of modules inside
+ * @error: return location for an error
+ *
+ * Finds a buffer.
+ *
+ * Returns: (transfer none): the buffer, or %NULL with %GTORCH_ERROR_NOT_FOUND
+ *
+ * Since: 0.1
+ */
+GTorchTensor *
+gtorch_module_get_buffer (GTorchModule *self, const gchar *path, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
+  g_return_val_if_fail (path != NULL, NULL);
+  return find_tensor (self, path, TRUE, error);
+}
+
+/**
+ * gtorch_module_get_module:
+ * @self: a module
+ * @path: a name, with dots for modules further inside; the module itself if it is empty
+ * @error: return location for an error
+ *
+ * Finds a module.
+ *
+ * Returns: (transfer none): the module, or %NULL with %GTORCH_ERROR_NOT_FOUND
+ *
+ * Since: 0.1
+ */
+GTorchModule *
+gtorch_module_get_module (GTorchModule *self, const gchar *path, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
+  g_return_val_if_fail (path != NULL, NULL);
+  return walk_path (self, path, strlen (path), error);
+}
+
+/* --- hooks --- */
+
+static void
+hook_unref (gpointer data)
+{
+  GTorchModuleHook *hook = data;
+
+  if (!g_atomic_int_dec_and_test (&hook->ref_count))
+    return;
+  if (hook->destroy != NULL)
+    hook->destroy (hook->user_data);
+  g_free (hook);
+}
+
+static guint64
+add_hook (GTorchModule *self, gboolean before, GCallback func, gpointer user_data,
+          GDestroyNotify destroy)
+{
+  static guint64 last_id;
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+  GTorchModuleHook *hook = g_new0 (GTorchModuleHook, 1);
+
+  hook->id = __atomic_add_fetch (&last_id, 1, __ATOMIC_RELAXED);
+  hook->before = before;
+  hook->func = func;
+  hook->user_data = user_data;
+  hook->destroy = destroy;
+  hook->ref_count = 1;
+  if (priv->hooks == NULL)
+    priv->hooks = g_ptr_array_new_with_free_func (hook_unref);
+  g_ptr_array_add (priv->hooks, hook);
+  return hook->id;
+}
+
+static GTorchTensor *
+run_hooks (GTorchModule *self, gboolean before, GTorchTensor *input, GTorchTensor *value)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+  g_autoptr (GPtrArray) hooks = NULL;
+  guint i;
+
+  if (G_LIKELY (priv->hooks == NULL || priv->hooks->len == 0))
+    return value;
+  hooks = g_ptr_array_new_with_free_func (hook_unref); /* a hook may remove itself */
+  for (i = 0; i < priv->hooks->len; i++)
+    {
+      GTorchModuleHook *hook = priv->hooks->pdata[i];
+
+      g_atomic_int_inc (&hook->ref_count);
+      g_ptr_array_add (hooks, hook);
+    }
+  for (i = 0; i < hooks->len; i++)
+    {
+      GTorchModuleHook *hook = hooks->pdata[i];
+      GTorchTensor *other;
+
+      if (hook->before != before)
+        continue;
+      if (before)
+        other = ((GTorchForwardPreHook) hook->func) (self, value, hook->user_data);
+      else
+        other = ((GTorchForwardHook) hook->func) (self, input, value, hook->user_data);
+      if (other != NULL)
+        {
+          g_object_unref (value);
+          value = other;
+        }
+    }
+  return value;
+}
+
+GTorchTensor *
+gtorch_module_run_pre_hooks (GTorchModule *self, GTorchTensor *input)
+{
+  return run_hooks (self, TRUE, NULL, input);
+}
+
+GTorchTensor *
+gtorch_module_run_hooks (GTorchModule *self, GTorchTensor *input, GTorchTensor *output)
+{
+  return run_hooks (self, FALSE, input, output);
+}
+
+/**
+ * gtorch_module_register_forward_pre_hook:
+ * @self: a module
+ * @hook: (scope notified) (closure user_data) (destroy destroy): called before each forward
+ * @user_data: data for @hook
+ * @destroy: (nullable): frees @user_data
+ *
+ * Calls a function before each [method@Module.forward].
+ *
+ * Returns: an id for [method@Module.remove_hook]
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_module_register_forward_pre_hook (GTorchModule *self, GTorchForwardPreHook hook,
+                                         gpointer user_data, GDestroyNotify destroy)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), 0);
+  g_return_val_if_fail (hook != NULL, 0);
+  return add_hook (self, TRUE, G_CALLBACK (hook), user_data, destroy);
+}
+
+/**
+ * gtorch_module_register_forward_hook:
+ * @self: a module
+ * @hook: (scope notified) (closure user_data) (destroy destroy): called after each forward
+ * @user_data: data for @hook
+ * @destroy: (nullable): frees @user_data
+ *
+ * Calls a function after each [method@Module.forward] that succeeded.
+ *
+ * Returns: an id for [method@Module.remove_hook]
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_module_register_forward_hook (GTorchModule *self, GTorchForwardHook hook, gpointer user_data,
+                                     GDestroyNotify destroy)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), 0);
+  g_return_val_if_fail (hook != NULL, 0);
+  return add_hook (self, FALSE, G_CALLBACK (hook), user_data, destroy);
+}
+
+/**
+ * gtorch_module_remove_hook:
+ * @self: a module
+ * @id: what registering it gave
+ *
+ * Removes a hook.
+ *
+ * Returns: %FALSE if there is none with this id
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_remove_hook (GTorchModule *self, guint64 id)
+{
+  GTorchModulePrivate *priv;
+  guint i;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  priv = gtorch_module_get_private (self);
+  for (i = 0; priv->hooks != NULL && i < priv->hooks->len; i++)
+    if (((GTorchModuleHook *) priv->hooks->pdata[i])->id == id)
+      {
+        g_ptr_array_remove_index (priv->hooks, i);
+        return TRUE;
+      }
+  return FALSE;
+}

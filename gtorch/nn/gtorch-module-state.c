@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* The values of a module as a table, and back; moving values between tensors. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "autograd/gtorch-autograd-private.h"
+#include "autograd/gtorch-grad-mode.h"
+#include "gtorch-device-private.h"
+#include "gtorch-module-private.h"
+#include "gtorch-ops-private.h"
+
+void
+gtorch_impl_set_data (GTorchImpl *impl, GTorchImpl *data)
+{
+  GTorchStorage *former = impl->storage;
+
+  if (impl == data)
+    return;
+  g_assert (gtorch_impl_same_shape (impl, data));
+  impl->storage = gtorch_storage_ref (data->storage);
+  impl->offset = data->offset;
+  impl->dtype = data->dtype;
+  impl->is_contiguous = data->is_contiguous;
+  memcpy (impl->strides, data->strides, impl->n_dims * sizeof (gint64));
+  gtorch_storage_unref (former);
+}
+
+GTorchImpl *
+gtorch_impl_to (GTorchImpl *impl, GTorchDevice *device, guint dtype, GError **error)
+{
+  g_autoptr (GTorchImpl) converted = gtorch_impl_ref (impl);
+  g_autoptr (GTorchImpl) moved = NULL;
+
+  if (impl->storage == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
+                   _ ("a tensor of shape %s was released"), gtorch_impl_shape_str (impl));
+      return NULL;
+    }
+  if (dtype != GTORCH_DTYPE_NONE && dtype != impl->dtype)
+    {
+      gtorch_impl_unref (converted);
+      converted = gtorch_op_to_dtype (impl, dtype, error);
+      if (converted == NULL)
+        return NULL;
+    }
+  if (device == NULL || device == gtorch_impl_device (impl))
+    return g_steal_pointer (&converted);
+  moved = gtorch_op_empty (converted->shape, converted->n_dims, converted->dtype, device, error);
+  if (moved == NULL || !gtorch_op_copy_inplace (moved, converted, FALSE, error))
+    return NULL;
+  return g_steal_pointer (&moved);
+}
+
+/* --- what belongs to the state --- */
+
+typedef struct
+{
+  gchar *path;
+  GTorchTensor *tensor;
+} StateItem;
+
+static void
+clear_item (gpointer data)
+{
+  StateItem *item = data;
+
+  g_free (item->path);
+  g_object_unref (item->tensor);
+}
+
+/* Shared modules and parameters are listed under each of their names. */
+static void
+list_state (GTorchModule *self, GString *path, GArray *items)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+  GArray *arrays[] = { priv->parameters, priv->buffers };
+  gsize length = path->len;
+  guint i, j;
+
+  for (i = 0; i < G_N_ELEMENTS (arrays); i++)
+    for (j = 0; j < arrays[i]->len; j++)
+      {
+        GTorchMember *member = &g_array_index (arrays[i], GTorchMember, j);
+        StateItem item;
+
+        if (member->tensor == NULL || !member->persistent)
+          continue;
+        item.path = g_strconcat (path->str, member->name, NULL);
+        item.tensor = g_object_ref (member->tensor);
+        g_array_append_val (items, item);
+      }
+  for (i = 0; i < priv->child_names->len; i++)
+    {
+      g_autoptr (GTorchModule) child = g_list_model_get_item (G_LIST_MODEL (priv->children), i);
+
+      g_string_append_printf (path, "%s.", (const gchar *) priv->child_names->pdata[i]);
+      list_state (child, path, items);
+      g_string_truncate (path, length);
+    }
+}
+
+static GArray *
+get_state (GTorchModule *self)
+{
+  g_autoptr (GString) path = g_string_new (NULL);
+  GArray *items = g_array_new (FALSE, FALSE, sizeof (StateItem));
+
+  g_array_set_clear_func (items, clear_item);
+  list_state (self, path, items);
+  return items;
+}
+
+/**
+ * gtorch_module_state_dict:
+ * @self: a module
+ *
+ * Gets all values that make up the module: its parameters and persistent buffers and those of the
+ * modules inside, by path. The tensors share their memory with the module's, and want no gradient.
+ *
+ * ```c
+ * g_autoptr (GHashTable) state = gtorch_module_state_dict (net);
+ *
+ * gtorch_module_load_state_dict (copy, state, TRUE, &error);
+ * ```
+ *
+ * Returns: (transfer container) (element-type utf8 GTorchTensor): a table from paths, as
+ *   [method@Module.get_state_names] lists them, to tensors
+ *
+ * Since: 0.1
+ */
+GHashTable *
+gtorch_module_state_dict (GTorchModule *self)
+{
+  g_autoptr (GArray) items = NULL;
+  GHashTable *state;
+  guint i;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
+  items = get_state (self);
+  state = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_object_unref);
+  for (i = 0; i < items->len; i++)
+    {
+      StateItem *item = &g_array_index (items, StateItem, i);
+
+      g_hash_table_insert (state, g_strdup (item->path),
+                           gtorch_tensor_wrap (
+                               gtorch_impl_alias (gtorch_tensor_unwrap (item->tensor))));
+    }
+  return state;
+}
+
+/**
+ * gtorch_module_get_state_names:
+ * @self: a module
+ *
+ * Lists the keys of [method@Module.state_dict] in the order in which they were registered.
+ *
+ * Returns: (transfer full): the paths
+ *
+ * Since: 0.1
+ */
+gchar **
+gtorch_module_get_state_names (GTorchModule *self)
+{
+  g_autoptr (GArray) items = NULL;
+  gchar **names;
+  guint i;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
+  items = get_state (self);
+  names = g_new0 (gchar *, items->len + 1);
+  for (i = 0; i < items->len; i++)
+    names[i] = g_steal_pointer (&g_array_index (items, StateItem, i).path);
+  return names;
+}
+
+static gint
+compare_names (gconstpointer a, gconstpointer b)
+{
+  return strcmp (*(const gchar *const *) a, *(const gchar *const *) b);
+}
+
+/* Everything that is wrong, so that it can be repaired at once. */
+static gchar *
+find_faults (GArray *items, GHashTable *state, gboolean strict, GTorchError *code)
+{
+  g_autoptr (GHashTable) known = g_hash_table_new (g_str_hash, g_str_equal);
+  g_autoptr (GString) missing = g_string_new (NULL);
+  g_autoptr (GString) wrong = g_string_new (NULL);
+  g_autoptr (GPtrArray) unexpected = g_ptr_array_new ();
+  g_autoptr (GPtrArray) parts = g_ptr_array_new_with_free_func (g_free);
+  GHashTableIter iter;
+  gpointer key;
+  guint i;
+
+  for (i = 0; i < items->len; i++)
+    {
+      StateItem *item = &g_array_index (items, StateItem, i);
+      GTorchTensor *value = g_hash_table_lookup (state, item->path);
+      GTorchImpl *have = gtorch_tensor_unwrap (item->tensor);
+
+      g_hash_table_add (known, item->path);
+      if (value == NULL)
+        g_string_append_printf (missing, "%s%s", missing->len > 0 ? ", " : "", item->path);
+      else if (have->storage == NULL || gtorch_tensor_unwrap (value)->storage == NULL)
+        g_string_append_printf (wrong, _ ("%s%s was released"), wrong->len > 0 ? ", " : "",
+                                item->path);
+      else if (!gtorch_impl_same_shape (have, gtorch_tensor_unwrap (value)))
+        g_string_append_printf (wrong, _ ("%s%s has shape %s in the module and %s in the table"),
+                                wrong->len > 0 ? ", " : "", item->path,
+                                gtorch_impl_shape_str (have),
+                                gtorch_impl_shape_str (gtorch_tensor_unwrap (value)));
+    }
+  g_hash_table_iter_init (&iter, state);
+  while (g_hash_table_iter_next (&iter, &key, NULL))
+    if (!g_hash_table_contains (known, key))
+      g_ptr_array_add (unexpected, key);
+
+  *code = GTORCH_ERROR_NOT_FOUND;
+  if (strict && missing->len > 0)
+    g_ptr_array_add (parts, g_strdup_printf (_ ("missing: %s"), missing->str));
+  if (strict && unexpected->len > 0)
+    {
+      g_autoptr (GString) names = g_string_new (NULL);
+
+      g_ptr_array_sort (unexpected, compare_names);
+      for (i = 0; i < unexpected->len; i++)
+        g_string_append_printf (names, "%s%s", i > 0 ? ", " : "",
+                                (const gchar *) unexpected->pdata[i]);
+      g_ptr_array_add (parts, g_strdup_printf (_ ("unexpected: %s"), names->str));
+    }
+  if (wrong->len > 0)
+    {
+      if (parts->len == 0)
+        *code = GTORCH_ERROR_SHAPE;
+      g_ptr_array_add (parts, g_strdup (wrong->str));
+    }
+  if (parts->len == 0)
+    return NULL;
+  g_ptr_array_add (parts, NULL);
+  return g_strjoinv ("; ", (gchar **) parts->pdata);
+}
+
+/**
+ * gtorch_module_load_state_dict:
+ * @self: a module
+ * @state: (element-type utf8 GTorchTensor): a table from paths to tensors, as
+ *   [method@Module.state_dict] makes and a safetensors file holds
+ * @strict: whether the names must be the same in the module and the table
+ * @error: return location for an error
+ *
+ * Copies values into the parameters and buffers, converting dtypes and moving between devices where
+ * they differ.
+ *
+ * Returns: %TRUE on success. On failure nothing was copied, and the error lists the names that are
+ *   missing or not expected (%GTORCH_ERROR_NOT_FOUND) and the shapes that differ (%GTORCH_ERROR_SHAPE)
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_load_state_dict (GTorchModule *self, GHashTable *state, gboolean strict,
+                               GError **error)
+{
+  g_autoptr (GArray) items = NULL;
+  g_autoptr (GTorchGradGuard) guard = NULL;
+  g_autoptr (GPtrArray) values =
+      g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+  g_autofree gchar *faults = NULL;
+  GTorchError code;
+  guint i, n;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  g_return_val_if_fail (state != NULL, FALSE);
+
+  items = get_state (self);
+  faults = find_faults (items, state, strict, &code);
+  if (faults != NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, code, _ ("%s: load_state_dict: %s"),
+                   gtorch_module_type_name (self), faults);
+      return FALSE;
+    }
+  guard = gtorch_no_grad ();
+  for (i = 0; i < items->len; i++)
+    {
+      StateItem *item = &g_array_index (items, StateItem, i);
+      GTorchTensor *value = g_hash_table_lookup (state, item->path);
+      GTorchImpl *target = gtorch_tensor_unwrap (item->tensor);
+      GTorchImpl *result;
+
+      if (value == NULL)
+        continue;
+      result = gtorch_impl_to (gtorch_tensor_unwrap (value), gtorch_impl_device (target),
+                               target->dtype, error);
+      if (result == NULL)
+        {
+          g_prefix_error (error, "%s: load_state_dict: %s: ", gtorch_module_type_name (self),
+                          item->path);
+          return FALSE;
+        }
+      g_ptr_array_add (values, result);
+    }
+  for (i = 0, n = 0; i < items->len; i++)
+    {
+      StateItem *item = &g_array_index (items, StateItem, i);
+
+      if (g_hash_table_contains (state, item->path)
+          && !gtorch_op_copy_inplace (gtorch_tensor_unwrap (item->tensor), values->pdata[n++],
+                                      FALSE, error))
+        return FALSE;
+    }
+  return TRUE;
+}

@@ -1,0 +1,729 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "gtorch-module.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "autograd/gtorch-grad-mode.h"
+#include "autograd/gtorch-tensor-autograd.h"
+#include "gtorch-device-private.h"
+#include "gtorch-guard.h"
+#include "gtorch-module-private.h"
+#include "gtorch-ops-private.h"
+#include "gtorch-stream.h"
+
+/**
+ * GTorchModule:
+ *
+ * A part of a network: it has parameters and other modules, and computes an output from an input.
+ *
+ * Subclasses override `forward`. What they register with [method@Module.register_parameter],
+ * [method@Module.register_buffer] and [method@Module.register_module] is found by optimizers, moved by
+ * [method@Module.to] and stored by [method@Module.state_dict].
+ *
+ * ```c
+ * g_autoptr (GTorchSequential) net = gtorch_sequential_new ();
+ *
+ * gtorch_sequential_append (net, GTORCH_MODULE (gtorch_linear_new (4, 8, TRUE, &error)), &error);
+ * y = gtorch_module_forward (GTORCH_MODULE (net), x, &error);
+ * ```
+ *
+ * The layers that come with the library may be made with their constructors, which report a bad
+ * argument at once, or with [ctor@GObject.Object.new], as languages do; then the first use reports it.
+ *
+ * A module may be used by one thread at a time.
+ *
+ * Since: 0.1
+ */
+
+enum
+{
+  PROP_0,
+  PROP_TRAINING,
+  N_PROPS
+};
+
+static GParamSpec *props[N_PROPS];
+
+G_DEFINE_TYPE_WITH_PRIVATE (GTorchModule, gtorch_module, G_TYPE_OBJECT)
+
+GTorchModulePrivate *
+gtorch_module_get_private (GTorchModule *self)
+{
+  return gtorch_module_get_instance_private (self);
+}
+
+const gchar *
+gtorch_module_type_name (gpointer self)
+{
+  const gchar *name = G_OBJECT_TYPE_NAME (self);
+  const gchar *separator = strrchr (name, '+'); /* Python: "module+Class" */
+
+  if (separator != NULL)
+    return separator + 1;
+  if (g_str_has_prefix (name, "Gjs_"))
+    {
+      separator = strrchr (name, '_');
+      return separator + 1;
+    }
+  return g_str_has_prefix (name, "GTorch") && name[6] != '\0' ? name + 6 : name;
+}
+
+static GTorchTensor *
+gtorch_module_real_forward (GTorchModule *self, GTorchTensor *input, GError **error)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+               _ ("%s: forward for one input is not implemented"), gtorch_module_type_name (self));
+  return NULL;
+}
+
+static GTorchTensor *
+gtorch_module_real_forward_many (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs,
+                                 GError **error)
+{
+  if (n_inputs == 1)
+    return GTORCH_MODULE_GET_CLASS (self)->forward (self, inputs[0], error);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+               _ ("%s: forward for %" G_GSIZE_FORMAT " inputs is not implemented"),
+               gtorch_module_type_name (self), n_inputs);
+  return NULL;
+}
+
+static void
+gtorch_module_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
+{
+  if (prop_id == PROP_TRAINING)
+    g_value_set_boolean (value, gtorch_module_get_training (GTORCH_MODULE (object)));
+  else
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+}
+
+static void
+gtorch_module_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
+{
+  if (prop_id == PROP_TRAINING)
+    gtorch_module_set_training (GTORCH_MODULE (object), g_value_get_boolean (value));
+  else
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+}
+
+static void
+clear_member (gpointer data)
+{
+  GTorchMember *member = data;
+
+  g_free (member->name);
+  g_clear_object (&member->tensor);
+}
+
+static void
+gtorch_module_finalize (GObject *object)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (GTORCH_MODULE (object));
+
+  g_array_unref (priv->parameters);
+  g_array_unref (priv->buffers);
+  g_object_unref (priv->children);
+  g_ptr_array_unref (priv->child_names);
+  g_clear_pointer (&priv->hooks, g_ptr_array_unref);
+  g_clear_error (&priv->error);
+  G_OBJECT_CLASS (gtorch_module_parent_class)->finalize (object);
+}
+
+static void
+gtorch_module_class_init (GTorchModuleClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->get_property = gtorch_module_get_property;
+  object_class->set_property = gtorch_module_set_property;
+  object_class->finalize = gtorch_module_finalize;
+  klass->forward = gtorch_module_real_forward;
+  klass->forward_many = gtorch_module_real_forward_many;
+
+  /**
+   * GTorchModule:training: (getter get_training) (setter set_training)
+   *
+   * Whether the module is being trained: some, as [class@Dropout], do other things then. Setting it
+   * sets it for all modules inside.
+   *
+   * Since: 0.1
+   */
+  props[PROP_TRAINING] =
+      g_param_spec_boolean ("training", NULL, NULL, TRUE,
+                            G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+}
+
+static void
+gtorch_module_init (GTorchModule *self)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+
+  priv->parameters = g_array_new (FALSE, FALSE, sizeof (GTorchMember));
+  g_array_set_clear_func (priv->parameters, clear_member);
+  priv->buffers = g_array_new (FALSE, FALSE, sizeof (GTorchMember));
+  g_array_set_clear_func (priv->buffers, clear_member);
+  priv->children = g_list_store_new (GTORCH_TYPE_MODULE);
+  priv->child_names = g_ptr_array_new_with_free_func (g_free);
+  priv->training = TRUE;
+}
+
+/* --- construction --- */
+
+void
+gtorch_module_set_error (GTorchModule *self, GError *error)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+
+  if (priv->error == NULL)
+    priv->error = error;
+  else
+    g_error_free (error);
+}
+
+gpointer
+gtorch_module_checked (gpointer self, GError **error)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+
+  if (priv->error == NULL)
+    return self;
+  g_propagate_error (error, g_steal_pointer (&priv->error));
+  g_object_unref (self);
+  return NULL;
+}
+
+gboolean
+gtorch_module_check_size (GTorchModule *self, const gchar *name, gint64 value, gint64 least)
+{
+  GError *error = NULL;
+
+  if (value >= least)
+    return TRUE;
+  g_set_error (&error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("%s: %s must be at least %" G_GINT64_FORMAT ", it is %" G_GINT64_FORMAT),
+               gtorch_module_type_name (self), name, least, value);
+  gtorch_module_set_error (self, error);
+  return FALSE;
+}
+
+GTorchTensor *
+gtorch_module_add_parameter (GTorchModule *self, const gchar *name, const gint64 *shape,
+                             guint n_dims)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+  g_autoptr (GTorchImpl) impl = NULL;
+  g_autoptr (GTorchTensor) tensor = NULL;
+  GTorchParameter *parameter = NULL;
+  GError *error = NULL;
+
+  if (priv->error != NULL)
+    return NULL;
+  impl = gtorch_op_empty (shape, n_dims, GTORCH_DTYPE_NONE, NULL, &error);
+  if (impl != NULL)
+    {
+      tensor = gtorch_tensor_wrap (g_steal_pointer (&impl));
+      parameter = gtorch_parameter_new (tensor, TRUE, &error);
+    }
+  if (parameter == NULL || !gtorch_module_register_parameter (self, name, parameter, &error))
+    {
+      g_prefix_error (&error, "%s: ", gtorch_module_type_name (self));
+      gtorch_module_set_error (self, error);
+    }
+  g_clear_object (&parameter);
+  return gtorch_module_nth_parameter (self, priv->parameters->len - 1);
+}
+
+void
+gtorch_module_add_buffer (GTorchModule *self, const gchar *name, GTorchImpl *impl)
+{
+  g_autoptr (GTorchTensor) tensor = gtorch_tensor_wrap (impl);
+
+  gtorch_module_register_buffer (self, name, tensor, TRUE, NULL);
+}
+
+/* --- forward --- */
+
+gboolean
+gtorch_module_is_usable (GTorchModule *self, GError **error)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+
+  if (G_LIKELY (priv->error == NULL))
+    return TRUE;
+  if (error != NULL)
+    *error = g_error_copy (priv->error);
+  return FALSE;
+}
+
+GTorchTensor *
+gtorch_module_check_output (GTorchModule *self, GTorchTensor *output, GError *local, GError **error)
+{
+  if (G_LIKELY (output != NULL && local == NULL))
+    return output;
+  g_clear_object (&output);
+  if (local != NULL)
+    g_propagate_error (error, local);
+  else
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
+                 _ ("%s: forward returned no tensor and no error"), gtorch_module_type_name (self));
+  return NULL;
+}
+
+/**
+ * gtorch_module_forward: (virtual forward)
+ * @self: a module
+ * @input: what goes in
+ * @error: return location for an error
+ *
+ * Computes the output for an input.
+ *
+ * Returns: (transfer full): the output, or %NULL with the error of the module
+ *
+ * Since: 0.1
+ */
+GTorchTensor *
+gtorch_module_forward (GTorchModule *self, GTorchTensor *input, GError **error)
+{
+  g_autoptr (GTorchTensor) seen = NULL;
+  GTorchTensor *output;
+  GError *local = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
+  g_return_val_if_fail (GTORCH_IS_TENSOR (input), NULL);
+
+  if (!gtorch_module_is_usable (self, error))
+    return NULL;
+  seen = gtorch_module_run_pre_hooks (self, g_object_ref (input));
+  output = GTORCH_MODULE_GET_CLASS (self)->forward (self, seen, &local);
+  output = gtorch_module_check_output (self, output, local, error);
+  return output != NULL ? gtorch_module_run_hooks (self, seen, output) : NULL;
+}
+
+/**
+ * gtorch_module_forward_many: (virtual forward_many)
+ * @self: a module
+ * @inputs: (array length=n_inputs): what goes in
+ * @n_inputs: how many
+ * @error: return location for an error
+ *
+ * Computes the output for several inputs. With one this is [method@Module.forward]; modules
+ * that take more override this one. Hooks run for modules with one input only.
+ *
+ * Returns: (transfer full): the output, or %NULL with the error of the module;
+ *   %GTORCH_ERROR_NOT_SUPPORTED if it takes another number of inputs
+ *
+ * Since: 0.1
+ */
+GTorchTensor *
+gtorch_module_forward_many (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs,
+                            GError **error)
+{
+  GTorchTensor *output;
+  GError *local = NULL;
+  gsize i;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
+  g_return_val_if_fail (inputs != NULL || n_inputs == 0, NULL);
+  for (i = 0; i < n_inputs; i++)
+    g_return_val_if_fail (GTORCH_IS_TENSOR (inputs[i]), NULL);
+
+  if (!gtorch_module_is_usable (self, error))
+    return NULL;
+  output = GTORCH_MODULE_GET_CLASS (self)->forward_many (self, inputs, n_inputs, &local);
+  return gtorch_module_check_output (self, output, local, error);
+}
+
+static void
+forward_done (GObject *object, GAsyncResult *result, gpointer user_data)
+{
+  g_autoptr (GTask) task = user_data;
+  GError *error = NULL;
+
+  if (gtorch_stream_synchronize_finish (GTORCH_STREAM (object), result, &error))
+    g_task_return_pointer (task, g_object_ref (g_task_get_task_data (task)), g_object_unref);
+  else
+    g_task_return_error (task, error);
+}
+
+/**
+ * gtorch_module_forward_async:
+ * @self: a module
+ * @input: what goes in
+ * @cancellable: (nullable): stops the waiting
+ * @callback: (scope async) (closure user_data): called when the output was computed
+ * @user_data: data for @callback
+ *
+ * Computes the output for an input without keeping the main loop waiting.
+ *
+ * `forward` itself is called now, in this thread, and only describes the work; a stream does it. On
+ * the default stream of the CPU, which computes at once, another stream is used.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_module_forward_async (GTorchModule *self, GTorchTensor *input, GCancellable *cancellable,
+                             GAsyncReadyCallback callback, gpointer user_data)
+{
+  g_autoptr (GTask) task = NULL;
+  g_autoptr (GTorchStream) stream = NULL;
+  GTorchTensor *output = NULL;
+  GTorchStream *current;
+  GTorchDevice *device;
+  GError *error = NULL;
+
+  g_return_if_fail (GTORCH_IS_MODULE (self));
+  g_return_if_fail (GTORCH_IS_TENSOR (input));
+
+  task = g_task_new (self, cancellable, callback, user_data);
+  g_task_set_source_tag (task, gtorch_module_forward_async);
+  if (g_task_return_error_if_cancelled (task))
+    return;
+  if (gtorch_tensor_unwrap (input)->storage == NULL)
+    {
+      g_task_return_new_error (task, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
+                               _ ("%s: the input was released"), gtorch_module_type_name (self));
+      return;
+    }
+  device = gtorch_tensor_get_device (input);
+  current = gtorch_stream_get_current (device);
+  if (!gtorch_stream_is_default (current))
+    stream = g_object_ref (current);
+  else
+    {
+      stream = gtorch_stream_new (device, 0, &error);
+      if (stream != NULL && !gtorch_stream_wait_stream (stream, current, &error))
+        g_clear_object (&stream);
+    }
+  if (stream != NULL)
+    {
+      g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
+
+      output = gtorch_module_forward (self, input, &error);
+    }
+  if (output == NULL)
+    {
+      g_task_return_error (task, error);
+      return;
+    }
+  g_task_set_task_data (task, output, g_object_unref);
+  gtorch_stream_synchronize_async (stream, cancellable, forward_done, g_steal_pointer (&task));
+}
+
+/**
+ * gtorch_module_forward_finish:
+ * @self: a module
+ * @result: what the callback was given
+ * @error: return location for an error
+ *
+ * Gets what [method@Module.forward_async] computed.
+ *
+ * Returns: (transfer full): the output, or %NULL with an error
+ *
+ * Since: 0.1
+ */
+GTorchTensor *
+gtorch_module_forward_finish (GTorchModule *self, GAsyncResult *result, GError **error)
+{
+  g_return_val_if_fail (g_task_is_valid (result, self), NULL);
+  return g_task_propagate_pointer (G_TASK (result), error);
+}
+
+/* --- all modules below --- */
+
+/**
+ * gtorch_module_get_training: (get-property training)
+ * @self: a module
+ *
+ * Tells whether the module is being trained.
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_get_training (GTorchModule *self)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  return gtorch_module_get_private (self)->training;
+}
+
+static void
+set_training (GTorchModule *module, const gchar *path, gpointer user_data)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (module);
+  gboolean training = GPOINTER_TO_INT (user_data);
+
+  if (priv->training == training)
+    return;
+  priv->training = training;
+  g_object_notify_by_pspec (G_OBJECT (module), props[PROP_TRAINING]);
+}
+
+/**
+ * gtorch_module_set_training: (set-property training)
+ * @self: a module
+ * @training: whether it is being trained
+ *
+ * Prepares the module and all inside for training, or for being used.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_module_set_training (GTorchModule *self, gboolean training)
+{
+  g_return_if_fail (GTORCH_IS_MODULE (self));
+  gtorch_module_visit (self, TRUE, set_training, GINT_TO_POINTER (training != FALSE));
+}
+
+/**
+ * gtorch_module_train:
+ * @self: a module
+ * @mode: %TRUE to train
+ *
+ * Does what [method@Module.set_training] does, under PyTorch's name.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_module_train (GTorchModule *self, gboolean mode)
+{
+  gtorch_module_set_training (self, mode);
+}
+
+/**
+ * gtorch_module_eval:
+ * @self: a module
+ *
+ * Prepares the module and all inside for being used: the same as training set to %FALSE.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_module_eval (GTorchModule *self)
+{
+  gtorch_module_set_training (self, FALSE);
+}
+
+static void
+collect_members (GTorchModule *module, const gchar *path, gpointer user_data)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (module);
+  GArray *arrays[] = { priv->parameters, priv->buffers };
+  guint i, j;
+
+  for (i = 0; i < G_N_ELEMENTS (arrays); i++)
+    for (j = 0; j < arrays[i]->len; j++)
+      {
+        GTorchTensor *tensor = g_array_index (arrays[i], GTorchMember, j).tensor;
+
+        if (tensor != NULL && !g_ptr_array_find (user_data, tensor, NULL))
+          g_ptr_array_add (user_data, g_object_ref (tensor));
+      }
+}
+
+/**
+ * gtorch_module_to:
+ * @self: a module
+ * @device: (nullable): where to, or %NULL to stay
+ * @dtype: a floating-point dtype, or %GTORCH_DTYPE_NONE to keep those there are
+ * @error: return location for an error
+ *
+ * Moves all parameters, their gradients and the buffers, which stay the same objects. Integers keep
+ * their dtype.
+ *
+ * Returns: %TRUE on success. On failure (%GTORCH_ERROR_DTYPE, %GTORCH_ERROR_OUT_OF_MEMORY) nothing
+ *   was moved
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_to (GTorchModule *self, GTorchDevice *device, GTorchDType dtype, GError **error)
+{
+  g_autoptr (GPtrArray) tensors = g_ptr_array_new_with_free_func (g_object_unref);
+  g_autoptr (GPtrArray) moved = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+  g_autoptr (GTorchGradGuard) guard = NULL;
+  guint i, n;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  if (!gtorch_module_is_usable (self, error))
+    return FALSE;
+  if (dtype != GTORCH_DTYPE_NONE && !gtorch_dtype_is_floating_point (dtype)
+      && !gtorch_dtype_is_complex (dtype))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
+                   _ ("%s: to: only floating-point and complex dtypes are possible, not %s"),
+                   gtorch_module_type_name (self), gtorch_dtype_get_name (dtype));
+      return FALSE;
+    }
+  gtorch_module_visit (self, TRUE, collect_members, tensors);
+  for (n = tensors->len, i = 0; i < n; i++)
+    {
+      GTorchTensor *grad = gtorch_tensor_get_grad (tensors->pdata[i]);
+
+      if (grad != NULL)
+        g_ptr_array_add (tensors, grad);
+    }
+  guard = gtorch_no_grad ();
+  for (i = 0; i < tensors->len; i++)
+    {
+      GTorchImpl *impl = gtorch_tensor_unwrap (tensors->pdata[i]);
+      gboolean convert =
+          gtorch_dtype_is_floating_point (impl->dtype) || gtorch_dtype_is_complex (impl->dtype);
+      GTorchImpl *result = gtorch_impl_to (impl, device, convert ? dtype : impl->dtype, error);
+
+      if (result == NULL)
+        {
+          g_prefix_error (error, "%s: to: ", gtorch_module_type_name (self));
+          return FALSE;
+        }
+      g_ptr_array_add (moved, result);
+    }
+  for (i = 0; i < tensors->len; i++)
+    gtorch_impl_set_data (gtorch_tensor_unwrap (tensors->pdata[i]), moved->pdata[i]);
+  return TRUE;
+}
+
+/**
+ * gtorch_module_zero_grad:
+ * @self: a module
+ * @set_to_none: whether to drop the gradients, which is faster, rather than to fill them with zeros
+ * @error: return location for an error
+ *
+ * Forgets the gradients of all parameters.
+ *
+ * Returns: %TRUE on success; filling with zeros may fail
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_zero_grad (GTorchModule *self, gboolean set_to_none, GError **error)
+{
+  g_autoptr (GListModel) parameters = NULL;
+  g_autoptr (GTorchGradGuard) guard = NULL;
+  guint i;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  parameters = gtorch_module_get_parameters (self, TRUE);
+  guard = gtorch_no_grad ();
+  for (i = 0; i < g_list_model_get_n_items (parameters); i++)
+    {
+      g_autoptr (GTorchTensor) parameter = g_list_model_get_item (parameters, i);
+      g_autoptr (GTorchTensor) grad = gtorch_tensor_get_grad (parameter);
+
+      if (grad != NULL
+          && !(set_to_none ? gtorch_tensor_set_grad (parameter, NULL, error)
+                           : gtorch_op_zero_inplace (gtorch_tensor_unwrap (grad), error)))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+/**
+ * gtorch_module_set_requires_grad:
+ * @self: a module
+ * @requires_grad: whether the parameters are to be learned
+ * @error: return location for an error
+ *
+ * Says for all parameters whether they want gradients. A module without is frozen.
+ *
+ * Returns: %TRUE on success
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_set_requires_grad (GTorchModule *self, gboolean requires_grad, GError **error)
+{
+  g_autoptr (GListModel) parameters = NULL;
+  guint i;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  parameters = gtorch_module_get_parameters (self, TRUE);
+  for (i = 0; i < g_list_model_get_n_items (parameters); i++)
+    {
+      g_autoptr (GTorchTensor) parameter = g_list_model_get_item (parameters, i);
+
+      if (!gtorch_tensor_set_requires_grad (parameter, requires_grad, error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+/**
+ * gtorch_module_apply:
+ * @self: a module
+ * @func: (scope call) (closure user_data): what to do
+ * @user_data: data for @func
+ *
+ * Calls a function for all modules inside, each after those inside it, and last for the module itself.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_module_apply (GTorchModule *self, GTorchModuleFunc func, gpointer user_data)
+{
+  GTorchModulePrivate *priv;
+  guint i;
+
+  g_return_if_fail (GTORCH_IS_MODULE (self));
+  g_return_if_fail (func != NULL);
+  priv = gtorch_module_get_private (self);
+  for (i = 0; i < priv->child_names->len; i++)
+    {
+      g_autoptr (GTorchModule) child = g_list_model_get_item (G_LIST_MODEL (priv->children), i);
+
+      gtorch_module_apply (child, func, user_data);
+    }
+  func (self, user_data);
+}
+
+static void
+append_string (GTorchModule *self, GString *text, guint depth)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+  GTorchModuleClass *klass = GTORCH_MODULE_GET_CLASS (self);
+  g_autofree gchar *extra = klass->extra_repr != NULL ? klass->extra_repr (self) : NULL;
+  guint i;
+
+  g_string_append_printf (text, "%s(", gtorch_module_type_name (self));
+  if (extra != NULL && priv->child_names->len == 0)
+    g_string_append (text, extra);
+  else if (extra != NULL && extra[0] != '\0')
+    g_string_append_printf (text, "\n%*s%s", 2 * depth + 2, "", extra);
+  for (i = 0; i < priv->child_names->len; i++)
+    {
+      g_autoptr (GTorchModule) child = g_list_model_get_item (G_LIST_MODEL (priv->children), i);
+
+      g_string_append_printf (text, "\n%*s(%s): ", 2 * depth + 2, "",
+                              (const gchar *) priv->child_names->pdata[i]);
+      append_string (child, text, depth + 1);
+    }
+  if (i > 0)
+    g_string_append_printf (text, "\n%*s", 2 * depth, "");
+  g_string_append_c (text, ')');
+}
+
+/**
+ * gtorch_module_to_string:
+ * @self: a module
+ *
+ * Describes the module and all inside, one to a line.
+ *
+ * Returns: (transfer full): the text
+ *
+ * Since: 0.1
+ */
+gchar *
+gtorch_module_to_string (GTorchModule *self)
+{
+  GString *text;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
+  text = g_string_new (NULL);
+  append_string (self, text, 0);
+  return g_string_free (text, FALSE);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gio/gio.h>
+
+#include <gtorch/nn/gtorch-parameter.h>
+
+G_BEGIN_DECLS
+
+#define GTORCH_TYPE_MODULE (gtorch_module_get_type ())
+
+GTORCH_AVAILABLE_IN_0_1
+G_DECLARE_DERIVABLE_TYPE (GTorchModule, gtorch_module, GTORCH, MODULE, GObject)
+
+/**
+ * GTorchModuleClass:
+ * @parent_class: the parent class
+ * @forward: computes the output for one input
+ * @forward_many: computes the output for several inputs
+ * @extra_repr: what stands between the brackets in [method@Module.to_string], or %NULL
+ *
+ * What a module may override.
+ *
+ * Since: 0.1
+ */
+struct _GTorchModuleClass
+{
+  GObjectClass parent_class;
+
+  GTorchTensor *(*forward) (GTorchModule *self, GTorchTensor *input, GError **error);
+  GTorchTensor *(*forward_many) (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs,
+                                 GError **error);
+  gchar *(*extra_repr) (GTorchModule *self);
+
+  /*< private >*/
+  gpointer padding[8];
+};
+
+/**
+ * GTorchModuleFunc:
+ * @module: a module
+ * @user_data: what was given with the function
+ *
+ * Does something with a module.
+ *
+ * Since: 0.1
+ */
+typedef void (*GTorchModuleFunc) (GTorchModule *module, gpointer user_data);
+
+GTORCH_AVAILABLE_IN_0_1
+GTorchTensor *gtorch_module_forward (GTorchModule *self, GTorchTensor *input,
+                                     GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+GTorchTensor *gtorch_module_forward_many (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs,
+                                          GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_module_forward_async (GTorchModule *self, GTorchTensor *input,
+                                  GCancellable *cancellable, GAsyncReadyCallback callback,
+                                  gpointer user_data);
+GTORCH_AVAILABLE_IN_0_1
+GTorchTensor *gtorch_module_forward_finish (GTorchModule *self, GAsyncResult *result,
+                                            GError **error) G_GNUC_WARN_UNUSED_RESULT;
+
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_get_training (GTorchModule *self);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_module_set_training (GTorchModule *self, gboolean training);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_module_train (GTorchModule *self, gboolean mode);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_module_eval (GTorchModule *self);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_to (GTorchModule *self, GTorchDevice *device, GTorchDType dtype,
+                           GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_zero_grad (GTorchModule *self, gboolean set_to_none, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_set_requires_grad (GTorchModule *self, gboolean requires_grad,
+                                          GError **error);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_module_apply (GTorchModule *self, GTorchModuleFunc func, gpointer user_data);
+GTORCH_AVAILABLE_IN_0_1
+gchar *gtorch_module_to_string (GTorchModule *self) G_GNUC_WARN_UNUSED_RESULT;
+
+G_END_DECLS

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "gtorch-mse-loss.h"
+
+#include "gtorch-field-private.h"
+#include "gtorch-ops-private.h"
+
+/**
+ * GTorchMSELoss:
+ *
+ * The squared difference of input and target.
+ *
+ * Since: 0.1
+ */
+
+struct _GTorchMSELoss
+{
+  GTorchLoss parent_instance;
+};
+
+G_DEFINE_TYPE (GTorchMSELoss, gtorch_mse_loss, GTORCH_TYPE_LOSS)
+
+static GTorchTensor *
+gtorch_mse_loss_compute (GTorchLoss *module, GTorchTensor *input, GTorchTensor *target,
+                         GError **error)
+{
+  return gtorch_tensor_wrap (gtorch_op_mse_loss (gtorch_tensor_unwrap (input),
+                                                 gtorch_tensor_unwrap (target),
+                                                 gtorch_loss_get_reduction (module), error));
+}
+
+static void
+gtorch_mse_loss_class_init (GTorchMSELossClass *klass)
+{
+  GTORCH_LOSS_CLASS (klass)->compute = gtorch_mse_loss_compute;
+}
+
+static void
+gtorch_mse_loss_init (GTorchMSELoss *self)
+{
+}
+
+/**
+ * gtorch_mse_loss_new:
+ * @reduction: what to make of the losses of the elements
+ *
+ * Makes a loss. The squared difference of input and target.
+ *
+ * Returns: (transfer full): a new module
+ *
+ * Since: 0.1
+ */
+GTorchMSELoss *
+gtorch_mse_loss_new (GTorchReduction reduction)
+{
+  return g_object_new (GTORCH_TYPE_MSE_LOSS, "reduction", reduction, NULL);
+}

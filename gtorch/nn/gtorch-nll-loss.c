@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "gtorch-nll-loss.h"
+
+#include "gtorch-field-private.h"
+#include "gtorch-ops-private.h"
+
+/**
+ * GTorchNLLLoss:
+ *
+ * The negative log likelihood of class indices, given logarithms of probabilities, [N, C, …] or [C].
+ *
+ * Since: 0.1
+ */
+
+struct _GTorchNLLLoss
+{
+  GTorchLoss parent_instance;
+  gpointer weight;
+  gint64 ignore_index;
+};
+
+/* clang-format off */
+static const GTorchField fields[] = {
+  { "weight", GTORCH_FIELD_OBJECT, GTORCH_FIELD (GTorchNLLLoss, weight), 0, gtorch_tensor_get_type },
+  { "ignore-index", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchNLLLoss, ignore_index), -100 },
+};
+/* clang-format on */
+
+G_DEFINE_TYPE (GTorchNLLLoss, gtorch_nll_loss, GTORCH_TYPE_LOSS)
+
+static void
+gtorch_nll_loss_constructed (GObject *object)
+{
+  GTorchNLLLoss *self = GTORCH_NLL_LOSS (object);
+  GTorchModule *module = GTORCH_MODULE (object);
+
+  if (self->weight != NULL)
+    gtorch_module_register_buffer (module, "weight", self->weight, TRUE, NULL);
+  G_OBJECT_CLASS (gtorch_nll_loss_parent_class)->constructed (object);
+}
+
+static void
+gtorch_nll_loss_finalize (GObject *object)
+{
+  gtorch_fields_clear (object, fields, G_N_ELEMENTS (fields));
+  G_OBJECT_CLASS (gtorch_nll_loss_parent_class)->finalize (object);
+}
+
+static GTorchTensor *
+gtorch_nll_loss_compute (GTorchLoss *module, GTorchTensor *input, GTorchTensor *target,
+                         GError **error)
+{
+  GTorchNLLLoss *self = GTORCH_NLL_LOSS (module);
+  return gtorch_tensor_wrap (
+      gtorch_op_nll_loss (gtorch_tensor_unwrap (input), gtorch_tensor_unwrap (target),
+                          gtorch_module_buffer_impl (self, 0), gtorch_loss_get_reduction (module),
+                          self->ignore_index, error));
+}
+
+static void
+gtorch_nll_loss_class_init (GTorchNLLLossClass *klass)
+{
+  G_OBJECT_CLASS (klass)->constructed = gtorch_nll_loss_constructed;
+  G_OBJECT_CLASS (klass)->finalize = gtorch_nll_loss_finalize;
+  GTORCH_LOSS_CLASS (klass)->compute = gtorch_nll_loss_compute;
+
+  /**
+   * GTorchNLLLoss:weight:
+   *
+   * A weight for each class, or %NULL.
+   *
+   * Since: 0.1
+   */
+
+  /**
+   * GTorchNLLLoss:ignore-index:
+   *
+   * A class whose elements do not count.
+   *
+   * Since: 0.1
+   */
+  GTORCH_FIELDS (klass, fields);
+}
+
+static void
+gtorch_nll_loss_init (GTorchNLLLoss *self)
+{
+}
+
+/**
+ * gtorch_nll_loss_new:
+ * @weight: (nullable): a weight for each class, or %NULL
+ * @reduction: what to make of the losses of the elements
+ *
+ * Makes a loss for logarithms of probabilities.
+ *
+ * Returns: (transfer full): a new module
+ *
+ * Since: 0.1
+ */
+GTorchNLLLoss *
+gtorch_nll_loss_new (GTorchTensor *weight, GTorchReduction reduction)
+{
+  return g_object_new (GTORCH_TYPE_NLL_LOSS, "weight", weight, "reduction", reduction, NULL);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "gtorch-parameter.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "autograd/gtorch-tensor-autograd.h"
+#include "gtorch-tensor-private.h"
+
+/**
+ * GTorchParameter:
+ *
+ * A tensor that a module learns.
+ *
+ * It wants a gradient unless told otherwise, and is what [method@Module.get_parameters] lists and an
+ * optimizer changes.
+ *
+ * ```c
+ * g_autoptr (GTorchTensor) ones = gtorch_ones (GTORCH_SHAPE (3), GTORCH_DTYPE_FLOAT32, NULL, &error);
+ * g_autoptr (GTorchParameter) scale = gtorch_parameter_new (ones, TRUE, &error);
+ *
+ * gtorch_module_register_parameter (module, "scale", scale, &error);
+ * ```
+ *
+ * Since: 0.1
+ */
+
+struct _GTorchParameter
+{
+  GTorchTensor parent_instance;
+  gchar *name;
+};
+
+enum
+{
+  PROP_0,
+  PROP_NAME,
+  N_PROPS
+};
+
+static GParamSpec *props[N_PROPS];
+
+G_DEFINE_TYPE (GTorchParameter, gtorch_parameter, GTORCH_TYPE_TENSOR)
+
+static void
+gtorch_parameter_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
+{
+  if (prop_id == PROP_NAME)
+    g_value_set_string (value, GTORCH_PARAMETER (object)->name);
+  else
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+}
+
+static void
+gtorch_parameter_set_property (GObject *object, guint prop_id, const GValue *value,
+                               GParamSpec *pspec)
+{
+  if (prop_id == PROP_NAME)
+    gtorch_parameter_set_name (GTORCH_PARAMETER (object), g_value_get_string (value));
+  else
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+}
+
+static void
+gtorch_parameter_finalize (GObject *object)
+{
+  g_free (GTORCH_PARAMETER (object)->name);
+  G_OBJECT_CLASS (gtorch_parameter_parent_class)->finalize (object);
+}
+
+static void
+gtorch_parameter_class_init (GTorchParameterClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->get_property = gtorch_parameter_get_property;
+  object_class->set_property = gtorch_parameter_set_property;
+  object_class->finalize = gtorch_parameter_finalize;
+
+  /**
+   * GTorchParameter:name:
+   *
+   * What the parameter is called in the module that it was first registered in.
+   *
+   * Since: 0.1
+   */
+  props[PROP_NAME] =
+      g_param_spec_string ("name", NULL, NULL, NULL,
+                           G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+}
+
+static void
+gtorch_parameter_init (GTorchParameter *self)
+{
+}
+
+/**
+ * gtorch_parameter_new:
+ * @data: the values to begin with; the parameter shares their memory
+ * @requires_grad: whether it is to be learned
+ * @error: return location for an error
+ *
+ * Makes a parameter of a tensor.
+ *
+ * Returns: (transfer full): a new parameter, or %NULL with %GTORCH_ERROR_AUTOGRAD if @data holds
+ *   integers and @requires_grad is %TRUE
+ *
+ * Since: 0.1
+ */
+GTorchParameter *
+gtorch_parameter_new (GTorchTensor *data, gboolean requires_grad, GError **error)
+{
+  g_autoptr (GTorchTensor) self = NULL;
+  GTorchImpl *impl;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (data), NULL);
+  impl = gtorch_tensor_unwrap (data);
+  if (impl->storage == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
+                   _ ("parameter: the tensor of shape %s was released"),
+                   gtorch_impl_shape_str (impl));
+      return NULL;
+    }
+  self = gtorch_tensor_wrap_as (GTORCH_TYPE_PARAMETER, gtorch_impl_alias (impl));
+  if (requires_grad && !gtorch_tensor_set_requires_grad (self, TRUE, error))
+    return NULL;
+  return GTORCH_PARAMETER (g_steal_pointer (&self));
+}
+
+/**
+ * gtorch_parameter_get_name: (get-property name)
+ * @self: a parameter
+ *
+ * Gets what the parameter is called in its module.
+ *
+ * Returns: (nullable): the name, or %NULL
+ *
+ * Since: 0.1
+ */
+const gchar *
+gtorch_parameter_get_name (GTorchParameter *self)
+{
+  g_return_val_if_fail (GTORCH_IS_PARAMETER (self), NULL);
+  return self->name;
+}
+
+/**
+ * gtorch_parameter_set_name: (set-property name)
+ * @self: a parameter
+ * @name: (nullable): a name
+ *
+ * Sets what the parameter is called. [method@Module.register_parameter] does so if it has no name.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_parameter_set_name (GTorchParameter *self, const gchar *name)
+{
+  g_return_if_fail (GTORCH_IS_PARAMETER (self));
+  if (g_strcmp0 (name, self->name) == 0)
+    return;
+  g_free (self->name);
+  self->name = g_strdup (name);
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_NAME]);
+}

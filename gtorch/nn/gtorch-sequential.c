@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "gtorch-sequential.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "gtorch-module-private.h"
+
+/**
+ * GTorchSequential:
+ *
+ * Modules in a row: the output of each is the input of the next.
+ *
+ * It is a [iface@Gio.ListModel] of its modules, which are named `0`, `1` and so on.
+ *
+ * ```c
+ * g_autoptr (GTorchSequential) net = gtorch_sequential_new ();
+ * g_autoptr (GTorchLinear) first = gtorch_linear_new (4, 8, TRUE, &error);
+ * g_autoptr (GTorchReLU) second = gtorch_relu_new ();
+ *
+ * gtorch_sequential_append (net, GTORCH_MODULE (first), &error);
+ * gtorch_sequential_append (net, GTORCH_MODULE (second), &error);
+ * ```
+ *
+ * Since: 0.1
+ */
+
+struct _GTorchSequential
+{
+  GTorchModule parent_instance;
+};
+
+static GListModel *
+list_of (gpointer self)
+{
+  return G_LIST_MODEL (gtorch_module_get_private (self)->children);
+}
+
+static GType
+gtorch_sequential_get_item_type (GListModel *model)
+{
+  return GTORCH_TYPE_MODULE;
+}
+
+static guint
+gtorch_sequential_get_n_items (GListModel *model)
+{
+  return g_list_model_get_n_items (list_of (model));
+}
+
+static gpointer
+gtorch_sequential_get_item (GListModel *model, guint position)
+{
+  return g_list_model_get_item (list_of (model), position);
+}
+
+static void
+gtorch_sequential_list_model_init (GListModelInterface *iface)
+{
+  iface->get_item_type = gtorch_sequential_get_item_type;
+  iface->get_n_items = gtorch_sequential_get_n_items;
+  iface->get_item = gtorch_sequential_get_item;
+}
+
+G_DEFINE_TYPE_WITH_CODE (GTorchSequential, gtorch_sequential, GTORCH_TYPE_MODULE,
+                         G_IMPLEMENT_INTERFACE (G_TYPE_LIST_MODEL,
+                                                gtorch_sequential_list_model_init))
+
+static GTorchTensor *
+gtorch_sequential_forward (GTorchModule *module, GTorchTensor *input, GError **error)
+{
+  GListModel *list = list_of (module);
+  g_autoptr (GTorchTensor) value = g_object_ref (input);
+  guint i;
+
+  for (i = 0; i < g_list_model_get_n_items (list); i++)
+    {
+      g_autoptr (GTorchModule) child = g_list_model_get_item (list, i);
+      GTorchTensor *output = gtorch_module_forward (child, value, error);
+
+      if (output == NULL)
+        {
+          g_prefix_error (error, "%s: %u: ", gtorch_module_type_name (module), i);
+          return NULL;
+        }
+      g_object_unref (value);
+      value = output;
+    }
+  return g_steal_pointer (&value);
+}
+
+static void
+gtorch_sequential_class_init (GTorchSequentialClass *klass)
+{
+  GTORCH_MODULE_CLASS (klass)->forward = gtorch_sequential_forward;
+}
+
+static void
+forward_changes (GListModel *list, guint position, guint removed, guint added, gpointer self)
+{
+  g_list_model_items_changed (G_LIST_MODEL (self), position, removed, added);
+}
+
+static void
+gtorch_sequential_init (GTorchSequential *self)
+{
+  g_signal_connect_object (list_of (self), "items-changed", G_CALLBACK (forward_changes), self, 0);
+}
+
+/**
+ * gtorch_sequential_new:
+ *
+ * Makes an empty row, whose output is its input.
+ *
+ * Returns: (transfer full): a new module
+ *
+ * Since: 0.1
+ */
+GTorchSequential *
+gtorch_sequential_new (void)
+{
+  return g_object_new (GTORCH_TYPE_SEQUENTIAL, NULL);
+}
+
+/**
+ * gtorch_sequential_new_from_modules:
+ * @modules: (array length=n_modules): modules
+ * @n_modules: how many
+ * @error: return location for an error
+ *
+ * Makes a row of modules.
+ *
+ * Returns: (transfer full): a new module, or %NULL with %GTORCH_ERROR_INVALID if one of @modules is none
+ *
+ * Since: 0.1
+ */
+GTorchSequential *
+gtorch_sequential_new_from_modules (GTorchModule **modules, gsize n_modules, GError **error)
+{
+  g_autoptr (GTorchSequential) self = gtorch_sequential_new ();
+  gsize i;
+
+  g_return_val_if_fail (modules != NULL || n_modules == 0, NULL);
+  for (i = 0; i < n_modules; i++)
+    {
+      if (!GTORCH_IS_MODULE (modules[i]))
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                       _ ("Sequential: %" G_GSIZE_FORMAT " is not a module"), i);
+          return NULL;
+        }
+      if (!gtorch_sequential_append (self, modules[i], error))
+        return NULL;
+    }
+  return g_steal_pointer (&self);
+}
+
+/**
+ * gtorch_sequential_append:
+ * @self: a row
+ * @module: a module
+ * @error: return location for an error
+ *
+ * Puts a module behind the others.
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if @self is inside @module
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_sequential_append (GTorchSequential *self, GTorchModule *module, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_SEQUENTIAL (self), FALSE);
+  g_return_val_if_fail (GTORCH_IS_MODULE (module), FALSE);
+  return gtorch_module_insert_child (GTORCH_MODULE (self),
+                                     g_list_model_get_n_items (list_of (self)), module, error);
+}
+
+static gboolean
+normalize (GTorchSequential *self, gint *position, gint beyond, GError **error)
+{
+  gint n = (gint) g_list_model_get_n_items (list_of (self));
+
+  if (*position < -n || *position >= n + beyond)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
+                   _ ("%s: position %d is out of range for %d modules"),
+                   gtorch_module_type_name (self), *position, n);
+      return FALSE;
+    }
+  if (*position < 0)
+    *position += n;
+  return TRUE;
+}
+
+/**
+ * gtorch_sequential_insert:
+ * @self: a row
+ * @position: where; negative ones count from the end
+ * @module: a module
+ * @error: return location for an error
+ *
+ * Puts a module before the one at @position. The names of those behind it change.
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INDEX or, if @self is inside @module,
+ *   %GTORCH_ERROR_INVALID
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_sequential_insert (GTorchSequential *self, gint position, GTorchModule *module,
+                          GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_SEQUENTIAL (self), FALSE);
+  g_return_val_if_fail (GTORCH_IS_MODULE (module), FALSE);
+  return normalize (self, &position, 1, error)
+         && gtorch_module_insert_child (GTORCH_MODULE (self), (guint) position, module, error);
+}
+
+/**
+ * gtorch_sequential_remove:
+ * @self: a row
+ * @position: which; negative ones count from the end
+ * @error: return location for an error
+ *
+ * Takes a module out. The names of those behind it change.
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INDEX
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_sequential_remove (GTorchSequential *self, gint position, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_SEQUENTIAL (self), FALSE);
+  if (!normalize (self, &position, 0, error))
+    return FALSE;
+  gtorch_module_remove_child (GTORCH_MODULE (self), (guint) position);
+  return TRUE;
+}

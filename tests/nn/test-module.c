@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <gtorch/gtorch.h>
+
+/* scale * (inner (x) + shift), with what can go wrong on demand */
+typedef enum
+{
+  MODE_WORK,
+  MODE_SILENT,
+  MODE_ERROR,
+} Mode;
+
+#define TEST_TYPE_NET (test_net_get_type ())
+G_DECLARE_FINAL_TYPE (TestNet, test_net, TEST, NET, GTorchModule)
+
+struct _TestNet
+{
+  GTorchModule parent_instance;
+  GTorchModule *inner;
+  Mode mode;
+};
+
+G_DEFINE_TYPE (TestNet, test_net, GTORCH_TYPE_MODULE)
+
+static GTorchTensor *
+test_net_forward (GTorchModule *module, GTorchTensor *input, GError **error)
+{
+  TestNet *self = TEST_NET (module);
+  g_autoptr (GTorchTensor) inner = NULL;
+  g_autoptr (GTorchTensor) shifted = NULL;
+
+  if (self->mode == MODE_SILENT)
+    return NULL;
+  if (self->mode == MODE_ERROR)
+    {
+      g_set_error_literal (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, "no mood");
+      return NULL;
+    }
+  inner = gtorch_module_forward (self->inner, input, error);
+  if (inner == NULL)
+    return NULL;
+  shifted = gtorch_tensor_add (inner, gtorch_module_get_buffer (module, "shift", NULL), 1, error);
+  if (shifted == NULL)
+    return NULL;
+  return gtorch_tensor_mul (shifted,
+                            GTORCH_TENSOR (gtorch_module_get_parameter (module, "scale", NULL)),
+                            error);
+}
+
+static void
+test_net_class_init (TestNetClass *klass)
+{
+  GTORCH_MODULE_CLASS (klass)->forward = test_net_forward;
+}
+
+static GTorchTensor *
+full (gint64 n, gdouble value)
+{
+  return gtorch_full (&n, 1, value, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+}
+
+static void
+test_net_init (TestNet *self)
+{
+  GTorchModule *module = GTORCH_MODULE (self);
+  g_autoptr (GTorchTensor) two = full (2, 2);
+  g_autoptr (GTorchTensor) half = full (2, 0.5);
+  g_autoptr (GTorchTensor) scratch = full (3, 0);
+  g_autoptr (GTorchParameter) scale = gtorch_parameter_new (two, TRUE, NULL);
+  g_autoptr (GTorchLinear) linear = gtorch_linear_new (3, 2, TRUE, NULL);
+
+  self->inner = GTORCH_MODULE (linear);
+  g_assert_true (gtorch_module_register_module (module, "inner", self->inner, NULL));
+  g_assert_true (gtorch_module_register_parameter (module, "scale", scale, NULL));
+  g_assert_true (gtorch_module_register_buffer (module, "shift", half, TRUE, NULL));
+  g_assert_true (gtorch_module_register_buffer (module, "scratch", scratch, FALSE, NULL));
+}
+
+static TestNet *
+net_new (void)
+{
+  return g_object_new (TEST_TYPE_NET, NULL);
+}
+
+static gdouble
+at (GTorchTensor *tensor, gsize i)
+{
+  g_autofree gdouble *values = NULL;
+  gsize n;
+
+  values = gtorch_tensor_to_doubles (tensor, &n, NULL);
+  g_assert_cmpuint (i, <, n);
+  return values[i];
+}
+
+static void
+assert_names (gchar **names, const gchar *expected)
+{
+  g_autofree gchar *joined = g_strjoinv (" ", names);
+
+  g_assert_cmpstr (joined, ==, expected);
+  g_strfreev (names);
+}
+
+static void
+forward_runs_the_override (void)
+{
+  g_autoptr (TestNet) net = net_new ();
+  g_autoptr (GTorchTensor) x = gtorch_ones (GTORCH_SHAPE (4, 3), GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) y = gtorch_module_forward (GTORCH_MODULE (net), x, &error);
+  g_autoptr (GTorchTensor) inner = gtorch_module_forward (net->inner, x, &error);
+  gsize n_dims;
+
+  g_assert_no_error (error);
+  g_assert_cmpint (gtorch_tensor_get_shape (y, &n_dims)[1], ==, 2);
+  g_assert_cmpfloat_with_epsilon (at (y, 0), 2 * (at (inner, 0) + 0.5), 1e-6);
+  g_assert_true (gtorch_tensor_get_requires_grad (y));
+}
+
+static void
+forward_without_tensor_or_error_is_an_error (void)
+{
+  g_autoptr (TestNet) net = net_new ();
+  g_autoptr (GTorchTensor) x = full (3, 1);
+  g_autoptr (GError) error = NULL;
+
+  net->mode = MODE_SILENT;
+  g_assert_null (gtorch_module_forward (GTORCH_MODULE (net), x, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED);
+  g_assert_cmpstr (error->message, ==, "TestNet: forward returned no tensor and no error");
+  g_clear_error (&error);
+  net->mode = MODE_ERROR;
+  g_assert_null (gtorch_module_forward (GTORCH_MODULE (net), x, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_assert_null (gtorch_module_forward (GTORCH_MODULE (net), x, NULL));
+}
+
+static void
+forward_of_the_base_class_is_an_error (void)
+{
+  g_autoptr (GTorchModule) module = g_object_new (GTORCH_TYPE_MODULE, NULL);
+  g_autoptr (GTorchTensor) x = full (3, 1);
+  GTorchTensor *inputs[] = { x, x };
+  g_autoptr (GError) error = NULL;
+
+  g_assert_null (gtorch_module_forward (module, x, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+  g_assert_cmpstr (error->message, ==, "Module: forward for one input is not implemented");
+  g_clear_error (&error);
+  g_assert_null (gtorch_module_forward_many (module, inputs, 2, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+  g_assert_cmpstr (error->message, ==, "Module: forward for 2 inputs is not implemented");
+}
+
+static void
+members_are_listed_in_order (void)
+{
+  g_autoptr (TestNet) net = net_new ();
+  GTorchModule *module = GTORCH_MODULE (net);
+  g_autoptr (GListModel) all = gtorch_module_get_parameters (module, TRUE);
+  g_autoptr (GListModel) own = gtorch_module_get_parameters (module, FALSE);
+  g_autoptr (GListModel) buffers = gtorch_module_get_buffers (module, TRUE);
+  g_autoptr (GListModel) modules = gtorch_module_get_modules (module);
+  g_autoptr (GTorchParameter) first = g_list_model_get_item (all, 0);
+
+  g_assert_cmpuint (g_list_model_get_n_items (all), ==, 3);
+  g_assert_cmpuint (g_list_model_get_n_items (own), ==, 1);
+  g_assert_cmpuint (g_list_model_get_n_items (buffers), ==, 2);
+  g_assert_cmpuint (g_list_model_get_n_items (modules), ==, 2);
+  g_assert_cmpuint (g_list_model_get_n_items (gtorch_module_get_children (module)), ==, 1);
+  g_assert_true (g_list_model_get_item_type (all) == GTORCH_TYPE_PARAMETER);
+  g_assert_cmpstr (gtorch_parameter_get_name (first), ==, "scale");
+  g_assert_cmpint (gtorch_module_count_parameters (module, FALSE), ==, 2 + 6 + 2);
+  assert_names (gtorch_module_get_parameter_names (module, TRUE), "scale inner.weight inner.bias");
+  assert_names (gtorch_module_get_buffer_names (module, TRUE), "shift scratch");
+  assert_names (gtorch_module_get_child_names (module), "inner");
+  assert_names (gtorch_module_get_module_names (module), " inner");
+  assert_names (gtorch_module_get_state_names (module), "scale shift inner.weight inner.bias");
+}
+
+static void
+shared_parameters_are_listed_once (void)
+{
+  g_autoptr (GTorchLinear) a = gtorch_linear_new (3, 3, FALSE, NULL);
+  g_autoptr (GTorchSequential) row = gtorch_sequential_new ();
+  g_autoptr (GListModel) parameters = NULL;
+  g_autoptr (GHashTable) state = NULL;
+
+  gtorch_sequential_append (row, GTORCH_MODULE (a), NULL);
+  gtorch_sequential_append (row, GTORCH_MODULE (a), NULL);
+  parameters = gtorch_module_get_parameters (GTORCH_MODULE (row), TRUE);
+  state = gtorch_module_state_dict (GTORCH_MODULE (row));
+  g_assert_cmpuint (g_list_model_get_n_items (parameters), ==, 1);
+  g_assert_cmpuint (g_hash_table_size (state), ==, 2);
+}
+
+static void
+registering_checks_names (void)
+{
+  g_autoptr (TestNet) net = net_new ();
+  GTorchModule *module = GTORCH_MODULE (net);
+  g_autoptr (GTorchTensor) x = full (2, 1);
+  g_autoptr (GTorchParameter) p = gtorch_parameter_new (x, TRUE, NULL);
+  g_autoptr (GError) error = NULL;
+
+  g_assert_false (gtorch_module_register_parameter (module, "a.b", p, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==,
+                   "TestNet: 'a.b' is no name: it must have a letter and no dot");
+  g_clear_error (&error);
+  g_assert_false (gtorch_module_register_parameter (module, "", p, &error));
+  g_clear_error (&error);
+  g_assert_false (gtorch_module_register_parameter (module, "inner", p, &error));
+  g_assert_cmpstr (error->message, ==, "TestNet: 'inner' is already the name of a module");
+  g_clear_error (&error);
+  g_assert_false (gtorch_module_register_buffer (module, "scale", x, TRUE, &error));
+  g_assert_cmpstr (error->message, ==, "TestNet: 'scale' is already the name of a parameter");
+  g_clear_error (&error);
+  g_assert_false (gtorch_module_register_module (net->inner, "outer", module, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==,
+                   "Linear: it is itself inside the TestNet that was to go into it");
+  g_clear_error (&error);
+  g_assert_false (gtorch_module_register_module (module, "me", module, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_true (gtorch_module_register_parameter (module, "scale", p, NULL));
+  g_assert_true (gtorch_module_get_parameter (module, "scale", NULL) == p);
+}
+
+static void
+members_are_found_by_path (void)
+{
+  g_autoptr (TestNet) net = net_new ();
+  GTorchModule *module = GTORCH_MODULE (net);
+  g_autoptr (GError) error = NULL;
+
+  g_assert_nonnull (gtorch_module_get_parameter (module, "inner.weight", &error));
+  g_assert_no_error (error);
+  g_assert_true (gtorch_module_get_module (module, "inner", &error) == net->inner);
+  g_assert_true (gtorch_module_get_module (module, "", &error) == module);
+  g_assert_null (gtorch_module_get_parameter (module, "inner.wait", &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND);
+  g_assert_cmpstr (error->message, ==, "Linear: no parameter 'inner.wait'");
+  g_clear_error (&error);
+  g_assert_null (gtorch_module_get_module (module, "inner.x.y", &error));
+  g_assert_cmpstr (error->message, ==, "Linear: no module 'x', wanted for 'inner.x.y'");
+  g_clear_error (&error);
+  g_assert_null (gtorch_module_get_buffer (module, "scale", &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND);
+}
+
+static void
+count_notify (GObject *object, GParamSpec *pspec, gpointer user_data)
+{
+  (*(guint *) user_data)++;
+}
+
+static void
+training_reaches_all_and_notifies (void)
+{
+  g_autoptr (TestNet) net = net_new ();
+  guint n = 0;
+
+  g_signal_connect (net->inner, "notify::training", G_CALLBACK (count_notify), &n);
+  g_assert_true (gtorch_module_get_training (net->inner));
+  gtorch_module_eval (GTORCH_MODULE (net));
+  g_assert_false (gtorch_module_get_training (net->inner));
+  gtorch_module_eval (GTORCH_MODULE (net));
+  g_assert_cmpuint (n, ==, 1);
+  g_object_set (net, "training", TRUE, NULL);
+  g_assert_true (gtorch_module_get_training (net->inner));
+  g_assert_cmpuint (n, ==, 2);
+}
+
+static void
+state_shares_and_loads (void)
+{
+  g_autoptr (TestNet) net = net_new ();
+  g_autoptr (TestNet) other = net_new ();
+  g_autoptr (GHashTable) state = gtorch_module_state_dict (GTORCH_MODULE (net));
+  GTorchTensor *weight = g_hash_table_lookup (state, "inner.weight");
+  GTorchParameter *target =
+      gtorch_module_get_parameter (GTORCH_MODULE (other), "inner.weight", NULL);
+  g_autoptr (GError) error = NULL;
+
+  g_assert_cmpuint (g_hash_table_size (state), ==, 4);
+  g_assert_null (g_hash_table_lookup (state, "scratch"));
+  g_assert_true (
+      gtorch_tensor_shares_storage (weight,
+                                    GTORCH_TENSOR (gtorch_module_get_parameter (GTORCH_MODULE (net),
+                                                                                "inner.weight",
+                                                                                NULL))));
+  g_assert_false (gtorch_tensor_get_requires_grad (weight));
+
+  g_assert_cmpfloat (at (weight, 1), !=, at (GTORCH_TENSOR (target), 1));
+  g_assert_true (gtorch_module_load_state_dict (GTORCH_MODULE (other), state, TRUE, &error));
+  g_assert_no_error (error);
+  g_assert_cmpfloat (at (weight, 1), ==, at (GTORCH_TENSOR (target), 1));
+  g_assert_false (gtorch_tensor_shares_storage (weight, GTORCH_TENSOR (target)));
+  g_assert_true (gtorch_tensor_get_requires_grad (GTORCH_TENSOR (target)));
+}
+
+static void
+loading_lists_all_faults_and_changes_nothing (void)
+{
+  g_autoptr (TestNet) net = net_new ();
+  g_autoptr (GHashTable) state = gtorch_module_state_dict (GTORCH_MODULE (net));
+  g_autoptr (GError) error = NULL;
+  GTorchTensor *scale =
+      GTORCH_TENSOR (gtorch_module_get_parameter (GTORCH_MODULE (net), "scale", NULL));
+
+  g_hash_table_remove (state, "inner.bias");
+  g_hash_table_remove (state, "shift");
+  g_hash_table_insert (state, g_strdup ("zebra"), full (1, 1));
+  g_hash_table_insert (state, g_strdup ("ape"), full (1, 1));
+  g_hash_table_insert (state, g_strdup ("scale"), full (2, 7));
+  g_hash_table_insert (state, g_strdup ("inner.weight"), full (3, 1));
+  g_assert_false (gtorch_module_load_state_dict (GTORCH_MODULE (net), state, TRUE, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND);
+  g_assert_cmpstr (error->message, ==,
+                   "TestNet: load_state_dict: missing: shift, inner.bias; unexpected: ape, zebra; "
+                   "inner.weight has shape [2, 3] in the module and [3] in the table");
+  g_clear_error (&error);
+  g_assert_false (gtorch_module_load_state_dict (GTORCH_MODULE (net), state, FALSE, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
+  g_clear_error (&error);
+  g_assert_cmpfloat (at (scale, 0), ==, 2);
+  g_hash_table_remove (state, "inner.weight");
+  g_assert_true (gtorch_module_load_state_dict (GTORCH_MODULE (net), state, FALSE, &error));
+  g_assert_cmpfloat (at (scale, 0), ==, 7);
+}
+
+static void
+to_keeps_objects_and_converts_gradients (void)
+{
+  g_autoptr (TestNet) net = net_new ();
+  GTorchTensor *scale =
+      GTORCH_TENSOR (gtorch_module_get_parameter (GTORCH_MODULE (net), "scale", NULL));
+  g_autoptr (GTorchTensor) ones = full (2, 1);
+  g_autoptr (GTorchTensor) indices = gtorch_arange (0, 3, 1, GTORCH_DTYPE_INT64, NULL, NULL);
+  g_autoptr (GTorchTensor) grad = NULL;
+  g_autoptr (GError) error = NULL;
+
+  gtorch_module_register_buffer (GTORCH_MODULE (net), "indices", indices, TRUE, NULL);
+  g_assert_true (gtorch_tensor_set_grad (scale, ones, &error));
+  g_assert_true (gtorch_module_to (GTORCH_MODULE (net), NULL, GTORCH_DTYPE_FLOAT64, &error));
+  g_assert_no_error (error);
+  g_assert_true (GTORCH_TENSOR (gtorch_module_get_parameter (GTORCH_MODULE (net), "scale", NULL))
+                 == scale);
+  g_assert_cmpint (gtorch_tensor_get_dtype (scale), ==, GTORCH_DTYPE_FLOAT64);
+  g_assert_cmpfloat (at (scale, 1), ==, 2);
+  g_assert_true (gtorch_tensor_get_requires_grad (scale));
+  grad = gtorch_tensor_get_grad (scale);
+  g_assert_cmpint (gtorch_tensor_get_dtype (grad), ==, GTORCH_DTYPE_FLOAT64);
+  g_assert_cmpint (gtorch_tensor_get_dtype (indices), ==, GTORCH_DTYPE_INT64);
+
+  g_assert_false (gtorch_module_to (GTORCH_MODULE (net), NULL, GTORCH_DTYPE_INT32, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE);
+  g_assert_cmpint (gtorch_tensor_get_dtype (scale), ==, GTORCH_DTYPE_FLOAT64);
+}
+
+static void
+zero_grad_drops_or_zeroes (void)
+{
+  g_autoptr (TestNet) net = net_new ();
+  GTorchTensor *scale =
+      GTORCH_TENSOR (gtorch_module_get_parameter (GTORCH_MODULE (net), "scale", NULL));
+  g_autoptr (GTorchTensor) ones = full (2, 1);
+  g_autoptr (GTorchTensor) grad = NULL;
+
+  gtorch_tensor_set_grad (scale, ones, NULL);
+  g_assert_true (gtorch_module_zero_grad (GTORCH_MODULE (net), FALSE, NULL));
+  grad = gtorch_tensor_get_grad (scale);
+  g_assert_cmpfloat (at (grad, 0), ==, 0);
+  g_assert_true (gtorch_module_zero_grad (GTORCH_MODULE (net), TRUE, NULL));
+  g_assert_null (gtorch_tensor_get_grad (scale));
+}
+
+static void
+append_name (GTorchModule *module, gpointer user_data)
+{
+  g_string_append_printf (user_data, "%s ", G_OBJECT_TYPE_NAME (module));
+}
+
+static void
+apply_visits_inner_ones_first (void)
+{
+  g_autoptr (TestNet) net = net_new ();
+  g_autoptr (GString) names = g_string_new (NULL);
+
+  gtorch_module_apply (GTORCH_MODULE (net), append_name, names);
+  g_assert_cmpstr (names->str, ==, "GTorchLinear TestNet ");
+}
+
+static void
+to_string_is_a_tree (void)
+{
+  g_autoptr (TestNet) net = net_new ();
+  g_autofree gchar *text = gtorch_module_to_string (GTORCH_MODULE (net));
+
+  g_assert_cmpstr (text, ==,
+                   "TestNet(\n  (inner): Linear(in_features=3, out_features=2, bias=True)\n)");
+}
+
+static void
+frozen_modules_want_no_gradient (void)
+{
+  g_autoptr (TestNet) net = net_new ();
+  g_autoptr (GTorchTensor) x = full (3, 1);
+  g_autoptr (GTorchTensor) y = NULL;
+
+  g_assert_true (gtorch_module_set_requires_grad (GTORCH_MODULE (net), FALSE, NULL));
+  y = gtorch_module_forward (GTORCH_MODULE (net), x, NULL);
+  g_assert_false (gtorch_tensor_get_requires_grad (y));
+  g_assert_cmpint (gtorch_module_count_parameters (GTORCH_MODULE (net), TRUE), ==, 0);
+}
+
+static GTorchTensor *
+double_input (GTorchModule *module, GTorchTensor *input, gpointer user_data)
+{
+  (*(guint *) user_data)++;
+  return gtorch_tensor_mul_scalar (input, 2, NULL);
+}
+
+static GTorchTensor *
+watch_output (GTorchModule *module, GTorchTensor *input, GTorchTensor *output, gpointer user_data)
+{
+  *(gdouble *) user_data = at (input, 0);
+  return NULL;
+}
+
+static void
+count_destroyed (gpointer data)
+{
+  (*(guint *) data) += 100;
+}
+
+static void
+hooks_see_and_replace (void)
+{
+  g_autoptr (GTorchModule) module = GTORCH_MODULE (gtorch_identity_new ());
+  g_autoptr (GTorchTensor) x = full (2, 3);
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchTensor) z = NULL;
+  guint n = 0;
+  gdouble seen = 0;
+  guint64 id = gtorch_module_register_forward_pre_hook (module, double_input, &n, count_destroyed);
+
+  gtorch_module_register_forward_hook (module, watch_output, &seen, NULL);
+  y = gtorch_module_forward (module, x, NULL);
+  g_assert_cmpfloat (at (y, 0), ==, 6);
+  g_assert_cmpfloat (seen, ==, 6);
+  g_assert_true (gtorch_module_remove_hook (module, id));
+  g_assert_false (gtorch_module_remove_hook (module, id));
+  g_assert_cmpuint (n, ==, 101);
+  z = gtorch_module_forward (module, x, NULL);
+  g_assert_cmpfloat (at (z, 0), ==, 3);
+}
+
+typedef struct
+{
+  GMainLoop *loop;
+  GTorchTensor *output;
+  GError *error;
+} Waiting;
+
+static void
+forward_finished (GObject *object, GAsyncResult *result, gpointer user_data)
+{
+  Waiting *waiting = user_data;
+
+  waiting->output = gtorch_module_forward_finish (GTORCH_MODULE (object), result, &waiting->error);
+  g_main_loop_quit (waiting->loop);
+}
+
+static void
+forward_async_gives_the_same (void)
+{
+  g_autoptr (TestNet) net = net_new ();
+  g_autoptr (GMainLoop) loop = g_main_loop_new (NULL, FALSE);
+  g_autoptr (GTorchTensor) x = gtorch_ones (GTORCH_SHAPE (64, 3), GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GTorchTensor) y = gtorch_module_forward (GTORCH_MODULE (net), x, NULL);
+  g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+  Waiting waiting = { loop, NULL, NULL };
+
+  gtorch_module_forward_async (GTORCH_MODULE (net), x, NULL, forward_finished, &waiting);
+  g_main_loop_run (loop);
+  g_assert_no_error (waiting.error);
+  g_assert_cmpfloat (at (waiting.output, 127), ==, at (y, 127));
+  g_clear_object (&waiting.output);
+
+  net->mode = MODE_ERROR;
+  gtorch_module_forward_async (GTORCH_MODULE (net), x, NULL, forward_finished, &waiting);
+  g_main_loop_run (loop);
+  g_assert_error (waiting.error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&waiting.error);
+
+  g_cancellable_cancel (cancellable);
+  gtorch_module_forward_async (GTORCH_MODULE (net), x, cancellable, forward_finished, &waiting);
+  g_main_loop_run (loop);
+  g_assert_error (waiting.error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+  g_clear_error (&waiting.error);
+}
+
+static void
+modules_are_freed_with_what_they_hold (void)
+{
+  GTorchModule *net = GTORCH_MODULE (net_new ());
+  GTorchTensor *weight = GTORCH_TENSOR (gtorch_module_get_parameter (net, "inner.weight", NULL));
+  gpointer weak = weight;
+
+  g_object_add_weak_pointer (G_OBJECT (weight), &weak);
+  g_object_unref (net);
+  g_assert_null (weak);
+}
+
+static void
+parameters_refuse_integers_and_released_tensors (void)
+{
+  g_autoptr (GTorchTensor) x = gtorch_arange (0, 3, 1, GTORCH_DTYPE_INT64, NULL, NULL);
+  g_autoptr (GTorchParameter) frozen = gtorch_parameter_new (x, FALSE, NULL);
+  g_autoptr (GError) error = NULL;
+
+  g_assert_nonnull (frozen);
+  g_assert_null (gtorch_parameter_new (x, TRUE, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE);
+  g_clear_error (&error);
+  gtorch_tensor_release (x);
+  g_assert_null (gtorch_parameter_new (x, FALSE, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED);
+}
+
+#define ADD(name) g_test_add_func ("/GTorch/Module/" #name, name)
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  ADD (forward_runs_the_override);
+  ADD (forward_without_tensor_or_error_is_an_error);
+  ADD (forward_of_the_base_class_is_an_error);
+  ADD (members_are_listed_in_order);
+  ADD (shared_parameters_are_listed_once);
+  ADD (registering_checks_names);
+  ADD (members_are_found_by_path);
+  ADD (training_reaches_all_and_notifies);
+  ADD (state_shares_and_loads);
+  ADD (loading_lists_all_faults_and_changes_nothing);
+  ADD (to_keeps_objects_and_converts_gradients);
+  ADD (zero_grad_drops_or_zeroes);
+  ADD (apply_visits_inner_ones_first);
+  ADD (to_string_is_a_tree);
+  ADD (frozen_modules_want_no_gradient);
+  ADD (hooks_see_and_replace);
+  ADD (forward_async_gives_the_same);
+  ADD (modules_are_freed_with_what_they_hold);
+  ADD (parameters_refuse_integers_and_released_tensors);
+  return g_test_run ();
+}
