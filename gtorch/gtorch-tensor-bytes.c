@@ -389,10 +389,10 @@ gtorch_impl_release (GTorchImpl *impl)
  *
  * Gives back the memory now, without waiting for the last reference or a garbage collector.
  *
- * The memory is free at once unless something else shows it: a view, an operation still to run, or a
- * [struct@GLib.Bytes] from [method@Tensor.get_bytes]. The tensor keeps its shape and dtype; operations
- * on it fail with %GTORCH_ERROR_RELEASED, and so does a backward pass that needs its values.
- * Releasing it again does nothing.
+ * The memory is free at once unless something else shows it: a view, an operation still to run, one
+ * that has saved it for its gradient, or a [struct@GLib.Bytes] from [method@Tensor.get_bytes]. The tensor
+ * keeps its shape and dtype; operations on it fail with %GTORCH_ERROR_RELEASED. Releasing it again does
+ * nothing.
  *
  * Since: 0.1
  */

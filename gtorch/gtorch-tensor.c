@@ -5,6 +5,7 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "autograd/gtorch-tensor-autograd.h"
 #include "gtorch-device-private.h"
 #include "gtorch-tensor-private.h"
 
@@ -32,6 +33,9 @@ enum
   PROP_DTYPE,
   PROP_DEVICE,
   PROP_NUMEL,
+  PROP_REQUIRES_GRAD,
+  PROP_GRAD,
+  PROP_IS_LEAF,
   N_PROPS
 };
 
@@ -68,9 +72,39 @@ gtorch_tensor_get_property (GObject *object, guint prop_id, GValue *value, GPara
     case PROP_NUMEL:
       g_value_set_int64 (value, gtorch_tensor_get_numel (self));
       break;
+    case PROP_REQUIRES_GRAD:
+      g_value_set_boolean (value, gtorch_tensor_get_requires_grad (self));
+      break;
+    case PROP_GRAD:
+      g_value_take_object (value, gtorch_tensor_get_grad (self));
+      break;
+    case PROP_IS_LEAF:
+      g_value_set_boolean (value, gtorch_tensor_is_leaf (self));
+      break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
     }
+}
+
+static void
+gtorch_tensor_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
+{
+  GTorchTensor *self = GTORCH_TENSOR (object);
+  g_autoptr (GError) error = NULL;
+
+  switch (prop_id)
+    {
+    case PROP_REQUIRES_GRAD:
+      gtorch_tensor_set_requires_grad (self, g_value_get_boolean (value), &error);
+      break;
+    case PROP_GRAD:
+      gtorch_tensor_set_grad (self, g_value_get_object (value), &error);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+  if (error != NULL)
+    g_warning ("%s", error->message);
 }
 
 /* Making and dropping a GObject costs more than all the rest of a small operation, so each thread keeps
@@ -198,6 +232,7 @@ gtorch_tensor_class_init (GTorchTensorClass *klass)
 
   notify_signal = g_signal_lookup ("notify", G_TYPE_OBJECT);
   object_class->get_property = gtorch_tensor_get_property;
+  object_class->set_property = gtorch_tensor_set_property;
   object_class->dispose = gtorch_tensor_dispose;
   object_class->finalize = gtorch_tensor_finalize;
 
@@ -229,6 +264,37 @@ gtorch_tensor_class_init (GTorchTensorClass *klass)
    */
   props[PROP_NUMEL] = g_param_spec_int64 ("numel", NULL, NULL, 0, G_MAXINT64, 0,
                                           G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchTensor:requires-grad: (getter get_requires_grad)
+   *
+   * Whether gradients flow to the tensor. Setting it where that is not possible is a warning;
+   * [method@Tensor.set_requires_grad] gives an error.
+   *
+   * Since: 0.1
+   */
+  props[PROP_REQUIRES_GRAD] =
+      g_param_spec_boolean ("requires-grad", NULL, NULL, FALSE,
+                            G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+  /**
+   * GTorchTensor:grad: (getter get_grad)
+   *
+   * The gradient that has been accumulated. Setting one that does not fit is a warning;
+   * [method@Tensor.set_grad] gives an error. Not notified when a backward pass changes it.
+   *
+   * Since: 0.1
+   */
+  props[PROP_GRAD] =
+      g_param_spec_object ("grad", NULL, NULL, GTORCH_TYPE_TENSOR,
+                           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+  /**
+   * GTorchTensor:is-leaf: (getter is_leaf)
+   *
+   * Whether no recorded operation has computed the tensor.
+   *
+   * Since: 0.1
+   */
+  props[PROP_IS_LEAF] =
+      g_param_spec_boolean ("is-leaf", NULL, NULL, TRUE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
   g_object_class_install_properties (object_class, N_PROPS, props);
 }
 

@@ -3,14 +3,16 @@
 
 #pragma once
 
+#include <gio/gio.h>
+
 #include <gtorch/gtorch-op-private.h>
 
 G_BEGIN_DECLS
 
 /* A function of the backward pass. It is made when an operation runs that wants a gradient, is owned by the
- * outputs of that operation, and owns what it has saved and the nodes of its inputs (its edges).
- * Nothing
- * points forward, so there is no cycle: outputs are saved as aliases that do not own the node. */
+ * outputs of that operation, and owns what it has saved and the nodes of its inputs (its edges). Nothing
+ * points forward, so there is no cycle: what is saved is memory and a description (GTorchSaved), never an
+ * impl, which an in-place operation could later give a history that leads back here. */
 typedef struct _GTorchNode GTorchNode;
 
 /* Where a gradient goes: into input `index` of a node, or, at a leaf, into its grad. */
@@ -23,50 +25,52 @@ typedef struct
 
 typedef struct
 {
-  /* grads: n_outputs, NULL for a zero. results: n_edges, to be filled with new references. */
-  gboolean (*apply) (GTorchNode *self, GTorchImpl *const *grads, GTorchImpl **results,
-                     GError **error);
-  /* Drops what was saved; also called by destroy. */
+  /* grads: n_outputs, NULL for a zero. needs, results: n_edges; results are filled with new references
+   * where needed, NULL for a zero. Fails if what was saved has been released. */
+  gboolean (*apply) (GTorchNode *self, GTorchImpl *const *grads, const gboolean *needs,
+                     GTorchImpl **results, GError **error);
+  /* Drops the saved tensors, and sets is_released if there were any. */
   void (*release) (GTorchNode *self);
+  /* Drops the rest of what the class added. */
+  void (*finalize) (GTorchNode *self);
 } GTorchNodeClass;
 
+/* What few nodes have. */
 typedef struct
 {
-  guint64 id;
-  guint index; /* of the output it belongs to */
-  gpointer func;
-  gpointer user_data;
-  GDestroyNotify destroy;
-} GTorchHook;
+  GPtrArray *hooks;      /* of GTorchHook, on gradients of outputs */
+  GTorchImpl **retained; /* for each output the impl whose grad is kept, not owned, or NULL */
+} GTorchNodeExtra;
 
 struct _GTorchNode
 {
   gint ref_count;
+  gint lock; /* for what was saved: gtorch_node_lock () */
   guint n_edges;
   guint n_outputs;
-  gboolean is_released;
-  guint64 sequence; /* later nodes run earlier */
+  guint64 sequence; /* above that of all nodes that edges lead to */
   const gchar *name;
   const GTorchNodeClass *klass;
   GTorchEdge *edges;
   GTorchMeta *output_metas;
-  GArray *hooks;       /* of GTorchHook, on gradients of outputs; or NULL */
-  GPtrArray *retained; /* weak GTorchImpl whose grad is kept, by index; or NULL */
+  GTorchStream *stream; /* the forward's, owned; NULL for the default one */
+  GTorchNodeExtra *extra;
   GTorchNode *next_to_free;
+  gboolean is_released;
 };
 
 struct _GTorchAutograd
 {
-  gboolean requires_grad; /* as set on a leaf */
-  gboolean retains_grad;
-  guint index; /* which output of grad_fn */
   GTorchNode *grad_fn;
+  guint index;           /* which output of grad_fn */
+  guint8 requires_grad;  /* as set on a leaf */
+  guint8 retains_grad;   /* of a non-leaf */
+  guint8 is_silent_view; /* made with the grad mode off */
+  GMutex lock;           /* for grad, and for making grad_fn of a view anew */
   GTorchImpl *grad;
-  GArray *hooks; /* of a leaf */
-  GArray *accumulated_hooks;
+  GPtrArray *hooks;   /* of a leaf */
   GTorchImpl *base;   /* of a view: whose memory it shows */
-  guint base_version; /* of the storage, when grad_fn was made */
-  gint64 base_offset;
+  guint base_version; /* of the storage, when grad_fn was made; atomically */
 };
 
 /* --- nodes --- */
@@ -75,10 +79,31 @@ GTorchNode *gtorch_node_init (GTorchNode *node, const GTorchNodeClass *klass, co
 GTorchNode *gtorch_node_ref (GTorchNode *node);
 /* Iterative: a chain of any length is freed without recursion. */
 void gtorch_node_unref (GTorchNode *node);
-void gtorch_node_set_edge (GTorchNode *node, guint i, GTorchImpl *input);
-void gtorch_node_set_output (GTorchNode *node, guint index, GTorchImpl *output);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchNode, gtorch_node_unref)
+void gtorch_node_set_edge (GTorchNode *node, guint i, GTorchImpl *input);
+void gtorch_node_copy_edge (GTorchNode *node, guint i, const GTorchEdge *edge);
+/* Makes node the history of output. */
+void gtorch_node_set_output (GTorchNode *node, guint index, GTorchImpl *output);
+GTorchNodeExtra *gtorch_node_ensure_extra (GTorchNode *node);
+/* A new reference to the impl that keeps the gradient of this output, if there still is one. */
+GTorchImpl *gtorch_node_get_retained (GTorchNode *node, guint index);
+void gtorch_node_set_retained (GTorchNode *node, guint index, GTorchImpl *impl);
+/* The error of going through a node a second time. */
+void gtorch_node_error_released (GTorchNode *node, GError **error);
 void gtorch_meta_init (GTorchMeta *meta, const GTorchImpl *impl, gint64 *shape);
+
+static inline void
+gtorch_node_lock (GTorchNode *node)
+{
+  while (__atomic_exchange_n (&node->lock, 1, __ATOMIC_ACQUIRE) != 0)
+    g_thread_yield ();
+}
+
+static inline void
+gtorch_node_unlock (GTorchNode *node)
+{
+  __atomic_store_n (&node->lock, 0, __ATOMIC_RELEASE);
+}
 
 /* --- impls --- */
 /* Drops impl->autograd. */
@@ -87,29 +112,85 @@ GTorchAutograd *gtorch_autograd_ensure (GTorchImpl *impl);
 /* Whether a gradient flows to impl; brings a view's grad_fn up to date. */
 gboolean gtorch_impl_requires_grad (GTorchImpl *impl);
 gboolean gtorch_impl_is_leaf (GTorchImpl *impl);
-/* A tensor of gradient brought to the shape and dtype of meta: broadcast dimensions summed. Takes grad. */
-GTorchImpl *gtorch_grad_fit (GTorchImpl *grad, const GTorchMeta *meta, const gchar *name,
-                             GError **error);
+
+/* --- saved tensors --- */
+typedef struct
+{
+  GTorchStorage *storage; /* NULL: nothing saved */
+  gint64 offset;
+  gint64 *strides;
+  guint version;
+  guint8 is_number;
+} GTorchSaved;
+
+/* strides has room for the dimensions of impl. */
+void gtorch_saved_init (GTorchSaved *saved, GTorchImpl *impl, gint64 *strides);
+/* What was saved, without autograd. The error says "its <what> <i>". */
+GTorchImpl *gtorch_saved_unpack (const GTorchSaved *saved, const GTorchMeta *meta,
+                                 const gchar *what, guint i, GError **error);
+/* What was saved as the input of this edge: with the grad mode on it has its place in the graph. */
+GTorchImpl *gtorch_edge_attach (const GTorchEdge *edge, GTorchImpl *unpacked);
 
 /* --- views and in-place operations --- */
 void gtorch_autograd_record_view (GTorchOpCall *call);
 /* Before an in-place call: refuses leaves that require grad. If a gradient will be wanted, *original
- * becomes what input 0 was: its place in the graph and, if the gradient needs it, a copy of its
- * values. */
+ * becomes what input 0 was: its place in the graph and, if the gradient needs it, a copy of its values. */
 gboolean gtorch_autograd_begin_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs,
                                          guint n_inputs, GTorchImpl **original, GError **error);
-/* After it: the output's history becomes that of `node`, also for the tensor it is a view of. */
-gboolean gtorch_autograd_rebase (GTorchImpl *output, GTorchNode *node, GTorchImpl *original,
-                                 GError **error);
+/* The same checks alone, for impl that somebody else writes to; `op` is named in the message. */
+gboolean gtorch_autograd_check_in_place (const gchar *op, GTorchImpl *impl, gboolean wanted,
+                                         GError **error);
+/* After it: the output's history becomes output `index` of `node`, whose edge `index` is the output's former
+ * self; also for the tensor it is a view of. */
+void gtorch_autograd_rebase (GTorchImpl *output, GTorchNode *node, guint index);
 void gtorch_autograd_regenerate (GTorchImpl *view);
 
-/* --- the engine --- */
-/* Runs backward from roots. With inputs, their gradients go to results (NULL where unused) and nothing is
- * accumulated; without, leaves accumulate. */
-gboolean gtorch_engine_run (GTorchImpl *const *roots, GTorchImpl *const *grads, guint n_roots,
-                            GTorchImpl *const *inputs, guint n_inputs, GTorchImpl **results,
-                            gboolean retain_graph, gboolean create_graph, GError **error);
-
+/* --- hooks --- */
 typedef GTorchImpl *(*GTorchHookFunc) (GTorchImpl *grad, gpointer user_data);
+typedef void (*GTorchAccumulatedFunc) (GTorchImpl *leaf, gpointer user_data);
+
+/* One of the two functions is given. destroy may be NULL. */
+guint64 gtorch_hooks_add (GPtrArray **hooks, guint index, GTorchHookFunc func,
+                          GTorchAccumulatedFunc accumulated, gpointer user_data,
+                          GDestroyNotify destroy);
+gboolean gtorch_hooks_remove (guint64 id);
+gboolean gtorch_hooks_run (GPtrArray **hooks, guint index, GTorchImpl **grad, GError **error);
+void gtorch_hooks_run_accumulated (GPtrArray **hooks, GTorchImpl *leaf);
+void gtorch_hooks_free (GPtrArray *hooks);
+
+/* --- gradients --- */
+/* A gradient brought to the shape and dtype of meta: broadcast dimensions summed. Takes grad. */
+GTorchImpl *gtorch_grad_fit (GTorchImpl *grad, const GTorchMeta *meta, GError **error);
+/* Nobody else sees the memory of impl, so that it may be written to or given away. */
+gboolean gtorch_grad_is_ours (const GTorchImpl *impl);
+/* Adds grad to the grad of impl. With may_take it becomes the grad itself where it is ours. */
+gboolean gtorch_grad_accumulate (GTorchImpl *impl, GTorchImpl *grad, gboolean may_take,
+                                 GError **error);
+/* A gradient that can be shown: grad, or a copy. */
+GTorchImpl *gtorch_grad_show (GTorchImpl *grad, gboolean may_take, GError **error);
+
+/* --- the engine --- */
+typedef struct
+{
+  GTorchImpl *const *roots;
+  GTorchImpl *const *grads; /* or NULL */
+  guint n_roots;
+  /* With inputs, their gradients go to results (NULL where unused) and nothing is accumulated; without,
+   * leaves accumulate. */
+  GTorchImpl *const *inputs;
+  guint n_inputs;
+  GTorchImpl **results;
+  gboolean retain_graph;
+  gboolean create_graph;
+  GCancellable *cancellable;
+} GTorchBackward;
+
+gboolean gtorch_engine_run (const GTorchBackward *backward, GError **error);
+
+/* Where hooks and functions of other languages run: here, or, while this thread goes backward for another
+ * one, in the main context of that one. */
+void gtorch_engine_call_user (void (*func) (gpointer data), gpointer data);
+/* Sets that context for this thread, gives the former one. */
+GMainContext *gtorch_engine_set_context (GMainContext *context);
 
 G_END_DECLS

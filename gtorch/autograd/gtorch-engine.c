@@ -2,12 +2,19 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* The backward pass. First the part of the graph below the roots is walked, counting for each node how many
- * gradients will arrive. Then nodes run as soon as all theirs have, those that were made last
- * first: that
- * order never waits and is the same each time. A leaf is treated as a node without edges, so that
- * all its
- * gradients are summed before they are added to its grad and hooks run once. Nothing here
- * recurses. */
+ * gradients will arrive. Then nodes run as soon as all theirs have, those that were made last first: that
+ * order never waits and is the same each time. A leaf is treated as a node without edges, so that all its
+ * gradients are summed before they are added to its grad and hooks run once. Nothing here recurses.
+ *
+ * The pass runs in the thread that calls. Each node runs on the stream on which its operation ran forward;
+ * where a gradient goes from one stream to another, the other waits for the first, and at the end the
+ * caller's stream waits for all that were used, so that the pass as a whole is like one operation of the
+ * caller's stream. A leaf has no stream of its own: its gradients are summed on the stream of the first that
+ * arrives. Were each device to have a thread of its own, it would have its own `ready` heap; nothing
+ * else that belongs to a run is touched between a node's start and its end.
+ *
+ * A gradient may be written to (to add another one to it) or given away (to become the grad of a leaf) only
+ * while nobody else can see its memory: see gtorch_grad_is_ours (). */
 
 #include "config.h"
 
@@ -17,27 +24,70 @@
 #include "gtorch-autograd-private.h"
 #include "gtorch-grad-mode.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-stream-private.h"
 
-typedef struct
+typedef struct _Task Task;
+
+struct _Task
 {
   GTorchNode *node; /* or */
   GTorchImpl *leaf;
-  guint waiting;      /* gradients that are still to arrive */
-  gboolean is_needed; /* it leads to one of the wanted inputs */
-  gboolean *owned;    /* whether buffers[i] is ours alone and may be added to */
-  GTorchImpl **buffers;
-} Task;
+  guint waiting;        /* gradients that are still to arrive */
+  guint wanted;         /* 1 + the first of the wanted inputs that are its outputs; or 0 */
+  gboolean is_needed;   /* it leads to one of the wanted inputs */
+  GTorchStream *stream; /* a leaf's, of its first gradient */
+  GTorchImpl *buffers[];
+};
+
+#define BLOCK_SIZE 8192
+
+typedef struct _Block Block;
+
+struct _Block
+{
+  Block *next;
+  gsize used;
+  gsize size;
+  guint64 data[];
+};
 
 typedef struct
 {
-  GHashTable *tasks; /* node or leaf -> Task */
-  GPtrArray *order;  /* nodes, by sequence, while counting */
-  GPtrArray *ready;  /* a heap of nodes */
-  GTorchImpl *const *inputs;
-  GTorchImpl **results;
-  guint n_inputs;
-  gboolean create_graph;
+  const GTorchBackward *backward;
+  Block *blocks; /* that hold the tasks */
+  Task **table;  /* by address of the node or leaf; open addressing */
+  guint table_size, n_tasks;
+  GPtrArray *order; /* tasks of nodes, as found */
+  GPtrArray *leaves;
+  GPtrArray *ready;     /* a heap of tasks */
+  guint *next_wanted;   /* chains wanted inputs of one task, each 1 + an index */
+  GPtrArray *streams;   /* that were used and are not the caller's; owned */
+  GTorchFence *fence;   /* behind the work of the node that just ran, once it was needed */
+  GTorchStream *fenced; /* whose it is */
+  gboolean has_streams; /* some node ran elsewhere than on the default stream, or the caller does */
 } Run;
+
+/* --- tasks --- */
+
+static gpointer
+run_alloc (Run *run, gsize size)
+{
+  gpointer result;
+
+  size = (size + 7) & ~(gsize) 7;
+  if (run->blocks == NULL || run->blocks->size - run->blocks->used < size)
+    {
+      gsize room = MAX (size, BLOCK_SIZE);
+      Block *block = g_malloc0 (sizeof (Block) + room);
+
+      block->size = room;
+      block->next = run->blocks;
+      run->blocks = block;
+    }
+  result = (char *) run->blocks->data + run->blocks->used;
+  run->blocks->used += size;
+  return result;
+}
 
 static guint
 task_outputs (const Task *task)
@@ -45,50 +95,66 @@ task_outputs (const Task *task)
   return task->node != NULL ? task->node->n_outputs : 1;
 }
 
-static void
-task_free (gpointer data)
+static Task **
+find_slot (Run *run, gconstpointer key)
 {
-  Task *task = data;
+  guint i = (guint) (((guintptr) key >> 4) * 0x9e3779b1u);
 
-  gtorch_impl_clear (task->buffers, task_outputs (task));
-  g_free (task->buffers);
-  g_free (task->owned);
-  if (task->node != NULL)
-    gtorch_node_unref (task->node);
-  if (task->leaf != NULL)
-    gtorch_impl_unref (task->leaf);
-  g_free (task);
+  for (;; i++)
+    {
+      Task **slot = &run->table[i & (run->table_size - 1)];
+
+      if (*slot == NULL || (gconstpointer) (*slot)->node == key
+          || (gconstpointer) (*slot)->leaf == key)
+        return slot;
+    }
+}
+
+static gpointer
+edge_key (const GTorchEdge *edge)
+{
+  return edge->node != NULL ? (gpointer) edge->node : edge->leaf;
 }
 
 static Task *
 find_task (Run *run, const GTorchEdge *edge)
 {
-  return g_hash_table_lookup (run->tasks, edge->node != NULL ? (gpointer) edge->node : edge->leaf);
+  return *find_slot (run, edge_key (edge));
 }
 
-/* Finds the task of an edge or makes it; TRUE if it is new. */
-static gboolean
-add_task (Run *run, const GTorchEdge *edge, Task **result)
+static void
+grow (Run *run)
 {
-  Task *task = find_task (run, edge);
-  gboolean is_new = task == NULL;
-  guint n;
+  Task **former = run->table;
+  guint i, n = run->table_size;
 
-  if (is_new)
-    {
-      task = g_new0 (Task, 1);
-      task->node = edge->node != NULL ? gtorch_node_ref (edge->node) : NULL;
-      task->leaf = edge->node == NULL ? gtorch_impl_ref (edge->leaf) : NULL;
-      n = task_outputs (task);
-      task->buffers = g_new0 (GTorchImpl *, n);
-      task->owned = g_new0 (gboolean, n);
-      g_hash_table_insert (run->tasks, edge->node != NULL ? (gpointer) edge->node : edge->leaf,
-                           task);
-      if (task->node != NULL)
-        g_ptr_array_add (run->order, task);
-    }
-  *result = task;
-  return is_new;
+  run->table_size *= 4;
+  run->table = g_new0 (Task *, run->table_size);
+  for (i = 0; i < n; i++)
+    if (former[i] != NULL)
+      *find_slot (run, former[i]->node != NULL ? (gpointer) former[i]->node : former[i]->leaf) =
+          former[i];
+  g_free (former);
+}
+
+/* The task of an edge, made if there is none. */
+static Task *
+ensure_task (Run *run, const GTorchEdge *edge)
+{
+  Task **slot = find_slot (run, edge_key (edge));
+  guint n = edge->node != NULL ? edge->node->n_outputs : 1;
+  Task *task;
+
+  if (*slot != NULL)
+    return *slot;
+  task = run_alloc (run, sizeof (Task) + n * sizeof (GTorchImpl *));
+  task->node = edge->node;
+  task->leaf = edge->node == NULL ? edge->leaf : NULL;
+  *slot = task;
+  g_ptr_array_add (task->node != NULL ? run->order : run->leaves, task);
+  if (++run->n_tasks * 2 > run->table_size)
+    grow (run);
+  return task;
 }
 
 static gint
@@ -100,57 +166,77 @@ by_sequence (gconstpointer a, gconstpointer b)
 }
 
 static gboolean
-is_wanted (Run *run, const GTorchEdge *edge)
+is_wanted (Run *run, const Task *task, guint index)
 {
   guint i;
 
-  for (i = 0; i < run->n_inputs; i++)
-    {
-      const GTorchImpl *input = run->inputs[i];
-
-      if (edge->node != NULL ? input->autograd != NULL && input->autograd->grad_fn == edge->node
-                                   && input->autograd->index == edge->index
-                             : input == edge->leaf)
-        return TRUE;
-    }
+  for (i = task->wanted; i != 0; i = run->next_wanted[i - 1])
+    if (task->node == NULL || run->backward->inputs[i - 1]->autograd->index == index)
+      return TRUE;
   return FALSE;
 }
 
-static void
-walk (Run *run, const GTorchEdge *roots, guint n_roots)
+static gboolean
+is_edge (const GTorchEdge *edge)
 {
-  guint i, j;
-  Task *task;
+  return edge->node != NULL || edge->leaf != NULL;
+}
 
-  for (i = 0; i < n_roots; i++)
-    add_task (run, &roots[i], &task);
+static gboolean
+is_edge_needed (Run *run, const GTorchEdge *edge)
+{
+  const Task *task;
+
+  if (!is_edge (edge))
+    return FALSE;
+  if (run->backward->n_inputs == 0)
+    return TRUE;
+  task = find_task (run, edge);
+  return task->is_needed || is_wanted (run, task, edge->index);
+}
+
+static void
+walk (Run *run, const GTorchEdge *roots)
+{
+  const GTorchBackward *backward = run->backward;
+  guint i, j;
+
+  for (i = 0; i < backward->n_roots; i++)
+    ensure_task (run, &roots[i]);
   for (i = 0; i < run->order->len; i++)
     {
       GTorchNode *node = ((Task *) run->order->pdata[i])->node;
 
+      run->has_streams |= node->stream != NULL;
       for (j = 0; j < node->n_edges; j++)
-        if (node->edges[j].node != NULL || node->edges[j].leaf != NULL)
-          {
-            add_task (run, &node->edges[j], &task);
-            task->waiting++;
-          }
+        if (is_edge (&node->edges[j]))
+          ensure_task (run, &node->edges[j])->waiting++;
     }
+  if (backward->n_inputs == 0)
+    {
+      for (i = 0; i < run->order->len; i++)
+        ((Task *) run->order->pdata[i])->is_needed = TRUE;
+      return;
+    }
+  for (i = 0; i < backward->n_inputs; i++)
+    {
+      const GTorchAutograd *autograd = backward->inputs[i]->autograd;
+      const GTorchEdge edge = { autograd->grad_fn, backward->inputs[i], autograd->index };
+      Task *task = find_task (run, &edge);
+
+      if (task == NULL)
+        continue;
+      run->next_wanted[i] = task->wanted;
+      task->wanted = i + 1;
+    }
+  /* Edges lead to nodes of lower sequence, which have been decided when a node is looked at. */
   g_ptr_array_sort (run->order, by_sequence);
-  /* Edges lead to older nodes, which have been decided when a node is looked at. */
   for (i = 0; i < run->order->len; i++)
     {
       Task *current = run->order->pdata[i];
 
-      current->is_needed = run->n_inputs == 0;
       for (j = 0; j < current->node->n_edges && !current->is_needed; j++)
-        {
-          const GTorchEdge *edge = &current->node->edges[j];
-
-          if (edge->node == NULL && edge->leaf == NULL)
-            continue;
-          current->is_needed =
-              is_wanted (run, edge) || (edge->node != NULL && find_task (run, edge)->is_needed);
-        }
+        current->is_needed = is_edge_needed (run, &current->node->edges[j]);
     }
 }
 
@@ -196,117 +282,133 @@ pop_ready (Run *run)
   return top;
 }
 
+/* --- streams --- */
+
+static GTorchStream *
+stream_of (GTorchDevice *device, GTorchStream *stream)
+{
+  return stream != NULL ? stream : gtorch_device_get_default_stream (device);
+}
+
+static void
+note_stream (Run *run, GTorchStream *stream)
+{
+  if (!g_ptr_array_find (run->streams, stream, NULL))
+    g_ptr_array_add (run->streams, g_object_ref (stream));
+}
+
+/* What is put on `next` from now on comes after what is on the current stream of its device. */
+static gboolean
+order_streams (Run *run, GTorchDevice *device, GTorchStream *next, GError **error)
+{
+  GTorchStream *current = stream_of (device, gtorch_current_stream (device));
+
+  if (current == next)
+    return TRUE;
+  if (run->fenced != current)
+    {
+      g_clear_pointer (&run->fence, gtorch_fence_unref);
+      run->fence = gtorch_stream_record_fence (current, error);
+      run->fenced = current;
+    }
+  return run->fence != NULL && gtorch_stream_wait_fence (next, run->fence, error);
+}
+
+static void
+drop_fence (Run *run)
+{
+  g_clear_pointer (&run->fence, gtorch_fence_unref);
+  run->fenced = NULL;
+}
+
+/* The caller's streams wait for the others. */
+static gboolean
+join_streams (Run *run, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < run->streams->len; i++)
+    {
+      GTorchStream *stream = run->streams->pdata[i];
+      GTorchStream *current = stream_of (stream->device, gtorch_current_stream (stream->device));
+      GTorchFence *fence;
+      gboolean success;
+
+      if (current == stream)
+        continue;
+      fence = gtorch_stream_record_fence (stream, error);
+      success = fence != NULL && gtorch_stream_wait_fence (current, fence, error);
+      g_clear_pointer (&fence, gtorch_fence_unref);
+      if (!success)
+        return FALSE;
+    }
+  return TRUE;
+}
+
+/* --- gradients on their way --- */
+
 /* Adds grad, whose reference is taken, to what has arrived. */
 static gboolean
 receive (Run *run, Task *task, guint index, GTorchImpl *grad, GError **error)
 {
-  GTorchImpl *sum;
-
-  if (task->buffers[index] == NULL)
-    {
-      task->buffers[index] = grad;
-      return TRUE;
-    }
-  if (task->owned[index] && !run->create_graph)
-    {
-      gboolean success = gtorch_op_add_inplace (task->buffers[index], grad, 1.0, error);
-
-      gtorch_impl_unref (grad);
-      return success;
-    }
-  sum = gtorch_op_add (task->buffers[index], grad, 1.0, error);
-  gtorch_impl_unref (grad);
-  if (sum == NULL)
-    return FALSE;
-  gtorch_impl_unref (task->buffers[index]);
-  task->buffers[index] = sum;
-  task->owned[index] = TRUE;
-  return TRUE;
-}
-
-static gboolean
-run_hooks (GArray *hooks, guint index, GTorchImpl **grad, GError **error)
-{
-  guint i;
-
-  for (i = 0; hooks != NULL && i < hooks->len; i++)
-    {
-      GTorchHook *hook = &g_array_index (hooks, GTorchHook, i);
-      GTorchImpl *changed;
-
-      if (hook->index != index || hook->func == NULL || *grad == NULL)
-        continue;
-      changed = ((GTorchHookFunc) hook->func) (*grad, hook->user_data);
-      if (changed == NULL)
-        continue;
-      if (!gtorch_impl_same_shape (changed, *grad))
-        {
-          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                       _ ("backward: a hook changed a gradient of shape %s into one of shape %s"),
-                       gtorch_impl_shape_str (*grad), gtorch_impl_shape_str (changed));
-          gtorch_impl_unref (changed);
-          return FALSE;
-        }
-      gtorch_impl_unref (*grad);
-      *grad = changed;
-    }
-  return TRUE;
-}
-
-/* Several threads may go backward through graphs that share leaves. */
-static GMutex accumulate_lock;
-
-static gboolean
-accumulate (Run *run, GTorchImpl *leaf, GTorchImpl *grad, GError **error)
-{
-  GTorchAutograd *autograd = gtorch_autograd_ensure (leaf);
+  GTorchDevice *device = gtorch_impl_device (grad);
+  GTorchImpl **buffer = &task->buffers[index];
+  GTorchStream *former = NULL;
   gboolean success = TRUE;
   GTorchImpl *sum;
 
-  g_mutex_lock (&accumulate_lock);
-  if (autograd->grad == NULL)
+  if (G_UNLIKELY (run->has_streams))
     {
-      /* The buffer may be seen by others (a saved value, the caller's gradient): a leaf gets its own. */
-      if (run->create_graph)
-        autograd->grad = gtorch_impl_ref (grad);
-      else
-        autograd->grad = gtorch_op_clone (grad, error);
-      success = autograd->grad != NULL;
-    }
-  else if (run->create_graph)
-    {
-      sum = gtorch_op_add (autograd->grad, grad, 1.0, error);
-      success = sum != NULL;
-      if (success)
+      GTorchStream *stream = task->node != NULL ? task->node->stream : task->stream;
+
+      if (task->leaf != NULL && stream == NULL)
+        stream = task->stream = stream_of (device, gtorch_current_stream (device));
+      if (!order_streams (run, device, stream_of (device, stream), error))
         {
-          gtorch_impl_unref (autograd->grad);
-          autograd->grad = sum;
+          gtorch_impl_unref (grad);
+          return FALSE;
         }
+      former = gtorch_stream_swap (device, stream);
     }
+  if (*buffer == NULL)
+    *buffer = grad;
   else
-    success = gtorch_op_add_inplace (autograd->grad, grad, 1.0, error);
-  g_mutex_unlock (&accumulate_lock);
+    {
+      if (!gtorch_is_grad_enabled () && gtorch_grad_is_ours (*buffer))
+        success = gtorch_op_add_inplace (*buffer, grad, 1.0, error);
+      else
+        {
+          sum = gtorch_op_add (*buffer, grad, 1.0, error);
+          success = sum != NULL;
+          if (success)
+            {
+              gtorch_impl_unref (*buffer);
+              *buffer = sum;
+            }
+        }
+      gtorch_impl_unref (grad);
+    }
+  if (G_UNLIKELY (run->has_streams))
+    g_clear_object (&(GTorchStream *){ gtorch_stream_swap (device, former) });
+  g_clear_object (&former);
   return success;
 }
 
+/* Gives a gradient to the inputs that want it. */
 static gboolean
-capture (Run *run, const GTorchEdge *edge, GTorchImpl *grad, GError **error)
+deliver (Run *run, Task *task, guint index, gboolean may_take, GError **error)
 {
+  const GTorchBackward *backward = run->backward;
   guint i;
 
-  for (i = 0; i < run->n_inputs; i++)
+  for (i = task->wanted; i != 0; i = run->next_wanted[i - 1])
     {
-      const GTorchImpl *input = run->inputs[i];
-      gboolean matches = edge->node != NULL
-                             ? input->autograd != NULL && input->autograd->grad_fn == edge->node
-                                   && input->autograd->index == edge->index
-                             : input == edge->leaf;
-
-      if (!matches || grad == NULL)
+      if (task->buffers[index] == NULL
+          || (task->node != NULL && backward->inputs[i - 1]->autograd->index != index))
         continue;
-      g_clear_pointer (&run->results[i], gtorch_impl_unref);
-      run->results[i] = run->create_graph ? gtorch_impl_ref (grad) : gtorch_op_clone (grad, error);
-      if (run->results[i] == NULL)
+      g_clear_pointer (&backward->results[i - 1], gtorch_impl_unref);
+      backward->results[i - 1] = gtorch_grad_show (task->buffers[index], may_take, error);
+      if (backward->results[i - 1] == NULL)
         return FALSE;
     }
   return TRUE;
@@ -315,130 +417,175 @@ capture (Run *run, const GTorchEdge *edge, GTorchImpl *grad, GError **error)
 static gboolean
 finish_leaf (Run *run, Task *task, GError **error)
 {
-  const GTorchEdge edge = { NULL, task->leaf, 0 };
-  GTorchAutograd *autograd = task->leaf->autograd;
-  guint i;
+  GTorchImpl *leaf = task->leaf;
+  GTorchAutograd *autograd = leaf->autograd;
+  GTorchImpl **buffer = &task->buffers[0];
+  GTorchDevice *device = gtorch_impl_device (leaf);
+  GTorchStream *former = NULL;
+  gboolean success;
 
-  if (task->buffers[0] == NULL)
+  if (*buffer == NULL)
     return TRUE;
-  if (autograd != NULL && !run_hooks (autograd->hooks, 0, &task->buffers[0], error))
-    return FALSE;
-  if (run->n_inputs > 0)
-    return capture (run, &edge, task->buffers[0], error);
-  if (!accumulate (run, task->leaf, task->buffers[0], error))
-    return FALSE;
-  autograd = task->leaf->autograd;
-  for (i = 0; autograd->accumulated_hooks != NULL && i < autograd->accumulated_hooks->len; i++)
+  if (G_UNLIKELY (run->has_streams))
     {
-      GTorchHook *hook = &g_array_index (autograd->accumulated_hooks, GTorchHook, i);
+      GTorchStream *stream = task->stream;
 
-      ((void (*) (GTorchImpl *, gpointer)) hook->func) (task->leaf, hook->user_data);
+      former = gtorch_stream_swap (device, stream);
+      if (stream != NULL)
+        note_stream (run, stream);
     }
-  g_clear_pointer (&task->buffers[0], gtorch_impl_unref);
-  return TRUE;
+  success = autograd == NULL || gtorch_hooks_run (&autograd->hooks, 0, buffer, error);
+  if (success && run->backward->n_inputs > 0)
+    success = deliver (run, task, 0, TRUE, error);
+  else if (success)
+    {
+      success = gtorch_grad_accumulate (leaf, *buffer, TRUE, error);
+      if (success)
+        gtorch_hooks_run_accumulated (&leaf->autograd->hooks, leaf);
+    }
+  g_clear_pointer (buffer, gtorch_impl_unref);
+  if (G_UNLIKELY (run->has_streams))
+    g_clear_object (&(GTorchStream *){ gtorch_stream_swap (device, former) });
+  g_clear_object (&former);
+  return success;
 }
 
+/* Hooks, retained and wanted gradients of the outputs, then the node itself. */
 static gboolean
-finish_node (Run *run, Task *task, GTorchImpl **results, gboolean retain_graph, GError **error)
+run_node (Run *run, Task *task, GTorchImpl **results, GError **error)
 {
+  const GTorchBackward *backward = run->backward;
   GTorchNode *node = task->node;
-  gboolean arrived = FALSE;
+  gboolean few[8], *needs = few;
+  gboolean arrived = FALSE, success;
   guint i;
 
   for (i = 0; i < node->n_outputs; i++)
     {
-      const GTorchEdge edge = { node, NULL, i };
+      if (task->buffers[i] == NULL)
+        continue;
+      if (G_UNLIKELY (node->extra != NULL))
+        {
+          g_autoptr (GTorchImpl) retained = NULL;
 
-      if (!run_hooks (node->hooks, i, &task->buffers[i], error)
-          || !capture (run, &edge, task->buffers[i], error))
+          if (!gtorch_hooks_run (&node->extra->hooks, i, &task->buffers[i], error))
+            return FALSE;
+          retained = backward->n_inputs == 0 ? gtorch_node_get_retained (node, i) : NULL;
+          if (retained != NULL
+              && !gtorch_grad_accumulate (retained, task->buffers[i], FALSE, error))
+            return FALSE;
+        }
+      if (!deliver (run, task, i, !task->is_needed, error))
         return FALSE;
-      if (run->n_inputs == 0 && node->retained != NULL && task->buffers[i] != NULL
-          && node->retained->pdata[i] != NULL
-          && !accumulate (run, node->retained->pdata[i], task->buffers[i], error))
-        return FALSE;
-      arrived |= task->buffers[i] != NULL;
+      arrived = TRUE;
     }
   if (!arrived || !task->is_needed)
     return TRUE;
-  if (node->is_released)
+
+  if (node->n_edges > G_N_ELEMENTS (few))
+    needs = g_new (gboolean, node->n_edges);
+  for (i = 0; i < node->n_edges; i++)
+    needs[i] = is_edge_needed (run, &node->edges[i]);
+  success = node->klass->apply (node, task->buffers, needs, results, error);
+  for (i = 0; i < node->n_edges; i++)
+    if (!needs[i])
+      g_clear_pointer (&results[i], gtorch_impl_unref);
+  if (needs != few)
+    g_free (needs);
+  if (G_UNLIKELY (!success))
     {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                   _ ("backward: what %s had saved was freed by an earlier backward: pass "
-                      "retain_graph to the first "
-                      "to go backward twice"),
-                   node->name);
+      g_prefix_error (error, _ ("backward of %s: "), node->name);
       return FALSE;
     }
-  if (!node->klass->apply (node, task->buffers, results, error))
-    return FALSE;
-  if (!retain_graph)
+  if (!backward->retain_graph && !backward->create_graph)
     node->klass->release (node);
   return TRUE;
 }
 
+/* Runs a node and sends on what comes of it. */
 static gboolean
-execute (Run *run, gboolean retain_graph, GError **error)
+run_task (Run *run, Task *task, GError **error)
 {
-  gboolean success = TRUE;
-  GHashTableIter iter;
-  gpointer value;
+  GTorchNode *node = task->node;
+  GTorchDevice *device = node->output_metas[0].device;
+  GTorchImpl *few[8] = { NULL };
+  GTorchImpl **results = few;
+  GTorchStream *former = NULL;
+  gboolean success;
   guint i;
 
-  while (success && run->ready->len > 0)
+  if (node->n_edges > G_N_ELEMENTS (few))
+    results = g_new0 (GTorchImpl *, node->n_edges);
+  if (G_UNLIKELY (run->has_streams))
     {
-      Task *task = pop_ready (run);
-      GTorchNode *node = task->node;
-      GTorchImpl *few[8] = { NULL };
-      GTorchImpl **results =
-          node->n_edges <= G_N_ELEMENTS (few) ? few : g_new0 (GTorchImpl *, node->n_edges);
-
-      success = finish_node (run, task, results, retain_graph, error);
-      gtorch_impl_clear (task->buffers, node->n_outputs);
-      for (i = 0; success && i < node->n_edges; i++)
-        {
-          const GTorchEdge *edge = &node->edges[i];
-          Task *next;
-
-          if (edge->node == NULL && edge->leaf == NULL)
-            continue;
-          next = find_task (run, edge);
-          if (results[i] != NULL)
-            success = receive (run, next, edge->index, g_steal_pointer (&results[i]), error);
-          if (--next->waiting > 0)
-            continue;
-          if (next->node != NULL)
-            push_ready (run, next);
-          else if (success)
-            success = finish_leaf (run, next, error);
-        }
-      gtorch_impl_clear (results, node->n_edges);
-      if (results != few)
-        g_free (results);
+      if (node->stream != NULL)
+        device = node->stream->device;
+      former = gtorch_stream_swap (device, node->stream);
+      note_stream (run, stream_of (device, node->stream));
     }
-  /* a leaf that is a root itself */
-  g_hash_table_iter_init (&iter, run->tasks);
-  while (success && g_hash_table_iter_next (&iter, NULL, &value))
+  success = run_node (run, task, results, error);
+  gtorch_impl_clear (task->buffers, node->n_outputs);
+  for (i = 0; success && i < node->n_edges; i++)
     {
-      Task *task = value;
+      const GTorchEdge *edge = &node->edges[i];
+      Task *next;
 
-      if (task->leaf != NULL && task->waiting == 0 && task->buffers[0] != NULL)
-        success = finish_leaf (run, task, error);
+      if (!is_edge (edge))
+        continue;
+      next = find_task (run, edge);
+      if (results[i] != NULL)
+        success = receive (run, next, edge->index, g_steal_pointer (&results[i]), error);
+      if (--next->waiting > 0)
+        continue;
+      if (next->node != NULL)
+        push_ready (run, next);
+      else if (success)
+        success = finish_leaf (run, next, error);
+    }
+  gtorch_impl_clear (results, node->n_edges);
+  if (results != few)
+    g_free (results);
+  if (G_UNLIKELY (run->has_streams))
+    {
+      drop_fence (run);
+      g_clear_object (&(GTorchStream *){ gtorch_stream_swap (device, former) });
+      g_clear_object (&former);
     }
   return success;
 }
+
+static gboolean
+execute (Run *run, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < run->order->len; i++)
+    if (((Task *) run->order->pdata[i])->waiting == 0)
+      push_ready (run, run->order->pdata[i]);
+  while (run->ready->len > 0)
+    if (g_cancellable_set_error_if_cancelled (run->backward->cancellable, error)
+        || !run_task (run, pop_ready (run), error))
+      return FALSE;
+  /* leaves that are roots themselves */
+  for (i = 0; i < run->leaves->len; i++)
+    if (!finish_leaf (run, run->leaves->pdata[i], error))
+      return FALSE;
+  return TRUE;
+}
+
+/* --- the start --- */
 
 static GTorchImpl *
 root_grad (GTorchImpl *root, GTorchImpl *grad, GError **error)
 {
   if (grad == NULL)
     {
-      if (root->numel != 1)
+      if (root->numel != 1 || gtorch_dtype_kind (root->dtype) == GTORCH_KIND_COMPLEX)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                       _ ("backward: a gradient must be given for a tensor of shape %s: only one "
-                          "with a single "
-                          "element has an implicit one"),
-                       gtorch_impl_shape_str (root));
+                       _ ("backward: a gradient must be given for a tensor of dtype %s and shape "
+                          "%s: only a single real element has an implicit one"),
+                       gtorch_dtype_get_name (root->dtype), gtorch_impl_shape_str (root));
           return NULL;
         }
       return gtorch_op_ones_like (root, GTORCH_DTYPE_NONE, error);
@@ -450,124 +597,201 @@ root_grad (GTorchImpl *root, GTorchImpl *grad, GError **error)
                    gtorch_impl_shape_str (grad), gtorch_impl_shape_str (root));
       return NULL;
     }
+  if (gtorch_impl_device (grad) != gtorch_impl_device (root))
+    {
+      g_set_error_literal (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH,
+                           _ ("backward: the gradient must be on the device of the tensor"));
+      return NULL;
+    }
+  if (gtorch_dtype_kind (grad->dtype) > gtorch_dtype_kind (root->dtype))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
+                   _ ("backward: the gradient has dtype %s, the tensor %s"),
+                   gtorch_dtype_get_name (grad->dtype), gtorch_dtype_get_name (root->dtype));
+      return NULL;
+    }
   return grad->dtype == root->dtype ? gtorch_impl_ref (grad)
                                     : gtorch_op_to_dtype (grad, root->dtype, error);
 }
 
-gboolean
-gtorch_engine_run (GTorchImpl *const *roots, GTorchImpl *const *grads, guint n_roots,
-                   GTorchImpl *const *inputs, guint n_inputs, GTorchImpl **results,
-                   gboolean retain_graph, gboolean create_graph, GError **error)
+/* What takes part must be a tensor, hold memory and require grad. */
+static gboolean
+check_tensors (GTorchImpl *const *impls, guint n, const gchar *what, GError **error)
 {
-  gboolean before = gtorch_set_grad_enabled (create_graph);
-  g_autofree GTorchEdge *edges = g_new0 (GTorchEdge, MAX (n_roots, 1));
-  Run run = {
-    .tasks = g_hash_table_new_full (NULL, NULL, NULL, task_free),
-    .order = g_ptr_array_new (),
-    .ready = g_ptr_array_new (),
-    .inputs = inputs,
-    .n_inputs = n_inputs,
-    .results = results,
-    .create_graph = create_graph,
-  };
-  gboolean success = FALSE;
   guint i;
 
-  for (i = 0; i < n_roots; i++)
+  for (i = 0; i < n; i++)
     {
-      if (!gtorch_impl_requires_grad (roots[i]))
+      if (impls[i] == NULL)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                       _ ("backward: %s %u is not a tensor"), what, i);
+          return FALSE;
+        }
+      if (impls[i]->storage == NULL)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
+                       _ ("backward: %s %u, of shape %s, was released"), what, i,
+                       gtorch_impl_shape_str (impls[i]));
+          return FALSE;
+        }
+      if (!gtorch_impl_requires_grad (impls[i]))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                       _ ("backward: tensor %u, of shape %s, does not require grad and was not "
-                          "computed from one "
-                          "that does"),
-                       i, gtorch_impl_shape_str (roots[i]));
-          goto out;
+                       _ ("backward: %s %u, of shape %s, does not require grad and was not "
+                          "computed from a tensor that does"),
+                       what, i, gtorch_impl_shape_str (impls[i]));
+          return FALSE;
         }
-      edges[i].node = roots[i]->autograd->grad_fn;
-      edges[i].leaf = edges[i].node == NULL ? roots[i] : NULL;
-      edges[i].index = roots[i]->autograd->index;
     }
-  for (i = 0; i < n_inputs; i++)
-    if (!gtorch_impl_requires_grad (inputs[i]))
-      {
-        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                     _ ("grad: input %u, of shape %s, does not require grad"), i,
-                     gtorch_impl_shape_str (inputs[i]));
-        goto out;
-      }
+  return TRUE;
+}
 
-  walk (&run, edges, n_roots);
-  for (i = 0; i < n_roots; i++)
+static gboolean
+caller_has_streams (const GTorchBackward *backward)
+{
+  guint i;
+
+  for (i = 0; i < backward->n_roots; i++)
+    if (gtorch_current_stream (gtorch_impl_device (backward->roots[i])) != NULL)
+      return TRUE;
+  return FALSE;
+}
+
+gboolean
+gtorch_engine_run (const GTorchBackward *backward, GError **error)
+{
+  g_autofree GTorchEdge *edges = NULL;
+  g_autofree guint *next_wanted = NULL;
+  gboolean before, success = FALSE;
+  Run run = { .backward = backward, .table_size = 32 };
+  guint i, j;
+
+  if (!check_tensors (backward->roots, backward->n_roots, _ ("tensor"), error)
+      || !check_tensors (backward->inputs, backward->n_inputs, _ ("input"), error))
+    return FALSE;
+
+  before = gtorch_set_grad_enabled (backward->create_graph);
+  edges = g_new0 (GTorchEdge, MAX (backward->n_roots, 1));
+  run.next_wanted = next_wanted = g_new0 (guint, MAX (backward->n_inputs, 1));
+  run.table = g_new0 (Task *, run.table_size);
+  run.order = g_ptr_array_new ();
+  run.leaves = g_ptr_array_new ();
+  run.ready = g_ptr_array_new ();
+  run.streams = g_ptr_array_new_with_free_func (g_object_unref);
+  run.has_streams = caller_has_streams (backward);
+  for (i = 0; i < backward->n_roots; i++)
     {
-      Task *task = find_task (&run, &edges[i]);
-      GTorchImpl *grad = root_grad (roots[i], grads != NULL ? grads[i] : NULL, error);
+      GTorchAutograd *autograd = backward->roots[i]->autograd;
 
-      if (grad == NULL || !receive (&run, task, edges[i].index, grad, error))
-        goto out;
+      /* A hook may change or drop the roots: their nodes keep all others alive. */
+      edges[i].node = autograd->grad_fn != NULL ? gtorch_node_ref (autograd->grad_fn) : NULL;
+      edges[i].leaf = autograd->grad_fn == NULL ? gtorch_impl_ref (backward->roots[i]) : NULL;
+      edges[i].index = autograd->index;
     }
-  for (i = 0; i < run.order->len; i++)
-    if (((Task *) run.order->pdata[i])->waiting == 0)
-      push_ready (&run, run.order->pdata[i]);
-  success = execute (&run, retain_graph || create_graph, error);
 
-out:
+  walk (&run, edges);
+  success = TRUE;
+  for (i = 0; success && i < backward->n_roots; i++)
+    {
+      GTorchImpl *grad = root_grad (backward->roots[i],
+                                    backward->grads != NULL ? backward->grads[i] : NULL, error);
+
+      success =
+          grad != NULL && receive (&run, find_task (&run, &edges[i]), edges[i].index, grad, error);
+    }
+  drop_fence (&run);
+  success = success && execute (&run, error);
+  success = join_streams (&run, success ? error : NULL) && success;
+
   gtorch_set_grad_enabled (before);
+  for (i = 0; i < 2; i++)
+    {
+      GPtrArray *tasks = i == 0 ? run.order : run.leaves;
+
+      for (j = 0; !success && j < tasks->len; j++)
+        gtorch_impl_clear (((Task *) tasks->pdata[j])->buffers, task_outputs (tasks->pdata[j]));
+      g_ptr_array_unref (tasks);
+    }
   g_ptr_array_unref (run.ready);
-  g_ptr_array_unref (run.order);
-  g_hash_table_unref (run.tasks);
+  g_ptr_array_unref (run.streams);
+  g_free (run.table);
+  while (run.blocks != NULL)
+    {
+      Block *block = run.blocks;
+
+      run.blocks = block->next;
+      g_free (block);
+    }
+  for (i = 0; i < backward->n_roots; i++)
+    {
+      g_clear_pointer (&edges[i].node, gtorch_node_unref);
+      g_clear_pointer (&edges[i].leaf, gtorch_impl_unref);
+    }
   return success;
 }
 
-GTorchImpl *
-gtorch_grad_fit (GTorchImpl *grad, const GTorchMeta *meta, const gchar *name, GError **error)
+/* --- calling back --- */
+
+static __thread GMainContext *owner;
+
+typedef struct
 {
-  g_autoptr (GTorchImpl) current = grad;
-  gint64 dims[GTORCH_MAX_DIMS];
-  gsize n = 0;
-  guint lead, i;
+  void (*func) (gpointer data);
+  gpointer data;
+  gboolean grad_enabled;
+  GMutex lock;
+  GCond cond;
+  gboolean done;
+} UserCall;
 
-  if (current->n_dims < meta->n_dims)
-    goto wrong;
-  lead = current->n_dims - meta->n_dims;
-  for (i = 0; i < current->n_dims; i++)
-    if (i < lead || (meta->shape[i - lead] == 1 && current->shape[i] != 1))
-      dims[n++] = i;
-  if (n > 0)
+static gboolean
+run_user_call (gpointer data)
+{
+  UserCall *call = data;
+  gboolean before = gtorch_set_grad_enabled (call->grad_enabled);
+
+  call->func (call->data);
+  gtorch_set_grad_enabled (before);
+  g_mutex_lock (&call->lock);
+  call->done = TRUE;
+  g_cond_signal (&call->cond);
+  g_mutex_unlock (&call->lock);
+  return G_SOURCE_REMOVE;
+}
+
+void
+gtorch_engine_call_user (void (*func) (gpointer data), gpointer data)
+{
+  UserCall call = { .func = func, .data = data, .grad_enabled = gtorch_is_grad_enabled () };
+  GSource *source;
+
+  if (G_LIKELY (owner == NULL))
     {
-      GTorchImpl *sum = gtorch_op_sum (current, dims, n, TRUE, GTORCH_DTYPE_NONE, error);
-
-      if (sum == NULL)
-        return NULL;
-      gtorch_impl_unref (current);
-      current = sum;
-      if (lead > 0)
-        {
-          GTorchImpl *view = gtorch_op_reshape (current, meta->shape, meta->n_dims, error);
-
-          if (view == NULL)
-            return NULL;
-          gtorch_impl_unref (current);
-          current = view;
-        }
+      func (data);
+      return;
     }
-  if (current->n_dims != meta->n_dims
-      || memcmp (current->shape, meta->shape, meta->n_dims * sizeof (gint64)) != 0)
-    goto wrong;
-  if (current->dtype != meta->dtype)
-    {
-      GTorchImpl *cast = gtorch_op_to_dtype (current, meta->dtype, error);
+  g_mutex_init (&call.lock);
+  g_cond_init (&call.cond);
+  /* not g_main_context_invoke (), which runs it here while nobody iterates that context */
+  source = g_idle_source_new ();
+  g_source_set_priority (source, G_PRIORITY_DEFAULT);
+  g_source_set_callback (source, run_user_call, &call, NULL);
+  g_source_attach (source, owner);
+  g_source_unref (source);
+  g_mutex_lock (&call.lock);
+  while (!call.done)
+    g_cond_wait (&call.cond, &call.lock);
+  g_mutex_unlock (&call.lock);
+  g_cond_clear (&call.cond);
+  g_mutex_clear (&call.lock);
+}
 
-      if (cast == NULL)
-        return NULL;
-      gtorch_impl_unref (current);
-      current = cast;
-    }
-  return g_steal_pointer (&current);
+GMainContext *
+gtorch_engine_set_context (GMainContext *context)
+{
+  GMainContext *former = owner;
 
-wrong:
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-               _ ("backward: %s gave a gradient of shape %s for an input of shape %s"), name,
-               gtorch_impl_shape_str (current), gtorch_shape_str (meta->shape, meta->n_dims));
-  return NULL;
+  owner = context;
+  return former;
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
+/* Nodes, and what an impl knows of them. */
+
 #include "config.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "gtorch-autograd-private.h"
 
-static __thread guint64 next_sequence;
+static __thread guint64 last_sequence;
 
 GTorchNode *
 gtorch_node_init (GTorchNode *node, const GTorchNodeClass *klass, const gchar *name, guint n_edges,
@@ -18,7 +21,7 @@ gtorch_node_init (GTorchNode *node, const GTorchNodeClass *klass, const gchar *n
   node->name = name;
   node->n_edges = n_edges;
   node->n_outputs = n_outputs;
-  node->sequence = ++next_sequence;
+  node->sequence = ++last_sequence;
   return node;
 }
 
@@ -27,21 +30,6 @@ gtorch_node_ref (GTorchNode *node)
 {
   g_atomic_int_inc (&node->ref_count);
   return node;
-}
-
-static void
-hooks_free (GArray *hooks)
-{
-  guint i;
-
-  for (i = 0; i < hooks->len; i++)
-    {
-      GTorchHook *hook = &g_array_index (hooks, GTorchHook, i);
-
-      if (hook->destroy != NULL)
-        hook->destroy (hook->user_data);
-    }
-  g_array_unref (hooks);
 }
 
 /* What a node owns may own the last reference of further nodes, and so on along a chain of any length. The
@@ -65,8 +53,8 @@ gtorch_node_unref (GTorchNode *node)
       guint i;
 
       dying = node->next_to_free;
-      if (!node->is_released)
-        node->klass->release (node);
+      node->klass->release (node);
+      node->klass->finalize (node);
       for (i = 0; i < node->n_edges; i++)
         {
           if (node->edges[i].node != NULL)
@@ -74,22 +62,49 @@ gtorch_node_unref (GTorchNode *node)
           if (node->edges[i].leaf != NULL)
             gtorch_impl_unref (node->edges[i].leaf);
         }
-      g_clear_pointer (&node->hooks, hooks_free);
-      g_clear_pointer (&node->retained, g_ptr_array_unref);
+      g_clear_object (&node->stream);
+      if (node->extra != NULL)
+        {
+          g_clear_pointer (&node->extra->hooks, gtorch_hooks_free);
+          g_free (node->extra->retained);
+          g_free (node->extra);
+        }
       g_free (node);
     }
   is_freeing = FALSE;
 }
 
 void
+gtorch_node_error_released (GTorchNode *node, GError **error)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+               _ ("what %s had saved was freed by an earlier backward: pass retain_graph to the "
+                  "first to go backward twice"),
+               node->name);
+}
+
+void
 gtorch_meta_init (GTorchMeta *meta, const GTorchImpl *impl, gint64 *shape)
 {
+  guint i;
+
   meta->device = gtorch_impl_device (impl);
   meta->dtype = impl->dtype;
   meta->n_dims = impl->n_dims;
   meta->numel = impl->numel;
   meta->shape = shape;
-  memcpy (shape, impl->shape, impl->n_dims * sizeof (gint64));
+  for (i = 0; i < impl->n_dims; i++)
+    shape[i] = impl->shape[i];
+}
+
+/* Threads count for themselves; where their graphs meet, the later node still gets the higher number. */
+static void
+come_after (GTorchNode *node, const GTorchNode *other)
+{
+  if (G_LIKELY (node->sequence > other->sequence))
+    return;
+  node->sequence = other->sequence + 1;
+  last_sequence = MAX (last_sequence, node->sequence);
 }
 
 void
@@ -97,32 +112,133 @@ gtorch_node_set_edge (GTorchNode *node, guint i, GTorchImpl *input)
 {
   GTorchEdge *edge = &node->edges[i];
 
-  if (input == NULL || !gtorch_impl_requires_grad (input))
+  if (input == NULL || input->autograd == NULL || !gtorch_impl_requires_grad (input))
     return;
   if (input->autograd->grad_fn != NULL)
     {
       edge->node = gtorch_node_ref (input->autograd->grad_fn);
       edge->index = input->autograd->index;
+      come_after (node, edge->node);
     }
   else
     edge->leaf = gtorch_impl_ref (input);
 }
 
 void
+gtorch_node_copy_edge (GTorchNode *node, guint i, const GTorchEdge *edge)
+{
+  node->edges[i] = *edge;
+  if (edge->node != NULL)
+    {
+      gtorch_node_ref (edge->node);
+      come_after (node, edge->node);
+    }
+  if (edge->leaf != NULL)
+    gtorch_impl_ref (edge->leaf);
+}
+
+GTorchNodeExtra *
+gtorch_node_ensure_extra (GTorchNode *node)
+{
+  gtorch_node_lock (node);
+  if (node->extra == NULL)
+    node->extra = g_new0 (GTorchNodeExtra, 1);
+  gtorch_node_unlock (node);
+  return node->extra;
+}
+
+/* A retaining impl does not belong to its node: it takes itself away when it dies, under this lock. */
+static GMutex retained_lock;
+
+void
+gtorch_node_set_retained (GTorchNode *node, guint index, GTorchImpl *impl)
+{
+  GTorchNodeExtra *extra = gtorch_node_ensure_extra (node);
+
+  g_mutex_lock (&retained_lock);
+  if (extra->retained == NULL)
+    extra->retained = g_new0 (GTorchImpl *, node->n_outputs);
+  extra->retained[index] = impl;
+  g_mutex_unlock (&retained_lock);
+}
+
+GTorchImpl *
+gtorch_node_get_retained (GTorchNode *node, guint index)
+{
+  GTorchImpl *impl = NULL;
+  gint count;
+
+  if (G_LIKELY (node->extra == NULL))
+    return NULL;
+  g_mutex_lock (&retained_lock);
+  if (node->extra->retained != NULL)
+    impl = node->extra->retained[index];
+  if (impl != NULL)
+    {
+      count = g_atomic_int_get (&impl->ref_count);
+      while (count > 0
+             && !__atomic_compare_exchange_n (&impl->ref_count, &count, count + 1, FALSE,
+                                              __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        ;
+      if (count == 0)
+        impl = NULL; /* it is about to take itself away */
+    }
+  g_mutex_unlock (&retained_lock);
+  return impl;
+}
+
+void
 gtorch_node_set_output (GTorchNode *node, guint index, GTorchImpl *output)
 {
   GTorchAutograd *autograd = gtorch_autograd_ensure (output);
+  GTorchNode *former = autograd->grad_fn;
 
-  g_clear_pointer (&autograd->grad_fn, gtorch_node_unref);
   autograd->grad_fn = gtorch_node_ref (node);
+  if (G_UNLIKELY (autograd->retains_grad))
+    {
+      if (former != NULL)
+        gtorch_node_set_retained (former, autograd->index, NULL);
+      gtorch_node_set_retained (node, index, output);
+    }
   autograd->index = index;
+  if (former != NULL)
+    gtorch_node_unref (former);
 }
+
+/* --- impls --- */
+
+/* Every recorded result and every view has one: each thread keeps some of the last ones. */
+#define POOL_SIZE 64
+
+static __thread GTorchAutograd *pool[POOL_SIZE];
+static __thread guint pool_length;
+static __thread gboolean pool_registered;
+
+static void
+pool_drain (gpointer data)
+{
+  guint n = pool_length;
+
+  pool_length = POOL_SIZE + 1; /* what dies later in this thread is freed at once */
+  while (n > 0)
+    g_free (pool[--n]);
+}
+
+static GPrivate pool_cleanup = G_PRIVATE_INIT (pool_drain);
 
 GTorchAutograd *
 gtorch_autograd_ensure (GTorchImpl *impl)
 {
-  if (impl->autograd == NULL)
+  if (impl->autograd != NULL)
+    return impl->autograd;
+  if (G_LIKELY (pool_length - 1 < POOL_SIZE))
+    {
+      impl->autograd = pool[--pool_length];
+      memset (impl->autograd, 0, sizeof (GTorchAutograd));
+    }
+  else
     impl->autograd = g_new0 (GTorchAutograd, 1);
+  g_mutex_init (&impl->autograd->lock);
   return impl->autograd;
 }
 
@@ -133,13 +249,25 @@ gtorch_autograd_free (GTorchImpl *impl)
 
   if (autograd == NULL)
     return;
-  if (autograd->retains_grad && autograd->grad_fn != NULL && autograd->grad_fn->retained != NULL)
-    autograd->grad_fn->retained->pdata[autograd->index] = NULL;
+  if (autograd->retains_grad && autograd->grad_fn != NULL)
+    gtorch_node_set_retained (autograd->grad_fn, autograd->index, NULL);
   g_clear_pointer (&autograd->grad, gtorch_impl_unref);
   g_clear_pointer (&autograd->base, gtorch_impl_unref);
-  g_clear_pointer (&autograd->hooks, hooks_free);
-  g_clear_pointer (&autograd->accumulated_hooks, hooks_free);
+  g_clear_pointer (&autograd->hooks, gtorch_hooks_free);
   g_clear_pointer (&autograd->grad_fn, gtorch_node_unref);
+  g_mutex_clear (&autograd->lock);
+#ifndef __SANITIZE_ADDRESS__
+  if (G_LIKELY (pool_length < POOL_SIZE))
+    {
+      if (G_UNLIKELY (!pool_registered))
+        {
+          pool_registered = TRUE;
+          g_private_set (&pool_cleanup, pool);
+        }
+      pool[pool_length++] = autograd;
+      return;
+    }
+#endif
   g_free (autograd);
 }
 
@@ -151,7 +279,8 @@ gtorch_impl_requires_grad (GTorchImpl *impl)
   if (autograd == NULL)
     return FALSE;
   if (autograd->base != NULL && impl->storage != NULL
-      && autograd->base_version != impl->storage->version)
+      && G_UNLIKELY (__atomic_load_n (&autograd->base_version, __ATOMIC_ACQUIRE)
+                     != (guint) g_atomic_int_get (&impl->storage->version)))
     gtorch_autograd_regenerate (impl);
   return autograd->grad_fn != NULL || autograd->requires_grad;
 }
@@ -160,4 +289,62 @@ gboolean
 gtorch_impl_is_leaf (GTorchImpl *impl)
 {
   return !gtorch_impl_requires_grad (impl) || impl->autograd->grad_fn == NULL;
+}
+
+/* --- saved tensors --- */
+
+void
+gtorch_saved_init (GTorchSaved *saved, GTorchImpl *impl, gint64 *strides)
+{
+  guint i;
+
+  saved->storage = gtorch_storage_ref (impl->storage);
+  saved->offset = impl->offset;
+  saved->strides = strides;
+  saved->version = g_atomic_int_get (&impl->storage->version);
+  saved->is_number = impl->is_number;
+  for (i = 0; i < impl->n_dims; i++)
+    strides[i] = impl->strides[i];
+}
+
+GTorchImpl *
+gtorch_saved_unpack (const GTorchSaved *saved, const GTorchMeta *meta, const gchar *what, guint i,
+                     GError **error)
+{
+  GTorchImpl *impl;
+  guint version = g_atomic_int_get (&saved->storage->version);
+
+  if (G_UNLIKELY (version != saved->version))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+                   _ ("its %s %u, of dtype %s and shape %s, is needed and was changed in place "
+                      "since: it is at version %u, version %u was saved; clone it before changing "
+                      "it"),
+                   what, i, gtorch_dtype_get_name (meta->dtype),
+                   gtorch_shape_str (meta->shape, meta->n_dims), version, saved->version);
+      return NULL;
+    }
+  impl = gtorch_impl_new_strided (saved->storage, meta->dtype, saved->offset, meta->shape,
+                                  saved->strides, meta->n_dims);
+  impl->is_number = saved->is_number;
+  return impl;
+}
+
+GTorchImpl *
+gtorch_edge_attach (const GTorchEdge *edge, GTorchImpl *unpacked)
+{
+  GTorchAutograd *autograd;
+
+  if (edge->leaf != NULL && edge->leaf->storage != NULL)
+    {
+      gtorch_impl_unref (unpacked);
+      return gtorch_impl_ref (edge->leaf);
+    }
+  if (edge->node != NULL)
+    {
+      autograd = gtorch_autograd_ensure (unpacked);
+      autograd->grad_fn = gtorch_node_ref (edge->node);
+      autograd->index = edge->index;
+    }
+  return unpacked;
 }

@@ -5,12 +5,11 @@
 
 #include "config.h"
 
-#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "gtorch-autograd-private.h"
 #include "gtorch-grad-mode.h"
-#include "gtorch-tensor-private.h"
+#include "gtorch-stream-private.h"
 
 #define LIST_BIT 31
 
@@ -20,16 +19,16 @@ typedef struct
   const GTorchOpClass *op;
   GTorchMeta *input_metas;
   GTorchAttr *attrs;
-  GTorchImpl **inputs;  /* NULL where not saved */
-  GTorchImpl **outputs; /* aliases without autograd; NULL where not saved */
-  guint *versions;      /* of the inputs, then the outputs, when saved */
+  GTorchSaved *inputs;
+  GTorchSaved *outputs;
 } OpNode;
 
-static gboolean op_node_apply (GTorchNode *node, GTorchImpl *const *grads, GTorchImpl **results,
-                               GError **error);
+static gboolean op_node_apply (GTorchNode *node, GTorchImpl *const *grads, const gboolean *needs,
+                               GTorchImpl **results, GError **error);
 static void op_node_release (GTorchNode *node);
+static void op_node_finalize (GTorchNode *node);
 
-static const GTorchNodeClass op_node_class = { op_node_apply, op_node_release };
+static const GTorchNodeClass op_node_class = { op_node_apply, op_node_release, op_node_finalize };
 
 gboolean
 gtorch_autograd_wanted (GTorchImpl *const *inputs, guint n_inputs)
@@ -50,26 +49,17 @@ is_saved_input (const GTorchOpClass *op, guint i)
   return (op->saved_inputs & (1u << (i < op->n_inputs ? i : LIST_BIT))) != 0;
 }
 
-static gboolean
-is_pointer (const GTorchOpClass *op, guint attr)
-{
-  guint i;
-
-  for (i = 0; i < op->n_args; i++)
-    if (op->args[i].kind > GTORCH_ARG_TENSORS && attr-- == 0)
-      return op->args[i].kind == GTORCH_ARG_DEVICE || op->args[i].kind == GTORCH_ARG_GENERATOR;
-  return FALSE;
-}
+/* The kind of each attribute, one after the other. */
+#define FOR_EACH_ATTR(op, spec, i)                                  \
+  for ((spec) = (op)->args, (i) = 0; (i) < (op)->n_attrs; (spec)++) \
+    if ((spec)->kind <= GTORCH_ARG_TENSORS)                         \
+      continue;                                                     \
+    else
 
 static gboolean
-is_list (const GTorchOpClass *op, guint attr)
+is_object (const GTorchArgSpec *spec)
 {
-  guint i;
-
-  for (i = 0; i < op->n_args; i++)
-    if (op->args[i].kind > GTORCH_ARG_TENSORS && attr-- == 0)
-      return op->args[i].kind == GTORCH_ARG_INTS;
-  return FALSE;
+  return spec->kind == GTORCH_ARG_DEVICE || spec->kind == GTORCH_ARG_GENERATOR;
 }
 
 /* One block holds the node and all its arrays. */
@@ -77,26 +67,32 @@ static OpNode *
 op_node_new (const GTorchOpCall *call)
 {
   const GTorchOpClass *op = call->op;
-  gsize n_dims = 0, n_ints = 0, size;
+  const GTorchArgSpec *spec;
+  gsize n_ints = 0, size;
   OpNode *self;
   gint64 *ints;
   char *next;
   guint i;
 
   for (i = 0; i < call->n_inputs; i++)
-    n_dims += call->inputs[i] != NULL ? call->inputs[i]->n_dims : 0;
+    if (call->inputs[i] != NULL)
+      n_ints += 2 * call->inputs[i]->n_dims;
   for (i = 0; i < call->n_outputs; i++)
-    n_dims += call->outputs[i]->n_dims;
-  for (i = 0; i < op->n_attrs; i++)
-    if (is_list (op, i))
+    n_ints += 2 * call->outputs[i]->n_dims;
+  FOR_EACH_ATTR (op, spec, i)
+  {
+    if (spec->kind == GTORCH_ARG_INTS)
       n_ints += call->attrs[i].list.n;
+    i++;
+  }
 
-  size = sizeof (OpNode)
-         + call->n_inputs * (sizeof (GTorchEdge) + sizeof (GTorchMeta) + sizeof (gpointer))
-         + call->n_outputs * (sizeof (GTorchMeta) + sizeof (gpointer))
-         + op->n_attrs * sizeof (GTorchAttr) + (n_dims + n_ints) * sizeof (gint64)
-         + (call->n_inputs + call->n_outputs) * sizeof (guint);
-  self = g_malloc0 (size);
+  size = sizeof (OpNode) + call->n_inputs * (sizeof (GTorchEdge) + sizeof (GTorchMeta))
+         + call->n_outputs * sizeof (GTorchMeta) + op->n_attrs * sizeof (GTorchAttr)
+         + n_ints * sizeof (gint64)
+         + (op->saved_inputs != 0 ? call->n_inputs * sizeof (GTorchSaved) : 0)
+         + (op->saved_outputs != 0 ? call->n_outputs * sizeof (GTorchSaved) : 0);
+  self = g_malloc (size);
+  memset (self, 0, size - n_ints * sizeof (gint64));
   next = (char *) (self + 1);
 #define TAKE(field, type, n)        \
   (field) = (type *) (void *) next; \
@@ -104,47 +100,69 @@ op_node_new (const GTorchOpCall *call)
   TAKE (self->node.edges, GTorchEdge, call->n_inputs);
   TAKE (self->input_metas, GTorchMeta, call->n_inputs);
   TAKE (self->node.output_metas, GTorchMeta, call->n_outputs);
-  TAKE (self->inputs, GTorchImpl *, call->n_inputs);
-  TAKE (self->outputs, GTorchImpl *, call->n_outputs);
+  if (op->saved_inputs != 0)
+    {
+      TAKE (self->inputs, GTorchSaved, call->n_inputs);
+    }
+  if (op->saved_outputs != 0)
+    {
+      TAKE (self->outputs, GTorchSaved, call->n_outputs);
+    }
   TAKE (self->attrs, GTorchAttr, op->n_attrs);
-  TAKE (ints, gint64, n_dims + n_ints);
-  TAKE (self->versions, guint, call->n_inputs + call->n_outputs);
+  ints = (gint64 *) (void *) next;
 #undef TAKE
 
   gtorch_node_init (&self->node, &op_node_class, op->name, call->n_inputs, call->n_outputs);
   self->op = op;
+  self->node.stream = gtorch_current_stream (call->device);
+  if (G_UNLIKELY (self->node.stream != NULL))
+    g_object_ref (self->node.stream);
   for (i = 0; i < call->n_inputs; i++)
-    if (call->inputs[i] != NULL)
-      {
-        gtorch_meta_init (&self->input_metas[i], call->inputs[i], ints);
-        ints += call->inputs[i]->n_dims;
-      }
+    {
+      GTorchImpl *input = call->inputs[i];
+
+      if (input == NULL)
+        continue;
+      gtorch_meta_init (&self->input_metas[i], input, ints);
+      ints += input->n_dims;
+      if (is_saved_input (op, i))
+        {
+          gtorch_saved_init (&self->inputs[i], input, ints);
+          ints += input->n_dims;
+        }
+    }
   for (i = 0; i < call->n_outputs; i++)
     {
-      gtorch_meta_init (&self->node.output_metas[i], call->outputs[i], ints);
-      ints += call->outputs[i]->n_dims;
-    }
-  for (i = 0; i < op->n_attrs; i++)
-    {
-      self->attrs[i] = call->attrs[i];
-      if (is_list (op, i) && call->attrs[i].list.n > 0)
+      GTorchImpl *output = call->outputs[i];
+
+      gtorch_meta_init (&self->node.output_metas[i], output, ints);
+      ints += output->n_dims;
+      if (op->saved_outputs & (1u << i))
         {
-          memcpy (ints, call->attrs[i].list.data, call->attrs[i].list.n * sizeof (gint64));
-          self->attrs[i].list.data = ints;
-          ints += call->attrs[i].list.n;
+          gtorch_saved_init (&self->outputs[i], output, ints);
+          ints += output->n_dims;
         }
-      else if (is_pointer (op, i) && call->attrs[i].p != NULL)
-        g_object_ref (call->attrs[i].p);
     }
+  FOR_EACH_ATTR (op, spec, i)
+  {
+    self->attrs[i] = call->attrs[i];
+    if (spec->kind == GTORCH_ARG_INTS && call->attrs[i].list.n > 0)
+      {
+        memcpy (ints, call->attrs[i].list.data, call->attrs[i].list.n * sizeof (gint64));
+        self->attrs[i].list.data = ints;
+        ints += call->attrs[i].list.n;
+      }
+    else if (is_object (spec) && call->attrs[i].p != NULL)
+      g_object_ref (call->attrs[i].p);
+    i++;
+  }
   return self;
 }
 
 gboolean
 gtorch_autograd_record (GTorchOpCall *call, GError **error)
 {
-  const GTorchOpClass *op = call->op;
-  g_autoptr (GTorchNode) node = NULL;
-  OpNode *self;
+  GTorchNode *node;
   guint i;
 
   for (i = 0; i < call->n_outputs; i++)
@@ -153,29 +171,16 @@ gtorch_autograd_record (GTorchOpCall *call, GError **error)
   if (i == call->n_outputs)
     return TRUE; /* indices and truth have no gradient */
 
-  self = op_node_new (call);
-  node = &self->node;
+  node = &op_node_new (call)->node;
   for (i = 0; i < call->n_inputs; i++)
-    {
-      gtorch_node_set_edge (node, i, call->inputs[i]);
-      if (call->inputs[i] != NULL && is_saved_input (op, i))
-        {
-          self->inputs[i] = gtorch_impl_ref (call->inputs[i]);
-          self->versions[i] = call->inputs[i]->storage->version;
-        }
-    }
-  for (i = 0; i < call->n_outputs; i++)
-    if (op->saved_outputs & (1u << i))
-      {
-        self->outputs[i] = gtorch_impl_alias (call->outputs[i]);
-        self->versions[call->n_inputs + i] = call->outputs[i]->storage->version;
-      }
-
+    gtorch_node_set_edge (node, i, call->inputs[i]);
   if (call->in_place)
-    return gtorch_autograd_rebase (call->outputs[0], node, call->inputs[0], error);
-  for (i = 0; i < call->n_outputs; i++)
-    if (gtorch_dtype_kind (call->outputs[i]->dtype) >= GTORCH_KIND_FLOAT)
-      gtorch_node_set_output (node, i, call->outputs[i]);
+    gtorch_autograd_rebase (call->outputs[0], node, 0);
+  else
+    for (i = 0; i < call->n_outputs; i++)
+      if (gtorch_dtype_kind (call->outputs[i]->dtype) >= GTORCH_KIND_FLOAT)
+        gtorch_node_set_output (node, i, call->outputs[i]);
+  gtorch_node_unref (node);
   return TRUE;
 }
 
@@ -185,47 +190,97 @@ op_node_release (GTorchNode *node)
   OpNode *self = (OpNode *) node;
   guint i;
 
-  node->is_released = TRUE;
-  gtorch_impl_clear (self->inputs, node->n_edges);
-  gtorch_impl_clear (self->outputs, node->n_outputs);
-  for (i = 0; i < self->op->n_attrs; i++)
-    if (is_pointer (self->op, i))
-      g_clear_object (&self->attrs[i].p);
+  if (self->inputs == NULL && self->outputs == NULL)
+    return;
+  gtorch_node_lock (node);
+  /* Numbers stay: an operation that has saved nothing else can be gone through again. */
+  for (i = 0; self->inputs != NULL && i < node->n_edges; i++)
+    if (self->inputs[i].storage != NULL && !self->inputs[i].is_number)
+      {
+        g_clear_pointer (&self->inputs[i].storage, gtorch_storage_unref);
+        node->is_released = TRUE;
+      }
+  for (i = 0; self->outputs != NULL && i < node->n_outputs; i++)
+    if (self->outputs[i].storage != NULL)
+      {
+        g_clear_pointer (&self->outputs[i].storage, gtorch_storage_unref);
+        node->is_released = TRUE;
+      }
+  gtorch_node_unlock (node);
 }
 
-static gboolean
-check_version (OpNode *self, GTorchImpl *impl, guint version, const gchar *what, guint i,
-               GError **error)
-{
-  if (impl->storage == NULL)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
-                   _ ("backward: %s saved its %s %u, of shape %s, which was released"),
-                   self->op->name, what, i, gtorch_impl_shape_str (impl));
-      return FALSE;
-    }
-  if (impl->storage->version == version)
-    return TRUE;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-               _ ("backward: the gradient of %s needs its %s %u, of dtype %s and shape %s, which "
-                  "was changed in "
-                  "place: it is at version %u, version %u was saved"),
-               self->op->name, what, i, gtorch_dtype_get_name (impl->dtype),
-               gtorch_impl_shape_str (impl), impl->storage->version, version);
-  return FALSE;
-}
-
-static gboolean
-op_node_apply (GTorchNode *node, GTorchImpl *const *grads, GTorchImpl **results, GError **error)
+static void
+op_node_finalize (GTorchNode *node)
 {
   OpNode *self = (OpNode *) node;
-  g_autofree gboolean *needs = g_new0 (gboolean, MAX (node->n_edges, 1));
+  const GTorchArgSpec *spec;
+  guint i;
+
+  for (i = 0; self->inputs != NULL && i < node->n_edges; i++)
+    g_clear_pointer (&self->inputs[i].storage, gtorch_storage_unref);
+  FOR_EACH_ATTR (self->op, spec, i)
+  {
+    if (is_object (spec))
+      g_clear_object (&self->attrs[i].p);
+    i++;
+  }
+}
+
+/* Takes what was saved out of the node, as long as it is there. */
+static gboolean
+unpack (OpNode *self, GTorchImpl **inputs, GTorchImpl **outputs, GError **error)
+{
+  GTorchNode *node = &self->node;
+  gboolean success = TRUE;
+  guint i;
+
+  if (self->inputs == NULL && self->outputs == NULL)
+    return TRUE;
+  gtorch_node_lock (node);
+  if (node->is_released)
+    {
+      gtorch_node_unlock (node);
+      gtorch_node_error_released (node, error);
+      return FALSE;
+    }
+  for (i = 0; success && self->inputs != NULL && i < node->n_edges; i++)
+    if (self->inputs[i].storage != NULL)
+      {
+        inputs[i] =
+            gtorch_saved_unpack (&self->inputs[i], &self->input_metas[i], "input", i, error);
+        success = inputs[i] != NULL;
+      }
+  for (i = 0; success && self->outputs != NULL && i < node->n_outputs; i++)
+    if (self->outputs[i].storage != NULL)
+      {
+        outputs[i] =
+            gtorch_saved_unpack (&self->outputs[i], &node->output_metas[i], "result", i, error);
+        success = outputs[i] != NULL;
+      }
+  gtorch_node_unlock (node);
+  if (!success || !gtorch_is_grad_enabled ())
+    return success;
+  for (i = 0; i < node->n_edges; i++)
+    if (inputs[i] != NULL)
+      inputs[i] = gtorch_edge_attach (&node->edges[i], inputs[i]);
+  for (i = 0; i < node->n_outputs; i++)
+    if (outputs[i] != NULL)
+      gtorch_node_set_output (node, i, outputs[i]);
+  return TRUE;
+}
+
+static gboolean
+op_node_apply (GTorchNode *node, GTorchImpl *const *grads, const gboolean *needs,
+               GTorchImpl **results, GError **error)
+{
+  OpNode *self = (OpNode *) node;
+  GTorchImpl *few[8] = { NULL };
+  GTorchImpl **inputs = few;
   GTorchImpl *outputs[GTORCH_OP_MAX_OUTPUTS] = { NULL };
   GTorchGradContext context = {
     .op = self->op,
     .n_inputs = node->n_edges,
     .grads = grads,
-    .inputs = self->inputs,
     .outputs = outputs,
     .input_metas = self->input_metas,
     .output_metas = node->output_metas,
@@ -233,34 +288,23 @@ op_node_apply (GTorchNode *node, GTorchImpl *const *grads, GTorchImpl **results,
     .needs = needs,
     .result = results,
   };
-  gboolean success = TRUE;
+  gboolean success;
   guint i;
 
-  for (i = 0; i < node->n_edges; i++)
-    {
-      needs[i] = node->edges[i].node != NULL || node->edges[i].leaf != NULL;
-      if (self->inputs[i] != NULL
-          && !check_version (self, self->inputs[i], self->versions[i], "input", i, error))
-        return FALSE;
-    }
-  for (i = 0; i < node->n_outputs && success; i++)
-    if (self->outputs[i] != NULL)
-      {
-        success = check_version (self, self->outputs[i], self->versions[node->n_edges + i],
-                                 "result", i, error);
-        if (!success)
-          break;
-        outputs[i] = gtorch_impl_alias (self->outputs[i]);
-        if (gtorch_is_grad_enabled ())
-          gtorch_node_set_output (node, i, outputs[i]);
-      }
-  if (success)
-    success = self->op->grad (&context, error);
-  gtorch_impl_clear (outputs, G_N_ELEMENTS (outputs));
+  if (self->op->grad == NULL)
+    return TRUE; /* in place, and what was there before does not count any more */
+  if (node->n_edges > G_N_ELEMENTS (few))
+    inputs = g_new0 (GTorchImpl *, node->n_edges);
+  context.inputs = inputs;
+  success = unpack (self, inputs, outputs, error) && self->op->grad (&context, error);
+  gtorch_impl_clear (inputs, node->n_edges);
+  gtorch_impl_clear (outputs, node->n_outputs);
+  if (inputs != few)
+    g_free (inputs);
   for (i = 0; i < node->n_edges && success; i++)
-    if (results[i] != NULL)
+    if (results[i] != NULL && needs[i])
       {
-        results[i] = gtorch_grad_fit (results[i], &self->input_metas[i], self->op->name, error);
+        results[i] = gtorch_grad_fit (results[i], &self->input_metas[i], error);
         success = results[i] != NULL;
       }
   return success;

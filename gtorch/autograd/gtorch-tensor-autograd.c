@@ -71,9 +71,29 @@ gtorch_tensor_set_requires_grad (GTorchTensor *self, gboolean requires_grad, GEr
                    gtorch_impl_shape_str (impl), impl->autograd->grad_fn->name);
       return FALSE;
     }
-  if (requires_grad || impl->autograd != NULL)
-    gtorch_autograd_ensure (impl)->requires_grad = requires_grad != FALSE;
+  if (gtorch_impl_requires_grad (impl) == !!requires_grad)
+    return TRUE;
+  gtorch_autograd_ensure (impl)->requires_grad = requires_grad != FALSE;
+  g_object_notify (G_OBJECT (self), "requires-grad");
   return TRUE;
+}
+
+/**
+ * gtorch_tensor_requires_grad_inplace:
+ * @self: a leaf
+ * @requires_grad: whether gradients are wanted
+ * @error: return location for an error
+ *
+ * Does what [method@Tensor.set_requires_grad] does, and gives the tensor, for use within an expression.
+ *
+ * Returns: (transfer none): @self, or %NULL with @error set
+ *
+ * Since: 0.1
+ */
+GTorchTensor *
+gtorch_tensor_requires_grad_inplace (GTorchTensor *self, gboolean requires_grad, GError **error)
+{
+  return gtorch_tensor_set_requires_grad (self, requires_grad, error) ? self : NULL;
 }
 
 /**
@@ -124,13 +144,16 @@ gtorch_tensor_get_grad_fn_name (GTorchTensor *self)
 GTorchTensor *
 gtorch_tensor_get_grad (GTorchTensor *self)
 {
-  GTorchImpl *impl;
+  GTorchImpl *impl, *grad;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
   impl = gtorch_tensor_unwrap (self);
-  if (impl->autograd == NULL || impl->autograd->grad == NULL)
+  if (impl->autograd == NULL)
     return NULL;
-  return gtorch_tensor_wrap (gtorch_impl_ref (impl->autograd->grad));
+  g_mutex_lock (&impl->autograd->lock);
+  grad = impl->autograd->grad != NULL ? gtorch_impl_ref (impl->autograd->grad) : NULL;
+  g_mutex_unlock (&impl->autograd->lock);
+  return gtorch_tensor_wrap (grad);
 }
 
 /**
@@ -148,7 +171,8 @@ gtorch_tensor_get_grad (GTorchTensor *self)
 gboolean
 gtorch_tensor_set_grad (GTorchTensor *self, GTorchTensor *grad, GError **error)
 {
-  GTorchImpl *impl, *value = NULL;
+  GTorchImpl *impl, *former, *value = NULL;
+  GTorchAutograd *autograd;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
   g_return_val_if_fail (grad == NULL || GTORCH_IS_TENSOR (grad), FALSE);
@@ -156,6 +180,19 @@ gtorch_tensor_set_grad (GTorchTensor *self, GTorchTensor *grad, GError **error)
   if (grad != NULL)
     {
       value = gtorch_tensor_unwrap (grad);
+      if (impl->storage == NULL || value->storage == NULL)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
+                       _ ("grad: a tensor of shape %s was released"),
+                       gtorch_impl_shape_str (impl->storage == NULL ? impl : value));
+          return FALSE;
+        }
+      if (impl == value)
+        {
+          g_set_error_literal (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                               _ ("grad: a tensor cannot be its own gradient"));
+          return FALSE;
+        }
       if (!gtorch_impl_same_shape (impl, value))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
@@ -178,13 +215,17 @@ gtorch_tensor_set_grad (GTorchTensor *self, GTorchTensor *grad, GError **error)
         }
       gtorch_impl_ref (value);
     }
-  if (value != NULL || impl->autograd != NULL)
-    {
-      GTorchAutograd *autograd = gtorch_autograd_ensure (impl);
-
-      g_clear_pointer (&autograd->grad, gtorch_impl_unref);
-      autograd->grad = value;
-    }
+  if (value == NULL && impl->autograd == NULL)
+    return TRUE;
+  autograd = gtorch_autograd_ensure (impl);
+  g_mutex_lock (&autograd->lock);
+  former = autograd->grad;
+  autograd->grad = value;
+  g_mutex_unlock (&autograd->lock);
+  if (former != NULL)
+    gtorch_impl_unref (former);
+  if (former != value)
+    g_object_notify (G_OBJECT (self), "grad");
   return TRUE;
 }
 
@@ -203,7 +244,6 @@ gboolean
 gtorch_tensor_retain_grad (GTorchTensor *self, GError **error)
 {
   GTorchImpl *impl;
-  GTorchNode *node;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
   impl = gtorch_tensor_unwrap (self);
@@ -214,17 +254,28 @@ gtorch_tensor_retain_grad (GTorchTensor *self, GError **error)
                    gtorch_impl_shape_str (impl));
       return FALSE;
     }
-  node = impl->autograd->grad_fn;
-  if (node == NULL || impl->autograd->retains_grad)
+  if (impl->autograd->grad_fn == NULL || impl->autograd->retains_grad)
     return TRUE;
-  if (node->retained == NULL)
-    {
-      node->retained = g_ptr_array_new ();
-      g_ptr_array_set_size (node->retained, node->n_outputs);
-    }
-  node->retained->pdata[impl->autograd->index] = impl;
+  gtorch_node_set_retained (impl->autograd->grad_fn, impl->autograd->index, impl);
   impl->autograd->retains_grad = TRUE;
   return TRUE;
+}
+
+/**
+ * gtorch_tensor_get_retains_grad:
+ * @self: a tensor
+ *
+ * Tells whether @self is no leaf and was asked to keep its gradient with [method@Tensor.retain_grad].
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_tensor_get_retains_grad (GTorchTensor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
+  return gtorch_tensor_unwrap (self)->autograd != NULL && self->impl->autograd->retains_grad;
 }
 
 /**
@@ -254,22 +305,95 @@ gtorch_tensor_detach (GTorchTensor *self, GError **error)
   return gtorch_tensor_wrap (gtorch_impl_alias (impl));
 }
 
+/**
+ * gtorch_tensor_detach_inplace:
+ * @self: a tensor that is not a view
+ * @error: return location for an error
+ *
+ * Makes @self forget how it was computed: it becomes a leaf that does not require grad. What was computed
+ * from it before keeps its way back.
+ *
+ * Returns: (transfer none): @self, or %NULL with %GTORCH_ERROR_AUTOGRAD for a view, whose history is its
+ *   base's
+ *
+ * Since: 0.1
+ */
+GTorchTensor *
+gtorch_tensor_detach_inplace (GTorchTensor *self, GError **error)
+{
+  GTorchAutograd *autograd;
+  GTorchNode *node;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
+  autograd = gtorch_tensor_unwrap (self)->autograd;
+  if (autograd == NULL)
+    return self;
+  if (autograd->base != NULL && gtorch_impl_requires_grad (self->impl))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+                   _ ("detach_inplace: a view of shape %s has the history of its base: use detach"),
+                   gtorch_impl_shape_str (self->impl));
+      return NULL;
+    }
+  if (autograd->retains_grad && autograd->grad_fn != NULL)
+    gtorch_node_set_retained (autograd->grad_fn, autograd->index, NULL);
+  autograd->retains_grad = FALSE;
+  autograd->requires_grad = FALSE;
+  node = g_steal_pointer (&autograd->grad_fn);
+  if (node != NULL)
+    gtorch_node_unref (node);
+  return self;
+}
+
+/* --- hooks --- */
+
 typedef struct
 {
   GTorchTensorHook hook;
+  GTorchAccumulatedHook accumulated;
   gpointer user_data;
   GDestroyNotify destroy;
 } TensorHook;
 
+typedef struct
+{
+  TensorHook *hook;
+  GTorchImpl *impl;
+  GTorchImpl *changed;
+} HookCall;
+
+static void
+call_tensor_hook (gpointer data)
+{
+  HookCall *call = data;
+  g_autoptr (GTorchTensor) tensor = gtorch_tensor_wrap (gtorch_impl_ref (call->impl));
+  g_autoptr (GTorchTensor) changed = NULL;
+
+  if (call->hook->accumulated != NULL)
+    {
+      call->hook->accumulated (tensor, call->hook->user_data);
+      return;
+    }
+  changed = call->hook->hook (tensor, call->hook->user_data);
+  if (changed != NULL && changed != tensor)
+    call->changed = gtorch_impl_ref (gtorch_tensor_unwrap (changed));
+}
+
 static GTorchImpl *
 run_tensor_hook (GTorchImpl *grad, gpointer user_data)
 {
-  TensorHook *self = user_data;
-  g_autoptr (GTorchTensor) tensor = gtorch_tensor_wrap (gtorch_impl_ref (grad));
-  g_autoptr (GTorchTensor) changed = self->hook (tensor, self->user_data);
+  HookCall call = { user_data, grad, NULL };
 
-  return changed != NULL && changed != tensor ? gtorch_impl_ref (gtorch_tensor_unwrap (changed))
-                                              : NULL;
+  gtorch_engine_call_user (call_tensor_hook, &call);
+  return call.changed;
+}
+
+static void
+run_accumulated_hook (GTorchImpl *leaf, gpointer user_data)
+{
+  HookCall call = { user_data, leaf, NULL };
+
+  gtorch_engine_call_user (call_tensor_hook, &call);
 }
 
 static void
@@ -282,31 +406,36 @@ tensor_hook_free (gpointer data)
   g_free (self);
 }
 
-static GArray **
-hooks_of (GTorchImpl *impl, guint *index)
+static TensorHook *
+tensor_hook_new (GTorchTensorHook hook, GTorchAccumulatedHook accumulated, gpointer user_data,
+                 GDestroyNotify destroy)
 {
-  GTorchAutograd *autograd = impl->autograd;
+  TensorHook *self = g_new (TensorHook, 1);
 
-  *index = autograd->grad_fn != NULL ? autograd->index : 0;
-  return autograd->grad_fn != NULL ? &autograd->grad_fn->hooks : &autograd->hooks;
+  self->hook = hook;
+  self->accumulated = accumulated;
+  self->user_data = user_data;
+  self->destroy = destroy;
+  return self;
 }
 
 /**
  * gtorch_tensor_register_hook:
  * @self: a tensor that requires grad
- * @hook: (scope notified) (closure user_data) (destroy destroy): called with the gradient of @self
- *   when the
+ * @hook: (scope notified) (closure user_data) (destroy destroy): called with the gradient of @self when the
  *   backward pass has computed it
  * @user_data: data for @hook
  * @destroy: frees @user_data
  * @error: return location for an error
  *
- * Adds a hook to the backward pass. Hooks run in the thread that runs the pass, in the order in
- * which they
- * were added.
+ * Adds a hook to the backward pass.
  *
- * Returns: an id for [method@Tensor.remove_hook], or 0 with %GTORCH_ERROR_AUTOGRAD if no gradient
- *   flows to
+ * Hooks run in the order in which they were added, in the thread that runs the pass; those of
+ * [method@Tensor.backward_async] run in the main context of its caller. A hook must not write to the
+ * gradient; it may return another one, which takes its place. The hook belongs to what @self is now: once
+ * @self was changed in place, it sees the gradient of what @self was before.
+ *
+ * Returns: an id for [method@Tensor.remove_hook], or 0 with %GTORCH_ERROR_AUTOGRAD if no gradient flows to
  *   @self
  *
  * Since: 0.1
@@ -315,11 +444,8 @@ guint64
 gtorch_tensor_register_hook (GTorchTensor *self, GTorchTensorHook hook, gpointer user_data,
                              GDestroyNotify destroy, GError **error)
 {
-  static guint64 last_id;
-  GTorchHook entry = { .func = run_tensor_hook, .destroy = tensor_hook_free };
-  TensorHook *data;
+  GTorchAutograd *autograd;
   GTorchImpl *impl;
-  GArray **hooks;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
   g_return_val_if_fail (hook != NULL, 0);
@@ -333,25 +459,61 @@ gtorch_tensor_register_hook (GTorchTensor *self, GTorchTensorHook hook, gpointer
         destroy (user_data);
       return 0;
     }
-  data = g_new (TensorHook, 1);
-  data->hook = hook;
-  data->user_data = user_data;
-  data->destroy = destroy;
-  entry.user_data = data;
-  entry.id = __atomic_add_fetch (&last_id, 1, __ATOMIC_RELAXED);
-  hooks = hooks_of (impl, &entry.index);
-  if (*hooks == NULL)
-    *hooks = g_array_new (FALSE, FALSE, sizeof (GTorchHook));
-  g_array_append_val (*hooks, entry);
-  return entry.id;
+  autograd = impl->autograd;
+  return gtorch_hooks_add (autograd->grad_fn != NULL
+                               ? &gtorch_node_ensure_extra (autograd->grad_fn)->hooks
+                               : &autograd->hooks,
+                           autograd->grad_fn != NULL ? autograd->index : 0, run_tensor_hook, NULL,
+                           tensor_hook_new (hook, NULL, user_data, destroy), tensor_hook_free);
+}
+
+/**
+ * gtorch_tensor_register_post_accumulate_grad_hook:
+ * @self: a leaf that requires grad
+ * @hook: (scope notified) (closure user_data) (destroy destroy): called with @self after a gradient was
+ *   added to its grad
+ * @user_data: data for @hook
+ * @destroy: frees @user_data
+ * @error: return location for an error
+ *
+ * Adds a hook that runs when the grad of a leaf is complete in this pass, for example to step an optimizer
+ * and drop the grad while the pass still goes on.
+ *
+ * Returns: an id for [method@Tensor.remove_hook], or 0 with %GTORCH_ERROR_AUTOGRAD if @self is not a leaf
+ *   that requires grad
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_tensor_register_post_accumulate_grad_hook (GTorchTensor *self, GTorchAccumulatedHook hook,
+                                                  gpointer user_data, GDestroyNotify destroy,
+                                                  GError **error)
+{
+  GTorchImpl *impl;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
+  g_return_val_if_fail (hook != NULL, 0);
+  impl = gtorch_tensor_unwrap (self);
+  if (!gtorch_impl_requires_grad (impl) || impl->autograd->grad_fn != NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+                   _ ("register_post_accumulate_grad_hook: the tensor of shape %s is not a leaf "
+                      "that requires grad"),
+                   gtorch_impl_shape_str (impl));
+      if (destroy != NULL)
+        destroy (user_data);
+      return 0;
+    }
+  return gtorch_hooks_add (&impl->autograd->hooks, 0, NULL, run_accumulated_hook,
+                           tensor_hook_new (NULL, hook, user_data, destroy), tensor_hook_free);
 }
 
 /**
  * gtorch_tensor_remove_hook:
  * @self: a tensor
- * @id: what [method@Tensor.register_hook] gave
+ * @id: what [method@Tensor.register_hook] or [method@Tensor.register_post_accumulate_grad_hook] gave
  *
- * Removes a hook.
+ * Removes a hook. One that is running is freed when it returns.
  *
  * Returns: %TRUE if there was such a hook
  *
@@ -360,174 +522,6 @@ gtorch_tensor_register_hook (GTorchTensor *self, GTorchTensorHook hook, gpointer
 gboolean
 gtorch_tensor_remove_hook (GTorchTensor *self, guint64 id)
 {
-  GTorchImpl *impl;
-  GArray **hooks;
-  guint index, i;
-
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
-  impl = gtorch_tensor_unwrap (self);
-  if (impl->autograd == NULL)
-    return FALSE;
-  hooks = hooks_of (impl, &index);
-  for (i = 0; *hooks != NULL && i < (*hooks)->len; i++)
-    if (g_array_index (*hooks, GTorchHook, i).id == id)
-      {
-        GTorchHook hook = g_array_index (*hooks, GTorchHook, i);
-
-        g_array_remove_index (*hooks, i);
-        hook.destroy (hook.user_data);
-        return TRUE;
-      }
-  return FALSE;
-}
-
-/**
- * gtorch_tensor_backward:
- * @self: a tensor that requires grad
- * @gradient: (nullable): the gradient with respect to @self, of its shape; %NULL for a single
- *   element: one
- * @retain_graph: keep what operations have saved, so that one can go backward again
- * @create_graph: record the backward pass itself, for gradients of gradients
- * @error: return location for an error
- *
- * Computes the gradients of @self with respect to the leaves it was computed from and adds them to
- * their grad.
- *
- * ```c
- * gtorch_tensor_backward (loss, NULL, FALSE, FALSE, &error);
- * grad = gtorch_tensor_get_grad (weight);
- * ```
- *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_AUTOGRAD if there is no way back: @self does not
- *   require grad,
- *   a saved value was changed in place, or what was saved has been freed
- *
- * Since: 0.1
- */
-gboolean
-gtorch_tensor_backward (GTorchTensor *self, GTorchTensor *gradient, gboolean retain_graph,
-                        gboolean create_graph, GError **error)
-{
-  g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
-  g_return_val_if_fail (gradient == NULL || GTORCH_IS_TENSOR (gradient), FALSE);
-  return gtorch_autograd_backward (&self, 1, &gradient, gradient != NULL ? 1 : 0, retain_graph,
-                                   create_graph, error);
-}
-
-static gboolean
-check_counts (const gchar *op, gsize n_tensors, gsize n_grads, GError **error)
-{
-  if (n_grads == 0 || n_grads == n_tensors)
-    return TRUE;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("%s: %" G_GSIZE_FORMAT " gradients were given for %" G_GSIZE_FORMAT " tensors"),
-               op, n_grads, n_tensors);
-  return FALSE;
-}
-
-/**
- * gtorch_autograd_backward:
- * @tensors: (array length=n_tensors): tensors that require grad
- * @n_tensors: the length of @tensors
- * @grad_tensors: (array length=n_grad_tensors) (nullable): their gradients, or none if all are
- *   single elements
- * @n_grad_tensors: the length of @grad_tensors
- * @retain_graph: keep what operations have saved
- * @create_graph: record the backward pass itself
- * @error: return location for an error
- *
- * Goes backward from several tensors at once.
- *
- * Returns: %TRUE, or %FALSE with @error set
- *
- * Since: 0.1
- */
-gboolean
-gtorch_autograd_backward (GTorchTensor **tensors, gsize n_tensors, GTorchTensor **grad_tensors,
-                          gsize n_grad_tensors, gboolean retain_graph, gboolean create_graph,
-                          GError **error)
-{
-  g_autofree GTorchImpl **roots = NULL;
-  g_autofree GTorchImpl **grads = NULL;
-
-  g_return_val_if_fail (tensors != NULL || n_tensors == 0, FALSE);
-  if (!check_counts ("backward", n_tensors, n_grad_tensors, error))
-    return FALSE;
-  roots = gtorch_tensors_unwrap (tensors, n_tensors);
-  grads = n_grad_tensors > 0 ? gtorch_tensors_unwrap (grad_tensors, n_grad_tensors) : NULL;
-  return gtorch_engine_run (roots, grads, n_tensors, NULL, 0, NULL, retain_graph, create_graph,
-                            error);
-}
-
-/**
- * gtorch_autograd_grad:
- * @outputs: (array length=n_outputs): tensors that require grad
- * @n_outputs: the length of @outputs
- * @inputs: (array length=n_inputs): what they were computed from, leaves or not
- * @n_inputs: the length of @inputs
- * @grad_outputs: (array length=n_grad_outputs) (nullable): gradients with respect to @outputs, or
- *   none if all
- *   are single elements
- * @n_grad_outputs: the length of @grad_outputs
- * @retain_graph: keep what operations have saved
- * @create_graph: record the backward pass itself, for gradients of gradients
- * @allow_unused: give zeros for an input that the outputs do not depend on, instead of an error
- * @error: return location for an error
- *
- * Computes the gradients of @outputs with respect to @inputs and gives them back; no grad is
- * changed.
- *
- * Returns: (transfer container) (element-type GTorchTensor): one gradient for each input, or %NULL
- *   with @error
- *   set
- *
- * Since: 0.1
- */
-GPtrArray *
-gtorch_autograd_grad (GTorchTensor **outputs, gsize n_outputs, GTorchTensor **inputs,
-                      gsize n_inputs, GTorchTensor **grad_outputs, gsize n_grad_outputs,
-                      gboolean retain_graph, gboolean create_graph, gboolean allow_unused,
-                      GError **error)
-{
-  g_autofree GTorchImpl **roots = NULL;
-  g_autofree GTorchImpl **grads = NULL;
-  g_autofree GTorchImpl **wanted = NULL;
-  g_autoptr (GPtrArray) results = NULL;
-  gsize i;
-
-  g_return_val_if_fail (outputs != NULL || n_outputs == 0, NULL);
-  g_return_val_if_fail (inputs != NULL || n_inputs == 0, NULL);
-  if (!check_counts ("grad", n_outputs, n_grad_outputs, error))
-    return NULL;
-  roots = gtorch_tensors_unwrap (outputs, n_outputs);
-  wanted = gtorch_tensors_unwrap (inputs, n_inputs);
-  grads = n_grad_outputs > 0 ? gtorch_tensors_unwrap (grad_outputs, n_grad_outputs) : NULL;
-  results = g_ptr_array_new ();
-  g_ptr_array_set_size (results, n_inputs);
-  if (n_inputs > 0
-      && !gtorch_engine_run (roots, grads, n_outputs, wanted, n_inputs,
-                             (GTorchImpl **) results->pdata, retain_graph, create_graph, error))
-    goto failed;
-  for (i = 0; i < n_inputs; i++)
-    {
-      if (results->pdata[i] != NULL)
-        continue;
-      if (!allow_unused)
-        {
-          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                       _ ("grad: input %" G_GSIZE_FORMAT
-                          ", of shape %s, was not used to compute the outputs: pass "
-                          "allow_unused for zeros"),
-                       i, gtorch_impl_shape_str (wanted[i]));
-          goto failed;
-        }
-      results->pdata[i] = gtorch_op_zeros_like (wanted[i], GTORCH_DTYPE_NONE, error);
-      if (results->pdata[i] == NULL)
-        goto failed;
-    }
-  return gtorch_tensors_wrap (g_steal_pointer (&results));
-
-failed:
-  gtorch_impl_clear ((GTorchImpl **) results->pdata, n_inputs);
-  return NULL;
+  return gtorch_hooks_remove (id);
 }

@@ -23,11 +23,25 @@ G_BEGIN_DECLS
  */
 typedef GTorchTensor *(*GTorchTensorHook) (GTorchTensor *grad, gpointer user_data);
 
+/**
+ * GTorchAccumulatedHook:
+ * @tensor: the leaf
+ * @user_data: the data given with the hook
+ *
+ * Is told that the grad of a leaf is complete.
+ *
+ * Since: 0.1
+ */
+typedef void (*GTorchAccumulatedHook) (GTorchTensor *tensor, gpointer user_data);
+
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_tensor_get_requires_grad (GTorchTensor *self);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_tensor_set_requires_grad (GTorchTensor *self, gboolean requires_grad,
                                           GError **error);
+GTORCH_AVAILABLE_IN_0_1
+GTorchTensor *gtorch_tensor_requires_grad_inplace (GTorchTensor *self, gboolean requires_grad,
+                                                   GError **error);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_tensor_is_leaf (GTorchTensor *self);
 GTORCH_AVAILABLE_IN_0_1
@@ -39,15 +53,31 @@ gboolean gtorch_tensor_set_grad (GTorchTensor *self, GTorchTensor *grad, GError 
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_tensor_retain_grad (GTorchTensor *self, GError **error);
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_tensor_get_retains_grad (GTorchTensor *self);
+GTORCH_AVAILABLE_IN_0_1
+GTorchTensor *gtorch_tensor_detach_inplace (GTorchTensor *self, GError **error);
+GTORCH_AVAILABLE_IN_0_1
 GTorchTensor *gtorch_tensor_detach (GTorchTensor *self, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 guint64 gtorch_tensor_register_hook (GTorchTensor *self, GTorchTensorHook hook, gpointer user_data,
                                      GDestroyNotify destroy, GError **error);
 GTORCH_AVAILABLE_IN_0_1
+guint64 gtorch_tensor_register_post_accumulate_grad_hook (GTorchTensor *self,
+                                                          GTorchAccumulatedHook hook,
+                                                          gpointer user_data,
+                                                          GDestroyNotify destroy, GError **error);
+GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_tensor_remove_hook (GTorchTensor *self, guint64 id);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_tensor_backward (GTorchTensor *self, GTorchTensor *gradient, gboolean retain_graph,
                                  gboolean create_graph, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_tensor_backward_async (GTorchTensor *self, GTorchTensor *gradient,
+                                   gboolean retain_graph, gboolean create_graph,
+                                   GCancellable *cancellable, GAsyncReadyCallback callback,
+                                   gpointer user_data);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_tensor_backward_finish (GTorchTensor *self, GAsyncResult *result, GError **error);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_autograd_backward (GTorchTensor **tensors, gsize n_tensors,
                                    GTorchTensor **grad_tensors, gsize n_grad_tensors,

@@ -122,6 +122,7 @@ check (const GTorchSample *sample, guint dtype)
       g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
   g_autoptr (GPtrArray) owned = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
   g_autoptr (GPtrArray) roots = g_ptr_array_new ();
+  GTorchBackward backward = { 0 };
   g_autoptr (GPtrArray) seeds = g_ptr_array_new ();
   g_autoptr (GError) error = NULL;
   GTorchImpl *inputs[MAX_TENSORS] = { NULL }, *grads[MAX_TENSORS] = { NULL };
@@ -179,8 +180,10 @@ check (const GTorchSample *sample, guint dtype)
     }
   if (roots->len == 0 || error != NULL)
     return;
-  gtorch_engine_run ((GTorchImpl **) roots->pdata, (GTorchImpl **) seeds->pdata, roots->len, NULL,
-                     0, NULL, FALSE, FALSE, &error);
+  backward.roots = (GTorchImpl **) roots->pdata;
+  backward.grads = (GTorchImpl **) seeds->pdata;
+  backward.n_roots = roots->len;
+  gtorch_engine_run (&backward, &error);
   complain (sample, dtype, "backward", 0, error != NULL ? error->message : NULL);
   for (i = 0; i < sample->n_tensors && error == NULL; i++)
     {

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* What becomes of gradients: they are brought to the form of their tensor, and added to its grad. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "gtorch-autograd-private.h"
+#include "gtorch-grad-mode.h"
+#include "gtorch-ops-private.h"
+
+GTorchImpl *
+gtorch_grad_fit (GTorchImpl *grad, const GTorchMeta *meta, GError **error)
+{
+  g_autoptr (GTorchImpl) current = grad;
+  GTorchImpl *next;
+  gint64 dims[GTORCH_MAX_DIMS];
+  gsize n = 0;
+  guint lead, i;
+
+  if (current->n_dims < meta->n_dims)
+    goto wrong;
+  lead = current->n_dims - meta->n_dims;
+  for (i = 0; i < current->n_dims; i++)
+    if (i < lead || (meta->shape[i - lead] == 1 && current->shape[i] != 1))
+      dims[n++] = i;
+    else if (current->shape[i] != meta->shape[i - lead])
+      goto wrong;
+  if (n > 0)
+    {
+      next = gtorch_op_sum (current, dims, n, TRUE, GTORCH_DTYPE_NONE, error);
+      if (next == NULL)
+        return NULL;
+      gtorch_impl_unref (current);
+      current = next;
+      if (lead > 0)
+        {
+          next = gtorch_op_reshape (current, meta->shape, meta->n_dims, error);
+          if (next == NULL)
+            return NULL;
+          gtorch_impl_unref (current);
+          current = next;
+        }
+    }
+  if (current->dtype != meta->dtype)
+    {
+      next = gtorch_op_to_dtype (current, meta->dtype, error);
+      if (next == NULL)
+        return NULL;
+      gtorch_impl_unref (current);
+      current = next;
+    }
+  return g_steal_pointer (&current);
+
+wrong:
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+               _ ("the gradient has shape %s, the input %s"), gtorch_impl_shape_str (current),
+               gtorch_shape_str (meta->shape, meta->n_dims));
+  return NULL;
+}
+
+gboolean
+gtorch_grad_is_ours (const GTorchImpl *impl)
+{
+  GTorchStorage *storage = impl->storage;
+
+  return g_atomic_int_get (&impl->ref_count) == 1 && storage != NULL
+         && g_atomic_int_get (&storage->ref_count) == 1 && storage->free_func == NULL
+         && impl->autograd == NULL && impl->is_contiguous && !impl->is_number;
+}
+
+/* The dimensions by falling stride, if the elements lie without gaps in some order of dimensions. */
+static gboolean
+dense_order (const GTorchImpl *impl, gint64 *order)
+{
+  gint64 expected = impl->numel;
+  guint i, j;
+
+  for (i = 0; i < impl->n_dims; i++)
+    {
+      for (j = i; j > 0 && impl->strides[order[j - 1]] < impl->strides[i]; j--)
+        order[j] = order[j - 1];
+      order[j] = i;
+    }
+  for (i = 0; i < impl->n_dims; i++)
+    {
+      gint64 size = impl->shape[order[i]];
+
+      if (size == 0)
+        return FALSE;
+      expected /= size;
+      if (size != 1 && impl->strides[order[i]] != expected)
+        return FALSE;
+    }
+  return TRUE;
+}
+
+/* A copy of grad; with the strides of impl where that is dense, so that an optimizer can go through both
+ * side by side. */
+static GTorchImpl *
+copy_like (const GTorchImpl *impl, GTorchImpl *grad, GError **error)
+{
+  gint64 order[GTORCH_MAX_DIMS], back[GTORCH_MAX_DIMS];
+  g_autoptr (GTorchImpl) memory = NULL;
+  g_autoptr (GTorchImpl) permuted = NULL;
+  g_autoptr (GTorchImpl) result = NULL;
+  guint i;
+
+  if (impl == NULL || impl->is_contiguous || !dense_order (impl, order))
+    return gtorch_op_clone (grad, error);
+  for (i = 0; i < impl->n_dims; i++)
+    back[order[i]] = i;
+  /* the copy in that order, seen in the order of impl */
+  permuted = gtorch_op_permute (grad, order, impl->n_dims, error);
+  memory = permuted != NULL ? gtorch_op_clone (permuted, error) : NULL;
+  result = memory != NULL ? gtorch_op_permute (memory, back, impl->n_dims, error) : NULL;
+  return g_steal_pointer (&result);
+}
+
+GTorchImpl *
+gtorch_grad_show (GTorchImpl *grad, gboolean may_take, GError **error)
+{
+  if (gtorch_is_grad_enabled () || (may_take && gtorch_grad_is_ours (grad)))
+    return gtorch_impl_ref (grad);
+  return gtorch_op_clone (grad, error);
+}
+
+gboolean
+gtorch_grad_accumulate (GTorchImpl *impl, GTorchImpl *grad, gboolean may_take, GError **error)
+{
+  GTorchAutograd *autograd = gtorch_autograd_ensure (impl);
+  gboolean success = TRUE;
+  GTorchImpl *sum;
+
+  g_mutex_lock (&autograd->lock);
+  if (autograd->grad == NULL)
+    {
+      if (may_take && impl->is_contiguous && gtorch_grad_is_ours (grad))
+        autograd->grad = gtorch_impl_ref (grad);
+      else
+        autograd->grad = copy_like (impl, grad, error);
+      success = autograd->grad != NULL;
+    }
+  else if (autograd->grad->storage != NULL && !gtorch_is_grad_enabled ())
+    success = gtorch_op_add_inplace (autograd->grad, grad, 1.0, error);
+  else
+    {
+      /* Whoever has the former grad, as part of a graph, keeps it as it was. */
+      sum = gtorch_op_add (autograd->grad, grad, 1.0, error);
+      success = sum != NULL;
+      if (success)
+        {
+          gtorch_impl_unref (autograd->grad);
+          autograd->grad = sum;
+        }
+    }
+  g_mutex_unlock (&autograd->lock);
+  return success;
+}

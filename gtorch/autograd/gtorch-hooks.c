@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Lists of hooks. A hook may add or remove hooks, or drop the tensor that it hangs on, while it runs, so
+ * what runs is a copy of the list. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "gtorch-autograd-private.h"
+
+typedef struct
+{
+  gint ref_count;
+  guint64 id;
+  guint index; /* of the output it belongs to */
+  GTorchHookFunc func;
+  GTorchAccumulatedFunc accumulated;
+  gpointer user_data;
+  GDestroyNotify destroy;
+  GPtrArray *list; /* that it is in */
+} Hook;
+
+static GMutex lock;       /* for all lists, and */
+static GHashTable *hooks; /* id -> Hook */
+static guint64 last_id;
+
+static void
+hook_unref (Hook *hook)
+{
+  if (!g_atomic_int_dec_and_test (&hook->ref_count))
+    return;
+  if (hook->destroy != NULL)
+    hook->destroy (hook->user_data);
+  g_free (hook);
+}
+
+guint64
+gtorch_hooks_add (GPtrArray **list, guint index, GTorchHookFunc func,
+                  GTorchAccumulatedFunc accumulated, gpointer user_data, GDestroyNotify destroy)
+{
+  Hook *hook = g_new0 (Hook, 1);
+  guint64 id;
+
+  hook->ref_count = 1;
+  hook->index = index;
+  hook->func = func;
+  hook->accumulated = accumulated;
+  hook->user_data = user_data;
+  hook->destroy = destroy;
+
+  g_mutex_lock (&lock);
+  if (*list == NULL)
+    g_atomic_pointer_set (list, g_ptr_array_new ());
+  if (hooks == NULL)
+    hooks = g_hash_table_new (g_int64_hash, g_int64_equal);
+  id = hook->id = ++last_id;
+  hook->list = *list;
+  g_ptr_array_add (*list, hook);
+  g_hash_table_insert (hooks, &hook->id, hook);
+  g_mutex_unlock (&lock);
+  return id;
+}
+
+gboolean
+gtorch_hooks_remove (guint64 id)
+{
+  Hook *hook;
+
+  g_mutex_lock (&lock);
+  hook = hooks != NULL ? g_hash_table_lookup (hooks, &id) : NULL;
+  if (hook != NULL)
+    {
+      g_hash_table_remove (hooks, &id);
+      g_ptr_array_remove (hook->list, hook);
+    }
+  g_mutex_unlock (&lock);
+  if (hook == NULL)
+    return FALSE;
+  hook_unref (hook);
+  return TRUE;
+}
+
+void
+gtorch_hooks_free (GPtrArray *list)
+{
+  guint i;
+
+  g_mutex_lock (&lock);
+  for (i = 0; i < list->len; i++)
+    g_hash_table_remove (hooks, &((Hook *) list->pdata[i])->id);
+  g_mutex_unlock (&lock);
+  for (i = 0; i < list->len; i++)
+    hook_unref (list->pdata[i]);
+  g_ptr_array_unref (list);
+}
+
+static GPtrArray *
+copy (GPtrArray **list)
+{
+  GPtrArray *result;
+  guint i;
+
+  if (G_LIKELY (g_atomic_pointer_get (list) == NULL))
+    return NULL;
+  g_mutex_lock (&lock);
+  result = g_ptr_array_new_full ((*list)->len, (GDestroyNotify) hook_unref);
+  for (i = 0; i < (*list)->len; i++)
+    {
+      Hook *hook = (*list)->pdata[i];
+
+      g_atomic_int_inc (&hook->ref_count);
+      g_ptr_array_add (result, hook);
+    }
+  g_mutex_unlock (&lock);
+  return result;
+}
+
+gboolean
+gtorch_hooks_run (GPtrArray **list, guint index, GTorchImpl **grad, GError **error)
+{
+  g_autoptr (GPtrArray) running = copy (list);
+  guint i;
+
+  for (i = 0; running != NULL && *grad != NULL && i < running->len; i++)
+    {
+      Hook *hook = running->pdata[i];
+      GTorchImpl *changed;
+
+      if (hook->func == NULL || hook->index != index)
+        continue;
+      changed = hook->func (*grad, hook->user_data);
+      if (changed == NULL)
+        continue;
+      if (!gtorch_impl_same_shape (changed, *grad) || changed->dtype != (*grad)->dtype
+          || gtorch_impl_device (changed) != gtorch_impl_device (*grad) || changed->storage == NULL)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+                       _ ("backward: a hook changed a gradient of dtype %s and shape %s into one "
+                          "of dtype %s and shape %s: dtype, shape and device must stay"),
+                       gtorch_dtype_get_name ((*grad)->dtype), gtorch_impl_shape_str (*grad),
+                       gtorch_dtype_get_name (changed->dtype), gtorch_impl_shape_str (changed));
+          gtorch_impl_unref (changed);
+          return FALSE;
+        }
+      gtorch_impl_unref (*grad);
+      *grad = changed;
+    }
+  return TRUE;
+}
+
+void
+gtorch_hooks_run_accumulated (GPtrArray **list, GTorchImpl *leaf)
+{
+  g_autoptr (GPtrArray) running = copy (list);
+  guint i;
+
+  for (i = 0; running != NULL && i < running->len; i++)
+    {
+      Hook *hook = running->pdata[i];
+
+      if (hook->accumulated != NULL)
+        hook->accumulated (leaf, hook->user_data);
+    }
+}
