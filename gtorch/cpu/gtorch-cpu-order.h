@@ -13,11 +13,14 @@ G_BEGIN_DECLS
 
 typedef unsigned __int128 GTorchWideItem;
 
-/* Writes n items for elements `stride` bytes apart, the first of which has position first. */
+/* Writes n items for elements `stride` bytes apart, the first of which has position first. Elements of
+ * int64 make small items if all lie in [base, base + 2^32). */
 void gtorch_order_items_32 (guint dtype, const char *data, gint64 stride, gint64 first, gint64 n,
-                            gboolean descending, guint64 *items);
+                            gboolean descending, gint64 base, guint64 *items);
 void gtorch_order_items_64 (guint dtype, const char *data, gint64 stride, gint64 first, gint64 n,
-                            gboolean descending, GTorchWideItem *items);
+                            gboolean descending, gint64 base, GTorchWideItem *items);
+/* Do they? Then base is their least. */
+gboolean gtorch_order_fits_32 (const gint64 *data, gint64 n, gint64 *base);
 
 /* Sorts; spare has room for n items. If they are `ordered` by position already it goes faster. */
 void gtorch_order_sort_32 (guint64 *items, guint64 *spare, gint64 n, gboolean ordered);

@@ -87,23 +87,66 @@ typedef struct
   const gint64 *parts; /* bytes of it for each input */
 } Rows;
 
+#define INTERLEAVE(T)                                                     \
+  {                                                                       \
+    const T *from = (const T *) gtorch_impl_data (rows->call->inputs[k]); \
+                                                                          \
+    for (i = begin; i < end; i++)                                         \
+      *(T *) (to + i * row) = from[i];                                    \
+  }
+
+/* The parts of one input are single elements: it is copied for many positions in one go. */
+static gboolean
+interleave (const Rows *rows, guint k, char *to, gint64 begin, gint64 end)
+{
+  const gint64 row = rows->row;
+  gint64 i;
+
+  switch (rows->parts[k])
+    {
+    case 1:
+      INTERLEAVE (guint8)
+      return TRUE;
+    case 2:
+      INTERLEAVE (guint16)
+      return TRUE;
+    case 4:
+      INTERLEAVE (guint32)
+      return TRUE;
+    case 8:
+      INTERLEAVE (guint64)
+      return TRUE;
+    default:
+      return FALSE;
+    }
+}
+
+#define INTERLEAVED_ROWS 512
+
 static void
 copy_rows (gint64 begin, gint64 end, gpointer user_data)
 {
   const Rows *rows = user_data;
-  char *to = (char *) gtorch_impl_data (rows->call->outputs[0]) + begin * rows->row;
-  gint64 i;
+  char *out = gtorch_impl_data (rows->call->outputs[0]);
+  gint64 stop, i;
   guint k;
 
-  for (i = begin; i < end; i++)
-    for (k = 0; k < rows->call->n_inputs; k++)
-      {
-        if (rows->parts[k] == 0)
-          continue;
-        memcpy (to, (char *) gtorch_impl_data (rows->call->inputs[k]) + i * rows->parts[k],
-                rows->parts[k]);
-        to += rows->parts[k];
-      }
+  for (; begin < end; begin = stop)
+    {
+      char *to = out;
+
+      stop = MIN (begin + (rows->row <= 256 ? INTERLEAVED_ROWS : 1), end);
+      for (k = 0; k < rows->call->n_inputs; to += rows->parts[k++])
+        {
+          const char *from;
+
+          if (rows->parts[k] == 0 || interleave (rows, k, to, begin, stop))
+            continue;
+          from = gtorch_impl_data (rows->call->inputs[k]);
+          for (i = begin; i < stop; i++)
+            memcpy (to + i * rows->row, from + i * rows->parts[k], rows->parts[k]);
+        }
+    }
 }
 
 gboolean

@@ -19,10 +19,39 @@ run_cast (char *const *data, const gint64 *strides, gint64 n, gpointer user_data
   cast (data[0], strides[0], data[1], strides[1], n);
 }
 
+#define REVERSE(T)                                                 \
+  {                                                                \
+    T *to = (T *) data[0];                                         \
+    const T *from = (const T *) data[1];                           \
+                                                                   \
+    _Pragma ("omp simd") for (i = 0; i < n; i++) to[i] = from[-i]; \
+  }
+
+/* Equal dtypes, the source read backwards. */
+static void
+run_reverse (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
+{
+  gint64 i;
+
+  switch (strides[0])
+    {
+    case 1:
+      REVERSE (guint8)
+      break;
+    case 2:
+      REVERSE (guint16)
+      break;
+    case 4:
+      REVERSE (guint32)
+      break;
+    default:
+      REVERSE (guint64)
+    }
+}
+
 /* A transposed copy goes through tiles of one cache line a side, kept in a small buffer: each line of the
- * source is read once, each of the destination written once, whatever the strides (powers of two
- * would
- * otherwise make the lines of a column push each other out of the cache). */
+ * source is read once, each of the destination written once, whatever the strides
+ * (powers of two would otherwise make the lines of a column push each other out of the cache). */
 #define LINE 64
 
 typedef struct
@@ -32,36 +61,47 @@ typedef struct
   gint64 rows, columns; /* rows: along the contiguous dimension of src */
   gint64 dst_row;       /* byte strides; the other two are the size */
   gint64 src_column;
-  gint64 tile, row_tiles;
+  gint64 tile, row_tiles, tiles;
   gsize size;
+  guint n_dims; /* of the batches of such copies */
+  gint64 shape[GTORCH_MAX_DIMS], strides[GTORCH_MAX_DIMS][2];
 } Tiled;
 
-#define COPY_TILE(T)                                                                           \
-  {                                                                                            \
-    T buffer[LINE / sizeof (T)][LINE / sizeof (T)];                                            \
-                                                                                               \
-    for (c = 0; c < n_columns; c++)                                                            \
-      {                                                                                        \
-        const T *from = (const T *) (t->src + (c0 + c) * t->src_column) + r0;                  \
-                                                                                               \
-        for (r = 0; r < n_rows; r++)                                                           \
-          buffer[r][c] = from[r];                                                              \
-      }                                                                                        \
-    for (r = 0; r < n_rows; r++)                                                               \
-      memcpy ((T *) (t->dst + (r0 + r) * t->dst_row) + c0, buffer[r], n_columns * sizeof (T)); \
+#define COPY_TILE(T)                                                                        \
+  {                                                                                         \
+    T buffer[LINE / sizeof (T)][LINE / sizeof (T)];                                         \
+                                                                                            \
+    for (c = 0; c < n_columns; c++)                                                         \
+      {                                                                                     \
+        const T *from = (const T *) (src + (c0 + c) * t->src_column) + r0;                  \
+                                                                                            \
+        for (r = 0; r < n_rows; r++)                                                        \
+          buffer[r][c] = from[r];                                                           \
+      }                                                                                     \
+    for (r = 0; r < n_rows; r++)                                                            \
+      memcpy ((T *) (dst + (r0 + r) * t->dst_row) + c0, buffer[r], n_columns * sizeof (T)); \
   }
 
 static void
 run_tiles (gint64 begin, gint64 end, gpointer user_data)
 {
   const Tiled *t = user_data;
-  gint64 tile, r, c;
+  gint64 task, r, c;
 
-  for (tile = begin; tile < end; tile++)
+  for (task = begin; task < end; task++)
     {
+      gint64 tile = task % t->tiles, batch = task / t->tiles;
+      char *dst = t->dst;
+      const char *src = t->src;
+      guint d;
       gint64 c0 = tile / t->row_tiles * t->tile, n_columns = MIN (t->tile, t->columns - c0);
       gint64 r0 = tile % t->row_tiles * t->tile, n_rows = MIN (t->tile, t->rows - r0);
 
+      for (d = 0; d < t->n_dims; batch /= t->shape[d++])
+        {
+          dst += batch % t->shape[d] * t->strides[d][0];
+          src += batch % t->shape[d] * t->strides[d][1];
+        }
       switch (t->size)
         {
         case 1:
@@ -79,6 +119,51 @@ run_tiles (gint64 begin, gint64 end, gpointer user_data)
     }
 }
 
+/* Is there a dimension along which the source is contiguous, when the destination is along the inner one? */
+static guint
+transposed_dim (const GTorchIter *iter, gsize size)
+{
+  guint i;
+
+  if (size > 8 || iter->strides[0][0] != (gint64) size || iter->strides[0][1] == (gint64) size
+      || iter->strides[0][1] == 0)
+    return 0;
+  for (i = 1; i < iter->n_dims; i++)
+    if (iter->strides[i][1] == (gint64) size)
+      return i;
+  return 0;
+}
+
+static void
+copy_tiled (const GTorchIter *iter, guint row_dim, gsize size)
+{
+  gint64 tile = LINE / (gint64) size, n_batches = 1;
+  Tiled tiled = {
+    .dst = iter->data[0],
+    .src = iter->data[1],
+    .rows = iter->shape[row_dim],
+    .columns = iter->shape[0],
+    .dst_row = iter->strides[row_dim][0],
+    .src_column = iter->strides[0][1],
+    .tile = tile,
+    .row_tiles = (iter->shape[row_dim] + tile - 1) / tile,
+    .size = size,
+  };
+  guint i;
+
+  tiled.tiles = tiled.row_tiles * ((tiled.columns + tile - 1) / tile);
+  for (i = 1; i < iter->n_dims; i++)
+    if (i != row_dim)
+      {
+        tiled.shape[tiled.n_dims] = iter->shape[i];
+        tiled.strides[tiled.n_dims][0] = iter->strides[i][0];
+        tiled.strides[tiled.n_dims++][1] = iter->strides[i][1];
+        n_batches *= iter->shape[i];
+      }
+  gtorch_parallel_for (n_batches * tiled.tiles, GTORCH_CPU_GRAIN / (tile * tile), run_tiles,
+                       &tiled);
+}
+
 void
 gtorch_cpu_copy (GTorchImpl *dst, GTorchImpl *src)
 {
@@ -86,31 +171,19 @@ gtorch_cpu_copy (GTorchImpl *dst, GTorchImpl *src)
   GTorchCast cast = gtorch_cpu_cast (dst->dtype, src->dtype);
   gsize size = gtorch_dtype_size (dst->dtype);
   GTorchIter iter;
+  guint row_dim;
 
   if (dst->numel == 0)
     return;
   gtorch_iter_init (&iter, operands, 2, dst->shape, dst->n_dims);
-  if (dst->dtype == src->dtype && iter.n_dims == 2 && size <= 8
-      && iter.strides[1][1] == (gint64) size && iter.strides[0][0] == (gint64) size)
-    {
-      gint64 tile = LINE / (gint64) size;
-      Tiled tiled = {
-        .dst = iter.data[0],
-        .src = iter.data[1],
-        .rows = iter.shape[1],
-        .columns = iter.shape[0],
-        .dst_row = iter.strides[1][0],
-        .src_column = iter.strides[0][1],
-        .tile = tile,
-        .row_tiles = (iter.shape[1] + tile - 1) / tile,
-        .size = size,
-      };
-
-      gtorch_parallel_for (tiled.row_tiles * ((tiled.columns + tile - 1) / tile),
-                           GTORCH_CPU_GRAIN / (tile * tile), run_tiles, &tiled);
-      return;
-    }
-  gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, run_cast, &cast);
+  row_dim = dst->dtype == src->dtype ? transposed_dim (&iter, size) : 0;
+  if (row_dim > 0 && iter.shape[0] >= 8 && iter.shape[row_dim] >= 8)
+    copy_tiled (&iter, row_dim, size);
+  else if (dst->dtype == src->dtype && size <= 8 && iter.strides[0][0] == (gint64) size
+           && iter.strides[0][1] == -(gint64) size)
+    gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, run_reverse, NULL);
+  else
+    gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, run_cast, &cast);
 }
 
 gboolean

@@ -5,6 +5,7 @@
 
 #include <glib/gi18n-lib.h>
 #include <math.h>
+#include <string.h>
 
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-iter.h"
@@ -114,6 +115,51 @@ run_fill (char *const *data, const gint64 *strides, gint64 n, gpointer user_data
   fill->cast (data[0], strides[0], fill->value, 0, n);
 }
 
+typedef struct
+{
+  char *data;
+  gsize size;
+  guint64 value[2];
+} Pattern;
+
+#define FILL_PATTERN(T)                                   \
+  {                                                       \
+    T *data = (T *) p->data;                              \
+    const T value = *(const T *) (const void *) p->value; \
+                                                          \
+    for (i = begin; i < end; i++)                         \
+      data[i] = value;                                    \
+  }
+
+static void
+fill_pattern (gint64 begin, gint64 end, gpointer user_data)
+{
+  const Pattern *p = user_data;
+  gint64 i;
+
+  if (p->value[0] == 0 && p->value[1] == 0)
+    memset (p->data + (gsize) begin * p->size, 0, (gsize) (end - begin) * p->size);
+  else
+    switch (p->size)
+      {
+      case 1:
+        FILL_PATTERN (guint8)
+        break;
+      case 2:
+        FILL_PATTERN (guint16)
+        break;
+      case 4:
+        FILL_PATTERN (guint32)
+        break;
+      case 8:
+        FILL_PATTERN (guint64)
+        break;
+      default:
+        for (i = begin; i < end; i++)
+          memcpy (p->data + (gsize) i * 16, p->value, 16);
+      }
+}
+
 static gboolean
 fill_with (GTorchOpCall *call, guint dtype, gconstpointer value)
 {
@@ -123,6 +169,14 @@ fill_with (GTorchOpCall *call, guint dtype, gconstpointer value)
 
   if (output->numel == 0)
     return TRUE;
+  if (output->is_contiguous)
+    {
+      Pattern pattern = { gtorch_impl_data (output), gtorch_dtype_size (output->dtype) };
+
+      what.cast ((char *) pattern.value, 0, value, 0, 1);
+      gtorch_parallel_for (output->numel, GTORCH_CPU_GRAIN, fill_pattern, &pattern);
+      return TRUE;
+    }
   gtorch_iter_init (&iter, &output, 1, output->shape, output->n_dims);
   gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, run_fill, &what);
   return TRUE;

@@ -177,12 +177,23 @@ add_lines (char *const *data, const gint64 *strides, gint64 n, gpointer user_dat
   const Lines *l = user_data;
   gint64 line, i;
 
-#define ADD_LINES(T)                                                                            \
-  for (line = 0; line < n; line++)                                                              \
-    for (i = 0; i < l->length; i++)                                                             \
-      *(T *) (data[0] + line * strides[0]                                                       \
-              + *(const gint64 *) (data[1] + line * strides[1] + i * l->index) * l->indexed) += \
-          *(const T *) (data[2] + line * strides[2] + i * l->plain);
+#define ADD_LINES(T)                                                                           \
+  {                                                                                            \
+    const gint64 length = l->length, scale = l->indexed, ii = l->index, pi = l->plain;         \
+                                                                                               \
+    for (line = 0; line < n; line++)                                                           \
+      {                                                                                        \
+        char *q = data[0] + line * strides[0];                                                 \
+        const char *at = data[1] + line * strides[1], *p = data[2] + line * strides[2];        \
+                                                                                               \
+        if (scale == sizeof (T) && ii == 8 && pi == sizeof (T))                                \
+          for (i = 0; i < length; i++)                                                         \
+            ((T *) q)[((const gint64 *) at)[i]] += ((const T *) p)[i];                         \
+        else                                                                                   \
+          for (i = 0; i < length; i++)                                                         \
+            *(T *) (q + *(const gint64 *) (at + i * ii) * scale) += *(const T *) (p + i * pi); \
+      }                                                                                        \
+  }
 
   if (l->add == gtorch_cpu_add (GTORCH_DTYPE_FLOAT32))
     ADD_LINES (float)

@@ -126,20 +126,47 @@ out_of_range (GTorchOpCall *call, gint64 index, guint dim, gint64 size, GError *
                      index, dim, size);
 }
 
+typedef struct
+{
+  const gint64 *data;
+  gint64 last;
+  gint bad;
+} Check;
+
+static void
+check_part (gint64 begin, gint64 end, gpointer user_data)
+{
+  Check *check = user_data;
+  const gint64 *data = check->data, last = check->last;
+  gint64 signs = 0, i;
+
+#pragma omp simd reduction(| : signs)
+  for (i = begin; i < end; i++)
+    signs |= data[i] | (last - data[i]); /* negative if the index, or what is left, is */
+  if (signs < 0)
+    g_atomic_int_set (&check->bad, 1);
+}
+
+static gboolean
+all_in_range (const gint64 *data, gint64 n, gint64 size)
+{
+  Check check = { data, size - 1, 0 };
+
+  gtorch_parallel_for (n, GTORCH_CPU_GRAIN, check_part, &check);
+  return n == 0 || !check.bad;
+}
+
 GTorchImpl *
 gtorch_cpu_indices (GTorchOpCall *call, GTorchImpl *index, gint64 size, guint dim, GError **error)
 {
   g_autoptr (GTorchImpl) plain = gtorch_cpu_contiguous (index, GTORCH_DTYPE_INT64, error);
   const gint64 *data;
-  guint64 bad = 0;
   gint64 i;
 
   if (plain == NULL)
     return NULL;
   data = gtorch_impl_data (plain);
-  for (i = 0; i < plain->numel; i++)
-    bad |= (guint64) ((guint64) data[i] >= (guint64) size);
-  if (G_LIKELY (bad == 0))
+  if (G_LIKELY (all_in_range (data, plain->numel, size)))
     return g_steal_pointer (&plain);
   for (i = 0; (guint64) data[i] < (guint64) size; i++)
     ;
@@ -326,14 +353,17 @@ pre_base (const GTorchBlocks *blocks, gint64 pre)
   return base;
 }
 
-#define EACH(T, STATEMENT)                                       \
-  for (; b < b_end; b++)                                         \
-    {                                                            \
-      T *at = (T *) (base + blocks->offsets[b]);                 \
-      T *dense = (T *) run->dense + (pre * blocks->n_index + b); \
-                                                                 \
-      STATEMENT;                                                 \
-    }
+/* Everything in locals: stores through char and integer pointers may alias the structures. */
+#define EACH(T, COPY)                                    \
+  {                                                      \
+    const gint64 *offsets = blocks->offsets;             \
+    T *dense = (T *) run->dense + pre * blocks->n_index; \
+                                                         \
+    for (; b < b_end; b++)                               \
+      COPY (&dense[b], base + offsets[b], sizeof (T));   \
+  }
+
+#define COPY_VALUE(to, from, size) (*(to) = *(const __typeof__ (*(to)) *) (from))
 
 typedef struct
 {
@@ -352,19 +382,19 @@ get_range (const Run *run, gint64 pre, gint64 b, gint64 b_end)
     switch (block)
       {
       case 1:
-        EACH (const guint8, *(guint8 *) dense = *at)
+        EACH (guint8, COPY_VALUE)
         return;
       case 2:
-        EACH (const guint16, *(guint16 *) dense = *at)
+        EACH (guint16, COPY_VALUE)
         return;
       case 4:
-        EACH (const guint32, *(guint32 *) dense = *at)
+        EACH (guint32, COPY_VALUE)
         return;
       case 8:
-        EACH (const guint64, *(guint64 *) dense = *at)
+        EACH (guint64, COPY_VALUE)
         return;
       case 16:
-        EACH (const Sixteen, memcpy ((char *) dense, at, 16))
+        EACH (Sixteen, memcpy)
         return;
       default:
         for (; b < b_end; b++)

@@ -43,7 +43,7 @@ key_of_double (double x)
 
 void
 gtorch_order_items_32 (guint dtype, const char *data, gint64 stride, gint64 first, gint64 n,
-                       gboolean descending, guint64 *items)
+                       gboolean descending, gint64 base, guint64 *items)
 {
   const guint32 flip = descending ? G_MAXUINT32 : 0;
   gint64 i;
@@ -60,6 +60,8 @@ gtorch_order_items_32 (guint dtype, const char *data, gint64 stride, gint64 firs
       MAKE_ITEMS (guint64, guint32, 32, gint8, (gint32) x + 128)
     case GTORCH_DTYPE_INT16:
       MAKE_ITEMS (guint64, guint32, 32, gint16, (gint32) x + 32768)
+    case GTORCH_DTYPE_INT64:
+      MAKE_ITEMS (guint64, guint32, 32, guint64, (guint32) (x - (guint64) base))
     case GTORCH_DTYPE_INT32:
       MAKE_ITEMS (guint64, guint32, 32, guint32, x ^ 0x80000000u)
     default:
@@ -69,7 +71,7 @@ gtorch_order_items_32 (guint dtype, const char *data, gint64 stride, gint64 firs
 
 void
 gtorch_order_items_64 (guint dtype, const char *data, gint64 stride, gint64 first, gint64 n,
-                       gboolean descending, GTorchWideItem *items)
+                       gboolean descending, gint64 base, GTorchWideItem *items)
 {
   const guint64 flip = descending ? G_MAXUINT64 : 0;
   gint64 i;
@@ -80,7 +82,7 @@ gtorch_order_items_64 (guint dtype, const char *data, gint64 stride, gint64 firs
         {
           guint64 item;
 
-          gtorch_order_items_32 (dtype, data + i * stride, 0, 0, 1, descending, &item);
+          gtorch_order_items_32 (dtype, data + i * stride, 0, 0, 1, descending, base, &item);
           items[i] = (GTorchWideItem) (item >> 32) << 64 | (GTorchWideItem) (first + i);
         }
       return;
@@ -92,6 +94,20 @@ gtorch_order_items_64 (guint dtype, const char *data, gint64 stride, gint64 firs
     default:
       MAKE_ITEMS (GTorchWideItem, guint64, 64, guint64, x ^ (G_GUINT64_CONSTANT (1) << 63))
     }
+}
+
+gboolean
+gtorch_order_fits_32 (const gint64 *data, gint64 n, gint64 *base)
+{
+  gint64 low = G_MAXINT64, high = G_MININT64, i;
+
+  for (i = 0; i < n; i++)
+    {
+      low = MIN (low, data[i]);
+      high = MAX (high, data[i]);
+    }
+  *base = low;
+  return n > 0 && (guint64) high - (guint64) low <= G_MAXUINT32;
 }
 
 #define SMALL 24

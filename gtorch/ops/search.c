@@ -199,36 +199,83 @@ gtorch_cpu_bincount (GTorchOpCall *call, GError **error)
 
 /* --- different values --- */
 
-/* The elements in order as items; NULL with an error if there is no memory. */
-static GTorchWideItem *
-sorted_items (GTorchOpCall *call, GTorchImpl *plain, GError **error)
+/* The elements in order: small items where possible, else wide ones. */
+typedef struct
 {
-  gsize n = plain->numel;
-  GTorchWideItem *items = g_try_new (GTorchWideItem, MAX (n, 1));
-  g_autofree GTorchWideItem *spare = g_try_new (GTorchWideItem, MAX (n, 1));
+  guint64 *small;
+  GTorchWideItem *wide;
+  gint64 n;
+  guint64 nan; /* the key of a NaN, or 0 */
+} Ordered;
 
+static void
+ordered_clear (Ordered *self)
+{
+  g_clear_pointer (&self->small, g_free);
+  g_clear_pointer (&self->wide, g_free);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Ordered, ordered_clear)
+
+static gboolean
+ordered_init (Ordered *self, GTorchOpCall *call, GTorchImpl *plain, GError **error)
+{
+  gsize n = plain->numel, size = gtorch_dtype_size (plain->dtype);
+  gboolean wide = size == 8 || n > G_MAXUINT32;
+  g_autofree gpointer spare = NULL;
+  gpointer items;
+  gint64 base = 0;
+
+  if (plain->dtype == GTORCH_DTYPE_INT64 && n <= G_MAXUINT32
+      && gtorch_order_fits_32 (gtorch_impl_data (plain), n, &base))
+    wide = FALSE;
+  items = g_try_malloc_n (n + 1, wide ? sizeof (GTorchWideItem) : sizeof (guint64));
+  spare = g_try_malloc_n (n + 1, wide ? sizeof (GTorchWideItem) : sizeof (guint64));
   if (items == NULL || spare == NULL)
     {
       gtorch_call_error (call, error, GTORCH_ERROR_OUT_OF_MEMORY,
                          _ ("no memory to sort %" G_GSIZE_FORMAT " elements"), n);
       g_free (items);
-      return NULL;
+      return FALSE;
     }
-  gtorch_order_items_64 (plain->dtype, gtorch_impl_data (plain), gtorch_dtype_size (plain->dtype),
-                         0, n, FALSE, items);
-  gtorch_order_sort_64 (items, spare, n, TRUE);
-  return items;
+  self->n = n;
+  if (gtorch_dtype_kind (plain->dtype) == GTORCH_KIND_FLOAT)
+    self->nan = size == 8 ? G_MAXUINT64 : G_MAXUINT32;
+  if (wide)
+    {
+      self->wide = items;
+      gtorch_order_items_64 (plain->dtype, gtorch_impl_data (plain), size, 0, n, FALSE, base,
+                             self->wide);
+      gtorch_order_sort_64 (self->wide, spare, n, TRUE);
+    }
+  else
+    {
+      self->small = items;
+      gtorch_order_items_32 (plain->dtype, gtorch_impl_data (plain), size, 0, n, FALSE, base,
+                             self->small);
+      gtorch_order_sort_32 (self->small, spare, n, TRUE);
+    }
+  return TRUE;
+}
+
+static inline guint64
+ordered_key (const Ordered *self, gint64 i)
+{
+  return self->small != NULL ? self->small[i] >> 32 : (guint64) (self->wide[i] >> 64);
+}
+
+static inline gint64
+ordered_position (const Ordered *self, gint64 i)
+{
+  return self->small != NULL ? (gint64) (guint32) self->small[i] : (gint64) (guint64) self->wide[i];
 }
 
 /* NaNs are all different. */
-static gboolean
-begins_value (const GTorchImpl *plain, const GTorchWideItem *items, gint64 i)
+static inline gboolean
+ordered_begins (const Ordered *self, gint64 i)
 {
-  guint64 nan = plain->dtype == GTORCH_DTYPE_FLOAT64 ? G_MAXUINT64 : G_MAXUINT32;
-
-  return i == 0 || items[i] >> 64 != items[i - 1] >> 64
-         || (gtorch_dtype_kind (plain->dtype) == GTORCH_KIND_FLOAT
-             && (guint64) (items[i] >> 64) == nan);
+  return i == 0 || ordered_key (self, i) != ordered_key (self, i - 1)
+         || (self->nan != 0 && ordered_key (self, i) == self->nan);
 }
 
 gboolean
@@ -236,17 +283,16 @@ gtorch_shape_unique (GTorchOpCall *call, GError **error)
 {
   GTorchImpl *self = call->inputs[0];
   g_autoptr (GTorchImpl) plain = NULL;
-  g_autofree GTorchWideItem *items = NULL;
+  g_auto (Ordered) ordered = { NULL };
   gint64 i, n = 0;
 
   if (!gtorch_call_check_dtype (call, self->dtype, error))
     return FALSE;
   plain = gtorch_cpu_contiguous (self, self->dtype, error);
-  items = plain != NULL ? sorted_items (call, plain, error) : NULL;
-  if (items == NULL)
+  if (plain == NULL || !ordered_init (&ordered, call, plain, error))
     return FALSE;
-  for (i = 0; i < plain->numel; i++)
-    n += begins_value (plain, items, i);
+  for (i = 0; i < ordered.n; i++)
+    n += ordered_begins (&ordered, i);
   return gtorch_call_set_output (call, 0, self->dtype, &n, 1, error)
          && gtorch_call_set_output (call, 1, GTORCH_DTYPE_INT64, self->shape, self->n_dims, error)
          && gtorch_call_set_output (call, 2, GTORCH_DTYPE_INT64, &n, 1, error);
@@ -257,24 +303,22 @@ gtorch_cpu_unique (GTorchOpCall *call, GError **error)
 {
   GTorchImpl *self = call->inputs[0];
   g_autoptr (GTorchImpl) plain = gtorch_cpu_contiguous (self, self->dtype, error);
-  g_autofree GTorchWideItem *items = NULL;
-  gsize size = gtorch_dtype_size (self->dtype);
+  g_auto (Ordered) ordered = { NULL };
+  gint64 size = gtorch_dtype_size (self->dtype);
   char *values = gtorch_impl_data (call->outputs[0]);
   gint64 *inverse = gtorch_impl_data (call->outputs[1]);
   gint64 *counts = gtorch_impl_data (call->outputs[2]);
   gint64 i, n = -1;
 
-  items = plain != NULL ? sorted_items (call, plain, error) : NULL;
-  if (items == NULL)
+  if (plain == NULL || !ordered_init (&ordered, call, plain, error))
     return FALSE;
-  for (i = 0; i < plain->numel; i++)
+  for (i = 0; i < ordered.n; i++)
     {
-      gint64 at = (gint64) (guint64) items[i];
+      gint64 at = ordered_position (&ordered, i);
 
-      if (begins_value (plain, items, i))
+      if (ordered_begins (&ordered, i))
         {
-          memcpy (values + ++n * (gint64) size,
-                  (char *) gtorch_impl_data (plain) + at * (gint64) size, size);
+          memcpy (values + ++n * size, (char *) gtorch_impl_data (plain) + at * size, size);
           counts[n] = 0;
         }
       counts[n]++;

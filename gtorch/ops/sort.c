@@ -130,7 +130,7 @@ typedef struct
   guint dtype;
   gsize size;
   gboolean descending, wide, by_halves;
-  gint64 n, k;
+  gint64 n, k, base;
   gint64 stride, values, indices; /* byte strides along a line */
   gint failed;
 } Order;
@@ -241,7 +241,7 @@ write_values (const Order *order, char *const *data, gint64 n)
       {                                                                                         \
         m = MIN (64, order->n - begin);                                                         \
         gtorch_order_items_##suffix (order->dtype, data + begin * order->stride, order->stride, \
-                                     begin, m, order->descending, some);                        \
+                                     begin, m, order->descending, order->base, some);           \
         for (i = 0; i < m; i++)                                                                 \
           {                                                                                     \
             items[kept] = some[i];                                                              \
@@ -268,7 +268,7 @@ write_values (const Order *order, char *const *data, gint64 n)
     else                                                                                        \
       {                                                                                         \
         gtorch_order_items_##suffix (order->dtype, data[0], order->stride, 0, order->n,         \
-                                     order->descending, items);                                 \
+                                     order->descending, order->base, items);                    \
         if (order->what != SORT)                                                                \
           gtorch_order_select_##suffix (items, order->n, order->k);                             \
       }                                                                                         \
@@ -382,6 +382,9 @@ gtorch_cpu_order (GTorchOpCall *call, GError **error)
   order.n = self->n_dims > 0 ? self->shape[dim] : 1;
   order.k = is_sort ? order.n : call->attrs[0].i;
   order.wide = order.size == 8 || order.n > G_MAXUINT32;
+  if (self->dtype == GTORCH_DTYPE_INT64 && near->is_contiguous && order.n <= G_MAXUINT32
+      && gtorch_order_fits_32 (gtorch_impl_data (near), near->numel, &order.base))
+    order.wide = FALSE;
   order.stride = self->n_dims > 0 ? near->strides[dim] * (gint64) order.size : 0;
 
   memcpy (shape, self->shape, self->n_dims * sizeof (gint64));
