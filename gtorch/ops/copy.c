@@ -82,6 +82,39 @@ typedef struct
       memcpy ((T *) (dst + (r0 + r) * t->dst_row) + c0, buffer[r], n_columns * sizeof (T)); \
   }
 
+typedef guint32 Four __attribute__ ((vector_size (16), aligned (4), may_alias));
+
+#define LOW(a, b)  __builtin_shuffle (a, b, (Four){ 0, 4, 1, 5 })
+#define HIGH(a, b) __builtin_shuffle (a, b, (Four){ 2, 6, 3, 7 })
+
+/* A whole tile of elements of four bytes, four by four in registers. */
+static void
+copy_whole_tile (const Tiled *t, char *dst, const char *src)
+{
+  guint32 buffer[16][16];
+  gint64 c, r;
+
+  for (c = 0; c < 16; c += 4)
+    {
+      const char *from = src + c * t->src_column;
+
+      for (r = 0; r < 16; r += 4, from += 16)
+        {
+          const Four x0 = *(const Four *) from, x1 = *(const Four *) (from + t->src_column);
+          const Four x2 = *(const Four *) (from + 2 * t->src_column);
+          const Four x3 = *(const Four *) (from + 3 * t->src_column);
+          const Four a = LOW (x0, x2), b = LOW (x1, x3), e = HIGH (x0, x2), f = HIGH (x1, x3);
+
+          *(Four *) &buffer[r][c] = LOW (a, b);
+          *(Four *) &buffer[r + 1][c] = HIGH (a, b);
+          *(Four *) &buffer[r + 2][c] = LOW (e, f);
+          *(Four *) &buffer[r + 3][c] = HIGH (e, f);
+        }
+    }
+  for (r = 0; r < 16; r++)
+    memcpy (dst + r * t->dst_row, buffer[r], 64);
+}
+
 static void
 run_tiles (gint64 begin, gint64 end, gpointer user_data)
 {
@@ -111,7 +144,10 @@ run_tiles (gint64 begin, gint64 end, gpointer user_data)
           COPY_TILE (guint16)
           break;
         case 4:
-          COPY_TILE (guint32)
+          if (n_rows == 16 && n_columns == 16)
+            copy_whole_tile (t, dst + r0 * t->dst_row + c0 * 4, src + c0 * t->src_column + r0 * 4);
+          else
+            COPY_TILE (guint32)
           break;
         default:
           COPY_TILE (guint64)

@@ -122,13 +122,12 @@ typedef struct
   guint64 value[2];
 } Pattern;
 
-#define FILL_PATTERN(T)                                   \
-  {                                                       \
-    T *data = (T *) p->data;                              \
-    const T value = *(const T *) (const void *) p->value; \
-                                                          \
-    for (i = begin; i < end; i++)                         \
-      data[i] = value;                                    \
+#define FILL_PATTERN(T)                                                 \
+  {                                                                     \
+    T *data = (T *) p->data;                                            \
+    const T value = *(const T *) (const void *) p->value;               \
+                                                                        \
+    _Pragma ("omp simd") for (i = begin; i < end; i++) data[i] = value; \
   }
 
 static void

@@ -90,6 +90,8 @@ typedef struct
   gboolean read;
   gboolean across; /* the elements of lines are far apart: go over all lines first */
   GTorchAdd add;
+  gint64 n_indexed; /* reading: the indices are checked line by line, while they are in the cache */
+  gint *bad;
 } Lines;
 
 static void
@@ -120,30 +122,62 @@ lines_init (Lines *lines, GTorchImpl *indexed, GTorchImpl *index, GTorchImpl *pl
   lines->across = lines->iter.strides[0][1] < lines->index && lines->iter.shape[0] > 1;
 }
 
-#define LINES(T)                                                                          \
-  {                                                                                       \
-    const gint64 outer = l->across ? l->length : n, inner = l->across ? n : l->length;    \
-    const gint64 so = l->across ? l->indexed : strides[0];                                \
-    const gint64 io = l->across ? l->index : strides[1];                                  \
-    const gint64 po = l->across ? l->plain : strides[2];                                  \
-    const gint64 si = l->across ? strides[0] : 0, ii = l->across ? strides[1] : l->index; \
-    const gint64 pi = l->across ? strides[2] : l->plain;                                  \
-    const gint64 scale = l->indexed, base = l->across ? 0 : so;                           \
-                                                                                          \
-    for (i = 0; i < outer; i++)                                                           \
-      {                                                                                   \
-        const char *at = data[1] + i * io;                                                \
-        char *p = data[2] + i * po, *q = data[0] + i * base;                              \
-                                                                                          \
-        if (l->read)                                                                      \
-          for (j = 0; j < inner; j++)                                                     \
-            *(T *) (p + j * pi) =                                                         \
-                *(const T *) (q + j * si + *(const gint64 *) (at + j * ii) * scale);      \
-        else                                                                              \
-          for (j = 0; j < inner; j++)                                                     \
-            *(T *) (q + j * si + *(const gint64 *) (at + j * ii) * scale) =               \
-                *(const T *) (p + j * pi);                                                \
-      }                                                                                   \
+static gboolean
+in_range (const char *at, gint64 stride, gint64 n, gint64 size)
+{
+  gint64 signs = 0, last = size - 1, i;
+
+  if (stride == 8)
+    {
+      const gint64 *data = (const gint64 *) (gconstpointer) at;
+
+#pragma omp simd reduction(| : signs)
+      for (i = 0; i < n; i++)
+        signs |= data[i] | (last - data[i]);
+    }
+  else
+    for (i = 0; i < n; i++)
+      signs |= *(const gint64 *) (at + i * stride) | (last - *(const gint64 *) (at + i * stride));
+  return signs >= 0;
+}
+
+#define LINES(T)                                                                                  \
+  {                                                                                               \
+    const gint64 outer = l->across ? l->length : n, inner = l->across ? n : l->length;            \
+    const gint64 so = l->across ? l->indexed : strides[0];                                        \
+    const gint64 io = l->across ? l->index : strides[1];                                          \
+    const gint64 po = l->across ? l->plain : strides[2];                                          \
+    const gint64 si = l->across ? strides[0] : 0, ii = l->across ? strides[1] : l->index;         \
+    const gint64 pi = l->across ? strides[2] : l->plain;                                          \
+    const gint64 scale = l->indexed, base = l->across ? 0 : so;                                   \
+                                                                                                  \
+    for (i = 0; i < outer; i++)                                                                   \
+      {                                                                                           \
+        const char *at = data[1] + i * io;                                                        \
+        char *p = data[2] + i * po, *q = data[0] + i * base;                                      \
+                                                                                                  \
+        const gboolean simple = !l->across && scale == sizeof (T) && ii == 8 && pi == sizeof (T); \
+                                                                                                  \
+        if (l->read && !in_range (at, ii, inner, l->n_indexed))                                   \
+          {                                                                                       \
+            g_atomic_int_set (l->bad, 1);                                                         \
+            return;                                                                               \
+          }                                                                                       \
+        if (simple && l->read)                                                                    \
+          for (j = 0; j < inner; j++)                                                             \
+            ((T *) p)[j] = ((const T *) q)[((const gint64 *) at)[j]];                             \
+        else if (simple)                                                                          \
+          for (j = 0; j < inner; j++)                                                             \
+            ((T *) q)[((const gint64 *) at)[j]] = ((const T *) p)[j];                             \
+        else if (l->read)                                                                         \
+          for (j = 0; j < inner; j++)                                                             \
+            *(T *) (p + j * pi) =                                                                 \
+                *(const T *) (q + j * si + *(const gint64 *) (at + j * ii) * scale);              \
+        else                                                                                      \
+          for (j = 0; j < inner; j++)                                                             \
+            *(T *) (q + j * si + *(const gint64 *) (at + j * ii) * scale) =                       \
+                *(const T *) (p + j * pi);                                                        \
+      }                                                                                           \
   }
 
 static void
@@ -229,12 +263,13 @@ gtorch_cpu_gather (GTorchOpCall *call, GError **error)
 {
   GTorchImpl *self = call->inputs[0], *output = call->outputs[0];
   g_autoptr (GTorchImpl) index = NULL;
-  Lines lines = { .read = TRUE };
+  gint bad = 0;
+  Lines lines = { .read = TRUE, .bad = &bad };
   guint dim;
 
   gtorch_normalize_dim ("gather", call->attrs[0].i, self->n_dims, &dim, NULL);
-  index = gtorch_cpu_indices (call, call->inputs[1], self->n_dims > 0 ? self->shape[dim] : 1, dim,
-                              error);
+  lines.n_indexed = self->n_dims > 0 ? self->shape[dim] : 1;
+  index = gtorch_cpu_contiguous (call->inputs[1], GTORCH_DTYPE_INT64, error);
   if (index == NULL)
     return FALSE;
   if (index->numel == 0)
@@ -244,6 +279,13 @@ gtorch_cpu_gather (GTorchOpCall *call, GError **error)
     gtorch_parallel_for (lines.length, GTORCH_CPU_GRAIN / lines.iter.numel, gather_part, &lines);
   else
     lines_run (&lines, move_lines);
+  if (G_UNLIKELY (bad))
+    {
+      g_autoptr (GTorchImpl) checked =
+          gtorch_cpu_indices (call, index, lines.n_indexed, dim, error);
+
+      return checked != NULL;
+    }
   return TRUE;
 }
 

@@ -38,8 +38,7 @@ gtorch_cpu_contiguous (GTorchImpl *impl, guint dtype, GError **error)
         T *d = (T *) dst;                                                                   \
         const T *s = (const T *) src;                                                       \
                                                                                             \
-        for (i = 0; i < n; i++)                                                             \
-          d[i] = (T) (d[i] PLUS s[i]);                                                      \
+        _Pragma ("omp simd") for (i = 0; i < n; i++) d[i] = (T) (d[i] PLUS s[i]);           \
       }                                                                                     \
     else                                                                                    \
       for (i = 0; i < n; i++)                                                               \
