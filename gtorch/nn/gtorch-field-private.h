@@ -38,7 +38,8 @@ typedef struct
 void gtorch_fields_install (GObjectClass *klass, const GTorchField *fields, guint n);
 void gtorch_fields_clear (gpointer object, const GTorchField *fields, guint n);
 
-/* "kernel_size=(3, 3)" as PyTorch writes pairs. */
+/* "(3, 3)", "(3,)": as PyTorch writes tuples. */
+gchar *gtorch_tuple_str (const gint64 *values, guint n);
 gchar *gtorch_pair_str (gint64 first, gint64 second);
 /* PyTorch's way to write a number: 0.1, 1e-05. The buffer is a ring of this thread's. */
 const gchar *gtorch_double_str (gdouble value);

@@ -160,9 +160,23 @@ gtorch_fields_clear (gpointer object, const GTorchField *fields, guint n)
 }
 
 gchar *
+gtorch_tuple_str (const gint64 *values, guint n)
+{
+  GString *text = g_string_new ("(");
+  guint i;
+
+  for (i = 0; i < n; i++)
+    g_string_append_printf (text, "%s%" G_GINT64_FORMAT, i > 0 ? ", " : "", values[i]);
+  g_string_append (text, n == 1 ? ",)" : ")");
+  return g_string_free (text, FALSE);
+}
+
+gchar *
 gtorch_pair_str (gint64 first, gint64 second)
 {
-  return g_strdup_printf ("(%" G_GINT64_FORMAT ", %" G_GINT64_FORMAT ")", first, second);
+  const gint64 values[] = { first, second };
+
+  return gtorch_tuple_str (values, 2);
 }
 
 const gchar *

@@ -9,8 +9,8 @@
 #include <math.h>
 
 #include "autograd/gtorch-grad-mode.h"
-#include "gtorch-module-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-tensor-private.h"
 
 GType
 gtorch_fan_mode_get_type (void)
@@ -360,26 +360,4 @@ gtorch_init_kaiming_normal (GTorchTensor *tensor, gdouble negative_slope, GTorch
 {
   g_return_val_if_fail (GTORCH_IS_TENSOR (tensor), FALSE);
   return kaiming (tensor, negative_slope, mode, nonlinearity, FALSE, generator, error);
-}
-
-void
-gtorch_module_reset_weights (GTorchModule *self)
-{
-  GTorchTensor *weight = gtorch_module_nth_parameter (self, 0);
-  GTorchTensor *bias = gtorch_module_nth_parameter (self, 1);
-  GError *error = NULL;
-  gint64 fan_in;
-  gdouble bound;
-
-  if (weight == NULL) /* it could not be made */
-    return;
-  if (gtorch_init_kaiming_uniform (weight, sqrt (5), GTORCH_FAN_MODE_IN,
-                                   GTORCH_NONLINEARITY_LEAKY_RELU, NULL, &error)
-      && gtorch_init_calculate_fan (weight, &fan_in, NULL, &error))
-    {
-      bound = fan_in > 0 ? 1 / sqrt ((gdouble) fan_in) : 0;
-      if (bias == NULL || gtorch_init_uniform (bias, -bound, bound, NULL, &error))
-        return;
-    }
-  gtorch_module_set_error (self, error);
 }

@@ -58,6 +58,12 @@ GTorchTensor *gtorch_module_add_parameter (GTorchModule *self, const gchar *name
 void gtorch_module_add_buffer (GTorchModule *self, const gchar *name, GTorchImpl *impl);
 /* New values, as PyTorch's, for parameter 0 (a weight) and 1 (a bias, or NULL). */
 void gtorch_module_reset_weights (GTorchModule *self);
+/* Parameter 0, ones, and parameter 1, zeros, or NULL for those not wanted. */
+void gtorch_module_add_norm (GTorchModule *self, const gint64 *shape, guint n_dims,
+                             gboolean has_weight, gboolean has_bias);
+/* The buffers of a batch normalisation, and counting up the third. */
+void gtorch_module_add_running_stats (GTorchModule *self, gint64 n);
+gboolean gtorch_module_count_batch (GTorchModule *self, GError **error);
 /* FALSE with the error of construction. */
 gboolean gtorch_module_is_usable (GTorchModule *self, GError **error);
 /* What a vfunc gave, with its error: one in another language may fail without saying why. */

@@ -5,15 +5,19 @@
 
 #include <gtorch/nn/gtorch-adaptive-avg-pool2d.h>
 #include <gtorch/nn/gtorch-avg-pool2d.h>
+#include <gtorch/nn/gtorch-batch-norm1d.h>
+#include <gtorch/nn/gtorch-batch-norm2d.h>
 #include <gtorch/nn/gtorch-bce-with-logits-loss.h>
 #include <gtorch/nn/gtorch-conv2d.h>
 #include <gtorch/nn/gtorch-cross-entropy-loss.h>
 #include <gtorch/nn/gtorch-dropout.h>
+#include <gtorch/nn/gtorch-embedding.h>
 #include <gtorch/nn/gtorch-flatten.h>
 #include <gtorch/nn/gtorch-gelu.h>
 #include <gtorch/nn/gtorch-identity.h>
 #include <gtorch/nn/gtorch-init.h>
 #include <gtorch/nn/gtorch-l1-loss.h>
+#include <gtorch/nn/gtorch-layer-norm.h>
 #include <gtorch/nn/gtorch-leaky-relu.h>
 #include <gtorch/nn/gtorch-linear.h>
 #include <gtorch/nn/gtorch-log-softmax.h>

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <gtorch/gtorch.h>
+
+static GTorchSequential *
+row_new (void)
+{
+  GTorchModule *modules[] = {
+    GTORCH_MODULE (gtorch_linear_new (3, 5, TRUE, NULL)),
+    GTORCH_MODULE (gtorch_relu_new ()),
+    GTORCH_MODULE (gtorch_linear_new (5, 2, FALSE, NULL)),
+  };
+  GTorchSequential *row = gtorch_sequential_new_from_modules (modules, 3, NULL);
+
+  for (guint i = 0; i < 3; i++)
+    g_object_unref (modules[i]);
+  return row;
+}
+
+static void
+forward_is_a_chain (void)
+{
+  g_autoptr (GTorchSequential) row = row_new ();
+  g_autoptr (GTorchTensor) x = gtorch_ones (GTORCH_SHAPE (4, 3), GTORCH_DTYPE_NONE, NULL, NULL);
+  g_autoptr (GTorchTensor) y = gtorch_module_forward (GTORCH_MODULE (row), x, NULL);
+  g_autoptr (GTorchTensor) value = g_object_ref (x);
+
+  for (guint i = 0; i < 3; i++)
+    {
+      g_autoptr (GTorchModule) module = g_list_model_get_item (G_LIST_MODEL (row), i);
+      GTorchTensor *next = gtorch_module_forward (module, value, NULL);
+
+      g_object_unref (value);
+      value = next;
+    }
+  g_assert_true (gtorch_tensor_equal (y, value, NULL));
+}
+
+static void
+an_empty_row_is_the_identity (void)
+{
+  g_autoptr (GTorchSequential) row = gtorch_sequential_new ();
+  g_autoptr (GTorchTensor) x = gtorch_ones (GTORCH_SHAPE (4, 3), GTORCH_DTYPE_NONE, NULL, NULL);
+  g_autoptr (GTorchTensor) y = gtorch_module_forward (GTORCH_MODULE (row), x, NULL);
+
+  g_assert_true (x == y);
+}
+
+static void
+errors_tell_which_module (void)
+{
+  g_autoptr (GTorchSequential) row = row_new ();
+  g_autoptr (GTorchModule) last = g_list_model_get_item (G_LIST_MODEL (row), 2);
+  g_autoptr (GTorchTensor) x = gtorch_ones (GTORCH_SHAPE (4, 3), GTORCH_DTYPE_NONE, NULL, NULL);
+  g_autoptr (GError) error = NULL;
+
+  g_assert_true (gtorch_sequential_append (row, last, NULL));
+  g_assert_null (gtorch_module_forward (GTORCH_MODULE (row), x, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
+  g_assert_true (g_str_has_prefix (error->message, "Sequential: 3: linear: "));
+}
+
+static void
+count_changes (GListModel *model, guint position, guint removed, guint added, gpointer user_data)
+{
+  guint *changes = user_data;
+
+  changes[0]++;
+  changes[1] = position;
+  changes[2] = removed;
+  changes[3] = added;
+}
+
+static void
+it_is_a_list_that_tells_of_changes (void)
+{
+  g_autoptr (GTorchSequential) row = row_new ();
+  g_autoptr (GTorchModule) dropout = GTORCH_MODULE (gtorch_dropout_new (0.5, NULL));
+  g_autoptr (GTorchModule) at_two = NULL;
+  g_autofree gchar *text = NULL;
+  guint changes[4] = { 0, 0, 0, 0 };
+  g_autoptr (GError) error = NULL;
+
+  g_assert_true (g_list_model_get_item_type (G_LIST_MODEL (row)) == GTORCH_TYPE_MODULE);
+  g_signal_connect (row, "items-changed", G_CALLBACK (count_changes), changes);
+  g_assert_true (gtorch_sequential_insert (row, -1, dropout, &error));
+  g_assert_no_error (error);
+  g_assert_cmpuint (changes[0], ==, 1);
+  g_assert_cmpuint (changes[1], ==, 2);
+  g_assert_cmpuint (changes[2], ==, 0);
+  g_assert_cmpuint (changes[3], ==, 1);
+  at_two = g_list_model_get_item (G_LIST_MODEL (row), 2);
+  g_assert_true (at_two == dropout);
+  text = gtorch_module_to_string (GTORCH_MODULE (row));
+  g_assert_cmpstr (text, ==,
+                   "Sequential(\n"
+                   "  (0): Linear(in_features=3, out_features=5, bias=True)\n"
+                   "  (1): ReLU()\n"
+                   "  (2): Dropout(p=0.5)\n"
+                   "  (3): Linear(in_features=5, out_features=2, bias=False)\n"
+                   ")");
+  g_assert_nonnull (gtorch_module_get_parameter (GTORCH_MODULE (row), "3.weight", NULL));
+  g_assert_true (gtorch_sequential_remove (row, 1, &error));
+  g_assert_nonnull (gtorch_module_get_parameter (GTORCH_MODULE (row), "2.weight", NULL));
+  g_assert_cmpuint (g_list_model_get_n_items (G_LIST_MODEL (row)), ==, 3);
+  g_assert_false (gtorch_sequential_remove (row, 3, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
+  g_assert_cmpstr (error->message, ==, "Sequential: position 3 is out of range for 3 modules");
+  g_clear_error (&error);
+  g_assert_false (gtorch_sequential_insert (row, -4, dropout, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
+}
+
+static void
+a_row_cannot_contain_itself (void)
+{
+  g_autoptr (GTorchSequential) outer = gtorch_sequential_new ();
+  g_autoptr (GTorchSequential) inner = gtorch_sequential_new ();
+  g_autoptr (GError) error = NULL;
+
+  g_assert_true (gtorch_sequential_append (outer, GTORCH_MODULE (inner), NULL));
+  g_assert_false (gtorch_sequential_append (inner, GTORCH_MODULE (outer), &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_assert_false (gtorch_sequential_append (inner, GTORCH_MODULE (inner), &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+}
+
+static void
+what_is_no_module_is_an_error (void)
+{
+  GTorchModule *modules[] = { NULL };
+  g_autoptr (GError) error = NULL;
+
+  g_assert_null (gtorch_sequential_new_from_modules (modules, 1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+}
+
+static void
+a_small_network_learns (void)
+{
+  g_autoptr (GTorchSequential) row = NULL;
+  g_autoptr (GListModel) parameters = NULL;
+  g_autoptr (GTorchOptimizer) adam = NULL;
+  g_autoptr (GTorchTensor) x = NULL;
+  g_autoptr (GTorchTensor) wave = NULL;
+  g_autoptr (GTorchLoss) mse = GTORCH_LOSS (gtorch_mse_loss_new (GTORCH_REDUCTION_MEAN));
+  gdouble value = 1;
+  GTorchModule *modules[3];
+
+  gtorch_manual_seed (0);
+  modules[0] = GTORCH_MODULE (gtorch_linear_new (1, 32, TRUE, NULL));
+  modules[1] = GTORCH_MODULE (gtorch_tanh_new ());
+  modules[2] = GTORCH_MODULE (gtorch_linear_new (32, 1, TRUE, NULL));
+  row = gtorch_sequential_new_from_modules (modules, 3, NULL);
+  for (guint i = 0; i < 3; i++)
+    g_object_unref (modules[i]);
+  parameters = gtorch_module_get_parameters (GTORCH_MODULE (row), TRUE);
+  adam = GTORCH_OPTIMIZER (gtorch_adam_new (parameters, 0.02, NULL));
+  {
+    g_autoptr (GTorchTensor) line = gtorch_linspace (-3, 3, 64, GTORCH_DTYPE_NONE, NULL, NULL);
+
+    x = gtorch_tensor_unsqueeze (line, 1, NULL);
+    wave = gtorch_tensor_sin (x, NULL);
+  }
+  for (guint i = 0; i < 400; i++)
+    {
+      g_autoptr (GTorchTensor) y = gtorch_module_forward (GTORCH_MODULE (row), x, NULL);
+      g_autoptr (GTorchTensor) loss = gtorch_loss_forward (mse, y, wave, NULL);
+
+      g_assert_true (gtorch_optimizer_zero_grad (adam, TRUE, NULL));
+      g_assert_true (gtorch_tensor_backward (loss, NULL, FALSE, FALSE, NULL));
+      g_assert_true (gtorch_optimizer_step (adam, NULL));
+      value = gtorch_tensor_item_double (loss, NULL);
+    }
+  g_assert_cmpfloat (value, <, 1e-3);
+}
+
+#define ADD(name) g_test_add_func ("/GTorch/Sequential/" #name, name)
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  ADD (forward_is_a_chain);
+  ADD (an_empty_row_is_the_identity);
+  ADD (errors_tell_which_module);
+  ADD (it_is_a_list_that_tells_of_changes);
+  ADD (a_row_cannot_contain_itself);
+  ADD (what_is_no_module_is_an_error);
+  ADD (a_small_network_learns);
+  return g_test_run ();
+}
