@@ -33,20 +33,23 @@ static const GTorchField fields[] = {
 
 G_DEFINE_TYPE (GTorchDropout, gtorch_dropout, GTORCH_TYPE_MODULE)
 
+static gboolean
+gtorch_dropout_check (gdouble p, GError **error)
+{
+  if (p >= 0 && p <= 1) /* not so for NaN */
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("Dropout: p must be between 0 and 1, it is %g"), p);
+  return FALSE;
+}
+
 static void
 gtorch_dropout_constructed (GObject *object)
 {
-  GTorchDropout *self = GTORCH_DROPOUT (object);
-  GTorchModule *module = GTORCH_MODULE (object);
   GError *error = NULL;
 
-  if (!(self->p >= 0 && self->p <= 1))
-    {
-      g_set_error (&error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: p must be between 0 and 1, it is %g"), gtorch_module_type_name (self),
-                   self->p);
-      gtorch_module_set_error (module, error);
-    }
+  if (!gtorch_dropout_check (GTORCH_DROPOUT (object)->p, &error))
+    gtorch_module_set_error (GTORCH_MODULE (object), error);
   G_OBJECT_CLASS (gtorch_dropout_parent_class)->constructed (object);
 }
 
@@ -102,5 +105,7 @@ gtorch_dropout_init (GTorchDropout *self)
 GTorchDropout *
 gtorch_dropout_new (gdouble p, GError **error)
 {
-  return gtorch_module_checked (g_object_new (GTORCH_TYPE_DROPOUT, "p", p, NULL), error);
+  if (!gtorch_dropout_check (p, error))
+    return NULL;
+  return g_object_new (GTORCH_TYPE_DROPOUT, "p", p, NULL);
 }
