@@ -112,6 +112,7 @@ struct _GTorchOpCall
   GTorchImpl *outputs[GTORCH_OP_MAX_OUTPUTS]; /* set by shape (); in place: preset to input 0 */
   guint n_outputs;
   gboolean in_place;
+  gboolean of_numbers; /* all inputs are scalar arguments: so is the result */
   GTorchDevice *device;
   guint compute; /* dtype in which the elements are computed, set by shape () */
   guint64 seed;  /* RANDOM: Philox key and first counter, reserved after shape () */

@@ -90,6 +90,7 @@ find_device (GTorchOpCall *call, GError **error)
   else
     {
       call->device = NULL;
+      call->of_numbers = call->n_inputs > 0;
       for (i = 0; i < call->op->n_attrs; i++)
         if (find_arg (call->op, FALSE, i)->kind == GTORCH_ARG_DEVICE)
           call->device = call->attrs[i].p;
@@ -147,7 +148,11 @@ gtorch_op_run (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_input
     gtorch_autograd_record_view (&call);
 
   for (i = 0; i < op->n_outputs; i++)
-    outputs[i] = call.outputs[i];
+    {
+      outputs[i] = call.outputs[i];
+      if (G_UNLIKELY (call.of_numbers))
+        outputs[i]->is_number = outputs[i]->n_dims == 0;
+    }
   return TRUE;
 
 failed:
@@ -288,6 +293,7 @@ gtorch_call_common_dtype (GTorchOpCall *call, guint first, guint n)
   /* Tensors with dimensions come first, then 0-d ones, then numbers: a later class counts only if its
    * kind is higher than what the earlier ones have. */
   guint dtypes[3] = { GTORCH_DTYPE_NONE, GTORCH_DTYPE_NONE, GTORCH_DTYPE_NONE };
+  guint raw = GTORCH_DTYPE_NONE;
   guint result, i;
 
   for (i = first; i < first + n; i++)
@@ -299,10 +305,14 @@ gtorch_call_common_dtype (GTorchOpCall *call, guint first, guint n)
         continue;
       rank = input->is_number ? 2 : (input->n_dims == 0 ? 1 : 0);
       dtype = input->dtype;
+      if (rank == 2)
+        raw = gtorch_dtype_promote (raw, dtype);
       if (rank == 2 && dtype == GTORCH_DTYPE_FLOAT64)
         dtype = gtorch_get_default_dtype ();
       dtypes[rank] = dtypes[rank] == dtype ? dtype : gtorch_dtype_promote (dtypes[rank], dtype);
     }
+  if (dtypes[0] == GTORCH_DTYPE_NONE && dtypes[1] == GTORCH_DTYPE_NONE)
+    return raw; /* numbers among themselves keep their precision */
   result = dtypes[0];
   for (i = 1; i < 3; i++)
     if (dtypes[i] != GTORCH_DTYPE_NONE

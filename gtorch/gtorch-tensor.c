@@ -7,6 +7,8 @@
 
 #include "autograd/gtorch-tensor-autograd.h"
 #include "gtorch-device-private.h"
+#include "gtorch-scope-private.h"
+#include "gtorch-tensor-bytes-private.h"
 #include "gtorch-tensor-private.h"
 
 /**
@@ -326,6 +328,8 @@ gtorch_tensor_wrap (GTorchImpl *impl)
     {
       self = tensor_new (impl);
       impl->object = self;
+      if (G_UNLIKELY (gtorch_scope_current != NULL))
+        gtorch_scope_add (self);
       return self;
     }
 
@@ -352,10 +356,32 @@ gtorch_tensor_wrap (GTorchImpl *impl)
     }
   object_unlock (impl);
   if (self == NULL)
-    return made;
+    {
+      if (G_UNLIKELY (gtorch_scope_current != NULL))
+        gtorch_scope_add (made);
+      return made;
+    }
   g_object_unref (made);
   gtorch_impl_unref (impl);
   return self;
+}
+
+void
+gtorch_tensor_let_go (GTorchTensor *tensor)
+{
+  GTorchImpl *impl = tensor->impl, *empty;
+
+  if (impl == NULL || impl->storage == NULL)
+    return;
+  empty = gtorch_impl_alias (impl);
+  gtorch_impl_release (empty);
+  empty->object = tensor;
+  object_lock (impl);
+  if (impl->object == tensor)
+    impl->object = NULL;
+  tensor->impl = empty;
+  object_unlock (impl);
+  gtorch_impl_unref (impl);
 }
 
 GTorchImpl *

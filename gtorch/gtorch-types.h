@@ -18,6 +18,7 @@ typedef struct _GTorchStream GTorchStream;
 typedef struct _GTorchStreamGuard GTorchStreamGuard;
 typedef struct _GTorchEvent GTorchEvent;
 typedef struct _GTorchGenerator GTorchGenerator;
+typedef struct _GTorchScope GTorchScope;
 typedef struct _GTorchTensor GTorchTensor;
 typedef struct _GTorchCUDAGraph GTorchCUDAGraph;
 typedef struct _GTorchGraphCapture GTorchGraphCapture;

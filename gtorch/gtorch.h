@@ -15,6 +15,7 @@
 #include <gtorch/gtorch-generator.h>
 #include <gtorch/gtorch-guard.h>
 #include <gtorch/gtorch-memory-pool.h>
+#include <gtorch/gtorch-scope.h>
 #include <gtorch/gtorch-shape.h>
 #include <gtorch/gtorch-stream.h>
 #include <gtorch/gtorch-tensor-bytes.h>

@@ -52,7 +52,8 @@ wide_dtype (guint dtype)
 static void
 inputs_make (Inputs *inputs, const GTorchSample *sample, guint dtype, Layout layout)
 {
-  g_autoptr (GRand) rand = g_rand_new_with_seed (sample->op * 64 + sample->index);
+  g_autoptr (GRand) rand =
+      g_rand_new_with_seed (g_str_hash (gtorch_ops[sample->op].name) + sample->index);
   guint i;
 
   for (i = 0; i < sample->n_tensors; i++)

@@ -40,6 +40,8 @@ PYTHON_OUTSIDE_STDLIB = {
     # Reference values are made with PyTorch once and kept; these scripts do not run in the suite.
     r"^tests/.*reference\.py$": {"torch", "numpy", "safetensors"},
     r"^bench/": {"torch", "numpy", "gi"},
+    # The binding itself, run by the Python that has gi.
+    r"^introspection/python/": {"gi", "numpy"},
 }
 
 
@@ -297,7 +299,10 @@ def every_folder_of_the_build_is_entered():
         folder = os.path.dirname(path)
         parent, name = os.path.split(folder)
         if name:
-            above = [os.path.join(parent, "meson.build"), "meson.build"]
+            above, up = ["meson.build"], parent
+            while up:
+                above.append(os.path.join(up, "meson.build"))
+                up = os.path.dirname(up)
             text = "\n".join(tree.read(other) for other in above if other in tree.files())
             if not re.search(rf"subdir\s*\(\s*'(?:[\w/]*/)?{re.escape(name)}'", text):
                 if f"'{name}'" not in text:

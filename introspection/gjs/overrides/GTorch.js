@@ -1,0 +1,269 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// GTorch in JavaScript: defaults, options objects, numbers where tensors are wanted, and help for a
+// garbage collector that cannot see how large a tensor is.
+//
+//     const x = GTorch.zeros([2, 3], {dtype: GTorch.float64});
+//     const y = x.add(1).sum({dim: 1, keepdim: true});
+
+/* exported _init */
+
+const {Gio, GObject} = imports.gi;
+const System = imports.system;
+const {operations} = imports.overrides._gtorch_ops;
+const convert = imports.overrides._gtorch_convert;
+const nn = imports.overrides._gtorch_nn;
+
+let GTorch;
+
+// The values of one call in the order of the row: positional ones, then members of an options object.
+function gather(name, args, given) {
+    let options = null;
+    let count = given.length;
+
+    if (count > 0 && convert.isOptions(given[count - 1])) {
+        options = given[--count];
+        for (const key in options) {
+            if (!args.some(([argName]) => argName === key))
+                throw new TypeError(`${name}: there is no option ${key}`);
+        }
+    }
+    if (count > args.length)
+        throw new TypeError(`${name}: ${count} arguments were given, it takes ${args.length}`);
+
+    return args.map((arg, i) => {
+        const [argName, kind, fallback] = arg;
+        let value = i < count ? given[i] : undefined;
+        if (i >= count && options !== null)
+            value = options[argName];
+        if (value === undefined) {
+            if (arg.length < 3 || i < count)
+                throw new TypeError(`${name}: ${argName} is ${i < count ? 'undefined' : 'missing'}`);
+            value = fallback;
+        }
+        return convert.argument(name, argName, kind, value);
+    });
+}
+
+// reshape(2, 3) for reshape([2, 3])
+function collectSizes(given, first) {
+    let end = first;
+    while (end < given.length && typeof given[end] === 'number')
+        end++;
+    return end === first ? given : [...given.slice(0, first), given.slice(first, end), ...given.slice(end)];
+}
+
+function nameOutputs(operation, value) {
+    const result = value.slice(1);
+    operation.outputs.forEach((output, i) => {
+        result[output] = result[i];
+    });
+    return result;
+}
+
+function makeWrapper(name, operation, owner, raw, tail) {
+    const {args, forms, method, variadic, outputs} = operation;
+    const scalar = args.findIndex(([argName]) => argName === operation.scalar);
+    const tensors = [...args.keys()].filter(i => args[i][1] === 'Tensor' || args[i][1] === 'Tensor?');
+    let rawScalar = null;
+    let rawInt = null;
+
+    // Looking a method up costs more than calling it: only what is used is.
+    function resolve() {
+        raw ??= owner[`${name}${tail}`];
+        rawScalar = owner[`${name}_scalar${tail}`] ?? null;
+        rawInt = forms?.includes('_int') ? owner[`${name}_int${tail}`] : rawScalar;
+    }
+
+    return function (...given) {
+        if (method)
+            given.unshift(this);
+        if (variadic)
+            given = collectSizes(given, method ? 1 : 0);
+        const values = gather(name, args, given);
+        if (rawScalar === null && forms || raw === null)
+            resolve();
+        let callee = raw;
+        if (forms && typeof values[scalar] === 'number')
+            callee = Number.isInteger(values[scalar]) ? rawInt : rawScalar;
+        for (const i of tensors) {
+            if (typeof values[i] === 'number' && (callee === raw || i !== scalar))
+                values[i] = convert.tensor(values[i], values.find(v => v instanceof GTorch.Tensor));
+        }
+        countWrapper();
+        const result = method ? callee.apply(values.shift(), values) : callee.apply(GTorch, values);
+        return outputs && tail === '' ? nameOutputs(operation, result) : result;
+    };
+}
+
+function overrideOperations(prototype) {
+    for (const [name, operation] of Object.entries(operations)) {
+        const owner = operation.method ? prototype : GTorch;
+        operation.forms ??= null;
+        owner[name] = makeWrapper(name, operation, owner, owner[name], '');
+        if (operation.inplace) {
+            const inPlace = makeWrapper(name, operation, owner, null, '_inplace');
+            owner[`${name}_`] = inPlace;
+        }
+        if (operation.method && GTorch[name] === undefined)
+            GTorch[name] = (self, ...rest) => prototype[name].call(self, ...rest);
+    }
+}
+
+// --- memory ---------------------------------------------------------------------------------------
+
+const WRAPPERS_BETWEEN_COLLECTIONS = 2000;
+let wrappersMade = 0;
+
+function collect() {
+    wrappersMade = 0;
+    System.gc();
+}
+
+// Making a wrapper takes time in proportion to the number of those alive.
+function countWrapper() {
+    if (++wrappersMade >= WRAPPERS_BETWEEN_COLLECTIONS)
+        collect();
+}
+
+function listTensors(value, found, depth) {
+    if (value instanceof GTorch.Tensor)
+        found.push(value);
+    else if (depth > 0 && (Array.isArray(value) || convert.isOptions(value)))
+        Object.values(value).forEach(item => listTensors(item, found, depth - 1));
+    return found;
+}
+
+// Runs func; of the tensors that it made only those in its result stay.
+function tidy(func) {
+    const scope = GTorch.Scope.new();
+    try {
+        const result = func();
+        listTensors(result, [], 8).forEach(tensor => scope.keep(tensor));
+        return result;
+    } finally {
+        scope.end();
+    }
+}
+
+function withGrad(enabled, func) {
+    const before = GTorch.is_grad_enabled();
+    GTorch.set_grad_enabled(enabled);
+    try {
+        return func();
+    } finally {
+        GTorch.set_grad_enabled(before);
+    }
+}
+
+// --- the namespace --------------------------------------------------------------------------------
+
+function overrideTensor(prototype) {
+    const property = (name, get, set) =>
+        Object.defineProperty(prototype, name, {configurable: true, get, set});
+
+    property('shape', function () {
+        return this.get_shape();
+    });
+    property('ndim', function () {
+        return this.get_n_dims();
+    });
+    property('T', function () {
+        return this.permute([...Array(this.get_n_dims()).keys()].reverse());
+    });
+    property('grad', function () {
+        return this.get_grad();
+    }, function (value) {
+        this.set_grad(value);
+    });
+    property('requires_grad', function () {
+        return this.get_requires_grad();
+    }, function (value) {
+        this.set_requires_grad(value);
+    });
+
+    const raw = {
+        backward: prototype.backward,
+        index: prototype.index,
+        index_put_inplace: prototype.index_put_inplace,
+        set: prototype.set,
+    };
+    Object.assign(prototype, {
+        backward(options = {}, ...flags) {
+            const isOptions = convert.isOptions(options);
+            const [keep, more] = flags;
+            const given = isOptions ? options : {gradient: options, retain_graph: keep, create_graph: more};
+            const {gradient = null, retain_graph: retain, create_graph: create = false} = given;
+            return raw.backward.call(this, gradient, retain ?? create, create);
+        },
+        at(...items) {
+            return raw.index.call(this, ...convert.encodeIndex(items));
+        },
+        put_at(items, value) {
+            const code = convert.encodeIndex(Array.isArray(items) ? items : [items]);
+            return raw.index_put_inplace.call(this, ...code, convert.tensor(value, this), false);
+        },
+        // GObject's own set ({property: value}) stays.
+        set(where, value) {
+            return typeof where === 'string'
+                ? raw.set.call(this, where, convert.tensor(value, this))
+                : GObject.Object.prototype.set.call(this, where);
+        },
+        item() {
+            return convert.item(this);
+        },
+        toArray() {
+            return convert.toArray(this);
+        },
+        toTypedArray() {
+            return convert.toTypedArray(this);
+        },
+        to(dtype) {
+            const wanted = convert.dtype('to', dtype);
+            return wanted === this.get_dtype() ? this : this.to_dtype(wanted);
+        },
+        requires_grad_(wanted = true) {
+            this.set_requires_grad(wanted);
+            return this;
+        },
+        toString() {
+            return this.to_string();
+        },
+        *[Symbol.iterator]() {
+            yield* this.unbind(0);
+        },
+    });
+}
+
+function overrideFunctions() {
+    const rawGrad = GTorch.autograd_grad;
+
+    Object.assign(GTorch, {
+        tensor: convert.make,
+        tidy,
+        no_grad: func => withGrad(false, func),
+        enable_grad: func => withGrad(true, func),
+        autograd_grad(outputs, inputs, options = {}) {
+            const {grad_outputs: weights = [], retain_graph: retain, create_graph: create = false} = options;
+            const unused = options.allow_unused ?? false;
+            return rawGrad([outputs].flat(), [inputs].flat(), weights, retain ?? create, create, unused);
+        },
+    });
+    for (const value of Object.values(GTorch.DType)) {
+        if (typeof value === 'number' && value !== GTorch.DType.NONE)
+            GTorch[GTorch.DType.get_name(value)] = value;
+    }
+    for (const owner of ['Device', 'Stream', 'Event'])
+        Gio._promisify(GTorch[owner].prototype, 'synchronize_async');
+}
+
+function _init() {
+    GTorch = this;
+    convert.setup(GTorch);
+    overrideOperations(GTorch.Tensor.prototype);
+    overrideTensor(GTorch.Tensor.prototype);
+    overrideFunctions();
+    nn.setup(GTorch);
+    GTorch.Device.cpu().connect('memory-pressure', collect);
+}

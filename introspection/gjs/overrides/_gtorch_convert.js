@@ -1,0 +1,293 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// From JavaScript's values to what the introspected functions take. gjs takes 1.5 for an integer, a
+// string for an enum (as 0) and undefined for anything: here they are errors.
+
+/* exported argument dtype encodeIndex isOptions item make setup tensor toArray toTypedArray */
+
+const {GLib} = imports.gi;
+
+
+// The greatest Number that gjs takes for a gint64: enough for "to the end".
+const MAX_NUMBER = 2 ** 63 - 1024;
+
+let GTorch = null;
+let typedArrays = null;
+
+function setup(namespace) {
+    const {DType} = GTorch = namespace;
+    typedArrays = [
+        [Float32Array, DType.FLOAT32],
+        [Float64Array, DType.FLOAT64],
+        [Int8Array, DType.INT8],
+        [Uint8Array, DType.UINT8],
+        [Int16Array, DType.INT16],
+        [Int32Array, DType.INT32],
+        [BigInt64Array, DType.INT64],
+    ];
+}
+
+function isOptions(value) {
+    return value !== null && typeof value === 'object' && Object.getPrototypeOf(value) === Object.prototype;
+}
+
+function describe(value) {
+    if (value === null || value === undefined)
+        return String(value);
+    if (Array.isArray(value))
+        return `an array of ${value.length}`;
+    if (typeof value === 'object')
+        return value.constructor?.name ?? 'an object';
+    return `${typeof value} ${String(value)}`;
+}
+
+function isInteger(value) {
+    return typeof value === 'bigint' || Number.isInteger(value);
+}
+
+function integer(name, argName, value) {
+    if (typeof value === 'string' && /^-?\d{16,}$/.test(value)) // a default beyond 2^53
+        value = Math.max(-MAX_NUMBER, Math.min(MAX_NUMBER, Number(value)));
+    if (!isInteger(value))
+        throw new TypeError(`${name}: ${argName} must be an integer, not ${describe(value)}`);
+    if (Math.abs(Number(value)) > MAX_NUMBER)
+        throw new RangeError(`${name}: ${argName} does not fit into 64 bits: ${value}`);
+    return typeof value === 'bigint' ? Number(value) : value;
+}
+
+function number(name, argName, value) {
+    if (value === 'inf' || value === '-inf')
+        return value === 'inf' ? Infinity : -Infinity;
+    if (typeof value !== 'number')
+        throw new TypeError(`${name}: ${argName} must be a number, not ${describe(value)}`);
+    return value;
+}
+
+function integers(name, argName, value) {
+    if (value === null)
+        return [];
+    if (isInteger(value))
+        value = [value];
+    if (value instanceof BigInt64Array || value instanceof Int32Array)
+        return value;
+    if (!Array.isArray(value))
+        throw new TypeError(`${name}: ${argName} must be an array of integers, not ${describe(value)}`);
+    return value.map(v => integer(name, argName, v));
+}
+
+function enumeration(name, argName, type, value) {
+    const members = GTorch[type];
+    const key = typeof value === 'string' ? value.toUpperCase().replace(/-/g, '_') : null;
+    if (key !== null && typeof members[key] === 'number')
+        return members[key];
+    if (typeof value !== 'number' || !Object.values(members).includes(value))
+        throw new TypeError(`${name}: ${argName} must be a GTorch.${type}, not ${describe(value)}`);
+    return value;
+}
+
+function dtype(name, value) {
+    return enumeration(name, 'dtype', 'DType', value ?? GTorch.DType.NONE);
+}
+
+function device(name, value) {
+    if (value === null || value === undefined)
+        return null;
+    if (typeof value === 'string')
+        return GTorch.Device.new_from_string(value);
+    if (!(value instanceof GTorch.Device))
+        throw new TypeError(`${name}: device must be a GTorch.Device or a name, not ${describe(value)}`);
+    return value;
+}
+
+// A number as a tensor without dimensions, which takes part in type promotion by its kind only.
+function tensor(value, like = null) {
+    return value instanceof GTorch.Tensor ? value : make(value, {device: like?.get_device() ?? null});
+}
+
+// One argument of a call. A number for a tensor stays one: the wrapper knows whether it has a form.
+function argument(name, argName, kind, value) {
+    switch (kind) {
+    case 'Tensor':
+        if (value instanceof GTorch.Tensor || typeof value === 'number')
+            return value;
+        if (typeof value === 'boolean')
+            return tensor(value);
+        throw new TypeError(`${name}: ${argName} must be a tensor or a number, not ${describe(value)}`);
+    case 'Tensor?':
+        return value === null ? null : argument(name, argName, 'Tensor', value);
+    case 'Tensor[]':
+        if (!Array.isArray(value) || !value.every(v => v instanceof GTorch.Tensor))
+            throw new TypeError(`${name}: ${argName} must be an array of tensors, not ${describe(value)}`);
+        return value;
+    case 'int':
+        return integer(name, argName, value);
+    case 'double':
+        return number(name, argName, value);
+    case 'bool':
+        return Boolean(value);
+    case 'int[]':
+        return integers(name, argName, value);
+    case 'DType':
+        return dtype(name, value);
+    case 'Device?':
+        return device(name, value);
+    case 'Generator?':
+        if (value !== null && !(value instanceof GTorch.Generator))
+            throw new TypeError(`${name}: generator must be a GTorch.Generator, not ${describe(value)}`);
+        return value;
+    default:
+        return enumeration(name, argName, kind.slice('enum:'.length), value);
+    }
+}
+
+// --- indexing -------------------------------------------------------------------------------------
+
+const Kind = {INT: 0, SLICE: 1, ELLIPSIS: 2, NEW_AXIS: 3, TENSOR: 4, BOOL: 5}; // GTorchIndexKind
+
+// t.at(0, [1, 3], '...', null, mask): an integer; a range as [start, stop, step] or {start, stop, step};
+// '...' and ':' as in Python; null for a new dimension; a tensor of positions or of truth values.
+function encodeIndex(given) {
+    const items = [];
+    const tensors = [];
+
+    for (const item of given) {
+        if (isInteger(item)) {
+            items.push(Kind.INT, Number(item), 0, 0);
+        } else if (item === null) {
+            items.push(Kind.NEW_AXIS, 0, 0, 0);
+        } else if (item === '...') {
+            items.push(Kind.ELLIPSIS, 0, 0, 0);
+        } else if (typeof item === 'boolean') {
+            items.push(Kind.BOOL, item ? 1 : 0, 0, 0);
+        } else if (item instanceof GTorch.Tensor) {
+            items.push(Kind.TENSOR, tensors.length, 0, 0);
+            tensors.push(item);
+        } else if (item === ':' || isOptions(item) || Array.isArray(item) && item.length <= 3) {
+            const [start, stop, step] = Array.isArray(item) ? item : [item.start, item.stop, item.step];
+            const range = [start ?? 0, stop ?? MAX_NUMBER, step ?? 1];
+            items.push(Kind.SLICE, ...range.map(v => integer('at', 'a range', v)));
+        } else {
+            throw new TypeError(
+                "at: an index is an integer, [start, stop, step], '...', null or a tensor, " +
+                `not ${describe(item)}`);
+        }
+    }
+    return [items, tensors];
+}
+
+// --- values ---------------------------------------------------------------------------------------
+
+function shapeOf(data) {
+    const shape = [];
+    for (; Array.isArray(data); data = data[0])
+        shape.push(data.length);
+    return shape;
+}
+
+function flatten(data, shape, depth, values) {
+    if (depth === shape.length) {
+        if (typeof data !== 'number' && typeof data !== 'boolean' && typeof data !== 'bigint')
+            throw new TypeError(`tensor: a tensor is made of numbers, not of ${describe(data)}`);
+        values.push(data);
+    } else {
+        if (!Array.isArray(data) || data.length !== shape[depth])
+            throw new TypeError(`tensor: depth ${depth} takes ${shape[depth]} items, not ${describe(data)}`);
+        data.forEach(item => flatten(item, shape, depth + 1, values));
+    }
+    return values;
+}
+
+function fromTypedArray(data, shape) {
+    const entry = typedArrays.find(([type]) => data instanceof type);
+    if (!entry)
+        throw new TypeError(`tensor: no dtype has the elements of a ${describe(data)}`);
+    const bytes = GLib.Bytes.new(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+    return GTorch.Tensor.new_from_bytes(bytes, entry[1], shape ?? [data.length]).clone();
+}
+
+// JavaScript has one kind of number: [1, 2] is of int64 as in Python, [1, 2.5] of the default dtype.
+function fromNumbers(data, wanted, where) {
+    const {DType, Tensor} = GTorch;
+    const shape = shapeOf(data);
+    const values = flatten(data, shape, 0, []);
+    let made;
+
+    if (values.length > 0 && values.every(v => typeof v === 'boolean')) {
+        made = Tensor.new_from_bools(values, shape, where);
+    } else if (values.length > 0 && values.every(v => typeof v !== 'number' || Number.isInteger(v))) {
+        const plain = wanted === DType.NONE || wanted === DType.BOOL || DType.is_complex(wanted);
+        made = Tensor.new_from_ints(values.map(Number), shape, plain ? DType.INT64 : wanted, where);
+    } else {
+        const plain = wanted !== DType.NONE && DType.is_complex(wanted);
+        made = Tensor.new_from_doubles(values.map(Number), shape, plain ? DType.FLOAT64 : wanted, where);
+    }
+    return made;
+}
+
+function make(data, options = {}) {
+    const {dtype: wanted = null, device: where = null, requires_grad: grad = false, shape = null} = options;
+    const kind = dtype('tensor', wanted);
+    const place = device('tensor', where);
+    let made;
+
+    if (data instanceof GTorch.Tensor)
+        made = data.detach().clone();
+    else if (ArrayBuffer.isView(data))
+        made = fromTypedArray(data, shape);
+    else
+        made = fromNumbers(data, kind, place);
+    if (kind !== GTorch.DType.NONE)
+        made = made.to(kind);
+    return grad ? made.requires_grad_() : made;
+}
+
+function item(self) {
+    const {DType} = GTorch;
+    const kind = self.get_dtype();
+
+    if (DType.is_floating_point(kind))
+        return self.item_double();
+    if (DType.is_complex(kind))
+        return self.item_complex().slice(1);
+    return kind === DType.BOOL ? self.item_bool()[1] : self.item_int();
+}
+
+function nest(values, shape) {
+    if (shape.length === 0)
+        return values[0];
+    if (shape.includes(0))
+        return Array.from({length: shape[0]}, () => nest([], shape.slice(1)));
+    for (const size of shape.slice(1).reverse()) {
+        const rows = [];
+        for (let i = 0; i < values.length; i += size)
+            rows.push(values.slice(i, i + size));
+        values = rows;
+    }
+    return values;
+}
+
+function toArray(self) {
+    const {DType} = GTorch;
+    const kind = self.get_dtype();
+    let values;
+
+    if (DType.is_floating_point(kind)) {
+        values = Array.from(self.to_doubles());
+    } else if (DType.is_complex(kind)) {
+        const parts = self.to_doubles();
+        values = Array.from({length: parts.length / 2}, (_, i) => [parts[2 * i], parts[2 * i + 1]]);
+    } else {
+        values = Array.from(self.to_ints(), kind === DType.BOOL ? Boolean : Number);
+    }
+    return nest(values, self.get_shape());
+}
+
+// The library's memory itself: what is written to the array is in the tensor.
+function toTypedArray(self) {
+    const entry = typedArrays.find(([, kind]) => kind === self.get_dtype());
+    if (!entry)
+        throw new TypeError(`toTypedArray: there is no array of ${GTorch.DType.get_name(self.get_dtype())}`);
+    const bytes = self.get_bytes().toArray();
+    return new entry[0](bytes.buffer, bytes.byteOffset, self.get_numel());
+}

@@ -1,0 +1,86 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""GTorch in Python: what introspection cannot say, in the words of PyTorch.
+
+The library is bound by introspection; this adds operators, indexing, defaults, keyword arguments and
+protocols. Where the C accelerator was built, it serves the same names faster; GTORCH_NO_MIXIN=1 in the
+environment leaves it out.
+"""
+
+import sys
+import types
+
+from gi.overrides import override
+
+from gi.overrides import _gtorch_create as create
+from gi.overrides import _gtorch_ops as ops
+from gi.overrides._gtorch_convert import DType, GTorch, RawTensor
+from gi.overrides._gtorch_mixin import mixin, methods as fast_methods
+from gi.overrides._gtorch_tensor import PythonMethods, TensorMethods, extra_methods
+
+__all__ = []
+
+
+def export(name, value):
+    """Puts @value into the namespace."""
+    globals()[name] = value
+    __all__.append(name)
+    return value
+
+
+def submodule(name, doc, members):
+    """Makes GTorch.name, which can be imported too."""
+    module = types.ModuleType(f'gi.repository.GTorch.{name}', doc)
+    module.__dict__.update(members)
+    sys.modules[module.__name__] = module
+    if '.' not in name:
+        export(name, module)
+    return module
+
+
+def _dtype_text(self):
+    return f'GTorch.{DType.get_name(self)}' if self != DType.NONE else 'GTorch.DType.NONE'
+
+
+DType.__repr__ = DType.__str__ = _dtype_text
+for _value in DType.__enum_values__.values():
+    if _value != DType.NONE:
+        export(DType.get_name(_value), _value)
+export('double', DType.FLOAT64)
+export('half', DType.FLOAT16)
+export('long', DType.INT64)
+
+
+def _tensor_class():
+    bases = (TensorMethods, RawTensor)
+    if mixin is None:
+        bases = (PythonMethods, *bases)
+    else:
+        bases = (mixin.TensorMixin, *bases)
+    members = {**ops.METHODS, **extra_methods(), **fast_methods}
+    for name in ('split',):
+        members[name] = getattr(TensorMethods, name)
+    members.update(__module__=__name__, __hash__=TensorMethods.__hash__, __doc__=RawTensor.__doc__)
+    return type(RawTensor)('Tensor', bases, members)
+
+
+Tensor = export('Tensor', override(_tensor_class()))
+if mixin is not None:
+    mixin.set_type(Tensor)
+
+for _name, _function in ops.FUNCTIONS.items():
+    export(_name, fast_methods.get(_name, _function) if _name in ops.METHODS else _function)
+for _name in ('max', 'min', 'split'):
+    export(_name, getattr(Tensor, _name))
+for _name in ('tensor', 'as_tensor', 'from_dlpack', 'from_numpy', 'arange', 'full'):
+    export(_name, getattr(create, _name))
+
+
+def _import_parts():
+    from gi.overrides import _gtorch_context, _gtorch_device, _gtorch_nn
+
+    for part in (_gtorch_context, _gtorch_device, _gtorch_nn):
+        part.install(export, submodule, ops)
+
+
+_import_parts()

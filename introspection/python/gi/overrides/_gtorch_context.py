@@ -1,0 +1,156 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Gradients on and off, autograd's functions, and operations to await."""
+
+import threading
+from contextlib import ContextDecorator
+
+from gi.repository import GLib
+
+from gi.overrides._gtorch_convert import GTorch, convert_tensors
+
+
+class _GradMode(ContextDecorator):
+    """A block, or a decorated function, in which gradients are recorded or not."""
+
+    def __init__(self, enabled):
+        self._enabled, self._before = enabled, []
+
+    def __enter__(self):
+        self._before.append(GTorch.is_grad_enabled())
+        GTorch.set_grad_enabled(self._enabled)
+        return self
+
+    def __exit__(self, *_exception):
+        GTorch.set_grad_enabled(self._before.pop())
+        return False
+
+
+class set_grad_enabled(_GradMode):  # noqa: N801, the name is PyTorch's
+    """Turns the recording of gradients on or off, for good or for a block."""
+
+    def __init__(self, enabled):
+        super().__init__(enabled)
+        self._before = [GTorch.is_grad_enabled()]
+        GTorch.set_grad_enabled(enabled)
+
+    def __enter__(self):
+        return self
+
+
+def no_grad():
+    """with GTorch.no_grad(): nothing in the block is recorded for gradients."""
+    return _GradMode(False)
+
+
+def enable_grad():
+    """with GTorch.enable_grad(): gradients are recorded again, within no_grad()."""
+    return _GradMode(True)
+
+
+def _list(value):
+    if value is None:
+        return []
+    return [value] if isinstance(value, GTorch.Tensor) else convert_tensors(value, 'tensors')
+
+
+def grad(
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph=None,
+    create_graph=False,
+    allow_unused=False,
+):
+    """The gradients of @outputs with respect to @inputs, which keep their own grad."""
+    keep = create_graph if retain_graph is None else retain_graph
+    return tuple(
+        GTorch.autograd_grad(
+            _list(outputs), _list(inputs), _list(grad_outputs), keep, create_graph, allow_unused
+        )
+    )
+
+
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False):
+    """Adds the gradients of several tensors to the leaves."""
+    keep = create_graph if retain_graph is None else retain_graph
+    GTorch.autograd_backward(_list(tensors), _list(grad_tensors), keep, create_graph)
+
+
+class _Loop:
+    """A main loop in a thread of its own, for the operations that asyncio waits for."""
+
+    _lock = threading.Lock()
+    _context = None
+
+    @classmethod
+    def context(cls):
+        with cls._lock:
+            if cls._context is None:
+                cls._context = GLib.MainContext.new()
+                threading.Thread(target=cls._run, daemon=True, name='gtorch-aio').start()
+            return cls._context
+
+    @classmethod
+    def _run(cls):
+        cls._context.push_thread_default()
+        GLib.MainLoop.new(cls._context, False).run()
+
+
+def awaitable(begin, finish, *args, cancellable=None):
+    """A future of asyncio's for a pair of GLib's: await GTorch.awaitable(s.synchronize_async, s.synchronize_finish).
+
+    Cancelling the future cancels the operation if @cancellable was given.
+    """
+    import asyncio  # 20 ms that most programs need not wait for
+
+    aio = asyncio.get_running_loop()
+    future = aio.create_future()
+
+    def settle(function, value):
+        if not future.done():
+            function(value)
+
+    def post(function, value):
+        try:
+            aio.call_soon_threadsafe(settle, function, value)
+        except RuntimeError:
+            pass  # the loop was closed meanwhile: nobody waits
+
+    def done(_source, result, *_data):
+        try:
+            value = finish(result)
+        except Exception as error:
+            post(future.set_exception, error)
+        else:
+            post(future.set_result, value)
+
+    def start(*_data):
+        try:
+            begin(*args, cancellable, done)
+        except Exception as error:
+            post(future.set_exception, error)
+        return GLib.SOURCE_REMOVE
+
+    source = GLib.idle_source_new()
+    source.set_callback(start)
+    source.attach(_Loop.context())
+    if cancellable is not None:
+        future.add_done_callback(lambda f: f.cancelled() and cancellable.cancel())
+    return future
+
+
+def install(export, submodule, _ops):
+    members = {
+        'no_grad': no_grad,
+        'enable_grad': enable_grad,
+        'set_grad_enabled': set_grad_enabled,
+    }
+    for name, value in members.items():
+        export(name, value)
+    export('awaitable', awaitable)
+    members.update(grad=grad, backward=backward)
+    for name in ('Function', 'gradcheck'):
+        if hasattr(GTorch, name):
+            members[name] = getattr(GTorch, name)
+    submodule('autograd', 'Gradients.', members)

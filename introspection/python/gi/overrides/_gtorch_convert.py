@@ -1,0 +1,152 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""From Python's values to what the introspected functions take."""
+
+import numbers
+from operator import index
+
+from gi.module import get_introspection_module
+
+GTorch = get_introspection_module('GTorch')
+RawTensor = GTorch.Tensor
+DType = GTorch.DType
+
+PYTHON_TYPES = {
+    bool: DType.BOOL,
+    int: DType.INT64,
+    float: DType.FLOAT64,
+    complex: DType.COMPLEX128,
+}
+WIDE = (DType.FLOAT64, DType.COMPLEX128)
+
+
+def convert_dtype(value):
+    """A dtype from None, a dtype, its name, a type of Python's, or numpy's dtype."""
+    if value is None:
+        return DType.NONE
+    if isinstance(value, DType):
+        return value
+    if isinstance(value, str):
+        return DType.from_name(value)
+    if isinstance(value, type) and value in PYTHON_TYPES:
+        return PYTHON_TYPES[value]
+    name = getattr(value, 'name', None) or getattr(value, '__name__', None)
+    if isinstance(name, str) and not isinstance(value, int):
+        return DType.from_name(name)
+    raise TypeError(f'dtype must be a GTorch.DType or its name, not {type(value).__name__}')
+
+
+def convert_device(value):
+    """A device from None, a device or its name."""
+    if isinstance(value, str):
+        return GTorch.Device.new_from_string(value)
+    if value is None or isinstance(value, GTorch.Device):
+        return value
+    raise TypeError(f'device must be a GTorch.Device or its name, not {type(value).__name__}')
+
+
+def convert_enum(enum, value):
+    """A member of @enum from itself or from its name in any case."""
+    if isinstance(value, str):
+        member = getattr(enum, value.upper().replace('-', '_'), None)
+        if not isinstance(member, enum):
+            raise ValueError(f'{value!r} is not a {enum.__name__}')
+        return member
+    if not isinstance(value, enum):
+        raise TypeError(f'{enum.__name__} expected, not {type(value).__name__}')
+    return value
+
+
+def convert_ints(value):
+    """Whole numbers from one, several or None; a float is an error, never cut off."""
+    if value is None:
+        return ()
+    if isinstance(value, (list, tuple)):
+        return [index(v) for v in value]
+    if hasattr(value, '__index__') and not isinstance(value, RawTensor):
+        return (index(value),)
+    if not hasattr(value, '__iter__'):
+        raise TypeError(f'whole numbers were expected, not {type(value).__name__}')
+    return [index(v) for v in value]
+
+
+def convert_variadic(name, values, *rest):
+    """The sizes of f(2, 3) or of f((2, 3)), and what else was given by position after the latter."""
+    if not values or hasattr(values[0], '__index__'):
+        return [index(v) for v in values], *rest
+    given = values[1:]
+    if len(given) > len(rest):
+        raise TypeError(f'{name}() takes the sizes as numbers or as one list')
+    return convert_ints(values[0]), *given, *rest[len(given) :]
+
+
+def is_number(value):
+    """Is it something that may stand where the row has a scalar form?"""
+    return isinstance(value, (int, float, complex)) or (
+        isinstance(value, numbers.Number) or type(value).__name__ in ('bool_', 'bool')
+    )
+
+
+def make_number(value, dtype, device=None):
+    """A tensor without dimensions."""
+    if dtype == DType.INT64:
+        return RawTensor.new_from_ints([value], [], dtype, device)
+    if dtype == DType.BOOL:
+        return RawTensor.new_from_bools([value], [], device)
+    if dtype in (DType.COMPLEX64, DType.COMPLEX128):
+        return RawTensor.new_from_doubles([value.real, value.imag], [], dtype, device)
+    return RawTensor.new_from_doubles([value], [], dtype, device)
+
+
+def number_tensor(value, like=None):
+    """A number as a tensor that takes part in type promotion by its kind only."""
+    device = like.get_device() if like is not None else None
+    if isinstance(value, bool) or type(value).__name__ in ('bool_', 'bool'):
+        return make_number(bool(value), DType.BOOL, device)
+    if isinstance(value, numbers.Integral):
+        return make_number(index(value), DType.INT64, device)
+    if isinstance(value, numbers.Real):
+        return make_number(float(value), GTorch.get_default_dtype(), device)
+    if isinstance(value, numbers.Complex):
+        wide = (like.get_dtype() if like is not None else GTorch.get_default_dtype()) in WIDE
+        return make_number(complex(value), DType.COMPLEX128 if wide else DType.COMPLEX64, device)
+    raise TypeError(f'a number was expected, not {type(value).__name__}')
+
+
+def convert_number(value, like, name):
+    """(float, x), (int, x), or (None, tensor) for what has no form of its own in C."""
+    kind = type(value)
+    if kind is float or kind is int:
+        return kind, value
+    if isinstance(value, bool) or not is_number(value):
+        return None, convert_tensor(value, name, like)
+    if isinstance(value, numbers.Integral):
+        return int, index(value)
+    if isinstance(value, numbers.Real):
+        return float, float(value)
+    return None, number_tensor(value, like)
+
+
+def convert_tensor(value, name, like=None):
+    """A tensor from a tensor or a number."""
+    if isinstance(value, RawTensor):
+        return value
+    if is_number(value):
+        return number_tensor(value, like)
+    raise TypeError(f'{name} must be a tensor or a number, not {type(value).__name__}')
+
+
+def convert_optional(value, name):
+    """The same, or None."""
+    return None if value is None else convert_tensor(value, name)
+
+
+def convert_tensors(values, name):
+    """A list of tensors from anything that can be iterated over."""
+    if isinstance(values, RawTensor):
+        raise TypeError(f'{name} must be a list of tensors, not a tensor')
+    values = list(values)
+    for value in values:
+        if not isinstance(value, RawTensor):
+            raise TypeError(f'{name} must be a list of tensors, not of {type(value).__name__}')
+    return values

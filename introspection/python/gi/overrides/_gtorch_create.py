@@ -1,0 +1,155 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Tensors from lists, numbers, buffers and arrays."""
+
+import numbers
+
+from gi.repository import GLib
+
+from gi.overrides._gtorch_convert import (
+    DType,
+    GTorch,
+    RawTensor,
+    convert_device,
+    convert_dtype,
+)
+
+BUFFER_FORMATS = {
+    'f': DType.FLOAT32,
+    'd': DType.FLOAT64,
+    'e': DType.FLOAT16,
+    'b': DType.INT8,
+    'B': DType.UINT8,
+    'h': DType.INT16,
+    'i': DType.INT32,
+    '?': DType.BOOL,
+    'Zf': DType.COMPLEX64,
+    'Zd': DType.COMPLEX128,
+}
+for _name in 'lq':
+    BUFFER_FORMATS[_name] = DType.INT64 if memoryview(b'').cast('l').itemsize == 8 else DType.INT32
+BUFFER_FORMATS['q'] = DType.INT64
+
+
+def _flatten(data, shape, depth, values):
+    if depth == len(shape):
+        if isinstance(data, (list, tuple)):
+            raise ValueError(f'a number was expected at depth {depth}, not a sequence')
+        values.append(data.item() if hasattr(data, 'item') else data)
+        return
+    if not isinstance(data, (list, tuple, range)) or len(data) != shape[depth]:
+        what = f'{len(data)} items' if hasattr(data, '__len__') else type(data).__name__
+        raise ValueError(f'expected {shape[depth]} items at depth {depth}, got {what}')
+    for item in data:
+        _flatten(item, shape, depth + 1, values)
+
+
+def _from_list(data, dtype, device):
+    shape, inner = [], data
+    while isinstance(inner, (list, tuple, range)):
+        shape.append(len(inner))
+        if not inner:
+            break
+        inner = inner[0]
+    if isinstance(inner, RawTensor) and inner.ndim and shape:
+        return GTorch.stack([tensor(d, dtype or None, device) for d in data], 0)
+    values = []
+    _flatten(data, shape, 0, values)
+    kinds = {type(v) for v in values}
+    for kind in kinds:
+        if not issubclass(kind, (bool, int, float, complex)):
+            raise TypeError(f'a tensor is made of numbers, not of {kind.__name__}')
+    if any(issubclass(k, complex) for k in kinds):
+        wide = dtype == DType.COMPLEX128 or GTorch.get_default_dtype() == DType.FLOAT64
+        target = DType.COMPLEX128 if wide else DType.COMPLEX64
+        parts = [part for v in map(complex, values) for part in (v.real, v.imag)]
+        made = RawTensor.new_from_doubles(parts, shape, target, device)
+    elif kinds == {bool}:
+        made = RawTensor.new_from_bools(values, shape, device)
+    elif any(issubclass(k, float) for k in kinds) or not kinds:
+        plain = dtype if dtype not in (DType.NONE, DType.COMPLEX64, DType.COMPLEX128) else DType.NONE
+        target = DType.FLOAT64 if dtype == DType.COMPLEX128 else plain
+        made = RawTensor.new_from_doubles([float(v) for v in values], shape, target, device)
+    else:
+        whole = dtype in (DType.NONE, DType.BOOL, DType.COMPLEX64, DType.COMPLEX128)
+        target = DType.INT64 if whole else dtype
+        made = RawTensor.new_from_ints([int(v) for v in values], shape, target, device)
+    return made.to_dtype(dtype) if dtype not in (DType.NONE, made.get_dtype()) else made
+
+
+def _from_buffer(data, dtype, device):
+    view = memoryview(data)
+    name = view.format.lstrip('@=<')
+    if name not in BUFFER_FORMATS:
+        raise TypeError(f'no dtype has the elements of a buffer of format {view.format!r}')
+    made = RawTensor.new_from_bytes(
+        GLib.Bytes.new(view.tobytes()), BUFFER_FORMATS[name], list(view.shape)
+    ).clone()
+    return made.to(device=device, dtype=dtype if dtype != DType.NONE else None)
+
+
+def tensor(data, dtype=None, device=None, requires_grad=False):
+    """Copies numbers, nested lists of them, or an array into a new tensor.
+
+    GTorch.tensor([[1, 2], [3, 4]], dtype=GTorch.float32)
+    """
+    dtype, device = convert_dtype(dtype), convert_device(device)
+    if isinstance(data, RawTensor):
+        made = data.detach().clone().to(device=device, dtype=None if not dtype else dtype)
+    elif isinstance(data, (list, tuple, range)) or type(data) in (int, float, bool, complex):
+        made = _from_list(data, dtype, device)
+    elif isinstance(data, numbers.Number) or type(data).__name__ == 'bool_':
+        made = _from_list(data.item() if hasattr(data, 'item') else data, dtype, device)
+    else:
+        made = _from_buffer(data, dtype, device)
+    return made.requires_grad_() if requires_grad else made
+
+
+def as_tensor(data, dtype=None, device=None):
+    """Like tensor(), but shares the memory of a tensor or an array where it can."""
+    if isinstance(data, RawTensor):
+        return data.to(device=device, dtype=dtype)
+    if hasattr(data, '__dlpack__'):
+        try:
+            return from_dlpack(data).to(device=device, dtype=dtype)
+        except (BufferError, TypeError):
+            pass
+    return tensor(data, dtype, device)
+
+
+def from_dlpack(source):
+    """Shows the memory of another library's array, without a copy."""
+    capsule = source.__dlpack__() if hasattr(source, '__dlpack__') else source
+    from gi.overrides._gtorch_dlpack import import_capsule
+
+    return import_capsule(capsule)
+
+
+def from_numpy(array):
+    """Shows the memory of an array of numpy's, without a copy."""
+    if not hasattr(array, '__array_interface__'):
+        raise TypeError(f'from_numpy takes an array of numpy, not {type(array).__name__}')
+    return from_dlpack(array)
+
+
+def arange(start, end=None, step=1, dtype=None, device=None):
+    """The numbers from start (0 if one number is given) up to before end, step apart."""
+    if end is None:
+        start, end = 0, start
+    dtype = convert_dtype(dtype)
+    if dtype == DType.NONE and all(isinstance(v, numbers.Integral) for v in (start, end, step)):
+        dtype = DType.INT64
+    return GTorch.arange(start, end, step, dtype, convert_device(device))
+
+
+def full(shape, value, dtype=None, device=None):
+    """A tensor in which every element is value."""
+    dtype = convert_dtype(dtype)
+    if dtype == DType.NONE and isinstance(value, bool):
+        dtype = DType.BOOL
+    elif dtype == DType.NONE and isinstance(value, numbers.Integral):
+        dtype = DType.INT64
+    shape = [shape] if isinstance(shape, numbers.Integral) else list(shape)
+    if isinstance(value, complex):
+        return tensor(value, dtype or DType.COMPLEX64, device).expand(shape).clone()
+    return GTorch.full(shape, value, dtype, convert_device(device))

@@ -1,0 +1,194 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Devices, streams, events and graphs; GTorch.cuda."""
+
+from contextlib import contextmanager
+
+from gi.overrides import override
+
+from gi.overrides._gtorch_context import awaitable
+from gi.overrides._gtorch_convert import GTorch, convert_device, convert_enum
+
+OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
+
+
+class Device(GTorch.Device):
+    """GTorch.Device('cpu'), GTorch.Device('cuda:0')"""
+
+    __module__ = OVERRIDES
+
+    def __new__(cls, name):
+        return convert_device(name)
+
+    def __init__(self, *_args):
+        pass
+
+    type = property(lambda self: str(self.get_property('type').value_nick))
+    index = property(lambda self: self.get_index())
+
+    def __repr__(self):
+        return f"GTorch.Device('{self.to_string()}')"
+
+    __str__ = GTorch.Device.to_string
+
+    def __reduce__(self):
+        return convert_device, (self.to_string(),)
+
+    def __enter__(self):
+        self.__dict__.setdefault('_before', []).append(GTorch.get_default_device())
+        GTorch.set_default_device(self)
+        return self
+
+    def __exit__(self, *_exception):
+        GTorch.set_default_device(self._before.pop())
+        return False
+
+
+class Stream(GTorch.Stream):
+    """An in-order queue: GTorch.Stream('cpu')."""
+
+    __module__ = OVERRIDES
+
+    def __new__(cls, device=None, priority=0):
+        return GTorch.Stream.new(convert_device(device) or GTorch.Device.get_current(), priority)
+
+    def __init__(self, *_args, **_kwargs):
+        pass
+
+    def synchronize(self, cancellable=None):
+        """Waits until all work is done."""
+        return GTorch.Stream.synchronize(self, cancellable)
+
+    def wait(self, cancellable=None):
+        """To await in asyncio: all work is done."""
+        return awaitable(self.synchronize_async, self.synchronize_finish, cancellable=cancellable)
+
+    def query(self):
+        return self.is_idle()
+
+
+class Event(GTorch.Event):
+    """A mark in a stream: GTorch.Event(enable_timing=True)."""
+
+    __module__ = OVERRIDES
+
+    def __new__(cls, enable_timing=False, blocking=False):
+        flags = GTorch.EventFlags.NONE
+        if enable_timing:
+            flags |= GTorch.EventFlags.TIMING
+        if blocking:
+            flags |= GTorch.EventFlags.BLOCKING
+        return GTorch.Event.new(flags)
+
+    def __init__(self, *_args, **_kwargs):
+        pass
+
+    def record(self, stream=None):
+        return GTorch.Event.record(self, stream)
+
+    def wait(self, stream=None):
+        return GTorch.Event.wait(self, stream)
+
+    def synchronize(self, cancellable=None):
+        return GTorch.Event.synchronize(self, cancellable)
+
+    def wait_async(self, cancellable=None):
+        """To await in asyncio: the event happened."""
+        return awaitable(self.synchronize_async, self.synchronize_finish, cancellable=cancellable)
+
+    def elapsed_time(self, end):
+        """Milliseconds between two events with timing."""
+        return self.get_elapsed_ms(end)
+
+
+class CUDAGraph(GTorch.CUDAGraph):
+    """Work recorded once and replayed; use with GTorch.cuda.graph()."""
+
+    __module__ = OVERRIDES
+
+    def replay(self, stream=None):
+        if stream is not None:
+            return self.replay_on(stream)
+        return GTorch.CUDAGraph.replay(self)
+
+
+@contextmanager
+def stream(value):
+    """with GTorch.cuda.stream(s): the work of the block goes to the stream."""
+    if value is None:
+        yield None
+        return
+    before = GTorch.Stream.get_current(value.get_device())
+    GTorch.Stream.set_current(value)
+    try:
+        yield value
+    finally:
+        GTorch.Stream.set_current(before)
+
+
+@contextmanager
+def graph(cuda_graph, pool=None, stream=None, capture_error_mode='thread_local'):
+    """with GTorch.cuda.graph(g): the work of the block is recorded, not done."""
+    mode = convert_enum(GTorch.CaptureMode, capture_error_mode)
+    capture = GTorch.GraphCapture.new(cuda_graph, stream, pool, mode)
+    try:
+        yield cuda_graph
+    except BaseException:
+        try:
+            capture.end()
+        except Exception:
+            pass  # the first error is the one to hear of
+        raise
+    capture.end()
+
+
+def _manager():
+    return GTorch.DeviceManager.get_default()
+
+
+def _device(device):
+    if isinstance(device, int):
+        return GTorch.Device.cuda(device)
+    return convert_device(device) or GTorch.Device.get_current()
+
+
+def synchronize(device=None, cancellable=None):
+    """Waits until all work of a device is done."""
+    return _device(device).synchronize(cancellable)
+
+
+CUDA = {
+    'is_available': lambda: _manager().is_available(),
+    'device_count': lambda: _manager().get_device_count(),
+    'synchronize': synchronize,
+    'current_stream': lambda device=None: GTorch.Stream.get_current(_device(device)),
+    'default_stream': lambda device=None: _device(device).get_default_stream(),
+    'set_stream': lambda value: GTorch.Stream.set_current(value),
+    'memory_allocated': lambda device=None: _device(device).get_memory_allocated(),
+    'max_memory_allocated': lambda device=None: _device(device).get_peak_memory_allocated(),
+    'memory_reserved': lambda device=None: _device(device).get_memory_reserved(),
+    'max_memory_reserved': lambda device=None: _device(device).get_peak_memory_reserved(),
+    'reset_peak_memory_stats': lambda device=None: _device(device).reset_peak_memory(),
+    'empty_cache': lambda device=None: _device(device).empty_cache(),
+    'graph_pool_handle': lambda: GTorch.MemoryPool.new(),
+    'stream': stream,
+    'graph': graph,
+}
+
+
+def _collect(_device, _n_bytes):
+    import gc
+
+    gc.collect()
+
+
+def install(export, submodule, _ops):
+    members = dict(CUDA)
+    for cls in (Device, Stream, Event, CUDAGraph):
+        members[cls.__name__] = export(cls.__name__, override(cls))
+    export('device', members['Device'])
+    export('manual_seed', lambda seed: GTorch.manual_seed(seed % 2**64))
+    del members['Device']
+    submodule('cuda', 'GPUs, and the same classes for the CPU.', members)
+    # Only objects in cycles wait for Python's collector, but those may hold large tensors.
+    GTorch.Device.cpu().connect('memory-pressure', _collect)

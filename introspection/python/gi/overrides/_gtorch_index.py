@@ -1,0 +1,54 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What stands between the brackets of t[…], as one list of integers and the tensors among it."""
+
+from operator import index
+
+from gi.overrides._gtorch_convert import RawTensor
+
+INT, SLICE, ELLIPSIS, NEW_AXIS, TENSOR, BOOL = range(6)  # GTorchIndexKind
+MAX = 2**63 - 1
+
+
+def _slice(item):
+    start = 0 if item.start is None else index(item.start)
+    stop = MAX if item.stop is None else index(item.stop)
+    return SLICE, start, stop, 1 if item.step is None else index(item.step)
+
+
+def encode(key):
+    """Four integers for each item (GTorchIndexKind and its numbers), and the index tensors."""
+    items, tensors = [], []
+    for item in key if isinstance(key, tuple) else (key,):
+        kind = type(item)
+        if kind is int:
+            items += (INT, item, 0, 0)
+        elif kind is slice:
+            items += _slice(item)
+        elif item is None:
+            items += (NEW_AXIS, 0, 0, 0)
+        elif item is Ellipsis:
+            items += (ELLIPSIS, 0, 0, 0)
+        elif isinstance(item, bool):
+            items += (BOOL, int(item), 0, 0)
+        elif isinstance(item, RawTensor):
+            items += (TENSOR, len(tensors), 0, 0)
+            tensors.append(item)
+        elif isinstance(item, (list, range)) or hasattr(item, '__array_interface__'):
+            from gi.overrides._gtorch_create import tensor
+
+            items += (TENSOR, len(tensors), 0, 0)
+            tensors.append(_as_index(tensor(item)))
+        elif hasattr(item, '__index__'):
+            items += (INT, index(item), 0, 0)
+        else:
+            raise TypeError(
+                'an index is an integer, a slice, ..., None, a list or a tensor, '
+                f'not {type(item).__name__}'
+            )
+    return items, tensors
+
+
+def _as_index(tensor):
+    """An empty list is a list of positions, though its dtype would be a floating-point one."""
+    return tensor if tensor.numel() else tensor.long()

@@ -1,0 +1,16 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Finds the C accelerator."""
+
+import os
+
+mixin = None
+methods = {}
+
+if not os.environ.get('GTORCH_NO_MIXIN'):
+    try:
+        from gi.overrides import _gtorch as mixin
+
+        methods = dict(mixin.methods())
+    except ImportError:
+        pass

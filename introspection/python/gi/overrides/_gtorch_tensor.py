@@ -1,0 +1,354 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What a tensor has in Python beside the operations: values, attributes, protocols."""
+
+from operator import index
+
+from gi.repository import GLib
+
+from gi.overrides import _gtorch_ops as ops
+from gi.overrides._gtorch_convert import (
+    GTorch,
+    DType,
+    RawTensor,
+    convert_device,
+    convert_dtype,
+    is_number,
+    number_tensor,
+)
+from gi.overrides._gtorch_index import encode
+
+FLOATS = (DType.FLOAT32, DType.FLOAT64, DType.FLOAT16, DType.BFLOAT16)
+COMPLEX = (DType.COMPLEX64, DType.COMPLEX128)
+
+# numpy's names in its __array_interface__
+TYPE_STRINGS = {
+    DType.FLOAT32: 'f4',
+    DType.FLOAT64: 'f8',
+    DType.FLOAT16: 'f2',
+    DType.INT8: 'i1',
+    DType.UINT8: 'u1',
+    DType.INT16: 'i2',
+    DType.INT32: 'i4',
+    DType.INT64: 'i8',
+    DType.BOOL: 'b1',
+    DType.COMPLEX64: 'c8',
+    DType.COMPLEX128: 'c16',
+}
+
+
+def nest(values, shape):
+    """A flat list as lists in lists."""
+    if not shape:
+        return values[0]
+    for size in reversed(shape[1:]):
+        if size == 0:
+            return _empty(shape)
+        values = [values[i : i + size] for i in range(0, len(values), size)]
+    return values
+
+
+def _empty(shape):
+    return [_empty(shape[1:]) for _ in range(shape[0])] if len(shape) > 1 else [None] * shape[0]
+
+
+class HookHandle:
+    """Takes a hook away again."""
+
+    def __init__(self, tensor, number):
+        self._tensor, self._number = tensor, number
+
+    def remove(self):
+        self._tensor.remove_hook(self._number)
+
+
+class TensorMethods:
+    """The part of Tensor that is the same with and without the C accelerator."""
+
+    __array_priority__ = 1000
+
+    def _get_grad(self):
+        return self.get_grad()
+
+    def _set_grad(self, grad):
+        self.set_grad(grad)
+
+    def _set_requires_grad(self, requires_grad):
+        self.set_requires_grad(requires_grad)
+
+    grad = property(_get_grad, _set_grad, doc='The gradient that backward() added up, or None.')
+    requires_grad = property(lambda self: self.get_requires_grad(), _set_requires_grad)
+    is_leaf = property(lambda self: RawTensor.is_leaf(self))
+    grad_fn = property(lambda self: self.get_grad_fn_name())
+    device = property(lambda self: self.get_device())
+    data = property(lambda self: self.detach())
+    T = property(lambda self: self.permute(*range(self.ndim - 1, -1, -1)))
+    mT = property(lambda self: self.transpose(-2, -1))
+    itemsize = property(lambda self: DType.get_size(self.dtype))
+    nbytes = property(lambda self: self.numel() * self.itemsize)
+
+    def size(self, dim=None):
+        """The shape, or the size of one dimension."""
+        return self.shape if dim is None else self.get_size(index(dim))
+
+    def stride(self, dim=None):
+        """How many elements lie between neighbours, of all dimensions or of one."""
+        strides = tuple(self.get_strides())
+        return strides if dim is None else strides[index(dim)]
+
+    def element_size(self):
+        return self.itemsize
+
+    def data_ptr(self):
+        return self.get_data_ptr()
+
+    def storage_offset(self):
+        return self.get_storage_offset()
+
+    def requires_grad_(self, requires_grad=True):
+        """Sets whether gradients are wanted; gives the tensor."""
+        self.set_requires_grad(requires_grad)
+        return self
+
+    def is_floating_point(self):
+        return self.dtype in FLOATS
+
+    def is_complex(self):
+        return self.dtype in COMPLEX
+
+    def backward(self, gradient=None, retain_graph=None, create_graph=False):
+        """Adds the gradients of this tensor to the leaves that it was computed from."""
+        keep = create_graph if retain_graph is None else retain_graph
+        RawTensor.backward(self, gradient, keep, create_graph)
+
+    def register_hook(self, hook):
+        """Calls @hook with the gradient during backward(); what it returns, if not None, replaces it."""
+        return HookHandle(self, RawTensor.register_hook(self, hook))
+
+    # Values
+
+    def tolist(self):
+        """The elements as numbers in lists."""
+        dtype, shape = self.dtype, self.shape
+        if dtype in FLOATS:
+            values = self.to_doubles()
+        elif dtype in COMPLEX:
+            parts = list(self.to_doubles())
+            values = [complex(*p) for p in zip(parts[::2], parts[1::2])]
+        else:
+            values = self.to_ints()
+            if dtype == DType.BOOL:
+                values = [bool(v) for v in values]
+        return nest(list(values), shape)
+
+    def __float__(self):
+        value = self.item()
+        if isinstance(value, complex):
+            raise TypeError('a complex number is not a float')
+        return float(value)
+
+    def __int__(self):
+        return int(self.item())
+
+    def __complex__(self):
+        return complex(self.item())
+
+    def __index__(self):
+        value = self.item()
+        if not isinstance(value, int):
+            raise TypeError(f'only tensors of integers can be an index, not of {self.dtype}')
+        return int(value)
+
+    def __bool__(self):
+        return bool(self.item())
+
+    def __iter__(self):
+        if not self.ndim:
+            raise TypeError('a tensor without dimensions cannot be iterated over')
+        return iter(self.unbind(0))
+
+    def __contains__(self, value):
+        return bool((self == value).any())
+
+    def __hash__(self):
+        return id(self)
+
+    def __repr__(self):
+        return self.to_string()
+
+    def __format__(self, spec):
+        return format(self.item() if spec and not self.ndim else repr(self), spec)
+
+    # Names of PyTorch's that stand for several functions
+
+    def to(self, *args, dtype=None, device=None, copy=False):
+        """The tensor in another dtype, on another device, or as another tensor is."""
+        for arg in args:
+            if isinstance(arg, RawTensor):
+                dtype, device = arg.dtype, arg.device
+            elif isinstance(arg, GTorch.Device) or (
+                isinstance(arg, str) and arg.partition(':')[0] in ('cpu', 'cuda')
+            ):
+                device = arg
+            else:
+                dtype = arg
+        dtype, device = convert_dtype(dtype), convert_device(device)
+        result = self
+        if device is not None and device != self.device:
+            result = result.to_device(device)
+        if dtype not in (DType.NONE, self.dtype):
+            result = result.to_dtype(dtype)
+        return result.clone() if copy and result is self else result
+
+    def cpu(self):
+        return self.to('cpu')
+
+    def cuda(self, device=None):
+        return self.to(device=device if device is not None else 'cuda')
+
+    def type_as(self, other):
+        return self.to(other.dtype)
+
+    def split(self, split_size, dim=0):
+        """Cuts a dimension into parts of a size, or of the sizes in a list."""
+        if isinstance(split_size, (list, tuple)):
+            return ops.METHODS['split_with_sizes'](self, split_size, dim=dim)
+        return ops.METHODS['split'](self, split_size, dim)
+
+    def numpy(self):
+        """An array that shows the same memory."""
+        import numpy
+
+        return numpy.asarray(self)
+
+    def _interface(self):
+        if self.requires_grad:
+            raise RuntimeError('the tensor requires a gradient: use t.detach().numpy()')
+        if self.dtype not in TYPE_STRINGS:
+            raise TypeError(f'numpy has no dtype {self.dtype}')
+        self.device.synchronize(None)
+        size = self.itemsize
+        return {
+            'shape': self.shape,
+            'typestr': ('|' if size == 1 else '<') + TYPE_STRINGS[self.dtype],
+            'data': (self.get_data_ptr(), self.is_read_only()),
+            'strides': tuple(s * size for s in self.get_strides()),
+            'version': 3,
+        }
+
+    def __copy__(self):
+        return self.detach()
+
+    def __deepcopy__(self, memo):
+        result = self.detach().clone().requires_grad_(self.requires_grad)
+        memo[id(self)] = result
+        return result
+
+    def __reduce__(self):
+        plain = self.detach().contiguous()
+        data = bytes(plain.get_bytes().get_data() or b'')
+        return rebuild, (data, DType.get_name(self.dtype), self.shape, self.requires_grad)
+
+
+class PythonMethods:
+    """What the C accelerator has too, faster."""
+
+    shape = property(lambda self: tuple(self.get_shape()))
+    dtype = property(lambda self: self.get_dtype())
+    ndim = property(lambda self: self.get_n_dims())
+
+    def dim(self):
+        return self.get_n_dims()
+
+    def numel(self):
+        return self.get_numel()
+
+    def item(self):
+        """The one element as a number of Python's."""
+        dtype = self.get_dtype()
+        if dtype in FLOATS:
+            return self.item_double()
+        if dtype == DType.BOOL:
+            return self.item_bool()[1]
+        if dtype in COMPLEX:
+            return complex(*self.item_complex()[1:])
+        return self.item_int()
+
+    def __len__(self):
+        if not self.get_n_dims():
+            raise TypeError('a tensor without dimensions has no length')
+        return self.get_size(0)
+
+    def __getitem__(self, key):
+        return self.index(*encode(key))
+
+    def __setitem__(self, key, value):
+        if not isinstance(value, RawTensor):
+            value = value_for(self, value)
+        self.index_put_inplace(*encode(key), value, False)
+
+    __array_interface__ = property(lambda self: self._interface())
+
+
+def value_for(target, value):
+    """What is written into @target, as a tensor."""
+    if is_number(value):
+        return number_tensor(value, target)
+    from gi.overrides._gtorch_create import tensor
+
+    return tensor(value, dtype=target.dtype, device=target.device)
+
+
+def rebuild(data, dtype, shape, requires_grad):
+    """Unpickles."""
+    kind = DType.from_name(dtype)
+    plain = RawTensor.new_from_bytes(GLib.Bytes.new(data), kind, shape).clone()
+    return plain.requires_grad_() if requires_grad else plain
+
+
+def _with_dim(name, pair):
+    """max and min: of all elements, along a dimension with the indices, or of two tensors."""
+    plain, two = ops.METHODS[name], ops.METHODS[name + 'imum']
+    along = ops.METHODS.get(f'{name}_dim')
+
+    def method(self, dim=None, keepdim=False):
+        if dim is None:
+            return plain(self)
+        if isinstance(dim, RawTensor):
+            return two(self, dim)
+        return along(self, dim, keepdim)
+
+    method.__name__, method.__doc__ = name, pair
+    return method
+
+
+def conversions():
+    """t.float(), t.long() and so on."""
+    names = {
+        'float': DType.FLOAT32,
+        'double': DType.FLOAT64,
+        'half': DType.FLOAT16,
+        'bfloat16': DType.BFLOAT16,
+        'char': DType.INT8,
+        'byte': DType.UINT8,
+        'short': DType.INT16,
+        'int': DType.INT32,
+        'long': DType.INT64,
+        'bool': DType.BOOL,
+        'cfloat': DType.COMPLEX64,
+        'cdouble': DType.COMPLEX128,
+    }
+    return {name: (lambda self, d=dtype: self.to(d)) for name, dtype in names.items()}
+
+
+def extra_methods():
+    """Methods by name that come after the operations, and may replace them."""
+    return {
+        **conversions(),
+        'max': _with_dim('max', 'The greatest element, of all or along a dimension.'),
+        'min': _with_dim('min', 'The least element, of all or along a dimension.'),
+        'reshape_as': lambda self, other: self.reshape(other.shape),
+        'view_as': lambda self, other: self.view(other.shape),
+        'expand_as': lambda self, other: self.expand(other.shape),
+        'requires_grad_': TensorMethods.requires_grad_,
+    }

@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// Test cases as functions, reported in TAP.
+
+import System from 'system';
+
+const cases = [];
+
+export function add(name, func) {
+    cases.push([name, func]);
+}
+
+export function assert(condition, message) {
+    if (!condition)
+        throw new Error(message ?? 'the condition does not hold');
+}
+
+export function equal(got, expected) {
+    const [a, b] = [got, expected].map(v => JSON.stringify(v) ?? String(v));
+    assert(a === b, `${a} instead of ${b}`);
+}
+
+export function throws(func, test) {
+    let result;
+    try {
+        result = func();
+    } catch (error) {
+        assert(test(error), `not this error: ${error.name} ${error.message}`);
+        return;
+    }
+    throw new Error(`nothing was thrown, but ${result} returned`);
+}
+
+export async function run() {
+    let nFailed = 0;
+    print(`1..${cases.length}`);
+    for (const [i, [name, func]] of cases.entries()) {
+        try {
+            await func();
+            print(`ok ${i + 1} - ${name}`);
+        } catch (error) {
+            nFailed++;
+            print(`not ok ${i + 1} - ${name}`);
+            `${error.name}: ${error.message}\n${error.stack}`.split('\n').forEach(line => print(`# ${line}`));
+        }
+    }
+    System.exit(nFailed ? 1 : 0);
+}

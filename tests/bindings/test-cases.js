@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// The cases that all languages share (cases.json), in JavaScript.
+
+import Gio from 'gi://Gio';
+import GLib from 'gi://GLib';
+import GTorch from 'gi://GTorch?version=1';
+
+import * as tap from './tap.js';
+
+const folder = Gio.File.new_for_uri(import.meta.url).get_parent();
+const [, text] = folder.get_child('cases.json').load_contents(null);
+const cases = JSON.parse(new TextDecoder().decode(text));
+
+function same(got, expected) {
+    if (Array.isArray(expected)) {
+        return Array.isArray(got) && got.length === expected.length &&
+            expected.every((e, i) => same(got[i], e));
+    }
+    if (typeof expected === 'boolean')
+        return got === expected;
+    return Math.abs(got - expected) <= 1e-6 * Math.abs(expected) + 1e-7;
+}
+
+function positional(name) {
+    return name.endsWith('_inplace') || ['get', 'set', 'set_requires_grad', 'release'].includes(name);
+}
+
+function runCase(data) {
+    const names = {};
+    for (const [name, values] of Object.entries(data.let)) {
+        // 2.0 cannot be told from 2 here: a list with a fraction in it says what is meant
+        names[name] = GTorch.tensor(values);
+    }
+    (data.grad ?? []).forEach(name => {
+        names[name].requires_grad = true;
+    });
+    let value = null;
+    for (const [result, func, target, given] of data.steps) {
+        const args = {};
+        for (const [key, v] of Object.entries(given))
+            args[key] = typeof v === 'string' && v.startsWith('$') ? names[v.slice(1)] : v;
+        const list = positional(func) || Object.keys(args).length === 0 ? Object.values(args) : [args];
+        value = names[target][func](...list);
+        names[result] = value;
+    }
+    return data.result ? names[data.result] : value;
+}
+
+function check(data) {
+    if (!data.error) {
+        const got = runCase(data);
+        if (data.value !== undefined) {
+            tap.equal(got, data.value);
+            return;
+        }
+        tap.equal(got.dtype, GTorch.DType[data.dtype]);
+        tap.assert(same(got.toArray(), data.expect), `${got} instead of ${JSON.stringify(data.expect)}`);
+        return;
+    }
+    tap.throws(() => runCase(data), error => error instanceof GLib.Error &&
+        data.error.split('|').some(code => error.matches(GTorch.Error, GTorch.Error[code])) &&
+        data.says.every(part => part.split('|').some(p => error.message.includes(p))));
+}
+
+cases.forEach(data => tap.add(data.name, () => check(data)));
+await tap.run();
