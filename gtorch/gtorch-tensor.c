@@ -117,18 +117,23 @@ gtorch_tensor_set_property (GObject *object, guint prop_id, const GValue *value,
  * g_object_unref(), with nothing in it. */
 #define RECYCLED_MAX 32
 
-static __thread GTorchTensor *recycled[RECYCLED_MAX];
+/* A chain through the impl fields: the space for thread-local data of a late-loaded library is small. */
+static __thread GTorchTensor *recycled;
 static __thread guint n_recycled;
 static __thread gboolean recycling;
 
 static void
 drop_recycled (gpointer data)
 {
-  guint n = n_recycled;
-
   n_recycled = RECYCLED_MAX + 1; /* nothing more is kept in this thread */
-  while (n > 0)
-    g_object_unref (recycled[--n]);
+  while (recycled != NULL)
+    {
+      GTorchTensor *self = recycled;
+
+      recycled = (GTorchTensor *) self->impl;
+      self->impl = NULL;
+      g_object_unref (self);
+    }
 }
 
 static GPrivate recycled_cleanup = G_PRIVATE_INIT (drop_recycled);
@@ -167,7 +172,7 @@ recycle (GTorchTensor *self)
   if (G_UNLIKELY (!recycling))
     {
       recycling = TRUE;
-      g_private_set (&recycled_cleanup, recycled);
+      g_private_set (&recycled_cleanup, self); /* anything but NULL */
     }
 
   object_lock (impl);
@@ -180,8 +185,9 @@ recycle (GTorchTensor *self)
   if (impl->object == self)
     impl->object = NULL;
   object_unlock (impl);
-  self->impl = NULL;
-  recycled[n_recycled++] = g_object_ref (self);
+  self->impl = (GTorchImpl *) recycled;
+  recycled = g_object_ref (self);
+  n_recycled++;
   gtorch_impl_unref (impl); /* last: it may free, and recycle, others */
   return TRUE;
 }
@@ -192,7 +198,11 @@ tensor_new (GTorchImpl *impl)
   GTorchTensor *self;
 
   if (G_LIKELY (n_recycled - 1 < RECYCLED_MAX))
-    self = recycled[--n_recycled];
+    {
+      self = recycled;
+      recycled = (GTorchTensor *) self->impl;
+      n_recycled--;
+    }
   else
     self = g_object_new (GTORCH_TYPE_TENSOR, NULL);
   self->impl = impl;

@@ -271,7 +271,7 @@ backward_thread (GTask *task, gpointer source, gpointer data, GCancellable *canc
  *
  * Does what [method@Tensor.backward] does in a thread of its own, with the current streams of the caller.
  *
- * Hooks and [class@Function]s run in the thread-default main context of the caller, which must go on running
+ * Hooks run in the thread-default main context of the caller, which must go on running
  * until @callback is called. After the pass was cancelled some leaves have got their gradients and others
  * have not, and what was saved is partly gone.
  *

@@ -39,7 +39,7 @@ gtorch_dropout_check (gdouble p, GError **error)
   if (p >= 0 && p <= 1) /* not so for NaN */
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("Dropout: p must be between 0 and 1, it is %g"), p);
+               _ ("dropout: p must be between 0 and 1, it is %g"), p);
   return FALSE;
 }
 

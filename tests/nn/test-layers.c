@@ -340,8 +340,8 @@ bad_arguments_are_errors (void)
            "Conv2d: padding must be at least 0, it is -2");
   REFUSED (gtorch_max_pool2d_new (2, 0, 0, &error),
            "MaxPool2d: stride must be at least 1, it is 0");
-  REFUSED (gtorch_dropout_new (1.5, &error), "Dropout: p must be between 0 and 1, it is 1.5");
-  REFUSED (gtorch_dropout_new (NAN, &error), "Dropout: p must be between 0 and 1, it is nan");
+  REFUSED (gtorch_dropout_new (1.5, &error), "dropout: p must be between 0 and 1, it is 1.5");
+  REFUSED (gtorch_dropout_new (NAN, &error), "dropout: p must be between 0 and 1, it is nan");
   REFUSED (gtorch_layer_norm_new (NULL, 0, 1e-5, TRUE, TRUE, &error),
            "LayerNorm: normalized_shape must have 1 to 16 dimensions, it has 0");
   REFUSED (gtorch_batch_norm1d_new (0, &error),
