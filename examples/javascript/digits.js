@@ -1,0 +1,149 @@
+#!/usr/bin/env -S gjs -m
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-FileCopyrightText: The GTorch authors
+
+// Learns to read handwritten digits, saves and reloads what it learned, and draws what went wrong.
+
+import Cairo from 'cairo';
+import Gio from 'gi://Gio';
+import GLib from 'gi://GLib';
+import GTorch from 'gi://GTorch?version=1';
+import System from 'system';
+
+const N = 1797;
+const BATCH = 64;
+const INT64 = GTorch.DType.INT64;
+
+const options = {data: null, seed: '1', epochs: '20', output: 'digits.png', device: 'cpu'};
+for (const argument of System.programArgs) {
+    const match = /^--(\w+)=(.*)$/.exec(argument);
+    if (!match || !(match[1] in options)) {
+        printerr(`digits: no such option: ${argument}`);
+        System.exit(1);
+    }
+    options[match[1]] = match[2];
+}
+const here = Gio.File.new_for_uri(import.meta.url).get_parent();
+const data = options.data ?? here.resolve_relative_path('../data/digits.csv.gz').get_path();
+
+// Images as [1797, 1, 8, 8] from 0 to 1, labels as [1797].
+function loadDigits(path) {
+    const gunzip = Gio.ZlibDecompressor.new(Gio.ZlibCompressorFormat.GZIP);
+    const packed = Gio.File.new_for_path(path).read(null);
+    const lines = Gio.DataInputStream.new(Gio.ConverterInputStream.new(packed, gunzip));
+    const pixels = [];
+    const digits = [];
+    for (let i = 0; i < N; i++) {
+        const values = lines.read_line_utf8(null)[0].split(',').map(Number);
+        for (const value of values.slice(0, 64))
+            pixels.push(value / 16);
+        digits.push(values[64]);
+    }
+    return [GTorch.Tensor.new_from_floats(pixels, [N, 1, 8, 8], GTorch.DType.FLOAT32, null),
+        GTorch.Tensor.new_from_ints(digits, [N], INT64, null)];
+}
+
+function makeModel() {
+    return GTorch.Sequential.new_from_modules([
+        GTorch.Conv2d.new(1, 16, 3, 1, 1, true),
+        GTorch.ReLU.new(),
+        GTorch.Conv2d.new(16, 32, 3, 1, 1, true),
+        GTorch.ReLU.new(),
+        GTorch.MaxPool2d.new(2, 2, 0),
+        GTorch.Flatten.new(1, -1),
+        GTorch.Dropout.new(0.25),
+        GTorch.Linear.new(512, 10, true),
+    ]);
+}
+
+// The digits that the model reads, without recording gradients.
+function readDigits(model, images) {
+    const before = GTorch.set_grad_enabled(false);
+    const digits = Array.from(model.forward(images).argmax([1], false).to_ints());
+    GTorch.set_grad_enabled(before);
+    return digits;
+}
+
+function train(model, images, labels, epochs) {
+    const adam = GTorch.Adam.new(model.get_parameters(true), 2e-3);
+    const n = labels.get_numel();
+    const losses = [];
+    for (let epoch = 0; epoch < epochs; epoch++) {
+        const order = GTorch.randperm(n, INT64, null, null);
+        let total = 0;
+        for (let start = 0; start < n; start += BATCH) {
+            const index = order.slice(0, start, Math.min(start + BATCH, n), 1);
+            const scores = model.forward(images.index_select(0, index));
+            const loss = scores.cross_entropy(labels.index_select(0, index), null,
+                GTorch.Reduction.MEAN, -100, 0);
+            adam.zero_grad(true);
+            loss.backward(null, false, false);
+            adam.step();
+            total += loss.item_double() * Math.min(BATCH, n - start);
+        }
+        losses.push(total / n);
+        print(`epoch ${epoch + 1} of ${epochs}: loss ${losses.at(-1).toFixed(4)}`);
+        System.gc();
+    }
+    return losses;
+}
+
+// The loss curve on the left, misread digits on the right: the image, what it is and what was read.
+function draw(path, losses, images, labels, read) {
+    const surface = new Cairo.ImageSurface(Cairo.Format.RGB24, 640, 320);
+    const cr = new Cairo.Context(surface);
+    const pixels = images.to_doubles();
+    cr.setSourceRGB(1, 1, 1);
+    cr.paint();
+    cr.setSourceRGB(0.1, 0.3, 0.7);
+    losses.forEach((loss, i) => cr.lineTo(20 + 280 * i / Math.max(losses.length - 1, 1),
+        300 - 280 * loss / losses[0]));
+    cr.stroke();
+    const misread = [...labels.keys()].filter(i => read[i] !== labels[i]);
+    misread.slice(0, 16).forEach((i, place) => {
+        const left = 330 + place % 4 * 76;
+        const top = 10 + Math.floor(place / 4) * 76;
+        for (let j = 0; j < 64; j++) {
+            const grey = 1 - pixels[i * 64 + j];
+            cr.setSourceRGB(grey, grey, grey);
+            cr.rectangle(left + j % 8 * 7, top + Math.floor(j / 8) * 7, 7, 7);
+            cr.fill();
+        }
+        cr.setSourceRGB(0.7, 0.1, 0.1);
+        cr.moveTo(left, top + 68);
+        cr.showText(`${labels[i]} read as ${read[i]}`);
+    });
+    cr.$dispose();
+    surface.writeToPNG(path);
+}
+
+GTorch.set_default_device(GTorch.Device.new_from_string(options.device));
+GTorch.manual_seed(Number(options.seed));
+const [images, labels] = loadDigits(data);
+const model = makeModel();
+const all = [...Array(N).keys()];
+const held = all.filter(i => i % 5 === 0);
+const rest = all.filter(i => i % 5 !== 0);
+const heldIndex = GTorch.Tensor.new_from_ints(held, [held.length], INT64, null);
+const restIndex = GTorch.Tensor.new_from_ints(rest, [rest.length], INT64, null);
+const losses = train(model, images.index_select(0, restIndex), labels.index_select(0, restIndex),
+    Number(options.epochs));
+const testImages = images.index_select(0, heldIndex);
+const right = Array.from(labels.index_select(0, heldIndex).to_ints());
+model.eval();
+const read = readDigits(model, testImages);
+
+// What was learned goes through a file into a new model, which must read the same.
+const file = Gio.File.new_for_path('digits.safetensors');
+GTorch.safetensors_save_file(model.state_dict(), null, file, null, null);
+const [loaded] = [GTorch.safetensors_load_file(file, false, null, null, null)].flat();
+const again = makeModel();
+again.load_state_dict(loaded, true);
+again.eval();
+if (readDigits(again, testImages).some((digit, i) => digit !== read[i]))
+    throw new Error('the reloaded model reads otherwise');
+draw(options.output, losses, testImages, right, read);
+const checksum = GLib.compute_checksum_for_data(GLib.ChecksumType.SHA256, file.load_contents(null)[1]);
+const accuracy = 100 * right.filter((digit, i) => digit === read[i]).length / right.length;
+print(`digits: accuracy ${accuracy.toFixed(2)} %, loss ${losses.at(-1).toFixed(6)}, ` +
+    `weights ${checksum.slice(0, 16)}`);
