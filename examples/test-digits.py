@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""Runs the digits programs: each must learn, and all must end with the same line.
+
+test-digits.py NAME COMMAND [then NAME COMMAND]…
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+
+def last_line(command, folder):
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    print(''.join(f'# {line}\n' for line in result.stderr.splitlines()), end='')
+    lines = result.stdout.replace('\r', '\n').splitlines()
+    return lines[-1] if result.returncode == 0 and lines else f'exit status {result.returncode}'
+
+
+def main():
+    programs, current = [], []
+    for argument in sys.argv[1:] + ['then']:
+        if argument == 'then':
+            programs.append((current[0], current[1:]))
+            current = []
+        else:
+            # programs run in a folder of their own
+            current.append(os.path.abspath(argument) if '/' in argument else argument)
+    count, failed, first = 0, 0, None
+    for name, command in programs:
+        with tempfile.TemporaryDirectory() as folder:
+            line = last_line(command + ['--seed=3'], folder)
+            match = re.fullmatch(r'digits: accuracy ([\d.]+) %, loss [\d.]+, weights [0-9a-f]{16}', line)
+            first = first or line
+            picture = os.path.join(folder, 'digits.png')
+            checks = {
+                'reaches_98_percent': match is not None and float(match[1]) >= 98,
+                'draws_a_picture': os.path.exists(picture) and open(picture, 'rb').read(4) == b'\x89PNG',
+                'ends_as_the_first_one_does': line == first,
+            }
+            for what, passed in checks.items():
+                count += 1
+                failed += not passed
+                print(f'{"ok" if passed else "not ok"} {count} - {name}_{what}')
+            print(f'# {name}: {line}')
+    print(f'1..{count}')
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
