@@ -17,6 +17,8 @@ typedef struct _GTorchMemoryPool GTorchMemoryPool;
 typedef struct _GTorchStream GTorchStream;
 typedef struct _GTorchStreamGuard GTorchStreamGuard;
 typedef struct _GTorchEvent GTorchEvent;
+typedef struct _GTorchFunction GTorchFunction;
+typedef struct _GTorchFunctionContext GTorchFunctionContext;
 typedef struct _GTorchGenerator GTorchGenerator;
 typedef struct _GTorchScope GTorchScope;
 typedef struct _GTorchTensor GTorchTensor;

@@ -3,7 +3,10 @@
 
 #pragma once
 
+#include <gtorch/autograd/gtorch-function-context.h>
+#include <gtorch/autograd/gtorch-function.h>
 #include <gtorch/autograd/gtorch-grad-mode.h>
+#include <gtorch/autograd/gtorch-gradcheck.h>
 #include <gtorch/autograd/gtorch-tensor-autograd.h>
 #include <gtorch/cuda/gtorch-cuda-graph.h>
 #include <gtorch/gtorch-device-manager.h>

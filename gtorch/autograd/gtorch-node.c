@@ -210,18 +210,21 @@ gtorch_node_set_output (GTorchNode *node, guint index, GTorchImpl *output)
 /* Every recorded result and every view has one: each thread keeps some of the last ones. */
 #define POOL_SIZE 64
 
-static __thread GTorchAutograd *pool[POOL_SIZE];
+static __thread GTorchAutograd *pool; /* linked by grad_fn */
 static __thread guint pool_length;
 static __thread gboolean pool_registered;
 
 static void
 pool_drain (gpointer data)
 {
-  guint n = pool_length;
+  while (pool != NULL)
+    {
+      GTorchAutograd *autograd = pool;
 
-  pool_length = POOL_SIZE + 1; /* what dies later in this thread is freed at once */
-  while (n > 0)
-    g_free (pool[--n]);
+      pool = (GTorchAutograd *) autograd->grad_fn;
+      g_free (autograd);
+    }
+  pool_length = POOL_SIZE; /* what dies later in this thread is freed at once */
 }
 
 static GPrivate pool_cleanup = G_PRIVATE_INIT (pool_drain);
@@ -231,9 +234,11 @@ gtorch_autograd_ensure (GTorchImpl *impl)
 {
   if (impl->autograd != NULL)
     return impl->autograd;
-  if (G_LIKELY (pool_length - 1 < POOL_SIZE))
+  if (G_LIKELY (pool != NULL))
     {
-      impl->autograd = pool[--pool_length];
+      impl->autograd = pool;
+      pool = (GTorchAutograd *) pool->grad_fn;
+      pool_length--;
       memset (impl->autograd, 0, sizeof (GTorchAutograd));
     }
   else
@@ -262,9 +267,11 @@ gtorch_autograd_free (GTorchImpl *impl)
       if (G_UNLIKELY (!pool_registered))
         {
           pool_registered = TRUE;
-          g_private_set (&pool_cleanup, pool);
+          g_private_set (&pool_cleanup, &pool);
         }
-      pool[pool_length++] = autograd;
+      autograd->grad_fn = (GTorchNode *) pool;
+      pool = autograd;
+      pool_length++;
       return;
     }
 #endif

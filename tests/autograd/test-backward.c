@@ -5,41 +5,7 @@
 
 #include <math.h>
 
-#include <gtorch/gtorch-tensor-private.h>
-#include <gtorch/gtorch.h>
-
-static gdouble
-value (GTorchTensor *tensor, gint64 i)
-{
-  g_assert_cmpint (gtorch_tensor_get_dtype (tensor), ==, GTORCH_DTYPE_FLOAT64);
-  g_assert_true (gtorch_tensor_is_contiguous (tensor));
-  return ((gdouble *) gtorch_impl_data (gtorch_tensor_get_impl (tensor)))[i];
-}
-
-/* start, start + 1, … */
-static GTorchTensor *
-leaf (gdouble start, gint64 n, gboolean requires_grad)
-{
-  GTorchTensor *tensor = gtorch_arange (start, start + n, 1, GTORCH_DTYPE_FLOAT64, NULL, NULL);
-
-  g_assert_true (gtorch_tensor_set_requires_grad (tensor, requires_grad, NULL));
-  return tensor;
-}
-
-static GTorchTensor *
-sum (GTorchTensor *tensor)
-{
-  return gtorch_tensor_sum (tensor, NULL, 0, FALSE, GTORCH_DTYPE_NONE, NULL);
-}
-
-static void
-backward (GTorchTensor *tensor)
-{
-  g_autoptr (GError) error = NULL;
-
-  gtorch_tensor_backward (tensor, NULL, FALSE, FALSE, &error);
-  g_assert_no_error (error);
-}
+#include "autograd-values.h"
 
 static void
 products_have_gradients (void)

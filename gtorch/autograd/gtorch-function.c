@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "gtorch-function.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "gtorch-function-private.h"
+#include "gtorch-grad-mode.h"
+#include "gtorch-ops-private.h"
+#include "gtorch-stream-private.h"
+#include "gtorch-tensor-private.h"
+
+/**
+ * GTorchFunction:
+ *
+ * A differentiable function of one's own, in any language.
+ *
+ * A subclass overrides forward, which computes outputs from inputs, and backward, which computes gradients of
+ * the inputs from those of the outputs. [method@Function.apply] calls the one and records the other.
+ * [func@gradcheck_function] tells whether they agree. An object may be used any number of times: what belongs
+ * to one call is kept in its [class@FunctionContext].
+ *
+ * ```c
+ * static GPtrArray *
+ * my_square_backward (GTorchFunction *self, GTorchFunctionContext *context, GTorchTensor **grad_outputs,
+ *                     gsize n_grad_outputs, GError **error)
+ * {
+ *   g_autoptr (GPtrArray) saved = gtorch_function_context_get_saved_tensors (context, error);
+ *   g_autoptr (GTorchTensor) twice =
+ *       saved != NULL ? gtorch_tensor_mul_scalar (saved->pdata[0], 2, error) : NULL;
+ *   GTorchTensor *grad = twice != NULL ? gtorch_tensor_mul (grad_outputs[0], twice, error) : NULL;
+ *   GPtrArray *grads;
+ *
+ *   if (grad == NULL)
+ *     return NULL;
+ *   grads = g_ptr_array_new_with_free_func (g_object_unref);
+ *   g_ptr_array_add (grads, grad);
+ *   return grads;
+ * }
+ * ```
+ *
+ * Since: 0.1
+ */
+
+G_DEFINE_ABSTRACT_TYPE (GTorchFunction, gtorch_function, G_TYPE_OBJECT)
+
+static void
+gtorch_function_class_init (GTorchFunctionClass *klass)
+{
+}
+
+static void
+gtorch_function_init (GTorchFunction *self)
+{
+}
+
+typedef struct
+{
+  GTorchNode node;
+  GTorchFunction *function;
+  GTorchFunctionContext *context;
+  GTorchMeta *input_metas;
+} FunctionNode;
+
+/* Takes what a vfunc gave: its elements are ours; from another language the array has no free function. */
+static GTorchTensor **
+take_tensors (GPtrArray *array, gsize *n)
+{
+  gpointer *elements = g_ptr_array_steal (array, n);
+
+  g_ptr_array_unref (array);
+  return (GTorchTensor **) elements;
+}
+
+static void
+free_tensors (GTorchTensor **tensors, gsize n)
+{
+  gsize i;
+
+  for (i = 0; i < n; i++)
+    g_clear_object (&tensors[i]);
+  g_free (tensors);
+}
+
+static void
+error_nothing (GTorchFunction *self, const gchar *what, GError **error)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
+               _ ("%s: %s gave nothing and set no error; an exception that is not a GError may "
+                  "have been printed"),
+               G_OBJECT_TYPE_NAME (self), what);
+}
+
+/* --- backward --- */
+
+typedef struct
+{
+  FunctionNode *node;
+  GTorchTensor **grads;
+  GPtrArray *result;
+  GError *error;
+} BackwardCall;
+
+static void
+call_backward (gpointer data)
+{
+  BackwardCall *call = data;
+  GTorchFunction *function = call->node->function;
+  GTorchFunctionClass *klass = GTORCH_FUNCTION_GET_CLASS (function);
+
+  if (klass->backward == NULL)
+    g_set_error (&call->error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                 _ ("%s: there is no backward"), G_OBJECT_TYPE_NAME (function));
+  else
+    call->result = klass->backward (function, call->node->context, call->grads,
+                                    call->node->node.n_outputs, &call->error);
+}
+
+static gboolean
+spread_results (FunctionNode *self, GTorchTensor **grads, gsize n, const gboolean *needs,
+                GTorchImpl **results, GError **error)
+{
+  guint n_needed = 0, i, j = 0;
+  gboolean all;
+
+  for (i = 0; i < self->node.n_edges; i++)
+    n_needed += self->context->needs[i] != FALSE;
+  all = n == self->node.n_edges;
+  if (!all && n != n_needed)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+                   _ ("%s: backward gave %" G_GSIZE_FORMAT " gradients for %u inputs, of which %u "
+                      "need one"),
+                   self->node.name, n, self->node.n_edges, n_needed);
+      return FALSE;
+    }
+  for (i = 0; i < self->node.n_edges; i++)
+    {
+      GTorchTensor *grad = all ? grads[i] : (self->context->needs[i] ? grads[j++] : NULL);
+
+      if (grad == NULL || !needs[i])
+        continue;
+      if (!GTORCH_IS_TENSOR (grad) || gtorch_tensor_unwrap (grad)->storage == NULL
+          || gtorch_impl_device (grad->impl) != self->input_metas[i].device)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+                       _ ("%s: gradient %u is not a tensor on the device of its input"),
+                       self->node.name, i);
+          return FALSE;
+        }
+      results[i] = gtorch_grad_fit (gtorch_impl_ref (grad->impl), &self->input_metas[i], error);
+      if (results[i] == NULL)
+        {
+          g_prefix_error (error, _ ("gradient %u: "), i);
+          return FALSE;
+        }
+    }
+  return TRUE;
+}
+
+static gboolean
+function_node_apply (GTorchNode *node, GTorchImpl *const *grads, const gboolean *needs,
+                     GTorchImpl **results, GError **error)
+{
+  FunctionNode *self = (FunctionNode *) node;
+  BackwardCall call = { .node = self };
+  GTorchTensor **given;
+  gboolean success = TRUE;
+  gsize n;
+  guint i;
+
+  if (node->is_released)
+    {
+      gtorch_node_error_released (node, error);
+      return FALSE;
+    }
+  call.grads = g_new0 (GTorchTensor *, MAX (node->n_outputs, 1));
+  for (i = 0; success && i < node->n_outputs; i++)
+    {
+      const GTorchMeta *meta = &node->output_metas[i];
+      GTorchImpl *grad = grads[i] != NULL ? gtorch_impl_ref (grads[i]) : NULL;
+
+      if (grad == NULL && self->context->materialize)
+        {
+          grad = gtorch_op_zeros (meta->shape, meta->n_dims, meta->dtype, meta->device, error);
+          success = grad != NULL;
+        }
+      call.grads[i] = gtorch_tensor_wrap (grad);
+    }
+  if (success)
+    {
+      gtorch_engine_call_user (call_backward, &call);
+      if (call.result == NULL)
+        {
+          if (call.error == NULL)
+            error_nothing (self->function, "backward", &call.error);
+          g_propagate_error (error, call.error);
+          success = FALSE;
+        }
+      else
+        {
+          g_clear_error (&call.error);
+          given = take_tensors (call.result, &n);
+          success = spread_results (self, given, n, needs, results, error);
+          free_tensors (given, n);
+        }
+    }
+  free_tensors (call.grads, node->n_outputs);
+  return success;
+}
+
+static void
+function_node_release (GTorchNode *node)
+{
+  FunctionNode *self = (FunctionNode *) node;
+
+  gtorch_node_lock (node);
+  if (gtorch_function_context_drop (self->context))
+    node->is_released = TRUE;
+  gtorch_node_unlock (node);
+}
+
+static void
+function_node_finalize (GTorchNode *node)
+{
+  FunctionNode *self = (FunctionNode *) node;
+  guint i;
+
+  self->context->node = NULL;
+  self->context->n_saved = 0;
+  for (i = 0; i < node->n_edges; i++)
+    g_free ((gpointer) self->input_metas[i].shape);
+  for (i = 0; i < node->n_outputs; i++)
+    g_free ((gpointer) node->output_metas[i].shape);
+  g_object_unref (self->context);
+  g_object_unref (self->function);
+}
+
+static const GTorchNodeClass function_node_class = { function_node_apply, function_node_release,
+                                                     function_node_finalize };
+
+/* --- forward --- */
+
+static FunctionNode *
+function_node_new (GTorchFunction *function, GTorchFunctionContext *context,
+                   GTorchImpl *const *inputs, guint n_inputs, GTorchImpl *const *outputs,
+                   guint n_outputs)
+{
+  FunctionNode *self = g_malloc0 (sizeof (FunctionNode) + n_inputs * sizeof (GTorchEdge)
+                                  + (n_inputs + n_outputs) * sizeof (GTorchMeta));
+  GTorchDevice *device = gtorch_impl_device (n_outputs > 0 ? outputs[0] : inputs[0]);
+  guint i;
+
+  gtorch_node_init (&self->node, &function_node_class, G_OBJECT_TYPE_NAME (function), n_inputs,
+                    n_outputs);
+  self->node.edges = (GTorchEdge *) (void *) (self + 1);
+  self->input_metas = (GTorchMeta *) (void *) (self->node.edges + n_inputs);
+  self->node.output_metas = self->input_metas + n_inputs;
+  g_set_object (&self->node.stream, gtorch_current_stream (device));
+  self->function = g_object_ref (function);
+  self->context = g_object_ref (context);
+  for (i = 0; i < n_inputs; i++)
+    {
+      gtorch_meta_init (&self->input_metas[i], inputs[i], g_new (gint64, inputs[i]->n_dims + 1));
+      gtorch_node_set_edge (&self->node, i, inputs[i]);
+    }
+  for (i = 0; i < n_outputs; i++)
+    gtorch_meta_init (&self->node.output_metas[i], outputs[i],
+                      g_new (gint64, outputs[i]->n_dims + 1));
+  return self;
+}
+
+static gint
+find (GTorchImpl *impl, GTorchImpl *const *impls, guint n)
+{
+  guint i;
+
+  for (i = 0; i < n; i++)
+    if (impls[i] == impl)
+      return (gint) i;
+  return -1;
+}
+
+static gboolean
+contains (GPtrArray *list, GTorchImpl *impl)
+{
+  return g_ptr_array_find (list, impl, NULL);
+}
+
+/* An output that already was a tensor elsewhere is given as another tensor of the same memory, so that its
+ * history stays its own. */
+static gboolean
+check_outputs (GTorchFunction *self, GTorchFunctionContext *context, GTorchTensor **tensors,
+               gsize n, GTorchImpl *const *inputs, guint n_inputs, GTorchImpl **outputs,
+               gboolean wanted, GError **error)
+{
+  gsize i, j;
+
+  for (i = 0; i < n; i++)
+    {
+      GTorchImpl *impl = GTORCH_IS_TENSOR (tensors[i]) ? gtorch_tensor_unwrap (tensors[i]) : NULL;
+      gboolean is_dirty = impl != NULL && contains (context->dirty, impl);
+
+      if (impl == NULL || impl->storage == NULL)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                       _ ("%s: output %" G_GSIZE_FORMAT " of forward is not a tensor or was "
+                          "released"),
+                       G_OBJECT_TYPE_NAME (self), i);
+          return FALSE;
+        }
+      if (!is_dirty && (find (impl, inputs, n_inputs) >= 0 || impl->autograd != NULL))
+        outputs[i] = gtorch_impl_alias (impl);
+      else
+        outputs[i] = gtorch_impl_ref (impl);
+      for (j = 0; j < i; j++)
+        if (outputs[j] == outputs[i])
+          {
+            g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                         _ ("%s: outputs %" G_GSIZE_FORMAT " and %" G_GSIZE_FORMAT
+                            " of forward are the same tensor"),
+                         G_OBJECT_TYPE_NAME (self), j, i);
+            return FALSE;
+          }
+    }
+  for (i = 0; i < context->dirty->len; i++)
+    {
+      GTorchImpl *impl = context->dirty->pdata[i];
+      gint input = find (impl, inputs, n_inputs), output = find (impl, outputs, n);
+
+      if (input < 0 || output < 0)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                       _ ("%s: a tensor of shape %s was marked dirty and is not both input and "
+                          "output"),
+                       G_OBJECT_TYPE_NAME (self), gtorch_impl_shape_str (impl));
+          return FALSE;
+        }
+      if (wanted && impl->autograd != NULL && impl->autograd->base != NULL && input != output)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                       _ ("%s: a view of shape %s that is changed in place must be the input and "
+                          "the output of one number"),
+                       G_OBJECT_TYPE_NAME (self), gtorch_impl_shape_str (impl));
+          return FALSE;
+        }
+      if (!gtorch_autograd_check_in_place (G_OBJECT_TYPE_NAME (self), impl, wanted, error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+static void
+record (GTorchFunction *self, GTorchFunctionContext *context, GTorchImpl *const *inputs,
+        guint n_inputs, GTorchImpl *const *outputs, guint n_outputs, GTorchTensor *const *tensors)
+{
+  FunctionNode *node = function_node_new (self, context, inputs, n_inputs, outputs, n_outputs);
+  guint i;
+
+  gtorch_function_context_pack (context, &node->node, inputs, n_inputs, outputs, n_outputs);
+  for (i = 0; i < n_outputs; i++)
+    {
+      if (gtorch_dtype_kind (outputs[i]->dtype) < GTORCH_KIND_FLOAT
+          || contains (context->constant, gtorch_tensor_unwrap (tensors[i])))
+        continue;
+      if (contains (context->dirty, outputs[i]))
+        gtorch_autograd_rebase (outputs[i], &node->node, i);
+      else
+        gtorch_node_set_output (&node->node, i, outputs[i]);
+    }
+  gtorch_node_unref (&node->node);
+}
+
+/**
+ * gtorch_function_apply:
+ * @self: a function
+ * @inputs: (array length=n_inputs): its inputs
+ * @n_inputs: the length of @inputs
+ * @error: return location for an error
+ *
+ * Calls the function; with the grad mode on and an input that requires grad, backward is recorded.
+ *
+ * Returns: (transfer container) (element-type GTorchTensor): the outputs, or %NULL with @error set: what
+ *   forward set, or %GTORCH_ERROR_FAILED if it gave nothing
+ *
+ * Since: 0.1
+ */
+GPtrArray *
+gtorch_function_apply (GTorchFunction *self, GTorchTensor **inputs, gsize n_inputs, GError **error)
+{
+  g_autofree GTorchImpl **impls = NULL;
+  g_autofree GTorchImpl **outputs = NULL;
+  g_autoptr (GTorchFunctionContext) context = NULL;
+  g_autoptr (GError) inner = NULL;
+  GTorchFunctionClass *klass;
+  GPtrArray *result;
+  GTorchTensor **tensors;
+  gboolean wanted, before, success;
+  gsize n, i;
+
+  g_return_val_if_fail (GTORCH_IS_FUNCTION (self), NULL);
+  g_return_val_if_fail (inputs != NULL || n_inputs == 0, NULL);
+  klass = GTORCH_FUNCTION_GET_CLASS (self);
+  impls = gtorch_tensors_unwrap (inputs, n_inputs);
+  for (i = 0; i < n_inputs; i++)
+    if (impls[i] == NULL)
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                     _ ("%s: input %" G_GSIZE_FORMAT " is not a tensor"), G_OBJECT_TYPE_NAME (self),
+                     i);
+        return NULL;
+      }
+  if (klass->forward == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED, _ ("%s: there is no forward"),
+                   G_OBJECT_TYPE_NAME (self));
+      return NULL;
+    }
+
+  wanted = gtorch_autograd_wanted (impls, n_inputs);
+  context = gtorch_function_context_new (impls, n_inputs);
+  before = gtorch_set_grad_enabled (FALSE);
+  result = klass->forward (self, context, inputs, n_inputs, &inner);
+  gtorch_set_grad_enabled (before);
+  if (result == NULL)
+    {
+      if (inner == NULL)
+        error_nothing (self, "forward", &inner);
+      g_propagate_error (error, g_steal_pointer (&inner));
+      return NULL;
+    }
+
+  tensors = take_tensors (result, &n);
+  outputs = g_new0 (GTorchImpl *, MAX (n, 1));
+  success = check_outputs (self, context, tensors, n, impls, n_inputs, outputs, wanted, error);
+  if (success && wanted && n > 0)
+    record (self, context, impls, n_inputs, outputs, n, tensors);
+  gtorch_function_context_end_forward (context);
+  free_tensors (tensors, n);
+  if (!success)
+    {
+      gtorch_impl_clear (outputs, n);
+      return NULL;
+    }
+  result = g_ptr_array_new_full (n, g_object_unref);
+  for (i = 0; i < n; i++)
+    g_ptr_array_add (result, gtorch_tensor_wrap (g_steal_pointer (&outputs[i])));
+  return result;
+}
