@@ -15,7 +15,7 @@ from gi.overrides import override
 from gi.overrides import _gtorch_create as create
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides._gtorch_convert import DType, GTorch, RawTensor
-from gi.overrides._gtorch_mixin import mixin, methods as fast_methods
+from gi.overrides._gtorch_mixin import mixin
 from gi.overrides._gtorch_tensor import PythonMethods, TensorMethods, extra_methods
 
 __all__ = []
@@ -52,26 +52,30 @@ export('long', DType.INT64)
 
 
 def _tensor_class():
+    members = {**ops.METHODS, **extra_methods()}
     bases = (TensorMethods, RawTensor)
     if mixin is None:
         bases = (PythonMethods, *bases)
     else:
         bases = (mixin.TensorMixin, *bases)
-    members = {**ops.METHODS, **extra_methods(), **fast_methods}
-    for name in ('split',):
-        members[name] = getattr(TensorMethods, name)
+        own = vars(mixin.TensorMixin)
+        members = {k: v for k, v in members.items() if k not in own or k in REPLACED}
     members.update(__module__=__name__, __hash__=TensorMethods.__hash__, __doc__=RawTensor.__doc__)
+    members['split'] = TensorMethods.split
     return type(RawTensor)('Tensor', bases, members)
 
 
+# What takes more kinds of arguments than the operation of the name.
+REPLACED = ('max', 'min', 'split')
+
 Tensor = export('Tensor', override(_tensor_class()))
 if mixin is not None:
-    mixin.set_type(Tensor)
+    _members = tuple(DType.__enum_values__[i] for i in range(len(DType.__enum_values__)))
+    _fallbacks = {**ops.METHODS, **vars(PythonMethods)}
+    has_hook = mixin.set_up(Tensor, _fallbacks, _members, RawTensor.new_from_ints([0], [], 0, None))
 
 for _name, _function in ops.FUNCTIONS.items():
-    export(_name, fast_methods.get(_name, _function) if _name in ops.METHODS else _function)
-for _name in ('max', 'min', 'split'):
-    export(_name, getattr(Tensor, _name))
+    export(_name, getattr(Tensor, _name) if _name in ops.METHODS else _function)
 for _name in ('tensor', 'as_tensor', 'from_dlpack', 'from_numpy', 'arange', 'full'):
     export(_name, getattr(create, _name))
 

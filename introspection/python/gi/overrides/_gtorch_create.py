@@ -119,7 +119,12 @@ def as_tensor(data, dtype=None, device=None):
 
 def from_dlpack(source):
     """Shows the memory of another library's array, without a copy."""
-    capsule = source.__dlpack__() if hasattr(source, '__dlpack__') else source
+    capsule = source
+    if hasattr(source, '__dlpack__'):
+        try:
+            capsule = source.__dlpack__(max_version=(1, 0))
+        except TypeError:  # a library from before DLPack 1.0
+            capsule = source.__dlpack__()
     from gi.overrides._gtorch_dlpack import import_capsule
 
     return import_capsule(capsule)

@@ -1,3 +1,60 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""DLPack capsules without the C accelerator."""
+"""DLPack: memory shared with numpy, PyTorch, CuPy and others through capsules."""
+
+import ctypes
+
+from gi.overrides._gtorch_convert import GTorch, RawTensor
+
+_api = ctypes.pythonapi
+_Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+_new = _api.PyCapsule_New
+_new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, _Destructor]
+_is_valid = _api.PyCapsule_IsValid
+_is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
+_pointer = _api.PyCapsule_GetPointer
+_pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+_set_name = _api.PyCapsule_SetName
+_set_name.restype, _set_name.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
+# In a destructor the capsule has no references left and must not get one.
+_dying_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
+    ('PyCapsule_IsValid', _api)
+)
+_dying_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
+    ('PyCapsule_GetPointer', _api)
+)
+
+# Python keeps only the address of a capsule's name: these must live on.
+NAMES = {v: GTorch.dlpack_get_capsule_name(v, False).encode() for v in (False, True)}
+USED = {v: GTorch.dlpack_get_capsule_name(v, True).encode() for v in (False, True)}
+
+
+@_Destructor
+def _destroy(capsule):
+    """Nobody took it."""
+    for versioned, name in NAMES.items():
+        if _dying_is_valid(capsule, name):
+            GTorch.dlpack_delete(_dying_pointer(capsule, name), versioned)
+
+
+def export(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    """The capsule that another library's from_dlpack() takes."""
+    if dl_device is not None and tuple(dl_device) != device(self):
+        raise BufferError(f'the tensor is on device {device(self)}, not on {tuple(dl_device)}')
+    versioned = max_version is not None and max_version[0] >= 1
+    return _new(self.export_dlpack(versioned, bool(copy)), NAMES[versioned], _destroy)
+
+
+def device(self):
+    """The kind and the number of the device, as DLPack counts them."""
+    return tuple(int(v) for v in self.get_dlpack_device())
+
+
+def import_capsule(capsule):
+    """A tensor that shows what the capsule holds, which is used up by it."""
+    for versioned, name in NAMES.items():
+        if _is_valid(capsule, name):
+            made = RawTensor.import_dlpack(_pointer(capsule, name), versioned)
+            _set_name(capsule, USED[versioned])
+            return made
+    raise TypeError('from_dlpack takes a capsule that was not used before, or an object with __dlpack__')

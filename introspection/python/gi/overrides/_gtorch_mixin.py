@@ -5,12 +5,9 @@
 import os
 
 mixin = None
-methods = {}
 
 if not os.environ.get('GTORCH_NO_MIXIN'):
     try:
         from gi.overrides import _gtorch as mixin
-
-        methods = dict(mixin.methods())
     except ImportError:
         pass

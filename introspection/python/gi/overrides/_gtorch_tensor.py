@@ -236,6 +236,18 @@ class TensorMethods:
             'version': 3,
         }
 
+    __array_interface__ = property(lambda self: self._interface())
+
+    def __dlpack__(self, **options):
+        from gi.overrides._gtorch_dlpack import export
+
+        return export(self, **options)
+
+    def __dlpack_device__(self):
+        from gi.overrides._gtorch_dlpack import device
+
+        return device(self)
+
     def __copy__(self):
         return self.detach()
 
@@ -287,7 +299,6 @@ class PythonMethods:
             value = value_for(self, value)
         self.index_put_inplace(*encode(key), value, False)
 
-    __array_interface__ = property(lambda self: self._interface())
 
 
 def value_for(target, value):
