@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Modules written in Python, layers, optimizers."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
+
+import gi  # noqa: E402
+
+gi.require_version('GTorch', '1')
+from gi.repository import GLib, GTorch  # noqa: E402
+
+import tap  # noqa: E402
+
+nn = GTorch.nn
+
+
+class Net(GTorch.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(2, 8)
+        self.second = nn.Linear(8, 1, bias=False)
+        self.scale = nn.Parameter(GTorch.ones(1))
+
+    def forward(self, x):
+        return self.second(self.first(x).tanh()) * self.scale
+
+
+class Broken(GTorch.Module):
+    def forward(self, x):
+        raise ValueError('from within')
+
+
+class NoTensor(GTorch.Module):
+    def forward(self, x):
+        return 3
+
+
+class Outer(GTorch.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+def raises(kind, function, *says):
+    try:
+        function()
+    except kind as error:
+        for part in says:
+            assert part in str(error), f'{error} does not say {part!r}'
+        return error
+    raise AssertionError(f'no {kind.__name__}')
+
+
+@tap.case
+def assigned_modules_and_parameters_belong_to_the_module():
+    net = Net()
+    names = [name for name, _ in net.named_parameters()]
+    assert sorted(names) == ['first.bias', 'first.weight', 'scale', 'second.weight'], names
+    assert [name for name, _ in net.named_children()] == ['first', 'second']
+    assert isinstance(net.first, nn.Linear) and net.first.weight.shape == (8, 2)
+    assert isinstance(net.scale, GTorch.Tensor) and net.scale.requires_grad
+
+
+@tap.case
+def forward_in_python_is_called_from_c():
+    GTorch.manual_seed(1)
+    net, x = Net(), GTorch.randn(3, 2)
+    chain = nn.Sequential(net, nn.ReLU())
+    assert chain(x).shape == (3, 1)
+    assert chain(x).tolist() == net(x).relu().tolist()
+
+
+@tap.case
+def an_exception_arrives_as_it_was():
+    raises(ValueError, lambda: Broken()(GTorch.ones(1)), 'from within')
+    raises(ValueError, lambda: Outer(Broken())(GTorch.ones(1)), 'from within')
+    raises(ValueError, lambda: nn.Sequential(Broken())(GTorch.ones(1)), 'from within')
+
+
+@tap.case
+def a_wrong_result_of_forward_is_a_type_error():
+    raises(TypeError, lambda: NoTensor()(GTorch.ones(1)), 'not a tensor')
+
+
+@tap.case
+def an_error_of_the_library_passes_through_forward():
+    error = raises(GLib.Error, lambda: Net()(GTorch.ones(3, 5)), '[3, 5]')
+    assert error.matches(GTorch.error_quark(), GTorch.Error.SHAPE), error
+
+
+def train(optimizer_class, **options):
+    GTorch.manual_seed(3)
+    net = Net()
+    x = GTorch.randn(64, 2)
+    y = x.sum(1, keepdim=True) * 0.5
+    optimizer = optimizer_class(net.parameters(), **options)
+    loss_of = nn.MSELoss()
+    losses = []
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss = loss_of(net(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+@tap.case
+def optimizers_learn():
+    for cls, options in (
+        (GTorch.optim.SGD, {'lr': 0.1, 'momentum': 0.9}),
+        (GTorch.optim.Adam, {'lr': 0.05, 'betas': (0.9, 0.99), 'weight_decay': 1e-4}),
+        (GTorch.optim.AdamW, {'lr': 0.05}),
+    ):
+        losses = train(cls, **options)
+        assert losses[-1] < 0.1 * losses[0], f'{cls.__name__}: {losses[0]} to {losses[-1]}'
+
+
+@tap.case
+def learning_rate_can_be_read_and_set():
+    optimizer = GTorch.optim.SGD([nn.Parameter(GTorch.ones(1))], lr=0.5)
+    assert optimizer.lr == 0.5
+    optimizer.lr = 0.25
+    assert optimizer.props.learning_rate == 0.25
+
+
+@tap.case
+def unknown_and_missing_arguments_are_type_errors():
+    raises(TypeError, lambda: nn.Linear(2), 'out_features')
+    raises(TypeError, lambda: nn.Linear(2, 3, bais=True), 'bais')
+    raises(TypeError, lambda: GTorch.optim.SGD([], mometum=1), 'mometum')
+
+
+@tap.case
+def state_goes_from_one_module_to_another():
+    a, b, x = Net(), Net(), GTorch.ones(2, 2)
+    assert a(x).tolist() != b(x).tolist()
+    b.load_state_dict(a.state_dict())
+    assert a(x).tolist() == b(x).tolist()
+    raises(GLib.Error, lambda: b.load_state_dict({'nobody': x}), 'nobody')
+
+
+@tap.case
+def train_and_eval_reach_the_children():
+    drop = nn.Sequential(nn.Dropout(0.9))
+    x = GTorch.ones(100)
+    assert drop.eval()(x).tolist() == x.tolist()
+    assert drop.train()(x).tolist() != x.tolist()
+    raises(GLib.Error, lambda: nn.Dropout(2.0), 'between 0 and 1')
+
+
+if __name__ == '__main__':
+    tap.main()
