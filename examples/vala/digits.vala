@@ -1,8 +1,9 @@
-/* SPDX-License-Identifier: LGPL-2.1-or-later
- * SPDX-FileCopyrightText: The GTorch authors */
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-FileCopyrightText: The GTorch authors
 
-/* Learns to read handwritten digits, saves and reloads what it learned, and draws what went wrong. */
+// Learns to read handwritten digits, saves and reloads what it learned, and draws what went wrong.
 
+extern const string DATA_FILE;
 const int N = 1797;
 const int BATCH = 64;
 
@@ -12,162 +13,168 @@ string? data_path = null;
 string? output = null;
 
 const OptionEntry[] ENTRIES = {
-  { "data", 0, 0, OptionArg.FILENAME, ref data_path, "The digits, digits.csv.gz", "FILE" },
-  { "seed", 0, 0, OptionArg.INT, ref seed, "Where random numbers start", "N" },
-  { "epochs", 0, 0, OptionArg.INT, ref epochs, "How often all digits are seen", "N" },
-  { "output", 0, 0, OptionArg.FILENAME, ref output, "The picture to draw", "FILE" },
-  { null }
+    { "data", 0, 0, OptionArg.FILENAME, ref data_path, "The digits, digits.csv.gz", "FILE" },
+    { "seed", 0, 0, OptionArg.INT, ref seed, "Where random numbers start", "N" },
+    { "epochs", 0, 0, OptionArg.INT, ref epochs, "How often all digits are seen", "N" },
+    { "output", 0, 0, OptionArg.FILENAME, ref output, "The picture to draw", "FILE" },
+    { null },
 };
 
-/* Images as [1797, 1, 8, 8] from 0 to 1, labels as [1797]. */
+// Images as [1797, 1, 8, 8] from 0 to 1, labels as [1797].
 void load_digits (out GTorch.Tensor images, out GTorch.Tensor labels) throws Error {
-  var gunzip = new ZlibDecompressor (ZlibCompressorFormat.GZIP);
-  var lines = new DataInputStream (new ConverterInputStream (File.new_for_path (data_path).read (), gunzip));
-  var pixels = new float[N * 64];
-  var digits = new int64[N];
+    var gunzip = new ZlibDecompressor (ZlibCompressorFormat.GZIP);
+    var file = File.new_for_path (data_path ?? DATA_FILE).read ();
+    var lines = new DataInputStream (new ConverterInputStream (file, gunzip));
+    var pixels = new float[N * 64];
+    var digits = new int64[N];
 
-  for (int i = 0; i < N; i++) {
-    var values = lines.read_line ().split (",");
-    for (int j = 0; j < 64; j++)
-      pixels[i * 64 + j] = int.parse (values[j]) / 16.0f;
-    digits[i] = int64.parse (values[64]);
-  }
-  images = new GTorch.Tensor.from_floats (pixels, { N, 1, 8, 8 }, GTorch.DType.FLOAT32, null);
-  labels = new GTorch.Tensor.from_ints (digits, { N }, GTorch.DType.INT64, null);
+    for (int i = 0; i < N; i++) {
+        var line = lines.read_line ();
+        if (line == null)
+            throw new IOError.FAILED ("the data are too short");
+        var numbers = line.split (",");
+        for (int j = 0; j < 64; j++)
+            pixels[i * 64 + j] = int.parse (numbers[j]) / 16.0f;
+        digits[i] = int64.parse (numbers[64]);
+    }
+    images = new GTorch.Tensor.from_floats (pixels, { N, 1, 8, 8 }, GTorch.DType.FLOAT32, null);
+    labels = new GTorch.Tensor.from_ints (digits, { N }, GTorch.DType.INT64, null);
 }
 
 GTorch.Module make_model () throws Error {
-  GTorch.Module[] layers = {
-    new GTorch.Conv2d (1, 16, 3, 1, 1, true),
-    new GTorch.ReLU (),
-    new GTorch.Conv2d (16, 32, 3, 1, 1, true),
-    new GTorch.ReLU (),
-    new GTorch.MaxPool2d (2, 2, 0),
-    new GTorch.Flatten (1, -1),
-    new GTorch.Dropout (0.25),
-    new GTorch.Linear (512, 10, true)
-  };
-  return new GTorch.Sequential.from_modules (layers);
+    return new GTorch.Sequential.from_modules ({
+        new GTorch.Conv2d (1, 16, 3, 1, 1, true),
+        new GTorch.ReLU (),
+        new GTorch.Conv2d (16, 32, 3, 1, 1, true),
+        new GTorch.ReLU (),
+        new GTorch.MaxPool2d (2, 2, 0),
+        new GTorch.Flatten (1, -1),
+        new GTorch.Dropout (0.25),
+        new GTorch.Linear (512, 10, true),
+    });
 }
 
-/* The digits that the model reads, without recording gradients. */
+// The digits that the model reads, without recording gradients.
 int64[] read_digits (GTorch.Module model, GTorch.Tensor images) throws Error {
-  var before = GTorch.set_grad_enabled (false);
-  var digits = model.forward (images).argmax ({ 1 }, false).to_ints ();
-  GTorch.set_grad_enabled (before);
-  return digits;
+    var guard = GTorch.no_grad ();
+    var read = model.forward (images).argmax ({ 1 }, false).to_ints ();
+
+    guard = null;
+    return read;
 }
 
 double[] train (GTorch.Module model, GTorch.Tensor images, GTorch.Tensor labels) throws Error {
-  var adam = new GTorch.Adam (model.get_parameters (true), 2e-3);
-  var n = labels.get_numel ();
-  double[] losses = {};
+    var adam = new GTorch.Adam (model.get_parameters (true), 2e-3);
+    var n = labels.get_numel ();
+    double[] losses = {};
 
-  for (int epoch = 0; epoch < epochs; epoch++) {
-    var order = GTorch.randperm (n, GTorch.DType.INT64, null, null);
-    double total = 0;
-    for (int64 start = 0; start < n; start += BATCH) {
-      var index = order.slice (0, start, int64.min (start + BATCH, n), 1);
-      var scores = model.forward (images.index_select (0, index));
-      var loss = scores.cross_entropy (labels.index_select (0, index), null, GTorch.Reduction.MEAN, -100, 0);
-      adam.zero_grad (true);
-      loss.backward (null, false, false);
-      adam.step ();
-      total += loss.item_double () * int64.min (BATCH, n - start);
+    for (int epoch = 0; epoch < epochs; epoch++) {
+        var order = GTorch.randperm (n, GTorch.DType.INT64, null, null);
+        double total = 0;
+
+        for (int64 start = 0; start < n; start += BATCH) {
+            var index = order.slice (0, start, int64.min (start + BATCH, n), 1);
+            var scores = model.forward (images.index_select (0, index));
+            var target = labels.index_select (0, index);
+            var loss = scores.cross_entropy (target, null, GTorch.Reduction.MEAN, -100, 0);
+
+            adam.zero_grad (true);
+            loss.backward (null, false, false);
+            adam.step ();
+            total += loss.item_double () * int64.min (BATCH, n - start);
+        }
+        losses += total / n;
+        print ("\repoch %2d of %d: loss %.4f", epoch + 1, epochs, losses[epoch]);
     }
-    losses += total / n;
-    print ("\repoch %2d of %d: loss %.4f", epoch + 1, epochs, total / n);
-  }
-  print ("\n");
-  return losses;
+    print ("\n");
+    return losses;
 }
 
-/* The loss curve on the left, misread digits on the right: the image, what it is and what was read. */
+// The loss curve on the left, misread digits on the right: the image, what it is and what was read.
 void draw (double[] losses, GTorch.Tensor images, int64[] labels, int64[] read) throws Error {
-  var surface = new Cairo.ImageSurface (Cairo.Format.RGB24, 640, 320);
-  var cr = new Cairo.Context (surface);
-  var pixels = images.to_doubles ();
-  int place = 0;
+    var surface = new Cairo.ImageSurface (Cairo.Format.RGB24, 640, 320);
+    var cr = new Cairo.Context (surface);
+    var pixels = images.to_doubles ();
+    int place = 0;
 
-  cr.set_source_rgb (1, 1, 1);
-  cr.paint ();
-  cr.set_source_rgb (0.1, 0.3, 0.7);
-  for (int i = 0; i < losses.length; i++)
-    cr.line_to (20 + 280.0 * i / int.max (losses.length - 1, 1), 300 - 280 * losses[i] / losses[0]);
-  cr.stroke ();
-  for (int i = 0; i < labels.length && place < 16; i++) {
-    if (read[i] == labels[i])
-      continue;
-    double left = 330 + place % 4 * 76, top = 10 + place / 4 * 76;
-    for (int j = 0; j < 64; j++) {
-      var grey = 1 - pixels[i * 64 + j];
-      cr.set_source_rgb (grey, grey, grey);
-      cr.rectangle (left + j % 8 * 7, top + j / 8 * 7, 7, 7);
-      cr.fill ();
+    cr.set_source_rgb (1, 1, 1);
+    cr.paint ();
+    cr.set_source_rgb (0.1, 0.3, 0.7);
+    for (int i = 0; i < losses.length; i++)
+        cr.line_to (20 + 280.0 * i / int.max (losses.length - 1, 1), 300 - 280 * losses[i] / losses[0]);
+    cr.stroke ();
+    for (int i = 0; i < read.length && place < 16; i++) {
+        if (read[i] == labels[i])
+            continue;
+        double left = 330 + place % 4 * 76, top = 10 + place / 4 * 76;
+
+        for (int j = 0; j < 64; j++) {
+            double grey = 1 - pixels[i * 64 + j];
+
+            cr.set_source_rgb (grey, grey, grey);
+            cr.rectangle (left + j % 8 * 7, top + j / 8 * 7, 7, 7);
+            cr.fill ();
+        }
+        cr.set_source_rgb (0.7, 0.1, 0.1);
+        cr.move_to (left, top + 68);
+        cr.show_text (@"$(labels[i]) read as $(read[i])");
+        place++;
     }
-    cr.set_source_rgb (0.7, 0.1, 0.1);
-    cr.move_to (left, top + 68);
-    cr.show_text ("%d read as %d".printf ((int) labels[i], (int) read[i]));
-    place++;
-  }
-  surface.write_to_png (output ?? "digits.png");
+    surface.write_to_png (output ?? "digits.png");
 }
 
 void run () throws Error {
-  GTorch.Tensor images, labels;
-  int64[] held = {}, rest = {};
+    GTorch.Tensor images, labels;
+    int64[] held = {}, rest = {};
+    uint8[] weights;
+    int n_right = 0;
 
-  GTorch.manual_seed (seed);
-  load_digits (out images, out labels);
-  var model = make_model ();
-  for (int i = 0; i < N; i++)
-    if (i % 5 == 0)
-      held += i;
-    else
-      rest += i;
-  var held_index = new GTorch.Tensor.from_ints (held, { held.length }, GTorch.DType.INT64, null);
-  var rest_index = new GTorch.Tensor.from_ints (rest, { rest.length }, GTorch.DType.INT64, null);
-  var losses = train (model, images.index_select (0, rest_index), labels.index_select (0, rest_index));
-  var test_images = images.index_select (0, held_index);
-  var right = labels.index_select (0, held_index).to_ints ();
-  model.eval ();
-  var read = read_digits (model, test_images);
+    GTorch.manual_seed (seed);
+    load_digits (out images, out labels);
+    var model = make_model ();
+    for (int64 i = 0; i < N; i++)
+        if (i % 5 == 0)
+            held += i;
+        else
+            rest += i;
+    var held_index = new GTorch.Tensor.from_ints (held, { held.length }, GTorch.DType.INT64, null);
+    var rest_index = new GTorch.Tensor.from_ints (rest, { rest.length }, GTorch.DType.INT64, null);
+    var test_images = images.index_select (0, held_index);
 
-  /* What was learned goes through a file into a new model, which must read the same. */
-  var file = File.new_for_path ("digits.safetensors");
-  var state = (HashTable<string, GTorch.Tensor>) model.state_dict ();
-  GTorch.safetensors_save_file (state, null, file, null, null);
-  var again = make_model ();
-  var loaded = (HashTable<string, GTorch.Tensor>)
-      GTorch.safetensors_load_file (file, false, null, null, null, null);
-  again.load_state_dict (loaded, true);
-  again.eval ();
-  var read_again = read_digits (again, test_images);
-  int n_right = 0;
-  for (int i = 0; i < right.length; i++) {
-    n_right += read[i] == right[i] ? 1 : 0;
-    if (read[i] != read_again[i])
-      throw new GTorch.Error.FAILED ("the reloaded model reads digit %d otherwise", i);
-  }
-  draw (losses, test_images, right, read);
-  uint8[] weights;
-  FileUtils.get_data ("digits.safetensors", out weights);
-  var checksum = Checksum.compute_for_data (ChecksumType.SHA256, weights);
-  print ("digits: accuracy %.2f %%, loss %.6f, weights %s\n", 100.0 * n_right / right.length,
-         losses[losses.length - 1], checksum[0:16]);
+    var losses = train (model, images.index_select (0, rest_index), labels.index_select (0, rest_index));
+    model.eval ();
+    var read = read_digits (model, test_images);
+
+    // What was learned goes through a file into a new model, which must read the same.
+    var file = File.new_for_path ("digits.safetensors");
+    GTorch.safetensors_save_file (model.state_dict (), null, file, null, null);
+    var again = make_model ();
+    again.load_state_dict (GTorch.safetensors_load_file (file, false, null, null, null, null), true);
+    again.eval ();
+    var read_again = read_digits (again, test_images);
+    var right = labels.index_select (0, held_index).to_ints ();
+    for (int i = 0; i < right.length; i++) {
+        n_right += read[i] == right[i] ? 1 : 0;
+        if (read[i] != read_again[i])
+            throw new IOError.FAILED ("the reloaded model reads digit %d otherwise", i);
+    }
+    draw (losses, test_images, right, read);
+    file.load_contents (null, out weights, null);
+    print ("digits: accuracy %.2f %%, loss %.6f, weights %.16s\n", 100.0 * n_right / right.length,
+           losses[losses.length - 1], Checksum.compute_for_data (ChecksumType.SHA256, weights));
 }
 
 int main (string[] args) {
-  try {
-    var context = new OptionContext ("- learn to read digits");
-    context.add_main_entries (ENTRIES, null);
-    context.add_group (GTorch.get_option_group ());
-    context.parse (ref args);
-    data_path = data_path ?? Environment.get_variable ("GTORCH_DIGITS");
-    run ();
-    return 0;
-  } catch (Error error) {
-    printerr ("digits: %s\n", error.message);
-    return 1;
-  }
+    try {
+        var context = new OptionContext ("- learn to read digits");
+
+        context.add_main_entries (ENTRIES, null);
+        context.add_group (GTorch.get_option_group ());
+        context.parse (ref args);
+        run ();
+        return 0;
+    } catch (Error error) {
+        printerr ("digits: %s\n", error.message);
+        return 1;
+    }
 }

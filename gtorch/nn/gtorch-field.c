@@ -182,11 +182,19 @@ gtorch_pair_str (gint64 first, gint64 second)
 const gchar *
 gtorch_double_str (gdouble value)
 {
-  static __thread gchar ring[4][G_ASCII_DTOSTR_BUF_SIZE + 2];
-  static __thread guint next;
-  gchar *text = ring[next++ % 4];
+  /* Static TLS is scarce in libraries that are loaded late. */
+  static GPrivate ring = G_PRIVATE_INIT (g_free);
+  const gsize size = G_ASCII_DTOSTR_BUF_SIZE + 2;
+  gchar *texts = g_private_get (&ring);
+  gchar *text;
   guint digits;
 
+  if (texts == NULL)
+    {
+      texts = g_malloc0 (4 * size + 1); /* the last byte says which is next */
+      g_private_set (&ring, texts);
+    }
+  text = texts + (gsize) (texts[4 * size]++ & 3) * size;
   for (digits = 1; digits <= 17; digits++) /* the shortest that reads back */
     {
       gchar format[8];

@@ -185,9 +185,9 @@ gtorch_layer_norm_new (const gint64 *normalized_shape, gsize n_dims, gdouble eps
   if (n_dims == 0 || n_dims > GTORCH_MAX_DIMS)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("LayerNorm: normalized_shape must have 1 to %d dimensions, it has "
+                   _ ("%s: normalized_shape must have 1 to %d dimensions, it has "
                       "%" G_GSIZE_FORMAT),
-                   GTORCH_MAX_DIMS, n_dims);
+                   "LayerNorm", GTORCH_MAX_DIMS, n_dims);
       return NULL;
     }
   self = g_object_new (GTORCH_TYPE_LAYER_NORM, "normalized-size", SEVERAL, "eps", eps,

@@ -149,7 +149,7 @@ gtorch_sequential_new_from_modules (GTorchModule **modules, gsize n_modules, GEr
       if (!GTORCH_IS_MODULE (modules[i]))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("Sequential: %" G_GSIZE_FORMAT " is not a module"), i);
+                       _ ("%s: %" G_GSIZE_FORMAT " is not a module"), "Sequential", i);
           return NULL;
         }
       if (!gtorch_sequential_append (self, modules[i], error))

@@ -466,7 +466,7 @@ static const gchar *const group_names[] = { "lr", "weight_decay" };
  * Gets all that the optimizer remembers: `state.<parameter>.<name>` for each parameter by its position,
  * and `group.<group>.lr` and `.weight_decay` as numbers. The tensors are shared, not copied.
  *
- * Returns: (transfer full) (element-type utf8 GTorchTensor): names and tensors, for
+ * Returns: (transfer container) (element-type utf8 GTorchTensor): names and tensors, for
  *   [func@safetensors_save] for example
  *
  * Since: 0.1
