@@ -1,40 +1,59 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Times operations on the CPU and prints “name, median seconds of one call” for bench/run, which asks the
- * peer for the same names. bench-cpu [--threads N] [NAME…] */
+/* Times operations on the CPU: reads their names from standard input and writes “name, median seconds of
+ * one call” for each, so that bench/run can ask it and the peer in turns. Without input, all of them. */
 
 #include "config.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <gtorch/gtorch.h>
 
 typedef struct
 {
-  GTorchTensor *x, *y, *row, *column, *matrix, *square, *mask, *batch, *weight;
+  GTorchTensor *x, *y, *row, *column, *matrix, *mask, *index, *weight, *one;
 } Data;
 
+/* What has a size of its own. */
+typedef struct
+{
+  GTorchTensor *square[3], *square_double, *batch, *million, *image, *filter;
+} Others;
+
+static Others others;
+
 typedef GTorchTensor *(*Run) (Data *data, GError **error);
+
+typedef enum
+{
+  TINY,  /* 16 elements: what a call costs */
+  CACHE, /* 64 K elements: what the loops do */
+  LARGE, /* 16 M elements: what the memory gives */
+  OTHER,
+} Size;
 
 typedef struct
 {
   const gchar *name;
-  gboolean tiny; /* 16 elements, else 16 M */
+  Size size;
   Run run;
 } Case;
 
 #define CASE(function, expression) \
   static GTorchTensor *function (Data *d, GError **error) { return expression; }
 
+#define NONE GTORCH_DTYPE_NONE
+
 CASE (add, gtorch_tensor_add (d->x, d->y, 1, error))
-CASE (add_inplace, g_object_ref (gtorch_tensor_add_inplace (d->x, d->y, 1, error)))
+CASE (add_inplace, g_object_ref (gtorch_tensor_add_inplace (d->y, d->x, 1e-30, error)))
 CASE (mul, gtorch_tensor_mul (d->x, d->y, error))
 CASE (relu, gtorch_tensor_relu (d->x, error))
 CASE (run_exp, gtorch_tensor_exp (d->x, error))
-CASE (run_log, gtorch_tensor_log (d->y, error))
+CASE (run_log, gtorch_tensor_log (d->x, error))
 CASE (run_sin, gtorch_tensor_sin (d->x, error))
 CASE (run_tanh, gtorch_tensor_tanh (d->x, error))
 CASE (sigmoid, gtorch_tensor_sigmoid (d->x, error))
@@ -43,19 +62,74 @@ CASE (add_row, gtorch_tensor_add (d->matrix, d->row, 1, error))
 CASE (add_column, gtorch_tensor_add (d->matrix, d->column, 1, error))
 CASE (compare, gtorch_tensor_gt (d->x, d->y, error))
 CASE (where, gtorch_where (d->mask, d->x, d->y, error))
+CASE (masked_fill, gtorch_tensor_masked_fill_scalar (d->x, d->mask, 0, error))
 CASE (cast, gtorch_tensor_to_dtype (d->x, GTORCH_DTYPE_BFLOAT16, error))
-CASE (sum_all, gtorch_tensor_sum (d->x, NULL, 0, FALSE, GTORCH_DTYPE_NONE, error))
-CASE (sum_0, gtorch_tensor_sum (d->matrix, GTORCH_SHAPE (0), FALSE, GTORCH_DTYPE_NONE, error))
-CASE (sum_1, gtorch_tensor_sum (d->matrix, GTORCH_SHAPE (1), FALSE, GTORCH_DTYPE_NONE, error))
+CASE (copy, g_object_ref (gtorch_tensor_copy_inplace (d->y, d->x, FALSE, error)))
+CASE (sum_all, gtorch_tensor_sum (d->x, NULL, 0, FALSE, NONE, error))
+CASE (sum_0, gtorch_tensor_sum (d->matrix, GTORCH_SHAPE (0), FALSE, NONE, error))
+CASE (sum_1, gtorch_tensor_sum (d->matrix, GTORCH_SHAPE (1), FALSE, NONE, error))
 CASE (amax_1, gtorch_tensor_amax (d->matrix, GTORCH_SHAPE (1), FALSE, error))
-CASE (softmax, gtorch_tensor_softmax (d->matrix, 1, GTORCH_DTYPE_NONE, error))
+CASE (argmax_1, gtorch_tensor_argmax (d->matrix, GTORCH_SHAPE (1), FALSE, error))
+CASE (softmax, gtorch_tensor_softmax (d->matrix, 1, NONE, error))
+CASE (log_softmax, gtorch_tensor_log_softmax (d->matrix, 1, NONE, error))
+CASE (layer_norm,
+      gtorch_layer_norm (d->matrix, GTORCH_SHAPE (gtorch_tensor_get_size (d->matrix, 1, NULL)),
+                         d->row, d->row, 1e-5, error))
+CASE (cumsum, gtorch_tensor_cumsum (d->matrix, 1, NONE, error))
+CASE (index_select, gtorch_tensor_index_select (d->matrix, 0, d->index, error))
 CASE (run_clone, gtorch_tensor_clone (d->x, error))
-CASE (matmul, gtorch_tensor_matmul (d->square, d->square, error))
-CASE (bmm, gtorch_tensor_bmm (d->batch, d->batch, error))
 CASE (run_randn, gtorch_randn (GTORCH_SHAPE (16 << 20), GTORCH_DTYPE_FLOAT32, NULL, NULL, error))
 CASE (empty, gtorch_empty (GTORCH_SHAPE (16), GTORCH_DTYPE_FLOAT32, NULL, error))
-CASE (view, gtorch_tensor_view (d->square, GTORCH_SHAPE (16), error))
-CASE (slice, gtorch_tensor_slice (d->square, 0, 1, 3, 1, error))
+CASE (view, gtorch_tensor_view (d->matrix, GTORCH_SHAPE (16), error))
+CASE (slice, gtorch_tensor_slice (d->matrix, 0, 1, 3, 1, error))
+CASE (matmul_4, gtorch_tensor_matmul (d->matrix, d->matrix, error))
+CASE (matmul_256, gtorch_tensor_matmul (others.square[0], others.square[0], error))
+CASE (matmul_1024, gtorch_tensor_matmul (others.square[1], others.square[1], error))
+CASE (matmul_2048, gtorch_tensor_matmul (others.square[2], others.square[2], error))
+CASE (matmul_double, gtorch_tensor_matmul (others.square_double, others.square_double, error))
+CASE (bmm, gtorch_tensor_bmm (others.batch, others.batch, error))
+CASE (conv2d, gtorch_conv2d (others.image, others.filter, NULL, GTORCH_SHAPE (1, 1),
+                             GTORCH_SHAPE (1, 1), GTORCH_SHAPE (1, 1), 1, error))
+
+static GTorchTensor *
+item (Data *d, GError **error)
+{
+  (void) gtorch_tensor_item_double (d->one, error);
+  return g_object_ref (d->one);
+}
+
+static GTorchTensor *
+max_1 (Data *d, GError **error)
+{
+  GTorchTensor *values, *indices;
+
+  if (!gtorch_tensor_max_dim (d->matrix, 1, FALSE, &values, &indices, error))
+    return NULL;
+  g_object_unref (indices);
+  return values;
+}
+
+static GTorchTensor *
+sort (Data *d, GError **error)
+{
+  GTorchTensor *values, *indices;
+
+  if (!gtorch_tensor_sort (others.million, 0, FALSE, FALSE, &values, &indices, error))
+    return NULL;
+  g_object_unref (indices);
+  return values;
+}
+
+static GTorchTensor *
+topk (Data *d, GError **error)
+{
+  GTorchTensor *values, *indices;
+
+  if (!gtorch_tensor_topk (others.million, 100, 0, TRUE, TRUE, &values, &indices, error))
+    return NULL;
+  g_object_unref (indices);
+  return values;
+}
 
 static GTorchTensor *
 transpose_copy (Data *d, GError **error)
@@ -80,8 +154,7 @@ backward (Data *d, GError **error)
 {
   gboolean before = gtorch_set_grad_enabled (TRUE);
   g_autoptr (GTorchTensor) product = gtorch_tensor_mul (d->weight, d->y, error);
-  g_autoptr (GTorchTensor) total =
-      gtorch_tensor_sum (product, NULL, 0, FALSE, GTORCH_DTYPE_NONE, error);
+  g_autoptr (GTorchTensor) total = gtorch_tensor_sum (product, NULL, 0, FALSE, NONE, error);
   gboolean success = gtorch_tensor_backward (total, NULL, FALSE, FALSE, error);
 
   gtorch_tensor_set_grad (d->weight, NULL, NULL);
@@ -90,41 +163,81 @@ backward (Data *d, GError **error)
 }
 
 static const Case cases[] = {
-  { "host.add", TRUE, add },
-  { "host.add_", TRUE, add_inplace },
-  { "host.relu", TRUE, relu },
-  { "host.empty", TRUE, empty },
-  { "host.view", TRUE, view },
-  { "host.slice", TRUE, slice },
-  { "host.sum", TRUE, sum_all },
-  { "host.matmul", TRUE, matmul },
-  { "host.add_grad", TRUE, add_grad },
-  { "host.mul_sum_backward", TRUE, backward },
-  { "add", FALSE, add },
-  { "add_", FALSE, add_inplace },
-  { "mul", FALSE, mul },
-  { "relu", FALSE, relu },
-  { "exp", FALSE, run_exp },
-  { "log", FALSE, run_log },
-  { "sin", FALSE, run_sin },
-  { "tanh", FALSE, run_tanh },
-  { "sigmoid", FALSE, sigmoid },
-  { "gelu", FALSE, gelu },
-  { "add_row", FALSE, add_row },
-  { "add_column", FALSE, add_column },
-  { "gt", FALSE, compare },
-  { "where", FALSE, where },
-  { "cast_bf16", FALSE, cast },
-  { "clone", FALSE, run_clone },
-  { "transpose_copy", FALSE, transpose_copy },
-  { "sum_all", FALSE, sum_all },
-  { "sum_dim0", FALSE, sum_0 },
-  { "sum_dim1", FALSE, sum_1 },
-  { "amax_dim1", FALSE, amax_1 },
-  { "softmax_4096", FALSE, softmax },
-  { "randn", FALSE, run_randn },
-  { "matmul_1024", FALSE, matmul },
-  { "bmm_32x256", FALSE, bmm },
+  { "host.add", TINY, add },
+  { "host.add_", TINY, add_inplace },
+  { "host.relu", TINY, relu },
+  { "host.empty", TINY, empty },
+  { "host.view", TINY, view },
+  { "host.slice", TINY, slice },
+  { "host.sum", TINY, sum_all },
+  { "host.item", TINY, item },
+  { "host.matmul", TINY, matmul_4 },
+  { "host.add_grad", TINY, add_grad },
+  { "host.mul_sum_backward", TINY, backward },
+  { "cache.copy_", CACHE, copy },
+  { "cache.add", CACHE, add },
+  { "cache.mul", CACHE, mul },
+  { "cache.relu", CACHE, relu },
+  { "cache.exp", CACHE, run_exp },
+  { "cache.log", CACHE, run_log },
+  { "cache.sin", CACHE, run_sin },
+  { "cache.tanh", CACHE, run_tanh },
+  { "cache.sigmoid", CACHE, sigmoid },
+  { "cache.gelu", CACHE, gelu },
+  { "cache.gt", CACHE, compare },
+  { "cache.where", CACHE, where },
+  { "cache.cast_bf16", CACHE, cast },
+  { "cache.add_row", CACHE, add_row },
+  { "cache.add_column", CACHE, add_column },
+  { "cache.transpose_copy", CACHE, transpose_copy },
+  { "cache.sum_all", CACHE, sum_all },
+  { "cache.sum_dim0", CACHE, sum_0 },
+  { "cache.sum_dim1", CACHE, sum_1 },
+  { "cache.max_dim1", CACHE, max_1 },
+  { "cache.argmax_dim1", CACHE, argmax_1 },
+  { "cache.softmax", CACHE, softmax },
+  { "cache.layer_norm", CACHE, layer_norm },
+  { "cache.cumsum_dim1", CACHE, cumsum },
+  { "cache.index_select", CACHE, index_select },
+  { "copy_", LARGE, copy },
+  { "add", LARGE, add },
+  { "add_", LARGE, add_inplace },
+  { "mul", LARGE, mul },
+  { "relu", LARGE, relu },
+  { "exp", LARGE, run_exp },
+  { "log", LARGE, run_log },
+  { "sin", LARGE, run_sin },
+  { "tanh", LARGE, run_tanh },
+  { "sigmoid", LARGE, sigmoid },
+  { "gelu", LARGE, gelu },
+  { "gt", LARGE, compare },
+  { "where", LARGE, where },
+  { "masked_fill", LARGE, masked_fill },
+  { "cast_bf16", LARGE, cast },
+  { "clone", LARGE, run_clone },
+  { "add_row", LARGE, add_row },
+  { "add_column", LARGE, add_column },
+  { "transpose_copy", LARGE, transpose_copy },
+  { "sum_all", LARGE, sum_all },
+  { "sum_dim0", LARGE, sum_0 },
+  { "sum_dim1", LARGE, sum_1 },
+  { "amax_dim1", LARGE, amax_1 },
+  { "max_dim1", LARGE, max_1 },
+  { "argmax_dim1", LARGE, argmax_1 },
+  { "softmax", LARGE, softmax },
+  { "log_softmax", LARGE, log_softmax },
+  { "layer_norm", LARGE, layer_norm },
+  { "cumsum_dim1", LARGE, cumsum },
+  { "index_select", LARGE, index_select },
+  { "randn", OTHER, run_randn },
+  { "sort_1m", OTHER, sort },
+  { "topk_100_of_1m", OTHER, topk },
+  { "matmul_256", OTHER, matmul_256 },
+  { "matmul_1024", OTHER, matmul_1024 },
+  { "matmul_2048", OTHER, matmul_2048 },
+  { "matmul_1024_double", OTHER, matmul_double },
+  { "bmm_32x256", OTHER, bmm },
+  { "conv2d_16x32x56x56", OTHER, conv2d },
 };
 
 static int
@@ -135,85 +248,126 @@ by_value (const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
+static gdouble
+seconds_of (const Case *c, Data *data, guint n_calls, GError **error)
+{
+  gint64 start = g_get_monotonic_time ();
+  guint i;
+
+  for (i = 0; i < n_calls; i++)
+    {
+      GTorchTensor *result = c->run (data, error);
+
+      if (result == NULL)
+        return -1;
+      g_object_unref (result);
+    }
+  return (g_get_monotonic_time () - start) / 1e6 / n_calls;
+}
+
+/* Samples of about 10 ms, for a quarter of a second, at least 9 of them. */
 static gboolean
 time_case (const Case *c, Data *data, GError **error)
 {
-  gdouble seconds[15];
-  guint n_calls = c->tiny ? 20000 : 1, i, j;
+  gdouble samples[64], first;
+  guint n_calls, n, i;
 
-  for (i = 0; i < G_N_ELEMENTS (seconds) + 2; i++)
-    {
-      gint64 start = g_get_monotonic_time ();
-
-      for (j = 0; j < n_calls; j++)
-        {
-          g_autoptr (GTorchTensor) result = c->run (data, error);
-
-          if (result == NULL)
-            return FALSE;
-        }
-      if (i >= 2)
-        seconds[i - 2] = (g_get_monotonic_time () - start) / 1e6 / n_calls;
-    }
-  qsort (seconds, G_N_ELEMENTS (seconds), sizeof (gdouble), by_value);
-  printf ("%s\t%.4g\n", c->name, seconds[G_N_ELEMENTS (seconds) / 2]);
+  if (seconds_of (c, data, 1, error) < 0)
+    return FALSE;
+  first = MAX (seconds_of (c, data, 3, error), 1e-8);
+  n_calls = CLAMP (0.01 / first, 1, 100000);
+  n = CLAMP (0.25 / (first * n_calls), 9, 64);
+  for (i = 0; i < n; i++)
+    samples[i] = seconds_of (c, data, n_calls, error);
+  qsort (samples, n, sizeof (gdouble), by_value);
+  printf ("%s\t%.4g\n", c->name, samples[n / 2]);
   fflush (stdout);
   return TRUE;
 }
 
-static gboolean
-fill (Data *data, gint64 n, GError **error)
+static GTorchTensor *
+randn (gint64 n, gint64 m, GError **error)
 {
-  g_autoptr (GTorchTensor) zero = gtorch_zeros (&n, 1, GTORCH_DTYPE_FLOAT32, NULL, error);
-  const gint64 side = n >= 4096 ? 4096 : 4, rows = n / side;
-  g_autoptr (GTorchTensor) row =
-      gtorch_zeros (GTORCH_SHAPE (side), GTORCH_DTYPE_FLOAT32, NULL, error);
-  g_autoptr (GTorchTensor) column =
-      gtorch_zeros (GTORCH_SHAPE (rows, 1), GTORCH_DTYPE_FLOAT32, NULL, error);
-  g_autoptr (GTorchTensor) matrix =
-      gtorch_zeros (GTORCH_SHAPE (rows, side), GTORCH_DTYPE_FLOAT32, NULL, error);
+  return gtorch_randn ((gint64[]){ n, m }, m > 0 ? 2 : 1, GTORCH_DTYPE_FLOAT32, NULL, NULL, error);
+}
 
-  if (zero == NULL || row == NULL || column == NULL || matrix == NULL)
-    return FALSE;
-  data->x = gtorch_tensor_add_scalar (zero, 0.37, 1, error);
-  data->y = gtorch_tensor_add_scalar (zero, 1.62, 1, error);
-  data->row = gtorch_tensor_add_scalar (row, 0.37, 1, error);
-  data->column = gtorch_tensor_add_scalar (column, 0.37, 1, error);
-  data->matrix = gtorch_tensor_add_scalar (matrix, 0.37, 1, error);
-  data->square = gtorch_randn (GTORCH_SHAPE (n > 16 ? 1024 : 4, n > 16 ? 1024 : 4),
-                               GTORCH_DTYPE_FLOAT32, NULL, NULL, error);
-  data->batch = gtorch_randn (GTORCH_SHAPE (n > 16 ? 32 : 1, 256, 256), GTORCH_DTYPE_FLOAT32, NULL,
-                              NULL, error);
-  data->weight = gtorch_tensor_add_scalar (zero, 0.37, 1, error);
-  if (data->square == NULL || data->batch == NULL
+static gboolean
+fill (Data *data, gint64 n, gint64 side, GError **error)
+{
+  gint64 rows = n / side;
+  g_autoptr (GTorchTensor) order =
+      gtorch_arange (rows - 1, -1, -1, GTORCH_DTYPE_INT64, NULL, error);
+
+  data->x = randn (n, 0, error);
+  data->y = randn (n, 0, error);
+  data->row = randn (side, 0, error);
+  data->column = randn (rows, 1, error);
+  data->matrix = randn (rows, side, error);
+  data->weight = randn (n, 0, error);
+  data->one = randn (1, 0, error);
+  if (order == NULL || data->x == NULL || data->y == NULL || data->row == NULL
+      || data->column == NULL || data->matrix == NULL || data->one == NULL
       || !gtorch_tensor_set_requires_grad (data->weight, TRUE, error))
     return FALSE;
+  data->index = g_steal_pointer (&order);
   data->mask = gtorch_tensor_gt (data->x, data->y, error);
   return data->mask != NULL;
+}
+
+static gboolean
+fill_others (GError **error)
+{
+  others.square[0] = randn (256, 256, error);
+  others.square[1] = randn (1024, 1024, error);
+  others.square[2] = randn (2048, 2048, error);
+  others.square_double =
+      gtorch_randn (GTORCH_SHAPE (1024, 1024), GTORCH_DTYPE_FLOAT64, NULL, NULL, error);
+  others.batch =
+      gtorch_randn (GTORCH_SHAPE (32, 256, 256), GTORCH_DTYPE_FLOAT32, NULL, NULL, error);
+  others.million = randn (1000000, 0, error);
+  others.image =
+      gtorch_randn (GTORCH_SHAPE (16, 32, 56, 56), GTORCH_DTYPE_FLOAT32, NULL, NULL, error);
+  others.filter =
+      gtorch_randn (GTORCH_SHAPE (64, 32, 3, 3), GTORCH_DTYPE_FLOAT32, NULL, NULL, error);
+  return others.square[2] != NULL && others.square_double != NULL && others.batch != NULL
+         && others.image != NULL && others.filter != NULL;
 }
 
 int
 main (int argc, char *argv[])
 {
   g_autoptr (GError) error = NULL;
-  Data tiny = { NULL }, large = { NULL };
+  g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
+  Data data[4] = { { NULL } };
+  char line[64];
   guint i;
 
-  gtorch_set_grad_enabled (FALSE);
-  if (!fill (&tiny, 16, &error) || !fill (&large, 16 << 20, &error))
+  if (!fill (&data[TINY], 16, 4, &error) || !fill (&data[CACHE], 1 << 16, 256, &error)
+      || !fill (&data[LARGE], 16 << 20, 4096, &error) || !fill_others (&error))
     {
       fprintf (stderr, "%s\n", error->message);
       return 1;
     }
-  for (i = 0; i < G_N_ELEMENTS (cases); i++)
+  if (argc > 1 && strcmp (argv[1], "--list") == 0)
     {
-      if (argc > 1 && !g_strv_contains ((const gchar *const *) argv + 1, cases[i].name))
-        continue;
-      if (!time_case (&cases[i], cases[i].tiny ? &tiny : &large, &error))
+      for (i = 0; i < G_N_ELEMENTS (cases); i++)
+        puts (cases[i].name);
+      return 0;
+    }
+  while (fgets (line, sizeof line, stdin) != NULL)
+    {
+      g_strchomp (line);
+      for (i = 0; i < G_N_ELEMENTS (cases) && strcmp (cases[i].name, line) != 0; i++)
+        ;
+      if (i == G_N_ELEMENTS (cases))
+        printf ("%s\tnone\n", line);
+      else if (!time_case (&cases[i], &data[cases[i].size], &error))
         {
-          fprintf (stderr, "%s: %s\n", cases[i].name, error->message);
-          return 1;
+          printf ("%s\tnone\n", line);
+          fprintf (stderr, "%s: %s\n", line, error->message);
+          g_clear_error (&error);
         }
+      fflush (stdout);
     }
   return 0;
 }

@@ -1,71 +1,110 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Times PyTorch on the CPU for the names of bench-cpu: “name, median seconds of one call”."""
+"""Times PyTorch on the CPU for the names of bench-cpu, as that does: names in, “name, seconds of one call” out.
+
+The rows host.* are timed through PyTorch's C++ interface, by peer-host.cpp.
+"""
 
 import statistics
 import sys
 import time
 
 import torch
+from torch.nn import functional as F
 
 torch.set_grad_enabled(False)
 
 
-def data(n):
-    side = 4096 if n >= 4096 else 4
-    d = {'x': torch.full((n,), 0.37), 'y': torch.full((n,), 1.62), 'row': torch.full((side,), 0.37),
-         'column': torch.full((n // side, 1), 0.37), 'matrix': torch.full((n // side, side), 0.37)}
-    d['square'] = torch.randn(1024, 1024)
-    d['batch'] = torch.randn(32, 256, 256)
-    d['mask'] = d['x'] > d['y']
-    return type('Data', (), d)
+class Data:
+    def __init__(self, n, side):
+        rows = n // side
+        self.x, self.y, self.row = torch.randn(n), torch.randn(n), torch.randn(side)
+        self.column, self.matrix = torch.randn(rows, 1), torch.randn(rows, side)
+        self.mask = self.x > self.y
+        self.index = torch.arange(rows - 1, -1, -1)
 
 
 CASES = {
+    'copy_': lambda d: d.y.copy_(d.x),
     'add': lambda d: d.x + d.y,
-    'add_': lambda d: d.x.add_(d.y),
+    'add_': lambda d: d.y.add_(d.x, alpha=1e-30),
     'mul': lambda d: d.x * d.y,
     'relu': lambda d: torch.relu(d.x),
     'exp': lambda d: torch.exp(d.x),
-    'log': lambda d: torch.log(d.y),
+    'log': lambda d: torch.log(d.x),
     'sin': lambda d: torch.sin(d.x),
     'tanh': lambda d: torch.tanh(d.x),
     'sigmoid': lambda d: torch.sigmoid(d.x),
-    'gelu': lambda d: torch.nn.functional.gelu(d.x),
-    'add_row': lambda d: d.matrix + d.row,
-    'add_column': lambda d: d.matrix + d.column,
+    'gelu': lambda d: F.gelu(d.x),
     'gt': lambda d: d.x > d.y,
     'where': lambda d: torch.where(d.mask, d.x, d.y),
+    'masked_fill': lambda d: torch.masked_fill(d.x, d.mask, 0.0),
     'cast_bf16': lambda d: d.x.to(torch.bfloat16),
     'clone': lambda d: d.x.clone(),
+    'add_row': lambda d: d.matrix + d.row,
+    'add_column': lambda d: d.matrix + d.column,
     'transpose_copy': lambda d: d.matrix.t().contiguous(),
     'sum_all': lambda d: d.x.sum(),
     'sum_dim0': lambda d: d.matrix.sum(0),
     'sum_dim1': lambda d: d.matrix.sum(1),
     'amax_dim1': lambda d: d.matrix.amax(1),
-    'softmax_4096': lambda d: torch.softmax(d.matrix, 1),
-    'randn': lambda d: torch.randn(16 << 20),
-    'matmul_1024': lambda d: d.square @ d.square,
-    'bmm_32x256': lambda d: torch.bmm(d.batch, d.batch),
+    'max_dim1': lambda d: d.matrix.max(1),
+    'argmax_dim1': lambda d: d.matrix.argmax(1),
+    'softmax': lambda d: torch.softmax(d.matrix, 1),
+    'log_softmax': lambda d: torch.log_softmax(d.matrix, 1),
+    'layer_norm': lambda d: F.layer_norm(d.matrix, d.row.shape, d.row, d.row),
+    'cumsum_dim1': lambda d: d.matrix.cumsum(1),
+    'index_select': lambda d: d.matrix.index_select(0, d.index),
 }
 
 
-def measure(run, d):
-    times = []
-    for i in range(17):
-        start = time.perf_counter()
-        run(d)
-        if i >= 2:
-            times.append(time.perf_counter() - start)
-    return statistics.median(times)
+def others():
+    squares = {n: torch.randn(n, n) for n in (256, 1024, 2048)}
+    double, batch = torch.randn(1024, 1024, dtype=torch.float64), torch.randn(32, 256, 256)
+    million = torch.randn(1000000)
+    image, kernel = torch.randn(16, 32, 56, 56), torch.randn(64, 32, 3, 3)
+    return {
+        'randn': lambda: torch.randn(16 << 20),
+        'sort_1m': lambda: torch.sort(million),
+        'topk_100_of_1m': lambda: torch.topk(million, 100),
+        'matmul_256': lambda: squares[256] @ squares[256],
+        'matmul_1024': lambda: squares[1024] @ squares[1024],
+        'matmul_2048': lambda: squares[2048] @ squares[2048],
+        'matmul_1024_double': lambda: double @ double,
+        'bmm_32x256': lambda: torch.bmm(batch, batch),
+        'conv2d_16x32x56x56': lambda: F.conv2d(image, kernel, padding=1),
+    }
+
+
+def seconds_of(run, n_calls):
+    start = time.perf_counter()
+    for _ in range(n_calls):
+        run()
+    return (time.perf_counter() - start) / n_calls
+
+
+def measure(run):
+    run()
+    first = max(seconds_of(run, 3), 1e-8)
+    n_calls = int(min(max(0.01 / first, 1), 100000))
+    n = int(min(max(0.25 / (first * n_calls), 9), 64))
+    return statistics.median(seconds_of(run, n_calls) for _ in range(n))
 
 
 def main():
     torch.set_num_threads(int(sys.argv[1]) if len(sys.argv) > 1 else 2)
-    d = data(16 << 20)
-    for name, run in CASES.items():
-        print(f'{name}\t{measure(run, d):.4g}', flush=True)
+    cache, large, rest = Data(1 << 16, 256), Data(16 << 20, 4096), others()
+    for line in sys.stdin:
+        name = line.strip()
+        kind, _, plain = name.rpartition('.')
+        data = cache if kind == 'cache' else large
+        if name in rest:
+            print(f'{name}\t{measure(rest[name]):.4g}', flush=True)
+        elif kind in ('', 'cache') and plain in CASES:
+            print(f'{name}\t{measure(lambda d=data, run=CASES[plain]: run(d)):.4g}', flush=True)
+        else:
+            print(f'{name}\tnone', flush=True)
 
 
 if __name__ == '__main__':

@@ -1,65 +1,84 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // SPDX-FileCopyrightText: The GTorch authors
 
-// Times small operations through PyTorch's C++ interface for the host rows of bench-cpu. Built by hand:
-//
-//   T=$(python3 -c 'import torch, os; print(os.path.dirname(torch.__file__))')
-//   g++ -O2 -std=c++20 bench/peer-host.cpp -I$T/include -I$T/include/torch/csrc/api/include -L$T/lib
-//       -Wl,--no-as-needed -ltorch_cpu -lc10 -ltorch -Wl,-rpath,$T/lib -o build/bench/peer-host
+// Times small operations through PyTorch's C++ interface, for the rows host.* of bench-cpu: names in, “name,
+// seconds of one call” out. bench/run builds it with the PyTorch it is given.
 
 #include <torch/torch.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <string>
 
-template <class Function>
-static void
-measure (const char *name, Function function)
+static double
+seconds_of (const std::function<void ()> &function, int n_calls)
 {
-  const int n_calls = 20000;
-  double seconds[15];
+  auto start = std::chrono::steady_clock::now ();
 
-  for (int i = 0; i < 17; i++)
-    {
-      auto start = std::chrono::steady_clock::now ();
+  for (int j = 0; j < n_calls; j++)
+    function ();
+  return std::chrono::duration<double> (std::chrono::steady_clock::now () - start).count () / n_calls;
+}
 
-      for (int j = 0; j < n_calls; j++)
-        function ();
-      if (i >= 2)
-        seconds[i - 2]
-          = std::chrono::duration<double> (std::chrono::steady_clock::now () - start).count () / n_calls;
-    }
-  std::sort (seconds, seconds + 15);
-  printf ("%s\t%.4g\n", name, seconds[7]);
+static double
+measure (const std::function<void ()> &function)
+{
+  double samples[25];
+
+  function ();
+  int n_calls = std::clamp ((int) (0.01 / std::max (seconds_of (function, 3), 1e-8)), 1, 100000);
+
+  for (double &sample : samples)
+    sample = seconds_of (function, n_calls);
+  std::sort (samples, samples + 25);
+  return samples[12];
 }
 
 int
 main ()
 {
   torch::NoGradGuard no_grad;
-  auto x = torch::full ({ 16 }, 0.37), y = torch::full ({ 16 }, 1.62), m = torch::full ({ 4, 4 }, 0.37);
+  auto x = torch::randn ({ 16 }), y = torch::randn ({ 16 }), m = torch::randn ({ 4, 4 });
+  auto one = torch::randn ({ 1 }), weight = torch::randn ({ 16 }).requires_grad_ ();
+  std::map<std::string, std::function<void ()>> cases = {
+    { "host.add", [&] { auto r = at::add (x, y); } },
+    { "host.add_", [&] { y.add_ (x, 1e-30); } },
+    { "host.relu", [&] { auto r = at::relu (x); } },
+    { "host.empty", [&] { auto r = torch::empty ({ 16 }); } },
+    { "host.view", [&] { auto r = m.view ({ 16 }); } },
+    { "host.slice", [&] { auto r = m.slice (0, 1, 3); } },
+    { "host.sum", [&] { auto r = x.sum (); } },
+    { "host.item", [&] { (void) one.item<double> (); } },
+    { "host.matmul", [&] { auto r = at::matmul (m, m); } },
+    { "host.add_grad",
+      [&] {
+        torch::AutoGradMode grad (true);
+        auto r = weight + y;
+      } },
+    { "host.mul_sum_backward",
+      [&] {
+        torch::AutoGradMode grad (true);
+        auto r = (weight * y).sum ();
 
-  measure ("host.add", [&] { auto r = at::add (x, y); });
-  measure ("host.add_", [&] { x.add_ (y); });
-  measure ("host.relu", [&] { auto r = at::relu (x); });
-  measure ("host.empty", [&] { auto r = torch::empty ({ 16 }); });
-  measure ("host.view", [&] { auto r = m.view ({ 16 }); });
-  measure ("host.slice", [&] { auto r = m.slice (0, 1, 3); });
-  measure ("host.sum", [&] { auto r = x.sum (); });
-  measure ("host.item", [&] { (void) x[0].item<float> (); });
-  measure ("host.matmul", [&] { auto r = at::matmul (m, m); });
-  {
-    torch::AutoGradMode grad (true);
-    auto g = torch::full ({ 16 }, 0.37).requires_grad_ ();
+        r.backward ();
+        weight.mutable_grad () = torch::Tensor ();
+      } },
+  };
+  std::string name;
 
-    measure ("host.add_grad", [&] { auto r = g + y; });
-    measure ("host.mul_sum_backward", [&] {
-      auto r = (g * y).sum ();
+  while (std::getline (std::cin, name))
+    {
+      auto found = cases.find (name);
 
-      r.backward ();
-      g.mutable_grad () = torch::Tensor ();
-    });
-  }
+      if (found != cases.end ())
+        printf ("%s\t%.4g\n", name.c_str (), measure (found->second));
+      else
+        printf ("%s\tnone\n", name.c_str ());
+      fflush (stdout);
+    }
   return 0;
 }
