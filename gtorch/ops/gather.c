@@ -211,22 +211,31 @@ add_lines (char *const *data, const gint64 *strides, gint64 n, gpointer user_dat
   const Lines *l = user_data;
   gint64 line, i;
 
-#define ADD_LINES(T)                                                                           \
-  {                                                                                            \
-    const gint64 length = l->length, scale = l->indexed, ii = l->index, pi = l->plain;         \
-                                                                                               \
-    for (line = 0; line < n; line++)                                                           \
-      {                                                                                        \
-        char *q = data[0] + line * strides[0];                                                 \
-        const char *at = data[1] + line * strides[1], *p = data[2] + line * strides[2];        \
-                                                                                               \
-        if (scale == sizeof (T) && ii == 8 && pi == sizeof (T))                                \
-          for (i = 0; i < length; i++)                                                         \
-            ((T *) q)[((const gint64 *) at)[i]] += ((const T *) p)[i];                         \
-        else                                                                                   \
-          for (i = 0; i < length; i++)                                                         \
-            *(T *) (q + *(const gint64 *) (at + i * ii) * scale) += *(const T *) (p + i * pi); \
-      }                                                                                        \
+#define ADD_LINES(T)                                                                             \
+  {                                                                                              \
+    const gint64 length = l->length, scale = l->indexed, ii = l->index, pi = l->plain;           \
+    const gint64 sq = strides[0], sa = strides[1], sp = strides[2];                              \
+    char *const q0 = data[0];                                                                    \
+    const char *const at0 = data[1], *const p0 = data[2];                                        \
+                                                                                                 \
+    if (l->across)                                                                               \
+      for (i = 0; i < length; i++)                                                               \
+        for (line = 0; line < n; line++)                                                         \
+          *(T *) (q0 + line * sq + *(const gint64 *) (at0 + line * sa + i * ii) * scale) +=      \
+              *(const T *) (p0 + line * sp + i * pi);                                            \
+    else                                                                                         \
+      for (line = 0; line < n; line++)                                                           \
+        {                                                                                        \
+          char *q = q0 + line * sq;                                                              \
+          const char *at = at0 + line * sa, *p = p0 + line * sp;                                 \
+                                                                                                 \
+          if (scale == sizeof (T) && ii == 8 && pi == sizeof (T))                                \
+            for (i = 0; i < length; i++)                                                         \
+              ((T *) q)[((const gint64 *) at)[i]] += ((const T *) p)[i];                         \
+          else                                                                                   \
+            for (i = 0; i < length; i++)                                                         \
+              *(T *) (q + *(const gint64 *) (at + i * ii) * scale) += *(const T *) (p + i * pi); \
+        }                                                                                        \
   }
 
   if (l->add == gtorch_cpu_add (GTORCH_DTYPE_FLOAT32))
