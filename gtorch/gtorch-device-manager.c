@@ -361,31 +361,3 @@ gtorch_set_num_threads (gint n_threads, GError **error)
   openblas_set_num_threads (n_threads);
   return TRUE;
 }
-
-/* --- CUDA is not in this version --- */
-
-static guint
-no_count (void)
-{
-  return 0;
-}
-
-static GTorchDevice *
-no_get (guint index, GError **error)
-{
-  return NULL;
-}
-
-static const gchar *
-no_reason (void)
-{
-  return _ ("this build of GTorch has no CUDA");
-}
-
-const GTorchBackend gtorch_backend_cuda = {
-  .prefix = "cuda",
-  .type = GTORCH_DEVICE_TYPE_CUDA,
-  .count = no_count,
-  .get = no_get,
-  .reason = no_reason,
-};

@@ -64,6 +64,8 @@ struct _GTorchDeviceClass
 
   /* priority 0 is normal, negative ones go first. */
   GTorchStream *(*new_stream) (GTorchDevice *device, gint priority, GError **error);
+  /* Waits for all streams (optional: all timelines of the device). */
+  gboolean (*synchronize) (GTorchDevice *device, GCancellable *cancellable, GError **error);
   /* Direct access to the other's memory (optional: no). */
   gboolean (*can_access_peer) (GTorchDevice *device, GTorchDevice *peer);
   gboolean (*enable_peer) (GTorchDevice *device, GTorchDevice *peer, GError **error);
@@ -93,6 +95,10 @@ const gchar *gtorch_device_name (GTorchDevice *device);
 /* Asks the application to drop what it can; for allocators, without a lock held. TRUE if anybody was
  * asked. */
 gboolean gtorch_device_memory_pressure (GTorchDevice *device, guint64 n_bytes);
+/* The elements of src on another device, contiguous: written to `into` if that is given, which must then be
+ * contiguous and of src's shape and dtype. A new reference. */
+GTorchImpl *gtorch_copy_to_device (GTorchImpl *src, GTorchDevice *device, gboolean non_blocking,
+                                   GTorchImpl *into, GError **error);
 GTorchDevice *gtorch_cpu_device_new (void);
 
 /* --- the CPU's allocator (cpu/gtorch-cpu-allocator.c) --- */

@@ -353,7 +353,11 @@ gtorch_device_get_default_stream (GTorchDevice *self)
   g_mutex_lock (&lock);
   if (self->default_stream == NULL)
     {
-      self->default_stream = g_object_new (GTORCH_TYPE_STREAM, NULL);
+      self->default_stream = self->type == GTORCH_DEVICE_TYPE_CPU
+                                 ? g_object_new (GTORCH_TYPE_STREAM, NULL)
+                                 : GTORCH_DEVICE_GET_CLASS (self)->new_stream (self, 0, NULL);
+      if (self->default_stream == NULL) /* one that reports why, when it is used */
+        self->default_stream = g_object_new (GTORCH_TYPE_STREAM, NULL);
       self->default_stream->device = self;
       self->default_stream->is_default = TRUE;
     }
@@ -412,6 +416,8 @@ gtorch_device_synchronize (GTorchDevice *self, GCancellable *cancellable, GError
                    self->string);
       return FALSE;
     }
+  if (GTORCH_DEVICE_GET_CLASS (self)->synchronize != NULL)
+    return GTORCH_DEVICE_GET_CLASS (self)->synchronize (self, cancellable, error);
   return gtorch_timelines_synchronize (self, cancellable, error);
 }
 
@@ -420,7 +426,9 @@ synchronize_in_thread (GTask *task, gpointer source, gpointer data, GCancellable
 {
   GError *error = NULL;
 
-  if (gtorch_timelines_synchronize (source, cancellable, &error))
+  if (GTORCH_DEVICE_GET_CLASS (source)->synchronize != NULL
+          ? GTORCH_DEVICE_GET_CLASS (source)->synchronize (source, cancellable, &error)
+          : gtorch_timelines_synchronize (source, cancellable, &error))
     g_task_return_boolean (task, TRUE);
   else
     g_task_return_error (task, error);

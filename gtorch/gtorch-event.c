@@ -218,7 +218,7 @@ gtorch_event_record (GTorchEvent *self, GTorchStream *stream, GError **error)
   g_return_val_if_fail (stream == NULL || GTORCH_IS_STREAM (stream), FALSE);
   if (stream == NULL)
     stream = gtorch_stream_get_current (NULL);
-  fence = gtorch_stream_record_fence (stream, error);
+  fence = gtorch_stream_record_fence (stream, self->flags, error);
   if (fence == NULL)
     return FALSE;
 
@@ -417,14 +417,15 @@ gdouble
 gtorch_event_get_elapsed_ms (GTorchEvent *self, GTorchEvent *end, GError **error)
 {
   GTorchEvent *events[2] = { self, end };
-  gint64 times[2] = { 0, 0 };
+  GTorchFence *fences[2] = { NULL, NULL };
+  gdouble result = (gdouble) NAN;
   guint i;
 
   g_return_val_if_fail (GTORCH_IS_EVENT (self), (gdouble) NAN);
   g_return_val_if_fail (GTORCH_IS_EVENT (end), (gdouble) NAN);
   for (i = 0; i < 2; i++)
     {
-      GTorchFence *fence = gtorch_event_dup_fence (events[i]);
+      GTorchFence *fence = fences[i] = gtorch_event_dup_fence (events[i]);
       const gchar *which = i == 0 ? _ ("first") : _ ("second");
       const gchar *reason = NULL;
 
@@ -436,17 +437,22 @@ gtorch_event_get_elapsed_ms (GTorchEvent *self, GTorchEvent *end, GError **error
         reason = _ ("is not done");
       else if (fence->capture != NULL)
         reason = _ ("was recorded in a capture");
-      else
-        times[i] = fence->time_ns;
-      g_clear_pointer (&fence, gtorch_fence_unref);
+      else if (i == 1 && fence->backend != fences[0]->backend)
+        reason = _ ("was recorded on another kind of device than the first");
       if (reason != NULL)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                        _ ("elapsed time: the %s event %s"), which, reason);
-          return (gdouble) NAN;
+          break;
         }
     }
-  return (gdouble) (times[1] - times[0]) / 1e6;
+  if (i == 2 && fences[0]->backend == NULL)
+    result = (gdouble) (fences[1]->time_ns - fences[0]->time_ns) / 1e6;
+  else if (i == 2 && !fences[0]->backend->elapsed (fences[0], fences[1], &result, error))
+    result = (gdouble) NAN;
+  g_clear_pointer (&fences[0], gtorch_fence_unref);
+  g_clear_pointer (&fences[1], gtorch_fence_unref);
+  return result;
 }
 
 /**

@@ -41,6 +41,8 @@ gtorch_fence_unref (GTorchFence *fence)
   g_clear_error (&fence->error);
   g_slist_free_full (fence->callbacks, g_free);
   g_clear_pointer (&fence->capture, gtorch_capture_unref);
+  if (fence->backend != NULL)
+    fence->backend->free (fence);
   g_free (fence->clock);
   g_mutex_clear (&fence->lock);
   g_cond_clear (&fence->cond);
@@ -55,6 +57,12 @@ gtorch_fence_complete (GTorchFence *fence, GError *error)
 
   clock_gettime (CLOCK_MONOTONIC, &now);
   g_mutex_lock (&fence->lock);
+  if (fence->done) /* two threads saw it */
+    {
+      g_mutex_unlock (&fence->lock);
+      g_clear_error (&error);
+      return;
+    }
   fence->time_ns = (gint64) now.tv_sec * 1000000000 + now.tv_nsec;
   fence->error = error;
   g_atomic_int_set (&fence->done, TRUE);
@@ -74,7 +82,25 @@ gtorch_fence_complete (GTorchFence *fence, GError *error)
 gboolean
 gtorch_fence_is_done (GTorchFence *fence)
 {
+  if (!g_atomic_int_get (&fence->done) && fence->backend != NULL)
+    fence->backend->poll (fence);
   return g_atomic_int_get (&fence->done);
+}
+
+/* Somebody waits who cannot ask again and again. */
+static void
+arm (GTorchFence *fence)
+{
+  gboolean is_first;
+
+  if (fence->backend == NULL)
+    return;
+  g_mutex_lock (&fence->lock);
+  is_first = !fence->is_armed && !fence->done;
+  fence->is_armed = TRUE;
+  g_mutex_unlock (&fence->lock);
+  if (is_first)
+    fence->backend->arm (fence);
 }
 
 static void
@@ -92,8 +118,11 @@ gtorch_fence_wait (GTorchFence *fence, GCancellable *cancellable, GError **error
 {
   gulong id = 0;
 
+  if (!gtorch_fence_is_done (fence) && fence->backend != NULL && cancellable == NULL)
+    fence->backend->wait (fence);
   if (!gtorch_fence_is_done (fence))
     {
+      arm (fence);
       if (cancellable != NULL)
         id = g_cancellable_connect (cancellable, G_CALLBACK (on_cancelled),
                                     gtorch_fence_ref (fence), (GDestroyNotify) gtorch_fence_unref);
@@ -130,6 +159,8 @@ gtorch_fence_add_callback (GTorchFence *fence, GTorchFenceFunc func, gpointer da
   g_mutex_unlock (&fence->lock);
   if (done)
     func (data);
+  else
+    arm (fence);
 }
 
 /* --- in a main loop --- */

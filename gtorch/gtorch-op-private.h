@@ -23,6 +23,7 @@ G_BEGIN_DECLS
 
 typedef struct _GTorchOpClass GTorchOpClass;
 typedef struct _GTorchOpCall GTorchOpCall;
+typedef struct _GTorchCudaLane GTorchCudaLane; /* a queue of a GPU */
 typedef struct _GTorchGradContext GTorchGradContext;
 
 typedef enum
@@ -75,6 +76,8 @@ typedef enum
   GTORCH_OP_FLAG_VIEW = 1 << 0,   /* the outputs share the input's storage; nothing is launched */
   GTORCH_OP_FLAG_RANDOM = 1 << 1, /* draws from a generator */
   GTORCH_OP_FLAG_SYNC = 1 << 2,   /* reads values on the host: not possible in a capture */
+  GTORCH_OP_FLAG_DEVICES =
+      1 << 4, /* the inputs need not be on one device; it runs on the first's */
   GTORCH_OP_FLAG_INPLACE_OK = 1 << 3, /* has an in-place form */
 } GTorchOpFlags;
 
@@ -100,6 +103,7 @@ struct _GTorchOpClass
   const GTorchArgSpec *args;
   gboolean (*shape) (GTorchOpCall *call, GError **error);
   gboolean (*cpu) (GTorchOpCall *call, GError **error);
+  gboolean (*cuda) (GTorchOpCall *call, GTorchCudaLane *lane, GError **error); /* NULL: not yet */
   gboolean (*grad) (GTorchGradContext *context, GError **error); /* NULL: not differentiable */
 };
 

@@ -71,7 +71,8 @@ find_device (GTorchOpCall *call, GError **error)
         continue;
       if (first == NULL)
         first = input;
-      else if (G_UNLIKELY (first->storage->device != input->storage->device))
+      else if (G_UNLIKELY (first->storage->device != input->storage->device)
+               && !(call->op->flags & GTORCH_OP_FLAG_DEVICES))
         {
           gtorch_call_error (call, error, GTORCH_ERROR_DEVICE_MISMATCH,
                              _ ("a tensor of shape %s is on %s, one of shape %s on %s: all must be "
@@ -107,6 +108,13 @@ run (GTorchOpCall *call, GError **error)
 
   if (G_UNLIKELY (!find_device (call, error)))
     return FALSE;
+  if (G_UNLIKELY (call->device->type != GTORCH_DEVICE_TYPE_CPU) && call->op->cuda == NULL
+      && !(call->op->flags & GTORCH_OP_FLAG_VIEW))
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_NOT_SUPPORTED, _ ("not available on %s yet"),
+                         gtorch_device_name (call->device));
+      return FALSE;
+    }
   if (G_UNLIKELY (call->op->flags & GTORCH_OP_FLAG_SYNC)
       && !gtorch_launch_sync_inputs (call, error))
     return FALSE;

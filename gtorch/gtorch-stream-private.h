@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gtorch/gtorch-device-private.h>
+#include <gtorch/gtorch-event.h>
 #include <gtorch/gtorch-stream.h>
 
 G_BEGIN_DECLS
@@ -55,10 +56,30 @@ gtorch_timeline_submitted (GTorchTimeline *timeline)
 /* A point in the order of a queue: what an event holds after it was recorded. */
 typedef void (*GTorchFenceFunc) (gpointer data);
 
+/* A device that completes its fences by itself has none of these; others are asked. */
+typedef struct
+{
+  /* Completes the fence if its work is done. */
+  void (*poll) (GTorchFence *fence);
+  /* Sleeps until the work is done, and completes the fence. */
+  void (*wait) (GTorchFence *fence);
+  /* Has the fence completed, from any thread, as soon as its work is done; called once. */
+  void (*arm) (GTorchFence *fence);
+  /* Both are done, and of this backend. */
+  gboolean (*elapsed) (GTorchFence *fence, GTorchFence *other, gdouble *milliseconds,
+                       GError **error);
+  void (*free) (GTorchFence *fence);
+} GTorchFenceBackend;
+
 struct _GTorchFence
 {
   gint ref_count;
   gint done; /* atomically */
+  gboolean is_armed;
+  guint8 flags; /* GTorchEventFlags */
+  const GTorchFenceBackend *backend;
+  GTorchDevice *device; /* the backend's */
+  gpointer handle;      /* the backend's */
   GMutex lock;
   GCond cond;
   gint64 time_ns;
@@ -106,9 +127,14 @@ struct _GTorchStreamClass
   guint64 (*enqueue) (GTorchStream *stream, GTorchWorkFunc func, gpointer data,
                       GDestroyNotify free_func);
   /* Puts the fence behind all work until now. */
-  void (*record) (GTorchStream *stream, GTorchFence *fence);
+  gboolean (*record) (GTorchStream *stream, GTorchFence *fence, GError **error);
   /* Further work waits for the fence. */
-  void (*wait) (GTorchStream *stream, GTorchFence *fence);
+  gboolean (*wait) (GTorchStream *stream, GTorchFence *fence, GError **error);
+
+  /* Of queues that have no timeline of their own; NULL for the others. */
+  gboolean (*is_idle) (GTorchStream *stream);
+  gboolean (*synchronize) (GTorchStream *stream, GCancellable *cancellable, GError **error);
+  gboolean (*check) (GTorchStream *stream, GError **error);
 };
 
 #define GTORCH_STREAM_GET_CLASS(object) \
@@ -137,7 +163,7 @@ GTorchStream *gtorch_stream_swap (GTorchDevice *device,
                                   GTorchStream *stream) G_GNUC_WARN_UNUSED_RESULT;
 
 /* Between gtorch-event.c, gtorch-stream.c and captures. */
-GTorchFence *gtorch_stream_record_fence (GTorchStream *stream, GError **error);
+GTorchFence *gtorch_stream_record_fence (GTorchStream *stream, guint flags, GError **error);
 gboolean gtorch_stream_wait_fence (GTorchStream *stream, GTorchFence *fence, GError **error);
 
 /* The CPU's own: cpu/gtorch-cpu-stream.c. */

@@ -192,6 +192,8 @@ gboolean
 gtorch_stream_is_idle (GTorchStream *self)
 {
   g_return_val_if_fail (GTORCH_IS_STREAM (self), TRUE);
+  if (GTORCH_STREAM_GET_CLASS (self)->is_idle != NULL)
+    return GTORCH_STREAM_GET_CLASS (self)->is_idle (self);
   return self->timeline == NULL
          || gtorch_timeline_completed (self->timeline)
                 >= gtorch_timeline_submitted (self->timeline);
@@ -321,18 +323,26 @@ refuse_in_capture (GTorchStream *self, GError **error)
   return TRUE;
 }
 
+/* Not so the CPU's default one, which works where it is called. */
+static gboolean
+has_queue (GTorchStream *self)
+{
+  return self->timeline != NULL || GTORCH_STREAM_GET_CLASS (self)->synchronize != NULL;
+}
+
 GTorchFence *
-gtorch_stream_record_fence (GTorchStream *stream, GError **error)
+gtorch_stream_record_fence (GTorchStream *stream, guint flags, GError **error)
 {
   g_autoptr (GTorchCapture) capture = gtorch_stream_dup_capture (stream);
   GTorchFence *fence = gtorch_fence_new ();
 
+  fence->flags = flags;
   if (capture != NULL)
     gtorch_capture_record (capture, stream, fence, error);
-  else if (stream->timeline == NULL)
+  else if (!has_queue (stream))
     gtorch_fence_complete (fence, NULL);
-  else
-    GTORCH_STREAM_GET_CLASS (stream)->record (stream, fence);
+  else if (!GTORCH_STREAM_GET_CLASS (stream)->record (stream, fence, error))
+    g_clear_pointer (&fence, gtorch_fence_unref);
   return fence;
 }
 
@@ -352,10 +362,9 @@ gtorch_stream_wait_fence (GTorchStream *stream, GTorchFence *fence, GError **err
                    stream);
       return FALSE;
     }
-  if (stream->timeline == NULL)
+  if (!has_queue (stream))
     return gtorch_fence_wait (fence, NULL, error);
-  GTORCH_STREAM_GET_CLASS (stream)->wait (stream, fence);
-  return TRUE;
+  return GTORCH_STREAM_GET_CLASS (stream)->wait (stream, fence, error);
 }
 
 /**
@@ -373,6 +382,8 @@ gboolean
 gtorch_stream_check (GTorchStream *self, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
+  if (GTORCH_STREAM_GET_CLASS (self)->check != NULL)
+    return GTORCH_STREAM_GET_CLASS (self)->check (self, error);
   return self->timeline == NULL || gtorch_timeline_report (self->timeline, error);
 }
 
@@ -398,6 +409,8 @@ gtorch_stream_synchronize (GTorchStream *self, GCancellable *cancellable, GError
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
   if (refuse_in_capture (self, error))
     return FALSE;
+  if (GTORCH_STREAM_GET_CLASS (self)->synchronize != NULL)
+    return GTORCH_STREAM_GET_CLASS (self)->synchronize (self, cancellable, error);
   if (self->timeline == NULL)
     return !g_cancellable_set_error_if_cancelled (cancellable, error);
   return gtorch_timeline_wait (self->timeline, G_MAXUINT64, cancellable, error)
@@ -432,7 +445,12 @@ gtorch_stream_synchronize_async (GTorchStream *self, GCancellable *cancellable,
       g_task_return_error (task, error);
       return;
     }
-  fence = gtorch_stream_record_fence (self, NULL);
+  fence = gtorch_stream_record_fence (self, GTORCH_EVENT_NONE, &error);
+  if (fence == NULL)
+    {
+      g_task_return_error (task, error);
+      return;
+    }
   gtorch_fence_return_task (fence, task, self->timeline);
   gtorch_fence_unref (fence);
 }
@@ -532,7 +550,7 @@ gtorch_stream_wait_stream (GTorchStream *self, GTorchStream *other, GError **err
   g_return_val_if_fail (GTORCH_IS_STREAM (other), FALSE);
   if (self == other)
     return TRUE;
-  fence = gtorch_stream_record_fence (other, error);
+  fence = gtorch_stream_record_fence (other, GTORCH_EVENT_NONE, error);
   if (fence == NULL)
     return FALSE;
   result = gtorch_stream_wait_fence (self, fence, error);

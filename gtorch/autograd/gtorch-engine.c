@@ -308,7 +308,7 @@ order_streams (Run *run, GTorchDevice *device, GTorchStream *next, GError **erro
   if (run->fenced != current)
     {
       g_clear_pointer (&run->fence, gtorch_fence_unref);
-      run->fence = gtorch_stream_record_fence (current, error);
+      run->fence = gtorch_stream_record_fence (current, GTORCH_EVENT_NONE, error);
       run->fenced = current;
     }
   return run->fence != NULL && gtorch_stream_wait_fence (next, run->fence, error);
@@ -336,7 +336,7 @@ join_streams (Run *run, GError **error)
 
       if (current == stream)
         continue;
-      fence = gtorch_stream_record_fence (stream, error);
+      fence = gtorch_stream_record_fence (stream, GTORCH_EVENT_NONE, error);
       success = fence != NULL && gtorch_stream_wait_fence (current, fence, error);
       g_clear_pointer (&fence, gtorch_fence_unref);
       if (!success)

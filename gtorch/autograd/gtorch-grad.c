@@ -53,6 +53,14 @@ gtorch_grad_fit (GTorchImpl *grad, const GTorchMeta *meta, GError **error)
       gtorch_impl_unref (current);
       current = next;
     }
+  if (gtorch_impl_device (current) != meta->device)
+    {
+      next = gtorch_op_to_device (current, meta->device, error);
+      if (next == NULL)
+        return NULL;
+      gtorch_impl_unref (current);
+      current = next;
+    }
   return g_steal_pointer (&current);
 
 wrong:

@@ -150,27 +150,29 @@ gtorch_cpu_stream_enqueue (GTorchStream *stream, GTorchWorkFunc func, gpointer d
   return queue_push (((GTorchCpuStream *) stream)->queue, work);
 }
 
-static void
-gtorch_cpu_stream_record (GTorchStream *stream, GTorchFence *fence)
+static gboolean
+gtorch_cpu_stream_record (GTorchStream *stream, GTorchFence *fence, GError **error)
 {
   Work *work = g_new0 (Work, 1);
 
   fence->timeline = stream->timeline;
   work->fence = gtorch_fence_ref (fence);
   queue_push (((GTorchCpuStream *) stream)->queue, work);
+  return TRUE;
 }
 
-static void
-gtorch_cpu_stream_wait (GTorchStream *stream, GTorchFence *fence)
+static gboolean
+gtorch_cpu_stream_wait (GTorchStream *stream, GTorchFence *fence, GError **error)
 {
   Work *work;
 
   if (gtorch_fence_is_done (fence) || fence->timeline == stream->timeline)
-    return;
+    return TRUE;
   work = g_new0 (Work, 1);
   work->fence = gtorch_fence_ref (fence);
   work->wait = TRUE;
   queue_push (((GTorchCpuStream *) stream)->queue, work);
+  return TRUE;
 }
 
 static void

@@ -547,7 +547,7 @@ gtorch_cuda_graph_replay_on (GTorchCUDAGraph *self, GTorchStream *stream, GError
     result = gtorch_graph_exec_replay (exec, stream, error);
   if (result && capture == NULL && g_signal_has_handler_pending (self, signals[REPLAYED], 0, FALSE))
     {
-      GTorchFence *fence = gtorch_stream_record_fence (stream, NULL);
+      GTorchFence *fence = gtorch_stream_record_fence (stream, GTORCH_EVENT_NONE, NULL);
 
       emit_later (self, REPLAYED, fence);
       gtorch_fence_unref (fence);

@@ -9,6 +9,7 @@
 
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-iter.h"
+#include "gtorch-device-private.h"
 #include "gtorch-ops-private.h"
 
 static void
@@ -280,6 +281,21 @@ gtorch_shape_copy (GTorchOpCall *call, GError **error)
 gboolean
 gtorch_cpu_copy_op (GTorchOpCall *call, GError **error)
 {
+  GTorchImpl *dst = call->outputs[0], *src = call->inputs[1];
+
+  if (src->storage->device != dst->storage->device)
+    {
+      gboolean direct =
+          dst->is_contiguous && dst->dtype == src->dtype && gtorch_impl_same_shape (dst, src);
+      g_autoptr (GTorchImpl) moved =
+          gtorch_copy_to_device (src, dst->storage->device, FALSE, direct ? dst : NULL, error);
+
+      if (moved == NULL)
+        return FALSE;
+      if (moved != dst)
+        gtorch_cpu_copy (dst, moved);
+      return TRUE;
+    }
   gtorch_cpu_copy (call->outputs[0], call->inputs[1]);
   return TRUE;
 }

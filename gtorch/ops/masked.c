@@ -239,8 +239,10 @@ gtorch_op_masked_scatter (GTorchImpl *self, GTorchImpl *mask, GTorchImpl *source
   if (whole->numel == 0)
     return gtorch_op_clone (whole, error);
   index = positions (mask, shape, n_dims, error);
+  if (index == NULL)
+    return NULL;
   row = gtorch_op_reshape (source, (const gint64[]){ -1 }, 1, error);
-  if (index == NULL || row == NULL)
+  if (row == NULL)
     return NULL;
   if (row->numel < index->numel)
     {

@@ -15,6 +15,7 @@ import re
 import sys
 import tomllib
 
+import opgen_cuda
 import opgen_expr
 from opgen_common import (
     CLASSES,
@@ -65,7 +66,11 @@ KEYS = {
     'since',
 }
 FAMILIES = {'pointwise', 'reduce', 'view', 'structured', 'composite'}
-FLAGS = {'random': 'GTORCH_OP_FLAG_RANDOM', 'sync': 'GTORCH_OP_FLAG_SYNC'}
+FLAGS = {
+    'random': 'GTORCH_OP_FLAG_RANDOM',
+    'sync': 'GTORCH_OP_FLAG_SYNC',
+    'devices': 'GTORCH_OP_FLAG_DEVICES',
+}
 
 
 class Row:
@@ -287,6 +292,7 @@ def emit_table(rows):
             shape = cpu = 'NULL'
         if row.family == 'view':
             cpu = 'NULL'
+        cuda = cpu.replace('gtorch_cpu_', 'gtorch_cuda_')
         names = [t.name for t in row.tensors]
         saved_in = [i for i, n in enumerate(names) if n in row.saved]
         if row.list is not None and row.list.name in row.saved:
@@ -313,6 +319,7 @@ def emit_table(rows):
         out.append(f'    .args = {"args_" + row.name if row.args else "NULL"},')
         out.append(f'    .shape = {shape},')
         out.append(f'    .cpu = {cpu},')
+        out.append(f'    .cuda = {cuda},')
         has_grad = row.grad or row.grad_function
         out.append(f'    .grad = {"gtorch_grad_" + row.name if has_grad else "NULL"},')
         out.append('  },')
@@ -359,6 +366,13 @@ def emit_ops_header(rows):
             functions.add('gtorch_cpu_' + row.data.get('cpu', row.name))
     out.append('')
     out += [f'gboolean {f} (GTorchOpCall *call, GError **error);' for f in sorted(functions)]
+    # Weak: an operation that a GPU does not have says so when it is called there.
+    out += [
+        f'gboolean {f.replace("_cpu_", "_cuda_")} (GTorchOpCall *call, GTorchCudaLane *lane,\n'
+        f'    GError **error) __attribute__ ((weak));'
+        for f in sorted(functions)
+        if '_cpu_' in f
+    ]
     return out + ['', 'G_END_DECLS', '']
 
 
@@ -660,6 +674,11 @@ def generate(folder, files):
         outputs[f'gtorch-loops-{stem}.c'] = emit_loops(
             [r for r in rows if r.file == f'{stem}.toml' and r.loops]
         )
+        if stem in opgen_cuda.kernel_files(rows):
+            outputs[f'gtorch-kernels-{stem}.cu'] = opgen_cuda.emit_kernels(
+                [r for r in rows if r.file == f'{stem}.toml' and r.loops], HEADER
+            )
+    outputs['gtorch-cuda-kernel-table.c'] = opgen_cuda.emit_kernel_table(rows, HEADER)
     for name, lines in outputs.items():
         path = pathlib.Path(folder) / name
         text = '\n'.join(lines)
@@ -669,7 +688,9 @@ def generate(folder, files):
 
 def main(argv):
     try:
-        if len(argv) == 3 and argv[1] == 'list':
+        if len(argv) > 2 and argv[1] == 'kernels':
+            print('\n'.join(opgen_cuda.kernel_files(load(argv[2:]))))
+        elif len(argv) == 3 and argv[1] == 'list':
             folder = pathlib.Path(argv[2])
             for path in sorted(folder.glob('*.toml')) + sorted(folder.glob('*.c')):
                 print(path.name)

@@ -19,17 +19,45 @@ is_there (const gchar *op, const GTorchImpl *impl, GError **error)
 }
 
 GTorchImpl *
+gtorch_copy_to_device (GTorchImpl *src, GTorchDevice *device, gboolean non_blocking,
+                       GTorchImpl *into, GError **error)
+{
+  g_autoptr (GTorchImpl) plain = NULL;
+  g_autoptr (GTorchImpl) moved = NULL;
+  GTorchDevice *from = src->storage->device;
+  GTorchDevice *active = device->type == GTORCH_DEVICE_TYPE_CPU ? from : device;
+
+  if (src->is_contiguous)
+    plain = gtorch_impl_ref (src);
+  else
+    {
+      g_autoptr (GTorchImpl) alias = gtorch_impl_alias (src); /* without autograd */
+
+      plain = gtorch_op_clone (alias, error);
+    }
+  if (plain == NULL)
+    return NULL;
+  moved = into != NULL ? gtorch_impl_ref (into)
+                       : gtorch_impl_new (device, src->dtype, src->shape, src->n_dims, error);
+  if (moved == NULL
+      || !GTORCH_DEVICE_GET_CLASS (active)->copy (active, moved, plain, non_blocking, error))
+    return NULL;
+  return g_steal_pointer (&moved);
+}
+
+GTorchImpl *
 gtorch_op_to_device (GTorchImpl *self, GTorchDevice *device, GError **error)
 {
+  g_autoptr (GTorchImpl) moved = NULL;
+
   if (!is_there ("to_device", self, error))
     return NULL;
   if (device == NULL || device == self->storage->device)
     return gtorch_impl_ref (self);
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-               _ ("to_device: a tensor of shape %s cannot go from %s to %s"),
-               gtorch_impl_shape_str (self), gtorch_device_name (self->storage->device),
-               gtorch_device_name (device));
-  return NULL;
+  moved = gtorch_op_empty (self->shape, self->n_dims, self->dtype, device, error);
+  if (moved == NULL || !gtorch_op_copy_inplace (moved, self, FALSE, error))
+    return NULL;
+  return g_steal_pointer (&moved);
 }
 
 GTorchImpl *

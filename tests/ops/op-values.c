@@ -6,8 +6,10 @@
 #include "op-values.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include <gtorch/cpu/gtorch-cpu-cast.h>
+#include <gtorch/gtorch-device-private.h>
 
 const gchar *const layout_names[N_LAYOUTS] = { "contiguous", "transposed", "strided", "expanded" };
 
@@ -127,6 +129,59 @@ input_copy (const GTorchImpl *impl, guint dtype)
   for (i = 0; i < impl->numel; i++)
     element_set (copy, i, element_get (impl, i));
   return copy;
+}
+
+GTorchDevice *
+test_device (void)
+{
+  static GTorchDevice *device;
+  const gchar *name = g_getenv ("GTORCH_TEST_DEVICE");
+  g_autoptr (GError) error = NULL;
+
+  if (device == NULL)
+    device = name != NULL && name[0] != '\0' ? gtorch_device_new_from_string (name, &error)
+                                             : gtorch_device_cpu ();
+  if (device == NULL)
+    {
+      g_print ("1..0 # SKIP %s\n", error->message);
+      exit (0);
+    }
+  return device;
+}
+
+/* The whole storage moves, so that strides and offset stay as they are. */
+static GTorchImpl *
+move (GTorchImpl *impl, GTorchDevice *device)
+{
+  gint64 n_bytes;
+  GTorchImpl *bytes, *moved, *result;
+  GError *error = NULL;
+
+  if (impl == NULL)
+    return NULL;
+  if (impl->storage == NULL || impl->storage->device == device)
+    return gtorch_impl_ref (impl);
+  n_bytes = impl->storage->n_bytes;
+  bytes = gtorch_impl_new_strided (impl->storage, GTORCH_DTYPE_UINT8, 0, &n_bytes, NULL, 1);
+  moved = gtorch_copy_to_device (bytes, device, FALSE, NULL, &error);
+  g_assert_no_error (error);
+  result = gtorch_impl_new_strided (moved->storage, impl->dtype, impl->offset, impl->shape,
+                                    impl->strides, impl->n_dims);
+  gtorch_impl_unref (bytes);
+  gtorch_impl_unref (moved);
+  return result;
+}
+
+GTorchImpl *
+impl_to_test_device (GTorchImpl *impl)
+{
+  return move (impl, test_device ());
+}
+
+GTorchImpl *
+impl_to_host (GTorchImpl *impl)
+{
+  return move (impl, gtorch_device_cpu ());
 }
 
 gdouble

@@ -30,6 +30,11 @@ GTorchImpl *input_new (const GTorchSampleTensor *spec, guint dtype, Layout layou
                        gdouble high, GRand *rand);
 /* A contiguous copy of the values in another dtype. */
 GTorchImpl *input_copy (const GTorchImpl *impl, guint dtype);
+/* The device of GTORCH_TEST_DEVICE, else the CPU. The program ends, skipping all, if there is none such. */
+GTorchDevice *test_device (void);
+/* The same elements in the same layout, on test_device () or on the host; new references. */
+GTorchImpl *impl_to_test_device (GTorchImpl *impl);
+GTorchImpl *impl_to_host (GTorchImpl *impl);
 gdouble dtype_tolerance (guint dtype);
 /* NULL, or what differs. Integers and bool must be equal. */
 gchar *difference (const GTorchImpl *impl, const GTorchImpl *expected, gdouble tolerance);

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Operations on a GPU: how long the host is busy with a small one, and how fast a large one goes
+ * through memory. One row a line: name, value, unit. */
+
+#include "config.h"
+
+#include <gtorch/gtorch.h>
+#include <stdlib.h>
+
+typedef GTorchTensor *(*Func) (GTorchTensor **x);
+
+static GTorchDevice *device;
+
+static void
+check (GError *error)
+{
+  if (error == NULL)
+    return;
+  g_printerr ("%s\n", error->message);
+  exit (1);
+}
+
+static GTorchTensor *
+random_tensor (const gint64 *shape, gsize n_dims, GTorchDType dtype)
+{
+  GError *error = NULL;
+  g_autoptr (GTorchTensor) host = gtorch_randn (shape, n_dims, dtype, NULL, NULL, &error);
+  GTorchTensor *result;
+
+  check (error);
+  result = gtorch_tensor_to_device (host, device, &error);
+  check (error);
+  return result;
+}
+
+static gdouble
+median (gdouble *values, guint n)
+{
+  guint i, j;
+
+  for (i = 1; i < n; i++)
+    for (j = i; j > 0 && values[j] < values[j - 1]; j--)
+      {
+        gdouble swap = values[j];
+
+        values[j] = values[j - 1];
+        values[j - 1] = swap;
+      }
+  return values[n / 2];
+}
+
+/* Nanoseconds of the host for one call, the queue never full. */
+static void
+host (const gchar *name, Func func, GTorchTensor **x)
+{
+  gdouble times[21];
+  guint i, k;
+
+  for (k = 0; k < G_N_ELEMENTS (times); k++)
+    {
+      gint64 start;
+
+      gtorch_device_synchronize (device, NULL, NULL);
+      start = g_get_monotonic_time ();
+      for (i = 0; i < 500; i++)
+        g_object_unref (func (x));
+      times[k] = (g_get_monotonic_time () - start) * 1000.0 / 500;
+    }
+  g_print ("host.%s\t%.0f\tns\n", name, median (times, G_N_ELEMENTS (times)));
+}
+
+/* GB/s of the device for n_bytes a call. */
+static void
+memory (const gchar *name, Func func, GTorchTensor **x, gdouble n_bytes)
+{
+  gdouble rates[15];
+  guint i, k, n = 10;
+
+  for (k = 0; k < G_N_ELEMENTS (rates); k++)
+    {
+      g_autoptr (GTorchEvent) start = gtorch_event_new (GTORCH_EVENT_TIMING);
+      g_autoptr (GTorchEvent) end = gtorch_event_new (GTORCH_EVENT_TIMING);
+      GTorchStream *stream = gtorch_stream_get_current (device);
+      GError *error = NULL;
+
+      g_object_unref (func (x));
+      gtorch_event_record (start, stream, &error);
+      check (error);
+      for (i = 0; i < n; i++)
+        g_object_unref (func (x));
+      gtorch_event_record (end, stream, &error);
+      check (error);
+      gtorch_event_synchronize (end, NULL, &error);
+      check (error);
+      rates[k] = n_bytes * n / (gtorch_event_get_elapsed_ms (start, end, &error) * 1e6);
+      check (error);
+    }
+  g_print ("memory.%s\t%.0f\tGB/s\n", name, median (rates, G_N_ELEMENTS (rates)));
+}
+
+static GTorchTensor *
+must (GTorchTensor *tensor, GError *error)
+{
+  check (error);
+  return tensor;
+}
+
+#define FUNC(name, call)                       \
+  static GTorchTensor *name (GTorchTensor **x) \
+  {                                            \
+    GError *error = NULL;                      \
+    GTorchTensor *result = call;               \
+                                               \
+    return must (result, error);               \
+  }
+
+FUNC (add, gtorch_tensor_add (x[0], x[1], 1, &error))
+FUNC (add_inplace, g_object_ref (gtorch_tensor_add_inplace (x[0], x[1], 1, &error)))
+FUNC (view, gtorch_tensor_view (x[0], (gint64[]){ 4, 4 }, 2, &error))
+FUNC (slice, gtorch_tensor_slice (x[0], 0, 1, 9, 1, &error))
+FUNC (empty, gtorch_empty ((gint64[]){ 16 }, 1, GTORCH_DTYPE_FLOAT32, device, &error))
+FUNC (copy, gtorch_tensor_clone (x[0], &error))
+FUNC (relu, gtorch_tensor_relu (x[0], &error))
+FUNC (exp_, gtorch_tensor_exp (x[0], &error))
+FUNC (gelu, gtorch_tensor_gelu (x[0], FALSE, &error))
+FUNC (cast, gtorch_tensor_to_dtype (x[0], GTORCH_DTYPE_BFLOAT16, &error))
+FUNC (row, gtorch_tensor_add (x[0], x[2], 1, &error))
+FUNC (column, gtorch_tensor_add (x[0], x[3], 1, &error))
+FUNC (transpose, gtorch_tensor_clone (x[4], &error))
+FUNC (add_bf16, gtorch_tensor_add (x[5], x[6], 1, &error))
+FUNC (fill, gtorch_full ((gint64[]){ 8192, 8192 }, 2, 2, GTORCH_DTYPE_FLOAT32, device, &error))
+
+int
+main (int argc, char *argv[])
+{
+  GError *error = NULL;
+  gint64 small = 16, large[] = { 8192, 8192 }, side[] = { 8192, 1 };
+  gdouble n = 8192.0 * 8192.0;
+  gint64 begin = g_get_monotonic_time ();
+  GTorchTensor *x[7];
+
+  device = gtorch_device_new_from_string (argc > 1 ? argv[1] : "cuda", &error);
+  check (error);
+  x[0] = random_tensor (&small, 1, GTORCH_DTYPE_FLOAT32);
+  gtorch_device_synchronize (device, NULL, NULL);
+  g_print ("start.first_tensor\t%.1f\tms\n", (g_get_monotonic_time () - begin) / 1000.0);
+  g_print ("device\t%s\t\n", gtorch_device_get_name (device));
+  x[1] = random_tensor (&small, 1, GTORCH_DTYPE_FLOAT32);
+  host ("add", add, x);
+  host ("add_", add_inplace, x);
+  host ("view", view, x);
+  host ("slice", slice, x);
+  host ("empty", empty, x);
+
+  x[0] = random_tensor (large, 2, GTORCH_DTYPE_FLOAT32);
+  x[1] = random_tensor (large, 2, GTORCH_DTYPE_FLOAT32);
+  x[2] = random_tensor (large, 1, GTORCH_DTYPE_FLOAT32);
+  x[3] = random_tensor (side, 2, GTORCH_DTYPE_FLOAT32);
+  x[4] = gtorch_tensor_transpose (x[0], 0, 1, &error);
+  x[5] = gtorch_tensor_to_dtype (x[0], GTORCH_DTYPE_BFLOAT16, &error);
+  x[6] = gtorch_tensor_to_dtype (x[1], GTORCH_DTYPE_BFLOAT16, &error);
+  check (error);
+  memory ("copy", copy, x, 8 * n);
+  memory ("add", add, x, 12 * n);
+  memory ("relu", relu, x, 8 * n);
+  memory ("exp", exp_, x, 8 * n);
+  memory ("gelu", gelu, x, 8 * n);
+  memory ("cast", cast, x, 6 * n);
+  memory ("add_row", row, x, 8 * n);
+  memory ("add_column", column, x, 8 * n);
+  memory ("transpose", transpose, x, 8 * n);
+  memory ("add_bf16", add_bf16, x, 6 * n);
+  memory ("fill", fill, x, 4 * n);
+  return 0;
+}

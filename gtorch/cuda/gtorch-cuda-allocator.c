@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* The memory of a GPU. Each lane (the queue behind a stream) has two arenas, for small and for large
+ * storages: memory that was freed is given to the next storage of the same lane at once, since work of one
+ * lane is done in order. What other lanes have used too waits in limbo until their work is done. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "cuda/gtorch-cuda-private.h"
+
+#define SMALL_MAX  (G_GUINT64_CONSTANT (1) << 20)
+#define SMALL_PAGE (G_GUINT64_CONSTANT (2) << 20)
+#define LARGE_PAGE (G_GUINT64_CONSTANT (32) << 20)
+
+static void
+raise_peak (guint64 *peak, guint64 value)
+{
+  guint64 former = __atomic_load_n (peak, __ATOMIC_RELAXED);
+
+  while (value > former
+         && !__atomic_compare_exchange_n (peak, &former, value, TRUE, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED))
+    ;
+}
+
+static void
+count_reserved (GTorchCudaDevice *device, gint64 change)
+{
+  raise_peak (&device->peak_reserved,
+              __atomic_add_fetch (&device->reserved, change, __ATOMIC_RELAXED));
+}
+
+/* --- limbo --- */
+
+static void
+give_back (GTorchCudaBlock *block)
+{
+  GMutex *lock = gtorch_cuda_arena_get_lock (block->arena);
+
+  g_mutex_lock (lock);
+  gtorch_cuda_arena_give (block->arena, block);
+  g_mutex_unlock (lock);
+}
+
+/* Lets go of blocks that all lanes are done with; `wait`: of all of them. TRUE if there were some. */
+static gboolean
+drain_limbo (GTorchCudaDevice *device, gboolean wait)
+{
+  GTorchCudaBlock *block, *next, *kept = NULL, *ready = NULL;
+  gboolean result = FALSE;
+  guint i;
+
+  if (__atomic_load_n (&device->limbo, __ATOMIC_RELAXED) == NULL)
+    return FALSE;
+  g_mutex_lock (&device->lock);
+  for (block = device->limbo; block != NULL; block = next)
+    {
+      next = block->list_next;
+      for (i = 0; block->events[i] != NULL; i++)
+        if (wait ? gtorch_cuda.cuEventSynchronize (block->events[i]) == CUDA_ERROR_NOT_READY
+                 : gtorch_cuda.cuEventQuery (block->events[i]) == CUDA_ERROR_NOT_READY)
+          break;
+      if (block->events[i] != NULL)
+        {
+          block->list_next = kept;
+          kept = block;
+          continue;
+        }
+      for (i = 0; block->events[i] != NULL; i++)
+        gtorch_cuda_event_put (device, block->events[i], FALSE);
+      g_clear_pointer (&block->events, g_free);
+      block->list_next = ready;
+      ready = block;
+    }
+  __atomic_store_n (&device->limbo, kept, __ATOMIC_RELAXED);
+  g_mutex_unlock (&device->lock);
+
+  for (block = ready; block != NULL; block = next)
+    {
+      next = block->list_next;
+      block->list_next = NULL;
+      give_back (block);
+      result = TRUE;
+    }
+  return result;
+}
+
+/* Puts the block away until the lanes in its uses are done with what they have now. */
+static void
+send_to_limbo (GTorchCudaDevice *device, GTorchCudaBlock *block)
+{
+  g_autoptr (GArray) events = g_array_new (TRUE, FALSE, sizeof (CUevent));
+  guint i;
+
+  gtorch_cuda_device_activate (device, NULL);
+  g_mutex_lock (&device->lock);
+  for (i = 0; i < device->lanes->len; i++)
+    {
+      GTorchCudaLane *lane = device->lanes->pdata[i];
+      CUevent event;
+
+      if ((block->uses & gtorch_cuda_lane_bit (lane)) == 0)
+        continue;
+      event = gtorch_cuda_event_get (device, FALSE, NULL);
+      if (event == NULL || gtorch_cuda.cuEventRecord (event, lane->handle) != CUDA_SUCCESS)
+        gtorch_cuda.cuStreamSynchronize (lane->handle); /* as good, only slower */
+      else
+        {
+          g_array_append_val (events, event);
+          continue;
+        }
+      if (event != NULL)
+        gtorch_cuda_event_put (device, event, FALSE);
+    }
+  block->uses = 0;
+  if (events->len > 0)
+    {
+      block->events = (CUevent *) g_array_steal (events, NULL);
+      block->list_next = device->limbo;
+      __atomic_store_n (&device->limbo, block, __ATOMIC_RELAXED);
+      block = NULL;
+    }
+  g_mutex_unlock (&device->lock);
+  if (block != NULL)
+    give_back (block);
+}
+
+/* --- from the driver --- */
+
+static gsize
+trim_all (GTorchCudaDevice *device)
+{
+  gsize total = 0;
+  guint i, j;
+
+  g_mutex_lock (&device->lock);
+  for (i = 0; i < device->lanes->len; i++)
+    {
+      GTorchCudaLane *lane = device->lanes->pdata[i];
+      GTorchCudaArena *arenas[] = { lane->small, lane->large };
+
+      for (j = 0; j < G_N_ELEMENTS (arenas); j++)
+        if (arenas[j] != NULL)
+          {
+            g_mutex_lock (gtorch_cuda_arena_get_lock (arenas[j]));
+            total += gtorch_cuda_arena_trim (arenas[j]);
+            g_mutex_unlock (gtorch_cuda_arena_get_lock (arenas[j]));
+          }
+    }
+  g_mutex_unlock (&device->lock);
+  count_reserved (device, -(gint64) total);
+  return total;
+}
+
+static GTorchCudaBlock *
+take_or_grow (GTorchCudaDevice *device, GTorchCudaArena *arena, gsize n_bytes, CUresult *result)
+{
+  GTorchCudaBlock *block;
+  gsize mapped = 0;
+
+  g_mutex_lock (gtorch_cuda_arena_get_lock (arena));
+  block = gtorch_cuda_arena_take (arena, n_bytes);
+  if (block == NULL)
+    {
+      *result = gtorch_cuda_arena_grow (arena, n_bytes, &mapped);
+      if (mapped > 0)
+        count_reserved (device, mapped);
+      if (*result == CUDA_SUCCESS)
+        block = gtorch_cuda_arena_take (arena, n_bytes);
+    }
+  g_mutex_unlock (gtorch_cuda_arena_get_lock (arena));
+  return block;
+}
+
+static void
+set_oom (GTorchCudaDevice *device, gsize n_bytes, GError **error)
+{
+  g_autofree gchar *wanted = g_format_size_full (n_bytes, G_FORMAT_SIZE_IEC_UNITS);
+  g_autofree gchar *total = g_format_size_full (device->total_memory, G_FORMAT_SIZE_IEC_UNITS);
+  g_autofree gchar *allocated = NULL, *cached = NULL, *left = NULL;
+  guint64 in_use = __atomic_load_n (&device->allocated, __ATOMIC_RELAXED);
+  guint64 reserved = __atomic_load_n (&device->reserved, __ATOMIC_RELAXED);
+  gsize available = 0, all = 0;
+
+  gtorch_cuda.cuMemGetInfo (&available, &all);
+  allocated = g_format_size_full (in_use, G_FORMAT_SIZE_IEC_UNITS);
+  cached = g_format_size_full (reserved - MIN (in_use, reserved), G_FORMAT_SIZE_IEC_UNITS);
+  left = g_format_size_full (available, G_FORMAT_SIZE_IEC_UNITS);
+  __atomic_add_fetch (&device->n_ooms, 1, __ATOMIC_RELAXED);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
+               _ ("%s cannot be allocated on %s: of its %s, %s are free; tensors of this process "
+                  "hold %s, and %s are cached but in pieces too small or in use elsewhere"),
+               wanted, gtorch_device_name ((GTorchDevice *) device), total, left, allocated,
+               cached);
+}
+
+/* What is tried when the driver has no more memory, from the cheapest on. */
+static GTorchCudaBlock *
+alloc_slowly (GTorchCudaDevice *device, GTorchCudaArena *arena, gsize n_bytes, GError **error)
+{
+  CUresult result = CUDA_SUCCESS;
+  GTorchCudaBlock *block = NULL;
+  guint step;
+
+  if (!gtorch_cuda_device_activate (device, error))
+    return NULL;
+  if (n_bytes > device->total_memory)
+    {
+      set_oom (device, n_bytes, error);
+      return NULL;
+    }
+  for (step = 0; step < 4; step++)
+    {
+      if (step == 0)
+        drain_limbo (device, FALSE);
+      else if (step == 1 && !drain_limbo (device, TRUE))
+        continue;
+      else if (step == 2)
+        {
+          gtorch_cuda.cuCtxSynchronize (); /* free pages may have work on them */
+          trim_all (device);
+          __atomic_add_fetch (&device->n_retries, 1, __ATOMIC_RELAXED);
+        }
+      else if (step == 3)
+        {
+          if (!gtorch_device_memory_pressure ((GTorchDevice *) device, n_bytes))
+            break;
+          gtorch_cuda.cuCtxSynchronize ();
+          drain_limbo (device, TRUE);
+          trim_all (device);
+        }
+      block = take_or_grow (device, arena, n_bytes, &result);
+      if (block != NULL)
+        return block;
+      if (result != CUDA_ERROR_OUT_OF_MEMORY)
+        {
+          gtorch_cuda_check (result, "cuMemCreate", error);
+          return NULL;
+        }
+    }
+  set_oom (device, n_bytes, error);
+  return NULL;
+}
+
+static GTorchCudaArena *
+get_arena (GTorchCudaDevice *device, GTorchCudaLane *lane, gboolean is_small, GError **error)
+{
+  GTorchCudaArena **slot = is_small ? &lane->small : &lane->large;
+  GTorchCudaArena *arena = g_atomic_pointer_get (slot);
+
+  if (G_LIKELY (arena != NULL))
+    return arena;
+  if (!gtorch_cuda_device_activate (device, error))
+    return NULL;
+  g_mutex_lock (&device->lock);
+  if (*slot == NULL)
+    {
+      arena = gtorch_cuda_arena_new (device, lane, device->total_memory / 8 * 9,
+                                     is_small ? SMALL_PAGE : LARGE_PAGE, error);
+      g_atomic_pointer_set (slot, arena);
+    }
+  arena = *slot;
+  g_mutex_unlock (&device->lock);
+  return arena;
+}
+
+/* --- the contract --- */
+
+GTorchStorage *
+gtorch_cuda_alloc (GTorchDevice *device, gsize n_bytes, GError **error)
+{
+  GTorchCudaDevice *self = GTORCH_CUDA_DEVICE (device);
+  GTorchCudaLane *lane = gtorch_cuda_current_lane (device, error);
+  GTorchCudaArena *arena;
+  GTorchCudaBlock *block;
+
+  if (G_UNLIKELY (lane == NULL))
+    return NULL;
+  arena = get_arena (self, lane, n_bytes <= SMALL_MAX, error);
+  if (G_UNLIKELY (arena == NULL))
+    return NULL;
+  g_mutex_lock (gtorch_cuda_arena_get_lock (arena));
+  block = gtorch_cuda_arena_take (arena, n_bytes);
+  g_mutex_unlock (gtorch_cuda_arena_get_lock (arena));
+  if (G_UNLIKELY (block == NULL))
+    {
+      block = alloc_slowly (self, arena, n_bytes, error);
+      if (block == NULL)
+        return NULL;
+    }
+  block->storage = (GTorchStorage){
+    .ref_count = 1,
+    .data = block->storage.data,
+    .n_bytes = n_bytes,
+    .device = device,
+  };
+  raise_peak (&self->peak_allocated,
+              __atomic_add_fetch (&self->allocated, block->size, __ATOMIC_RELAXED));
+  return &block->storage;
+}
+
+void
+gtorch_cuda_free (GTorchDevice *device, GTorchStorage *storage)
+{
+  GTorchCudaBlock *block = (GTorchCudaBlock *) storage;
+
+  __atomic_sub_fetch (&GTORCH_CUDA_DEVICE (device)->allocated, block->size, __ATOMIC_RELAXED);
+  if (G_UNLIKELY (__atomic_load_n (&block->uses, __ATOMIC_RELAXED) != 0))
+    send_to_limbo (GTORCH_CUDA_DEVICE (device), block);
+  else
+    give_back (block);
+}
+
+void
+gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane)
+{
+  GTorchCudaBlock *block = (GTorchCudaBlock *) storage;
+
+  if (storage->free_func == NULL && gtorch_cuda_arena_get_lane (block->arena) != lane)
+    __atomic_or_fetch (&block->uses, gtorch_cuda_lane_bit (lane), __ATOMIC_RELAXED);
+}
+
+void
+gtorch_cuda_memory_info (GTorchDevice *device, GTorchMemoryInfo *info)
+{
+  GTorchCudaDevice *self = GTORCH_CUDA_DEVICE (device);
+
+  info->allocated = __atomic_load_n (&self->allocated, __ATOMIC_RELAXED);
+  info->peak_allocated = __atomic_load_n (&self->peak_allocated, __ATOMIC_RELAXED);
+  info->reserved = __atomic_load_n (&self->reserved, __ATOMIC_RELAXED);
+  info->peak_reserved = __atomic_load_n (&self->peak_reserved, __ATOMIC_RELAXED);
+  info->total = self->total_memory;
+}
+
+void
+gtorch_cuda_reset_peak (GTorchDevice *device)
+{
+  GTorchCudaDevice *self = GTORCH_CUDA_DEVICE (device);
+
+  __atomic_store_n (&self->peak_allocated, __atomic_load_n (&self->allocated, __ATOMIC_RELAXED),
+                    __ATOMIC_RELAXED);
+  __atomic_store_n (&self->peak_reserved, __atomic_load_n (&self->reserved, __ATOMIC_RELAXED),
+                    __ATOMIC_RELAXED);
+}
+
+void
+gtorch_cuda_empty_cache (GTorchDevice *device)
+{
+  GTorchCudaDevice *self = GTORCH_CUDA_DEVICE (device);
+
+  if (self->context == NULL || !gtorch_cuda_device_activate (self, NULL))
+    return;
+  gtorch_cuda.cuCtxSynchronize ();
+  drain_limbo (self, TRUE);
+  trim_all (self);
+}

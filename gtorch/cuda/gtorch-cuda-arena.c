@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* A range of addresses for the tensors of one lane. Its blocks, used, free or without memory behind them,
+ * follow each other without gaps; free ones are found by size class in constant time (two levels
+ * of lists with bit maps over them: M. Masmano, I. Ripoll, A. Crespo, J. Real, "TLSF: a new dynamic
+ * memory allocator for real-time systems", ECRTS 2004). What describes a block is on the host, since
+ * the host cannot read the device's memory. */
+
+#include "config.h"
+
+#include <string.h>
+
+#include "cuda/gtorch-cuda-private.h"
+
+#define GRAIN       512
+#define SUB_BITS    4
+#define N_SUB       (1 << SUB_BITS)
+#define N_CLASSES   36 /* GRAIN << 36: 32 TiB */
+#define HUGE_HANDLE (G_GUINT64_CONSTANT (64) << 20)
+#define SMALL_PAGE  (G_GUINT64_CONSTANT (2) << 20)
+
+enum
+{
+  HOLE,
+  FREE,
+  USED,
+};
+
+typedef struct
+{
+  CUmemGenericAllocationHandle handle;
+  gsize offset, size;
+} Page;
+
+struct _GTorchCudaArena
+{
+  GTorchCudaDevice *device;
+  GTorchCudaLane *lane;
+  GMutex lock;
+  CUdeviceptr base;
+  gsize reserved, page, mapped;
+  GTorchCudaBlock *first;
+  GTorchCudaBlock *holes; /* by list_next */
+  GArray *pages;          /* Page, by offset */
+  guint64 class_map;
+  guint32 sub_maps[N_CLASSES];
+  GTorchCudaBlock *lists[N_CLASSES][N_SUB];
+  GTorchCudaBlock *spare; /* descriptions to be used again */
+};
+
+/* --- lists --- */
+
+/* The list that a block of this size belongs into. */
+static void
+class_of (gsize size, guint *level, guint *sub)
+{
+  gsize units = size / GRAIN;
+  guint bits = g_bit_storage (units) - 1;
+
+  *level = bits;
+  *sub = bits >= SUB_BITS ? (units >> (bits - SUB_BITS)) & (N_SUB - 1)
+                          : (units << (SUB_BITS - bits)) & (N_SUB - 1);
+}
+
+static void
+list_insert (GTorchCudaArena *self, GTorchCudaBlock *block)
+{
+  GTorchCudaBlock **head = &self->holes;
+
+  if (block->state == FREE)
+    {
+      guint level, sub;
+
+      class_of (block->size, &level, &sub);
+      head = &self->lists[level][sub];
+      self->class_map |= G_GUINT64_CONSTANT (1) << level;
+      self->sub_maps[level] |= 1u << sub;
+    }
+  block->list_prev = NULL;
+  block->list_next = *head;
+  if (*head != NULL)
+    (*head)->list_prev = block;
+  *head = block;
+}
+
+static void
+list_remove (GTorchCudaArena *self, GTorchCudaBlock *block)
+{
+  if (block->list_next != NULL)
+    block->list_next->list_prev = block->list_prev;
+  if (block->list_prev != NULL)
+    block->list_prev->list_next = block->list_next;
+  else if (block->state == HOLE)
+    self->holes = block->list_next;
+  else
+    {
+      guint level, sub;
+
+      class_of (block->size, &level, &sub);
+      self->lists[level][sub] = block->list_next;
+      if (block->list_next == NULL)
+        {
+          self->sub_maps[level] &= ~(1u << sub);
+          if (self->sub_maps[level] == 0)
+            self->class_map &= ~(G_GUINT64_CONSTANT (1) << level);
+        }
+    }
+  block->list_prev = block->list_next = NULL;
+}
+
+/* A free block of at least this size: the first of the next larger class, and, before memory is asked of the
+ * driver, one of the same class that happens to be large enough. */
+static GTorchCudaBlock *
+find_free (GTorchCudaArena *self, gsize size)
+{
+  gsize step = size / GRAIN;
+  guint level, sub, bits;
+  guint64 classes;
+  guint32 subs;
+  GTorchCudaBlock *block;
+
+  bits = g_bit_storage (step) - 1;
+  step = bits > SUB_BITS ? (((gsize) 1 << (bits - SUB_BITS)) - 1) * GRAIN : 0;
+  class_of (size + step, &level, &sub);
+  subs = self->sub_maps[level] & (~0u << sub);
+  if (subs == 0)
+    {
+      classes = level < 63 ? self->class_map & (~G_GUINT64_CONSTANT (0) << (level + 1)) : 0;
+      if (classes != 0)
+        {
+          level = __builtin_ctzll (classes);
+          subs = self->sub_maps[level];
+        }
+    }
+  if (subs != 0)
+    return self->lists[level][__builtin_ctz (subs)];
+
+  class_of (size, &level, &sub);
+  for (block = self->lists[level][sub]; block != NULL; block = block->list_next)
+    if (block->size >= size)
+      return block;
+  return NULL;
+}
+
+/* --- blocks --- */
+
+static GTorchCudaBlock *
+block_new (GTorchCudaArena *self, gsize offset, gsize size, guint state)
+{
+  GTorchCudaBlock *block = self->spare;
+
+  if (block != NULL)
+    self->spare = block->next;
+  else
+    block = g_new (GTorchCudaBlock, 1);
+  memset (block, 0, sizeof *block);
+  block->arena = self;
+  block->offset = offset;
+  block->size = size;
+  block->state = state;
+  return block;
+}
+
+static void
+block_drop (GTorchCudaArena *self, GTorchCudaBlock *block)
+{
+  block->next = self->spare;
+  self->spare = block;
+}
+
+/* Cuts the block after `size` bytes; gives what is behind, of the same state and in no list. */
+static GTorchCudaBlock *
+block_split (GTorchCudaArena *self, GTorchCudaBlock *block, gsize size)
+{
+  GTorchCudaBlock *rest = block_new (self, block->offset + size, block->size - size, block->state);
+
+  rest->prev = block;
+  rest->next = block->next;
+  if (rest->next != NULL)
+    rest->next->prev = rest;
+  block->next = rest;
+  block->size = size;
+  return rest;
+}
+
+/* Joins the block, which is in no list, with neighbours of its state, and puts it into its list. */
+static GTorchCudaBlock *
+block_settle (GTorchCudaArena *self, GTorchCudaBlock *block)
+{
+  GTorchCudaBlock *other = block->next;
+
+  if (other != NULL && other->state == block->state)
+    {
+      list_remove (self, other);
+      block->size += other->size;
+      block->next = other->next;
+      if (block->next != NULL)
+        block->next->prev = block;
+      block_drop (self, other);
+    }
+  other = block->prev;
+  if (other != NULL && other->state == block->state)
+    {
+      list_remove (self, other);
+      other->size += block->size;
+      other->next = block->next;
+      if (other->next != NULL)
+        other->next->prev = other;
+      block_drop (self, block);
+      block = other;
+    }
+  list_insert (self, block);
+  return block;
+}
+
+/* --- the arena --- */
+
+GTorchCudaArena *
+gtorch_cuda_arena_new (GTorchCudaDevice *device, GTorchCudaLane *lane, gsize n_bytes, gsize page,
+                       GError **error)
+{
+  GTorchCudaArena *self = g_new0 (GTorchCudaArena, 1);
+
+  self->device = device;
+  self->lane = lane;
+  self->page = page;
+  self->reserved = (n_bytes + page - 1) / page * page;
+  if (!gtorch_cuda_check (gtorch_cuda.cuMemAddressReserve (&self->base, self->reserved, SMALL_PAGE,
+                                                           0, 0),
+                          "cuMemAddressReserve", error))
+    {
+      g_free (self);
+      return NULL;
+    }
+  g_mutex_init (&self->lock);
+  self->pages = g_array_new (FALSE, FALSE, sizeof (Page));
+  self->first = block_new (self, 0, self->reserved, HOLE);
+  list_insert (self, self->first);
+  return self;
+}
+
+void
+gtorch_cuda_arena_free (GTorchCudaArena *self)
+{
+  GTorchCudaBlock *block, *next;
+
+  gtorch_cuda_arena_trim (self);
+  g_assert (self->mapped == 0);
+  gtorch_cuda.cuMemAddressFree (self->base, self->reserved);
+  for (block = self->first; block != NULL; block = next)
+    {
+      next = block->next;
+      g_free (block);
+    }
+  for (block = self->spare; block != NULL; block = next)
+    {
+      next = block->next;
+      g_free (block);
+    }
+  g_array_unref (self->pages);
+  g_mutex_clear (&self->lock);
+  g_free (self);
+}
+
+GTorchCudaLane *
+gtorch_cuda_arena_get_lane (GTorchCudaArena *self)
+{
+  return self->lane;
+}
+
+GMutex *
+gtorch_cuda_arena_get_lock (GTorchCudaArena *self)
+{
+  return &self->lock;
+}
+
+gsize
+gtorch_cuda_arena_get_mapped (GTorchCudaArena *self)
+{
+  return self->mapped;
+}
+
+GTorchCudaBlock *
+gtorch_cuda_arena_take (GTorchCudaArena *self, gsize n_bytes)
+{
+  gsize size = (MAX (n_bytes, 1) + GRAIN - 1) & ~(gsize) (GRAIN - 1);
+  GTorchCudaBlock *block = find_free (self, size);
+
+  if (block == NULL)
+    return NULL;
+  list_remove (self, block);
+  if (block->size > size)
+    list_insert (self, block_split (self, block, size)); /* what follows is not free */
+  block->state = USED;
+  block->storage.data = (gpointer) (guintptr) (self->base + block->offset);
+  return block;
+}
+
+void
+gtorch_cuda_arena_give (GTorchCudaArena *self, GTorchCudaBlock *block)
+{
+  block->state = FREE;
+  block_settle (self, block);
+}
+
+static CUresult
+map_page (GTorchCudaArena *self, gsize offset, gsize size)
+{
+  CUmemAllocationProp properties = {
+    .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+    .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+    .location = { CU_MEM_LOCATION_TYPE_DEVICE, self->device->handle },
+  };
+  const CUmemAccessDesc access = { properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+  Page page = { 0, offset, size };
+  CUresult result;
+  guint i;
+
+  properties.allocFlags.gpuDirectRDMACapable = 1;
+  result = gtorch_cuda.cuMemCreate (&page.handle, size, &properties, 0);
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY)
+    { /* not every system can share memory with other processes or cards */
+      properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+      properties.allocFlags.gpuDirectRDMACapable = 0;
+      result = gtorch_cuda.cuMemCreate (&page.handle, size, &properties, 0);
+    }
+  if (result != CUDA_SUCCESS)
+    return result;
+  result = gtorch_cuda.cuMemMap (self->base + offset, size, 0, page.handle, 0);
+  if (result == CUDA_SUCCESS)
+    {
+      result = gtorch_cuda.cuMemSetAccess (self->base + offset, size, &access, 1);
+      if (result != CUDA_SUCCESS)
+        gtorch_cuda.cuMemUnmap (self->base + offset, size);
+    }
+  if (result != CUDA_SUCCESS)
+    {
+      gtorch_cuda.cuMemRelease (page.handle);
+      return result;
+    }
+  for (i = self->pages->len; i > 0 && g_array_index (self->pages, Page, i - 1).offset > offset;)
+    i--;
+  g_array_insert_val (self->pages, i, page);
+  self->mapped += size;
+  return CUDA_SUCCESS;
+}
+
+CUresult
+gtorch_cuda_arena_grow (GTorchCudaArena *self, gsize n_bytes, gsize *mapped)
+{
+  gsize size = (MAX (n_bytes, 1) + GRAIN - 1) & ~(gsize) (GRAIN - 1);
+  GTorchCudaBlock *hole, *best = NULL;
+  gsize best_need = G_MAXSIZE, need, step, done;
+
+  *mapped = 0;
+  /* The hole that needs the fewest new pages: free memory just before one counts, unless the request is so
+   * large that it shall be one piece for whoever registers memory. */
+  for (hole = self->holes; hole != NULL; hole = hole->list_next)
+    {
+      gsize before = hole->prev != NULL && hole->prev->state == FREE && size < HUGE_HANDLE
+                         ? MIN (hole->prev->size, size - GRAIN)
+                         : 0;
+
+      step = size >= HUGE_HANDLE ? SMALL_PAGE : self->page;
+      need = (size - before + step - 1) / step * step;
+      if (need <= hole->size && need < best_need)
+        {
+          best = hole;
+          best_need = need;
+        }
+    }
+  if (best == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+
+  list_remove (self, best);
+  hole = best->size > best_need ? block_split (self, best, best_need) : NULL;
+  if (hole != NULL)
+    list_insert (self, hole);
+  step = size >= HUGE_HANDLE ? best_need : self->page;
+  for (done = 0; done < best_need; done += step)
+    {
+      CUresult result = map_page (self, best->offset + done, MIN (step, best_need - done));
+
+      if (result == CUDA_SUCCESS)
+        {
+          *mapped += MIN (step, best_need - done);
+          continue;
+        }
+      if (done > 0)
+        {
+          hole = block_split (self, best, done);
+          best->state = FREE;
+          block_settle (self, best);
+          best = hole;
+        }
+      block_settle (self, best); /* still a hole */
+      return result;
+    }
+  best->state = FREE;
+  block_settle (self, best);
+  return CUDA_SUCCESS;
+}
+
+gsize
+gtorch_cuda_arena_trim (GTorchCudaArena *self)
+{
+  GTorchCudaBlock *block = self->first;
+  gsize before = self->mapped;
+  guint i = 0;
+
+  while (block != NULL && i < self->pages->len)
+    {
+      Page page = g_array_index (self->pages, Page, i);
+
+      if (page.offset < block->offset || block->state != FREE)
+        {
+          if (page.offset < block->offset + block->size)
+            i++; /* begins in a used block, or before the free one */
+          else
+            block = block->next;
+          continue;
+        }
+      if (page.offset >= block->offset + block->size)
+        {
+          block = block->next;
+          continue;
+        }
+      if (page.offset + page.size > block->offset + block->size)
+        {
+          i++;
+          continue;
+        }
+
+      if (gtorch_cuda.cuMemUnmap (self->base + page.offset, page.size) != CUDA_SUCCESS)
+        {
+          i++;
+          continue;
+        }
+      gtorch_cuda.cuMemRelease (page.handle);
+      self->mapped -= page.size;
+      g_array_remove_index (self->pages, i);
+
+      list_remove (self, block);
+      if (page.offset > block->offset)
+        {
+          GTorchCudaBlock *front = block;
+
+          block = block_split (self, front, page.offset - front->offset);
+          list_insert (self, front);
+        }
+      if (page.size < block->size)
+        list_insert (self, block_split (self, block, page.size));
+      block->state = HOLE;
+      block = block_settle (self, block);
+      if (block->next != NULL)
+        block = block->next;
+    }
+  return before - self->mapped;
+}
+
+gboolean
+gtorch_cuda_arena_is_sound (GTorchCudaArena *self)
+{
+  GTorchCudaBlock *block, *prev = NULL;
+  gsize offset = 0, mapped = 0, in_lists = 0, listed = 0;
+  guint level, sub, i;
+
+  for (block = self->first; block != NULL; prev = block, block = block->next)
+    {
+      if (block->prev != prev || block->offset != offset || block->size == 0
+          || block->size % GRAIN != 0 || block->arena != self)
+        return FALSE;
+      if (prev != NULL && prev->state == block->state && block->state != USED)
+        return FALSE; /* not joined */
+      offset += block->size;
+      in_lists += block->state == FREE;
+      mapped += block->state == HOLE ? 0 : block->size;
+    }
+  if (offset != self->reserved || mapped != self->mapped)
+    return FALSE;
+  for (level = 0; level < N_CLASSES; level++)
+    for (sub = 0; sub < N_SUB; sub++)
+      {
+        gboolean bit = (self->sub_maps[level] >> sub) & 1;
+
+        if (bit != (self->lists[level][sub] != NULL) || (bit && !((self->class_map >> level) & 1)))
+          return FALSE;
+        for (block = self->lists[level][sub]; block != NULL; block = block->list_next, listed++)
+          {
+            guint l, s;
+
+            class_of (block->size, &l, &s);
+            if (l != level || s != sub || block->state != FREE)
+              return FALSE;
+          }
+      }
+  for (i = 0, mapped = 0; i < self->pages->len; i++)
+    {
+      Page *page = &g_array_index (self->pages, Page, i);
+
+      if (i > 0 && page[-1].offset + page[-1].size > page->offset)
+        return FALSE;
+      mapped += page->size;
+    }
+  return listed == in_lists && mapped == self->mapped;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/cuda/gtorch-cuda-abi-private.h>
+#include <gtorch/gtorch-error.h>
+
+G_BEGIN_DECLS
+
+/* The driver's functions, by their own names: gtorch_cuda.cuMemAlloc (…). Filled once, by
+ * gtorch_cuda_driver_load(); a function that the installed driver lacks reports that instead of doing
+ * anything. */
+typedef struct
+{
+#define F(name, version, arguments) CUresult (*name) arguments;
+#include <gtorch/cuda/gtorch-cuda-functions.inc>
+#undef F
+} GTorchCudaDriver;
+
+extern GTorchCudaDriver gtorch_cuda;
+
+/* Opens the driver's library and initialises it, once; no context is made. FALSE with DEVICE, always with the
+ * same message, if there is none, and in a process that was forked after it succeeded. */
+gboolean gtorch_cuda_driver_load (GError **error);
+/* 13000 for CUDA 13.0. */
+gint gtorch_cuda_driver_version (void);
+/* Is this a child of the process that initialised CUDA? Its state is unusable here. */
+gboolean gtorch_cuda_is_forked (void);
+
+/* TRUE for CUDA_SUCCESS; else a GError "what: the driver's words (its name)". */
+gboolean gtorch_cuda_check (CUresult result, const gchar *what, GError **error);
+
+G_END_DECLS

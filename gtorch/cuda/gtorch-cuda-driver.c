@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Finds NVIDIA's driver at run time: nothing of it is linked. */
+
+#include "config.h"
+
+#include <dlfcn.h>
+#include <glib/gi18n-lib.h>
+#include <pthread.h>
+
+#include "cuda/gtorch-cuda-driver-private.h"
+
+typedef CUresult (*GetProcAddress) (const char *symbol, void **function, int version,
+                                    uint64_t flags, int *status);
+
+GTorchCudaDriver gtorch_cuda;
+
+static gboolean loaded;
+static gchar *reason; /* why not */
+static gint version;
+static gint forked; /* atomically */
+
+static const struct
+{
+  const gchar *name;
+  gint version;
+  gsize offset;
+} functions[] = {
+#define F(name, version, arguments) { #name, version, G_STRUCT_OFFSET (GTorchCudaDriver, name) },
+#include "cuda/gtorch-cuda-functions.inc"
+#undef F
+};
+
+static CUresult
+missing_function (void)
+{
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static void
+note_fork (void)
+{
+  g_atomic_int_set (&forked, TRUE);
+}
+
+static gboolean
+open_driver (void)
+{
+  const gchar *path = g_getenv ("GTORCH_CUDA_DRIVER");
+  void *library;
+  GetProcAddress get;
+  CUresult result;
+  gsize i;
+
+  if (path == NULL || path[0] == '\0')
+    path = "libcuda.so.1";
+  library = dlopen (path, RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL)
+    {
+      reason = g_strdup_printf (_ ("NVIDIA's CUDA driver was not found (%s)"), dlerror ());
+      return FALSE;
+    }
+  get = (GetProcAddress) dlsym (library, "cuGetProcAddress_v2");
+  if (get == NULL)
+    {
+      reason = g_strdup_printf (_ ("the driver library %s is older than CUDA 12"), path);
+      return FALSE;
+    }
+  for (i = 0; i < G_N_ELEMENTS (functions); i++)
+    {
+      void *function = NULL;
+
+      if (get (functions[i].name, &function, functions[i].version, CU_GET_PROC_ADDRESS_DEFAULT,
+               NULL)
+              != CUDA_SUCCESS
+          || function == NULL)
+        function = (void *) missing_function;
+      G_STRUCT_MEMBER (void *, &gtorch_cuda, functions[i].offset) = function;
+    }
+
+  result = gtorch_cuda.cuInit (0);
+  if (result != CUDA_SUCCESS)
+    {
+      g_autoptr (GError) error = NULL;
+
+      gtorch_cuda_check (result, "cuInit", &error);
+      reason = g_strdup (error->message);
+      return FALSE;
+    }
+  gtorch_cuda.cuDriverGetVersion (&version);
+  if (version < 12000)
+    {
+      reason = g_strdup_printf (_ ("the driver is for CUDA %d.%d, at least 12.0 is needed"),
+                                version / 1000, version % 1000 / 10);
+      return FALSE;
+    }
+  pthread_atfork (NULL, NULL, note_fork);
+  return TRUE;
+}
+
+gboolean
+gtorch_cuda_driver_load (GError **error)
+{
+  static gsize once;
+
+  if (g_once_init_enter (&once))
+    {
+      loaded = open_driver ();
+      g_once_init_leave (&once, 1);
+    }
+  if (G_LIKELY (loaded && !gtorch_cuda_is_forked ()))
+    return TRUE;
+  if (!loaded)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE, "cuda: %s", reason);
+  else
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORKED,
+                 _ ("cuda: CUDA was used before this process was forked and cannot be used in the "
+                    "child: fork earlier, or start a new program"));
+  return FALSE;
+}
+
+gint
+gtorch_cuda_driver_version (void)
+{
+  return version;
+}
+
+gboolean
+gtorch_cuda_is_forked (void)
+{
+  return g_atomic_int_get (&forked);
+}
+
+gboolean
+gtorch_cuda_check (CUresult result, const gchar *what, GError **error)
+{
+  const gchar *name = NULL, *text = NULL;
+  gint code = GTORCH_ERROR_CUDA;
+
+  if (G_LIKELY (result == CUDA_SUCCESS))
+    return TRUE;
+  if (error == NULL)
+    return FALSE;
+  if (gtorch_cuda_is_forked ())
+    return gtorch_cuda_driver_load (error);
+  if (gtorch_cuda.cuGetErrorName != NULL)
+    {
+      gtorch_cuda.cuGetErrorName (result, &name);
+      gtorch_cuda.cuGetErrorString (result, &text);
+    }
+  if (result == CUDA_ERROR_OUT_OF_MEMORY)
+    code = GTORCH_ERROR_OUT_OF_MEMORY;
+  else if (result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+           && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD)
+    code = GTORCH_ERROR_CAPTURE;
+  else if (result == CUDA_ERROR_NOT_SUPPORTED)
+    code = GTORCH_ERROR_NOT_SUPPORTED;
+  g_set_error (error, GTORCH_ERROR, code, "%s: %s (%s, %d)", what,
+               text != NULL ? text : _ ("unknown error"), name != NULL ? name : "?", result);
+  return FALSE;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Kernels: found by name in the images that the build embeds, loaded when first wanted, launched. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "cuda/gtorch-cuda-private.h"
+
+static gboolean
+load_family (GTorchCudaFamily *family, GError **error)
+{
+  CUlibrary library = NULL;
+  CUresult result;
+
+  if (family->image == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("this build of GTorch was made without the CUDA kernels “%s”"), family->name);
+      return FALSE;
+    }
+  result = gtorch_cuda.cuLibraryLoadData (&library, family->image, NULL, NULL, 0, NULL, NULL, 0);
+  if (!gtorch_cuda_check (result, family->name, error))
+    return FALSE;
+  g_atomic_pointer_set (&family->library, library);
+  return TRUE;
+}
+
+gboolean
+gtorch_cuda_kernel_get (GTorchCudaKernel *self, GTorchCudaFamily *family, const gchar *name,
+                        GError **error)
+{
+  CUkernel kernel = NULL;
+  gboolean result = TRUE;
+
+  g_mutex_lock (&family->lock);
+  if (family->library == NULL)
+    result = load_family (family, error);
+  if (result)
+    result = gtorch_cuda_check (gtorch_cuda.cuLibraryGetKernel (&kernel, family->library, name),
+                                name, error);
+  if (result)
+    g_atomic_pointer_set (&self->kernel, kernel);
+  g_mutex_unlock (&family->lock);
+  return result;
+}
+
+gboolean
+gtorch_cuda_kernel_launch (CUkernel kernel, GTorchCudaLane *lane, const GTorchCudaLaunch *launch,
+                           gconstpointer parameters, GError **error)
+{
+  void *pointers[] = { (void *) parameters };
+
+  return gtorch_cuda_check (gtorch_cuda.cuLaunchKernel ((CUfunction) kernel, launch->grid[0],
+                                                        MAX (launch->grid[1], 1),
+                                                        MAX (launch->grid[2], 1), launch->block[0],
+                                                        MAX (launch->block[1], 1),
+                                                        MAX (launch->block[2], 1), launch->shared,
+                                                        lane->handle, pointers, NULL),
+                            "cuLaunchKernel", error);
+}
+
+gboolean
+gtorch_cuda_kernel_run (GTorchCudaKernel *self, GTorchCudaFamily *family, const gchar *name,
+                        GTorchCudaLane *lane, guint64 blocks, guint threads,
+                        gconstpointer parameters, GError **error)
+{
+  const GTorchCudaLaunch launch = { .grid = { blocks }, .block = { threads } };
+
+  if (G_UNLIKELY (g_atomic_pointer_get (&self->kernel) == NULL)
+      && !gtorch_cuda_kernel_get (self, family, name, error))
+    return FALSE;
+  return gtorch_cuda_kernel_launch (self->kernel, lane, &launch, parameters, error);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Chooses and launches the kernel of an operation that works element by element: all contiguous, inputs
+ * that are constant along rows or columns, or anything else. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "cpu/gtorch-cpu-cast.h"
+#include "cpu/gtorch-cpu-iter.h"
+#include "cuda/gtorch-cuda-private.h"
+#include "gtorch-ops-private.h"
+#include "kernels/gtorch-kernel-params.h"
+
+#define THREADS 256
+#define UNROLL  4
+
+enum
+{
+  CONTIGUOUS,
+  ROWS,
+  STRIDED,
+  N_FORMS
+};
+
+#define MAX_POINTWISE 256
+
+static GTorchCudaKernel kernels[MAX_POINTWISE][GTORCH_N_DTYPES][N_FORMS];
+
+const gchar *const gtorch_cuda_dtype_suffixes[GTORCH_N_DTYPES] = {
+  [GTORCH_DTYPE_NONE] = "",           [GTORCH_DTYPE_FLOAT32] = "f32",
+  [GTORCH_DTYPE_FLOAT64] = "f64",     [GTORCH_DTYPE_FLOAT16] = "f16",
+  [GTORCH_DTYPE_BFLOAT16] = "bf16",   [GTORCH_DTYPE_INT8] = "i8",
+  [GTORCH_DTYPE_UINT8] = "u8",        [GTORCH_DTYPE_INT16] = "i16",
+  [GTORCH_DTYPE_INT32] = "i32",       [GTORCH_DTYPE_INT64] = "i64",
+  [GTORCH_DTYPE_BOOL] = "bool",       [GTORCH_DTYPE_COMPLEX64] = "c64",
+  [GTORCH_DTYPE_COMPLEX128] = "c128",
+};
+
+static gboolean
+launch (GTorchOpCall *call, GTorchCudaLane *lane, guint dtype, guint form, guint64 n,
+        gconstpointer parameters, GError **error)
+{
+  static const gchar *const ends[] = { "", "_r", "_s" };
+  const GTorchCudaPointwise *op = &gtorch_cuda_pointwise_kernels[call->op->loop];
+  GTorchCudaKernel *kernel = &kernels[call->op->loop][dtype][form];
+  guint64 blocks = (n + THREADS * UNROLL - 1) / (THREADS * UNROLL);
+  gchar name[64];
+
+  if (G_UNLIKELY (g_atomic_pointer_get (&kernel->kernel) == NULL))
+    g_snprintf (name, sizeof name, "gt_%s_%s%s", op->name, gtorch_cuda_dtype_suffixes[dtype],
+                ends[form]);
+  return gtorch_cuda_kernel_run (kernel, op->family, name, lane, MAX (blocks, 1), THREADS,
+                                 parameters, error);
+}
+
+static gboolean
+is_aligned (gconstpointer data)
+{
+  return ((guintptr) data & 15) == 0;
+}
+
+/* Does the merged layout fit gt_rows ()? Fills in what it wants to know. */
+static gboolean
+as_rows (const GTorchIter *iter, guint n_operands, guint size, guint vector, GtRows *p)
+{
+  guint64 inner = iter->shape[0];
+  guint64 outer = iter->n_dims == 2 ? iter->shape[1] : 1;
+  guint k;
+
+  if (iter->n_dims > 2 || inner % vector != 0 || inner / vector * outer >= G_MAXINT32
+      || !is_aligned (iter->data[0]))
+    return FALSE;
+  for (k = 0; k < n_operands; k++)
+    {
+      gint64 column = iter->strides[0][k], row = iter->n_dims == 2 ? iter->strides[1][k] : 0;
+
+      if (k > 0 && (p->base.numbers & (1u << k)))
+        continue;
+      if (k == 0)
+        {
+          if (outer > 1 && row != (gint64) inner * column)
+            return FALSE;
+          continue;
+        }
+      if ((column != 0 && column != size) || row < 0 || row / size > G_MAXUINT32)
+        return FALSE;
+      if (column != 0 && (row % (size * vector) != 0 || !is_aligned (iter->data[k])))
+        return FALSE;
+      p->column_strides[k] = column != 0;
+      p->row_strides[k] = column != 0 ? row / (size * vector) : row / size;
+    }
+  p->base.n = inner / vector * outer;
+  p->inner = gt_divider (inner / vector);
+  return TRUE;
+}
+
+/* Fewer than 2^31 elements at a time. */
+static gboolean
+launch_strided (GTorchOpCall *call, GTorchCudaLane *lane, guint dtype, GTorchIter *iter,
+                GtStrided *p, GError **error)
+{
+  guint d, k, outer = iter->n_dims - 1;
+  gint64 n = iter->numel;
+
+  if (n >= G_MAXINT32)
+    {
+      gint64 whole = iter->shape[outer], half = whole / 2;
+
+      iter->shape[outer] = half;
+      iter->numel = n / whole * half;
+      if (half == 1)
+        iter->n_dims--;
+      if (!launch_strided (call, lane, dtype, iter, p, error))
+        return FALSE;
+      iter->n_dims = outer + 1;
+      for (k = 0; k < iter->n_operands; k++)
+        iter->data[k] += half * iter->strides[outer][k];
+      iter->shape[outer] = whole - half;
+      iter->numel = n / whole * (whole - half);
+      if (!launch_strided (call, lane, dtype, iter, p, error))
+        return FALSE;
+      for (k = 0; k < iter->n_operands; k++)
+        iter->data[k] -= half * iter->strides[outer][k];
+      iter->shape[outer] = whole;
+      iter->numel = n;
+      return TRUE;
+    }
+  p->base.n = n;
+  p->n_dims = iter->n_dims;
+  for (d = 0; d < iter->n_dims; d++)
+    {
+      p->shape[d] = gt_divider (iter->shape[d]);
+      for (k = 0; k < iter->n_operands; k++)
+        p->strides[d][k] = iter->strides[d][k];
+    }
+  for (k = 0; k < iter->n_operands; k++)
+    p->base.data[k] = iter->data[k];
+  return launch (call, lane, dtype, STRIDED, n, p, error);
+}
+
+gboolean
+gtorch_cuda_pointwise (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  guint compute = gtorch_dtype_infos[call->compute].compute;
+  guint stored = call->compute;
+  GTorchImpl *output = call->outputs[0];
+  GTorchImpl *operands[GTORCH_ITER_MAX_OPERANDS] = { output };
+  gboolean same = TRUE, contiguous = output->is_contiguous;
+  guint size = gtorch_dtype_size (call->compute), vector, k;
+  guint n_operands = call->n_inputs + 1;
+  union
+  {
+    GtContiguous contiguous;
+    GtRows rows;
+    GtStrided strided;
+  } p;
+  GtContiguous *base = &p.contiguous;
+  GTorchIter iter;
+
+  if (output->numel == 0)
+    return TRUE;
+  g_assert (n_operands <= GT_MAX_OPERANDS && call->op->n_attrs <= GT_MAX_ATTRS
+            && call->op->loop < MAX_POINTWISE);
+  if (call->op->promote == GTORCH_PROMOTE_BOOL)
+    stored = GTORCH_DTYPE_BOOL;
+  else if (call->op->promote == GTORCH_PROMOTE_REAL)
+    stored = gtorch_dtype_infos[call->compute].real;
+  same = output->dtype == stored;
+
+  base->numbers = 0;
+  for (k = 0; k < call->op->n_attrs; k++)
+    base->attrs[k].i = call->attrs[k].i;
+  base->data[0] = gtorch_impl_data (output);
+  contiguous &= is_aligned (base->data[0]);
+  for (k = 1; k < n_operands; k++)
+    {
+      GTorchImpl *input = call->inputs[k - 1];
+
+      operands[k] = input;
+      base->data[k] = gtorch_impl_data (input);
+      if (input->storage->device->type == GTORCH_DEVICE_TYPE_CPU)
+        {
+          base->numbers |= 1u << k;
+          gtorch_cpu_cast (compute, input->dtype) ((char *) &base->number[k - 1], 16, base->data[k],
+                                                   16, 1);
+          continue;
+        }
+      same &= input->dtype == call->compute;
+      contiguous &= input->is_contiguous && is_aligned (base->data[k])
+                    && gtorch_impl_same_shape (input, output);
+    }
+
+  vector = 16 / MAX (size, gtorch_dtype_size (stored));
+  if (same && contiguous)
+    {
+      base->n = output->numel;
+      return launch (call, lane, call->compute, CONTIGUOUS, base->n / vector, &p, error);
+    }
+
+  gtorch_iter_init (&iter, operands, n_operands, output->shape, output->n_dims);
+  for (k = 0; k < n_operands; k++)
+    base->data[k] = iter.data[k];
+  if (same && n_operands > 2 && iter.strides[0][0] == gtorch_dtype_size (stored)
+      && as_rows (&iter, n_operands, size, vector, &p.rows))
+    return launch (call, lane, call->compute, ROWS, base->n, &p, error);
+  for (k = 0; k < n_operands; k++)
+    p.strided.dtypes[k] = operands[k]->dtype;
+  return launch_strided (call, lane, compute, &iter, &p.strided, error);
+}

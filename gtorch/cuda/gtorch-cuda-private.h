@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/cuda/gtorch-cuda-driver-private.h>
+#include <gtorch/gtorch-stream-private.h>
+
+G_BEGIN_DECLS
+
+typedef struct _GTorchCudaArena GTorchCudaArena;
+typedef struct _GTorchCudaBlock GTorchCudaBlock;
+typedef struct _GTorchCudaDevice GTorchCudaDevice;
+typedef struct _GTorchCudaStream GTorchCudaStream;
+
+/* --- devices (gtorch-cuda-device.c) --- */
+#define GTORCH_CUDA_MAX_DEVICES 16
+
+struct _GTorchCudaDevice
+{
+  GTorchDevice parent_instance;
+  CUdevice handle;
+  CUcontext context; /* the primary one; NULL until it is needed */
+  gchar name[256];
+  gint major, minor; /* compute capability */
+  gint n_multiprocessors;
+  gint threads_per_multiprocessor;
+  gint max_shared; /* bytes of a block, opted in */
+  gint l2_bytes;
+  gboolean has_vmm;
+  guint64 total_memory;
+  gchar pci_id[32];
+  CUuuid uuid;
+
+  GMutex lock;            /* of what follows */
+  GPtrArray *lanes;       /* GTorchCudaLane, in the order of their index */
+  GTorchCudaBlock *limbo; /* freed, but other lanes may still use them; by list_next */
+  CUstream signal;        /* wakes main loops; made late */
+  GMutex event_lock;      /* of what follows; taken by the driver's threads too */
+  GArray *events[2];      /* CUevents that nobody uses: without, with timing */
+
+  guint64 allocated, reserved; /* atomically, what follows */
+  guint64 peak_allocated, peak_reserved;
+  guint64 n_ooms, n_retries;
+};
+
+#define GTORCH_CUDA_DEVICE(device) ((GTorchCudaDevice *) (device))
+
+GType gtorch_cuda_device_get_type (void);
+/* Makes the context if there is none, and it the thread's current one. */
+gboolean gtorch_cuda_device_activate (GTorchCudaDevice *device, GError **error);
+
+CUevent gtorch_cuda_event_get (GTorchCudaDevice *device, gboolean timing, GError **error);
+void gtorch_cuda_event_put (GTorchCudaDevice *device, CUevent event, gboolean timing);
+
+/* --- memory (gtorch-cuda-arena.c, gtorch-cuda-allocator.c) --- */
+
+/* The memory behind one storage, or a hole in the addresses of an arena. */
+struct _GTorchCudaBlock
+{
+  GTorchStorage storage; /* first: an allocated block is its storage */
+  GTorchCudaArena *arena;
+  gsize offset, size;           /* in the arena; multiples of 512 */
+  GTorchCudaBlock *prev, *next; /* neighbours by address */
+  GTorchCudaBlock *list_prev, *list_next;
+  guint8 state;
+  guint64 uses;    /* bit i: by lane i, not the arena's own */
+  CUevent *events; /* in limbo: what must be done, ended by NULL */
+};
+
+/* Addresses reserved for one lane, filled with pages as they are needed. The caller locks. */
+GTorchCudaArena *gtorch_cuda_arena_new (GTorchCudaDevice *device, GTorchCudaLane *lane,
+                                        gsize n_bytes, gsize page, GError **error);
+void gtorch_cuda_arena_free (GTorchCudaArena *arena);
+GTorchCudaLane *gtorch_cuda_arena_get_lane (GTorchCudaArena *arena);
+GMutex *gtorch_cuda_arena_get_lock (GTorchCudaArena *arena);
+/* From free pages; NULL if there is no room. */
+GTorchCudaBlock *gtorch_cuda_arena_take (GTorchCudaArena *arena, gsize n_bytes);
+/* Maps pages for at least n_bytes in one piece; bytes mapped in *mapped. */
+CUresult gtorch_cuda_arena_grow (GTorchCudaArena *arena, gsize n_bytes, gsize *mapped);
+void gtorch_cuda_arena_give (GTorchCudaArena *arena, GTorchCudaBlock *block);
+/* Gives free pages back; how many bytes. The device must be done with them. */
+gsize gtorch_cuda_arena_trim (GTorchCudaArena *arena);
+gsize gtorch_cuda_arena_get_mapped (GTorchCudaArena *arena);
+/* Checks every rule that the lists must obey; for tests. */
+gboolean gtorch_cuda_arena_is_sound (GTorchCudaArena *arena);
+
+GTorchStorage *gtorch_cuda_alloc (GTorchDevice *device, gsize n_bytes, GError **error);
+void gtorch_cuda_free (GTorchDevice *device, GTorchStorage *storage);
+void gtorch_cuda_memory_info (GTorchDevice *device, GTorchMemoryInfo *info);
+void gtorch_cuda_reset_peak (GTorchDevice *device);
+void gtorch_cuda_empty_cache (GTorchDevice *device);
+/* Notes that work on the stream uses the storage; its memory is not given to others before that is done. */
+void gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane);
+
+/* --- streams (gtorch-cuda-stream.c) --- */
+
+/* A queue of the driver's with its memory. Never destroyed (the driver may be gone before whoever would
+ * do it); a stream takes one and leaves it to a later stream. */
+struct _GTorchCudaLane
+{
+  CUstream handle;
+  guint
+      index; /* in device->lanes, and its bit in a block's uses (the last one stands for all higher) */
+  gint priority;
+  gboolean is_foreign;            /* the queue was not made here */
+  gint n_users;                   /* atomically: streams */
+  GTorchCudaArena *small, *large; /* made late */
+};
+
+struct _GTorchCudaStream
+{
+  GTorchStream parent_instance;
+  GTorchCudaLane *lane;
+};
+
+#define GTORCH_CUDA_STREAM(stream) ((GTorchCudaStream *) (stream))
+#define GTORCH_IS_CUDA_STREAM(stream) \
+  (G_TYPE_CHECK_INSTANCE_TYPE ((stream), gtorch_cuda_stream_get_type ()))
+
+GType gtorch_cuda_stream_get_type (void);
+GTorchStream *gtorch_cuda_stream_new (GTorchDevice *device, gint priority, GError **error);
+gboolean gtorch_cuda_synchronize (GTorchDevice *device, GCancellable *cancellable, GError **error);
+/* Of the calling thread's current stream; NULL with an error if it could not be made. */
+GTorchCudaLane *gtorch_cuda_current_lane (GTorchDevice *device, GError **error);
+
+static inline guint64
+gtorch_cuda_lane_bit (const GTorchCudaLane *lane)
+{
+  return G_GUINT64_CONSTANT (1) << MIN (lane->index, 63);
+}
+
+/* --- kernels (gtorch-cuda-kernel.c) --- */
+
+/* A file of kernels in one embedded image. */
+typedef struct
+{
+  const gchar *name;
+  const void *image; /* NULL: this build was made without kernels */
+  CUlibrary library;
+  GMutex lock;
+} GTorchCudaFamily;
+
+/* One kernel; static, filled when first launched. All take one struct by value. */
+typedef struct
+{
+  CUkernel kernel;
+} GTorchCudaKernel;
+
+/* Finds name in the family. */
+gboolean gtorch_cuda_kernel_get (GTorchCudaKernel *self, GTorchCudaFamily *family,
+                                 const gchar *name, GError **error);
+
+/* The image that the build made of kernels/<name>.cu, NULL where it made none. */
+#define GTORCH_CUDA_IMAGE(name) \
+  extern const guint8 gtorch_fatbin_##name[] __attribute__ ((weak, visibility ("hidden")));
+
+/* Where the kernels of a pointwise operation are; by GTorchOpClass.loop. */
+typedef struct
+{
+  const gchar *name;
+  GTorchCudaFamily *family;
+} GTorchCudaPointwise;
+
+extern const GTorchCudaPointwise gtorch_cuda_pointwise_kernels[];
+/* "f32", as in the names of kernels. */
+extern const gchar *const gtorch_cuda_dtype_suffixes[];
+
+typedef struct
+{
+  guint grid[3], block[3];
+  guint shared;
+} GTorchCudaLaunch;
+
+gboolean gtorch_cuda_kernel_launch (CUkernel kernel, GTorchCudaLane *lane,
+                                    const GTorchCudaLaunch *launch, gconstpointer parameters,
+                                    GError **error);
+
+/* Both, along one dimension. The name is looked at when the kernel is not there yet. */
+gboolean gtorch_cuda_kernel_run (GTorchCudaKernel *self, GTorchCudaFamily *family,
+                                 const gchar *name, GTorchCudaLane *lane, guint64 blocks,
+                                 guint threads, gconstpointer parameters, GError **error);
+
+/* --- operations --- */
+gboolean gtorch_cuda_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *call,
+                             GError **error);
+gboolean gtorch_cuda_copy_here (GTorchImpl *dst, GTorchImpl *src, GTorchCudaLane *lane,
+                                GError **error);
+gboolean gtorch_cuda_fill_with (GTorchImpl *dst, guint dtype, gconstpointer value,
+                                GTorchCudaLane *lane, GError **error);
+gboolean gtorch_cuda_copy (GTorchDevice *device, GTorchImpl *dst, GTorchImpl *src,
+                           gboolean non_blocking, GError **error);
+
+G_END_DECLS

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Queues of a GPU, points in their order, and waiting for them. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "cuda/gtorch-cuda-private.h"
+#include "gtorch-event.h"
+
+typedef GTorchStreamClass GTorchCudaStreamClass;
+
+G_DEFINE_TYPE (GTorchCudaStream, gtorch_cuda_stream, GTORCH_TYPE_STREAM)
+
+/* As many queues as a block's uses can tell apart; then streams share them. */
+#define MAX_LANES 63
+
+/* --- fences --- */
+
+static GTorchCudaDevice *
+fence_device (GTorchFence *fence)
+{
+  return GTORCH_CUDA_DEVICE (fence->device);
+}
+
+static void
+finish (GTorchFence *fence, CUresult result)
+{
+  GError *error = NULL;
+
+  gtorch_cuda_check (result, gtorch_device_name (fence->device), &error);
+  gtorch_fence_complete (fence, error);
+}
+
+static void
+fence_poll (GTorchFence *fence)
+{
+  CUresult result = gtorch_cuda.cuEventQuery (fence->handle);
+
+  if (result != CUDA_ERROR_NOT_READY)
+    finish (fence, result);
+}
+
+static void
+fence_wait (GTorchFence *fence)
+{
+  finish (fence, gtorch_cuda.cuEventSynchronize (fence->handle));
+}
+
+/* In a thread of the driver's, where CUDA must not be called. */
+static void
+on_signal (void *data)
+{
+  GTorchFence *fence = data;
+
+  gtorch_fence_complete (fence, NULL);
+  gtorch_fence_unref (fence);
+}
+
+/* Where the signal cannot be sent, a thread sleeps instead. */
+static gpointer
+wait_in_thread (gpointer data)
+{
+  GTorchFence *fence = data;
+
+  fence_wait (fence);
+  gtorch_fence_unref (fence);
+  return NULL;
+}
+
+static void
+fence_arm (GTorchFence *fence)
+{
+  GTorchCudaDevice *device = fence_device (fence);
+  CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+
+  gtorch_fence_ref (fence);
+  if (gtorch_cuda_device_activate (device, NULL))
+    {
+      g_mutex_lock (&device->lock);
+      result = CUDA_SUCCESS;
+      if (device->signal == NULL)
+        result =
+            gtorch_cuda.cuStreamCreateWithPriority (&device->signal, CU_STREAM_NON_BLOCKING, 0);
+      if (result == CUDA_SUCCESS)
+        result = gtorch_cuda.cuStreamWaitEvent (device->signal, fence->handle, 0);
+      if (result == CUDA_SUCCESS)
+        result = gtorch_cuda.cuLaunchHostFunc (device->signal, on_signal, fence);
+      g_mutex_unlock (&device->lock);
+    }
+  if (result != CUDA_SUCCESS)
+    g_thread_unref (g_thread_new ("gtorch-fence", wait_in_thread, fence));
+}
+
+static gboolean
+fence_elapsed (GTorchFence *fence, GTorchFence *other, gdouble *milliseconds, GError **error)
+{
+  float value = 0;
+
+  if (!gtorch_cuda_check (gtorch_cuda.cuEventElapsedTime (&value, fence->handle, other->handle),
+                          "elapsed time", error))
+    return FALSE;
+  *milliseconds = value;
+  return TRUE;
+}
+
+/* May run in a thread of the driver's. */
+static void
+fence_free (GTorchFence *fence)
+{
+  if (fence->handle != NULL)
+    gtorch_cuda_event_put (fence_device (fence), fence->handle,
+                           (fence->flags & GTORCH_EVENT_TIMING) != 0);
+}
+
+static const GTorchFenceBackend fence_backend = {
+  .poll = fence_poll,
+  .wait = fence_wait,
+  .arm = fence_arm,
+  .elapsed = fence_elapsed,
+  .free = fence_free,
+};
+
+/* --- the class --- */
+
+static gboolean
+prepare (GTorchStream *stream, GError **error)
+{
+  if (G_LIKELY (GTORCH_CUDA_STREAM (stream)->lane != NULL))
+    return gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (stream->device), error);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA,
+               _ ("stream: this one could not be made on %s"), gtorch_device_name (stream->device));
+  return FALSE;
+}
+
+static gboolean
+gtorch_cuda_stream_record (GTorchStream *stream, GTorchFence *fence, GError **error)
+{
+  CUevent event;
+
+  if (!prepare (stream, error))
+    return FALSE;
+  event = gtorch_cuda_event_get (GTORCH_CUDA_DEVICE (stream->device),
+                                 (fence->flags & GTORCH_EVENT_TIMING) != 0, error);
+  if (event == NULL)
+    return FALSE;
+  fence->device = stream->device;
+  fence->handle = event;
+  fence->backend = &fence_backend;
+  return gtorch_cuda_check (gtorch_cuda.cuEventRecord (event,
+                                                       GTORCH_CUDA_STREAM (stream)->lane->handle),
+                            "cuEventRecord", error);
+}
+
+static gboolean
+gtorch_cuda_stream_wait (GTorchStream *stream, GTorchFence *fence, GError **error)
+{
+  if (!prepare (stream, error))
+    return FALSE;
+  if (fence->backend == &fence_backend)
+    return gtorch_cuda_check (gtorch_cuda
+                                  .cuStreamWaitEvent (GTORCH_CUDA_STREAM (stream)->lane->handle,
+                                                      fence->handle, 0),
+                              "cuStreamWaitEvent", error);
+  /* Work of the CPU's: the GPU has nothing to look at, so the thread waits. */
+  return gtorch_fence_wait (fence, NULL, error);
+}
+
+static gboolean
+gtorch_cuda_stream_is_idle (GTorchStream *stream)
+{
+  return GTORCH_CUDA_STREAM (stream)->lane == NULL
+         || gtorch_cuda.cuStreamQuery (GTORCH_CUDA_STREAM (stream)->lane->handle)
+                != CUDA_ERROR_NOT_READY;
+}
+
+static gboolean
+gtorch_cuda_stream_check (GTorchStream *stream, GError **error)
+{
+  CUresult result;
+
+  if (!prepare (stream, error))
+    return FALSE;
+  result = gtorch_cuda.cuStreamQuery (GTORCH_CUDA_STREAM (stream)->lane->handle);
+  return result == CUDA_ERROR_NOT_READY || gtorch_cuda_check (result, "stream", error);
+}
+
+static gboolean
+gtorch_cuda_stream_synchronize (GTorchStream *stream, GCancellable *cancellable, GError **error)
+{
+  GTorchFence *fence;
+  gboolean result;
+
+  if (g_cancellable_set_error_if_cancelled (cancellable, error) || !prepare (stream, error))
+    return FALSE;
+  if (cancellable == NULL)
+    return gtorch_cuda_check (gtorch_cuda.cuStreamSynchronize (
+                                  GTORCH_CUDA_STREAM (stream)->lane->handle),
+                              "stream", error);
+  fence = gtorch_stream_record_fence (stream, GTORCH_EVENT_NONE, error);
+  if (fence == NULL)
+    return FALSE;
+  result = gtorch_fence_wait (fence, cancellable, error);
+  gtorch_fence_unref (fence);
+  return result;
+}
+
+static void
+gtorch_cuda_stream_finalize (GObject *object)
+{
+  GTorchCudaStream *self = GTORCH_CUDA_STREAM (object);
+
+  if (self->lane != NULL)
+    __atomic_sub_fetch (&self->lane->n_users, 1, __ATOMIC_RELAXED);
+  G_OBJECT_CLASS (gtorch_cuda_stream_parent_class)->finalize (object);
+}
+
+static void
+gtorch_cuda_stream_class_init (GTorchCudaStreamClass *klass)
+{
+  G_OBJECT_CLASS (klass)->finalize = gtorch_cuda_stream_finalize;
+  klass->record = gtorch_cuda_stream_record;
+  klass->wait = gtorch_cuda_stream_wait;
+  klass->is_idle = gtorch_cuda_stream_is_idle;
+  klass->check = gtorch_cuda_stream_check;
+  klass->synchronize = gtorch_cuda_stream_synchronize;
+}
+
+static void
+gtorch_cuda_stream_init (GTorchCudaStream *self)
+{
+}
+
+/* A queue that no stream uses, a new one, or, when there are many, the one with the fewest users. */
+static GTorchCudaLane *
+find_lane (GTorchCudaDevice *device, gint priority, GError **error)
+{
+  GTorchCudaLane *lane, *best = NULL;
+  guint i;
+
+  for (i = 0; i < device->lanes->len; i++)
+    {
+      lane = device->lanes->pdata[i];
+      if (lane->priority == priority && !lane->is_foreign && i > 0
+          && (best == NULL || lane->n_users < best->n_users))
+        best = lane;
+    }
+  if (best != NULL && (best->n_users == 0 || device->lanes->len >= MAX_LANES))
+    return best;
+  lane = g_new0 (GTorchCudaLane, 1);
+  lane->priority = priority;
+  if (!gtorch_cuda_check (gtorch_cuda.cuStreamCreateWithPriority (&lane->handle,
+                                                                  CU_STREAM_NON_BLOCKING, priority),
+                          "cuStreamCreate", error))
+    {
+      g_free (lane);
+      return NULL;
+    }
+  lane->index = device->lanes->len;
+  g_ptr_array_add (device->lanes, lane);
+  return lane;
+}
+
+GTorchStream *
+gtorch_cuda_stream_new (GTorchDevice *device, gint priority, GError **error)
+{
+  GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
+  GTorchCudaLane *lane;
+  GTorchStream *self;
+  int least = 0, greatest = 0;
+
+  if (!gtorch_cuda_device_activate (cuda, error))
+    return NULL;
+  gtorch_cuda.cuCtxGetStreamPriorityRange (&least, &greatest);
+  priority = CLAMP (priority, greatest, least);
+  g_mutex_lock (&cuda->lock);
+  lane = find_lane (cuda, priority, error);
+  if (lane != NULL)
+    __atomic_add_fetch (&lane->n_users, 1, __ATOMIC_RELAXED);
+  g_mutex_unlock (&cuda->lock);
+  if (lane == NULL)
+    return NULL;
+  self = g_object_new (gtorch_cuda_stream_get_type (), NULL);
+  self->device = device;
+  self->priority = priority;
+  GTORCH_CUDA_STREAM (self)->lane = lane;
+  return self;
+}
+
+GTorchCudaLane *
+gtorch_cuda_current_lane (GTorchDevice *device, GError **error)
+{
+  GTorchStream *stream = gtorch_current_stream (device);
+
+  if (stream == NULL)
+    stream = G_LIKELY (device->default_stream != NULL) ? device->default_stream
+                                                       : gtorch_device_get_default_stream (device);
+  if (G_UNLIKELY (!GTORCH_IS_CUDA_STREAM (stream)))
+    {
+      /* The context could not be made: say why, and what is new this time. */
+      if (gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (device), error))
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA, _ ("%s: no stream could be made"),
+                     gtorch_device_name (device));
+      return NULL;
+    }
+  return GTORCH_CUDA_STREAM (stream)->lane;
+}
+
+gboolean
+gtorch_cuda_synchronize (GTorchDevice *device, GCancellable *cancellable, GError **error)
+{
+  GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
+
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
+  if (g_atomic_pointer_get (&cuda->context) == NULL)
+    return TRUE;
+  return gtorch_cuda_device_activate (cuda, error)
+         && gtorch_cuda_check (gtorch_cuda.cuCtxSynchronize (), gtorch_device_name (device), error);
+}

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""Writes the CUDA kernels of pointwise rows, and the table by which the host finds them."""
+
+import re
+
+from opgen_common import CLASSES, LOOP_TYPES
+
+# compute dtype -> what is stored in memory when that is computed in: dtype, suffix, C++ type
+MEMORY = {
+    'float32': [
+        ('float32', 'f32', 'float'),
+        ('float16', 'f16', 'gt_f16'),
+        ('bfloat16', 'bf16', 'gt_bf16'),
+    ],
+    'int32': [
+        ('int8', 'i8', 'gint8'),
+        ('uint8', 'u8', 'guint8'),
+        ('int16', 'i16', 'gint16'),
+        ('int32', 'i32', 'gint32'),
+    ],
+}
+
+
+def memory_types(dtype):
+    suffix, ctype, _ = LOOP_TYPES[dtype]
+    return MEMORY.get(dtype, [(dtype, suffix, ctype)])
+
+
+def emit_kernels(rows, header):
+    out = [header, '#include "gtorch-pointwise.cuh"', '']
+    for row in rows:
+        if row.family != 'pointwise':
+            continue
+        n = len(row.tensors)
+        for dtype, texts in row.loops.items():
+            suffix, ctype, real = LOOP_TYPES[dtype]
+            result = {'bool': 'guint8', 'real': real}.get(row.promote, ctype)
+            inputs = ', '.join(f'C {t.name}' for t in row.tensors)
+            out += [
+                f'struct gt_op_{row.name}_{suffix}',
+                '{',
+                f'  typedef {ctype} C;',
+                f'  typedef {result} O;',
+                f'  static constexpr int N = {n};',
+                f'  GT_DEVICE O run ({inputs}, const GtAttr *attrs)',
+                '  {',
+                '    typedef C T;',
+            ]
+            for i, a in enumerate(row.attrs):
+                if re.search(rf'\b{a.name}\b', texts['forward']):
+                    kind = 'double' if a.member == 'd' else 'int64_t'
+                    out.append(f'    const {kind} {a.name} = attrs[{i}].{a.member};')
+            out += [f'    return (O) ({texts["forward"]});', '  }', '};']
+            for name, memory, mtype in memory_types(dtype):
+                if name not in CLASSES[row.dtypes]:
+                    continue
+                stored = mtype if result == ctype else result
+                what = f'({row.name}, {suffix}, {memory}, {mtype}, {stored})'
+                out.append(f'GT_VECTOR_KERNELS {what}')
+                if n > 1:
+                    out.append(f'GT_ROW_KERNELS {what}')
+            out += [f'GT_STRIDED_KERNEL ({row.name}, {suffix})', '']
+    return out
+
+
+def kernel_files(rows):
+    """The files that have pointwise rows, without their suffix."""
+    return sorted({r.file[:-5] for r in rows if r.loops and r.family == 'pointwise'})
+
+
+def emit_kernel_table(rows, header):
+    files = kernel_files(rows)
+    out = [header, '#include "config.h"', '', '#include "cuda/gtorch-cuda-private.h"', '']
+    out += [f'GTORCH_CUDA_IMAGE (pointwise_{f.replace("-", "_")})' for f in files]
+    out += ['', 'static GTorchCudaFamily families[] = {']
+    for f in files:
+        name = f'pointwise_{f.replace("-", "_")}'
+        out.append(f'  {{ .name = "{name}", .image = gtorch_fatbin_{name} }},')
+    out += ['};', '', 'const GTorchCudaPointwise gtorch_cuda_pointwise_kernels[] = {']
+    for row in rows:
+        if row.loop_index >= 0 and row.family == 'pointwise':
+            index = files.index(row.file[:-5])
+            out.append(f'  [{row.loop_index}] = {{ "{row.name}", &families[{index}] }},')
+    return out + ['};', '']

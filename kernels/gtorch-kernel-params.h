@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+/* What the host gives to kernels. Included from C and from CUDA C++: plain structs of fixed layout, each the
+ * only parameter of its kernels. */
+
+#include <stdint.h>
+
+#define GT_MAX_DIMS     16
+#define GT_MAX_OPERANDS 4 /* the output first */
+#define GT_MAX_ATTRS    4
+
+/* Division by a number known on the host: q = (n * multiplier >> 32 + n) >> shift, for n < 2^31. */
+typedef struct
+{
+  uint32_t divisor, multiplier, shift;
+} GtDivider;
+
+static inline GtDivider
+gt_divider (uint32_t divisor)
+{
+  GtDivider d = { divisor, 0, 0 };
+
+  while (d.shift < 32 && (UINT64_C (1) << d.shift) < divisor)
+    d.shift++;
+  d.multiplier =
+      (uint32_t) (((UINT64_C (1) << 32) * ((UINT64_C (1) << d.shift) - divisor)) / divisor + 1);
+  return d;
+}
+
+typedef union
+{
+  double d;
+  int64_t i;
+} GtAttr;
+
+/* Scalar arguments, in the dtype that is computed in. */
+typedef struct
+{
+  uint64_t words[2];
+} GtNumber;
+
+/* All operands contiguous, of one shape and one dtype (the output may be bool or real). */
+typedef struct
+{
+  void *data[GT_MAX_OPERANDS];
+  uint64_t n;
+  uint32_t numbers; /* bit k: operand k is numbers_[k - 1] */
+  uint32_t unused;
+  GtNumber number[GT_MAX_OPERANDS - 1];
+  GtAttr attrs[GT_MAX_ATTRS];
+} GtContiguous;
+
+/* The output contiguous; inputs contiguous, constant along rows or constant along columns. */
+typedef struct
+{
+  GtContiguous base;                     /* n: vectors */
+  GtDivider inner;                       /* vectors in a row */
+  uint32_t row_strides[GT_MAX_OPERANDS]; /* in vectors (or elements where the column stride is 0) */
+  uint32_t column_strides[GT_MAX_OPERANDS]; /* 1 or 0 */
+} GtRows;
+
+/* Any layout, any dtypes; fewer than 2^31 elements. */
+typedef struct
+{
+  GtContiguous base;
+  uint32_t n_dims;
+  uint8_t dtypes[GT_MAX_OPERANDS];               /* GTorchDType */
+  GtDivider shape[GT_MAX_DIMS];                  /* the inner dimension first */
+  int64_t strides[GT_MAX_DIMS][GT_MAX_OPERANDS]; /* in bytes */
+} GtStrided;
+
+/* A batch of matrices whose other dimension is the contiguous one. */
+typedef struct
+{
+  void *dst;
+  const void *src;
+  uint32_t rows, columns;
+  int64_t dst_row, src_column;   /* strides in elements */
+  GtDivider tiles, tiles_across; /* in a matrix; in its rows */
+  uint32_t n_dims;               /* of the batch */
+  GtDivider shape[GT_MAX_DIMS];
+  int64_t strides[GT_MAX_DIMS][2]; /* in bytes */
+} GtTranspose;

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+/* The three bodies of every operation that works element by element. Op has the types C (computed in) and O
+ * (the result's), the number of inputs N and run (inputs, attrs); M is the dtype in memory. */
+
+#include "gtorch-types.cuh"
+
+#define GT_THREADS 256
+#define GT_UNROLL  4 /* vectors that a thread has under way */
+
+template <typename M, int V> struct alignas (sizeof (M) * V) gt_vector { M at[V]; };
+
+template <typename Op, int N = Op::N> struct gt_apply;
+template <typename Op> struct gt_apply<Op, 1>
+{
+  GT_DEVICE typename Op::O
+  run (const typename Op::C *x, const GtAttr *attrs)
+  {
+    return Op::run (x[0], attrs);
+  }
+};
+template <typename Op> struct gt_apply<Op, 2>
+{
+  GT_DEVICE typename Op::O
+  run (const typename Op::C *x, const GtAttr *attrs)
+  {
+    return Op::run (x[0], x[1], attrs);
+  }
+};
+template <typename Op> struct gt_apply<Op, 3>
+{
+  GT_DEVICE typename Op::O
+  run (const typename Op::C *x, const GtAttr *attrs)
+  {
+    return Op::run (x[0], x[1], x[2], attrs);
+  }
+};
+
+template <typename T>
+GT_DEVICE T
+gt_number (const GtNumber &n)
+{
+  return *(const T *) &n;
+}
+
+/* Vectors of 16 bytes of the widest operand. */
+template <typename Op, typename M, typename S>
+static __device__ __forceinline__ void
+gt_contiguous (const GtContiguous &p)
+{
+  typedef typename Op::C C;
+  constexpr int V = 16 / (sizeof (M) > sizeof (S) ? sizeof (M) : sizeof (S));
+  const uint64_t n_vectors = p.n / V;
+  const uint64_t first = (uint64_t) blockIdx.x * (GT_THREADS * GT_UNROLL) + threadIdx.x;
+  gt_vector<M, V> x[Op::N][GT_UNROLL];
+
+#pragma unroll
+  for (int k = 0; k < Op::N; k++)
+    if (p.numbers & (2u << k))
+      ;
+    else
+      {
+#pragma unroll
+        for (int u = 0; u < GT_UNROLL; u++)
+          if (first + u * GT_THREADS < n_vectors)
+            x[k][u] = ((const gt_vector<M, V> *) p.data[k + 1])[first + u * GT_THREADS];
+      }
+
+#pragma unroll
+  for (int u = 0; u < GT_UNROLL; u++)
+    {
+      gt_vector<S, V> y;
+
+      if (first + u * GT_THREADS >= n_vectors)
+        break;
+#pragma unroll
+      for (int v = 0; v < V; v++)
+        {
+          C in[Op::N];
+
+#pragma unroll
+          for (int k = 0; k < Op::N; k++)
+            in[k] = p.numbers & (2u << k) ? gt_number<C> (p.number[k])
+                                          : gt_convert<C>::from (x[k][u].at[v]);
+          y.at[v] = gt_convert<S>::from (gt_apply<Op>::run (in, p.attrs));
+        }
+      ((gt_vector<S, V> *) p.data[0])[first + u * GT_THREADS] = y;
+    }
+
+  /* what does not fill a vector */
+  if (blockIdx.x == gridDim.x - 1 && threadIdx.x < p.n % V)
+    {
+      const uint64_t i = n_vectors * V + threadIdx.x;
+      C in[Op::N];
+
+#pragma unroll
+      for (int k = 0; k < Op::N; k++)
+        in[k] = p.numbers & (2u << k) ? gt_number<C> (p.number[k])
+                                      : gt_convert<C>::from (((const M *) p.data[k + 1])[i]);
+      ((S *) p.data[0])[i] = gt_convert<S>::from (gt_apply<Op>::run (in, p.attrs));
+    }
+}
+
+template <typename Op, typename M, typename S>
+static __device__ __forceinline__ void
+gt_rows (const GtRows &p)
+{
+  typedef typename Op::C C;
+  constexpr int V = 16 / (sizeof (M) > sizeof (S) ? sizeof (M) : sizeof (S));
+  const uint32_t first = blockIdx.x * (GT_THREADS * GT_UNROLL) + threadIdx.x;
+  gt_vector<M, V> x[Op::N][GT_UNROLL];
+
+#pragma unroll
+  for (int u = 0; u < GT_UNROLL; u++)
+    {
+      const uint32_t i = first + u * GT_THREADS;
+      const uint32_t row = gt_divide (i, p.inner), column = i - row * p.inner.divisor;
+
+      if (i >= (uint32_t) p.base.n)
+        break;
+#pragma unroll
+      for (int k = 0; k < Op::N; k++)
+        {
+          if (p.base.numbers & (2u << k))
+            continue;
+          if (p.column_strides[k + 1])
+            x[k][u] = ((const gt_vector<M, V> *)
+                           p.base.data[k + 1])[(uint64_t) row * p.row_strides[k + 1] + column];
+          else
+            {
+              const M one = ((const M *) p.base.data[k + 1])[(uint64_t) row * p.row_strides[k + 1]];
+
+#pragma unroll
+              for (int v = 0; v < V; v++)
+                x[k][u].at[v] = one;
+            }
+        }
+    }
+#pragma unroll
+  for (int u = 0; u < GT_UNROLL; u++)
+    {
+      const uint32_t i = first + u * GT_THREADS;
+      gt_vector<S, V> y;
+
+      if (i >= (uint32_t) p.base.n)
+        break;
+#pragma unroll
+      for (int v = 0; v < V; v++)
+        {
+          C in[Op::N];
+
+#pragma unroll
+          for (int k = 0; k < Op::N; k++)
+            in[k] = p.base.numbers & (2u << k) ? gt_number<C> (p.base.number[k])
+                                               : gt_convert<C>::from (x[k][u].at[v]);
+          y.at[v] = gt_convert<S>::from (gt_apply<Op>::run (in, p.base.attrs));
+        }
+      ((gt_vector<S, V> *) p.base.data[0])[i] = y;
+    }
+}
+
+template <typename Op>
+static __device__ __forceinline__ void
+gt_strided (const GtStrided &p)
+{
+  typedef typename Op::C C;
+
+#pragma unroll 1
+  for (uint32_t u = 0; u < GT_UNROLL; u++)
+    {
+      const uint32_t i = (blockIdx.x * GT_UNROLL + u) * GT_THREADS + threadIdx.x;
+      int64_t offsets[Op::N + 1] = {};
+      uint32_t rest = i;
+      C in[Op::N];
+
+      if (i >= (uint32_t) p.base.n)
+        return;
+      for (uint32_t d = 0; d < p.n_dims; d++)
+        {
+          const uint32_t next = gt_divide (rest, p.shape[d]);
+          const uint32_t at = rest - next * p.shape[d].divisor;
+
+#pragma unroll
+          for (int k = 0; k <= Op::N; k++)
+            offsets[k] += at * p.strides[d][k];
+          rest = next;
+        }
+#pragma unroll
+      for (int k = 0; k < Op::N; k++)
+        in[k] =
+            p.base.numbers & (2u << k)
+                ? gt_number<C> (p.base.number[k])
+                : gt_load<C> ((const char *) p.base.data[k + 1] + offsets[k + 1], p.dtypes[k + 1]);
+      gt_store<typename Op::O> ((char *) p.base.data[0] + offsets[0], p.dtypes[0],
+                                gt_apply<Op>::run (in, p.base.attrs));
+    }
+}
+
+/* Op: gt_op_<name>_<compute dtype>. */
+#define GT_VECTOR_KERNELS(op, compute, memory, M, S)              \
+  extern "C" __global__ void __launch_bounds__ (GT_THREADS)       \
+      gt_##op##_##memory (const __grid_constant__ GtContiguous p) \
+  {                                                               \
+    gt_contiguous<gt_op_##op##_##compute, M, S> (p);              \
+  }
+
+#define GT_ROW_KERNELS(op, compute, memory, M, S)               \
+  extern "C" __global__ void __launch_bounds__ (GT_THREADS)     \
+      gt_##op##_##memory##_r (const __grid_constant__ GtRows p) \
+  {                                                             \
+    gt_rows<gt_op_##op##_##compute, M, S> (p);                  \
+  }
+
+#define GT_STRIDED_KERNEL(op, compute)                              \
+  extern "C" __global__ void __launch_bounds__ (GT_THREADS)         \
+      gt_##op##_##compute##_s (const __grid_constant__ GtStrided p) \
+  {                                                                 \
+    gt_strided<gt_op_##op##_##compute> (p);                         \
+  }
