@@ -49,6 +49,21 @@ gtorch_scope_add (GTorchTensor *tensor)
   g_ptr_array_add (gtorch_scope_current->tensors, g_object_ref (tensor));
 }
 
+void
+gtorch_scope_exempt (GTorchTensor *tensor)
+{
+  GTorchScope *scope;
+  guint i;
+
+  for (scope = gtorch_scope_current; scope != NULL; scope = scope->outer)
+    for (i = scope->tensors != NULL ? scope->tensors->len : 0; i-- > 0;)
+      if (scope->tensors->pdata[i] == tensor)
+        {
+          g_ptr_array_remove_index_fast (scope->tensors, i);
+          return;
+        }
+}
+
 /**
  * gtorch_scope_new: (constructor)
  *

@@ -11,6 +11,7 @@ image gets the symbol gtorch_fatbin_NAME; FOLDERs are searched for headers.
 
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -39,8 +40,10 @@ def gencode(archs):
 
 def main(nvcc, cc, archs, name, source, target, depfile, *folders):
     image = pathlib.Path(target).with_suffix('.fatbin').absolute()
+    cache = shutil.which('ccache')
     subprocess.run(
         [
+            *([cache] if cache else []),
             nvcc,
             '-fatbin',
             '-std=c++17',

@@ -13,6 +13,7 @@ import System from 'system';
 const N = 1797;
 const BATCH = 64;
 const INT64 = GTorch.DType.INT64;
+const {nn, optim} = GTorch;
 
 const options = {data: null, seed: '1', epochs: '20', output: 'digits.png', device: 'cpu'};
 for (const argument of System.programArgs) {
@@ -44,46 +45,44 @@ function loadDigits(path) {
 }
 
 function makeModel() {
-    return GTorch.Sequential.new_from_modules([
-        GTorch.Conv2d.new(1, 16, 3, 1, 1, true),
-        GTorch.ReLU.new(),
-        GTorch.Conv2d.new(16, 32, 3, 1, 1, true),
-        GTorch.ReLU.new(),
-        GTorch.MaxPool2d.new(2, 2, 0),
-        GTorch.Flatten.new(1, -1),
-        GTorch.Dropout.new(0.25),
-        GTorch.Linear.new(512, 10, true),
-    ]);
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 3, {padding: 1}),
+        nn.ReLU(),
+        nn.Conv2d(16, 32, 3, {padding: 1}),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Dropout(0.25),
+        nn.Linear(512, 10));
 }
 
 // The digits that the model reads, without recording gradients.
 function readDigits(model, images) {
-    const before = GTorch.set_grad_enabled(false);
-    const digits = Array.from(model.forward(images).argmax([1], false).to_ints());
-    GTorch.set_grad_enabled(before);
-    return digits;
+    return GTorch.no_grad(() => model.forward(images).argmax({dim: [1]}).toArray());
 }
 
 function train(model, images, labels, epochs) {
-    const adam = GTorch.Adam.new(model.get_parameters(true), 2e-3);
+    const adam = optim.Adam(model.parameters(), 2e-3);
+    const lossOf = nn.CrossEntropyLoss();
     const n = labels.get_numel();
     const losses = [];
     for (let epoch = 0; epoch < epochs; epoch++) {
         const order = GTorch.randperm(n, INT64, null, null);
         let total = 0;
         for (let start = 0; start < n; start += BATCH) {
-            const index = order.slice(0, start, Math.min(start + BATCH, n), 1);
-            const scores = model.forward(images.index_select(0, index));
-            const loss = scores.cross_entropy(labels.index_select(0, index), null,
-                GTorch.Reduction.MEAN, -100, 0);
-            adam.zero_grad(true);
-            loss.backward(null, false, false);
-            adam.step();
-            total += loss.item_double() * Math.min(BATCH, n - start);
+            const count = Math.min(BATCH, n - start);
+            total += count * GTorch.tidy(() => {
+                const index = order.narrow(0, start, count);
+                const scores = model.forward(images.index_select(0, index));
+                const loss = lossOf.forward(scores, labels.index_select(0, index));
+                adam.zero_grad();
+                loss.backward();
+                adam.step();
+                return loss.item();
+            });
         }
         losses.push(total / n);
         print(`epoch ${epoch + 1} of ${epochs}: loss ${losses.at(-1).toFixed(4)}`);
-        System.gc();
     }
     return losses;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "autograd/gtorch-tensor-autograd.h"
+#include "gtorch-scope-private.h"
 #include "gtorch-module-private.h"
 
 static GTorchMember *
@@ -73,6 +74,8 @@ set_member (GArray *array, const gchar *name, GTorchTensor *tensor, gboolean per
       g_array_append_val (array, made);
       member = &g_array_index (array, GTorchMember, array->len - 1);
     }
+  if (tensor != NULL && gtorch_scope_current != NULL)
+    gtorch_scope_exempt (tensor);
   g_set_object (&member->tensor, tensor);
   member->persistent = persistent;
 }

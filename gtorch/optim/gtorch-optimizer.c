@@ -11,6 +11,7 @@
 #include "autograd/gtorch-grad-mode.h"
 #include "autograd/gtorch-tensor-autograd.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-scope-private.h"
 #include "gtorch-tensor-ops.h"
 #include "gtorch-tensor-private.h"
 
@@ -426,7 +427,10 @@ gtorch_optimizer_set_state (GTorchOptimizer *self, GTorchTensor *param, const gc
       g_hash_table_insert (priv->states, g_object_ref (param), states);
     }
   if (value != NULL)
-    g_hash_table_insert (states, g_strdup (name), g_object_ref (value));
+    {
+      gtorch_scope_exempt (value);
+      g_hash_table_insert (states, g_strdup (name), g_object_ref (value));
+    }
   else
     g_hash_table_remove (states, name);
 }

@@ -156,5 +156,30 @@ def train_and_eval_reach_the_children():
     raises(GLib.Error, lambda: nn.Dropout(2.0), 'between 0 and 1')
 
 
+@tap.case
+def layers_have_defaults():
+    image, row = GTorch.randn(2, 4, 6, 6), GTorch.randn(3, 4)
+    shapes = [
+        (nn.Conv2d(4, 8, 3), image, (2, 8, 4, 4)),
+        (nn.MaxPool2d(2), image, (2, 4, 3, 3)),
+        (nn.AvgPool2d(3), image, (2, 4, 2, 2)),
+        (nn.AdaptiveAvgPool2d(1), image, (2, 4, 1, 1)),
+        (nn.BatchNorm2d(4), image, (2, 4, 6, 6)),
+        (nn.Flatten(), image, (2, 144)),
+        (nn.LayerNorm(4), row, (3, 4)),
+        (nn.BatchNorm1d(4), row, (3, 4)),
+        (nn.Dropout(), row, (3, 4)),
+        (nn.Embedding(5, 2), GTorch.tensor([0, 4]), (2, 2)),
+    ]
+    names = ('GELU', 'LeakyReLU', 'Softmax', 'LogSoftmax', 'Identity', 'SiLU', 'Sigmoid', 'Tanh')
+    shapes += [(getattr(nn, name)(), row, (3, 4)) for name in names]
+    for layer, x, shape in shapes:
+        assert layer(x).shape == shape, f'{layer}: {layer(x).shape}'
+    for name in ('MSELoss', 'L1Loss', 'BCEWithLogitsLoss'):
+        assert getattr(nn, name)()(row, row.sigmoid()).shape == ()
+    for name in ('CrossEntropyLoss', 'NLLLoss'):
+        assert getattr(nn, name)()(row, GTorch.tensor([0, 1, 3])).shape == ()
+
+
 if __name__ == '__main__':
     tap.main()

@@ -85,6 +85,39 @@ test_scope_hands_kept_tensors_to_the_outer_one (void)
   g_assert_true (gtorch_tensor_is_released (kept));
 }
 
+/* A model and the state of its optimizer stay, wherever they were made. */
+static void
+test_scope_leaves_what_the_library_keeps (void)
+{
+  g_autoptr (GTorchModule) model = NULL;
+  g_autoptr (GTorchOptimizer) optimizer = NULL;
+  g_autoptr (GError) error = NULL;
+  guint i;
+
+  for (i = 0; i < 3; i++)
+    {
+      g_autoptr (GTorchScope) scope = gtorch_scope_new ();
+      g_autoptr (GTorchTensor) x = make (2);
+      g_autoptr (GTorchTensor) y = NULL;
+      g_autoptr (GTorchTensor) loss = NULL;
+
+      if (model == NULL)
+        {
+          g_autoptr (GListModel) parameters = NULL;
+
+          model = GTORCH_MODULE (gtorch_linear_new (2, 3, TRUE, &error));
+          parameters = gtorch_module_get_parameters (model, TRUE);
+          optimizer = GTORCH_OPTIMIZER (gtorch_sgd_new (parameters, 0.1, 0.9, &error));
+        }
+      y = gtorch_module_forward (model, x, &error);
+      g_assert_no_error (error);
+      loss = gtorch_tensor_sum (y, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error);
+      g_assert_true (gtorch_tensor_backward (loss, NULL, FALSE, FALSE, &error));
+      g_assert_true (gtorch_optimizer_step (optimizer, &error));
+      g_assert_no_error (error);
+    }
+}
+
 static void
 test_scope_ends_those_inside (void)
 {
@@ -124,6 +157,8 @@ main (int argc, char *argv[])
                    test_scope_keeps_views_and_graphs_intact);
   g_test_add_func ("/GTorch/Scope/hands_kept_tensors_to_the_outer_one",
                    test_scope_hands_kept_tensors_to_the_outer_one);
+  g_test_add_func ("/GTorch/Scope/leaves_what_the_library_keeps",
+                   test_scope_leaves_what_the_library_keeps);
   g_test_add_func ("/GTorch/Scope/ends_those_inside", test_scope_ends_those_inside);
   g_test_add_func ("/GTorch/Scope/belongs_to_its_thread", test_scope_belongs_to_its_thread);
   return g_test_run ();

@@ -1,0 +1,177 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// Modules written in JavaScript, layers, optimizers.
+
+import GLib from 'gi://GLib';
+import GObject from 'gi://GObject';
+import GTorch from 'gi://GTorch?version=1';
+
+import * as tap from './tap.js';
+
+const {nn} = GTorch;
+
+const Net = GObject.registerClass(class Net extends GTorch.Module {
+    constructor() {
+        super();
+        this.first = nn.Linear(2, 8);
+        this.second = nn.Linear(8, 1, {bias: false});
+        this.scale = nn.Parameter(GTorch.ones([1]));
+    }
+
+    forward(x) {
+        return this.second.forward(this.first.forward(x).tanh()).mul(this.scale);
+    }
+});
+
+const Broken = GObject.registerClass(class Broken extends GTorch.Module {
+    forward() {
+        throw new RangeError('from within');
+    }
+});
+
+const NoTensor = GObject.registerClass(class NoTensor extends GTorch.Module {
+    forward() {
+        return 3;
+    }
+});
+
+const Outer = GObject.registerClass(class Outer extends GTorch.Module {
+    constructor(inner) {
+        super();
+        this.inner = inner;
+    }
+
+    forward(x) {
+        return this.inner.call(x);
+    }
+});
+
+function isOriginal(error) {
+    return error instanceof RangeError && error.message === 'from within';
+}
+
+tap.add('assigned_modules_and_parameters_belong_to_the_module', () => {
+    const net = new Net();
+    const names = net.named_parameters().map(([name]) => name).sort();
+    tap.equal(names, ['first.bias', 'first.weight', 'scale', 'second.weight']);
+    tap.equal(net.named_children().map(([name]) => name), ['first', 'second']);
+    tap.equal(net.parameters().length, 4);
+});
+
+tap.add('modules_within_modules_are_found', () => {
+    const chain = nn.Sequential(new Outer(new Net()), nn.ReLU());
+    tap.equal(chain.parameters().length, 4);
+    tap.assert(chain.get_parameter_names(true).includes('0.inner.first.weight'));
+});
+
+tap.add('forward_in_javascript_is_called_from_c', () => {
+    GTorch.manual_seed(1);
+    const [net, x] = [new Net(), GTorch.randn([3, 2])];
+    const chain = nn.Sequential(net, nn.ReLU());
+    tap.equal(chain.forward(x).shape, [3, 1]);
+    tap.equal(chain.forward(x).toArray(), net.forward(x).relu().toArray());
+    tap.equal(net.call(x).toArray(), net.forward(x).toArray());
+});
+
+tap.add('an_exception_arrives_as_it_was', () => {
+    const x = GTorch.ones([1]);
+    tap.throws(() => new Broken().call(x), isOriginal);
+    tap.throws(() => new Outer(new Broken()).call(x), isOriginal);
+    tap.throws(() => nn.Sequential(new Broken()).forward(x), isOriginal);
+});
+
+tap.add('a_wrong_result_of_forward_is_a_type_error', () => {
+    tap.throws(() => new NoTensor().call(GTorch.ones([1])),
+        error => error instanceof TypeError && error.message.includes('not a tensor'));
+});
+
+tap.add('an_error_of_the_library_passes_through_forward', () => {
+    tap.throws(() => new Net().call(GTorch.ones([3, 5])),
+        error => error.matches(GTorch.Error, GTorch.Error.SHAPE) && error.message.includes('[3, 5]'));
+});
+
+function train(make) {
+    GTorch.manual_seed(3);
+    const net = new Net();
+    const x = GTorch.randn([64, 2]);
+    const y = x.sum({dim: [1], keepdim: true}).mul(0.5);
+    const optimizer = make(net.parameters());
+    const lossOf = nn.MSELoss();
+    const losses = [];
+    for (let i = 0; i < 60; i++) {
+        losses.push(GTorch.tidy(() => {
+            optimizer.zero_grad();
+            const loss = lossOf.forward(net.call(x), y);
+            loss.backward();
+            optimizer.step();
+            return loss.item();
+        }));
+    }
+    return losses;
+}
+
+tap.add('optimizers_learn', () => {
+    const {SGD, Adam, AdamW} = GTorch.optim;
+    for (const make of [
+        params => SGD(params, {lr: 0.1, momentum: 0.9}),
+        params => Adam(params, {lr: 0.05, betas: [0.9, 0.99], weight_decay: 1e-4}),
+        params => AdamW(params, 0.05),
+    ]) {
+        const losses = train(make);
+        tap.assert(losses.at(-1) < 0.1 * losses[0], `${losses[0]} to ${losses.at(-1)}`);
+    }
+});
+
+tap.add('learning_rate_can_be_read_and_set', () => {
+    const optimizer = GTorch.optim.SGD([nn.Parameter(GTorch.ones([1]))], {lr: 0.5});
+    tap.equal(optimizer.lr, 0.5);
+    optimizer.lr = 0.25;
+    tap.equal(optimizer.learning_rate, 0.25);
+});
+
+tap.add('unknown_and_missing_arguments_are_type_errors', () => {
+    const says = part => error => error instanceof TypeError && error.message.includes(part);
+    tap.throws(() => nn.Linear(2), says('out_features'));
+    tap.throws(() => nn.Linear(2, 3, {bais: true}), says('bais'));
+    tap.throws(() => GTorch.optim.SGD([], {mometum: 1}), says('mometum'));
+    tap.throws(() => nn.MSELoss({reduction: 'none at all'}), says('none at all'));
+});
+
+tap.add('state_goes_from_one_module_to_another', () => {
+    const [a, b, x] = [new Net(), new Net(), GTorch.ones([2, 2])];
+    tap.assert(JSON.stringify(a.forward(x).toArray()) !== JSON.stringify(b.forward(x).toArray()));
+    b.load_state_dict(a.state_dict());
+    tap.equal(a.forward(x).toArray(), b.forward(x).toArray());
+    tap.throws(() => b.load_state_dict({nobody: x}), error => error.message.includes('nobody'));
+});
+
+tap.add('train_and_eval_reach_the_children', () => {
+    const drop = nn.Sequential(nn.Dropout(0.9));
+    const x = GTorch.ones([100]);
+    tap.equal(drop.eval().forward(x).toArray(), x.toArray());
+    tap.assert(drop.train().forward(x).toArray().includes(0));
+    tap.throws(() => nn.Dropout(2), error => error instanceof GLib.Error &&
+        error.message.includes('between 0 and 1'));
+});
+
+tap.add('layers_have_defaults', () => {
+    const [image, row] = [GTorch.randn([2, 4, 6, 6]), GTorch.randn([3, 4])];
+    const shapes = [
+        [nn.Conv2d(4, 8, 3), image, [2, 8, 4, 4]], [nn.MaxPool2d(2), image, [2, 4, 3, 3]],
+        [nn.AvgPool2d(3), image, [2, 4, 2, 2]], [nn.AdaptiveAvgPool2d(1), image, [2, 4, 1, 1]],
+        [nn.BatchNorm2d(4), image, [2, 4, 6, 6]], [nn.Flatten(), image, [2, 144]],
+        [nn.LayerNorm(4), row, [3, 4]], [nn.BatchNorm1d(4), row, [3, 4]], [nn.Dropout(), row, [3, 4]],
+        [nn.Embedding(5, 2), GTorch.tensor([0, 4]), [2, 2]],
+        ...['GELU', 'LeakyReLU', 'Softmax', 'LogSoftmax', 'Identity', 'SiLU', 'Sigmoid', 'Tanh']
+            .map(name => [nn[name](), row, [3, 4]]),
+    ];
+    for (const [layer, x, shape] of shapes)
+        tap.equal(layer.forward(x).shape, shape);
+    for (const name of ['MSELoss', 'L1Loss', 'BCEWithLogitsLoss'])
+        tap.equal(nn[name]().forward(row, row.sigmoid()).shape, []);
+    for (const name of ['CrossEntropyLoss', 'NLLLoss'])
+        tap.equal(nn[name]().forward(row, GTorch.tensor([0, 1, 3])).shape, []);
+});
+
+await tap.run();
