@@ -177,6 +177,8 @@ gboolean gtorch_call_check_dtype (GTorchOpCall *call, guint dtype, GError **erro
 /* "add: inputs[1]: …": sets a GError whose message starts with the op's name. */
 void gtorch_call_error (GTorchOpCall *call, GError **error, GTorchError code, const gchar *format,
                         ...) G_GNUC_PRINTF (4, 5);
+/* Makes the message of an error from inside of `op` begin with its name instead of the part's. */
+void gtorch_error_set_op (GError **error, const gchar *op);
 /* The standard shape functions. */
 gboolean gtorch_shape_pointwise (GTorchOpCall *call, GError **error);
 gboolean gtorch_shape_reduce (GTorchOpCall *call, GError **error);

@@ -29,6 +29,23 @@ gtorch_call_error (GTorchOpCall *call, GError **error, GTorchError code, const g
   g_set_error (error, GTORCH_ERROR, code, "%s: %s", call->op->name, text);
 }
 
+void
+gtorch_error_set_op (GError **error, const gchar *op)
+{
+  const gchar *message, *rest;
+  gchar *renamed;
+  gsize length;
+
+  if (error == NULL || *error == NULL || (*error)->domain != GTORCH_ERROR)
+    return;
+  message = (*error)->message;
+  length = strspn (message, "abcdefghijklmnopqrstuvwxyz0123456789_");
+  rest = g_str_has_prefix (message + length, ": ") ? message + length + 2 : message;
+  renamed = g_strdup_printf ("%s: %s", op, rest);
+  g_free ((*error)->message);
+  (*error)->message = renamed;
+}
+
 /* The argument that stands behind input i, or behind attribute i. */
 static const GTorchArgSpec *
 find_arg (const GTorchOpClass *op, gboolean tensor, guint i)

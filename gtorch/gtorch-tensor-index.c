@@ -248,7 +248,10 @@ select_items (Selection *self, GTorchImpl *impl, const gint64 *items, gsize n_it
     return FALSE;
   self->view = gtorch_op_view_as_is (impl, error);
   if (self->view == NULL)
-    return FALSE;
+    {
+      gtorch_error_set_op (error, "index");
+      return FALSE;
+    }
   for (i = 0; i < n_items; i += ITEM)
     if (!apply_item (self, &dim, impl->n_dims - consumed, items + i, tensors, error))
       return FALSE;

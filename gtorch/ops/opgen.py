@@ -493,7 +493,19 @@ def emit_form(row, header, source, suffix, scalar, ctype, in_place):
         )
     args = row.call_args(True, scalar) + [f'&{o}_impl' for o in outs] + ['error']
     call = f'gtorch_op_{row.name}{"_inplace" if in_place else ""} ({", ".join(args)})'
-    if in_place:
+    if row.composite and not outs:
+        # an error of a part names the part
+        wrap_call = 'gtorch_tensors_wrap' if row.returns_list else 'gtorch_tensor_wrap'
+        ctype = 'GPtrArray' if row.returns_list else 'GTorchImpl'
+        at = max(i for i, line in enumerate(source) if line == '{')
+        source.insert(at + 1, f'  {ctype} *made;')
+        source += [
+            f'  made = {call};',
+            '  if (made == NULL)',
+            f'    gtorch_error_set_op (error, "{row.name}");',
+            f'  return {wrap_call} (made);',
+        ]
+    elif in_place:
         source.append(f'  return {call} ? {row.args[0].name} : NULL;')
     elif row.returns_list:
         source.append(f'  return gtorch_tensors_wrap ({call});')

@@ -27,6 +27,17 @@ function positional(name) {
     return name.endsWith('_inplace') || ['get', 'set', 'set_requires_grad', 'release'].includes(name);
 }
 
+function lookUp(value, names) {
+    if (Array.isArray(value))
+        return value.map(v => lookUp(v, names));
+    return typeof value === 'string' && value.startsWith('$') ? names[value.slice(1)] : value;
+}
+
+function readSafetensors(base64) {
+    const stream = Gio.MemoryInputStream.new_from_bytes(GLib.Bytes.new(GLib.base64_decode(base64)));
+    GTorch.safetensors_load(stream, null, null, null, null);
+}
+
 function runCase(data) {
     const names = {};
     for (const [name, values] of Object.entries(data.let)) {
@@ -40,9 +51,13 @@ function runCase(data) {
     for (const [result, func, target, given] of data.steps) {
         const args = {};
         for (const [key, v] of Object.entries(given))
-            args[key] = typeof v === 'string' && v.startsWith('$') ? names[v.slice(1)] : v;
+            args[key] = lookUp(v, names);
+        if (func === 'safetensors') {
+            readSafetensors(args.base64);
+            continue;
+        }
         const list = positional(func) || Object.keys(args).length === 0 ? Object.values(args) : [args];
-        value = names[target][func](...list);
+        value = (target === null ? GTorch : names[target])[func](...list);
         names[result] = value;
     }
     return data.result ? names[data.result] : value;

@@ -7,6 +7,7 @@ import json
 import math
 import pathlib
 import sys
+from base64 import b64decode
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / 'style'))
@@ -14,7 +15,7 @@ sys.path.insert(0, str(HERE.parent / 'style'))
 import gi  # noqa: E402
 
 gi.require_version('GTorch', '1')
-from gi.repository import GLib, GTorch  # noqa: E402
+from gi.repository import Gio, GLib, GTorch  # noqa: E402
 
 import tap  # noqa: E402
 
@@ -29,24 +30,34 @@ def same(got, expected):
     return math.isclose(got, expected, rel_tol=1e-6, abs_tol=1e-7)
 
 
+def look_up(value, names):
+    if isinstance(value, list):
+        return [look_up(v, names) for v in value]
+    return names[value[1:]] if isinstance(value, str) and value.startswith('$') else value
+
+
+def read_safetensors(base64):
+    stream = Gio.MemoryInputStream.new_from_bytes(GLib.Bytes.new(b64decode(base64)))
+    GTorch.safetensors_load(stream, None, None, None, None)
+
+
 def run(case):
     names = {name: GTorch.tensor(data) for name, data in case['let'].items()}
     for name in case.get('grad', ()):
         names[name].requires_grad = True
     value = None
     for result, function, target, options in case['steps']:
-        args = {
-            key: names[v[1:]] if isinstance(v, str) and v.startswith('$') else v
-            for key, v in options.items()
-        }
-        method = getattr(names[target], function)
+        args = {key: look_up(v, names) for key, v in options.items()}
+        if function == 'safetensors':
+            read_safetensors(**args)
+            continue
+        method = getattr(GTorch if target is None else names[target], function)
         # what comes without a wrapper of ours knows its arguments by position
         if function.endswith('_inplace') or function in ('get', 'set', 'set_requires_grad'):
             value = method(*args.values())
         else:
-            if 'shape' in args or 'dims' in args:
-                args = [args.get('shape', args.get('dims'))]
-            value = method(**args) if isinstance(args, dict) else method(*args)
+            sizes = [args.pop(key) for key in ('shape', 'dims', 'repeats') if key in args]
+            value = method(*sizes, **args)
         names[result] = value
     return names[case['result']] if 'result' in case else value
 

@@ -24,7 +24,9 @@ let GTorch;
 // Arguments of the layers: [name, default], or [name] for what must be given.
 const LAYERS = {
     Linear: [['in_features'], ['out_features'], ['bias', true]],
-    Conv2d: [['in_channels'], ['out_channels'], ['kernel_size'], ['stride', 1], ['padding', 0], ['bias', true]],
+    Conv2d: [
+        ['in_channels'], ['out_channels'], ['kernel_size'], ['stride', 1], ['padding', 0], ['bias', true],
+    ],
     MaxPool2d: [['kernel_size'], ['stride', -1], ['padding', 0]],
     AvgPool2d: [['kernel_size'], ['stride', -1], ['padding', 0]],
     AdaptiveAvgPool2d: [['output_size']],
@@ -63,7 +65,8 @@ const pending = [];
 // The arguments in order, and the options that are left over.
 function bind(name, spec, given) {
     const positional = [...given];
-    const options = positional.length > 0 && convert.isOptions(positional.at(-1)) ? {...positional.pop()} : {};
+    const hasOptions = positional.length > 0 && convert.isOptions(positional.at(-1));
+    const options = hasOptions ? {...positional.pop()} : {};
     if (positional.length > spec.length)
         throw new TypeError(`${name}: ${positional.length} arguments were given, it takes ${spec.length}`);
     const values = spec.map(([key, ...fallback], i) => {

@@ -8,21 +8,20 @@ from gi.overrides._gtorch_convert import GTorch, RawTensor
 
 _api = ctypes.pythonapi
 _Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
-_new = _api.PyCapsule_New
-_new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, _Destructor]
-_is_valid = _api.PyCapsule_IsValid
-_is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
-_pointer = _api.PyCapsule_GetPointer
-_pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-_set_name = _api.PyCapsule_SetName
-_set_name.restype, _set_name.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
+
+
+def _function(name, result, *arguments):
+    """Of our own: those of ctypes.pythonapi are shared with everybody in the process."""
+    return ctypes.PYFUNCTYPE(result, *arguments)((name, _api))
+
+
+_new = _function('PyCapsule_New', ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, _Destructor)
+_is_valid = _function('PyCapsule_IsValid', ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
+_pointer = _function('PyCapsule_GetPointer', ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+_set_name = _function('PyCapsule_SetName', ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
 # In a destructor the capsule has no references left and must not get one.
-_dying_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
-    ('PyCapsule_IsValid', _api)
-)
-_dying_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
-    ('PyCapsule_GetPointer', _api)
-)
+_dying_is_valid = _function('PyCapsule_IsValid', ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
+_dying_pointer = _function('PyCapsule_GetPointer', ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
 
 # Python keeps only the address of a capsule's name: these must live on.
 NAMES = {v: GTorch.dlpack_get_capsule_name(v, False).encode() for v in (False, True)}

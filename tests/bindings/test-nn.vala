@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Modules written in Vala, their state and files, optimizers. */
+
+using GTorch;
+
+class Net : GTorch.Module {
+    public Linear first;
+    public Linear second;
+    public GTorch.Parameter scale;
+
+    public Net () throws GLib.Error {
+        int64[] one = { 1 };
+
+        first = new Linear (2, 8, true);
+        second = new Linear (8, 1, false);
+        scale = new GTorch.Parameter (GTorch.ones (one, DType.FLOAT32, null), true);
+        register_module ("first", first);
+        register_module ("second", second);
+        register_parameter ("scale", scale);
+    }
+
+    public override Tensor forward (Tensor x) throws GLib.Error {
+        return second.forward (first.forward (x).tanh ()).mul (scale);
+    }
+}
+
+class Broken : GTorch.Module {
+    public override Tensor forward (Tensor x) throws GLib.Error {
+        throw new IOError.BUSY ("from within");
+    }
+}
+
+delegate void Body () throws GLib.Error;
+
+int n_cases = 0;
+bool failed = false;
+
+void test (string name, Body body) {
+    n_cases++;
+    try {
+        body ();
+        print ("ok %d - %s\n", n_cases, name);
+    } catch (GLib.Error error) {
+        failed = true;
+        print ("not ok %d - %s\n# %s\n", n_cases, name, error.message);
+    }
+}
+
+void check (bool condition, string what) throws GLib.Error {
+    if (!condition)
+        throw new IOError.FAILED ("not so: " + what);
+}
+
+bool same (Tensor a, Tensor b) throws GLib.Error {
+    double[] left = a.to_doubles (), right = b.to_doubles ();
+
+    for (int i = 0; i < left.length; i++)
+        if (left[i] != right[i])
+            return false;
+    return left.length == right.length;
+}
+
+Tensor random_rows (int64 rows) throws GLib.Error {
+    int64[] shape = { rows, 2 };
+
+    return GTorch.randn (shape, DType.FLOAT32, null, null);
+}
+
+void members_belong_to_the_module () throws GLib.Error {
+    var net = new Net ();
+    string[] names = net.get_parameter_names (true);
+
+    check (names.length == 4, "four parameters");
+    check ("first.weight" in names && "second.weight" in names && "scale" in names, "names");
+    check (net.get_parameters (true).get_n_items () == 4, "four in the list");
+}
+
+void forward_in_vala_is_called_from_c () throws GLib.Error {
+    var net = new Net ();
+    GTorch.Module[] parts = { net, new ReLU () };
+    var chain = new Sequential.from_modules (parts);
+    var x = random_rows (3);
+
+    check (same (chain.forward (x), net.forward (x).relu ()), "equal results");
+}
+
+void an_error_arrives_where_the_module_was_called () throws GLib.Error {
+    GTorch.Module[] parts = { new Broken () };
+    var chain = new Sequential.from_modules (parts);
+
+    try {
+        chain.forward (random_rows (1));
+    } catch (IOError.BUSY error) {
+        check ("from within" in error.message, error.message);
+        return;
+    }
+    check (false, "an error");
+}
+
+void an_error_of_the_library_passes_through () throws GLib.Error {
+    int64[] shape = { 3, 5 };
+
+    try {
+        new Net ().forward (GTorch.zeros (shape, DType.FLOAT32, null));
+    } catch (GTorch.Error error) {
+        check (error is GTorch.Error.SHAPE && "[3, 5]" in error.message, error.message);
+        return;
+    }
+    check (false, "an error");
+}
+
+void optimizers_learn () throws GLib.Error {
+    GTorch.manual_seed (3);
+    var net = new Net ();
+    var x = random_rows (64);
+    int64[] columns = { 1 };
+    var y = x.sum (columns, true, DType.NONE).mul_scalar (0.5);
+    var adam = new Adam (net.get_parameters (true), 0.05);
+    var loss_of = new MSELoss (Reduction.MEAN);
+    double first = 0, last = 0;
+
+    for (int i = 0; i < 60; i++) {
+        adam.zero_grad (true);
+        var loss = loss_of.forward (net.forward (x), y);
+        loss.backward (null, false, false);
+        adam.step ();
+        last = loss.item_double ();
+        if (i == 0)
+            first = last;
+    }
+    check (last < 0.1 * first, "%g after %g".printf (last, first));
+}
+
+void state_goes_through_a_file () throws GLib.Error {
+    var a = new Net ();
+    var b = new Net ();
+    var x = random_rows (2);
+    var output = new MemoryOutputStream.resizable ();
+    HashTable<string, string> metadata;
+
+    check (!same (a.forward (x), b.forward (x)), "different at first");
+    safetensors_save (a.state_dict (), null, output, null, null);
+    output.close ();
+    var bytes = output.steal_as_bytes ();
+    var input = new MemoryInputStream.from_bytes (bytes);
+    b.load_state_dict (safetensors_load (input, null, out metadata, null, null), true);
+    check (same (a.forward (x), b.forward (x)), "equal after loading");
+
+    try {
+        var cut = new MemoryInputStream.from_bytes (bytes.slice (0, bytes.length - 3));
+        safetensors_load (cut, null, out metadata, null, null);
+    } catch (GTorch.Error error) {
+        check (error is GTorch.Error.FORMAT && "cut short" in error.message, error.message);
+        return;
+    }
+    check (false, "an error");
+}
+
+void missing_state_is_an_error () throws GLib.Error {
+    var state = new HashTable<string, Tensor> (str_hash, str_equal);
+
+    state["nobody"] = random_rows (1);
+    try {
+        new Net ().load_state_dict (state, true);
+    } catch (GTorch.Error error) {
+        check ("nobody" in error.message, error.message);
+        return;
+    }
+    check (false, "an error");
+}
+
+int main () {
+    print ("1..7\n");
+    test ("members_belong_to_the_module", members_belong_to_the_module);
+    test ("forward_in_vala_is_called_from_c", forward_in_vala_is_called_from_c);
+    test ("an_error_arrives_where_the_module_was_called", an_error_arrives_where_the_module_was_called);
+    test ("an_error_of_the_library_passes_through", an_error_of_the_library_passes_through);
+    test ("optimizers_learn", optimizers_learn);
+    test ("state_goes_through_a_file", state_goes_through_a_file);
+    test ("missing_state_is_an_error", missing_state_is_an_error);
+    return failed ? 1 : 0;
+}
