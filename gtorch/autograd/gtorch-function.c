@@ -47,9 +47,33 @@
 
 G_DEFINE_ABSTRACT_TYPE (GTorchFunction, gtorch_function, G_TYPE_OBJECT)
 
+static GPtrArray *
+lacks (GTorchFunction *self, const gchar *what, GError **error)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED, _ ("%s: there is no %s"),
+               G_OBJECT_TYPE_NAME (self), what);
+  return NULL;
+}
+
+static GPtrArray *
+gtorch_function_real_forward (GTorchFunction *self, GTorchFunctionContext *context,
+                              GTorchTensor **inputs, gsize n_inputs, GError **error)
+{
+  return lacks (self, "forward", error);
+}
+
+static GPtrArray *
+gtorch_function_real_backward (GTorchFunction *self, GTorchFunctionContext *context,
+                               GTorchTensor **grad_outputs, gsize n_grad_outputs, GError **error)
+{
+  return lacks (self, "backward", error);
+}
+
 static void
 gtorch_function_class_init (GTorchFunctionClass *klass)
 {
+  klass->forward = gtorch_function_real_forward;
+  klass->backward = gtorch_function_real_backward;
 }
 
 static void
@@ -111,12 +135,8 @@ call_backward (gpointer data)
   GTorchFunction *function = call->node->function;
   GTorchFunctionClass *klass = GTORCH_FUNCTION_GET_CLASS (function);
 
-  if (klass->backward == NULL)
-    g_set_error (&call->error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                 _ ("%s: there is no backward"), G_OBJECT_TYPE_NAME (function));
-  else
-    call->result = klass->backward (function, call->node->context, call->grads,
-                                    call->node->node.n_outputs, &call->error);
+  call->result = klass->backward (function, call->node->context, call->grads,
+                                  call->node->node.n_outputs, &call->error);
 }
 
 static gboolean
@@ -413,13 +433,6 @@ gtorch_function_apply (GTorchFunction *self, GTorchTensor **inputs, gsize n_inpu
                      i);
         return NULL;
       }
-  if (klass->forward == NULL)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED, _ ("%s: there is no forward"),
-                   G_OBJECT_TYPE_NAME (self));
-      return NULL;
-    }
-
   wanted = gtorch_autograd_wanted (impls, n_inputs);
   context = gtorch_function_context_new (impls, n_inputs);
   before = gtorch_set_grad_enabled (FALSE);

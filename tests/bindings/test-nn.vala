@@ -32,6 +32,26 @@ class Broken : GTorch.Module {
     }
 }
 
+class Cube : GTorch.Function {
+    public override GenericArray<Tensor> forward (FunctionContext context, Tensor[] inputs)
+            throws GLib.Error {
+        var outputs = new GenericArray<Tensor> ();
+
+        context.save_for_backward (inputs);
+        outputs.add (inputs[0].mul (inputs[0]).mul (inputs[0]));
+        return outputs;
+    }
+
+    public override GenericArray<Tensor> backward (FunctionContext context, Tensor[] grads)
+            throws GLib.Error {
+        var outputs = new GenericArray<Tensor> ();
+        var x = context.get_saved_tensors ()[0];
+
+        outputs.add (grads[0].mul (x).mul (x).mul_scalar (3));
+        return outputs;
+    }
+}
+
 delegate void Body () throws GLib.Error;
 
 int n_cases = 0;
@@ -171,8 +191,22 @@ void missing_state_is_an_error () throws GLib.Error {
     check (false, "an error");
 }
 
+void a_function_of_vala_is_differentiated () throws GLib.Error {
+    double[] values = { 1, -2 };
+    int64[] shape = { 2 };
+    var x = new Tensor.from_doubles (values, shape, DType.FLOAT64, null);
+    Tensor[] inputs = { x };
+    var cube = new Cube ();
+
+    x.set_requires_grad (true);
+    var y = cube.apply (inputs)[0];
+    y.sum (null, false, DType.NONE).backward (null, false, false);
+    check (x.get_grad ().to_doubles ()[1] == 12, "the gradient");
+    check (gradcheck_function (cube, inputs, 1e-6, 1e-5, 1e-3), "gradcheck");
+}
+
 int main () {
-    print ("1..7\n");
+    print ("1..8\n");
     test ("members_belong_to_the_module", members_belong_to_the_module);
     test ("forward_in_vala_is_called_from_c", forward_in_vala_is_called_from_c);
     test ("an_error_arrives_where_the_module_was_called", an_error_arrives_where_the_module_was_called);
@@ -180,5 +214,6 @@ int main () {
     test ("optimizers_learn", optimizers_learn);
     test ("state_goes_through_a_file", state_goes_through_a_file);
     test ("missing_state_is_an_error", missing_state_is_an_error);
+    test ("a_function_of_vala_is_differentiated", a_function_of_vala_is_differentiated);
     return failed ? 1 : 0;
 }

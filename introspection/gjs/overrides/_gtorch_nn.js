@@ -266,22 +266,80 @@ function overrideModule(Module) {
     });
 
     Module._classInit = function (klass) {
-        if (Object.hasOwn(klass.prototype, 'forward') && !Object.hasOwn(klass.prototype, 'vfunc_forward')) {
+        if (isNew(klass.prototype, 'forward')) {
             klass.prototype.vfunc_forward = function (x) {
-                try {
-                    const result = this.forward(x);
-                    if (!(result instanceof GTorch.Tensor))
-                        throw new TypeError(`${klass.name}: forward() gave ${typeof result}, not a tensor`);
-                    return result;
-                } catch (error) {
-                    if (!(error instanceof GLib.Error))
-                        pending.push(error);
-                    throw error;
-                }
+                return noting(() => mustBeTensor(`${klass.name}: forward()`, this.forward(x)));
             };
         }
         return GObject.Object._classInit(klass);
     };
+}
+
+function isNew(prototype, name) {
+    return Object.hasOwn(prototype, name) && !Object.hasOwn(prototype, `vfunc_${name}`);
+}
+
+function mustBeTensor(what, value) {
+    if (!(value instanceof GTorch.Tensor))
+        throw new TypeError(`${what} gave ${typeof value}, not a tensor`);
+    return value;
+}
+
+// Called from C, which forgets what kind of error it was.
+function noting(func) {
+    try {
+        return func();
+    } catch (error) {
+        if (!(error instanceof GLib.Error))
+            pending.push(error);
+        throw error;
+    }
+}
+
+// --- functions ------------------------------------------------------------------------------------
+
+function overrideFunction(Function) {
+    const apply = Function.prototype.apply;
+
+    // One output as it is, several in an array.
+    Function.prototype.call = function (...inputs) {
+        const outputs = restoring(() => apply.call(this, inputs));
+        return outputs.length === 1 ? outputs[0] : outputs;
+    };
+    Function._classInit = function (klass) {
+        const tensors = (name, value) =>
+            [value].flat().map(one => mustBeTensor(`${klass.name}: ${name}()`, one));
+
+        if (isNew(klass.prototype, 'forward')) {
+            klass.prototype.vfunc_forward = function (context, inputs) {
+                return noting(() => tensors('forward', this.forward(context, ...inputs)));
+            };
+        }
+        if (isNew(klass.prototype, 'backward')) {
+            klass.prototype.vfunc_backward = function (context, grads) {
+                return noting(() => {
+                    const given = [this.backward(context, ...grads)].flat();
+                    const needed = given.length === context.get_n_inputs()
+                        ? given.filter((_grad, i) => context.get_needs_input_grad(i)) : given;
+                    return tensors('backward', needed);
+                });
+            };
+        }
+        return GObject.Object._classInit(klass);
+    };
+
+    for (const name of ['gradcheck', 'gradgradcheck']) {
+        const raw = GTorch[name];
+        const rawFunction = GTorch[`${name}_function`];
+
+        // function: a GTorch.Function, or what takes tensors and gives one.
+        GTorch[name] = function (func, inputs, {eps = 1e-6, atol = 1e-5, rtol = 1e-3} = {}) {
+            const list = [inputs].flat();
+            return restoring(() => func instanceof Function
+                ? rawFunction(func, list, eps, atol, rtol)
+                : raw(tensors => noting(() => func(...tensors)), list, eps, atol, rtol));
+        };
+    }
 }
 
 function overrideOptimizer(prototype) {
@@ -304,6 +362,7 @@ function overrideOptimizer(prototype) {
 function setup(namespace) {
     GTorch = namespace;
     overrideModule(GTorch.Module);
+    overrideFunction(GTorch.Function);
     overrideOptimizer(GTorch.Optimizer.prototype);
 
     const nn = {

@@ -7,6 +7,7 @@ from contextlib import ContextDecorator
 
 from gi.repository import GLib
 
+from gi.overrides import _gtorch_function as function
 from gi.overrides._gtorch_convert import GTorch, convert_tensors
 
 
@@ -150,7 +151,5 @@ def install(export, submodule, _ops):
         export(name, value)
     export('awaitable', awaitable)
     members.update(grad=grad, backward=backward)
-    for name in ('Function', 'gradcheck'):
-        if hasattr(GTorch, name):
-            members[name] = getattr(GTorch, name)
+    function.install(export, members)
     submodule('autograd', 'Gradients.', members)

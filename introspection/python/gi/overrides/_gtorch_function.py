@@ -1,0 +1,115 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Differentiable functions written in Python, and the check that their gradients are right."""
+
+from gi.overrides import override
+from gi.repository import GLib
+
+from gi.overrides._gtorch_convert import GTorch, RawTensor
+
+OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
+RawFunction = GTorch.Function
+
+# Thrown by a function in Python, on the way through C; the last one is the innermost.
+_pending = []
+
+
+def _list(value, what):
+    tensors = list(value) if isinstance(value, (list, tuple)) else [value]
+    for tensor in tensors:
+        if not isinstance(tensor, RawTensor):
+            raise TypeError(f'{what} gave {type(tensor).__name__}, not a tensor')
+    return tensors
+
+
+def _guarded(self, what, call):
+    try:
+        return _list(call(), f'{type(self).__name__}.{what}()')
+    except GLib.Error:
+        raise
+    except Exception as error:
+        _pending.append(error)
+        message = f'{type(self).__name__}: {type(error).__name__}: {error}'
+        raise GLib.Error.new_literal(GTorch.error_quark(), message, GTorch.Error.FAILED) from error
+
+
+# A vfunc is given the length of the list as well.
+def _do_forward(self, context, inputs, *_length):
+    return _guarded(self, 'forward', lambda: self.forward(context, *inputs))
+
+
+def _do_backward(self, context, grads, *_length):
+    def call():
+        result = self.backward(context, *grads)
+        several = result if isinstance(result, (tuple, list)) else [result]
+        needed = [g for i, g in enumerate(several) if context.get_needs_input_grad(i)]
+        return needed if len(several) == context.get_n_inputs() else several
+
+    return _guarded(self, 'backward', call)
+
+
+def restoring(call):
+    """Calls into C, and raises what Python code has raised there as it was."""
+    depth = len(_pending)
+    try:
+        return call()
+    except GLib.Error:
+        if len(_pending) > depth:
+            original = _pending[-1]
+            del _pending[depth:]
+            raise original from None
+        raise
+
+
+class Function(RawFunction):
+    """class Double(GTorch.Function): def forward(self, context, x): …; def backward(self, context, grad): …
+
+    Double()(x) computes and records. backward() gives a gradient for each input, None where there is none."""
+
+    __module__ = OVERRIDES
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if 'forward' in vars(cls):
+            cls.do_forward = _do_forward
+        if 'backward' in vars(cls):
+            cls.do_backward = _do_backward
+
+    def __call__(self, *inputs):
+        outputs = restoring(lambda: RawFunction.apply(self, list(inputs)))
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+class FunctionContext(GTorch.FunctionContext):
+    __module__ = OVERRIDES
+
+    def save_for_backward(self, *tensors):
+        """Keeps tensors for backward(), which finds them in saved_tensors."""
+        GTorch.FunctionContext.save_for_backward(self, list(tensors))
+
+    saved_tensors = property(lambda self: tuple(self.get_saved_tensors()))
+    needs_input_grad = property(
+        lambda self: tuple(self.get_needs_input_grad(i) for i in range(self.get_n_inputs()))
+    )
+
+
+def _check(raw, raw_function):
+    def check(function, inputs, eps=1e-6, atol=1e-5, rtol=1e-3):
+        """Are the gradients those that differences show? True, or an error that says where not.
+
+        Inputs of float64 that want gradients; @function takes them and gives a tensor."""
+        inputs = [inputs] if isinstance(inputs, RawTensor) else list(inputs)
+        if isinstance(function, RawFunction):
+            return restoring(lambda: raw_function(function, inputs, eps, atol, rtol))
+        return restoring(lambda: raw(lambda tensors, *_: function(*tensors), None, inputs, eps, atol, rtol))
+
+    return check
+
+
+
+def install(export, autograd):
+    autograd['Function'] = export('Function', override(Function))
+    export('FunctionContext', override(FunctionContext))
+    for name in ('gradcheck', 'gradgradcheck'):
+        raw, raw_function = getattr(GTorch, name), getattr(GTorch, f'{name}_function')
+        autograd[name] = export(name, _check(raw, raw_function))

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Views and in-place operations. The expected numbers are PyTorch's for the same statements. */
+
+#include "config.h"
+
+#include "autograd-values.h"
+
+#define check(tensor, ...)                                                          \
+  G_STMT_START                                                                      \
+  {                                                                                 \
+    const gdouble expected[] = { __VA_ARGS__ };                                     \
+    gsize at;                                                                       \
+    g_autoptr (GTorchTensor) plain = gtorch_tensor_contiguous ((tensor), NULL);     \
+                                                                                    \
+    g_assert_cmpint (gtorch_tensor_get_numel (plain), ==, G_N_ELEMENTS (expected)); \
+    for (at = 0; at < G_N_ELEMENTS (expected); at++)                                \
+      g_assert_cmpfloat_with_epsilon (value (plain, at), expected[at],              \
+                                      1e-12 * MAX (1, ABS (expected[at])));         \
+  }                                                                                 \
+  G_STMT_END
+
+static GTorchTensor *
+gradient (GTorchTensor *output, GTorchTensor *input, gboolean create_graph)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) s = sum (output);
+  g_autoptr (GPtrArray) grads =
+      gtorch_autograd_grad (&s, 1, &input, 1, NULL, 0, create_graph, create_graph, TRUE, &error);
+
+  g_assert_no_error (error);
+  return g_object_ref (grads->pdata[0]);
+}
+
+static GTorchTensor *
+gradient_of_square (GTorchTensor *output, GTorchTensor *input, gboolean create_graph)
+{
+  g_autoptr (GTorchTensor) square = gtorch_tensor_mul (output, output, NULL);
+
+  return gradient (square, input, create_graph);
+}
+
+static void
+views_follow_their_base (void)
+{
+  g_autoptr (GTorchTensor) x = leaf (1, 4, TRUE);
+  g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 2, NULL);
+  g_autoptr (GTorchTensor) v = gtorch_tensor_slice (y, 0, 1, 3, 1, NULL);
+  g_autoptr (GTorchTensor) grad = NULL;
+
+  g_assert_nonnull (gtorch_tensor_mul_inplace (y, x, NULL));
+  grad = gradient_of_square (v, x, FALSE);
+  check (grad, 0, 128, 432, 0);
+}
+
+static void
+writing_to_a_view_can_be_differentiated_twice (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) x = leaf (1, 4, TRUE);
+  g_autoptr (GTorchTensor) y = gtorch_tensor_mul (x, x, NULL);
+  g_autoptr (GTorchTensor) v = gtorch_tensor_slice (y, 0, 1, 3, 1, NULL);
+  g_autoptr (GTorchTensor) first = gtorch_tensor_select (x, 0, 0, NULL);
+  g_autoptr (GTorchTensor) cube = NULL;
+  g_autoptr (GTorchTensor) grad = NULL;
+  g_autoptr (GTorchTensor) second = NULL;
+
+  g_assert_nonnull (gtorch_tensor_mul_inplace (v, first, &error));
+  cube = gtorch_tensor_pow_scalar (y, 3, NULL);
+  grad = gradient (cube, x, TRUE);
+  check (grad, 2385, 192, 1458, 6144);
+  second = gradient_of_square (grad, x, FALSE);
+  check (second, 35814528, 2931840, 27949860, 94371840);
+}
+
+static void
+a_view_taken_anew_can_be_differentiated_twice (void)
+{
+  g_autoptr (GTorchTensor) x = leaf (1, 4, TRUE);
+  g_autoptr (GTorchTensor) y = gtorch_tensor_mul (x, x, NULL);
+  g_autoptr (GTorchTensor) v = gtorch_tensor_slice (y, 0, 1, 3, 1, NULL);
+  g_autoptr (GTorchTensor) grad = NULL;
+  g_autoptr (GTorchTensor) product = NULL;
+  g_autoptr (GTorchTensor) second = NULL;
+
+  g_assert_nonnull (gtorch_tensor_mul_inplace (y, x, NULL));
+  grad = gradient_of_square (v, x, TRUE);
+  check (grad, 0, 192, 1458, 0);
+  product = gtorch_tensor_mul (grad, x, NULL);
+  second = gradient (product, x, FALSE);
+  check (second, 0, 1152, 8748, 0);
+}
+
+static void
+views_of_views_have_one_base (void)
+{
+  g_autoptr (GTorchTensor) x = leaf (0, 6, TRUE);
+  g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 1, NULL);
+  g_autoptr (GTorchTensor) matrix = gtorch_tensor_view (y, GTORCH_SHAPE (2, 3), NULL);
+  g_autoptr (GTorchTensor) turned = gtorch_tensor_t (matrix, NULL);
+  g_autoptr (GTorchTensor) row = gtorch_tensor_select (turned, 0, 1, NULL);
+  g_autoptr (GTorchTensor) grad = NULL;
+
+  g_assert_nonnull (gtorch_tensor_exp_inplace (row, NULL));
+  grad = gradient_of_square (matrix, x, FALSE);
+  check (grad, 0, 14.778112197861299, 4, 6, 5961.915974083456, 10);
+}
+
+static void
+overlapping_views_see_each_other (void)
+{
+  g_autoptr (GTorchTensor) x = leaf (1, 4, TRUE);
+  g_autoptr (GTorchTensor) weights = leaf (1, 4, FALSE);
+  g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 1, NULL);
+  g_autoptr (GTorchTensor) a = gtorch_tensor_slice (y, 0, 0, 2, 1, NULL);
+  g_autoptr (GTorchTensor) b = gtorch_tensor_slice (y, 0, 1, 4, 1, NULL);
+  g_autoptr (GTorchTensor) weighted = NULL;
+  g_autoptr (GTorchTensor) s = NULL;
+  g_autoptr (GTorchTensor) t = NULL;
+  g_autoptr (GTorchTensor) total = NULL;
+  g_autoptr (GTorchTensor) grad = NULL;
+
+  g_assert_nonnull (gtorch_tensor_mul_scalar_inplace (a, 3, NULL));
+  g_assert_nonnull (gtorch_tensor_pow_scalar_inplace (b, 2, NULL));
+  weighted = gtorch_tensor_mul (y, weights, NULL);
+  s = sum (weighted);
+  t = sum (a);
+  total = gtorch_tensor_add (s, t, 1, NULL);
+  grad = gradient (total, x, FALSE);
+  check (grad, 6, 108, 18, 32);
+}
+
+static void
+expanded_views_follow_their_base (void)
+{
+  g_autoptr (GTorchTensor) x = leaf (1, 2, TRUE);
+  g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 1, NULL);
+  g_autoptr (GTorchTensor) e = gtorch_tensor_expand (y, GTORCH_SHAPE (3, 2), NULL);
+  g_autoptr (GTorchTensor) grad = NULL;
+
+  g_assert_nonnull (gtorch_tensor_mul_scalar_inplace (y, 5, NULL));
+  grad = gradient_of_square (e, x, FALSE);
+  check (grad, 150, 300);
+}
+
+static void
+filling_cuts_the_history (void)
+{
+  g_autoptr (GTorchTensor) x = leaf (1, 4, TRUE);
+  g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 2, NULL);
+  g_autoptr (GTorchTensor) z = gtorch_tensor_mul_scalar (x, 2, NULL);
+  g_autoptr (GTorchTensor) a = gtorch_tensor_slice (y, 0, 0, 2, 1, NULL);
+  g_autoptr (GTorchTensor) b = gtorch_tensor_select (y, 0, 3, NULL);
+  g_autoptr (GTorchTensor) grad = NULL;
+  g_autoptr (GTorchTensor) none = NULL;
+
+  g_assert_nonnull (gtorch_tensor_zero_inplace (a, NULL));
+  g_assert_nonnull (gtorch_tensor_fill_inplace (b, 7, NULL));
+  grad = gradient_of_square (y, x, FALSE);
+  check (grad, 0, 0, 24, 0);
+  g_assert_nonnull (gtorch_tensor_uniform_inplace (z, 0, 1, NULL, NULL));
+  none = gradient (z, x, FALSE);
+  check (none, 0, 0, 0, 0);
+}
+
+static void
+a_kept_gradient_is_that_of_the_new_value (void)
+{
+  g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
+  g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 2, NULL);
+  g_autoptr (GTorchTensor) square = NULL;
+  g_autoptr (GTorchTensor) kept = NULL;
+  g_autoptr (GTorchTensor) grad = NULL;
+
+  g_assert_true (gtorch_tensor_retain_grad (y, NULL));
+  g_assert_nonnull (gtorch_tensor_mul_scalar_inplace (y, 3, NULL));
+  square = gtorch_tensor_mul (y, y, NULL);
+  backward_sum (square);
+  kept = gtorch_tensor_get_grad (y);
+  grad = gtorch_tensor_get_grad (x);
+  check (kept, 12, 24, 36);
+  check (grad, 72, 144, 216);
+}
+
+static GTorchTensor *
+remember (GTorchTensor *grad, gpointer user_data)
+{
+  *(GTorchTensor **) user_data = g_object_ref (grad);
+  return NULL;
+}
+
+static void
+a_hook_stays_with_the_former_value (void)
+{
+  g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
+  g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 2, NULL);
+  g_autoptr (GTorchTensor) seen = NULL;
+  guint64 id = gtorch_tensor_register_hook (y, remember, &seen, NULL, NULL);
+
+  g_assert_nonnull (gtorch_tensor_mul_scalar_inplace (y, 3, NULL));
+  backward_sum (y);
+  check (seen, 3, 3, 3);
+  g_assert_true (gtorch_tensor_remove_hook (y, id));
+}
+
+/* z is computed from y, then y from z: were y itself saved for z, nothing of it would ever be freed. */
+static void
+changing_a_saved_tensor_makes_no_cycle (void)
+{
+  g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
+  GTorchTensor *y = gtorch_tensor_mul_scalar (x, 2, NULL);
+  GTorchTensor *z = gtorch_tensor_mul (y, x, NULL);
+  gpointer seen = gtorch_tensor_register_hook (z, remember, g_malloc (1), g_free, NULL) ? y : NULL;
+
+  g_object_add_weak_pointer (G_OBJECT (y), &seen);
+  g_assert_nonnull (gtorch_tensor_add_inplace (y, z, 1, NULL));
+  g_object_unref (z);
+  g_object_unref (y); /* the leak checker sees the hook's data if the graph stays */
+  g_assert_null (seen);
+}
+
+static void
+silent_views_are_refused (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
+  g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 2, NULL);
+  g_autoptr (GTorchTensor) v = NULL;
+  g_autoptr (GTorchTensor) w = gtorch_tensor_select (x, 0, 0, NULL);
+  {
+    g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
+
+    v = gtorch_tensor_select (y, 0, 1, NULL);
+  }
+  g_assert_null (gtorch_tensor_mul_inplace (v, w, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD);
+  g_assert_nonnull (strstr (error->message, "no_grad"));
+  g_assert_cmpfloat (value (y, 1), ==, 4);
+}
+
+static void
+detaching_in_place_forgets (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
+  g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 2, NULL);
+  g_autoptr (GTorchTensor) v = gtorch_tensor_select (y, 0, 1, NULL);
+  g_autoptr (GTorchTensor) d = gtorch_tensor_detach (y, NULL);
+
+  g_assert_false (gtorch_tensor_get_requires_grad (d));
+  g_assert_true (gtorch_tensor_shares_storage (d, y));
+  g_assert_null (gtorch_tensor_detach_inplace (v, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD);
+  g_assert_true (gtorch_tensor_detach_inplace (y, NULL) == y);
+  g_assert_true (gtorch_tensor_is_leaf (y));
+  g_assert_false (gtorch_tensor_get_requires_grad (y));
+}
+
+static void
+a_base_need_not_be_contiguous (void)
+{
+  g_autoptr (GTorchTensor) x = leaf (1, 2, TRUE);
+  g_autoptr (GTorchTensor) matrix =
+      gtorch_zeros (GTORCH_SHAPE (3, 2), GTORCH_DTYPE_FLOAT64, NULL, NULL);
+  g_autoptr (GTorchTensor) turned = gtorch_tensor_t (matrix, NULL);
+  g_autoptr (GTorchTensor) base = gtorch_tensor_detach (turned, NULL);
+  g_autoptr (GTorchTensor) column = gtorch_tensor_select (base, 1, 2, NULL);
+  g_autoptr (GTorchTensor) grad = NULL;
+
+  g_assert_nonnull (gtorch_tensor_copy_inplace (column, x, FALSE, NULL));
+  g_assert_true (gtorch_tensor_get_requires_grad (base));
+  grad = gradient_of_square (base, x, FALSE);
+  check (grad, 2, 4);
+}
+
+int
+main (int argc, char *argv[])
+{
+  g_test_init (&argc, &argv, NULL);
+#define ADD(name) g_test_add_func ("/GTorch/inplace/" #name, name)
+  ADD (views_follow_their_base);
+  ADD (writing_to_a_view_can_be_differentiated_twice);
+  ADD (a_view_taken_anew_can_be_differentiated_twice);
+  ADD (views_of_views_have_one_base);
+  ADD (overlapping_views_see_each_other);
+  ADD (expanded_views_follow_their_base);
+  ADD (filling_cuts_the_history);
+  ADD (a_kept_gradient_is_that_of_the_new_value);
+  ADD (a_hook_stays_with_the_former_value);
+  ADD (changing_a_saved_tensor_makes_no_cycle);
+  ADD (silent_views_are_refused);
+  ADD (detaching_in_place_forgets);
+  ADD (a_base_need_not_be_contiguous);
+  return g_test_run ();
+}

@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// Differentiable functions written in JavaScript.
+
+import GObject from 'gi://GObject';
+import GTorch from 'gi://GTorch?version=1';
+
+import * as tap from './tap.js';
+
+const Cube = GObject.registerClass(class Cube extends GTorch.Function {
+    forward(context, x) {
+        context.save_for_backward([x]);
+        return x.mul(x).mul(x);
+    }
+
+    backward(context, grad) {
+        const [x] = context.get_saved_tensors();
+        return grad.mul(3).mul(x).mul(x);
+    }
+});
+
+const Wrong = GObject.registerClass(class Wrong extends Cube {
+    backward(context, grad) {
+        const [x] = context.get_saved_tensors();
+        return grad.mul(2).mul(x);
+    }
+});
+
+const ScaledSum = GObject.registerClass(class ScaledSum extends GTorch.Function {
+    forward(context, x, y) {
+        context.save_for_backward([x, y]);
+        return [x.mul(y), x.add(y)];
+    }
+
+    backward(context, product, total) {
+        const [, y] = context.get_saved_tensors();
+        return [product.mul(y).add(total), null];
+    }
+});
+
+const Broken = GObject.registerClass(class Broken extends GTorch.Function {
+    forward() {
+        throw new RangeError('from within');
+    }
+
+    backward(_context, grad) {
+        return grad;
+    }
+});
+
+function leaf(...values) {
+    return GTorch.tensor(values, {dtype: GTorch.float64}).requires_grad_();
+}
+
+tap.add('a_function_of_javascript_is_differentiated', () => {
+    const x = leaf(1, -2);
+    const y = new Cube().call(x);
+    tap.equal(y.toArray(), [1, -8]);
+    y.sum().backward();
+    tap.equal(x.grad.toArray(), [3, 12]);
+});
+
+tap.add('it_can_be_differentiated_twice', () => {
+    const x = leaf(2);
+    const [first] = GTorch.autograd_grad(new Cube().call(x).sum(), x, {create_graph: true});
+    first.sum().backward();
+    tap.equal(x.grad.toArray(), [12]);
+});
+
+tap.add('several_inputs_and_outputs', () => {
+    const [x, y] = [leaf(2), GTorch.tensor([5], {dtype: GTorch.float64})];
+    const [product, total] = new ScaledSum().call(x, y);
+    product.add(total.mul(10)).sum().backward();
+    tap.equal(x.grad.toArray(), [15]);
+});
+
+tap.add('gradcheck_sees_right_and_wrong', () => {
+    const x = leaf(1.5, -0.5, 2);
+    tap.assert(GTorch.gradcheck(new Cube(), x));
+    tap.assert(GTorch.gradgradcheck(new Cube(), x));
+    tap.assert(GTorch.gradcheck((a, b) => a.mul(b).tanh(), [x, leaf(0.5, 1, 2)]));
+    tap.throws(() => GTorch.gradcheck(new Wrong(), x), error => error.message.includes('gradcheck'));
+});
+
+tap.add('an_exception_arrives_as_it_was', () => {
+    tap.throws(() => new Broken().call(leaf(1)),
+        error => error instanceof RangeError && error.message === 'from within');
+});
+
+await tap.run();

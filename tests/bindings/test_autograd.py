@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Differentiable functions written in Python."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
+
+import gi  # noqa: E402
+
+gi.require_version('GTorch', '1')
+from gi.repository import GLib, GTorch  # noqa: E402
+
+import tap  # noqa: E402
+
+
+class Cube(GTorch.Function):
+    def forward(self, context, x):
+        context.save_for_backward(x)
+        return x * x * x
+
+    def backward(self, context, grad):
+        (x,) = context.saved_tensors
+        return grad * 3 * x * x
+
+
+class Wrong(Cube):
+    def backward(self, context, grad):
+        (x,) = context.saved_tensors
+        return grad * 2 * x
+
+
+class ScaledSum(GTorch.Function):
+    """Two inputs and two outputs."""
+
+    def forward(self, context, x, y):
+        context.save_for_backward(x, y)
+        return x * y, x + y
+
+    def backward(self, context, product, total):
+        x, y = context.saved_tensors
+        assert context.needs_input_grad == (True, False), context.needs_input_grad
+        return product * y + total, None
+
+
+class Broken(Cube):
+    def backward(self, context, grad):
+        raise ValueError('from within')
+
+
+class NoTensor(GTorch.Function):
+    def forward(self, context, x):
+        return 3
+
+    def backward(self, context, grad):
+        return grad
+
+
+def leaf(*values):
+    return GTorch.tensor(list(values), dtype=GTorch.float64).requires_grad_()
+
+
+def raises(kind, call, says):
+    try:
+        call()
+    except kind as error:
+        assert says in str(error), error
+        return
+    raise AssertionError(f'no {kind.__name__}')
+
+
+@tap.case
+def a_function_of_python_is_differentiated():
+    x = leaf(1.0, -2.0)
+    y = Cube()(x)
+    assert y.tolist() == [1, -8] and y.requires_grad
+    y.sum().backward()
+    assert x.grad.tolist() == [3, 12], x.grad
+
+
+@tap.case
+def it_can_be_differentiated_twice():
+    x = leaf(2.0)
+    (first,) = GTorch.autograd.grad(Cube()(x).sum(), x, create_graph=True)
+    first.sum().backward()
+    assert x.grad.tolist() == [12], x.grad
+
+
+@tap.case
+def several_inputs_and_outputs():
+    x, y = leaf(2.0), GTorch.tensor([5.0], dtype=GTorch.float64)
+    product, total = ScaledSum()(x, y)
+    (product + 10 * total).sum().backward()
+    assert x.grad.tolist() == [15], x.grad
+
+
+@tap.case
+def gradcheck_sees_right_and_wrong():
+    x = leaf(1.5, -0.5, 2.0)
+    assert GTorch.gradcheck(Cube(), x)
+    assert GTorch.gradgradcheck(Cube(), x)
+    assert GTorch.gradcheck(lambda a, b: (a * b).tanh(), [x, leaf(0.5, 1.0, 2.0)])
+    raises(GLib.Error, lambda: GTorch.gradcheck(Wrong(), x), 'gradcheck')
+
+
+@tap.case
+def exceptions_arrive_as_they_were():
+    raises(TypeError, lambda: NoTensor()(leaf(1.0)), 'not a tensor')
+    y = Broken()(leaf(1.0)).sum()
+    raises(Exception, y.backward, 'from within')
+
+
+@tap.case
+def without_gradients_nothing_is_recorded():
+    x = leaf(1.0)
+    with GTorch.no_grad():
+        assert not Cube()(x).requires_grad
+
+
+if __name__ == '__main__':
+    tap.main()
