@@ -11,6 +11,8 @@
 
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-pack.h"
+#include "cpu/gtorch-cpu-reduce.h"
+#include "cpu/gtorch-cpu-select.h"
 #include "gtorch-ops-private.h"
 
 #define TILE 64
@@ -19,47 +21,37 @@ typedef struct
 {
   guint dtype;
   gboolean least;
+  const GTorchReduceLoop *loop;
   const char *x;
   char *values; /* or NULL */
   gint64 *indices;
   gint64 n, inner, n_tiles;
 } Extreme;
 
-/* Rows: blocks are scanned for a better element by a loop that vectorises, then for its place. */
-#define ROWS_OF(T, BETTER)                                                                         \
-  {                                                                                                \
-    const T *x = (const T *) e->x + begin * e->n;                                                  \
-    for (; begin < end; begin++, x += e->n)                                                        \
-      {                                                                                            \
-        T best = x[0];                                                                             \
-        gint64 at = 0, block = 0;                                                                  \
-        for (; block < e->n && best == best; block += 256)                                         \
-          {                                                                                        \
-            gint64 last = MIN (block + 256, e->n);                                                 \
-            T lane[16];                                                                            \
-            gint64 any = 0;                                                                        \
-            for (int l = 0; l < 16; l++)                                                           \
-              lane[l] = best;                                                                      \
-            for (j = block; j + 16 <= last; j += 16)                                               \
-              for (int l = 0; l < 16; l++)                                                         \
-                lane[l] = (x[j + l] BETTER lane[l]) | (x[j + l] != x[j + l]) ? x[j + l] : lane[l]; \
-            for (; j < last; j++)                                                                  \
-              lane[0] = (x[j] BETTER lane[0]) | (x[j] != x[j]) ? x[j] : lane[0];                   \
-            for (int l = 0; l < 16; l++)                                                           \
-              any |= (lane[l] BETTER best) | (lane[l] != lane[l]);                                 \
-            for (j = block; any && j < last; j++)                                                  \
-              if (x[j] BETTER best || x[j] != x[j])                                                \
-                {                                                                                  \
-                  best = x[j];                                                                     \
-                  at = j;                                                                          \
-                  if (best != best)                                                                \
-                    break;                                                                         \
-                }                                                                                  \
-          }                                                                                        \
-        if (e->values != NULL)                                                                     \
-          ((T *) e->values)[begin] = best;                                                         \
-        e->indices[begin] = at;                                                                    \
-      }                                                                                            \
+/* Rows: the extreme of each block by the loop of amax or amin, then the place in the one block that had it. */
+#define BLOCK 1024
+
+#define ROWS_OF(T, suffix, BETTER)                                                           \
+  {                                                                                          \
+    const T *x = (const T *) e->x + begin * e->n;                                            \
+    for (; begin < end; begin++, x += e->n)                                                  \
+      {                                                                                      \
+        T best = x[0], of_block;                                                             \
+        gint64 where = 0;                                                                    \
+        for (i = 0; i < e->n && best == best; i += BLOCK)                                    \
+          {                                                                                  \
+            e->loop->inner (x + i, MIN (BLOCK, e->n - i), &of_block);                        \
+            if (i == 0 || of_block BETTER best || of_block != of_block)                      \
+              {                                                                              \
+                best = of_block;                                                             \
+                where = i;                                                                   \
+              }                                                                              \
+          }                                                                                  \
+        if (e->values != NULL)                                                               \
+          ((T *) e->values)[begin] = best;                                                   \
+        e->indices[begin] =                                                                  \
+            where + GTORCH_ISA_CALL (gtorch_find_##suffix) (x + where, e->n - where, &best); \
+      }                                                                                      \
   }
 
 #define COLUMNS_OF(T, BETTER)                                                                  \
@@ -90,19 +82,19 @@ typedef struct
         }                                                                                      \
     }
 
-#define ITEMS_OF(T)      \
-  {                      \
-    if (e->inner == 1)   \
-      {                  \
-        if (e->least)    \
-          ROWS_OF (T, <) \
-        else             \
-          ROWS_OF (T, >) \
-      }                  \
-    else if (e->least)   \
-      COLUMNS_OF (T, <)  \
-    else                 \
-      COLUMNS_OF (T, >)  \
+#define ITEMS_OF(T, suffix)      \
+  {                              \
+    if (e->inner == 1)           \
+      {                          \
+        if (e->least)            \
+          ROWS_OF (T, suffix, <) \
+        else                     \
+          ROWS_OF (T, suffix, >) \
+      }                          \
+    else if (e->least)           \
+      COLUMNS_OF (T, <)          \
+    else                         \
+      COLUMNS_OF (T, >)          \
   }
 
 static void
@@ -114,19 +106,19 @@ extreme_items (gint64 begin, gint64 end, gpointer user_data)
   switch (e->dtype)
     {
     case GTORCH_DTYPE_FLOAT32:
-      ITEMS_OF (float)
+      ITEMS_OF (float, f32)
       break;
     case GTORCH_DTYPE_FLOAT64:
-      ITEMS_OF (double)
+      ITEMS_OF (double, f64)
       break;
     case GTORCH_DTYPE_INT32:
-      ITEMS_OF (gint32)
+      ITEMS_OF (gint32, i32)
       break;
     case GTORCH_DTYPE_INT64:
-      ITEMS_OF (gint64)
+      ITEMS_OF (gint64, i64)
       break;
     default:
-      ITEMS_OF (guint8)
+      ITEMS_OF (guint8, u8)
     }
 }
 
@@ -154,6 +146,7 @@ extreme (GTorchOpCall *call, gint dim, GTorchImpl *values, GTorchImpl *indices, 
     e.inner *= self->shape[i];
   outer = self->numel / (e.n * e.inner);
   e.n_tiles = (e.inner + TILE - 1) / TILE;
+  e.loop = gtorch_cpu_reduce_loop (&gtorch_ops[least ? GTORCH_OP_AMIN : GTORCH_OP_AMAX], e.dtype);
   e.x = gtorch_impl_data (x);
   e.values = y != NULL ? gtorch_impl_data (y) : NULL;
   e.indices = gtorch_impl_data (indices);

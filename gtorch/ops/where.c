@@ -9,6 +9,7 @@
 
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-iter.h"
+#include "cpu/gtorch-cpu-select.h"
 #include "gtorch-ops-private.h"
 
 gboolean
@@ -42,15 +43,12 @@ typedef struct
   gsize size;
 } Where;
 
-#define SELECT(T)                                                               \
+#define SELECT(T, CONTIGUOUS)                                                   \
   {                                                                             \
     if (strides[0] == sizeof (T) && strides[1] == 1 && strides[2] == sizeof (T) \
         && strides[3] == sizeof (T))                                            \
       {                                                                         \
-        T *o = (T *) data[0];                                                   \
-        const guint8 *c = (const guint8 *) data[1];                             \
-        const T *a = (const T *) data[2], *b = (const T *) data[3];             \
-        _Pragma ("omp simd") for (i = 0; i < n; i++) o[i] = c[i] ? a[i] : b[i]; \
+        CONTIGUOUS;                                                             \
       }                                                                         \
     else                                                                        \
       for (i = 0; i < n; i++)                                                   \
@@ -61,6 +59,9 @@ typedef struct
 
 typedef double _Complex Where16;
 
+#define OF_SIZE(size) \
+  GTORCH_ISA_CALL (gtorch_select_##size) (data[0], (const guint8 *) data[1], data[2], data[3], n)
+
 static void
 select_same (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
 {
@@ -70,19 +71,20 @@ select_same (char *const *data, const gint64 *strides, gint64 n, gpointer user_d
   switch (where->size)
     {
     case 1:
-      SELECT (guint8)
+      SELECT (guint8, OF_SIZE (1))
       break;
     case 2:
-      SELECT (guint16)
+      SELECT (guint16, OF_SIZE (2))
       break;
     case 4:
-      SELECT (guint32)
+      SELECT (guint32, OF_SIZE (4))
       break;
     case 8:
-      SELECT (guint64)
+      SELECT (guint64, OF_SIZE (8))
       break;
     default:
-      SELECT (Where16)
+      SELECT (Where16, for (i = 0; i < n; i++) ((Where16 *) data[0])[i] =
+                           ((const Where16 *) data[data[1][i] ? 2 : 3])[i])
     }
 }
 
