@@ -152,6 +152,88 @@ GTORCH_SIMD_2 (pow)
       }                                                                                          \
   }
 
+/* --- the same for expressions that call functions of libmvec --- */
+
+/* A function on vectors and its form for one element may differ in the last bit. So that a result depends on
+ * neither the position nor the layout of an element, all go through whole vectors: what does not fill
+ * them, or is not contiguous, through a small buffer. */
+enum
+{
+  GTORCH_LOOP_BLOCK = 64,  /* elements of the buffer */
+  GTORCH_LOOP_VECTOR = 16, /* a multiple of the elements of a vector */
+};
+
+#define GTORCH_GATHER(C, buffer, p, stride, m)              \
+  for (gint64 j_ = 0; j_ < (m); j_++)                       \
+    buffer[j_] = GTORCH_LOAD (C, p, j_, stride);            \
+  for (gint64 j_ = (m); j_ % GTORCH_LOOP_VECTOR != 0; j_++) \
+    buffer[j_] = buffer[0];
+
+#define GTORCH_SCATTER(O, buffer, p, stride, m) \
+  for (gint64 j_ = 0; j_ < (m); j_++)           \
+    *(O *) ((p) + j_ * (stride)) = buffer[j_];
+
+#define GTORCH_WHOLE(m) (((m) + GTORCH_LOOP_VECTOR - 1) & ~(gint64) (GTORCH_LOOP_VECTOR - 1))
+
+#define GTORCH_VECTOR_LOOP_1(O, C, A, EXPR)                                    \
+  {                                                                            \
+    gint64 k_ = 0;                                                             \
+    if (strides[0] == sizeof (O) && strides[1] == sizeof (C))                  \
+      {                                                                        \
+        O *o_ = (O *) data[0];                                                 \
+        const C *a_ = (const C *) data[1];                                     \
+        k_ = n & ~(gint64) (GTORCH_LOOP_VECTOR - 1);                           \
+        _Pragma ("omp simd") for (gint64 i_ = 0; i_ < k_; i_++)                \
+        {                                                                      \
+          const C A = a_[i_];                                                  \
+          o_[i_] = (O) (EXPR);                                                 \
+        }                                                                      \
+      }                                                                        \
+    for (gint64 m_; k_ < n; k_ += m_)                                          \
+      {                                                                        \
+        C a_[GTORCH_LOOP_BLOCK];                                               \
+        O o_[GTORCH_LOOP_BLOCK];                                               \
+        m_ = n - k_ < GTORCH_LOOP_BLOCK ? n - k_ : GTORCH_LOOP_BLOCK;          \
+        GTORCH_GATHER (C, a_, data[1] + k_ * strides[1], strides[1], m_)       \
+        _Pragma ("omp simd") for (gint64 i_ = 0; i_ < GTORCH_WHOLE (m_); i_++) \
+        {                                                                      \
+          const C A = a_[i_];                                                  \
+          o_[i_] = (O) (EXPR);                                                 \
+        }                                                                      \
+        GTORCH_SCATTER (O, o_, data[0] + k_ * strides[0], strides[0], m_)      \
+      }                                                                        \
+  }
+
+#define GTORCH_VECTOR_LOOP_2(O, C, A, B, EXPR)                                            \
+  {                                                                                       \
+    gint64 k_ = 0;                                                                        \
+    if (strides[0] == sizeof (O) && strides[1] == sizeof (C) && strides[2] == sizeof (C)) \
+      {                                                                                   \
+        O *o_ = (O *) data[0];                                                            \
+        const C *a_ = (const C *) data[1], *b_ = (const C *) data[2];                     \
+        k_ = n & ~(gint64) (GTORCH_LOOP_VECTOR - 1);                                      \
+        _Pragma ("omp simd") for (gint64 i_ = 0; i_ < k_; i_++)                           \
+        {                                                                                 \
+          const C A = a_[i_], B = b_[i_];                                                 \
+          o_[i_] = (O) (EXPR);                                                            \
+        }                                                                                 \
+      }                                                                                   \
+    for (gint64 m_; k_ < n; k_ += m_)                                                     \
+      {                                                                                   \
+        C a_[GTORCH_LOOP_BLOCK], b_[GTORCH_LOOP_BLOCK];                                   \
+        O o_[GTORCH_LOOP_BLOCK];                                                          \
+        m_ = n - k_ < GTORCH_LOOP_BLOCK ? n - k_ : GTORCH_LOOP_BLOCK;                     \
+        GTORCH_GATHER (C, a_, data[1] + k_ * strides[1], strides[1], m_)                  \
+        GTORCH_GATHER (C, b_, data[2] + k_ * strides[2], strides[2], m_)                  \
+        _Pragma ("omp simd") for (gint64 i_ = 0; i_ < GTORCH_WHOLE (m_); i_++)            \
+        {                                                                                 \
+          const C A = a_[i_], B = b_[i_];                                                 \
+          o_[i_] = (O) (EXPR);                                                            \
+        }                                                                                 \
+        GTORCH_SCATTER (O, o_, data[0] + k_ * strides[0], strides[0], m_)                 \
+      }                                                                                   \
+  }
+
 /* --- what expressions may use beside <tgmath.h>; T-generic by macros --- */
 #define gt_max(a, b) \
   ((a) != (a) || (a) > (b) ? (a) : (b)) /* NaN wins; of floats only a may be NaN here: */

@@ -28,7 +28,7 @@ typedef struct
   gint64 n, inner, n_tiles;
 } Extreme;
 
-/* Rows: the extreme of each block by the loop of amax or amin, then the place in the one block that had it. */
+/* Rows: the extreme of each block by the loop of amax or amin, then the place in the block that had it. */
 #define BLOCK 1024
 
 #define ROWS_OF(T, suffix, BETTER)                                                           \

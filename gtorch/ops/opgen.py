@@ -376,6 +376,13 @@ def emit_ops_header(rows):
     return out + ['', 'G_END_DECLS', '']
 
 
+# Functions that libmvec has for vectors, directly or in a macro.
+VECTOR_FUNCTIONS = re.compile(
+    r'\b(a?(cos|sin|tan)h?|atan2|cbrt|erfc?|exp2?|expm1|hypot|log(10|1p|2)?|pow'
+    r'|gt_(sigmoid|softplus|gelu_tanh_grad|gelu_tanh_second|sech2)) \('
+)
+
+
 # -- loops -----------------------------------------------------------------------------------------
 def emit_loops(rows):
     out = [HEADER, '#include "cpu/gtorch-cpu-loops.h"', '#include "cpu/gtorch-cpu-reduce-loops.h"', '']
@@ -402,7 +409,9 @@ def emit_loops(rows):
                 if re.search(rf'\b{a.name}\b', texts['forward']):
                     out.append(f'  const {a.c_type} {a.name} = {a.c_attr_get(f"attrs[{i}]")};')
             inputs = ', '.join(t.name for t in row.tensors)
-            out.append(f'  GTORCH_LOOP_{len(row.tensors)} ({result}, {ctype}, {inputs},')
+            vector = KINDS[dtype] == 'float' and VECTOR_FUNCTIONS.search(texts['forward'])
+            loop = 'GTORCH_VECTOR_LOOP' if vector and len(row.tensors) < 3 else 'GTORCH_LOOP'
+            out.append(f'  {loop}_{len(row.tensors)} ({result}, {ctype}, {inputs},')
             out += [f'                 {texts["forward"]})', '}', '']
     return out
 

@@ -5,8 +5,10 @@
 
 #include "config.h"
 
+#include "gtorch-ops-private.h"
 #include <gtorch/gtorch-tensor-private.h>
 #include <gtorch/gtorch.h>
+#include <string.h>
 
 #include "gtorch/cpu/isa/gtorch-isa-half.h"
 
@@ -96,6 +98,60 @@ halves_round_to_nearest_even (void)
   g_assert_cmpuint (gt_half_from_float (0x1.8p-25f), ==, 1);
 }
 
+static GTorchImpl *
+run_on (const GTorchOpClass *op, GTorchImpl *x, GTorchImpl *y)
+{
+  GTorchImpl *inputs[] = { x, y };
+  GTorchImpl *output = NULL;
+  GError *error = NULL;
+
+  g_assert_true (gtorch_op_run (op, inputs, op->n_inputs, NULL, &output, &error));
+  g_assert_no_error (error);
+  return output;
+}
+
+/* A value has the same bits wherever its element is: in a vector, behind the last one, or alone. */
+static void
+results_do_not_depend_on_position (void)
+{
+  static const guint dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
+                                  GTORCH_DTYPE_BFLOAT16 };
+  const gint64 n = 83;
+  guint id, d;
+  gint64 i;
+
+  for (id = 0; id < gtorch_n_ops; id++)
+    for (d = 0; d < G_N_ELEMENTS (dtypes); d++)
+      {
+        const GTorchOpClass *op = &gtorch_ops[id];
+        g_autoptr (GTorchImpl) plain = NULL;
+        g_autoptr (GTorchImpl) x = NULL;
+        g_autoptr (GTorchImpl) whole = NULL;
+
+        if (op->loop < 0 || op->shape != gtorch_shape_pointwise || op->n_attrs > 0
+            || op->n_inputs > 2 || !(op->dtypes & (1u << dtypes[d])))
+          continue;
+        plain = gtorch_op_linspace (0.01, 0.99, n, GTORCH_DTYPE_FLOAT64, NULL, NULL);
+        x = gtorch_op_to_dtype (plain, dtypes[d], NULL);
+        whole = run_on (op, x, x);
+        for (i = 0; i < n; i++)
+          {
+            const gint64 one = 1, some = (n - i + 2) / 3, stride = 3;
+            gsize size = gtorch_dtype_size (whole->dtype);
+            g_autoptr (GTorchImpl) at = gtorch_impl_new_view (x, i, &one, NULL, 1);
+            g_autoptr (GTorchImpl) spread = gtorch_impl_new_view (x, i, &some, &stride, 1);
+            g_autoptr (GTorchImpl) alone = run_on (op, at, at);
+            g_autoptr (GTorchImpl) strided = run_on (op, spread, spread);
+            const char *expected = (const char *) gtorch_impl_data (whole) + (gsize) i * size;
+
+            if (memcmp (gtorch_impl_data (alone), expected, size) != 0
+                || memcmp (gtorch_impl_data (strided), expected, size) != 0)
+              g_error ("%s of %s: element %d differs", op->name, gtorch_dtype_get_name (dtypes[d]),
+                       (int) i);
+          }
+      }
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -106,5 +162,7 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/pointwise/errors_name_op_values_and_rule",
                    errors_name_op_values_and_rule);
   g_test_add_func ("/GTorch/pointwise/halves_round_to_nearest_even", halves_round_to_nearest_even);
+  g_test_add_func ("/GTorch/pointwise/results_do_not_depend_on_position",
+                   results_do_not_depend_on_position);
   return g_test_run ();
 }

@@ -3,6 +3,8 @@
 
 /* Choosing between elements, and finding one. */
 
+#include "config.h"
+
 #include "cpu/gtorch-cpu-select.h"
 
 #define SELECT(name, T)                                                                          \
