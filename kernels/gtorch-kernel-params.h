@@ -84,3 +84,15 @@ typedef struct
   GtDivider shape[GT_MAX_DIMS];
   int64_t strides[GT_MAX_DIMS][2]; /* in bytes */
 } GtTranspose;
+
+/* [outer, n, inner] to [outer, inner], the input contiguous. */
+typedef struct
+{
+  const void *src;
+  void *dst;
+  void *partial; /* of accumulators, [n_splits, outer * inner], when n is split */
+  uint64_t outer, n, inner;
+  uint64_t n_total;  /* what the mean divides by */
+  uint32_t n_splits; /* parts of n, each by a block of its own */
+  uint32_t final;    /* the input is `partial` of an earlier pass: combine, then finish */
+} GtReduce;

@@ -45,7 +45,7 @@ launch (GTorchOpCall *call, GTorchCudaLane *lane, guint dtype, guint form, guint
         gconstpointer parameters, GError **error)
 {
   static const gchar *const ends[] = { "", "_r", "_s" };
-  const GTorchCudaPointwise *op = &gtorch_cuda_pointwise_kernels[call->op->loop];
+  const GTorchCudaLoop *op = &gtorch_cuda_pointwise_kernels[call->op->loop];
   GTorchCudaKernel *kernel = &kernels[call->op->loop][dtype][form];
   guint64 blocks = (n + THREADS * UNROLL - 1) / (THREADS * UNROLL);
   gchar name[64];

@@ -155,14 +155,15 @@ gboolean gtorch_cuda_kernel_get (GTorchCudaKernel *self, GTorchCudaFamily *famil
 #define GTORCH_CUDA_IMAGE(name) \
   extern const guint8 gtorch_fatbin_##name[] __attribute__ ((weak, visibility ("hidden")));
 
-/* Where the kernels of a pointwise operation are; by GTorchOpClass.loop. */
+/* Where the kernels of a pointwise or reduce operation are; by GTorchOpClass.loop. */
 typedef struct
 {
   const gchar *name;
   GTorchCudaFamily *family;
-} GTorchCudaPointwise;
+} GTorchCudaLoop;
 
-extern const GTorchCudaPointwise gtorch_cuda_pointwise_kernels[];
+extern const GTorchCudaLoop gtorch_cuda_pointwise_kernels[];
+extern const GTorchCudaLoop gtorch_cuda_reduce_kernels[];
 /* "f32", as in the names of kernels. */
 extern const gchar *const gtorch_cuda_dtype_suffixes[];
 

@@ -695,10 +695,11 @@ def generate(folder, files):
         outputs[f'gtorch-loops-{stem}.c'] = emit_loops(
             [r for r in rows if r.file == f'{stem}.toml' and r.loops]
         )
-        if stem in opgen_cuda.kernel_files(rows):
-            outputs[f'gtorch-kernels-{stem}.cu'] = opgen_cuda.emit_kernels(
-                [r for r in rows if r.file == f'{stem}.toml' and r.loops], HEADER
-            )
+    for name in opgen_cuda.kernel_files(rows):
+        emit = opgen_cuda.EMITTERS[name.split('_')[0]]
+        outputs[f'gtorch-kernels-{name}.cu'] = emit(
+            [r for r in rows if r.loops and opgen_cuda.family_name(r) == name], HEADER
+        )
     outputs['gtorch-cuda-kernel-table.c'] = opgen_cuda.emit_kernel_table(rows, HEADER)
     for name, lines in outputs.items():
         path = pathlib.Path(folder) / name

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Writes the CUDA kernels of pointwise rows, and the table by which the host finds them."""
+"""Writes the CUDA kernels of pointwise and reduce rows, and the tables by which the host finds them."""
 
 import re
 
@@ -64,22 +64,59 @@ def emit_kernels(rows, header):
     return out
 
 
+def family_name(row):
+    return f'{row.family}_{row.file[:-5].replace("-", "_")}'
+
+
 def kernel_files(rows):
-    """The files that have pointwise rows, without their suffix."""
-    return sorted({r.file[:-5] for r in rows if r.loops and r.family == 'pointwise'})
+    """One image for the rows of each family in each file."""
+    return sorted({family_name(r) for r in rows if r.loops})
 
 
 def emit_kernel_table(rows, header):
-    files = kernel_files(rows)
+    names = kernel_files(rows)
     out = [header, '#include "config.h"', '', '#include "cuda/gtorch-cuda-private.h"', '']
-    out += [f'GTORCH_CUDA_IMAGE (pointwise_{f.replace("-", "_")})' for f in files]
+    out += [f'GTORCH_CUDA_IMAGE ({name})' for name in names]
     out += ['', 'static GTorchCudaFamily families[] = {']
-    for f in files:
-        name = f'pointwise_{f.replace("-", "_")}'
-        out.append(f'  {{ .name = "{name}", .image = gtorch_fatbin_{name} }},')
-    out += ['};', '', 'const GTorchCudaPointwise gtorch_cuda_pointwise_kernels[] = {']
+    out += [f'  {{ .name = "{name}", .image = gtorch_fatbin_{name} }},' for name in names]
+    out += ['};']
+    for family in ('pointwise', 'reduce'):
+        out += ['', f'const GTorchCudaLoop gtorch_cuda_{family}_kernels[] = {{']
+        for row in rows:
+            if row.loop_index >= 0 and row.family == family:
+                index = names.index(family_name(row))
+                out.append(f'  [{row.loop_index}] = {{ "{row.name}", &families[{index}] }},')
+        out.append('};')
+    return out + ['']
+
+
+def emit_reduce_kernels(rows, header):
+    out = [header, '#include "gtorch-reduce.cuh"', '']
     for row in rows:
-        if row.loop_index >= 0 and row.family == 'pointwise':
-            index = files.index(row.file[:-5])
-            out.append(f'  [{row.loop_index}] = {{ "{row.name}", &families[{index}] }},')
-    return out + ['};', '']
+        if row.family != 'reduce':
+            continue
+        for dtype, texts in row.loops.items():
+            suffix, ctype, _ = LOOP_TYPES[dtype]
+            combine = texts['combine'] or re.sub(r'\bx\b', 'other', texts['step'])
+            out += [
+                f'struct gt_op_{row.name}_{suffix}',
+                '{',
+                f'  typedef {ctype} C;',
+                f'  typedef {ctype} T;',
+                f'  GT_DEVICE C init () {{ return (C) ({texts["init"]}); }}',
+                f'  GT_DEVICE C step (C acc, C x) {{ return (C) ({texts["step"]}); }}',
+                f'  GT_DEVICE C combine (C acc, C other) {{ return (C) ({combine}); }}',
+                f'  GT_DEVICE C finish (C acc, double n) {{ return (C) ({texts["finish"] or "acc"}); }}',
+                '};',
+            ]
+            truth = row.promote == 'bool'
+            for name, memory, mtype in memory_types(dtype):
+                if name in CLASSES[row.dtypes]:
+                    stored = 'guint8' if truth else mtype
+                    what = f'{row.name}, {suffix}, {memory}, {mtype}, {stored}, {str(truth).lower()}'
+                    out.append(f'GT_REDUCE_KERNELS ({what})')
+            out.append('')
+    return out
+
+
+EMITTERS = {'pointwise': emit_kernels, 'reduce': emit_reduce_kernels}
