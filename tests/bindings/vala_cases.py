@@ -12,17 +12,18 @@ import json
 import pathlib
 import sys
 
-# Methods that are no operations: the kinds of their arguments in order, and what they return.
+# Methods that are no operations: their arguments in order, and what they return.
 METHODS = {
-    'get': (['string'], 'Tensor'),
-    'set': (['string', 'Tensor'], None),
-    'backward': ([], None),
-    'get_grad': ([], 'Tensor'),
-    'set_requires_grad': (['bool'], None),
-    'release': ([], None),
-    'get_numel': ([], 'int'),
-    'item_double': ([], 'double'),
+    'get': ({'spec': 'string'}, 'Tensor'),
+    'set': ({'spec': 'string', 'value': 'Tensor'}, None),
+    'backward': ({}, None),
+    'get_grad': ({}, 'Tensor'),
+    'set_requires_grad': ({'requires_grad': 'bool'}, None),
+    'release': ({}, None),
+    'get_numel': ({}, 'int'),
+    'item_double': ({}, 'double'),
 }
+KEYS = {'name', 'let', 'grad', 'steps', 'result', 'expect', 'dtype', 'value', 'error', 'says'}
 
 HEAD = '''/* Written by vala_cases.py. */
 
@@ -81,7 +82,7 @@ void check (Tensor got, GTorch.DType dtype, int64[] shape, double[] values) thro
             throw new IOError.FAILED ("size %s of dimension %d", sizes[i].to_string (), i);
     double[] elements = got.to_doubles ();
     for (int i = 0; i < values.length; i++)
-        if (Math.fabs (elements[i] - values[i]) > 1e-6 * Math.fabs (values[i]) + 1e-7)
+        if (!(Math.fabs (elements[i] - values[i]) <= 1e-6 * Math.fabs (values[i]) + 1e-7)) // NaN too
             throw new IOError.FAILED ("element %d is %g", i, elements[i]);
 }
 
@@ -162,6 +163,8 @@ class Case:
 
     def operation(self, function, target, options):
         in_place = function.endswith('_inplace')
+        if function.removesuffix('_inplace') not in self.ops:
+            raise SystemExit(f'vala_cases.py: {self.data["name"]} calls {function}, which is no operation')
         row = self.ops[function.removesuffix('_inplace')]
         form, args = '', []
         for arg in row['args'][1 if target else 0 :]:
@@ -194,7 +197,10 @@ class Case:
             return
         if function in METHODS:
             kinds, returns = METHODS[function]
-            args = [self.literal(v, k) for v, k in zip(options.values(), kinds)]
+            if set(options) != set(kinds):
+                wants = ', '.join(kinds) or 'nothing'
+                raise SystemExit(f'vala_cases.py: {self.data["name"]}: {function} takes {wants}')
+            args = [self.literal(options[name], kind) for name, kind in kinds.items()]
             if function == 'backward':
                 args = ['null', 'false', 'false']
             code = f'{target}.{function} ({", ".join(args)})'
@@ -209,6 +215,8 @@ class Case:
 
     def emit(self):
         data = self.data
+        if set(data) - KEYS:
+            raise SystemExit(f'vala_cases.py: {data["name"]} has unknown {sorted(set(data) - KEYS)}')
         for name, values in data['let'].items():
             self.tensor(name, values)
         self.lines += [f'{name}.set_requires_grad (true);' for name in data.get('grad', ())]
