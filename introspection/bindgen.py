@@ -116,6 +116,7 @@ from operator import index as _index
 from gi.overrides._gtorch_convert import (
     GTorch,
     RawTensor,
+    convert_array as _array,
     convert_device as _device,
     convert_dtype as _dtype,
     convert_enum as _enum,
@@ -259,25 +260,32 @@ def python_operator(row):
     special = table[row.operator]
     scalar = row.scalar is not None
     test = 'isinstance(other, RawTensor)' + (' or _is_number(other)' if scalar else '')
+    # numpy stands back from tensors, also with an array on the left: arrays are for these to take.
+    array = ['    other = _array(other)', '    if other is None:', '        return NotImplemented']
     lines += [
         '',
         '',
         f'def __{special}__({first}, other):',
         f'    if {test}:',
         f'        return op_{row.name}({first}, other)',
-        '    return NotImplemented',
+        *array,
+        f'    return op_{row.name}({first}, other)',
         '',
         '',
         f"METHODS['__{special}__'] = __{special}__",
     ]
-    if table is BINARY and scalar:
+    if table is BINARY:
+        number = [
+            '    if _is_number(other):',
+            f'        return op_{row.name}(_number_tensor(other, {first}), {first})',
+        ]
         lines += [
             '',
             '',
             f'def __r{special}__({first}, other):',
-            '    if not _is_number(other):',
-            '        return NotImplemented',
-            f'    return op_{row.name}(_number_tensor(other, {first}), {first})',
+            *(number if scalar else ()),
+            *array,
+            f'    return op_{row.name}(other, {first})',
             '',
             '',
             f"METHODS['__r{special}__'] = __r{special}__",
@@ -289,7 +297,8 @@ def python_operator(row):
             f'def __i{special}__({first}, other):',
             f'    if {test}:',
             f'        return op_{row.name}_({first}, other)',
-            '    return NotImplemented',
+            *array,
+            f'    return op_{row.name}_({first}, other)',
             '',
             '',
             f"METHODS['__i{special}__'] = __i{special}__",

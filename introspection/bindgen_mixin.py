@@ -143,7 +143,10 @@ def emit_operator(row):
         lines += ['static PyObject *', f'nb_i{special} (PyObject *a, PyObject *b)', '{']
         lines.append('  if (gt_is (a) && gt_is_operand (b))')
         lines.append(f'    return op_{row.name}_ (a, &b, 1, NULL);')
-        lines.append(f'  return gt_reflect ("__i{special}__", NULL, a, b);')
+        otherwise = f'gt_reflect ("__i{special}__", NULL, a, b)'
+        if row.operator == '+':
+            otherwise = 'gt_iadd_otherwise (a, b)'
+        lines.append(f'  return {otherwise};')
         lines += ['}', '']
     return lines
 

@@ -267,6 +267,18 @@ gt_reflect (const char *name, const char *reflected, PyObject *a, PyObject *b)
   Py_RETURN_NOTIMPLEMENTED;
 }
 
+/* Python finds += among the slots of sequences too, and there NotImplemented would be a result like others. */
+static PyObject *
+gt_iadd_otherwise (PyObject *a, PyObject *b)
+{
+  PyObject *result = gt_reflect ("__iadd__", NULL, a, b);
+
+  if (result != Py_NotImplemented)
+    return result;
+  Py_DECREF (result);
+  return PyNumber_Add (a, b);
+}
+
 static PyObject *
 gt_compare_otherwise (PyObject *a, PyObject *b, int op)
 {

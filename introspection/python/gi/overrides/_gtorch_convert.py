@@ -136,6 +136,15 @@ def convert_tensor(value, name, like=None):
     raise TypeError(f'{name} must be a tensor or a number, not {type(value).__name__}')
 
 
+def convert_array(value):
+    """A tensor from an array of numpy's or of another library's, or None."""
+    if not hasattr(value, '__array_interface__'):
+        return None
+    from gi.overrides._gtorch_create import as_tensor
+
+    return as_tensor(value)
+
+
 def convert_optional(value, name):
     """The same, or None."""
     return None if value is None else convert_tensor(value, name)

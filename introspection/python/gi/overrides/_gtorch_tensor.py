@@ -154,13 +154,18 @@ class TensorMethods:
         return complex(self.item())
 
     def __index__(self):
-        value = self.item()
-        if not isinstance(value, int):
-            raise TypeError(f'only tensors of integers can be an index, not of {self.dtype}')
-        return int(value)
+        if self.numel() != 1 or self.is_floating_point() or self.is_complex():
+            raise TypeError(
+                'only a tensor of one integer can be an index, '
+                f'not one of shape {list(self.shape)} and dtype {self.dtype}'
+            )
+        return int(self.item())
 
     def __bool__(self):
         return bool(self.item())
+
+    def __pos__(self):
+        return self
 
     def __iter__(self):
         if not self.ndim:
@@ -231,7 +236,8 @@ class TensorMethods:
         return {
             'shape': self.shape,
             'typestr': ('|' if size == 1 else '<') + TYPE_STRINGS[self.dtype],
-            'data': (self.get_data_ptr(), self.is_read_only()),
+            # numpy takes no null, which is where tensors without elements are
+            'data': (self.get_data_ptr() or size, self.is_read_only()),
             'strides': tuple(s * size for s in self.get_strides()),
             'version': 3,
         }

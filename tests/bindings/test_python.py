@@ -1,0 +1,324 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What docs/bindings.md promises of Python: operators, protocols, conversions and waiting."""
+
+import asyncio
+import copy
+import gc
+import operator
+import os
+import pathlib
+import pickle
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
+
+import gi  # noqa: E402
+
+gi.require_version('GTorch', '1')
+import numpy  # noqa: E402
+from gi.repository import Gio, GLib, GTorch  # noqa: E402
+
+import tap  # noqa: E402
+
+FLOATS = [[1.0, -2.0], [3.0, 4.0]]
+WHOLE = [1, 2, 5]
+
+ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.truediv)
+WHOLE_ONLY = (operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift)
+DIVISION = (operator.floordiv, operator.mod)
+COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
+IN_PLACE = (operator.iadd, operator.isub, operator.imul, operator.itruediv)
+
+
+def raises(kind, says, function, *args):
+    try:
+        got = function(*args)
+    except kind as error:
+        assert says in str(error), f'{error} does not say {says!r}'
+        return
+    raise AssertionError(f'no {kind}, but {got!r}')
+
+
+def agrees(function, data, number, dtype):
+    """Tensor and number, number and tensor, two tensors: all as numpy has it."""
+    array, x = numpy.array(data, dtype), GTorch.tensor(data, dtype=dtype)
+    other = GTorch.tensor(data[::-1], dtype=dtype)
+    for got, expected in (
+        (function(x, number), function(array, number)),
+        (function(number, x), function(numpy.array(number, dtype), array)),
+        (function(x, other), function(array, array[::-1])),
+    ):
+        assert isinstance(got, GTorch.Tensor), got
+        close = numpy.allclose(got.numpy(), expected, rtol=1e-6)
+        assert close and got.shape == expected.shape, f'{function.__name__}: {got}, not {expected}'
+
+
+@tap.case
+def operators_work_from_both_sides():
+    for function in (*ARITHMETIC, *DIVISION):
+        agrees(function, FLOATS, 2.5, 'float32')
+    for function in (*ARITHMETIC[:3], *DIVISION, *WHOLE_ONLY, operator.pow):
+        agrees(function, WHOLE, 2, 'int64')
+    assert (GTorch.tensor([1.5, 2.0]) ** 2).tolist() == [2.25, 4.0]
+    assert (2 ** GTorch.tensor([1.0, 3.0])).tolist() == [2.0, 8.0]
+
+
+@tap.case
+def operators_of_one_operand():
+    x = GTorch.tensor(FLOATS)
+    assert (-x).tolist() == [[-1, 2], [-3, -4]]
+    assert (+x).tolist() == FLOATS
+    assert abs(x).tolist() == [[1, 2], [3, 4]]
+    assert (~GTorch.tensor([True, False])).tolist() == [False, True]
+    assert (~GTorch.tensor([0, 5])).tolist() == [-1, -6]
+    assert (x @ x).tolist() == [[-5, -10], [15, 10]]
+
+
+@tap.case
+def comparisons_compare_elements():
+    for function in COMPARISONS:
+        agrees(function, WHOLE, 2, 'int64')
+        assert function(GTorch.tensor(WHOLE), 2).dtype == GTorch.bool
+    x = GTorch.tensor(WHOLE)
+    assert (x == None) is False and (x != 'a') is True  # noqa: E711
+    assert 5 in x and 7 not in x
+
+
+@tap.case
+def operators_with_an_equals_sign_write_in_place():
+    for function in IN_PLACE:
+        x, expected = GTorch.tensor(FLOATS), numpy.array(FLOATS, 'float32')
+        where, view = x.data_ptr(), x[0]
+        got = function(x, 2)
+        assert got is x and x.data_ptr() == where
+        assert numpy.array_equal(x.numpy(), function(expected, 2)), function.__name__
+        assert view.tolist() == x[0].tolist()
+    x = GTorch.tensor(FLOATS, requires_grad=True)
+    raises(GLib.Error, 'leaf', operator.iadd, x, 1)
+
+
+@tap.case
+def arrays_stand_on_either_side():
+    array = numpy.array([1.0, 2.0], 'float32')
+    x = GTorch.tensor(FLOATS)
+    for function in (*ARITHMETIC, *DIVISION, *COMPARISONS, operator.matmul):
+        for args in ((array, x), (x, array)):
+            got = function(*args)
+            assert isinstance(got, GTorch.Tensor), f'{function.__name__}: {type(got)}'
+            plain = [numpy.array(FLOATS, 'float32') if a is x else a for a in args]
+            assert numpy.allclose(got.numpy(), function(*plain)), function.__name__
+    x *= array
+    assert x.tolist() == [[1, -4], [3, 8]]
+
+
+@tap.case
+def other_operands_are_type_errors():
+    x = GTorch.tensor(FLOATS)
+    for bad in ('a', None, [1, 2], {}, object()):
+        for function in (*ARITHMETIC, *IN_PLACE, operator.lt, operator.matmul):
+            raises(TypeError, '', function, x, bad)
+    raises(TypeError, '', operator.add, 'a', x)
+    raises(TypeError, 'nope', lambda: x.add(x, nope=1))
+    raises(ValueError, 'nope', lambda: x.mse_loss(x, 'nope'))
+
+
+@tap.case
+def arguments_have_names_and_defaults():
+    x = GTorch.tensor(FLOATS)
+    assert x.sum().item() == 6
+    assert x.sum(1, keepdim=True).tolist() == [[-1], [7]]
+    assert x.sum(dim=(0, 1)).tolist() == 6
+    assert x.add(x, alpha=2).tolist() == [[3, -6], [9, 12]]
+    assert x.reshape(4).shape == x.reshape([4]).shape == x.view(-1).shape == (4,)
+    assert GTorch.zeros(2, 3).shape == GTorch.zeros((2, 3)).shape == (2, 3)
+    for dtype in ('int32', GTorch.int32, GTorch.DType.INT32, numpy.int32, numpy.dtype('int32')):
+        assert GTorch.zeros(2, dtype=dtype).dtype == GTorch.int32
+    assert GTorch.arange(3).dtype == GTorch.int64 and GTorch.arange(1, 2, 0.5).tolist() == [1, 1.5]
+    assert x.mse_loss(x + 1, reduction='sum').item() == 4
+    values, indices = x.max(dim=1)
+    assert values.tolist() == [1, 4] and indices.tolist() == [0, 1]
+
+
+@tap.case
+def one_element_is_a_number():
+    z = GTorch.tensor(2.5)
+    assert z.item() == float(z) == complex(z) == 2.5 and int(z) == 2
+    assert f'{z:.2f}' == '2.50'
+    assert [10, 20, 30][GTorch.tensor(1)] == 20
+    raises(TypeError, 'float32', operator.index, z)
+    raises(TypeError, '[3]', operator.index, GTorch.tensor(WHOLE))
+    assert bool(z) and not GTorch.tensor([0]) and not GTorch.tensor(False)
+    big = 2**63 - 1
+    assert GTorch.tensor(big).item() == big and GTorch.tensor([-big]).tolist() == [-big]
+
+
+@tap.case
+def several_elements_are_no_number():
+    for x in (GTorch.tensor(FLOATS), GTorch.tensor([])):
+        for function in (bool, float, int, operator.not_):
+            raises(GLib.Error, str(list(x.shape)), function, x)
+
+
+@tap.case
+def tensors_have_a_length_and_rows():
+    x = GTorch.tensor(FLOATS)
+    assert len(x) == 2 and [row.tolist() for row in x] == FLOATS
+    a, b = x
+    b.fill_(0)
+    assert x.tolist() == [FLOATS[0], [0, 0]] and a.tolist() == FLOATS[0]
+    z = GTorch.tensor(1.0)
+    raises(TypeError, 'length', len, z)
+    raises(TypeError, 'iterated', list, z)
+
+
+@tap.case
+def a_tensor_is_a_key_by_identity():
+    x, y = GTorch.tensor([1.0]), GTorch.tensor([1.0])
+    assert hash(x) == hash(x) and len({x, x, y}) == 2 and {x: 1}.get(y) is None
+
+
+@tap.case
+def tensors_print_themselves():
+    assert repr(GTorch.tensor([[1, 2], [3, 4]])) == 'tensor([[1, 2],\n        [3, 4]])'
+    assert str(GTorch.tensor(2.5)) == f'{GTorch.tensor(2.5)}' == 'tensor(2.5000)'
+    assert 'float64' in repr(GTorch.tensor([1.0], dtype='float64'))
+    assert 'requires_grad' in repr(GTorch.tensor([1.0], requires_grad=True))
+
+
+@tap.case
+def copies_and_pickles_are_independent():
+    for dtype in ('float32', 'float64', 'bfloat16', 'float16', 'int8', 'int64', 'bool', 'complex64'):
+        x = GTorch.tensor([[1, 0], [1, 1]]).to(dtype)
+        for made in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+            assert made.dtype == x.dtype and made.tolist() == x.tolist()
+            assert made.data_ptr() != x.data_ptr()
+    w = GTorch.tensor(FLOATS, requires_grad=True)
+    for made in (copy.deepcopy(w), pickle.loads(pickle.dumps(w))):
+        assert made.requires_grad and made.is_leaf
+    one, two = copy.deepcopy([w, w])
+    assert one is two
+    assert copy.copy(w).data_ptr() == w.data_ptr()
+    part = GTorch.tensor(FLOATS).T[1:]
+    assert pickle.loads(pickle.dumps(part)).tolist() == part.tolist() == [[-2, 4]]
+    assert pickle.loads(pickle.dumps(GTorch.zeros(2, 0))).shape == (2, 0)
+
+
+@tap.case
+def numpy_sees_the_same_memory():
+    x = GTorch.arange(6).reshape(2, 3)
+    array = x.T.numpy()
+    assert array.shape == (3, 2) and array.tolist() == x.T.tolist()
+    array[0, 1] = 30
+    assert x[1, 0].item() == 30
+    source = numpy.arange(4.0)
+    shown = GTorch.from_numpy(source)
+    source[1] = 7
+    assert shown[1].item() == 7
+    copied = GTorch.tensor(source[::2])
+    source[0] = 9
+    assert copied.tolist() == [0, 2]
+    for empty in (GTorch.tensor([]), GTorch.zeros(2, 0), GTorch.zeros(0, 3)):
+        assert numpy.asarray(empty).shape == empty.shape
+    assert numpy.asarray(GTorch.tensor(2.5)).item() == 2.5
+
+
+@tap.case
+def an_array_keeps_the_memory_of_its_tensor():
+    array = numpy.asarray(GTorch.full([1000], 3.0))
+    gc.collect()
+    others = [GTorch.full([1000], 4.0) for _ in range(20)]
+    assert (array == 3).all() and len(others) == 20
+
+
+@tap.case
+def numpy_cannot_have_everything():
+    x = GTorch.tensor(FLOATS, requires_grad=True)
+    raises(RuntimeError, 'detach', x.numpy)
+    raises(TypeError, 'bfloat16', GTorch.tensor([1.0], dtype='bfloat16').numpy)
+    raises(TypeError, 'format', GTorch.tensor, numpy.array([1.0], '>f4'))
+
+
+@tap.case
+def the_buffer_protocol():
+    if os.environ.get('GTORCH_NO_MIXIN') == '1':
+        raise tap.Skip('only C can offer it')
+    x = GTorch.tensor([[1, 2, 3], [4, 5, 6]], dtype='int16')
+    view = memoryview(x)
+    assert view.shape == (2, 3) and view.tolist() == x.tolist() and view.itemsize == 2
+    assert memoryview(x.T).tobytes() == numpy.array([[1, 4], [2, 5], [3, 6]], 'int16').tobytes()
+    assert memoryview(GTorch.tensor([])).nbytes == 0
+
+
+@tap.case
+def indices_are_those_of_numpy():
+    array = numpy.arange(24).reshape(2, 3, 4)
+    x = GTorch.from_numpy(array)
+    keys = [
+        1, -1, (0, -2), (..., 0), (slice(None), None, 1), slice(None, None, 2), (0, slice(1, None), 3),
+        (slice(-1, None), ..., slice(0, -1, 2)), slice(5, 9), numpy.int64(1), [1, 0], (0, [2, 0]),
+        (slice(None), [0, 2], [1, 3]), array > 11, (array > 11)[:, :, 0], numpy.array([1, -2]), None, True,
+    ]  # fmt: skip
+    for key in keys:
+        got, expected = x[key], array[key]
+        assert got.shape == expected.shape and got.tolist() == expected.tolist(), f'{key}: {got}'
+    mask, where = x > 11, GTorch.tensor([1, -2])
+    assert x[mask].tolist() == array[array > 11].tolist()
+    assert x[where].tolist() == array[[1, -2]].tolist()
+    x[mask] = -1
+    assert array.max() == 11
+    x[0, :, 1] = [7, 8, 9]
+    assert array[0, :, 1].tolist() == [7, 8, 9]
+
+
+@tap.case
+def indices_that_do_not_fit():
+    x = GTorch.tensor(FLOATS)
+    raises(GLib.Error, 'index: index 5', lambda: x[5])
+    raises(GLib.Error, 'index', lambda: x[0, 0, 0])
+    raises(GLib.Error, 'step -1', lambda: x[::-1])
+    raises(TypeError, 'str', lambda: x['a'])
+    raises(TypeError, 'float', lambda: x[1.5])
+
+
+@tap.case
+def values_that_make_no_tensor():
+    raises(ValueError, 'depth 1', GTorch.tensor, [[1], [2, 3]])
+    raises(TypeError, 'str', GTorch.tensor, ['a'])
+    raises(OverflowError, str(2**70), GTorch.tensor, [2**70])
+
+
+@tap.case
+def gradients_read_as_in_pytorch():
+    x = GTorch.tensor([1.5, -2.0], requires_grad=True)
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [3, -4] and x.is_leaf and (x * 2).grad_fn
+    with GTorch.no_grad():
+        x -= 0.5 * x.grad
+        assert not (x * 2).requires_grad
+    assert x.tolist() == [0, 0] and (x * 2).requires_grad
+    x.grad = None
+    assert x.grad is None
+
+
+@tap.case
+def operations_can_be_awaited():
+    async def main():
+        stream = GTorch.Stream('cpu')
+        await stream.wait()
+        await GTorch.awaitable(stream.synchronize_async, stream.synchronize_finish)
+        await asyncio.gather(*(GTorch.Stream('cpu').wait() for _ in range(3)))
+        stopped = Gio.Cancellable()
+        stopped.cancel()
+        try:
+            await stream.wait(stopped)
+        except GLib.Error as error:
+            return error.matches(Gio.io_error_quark(), Gio.IOErrorEnum.CANCELLED)
+        return False
+
+    assert asyncio.run(asyncio.wait_for(main(), 30))
+
+
+if __name__ == '__main__':
+    tap.main()
