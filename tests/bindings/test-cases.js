@@ -35,7 +35,7 @@ function lookUp(value, names) {
 
 function readSafetensors(base64) {
     const stream = Gio.MemoryInputStream.new_from_bytes(GLib.Bytes.new(GLib.base64_decode(base64)));
-    GTorch.safetensors_load(stream, null, null, null, null);
+    GTorch.safetensors_load(stream, null, null, null);
 }
 
 function runCase(data) {
