@@ -10,6 +10,7 @@ Vala cannot call by name: each case becomes a function, with the defaults that t
 
 import json
 import pathlib
+import re
 import sys
 
 # Methods that are no operations: their arguments in order, and what they return.
@@ -153,8 +154,8 @@ class Case:
         kinds = {type(v) for v in flat}
         dtype = 'BOOL' if kinds == {bool} else ('INT64' if kinds == {int} else 'FLOAT32')
         ctype, maker = ('double', 'from_doubles') if dtype == 'FLOAT32' else ('int64', 'from_ints')
-        elements = ', '.join(literal(v, 'double' if dtype == 'FLOAT32' else 'int') for v in map(
-            lambda v: int(v) if isinstance(v, bool) else v, flat))
+        kind = 'double' if dtype == 'FLOAT32' else 'int'
+        elements = ', '.join(literal(int(v) if isinstance(v, bool) else v, kind) for v in flat)
         self.lines += [
             f'{ctype}[] {name}_elements = {{ {elements} }};',
             f'int64[] {name}_shape = {{ {", ".join(map(str, shape))} }};',
@@ -230,8 +231,16 @@ class Case:
             call = f'expect_error ("{data["name"]}", {{ {codes} }}, {{ {says} }}, () => {{'
         else:
             call = f'expect ("{data["name"]}", () => {{'
-        body = [f'        {line}' for line in self.lines]
+        body = [f'        {line}' for line in self.used_only()]
         return [f'void {data["name"]} () {{', f'    {call}', *body, '    });', '}', '']
+
+    def used_only(self):
+        """The lines, where what nobody reads has no name: valac warns of those."""
+        for i, line in enumerate(self.lines):
+            found = re.match(r'var (\w+) = ', line)
+            if found and not re.search(rf'\b{found[1]}\b', '\n'.join(self.lines[i + 1 :])):
+                line = line[found.end() :]
+            yield line
 
     def result(self, data):
         name = data.get('result', self.last)
