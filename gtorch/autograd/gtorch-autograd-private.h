@@ -68,9 +68,10 @@ struct _GTorchAutograd
   guint8 is_silent_view; /* made with the grad mode off */
   GMutex lock;           /* for grad, and for making grad_fn of a view anew */
   GTorchImpl *grad;
-  GPtrArray *hooks;   /* of a leaf */
-  GTorchImpl *base;   /* of a view: whose memory it shows */
-  guint base_version; /* of the storage, when grad_fn was made; atomically */
+  GTorchStream *grad_stream; /* that wrote to grad last, owned; NULL for the default one */
+  GPtrArray *hooks;          /* of a leaf */
+  GTorchImpl *base;          /* of a view: whose memory it shows */
+  guint base_version;        /* of the storage, when grad_fn was made; atomically */
 };
 
 /* --- nodes --- */

@@ -11,6 +11,7 @@
 #include "gtorch-autograd-private.h"
 #include "gtorch-grad-mode.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-stream-private.h"
 
 GTorchImpl *
 gtorch_grad_fit (GTorchImpl *grad, const GTorchMeta *meta, GError **error)
@@ -136,15 +137,42 @@ gtorch_grad_show (GTorchImpl *grad, gboolean may_take, GError **error)
   return gtorch_op_clone (grad, error);
 }
 
+/* Passes of several threads, or of one that does not wait in between, may add on different streams. */
+static gboolean
+follow_stream (GTorchAutograd *autograd, GTorchDevice *device, GError **error)
+{
+  GTorchStream *last = autograd->grad_stream, *current = gtorch_current_stream (device);
+  GTorchFence *fence;
+  gboolean success = TRUE;
+
+  if (G_LIKELY (last == current))
+    return TRUE;
+  last = last != NULL ? last : gtorch_device_get_default_stream (device);
+  if (autograd->grad != NULL && !gtorch_stream_is_capturing (last)
+      && (current == NULL || !gtorch_stream_is_capturing (current)))
+    {
+      fence = gtorch_stream_record_fence (last, GTORCH_EVENT_NONE, error);
+      success =
+          fence != NULL
+          && gtorch_stream_wait_fence (current != NULL ? current
+                                                       : gtorch_device_get_default_stream (device),
+                                       fence, error);
+      g_clear_pointer (&fence, gtorch_fence_unref);
+    }
+  g_set_object (&autograd->grad_stream, current);
+  return success;
+}
+
 gboolean
 gtorch_grad_accumulate (GTorchImpl *impl, GTorchImpl *grad, gboolean may_take, GError **error)
 {
   GTorchAutograd *autograd = gtorch_autograd_ensure (impl);
-  gboolean success = TRUE;
+  gboolean success;
   GTorchImpl *sum;
 
   g_mutex_lock (&autograd->lock);
-  if (autograd->grad == NULL)
+  success = follow_stream (autograd, gtorch_impl_device (impl), error);
+  if (success && autograd->grad == NULL)
     {
       if (may_take && impl->is_contiguous && gtorch_grad_is_ours (grad))
         autograd->grad = gtorch_impl_ref (grad);
@@ -152,9 +180,9 @@ gtorch_grad_accumulate (GTorchImpl *impl, GTorchImpl *grad, gboolean may_take, G
         autograd->grad = copy_like (impl, grad, error);
       success = autograd->grad != NULL;
     }
-  else if (autograd->grad->storage != NULL && !gtorch_is_grad_enabled ())
+  else if (success && autograd->grad->storage != NULL && !gtorch_is_grad_enabled ())
     success = gtorch_op_add_inplace (autograd->grad, grad, 1.0, error);
-  else
+  else if (success)
     {
       /* Whoever has the former grad, as part of a graph, keeps it as it was. */
       sum = gtorch_op_add (autograd->grad, grad, 1.0, error);

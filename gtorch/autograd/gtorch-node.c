@@ -257,6 +257,7 @@ gtorch_autograd_free (GTorchImpl *impl)
   if (autograd->retains_grad && autograd->grad_fn != NULL)
     gtorch_node_set_retained (autograd->grad_fn, autograd->index, NULL);
   g_clear_pointer (&autograd->grad, gtorch_impl_unref);
+  g_clear_object (&autograd->grad_stream);
   g_clear_pointer (&autograd->base, gtorch_impl_unref);
   g_clear_pointer (&autograd->hooks, gtorch_hooks_free);
   g_clear_pointer (&autograd->grad_fn, gtorch_node_unref);

@@ -221,6 +221,7 @@ gtorch_tensor_set_grad (GTorchTensor *self, GTorchTensor *grad, GError **error)
   g_mutex_lock (&autograd->lock);
   former = autograd->grad;
   autograd->grad = value;
+  g_clear_object (&autograd->grad_stream);
   g_mutex_unlock (&autograd->lock);
   if (former != NULL)
     gtorch_impl_unref (former);
