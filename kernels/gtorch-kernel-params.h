@@ -96,3 +96,15 @@ typedef struct
   uint32_t n_splits; /* parts of n, each by a block of its own */
   uint32_t final;    /* the input is `partial` of an earlier pass: combine, then finish */
 } GtReduce;
+
+/* c = alpha a b + beta c, [m, k] by [k, n]; c's columns are contiguous; strides in elements. */
+typedef struct
+{
+  const void *a, *b;
+  void *c;
+  int64_t m, n, k;
+  int64_t a_row, a_column, b_row, b_column, c_column;
+  int64_t a_batch, b_batch, c_batch;
+  uint64_t tiles_down, tiles_across;
+  int64_t alpha, beta;
+} GtMultiply;

@@ -106,6 +106,7 @@ struct _GTorchCudaLane
   gboolean is_foreign;            /* the queue was not made here */
   gint n_users;                   /* atomically: streams */
   GTorchCudaArena *small, *large; /* made late */
+  GTorchStorage *workspace;       /* of cublasLt; made late */
 };
 
 struct _GTorchCudaStream
@@ -131,6 +132,11 @@ gtorch_cuda_lane_bit (const GTorchCudaLane *lane)
 }
 
 /* --- kernels (gtorch-cuda-kernel.c) --- */
+
+/* Another library of NVIDIA's, found when first wanted. */
+gpointer gtorch_cuda_library_open (const gchar *soname, GError **error);
+gpointer gtorch_cuda_library_symbol (gpointer library, const gchar *soname, const gchar *name,
+                                     GError **error);
 
 /* A file of kernels in one embedded image. */
 typedef struct

@@ -8,6 +8,7 @@
 
 #include "cpu/gtorch-cpu-gemm.h"
 #include "cpu/gtorch-cpu-pack.h"
+#include "gtorch-multiply-private.h"
 #include "gtorch-ops-private.h"
 
 /* All leading dimensions as one: a view, or a copy. */
@@ -81,6 +82,68 @@ gtorch_cpu_linear (GTorchOpCall *call, GError **error)
   shape[1] = t_shape[1];
   result = gtorch_impl_new_view (output, output->offset, shape, (gint64[]){ shape[1], 1 }, 2);
   return gtorch_cpu_multiply (call, input, transposed, result, 1, bias != NULL ? 1 : 0, error);
+}
+
+/* The leading dimensions as one; on the device. */
+static GTorchImpl *
+as_rows (GTorchImpl *impl, GTorchCudaLane *lane, GError **error)
+{
+  guint n = impl->n_dims, i;
+  gint64 shape[2] = { 1, impl->shape[n - 1] };
+  gint64 strides[2] = { MAX (impl->shape[n - 1], 1), 1 };
+  g_autoptr (GTorchImpl) copy = NULL;
+
+  if (n == 2)
+    return gtorch_impl_ref (impl);
+  for (i = 0; i + 1 < n; i++)
+    shape[0] *= impl->shape[i];
+  if (impl->is_contiguous)
+    return gtorch_impl_new_view (impl, impl->offset, shape, strides, 2);
+  copy = gtorch_impl_new (impl->storage->device, impl->dtype, impl->shape, n, error);
+  if (copy == NULL || !gtorch_cuda_copy_here (copy, impl, lane, error))
+    return NULL;
+  return gtorch_impl_new_view (copy, copy->offset, shape, strides, 2);
+}
+
+static GTorchImpl *
+transpose (GTorchImpl *impl)
+{
+  return gtorch_impl_new_view (impl, impl->offset, (gint64[]){ impl->shape[1], impl->shape[0] },
+                               (gint64[]){ impl->strides[1], impl->strides[0] }, 2);
+}
+
+gboolean
+gtorch_cuda_linear (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  GTorchImpl *output = call->outputs[0], *weight = call->inputs[1], *bias = call->inputs[2];
+  g_autoptr (GTorchImpl) input = as_rows (call->inputs[0], lane, error);
+  g_autoptr (GTorchImpl) transposed = transpose (weight);
+  g_autoptr (GTorchImpl) result = NULL;
+  gboolean fused = bias != NULL && bias->is_contiguous && bias->n_dims == 1
+                   && gtorch_dtype_kind (call->compute) == GTORCH_KIND_FLOAT
+                   && weight->shape[1] > 0;
+
+  if (input == NULL)
+    return FALSE;
+  if (bias != NULL && !fused && !gtorch_cuda_copy_here (output, bias, lane, error))
+    return FALSE;
+  result =
+      gtorch_impl_new_view (output, output->offset, (gint64[]){ input->shape[0], weight->shape[0] },
+                            (gint64[]){ MAX (weight->shape[0], 1), 1 }, 2);
+  return gtorch_cuda_multiply (call, lane, input, transposed, result, fused ? bias : NULL, 1,
+                               bias != NULL && !fused ? 1 : 0, error);
+}
+
+gboolean
+gtorch_cuda_linear_grad_weight (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  g_autoptr (GTorchImpl) upper = as_rows (call->inputs[0], lane, error);
+  g_autoptr (GTorchImpl) input = upper != NULL ? as_rows (call->inputs[1], lane, error) : NULL;
+  g_autoptr (GTorchImpl) transposed = input != NULL ? transpose (upper) : NULL;
+
+  return transposed != NULL
+         && gtorch_cuda_multiply (call, lane, transposed, input, call->outputs[0], NULL, 1, 0,
+                                  error);
 }
 
 gboolean

@@ -10,6 +10,7 @@
 
 #include "cpu/gtorch-cpu-gemm.h"
 #include "cpu/gtorch-cpu-pack.h"
+#include "gtorch-multiply-private.h"
 #include "gtorch-ops-private.h"
 
 gboolean
@@ -127,8 +128,17 @@ result_as_matrix (GTorchImpl *output, gboolean row_vector, gboolean column_vecto
   return gtorch_impl_new_view (output, output->offset, shape, strides, n);
 }
 
+gboolean
+gtorch_multiply (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *a, GTorchImpl *b,
+                 GTorchImpl *c, gdouble alpha, gdouble beta, GError **error)
+{
+  return lane == NULL ? gtorch_cpu_multiply (call, a, b, c, alpha, beta, error)
+                      : gtorch_cuda_multiply (call, lane, a, b, c, NULL, alpha, beta, error);
+}
+
 static gboolean
-multiply_inputs (GTorchOpCall *call, guint first, gdouble alpha, gdouble beta, GError **error)
+multiply_inputs (GTorchOpCall *call, GTorchCudaLane *lane, guint first, gdouble alpha, gdouble beta,
+                 GError **error)
 {
   GTorchImpl *self = call->inputs[first], *other = call->inputs[first + 1];
   g_autoptr (GTorchImpl) a = as_matrix (self, FALSE);
@@ -136,7 +146,7 @@ multiply_inputs (GTorchOpCall *call, guint first, gdouble alpha, gdouble beta, G
   g_autoptr (GTorchImpl) c =
       result_as_matrix (call->outputs[0], self->n_dims == 1, other->n_dims == 1);
 
-  return gtorch_cpu_multiply (call, a, b, c, alpha, beta, error);
+  return gtorch_multiply (call, lane, a, b, c, alpha, beta, error);
 }
 
 /* --- mm, bmm, mv, dot, outer, matmul --- */
@@ -248,44 +258,35 @@ gtorch_shape_matmul (GTorchOpCall *call, GError **error)
   return set_output (call, shape, n, error);
 }
 
-gboolean
-gtorch_cpu_matmul (GTorchOpCall *call, GError **error)
-{
-  return multiply_inputs (call, 0, 1, 0, error);
-}
-
-gboolean
-gtorch_cpu_mm (GTorchOpCall *call, GError **error)
-{
-  return multiply_inputs (call, 0, 1, 0, error);
-}
-
-gboolean
-gtorch_cpu_bmm (GTorchOpCall *call, GError **error)
-{
-  return multiply_inputs (call, 0, 1, 0, error);
-}
-
-gboolean
-gtorch_cpu_mv (GTorchOpCall *call, GError **error)
-{
-  return multiply_inputs (call, 0, 1, 0, error);
-}
-
-gboolean
-gtorch_cpu_dot (GTorchOpCall *call, GError **error)
-{
-  return multiply_inputs (call, 0, 1, 0, error);
-}
-
-gboolean
-gtorch_cpu_outer (GTorchOpCall *call, GError **error)
+static gboolean
+outer (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   g_autoptr (GTorchImpl) a = as_matrix (call->inputs[0], TRUE);
   g_autoptr (GTorchImpl) b = as_matrix (call->inputs[1], FALSE);
 
-  return gtorch_cpu_multiply (call, a, b, call->outputs[0], 1, 0, error);
+  return gtorch_multiply (call, lane, a, b, call->outputs[0], 1, 0, error);
 }
+
+/* On either kind of device. */
+#define PRODUCT(name, product)                                                           \
+  gboolean gtorch_cpu_##name (GTorchOpCall *call, GError **error)                        \
+  {                                                                                      \
+    GTorchCudaLane *lane = NULL;                                                         \
+                                                                                         \
+    return product;                                                                      \
+  }                                                                                      \
+                                                                                         \
+  gboolean gtorch_cuda_##name (GTorchOpCall *call, GTorchCudaLane *lane, GError **error) \
+  {                                                                                      \
+    return product;                                                                      \
+  }
+
+PRODUCT (matmul, multiply_inputs (call, lane, 0, 1, 0, error))
+PRODUCT (mm, multiply_inputs (call, lane, 0, 1, 0, error))
+PRODUCT (bmm, multiply_inputs (call, lane, 0, 1, 0, error))
+PRODUCT (mv, multiply_inputs (call, lane, 0, 1, 0, error))
+PRODUCT (dot, multiply_inputs (call, lane, 0, 1, 0, error))
+PRODUCT (outer, outer (call, lane, error))
 
 /* --- addmm, baddbmm --- */
 
@@ -310,13 +311,15 @@ shape_add (GTorchOpCall *call, guint n_dims, GError **error)
 }
 
 static gboolean
-cpu_add (GTorchOpCall *call, GError **error)
+add_product (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   gdouble beta = call->attrs[0].d, alpha = call->attrs[1].d;
 
-  if (beta != 0)
+  if (beta != 0 && lane == NULL)
     gtorch_cpu_assign (call->outputs[0], call->inputs[0]);
-  return multiply_inputs (call, 1, alpha, beta, error);
+  else if (beta != 0 && !gtorch_cuda_copy_here (call->outputs[0], call->inputs[0], lane, error))
+    return FALSE;
+  return multiply_inputs (call, lane, 1, alpha, beta, error);
 }
 
 gboolean
@@ -331,14 +334,5 @@ gtorch_shape_baddbmm (GTorchOpCall *call, GError **error)
   return shape_add (call, 3, error);
 }
 
-gboolean
-gtorch_cpu_addmm (GTorchOpCall *call, GError **error)
-{
-  return cpu_add (call, error);
-}
-
-gboolean
-gtorch_cpu_baddbmm (GTorchOpCall *call, GError **error)
-{
-  return cpu_add (call, error);
-}
+PRODUCT (addmm, add_product (call, lane, error))
+PRODUCT (baddbmm, add_product (call, lane, error))

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Products of matrices by cublasLt, of integers by a kernel. Descriptions and the algorithm of each kind of product are kept: to ask for
+ * them anew takes longer than a small product. cublasLt's matrices have their columns contiguous: c = a b in
+ * rows is c' = b' a' there. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "cuda/gtorch-cuda-private.h"
+#include "gtorch-multiply-private.h"
+#include "kernels/gtorch-kernel-params.h"
+
+#define SONAME    "libcublasLt.so.13"
+#define WORKSPACE (G_GUINT64_CONSTANT (32) << 20)
+
+/* --- cublasLt's binary interface, as far as it is used --- */
+
+typedef struct
+{
+  guint64 data[8];
+} LtAlgo;
+
+typedef struct
+{
+  LtAlgo algo;
+  gsize workspace;
+  gint state;
+  gfloat waves;
+  gint reserved[4];
+} LtHeuristic;
+
+enum
+{
+  LT_REAL_32F = 0,
+  LT_REAL_64F = 1,
+  LT_REAL_16F = 2,
+  LT_COMPLEX_32F = 4,
+  LT_COMPLEX_64F = 5,
+  LT_REAL_16BF = 14,
+  LT_COMPUTE_32F = 68,
+  LT_COMPUTE_64F = 70,
+  LT_COMPUTE_32F_FAST_TF32 = 77,
+  LT_LAYOUT_BATCH_COUNT = 5,
+  LT_LAYOUT_BATCH_OFFSET = 6,
+  LT_DESC_TRANSA = 3,
+  LT_DESC_TRANSB = 4,
+  LT_DESC_EPILOGUE = 7,
+  LT_DESC_BIAS_POINTER = 8,
+  LT_EPILOGUE_BIAS = 4,
+  LT_PREFERENCE_WORKSPACE = 1,
+  LT_PREFERENCE_ALIGNMENT_A = 5,
+};
+
+static struct
+{
+  gint (*create) (gpointer *handle);
+  gint (*matmul) (gpointer handle, gpointer desc, const void *alpha, const void *a,
+                  gpointer a_layout, const void *b, gpointer b_layout, const void *beta,
+                  const void *c, gpointer c_layout, void *d, gpointer d_layout, const LtAlgo *algo,
+                  void *workspace, gsize n_workspace, CUstream stream);
+  gint (*layout_create) (gpointer *layout, gint type, guint64 rows, guint64 columns, gint64 stride);
+  gint (*layout_set) (gpointer layout, gint attribute, const void *value, gsize size);
+  gint (*layout_destroy) (gpointer layout);
+  gint (*desc_create) (gpointer *desc, gint compute, gint scale);
+  gint (*desc_set) (gpointer desc, gint attribute, const void *value, gsize size);
+  gint (*desc_destroy) (gpointer desc);
+  gint (*preference_create) (gpointer *preference);
+  gint (*preference_set) (gpointer preference, gint attribute, const void *value, gsize size);
+  gint (*preference_destroy) (gpointer preference);
+  gint (*heuristic) (gpointer handle, gpointer desc, gpointer a, gpointer b, gpointer c, gpointer d,
+                     gpointer preference, gint n_wanted, LtHeuristic *results, gint *n_results);
+} lt;
+
+static const struct
+{
+  const gchar *name;
+  gpointer *slot;
+} symbols[] = {
+  { "cublasLtCreate", (gpointer *) &lt.create },
+  { "cublasLtMatmul", (gpointer *) &lt.matmul },
+  { "cublasLtMatrixLayoutCreate", (gpointer *) &lt.layout_create },
+  { "cublasLtMatrixLayoutSetAttribute", (gpointer *) &lt.layout_set },
+  { "cublasLtMatrixLayoutDestroy", (gpointer *) &lt.layout_destroy },
+  { "cublasLtMatmulDescCreate", (gpointer *) &lt.desc_create },
+  { "cublasLtMatmulDescSetAttribute", (gpointer *) &lt.desc_set },
+  { "cublasLtMatmulDescDestroy", (gpointer *) &lt.desc_destroy },
+  { "cublasLtMatmulPreferenceCreate", (gpointer *) &lt.preference_create },
+  { "cublasLtMatmulPreferenceSetAttribute", (gpointer *) &lt.preference_set },
+  { "cublasLtMatmulPreferenceDestroy", (gpointer *) &lt.preference_destroy },
+  { "cublasLtMatmulAlgoGetHeuristic", (gpointer *) &lt.heuristic },
+};
+
+static GMutex lock;
+static gpointer library;
+static gpointer handles[GTORCH_CUDA_MAX_DEVICES];
+static GHashTable *plans;
+
+static gboolean
+lt_check (gint status, const gchar *what, GError **error)
+{
+  if (G_LIKELY (status == 0))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA, _ ("%s failed with status %d"), what,
+               status);
+  return FALSE;
+}
+
+/* Under the lock, with the device's context current. */
+static gpointer
+get_handle (GTorchDevice *device, GError **error)
+{
+  guint i;
+
+  if (library == NULL)
+    {
+      gpointer opened = gtorch_cuda_library_open (SONAME, error);
+
+      if (opened == NULL)
+        return NULL;
+      for (i = 0; i < G_N_ELEMENTS (symbols); i++)
+        if ((*symbols[i].slot = gtorch_cuda_library_symbol (opened, SONAME, symbols[i].name, error))
+            == NULL)
+          return NULL;
+      library = opened;
+      plans = g_hash_table_new (NULL, NULL);
+    }
+  if (handles[device->index] == NULL
+      && !lt_check (lt.create (&handles[device->index]), "cublasLtCreate", error))
+    return NULL;
+  return handles[device->index];
+}
+
+/* --- plans --- */
+
+typedef struct
+{
+  gint64 m, n, k; /* in cublasLt's order */
+  gint64 lda, ldb, ldc;
+  gint64 batch, a_batch, b_batch, c_batch;
+  gint32 device, dtype;
+  gint32 transpose_a, transpose_b, has_bias, alignment;
+} Key;
+
+typedef struct
+{
+  Key key;
+  gpointer desc, a, b, c;
+  LtAlgo algo;
+  gsize workspace;
+} Plan;
+
+static guint
+key_hash (gconstpointer data)
+{
+  const guint64 *words = data;
+  guint64 hash = 0;
+  gsize i;
+
+  for (i = 0; i < sizeof (Key) / sizeof (guint64); i++)
+    hash = (hash ^ words[i]) * G_GUINT64_CONSTANT (0x9e3779b97f4a7c15);
+  return (guint) (hash >> 32);
+}
+
+static gboolean
+key_equal (gconstpointer a, gconstpointer b)
+{
+  return memcmp (a, b, sizeof (Key)) == 0;
+}
+
+static gint
+lt_type (guint dtype)
+{
+  switch (dtype)
+    {
+    case GTORCH_DTYPE_FLOAT64:
+      return LT_REAL_64F;
+    case GTORCH_DTYPE_FLOAT16:
+      return LT_REAL_16F;
+    case GTORCH_DTYPE_BFLOAT16:
+      return LT_REAL_16BF;
+    case GTORCH_DTYPE_COMPLEX64:
+      return LT_COMPLEX_32F;
+    case GTORCH_DTYPE_COMPLEX128:
+      return LT_COMPLEX_64F;
+    default:
+      return LT_REAL_32F;
+    }
+}
+
+/* What the numbers alpha and beta are. */
+static guint
+scale_dtype (guint dtype)
+{
+  return gtorch_dtype_size (dtype) == 2 ? GTORCH_DTYPE_FLOAT32 : dtype;
+}
+
+static gpointer
+make_layout (guint dtype, gint64 rows, gint64 columns, gint64 stride, gint64 batch, gint64 offset,
+             GError **error)
+{
+  const gint32 count = batch;
+  gpointer layout = NULL;
+
+  if (!lt_check (lt.layout_create (&layout, lt_type (dtype), rows, columns, stride),
+                 "cublasLtMatrixLayoutCreate", error))
+    return NULL;
+  if (batch > 1)
+    {
+      lt.layout_set (layout, LT_LAYOUT_BATCH_COUNT, &count, sizeof count);
+      lt.layout_set (layout, LT_LAYOUT_BATCH_OFFSET, &offset, sizeof offset);
+    }
+  return layout;
+}
+
+static void
+plan_free (Plan *plan)
+{
+  if (plan->desc != NULL)
+    lt.desc_destroy (plan->desc);
+  if (plan->a != NULL)
+    lt.layout_destroy (plan->a);
+  if (plan->b != NULL)
+    lt.layout_destroy (plan->b);
+  if (plan->c != NULL)
+    lt.layout_destroy (plan->c);
+  g_free (plan);
+}
+
+static Plan *
+plan_new (const Key *key, gpointer handle, gconstpointer bias, GError **error)
+{
+  gboolean is_double = gtorch_dtype_infos[key->dtype].real == GTORCH_DTYPE_FLOAT64;
+  const gint32 epilogue = LT_EPILOGUE_BIAS;
+  const gsize most = WORKSPACE;
+  const guint32 alignment = key->alignment;
+  gpointer preference = NULL;
+  LtHeuristic found;
+  Plan *plan = g_new0 (Plan, 1);
+  gint n_found = 0, i;
+  gboolean result;
+
+  plan->key = *key;
+  result = lt_check (lt.desc_create (&plan->desc, is_double ? LT_COMPUTE_64F : LT_COMPUTE_32F,
+                                     lt_type (scale_dtype (key->dtype))),
+                     "cublasLtMatmulDescCreate", error);
+  if (result)
+    {
+      lt.desc_set (plan->desc, LT_DESC_TRANSA, &key->transpose_a, sizeof (gint32));
+      lt.desc_set (plan->desc, LT_DESC_TRANSB, &key->transpose_b, sizeof (gint32));
+      if (key->has_bias)
+        {
+          lt.desc_set (plan->desc, LT_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+          lt.desc_set (plan->desc, LT_DESC_BIAS_POINTER, &bias, sizeof bias);
+        }
+      plan->a = make_layout (key->dtype, key->transpose_a ? key->k : key->m,
+                             key->transpose_a ? key->m : key->k, key->lda, key->batch, key->a_batch,
+                             error);
+      plan->b = plan->a == NULL ? NULL
+                                : make_layout (key->dtype, key->transpose_b ? key->n : key->k,
+                                               key->transpose_b ? key->k : key->n, key->ldb,
+                                               key->batch, key->b_batch, error);
+      plan->c = plan->b == NULL ? NULL
+                                : make_layout (key->dtype, key->m, key->n, key->ldc, key->batch,
+                                               key->c_batch, error);
+      result =
+          plan->c != NULL
+          && lt_check (lt.preference_create (&preference), "cublasLtMatmulPreferenceCreate", error);
+    }
+  if (result)
+    {
+      lt.preference_set (preference, LT_PREFERENCE_WORKSPACE, &most, sizeof most);
+      for (i = 0; i < 4; i++)
+        lt.preference_set (preference, LT_PREFERENCE_ALIGNMENT_A + i, &alignment, sizeof alignment);
+      result =
+          lt_check (lt.heuristic (handle, plan->desc, plan->a, plan->b, plan->c, plan->c,
+                                  preference, 1, &found, &n_found),
+                    "cublasLtMatmulAlgoGetHeuristic", error)
+          && lt_check (n_found > 0 ? found.state : 15, "cublasLtMatmulAlgoGetHeuristic", error);
+      lt.preference_destroy (preference);
+    }
+  if (!result)
+    {
+      plan_free (plan);
+      return NULL;
+    }
+  plan->algo = found.algo;
+  plan->workspace = found.workspace;
+  return plan;
+}
+
+/* --- one product, or a batch at equal distances --- */
+
+/* Which of the last two dimensions is contiguous: the columns of a row (FALSE) or the rows of a column. */
+static gboolean
+fits (const GTorchImpl *x, gboolean *by_column, gint64 *stride)
+{
+  guint n = x->n_dims;
+  gint64 rows = x->shape[n - 2], columns = x->shape[n - 1];
+  gint64 down = x->strides[n - 2], across = x->strides[n - 1];
+
+  if ((across == 1 || columns == 1) && (down >= MAX (columns, 1) || rows == 1))
+    {
+      *by_column = FALSE;
+      *stride = rows == 1 ? MAX (columns, 1) : down;
+      return TRUE;
+    }
+  if ((down == 1 || rows == 1) && (across >= MAX (rows, 1) || columns == 1))
+    {
+      *by_column = TRUE;
+      *stride = columns == 1 ? MAX (rows, 1) : across;
+      return TRUE;
+    }
+  return FALSE;
+}
+
+typedef struct
+{
+  GTorchOpCall *call;
+  GTorchCudaLane *lane;
+  GTorchDevice *device;
+  guint dtype;
+  GTorchImpl *bias;
+  gdouble alpha, beta;
+  char *a, *b, *c;
+  Key key;
+} Product;
+
+GTORCH_CUDA_IMAGE (matmul)
+
+static GTorchCudaFamily family = { .name = "matmul", .image = gtorch_fatbin_matmul };
+static GTorchCudaKernel integer_kernels[GTORCH_N_DTYPES];
+
+static gboolean
+run_integers (Product *p, GError **error)
+{
+  const Key *key = &p->key;
+  GtMultiply m = {
+    .a = p->a,
+    .b = p->b,
+    .c = p->c,
+    .m = key->m,
+    .n = key->n,
+    .k = key->k,
+    .a_row = key->transpose_a ? key->lda : 1,
+    .a_column = key->transpose_a ? 1 : key->lda,
+    .b_row = key->transpose_b ? key->ldb : 1,
+    .b_column = key->transpose_b ? 1 : key->ldb,
+    .c_column = key->ldc,
+    .a_batch = key->a_batch,
+    .b_batch = key->b_batch,
+    .c_batch = key->c_batch,
+    .tiles_down = (key->m + 31) / 32,
+    .tiles_across = (key->n + 31) / 32,
+    .alpha = p->alpha,
+    .beta = p->beta,
+  };
+  gchar name[32];
+
+  g_snprintf (name, sizeof name, "gt_multiply_%s", gtorch_cuda_dtype_suffixes[p->dtype]);
+  return gtorch_cuda_kernel_run (&integer_kernels[p->dtype], &family, name, p->lane,
+                                 m.tiles_down * m.tiles_across * key->batch, 256, &m, error);
+}
+
+static gboolean
+run_product (Product *p, GError **error)
+{
+  /* alpha and beta in every form they can have */
+  union
+  {
+    gfloat f[2];
+    gdouble d[2];
+  } alpha = { { 0 } }, beta = { { 0 } };
+  gboolean is_double = gtorch_dtype_infos[scale_dtype (p->dtype)].real == GTORCH_DTYPE_FLOAT64;
+  gconstpointer bias = p->bias != NULL ? gtorch_impl_data (p->bias) : NULL;
+  gpointer handle;
+  Plan *plan;
+  gint status;
+
+  if (gtorch_dtype_kind (p->dtype) < GTORCH_KIND_FLOAT)
+    return run_integers (p, error);
+  if (is_double)
+    {
+      alpha.d[0] = p->alpha;
+      beta.d[0] = p->beta;
+    }
+  else
+    {
+      alpha.f[0] = p->alpha;
+      beta.f[0] = p->beta;
+    }
+  p->key.alignment =
+      (((guintptr) p->a | (guintptr) p->b | (guintptr) p->c | (guintptr) bias) & 15) == 0
+          ? 16
+          : gtorch_dtype_size (p->dtype);
+
+  g_mutex_lock (&lock);
+  handle = get_handle (p->device, error);
+  plan = handle != NULL ? g_hash_table_lookup (plans, GUINT_TO_POINTER (key_hash (&p->key))) : NULL;
+  if (handle != NULL && (plan == NULL || !key_equal (&plan->key, &p->key)))
+    {
+      plan = plan_new (&p->key, handle, bias, error);
+      if (plan != NULL)
+        {
+          Plan *former = g_hash_table_lookup (plans, GUINT_TO_POINTER (key_hash (&p->key)));
+
+          g_hash_table_insert (plans, GUINT_TO_POINTER (key_hash (&p->key)), plan);
+          g_clear_pointer (&former, plan_free);
+        }
+    }
+  if (plan != NULL && p->lane->workspace == NULL && plan->workspace > 0)
+    p->lane->workspace = gtorch_cuda_alloc (p->device, WORKSPACE, error);
+  if (plan == NULL || (plan->workspace > 0 && p->lane->workspace == NULL))
+    {
+      g_mutex_unlock (&lock);
+      return FALSE;
+    }
+  if (p->bias != NULL)
+    lt.desc_set (plan->desc, LT_DESC_BIAS_POINTER, &bias, sizeof bias);
+  status = lt.matmul (handle, plan->desc, &alpha, p->a, plan->a, p->b, plan->b, &beta, p->c,
+                      plan->c, p->c, plan->c, &plan->algo,
+                      p->lane->workspace != NULL ? p->lane->workspace->data : NULL, plan->workspace,
+                      p->lane->handle);
+  g_mutex_unlock (&lock);
+  return lt_check (status, "cublasLtMatmul", error);
+}
+
+/* Batches that are not at equal distances: one level of dimensions at a time. */
+static gboolean
+run_batches (Product *p, const GTorchImpl *x, const GTorchImpl *y, const GTorchImpl *z, guint dim,
+             GError **error)
+{
+  gint lead_x = (gint) x->n_dims - (gint) z->n_dims, lead_y = (gint) y->n_dims - (gint) z->n_dims;
+  gint64 size = gtorch_dtype_size (p->dtype);
+  guint n_batch = z->n_dims - 2;
+  gint64 step_x, step_y, step_z, i;
+  char *a = p->a, *b = p->b, *c = p->c;
+
+  if (dim == n_batch)
+    return run_product (p, error);
+  /* cublasLt's a is our y */
+  step_x = (gint) dim + lead_x >= 0 && x->shape[dim + lead_x] > 1 ? x->strides[dim + lead_x] : 0;
+  step_y = (gint) dim + lead_y >= 0 && y->shape[dim + lead_y] > 1 ? y->strides[dim + lead_y] : 0;
+  step_z = z->strides[dim];
+  if (dim + 1 == n_batch)
+    {
+      p->key.batch = z->shape[dim];
+      p->key.a_batch = step_y;
+      p->key.b_batch = step_x;
+      p->key.c_batch = step_z;
+      return run_product (p, error);
+    }
+  for (i = 0; i < z->shape[dim]; i++)
+    {
+      p->a = a + i * step_y * size;
+      p->b = b + i * step_x * size;
+      p->c = c + i * step_z * size;
+      if (!run_batches (p, x, y, z, dim + 1, error))
+        return FALSE;
+    }
+  p->a = a;
+  p->b = b;
+  p->c = c;
+  return TRUE;
+}
+
+static GTorchImpl *
+prepare (GTorchImpl *x, guint dtype, gboolean *by_column, gint64 *stride, GTorchCudaLane *lane,
+         GError **error)
+{
+  g_autoptr (GTorchImpl) copy = NULL;
+
+  if (x->dtype == dtype && fits (x, by_column, stride))
+    return gtorch_impl_ref (x);
+  copy = gtorch_impl_new (x->storage->device, dtype, x->shape, x->n_dims, error);
+  if (copy == NULL || !gtorch_cuda_copy_here (copy, x, lane, error))
+    return NULL;
+  fits (copy, by_column, stride);
+  return g_steal_pointer (&copy);
+}
+
+gboolean
+gtorch_cuda_multiply (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *a, GTorchImpl *b,
+                      GTorchImpl *c, GTorchImpl *bias, gdouble alpha, gdouble beta, GError **error)
+{
+  GTorchDevice *device = c->storage->device;
+  guint dtype = call->compute;
+  gboolean a_by_column, b_by_column, c_by_column;
+  gint64 a_stride, b_stride, c_stride;
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) y = NULL;
+  g_autoptr (GTorchImpl) z = NULL;
+  Product p = { call, lane, device, dtype, bias, alpha, beta };
+
+  if (c->numel == 0)
+    return TRUE;
+  if (a->shape[a->n_dims - 1] == 0)
+    {
+      const gdouble zero = 0;
+
+      return beta != 0 || gtorch_cuda_fill_with (c, GTORCH_DTYPE_FLOAT64, &zero, lane, error);
+    }
+  if (!gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (device), error))
+    return FALSE;
+  x = prepare (a, dtype, &a_by_column, &a_stride, lane, error);
+  y = x != NULL ? prepare (b, dtype, &b_by_column, &b_stride, lane, error) : NULL;
+  if (y == NULL)
+    return FALSE;
+  if (c->dtype == dtype && fits (c, &c_by_column, &c_stride) && !c_by_column)
+    z = gtorch_impl_ref (c);
+  else
+    {
+      z = gtorch_impl_new (device, dtype, c->shape, c->n_dims, error);
+      if (z == NULL || (beta != 0 && !gtorch_cuda_copy_here (z, c, lane, error)))
+        return FALSE;
+      fits (z, &c_by_column, &c_stride);
+    }
+  p.a = gtorch_impl_data (y);
+  p.b = gtorch_impl_data (x);
+  p.c = gtorch_impl_data (z);
+  p.key = (Key){
+    .m = z->shape[z->n_dims - 1],
+    .n = z->shape[z->n_dims - 2],
+    .k = x->shape[x->n_dims - 1],
+    .lda = b_stride,
+    .ldb = a_stride,
+    .ldc = c_stride,
+    .batch = 1,
+    .device = device->index,
+    .dtype = dtype,
+    .transpose_a = b_by_column,
+    .transpose_b = a_by_column,
+    .has_bias = bias != NULL,
+  };
+  return run_batches (&p, x, y, z, 0, error)
+         && (z == c || gtorch_cuda_copy_here (c, z, lane, error));
+}

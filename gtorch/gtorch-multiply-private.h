@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/gtorch-op-private.h>
+
+G_BEGIN_DECLS
+
+/* c = alpha a b + beta c of (batches of) matrices, on the CPU where lane is NULL. */
+gboolean gtorch_multiply (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *a, GTorchImpl *b,
+                          GTorchImpl *c, gdouble alpha, gdouble beta, GError **error);
+
+/* cuda/gtorch-cuda-matmul.c; bias: NULL, or added to each row (contiguous, then beta is 0). */
+gboolean gtorch_cuda_multiply (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *a,
+                               GTorchImpl *b, GTorchImpl *c, GTorchImpl *bias, gdouble alpha,
+                               gdouble beta, GError **error);
+/* cuda/gtorch-cuda-copy.c: on one device, any layouts, dtypes and broadcastable shapes. */
+gboolean gtorch_cuda_copy_here (GTorchImpl *dst, GTorchImpl *src, GTorchCudaLane *lane,
+                                GError **error);
+
+G_END_DECLS
