@@ -62,10 +62,18 @@ gtorch_storage_ref (GTorchStorage *storage)
   return storage;
 }
 
+/* The only owner need not tell others: locked instructions are much of the time of a small operation. */
+static inline gboolean
+drop_reference (gint *ref_count)
+{
+  return __atomic_load_n (ref_count, __ATOMIC_ACQUIRE) == 1
+         || g_atomic_int_dec_and_test (ref_count);
+}
+
 void
 gtorch_storage_unref (GTorchStorage *storage)
 {
-  if (!g_atomic_int_dec_and_test (&storage->ref_count))
+  if (!drop_reference (&storage->ref_count))
     return;
   if (storage->free_func != NULL)
     {
@@ -310,7 +318,7 @@ gtorch_impl_ref (GTorchImpl *impl)
 void
 gtorch_impl_unref (GTorchImpl *impl)
 {
-  if (g_atomic_int_dec_and_test (&impl->ref_count))
+  if (drop_reference (&impl->ref_count))
     impl_free (impl);
 }
 

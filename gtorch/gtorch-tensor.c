@@ -122,10 +122,15 @@ static __thread GTorchTensor *recycled;
 static __thread guint n_recycled;
 static __thread gboolean recycling;
 
+/* Found by another thread while this one dropped what was the last reference. GObject touches the object once
+ * more after that, when the other may be done with it: a reference keeps it until later. */
+static __thread GTorchTensor *resurrected;
+
 static void
 drop_recycled (gpointer data)
 {
   n_recycled = RECYCLED_MAX + 1; /* nothing more is kept in this thread */
+  g_clear_object (&resurrected);
   while (recycled != NULL)
     {
       GTorchTensor *self = recycled;
@@ -138,6 +143,7 @@ drop_recycled (gpointer data)
 
 static GPrivate recycled_cleanup = G_PRIVATE_INIT (drop_recycled);
 static guint notify_signal;
+static GQuark data_quark;
 
 static void
 count_data (GQuark key, gpointer data, gpointer user_data)
@@ -145,16 +151,45 @@ count_data (GQuark key, gpointer data, gpointer user_data)
   (*(guint *) user_data)++;
 }
 
-/* In dispose the list of data holds one entry of GObject's own, the frozen notify queue. */
+/* In dispose the list of data holds our entry and one of GObject's own, the frozen notify queue. */
 static gboolean
 is_plain (GTorchTensor *self)
 {
   guint n_data = 0;
 
   g_datalist_foreach (&((GObject *) self)->qdata, count_data, &n_data);
-  return n_data <= 1
+  return n_data <= 2
          && g_signal_handler_find (self, G_SIGNAL_MATCH_ID, notify_signal, 0, NULL, NULL, NULL)
                 == 0;
+}
+
+static inline void
+clean_up_later (void)
+{
+  if (G_UNLIKELY (!recycling))
+    {
+      recycling = TRUE;
+      g_private_set (&recycled_cleanup, &recycling); /* anything but NULL */
+    }
+}
+
+/* Lets nobody find the object through its impl any more; FALSE if somebody has done so already. */
+static gboolean
+hide (GTorchTensor *self)
+{
+  GTorchImpl *impl = self->impl;
+  gboolean is_shared, alone;
+
+  /* those who look for it hold the impl */
+  is_shared = __atomic_load_n (&impl->ref_count, __ATOMIC_ACQUIRE) > 1;
+  if (is_shared)
+    object_lock (impl);
+  alone = g_atomic_int_get ((gint *) &((GObject *) self)->ref_count) == 1;
+  if (impl->object == self)
+    impl->object = NULL;
+  if (is_shared)
+    object_unlock (impl);
+  return alone;
 }
 
 static gboolean
@@ -165,28 +200,14 @@ recycle (GTorchTensor *self)
 #ifdef __SANITIZE_ADDRESS__
   return FALSE;
 #endif
-  if (G_UNLIKELY (n_recycled >= RECYCLED_MAX || impl == NULL)
-      || G_OBJECT_TYPE (self) != GTORCH_TYPE_TENSOR
-      || g_atomic_int_get ((gint *) &((GObject *) self)->ref_count) != 1 || !is_plain (self))
+  if (G_UNLIKELY (n_recycled >= RECYCLED_MAX) || G_OBJECT_TYPE (self) != GTORCH_TYPE_TENSOR
+      || !is_plain (self))
     return FALSE;
-  if (G_UNLIKELY (!recycling))
-    {
-      recycling = TRUE;
-      g_private_set (&recycled_cleanup, self); /* anything but NULL */
-    }
-
-  object_lock (impl);
-  /* gtorch_tensor_wrap() may have found it meanwhile */
-  if (g_atomic_int_get ((gint *) &((GObject *) self)->ref_count) != 1)
-    {
-      object_unlock (impl);
-      return FALSE;
-    }
-  if (impl->object == self)
-    impl->object = NULL;
-  object_unlock (impl);
+  clean_up_later ();
   self->impl = (GTorchImpl *) recycled;
-  recycled = g_object_ref (self);
+  /* our reference, without a locked instruction: the object is hidden */
+  __atomic_store_n ((gint *) &((GObject *) self)->ref_count, 2, __ATOMIC_RELAXED);
+  recycled = self;
   n_recycled++;
   gtorch_impl_unref (impl); /* last: it may free, and recycle, others */
   return TRUE;
@@ -214,15 +235,19 @@ gtorch_tensor_dispose (GObject *object)
 {
   GTorchTensor *self = GTORCH_TENSOR (object);
 
-  if (recycle (self))
-    return;
   /* From here on the impl makes a new object if one is wanted; this one keeps it until finalize. */
   if (self->impl != NULL)
     {
-      object_lock (self->impl);
-      if (self->impl->object == self)
-        self->impl->object = NULL;
-      object_unlock (self->impl);
+      if (G_LIKELY (hide (self)))
+        {
+          if (recycle (self))
+            return;
+        }
+      else if (resurrected == NULL)
+        {
+          resurrected = g_object_ref (self);
+          clean_up_later ();
+        }
     }
   G_OBJECT_CLASS (gtorch_tensor_parent_class)->dispose (object);
 }
@@ -243,6 +268,7 @@ gtorch_tensor_class_init (GTorchTensorClass *klass)
   GObjectClass *object_class = G_OBJECT_CLASS (klass);
 
   notify_signal = g_signal_lookup ("notify", G_TYPE_OBJECT);
+  data_quark = g_quark_from_static_string ("gtorch-tensor");
   object_class->get_property = gtorch_tensor_get_property;
   object_class->set_property = gtorch_tensor_set_property;
   object_class->dispose = gtorch_tensor_dispose;
@@ -313,6 +339,9 @@ gtorch_tensor_class_init (GTorchTensorClass *klass)
 static void
 gtorch_tensor_init (GTorchTensor *self)
 {
+  /* GObject puts an entry into the list of data and takes it out whenever the last reference goes: with one
+   * that stays, the list is not made anew each time. */
+  g_object_set_qdata ((GObject *) self, data_quark, &data_quark);
 }
 
 GTorchTensor *
@@ -333,6 +362,8 @@ gtorch_tensor_wrap (GTorchImpl *impl)
 
   if (impl == NULL)
     return NULL;
+  if (G_UNLIKELY (resurrected != NULL))
+    g_clear_object (&resurrected);
 
   if (G_LIKELY (g_atomic_int_get (&impl->ref_count) == 1 && impl->object == NULL))
     {

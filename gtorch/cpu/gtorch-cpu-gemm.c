@@ -15,6 +15,7 @@
 
 #include "cpu/gtorch-cpu-gemm.h"
 #include "cpu/gtorch-cpu-iter.h"
+#include "gtorch-device-manager.h"
 
 #define SMALL 4096      /* multiplications; fewer are not worth a call of BLAS */
 #define SPLIT (1 << 19) /* the same for a second thread */
@@ -100,7 +101,7 @@ leading (gint64 rows, gint64 columns, gint64 row, gint64 col, enum CBLAS_TRANSPO
 static gboolean
 blas (guint dtype, const GTorchGemm *g)
 {
-  enum CBLAS_TRANSPOSE trans_a, trans_b;
+  enum CBLAS_TRANSPOSE trans_a = CblasNoTrans, trans_b = CblasNoTrans;
   gint64 lda = leading (g->m, g->k, g->a_row, g->a_col, &trans_a);
   gint64 ldb = leading (g->k, g->n, g->b_row, g->b_col, &trans_b);
   double complex alpha = g->alpha, beta = g->beta;
@@ -200,49 +201,90 @@ gtorch_cpu_gemm_serial (guint dtype, const GTorchGemm *g)
     plain (dtype, g);
 }
 
+/* Multiples of the kernels' own tiles, or nearly: an edge costs as much as a whole tile. */
+#define TILE_ROWS    12
+#define TILE_COLUMNS 32
+
+static gint64
+round_up (gint64 n, gint64 tile)
+{
+  return (n + tile - 1) / tile * tile;
+}
+
+/* The result in down x across blocks, the edges of which fit the kernels' tiles. */
 typedef struct
 {
   guint dtype;
   const GTorchGemm *g;
-  gboolean by_rows;
-} Parts;
+  gint64 down, across;
+} Blocks;
+
+static gint64
+edge (gint64 n, gint64 tile, gint64 i, gint64 count)
+{
+  return MIN (round_up (n, tile) / tile * i / count * tile, n);
+}
 
 static void
-gemm_part (gint64 begin, gint64 end, gpointer user_data)
+gemm_blocks (gint64 begin, gint64 end, gpointer user_data)
 {
-  const Parts *parts = user_data;
-  gsize size = gtorch_dtype_size (parts->dtype);
-  GTorchGemm g = *parts->g;
+  const Blocks *blocks = user_data;
+  gint64 size = gtorch_dtype_size (blocks->dtype);
 
-  if (parts->by_rows)
+  for (; begin < end; begin++)
     {
-      begin *= 12;
-      g.m = MIN (end * 12, g.m) - begin;
-      g.a = (const char *) g.a + begin * g.a_row * (gint64) size;
-      g.c = (char *) g.c + begin * g.ldc * (gint64) size;
+      gint64 i = begin % blocks->down, j = begin / blocks->down;
+      GTorchGemm g = *blocks->g;
+      gint64 row = edge (g.m, TILE_ROWS, i, blocks->down),
+             column = edge (g.n, TILE_COLUMNS, j, blocks->across);
+
+      g.m = edge (g.m, TILE_ROWS, i + 1, blocks->down) - row;
+      g.n = edge (g.n, TILE_COLUMNS, j + 1, blocks->across) - column;
+      g.a = (const char *) g.a + row * g.a_row * size;
+      g.b = (const char *) g.b + column * g.b_col * size;
+      g.c = (char *) g.c + (row * g.ldc + column) * size;
+      gtorch_cpu_gemm_serial (blocks->dtype, &g);
     }
-  else
+}
+
+/* One block for each thread: each packs its rows of a and its columns of b, so squares cost least. */
+static void
+choose_blocks (Blocks *blocks, gint64 n_threads)
+{
+  const GTorchGemm *g = blocks->g;
+  gint64 best = G_MAXINT64, down;
+
+  for (down = 1; down <= n_threads; down++)
     {
-      begin *= 32;
-      g.n = MIN (end * 32, g.n) - begin;
-      g.b = (const char *) g.b + begin * g.b_col * (gint64) size;
-      g.c = (char *) g.c + begin * (gint64) size;
+      gint64 across = n_threads / down;
+      gint64 rows = (g->m + down - 1) / down, columns = (g->n + across - 1) / across;
+      /* of the slowest thread: its share of the products, and what it packs */
+      gint64 cost =
+          round_up (rows, TILE_ROWS) * round_up (columns, TILE_COLUMNS) + 16 * (rows + columns);
+
+      if (cost < best)
+        {
+          best = cost;
+          blocks->down = down;
+          blocks->across = across;
+        }
     }
-  gtorch_cpu_gemm_serial (parts->dtype, &g);
 }
 
 void
 gtorch_cpu_gemm (guint dtype, const GTorchGemm *g)
 {
-  Parts parts = { dtype, g, g->m >= g->n };
-  gint64 n_parts = parts.by_rows ? (g->m + 11) / 12 : (g->n + 31) / 32;
+  Blocks blocks = { dtype, g, 1, 1 };
 
   if (g->m == 0 || g->n == 0)
     return;
   if (g->m * g->n * g->k < SPLIT || is_vector (dtype, g))
     gtorch_cpu_gemm_serial (dtype, g);
   else if (has_kernel (dtype) || !blas (dtype, g))
-    gtorch_parallel_for (n_parts, 1, gemm_part, &parts);
+    {
+      choose_blocks (&blocks, omp_in_parallel () ? 1 : gtorch_get_num_threads ());
+      gtorch_parallel_for (blocks.down * blocks.across, 1, gemm_blocks, &blocks);
+    }
 }
 
 typedef struct

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Products of matrices by cublasLt, of integers by a kernel. Descriptions and the algorithm of each kind of product are kept: to ask for
- * them anew takes longer than a small product. cublasLt's matrices have their columns contiguous: c = a b in
- * rows is c' = b' a' there. */
+/* Products of matrices by cublasLt, of integers by a kernel. Descriptions and the algorithm of each kind of
+ * product are kept: to ask for them anew takes longer than a small product. cublasLt's matrices have their
+ * columns contiguous: c = a b in rows is c' = b' a' there. */
 
 #include "config.h"
 

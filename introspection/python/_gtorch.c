@@ -267,7 +267,7 @@ gt_reflect (const char *name, const char *reflected, PyObject *a, PyObject *b)
   Py_RETURN_NOTIMPLEMENTED;
 }
 
-/* Python finds += among the slots of sequences too, and there NotImplemented would be a result like others. */
+/* Python finds += among the slots of sequences too, and there NotImplemented would be a result. */
 static PyObject *
 gt_iadd_otherwise (PyObject *a, PyObject *b)
 {

@@ -61,6 +61,12 @@ NAME (kernel) (const int rows, const int nv, gint64 k, const T *a, gint64 a_row,
   for (i = 0; i < rows; i++)
 #pragma GCC unroll 2
     for (j = 0; j < nv; j++)
+      __builtin_prefetch (c + i * ldc + j * VL, 1);
+
+#pragma GCC unroll 16
+  for (i = 0; i < rows; i++)
+#pragma GCC unroll 2
+    for (j = 0; j < nv; j++)
       acc[i][j] = (NAME (Vec)){ 0 } + (bias != NULL ? bias[i] : 0);
   for (p = 0; p < k; p++, a += a_col)
     {
@@ -111,10 +117,14 @@ static void
 NAME (micro) (int rows, int nv, gint64 k, const T *a, gint64 a_row, gint64 a_col, const T *b,
               gint64 b_row, T *c, gint64 ldc, T alpha, T beta)
 {
-  switch (rows)
-    {
-      CASES (CASE)
-    }
+  /* most of the time is spent here: constants save registers */
+  if (rows == MR && nv == 2 && a_row == 1 && a_col == MR && b_row == NR)
+    NAME (kernel) (MR, 2, k, a, 1, MR, b, NR, NULL, c, ldc, alpha, beta, NULL);
+  else
+    switch (rows)
+      {
+        CASES (CASE)
+      }
 }
 
 static void
@@ -184,8 +194,16 @@ NAME (pack_b) (const T *b, gint64 row, gint64 col, gint64 k, gint64 n, T *to)
       const T *from = b + j * col;
 
       if (width == NR && col == 1)
-        for (p = 0; p < k; p++, to += NR)
-          memcpy (to, from + p * row, NR * sizeof (T));
+        {
+          /* several panels at once: more of each row while its page is at hand */
+          gint64 n_panels = MIN ((n - j) / NR, 4);
+
+          for (p = 0; p < k; p++)
+            for (i = 0; i < n_panels; i++)
+              memcpy (to + (i * k + p) * NR, from + p * row + i * NR, NR * sizeof (T));
+          to += n_panels * k * NR;
+          j += (n_panels - 1) * NR;
+        }
       else if (row == 1 && width == NR)
         {
           /* transposed: blocks of 8 rows keep the cache lines that are read */
@@ -206,11 +224,32 @@ NAME (pack_b) (const T *b, gint64 row, gint64 col, gint64 k, gint64 n, T *to)
     }
 }
 
+typedef T NAME (Four)
+    __attribute__ ((vector_size (4 * sizeof (T)), aligned (sizeof (T)), may_alias));
+
+/* A block of 4 x 4, its rows `row` apart, to columns MR apart. */
+static inline __attribute__ ((always_inline)) void
+NAME (transpose) (const T *from, gint64 row, T *to)
+{
+  const NAME (Four) *a = (const NAME (Four) *) from, *b = (const NAME (Four) *) (from + row);
+  const NAME (Four) *c = (const NAME (Four) *) (from + 2 * row);
+  const NAME (Four) *d = (const NAME (Four) *) (from + 3 * row);
+  NAME (Four) ab_low = __builtin_shufflevector (*a, *b, 0, 4, 1, 5);
+  NAME (Four) ab_high = __builtin_shufflevector (*a, *b, 2, 6, 3, 7);
+  NAME (Four) cd_low = __builtin_shufflevector (*c, *d, 0, 4, 1, 5);
+  NAME (Four) cd_high = __builtin_shufflevector (*c, *d, 2, 6, 3, 7);
+
+  *(NAME (Four) *) to = __builtin_shufflevector (ab_low, cd_low, 0, 1, 4, 5);
+  *(NAME (Four) *) (to + MR) = __builtin_shufflevector (ab_low, cd_low, 2, 3, 6, 7);
+  *(NAME (Four) *) (to + 2 * MR) = __builtin_shufflevector (ab_high, cd_high, 0, 1, 4, 5);
+  *(NAME (Four) *) (to + 3 * MR) = __builtin_shufflevector (ab_high, cd_high, 2, 3, 6, 7);
+}
+
 /* Panels of MR rows, k columns each. */
 static void
 NAME (pack_a) (const T *a, gint64 row, gint64 col, gint64 m, gint64 k, T *to)
 {
-  gint64 i, r, p;
+  gint64 i, r, p, q;
 
   for (i = 0; i < m; i += MR)
     {
@@ -221,15 +260,26 @@ NAME (pack_a) (const T *a, gint64 row, gint64 col, gint64 m, gint64 k, T *to)
         for (p = 0; p < k; p++)
           for (r = 0; r < height; r++)
             to[p * MR + r] = from[p * col + r];
+      else if (col == 1 && height == MR)
+        {
+          for (p = 0; p + 4 <= k; p += 4)
+            {
+#pragma GCC unroll 3
+              for (r = 0; r + 4 <= MR; r += 4)
+                NAME (transpose) (from + r * row + p, row, to + p * MR + r);
+              for (; r < MR; r++)
+                for (q = 0; q < 4; q++)
+                  to[(p + q) * MR + r] = from[r * row + p + q];
+            }
+          for (; p < k; p++)
+            for (r = 0; r < MR; r++)
+              to[p * MR + r] = from[r * row + p];
+        }
       else
         for (p = 0; p < k; p += 16)
           for (r = 0; r < height; r++)
-            {
-              gint64 q, end = MIN (p + 16, k);
-
-              for (q = p; q < end; q++)
-                to[q * MR + r] = from[r * row + q * col];
-            }
+            for (q = p; q < MIN (p + 16, k); q++)
+              to[q * MR + r] = from[r * row + q * col];
       to += k * MR;
     }
 }
