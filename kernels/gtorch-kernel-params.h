@@ -108,3 +108,45 @@ typedef struct
   uint64_t tiles_down, tiles_across;
   int64_t alpha, beta;
 } GtMultiply;
+
+/* What plain kernels take: contiguous operands, sizes and numbers; each kernel says which is which. */
+typedef struct
+{
+  void *out[3];
+  const void *in[6];
+  int64_t n[16];
+  double d[8];
+  void *report; /* GtReport, or NULL */
+} GtPlain;
+
+/* What a kernel found wrong, in memory that the host sees; the first one stays. */
+typedef struct
+{
+  uint32_t state; /* 0: nothing; 1: being written; 2: there */
+  uint32_t op;    /* GTorchOpClass.id */
+  int64_t value, size;
+} GtReport;
+
+/* Blocks of a tensor found by index: dense is [pre, n_index, inner]; strides and offsets in bytes. */
+typedef struct
+{
+  void *indexed, *dense;
+  const int64_t *offsets; /* of the n_index blocks; INT64_MIN: none */
+  int64_t total, n_index, inner;
+  uint32_t n_pre_dims, n_inner_dims;
+  int64_t pre_shape[GT_MAX_DIMS], pre_strides[GT_MAX_DIMS];
+  int64_t inner_shape[GT_MAX_DIMS], inner_strides[GT_MAX_DIMS];
+} GtBlocks;
+
+/* gather and scatter: elements at index along one dimension; plain and index have the shape. Strides are in
+ * bytes. */
+typedef struct
+{
+  void *indexed, *plain;
+  const void *index;       /* int64 */
+  int64_t n, size, stride; /* along the dimension, of indexed */
+  uint32_t n_dims, op;
+  int64_t shape[GT_MAX_DIMS];
+  int64_t strides[GT_MAX_DIMS][3]; /* indexed (0 along the dimension), index, plain */
+  void *report;
+} GtGather;

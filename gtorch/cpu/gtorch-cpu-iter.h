@@ -14,7 +14,7 @@ G_BEGIN_DECLS
 #define GTORCH_ITER_MAX_OPERANDS 8
 #define GTORCH_CPU_GRAIN         32768 /* elements; less is not worth a second thread */
 
-typedef struct
+typedef struct _GTorchIter
 {
   guint n_operands;
   guint n_dims;

@@ -45,6 +45,7 @@ is_aligned (gconstpointer data)
 typedef struct
 {
   GTorchCudaLane *lane;
+  GTorchCudaFamily *family;
   GTorchCudaKernel *kernel;
   const gchar *name;
   GtStrided p;
@@ -84,8 +85,17 @@ run_strided (Strided *s, GTorchIter *iter, GError **error)
     }
   for (k = 0; k < iter->n_operands; k++)
     p->base.data[k] = iter->data[k];
-  return gtorch_cuda_kernel_run (s->kernel, &family, s->name, s->lane, n_blocks (iter->numel), 256,
-                                 p, error);
+  return gtorch_cuda_kernel_run (s->kernel, s->family, s->name, s->lane, n_blocks (iter->numel),
+                                 256, p, error);
+}
+
+gboolean
+gtorch_cuda_run_strided (GTorchCudaFamily *in, GTorchCudaKernel *kernel, const gchar *name,
+                         GTorchIter *iter, GTorchCudaLane *lane, GError **error)
+{
+  Strided s = { .lane = lane, .family = in, .kernel = kernel, .name = name };
+
+  return run_strided (&s, iter, error);
 }
 
 /* --- transposed --- */
@@ -154,7 +164,7 @@ gtorch_cuda_copy_here (GTorchImpl *dst, GTorchImpl *src, GTorchCudaLane *lane, G
   GTorchImpl *operands[] = { dst, src };
   gsize size = gtorch_dtype_size (dst->dtype);
   gboolean same = dst->dtype == src->dtype, done = FALSE;
-  Strided s = { .lane = lane };
+  Strided s = { .lane = lane, .family = &family };
   gchar name[32];
   GTorchIter iter;
   guint row_dim;
@@ -214,7 +224,7 @@ gtorch_cuda_fill_with (GTorchImpl *dst, guint dtype, gconstpointer value, GTorch
                        GError **error)
 {
   gsize size = gtorch_dtype_size (dst->dtype);
-  Strided s = { .lane = lane };
+  Strided s = { .lane = lane, .family = &family };
   GtContiguous *p = &s.p.base;
   gchar name[32];
   GTorchIter iter;
@@ -324,7 +334,8 @@ gtorch_cuda_copy (GTorchDevice *device, GTorchImpl *dst, GTorchImpl *src, gboole
                                                                   gtorch_impl_data (src),
                                                               n_bytes, lane->handle),
                                "cuMemcpyDtoHAsync", error)
-         && gtorch_cuda_check (gtorch_cuda.cuStreamSynchronize (lane->handle), "copy", error);
+         && gtorch_cuda_check (gtorch_cuda.cuStreamSynchronize (lane->handle), "copy", error)
+         && gtorch_cuda_check_report (lane->device, error);
 }
 
 /* --- operations --- */

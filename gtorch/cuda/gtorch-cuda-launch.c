@@ -30,7 +30,7 @@ gtorch_cuda_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *ca
     if (call->outputs[i] != NULL)
       gtorch_cuda_use_storage (call->outputs[i]->storage, lane);
   if (G_UNLIKELY (gtorch_get_launch_blocking ()))
-    return gtorch_cuda_check (gtorch_cuda.cuStreamSynchronize (lane->handle), call->op->name,
-                              error);
+    return gtorch_cuda_check (gtorch_cuda.cuStreamSynchronize (lane->handle), call->op->name, error)
+           && gtorch_cuda_check_report (lane->device, error);
   return TRUE;
 }

@@ -8,6 +8,7 @@
 
 G_BEGIN_DECLS
 
+struct _GTorchIter;
 typedef struct _GTorchCudaArena GTorchCudaArena;
 typedef struct _GTorchCudaBlock GTorchCudaBlock;
 typedef struct _GTorchCudaDevice GTorchCudaDevice;
@@ -42,6 +43,7 @@ struct _GTorchCudaDevice
   guint64 allocated, reserved; /* atomically, what follows */
   guint64 peak_allocated, peak_reserved;
   guint64 n_ooms, n_retries;
+  gpointer report; /* GtReport in pinned memory, made late; atomically */
 };
 
 #define GTORCH_CUDA_DEVICE(device) ((GTorchCudaDevice *) (device))
@@ -52,6 +54,8 @@ gboolean gtorch_cuda_device_activate (GTorchCudaDevice *device, GError **error);
 
 CUevent gtorch_cuda_event_get (GTorchCudaDevice *device, gboolean timing, GError **error);
 void gtorch_cuda_event_put (GTorchCudaDevice *device, CUevent event, gboolean timing);
+/* After waiting for the device: the error that a kernel has noted, if any (gtorch-cuda-report.c). */
+gboolean gtorch_cuda_check_report (GTorchCudaDevice *device, GError **error);
 
 /* --- memory (gtorch-cuda-arena.c, gtorch-cuda-allocator.c) --- */
 
@@ -100,6 +104,7 @@ void gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane);
 struct _GTorchCudaLane
 {
   CUstream handle;
+  GTorchCudaDevice *device;
   guint
       index; /* in device->lanes, and its bit in a block's uses (the last one stands for all higher) */
   gint priority;
@@ -187,6 +192,13 @@ gboolean gtorch_cuda_kernel_launch (CUkernel kernel, GTorchCudaLane *lane,
 gboolean gtorch_cuda_kernel_run (GTorchCudaKernel *self, GTorchCudaFamily *family,
                                  const gchar *name, GTorchCudaLane *lane, guint64 blocks,
                                  guint threads, gconstpointer parameters, GError **error);
+
+/* One of those in gtorch-cuda-plain.c. */
+GTorchCudaFamily *gtorch_cuda_plain_family (guint family);
+/* A kernel that takes a GtStrided, over all of the iterator. */
+gboolean gtorch_cuda_run_strided (GTorchCudaFamily *family, GTorchCudaKernel *kernel,
+                                  const gchar *name, struct _GTorchIter *iter, GTorchCudaLane *lane,
+                                  GError **error);
 
 /* --- operations --- */
 gboolean gtorch_cuda_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *call,

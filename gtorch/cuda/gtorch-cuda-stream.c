@@ -198,11 +198,13 @@ gtorch_cuda_stream_synchronize (GTorchStream *stream, GCancellable *cancellable,
   if (cancellable == NULL)
     return gtorch_cuda_check (gtorch_cuda.cuStreamSynchronize (
                                   GTORCH_CUDA_STREAM (stream)->lane->handle),
-                              "stream", error);
+                              "stream", error)
+           && gtorch_cuda_check_report (GTORCH_CUDA_DEVICE (stream->device), error);
   fence = gtorch_stream_record_fence (stream, GTORCH_EVENT_NONE, error);
   if (fence == NULL)
     return FALSE;
-  result = gtorch_fence_wait (fence, cancellable, error);
+  result = gtorch_fence_wait (fence, cancellable, error)
+           && gtorch_cuda_check_report (GTORCH_CUDA_DEVICE (stream->device), error);
   gtorch_fence_unref (fence);
   return result;
 }
@@ -250,6 +252,7 @@ find_lane (GTorchCudaDevice *device, gint priority, GError **error)
   if (best != NULL && (best->n_users == 0 || device->lanes->len >= MAX_LANES))
     return best;
   lane = g_new0 (GTorchCudaLane, 1);
+  lane->device = device;
   lane->priority = priority;
   if (!gtorch_cuda_check (gtorch_cuda.cuStreamCreateWithPriority (&lane->handle,
                                                                   CU_STREAM_NON_BLOCKING, priority),
@@ -318,5 +321,6 @@ gtorch_cuda_synchronize (GTorchDevice *device, GCancellable *cancellable, GError
   if (g_atomic_pointer_get (&cuda->context) == NULL)
     return TRUE;
   return gtorch_cuda_device_activate (cuda, error)
-         && gtorch_cuda_check (gtorch_cuda.cuCtxSynchronize (), gtorch_device_name (device), error);
+         && gtorch_cuda_check (gtorch_cuda.cuCtxSynchronize (), gtorch_device_name (device), error)
+         && gtorch_cuda_check_report (cuda, error);
 }

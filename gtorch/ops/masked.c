@@ -9,6 +9,8 @@
 
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-index.h"
+#include "cuda/gtorch-cuda-plain-private.h"
+#include "gtorch-device-private.h"
 #include "gtorch-ops-private.h"
 
 static gboolean
@@ -144,12 +146,21 @@ count_flags (const guint8 *flags, gint64 n)
 gboolean
 gtorch_shape_nonzero (GTorchOpCall *call, GError **error)
 {
-  g_autoptr (GTorchImpl) flags = as_flags (call->inputs[0], error);
+  g_autoptr (GTorchImpl) flags = NULL;
   gint64 shape[2] = { 0, call->inputs[0]->n_dims };
 
-  if (flags == NULL)
-    return FALSE;
-  shape[0] = count_flags (gtorch_impl_data (flags), flags->numel);
+  if (call->device->type == GTORCH_DEVICE_TYPE_CUDA)
+    {
+      if (!gtorch_cuda_count_true (call->inputs[0], &shape[0], error))
+        return FALSE;
+    }
+  else
+    {
+      flags = as_flags (call->inputs[0], error);
+      if (flags == NULL)
+        return FALSE;
+      shape[0] = count_flags (gtorch_impl_data (flags), flags->numel);
+    }
   return gtorch_shape_check (call->op->name, shape, 2, GTORCH_DTYPE_INT64, error)
          && gtorch_call_set_output (call, 0, GTORCH_DTYPE_INT64, shape, 2, error);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cpu/gtorch-cpu-index.h"
+#include "gtorch-device-private.h"
 #include "gtorch-ops-private.h"
 
 gboolean
@@ -165,7 +166,9 @@ gtorch_shape_one_hot (GTorchOpCall *call, GError **error)
     return FALSE;
   if (n == -1 && self->numel > 0)
     {
-      g_autoptr (GTorchImpl) plain = gtorch_cpu_contiguous (self, GTORCH_DTYPE_INT64, error);
+      g_autoptr (GTorchImpl) here = gtorch_op_to_device (self, gtorch_device_cpu (), error);
+      g_autoptr (GTorchImpl) plain =
+          here != NULL ? gtorch_cpu_contiguous (here, GTORCH_DTYPE_INT64, error) : NULL;
 
       if (plain == NULL)
         return FALSE;

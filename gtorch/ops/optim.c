@@ -8,6 +8,7 @@
 
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-optim.h"
+#include "cuda/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
 /* The parameter, its gradient and its state must be alike. */
@@ -107,4 +108,83 @@ gtorch_cpu_adam_step (GTorchOpCall *call, GError **error)
   step.correction2_sqrt = sqrt (1 - pow (step.beta2, *count));
   run (call, 5, GTORCH_ISA_CALL (gtorch_adam_loop), &step);
   return TRUE;
+}
+
+/* --- on GPUs --- */
+
+/* Packs what the step reads and writes; [0] is the parameter, [1] the gradient. */
+static gboolean
+cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, guint n, const gchar *name, GtPlain *p,
+          GError **error)
+{
+  GTorchImpl *packed[5] = { NULL };
+  gboolean ok = FALSE, vector;
+  guint i, dtype = call->compute;
+  guintptr address = 0;
+
+  for (i = 0; i < n; i++)
+    {
+      GTorchImpl *impl = i == 0 ? call->outputs[0] : call->inputs[i];
+
+      if (impl != NULL && (packed[i] = gtorch_cuda_pack (impl, dtype, lane, error)) == NULL)
+        goto done;
+      if (impl != NULL)
+        address |= (guintptr) gtorch_impl_data (packed[i]);
+    }
+  p->out[0] = gtorch_impl_data (packed[0]);
+  p->in[0] = gtorch_impl_data (packed[1]);
+  p->out[1] = packed[2] != NULL ? gtorch_impl_data (packed[2]) : NULL;
+  p->out[2] = n > 3 ? gtorch_impl_data (packed[3]) : NULL;
+  if (n > 4)
+    p->in[2] = packed[4] != NULL ? gtorch_impl_data (packed[4]) : NULL;
+  p->n[0] = packed[0]->numel;
+  vector = n > 3 && (address & 15) == 0 && p->n[0] % (16 / (gint64) gtorch_dtype_size (dtype)) == 0;
+  ok = gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NN, vector ? "adam_vector" : name, dtype, lane,
+                              vector ? p->n[0] * (gint64) gtorch_dtype_size (dtype) / 16 : p->n[0],
+                              p, error);
+  for (i = 0; ok && i < n; i++)
+    if (packed[i] != NULL && i != 1)
+      ok = gtorch_cuda_unpack (packed[i], i == 0 ? call->outputs[0] : call->inputs[i], lane, error);
+done:
+  gtorch_impl_clear (packed, 5);
+  return ok;
+}
+
+gboolean
+gtorch_cuda_sgd_step (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  const GTorchAttr *a = call->attrs;
+  gboolean first = a[6].i;
+  GtPlain p = {
+    .n = { 0, call->inputs[2] != NULL, a[4].i, a[5].i },
+    .d = { a[0].d, a[1].d, first ? 1 : 1 - a[2].d, a[3].d, first ? 0 : a[1].d },
+  };
+
+  return cuda_run (call, lane, 3, "sgd", &p, error);
+}
+
+gboolean
+gtorch_cuda_adam_step (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  const GTorchAttr *a = call->attrs;
+  GtPlain p = { .n = { 0, a[5].i, a[6].i }, .d = { a[0].d, a[1].d, a[2].d, a[3].d, a[4].d } };
+  GtPlain count = { .out = { gtorch_impl_data (call->inputs[5]) } };
+  g_autoptr (GTorchImpl) moved = NULL;
+
+  if (call->inputs[5]->storage->device == gtorch_cuda_lane_device (lane))
+    {
+      if (!gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_NN, "adam_count", GTORCH_DTYPE_FLOAT64,
+                                         lane, 1, &count, error))
+        return FALSE;
+      p.in[1] = count.out[0];
+    }
+  else
+    {
+      *(gdouble *) count.out[0] += 1;
+      moved = gtorch_cuda_pack (call->inputs[5], GTORCH_DTYPE_FLOAT64, lane, error);
+      if (moved == NULL)
+        return FALSE;
+      p.in[1] = gtorch_impl_data (moved);
+    }
+  return cuda_run (call, lane, 5, "adam", &p, error);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cpu/gtorch-cpu-pack.h"
+#include "cuda/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
 static gboolean
@@ -116,4 +117,50 @@ gboolean
 gtorch_cpu_max_pool2d_take (GTorchOpCall *call, GError **error)
 {
   return move (call, FALSE, error);
+}
+
+/* --- on GPUs --- */
+
+static gboolean
+cuda_move (GTorchOpCall *call, GTorchCudaLane *lane, gboolean place, GError **error)
+{
+  GTorchImpl *output = call->outputs[0];
+  GTorchImpl *big = place ? output : call->inputs[0];
+  guint compute = gtorch_dtype_infos[call->compute].compute;
+  g_autoptr (GTorchImpl) indices =
+      gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT64, lane, error);
+  g_autoptr (GTorchImpl) x =
+      indices != NULL ? gtorch_cuda_pack (call->inputs[0], call->compute, lane, error) : NULL;
+  g_autoptr (GTorchImpl) y =
+      x != NULL ? gtorch_cuda_pack_output (output, place ? compute : call->compute, error) : NULL;
+  GtPlain p = { { NULL } };
+
+  if (y == NULL || (place && !gtorch_cuda_clear (y, lane, error)))
+    return FALSE;
+  if (indices->numel == 0)
+    return gtorch_cuda_unpack (y, output, lane, error);
+  p.in[0] = gtorch_impl_data (x);
+  p.in[1] = gtorch_impl_data (indices);
+  p.out[0] = gtorch_impl_data (y);
+  p.n[0] = indices->numel;
+  p.n[1] = big->shape[big->n_dims - 1] * big->shape[big->n_dims - 2];
+  p.n[2] = indices->shape[indices->n_dims - 1] * indices->shape[indices->n_dims - 2];
+  p.n[3] = call->op->id;
+  p.report = gtorch_cuda_report (lane, error);
+  return p.report != NULL
+         && gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NN, place ? "pool_place" : "pool_take",
+                                   call->compute, lane, indices->numel, &p, error)
+         && gtorch_cuda_unpack (y, output, lane, error);
+}
+
+gboolean
+gtorch_cuda_max_pool2d_place (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return cuda_move (call, lane, TRUE, error);
+}
+
+gboolean
+gtorch_cuda_max_pool2d_take (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return cuda_move (call, lane, FALSE, error);
 }

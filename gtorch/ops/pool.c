@@ -8,6 +8,7 @@
 
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-pack.h"
+#include "cuda/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
 typedef struct
@@ -381,3 +382,46 @@ gtorch_op_max_pool2d (GTorchImpl *self, const gint64 *kernel_size, gsize n_kerne
                                      error);
   return values;
 }
+
+/* --- on GPUs --- */
+
+static gboolean
+cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, const Pool *pool, const gchar *name,
+          GError **error)
+{
+  GTorchImpl *output = call->outputs[0];
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) y = NULL;
+  GtPlain p = {
+    .n = { pool->in[0], pool->in[1], pool->out[0], pool->out[1], pool->kernel[0], pool->kernel[1],
+           pool->stride[0], pool->stride[1], pool->padding[0], pool->padding[1], pool->dilation[0],
+           pool->dilation[1], pool->adaptive, pool->include_pad, pool->divisor, output->numel },
+  };
+
+  x = gtorch_cuda_pack (call->inputs[0], call->compute, lane, error);
+  y = x != NULL ? gtorch_cuda_pack_output (output, call->compute, error) : NULL;
+  if (y == NULL)
+    return FALSE;
+  p.in[0] = gtorch_impl_data (x);
+  p.out[0] = gtorch_impl_data (y);
+  if (call->n_outputs > 1)
+    p.out[1] = gtorch_impl_data (call->outputs[1]);
+  return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NN, name, call->compute, lane, output->numel, &p,
+                                error)
+         && gtorch_cuda_unpack (y, output, lane, error);
+}
+
+#define CUDA(name, kernel, attrs, images)                                                \
+  gboolean gtorch_cuda_##name (GTorchOpCall *call, GTorchCudaLane *lane, GError **error) \
+  {                                                                                      \
+    Pool pool;                                                                           \
+                                                                                         \
+    return pool_read (&pool, call, attrs, (images)->shape, (images)->n_dims, error)      \
+           && cuda_run (call, lane, &pool, kernel, error);                               \
+  }
+
+CUDA (max_pool2d_with_indices, "max_pool", call->attrs, call->inputs[0])
+CUDA (avg_pool2d, "mean_pool", call->attrs, call->inputs[0])
+CUDA (adaptive_avg_pool2d, "mean_pool", call->attrs, call->inputs[0])
+CUDA (avg_pool2d_backward, "mean_pool_grad", call->attrs + 1, call->outputs[0])
+CUDA (adaptive_avg_pool2d_backward, "mean_pool_grad", call->attrs + 1, call->outputs[0])

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/gtorch-op-private.h>
+
+#include "kernels/gtorch-kernel-params.h"
+
+G_BEGIN_DECLS
+
+/* What the CUDA form of a structured operation is made of. It stands beside the CPU form in ops/. Operands
+ * are packed (contiguous, of the dtype that the kernel has), then a kernel of kernels/<family>.cu runs. */
+
+enum
+{
+  GTORCH_CUDA_FAMILY_SOFTMAX,
+  GTORCH_CUDA_FAMILY_NORM,
+  GTORCH_CUDA_FAMILY_NN,
+  GTORCH_CUDA_FAMILY_INDEX,
+  GTORCH_CUDA_FAMILY_ORDER,
+  GTORCH_CUDA_FAMILY_RANDOM,
+  GTORCH_CUDA_FAMILY_CONVOLVE,
+};
+
+/* gt_<name>_<dtype> over n elements. */
+gboolean gtorch_cuda_plain_run (guint family, const gchar *name, guint dtype, GTorchCudaLane *lane,
+                                gint64 n, GtPlain *p, GError **error);
+/* gt_<name>_<dtype>_<form> over n elements. */
+gboolean gtorch_cuda_plain_run_form (guint family, const gchar *name, guint dtype,
+                                     const gchar *form, GTorchCudaLane *lane, gint64 n, GtPlain *p,
+                                     GError **error);
+/* gt_<name>_<dtype> in n blocks, each of which does more than one element. */
+gboolean gtorch_cuda_plain_run_blocks (guint family, const gchar *name, guint dtype,
+                                       GTorchCudaLane *lane, gint64 n, GtPlain *p, GError **error);
+/* gt_<name>_<size of the dtype>. */
+gboolean gtorch_cuda_plain_run_sized (guint family, const gchar *name, guint dtype,
+                                      GTorchCudaLane *lane, gint64 n, GtPlain *p, GError **error);
+/* Whole rows of n elements, by the kernels of gtorch-rows.cuh. aligned: all rows' addresses, or'ed. */
+gboolean gtorch_cuda_rows_run (guint family, const gchar *name, guint dtype, GTorchCudaLane *lane,
+                               gint64 rows, gint64 n, gconstpointer aligned, GtPlain *p,
+                               GError **error);
+
+/* The same for kernels with a struct of their own. */
+gboolean gtorch_cuda_run_struct (guint family, const gchar *name, guint dtype, GTorchCudaLane *lane,
+                                 gint64 n, gconstpointer p, GError **error);
+gboolean gtorch_cuda_run_struct_sized (guint family, const gchar *name, guint size,
+                                       GTorchCudaLane *lane, gint64 n, gconstpointer p,
+                                       GError **error);
+
+/* As in cpu/gtorch-cpu-pack.h; numbers of the host come along. */
+GTorchImpl *gtorch_cuda_pack (GTorchImpl *impl, guint dtype, GTorchCudaLane *lane, GError **error);
+GTorchImpl *gtorch_cuda_pack_output (GTorchImpl *output, guint dtype, GError **error);
+gboolean gtorch_cuda_unpack (GTorchImpl *packed, GTorchImpl *output, GTorchCudaLane *lane,
+                             GError **error);
+GTorchImpl *gtorch_cuda_scratch (GTorchCudaLane *lane, gint64 n_bytes, GError **error);
+gboolean gtorch_cuda_clear (GTorchImpl *impl, GTorchCudaLane *lane, GError **error);
+GTorchDevice *gtorch_cuda_lane_device (GTorchCudaLane *lane);
+gboolean gtorch_cuda_copy_here (GTorchImpl *dst, GTorchImpl *src, GTorchCudaLane *lane,
+                                GError **error);
+gboolean gtorch_cuda_fill_with (GTorchImpl *dst, guint dtype, gconstpointer value,
+                                GTorchCudaLane *lane, GError **error);
+/* Where kernels of the lane's device report indices that are out of range; NULL with an error. */
+gpointer gtorch_cuda_report (GTorchCudaLane *lane, GError **error);
+/* Waits for the lane: for operations that must know a value. Copies n_bytes from the GPU to `to`. */
+gboolean gtorch_cuda_read (GTorchCudaLane *lane, gpointer to, gconstpointer from, gsize n_bytes,
+                           GError **error);
+
+/* How many elements are not zero. */
+gboolean gtorch_cuda_count_true (GTorchImpl *self, gint64 *count, GError **error);
+
+G_END_DECLS

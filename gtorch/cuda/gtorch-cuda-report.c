@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Indices that kernels find out of range. The kernel goes on without them; the first is noted in memory that
+ * the host sees, and whoever next waits for the device gets an error that names the operation. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "cuda/gtorch-cuda-plain-private.h"
+#include "cuda/gtorch-cuda-private.h"
+
+#define HOST_PORTABLE 1
+#define HOST_MAPPED   2
+
+GTorchDevice *
+gtorch_cuda_lane_device (GTorchCudaLane *lane)
+{
+  return (GTorchDevice *) lane->device;
+}
+
+gpointer
+gtorch_cuda_report (GTorchCudaLane *lane, GError **error)
+{
+  GTorchCudaDevice *device = lane->device;
+  gpointer report = g_atomic_pointer_get (&device->report);
+
+  if (G_LIKELY (report != NULL))
+    return report;
+  if (!gtorch_cuda_device_activate (device, error))
+    return NULL;
+  g_mutex_lock (&device->lock);
+  report = device->report;
+  if (report == NULL
+      && gtorch_cuda_check (gtorch_cuda.cuMemHostAlloc (&report, sizeof (GtReport),
+                                                        HOST_PORTABLE | HOST_MAPPED),
+                            "cuMemHostAlloc", error))
+    {
+      *(GtReport *) report = (GtReport){ 0 };
+      g_atomic_pointer_set (&device->report, report);
+    }
+  g_mutex_unlock (&device->lock);
+  return report;
+}
+
+gboolean
+gtorch_cuda_check_report (GTorchCudaDevice *device, GError **error)
+{
+  GtReport *report = g_atomic_pointer_get (&device->report);
+  GtReport found;
+
+  if (G_LIKELY (report == NULL || __atomic_load_n (&report->state, __ATOMIC_ACQUIRE) != 2))
+    return TRUE;
+  found = *report;
+  __atomic_store_n (&report->state, 0, __ATOMIC_RELEASE);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
+               _ ("%s: index %" G_GINT64_FORMAT " is out of range for size %" G_GINT64_FORMAT
+                  ", found on %s"),
+               gtorch_ops[MIN (found.op, gtorch_n_ops - 1)].name, found.value, found.size,
+               gtorch_device_name ((GTorchDevice *) device));
+  return FALSE;
+}
+
+gboolean
+gtorch_cuda_read (GTorchCudaLane *lane, gpointer to, gconstpointer from, gsize n_bytes,
+                  GError **error)
+{
+  return gtorch_cuda_check (gtorch_cuda.cuMemcpyDtoHAsync (to, (CUdeviceptr) (guintptr) from,
+                                                           n_bytes, lane->handle),
+                            "cuMemcpyDtoHAsync", error)
+         && gtorch_cuda_check (gtorch_cuda.cuStreamSynchronize (lane->handle), "read", error)
+         && gtorch_cuda_check_report (lane->device, error);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* softmax and log_softmax, and their gradients, of [outer, n, inner]:
+ * n[0] rows (outer * inner), n[1] n, n[2] inner, n[3] is it the logarithm? in[0] x; gradients: in[0] g,
+ * in[1] y. */
+
+#include "gtorch-rows.cuh"
+
+template <typename T, typename C, int V, int K>
+static __device__ __forceinline__ void
+softmax (const GtPlain &p)
+{
+  __shared__ C shared[32];
+  const int64_t row = (int64_t) blockIdx.x * blockDim.y + threadIdx.y, n = p.n[1];
+  gt_row<T, C, V, K> r;
+  C most = -INFINITY, sum = 0;
+
+  if (row >= p.n[0])
+    return;
+  r.load ((const T *) p.in[0] + row * n, n, (C) -INFINITY);
+#pragma unroll
+  for (int i = 0; i < V * K; i++)
+    most = r.x[i] > most ? r.x[i] : most;
+  most = gt_row_reduce (most, gt_max_of (), shared);
+#pragma unroll
+  for (int i = 0; i < V * K; i++)
+    {
+      const C e = exp (r.x[i] - most);
+
+      sum += e;
+      r.x[i] = p.n[3] ? r.x[i] : e;
+    }
+  sum = gt_row_reduce (sum, gt_sum_of (), shared);
+  if (p.n[3])
+    {
+      const C shift = most + log (sum);
+
+#pragma unroll
+      for (int i = 0; i < V * K; i++)
+        r.x[i] -= shift;
+    }
+  else
+    {
+      const C scale = 1 / sum;
+
+#pragma unroll
+      for (int i = 0; i < V * K; i++)
+        r.x[i] *= scale;
+    }
+  r.store ((T *) p.out[0] + row * n, n);
+}
+
+template <typename T, typename C, int V, int K>
+static __device__ __forceinline__ void
+softmax_grad (const GtPlain &p)
+{
+  __shared__ C shared[32];
+  const int64_t row = (int64_t) blockIdx.x * blockDim.y + threadIdx.y, n = p.n[1];
+  gt_row<T, C, V, K> g, y;
+  C sum = 0;
+
+  if (row >= p.n[0])
+    return;
+  g.load ((const T *) p.in[0] + row * n, n, 0);
+  y.load ((const T *) p.in[1] + row * n, n, 0);
+#pragma unroll
+  for (int i = 0; i < V * K; i++)
+    sum += p.n[3] ? g.x[i] : g.x[i] * y.x[i];
+  sum = gt_row_reduce (sum, gt_sum_of (), shared);
+#pragma unroll
+  for (int i = 0; i < V * K; i++)
+    g.x[i] = p.n[3] ? g.x[i] - exp (y.x[i]) * sum : y.x[i] * (g.x[i] - sum);
+  g.store ((T *) p.out[0] + row * n, n);
+}
+
+/* Any length: the row is read twice. */
+template <typename T, typename C>
+static __device__ __forceinline__ void
+softmax_long (const GtPlain &p)
+{
+  __shared__ C shared[32];
+  const int64_t n = p.n[1];
+
+  for (int64_t row = blockIdx.x; row < p.n[0]; row += gridDim.x)
+    {
+      const T *x = (const T *) p.in[0] + row * n;
+      T *y = (T *) p.out[0] + row * n;
+      C most = -INFINITY, sum = 0, all;
+
+      for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+        {
+          const C v = gt_convert<C>::from (x[i]);
+
+          if (v > most)
+            {
+              sum *= exp (most - v);
+              most = v;
+            }
+          if (v != -INFINITY)
+            sum += exp (v - most);
+        }
+      all = gt_row_reduce (most, gt_max_of (), shared);
+      sum = most == all ? sum : sum * exp (most - all);
+      sum = gt_row_reduce (sum, gt_sum_of (), shared);
+      for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+        {
+          const C v = gt_convert<C>::from (x[i]) - all;
+
+          y[i] = gt_convert<T>::from (p.n[3] ? v - log (sum) : exp (v) / sum);
+        }
+    }
+}
+
+template <typename T, typename C>
+static __device__ __forceinline__ void
+softmax_grad_long (const GtPlain &p)
+{
+  __shared__ C shared[32];
+  const int64_t n = p.n[1];
+
+  for (int64_t row = blockIdx.x; row < p.n[0]; row += gridDim.x)
+    {
+      const T *g = (const T *) p.in[0] + row * n, *y = (const T *) p.in[1] + row * n;
+      T *to = (T *) p.out[0] + row * n;
+      C sum = 0;
+
+      for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+        sum += gt_convert<C>::from (g[i]) * (p.n[3] ? (C) 1 : gt_convert<C>::from (y[i]));
+      sum = gt_row_reduce (sum, gt_sum_of (), shared);
+      for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+        {
+          const C gi = gt_convert<C>::from (g[i]), yi = gt_convert<C>::from (y[i]);
+
+          to[i] = gt_convert<T>::from (p.n[3] ? gi - exp (yi) * sum : yi * (gi - sum));
+        }
+    }
+}
+
+/* inner > 1: a thread for each row, neighbours read neighbouring elements */
+template <typename T, typename C>
+static __device__ __forceinline__ void
+softmax_columns (const GtPlain &p)
+{
+  const int64_t n = p.n[1], inner = p.n[2];
+
+  for (GT_LOOP (row, p.n[0]))
+    {
+      int64_t in, outer = gt_split (row, inner, &in);
+      const T *x = (const T *) p.in[0] + outer * n * inner + in;
+      T *y = (T *) p.out[0] + outer * n * inner + in;
+      C most = -INFINITY, sum = 0;
+
+      for (int64_t i = 0; i < n; i++)
+        {
+          const C v = gt_convert<C>::from (x[i * inner]);
+
+          most = v > most ? v : most;
+        }
+      for (int64_t i = 0; i < n; i++)
+        sum += exp (gt_convert<C>::from (x[i * inner]) - most);
+      for (int64_t i = 0; i < n; i++)
+        {
+          const C v = gt_convert<C>::from (x[i * inner]) - most;
+
+          y[i * inner] = gt_convert<T>::from (p.n[3] ? v - log (sum) : exp (v) / sum);
+        }
+    }
+}
+
+template <typename T, typename C>
+static __device__ __forceinline__ void
+softmax_grad_columns (const GtPlain &p)
+{
+  const int64_t n = p.n[1], inner = p.n[2];
+
+  for (GT_LOOP (row, p.n[0]))
+    {
+      int64_t in, outer = gt_split (row, inner, &in), base = outer * n * inner + in;
+      C sum = 0;
+
+      for (int64_t i = 0; i < n; i++)
+        sum += gt_get<C, T> (p.in[0], base + i * inner)
+               * (p.n[3] ? (C) 1 : gt_get<C, T> (p.in[1], base + i * inner));
+      for (int64_t i = 0; i < n; i++)
+        {
+          const C g = gt_get<C, T> (p.in[0], base + i * inner);
+          const C y = gt_get<C, T> (p.in[1], base + i * inner);
+
+          gt_put<T> (p.out[0], base + i * inner, p.n[3] ? g - exp (y) * sum : y * (g - sum));
+        }
+    }
+}
+
+#define ROWS(dtype, T, C, form, V, K)                                  \
+  GT_KERNEL (gt_softmax_##dtype##_##form) { softmax<T, C, V, K> (p); } \
+  GT_KERNEL (gt_softmax_grad_##dtype##_##form) { softmax_grad<T, C, V, K> (p); }
+GT_EACH_ROW (ROWS)
+
+#define OTHERS(dtype, T, C)                                                   \
+  GT_KERNEL (gt_softmax_##dtype##_long) { softmax_long<T, C> (p); }           \
+  GT_KERNEL (gt_softmax_grad_##dtype##_long) { softmax_grad_long<T, C> (p); } \
+  GT_KERNEL (gt_softmax_##dtype##_columns) { softmax_columns<T, C> (p); }     \
+  GT_KERNEL (gt_softmax_grad_##dtype##_columns) { softmax_grad_columns<T, C> (p); }
+GT_EACH_FLOAT (OTHERS)
