@@ -416,3 +416,16 @@ GT_KERNEL (gt_find_flags_bool)
         }
     }
 }
+
+/* --- conjugates of n[0] elements --- */
+#define CONJ(name, T)                                    \
+  GT_KERNEL (gt_conj_##name)                             \
+  {                                                      \
+    for (GT_LOOP (i, p.n[0]))                            \
+      {                                                  \
+        const T x = ((const T *) p.in[0])[i];            \
+        ((T *) p.out[0])[i] = T (x.real (), -x.imag ()); \
+      }                                                  \
+  }
+CONJ (c64, GTorchComplex64)
+CONJ (c128, GTorchComplex128)

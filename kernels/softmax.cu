@@ -192,6 +192,38 @@ softmax_grad_columns (const GtPlain &p)
     }
 }
 
+/* A block for each row: the logarithm of the sum of exponentials. */
+template <typename T, typename C>
+static __device__ __forceinline__ void
+logsumexp (const GtPlain &p)
+{
+  __shared__ C shared[32];
+  const int64_t n = p.n[1];
+
+  for (int64_t row = blockIdx.x; row < p.n[0]; row += gridDim.x)
+    {
+      C most = -INFINITY, sum = 0;
+
+      for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+        {
+          const C v = gt_get<C, T> (p.in[0], row * n + i);
+
+          most = v > most ? v : most;
+        }
+      most = gt_row_reduce (most, gt_max_of (), shared);
+      for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+        {
+          const C v = gt_get<C, T> (p.in[0], row * n + i);
+
+          /* nothing but -inf is not a number less than itself */
+          sum += v == most ? (C) 1 : exp (v - most);
+        }
+      sum = gt_row_reduce (sum, gt_sum_of (), shared);
+      if (threadIdx.x == 0)
+        gt_put<T> (p.out[0], row, isinf (most) && sum == sum ? most : most + log (sum));
+    }
+}
+
 #define ROWS(dtype, T, C, form, V, K)                                  \
   GT_KERNEL (gt_softmax_##dtype##_##form) { softmax<T, C, V, K> (p); } \
   GT_KERNEL (gt_softmax_grad_##dtype##_##form) { softmax_grad<T, C, V, K> (p); }
@@ -200,6 +232,7 @@ GT_EACH_ROW (ROWS)
 #define OTHERS(dtype, T, C)                                                   \
   GT_KERNEL (gt_softmax_##dtype##_long) { softmax_long<T, C> (p); }           \
   GT_KERNEL (gt_softmax_grad_##dtype##_long) { softmax_grad_long<T, C> (p); } \
+  GT_KERNEL (gt_logsumexp_##dtype) { logsumexp<T, C> (p); }                   \
   GT_KERNEL (gt_softmax_##dtype##_columns) { softmax_columns<T, C> (p); }     \
   GT_KERNEL (gt_softmax_grad_##dtype##_columns) { softmax_grad_columns<T, C> (p); }
 GT_EACH_FLOAT (OTHERS)

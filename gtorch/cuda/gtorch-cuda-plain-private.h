@@ -66,6 +66,8 @@ gpointer gtorch_cuda_report (GTorchCudaLane *lane, GError **error);
 gboolean gtorch_cuda_read (GTorchCudaLane *lane, gpointer to, gconstpointer from, gsize n_bytes,
                            GError **error);
 
+/* Of the calling thread's current stream. */
+GTorchCudaLane *gtorch_cuda_current_lane (GTorchDevice *device, GError **error);
 /* How many elements are not zero. */
 gboolean gtorch_cuda_count_true (GTorchImpl *self, gint64 *count, GError **error);
 

@@ -54,11 +54,18 @@ gtorch_cuda_check_report (GTorchCudaDevice *device, GError **error)
     return TRUE;
   found = *report;
   __atomic_store_n (&report->state, 0, __ATOMIC_RELEASE);
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-               _ ("%s: index %" G_GINT64_FORMAT " is out of range for size %" G_GINT64_FORMAT
-                  ", found on %s"),
-               gtorch_ops[MIN (found.op, gtorch_n_ops - 1)].name, found.value, found.size,
-               gtorch_device_name ((GTorchDevice *) device));
+  if (found.size < 0)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("%s: element %" G_GINT64_FORMAT
+                    " is not a probability from 0 to 1, found on %s"),
+                 gtorch_ops[MIN (found.op, gtorch_n_ops - 1)].name, found.value,
+                 gtorch_device_name ((GTorchDevice *) device));
+  else
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
+                 _ ("%s: index %" G_GINT64_FORMAT " is out of range for size %" G_GINT64_FORMAT
+                    ", found on %s"),
+                 gtorch_ops[MIN (found.op, gtorch_n_ops - 1)].name, found.value, found.size,
+                 gtorch_device_name ((GTorchDevice *) device));
   return FALSE;
 }
 

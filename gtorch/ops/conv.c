@@ -8,6 +8,7 @@
 
 #include "cpu/gtorch-cpu-conv.h"
 #include "cpu/gtorch-cpu-pack.h"
+#include "cuda/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
 /* The attributes end in stride, padding, dilation, groups. */
@@ -251,6 +252,76 @@ gtorch_cpu_convolve2d_weight (GTorchOpCall *call, GError **error)
 {
   return run (call, call->inputs[1]->shape, call->attrs[0].list.data, gtorch_cpu_conv_weight,
               error);
+}
+
+/* --- on GPUs --- */
+
+static gboolean
+cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, const gint64 *input, const gint64 *weight,
+          const gchar *name, GError **error)
+{
+  GTorchImpl *bias = call->n_inputs > 2 ? call->inputs[2] : NULL;
+  guint dtype = call->compute;
+  g_autoptr (GTorchImpl) a = NULL;
+  g_autoptr (GTorchImpl) b = NULL;
+  g_autoptr (GTorchImpl) c = NULL;
+  g_autoptr (GTorchImpl) out = NULL;
+  GTorchConv conv;
+  gboolean ok;
+
+  if (!conv_init (&conv, call, input, 4, weight, 4, error))
+    return FALSE;
+  if (call->outputs[0]->numel == 0)
+    return TRUE;
+  a = gtorch_cuda_pack (call->inputs[0], dtype, lane, error);
+  b = a != NULL ? gtorch_cuda_pack (call->inputs[1], dtype, lane, error) : NULL;
+  out = b != NULL ? gtorch_cuda_pack_output (call->outputs[0], dtype, error) : NULL;
+  if (out == NULL)
+    return FALSE;
+  if (bias != NULL && (c = gtorch_cuda_pack (bias, dtype, lane, error)) == NULL)
+    return FALSE;
+  if (conv.batch == 0 || conv.in_channels == 0 || conv.out_channels == 0)
+    ok = gtorch_cuda_clear (out, lane, error);
+  else
+    {
+      GtPlain p = {
+        .in = { gtorch_impl_data (a), gtorch_impl_data (b),
+                c != NULL ? gtorch_impl_data (c) : NULL },
+        .out = { gtorch_impl_data (out) },
+        .n = { conv.batch, conv.groups, conv.in_channels, conv.out_channels, conv.in[0], conv.in[1],
+               conv.kernel[0], conv.kernel[1], conv.out[0], conv.out[1], conv.stride[0],
+               conv.stride[1], conv.padding[0], conv.padding[1], conv.dilation[0],
+               conv.dilation[1] },
+      };
+
+      if (call->op->id == GTORCH_OP_CONVOLVE2D_WEIGHT)
+        ok = gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_CONVOLVE, name, dtype, lane,
+                                           out->numel, &p, error);
+      else
+        ok = gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_CONVOLVE, name, dtype, lane, out->numel, &p,
+                                    error);
+    }
+  return ok && gtorch_cuda_unpack (out, call->outputs[0], lane, error);
+}
+
+gboolean
+gtorch_cuda_convolve2d (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return cuda_run (call, lane, call->inputs[0]->shape, call->inputs[1]->shape, "convolve", error);
+}
+
+gboolean
+gtorch_cuda_convolve2d_input (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return cuda_run (call, lane, call->attrs[0].list.data, call->inputs[1]->shape, "convolve_input",
+                   error);
+}
+
+gboolean
+gtorch_cuda_convolve2d_weight (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return cuda_run (call, lane, call->inputs[1]->shape, call->attrs[0].list.data, "convolve_weight",
+                   error);
 }
 
 /* --- the public forms --- */

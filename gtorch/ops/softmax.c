@@ -282,3 +282,33 @@ gtorch_cuda_log_softmax_backward (GTorchOpCall *call, GTorchCudaLane *lane, GErr
 {
   return cuda_softmax (call, lane, call->inputs[0], call->inputs[1], call->attrs[0].i, TRUE, error);
 }
+
+gboolean
+gtorch_cuda_logsumexp (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  GTorchImpl *output = call->outputs[0];
+  g_autoptr (GTorchImpl) rows = NULL;
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) y = NULL;
+  GtPlain p = { { NULL } };
+  gboolean keepdim;
+  guint64 mask;
+  guint ignored;
+
+  if (output->numel == 0)
+    return TRUE;
+  if (!gtorch_reduce_parse (call, &mask, &keepdim, &ignored, error))
+    return FALSE;
+  rows = gtorch_cpu_move_last (call->inputs[0], mask);
+  x = gtorch_cuda_pack (rows, call->compute, lane, error);
+  y = x != NULL ? gtorch_cuda_pack_output (output, call->compute, error) : NULL;
+  if (y == NULL)
+    return FALSE;
+  p.n[0] = output->numel;
+  p.n[1] = x->numel / output->numel;
+  p.in[0] = gtorch_impl_data (x);
+  p.out[0] = gtorch_impl_data (y);
+  return gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_SOFTMAX, "logsumexp", call->compute, lane,
+                                       p.n[0], &p, error)
+         && gtorch_cuda_unpack (y, output, lane, error);
+}
