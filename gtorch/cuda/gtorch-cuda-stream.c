@@ -49,12 +49,95 @@ fence_wait (GTorchFence *fence)
   finish (fence, gtorch_cuda.cuEventSynchronize (fence->handle));
 }
 
+/* The driver does not signal on a device that has failed, so now and then a thread asks how the devices
+ * are on which somebody waits. A fence in the set has a reference; who takes it out completes it. */
+#define WATCH_INTERVAL (G_USEC_PER_SEC / 4)
+
+static GMutex armed_lock;
+static GCond armed_cond;
+static GHashTable *armed; /* set of GTorchFence */
+
+static gpointer
+watch (gpointer data)
+{
+  g_mutex_lock (&armed_lock);
+  while (TRUE)
+    {
+      CUresult results[GTORCH_CUDA_MAX_DEVICES] = { 0 };
+      gboolean asked[GTORCH_CUDA_MAX_DEVICES] = { FALSE };
+      GPtrArray *failed;
+      GTorchFence *fence;
+      GHashTableIter iter;
+      guint i;
+
+      if (g_hash_table_size (armed) == 0)
+        {
+          g_cond_wait (&armed_cond, &armed_lock);
+          continue;
+        }
+      g_mutex_unlock (&armed_lock);
+      g_usleep (WATCH_INTERVAL);
+      g_mutex_lock (&armed_lock);
+
+      failed = g_ptr_array_new ();
+      g_hash_table_iter_init (&iter, armed);
+      while (g_hash_table_iter_next (&iter, (gpointer *) &fence, NULL))
+        {
+          i = fence->device->index;
+          if (!asked[i])
+            results[i] = gtorch_cuda.cuEventQuery (fence->handle);
+          asked[i] = TRUE;
+          if (results[i] == CUDA_SUCCESS || results[i] == CUDA_ERROR_NOT_READY)
+            continue;
+          g_ptr_array_add (failed, fence);
+          g_hash_table_iter_remove (&iter);
+        }
+      g_mutex_unlock (&armed_lock);
+      for (i = 0; i < failed->len; i++)
+        {
+          fence = failed->pdata[i];
+          finish (fence, results[fence->device->index]);
+          gtorch_fence_unref (fence);
+        }
+      g_ptr_array_unref (failed);
+      g_mutex_lock (&armed_lock);
+    }
+  return NULL;
+}
+
+static void
+add_armed (GTorchFence *fence)
+{
+  g_mutex_lock (&armed_lock);
+  if (armed == NULL)
+    {
+      armed = g_hash_table_new (NULL, NULL);
+      g_thread_unref (g_thread_new ("gtorch-watch", watch, NULL));
+    }
+  g_hash_table_add (armed, fence);
+  g_cond_signal (&armed_cond);
+  g_mutex_unlock (&armed_lock);
+}
+
+static gboolean
+remove_armed (GTorchFence *fence)
+{
+  gboolean result;
+
+  g_mutex_lock (&armed_lock);
+  result = g_hash_table_remove (armed, fence);
+  g_mutex_unlock (&armed_lock);
+  return result;
+}
+
 /* In a thread of the driver's, where CUDA must not be called. */
 static void
 on_signal (void *data)
 {
   GTorchFence *fence = data;
 
+  if (!remove_armed (fence))
+    return;
   gtorch_fence_complete (fence, NULL);
   gtorch_fence_unref (fence);
 }
@@ -77,6 +160,7 @@ fence_arm (GTorchFence *fence)
   CUresult result = CUDA_ERROR_INVALID_CONTEXT;
 
   gtorch_fence_ref (fence);
+  add_armed (fence);
   if (gtorch_cuda_device_activate (device, NULL))
     {
       g_mutex_lock (&device->lock);
@@ -90,7 +174,7 @@ fence_arm (GTorchFence *fence)
         result = gtorch_cuda.cuLaunchHostFunc (device->signal, on_signal, fence);
       g_mutex_unlock (&device->lock);
     }
-  if (result != CUDA_SUCCESS)
+  if (result != CUDA_SUCCESS && remove_armed (fence))
     g_thread_unref (g_thread_new ("gtorch-fence", wait_in_thread, fence));
 }
 
