@@ -20,13 +20,18 @@ typedef struct
 
 extern GTorchCudaDriver gtorch_cuda;
 
-/* Opens the driver's library and initialises it, once; no context is made. FALSE with DEVICE, always with the
- * same message, if there is none, and in a process that was forked after it succeeded. */
+/* Opens the driver's library and initialises it, once; no context is made. FALSE with DEVICE, always with
+ * the same message, if there is none, and in a process that was forked after it succeeded. */
 gboolean gtorch_cuda_driver_load (GError **error);
 /* 13000 for CUDA 13.0. */
 gint gtorch_cuda_driver_version (void);
 /* Is this a child of the process that initialised CUDA? Its state is unusable here. */
 gboolean gtorch_cuda_is_forked (void);
+
+/* The image to load for a family of kernels: what the build made, or, if it made none, what a driver that
+ * knows kernels by their names alone has for that (the one that tests use without a GPU); NULL with
+ * NVIDIA's. */
+const void *gtorch_cuda_driver_get_image (const void *built);
 
 /* TRUE for CUDA_SUCCESS; else a GError "what: the driver's words (its name)". */
 gboolean gtorch_cuda_check (CUresult result, const gchar *what, GError **error);

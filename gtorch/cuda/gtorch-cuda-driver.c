@@ -20,6 +20,7 @@ static gboolean loaded;
 static gchar *reason; /* why not */
 static gint version;
 static gint forked; /* atomically */
+static const void *stand_in_image;
 
 static const struct
 {
@@ -95,8 +96,15 @@ open_driver (void)
                                 version / 1000, version % 1000 / 10);
       return FALSE;
     }
+  stand_in_image = dlsym (library, "gtorch_cuda_stand_in_image");
   pthread_atfork (NULL, NULL, note_fork);
   return TRUE;
+}
+
+const void *
+gtorch_cuda_driver_get_image (const void *built)
+{
+  return built != NULL ? built : stand_in_image;
 }
 
 gboolean

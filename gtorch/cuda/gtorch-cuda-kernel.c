@@ -12,16 +12,17 @@
 static gboolean
 load_family (GTorchCudaFamily *family, GError **error)
 {
+  const void *image = gtorch_cuda_driver_get_image (family->image);
   CUlibrary library = NULL;
   CUresult result;
 
-  if (family->image == NULL)
+  if (image == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
                    _ ("this build of GTorch was made without the CUDA kernels “%s”"), family->name);
       return FALSE;
     }
-  result = gtorch_cuda.cuLibraryLoadData (&library, family->image, NULL, NULL, 0, NULL, NULL, 0);
+  result = gtorch_cuda.cuLibraryLoadData (&library, image, NULL, NULL, 0, NULL, NULL, 0);
   if (!gtorch_cuda_check (result, family->name, error))
     return FALSE;
   g_atomic_pointer_set (&family->library, library);

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Streams and events of a GPU, and the life of memory that several streams use, under many orders of work. */
+
+#include "config.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include "cuda-test.h"
+
+#define N_SEEDS 300
+
+static GTorchStream *
+new_stream (void)
+{
+  GError *error = NULL;
+  GTorchStream *stream = gtorch_stream_new (gpu (0), 0, &error);
+
+  g_assert_no_error (error);
+  return stream;
+}
+
+/* Some work on the stream that takes a while to begin. */
+static void
+work (GTorchStream *stream, GTorchImpl *x)
+{
+  g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
+  GError *error = NULL;
+
+  gtorch_op_add_inplace (x, x, 1, &error);
+  g_assert_no_error (error);
+}
+
+/* --- one thing at a time --- */
+
+static void
+events_pass_when_the_work_before_them_has (void)
+{
+  g_autoptr (GTorchStream) stream = new_stream ();
+  g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, 8);
+  g_autoptr (GTorchEvent) event = NULL;
+
+  fake_cuda_set_seed (1);
+  gtorch_device_synchronize (gpu (0), NULL, NULL);
+  g_assert_true (gtorch_stream_is_idle (stream));
+  fake_cuda_hold (TRUE);
+  work (stream, x);
+  event = gtorch_stream_record_event (stream, NULL);
+  g_assert_false (gtorch_stream_is_idle (stream));
+  g_assert_false (gtorch_event_query (event));
+  g_assert_true (gtorch_stream_check (stream, NULL));
+  fake_cuda_hold (FALSE);
+  g_assert_true (gtorch_event_synchronize (event, NULL, NULL));
+  g_assert_true (gtorch_event_query (event));
+  g_assert_true (gtorch_stream_synchronize (stream, NULL, NULL));
+  g_assert_true (gtorch_stream_is_idle (stream));
+}
+
+static void
+asking_is_enough_in_the_end (void)
+{
+  g_autoptr (GTorchStream) stream = new_stream ();
+  g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, 8);
+  g_autoptr (GTorchEvent) event = NULL;
+  guint seed;
+
+  for (seed = 1; seed < 10; seed++)
+    {
+      fake_cuda_set_seed (seed);
+      work (stream, x);
+      g_clear_object (&event);
+      event = gtorch_stream_record_event (stream, NULL);
+      while (!gtorch_event_query (event))
+        ;
+      g_assert_true (gtorch_event_synchronize (event, NULL, NULL));
+      while (!gtorch_stream_is_idle (stream))
+        ;
+    }
+}
+
+static void
+times_are_measured_between_events (void)
+{
+  g_autoptr (GTorchEvent) start = gtorch_event_new (GTORCH_EVENT_TIMING);
+  g_autoptr (GTorchEvent) end = gtorch_event_new (GTORCH_EVENT_TIMING);
+  g_autoptr (GTorchStream) stream = new_stream ();
+  g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, 8);
+  gdouble elapsed;
+
+  g_assert_true (gtorch_event_record (start, stream, NULL));
+  g_assert_true (gtorch_event_synchronize (start, NULL, NULL));
+  fake_cuda_hold (TRUE);
+  work (stream, x);
+  g_assert_true (gtorch_event_record (end, stream, NULL));
+  g_assert_true (isnan (gtorch_event_get_elapsed_ms (start, end, NULL)));
+  g_usleep (5000);
+  fake_cuda_hold (FALSE);
+  g_assert_true (gtorch_event_synchronize (end, NULL, NULL));
+  elapsed = gtorch_event_get_elapsed_ms (start, end, NULL);
+  g_assert_cmpfloat (elapsed, >=, 4.9);
+  g_assert_cmpfloat (elapsed, <, 60000);
+}
+
+static void
+cancelling_ends_the_waiting_not_the_work (void)
+{
+  g_autoptr (GTorchStream) stream = new_stream ();
+  g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, 8);
+  g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+  g_autoptr (GError) error = NULL;
+
+  g_autofree gdouble *values = NULL;
+
+  fake_cuda_set_seed (1);
+  gtorch_device_synchronize (gpu (0), NULL, NULL);
+  fake_cuda_hold (TRUE);
+  work (stream, x);
+  g_cancellable_cancel (cancellable);
+  g_assert_false (gtorch_stream_synchronize (stream, cancellable, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+  fake_cuda_hold (FALSE);
+  g_assert_true (gtorch_stream_synchronize (stream, NULL, NULL));
+  values = read_doubles (x);
+  g_assert_cmpfloat (values[3], ==, 6);
+}
+
+static void
+streams_share_queues_when_there_are_many (void)
+{
+  GTorchStream *streams[100];
+  FakeCudaAccounts accounts;
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (streams); i++)
+    streams[i] = new_stream ();
+  fake_cuda_get_accounts (&accounts);
+  g_assert_cmpuint (accounts.streams, <=, 66);
+  for (i = 0; i < G_N_ELEMENTS (streams); i++)
+    {
+      g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (streams[i]);
+      g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, 10 + i);
+      g_autofree gdouble *values = read_doubles (x);
+
+      g_assert_cmpfloat (values[9 + i], ==, 9 + i);
+    }
+  for (i = 0; i < G_N_ELEMENTS (streams); i++)
+    g_object_unref (streams[i]);
+}
+
+/* --- in a main loop --- */
+
+typedef struct
+{
+  GMainLoop *loop;
+  guint pending;
+  guint n_errors;
+} Waiting;
+
+static void
+on_done (GObject *object, GAsyncResult *result, gpointer data)
+{
+  Waiting *waiting = data;
+  g_autoptr (GError) error = NULL;
+  gboolean done;
+
+  if (GTORCH_IS_EVENT (object))
+    done = gtorch_event_synchronize_finish (GTORCH_EVENT (object), result, &error);
+  else if (GTORCH_IS_STREAM (object))
+    done = gtorch_stream_synchronize_finish (GTORCH_STREAM (object), result, &error);
+  else
+    done = gtorch_device_synchronize_finish (GTORCH_DEVICE (object), result, &error);
+  g_assert_true (done == (error == NULL));
+  waiting->n_errors += !done;
+  if (--waiting->pending == 0)
+    g_main_loop_quit (waiting->loop);
+}
+
+static void
+a_main_loop_is_woken (void)
+{
+  g_autoptr (GMainLoop) loop = g_main_loop_new (NULL, FALSE);
+  guint seed, i;
+
+  for (seed = 0; seed < 60; seed++)
+    {
+      g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, 100);
+      Waiting waiting = { loop };
+
+      gtorch_device_synchronize (gpu (0), NULL, NULL);
+      fake_cuda_set_seed (seed);
+      for (i = 0; i < 5; i++)
+        {
+          g_autoptr (GTorchStream) stream = new_stream ();
+          g_autoptr (GTorchImpl) y = NULL;
+          g_autoptr (GTorchEvent) event = NULL;
+
+          work (stream, x); /* one after the other would be right, but nobody looks */
+          event = gtorch_stream_record_event (stream, NULL);
+          gtorch_event_synchronize_async (event, NULL, on_done, &waiting);
+          gtorch_stream_synchronize_async (stream, NULL, on_done, &waiting);
+          waiting.pending += 2;
+        }
+      gtorch_device_synchronize_async (gpu (0), NULL, on_done, &waiting);
+      waiting.pending++;
+      g_main_loop_run (loop);
+      g_assert_cmpuint (waiting.n_errors, ==, 0);
+    }
+}
+
+static gboolean
+release (gpointer data)
+{
+  fake_cuda_hold (FALSE);
+  return G_SOURCE_REMOVE;
+}
+
+static void
+a_main_loop_goes_on_meanwhile (void)
+{
+  g_autoptr (GMainLoop) loop = g_main_loop_new (NULL, FALSE);
+  g_autoptr (GTorchStream) stream = new_stream ();
+  g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, 100);
+  g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+  Waiting waiting = { loop, 2 };
+
+  gtorch_device_synchronize (gpu (0), NULL, NULL);
+  fake_cuda_set_seed (1);
+  fake_cuda_hold (TRUE);
+  work (stream, x);
+  gtorch_stream_synchronize_async (stream, NULL, on_done, &waiting);
+  gtorch_stream_synchronize_async (stream, cancellable, on_done, &waiting);
+  g_cancellable_cancel (cancellable);
+  g_timeout_add (5, release, NULL);
+  g_main_loop_run (loop);
+  g_assert_cmpuint (waiting.n_errors, ==, 1);
+  gtorch_device_synchronize (gpu (0), NULL, NULL);
+}
+
+/* A device that fails does not call back; whoever waits must hear of it all the same. */
+static void
+a_main_loop_hears_of_failures (void)
+{
+  if (g_test_subprocess ())
+    {
+      g_autoptr (GMainLoop) loop = g_main_loop_new (NULL, FALSE);
+      g_autoptr (GTorchStream) stream = new_stream ();
+      g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, 100);
+      Waiting waiting = { loop, 1 };
+
+      gtorch_device_synchronize (gpu (0), NULL, NULL);
+      fake_cuda_set_seed (1);
+      fake_cuda_hold (TRUE);
+      fake_cuda_break (0, 1, CUDA_ERROR_ILLEGAL_ADDRESS);
+      work (stream, x);
+      gtorch_stream_synchronize_async (stream, NULL, on_done, &waiting);
+      g_timeout_add (5, release, NULL);
+      g_main_loop_run (loop);
+      g_assert_cmpuint (waiting.n_errors, ==, 1);
+      _exit (0); /* of a broken device nothing can be given back */
+    }
+  g_test_trap_subprocess (NULL, 30 * G_USEC_PER_SEC, 0);
+  g_test_trap_assert_passed ();
+}
+
+/* --- several streams --- */
+
+/* y = x + x on a stream that does not wait for x: right by luck only. */
+static gboolean
+is_right (guint32 seed, gboolean waits)
+{
+  g_autoptr (GTorchStream) producer = new_stream ();
+  g_autoptr (GTorchStream) consumer = new_stream ();
+  g_autoptr (GTorchStreamGuard) guard = NULL;
+  g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, 50);
+  g_autoptr (GTorchImpl) y = NULL;
+  g_autofree gdouble *values = NULL;
+  guint i;
+
+  gtorch_device_synchronize (gpu (0), NULL, NULL);
+  fake_cuda_set_seed (seed);
+  for (i = 0; i < 4; i++)
+    work (producer, x);
+  if (waits)
+    g_assert_true (gtorch_stream_wait_stream (consumer, producer, NULL));
+  guard = gtorch_stream_guard_new (consumer);
+  y = gtorch_op_add (x, x, 1, NULL);
+  values = read_doubles (y);
+  gtorch_device_synchronize (gpu (0), NULL, NULL);
+  return values[49] == 49 * 32;
+}
+
+static void
+a_missing_wait_is_a_wrong_number (void)
+{
+  guint seed, n_wrong = 0;
+
+  g_assert_true (is_right (0, FALSE)); /* as a quick GPU would have it */
+  for (seed = 1; seed <= N_SEEDS; seed++)
+    {
+      n_wrong += !is_right (seed, FALSE);
+      g_assert_true (is_right (seed, TRUE));
+    }
+  g_test_message ("%u of %u orders show it", n_wrong, N_SEEDS);
+  g_assert_cmpuint (n_wrong, >, N_SEEDS / 4);
+}
+
+#define N_STREAMS 4
+#define N_SLOTS   6
+#define N_STEPS   60
+
+typedef struct
+{
+  GTorchImpl *x;
+  guint64 value; /* of each of its elements */
+  GTorchEvent *written;
+  GPtrArray *reads; /* events */
+} Slot;
+
+static void
+slot_set (Slot *slot, GTorchImpl *x, guint64 value)
+{
+  if (slot->x != NULL && slot->x != x)
+    gtorch_impl_unref (slot->x);
+  slot->x = x;
+  slot->value = value;
+  g_ptr_array_set_size (slot->reads, 0);
+}
+
+static void
+slot_wait (Slot *slot, GTorchStream *stream, gboolean for_writing)
+{
+  guint i;
+
+  g_assert_true (gtorch_stream_wait_event (stream, slot->written, NULL));
+  for (i = 0; for_writing && i < slot->reads->len; i++)
+    g_assert_true (gtorch_stream_wait_event (stream, slot->reads->pdata[i], NULL));
+}
+
+/* A program that waits where it must, and lets go of tensors as soon as it likes. */
+static void
+random_program (guint32 seed)
+{
+  g_autoptr (GRand) rand = g_rand_new_with_seed (seed);
+  GTorchStream *streams[N_STREAMS];
+  Slot slots[N_SLOTS] = { { NULL } };
+  const gint64 shape[] = { g_rand_int_range (rand, 1, 700) };
+  guint i, step;
+
+  fake_cuda_set_seed (seed);
+  for (i = 0; i < N_STREAMS; i++)
+    streams[i] = new_stream ();
+  for (i = 0; i < N_SLOTS; i++)
+    slots[i].reads = g_ptr_array_new_with_free_func (g_object_unref);
+  for (step = 0; step < N_STEPS + N_SLOTS; step++)
+    {
+      Slot *to = &slots[step < N_SLOTS ? step : (guint) g_rand_int_range (rand, 0, N_SLOTS)];
+      Slot *a = &slots[g_rand_int_range (rand, 0, N_SLOTS)];
+      Slot *b = &slots[g_rand_int_range (rand, 0, N_SLOTS)];
+      GTorchStream *stream = streams[g_rand_int_range (rand, 0, N_STREAMS)];
+      g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
+      guint kind = step < N_SLOTS ? 0 : g_rand_int_range (rand, 0, 8);
+      GError *error = NULL;
+
+      if (kind == 0)
+        {
+          gint64 value = g_rand_int_range (rand, -1000, 1000);
+
+          slot_set (to, gtorch_op_full_int (shape, 1, value, GTORCH_DTYPE_INT64, gpu (0), &error),
+                    value);
+        }
+      else if (kind < 4)
+        {
+          guint64 value = a->value + b->value;
+          GTorchImpl *x;
+
+          slot_wait (a, stream, FALSE);
+          slot_wait (b, stream, FALSE);
+          x = gtorch_op_add (a->x, b->x, 1, &error);
+          g_ptr_array_add (a->reads, gtorch_stream_record_event (stream, NULL));
+          g_ptr_array_add (b->reads, gtorch_stream_record_event (stream, NULL));
+          slot_set (to, x, value);
+        }
+      else if (kind < 7)
+        {
+          slot_wait (to, stream, TRUE);
+          slot_wait (a, stream, FALSE);
+          gtorch_op_add_inplace (to->x, a->x, 1, &error);
+          g_ptr_array_add (a->reads, gtorch_stream_record_event (stream, NULL));
+          slot_set (to, to->x, to->value + a->value);
+        }
+      else
+        {
+          g_autoptr (GTorchImpl) host = NULL;
+          const gint64 *values;
+
+          slot_wait (to, stream, FALSE);
+          host = gtorch_op_to_device (to->x, gtorch_device_cpu (), &error);
+          g_assert_no_error (error);
+          values = gtorch_impl_data (host);
+          g_assert_cmpint (values[0], ==, (gint64) to->value);
+          g_assert_cmpint (values[shape[0] - 1], ==, (gint64) to->value);
+          continue;
+        }
+      g_assert_no_error (error);
+      g_clear_object (&to->written);
+      to->written = gtorch_stream_record_event (stream, NULL);
+    }
+  for (i = 0; i < N_SLOTS; i++)
+    {
+      g_clear_object (&slots[i].written);
+      gtorch_impl_unref (slots[i].x);
+      g_ptr_array_unref (slots[i].reads);
+    }
+  for (i = 0; i < N_STREAMS; i++)
+    g_object_unref (streams[i]);
+}
+
+static void
+memory_lives_as_long_as_any_stream_uses_it (void)
+{
+  guint32 seed;
+
+  for (seed = 0; seed < N_SEEDS; seed++)
+    {
+      random_program (seed);
+      if (g_test_failed ())
+        {
+          g_test_message ("seed %u", seed);
+          return;
+        }
+    }
+  g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
+  g_assert_cmpuint (gtorch_device_get_memory_allocated (gpu (0)), ==, 0);
+}
+
+#define TEST(name) g_test_add_func ("/GTorchCudaStream/" #name, name)
+
+gint
+main (gint argc, gchar **argv)
+{
+  gint result;
+
+  g_test_init (&argc, &argv, NULL);
+  TEST (events_pass_when_the_work_before_them_has);
+  TEST (asking_is_enough_in_the_end);
+  TEST (times_are_measured_between_events);
+  TEST (cancelling_ends_the_waiting_not_the_work);
+  TEST (a_main_loop_is_woken);
+  TEST (a_main_loop_goes_on_meanwhile);
+  TEST (a_main_loop_hears_of_failures);
+  TEST (a_missing_wait_is_a_wrong_number);
+  TEST (memory_lives_as_long_as_any_stream_uses_it);
+  TEST (streams_share_queues_when_there_are_many);
+  result = g_test_run ();
+  assert_no_misuse ();
+  return result;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/cuda/gtorch-cuda-abi-private.h>
+
+#include "fake-cuda.h"
+
+G_BEGIN_DECLS
+
+#define FAKE_MAX_DEVICES 16
+#define FAKE_PAGE        ((gsize) 2 << 20)
+
+typedef struct _FakeOp FakeOp;
+typedef struct CUctx_st FakeDevice;
+
+/* Every function of the loader's table, with the types that the loader gives it. */
+#define F(name, version, arguments) CUresult name arguments;
+#include <gtorch/cuda/gtorch-cuda-functions.inc>
+#undef F
+
+enum
+{
+#define F(name, version, arguments) FAKE_##name,
+#include <gtorch/cuda/gtorch-cuda-functions.inc>
+#undef F
+  FAKE_N_FUNCTIONS
+};
+
+/* A device and its primary context. */
+struct CUctx_st
+{
+  gint index;
+  gboolean retained;
+  guint flags;
+  guint32 peers; /* bit i: may use the memory of device i */
+  gsize memory, used;
+  CUstream null_stream;
+  CUresult failure; /* sticky */
+  guint break_in;   /* work until it fails; 0: never */
+  CUresult break_result;
+};
+
+/* All of the fake's state is under this lock. Host functions are called without it. */
+extern GMutex fake_lock;
+extern FakeDevice fake_devices[FAKE_MAX_DEVICES];
+extern guint fake_n_devices;
+extern FakeCudaAccounts fake_accounts;
+
+/* Counts the call, lets planned faults happen and takes the lock; 0 to go on. */
+CUresult fake_enter (guint function);
+CUresult fake_leave (CUresult result);
+/* The current context's device; NULL. */
+FakeDevice *fake_current (void);
+/* Prints and counts what a program must not do. */
+CUresult fake_misuse (CUresult result, const gchar *format, ...) G_GNUC_PRINTF (2, 3);
+
+#define ENTER(name)                               \
+  do                                              \
+    {                                             \
+      CUresult fault_ = fake_enter (FAKE_##name); \
+      if (fault_ != CUDA_SUCCESS)                 \
+        return fault_;                            \
+    }                                             \
+  while (0)
+#define LEAVE(result) return fake_leave (result)
+/* … with a context that works. */
+#define ENTER_CURRENT(name, device)         \
+  do                                        \
+    {                                       \
+      ENTER (name);                         \
+      device = fake_current ();             \
+      if (device == NULL)                   \
+        LEAVE (CUDA_ERROR_INVALID_CONTEXT); \
+      if (device->failure != CUDA_SUCCESS)  \
+        LEAVE (device->failure);            \
+    }                                       \
+  while (0)
+
+/* --- memory --- */
+/* Where the host finds n bytes of a device address; NULL if not all of it is mapped, and, with a device,
+ * if it must not use all of it. */
+gpointer fake_memory_at (guint64 address, gsize n_bytes, const FakeDevice *user);
+gboolean fake_memory_is_pinned (gconstpointer address);
+
+/* --- kernels --- */
+typedef struct CUkern_st FakeKernel;
+
+typedef struct
+{
+  guint grid[3], block[3];
+} FakeGrid;
+
+struct CUkern_st
+{
+  gchar *name;
+  gsize n_bytes; /* of its parameter */
+  CUresult (*run) (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
+                   const FakeDevice *device);
+  gconstpointer op; /* GTorchOpClass */
+  guint8 dtype, from;
+  guint size;
+};
+
+/* NULL for one that the fake cannot run. */
+FakeKernel *fake_kernel_get (const gchar *name);
+
+/* --- work --- */
+typedef enum
+{
+  FAKE_KERNEL,
+  FAKE_COPY,
+  FAKE_SET,
+  FAKE_RECORD,
+  FAKE_WAIT,
+  FAKE_CALL,
+} FakeKind;
+
+/* One recording of an event. */
+typedef struct
+{
+  gint refs;
+  gboolean done;
+  gint64 time_us;
+} FakeMark;
+
+struct _FakeOp
+{
+  FakeKind kind;
+  union
+  {
+    struct
+    {
+      const FakeKernel *kernel;
+      FakeGrid grid;
+      gpointer parameter;
+    } launch;
+    struct
+    {
+      guint64 to, from; /* device addresses; 0: the host's instead */
+      gpointer to_host;
+      gconstpointer from_host;
+      gpointer staged; /* freed */
+      gsize n_bytes;
+      gboolean peer;
+    } copy;
+    struct
+    {
+      guint64 to;
+      guint32 value;
+      guint size;
+      gsize n;
+    } set;
+    FakeMark *mark;
+    struct
+    {
+      CUhostFn func;
+      void *data;
+    } call;
+  };
+};
+
+CUstream fake_stream_new (FakeDevice *device, gboolean is_counted);
+/* The queue that a handle means, NULL being the current device's own; NULL: none. */
+CUstream fake_stream_find (CUstream stream);
+FakeDevice *fake_stream_device (CUstream stream);
+/* Takes what the op owns. */
+CUresult fake_stream_push (CUstream stream, const FakeOp *op);
+/* Waits for all work of the device. */
+CUresult fake_device_drain (FakeDevice *device);
+/* Drops the work of a device that failed. */
+void fake_device_fail (FakeDevice *device, CUresult result);
+gboolean fake_in_host_function (void);
+
+G_END_DECLS

@@ -1,0 +1,755 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Kernels, known by name and done by the loops of the CPU: what fills, copies and converts, the point-wise
+ * operations and the reductions. They look at their launch as strictly as a GPU: too small a grid,
+ * pointers that do not suit vectors or memory that is not there make the device fail. */
+
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cpu/gtorch-cpu-cast.h"
+#include "cpu/gtorch-cpu-reduce.h"
+#include "fake-cuda-private.h"
+#include "kernels/gtorch-kernel-params.h"
+
+#define PER_BLOCK 1024
+#define BLOCK     256 /* elements that go through a buffer together */
+
+static GHashTable *kernels; /* by name */
+
+static const gchar *const suffixes[GTORCH_N_DTYPES] = {
+  [GTORCH_DTYPE_FLOAT32] = "f32",   [GTORCH_DTYPE_FLOAT64] = "f64",
+  [GTORCH_DTYPE_FLOAT16] = "f16",   [GTORCH_DTYPE_BFLOAT16] = "bf16",
+  [GTORCH_DTYPE_INT8] = "i8",       [GTORCH_DTYPE_UINT8] = "u8",
+  [GTORCH_DTYPE_INT16] = "i16",     [GTORCH_DTYPE_INT32] = "i32",
+  [GTORCH_DTYPE_INT64] = "i64",     [GTORCH_DTYPE_BOOL] = "bool",
+  [GTORCH_DTYPE_COMPLEX64] = "c64", [GTORCH_DTYPE_COMPLEX128] = "c128",
+};
+
+static CUresult
+refuse (const FakeKernel *kernel, const gchar *why)
+{
+  fprintf (stderr, "fake-cuda: %s: %s\n", kernel->name, why);
+  return CUDA_ERROR_LAUNCH_FAILED;
+}
+
+static gboolean
+is_covered (const FakeGrid *grid, guint64 n)
+{
+  return grid->block[0] == 256 && grid->grid[1] == 1 && (guint64) grid->grid[0] * PER_BLOCK >= n;
+}
+
+static gboolean
+is_aligned (const GtContiguous *p, guint k)
+{
+  return ((guintptr) p->data[k] & 15) == 0;
+}
+
+/* --- elements of any layout --- */
+
+typedef struct
+{
+  guint n_operands;
+  guint64 numel;
+  guint n_dims;
+  gint64 shape[GT_MAX_DIMS];
+  gint64 strides[GT_MAX_DIMS][GT_MAX_OPERANDS]; /* in bytes, the inner dimension first */
+  char *data[GT_MAX_OPERANDS];                  /* of the device, then of the host */
+  guint sizes[GT_MAX_OPERANDS];
+  guint32 numbers; /* operands that are on the host already */
+} Walk;
+
+typedef void (*WalkFunc) (char *const *data, const gint64 *strides, gint64 n, gpointer user_data);
+
+static CUresult
+walk (Walk *w, const FakeDevice *device, WalkFunc func, gpointer user_data)
+{
+  gint64 outer = 1, i;
+  guint d, k;
+
+  if (w->n_dims == 0)
+    {
+      w->n_dims = 1;
+      w->shape[0] = 1;
+    }
+  for (k = 0; k < w->n_operands; k++)
+    {
+      gint64 low = 0, high = w->sizes[k];
+      char *start;
+
+      if (w->numbers & (1u << k))
+        continue;
+      for (d = 0; d < w->n_dims; d++)
+        *(w->strides[d][k] < 0 ? &low : &high) += (w->shape[d] - 1) * w->strides[d][k];
+      start = fake_memory_at ((guintptr) w->data[k] + low, high - low, device);
+      if (start == NULL)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+      w->data[k] = start - low;
+    }
+  for (d = 1; d < w->n_dims; d++)
+    outer *= w->shape[d];
+  for (i = 0; i < outer; i++)
+    {
+      char *data[GT_MAX_OPERANDS];
+      gint64 rest = i;
+
+      memcpy (data, w->data, sizeof data);
+      for (d = 1; d < w->n_dims; d++)
+        {
+          for (k = 0; k < w->n_operands; k++)
+            if (!(w->numbers & (1u << k)))
+              data[k] += rest % w->shape[d] * w->strides[d][k];
+          rest /= w->shape[d];
+        }
+      func (data, w->strides[0], w->shape[0], user_data);
+    }
+  return CUDA_SUCCESS;
+}
+
+static Walk
+walk_strided (const GtStrided *p, guint n_operands)
+{
+  Walk w = { .n_operands = n_operands, .n_dims = p->n_dims, .numbers = p->base.numbers };
+  guint d, k;
+
+  for (d = 0; d < p->n_dims; d++)
+    {
+      w.shape[d] = p->shape[d].divisor;
+      for (k = 0; k < n_operands; k++)
+        w.strides[d][k] = p->strides[d][k];
+    }
+  for (k = 0; k < n_operands; k++)
+    w.data[k] = p->base.data[k];
+  return w;
+}
+
+/* --- point-wise --- */
+
+typedef struct
+{
+  GTorchLoop loop;
+  guint n_operands;
+  GTorchAttr attrs[GT_MAX_ATTRS];
+  GTorchCast casts[GT_MAX_OPERANDS]; /* NULL: a number in the dtype that is computed in */
+  guint sizes[GT_MAX_OPERANDS];      /* of what the loop takes and gives */
+} Pointwise;
+
+static void
+run_elements (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
+{
+  const Pointwise *op = user_data;
+  char buffers[GT_MAX_OPERANDS][BLOCK * 16] __attribute__ ((aligned (64)));
+  gint64 i;
+  guint k;
+
+  for (i = 0; i < n; i += BLOCK)
+    {
+      gint64 m = MIN (n - i, BLOCK);
+      char *at[GT_MAX_OPERANDS];
+      gint64 steps[GT_MAX_OPERANDS];
+
+      for (k = 0; k < op->n_operands; k++)
+        {
+          at[k] = buffers[k];
+          steps[k] = op->sizes[k];
+          if (k == 0)
+            continue;
+          if (op->casts[k] == NULL)
+            {
+              at[k] = data[k];
+              steps[k] = 0;
+            }
+          else
+            op->casts[k](buffers[k], op->sizes[k], data[k] + i * strides[k], strides[k], m);
+        }
+      op->loop (at, steps, m, op->attrs);
+      op->casts[0](data[0] + i * strides[0], strides[0], buffers[0], op->sizes[0], m);
+    }
+}
+
+/* dtypes: of the operands in memory. */
+static CUresult
+run_pointwise (const FakeKernel *kernel, const GtContiguous *p, const guint8 *dtypes, Walk *w,
+               const FakeDevice *device)
+{
+  const GTorchOpClass *class = kernel->op;
+  guint compute = gtorch_dtype_infos[kernel->dtype].compute, given = compute, k;
+  GtNumber numbers[GT_MAX_OPERANDS] __attribute__ ((aligned (16)));
+  Pointwise op = { gtorch_cpu_loop (class->loop, compute), w->n_operands };
+
+  if (class->promote == GTORCH_PROMOTE_BOOL)
+    given = GTORCH_DTYPE_BOOL;
+  else if (class->promote == GTORCH_PROMOTE_REAL)
+    given = gtorch_dtype_infos[compute].real;
+  for (k = 0; k < class->n_attrs; k++)
+    op.attrs[k].i = p->attrs[k].i;
+  for (k = 0; k < w->n_operands; k++)
+    {
+      op.sizes[k] = gtorch_dtype_size (k > 0 ? compute : given);
+      w->sizes[k] = gtorch_dtype_size (dtypes[k]);
+      if (p->numbers & (1u << k))
+        {
+          numbers[k] = p->number[k - 1];
+          w->data[k] = (char *) &numbers[k];
+          continue;
+        }
+      op.casts[k] =
+          k > 0 ? gtorch_cpu_cast (compute, dtypes[k]) : gtorch_cpu_cast (dtypes[k], given);
+    }
+  return walk (w, device, run_elements, &op);
+}
+
+static void
+stored_dtypes (const FakeKernel *kernel, guint8 *dtypes)
+{
+  const GTorchOpClass *class = kernel->op;
+
+  memset (dtypes, kernel->dtype, GT_MAX_OPERANDS);
+  if (class->promote == GTORCH_PROMOTE_BOOL)
+    dtypes[0] = GTORCH_DTYPE_BOOL;
+  else if (class->promote == GTORCH_PROMOTE_REAL)
+    dtypes[0] = gtorch_dtype_infos[kernel->dtype].real;
+}
+
+static guint
+vector_of (const guint8 *dtypes)
+{
+  return 16 / MAX (gtorch_dtype_size (dtypes[0]), gtorch_dtype_size (dtypes[1]));
+}
+
+static CUresult
+run_contiguous (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
+                const FakeDevice *device)
+{
+  const GtContiguous *p = parameter;
+  Walk w = { .n_operands = ((const GTorchOpClass *) kernel->op)->n_inputs + 1,
+             .n_dims = 1,
+             .shape = { p->n },
+             .numbers = p->numbers };
+  guint8 dtypes[GT_MAX_OPERANDS];
+  guint k;
+
+  stored_dtypes (kernel, dtypes);
+  if (!is_covered (grid, p->n / vector_of (dtypes)))
+    return refuse (kernel, "the grid is too small");
+  for (k = 0; k < w.n_operands; k++)
+    {
+      w.data[k] = p->data[k];
+      w.strides[0][k] = gtorch_dtype_size (dtypes[k]);
+      if (!(p->numbers & (1u << k)) && !is_aligned (p, k))
+        return refuse (kernel, "a pointer is not aligned");
+    }
+  return run_pointwise (kernel, p, dtypes, &w, device);
+}
+
+static CUresult
+run_rows (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
+          const FakeDevice *device)
+{
+  const GtRows *p = parameter;
+  const GtContiguous *base = &p->base;
+  guint8 dtypes[GT_MAX_OPERANDS];
+  guint vector, k;
+  Walk w = { .n_operands = ((const GTorchOpClass *) kernel->op)->n_inputs + 1,
+             .n_dims = 2,
+             .numbers = base->numbers };
+
+  stored_dtypes (kernel, dtypes);
+  vector = vector_of (dtypes);
+  w.shape[0] = (gint64) p->inner.divisor * vector;
+  w.shape[1] = base->n / p->inner.divisor;
+  if (!is_covered (grid, base->n) || base->n % p->inner.divisor != 0)
+    return refuse (kernel, "the grid is too small, or rows are not whole");
+  for (k = 0; k < w.n_operands; k++)
+    {
+      gint64 size = gtorch_dtype_size (dtypes[k]);
+
+      w.data[k] = base->data[k];
+      w.strides[0][k] = k == 0 || p->column_strides[k] ? size : 0;
+      w.strides[1][k] = k == 0                 ? w.shape[0] * size
+                        : p->column_strides[k] ? (gint64) p->row_strides[k] * vector * size
+                                               : (gint64) p->row_strides[k] * size;
+      if (!(base->numbers & (1u << k)) && (k == 0 || p->column_strides[k]) && !is_aligned (base, k))
+        return refuse (kernel, "a pointer is not aligned");
+    }
+  return run_pointwise (kernel, base, dtypes, &w, device);
+}
+
+static CUresult
+run_strided (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
+             const FakeDevice *device)
+{
+  const GtStrided *p = parameter;
+  Walk w = walk_strided (p, ((const GTorchOpClass *) kernel->op)->n_inputs + 1);
+
+  if (!is_covered (grid, p->base.n))
+    return refuse (kernel, "the grid is too small");
+  return run_pointwise (kernel, &p->base, p->dtypes, &w, device);
+}
+
+/* --- copies and filling --- */
+
+static CUresult
+run_cast (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
+          const FakeDevice *device)
+{
+  const GtContiguous *p = parameter;
+  gsize to_size = gtorch_dtype_size (kernel->dtype), from_size = gtorch_dtype_size (kernel->from);
+  char *to = fake_memory_at ((guintptr) p->data[0], p->n * to_size, device);
+  char *from = fake_memory_at ((guintptr) p->data[1], p->n * from_size, device);
+
+  if (!is_covered (grid, p->n / (16 / MAX (to_size, from_size))))
+    return refuse (kernel, "the grid is too small");
+  if (!is_aligned (p, 0) || !is_aligned (p, 1))
+    return refuse (kernel, "a pointer is not aligned");
+  if (to == NULL || from == NULL)
+    return CUDA_ERROR_ILLEGAL_ADDRESS;
+  gtorch_cpu_cast (kernel->dtype, kernel->from) (to, to_size, from, from_size, p->n);
+  return CUDA_SUCCESS;
+}
+
+static void
+move_elements (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
+{
+  gsize size = *(guint *) user_data;
+  gint64 i;
+
+  for (i = 0; i < n; i++)
+    memmove (data[0] + i * strides[0], data[1] + i * strides[1], size);
+}
+
+static CUresult
+run_move (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
+          const FakeDevice *device)
+{
+  const GtStrided *p = parameter;
+  Walk w = walk_strided (p, 2);
+  guint size = kernel->size;
+
+  if (!is_covered (grid, p->base.n))
+    return refuse (kernel, "the grid is too small");
+  w.numbers = 0;
+  w.sizes[0] = w.sizes[1] = size;
+  return walk (&w, device, move_elements, &size);
+}
+
+static void
+convert_elements (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
+{
+  (*(GTorchCast *) user_data) (data[0], strides[0], data[1], strides[1], n);
+}
+
+static CUresult
+run_convert (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
+             const FakeDevice *device)
+{
+  const GtStrided *p = parameter;
+  Walk w = walk_strided (p, 2);
+  GTorchCast cast = gtorch_cpu_cast (p->dtypes[0], p->dtypes[1]);
+
+  if (!is_covered (grid, p->base.n))
+    return refuse (kernel, "the grid is too small");
+  w.numbers = 0;
+  w.sizes[0] = gtorch_dtype_size (p->dtypes[0]);
+  w.sizes[1] = gtorch_dtype_size (p->dtypes[1]);
+  return walk (&w, device, convert_elements, &cast);
+}
+
+typedef struct
+{
+  guint size;
+  gconstpointer value;
+} Fill;
+
+static void
+fill_elements (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
+{
+  const Fill *fill = user_data;
+  gint64 i;
+
+  for (i = 0; i < n; i++)
+    memcpy (data[0] + i * strides[0], fill->value, fill->size);
+}
+
+static CUresult
+run_fill (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
+          const FakeDevice *device)
+{
+  const GtContiguous *p = parameter;
+  Walk w = { .n_operands = 1,
+             .n_dims = 1,
+             .shape = { p->n },
+             .strides = { { kernel->size } },
+             .data = { p->data[0] },
+             .sizes = { kernel->size } };
+
+  if (!is_covered (grid, p->n * kernel->size / 16))
+    return refuse (kernel, "the grid is too small");
+  if (!is_aligned (p, 0))
+    return refuse (kernel, "a pointer is not aligned");
+  return walk (&w, device, fill_elements, &(Fill){ kernel->size, &p->number[0] });
+}
+
+static CUresult
+run_spread (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
+            const FakeDevice *device)
+{
+  const GtStrided *p = parameter;
+  Walk w = walk_strided (p, 1);
+
+  if (!is_covered (grid, p->base.n))
+    return refuse (kernel, "the grid is too small");
+  w.numbers = 0;
+  w.sizes[0] = kernel->size;
+  return walk (&w, device, fill_elements, &(Fill){ kernel->size, &p->base.number[0] });
+}
+
+static CUresult
+run_transpose (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
+               const FakeDevice *device)
+{
+  const GtTranspose *p = parameter;
+  gint64 size = kernel->size;
+  guint64 n_batches = 1;
+  guint copied = kernel->size, d;
+  Walk w = { .n_operands = 2,
+             .n_dims = p->n_dims + 2,
+             .shape = { p->columns, p->rows },
+             .strides = { { size, p->src_column * size }, { p->dst_row * size, size } },
+             .data = { p->dst, (char *) p->src },
+             .sizes = { copied, copied } };
+
+  for (d = 0; d < p->n_dims; d++)
+    {
+      w.shape[d + 2] = p->shape[d].divisor;
+      w.strides[d + 2][0] = p->strides[d][0];
+      w.strides[d + 2][1] = p->strides[d][1];
+      n_batches *= p->shape[d].divisor;
+    }
+  if (grid->block[0] != 256 || grid->grid[0] != n_batches * p->tiles.divisor
+      || p->tiles.divisor != (guint64) ((p->rows + 63) / 64) * ((p->columns + 63) / 64)
+      || p->tiles_across.divisor != (p->rows + 63) / 64)
+    return refuse (kernel, "the grid does not fit");
+  return walk (&w, device, move_elements, &copied);
+}
+
+/* --- reductions --- */
+
+/* A column of n elements, `stride` elements apart, in the dtype that is computed in; free it. */
+static char *
+gather (const char *x, guint64 n, guint64 stride, guint dtype, guint compute)
+{
+  gsize size = gtorch_dtype_size (dtype), wide = gtorch_dtype_size (compute);
+  char *buffer = g_aligned_alloc (1, n * wide + 64, 64);
+
+  gtorch_cpu_cast (compute, dtype) (buffer, wide, x, stride * size, n);
+  return buffer;
+}
+
+typedef struct
+{
+  const FakeKernel *kernel;
+  const GtReduce *p;
+  const GTorchReduceLoop *loop;
+  guint compute, stored;
+  char *src, *dst, *partial;
+} Reduce;
+
+static void
+put_result (const Reduce *r, guint64 at, char *acc)
+{
+  gsize size = gtorch_dtype_size (r->stored);
+
+  r->loop->finish (acc, 1, r->p->n_total);
+  gtorch_cpu_cast (r->stored, r->compute) (r->dst + at * size, size, acc, 16, 1);
+}
+
+static void
+reduce_part (const Reduce *r, guint64 o, guint64 i, guint split, guint64 part, guint64 partial_at)
+{
+  const GtReduce *p = r->p;
+  guint64 begin = MIN (split * part, p->n), end = MIN (begin + part, p->n);
+  gsize size = gtorch_dtype_size (r->kernel->dtype), wide = gtorch_dtype_size (r->compute);
+  char acc[16] __attribute__ ((aligned (16)));
+  char *x = gather (r->src + ((o * p->n + begin) * p->inner + i) * size, end - begin, p->inner,
+                    r->kernel->dtype, r->compute);
+
+  r->loop->inner (x, end - begin, acc);
+  g_aligned_free (x);
+  if (p->n_splits > 1)
+    memcpy (r->partial + partial_at * wide, acc, wide);
+  else
+    put_result (r, o * p->inner + i, acc);
+}
+
+static CUresult
+run_reduce (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
+            const FakeDevice *device)
+{
+  const GtReduce *p = parameter;
+  const GTorchOpClass *class = kernel->op;
+  guint compute = gtorch_dtype_infos[kernel->dtype].compute;
+  Reduce r = { .kernel = kernel, .p = p, .compute = compute };
+  gboolean is_rows = kernel->size == 0, is_parts = kernel->size == 2;
+  guint64 splits = MAX (p->n_splits, 1), n_out = p->outer * p->inner, o, i, part;
+  guint split;
+
+  r.loop = gtorch_cpu_reduce_loop (class, compute);
+  r.stored = class->promote == GTORCH_PROMOTE_BOOL ? GTORCH_DTYPE_BOOL : kernel->dtype;
+  if (is_parts)
+    n_out = p->inner;
+  if (is_parts  ? (guint64) grid->grid[0] * 256 < p->inner
+      : is_rows ? (p->n_splits == 0 ? (guint64) grid->grid[0] * 8 < p->outer
+                                    : grid->grid[0] != p->outer * splits)
+                      || p->inner != 1
+                : grid->grid[0] != p->outer * ((p->inner + 31) / 32) || grid->grid[1] != splits)
+    return refuse (kernel, "the grid does not fit");
+
+  if (is_parts || p->n_splits > 1)
+    {
+      r.partial =
+          fake_memory_at ((guintptr) p->partial,
+                          (is_parts ? p->n : splits) * n_out * gtorch_dtype_size (compute), device);
+      if (r.partial == NULL)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    }
+  if (is_parts || p->n_splits <= 1)
+    {
+      r.dst = fake_memory_at ((guintptr) p->dst, n_out * gtorch_dtype_size (r.stored), device);
+      if (r.dst == NULL)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    }
+  if (is_parts)
+    {
+      gsize wide = gtorch_dtype_size (compute);
+
+      for (i = 0; i < p->inner; i++)
+        {
+          char acc[16] __attribute__ ((aligned (16))), other[16] __attribute__ ((aligned (16)));
+
+          memcpy (acc, r.partial + i * wide, wide);
+          for (o = 1; o < p->n; o++)
+            {
+              memcpy (other, r.partial + (o * p->inner + i) * wide, wide);
+              r.loop->combine (acc, other, 1);
+            }
+          put_result (&r, i, acc);
+        }
+      return CUDA_SUCCESS;
+    }
+
+  r.src = fake_memory_at ((guintptr) p->src,
+                          p->outer * p->n * p->inner * gtorch_dtype_size (kernel->dtype), device);
+  if (r.src == NULL && p->n > 0)
+    return CUDA_ERROR_ILLEGAL_ADDRESS;
+  part = (p->n + splits - 1) / splits;
+  if (is_rows && p->n_splits > 0)
+    part = (part + 15) / 16 * 16;
+  for (split = 0; split < splits; split++)
+    for (o = 0; o < p->outer; o++)
+      for (i = 0; i < p->inner; i++)
+        reduce_part (&r, o, i, split, part, (split * p->outer + o) * p->inner + i);
+  return CUDA_SUCCESS;
+}
+
+/* --- by name --- */
+
+static guint
+find_dtype (const gchar *suffix)
+{
+  guint i;
+
+  for (i = 1; i < GTORCH_N_DTYPES; i++)
+    if (g_strcmp0 (suffixes[i], suffix) == 0)
+      return i;
+  return GTORCH_DTYPE_NONE;
+}
+
+static gboolean
+parse_copy (FakeKernel *kernel, const gchar *what, const gchar *first, const gchar *second)
+{
+  static const struct
+  {
+    const gchar *name;
+    CUresult (*run) (const FakeKernel *, const FakeGrid *, gconstpointer, const FakeDevice *);
+    gsize n_bytes;
+  } known[] = {
+    { "cast", run_cast, sizeof (GtContiguous) },
+    { "fill", run_fill, sizeof (GtContiguous) },
+    { "move", run_move, sizeof (GtStrided) },
+    { "convert", run_convert, sizeof (GtStrided) },
+    { "spread", run_spread, sizeof (GtStrided) },
+    { "transpose", run_transpose, sizeof (GtTranspose) },
+  };
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (known); i++)
+    if (strcmp (known[i].name, what) == 0)
+      {
+        kernel->run = known[i].run;
+        kernel->n_bytes = known[i].n_bytes;
+        kernel->size = g_ascii_strtoull (first, NULL, 10);
+        kernel->dtype = find_dtype (first);
+        kernel->from = second != NULL ? find_dtype (second) : GTORCH_DTYPE_NONE;
+        return i == 0 ? kernel->dtype != GTORCH_DTYPE_NONE && kernel->from != GTORCH_DTYPE_NONE
+                      : second == NULL && (i == 3 || (kernel->size > 0 && kernel->size <= 16));
+      }
+  return FALSE;
+}
+
+/* <op>_<dtype>, with _r, _s, _rows, _columns or _parts. */
+static gboolean
+parse_op (FakeKernel *kernel, gchar *text)
+{
+  static const struct
+  {
+    const gchar *name;
+    CUresult (*run) (const FakeKernel *, const FakeGrid *, gconstpointer, const FakeDevice *);
+    gsize n_bytes;
+    guint size;
+    gboolean is_reduce;
+  } forms[] = {
+    { "r", run_rows, sizeof (GtRows) },
+    { "s", run_strided, sizeof (GtStrided) },
+    { "rows", run_reduce, sizeof (GtReduce), 0, TRUE },
+    { "columns", run_reduce, sizeof (GtReduce), 1, TRUE },
+    { "parts", run_reduce, sizeof (GtReduce), 2, TRUE },
+  };
+  const GTorchOpClass *op;
+  gboolean is_reduce = FALSE;
+  gchar *end = strrchr (text, '_');
+  guint i;
+
+  kernel->run = run_contiguous;
+  kernel->n_bytes = sizeof (GtContiguous);
+  for (i = 0; end != NULL && i < G_N_ELEMENTS (forms); i++)
+    if (strcmp (end + 1, forms[i].name) == 0)
+      {
+        kernel->run = forms[i].run;
+        kernel->n_bytes = forms[i].n_bytes;
+        kernel->size = forms[i].size;
+        is_reduce = forms[i].is_reduce;
+        *end = '\0';
+        end = strrchr (text, '_');
+        break;
+      }
+  if (end == NULL)
+    return FALSE;
+  kernel->dtype = find_dtype (end + 1);
+  *end = '\0';
+  kernel->op = op = gtorch_op_find (text);
+  if (op == NULL || op->loop < 0 || kernel->dtype == GTORCH_DTYPE_NONE)
+    return FALSE;
+  return is_reduce ? gtorch_cpu_reduce_loop (op, gtorch_dtype_infos[kernel->dtype].compute) != NULL
+                   : gtorch_cpu_loop (op->loop, gtorch_dtype_infos[kernel->dtype].compute) != NULL;
+}
+
+FakeKernel *
+fake_kernel_get (const gchar *name)
+{
+  FakeKernel *kernel;
+  gchar *text;
+  gchar **parts;
+  gboolean is_known;
+
+  if (kernels == NULL)
+    kernels = g_hash_table_new (g_str_hash, g_str_equal);
+  kernel = g_hash_table_lookup (kernels, name);
+  if (kernel != NULL || !g_str_has_prefix (name, "gt_"))
+    return kernel;
+  kernel = g_new0 (FakeKernel, 1);
+  parts = g_strsplit (name + 3, "_", 4);
+  is_known = g_strv_length (parts) >= 2 && g_strv_length (parts) <= 3
+             && parse_copy (kernel, parts[0], parts[1], parts[2]);
+  g_strfreev (parts);
+  text = g_strdup (name + 3);
+  if (!is_known)
+    is_known = parse_op (kernel, text);
+  g_free (text);
+  if (!is_known)
+    {
+      g_free (kernel);
+      return NULL;
+    }
+  kernel->name = g_strdup (name);
+  g_hash_table_insert (kernels, kernel->name, kernel);
+  return kernel;
+}
+
+/* --- the driver's functions --- */
+
+struct CUlib_st
+{
+  gconstpointer image;
+};
+
+CUresult
+cuLibraryLoadData (CUlibrary *library, const void *code, int *jit_options, void **jit_values,
+                   unsigned int n_jit_options, int *library_options, void **library_values,
+                   unsigned int n_library_options)
+{
+  ENTER (cuLibraryLoadData);
+  if (code == NULL)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  *library = g_new0 (struct CUlib_st, 1);
+  (*library)->image = code;
+  fake_accounts.libraries++;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuLibraryUnload (CUlibrary library)
+{
+  ENTER (cuLibraryUnload);
+  g_free (library);
+  fake_accounts.libraries--;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuLibraryGetKernel (CUkernel *kernel, CUlibrary library, const char *name)
+{
+  ENTER (cuLibraryGetKernel);
+  *kernel = fake_kernel_get (name);
+  LEAVE (*kernel != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED);
+}
+
+CUresult
+cuKernelGetAttribute (int *value, CUfunction_attribute attribute, CUkernel kernel, CUdevice device)
+{
+  ENTER (cuKernelGetAttribute);
+  *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 1024 : 0;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuKernelSetAttribute (CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice device)
+{
+  ENTER (cuKernelSetAttribute);
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuLaunchKernel (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                unsigned int block_x, unsigned int block_y, unsigned int block_z,
+                unsigned int shared_bytes, CUstream stream, void **parameters, void **extra)
+{
+  const FakeKernel *kernel = (const FakeKernel *) function;
+  FakeOp op = { .kind = FAKE_KERNEL,
+                .launch = { kernel,
+                            { { grid_x, grid_y, grid_z }, { block_x, block_y, block_z } } } };
+
+  ENTER (cuLaunchKernel);
+  stream = fake_stream_find (stream);
+  if (stream == NULL || kernel == NULL)
+    LEAVE (CUDA_ERROR_INVALID_HANDLE);
+  if (grid_x == 0 || grid_y == 0 || grid_z == 0 || grid_x > G_MAXINT32 || grid_y > 65535
+      || grid_z > 65535 || (guint64) block_x * block_y * block_z - 1 >= 1024
+      || shared_bytes > 227 << 10)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  op.launch.parameter = g_memdup2 (parameters[0], kernel->n_bytes);
+  LEAVE (fake_stream_push (stream, &op));
+}

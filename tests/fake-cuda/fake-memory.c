@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Memory of the fake's devices. An address range that is reserved cannot be touched by the host; a second
+ * range of the same size, its shadow, is where the fake itself finds what is mapped. */
+
+#include "config.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fake-cuda-private.h"
+
+#define FRESH 0xcd /* in memory that nobody has written to */
+
+typedef struct
+{
+  FakeDevice *device;
+  gsize size;
+  int fd;
+  guint n_mappings;
+  gboolean filled, released;
+} Handle;
+
+typedef struct
+{
+  gsize offset, size;
+  Handle *handle;
+  guint32 access; /* bit i: device i may use it */
+} Mapping;
+
+typedef struct
+{
+  guint64 base;
+  gsize size;
+  char *shadow;
+  GArray *mappings;  /* Mapping, by offset */
+  gboolean is_plain; /* of cuMemAlloc() */
+} Reservation;
+
+static GPtrArray *reservations;
+static GPtrArray *handles; /* index + 1 is what the program gets; NULL: released */
+static GHashTable *pinned; /* address to size */
+
+static Reservation *
+find_reservation (guint64 address, gsize size)
+{
+  guint i;
+
+  for (i = 0; reservations != NULL && i < reservations->len; i++)
+    {
+      Reservation *r = reservations->pdata[i];
+
+      if (address >= r->base && address - r->base < r->size
+          && size <= r->size - (address - r->base))
+        return r;
+    }
+  return NULL;
+}
+
+gpointer
+fake_memory_at (guint64 address, gsize n_bytes, const FakeDevice *user)
+{
+  Reservation *r = find_reservation (address, n_bytes);
+  gsize at, end;
+  guint i;
+
+  if (r == NULL)
+    return NULL;
+  at = address - r->base;
+  end = at + n_bytes;
+  for (i = 0; i < r->mappings->len && at < end; i++)
+    {
+      const Mapping *m = &g_array_index (r->mappings, Mapping, i);
+
+      if (m->offset + m->size <= at)
+        continue;
+      if (m->offset > at || m->access == 0
+          || (user != NULL && !(m->access & (1u << user->index))
+              && !(user->peers & (1u << m->handle->device->index))))
+        return NULL;
+      at = m->offset + m->size;
+    }
+  return at >= end ? r->shadow + (address - r->base) : NULL;
+}
+
+gboolean
+fake_cuda_peek (gconstpointer address, gpointer buffer, gsize n_bytes)
+{
+  gpointer from;
+
+  g_mutex_lock (&fake_lock);
+  from = fake_memory_at ((guintptr) address, n_bytes, NULL);
+  if (from != NULL)
+    memcpy (buffer, from, n_bytes);
+  g_mutex_unlock (&fake_lock);
+  return from != NULL;
+}
+
+/* --- addresses --- */
+
+static Reservation *
+reserve (gsize n_bytes)
+{
+  Reservation *r = g_new0 (Reservation, 1);
+  void *base = mmap (NULL, n_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *shadow =
+      mmap (NULL, n_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+  g_assert (base != MAP_FAILED && shadow != MAP_FAILED);
+  r->base = (guintptr) base;
+  r->shadow = shadow;
+  r->size = n_bytes;
+  r->mappings = g_array_new (FALSE, FALSE, sizeof (Mapping));
+  if (reservations == NULL)
+    reservations = g_ptr_array_new ();
+  g_ptr_array_add (reservations, r);
+  return r;
+}
+
+static void
+unreserve (Reservation *r)
+{
+  munmap ((void *) (guintptr) r->base, r->size);
+  munmap (r->shadow, r->size);
+  g_array_unref (r->mappings);
+  g_ptr_array_remove_fast (reservations, r);
+  g_free (r);
+}
+
+CUresult
+cuMemAddressReserve (CUdeviceptr *address, size_t n_bytes, size_t alignment, CUdeviceptr wanted,
+                     unsigned long long flags)
+{
+  FakeDevice *device;
+
+  ENTER_CURRENT (cuMemAddressReserve, device);
+  if (n_bytes == 0 || n_bytes % FAKE_PAGE != 0 || flags != 0)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  *address = reserve (n_bytes)->base;
+  fake_accounts.reservations++;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuMemAddressFree (CUdeviceptr address, size_t n_bytes)
+{
+  Reservation *r;
+
+  ENTER (cuMemAddressFree);
+  r = find_reservation (address, n_bytes);
+  if (r == NULL || r->base != address || r->size != n_bytes || r->is_plain)
+    LEAVE (fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemAddressFree of what was not reserved"));
+  if (r->mappings->len > 0)
+    LEAVE (fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemAddressFree with memory mapped"));
+  unreserve (r);
+  fake_accounts.reservations--;
+  LEAVE (CUDA_SUCCESS);
+}
+
+/* --- pieces of memory --- */
+
+static Handle *
+handle_new (FakeDevice *device, gsize size)
+{
+  Handle *handle = g_new0 (Handle, 1);
+
+  handle->device = device;
+  handle->size = size;
+  handle->fd = memfd_create ("fake-cuda", MFD_CLOEXEC);
+  g_assert (handle->fd >= 0 && ftruncate (handle->fd, size) == 0);
+  device->used += size;
+  return handle;
+}
+
+static void
+handle_drop (Handle *handle)
+{
+  if (!handle->released || handle->n_mappings > 0)
+    return;
+  close (handle->fd);
+  handle->device->used -= handle->size;
+  g_free (handle);
+}
+
+static Handle *
+find_handle (CUmemGenericAllocationHandle number)
+{
+  return handles != NULL && number > 0 && number <= handles->len ? handles->pdata[number - 1]
+                                                                 : NULL;
+}
+
+static gboolean
+is_free (const Reservation *r, gsize offset, gsize size, guint *position)
+{
+  guint i;
+
+  for (i = 0; i < r->mappings->len; i++)
+    {
+      const Mapping *m = &g_array_index (r->mappings, Mapping, i);
+
+      if (m->offset >= offset + size)
+        break;
+      if (m->offset + m->size > offset)
+        return FALSE;
+    }
+  *position = i;
+  return TRUE;
+}
+
+static void
+map (Reservation *r, gsize offset, Handle *handle, guint position)
+{
+  const Mapping m = { offset, handle->size, handle, 0 };
+  void *at = mmap (r->shadow + offset, handle->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                   handle->fd, 0);
+
+  g_assert (at != MAP_FAILED);
+  if (!handle->filled)
+    memset (at, FRESH, handle->size);
+  handle->filled = TRUE;
+  handle->n_mappings++;
+  g_array_insert_val (r->mappings, position, m);
+}
+
+static void
+unmap (Reservation *r, guint i)
+{
+  const Mapping m = g_array_index (r->mappings, Mapping, i);
+  void *at = mmap (r->shadow + m.offset, m.size, PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+
+  g_assert (at != MAP_FAILED);
+  g_array_remove_index (r->mappings, i);
+  m.handle->n_mappings--;
+  handle_drop (m.handle);
+}
+
+CUresult
+cuMemCreate (CUmemGenericAllocationHandle *handle, size_t n_bytes,
+             const CUmemAllocationProp *properties, unsigned long long flags)
+{
+  FakeDevice *device;
+
+  ENTER_CURRENT (cuMemCreate, device);
+  if (n_bytes == 0 || n_bytes % FAKE_PAGE != 0 || flags != 0
+      || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED
+      || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties->location.id < 0
+      || (guint) properties->location.id >= fake_n_devices)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  device = &fake_devices[properties->location.id];
+  if (n_bytes > device->memory - MIN (device->used, device->memory))
+    LEAVE (CUDA_ERROR_OUT_OF_MEMORY);
+  if (handles == NULL)
+    handles = g_ptr_array_new ();
+  g_ptr_array_add (handles, handle_new (device, n_bytes));
+  *handle = handles->len;
+  fake_accounts.handles++;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuMemRelease (CUmemGenericAllocationHandle number)
+{
+  Handle *handle;
+
+  ENTER (cuMemRelease);
+  handle = find_handle (number);
+  if (handle == NULL)
+    LEAVE (fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemRelease of handle %llu", number));
+  handles->pdata[number - 1] = NULL;
+  handle->released = TRUE;
+  handle_drop (handle);
+  fake_accounts.handles--;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuMemMap (CUdeviceptr address, size_t n_bytes, size_t offset, CUmemGenericAllocationHandle number,
+          unsigned long long flags)
+{
+  FakeDevice *device;
+  Reservation *r;
+  Handle *handle;
+  guint position;
+
+  ENTER_CURRENT (cuMemMap, device);
+  r = find_reservation (address, n_bytes);
+  handle = find_handle (number);
+  if (r == NULL || handle == NULL || address % FAKE_PAGE != 0 || offset != 0 || flags != 0
+      || n_bytes != handle->size)
+    LEAVE (fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemMap with bad arguments"));
+  if (!is_free (r, address - r->base, n_bytes, &position))
+    LEAVE (fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemMap where memory is mapped already"));
+  map (r, address - r->base, handle, position);
+  fake_accounts.mappings++;
+  LEAVE (CUDA_SUCCESS);
+}
+
+/* The mappings [*first, *end) that make up the range exactly. */
+static gboolean
+find_mappings (const Reservation *r, gsize offset, gsize size, guint *first, guint *end)
+{
+  gsize at = offset;
+  guint i;
+
+  for (i = 0; i < r->mappings->len; i++)
+    if (g_array_index (r->mappings, Mapping, i).offset >= offset)
+      break;
+  *first = i;
+  for (; i < r->mappings->len && at < offset + size; i++)
+    {
+      const Mapping *m = &g_array_index (r->mappings, Mapping, i);
+
+      if (m->offset != at)
+        return FALSE;
+      at += m->size;
+    }
+  *end = i;
+  return at == offset + size && size > 0;
+}
+
+CUresult
+cuMemUnmap (CUdeviceptr address, size_t n_bytes)
+{
+  FakeDevice *device;
+  Reservation *r;
+  guint first, end;
+
+  ENTER_CURRENT (cuMemUnmap, device);
+  r = find_reservation (address, n_bytes);
+  if (r == NULL || !find_mappings (r, address - r->base, n_bytes, &first, &end))
+    LEAVE (fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemUnmap of what is not mapped"));
+  for (; end > first; end--)
+    {
+      unmap (r, end - 1);
+      fake_accounts.mappings--;
+    }
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuMemSetAccess (CUdeviceptr address, size_t n_bytes, const CUmemAccessDesc *descriptions,
+                size_t count)
+{
+  FakeDevice *device;
+  Reservation *r;
+  guint first, end;
+  gsize i;
+
+  ENTER_CURRENT (cuMemSetAccess, device);
+  r = find_reservation (address, n_bytes);
+  if (r == NULL || !find_mappings (r, address - r->base, n_bytes, &first, &end))
+    LEAVE (fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemSetAccess of what is not mapped"));
+  for (; first < end; first++)
+    for (i = 0; i < count; i++)
+      g_array_index (r->mappings, Mapping, first).access |= 1u << descriptions[i].location.id;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuMemGetAllocationGranularity (size_t *granularity, const CUmemAllocationProp *properties,
+                               CUmemAllocationGranularity_flags option)
+{
+  ENTER (cuMemGetAllocationGranularity);
+  *granularity = FAKE_PAGE;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuMemGetInfo (size_t *available, size_t *total)
+{
+  FakeDevice *device;
+
+  ENTER_CURRENT (cuMemGetInfo, device);
+  *total = device->memory;
+  *available = device->memory - MIN (device->used, device->memory);
+  LEAVE (CUDA_SUCCESS);
+}
+
+/* --- all in one --- */
+
+CUresult
+cuMemAlloc (CUdeviceptr *address, size_t n_bytes)
+{
+  FakeDevice *device;
+  Reservation *r;
+  Handle *handle;
+  gsize size = (n_bytes + FAKE_PAGE - 1) / FAKE_PAGE * FAKE_PAGE;
+
+  ENTER_CURRENT (cuMemAlloc, device);
+  if (n_bytes == 0)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  if (size > device->memory - MIN (device->used, device->memory))
+    LEAVE (CUDA_ERROR_OUT_OF_MEMORY);
+  r = reserve (size);
+  r->is_plain = TRUE;
+  handle = handle_new (device, size);
+  map (r, 0, handle, 0);
+  g_array_index (r->mappings, Mapping, 0).access = 1u << device->index;
+  handle->released = TRUE; /* goes with the mapping */
+  *address = r->base;
+  fake_accounts.handles++;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuMemFree (CUdeviceptr address)
+{
+  FakeDevice *device;
+  Reservation *r;
+
+  ENTER_CURRENT (cuMemFree, device);
+  r = find_reservation (address, 1);
+  if (r == NULL || !r->is_plain || r->base != address)
+    LEAVE (fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemFree of what was not allocated"));
+  fake_device_drain (device);
+  unmap (r, 0);
+  unreserve (r);
+  fake_accounts.handles--;
+  LEAVE (CUDA_SUCCESS);
+}
+
+/* --- the host's memory --- */
+
+gboolean
+fake_memory_is_pinned (gconstpointer address)
+{
+  GHashTableIter iter;
+  gpointer start, size;
+
+  if (pinned == NULL)
+    return FALSE;
+  g_hash_table_iter_init (&iter, pinned);
+  while (g_hash_table_iter_next (&iter, &start, &size))
+    if ((const char *) address >= (char *) start
+        && (gsize) ((const char *) address - (char *) start) < GPOINTER_TO_SIZE (size))
+      return TRUE;
+  return FALSE;
+}
+
+CUresult
+cuMemHostAlloc (void **address, size_t n_bytes, unsigned int flags)
+{
+  FakeDevice *device;
+
+  ENTER_CURRENT (cuMemHostAlloc, device);
+  if (pinned == NULL)
+    pinned = g_hash_table_new (NULL, NULL);
+  *address = g_aligned_alloc (1, (n_bytes + 4095) / 4096 * 4096, 4096);
+  memset (*address, FRESH, n_bytes);
+  g_hash_table_insert (pinned, *address, GSIZE_TO_POINTER (n_bytes));
+  fake_accounts.pinned++;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuMemFreeHost (void *address)
+{
+  FakeDevice *device;
+
+  ENTER_CURRENT (cuMemFreeHost, device);
+  if (pinned == NULL || !g_hash_table_remove (pinned, address))
+    LEAVE (fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemFreeHost of what was not allocated"));
+  fake_device_drain (device);
+  g_aligned_free (address);
+  fake_accounts.pinned--;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuPointerGetAttribute (void *data, CUpointer_attribute attribute, CUdeviceptr address)
+{
+  Reservation *r;
+  const Mapping *m;
+
+  ENTER (cuPointerGetAttribute);
+  r = find_reservation (address, 1);
+  if (r == NULL || r->mappings->len == 0)
+    {
+      if (!fake_memory_is_pinned ((gconstpointer) (guintptr) address)
+          || attribute != CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
+        LEAVE (CUDA_ERROR_INVALID_VALUE);
+      *(unsigned int *) data = 1; /* the host's */
+      LEAVE (CUDA_SUCCESS);
+    }
+  m = &g_array_index (r->mappings, Mapping, 0);
+  switch (attribute)
+    {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      *(CUcontext *) data = m->handle->device;
+      break;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      *(unsigned int *) data = 2;
+      break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      *(int *) data = m->handle->device->index;
+      break;
+    default:
+      LEAVE (CUDA_ERROR_INVALID_VALUE);
+    }
+  LEAVE (CUDA_SUCCESS);
+}

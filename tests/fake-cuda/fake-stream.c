@@ -1,0 +1,659 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Queues of work and the scheduler. Work is done by whichever thread waits for some, one piece at a time;
+ * what comes next is drawn by lot among all that streams and events allow. Host functions are called by a
+ * thread of the fake's own, as the real driver does. */
+
+#include "config.h"
+
+#include <string.h>
+
+#include "fake-cuda-private.h"
+
+struct CUstream_st
+{
+  FakeDevice *device;
+  GQueue ops;
+  gint rank; /* drawn; higher ones go first in one of the orders */
+  gboolean destroyed, is_counted;
+};
+
+struct CUevent_st
+{
+  FakeDevice *device;
+  guint flags;
+  FakeMark *mark; /* the last recording; NULL: never */
+};
+
+/* How the next piece of work is found. */
+typedef enum
+{
+  SOON,   /* everything at once */
+  RANDOM, /* any stream */
+  LATE,   /* only what is waited for */
+  RANKED, /* the stream of the highest rank, ranks changing now and then */
+  N_ORDERS
+} Order;
+
+static GPtrArray *streams;
+static GRand *lot;
+static Order order = SOON;
+static gboolean held;
+static guint n_calls; /* host functions queued */
+static gboolean calling;
+static GCond progress;
+static GThread *thread;
+static __thread gboolean is_driver_thread;
+
+gboolean
+fake_in_host_function (void)
+{
+  return is_driver_thread;
+}
+
+void
+fake_cuda_set_seed (guint32 seed)
+{
+  g_mutex_lock (&fake_lock);
+  g_clear_pointer (&lot, g_rand_free);
+  lot = g_rand_new_with_seed (seed);
+  order = seed == 0 ? SOON : RANDOM + (seed - 1) % (N_ORDERS - 1);
+  g_mutex_unlock (&fake_lock);
+}
+
+void
+fake_cuda_hold (gboolean hold)
+{
+  g_mutex_lock (&fake_lock);
+  held = hold;
+  g_cond_broadcast (&progress);
+  g_mutex_unlock (&fake_lock);
+}
+
+guint
+fake_cuda_get_pending (void)
+{
+  guint i, n = 0;
+
+  g_mutex_lock (&fake_lock);
+  for (i = 0; streams != NULL && i < streams->len; i++)
+    n += ((CUstream) streams->pdata[i])->ops.length;
+  g_mutex_unlock (&fake_lock);
+  return n;
+}
+
+static guint
+draw (guint n)
+{
+  if (lot == NULL)
+    lot = g_rand_new_with_seed (0);
+  return n > 1 ? g_rand_int_range (lot, 0, n) : 0;
+}
+
+/* --- pieces of work --- */
+
+static void
+mark_unref (FakeMark *mark)
+{
+  if (mark != NULL && --mark->refs == 0)
+    g_free (mark);
+}
+
+static FakeMark *
+mark_ref (FakeMark *mark)
+{
+  mark->refs++;
+  return mark;
+}
+
+static void
+op_free (FakeOp *op)
+{
+  if (op->kind == FAKE_KERNEL)
+    g_free (op->launch.parameter);
+  else if (op->kind == FAKE_COPY)
+    g_free (op->copy.staged);
+  else if (op->kind == FAKE_RECORD || op->kind == FAKE_WAIT)
+    mark_unref (op->mark);
+  else if (op->kind == FAKE_CALL)
+    n_calls--;
+  g_free (op);
+}
+
+static CUresult
+run_copy (const FakeOp *op, const FakeDevice *device)
+{
+  const FakeDevice *user = op->copy.peer ? NULL : device;
+  gpointer to =
+      op->copy.to != 0 ? fake_memory_at (op->copy.to, op->copy.n_bytes, user) : op->copy.to_host;
+  gconstpointer from = op->copy.from != 0 ? fake_memory_at (op->copy.from, op->copy.n_bytes, user)
+                                          : op->copy.from_host;
+
+  if (to == NULL || from == NULL)
+    return CUDA_ERROR_ILLEGAL_ADDRESS;
+  memmove (to, from, op->copy.n_bytes);
+  return CUDA_SUCCESS;
+}
+
+static CUresult
+run_set (const FakeOp *op, const FakeDevice *device)
+{
+  char *to = fake_memory_at (op->set.to, op->set.n * op->set.size, device);
+  gsize i;
+
+  if (to == NULL)
+    return CUDA_ERROR_ILLEGAL_ADDRESS;
+  for (i = 0; i < op->set.n; i++)
+    memcpy (to + i * op->set.size, &op->set.value, op->set.size);
+  return CUDA_SUCCESS;
+}
+
+static CUresult
+run (FakeOp *op, FakeDevice *device)
+{
+  if (device->break_in > 0 && --device->break_in == 0)
+    return device->break_result;
+  switch (op->kind)
+    {
+    case FAKE_KERNEL:
+      return op->launch.kernel->run (op->launch.kernel, &op->launch.grid, op->launch.parameter,
+                                     device);
+    case FAKE_COPY:
+      return run_copy (op, device);
+    case FAKE_SET:
+      return run_set (op, device);
+    case FAKE_RECORD:
+      op->mark->done = TRUE;
+      op->mark->time_us = g_get_monotonic_time ();
+      return CUDA_SUCCESS;
+    default:
+      return CUDA_SUCCESS;
+    }
+}
+
+/* Host functions are not called any more, and events count as passed, so that nobody waits for ever. */
+void
+fake_device_fail (FakeDevice *device, CUresult result)
+{
+  guint i;
+
+  device->failure = result;
+  for (i = 0; i < streams->len; i++)
+    {
+      CUstream stream = streams->pdata[i];
+      FakeOp *op;
+
+      if (stream->device != device)
+        continue;
+      while ((op = g_queue_pop_head (&stream->ops)) != NULL)
+        {
+          if (op->kind == FAKE_RECORD)
+            op->mark->done = TRUE;
+          op_free (op);
+        }
+    }
+  g_cond_broadcast (&progress);
+}
+
+/* --- the scheduler --- */
+
+static gboolean
+is_ready (CUstream stream, gboolean may_call)
+{
+  FakeOp *op = g_queue_peek_head (&stream->ops);
+
+  if (op == NULL)
+    return FALSE;
+  if (op->kind == FAKE_CALL)
+    return may_call && !calling;
+  return op->kind != FAKE_WAIT || op->mark->done;
+}
+
+/* Where the recording is queued; NULL if it is done. */
+static CUstream
+find_mark (const FakeMark *mark)
+{
+  GList *l;
+  guint i;
+
+  for (i = 0; mark != NULL && !mark->done && i < streams->len; i++)
+    for (l = ((CUstream) streams->pdata[i])->ops.head; l != NULL; l = l->next)
+      if (((FakeOp *) l->data)->kind == FAKE_RECORD && ((FakeOp *) l->data)->mark == mark)
+        return streams->pdata[i];
+  return NULL;
+}
+
+/* The stream whose next piece of work must be done before that of the given one can be. */
+static CUstream
+find_needed (CUstream stream, gboolean may_call)
+{
+  guint depth;
+
+  for (depth = 0; depth < 1000 && stream != NULL && !is_ready (stream, may_call); depth++)
+    {
+      FakeOp *op = g_queue_peek_head (&stream->ops);
+
+      if (op == NULL || op->kind != FAKE_WAIT)
+        return NULL;
+      stream = find_mark (op->mark);
+    }
+  return stream;
+}
+
+static CUstream
+choose (CUstream wanted, gboolean may_call)
+{
+  CUstream best = NULL;
+  guint i, n = 0;
+
+  if (order == LATE && wanted != NULL)
+    return find_needed (wanted, may_call);
+  if (order == RANKED && draw (16) == 0 && streams->len > 0)
+    ((CUstream) streams->pdata[draw (streams->len)])->rank = draw (1 << 20);
+  for (i = 0; i < streams->len; i++)
+    {
+      CUstream stream = streams->pdata[i];
+
+      if (!is_ready (stream, may_call))
+        continue;
+      n++;
+      if (best == NULL || (order == RANKED ? stream->rank > best->rank : draw (n) == 0))
+        best = stream;
+    }
+  return best;
+}
+
+/* Does one piece of work, of `wanted` or what it needs where only that is to be done. FALSE if none can
+ * be. */
+static gboolean
+step (CUstream wanted, gboolean may_call)
+{
+  CUstream stream;
+  FakeDevice *device;
+  FakeOp *op;
+  CUresult result;
+
+  if (held || streams == NULL)
+    return FALSE;
+  stream = choose (wanted, may_call);
+  if (stream == NULL)
+    return FALSE;
+  device = stream->device;
+  op = g_queue_peek_head (&stream->ops);
+  if (op->kind == FAKE_CALL)
+    {
+      const CUhostFn func = op->call.func;
+      void *data = op->call.data;
+
+      calling = TRUE;
+      g_mutex_unlock (&fake_lock);
+      func (data);
+      g_mutex_lock (&fake_lock);
+      calling = FALSE;
+      if (g_queue_peek_head (&stream->ops) == op) /* the device has not failed */
+        op_free (g_queue_pop_head (&stream->ops));
+      g_cond_broadcast (&progress);
+      return TRUE;
+    }
+  result = run (op, device);
+  op_free (g_queue_pop_head (&stream->ops));
+  if (result != CUDA_SUCCESS)
+    fake_device_fail (device, result);
+  g_cond_broadcast (&progress);
+  return TRUE;
+}
+
+static gpointer
+drive (gpointer data)
+{
+  is_driver_thread = TRUE;
+  g_mutex_lock (&fake_lock);
+  while (TRUE)
+    {
+      while (n_calls > 0 && step (NULL, TRUE))
+        {
+          g_mutex_unlock (&fake_lock);
+          g_thread_yield ();
+          g_mutex_lock (&fake_lock);
+        }
+      g_cond_wait (&progress, &fake_lock);
+    }
+  return NULL;
+}
+
+/* Until the stream is empty, or the recording has passed. */
+static CUresult
+wait_for (FakeDevice *device, CUstream stream, FakeMark *mark)
+{
+  if (mark != NULL)
+    mark_ref (mark);
+  while (device->failure == CUDA_SUCCESS
+         && (stream != NULL ? stream->ops.length > 0 : mark != NULL && !mark->done))
+    if (!step (stream != NULL ? stream : find_mark (mark), FALSE))
+      g_cond_wait (&progress, &fake_lock);
+  mark_unref (mark);
+  return device->failure;
+}
+
+CUresult
+fake_device_drain (FakeDevice *device)
+{
+  guint i;
+
+  for (i = 0; i < streams->len; i++)
+    if (((CUstream) streams->pdata[i])->device == device)
+      wait_for (device, streams->pdata[i], NULL);
+  return device->failure;
+}
+
+/* A program that only asks makes the work go on, too. */
+static void
+go_on (CUstream wanted)
+{
+  if (order != SOON && draw (2) == 0)
+    step (wanted, FALSE);
+}
+
+/* --- streams --- */
+
+CUstream
+fake_stream_new (FakeDevice *device, gboolean is_counted)
+{
+  CUstream stream = g_new0 (struct CUstream_st, 1);
+
+  stream->device = device;
+  stream->rank = draw (1 << 20);
+  stream->is_counted = is_counted;
+  g_queue_init (&stream->ops);
+  if (streams == NULL)
+    streams = g_ptr_array_new ();
+  g_ptr_array_add (streams, stream);
+  return stream;
+}
+
+CUstream
+fake_stream_find (CUstream stream)
+{
+  guint i;
+
+  if (stream == NULL)
+    return fake_current () != NULL ? fake_current ()->null_stream : NULL;
+  for (i = 0; streams != NULL && i < streams->len; i++)
+    if (streams->pdata[i] == stream && !stream->destroyed)
+      return stream;
+  return NULL;
+}
+
+FakeDevice *
+fake_stream_device (CUstream stream)
+{
+  return stream->device;
+}
+
+CUresult
+fake_stream_push (CUstream stream, const FakeOp *op)
+{
+  FakeOp *copy = g_memdup2 (op, sizeof *op);
+  guint n;
+
+  if (op->kind == FAKE_CALL)
+    n_calls++;
+  if (stream->device->failure != CUDA_SUCCESS)
+    {
+      op_free (copy);
+      return stream->device->failure;
+    }
+  g_queue_push_tail (&stream->ops, copy);
+  if (order == SOON)
+    while (step (NULL, FALSE))
+      ;
+  else if (order != LATE && draw (4) == 0)
+    for (n = draw (4); n > 0 && step (NULL, FALSE); n--)
+      ;
+  if (n_calls > 0)
+    {
+      if (thread == NULL)
+        thread = g_thread_new ("fake-cuda", drive, NULL);
+      g_cond_broadcast (&progress);
+    }
+  return CUDA_SUCCESS;
+}
+
+#define FIND(stream)                       \
+  do                                       \
+    {                                      \
+      stream = fake_stream_find (stream);  \
+      if (stream == NULL)                  \
+        LEAVE (CUDA_ERROR_INVALID_HANDLE); \
+    }                                      \
+  while (0)
+
+CUresult
+cuStreamCreateWithPriority (CUstream *stream, unsigned int flags, int priority)
+{
+  FakeDevice *device;
+
+  ENTER_CURRENT (cuStreamCreateWithPriority, device);
+  *stream = fake_stream_new (device, TRUE);
+  fake_accounts.streams++;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuStreamDestroy (CUstream stream)
+{
+  ENTER (cuStreamDestroy);
+  FIND (stream);
+  wait_for (stream->device, stream, NULL); /* the real one does it behind the program's back */
+  g_ptr_array_remove (streams, stream);
+  g_free (stream);
+  fake_accounts.streams--;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuStreamQuery (CUstream stream)
+{
+  ENTER (cuStreamQuery);
+  FIND (stream);
+  go_on (stream);
+  if (stream->device->failure != CUDA_SUCCESS)
+    LEAVE (stream->device->failure);
+  LEAVE (stream->ops.length > 0 ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS);
+}
+
+CUresult
+cuStreamSynchronize (CUstream stream)
+{
+  ENTER (cuStreamSynchronize);
+  FIND (stream);
+  LEAVE (wait_for (stream->device, stream, NULL));
+}
+
+CUresult
+cuStreamGetCtx (CUstream stream, CUcontext *context)
+{
+  ENTER (cuStreamGetCtx);
+  FIND (stream);
+  *context = stream->device;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuStreamWaitEvent (CUstream stream, CUevent event, unsigned int flags)
+{
+  ENTER (cuStreamWaitEvent);
+  FIND (stream);
+  if (event == NULL || flags != 0)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  if (event->mark == NULL || event->mark->done)
+    LEAVE (stream->device->failure);
+  LEAVE (fake_stream_push (stream, &(FakeOp){ .kind = FAKE_WAIT, .mark = mark_ref (event->mark) }));
+}
+
+CUresult
+cuLaunchHostFunc (CUstream stream, CUhostFn func, void *user_data)
+{
+  ENTER (cuLaunchHostFunc);
+  FIND (stream);
+  LEAVE (fake_stream_push (stream, &(FakeOp){ .kind = FAKE_CALL, .call = { func, user_data } }));
+}
+
+/* --- events --- */
+
+CUresult
+cuEventCreate (CUevent *event, unsigned int flags)
+{
+  FakeDevice *device;
+
+  ENTER_CURRENT (cuEventCreate, device);
+  *event = g_new0 (struct CUevent_st, 1);
+  (*event)->device = device;
+  (*event)->flags = flags;
+  fake_accounts.events++;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuEventDestroy (CUevent event)
+{
+  ENTER (cuEventDestroy);
+  mark_unref (event->mark);
+  g_free (event);
+  fake_accounts.events--;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuEventRecord (CUevent event, CUstream stream)
+{
+  ENTER (cuEventRecord);
+  FIND (stream);
+  if (event == NULL || event->device != stream->device)
+    LEAVE (CUDA_ERROR_INVALID_HANDLE);
+  if (stream->device->failure != CUDA_SUCCESS)
+    LEAVE (stream->device->failure);
+  mark_unref (event->mark);
+  event->mark = g_new0 (FakeMark, 1);
+  event->mark->refs = 1;
+  LEAVE (
+      fake_stream_push (stream, &(FakeOp){ .kind = FAKE_RECORD, .mark = mark_ref (event->mark) }));
+}
+
+CUresult
+cuEventQuery (CUevent event)
+{
+  ENTER (cuEventQuery);
+  if (event->mark != NULL && !event->mark->done)
+    go_on (find_mark (event->mark));
+  if (event->device->failure != CUDA_SUCCESS)
+    LEAVE (event->device->failure);
+  LEAVE (event->mark != NULL && !event->mark->done ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS);
+}
+
+CUresult
+cuEventSynchronize (CUevent event)
+{
+  ENTER (cuEventSynchronize);
+  LEAVE (wait_for (event->device, NULL, event->mark));
+}
+
+CUresult
+cuEventElapsedTime (float *milliseconds, CUevent start, CUevent end)
+{
+  ENTER (cuEventElapsedTime);
+  if ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING || start->device != end->device
+      || start->mark == NULL || end->mark == NULL)
+    LEAVE (CUDA_ERROR_INVALID_HANDLE);
+  if (!start->mark->done || !end->mark->done)
+    LEAVE (CUDA_ERROR_NOT_READY);
+  *milliseconds = (end->mark->time_us - start->mark->time_us) / 1e3;
+  LEAVE (CUDA_SUCCESS);
+}
+
+/* --- copies --- */
+
+static CUresult
+push_copy (CUstream stream, FakeOp *op, gsize n_bytes)
+{
+  FakeDevice *device = fake_current ();
+
+  if (device == NULL)
+    return CUDA_ERROR_INVALID_CONTEXT;
+  stream = fake_stream_find (stream);
+  if (stream == NULL)
+    return CUDA_ERROR_INVALID_HANDLE;
+  op->copy.n_bytes = n_bytes;
+  return n_bytes > 0 ? fake_stream_push (stream, op) : CUDA_SUCCESS;
+}
+
+CUresult
+cuMemcpyHtoDAsync (CUdeviceptr dst, const void *src, size_t n_bytes, CUstream stream)
+{
+  FakeOp op = { .kind = FAKE_COPY, .copy = { .to = dst, .from_host = src } };
+
+  ENTER (cuMemcpyHtoDAsync);
+  if (!fake_memory_is_pinned (src) && fake_current () != NULL && fake_stream_find (stream) != NULL)
+    op.copy.from_host = op.copy.staged = g_memdup2 (src, n_bytes);
+  LEAVE (push_copy (stream, &op, n_bytes));
+}
+
+CUresult
+cuMemcpyDtoHAsync (void *dst, CUdeviceptr src, size_t n_bytes, CUstream stream)
+{
+  FakeOp op = { .kind = FAKE_COPY, .copy = { .to_host = dst, .from = src } };
+
+  ENTER (cuMemcpyDtoHAsync);
+  LEAVE (push_copy (stream, &op, n_bytes));
+}
+
+CUresult
+cuMemcpyDtoDAsync (CUdeviceptr dst, CUdeviceptr src, size_t n_bytes, CUstream stream)
+{
+  FakeOp op = { .kind = FAKE_COPY, .copy = { .to = dst, .from = src } };
+
+  ENTER (cuMemcpyDtoDAsync);
+  LEAVE (push_copy (stream, &op, n_bytes));
+}
+
+CUresult
+cuMemcpyPeerAsync (CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context,
+                   size_t n_bytes, CUstream stream)
+{
+  FakeOp op = { .kind = FAKE_COPY, .copy = { .to = dst, .from = src, .peer = TRUE } };
+
+  ENTER (cuMemcpyPeerAsync);
+  if (dst_context == NULL || src_context == NULL
+      || fake_memory_at (dst, n_bytes, dst_context) == NULL
+      || fake_memory_at (src, n_bytes, src_context) == NULL)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  LEAVE (push_copy (stream, &op, n_bytes));
+}
+
+static CUresult
+push_set (CUdeviceptr address, guint32 value, guint size, gsize n, CUstream stream)
+{
+  FakeOp op = { .kind = FAKE_SET, .set = { address, value, size, n } };
+
+  if (fake_current () == NULL)
+    return CUDA_ERROR_INVALID_CONTEXT;
+  stream = fake_stream_find (stream);
+  if (stream == NULL)
+    return CUDA_ERROR_INVALID_HANDLE;
+  return fake_stream_push (stream, &op);
+}
+
+CUresult
+cuMemsetD8Async (CUdeviceptr address, unsigned char value, size_t n, CUstream stream)
+{
+  ENTER (cuMemsetD8Async);
+  LEAVE (push_set (address, value, 1, n, stream));
+}
+
+CUresult
+cuMemsetD32Async (CUdeviceptr address, unsigned int value, size_t n, CUstream stream)
+{
+  ENTER (cuMemsetD32Async);
+  LEAVE (push_set (address, value, 4, n, stream));
+}
