@@ -12,6 +12,7 @@
 typedef GTorchTensor *(*Func) (GTorchTensor **x);
 
 static GTorchDevice *device;
+static const gint64 ones[] = { 1, 1 };
 
 static void
 check (GError *error)
@@ -71,9 +72,9 @@ host (const gchar *name, Func func, GTorchTensor **x)
   g_print ("host.%s\t%.0f\tns\n", name, median (times, G_N_ELEMENTS (times)));
 }
 
-/* GB/s of the device for n_bytes a call. */
+/* How much of `unit` (10^9 of it) a second of the device for n of it a call. */
 static void
-memory (const gchar *name, Func func, GTorchTensor **x, gdouble n_bytes)
+rate (const gchar *name, Func func, GTorchTensor **x, gdouble amount, const gchar *unit)
 {
   gdouble rates[15];
   guint i, k, n = 10;
@@ -94,10 +95,35 @@ memory (const gchar *name, Func func, GTorchTensor **x, gdouble n_bytes)
       check (error);
       gtorch_event_synchronize (end, NULL, &error);
       check (error);
-      rates[k] = n_bytes * n / (gtorch_event_get_elapsed_ms (start, end, &error) * 1e6);
+      rates[k] = amount * n / (gtorch_event_get_elapsed_ms (start, end, &error) * 1e6);
       check (error);
     }
-  g_print ("memory.%s\t%.0f\tGB/s\n", name, median (rates, G_N_ELEMENTS (rates)));
+  g_print ("%s\t%.0f\t%s\n", name, median (rates, G_N_ELEMENTS (rates)), unit);
+}
+
+static void
+memory (const gchar *name, Func func, GTorchTensor **x, gdouble n_bytes)
+{
+  g_autofree gchar *full = g_strconcat ("memory.", name, NULL);
+
+  rate (full, func, x, n_bytes, "GB/s");
+}
+
+static void
+item (GTorchTensor *x)
+{
+  gdouble times[21];
+  guint i, k;
+
+  for (k = 0; k < G_N_ELEMENTS (times); k++)
+    {
+      gint64 start = g_get_monotonic_time ();
+
+      for (i = 0; i < 100; i++)
+        gtorch_tensor_item_double (x, NULL);
+      times[k] = (g_get_monotonic_time () - start) * 1000.0 / 100;
+    }
+  g_print ("host.item\t%.0f\tns\n", median (times, G_N_ELEMENTS (times)));
 }
 
 static GTorchTensor *
@@ -130,6 +156,21 @@ FUNC (row, gtorch_tensor_add (x[0], x[2], 1, &error))
 FUNC (column, gtorch_tensor_add (x[0], x[3], 1, &error))
 FUNC (transpose, gtorch_tensor_clone (x[4], &error))
 FUNC (add_bf16, gtorch_tensor_add (x[5], x[6], 1, &error))
+FUNC (softmax, gtorch_tensor_softmax (x[0], -1, GTORCH_DTYPE_NONE, &error))
+FUNC (softmax_bf16, gtorch_tensor_softmax (x[5], -1, GTORCH_DTYPE_NONE, &error))
+FUNC (layer_norm, gtorch_layer_norm (x[0], (gint64[]){ 2048 }, 1, x[2], x[2], 1e-5, &error))
+FUNC (layer_norm_bf16, gtorch_layer_norm (x[5], (gint64[]){ 2048 }, 1, x[7], x[7], 1e-5, &error))
+FUNC (dropout, gtorch_tensor_dropout (x[0], 0.5, TRUE, NULL, &error))
+FUNC (normal,
+      gtorch_randn ((gint64[]){ 8192, 8192 }, 2, GTORCH_DTYPE_FLOAT32, device, NULL, &error))
+FUNC (uniform,
+      gtorch_rand ((gint64[]){ 8192, 8192 }, 2, GTORCH_DTYPE_FLOAT32, device, NULL, &error))
+FUNC (where, gtorch_where (x[8], x[0], x[1], &error))
+FUNC (index_select, gtorch_tensor_index_select (x[0], 0, x[9], &error))
+FUNC (cat, gtorch_cat (x, 2, 0, &error))
+FUNC (sum, gtorch_tensor_sum (x[0], NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error))
+FUNC (matmul, gtorch_tensor_mm (x[0], x[1], &error))
+FUNC (conv, gtorch_conv2d (x[0], x[1], NULL, ones, 2, ones, 2, ones, 2, 1, &error))
 FUNC (fill, gtorch_full ((gint64[]){ 8192, 8192 }, 2, 2, GTORCH_DTYPE_FLOAT32, device, &error))
 
 int
@@ -139,7 +180,9 @@ main (int argc, char *argv[])
   gint64 small = 16, large[] = { 8192, 8192 }, side[] = { 8192, 1 };
   gdouble n = 8192.0 * 8192.0;
   gint64 begin = g_get_monotonic_time ();
-  GTorchTensor *x[7];
+  GTorchTensor *x[10], *one;
+  gint64 rows[] = { 32768, 2048 };
+  gint64 images[] = { 64, 256, 56, 56 }, filters[] = { 256, 256, 3, 3 };
 
   device = gtorch_device_new_from_string (argc > 1 ? argv[1] : "cuda", &error);
   check (error);
@@ -153,6 +196,9 @@ main (int argc, char *argv[])
   host ("view", view, x);
   host ("slice", slice, x);
   host ("empty", empty, x);
+  one = gtorch_tensor_sum (x[0], NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error);
+  check (error);
+  item (one);
 
   x[0] = random_tensor (large, 2, GTORCH_DTYPE_FLOAT32);
   x[1] = random_tensor (large, 2, GTORCH_DTYPE_FLOAT32);
@@ -173,5 +219,38 @@ main (int argc, char *argv[])
   memory ("transpose", transpose, x, 8 * n);
   memory ("add_bf16", add_bf16, x, 6 * n);
   memory ("fill", fill, x, 4 * n);
+  x[8] = gtorch_tensor_gt (x[0], x[1], &error);
+  check (error);
+  x[9] = gtorch_randperm (8192, GTORCH_DTYPE_INT64, device, NULL, &error);
+  check (error);
+  memory ("where", where, x, 13 * n);
+  memory ("index_select", index_select, x, 8 * n);
+  memory ("cat", cat, x, 16 * n);
+  memory ("sum", sum, x, 4 * n);
+  memory ("dropout", dropout, x, 9 * n);
+  memory ("normal", normal, x, 4 * n);
+  memory ("uniform", uniform, x, 4 * n);
+  rate ("matmul.f32", matmul, x, 2 * 8192 * n, "GFLOP/s");
+  x[0] = x[5];
+  x[1] = x[6];
+  rate ("matmul.bf16", matmul, x, 2 * 8192 * n, "GFLOP/s");
+
+  x[0] = random_tensor (rows, 2, GTORCH_DTYPE_FLOAT32);
+  x[2] = random_tensor (rows + 1, 1, GTORCH_DTYPE_FLOAT32);
+  x[5] = gtorch_tensor_to_dtype (x[0], GTORCH_DTYPE_BFLOAT16, &error);
+  x[7] = gtorch_tensor_to_dtype (x[2], GTORCH_DTYPE_BFLOAT16, &error);
+  check (error);
+  memory ("softmax", softmax, x, 8 * n);
+  memory ("softmax_bf16", softmax_bf16, x, 4 * n);
+  memory ("layer_norm", layer_norm, x, 8 * n);
+  memory ("layer_norm_bf16", layer_norm_bf16, x, 4 * n);
+
+  x[0] = random_tensor (images, 4, GTORCH_DTYPE_FLOAT32);
+  x[1] = random_tensor (filters, 4, GTORCH_DTYPE_FLOAT32);
+  rate ("conv.f32", conv, x, 2.0 * 64 * 56 * 56 * 256 * 256 * 9, "GFLOP/s");
+  x[0] = gtorch_tensor_to_dtype (x[0], GTORCH_DTYPE_BFLOAT16, &error);
+  x[1] = gtorch_tensor_to_dtype (x[1], GTORCH_DTYPE_BFLOAT16, &error);
+  check (error);
+  rate ("conv.bf16", conv, x, 2.0 * 64 * 56 * 56 * 256 * 256 * 9, "GFLOP/s");
   return 0;
 }

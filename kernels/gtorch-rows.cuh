@@ -31,6 +31,22 @@ template <typename T, typename C, int V, int K> struct gt_row
             (threadIdx.x + k * blockDim.x) * V < n ? gt_convert<C>::from (v[k].at[i]) : fill;
   }
 
+  template <typename F>
+  __device__ __forceinline__ void
+  combine (const void *other, int64_t n, F f)
+  {
+#pragma unroll
+    for (int k = 0; k < K; k++)
+      if ((threadIdx.x + k * blockDim.x) * V < n)
+        {
+          const gt_vector<T, V> v = ((const gt_vector<T, V> *) other)[threadIdx.x + k * blockDim.x];
+
+#pragma unroll
+          for (int i = 0; i < V; i++)
+            x[k * V + i] = f (x[k * V + i], gt_convert<C>::from (v.at[i]));
+        }
+  }
+
   __device__ __forceinline__ void
   store (void *to, int64_t n) const
   {

@@ -274,6 +274,41 @@ GT_EACH_SIZE (AT)
   }
 GT_EACH_SIZE (WHERE)
 
+/* The same where all are contiguous; as many elements at once as the widest load has. */
+#define WHERE_FLAT(size, T)                                                                      \
+  extern "C" __global__ void __launch_bounds__ (GT_THREADS)                                      \
+      gt_where_flat_##size (const __grid_constant__ GtContiguous p)                              \
+  {                                                                                              \
+    constexpr int V = 16 / size;                                                                 \
+    typedef gt_vector<T, V> Vector;                                                              \
+    typedef gt_vector<guint8, V> Mask;                                                           \
+    const uint64_t i = (uint64_t) blockIdx.x * (2 * GT_THREADS) + threadIdx.x;                   \
+    const uint64_t n = p.n / V;                                                                  \
+    Vector a[2], b[2];                                                                           \
+    Mask m[2];                                                                                   \
+    _Pragma ("unroll") for (int u = 0; u < 2; u++) if (i + u * GT_THREADS < n)                   \
+    {                                                                                            \
+      m[u] = ((const Mask *) p.data[1])[i + u * GT_THREADS];                                     \
+      a[u] = ((const Vector *) p.data[2])[i + u * GT_THREADS];                                   \
+      b[u] = ((const Vector *) p.data[3])[i + u * GT_THREADS];                                   \
+    }                                                                                            \
+    _Pragma ("unroll") for (int u = 0; u < 2; u++) if (i + u * GT_THREADS < n)                   \
+    {                                                                                            \
+      for (int k = 0; k < V; k++)                                                                \
+        a[u].at[k] = m[u].at[k] ? a[u].at[k] : b[u].at[k];                                       \
+      ((Vector *) p.data[0])[i + u * GT_THREADS] = a[u];                                         \
+    }                                                                                            \
+    if (blockIdx.x == gridDim.x - 1 && threadIdx.x < p.n % V)                                    \
+      {                                                                                          \
+        const uint64_t k = n * V + threadIdx.x;                                                  \
+        ((T *) p.data[0])[k] = ((const T *) p.data[((const guint8 *) p.data[1])[k] ? 2 : 3])[k]; \
+      }                                                                                          \
+  }
+WHERE_FLAT (1, uint8_t)
+WHERE_FLAT (2, uint16_t)
+WHERE_FLAT (4, uint32_t)
+WHERE_FLAT (8, uint64_t)
+
 /* --- made from the position --- */
 
 /* out[0] i = d[0] + i d[1] in double; the last one of n[0] is d[2] where n[1] */

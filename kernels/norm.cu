@@ -12,7 +12,7 @@ layer_norm (const GtPlain &p)
 {
   __shared__ C shared[32];
   const int64_t row = (int64_t) blockIdx.x * blockDim.y + threadIdx.y, n = p.n[1];
-  gt_row<T, C, V, K> r, w;
+  gt_row<T, C, V, K> r;
   C sum = 0, mean, rstd;
 
   if (row >= p.n[0])
@@ -33,17 +33,11 @@ layer_norm (const GtPlain &p)
     r.x[i] = (r.x[i] - mean) * rstd;
   if (p.in[1] != NULL)
     {
-      w.load (p.in[1], n, 1);
-#pragma unroll
-      for (int i = 0; i < V * K; i++)
-        r.x[i] *= w.x[i];
+      r.combine (p.in[1], n, [] (C x, C w) { return x * w; });
     }
   if (p.in[2] != NULL)
     {
-      w.load (p.in[2], n, 0);
-#pragma unroll
-      for (int i = 0; i < V * K; i++)
-        r.x[i] += w.x[i];
+      r.combine (p.in[2], n, [] (C x, C w) { return x + w; });
     }
   r.store ((T *) p.out[0] + row * n, n);
   if (threadIdx.x == 0)

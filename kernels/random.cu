@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Random numbers, the same as the CPU's: see gtorch/cpu/gtorch-cpu-philox.h for which words an element gets,
- * and gtorch/cpu/isa/gtorch-isa-random.c for the formulas. What is computed in float32 is equal to the bit: each
- * operation is rounded on its own.
+ * and gtorch/cpu/isa/gtorch-isa-random.c for the formulas. What is computed in float32 is equal to the bit:
+ * each operation is rounded on its own.
  *
  * n[0] elements, n[1] kind, n[2] seed, n[3] counter, n[4] low, n[5] range, n[6] use, n[7] op; d[0] scale,
  * d[1] shift, d[2] p, d[3] factor; in[0] the input of `use`; out[0] the result, out[1] the mask. */
@@ -57,13 +57,12 @@ philox (uint64_t seed, uint64_t counter, uint64_t block, uint32_t words[4])
 #pragma unroll
   for (int i = 0; i < 10; i++)
     {
-      const uint32_t high0 = __umulhi (0xD2511F53u, c0), low0 = 0xD2511F53u * c0;
-      const uint32_t high1 = __umulhi (0xCD9E8D57u, c2), low1 = 0xCD9E8D57u * c2;
+      const uint64_t p0 = (uint64_t) 0xD2511F53u * c0, p1 = (uint64_t) 0xCD9E8D57u * c2;
 
-      c0 = high1 ^ c1 ^ k0;
-      c1 = low1;
-      c2 = high0 ^ c3 ^ k1;
-      c3 = low0;
+      c0 = (uint32_t) (p1 >> 32) ^ c1 ^ k0;
+      c1 = (uint32_t) p1;
+      c2 = (uint32_t) (p0 >> 32) ^ c3 ^ k1;
+      c3 = (uint32_t) p0;
       k0 += 0x9E3779B9u;
       k1 += 0xBB67AE85u;
     }
@@ -190,6 +189,7 @@ numbers (const GtPlain &p, int64_t block, double v[2])
 
   philox (p.n[2], p.n[3], block, words);
   if (p.n[1] == UNIFORM)
+#pragma unroll
     for (int i = 0; i < 2; i++)
       {
         v[i] = (positive_double (words + 2 * i) - 0x1p-53);
@@ -201,6 +201,7 @@ numbers (const GtPlain &p, int64_t block, double v[2])
           }
       }
   else if (p.n[1] == EXPONENTIAL)
+#pragma unroll
     for (int i = 0; i < 2; i++)
       v[i] = p.d[0] * fmax (-log (positive_double (words + 2 * i)), 0x1p-54);
   else
@@ -257,8 +258,10 @@ random_fill (const GtPlain &p)
           if (whole)
             ((Vector *) p.out[0])[block] = x;
           else
-            for (int i = 0; first + i < p.n[0]; i++)
-              ((T *) p.out[0])[first + i] = x.at[i];
+#pragma unroll
+            for (int i = 0; i < N; i++)
+              if (first + i < p.n[0])
+                ((T *) p.out[0])[first + i] = x.at[i];
         }
       else if (p.n[6] == DROPOUT)
         {
@@ -269,8 +272,10 @@ random_fill (const GtPlain &p)
           if (whole)
             x = ((const Vector *) p.in[0])[block];
           else
-            for (int i = 0; first + i < p.n[0]; i++)
-              x.at[i] = ((const T *) p.in[0])[first + i];
+#pragma unroll
+            for (int i = 0; i < N; i++)
+              if (first + i < p.n[0])
+                x.at[i] = ((const T *) p.in[0])[first + i];
 #pragma unroll
           for (int i = 0; i < N; i++)
             {
@@ -284,15 +289,20 @@ random_fill (const GtPlain &p)
               ((gt_vector<guint8, N> *) p.out[1])[block] = mask;
             }
           else
-            for (int i = 0; first + i < p.n[0]; i++)
-              {
-                ((T *) p.out[0])[first + i] = x.at[i];
-                ((guint8 *) p.out[1])[first + i] = mask.at[i];
-              }
+#pragma unroll
+            for (int i = 0; i < N; i++)
+              if (first + i < p.n[0])
+                {
+                  ((T *) p.out[0])[first + i] = x.at[i];
+                  ((guint8 *) p.out[1])[first + i] = mask.at[i];
+                }
         }
       else
-        for (int i = 0; i < N && first + i < p.n[0]; i++)
+#pragma unroll
+        for (int i = 0; i < N; i++)
           {
+            if (first + i >= p.n[0])
+              break;
             const double limit = p.n[6] == BELOW ? p.d[2] : gt_get<double, T> (p.in[0], first + i);
 
             if (!(limit >= 0 && limit <= 1))

@@ -168,18 +168,32 @@ gtorch_cuda_unfold_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **
 
 /* --- where --- */
 
+/* Contiguous, of one shape and at addresses for vectors. */
+static gboolean
+all_flat (GTorchImpl *const *impls, guint n)
+{
+  guint i;
+
+  for (i = 0; i < n; i++)
+    if (!impls[i]->is_contiguous || ((guintptr) gtorch_impl_data (impls[i]) & 15) != 0
+        || !gtorch_impl_same_shape (impls[i], impls[0]))
+      return FALSE;
+  return TRUE;
+}
+
 static gboolean
 choose (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *condition, GTorchImpl *a,
         GTorchImpl *b, GError **error)
 {
-  static GTorchCudaKernel kernels[5];
+  static GTorchCudaKernel kernels[5], flat[4];
   GTorchImpl *output = call->outputs[0];
   guint size = gtorch_dtype_size (output->dtype);
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) y = NULL;
   GTorchImpl *operands[4];
   GTorchIter iter;
-  gchar name[16];
+  gchar name[24];
+  guint i;
 
   if (output->numel == 0)
     return TRUE;
@@ -197,6 +211,18 @@ choose (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *condition, GTorchI
   operands[1] = condition;
   operands[2] = x;
   operands[3] = y;
+  if (size < 16 && all_flat (operands, 4))
+    {
+      GtContiguous p = { .n = output->numel };
+      guint64 pieces = MAX (p.n / (16 / size), 1);
+
+      for (i = 0; i < 4; i++)
+        p.data[i] = gtorch_impl_data (operands[i]);
+      g_snprintf (name, sizeof name, "gt_where_flat_%u", size);
+      return gtorch_cuda_kernel_run (&flat[g_bit_storage (size) - 1],
+                                     gtorch_cuda_plain_family (FAMILY), name, lane,
+                                     (pieces + 511) / 512, 256, &p, error);
+    }
   gtorch_iter_init (&iter, operands, 4, output->shape, output->n_dims);
   g_snprintf (name, sizeof name, "gt_where_%u", size);
   return gtorch_cuda_run_strided (gtorch_cuda_plain_family (FAMILY),

@@ -8,6 +8,7 @@
 
 #include "cpu/gtorch-cpu-conv.h"
 #include "cpu/gtorch-cpu-pack.h"
+#include "cuda/gtorch-cuda-cudnn-private.h"
 #include "cuda/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
@@ -256,9 +257,81 @@ gtorch_cpu_convolve2d_weight (GTorchOpCall *call, GError **error)
 
 /* --- on GPUs --- */
 
+/* Adds to each channel of y its element of bias. */
+static gboolean
+cuda_add_bias (GTorchImpl *y, GTorchImpl *bias, GTorchCudaLane *lane, GError **error)
+{
+  const gint64 shape[] = { bias->numel, 1, 1 }, strides[] = { 1, 1, 1 };
+  g_autoptr (GTorchImpl) channels =
+      gtorch_impl_new_view (bias, bias->offset, shape, strides, G_N_ELEMENTS (shape));
+  GTorchImpl *inputs[] = { y, channels };
+  const GTorchAttr attrs[] = { { .d = 1.0 } };
+  GTorchOpCall add = {
+    .op = &gtorch_ops[GTORCH_OP_ADD],
+    .inputs = inputs,
+    .n_inputs = 2,
+    .attrs = attrs,
+    .outputs = { y },
+    .n_outputs = 1,
+    .in_place = TRUE,
+    .device = y->storage->device,
+    .compute = y->dtype,
+  };
+
+  return add.op->cuda (&add, lane, error);
+}
+
+static gboolean
+cuda_convolve (const GTorchConv *conv, GTorchOpCall *call, GTorchCudaLane *lane, guint kind,
+               GTorchImpl *x, GTorchImpl *w, GTorchImpl *y, GTorchImpl *bias, GError **error)
+{
+  static const gchar *const names[] = { "convolve", "convolve_input", "convolve_weight" };
+  gint64 filters = conv->groups * conv->out_channels;
+  GTorchImpl *const *roles[] = {
+    [GTORCH_CUDNN_FORWARD] = (GTorchImpl *[]){ x, w, y },
+    [GTORCH_CUDNN_INPUT] = (GTorchImpl *[]){ y, w, x },
+    [GTORCH_CUDNN_WEIGHT] = (GTorchImpl *[]){ y, x, w },
+  };
+  GTorchImpl *result = roles[kind][2];
+  GTorchCudnnConv form = {
+    .kind = kind,
+    .dtype = call->compute,
+    .x = { conv->batch, conv->groups * conv->in_channels, conv->in[0], conv->in[1] },
+    .w = { filters, conv->in_channels, conv->kernel[0], conv->kernel[1] },
+    .y = { conv->batch, filters, conv->out[0], conv->out[1] },
+    .stride = { conv->stride[0], conv->stride[1] },
+    .padding = { conv->padding[0], conv->padding[1] },
+    .dilation = { conv->dilation[0], conv->dilation[1] },
+  };
+  GtPlain p = {
+    .in = { gtorch_impl_data (roles[kind][0]), gtorch_impl_data (roles[kind][1]),
+            bias != NULL ? gtorch_impl_data (bias) : NULL },
+    .out = { gtorch_impl_data (result) },
+    .n = { conv->batch, conv->groups, conv->in_channels, conv->out_channels, conv->in[0],
+           conv->in[1], conv->kernel[0], conv->kernel[1], conv->out[0], conv->out[1],
+           conv->stride[0], conv->stride[1], conv->padding[0], conv->padding[1], conv->dilation[0],
+           conv->dilation[1] },
+  };
+  gboolean done = FALSE;
+
+  if (gtorch_dtype_kind (call->compute) == GTORCH_KIND_FLOAT)
+    {
+      if (!gtorch_cuda_cudnn_convolve (&form, lane, gtorch_impl_data (x), gtorch_impl_data (w),
+                                       gtorch_impl_data (y), &done, error))
+        return FALSE;
+      if (done)
+        return bias == NULL || cuda_add_bias (y, bias, lane, error);
+    }
+  if (kind == GTORCH_CUDNN_WEIGHT)
+    return gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_CONVOLVE, names[kind], call->compute,
+                                         lane, result->numel, &p, error);
+  return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_CONVOLVE, names[kind], call->compute, lane,
+                                result->numel, &p, error);
+}
+
 static gboolean
 cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, const gint64 *input, const gint64 *weight,
-          const gchar *name, GError **error)
+          guint kind, GError **error)
 {
   GTorchImpl *bias = call->n_inputs > 2 ? call->inputs[2] : NULL;
   guint dtype = call->compute;
@@ -276,52 +349,38 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, const gint64 *input, const g
   a = gtorch_cuda_pack (call->inputs[0], dtype, lane, error);
   b = a != NULL ? gtorch_cuda_pack (call->inputs[1], dtype, lane, error) : NULL;
   out = b != NULL ? gtorch_cuda_pack_output (call->outputs[0], dtype, error) : NULL;
-  if (out == NULL)
-    return FALSE;
-  if (bias != NULL && (c = gtorch_cuda_pack (bias, dtype, lane, error)) == NULL)
+  if (out == NULL || (bias != NULL && (c = gtorch_cuda_pack (bias, dtype, lane, error)) == NULL))
     return FALSE;
   if (conv.batch == 0 || conv.in_channels == 0 || conv.out_channels == 0)
     ok = gtorch_cuda_clear (out, lane, error);
+  else if (kind == GTORCH_CUDNN_FORWARD)
+    ok = cuda_convolve (&conv, call, lane, kind, a, b, out, c, error);
+  else if (kind == GTORCH_CUDNN_INPUT)
+    ok = cuda_convolve (&conv, call, lane, kind, out, b, a, NULL, error);
   else
-    {
-      GtPlain p = {
-        .in = { gtorch_impl_data (a), gtorch_impl_data (b),
-                c != NULL ? gtorch_impl_data (c) : NULL },
-        .out = { gtorch_impl_data (out) },
-        .n = { conv.batch, conv.groups, conv.in_channels, conv.out_channels, conv.in[0], conv.in[1],
-               conv.kernel[0], conv.kernel[1], conv.out[0], conv.out[1], conv.stride[0],
-               conv.stride[1], conv.padding[0], conv.padding[1], conv.dilation[0],
-               conv.dilation[1] },
-      };
-
-      if (call->op->id == GTORCH_OP_CONVOLVE2D_WEIGHT)
-        ok = gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_CONVOLVE, name, dtype, lane,
-                                           out->numel, &p, error);
-      else
-        ok = gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_CONVOLVE, name, dtype, lane, out->numel, &p,
-                                    error);
-    }
+    ok = cuda_convolve (&conv, call, lane, kind, b, out, a, NULL, error);
   return ok && gtorch_cuda_unpack (out, call->outputs[0], lane, error);
 }
 
 gboolean
 gtorch_cuda_convolve2d (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return cuda_run (call, lane, call->inputs[0]->shape, call->inputs[1]->shape, "convolve", error);
+  return cuda_run (call, lane, call->inputs[0]->shape, call->inputs[1]->shape, GTORCH_CUDNN_FORWARD,
+                   error);
 }
 
 gboolean
 gtorch_cuda_convolve2d_input (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return cuda_run (call, lane, call->attrs[0].list.data, call->inputs[1]->shape, "convolve_input",
+  return cuda_run (call, lane, call->attrs[0].list.data, call->inputs[1]->shape, GTORCH_CUDNN_INPUT,
                    error);
 }
 
 gboolean
 gtorch_cuda_convolve2d_weight (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return cuda_run (call, lane, call->inputs[1]->shape, call->attrs[0].list.data, "convolve_weight",
-                   error);
+  return cuda_run (call, lane, call->inputs[1]->shape, call->attrs[0].list.data,
+                   GTORCH_CUDNN_WEIGHT, error);
 }
 
 /* --- the public forms --- */

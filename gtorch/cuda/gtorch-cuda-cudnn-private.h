@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/gtorch-op-private.h>
+
+G_BEGIN_DECLS
+
+typedef enum
+{
+  GTORCH_CUDNN_FORWARD,
+  GTORCH_CUDNN_INPUT,
+  GTORCH_CUDNN_WEIGHT,
+} GTorchCudnnKind;
+
+/* A form of convolution of contiguous tensors; without gaps, as it is compared as bytes. */
+typedef struct
+{
+  gint64 kind, dtype, device;
+  gint64 x[4], w[4], y[4];
+  gint64 stride[2], padding[2], dilation[2];
+} GTorchCudnnConv;
+
+/* Writes to the one of x, w and y that kind says. *done is FALSE where cuDNN is missing or has no engine. */
+gboolean gtorch_cuda_cudnn_convolve (const GTorchCudnnConv *conv, GTorchCudaLane *lane, gpointer x,
+                                     gpointer w, gpointer y, gboolean *done, GError **error);
+
+G_END_DECLS
