@@ -150,3 +150,19 @@ typedef struct
   int64_t strides[GT_MAX_DIMS][3]; /* indexed (0 along the dimension), index, plain */
   void *report;
 } GtGather;
+
+/* The extremes of [outer, n, inner] along n, the input contiguous, and where they are. */
+typedef struct
+{
+  const void *src;
+  void *values; /* or NULL */
+  int64_t *indices;
+  void *partial;        /* of what is compared, [n_splits, outer * inner], when n is split */
+  uint32_t *partial_at; /* and where that is in the split */
+  uint64_t outer, n, inner;
+  uint64_t part;     /* of n, which one split has */
+  uint32_t n_splits; /* 0: `width` threads of a warp have a row */
+  uint32_t width;    /* threads beside each other, a power of 2 */
+  uint32_t vectors;  /* columns: rows begin at multiples of 16 bytes */
+  uint32_t flip[2];  /* turns the order of two neighbouring words round */
+} GtExtreme;
