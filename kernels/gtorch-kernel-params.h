@@ -166,3 +166,27 @@ typedef struct
   uint32_t vectors;  /* columns: rows begin at multiples of 16 bytes */
   uint32_t flip[2];  /* turns the order of two neighbouring words round */
 } GtExtreme;
+
+/* Running sums and products along n of [outer, n, inner], contiguous. */
+typedef struct
+{
+  const void *src;
+  void *dst;
+  void *totals;      /* of tiles, then of groups of tiles: [outer * tiles * inner] each */
+  uint32_t *flags;   /* are they there? zero at first; numbers of 4 bytes have theirs beside them */
+  uint32_t *counter; /* of the tiles that were begun; NULL: a block has a line */
+  uint64_t outer, n, inner;
+  uint32_t tiles;   /* along n */
+  uint32_t group;   /* tiles */
+  uint32_t width;   /* threads beside each other, a power of 2 */
+  uint32_t reverse; /* from the end */
+  uint32_t vectors; /* lines begin at multiples of 16 bytes */
+} GtScan;
+
+/* Lines of n elements, contiguous. */
+typedef struct
+{
+  const void *x, *g;
+  void *y;
+  uint64_t n;
+} GtLines;
