@@ -5,8 +5,8 @@
  * and gtorch/cpu/isa/gtorch-isa-random.c for the formulas. What is computed in float32 is equal to the bit:
  * each operation is rounded on its own.
  *
- * n[0] elements, n[1] kind, n[2] seed, n[3] counter, n[4] low, n[5] range, n[6] use, n[7] op; d[0] scale,
- * d[1] shift, d[2] p, d[3] factor; in[0] the input of `use`; out[0] the result, out[1] the mask. */
+ * n[0] elements, n[2] seed, n[3] counter, n[4] low, n[5] range, n[7] op; d[0] scale, d[1] shift, d[2] p,
+ * d[3] factor; in[0] the input of `use`; out[0] the result, out[1] the mask. */
 
 #include "gtorch-pointwise.cuh"
 #include "gtorch-plain.cuh"
@@ -141,7 +141,7 @@ template <> struct gt_bits<gt_bf16>
 };
 
 /* Four elements from a block. */
-template <typename T>
+template <typename T, int KIND>
 GT_DEVICE void
 numbers (const GtPlain &p, int64_t block, float v[4])
 {
@@ -149,11 +149,11 @@ numbers (const GtPlain &p, int64_t block, float v[4])
   uint32_t words[4];
 
   philox (p.n[2], p.n[3], block, words);
-  if (p.n[1] == UNIFORM)
+  if (KIND == UNIFORM)
 #pragma unroll
     for (int i = 0; i < 4; i++)
       v[i] = (float) (int32_t) (words[i] >> (32 - gt_bits<T>::n)) * (1.0f / (1 << gt_bits<T>::n));
-  else if (p.n[1] == NORMAL)
+  else if (KIND == NORMAL)
     {
       normal_pair (words[0], words[1], &v[0], &v[1]);
       normal_pair (words[2], words[3], &v[2], &v[3]);
@@ -171,7 +171,7 @@ numbers (const GtPlain &p, int64_t block, float v[4])
     for (int i = 0; i < 4; i++)
       {
         v[i] = __fadd_rn (__fmul_rn (v[i], scale), shift);
-        if (p.n[1] == UNIFORM && v[i] >= end && p.d[0] > 0)
+        if (KIND == UNIFORM && v[i] >= end && p.d[0] > 0)
           v[i] = shift;
       }
 }
@@ -182,13 +182,14 @@ positive_double (const uint32_t *words)
   return ((double) ((((uint64_t) words[1] << 32) | words[0]) >> 11) + 1.0) * 0x1p-53;
 }
 
+template <int KIND>
 GT_DEVICE void
-numbers (const GtPlain &p, int64_t block, double v[2])
+numbers_double (const GtPlain &p, int64_t block, double v[2])
 {
   uint32_t words[4];
 
   philox (p.n[2], p.n[3], block, words);
-  if (p.n[1] == UNIFORM)
+  if (KIND == UNIFORM)
 #pragma unroll
     for (int i = 0; i < 2; i++)
       {
@@ -200,7 +201,7 @@ numbers (const GtPlain &p, int64_t block, double v[2])
               v[i] = p.d[1];
           }
       }
-  else if (p.n[1] == EXPONENTIAL)
+  else if (KIND == EXPONENTIAL)
 #pragma unroll
     for (int i = 0; i < 2; i++)
       v[i] = p.d[0] * fmax (-log (positive_double (words + 2 * i)), 0x1p-54);
@@ -215,26 +216,24 @@ numbers (const GtPlain &p, int64_t block, double v[2])
     }
 }
 
-template <typename T, typename C> struct gt_numbers
+template <typename T, typename C, int KIND> struct gt_numbers
 {
-  static constexpr int N = 4;
   static __device__ __forceinline__ void
   make (const GtPlain &p, int64_t block, C *v)
   {
-    numbers<T> (p, block, v);
+    numbers<T, KIND> (p, block, v);
   }
 };
-template <typename T> struct gt_numbers<T, double>
+template <typename T, int KIND> struct gt_numbers<T, double, KIND>
 {
-  static constexpr int N = 2;
   static __device__ __forceinline__ void
   make (const GtPlain &p, int64_t block, double *v)
   {
-    numbers (p, block, v);
+    numbers_double<KIND> (p, block, v);
   }
 };
 
-template <typename T, typename C>
+template <typename T, typename C, int KIND, int USE>
 static __device__ __forceinline__ void
 random_fill (const GtPlain &p)
 {
@@ -247,8 +246,8 @@ random_fill (const GtPlain &p)
       const bool whole = first + N <= p.n[0];
       C v[N];
 
-      gt_numbers<T, C>::make (p, block, v);
-      if (p.n[6] == PLAIN)
+      gt_numbers<T, C, KIND>::make (p, block, v);
+      if (USE == PLAIN)
         {
           Vector x;
 
@@ -263,7 +262,7 @@ random_fill (const GtPlain &p)
               if (first + i < p.n[0])
                 ((T *) p.out[0])[first + i] = x.at[i];
         }
-      else if (p.n[6] == DROPOUT)
+      else if (USE == DROPOUT)
         {
           const C factor = p.d[3];
           Vector x;
@@ -303,7 +302,7 @@ random_fill (const GtPlain &p)
           {
             if (first + i >= p.n[0])
               break;
-            const double limit = p.n[6] == BELOW ? p.d[2] : gt_get<double, T> (p.in[0], first + i);
+            const double limit = USE == BELOW ? p.d[2] : gt_get<double, T> (p.in[0], first + i);
 
             if (!(limit >= 0 && limit <= 1))
               gt_report (p.report, p.n[7], first + i, -1);
@@ -312,8 +311,19 @@ random_fill (const GtPlain &p)
     }
 }
 
-#define FILL(dtype, T, C) \
-  GT_KERNEL (gt_random_##dtype) { random_fill<T, C> (p); }
+#define KERNEL(dtype, T, C, name, KIND, USE)                         \
+  extern "C" __global__ void __launch_bounds__ (256)                 \
+      gt_random_##dtype##_##name (const __grid_constant__ GtPlain p) \
+  {                                                                  \
+    random_fill<T, C, KIND, USE> (p);                                \
+  }
+#define FILL(dtype, T, C)                                  \
+  KERNEL (dtype, T, C, uniform, UNIFORM, PLAIN)            \
+  KERNEL (dtype, T, C, normal, NORMAL, PLAIN)              \
+  KERNEL (dtype, T, C, exponential, EXPONENTIAL, PLAIN)    \
+  KERNEL (dtype, T, C, bernoulli, UNIFORM, BELOW_ELEMENTS) \
+  KERNEL (dtype, T, C, below, UNIFORM, BELOW)              \
+  KERNEL (dtype, T, C, dropout, UNIFORM, DROPOUT)
 GT_EACH_FLOAT (FILL)
 
 template <typename T>
@@ -344,19 +354,19 @@ random_below (const GtPlain &p)
     {
       float v[4];
 
-      numbers<float> (p, block, v);
+      numbers<float, UNIFORM> (p, block, v);
       for (int i = 0; i < 4 && 4 * block + i < p.n[0]; i++)
         gt_put<T> (p.out[0], 4 * block + i, (double) v[i] < p.d[2] ? 1.0f : 0.0f);
     }
 }
 
 #define INTEGERS(dtype, T, C) \
-  GT_KERNEL (gt_random_integers_##dtype) { random_integers<T> (p); }
+  GT_KERNEL (gt_random_##dtype##_integers) { random_integers<T> (p); }
 GT_EACH_FLOAT (INTEGERS)
 GT_EACH_INTEGER (INTEGERS)
 INTEGERS (bool, gt_bool, gint64)
 
 #define BELOW_KERNEL(dtype, T, C) \
-  GT_KERNEL (gt_random_below_##dtype) { random_below<T> (p); }
+  GT_KERNEL (gt_random_##dtype##_below) { random_below<T> (p); }
 GT_EACH_INTEGER (BELOW_KERNEL)
 BELOW_KERNEL (bool, gt_bool, gint64)

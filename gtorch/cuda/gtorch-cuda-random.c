@@ -11,25 +11,11 @@
 #include "gtorch-device-private.h"
 #include "gtorch-ops-private.h"
 
-#define FAMILY GTORCH_CUDA_FAMILY_RANDOM
-
-enum
-{
-  UNIFORM,
-  NORMAL,
-  EXPONENTIAL,
-};
-
-enum
-{
-  PLAIN,
-  BELOW_ELEMENTS,
-  BELOW,
-  DROPOUT,
-};
+#define FAMILY      GTORCH_CUDA_FAMILY_RANDOM
+#define MAX_THREADS (1 << 19) /* each goes on to further elements: short ones do little but begin */
 
 static gboolean
-run (GTorchOpCall *call, GTorchCudaLane *lane, const gchar *name, GtPlain *p, GTorchImpl *input,
+run (GTorchOpCall *call, GTorchCudaLane *lane, const gchar *form, GtPlain *p, GTorchImpl *input,
      GError **error)
 {
   GTorchImpl *output = call->outputs[0];
@@ -51,49 +37,49 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, const gchar *name, GtPlain *p, GT
     p->out[1] = gtorch_impl_data (mask);
   if (packed != NULL)
     p->in[0] = gtorch_impl_data (packed);
-  return gtorch_cuda_plain_run (FAMILY, name, output->dtype, lane, (output->numel + 1) / 2, p,
-                                error)
+  return gtorch_cuda_plain_run_form (FAMILY, "random", output->dtype, form, lane,
+                                     MIN ((output->numel + 1) / 2, MAX_THREADS), p, error)
          && gtorch_cuda_unpack (plain, output, lane, error)
          && (mask == NULL || gtorch_cuda_unpack (mask, call->outputs[1], lane, error));
 }
 
 static gboolean
-fill (GTorchOpCall *call, GTorchCudaLane *lane, guint kind, gdouble scale, gdouble shift,
+fill (GTorchOpCall *call, GTorchCudaLane *lane, const gchar *form, gdouble scale, gdouble shift,
       GError **error)
 {
-  GtPlain p = { .n = { 0, kind }, .d = { scale, shift } };
+  GtPlain p = { .d = { scale, shift } };
 
-  return run (call, lane, "random", &p, NULL, error);
+  return run (call, lane, form, &p, NULL, error);
 }
 
 gboolean
 gtorch_cuda_rand (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return fill (call, lane, UNIFORM, 1, 0, error);
+  return fill (call, lane, "uniform", 1, 0, error);
 }
 
 gboolean
 gtorch_cuda_randn (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return fill (call, lane, NORMAL, 1, 0, error);
+  return fill (call, lane, "normal", 1, 0, error);
 }
 
 gboolean
 gtorch_cuda_uniform (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return fill (call, lane, UNIFORM, call->attrs[1].d - call->attrs[0].d, call->attrs[0].d, error);
+  return fill (call, lane, "uniform", call->attrs[1].d - call->attrs[0].d, call->attrs[0].d, error);
 }
 
 gboolean
 gtorch_cuda_normal (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return fill (call, lane, NORMAL, call->attrs[1].d, call->attrs[0].d, error);
+  return fill (call, lane, "normal", call->attrs[1].d, call->attrs[0].d, error);
 }
 
 gboolean
 gtorch_cuda_exponential (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return fill (call, lane, EXPONENTIAL, 1 / call->attrs[0].d, 0, error);
+  return fill (call, lane, "exponential", 1 / call->attrs[0].d, 0, error);
 }
 
 gboolean
@@ -102,34 +88,32 @@ gtorch_cuda_randint (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   gint64 low = call->attrs[0].i;
   GtPlain p = { .n = { 0, 0, 0, 0, low, (gint64) ((guint64) call->attrs[1].i - (guint64) low) } };
 
-  return run (call, lane, "random_integers", &p, NULL, error);
+  return run (call, lane, "integers", &p, NULL, error);
 }
 
 gboolean
 gtorch_cuda_bernoulli (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  GtPlain p = { .n = { 0, UNIFORM, 0, 0, 0, 0, BELOW_ELEMENTS }, .d = { 1 } };
+  GtPlain p = { .d = { 1 } };
 
   p.report = gtorch_cuda_report (lane, error);
-  return p.report != NULL && run (call, lane, "random", &p, call->inputs[0], error);
+  return p.report != NULL && run (call, lane, "bernoulli", &p, call->inputs[0], error);
 }
 
 gboolean
 gtorch_cuda_bernoulli_p (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  gboolean is_float = gtorch_dtype_kind (call->outputs[0]->dtype) == GTORCH_KIND_FLOAT;
-  GtPlain p = { .n = { 0, UNIFORM, 0, 0, 0, 0, BELOW }, .d = { 1, 0, call->attrs[0].d } };
+  GtPlain p = { .d = { 1, 0, call->attrs[0].d } };
 
-  return run (call, lane, is_float ? "random" : "random_below", &p, NULL, error);
+  return run (call, lane, "below", &p, NULL, error);
 }
 
 gboolean
 gtorch_cuda_native_dropout (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  GtPlain p = { .n = { 0, UNIFORM, 0, 0, 0, 0, DROPOUT },
-                .d = { 1, 0, call->attrs[0].d, call->attrs[1].d } };
+  GtPlain p = { .d = { 1, 0, call->attrs[0].d, call->attrs[1].d } };
 
-  return run (call, lane, "random", &p, call->inputs[0], error);
+  return run (call, lane, "dropout", &p, call->inputs[0], error);
 }
 
 /* --- chosen on the host: these need the values there, or are few --- */
