@@ -190,3 +190,50 @@ typedef struct
   void *y;
   uint64_t n;
 } GtLines;
+
+/* Lines of n elements in order. Keys are unsigned numbers of the elements' size in the elements' order. */
+typedef struct
+{
+  const void *x;
+  const void *keys_in; /* NULL: made of x */
+  const uint32_t *at_in;
+  void *keys_out;
+  uint32_t *at_out;
+  void *values; /* [lines, k - skip]; not NULL: the last pass */
+  int64_t *indices;
+  uint32_t *histograms; /* [lines, passes, 256] */
+  uint64_t *states;     /* [lines * tiles, 256] */
+  uint32_t *counter;    /* of the tiles that were begun */
+  uint64_t *chosen;     /* [lines, 2]: the key of the k-th, how many such are wanted */
+  uint32_t *counts;     /* [lines, tiles, 2]: smaller keys, equal ones */
+  uint64_t lines, n,
+      k; /* x has n to a line, the first k in order are wanted but not the first skip */
+  uint64_t skip;
+  uint64_t row;      /* from one line of x to the next */
+  uint64_t infinity; /* bits of a float; larger ones are NaN */
+  uint32_t kind;     /* 0: unsigned, 1: signed, 2: float */
+  uint32_t descending;
+  uint32_t tiles, passes, pass;
+  uint32_t width; /* threads for a line, a power of 2 */
+} GtOrder;
+
+/* Different elements, of keys in order. */
+typedef struct
+{
+  const void *x, *keys;
+  const uint32_t *at;
+  void *values;
+  int64_t *inverse, *counts, *starts;
+  uint64_t *sums; /* before each tile, then of all */
+  uint64_t n, tiles, n_values;
+  uint32_t nan; /* keys of all ones are NaN */
+} GtUnique;
+
+/* Positions in sorted sequences of n. */
+typedef struct
+{
+  const void *sequence, *values;
+  int64_t *out;
+  uint64_t n, per_line, numel;
+  uint32_t right;
+} GtSearch;

@@ -70,5 +70,7 @@ gboolean gtorch_cuda_read (GTorchCudaLane *lane, gpointer to, gconstpointer from
 GTorchCudaLane *gtorch_cuda_current_lane (GTorchDevice *device, GError **error);
 /* How many elements are not zero. */
 gboolean gtorch_cuda_count_true (GTorchImpl *self, gint64 *count, GError **error);
+/* The outputs of unique, with what is in them. */
+gboolean gtorch_cuda_unique_outputs (GTorchOpCall *call, GError **error);
 
 G_END_DECLS

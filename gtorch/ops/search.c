@@ -10,6 +10,8 @@
 
 #include "cpu/gtorch-cpu-index.h"
 #include "cpu/gtorch-cpu-order.h"
+#include "cuda/gtorch-cuda-plain-private.h"
+#include "gtorch-device-private.h"
 #include "gtorch-ops-private.h"
 
 gboolean
@@ -288,6 +290,8 @@ gtorch_shape_unique (GTorchOpCall *call, GError **error)
 
   if (!gtorch_call_check_dtype (call, self->dtype, error))
     return FALSE;
+  if (call->device->type == GTORCH_DEVICE_TYPE_CUDA)
+    return gtorch_cuda_unique_outputs (call, error);
   plain = gtorch_cpu_contiguous (self, self->dtype, error);
   if (plain == NULL || !ordered_init (&ordered, call, plain, error))
     return FALSE;
