@@ -285,8 +285,11 @@ GTorchCudaBlock *
 gtorch_cuda_arena_take (GTorchCudaArena *self, gsize n_bytes)
 {
   gsize size = (MAX (n_bytes, 1) + GRAIN - 1) & ~(gsize) (GRAIN - 1);
-  GTorchCudaBlock *block = find_free (self, size);
+  GTorchCudaBlock *block;
 
+  if (n_bytes > self->reserved) /* there are no lists for such sizes */
+    return NULL;
+  block = find_free (self, size);
   if (block == NULL)
     return NULL;
   list_remove (self, block);
@@ -304,8 +307,9 @@ gtorch_cuda_arena_give (GTorchCudaArena *self, GTorchCudaBlock *block)
   block_settle (self, block);
 }
 
+/* stuck: the page cannot be used, nor taken away again. */
 static CUresult
-map_page (GTorchCudaArena *self, gsize offset, gsize size)
+map_page (GTorchCudaArena *self, gsize offset, gsize size, gboolean *stuck)
 {
   CUmemAllocationProp properties = {
     .type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -317,6 +321,7 @@ map_page (GTorchCudaArena *self, gsize offset, gsize size)
   CUresult result;
   guint i;
 
+  *stuck = FALSE;
   properties.allocFlags.gpuDirectRDMACapable = 1;
   result = gtorch_cuda.cuMemCreate (&page.handle, size, &properties, 0);
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY)
@@ -332,9 +337,9 @@ map_page (GTorchCudaArena *self, gsize offset, gsize size)
     {
       result = gtorch_cuda.cuMemSetAccess (self->base + offset, size, &access, 1);
       if (result != CUDA_SUCCESS)
-        gtorch_cuda.cuMemUnmap (self->base + offset, size);
+        *stuck = gtorch_cuda.cuMemUnmap (self->base + offset, size) != CUDA_SUCCESS;
     }
-  if (result != CUDA_SUCCESS)
+  if (result != CUDA_SUCCESS && !*stuck)
     {
       gtorch_cuda.cuMemRelease (page.handle);
       return result;
@@ -343,7 +348,7 @@ map_page (GTorchCudaArena *self, gsize offset, gsize size)
     i--;
   g_array_insert_val (self->pages, i, page);
   self->mapped += size;
-  return CUDA_SUCCESS;
+  return result;
 }
 
 CUresult
@@ -380,11 +385,13 @@ gtorch_cuda_arena_grow (GTorchCudaArena *self, gsize n_bytes, gsize *mapped)
   step = size >= HUGE_HANDLE ? best_need : self->page;
   for (done = 0; done < best_need; done += step)
     {
-      CUresult result = map_page (self, best->offset + done, MIN (step, best_need - done));
+      gsize part = MIN (step, best_need - done);
+      gboolean stuck;
+      CUresult result = map_page (self, best->offset + done, part, &stuck);
 
       if (result == CUDA_SUCCESS)
         {
-          *mapped += MIN (step, best_need - done);
+          *mapped += part;
           continue;
         }
       if (done > 0)
@@ -393,6 +400,15 @@ gtorch_cuda_arena_grow (GTorchCudaArena *self, gsize n_bytes, gsize *mapped)
           best->state = FREE;
           block_settle (self, best);
           best = hole;
+        }
+      if (stuck)
+        { /* nobody's for ever */
+          *mapped += part;
+          best->state = USED;
+          if (part == best->size)
+            return result;
+          best = block_split (self, best, part);
+          best->state = HOLE;
         }
       block_settle (self, best); /* still a hole */
       return result;
