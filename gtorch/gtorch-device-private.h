@@ -17,8 +17,9 @@ struct _GTorchDevice
   guint8 type; /* GTorchDeviceType */
   gint16 index;
   guint16 slot;
-  const gchar *string; /* "cpu", "cuda:1" */
-  GTorchStream *default_stream;
+  const gchar *string;          /* "cpu", "cuda:1" */
+  GTorchStream *default_stream; /* atomically */
+  GTorchStream *no_stream;      /* stands for the default one while that cannot be made */
   GTorchGenerator *generator;
   GThread *owner; /* where memory-pressure is emitted */
   guint64 pressure_threshold;
@@ -90,6 +91,8 @@ extern const GTorchBackend gtorch_backend_cuda;
 /* Allocates without regard to captures; gtorch_call_set_output () has that. */
 GTorchStorage *gtorch_device_alloc (GTorchDevice *device, gsize n_bytes, GError **error);
 void gtorch_device_free (GTorchDevice *device, GTorchStorage *storage);
+/* The default stream, made if it is not there; NULL with an error if it cannot be made just now. */
+GTorchStream *gtorch_device_make_default_stream (GTorchDevice *device, GError **error);
 /* "cpu", "cuda:1", for messages. */
 const gchar *gtorch_device_name (GTorchDevice *device);
 /* Asks the application to drop what it can; for allocators, without a lock held. TRUE if anybody was

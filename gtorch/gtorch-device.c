@@ -336,6 +336,29 @@ gtorch_set_default_device (GTorchDevice *device)
   g_atomic_pointer_set (&default_device, device);
 }
 
+GTorchStream *
+gtorch_device_make_default_stream (GTorchDevice *self, GError **error)
+{
+  GTorchStream *stream;
+
+  g_mutex_lock (&lock);
+  stream = self->default_stream;
+  if (stream == NULL)
+    {
+      stream = self->type == GTORCH_DEVICE_TYPE_CPU
+                   ? g_object_new (GTORCH_TYPE_STREAM, NULL)
+                   : GTORCH_DEVICE_GET_CLASS (self)->new_stream (self, 0, error);
+      if (stream != NULL)
+        {
+          stream->device = self;
+          stream->is_default = TRUE;
+          g_atomic_pointer_set (&self->default_stream, stream);
+        }
+    }
+  g_mutex_unlock (&lock);
+  return stream;
+}
+
 /**
  * gtorch_device_get_default_stream:
  * @self: a device
@@ -349,20 +372,21 @@ gtorch_set_default_device (GTorchDevice *device)
 GTorchStream *
 gtorch_device_get_default_stream (GTorchDevice *self)
 {
+  GTorchStream *stream;
+
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), NULL);
-  g_mutex_lock (&lock);
-  if (self->default_stream == NULL)
+  stream = gtorch_device_make_default_stream (self, NULL);
+  if (stream != NULL)
+    return stream;
+  g_mutex_lock (&lock); /* one without a queue stands for it; operations will say what is wrong */
+  if (self->no_stream == NULL)
     {
-      self->default_stream = self->type == GTORCH_DEVICE_TYPE_CPU
-                                 ? g_object_new (GTORCH_TYPE_STREAM, NULL)
-                                 : GTORCH_DEVICE_GET_CLASS (self)->new_stream (self, 0, NULL);
-      if (self->default_stream == NULL) /* one that reports why, when it is used */
-        self->default_stream = g_object_new (GTORCH_TYPE_STREAM, NULL);
-      self->default_stream->device = self;
-      self->default_stream->is_default = TRUE;
+      self->no_stream = g_object_new (GTORCH_TYPE_STREAM, NULL);
+      self->no_stream->device = self;
+      self->no_stream->is_default = TRUE;
     }
   g_mutex_unlock (&lock);
-  return self->default_stream;
+  return self->no_stream;
 }
 
 /**

@@ -382,15 +382,12 @@ gtorch_cuda_current_lane (GTorchDevice *device, GError **error)
   GTorchStream *stream = gtorch_current_stream (device);
 
   if (stream == NULL)
-    stream = G_LIKELY (device->default_stream != NULL) ? device->default_stream
-                                                       : gtorch_device_get_default_stream (device);
-  if (G_UNLIKELY (!GTORCH_IS_CUDA_STREAM (stream)))
+    stream = g_atomic_pointer_get (&device->default_stream);
+  if (G_UNLIKELY (stream == NULL))
     {
-      /* The context could not be made: say why, and what is new this time. */
-      if (gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (device), error))
-        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA, _ ("%s: no stream could be made"),
-                     gtorch_device_name (device));
-      return NULL;
+      stream = gtorch_device_make_default_stream (device, error);
+      if (stream == NULL)
+        return NULL;
     }
   return GTORCH_CUDA_STREAM (stream)->lane;
 }
