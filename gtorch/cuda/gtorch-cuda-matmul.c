@@ -35,6 +35,7 @@ typedef struct
 
 enum
 {
+  LT_NOT_SUPPORTED = 15,
   LT_REAL_32F = 0,
   LT_REAL_64F = 1,
   LT_REAL_16F = 2,
@@ -104,8 +105,9 @@ lt_check (gint status, const gchar *what, GError **error)
 {
   if (G_LIKELY (status == 0))
     return TRUE;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA, _ ("%s failed with status %d"), what,
-               status);
+  g_set_error (error, GTORCH_ERROR,
+               status == LT_NOT_SUPPORTED ? GTORCH_ERROR_NOT_SUPPORTED : GTORCH_ERROR_CUDA,
+               _ ("%s failed with status %d"), what, status);
   return FALSE;
 }
 
