@@ -180,3 +180,7 @@ typedef enum
 } CUstreamCaptureStatus;
 
 typedef void (*CUhostFn) (void *user_data);
+
+/* Enumerations of which no value is used. */
+typedef int CUjit_option;
+typedef int CUlibraryOption;

@@ -276,6 +276,14 @@ fake_cuda_clear_faults (void)
 }
 
 void
+fake_cuda_set_memory (guint device, gsize n_bytes)
+{
+  g_mutex_lock (&fake_lock);
+  fake_devices[device].memory = n_bytes;
+  g_mutex_unlock (&fake_lock);
+}
+
+void
 fake_cuda_get_accounts (FakeCudaAccounts *accounts)
 {
   guint i;

@@ -687,9 +687,9 @@ struct CUlib_st
 };
 
 CUresult
-cuLibraryLoadData (CUlibrary *library, const void *code, int *jit_options, void **jit_values,
-                   unsigned int n_jit_options, int *library_options, void **library_values,
-                   unsigned int n_library_options)
+cuLibraryLoadData (CUlibrary *library, const void *code, CUjit_option *jit_options,
+                   void **jit_values, unsigned int n_jit_options, CUlibraryOption *library_options,
+                   void **library_values, unsigned int n_library_options)
 {
   ENTER (cuLibraryLoadData);
   if (code == NULL)

@@ -18,9 +18,8 @@ typedef struct
 {
   FakeDevice *device;
   gsize size;
-  int fd;
   guint n_mappings;
-  gboolean filled, released;
+  gboolean released;
 } Handle;
 
 typedef struct
@@ -168,8 +167,6 @@ handle_new (FakeDevice *device, gsize size)
 
   handle->device = device;
   handle->size = size;
-  handle->fd = memfd_create ("fake-cuda", MFD_CLOEXEC);
-  g_assert (handle->fd >= 0 && ftruncate (handle->fd, size) == 0);
   device->used += size;
   return handle;
 }
@@ -179,7 +176,6 @@ handle_drop (Handle *handle)
 {
   if (!handle->released || handle->n_mappings > 0)
     return;
-  close (handle->fd);
   handle->device->used -= handle->size;
   g_free (handle);
 }
@@ -209,17 +205,38 @@ is_free (const Reservation *r, gsize offset, gsize size, guint *position)
   return TRUE;
 }
 
+/* A page of fresh memory, of which a mapping has copies where it was written to. */
+static int
+fresh_page (void)
+{
+  static int fd = -1;
+  void *at;
+
+  if (fd >= 0)
+    return fd;
+  fd = memfd_create ("fake-cuda", MFD_CLOEXEC);
+  g_assert (fd >= 0 && ftruncate (fd, FAKE_PAGE) == 0);
+  at = mmap (NULL, FAKE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  g_assert (at != MAP_FAILED);
+  memset (at, FRESH, FAKE_PAGE);
+  munmap (at, FAKE_PAGE);
+  return fd;
+}
+
+/* What was in the memory when it was mapped before is not kept; nobody may want it. */
 static void
 map (Reservation *r, gsize offset, Handle *handle, guint position)
 {
   const Mapping m = { offset, handle->size, handle, 0 };
-  void *at = mmap (r->shadow + offset, handle->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                   handle->fd, 0);
+  gsize done;
 
-  g_assert (at != MAP_FAILED);
-  if (!handle->filled)
-    memset (at, FRESH, handle->size);
-  handle->filled = TRUE;
+  for (done = 0; done < handle->size; done += FAKE_PAGE)
+    {
+      void *at = mmap (r->shadow + offset + done, FAKE_PAGE, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, fresh_page (), 0);
+
+      g_assert (at != MAP_FAILED);
+    }
   handle->n_mappings++;
   g_array_insert_val (r->mappings, position, m);
 }

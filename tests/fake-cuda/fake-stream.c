@@ -297,9 +297,10 @@ step (CUstream wanted, gboolean may_call)
       return TRUE;
     }
   result = run (op, device);
-  op_free (g_queue_pop_head (&stream->ops));
   if (result != CUDA_SUCCESS)
-    fake_device_fail (device, result);
+    fake_device_fail (device, result); /* drops it, too */
+  else
+    op_free (g_queue_pop_head (&stream->ops));
   g_cond_broadcast (&progress);
   return TRUE;
 }
@@ -604,8 +605,14 @@ cuMemcpyDtoHAsync (void *dst, CUdeviceptr src, size_t n_bytes, CUstream stream)
 {
   FakeOp op = { .kind = FAKE_COPY, .copy = { .to_host = dst, .from = src } };
 
+  CUresult result;
+
   ENTER (cuMemcpyDtoHAsync);
-  LEAVE (push_copy (stream, &op, n_bytes));
+  result = push_copy (stream, &op, n_bytes);
+  stream = fake_stream_find (stream);
+  if (result == CUDA_SUCCESS && !fake_memory_is_pinned (dst)) /* returns when it is done */
+    result = wait_for (stream->device, stream, NULL);
+  LEAVE (result);
 }
 
 CUresult

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* The memory of a GPU: no two storages share a byte, nothing is lost, and what is done when it runs out.
+ * The devices have 256 MiB. */
+
+#include "config.h"
+
+#include "cuda-test.h"
+
+#define MIB       ((gint64) 1 << 20)
+#define N_STREAMS 3
+
+static GTorchImpl *
+bytes_new (gint64 n_bytes, GError **error)
+{
+  return gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, &n_bytes, 1, error);
+}
+
+static GTorchImpl *
+bytes (gint64 n_bytes)
+{
+  GError *error = NULL;
+  GTorchImpl *result = bytes_new (n_bytes, &error);
+
+  g_assert_no_error (error);
+  return result;
+}
+
+static gsize
+used (void)
+{
+  FakeCudaAccounts accounts;
+
+  fake_cuda_get_accounts (&accounts);
+  g_assert_cmpuint (accounts.handles, ==, accounts.mappings);
+  return accounts.n_bytes;
+}
+
+/* Every arena of the device obeys its rules, and together they have what the driver gave. */
+static void
+check_arenas (void)
+{
+  GPtrArray *lanes = GTORCH_CUDA_DEVICE (gpu (0))->lanes;
+  gsize mapped = 0;
+  guint i, j;
+
+  for (i = 0; i < lanes->len; i++)
+    {
+      GTorchCudaLane *lane = lanes->pdata[i];
+      GTorchCudaArena *arenas[] = { lane->small, lane->large };
+
+      for (j = 0; j < G_N_ELEMENTS (arenas); j++)
+        if (arenas[j] != NULL)
+          {
+            g_assert_true (gtorch_cuda_arena_is_sound (arenas[j]));
+            mapped += gtorch_cuda_arena_get_mapped (arenas[j]);
+          }
+    }
+  g_assert_cmpuint (mapped, ==, used ());
+  g_assert_cmpuint (mapped, ==, gtorch_device_get_memory_reserved (gpu (0)));
+}
+
+static gint
+by_address (gconstpointer a, gconstpointer b)
+{
+  const GTorchImpl *x = *(GTorchImpl *const *) a, *y = *(GTorchImpl *const *) b;
+
+  return x->storage->data < y->storage->data ? -1 : 1;
+}
+
+static void
+check_storages (GPtrArray *live)
+{
+  g_autoptr (GPtrArray) sorted = g_ptr_array_copy (live, NULL, NULL);
+  guint64 sum = 0;
+  guint i;
+
+  g_ptr_array_sort (sorted, by_address);
+  for (i = 0; i < sorted->len; i++)
+    {
+      GTorchStorage *storage = ((GTorchImpl *) sorted->pdata[i])->storage;
+      gsize size = (MAX (storage->n_bytes, 1) + 511) / 512 * 512;
+      guint8 byte;
+
+      sum += size;
+      g_assert_cmpuint ((guintptr) storage->data % 512, ==, 0);
+      g_assert_true (fake_cuda_peek (storage->data, &byte, 1));
+      g_assert_true (fake_cuda_peek ((char *) storage->data + size - 1, &byte, 1));
+      if (i + 1 < sorted->len)
+        g_assert_true ((char *) storage->data + size
+                       <= (char *) ((GTorchImpl *) sorted->pdata[i + 1])->storage->data);
+    }
+  g_assert_cmpuint (sum, ==, gtorch_device_get_memory_allocated (gpu (0)));
+  g_assert_cmpuint (sum, <=, gtorch_device_get_peak_memory_allocated (gpu (0)));
+}
+
+/* Small ones are the most frequent. */
+static gint64
+random_size (GRand *rand)
+{
+  guint bits = g_rand_int_range (rand, 0, g_rand_int_range (rand, 1, 27));
+
+  return g_rand_int_range (rand, 0, (1 << bits) + 1);
+}
+
+static void
+any_program_keeps_the_rules (void)
+{
+  GTorchStream *streams[N_STREAMS];
+  guint32 seed;
+  guint i;
+
+  for (i = 0; i < N_STREAMS; i++)
+    streams[i] = gtorch_stream_new (gpu (0), 0, NULL);
+  for (seed = 1; seed <= 6; seed++)
+    {
+      g_autoptr (GRand) rand = g_rand_new_with_seed (seed);
+      g_autoptr (GPtrArray) live = g_ptr_array_new ();
+      guint step;
+
+      fake_cuda_set_seed (seed);
+      for (step = 0; step < 600; step++)
+        {
+          GTorchStream *stream = streams[g_rand_int_range (rand, 0, N_STREAMS)];
+          g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
+          gint kind = g_rand_int_range (rand, 0, 20);
+
+          if (kind < 10 || live->len == 0)
+            {
+              g_autoptr (GError) error = NULL;
+              GTorchImpl *impl = bytes_new (random_size (rand), &error);
+
+              if (impl != NULL)
+                g_ptr_array_add (live, impl);
+              else
+                g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
+            }
+          else if (kind < 12) /* another stream uses it */
+            gtorch_op_fill_inplace (live->pdata[g_rand_int_range (rand, 0, live->len)], 0, NULL);
+          else if (kind == 19 && g_rand_int_range (rand, 0, 10) == 0)
+            gtorch_device_empty_cache (gpu (0));
+          else
+            gtorch_impl_unref (
+                g_ptr_array_remove_index_fast (live, g_rand_int_range (rand, 0, live->len)));
+          if (step % 20 == 0)
+            {
+              check_arenas ();
+              check_storages (live);
+            }
+        }
+      g_ptr_array_set_free_func (live, (GDestroyNotify) gtorch_impl_unref);
+      g_ptr_array_set_size (live, 0); /* lets go of them */
+      check_storages (live);
+      gtorch_device_empty_cache (gpu (0));
+      check_arenas ();
+      g_assert_cmpuint (used (), ==, 0);
+    }
+  for (i = 0; i < N_STREAMS; i++)
+    g_object_unref (streams[i]);
+}
+
+static void
+a_stream_gets_its_own_memory_again_at_once (void)
+{
+  GTorchImpl *x = bytes (1000);
+  gpointer data = x->storage->data;
+
+  fake_cuda_hold (TRUE);
+  gtorch_op_fill_inplace (x, 1, NULL); /* still to be done */
+  gtorch_impl_unref (x);
+  x = bytes (1000);
+  g_assert_true (x->storage->data == data);
+  fake_cuda_hold (FALSE);
+  gtorch_impl_unref (x);
+}
+
+static void
+memory_that_others_use_waits_in_limbo (void)
+{
+  g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
+  g_autoptr (GTorchImpl) second = NULL;
+  g_autoptr (GTorchImpl) third = NULL;
+  GTorchImpl *x = bytes (32768);
+  gpointer data = x->storage->data;
+  GTorchStreamGuard *guard;
+
+  fake_cuda_set_seed (1);
+  gtorch_device_synchronize (gpu (0), NULL, NULL);
+  fake_cuda_hold (TRUE);
+  guard = gtorch_stream_guard_new (other);
+  gtorch_op_fill_inplace (x, 1, NULL);
+  gtorch_stream_guard_unref (guard);
+  gtorch_impl_unref (x);
+  g_assert_nonnull (GTORCH_CUDA_DEVICE (gpu (0))->limbo);
+  second = bytes (32768);
+  g_assert_true (second->storage->data != data);
+  fake_cuda_hold (FALSE);
+  gtorch_device_empty_cache (gpu (0));
+  g_assert_null (GTORCH_CUDA_DEVICE (gpu (0))->limbo);
+  third = bytes (32768);
+  g_assert_true (third->storage->data == data);
+}
+
+static void
+cached_memory_of_other_streams_is_used_before_giving_up (void)
+{
+  g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
+  GTorchStreamGuard *guard = gtorch_stream_guard_new (other);
+  guint64 n_retries = GTORCH_CUDA_DEVICE (gpu (0))->n_retries;
+  GTorchImpl *x = bytes (180 * MIB);
+
+  gtorch_impl_unref (x);
+  gtorch_stream_guard_unref (guard);
+  x = bytes (180 * MIB);
+  gtorch_impl_unref (x);
+  g_assert_cmpuint (GTORCH_CUDA_DEVICE (gpu (0))->n_retries, ==, n_retries + 1);
+  gtorch_device_empty_cache (gpu (0));
+}
+
+/* Nothing but waiting for the other stream gives the memory back. */
+static void
+limbo_is_waited_for_before_giving_up (void)
+{
+  g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
+  GTorchImpl *x = bytes (180 * MIB);
+  GTorchStreamGuard *guard;
+
+  fake_cuda_set_seed (2); /* late */
+  guard = gtorch_stream_guard_new (other);
+  gtorch_op_fill_inplace (x, 1, NULL);
+  gtorch_stream_guard_unref (guard);
+  gtorch_impl_unref (x);
+  x = bytes (180 * MIB);
+  gtorch_impl_unref (x);
+  gtorch_device_empty_cache (gpu (0));
+}
+
+static void
+running_out_of_memory_says_how_much (void)
+{
+  g_autoptr (GTorchImpl) x = bytes (180 * MIB);
+  g_autoptr (GTorchImpl) small = bytes (100);
+  g_autoptr (GError) error = NULL;
+  guint64 n_ooms = GTORCH_CUDA_DEVICE (gpu (0))->n_ooms;
+
+  g_assert_null (bytes_new (100 * MIB, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
+  g_test_message ("%s", error->message);
+  g_assert_true (
+      g_pattern_match_simple ("100.0?MiB cannot be allocated on cuda:0: of its 256.0?MiB, "
+                              "74.0?MiB are free; * hold 180.0?MiB, and 2.0?MiB are *",
+                              error->message));
+  g_clear_error (&error);
+  g_assert_null (bytes_new ((gint64) 1 << 50, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
+  g_assert_cmpuint (GTORCH_CUDA_DEVICE (gpu (0))->n_ooms, ==, n_ooms + 2);
+  check_arenas ();
+}
+
+static guint n_pressures;
+static guint64 pressure_bytes;
+
+static void
+on_pressure (GTorchDevice *device, guint64 n_bytes, GTorchImpl **victim)
+{
+  n_pressures++;
+  pressure_bytes = n_bytes;
+  g_clear_pointer (victim, gtorch_impl_unref);
+}
+
+static void
+the_program_is_asked_to_drop_something (void)
+{
+  GTorchImpl *victim = bytes (180 * MIB);
+  g_autoptr (GTorchImpl) x = NULL;
+  gulong id = g_signal_connect (gpu (0), "memory-pressure", G_CALLBACK (on_pressure), &victim);
+
+  gtorch_device_set_pressure_threshold (gpu (0), G_MAXUINT64);
+  n_pressures = 0;
+  x = bytes (150 * MIB);
+  g_assert_cmpuint (n_pressures, ==, 1);
+  g_assert_cmpuint (pressure_bytes, ==, 150 * MIB);
+  g_assert_null (victim);
+  g_signal_handler_disconnect (gpu (0), id);
+}
+
+static void
+statistics_follow (void)
+{
+  GTorchImpl *x, *y;
+
+  gtorch_device_empty_cache (gpu (0));
+  gtorch_device_reset_peak_memory (gpu (0));
+  g_assert_cmpuint (gtorch_device_get_memory_allocated (gpu (0)), ==, 0);
+  g_assert_cmpuint (gtorch_device_get_memory_reserved (gpu (0)), ==, 0);
+  x = bytes (1000);
+  y = bytes (70 * MIB);
+  g_assert_cmpuint (gtorch_device_get_memory_allocated (gpu (0)), ==, 1024 + 70 * MIB);
+  g_assert_cmpuint (gtorch_device_get_memory_reserved (gpu (0)), ==, 72 * MIB);
+  gtorch_impl_unref (y);
+  g_assert_cmpuint (gtorch_device_get_memory_allocated (gpu (0)), ==, 1024);
+  g_assert_cmpuint (gtorch_device_get_peak_memory_allocated (gpu (0)), ==, 1024 + 70 * MIB);
+  gtorch_device_empty_cache (gpu (0));
+  g_assert_cmpuint (gtorch_device_get_memory_reserved (gpu (0)), ==, 2 * MIB);
+  g_assert_cmpuint (gtorch_device_get_peak_memory_reserved (gpu (0)), ==, 72 * MIB);
+  gtorch_device_reset_peak_memory (gpu (0));
+  g_assert_cmpuint (gtorch_device_get_peak_memory_reserved (gpu (0)), ==, 2 * MIB);
+  g_assert_cmpuint (gtorch_device_get_total_memory (gpu (0)), ==, 256 * MIB);
+  gtorch_impl_unref (x);
+}
+
+static gpointer
+churn (gpointer data)
+{
+  g_autoptr (GRand) rand = g_rand_new_with_seed (GPOINTER_TO_UINT (data));
+  GTorchImpl *live[16] = { NULL };
+  guint i;
+
+  for (i = 0; i < 2000; i++)
+    {
+      guint at = g_rand_int_range (rand, 0, G_N_ELEMENTS (live));
+
+      g_clear_pointer (&live[at], gtorch_impl_unref);
+      live[at] = bytes_new (g_rand_int_range (rand, 0, 100000), NULL);
+      if (live[at] != NULL && g_rand_int_range (rand, 0, 8) == 0)
+        gtorch_op_fill_inplace (live[at], i, NULL);
+    }
+  for (i = 0; i < G_N_ELEMENTS (live); i++)
+    g_clear_pointer (&live[i], gtorch_impl_unref);
+  return NULL;
+}
+
+static void
+threads_may_allocate_together (void)
+{
+  GThread *threads[3];
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (threads); i++)
+    threads[i] = g_thread_new ("churn", churn, GUINT_TO_POINTER (i));
+  for (i = 0; i < G_N_ELEMENTS (threads); i++)
+    g_thread_join (threads[i]);
+  check_arenas ();
+  g_assert_cmpuint (gtorch_device_get_memory_allocated (gpu (0)), ==, 0);
+}
+
+#define TEST(name) g_test_add_func ("/GTorchCudaAllocator/" #name, name)
+
+gint
+main (gint argc, gchar **argv)
+{
+  gint result;
+
+  g_test_init (&argc, &argv, NULL);
+  TEST (statistics_follow);
+  TEST (any_program_keeps_the_rules);
+  TEST (a_stream_gets_its_own_memory_again_at_once);
+  TEST (memory_that_others_use_waits_in_limbo);
+  TEST (cached_memory_of_other_streams_is_used_before_giving_up);
+  TEST (limbo_is_waited_for_before_giving_up);
+  TEST (running_out_of_memory_says_how_much);
+  TEST (the_program_is_asked_to_drop_something);
+  TEST (threads_may_allocate_together);
+  result = g_test_run ();
+  gtorch_device_empty_cache (gpu (0));
+  g_assert_cmpuint (used (), ==, 0);
+  assert_no_misuse ();
+  return result;
+}
