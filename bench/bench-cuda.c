@@ -173,6 +173,53 @@ FUNC (matmul, gtorch_tensor_mm (x[0], x[1], &error))
 FUNC (conv, gtorch_conv2d (x[0], x[1], NULL, ones, 2, ones, 2, ones, 2, 1, &error))
 FUNC (fill, gtorch_full ((gint64[]){ 8192, 8192 }, 2, 2, GTORCH_DTYPE_FLOAT32, device, &error))
 
+/* --- order and running sums: a matrix, and the same elements in a row --- */
+
+#define TWO(name, call)                           \
+  static GTorchTensor *name (GTorchTensor **x)    \
+  {                                               \
+    GTorchTensor *values = NULL, *indices = NULL; \
+    GError *error = NULL;                         \
+                                                  \
+    call;                                         \
+    check (error);                                \
+    g_object_unref (indices);                     \
+    return values;                                \
+  }
+
+FUNC (argmax_all, gtorch_tensor_argmax (x[1], NULL, 0, FALSE, &error))
+FUNC (argmax_0, gtorch_tensor_argmax (x[0], (gint64[]){ 0 }, 1, FALSE, &error))
+FUNC (argmax_1, gtorch_tensor_argmax (x[0], (gint64[]){ 1 }, 1, FALSE, &error))
+TWO (max_dim, gtorch_tensor_max_dim (x[0], 1, FALSE, &values, &indices, &error))
+FUNC (cumsum_all, gtorch_tensor_cumsum (x[1], 0, GTORCH_DTYPE_NONE, &error))
+FUNC (cumsum_0, gtorch_tensor_cumsum (x[0], 0, GTORCH_DTYPE_NONE, &error))
+FUNC (cumsum_1, gtorch_tensor_cumsum (x[0], 1, GTORCH_DTYPE_NONE, &error))
+TWO (sort_all, gtorch_tensor_sort (x[1], 0, FALSE, FALSE, &values, &indices, &error))
+TWO (sort_rows, gtorch_tensor_sort (x[0], 1, FALSE, FALSE, &values, &indices, &error))
+TWO (topk_all, gtorch_tensor_topk (x[1], 100, 0, TRUE, TRUE, &values, &indices, &error))
+
+static void
+order (GTorchTensor *matrix)
+{
+  gdouble n = gtorch_tensor_get_numel (matrix);
+  GTorchTensor *x[2] = { matrix, NULL };
+  GError *error = NULL;
+
+  x[1] = gtorch_tensor_view (matrix, (gint64[]){ -1 }, 1, &error);
+  check (error);
+  memory ("argmax_all", argmax_all, x, 4 * n);
+  memory ("argmax_dim0", argmax_0, x, 4 * n);
+  memory ("argmax_dim1", argmax_1, x, 4 * n);
+  memory ("max_dim1", max_dim, x, 4 * n);
+  memory ("cumsum_all", cumsum_all, x, 8 * n);
+  memory ("cumsum_dim0", cumsum_0, x, 8 * n);
+  memory ("cumsum_dim1", cumsum_1, x, 8 * n);
+  rate ("rate.sort_64M", sort_all, x, 1e3 * n, "Mkey/s");
+  rate ("rate.sort_rows", sort_rows, x, 1e3 * n, "Mkey/s");
+  rate ("rate.topk_100_64M", topk_all, x, 1e3 * n, "Mkey/s");
+  g_object_unref (x[1]);
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -231,6 +278,7 @@ main (int argc, char *argv[])
   memory ("normal", normal, x, 4 * n);
   memory ("uniform", uniform, x, 4 * n);
   rate ("matmul.f32", matmul, x, 2 * 8192 * n, "GFLOP/s");
+  order (x[0]);
   x[0] = x[5];
   x[1] = x[6];
   rate ("matmul.bf16", matmul, x, 2 * 8192 * n, "GFLOP/s");
