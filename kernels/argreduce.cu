@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The greatest element and where it is: NaN counts as greatest, of equal ones the first is taken. For the least
- * element the bits are turned so that the order is reversed (the sign of a float, all bits of an integer). A
- * thread keeps the greatest value and which group of its loads had it; the element is looked up at the end. */
+/* The greatest element and where it is: NaN counts as greatest, of equal ones the first is taken. For
+ * the least element the bits are turned so that the order is reversed (the sign of a float, all bits
+ * of an integer). A thread keeps the greatest value and which group of its loads had it; the element
+ * is looked up at the end. */
 
 #include "gtorch-pointwise.cuh"
 
@@ -121,8 +122,8 @@ of_lanes (Best<C> best, int width)
   return best;
 }
 
-/* Of n elements, by `width` threads of which this one is `lane`. It keeps the greatest value and the vector that
- * had it first, in which the element is looked up at the end. */
+/* Of n elements, by `width` threads of which this one is `lane`. It keeps the greatest value and the
+ * vector that had it first, in which the element is looked up at the end. */
 template <typename M>
 GT_DEVICE Best<typename gt_order<M>::C>
 of_row (const M *x, uint32_t n, uint32_t lane, uint32_t width, const GtExtreme &p)

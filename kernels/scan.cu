@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Running sums and products in one pass over memory. Tiles of a line are given out in order; each tells its
- * total as soon as it has it and then takes in those before it: of its own group of tiles one by one, of all
- * earlier groups as one number. What is added to what depends on the shape only, never on who came first. */
+/* Running sums and products in one pass over memory. Tiles of a line are given out in order; each
+ * tells its total as soon as it has it and then takes in those before it: of its own group of tiles
+ * one by one, of all earlier groups as one number. What is added to what depends on the shape only,
+ * never on who came first. */
 
 #include "gtorch-pointwise.cuh"
 
@@ -612,8 +613,8 @@ find_zero (const C *x, uint64_t begin, uint64_t n, unsigned long long *shared)
   return *shared;
 }
 
-/* With z the first zero: before it every result holds x[i] as a factor; at z the results up to the next zero
- * do not vanish; behind it all vanish. */
+/* With z the first zero: before it every result holds x[i] as a factor; at z the results up to the
+ * next zero do not vanish; behind it all vanish. */
 template <typename C>
 GT_DEVICE void
 cumprod_backward (const GtLines &p)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Order: lines are sorted by their keys' digits of 8 bits, the least first; each pass reads and writes everything
- * once. Tiles of a line are given out in order, and each takes in how many of each digit those before it have.
- * Only whole numbers are added up, so that the result does not depend on who came first. Short lines are
- * sorted within a block. */
+/* Order: lines are sorted by their keys' digits of 8 bits, the least first; each pass reads and writes
+ * everything once. Tiles of a line are given out in order, and each takes in how many of each digit
+ * those before it have. Only whole numbers are added up, so that the result does not depend on who
+ * came first. Short lines are sorted within a block. */
 
 #include <cub/block/block_radix_rank.cuh>
 #include <cub/block/block_radix_sort.cuh>

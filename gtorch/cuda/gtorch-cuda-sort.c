@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* sort, topk and kthvalue: the lines one behind the other, then the kernels that fit their length. unique and
- * searchsorted. */
+/* sort, topk and kthvalue: the lines one behind the other, then the kernels that fit their length.
+ * unique and searchsorted. */
 
 #include "config.h"
 
@@ -199,7 +199,8 @@ sort_lines (const Order *o, GtOrder *p, GError **error)
   return sort_long (o, *p, NULL, NULL, error);
 }
 
-/* Finds the key of the k-th digit by digit, then takes what comes before it and as many equal ones as needed. */
+/* Finds the key of the k-th digit by digit, then takes what comes before it and as many equal ones as
+ * needed. */
 static gboolean
 select_first (const Order *o, GtOrder *p, gboolean only_kth, GError **error)
 {

@@ -28,7 +28,7 @@ CAPS = [
     (r"^gtorch/.*-(loops|simd|kernels)\.h$", 1000),
     (r"^gtorch/.*\.h$", 120),
     (r"\.(c|h)$", 1000),
-    (r"\.(cu|cuh)$", 600),
+    (r"\.(cu|cuh)$", 800),
     (r"\.toml$", 400),
     (r"\.(py|js|vala|in)$", 1000),
 ]

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Kernels have forms for short and long rows, for vectors and single elements: the samples of the rows
+ * are too small to meet them all. Here they are held against the CPU's float64. */
+
+#include "config.h"
+
+#include "gpu-test.h"
+
+static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
+                                      GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_BFLOAT16 };
+static const gint64 widths[] = { 1,    5,    31,   32,   33,   64,    100,  128,
+                                 129,  255,  256,  257,  512,  1000,  1024, 2048,
+                                 2050, 4096, 5000, 8192, 8200, 16384, 20000 };
+
+/* The same numbers on the CPU in float64, and on the GPU in dtype. */
+static void
+pair (const gint64 *shape, gsize n_dims, GTorchDType dtype, GTorchTensor **host,
+      GTorchTensor **device)
+{
+  g_autoptr (GTorchTensor) x = TRY (gtorch_randn (shape, n_dims, dtype, NULL, NULL, &error));
+
+  *host = as (x, GTORCH_DTYPE_FLOAT64);
+  *device = on (x, gpu);
+}
+
+#define CHECK(what, call_gpu, call_host, dtype)           \
+  {                                                       \
+    g_autoptr (GTorchTensor) got_ = TRY (call_gpu);       \
+    g_autoptr (GTorchTensor) expected_ = TRY (call_host); \
+                                                          \
+    agree (what, got_, expected_, tolerance_of (dtype));  \
+  }
+
+static void
+rows_of_every_width (void)
+{
+  guint t, w;
+
+  for (t = 0; t < G_N_ELEMENTS (dtypes); t++)
+    for (w = 0; w < G_N_ELEMENTS (widths); w++)
+      {
+        const gint64 shape[] = { 7, widths[w] };
+        const gint64 last[] = { -1 };
+        g_autofree gchar *what =
+            g_strdup_printf ("%s, %d columns", gtorch_dtype_get_name (dtypes[t]), (int) widths[w]);
+        g_autoptr (GTorchTensor) x = NULL;
+        g_autoptr (GTorchTensor) y = NULL;
+        g_autoptr (GTorchTensor) wx = NULL;
+        g_autoptr (GTorchTensor) wy = NULL;
+
+        pair (shape, 2, dtypes[t], &x, &y);
+        pair (shape + 1, 1, dtypes[t], &wx, &wy);
+        CHECK (what, gtorch_tensor_softmax (y, -1, GTORCH_DTYPE_NONE, &error),
+               gtorch_tensor_softmax (x, -1, GTORCH_DTYPE_NONE, &error), dtypes[t])
+        CHECK (what, gtorch_tensor_log_softmax (y, -1, GTORCH_DTYPE_NONE, &error),
+               gtorch_tensor_log_softmax (x, -1, GTORCH_DTYPE_NONE, &error), dtypes[t])
+        CHECK (what, gtorch_tensor_logsumexp (y, last, 1, FALSE, &error),
+               gtorch_tensor_logsumexp (x, last, 1, FALSE, &error), dtypes[t])
+        CHECK (what, gtorch_tensor_mean (y, last, 1, FALSE, GTORCH_DTYPE_NONE, &error),
+               gtorch_tensor_mean (x, last, 1, FALSE, GTORCH_DTYPE_NONE, &error), dtypes[t])
+        CHECK (what, gtorch_tensor_amax (y, last, 1, FALSE, &error),
+               gtorch_tensor_amax (x, last, 1, FALSE, &error), dtypes[t])
+        if (widths[w] > 1)
+          {
+            CHECK (what, gtorch_tensor_var (y, last, 1, 1, FALSE, &error),
+                   gtorch_tensor_var (x, last, 1, 1, FALSE, &error), dtypes[t])
+            CHECK (what, gtorch_layer_norm (y, shape + 1, 1, wy, wy, 1e-5, &error),
+                   gtorch_layer_norm (x, shape + 1, 1, wx, wx, 1e-5, &error), dtypes[t])
+          }
+        /* rows that do not begin at a multiple of 16 bytes */
+        {
+          g_autoptr (GTorchTensor) x1 =
+              TRY (gtorch_tensor_slice (x, 1, 0, widths[w] - 1, 1, &error));
+          g_autoptr (GTorchTensor) y1 =
+              TRY (gtorch_tensor_slice (y, 1, 0, widths[w] - 1, 1, &error));
+
+          if (widths[w] > 1)
+            CHECK (what, gtorch_tensor_softmax (y1, -1, GTORCH_DTYPE_NONE, &error),
+                   gtorch_tensor_softmax (x1, -1, GTORCH_DTYPE_NONE, &error), dtypes[t])
+        }
+        CHECK (what, gtorch_tensor_softmax (y, 0, GTORCH_DTYPE_NONE, &error),
+               gtorch_tensor_softmax (x, 0, GTORCH_DTYPE_NONE, &error), dtypes[t])
+      }
+}
+
+/* Values and both gradients of f, summed with weights. */
+static void
+check_gradients (const gchar *what, GTorchTensor **x, GTorchTensor **y, guint n, GTorchDType dtype,
+                 GTorchTensor *(*func) (GTorchTensor **inputs, gpointer data), gpointer data)
+{
+  g_autoptr (GTorchTensor) expected = NULL;
+  g_autoptr (GTorchTensor) got = NULL;
+  g_autoptr (GTorchTensor) seed = NULL;
+  g_autoptr (GTorchTensor) seed_y = NULL;
+  g_autoptr (GTorchTensor) typed = NULL;
+  GError *problem = NULL;
+  guint i;
+
+  for (i = 0; i < n; i++)
+    {
+      gtorch_tensor_set_requires_grad (x[i], TRUE, NULL);
+      gtorch_tensor_set_requires_grad (y[i], TRUE, NULL);
+    }
+  expected = func (x, data);
+  got = func (y, data);
+  {
+    g_autoptr (GTorchTensor) a = gtorch_tensor_detach (got, NULL);
+    g_autoptr (GTorchTensor) b = gtorch_tensor_detach (expected, NULL);
+
+    agree (what, a, b, 8 * tolerance_of (dtype));
+    seed = TRY (gtorch_tensor_randn_like (b, GTORCH_DTYPE_NONE, NULL, &error));
+  }
+  typed = as (seed, dtype);
+  seed_y = on (typed, gpu);
+  g_clear_object (&seed);
+  seed = as (typed, GTORCH_DTYPE_FLOAT64);
+  gtorch_tensor_backward (expected, seed, FALSE, FALSE, &problem);
+  g_assert_no_error (problem);
+  gtorch_tensor_backward (got, seed_y, FALSE, FALSE, &problem);
+  g_assert_no_error (problem);
+  for (i = 0; i < n; i++)
+    {
+      g_autoptr (GTorchTensor) a = gtorch_tensor_get_grad (y[i]);
+      g_autoptr (GTorchTensor) b = gtorch_tensor_get_grad (x[i]);
+
+      agree (what, a, b, 40 * tolerance_of (dtype));
+    }
+}
+
+typedef struct
+{
+  gint64 input[4], weight[4], stride[2], padding[2], dilation[2], groups;
+} Conv;
+
+static GTorchTensor *
+convolve (GTorchTensor **inputs, gpointer data)
+{
+  const Conv *c = data;
+
+  return TRY (gtorch_conv2d (inputs[0], inputs[1], inputs[2], c->stride, 2, c->padding, 2,
+                             c->dilation, 2, c->groups, &error));
+}
+
+static void
+convolutions_with_gradients (void)
+{
+  static const Conv convs[] = {
+    { { 2, 3, 9, 11 }, { 8, 3, 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1 },
+    { { 4, 16, 14, 14 }, { 32, 16, 3, 3 }, { 2, 1 }, { 0, 2 }, { 1, 1 }, 1 },
+    { { 1, 8, 20, 17 }, { 8, 4, 5, 2 }, { 1, 2 }, { 2, 0 }, { 2, 1 }, 2 },
+    { { 3, 6, 8, 8 }, { 6, 1, 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 6 },
+    { { 2, 64, 7, 7 }, { 64, 64, 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1 },
+  };
+  guint t, k, i;
+
+  for (t = 0; t < G_N_ELEMENTS (dtypes); t++)
+    for (k = 0; k < G_N_ELEMENTS (convs); k++)
+      {
+        g_autofree gchar *what =
+            g_strdup_printf ("%s, convolution %u", gtorch_dtype_get_name (dtypes[t]), k);
+        GTorchTensor *x[3], *y[3];
+
+        pair (convs[k].input, 4, dtypes[t], &x[0], &y[0]);
+        pair (convs[k].weight, 4, dtypes[t], &x[1], &y[1]);
+        pair (convs[k].weight, 1, dtypes[t], &x[2], &y[2]);
+        check_gradients (what, x, y, 3, dtypes[t], convolve, (gpointer) &convs[k]);
+        for (i = 0; i < 3; i++)
+          {
+            g_object_unref (x[i]);
+            g_object_unref (y[i]);
+          }
+      }
+}
+
+static GTorchTensor *
+normalize (GTorchTensor **inputs, gpointer data)
+{
+  return TRY (
+      gtorch_layer_norm (inputs[0], (gint64 *) data, 1, inputs[1], inputs[2], 1e-5, &error));
+}
+
+static GTorchTensor *
+normalize_batch (GTorchTensor **inputs, gpointer data)
+{
+  return TRY (
+      gtorch_batch_norm (inputs[0], NULL, NULL, inputs[1], inputs[2], TRUE, 0.1, 1e-5, &error));
+}
+
+static GTorchTensor *
+log_softmax (GTorchTensor **inputs, gpointer data)
+{
+  return TRY (gtorch_tensor_log_softmax (inputs[0], -1, GTORCH_DTYPE_NONE, &error));
+}
+
+static void
+gradients_of_norms_and_softmax (void)
+{
+  static const gint64 sizes[] = { 3, 64, 300, 2048, 9000 };
+  guint t, k, i, kind;
+
+  for (t = 0; t < 2; t++)
+    for (k = 0; k < G_N_ELEMENTS (sizes); k++)
+      for (kind = 0; kind < 3; kind++)
+        {
+          const gint64 rows[] = { 130, sizes[k] }, images[] = { 5, sizes[k], 3, 2 };
+          g_autofree gchar *what =
+              g_strdup_printf ("%s, kind %u of %d", gtorch_dtype_get_name (dtypes[t]), kind,
+                               (int) sizes[k]);
+          GTorchTensor *x[3], *y[3];
+
+          pair (kind == 1 ? images : rows, kind == 1 ? 4 : 2, dtypes[t], &x[0], &y[0]);
+          pair (&sizes[k], 1, dtypes[t], &x[1], &y[1]);
+          pair (&sizes[k], 1, dtypes[t], &x[2], &y[2]);
+          check_gradients (what, x, y, kind == 2 ? 1 : 3, dtypes[t],
+                           kind == 0 ? normalize : (kind == 1 ? normalize_batch : log_softmax),
+                           (gpointer) &sizes[k]);
+          for (i = 0; i < 3; i++)
+            {
+              g_object_unref (x[i]);
+              g_object_unref (y[i]);
+            }
+        }
+}
+
+static void
+products_of_every_layout (void)
+{
+  static const gint64 shapes[][3] = { { 1, 1, 1 },     { 7, 5, 3 },   { 64, 64, 64 },
+                                      { 33, 1, 65 },   { 1, 100, 1 }, { 129, 257, 65 },
+                                      { 300, 20, 500 } };
+  guint t, k, layout;
+
+  for (t = 0; t < G_N_ELEMENTS (dtypes); t++)
+    for (k = 0; k < G_N_ELEMENTS (shapes); k++)
+      for (layout = 0; layout < 4; layout++)
+        {
+          const gint64 *s = shapes[k];
+          const gint64 left[] = { layout & 1 ? s[1] : s[0], layout & 1 ? s[0] : s[1] };
+          const gint64 right[] = { layout & 2 ? s[2] : s[1], layout & 2 ? s[1] : s[2] };
+          g_autofree gchar *what = g_strdup_printf ("%s, product %u, layout %u",
+                                                    gtorch_dtype_get_name (dtypes[t]), k, layout);
+          g_autoptr (GTorchTensor) a = NULL;
+          g_autoptr (GTorchTensor) b = NULL;
+          g_autoptr (GTorchTensor) c = NULL;
+          g_autoptr (GTorchTensor) d = NULL;
+
+          pair (left, 2, dtypes[t], &a, &c);
+          pair (right, 2, dtypes[t], &b, &d);
+          {
+            g_autoptr (GTorchTensor) at =
+                layout & 1 ? TRY (gtorch_tensor_t (a, &error)) : g_object_ref (a);
+            g_autoptr (GTorchTensor) bt =
+                layout & 2 ? TRY (gtorch_tensor_t (b, &error)) : g_object_ref (b);
+            g_autoptr (GTorchTensor) ct =
+                layout & 1 ? TRY (gtorch_tensor_t (c, &error)) : g_object_ref (c);
+            g_autoptr (GTorchTensor) dt =
+                layout & 2 ? TRY (gtorch_tensor_t (d, &error)) : g_object_ref (d);
+            g_autoptr (GTorchTensor) got = TRY (gtorch_tensor_mm (ct, dt, &error));
+            g_autoptr (GTorchTensor) expected = TRY (gtorch_tensor_mm (at, bt, &error));
+
+            agree (what, got, expected, 20 * tolerance_of (dtypes[t]));
+          }
+        }
+}
+
+int
+main (int argc, char *argv[])
+{
+  if (!find_gpu ())
+    return 0;
+  g_test_init (&argc, &argv, NULL);
+  gtorch_manual_seed (1);
+#define ADD(name) g_test_add_func ("/GTorch/gpu/" #name, name)
+  ADD (rows_of_every_width);
+  ADD (convolutions_with_gradients);
+  ADD (gradients_of_norms_and_softmax);
+  ADD (products_of_every_layout);
+  return g_test_run ();
+}
