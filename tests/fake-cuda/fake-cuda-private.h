@@ -128,6 +128,7 @@ typedef struct
 struct _FakeOp
 {
   FakeKind kind;
+  guint64 number; /* addresses are used again */
   union
   {
     struct

@@ -285,13 +285,15 @@ step (CUstream wanted, gboolean may_call)
     {
       const CUhostFn func = op->call.func;
       void *data = op->call.data;
+      const guint64 number = op->number;
 
       calling = TRUE;
       g_mutex_unlock (&fake_lock);
       func (data);
       g_mutex_lock (&fake_lock);
       calling = FALSE;
-      if (g_queue_peek_head (&stream->ops) == op) /* the device has not failed */
+      op = g_queue_peek_head (&stream->ops);
+      if (op != NULL && op->number == number) /* the device has not failed in between */
         op_free (g_queue_pop_head (&stream->ops));
       g_cond_broadcast (&progress);
       return TRUE;
@@ -395,9 +397,11 @@ fake_stream_device (CUstream stream)
 CUresult
 fake_stream_push (CUstream stream, const FakeOp *op)
 {
+  static guint64 last_number;
   FakeOp *copy = g_memdup2 (op, sizeof *op);
   guint n;
 
+  copy->number = ++last_number;
   if (op->kind == FAKE_CALL)
     n_calls++;
   if (stream->device->failure != CUDA_SUCCESS)
