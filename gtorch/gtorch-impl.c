@@ -342,7 +342,14 @@ gtorch_impl_device (const GTorchImpl *impl)
 gboolean
 gtorch_impl_same_shape (const GTorchImpl *a, const GTorchImpl *b)
 {
-  return a->n_dims == b->n_dims && memcmp (a->shape, b->shape, a->n_dims * sizeof (gint64)) == 0;
+  guint i = a->n_dims;
+
+  if (i != b->n_dims)
+    return FALSE;
+  while (i-- > 0) /* few numbers: quicker than a call of memcmp */
+    if (a->shape[i] != b->shape[i])
+      return FALSE;
+  return TRUE;
 }
 
 gboolean

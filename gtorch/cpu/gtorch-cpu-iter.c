@@ -113,6 +113,11 @@ gtorch_iter_range (const GTorchIter *iter, gint64 begin, gint64 end, GTorchIterF
 
   if (begin >= end)
     return;
+  if (begin == 0 && end <= iter->shape[0])
+    {
+      func (iter->data, iter->strides[0], end, user_data);
+      return;
+    }
   for (k = 0; k < iter->n_operands; k++)
     data[k] = iter->data[k];
   for (i = 0; i < iter->n_dims; i++)
