@@ -171,6 +171,7 @@ FUNC (cat, gtorch_cat (x, 2, 0, &error))
 FUNC (sum, gtorch_tensor_sum (x[0], NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error))
 FUNC (matmul, gtorch_tensor_mm (x[0], x[1], &error))
 FUNC (conv, gtorch_conv2d (x[0], x[1], NULL, ones, 2, ones, 2, ones, 2, 1, &error))
+FUNC (conv_bias, gtorch_conv2d (x[0], x[1], x[2], ones, 2, ones, 2, ones, 2, 1, &error))
 FUNC (fill, gtorch_full ((gint64[]){ 8192, 8192 }, 2, 2, GTORCH_DTYPE_FLOAT32, device, &error))
 
 /* --- order and running sums: a matrix, and the same elements in a row --- */
@@ -220,6 +221,67 @@ order (GTorchTensor *matrix)
   g_object_unref (x[1]);
 }
 
+static GTorchTensor *
+conv_backward (GTorchTensor **x)
+{
+  GTorchTensor *result = conv (x);
+  GError *error = NULL;
+  g_autoptr (GTorchTensor) upper = gtorch_tensor_detach (result, &error);
+  guint i;
+
+  check (error);
+  gtorch_tensor_backward (result, upper, FALSE, FALSE, &error);
+  check (error);
+  for (i = 0; i < 2; i++)
+    {
+      gtorch_tensor_set_grad (x[i], NULL, &error);
+      check (error);
+    }
+  return result;
+}
+
+/* Alone, with a bias, with both gradients. */
+static void
+convolutions (const gchar *name, GTorchDType dtype, gboolean channels_last)
+{
+  const gint64 input[] = { 64, 256, 56, 56 }, input_turned[] = { 64, 56, 56, 256 };
+  const gint64 weight[] = { 256, 256, 3, 3 }, weight_turned[] = { 256, 3, 3, 256 };
+  const gint64 back[] = { 0, 3, 1, 2 };
+  gdouble n = 2.0 * 64 * 56 * 56 * 256 * 256 * 9;
+  g_autofree gchar *with_bias = g_strconcat (name, "_bias", NULL);
+  g_autofree gchar *both = g_strconcat (name, "_backward", NULL);
+  GTorchTensor *x[3] = { NULL };
+  GError *error = NULL;
+  guint i;
+
+  x[0] = gtorch_randn (channels_last ? input_turned : input, 4, dtype, device, NULL, &error);
+  check (error);
+  x[1] = gtorch_randn (channels_last ? weight_turned : weight, 4, dtype, device, NULL, &error);
+  check (error);
+  x[2] = gtorch_randn (weight, 1, dtype, device, NULL, &error);
+  check (error);
+  for (i = 0; i < 2; i++)
+    {
+      if (channels_last)
+        {
+          g_autoptr (GTorchTensor) turned = x[i];
+
+          x[i] = gtorch_tensor_permute (turned, back, 4, &error);
+          check (error);
+        }
+    }
+  rate (name, conv, x, n, "GFLOP/s");
+  rate (with_bias, conv_bias, x, n, "GFLOP/s");
+  for (i = 0; i < 2; i++)
+    {
+      gtorch_tensor_set_requires_grad (x[i], TRUE, &error);
+      check (error);
+    }
+  rate (both, conv_backward, x, 3 * n, "GFLOP/s");
+  for (i = 0; i < G_N_ELEMENTS (x); i++)
+    g_object_unref (x[i]);
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -229,7 +291,6 @@ main (int argc, char *argv[])
   gint64 begin = g_get_monotonic_time ();
   GTorchTensor *x[10], *one;
   gint64 rows[] = { 32768, 2048 };
-  gint64 images[] = { 64, 256, 56, 56 }, filters[] = { 256, 256, 3, 3 };
 
   device = gtorch_device_new_from_string (argc > 1 ? argv[1] : "cuda", &error);
   check (error);
@@ -293,12 +354,8 @@ main (int argc, char *argv[])
   memory ("layer_norm", layer_norm, x, 8 * n);
   memory ("layer_norm_bf16", layer_norm_bf16, x, 4 * n);
 
-  x[0] = random_tensor (images, 4, GTORCH_DTYPE_FLOAT32);
-  x[1] = random_tensor (filters, 4, GTORCH_DTYPE_FLOAT32);
-  rate ("conv.f32", conv, x, 2.0 * 64 * 56 * 56 * 256 * 256 * 9, "GFLOP/s");
-  x[0] = gtorch_tensor_to_dtype (x[0], GTORCH_DTYPE_BFLOAT16, &error);
-  x[1] = gtorch_tensor_to_dtype (x[1], GTORCH_DTYPE_BFLOAT16, &error);
-  check (error);
-  rate ("conv.bf16", conv, x, 2.0 * 64 * 56 * 56 * 256 * 256 * 9, "GFLOP/s");
+  convolutions ("conv.f32", GTORCH_DTYPE_FLOAT32, FALSE);
+  convolutions ("conv.bf16", GTORCH_DTYPE_BFLOAT16, FALSE);
+  convolutions ("conv.bf16_channels_last", GTORCH_DTYPE_BFLOAT16, TRUE);
   return 0;
 }

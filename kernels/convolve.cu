@@ -3,7 +3,7 @@
 
 /* Convolutions as the sums that they are, for what no library has: n[0] batch, n[1] groups, n[2] channels and
  * n[3] filters of a group, n[4..5] input, n[6..7] kernel, n[8..9] output, n[10..11] stride, n[12..13]
- * padding, n[14..15] dilation. */
+ * padding, n[14..15] dilation. Then what a library leaves to do: the bias. */
 
 #include "gtorch-plain.cuh"
 
@@ -114,9 +114,92 @@ weight (const GtPlain &p)
     }
 }
 
+/* out += in, n[0] elements: of n[2] channels, each n[1] elements long */
+template <typename T, typename C>
+static __device__ __forceinline__ void
+bias (const GtPlain &p)
+{
+  constexpr int V = 16 / sizeof (T);
+  struct alignas (16) Vector { T at[V]; };
+  const int64_t n = p.n[0] / V;
+
+  for (GT_LOOP (i, n))
+    {
+      Vector x = ((const Vector *) p.out[0])[i];
+      int64_t at, channel;
+
+      gt_split (gt_split (i * V, p.n[1], &at), p.n[2], &channel);
+#pragma unroll
+      for (int v = 0; v < V; v++)
+        {
+          x.at[v] =
+              gt_convert<T>::from (gt_convert<C>::from (x.at[v]) + gt_get<C, T> (p.in[0], channel));
+          if (++at == p.n[1])
+            {
+              at = 0;
+              channel = channel + 1 == p.n[2] ? 0 : channel + 1;
+            }
+        }
+      ((Vector *) p.out[0])[i] = x;
+    }
+  if (blockIdx.x == 0 && threadIdx.x < p.n[0] % V)
+    {
+      const int64_t i = n * V + threadIdx.x;
+      int64_t at, channel;
+
+      gt_split (gt_split (i, p.n[1], &at), p.n[2], &channel);
+      gt_put<T> (p.out[0], i, gt_get<C, T> (p.out[0], i) + gt_get<C, T> (p.in[0], channel));
+    }
+}
+
+/* out [n[0], n[2], n[1]] = in[0] [n[0], n[1], n[2]] + in[1] [n[2]], by tiles of 64 by 64; 256 threads */
+template <typename T, typename C>
+static __device__ __forceinline__ void
+turn (const GtPlain &p)
+{
+  __shared__ T tile[64][64 + (sizeof (T) >= 4 ? 1 : 4 / sizeof (T))];
+  const int64_t pixels = p.n[1], channels = p.n[2];
+  const int64_t across = (channels + 63) / 64, down = (pixels + 63) / 64;
+  const int column = threadIdx.x % 64, row = threadIdx.x / 64;
+
+  for (int64_t i = blockIdx.x; i < p.n[0] * across * down; i += gridDim.x)
+    {
+      int64_t at_channel, at_pixel;
+      const int64_t image = gt_split (gt_split (i, across, &at_channel), down, &at_pixel);
+      const int64_t c0 = at_channel * 64, p0 = at_pixel * 64;
+      const T *from = (const T *) p.in[0] + image * pixels * channels;
+      T *to = (T *) p.out[0] + image * pixels * channels;
+      T x[16];
+
+#pragma unroll
+      for (int k = 0; k < 16; k++)
+        if (c0 + column < channels && p0 + row + k * 4 < pixels)
+          x[k] = from[(p0 + row + k * 4) * channels + c0 + column];
+#pragma unroll
+      for (int k = 0; k < 16; k++)
+        tile[row + k * 4][column] = x[k];
+      __syncthreads ();
+#pragma unroll
+      for (int k = 0; k < 16; k++)
+        {
+          const int64_t c = c0 + row + k * 4;
+
+          if (c < channels && p0 + column < pixels)
+            gt_put<T> (to, c * pixels + p0 + column,
+                       gt_convert<C>::from (tile[column][row + k * 4]) + gt_get<C, T> (p.in[1], c));
+        }
+      __syncthreads ();
+    }
+}
+
 #define CONVOLVE(dtype, T, C)                                \
   GT_KERNEL (gt_convolve_##dtype) { forward<T, C> (p); }     \
   GT_KERNEL (gt_convolve_input_##dtype) { input<T, C> (p); } \
   GT_KERNEL (gt_convolve_weight_##dtype) { weight<T, C> (p); }
 GT_EACH_FLOAT (CONVOLVE)
 GT_EACH_INTEGER (CONVOLVE)
+
+#define BIAS(dtype, T, C)                                  \
+  GT_KERNEL (gt_convolve_bias_##dtype) { bias<T, C> (p); } \
+  GT_KERNEL (gt_convolve_turn_##dtype) { turn<T, C> (p); }
+GT_EACH_FLOAT (BIAS)

@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Convolutions by cuDNN's graph interface. A plan, an engine of cuDNN's with all it needs to know, is made
- * once for each form of convolution and kept. Engines that round float32 to fewer bits or add in no fixed
- * order are passed over. */
+ * once for each form of convolution and kept. Engines that round float32 to fewer bits, add in no fixed
+ * order or let one NaN spread over an image are passed over. */
 
 #include "config.h"
 
@@ -15,8 +15,10 @@
 #include "cuda/gtorch-cuda-private.h"
 
 #define SONAME       "libcudnn.so.9"
-#define N_CANDIDATES 16
-#define WORKSPACE    (G_GINT64_CONSTANT (1) << 30) /* the most that a plan may want */
+#define N_CANDIDATES 128
+#define MAX_PLANS    4096
+#define WORKSPACE \
+  (G_GINT64_CONSTANT (64) << 20) /* what a plan may want beside copies of the tensors */
 
 /* --- cuDNN's binary interface, as far as it is used --- */
 enum
@@ -81,7 +83,12 @@ enum
 {
   NOTE_TENSOR_CORE = 0,
   NOTE_DOWN_CONVERT = 1,
+  NOTE_REDUCED_REDUCTION = 2,
+  NOTE_FFT = 3,
   NOTE_NONDETERMINISTIC = 4,
+  NOTE_WINOGRAD = 5,
+  NOTE_WINOGRAD_6X6 = 7,
+  NOTE_WINOGRAD_13X13 = 8,
 };
 
 static struct
@@ -120,21 +127,23 @@ static GHashTable *plans;
 static gboolean
 load (void)
 {
+  g_autoptr (GError) error = NULL;
   gpointer library;
   guint i;
 
   if (state != 0)
     return state > 0;
   state = -1;
-  library = gtorch_cuda_library_open (SONAME, NULL);
-  if (library == NULL)
-    return FALSE;
-  for (i = 0; i < G_N_ELEMENTS (symbols); i++)
-    if ((*symbols[i].slot = gtorch_cuda_library_symbol (library, SONAME, symbols[i].name, NULL))
+  library = gtorch_cuda_library_open (SONAME, &error);
+  for (i = 0; library != NULL && i < G_N_ELEMENTS (symbols); i++)
+    if ((*symbols[i].slot = gtorch_cuda_library_symbol (library, SONAME, symbols[i].name, &error))
         == NULL)
-      return FALSE;
-  state = 1;
-  return TRUE;
+      library = NULL;
+  if (library != NULL)
+    state = 1;
+  else
+    g_info ("Convolutions on GPUs use slow kernels: %s", error->message);
+  return state > 0;
 }
 
 /* --- descriptors --- */
@@ -177,11 +186,13 @@ data_type (guint dtype)
 }
 
 static gpointer
-tensor_new (gint64 id, guint dtype, const gint64 *shape)
+tensor_new (gint64 id, const GTorchCudnnConv *conv, const gint64 *shape)
 {
-  const gint64 alignment = 16;
-  const gint64 strides[] = { shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1 };
-  gint type = data_type (dtype);
+  const gint64 alignment = 16, image = shape[1] * shape[2] * shape[3];
+  const gint64 first[] = { image, shape[2] * shape[3], shape[3], 1 };
+  const gint64 last[] = { image, 1, shape[3] * shape[1], shape[1] };
+  const gint64 *strides = conv->channels_last ? last : first;
+  gint type = data_type (conv->dtype);
   gpointer tensor = descriptor_new (TENSOR);
 
   if (tensor != NULL && set (tensor, TENSOR_DATA_TYPE, TYPE_DATA_TYPE, 1, &type)
@@ -228,8 +239,8 @@ operation_new (const GTorchCudnnConv *conv, gpointer convolution, gpointer x, gp
     [GTORCH_CUDNN_INPUT] = { BACKWARD_INPUT, 706, 710, 709, 711 },
     [GTORCH_CUDNN_WEIGHT] = { BACKWARD_WEIGHT, 712, 716, 715, 717 },
   };
-  const gdouble numbers[] = { 1, 0 };
-  const gfloat singles[] = { 1, 0 };
+  const gdouble numbers[] = { 1, conv->accumulate ? 1 : 0 };
+  const gfloat singles[] = { 1, numbers[1] };
   gboolean wide = conv->dtype == GTORCH_DTYPE_FLOAT64;
   gint number = wide ? TYPE_DOUBLE : TYPE_FLOAT, first = kinds[conv->kind].first;
   gpointer op = descriptor_new (kinds[conv->kind].type);
@@ -282,25 +293,42 @@ is_exact (const GTorchCudnnConv *conv, gpointer config)
       engine != NULL && dnn.get (config, CONFIG_ENGINE, TYPE_DESCRIPTOR, 1, &n, &engine) == 0
       && dnn.get (engine, ENGINE_NOTES, TYPE_NUMERICAL_NOTE, G_N_ELEMENTS (notes), &n, notes) == 0;
 
+  /* Tensor cores would take float32 for TF32; float64 they leave as it is. */
   for (i = 0; good && i < n; i++)
-    good = notes[i] != NOTE_NONDETERMINISTIC
-           && (gtorch_dtype_size (conv->dtype) == 2
-               || (notes[i] != NOTE_TENSOR_CORE && notes[i] != NOTE_DOWN_CONVERT)
-               || conv->dtype == GTORCH_DTYPE_FLOAT64);
+    good = notes[i] != NOTE_NONDETERMINISTIC && notes[i] != NOTE_DOWN_CONVERT
+           && notes[i] != NOTE_REDUCED_REDUCTION && notes[i] != NOTE_FFT
+           && (conv->dtype == GTORCH_DTYPE_FLOAT32
+                   ? notes[i] != NOTE_TENSOR_CORE && notes[i] != NOTE_WINOGRAD_6X6
+                         && notes[i] != NOTE_WINOGRAD_13X13
+                   : notes[i] != NOTE_WINOGRAD);
   descriptor_free (engine);
   return good;
 }
 
+/* Engines that want another layout make copies of all three. */
+static gint64
+most_workspace (const GTorchCudnnConv *conv)
+{
+  const gint64 *shapes[] = { conv->x, conv->w, conv->y };
+  gint64 n = 0;
+  guint i;
+
+  if (conv->frugal)
+    return 0;
+  for (i = 0; i < G_N_ELEMENTS (shapes); i++)
+    n += shapes[i][0] * shapes[i][1] * shapes[i][2] * shapes[i][3];
+  return 2 * n * (gint64) gtorch_dtype_size (conv->dtype) + WORKSPACE;
+}
+
 static gpointer
-try_config (gpointer handle, gpointer config, gint64 *workspace)
+try_config (gpointer handle, gpointer config, gint64 most, gint64 *workspace)
 {
   gpointer plan = descriptor_new (PLAN);
   gint64 n = 0;
 
   if (plan != NULL && set (plan, PLAN_HANDLE, TYPE_HANDLE, 1, &handle)
       && set (plan, PLAN_CONFIG, TYPE_DESCRIPTOR, 1, &config) && dnn.finalize (plan) == 0
-      && dnn.get (plan, PLAN_WORKSPACE, TYPE_INT64, 1, &n, workspace) == 0
-      && *workspace <= WORKSPACE)
+      && dnn.get (plan, PLAN_WORKSPACE, TYPE_INT64, 1, &n, workspace) == 0 && *workspace <= most)
     return plan;
   descriptor_free (plan);
   return NULL;
@@ -328,7 +356,7 @@ choose (gpointer handle, gpointer graph, const GTorchCudnnConv *conv, gint64 *wo
                  == 0)
         for (i = 0; plan == NULL && i < n; i++)
           if (is_exact (conv, configs[i]))
-            plan = try_config (handle, configs[i], workspace);
+            plan = try_config (handle, configs[i], most_workspace (conv), workspace);
       for (i = 0; i < N_CANDIDATES; i++)
         descriptor_free (configs[i]);
       descriptor_free (heuristic);
@@ -340,9 +368,9 @@ static Plan *
 plan_new (const GTorchCudnnConv *conv, gpointer handle)
 {
   Plan *plan = g_new0 (Plan, 1);
-  gpointer x = tensor_new ('x', conv->dtype, conv->x);
-  gpointer w = tensor_new ('w', conv->dtype, conv->w);
-  gpointer y = tensor_new ('y', conv->dtype, conv->y);
+  gpointer x = tensor_new ('x', conv, conv->x);
+  gpointer w = tensor_new ('w', conv, conv->w);
+  gpointer y = tensor_new ('y', conv, conv->y);
   gpointer convolution = convolution_new (conv), operation = NULL, graph = NULL;
 
   plan->conv = *conv;
@@ -362,6 +390,22 @@ plan_new (const GTorchCudnnConv *conv, gpointer handle)
   return plan;
 }
 
+static void
+plan_free (gpointer data)
+{
+  Plan *plan = data;
+
+  descriptor_free (plan->plan);
+  g_free (plan);
+}
+
+static gboolean
+is_of_device (gpointer key, gpointer value, gpointer device)
+{
+  return ((Plan *) value)->conv.device == GPOINTER_TO_INT (device);
+}
+
+/* Under the lock, until the plan has been used: another thread may empty the table. */
 static Plan *
 find_plan (const GTorchCudnnConv *conv, guint device)
 {
@@ -372,14 +416,35 @@ find_plan (const GTorchCudnnConv *conv, guint device)
   if (handles[device] == NULL && dnn.create (&handles[device]) != 0)
     return NULL;
   if (plans == NULL)
-    plans = g_hash_table_new (conv_hash, conv_equal);
+    plans = g_hash_table_new_full (conv_hash, conv_equal, NULL, plan_free);
   plan = g_hash_table_lookup (plans, conv);
   if (plan == NULL)
     {
+      /* What plans hold must stay as long as it may be at work. */
+      if (g_hash_table_size (plans) >= MAX_PLANS && gtorch_cuda.cuCtxSynchronize () == 0)
+        g_hash_table_foreach_remove (plans, is_of_device, GUINT_TO_POINTER (device));
       plan = plan_new (conv, handles[device]);
       g_hash_table_insert (plans, &plan->conv, plan);
+      if (plan->plan == NULL)
+        g_debug ("cuDNN has no engine for %s by %s, dtype %s%s", gtorch_shape_str (conv->x, 4),
+                 gtorch_shape_str (conv->w, 4), gtorch_dtype_get_name (conv->dtype),
+                 conv->channels_last ? ", channels last" : "");
     }
   return plan->plan != NULL ? plan : NULL;
+}
+
+gboolean
+gtorch_cuda_cudnn_has (const GTorchCudnnConv *conv, GTorchCudaLane *lane)
+{
+  guint device = lane->device->parent_instance.index;
+  GTorchCudnnConv key = *conv;
+  gboolean result;
+
+  key.device = device;
+  g_mutex_lock (&lock);
+  result = find_plan (&key, device) != NULL;
+  g_mutex_unlock (&lock);
+  return result;
 }
 
 gboolean
@@ -391,6 +456,7 @@ gtorch_cuda_cudnn_convolve (const GTorchCudnnConv *conv, GTorchCudaLane *lane, g
   guint device = lane->device->parent_instance.index;
   g_autoptr (GTorchImpl) workspace = NULL;
   GTorchCudnnConv key = *conv;
+  gint64 space_size = 0;
   gint status = -1;
   Plan *plan;
 
@@ -400,16 +466,25 @@ gtorch_cuda_cudnn_convolve (const GTorchCudnnConv *conv, GTorchCudaLane *lane, g
     return TRUE;
   if (!gtorch_cuda_device_activate (lane->device, error))
     return FALSE;
+
+  /* Allocating may call the application, which may convolve: not under the lock. */
   g_mutex_lock (&lock);
-  plan = find_plan (&key, device);
-  g_mutex_unlock (&lock);
+  while ((plan = find_plan (&key, device)) != NULL && plan->workspace > space_size)
+    {
+      space_size = plan->workspace;
+      g_mutex_unlock (&lock);
+      g_clear_pointer (&workspace, gtorch_impl_unref);
+      workspace = gtorch_cuda_scratch (lane, space_size, error);
+      if (workspace == NULL)
+        return FALSE;
+      g_mutex_lock (&lock);
+    }
   if (plan == NULL)
-    return TRUE;
-  workspace = gtorch_cuda_scratch (lane, MAX (plan->workspace, 1), error);
-  if (workspace == NULL)
-    return FALSE;
-  space = gtorch_impl_data (workspace);
-  g_mutex_lock (&lock);
+    {
+      g_mutex_unlock (&lock);
+      return TRUE;
+    }
+  space = workspace != NULL ? gtorch_impl_data (workspace) : NULL;
   pack = descriptor_new (VARIANT_PACK);
   if (pack != NULL && set (pack, PACK_POINTERS, TYPE_POINTER, 3, pointers)
       && set (pack, PACK_IDS, TYPE_INT64, 3, ids)

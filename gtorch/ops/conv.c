@@ -8,7 +8,7 @@
 
 #include "cpu/gtorch-cpu-conv.h"
 #include "cpu/gtorch-cpu-pack.h"
-#include "cuda/gtorch-cuda-cudnn-private.h"
+#include "cuda/gtorch-cuda-conv-private.h"
 #include "cuda/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
@@ -107,6 +107,40 @@ check_dtypes (GTorchOpCall *call, GError **error)
   return gtorch_call_check_dtype (call, call->compute, error);
 }
 
+static gboolean
+has_channels_last (const GTorchImpl *impl)
+{
+  gint64 stride = impl->shape[1];
+
+  if (impl->is_contiguous || (impl->shape[1] > 1 && impl->strides[1] != 1)
+      || (impl->shape[3] > 1 && impl->strides[3] != stride))
+    return FALSE;
+  stride *= impl->shape[3];
+  return (impl->shape[2] <= 1 || impl->strides[2] == stride)
+         && (impl->shape[0] <= 1 || impl->strides[0] == stride * impl->shape[2]);
+}
+
+/* The result has its channels where one of the two operands has them: last, if that one does. */
+static gboolean
+set_result (GTorchOpCall *call, guint dtype, const gint64 *shape, GError **error)
+{
+  const gint64 strides[] = { shape[1] * shape[2] * shape[3], 1, shape[3] * shape[1], shape[1] };
+  GTorchImpl *plain;
+
+  if (!gtorch_shape_check (call->op->name, shape, 4, dtype, error)
+      || !gtorch_call_set_output (call, 0, dtype, shape, 4, error))
+    return FALSE;
+  plain = call->outputs[0];
+  if (plain->numel > 0
+      && (has_channels_last (call->inputs[0]) || has_channels_last (call->inputs[1])))
+    {
+      call->outputs[0] =
+          gtorch_impl_new_strided (plain->storage, dtype, plain->offset, shape, strides, 4);
+      gtorch_impl_unref (plain);
+    }
+  return TRUE;
+}
+
 gboolean
 gtorch_shape_convolve2d (GTorchOpCall *call, GError **error)
 {
@@ -129,8 +163,7 @@ gtorch_shape_convolve2d (GTorchOpCall *call, GError **error)
   shape[1] = weight->shape[0];
   shape[2] = conv.out[0];
   shape[3] = conv.out[1];
-  return gtorch_shape_check (call->op->name, shape, 4, input->dtype, error)
-         && gtorch_call_set_output (call, 0, input->dtype, shape, 4, error);
+  return set_result (call, input->dtype, shape, error);
 }
 
 /* For the gradients: the upper gradient must have the forward result's shape. */
@@ -159,15 +192,6 @@ shape_backward (GTorchOpCall *call, const gint64 *input, guint input_dims, const
   return TRUE;
 }
 
-static gboolean
-set_result (GTorchOpCall *call, GError **error)
-{
-  const gint64 *size = call->attrs[0].list.data;
-
-  return gtorch_shape_check (call->op->name, size, 4, call->compute, error)
-         && gtorch_call_set_output (call, 0, call->compute, size, 4, error);
-}
-
 gboolean
 gtorch_shape_convolve2d_input (GTorchOpCall *call, GError **error)
 {
@@ -175,7 +199,7 @@ gtorch_shape_convolve2d_input (GTorchOpCall *call, GError **error)
 
   return shape_backward (call, call->attrs[0].list.data, call->attrs[0].list.n, weight->shape,
                          weight->n_dims, error)
-         && set_result (call, error);
+         && set_result (call, call->compute, call->attrs[0].list.data, error);
 }
 
 gboolean
@@ -185,7 +209,7 @@ gtorch_shape_convolve2d_weight (GTorchOpCall *call, GError **error)
 
   return shape_backward (call, input->shape, input->n_dims, call->attrs[0].list.data,
                          call->attrs[0].list.n, error)
-         && set_result (call, error);
+         && set_result (call, call->compute, call->attrs[0].list.data, error);
 }
 
 typedef gboolean (*Kernel) (const GTorchConv *conv, gconstpointer a, gconstpointer b, gpointer out,
@@ -257,109 +281,78 @@ gtorch_cpu_convolve2d_weight (GTorchOpCall *call, GError **error)
 
 /* --- on GPUs --- */
 
-/* Adds to each channel of y its element of bias. */
+/* The sums as they are, in the order of the dimensions. */
 static gboolean
-cuda_add_bias (GTorchImpl *y, GTorchImpl *bias, GTorchCudaLane *lane, GError **error)
-{
-  const gint64 shape[] = { bias->numel, 1, 1 }, strides[] = { 1, 1, 1 };
-  g_autoptr (GTorchImpl) channels =
-      gtorch_impl_new_view (bias, bias->offset, shape, strides, G_N_ELEMENTS (shape));
-  GTorchImpl *inputs[] = { y, channels };
-  const GTorchAttr attrs[] = { { .d = 1.0 } };
-  GTorchOpCall add = {
-    .op = &gtorch_ops[GTORCH_OP_ADD],
-    .inputs = inputs,
-    .n_inputs = 2,
-    .attrs = attrs,
-    .outputs = { y },
-    .n_outputs = 1,
-    .in_place = TRUE,
-    .device = y->storage->device,
-    .compute = y->dtype,
-  };
-
-  return add.op->cuda (&add, lane, error);
-}
-
-static gboolean
-cuda_convolve (const GTorchConv *conv, GTorchOpCall *call, GTorchCudaLane *lane, guint kind,
-               GTorchImpl *x, GTorchImpl *w, GTorchImpl *y, GTorchImpl *bias, GError **error)
+cuda_run_plain (GTorchOpCall *call, GTorchCudaLane *lane, const GTorchConv *conv,
+                GTorchCudnnKind kind, GTorchImpl *bias, GError **error)
 {
   static const gchar *const names[] = { "convolve", "convolve_input", "convolve_weight" };
-  gint64 filters = conv->groups * conv->out_channels;
-  GTorchImpl *const *roles[] = {
-    [GTORCH_CUDNN_FORWARD] = (GTorchImpl *[]){ x, w, y },
-    [GTORCH_CUDNN_INPUT] = (GTorchImpl *[]){ y, w, x },
-    [GTORCH_CUDNN_WEIGHT] = (GTorchImpl *[]){ y, x, w },
-  };
-  GTorchImpl *result = roles[kind][2];
-  GTorchCudnnConv form = {
-    .kind = kind,
-    .dtype = call->compute,
-    .x = { conv->batch, conv->groups * conv->in_channels, conv->in[0], conv->in[1] },
-    .w = { filters, conv->in_channels, conv->kernel[0], conv->kernel[1] },
-    .y = { conv->batch, filters, conv->out[0], conv->out[1] },
-    .stride = { conv->stride[0], conv->stride[1] },
-    .padding = { conv->padding[0], conv->padding[1] },
-    .dilation = { conv->dilation[0], conv->dilation[1] },
-  };
+  guint dtype = call->compute;
+  g_autoptr (GTorchImpl) a = gtorch_cuda_pack (call->inputs[0], dtype, lane, error);
+  g_autoptr (GTorchImpl) b = NULL;
+  g_autoptr (GTorchImpl) out = NULL;
   GtPlain p = {
-    .in = { gtorch_impl_data (roles[kind][0]), gtorch_impl_data (roles[kind][1]),
-            bias != NULL ? gtorch_impl_data (bias) : NULL },
-    .out = { gtorch_impl_data (result) },
     .n = { conv->batch, conv->groups, conv->in_channels, conv->out_channels, conv->in[0],
            conv->in[1], conv->kernel[0], conv->kernel[1], conv->out[0], conv->out[1],
            conv->stride[0], conv->stride[1], conv->padding[0], conv->padding[1], conv->dilation[0],
            conv->dilation[1] },
   };
-  gboolean done = FALSE;
+  gboolean ok;
 
-  if (gtorch_dtype_kind (call->compute) == GTORCH_KIND_FLOAT)
-    {
-      if (!gtorch_cuda_cudnn_convolve (&form, lane, gtorch_impl_data (x), gtorch_impl_data (w),
-                                       gtorch_impl_data (y), &done, error))
-        return FALSE;
-      if (done)
-        return bias == NULL || cuda_add_bias (y, bias, lane, error);
-    }
+  b = a != NULL ? gtorch_cuda_pack (call->inputs[1], dtype, lane, error) : NULL;
+  out = b != NULL ? gtorch_cuda_pack_output (call->outputs[0], dtype, error) : NULL;
+  if (out == NULL)
+    return FALSE;
+  p.in[0] = gtorch_impl_data (a);
+  p.in[1] = gtorch_impl_data (b);
+  p.in[2] = bias != NULL ? gtorch_impl_data (bias) : NULL;
+  p.out[0] = gtorch_impl_data (out);
   if (kind == GTORCH_CUDNN_WEIGHT)
-    return gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_CONVOLVE, names[kind], call->compute,
-                                         lane, result->numel, &p, error);
-  return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_CONVOLVE, names[kind], call->compute, lane,
-                                result->numel, &p, error);
+    ok = gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_CONVOLVE, names[kind], dtype, lane,
+                                       out->numel, &p, error);
+  else
+    ok = gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_CONVOLVE, names[kind], dtype, lane, out->numel,
+                                &p, error);
+  return ok && gtorch_cuda_unpack (out, call->outputs[0], lane, error);
 }
 
 static gboolean
 cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, const gint64 *input, const gint64 *weight,
-          guint kind, GError **error)
+          GTorchCudnnKind kind, GError **error)
 {
-  GTorchImpl *bias = call->n_inputs > 2 ? call->inputs[2] : NULL;
-  guint dtype = call->compute;
-  g_autoptr (GTorchImpl) a = NULL;
-  g_autoptr (GTorchImpl) b = NULL;
-  g_autoptr (GTorchImpl) c = NULL;
-  g_autoptr (GTorchImpl) out = NULL;
+  GTorchImpl *x = kind == GTORCH_CUDNN_FORWARD ? call->inputs[0] : call->inputs[1];
+  g_autoptr (GTorchImpl) bias = NULL;
+  gboolean done = FALSE;
+  GTorchCudaConv cuda;
   GTorchConv conv;
-  gboolean ok;
 
   if (!conv_init (&conv, call, input, 4, weight, 4, error))
     return FALSE;
   if (call->outputs[0]->numel == 0)
     return TRUE;
-  a = gtorch_cuda_pack (call->inputs[0], dtype, lane, error);
-  b = a != NULL ? gtorch_cuda_pack (call->inputs[1], dtype, lane, error) : NULL;
-  out = b != NULL ? gtorch_cuda_pack_output (call->outputs[0], dtype, error) : NULL;
-  if (out == NULL || (bias != NULL && (c = gtorch_cuda_pack (bias, dtype, lane, error)) == NULL))
-    return FALSE;
   if (conv.batch == 0 || conv.in_channels == 0 || conv.out_channels == 0)
-    ok = gtorch_cuda_clear (out, lane, error);
-  else if (kind == GTORCH_CUDNN_FORWARD)
-    ok = cuda_convolve (&conv, call, lane, kind, a, b, out, c, error);
-  else if (kind == GTORCH_CUDNN_INPUT)
-    ok = cuda_convolve (&conv, call, lane, kind, out, b, a, NULL, error);
-  else
-    ok = cuda_convolve (&conv, call, lane, kind, b, out, a, NULL, error);
-  return ok && gtorch_cuda_unpack (out, call->outputs[0], lane, error);
+    return gtorch_cuda_clear (call->outputs[0], lane, error);
+  if (kind == GTORCH_CUDNN_FORWARD && call->inputs[2] != NULL)
+    {
+      bias = gtorch_cuda_pack (call->inputs[2], call->compute, lane, error);
+      if (bias == NULL)
+        return FALSE;
+    }
+  cuda = (GTorchCudaConv){
+    .kind = kind,
+    .dtype = call->compute,
+    .x = kind == GTORCH_CUDNN_INPUT ? call->outputs[0] : x,
+    .w = kind == GTORCH_CUDNN_WEIGHT ? call->outputs[0] : call->inputs[1],
+    .y = kind == GTORCH_CUDNN_FORWARD ? call->outputs[0] : call->inputs[0],
+    .bias = bias,
+    .stride = { conv.stride[0], conv.stride[1] },
+    .padding = { conv.padding[0], conv.padding[1] },
+    .dilation = { conv.dilation[0], conv.dilation[1] },
+  };
+  if (cuda.x->numel > 0 && gtorch_dtype_kind (call->compute) == GTORCH_KIND_FLOAT
+      && !gtorch_cuda_conv_run (&cuda, lane, &done, error))
+    return FALSE;
+  return done || cuda_run_plain (call, lane, &conv, kind, bias, error);
 }
 
 gboolean

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Convolutions large enough for what libraries choose among: held against float64 on the CPU in each dtype,
+ * with the channels in both places; the same bits each time; more elements than 32 bits count. */
+
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "gtorch-ops-private.h"
+#include "op-values.h"
+
+typedef struct
+{
+  gint64 x[4], w[4];
+  gint64 stride[2], padding[2], dilation[2];
+  gint64 groups;
+} Case;
+
+static const Case cases[] = {
+  { { 2, 16, 12, 14 }, { 24, 16, 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1 },
+  { { 3, 8, 17, 13 }, { 16, 8, 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, 1 },
+  { { 2, 32, 9, 9 }, { 64, 32, 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1 },
+  { { 2, 3, 30, 31 }, { 16, 3, 7, 7 }, { 2, 2 }, { 3, 3 }, { 1, 1 }, 1 },
+  { { 2, 16, 15, 15 }, { 16, 1, 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 16 },
+  { { 2, 16, 11, 12 }, { 32, 8, 3, 3 }, { 1, 2 }, { 1, 0 }, { 1, 1 }, 2 },
+  { { 1, 16, 19, 20 }, { 16, 16, 3, 3 }, { 1, 1 }, { 2, 2 }, { 2, 2 }, 1 },
+  { { 2, 5, 8, 8 }, { 7, 5, 2, 4 }, { 3, 1 }, { 0, 2 }, { 1, 2 }, 1 },
+  { { 4, 16, 1, 40 }, { 16, 16, 1, 5 }, { 1, 1 }, { 0, 2 }, { 1, 1 }, 1 },
+  { { 2, 8, 10, 13 }, { 72, 8, 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1 },
+  { { 2, 8, 6, 6 }, { 8, 8, 3, 3 }, { 1, 1 }, { 5, 4 }, { 1, 1 }, 1 },
+};
+
+enum
+{
+  OUTPUT,
+  INPUT,
+  WEIGHT
+};
+
+static GTorchImpl *
+run (guint kind, const Case *c, GTorchImpl *a, GTorchImpl *b, GTorchImpl *bias)
+{
+  GError *error = NULL;
+  GTorchImpl *result;
+
+  if (kind == OUTPUT)
+    result = gtorch_op_convolve2d (a, b, bias, c->stride, 2, c->padding, 2, c->dilation, 2,
+                                   c->groups, &error);
+  else if (kind == INPUT)
+    result = gtorch_op_convolve2d_input (a, b, c->x, 4, c->stride, 2, c->padding, 2, c->dilation, 2,
+                                         c->groups, &error);
+  else
+    result = gtorch_op_convolve2d_weight (a, b, c->w, 4, c->stride, 2, c->padding, 2, c->dilation,
+                                          2, c->groups, &error);
+  if (g_error_matches (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED))
+    {
+      g_clear_error (&error);
+      return NULL;
+    }
+  g_assert_no_error (error);
+  return result;
+}
+
+static GTorchImpl *
+random_impl (const gint64 *shape, guint n_dims, guint dtype, GRand *rand)
+{
+  GTorchSampleTensor spec = { .n_dims = n_dims, .dtype = GTORCH_DTYPE_NONE };
+
+  memcpy (spec.shape, shape, n_dims * sizeof (gint64));
+  return input_new (&spec, dtype, LAYOUT_CONTIGUOUS, -1, 1, rand);
+}
+
+/* The same elements, the channels in the innermost place. */
+static GTorchImpl *
+with_channels_last (GTorchImpl *impl)
+{
+  static const gint64 to[] = { 0, 2, 3, 1 }, back[] = { 0, 3, 1, 2 };
+  g_autoptr (GTorchImpl) turned = gtorch_op_permute (impl, to, 4, NULL);
+  g_autoptr (GTorchImpl) moved = gtorch_op_clone (turned, NULL);
+
+  return gtorch_op_permute (moved, back, 4, NULL);
+}
+
+static gdouble
+largest_difference (const GTorchImpl *impl, const GTorchImpl *expected, gdouble *scale)
+{
+  gdouble result = 0;
+  gint64 i;
+
+  g_assert_true (gtorch_impl_same_shape (impl, expected));
+  *scale = 0;
+  for (i = 0; i < impl->numel; i++)
+    {
+      gdouble a = creal (element_get (impl, i)), b = creal (element_get (expected, i));
+
+      g_assert_true (isfinite (a));
+      result = MAX (result, fabs (a - b));
+      *scale = MAX (*scale, fabs (b));
+    }
+  return result;
+}
+
+/* Of the largest result; what TF32 would lose is 30 times the limit of float32. */
+static gdouble
+limit (guint dtype)
+{
+  switch (dtype)
+    {
+    case GTORCH_DTYPE_FLOAT64:
+      return 1e-13;
+    case GTORCH_DTYPE_FLOAT32:
+      return 5e-6;
+    case GTORCH_DTYPE_FLOAT16:
+      return 1.5e-3;
+    default:
+      return 1e-2;
+    }
+}
+
+static void
+check (guint kind, const Case *c, guint dtype, GTorchImpl *a, GTorchImpl *b, GTorchImpl *bias,
+       gboolean a_last, gboolean b_last)
+{
+  g_autoptr (GTorchImpl) wide_a = input_copy (a, GTORCH_DTYPE_FLOAT64);
+  g_autoptr (GTorchImpl) wide_b = input_copy (b, GTORCH_DTYPE_FLOAT64);
+  g_autoptr (GTorchImpl) wide_bias = bias != NULL ? input_copy (bias, GTORCH_DTYPE_FLOAT64) : NULL;
+  g_autoptr (GTorchImpl) expected = run (kind, c, wide_a, wide_b, wide_bias);
+  g_autoptr (GTorchImpl) turned_a = a_last ? with_channels_last (a) : gtorch_impl_ref (a);
+  g_autoptr (GTorchImpl) turned_b = b_last ? with_channels_last (b) : gtorch_impl_ref (b);
+  g_autoptr (GTorchImpl) there_a = impl_to_test_device (turned_a);
+  g_autoptr (GTorchImpl) there_b = impl_to_test_device (turned_b);
+  g_autoptr (GTorchImpl) there_bias = impl_to_test_device (bias);
+  g_autoptr (GTorchImpl) result = run (kind, c, there_a, there_b, there_bias);
+  g_autoptr (GTorchImpl) again = NULL;
+  g_autoptr (GTorchImpl) here = NULL;
+  g_autoptr (GTorchImpl) here_again = NULL;
+  gdouble scale, difference;
+
+  if (result == NULL)
+    {
+      g_test_skip ("the device does not convolve");
+      return;
+    }
+  if ((a_last && !turned_a->is_contiguous) || (b_last && !turned_b->is_contiguous))
+    {
+      static const gint64 to[] = { 0, 2, 3, 1 };
+      g_autoptr (GTorchImpl) turned = gtorch_op_permute (result, to, 4, NULL);
+
+      g_assert_true (turned->is_contiguous);
+    }
+  else
+    g_assert_true (result->is_contiguous);
+  here = impl_to_host (result);
+  difference = largest_difference (here, expected, &scale);
+  if (difference > limit (dtype) * scale)
+    {
+      g_test_message ("%d of %s by %s, %s, channels last %d %d: off by %g of %g", kind,
+                      gtorch_shape_str (c->x, 4), gtorch_shape_str (c->w, 4),
+                      gtorch_dtype_get_name (dtype), a_last, b_last, difference, scale);
+      g_test_fail ();
+    }
+  again = run (kind, c, there_a, there_b, there_bias);
+  here_again = impl_to_host (again);
+  g_assert_cmpmem (gtorch_impl_data (here), gtorch_impl_n_bytes (here),
+                   gtorch_impl_data (here_again), gtorch_impl_n_bytes (here_again));
+}
+
+static void
+each_dtype_and_layout (gconstpointer data)
+{
+  static const guint dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64, GTORCH_DTYPE_FLOAT16,
+                                  GTORCH_DTYPE_BFLOAT16 };
+  const Case *c = data;
+  g_autoptr (GRand) rand = g_rand_new_with_seed (c - cases + 1);
+  gint64 y[] = { c->x[0], c->w[0], 0, 0 };
+  guint d, layout, i;
+
+  for (i = 0; i < 2; i++)
+    y[2 + i] =
+        (c->x[2 + i] + 2 * c->padding[i] - c->dilation[i] * (c->w[2 + i] - 1) - 1) / c->stride[i]
+        + 1;
+  for (d = 0; d < G_N_ELEMENTS (dtypes); d++)
+    {
+      g_autoptr (GTorchImpl) x = random_impl (c->x, 4, dtypes[d], rand);
+      g_autoptr (GTorchImpl) w = random_impl (c->w, 4, dtypes[d], rand);
+      g_autoptr (GTorchImpl) upper = random_impl (y, 4, dtypes[d], rand);
+      g_autoptr (GTorchImpl) bias = random_impl (c->w, 1, dtypes[d], rand);
+
+      for (layout = 0; layout < 4; layout++)
+        {
+          check (OUTPUT, c, dtypes[d], x, w, layout & 1 ? bias : NULL, layout & 1, layout >> 1);
+          check (INPUT, c, dtypes[d], upper, w, NULL, layout & 1, layout >> 1);
+          check (WEIGHT, c, dtypes[d], upper, x, NULL, layout & 1, layout >> 1);
+        }
+    }
+}
+
+/* A NaN stays within the reach of the filter. */
+static void
+nan_stays_local (void)
+{
+  const Case c = { { 1, 8, 32, 32 }, { 8, 8, 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1 };
+  static const guint dtypes[] = { GTORCH_DTYPE_FLOAT64, GTORCH_DTYPE_BFLOAT16 };
+  g_autoptr (GRand) rand = g_rand_new_with_seed (1);
+  guint d;
+  gint64 i;
+
+  for (d = 0; d < G_N_ELEMENTS (dtypes); d++)
+    {
+      g_autoptr (GTorchImpl) x = random_impl (c.x, 4, dtypes[d], rand);
+      g_autoptr (GTorchImpl) w = random_impl (c.w, 4, dtypes[d], rand);
+      g_autoptr (GTorchImpl) there_x = NULL;
+      g_autoptr (GTorchImpl) there_w = impl_to_test_device (w);
+      g_autoptr (GTorchImpl) y = NULL;
+      g_autoptr (GTorchImpl) here = NULL;
+
+      element_set (x, 3 * 1024 + 10 * 32 + 20, NAN);
+      there_x = impl_to_test_device (x);
+      y = run (OUTPUT, &c, there_x, there_w, NULL);
+      if (y == NULL)
+        {
+          g_test_skip ("the device does not convolve");
+          return;
+        }
+      here = impl_to_host (y);
+      for (i = 0; i < here->numel; i++)
+        {
+          gint64 row = i / 32 % 32, column = i % 32;
+          gboolean near = ABS (row - 10) <= 1 && ABS (column - 20) <= 1;
+
+          g_assert_cmpint (isnan (creal (element_get (here, i))) != 0, ==, near);
+        }
+    }
+}
+
+static GTorchImpl *
+images (GTorchImpl *all, gint64 first, gint64 n)
+{
+  const gint64 shape[] = { n, all->shape[1], all->shape[2], all->shape[3] };
+
+  return gtorch_impl_new_view (all, all->offset + first * all->strides[0], shape, all->strides, 4);
+}
+
+/* More elements than 32 bits count; only where there is memory for them. */
+static void
+more_than_32_bits (void)
+{
+  const gint64 n = (G_GINT64_CONSTANT (1) << 31) / (8 * 64 * 64) + 5;
+  Case c = { { n, 8, 64, 64 }, { 8, 8, 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1 };
+  const gint64 starts[] = { 0, n - 7 };
+  g_autoptr (GRand) rand = g_rand_new_with_seed (1);
+  g_autoptr (GTorchImpl) w = random_impl (c.w, 4, GTORCH_DTYPE_BFLOAT16, rand);
+  g_autoptr (GTorchImpl) there_w = impl_to_test_device (w);
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) y = NULL;
+  g_autoptr (GTorchImpl) grad = NULL;
+  g_autoptr (GTorchImpl) whole = NULL;
+  g_autoptr (GTorchImpl) sum = NULL;
+  g_autoptr (GTorchImpl) host_whole = NULL;
+  g_autoptr (GTorchImpl) host_sum = NULL;
+  gdouble scale;
+  guint i;
+
+  if (there_w == w)
+    {
+      g_test_skip ("takes too long on the CPU");
+      return;
+    }
+  x = gtorch_op_randn (c.x, 4, GTORCH_DTYPE_BFLOAT16, test_device (), NULL, NULL);
+  y = x != NULL ? run (OUTPUT, &c, x, there_w, NULL) : NULL;
+  grad = y != NULL ? run (INPUT, &c, y, there_w, NULL) : NULL;
+  if (grad == NULL)
+    {
+      g_test_skip ("no memory for it");
+      return;
+    }
+  for (i = 0; i < G_N_ELEMENTS (starts); i++)
+    {
+      g_autoptr (GTorchImpl) some_x = images (x, starts[i], 7);
+      g_autoptr (GTorchImpl) some_y = images (y, starts[i], 7);
+      g_autoptr (GTorchImpl) some_grad = images (grad, starts[i], 7);
+      g_autoptr (GTorchImpl) part = NULL;
+      g_autoptr (GTorchImpl) part_grad = NULL;
+      GTorchImpl *copies[4] = { NULL };
+      GTorchImpl *pairs[4];
+      guint k;
+
+      c.x[0] = 7;
+      part = run (OUTPUT, &c, some_x, there_w, NULL);
+      part_grad = run (INPUT, &c, some_y, there_w, NULL);
+      pairs[0] = part;
+      pairs[1] = some_y;
+      pairs[2] = part_grad;
+      pairs[3] = some_grad;
+      for (k = 0; k < 4; k++)
+        {
+          g_autoptr (GTorchImpl) whole_copy = gtorch_op_clone (pairs[k], NULL);
+
+          copies[k] = impl_to_host (whole_copy);
+        }
+      for (k = 0; k < 4; k += 2)
+        g_assert_cmpfloat (largest_difference (copies[k], copies[k + 1], &scale), <=, 1e-2 * scale);
+      for (k = 0; k < 4; k++)
+        g_clear_pointer (&copies[k], gtorch_impl_unref);
+    }
+  /* The weight's gradient is the sum of those of the parts. */
+  g_clear_pointer (&grad, gtorch_impl_unref);
+  c.x[0] = n;
+  whole = run (WEIGHT, &c, y, x, NULL);
+  for (i = 0; i < 4; i++)
+    {
+      gint64 first = n * i / 4, count = n * (i + 1) / 4 - first;
+      g_autoptr (GTorchImpl) some_x = images (x, first, count);
+      g_autoptr (GTorchImpl) some_y = images (y, first, count);
+      g_autoptr (GTorchImpl) part = NULL;
+      g_autoptr (GTorchImpl) wide = NULL;
+      GTorchImpl *total;
+
+      c.x[0] = count;
+      part = run (WEIGHT, &c, some_y, some_x, NULL);
+      wide = gtorch_op_to_dtype (part, GTORCH_DTYPE_FLOAT32, NULL);
+      total = sum != NULL ? gtorch_op_add (sum, wide, 1, NULL) : gtorch_impl_ref (wide);
+      g_clear_pointer (&sum, gtorch_impl_unref);
+      sum = total;
+    }
+  host_whole = impl_to_host (whole);
+  host_sum = impl_to_host (sum);
+  g_assert_cmpfloat (largest_difference (host_whole, host_sum, &scale), <=, 2e-2 * scale);
+}
+
+int
+main (int argc, char *argv[])
+{
+  guint i;
+
+  g_test_init (&argc, &argv, NULL);
+  test_device ();
+  for (i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autofree gchar *path = g_strdup_printf ("/conv/each-dtype-and-layout/%u", i);
+
+      g_test_add_data_func (path, &cases[i], each_dtype_and_layout);
+    }
+  g_test_add_func ("/conv/nan-stays-local", nan_stays_local);
+  g_test_add_func ("/conv/more-than-32-bits", more_than_32_bits);
+  return g_test_run ();
+}
