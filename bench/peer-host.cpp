@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // SPDX-FileCopyrightText: The GTorch authors
 
-// Times small operations through PyTorch's C++ interface, for the rows host.* of bench-cpu: names in, “name,
-// seconds of one call” out. bench/run builds it with the PyTorch it is given.
+// Times small operations through PyTorch's C++ interface, for the rows host.* of bench-cpu or, with the argument
+// cuda, of bench-cuda: names in, “name, seconds of one call” out. bench/run builds it with the PyTorch it is given.
 
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <dlfcn.h>
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -13,6 +15,15 @@
 #include <iostream>
 #include <map>
 #include <string>
+
+static bool on_gpu;
+
+static void
+synchronize ()
+{
+  if (on_gpu)
+    at::detail::getCUDAHooks ().deviceSynchronize (0);
+}
 
 static double
 seconds_of (const std::function<void ()> &function, int n_calls)
@@ -30,28 +41,44 @@ measure (const std::function<void ()> &function)
   double samples[25];
 
   function ();
-  int n_calls = std::clamp ((int) (0.01 / std::max (seconds_of (function, 3), 1e-8)), 1, 100000);
+  /* a GPU's queue must not fill */
+  int n_calls = on_gpu ? 500 : std::clamp ((int) (0.01 / std::max (seconds_of (function, 3), 1e-8)), 1, 100000);
 
+  seconds_of (function, n_calls);
+  synchronize ();
   for (double &sample : samples)
-    sample = seconds_of (function, n_calls);
+    {
+      sample = seconds_of (function, n_calls);
+      synchronize ();
+    }
   std::sort (samples, samples + 25);
   return samples[12];
 }
 
 int
-main ()
+main (int argc, char *argv[])
 {
+  on_gpu = argc > 1 && std::string (argv[1]) == "cuda";
+  if (on_gpu && dlopen ("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr)
+    {
+      fprintf (stderr, "%s\n", dlerror ());
+      return 1;
+    }
+
   torch::NoGradGuard no_grad;
-  auto x = torch::randn ({ 16 }), y = torch::randn ({ 16 }), m = torch::randn ({ 4, 4 });
-  auto one = torch::randn ({ 1 }), weight = torch::randn ({ 16 }).requires_grad_ ();
+  auto o = torch::TensorOptions ().device (on_gpu ? torch::kCUDA : torch::kCPU);
+  int64_t side = on_gpu ? 16 : 4;
+  auto x = torch::randn ({ 16 }, o), y = torch::randn ({ 16 }, o), m = torch::randn ({ side, side }, o);
+  auto one = torch::randn ({ 1 }, o), weight = torch::randn ({ 16 }, o).requires_grad_ ();
   std::map<std::string, std::function<void ()>> cases = {
     { "host.add", [&] { auto r = at::add (x, y); } },
     { "host.add_", [&] { y.add_ (x, 1e-30); } },
     { "host.relu", [&] { auto r = at::relu (x); } },
-    { "host.empty", [&] { auto r = torch::empty ({ 16 }); } },
-    { "host.view", [&] { auto r = m.view ({ 16 }); } },
+    { "host.empty", [&] { auto r = torch::empty ({ 16 }, o); } },
+    { "host.view", [&] { auto r = m.view ({ side * side }); } },
     { "host.slice", [&] { auto r = m.slice (0, 1, 3); } },
-    { "host.sum", [&] { auto r = x.sum (); } },
+    { "host.sum", [&] { auto r = m.sum (); } },
+    { "host.alloc_free_1MiB", [&] { auto r = torch::empty ({ 1 << 20 }, o.dtype (torch::kUInt8)); } },
     { "host.item", [&] { (void) one.item<double> (); } },
     { "host.matmul", [&] { auto r = at::matmul (m, m); } },
     { "host.add_grad",

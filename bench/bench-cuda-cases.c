@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "bench-cuda.h"
+
+GTorchDevice *bench_device;
+
+#define N     268435456.0 /* elements of the large tensors: 1 GiB of float32 */
+#define NONE  GTORCH_DTYPE_NONE
+#define F32   GTORCH_DTYPE_FLOAT32
+#define BF16  GTORCH_DTYPE_BFLOAT16
+#define IMAGE (2.0 * 64 * 56 * 56 * 256 * 256 * 9) /* operations of the convolution */
+
+/* What the rows work on; each is made when first wanted and stays. */
+enum
+{
+  TINY,
+  TINY_2,
+  TINY_SQUARE, /* 16 x 16 */
+  TINY_WEIGHT,
+  X,
+  Y,
+  X16,
+  Y16,
+  SQUARE, /* 2^14 x 2^14 */
+  TURNED,
+  ROW,
+  COLUMN,
+  FLAGS,
+  NARROW, /* 2^17 x 2^11 */
+  NARROW_16,
+  WEIGHT,
+  WEIGHT_16,
+  INDEX,
+  KEYS,
+  MATRIX_8192,
+  MATRIX_8192_16,
+  MATRIX_1024_16,
+  MATRIX_16384_16,
+  VECTOR_16384_16,
+  BATCH_16,
+  IMAGES_LAST,
+  FILTERS_LAST,
+  IMAGES_16,
+  FILTERS_16,
+  N_TENSORS
+};
+
+static GTorchTensor *tensors[N_TENSORS];
+
+static GTorchTensor *get (guint which);
+
+static GTorchTensor *
+randn (const gint64 *shape, gsize n_dims, GTorchDType dtype, GError **error)
+{
+  return gtorch_randn (shape, n_dims, dtype, bench_device, NULL, error);
+}
+
+static GTorchTensor *
+turn (const gint64 *shape, gsize n_dims, GError **error)
+{
+  g_autoptr (GTorchTensor) tensor = randn (shape, n_dims, BF16, error);
+
+  return gtorch_tensor_permute (tensor, GTORCH_SHAPE (0, 3, 1, 2), error);
+}
+
+static GTorchTensor *
+make (guint which, GError **error)
+{
+  switch (which)
+    {
+    case TINY:
+    case TINY_2:
+      return randn (GTORCH_SHAPE (16), F32, error);
+    case TINY_SQUARE:
+      return randn (GTORCH_SHAPE (16, 16), F32, error);
+    case TINY_WEIGHT:
+      {
+        GTorchTensor *weight = randn (GTORCH_SHAPE (16), F32, error);
+
+        gtorch_tensor_set_requires_grad (weight, TRUE, error);
+        return weight;
+      }
+    case X:
+    case Y:
+      return randn (GTORCH_SHAPE (1 << 28), F32, error);
+    case X16:
+      return gtorch_tensor_to_dtype (get (X), BF16, error);
+    case Y16:
+      return gtorch_tensor_to_dtype (get (Y), BF16, error);
+    case SQUARE:
+      return gtorch_tensor_view (get (X), GTORCH_SHAPE (1 << 14, 1 << 14), error);
+    case TURNED:
+      return gtorch_tensor_transpose (get (SQUARE), 0, 1, error);
+    case ROW:
+      return randn (GTORCH_SHAPE (1 << 14), F32, error);
+    case COLUMN:
+      return gtorch_tensor_unsqueeze (get (ROW), 1, error);
+    case FLAGS:
+      return gtorch_tensor_gt (get (X), get (Y), error);
+    case NARROW:
+      return gtorch_tensor_view (get (X), GTORCH_SHAPE (1 << 17, 1 << 11), error);
+    case NARROW_16:
+      return gtorch_tensor_view (get (X16), GTORCH_SHAPE (1 << 17, 1 << 11), error);
+    case WEIGHT:
+      return randn (GTORCH_SHAPE (1 << 11), F32, error);
+    case WEIGHT_16:
+      return randn (GTORCH_SHAPE (1 << 11), BF16, error);
+    case INDEX:
+      return gtorch_randint (0, 1 << 17, GTORCH_SHAPE (1 << 17), GTORCH_DTYPE_INT64, bench_device,
+                             NULL, error);
+    case KEYS:
+      return gtorch_tensor_slice (get (X), 0, 0, 1 << 26, 1, error);
+    case MATRIX_8192:
+      return randn (GTORCH_SHAPE (8192, 8192), F32, error);
+    case MATRIX_8192_16:
+      return randn (GTORCH_SHAPE (8192, 8192), BF16, error);
+    case MATRIX_1024_16:
+      return randn (GTORCH_SHAPE (1024, 1024), BF16, error);
+    case MATRIX_16384_16:
+      return randn (GTORCH_SHAPE (16384, 16384), BF16, error);
+    case VECTOR_16384_16:
+      return randn (GTORCH_SHAPE (16384), BF16, error);
+    case BATCH_16:
+      return randn (GTORCH_SHAPE (256, 512, 512), BF16, error);
+    case IMAGES_LAST:
+      return turn (GTORCH_SHAPE (64, 56, 56, 256), error);
+    case FILTERS_LAST:
+      return turn (GTORCH_SHAPE (256, 3, 3, 256), error);
+    case IMAGES_16:
+      return randn (GTORCH_SHAPE (64, 256, 56, 56), BF16, error);
+    default:
+      return randn (GTORCH_SHAPE (256, 256, 3, 3), BF16, error);
+    }
+}
+
+static GTorchTensor *
+get (guint which)
+{
+  GError *error = NULL;
+
+  if (G_UNLIKELY (tensors[which] == NULL))
+    {
+      tensors[which] = make (which, &error);
+      if (tensors[which] == NULL)
+        g_error ("%s", error->message);
+    }
+  return tensors[which];
+}
+
+#define CASE(function, expression) \
+  static GTorchTensor *function (GError **error) { return expression; }
+/* of operations that give values and indices */
+#define TWO(function, expression)                 \
+  static GTorchTensor *function (GError **error)  \
+  {                                               \
+    GTorchTensor *values = NULL, *indices = NULL; \
+                                                  \
+    if (expression)                               \
+      g_object_unref (indices);                   \
+    return values;                                \
+  }
+
+CASE (host_add, gtorch_tensor_add (get (TINY), get (TINY_2), 1, error))
+CASE (host_add_, g_object_ref (gtorch_tensor_add_inplace (get (TINY), get (TINY_2), 1e-30, error)))
+CASE (host_empty, gtorch_empty (GTORCH_SHAPE (16), F32, bench_device, error))
+CASE (host_matmul, gtorch_tensor_mm (get (TINY_SQUARE), get (TINY_SQUARE), error))
+CASE (host_view, gtorch_tensor_view (get (TINY_SQUARE), GTORCH_SHAPE (256), error))
+CASE (host_slice, gtorch_tensor_slice (get (TINY_SQUARE), 0, 2, 8, 1, error))
+CASE (host_sum, gtorch_tensor_sum (get (TINY_SQUARE), NULL, 0, FALSE, NONE, error))
+CASE (host_alloc, gtorch_empty (GTORCH_SHAPE (1 << 20), GTORCH_DTYPE_UINT8, bench_device, error))
+
+static GTorchTensor *
+host_item (GError **error)
+{
+  static GTorchTensor *one;
+
+  if (one == NULL)
+    one = gtorch_tensor_select (get (TINY), 0, 0, error);
+  gtorch_tensor_item_double (one, error);
+  return g_object_ref (one);
+}
+
+static GTorchTensor *
+host_add_grad (GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = gtorch_enable_grad ();
+
+  return gtorch_tensor_add (get (TINY_WEIGHT), get (TINY_2), 1, error);
+}
+
+static GTorchTensor *
+host_backward (GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = gtorch_enable_grad ();
+  g_autoptr (GTorchTensor) product = gtorch_tensor_mul (get (TINY_WEIGHT), get (TINY_2), error);
+  GTorchTensor *sum = gtorch_tensor_sum (product, NULL, 0, FALSE, NONE, error);
+
+  gtorch_tensor_backward (sum, NULL, FALSE, FALSE, error);
+  gtorch_tensor_set_grad (get (TINY_WEIGHT), NULL, error);
+  return sum;
+}
+
+CASE (bw_copy, gtorch_tensor_clone (get (X), error))
+CASE (bw_add, gtorch_tensor_add (get (X), get (Y), 1, error))
+CASE (bw_relu, gtorch_tensor_relu (get (X), error))
+CASE (bw_exp, gtorch_tensor_exp (get (X), error))
+CASE (bw_gelu, gtorch_tensor_gelu (get (X), FALSE, error))
+CASE (bw_add_bf16, gtorch_tensor_add (get (X16), get (Y16), 1, error))
+CASE (bw_cast, gtorch_tensor_to_dtype (get (X), BF16, error))
+CASE (bw_transpose, gtorch_tensor_clone (get (TURNED), error))
+CASE (bw_row, gtorch_tensor_add (get (SQUARE), get (ROW), 1, error))
+CASE (bw_column, gtorch_tensor_add (get (SQUARE), get (COLUMN), 1, error))
+CASE (bw_sum_all, gtorch_tensor_sum (get (X), NULL, 0, FALSE, NONE, error))
+CASE (bw_sum_0, gtorch_tensor_sum (get (SQUARE), GTORCH_SHAPE (0), FALSE, NONE, error))
+CASE (bw_sum_1, gtorch_tensor_sum (get (SQUARE), GTORCH_SHAPE (1), FALSE, NONE, error))
+TWO (bw_max, gtorch_tensor_max_dim (get (SQUARE), 1, FALSE, &values, &indices, error))
+CASE (bw_argmax, gtorch_tensor_argmax (get (X), NULL, 0, FALSE, error))
+CASE (bw_argmax_0, gtorch_tensor_argmax (get (SQUARE), GTORCH_SHAPE (0), FALSE, error))
+CASE (bw_argmax_1, gtorch_tensor_argmax (get (SQUARE), GTORCH_SHAPE (1), FALSE, error))
+CASE (bw_cumsum_0, gtorch_tensor_cumsum (get (SQUARE), 0, NONE, error))
+CASE (bw_cumsum_1, gtorch_tensor_cumsum (get (SQUARE), 1, NONE, error))
+CASE (bw_cumsum_all, gtorch_tensor_cumsum (get (X), 0, NONE, error))
+CASE (bw_softmax, gtorch_tensor_softmax (get (NARROW), -1, NONE, error))
+CASE (bw_softmax_bf16, gtorch_tensor_softmax (get (NARROW_16), -1, NONE, error))
+CASE (bw_layer_norm, gtorch_layer_norm (get (NARROW), GTORCH_SHAPE (1 << 11), get (WEIGHT),
+                                        get (WEIGHT), 1e-5, error))
+CASE (bw_layer_norm_bf16, gtorch_layer_norm (get (NARROW_16), GTORCH_SHAPE (1 << 11),
+                                             get (WEIGHT_16), get (WEIGHT_16), 1e-5, error))
+CASE (bw_dropout, gtorch_tensor_dropout (get (X), 0.2, TRUE, NULL, error))
+CASE (bw_normal, g_object_ref (gtorch_tensor_normal_inplace (get (Y), 0, 1, NULL, error)))
+CASE (bw_uniform, g_object_ref (gtorch_tensor_uniform_inplace (get (Y), 0, 1, NULL, error)))
+CASE (bw_index_select, gtorch_tensor_index_select (get (NARROW), 0, get (INDEX), error))
+CASE (bw_embedding, gtorch_embedding (get (NARROW_16), get (INDEX), -1, error))
+CASE (bw_where, gtorch_where (get (FLAGS), get (X), get (Y), error))
+
+static GTorchTensor *
+bw_cat (GError **error)
+{
+  GTorchTensor *both[] = { get (X), get (Y) };
+
+  return gtorch_cat (both, 2, 0, error);
+}
+
+TWO (rate_sort, gtorch_tensor_sort (get (KEYS), 0, FALSE, FALSE, &values, &indices, error))
+TWO (rate_topk, gtorch_tensor_topk (get (KEYS), 100, 0, TRUE, TRUE, &values, &indices, error))
+CASE (mm_f32, gtorch_tensor_mm (get (MATRIX_8192), get (MATRIX_8192), error))
+CASE (mm_bf16, gtorch_tensor_mm (get (MATRIX_8192_16), get (MATRIX_8192_16), error))
+CASE (mm_bf16_1024, gtorch_tensor_mm (get (MATRIX_1024_16), get (MATRIX_1024_16), error))
+CASE (mm_batch, gtorch_tensor_bmm (get (BATCH_16), get (BATCH_16), error))
+CASE (mm_vector, gtorch_tensor_mv (get (MATRIX_16384_16), get (VECTOR_16384_16), error))
+
+static GTorchTensor *
+convolve (guint images, guint filters, GError **error)
+{
+  return gtorch_conv2d (get (images), get (filters), NULL, GTORCH_SHAPE (1, 1), GTORCH_SHAPE (1, 1),
+                        GTORCH_SHAPE (1, 1), 1, error);
+}
+
+CASE (conv_last, convolve (IMAGES_LAST, FILTERS_LAST, error))
+CASE (conv_first, convolve (IMAGES_16, FILTERS_16, error))
+
+/* The result's gradient is the result. */
+static GTorchTensor *
+with_gradients (guint images, guint filters, GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = gtorch_enable_grad ();
+  g_autoptr (GTorchTensor) x = gtorch_tensor_detach (get (images), error);
+  g_autoptr (GTorchTensor) w = gtorch_tensor_detach (get (filters), error);
+  g_autoptr (GTorchTensor) upper = NULL;
+  GTorchTensor *result;
+
+  if (!gtorch_tensor_set_requires_grad (x, TRUE, error)
+      || !gtorch_tensor_set_requires_grad (w, TRUE, error))
+    return NULL;
+  result = gtorch_conv2d (x, w, NULL, GTORCH_SHAPE (1, 1), GTORCH_SHAPE (1, 1), GTORCH_SHAPE (1, 1),
+                          1, error);
+  upper = result != NULL ? gtorch_tensor_detach (result, error) : NULL;
+  if (upper == NULL || !gtorch_tensor_backward (result, upper, FALSE, FALSE, error))
+    g_clear_object (&result);
+  return result;
+}
+
+CASE (conv_last_both, with_gradients (IMAGES_LAST, FILTERS_LAST, error))
+CASE (conv_first_both, with_gradients (IMAGES_16, FILTERS_16, error))
+
+const BenchCase bench_cases[] = {
+  { "host.add", host_add, 0, NULL },
+  { "host.add_", host_add_, 0, NULL },
+  { "host.empty", host_empty, 0, NULL },
+  { "host.view", host_view, 0, NULL },
+  { "host.slice", host_slice, 0, NULL },
+  { "host.sum", host_sum, 0, NULL },
+  { "host.matmul", host_matmul, 0, NULL },
+  { "host.add_grad", host_add_grad, 0, NULL },
+  { "host.mul_sum_backward", host_backward, 0, NULL },
+  { "host.alloc_free_1MiB", host_alloc, 0, NULL },
+  { "host.item", host_item, 0, NULL },
+  { "bw.copy_f32", bw_copy, 8 * N, "B" },
+  { "bw.add_f32", bw_add, 12 * N, "B" },
+  { "bw.relu_f32", bw_relu, 8 * N, "B" },
+  { "bw.exp_f32", bw_exp, 8 * N, "B" },
+  { "bw.gelu_f32", bw_gelu, 8 * N, "B" },
+  { "bw.add_bf16", bw_add_bf16, 6 * N, "B" },
+  { "bw.cast_f32_bf16", bw_cast, 6 * N, "B" },
+  { "bw.transpose_copy_f32", bw_transpose, 8 * N, "B" },
+  { "bw.add_row_broadcast_f32", bw_row, 8 * N, "B" },
+  { "bw.add_col_broadcast_f32", bw_column, 8 * N, "B" },
+  { "bw.where_f32", bw_where, 13 * N, "B" },
+  { "bw.cat_f32", bw_cat, 16 * N, "B" },
+  { "bw.sum_all_f32", bw_sum_all, 4 * N, "B" },
+  { "bw.sum_dim1_f32", bw_sum_1, 4 * N, "B" },
+  { "bw.sum_dim0_f32", bw_sum_0, 4 * N, "B" },
+  { "bw.max_dim1_f32", bw_max, 4 * N, "B" },
+  { "bw.argmax_all_f32", bw_argmax, 4 * N, "B" },
+  { "bw.argmax_dim1_f32", bw_argmax_1, 4 * N, "B" },
+  { "bw.argmax_dim0_f32", bw_argmax_0, 4 * N, "B" },
+  { "bw.cumsum_dim1_f32", bw_cumsum_1, 8 * N, "B" },
+  { "bw.cumsum_dim0_f32", bw_cumsum_0, 8 * N, "B" },
+  { "bw.cumsum_all_f32", bw_cumsum_all, 8 * N, "B" },
+  { "bw.softmax_2048_f32", bw_softmax, 8 * N, "B" },
+  { "bw.softmax_2048_bf16", bw_softmax_bf16, 4 * N, "B" },
+  { "bw.layernorm_2048_f32", bw_layer_norm, 8 * N, "B" },
+  { "bw.layernorm_2048_bf16", bw_layer_norm_bf16, 4 * N, "B" },
+  { "bw.dropout_f32", bw_dropout, 8 * N, "B" },
+  { "bw.randn_f32", bw_normal, 4 * N, "B" },
+  { "bw.uniform_f32", bw_uniform, 4 * N, "B" },
+  { "bw.index_select_rows_f32", bw_index_select, 8 * N, "B" },
+  { "bw.embedding_bf16", bw_embedding, 4 * N, "B" },
+  { "rate.sort_f32_64M", rate_sort, 1 << 26, "key" },
+  { "rate.topk_100_f32_64M", rate_topk, 1 << 26, "key" },
+  { "mm.fp32_8192", mm_f32, 2 * 8192.0 * 8192 * 8192, "FLOP" },
+  { "mm.bf16_8192", mm_bf16, 2 * 8192.0 * 8192 * 8192, "FLOP" },
+  { "mm.bf16_1024", mm_bf16_1024, 2 * 1024.0 * 1024 * 1024, "FLOP" },
+  { "mm.bmm_bf16_256x512", mm_batch, 2 * 256 * 512.0 * 512 * 512, "FLOP" },
+  { "mm.gemv_bf16_16384", mm_vector, 2 * 16384.0 * 16384, "B" },
+  { "conv.3x3_256_bf16_nhwc", conv_last, IMAGE, "FLOP" },
+  { "conv.3x3_256_bf16_nhwc.fwd_bwd", conv_last_both, 3 * IMAGE, "FLOP" },
+  { "conv.3x3_256_bf16_nchw", conv_first, IMAGE, "FLOP" },
+  { "conv.3x3_256_bf16_nchw.fwd_bwd", conv_first_both, 3 * IMAGE, "FLOP" },
+  { NULL, NULL, 0, NULL },
+};

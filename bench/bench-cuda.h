@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/gtorch.h>
+
+/* One row. The same names are in peer-cuda.py. */
+typedef struct
+{
+  const gchar *name;
+  GTorchTensor *(*run) (GError **error);
+  gdouble amount;    /* of the unit, for one call */
+  const gchar *unit; /* "B", "FLOP", "key", "s"; NULL: host time */
+} BenchCase;
+
+extern GTorchDevice *bench_device;
+extern const BenchCase bench_cases[]; /* ends with a name NULL */

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* What the CUDA driver itself needs for the rows of bench-cuda that it can do alone: the floor under them.
+ * Names in, “name, median seconds of one call” out; --first makes the context and ends. */
+
+#include "config.h"
+
+#include <dlfcn.h>
+#include <glib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gtorch/cuda/gtorch-cuda-abi-private.h"
+
+/* A kernel of one parameter that does next to nothing. */
+static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+                          ".visible .entry add (.param .u64 a) {\n"
+                          " .reg .b64 %d<2>; .reg .f32 %f<3>;\n"
+                          " ld.param.u64 %d1, [a]; ld.global.f32 %f1, [%d1];\n"
+                          " add.f32 %f2, %f1, %f1; st.global.f32 [%d1], %f2; ret;\n}\n";
+
+#define SIZE ((size_t) 1 << 30)
+
+static void *driver;
+static CUstream stream;
+static CUfunction kernel;
+static CUdeviceptr small, from, to;
+static float *host;
+
+#define CALL(name, types, ...)                                                   \
+  do                                                                             \
+    {                                                                            \
+      static CUresult (*function) types;                                         \
+      CUresult result;                                                           \
+                                                                                 \
+      if (function == NULL)                                                      \
+        *(void **) &function = dlsym (driver, name);                             \
+      result = function != NULL ? function (__VA_ARGS__) : CUDA_ERROR_NOT_FOUND; \
+      if (result != CUDA_SUCCESS)                                                \
+        {                                                                        \
+          fprintf (stderr, "%s: error %d\n", name, result);                      \
+          exit (1);                                                              \
+        }                                                                        \
+    }                                                                            \
+  while (0)
+
+static void
+synchronize (void)
+{
+  CALL ("cuStreamSynchronize", (CUstream), stream);
+}
+
+static void
+launch (void)
+{
+  void *parameters[] = { &small };
+
+  CALL ("cuLaunchKernel",
+        (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
+         void **, void **),
+        kernel, 1, 1, 1, 128, 1, 1, 0, stream, parameters, NULL);
+}
+
+static void
+item (void)
+{
+  CALL ("cuMemcpyDtoHAsync_v2", (void *, CUdeviceptr, size_t, CUstream), host, small, 4, stream);
+  synchronize ();
+}
+
+static void
+copy (void)
+{
+  CALL ("cuMemcpyDtoDAsync_v2", (CUdeviceptr, CUdeviceptr, size_t, CUstream), to, from, SIZE,
+        stream);
+}
+
+static int
+compare (const void *a, const void *b)
+{
+  double x = *(const double *) a, y = *(const double *) b;
+
+  return (x > y) - (x < y);
+}
+
+static double
+time_host (void (*run) (void))
+{
+  double times[21];
+  guint i, j;
+
+  for (i = 0; i < G_N_ELEMENTS (times); i++)
+    {
+      gint64 start = g_get_monotonic_time ();
+
+      for (j = 0; j < 500; j++)
+        run ();
+      times[i] = (g_get_monotonic_time () - start) * 1e-6 / 500;
+      synchronize ();
+    }
+  qsort (times, G_N_ELEMENTS (times), sizeof *times, compare);
+  return times[G_N_ELEMENTS (times) / 2];
+}
+
+static double
+time_device (void (*run) (void))
+{
+  CUevent start, end;
+  double times[30];
+  float ms;
+  guint i;
+
+  CALL ("cuEventCreate", (CUevent *, unsigned), &start, CU_EVENT_DEFAULT);
+  CALL ("cuEventCreate", (CUevent *, unsigned), &end, CU_EVENT_DEFAULT);
+  for (i = 0; i < G_N_ELEMENTS (times); i++)
+    {
+      CALL ("cuEventRecord", (CUevent, CUstream), start, stream);
+      run ();
+      CALL ("cuEventRecord", (CUevent, CUstream), end, stream);
+      synchronize ();
+      CALL ("cuEventElapsedTime", (float *, CUevent, CUevent), &ms, start, end);
+      times[i] = ms * 1e-3;
+    }
+  qsort (times, G_N_ELEMENTS (times), sizeof *times, compare);
+  return times[G_N_ELEMENTS (times) / 2];
+}
+
+static void
+prepare (void)
+{
+  CUdevice device;
+  CUcontext context;
+
+  CALL ("cuInit", (unsigned), 0);
+  CALL ("cuDeviceGet", (CUdevice *, int), &device, 0);
+  CALL ("cuDevicePrimaryCtxRetain", (CUcontext *, CUdevice), &context, device);
+  CALL ("cuCtxSetCurrent", (CUcontext), context);
+  CALL ("cuStreamCreate", (CUstream *, unsigned), &stream, CU_STREAM_NON_BLOCKING);
+  CALL ("cuMemAlloc_v2", (CUdeviceptr *, size_t), &small, 64);
+}
+
+static void
+prepare_rest (void)
+{
+  void *module;
+
+  CALL ("cuModuleLoadData", (void **, const void *), &module, ptx);
+  CALL ("cuModuleGetFunction", (CUfunction *, void *, const char *), &kernel, module, "add");
+  CALL ("cuMemAlloc_v2", (CUdeviceptr *, size_t), &from, SIZE);
+  CALL ("cuMemAlloc_v2", (CUdeviceptr *, size_t), &to, SIZE);
+  CALL ("cuMemHostAlloc", (void **, size_t, unsigned), (void **) &host, 64, 0);
+}
+
+int
+main (int argc, char *argv[])
+{
+  char line[64];
+
+  driver = dlopen ("libcuda.so.1", RTLD_NOW);
+  if (driver == NULL)
+    {
+      fprintf (stderr, "%s\n", dlerror ());
+      return 1;
+    }
+  prepare ();
+  if (argc > 1 && strcmp (argv[1], "--first") == 0)
+    return 0;
+  prepare_rest ();
+  while (fgets (line, sizeof line, stdin) != NULL)
+    {
+      g_strchomp (line);
+      if (strcmp (line, "host.add") == 0 || strcmp (line, "host.add_") == 0)
+        printf ("%s\t%.4g\n", line, time_host (launch));
+      else if (strcmp (line, "host.item") == 0)
+        printf ("%s\t%.4g\n", line, time_host (item));
+      else if (strcmp (line, "bw.copy_f32") == 0)
+        printf ("%s\t%.4g\n", line, time_device (copy));
+      else
+        printf ("%s\tnone\n", line);
+      fflush (stdout);
+    }
+  return 0;
+}

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""Times PyTorch on a GPU for the names of bench-cuda, as that does: names in, “name, seconds of one call” out.
+
+The rows host.* are timed through PyTorch's C++ interface, by peer-host.cpp. --first makes one tensor and ends.
+"""
+
+import functools
+import statistics
+import sys
+
+import torch
+from torch.nn import functional as F
+
+DEVICE = torch.device('cuda')
+N = 1 << 28
+BF16 = torch.bfloat16
+
+
+@functools.cache
+def get(name):
+    """What the cases work on; each is made when first wanted and stays."""
+    return {
+        'x': lambda: torch.randn(N, device=DEVICE),
+        'y': lambda: torch.randn(N, device=DEVICE),
+        'x16': lambda: get('x').to(BF16),
+        'y16': lambda: get('y').to(BF16),
+        'square': lambda: get('x').view(1 << 14, 1 << 14),
+        'row': lambda: torch.randn(1 << 14, device=DEVICE),
+        'flags': lambda: get('x') > get('y'),
+        'narrow': lambda: get('x').view(1 << 17, 1 << 11),
+        'narrow16': lambda: get('x16').view(1 << 17, 1 << 11),
+        'weight': lambda: torch.randn(1 << 11, device=DEVICE),
+        'weight16': lambda: get('weight').to(BF16),
+        'index': lambda: torch.randint(0, 1 << 17, (1 << 17,), device=DEVICE),
+        'keys': lambda: get('x')[:1 << 26],
+        'matrix': lambda: torch.randn(8192, 8192, device=DEVICE),
+        'matrix16': lambda: get('matrix').to(BF16),
+        'matrix1024': lambda: torch.randn(1024, 1024, device=DEVICE, dtype=BF16),
+        'matrix16384': lambda: torch.randn(16384, 16384, device=DEVICE, dtype=BF16),
+        'vector': lambda: torch.randn(16384, device=DEVICE, dtype=BF16),
+        'batch': lambda: torch.randn(256, 512, 512, device=DEVICE, dtype=BF16),
+        'images': lambda: torch.randn(64, 256, 56, 56, device=DEVICE, dtype=BF16),
+        'filters': lambda: torch.randn(256, 256, 3, 3, device=DEVICE, dtype=BF16),
+        'images_last': lambda: get('images').to(memory_format=torch.channels_last),
+        'filters_last': lambda: get('filters').to(memory_format=torch.channels_last),
+    }[name]()
+
+
+def with_gradients(images, filters):
+    with torch.enable_grad():
+        x, w = images.detach().requires_grad_(), filters.detach().requires_grad_()
+        y = F.conv2d(x, w, padding=1)
+        y.backward(y.detach())
+
+
+CASES = {
+    'bw.copy_f32': lambda: get('x').clone(),
+    'bw.add_f32': lambda: get('x') + get('y'),
+    'bw.relu_f32': lambda: torch.relu(get('x')),
+    'bw.exp_f32': lambda: torch.exp(get('x')),
+    'bw.gelu_f32': lambda: F.gelu(get('x')),
+    'bw.add_bf16': lambda: get('x16') + get('y16'),
+    'bw.cast_f32_bf16': lambda: get('x').to(BF16),
+    'bw.transpose_copy_f32': lambda: get('square').t().contiguous(),
+    'bw.add_row_broadcast_f32': lambda: get('square') + get('row'),
+    'bw.add_col_broadcast_f32': lambda: get('square') + get('row')[:, None],
+    'bw.where_f32': lambda: torch.where(get('flags'), get('x'), get('y')),
+    'bw.cat_f32': lambda: torch.cat([get('x'), get('y')]),
+    'bw.sum_all_f32': lambda: get('x').sum(),
+    'bw.sum_dim1_f32': lambda: get('square').sum(1),
+    'bw.sum_dim0_f32': lambda: get('square').sum(0),
+    'bw.max_dim1_f32': lambda: get('square').max(1),
+    'bw.argmax_all_f32': lambda: get('x').argmax(),
+    'bw.argmax_dim1_f32': lambda: get('square').argmax(1),
+    'bw.argmax_dim0_f32': lambda: get('square').argmax(0),
+    'bw.cumsum_dim1_f32': lambda: get('square').cumsum(1),
+    'bw.cumsum_dim0_f32': lambda: get('square').cumsum(0),
+    'bw.cumsum_all_f32': lambda: get('x').cumsum(0),
+    'bw.softmax_2048_f32': lambda: torch.softmax(get('narrow'), -1),
+    'bw.softmax_2048_bf16': lambda: torch.softmax(get('narrow16'), -1),
+    'bw.layernorm_2048_f32': lambda: F.layer_norm(get('narrow'), (1 << 11,), get('weight'), get('weight')),
+    'bw.layernorm_2048_bf16': lambda: F.layer_norm(get('narrow16'), (1 << 11,), get('weight16'), get('weight16')),
+    'bw.dropout_f32': lambda: F.dropout(get('x'), 0.2, True),
+    'bw.randn_f32': lambda: get('y').normal_(),
+    'bw.uniform_f32': lambda: get('y').uniform_(),
+    'bw.index_select_rows_f32': lambda: get('narrow').index_select(0, get('index')),
+    'bw.embedding_bf16': lambda: F.embedding(get('index'), get('narrow16')),
+    'rate.sort_f32_64M': lambda: get('keys').sort(),
+    'rate.topk_100_f32_64M': lambda: get('keys').topk(100),
+    'mm.fp32_8192': lambda: get('matrix') @ get('matrix'),
+    'mm.bf16_8192': lambda: get('matrix16') @ get('matrix16'),
+    'mm.bf16_1024': lambda: get('matrix1024') @ get('matrix1024'),
+    'mm.bmm_bf16_256x512': lambda: get('batch') @ get('batch'),
+    'mm.gemv_bf16_16384': lambda: get('matrix16384') @ get('vector'),
+    'conv.3x3_256_bf16_nhwc': lambda: F.conv2d(get('images_last'), get('filters_last'), padding=1),
+    'conv.3x3_256_bf16_nhwc.fwd_bwd': lambda: with_gradients(get('images_last'), get('filters_last')),
+    'conv.3x3_256_bf16_nchw': lambda: F.conv2d(get('images'), get('filters'), padding=1),
+    'conv.3x3_256_bf16_nchw.fwd_bwd': lambda: with_gradients(get('images'), get('filters')),
+}
+
+
+def measure(run):
+    for _ in range(5):
+        run()
+    torch.cuda.synchronize()
+    times = []
+    for _ in range(30):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        run()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end) * 1e-3)
+    return statistics.median(times)
+
+
+def main():
+    if '--first' in sys.argv:
+        torch.ones(16, device=DEVICE)
+        torch.cuda.synchronize()
+        return
+    torch.set_grad_enabled(False)
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = False
+    for line in sys.stdin:
+        name = line.strip()
+        seconds = f'{measure(CASES[name]):.4g}' if name in CASES else 'none'
+        print(f'{name}\t{seconds}', flush=True)
+
+
+if __name__ == '__main__':
+    main()
