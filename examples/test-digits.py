@@ -32,7 +32,7 @@ def main():
     count, failed, first = 0, 0, None
     for name, command in programs:
         with tempfile.TemporaryDirectory() as folder:
-            line = last_line(command + ['--seed=3'], folder)
+            line = last_line(command + ['--seed=3', '--device=cpu'], folder)
             match = re.fullmatch(r'digits: accuracy ([\d.]+) %, loss [\d.]+, weights [0-9a-f]{16}', line)
             first = first or line
             picture = os.path.join(folder, 'digits.png')

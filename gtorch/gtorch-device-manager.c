@@ -247,14 +247,63 @@ gtorch_device_new_from_string (const gchar *string, GError **error)
   return device != NULL ? g_object_ref (device) : NULL;
 }
 
+/**
+ * gtorch_device_get_default:
+ *
+ * Finds the device that a program should compute on when its user has no wish: the first GPU on
+ * which operations work, else the CPU.
+ *
+ * A GPU that this build has no kernels for is passed over, and so is one that nobody may compute
+ * on. The first call initialises CUDA; no context is made. This is not the device of new tensors
+ * ([func@get_default_device]) until it is made that:
+ *
+ * ```c
+ * gtorch_set_default_device (gtorch_device_get_default ());
+ * ```
+ *
+ * Returns: (transfer none): the device
+ *
+ * Since: 0.1
+ */
+GTorchDevice *
+gtorch_device_get_default (void)
+{
+  guint i, n = gtorch_backend_cuda.count ();
+
+  for (i = 0; i < n; i++)
+    {
+      GTorchDevice *device = gtorch_backend_cuda.get (i, NULL);
+
+      if (device != NULL && gtorch_backend_cuda.is_usable (device))
+        return device;
+    }
+  return gtorch_device_cpu ();
+}
+
+/* --- on the command line --- */
+
+typedef struct
+{
+  gchar *device;
+  gboolean disable_cuda;
+} Options;
+
+static void
+options_free (gpointer data)
+{
+  Options *options = data;
+
+  g_free (options->device);
+  g_free (options);
+}
+
 static gboolean
 parse_device (const gchar *name, const gchar *value, gpointer data, GError **error)
 {
-  g_autoptr (GTorchDevice) device = gtorch_device_new_from_string (value, error);
+  Options *options = data;
 
-  if (device == NULL)
-    return FALSE;
-  gtorch_set_default_device (device);
+  g_free (options->device);
+  options->device = g_strdup (value);
   return TRUE;
 }
 
@@ -270,18 +319,44 @@ parse_threads (const gchar *name, const gchar *value, gpointer data, GError **er
 static gboolean
 parse_disable_cuda (const gchar *name, const gchar *value, gpointer data, GError **error)
 {
-  gtorch_set_default_device (gtorch_device_cpu ());
+  ((Options *) data)->disable_cuda = TRUE;
+  return TRUE;
+}
+
+static gboolean
+choose_device (GOptionContext *context, GOptionGroup *group, gpointer data, GError **error)
+{
+  Options *options = data;
+  g_autoptr (GTorchDevice) device = NULL;
+
+  if (options->disable_cuda)
+    gtorch_set_default_device (gtorch_device_cpu ());
+  else if (options->device != NULL)
+    {
+      device = gtorch_device_new_from_string (options->device, error);
+      if (device == NULL)
+        return FALSE;
+      gtorch_set_default_device (device);
+    }
+  else if (gtorch_peek_default_device () == NULL)
+    gtorch_set_default_device (gtorch_device_get_default ());
   return TRUE;
 }
 
 /**
  * gtorch_get_option_group:
  *
- * Makes the options that a program on the command line needs: `--device=NAME` sets the default
- * device, `--disable-cuda` makes it the CPU, `--threads=N` is [func@set_num_threads].
+ * Makes the options that a program on the command line needs.
+ *
+ * `--device=NAME` sets the default device; `--disable-cuda` makes it the CPU, whatever `--device`
+ * says, and leaves CUDA alone. Without them it becomes [func@Device.get_default], unless the
+ * program has set one before. `--threads=N` is [func@set_num_threads].
  *
  * ```c
  * g_option_context_add_group (context, gtorch_get_option_group ());
+ * if (!g_option_context_parse (context, &argc, &argv, &error))
+ *   return FALSE;
+ * x = gtorch_zeros (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_FLOAT32, NULL, &error); // on that device
  * ```
  *
  * Returns: (transfer full): a new group of options
@@ -300,10 +375,12 @@ gtorch_get_option_group (void)
                                             N_ ("Use this many CPU threads"), "N" },
                                           { NULL } };
   GOptionGroup *group =
-      g_option_group_new ("gtorch", _ ("GTorch Options:"), _ ("Show GTorch options"), NULL, NULL);
+      g_option_group_new ("gtorch", _ ("GTorch Options:"), _ ("Show GTorch options"),
+                          g_new0 (Options, 1), options_free);
 
   g_option_group_set_translation_domain (group, GETTEXT_PACKAGE);
   g_option_group_add_entries (group, entries);
+  g_option_group_set_parse_hooks (group, NULL, choose_device);
   return group;
 }
 

@@ -35,6 +35,23 @@ typedef struct
   guint64 total; /* what the device has */
 } GTorchMemoryInfo;
 
+/* The numbers of properties in gtorch-device-info.c begin behind this one. */
+#define GTORCH_DEVICE_INFO_PROP_0 16
+
+typedef struct
+{
+  gint major, minor;
+  guint n_multiprocessors;
+  guint threads_per_multiprocessor;
+  guint warp_size;
+  gsize max_shared_memory;
+  gsize l2_size;
+  const gchar *pci_id;
+  const gchar *uuid;
+  gboolean integrated;
+  const gchar *driver_version;
+} GTorchDeviceInfo;
+
 /* The contract of a backend. Its devices are made once and live as long as the process. Streams are
  * subclasses of GTorchStream (gtorch-stream-private.h). */
 struct _GTorchDeviceClass
@@ -43,6 +60,8 @@ struct _GTorchDeviceClass
 
   /* The product's name, for people. Owned by the device. */
   const gchar *(*get_name) (GTorchDevice *device);
+  /* What else is to be said of it (optional). Owned by the device. */
+  const GTorchDeviceInfo *(*get_info) (GTorchDevice *device);
   /* Called when the device becomes the thread's current one (optional). */
   gboolean (*make_current) (GTorchDevice *device, GError **error);
 
@@ -83,6 +102,8 @@ typedef struct
   guint (*count) (void);                              /* makes no context */
   GTorchDevice *(*get) (guint index, GError **error); /* transfer none; index below count */
   const gchar *(*reason) (void);                      /* why count () is 0, translated */
+  /* Would operations work on it? NULL: then always. */
+  gboolean (*is_usable) (GTorchDevice *device);
 } GTorchBackend;
 
 extern const GTorchBackend gtorch_backend_cpu;
@@ -103,6 +124,10 @@ gboolean gtorch_device_memory_pressure (GTorchDevice *device, guint64 n_bytes);
 GTorchImpl *gtorch_copy_to_device (GTorchImpl *src, GTorchDevice *device, gboolean non_blocking,
                                    GTorchImpl *into, GError **error);
 GTorchDevice *gtorch_cpu_device_new (void);
+/* NULL until one is set. */
+GTorchDevice *gtorch_peek_default_device (void);
+void gtorch_device_install_info_properties (GObjectClass *klass);
+gboolean gtorch_device_get_info_property (GTorchDevice *self, guint prop_id, GValue *value);
 
 /* --- the CPU's allocator (cpu/gtorch-cpu-allocator.c) --- */
 GTorchStorage *gtorch_cpu_alloc (GTorchDevice *device, gsize n_bytes, GError **error);

@@ -80,7 +80,8 @@ gtorch_device_get_property (GObject *object, guint prop_id, GValue *value, GPara
       g_value_set_string (value, gtorch_device_get_name (self));
       break;
     default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+      if (!gtorch_device_get_info_property (self, prop_id, value))
+        G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
     }
 }
 
@@ -130,6 +131,7 @@ gtorch_device_class_init (GTorchDeviceClass *klass)
   props[PROP_NAME] =
       g_param_spec_string ("name", NULL, NULL, NULL, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
   g_object_class_install_properties (object_class, N_PROPS, props);
+  gtorch_device_install_info_properties (object_class);
 
   /**
    * GTorchDevice::memory-pressure:
@@ -304,10 +306,17 @@ gtorch_device_set_current (GTorchDevice *device, GError **error)
   return TRUE;
 }
 
+GTorchDevice *
+gtorch_peek_default_device (void)
+{
+  return g_atomic_pointer_get (&default_device);
+}
+
 /**
  * gtorch_get_default_device:
  *
- * Gets the device of new tensors when none is named.
+ * Gets the device of new tensors when none is named. [func@Device.get_default] finds the best one
+ * that there is.
  *
  * Returns: (transfer none): the device
  *

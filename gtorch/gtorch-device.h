@@ -43,6 +43,8 @@ GTorchDevice *gtorch_device_cpu (void);
 GTORCH_AVAILABLE_IN_0_1
 GTorchDevice *gtorch_device_cuda (gint index, GError **error);
 GTORCH_AVAILABLE_IN_0_1
+GTorchDevice *gtorch_device_get_default (void);
+GTORCH_AVAILABLE_IN_0_1
 GTorchDevice *gtorch_device_new_from_string (const gchar *string,
                                              GError **error) G_GNUC_WARN_UNUSED_RESULT;
 

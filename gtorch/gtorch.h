@@ -9,6 +9,8 @@
 #include <gtorch/autograd/gtorch-gradcheck.h>
 #include <gtorch/autograd/gtorch-tensor-autograd.h>
 #include <gtorch/cuda/gtorch-cuda-graph.h>
+#include <gtorch/gtorch-build-info.h>
+#include <gtorch/gtorch-device-info.h>
 #include <gtorch/gtorch-device-manager.h>
 #include <gtorch/gtorch-device.h>
 #include <gtorch/gtorch-dtype.h>

@@ -15,7 +15,7 @@ const BATCH = 64;
 const INT64 = GTorch.DType.INT64;
 const {nn, optim} = GTorch;
 
-const options = {data: null, seed: '1', epochs: '20', output: 'digits.png', device: 'cpu'};
+const options = {data: null, seed: '1', epochs: '20', output: 'digits.png', device: null};
 for (const argument of System.programArgs) {
     const match = /^--(\w+)=(.*)$/.exec(argument);
     if (!match || !(match[1] in options)) {
@@ -116,7 +116,9 @@ function draw(path, losses, images, labels, read) {
     surface.writeToPNG(path);
 }
 
-GTorch.set_default_device(GTorch.Device.new_from_string(options.device));
+GTorch.set_default_device(options.device
+    ? GTorch.Device.new_from_string(options.device)
+    : GTorch.Device.get_default());
 GTorch.manual_seed(Number(options.seed));
 const [images, labels] = loadDigits(data);
 const model = makeModel();

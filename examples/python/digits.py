@@ -99,10 +99,11 @@ def main():
     parser.add_argument('--seed', type=int, default=1, help='where random numbers start')
     parser.add_argument('--epochs', type=int, default=20, help='how often all digits are seen')
     parser.add_argument('--output', default='digits.png', help='the picture to draw')
-    parser.add_argument('--device', default='cpu', help='where to compute')
+    parser.add_argument('--device', help='where to compute, on a GPU if there is one')
     args = parser.parse_args()
 
-    GTorch.set_default_device(GTorch.Device.new_from_string(args.device))
+    named = args.device and GTorch.Device.new_from_string(args.device)
+    GTorch.set_default_device(named or GTorch.Device.get_default())
     GTorch.manual_seed(args.seed)
     images, labels = load_digits(args.data)
     model = make_model()

@@ -7,6 +7,7 @@
 
 #include <glib/gi18n-lib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gtorch-device-private.h"
 #include "gtorch-stream-private.h"
@@ -39,12 +40,32 @@ gtorch_cpu_device_get_name (GTorchDevice *device)
   return name;
 }
 
+static const GTorchDeviceInfo *
+gtorch_cpu_device_get_info (GTorchDevice *device)
+{
+  static GTorchDeviceInfo info = { .threads_per_multiprocessor = 1,
+                                   .warp_size = 1,
+                                   .integrated = TRUE };
+  static gsize once;
+
+  if (g_once_init_enter (&once))
+    {
+      info.n_multiprocessors = g_get_num_processors ();
+#ifdef _SC_LEVEL2_CACHE_SIZE
+      info.l2_size = MAX (sysconf (_SC_LEVEL2_CACHE_SIZE), 0);
+#endif
+      g_once_init_leave (&once, 1);
+    }
+  return &info;
+}
+
 static void
 gtorch_cpu_device_class_init (GTorchCpuDeviceClass *klass)
 {
   GTorchDeviceClass *device_class = (GTorchDeviceClass *) klass;
 
   device_class->get_name = gtorch_cpu_device_get_name;
+  device_class->get_info = gtorch_cpu_device_get_info;
   device_class->alloc = gtorch_cpu_alloc;
   device_class->free = gtorch_cpu_free;
   device_class->get_memory_info = gtorch_cpu_memory_info;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cuda/gtorch-cuda-private.h"
+#include "gtorch-build-info-private.h"
 
 typedef GTorchDeviceClass GTorchCudaDeviceClass;
 
@@ -21,6 +22,12 @@ static const gchar *
 gtorch_cuda_device_get_name (GTorchDevice *device)
 {
   return GTORCH_CUDA_DEVICE (device)->name;
+}
+
+static const GTorchDeviceInfo *
+gtorch_cuda_device_get_info (GTorchDevice *device)
+{
+  return &GTORCH_CUDA_DEVICE (device)->info;
 }
 
 gboolean
@@ -115,6 +122,7 @@ static void
 gtorch_cuda_device_class_init (GTorchCudaDeviceClass *klass)
 {
   klass->get_name = gtorch_cuda_device_get_name;
+  klass->get_info = gtorch_cuda_device_get_info;
   klass->make_current = gtorch_cuda_device_make_current;
   klass->alloc = gtorch_cuda_alloc;
   klass->free = gtorch_cuda_free;
@@ -148,9 +156,26 @@ attribute (CUdevice handle, CUdevice_attribute attribute)
   return value;
 }
 
+/* "GPU-", then the bytes in groups of 4, 2, 2, 2 and 6. */
+static void
+format_uuid (const CUuuid *uuid, gchar *text)
+{
+  GString *string = g_string_new ("GPU");
+  guint i;
+
+  for (i = 0; i < sizeof uuid->bytes; i++)
+    g_string_append_printf (string, "%s%02x",
+                            i == 0 || (i >= 4 && i <= 10 && i % 2 == 0) ? "-" : "",
+                            (guint8) uuid->bytes[i]);
+  strcpy (text, string->str);
+  g_string_free (string, TRUE);
+}
+
 static GTorchCudaDevice *
 device_new (guint index, GError **error)
 {
+  static gsize driver;
+  CUuuid uuid = { 0 };
   GTorchCudaDevice *self;
   CUdevice handle;
   size_t total = 0;
@@ -166,14 +191,25 @@ device_new (guint index, GError **error)
   gtorch_cuda.cuDeviceTotalMem (&total, handle);
   self->total_memory = total;
   gtorch_cuda.cuDeviceGetPCIBusId (self->pci_id, sizeof self->pci_id, handle);
-  gtorch_cuda.cuDeviceGetUuid (&self->uuid, handle);
-  self->major = attribute (handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
-  self->minor = attribute (handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  if (gtorch_cuda.cuDeviceGetUuid (&uuid, handle) == CUDA_SUCCESS)
+    format_uuid (&uuid, self->uuid);
+  if (g_once_init_enter (&driver))
+    g_once_init_leave (&driver, (gsize) gtorch_cuda_driver_dup_version ());
   self->n_multiprocessors = attribute (handle, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  self->threads_per_multiprocessor =
-      attribute (handle, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
-  self->max_shared = attribute (handle, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-  self->l2_bytes = attribute (handle, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+  self->info = (GTorchDeviceInfo){
+    .major = attribute (handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+    .minor = attribute (handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+    .n_multiprocessors = self->n_multiprocessors,
+    .threads_per_multiprocessor =
+        attribute (handle, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR),
+    .warp_size = attribute (handle, CU_DEVICE_ATTRIBUTE_WARP_SIZE),
+    .max_shared_memory = attribute (handle, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+    .l2_size = attribute (handle, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE),
+    .pci_id = self->pci_id,
+    .uuid = self->uuid,
+    .integrated = attribute (handle, CU_DEVICE_ATTRIBUTE_INTEGRATED),
+    .driver_version = (const gchar *) driver,
+  };
   self->has_vmm = attribute (handle, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
   return self;
 }
@@ -226,10 +262,25 @@ cuda_reason (void)
   return (const gchar *) text;
 }
 
+/* Kernels that the GPU understands, of the build's or the stand-in's, and nobody keeps others off it. */
+static gboolean
+cuda_is_usable (GTorchDevice *device)
+{
+  GTorchCudaDevice *self = GTORCH_CUDA_DEVICE (device);
+  g_auto (GStrv) archs = gtorch_get_arch_list ();
+
+  return gtorch_cuda_driver_load (NULL)
+         && (gtorch_cuda_driver_get_image (NULL) != NULL
+             || gtorch_archs_cover ((const gchar *const *) archs, self->info.major,
+                                    self->info.minor))
+         && attribute (self->handle, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) != CU_COMPUTEMODE_PROHIBITED;
+}
+
 const GTorchBackend gtorch_backend_cuda = {
   .prefix = "cuda",
   .type = GTORCH_DEVICE_TYPE_CUDA,
   .count = cuda_count,
   .get = cuda_get,
   .reason = cuda_reason,
+  .is_usable = cuda_is_usable,
 };

@@ -23,6 +23,9 @@ extern GTorchCudaDriver gtorch_cuda;
 /* Opens the driver's library and initialises it, once; no context is made. FALSE with DEVICE, always with
  * the same message, if there is none, and in a process that was forked after it succeeded. */
 gboolean gtorch_cuda_driver_load (GError **error);
+/* The first half of that: opens the library and fills the table. FALSE if there is no driver of the kind
+ * that is needed. Does nothing that a child of fork() would suffer from. */
+gboolean gtorch_cuda_driver_find (void);
 /* 13000 for CUDA 13.0. */
 gint gtorch_cuda_driver_version (void);
 /* Is this a child of the process that initialised CUDA? Its state is unusable here. */

@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "cuda/gtorch-cuda-driver-private.h"
+#include "gtorch-build-info-private.h"
 
 typedef CUresult (*GetProcAddress) (const char *symbol, void **function, int version,
                                     uint64_t flags, int *status);
@@ -20,6 +21,7 @@ static gboolean loaded;
 static gchar *reason; /* why not */
 static gint version;
 static gint forked; /* atomically */
+static void *library;
 static const void *stand_in_image;
 
 static const struct
@@ -45,13 +47,12 @@ note_fork (void)
   g_atomic_int_set (&forked, TRUE);
 }
 
+/* Without initialising it, which a forked child would suffer from. */
 static gboolean
-open_driver (void)
+find_driver (void)
 {
   const gchar *path = g_getenv ("GTORCH_CUDA_DRIVER");
-  void *library;
   GetProcAddress get;
-  CUresult result;
   gsize i;
 
   if (path == NULL || path[0] == '\0')
@@ -79,7 +80,24 @@ open_driver (void)
         function = (void *) missing_function;
       G_STRUCT_MEMBER (void *, &gtorch_cuda, functions[i].offset) = function;
     }
+  gtorch_cuda.cuDriverGetVersion (&version);
+  if (version < 12000)
+    {
+      reason = g_strdup_printf (_ ("the driver is for CUDA %d.%d, at least 12.0 is needed"),
+                                version / 1000, version % 1000 / 10);
+      return FALSE;
+    }
+  stand_in_image = dlsym (library, "gtorch_cuda_stand_in_image");
+  return TRUE;
+}
 
+static gboolean
+initialize_driver (void)
+{
+  CUresult result;
+
+  if (!gtorch_cuda_driver_find ())
+    return FALSE;
   result = gtorch_cuda.cuInit (0);
   if (result != CUDA_SUCCESS)
     {
@@ -89,16 +107,22 @@ open_driver (void)
       reason = g_strdup (error->message);
       return FALSE;
     }
-  gtorch_cuda.cuDriverGetVersion (&version);
-  if (version < 12000)
-    {
-      reason = g_strdup_printf (_ ("the driver is for CUDA %d.%d, at least 12.0 is needed"),
-                                version / 1000, version % 1000 / 10);
-      return FALSE;
-    }
-  stand_in_image = dlsym (library, "gtorch_cuda_stand_in_image");
   pthread_atfork (NULL, NULL, note_fork);
   return TRUE;
+}
+
+gboolean
+gtorch_cuda_driver_find (void)
+{
+  static gsize once;
+  static gboolean found;
+
+  if (g_once_init_enter (&once))
+    {
+      found = find_driver ();
+      g_once_init_leave (&once, 1);
+    }
+  return found;
 }
 
 const void *
@@ -114,7 +138,7 @@ gtorch_cuda_driver_load (GError **error)
 
   if (g_once_init_enter (&once))
     {
-      loaded = open_driver ();
+      loaded = initialize_driver ();
       g_once_init_leave (&once, 1);
     }
   if (G_LIKELY (loaded && !gtorch_cuda_is_forked ()))
@@ -132,6 +156,13 @@ gint
 gtorch_cuda_driver_version (void)
 {
   return version;
+}
+
+gchar *
+gtorch_cuda_driver_dup_version (void)
+{
+  gtorch_cuda_driver_find ();
+  return version > 0 ? g_strdup_printf ("%d.%d", version / 1000, version % 1000 / 10) : NULL;
 }
 
 gboolean

@@ -7,8 +7,46 @@
 
 #include <dlfcn.h>
 #include <glib/gi18n-lib.h>
+#include <string.h>
 
 #include "cuda/gtorch-cuda-private.h"
+#include "gtorch-build-info-private.h"
+
+static gchar *
+number_version (gpointer function)
+{
+  gsize number = ((gsize (*) (void)) function) ();
+
+  return g_strdup_printf ("%" G_GSIZE_FORMAT ".%" G_GSIZE_FORMAT ".%" G_GSIZE_FORMAT,
+                          number / 10000, number / 100 % 100, number % 100);
+}
+
+static const struct
+{
+  const gchar *name, *soname;
+  const gchar *purpose;  /* marked for translation */
+  const gchar *packages; /* marked for translation */
+  const gchar *symbol;   /* a function that tells the version */
+  gchar *(*version) (gpointer function);
+} libraries[] = {
+  { "cublasLt", "libcublasLt.so.13", N_ ("products of matrices"),
+    N_ ("libcublas-13-0 (Debian, Ubuntu) or nvidia-cublas (Python)"), "cublasLtGetVersion",
+    number_version },
+  { "cudnn", "libcudnn.so.9", N_ ("fast convolutions"),
+    N_ ("libcudnn9-cuda-13 (Debian, Ubuntu) or nvidia-cudnn-cu13 (Python)"), "cudnnGetVersion",
+    number_version },
+};
+
+static gint
+find_library (const gchar *name, const gchar *soname)
+{
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (libraries); i++)
+    if (g_strcmp0 (name, libraries[i].name) == 0 || g_strcmp0 (soname, libraries[i].soname) == 0)
+      return i;
+  return -1;
+}
 
 /* What is in the process already (another framework's copy), then the folders of the environment, then what
  * the system finds, then where toolkits are installed. */
@@ -21,6 +59,7 @@ gtorch_cuda_library_open (const gchar *soname, GError **error)
   g_auto (GStrv) folders = NULL;
   g_autoptr (GString) tried = g_string_new (NULL);
   gpointer library = dlopen (soname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  gint known = find_library (NULL, soname);
   guint i;
 
   if (library != NULL)
@@ -40,10 +79,16 @@ gtorch_cuda_library_open (const gchar *soname, GError **error)
         return library;
       g_string_append_printf (tried, "%s%s", i > 0 ? ", " : "", (gchar *) paths->pdata[i]);
     }
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA,
-               _ ("cuda: %s was not found; tried %s. It comes with the CUDA toolkit; "
-                  "GTORCH_CUDA_LIBRARY_PATH can name its folder"),
-               soname, tried->str);
+  if (known >= 0)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA,
+                 _ ("cuda: %s, for %s, was not found; tried %s. It is in the package %s; "
+                    "GTORCH_CUDA_LIBRARY_PATH can name its folder"),
+                 soname, _ (libraries[known].purpose), tried->str, _ (libraries[known].packages));
+  else
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA,
+                 _ ("cuda: %s was not found; tried %s. It comes with the CUDA toolkit; "
+                    "GTORCH_CUDA_LIBRARY_PATH can name its folder"),
+                 soname, tried->str);
   return NULL;
 }
 
@@ -56,4 +101,35 @@ gtorch_cuda_library_symbol (gpointer library, const gchar *soname, const gchar *
   if (symbol == NULL)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA, _ ("cuda: %s has no %s"), soname, name);
   return symbol;
+}
+
+gchar **
+gtorch_cuda_library_list (void)
+{
+  g_autoptr (GStrvBuilder) builder = g_strv_builder_new ();
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (libraries); i++)
+    g_strv_builder_add (builder, libraries[i].name);
+  return g_strv_builder_end (builder);
+}
+
+gchar *
+gtorch_cuda_library_version (const gchar *name, GError **error)
+{
+  gint known = find_library (name, NULL);
+  gpointer library, function;
+
+  if (known < 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
+                   _ ("cuda: “%s” is not the name of a library that is used"), name);
+      return NULL;
+    }
+  library = gtorch_cuda_library_open (libraries[known].soname, error);
+  if (library == NULL)
+    return NULL;
+  function =
+      gtorch_cuda_library_symbol (library, libraries[known].soname, libraries[known].symbol, error);
+  return function != NULL ? libraries[known].version (function) : NULL;
 }

@@ -23,15 +23,12 @@ struct _GTorchCudaDevice
   CUdevice handle;
   CUcontext context; /* the primary one; NULL until it is needed */
   gchar name[256];
-  gint major, minor; /* compute capability */
+  GTorchDeviceInfo info;
   gint n_multiprocessors;
-  gint threads_per_multiprocessor;
-  gint max_shared; /* bytes of a block, opted in */
-  gint l2_bytes;
   gboolean has_vmm;
   guint64 total_memory;
   gchar pci_id[32];
-  CUuuid uuid;
+  gchar uuid[48];
 
   GMutex lock;            /* of what follows */
   GPtrArray *lanes;       /* GTorchCudaLane, in the order of their index */

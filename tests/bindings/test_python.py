@@ -56,6 +56,19 @@ def agrees(function, data, number, dtype):
 
 
 @tap.case
+def devices_and_the_build_describe_themselves():
+    cpu = GTorch.Device.cpu()
+    assert cpu.get_capability() == (0, 0)
+    assert cpu.props.pci_id is None and cpu.get_uuid() is None
+    assert cpu.props.n_multiprocessors == cpu.get_n_multiprocessors() >= 1
+    assert isinstance(GTorch.Device.get_default(), GTorch.Device)
+    keys = GTorch.get_build_keys()
+    assert 'version' in keys and all(GTorch.get_build_info(key) is not None for key in keys)
+    assert GTorch.get_arch_list() == GTorch.get_build_info('cuda-archs').split()
+    raises(GLib.Error, 'abacus', GTorch.get_cuda_library_version, 'abacus')
+
+
+@tap.case
 def operators_work_from_both_sides():
     for function in (*ARITHMETIC, *DIVISION):
         agrees(function, FLOATS, 2.5, 'float32')

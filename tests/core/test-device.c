@@ -113,6 +113,62 @@ current_and_default_are_the_cpu_at_first (void)
   g_assert_true (gtorch_get_default_device () == gtorch_device_cpu ());
 }
 
+static void
+the_cpu_describes_itself (void)
+{
+  GTorchDevice *cpu = gtorch_device_cpu ();
+  gint major = -1, minor = -1;
+  guint n, threads, warp;
+  guint64 total, shared, l2;
+  gboolean integrated;
+  g_autofree gchar *pci = NULL, *uuid = NULL, *driver = NULL;
+
+  gtorch_device_get_capability (cpu, &major, &minor);
+  g_assert_cmpint (major, ==, 0);
+  g_assert_cmpint (minor, ==, 0);
+  g_object_get (cpu, "total-memory", &total, "n-multiprocessors", &n, "threads-per-multiprocessor",
+                &threads, "warp-size", &warp, "max-shared-memory", &shared, "l2-size", &l2,
+                "pci-id", &pci, "uuid", &uuid, "integrated", &integrated, "driver-version", &driver,
+                NULL);
+  g_assert_cmpuint (total, ==, gtorch_device_get_total_memory (cpu));
+  g_assert_cmpuint (total, >, 1 << 20);
+  g_assert_cmpuint (n, ==, g_get_num_processors ());
+  g_assert_cmpuint (threads, ==, 1);
+  g_assert_cmpuint (warp, ==, 1);
+  g_assert_cmpuint (shared, ==, 0);
+  g_assert_cmpuint (l2, ==, gtorch_device_get_l2_size (cpu));
+  g_assert_null (pci);
+  g_assert_null (uuid);
+  g_assert_true (integrated);
+  g_assert_null (driver);
+}
+
+static void
+the_build_describes_itself (void)
+{
+  g_auto (GStrv) keys = gtorch_get_build_keys ();
+  g_auto (GStrv) archs = gtorch_get_arch_list ();
+  g_autofree gchar *version = gtorch_get_build_info ("version");
+  g_autofree gchar *listed = gtorch_get_build_info ("cuda-archs");
+  g_autofree gchar *joined = g_strjoinv (" ", archs);
+  guint i;
+
+  g_assert_cmpstr (version, ==, GTORCH_VERSION);
+  g_assert_cmpstr (listed, ==, joined);
+  g_assert_cmpuint (g_strv_length (keys), >=, 9);
+  for (i = 0; keys[i] != NULL; i++)
+    {
+      g_autofree gchar *value = gtorch_get_build_info (keys[i]);
+
+      g_assert_nonnull (value);
+      if (!g_str_has_prefix (keys[i], "cuda"))
+        g_assert_cmpstr (value, !=, "");
+    }
+  for (i = 0; archs[i] != NULL; i++)
+    g_assert_true (g_str_has_prefix (archs[i], "sm_") || g_str_has_prefix (archs[i], "compute_"));
+  g_assert_null (gtorch_get_build_info ("abacus"));
+}
+
 static gboolean
 parse (const gchar *option, GError **error)
 {
@@ -404,6 +460,8 @@ main (int argc, char *argv[])
   TEST (missing_cuda_says_why);
   TEST (manager_lists_the_devices);
   TEST (current_and_default_are_the_cpu_at_first);
+  TEST (the_cpu_describes_itself);
+  TEST (the_build_describes_itself);
   TEST (options_set_the_device);
   TEST (number_of_threads_is_checked);
   TEST (memory_of_every_size_is_aligned_and_counted);

@@ -32,6 +32,7 @@ enum
 struct CUctx_st
 {
   gint index;
+  guint physical; /* its number where CUDA_VISIBLE_DEVICES hides and turns none around */
   gboolean retained;
   guint flags;
   guint32 peers; /* bit i: may use the memory of device i */

@@ -7,7 +7,9 @@
  * cannot be read through the addresses that the host is given; queues of work are run late and in any
  * order that streams and events allow, chosen by a seed; every call is counted and can be made to fail.
  * The environment variable GTORCH_FAKE_CUDA sets it up before the first call, as in
- * "devices=2,memory=64,version=13000,seed=5,hide=cuMemCreate,vmm=0" (memory in MiB). */
+ * "devices=2,memory=64,version=13000,seed=5,hide=cuMemCreate,vmm=0,capability=75,mode=2" (memory in MiB; mode
+ * is that of who may compute). As with NVIDIA's, CUDA_VISIBLE_DEVICES hides devices and puts them into
+ * another order. */
 
 #include <glib.h>
 

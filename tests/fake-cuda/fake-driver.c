@@ -19,6 +19,7 @@ FakeCudaAccounts fake_accounts;
 
 static gint driver_version = 13000;
 static gboolean has_vmm = TRUE;
+static gint capability = 90, compute_mode;
 static gboolean initialized;
 static pid_t process; /* that called cuInit() */
 static gchar *hidden; /* a function that the driver lacks */
@@ -72,6 +73,67 @@ cuGetProcAddress_v2 (const char *symbol, void **function, int version, uint64_t 
   return CUDA_ERROR_NOT_FOUND;
 }
 
+static void
+device_uuid (guint physical, CUuuid *uuid)
+{
+  memset (uuid, 0xfa, sizeof *uuid);
+  uuid->bytes[15] = physical;
+}
+
+/* -1: names none. The driver takes numbers and beginnings of UUIDs. */
+static gint
+find_visible (const gchar *text, guint n_physical)
+{
+  gchar *end;
+  guint64 number = g_ascii_strtoull (text, &end, 10);
+  guint i, j;
+
+  if (end > text && *end == '\0' && g_ascii_isdigit (text[0]))
+    return number < n_physical ? (gint) number : -1;
+  for (i = 0; g_str_has_prefix (text, "GPU-") && i < n_physical; i++)
+    {
+      GString *name = g_string_new ("GPU-");
+      gboolean is_it;
+      CUuuid uuid;
+
+      device_uuid (i, &uuid);
+      for (j = 0; j < sizeof uuid.bytes; j++)
+        g_string_append_printf (name, "%s%02x", j >= 4 && j <= 10 && j % 2 == 0 ? "-" : "",
+                                (guint8) uuid.bytes[j]);
+      is_it = g_str_has_prefix (name->str, text);
+      g_string_free (name, TRUE);
+      if (is_it)
+        return i;
+    }
+  return -1;
+}
+
+static void
+hide_devices (const gchar *text)
+{
+  gchar **names = g_strsplit (text, ",", -1);
+  guint i, j, n = 0;
+
+  for (i = 0; names[i] != NULL && n < FAKE_MAX_DEVICES; i++)
+    {
+      gint found = find_visible (g_strstrip (names[i]), fake_n_devices);
+
+      if (found < 0)
+        break; /* what follows is not looked at */
+      for (j = 0; j < n; j++)
+        if (fake_devices[j].physical == (guint) found)
+          break;
+      if (j < n)
+        { /* twice: none at all */
+          n = 0;
+          break;
+        }
+      fake_devices[n++].physical = found;
+    }
+  fake_n_devices = n;
+  g_strfreev (names);
+}
+
 static void __attribute__ ((constructor)) set_up (void)
 {
   const gchar *text = g_getenv ("GTORCH_FAKE_CUDA");
@@ -94,6 +156,10 @@ static void __attribute__ ((constructor)) set_up (void)
         fake_cuda_set_seed (number);
       else if (g_str_has_prefix (settings[i], "vmm="))
         has_vmm = number != 0;
+      else if (g_str_has_prefix (settings[i], "capability="))
+        capability = number;
+      else if (g_str_has_prefix (settings[i], "mode="))
+        compute_mode = number;
       else if (g_str_has_prefix (settings[i], "hide="))
         hidden = g_strdup (value);
     }
@@ -101,8 +167,11 @@ static void __attribute__ ((constructor)) set_up (void)
   for (i = 0; i < FAKE_MAX_DEVICES; i++)
     {
       fake_devices[i].index = i;
+      fake_devices[i].physical = i;
       fake_devices[i].memory = memory;
     }
+  if (g_getenv ("CUDA_VISIBLE_DEVICES") != NULL)
+    hide_devices (g_getenv ("CUDA_VISIBLE_DEVICES"));
   call_log = g_array_new (FALSE, FALSE, 1);
 }
 
@@ -412,7 +481,7 @@ cuDeviceGetName (char *name, int length, CUdevice device)
   ENTER (cuDeviceGetName);
   if (!is_device (device))
     LEAVE (CUDA_ERROR_INVALID_DEVICE);
-  g_snprintf (name, length, "Fake %d", device);
+  g_snprintf (name, length, "Fake %u", fake_devices[device].physical);
   LEAVE (CUDA_SUCCESS);
 }
 
@@ -422,8 +491,7 @@ cuDeviceGetUuid (CUuuid *uuid, CUdevice device)
   ENTER (cuDeviceGetUuid);
   if (!is_device (device))
     LEAVE (CUDA_ERROR_INVALID_DEVICE);
-  memset (uuid, 0xfa, sizeof *uuid);
-  uuid->bytes[15] = device;
+  device_uuid (fake_devices[device].physical, uuid);
   LEAVE (CUDA_SUCCESS);
 }
 
@@ -472,7 +540,13 @@ cuDeviceGetAttribute (int *value, CUdevice_attribute attribute, CUdevice device)
       *value = 2048;
       break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-      *value = 9;
+      *value = capability / 10;
+      break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      *value = capability % 10;
+      break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
+      *value = compute_mode;
       break;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
       *value = 227 << 10;
@@ -492,7 +566,7 @@ cuDeviceGetPCIBusId (char *text, int length, CUdevice device)
   ENTER (cuDeviceGetPCIBusId);
   if (!is_device (device))
     LEAVE (CUDA_ERROR_INVALID_DEVICE);
-  g_snprintf (text, length, "0000:%02x:00.0", device + 1);
+  g_snprintf (text, length, "0000:%02x:00.0", fake_devices[device].physical + 1);
   LEAVE (CUDA_SUCCESS);
 }
 

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the program gtorch-info says with a driver, without one, and of libraries that are missing."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
+
+import tap  # noqa: E402
+
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+
+
+def run(*arguments, **environment):
+    environment = {**os.environ, 'LC_ALL': 'C.UTF-8', **environment}
+    result = subprocess.run([PROGRAM, *arguments], env=environment, capture_output=True, text=True, check=False)
+    return result.returncode, result.stdout.replace('\xa0', ' '), result.stderr
+
+
+def has(pattern, text):
+    assert re.search(pattern, text, re.M), f'no {pattern!r} in:\n{text}'
+
+
+@tap.case
+def devices_and_versions_are_listed():
+    code, out, err = run('--need-cuda', GTORCH_FAKE_CUDA='devices=2')
+    assert code == 0 and err == '', err
+    has(r'^  version +\d+\.\d+\.\d+$', out)
+    has(r'^  cuda-driver +13\.0$', out)
+    has(r'^  cpu +\S.* GiB$', out)
+    has(r'^  cuda:0  Fake 0, 1\.0 GiB \(the default\)$', out)
+    has(r'^  cuda:1  Fake 1, 1\.0 GiB$', out)
+    has(r'^ +capability 9\.0, 4 multiprocessors of 2048 threads, L2 cache 4\.0 MiB$', out)
+    has(r'^ +PCI 0000:02:00\.0, GPU-fafafafa-fafa-fafa-fafa-fafafafafa01$', out)
+    has(r'^  cublasLt +13\.1\.2$', out)
+
+
+@tap.case
+def a_missing_driver_is_explained():
+    code, out, err = run(GTORCH_CUDA_DRIVER='/nowhere/libcuda.so.1')
+    assert code == 0 and err == '', err
+    has(r'^  cuda-driver +none$', out)
+    has(r'^  cpu +.*\(the default\)$', out)
+    has(r'CUDA driver was not found \(/nowhere/libcuda\.so\.1', out)
+    assert run('--need-cuda', GTORCH_CUDA_DRIVER='/nowhere/libcuda.so.1')[0] == 1
+
+
+@tap.case
+def what_the_driver_says_is_passed_on():
+    has(r'CUDA_ERROR_NO_DEVICE', run(GTORCH_FAKE_CUDA='devices=0')[1])
+    has(r'at least 12\.0 is needed', run(GTORCH_FAKE_CUDA='version=11080')[1])
+
+
+@tap.case
+def a_gpu_that_cannot_be_used_is_shown_and_passed_over():
+    code, out, _ = run('--need-cuda', GTORCH_FAKE_CUDA='devices=1,mode=2')
+    assert code == 1
+    has(r'^  cuda:0  Fake 0, 1\.0 GiB$', out)
+    has(r'^  cpu .*\(the default\)$', out)
+
+
+@tap.case
+def a_missing_library_names_its_package():
+    out = run(GTORCH_CUDA_LIBRARY_PATH='/nowhere', CUDA_HOME='/nowhere')[1]
+    for name, package in (('cublasLt', 'nvidia-cublas'), ('cudnn', 'nvidia-cudnn-cu13')):
+        has(rf'^  {name} +(\d[\d.]+|.* was not found; tried /nowhere/lib{name}\.so.*{package}.*)$', out)
+
+
+@tap.case
+def options_are_checked():
+    code, out, _ = run('--version')
+    assert code == 0
+    has(r'^gtorch-info \d+\.\d+\.\d+$', out)
+    code, _, err = run('--abacus')
+    assert code == 2 and '--abacus' in err
+
+
+if __name__ == '__main__':
+    tap.main()
