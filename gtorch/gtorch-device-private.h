@@ -21,6 +21,8 @@ struct _GTorchDevice
   GTorchStream *default_stream; /* atomically */
   GTorchStream *no_stream;      /* stands for the default one while that cannot be made */
   GTorchGenerator *generator;
+  gint matmul_precision; /* GTorchPrecision; atomically */
+  gint conv_precision;
   GThread *owner; /* where memory-pressure is emitted */
   guint64 pressure_threshold;
   guint64 pressure_mark; /* atomically: emit when that much is allocated */

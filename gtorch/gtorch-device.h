@@ -5,6 +5,7 @@
 
 #include <gio/gio.h>
 
+#include <gtorch/gtorch-enums.h>
 #include <gtorch/gtorch-types.h>
 
 G_BEGIN_DECLS
@@ -81,6 +82,15 @@ void gtorch_device_synchronize_async (GTorchDevice *self, GCancellable *cancella
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_device_synchronize_finish (GTorchDevice *self, GAsyncResult *result,
                                            GError **error);
+
+GTORCH_AVAILABLE_IN_0_1
+GTorchPrecision gtorch_device_get_matmul_precision (GTorchDevice *self);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_device_set_matmul_precision (GTorchDevice *self, GTorchPrecision precision);
+GTORCH_AVAILABLE_IN_0_1
+GTorchPrecision gtorch_device_get_conv_precision (GTorchDevice *self);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_device_set_conv_precision (GTorchDevice *self, GTorchPrecision precision);
 
 GTORCH_AVAILABLE_IN_0_1
 guint64 gtorch_device_get_memory_allocated (GTorchDevice *self);

@@ -6,6 +6,24 @@
 #include "gtorch-enums.h"
 
 GType
+gtorch_precision_get_type (void)
+{
+  static gsize type = 0;
+
+  if (g_once_init_enter (&type))
+    {
+      static const GEnumValue values[] = {
+        { GTORCH_PRECISION_IEEE, "GTORCH_PRECISION_IEEE", "ieee" },
+        { GTORCH_PRECISION_TF32, "GTORCH_PRECISION_TF32", "tf32" },
+        { 0, NULL, NULL },
+      };
+
+      g_once_init_leave (&type, g_enum_register_static ("GTorchPrecision", values));
+    }
+  return type;
+}
+
+GType
 gtorch_reduction_get_type (void)
 {
   static gsize type = 0;

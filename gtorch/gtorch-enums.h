@@ -24,6 +24,26 @@ typedef enum
   GTORCH_REDUCTION_SUM,
 } GTorchReduction;
 
+/**
+ * GTorchPrecision:
+ * @GTORCH_PRECISION_IEEE: as the dtype says: products of float32 have 24 bits
+ * @GTORCH_PRECISION_TF32: factors of float32 are rounded to 11 bits, 10 of them stored, where that makes
+ *   the device faster; sums stay float32
+ *
+ * How exactly a device may multiply float32 elements.
+ *
+ * Since: 0.1
+ */
+typedef enum
+{
+  GTORCH_PRECISION_IEEE,
+  GTORCH_PRECISION_TF32,
+} GTorchPrecision;
+
+GTORCH_AVAILABLE_IN_0_1
+GType gtorch_precision_get_type (void) G_GNUC_CONST;
+#define GTORCH_TYPE_PRECISION (gtorch_precision_get_type ())
+
 GTORCH_AVAILABLE_IN_0_1
 GType gtorch_reduction_get_type (void) G_GNUC_CONST;
 #define GTORCH_TYPE_REDUCTION (gtorch_reduction_get_type ())

@@ -82,12 +82,12 @@ wanted_place (const GTorchCudaConv *conv)
 
 /* Tensor cores want the channels last: to bring them there takes less time than the other engines lose. */
 static gboolean
-prefers_channels_last (const GTorchCudaConv *conv)
+prefers_channels_last (const GTorchCudaConv *conv, gboolean tf32)
 {
   const GTorchImpl *given[] = { conv->x, conv->w, conv->y };
   guint i;
 
-  if (gtorch_dtype_size (conv->dtype) == 2 && conv->w->shape[1] % 8 == 0
+  if ((tf32 || gtorch_dtype_size (conv->dtype) == 2) && conv->w->shape[1] % 8 == 0
       && conv->w->shape[0] % 8 == 0)
     return TRUE;
   for (i = 0; i < G_N_ELEMENTS (given); i++)
@@ -167,12 +167,16 @@ static gboolean
 run_one (const GTorchCudaConv *conv, gboolean accumulate, GTorchCudaLane *lane, gboolean *done,
          GError **error)
 {
-  gboolean last = prefers_channels_last (conv);
+  gboolean tf32 =
+      conv->dtype == GTORCH_DTYPE_FLOAT32
+      && g_atomic_int_get (&lane->device->parent_instance.conv_precision) == GTORCH_PRECISION_TF32;
+  gboolean last = prefers_channels_last (conv, tf32);
   g_autoptr (GError) local = NULL;
   GTorchCudnnConv form = {
     .kind = conv->kind,
     .dtype = conv->dtype,
     .accumulate = accumulate,
+    .tf32 = tf32,
   };
   guint attempt;
 

@@ -24,6 +24,7 @@ typedef struct
   gint64 channels_last;
   gint64 accumulate; /* adds to what is there */
   gint64 frugal;     /* without workspace */
+  gint64 tf32;       /* float32 may be rounded to that */
 } GTorchCudnnConv;
 
 /* FALSE where cuDNN is missing or has no engine. */

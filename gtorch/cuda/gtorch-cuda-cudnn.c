@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Convolutions by cuDNN's graph interface. A plan, an engine of cuDNN's with all it needs to know, is made
- * once for each form of convolution and kept. Engines that round float32 to fewer bits, add in no fixed
- * order or let one NaN spread over an image are passed over. */
+ * once for each form of convolution and kept. Engines that round float32 to fewer bits unasked, add in no
+ * fixed order or let one NaN spread over an image are passed over. */
 
 #include "config.h"
 
@@ -293,14 +293,28 @@ is_exact (const GTorchCudnnConv *conv, gpointer config)
       engine != NULL && dnn.get (config, CONFIG_ENGINE, TYPE_DESCRIPTOR, 1, &n, &engine) == 0
       && dnn.get (engine, ENGINE_NOTES, TYPE_NUMERICAL_NOTE, G_N_ELEMENTS (notes), &n, notes) == 0;
 
-  /* Tensor cores would take float32 for TF32; float64 they leave as it is. */
   for (i = 0; good && i < n; i++)
-    good = notes[i] != NOTE_NONDETERMINISTIC && notes[i] != NOTE_DOWN_CONVERT
-           && notes[i] != NOTE_REDUCED_REDUCTION && notes[i] != NOTE_FFT
-           && (conv->dtype == GTORCH_DTYPE_FLOAT32
-                   ? notes[i] != NOTE_TENSOR_CORE && notes[i] != NOTE_WINOGRAD_6X6
-                         && notes[i] != NOTE_WINOGRAD_13X13
-                   : notes[i] != NOTE_WINOGRAD);
+    switch (notes[i])
+      {
+      case NOTE_NONDETERMINISTIC:
+      case NOTE_REDUCED_REDUCTION:
+      case NOTE_FFT:
+        good = FALSE;
+        break;
+      case NOTE_DOWN_CONVERT:
+        good = conv->tf32;
+        break;
+      case NOTE_TENSOR_CORE: /* they take float32 for TF32; float64 they leave as it is */
+        good = conv->dtype != GTORCH_DTYPE_FLOAT32 || conv->tf32;
+        break;
+      case NOTE_WINOGRAD:
+        good = conv->dtype == GTORCH_DTYPE_FLOAT32;
+        break;
+      case NOTE_WINOGRAD_6X6:
+      case NOTE_WINOGRAD_13X13:
+        good = conv->dtype != GTORCH_DTYPE_FLOAT32;
+        break;
+      }
   descriptor_free (engine);
   return good;
 }

@@ -143,6 +143,7 @@ typedef struct
   gint64 m, n, k; /* in cublasLt's order */
   gint64 lda, ldb, ldc;
   gint64 batch, a_batch, b_batch, c_batch;
+  gint64 compute;
   gint32 device, dtype;
   gint32 transpose_a, transpose_b, has_bias, alignment;
 } Key;
@@ -200,6 +201,24 @@ scale_dtype (guint dtype)
   return gtorch_dtype_size (dtype) == 2 ? GTORCH_DTYPE_FLOAT32 : dtype;
 }
 
+static gint
+compute_type (GTorchDevice *device, guint dtype)
+{
+  switch (dtype)
+    {
+    case GTORCH_DTYPE_FLOAT64:
+    case GTORCH_DTYPE_COMPLEX128:
+      return LT_COMPUTE_64F;
+    case GTORCH_DTYPE_FLOAT32:
+    case GTORCH_DTYPE_COMPLEX64:
+      return g_atomic_int_get (&device->matmul_precision) == GTORCH_PRECISION_TF32
+                 ? LT_COMPUTE_32F_FAST_TF32
+                 : LT_COMPUTE_32F;
+    default:
+      return LT_COMPUTE_32F;
+    }
+}
+
 static gpointer
 make_layout (guint dtype, gint64 rows, gint64 columns, gint64 stride, gint64 batch, gint64 offset,
              GError **error)
@@ -235,7 +254,6 @@ plan_free (Plan *plan)
 static Plan *
 plan_new (const Key *key, gpointer handle, gconstpointer bias, GError **error)
 {
-  gboolean is_double = gtorch_dtype_infos[key->dtype].real == GTORCH_DTYPE_FLOAT64;
   const gint32 epilogue = LT_EPILOGUE_BIAS;
   const gsize most = WORKSPACE;
   const guint32 alignment = key->alignment;
@@ -246,8 +264,7 @@ plan_new (const Key *key, gpointer handle, gconstpointer bias, GError **error)
   gboolean result;
 
   plan->key = *key;
-  result = lt_check (lt.desc_create (&plan->desc, is_double ? LT_COMPUTE_64F : LT_COMPUTE_32F,
-                                     lt_type (scale_dtype (key->dtype))),
+  result = lt_check (lt.desc_create (&plan->desc, key->compute, lt_type (scale_dtype (key->dtype))),
                      "cublasLtMatmulDescCreate", error);
   if (result)
     {
@@ -367,6 +384,24 @@ run_integers (Product *p, GError **error)
                                  m.tiles_down * m.tiles_across * key->batch, 256, &m, error);
 }
 
+/* Under the lock. */
+static Plan *
+find_plan (const Product *p, gpointer handle, gconstpointer bias, GError **error)
+{
+  gpointer hash = GUINT_TO_POINTER (key_hash (&p->key));
+  Plan *former = g_hash_table_lookup (plans, hash), *plan;
+
+  if (former != NULL && key_equal (&former->key, &p->key))
+    return former;
+  plan = plan_new (&p->key, handle, bias, error);
+  if (plan != NULL)
+    {
+      g_hash_table_insert (plans, hash, plan);
+      g_clear_pointer (&former, plan_free);
+    }
+  return plan;
+}
+
 static gboolean
 run_product (Product *p, GError **error)
 {
@@ -378,6 +413,7 @@ run_product (Product *p, GError **error)
   } alpha = { { 0 } }, beta = { { 0 } };
   gboolean is_double = gtorch_dtype_infos[scale_dtype (p->dtype)].real == GTORCH_DTYPE_FLOAT64;
   gconstpointer bias = p->bias != NULL ? gtorch_impl_data (p->bias) : NULL;
+  GTorchStorage *workspace;
   gpointer handle;
   Plan *plan;
   gint status;
@@ -399,33 +435,29 @@ run_product (Product *p, GError **error)
           ? 16
           : gtorch_dtype_size (p->dtype);
 
-  g_mutex_lock (&lock);
-  handle = get_handle (p->device, error);
-  plan = handle != NULL ? g_hash_table_lookup (plans, GUINT_TO_POINTER (key_hash (&p->key))) : NULL;
-  if (handle != NULL && (plan == NULL || !key_equal (&plan->key, &p->key)))
+  for (;;)
     {
-      plan = plan_new (&p->key, handle, bias, error);
-      if (plan != NULL)
-        {
-          Plan *former = g_hash_table_lookup (plans, GUINT_TO_POINTER (key_hash (&p->key)));
-
-          g_hash_table_insert (plans, GUINT_TO_POINTER (key_hash (&p->key)), plan);
-          g_clear_pointer (&former, plan_free);
-        }
-    }
-  if (plan != NULL && p->lane->workspace == NULL && plan->workspace > 0)
-    p->lane->workspace = gtorch_cuda_alloc (p->device, WORKSPACE, error);
-  if (plan == NULL || (plan->workspace > 0 && p->lane->workspace == NULL))
-    {
+      g_mutex_lock (&lock);
+      handle = get_handle (p->device, error);
+      plan = handle != NULL ? find_plan (p, handle, bias, error) : NULL;
+      workspace = g_atomic_pointer_get (&p->lane->workspace);
+      if (plan != NULL && (plan->workspace == 0 || workspace != NULL))
+        break;
       g_mutex_unlock (&lock);
-      return FALSE;
+      if (plan == NULL)
+        return FALSE;
+      /* This may call the application, which may multiply. */
+      workspace = gtorch_cuda_alloc (p->device, WORKSPACE, error);
+      if (workspace == NULL)
+        return FALSE;
+      if (!g_atomic_pointer_compare_and_exchange (&p->lane->workspace, NULL, workspace))
+        gtorch_storage_unref (workspace);
     }
   if (p->bias != NULL)
     lt.desc_set (plan->desc, LT_DESC_BIAS_POINTER, &bias, sizeof bias);
   status = lt.matmul (handle, plan->desc, &alpha, p->a, plan->a, p->b, plan->b, &beta, p->c,
                       plan->c, p->c, plan->c, &plan->algo,
-                      p->lane->workspace != NULL ? p->lane->workspace->data : NULL, plan->workspace,
-                      p->lane->handle);
+                      workspace != NULL ? workspace->data : NULL, plan->workspace, p->lane->handle);
   g_mutex_unlock (&lock);
   return lt_check (status, "cublasLtMatmul", error);
 }
@@ -531,6 +563,7 @@ gtorch_cuda_multiply (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *a, G
     .ldb = a_stride,
     .ldc = c_stride,
     .batch = 1,
+    .compute = compute_type (device, dtype),
     .device = device->index,
     .dtype = dtype,
     .transpose_a = b_by_column,

@@ -449,6 +449,42 @@ small_blocks_are_fast (void)
   g_test_minimized_result (best / 1000.0, "alloc and free of 256 bytes: %.1f ns", best / 1000.0);
 }
 
+static void
+count (guint *n)
+{
+  (*n)++;
+}
+
+static void
+precision_is_kept_and_notified (void)
+{
+  GTorchDevice *cpu = gtorch_device_cpu ();
+  GTorchPrecision matmul, conv;
+  guint n = 0;
+  gulong id = g_signal_connect_swapped (cpu, "notify::matmul-precision", G_CALLBACK (count), &n);
+
+  g_assert_cmpint (gtorch_device_get_matmul_precision (cpu), ==, GTORCH_PRECISION_IEEE);
+  g_assert_cmpint (gtorch_device_get_conv_precision (cpu), ==, GTORCH_PRECISION_IEEE);
+  gtorch_device_set_matmul_precision (cpu, GTORCH_PRECISION_TF32);
+  gtorch_device_set_matmul_precision (cpu, GTORCH_PRECISION_TF32);
+  g_assert_cmpuint (n, ==, 1);
+  g_object_get (cpu, "matmul-precision", &matmul, "conv-precision", &conv, NULL);
+  g_assert_cmpint (matmul, ==, GTORCH_PRECISION_TF32);
+  g_assert_cmpint (conv, ==, GTORCH_PRECISION_IEEE);
+  g_object_set (cpu, "matmul-precision", GTORCH_PRECISION_IEEE, "conv-precision",
+                GTORCH_PRECISION_TF32, NULL);
+  g_assert_cmpint (gtorch_device_get_matmul_precision (cpu), ==, GTORCH_PRECISION_IEEE);
+  g_assert_cmpint (gtorch_device_get_conv_precision (cpu), ==, GTORCH_PRECISION_TF32);
+  g_assert_cmpuint (n, ==, 2);
+
+  g_test_expect_message ("GTorch", G_LOG_LEVEL_CRITICAL, "*set_conv_precision*precision*");
+  gtorch_device_set_conv_precision (cpu, 7);
+  g_test_assert_expected_messages ();
+  g_assert_cmpint (gtorch_device_get_conv_precision (cpu), ==, GTORCH_PRECISION_TF32);
+  gtorch_device_set_conv_precision (cpu, GTORCH_PRECISION_IEEE);
+  g_signal_handler_disconnect (cpu, id);
+}
+
 #define TEST(name) g_test_add_func ("/GTorch/device/" #name, name)
 
 int
@@ -469,6 +505,7 @@ main (int argc, char *argv[])
   TEST (more_than_there_is_is_an_error);
   TEST (sum_of_allocations_is_bounded);
   TEST (pressure_lets_others_drop_memory);
+  TEST (precision_is_kept_and_notified);
   TEST (threads_free_what_others_allocated);
   if (g_test_perf ())
     TEST (small_blocks_are_fast);

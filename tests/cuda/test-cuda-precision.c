@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* What the precision of a device makes of a product of matrices. */
+
+#include "config.h"
+
+#include <tests/fake-cuda/fake-cublaslt.h>
+
+#include "cuda-test.h"
+
+#define COMPUTE_32F           68
+#define COMPUTE_64F           70
+#define COMPUTE_32F_FAST_TF32 77
+
+/* What cublasLt was asked to compute in. */
+static gint
+compute_of (GTorchDevice *device, guint dtype)
+{
+  const gint64 shape[] = { 8, 8 };
+  g_autoptr (GTorchImpl) x = gtorch_impl_new (device, dtype, shape, 2, NULL);
+  g_autoptr (GTorchImpl) y = NULL;
+  g_autoptr (GError) error = NULL;
+  guint n = fake_cublaslt.n_products;
+
+  y = gtorch_op_mm (x, x, &error);
+  g_assert_null (y);
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+  g_assert_cmpuint (fake_cublaslt.n_products, ==, n + 1);
+  return fake_cublaslt.compute;
+}
+
+static void
+ieee_is_the_default (void)
+{
+  g_assert_cmpint (compute_of (gpu (0), GTORCH_DTYPE_FLOAT32), ==, COMPUTE_32F);
+  g_assert_cmpint (compute_of (gpu (0), GTORCH_DTYPE_COMPLEX64), ==, COMPUTE_32F);
+  g_assert_cmpint (compute_of (gpu (0), GTORCH_DTYPE_FLOAT64), ==, COMPUTE_64F);
+  g_assert_cmpint (compute_of (gpu (0), GTORCH_DTYPE_BFLOAT16), ==, COMPUTE_32F);
+}
+
+static void
+tf32_is_for_float32_of_one_device (void)
+{
+  gtorch_device_set_matmul_precision (gpu (0), GTORCH_PRECISION_TF32);
+  g_assert_cmpint (compute_of (gpu (0), GTORCH_DTYPE_FLOAT32), ==, COMPUTE_32F_FAST_TF32);
+  g_assert_cmpint (compute_of (gpu (0), GTORCH_DTYPE_COMPLEX64), ==, COMPUTE_32F_FAST_TF32);
+  g_assert_cmpint (compute_of (gpu (0), GTORCH_DTYPE_FLOAT64), ==, COMPUTE_64F);
+  g_assert_cmpint (compute_of (gpu (0), GTORCH_DTYPE_COMPLEX128), ==, COMPUTE_64F);
+  g_assert_cmpint (compute_of (gpu (0), GTORCH_DTYPE_FLOAT16), ==, COMPUTE_32F);
+  g_assert_cmpint (compute_of (gpu (1), GTORCH_DTYPE_FLOAT32), ==, COMPUTE_32F);
+  gtorch_device_set_matmul_precision (gpu (0), GTORCH_PRECISION_IEEE);
+  g_assert_cmpint (compute_of (gpu (0), GTORCH_DTYPE_FLOAT32), ==, COMPUTE_32F);
+}
+
+static void
+convolutions_have_their_own (void)
+{
+  gtorch_device_set_conv_precision (gpu (0), GTORCH_PRECISION_TF32);
+  g_assert_cmpint (gtorch_device_get_matmul_precision (gpu (0)), ==, GTORCH_PRECISION_IEEE);
+  g_assert_cmpint (compute_of (gpu (0), GTORCH_DTYPE_FLOAT32), ==, COMPUTE_32F);
+  gtorch_device_set_conv_precision (gpu (0), GTORCH_PRECISION_IEEE);
+}
+
+static void
+each_precision_is_planned_once (void)
+{
+  guint n = 0, i;
+
+  for (i = 0; i < 6; i++)
+    {
+      if (i == 2)
+        n = fake_cublaslt.n_plans;
+      gtorch_device_set_matmul_precision (gpu (0),
+                                          i & 1 ? GTORCH_PRECISION_TF32 : GTORCH_PRECISION_IEEE);
+      g_assert_cmpint (compute_of (gpu (0), GTORCH_DTYPE_FLOAT32), ==,
+                       i & 1 ? COMPUTE_32F_FAST_TF32 : COMPUTE_32F);
+    }
+  g_assert_cmpuint (fake_cublaslt.n_plans, ==, n);
+  g_assert_cmpuint (fake_cublaslt.n_present, ==, n);
+}
+
+/* All streams of a device have workspaces of their own; what the second asks for anew is nothing else. */
+static void
+workspace_is_made_once (void)
+{
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (1), 0, NULL);
+  g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
+  guint64 before = gtorch_device_get_memory_allocated (gpu (1)), with;
+
+  compute_of (gpu (1), GTORCH_DTYPE_FLOAT32);
+  with = gtorch_device_get_memory_allocated (gpu (1));
+  g_assert_cmpuint (with, >=, before + (32 << 20));
+  compute_of (gpu (1), GTORCH_DTYPE_FLOAT64);
+  g_assert_cmpuint (gtorch_device_get_memory_allocated (gpu (1)), ==, with);
+}
+
+#define TEST(name) g_test_add_func ("/GTorchCudaPrecision/" #name, name)
+
+gint
+main (gint argc, gchar **argv)
+{
+  gint result;
+
+  g_test_init (&argc, &argv, NULL);
+  TEST (ieee_is_the_default);
+  TEST (tf32_is_for_float32_of_one_device);
+  TEST (convolutions_have_their_own);
+  TEST (each_precision_is_planned_once);
+  TEST (workspace_is_made_once);
+  result = g_test_run ();
+  assert_no_misuse ();
+  return result;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* What TF32 costs, and that nobody pays for it unasked. */
+
+#include "config.h"
+
+#include "gpu-test.h"
+
+typedef GTorchTensor *(*Compute) (GTorchTensor *a, GTorchTensor *b);
+
+static GTorchTensor *
+matmul (GTorchTensor *a, GTorchTensor *b)
+{
+  return TRY (gtorch_tensor_mm (a, b, &error));
+}
+
+static GTorchTensor *
+convolve (GTorchTensor *a, GTorchTensor *b)
+{
+  const gint64 ones[] = { 1, 1 };
+
+  return TRY (gtorch_conv2d (a, b, NULL, ones, 2, ones, 2, ones, 2, 1, &error));
+}
+
+/* The root of the mean square of x - expected, against that of expected. */
+static gdouble
+error_of (GTorchTensor *x, GTorchTensor *expected)
+{
+  g_autoptr (GTorchTensor) wide = as (x, GTORCH_DTYPE_FLOAT64);
+  g_autoptr (GTorchTensor) off = TRY (gtorch_tensor_sub (wide, expected, 1, &error));
+  GTorchTensor *both[] = { off, expected };
+  gdouble sums[2];
+  guint i;
+
+  for (i = 0; i < 2; i++)
+    {
+      g_autoptr (GTorchTensor) squares = TRY (gtorch_tensor_mul (both[i], both[i], &error));
+      g_autoptr (GTorchTensor) sum =
+          TRY (gtorch_tensor_sum (squares, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error));
+
+      sums[i] = gtorch_tensor_item_double (sum, NULL);
+    }
+  return sqrt (sums[0] / sums[1]);
+}
+
+static GBytes *
+bytes_of (GTorchTensor *x)
+{
+  g_autoptr (GTorchTensor) host = on (x, gtorch_device_cpu ());
+
+  return gtorch_tensor_get_bytes (host, NULL);
+}
+
+static void
+check (const gchar *what, Compute compute, GTorchTensor *a, GTorchTensor *b,
+       void (*set) (GTorchDevice *device, GTorchPrecision precision))
+{
+  g_autoptr (GTorchTensor) wide_a = as (a, GTORCH_DTYPE_FLOAT64);
+  g_autoptr (GTorchTensor) wide_b = as (b, GTORCH_DTYPE_FLOAT64);
+  g_autoptr (GTorchTensor) expected = compute (wide_a, wide_b);
+  g_autoptr (GTorchTensor) exact = compute (a, b);
+  g_autoptr (GTorchTensor) rounded = NULL;
+  g_autoptr (GTorchTensor) again = NULL;
+  g_autoptr (GBytes) x = NULL;
+  g_autoptr (GBytes) y = NULL;
+  gdouble ieee, tf32;
+
+  set (gpu, GTORCH_PRECISION_TF32);
+  rounded = compute (a, b);
+  set (gpu, GTORCH_PRECISION_IEEE);
+  again = compute (a, b);
+  ieee = error_of (exact, expected);
+  tf32 = error_of (rounded, expected);
+  g_test_message ("%s: IEEE is off by %.3g, TF32 by %.3g: %.0f times", what, ieee, tf32,
+                  tf32 / ieee);
+  g_assert_cmpfloat (ieee, <, 3e-6);
+  g_assert_cmpfloat (tf32, >, 5e-5);
+  g_assert_cmpfloat (tf32, <, 2e-3);
+  g_assert_cmpfloat (tf32, >, 20 * ieee);
+  x = bytes_of (exact);
+  y = bytes_of (again);
+  g_assert_true (g_bytes_equal (x, y));
+}
+
+static GTorchTensor *
+draw (const gint64 *shape, gsize n_dims)
+{
+  return TRY (gtorch_randn (shape, n_dims, GTORCH_DTYPE_FLOAT32, gpu, NULL, &error));
+}
+
+static void
+tf32_matrices_are_a_hundred_times_less_exact (void)
+{
+  g_autoptr (GTorchTensor) a = draw (GTORCH_SHAPE (2048, 2048));
+  g_autoptr (GTorchTensor) b = draw (GTORCH_SHAPE (2048, 2048));
+
+  check ("mm", matmul, a, b, gtorch_device_set_matmul_precision);
+}
+
+static void
+so_are_tf32_convolutions (void)
+{
+  g_autoptr (GTorchTensor) a = draw (GTORCH_SHAPE (16, 64, 56, 56));
+  g_autoptr (GTorchTensor) b = draw (GTORCH_SHAPE (64, 64, 3, 3));
+
+  check ("conv2d", convolve, a, b, gtorch_device_set_conv_precision);
+}
+
+/* One setting does not reach into the other's operations. */
+static void
+the_two_are_apart (void)
+{
+  g_autoptr (GTorchTensor) a = draw (GTORCH_SHAPE (512, 512));
+  g_autoptr (GTorchTensor) exact = matmul (a, a);
+  g_autoptr (GTorchTensor) other = NULL;
+  g_autoptr (GBytes) x = bytes_of (exact);
+  g_autoptr (GBytes) y = NULL;
+
+  gtorch_device_set_conv_precision (gpu, GTORCH_PRECISION_TF32);
+  other = matmul (a, a);
+  gtorch_device_set_conv_precision (gpu, GTORCH_PRECISION_IEEE);
+  y = bytes_of (other);
+  g_assert_true (g_bytes_equal (x, y));
+}
+
+#define TEST(name) g_test_add_func ("/gpu/precision/" #name, name)
+
+int
+main (int argc, char *argv[])
+{
+  g_test_init (&argc, &argv, NULL);
+  if (!find_gpu ())
+    return 0;
+  TEST (tf32_matrices_are_a_hundred_times_less_exact);
+  TEST (so_are_tf32_convolutions);
+  TEST (the_two_are_apart);
+  return g_test_run ();
+}
