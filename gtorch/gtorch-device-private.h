@@ -23,19 +23,13 @@ struct _GTorchDevice
   GTorchGenerator *generator;
   gint matmul_precision; /* GTorchPrecision; atomically */
   gint conv_precision;
+  GTorchAllocator *allocator;
   GThread *owner; /* where memory-pressure is emitted */
   guint64 pressure_threshold;
   guint64 pressure_mark; /* atomically: emit when that much is allocated */
 };
 
-typedef struct
-{
-  guint64 allocated;
-  guint64 peak_allocated;
-  guint64 reserved; /* allocated and cached */
-  guint64 peak_reserved;
-  guint64 total; /* what the device has */
-} GTorchMemoryInfo;
+struct _GTorchMemoryStats;
 
 /* The numbers of properties in gtorch-device-info.c begin behind this one. */
 #define GTORCH_DEVICE_INFO_PROP_0 16
@@ -72,8 +66,13 @@ struct _GTorchDeviceClass
   GTorchStorage *(*alloc) (GTorchDevice *device, gsize n_bytes, GError **error);
   /* Takes the storage, too. Work that was launched on it is still allowed to be under way. */
   void (*free) (GTorchDevice *device, GTorchStorage *storage);
-  void (*get_memory_info) (GTorchDevice *device, GTorchMemoryInfo *info);
+  /* How many bytes of memory the device has. */
+  guint64 (*get_total_memory) (GTorchDevice *device);
+  /* Optional, for allocators that do not write into the statistics themselves: brings them up to date;
+   * begins again with its own peaks. Both with the statistics locked. */
+  void (*sync_stats) (GTorchDevice *device, struct _GTorchMemoryStats *stats);
   void (*reset_peak) (GTorchDevice *device);
+  /* Gives memory back that nobody holds. */
   void (*empty_cache) (GTorchDevice *device);
 
   /* Copies between this device and another (or the CPU), in order of the current streams. Shapes are equal,
@@ -134,7 +133,8 @@ gboolean gtorch_device_get_info_property (GTorchDevice *self, guint prop_id, GVa
 /* --- the CPU's allocator (cpu/gtorch-cpu-allocator.c) --- */
 GTorchStorage *gtorch_cpu_alloc (GTorchDevice *device, gsize n_bytes, GError **error);
 void gtorch_cpu_free (GTorchDevice *device, GTorchStorage *storage);
-void gtorch_cpu_memory_info (GTorchDevice *device, GTorchMemoryInfo *info);
+guint64 gtorch_cpu_total_memory (GTorchDevice *device);
+void gtorch_cpu_sync_stats (GTorchDevice *device, struct _GTorchMemoryStats *stats);
 void gtorch_cpu_reset_peak (GTorchDevice *device);
 void gtorch_cpu_empty_cache (GTorchDevice *device);
 

@@ -6,6 +6,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "gtorch-allocator-private.h"
 #include "gtorch-capture-private.h"
 #include "gtorch-device-private.h"
 #include "gtorch-generator-private.h"
@@ -209,6 +210,7 @@ gtorch_device_init (GTorchDevice *self)
   self->owner = g_thread_self ();
   self->pressure_threshold = DEFAULT_PRESSURE_THRESHOLD;
   self->pressure_mark = DEFAULT_PRESSURE_THRESHOLD;
+  self->allocator = g_object_new (GTORCH_TYPE_ALLOCATOR, "device", self, NULL);
 }
 
 /**
@@ -654,13 +656,21 @@ gtorch_device_synchronize_finish (GTorchDevice *self, GAsyncResult *result, GErr
 
 /* --- memory --- */
 
-static GTorchMemoryInfo
-memory_info (GTorchDevice *self)
+/**
+ * gtorch_device_get_allocator:
+ * @self: a device
+ *
+ * Gets where tensors of the device have their memory from, with all that is known about it.
+ *
+ * Returns: (transfer none): the allocator
+ *
+ * Since: 0.1
+ */
+GTorchAllocator *
+gtorch_device_get_allocator (GTorchDevice *self)
 {
-  GTorchMemoryInfo info = { 0 };
-
-  GTORCH_DEVICE_GET_CLASS (self)->get_memory_info (self, &info);
-  return info;
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), NULL);
+  return self->allocator;
 }
 
 /**
@@ -677,7 +687,7 @@ guint64
 gtorch_device_get_memory_allocated (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
-  return memory_info (self).allocated;
+  return gtorch_allocator_get_allocated (self->allocator);
 }
 
 /**
@@ -695,7 +705,7 @@ guint64
 gtorch_device_get_peak_memory_allocated (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
-  return memory_info (self).peak_allocated;
+  return gtorch_allocator_get_peak_allocated (self->allocator);
 }
 
 /**
@@ -713,7 +723,7 @@ guint64
 gtorch_device_get_memory_reserved (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
-  return memory_info (self).reserved;
+  return gtorch_allocator_get_reserved (self->allocator);
 }
 
 /**
@@ -730,7 +740,7 @@ guint64
 gtorch_device_get_peak_memory_reserved (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
-  return memory_info (self).peak_reserved;
+  return gtorch_allocator_get_peak_reserved (self->allocator);
 }
 
 /**
@@ -747,14 +757,14 @@ guint64
 gtorch_device_get_total_memory (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
-  return memory_info (self).total;
+  return GTORCH_DEVICE_GET_CLASS (self)->get_total_memory (self);
 }
 
 /**
  * gtorch_device_reset_peak_memory:
  * @self: a device
  *
- * Lets the peaks begin again at the current values.
+ * Lets the peaks begin again at the current values; short for [method@Allocator.reset_peak].
  *
  * Since: 0.1
  */
@@ -762,7 +772,7 @@ void
 gtorch_device_reset_peak_memory (GTorchDevice *self)
 {
   g_return_if_fail (GTORCH_IS_DEVICE (self));
-  GTORCH_DEVICE_GET_CLASS (self)->reset_peak (self);
+  gtorch_allocator_reset_peak (self->allocator);
 }
 
 /**
@@ -813,7 +823,7 @@ gtorch_device_set_pressure_threshold (GTorchDevice *self, guint64 n_bytes)
   guint64 allocated;
 
   g_return_if_fail (GTORCH_IS_DEVICE (self));
-  allocated = memory_info (self).allocated;
+  allocated = gtorch_allocator_get_allocated (self->allocator);
   __atomic_store_n (&self->pressure_threshold, n_bytes, __ATOMIC_RELAXED);
   __atomic_store_n (&self->pressure_mark,
                     n_bytes > G_MAXUINT64 - allocated ? G_MAXUINT64 : allocated + n_bytes,

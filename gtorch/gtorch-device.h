@@ -93,6 +93,8 @@ GTORCH_AVAILABLE_IN_0_1
 void gtorch_device_set_conv_precision (GTorchDevice *self, GTorchPrecision precision);
 
 GTORCH_AVAILABLE_IN_0_1
+GTorchAllocator *gtorch_device_get_allocator (GTorchDevice *self);
+GTORCH_AVAILABLE_IN_0_1
 guint64 gtorch_device_get_memory_allocated (GTorchDevice *self);
 GTORCH_AVAILABLE_IN_0_1
 guint64 gtorch_device_get_peak_memory_allocated (GTorchDevice *self);

@@ -26,7 +26,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "gtorch-device-private.h"
+#include "gtorch-allocator-private.h"
 
 #define ALIGNMENT    64
 #define HEADER       64
@@ -42,6 +42,14 @@
 
 G_STATIC_ASSERT (sizeof (GTorchStorage) <= HEADER);
 
+/* What comes and goes; atomically, written by one thread only in a cache. */
+typedef struct
+{
+  gint64 n_added, n_freed;
+  gint64 bytes_added, bytes_freed;
+  gint64 requested_added, requested_freed;
+} Flow;
+
 typedef struct _ThreadCache ThreadCache;
 struct _ThreadCache
 {
@@ -52,6 +60,7 @@ struct _ThreadCache
   } bins[N_CLASSES];
   gint64
       delta; /* allocated here and not yet in the total; atomically, written by its thread only */
+  Flow flow; /* of small storages */
   guint flushes; /* of empty_cache (), seen so far */
   ThreadCache *next, *prev;
 };
@@ -74,6 +83,11 @@ static guint64 cached_bytes;
 static guint64 cache_age;
 
 static gint64 total_allocated, total_peak, total_reserved, total_reserved_peak;
+/* Small ones without a thread's cache, and what threads that are over had; large ones. */
+static Flow flows[2];
+/* From the system, in and out: pieces and bytes, for small and large storages. */
+static Flow pieces[2];
+static Flow synced[2], synced_pieces[2]; /* as in the statistics; under their lock */
 static guint flushes;
 
 /* --- what there is --- */
@@ -151,8 +165,62 @@ raise_peak (gint64 *peak, gint64 value)
 }
 
 static void
-count_reserved (gint64 n)
+flow_add (Flow *flow, gboolean added, gint64 size, gint64 requested)
 {
+  __atomic_add_fetch (added ? &flow->n_added : &flow->n_freed, 1, __ATOMIC_RELAXED);
+  __atomic_add_fetch (added ? &flow->bytes_added : &flow->bytes_freed, size, __ATOMIC_RELAXED);
+  __atomic_add_fetch (added ? &flow->requested_added : &flow->requested_freed, requested,
+                      __ATOMIC_RELAXED);
+}
+
+static inline void
+add_own (gint64 *number, gint64 n)
+{
+  __atomic_store_n (number, *number + n, __ATOMIC_RELAXED);
+}
+
+/* Of a small storage. */
+static inline void
+flow_in (ThreadCache *cache, gint64 size, gint64 requested)
+{
+  if (G_UNLIKELY (cache == NULL))
+    {
+      flow_add (&flows[0], TRUE, size, requested);
+      return;
+    }
+  add_own (&cache->flow.n_added, 1);
+  add_own (&cache->flow.bytes_added, size);
+  add_own (&cache->flow.requested_added, requested);
+}
+
+static inline void
+flow_out (ThreadCache *cache, gint64 size, gint64 requested)
+{
+  if (G_UNLIKELY (cache == NULL))
+    {
+      flow_add (&flows[0], FALSE, size, requested);
+      return;
+    }
+  add_own (&cache->flow.n_freed, 1);
+  add_own (&cache->flow.bytes_freed, size);
+  add_own (&cache->flow.requested_freed, requested);
+}
+
+static void
+flow_sum (Flow *sum, const Flow *flow)
+{
+  gint64 *to = (gint64 *) sum;
+  const gint64 *from = (const gint64 *) flow;
+  guint i;
+
+  for (i = 0; i < sizeof (Flow) / sizeof (gint64); i++)
+    __atomic_add_fetch (&to[i], __atomic_load_n (&from[i], __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+}
+
+static void
+count_reserved (gint64 n, gboolean large)
+{
+  flow_add (&pieces[large], n > 0, ABS (n), 0);
   raise_peak (&total_reserved_peak, __atomic_add_fetch (&total_reserved, n, __ATOMIC_RELAXED));
 }
 
@@ -225,7 +293,7 @@ static void
 system_free (GTorchStorage *storage, guint index)
 {
   free (storage);
-  count_reserved (-(gint64) class_size (index));
+  count_reserved (-(gint64) class_size (index), FALSE);
 }
 
 static void
@@ -254,6 +322,7 @@ thread_cache_free (gpointer data)
   thread_cache_empty (cache);
   g_mutex_lock (&lock);
   __atomic_add_fetch (&total_allocated, cache->delta, __ATOMIC_RELAXED);
+  flow_sum (&flows[0], &cache->flow);
   if (cache->prev != NULL)
     cache->prev->next = cache->next;
   else
@@ -292,7 +361,7 @@ static void
 pages_unmap (gpointer data, gsize size)
 {
   munmap (data, size);
-  count_reserved (-(gint64) size);
+  count_reserved (-(gint64) size, TRUE);
 }
 
 static gpointer
@@ -315,7 +384,7 @@ pages_map (gsize size)
   if (extra != 0)
     madvise (aligned, size, MADV_HUGEPAGE);
 #endif
-  count_reserved (size);
+  count_reserved (size, TRUE);
   return aligned;
 }
 
@@ -460,6 +529,7 @@ alloc_large (GTorchDevice *device, gsize n_bytes, GError **error)
       return NULL;
     }
   count_total (device, size);
+  flow_add (&flows[1], TRUE, size, n_bytes);
   return storage_init (g_new (GTorchStorage, 1), device, data, n_bytes, size);
 }
 
@@ -480,8 +550,9 @@ alloc_from_system (GTorchDevice *device, gsize n_bytes, guint index, ThreadCache
       set_out_of_memory (n_bytes, error);
       return NULL;
     }
-  count_reserved (size);
+  count_reserved (size, FALSE);
   count (device, cache, size);
+  flow_in (cache, size, n_bytes);
   return storage_init (block, device, (gchar *) block + HEADER, n_bytes, index);
 }
 
@@ -505,6 +576,7 @@ gtorch_cpu_alloc (GTorchDevice *device, gsize n_bytes, GError **error)
   cache->bins[index].head = storage->data;
   cache->bins[index].count--;
   count (device, cache, class_size (index));
+  flow_in (cache, class_size (index), n_bytes);
   return storage_init (storage, device, (gchar *) storage + HEADER, n_bytes, index);
 }
 
@@ -517,6 +589,7 @@ gtorch_cpu_free (GTorchDevice *device, GTorchStorage *storage)
   if (G_UNLIKELY (marker >= LARGE_MARKER))
     {
       count_total (device, -(gint64) marker);
+      flow_add (&flows[1], FALSE, marker, storage->n_bytes);
       pages_give (storage->data, marker);
       g_free (storage);
       return;
@@ -524,6 +597,7 @@ gtorch_cpu_free (GTorchDevice *device, GTorchStorage *storage)
   if (G_UNLIKELY (cache == NULL))
     cache = thread_cache_new ();
   count (device, cache, -(gint64) class_size (marker));
+  flow_out (cache, class_size (marker), storage->n_bytes);
   if (G_UNLIKELY (cache == NULL || cache->bins[marker].count >= bin_limit (marker)))
     {
       system_free (storage, marker);
@@ -548,17 +622,81 @@ allocated_now (void)
   return MAX (sum, 0);
 }
 
-void
-gtorch_cpu_memory_info (GTorchDevice *device, GTorchMemoryInfo *info)
+guint64
+gtorch_cpu_total_memory (GTorchDevice *device)
 {
-  gint64 now = allocated_now ();
+  return memory_limit ();
+}
 
-  raise_peak (&total_peak, now);
-  info->allocated = now;
-  info->peak_allocated = __atomic_load_n (&total_peak, __ATOMIC_RELAXED);
-  info->reserved = __atomic_load_n (&total_reserved, __ATOMIC_RELAXED);
-  info->peak_reserved = __atomic_load_n (&total_reserved_peak, __ATOMIC_RELAXED);
-  info->total = memory_limit ();
+static void
+sync_counter (GTorchCounter *counter, gint64 added, gint64 current)
+{
+  counter->added += added;
+  counter->current = current;
+  counter->peak = MAX (counter->peak, current);
+}
+
+static void
+sync_pool (GTorchMemoryStats *stats, guint pool, const Flow *now, const Flow *before,
+           const Flow *reserved, const Flow *reserved_before)
+{
+  GTorchCounter *counters = stats->counters[pool];
+  gint64 n = now->n_added - before->n_added, current = now->n_added - now->n_freed;
+  gint64 bytes = now->bytes_added - before->bytes_added;
+  gint64 current_bytes = now->bytes_added - now->bytes_freed;
+
+  sync_counter (&counters[GTORCH_STAT_ALLOCATION], n, current);
+  sync_counter (&counters[GTORCH_STAT_ACTIVE], n, current);
+  sync_counter (&counters[GTORCH_STAT_ALLOCATED_BYTES], bytes, current_bytes);
+  sync_counter (&counters[GTORCH_STAT_ACTIVE_BYTES], bytes, current_bytes);
+  sync_counter (&counters[GTORCH_STAT_REQUESTED_BYTES],
+                now->requested_added - before->requested_added,
+                now->requested_added - now->requested_freed);
+  sync_counter (&counters[GTORCH_STAT_SEGMENT], reserved->n_added - reserved_before->n_added,
+                reserved->n_added - reserved->n_freed);
+  sync_counter (&counters[GTORCH_STAT_RESERVED_BYTES],
+                reserved->bytes_added - reserved_before->bytes_added,
+                reserved->bytes_added - reserved->bytes_freed);
+  if (pool == GTORCH_POOL_ALL)
+    {
+      stats->num_device_alloc += reserved->n_added - reserved_before->n_added;
+      stats->num_device_free += reserved->n_freed - reserved_before->n_freed;
+    }
+}
+
+void
+gtorch_cpu_sync_stats (GTorchDevice *device, GTorchMemoryStats *stats)
+{
+  GTorchCounter *all = stats->counters[GTORCH_POOL_ALL];
+  Flow now[3] = { { 0 } }, before[3] = { { 0 } }, from[3] = { { 0 } }, from_before[3] = { { 0 } };
+  ThreadCache *cache;
+  guint i;
+
+  g_mutex_lock (&lock);
+  flow_sum (&now[GTORCH_POOL_SMALL], &flows[0]);
+  for (cache = threads; cache != NULL; cache = cache->next)
+    flow_sum (&now[GTORCH_POOL_SMALL], &cache->flow);
+  g_mutex_unlock (&lock);
+  flow_sum (&now[GTORCH_POOL_LARGE], &flows[1]);
+  for (i = 0; i < 2; i++)
+    {
+      flow_sum (&from[1 + i], &pieces[i]);
+      before[1 + i] = synced[i];
+      from_before[1 + i] = synced_pieces[i];
+      synced[i] = now[1 + i];
+      synced_pieces[i] = from[1 + i];
+      flow_sum (&now[GTORCH_POOL_ALL], &now[1 + i]);
+      flow_sum (&before[GTORCH_POOL_ALL], &before[1 + i]);
+      flow_sum (&from[GTORCH_POOL_ALL], &from[1 + i]);
+      flow_sum (&from_before[GTORCH_POOL_ALL], &from_before[1 + i]);
+    }
+  for (i = 0; i < GTORCH_N_POOLS; i++)
+    sync_pool (stats, i, &now[i], &before[i], &from[i], &from_before[i]);
+  all[GTORCH_STAT_ALLOCATED_BYTES].peak =
+      MAX (all[GTORCH_STAT_ALLOCATED_BYTES].peak, __atomic_load_n (&total_peak, __ATOMIC_RELAXED));
+  all[GTORCH_STAT_RESERVED_BYTES].peak =
+      MAX (all[GTORCH_STAT_RESERVED_BYTES].peak,
+           __atomic_load_n (&total_reserved_peak, __ATOMIC_RELAXED));
 }
 
 void

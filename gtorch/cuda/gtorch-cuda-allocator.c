@@ -11,27 +11,69 @@
 
 #include "cuda/gtorch-cuda-private.h"
 
-#define SMALL_MAX  (G_GUINT64_CONSTANT (1) << 20)
-#define SMALL_PAGE (G_GUINT64_CONSTANT (2) << 20)
-#define LARGE_PAGE (G_GUINT64_CONSTANT (32) << 20)
+#define SMALL_MAX (G_GUINT64_CONSTANT (1) << 20)
 
-static void
-raise_peak (guint64 *peak, guint64 value)
+/* --- statistics --- */
+
+static inline guint
+pool_of (GTorchCudaBlock *block)
 {
-  guint64 former = __atomic_load_n (peak, __ATOMIC_RELAXED);
-
-  while (value > former
-         && !__atomic_compare_exchange_n (peak, &former, value, TRUE, __ATOMIC_RELAXED,
-                                          __ATOMIC_RELAXED))
-    ;
+  return gtorch_cuda_arena_get_pool (block->arena);
 }
 
-static void
-count_reserved (GTorchCudaDevice *device, gint64 change)
+static inline GTorchAllocator *
+allocator_of (GTorchCudaDevice *device)
 {
-  raise_peak (&device->peak_reserved,
-              __atomic_add_fetch (&device->reserved, change, __ATOMIC_RELAXED));
+  return device->parent_instance.allocator;
 }
+
+static inline void
+count_alloc (GTorchCudaDevice *device, GTorchCudaBlock *block)
+{
+  GTorchAllocator *allocator = allocator_of (device);
+  GTorchMemoryStats *stats = &allocator->stats;
+  guint pool = pool_of (block);
+
+  gtorch_allocator_lock_stats (allocator);
+  gtorch_stats_add (stats, pool, GTORCH_STAT_ALLOCATION, 1);
+  gtorch_stats_add (stats, pool, GTORCH_STAT_ALLOCATED_BYTES, block->size);
+  gtorch_stats_add (stats, pool, GTORCH_STAT_ACTIVE, 1);
+  gtorch_stats_add (stats, pool, GTORCH_STAT_ACTIVE_BYTES, block->size);
+  gtorch_stats_add (stats, pool, GTORCH_STAT_REQUESTED_BYTES, block->storage.n_bytes);
+  gtorch_allocator_unlock_stats (allocator);
+}
+
+/* freed: by its tensors; inactive: nor is it used by a stream any more. */
+static inline void
+count_free (GTorchCudaDevice *device, GTorchCudaBlock *block, gboolean freed, gboolean inactive)
+{
+  GTorchAllocator *allocator = allocator_of (device);
+  GTorchMemoryStats *stats = &allocator->stats;
+  guint pool = pool_of (block);
+
+  gtorch_allocator_lock_stats (allocator);
+  if (freed)
+    {
+      gtorch_stats_add (stats, pool, GTORCH_STAT_ALLOCATION, -1);
+      gtorch_stats_add (stats, pool, GTORCH_STAT_ALLOCATED_BYTES, -(gint64) block->size);
+    }
+  if (inactive)
+    {
+      gtorch_stats_add (stats, pool, GTORCH_STAT_ACTIVE, -1);
+      gtorch_stats_add (stats, pool, GTORCH_STAT_ACTIVE_BYTES, -(gint64) block->size);
+      gtorch_stats_add (stats, pool, GTORCH_STAT_REQUESTED_BYTES, -(gint64) block->storage.n_bytes);
+    }
+  gtorch_allocator_unlock_stats (allocator);
+}
+
+#define COUNT(device, name)                                \
+  G_STMT_START                                             \
+  {                                                        \
+    gtorch_allocator_lock_stats (allocator_of (device));   \
+    allocator_of (device)->stats.name++;                   \
+    gtorch_allocator_unlock_stats (allocator_of (device)); \
+  }                                                        \
+  G_STMT_END
 
 /* --- limbo --- */
 
@@ -82,6 +124,7 @@ drain_limbo (GTorchCudaDevice *device, gboolean wait)
     {
       next = block->list_next;
       block->list_next = NULL;
+      count_free (device, block, FALSE, TRUE);
       give_back (block);
       result = TRUE;
     }
@@ -124,16 +167,25 @@ send_to_limbo (GTorchCudaDevice *device, GTorchCudaBlock *block)
       block = NULL;
     }
   g_mutex_unlock (&device->lock);
-  if (block != NULL)
-    give_back (block);
+  if (block == NULL)
+    return;
+  count_free (device, block, FALSE, TRUE);
+  give_back (block);
 }
 
 /* --- from the driver --- */
 
-static gsize
+/* Waits for everything, since free pages may have work on them. */
+static void
+sync_all (GTorchCudaDevice *device)
+{
+  COUNT (device, num_sync_all_streams);
+  gtorch_cuda.cuCtxSynchronize ();
+}
+
+static void
 trim_all (GTorchCudaDevice *device)
 {
-  gsize total = 0;
   guint i, j;
 
   g_mutex_lock (&device->lock);
@@ -146,28 +198,23 @@ trim_all (GTorchCudaDevice *device)
         if (arenas[j] != NULL)
           {
             g_mutex_lock (gtorch_cuda_arena_get_lock (arenas[j]));
-            total += gtorch_cuda_arena_trim (arenas[j]);
+            gtorch_cuda_arena_trim (arenas[j]);
             g_mutex_unlock (gtorch_cuda_arena_get_lock (arenas[j]));
           }
     }
   g_mutex_unlock (&device->lock);
-  count_reserved (device, -(gint64) total);
-  return total;
 }
 
 static GTorchCudaBlock *
-take_or_grow (GTorchCudaDevice *device, GTorchCudaArena *arena, gsize n_bytes, CUresult *result)
+take_or_grow (GTorchCudaArena *arena, gsize n_bytes, CUresult *result)
 {
   GTorchCudaBlock *block;
-  gsize mapped = 0;
 
   g_mutex_lock (gtorch_cuda_arena_get_lock (arena));
   block = gtorch_cuda_arena_take (arena, n_bytes);
   if (block == NULL)
     {
-      *result = gtorch_cuda_arena_grow (arena, n_bytes, &mapped);
-      if (mapped > 0)
-        count_reserved (device, mapped);
+      *result = gtorch_cuda_arena_grow (arena, n_bytes);
       if (*result == CUDA_SUCCESS)
         block = gtorch_cuda_arena_take (arena, n_bytes);
     }
@@ -181,15 +228,15 @@ set_oom (GTorchCudaDevice *device, gsize n_bytes, GError **error)
   g_autofree gchar *wanted = g_format_size_full (n_bytes, G_FORMAT_SIZE_IEC_UNITS);
   g_autofree gchar *total = g_format_size_full (device->total_memory, G_FORMAT_SIZE_IEC_UNITS);
   g_autofree gchar *allocated = NULL, *cached = NULL, *left = NULL;
-  guint64 in_use = __atomic_load_n (&device->allocated, __ATOMIC_RELAXED);
-  guint64 reserved = __atomic_load_n (&device->reserved, __ATOMIC_RELAXED);
+  guint64 in_use = gtorch_allocator_get_allocated (allocator_of (device));
+  guint64 reserved = gtorch_allocator_get_reserved (allocator_of (device));
   gsize available = 0, all = 0;
 
   gtorch_cuda.cuMemGetInfo (&available, &all);
   allocated = g_format_size_full (in_use, G_FORMAT_SIZE_IEC_UNITS);
   cached = g_format_size_full (reserved - MIN (in_use, reserved), G_FORMAT_SIZE_IEC_UNITS);
   left = g_format_size_full (available, G_FORMAT_SIZE_IEC_UNITS);
-  __atomic_add_fetch (&device->n_ooms, 1, __ATOMIC_RELAXED);
+  COUNT (device, num_ooms);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
                _ ("%s cannot be allocated on %s: of its %s, %s are free; tensors of this process "
                   "hold %s, and %s are cached but in pieces too small or in use elsewhere"),
@@ -220,19 +267,19 @@ alloc_slowly (GTorchCudaDevice *device, GTorchCudaArena *arena, gsize n_bytes, G
         continue;
       else if (step == 2)
         {
-          gtorch_cuda.cuCtxSynchronize (); /* free pages may have work on them */
+          sync_all (device);
           trim_all (device);
-          __atomic_add_fetch (&device->n_retries, 1, __ATOMIC_RELAXED);
+          COUNT (device, num_alloc_retries);
         }
       else if (step == 3)
         {
           if (!gtorch_device_memory_pressure ((GTorchDevice *) device, n_bytes))
             break;
-          gtorch_cuda.cuCtxSynchronize ();
+          sync_all (device);
           drain_limbo (device, TRUE);
           trim_all (device);
         }
-      block = take_or_grow (device, arena, n_bytes, &result);
+      block = take_or_grow (arena, n_bytes, &result);
       if (block != NULL)
         return block;
       if (result != CUDA_ERROR_OUT_OF_MEMORY)
@@ -258,8 +305,8 @@ get_arena (GTorchCudaDevice *device, GTorchCudaLane *lane, gboolean is_small, GE
   g_mutex_lock (&device->lock);
   if (*slot == NULL)
     {
-      arena = gtorch_cuda_arena_new (device, lane, device->total_memory / 8 * 9,
-                                     is_small ? SMALL_PAGE : LARGE_PAGE, error);
+      arena = gtorch_cuda_arena_new (device, lane, is_small ? GTORCH_POOL_SMALL : GTORCH_POOL_LARGE,
+                                     error);
       g_atomic_pointer_set (slot, arena);
     }
   arena = *slot;
@@ -297,8 +344,7 @@ gtorch_cuda_alloc (GTorchDevice *device, gsize n_bytes, GError **error)
     .n_bytes = n_bytes,
     .device = device,
   };
-  raise_peak (&self->peak_allocated,
-              __atomic_add_fetch (&self->allocated, block->size, __ATOMIC_RELAXED));
+  count_alloc (self, block);
   return &block->storage;
 }
 
@@ -306,9 +352,10 @@ void
 gtorch_cuda_free (GTorchDevice *device, GTorchStorage *storage)
 {
   GTorchCudaBlock *block = (GTorchCudaBlock *) storage;
+  gboolean in_use = __atomic_load_n (&block->uses, __ATOMIC_RELAXED) != 0;
 
-  __atomic_sub_fetch (&GTORCH_CUDA_DEVICE (device)->allocated, block->size, __ATOMIC_RELAXED);
-  if (G_UNLIKELY (__atomic_load_n (&block->uses, __ATOMIC_RELAXED) != 0))
+  count_free (GTORCH_CUDA_DEVICE (device), block, TRUE, !in_use);
+  if (G_UNLIKELY (in_use))
     send_to_limbo (GTORCH_CUDA_DEVICE (device), block);
   else
     give_back (block);
@@ -324,36 +371,13 @@ gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane)
 }
 
 void
-gtorch_cuda_memory_info (GTorchDevice *device, GTorchMemoryInfo *info)
-{
-  GTorchCudaDevice *self = GTORCH_CUDA_DEVICE (device);
-
-  info->allocated = __atomic_load_n (&self->allocated, __ATOMIC_RELAXED);
-  info->peak_allocated = __atomic_load_n (&self->peak_allocated, __ATOMIC_RELAXED);
-  info->reserved = __atomic_load_n (&self->reserved, __ATOMIC_RELAXED);
-  info->peak_reserved = __atomic_load_n (&self->peak_reserved, __ATOMIC_RELAXED);
-  info->total = self->total_memory;
-}
-
-void
-gtorch_cuda_reset_peak (GTorchDevice *device)
-{
-  GTorchCudaDevice *self = GTORCH_CUDA_DEVICE (device);
-
-  __atomic_store_n (&self->peak_allocated, __atomic_load_n (&self->allocated, __ATOMIC_RELAXED),
-                    __ATOMIC_RELAXED);
-  __atomic_store_n (&self->peak_reserved, __atomic_load_n (&self->reserved, __ATOMIC_RELAXED),
-                    __ATOMIC_RELAXED);
-}
-
-void
 gtorch_cuda_empty_cache (GTorchDevice *device)
 {
   GTorchCudaDevice *self = GTORCH_CUDA_DEVICE (device);
 
   if (self->context == NULL || !gtorch_cuda_device_activate (self, NULL))
     return;
-  gtorch_cuda.cuCtxSynchronize ();
+  sync_all (self);
   drain_limbo (self, TRUE);
   trim_all (self);
 }

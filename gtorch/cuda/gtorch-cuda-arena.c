@@ -19,6 +19,7 @@
 #define N_CLASSES   36 /* GRAIN << 36: 32 TiB */
 #define HUGE_HANDLE (G_GUINT64_CONSTANT (64) << 20)
 #define SMALL_PAGE  (G_GUINT64_CONSTANT (2) << 20)
+#define LARGE_PAGE  (G_GUINT64_CONSTANT (32) << 20)
 
 enum
 {
@@ -33,21 +34,103 @@ typedef struct
   gsize offset, size;
 } Page;
 
+/* In units of SMALL_PAGE; end is 0 where nothing is mapped. */
+typedef struct
+{
+  guint32 start, end;
+} Extent;
+
+typedef struct
+{
+  gint64 n, n_bytes;
+} Counts;
+
 struct _GTorchCudaArena
 {
   GTorchCudaDevice *device;
   GTorchCudaLane *lane;
+  guint pool;
   GMutex lock;
   CUdeviceptr base;
   gsize reserved, page, mapped;
   GTorchCudaBlock *first;
   GTorchCudaBlock *holes; /* by list_next */
   GArray *pages;          /* Page, by offset */
+  Extent *extents;        /* for each SMALL_PAGE of addresses: the page there */
+  Counts inactive,
+      told; /* free blocks that share pages with others: now, and as in the statistics */
   guint64 class_map;
   guint32 sub_maps[N_CLASSES];
   GTorchCudaBlock *lists[N_CLASSES][N_SUB];
   GTorchCudaBlock *spare; /* descriptions to be used again */
 };
+
+/* --- statistics --- */
+
+/* How much of a free block is in pages that it shares, and which therefore cannot be given back. */
+static gsize
+shared_bytes (GTorchCudaArena *self, GTorchCudaBlock *block)
+{
+  gsize start = block->offset, end = start + block->size;
+  const Extent *first = &self->extents[start / SMALL_PAGE];
+  const Extent *last = &self->extents[(end - 1) / SMALL_PAGE];
+  gsize whole = start, whole_end = end; /* pages */
+
+  if (start > first->start * SMALL_PAGE)
+    whole = first->end * SMALL_PAGE;
+  if (end < last->end * SMALL_PAGE)
+    whole_end = last->start * SMALL_PAGE;
+  return block->size - (whole_end > whole ? whole_end - whole : 0);
+}
+
+static void
+count_inactive (GTorchCudaArena *self, GTorchCudaBlock *block, gint sign)
+{
+  gsize shared = shared_bytes (self, block);
+
+  self->inactive.n += shared > 0 ? sign : 0;
+  self->inactive.n_bytes += sign * (gint64) shared;
+}
+
+/* Between changes the numbers go up and down; only what is left at the end is told. */
+static void
+tell (GTorchCudaArena *self)
+{
+  GTorchAllocator *allocator = self->device->parent_instance.allocator;
+  const gint64 n = self->inactive.n - self->told.n;
+  const gint64 n_bytes = self->inactive.n_bytes - self->told.n_bytes;
+
+  if (n == 0 && n_bytes == 0)
+    return;
+  self->told = self->inactive;
+  gtorch_allocator_lock_stats (allocator);
+  gtorch_stats_add (&allocator->stats, self->pool, GTORCH_STAT_INACTIVE_SPLIT, n);
+  gtorch_stats_add (&allocator->stats, self->pool, GTORCH_STAT_INACTIVE_SPLIT_BYTES, n_bytes);
+  gtorch_allocator_unlock_stats (allocator);
+}
+
+static void
+count_page (GTorchCudaArena *self, gint64 n_bytes)
+{
+  GTorchAllocator *allocator = self->device->parent_instance.allocator;
+  GTorchMemoryStats *stats = &allocator->stats;
+
+  gtorch_allocator_lock_stats (allocator);
+  gtorch_stats_add (stats, self->pool, GTORCH_STAT_SEGMENT, n_bytes > 0 ? 1 : -1);
+  gtorch_stats_add (stats, self->pool, GTORCH_STAT_RESERVED_BYTES, n_bytes);
+  stats->num_device_alloc += n_bytes > 0;
+  stats->num_device_free += n_bytes < 0;
+  gtorch_allocator_unlock_stats (allocator);
+}
+
+static void
+set_extent (GTorchCudaArena *self, const Page *page, gboolean mapped)
+{
+  guint32 start = page->offset / SMALL_PAGE, end = start + page->size / SMALL_PAGE, i;
+
+  for (i = start; i < end; i++)
+    self->extents[i] = mapped ? (Extent){ start, end } : (Extent){ 0, 0 };
+}
 
 /* --- lists --- */
 
@@ -76,6 +159,7 @@ list_insert (GTorchCudaArena *self, GTorchCudaBlock *block)
       head = &self->lists[level][sub];
       self->class_map |= G_GUINT64_CONSTANT (1) << level;
       self->sub_maps[level] |= 1u << sub;
+      count_inactive (self, block, 1);
     }
   block->list_prev = NULL;
   block->list_next = *head;
@@ -87,6 +171,8 @@ list_insert (GTorchCudaArena *self, GTorchCudaBlock *block)
 static void
 list_remove (GTorchCudaArena *self, GTorchCudaBlock *block)
 {
+  if (block->state == FREE)
+    count_inactive (self, block, -1);
   if (block->list_next != NULL)
     block->list_next->list_prev = block->list_prev;
   if (block->list_prev != NULL)
@@ -217,15 +303,16 @@ block_settle (GTorchCudaArena *self, GTorchCudaBlock *block)
 /* --- the arena --- */
 
 GTorchCudaArena *
-gtorch_cuda_arena_new (GTorchCudaDevice *device, GTorchCudaLane *lane, gsize n_bytes, gsize page,
-                       GError **error)
+gtorch_cuda_arena_new (GTorchCudaDevice *device, GTorchCudaLane *lane, guint pool, GError **error)
 {
   GTorchCudaArena *self = g_new0 (GTorchCudaArena, 1);
+  gsize n_bytes = device->total_memory / 8 * 9; /* some for gaps */
 
   self->device = device;
   self->lane = lane;
-  self->page = page;
-  self->reserved = (n_bytes + page - 1) / page * page;
+  self->pool = pool;
+  self->page = pool == GTORCH_POOL_SMALL ? SMALL_PAGE : LARGE_PAGE;
+  self->reserved = (n_bytes + self->page - 1) / self->page * self->page;
   if (!gtorch_cuda_check (gtorch_cuda.cuMemAddressReserve (&self->base, self->reserved, SMALL_PAGE,
                                                            0, 0),
                           "cuMemAddressReserve", error))
@@ -235,6 +322,7 @@ gtorch_cuda_arena_new (GTorchCudaDevice *device, GTorchCudaLane *lane, gsize n_b
     }
   g_mutex_init (&self->lock);
   self->pages = g_array_new (FALSE, FALSE, sizeof (Page));
+  self->extents = g_new0 (Extent, self->reserved / SMALL_PAGE);
   self->first = block_new (self, 0, self->reserved, HOLE);
   list_insert (self, self->first);
   return self;
@@ -259,6 +347,7 @@ gtorch_cuda_arena_free (GTorchCudaArena *self)
       g_free (block);
     }
   g_array_unref (self->pages);
+  g_free (self->extents);
   g_mutex_clear (&self->lock);
   g_free (self);
 }
@@ -267,6 +356,12 @@ GTorchCudaLane *
 gtorch_cuda_arena_get_lane (GTorchCudaArena *self)
 {
   return self->lane;
+}
+
+guint
+gtorch_cuda_arena_get_pool (GTorchCudaArena *self)
+{
+  return self->pool;
 }
 
 GMutex *
@@ -296,6 +391,7 @@ gtorch_cuda_arena_take (GTorchCudaArena *self, gsize n_bytes)
   if (block->size > size)
     list_insert (self, block_split (self, block, size)); /* what follows is not free */
   block->state = USED;
+  tell (self);
   block->storage.data = (gpointer) (guintptr) (self->base + block->offset);
   return block;
 }
@@ -305,6 +401,7 @@ gtorch_cuda_arena_give (GTorchCudaArena *self, GTorchCudaBlock *block)
 {
   block->state = FREE;
   block_settle (self, block);
+  tell (self);
 }
 
 /* stuck: the page cannot be used, nor taken away again. */
@@ -347,18 +444,19 @@ map_page (GTorchCudaArena *self, gsize offset, gsize size, gboolean *stuck)
   for (i = self->pages->len; i > 0 && g_array_index (self->pages, Page, i - 1).offset > offset;)
     i--;
   g_array_insert_val (self->pages, i, page);
+  set_extent (self, &page, TRUE);
   self->mapped += size;
+  count_page (self, size);
   return result;
 }
 
-CUresult
-gtorch_cuda_arena_grow (GTorchCudaArena *self, gsize n_bytes, gsize *mapped)
+static CUresult
+grow (GTorchCudaArena *self, gsize n_bytes)
 {
   gsize size = (MAX (n_bytes, 1) + GRAIN - 1) & ~(gsize) (GRAIN - 1);
   GTorchCudaBlock *hole, *best = NULL;
   gsize best_need = G_MAXSIZE, need, step, done;
 
-  *mapped = 0;
   /* The hole that needs the fewest new pages: free memory just before one counts, unless the request is so
    * large that it shall be one piece for whoever registers memory. */
   for (hole = self->holes; hole != NULL; hole = hole->list_next)
@@ -390,10 +488,7 @@ gtorch_cuda_arena_grow (GTorchCudaArena *self, gsize n_bytes, gsize *mapped)
       CUresult result = map_page (self, best->offset + done, part, &stuck);
 
       if (result == CUDA_SUCCESS)
-        {
-          *mapped += part;
-          continue;
-        }
+        continue;
       if (done > 0)
         {
           hole = block_split (self, best, done);
@@ -403,7 +498,6 @@ gtorch_cuda_arena_grow (GTorchCudaArena *self, gsize n_bytes, gsize *mapped)
         }
       if (stuck)
         { /* nobody's for ever */
-          *mapped += part;
           best->state = USED;
           if (part == best->size)
             return result;
@@ -416,6 +510,15 @@ gtorch_cuda_arena_grow (GTorchCudaArena *self, gsize n_bytes, gsize *mapped)
   best->state = FREE;
   block_settle (self, best);
   return CUDA_SUCCESS;
+}
+
+CUresult
+gtorch_cuda_arena_grow (GTorchCudaArena *self, gsize n_bytes)
+{
+  CUresult result = grow (self, n_bytes);
+
+  tell (self);
+  return result;
 }
 
 gsize
@@ -454,10 +557,12 @@ gtorch_cuda_arena_trim (GTorchCudaArena *self)
           continue;
         }
       gtorch_cuda.cuMemRelease (page.handle);
+      list_remove (self, block); /* counted with the page */
       self->mapped -= page.size;
       g_array_remove_index (self->pages, i);
+      set_extent (self, &page, FALSE);
+      count_page (self, -(gint64) page.size);
 
-      list_remove (self, block);
       if (page.offset > block->offset)
         {
           GTorchCudaBlock *front = block;
@@ -472,6 +577,7 @@ gtorch_cuda_arena_trim (GTorchCudaArena *self)
       if (block->next != NULL)
         block = block->next;
     }
+  tell (self);
   return before - self->mapped;
 }
 
@@ -480,6 +586,7 @@ gtorch_cuda_arena_is_sound (GTorchCudaArena *self)
 {
   GTorchCudaBlock *block, *prev = NULL;
   gsize offset = 0, mapped = 0, in_lists = 0, listed = 0;
+  Counts inactive = { 0, 0 };
   guint level, sub, i;
 
   for (block = self->first; block != NULL; prev = block, block = block->next)
@@ -492,7 +599,16 @@ gtorch_cuda_arena_is_sound (GTorchCudaArena *self)
       offset += block->size;
       in_lists += block->state == FREE;
       mapped += block->state == HOLE ? 0 : block->size;
+      if (block->state == FREE)
+        {
+          gsize shared = shared_bytes (self, block);
+
+          inactive.n += shared > 0;
+          inactive.n_bytes += shared;
+        }
     }
+  if (inactive.n != self->told.n || inactive.n_bytes != self->told.n_bytes)
+    return FALSE;
   if (offset != self->reserved || mapped != self->mapped)
     return FALSE;
   for (level = 0; level < N_CLASSES; level++)

@@ -70,6 +70,12 @@ gtorch_cuda_device_activate (GTorchCudaDevice *self, GError **error)
                                error);
 }
 
+static guint64
+gtorch_cuda_device_get_total_memory (GTorchDevice *device)
+{
+  return GTORCH_CUDA_DEVICE (device)->total_memory;
+}
+
 static gboolean
 gtorch_cuda_device_make_current (GTorchDevice *device, GError **error)
 {
@@ -126,8 +132,7 @@ gtorch_cuda_device_class_init (GTorchCudaDeviceClass *klass)
   klass->make_current = gtorch_cuda_device_make_current;
   klass->alloc = gtorch_cuda_alloc;
   klass->free = gtorch_cuda_free;
-  klass->get_memory_info = gtorch_cuda_memory_info;
-  klass->reset_peak = gtorch_cuda_reset_peak;
+  klass->get_total_memory = gtorch_cuda_device_get_total_memory;
   klass->empty_cache = gtorch_cuda_empty_cache;
   klass->copy = gtorch_cuda_copy;
   klass->launch = gtorch_cuda_launch;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gtorch/cuda/gtorch-cuda-driver-private.h>
+#include <gtorch/gtorch-allocator-private.h>
 #include <gtorch/gtorch-stream-private.h>
 
 G_BEGIN_DECLS
@@ -37,9 +38,6 @@ struct _GTorchCudaDevice
   GMutex event_lock;      /* of what follows; taken by the driver's threads too */
   GArray *events[2];      /* CUevents that nobody uses: without, with timing */
 
-  guint64 allocated, reserved; /* atomically, what follows */
-  guint64 peak_allocated, peak_reserved;
-  guint64 n_ooms, n_retries;
   gpointer report; /* GtReport in pinned memory, made late; atomically */
 };
 
@@ -69,16 +67,18 @@ struct _GTorchCudaBlock
   CUevent *events; /* in limbo: what must be done, ended by NULL */
 };
 
-/* Addresses reserved for one lane, filled with pages as they are needed. The caller locks. */
-GTorchCudaArena *gtorch_cuda_arena_new (GTorchCudaDevice *device, GTorchCudaLane *lane,
-                                        gsize n_bytes, gsize page, GError **error);
+/* Addresses reserved for one lane and pool, filled with pages as they are needed. The caller locks. Pages
+ * and what is free between used blocks are counted in the device's statistics. */
+GTorchCudaArena *gtorch_cuda_arena_new (GTorchCudaDevice *device, GTorchCudaLane *lane, guint pool,
+                                        GError **error);
 void gtorch_cuda_arena_free (GTorchCudaArena *arena);
 GTorchCudaLane *gtorch_cuda_arena_get_lane (GTorchCudaArena *arena);
+guint gtorch_cuda_arena_get_pool (GTorchCudaArena *arena);
 GMutex *gtorch_cuda_arena_get_lock (GTorchCudaArena *arena);
 /* From free pages; NULL if there is no room. */
 GTorchCudaBlock *gtorch_cuda_arena_take (GTorchCudaArena *arena, gsize n_bytes);
-/* Maps pages for at least n_bytes in one piece; bytes mapped in *mapped. */
-CUresult gtorch_cuda_arena_grow (GTorchCudaArena *arena, gsize n_bytes, gsize *mapped);
+/* Maps pages for at least n_bytes in one piece. */
+CUresult gtorch_cuda_arena_grow (GTorchCudaArena *arena, gsize n_bytes);
 void gtorch_cuda_arena_give (GTorchCudaArena *arena, GTorchCudaBlock *block);
 /* Gives free pages back; how many bytes. The device must be done with them. */
 gsize gtorch_cuda_arena_trim (GTorchCudaArena *arena);
@@ -88,8 +88,6 @@ gboolean gtorch_cuda_arena_is_sound (GTorchCudaArena *arena);
 
 GTorchStorage *gtorch_cuda_alloc (GTorchDevice *device, gsize n_bytes, GError **error);
 void gtorch_cuda_free (GTorchDevice *device, GTorchStorage *storage);
-void gtorch_cuda_memory_info (GTorchDevice *device, GTorchMemoryInfo *info);
-void gtorch_cuda_reset_peak (GTorchDevice *device);
 void gtorch_cuda_empty_cache (GTorchDevice *device);
 /* Notes that work on the stream uses the storage; its memory is not given to others before that is done. */
 void gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane);

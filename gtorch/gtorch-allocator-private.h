@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/gtorch-allocator.h>
+#include <gtorch/gtorch-device-private.h>
+
+G_BEGIN_DECLS
+
+/* What is counted, of all storages and apart for small ones (up to 1 MiB) and large ones. In the order of
+ * the keys. */
+typedef enum
+{
+  GTORCH_STAT_ALLOCATION,           /* storages that tensors hold */
+  GTORCH_STAT_SEGMENT,              /* pieces of memory from the driver */
+  GTORCH_STAT_ACTIVE,               /* … or that streams still use */
+  GTORCH_STAT_INACTIVE_SPLIT,       /* free blocks that share a piece with active ones */
+  GTORCH_STAT_ALLOCATED_BYTES,      /* as GTORCH_STAT_ALLOCATION, rounded */
+  GTORCH_STAT_RESERVED_BYTES,       /* of the pieces */
+  GTORCH_STAT_ACTIVE_BYTES,         /* … */
+  GTORCH_STAT_INACTIVE_SPLIT_BYTES, /* that cannot be given back */
+  GTORCH_STAT_REQUESTED_BYTES,      /* as GTORCH_STAT_ACTIVE_BYTES, before rounding */
+  GTORCH_N_STATS,
+} GTorchStat;
+
+enum
+{
+  GTORCH_POOL_ALL,
+  GTORCH_POOL_SMALL,
+  GTORCH_POOL_LARGE,
+  GTORCH_N_POOLS,
+};
+
+/* Of one number: how it is, how high it was since the peaks were reset, how much was ever added since
+ * the totals were. What was taken away follows from what it was then. */
+typedef struct
+{
+  gint64 current, peak, added, base;
+} GTorchCounter;
+
+typedef struct _GTorchMemoryStats
+{
+  GTorchCounter counters[GTORCH_N_POOLS][GTORCH_N_STATS];
+  GTorchCounter oversize_allocations, oversize_segments;
+  gint64 num_alloc_retries;
+  gint64 num_ooms;
+  gint64 num_sync_all_streams;
+  gint64 num_device_alloc;
+  gint64 num_device_free;
+  gint64 max_split_size; /* -1: no limit */
+} GTorchMemoryStats;
+
+struct _GTorchAllocator
+{
+  GObject parent_instance;
+  GTorchDevice *device; /* lives as long as the process */
+  /* Numbers change together under a lock that is held for a few instructions, so that no reader sees, and
+   * no peak keeps, a state that never was. */
+  gint stats_lock;
+  GTorchMemoryStats stats;
+};
+
+static inline void
+gtorch_allocator_lock_stats (GTorchAllocator *self)
+{
+  guint spins = 0;
+
+  while (G_UNLIKELY (__atomic_exchange_n (&self->stats_lock, 1, __ATOMIC_ACQUIRE) != 0))
+    while (__atomic_load_n (&self->stats_lock, __ATOMIC_RELAXED) != 0)
+      if (++spins % 64 == 0)
+        g_thread_yield ();
+}
+
+static inline void
+gtorch_allocator_unlock_stats (GTorchAllocator *self)
+{
+  __atomic_store_n (&self->stats_lock, 0, __ATOMIC_RELEASE);
+}
+
+/* The rest: with the lock held. */
+
+static inline void
+gtorch_counter_add (GTorchCounter *counter, gint64 n)
+{
+  counter->current += n;
+  if (n > 0)
+    {
+      counter->added += n;
+      counter->peak = MAX (counter->peak, counter->current);
+    }
+}
+
+static inline void
+gtorch_stats_add (GTorchMemoryStats *stats, guint pool, GTorchStat stat, gint64 n)
+{
+  gtorch_counter_add (&stats->counters[GTORCH_POOL_ALL][stat], n);
+  gtorch_counter_add (&stats->counters[pool][stat], n);
+}
+
+static inline gint64
+gtorch_counter_freed (const GTorchCounter *counter)
+{
+  return counter->added - (counter->current - counter->base);
+}
+
+/* All of them at one moment. */
+void gtorch_allocator_get_stats (GTorchAllocator *self, GTorchMemoryStats *stats);
+/* What the keys name; FALSE if there is none of that name (gtorch-allocator-stats.c). */
+gboolean gtorch_memory_stats_find (const GTorchMemoryStats *stats, const gchar *key, gint64 *value);
+const gchar *const *gtorch_memory_stats_keys (void);
+gchar *gtorch_memory_stats_summary (const GTorchMemoryStats *stats, GTorchDevice *device,
+                                    gboolean abbreviated);
+
+G_END_DECLS

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/gtorch-types.h>
+
+G_BEGIN_DECLS
+
+#define GTORCH_TYPE_ALLOCATOR (gtorch_allocator_get_type ())
+
+GTORCH_AVAILABLE_IN_0_1
+G_DECLARE_FINAL_TYPE (GTorchAllocator, gtorch_allocator, GTORCH, ALLOCATOR, GObject)
+
+GTORCH_AVAILABLE_IN_0_1
+GTorchDevice *gtorch_allocator_get_device (GTorchAllocator *self);
+
+GTORCH_AVAILABLE_IN_0_1
+const gchar *const *gtorch_allocator_get_stat_keys (GTorchAllocator *self);
+GTORCH_AVAILABLE_IN_0_1
+guint64 gtorch_allocator_get_stat (GTorchAllocator *self, const gchar *key, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gchar *gtorch_allocator_to_summary (GTorchAllocator *self, gboolean abbreviated);
+GTORCH_AVAILABLE_IN_0_1
+guint64 gtorch_allocator_get_allocated (GTorchAllocator *self);
+GTORCH_AVAILABLE_IN_0_1
+guint64 gtorch_allocator_get_peak_allocated (GTorchAllocator *self);
+GTORCH_AVAILABLE_IN_0_1
+guint64 gtorch_allocator_get_reserved (GTorchAllocator *self);
+GTORCH_AVAILABLE_IN_0_1
+guint64 gtorch_allocator_get_peak_reserved (GTorchAllocator *self);
+GTORCH_AVAILABLE_IN_0_1
+guint64 gtorch_allocator_get_cached (GTorchAllocator *self);
+GTORCH_AVAILABLE_IN_0_1
+gdouble gtorch_allocator_get_fragmentation (GTorchAllocator *self);
+
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_allocator_reset_peak (GTorchAllocator *self);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_allocator_reset_accumulated (GTorchAllocator *self);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_allocator_trim (GTorchAllocator *self);
+
+G_END_DECLS
