@@ -5,6 +5,8 @@
 
 #include "config.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "gtorch-device-info.h"
 
 #include "gtorch-device-private.h"
@@ -424,4 +426,71 @@ gtorch_device_get_driver_version (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), NULL);
   return gtorch_device_get_info (self)->driver_version;
+}
+
+/* --- the memory of other devices --- */
+
+/**
+ * gtorch_device_can_access_peer:
+ * @self: a device
+ * @peer: another one
+ *
+ * Tells whether @self could read and write the memory of @peer without help of the host.
+ *
+ * Returns: %TRUE if [method@Device.enable_peer] can make it so, and for @self itself
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_device_can_access_peer (GTorchDevice *self, GTorchDevice *peer)
+{
+  GTorchDeviceClass *klass;
+
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
+  g_return_val_if_fail (GTORCH_IS_DEVICE (peer), FALSE);
+  klass = GTORCH_DEVICE_GET_CLASS (self);
+  return self == peer || (klass->can_access_peer != NULL && klass->can_access_peer (self, peer));
+}
+
+/**
+ * gtorch_device_enable_peer:
+ * @self: a device
+ * @peer: the device whose memory it shall use
+ * @error: return location for an error
+ *
+ * Lets @self use the memory of @peer, what tensors have there now and what they get later: its
+ * kernels may be given addresses of @peer, as those of other libraries in this process are. The
+ * other direction is a call of its own.
+ *
+ * Copies between two GPUs are right without it and do this by themselves where it is possible,
+ * since they then need not go through the host. The tensors of one operation must be on one device
+ * all the same.
+ *
+ * ```c
+ * if (gtorch_device_can_access_peer (first, second)
+ *     && !gtorch_device_enable_peer (first, second, &error))
+ *   return FALSE;
+ * ```
+ *
+ * Returns: %TRUE if it is enabled, also by an earlier call; %FALSE with %GTORCH_ERROR_NOT_SUPPORTED
+ *   if these devices cannot, or with what the driver says
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_device_enable_peer (GTorchDevice *self, GTorchDevice *peer, GError **error)
+{
+  GTorchDeviceClass *klass;
+
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
+  g_return_val_if_fail (GTORCH_IS_DEVICE (peer), FALSE);
+  klass = GTORCH_DEVICE_GET_CLASS (self);
+  if (self == peer)
+    return TRUE;
+  if (klass->enable_peer != NULL)
+    return klass->enable_peer (self, peer, error);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+               _ ("enable_peer: %s cannot use the memory of %s"), gtorch_device_name (self),
+               gtorch_device_name (peer));
+  return FALSE;
 }

@@ -32,4 +32,9 @@ gboolean gtorch_device_get_integrated (GTorchDevice *self);
 GTORCH_AVAILABLE_IN_0_1
 const gchar *gtorch_device_get_driver_version (GTorchDevice *self);
 
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_device_can_access_peer (GTorchDevice *self, GTorchDevice *peer);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_device_enable_peer (GTorchDevice *self, GTorchDevice *peer, GError **error);
+
 G_END_DECLS

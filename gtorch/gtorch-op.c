@@ -59,11 +59,40 @@ find_arg (const GTorchOpClass *op, gboolean tensor, guint i)
   return NULL;
 }
 
+/* What the caller knows input i by: "other", or "tensors[2]" in a list. */
+static gchar *
+dup_input_name (const GTorchOpClass *op, guint i)
+{
+  const GTorchArgSpec *arg = i < op->n_inputs ? find_arg (op, TRUE, i) : NULL;
+  guint j;
+
+  if (arg != NULL)
+    return g_strdup (arg->name);
+  for (j = 0; j < op->n_args; j++)
+    if (op->args[j].kind == GTORCH_ARG_TENSORS)
+      return g_strdup_printf ("%s[%u]", op->args[j].name, i - op->n_inputs);
+  return g_strdup_printf ("%u", i);
+}
+
+static void
+set_mismatch (GTorchOpCall *call, guint a, guint b, GError **error)
+{
+  const GTorchImpl *x = call->inputs[a], *y = call->inputs[b];
+  g_autofree gchar *name = dup_input_name (call->op, a);
+  g_autofree gchar *other = dup_input_name (call->op, b);
+
+  gtorch_call_error (call, error, GTORCH_ERROR_DEVICE_MISMATCH,
+                     _ ("the tensor “%s” of shape %s is on %s, but “%s” of shape %s is on %s: all "
+                        "must be on one device"),
+                     name, gtorch_impl_shape_str (x), gtorch_device_name (x->storage->device),
+                     other, gtorch_impl_shape_str (y), gtorch_device_name (y->storage->device));
+}
+
 static gboolean
 find_device (GTorchOpCall *call, GError **error)
 {
   const GTorchImpl *first = NULL;
-  guint i;
+  guint i, first_i = 0;
 
   for (i = 0; i < call->n_inputs; i++)
     {
@@ -87,18 +116,14 @@ find_device (GTorchOpCall *call, GError **error)
       if (input->is_number)
         continue;
       if (first == NULL)
-        first = input;
+        {
+          first = input;
+          first_i = i;
+        }
       else if (G_UNLIKELY (first->storage->device != input->storage->device)
                && !(call->op->flags & GTORCH_OP_FLAG_DEVICES))
         {
-          gtorch_call_error (call, error, GTORCH_ERROR_DEVICE_MISMATCH,
-                             _ ("a tensor of shape %s is on %s, one of shape %s on %s: all must be "
-                                "on "
-                                "one device"),
-                             gtorch_impl_shape_str (first),
-                             gtorch_device_name (first->storage->device),
-                             gtorch_impl_shape_str (input),
-                             gtorch_device_name (input->storage->device));
+          set_mismatch (call, first_i, i, error);
           return FALSE;
         }
     }

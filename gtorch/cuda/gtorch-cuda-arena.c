@@ -413,11 +413,19 @@ map_page (GTorchCudaArena *self, gsize offset, gsize size, gboolean *stuck)
     .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
     .location = { CU_MEM_LOCATION_TYPE_DEVICE, self->device->handle },
   };
-  const CUmemAccessDesc access = { properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+  CUmemAccessDesc access[1 + GTORCH_CUDA_MAX_DEVICES] = {
+    { properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE },
+  };
+  guint readers = __atomic_load_n (&self->device->readers, __ATOMIC_SEQ_CST);
   Page page = { 0, offset, size };
   CUresult result;
-  guint i;
+  guint i, n = 1;
 
+  for (; readers != 0; readers &= readers - 1, n++)
+    {
+      access[n] = access[0];
+      access[n].location.id = __builtin_ctz (readers);
+    }
   *stuck = FALSE;
   properties.allocFlags.gpuDirectRDMACapable = 1;
   result = gtorch_cuda.cuMemCreate (&page.handle, size, &properties, 0);
@@ -432,7 +440,7 @@ map_page (GTorchCudaArena *self, gsize offset, gsize size, gboolean *stuck)
   result = gtorch_cuda.cuMemMap (self->base + offset, size, 0, page.handle, 0);
   if (result == CUDA_SUCCESS)
     {
-      result = gtorch_cuda.cuMemSetAccess (self->base + offset, size, &access, 1);
+      result = gtorch_cuda.cuMemSetAccess (self->base + offset, size, access, n);
       if (result != CUDA_SUCCESS)
         *stuck = gtorch_cuda.cuMemUnmap (self->base + offset, size) != CUDA_SUCCESS;
     }
@@ -447,6 +455,23 @@ map_page (GTorchCudaArena *self, gsize offset, gsize size, gboolean *stuck)
   set_extent (self, &page, TRUE);
   self->mapped += size;
   count_page (self, size);
+  return result;
+}
+
+CUresult
+gtorch_cuda_arena_allow (GTorchCudaArena *self, GTorchCudaDevice *reader)
+{
+  const CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, reader->handle },
+                                   CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+  CUresult result = CUDA_SUCCESS;
+  guint i;
+
+  for (i = 0; i < self->pages->len && result == CUDA_SUCCESS; i++)
+    {
+      const Page *page = &g_array_index (self->pages, Page, i);
+
+      result = gtorch_cuda.cuMemSetAccess (self->base + page->offset, page->size, &access, 1);
+    }
   return result;
 }
 

@@ -288,6 +288,8 @@ copy_from_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GError **error)
   GTorchCudaLane *from_lane =
       to_lane != NULL ? gtorch_cuda_current_lane (src->storage->device, error) : NULL;
 
+  if (from_lane != NULL)
+    gtorch_cuda_try_peer (from, to);
   return from_lane != NULL && wait_for_lane (from, from_lane, to, to_lane, error)
          && gtorch_cuda_device_activate (from, error)
          && gtorch_cuda_check (gtorch_cuda.cuMemcpyPeerAsync ((CUdeviceptr) (guintptr)

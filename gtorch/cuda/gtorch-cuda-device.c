@@ -112,18 +112,6 @@ gtorch_cuda_event_put (GTorchCudaDevice *self, CUevent event, gboolean timing)
   g_mutex_unlock (&self->event_lock);
 }
 
-static gboolean
-can_access_peer (GTorchDevice *device, GTorchDevice *peer)
-{
-  int can = 0;
-
-  return peer->type == GTORCH_DEVICE_TYPE_CUDA
-         && gtorch_cuda.cuDeviceCanAccessPeer (&can, GTORCH_CUDA_DEVICE (device)->handle,
-                                               GTORCH_CUDA_DEVICE (peer)->handle)
-                == CUDA_SUCCESS
-         && can;
-}
-
 static void
 gtorch_cuda_device_class_init (GTorchCudaDeviceClass *klass)
 {
@@ -138,7 +126,8 @@ gtorch_cuda_device_class_init (GTorchCudaDeviceClass *klass)
   klass->launch = gtorch_cuda_launch;
   klass->new_stream = gtorch_cuda_stream_new;
   klass->synchronize = gtorch_cuda_synchronize;
-  klass->can_access_peer = can_access_peer;
+  klass->can_access_peer = gtorch_cuda_can_access_peer;
+  klass->enable_peer = gtorch_cuda_enable_peer;
 }
 
 static void

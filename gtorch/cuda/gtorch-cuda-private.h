@@ -27,6 +27,8 @@ struct _GTorchCudaDevice
   GTorchDeviceInfo info;
   gint n_multiprocessors;
   gboolean has_vmm;
+  guint peers;   /* bit i: may use the memory of CUDA device i; atomically */
+  guint readers; /* bit i: CUDA device i may use this one's memory, pages to come too; atomically */
   guint64 total_memory;
   gchar pci_id[32];
   gchar uuid[48];
@@ -46,6 +48,11 @@ struct _GTorchCudaDevice
 GType gtorch_cuda_device_get_type (void);
 /* Makes the context if there is none, and it the thread's current one. */
 gboolean gtorch_cuda_device_activate (GTorchCudaDevice *device, GError **error);
+/* --- the memory of other GPUs (gtorch-cuda-peer.c) --- */
+gboolean gtorch_cuda_can_access_peer (GTorchDevice *device, GTorchDevice *peer);
+gboolean gtorch_cuda_enable_peer (GTorchDevice *device, GTorchDevice *peer, GError **error);
+/* The same when a copy would gain by it; tried once. */
+void gtorch_cuda_try_peer (GTorchCudaDevice *device, GTorchCudaDevice *peer);
 
 CUevent gtorch_cuda_event_get (GTorchCudaDevice *device, gboolean timing, GError **error);
 void gtorch_cuda_event_put (GTorchCudaDevice *device, CUevent event, gboolean timing);
@@ -83,6 +90,8 @@ void gtorch_cuda_arena_give (GTorchCudaArena *arena, GTorchCudaBlock *block);
 /* Gives free pages back; how many bytes. The device must be done with them. */
 gsize gtorch_cuda_arena_trim (GTorchCudaArena *arena);
 gsize gtorch_cuda_arena_get_mapped (GTorchCudaArena *arena);
+/* Lets another GPU use the pages that are there. */
+CUresult gtorch_cuda_arena_allow (GTorchCudaArena *arena, GTorchCudaDevice *reader);
 /* Checks every rule that the lists must obey; for tests. */
 gboolean gtorch_cuda_arena_is_sound (GTorchCudaArena *arena);
 

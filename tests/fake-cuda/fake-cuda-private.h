@@ -47,6 +47,7 @@ struct CUctx_st
 extern GMutex fake_lock;
 extern FakeDevice fake_devices[FAKE_MAX_DEVICES];
 extern guint fake_n_devices;
+extern gboolean fake_have_peers;
 extern FakeCudaAccounts fake_accounts;
 
 /* Counts the call, lets planned faults happen and takes the lock; 0 to go on. */

@@ -7,9 +7,9 @@
  * cannot be read through the addresses that the host is given; queues of work are run late and in any
  * order that streams and events allow, chosen by a seed; every call is counted and can be made to fail.
  * The environment variable GTORCH_FAKE_CUDA sets it up before the first call, as in
- * "devices=2,memory=64,version=13000,seed=5,hide=cuMemCreate,vmm=0,capability=75,mode=2" (memory in MiB; mode
- * is that of who may compute). As with NVIDIA's, CUDA_VISIBLE_DEVICES hides devices and puts them into
- * another order. */
+ * "devices=2,memory=64,version=13000,seed=5,hide=cuMemCreate,vmm=0,capability=75,mode=2,peers=0" (memory
+ * in MiB; mode is that of who may compute; peers: whether devices can use each other's memory). As with
+ * NVIDIA's, CUDA_VISIBLE_DEVICES hides devices and puts them into another order. */
 
 #include <glib.h>
 
@@ -57,6 +57,8 @@ typedef struct
 } FakeCudaAccounts;
 
 FAKE_CUDA_API void fake_cuda_get_accounts (FakeCudaAccounts *accounts);
+/* May this device use all of the memory? */
+FAKE_CUDA_API gboolean fake_cuda_can_access (guint device, gconstpointer address, gsize n_bytes);
 /* Copies what a device address holds right now, without regard to work under way. */
 FAKE_CUDA_API gboolean fake_cuda_peek (gconstpointer address, gpointer buffer, gsize n_bytes);
 

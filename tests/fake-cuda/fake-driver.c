@@ -15,6 +15,7 @@
 GMutex fake_lock;
 FakeDevice fake_devices[FAKE_MAX_DEVICES];
 guint fake_n_devices = 1;
+gboolean fake_have_peers = TRUE;
 FakeCudaAccounts fake_accounts;
 
 static gint driver_version = 13000;
@@ -158,6 +159,8 @@ static void __attribute__ ((constructor)) set_up (void)
         has_vmm = number != 0;
       else if (g_str_has_prefix (settings[i], "capability="))
         capability = number;
+      else if (g_str_has_prefix (settings[i], "peers="))
+        fake_have_peers = number != 0;
       else if (g_str_has_prefix (settings[i], "mode="))
         compute_mode = number;
       else if (g_str_has_prefix (settings[i], "hide="))
@@ -576,7 +579,7 @@ cuDeviceCanAccessPeer (int *can, CUdevice device, CUdevice peer)
   ENTER (cuDeviceCanAccessPeer);
   if (!is_device (device) || !is_device (peer))
     LEAVE (CUDA_ERROR_INVALID_DEVICE);
-  *can = device != peer;
+  *can = fake_have_peers && device != peer;
   LEAVE (CUDA_SUCCESS);
 }
 
@@ -653,6 +656,8 @@ cuCtxEnablePeerAccess (CUcontext peer, unsigned int flags)
   ENTER_CURRENT (cuCtxEnablePeerAccess, device);
   if (peer == NULL || peer == device || !peer->retained || flags != 0)
     LEAVE (CUDA_ERROR_INVALID_VALUE);
+  if (!fake_have_peers)
+    LEAVE (CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
   if (device->peers & (1u << peer->index))
     LEAVE (CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
   device->peers |= 1u << peer->index;

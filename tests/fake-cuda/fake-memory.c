@@ -77,11 +77,22 @@ fake_memory_at (guint64 address, gsize n_bytes, const FakeDevice *user)
         continue;
       if (m->offset > at || m->access == 0
           || (user != NULL && !(m->access & (1u << user->index))
-              && !(user->peers & (1u << m->handle->device->index))))
+              && !(r->is_plain && (user->peers & (1u << m->handle->device->index)))))
         return NULL;
       at = m->offset + m->size;
     }
   return at >= end ? r->shadow + (address - r->base) : NULL;
+}
+
+gboolean
+fake_cuda_can_access (guint device, gconstpointer address, gsize n_bytes)
+{
+  gboolean result;
+
+  g_mutex_lock (&fake_lock);
+  result = fake_memory_at ((guintptr) address, n_bytes, &fake_devices[device]) != NULL;
+  g_mutex_unlock (&fake_lock);
+  return result;
 }
 
 gboolean
@@ -370,6 +381,14 @@ cuMemSetAccess (CUdeviceptr address, size_t n_bytes, const CUmemAccessDesc *desc
   r = find_reservation (address, n_bytes);
   if (r == NULL || !find_mappings (r, address - r->base, n_bytes, &first, &end))
     LEAVE (fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemSetAccess of what is not mapped"));
+  for (i = 0; i < count; i++)
+    if (descriptions[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE
+        || descriptions[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+        || descriptions[i].location.id < 0 || (guint) descriptions[i].location.id >= fake_n_devices
+        || (!fake_have_peers
+            && &fake_devices[descriptions[i].location.id]
+                   != g_array_index (r->mappings, Mapping, first).handle->device))
+      LEAVE (CUDA_ERROR_INVALID_DEVICE);
   for (; first < end; first++)
     for (i = 0; i < count; i++)
       g_array_index (r->mappings, Mapping, first).access |= 1u << descriptions[i].location.id;
