@@ -17,17 +17,49 @@
 
 #define CHUNK (4 * 1024 * 1024)
 
-static GHashTable *
-table_new (void)
+void
+gtorch_safetensors_content_free (GTorchSafetensorsContent *content)
 {
-  return g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_object_unref);
+  g_ptr_array_unref (content->names);
+  g_ptr_array_unref (content->tensors);
+  g_clear_pointer (&content->metadata, g_hash_table_unref);
+  g_free (content);
+}
+
+static GTorchSafetensorsContent *
+content_new (void)
+{
+  GTorchSafetensorsContent *content = g_new0 (GTorchSafetensorsContent, 1);
+
+  content->names = g_ptr_array_new_with_free_func (g_free);
+  content->tensors = g_ptr_array_new_with_free_func (g_object_unref);
+  return content;
 }
 
 static void
-give_metadata (GTorchSafetensorsHeader *header, GHashTable **metadata)
+content_add (GTorchSafetensorsContent *content, GTorchSafetensorsEntry *entry, GTorchImpl *impl)
 {
+  g_ptr_array_add (content->names, g_steal_pointer (&entry->name));
+  g_ptr_array_add (content->tensors, gtorch_tensor_wrap (impl));
+}
+
+/* Takes content, which may be NULL. */
+static GHashTable *
+content_to_table (GTorchSafetensorsContent *content, GHashTable **metadata)
+{
+  GHashTable *tensors;
+  guint i;
+
+  if (content == NULL)
+    return NULL;
+  tensors = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_object_unref);
+  for (i = 0; i < content->names->len; i++)
+    g_hash_table_insert (tensors, g_steal_pointer (&content->names->pdata[i]),
+                         g_object_ref (content->tensors->pdata[i]));
   if (metadata != NULL)
-    *metadata = g_hash_table_ref (header->metadata);
+    *metadata = g_steal_pointer (&content->metadata);
+  gtorch_safetensors_content_free (content);
+  return tensors;
 }
 
 static gboolean
@@ -69,12 +101,11 @@ check_total (guint64 n_bytes, const GTorchSafetensorsHeader *header, guint64 sta
 
 /* --- from memory --- */
 
-static GHashTable *
-load_bytes (GBytes *bytes, gboolean is_read_only, GTorchDevice *device, GHashTable **metadata,
-            GError **error)
+static GTorchSafetensorsContent *
+load_bytes (GBytes *bytes, gboolean is_read_only, GTorchDevice *device, GError **error)
 {
   g_autoptr (GTorchSafetensorsHeader) header = NULL;
-  g_autoptr (GHashTable) tensors = NULL;
+  g_autoptr (GTorchSafetensorsContent) content = NULL;
   gsize n_bytes;
   const gchar *data = g_bytes_get_data (bytes, &n_bytes);
   guint64 length;
@@ -98,7 +129,7 @@ load_bytes (GBytes *bytes, gboolean is_read_only, GTorchDevice *device, GHashTab
   if (header == NULL || !check_total (n_bytes - 8 - length, header, 8 + length, error))
     return NULL;
 
-  tensors = table_new ();
+  content = content_new ();
   for (i = 0; i < header->entries->len; i++)
     {
       GTorchSafetensorsEntry *entry = &g_array_index (header->entries, GTorchSafetensorsEntry, i);
@@ -110,10 +141,16 @@ load_bytes (GBytes *bytes, gboolean is_read_only, GTorchDevice *device, GHashTab
       impl = gtorch_impl_move (impl, device, error);
       if (impl == NULL)
         return NULL;
-      g_hash_table_insert (tensors, g_steal_pointer (&entry->name), gtorch_tensor_wrap (impl));
+      content_add (content, entry, impl);
     }
-  give_metadata (header, metadata);
-  return g_steal_pointer (&tensors);
+  content->metadata = g_hash_table_ref (header->metadata);
+  return g_steal_pointer (&content);
+}
+
+GTorchSafetensorsContent *
+gtorch_safetensors_read_bytes (GBytes *bytes, GError **error)
+{
+  return load_bytes (bytes, TRUE, gtorch_device_cpu (), error);
 }
 
 /**
@@ -136,7 +173,7 @@ GHashTable *
 gtorch_safetensors_load_bytes (GBytes *bytes, GHashTable **metadata, GError **error)
 {
   g_return_val_if_fail (bytes != NULL, NULL);
-  return load_bytes (bytes, TRUE, gtorch_device_cpu (), metadata, error);
+  return content_to_table (gtorch_safetensors_read_bytes (bytes, error), metadata);
 }
 
 /* --- from a stream --- */
@@ -213,18 +250,20 @@ check_bools (const GTorchSafetensorsEntry *entry, const guint8 *data, gsize n_by
   return TRUE;
 }
 
-static GHashTable *
-load_stream (GInputStream *stream, GTorchDevice *device, GHashTable **metadata,
-             GCancellable *cancellable, GFileProgressCallback progress, gpointer progress_data,
-             GError **error)
+GTorchSafetensorsContent *
+gtorch_safetensors_read_stream (GInputStream *stream, GTorchDevice *device,
+                                GCancellable *cancellable, GFileProgressCallback progress,
+                                gpointer progress_data, GError **error)
 {
   g_autoptr (GTorchSafetensorsHeader) header = NULL;
-  g_autoptr (GHashTable) tensors = table_new ();
+  g_autoptr (GTorchSafetensorsContent) content = content_new ();
   guint64 start, done = 0;
   gchar after;
   gsize n_read;
   guint i;
 
+  if (device == NULL)
+    device = gtorch_get_default_device ();
   header = read_header (stream, &start, cancellable, error);
   if (header == NULL || !check_rest (stream, header, start, cancellable, error))
     return NULL;
@@ -263,13 +302,13 @@ load_stream (GInputStream *stream, GTorchDevice *device, GHashTable **metadata,
       moved = gtorch_impl_move (g_steal_pointer (&impl), device, error);
       if (moved == NULL)
         return NULL;
-      g_hash_table_insert (tensors, g_steal_pointer (&entry->name), gtorch_tensor_wrap (moved));
+      content_add (content, entry, moved);
     }
   if (!g_input_stream_read_all (stream, &after, 1, &n_read, cancellable, error)
       || !check_total (header->n_bytes + n_read, header, start, error))
     return NULL;
-  give_metadata (header, metadata);
-  return g_steal_pointer (&tensors);
+  content->metadata = g_hash_table_ref (header->metadata);
+  return g_steal_pointer (&content);
 }
 
 /**
@@ -306,8 +345,9 @@ gtorch_safetensors_load (GInputStream *stream, GTorchDevice *device, GHashTable 
 {
   g_return_val_if_fail (G_IS_INPUT_STREAM (stream), NULL);
   g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
-  return load_stream (stream, device != NULL ? device : gtorch_get_default_device (), metadata,
-                      cancellable, progress, progress_data, error);
+  return content_to_table (gtorch_safetensors_read_stream (stream, device, cancellable, progress,
+                                                           progress_data, error),
+                           metadata);
 }
 
 /* --- from a file --- */
@@ -329,26 +369,27 @@ map_stream (GFileInputStream *stream)
   return mapped != NULL ? g_mapped_file_get_bytes (mapped) : NULL;
 }
 
-static GHashTable *
-load_file (GFile *file, gboolean map, GTorchDevice *device, GHashTable **metadata,
-           GCancellable *cancellable, GFileProgressCallback progress, gpointer progress_data,
-           GError **error)
+GTorchSafetensorsContent *
+gtorch_safetensors_read_file (GFile *file, gboolean map, GTorchDevice *device,
+                              GCancellable *cancellable, GFileProgressCallback progress,
+                              gpointer progress_data, GError **error)
 {
   g_autoptr (GFileInputStream) stream = g_file_read (file, cancellable, error);
   g_autoptr (GBytes) bytes = NULL;
-  GHashTable *tensors;
+  GTorchSafetensorsContent *content;
 
   if (stream == NULL)
     return NULL;
   if (map)
     bytes = map_stream (stream);
   if (bytes == NULL)
-    return load_stream (G_INPUT_STREAM (stream), device, metadata, cancellable, progress,
-                        progress_data, error);
-  tensors = load_bytes (bytes, FALSE, device, metadata, error);
-  if (tensors != NULL && progress != NULL)
+    return gtorch_safetensors_read_stream (G_INPUT_STREAM (stream), device, cancellable, progress,
+                                           progress_data, error);
+  content =
+      load_bytes (bytes, FALSE, device != NULL ? device : gtorch_get_default_device (), error);
+  if (content != NULL && progress != NULL)
     progress (g_bytes_get_size (bytes), g_bytes_get_size (bytes), progress_data);
-  return tensors;
+  return content;
 }
 
 /**
@@ -382,8 +423,9 @@ gtorch_safetensors_load_file (GFile *file, gboolean map, GTorchDevice *device,
 {
   g_return_val_if_fail (G_IS_FILE (file), NULL);
   g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
-  return load_file (file, map, device != NULL ? device : gtorch_get_default_device (), metadata,
-                    cancellable, progress, progress_data, error);
+  return content_to_table (gtorch_safetensors_read_file (file, map, device, cancellable, progress,
+                                                         progress_data, error),
+                           metadata);
 }
 
 /* --- in another thread --- */
@@ -394,7 +436,6 @@ typedef struct
   gboolean map;
   GTorchDevice *device;
   GTorchProgress *progress;
-  GHashTable *metadata;
 } Load;
 
 static void
@@ -404,7 +445,6 @@ load_free (gpointer data)
 
   g_object_unref (load->source);
   g_clear_pointer (&load->progress, gtorch_progress_unref);
-  g_clear_pointer (&load->metadata, g_hash_table_unref);
   g_free (load);
 }
 
@@ -413,16 +453,18 @@ load_in_thread (GTask *task, gpointer source_object, gpointer task_data, GCancel
 {
   Load *load = task_data;
   GError *error = NULL;
-  GHashTable *tensors;
+  GTorchSafetensorsContent *content;
 
   if (G_IS_FILE (load->source))
-    tensors = load_file (G_FILE (load->source), load->map, load->device, &load->metadata,
-                         cancellable, gtorch_progress_report, load->progress, &error);
+    content =
+        gtorch_safetensors_read_file (G_FILE (load->source), load->map, load->device, cancellable,
+                                      gtorch_progress_report, load->progress, &error);
   else
-    tensors = load_stream (G_INPUT_STREAM (load->source), load->device, &load->metadata,
-                           cancellable, gtorch_progress_report, load->progress, &error);
-  if (tensors != NULL)
-    g_task_return_pointer (task, tensors, (GDestroyNotify) g_hash_table_unref);
+    content =
+        gtorch_safetensors_read_stream (G_INPUT_STREAM (load->source), load->device, cancellable,
+                                        gtorch_progress_report, load->progress, &error);
+  if (content != NULL)
+    g_task_return_pointer (task, content, (GDestroyNotify) gtorch_safetensors_content_free);
   else
     g_task_return_error (task, error);
 }
@@ -445,16 +487,13 @@ load_begin (gpointer tag, gpointer source, gboolean map, GTorchDevice *device, i
   g_task_run_in_thread (task, load_in_thread);
 }
 
-static GHashTable *
-load_end (GAsyncResult *result, GHashTable **metadata, GError **error)
+GTorchSafetensorsContent *
+gtorch_safetensors_read_finish (GAsyncResult *result, GError **error)
 {
   Load *load = g_task_get_task_data (G_TASK (result));
-  GHashTable *tensors = g_task_propagate_pointer (G_TASK (result), error);
 
   g_clear_pointer (&load->progress, gtorch_progress_unref);
-  if (tensors != NULL && metadata != NULL)
-    *metadata = g_steal_pointer (&load->metadata);
-  return tensors;
+  return g_task_propagate_pointer (G_TASK (result), error);
 }
 
 /**
@@ -504,7 +543,7 @@ GHashTable *
 gtorch_safetensors_load_finish (GAsyncResult *result, GHashTable **metadata, GError **error)
 {
   g_return_val_if_fail (g_async_result_is_tagged (result, gtorch_safetensors_load_async), NULL);
-  return load_end (result, metadata, error);
+  return content_to_table (gtorch_safetensors_read_finish (result, error), metadata);
 }
 
 /**
@@ -557,5 +596,5 @@ gtorch_safetensors_load_file_finish (GAsyncResult *result, GHashTable **metadata
 {
   g_return_val_if_fail (g_async_result_is_tagged (result, gtorch_safetensors_load_file_async),
                         NULL);
-  return load_end (result, metadata, error);
+  return content_to_table (gtorch_safetensors_read_finish (result, error), metadata);
 }

@@ -36,6 +36,29 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchSafetensorsHeader, gtorch_safetensors_heade
 /* Sorts the entries, gives them their places, and appends length and text of the header. */
 void gtorch_safetensors_header_write (GTorchSafetensorsHeader *header, GString *text);
 
+/* What a file holds, in the order of the file. */
+typedef struct
+{
+  GPtrArray *names;
+  GPtrArray *tensors;
+  GHashTable *metadata;
+} GTorchSafetensorsContent;
+
+void gtorch_safetensors_content_free (GTorchSafetensorsContent *content);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchSafetensorsContent, gtorch_safetensors_content_free)
+GTorchSafetensorsContent *gtorch_safetensors_read_bytes (GBytes *bytes, GError **error);
+GTorchSafetensorsContent *gtorch_safetensors_read_stream (GInputStream *stream,
+                                                          GTorchDevice *device,
+                                                          GCancellable *cancellable,
+                                                          GFileProgressCallback progress,
+                                                          gpointer progress_data, GError **error);
+GTorchSafetensorsContent *gtorch_safetensors_read_file (GFile *file, gboolean map,
+                                                        GTorchDevice *device,
+                                                        GCancellable *cancellable,
+                                                        GFileProgressCallback progress,
+                                                        gpointer progress_data, GError **error);
+GTorchSafetensorsContent *gtorch_safetensors_read_finish (GAsyncResult *result, GError **error);
+
 /* A progress callback that is called in the main context of whoever began the operation. */
 typedef struct _GTorchProgress GTorchProgress;
 

@@ -41,6 +41,27 @@ GHashTable *gtorch_safetensors_load_file_finish (GAsyncResult *result, GHashTabl
                                                  GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
 GTORCH_AVAILABLE_IN_0_1
+GPtrArray *gtorch_safetensors_load_bytes_lists (GBytes *bytes, gchar ***names, gchar ***metadata,
+                                                GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+GPtrArray *gtorch_safetensors_load_lists (GInputStream *stream, GTorchDevice *device,
+                                          gchar ***names, gchar ***metadata,
+                                          GCancellable *cancellable, GFileProgressCallback progress,
+                                          gpointer progress_data,
+                                          GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+GPtrArray *gtorch_safetensors_load_file_lists (GFile *file, gboolean map, GTorchDevice *device,
+                                               gchar ***names, gchar ***metadata,
+                                               GCancellable *cancellable,
+                                               GFileProgressCallback progress,
+                                               gpointer progress_data,
+                                               GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+GPtrArray *gtorch_safetensors_load_finish_lists (GAsyncResult *result, gchar ***names,
+                                                 gchar ***metadata,
+                                                 GError **error) G_GNUC_WARN_UNUSED_RESULT;
+
+GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_safetensors_save (GHashTable *tensors, GHashTable *metadata, GOutputStream *stream,
                                   GCancellable *cancellable, GFileProgressCallback progress,
                                   gpointer progress_data, GError **error);

@@ -114,4 +114,8 @@ void gtorch_impl_set_data (GTorchImpl *impl, GTorchImpl *data);
  * on impl itself. */
 GTorchImpl *gtorch_impl_to (GTorchImpl *impl, GTorchDevice *device, guint dtype, GError **error);
 
+/* A table that borrows names and tensors; NULL with an error if their numbers differ. */
+GHashTable *gtorch_state_from_lists (const gchar *const *names, GTorchTensor **tensors,
+                                     gsize n_tensors, GError **error);
+
 G_END_DECLS

@@ -116,6 +116,30 @@ get_state (GTorchModule *self)
   return items;
 }
 
+/* A table that borrows what it holds. */
+GHashTable *
+gtorch_state_from_lists (const gchar *const *names, GTorchTensor **tensors, gsize n_tensors,
+                         GError **error)
+{
+  gsize i, n_names = names != NULL ? g_strv_length ((gchar **) names) : 0;
+  GHashTable *state;
+
+  if (n_names != n_tensors)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("load_state_lists: %" G_GSIZE_FORMAT " names and %" G_GSIZE_FORMAT
+                      " tensors: there must be one name for each tensor"),
+                   n_names, n_tensors);
+      return NULL;
+    }
+  for (i = 0; i < n_tensors; i++)
+    g_return_val_if_fail (GTORCH_IS_TENSOR (tensors[i]), NULL);
+  state = g_hash_table_new (g_str_hash, g_str_equal);
+  for (i = 0; i < n_tensors; i++)
+    g_hash_table_insert (state, (gpointer) names[i], tensors[i]);
+  return state;
+}
+
 /**
  * gtorch_module_state_dict:
  * @self: a module
@@ -178,6 +202,42 @@ gtorch_module_get_state_names (GTorchModule *self)
   for (i = 0; i < items->len; i++)
     names[i] = g_steal_pointer (&g_array_index (items, StateItem, i).path);
   return names;
+}
+
+/**
+ * gtorch_module_state_lists:
+ * @self: a module
+ * @names: (out) (optional) (transfer full) (array zero-terminated=1): the paths, as
+ *   [method@Module.get_state_names] lists them
+ *
+ * Gets what [method@Module.state_dict] gets, in the order in which it was registered.
+ *
+ * Returns: (transfer container) (element-type GTorchTensor): the tensors
+ *
+ * Since: 0.1
+ */
+GPtrArray *
+gtorch_module_state_lists (GTorchModule *self, gchar ***names)
+{
+  g_autoptr (GArray) items = NULL;
+  GPtrArray *tensors;
+  guint i;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
+  items = get_state (self);
+  tensors = g_ptr_array_new_with_free_func (g_object_unref);
+  if (names != NULL)
+    *names = g_new0 (gchar *, items->len + 1);
+  for (i = 0; i < items->len; i++)
+    {
+      StateItem *item = &g_array_index (items, StateItem, i);
+
+      g_ptr_array_add (tensors, gtorch_tensor_wrap (
+                                    gtorch_impl_alias (gtorch_tensor_unwrap (item->tensor))));
+      if (names != NULL)
+        (*names)[i] = g_steal_pointer (&item->path);
+    }
+  return tensors;
 }
 
 static gint
@@ -316,4 +376,32 @@ gtorch_module_load_state_dict (GTorchModule *self, GHashTable *state, gboolean s
         return FALSE;
     }
   return TRUE;
+}
+
+/**
+ * gtorch_module_load_state_lists:
+ * @self: a module
+ * @names: (array zero-terminated=1): the path of each tensor
+ * @tensors: (array length=n_tensors): tensors
+ * @n_tensors: the length of @tensors, which is that of @names
+ * @strict: whether the names must be those of the module
+ * @error: return location for an error
+ *
+ * Does what [method@Module.load_state_dict] does. Of a name that is there twice the last counts.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the lengths differ, and with the errors
+ *   of [method@Module.load_state_dict]
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_load_state_lists (GTorchModule *self, const gchar *const *names,
+                                GTorchTensor **tensors, gsize n_tensors, gboolean strict,
+                                GError **error)
+{
+  g_autoptr (GHashTable) state = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  state = gtorch_state_from_lists (names, tensors, n_tensors, error);
+  return state != NULL && gtorch_module_load_state_dict (self, state, strict, error);
 }

@@ -14,6 +14,7 @@
 #include "gtorch-scope-private.h"
 #include "gtorch-tensor-ops.h"
 #include "gtorch-tensor-private.h"
+#include "nn/gtorch-module-private.h"
 
 /**
  * GTorchOptimizer:
@@ -605,4 +606,65 @@ gtorch_optimizer_load_state_dict (GTorchOptimizer *self, GHashTable *state, GErr
     }
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_LEARNING_RATE]);
   return TRUE;
+}
+
+/**
+ * gtorch_optimizer_state_lists:
+ * @self: an optimizer
+ * @names: (out) (optional) (transfer full) (array zero-terminated=1): the names, in no order
+ *
+ * Gets what [method@Optimizer.state_dict] gets, as lists.
+ *
+ * Returns: (transfer container) (element-type GTorchTensor): the tensor of each name
+ *
+ * Since: 0.1
+ */
+GPtrArray *
+gtorch_optimizer_state_lists (GTorchOptimizer *self, gchar ***names)
+{
+  g_autoptr (GHashTable) dict = NULL;
+  GPtrArray *tensors;
+  gchar **keys;
+  guint n_keys, i;
+
+  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), NULL);
+  dict = gtorch_optimizer_state_dict (self);
+  tensors = g_ptr_array_new_with_free_func (g_object_unref);
+  keys = (gchar **) g_hash_table_get_keys_as_array (dict, &n_keys);
+  for (i = 0; i < n_keys; i++)
+    {
+      g_ptr_array_add (tensors, g_object_ref (g_hash_table_lookup (dict, keys[i])));
+      keys[i] = g_strdup (keys[i]);
+    }
+  if (names != NULL)
+    *names = keys;
+  else
+    g_strfreev (keys);
+  return tensors;
+}
+
+/**
+ * gtorch_optimizer_load_state_lists:
+ * @self: an optimizer
+ * @names: (array zero-terminated=1): the name of each tensor
+ * @tensors: (array length=n_tensors): tensors
+ * @n_tensors: the length of @tensors, which is that of @names
+ * @error: return location for an error
+ *
+ * Does what [method@Optimizer.load_state_dict] does.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the lengths differ, and with the errors
+ *   of [method@Optimizer.load_state_dict]
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_optimizer_load_state_lists (GTorchOptimizer *self, const gchar *const *names,
+                                   GTorchTensor **tensors, gsize n_tensors, GError **error)
+{
+  g_autoptr (GHashTable) state = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
+  state = gtorch_state_from_lists (names, tensors, n_tensors, error);
+  return state != NULL && gtorch_optimizer_load_state_dict (self, state, error);
 }

@@ -68,5 +68,12 @@ GHashTable *gtorch_optimizer_state_dict (GTorchOptimizer *self) G_GNUC_WARN_UNUS
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_optimizer_load_state_dict (GTorchOptimizer *self, GHashTable *state,
                                            GError **error);
+GTORCH_AVAILABLE_IN_0_1
+GPtrArray *gtorch_optimizer_state_lists (GTorchOptimizer *self,
+                                         gchar ***names) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_optimizer_load_state_lists (GTorchOptimizer *self, const gchar *const *names,
+                                            GTorchTensor **tensors, gsize n_tensors,
+                                            GError **error);
 
 G_END_DECLS

@@ -32,6 +32,12 @@ export function throws(func, test) {
     throw new Error(`nothing was thrown, but ${result} returned`);
 }
 
+class Skip extends Error {}
+
+export function skip(reason) {
+    throw new Skip(reason);
+}
+
 export async function run() {
     let nFailed = 0;
     print(`1..${cases.length}`);
@@ -40,6 +46,10 @@ export async function run() {
             await func();
             print(`ok ${i + 1} - ${name}`);
         } catch (error) {
+            if (error instanceof Skip) {
+                print(`ok ${i + 1} - ${name} # SKIP ${error.message}`);
+                continue;
+            }
             nFailed++;
             print(`not ok ${i + 1} - ${name}`);
             `${error.name}: ${error.message}\n${error.stack}`.split('\n').forEach(line => print(`# ${line}`));

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Modules written in Python, layers, optimizers."""
 
+import ctypes
+import gc
 import pathlib
 import sys
 
@@ -11,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style')
 import gi  # noqa: E402
 
 gi.require_version('GTorch', '1')
-from gi.repository import GLib, GTorch  # noqa: E402
+from gi.repository import Gio, GLib, GTorch  # noqa: E402
 
 import tap  # noqa: E402
 
@@ -145,6 +147,43 @@ def state_goes_from_one_module_to_another():
     b.load_state_dict(a.state_dict())
     assert a(x).tolist() == b(x).tolist()
     raises(GLib.Error, lambda: b.load_state_dict({'nobody': x}), 'nobody')
+
+
+@tap.case
+def tables_leave_nothing():
+    """Counted by the C library, which knows each byte."""
+    try:
+        count = ctypes.CDLL(None).mallinfo2
+    except (AttributeError, OSError):
+        raise tap.Skip('the C library does not count') from None
+    count.restype = type('Info', (ctypes.Structure,), {'_fields_': [(n, ctypes.c_size_t) for n in 'abcdefghij']})
+
+    net, calls = Net(), 1000
+    optimizer = GTorch.optim.Adam(net.parameters())
+    net(GTorch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    state, remembered = net.state_dict(), optimizer.state_dict()
+    stream = Gio.MemoryOutputStream.new_resizable()
+    GTorch.safetensors_save(state, {'from': 'a test'}, stream, None, None)
+    stream.close()
+    content = stream.steal_as_bytes()
+
+    for call in (
+        net.state_dict,
+        lambda: net.load_state_dict(state),
+        optimizer.state_dict,
+        lambda: optimizer.load_state_dict(remembered),
+        lambda: GTorch.safetensors_load_bytes(content),
+    ):
+        lost = []
+        for _round in range(3):
+            gc.collect()
+            before = count().h
+            for _ in range(calls):
+                call()
+            gc.collect()
+            lost.append((count().h - before) / calls)
+        assert min(lost) < 8, f'{call}: {lost} bytes are lost in each call'
 
 
 @tap.case

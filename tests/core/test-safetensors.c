@@ -93,6 +93,79 @@ bytes_are_read_without_a_copy (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
 }
 
+static void
+finish_lists (GObject *source, GAsyncResult *result, gpointer user_data)
+{
+  GPtrArray **tensors = user_data;
+
+  *tensors = gtorch_safetensors_load_finish_lists (result, NULL, NULL, NULL);
+  g_main_context_wakeup (NULL);
+}
+
+static void
+lists_keep_the_order_of_the_file (void)
+{
+  g_autoptr (GFile) file = foreign_file ();
+  g_autoptr (GBytes) bytes = g_file_load_bytes (file, NULL, NULL, NULL);
+  g_autoptr (GBytes) start = g_bytes_new_from_bytes (bytes, 0, 100);
+  g_autoptr (GError) error = NULL;
+  guint how, i;
+
+  for (how = 0; how < 3; how++)
+    {
+      g_autoptr (GInputStream) stream = g_memory_input_stream_new_from_bytes (bytes);
+      g_autoptr (GPtrArray) tensors = NULL;
+      g_autoptr (GHashTable) table = g_hash_table_new (g_str_hash, g_str_equal);
+      g_autoptr (GHashTable) texts = g_hash_table_new (g_str_hash, g_str_equal);
+      g_auto (GStrv) names = NULL;
+      g_auto (GStrv) metadata = NULL;
+      gsize address = 0;
+
+      if (how == 0)
+        tensors = gtorch_safetensors_load_bytes_lists (bytes, &names, &metadata, &error);
+      else if (how == 1)
+        tensors = gtorch_safetensors_load_lists (stream, NULL, &names, &metadata, NULL, NULL, NULL,
+                                                 &error);
+      else
+        tensors = gtorch_safetensors_load_file_lists (file, TRUE, NULL, &names, &metadata, NULL,
+                                                      NULL, NULL, &error);
+      g_assert_no_error (error);
+      g_assert_cmpuint (tensors->len, ==, g_strv_length (names));
+      g_assert_cmpuint (g_strv_length (metadata), ==, 2);
+      for (i = 0; i < tensors->len; i++)
+        {
+          GTorchTensor *tensor = tensors->pdata[i];
+
+          g_hash_table_insert (table, names[i], tensor);
+          if (how == 1 || gtorch_tensor_get_numel (tensor) == 0)
+            continue;
+          g_assert_cmpuint (gtorch_tensor_get_data_ptr (tensor), >, address);
+          address = gtorch_tensor_get_data_ptr (tensor);
+        }
+      g_hash_table_insert (texts, metadata[0], metadata[1]);
+      check_foreign (table, texts);
+    }
+  g_assert_null (gtorch_safetensors_load_bytes_lists (start, NULL, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT);
+}
+
+static void
+lists_come_from_both_asynchronous_loads (void)
+{
+  g_autoptr (GFile) file = foreign_file ();
+  g_autoptr (GInputStream) stream = G_INPUT_STREAM (g_file_read (file, NULL, NULL));
+  g_autoptr (GPtrArray) first = NULL;
+  g_autoptr (GPtrArray) second = NULL;
+
+  gtorch_safetensors_load_async (stream, NULL, 0, NULL, NULL, NULL, NULL, finish_lists, &first);
+  gtorch_safetensors_load_file_async (file, FALSE, NULL, 0, NULL, NULL, NULL, NULL, finish_lists,
+                                      &second);
+  while (first == NULL || second == NULL)
+    g_main_context_iteration (NULL, TRUE);
+  g_assert_cmpuint (first->len, ==, 14);
+  g_assert_cmpuint (second->len, ==, 14);
+}
+
 /* What the reference writer writes, byte for byte. */
 static void
 saving_gives_the_same_bytes (void)
@@ -599,6 +672,8 @@ main (int argc, char *argv[])
 #define ADD(fact) g_test_add_func ("/GTorch/safetensors/" #fact, fact)
   ADD (foreign_files_are_read);
   ADD (bytes_are_read_without_a_copy);
+  ADD (lists_keep_the_order_of_the_file);
+  ADD (lists_come_from_both_asynchronous_loads);
   ADD (saving_gives_the_same_bytes);
   ADD (lying_headers_are_errors);
   ADD (wrong_lengths_are_errors);

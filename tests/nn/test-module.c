@@ -336,6 +336,44 @@ loading_lists_all_faults_and_changes_nothing (void)
 }
 
 static void
+lists_of_the_state_load_like_its_table (void)
+{
+  g_autoptr (TestNet) net = net_new ();
+  g_autoptr (TestNet) other = net_new ();
+  g_auto (GStrv) names = NULL;
+  g_auto (GStrv) expected = gtorch_module_get_state_names (GTORCH_MODULE (net));
+  g_autoptr (GPtrArray) tensors = gtorch_module_state_lists (GTORCH_MODULE (net), &names);
+  g_autoptr (GHashTable) state = gtorch_module_state_dict (GTORCH_MODULE (net));
+  g_autoptr (GError) error = NULL;
+  GTorchTensor *target =
+      GTORCH_TENSOR (gtorch_module_get_parameter (GTORCH_MODULE (other), "inner.weight", NULL));
+  guint i;
+
+  g_assert_true (g_strv_equal ((const gchar *const *) names, (const gchar *const *) expected));
+  g_assert_cmpuint (tensors->len, ==, g_strv_length (names));
+  for (i = 0; i < tensors->len; i++)
+    g_assert_true (
+        gtorch_tensor_shares_storage (tensors->pdata[i], g_hash_table_lookup (state, names[i])));
+
+  g_assert_false (gtorch_module_load_state_lists (GTORCH_MODULE (other),
+                                                  (const gchar *const *) names,
+                                                  (GTorchTensor **) tensors->pdata,
+                                                  tensors->len - 1, TRUE, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==,
+                   "load_state_lists: 4 names and 3 tensors: there must be one name for each "
+                   "tensor");
+  g_clear_error (&error);
+  g_assert_cmpfloat (at (target, 1), !=, at (g_hash_table_lookup (state, "inner.weight"), 1));
+  g_assert_true (gtorch_module_load_state_lists (GTORCH_MODULE (other),
+                                                 (const gchar *const *) names,
+                                                 (GTorchTensor **) tensors->pdata, tensors->len,
+                                                 TRUE, &error));
+  g_assert_no_error (error);
+  g_assert_cmpfloat (at (target, 1), ==, at (g_hash_table_lookup (state, "inner.weight"), 1));
+}
+
+static void
 to_keeps_objects_and_converts_gradients (void)
 {
   g_autoptr (TestNet) net = net_new ();
@@ -551,6 +589,7 @@ main (int argc, char **argv)
   ADD (training_reaches_all_and_notifies);
   ADD (state_shares_and_loads);
   ADD (loading_lists_all_faults_and_changes_nothing);
+  ADD (lists_of_the_state_load_like_its_table);
   ADD (to_keeps_objects_and_converts_gradients);
   ADD (zero_grad_drops_or_zeroes);
   ADD (apply_visits_inner_ones_first);

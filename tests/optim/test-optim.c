@@ -208,6 +208,38 @@ state_goes_on_elsewhere (void)
 }
 
 static void
+lists_of_the_state_load_like_its_table (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) p = vector (1, -2, 3, GTORCH_DTYPE_FLOAT64);
+  g_autoptr (GListModel) params = list_of (p);
+  g_autoptr (GTorchOptimizer) first = optimizer_new ("adam", params);
+  g_autoptr (GTorchOptimizer) second = optimizer_new ("adam", params);
+  g_auto (GStrv) names = NULL;
+  g_autoptr (GPtrArray) tensors = NULL;
+  GTorchTensor *average;
+
+  gtorch_tensor_set_requires_grad (p, TRUE, NULL);
+  descend (first, p, 2);
+  gtorch_optimizer_set_learning_rate (first, 7);
+  tensors = gtorch_optimizer_state_lists (first, &names);
+  g_assert_cmpuint (tensors->len, ==, 5);
+  g_assert_cmpuint (g_strv_length (names), ==, 5);
+  g_assert_false (gtorch_optimizer_load_state_lists (second, NULL, (GTorchTensor **) tensors->pdata,
+                                                     5, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_assert_true (gtorch_optimizer_load_state_lists (second, (const gchar *const *) names,
+                                                    (GTorchTensor **) tensors->pdata, 5, &error));
+  g_assert_no_error (error);
+  g_assert_cmpfloat (gtorch_optimizer_get_learning_rate (second), ==, 7);
+  average = gtorch_optimizer_get_state (second, p, "exp_avg");
+  g_assert_nonnull (average);
+  g_assert_cmpfloat (value (average, 0), ==,
+                     value (gtorch_optimizer_get_state (first, p, "exp_avg"), 0));
+}
+
+static void
 a_state_that_does_not_fit_changes_nothing (void)
 {
   g_autoptr (GError) error = NULL;
@@ -276,6 +308,8 @@ main (int argc, char *argv[])
     }
   g_test_add_func ("/GTorch/optim/learning_rate_can_be_bound", learning_rate_can_be_bound);
   g_test_add_func ("/GTorch/optim/state_goes_on_elsewhere", state_goes_on_elsewhere);
+  g_test_add_func ("/GTorch/optim/lists_of_the_state_load_like_its_table",
+                   lists_of_the_state_load_like_its_table);
   g_test_add_func ("/GTorch/optim/a_state_that_does_not_fit_changes_nothing",
                    a_state_that_does_not_fit_changes_nothing);
   g_test_add_func ("/GTorch/optim/wrong_settings_are_errors", wrong_settings_are_errors);

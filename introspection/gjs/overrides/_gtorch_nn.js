@@ -18,6 +18,7 @@
 
 const {Gio, GLib, GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
+const state = imports.overrides._gtorch_state;
 
 let GTorch;
 
@@ -184,8 +185,8 @@ function restoring(func) {
 const LOOKING = [
     'apply', 'eval', 'get_buffer', 'get_buffer_names', 'get_buffers', 'get_child_names', 'get_children',
     'get_module', 'get_modules', 'get_parameter', 'get_parameter_names', 'get_parameters',
-    'load_state_dict', 'register_buffer', 'register_module', 'register_parameter', 'set_requires_grad',
-    'state_dict', 'to', 'to_string', 'train', 'zero_grad',
+    'load_state_lists', 'register_buffer', 'register_module', 'register_parameter', 'set_requires_grad',
+    'state_lists', 'to', 'to_string', 'train', 'zero_grad',
 ];
 
 function overrideModule(Module) {
@@ -244,9 +245,11 @@ function overrideModule(Module) {
             adopt(this);
             raw.zero_grad.call(this, setToNone);
         },
-        load_state_dict(state, strict = true) {
-            adopt(this);
-            return raw.load_state_dict.call(this, state, strict);
+        load_state_dict(table, strict = true) {
+            return this.load_state_lists(...state.lists('load_state_dict', table), strict);
+        },
+        state_dict() {
+            return state.object(...this.state_lists());
         },
         to({device = null, dtype = GTorch.DType.NONE} = {}) {
             const where = typeof device === 'string' ? GTorch.Device.new_from_string(device) : device;
@@ -348,6 +351,12 @@ function overrideOptimizer(prototype) {
     prototype.zero_grad = function (setToNone = true) {
         zeroGrad.call(this, setToNone);
     };
+    prototype.state_dict = function () {
+        return state.object(...this.state_lists());
+    };
+    prototype.load_state_dict = function (table) {
+        return this.load_state_lists(...state.lists('load_state_dict', table));
+    };
     Object.defineProperty(prototype, 'lr', {
         configurable: true,
         get() {
@@ -361,6 +370,7 @@ function overrideOptimizer(prototype) {
 
 function setup(namespace) {
     GTorch = namespace;
+    state.setup(GTorch);
     overrideModule(GTorch.Module);
     overrideFunction(GTorch.Function);
     overrideOptimizer(GTorch.Optimizer.prototype);

@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// Tensors by their names. gjs leaks what is in a table that a function returns, and a little of each
+// table that it is given: here the names and the tensors go in two arrays.
+
+/* exported lists object setup */
+
+let GTorch = null;
+
+// The tensors come first, as the functions return them. A file may call a tensor __proto__.
+function object(tensors, names) {
+    const table = {};
+    names.forEach((name, i) => {
+        Object.defineProperty(table, name,
+            {value: tensors[i], configurable: true, enumerable: true, writable: true});
+    });
+    return table;
+}
+
+function lists(func, table) {
+    const names = Object.keys(table);
+    const tensors = names.map(name => table[name]);
+    const wrong = tensors.findIndex(tensor => !(tensor instanceof GTorch.Tensor));
+    if (wrong >= 0)
+        throw new TypeError(`${func}: ${names[wrong]} must be a tensor, not ${typeof tensors[wrong]}`);
+    return [names, tensors];
+}
+
+function loaded([tensors, names, texts]) {
+    const keys = texts.filter((_text, i) => i % 2 === 0);
+    return [object(tensors, names), object(texts.filter((_text, i) => i % 2 === 1), keys)];
+}
+
+function setup(namespace) {
+    GTorch = namespace;
+    for (const name of ['load', 'load_bytes', 'load_file']) {
+        const raw = GTorch[`safetensors_${name}_lists`];
+        GTorch[`safetensors_${name}`] = (...given) => loaded(raw(...given));
+    }
+    const finish = GTorch.safetensors_load_finish_lists;
+    for (const name of ['load', 'load_file'])
+        GTorch[`safetensors_${name}_finish`] = result => loaded(finish(result));
+}

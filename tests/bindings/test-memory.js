@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// What is called over and over does not fill the memory.
+
+import GLib from 'gi://GLib';
+import GTorch from 'gi://GTorch?version=1';
+import Gio from 'gi://Gio';
+import System from 'system';
+import * as tap from './tap.js';
+
+const {nn} = GTorch;
+const PAGE = 4096;
+// Per call. One tensor with its wrapper takes more than a kilobyte, an entry of a table 170 bytes.
+const LIMIT = 60;
+const CALLS = 6000;
+
+function residentBytes() {
+    const [, content] = GLib.file_get_contents('/proc/self/statm');
+    return Number(new TextDecoder().decode(content).split(' ')[1]) * PAGE;
+}
+
+// The least of some rounds: memory may grow once, for reasons of its own, but not in each.
+function growth(func) {
+    let least = Infinity;
+    for (let round = 0; round < 4; round++) {
+        const before = residentBytes();
+        for (let i = 0; i < CALLS; i++) {
+            func();
+            if (i % 500 === 499)
+                System.gc();
+        }
+        System.gc();
+        least = Math.min(least, (residentBytes() - before) / CALLS);
+    }
+    return least;
+}
+
+function add(name, func) {
+    tap.add(name, () => {
+        if (!GLib.file_test('/proc/self/statm', GLib.FileTest.EXISTS))
+            return tap.skip('there is no /proc/self/statm');
+        const bytes = growth(func);
+        return tap.assert(bytes < LIMIT, `${bytes} bytes are lost in each call`);
+    });
+}
+
+const net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2));
+const state = net.state_dict();
+const adam = GTorch.optim.Adam(net.parameters());
+net.forward(GTorch.ones([1, 2])).sum().backward();
+adam.step();
+const remembered = adam.state_dict();
+
+function saved() {
+    const stream = Gio.MemoryOutputStream.new_resizable();
+    GTorch.safetensors_save(state, {from: 'a test'}, stream, null, null);
+    stream.close(null);
+    return stream.steal_as_bytes();
+}
+
+const bytes = saved();
+
+add('a_state_dict_leaves_nothing', () => net.state_dict());
+add('loading_a_state_dict_leaves_nothing', () => net.load_state_dict(state));
+add('the_state_of_an_optimizer_leaves_nothing', () => adam.state_dict());
+add('loading_the_state_of_an_optimizer_leaves_nothing', () => adam.load_state_dict(remembered));
+add('safetensors_in_memory_leave_nothing', () => GTorch.safetensors_load_bytes(bytes));
+add('safetensors_in_a_stream_leave_nothing', () =>
+    GTorch.safetensors_load(Gio.MemoryInputStream.new_from_bytes(bytes), null, null, null));
+
+tap.add('what_is_read_is_what_was_saved', () => {
+    const stream = Gio.MemoryInputStream.new_from_bytes(bytes);
+    for (const [tensors, texts] of [
+        GTorch.safetensors_load_bytes(bytes), GTorch.safetensors_load(stream, null, null, null),
+    ]) {
+        tap.equal(Object.keys(tensors).sort(), Object.keys(state).sort());
+        for (const name in state)
+            tap.equal(tensors[name].toArray(), state[name].toArray());
+        tap.equal(texts, {from: 'a test'});
+    }
+});
+
+tap.add('a_file_is_read_at_once_and_in_a_thread', async () => {
+    const [file, output] = Gio.File.new_tmp('gtorch-XXXXXX');
+    output.get_output_stream().write_bytes(bytes, null);
+    output.close(null);
+    try {
+        const [now] = GTorch.safetensors_load_file(file, false, null, null, null);
+        const [later, texts] = await new Promise((resolve, reject) => {
+            GTorch.safetensors_load_file_async(file, false, null, 0, null, null, (_source, result) => {
+                try {
+                    resolve(GTorch.safetensors_load_file_finish(result));
+                } catch (error) {
+                    reject(error);
+                }
+            });
+        });
+        tap.equal(Object.keys(later), Object.keys(now));
+        tap.equal(later['0.bias'].toArray(), state['0.bias'].toArray());
+        tap.equal(texts, {from: 'a test'});
+    } finally {
+        file.delete(null);
+    }
+});
+
+tap.add('tables_hold_tensors', () => {
+    const says = part => error => error instanceof TypeError && error.message.includes(part);
+    tap.throws(() => net.load_state_dict({'0.bias': 3}), says('load_state_dict: 0.bias must be a tensor'));
+    tap.throws(() => adam.load_state_dict({x: null}), says('x must be a tensor'));
+    tap.throws(() => GTorch.safetensors_load_bytes(new GLib.Bytes([1, 2])), error =>
+        error.matches(GTorch.Error, GTorch.Error.FORMAT));
+});
+
+await tap.run();
