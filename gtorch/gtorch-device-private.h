@@ -24,7 +24,9 @@ struct _GTorchDevice
   gint matmul_precision; /* GTorchPrecision; atomically */
   gint conv_precision;
   GTorchAllocator *allocator;
-  GThread *owner; /* where memory-pressure is emitted */
+  GThread *owner;        /* where memory-pressure is emitted */
+  GMainContext *context; /* … and error */
+  GError *failure;       /* atomically; set once: why nothing works on it any more */
   guint64 pressure_threshold;
   guint64 pressure_mark; /* atomically: emit when that much is allocated */
 };
@@ -115,6 +117,23 @@ GTorchStorage *gtorch_device_alloc (GTorchDevice *device, gsize n_bytes, GError 
 void gtorch_device_free (GTorchDevice *device, GTorchStorage *storage);
 /* The default stream, made if it is not there; NULL with an error if it cannot be made just now. */
 GTorchStream *gtorch_device_make_default_stream (GTorchDevice *device, GError **error);
+/* Takes the reason why the device cannot be used any more; only the first one counts. */
+void gtorch_device_fail (GTorchDevice *device, GError *reason);
+/* As if it had not; for tests. */
+void gtorch_device_forget_failure (GTorchDevice *device);
+
+/* FALSE with the first reason for a device that has failed. */
+static inline gboolean
+gtorch_device_works (GTorchDevice *device, GError **error)
+{
+  const GError *failure = __atomic_load_n (&device->failure, __ATOMIC_ACQUIRE);
+
+  if (G_LIKELY (failure == NULL))
+    return TRUE;
+  g_propagate_error (error, g_error_copy (failure));
+  return FALSE;
+}
+
 /* "cpu", "cuda:1", for messages. */
 const gchar *gtorch_device_name (GTorchDevice *device);
 /* Asks the application to drop what it can; for allocators, without a lock held. TRUE if anybody was

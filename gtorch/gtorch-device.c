@@ -8,6 +8,7 @@
 
 #include "gtorch-allocator-private.h"
 #include "gtorch-capture-private.h"
+#include "gtorch-check-private.h"
 #include "gtorch-device-private.h"
 #include "gtorch-generator-private.h"
 
@@ -40,6 +41,7 @@ enum
 
 enum
 {
+  ERROR,
   MEMORY_PRESSURE,
   N_SIGNALS
 };
@@ -126,6 +128,7 @@ gtorch_device_class_init (GTorchDeviceClass *klass)
 {
   GObjectClass *object_class = G_OBJECT_CLASS (klass);
 
+  gtorch_checks_init ();
   object_class->constructor = gtorch_device_constructor;
   object_class->get_property = gtorch_device_get_property;
   object_class->set_property = gtorch_device_set_property;
@@ -188,6 +191,21 @@ gtorch_device_class_init (GTorchDeviceClass *klass)
   gtorch_device_install_info_properties (object_class);
 
   /**
+   * GTorchDevice::error:
+   * @self: the device
+   * @error: what has happened
+   *
+   * The device has failed; every further call that needs it does, too, with the same error. See
+   * [method@Device.check].
+   *
+   * Emitted once, from the main context that was the default one of the thread that used the device
+   * first.
+   *
+   * Since: 0.1
+   */
+  signals[ERROR] = g_signal_new ("error", GTORCH_TYPE_DEVICE, G_SIGNAL_RUN_LAST, 0, NULL, NULL,
+                                 NULL, G_TYPE_NONE, 1, G_TYPE_ERROR);
+  /**
    * GTorchDevice::memory-pressure:
    * @self: the device
    * @n_bytes: how much is about to be allocated
@@ -208,6 +226,7 @@ static void
 gtorch_device_init (GTorchDevice *self)
 {
   self->owner = g_thread_self ();
+  self->context = g_main_context_ref_thread_default ();
   self->pressure_threshold = DEFAULT_PRESSURE_THRESHOLD;
   self->pressure_mark = DEFAULT_PRESSURE_THRESHOLD;
   self->allocator = g_object_new (GTORCH_TYPE_ALLOCATOR, "device", self, NULL);
@@ -561,6 +580,71 @@ gtorch_device_set_conv_precision (GTorchDevice *self, GTorchPrecision precision)
   g_return_if_fail (GTORCH_IS_DEVICE (self));
   g_return_if_fail (precision == GTORCH_PRECISION_IEEE || precision == GTORCH_PRECISION_TF32);
   set_precision (self, &self->conv_precision, precision, PROP_CONV_PRECISION);
+}
+
+/* --- failing --- */
+
+static gboolean
+emit_error (gpointer data)
+{
+  GTorchDevice *self = data;
+  g_autoptr (GError) error = NULL;
+
+  if (!gtorch_device_works (self, &error))
+    g_signal_emit (self, signals[ERROR], 0, error);
+  return G_SOURCE_REMOVE;
+}
+
+void
+gtorch_device_fail (GTorchDevice *self, GError *reason)
+{
+  GError *none = NULL;
+  GSource *source;
+
+  if (!__atomic_compare_exchange_n (&self->failure, &none, reason, FALSE, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+    {
+      g_error_free (reason);
+      return;
+    }
+  source = g_idle_source_new ();
+  g_source_set_priority (source, G_PRIORITY_DEFAULT);
+  g_source_set_static_name (source, "[GTorch] device failed");
+  g_source_set_callback (source, emit_error, self, NULL);
+  g_source_attach (source, self->context);
+  g_source_unref (source);
+}
+
+void
+gtorch_device_forget_failure (GTorchDevice *self)
+{
+  GError *failure = __atomic_exchange_n (&self->failure, NULL, __ATOMIC_ACQ_REL);
+
+  g_clear_error (&failure);
+}
+
+/**
+ * gtorch_device_check:
+ * @self: a device
+ * @error: return location for an error
+ *
+ * Tells, without waiting, whether the device can still be used.
+ *
+ * Some mistakes, such as a kernel that writes where it must not, cost a GPU all that it has: its
+ * memory cannot be read any more, and every later call fails with the error that came first. It is
+ * noticed when the work is done, by whatever call comes next; the message says which work it can
+ * have been. With `GTORCH_CHECK=errors` in the environment it names the one that failed, and where
+ * in the program it was called. Only a new process can use the device again.
+ *
+ * Returns: %TRUE if nothing has happened; %FALSE with %GTORCH_ERROR_DEVICE_LOST
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_device_check (GTorchDevice *self, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
+  return gtorch_device_works (self, error);
 }
 
 /* --- waiting --- */

@@ -75,6 +75,8 @@ GTORCH_AVAILABLE_IN_0_1
 GTorchGenerator *gtorch_device_get_default_generator (GTorchDevice *self);
 
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_device_check (GTorchDevice *self, GError **error);
+GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_device_synchronize (GTorchDevice *self, GCancellable *cancellable, GError **error);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_device_synchronize_async (GTorchDevice *self, GCancellable *cancellable,

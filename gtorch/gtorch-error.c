@@ -44,6 +44,7 @@ gtorch_error_get_type (void)
     VALUE (FORMAT, "format"),
     VALUE (CUDA, "cuda"),
     VALUE (FORKED, "forked"),
+    VALUE (DEVICE_LOST, "device-lost"),
     { 0, NULL, NULL },
   };
 

@@ -80,6 +80,8 @@ struct _GTorchFence
   const GTorchFenceBackend *backend;
   GTorchDevice *device; /* the backend's */
   gpointer handle;      /* the backend's */
+  gpointer queue;       /* the backend's: where it was recorded */
+  guint64 number;       /* … after this piece of work */
   GMutex lock;
   GCond cond;
   gint64 time_ns;

@@ -290,16 +290,22 @@ copy_from_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GError **error)
 
   if (from_lane != NULL)
     gtorch_cuda_try_peer (from, to);
-  return from_lane != NULL && wait_for_lane (from, from_lane, to, to_lane, error)
-         && gtorch_cuda_device_activate (from, error)
-         && gtorch_cuda_check (gtorch_cuda.cuMemcpyPeerAsync ((CUdeviceptr) (guintptr)
-                                                                  gtorch_impl_data (dst),
-                                                              to->context,
-                                                              (CUdeviceptr) (guintptr)
-                                                                  gtorch_impl_data (src),
-                                                              from->context, n_bytes,
-                                                              from_lane->handle),
-                               "cuMemcpyPeerAsync", error)
+  if (from_lane == NULL || !wait_for_lane (from, from_lane, to, to_lane, error)
+      || !gtorch_cuda_device_activate (from, error))
+    return FALSE;
+  gtorch_cuda_note_begin (from_lane, "copy");
+  return gtorch_cuda_note_end (from_lane,
+                               gtorch_cuda_check (gtorch_cuda
+                                                      .cuMemcpyPeerAsync ((CUdeviceptr) (guintptr)
+                                                                              gtorch_impl_data (
+                                                                                  dst),
+                                                                          to->context,
+                                                                          (CUdeviceptr) (guintptr)
+                                                                              gtorch_impl_data (
+                                                                                  src),
+                                                                          from->context, n_bytes,
+                                                                          from_lane->handle),
+                                                  "cuMemcpyPeerAsync", error))
          && wait_for_lane (to, to_lane, from, from_lane, error);
 }
 
@@ -322,22 +328,29 @@ gtorch_cuda_copy (GTorchDevice *device, GTorchImpl *dst, GTorchImpl *src, gboole
     {
       /* The driver has read pageable memory when this returns. */
       gtorch_cuda_use_storage (dst->storage, lane);
-      return gtorch_impl_sync (src, error)
-             && gtorch_cuda_check (gtorch_cuda.cuMemcpyHtoDAsync ((CUdeviceptr) (guintptr)
+      if (!gtorch_impl_sync (src, error))
+        return FALSE;
+      gtorch_cuda_note_begin (lane, "copy");
+      return gtorch_cuda_note_end (
+          lane, gtorch_cuda_check (gtorch_cuda.cuMemcpyHtoDAsync ((CUdeviceptr) (guintptr)
                                                                       gtorch_impl_data (dst),
                                                                   gtorch_impl_data (src), n_bytes,
                                                                   lane->handle),
-                                   "cuMemcpyHtoDAsync", error);
+                                   "cuMemcpyHtoDAsync", error));
     }
   gtorch_cuda_use_storage (src->storage, lane);
-  return gtorch_impl_sync (dst, error)
-         && gtorch_cuda_check (gtorch_cuda.cuMemcpyDtoHAsync (gtorch_impl_data (dst),
-                                                              (CUdeviceptr) (guintptr)
-                                                                  gtorch_impl_data (src),
-                                                              n_bytes, lane->handle),
-                               "cuMemcpyDtoHAsync", error)
-         && gtorch_cuda_check (gtorch_cuda.cuStreamSynchronize (lane->handle), "copy", error)
-         && gtorch_cuda_check_report (lane->device, error);
+  if (!gtorch_impl_sync (dst, error))
+    return FALSE;
+  gtorch_cuda_note_begin (lane, "copy");
+  return gtorch_cuda_note_end (lane,
+                               gtorch_cuda_check (gtorch_cuda
+                                                      .cuMemcpyDtoHAsync (gtorch_impl_data (dst),
+                                                                          (CUdeviceptr) (guintptr)
+                                                                              gtorch_impl_data (
+                                                                                  src),
+                                                                          n_bytes, lane->handle),
+                                                  "cuMemcpyDtoHAsync", error))
+         && gtorch_cuda_lane_synchronize (lane, "copy", error);
 }
 
 /* --- operations --- */

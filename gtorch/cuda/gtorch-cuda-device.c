@@ -30,11 +30,19 @@ gtorch_cuda_device_get_info (GTorchDevice *device)
   return &GTORCH_CUDA_DEVICE (device)->info;
 }
 
+GTorchCudaDevice *
+gtorch_cuda_device_peek (guint index)
+{
+  return g_atomic_pointer_get (&devices[index]);
+}
+
 gboolean
 gtorch_cuda_device_activate (GTorchCudaDevice *self, GError **error)
 {
   CUcontext current = NULL;
 
+  if (!gtorch_device_works ((GTorchDevice *) self, error))
+    return FALSE;
   if (G_UNLIKELY (gtorch_cuda_is_forked ()))
     return gtorch_cuda_driver_load (error);
   if (G_UNLIKELY (g_atomic_pointer_get (&self->context) == NULL))
@@ -234,7 +242,7 @@ cuda_get (guint index, GError **error)
     return NULL;
   g_mutex_lock (&devices_lock);
   if (devices[index] == NULL)
-    devices[index] = device_new (index, error);
+    g_atomic_pointer_set (&devices[index], device_new (index, error));
   device = (GTorchDevice *) devices[index];
   g_mutex_unlock (&devices_lock);
   return device;

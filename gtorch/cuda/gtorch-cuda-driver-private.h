@@ -39,4 +39,8 @@ const void *gtorch_cuda_driver_get_image (const void *built);
 /* TRUE for CUDA_SUCCESS; else a GError "what: the driver's words (its name)". */
 gboolean gtorch_cuda_check (CUresult result, const gchar *what, GError **error);
 
+/* Is it a result that a device gives for ever once it has given it? Then the device is marked as failed.
+ * FALSE with the reason if one is; TRUE if the driver has said it only once (gtorch-cuda-failure.c). */
+gboolean gtorch_cuda_check_devices (CUresult result, GError **error);
+
 G_END_DECLS

@@ -179,7 +179,7 @@ gtorch_cuda_check (CUresult result, const gchar *what, GError **error)
 
   if (G_LIKELY (result == CUDA_SUCCESS))
     return TRUE;
-  if (error == NULL)
+  if (!gtorch_cuda_check_devices (result, error) || error == NULL)
     return FALSE;
   if (gtorch_cuda_is_forked ())
     return gtorch_cuda_driver_load (error);

@@ -17,7 +17,8 @@ gtorch_cuda_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *ca
 
   if (G_UNLIKELY (lane == NULL))
     return FALSE;
-  if (G_UNLIKELY (!call->op->cuda (call, lane, error)))
+  gtorch_cuda_note_begin (lane, call->op->name);
+  if (G_UNLIKELY (!gtorch_cuda_note_end (lane, call->op->cuda (call, lane, error))))
     {
       if (error != NULL && *error != NULL && !g_str_has_prefix ((*error)->message, call->op->name))
         g_prefix_error (error, "%s: ", call->op->name);
@@ -30,7 +31,6 @@ gtorch_cuda_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *ca
     if (call->outputs[i] != NULL)
       gtorch_cuda_use_storage (call->outputs[i]->storage, lane);
   if (G_UNLIKELY (gtorch_get_launch_blocking ()))
-    return gtorch_cuda_check (gtorch_cuda.cuStreamSynchronize (lane->handle), call->op->name, error)
-           && gtorch_cuda_check_report (lane->device, error);
+    return gtorch_cuda_lane_synchronize (lane, call->op->name, error);
   return TRUE;
 }

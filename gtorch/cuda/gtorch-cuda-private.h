@@ -5,6 +5,7 @@
 
 #include <gtorch/cuda/gtorch-cuda-driver-private.h>
 #include <gtorch/gtorch-allocator-private.h>
+#include <gtorch/gtorch-check-private.h>
 #include <gtorch/gtorch-stream-private.h>
 
 G_BEGIN_DECLS
@@ -35,6 +36,7 @@ struct _GTorchCudaDevice
 
   GMutex lock;            /* of what follows */
   GPtrArray *lanes;       /* GTorchCudaLane, in the order of their index */
+  GTorchCudaLane *newest; /* atomically: all of them, without the lock */
   GTorchCudaBlock *limbo; /* freed, but other lanes may still use them; by list_next */
   CUstream signal;        /* wakes main loops; made late */
   GMutex event_lock;      /* of what follows; taken by the driver's threads too */
@@ -58,6 +60,9 @@ CUevent gtorch_cuda_event_get (GTorchCudaDevice *device, gboolean timing, GError
 void gtorch_cuda_event_put (GTorchCudaDevice *device, CUevent event, gboolean timing);
 /* After waiting for the device: the error that a kernel has noted, if any (gtorch-cuda-report.c). */
 gboolean gtorch_cuda_check_report (GTorchCudaDevice *device, GError **error);
+
+/* The device if anybody has asked for it yet, else NULL. */
+GTorchCudaDevice *gtorch_cuda_device_peek (guint index);
 
 /* --- memory (gtorch-cuda-arena.c, gtorch-cuda-allocator.c) --- */
 
@@ -101,6 +106,24 @@ void gtorch_cuda_empty_cache (GTorchDevice *device);
 /* Notes that work on the stream uses the storage; its memory is not given to others before that is done. */
 void gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane);
 
+/* --- what a device has been given to do (gtorch-cuda-failure.c) --- */
+
+#define GTORCH_CUDA_N_NOTES 128
+
+/* Atomically. */
+typedef struct
+{
+  guint64 number;
+  const gchar *what; /* the operation; NULL: nothing was enqueued */
+} GTorchCudaNote;
+
+/* Around everything that enqueues work; what is enqueued in between belongs to it. */
+void gtorch_cuda_note_begin (GTorchCudaLane *lane, const gchar *what);
+/* The result is handed through. */
+gboolean gtorch_cuda_note_end (GTorchCudaLane *lane, gboolean result);
+/* The pieces up to this number are done. */
+void gtorch_cuda_note_done (GTorchCudaLane *lane, guint64 number);
+
 /* --- streams (gtorch-cuda-stream.c) --- */
 
 /* A queue of the driver's with its memory. Never destroyed (the driver may be gone before whoever would
@@ -116,6 +139,11 @@ struct _GTorchCudaLane
   gint n_users;                   /* atomically: streams */
   GTorchCudaArena *small, *large; /* made late */
   GTorchStorage *workspace;       /* of cublasLt; made late */
+  GTorchCudaLane *next;           /* an older one of the device */
+  guint64 enqueued, done; /* atomically: pieces of work noted; how many are known to be done */
+  GTorchCudaNote notes[GTORCH_CUDA_N_NOTES]; /* piece n is at n modulo their number */
+  GTorchSite *sites; /* of each note: made late, with GTORCH_CHECK=errors, as is … */
+  guint32 *cell;     /* in pinned memory: the number of the last piece that the device has done */
 };
 
 struct _GTorchCudaStream
@@ -133,6 +161,16 @@ GTorchStream *gtorch_cuda_stream_new (GTorchDevice *device, gint priority, GErro
 gboolean gtorch_cuda_synchronize (GTorchDevice *device, GCancellable *cancellable, GError **error);
 /* Of the calling thread's current stream; NULL with an error if it could not be made. */
 GTorchCudaLane *gtorch_cuda_current_lane (GTorchDevice *device, GError **error);
+
+/* The number of the last piece of work. */
+static inline guint64
+gtorch_cuda_lane_enqueued (GTorchCudaLane *lane)
+{
+  return __atomic_load_n (&lane->enqueued, __ATOMIC_RELAXED);
+}
+
+/* Waits for the work of the lane, and for what its kernels have noted. */
+gboolean gtorch_cuda_lane_synchronize (GTorchCudaLane *lane, const gchar *what, GError **error);
 
 static inline guint64
 gtorch_cuda_lane_bit (const GTorchCudaLane *lane)

@@ -76,6 +76,5 @@ gtorch_cuda_read (GTorchCudaLane *lane, gpointer to, gconstpointer from, gsize n
   return gtorch_cuda_check (gtorch_cuda.cuMemcpyDtoHAsync (to, (CUdeviceptr) (guintptr) from,
                                                            n_bytes, lane->handle),
                             "cuMemcpyDtoHAsync", error)
-         && gtorch_cuda_check (gtorch_cuda.cuStreamSynchronize (lane->handle), "read", error)
-         && gtorch_cuda_check_report (lane->device, error);
+         && gtorch_cuda_lane_synchronize (lane, "read", error);
 }

@@ -30,7 +30,8 @@ finish (GTorchFence *fence, CUresult result)
 {
   GError *error = NULL;
 
-  gtorch_cuda_check (result, gtorch_device_name (fence->device), &error);
+  if (gtorch_cuda_check (result, gtorch_device_name (fence->device), &error))
+    gtorch_cuda_note_done (fence->queue, fence->number);
   gtorch_fence_complete (fence, error);
 }
 
@@ -138,6 +139,7 @@ on_signal (void *data)
 
   if (!remove_armed (fence))
     return;
+  gtorch_cuda_note_done (fence->queue, fence->number);
   gtorch_fence_complete (fence, NULL);
   gtorch_fence_unref (fence);
 }
@@ -233,6 +235,8 @@ gtorch_cuda_stream_record (GTorchStream *stream, GTorchFence *fence, GError **er
   fence->device = stream->device;
   fence->handle = event;
   fence->backend = &fence_backend;
+  fence->queue = GTORCH_CUDA_STREAM (stream)->lane;
+  fence->number = gtorch_cuda_lane_enqueued (fence->queue);
   return gtorch_cuda_check (gtorch_cuda.cuEventRecord (event,
                                                        GTORCH_CUDA_STREAM (stream)->lane->handle),
                             "cuEventRecord", error);
@@ -252,12 +256,33 @@ gtorch_cuda_stream_wait (GTorchStream *stream, GTorchFence *fence, GError **erro
   return gtorch_fence_wait (fence, NULL, error);
 }
 
+static CUresult
+query (GTorchCudaLane *lane)
+{
+  guint64 number = gtorch_cuda_lane_enqueued (lane);
+  CUresult result = gtorch_cuda.cuStreamQuery (lane->handle);
+
+  if (result == CUDA_SUCCESS)
+    gtorch_cuda_note_done (lane, number);
+  return result;
+}
+
+gboolean
+gtorch_cuda_lane_synchronize (GTorchCudaLane *lane, const gchar *what, GError **error)
+{
+  guint64 number = gtorch_cuda_lane_enqueued (lane);
+
+  if (!gtorch_cuda_check (gtorch_cuda.cuStreamSynchronize (lane->handle), what, error))
+    return FALSE;
+  gtorch_cuda_note_done (lane, number);
+  return gtorch_cuda_check_report (lane->device, error);
+}
+
 static gboolean
 gtorch_cuda_stream_is_idle (GTorchStream *stream)
 {
   return GTORCH_CUDA_STREAM (stream)->lane == NULL
-         || gtorch_cuda.cuStreamQuery (GTORCH_CUDA_STREAM (stream)->lane->handle)
-                != CUDA_ERROR_NOT_READY;
+         || query (GTORCH_CUDA_STREAM (stream)->lane) != CUDA_ERROR_NOT_READY;
 }
 
 static gboolean
@@ -267,7 +292,7 @@ gtorch_cuda_stream_check (GTorchStream *stream, GError **error)
 
   if (!prepare (stream, error))
     return FALSE;
-  result = gtorch_cuda.cuStreamQuery (GTORCH_CUDA_STREAM (stream)->lane->handle);
+  result = query (GTORCH_CUDA_STREAM (stream)->lane);
   return result == CUDA_ERROR_NOT_READY || gtorch_cuda_check (result, "stream", error);
 }
 
@@ -280,10 +305,7 @@ gtorch_cuda_stream_synchronize (GTorchStream *stream, GCancellable *cancellable,
   if (g_cancellable_set_error_if_cancelled (cancellable, error) || !prepare (stream, error))
     return FALSE;
   if (cancellable == NULL)
-    return gtorch_cuda_check (gtorch_cuda.cuStreamSynchronize (
-                                  GTORCH_CUDA_STREAM (stream)->lane->handle),
-                              "stream", error)
-           && gtorch_cuda_check_report (GTORCH_CUDA_DEVICE (stream->device), error);
+    return gtorch_cuda_lane_synchronize (GTORCH_CUDA_STREAM (stream)->lane, "stream", error);
   fence = gtorch_stream_record_fence (stream, GTORCH_EVENT_NONE, error);
   if (fence == NULL)
     return FALSE;
@@ -346,7 +368,9 @@ find_lane (GTorchCudaDevice *device, gint priority, GError **error)
       return NULL;
     }
   lane->index = device->lanes->len;
+  lane->next = device->newest;
   g_ptr_array_add (device->lanes, lane);
+  g_atomic_pointer_set (&device->newest, lane);
   return lane;
 }
 
@@ -381,6 +405,8 @@ gtorch_cuda_current_lane (GTorchDevice *device, GError **error)
 {
   GTorchStream *stream = gtorch_current_stream (device);
 
+  if (!gtorch_device_works (device, error))
+    return NULL;
   if (stream == NULL)
     stream = g_atomic_pointer_get (&device->default_stream);
   if (G_UNLIKELY (stream == NULL))
@@ -396,12 +422,20 @@ gboolean
 gtorch_cuda_synchronize (GTorchDevice *device, GCancellable *cancellable, GError **error)
 {
   GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
+  GTorchCudaLane *newest = g_atomic_pointer_get (&cuda->newest), *lane;
+  g_autofree guint64 *numbers = NULL;
 
   if (g_cancellable_set_error_if_cancelled (cancellable, error))
     return FALSE;
   if (g_atomic_pointer_get (&cuda->context) == NULL)
     return TRUE;
-  return gtorch_cuda_device_activate (cuda, error)
-         && gtorch_cuda_check (gtorch_cuda.cuCtxSynchronize (), gtorch_device_name (device), error)
-         && gtorch_cuda_check_report (cuda, error);
+  numbers = g_new (guint64, newest != NULL ? newest->index + 1 : 1);
+  for (lane = newest; lane != NULL; lane = lane->next)
+    numbers[lane->index] = gtorch_cuda_lane_enqueued (lane);
+  if (!gtorch_cuda_device_activate (cuda, error)
+      || !gtorch_cuda_check (gtorch_cuda.cuCtxSynchronize (), gtorch_device_name (device), error))
+    return FALSE;
+  for (lane = newest; lane != NULL; lane = lane->next)
+    gtorch_cuda_note_done (lane, numbers[lane->index]);
+  return gtorch_cuda_check_report (cuda, error);
 }

@@ -114,6 +114,7 @@ typedef enum
   FAKE_KERNEL,
   FAKE_COPY,
   FAKE_SET,
+  FAKE_WRITE,
   FAKE_RECORD,
   FAKE_WAIT,
   FAKE_CALL,
@@ -156,6 +157,11 @@ struct _FakeOp
       gsize n;
     } set;
     FakeMark *mark;
+    struct
+    {
+      guint32 *to;
+      guint32 value;
+    } write;
     struct
     {
       CUhostFn func;

@@ -152,7 +152,7 @@ run_set (const FakeOp *op, const FakeDevice *device)
 static CUresult
 run (FakeOp *op, FakeDevice *device)
 {
-  if (device->break_in > 0 && --device->break_in == 0)
+  if (op->kind != FAKE_WRITE && device->break_in > 0 && --device->break_in == 0)
     return device->break_result;
   switch (op->kind)
     {
@@ -163,6 +163,9 @@ run (FakeOp *op, FakeDevice *device)
       return run_copy (op, device);
     case FAKE_SET:
       return run_set (op, device);
+    case FAKE_WRITE:
+      __atomic_store_n (op->write.to, op->write.value, __ATOMIC_RELEASE);
+      return CUDA_SUCCESS;
     case FAKE_RECORD:
       op->mark->done = TRUE;
       op->mark->time_us = g_get_monotonic_time ();
@@ -495,6 +498,22 @@ cuStreamWaitEvent (CUstream stream, CUevent event, unsigned int flags)
   if (event->mark == NULL || event->mark->done)
     LEAVE (stream->device->failure);
   LEAVE (fake_stream_push (stream, &(FakeOp){ .kind = FAKE_WAIT, .mark = mark_ref (event->mark) }));
+}
+
+CUresult
+cuStreamWriteValue32 (CUstream stream, CUdeviceptr address, uint32_t value, unsigned int flags)
+{
+  guint32 *to = (guint32 *) (guintptr) address;
+
+  ENTER (cuStreamWriteValue32);
+  FIND (stream);
+  if (address % 4 != 0 || flags != 0)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  if (!fake_memory_is_pinned (to))
+    to = fake_memory_at (address, 4, stream->device);
+  if (to == NULL)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  LEAVE (fake_stream_push (stream, &(FakeOp){ .kind = FAKE_WRITE, .write = { to, value } }));
 }
 
 CUresult

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* What happens when a device is lost.
+ *
+ * A GPU works behind the program's back, and the driver says that a kernel has gone wrong when it is next
+ * called, whatever for. From then on all that needs the device gives the same result. So that the error
+ * says more than that, each lane notes the names of the last operations that it was given, under numbers
+ * that count up, and how far the device is known to have come: every wait that ended well says so. What
+ * failed is one of those in between.
+ *
+ * To know which, the device would have to say where it is. With GTORCH_CHECK=errors it does: after each
+ * operation it writes the operation's number into memory of the host, which can be read when the device is
+ * lost (events cannot: the driver only repeats the error). Several lanes may have work that is not done;
+ * then the first of each is named, the culprit being one of them. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "cuda/gtorch-cuda-private.h"
+
+static __thread guint depth __attribute__ ((tls_model ("initial-exec")));
+static __thread guint64 current __attribute__ ((tls_model ("initial-exec")));
+
+/* --- taking notes --- */
+
+static void
+set_note (GTorchCudaLane *lane, guint64 number, const gchar *what)
+{
+  GTorchCudaNote *note = &lane->notes[number % GTORCH_CUDA_N_NOTES];
+
+  __atomic_store_n (&note->number, 0, __ATOMIC_RELAXED);
+  __atomic_store_n (&note->what, what, __ATOMIC_RELEASE);
+  __atomic_store_n (&note->number, number, __ATOMIC_RELEASE);
+}
+
+static G_GNUC_NO_INLINE void
+set_site (GTorchCudaLane *lane, guint64 number)
+{
+  GTorchCudaDevice *device = lane->device;
+  GTorchSite site;
+  guint32 *cell = NULL;
+
+  if (g_atomic_pointer_get (&lane->sites) == NULL)
+    {
+      if (!gtorch_cuda_device_activate (device, NULL))
+        return;
+      g_mutex_lock (&device->lock);
+      if (lane->sites == NULL
+          && gtorch_cuda.cuMemHostAlloc ((void **) &cell, sizeof *cell, CU_MEMHOSTALLOC_PORTABLE)
+                 == CUDA_SUCCESS)
+        {
+          *cell = number - 1;
+          g_atomic_pointer_set (&lane->cell, cell);
+          g_atomic_pointer_set (&lane->sites, g_new0 (GTorchSite, GTORCH_CUDA_N_NOTES));
+        }
+      g_mutex_unlock (&device->lock);
+      if (lane->sites == NULL)
+        return;
+    }
+  gtorch_site_take (&site);
+  g_mutex_lock (&device->event_lock);
+  lane->sites[number % GTORCH_CUDA_N_NOTES] = site;
+  g_mutex_unlock (&device->event_lock);
+}
+
+void
+gtorch_cuda_note_begin (GTorchCudaLane *lane, const gchar *what)
+{
+  if (depth++ > 0)
+    return;
+  current = __atomic_add_fetch (&lane->enqueued, 1, __ATOMIC_RELAXED);
+  set_note (lane, current, what);
+  if (gtorch_is_checking (GTORCH_CHECK_ERRORS))
+    set_site (lane, current);
+}
+
+gboolean
+gtorch_cuda_note_end (GTorchCudaLane *lane, gboolean result)
+{
+  if (--depth > 0)
+    return result;
+  if (G_UNLIKELY (!result))
+    set_note (lane, current, NULL);
+  else if (gtorch_is_checking (GTORCH_CHECK_ERRORS) && g_atomic_pointer_get (&lane->cell) != NULL)
+    gtorch_cuda.cuStreamWriteValue32 (lane->handle, (CUdeviceptr) (guintptr) lane->cell, current,
+                                      0);
+  return result;
+}
+
+void
+gtorch_cuda_note_done (GTorchCudaLane *lane, guint64 number)
+{
+  guint64 former = __atomic_load_n (&lane->done, __ATOMIC_RELAXED);
+
+  while (number > former
+         && !__atomic_compare_exchange_n (&lane->done, &former, number, TRUE, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED))
+    ;
+}
+
+/* --- reading them --- */
+
+/* The operation of this number, or NULL if it was not enqueued or is forgotten. */
+static const gchar *
+get_note (GTorchCudaLane *lane, guint64 number)
+{
+  GTorchCudaNote *note = &lane->notes[number % GTORCH_CUDA_N_NOTES];
+  const gchar *what = __atomic_load_n (&note->what, __ATOMIC_ACQUIRE);
+
+  return __atomic_load_n (&note->number, __ATOMIC_ACQUIRE) == number ? what : NULL;
+}
+
+/* Looks for work between what is done and the last that can have been. */
+static void
+describe_lane (GTorchCudaLane *lane, GPtrArray *parts, gboolean *is_vague)
+{
+  guint64 last = gtorch_cuda_lane_enqueued (lane);
+  guint64 done = __atomic_load_n (&lane->done, __ATOMIC_RELAXED), first, number;
+  const gchar *first_what = NULL, *last_what = NULL;
+  const guint32 *cell =
+      gtorch_is_checking (GTORCH_CHECK_ERRORS) ? g_atomic_pointer_get (&lane->cell) : NULL;
+  guint64 n = 0;
+
+  if (cell != NULL)
+    done = MAX (done, last - (guint32) (last - __atomic_load_n (cell, __ATOMIC_ACQUIRE)));
+  first = last > GTORCH_CUDA_N_NOTES ? last - GTORCH_CUDA_N_NOTES + 1 : 1;
+  for (number = MAX (first, done + 1), first = 0; number <= last; number++)
+    {
+      const gchar *what = get_note (lane, number);
+
+      if (what == NULL)
+        continue;
+      n++;
+      if (first_what == NULL)
+        {
+          first_what = what;
+          first = number;
+        }
+      last_what = what;
+      if (cell != NULL)
+        break;
+    }
+  if (n == 0)
+    return;
+  if (cell != NULL)
+    {
+      g_autofree gchar *site = NULL;
+      GTorchSite copy;
+
+      g_mutex_lock (&lane->device->event_lock);
+      copy = lane->sites[first % GTORCH_CUDA_N_NOTES];
+      g_mutex_unlock (&lane->device->event_lock);
+      site = gtorch_site_to_string (&copy);
+      g_ptr_array_add (parts, g_strdup_printf (_ ("%s (work %" G_GUINT64_FORMAT
+                                                  " of stream %u, called by %s)"),
+                                               first_what, first, lane->index, site));
+    }
+  else if (n == 1)
+    g_ptr_array_add (parts, g_strdup_printf (_ ("%s (work %" G_GUINT64_FORMAT " of stream %u)"),
+                                             first_what, first, lane->index));
+  else
+    {
+      *is_vague = TRUE;
+      g_ptr_array_add (parts,
+                       g_strdup_printf (_ ("the operations from %s to %s (works %" G_GUINT64_FORMAT
+                                           " to %" G_GUINT64_FORMAT " of stream %u)"),
+                                        first_what, last_what, first, last, lane->index));
+    }
+}
+
+/* --- devices that are lost --- */
+
+static gboolean
+is_final (CUresult result)
+{
+  switch ((gint) result)
+    {
+    case 214: /* an error of memory that could not be corrected */
+    case 220: /* … of NVLink */
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case 702: /* took too long */
+    case 709: /* the context is gone */
+    case 710: /* an assertion */
+    case 714: /* stack */
+    case 715: /* instruction */
+    case 716: /* alignment */
+    case 717: /* address space */
+    case 718: /* program counter */
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case 999: /* unknown */
+      return TRUE;
+    default:
+      return FALSE;
+    }
+}
+
+static void
+fail (GTorchCudaDevice *device, CUresult result)
+{
+  GTorchDevice *base = (GTorchDevice *) device;
+  g_autoptr (GPtrArray) parts = g_ptr_array_new_with_free_func (g_free);
+  const gchar *name = NULL, *text = NULL;
+  gboolean is_vague = FALSE;
+  GTorchCudaLane *lane;
+  GString *message;
+  guint i;
+
+  for (lane = g_atomic_pointer_get (&device->newest); lane != NULL; lane = lane->next)
+    describe_lane (lane, parts, &is_vague);
+  gtorch_cuda.cuGetErrorName (result, &name);
+  gtorch_cuda.cuGetErrorString (result, &text);
+  message = g_string_new (NULL);
+  g_string_append_printf (message, _ ("%s has failed and cannot be used any more: %s (%s, %d)"),
+                          gtorch_device_name (base), text != NULL ? text : _ ("unknown error"),
+                          name != NULL ? name : "?", result);
+  for (i = 0; i < parts->len; i++)
+    {
+      const gchar *part = parts->pdata[parts->len - 1 - i];
+
+      if (i > 0)
+        g_string_append_printf (message, _ (" or in %s"), part);
+      else if (is_vague)
+        g_string_append_printf (message, _ (", in one of %s"), part);
+      else
+        g_string_append_printf (message, _ (", in %s"), part);
+    }
+  if (is_vague || (parts->len > 1 && !gtorch_is_checking (GTORCH_CHECK_ERRORS)))
+    g_string_append (message, _ ("; run with GTORCH_CHECK=errors to know more"));
+  gtorch_device_fail (base,
+                      g_error_new_literal (GTORCH_ERROR, GTORCH_ERROR_DEVICE_LOST, message->str));
+  g_string_free (message, TRUE);
+}
+
+gboolean
+gtorch_cuda_check_devices (CUresult result, GError **error)
+{
+  GTorchCudaDevice *failed = NULL;
+  CUcontext context = NULL;
+  guint i;
+
+  if (G_LIKELY (!is_final (result)) || gtorch_cuda_is_forked ())
+    return TRUE;
+  gtorch_cuda.cuCtxGetCurrent (&context);
+  for (i = 0; i < GTORCH_CUDA_MAX_DEVICES; i++)
+    {
+      GTorchCudaDevice *device = gtorch_cuda_device_peek (i);
+      GTorchCudaLane *lane = device != NULL ? g_atomic_pointer_get (&device->newest) : NULL;
+
+      if (lane == NULL)
+        continue;
+      if (gtorch_device_works ((GTorchDevice *) device, NULL))
+        { /* any lane says it of its device */
+          CUresult again = gtorch_cuda.cuStreamQuery (lane->handle);
+
+          if (!is_final (again))
+            continue;
+          fail (device, again);
+        }
+      if (failed == NULL || device->context == context)
+        failed = device;
+    }
+  return failed == NULL || gtorch_device_works ((GTorchDevice *) failed, error);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <glib.h>
+
+G_BEGIN_DECLS
+
+/* What the environment variable GTORCH_CHECK turns on, separated by commas. */
+typedef enum
+{
+  GTORCH_CHECK_ERRORS = 1 << 0,  /* "errors": which work of a device failed, and who called it */
+  GTORCH_CHECK_STREAMS = 1 << 1, /* "streams": warnings about work without order */
+  GTORCH_CHECK_STREAMS_FATAL = 1 << 2, /* "streams=fatal": errors */
+} GTorchCheckFlags;
+
+extern guint gtorch_checks; /* set before the first device is used */
+
+static inline gboolean
+gtorch_is_checking (GTorchCheckFlags flag)
+{
+  return G_UNLIKELY ((gtorch_checks & flag) != 0);
+}
+
+/* Reads the environment; what is there already stays. */
+void gtorch_checks_init (void);
+
+/* --- where a call came from --- */
+#define GTORCH_SITE_FRAMES 20
+
+typedef struct
+{
+  gpointer frames[GTORCH_SITE_FRAMES]; /* return addresses, the innermost first; ended by NULL */
+} GTorchSite;
+
+void gtorch_site_take (GTorchSite *site);
+/* The first functions outside of the library: "train (program+0x1234), main (program+0x5678)". */
+gchar *gtorch_site_to_string (const GTorchSite *site);
+
+G_END_DECLS
