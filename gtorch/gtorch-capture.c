@@ -26,6 +26,7 @@
 
 #include "gtorch-capture-private.h"
 #include "gtorch-generator-private.h"
+#include "gtorch-race-private.h"
 
 #define MAX_STREAMS 64
 
@@ -262,6 +263,12 @@ gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **
 
   replay->exec = gtorch_graph_exec_ref (exec);
   replay->after = gtorch_memory_pool_get_writer (exec->pool, &replay->after_seq);
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS)
+      && !gtorch_race_note_graph (stream, replay->after, exec->read, exec->written, error))
+    {
+      replay_free (replay);
+      return FALSE;
+    }
   reserve (exec, replay->numbers);
   for (i = 0; i < exec->written->len; i++)
     g_atomic_int_inc (&((GTorchStorage *) exec->written->pdata[i])->version);

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "gtorch-capture-private.h"
+#include "gtorch-race-private.h"
 
 typedef struct
 {
@@ -44,6 +45,7 @@ gtorch_fence_unref (GTorchFence *fence)
   if (fence->backend != NULL)
     fence->backend->free (fence);
   g_free (fence->clock);
+  gtorch_race_order_free (fence->order);
   g_mutex_clear (&fence->lock);
   g_cond_clear (&fence->cond);
   g_free (fence);
@@ -84,7 +86,11 @@ gtorch_fence_is_done (GTorchFence *fence)
 {
   if (!g_atomic_int_get (&fence->done) && fence->backend != NULL)
     fence->backend->poll (fence);
-  return g_atomic_int_get (&fence->done);
+  if (!g_atomic_int_get (&fence->done))
+    return FALSE;
+  if (G_UNLIKELY (fence->order != NULL))
+    gtorch_race_reached (fence->order);
+  return TRUE;
 }
 
 /* Somebody waits who cannot ask again and again. */
@@ -165,15 +171,30 @@ gtorch_fence_add_callback (GTorchFence *fence, GTorchFenceFunc func, gpointer da
 
 /* --- in a main loop --- */
 
+typedef struct
+{
+  GSource source;
+  GTorchFence *fence; /* only with GTORCH_CHECK=streams */
+} FenceSource;
+
 static gboolean
 source_dispatch (GSource *source, GSourceFunc callback, gpointer data)
 {
+  if (((FenceSource *) source)->fence != NULL)
+    gtorch_fence_is_done (((FenceSource *) source)->fence);
   g_source_set_ready_time (source, -1);
   return callback != NULL ? callback (data) : G_SOURCE_REMOVE;
 }
 
+static void
+source_finalize (GSource *source)
+{
+  g_clear_pointer (&((FenceSource *) source)->fence, gtorch_fence_unref);
+}
+
 static GSourceFuncs source_funcs = {
   .dispatch = source_dispatch,
+  .finalize = source_finalize,
 };
 
 static void
@@ -188,7 +209,7 @@ wake_source (gpointer data)
 GSource *
 gtorch_fence_source_new (GTorchFence *fence, GCancellable *cancellable)
 {
-  GSource *source = g_source_new (&source_funcs, sizeof (GSource));
+  GSource *source = g_source_new (&source_funcs, sizeof (FenceSource));
 
   g_source_set_static_name (source, "[GTorch] fence");
   if (cancellable != NULL)
@@ -199,6 +220,8 @@ gtorch_fence_source_new (GTorchFence *fence, GCancellable *cancellable)
       g_source_add_child_source (source, child);
       g_source_unref (child);
     }
+  if (fence->order != NULL)
+    ((FenceSource *) source)->fence = gtorch_fence_ref (fence);
   gtorch_fence_add_callback (fence, wake_source, g_source_ref (source));
   return source;
 }

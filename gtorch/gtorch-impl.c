@@ -12,6 +12,7 @@
 
 #include "autograd/gtorch-autograd-private.h"
 #include "gtorch-device-private.h"
+#include "gtorch-race-private.h"
 
 /* --- storage --- */
 
@@ -75,6 +76,8 @@ gtorch_storage_unref (GTorchStorage *storage)
 {
   if (!drop_reference (&storage->ref_count))
     return;
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
+    gtorch_race_forget (storage);
   if (storage->free_func != NULL)
     {
       storage->free_func (storage);

@@ -10,6 +10,7 @@
 
 #include "gtorch-capture-private.h"
 #include "gtorch-generator-private.h"
+#include "gtorch-race-private.h"
 #include "gtorch-stream-private.h"
 
 static gint launch_blocking = -1; /* atomically; -1: ask the environment */
@@ -156,6 +157,8 @@ wait_for_writer (GTorchStorage *storage, GError **error)
     return TRUE;
   gtorch_timeline_wait (writer, __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED), NULL,
                         NULL);
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
+    gtorch_race_storage_waited (storage, writer);
   __atomic_store_n (&storage->writer, NULL, __ATOMIC_RELAXED);
   return gtorch_timeline_report (writer, error);
 }
@@ -261,6 +264,8 @@ gtorch_launch (GTorchOpCall *call, GError **error)
   GTorchStream *stream = gtorch_current_stream (call->device);
   guint i;
 
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && !gtorch_race_note_call (stream, call, error))
+    return FALSE;
   if (G_UNLIKELY (stream != NULL || call->device->type != GTORCH_DEVICE_TYPE_CPU))
     return launch_on_stream (stream, call, error);
 

@@ -87,9 +87,10 @@ struct _GTorchFence
   gint64 time_ns;
   GError *error; /* the queue had failed by then */
   GSList *callbacks;
-  GTorchTimeline *timeline; /* NULL: it was done from the start */
-  GTorchCapture *capture;   /* recorded in a capture: not a point in time but in the graph */
-  guint *clock;             /* … after so many nodes of each of its streams */
+  GTorchTimeline *timeline;       /* NULL: it was done from the start */
+  GTorchCapture *capture;         /* recorded in a capture: not a point in time but in the graph */
+  guint *clock;                   /* … after so many nodes of each of its streams */
+  struct _GTorchRaceOrder *order; /* only with GTORCH_CHECK=streams */
 };
 
 GTorchFence *gtorch_fence_new (void);
@@ -133,6 +134,9 @@ struct _GTorchStreamClass
   /* Further work waits for the fence. */
   gboolean (*wait) (GTorchStream *stream, GTorchFence *fence, GError **error);
 
+  /* What tells queues apart, where that is not the timeline (optional). */
+  gpointer (*get_queue) (GTorchStream *stream);
+
   /* Of queues that have no timeline of their own; NULL for the others. */
   gboolean (*is_idle) (GTorchStream *stream);
   gboolean (*synchronize) (GTorchStream *stream, GCancellable *cancellable, GError **error);
@@ -141,6 +145,9 @@ struct _GTorchStreamClass
 
 #define GTORCH_STREAM_GET_CLASS(object) \
   (G_TYPE_INSTANCE_GET_CLASS ((object), GTORCH_TYPE_STREAM, GTorchStreamClass))
+
+/* Work under one of these is done in order. */
+gpointer gtorch_stream_get_queue (GTorchStream *stream);
 
 /* What a thread has chosen. A stream that is not set is the device's default one. */
 typedef struct

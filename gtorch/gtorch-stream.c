@@ -7,6 +7,7 @@
 
 #include "gtorch-capture-private.h"
 #include "gtorch-event-private.h"
+#include "gtorch-race-private.h"
 
 /**
  * GTorchStream:
@@ -178,6 +179,16 @@ gtorch_stream_is_default (GTorchStream *self)
   return self->is_default;
 }
 
+static gboolean
+is_idle (GTorchStream *self)
+{
+  if (GTORCH_STREAM_GET_CLASS (self)->is_idle != NULL)
+    return GTORCH_STREAM_GET_CLASS (self)->is_idle (self);
+  return self->timeline == NULL
+         || gtorch_timeline_completed (self->timeline)
+                >= gtorch_timeline_submitted (self->timeline);
+}
+
 /**
  * gtorch_stream_is_idle:
  * @self: a stream
@@ -192,11 +203,17 @@ gboolean
 gtorch_stream_is_idle (GTorchStream *self)
 {
   g_return_val_if_fail (GTORCH_IS_STREAM (self), TRUE);
-  if (GTORCH_STREAM_GET_CLASS (self)->is_idle != NULL)
-    return GTORCH_STREAM_GET_CLASS (self)->is_idle (self);
-  return self->timeline == NULL
-         || gtorch_timeline_completed (self->timeline)
-                >= gtorch_timeline_submitted (self->timeline);
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
+    {
+      GTorchRaceOrder *order = gtorch_race_order_new (gtorch_stream_get_queue (self));
+      gboolean result = is_idle (self);
+
+      if (result)
+        gtorch_race_reached (order);
+      gtorch_race_order_free (order);
+      return result;
+    }
+  return is_idle (self);
 }
 
 /**
@@ -311,6 +328,14 @@ gtorch_stream_run (GTorchStream *self, GTorchStreamFunc func, gpointer user_data
 
 /* --- order --- */
 
+gpointer
+gtorch_stream_get_queue (GTorchStream *stream)
+{
+  if (GTORCH_STREAM_GET_CLASS (stream)->get_queue != NULL)
+    return GTORCH_STREAM_GET_CLASS (stream)->get_queue (stream);
+  return stream->timeline != NULL ? (gpointer) stream->timeline : stream->device;
+}
+
 static gboolean
 refuse_in_capture (GTorchStream *self, GError **error)
 {
@@ -343,6 +368,8 @@ gtorch_stream_record_fence (GTorchStream *stream, guint flags, GError **error)
     gtorch_fence_complete (fence, NULL);
   else if (!GTORCH_STREAM_GET_CLASS (stream)->record (stream, fence, error))
     g_clear_pointer (&fence, gtorch_fence_unref);
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && fence != NULL && capture == NULL)
+    fence->order = gtorch_race_order_new (gtorch_stream_get_queue (stream));
   return fence;
 }
 
@@ -362,6 +389,8 @@ gtorch_stream_wait_fence (GTorchStream *stream, GTorchFence *fence, GError **err
                    stream);
       return FALSE;
     }
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
+    gtorch_race_wait (stream, fence->order);
   if (!has_queue (stream))
     return gtorch_fence_wait (fence, NULL, error);
   return GTORCH_STREAM_GET_CLASS (stream)->wait (stream, fence, error);

@@ -5,6 +5,7 @@
 
 #include "config.h"
 
+#include "gtorch-race-private.h"
 #include "gtorch-stream-private.h"
 
 static GMutex list_lock;
@@ -64,9 +65,8 @@ on_cancelled (GCancellable *cancellable, gpointer data)
   g_mutex_unlock (&timeline->lock);
 }
 
-gboolean
-gtorch_timeline_wait (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable,
-                      GError **error)
+static gboolean
+timeline_wait (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable, GError **error)
 {
   gulong id = 0;
 
@@ -82,6 +82,22 @@ gtorch_timeline_wait (GTorchTimeline *timeline, guint64 seq, GCancellable *cance
   g_cancellable_disconnect (cancellable, id);
   return gtorch_timeline_completed (timeline) >= seq
          || !g_cancellable_set_error_if_cancelled (cancellable, error);
+}
+
+gboolean
+gtorch_timeline_wait (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable,
+                      GError **error)
+{
+  GTorchRaceOrder *order = NULL;
+  gboolean result;
+
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && seq == G_MAXUINT64)
+    order = gtorch_race_order_new (timeline);
+  result = timeline_wait (timeline, seq, cancellable, error);
+  if (result)
+    gtorch_race_reached (order);
+  gtorch_race_order_free (order);
+  return result;
 }
 
 gboolean

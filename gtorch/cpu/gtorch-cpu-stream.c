@@ -166,7 +166,7 @@ gtorch_cpu_stream_wait (GTorchStream *stream, GTorchFence *fence, GError **error
 {
   Work *work;
 
-  if (gtorch_fence_is_done (fence) || fence->timeline == stream->timeline)
+  if (g_atomic_int_get (&fence->done) || fence->timeline == stream->timeline)
     return TRUE;
   work = g_new0 (Work, 1);
   work->fence = gtorch_fence_ref (fence);

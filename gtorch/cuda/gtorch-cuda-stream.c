@@ -9,6 +9,7 @@
 
 #include "cuda/gtorch-cuda-private.h"
 #include "gtorch-event.h"
+#include "gtorch-race-private.h"
 
 typedef GTorchStreamClass GTorchCudaStreamClass;
 
@@ -271,10 +272,17 @@ gboolean
 gtorch_cuda_lane_synchronize (GTorchCudaLane *lane, const gchar *what, GError **error)
 {
   guint64 number = gtorch_cuda_lane_enqueued (lane);
+  GTorchRaceOrder *order =
+      gtorch_is_checking (GTORCH_CHECK_STREAMS) ? gtorch_race_order_new (lane) : NULL;
 
   if (!gtorch_cuda_check (gtorch_cuda.cuStreamSynchronize (lane->handle), what, error))
-    return FALSE;
+    {
+      gtorch_race_order_free (order);
+      return FALSE;
+    }
   gtorch_cuda_note_done (lane, number);
+  gtorch_race_reached (order);
+  gtorch_race_order_free (order);
   return gtorch_cuda_check_report (lane->device, error);
 }
 
@@ -315,6 +323,12 @@ gtorch_cuda_stream_synchronize (GTorchStream *stream, GCancellable *cancellable,
   return result;
 }
 
+static gpointer
+gtorch_cuda_stream_get_queue (GTorchStream *stream)
+{
+  return GTORCH_CUDA_STREAM (stream)->lane;
+}
+
 static void
 gtorch_cuda_stream_finalize (GObject *object)
 {
@@ -331,6 +345,7 @@ gtorch_cuda_stream_class_init (GTorchCudaStreamClass *klass)
   G_OBJECT_CLASS (klass)->finalize = gtorch_cuda_stream_finalize;
   klass->record = gtorch_cuda_stream_record;
   klass->wait = gtorch_cuda_stream_wait;
+  klass->get_queue = gtorch_cuda_stream_get_queue;
   klass->is_idle = gtorch_cuda_stream_is_idle;
   klass->check = gtorch_cuda_stream_check;
   klass->synchronize = gtorch_cuda_stream_synchronize;
@@ -424,6 +439,8 @@ gtorch_cuda_synchronize (GTorchDevice *device, GCancellable *cancellable, GError
   GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
   GTorchCudaLane *newest = g_atomic_pointer_get (&cuda->newest), *lane;
   g_autofree guint64 *numbers = NULL;
+  g_autoptr (GPtrArray) orders = NULL;
+  guint i;
 
   if (g_cancellable_set_error_if_cancelled (cancellable, error))
     return FALSE;
@@ -432,10 +449,15 @@ gtorch_cuda_synchronize (GTorchDevice *device, GCancellable *cancellable, GError
   numbers = g_new (guint64, newest != NULL ? newest->index + 1 : 1);
   for (lane = newest; lane != NULL; lane = lane->next)
     numbers[lane->index] = gtorch_cuda_lane_enqueued (lane);
+  orders = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_race_order_free);
+  for (lane = newest; gtorch_is_checking (GTORCH_CHECK_STREAMS) && lane != NULL; lane = lane->next)
+    g_ptr_array_add (orders, gtorch_race_order_new (lane));
   if (!gtorch_cuda_device_activate (cuda, error)
       || !gtorch_cuda_check (gtorch_cuda.cuCtxSynchronize (), gtorch_device_name (device), error))
     return FALSE;
   for (lane = newest; lane != NULL; lane = lane->next)
     gtorch_cuda_note_done (lane, numbers[lane->index]);
+  for (i = 0; i < orders->len; i++)
+    gtorch_race_reached (orders->pdata[i]);
   return gtorch_cuda_check_report (cuda, error);
 }

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/gtorch-check-private.h>
+#include <gtorch/gtorch-stream-private.h>
+
+G_BEGIN_DECLS
+
+/* The checker of GTORCH_CHECK=streams; see gtorch-race.c. Nothing of this is called while it is off. */
+
+/* What is done once a queue has come as far as it is filled now. */
+typedef struct _GTorchRaceOrder GTorchRaceOrder;
+
+/* --- work --- */
+/* Before the call is launched on the stream (NULL: the default one). FALSE if it must not be. */
+gboolean gtorch_race_note_call (GTorchStream *stream, GTorchOpCall *call, GError **error);
+/* A copy between devices, in the current streams of both. */
+gboolean gtorch_race_note_copy (GTorchImpl *dst, GTorchImpl *src, GError **error);
+/* A graph with these GTorchStorages from outside, done after what the queue `after` (NULL: none) has. */
+gboolean gtorch_race_note_graph (GTorchStream *stream, gpointer after, GPtrArray *read,
+                                 GPtrArray *written, GError **error);
+/* The host has waited for what the queue `writer` wrote to the storage. */
+void gtorch_race_storage_waited (GTorchStorage *storage, gpointer writer);
+/* The storage is about to be freed. */
+void gtorch_race_forget (GTorchStorage *storage);
+
+/* --- order; a queue is known by what gtorch_stream_get_queue() gives --- */
+GTorchRaceOrder *gtorch_race_order_new (gpointer queue);
+void gtorch_race_order_free (GTorchRaceOrder *order);
+/* The host knows that it is done. */
+void gtorch_race_reached (const GTorchRaceOrder *order);
+/* Further work on the stream comes after it. */
+void gtorch_race_wait (GTorchStream *stream, const GTorchRaceOrder *order);
+
+G_END_DECLS

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* GTORCH_CHECK=streams: what it reports, and that correct programs hear nothing of it; on the CPU's streams
+ * and on a GPU's. */
+
+#include "config.h"
+
+#include <gtorch/gtorch-check-private.h>
+
+#include "cuda-test.h"
+
+static GTorchDevice *device; /* that the test is for */
+static guint n_warnings;
+static gchar *warning;
+
+static GLogWriterOutput
+write_log (GLogLevelFlags level, const GLogField *fields, gsize n_fields, gpointer data)
+{
+  gsize i;
+
+  if ((level & G_LOG_LEVEL_WARNING) == 0)
+    return g_log_writer_default (level, fields, n_fields, data);
+  for (i = 0; i < n_fields; i++)
+    if (strcmp (fields[i].key, "MESSAGE") == 0)
+      {
+        g_free (warning);
+        warning = g_strdup (fields[i].value);
+        n_warnings++;
+      }
+  return G_LOG_WRITER_HANDLED;
+}
+
+static void
+expect (guint n)
+{
+  if (n_warnings != n)
+    g_test_message ("%u warnings; the last: %s", n_warnings, warning);
+  g_assert_cmpuint (n_warnings, ==, n);
+  n_warnings = 0;
+}
+
+typedef struct
+{
+  GTorchStream *a, *b;
+  GTorchImpl *x; /* [8, 10], written on a */
+} Case;
+
+static const gint64 shape[] = { 8, 10 };
+
+static void
+on (GTorchStream *stream)
+{
+  gtorch_stream_set_current (stream);
+}
+
+static GTorchImpl *
+must (GTorchImpl *impl)
+{
+  g_assert_nonnull (impl);
+  return impl;
+}
+
+static void
+set_up (Case *c)
+{
+  gtorch_checks = GTORCH_CHECK_STREAMS;
+  c->a = gtorch_stream_new (device, 0, NULL);
+  c->b = gtorch_stream_new (device, 0, NULL);
+  on (c->a);
+  c->x = must (gtorch_op_full (shape, 2, 3, GTORCH_DTYPE_FLOAT32, device, NULL));
+  expect (0);
+}
+
+static void
+tear_down (Case *c)
+{
+  on (gtorch_device_get_default_stream (device));
+  g_assert_true (gtorch_device_synchronize (device, NULL, NULL));
+  gtorch_impl_unref (c->x);
+  g_object_unref (c->a);
+  g_object_unref (c->b);
+  gtorch_checks = 0;
+}
+
+static void
+read_on (GTorchStream *stream, GTorchImpl *x)
+{
+  g_autoptr (GTorchImpl) y = NULL;
+
+  on (stream);
+  y = must (gtorch_op_neg (x, NULL));
+}
+
+static void
+write_on (GTorchStream *stream, GTorchImpl *x)
+{
+  on (stream);
+  g_assert_true (gtorch_op_fill_inplace (x, 1, NULL));
+}
+
+/* --- what is reported --- */
+
+/* The sum may start before the numbers are drawn. */
+static void
+reading_what_another_stream_writes (void)
+{
+  const gint64 square[] = { 100, 100 };
+  g_autoptr (GTorchImpl) a = NULL;
+  g_autoptr (GTorchImpl) b = NULL;
+  g_autofree gchar *streams[2] = { NULL, NULL };
+  Case c;
+
+  set_up (&c);
+  on (c.a);
+  a = must (gtorch_op_empty (square, 2, GTORCH_DTYPE_FLOAT32, device, NULL));
+  if (device->type == GTORCH_DEVICE_TYPE_CPU)
+    g_assert_true (gtorch_op_normal_inplace (a, 0, 1, NULL, NULL));
+  else /* the fake has no random numbers */
+    g_assert_true (gtorch_op_fill_inplace (a, 1, NULL));
+  on (c.b);
+  expect (0);
+  b = must (gtorch_op_sum (a, NULL, 0, FALSE, GTORCH_DTYPE_NONE, NULL));
+  g_test_message ("%s", warning);
+  streams[0] = g_strdup_printf ("%s on stream %p of %s, which writes to it",
+                                device->type == GTORCH_DEVICE_TYPE_CPU ? "normal_" : "fill_", c.a,
+                                gtorch_device_name (device));
+  streams[1] =
+      g_strdup_printf ("sum on stream %p of %s, which reads it", c.b, gtorch_device_name (device));
+  g_assert_nonnull (strstr (warning, streams[0]));
+  g_assert_nonnull (strstr (warning, streams[1]));
+  g_assert_nonnull (strstr (warning, "[100, 100]"));
+  g_assert_nonnull (strstr (warning, "called by "));
+  expect (1);
+  read_on (c.b, a); /* said once */
+  expect (0);
+  tear_down (&c);
+}
+
+static void
+writing_what_another_stream_reads_or_writes (void)
+{
+  Case c;
+
+  set_up (&c);
+  write_on (c.b, c.x);
+  expect (1);
+  g_assert_true (gtorch_stream_wait_stream (c.a, c.b, NULL));
+  read_on (c.a, c.x);
+  expect (0);
+  write_on (c.b, c.x);
+  g_assert_nonnull (strstr (warning, "neg on "));
+  expect (1);
+  tear_down (&c);
+}
+
+/* a waits for b, not b for a. */
+static void
+waiting_the_wrong_way_round (void)
+{
+  Case c;
+
+  set_up (&c);
+  g_assert_true (gtorch_stream_wait_stream (c.a, c.b, NULL));
+  read_on (c.b, c.x);
+  expect (1);
+  tear_down (&c);
+}
+
+static void
+an_event_recorded_too_early (void)
+{
+  g_autoptr (GTorchEvent) event = NULL;
+  Case c;
+
+  set_up (&c);
+  event = gtorch_stream_record_event (c.a, NULL);
+  write_on (c.a, c.x);
+  g_assert_true (gtorch_stream_wait_event (c.b, event, NULL));
+  read_on (c.b, c.x);
+  expect (1);
+  tear_down (&c);
+}
+
+static void
+asked_to_it_is_an_error (void)
+{
+  g_autoptr (GError) error = NULL;
+  Case c;
+
+  set_up (&c);
+  gtorch_checks |= GTORCH_CHECK_STREAMS_FATAL;
+  on (c.b);
+  g_assert_null (gtorch_op_neg (c.x, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_nonnull (strstr (error->message, "full on "));
+  expect (0);
+  tear_down (&c);
+}
+
+static void
+a_read_on_the_host_of_another_stream (void)
+{
+  g_autoptr (GTorchImpl) host = NULL;
+  Case c;
+
+  if (device->type == GTORCH_DEVICE_TYPE_CPU)
+    return;
+  set_up (&c);
+  on (c.b);
+  host = must (gtorch_op_to_device (c.x, gtorch_device_cpu (), NULL));
+  g_assert_nonnull (strstr (warning, "copy on "));
+  expect (1);
+  tear_down (&c);
+}
+
+/* --- what is not --- */
+
+static gboolean
+set_flag (gpointer data)
+{
+  *(gboolean *) data = TRUE;
+  return G_SOURCE_REMOVE;
+}
+
+static void
+every_way_of_waiting_counts (void)
+{
+  guint way;
+
+  for (way = 0; way < 11; way++)
+    {
+      g_autoptr (GTorchEvent) event = NULL;
+      g_autoptr (GTorchStream) third = NULL;
+      gboolean is_done = FALSE;
+      Case c;
+
+      set_up (&c);
+      third = gtorch_stream_new (device, 0, NULL);
+      event = gtorch_stream_record_event (c.a, NULL);
+      if (way == 0)
+        gtorch_stream_wait_stream (c.b, c.a, NULL);
+      else if (way == 1)
+        gtorch_stream_wait_event (c.b, event, NULL);
+      else if (way == 2)
+        gtorch_event_wait (event, c.b, NULL);
+      else if (way == 3)
+        gtorch_stream_synchronize (c.a, NULL, NULL);
+      else if (way == 4)
+        gtorch_event_synchronize (event, NULL, NULL);
+      else if (way == 5)
+        gtorch_device_synchronize (device, NULL, NULL);
+      else if (way == 6)
+        while (!gtorch_event_query (event))
+          ;
+      else if (way == 7)
+        while (!gtorch_stream_is_idle (c.a))
+          ;
+      else if (way == 8) /* by way of another */
+        {
+          gtorch_stream_wait_stream (third, c.a, NULL);
+          gtorch_stream_wait_stream (c.b, third, NULL);
+        }
+      else if (way == 9)
+        {
+          GSource *source = gtorch_event_create_source (event, NULL);
+
+          g_source_set_callback (source, set_flag, &is_done, NULL);
+          g_source_attach (source, NULL);
+          while (!is_done)
+            g_main_context_iteration (NULL, TRUE);
+          g_source_unref (source);
+        }
+      else
+        {
+          gtorch_stream_wait_stream (third, c.a, NULL);
+          gtorch_stream_synchronize (third, NULL, NULL);
+        }
+      read_on (c.b, c.x);
+      write_on (c.b, c.x);
+      if (n_warnings > 0)
+        g_test_message ("way %u", way);
+      expect (0);
+      tear_down (&c);
+    }
+}
+
+static void
+two_may_read (void)
+{
+  Case c;
+
+  set_up (&c);
+  gtorch_stream_synchronize (c.a, NULL, NULL);
+  read_on (c.a, c.x);
+  read_on (c.b, c.x);
+  expect (0);
+  tear_down (&c);
+}
+
+static void
+parts_that_do_not_meet_are_no_race (void)
+{
+  GTorchImpl *views[5];
+  Case c;
+
+  set_up (&c);
+  gtorch_stream_synchronize (c.a, NULL, NULL);
+  views[0] = must (gtorch_op_narrow (c.x, 0, 0, 4, NULL)); /* rows */
+  views[1] = must (gtorch_op_narrow (c.x, 0, 4, 4, NULL));
+  views[2] = must (gtorch_op_narrow (c.x, 1, 0, 5, NULL)); /* columns */
+  views[3] = must (gtorch_op_narrow (c.x, 1, 5, 5, NULL));
+  views[4] = must (gtorch_op_narrow (c.x, 1, 4, 3, NULL)); /* meets both halves */
+  write_on (c.a, views[0]);
+  write_on (c.b, views[1]);
+  expect (0);
+  gtorch_device_synchronize (device, NULL, NULL);
+  write_on (c.a, views[2]);
+  write_on (c.b, views[3]);
+  expect (0);
+  write_on (c.a, views[4]);
+  expect (1);
+  gtorch_impl_clear (views, G_N_ELEMENTS (views));
+  tear_down (&c);
+}
+
+/* Memory that the allocator gives to somebody else is its business. */
+static void
+memory_used_again_is_no_race (void)
+{
+  Case c;
+  guint i;
+
+  set_up (&c);
+  for (i = 0; i < 50; i++)
+    {
+      g_autoptr (GTorchImpl) x = NULL;
+      g_autoptr (GTorchImpl) y = NULL;
+
+      on (i % 2 ? c.a : c.b);
+      x = must (gtorch_op_full (shape, 2, 3, GTORCH_DTYPE_FLOAT32, device, NULL));
+      y = must (gtorch_op_neg (x, NULL));
+    }
+  expect (0);
+  tear_down (&c);
+}
+
+/* --- gradients --- */
+
+/* What the use of gradients on another stream than the one of backward() needs: `waits` or it is a race. */
+static void
+backward_is_one_operation_on_the_current_stream (void)
+{
+  guint waits;
+
+  for (waits = 0; waits < 2; waits++)
+    {
+      g_autoptr (GTorchTensor) x = NULL;
+      g_autoptr (GTorchTensor) y = NULL;
+      g_autoptr (GTorchTensor) z = NULL;
+      g_autoptr (GTorchTensor) loss = NULL;
+      g_autoptr (GTorchTensor) grad = NULL;
+      g_autoptr (GTorchTensor) used = NULL;
+      g_autoptr (GError) error = NULL;
+      Case c;
+
+      set_up (&c);
+      on (c.a);
+      x = gtorch_ones (shape, 2, GTORCH_DTYPE_FLOAT32, device, &error);
+      g_assert_no_error (error);
+      gtorch_tensor_set_requires_grad (x, TRUE, NULL);
+      y = gtorch_tensor_mul (x, x, NULL);
+      gtorch_stream_wait_stream (c.b, c.a, NULL);
+      on (c.b); /* each step of backward runs where its forward was */
+      z = gtorch_tensor_exp (y, NULL);
+      loss = gtorch_tensor_sum (z, NULL, 0, FALSE, GTORCH_DTYPE_NONE, NULL);
+      g_assert_true (gtorch_tensor_backward (loss, NULL, FALSE, FALSE, &error));
+      expect (0);
+      grad = g_object_ref (gtorch_tensor_get_grad (x));
+      used = gtorch_tensor_neg (grad, NULL);
+      expect (0); /* in the same stream */
+      g_clear_object (&used);
+      if (waits)
+        gtorch_stream_wait_stream (c.a, c.b, NULL);
+      on (c.a);
+      used = gtorch_tensor_neg (grad, NULL);
+      g_test_message ("%u: %s", n_warnings, warning);
+      /* The gradient of x was computed on the stream of its first use: that is in order with itself. */
+      expect (0);
+      g_clear_object (&used);
+      on (gtorch_device_get_default_stream (device));
+      if (waits)
+        gtorch_stream_wait_stream (gtorch_device_get_default_stream (device), c.b, NULL);
+      used = gtorch_tensor_neg (grad, NULL);
+      expect (waits || device->type == GTORCH_DEVICE_TYPE_CPU ? 0 : 1);
+      tear_down (&c);
+    }
+}
+
+static void
+an_initial_gradient_of_another_stream (void)
+{
+  guint waits;
+
+  for (waits = 0; waits < 2; waits++)
+    {
+      g_autoptr (GTorchTensor) x = NULL;
+      g_autoptr (GTorchTensor) y = NULL;
+      g_autoptr (GTorchTensor) initial = NULL;
+      Case c;
+
+      set_up (&c);
+      on (c.b);
+      x = gtorch_ones (shape, 2, GTORCH_DTYPE_FLOAT32, device, NULL);
+      gtorch_tensor_set_requires_grad (x, TRUE, NULL);
+      y = gtorch_tensor_mul (x, x, NULL);
+      on (c.a);
+      initial = gtorch_ones (shape, 2, GTORCH_DTYPE_FLOAT32, device, NULL);
+      if (waits)
+        gtorch_stream_wait_stream (c.b, c.a, NULL);
+      on (c.b);
+      g_assert_true (gtorch_tensor_backward (y, initial, FALSE, FALSE, NULL));
+      if (waits)
+        expect (0);
+      else
+        {
+          g_assert_cmpuint (n_warnings, >=, 1);
+          n_warnings = 0;
+        }
+      tear_down (&c);
+    }
+}
+
+#define TEST(name)                                                \
+  do                                                              \
+    {                                                             \
+      g_test_add_func ("/GTorchRace/cpu/" #name, name##_on_cpu);  \
+      g_test_add_func ("/GTorchRace/cuda/" #name, name##_on_gpu); \
+    }                                                             \
+  while (0)
+#define BOTH(name)                   \
+  static void name##_on_cpu (void)   \
+  {                                  \
+    device = gtorch_device_cpu ();   \
+    name ();                         \
+  }                                  \
+  static void name##_on_gpu (void)   \
+  {                                  \
+    guint seed;                      \
+                                     \
+    device = gpu (0);                \
+    for (seed = 0; seed < 4; seed++) \
+      {                              \
+        fake_cuda_set_seed (seed);   \
+        name ();                     \
+      }                              \
+  }
+
+BOTH (reading_what_another_stream_writes)
+BOTH (writing_what_another_stream_reads_or_writes)
+BOTH (waiting_the_wrong_way_round)
+BOTH (an_event_recorded_too_early)
+BOTH (asked_to_it_is_an_error)
+BOTH (a_read_on_the_host_of_another_stream)
+BOTH (every_way_of_waiting_counts)
+BOTH (two_may_read)
+BOTH (parts_that_do_not_meet_are_no_race)
+BOTH (memory_used_again_is_no_race)
+BOTH (backward_is_one_operation_on_the_current_stream)
+BOTH (an_initial_gradient_of_another_stream)
+
+gint
+main (gint argc, gchar **argv)
+{
+  gint result;
+
+  g_test_init (&argc, &argv, NULL);
+  g_log_set_always_fatal (G_LOG_FATAL_MASK);
+  g_log_set_writer_func (write_log, NULL, NULL);
+  TEST (reading_what_another_stream_writes);
+  TEST (writing_what_another_stream_reads_or_writes);
+  TEST (waiting_the_wrong_way_round);
+  TEST (an_event_recorded_too_early);
+  TEST (asked_to_it_is_an_error);
+  TEST (a_read_on_the_host_of_another_stream);
+  TEST (every_way_of_waiting_counts);
+  TEST (two_may_read);
+  TEST (parts_that_do_not_meet_are_no_race);
+  TEST (memory_used_again_is_no_race);
+  TEST (backward_is_one_operation_on_the_current_stream);
+  TEST (an_initial_gradient_of_another_stream);
+  result = g_test_run ();
+  assert_no_misuse ();
+  g_free (warning);
+  return result;
+}
