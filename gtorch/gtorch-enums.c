@@ -41,3 +41,22 @@ gtorch_reduction_get_type (void)
     }
   return type;
 }
+
+GType
+gtorch_fft_norm_get_type (void)
+{
+  static gsize type = 0;
+
+  if (g_once_init_enter (&type))
+    {
+      static const GEnumValue values[] = {
+        { GTORCH_FFT_NORM_BACKWARD, "GTORCH_FFT_NORM_BACKWARD", "backward" },
+        { GTORCH_FFT_NORM_ORTHO, "GTORCH_FFT_NORM_ORTHO", "ortho" },
+        { GTORCH_FFT_NORM_FORWARD, "GTORCH_FFT_NORM_FORWARD", "forward" },
+        { 0, NULL, NULL },
+      };
+
+      g_once_init_leave (&type, g_enum_register_static ("GTorchFftNorm", values));
+    }
+  return type;
+}

@@ -48,4 +48,25 @@ GTORCH_AVAILABLE_IN_0_1
 GType gtorch_reduction_get_type (void) G_GNUC_CONST;
 #define GTORCH_TYPE_REDUCTION (gtorch_reduction_get_type ())
 
+/**
+ * GTorchFftNorm:
+ * @GTORCH_FFT_NORM_BACKWARD: transforms back are divided by the number of elements
+ * @GTORCH_FFT_NORM_ORTHO: all are divided by its square root
+ * @GTORCH_FFT_NORM_FORWARD: transforms forth are divided by it
+ *
+ * What the result of a Fourier transform is divided by.
+ *
+ * Since: 0.1
+ */
+typedef enum
+{
+  GTORCH_FFT_NORM_BACKWARD,
+  GTORCH_FFT_NORM_ORTHO,
+  GTORCH_FFT_NORM_FORWARD,
+} GTorchFftNorm;
+
+GTORCH_AVAILABLE_IN_0_1
+GType gtorch_fft_norm_get_type (void) G_GNUC_CONST;
+#define GTORCH_TYPE_FFT_NORM (gtorch_fft_norm_get_type ())
+
 G_END_DECLS

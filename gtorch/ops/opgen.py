@@ -539,6 +539,8 @@ DTYPE_TEXT = {
     'real': 'integers and floating-point dtypes',
     'number': 'all dtypes but bool',
     'floatc': 'floating-point and complex dtypes',
+    'complex': 'complex dtypes',
+    'wide': 'float32 and float64',
     'realb': 'all dtypes but complex ones',
     'intb': 'integers and bool',
     'bool': 'bool',

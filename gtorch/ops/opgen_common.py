@@ -13,6 +13,8 @@ CLASSES = {
     'real': FLOAT + INT,
     'number': FLOAT + INT + COMPLEX,
     'floatc': FLOAT + COMPLEX,
+    'complex': COMPLEX,
+    'wide': ['float32', 'float64'],
     'realb': FLOAT + INT + ['bool'],
     'intb': INT + ['bool'],
     'bool': ['bool'],

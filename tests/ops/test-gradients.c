@@ -45,7 +45,7 @@ weights (const GTorchImpl *like, guint result)
   gint64 i;
 
   for (i = 0; i < impl->numel; i++)
-    element_set (impl, i, weight (result, i));
+    element_set (impl, i, weight (result, i) + I * weight (result, i + 2));
   return impl;
 }
 
@@ -131,9 +131,11 @@ weighted_sum (const Case *self, guint order)
     {
       GTorchImpl *value = values->pdata[j];
 
-      if (value != NULL && gtorch_dtype_kind (value->dtype) == GTORCH_KIND_FLOAT)
+      /* of complex numbers both parts have a weight */
+      if (value != NULL && gtorch_dtype_kind (value->dtype) >= GTORCH_KIND_FLOAT)
         for (i = 0; i < value->numel; i++)
-          sum += creal (element_get (value, i)) * weight (j, i);
+          sum += creal (element_get (value, i)) * weight (j, i)
+                 + cimag (element_get (value, i)) * weight (j, i + 2);
     }
   if (order > 0)
     grads_free (values);
@@ -210,7 +212,8 @@ check (const GTorchOpClass *op, guint order)
         g_autoptr (GPtrArray) wanted = g_ptr_array_new ();
         GTorchBackward backward = { 0 };
 
-        if (sample->op != op->id || !sample->grad || (op->id == GTORCH_OP_VIEW && layout > 0))
+        if (sample->op != op->id || !sample->grad
+            || ((op->id == GTORCH_OP_VIEW || op->id == GTORCH_OP_VIEW_AS_COMPLEX) && layout > 0))
           continue;
         case_init (&self, sample, layout);
         grads = gradients (&self, order > 0, &error);

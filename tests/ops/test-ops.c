@@ -334,10 +334,12 @@ main (int argc, char *argv[])
         gboolean wanted;
       } aspects[] = {
         { "values_agree_in_every_dtype", values_agree_in_every_dtype, has_values (op) },
-        /* view exists to fail where a layout does not allow it, as_strided to show the layout */
+        /* view and view_as_complex exist to fail where a layout does not allow it, as_strided to
+         * show the layout */
         { "values_agree_in_every_layout", values_agree_in_every_layout,
           has_values (op) && op->id != GTORCH_OP_VIEW && op->id != GTORCH_OP_VIEW_AS
-              && op->id != GTORCH_OP_UNFLATTEN && op->id != GTORCH_OP_AS_STRIDED },
+              && op->id != GTORCH_OP_UNFLATTEN && op->id != GTORCH_OP_AS_STRIDED
+              && op->id != GTORCH_OP_VIEW_AS_COMPLEX },
         { "in_place_agrees", in_place_agrees,
           (op->flags & GTORCH_OP_FLAG_INPLACE_OK) && has_values (op)
               && op->promote != GTORCH_PROMOTE_BOOL },

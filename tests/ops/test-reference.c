@@ -93,7 +93,8 @@ differ (GTorchImpl *ours, GTorchImpl *theirs)
       Number value = element_get (ours, is_pairs ? i / 2 : i);
       gdouble a = is_pairs && i % 2 ? cimag (value) : creal (value);
       gdouble b = creal (element_get (theirs, i));
-      gdouble tolerance = ours->dtype == GTORCH_DTYPE_FLOAT32 ? 1e-6 : 1e-11;
+      gdouble tolerance =
+          gtorch_dtype_infos[ours->dtype].real == GTORCH_DTYPE_FLOAT32 ? 1e-6 : 1e-11;
 
       if (gtorch_dtype_kind (ours->dtype) < GTORCH_KIND_FLOAT)
         tolerance = 0;

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Complex numbers as pairs of real ones. All of it is views: the parts of a new complex tensor are written
+ * through them. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "cpu/gtorch-cpu-iter.h"
+#include "cuda/gtorch-cuda-plain-private.h"
+#include "gtorch-ops-private.h"
+
+/* The real (0) or imaginary (1) parts of a complex tensor. */
+static GTorchImpl *
+part_of (GTorchImpl *impl, guint part)
+{
+  gint64 strides[GTORCH_MAX_DIMS];
+  guint i;
+
+  for (i = 0; i < impl->n_dims; i++)
+    strides[i] = 2 * impl->strides[i];
+  return gtorch_impl_new_strided (impl->storage, gtorch_dtype_infos[impl->dtype].real,
+                                  2 * impl->offset + part, impl->shape, strides, impl->n_dims);
+}
+
+gboolean
+gtorch_shape_real (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *self = call->inputs[0];
+
+  call->outputs[0] = gtorch_dtype_kind (self->dtype) == GTORCH_KIND_COMPLEX
+                         ? part_of (self, 0)
+                         : gtorch_impl_alias (self);
+  return TRUE;
+}
+
+gboolean
+gtorch_shape_imag (GTorchOpCall *call, GError **error)
+{
+  if (!gtorch_call_check_dtype (call, call->inputs[0]->dtype, error))
+    return FALSE;
+  call->outputs[0] = part_of (call->inputs[0], 1);
+  return TRUE;
+}
+
+gboolean
+gtorch_shape_view_as_real (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *self = call->inputs[0];
+  gint64 shape[GTORCH_MAX_DIMS], strides[GTORCH_MAX_DIMS];
+  guint i, n = self->n_dims;
+
+  if (!gtorch_call_check_dtype (call, self->dtype, error))
+    return FALSE;
+  if (n == GTORCH_MAX_DIMS)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                         _ ("a tensor of %u dimensions cannot have one more"), n);
+      return FALSE;
+    }
+  for (i = 0; i < n; i++)
+    {
+      shape[i] = self->shape[i];
+      strides[i] = 2 * self->strides[i];
+    }
+  shape[n] = 2;
+  strides[n] = 1;
+  call->outputs[0] = gtorch_impl_new_strided (self->storage, gtorch_dtype_infos[self->dtype].real,
+                                              2 * self->offset, shape, strides, n + 1);
+  return TRUE;
+}
+
+gboolean
+gtorch_shape_view_as_complex (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *self = call->inputs[0];
+  gint64 strides[GTORCH_MAX_DIMS];
+  guint i, n = self->n_dims;
+  gboolean even = self->offset % 2 == 0;
+
+  if (!gtorch_call_check_dtype (call, self->dtype, error))
+    return FALSE;
+  if (n == 0 || self->shape[n - 1] != 2)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                         _ ("the last dimension of shape %s is not of size 2"),
+                         gtorch_impl_shape_str (self));
+      return FALSE;
+    }
+  for (i = 0; i + 1 < n; i++)
+    {
+      even = even && (self->shape[i] <= 1 || self->strides[i] % 2 == 0);
+      strides[i] = self->shape[i] <= 1 ? 0 : self->strides[i] / 2;
+    }
+  if (!even || self->strides[n - 1] != 1)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                         _ ("pairs at offset %" G_GINT64_FORMAT
+                            " with strides %s are no complex numbers in memory: the last stride "
+                            "must be 1, the others and the offset even"),
+                         self->offset, gtorch_shape_str (self->strides, n));
+      return FALSE;
+    }
+  call->outputs[0] =
+      gtorch_impl_new_strided (self->storage,
+                               self->dtype == GTORCH_DTYPE_FLOAT32 ? GTORCH_DTYPE_COMPLEX64
+                                                                   : GTORCH_DTYPE_COMPLEX128,
+                               self->offset / 2, self->shape, strides, n - 1);
+  return TRUE;
+}
+
+/* --- from parts --- */
+
+static gboolean
+same_dtypes (const gchar *op, GTorchImpl *a, GTorchImpl *b, GError **error)
+{
+  if (a->dtype == b->dtype)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
+               _ ("%s: the parts must have one dtype, not %s and %s"), op,
+               gtorch_dtype_get_name (a->dtype), gtorch_dtype_get_name (b->dtype));
+  return FALSE;
+}
+
+gboolean
+gtorch_shape_complex (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *real = call->inputs[0], *imag = call->inputs[1];
+  gint64 shape[GTORCH_MAX_DIMS];
+  guint n_dims, dtype;
+
+  if (!gtorch_call_check_dtype (call, real->dtype, error)
+      || !gtorch_call_check_dtype (call, imag->dtype, error)
+      || !same_dtypes (call->op->name, real, imag, error)
+      || !gtorch_broadcast_shapes (call->op->name, real->shape, real->n_dims, imag->shape,
+                                   imag->n_dims, shape, &n_dims, error))
+    return FALSE;
+  dtype = real->dtype == GTORCH_DTYPE_FLOAT32 ? GTORCH_DTYPE_COMPLEX64 : GTORCH_DTYPE_COMPLEX128;
+  return gtorch_shape_check (call->op->name, shape, n_dims, dtype, error)
+         && gtorch_call_set_output (call, 0, dtype, shape, n_dims, error);
+}
+
+gboolean
+gtorch_cpu_complex (GTorchOpCall *call, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < 2; i++)
+    {
+      g_autoptr (GTorchImpl) part = part_of (call->outputs[0], i);
+
+      if (part->numel > 0)
+        gtorch_cpu_copy (part, call->inputs[i]);
+    }
+  return TRUE;
+}
+
+gboolean
+gtorch_cuda_complex (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < 2; i++)
+    {
+      g_autoptr (GTorchImpl) part = part_of (call->outputs[0], i);
+
+      if (part->numel > 0 && !gtorch_cuda_copy_here (part, call->inputs[i], lane, error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+GTorchImpl *
+gtorch_op_polar (GTorchImpl *abs, GTorchImpl *angle, GError **error)
+{
+  g_autoptr (GTorchImpl) cosine = NULL;
+  g_autoptr (GTorchImpl) sine = NULL;
+  g_autoptr (GTorchImpl) real = NULL;
+  g_autoptr (GTorchImpl) imag = NULL;
+
+  if (!same_dtypes ("polar", abs, angle, error))
+    return NULL;
+  if ((cosine = gtorch_op_cos (angle, error)) == NULL
+      || (sine = gtorch_op_sin (angle, error)) == NULL
+      || (real = gtorch_op_mul (abs, cosine, error)) == NULL
+      || (imag = gtorch_op_mul (abs, sine, error)) == NULL)
+    return NULL;
+  return gtorch_op_complex (real, imag, error);
+}
+
+GTorchImpl *
+gtorch_op_angle (GTorchImpl *self, GError **error)
+{
+  g_autoptr (GTorchImpl) floating = NULL;
+
+  if (gtorch_dtype_kind (self->dtype) >= GTORCH_KIND_FLOAT)
+    return gtorch_op_angle_of (self, error);
+  floating = gtorch_op_to_dtype (self, gtorch_get_default_dtype (), error);
+  return floating != NULL ? gtorch_op_angle_of (floating, error) : NULL;
+}
+
+/* Of z: grad i z / |z|², in real numbers, and 0 for 0. */
+gboolean
+gtorch_grad_angle_of (GTorchGradContext *context, GError **error)
+{
+  GTorchImpl *grad = context->grads[0], *self = context->inputs[0];
+  g_autoptr (GTorchImpl) re = NULL;
+  g_autoptr (GTorchImpl) im = NULL;
+  g_autoptr (GTorchImpl) re2 = NULL;
+  g_autoptr (GTorchImpl) im2 = NULL;
+  g_autoptr (GTorchImpl) square = NULL;
+  g_autoptr (GTorchImpl) zero = gtorch_impl_new_number (0);
+  g_autoptr (GTorchImpl) is_zero = NULL;
+  g_autoptr (GTorchImpl) divisor = NULL;
+  g_autoptr (GTorchImpl) factor = NULL;
+  g_autoptr (GTorchImpl) minus = NULL;
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) y = NULL;
+
+  if (gtorch_dtype_kind (context->input_metas[0].dtype) != GTORCH_KIND_COMPLEX)
+    {
+      context->result[0] = gtorch_op_zeros_like (grad, GTORCH_DTYPE_NONE, error);
+      return context->result[0] != NULL;
+    }
+  if ((re = gtorch_op_real (self, error)) == NULL || (im = gtorch_op_imag (self, error)) == NULL
+      || (re2 = gtorch_op_mul (re, re, error)) == NULL
+      || (im2 = gtorch_op_mul (im, im, error)) == NULL
+      || (square = gtorch_op_add (re2, im2, 1, error)) == NULL
+      || (is_zero = gtorch_op_eq (square, zero, error)) == NULL
+      || (divisor = gtorch_op_add (square, is_zero, 1, error)) == NULL
+      || (factor = gtorch_op_div (grad, divisor, error)) == NULL
+      || (minus = gtorch_op_neg (im, error)) == NULL
+      || (x = gtorch_op_mul (minus, factor, error)) == NULL
+      || (y = gtorch_op_mul (re, factor, error)) == NULL)
+    return FALSE;
+  context->result[0] = gtorch_op_complex (x, y, error);
+  return context->result[0] != NULL;
+}
