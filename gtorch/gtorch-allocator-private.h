@@ -51,10 +51,37 @@ typedef struct _GTorchMemoryStats
   gint64 max_split_size; /* -1: no limit */
 } GTorchMemoryStats;
 
+typedef enum
+{
+  GTORCH_BACKEND_ARENAS,
+  GTORCH_BACKEND_SEGMENTS,
+} GTorchAllocatorBackend;
+
+#define GTORCH_N_DIVISIONS 16
+
+/* What can be configured; sizes in bytes. Those after `fraction` mean nothing here, and are kept. */
+typedef struct
+{
+  gint backend;
+  gint64 max_split_size; /* -1: no limit */
+  gint64
+      max_non_split_rounding; /* how much more than asked for a block may have that is not split */
+  gint64 divisions[GTORCH_N_DIVISIONS]; /* of a power of two from 1 MiB on; 0: none */
+  gdouble gc_threshold;                 /* 0: none */
+  gdouble fraction;                     /* of the device's memory that may be reserved */
+  gint64 release_lock, host_register, register_threads, background_threads, reuse_in_capture;
+} GTorchAllocatorConfig;
+
 struct _GTorchAllocator
 {
   GObject parent_instance;
-  GTorchDevice *device; /* lives as long as the process */
+  GTorchDevice *device;         /* lives as long as the process */
+  GMainContext *context;        /* of the thread that made it: where signals are emitted */
+  GMutex config_lock;           /* of changes */
+  GTorchAllocatorConfig config; /* numbers are read without the lock: one after the other */
+  gint caching;                 /* atomically */
+  gint started;                 /* atomically: the backend has been chosen for good */
+  gint64 promised;              /* bytes being asked of the driver; under stats_lock */
   /* Numbers change together under a lock that is held for a few instructions, so that no reader sees, and
    * no peak keeps, a state that never was. */
   gint stats_lock;
@@ -111,5 +138,29 @@ gboolean gtorch_memory_stats_find (const GTorchMemoryStats *stats, const gchar *
 const gchar *const *gtorch_memory_stats_keys (void);
 gchar *gtorch_memory_stats_summary (const GTorchMemoryStats *stats, GTorchDevice *device,
                                     gboolean abbreviated);
+
+/* --- configuration (gtorch-allocator-config.c) --- */
+void gtorch_allocator_config_init (GTorchAllocatorConfig *config);
+/* Changes what the text names. On failure nothing is changed, or, with `warn`, everything but what is
+ * wrong. */
+gboolean gtorch_allocator_config_parse (GTorchAllocatorConfig *config, const gchar *text,
+                                        gboolean warn, GError **error);
+gchar *gtorch_allocator_config_print (const GTorchAllocatorConfig *config);
+/* From the environment. */
+void gtorch_allocator_config_read (GTorchAllocator *self);
+/* As the memory of a request is: a multiple of 512 bytes. */
+gsize gtorch_allocator_config_round (const GTorchAllocatorConfig *config, gsize n_bytes);
+
+/* May n more bytes be asked of the driver? They are promised until the call with FALSE. */
+gboolean gtorch_allocator_promise (GTorchAllocator *self, gsize n_bytes, gboolean promise);
+/* --- when there is no more (gtorch-allocator-pressure.c); without a lock held --- */
+/* Asks the application to drop what it can; TRUE if anybody was asked. */
+gboolean gtorch_allocator_memory_pressure (GTorchAllocator *self, guint64 n_bytes);
+/* TRUE if somebody has made room. */
+gboolean gtorch_allocator_out_of_memory (GTorchAllocator *self, guint64 n_bytes);
+void gtorch_allocator_add_signals (GTorchAllocatorClass *klass);
+/* available: of the device, by the driver; largest: free block of the allocator. */
+void gtorch_allocator_set_oom (GTorchAllocator *self, gsize n_bytes, gsize available, gsize largest,
+                               GError **error);
 
 G_END_DECLS

@@ -28,6 +28,12 @@
  * g_print ("at most %" G_GUINT64_FORMAT " bytes\n%s", peak, table);
  * ```
  *
+ * What PyTorch understands in `PYTORCH_CUDA_ALLOC_CONF` is understood here, there and in
+ * `PYTORCH_ALLOC_CONF` and `GTORCH_ALLOC_CONF`, the last of which comes first. `GTORCH_ALLOC=segments`
+ * and `backend:segments` choose pieces of memory of the sizes that PyTorch takes instead of pages
+ * under one range of addresses; so does a GPU that cannot do the latter. `GTORCH_NO_MEMORY_CACHING=1` and
+ * `PYTORCH_NO_CUDA_MEMORY_CACHING=1` turn [property@Allocator:caching] off.
+ *
  * The numbers of a GPU are exact, those of one call from one moment. On the CPU a thread counts for
  * itself: there the current numbers are exact, and peaks are to 64 KiB a thread.
  *
@@ -44,6 +50,10 @@ enum
   PROP_PEAK_RESERVED,
   PROP_CACHED,
   PROP_FRAGMENTATION,
+  PROP_MEMORY_FRACTION,
+  PROP_MAX_SPLIT_SIZE,
+  PROP_GC_THRESHOLD,
+  PROP_CACHING,
   N_PROPS
 };
 
@@ -89,6 +99,18 @@ gtorch_allocator_get_property (GObject *object, guint prop_id, GValue *value, GP
     case PROP_FRAGMENTATION:
       g_value_set_double (value, gtorch_allocator_get_fragmentation (self));
       break;
+    case PROP_MEMORY_FRACTION:
+      g_value_set_double (value, gtorch_allocator_get_memory_fraction (self));
+      break;
+    case PROP_MAX_SPLIT_SIZE:
+      g_value_set_uint64 (value, gtorch_allocator_get_max_split_size (self));
+      break;
+    case PROP_GC_THRESHOLD:
+      g_value_set_double (value, gtorch_allocator_get_gc_threshold (self));
+      break;
+    case PROP_CACHING:
+      g_value_set_boolean (value, gtorch_allocator_get_caching (self));
+      break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
     }
@@ -98,10 +120,41 @@ static void
 gtorch_allocator_set_property (GObject *object, guint prop_id, const GValue *value,
                                GParamSpec *pspec)
 {
-  if (prop_id == PROP_DEVICE)
-    GTORCH_ALLOCATOR (object)->device = g_value_get_object (value); /* it lives longer */
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+  GTorchAllocator *self = GTORCH_ALLOCATOR (object);
+  g_autoptr (GError) error = NULL;
+
+  switch (prop_id)
+    {
+    case PROP_DEVICE:
+      self->device = g_value_get_object (value); /* it lives longer */
+      break;
+    case PROP_MEMORY_FRACTION:
+      gtorch_allocator_set_memory_fraction (self, g_value_get_double (value), &error);
+      break;
+    case PROP_MAX_SPLIT_SIZE:
+      gtorch_allocator_set_max_split_size (self, g_value_get_uint64 (value), &error);
+      break;
+    case PROP_GC_THRESHOLD:
+      gtorch_allocator_set_gc_threshold (self, g_value_get_double (value), &error);
+      break;
+    case PROP_CACHING:
+      gtorch_allocator_set_caching (self, g_value_get_boolean (value));
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+  if (error != NULL)
+    g_warning ("%s", error->message);
+}
+
+static void
+gtorch_allocator_constructed (GObject *object)
+{
+  GTorchAllocator *self = GTORCH_ALLOCATOR (object);
+
+  G_OBJECT_CLASS (gtorch_allocator_parent_class)->constructed (object);
+  self->context = g_main_context_ref_thread_default ();
+  gtorch_allocator_config_read (self);
 }
 
 /* There is one for each device; without a device it is the CPU's that is meant. */
@@ -128,6 +181,7 @@ gtorch_allocator_class_init (GTorchAllocatorClass *klass)
   GObjectClass *object_class = G_OBJECT_CLASS (klass);
 
   object_class->constructor = gtorch_allocator_constructor;
+  object_class->constructed = gtorch_allocator_constructed;
   object_class->get_property = gtorch_allocator_get_property;
   object_class->set_property = gtorch_allocator_set_property;
 
@@ -196,12 +250,60 @@ gtorch_allocator_class_init (GTorchAllocatorClass *klass)
    */
   props[PROP_FRAGMENTATION] = g_param_spec_double ("fragmentation", NULL, NULL, 0, 1, 0,
                                                    G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchAllocator:memory-fraction:
+   *
+   * How much of the device's memory may be reserved, above 0 and up to 1.
+   *
+   * Since: 0.1
+   */
+  props[PROP_MEMORY_FRACTION] =
+      g_param_spec_double ("memory-fraction", NULL, NULL, 0, 1, 1,
+                           G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchAllocator:max-split-size:
+   *
+   * From how many bytes on blocks are not split, which is said to help against fragmentation;
+   * above 20 MiB. %G_MAXUINT64: all are. Of the segments only; arenas give back single pages.
+   *
+   * Since: 0.1
+   */
+  props[PROP_MAX_SPLIT_SIZE] =
+      g_param_spec_uint64 ("max-split-size", NULL, NULL, 0, G_MAXUINT64, G_MAXUINT64,
+                           G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchAllocator:gc-threshold:
+   *
+   * From which part on, of what may be reserved, free memory is given back before more is taken;
+   * 0 for never.
+   *
+   * Since: 0.1
+   */
+  props[PROP_GC_THRESHOLD] =
+      g_param_spec_double ("gc-threshold", NULL, NULL, 0, 1, 0,
+                           G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchAllocator:caching:
+   *
+   * Whether freed memory is kept for the next tensor. Without, every allocation goes to the driver:
+   * slow, but tools that look for wrong addresses see each tensor. Of a GPU; on the CPU it says what
+   * the environment has chosen.
+   *
+   * Since: 0.1
+   */
+  props[PROP_CACHING] =
+      g_param_spec_boolean ("caching", NULL, NULL, TRUE,
+                            G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
   g_object_class_install_properties (object_class, N_PROPS, props);
+  gtorch_allocator_add_signals (klass);
 }
 
 static void
 gtorch_allocator_init (GTorchAllocator *self)
 {
+  g_mutex_init (&self->config_lock);
+  gtorch_allocator_config_init (&self->config);
+  self->caching = TRUE;
   self->stats.max_split_size = -1;
 }
 
@@ -433,6 +535,299 @@ gtorch_allocator_get_fragmentation (GTorchAllocator *self)
                     / (gdouble) all[GTORCH_STAT_RESERVED_BYTES].current,
                 0, 1);
 }
+
+/* --- configuration --- */
+
+static void
+notify_changes (GTorchAllocator *self, const GTorchAllocatorConfig *former)
+{
+  if (former->fraction != self->config.fraction)
+    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_MEMORY_FRACTION]);
+  if (former->max_split_size != self->config.max_split_size)
+    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_MAX_SPLIT_SIZE]);
+  if (former->gc_threshold != self->config.gc_threshold)
+    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_GC_THRESHOLD]);
+}
+
+/**
+ * gtorch_allocator_configure:
+ * @self: an allocator
+ * @text: keys and values, as in `max_split_size_mb:128,roundup_power2_divisions:[256:1,512:2,>:4]`
+ * @error: return location for an error
+ *
+ * Changes how the allocator works, in the words of PyTorch's `PYTORCH_CUDA_ALLOC_CONF`.
+ *
+ * What is not named stays as it is. `max_split_size_mb`, `max_non_split_rounding_mb`,
+ * `roundup_power2_divisions`, `garbage_collection_threshold`, `per_process_memory_fraction`,
+ * `backend` (`native`, which is `arenas`, or `segments`) and `expandable_segments` (%FALSE: segments)
+ * have an effect; the other keys that PyTorch has are about things that need no choice here, and
+ * are only checked. The backend can be changed until the device allocates for the first time.
+ *
+ * Returns: %TRUE on success; %FALSE, with nothing changed, with %GTORCH_ERROR_INVALID if a key or a
+ *   value is wrong or comes too late
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_allocator_configure (GTorchAllocator *self, const gchar *text, GError **error)
+{
+  GTorchAllocatorConfig former, changed;
+
+  g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), FALSE);
+  g_return_val_if_fail (text != NULL, FALSE);
+  g_mutex_lock (&self->config_lock);
+  former = changed = self->config;
+  if (!gtorch_allocator_config_parse (&changed, text, FALSE, error))
+    {
+      g_mutex_unlock (&self->config_lock);
+      return FALSE;
+    }
+  if (changed.backend != former.backend && g_atomic_int_get (&self->started))
+    {
+      g_mutex_unlock (&self->config_lock);
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("allocator: the backend of %s cannot be changed after it has allocated"),
+                   gtorch_device_name (self->device));
+      return FALSE;
+    }
+  gtorch_allocator_lock_stats (self);
+  self->config = changed;
+  self->stats.max_split_size = changed.max_split_size;
+  gtorch_allocator_unlock_stats (self);
+  g_mutex_unlock (&self->config_lock);
+  notify_changes (self, &former);
+  return TRUE;
+}
+
+/**
+ * gtorch_allocator_get_configuration:
+ * @self: an allocator
+ *
+ * Gets what is configured, as [method@Allocator.configure] takes it: the backend, and what is not as
+ * it was at first.
+ *
+ * Returns: (transfer full): keys and values
+ *
+ * Since: 0.1
+ */
+gchar *
+gtorch_allocator_get_configuration (GTorchAllocator *self)
+{
+  gchar *text;
+
+  g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), NULL);
+  g_mutex_lock (&self->config_lock);
+  text = gtorch_allocator_config_print (&self->config);
+  g_mutex_unlock (&self->config_lock);
+  return text;
+}
+
+static GTorchAllocatorConfig
+dup_config (GTorchAllocator *self)
+{
+  GTorchAllocatorConfig config;
+
+  g_mutex_lock (&self->config_lock);
+  config = self->config;
+  g_mutex_unlock (&self->config_lock);
+  return config;
+}
+
+/**
+ * gtorch_allocator_get_memory_fraction:
+ * @self: an allocator
+ *
+ * Gets how much of the device's memory may be reserved.
+ *
+ * Returns: a number above 0 and up to 1
+ *
+ * Since: 0.1
+ */
+gdouble
+gtorch_allocator_get_memory_fraction (GTorchAllocator *self)
+{
+  g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), 1);
+  return dup_config (self).fraction;
+}
+
+/**
+ * gtorch_allocator_set_memory_fraction:
+ * @self: an allocator
+ * @fraction: a number above 0 and up to 1
+ * @error: return location for an error
+ *
+ * Sets how much of the device's memory may be reserved. What is reserved already stays so.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID for another number
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_allocator_set_memory_fraction (GTorchAllocator *self, gdouble fraction, GError **error)
+{
+  GTorchAllocatorConfig former;
+
+  g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), FALSE);
+  if (!(fraction > 0 && fraction <= 1))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("allocator: the memory fraction %g is not above 0 and up to 1"), fraction);
+      return FALSE;
+    }
+  g_mutex_lock (&self->config_lock);
+  former = self->config;
+  gtorch_allocator_lock_stats (self);
+  self->config.fraction = fraction;
+  gtorch_allocator_unlock_stats (self);
+  g_mutex_unlock (&self->config_lock);
+  notify_changes (self, &former);
+  return TRUE;
+}
+
+/**
+ * gtorch_allocator_get_max_split_size:
+ * @self: an allocator
+ *
+ * Gets from how many bytes on blocks are not split.
+ *
+ * Returns: the number of bytes, or %G_MAXUINT64 if all are
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_allocator_get_max_split_size (GTorchAllocator *self)
+{
+  g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), 0);
+  return dup_config (self).max_split_size;
+}
+
+/**
+ * gtorch_allocator_set_max_split_size:
+ * @self: an allocator
+ * @n_bytes: a number of bytes, or %G_MAXUINT64 for no limit
+ * @error: return location for an error
+ *
+ * Sets from how many bytes on blocks are not split; see [property@Allocator:max-split-size].
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID for 20 MiB and less
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_allocator_set_max_split_size (GTorchAllocator *self, guint64 n_bytes, GError **error)
+{
+  GTorchAllocatorConfig former;
+
+  g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), FALSE);
+  if (n_bytes <= 20 << 20)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("allocator: a max-split-size of %" G_GUINT64_FORMAT
+                      " bytes is not above 20 MiB"),
+                   n_bytes);
+      return FALSE;
+    }
+  g_mutex_lock (&self->config_lock);
+  former = self->config;
+  gtorch_allocator_lock_stats (self);
+  self->config.max_split_size = n_bytes > G_MAXINT64 ? -1 : (gint64) n_bytes;
+  self->stats.max_split_size = self->config.max_split_size;
+  gtorch_allocator_unlock_stats (self);
+  g_mutex_unlock (&self->config_lock);
+  notify_changes (self, &former);
+  return TRUE;
+}
+
+/**
+ * gtorch_allocator_get_gc_threshold:
+ * @self: an allocator
+ *
+ * Gets from which part on free memory is given back before more is taken.
+ *
+ * Returns: a number from 0, for never, to 1
+ *
+ * Since: 0.1
+ */
+gdouble
+gtorch_allocator_get_gc_threshold (GTorchAllocator *self)
+{
+  g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), 0);
+  return dup_config (self).gc_threshold;
+}
+
+/**
+ * gtorch_allocator_set_gc_threshold:
+ * @self: an allocator
+ * @threshold: a number from 0, for never, to 1
+ * @error: return location for an error
+ *
+ * Sets from which part on, of what may be reserved, free memory is given back before more is taken.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID for another number
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_allocator_set_gc_threshold (GTorchAllocator *self, gdouble threshold, GError **error)
+{
+  GTorchAllocatorConfig former;
+
+  g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), FALSE);
+  if (!(threshold >= 0 && threshold <= 1))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("allocator: the threshold %g is not from 0 to 1"), threshold);
+      return FALSE;
+    }
+  g_mutex_lock (&self->config_lock);
+  former = self->config;
+  self->config.gc_threshold = threshold;
+  g_mutex_unlock (&self->config_lock);
+  notify_changes (self, &former);
+  return TRUE;
+}
+
+/**
+ * gtorch_allocator_get_caching:
+ * @self: an allocator
+ *
+ * Tells whether freed memory is kept for the next tensor.
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_allocator_get_caching (GTorchAllocator *self)
+{
+  g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), FALSE);
+  return g_atomic_int_get (&self->caching);
+}
+
+/**
+ * gtorch_allocator_set_caching:
+ * @self: an allocator
+ * @caching: whether to keep memory
+ *
+ * Sets whether freed memory is kept for the next tensor; see [property@Allocator:caching]. Nothing
+ * happens on the CPU.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_allocator_set_caching (GTorchAllocator *self, gboolean caching)
+{
+  g_return_if_fail (GTORCH_IS_ALLOCATOR (self));
+  if (self->device->type == GTORCH_DEVICE_TYPE_CPU
+      || g_atomic_int_get (&self->caching) == (caching != FALSE))
+    return;
+  g_atomic_int_set (&self->caching, caching != FALSE);
+  if (!caching)
+    gtorch_allocator_trim (self);
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_CACHING]);
+}
+
+/* --- beginning again --- */
 
 static void
 for_each_counter (GTorchAllocator *self, void (*func) (GTorchCounter *counter))

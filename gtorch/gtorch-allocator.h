@@ -35,6 +35,30 @@ GTORCH_AVAILABLE_IN_0_1
 gdouble gtorch_allocator_get_fragmentation (GTorchAllocator *self);
 
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_allocator_configure (GTorchAllocator *self, const gchar *text, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gchar *gtorch_allocator_get_configuration (GTorchAllocator *self);
+GTORCH_AVAILABLE_IN_0_1
+gdouble gtorch_allocator_get_memory_fraction (GTorchAllocator *self);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_allocator_set_memory_fraction (GTorchAllocator *self, gdouble fraction,
+                                               GError **error);
+GTORCH_AVAILABLE_IN_0_1
+guint64 gtorch_allocator_get_max_split_size (GTorchAllocator *self);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_allocator_set_max_split_size (GTorchAllocator *self, guint64 n_bytes,
+                                              GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gdouble gtorch_allocator_get_gc_threshold (GTorchAllocator *self);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_allocator_set_gc_threshold (GTorchAllocator *self, gdouble threshold,
+                                            GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_allocator_get_caching (GTorchAllocator *self);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_allocator_set_caching (GTorchAllocator *self, gboolean caching);
+
+GTORCH_AVAILABLE_IN_0_1
 void gtorch_allocator_reset_peak (GTorchAllocator *self);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_allocator_reset_accumulated (GTorchAllocator *self);

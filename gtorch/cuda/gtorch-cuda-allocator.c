@@ -7,11 +7,10 @@
 
 #include "config.h"
 
-#include <glib/gi18n-lib.h>
-
 #include "cuda/gtorch-cuda-private.h"
 
-#define SMALL_MAX (G_GUINT64_CONSTANT (1) << 20)
+#define SMALL_MAX   (G_GUINT64_CONSTANT (1) << 20)
+#define MAX_RETRIES 100 /* of a handler that says every time that there is room now */
 
 /* --- statistics --- */
 
@@ -27,6 +26,14 @@ allocator_of (GTorchCudaDevice *device)
   return device->parent_instance.allocator;
 }
 
+/* As it was when the block was taken. */
+static void
+count_oversize (GTorchMemoryStats *stats, GTorchCudaBlock *block, gint n)
+{
+  gtorch_counter_add (&stats->oversize_allocations, n);
+  block->is_oversize = n > 0;
+}
+
 static inline void
 count_alloc (GTorchCudaDevice *device, GTorchCudaBlock *block)
 {
@@ -40,6 +47,8 @@ count_alloc (GTorchCudaDevice *device, GTorchCudaBlock *block)
   gtorch_stats_add (stats, pool, GTORCH_STAT_ACTIVE, 1);
   gtorch_stats_add (stats, pool, GTORCH_STAT_ACTIVE_BYTES, block->size);
   gtorch_stats_add (stats, pool, GTORCH_STAT_REQUESTED_BYTES, block->storage.n_bytes);
+  if (G_UNLIKELY (stats->max_split_size >= 0 && block->size >= (gsize) stats->max_split_size))
+    count_oversize (stats, block, 1);
   gtorch_allocator_unlock_stats (allocator);
 }
 
@@ -56,6 +65,8 @@ count_free (GTorchCudaDevice *device, GTorchCudaBlock *block, gboolean freed, gb
     {
       gtorch_stats_add (stats, pool, GTORCH_STAT_ALLOCATION, -1);
       gtorch_stats_add (stats, pool, GTORCH_STAT_ALLOCATED_BYTES, -(gint64) block->size);
+      if (G_UNLIKELY (block->is_oversize))
+        count_oversize (stats, block, -1);
     }
   if (inactive)
     {
@@ -192,7 +203,7 @@ trim_all (GTorchCudaDevice *device)
   for (i = 0; i < device->lanes->len; i++)
     {
       GTorchCudaLane *lane = device->lanes->pdata[i];
-      GTorchCudaArena *arenas[] = { lane->small, lane->large };
+      GTorchCudaArena *arenas[] = { lane->small, lane->large, lane->direct[0], lane->direct[1] };
 
       for (j = 0; j < G_N_ELEMENTS (arenas); j++)
         if (arenas[j] != NULL)
@@ -225,23 +236,63 @@ take_or_grow (GTorchCudaArena *arena, gsize n_bytes, CUresult *result)
 static void
 set_oom (GTorchCudaDevice *device, gsize n_bytes, GError **error)
 {
-  g_autofree gchar *wanted = g_format_size_full (n_bytes, G_FORMAT_SIZE_IEC_UNITS);
-  g_autofree gchar *total = g_format_size_full (device->total_memory, G_FORMAT_SIZE_IEC_UNITS);
-  g_autofree gchar *allocated = NULL, *cached = NULL, *left = NULL;
-  guint64 in_use = gtorch_allocator_get_allocated (allocator_of (device));
-  guint64 reserved = gtorch_allocator_get_reserved (allocator_of (device));
-  gsize available = 0, all = 0;
+  gsize available = 0, all = 0, largest = 0;
+  guint i, j;
 
+  g_mutex_lock (&device->lock);
+  for (i = 0; i < device->lanes->len; i++)
+    {
+      GTorchCudaLane *lane = device->lanes->pdata[i];
+      GTorchCudaArena *arenas[] = { lane->small, lane->large };
+
+      for (j = 0; j < G_N_ELEMENTS (arenas); j++)
+        if (arenas[j] != NULL)
+          {
+            g_mutex_lock (gtorch_cuda_arena_get_lock (arenas[j]));
+            largest = MAX (largest, gtorch_cuda_arena_largest (arenas[j]));
+            g_mutex_unlock (gtorch_cuda_arena_get_lock (arenas[j]));
+          }
+    }
+  g_mutex_unlock (&device->lock);
   gtorch_cuda.cuMemGetInfo (&available, &all);
-  allocated = g_format_size_full (in_use, G_FORMAT_SIZE_IEC_UNITS);
-  cached = g_format_size_full (reserved - MIN (in_use, reserved), G_FORMAT_SIZE_IEC_UNITS);
-  left = g_format_size_full (available, G_FORMAT_SIZE_IEC_UNITS);
   COUNT (device, num_ooms);
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-               _ ("%s cannot be allocated on %s: of its %s, %s are free; tensors of this process "
-                  "hold %s, and %s are cached but in pieces too small or in use elsewhere"),
-               wanted, gtorch_device_name ((GTorchDevice *) device), total, left, allocated,
-               cached);
+  gtorch_allocator_set_oom (allocator_of (device), n_bytes, available, largest, error);
+}
+
+/* Would this much more be above the threshold? Then what is free goes back first. */
+static void
+collect (GTorchCudaDevice *device, gsize n_bytes)
+{
+  GTorchAllocator *allocator = allocator_of (device);
+  const GTorchAllocatorConfig *config = &allocator->config;
+  gdouble limit = config->gc_threshold * config->fraction * device->total_memory;
+
+  if (config->gc_threshold <= 0
+      || gtorch_allocator_get_reserved (allocator) + (gdouble) n_bytes <= limit)
+    return;
+  sync_all (device);
+  drain_limbo (device, TRUE);
+  trim_all (device);
+}
+
+static GTorchCudaBlock *
+take (GTorchCudaArena *arena, gsize n_bytes)
+{
+  GTorchCudaBlock *block;
+
+  g_mutex_lock (gtorch_cuda_arena_get_lock (arena));
+  block = gtorch_cuda_arena_take (arena, n_bytes);
+  g_mutex_unlock (gtorch_cuda_arena_get_lock (arena));
+  return block;
+}
+
+static void
+give_all_back (GTorchCudaDevice *device)
+{
+  sync_all (device);
+  drain_limbo (device, TRUE);
+  trim_all (device);
+  COUNT (device, num_alloc_retries);
 }
 
 /* What is tried when the driver has no more memory, from the cheapest on. */
@@ -259,25 +310,32 @@ alloc_slowly (GTorchCudaDevice *device, GTorchCudaArena *arena, gsize n_bytes, G
       set_oom (device, n_bytes, error);
       return NULL;
     }
-  for (step = 0; step < 4; step++)
+  for (step = 0;; step++)
     {
       if (step == 0)
-        drain_limbo (device, FALSE);
+        {
+          drain_limbo (device, FALSE);
+          block = take (arena, n_bytes);
+          if (block != NULL)
+            return block;
+          collect (device, n_bytes);
+        }
       else if (step == 1 && !drain_limbo (device, TRUE))
         continue;
       else if (step == 2)
-        {
-          sync_all (device);
-          trim_all (device);
-          COUNT (device, num_alloc_retries);
-        }
+        give_all_back (device);
       else if (step == 3)
         {
-          if (!gtorch_device_memory_pressure ((GTorchDevice *) device, n_bytes))
+          if (!gtorch_allocator_memory_pressure (allocator_of (device), n_bytes))
+            continue;
+          give_all_back (device);
+        }
+      else if (step >= 4)
+        {
+          if (step > MAX_RETRIES
+              || !gtorch_allocator_out_of_memory (allocator_of (device), n_bytes))
             break;
-          sync_all (device);
-          drain_limbo (device, TRUE);
-          trim_all (device);
+          give_all_back (device);
         }
       block = take_or_grow (arena, n_bytes, &result);
       if (block != NULL)
@@ -293,11 +351,33 @@ alloc_slowly (GTorchCudaDevice *device, GTorchCudaArena *arena, gsize n_bytes, G
 }
 
 static GTorchCudaArena *
+arena_new (GTorchCudaDevice *device, GTorchCudaLane *lane, guint pool, gboolean direct,
+           GError **error)
+{
+  GTorchAllocator *allocator = allocator_of (device);
+  GTorchAllocatorBackend backend;
+
+  g_mutex_lock (&allocator->config_lock);
+  if (!device->has_vmm)
+    allocator->config.backend = GTORCH_BACKEND_SEGMENTS;
+  backend = allocator->config.backend;
+  g_atomic_int_set (&allocator->started, TRUE);
+  g_mutex_unlock (&allocator->config_lock);
+  if (direct || backend == GTORCH_BACKEND_SEGMENTS)
+    return gtorch_cuda_arena_new_segments (device, lane, pool, direct);
+  return gtorch_cuda_arena_new (device, lane, pool, error);
+}
+
+static GTorchCudaArena *
 get_arena (GTorchCudaDevice *device, GTorchCudaLane *lane, gboolean is_small, GError **error)
 {
+  gboolean direct = !g_atomic_int_get (&allocator_of (device)->caching);
   GTorchCudaArena **slot = is_small ? &lane->small : &lane->large;
-  GTorchCudaArena *arena = g_atomic_pointer_get (slot);
+  GTorchCudaArena *arena;
 
+  if (G_UNLIKELY (direct))
+    slot = &lane->direct[!is_small];
+  arena = g_atomic_pointer_get (slot);
   if (G_LIKELY (arena != NULL))
     return arena;
   if (!gtorch_cuda_device_activate (device, error))
@@ -305,8 +385,8 @@ get_arena (GTorchCudaDevice *device, GTorchCudaLane *lane, gboolean is_small, GE
   g_mutex_lock (&device->lock);
   if (*slot == NULL)
     {
-      arena = gtorch_cuda_arena_new (device, lane, is_small ? GTORCH_POOL_SMALL : GTORCH_POOL_LARGE,
-                                     error);
+      arena =
+          arena_new (device, lane, is_small ? GTORCH_POOL_SMALL : GTORCH_POOL_LARGE, direct, error);
       g_atomic_pointer_set (slot, arena);
     }
   arena = *slot;
@@ -323,18 +403,20 @@ gtorch_cuda_alloc (GTorchDevice *device, gsize n_bytes, GError **error)
   GTorchCudaLane *lane = gtorch_cuda_current_lane (device, error);
   GTorchCudaArena *arena;
   GTorchCudaBlock *block;
+  gsize size;
 
   if (G_UNLIKELY (lane == NULL))
     return NULL;
-  arena = get_arena (self, lane, n_bytes <= SMALL_MAX, error);
+  size = G_LIKELY (n_bytes <= self->total_memory)
+             ? gtorch_allocator_config_round (&allocator_of (self)->config, n_bytes)
+             : n_bytes;
+  arena = get_arena (self, lane, size <= SMALL_MAX, error);
   if (G_UNLIKELY (arena == NULL))
     return NULL;
-  g_mutex_lock (gtorch_cuda_arena_get_lock (arena));
-  block = gtorch_cuda_arena_take (arena, n_bytes);
-  g_mutex_unlock (gtorch_cuda_arena_get_lock (arena));
+  block = take (arena, size);
   if (G_UNLIKELY (block == NULL))
     {
-      block = alloc_slowly (self, arena, n_bytes, error);
+      block = alloc_slowly (self, arena, size, error);
       if (block == NULL)
         return NULL;
     }

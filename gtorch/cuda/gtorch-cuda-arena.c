@@ -13,6 +13,10 @@
 
 #include "cuda/gtorch-cuda-private.h"
 
+/* Where pages cannot be mapped, or are not wanted, the blocks are of separate segments instead: pieces of
+ * memory that the driver gave as such. Then there is no range, a block's offset is its address, the
+ * first block of each segment has no previous one and the last no next one. */
+
 #define GRAIN       512
 #define SUB_BITS    4
 #define N_SUB       (1 << SUB_BITS)
@@ -20,6 +24,13 @@
 #define HUGE_HANDLE (G_GUINT64_CONSTANT (64) << 20)
 #define SMALL_PAGE  (G_GUINT64_CONSTANT (2) << 20)
 #define LARGE_PAGE  (G_GUINT64_CONSTANT (32) << 20)
+
+/* Sizes of segments: of small blocks; of blocks up to SEGMENT_EXACT; larger ones are rounded up. */
+#define SEGMENT_SMALL_MAX (G_GUINT64_CONSTANT (1) << 20)
+#define SEGMENT_SMALL     (G_GUINT64_CONSTANT (2) << 20)
+#define SEGMENT_LARGE     (G_GUINT64_CONSTANT (20) << 20)
+#define SEGMENT_EXACT     (G_GUINT64_CONSTANT (10) << 20)
+#define SEGMENT_ROUND     (G_GUINT64_CONSTANT (2) << 20)
 
 enum
 {
@@ -32,6 +43,7 @@ typedef struct
 {
   CUmemGenericAllocationHandle handle;
   gsize offset, size;
+  gboolean is_oversize;
 } Page;
 
 /* In units of SMALL_PAGE; end is 0 where nothing is mapped. */
@@ -50,6 +62,8 @@ struct _GTorchCudaArena
   GTorchCudaDevice *device;
   GTorchCudaLane *lane;
   guint pool;
+  gboolean is_segments, is_direct; /* direct: a segment for each block, and gone with it */
+  GPtrArray *segments;             /* their first blocks */
   GMutex lock;
   CUdeviceptr base;
   gsize reserved, page, mapped;
@@ -72,10 +86,13 @@ static gsize
 shared_bytes (GTorchCudaArena *self, GTorchCudaBlock *block)
 {
   gsize start = block->offset, end = start + block->size;
-  const Extent *first = &self->extents[start / SMALL_PAGE];
-  const Extent *last = &self->extents[(end - 1) / SMALL_PAGE];
   gsize whole = start, whole_end = end; /* pages */
+  const Extent *first, *last;
 
+  if (self->is_segments)
+    return block->prev != NULL || block->next != NULL ? block->size : 0;
+  first = &self->extents[start / SMALL_PAGE];
+  last = &self->extents[(end - 1) / SMALL_PAGE];
   if (start > first->start * SMALL_PAGE)
     whole = first->end * SMALL_PAGE;
   if (end < last->end * SMALL_PAGE)
@@ -109,15 +126,26 @@ tell (GTorchCudaArena *self)
   gtorch_allocator_unlock_stats (allocator);
 }
 
-static void
-count_page (GTorchCudaArena *self, gint64 n_bytes)
+static GTorchAllocator *
+allocator_of (GTorchCudaArena *self)
 {
-  GTorchAllocator *allocator = self->device->parent_instance.allocator;
+  return self->device->parent_instance.allocator;
+}
+
+/* Of a page or a segment, which is in no use. Oversize is what it was by the limit when it came. */
+static void
+count_page (GTorchCudaArena *self, gint64 n_bytes, gboolean *oversize)
+{
+  GTorchAllocator *allocator = allocator_of (self);
   GTorchMemoryStats *stats = &allocator->stats;
 
   gtorch_allocator_lock_stats (allocator);
   gtorch_stats_add (stats, self->pool, GTORCH_STAT_SEGMENT, n_bytes > 0 ? 1 : -1);
   gtorch_stats_add (stats, self->pool, GTORCH_STAT_RESERVED_BYTES, n_bytes);
+  if (n_bytes > 0)
+    *oversize = stats->max_split_size >= 0 && n_bytes >= stats->max_split_size;
+  if (*oversize)
+    gtorch_counter_add (&stats->oversize_segments, n_bytes > 0 ? 1 : -1);
   stats->num_device_alloc += n_bytes > 0;
   stats->num_device_free += n_bytes < 0;
   gtorch_allocator_unlock_stats (allocator);
@@ -229,6 +257,37 @@ find_free (GTorchCudaArena *self, gsize size)
   return NULL;
 }
 
+/* Of a segment: the smallest that is large enough. Large blocks that shall not be split are left to large
+ * requests, and not to much smaller ones. */
+static GTorchCudaBlock *
+find_best (GTorchCudaArena *self, gsize size)
+{
+  const GTorchAllocatorConfig *config = &allocator_of (self)->config;
+  const gsize max_split = config->max_split_size, rounding = config->max_non_split_rounding;
+  GTorchCudaBlock *block, *best = NULL;
+  guint level, sub, first_sub;
+
+  class_of (size, &level, &first_sub);
+  for (; level < N_CLASSES && best == NULL; level++, first_sub = 0)
+    for (sub = first_sub; sub < N_SUB && best == NULL; sub++)
+      for (block = self->lists[level][sub]; block != NULL; block = block->list_next)
+        if (block->size >= size && (best == NULL || block->size < best->size)
+            && !(size < max_split && block->size >= max_split)
+            && !(size >= max_split && block->size >= size + rounding))
+          best = block;
+  return best;
+}
+
+static gboolean
+shall_split (GTorchCudaArena *self, GTorchCudaBlock *block, gsize size)
+{
+  const gsize max_split = allocator_of (self)->config.max_split_size, rest = block->size - size;
+
+  if (!self->is_segments || self->pool == GTORCH_POOL_SMALL)
+    return rest >= GRAIN;
+  return size < max_split && rest > SEGMENT_SMALL_MAX;
+}
+
 /* --- blocks --- */
 
 static GTorchCudaBlock *
@@ -328,6 +387,24 @@ gtorch_cuda_arena_new (GTorchCudaDevice *device, GTorchCudaLane *lane, guint poo
   return self;
 }
 
+GTorchCudaArena *
+gtorch_cuda_arena_new_segments (GTorchCudaDevice *device, GTorchCudaLane *lane, guint pool,
+                                gboolean direct)
+{
+  GTorchCudaArena *self = g_new0 (GTorchCudaArena, 1);
+
+  self->device = device;
+  self->lane = lane;
+  self->pool = pool;
+  self->is_segments = TRUE;
+  self->is_direct = direct;
+  self->reserved = (gsize) 1 << 45; /* no request is as large */
+  g_mutex_init (&self->lock);
+  self->pages = g_array_new (FALSE, FALSE, sizeof (Page));
+  self->segments = g_ptr_array_new ();
+  return self;
+}
+
 void
 gtorch_cuda_arena_free (GTorchCudaArena *self)
 {
@@ -335,7 +412,10 @@ gtorch_cuda_arena_free (GTorchCudaArena *self)
 
   gtorch_cuda_arena_trim (self);
   g_assert (self->mapped == 0);
-  gtorch_cuda.cuMemAddressFree (self->base, self->reserved);
+  if (self->is_segments)
+    g_ptr_array_unref (self->segments);
+  else
+    gtorch_cuda.cuMemAddressFree (self->base, self->reserved);
   for (block = self->first; block != NULL; block = next)
     {
       next = block->next;
@@ -384,11 +464,11 @@ gtorch_cuda_arena_take (GTorchCudaArena *self, gsize n_bytes)
 
   if (n_bytes > self->reserved) /* there are no lists for such sizes */
     return NULL;
-  block = find_free (self, size);
+  block = self->is_segments ? find_best (self, size) : find_free (self, size);
   if (block == NULL)
     return NULL;
   list_remove (self, block);
-  if (block->size > size)
+  if (block->size > size && shall_split (self, block, size))
     list_insert (self, block_split (self, block, size)); /* what follows is not free */
   block->state = USED;
   tell (self);
@@ -396,11 +476,75 @@ gtorch_cuda_arena_take (GTorchCudaArena *self, gsize n_bytes)
   return block;
 }
 
+/* --- segments --- */
+
+static CUresult
+segment_new (GTorchCudaArena *self, gsize n_bytes)
+{
+  gsize size = n_bytes;
+  gboolean oversize = FALSE;
+  CUdeviceptr address = 0;
+  GTorchCudaBlock *block;
+  CUresult result;
+
+  if (!self->is_direct && self->pool == GTORCH_POOL_SMALL)
+    size = SEGMENT_SMALL;
+  else if (!self->is_direct && n_bytes < SEGMENT_EXACT)
+    size = SEGMENT_LARGE;
+  else if (!self->is_direct)
+    size = (n_bytes + SEGMENT_ROUND - 1) / SEGMENT_ROUND * SEGMENT_ROUND;
+  if (!gtorch_allocator_promise (allocator_of (self), size, TRUE))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  result = gtorch_cuda.cuMemAlloc (&address, size);
+  if (result == CUDA_SUCCESS)
+    count_page (self, size, &oversize);
+  gtorch_allocator_promise (allocator_of (self), size, FALSE);
+  if (result != CUDA_SUCCESS)
+    return result;
+  self->mapped += size;
+  block = block_new (self, address, size, FREE);
+  block->in_oversize = oversize;
+  g_ptr_array_add (self->segments, block);
+  list_insert (self, block);
+  return CUDA_SUCCESS;
+}
+
+/* Gives a segment back that is one free block; FALSE if the driver does not take it. */
+static gboolean
+segment_drop (GTorchCudaArena *self, GTorchCudaBlock *block)
+{
+  if (block->prev != NULL || block->next != NULL
+      || gtorch_cuda.cuMemFree (block->offset) != CUDA_SUCCESS)
+    return FALSE;
+  list_remove (self, block);
+  g_ptr_array_remove_fast (self->segments, block);
+  self->mapped -= block->size;
+  count_page (self, -(gint64) block->size, &block->in_oversize);
+  block_drop (self, block);
+  return TRUE;
+}
+
+static void
+segments_trim (GTorchCudaArena *self)
+{
+  guint i = 0;
+
+  while (i < self->segments->len)
+    {
+      GTorchCudaBlock *block = self->segments->pdata[i];
+
+      if (block->state != FREE || !segment_drop (self, block))
+        i++;
+    }
+}
+
 void
 gtorch_cuda_arena_give (GTorchCudaArena *self, GTorchCudaBlock *block)
 {
   block->state = FREE;
-  block_settle (self, block);
+  block = block_settle (self, block);
+  if (G_UNLIKELY (self->is_direct) && gtorch_cuda_device_activate (self->device, NULL))
+    segment_drop (self, block);
   tell (self);
 }
 
@@ -417,7 +561,7 @@ map_page (GTorchCudaArena *self, gsize offset, gsize size, gboolean *stuck)
     { properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE },
   };
   guint readers = __atomic_load_n (&self->device->readers, __ATOMIC_SEQ_CST);
-  Page page = { 0, offset, size };
+  Page page = { 0, offset, size, FALSE };
   CUresult result;
   guint i, n = 1;
 
@@ -427,6 +571,8 @@ map_page (GTorchCudaArena *self, gsize offset, gsize size, gboolean *stuck)
       access[n].location.id = __builtin_ctz (readers);
     }
   *stuck = FALSE;
+  if (!gtorch_allocator_promise (allocator_of (self), size, TRUE))
+    return CUDA_ERROR_OUT_OF_MEMORY;
   properties.allocFlags.gpuDirectRDMACapable = 1;
   result = gtorch_cuda.cuMemCreate (&page.handle, size, &properties, 0);
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY)
@@ -436,7 +582,10 @@ map_page (GTorchCudaArena *self, gsize offset, gsize size, gboolean *stuck)
       result = gtorch_cuda.cuMemCreate (&page.handle, size, &properties, 0);
     }
   if (result != CUDA_SUCCESS)
-    return result;
+    {
+      gtorch_allocator_promise (allocator_of (self), size, FALSE);
+      return result;
+    }
   result = gtorch_cuda.cuMemMap (self->base + offset, size, 0, page.handle, 0);
   if (result == CUDA_SUCCESS)
     {
@@ -447,14 +596,16 @@ map_page (GTorchCudaArena *self, gsize offset, gsize size, gboolean *stuck)
   if (result != CUDA_SUCCESS && !*stuck)
     {
       gtorch_cuda.cuMemRelease (page.handle);
+      gtorch_allocator_promise (allocator_of (self), size, FALSE);
       return result;
     }
   for (i = self->pages->len; i > 0 && g_array_index (self->pages, Page, i - 1).offset > offset;)
     i--;
+  count_page (self, size, &page.is_oversize);
   g_array_insert_val (self->pages, i, page);
   set_extent (self, &page, TRUE);
   self->mapped += size;
-  count_page (self, size);
+  gtorch_allocator_promise (allocator_of (self), size, FALSE);
   return result;
 }
 
@@ -476,7 +627,7 @@ gtorch_cuda_arena_allow (GTorchCudaArena *self, GTorchCudaDevice *reader)
 }
 
 static CUresult
-grow (GTorchCudaArena *self, gsize n_bytes)
+grow (GTorchCudaArena *self, gsize n_bytes, gsize page)
 {
   gsize size = (MAX (n_bytes, 1) + GRAIN - 1) & ~(gsize) (GRAIN - 1);
   GTorchCudaBlock *hole, *best = NULL;
@@ -490,7 +641,7 @@ grow (GTorchCudaArena *self, gsize n_bytes)
                          ? MIN (hole->prev->size, size - GRAIN)
                          : 0;
 
-      step = size >= HUGE_HANDLE ? SMALL_PAGE : self->page;
+      step = size >= HUGE_HANDLE ? SMALL_PAGE : page;
       need = (size - before + step - 1) / step * step;
       if (need <= hole->size && need < best_need)
         {
@@ -505,7 +656,7 @@ grow (GTorchCudaArena *self, gsize n_bytes)
   hole = best->size > best_need ? block_split (self, best, best_need) : NULL;
   if (hole != NULL)
     list_insert (self, hole);
-  step = size >= HUGE_HANDLE ? best_need : self->page;
+  step = size >= HUGE_HANDLE ? best_need : page;
   for (done = 0; done < best_need; done += step)
     {
       gsize part = MIN (step, best_need - done);
@@ -540,8 +691,16 @@ grow (GTorchCudaArena *self, gsize n_bytes)
 CUresult
 gtorch_cuda_arena_grow (GTorchCudaArena *self, gsize n_bytes)
 {
-  CUresult result = grow (self, n_bytes);
+  CUresult result;
 
+  if (self->is_segments)
+    result = segment_new (self, (MAX (n_bytes, 1) + GRAIN - 1) & ~(gsize) (GRAIN - 1));
+  else
+    {
+      result = grow (self, n_bytes, self->page);
+      if (result == CUDA_ERROR_OUT_OF_MEMORY && self->page > SMALL_PAGE && n_bytes < HUGE_HANDLE)
+        result = grow (self, n_bytes, SMALL_PAGE); /* there may be room for less */
+    }
   tell (self);
   return result;
 }
@@ -553,6 +712,8 @@ gtorch_cuda_arena_trim (GTorchCudaArena *self)
   gsize before = self->mapped;
   guint i = 0;
 
+  if (self->is_segments)
+    segments_trim (self);
   while (block != NULL && i < self->pages->len)
     {
       Page page = g_array_index (self->pages, Page, i);
@@ -586,7 +747,7 @@ gtorch_cuda_arena_trim (GTorchCudaArena *self)
       self->mapped -= page.size;
       g_array_remove_index (self->pages, i);
       set_extent (self, &page, FALSE);
-      count_page (self, -(gint64) page.size);
+      count_page (self, -(gint64) page.size, &page.is_oversize);
 
       if (page.offset > block->offset)
         {
@@ -606,35 +767,71 @@ gtorch_cuda_arena_trim (GTorchCudaArena *self)
   return before - self->mapped;
 }
 
-gboolean
-gtorch_cuda_arena_is_sound (GTorchCudaArena *self)
+gsize
+gtorch_cuda_arena_largest (GTorchCudaArena *self)
 {
-  GTorchCudaBlock *block, *prev = NULL;
-  gsize offset = 0, mapped = 0, in_lists = 0, listed = 0;
-  Counts inactive = { 0, 0 };
-  guint level, sub, i;
+  GTorchCudaBlock *block;
+  gsize largest = 0;
+  guint level, sub;
 
-  for (block = self->first; block != NULL; prev = block, block = block->next)
+  if (self->class_map == 0)
+    return 0;
+  level = g_bit_storage (self->class_map) - 1;
+  sub = g_bit_storage (self->sub_maps[level]) - 1;
+  for (block = self->lists[level][sub]; block != NULL; block = block->list_next)
+    largest = MAX (largest, block->size);
+  return largest;
+}
+
+/* What a chain of blocks, from the address on, breaks of the rules; its end, or 0. */
+static gsize
+check_chain (GTorchCudaArena *self, GTorchCudaBlock *block, gsize offset, gsize *n_free,
+             gsize *mapped, Counts *inactive)
+{
+  GTorchCudaBlock *prev = NULL;
+
+  for (; block != NULL; prev = block, block = block->next)
     {
       if (block->prev != prev || block->offset != offset || block->size == 0
           || block->size % GRAIN != 0 || block->arena != self)
-        return FALSE;
+        return 0;
       if (prev != NULL && prev->state == block->state && block->state != USED)
-        return FALSE; /* not joined */
+        return 0; /* not joined */
       offset += block->size;
-      in_lists += block->state == FREE;
-      mapped += block->state == HOLE ? 0 : block->size;
+      *n_free += block->state == FREE;
+      *mapped += block->state == HOLE ? 0 : block->size;
       if (block->state == FREE)
         {
           gsize shared = shared_bytes (self, block);
 
-          inactive.n += shared > 0;
-          inactive.n_bytes += shared;
+          inactive->n += shared > 0;
+          inactive->n_bytes += shared;
         }
     }
-  if (inactive.n != self->told.n || inactive.n_bytes != self->told.n_bytes)
+  return offset;
+}
+
+gboolean
+gtorch_cuda_arena_is_sound (GTorchCudaArena *self)
+{
+  GTorchCudaBlock *block;
+  gsize mapped = 0, in_lists = 0, listed = 0;
+  Counts inactive = { 0, 0 };
+  guint level, sub, i;
+
+  if (self->is_segments)
+    {
+      for (i = 0; i < self->segments->len; i++)
+        {
+          block = self->segments->pdata[i];
+          if (check_chain (self, block, block->offset, &in_lists, &mapped, &inactive) == 0)
+            return FALSE;
+        }
+    }
+  else if (check_chain (self, self->first, 0, &in_lists, &mapped, &inactive) != self->reserved)
     return FALSE;
-  if (offset != self->reserved || mapped != self->mapped)
+  if (inactive.n != self->told.n || inactive.n_bytes != self->told.n_bytes
+      || mapped != self->mapped)
     return FALSE;
   for (level = 0; level < N_CLASSES; level++)
     for (sub = 0; sub < N_SUB; sub++)
@@ -660,5 +857,5 @@ gtorch_cuda_arena_is_sound (GTorchCudaArena *self)
         return FALSE;
       mapped += page->size;
     }
-  return listed == in_lists && mapped == self->mapped;
+  return listed == in_lists && (self->is_segments || mapped == self->mapped);
 }

@@ -75,14 +75,19 @@ struct _GTorchCudaBlock
   GTorchCudaBlock *prev, *next; /* neighbours by address */
   GTorchCudaBlock *list_prev, *list_next;
   guint8 state;
-  guint64 uses;    /* bit i: by lane i, not the arena's own */
-  CUevent *events; /* in limbo: what must be done, ended by NULL */
+  gboolean is_oversize; /* counted as such */
+  gboolean in_oversize; /* the segment that it is the first block of */
+  guint64 uses;         /* bit i: by lane i, not the arena's own */
+  CUevent *events;      /* in limbo: what must be done, ended by NULL */
 };
 
 /* Addresses reserved for one lane and pool, filled with pages as they are needed. The caller locks. Pages
  * and what is free between used blocks are counted in the device's statistics. */
 GTorchCudaArena *gtorch_cuda_arena_new (GTorchCudaDevice *device, GTorchCudaLane *lane, guint pool,
                                         GError **error);
+/* Of separate segments. direct: nothing is kept. */
+GTorchCudaArena *gtorch_cuda_arena_new_segments (GTorchCudaDevice *device, GTorchCudaLane *lane,
+                                                 guint pool, gboolean direct);
 void gtorch_cuda_arena_free (GTorchCudaArena *arena);
 GTorchCudaLane *gtorch_cuda_arena_get_lane (GTorchCudaArena *arena);
 guint gtorch_cuda_arena_get_pool (GTorchCudaArena *arena);
@@ -94,6 +99,8 @@ CUresult gtorch_cuda_arena_grow (GTorchCudaArena *arena, gsize n_bytes);
 void gtorch_cuda_arena_give (GTorchCudaArena *arena, GTorchCudaBlock *block);
 /* Gives free pages back; how many bytes. The device must be done with them. */
 gsize gtorch_cuda_arena_trim (GTorchCudaArena *arena);
+/* The size of the largest free block. */
+gsize gtorch_cuda_arena_largest (GTorchCudaArena *arena);
 gsize gtorch_cuda_arena_get_mapped (GTorchCudaArena *arena);
 /* Lets another GPU use the pages that are there. */
 CUresult gtorch_cuda_arena_allow (GTorchCudaArena *arena, GTorchCudaDevice *reader);
@@ -138,6 +145,7 @@ struct _GTorchCudaLane
   gboolean is_foreign;            /* the queue was not made here */
   gint n_users;                   /* atomically: streams */
   GTorchCudaArena *small, *large; /* made late */
+  GTorchCudaArena *direct[2];     /* the same while nothing is cached */
   GTorchStorage *workspace;       /* of cublasLt; made late */
   GTorchCudaLane *next;           /* an older one of the device */
   guint64 enqueued, done; /* atomically: pieces of work noted; how many are known to be done */

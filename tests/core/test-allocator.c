@@ -6,6 +6,9 @@
 #include "config.h"
 
 #include <gtorch/gtorch.h>
+#include <string.h>
+
+#include <gtorch/gtorch-allocator-private.h>
 
 #define MIB ((gint64) 1 << 20)
 
@@ -136,6 +139,192 @@ a_wrong_key_is_an_error (void)
                    "“num_ooms”");
 }
 
+/* --- configuration --- */
+
+static void
+what_is_not_named_stays (void)
+{
+  GTorchAllocatorConfig config;
+  g_autofree gchar *text = NULL;
+  GError *error = NULL;
+
+  gtorch_allocator_config_init (&config);
+  g_assert_true (gtorch_allocator_config_parse (&config, "max_split_size_mb:128", FALSE, &error));
+  g_assert_no_error (error);
+  g_assert_true (gtorch_allocator_config_parse (&config,
+                                                " garbage_collection_threshold : 0.75 ,"
+                                                "expandable_segments:False,",
+                                                FALSE, &error));
+  g_assert_no_error (error);
+  g_assert_true (gtorch_allocator_config_parse (&config, "roundup_power2_divisions:[2:1, 4:8, >:4]",
+                                                FALSE, &error));
+  g_assert_no_error (error);
+  g_assert_cmpint (config.max_split_size, ==, 128 * MIB);
+  g_assert_cmpfloat (config.gc_threshold, ==, 0.75);
+  g_assert_cmpint (config.backend, ==, GTORCH_BACKEND_SEGMENTS);
+  text = gtorch_allocator_config_print (&config);
+  g_assert_cmpstr (text, ==,
+                   "backend:segments,max_split_size_mb:128,garbage_collection_threshold:0.75,"
+                   "roundup_power2_divisions:[1:1,2:1,4:8,8:4,16:4,32:4,64:4,128:4,256:4,512:4,"
+                   "1024:4,2048:4,4096:4,8192:4,16384:4,32768:4]");
+}
+
+static void
+wrong_words_are_named (void)
+{
+  static const struct
+  {
+    const gchar *text, *message;
+  } cases[] = {
+    { "max_split:1", "allocator: “max_split” is not a key; *" },
+    { "max_split_size_mb", "allocator: “max_split_size_mb” lacks a colon and a value" },
+    { "max_split_size_mb:20", "*“20” is not a value of “max_split_size_mb”: * above 20" },
+    { "max_split_size_mb:1e3", "*“1e3” is not a value*" },
+    { "max_split_size_mb:99999999999999999999", "*is not a value*" },
+    { "garbage_collection_threshold:1.5", "*“1.5” is not a value*" },
+    { "garbage_collection_threshold:nan", "*“nan” is not a value*" },
+    { "expandable_segments:maybe", "*“maybe” is not a value*True or False" },
+    { "backend:cudaMallocAsync", "*“cudaMallocAsync” is not a value of “backend”*" },
+    { "roundup_power2_divisions:3", "*“3” is not a value*" },
+    { "roundup_power2_divisions:[3:2]", "*“[3:2]” is not a value*" },
+    { "roundup_power2_divisions:[]", "*is not a value*" },
+    { "roundup_power2_divisions:[256:2", "*is not a value*" },
+    { "pinned_num_register_threads:200", "*“200” is not a value*" },
+    { "max_split_size_mb:64,wrong:1", "*“wrong” is not a key*" },
+  };
+  GTorchAllocatorConfig config, before;
+  guint i;
+
+  gtorch_allocator_config_init (&config);
+  before = config;
+  for (i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autoptr (GError) error = NULL;
+
+      g_assert_false (gtorch_allocator_config_parse (&config, cases[i].text, FALSE, &error));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+      if (!g_pattern_match_simple (cases[i].message, error->message))
+        g_error ("%s", error->message);
+      g_assert_cmpmem (&config, sizeof config, &before, sizeof before);
+    }
+  g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING, "*“wrong” is not a key*");
+  g_assert_true (
+      gtorch_allocator_config_parse (&config, "wrong:1,max_split_size_mb:64", TRUE, NULL));
+  g_test_assert_expected_messages ();
+  g_assert_cmpint (config.max_split_size, ==, 64 * MIB);
+}
+
+/* Pieces of sense and of nonsense: nothing crashes, what fails changes nothing, what succeeds can be
+ * written and read again. */
+static void
+any_text_is_read_or_refused (void)
+{
+  static const gchar *const pieces[] = {
+    "max_split_size_mb",
+    "backend",
+    "roundup_power2_divisions",
+    "garbage_collection_threshold",
+    "expandable_segments",
+    "pinned_num_register_threads",
+    "per_process_memory_fraction",
+    ":",
+    ":",
+    ":",
+    ":",
+    ",",
+    ",",
+    "[",
+    "]",
+    ">",
+    "0.5",
+    "128",
+    "21",
+    "4",
+    "1:2",
+    "256:4",
+    "True",
+    "false",
+    "native",
+    "segments",
+    " ",
+    "-1",
+    "\xff",
+    "[1:2,4:8,>:1]",
+    ":[512:2,1024:4]",
+    "9223372036854775807",
+  };
+  g_autoptr (GRand) rand = g_rand_new_with_seed (7);
+  guint i, k, n_good = 0;
+
+  for (i = 0; i < 200000; i++)
+    {
+      g_autoptr (GString) text = g_string_new (NULL);
+      g_autoptr (GError) error = NULL;
+      GTorchAllocatorConfig config, before;
+      guint n = g_rand_int_range (rand, 0, 8);
+
+      for (k = 0; k < n; k++)
+        g_string_append (text, pieces[g_rand_int_range (rand, 0, G_N_ELEMENTS (pieces))]);
+      gtorch_allocator_config_init (&config);
+      before = config;
+      if (gtorch_allocator_config_parse (&config, text->str, FALSE, &error))
+        {
+          g_autofree gchar *written = gtorch_allocator_config_print (&config);
+
+          g_assert_no_error (error);
+          g_assert_true (gtorch_allocator_config_parse (&before, written, FALSE, &error));
+          n_good += memchr (text->str, ':', text->len) != NULL;
+        }
+      else
+        g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+      g_assert_cmpmem (&config, sizeof config, &before, sizeof before);
+    }
+  g_assert_cmpuint (n_good, >, 20);
+}
+
+static void
+requests_are_rounded_by_divisions (void)
+{
+  GTorchAllocatorConfig config;
+
+  gtorch_allocator_config_init (&config);
+  g_assert_cmpuint (gtorch_allocator_config_round (&config, 0), ==, 512);
+  g_assert_cmpuint (gtorch_allocator_config_round (&config, 1200), ==, 1536);
+  gtorch_allocator_config_parse (&config, "roundup_power2_divisions:4", FALSE, NULL);
+  g_assert_cmpuint (gtorch_allocator_config_round (&config, 1200), ==, 1536); /* small: by 512 */
+  g_assert_cmpuint (gtorch_allocator_config_round (&config, 1200 << 10), ==, 1280 << 10);
+  g_assert_cmpuint (gtorch_allocator_config_round (&config, 1280 << 10), ==, 1280 << 10);
+  g_assert_cmpuint (gtorch_allocator_config_round (&config, 2 << 20), ==, 2 << 20);
+  gtorch_allocator_config_parse (&config, "roundup_power2_divisions:[1:1,2:2,>:1]", FALSE, NULL);
+  g_assert_cmpuint (gtorch_allocator_config_round (&config, 1200 << 10), ==, 1200 << 10);
+  g_assert_cmpuint (gtorch_allocator_config_round (&config, 2100 << 10), ==, 3 << 20);
+}
+
+static void
+knobs_are_properties_too (void)
+{
+  g_autoptr (GError) error = NULL;
+  guint64 size;
+
+  g_assert_false (gtorch_allocator_set_memory_fraction (allocator (), 0, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_assert_false (gtorch_allocator_set_max_split_size (allocator (), 20 << 20, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_assert_false (gtorch_allocator_set_gc_threshold (allocator (), -1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_assert_true (gtorch_allocator_configure (allocator (), "max_split_size_mb:64", &error));
+  g_assert_no_error (error);
+  g_object_get (allocator (), "max-split-size", &size, NULL);
+  g_assert_cmpuint (size, ==, 64 * MIB);
+  g_object_set (allocator (), "max-split-size", G_MAXUINT64, "gc-threshold", 0.5, NULL);
+  g_assert_cmpuint (gtorch_allocator_get_max_split_size (allocator ()), ==, G_MAXUINT64);
+  g_assert_cmpfloat (gtorch_allocator_get_gc_threshold (allocator ()), ==, 0.5);
+  g_object_set (allocator (), "gc-threshold", 0.0, NULL);
+}
+
 #define TEST(name) g_test_add_func ("/GTorch/Allocator/" #name, name)
 
 gint
@@ -148,5 +337,10 @@ main (gint argc, gchar **argv)
   TEST (threads_that_are_over_stay_counted);
   TEST (the_table_names_the_device);
   TEST (a_wrong_key_is_an_error);
+  TEST (what_is_not_named_stays);
+  TEST (wrong_words_are_named);
+  TEST (any_text_is_read_or_refused);
+  TEST (requests_are_rounded_by_divisions);
+  TEST (knobs_are_properties_too);
   return g_test_run ();
 }

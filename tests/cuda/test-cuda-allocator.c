@@ -37,13 +37,25 @@ stat (const gchar *key)
   return value;
 }
 
+static gboolean
+has_segments (void)
+{
+  g_autofree gchar *text =
+      gtorch_allocator_get_configuration (gtorch_device_get_allocator (gpu (0)));
+
+  return strstr (text, "backend:segments") != NULL;
+}
+
 static gsize
 used (void)
 {
   FakeCudaAccounts accounts;
 
   fake_cuda_get_accounts (&accounts);
-  g_assert_cmpuint (accounts.handles, ==, accounts.mappings);
+  if (has_segments ())
+    g_assert_cmpuint (accounts.mappings, ==, 0);
+  else
+    g_assert_cmpuint (accounts.handles, ==, accounts.mappings);
   return accounts.n_bytes;
 }
 
@@ -101,7 +113,10 @@ check_storages (GPtrArray *live)
         g_assert_true ((char *) storage->data + size
                        <= (char *) ((GTorchImpl *) sorted->pdata[i + 1])->storage->data);
     }
-  g_assert_cmpuint (sum, ==, gtorch_device_get_memory_allocated (gpu (0)));
+  if (has_segments ()) /* what is left of a block is not always cut off */
+    g_assert_cmpuint (sum, <=, gtorch_device_get_memory_allocated (gpu (0)));
+  else
+    g_assert_cmpuint (sum, ==, gtorch_device_get_memory_allocated (gpu (0)));
   g_assert_cmpuint (sum, <=, gtorch_device_get_peak_memory_allocated (gpu (0)));
 }
 
@@ -259,7 +274,9 @@ running_out_of_memory_says_how_much (void)
   g_test_message ("%s", error->message);
   g_assert_true (
       g_pattern_match_simple ("100.0?MiB cannot be allocated on cuda:0: of its 256.0?MiB, "
-                              "74.0?MiB are free; * hold 180.0?MiB, and 2.0?MiB are *",
+                              "74.0?MiB are free; * hold 180.0?MiB, and 2.0?MiB are reserved but "
+                              "unallocated, the "
+                              "largest piece of them being 2.0?MiB*",
                               error->message));
   g_clear_error (&error);
   g_assert_null (bytes_new ((gint64) 1 << 50, &error));
