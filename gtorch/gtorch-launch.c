@@ -159,6 +159,8 @@ wait_for_writer (GTorchStorage *storage, GError **error)
                         NULL);
   if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
     gtorch_race_storage_waited (storage, writer);
+  if (G_UNLIKELY (gtorch_thread.keeps_errors) && !gtorch_timeline_report (writer, error))
+    return FALSE;
   __atomic_store_n (&storage->writer, NULL, __ATOMIC_RELAXED);
   return gtorch_timeline_report (writer, error);
 }

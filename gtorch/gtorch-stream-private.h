@@ -155,6 +155,7 @@ typedef struct
   GTorchStream *streams[GTORCH_MAX_DEVICES]; /* owned */
   GTorchDevice *device;
   GTorchTimeline *worker; /* the queue that this thread works for */
+  gboolean keeps_errors;  /* it only looks: errors that it meets stay for whoever can report them */
 } GTorchThread;
 
 extern __thread GTorchThread gtorch_thread

@@ -17,6 +17,7 @@
 #include "autograd/gtorch-autograd-private.h"
 #include "cpu/gtorch-cpu-cast.h"
 #include "gtorch-device-private.h"
+#include "gtorch-stream-private.h"
 #include "gtorch-tensor-bytes-private.h"
 #include "gtorch-tensor-private.h"
 
@@ -368,6 +369,19 @@ write_suffixes (Printer *printer, GTorchImpl *impl, gboolean with_size, gboolean
   g_string_append_c (printer->text, ')');
 }
 
+/* The elements, or NULL. Text has no way to report an error of earlier work: it is left to those who have. */
+static GTorchImpl *
+look_at_elements (GTorchImpl *impl)
+{
+  gboolean former = gtorch_thread.keeps_errors;
+  GTorchImpl *host;
+
+  gtorch_thread.keeps_errors = TRUE;
+  host = gtorch_impl_to_host ("to_string", impl, NULL);
+  gtorch_thread.keeps_errors = former;
+  return host;
+}
+
 /**
  * gtorch_tensor_to_string:
  * @self: a tensor
@@ -376,8 +390,9 @@ write_suffixes (Printer *printer, GTorchImpl *impl, gboolean with_size, gboolean
  * show. Of more than 1000 elements only the first and last three of each dimension are shown;
  * [func@set_print_options] changes that and the format of numbers.
  *
- * Waits until the elements are computed. While a graph captures, and after [method@Tensor.release], the
- * text has no elements but the shape.
+ * Waits until the elements are computed. While a graph captures, after [method@Tensor.release], and if work
+ * on the stream failed, the text has no elements but the shape; the error stays, for
+ * [method@Stream.synchronize] to report.
  *
  * ```c
  * g_autofree gchar *text = gtorch_tensor_to_string (x);
@@ -412,7 +427,7 @@ gtorch_tensor_to_string (GTorchTensor *self)
     }
   else if (impl->numel == 0)
     g_string_append (printer.text, "[]");
-  else if ((host = gtorch_impl_to_host ("to_string", impl, NULL)) == NULL)
+  else if ((host = look_at_elements (impl)) == NULL)
     {
       g_string_append (printer.text, "...");
       with_elements = FALSE;

@@ -106,7 +106,10 @@ gtorch_timeline_report (GTorchTimeline *timeline, GError **error)
   GError *pending;
 
   g_mutex_lock (&timeline->lock);
-  pending = g_steal_pointer (&timeline->error);
+  if (G_UNLIKELY (gtorch_thread.keeps_errors) && timeline->error != NULL)
+    pending = g_error_copy (timeline->error);
+  else
+    pending = g_steal_pointer (&timeline->error);
   g_mutex_unlock (&timeline->lock);
   if (pending == NULL)
     return TRUE;

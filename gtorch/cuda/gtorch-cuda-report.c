@@ -53,7 +53,8 @@ gtorch_cuda_check_report (GTorchCudaDevice *device, GError **error)
   if (G_LIKELY (report == NULL || __atomic_load_n (&report->state, __ATOMIC_ACQUIRE) != 2))
     return TRUE;
   found = *report;
-  __atomic_store_n (&report->state, 0, __ATOMIC_RELEASE);
+  if (!gtorch_thread.keeps_errors)
+    __atomic_store_n (&report->state, 0, __ATOMIC_RELEASE);
   if (found.size < 0)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                  _ ("%s: element %" G_GINT64_FORMAT

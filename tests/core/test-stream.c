@@ -235,6 +235,51 @@ errors_come_at_the_next_synchronize_once (void)
 }
 
 static void
+printing_leaves_errors_to_others (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchStream) stream = new_stream ();
+  g_autoptr (GTorchTensor) x = ones (4);
+  Gate gate = { .go = TRUE, .fail = TRUE };
+  guint how, i;
+
+  for (how = 0; how < 3; how++)
+    {
+      g_autofree gchar *after = NULL;
+
+      close_gate (stream, &gate);
+      {
+        g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
+
+        gtorch_tensor_add_scalar_inplace (x, 1, 1, NULL); /* left out */
+        for (i = 0; i < 2; i++)
+          {
+            g_autofree gchar *text = gtorch_tensor_to_string (x);
+
+            g_assert_cmpstr (text, ==, "tensor(..., size=(4,), dtype=float64)");
+          }
+      }
+      for (i = 0; i < 2; i++)
+        {
+          g_autofree gchar *text = gtorch_tensor_to_string (x); /* waits for who writes */
+
+          g_assert_cmpstr (text, ==, "tensor(..., size=(4,), dtype=float64)");
+        }
+      if (how == 0)
+        g_assert_false (gtorch_stream_synchronize (stream, NULL, &error));
+      else if (how == 1)
+        g_assert_false (gtorch_device_synchronize (gtorch_device_cpu (), NULL, &error));
+      else
+        g_assert_false (gtorch_impl_sync (x->impl, &error));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
+      g_clear_error (&error);
+      after = gtorch_tensor_to_string (x);
+      g_assert_cmpstr (after, ==, "tensor([1., 1., 1., 1.], dtype=float64)");
+      g_assert_true (gtorch_stream_synchronize (stream, NULL, &error));
+    }
+}
+
+static void
 errors_come_with_the_read_or_the_device (void)
 {
   g_autoptr (GError) error = NULL;
@@ -491,6 +536,7 @@ main (int argc, char *argv[])
   TEST (operands_may_be_released_at_once);
   TEST (stream_may_be_dropped_at_once);
   TEST (errors_come_at_the_next_synchronize_once);
+  TEST (printing_leaves_errors_to_others);
   TEST (errors_come_with_the_read_or_the_device);
   TEST (streams_wait_for_each_other);
   TEST (waiting_can_be_cancelled);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cuda-test.h"
+#include "cuda/gtorch-cuda-plain-private.h"
 
 #define N_SEEDS 300
 
@@ -417,6 +418,43 @@ random_program (guint32 seed)
     g_object_unref (streams[i]);
 }
 
+/* As a kernel that found an index out of range. */
+static void
+printing_leaves_errors_to_others (void)
+{
+  g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, 3);
+  g_autoptr (GTorchTensor) tensor = gtorch_tensor_wrap (gtorch_impl_ref (x));
+  g_autoptr (GTorchStream) stream = new_stream ();
+  g_autoptr (GError) error = NULL;
+  GTorchCudaLane *lane = gtorch_cuda_current_lane (gpu (0), &error);
+  GtReport *report = gtorch_cuda_report (lane, &error);
+  guint i, round;
+
+  g_assert_no_error (error);
+  for (round = 0; round < 2; round++)
+    {
+      g_autofree gchar *after = NULL;
+
+      g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
+      report->op = 0;
+      report->value = 7;
+      report->size = 3;
+      __atomic_store_n (&report->state, 2, __ATOMIC_RELEASE);
+      for (i = 0; i < 2; i++)
+        {
+          g_autofree gchar *text = gtorch_tensor_to_string (tensor);
+
+          g_assert_cmpstr (text, ==, "tensor(..., device='cuda:0', size=(3,))");
+        }
+      g_assert_false (round == 0 ? gtorch_device_synchronize (gpu (0), NULL, &error)
+                                 : gtorch_stream_synchronize (stream, NULL, &error));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
+      g_clear_error (&error);
+      after = gtorch_tensor_to_string (tensor);
+      g_assert_cmpstr (after, ==, "tensor([0., 1., 2.], device='cuda:0')");
+    }
+}
+
 static void
 memory_lives_as_long_as_any_stream_uses_it (void)
 {
@@ -451,6 +489,7 @@ main (gint argc, gchar **argv)
   TEST (a_main_loop_goes_on_meanwhile);
   TEST (a_main_loop_hears_of_failures);
   TEST (a_missing_wait_is_a_wrong_number);
+  TEST (printing_leaves_errors_to_others);
   TEST (memory_lives_as_long_as_any_stream_uses_it);
   TEST (streams_share_queues_when_there_are_many);
   result = g_test_run ();
