@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Attention, softmax (q k' scale + mask) v. It is done for some rows of q at a time: of the weights, as
+ * many as there are pairs of a row of q and a row of k, only those rows' are there, in the forward and in
+ * the backward direction, which computes them again.
+ * Where that is not possible it is built of matmul and softmax. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <math.h>
+#include <string.h>
+
+#include "cpu/gtorch-cpu-gemm.h"
+#include "cpu/gtorch-cpu-iter.h"
+#include "cpu/gtorch-cpu-pack.h"
+#include "cpu/gtorch-cpu-rows.h"
+#include "gtorch-attention-private.h"
+#include "gtorch-ops-private.h"
+
+#define MAX_ROWS  64        /* of q at a time */
+#define MAX_BLOCK (1 << 18) /* weights at a time, where the rows are not too long for that */
+
+/* --- shapes --- */
+
+gboolean
+gtorch_attention_mask_fits (const GTorchImpl *mask, const GTorchImpl *q, const GTorchImpl *k)
+{
+  guint n = q->n_dims, i;
+
+  if (mask->n_dims > n)
+    return FALSE;
+  for (i = 0; i < mask->n_dims; i++)
+    {
+      gint64 size = mask->shape[mask->n_dims - 1 - i];
+
+      if (size != 1 && size != (i == 0 ? k->shape[n - 2] : q->shape[n - 1 - i]))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+static gboolean
+check_operands (GTorchOpCall *call, guint first, const GTorchImpl *mask, GError **error)
+{
+  const GTorchImpl *q = call->inputs[first], *k = call->inputs[first + 1];
+  const GTorchImpl *v = call->inputs[first + 2];
+  guint n = q->n_dims, i;
+  gboolean fits = n >= 2 && k->n_dims == n && v->n_dims == n;
+
+  for (i = 0; fits && i + 2 < n; i++)
+    fits = q->shape[i] == k->shape[i] && q->shape[i] == v->shape[i];
+  if (!fits || q->shape[n - 1] != k->shape[n - 1] || k->shape[n - 2] != v->shape[n - 2])
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                         _ ("query %s, key %s, value %s: they must be [..., L, E], [..., S, E] and "
+                            "[..., S, Ev]"),
+                         gtorch_impl_shape_str (q), gtorch_impl_shape_str (k),
+                         gtorch_impl_shape_str (v));
+      return FALSE;
+    }
+  call->compute = q->dtype;
+  if (k->dtype != q->dtype || v->dtype != q->dtype)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE,
+                         _ ("query, key and value have dtypes %s, %s and %s: they must be the "
+                            "same"),
+                         gtorch_dtype_get_name (q->dtype), gtorch_dtype_get_name (k->dtype),
+                         gtorch_dtype_get_name (v->dtype));
+      return FALSE;
+    }
+  if (!gtorch_call_check_dtype (call, q->dtype, error))
+    return FALSE;
+  if (mask == NULL)
+    return TRUE;
+  if (!gtorch_attention_mask_fits (mask, q, k))
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                         _ ("the mask %s cannot be broadcast to the products of query %s and key "
+                            "%s"),
+                         gtorch_impl_shape_str (mask), gtorch_impl_shape_str (q),
+                         gtorch_impl_shape_str (k));
+      return FALSE;
+    }
+  if (mask->dtype != GTORCH_DTYPE_BOOL && mask->dtype != GTORCH_DTYPE_FLOAT32
+      && mask->dtype != q->dtype)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE,
+                         _ ("the mask has dtype %s: it must be bool, float32 or the query's %s"),
+                         gtorch_dtype_get_name (mask->dtype), gtorch_dtype_get_name (q->dtype));
+      return FALSE;
+    }
+  return TRUE;
+}
+
+gboolean
+gtorch_shape_attention (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *q = call->inputs[0], *v = call->inputs[2];
+  gint64 shape[GTORCH_MAX_DIMS];
+  guint n = q->n_dims;
+
+  if (!check_operands (call, 0, call->inputs[3], error))
+    return FALSE;
+  memcpy (shape, q->shape, n * sizeof (gint64));
+  shape[n - 1] = v->shape[n - 1];
+  return gtorch_shape_check (call->op->name, shape, n, q->dtype, error)
+         && gtorch_call_set_output (call, 0, q->dtype, shape, n, error)
+         && gtorch_call_set_output (call, 1, gtorch_dtype_infos[q->dtype].compute, shape, n - 1,
+                                    error);
+}
+
+gboolean
+gtorch_shape_attention_backward (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *upper = call->inputs[0], *output = call->inputs[4], *stats = call->inputs[5];
+  guint n = call->inputs[1]->n_dims, i;
+
+  if (!check_operands (call, 1, call->inputs[6], error))
+    return FALSE;
+  if (upper->n_dims != n || stats->n_dims != n - 1 || upper->dtype != call->compute
+      || memcmp (upper->shape, call->inputs[1]->shape, (n - 1) * sizeof (gint64)) != 0
+      || upper->shape[n - 1] != call->inputs[3]->shape[n - 1]
+      || !gtorch_impl_same_shape (upper, output)
+      || memcmp (stats->shape, upper->shape, (n - 1) * sizeof (gint64)) != 0)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                         _ ("the gradient %s, the output %s and the statistics %s do not belong to "
+                            "query %s"),
+                         gtorch_impl_shape_str (upper), gtorch_impl_shape_str (output),
+                         gtorch_impl_shape_str (stats), gtorch_impl_shape_str (call->inputs[1]));
+      return FALSE;
+    }
+  for (i = 0; i < 3; i++)
+    if (!gtorch_call_set_output (call, i, call->compute, call->inputs[1 + i]->shape, n, error))
+      return FALSE;
+  return TRUE;
+}
+
+/* --- on the CPU --- */
+
+typedef struct
+{
+  guint dtype; /* float32 or float64 */
+  gsize size;
+  gint64 batch, rows, columns, depth, width; /* L, S, E, Ev */
+  gboolean is_causal;
+  gdouble scale;
+  const char *q, *k, *v, *upper;
+  char *output, *stats, *grad_q, *grad_k, *grad_v;
+  gint64 block, n_blocks; /* rows at a time */
+  gint failed;            /* atomically */
+
+  const char *mask; /* or NULL; bool, or of dtype */
+  gboolean mask_is_bool;
+  guint n_batch_dims;
+  const gint64 *batch_shape;
+  gint64 mask_batch[GTORCH_MAX_DIMS], mask_row, mask_column; /* strides in elements */
+} Attention;
+
+typedef struct
+{
+  GTorchImpl *packed[7], *outputs[3];
+} Operands;
+
+static void
+operands_clear (Operands *operands)
+{
+  gtorch_impl_clear (operands->packed, G_N_ELEMENTS (operands->packed));
+  gtorch_impl_clear (operands->outputs, G_N_ELEMENTS (operands->outputs));
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Operands, operands_clear)
+
+static void
+attention_init (Attention *a, GTorchOpCall *call, guint first)
+{
+  const GTorchImpl *q = call->inputs[first], *k = call->inputs[first + 1];
+  guint n = q->n_dims, i;
+
+  memset (a, 0, sizeof *a);
+  a->dtype = gtorch_dtype_infos[call->compute].compute;
+  a->size = gtorch_dtype_size (a->dtype);
+  a->n_batch_dims = n - 2;
+  a->batch_shape = q->shape;
+  a->batch = 1;
+  for (i = 0; i + 2 < n; i++)
+    a->batch *= q->shape[i];
+  a->rows = q->shape[n - 2];
+  a->depth = q->shape[n - 1];
+  a->columns = k->shape[n - 2];
+  a->width = call->inputs[first + 2]->shape[n - 1];
+  a->is_causal = call->attrs[0].i;
+  a->scale = call->attrs[1].d;
+  a->block = CLAMP (MAX_BLOCK / MAX (a->columns, 1), 1, MAX_ROWS);
+  a->n_blocks = (a->rows + a->block - 1) / a->block;
+}
+
+/* Packs inputs [0, n) but for the mask's place, NULL for those that do not count. */
+static gboolean
+pack (Attention *a, Operands *operands, GTorchOpCall *call, guint n, guint mask, GError **error)
+{
+  guint i, j;
+
+  for (i = 0; i < n; i++)
+    {
+      GTorchImpl *input = call->inputs[i];
+      guint dtype = a->dtype;
+
+      if (input == NULL)
+        continue;
+      if (i == mask && input->dtype == GTORCH_DTYPE_BOOL)
+        dtype = GTORCH_DTYPE_BOOL;
+      operands->packed[i] = gtorch_cpu_pack (input, dtype, error);
+      if (operands->packed[i] == NULL)
+        return FALSE;
+    }
+  for (i = 0; i < call->n_outputs; i++)
+    {
+      guint dtype =
+          call->op->id == GTORCH_OP_ATTENTION && i == 1 ? call->outputs[1]->dtype : a->dtype;
+
+      operands->outputs[i] = gtorch_cpu_pack_output (call->outputs[i], dtype, error);
+      if (operands->outputs[i] == NULL)
+        return FALSE;
+    }
+  if (operands->packed[mask] != NULL)
+    {
+      const GTorchImpl *m = operands->packed[mask];
+      guint full = a->n_batch_dims + 2;
+
+      a->mask = gtorch_impl_data (m);
+      a->mask_is_bool = m->dtype == GTORCH_DTYPE_BOOL;
+      for (i = 0; i < m->n_dims; i++)
+        {
+          gint64 stride = m->shape[i] == 1 ? 0 : m->strides[i];
+
+          j = full - m->n_dims + i;
+          if (j == full - 1)
+            a->mask_column = stride;
+          else if (j == full - 2)
+            a->mask_row = stride;
+          else
+            a->mask_batch[j] = stride;
+        }
+    }
+  return TRUE;
+}
+
+/* Masks n products and finds the greatest, -INFINITY if there is none. */
+#define MASK_ROW(T)                                                                            \
+  static gint64 mask_row_##T (T *x, gint64 n, const Attention *a, gint64 offset)               \
+  {                                                                                            \
+    gint64 j, best = -1;                                                                       \
+    T max = -INFINITY;                                                                         \
+                                                                                               \
+    if (a->mask != NULL && a->mask_is_bool)                                                    \
+      {                                                                                        \
+        const guint8 *mask = (const guint8 *) a->mask + offset;                                \
+                                                                                               \
+        for (j = 0; j < n; j++)                                                                \
+          x[j] = mask[j * a->mask_column] ? x[j] : -INFINITY;                                  \
+      }                                                                                        \
+    else if (a->mask != NULL)                                                                  \
+      {                                                                                        \
+        const T *mask = (const T *) a->mask + offset;                                          \
+                                                                                               \
+        for (j = 0; j < n; j++)                                                                \
+          x[j] += mask[j * a->mask_column];                                                    \
+      }                                                                                        \
+    for (j = 0; j < n; j++)                                                                    \
+      if (!(x[j] <= max))                                                                      \
+        {                                                                                      \
+          max = x[j];                                                                          \
+          best = j;                                                                            \
+        }                                                                                      \
+    return best;                                                                               \
+  }                                                                                            \
+                                                                                               \
+  /* The weights of one row in the place of the products, the rest up to `all` is zero. */     \
+  static void weigh_row_##T (T *x, gint64 n, gint64 all, const Attention *a, gint64 offset,    \
+                             T *stat)                                                          \
+  {                                                                                            \
+    gint64 best = mask_row_##T (x, n, a, offset);                                              \
+    T max = best >= 0 ? x[best] : (T) -INFINITY;                                               \
+                                                                                               \
+    if (best < 0)                                                                              \
+      n = 0;                                                                                   \
+    if (n > 0)                                                                                 \
+      GTORCH_ROWS_CALL (a->dtype, softmax_rows, (gconstpointer) x, (gpointer) x, 1, n, FALSE); \
+    memset (x + n, 0, (all - n) * sizeof (T));                                                 \
+    if (stat != NULL)                                                                          \
+      *stat = best >= 0 ? max - log (x[best]) : (T) -INFINITY;                                 \
+  }
+
+MASK_ROW (float)
+MASK_ROW (double)
+
+/* The weights of some rows, the columns of which are behind each other; returns how many there are: the rest
+ * of a causal mask is left out. */
+static gint64
+weigh (const Attention *a, gint64 b, gint64 first, gint64 n_rows, char *x)
+{
+  gint64 columns = a->is_causal ? MIN (a->columns, first + n_rows) : a->columns;
+  gint64 offset = 0, rest = b, i;
+  GTorchGemm g = {
+    .m = n_rows,
+    .n = columns,
+    .k = a->depth,
+    .a = a->q + (b * a->rows + first) * a->depth * (gint64) a->size,
+    .a_row = a->depth,
+    .a_col = 1,
+    .b = a->k + b * a->columns * a->depth * (gint64) a->size,
+    .b_row = 1,
+    .b_col = a->depth,
+    .c = x,
+    .ldc = columns,
+    .alpha = a->scale,
+  };
+
+  if (columns == 0)
+    return 0;
+  if (a->depth > 0)
+    gtorch_cpu_gemm (a->dtype, &g);
+  else
+    memset (x, 0, n_rows * columns * a->size);
+  for (i = (gint64) a->n_batch_dims - 1; i >= 0; i--)
+    {
+      offset += rest % a->batch_shape[i] * a->mask_batch[i];
+      rest /= a->batch_shape[i];
+    }
+  for (i = 0; i < n_rows; i++)
+    {
+      gint64 row = first + i, n = a->is_causal ? MIN (columns, row + 1) : columns;
+      gint64 at = offset + row * a->mask_row;
+      char *stat = a->stats != NULL ? a->stats + (b * a->rows + row) * (gint64) a->size : NULL;
+
+      if (a->dtype == GTORCH_DTYPE_FLOAT32)
+        weigh_row_float ((float *) x + i * columns, n, columns, a, at, (float *) stat);
+      else
+        weigh_row_double ((double *) x + i * columns, n, columns, a, at, (double *) stat);
+    }
+  return columns;
+}
+
+static void
+forward_blocks (gint64 begin, gint64 end, gpointer user_data)
+{
+  Attention *a = user_data;
+  char *x = g_try_malloc (MAX (a->block * a->columns, 1) * a->size);
+
+  if (x == NULL)
+    g_atomic_int_set (&a->failed, TRUE);
+  for (; x != NULL && begin < end; begin++)
+    {
+      gint64 b = begin / a->n_blocks, first = begin % a->n_blocks * a->block;
+      gint64 n_rows = MIN (a->block, a->rows - first);
+      gint64 columns = weigh (a, b, first, n_rows, x);
+      char *output = a->output + (b * a->rows + first) * a->width * (gint64) a->size;
+      GTorchGemm g = {
+        .m = n_rows,
+        .n = a->width,
+        .k = columns,
+        .a = x,
+        .a_row = columns,
+        .a_col = 1,
+        .b = a->v + b * a->columns * a->width * (gint64) a->size,
+        .b_row = a->width,
+        .b_col = 1,
+        .c = output,
+        .ldc = a->width,
+        .alpha = 1,
+      };
+
+      if (columns > 0)
+        gtorch_cpu_gemm (a->dtype, &g);
+      else
+        {
+          gint64 i, at = b * a->rows + first;
+
+          memset (output, 0, n_rows * a->width * a->size);
+          for (i = 0; i < n_rows; i++)
+            if (a->dtype == GTORCH_DTYPE_FLOAT32)
+              ((float *) a->stats)[at + i] = -INFINITY;
+            else
+              ((double *) a->stats)[at + i] = -INFINITY;
+        }
+    }
+  g_free (x);
+}
+
+static gboolean
+finish (const Attention *a, Operands *operands, GTorchOpCall *call, GError **error)
+{
+  guint i;
+
+  if (a->failed)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_OUT_OF_MEMORY,
+                         _ ("no memory for %" G_GINT64_FORMAT " by %" G_GINT64_FORMAT " weights"),
+                         a->block, a->columns);
+      return FALSE;
+    }
+  for (i = 0; i < call->n_outputs; i++)
+    gtorch_cpu_unpack (operands->outputs[i], call->outputs[i]);
+  return TRUE;
+}
+
+gboolean
+gtorch_cpu_attention (GTorchOpCall *call, GError **error)
+{
+  g_auto (Operands) operands = { { NULL } };
+  Attention a;
+
+  attention_init (&a, call, 0);
+  if (!pack (&a, &operands, call, 4, 3, error))
+    return FALSE;
+  a.q = gtorch_impl_data (operands.packed[0]);
+  a.k = gtorch_impl_data (operands.packed[1]);
+  a.v = gtorch_impl_data (operands.packed[2]);
+  a.output = gtorch_impl_data (operands.outputs[0]);
+  a.stats = gtorch_impl_data (operands.outputs[1]);
+  gtorch_parallel_for (a.batch * a.n_blocks, 1, forward_blocks, &a);
+  return finish (&a, &operands, call, error);
+}
+
+/* Of some rows; what belongs to keys and values is added to. */
+static void
+backward_block (const Attention *a, gint64 b, gint64 first, char *x, char *y)
+{
+  gint64 n_rows = MIN (a->block, a->rows - first), columns = weigh (a, b, first, n_rows, x);
+  gint64 k_at = b * a->columns * a->depth * (gint64) a->size;
+  gint64 v_at = b * a->columns * a->width * (gint64) a->size;
+  const char *q = a->q + (b * a->rows + first) * a->depth * (gint64) a->size;
+  const char *upper = a->upper + (b * a->rows + first) * a->width * (gint64) a->size;
+  char *grad_q = a->grad_q + (b * a->rows + first) * a->depth * (gint64) a->size;
+  /* clang-format off */
+  GTorchGemm of_value = { columns, a->width, n_rows, x, 1, columns, upper, a->width, 1,
+                          a->grad_v + v_at, a->width, 1, 1 };
+  GTorchGemm of_weights = { n_rows, columns, a->width, upper, a->width, 1, a->v + v_at, 1, a->width,
+                            y, columns, 1, 0 };
+  GTorchGemm of_query = { n_rows, a->depth, columns, y, columns, 1, a->k + k_at, a->depth, 1,
+                          grad_q, a->depth, a->scale, 0 };
+  GTorchGemm of_key = { columns, a->depth, n_rows, y, 1, columns, q, a->depth, 1,
+                        a->grad_k + k_at, a->depth, a->scale, 1 };
+  /* clang-format on */
+
+  if (columns == 0)
+    {
+      memset (grad_q, 0, n_rows * a->depth * a->size);
+      return;
+    }
+  gtorch_cpu_gemm (a->dtype, &of_value);
+  if (a->width > 0)
+    gtorch_cpu_gemm (a->dtype, &of_weights);
+  else
+    memset (y, 0, n_rows * columns * a->size);
+  GTORCH_ROWS_CALL (a->dtype, softmax_grad_rows, (gconstpointer) y, (gconstpointer) x, (gpointer) y,
+                    n_rows, columns, FALSE);
+  gtorch_cpu_gemm (a->dtype, &of_query);
+  gtorch_cpu_gemm (a->dtype, &of_key);
+}
+
+static void
+backward_batches (gint64 begin, gint64 end, gpointer user_data)
+{
+  Attention *a = user_data;
+  gsize n_bytes = MAX (a->block * a->columns, 1) * a->size;
+  char *x = g_try_malloc (n_bytes), *y = g_try_malloc (n_bytes);
+
+  if (x == NULL || y == NULL)
+    {
+      g_atomic_int_set (&a->failed, TRUE);
+      end = begin;
+    }
+  for (; begin < end; begin++)
+    {
+      gsize of_key = a->columns * a->depth * a->size, of_value = a->columns * a->width * a->size;
+      gint64 first;
+
+      memset (a->grad_k + begin * (gint64) of_key, 0, of_key);
+      memset (a->grad_v + begin * (gint64) of_value, 0, of_value);
+      for (first = 0; first < a->rows; first += a->block)
+        backward_block (a, begin, first, x, y);
+    }
+  g_free (x);
+  g_free (y);
+}
+
+gboolean
+gtorch_cpu_attention_backward (GTorchOpCall *call, GError **error)
+{
+  g_auto (Operands) operands = { { NULL } };
+  Attention a;
+
+  attention_init (&a, call, 1);
+  if (!pack (&a, &operands, call, 7, 6, error))
+    return FALSE;
+  a.upper = gtorch_impl_data (operands.packed[0]);
+  a.q = gtorch_impl_data (operands.packed[1]);
+  a.k = gtorch_impl_data (operands.packed[2]);
+  a.v = gtorch_impl_data (operands.packed[3]);
+  a.grad_q = gtorch_impl_data (operands.outputs[0]);
+  a.grad_k = gtorch_impl_data (operands.outputs[1]);
+  a.grad_v = gtorch_impl_data (operands.outputs[2]);
+  gtorch_parallel_for (a.batch, 1, backward_batches, &a);
+  return finish (&a, &operands, call, error);
+}

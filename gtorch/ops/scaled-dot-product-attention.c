@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* The public form of attention: checks, equal leading dimensions, the choice between the operation that
+ * does it all and one built of matmul and softmax; and the gradients. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <math.h>
+#include <string.h>
+
+#include "gtorch-attention-private.h"
+#include "gtorch-device-private.h"
+#include "gtorch-ops-private.h"
+
+/* --- of other operations --- */
+
+static GTorchImpl *
+apply_mask (GTorchImpl *x, GTorchImpl *mask, GError **error)
+{
+  g_autoptr (GTorchImpl) nothing = NULL;
+  g_autoptr (GTorchImpl) cast = NULL;
+
+  if (mask->dtype == GTORCH_DTYPE_BOOL)
+    {
+      nothing = gtorch_impl_new_number (-INFINITY);
+      return gtorch_op_where (mask, x, nothing, error);
+    }
+  cast = gtorch_op_to_dtype (mask, x->dtype, error);
+  return cast != NULL ? gtorch_op_add (x, cast, 1, error) : NULL;
+}
+
+/* Rows that are masked as a whole become zeros, without a NaN on the way there or back. */
+static GTorchImpl *
+softmax_of_masked (GTorchImpl *x, GError **error)
+{
+  const gint64 last = -1;
+  g_autoptr (GTorchImpl) nothing = gtorch_impl_new_number (-INFINITY);
+  g_autoptr (GTorchImpl) zero = gtorch_impl_new_number (0);
+  g_autoptr (GTorchImpl) masked = gtorch_op_eq (x, nothing, error);
+  g_autoptr (GTorchImpl) empty = masked ? gtorch_op_all (masked, &last, 1, TRUE, error) : NULL;
+  g_autoptr (GTorchImpl) filled = empty ? gtorch_op_where (empty, zero, x, error) : NULL;
+  g_autoptr (GTorchImpl) y =
+      filled ? gtorch_op_softmax (filled, -1, GTORCH_DTYPE_NONE, error) : NULL;
+
+  return y != NULL ? gtorch_op_where (empty, zero, y, error) : NULL;
+}
+
+static GTorchImpl *
+weights_of (GTorchImpl *q, GTorchImpl *k, GTorchImpl *mask, gboolean is_causal, gdouble scale,
+            GError **error)
+{
+  g_autoptr (GTorchImpl) number = gtorch_impl_new_number (scale);
+  g_autoptr (GTorchImpl) scaled = gtorch_op_mul (q, number, error);
+  g_autoptr (GTorchImpl) turned = scaled ? gtorch_op_swap_matrix (k, error) : NULL;
+  g_autoptr (GTorchImpl) x = turned ? gtorch_op_matmul (scaled, turned, error) : NULL;
+
+  if (x != NULL && is_causal)
+    {
+      const gint64 *shape = x->shape + x->n_dims - 2;
+      g_autoptr (GTorchImpl) ones =
+          gtorch_op_ones (shape, 2, GTORCH_DTYPE_BOOL, gtorch_impl_device (x), error);
+      g_autoptr (GTorchImpl) lower = ones ? gtorch_op_tril (ones, 0, error) : NULL;
+      GTorchImpl *causal = lower ? apply_mask (x, lower, error) : NULL;
+
+      gtorch_impl_unref (x);
+      x = causal;
+    }
+  if (x != NULL && mask != NULL)
+    {
+      g_autoptr (GTorchImpl) masked = apply_mask (x, mask, error);
+
+      return masked != NULL ? softmax_of_masked (masked, error) : NULL;
+    }
+  return x != NULL ? gtorch_op_softmax (x, -1, GTORCH_DTYPE_NONE, error) : NULL;
+}
+
+/* With operations, so that it has a gradient itself. */
+static gboolean
+grad_of_operations (GTorchGradContext *context, GError **error)
+{
+  const gint64 last = -1;
+  GTorchImpl *upper = context->grads[0];
+  GTorchImpl *q = context->inputs[0], *k = context->inputs[1], *v = context->inputs[2];
+  gdouble scale = context->attrs[1].d;
+  g_autoptr (GTorchImpl) number = gtorch_impl_new_number (scale);
+  g_autoptr (GTorchImpl) p =
+      weights_of (q, k, context->inputs[3], context->attrs[0].i, scale, error);
+  g_autoptr (GTorchImpl) v_turned = p ? gtorch_op_swap_matrix (v, error) : NULL;
+  g_autoptr (GTorchImpl) of_p = v_turned ? gtorch_op_matmul (upper, v_turned, error) : NULL;
+  g_autoptr (GTorchImpl) product = of_p ? gtorch_op_mul (of_p, p, error) : NULL;
+  g_autoptr (GTorchImpl) sum =
+      product ? gtorch_op_sum (product, &last, 1, TRUE, GTORCH_DTYPE_NONE, error) : NULL;
+  g_autoptr (GTorchImpl) rest = sum ? gtorch_op_mul (p, sum, error) : NULL;
+  g_autoptr (GTorchImpl) of_x = rest ? gtorch_op_sub (product, rest, 1, error) : NULL;
+  g_autoptr (GTorchImpl) scaled = of_x ? gtorch_op_mul (of_x, number, error) : NULL;
+  g_autoptr (GTorchImpl) scaled_turned = scaled ? gtorch_op_swap_matrix (scaled, error) : NULL;
+  g_autoptr (GTorchImpl) p_turned = scaled_turned ? gtorch_op_swap_matrix (p, error) : NULL;
+
+  if (p_turned == NULL)
+    return FALSE;
+  if (context->needs[0] && (context->result[0] = gtorch_op_matmul (scaled, k, error)) == NULL)
+    return FALSE;
+  if (context->needs[1]
+      && (context->result[1] = gtorch_op_matmul (scaled_turned, q, error)) == NULL)
+    return FALSE;
+  return !context->needs[2]
+         || (context->result[2] = gtorch_op_matmul (p_turned, upper, error)) != NULL;
+}
+
+gboolean
+gtorch_grad_attention (GTorchGradContext *context, GError **error)
+{
+  GTorchImpl *sources[4] = { context->grads[0] };
+  GTorchImpl *grads[3] = { NULL };
+  guint i;
+
+  if (context->grads[0] == NULL)
+    return TRUE;
+  memcpy (sources + 1, context->inputs, 3 * sizeof (GTorchImpl *));
+  if (gtorch_autograd_wanted (sources, 4))
+    return grad_of_operations (context, error);
+  if (!gtorch_op_attention_backward (context->grads[0], context->inputs[0], context->inputs[1],
+                                     context->inputs[2], context->outputs[0], context->outputs[1],
+                                     context->inputs[3], context->attrs[0].i, context->attrs[1].d,
+                                     &grads[0], &grads[1], &grads[2], error))
+    return FALSE;
+  for (i = 0; i < 3; i++)
+    if (context->needs[i])
+      context->result[i] = g_steal_pointer (&grads[i]);
+  gtorch_impl_clear (grads, 3);
+  return TRUE;
+}
+
+/* --- the public form --- */
+
+#define NAME "scaled_dot_product_attention"
+
+static gboolean
+check (GTorchImpl *const *operands, GTorchImpl *mask, gdouble dropout_p, gboolean is_causal,
+       GError **error)
+{
+  GTorchImpl *q = operands[0], *k = operands[1], *v = operands[2];
+
+  if (q->n_dims < 2 || k->n_dims < 2 || v->n_dims < 2
+      || q->shape[q->n_dims - 1] != k->shape[k->n_dims - 1]
+      || k->shape[k->n_dims - 2] != v->shape[v->n_dims - 2])
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                 _ ("%s: query %s, key %s, value %s: they must be [..., L, E], [..., S, E] and "
+                    "[..., "
+                    "S, Ev]"),
+                 NAME, gtorch_impl_shape_str (q), gtorch_impl_shape_str (k),
+                 gtorch_impl_shape_str (v));
+  else if (k->dtype != q->dtype || v->dtype != q->dtype
+           || gtorch_dtype_kind (q->dtype) != GTORCH_KIND_FLOAT)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
+                 _ ("%s: query, key and value have dtypes %s, %s and %s: they must have the same "
+                    "floating-point one"),
+                 NAME, gtorch_dtype_get_name (q->dtype), gtorch_dtype_get_name (k->dtype),
+                 gtorch_dtype_get_name (v->dtype));
+  else if (!(dropout_p >= 0 && dropout_p <= 1))
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("%s: dropout_p must be from 0 to 1, it is %g"), NAME, dropout_p);
+  else if (mask != NULL && is_causal)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("%s: there can be a mask or is_causal, not both"), NAME);
+  else if (mask != NULL && mask->dtype != GTORCH_DTYPE_BOOL && mask->dtype != GTORCH_DTYPE_FLOAT32
+           && mask->dtype != q->dtype)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
+                 _ ("%s: the mask has dtype %s: it must be bool, float32 or the query's %s"), NAME,
+                 gtorch_dtype_get_name (mask->dtype), gtorch_dtype_get_name (q->dtype));
+  else
+    return TRUE;
+  return FALSE;
+}
+
+/* Each head, dim -3, `times` times in a row. */
+static GTorchImpl *
+repeat_heads (GTorchImpl *impl, gint64 times, GError **error)
+{
+  gint64 shape[GTORCH_MAX_DIMS + 1];
+  guint n = impl->n_dims;
+  g_autoptr (GTorchImpl) apart = gtorch_op_unsqueeze (impl, n - 2, error);
+  g_autoptr (GTorchImpl) many = NULL;
+
+  if (apart == NULL)
+    return NULL;
+  memcpy (shape, apart->shape, (n + 1) * sizeof (gint64));
+  shape[n - 2] = times;
+  many = gtorch_op_expand (apart, shape, n + 1, error);
+  if (many == NULL)
+    return NULL;
+  memcpy (shape, impl->shape, n * sizeof (gint64));
+  shape[n - 3] *= times;
+  return gtorch_op_reshape (many, shape, n, error);
+}
+
+/* Gives all three the same leading dimensions. */
+static gboolean
+broadcast (GTorchImpl **operands, GError **error)
+{
+  gint64 shape[GTORCH_MAX_DIMS];
+  guint n = 0, i;
+
+  for (i = 0; i < 3; i++)
+    if (!gtorch_broadcast_shapes (NAME, shape, n, operands[i]->shape, operands[i]->n_dims - 2,
+                                  shape, &n, error))
+      return FALSE;
+  for (i = 0; i < 3; i++)
+    {
+      GTorchImpl *expanded;
+
+      memcpy (shape + n, operands[i]->shape + operands[i]->n_dims - 2, 2 * sizeof (gint64));
+      expanded = gtorch_op_expand (operands[i], shape, n + 2, error);
+      if (expanded == NULL)
+        return FALSE;
+      gtorch_impl_unref (operands[i]);
+      operands[i] = expanded;
+    }
+  return TRUE;
+}
+
+static GTorchImpl *
+attend (GTorchImpl *const *operands, GTorchImpl *mask, gdouble dropout_p, gboolean is_causal,
+        gdouble scale, GError **error)
+{
+  GTorchImpl *q = operands[0], *k = operands[1], *v = operands[2], *output = NULL, *stats = NULL;
+  gboolean mask_learns = mask != NULL && gtorch_autograd_wanted (&mask, 1);
+  g_autoptr (GTorchImpl) weights = NULL;
+
+  if (mask != NULL && !gtorch_attention_mask_fits (mask, q, k))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("%s: the mask %s cannot be broadcast to the products of query %s and key %s"),
+                   NAME, gtorch_impl_shape_str (mask), gtorch_impl_shape_str (q),
+                   gtorch_impl_shape_str (k));
+      return NULL;
+    }
+  if (dropout_p == 0 && !mask_learns && gtorch_impl_device (q)->type == GTORCH_DEVICE_TYPE_CPU)
+    {
+      if (!gtorch_op_attention (q, k, v, mask, is_causal, scale, &output, &stats, error))
+        {
+          gtorch_error_set_op (error, NAME);
+          return NULL;
+        }
+      gtorch_impl_unref (stats);
+      return output;
+    }
+  weights = weights_of (q, k, mask, is_causal, scale, error);
+  if (weights != NULL && dropout_p > 0)
+    {
+      GTorchImpl *dropped = gtorch_op_dropout (weights, dropout_p, TRUE, NULL, error);
+
+      gtorch_impl_unref (weights);
+      weights = dropped;
+    }
+  return weights != NULL ? gtorch_op_matmul (weights, v, error) : NULL;
+}
+
+GTorchImpl *
+gtorch_op_scaled_dot_product_attention (GTorchImpl *query, GTorchImpl *key, GTorchImpl *value,
+                                        GTorchImpl *attn_mask, gdouble dropout_p,
+                                        gboolean is_causal, gdouble scale, gboolean enable_gqa,
+                                        GError **error)
+{
+  GTorchImpl *operands[] = { query, key, value };
+  GTorchImpl *result = NULL;
+  gint64 depth, heads;
+  guint i;
+
+  if (!check (operands, attn_mask, dropout_p, is_causal, error))
+    return NULL;
+  depth = query->shape[query->n_dims - 1];
+  if (scale == 0)
+    scale = depth > 0 ? 1 / sqrt (depth) : 1;
+  for (i = 0; i < 3; i++)
+    gtorch_impl_ref (operands[i]);
+  if (enable_gqa)
+    {
+      heads = query->n_dims > 2 ? query->shape[query->n_dims - 3] : 0;
+      for (i = 1; i < 3; i++)
+        {
+          guint n = operands[i]->n_dims;
+          gint64 own = n > 2 ? operands[i]->shape[n - 3] : 0;
+          GTorchImpl *repeated;
+
+          if (own == 0 || heads % own != 0)
+            {
+              g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                           _ ("%s: with enable_gqa the heads of query %s must be a multiple of "
+                              "those "
+                              "of key %s and value %s"),
+                           NAME, gtorch_impl_shape_str (query), gtorch_impl_shape_str (key),
+                           gtorch_impl_shape_str (value));
+              goto done;
+            }
+          repeated = repeat_heads (operands[i], heads / own, error);
+          if (repeated == NULL)
+            goto done;
+          gtorch_impl_unref (operands[i]);
+          operands[i] = repeated;
+        }
+    }
+  if (broadcast (operands, error))
+    result = attend (operands, attn_mask, dropout_p, is_causal, scale, error);
+done:
+  gtorch_impl_clear (operands, 3);
+  return result;
+}

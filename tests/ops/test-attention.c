@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Attention on sizes of more than one block, held against the same made of products and softmax, which is
+ * what a mask that learns asks for. */
+
+#include "config.h"
+
+#include <gtorch/gtorch.h>
+#include <math.h>
+#include <string.h>
+
+static GTorchTensor *
+must (GTorchTensor *tensor, GError *error)
+{
+  g_assert_no_error (error);
+  return tensor;
+}
+
+static GTorchTensor *
+draw (const gint64 *shape, gsize n_dims)
+{
+  GError *error = NULL;
+
+  return must (gtorch_randn (shape, n_dims, GTORCH_DTYPE_FLOAT64, NULL, NULL, &error), error);
+}
+
+static void
+assert_close (GTorchTensor *a, GTorchTensor *b)
+{
+  gsize n, m, i;
+  g_autofree gdouble *x = gtorch_tensor_to_doubles (a, &n, NULL);
+  g_autofree gdouble *y = gtorch_tensor_to_doubles (b, &m, NULL);
+
+  g_assert_cmpuint (n, ==, m);
+  for (i = 0; i < n; i++)
+    g_assert_cmpfloat_with_epsilon (x[i], y[i], 1e-11);
+}
+
+/* The result, and the gradients of its sum of squares in grads. */
+static GTorchTensor *
+attend (GTorchTensor *const *operands, GTorchTensor *mask, gboolean mask_learns, gboolean is_causal,
+        GTorchTensor **grads)
+{
+  GTorchTensor *leaves[3];
+  g_autoptr (GTorchTensor) own_mask = NULL;
+  g_autoptr (GTorchTensor) squares = NULL;
+  g_autoptr (GTorchTensor) sum = NULL;
+  GTorchTensor *result;
+  GError *error = NULL;
+  guint i;
+
+  for (i = 0; i < 3; i++)
+    {
+      leaves[i] = must (gtorch_tensor_detach (operands[i], &error), error);
+      gtorch_tensor_set_requires_grad (leaves[i], TRUE, &error);
+      g_assert_no_error (error);
+    }
+  if (mask != NULL)
+    own_mask = must (gtorch_tensor_detach (mask, &error), error);
+  if (mask_learns)
+    gtorch_tensor_set_requires_grad (own_mask, TRUE, &error);
+  g_assert_no_error (error);
+  result = must (gtorch_scaled_dot_product_attention (leaves[0], leaves[1], leaves[2], own_mask, 0,
+                                                      is_causal, 0, FALSE, &error),
+                 error);
+  squares = must (gtorch_tensor_mul (result, result, &error), error);
+  sum = must (gtorch_tensor_sum (squares, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error), error);
+  gtorch_tensor_backward (sum, NULL, FALSE, FALSE, &error);
+  g_assert_no_error (error);
+  for (i = 0; i < 3; i++)
+    {
+      grads[i] = g_object_ref (gtorch_tensor_get_grad (leaves[i]));
+      g_object_unref (leaves[i]);
+    }
+  return result;
+}
+
+/* Additive: what a bool mask or the diagonal says, with a whole row masked unless it is causal. */
+static GTorchTensor *
+mask_new (gint64 rows, gint64 columns, gboolean is_causal, gboolean holes)
+{
+  g_autofree gdouble *values = g_new (gdouble, rows * columns);
+  GError *error = NULL;
+  gint64 i, j;
+
+  for (i = 0; i < rows; i++)
+    for (j = 0; j < columns; j++)
+      {
+        gboolean masked = is_causal ? j > i : holes && (i == 3 || (i * 7 + j * 5) % 4 == 0);
+
+        values[i * columns + j] = masked ? -INFINITY : (holes ? sin (i + j) : 0);
+      }
+  return must (gtorch_tensor_new_from_doubles (values, rows * columns, GTORCH_SHAPE (rows, columns),
+                                               GTORCH_DTYPE_FLOAT64, NULL, &error),
+               error);
+}
+
+static void
+compare (gint64 rows, gint64 columns, gboolean is_causal, gboolean holes)
+{
+  GTorchTensor *operands[] = { draw (GTORCH_SHAPE (2, 3, rows, 8)),
+                               draw (GTORCH_SHAPE (2, 3, columns, 8)),
+                               draw (GTORCH_SHAPE (2, 3, columns, 5)) };
+  g_autoptr (GTorchTensor) mask = mask_new (rows, columns, is_causal, holes);
+  GTorchTensor *grads[3], *expected_grads[3];
+  g_autoptr (GTorchTensor) result = attend (operands, holes ? mask : NULL, FALSE, is_causal, grads);
+  g_autoptr (GTorchTensor) expected = attend (operands, mask, TRUE, FALSE, expected_grads);
+  guint i;
+
+  assert_close (result, expected);
+  for (i = 0; i < 3; i++)
+    {
+      assert_close (grads[i], expected_grads[i]);
+      g_object_unref (grads[i]);
+      g_object_unref (expected_grads[i]);
+      g_object_unref (operands[i]);
+    }
+}
+
+static void
+plain (void)
+{
+  compare (150, 200, FALSE, FALSE);
+}
+
+static void
+causal (void)
+{
+  compare (150, 200, TRUE, FALSE);
+  compare (200, 70, TRUE, FALSE);
+}
+
+static void
+masked (void)
+{
+  compare (130, 90, FALSE, TRUE);
+}
+
+/* No matrix of weights: that would be 800 MB. */
+static void
+long_rows_need_little_memory (void)
+{
+  const gint64 n = 10000;
+  g_autoptr (GTorchTensor) q = draw (GTORCH_SHAPE (n, 4));
+  g_autoptr (GTorchTensor) result = NULL;
+  GTorchDevice *cpu = gtorch_device_cpu ();
+  GError *error = NULL;
+
+  gtorch_device_reset_peak_memory (cpu);
+  result =
+      must (gtorch_scaled_dot_product_attention (q, q, q, NULL, 0, TRUE, 0, FALSE, &error), error);
+  g_assert_cmpuint (gtorch_device_get_peak_memory_allocated (cpu), <, 8 << 20);
+}
+
+static void
+dropped_weights_are_scaled (void)
+{
+  g_autoptr (GTorchTensor) q = draw (GTORCH_SHAPE (400, 4));
+  g_autoptr (GTorchTensor) v = NULL;
+  g_autoptr (GTorchTensor) result = NULL;
+  GError *error = NULL;
+  g_autofree gdouble *values = NULL;
+  gdouble mean = 0;
+  gsize n, i;
+
+  v = must (gtorch_ones (GTORCH_SHAPE (400, 1), GTORCH_DTYPE_FLOAT64, NULL, &error), error);
+  result = must (gtorch_scaled_dot_product_attention (q, q, v, NULL, 0.5, FALSE, 0, FALSE, &error),
+                 error);
+  values = gtorch_tensor_to_doubles (result, &n, NULL);
+  for (i = 0; i < n; i++)
+    mean += values[i] / n;
+  g_assert_cmpfloat_with_epsilon (mean, 1, 0.05);
+  g_assert_cmpfloat (values[0], !=, values[1]);
+}
+
+static void
+refuse (GTorchTensor *q, GTorchTensor *k, GTorchTensor *v, GTorchTensor *mask, gdouble dropout_p,
+        gboolean is_causal, gboolean enable_gqa, GTorchError code, const gchar *part)
+{
+  g_autoptr (GError) error = NULL;
+
+  g_assert_null (gtorch_scaled_dot_product_attention (q, k, v, mask, dropout_p, is_causal, 0,
+                                                      enable_gqa, &error));
+  g_assert_error (error, GTORCH_ERROR, code);
+  g_assert_true (g_str_has_prefix (error->message, "scaled_dot_product_attention: "));
+  g_assert_nonnull (strstr (error->message, part));
+}
+
+static void
+wrong_operands_are_errors (void)
+{
+  GError *error = NULL;
+  g_autoptr (GTorchTensor) q = draw (GTORCH_SHAPE (2, 3, 5, 4));
+  g_autoptr (GTorchTensor) k = draw (GTORCH_SHAPE (2, 3, 7, 4));
+  g_autoptr (GTorchTensor) other = draw (GTORCH_SHAPE (2, 3, 7, 6));
+  g_autoptr (GTorchTensor) heads = draw (GTORCH_SHAPE (2, 2, 7, 4));
+  g_autoptr (GTorchTensor) vector = draw (GTORCH_SHAPE (4));
+  g_autoptr (GTorchTensor) mask = draw (GTORCH_SHAPE (7, 1, 5, 7));
+  g_autoptr (GTorchTensor) single =
+      must (gtorch_tensor_to_dtype (k, GTORCH_DTYPE_FLOAT32, &error), error);
+  g_autoptr (GTorchTensor) half =
+      must (gtorch_tensor_to_dtype (mask, GTORCH_DTYPE_FLOAT16, &error), error);
+
+  refuse (vector, k, k, NULL, 0, FALSE, FALSE, GTORCH_ERROR_SHAPE, "[4]");
+  refuse (q, other, k, NULL, 0, FALSE, FALSE, GTORCH_ERROR_SHAPE, "[2, 3, 7, 6]");
+  refuse (q, k, q, NULL, 0, FALSE, FALSE, GTORCH_ERROR_SHAPE, "[2, 3, 5, 4]");
+  refuse (q, heads, heads, NULL, 0, FALSE, FALSE, GTORCH_ERROR_SHAPE, "2");
+  refuse (q, heads, heads, NULL, 0, FALSE, TRUE, GTORCH_ERROR_SHAPE, "multiple");
+  refuse (q, single, k, NULL, 0, FALSE, FALSE, GTORCH_ERROR_DTYPE, "float32");
+  refuse (q, k, k, mask, 0, FALSE, FALSE, GTORCH_ERROR_SHAPE, "[7, 1, 5, 7]");
+  refuse (q, k, k, mask, 0.5, FALSE, FALSE, GTORCH_ERROR_SHAPE, "[7, 1, 5, 7]");
+  refuse (q, k, k, mask, 0, TRUE, FALSE, GTORCH_ERROR_INVALID, "not both");
+  refuse (q, k, k, half, 0, FALSE, FALSE, GTORCH_ERROR_DTYPE, "float16");
+  refuse (q, k, k, NULL, 1.5, FALSE, FALSE, GTORCH_ERROR_INVALID, "1.5");
+  refuse (q, k, k, NULL, NAN, FALSE, FALSE, GTORCH_ERROR_INVALID, "dropout_p");
+}
+
+#define TEST(name) g_test_add_func ("/attention/" #name, name)
+
+int
+main (int argc, char *argv[])
+{
+  g_test_init (&argc, &argv, NULL);
+  TEST (plain);
+  TEST (causal);
+  TEST (masked);
+  TEST (long_rows_need_little_memory);
+  TEST (dropped_weights_are_scaled);
+  TEST (wrong_operands_are_errors);
+  return g_test_run ();
+}
