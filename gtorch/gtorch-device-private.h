@@ -87,6 +87,12 @@ struct _GTorchDeviceClass
 
   /* priority 0 is normal, negative ones go first. */
   GTorchStream *(*new_stream) (GTorchDevice *device, gint priority, GError **error);
+  /* Of a queue that was not made here; NULL: the one that others use by default (optional). */
+  GTorchStream *(*new_external_stream) (GTorchDevice *device, gpointer handle, GError **error);
+  void (*get_priorities) (GTorchDevice *device, gint *least, gint *greatest);
+  /* Keeps the memory as it is until what the stream has now is done. */
+  gboolean (*record_stream) (GTorchDevice *device, GTorchStorage *storage, GTorchStream *stream,
+                             GError **error);
   /* Waits for all streams (optional: all timelines of the device). */
   gboolean (*synchronize) (GTorchDevice *device, GCancellable *cancellable, GError **error);
   /* Direct access to the other's memory (optional: no). */

@@ -428,9 +428,15 @@ gtorch_device_make_default_stream (GTorchDevice *self, GError **error)
   stream = self->default_stream;
   if (stream == NULL)
     {
-      stream = self->type == GTORCH_DEVICE_TYPE_CPU
-                   ? g_object_new (GTORCH_TYPE_STREAM, NULL)
-                   : GTORCH_DEVICE_GET_CLASS (self)->new_stream (self, 0, error);
+      GTorchDeviceClass *klass = GTORCH_DEVICE_GET_CLASS (self);
+
+      if (self->type == GTORCH_DEVICE_TYPE_CPU)
+        stream = g_object_new (GTORCH_TYPE_STREAM, NULL);
+      else if (klass->new_external_stream != NULL
+               && g_strcmp0 (g_getenv ("GTORCH_DEFAULT_STREAM"), "legacy") == 0)
+        stream = klass->new_external_stream (self, NULL, error);
+      else
+        stream = klass->new_stream (self, 0, error);
       if (stream != NULL)
         {
           stream->device = self;
@@ -447,6 +453,10 @@ gtorch_device_make_default_stream (GTorchDevice *self, GError **error)
  * @self: a device
  *
  * Gets the stream that is current where no other one was set.
+ *
+ * On a GPU it is a queue of GTorch's own. With `GTORCH_DEFAULT_STREAM=legacy` in the environment it is
+ * the one that other libraries use by default (the driver's stream 0), so that their work and GTorch's
+ * are in order with each other; it waits for all others and cannot be captured.
  *
  * Returns: (transfer none): the stream
  *
@@ -491,6 +501,31 @@ gtorch_device_get_default_generator (GTorchDevice *self)
     self->generator = gtorch_generator_new ();
   g_mutex_unlock (&lock);
   return self->generator;
+}
+
+/**
+ * gtorch_device_get_stream_priority_range:
+ * @self: a device
+ * @least: (out) (optional): return location for the priority of streams that go last
+ * @greatest: (out) (optional): return location for the priority of streams that go first
+ *
+ * Gets the priorities that [ctor@Stream.new] can tell apart; smaller numbers go first. Others are taken
+ * for the nearest of these. Both are 0 if all streams are equal, or if the device cannot be asked.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_device_get_stream_priority_range (GTorchDevice *self, gint *least, gint *greatest)
+{
+  gint last = 0, first = 0;
+
+  g_return_if_fail (GTORCH_IS_DEVICE (self));
+  if (GTORCH_DEVICE_GET_CLASS (self)->get_priorities != NULL)
+    GTORCH_DEVICE_GET_CLASS (self)->get_priorities (self, &last, &first);
+  if (least != NULL)
+    *least = last;
+  if (greatest != NULL)
+    *greatest = first;
 }
 
 /* --- precision --- */

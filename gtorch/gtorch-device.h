@@ -73,6 +73,8 @@ GTORCH_AVAILABLE_IN_0_1
 GTorchStream *gtorch_device_get_default_stream (GTorchDevice *self);
 GTORCH_AVAILABLE_IN_0_1
 GTorchGenerator *gtorch_device_get_default_generator (GTorchDevice *self);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_device_get_stream_priority_range (GTorchDevice *self, gint *least, gint *greatest);
 
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_device_check (GTorchDevice *self, GError **error);

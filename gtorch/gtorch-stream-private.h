@@ -136,6 +136,8 @@ struct _GTorchStreamClass
 
   /* What tells queues apart, where that is not the timeline (optional). */
   gpointer (*get_queue) (GTorchStream *stream);
+  /* The backend's own name of it (optional: NULL). */
+  gpointer (*get_handle) (GTorchStream *stream);
 
   /* Of queues that have no timeline of their own; NULL for the others. */
   gboolean (*is_idle) (GTorchStream *stream);
@@ -178,6 +180,9 @@ gboolean gtorch_stream_wait_fence (GTorchStream *stream, GTorchFence *fence, GEr
 
 /* The CPU's own: cpu/gtorch-cpu-stream.c. */
 GTorchStream *gtorch_cpu_stream_new (GTorchDevice *device, gint priority, GError **error);
+void gtorch_cpu_stream_get_priorities (GTorchDevice *device, gint *least, gint *greatest);
+gboolean gtorch_cpu_stream_record (GTorchDevice *device, GTorchStorage *storage,
+                                   GTorchStream *stream, GError **error);
 gboolean gtorch_cpu_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *call,
                             GError **error);
 

@@ -129,6 +129,56 @@ gtorch_stream_new (GTorchDevice *device, gint priority, GError **error)
 }
 
 /**
+ * gtorch_stream_new_external: (skip)
+ * @device: a device
+ * @handle: (nullable): a queue of the device's driver, for CUDA a `CUstream`
+ * @error: return location for an error
+ *
+ * Makes a stream of a queue that another library has made, so that GTorch's work can be put into it.
+ * Several streams may stand for one queue. %NULL means the driver's default queue (stream 0).
+ *
+ * The queue stays its maker's: it must exist for as long as there are streams of it, and tensors that
+ * were used on them.
+ *
+ * Returns: (transfer full): a new stream, or %NULL with %GTORCH_ERROR_NOT_SUPPORTED if the device has no
+ *   such queues (as the CPU), %GTORCH_ERROR_DEVICE_MISMATCH if this one belongs to another device
+ *
+ * Since: 0.1
+ */
+GTorchStream *
+gtorch_stream_new_external (GTorchDevice *device, gpointer handle, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (device), NULL);
+  if (GTORCH_DEVICE_GET_CLASS (device)->new_external_stream != NULL)
+    return GTORCH_DEVICE_GET_CLASS (device)->new_external_stream (device, handle, error);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+               _ ("stream: %s has no queues that others could make"), gtorch_device_name (device));
+  return NULL;
+}
+
+/**
+ * gtorch_stream_get_handle: (skip)
+ * @self: a stream
+ *
+ * Gets the queue behind the stream for use with another library; for CUDA a `CUstream`. It is valid as
+ * long as the stream is. What that library does with tensors must be told to
+ * [method@Tensor.record_stream] if the stream is not the one on which they were made.
+ *
+ * Returns: (transfer none) (nullable): the handle; %NULL where there is none, and for the driver's
+ *   default queue
+ *
+ * Since: 0.1
+ */
+gpointer
+gtorch_stream_get_handle (GTorchStream *self)
+{
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), NULL);
+  if (GTORCH_STREAM_GET_CLASS (self)->get_handle == NULL)
+    return NULL;
+  return GTORCH_STREAM_GET_CLASS (self)->get_handle (self);
+}
+
+/**
  * gtorch_stream_get_device:
  * @self: a stream
  *

@@ -37,11 +37,16 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchStream, g_object_unref)
 GTORCH_AVAILABLE_IN_0_1
 GTorchStream *gtorch_stream_new (GTorchDevice *device, gint priority,
                                  GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+GTorchStream *gtorch_stream_new_external (GTorchDevice *device, gpointer handle,
+                                          GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
 GTORCH_AVAILABLE_IN_0_1
 GTorchDevice *gtorch_stream_get_device (GTorchStream *self);
 GTORCH_AVAILABLE_IN_0_1
 gint gtorch_stream_get_priority (GTorchStream *self);
+GTORCH_AVAILABLE_IN_0_1
+gpointer gtorch_stream_get_handle (GTorchStream *self);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_stream_is_default (GTorchStream *self);
 GTORCH_AVAILABLE_IN_0_1

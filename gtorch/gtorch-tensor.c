@@ -8,6 +8,7 @@
 #include "autograd/gtorch-tensor-autograd.h"
 #include "gtorch-device-private.h"
 #include "gtorch-scope-private.h"
+#include "gtorch-stream-private.h"
 #include "gtorch-tensor-bytes-private.h"
 #include "gtorch-tensor-private.h"
 
@@ -505,6 +506,52 @@ gtorch_tensor_get_device (GTorchTensor *self)
 {
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
   return gtorch_impl_device (gtorch_tensor_unwrap (self));
+}
+
+/**
+ * gtorch_tensor_record_stream:
+ * @self: a tensor
+ * @stream: a stream of the tensor's device
+ * @error: return location for an error
+ *
+ * Lets the memory be used again only when what is in the stream's queue now is done.
+ *
+ * Operations see to that themselves. This is for work that another library has put into the queue
+ * ([method@Stream.get_handle]): call it after that and before the tensor is dropped. It gives no order to
+ * the work of two streams.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_RELEASED, or with %GTORCH_ERROR_DEVICE_MISMATCH if
+ *   the stream is on another device
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_tensor_record_stream (GTorchTensor *self, GTorchStream *stream, GError **error)
+{
+  GTorchImpl *impl;
+  GTorchDevice *device;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
+  g_return_val_if_fail (GTORCH_IS_STREAM (stream), FALSE);
+  impl = gtorch_tensor_unwrap (self);
+  if (impl->storage == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
+                   _ ("record_stream: the tensor of shape %s was released"),
+                   gtorch_impl_shape_str (impl));
+      return FALSE;
+    }
+  device = impl->storage->device;
+  if (stream->device != device)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH,
+                   _ ("record_stream: the tensor of shape %s is on %s, the stream on %s"),
+                   gtorch_impl_shape_str (impl), gtorch_device_name (device),
+                   gtorch_device_name (stream->device));
+      return FALSE;
+    }
+  return GTORCH_DEVICE_GET_CLASS (device)->record_stream == NULL
+         || GTORCH_DEVICE_GET_CLASS (device)->record_stream (device, impl->storage, stream, error);
 }
 
 /**

@@ -74,6 +74,8 @@ gtorch_cpu_device_class_init (GTorchCpuDeviceClass *klass)
   device_class->empty_cache = gtorch_cpu_empty_cache;
   device_class->launch = gtorch_cpu_launch;
   device_class->new_stream = gtorch_cpu_stream_new;
+  device_class->get_priorities = gtorch_cpu_stream_get_priorities;
+  device_class->record_stream = gtorch_cpu_stream_record;
 }
 
 static void

@@ -12,6 +12,8 @@
 
 #include "gtorch-stream-private.h"
 
+#define LEAST_PRIORITY 19
+
 typedef struct _Work Work;
 struct _Work
 {
@@ -93,7 +95,7 @@ queue_thread (gpointer data)
   gtorch_thread.worker = timeline;
 #ifdef SYS_gettid
   if (queue->priority > 0) /* lower than normal; higher would need a privilege */
-    setpriority (PRIO_PROCESS, syscall (SYS_gettid), MIN (queue->priority, 19));
+    setpriority (PRIO_PROCESS, syscall (SYS_gettid), MIN (queue->priority, LEAST_PRIORITY));
 #endif
   g_mutex_lock (&timeline->lock);
   while (TRUE)
@@ -151,7 +153,7 @@ gtorch_cpu_stream_enqueue (GTorchStream *stream, GTorchWorkFunc func, gpointer d
 }
 
 static gboolean
-gtorch_cpu_stream_record (GTorchStream *stream, GTorchFence *fence, GError **error)
+gtorch_cpu_stream_record_fence (GTorchStream *stream, GTorchFence *fence, GError **error)
 {
   Work *work = g_new0 (Work, 1);
 
@@ -195,7 +197,7 @@ gtorch_cpu_stream_class_init (GTorchCpuStreamClass *klass)
 {
   G_OBJECT_CLASS (klass)->finalize = gtorch_cpu_stream_finalize;
   klass->enqueue = gtorch_cpu_stream_enqueue;
-  klass->record = gtorch_cpu_stream_record;
+  klass->record = gtorch_cpu_stream_record_fence;
   klass->wait = gtorch_cpu_stream_wait;
 }
 
@@ -230,6 +232,35 @@ gtorch_cpu_stream_new (GTorchDevice *device, gint priority, GError **error)
     }
   g_thread_unref (thread);
   return (GTorchStream *) self;
+}
+
+void
+gtorch_cpu_stream_get_priorities (GTorchDevice *device, gint *least, gint *greatest)
+{
+  *least = LEAST_PRIORITY;
+  *greatest = 0; /* more would need a privilege */
+}
+
+static gboolean
+do_nothing (gpointer data, GError **error)
+{
+  return TRUE;
+}
+
+static void
+drop_storage (gpointer data)
+{
+  gtorch_storage_unref (data);
+}
+
+gboolean
+gtorch_cpu_stream_record (GTorchDevice *device, GTorchStorage *storage, GTorchStream *stream,
+                          GError **error)
+{
+  if (stream->timeline != NULL)
+    GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, do_nothing, gtorch_storage_ref (storage),
+                                               drop_storage);
+  return TRUE;
 }
 
 /* --- calls --- */

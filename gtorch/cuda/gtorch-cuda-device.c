@@ -133,6 +133,9 @@ gtorch_cuda_device_class_init (GTorchCudaDeviceClass *klass)
   klass->copy = gtorch_cuda_copy;
   klass->launch = gtorch_cuda_launch;
   klass->new_stream = gtorch_cuda_stream_new;
+  klass->new_external_stream = gtorch_cuda_stream_new_external;
+  klass->get_priorities = gtorch_cuda_stream_get_priorities;
+  klass->record_stream = gtorch_cuda_record_stream;
   klass->synchronize = gtorch_cuda_synchronize;
   klass->can_access_peer = gtorch_cuda_can_access_peer;
   klass->enable_peer = gtorch_cuda_enable_peer;

@@ -249,6 +249,8 @@ gtorch_cuda_check_devices (CUresult result, GError **error)
       GTorchCudaDevice *device = gtorch_cuda_device_peek (i);
       GTorchCudaLane *lane = device != NULL ? g_atomic_pointer_get (&device->newest) : NULL;
 
+      while (lane != NULL && lane->handle == NULL && device->context != context)
+        lane = lane->next; /* that would be another device's queue */
       if (lane == NULL)
         continue;
       if (gtorch_device_works ((GTorchDevice *) device, NULL))

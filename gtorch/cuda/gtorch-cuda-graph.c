@@ -376,6 +376,7 @@ gboolean
 gtorch_cuda_graph_capture_begin (GTorchCUDAGraph *self, GTorchMemoryPool *pool,
                                  GTorchCaptureMode mode, GError **error)
 {
+  gint code = GTORCH_ERROR_CAPTURE;
   const gchar *reason = NULL;
   GTorchStream *stream;
 
@@ -393,6 +394,8 @@ gtorch_cuda_graph_capture_begin (GTorchCUDAGraph *self, GTorchMemoryPool *pool,
     reason = _ ("a default stream cannot be captured: make another stream current first");
   else if (gtorch_stream_is_capturing (stream))
     reason = _ ("another graph captures the current stream");
+  else if (stream->timeline == NULL)
+    code = GTORCH_ERROR_NOT_SUPPORTED;
   else
     {
       self->capture = gtorch_capture_begin (self, stream, pool, mode);
@@ -401,6 +404,12 @@ gtorch_cuda_graph_capture_begin (GTorchCUDAGraph *self, GTorchMemoryPool *pool,
       self->pool = gtorch_memory_pool_ref (gtorch_capture_get_pool (self->capture));
     }
   g_mutex_unlock (&self->lock);
+  if (code == GTORCH_ERROR_NOT_SUPPORTED)
+    {
+      g_set_error (error, GTORCH_ERROR, code, _ ("graph: not available on %s yet"),
+                   gtorch_device_name (stream->device));
+      return FALSE;
+    }
   return reason == NULL || refuse (reason, error);
 }
 

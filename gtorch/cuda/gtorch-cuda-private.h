@@ -166,6 +166,11 @@ struct _GTorchCudaStream
 
 GType gtorch_cuda_stream_get_type (void);
 GTorchStream *gtorch_cuda_stream_new (GTorchDevice *device, gint priority, GError **error);
+GTorchStream *gtorch_cuda_stream_new_external (GTorchDevice *device, gpointer handle,
+                                               GError **error);
+void gtorch_cuda_stream_get_priorities (GTorchDevice *device, gint *least, gint *greatest);
+gboolean gtorch_cuda_record_stream (GTorchDevice *device, GTorchStorage *storage,
+                                    GTorchStream *stream, GError **error);
 gboolean gtorch_cuda_synchronize (GTorchDevice *device, GCancellable *cancellable, GError **error);
 /* Of the calling thread's current stream; NULL with an error if it could not be made. */
 GTorchCudaLane *gtorch_cuda_current_lane (GTorchDevice *device, GError **error);

@@ -257,12 +257,22 @@ gtorch_cuda_stream_wait (GTorchStream *stream, GTorchFence *fence, GError **erro
   return gtorch_fence_wait (fence, NULL, error);
 }
 
+/* The driver's default queue is that of the thread's current context. */
+static gboolean
+find_default_queue (GTorchCudaLane *lane, GError **error)
+{
+  return G_LIKELY (lane->handle != NULL) || gtorch_cuda_device_activate (lane->device, error);
+}
+
 static CUresult
 query (GTorchCudaLane *lane)
 {
   guint64 number = gtorch_cuda_lane_enqueued (lane);
-  CUresult result = gtorch_cuda.cuStreamQuery (lane->handle);
+  CUresult result;
 
+  if (!find_default_queue (lane, NULL))
+    return CUDA_ERROR_INVALID_CONTEXT;
+  result = gtorch_cuda.cuStreamQuery (lane->handle);
   if (result == CUDA_SUCCESS)
     gtorch_cuda_note_done (lane, number);
   return result;
@@ -275,7 +285,8 @@ gtorch_cuda_lane_synchronize (GTorchCudaLane *lane, const gchar *what, GError **
   GTorchRaceOrder *order =
       gtorch_is_checking (GTORCH_CHECK_STREAMS) ? gtorch_race_order_new (lane) : NULL;
 
-  if (!gtorch_cuda_check (gtorch_cuda.cuStreamSynchronize (lane->handle), what, error))
+  if (!find_default_queue (lane, error)
+      || !gtorch_cuda_check (gtorch_cuda.cuStreamSynchronize (lane->handle), what, error))
     {
       gtorch_race_order_free (order);
       return FALSE;
@@ -329,6 +340,13 @@ gtorch_cuda_stream_get_queue (GTorchStream *stream)
   return GTORCH_CUDA_STREAM (stream)->lane;
 }
 
+static gpointer
+gtorch_cuda_stream_get_handle (GTorchStream *stream)
+{
+  return GTORCH_CUDA_STREAM (stream)->lane != NULL ? GTORCH_CUDA_STREAM (stream)->lane->handle
+                                                   : NULL;
+}
+
 static void
 gtorch_cuda_stream_finalize (GObject *object)
 {
@@ -346,6 +364,7 @@ gtorch_cuda_stream_class_init (GTorchCudaStreamClass *klass)
   klass->record = gtorch_cuda_stream_record;
   klass->wait = gtorch_cuda_stream_wait;
   klass->get_queue = gtorch_cuda_stream_get_queue;
+  klass->get_handle = gtorch_cuda_stream_get_handle;
   klass->is_idle = gtorch_cuda_stream_is_idle;
   klass->check = gtorch_cuda_stream_check;
   klass->synchronize = gtorch_cuda_stream_synchronize;
@@ -354,6 +373,15 @@ gtorch_cuda_stream_class_init (GTorchCudaStreamClass *klass)
 static void
 gtorch_cuda_stream_init (GTorchCudaStream *self)
 {
+}
+
+static void
+add_lane (GTorchCudaDevice *device, GTorchCudaLane *lane)
+{
+  lane->index = device->lanes->len;
+  lane->next = device->newest;
+  g_ptr_array_add (device->lanes, lane);
+  g_atomic_pointer_set (&device->newest, lane);
 }
 
 /* A queue that no stream uses, a new one, or, when there are many, the one with the fewest users. */
@@ -382,11 +410,26 @@ find_lane (GTorchCudaDevice *device, gint priority, GError **error)
       g_free (lane);
       return NULL;
     }
-  lane->index = device->lanes->len;
-  lane->next = device->newest;
-  g_ptr_array_add (device->lanes, lane);
-  g_atomic_pointer_set (&device->newest, lane);
+  add_lane (device, lane);
   return lane;
+}
+
+static GTorchStream *
+stream_of_lane (GTorchDevice *device, GTorchCudaLane *lane)
+{
+  GTorchStream *self = g_object_new (gtorch_cuda_stream_get_type (), NULL);
+
+  self->device = device;
+  self->priority = lane->priority;
+  GTORCH_CUDA_STREAM (self)->lane = lane;
+  return self;
+}
+
+void
+gtorch_cuda_stream_get_priorities (GTorchDevice *device, gint *least, gint *greatest)
+{
+  if (gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (device), NULL))
+    gtorch_cuda.cuCtxGetStreamPriorityRange (least, greatest);
 }
 
 GTorchStream *
@@ -394,7 +437,6 @@ gtorch_cuda_stream_new (GTorchDevice *device, gint priority, GError **error)
 {
   GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
   GTorchCudaLane *lane;
-  GTorchStream *self;
   int least = 0, greatest = 0;
 
   if (!gtorch_cuda_device_activate (cuda, error))
@@ -406,19 +448,60 @@ gtorch_cuda_stream_new (GTorchDevice *device, gint priority, GError **error)
   if (lane != NULL)
     __atomic_add_fetch (&lane->n_users, 1, __ATOMIC_RELAXED);
   g_mutex_unlock (&cuda->lock);
-  if (lane == NULL)
+  return lane != NULL ? stream_of_lane (device, lane) : NULL;
+}
+
+GTorchStream *
+gtorch_cuda_stream_new_external (GTorchDevice *device, gpointer handle, GError **error)
+{
+  GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
+  GTorchCudaLane *lane = NULL;
+  CUcontext context = NULL;
+  guint i;
+
+  if (!gtorch_cuda_device_activate (cuda, error)
+      || !gtorch_cuda_check (gtorch_cuda.cuStreamGetCtx (handle, &context), "cuStreamGetCtx",
+                             error))
     return NULL;
-  self = g_object_new (gtorch_cuda_stream_get_type (), NULL);
-  self->device = device;
-  self->priority = priority;
-  GTORCH_CUDA_STREAM (self)->lane = lane;
-  return self;
+  if (context != cuda->context)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH,
+                   _ ("stream: the queue %p does not belong to %s"), handle,
+                   gtorch_device_name (device));
+      return NULL;
+    }
+  g_mutex_lock (&cuda->lock);
+  for (i = 0; lane == NULL && i < cuda->lanes->len; i++)
+    if (((GTorchCudaLane *) cuda->lanes->pdata[i])->handle == handle)
+      lane = cuda->lanes->pdata[i];
+  if (lane == NULL)
+    {
+      lane = g_new0 (GTorchCudaLane, 1);
+      lane->device = cuda;
+      lane->handle = handle;
+      lane->is_foreign = TRUE;
+      add_lane (cuda, lane);
+    }
+  __atomic_add_fetch (&lane->n_users, 1, __ATOMIC_RELAXED);
+  g_mutex_unlock (&cuda->lock);
+  return stream_of_lane (device, lane);
+}
+
+gboolean
+gtorch_cuda_record_stream (GTorchDevice *device, GTorchStorage *storage, GTorchStream *stream,
+                           GError **error)
+{
+  if (!prepare (stream, error))
+    return FALSE;
+  gtorch_cuda_use_storage (storage, GTORCH_CUDA_STREAM (stream)->lane);
+  return TRUE;
 }
 
 GTorchCudaLane *
 gtorch_cuda_current_lane (GTorchDevice *device, GError **error)
 {
   GTorchStream *stream = gtorch_current_stream (device);
+  GTorchCudaLane *lane;
 
   if (!gtorch_device_works (device, error))
     return NULL;
@@ -430,7 +513,8 @@ gtorch_cuda_current_lane (GTorchDevice *device, GError **error)
       if (stream == NULL)
         return NULL;
     }
-  return GTORCH_CUDA_STREAM (stream)->lane;
+  lane = GTORCH_CUDA_STREAM (stream)->lane;
+  return find_default_queue (lane, error) ? lane : NULL;
 }
 
 gboolean

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Queues that others have made, work that others put into them, and waiting without using the CPU. */
+
+#include "config.h"
+
+#include <time.h>
+
+#include "cuda-test.h"
+
+#define N_SEEDS 100
+#define N       500
+
+static CUstream
+new_queue (guint index)
+{
+  CUstream handle = NULL;
+
+  g_assert_true (gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (gpu (index)), NULL));
+  g_assert_cmpint (gtorch_cuda.cuStreamCreateWithPriority (&handle, CU_STREAM_NON_BLOCKING, 0), ==,
+                   CUDA_SUCCESS);
+  return handle;
+}
+
+static GTorchStream *
+wrap (GTorchDevice *device, gpointer handle)
+{
+  GError *error = NULL;
+  GTorchStream *stream = gtorch_stream_new_external (device, handle, &error);
+
+  g_assert_no_error (error);
+  g_assert_true (gtorch_stream_get_handle (stream) == handle);
+  return stream;
+}
+
+/* --- priorities --- */
+
+static void
+priorities_are_those_of_the_device (void)
+{
+  g_autoptr (GTorchStream) first = NULL;
+  g_autoptr (GTorchStream) last = NULL;
+  gint least = 1, greatest = 1;
+
+  gtorch_device_get_stream_priority_range (gpu (0), &least, &greatest);
+  g_assert_cmpint (least, ==, 0);
+  g_assert_cmpint (greatest, ==, -5);
+  gtorch_device_get_stream_priority_range (gpu (0), NULL, NULL);
+  first = gtorch_stream_new (gpu (0), -100, NULL);
+  last = gtorch_stream_new (gpu (0), 100, NULL);
+  g_assert_cmpint (gtorch_stream_get_priority (first), ==, -5);
+  g_assert_cmpint (gtorch_stream_get_priority (last), ==, 0);
+  g_assert_true (gtorch_stream_get_handle (first) != gtorch_stream_get_handle (last));
+  gtorch_device_get_stream_priority_range (gtorch_device_cpu (), &least, &greatest);
+  g_assert_cmpint (least, ==, 19);
+  g_assert_cmpint (greatest, ==, 0);
+}
+
+/* --- queues of others --- */
+
+static void
+operations_go_into_a_queue_of_others (void)
+{
+  CUstream handle = new_queue (0);
+  guint32 seed;
+
+  for (seed = 0; seed < N_SEEDS; seed++)
+    {
+      g_autoptr (GTorchStream) stream = wrap (gpu (0), handle);
+      g_autoptr (GTorchStream) same = wrap (gpu (0), handle);
+      g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
+      g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N);
+      g_autoptr (GTorchStreamGuard) inner = NULL;
+      g_autofree gdouble *values = NULL;
+
+      fake_cuda_set_seed (seed);
+      g_assert_true (gtorch_op_add_inplace (x, x, 1, NULL));
+      inner = gtorch_stream_guard_new (same); /* one queue, one order */
+      g_assert_true (gtorch_op_neg_inplace (x, NULL));
+      values = read_doubles (x);
+      g_assert_cmpfloat (values[N - 1], ==, -2.0 * (N - 1));
+    }
+  gtorch_device_synchronize (gpu (0), NULL, NULL);
+}
+
+static void
+queues_of_other_devices_are_refused (void)
+{
+  g_autoptr (GError) error = NULL;
+  CUstream handle = new_queue (1);
+  gint nothing;
+
+  g_assert_null (gtorch_stream_new_external (gpu (0), handle, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH);
+  g_clear_error (&error);
+  g_assert_null (gtorch_stream_new_external (gpu (0), &nothing, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA);
+  g_clear_error (&error);
+  g_assert_null (gtorch_stream_new_external (gtorch_device_cpu (), handle, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+  g_assert_null (
+      gtorch_stream_get_handle (gtorch_device_get_default_stream (gtorch_device_cpu ())));
+}
+
+static void
+the_drivers_default_queue_may_be_ours (void)
+{
+  guint32 seed;
+
+  if (!g_test_subprocess ())
+    {
+      g_setenv ("GTORCH_DEFAULT_STREAM", "legacy", TRUE);
+      g_test_trap_subprocess (NULL, 60 * G_USEC_PER_SEC, G_TEST_SUBPROCESS_INHERIT_STDERR);
+      g_test_trap_assert_passed ();
+      g_unsetenv ("GTORCH_DEFAULT_STREAM");
+      return;
+    }
+  for (seed = 0; seed < 20; seed++)
+    {
+      g_autoptr (GTorchImpl) a = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N);
+      g_autoptr (GTorchImpl) b = ramp_1d (gpu (1), GTORCH_DTYPE_INT64, N);
+      g_autofree gdouble *of_a = NULL;
+      g_autofree gdouble *of_b = NULL;
+      guint i;
+
+      fake_cuda_set_seed (seed);
+      for (i = 0; i < 3; i++) /* each in its own device's */
+        {
+          g_assert_true (gtorch_op_add_inplace (a, a, 1, NULL));
+          g_assert_true (gtorch_op_neg_inplace (b, NULL));
+        }
+      of_a = read_doubles (a);
+      of_b = read_doubles (b);
+      g_assert_cmpfloat (of_a[N - 1], ==, 8.0 * (N - 1));
+      g_assert_cmpfloat (of_b[N - 1], ==, -1.0 * (N - 1));
+      g_assert_true (
+          gtorch_stream_synchronize (gtorch_device_get_default_stream (gpu (0)), NULL, NULL));
+    }
+  g_assert_null (gtorch_stream_get_handle (gtorch_device_get_default_stream (gpu (0))));
+  assert_no_misuse ();
+}
+
+/* --- work of others --- */
+
+/* Another library copies from a tensor that is dropped at once: is the copy right? */
+static gboolean
+foreign_copy (guint32 seed, GTorchStream *stream, gboolean records)
+{
+  g_autoptr (GTorchTensor) x = gtorch_tensor_wrap (ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N));
+  g_autoptr (GTorchImpl) y = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N);
+  g_autoptr (GTorchImpl) z = NULL;
+  g_autofree gdouble *values = NULL;
+  gpointer from = gtorch_impl_data (gtorch_tensor_get_impl (x));
+  const gint64 shape[] = { N };
+
+  g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
+  fake_cuda_set_seed (seed);
+  g_assert_cmpint (gtorch_cuda.cuMemcpyDtoDAsync ((CUdeviceptr) (guintptr) gtorch_impl_data (y),
+                                                  (CUdeviceptr) (guintptr) from, N * 8,
+                                                  gtorch_stream_get_handle (stream)),
+                   ==, CUDA_SUCCESS);
+  if (records)
+    g_assert_true (gtorch_tensor_record_stream (x, stream, NULL));
+  g_clear_object (&x);
+  z = gtorch_op_full_int (shape, 1, -1, GTORCH_DTYPE_INT64, gpu (0), NULL);
+  g_assert_true (records == (gtorch_impl_data (z) != from));
+  g_assert_true (
+      gtorch_stream_synchronize (gtorch_device_get_default_stream (gpu (0)), NULL, NULL));
+  g_assert_true (gtorch_stream_synchronize (stream, NULL, NULL));
+  values = read_doubles (y);
+  return values[N - 1] == N - 1;
+}
+
+static void
+memory_waits_for_work_that_was_recorded (void)
+{
+  g_autoptr (GTorchStream) stream = wrap (gpu (0), new_queue (0));
+  guint32 seed;
+  guint n_wrong = 0;
+
+  for (seed = 1; seed <= N_SEEDS; seed++)
+    {
+      n_wrong += !foreign_copy (seed, stream, FALSE);
+      g_assert_true (foreign_copy (seed, stream, TRUE));
+    }
+  g_test_message ("%u of %u orders are wrong without", n_wrong, N_SEEDS);
+  g_assert_cmpuint (n_wrong, >, 0);
+}
+
+static void
+streams_of_other_devices_are_not_recorded (void)
+{
+  g_autoptr (GTorchTensor) x = gtorch_tensor_wrap (ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N));
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (1), 0, NULL);
+  g_autoptr (GError) error = NULL;
+
+  g_assert_false (gtorch_tensor_record_stream (x, stream, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH);
+}
+
+static void
+on_the_cpu_the_queue_keeps_the_memory (void)
+{
+  GTorchDevice *cpu = gtorch_device_cpu ();
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (cpu, 0, NULL);
+  g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
+  g_autoptr (GTorchImpl) work = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N);
+  g_autoptr (GTorchEvent) event = NULL;
+  GTorchImpl *impl = ramp_1d (cpu, GTORCH_DTYPE_INT64, N);
+  GTorchStorage *storage = impl->storage;
+  GTorchTensor *x = gtorch_tensor_wrap (impl);
+
+  gtorch_device_synchronize (gpu (0), NULL, NULL);
+  fake_cuda_set_seed (1);
+  fake_cuda_hold (TRUE);
+  gtorch_stream_set_current (other);
+  g_assert_true (gtorch_op_neg_inplace (work, NULL));
+  gtorch_stream_set_current (gtorch_device_get_default_stream (gpu (0)));
+  event = gtorch_stream_record_event (other, NULL);
+  g_assert_true (gtorch_stream_wait_event (stream, event, NULL)); /* nothing is done before it */
+  gtorch_storage_ref (storage);
+  g_assert_true (gtorch_tensor_record_stream (x, stream, NULL));
+  g_object_unref (x);
+  g_assert_cmpint (g_atomic_int_get (&storage->ref_count), ==, 2);
+  fake_cuda_hold (FALSE);
+  g_assert_true (gtorch_stream_synchronize (stream, NULL, NULL));
+  g_assert_cmpint (g_atomic_int_get (&storage->ref_count), ==, 1);
+  gtorch_storage_unref (storage);
+}
+
+/* --- waiting --- */
+
+static gpointer
+let_go_later (gpointer data)
+{
+  g_usleep (300000);
+  fake_cuda_hold (FALSE);
+  return NULL;
+}
+
+static void
+on_done (GObject *object, GAsyncResult *result, gpointer data)
+{
+  g_assert_true (gtorch_event_synchronize_finish (GTORCH_EVENT (object), result, NULL));
+  g_main_loop_quit (data);
+}
+
+static gint64
+cpu_time_ms (void)
+{
+  struct timespec now;
+
+  clock_gettime (CLOCK_PROCESS_CPUTIME_ID, &now);
+  return (gint64) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void
+who_waits_uses_no_cpu (void)
+{
+  guint way;
+
+  for (way = 0; way < 5; way++)
+    {
+      g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N);
+      g_autoptr (GTorchEvent) event = gtorch_event_new (GTORCH_EVENT_BLOCKING);
+      g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+      GTorchStream *stream = gtorch_device_get_default_stream (gpu (0));
+      gint64 before, wall;
+      GThread *thread;
+
+      gtorch_device_synchronize (gpu (0), NULL, NULL);
+      fake_cuda_set_seed (1);
+      fake_cuda_hold (TRUE);
+      g_assert_true (gtorch_op_neg_inplace (x, NULL));
+      g_assert_true (gtorch_event_record (event, stream, NULL));
+      thread = g_thread_new ("lets-go", let_go_later, NULL);
+      before = cpu_time_ms ();
+      wall = g_get_monotonic_time ();
+      if (way == 0)
+        g_assert_true (gtorch_event_synchronize (event, NULL, NULL));
+      else if (way == 1)
+        g_assert_true (gtorch_event_synchronize (event, cancellable, NULL));
+      else if (way == 2)
+        g_assert_true (gtorch_stream_synchronize (stream, NULL, NULL));
+      else if (way == 3)
+        g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
+      else
+        {
+          g_autoptr (GMainLoop) loop = g_main_loop_new (NULL, FALSE);
+
+          gtorch_event_synchronize_async (event, NULL, on_done, loop);
+          g_main_loop_run (loop);
+        }
+      g_assert_cmpint (g_get_monotonic_time () - wall, >, 200000);
+      g_assert_cmpint (cpu_time_ms () - before, <, 100);
+      g_thread_join (thread);
+    }
+}
+
+typedef struct
+{
+  GMainContext *context;
+  GThread *thread;
+  guint n;
+} Seen;
+
+static void
+on_completed (GTorchEvent *event, gpointer data)
+{
+  Seen *seen = data;
+
+  seen->thread = g_thread_self ();
+  seen->n++;
+}
+
+static void
+completed_comes_in_the_recorders_context (void)
+{
+  g_autoptr (GMainContext) context = g_main_context_new ();
+  g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N);
+  GTorchEvent *event = gtorch_event_new (GTORCH_EVENT_NONE);
+  Seen seen = { context, NULL, 0 };
+
+  g_signal_connect (event, "completed", G_CALLBACK (on_completed), &seen);
+  gtorch_device_synchronize (gpu (0), NULL, NULL);
+  fake_cuda_set_seed (1);
+  fake_cuda_hold (TRUE);
+  g_assert_true (gtorch_op_neg_inplace (x, NULL));
+  g_main_context_push_thread_default (context);
+  g_assert_true (gtorch_event_record (event, gtorch_device_get_default_stream (gpu (0)), NULL));
+  g_main_context_pop_thread_default (context);
+  g_object_unref (event);
+  while (g_main_context_iteration (context, FALSE))
+    ;
+  g_assert_cmpuint (seen.n, ==, 0);
+  fake_cuda_hold (FALSE);
+  while (seen.n == 0)
+    g_main_context_iteration (context, TRUE);
+  g_assert_true (seen.thread == g_thread_self ());
+  g_assert_cmpuint (seen.n, ==, 1);
+}
+
+/* What cannot be recorded yet is refused. */
+static void
+captures_are_refused (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, NULL);
+  g_autoptr (GTorchGraphCapture) capture = NULL;
+  g_autoptr (GError) error = NULL;
+
+  capture =
+      gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
+  g_assert_null (capture);
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+}
+
+#define TEST(name) g_test_add_func ("/GTorchCudaQueue/" #name, name)
+
+gint
+main (gint argc, gchar **argv)
+{
+  gint result;
+
+  g_test_init (&argc, &argv, NULL);
+  TEST (priorities_are_those_of_the_device);
+  TEST (operations_go_into_a_queue_of_others);
+  TEST (queues_of_other_devices_are_refused);
+  TEST (the_drivers_default_queue_may_be_ours);
+  TEST (memory_waits_for_work_that_was_recorded);
+  TEST (streams_of_other_devices_are_not_recorded);
+  TEST (on_the_cpu_the_queue_keeps_the_memory);
+  TEST (who_waits_uses_no_cpu);
+  TEST (completed_comes_in_the_recorders_context);
+  TEST (captures_are_refused);
+  result = g_test_run ();
+  assert_no_misuse ();
+  return result;
+}
