@@ -11,4 +11,8 @@ G_BEGIN_DECLS
 gboolean gtorch_attention_mask_fits (const GTorchImpl *mask, const GTorchImpl *q,
                                      const GTorchImpl *k);
 
+/* Does cuDNN know how to do this, without a mask? The leading dimensions are equal. */
+gboolean gtorch_cuda_attention_has (GTorchImpl *q, GTorchImpl *k, GTorchImpl *v, gboolean is_causal,
+                                    gboolean with_gradient);
+
 G_END_DECLS

@@ -7,6 +7,34 @@
 
 G_BEGIN_DECLS
 
+/* --- the interface, for what is made of it --- */
+
+/* The device's handle, with cuDNN locked until gtorch_cudnn_end (); NULL, not locked, where there is none.
+ * The device's context must be current. */
+gpointer gtorch_cudnn_begin (guint device);
+void gtorch_cudnn_end (void);
+gsize gtorch_cudnn_version (void);
+gint gtorch_cudnn_data_type (guint dtype);
+/* NULL and FALSE say that cuDNN refuses. */
+gpointer gtorch_cudnn_descriptor_new (gint type);
+void gtorch_cudnn_descriptor_free (gpointer descriptor);
+gboolean gtorch_cudnn_set (gpointer descriptor, gint attribute, gint type, gint64 n,
+                           const void *elements);
+gboolean gtorch_cudnn_finalize (gpointer descriptor);
+
+typedef gboolean (*GTorchCudnnAccept) (gpointer config, gconstpointer data);
+
+/* A plan for the operations, of an engine that is accepted (NULL: all are) and wants at most that much
+ * workspace; NULL if there is none. */
+gpointer gtorch_cudnn_choose (gpointer handle, gpointer *operations, guint n_operations,
+                              GTorchCudnnAccept accept, gconstpointer data, gint64 most,
+                              gint64 *workspace);
+gboolean gtorch_cudnn_execute (gpointer handle, gpointer plan, GTorchCudaLane *lane, guint n,
+                               const gint64 *ids, const gpointer *pointers, gpointer workspace,
+                               GError **error);
+
+/* --- convolutions --- */
+
 typedef enum
 {
   GTORCH_CUDNN_FORWARD,

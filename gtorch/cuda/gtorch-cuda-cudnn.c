@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Convolutions by cuDNN's graph interface. A plan, an engine of cuDNN's with all it needs to know, is made
- * once for each form of convolution and kept. Engines that round float32 to fewer bits unasked, add in no
- * fixed order or let one NaN spread over an image are passed over. */
+/* cuDNN's graph interface, and convolutions by it. A plan, an engine of cuDNN's with all it needs to know, is
+ * made once for each form of convolution and kept. Engines that round float32 to fewer bits unasked, add in
+ * no fixed order or let one NaN spread over an image are passed over. */
 
 #include "config.h"
 
@@ -94,6 +94,7 @@ enum
 static struct
 {
   gint (*create) (gpointer *handle);
+  gsize (*version) (void);
   gint (*set_stream) (gpointer handle, CUstream stream);
   gint (*descriptor_create) (gint type, gpointer *descriptor);
   gint (*descriptor_destroy) (gpointer descriptor);
@@ -110,6 +111,7 @@ static const struct
   gpointer *slot;
 } symbols[] = {
   { "cudnnCreate", (gpointer *) &dnn.create },
+  { "cudnnGetVersion", (gpointer *) &dnn.version },
   { "cudnnSetStream", (gpointer *) &dnn.set_stream },
   { "cudnnBackendCreateDescriptor", (gpointer *) &dnn.descriptor_create },
   { "cudnnBackendDestroyDescriptor", (gpointer *) &dnn.descriptor_destroy },
@@ -148,29 +150,35 @@ load (void)
 
 /* --- descriptors --- */
 
-static gpointer
-descriptor_new (gint type)
+gpointer
+gtorch_cudnn_descriptor_new (gint type)
 {
   gpointer descriptor = NULL;
 
   return dnn.descriptor_create (type, &descriptor) == 0 ? descriptor : NULL;
 }
 
-static void
-descriptor_free (gpointer descriptor)
+void
+gtorch_cudnn_descriptor_free (gpointer descriptor)
 {
   if (descriptor != NULL)
     dnn.descriptor_destroy (descriptor);
 }
 
-static gboolean
-set (gpointer descriptor, gint attribute, gint type, gint64 n, const void *elements)
+gboolean
+gtorch_cudnn_set (gpointer descriptor, gint attribute, gint type, gint64 n, const void *elements)
 {
   return dnn.set (descriptor, attribute, type, n, elements) == 0;
 }
 
-static gint
-data_type (guint dtype)
+gboolean
+gtorch_cudnn_finalize (gpointer descriptor)
+{
+  return dnn.finalize (descriptor) == 0;
+}
+
+gint
+gtorch_cudnn_data_type (guint dtype)
 {
   switch (dtype)
     {
@@ -192,16 +200,17 @@ tensor_new (gint64 id, const GTorchCudnnConv *conv, const gint64 *shape)
   const gint64 first[] = { image, shape[2] * shape[3], shape[3], 1 };
   const gint64 last[] = { image, 1, shape[3] * shape[1], shape[1] };
   const gint64 *strides = conv->channels_last ? last : first;
-  gint type = data_type (conv->dtype);
-  gpointer tensor = descriptor_new (TENSOR);
+  gint type = gtorch_cudnn_data_type (conv->dtype);
+  gpointer tensor = gtorch_cudnn_descriptor_new (TENSOR);
 
-  if (tensor != NULL && set (tensor, TENSOR_DATA_TYPE, TYPE_DATA_TYPE, 1, &type)
-      && set (tensor, TENSOR_DIMENSIONS, TYPE_INT64, 4, shape)
-      && set (tensor, TENSOR_STRIDES, TYPE_INT64, 4, strides)
-      && set (tensor, TENSOR_UNIQUE_ID, TYPE_INT64, 1, &id)
-      && set (tensor, TENSOR_ALIGNMENT, TYPE_INT64, 1, &alignment) && dnn.finalize (tensor) == 0)
+  if (tensor != NULL && gtorch_cudnn_set (tensor, TENSOR_DATA_TYPE, TYPE_DATA_TYPE, 1, &type)
+      && gtorch_cudnn_set (tensor, TENSOR_DIMENSIONS, TYPE_INT64, 4, shape)
+      && gtorch_cudnn_set (tensor, TENSOR_STRIDES, TYPE_INT64, 4, strides)
+      && gtorch_cudnn_set (tensor, TENSOR_UNIQUE_ID, TYPE_INT64, 1, &id)
+      && gtorch_cudnn_set (tensor, TENSOR_ALIGNMENT, TYPE_INT64, 1, &alignment)
+      && dnn.finalize (tensor) == 0)
     return tensor;
-  descriptor_free (tensor);
+  gtorch_cudnn_descriptor_free (tensor);
   return NULL;
 }
 
@@ -210,18 +219,19 @@ convolution_new (const GTorchCudnnConv *conv)
 {
   const gint64 two = 2;
   gint compute = conv->dtype == GTORCH_DTYPE_FLOAT64 ? 1 : 0, mode = 1; /* cross-correlation */
-  gpointer descriptor = descriptor_new (CONVOLUTION);
+  gpointer descriptor = gtorch_cudnn_descriptor_new (CONVOLUTION);
 
-  if (descriptor != NULL && set (descriptor, CONVOLUTION_COMPUTE, TYPE_DATA_TYPE, 1, &compute)
-      && set (descriptor, CONVOLUTION_MODE, TYPE_CONVOLUTION_MODE, 1, &mode)
-      && set (descriptor, CONVOLUTION_N_DIMS, TYPE_INT64, 1, &two)
-      && set (descriptor, CONVOLUTION_PRE_PADDINGS, TYPE_INT64, 2, conv->padding)
-      && set (descriptor, CONVOLUTION_POST_PADDINGS, TYPE_INT64, 2, conv->padding)
-      && set (descriptor, CONVOLUTION_DILATIONS, TYPE_INT64, 2, conv->dilation)
-      && set (descriptor, CONVOLUTION_STRIDES, TYPE_INT64, 2, conv->stride)
+  if (descriptor != NULL
+      && gtorch_cudnn_set (descriptor, CONVOLUTION_COMPUTE, TYPE_DATA_TYPE, 1, &compute)
+      && gtorch_cudnn_set (descriptor, CONVOLUTION_MODE, TYPE_CONVOLUTION_MODE, 1, &mode)
+      && gtorch_cudnn_set (descriptor, CONVOLUTION_N_DIMS, TYPE_INT64, 1, &two)
+      && gtorch_cudnn_set (descriptor, CONVOLUTION_PRE_PADDINGS, TYPE_INT64, 2, conv->padding)
+      && gtorch_cudnn_set (descriptor, CONVOLUTION_POST_PADDINGS, TYPE_INT64, 2, conv->padding)
+      && gtorch_cudnn_set (descriptor, CONVOLUTION_DILATIONS, TYPE_INT64, 2, conv->dilation)
+      && gtorch_cudnn_set (descriptor, CONVOLUTION_STRIDES, TYPE_INT64, 2, conv->stride)
       && dnn.finalize (descriptor) == 0)
     return descriptor;
-  descriptor_free (descriptor);
+  gtorch_cudnn_descriptor_free (descriptor);
   return NULL;
 }
 
@@ -243,16 +253,19 @@ operation_new (const GTorchCudnnConv *conv, gpointer convolution, gpointer x, gp
   const gfloat singles[] = { 1, numbers[1] };
   gboolean wide = conv->dtype == GTORCH_DTYPE_FLOAT64;
   gint number = wide ? TYPE_DOUBLE : TYPE_FLOAT, first = kinds[conv->kind].first;
-  gpointer op = descriptor_new (kinds[conv->kind].type);
+  gpointer op = gtorch_cudnn_descriptor_new (kinds[conv->kind].type);
 
-  if (op != NULL && set (op, first, number, 1, wide ? (const void *) &numbers[0] : &singles[0])
-      && set (op, first + 1, number, 1, wide ? (const void *) &numbers[1] : &singles[1])
-      && set (op, first + 2, TYPE_DESCRIPTOR, 1, &convolution)
-      && set (op, kinds[conv->kind].x, TYPE_DESCRIPTOR, 1, &x)
-      && set (op, kinds[conv->kind].w, TYPE_DESCRIPTOR, 1, &w)
-      && set (op, kinds[conv->kind].y, TYPE_DESCRIPTOR, 1, &y) && dnn.finalize (op) == 0)
+  if (op != NULL
+      && gtorch_cudnn_set (op, first, number, 1, wide ? (const void *) &numbers[0] : &singles[0])
+      && gtorch_cudnn_set (op, first + 1, number, 1,
+                           wide ? (const void *) &numbers[1] : &singles[1])
+      && gtorch_cudnn_set (op, first + 2, TYPE_DESCRIPTOR, 1, &convolution)
+      && gtorch_cudnn_set (op, kinds[conv->kind].x, TYPE_DESCRIPTOR, 1, &x)
+      && gtorch_cudnn_set (op, kinds[conv->kind].w, TYPE_DESCRIPTOR, 1, &w)
+      && gtorch_cudnn_set (op, kinds[conv->kind].y, TYPE_DESCRIPTOR, 1, &y)
+      && dnn.finalize (op) == 0)
     return op;
-  descriptor_free (op);
+  gtorch_cudnn_descriptor_free (op);
   return NULL;
 }
 
@@ -284,9 +297,10 @@ conv_equal (gconstpointer a, gconstpointer b)
 }
 
 static gboolean
-is_exact (const GTorchCudnnConv *conv, gpointer config)
+is_exact (gpointer config, gconstpointer data)
 {
-  gpointer engine = descriptor_new (ENGINE);
+  const GTorchCudnnConv *conv = data;
+  gpointer engine = gtorch_cudnn_descriptor_new (ENGINE);
   gint notes[32];
   gint64 n = 0, i;
   gboolean good =
@@ -315,7 +329,7 @@ is_exact (const GTorchCudnnConv *conv, gpointer config)
         good = conv->dtype != GTORCH_DTYPE_FLOAT32;
         break;
       }
-  descriptor_free (engine);
+  gtorch_cudnn_descriptor_free (engine);
   return good;
 }
 
@@ -337,44 +351,51 @@ most_workspace (const GTorchCudnnConv *conv)
 static gpointer
 try_config (gpointer handle, gpointer config, gint64 most, gint64 *workspace)
 {
-  gpointer plan = descriptor_new (PLAN);
+  gpointer plan = gtorch_cudnn_descriptor_new (PLAN);
   gint64 n = 0;
 
-  if (plan != NULL && set (plan, PLAN_HANDLE, TYPE_HANDLE, 1, &handle)
-      && set (plan, PLAN_CONFIG, TYPE_DESCRIPTOR, 1, &config) && dnn.finalize (plan) == 0
+  if (plan != NULL && gtorch_cudnn_set (plan, PLAN_HANDLE, TYPE_HANDLE, 1, &handle)
+      && gtorch_cudnn_set (plan, PLAN_CONFIG, TYPE_DESCRIPTOR, 1, &config)
+      && dnn.finalize (plan) == 0
       && dnn.get (plan, PLAN_WORKSPACE, TYPE_INT64, 1, &n, workspace) == 0 && *workspace <= most)
     return plan;
-  descriptor_free (plan);
+  gtorch_cudnn_descriptor_free (plan);
   return NULL;
 }
 
 /* Asks in what cuDNN thinks the best order, first its quick heuristic, then what runs everywhere. */
-static gpointer
-choose (gpointer handle, gpointer graph, const GTorchCudnnConv *conv, gint64 *workspace)
+gpointer
+gtorch_cudnn_choose (gpointer handle, gpointer *operations, guint n_operations,
+                     GTorchCudnnAccept accept, gconstpointer data, gint64 most, gint64 *workspace)
 {
   static const gint modes[] = { 3, 2 };
-  gpointer plan = NULL;
+  gpointer plan = NULL, graph = gtorch_cudnn_descriptor_new (GRAPH);
   guint m, i;
+  gboolean good = graph != NULL && gtorch_cudnn_set (graph, GRAPH_HANDLE, TYPE_HANDLE, 1, &handle)
+                  && gtorch_cudnn_set (graph, GRAPH_OPS, TYPE_DESCRIPTOR, n_operations, operations)
+                  && dnn.finalize (graph) == 0;
 
-  for (m = 0; plan == NULL && m < G_N_ELEMENTS (modes); m++)
+  for (m = 0; good && plan == NULL && m < G_N_ELEMENTS (modes); m++)
     {
-      gpointer heuristic = descriptor_new (HEURISTIC), configs[N_CANDIDATES];
+      gpointer heuristic = gtorch_cudnn_descriptor_new (HEURISTIC), configs[N_CANDIDATES];
       gint64 n = 0;
 
       for (i = 0; i < N_CANDIDATES; i++)
-        configs[i] = descriptor_new (ENGINE_CONFIG);
-      if (heuristic != NULL && set (heuristic, HEURISTIC_GRAPH, TYPE_DESCRIPTOR, 1, &graph)
-          && set (heuristic, HEURISTIC_MODE, TYPE_HEURISTIC_MODE, 1, &modes[m])
+        configs[i] = gtorch_cudnn_descriptor_new (ENGINE_CONFIG);
+      if (heuristic != NULL
+          && gtorch_cudnn_set (heuristic, HEURISTIC_GRAPH, TYPE_DESCRIPTOR, 1, &graph)
+          && gtorch_cudnn_set (heuristic, HEURISTIC_MODE, TYPE_HEURISTIC_MODE, 1, &modes[m])
           && dnn.finalize (heuristic) == 0
           && dnn.get (heuristic, HEURISTIC_RESULTS, TYPE_DESCRIPTOR, N_CANDIDATES, &n, configs)
                  == 0)
         for (i = 0; plan == NULL && i < n; i++)
-          if (is_exact (conv, configs[i]))
-            plan = try_config (handle, configs[i], most_workspace (conv), workspace);
+          if (accept == NULL || accept (configs[i], data))
+            plan = try_config (handle, configs[i], most, workspace);
       for (i = 0; i < N_CANDIDATES; i++)
-        descriptor_free (configs[i]);
-      descriptor_free (heuristic);
+        gtorch_cudnn_descriptor_free (configs[i]);
+      gtorch_cudnn_descriptor_free (heuristic);
     }
+  gtorch_cudnn_descriptor_free (graph);
   return plan;
 }
 
@@ -385,22 +406,19 @@ plan_new (const GTorchCudnnConv *conv, gpointer handle)
   gpointer x = tensor_new ('x', conv, conv->x);
   gpointer w = tensor_new ('w', conv, conv->w);
   gpointer y = tensor_new ('y', conv, conv->y);
-  gpointer convolution = convolution_new (conv), operation = NULL, graph = NULL;
+  gpointer convolution = convolution_new (conv), operation = NULL;
 
   plan->conv = *conv;
   if (x != NULL && w != NULL && y != NULL && convolution != NULL)
     operation = operation_new (conv, convolution, x, w, y);
   if (operation != NULL)
-    graph = descriptor_new (GRAPH);
-  if (graph != NULL && set (graph, GRAPH_HANDLE, TYPE_HANDLE, 1, &handle)
-      && set (graph, GRAPH_OPS, TYPE_DESCRIPTOR, 1, &operation) && dnn.finalize (graph) == 0)
-    plan->plan = choose (handle, graph, conv, &plan->workspace);
-  descriptor_free (graph);
-  descriptor_free (operation);
-  descriptor_free (convolution);
-  descriptor_free (y);
-  descriptor_free (w);
-  descriptor_free (x);
+    plan->plan = gtorch_cudnn_choose (handle, &operation, 1, is_exact, conv, most_workspace (conv),
+                                      &plan->workspace);
+  gtorch_cudnn_descriptor_free (operation);
+  gtorch_cudnn_descriptor_free (convolution);
+  gtorch_cudnn_descriptor_free (y);
+  gtorch_cudnn_descriptor_free (w);
+  gtorch_cudnn_descriptor_free (x);
   return plan;
 }
 
@@ -409,8 +427,51 @@ plan_free (gpointer data)
 {
   Plan *plan = data;
 
-  descriptor_free (plan->plan);
+  gtorch_cudnn_descriptor_free (plan->plan);
   g_free (plan);
+}
+
+gpointer
+gtorch_cudnn_begin (guint device)
+{
+  g_mutex_lock (&lock);
+  if (load () && (handles[device] != NULL || dnn.create (&handles[device]) == 0))
+    return handles[device];
+  g_mutex_unlock (&lock);
+  return NULL;
+}
+
+void
+gtorch_cudnn_end (void)
+{
+  g_mutex_unlock (&lock);
+}
+
+gsize
+gtorch_cudnn_version (void)
+{
+  return dnn.version ();
+}
+
+gboolean
+gtorch_cudnn_execute (gpointer handle, gpointer plan, GTorchCudaLane *lane, guint n,
+                      const gint64 *ids, const gpointer *pointers, gpointer workspace,
+                      GError **error)
+{
+  gpointer pack = gtorch_cudnn_descriptor_new (VARIANT_PACK);
+  gint status = -1;
+
+  if (pack != NULL && gtorch_cudnn_set (pack, PACK_POINTERS, TYPE_POINTER, n, pointers)
+      && gtorch_cudnn_set (pack, PACK_IDS, TYPE_INT64, n, ids)
+      && gtorch_cudnn_set (pack, PACK_WORKSPACE, TYPE_POINTER, 1, &workspace)
+      && dnn.finalize (pack) == 0 && dnn.set_stream (handle, lane->handle) == 0)
+    status = dnn.execute (handle, plan, pack);
+  gtorch_cudnn_descriptor_free (pack);
+  if (status == 0)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA,
+               _ ("cudnnBackendExecute failed with status %d"), status);
+  return FALSE;
 }
 
 static gboolean
@@ -421,14 +482,10 @@ is_of_device (gpointer key, gpointer value, gpointer device)
 
 /* Under the lock, until the plan has been used: another thread may empty the table. */
 static Plan *
-find_plan (const GTorchCudnnConv *conv, guint device)
+find_plan (const GTorchCudnnConv *conv, gpointer handle)
 {
   Plan *plan;
 
-  if (!load ())
-    return NULL;
-  if (handles[device] == NULL && dnn.create (&handles[device]) != 0)
-    return NULL;
   if (plans == NULL)
     plans = g_hash_table_new_full (conv_hash, conv_equal, NULL, plan_free);
   plan = g_hash_table_lookup (plans, conv);
@@ -436,8 +493,8 @@ find_plan (const GTorchCudnnConv *conv, guint device)
     {
       /* What plans hold must stay as long as it may be at work. */
       if (g_hash_table_size (plans) >= MAX_PLANS && gtorch_cuda.cuCtxSynchronize () == 0)
-        g_hash_table_foreach_remove (plans, is_of_device, GUINT_TO_POINTER (device));
-      plan = plan_new (conv, handles[device]);
+        g_hash_table_foreach_remove (plans, is_of_device, GINT_TO_POINTER (conv->device));
+      plan = plan_new (conv, handle);
       g_hash_table_insert (plans, &plan->conv, plan);
       if (plan->plan == NULL)
         g_debug ("cuDNN has no engine for %s by %s, dtype %s%s", gtorch_shape_str (conv->x, 4),
@@ -452,12 +509,14 @@ gtorch_cuda_cudnn_has (const GTorchCudnnConv *conv, GTorchCudaLane *lane)
 {
   guint device = lane->device->parent_instance.index;
   GTorchCudnnConv key = *conv;
+  gpointer handle = gtorch_cudnn_begin (device);
   gboolean result;
 
+  if (handle == NULL)
+    return FALSE;
   key.device = device;
-  g_mutex_lock (&lock);
-  result = find_plan (&key, device) != NULL;
-  g_mutex_unlock (&lock);
+  result = find_plan (&key, handle) != NULL;
+  gtorch_cudnn_end ();
   return result;
 }
 
@@ -466,12 +525,12 @@ gtorch_cuda_cudnn_convolve (const GTorchCudnnConv *conv, GTorchCudaLane *lane, g
                             gpointer w, gpointer y, gboolean *done, GError **error)
 {
   const gint64 ids[] = { 'x', 'w', 'y' };
-  gpointer pointers[] = { x, w, y }, space, pack;
+  const gpointer pointers[] = { x, w, y };
   guint device = lane->device->parent_instance.index;
   g_autoptr (GTorchImpl) workspace = NULL;
   GTorchCudnnConv key = *conv;
-  gint64 space_size = 0;
-  gint status = -1;
+  gint64 space = 0;
+  gpointer handle;
   Plan *plan;
 
   *done = FALSE;
@@ -480,39 +539,23 @@ gtorch_cuda_cudnn_convolve (const GTorchCudnnConv *conv, GTorchCudaLane *lane, g
     return TRUE;
   if (!gtorch_cuda_device_activate (lane->device, error))
     return FALSE;
-
+  handle = gtorch_cudnn_begin (device);
+  if (handle == NULL)
+    return TRUE;
   /* Allocating may call the application, which may convolve: not under the lock. */
-  g_mutex_lock (&lock);
-  while ((plan = find_plan (&key, device)) != NULL && plan->workspace > space_size)
+  while ((plan = find_plan (&key, handle)) != NULL && plan->workspace > space)
     {
-      space_size = plan->workspace;
-      g_mutex_unlock (&lock);
+      space = plan->workspace;
+      gtorch_cudnn_end ();
       g_clear_pointer (&workspace, gtorch_impl_unref);
-      workspace = gtorch_cuda_scratch (lane, space_size, error);
+      workspace = gtorch_cuda_scratch (lane, space, error);
       if (workspace == NULL)
         return FALSE;
-      g_mutex_lock (&lock);
+      gtorch_cudnn_begin (device);
     }
-  if (plan == NULL)
-    {
-      g_mutex_unlock (&lock);
-      return TRUE;
-    }
-  space = workspace != NULL ? gtorch_impl_data (workspace) : NULL;
-  pack = descriptor_new (VARIANT_PACK);
-  if (pack != NULL && set (pack, PACK_POINTERS, TYPE_POINTER, 3, pointers)
-      && set (pack, PACK_IDS, TYPE_INT64, 3, ids)
-      && set (pack, PACK_WORKSPACE, TYPE_POINTER, 1, &space) && dnn.finalize (pack) == 0
-      && dnn.set_stream (handles[device], lane->handle) == 0)
-    status = dnn.execute (handles[device], plan->plan, pack);
-  descriptor_free (pack);
-  g_mutex_unlock (&lock);
-  if (status != 0)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA,
-                   _ ("cudnnBackendExecute failed with status %d"), status);
-      return FALSE;
-    }
-  *done = TRUE;
-  return TRUE;
+  if (plan != NULL)
+    *done = gtorch_cudnn_execute (handle, plan->plan, lane, 3, ids, pointers,
+                                  workspace != NULL ? gtorch_impl_data (workspace) : NULL, error);
+  gtorch_cudnn_end ();
+  return plan == NULL || *done;
 }

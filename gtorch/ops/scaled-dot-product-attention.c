@@ -221,6 +221,16 @@ broadcast (GTorchImpl **operands, GError **error)
   return TRUE;
 }
 
+static gboolean
+does_it_all (GTorchImpl *const *operands, GTorchImpl *mask, gboolean is_causal)
+{
+  if (gtorch_impl_device (operands[0])->type == GTORCH_DEVICE_TYPE_CPU)
+    return TRUE;
+  return mask == NULL
+         && gtorch_cuda_attention_has (operands[0], operands[1], operands[2], is_causal,
+                                       gtorch_autograd_wanted (operands, 3));
+}
+
 static GTorchImpl *
 attend (GTorchImpl *const *operands, GTorchImpl *mask, gdouble dropout_p, gboolean is_causal,
         gdouble scale, GError **error)
@@ -237,7 +247,7 @@ attend (GTorchImpl *const *operands, GTorchImpl *mask, gdouble dropout_p, gboole
                    gtorch_impl_shape_str (k));
       return NULL;
     }
-  if (dropout_p == 0 && !mask_learns && gtorch_impl_device (q)->type == GTORCH_DEVICE_TYPE_CPU)
+  if (dropout_p == 0 && !mask_learns && does_it_all (operands, mask, is_causal))
     {
       if (!gtorch_op_attention (q, k, v, mask, is_causal, scale, &output, &stats, error))
         {
