@@ -72,6 +72,9 @@ typedef struct
   gint64 release_lock, host_register, register_threads, background_threads, reuse_in_capture;
 } GTorchAllocatorConfig;
 
+typedef struct _GTorchHistory GTorchHistory;
+typedef struct _GTorchMemorySite GTorchMemorySite;
+
 struct _GTorchAllocator
 {
   GObject parent_instance;
@@ -82,6 +85,11 @@ struct _GTorchAllocator
   gint caching;                 /* atomically */
   gint started;                 /* atomically: the backend has been chosen for good */
   gint64 promised;              /* bytes being asked of the driver; under stats_lock */
+  gint history_level;           /* GTorchHistoryLevel; atomically */
+  GTorchHistory *history;       /* made late; atomically */
+  /* Appends a GTorchBlockInfo for each block, in the order of addresses within a segment. NULL: there is
+   * no history and no snapshot. */
+  void (*list_blocks) (GTorchDevice *device, GArray *blocks);
   /* Numbers change together under a lock that is held for a few instructions, so that no reader sees, and
    * no peak keeps, a state that never was. */
   gint stats_lock;
@@ -138,6 +146,59 @@ gboolean gtorch_memory_stats_find (const GTorchMemoryStats *stats, const gchar *
 const gchar *const *gtorch_memory_stats_keys (void);
 gchar *gtorch_memory_stats_summary (const GTorchMemoryStats *stats, GTorchDevice *device,
                                     gboolean abbreviated);
+
+/* --- history (gtorch-allocator-history.c) --- */
+typedef enum
+{
+  GTORCH_MEMORY_ALLOC,
+  GTORCH_MEMORY_FREE_REQUESTED,
+  GTORCH_MEMORY_FREE_COMPLETED,
+  GTORCH_MEMORY_SEGMENT_ALLOC,
+  GTORCH_MEMORY_SEGMENT_FREE,
+  GTORCH_MEMORY_SEGMENT_MAP,
+  GTORCH_MEMORY_SEGMENT_UNMAP,
+  GTORCH_MEMORY_OOM,
+  GTORCH_MEMORY_SNAPSHOT,
+} GTorchMemoryAction;
+
+enum
+{
+  GTORCH_BLOCK_INACTIVE,
+  GTORCH_BLOCK_AWAITING_FREE,
+  GTORCH_BLOCK_ALLOCATED,
+};
+
+/* What a snapshot says of a block. */
+typedef struct
+{
+  guint64 address, size, requested, stream;
+  guint8 state, pool;
+  gboolean begins_segment, is_expandable;
+  GTorchMemorySite *site; /* a reference; NULL */
+} GTorchBlockInfo;
+
+/* The name of the operation that allocates in this thread; NULL. */
+extern __thread const gchar *gtorch_memory_site_op
+    __attribute__ ((tls_model ("initial-exec"), visibility ("hidden")));
+
+/* TRUE once there was a history: then gtorch_launch_new_output() makes outputs. */
+extern gboolean gtorch_memory_wants_ops;
+
+/* Where the thread is. */
+GTorchMemorySite *gtorch_memory_site_new (void);
+GTorchMemorySite *gtorch_memory_site_ref (GTorchMemorySite *self);
+void gtorch_memory_site_unref (GTorchMemorySite *self);
+
+/* TRUE if the history is at least of the level. */
+static inline gboolean
+gtorch_allocator_has_history (GTorchAllocator *self, gint level)
+{
+  return G_UNLIKELY (__atomic_load_n (&self->history_level, __ATOMIC_RELAXED) >= level);
+}
+
+/* available: what the device has free, of an OOM. */
+void gtorch_allocator_note (GTorchAllocator *self, GTorchMemoryAction action, guint64 address,
+                            gsize size, guint64 stream, GTorchMemorySite *site, gsize available);
 
 /* --- configuration (gtorch-allocator-config.c) --- */
 void gtorch_allocator_config_init (GTorchAllocatorConfig *config);

@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "gtorch-allocator-private.h"
 #include "gtorch-capture-private.h"
 #include "gtorch-generator-private.h"
 #include "gtorch-race-private.h"
@@ -224,7 +225,12 @@ gtorch_launch_new_output (GTorchOpCall *call, guint dtype, const gint64 *shape, 
   guint i;
 
   if (capture == NULL)
-    return gtorch_impl_new (call->device, dtype, shape, n_dims, error);
+    {
+      gtorch_memory_site_op = call->op->name;
+      output = gtorch_impl_new (call->device, dtype, shape, n_dims, error);
+      gtorch_memory_site_op = NULL;
+      return output;
+    }
   for (i = 0; i < n_dims; i++)
     n_bytes *= shape[i];
   storage =

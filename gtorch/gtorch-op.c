@@ -10,6 +10,7 @@
 
 #include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-grad-mode.h"
+#include "gtorch-allocator-private.h"
 #include "gtorch-device-private.h"
 #include "gtorch-generator-private.h"
 #include "gtorch-ops-private.h"
@@ -309,7 +310,8 @@ gtorch_call_set_output (GTorchOpCall *call, guint i, guint dtype, const gint64 *
 
   if (G_LIKELY (preset == NULL))
     {
-      call->outputs[i] = G_LIKELY (gtorch_current_stream (call->device) == NULL)
+      call->outputs[i] = G_LIKELY (gtorch_current_stream (call->device) == NULL
+                                   && !__atomic_load_n (&gtorch_memory_wants_ops, __ATOMIC_RELAXED))
                              ? gtorch_impl_new (call->device, dtype, shape, n_dims, error)
                              : gtorch_launch_new_output (call, dtype, shape, n_dims, error);
       if (G_UNLIKELY (call->outputs[i] == NULL))

@@ -8,6 +8,7 @@
 #include "config.h"
 
 #include "cuda/gtorch-cuda-private.h"
+#include "gtorch-allocator-history.h"
 
 #define SMALL_MAX   (G_GUINT64_CONSTANT (1) << 20)
 #define MAX_RETRIES 100 /* of a handler that says every time that there is room now */
@@ -26,6 +27,32 @@ allocator_of (GTorchCudaDevice *device)
   return device->parent_instance.allocator;
 }
 
+/* --- history --- */
+
+static void
+note (GTorchCudaDevice *device, GTorchMemoryAction action, GTorchCudaBlock *block,
+      GTorchMemorySite *site)
+{
+  GTorchCudaLane *lane = gtorch_cuda_arena_get_lane (block->arena);
+
+  gtorch_allocator_note (allocator_of (device), action, (guintptr) block->storage.data, block->size,
+                         lane->index == 0 ? 0 : (guintptr) lane->handle, site, 0);
+}
+
+static G_GNUC_NO_INLINE void
+note_free (GTorchCudaDevice *device, GTorchCudaBlock *block, gboolean freed, gboolean inactive)
+{
+  GTorchMemorySite *site = NULL;
+
+  if (freed && gtorch_allocator_has_history (allocator_of (device), GTORCH_HISTORY_ALL))
+    site = gtorch_memory_site_new ();
+  if (freed)
+    note (device, GTORCH_MEMORY_FREE_REQUESTED, block, site);
+  if (inactive)
+    note (device, GTORCH_MEMORY_FREE_COMPLETED, block, site);
+  gtorch_memory_site_unref (site);
+}
+
 /* As it was when the block was taken. */
 static void
 count_oversize (GTorchMemoryStats *stats, GTorchCudaBlock *block, gint n)
@@ -40,8 +67,14 @@ count_alloc (GTorchCudaDevice *device, GTorchCudaBlock *block)
   GTorchAllocator *allocator = allocator_of (device);
   GTorchMemoryStats *stats = &allocator->stats;
   guint pool = pool_of (block);
+  GTorchMemorySite *site = NULL;
 
+  if (gtorch_allocator_has_history (allocator, GTORCH_HISTORY_STATE))
+    site = gtorch_memory_site_new ();
   gtorch_allocator_lock_stats (allocator);
+  block->use = GTORCH_BLOCK_ALLOCATED;
+  block->requested = block->storage.n_bytes;
+  block->site = site;
   gtorch_stats_add (stats, pool, GTORCH_STAT_ALLOCATION, 1);
   gtorch_stats_add (stats, pool, GTORCH_STAT_ALLOCATED_BYTES, block->size);
   gtorch_stats_add (stats, pool, GTORCH_STAT_ACTIVE, 1);
@@ -50,6 +83,8 @@ count_alloc (GTorchCudaDevice *device, GTorchCudaBlock *block)
   if (G_UNLIKELY (stats->max_split_size >= 0 && block->size >= (gsize) stats->max_split_size))
     count_oversize (stats, block, 1);
   gtorch_allocator_unlock_stats (allocator);
+  if (gtorch_allocator_has_history (allocator, GTORCH_HISTORY_ALLOC))
+    note (device, GTORCH_MEMORY_ALLOC, block, site);
 }
 
 /* freed: by its tensors; inactive: nor is it used by a stream any more. */
@@ -59,10 +94,14 @@ count_free (GTorchCudaDevice *device, GTorchCudaBlock *block, gboolean freed, gb
   GTorchAllocator *allocator = allocator_of (device);
   GTorchMemoryStats *stats = &allocator->stats;
   guint pool = pool_of (block);
+  GTorchMemorySite *site = NULL;
 
+  if (gtorch_allocator_has_history (allocator, GTORCH_HISTORY_ALLOC))
+    note_free (device, block, freed, inactive);
   gtorch_allocator_lock_stats (allocator);
   if (freed)
     {
+      block->use = GTORCH_BLOCK_AWAITING_FREE;
       gtorch_stats_add (stats, pool, GTORCH_STAT_ALLOCATION, -1);
       gtorch_stats_add (stats, pool, GTORCH_STAT_ALLOCATED_BYTES, -(gint64) block->size);
       if (G_UNLIKELY (block->is_oversize))
@@ -70,11 +109,14 @@ count_free (GTorchCudaDevice *device, GTorchCudaBlock *block, gboolean freed, gb
     }
   if (inactive)
     {
+      block->use = GTORCH_BLOCK_INACTIVE;
+      site = g_steal_pointer (&block->site);
       gtorch_stats_add (stats, pool, GTORCH_STAT_ACTIVE, -1);
       gtorch_stats_add (stats, pool, GTORCH_STAT_ACTIVE_BYTES, -(gint64) block->size);
-      gtorch_stats_add (stats, pool, GTORCH_STAT_REQUESTED_BYTES, -(gint64) block->storage.n_bytes);
+      gtorch_stats_add (stats, pool, GTORCH_STAT_REQUESTED_BYTES, -(gint64) block->requested);
     }
   gtorch_allocator_unlock_stats (allocator);
+  gtorch_memory_site_unref (site);
 }
 
 #define COUNT(device, name)                                \
@@ -256,6 +298,14 @@ set_oom (GTorchCudaDevice *device, gsize n_bytes, GError **error)
   g_mutex_unlock (&device->lock);
   gtorch_cuda.cuMemGetInfo (&available, &all);
   COUNT (device, num_ooms);
+  if (gtorch_allocator_has_history (allocator_of (device), GTORCH_HISTORY_ALLOC))
+    {
+      GTorchMemorySite *site = gtorch_memory_site_new ();
+
+      gtorch_allocator_note (allocator_of (device), GTORCH_MEMORY_OOM, 0, n_bytes, 0, site,
+                             available);
+      gtorch_memory_site_unref (site);
+    }
   gtorch_allocator_set_oom (allocator_of (device), n_bytes, available, largest, error);
 }
 
@@ -450,6 +500,29 @@ gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane)
 
   if (storage->free_func == NULL && gtorch_cuda_arena_get_lane (block->arena) != lane)
     __atomic_or_fetch (&block->uses, gtorch_cuda_lane_bit (lane), __ATOMIC_RELAXED);
+}
+
+void
+gtorch_cuda_list_blocks (GTorchDevice *device, GArray *blocks)
+{
+  GTorchCudaDevice *self = GTORCH_CUDA_DEVICE (device);
+  guint i, j;
+
+  g_mutex_lock (&self->lock);
+  for (i = 0; i < self->lanes->len; i++)
+    {
+      GTorchCudaLane *lane = self->lanes->pdata[i];
+      GTorchCudaArena *arenas[] = { lane->small, lane->large, lane->direct[0], lane->direct[1] };
+
+      for (j = 0; j < G_N_ELEMENTS (arenas); j++)
+        if (arenas[j] != NULL)
+          {
+            g_mutex_lock (gtorch_cuda_arena_get_lock (arenas[j]));
+            gtorch_cuda_arena_list (arenas[j], blocks);
+            g_mutex_unlock (gtorch_cuda_arena_get_lock (arenas[j]));
+          }
+    }
+  g_mutex_unlock (&self->lock);
 }
 
 void

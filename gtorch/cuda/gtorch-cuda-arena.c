@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "cuda/gtorch-cuda-private.h"
+#include "gtorch-allocator-history.h"
 
 /* Where pages cannot be mapped, or are not wanted, the blocks are of separate segments instead: pieces of
  * memory that the driver gave as such. Then there is no range, a block's offset is its address, the
@@ -132,9 +133,16 @@ allocator_of (GTorchCudaArena *self)
   return self->device->parent_instance.allocator;
 }
 
+/* As PyTorch has it: 0 is the default one. */
+static guint64
+stream_id (GTorchCudaArena *self)
+{
+  return self->lane->index == 0 ? 0 : (guintptr) self->lane->handle;
+}
+
 /* Of a page or a segment, which is in no use. Oversize is what it was by the limit when it came. */
 static void
-count_page (GTorchCudaArena *self, gint64 n_bytes, gboolean *oversize)
+count_page (GTorchCudaArena *self, CUdeviceptr address, gint64 n_bytes, gboolean *oversize)
 {
   GTorchAllocator *allocator = allocator_of (self);
   GTorchMemoryStats *stats = &allocator->stats;
@@ -149,6 +157,16 @@ count_page (GTorchCudaArena *self, gint64 n_bytes, gboolean *oversize)
   stats->num_device_alloc += n_bytes > 0;
   stats->num_device_free += n_bytes < 0;
   gtorch_allocator_unlock_stats (allocator);
+  if (gtorch_allocator_has_history (allocator, GTORCH_HISTORY_ALLOC))
+    {
+      GTorchMemorySite *site = n_bytes > 0 ? gtorch_memory_site_new () : NULL;
+      GTorchMemoryAction action =
+          self->is_segments ? GTORCH_MEMORY_SEGMENT_ALLOC : GTORCH_MEMORY_SEGMENT_MAP;
+
+      gtorch_allocator_note (allocator, n_bytes > 0 ? action : action + 1, address, ABS (n_bytes),
+                             stream_id (self), site, 0);
+      gtorch_memory_site_unref (site);
+    }
 }
 
 static void
@@ -497,7 +515,7 @@ segment_new (GTorchCudaArena *self, gsize n_bytes)
     return CUDA_ERROR_OUT_OF_MEMORY;
   result = gtorch_cuda.cuMemAlloc (&address, size);
   if (result == CUDA_SUCCESS)
-    count_page (self, size, &oversize);
+    count_page (self, address, size, &oversize);
   gtorch_allocator_promise (allocator_of (self), size, FALSE);
   if (result != CUDA_SUCCESS)
     return result;
@@ -519,7 +537,7 @@ segment_drop (GTorchCudaArena *self, GTorchCudaBlock *block)
   list_remove (self, block);
   g_ptr_array_remove_fast (self->segments, block);
   self->mapped -= block->size;
-  count_page (self, -(gint64) block->size, &block->in_oversize);
+  count_page (self, block->offset, -(gint64) block->size, &block->in_oversize);
   block_drop (self, block);
   return TRUE;
 }
@@ -601,7 +619,7 @@ map_page (GTorchCudaArena *self, gsize offset, gsize size, gboolean *stuck)
     }
   for (i = self->pages->len; i > 0 && g_array_index (self->pages, Page, i - 1).offset > offset;)
     i--;
-  count_page (self, size, &page.is_oversize);
+  count_page (self, self->base + offset, size, &page.is_oversize);
   g_array_insert_val (self->pages, i, page);
   set_extent (self, &page, TRUE);
   self->mapped += size;
@@ -747,7 +765,7 @@ gtorch_cuda_arena_trim (GTorchCudaArena *self)
       self->mapped -= page.size;
       g_array_remove_index (self->pages, i);
       set_extent (self, &page, FALSE);
-      count_page (self, -(gint64) page.size, &page.is_oversize);
+      count_page (self, self->base + page.offset, -(gint64) page.size, &page.is_oversize);
 
       if (page.offset > block->offset)
         {
@@ -781,6 +799,48 @@ gtorch_cuda_arena_largest (GTorchCudaArena *self)
   for (block = self->lists[level][sub]; block != NULL; block = block->list_next)
     largest = MAX (largest, block->size);
   return largest;
+}
+
+static void
+list_chain (GTorchCudaArena *self, GTorchCudaBlock *block, GArray *blocks)
+{
+  gboolean begins = TRUE;
+
+  for (; block != NULL; block = block->next)
+    {
+      GTorchBlockInfo info = {
+        .address = self->base + block->offset,
+        .size = block->size,
+        .stream = stream_id (self),
+        .pool = self->pool,
+        .begins_segment = begins,
+        .is_expandable = !self->is_segments,
+      };
+
+      begins = block->state == HOLE;
+      if (block->state == HOLE)
+        continue;
+      if (block->state == USED)
+        {
+          info.state = block->use;
+          info.requested = block->requested;
+          info.site = gtorch_memory_site_ref (block->site);
+        }
+      g_array_append_val (blocks, info);
+    }
+}
+
+void
+gtorch_cuda_arena_list (GTorchCudaArena *self, GArray *blocks)
+{
+  GTorchAllocator *allocator = allocator_of (self);
+  guint i;
+
+  gtorch_allocator_lock_stats (allocator);
+  list_chain (self, self->first, blocks);
+  for (i = 0; self->is_segments && i < self->segments->len; i++)
+    list_chain (self, self->segments->pdata[i], blocks);
+  gtorch_allocator_unlock_stats (allocator);
 }
 
 /* What a chain of blocks, from the address on, breaks of the rules; its end, or 0. */

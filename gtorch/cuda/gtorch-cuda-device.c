@@ -145,6 +145,7 @@ static void
 gtorch_cuda_device_init (GTorchCudaDevice *self)
 {
   self->parent_instance.type = GTORCH_DEVICE_TYPE_CUDA;
+  self->parent_instance.allocator->list_blocks = gtorch_cuda_list_blocks;
   g_mutex_init (&self->lock);
   self->lanes = g_ptr_array_new ();
   g_mutex_init (&self->event_lock);

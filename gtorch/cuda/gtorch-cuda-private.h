@@ -75,10 +75,13 @@ struct _GTorchCudaBlock
   GTorchCudaBlock *prev, *next; /* neighbours by address */
   GTorchCudaBlock *list_prev, *list_next;
   guint8 state;
-  gboolean is_oversize; /* counted as such */
-  gboolean in_oversize; /* the segment that it is the first block of */
-  guint64 uses;         /* bit i: by lane i, not the arena's own */
-  CUevent *events;      /* in limbo: what must be done, ended by NULL */
+  guint8 use; /* GTORCH_BLOCK_ALLOCATED and so on; with what follows under the statistics' lock */
+  gsize requested;
+  GTorchMemorySite *site; /* where it was allocated; NULL */
+  gboolean is_oversize;   /* counted as such */
+  gboolean in_oversize;   /* the segment that it is the first block of */
+  guint64 uses;           /* bit i: by lane i, not the arena's own */
+  CUevent *events;        /* in limbo: what must be done, ended by NULL */
 };
 
 /* Addresses reserved for one lane and pool, filled with pages as they are needed. The caller locks. Pages
@@ -104,11 +107,14 @@ gsize gtorch_cuda_arena_largest (GTorchCudaArena *arena);
 gsize gtorch_cuda_arena_get_mapped (GTorchCudaArena *arena);
 /* Lets another GPU use the pages that are there. */
 CUresult gtorch_cuda_arena_allow (GTorchCudaArena *arena, GTorchCudaDevice *reader);
+/* As GTorchAllocator.list_blocks. */
+void gtorch_cuda_arena_list (GTorchCudaArena *arena, GArray *blocks);
 /* Checks every rule that the lists must obey; for tests. */
 gboolean gtorch_cuda_arena_is_sound (GTorchCudaArena *arena);
 
 GTorchStorage *gtorch_cuda_alloc (GTorchDevice *device, gsize n_bytes, GError **error);
 void gtorch_cuda_free (GTorchDevice *device, GTorchStorage *storage);
+void gtorch_cuda_list_blocks (GTorchDevice *device, GArray *blocks);
 void gtorch_cuda_empty_cache (GTorchDevice *device);
 /* Notes that work on the stream uses the storage; its memory is not given to others before that is done. */
 void gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane);

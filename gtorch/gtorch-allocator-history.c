@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* What an allocator remembers, and how it is now, as the file that PyTorch's memory viewer reads: a pickle
+ * of protocol 2 of dictionaries, lists, strings and numbers. */
+
+#include "config.h"
+
+#include "gtorch-allocator-history.h"
+
+#include <dlfcn.h>
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "gtorch-allocator-private.h"
+#include "gtorch-check-private.h"
+
+struct _GTorchMemorySite
+{
+  gint ref_count;
+  const gchar *op; /* static; NULL: not within an operation */
+  GTorchSite site;
+};
+
+typedef struct
+{
+  GTorchMemoryAction action;
+  guint64 address, size, stream;
+  gint64 time_us;
+  gsize available; /* oom */
+  GTorchMemorySite *site;
+} Entry;
+
+struct _GTorchHistory
+{
+  GMutex lock;
+  GTorchHistoryLevel level;
+  Entry *entries; /* a ring */
+  gsize max, first, n;
+};
+
+gboolean gtorch_memory_wants_ops;
+__thread const gchar *gtorch_memory_site_op __attribute__ ((tls_model ("initial-exec")));
+
+GType
+gtorch_history_level_get_type (void)
+{
+  static gsize type = 0;
+  static const GEnumValue values[] = {
+    { GTORCH_HISTORY_NEVER, "GTORCH_HISTORY_NEVER", "never" },
+    { GTORCH_HISTORY_STATE, "GTORCH_HISTORY_STATE", "state" },
+    { GTORCH_HISTORY_ALLOC, "GTORCH_HISTORY_ALLOC", "alloc" },
+    { GTORCH_HISTORY_ALL, "GTORCH_HISTORY_ALL", "all" },
+    { 0, NULL, NULL },
+  };
+
+  if (g_once_init_enter (&type))
+    g_once_init_leave (&type, g_enum_register_static ("GTorchHistoryLevel", values));
+  return type;
+}
+
+/* --- sites --- */
+
+GTorchMemorySite *
+gtorch_memory_site_new (void)
+{
+  GTorchMemorySite *self = g_new (GTorchMemorySite, 1);
+
+  self->ref_count = 1;
+  self->op = gtorch_memory_site_op;
+  gtorch_site_take (&self->site);
+  return self;
+}
+
+GTorchMemorySite *
+gtorch_memory_site_ref (GTorchMemorySite *self)
+{
+  if (self != NULL)
+    g_atomic_int_inc (&self->ref_count);
+  return self;
+}
+
+void
+gtorch_memory_site_unref (GTorchMemorySite *self)
+{
+  if (self != NULL && g_atomic_int_dec_and_test (&self->ref_count))
+    g_free (self);
+}
+
+/* --- the ring --- */
+
+static void
+drop_first (GTorchHistory *self)
+{
+  gtorch_memory_site_unref (self->entries[self->first].site);
+  self->first = (self->first + 1) % self->max;
+  self->n--;
+}
+
+static Entry
+entry_at (GTorchHistory *self, gsize i)
+{
+  return self->entries[(self->first + i) % self->max];
+}
+
+void
+gtorch_allocator_note (GTorchAllocator *self, GTorchMemoryAction action, guint64 address,
+                       gsize size, guint64 stream, GTorchMemorySite *site, gsize available)
+{
+  GTorchHistory *history = g_atomic_pointer_get (&self->history);
+
+  if (history == NULL)
+    return;
+  g_mutex_lock (&history->lock);
+  if (history->level >= GTORCH_HISTORY_ALLOC && history->max > 0)
+    {
+      if (history->n == history->max)
+        drop_first (history);
+      history->entries[(history->first + history->n++) % history->max] = (Entry){
+        .action = action,
+        .address = address,
+        .size = size,
+        .stream = stream,
+        .time_us = g_get_real_time (),
+        .available = available,
+        .site = gtorch_memory_site_ref (site),
+      };
+    }
+  g_mutex_unlock (&history->lock);
+}
+
+/**
+ * gtorch_allocator_record_history:
+ * @self: an allocator
+ * @level: what to remember
+ * @max_entries: how many allocations and the like to remember; older ones are forgotten
+ * @error: return location for an error
+ *
+ * Begins to remember where memory was allocated, for [method@Allocator.snapshot].
+ *
+ * A place is the name of the operation, where there is one, and the functions of C that led there, of
+ * which those are known by name that their libraries export. What was remembered before is
+ * forgotten. An allocation takes some microseconds more.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_NOT_SUPPORTED on the CPU
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_allocator_record_history (GTorchAllocator *self, GTorchHistoryLevel level, gsize max_entries,
+                                 GError **error)
+{
+  GTorchHistory *history;
+  Entry *entries;
+
+  g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), FALSE);
+  if (self->list_blocks == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("allocator: the one of %s keeps no history"),
+                   gtorch_device_name (self->device));
+      return FALSE;
+    }
+  entries = max_entries <= G_MAXSSIZE / sizeof (Entry) ? g_try_new0 (Entry, max_entries) : NULL;
+  if (entries == NULL && max_entries > 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
+                   _ ("allocator: a history of %" G_GSIZE_FORMAT " entries"), max_entries);
+      return FALSE;
+    }
+  g_mutex_lock (&self->config_lock);
+  history = self->history;
+  if (history == NULL)
+    {
+      history = g_new0 (GTorchHistory, 1);
+      g_mutex_init (&history->lock);
+    }
+  g_mutex_lock (&history->lock);
+  while (history->n > 0)
+    drop_first (history);
+  g_free (history->entries);
+  history->entries = entries;
+  history->max = max_entries;
+  history->first = 0;
+  history->level = level;
+  g_mutex_unlock (&history->lock);
+  g_atomic_pointer_set (&self->history, history);
+  g_atomic_int_set (&self->history_level, level);
+  if (level != GTORCH_HISTORY_NEVER)
+    __atomic_store_n (&gtorch_memory_wants_ops, TRUE, __ATOMIC_RELAXED);
+  g_mutex_unlock (&self->config_lock);
+  return TRUE;
+}
+
+/* --- the pickle --- */
+
+typedef GByteArray Pickle;
+
+static void
+put_byte (Pickle *pickle, guint8 byte)
+{
+  g_byte_array_append (pickle, &byte, 1);
+}
+
+static void
+put_int (Pickle *pickle, gint64 value)
+{
+  guint8 bytes[8];
+  guint i, n = 8;
+
+  for (i = 0; i < 8; i++)
+    bytes[i] = (guint64) value >> (8 * i);
+  if (value >= G_MININT32 && value <= G_MAXINT32)
+    {
+      put_byte (pickle, 'J');
+      n = 4;
+    }
+  else
+    {
+      put_byte (pickle, 0x8a);
+      put_byte (pickle, 8);
+    }
+  g_byte_array_append (pickle, bytes, n);
+}
+
+static void
+put_string (Pickle *pickle, const gchar *text)
+{
+  g_autofree gchar *valid = g_utf8_make_valid (text, -1);
+  guint32 length = strlen (valid), little = GUINT32_TO_LE (length);
+
+  put_byte (pickle, 'X');
+  g_byte_array_append (pickle, (const guint8 *) &little, 4);
+  g_byte_array_append (pickle, (const guint8 *) valid, length);
+}
+
+static void
+begin (Pickle *pickle, gchar kind)
+{
+  put_byte (pickle, kind == '{' ? '}' : ']'); /* an empty one */
+  put_byte (pickle, '(');
+}
+
+static void
+end (Pickle *pickle, gchar kind)
+{
+  put_byte (pickle, kind == '{' ? 'u' : 'e'); /* puts in what came since the mark */
+}
+
+static void
+put_int_item (Pickle *pickle, const gchar *key, gint64 value)
+{
+  put_string (pickle, key);
+  put_int (pickle, value);
+}
+
+static void
+put_string_item (Pickle *pickle, const gchar *key, const gchar *value)
+{
+  put_string (pickle, key);
+  put_string (pickle, value);
+}
+
+static void
+put_bool_item (Pickle *pickle, const gchar *key, gboolean value)
+{
+  put_string (pickle, key);
+  put_byte (pickle, value ? 0x88 : 0x89);
+}
+
+static void
+put_frame (Pickle *pickle, const gchar *file, gint64 line, const gchar *name)
+{
+  begin (pickle, '{');
+  put_string_item (pickle, "filename", file);
+  put_int_item (pickle, "line", line);
+  put_string_item (pickle, "name", name);
+  end (pickle, '{');
+}
+
+static void
+put_frames (Pickle *pickle, const GTorchMemorySite *site)
+{
+  gint i;
+
+  put_string (pickle, "frames");
+  begin (pickle, '[');
+  if (site != NULL && site->op != NULL)
+    put_frame (pickle, "GTorch", 0, site->op);
+  for (i = 0; site != NULL && i < GTORCH_SITE_FRAMES && site->site.frames[i] != NULL; i++)
+    {
+      g_autofree gchar *name = NULL;
+      Dl_info info = { 0 };
+      gboolean found = dladdr (site->site.frames[i], &info) != 0;
+
+      if (found && info.dli_sname != NULL)
+        name = g_strdup (info.dli_sname);
+      else
+        name = g_strdup_printf ("+0x%" G_GINTPTR_MODIFIER "x",
+                                (guintptr) site->site.frames[i]
+                                    - (found ? (guintptr) info.dli_fbase : 0));
+      put_frame (pickle, found && info.dli_fname != NULL ? info.dli_fname : "?", 0, name);
+    }
+  end (pickle, '[');
+}
+
+static void
+put_pool_id (Pickle *pickle, const gchar *key)
+{
+  put_string (pickle, key);
+  put_int (pickle, 0);
+  put_int (pickle, 0);
+  put_byte (pickle, 0x86);
+}
+
+/* Blocks that follow each other belong to one segment, if they say so. */
+static guint
+put_segment (Pickle *pickle, GTorchAllocator *self, const GTorchBlockInfo *blocks, guint n)
+{
+  gint64 total = 0, allocated = 0, active = 0, requested = 0;
+  guint64 address = blocks->address;
+  guint i, count = 1;
+
+  while (count < n && !blocks[count].begins_segment)
+    count++;
+  for (i = 0; i < count; i++)
+    {
+      total += blocks[i].size;
+      allocated += blocks[i].state == GTORCH_BLOCK_ALLOCATED ? blocks[i].size : 0;
+      active += blocks[i].state != GTORCH_BLOCK_INACTIVE ? blocks[i].size : 0;
+      requested += blocks[i].state != GTORCH_BLOCK_INACTIVE ? blocks[i].requested : 0;
+    }
+  begin (pickle, '{');
+  put_int_item (pickle, "device", self->device->index);
+  put_int_item (pickle, "address", address);
+  put_int_item (pickle, "total_size", total);
+  put_int_item (pickle, "allocated_size", allocated);
+  put_int_item (pickle, "active_size", active);
+  put_int_item (pickle, "requested_size", requested);
+  put_int_item (pickle, "stream", blocks->stream);
+  put_string_item (pickle, "segment_type", blocks->pool == GTORCH_POOL_SMALL ? "small" : "large");
+  put_pool_id (pickle, "segment_pool_id");
+  put_bool_item (pickle, "is_expandable", blocks->is_expandable);
+  put_frames (pickle, NULL);
+  put_string (pickle, "blocks");
+  begin (pickle, '[');
+  for (i = 0; i < count; i++)
+    {
+      static const gchar *const states[] = { "inactive", "active_awaiting_free",
+                                             "active_allocated" };
+
+      begin (pickle, '{');
+      put_int_item (pickle, "address", blocks[i].address);
+      put_int_item (pickle, "size", blocks[i].size);
+      put_int_item (pickle, "requested_size",
+                    blocks[i].state != GTORCH_BLOCK_INACTIVE ? blocks[i].requested : 0);
+      put_string_item (pickle, "state", states[blocks[i].state]);
+      put_frames (pickle, blocks[i].site);
+      end (pickle, '{');
+    }
+  end (pickle, '[');
+  end (pickle, '{');
+  return count;
+}
+
+static void
+put_entry (Pickle *pickle, const Entry *entry)
+{
+  static const gchar *const actions[] = { "alloc",          "free_requested",
+                                          "free_completed", "segment_alloc",
+                                          "segment_free",   "segment_map",
+                                          "segment_unmap",  "oom",
+                                          "snapshot" };
+
+  begin (pickle, '{');
+  put_string_item (pickle, "action", actions[entry->action]);
+  if (entry->action == GTORCH_MEMORY_OOM)
+    put_int_item (pickle, "device_free", entry->available);
+  else
+    put_int_item (pickle, "addr", entry->address);
+  put_int_item (pickle, "size", entry->size);
+  put_int_item (pickle, "stream", entry->stream);
+  put_int_item (pickle, "time_us", entry->time_us);
+  put_pool_id (pickle, "pool_id");
+  put_frames (pickle, entry->site);
+  end (pickle, '{');
+}
+
+static void
+put_settings (Pickle *pickle, GTorchAllocator *self)
+{
+  g_autofree gchar *text = gtorch_allocator_get_configuration (self);
+  guint64 max_split = gtorch_allocator_get_max_split_size (self);
+
+  put_string (pickle, "allocator_settings");
+  begin (pickle, '{');
+  put_string_item (pickle, "PYTORCH_CUDA_ALLOC_CONF", text);
+  put_int_item (pickle, "max_split_size", max_split == G_MAXUINT64 ? -1 : (gint64) max_split);
+  put_bool_item (pickle, "expandable_segments", strstr (text, "backend:segments") == NULL);
+  end (pickle, '{');
+}
+
+static void
+block_info_clear (gpointer data)
+{
+  gtorch_memory_site_unref (((GTorchBlockInfo *) data)->site);
+}
+
+/**
+ * gtorch_allocator_snapshot:
+ * @self: an allocator
+ * @error: return location for an error
+ *
+ * Makes a picture of all memory of the allocator, with what
+ * [method@Allocator.record_history] has remembered.
+ *
+ * It is a pickle as PyTorch's `torch.cuda.memory._snapshot()` gives it: written into a file it can
+ * be looked at with the viewer at https://pytorch.org/memory_viz.
+ *
+ * ```c
+ * g_autoptr (GBytes) bytes = gtorch_allocator_snapshot (allocator, &error);
+ *
+ * g_file_set_contents ("snapshot.pickle", g_bytes_get_data (bytes, NULL), g_bytes_get_size (bytes),
+ *                      &error);
+ * ```
+ *
+ * Returns: (transfer full): the pickle; %NULL with %GTORCH_ERROR_NOT_SUPPORTED on the CPU
+ *
+ * Since: 0.1
+ */
+GBytes *
+gtorch_allocator_snapshot (GTorchAllocator *self, GError **error)
+{
+  g_autoptr (GArray) blocks = g_array_new (FALSE, FALSE, sizeof (GTorchBlockInfo));
+  g_autoptr (GArray) entries = g_array_new (FALSE, FALSE, sizeof (Entry));
+  GTorchHistory *history;
+  Pickle *pickle;
+  gint device;
+  gsize i;
+
+  g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), NULL);
+  if (self->list_blocks == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("allocator: there is no snapshot of the memory of %s"),
+                   gtorch_device_name (self->device));
+      return NULL;
+    }
+  g_array_set_clear_func (blocks, block_info_clear);
+  self->list_blocks (self->device, blocks);
+  gtorch_allocator_note (self, GTORCH_MEMORY_SNAPSHOT, 0, 0, 0, NULL, 0);
+  history = g_atomic_pointer_get (&self->history);
+  if (history != NULL)
+    {
+      g_mutex_lock (&history->lock);
+      for (i = 0; i < history->n; i++)
+        {
+          Entry entry = entry_at (history, i);
+
+          gtorch_memory_site_ref (entry.site);
+          g_array_append_val (entries, entry);
+        }
+      g_mutex_unlock (&history->lock);
+    }
+
+  pickle = g_byte_array_new ();
+  put_byte (pickle, 0x80);
+  put_byte (pickle, 2);
+  begin (pickle, '{');
+  put_string (pickle, "segments");
+  begin (pickle, '[');
+  for (i = 0; i < blocks->len;)
+    i += put_segment (pickle, self, &g_array_index (blocks, GTorchBlockInfo, i), blocks->len - i);
+  end (pickle, '[');
+  put_string (pickle, "device_traces");
+  begin (pickle, '[');
+  for (device = 0; device <= self->device->index; device++)
+    {
+      begin (pickle, '[');
+      for (i = 0; i < entries->len && device == self->device->index; i++)
+        put_entry (pickle, &g_array_index (entries, Entry, i));
+      end (pickle, '[');
+    }
+  end (pickle, '[');
+  put_settings (pickle, self);
+  put_string (pickle, "external_annotations");
+  begin (pickle, '[');
+  end (pickle, '[');
+  end (pickle, '{');
+  put_byte (pickle, '.');
+  for (i = 0; i < entries->len; i++)
+    gtorch_memory_site_unref (g_array_index (entries, Entry, i).site);
+  return g_byte_array_free_to_bytes (pickle);
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* What the allocator of a GPU remembers, and the pickle of it; GTORCH_TEST_SNAPSHOT names a file that one is
+ * written to, to be looked at. */
+
+#include "config.h"
+
+#include "cuda-test.h"
+
+#define MIB ((gint64) 1 << 20)
+
+static GTorchAllocator *
+allocator (void)
+{
+  return gtorch_device_get_allocator (gpu (0));
+}
+
+static GTorchImpl *
+bytes (gint64 n_bytes)
+{
+  GError *error = NULL;
+  GTorchImpl *result = gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, &n_bytes, 1, &error);
+
+  g_assert_no_error (error);
+  return result;
+}
+
+/* --- a reader of what is written --- */
+
+typedef struct _Value Value;
+struct _Value
+{
+  gchar kind; /* {, [, i, s, b, t (a pair), ( (a mark) */
+  gint64 number;
+  gchar *text;
+  GPtrArray *items; /* of a dictionary: key, value, … */
+};
+
+static void
+value_free (gpointer data)
+{
+  Value *value = data;
+
+  g_free (value->text);
+  g_clear_pointer (&value->items, g_ptr_array_unref);
+  g_free (value);
+}
+
+static Value *
+push (GPtrArray *stack, gchar kind)
+{
+  Value *value = g_new0 (Value, 1);
+
+  value->kind = kind;
+  if (kind == '{' || kind == '[' || kind == 't')
+    value->items = g_ptr_array_new_with_free_func (value_free);
+  g_ptr_array_add (stack, value);
+  return value;
+}
+
+static Value *
+unpickle (GBytes *bytes)
+{
+  g_autoptr (GPtrArray) stack = g_ptr_array_new ();
+  gsize size, at = 2;
+  const guint8 *data = g_bytes_get_data (bytes, &size);
+  Value *value;
+  guint i, mark;
+
+  g_assert_cmpuint (data[0], ==, 0x80);
+  g_assert_cmpuint (data[1], ==, 2);
+  while (data[at] != '.')
+    {
+      guint8 code = data[at++];
+      gint32 small;
+
+      switch (code)
+        {
+        case '}':
+        case ']':
+          push (stack, code == '}' ? '{' : '[');
+          break;
+        case '(':
+          push (stack, '(');
+          break;
+        case 'J':
+          memcpy (&small, data + at, 4);
+          push (stack, 'i')->number = small;
+          at += 4;
+          break;
+        case 0x8a:
+          g_assert_cmpuint (data[at], ==, 8);
+          memcpy (&push (stack, 'i')->number, data + at + 1, 8);
+          at += 9;
+          break;
+        case 'X':
+          memcpy (&small, data + at, 4);
+          push (stack, 's')->text = g_strndup ((const gchar *) data + at + 4, small);
+          at += 4 + small;
+          break;
+        case 0x88:
+        case 0x89:
+          push (stack, 'b')->number = code == 0x88;
+          break;
+        case 0x86:
+          value = push (stack, 't');
+          g_ptr_array_add (value->items, stack->pdata[stack->len - 3]);
+          g_ptr_array_add (value->items, stack->pdata[stack->len - 2]);
+          stack->pdata[stack->len - 3] = value;
+          g_ptr_array_set_size (stack, stack->len - 2);
+          break;
+        case 'u':
+        case 'e':
+          for (mark = stack->len - 1; ((Value *) stack->pdata[mark])->kind != '('; mark--)
+            ;
+          value = stack->pdata[mark - 1];
+          g_assert_cmpint (value->kind, ==, code == 'u' ? '{' : '[');
+          for (i = mark + 1; i < stack->len; i++)
+            g_ptr_array_add (value->items, stack->pdata[i]);
+          value_free (stack->pdata[mark]);
+          g_ptr_array_set_size (stack, mark);
+          break;
+        default:
+          g_assert_not_reached ();
+        }
+      g_assert_cmpuint (at, <, size);
+    }
+  g_assert_cmpuint (at, ==, size - 1);
+  g_assert_cmpuint (stack->len, ==, 1);
+  return stack->pdata[0];
+}
+
+static Value *
+get (Value *dict, const gchar *key)
+{
+  guint i;
+
+  g_assert_cmpint (dict->kind, ==, '{');
+  for (i = 0; i < dict->items->len; i += 2)
+    if (strcmp (((Value *) dict->items->pdata[i])->text, key) == 0)
+      return dict->items->pdata[i + 1];
+  g_error ("no %s", key);
+}
+
+static Value *
+at (Value *list, guint i)
+{
+  g_assert_cmpuint (i, <, list->items->len);
+  return list->items->pdata[i];
+}
+
+static Value *
+snapshot (void)
+{
+  GError *error = NULL;
+  GBytes *pickle = gtorch_allocator_snapshot (allocator (), &error);
+  Value *value;
+
+  g_assert_no_error (error);
+  value = unpickle (pickle);
+  g_bytes_unref (pickle);
+  return value;
+}
+
+/* --- */
+
+/* The first block of the size that is allocated. */
+static Value *
+find_block (Value *all, gint64 size)
+{
+  Value *segments = get (all, "segments");
+  guint i, k;
+
+  for (i = 0; i < segments->items->len; i++)
+    {
+      Value *blocks = get (at (segments, i), "blocks");
+
+      for (k = 0; k < blocks->items->len; k++)
+        if (get (at (blocks, k), "size")->number == size
+            && strcmp (get (at (blocks, k), "state")->text, "active_allocated") == 0)
+          return at (blocks, k);
+    }
+  return NULL;
+}
+
+static void
+a_snapshot_has_every_byte (void)
+{
+  g_autoptr (GTorchImpl) x = bytes (1000), y = bytes (5000), z = bytes (70 * MIB);
+  gint64 total = 0, allocated = 0, sum = 0;
+  Value *all, *segments;
+  guint i, k;
+
+  gtorch_impl_unref (bytes (3 * MIB));
+  all = snapshot ();
+  segments = get (all, "segments");
+  for (i = 0; i < segments->items->len; i++)
+    {
+      Value *segment = at (segments, i), *blocks = get (segment, "blocks");
+      gint64 next = get (segment, "address")->number, held = 0;
+
+      total += get (segment, "total_size")->number;
+      allocated += get (segment, "allocated_size")->number;
+      for (k = 0; k < blocks->items->len; k++)
+        {
+          Value *block = at (blocks, k);
+
+          g_assert_cmpint (get (block, "address")->number, ==, next);
+          next += get (block, "size")->number;
+          sum += get (block, "size")->number;
+          if (strcmp (get (block, "state")->text, "active_allocated") == 0)
+            held += get (block, "requested_size")->number;
+        }
+      g_assert_cmpint (get (segment, "requested_size")->number, ==, held);
+      g_assert_cmpint (get (segment, "segment_pool_id")->kind, ==, 't');
+      g_assert_true (get (segment, "is_expandable")->number);
+    }
+  g_assert_cmpint (sum, ==, total);
+  g_assert_cmpint (total, ==, gtorch_allocator_get_reserved (allocator ()));
+  g_assert_cmpint (allocated, ==, gtorch_allocator_get_allocated (allocator ()));
+  g_assert_cmpint (get (find_block (all, 5120), "requested_size")->number, ==, 5000);
+  g_assert_cmpint (get (find_block (all, 5120), "frames")->items->len, ==, 0);
+  value_free (all);
+}
+
+static const gchar *
+action (Value *trace, guint i)
+{
+  return get (at (trace, i), "action")->text;
+}
+
+static void
+a_trace_has_what_happened (void)
+{
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) sum = NULL;
+  const gchar *file = g_getenv ("GTORCH_TEST_SNAPSHOT");
+  g_autoptr (GBytes) pickle = NULL;
+  GError *error = NULL;
+  gint64 too_much = 300 * MIB;
+  Value *all, *trace, *frames;
+  guint n;
+
+  gtorch_device_synchronize (gpu (0), NULL, NULL);
+  gtorch_allocator_trim (allocator ());
+  x = bytes (600);
+  gtorch_allocator_record_history (allocator (), GTORCH_HISTORY_ALL, 100, &error);
+  g_assert_no_error (error);
+  gtorch_impl_unref (bytes (40 * MIB));
+  gtorch_allocator_trim (allocator ());
+  sum = gtorch_op_add (x, x, 1, &error);
+  g_assert_no_error (error);
+  g_assert_null (gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, &too_much, 1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
+  g_clear_error (&error);
+
+  all = snapshot ();
+  trace = at (get (all, "device_traces"), 0);
+  n = 0;
+  while (strcmp (action (trace, n), "segment_map") == 0) /* perhaps several pages */
+    n++;
+  g_assert_cmpuint (n, >=, 1);
+  g_assert_cmpstr (action (trace, n), ==, "alloc");
+  g_assert_cmpint (get (at (trace, n), "size")->number, ==, 40 * MIB);
+  g_assert_cmpstr (action (trace, n + 1), ==, "free_requested");
+  g_assert_cmpstr (action (trace, n + 2), ==, "free_completed");
+  g_assert_cmpint (get (at (trace, n), "addr")->number, ==,
+                   get (at (trace, n + 2), "addr")->number);
+  g_assert_cmpstr (action (trace, n + 3), ==, "segment_unmap");
+  n = trace->items->len;
+  g_assert_cmpstr (action (trace, n - 3), ==, "alloc");
+  frames = get (at (trace, n - 3), "frames");
+  g_assert_cmpstr (get (at (frames, 0), "name")->text, ==, "add");
+  g_assert_cmpuint (frames->items->len, >, 2); /* and functions */
+  g_assert_cmpstr (action (trace, n - 2), ==, "oom");
+  g_assert_cmpint (get (at (trace, n - 2), "device_free")->number, >, 0);
+  g_assert_cmpstr (action (trace, n - 1), ==, "snapshot");
+  frames = get (find_block (all, 1024), "frames");
+  g_assert_true (frames->items->len == 0 || frames->items->len > 2);
+  value_free (all);
+  if (file != NULL)
+    {
+      pickle = gtorch_allocator_snapshot (allocator (), NULL);
+      g_file_set_contents (file, g_bytes_get_data (pickle, NULL), g_bytes_get_size (pickle), NULL);
+    }
+
+  for (n = 0; n < 200; n++) /* the oldest go */
+    gtorch_impl_unref (bytes (100));
+  all = snapshot ();
+  g_assert_cmpuint (at (get (all, "device_traces"), 0)->items->len, ==, 100);
+  value_free (all);
+  gtorch_allocator_record_history (allocator (), GTORCH_HISTORY_NEVER, 0, &error);
+  g_assert_no_error (error);
+  gtorch_impl_unref (bytes (100));
+  all = snapshot ();
+  g_assert_cmpuint (at (get (all, "device_traces"), 0)->items->len, ==, 0);
+  value_free (all);
+}
+
+static void
+settings_are_told (void)
+{
+  Value *all, *settings;
+
+  gtorch_allocator_configure (allocator (), "max_split_size_mb:64", NULL);
+  all = snapshot ();
+  settings = get (all, "allocator_settings");
+  g_assert_cmpint (get (settings, "max_split_size")->number, ==, 64 * MIB);
+  g_assert_cmpstr (get (settings, "PYTORCH_CUDA_ALLOC_CONF")->text, ==,
+                   "backend:native,max_split_size_mb:64");
+  value_free (all);
+  gtorch_allocator_set_max_split_size (allocator (), G_MAXUINT64, NULL);
+}
+
+static gpointer
+churn (gpointer data)
+{
+  guint i;
+
+  for (i = 0; i < 500; i++)
+    gtorch_impl_unref (bytes (i * 40));
+  return NULL;
+}
+
+static void
+threads_may_be_remembered_and_looked_at_together (void)
+{
+  GThread *threads[2];
+  guint i;
+
+  gtorch_allocator_record_history (allocator (), GTORCH_HISTORY_ALL, 64, NULL);
+  for (i = 0; i < G_N_ELEMENTS (threads); i++)
+    threads[i] = g_thread_new ("churn", churn, NULL);
+  for (i = 0; i < 20; i++)
+    value_free (snapshot ());
+  for (i = 0; i < G_N_ELEMENTS (threads); i++)
+    g_thread_join (threads[i]);
+  gtorch_allocator_record_history (allocator (), GTORCH_HISTORY_NEVER, 0, NULL);
+}
+
+static void
+the_cpu_has_none (void)
+{
+  GTorchAllocator *cpu = gtorch_device_get_allocator (gtorch_device_cpu ());
+  g_autoptr (GError) error = NULL;
+
+  g_assert_null (gtorch_allocator_snapshot (cpu, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+  g_clear_error (&error);
+  g_assert_false (gtorch_allocator_record_history (cpu, GTORCH_HISTORY_ALL, 10, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+  g_clear_error (&error);
+  g_assert_false (
+      gtorch_allocator_record_history (allocator (), GTORCH_HISTORY_ALL, G_MAXSIZE, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
+}
+
+#define TEST(name) g_test_add_func ("/GTorchAllocatorHistory/" #name, name)
+
+gint
+main (gint argc, gchar **argv)
+{
+  gint result;
+
+  g_test_init (&argc, &argv, NULL);
+  TEST (a_snapshot_has_every_byte);
+  TEST (a_trace_has_what_happened);
+  TEST (settings_are_told);
+  TEST (threads_may_be_remembered_and_looked_at_together);
+  TEST (the_cpu_has_none);
+  result = g_test_run ();
+  gtorch_device_empty_cache (gpu (0));
+  assert_no_misuse ();
+  return result;
+}
