@@ -13,6 +13,7 @@ G_BEGIN_DECLS
 #define FAKE_PAGE        ((gsize) 2 << 20)
 
 typedef struct _FakeOp FakeOp;
+typedef struct _FakeCapture FakeCapture;
 typedef struct CUctx_st FakeDevice;
 
 /* Every function of the loader's table, with the types that the loader gives it. */
@@ -170,6 +171,30 @@ struct _FakeOp
   };
 };
 
+struct CUstream_st
+{
+  FakeDevice *device;
+  GQueue ops;
+  gint rank; /* drawn; higher ones go first in one of the orders */
+  gboolean destroyed, is_counted, is_default;
+  FakeCapture *capture;
+  GPtrArray *before; /* nodes that the next one comes after */
+};
+
+struct CUevent_st
+{
+  FakeDevice *device;
+  guint flags;
+  FakeMark *mark;       /* the last recording; NULL: never, or */
+  FakeCapture *capture; /* in a capture */
+  GPtrArray *before;
+};
+
+/* A number below n, by lot. */
+guint fake_draw (guint n);
+/* What the op owns. */
+void fake_op_clear (FakeOp *op);
+void fake_op_copy (FakeOp *to, const FakeOp *from);
 CUstream fake_stream_new (FakeDevice *device, gboolean is_counted);
 /* The queue that a handle means, NULL being the current device's own; NULL: none. */
 CUstream fake_stream_find (CUstream stream);
@@ -181,5 +206,28 @@ CUresult fake_device_drain (FakeDevice *device);
 /* Drops the work of a device that failed. */
 void fake_device_fail (FakeDevice *device, CUresult result);
 gboolean fake_in_host_function (void);
+
+/* --- captures --- */
+FakeCapture *fake_capture_ref (FakeCapture *capture);
+void fake_capture_unref (FakeCapture *capture);
+gboolean fake_capture_is_over (FakeCapture *capture);
+/* Nothing but its end is possible any more; gives the result back. */
+CUresult fake_capture_spoil (FakeCapture *capture, CUresult result);
+/* May a call that may wait for other work not be made by this thread? Spoils what forbids it. */
+gboolean fake_capture_forbids (void);
+/* Does any stream of the device capture? Spoils it. */
+gboolean fake_capture_on_device (const FakeDevice *device);
+/* Takes what the op owns. */
+CUresult fake_capture_push (CUstream stream, const FakeOp *op);
+CUresult fake_capture_record (CUstream stream, CUevent event);
+CUresult fake_capture_wait (CUstream stream, CUevent event);
+
+#define REFUSE_IN_CAPTURE()                            \
+  do                                                   \
+    {                                                  \
+      if (fake_capture_forbids ())                     \
+        LEAVE (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED); \
+    }                                                  \
+  while (0)
 
 G_END_DECLS

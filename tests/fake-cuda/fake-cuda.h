@@ -51,7 +51,7 @@ FAKE_CUDA_API void fake_cuda_set_memory (guint device, gsize n_bytes);
 
 typedef struct
 {
-  guint handles, mappings, reservations, streams, events, libraries, pinned;
+  guint handles, mappings, reservations, streams, events, libraries, pinned, graphs;
   gsize n_bytes; /* of memory in use */
   guint misuses; /* calls that break the driver's rules; each was printed */
 } FakeCudaAccounts;

@@ -405,20 +405,48 @@ static const struct
           E (ERROR_INVALID_DEVICE, "invalid device ordinal") E (ERROR_INVALID_CONTEXT,
                                                                 "invalid device context")
               E (ERROR_NO_BINARY_FOR_GPU,
-                 "no kernel image is available for execution on the device")
-                  E (ERROR_PEER_ACCESS_UNSUPPORTED,
-                     "peer access is not supported between these two devices")
-                      E (ERROR_INVALID_HANDLE, "invalid resource handle")
-                          E (ERROR_NOT_FOUND, "named symbol not found") E (ERROR_NOT_READY,
-                                                                           "device not ready")
-                              E (ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered")
-                                  E (ERROR_LAUNCH_OUT_OF_RESOURCES,
-                                     "too many resources requested for launch")
-                                      E (ERROR_PEER_ACCESS_ALREADY_ENABLED,
-                                         "peer access is already enabled")
-                                          E (ERROR_LAUNCH_FAILED, "unspecified launch failure")
-                                              E (ERROR_NOT_PERMITTED, "operation not permitted")
-                                                  E (ERROR_NOT_SUPPORTED, "operation not supported")
+                 "no kernel image is available for execution on the "
+                 "device") E (ERROR_PEER_ACCESS_UNSUPPORTED,
+                              "peer access is not supported between these "
+                              "two devices") E (ERROR_INVALID_HANDLE, "invalid resource handle")
+                  E (ERROR_NOT_FOUND, "named symbol not found") E (ERROR_NOT_READY,
+                                                                   "device not ready")
+                      E (ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered")
+                          E (ERROR_LAUNCH_OUT_OF_RESOURCES,
+                             "too many resources requested for launch")
+                              E (ERROR_PEER_ACCESS_ALREADY_ENABLED,
+                                 "peer access is already enabled") E (ERROR_LAUNCH_FAILED,
+                                                                      "unspecified launch failure")
+                                  E (ERROR_ILLEGAL_STATE,
+                                     "the operation cannot be performed in the present state")
+                                      E (ERROR_STREAM_CAPTURE_UNSUPPORTED,
+                                         "operation not permitted when stream is capturing")
+                                          E (ERROR_STREAM_CAPTURE_INVALIDATED,
+                                             "operation failed due to a previous error during "
+                                             "capture") E (ERROR_STREAM_CAPTURE_MERGE,
+                                                           "operation would result in a merge of "
+                                                           "separate capture sequences")
+                                              E (ERROR_STREAM_CAPTURE_UNMATCHED,
+                                                 "capture was not ended in the same stream as it "
+                                                 "began") E (ERROR_STREAM_CAPTURE_UNJOINED,
+                                                             "capturing stream has unjoined work")
+                                                  E (ERROR_STREAM_CAPTURE_ISOLATION,
+                                                     "dependency created on uncaptured work in "
+                                                     "another stream")
+                                                      E (ERROR_STREAM_CAPTURE_IMPLICIT,
+                                                         "operation would make the legacy stream "
+                                                         "depend on a capturing blocking stream")
+                                                          E (ERROR_CAPTURED_EVENT,
+                                                             "operation not permitted on an event "
+                                                             "last recorded in a capturing stream")
+                                                              E (ERROR_STREAM_CAPTURE_WRONG_THREAD,
+                                                                 "attempt to terminate a "
+                                                                 "thread-local capture sequence "
+                                                                 "from another thread")
+                                                                  E (ERROR_NOT_PERMITTED,
+                                                                     "operation not permitted")
+                                                                      E (ERROR_NOT_SUPPORTED,
+                                                                         "operation not supported")
 #undef E
 };
 
@@ -594,7 +622,10 @@ cuDevicePrimaryCtxRetain (CUcontext *context, CUdevice device)
   if (fake_devices[device].failure != CUDA_SUCCESS)
     LEAVE (fake_devices[device].failure);
   if (!fake_devices[device].retained)
-    fake_devices[device].null_stream = fake_stream_new (&fake_devices[device], FALSE);
+    {
+      fake_devices[device].null_stream = fake_stream_new (&fake_devices[device], FALSE);
+      fake_devices[device].null_stream->is_default = TRUE;
+    }
   fake_devices[device].retained = TRUE;
   *context = &fake_devices[device];
   LEAVE (CUDA_SUCCESS);
@@ -645,6 +676,8 @@ cuCtxSynchronize (void)
   FakeDevice *device;
 
   ENTER_CURRENT (cuCtxSynchronize, device);
+  if (fake_capture_on_device (device))
+    LEAVE (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   LEAVE (fake_device_drain (device));
 }
 

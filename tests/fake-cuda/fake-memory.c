@@ -426,6 +426,7 @@ cuMemAlloc (CUdeviceptr *address, size_t n_bytes)
   gsize size = (n_bytes + FAKE_PAGE - 1) / FAKE_PAGE * FAKE_PAGE;
 
   ENTER_CURRENT (cuMemAlloc, device);
+  REFUSE_IN_CAPTURE ();
   if (n_bytes == 0)
     LEAVE (CUDA_ERROR_INVALID_VALUE);
   if (size > device->memory - MIN (device->used, device->memory))
@@ -448,6 +449,7 @@ cuMemFree (CUdeviceptr address)
   Reservation *r;
 
   ENTER_CURRENT (cuMemFree, device);
+  REFUSE_IN_CAPTURE ();
   r = find_reservation (address, 1);
   if (r == NULL || !r->is_plain || r->base != address)
     LEAVE (fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemFree of what was not allocated"));
@@ -482,6 +484,7 @@ cuMemHostAlloc (void **address, size_t n_bytes, unsigned int flags)
   FakeDevice *device;
 
   ENTER_CURRENT (cuMemHostAlloc, device);
+  REFUSE_IN_CAPTURE ();
   if (pinned == NULL)
     pinned = g_hash_table_new (NULL, NULL);
   *address = g_aligned_alloc (1, (n_bytes + 4095) / 4096 * 4096, 4096);
@@ -497,6 +500,7 @@ cuMemFreeHost (void *address)
   FakeDevice *device;
 
   ENTER_CURRENT (cuMemFreeHost, device);
+  REFUSE_IN_CAPTURE ();
   if (pinned == NULL || !g_hash_table_remove (pinned, address))
     LEAVE (fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemFreeHost of what was not allocated"));
   fake_device_drain (device);

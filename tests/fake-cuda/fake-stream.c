@@ -11,21 +11,6 @@
 
 #include "fake-cuda-private.h"
 
-struct CUstream_st
-{
-  FakeDevice *device;
-  GQueue ops;
-  gint rank; /* drawn; higher ones go first in one of the orders */
-  gboolean destroyed, is_counted;
-};
-
-struct CUevent_st
-{
-  FakeDevice *device;
-  guint flags;
-  FakeMark *mark; /* the last recording; NULL: never */
-};
-
 /* How the next piece of work is found. */
 typedef enum
 {
@@ -83,8 +68,8 @@ fake_cuda_get_pending (void)
   return n;
 }
 
-static guint
-draw (guint n)
+guint
+fake_draw (guint n)
 {
   if (lot == NULL)
     lot = g_rand_new_with_seed (0);
@@ -107,8 +92,8 @@ mark_ref (FakeMark *mark)
   return mark;
 }
 
-static void
-op_free (FakeOp *op)
+void
+fake_op_clear (FakeOp *op)
 {
   if (op->kind == FAKE_KERNEL)
     g_free (op->launch.parameter);
@@ -118,7 +103,21 @@ op_free (FakeOp *op)
     mark_unref (op->mark);
   else if (op->kind == FAKE_CALL)
     n_calls--;
+}
+
+static void
+op_free (FakeOp *op)
+{
+  fake_op_clear (op);
   g_free (op);
+}
+
+void
+fake_op_copy (FakeOp *to, const FakeOp *from)
+{
+  *to = *from;
+  if (from->kind == FAKE_KERNEL)
+    to->launch.parameter = g_memdup2 (from->launch.parameter, from->launch.kernel->n_bytes);
 }
 
 static CUresult
@@ -252,8 +251,8 @@ choose (CUstream wanted, gboolean may_call)
 
   if (order == LATE && wanted != NULL)
     return find_needed (wanted, may_call);
-  if (order == RANKED && draw (16) == 0 && streams->len > 0)
-    ((CUstream) streams->pdata[draw (streams->len)])->rank = draw (1 << 20);
+  if (order == RANKED && fake_draw (16) == 0 && streams->len > 0)
+    ((CUstream) streams->pdata[fake_draw (streams->len)])->rank = fake_draw (1 << 20);
   for (i = 0; i < streams->len; i++)
     {
       CUstream stream = streams->pdata[i];
@@ -261,7 +260,7 @@ choose (CUstream wanted, gboolean may_call)
       if (!is_ready (stream, may_call))
         continue;
       n++;
-      if (best == NULL || (order == RANKED ? stream->rank > best->rank : draw (n) == 0))
+      if (best == NULL || (order == RANKED ? stream->rank > best->rank : fake_draw (n) == 0))
         best = stream;
     }
   return best;
@@ -357,7 +356,7 @@ fake_device_drain (FakeDevice *device)
 static void
 go_on (CUstream wanted)
 {
-  if (order != SOON && draw (2) == 0)
+  if (order != SOON && fake_draw (2) == 0)
     step (wanted, FALSE);
 }
 
@@ -369,7 +368,7 @@ fake_stream_new (FakeDevice *device, gboolean is_counted)
   CUstream stream = g_new0 (struct CUstream_st, 1);
 
   stream->device = device;
-  stream->rank = draw (1 << 20);
+  stream->rank = fake_draw (1 << 20);
   stream->is_counted = is_counted;
   g_queue_init (&stream->ops);
   if (streams == NULL)
@@ -401,9 +400,12 @@ CUresult
 fake_stream_push (CUstream stream, const FakeOp *op)
 {
   static guint64 last_number;
-  FakeOp *copy = g_memdup2 (op, sizeof *op);
+  FakeOp *copy;
   guint n;
 
+  if (stream->capture != NULL)
+    return fake_capture_push (stream, op);
+  copy = g_memdup2 (op, sizeof *op);
   copy->number = ++last_number;
   if (op->kind == FAKE_CALL)
     n_calls++;
@@ -416,8 +418,8 @@ fake_stream_push (CUstream stream, const FakeOp *op)
   if (order == SOON)
     while (step (NULL, FALSE))
       ;
-  else if (order != LATE && draw (4) == 0)
-    for (n = draw (4); n > 0 && step (NULL, FALSE); n--)
+  else if (order != LATE && fake_draw (4) == 0)
+    for (n = fake_draw (4); n > 0 && step (NULL, FALSE); n--)
       ;
   if (n_calls > 0)
     {
@@ -453,8 +455,11 @@ cuStreamDestroy (CUstream stream)
 {
   ENTER (cuStreamDestroy);
   FIND (stream);
+  if (stream->capture != NULL)
+    LEAVE (fake_capture_spoil (stream->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
   wait_for (stream->device, stream, NULL); /* the real one does it behind the program's back */
   g_ptr_array_remove (streams, stream);
+  g_clear_pointer (&stream->before, g_ptr_array_unref);
   g_free (stream);
   fake_accounts.streams--;
   LEAVE (CUDA_SUCCESS);
@@ -465,6 +470,8 @@ cuStreamQuery (CUstream stream)
 {
   ENTER (cuStreamQuery);
   FIND (stream);
+  if (stream->capture != NULL)
+    LEAVE (fake_capture_spoil (stream->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
   go_on (stream);
   if (stream->device->failure != CUDA_SUCCESS)
     LEAVE (stream->device->failure);
@@ -476,6 +483,8 @@ cuStreamSynchronize (CUstream stream)
 {
   ENTER (cuStreamSynchronize);
   FIND (stream);
+  if (stream->capture != NULL)
+    LEAVE (fake_capture_spoil (stream->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
   LEAVE (wait_for (stream->device, stream, NULL));
 }
 
@@ -495,6 +504,8 @@ cuStreamWaitEvent (CUstream stream, CUevent event, unsigned int flags)
   FIND (stream);
   if (event == NULL || flags != 0)
     LEAVE (CUDA_ERROR_INVALID_VALUE);
+  if (event->capture != NULL || (event->mark != NULL && stream->capture != NULL))
+    LEAVE (fake_capture_wait (stream, event));
   if (event->mark == NULL || event->mark->done)
     LEAVE (stream->device->failure);
   LEAVE (fake_stream_push (stream, &(FakeOp){ .kind = FAKE_WAIT, .mark = mark_ref (event->mark) }));
@@ -544,6 +555,8 @@ cuEventDestroy (CUevent event)
 {
   ENTER (cuEventDestroy);
   mark_unref (event->mark);
+  fake_capture_unref (event->capture);
+  g_clear_pointer (&event->before, g_ptr_array_unref);
   g_free (event);
   fake_accounts.events--;
   LEAVE (CUDA_SUCCESS);
@@ -559,16 +572,34 @@ cuEventRecord (CUevent event, CUstream stream)
   if (stream->device->failure != CUDA_SUCCESS)
     LEAVE (stream->device->failure);
   mark_unref (event->mark);
+  event->mark = NULL;
+  fake_capture_unref (event->capture);
+  event->capture = NULL;
+  g_clear_pointer (&event->before, g_ptr_array_unref);
+  if (stream->capture != NULL)
+    LEAVE (fake_capture_record (stream, event));
   event->mark = g_new0 (FakeMark, 1);
   event->mark->refs = 1;
   LEAVE (
       fake_stream_push (stream, &(FakeOp){ .kind = FAKE_RECORD, .mark = mark_ref (event->mark) }));
 }
 
+/* There is no such point in time. */
+static CUresult
+refuse_captured (CUevent event)
+{
+  if (!fake_capture_is_over (event->capture))
+    fake_capture_spoil (event->capture, CUDA_SUCCESS);
+  return CUDA_ERROR_CAPTURED_EVENT;
+}
+
 CUresult
 cuEventQuery (CUevent event)
 {
   ENTER (cuEventQuery);
+  if (event->capture != NULL)
+    LEAVE (refuse_captured (event));
+  REFUSE_IN_CAPTURE ();
   if (event->mark != NULL && !event->mark->done)
     go_on (find_mark (event->mark));
   if (event->device->failure != CUDA_SUCCESS)
@@ -580,6 +611,9 @@ CUresult
 cuEventSynchronize (CUevent event)
 {
   ENTER (cuEventSynchronize);
+  if (event->capture != NULL)
+    LEAVE (refuse_captured (event));
+  REFUSE_IN_CAPTURE ();
   LEAVE (wait_for (event->device, NULL, event->mark));
 }
 
@@ -618,7 +652,8 @@ cuMemcpyHtoDAsync (CUdeviceptr dst, const void *src, size_t n_bytes, CUstream st
   FakeOp op = { .kind = FAKE_COPY, .copy = { .to = dst, .from_host = src } };
 
   ENTER (cuMemcpyHtoDAsync);
-  if (!fake_memory_is_pinned (src) && fake_current () != NULL && fake_stream_find (stream) != NULL)
+  if (!fake_memory_is_pinned (src) && fake_current () != NULL && fake_stream_find (stream) != NULL
+      && fake_stream_find (stream)->capture == NULL) /* a graph reads it when it is launched */
     op.copy.from_host = op.copy.staged = g_memdup2 (src, n_bytes);
   LEAVE (push_copy (stream, &op, n_bytes));
 }
@@ -633,7 +668,8 @@ cuMemcpyDtoHAsync (void *dst, CUdeviceptr src, size_t n_bytes, CUstream stream)
   ENTER (cuMemcpyDtoHAsync);
   result = push_copy (stream, &op, n_bytes);
   stream = fake_stream_find (stream);
-  if (result == CUDA_SUCCESS && !fake_memory_is_pinned (dst)) /* returns when it is done */
+  if (result == CUDA_SUCCESS && stream->capture == NULL
+      && !fake_memory_is_pinned (dst)) /* returns when it is done */
     result = wait_for (stream->device, stream, NULL);
   LEAVE (result);
 }

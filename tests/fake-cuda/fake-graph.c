@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Captures and graphs. Work on a stream that captures becomes a node that comes after what the stream did
+ * last; a stream takes part by waiting for an event that was recorded in the capture, and must be waited for
+ * in turn before the end. A launch puts the nodes into a stream in an order drawn among those that their
+ * dependencies allow, so that one that is missing shows. A call that the rules forbid spoils the capture: it
+ * can then only be ended. */
+
+#include "config.h"
+
+#include <stdio.h>
+
+#include "fake-cuda-private.h"
+
+struct CUgraphNode_st
+{
+  FakeOp op;
+  CUgraph child; /* instead of op */
+  GPtrArray *before;
+  gboolean mark; /* while looking through the graph */
+};
+
+struct CUgraph_st
+{
+  GPtrArray *nodes;
+};
+
+struct CUgraphExec_st
+{
+  CUgraph graph;
+};
+
+struct _FakeCapture
+{
+  gint refs;
+  guint64 id;
+  CUstreamCaptureMode mode;
+  GThread *thread;
+  gboolean is_spoiled, is_over;
+  CUgraph graph;
+  GPtrArray *streams; /* the first is where it began */
+};
+
+static GPtrArray *captures; /* under way */
+static guint64 last_id;
+static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+/* --- graphs --- */
+
+/* Host functions are counted where they are queued. */
+static void
+clear_node_op (FakeOp *op)
+{
+  if (op->kind != FAKE_CALL)
+    fake_op_clear (op);
+}
+
+static CUgraph
+graph_new (void)
+{
+  CUgraph graph = g_new0 (struct CUgraph_st, 1);
+
+  graph->nodes = g_ptr_array_new ();
+  fake_accounts.graphs++;
+  return graph;
+}
+
+static void
+graph_free (CUgraph graph)
+{
+  guint i;
+
+  for (i = 0; i < graph->nodes->len; i++)
+    {
+      CUgraphNode node = graph->nodes->pdata[i];
+
+      if (node->child != NULL)
+        graph_free (node->child);
+      else
+        clear_node_op (&node->op);
+      g_ptr_array_unref (node->before);
+      g_free (node);
+    }
+  g_ptr_array_unref (graph->nodes);
+  g_free (graph);
+  fake_accounts.graphs--;
+}
+
+/* Takes op (or the child). */
+static CUgraphNode
+graph_add (CUgraph graph, const FakeOp *op, CUgraph child, GPtrArray *before)
+{
+  CUgraphNode node = g_new0 (struct CUgraphNode_st, 1);
+  guint i;
+
+  if (op != NULL)
+    node->op = *op;
+  node->child = child;
+  node->before = g_ptr_array_new ();
+  for (i = 0; before != NULL && i < before->len; i++)
+    g_ptr_array_add (node->before, before->pdata[i]);
+  g_ptr_array_add (graph->nodes, node);
+  return node;
+}
+
+static guint
+graph_index (CUgraph graph, gconstpointer node)
+{
+  guint index = 0;
+
+  g_ptr_array_find (graph->nodes, node, &index);
+  return index;
+}
+
+static CUgraph
+graph_copy (CUgraph graph)
+{
+  CUgraph copy = graph_new ();
+  guint i, j;
+
+  for (i = 0; i < graph->nodes->len; i++)
+    {
+      CUgraphNode node = graph->nodes->pdata[i], same;
+      FakeOp op;
+
+      if (node->child == NULL)
+        fake_op_copy (&op, &node->op);
+      same = graph_add (copy, node->child == NULL ? &op : NULL,
+                        node->child != NULL ? graph_copy (node->child) : NULL, NULL);
+      for (j = 0; j < node->before->len; j++)
+        g_ptr_array_add (same->before,
+                         copy->nodes->pdata[graph_index (graph, node->before->pdata[j])]);
+    }
+  return copy;
+}
+
+/* The next node that may be done, by lot. */
+static CUgraphNode
+choose_node (CUgraph graph)
+{
+  CUgraphNode best = NULL;
+  guint i, j, n = 0;
+
+  for (i = 0; i < graph->nodes->len; i++)
+    {
+      CUgraphNode node = graph->nodes->pdata[i];
+
+      if (node->mark)
+        continue;
+      for (j = 0; j < node->before->len && ((CUgraphNode) node->before->pdata[j])->mark; j++)
+        continue;
+      if (j == node->before->len && fake_draw (++n) == 0)
+        best = node;
+    }
+  return best;
+}
+
+static void
+clear_marks (CUgraph graph)
+{
+  guint i;
+
+  for (i = 0; i < graph->nodes->len; i++)
+    ((CUgraphNode) graph->nodes->pdata[i])->mark = FALSE;
+}
+
+static CUresult
+graph_enqueue (CUgraph graph, CUstream stream)
+{
+  CUresult result = CUDA_SUCCESS;
+  CUgraphNode node;
+
+  clear_marks (graph);
+  while (result == CUDA_SUCCESS && (node = choose_node (graph)) != NULL)
+    {
+      FakeOp op;
+
+      node->mark = TRUE;
+      if (node->child != NULL)
+        {
+          result = graph_enqueue (node->child, stream);
+          continue;
+        }
+      fake_op_copy (&op, &node->op);
+      result = fake_stream_push (stream, &op);
+    }
+  return result;
+}
+
+static void
+mark_before (CUgraphNode node)
+{
+  guint i;
+
+  if (node->mark)
+    return;
+  node->mark = TRUE;
+  for (i = 0; i < node->before->len; i++)
+    mark_before (node->before->pdata[i]);
+}
+
+/* --- captures --- */
+
+FakeCapture *
+fake_capture_ref (FakeCapture *capture)
+{
+  capture->refs++;
+  return capture;
+}
+
+void
+fake_capture_unref (FakeCapture *capture)
+{
+  if (capture == NULL || --capture->refs > 0)
+    return;
+  g_ptr_array_unref (capture->streams);
+  if (capture->graph != NULL)
+    graph_free (capture->graph);
+  g_free (capture);
+}
+
+gboolean
+fake_capture_is_over (FakeCapture *capture)
+{
+  return capture->is_over;
+}
+
+CUresult
+fake_capture_spoil (FakeCapture *capture, CUresult result)
+{
+  capture->is_spoiled = TRUE;
+  return result;
+}
+
+/* Calls that could wait for work of a capture are not for everybody while there is one. */
+gboolean
+fake_capture_forbids (void)
+{
+  gboolean result = FALSE;
+  guint i;
+
+  for (i = 0; captures != NULL && i < captures->len; i++)
+    {
+      FakeCapture *capture = captures->pdata[i];
+      gboolean own = capture->thread == g_thread_self ();
+
+      if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED
+          || capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED
+          || (!own
+              && (thread_mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+                  || capture->mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)))
+        continue;
+      fake_capture_spoil (capture, CUDA_SUCCESS);
+      result = TRUE;
+    }
+  return result;
+}
+
+gboolean
+fake_capture_on_device (const FakeDevice *device)
+{
+  gboolean result = FALSE;
+  guint i;
+
+  for (i = 0; captures != NULL && i < captures->len; i++)
+    {
+      FakeCapture *capture = captures->pdata[i];
+
+      if (fake_stream_device (capture->streams->pdata[0]) != device)
+        continue;
+      fake_capture_spoil (capture, CUDA_SUCCESS);
+      result = TRUE;
+    }
+  return result;
+}
+
+static void
+set_before (CUstream stream, gpointer node)
+{
+  g_ptr_array_set_size (stream->before, 0);
+  if (node != NULL)
+    g_ptr_array_add (stream->before, node);
+}
+
+static void
+take_part (FakeCapture *capture, CUstream stream)
+{
+  stream->capture = fake_capture_ref (capture);
+  if (stream->before == NULL)
+    stream->before = g_ptr_array_new ();
+  set_before (stream, NULL);
+  g_ptr_array_add (capture->streams, stream);
+}
+
+CUresult
+fake_capture_push (CUstream stream, const FakeOp *op)
+{
+  FakeCapture *capture = stream->capture;
+  FakeOp own = *op;
+
+  if (capture->is_spoiled)
+    {
+      clear_node_op (&own);
+      return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    }
+  set_before (stream, graph_add (capture->graph, &own, NULL, stream->before));
+  return CUDA_SUCCESS;
+}
+
+CUresult
+fake_capture_record (CUstream stream, CUevent event)
+{
+  guint i;
+
+  if (stream->capture->is_spoiled)
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  event->capture = fake_capture_ref (stream->capture);
+  event->before = g_ptr_array_new ();
+  for (i = 0; i < stream->before->len; i++)
+    g_ptr_array_add (event->before, stream->before->pdata[i]);
+  return CUDA_SUCCESS;
+}
+
+/* One of both is in a capture. */
+CUresult
+fake_capture_wait (CUstream stream, CUevent event)
+{
+  guint i;
+
+  if (event->capture != NULL && event->capture->is_over)
+    return stream->capture == NULL
+               ? CUDA_ERROR_CAPTURED_EVENT
+               : fake_capture_spoil (stream->capture, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+  if (event->capture == NULL)
+    return fake_capture_spoil (stream->capture, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+  if (event->capture->is_spoiled)
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (stream->capture != NULL && stream->capture != event->capture)
+    {
+      fake_capture_spoil (stream->capture, CUDA_SUCCESS);
+      return fake_capture_spoil (event->capture, CUDA_ERROR_STREAM_CAPTURE_MERGE);
+    }
+  if (stream->is_default)
+    return fake_capture_spoil (event->capture, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  if (stream->capture == NULL)
+    take_part (event->capture, stream);
+  for (i = 0; i < event->before->len; i++)
+    if (!g_ptr_array_find (stream->before, event->before->pdata[i], NULL))
+      g_ptr_array_add (stream->before, event->before->pdata[i]);
+  return CUDA_SUCCESS;
+}
+
+#define FIND(stream)                       \
+  do                                       \
+    {                                      \
+      stream = fake_stream_find (stream);  \
+      if (stream == NULL)                  \
+        LEAVE (CUDA_ERROR_INVALID_HANDLE); \
+    }                                      \
+  while (0)
+
+CUresult
+cuThreadExchangeStreamCaptureMode (CUstreamCaptureMode *mode)
+{
+  CUstreamCaptureMode former = thread_mode;
+
+  ENTER (cuThreadExchangeStreamCaptureMode);
+  if ((guint) *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  thread_mode = *mode;
+  *mode = former;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuStreamBeginCapture (CUstream stream, CUstreamCaptureMode mode)
+{
+  FakeCapture *capture;
+
+  ENTER (cuStreamBeginCapture);
+  FIND (stream);
+  if ((guint) mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  if (stream->is_default)
+    LEAVE (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  if (stream->capture != NULL)
+    LEAVE (CUDA_ERROR_ILLEGAL_STATE);
+  if (stream->device->failure != CUDA_SUCCESS)
+    LEAVE (stream->device->failure);
+  capture = g_new0 (FakeCapture, 1);
+  capture->refs = 1;
+  capture->id = ++last_id;
+  capture->mode = mode;
+  capture->thread = g_thread_self ();
+  capture->graph = graph_new ();
+  capture->streams = g_ptr_array_new ();
+  if (captures == NULL)
+    captures = g_ptr_array_new ();
+  g_ptr_array_add (captures, capture);
+  take_part (capture, stream);
+  LEAVE (CUDA_SUCCESS);
+}
+
+static gboolean
+have_joined (FakeCapture *capture)
+{
+  CUstream first = capture->streams->pdata[0];
+  guint i, j;
+
+  clear_marks (capture->graph);
+  for (i = 0; i < first->before->len; i++)
+    mark_before (first->before->pdata[i]);
+  for (i = 1; i < capture->streams->len; i++)
+    {
+      CUstream stream = capture->streams->pdata[i];
+
+      for (j = 0; j < stream->before->len; j++)
+        if (!((CUgraphNode) stream->before->pdata[j])->mark)
+          return FALSE;
+    }
+  return TRUE;
+}
+
+CUresult
+cuStreamEndCapture (CUstream stream, CUgraph *graph)
+{
+  FakeCapture *capture;
+  CUresult result = CUDA_SUCCESS;
+  guint i;
+
+  ENTER (cuStreamEndCapture);
+  FIND (stream);
+  *graph = NULL;
+  capture = stream->capture;
+  if (capture == NULL)
+    LEAVE (CUDA_ERROR_ILLEGAL_STATE);
+  if (capture->streams->pdata[0] != stream)
+    LEAVE (fake_capture_spoil (capture, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED));
+  if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != g_thread_self ())
+    LEAVE (CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+  if (capture->is_spoiled)
+    result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  else if (!have_joined (capture))
+    result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+  else
+    *graph = g_steal_pointer (&capture->graph);
+  capture->is_over = TRUE;
+  g_ptr_array_remove (captures, capture);
+  for (i = 0; i < capture->streams->len; i++)
+    {
+      ((CUstream) capture->streams->pdata[i])->capture = NULL;
+      capture->refs--;
+    }
+  g_ptr_array_set_size (capture->streams, 0);
+  fake_capture_unref (capture);
+  LEAVE (result);
+}
+
+static CUstreamCaptureStatus
+capture_status (CUstream stream)
+{
+  if (stream->capture == NULL)
+    return CU_STREAM_CAPTURE_STATUS_NONE;
+  return stream->capture->is_spoiled ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+                                     : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+CUresult
+cuStreamIsCapturing (CUstream stream, CUstreamCaptureStatus *status)
+{
+  ENTER (cuStreamIsCapturing);
+  FIND (stream);
+  *status = capture_status (stream);
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuStreamGetCaptureInfo (CUstream stream, CUstreamCaptureStatus *status, uint64_t *id,
+                        CUgraph *graph, const CUgraphNode **before, size_t *n_before)
+{
+  gboolean is_active;
+
+  ENTER (cuStreamGetCaptureInfo);
+  FIND (stream);
+  *status = capture_status (stream);
+  is_active = *status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  if (id != NULL)
+    *id = is_active ? stream->capture->id : 0;
+  if (graph != NULL)
+    *graph = is_active ? stream->capture->graph : NULL;
+  if (before != NULL)
+    *before = is_active ? (const CUgraphNode *) stream->before->pdata : NULL;
+  if (n_before != NULL)
+    *n_before = is_active ? stream->before->len : 0;
+  LEAVE (CUDA_SUCCESS);
+}
+
+/* --- the graph's own calls --- */
+
+CUresult
+cuGraphCreate (CUgraph *graph, unsigned int flags)
+{
+  ENTER (cuGraphCreate);
+  if (flags != 0)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  *graph = graph_new ();
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuGraphDestroy (CUgraph graph)
+{
+  ENTER (cuGraphDestroy);
+  graph_free (graph);
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuGraphGetNodes (CUgraph graph, CUgraphNode *nodes, size_t *n)
+{
+  size_t i;
+
+  ENTER (cuGraphGetNodes);
+  for (i = 0; nodes != NULL && i < *n; i++)
+    nodes[i] = i < graph->nodes->len ? graph->nodes->pdata[i] : NULL;
+  *n = graph->nodes->len;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuGraphInstantiateWithFlags (CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+{
+  FakeDevice *device;
+
+  ENTER_CURRENT (cuGraphInstantiateWithFlags, device);
+  *exec = g_new0 (struct CUgraphExec_st, 1);
+  (*exec)->graph = graph_copy (graph);
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuGraphExecDestroy (CUgraphExec exec)
+{
+  ENTER (cuGraphExecDestroy);
+  graph_free (exec->graph);
+  g_free (exec);
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuGraphUpload (CUgraphExec exec, CUstream stream)
+{
+  ENTER (cuGraphUpload);
+  FIND (stream);
+  if (stream->capture != NULL)
+    LEAVE (fake_capture_spoil (stream->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
+  LEAVE (stream->device->failure);
+}
+
+CUresult
+cuGraphLaunch (CUgraphExec exec, CUstream stream)
+{
+  ENTER (cuGraphLaunch);
+  FIND (stream);
+  if (stream->capture == NULL)
+    LEAVE (graph_enqueue (exec->graph, stream));
+  if (stream->capture->is_spoiled)
+    LEAVE (CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  set_before (stream,
+              graph_add (stream->capture->graph, NULL, graph_copy (exec->graph), stream->before));
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuGraphDebugDotPrint (CUgraph graph, const char *path, unsigned int flags)
+{
+  FILE *file;
+  guint i, j;
+
+  ENTER (cuGraphDebugDotPrint);
+  file = fopen (path, "w");
+  if (file == NULL)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  fputs ("digraph dot {\n", file);
+  for (i = 0; i < graph->nodes->len; i++)
+    {
+      CUgraphNode node = graph->nodes->pdata[i];
+
+      fprintf (file, "  \"%u\" [label=\"%s\"];\n", i,
+               node->child != NULL            ? "graph"
+               : node->op.kind == FAKE_KERNEL ? node->op.launch.kernel->name
+                                              : "memory");
+      for (j = 0; j < node->before->len; j++)
+        fprintf (file, "  \"%u\" -> \"%u\";\n", graph_index (graph, node->before->pdata[j]), i);
+    }
+  fputs ("}\n", file);
+  fclose (file);
+  LEAVE (CUDA_SUCCESS);
+}
