@@ -108,7 +108,8 @@ reading_what_another_stream_writes (void)
   const gint64 square[] = { 100, 100 };
   g_autoptr (GTorchImpl) a = NULL;
   g_autoptr (GTorchImpl) b = NULL;
-  g_autofree gchar *streams[2] = { NULL, NULL };
+  g_autofree gchar *first = NULL;
+  g_autofree gchar *second = NULL;
   Case c;
 
   set_up (&c);
@@ -122,13 +123,13 @@ reading_what_another_stream_writes (void)
   expect (0);
   b = must (gtorch_op_sum (a, NULL, 0, FALSE, GTORCH_DTYPE_NONE, NULL));
   g_test_message ("%s", warning);
-  streams[0] = g_strdup_printf ("%s on stream %p of %s, which writes to it",
-                                device->type == GTORCH_DEVICE_TYPE_CPU ? "normal_" : "fill_", c.a,
-                                gtorch_device_name (device));
-  streams[1] =
+  first = g_strdup_printf ("%s on stream %p of %s, which writes to it",
+                           device->type == GTORCH_DEVICE_TYPE_CPU ? "normal_" : "fill_", c.a,
+                           gtorch_device_name (device));
+  second =
       g_strdup_printf ("sum on stream %p of %s, which reads it", c.b, gtorch_device_name (device));
-  g_assert_nonnull (strstr (warning, streams[0]));
-  g_assert_nonnull (strstr (warning, streams[1]));
+  g_assert_nonnull (strstr (warning, first));
+  g_assert_nonnull (strstr (warning, second));
   g_assert_nonnull (strstr (warning, "[100, 100]"));
   g_assert_nonnull (strstr (warning, "called by "));
   expect (1);
