@@ -19,6 +19,7 @@
 #include <gtorch/gtorch-enums.h>
 #include <gtorch/gtorch-error.h>
 #include <gtorch/gtorch-event.h>
+#include <gtorch/gtorch-fft-plan-cache.h>
 #include <gtorch/gtorch-generator.h>
 #include <gtorch/gtorch-guard.h>
 #include <gtorch/gtorch-memory-pool.h>

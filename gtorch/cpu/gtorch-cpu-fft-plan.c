@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Plans of the CPU's Fourier transforms: the factors of a length and tables of roots of unity. The last used
- * ones are kept. */
+/* Plans of the CPU's Fourier transforms: the factors of a length and tables of roots of unity. */
 
 #include "config.h"
 
@@ -13,31 +12,24 @@
 
 #include "gtorch-cpu-fft-private.h"
 
+#include "gtorch-device.h"
 #include "gtorch-error.h"
 
-#define MAX_PLANS    128
-#define MAX_BYTES    ((gsize) 64 << 20)
 #define FEW_LENGTH   64 /* a shorter line is not worth being split */
 #define LEAST_FACTOR 4
-
-G_LOCK_DEFINE_STATIC (plans);
-static GQueue plans = G_QUEUE_INIT; /* the last used one first */
-static gsize plans_bytes;
-
-static GTorchFftPlan *
-plan_ref (GTorchFftPlan *plan)
-{
-  g_atomic_int_inc (&plan->ref_count);
-  return plan;
-}
 
 void
 gtorch_fft_plan_unref (GTorchFftPlan *plan)
 {
+  gtorch_fft_cached_unref (plan);
+}
+
+static void
+plan_free (gpointer data)
+{
+  GTorchFftPlan *plan = data;
   guint s;
 
-  if (!g_atomic_int_dec_and_test (&plan->ref_count))
-    return;
   for (s = 0; s < plan->rows.n_stages; s++)
     {
       free (plan->rows.twiddles[s]);
@@ -63,7 +55,7 @@ table_new (GTorchFftPlan *plan, gint64 n, gsize size)
   if (!g_size_checked_mul (&n_bytes, n, size) || n_bytes > G_MAXSSIZE - 64)
     return NULL;
   n_bytes = (n_bytes + 63) & ~(gsize) 63;
-  plan->n_bytes += n_bytes;
+  plan->cached.n_bytes += n_bytes;
   return aligned_alloc (64, n_bytes);
 }
 
@@ -298,41 +290,19 @@ half_init (GTorchFftPlan *plan)
   return plan->half != NULL;
 }
 
-/* --- the cache --- */
-
-/* Under the lock. */
-static GTorchFftPlan *
-find (GTorchFftPlanKind kind, gint64 n, guint dtype, gboolean few)
-{
-  GList *link;
-
-  for (link = plans.head; link != NULL; link = link->next)
-    {
-      GTorchFftPlan *plan = link->data;
-
-      if (plan->n != n || plan->kind != kind || plan->dtype != dtype || plan->few != few)
-        continue;
-      g_queue_unlink (&plans, link);
-      g_queue_push_head_link (&plans, link);
-      return plan_ref (plan);
-    }
-  return NULL;
-}
-
 static GTorchFftPlan *
 get (GTorchFftPlanKind kind, gint64 n, guint dtype, gboolean few, GError **error)
 {
-  GTorchFftPlan *plan, *other;
+  GTorchFftPlanCache *cache = gtorch_device_get_fft_plan_cache (gtorch_device_cpu ());
+  const GTorchFftKey key = { { kind, n, dtype, few } };
+  GTorchFftPlan *plan = gtorch_fft_plan_cache_find (cache, &key);
   gboolean done;
 
-  G_LOCK (plans);
-  plan = find (kind, n, dtype, few);
-  G_UNLOCK (plans);
   if (plan != NULL)
     return plan;
-
   plan = g_new0 (GTorchFftPlan, 1);
-  plan->ref_count = 1;
+  plan->cached.ref_count = 1;
+  plan->cached.free = plan_free;
   plan->kind = kind;
   plan->n = n;
   plan->dtype = dtype;
@@ -351,34 +321,13 @@ get (GTorchFftPlanKind kind, gint64 n, guint dtype, gboolean few, GError **error
     default:
       done = half_init (plan);
     }
-  if (!done)
-    {
-      if (error != NULL && *error == NULL)
-        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                     _ ("no memory for the plan of a transform of length %" G_GINT64_FORMAT), n);
-      gtorch_fft_plan_unref (plan);
-      return NULL;
-    }
-
-  G_LOCK (plans);
-  other = find (kind, n, dtype, few);
-  if (other == NULL && plan->n_bytes <= MAX_BYTES)
-    {
-      g_queue_push_head (&plans, plan_ref (plan));
-      plans_bytes += plan->n_bytes;
-      while (plans_bytes > MAX_BYTES || plans.length > MAX_PLANS)
-        {
-          GTorchFftPlan *oldest = g_queue_pop_tail (&plans);
-
-          plans_bytes -= oldest->n_bytes;
-          gtorch_fft_plan_unref (oldest);
-        }
-    }
-  G_UNLOCK (plans);
-  if (other == NULL)
-    return plan;
+  if (done)
+    return gtorch_fft_plan_cache_add (cache, &key, plan);
+  if (error != NULL && *error == NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
+                 _ ("no memory for the plan of a transform of length %" G_GINT64_FORMAT), n);
   gtorch_fft_plan_unref (plan);
-  return other;
+  return NULL;
 }
 
 GTorchFftPlan *

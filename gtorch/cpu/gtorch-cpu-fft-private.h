@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gtorch/cpu/gtorch-cpu-fft.h>
+#include <gtorch/gtorch-fft-plan-cache-private.h>
 
 G_BEGIN_DECLS
 
@@ -105,12 +106,11 @@ typedef struct _GTorchFftPlan GTorchFftPlan;
 
 struct _GTorchFftPlan
 {
-  gint ref_count;
+  GTorchFftCached cached;
   GTorchFftPlanKind kind;
   guint dtype;
   gboolean few; /* made for one line, or a few */
   gint64 n;
-  gsize n_bytes;
   GTorchFftRows rows;            /* ROWS */
   GTorchFftPlan *first, *second; /* SPLIT: columns and rows; CHIRP: the convolution's, in first */
   gint64 n_groups;               /* SPLIT: of columns */

@@ -21,6 +21,15 @@ number_version (gpointer function)
                           number / 10000, number / 100 % 100, number % 100);
 }
 
+static gchar *
+cufft_version (gpointer function)
+{
+  gint number = 0;
+
+  ((gint (*) (gint *)) function) (&number);
+  return g_strdup_printf ("%d.%d.%d", number / 1000, number / 100 % 10, number % 100);
+}
+
 static const struct
 {
   const gchar *name, *soname;
@@ -35,6 +44,9 @@ static const struct
   { "cudnn", "libcudnn.so.9", N_ ("fast convolutions"),
     N_ ("libcudnn9-cuda-13 (Debian, Ubuntu) or nvidia-cudnn-cu13 (Python)"), "cudnnGetVersion",
     number_version },
+  { "cufft", "libcufft.so.12", N_ ("Fourier transforms"),
+    N_ ("libcufft-13-0 (Debian, Ubuntu) or nvidia-cufft (Python)"), "cufftGetVersion",
+    cufft_version },
 };
 
 static gint

@@ -38,6 +38,7 @@ def devices_and_versions_are_listed():
     has(r'^ +capability 9\.0, 4 multiprocessors of 2048 threads, L2 cache 4\.0 MiB$', out)
     has(r'^ +PCI 0000:02:00\.0, GPU-fafafafa-fafa-fafa-fafa-fafafafafa01$', out)
     has(r'^  cublasLt +13\.1\.2$', out)
+    has(r'^  cufft +12\.0\.0$', out)
 
 
 @tap.case
@@ -67,7 +68,7 @@ def a_gpu_that_cannot_be_used_is_shown_and_passed_over():
 @tap.case
 def a_missing_library_names_its_package():
     out = run(GTORCH_CUDA_LIBRARY_PATH='/nowhere', CUDA_HOME='/nowhere')[1]
-    for name, package in (('cublasLt', 'nvidia-cublas'), ('cudnn', 'nvidia-cudnn-cu13')):
+    for name, package in (('cublasLt', 'nvidia-cublas'), ('cudnn', 'nvidia-cudnn-cu13'), ('cufft', 'nvidia-cufft')):
         has(rf'^  {name} +(\d[\d.]+|.* was not found; tried /nowhere/lib{name}\.so.*{package}.*)$', out)
 
 

@@ -252,14 +252,16 @@ lines_do_not_touch_each_other (void)
       g_assert_true (element_get (after->impl, i) == element_get (before->impl, i));
 }
 
-/* More lengths than plans are kept, each twice. */
+/* More lengths than plans are kept, each twice; then none. */
 static void
 plans_come_and_go (void)
 {
+  GTorchFftPlanCache *cache = gtorch_device_get_fft_plan_cache (gtorch_device_cpu ());
+  const guint before = gtorch_fft_plan_cache_get_max_size (cache);
   gint64 n;
   guint round;
 
-  for (round = 0; round < 2; round++)
+  for (round = 0; round < 2; gtorch_fft_plan_cache_set_max_size (cache, round++ == 0 ? 40 : 0))
     for (n = 1; n < 300; n++)
       {
         g_autoptr (GTorchTensor) x =
@@ -269,7 +271,11 @@ plans_come_and_go (void)
 
         if (n % 10 == 7)
           g_assert_cmpfloat (error_of (x, y), <, allowed (GTORCH_DTYPE_COMPLEX64, n));
+        g_assert_cmpuint (gtorch_fft_plan_cache_get_size (cache), >, 0);
+        g_assert_true (round == 0 || gtorch_fft_plan_cache_get_size (cache) <= 40);
       }
+  g_assert_cmpuint (gtorch_fft_plan_cache_get_size (cache), ==, 0);
+  gtorch_fft_plan_cache_set_max_size (cache, before);
 }
 
 static void
