@@ -19,7 +19,9 @@
  *
  * The devices of this machine, as a list: the CPU first, then the GPUs.
  *
- * To look at it makes no context on any GPU.
+ * To look at it makes no context on any GPU, and to count does not even initialise CUDA, so that
+ * children forked afterwards can use it. Should CUDA, when it is first used, have another number of
+ * GPUs than was counted, the list emits [signal@Gio.ListModel::items-changed].
  *
  * Since: 0.1
  */
@@ -27,6 +29,8 @@
 struct _GTorchDeviceManager
 {
   GObject parent_instance;
+  GMainContext *context;
+  guint n_items; /* as the list has said */
 };
 
 static const GTorchBackend *const backends[] = { &gtorch_backend_cpu, &gtorch_backend_cuda };
@@ -43,8 +47,16 @@ get_item_type (GListModel *list)
   return GTORCH_TYPE_DEVICE;
 }
 
+static GTorchDeviceManager *manager; /* atomically */
+
 static guint
 get_n_items (GListModel *list)
+{
+  return GTORCH_DEVICE_MANAGER (list)->n_items;
+}
+
+static guint
+count_items (void)
 {
   guint i, n = 0;
 
@@ -53,11 +65,40 @@ get_n_items (GListModel *list)
   return n;
 }
 
+static gboolean
+change_items (gpointer data)
+{
+  GTorchDeviceManager *self = data;
+  guint former = self->n_items, n = count_items ();
+
+  self->n_items = n;
+  if (n != former)
+    g_list_model_items_changed (G_LIST_MODEL (self), MIN (n, former), former - MIN (n, former),
+                                n - MIN (n, former));
+  return G_SOURCE_REMOVE;
+}
+
+void
+gtorch_device_manager_recount (void)
+{
+  GTorchDeviceManager *self = g_atomic_pointer_get (&manager);
+  g_autoptr (GSource) source = NULL;
+
+  if (self == NULL || count_items () == self->n_items)
+    return;
+  source = g_idle_source_new ();
+  g_source_set_priority (source, G_PRIORITY_DEFAULT);
+  g_source_set_callback (source, change_items, self, NULL); /* the manager lives for ever */
+  g_source_attach (source, self->context);
+}
+
 static gpointer
 get_item (GListModel *list, guint position)
 {
   guint i;
 
+  if (position >= GTORCH_DEVICE_MANAGER (list)->n_items)
+    return NULL;
   for (i = 0; i < G_N_ELEMENTS (backends); i++)
     {
       guint n = backends[i]->count ();
@@ -89,6 +130,8 @@ gtorch_device_manager_class_init (GTorchDeviceManagerClass *klass)
 static void
 gtorch_device_manager_init (GTorchDeviceManager *self)
 {
+  self->context = g_main_context_ref_thread_default ();
+  self->n_items = count_items ();
 }
 
 /**
@@ -103,8 +146,6 @@ gtorch_device_manager_init (GTorchDeviceManager *self)
 GTorchDeviceManager *
 gtorch_device_manager_get_default (void)
 {
-  static GTorchDeviceManager *manager;
-
   if (g_once_init_enter (&manager))
     g_once_init_leave (&manager, g_object_new (GTORCH_TYPE_DEVICE_MANAGER, NULL));
   return manager;

@@ -32,6 +32,7 @@ struct _GTorchDevice
 };
 
 struct _GTorchMemoryStats;
+struct _GTorchDeviceSample;
 
 /* The numbers of properties in gtorch-device-info.c begin behind this one. */
 #define GTORCH_DEVICE_INFO_PROP_0 16
@@ -98,6 +99,9 @@ struct _GTorchDeviceClass
   /* Direct access to the other's memory (optional: no). */
   gboolean (*can_access_peer) (GTorchDevice *device, GTorchDevice *peer);
   gboolean (*enable_peer) (GTorchDevice *device, GTorchDevice *peer, GError **error);
+  /* Fills in what it knows of the device's doings (optional). May take its time; in any thread. */
+  gboolean (*take_sample) (GTorchDevice *device, struct _GTorchDeviceSample *sample,
+                           GError **error);
 };
 
 #define GTORCH_DEVICE_GET_CLASS(object) \
@@ -108,7 +112,7 @@ typedef struct
 {
   const gchar *prefix;
   GTorchDeviceType type;
-  guint (*count) (void);                              /* makes no context */
+  guint (*count) (void);                              /* makes no context, harms no later child */
   GTorchDevice *(*get) (guint index, GError **error); /* transfer none; index below count */
   const gchar *(*reason) (void);                      /* why count () is 0, translated */
   /* Would operations work on it? NULL: then always. */
@@ -150,6 +154,8 @@ gboolean gtorch_device_memory_pressure (GTorchDevice *device, guint64 n_bytes);
 GTorchImpl *gtorch_copy_to_device (GTorchImpl *src, GTorchDevice *device, gboolean non_blocking,
                                    GTorchImpl *into, GError **error);
 GTorchDevice *gtorch_cpu_device_new (void);
+/* For backends: what was only guessed when devices were counted is known now. */
+void gtorch_device_manager_recount (void);
 /* NULL until one is set. */
 GTorchDevice *gtorch_peek_default_device (void);
 void gtorch_device_install_info_properties (GObjectClass *klass);

@@ -14,6 +14,8 @@ typedef struct _GTorchAllocator GTorchAllocator;
 typedef struct _GTorchDevice GTorchDevice;
 typedef struct _GTorchDeviceGuard GTorchDeviceGuard;
 typedef struct _GTorchDeviceManager GTorchDeviceManager;
+typedef struct _GTorchDeviceMonitor GTorchDeviceMonitor;
+typedef struct _GTorchDeviceProcess GTorchDeviceProcess;
 typedef struct _GTorchMemoryPool GTorchMemoryPool;
 typedef struct _GTorchStream GTorchStream;
 typedef struct _GTorchStreamGuard GTorchStreamGuard;

@@ -139,6 +139,7 @@ gtorch_cuda_device_class_init (GTorchCudaDeviceClass *klass)
   klass->synchronize = gtorch_cuda_synchronize;
   klass->can_access_peer = gtorch_cuda_can_access_peer;
   klass->enable_peer = gtorch_cuda_enable_peer;
+  klass->take_sample = gtorch_cuda_take_sample;
 }
 
 static void
@@ -221,7 +222,7 @@ device_new (guint index, GError **error)
 }
 
 static guint
-cuda_count (void)
+count_with_driver (void)
 {
   static gsize once;
   static guint n;
@@ -237,6 +238,26 @@ cuda_count (void)
   return n;
 }
 
+/* A process that has initialised the driver cannot fork children that use it. Whoever only wants to know
+ * whether there are GPUs is therefore answered by the management library, as long as nobody needs more. */
+static guint
+cuda_count (void)
+{
+  static gsize once;
+  static gint guess;
+
+  if (gtorch_cuda_driver_is_tried ())
+    return count_with_driver ();
+  if (!gtorch_cuda_driver_find ())
+    return 0;
+  if (g_once_init_enter (&once))
+    {
+      guess = MIN (gtorch_cuda_nvml_count (), GTORCH_CUDA_MAX_DEVICES);
+      g_once_init_leave (&once, 1);
+    }
+  return guess >= 0 ? (guint) guess : count_with_driver ();
+}
+
 static GTorchDevice *
 cuda_get (guint index, GError **error)
 {
@@ -244,6 +265,12 @@ cuda_get (guint index, GError **error)
 
   if (!gtorch_cuda_driver_load (error))
     return NULL;
+  if (index >= count_with_driver ())
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
+                   _ ("device: the driver does not give device “cuda:%u” to this program"), index);
+      return NULL;
+    }
   g_mutex_lock (&devices_lock);
   if (devices[index] == NULL)
     g_atomic_pointer_set (&devices[index], device_new (index, error));

@@ -26,6 +26,8 @@ gboolean gtorch_cuda_driver_load (GError **error);
 /* The first half of that: opens the library and fills the table. FALSE if there is no driver of the kind
  * that is needed. Does nothing that a child of fork() would suffer from. */
 gboolean gtorch_cuda_driver_find (void);
+/* Was gtorch_cuda_driver_load() called, with whatever result? */
+gboolean gtorch_cuda_driver_is_tried (void);
 /* 13000 for CUDA 13.0. */
 gint gtorch_cuda_driver_version (void);
 /* Is this a child of the process that initialised CUDA? Its state is unusable here. */

@@ -11,6 +11,7 @@
 
 #include "cuda/gtorch-cuda-driver-private.h"
 #include "gtorch-build-info-private.h"
+#include "gtorch-device-private.h"
 
 typedef CUresult (*GetProcAddress) (const char *symbol, void **function, int version,
                                     uint64_t flags, int *status);
@@ -18,6 +19,7 @@ typedef CUresult (*GetProcAddress) (const char *symbol, void **function, int ver
 GTorchCudaDriver gtorch_cuda;
 
 static gboolean loaded;
+static gint tried;    /* atomically */
 static gchar *reason; /* why not */
 static gint version;
 static gint forked; /* atomically */
@@ -87,6 +89,11 @@ find_driver (void)
                                 version / 1000, version % 1000 / 10);
       return FALSE;
     }
+  if (gtorch_cuda.cuInit == (void *) missing_function)
+    {
+      reason = g_strdup_printf (_ ("the driver library %s has no %s"), path, "cuInit");
+      return FALSE;
+    }
   stand_in_image = dlsym (library, "gtorch_cuda_stand_in_image");
   return TRUE;
 }
@@ -139,7 +146,9 @@ gtorch_cuda_driver_load (GError **error)
   if (g_once_init_enter (&once))
     {
       loaded = initialize_driver ();
+      g_atomic_int_set (&tried, TRUE);
       g_once_init_leave (&once, 1);
+      gtorch_device_manager_recount ();
     }
   if (G_LIKELY (loaded && !gtorch_cuda_is_forked ()))
     return TRUE;
@@ -150,6 +159,12 @@ gtorch_cuda_driver_load (GError **error)
                  _ ("cuda: CUDA was used before this process was forked and cannot be used in the "
                     "child: fork earlier, or start a new program"));
   return FALSE;
+}
+
+gboolean
+gtorch_cuda_driver_is_tried (void)
+{
+  return g_atomic_int_get (&tried);
 }
 
 gint

@@ -13,7 +13,7 @@
 #include "gtorch-build-info-private.h"
 
 static gchar *
-number_version (gpointer function)
+number_version (gpointer function, GError **error)
 {
   gsize number = ((gsize (*) (void)) function) ();
 
@@ -22,12 +22,18 @@ number_version (gpointer function)
 }
 
 static gchar *
-cufft_version (gpointer function)
+cufft_version (gpointer function, GError **error)
 {
   gint number = 0;
 
   ((gint (*) (gint *)) function) (&number);
   return g_strdup_printf ("%d.%d.%d", number / 1000, number / 100 % 10, number % 100);
+}
+
+static gchar *
+nvml_version (gpointer function, GError **error)
+{
+  return gtorch_cuda_nvml_dup_version (error);
 }
 
 static const struct
@@ -36,7 +42,7 @@ static const struct
   const gchar *purpose;  /* marked for translation */
   const gchar *packages; /* marked for translation */
   const gchar *symbol;   /* a function that tells the version */
-  gchar *(*version) (gpointer function);
+  gchar *(*version) (gpointer function, GError **error);
 } libraries[] = {
   { "cublasLt", "libcublasLt.so.13", N_ ("products of matrices"),
     N_ ("libcublas-13-0 (Debian, Ubuntu) or nvidia-cublas (Python)"), "cublasLtGetVersion",
@@ -47,6 +53,9 @@ static const struct
   { "cufft", "libcufft.so.12", N_ ("Fourier transforms"),
     N_ ("libcufft-13-0 (Debian, Ubuntu) or nvidia-cufft (Python)"), "cufftGetVersion",
     cufft_version },
+  { "nvml", "libnvidia-ml.so.1", N_ ("what a GPU is doing"),
+    N_ ("libnvidia-ml1 (Debian) or libnvidia-compute-580 (Ubuntu), with the driver"),
+    "nvmlSystemGetDriverVersion", nvml_version },
 };
 
 static gint
@@ -143,5 +152,5 @@ gtorch_cuda_library_version (const gchar *name, GError **error)
     return NULL;
   function =
       gtorch_cuda_library_symbol (library, libraries[known].soname, libraries[known].symbol, error);
-  return function != NULL ? libraries[known].version (function) : NULL;
+  return function != NULL ? libraries[known].version (function, error) : NULL;
 }

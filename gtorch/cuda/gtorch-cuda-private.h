@@ -50,6 +50,13 @@ struct _GTorchCudaDevice
 GType gtorch_cuda_device_get_type (void);
 /* Makes the context if there is none, and it the thread's current one. */
 gboolean gtorch_cuda_device_activate (GTorchCudaDevice *device, GError **error);
+/* --- NVIDIA's management library (gtorch-cuda-nvml.c) --- */
+gboolean gtorch_cuda_take_sample (GTorchDevice *device, struct _GTorchDeviceSample *sample,
+                                  GError **error);
+gchar *gtorch_cuda_nvml_dup_version (GError **error);
+/* How many GPUs the driver will show this program, without initialising it; -1 if that cannot be told. */
+gint gtorch_cuda_nvml_count (void);
+
 /* --- the memory of other GPUs (gtorch-cuda-peer.c) --- */
 gboolean gtorch_cuda_can_access_peer (GTorchDevice *device, GTorchDevice *peer);
 gboolean gtorch_cuda_enable_peer (GTorchDevice *device, GTorchDevice *peer, GError **error);

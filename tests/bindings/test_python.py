@@ -69,6 +69,13 @@ def devices_and_the_build_describe_themselves():
 
 
 @tap.case
+def what_cannot_be_looked_at_is_refused():
+    raises(GLib.Error, 'cpu cannot be looked at', GTorch.DeviceMonitor.new, GTorch.Device.cpu())
+    cpu = GTorch.Device.cpu()
+    assert cpu.can_access_peer(cpu) and cpu.enable_peer(cpu)
+
+
+@tap.case
 def operators_work_from_both_sides():
     for function in (*ARITHMETIC, *DIVISION):
         agrees(function, FLOATS, 2.5, 'float32')

@@ -99,7 +99,7 @@ an_incomplete_driver_cannot_begin (void)
       return;
     }
   g_test_trap_assert_passed ();
-  g_test_trap_assert_stderr ("*cuInit: operation not supported*");
+  g_test_trap_assert_stderr ("*has no cuInit*");
 }
 
 static void
@@ -137,6 +137,249 @@ numbers_of_devices_end (void)
     }
   g_test_trap_assert_passed ();
   g_test_trap_assert_stderr ("*the numbers of cuda devices end at 2*");
+}
+
+/* What becomes of a child that is forked now and uses a GPU: 0: it can; 1: it is told that it was forked. */
+static gint
+use_in_child (void)
+{
+  pid_t child = fork ();
+  gint status;
+
+  if (child == 0)
+    {
+      const gint64 shape[] = { 100 };
+      GError *error = NULL;
+      GTorchDevice *device = gtorch_device_cuda (0, &error);
+      GTorchImpl *x =
+          device != NULL ? gtorch_op_ones (shape, 1, GTORCH_DTYPE_FLOAT32, device, &error) : NULL;
+
+      _exit (x != NULL ? 0 : g_error_matches (error, GTORCH_ERROR, GTORCH_ERROR_FORKED) ? 1 : 2);
+    }
+  g_assert_cmpint (waitpid (child, &status, 0), ==, child);
+  g_assert_true (WIFEXITED (status));
+  return WEXITSTATUS (status);
+}
+
+static void
+counting_harms_no_child (void)
+{
+  GTorchDeviceManager *manager;
+
+  if (!in_process (NULL, "devices=2"))
+    {
+      g_test_trap_assert_passed ();
+      return;
+    }
+  manager = gtorch_device_manager_get_default ();
+  g_assert_true (gtorch_device_manager_is_available (manager));
+  g_assert_cmpuint (gtorch_device_manager_get_device_count (manager), ==, 2);
+  g_assert_cmpuint (g_list_model_get_n_items (G_LIST_MODEL (manager)), ==, 3);
+  g_assert_cmpuint (fake_cuda_get_calls ("cuInit"), ==, 0);
+  g_assert_cmpint (use_in_child (), ==, 0);
+  gpu (0); /* now CUDA is initialised here */
+  g_assert_cmpint (use_in_child (), ==, 1);
+  g_assert_true (gtorch_device_manager_is_available (manager));
+}
+
+static void
+visible_devices_are_counted_alike (void)
+{
+  static const struct
+  {
+    const gchar *visible;
+    guint n;
+  } cases[] = {
+    { "", 0 },
+    { "1", 1 },
+    { "0,1,2,3", 3 },
+    { " 2 ,0", 2 },
+    { "0,-1,1", 1 },
+    { "1,1", 0 },
+    { "GPU-fafafafa-fafa-fafa-fafa-fafafafafa02", 1 },
+    { "GPU-0", 0 },
+    { "0,x", 1 },
+    { NULL, 3 },
+  };
+  g_autofree gchar *former = g_strdup (g_getenv ("GTORCH_FAKE_CUDA"));
+  guint i;
+
+  g_setenv ("GTORCH_FAKE_CUDA", "devices=3", TRUE);
+  for (i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      if (cases[i].visible != NULL)
+        g_setenv ("CUDA_VISIBLE_DEVICES", cases[i].visible, TRUE);
+      else
+        g_unsetenv ("CUDA_VISIBLE_DEVICES");
+      g_setenv ("GTORCH_TEST_N_DEVICES", (gchar[]){ '0' + cases[i].n, 0 }, TRUE);
+      g_test_trap_subprocess ("/GTorchCudaDriver/visible_devices/subprocess/count", 0,
+                              G_TEST_SUBPROCESS_INHERIT_STDERR);
+      g_test_trap_assert_passed ();
+    }
+  g_unsetenv ("CUDA_VISIBLE_DEVICES");
+  g_setenv ("GTORCH_FAKE_CUDA", former, TRUE);
+}
+
+static void
+count_before_and_after (void)
+{
+  GTorchDeviceManager *manager = gtorch_device_manager_get_default ();
+  guint n = g_ascii_strtoull (g_getenv ("GTORCH_TEST_N_DEVICES"), NULL, 10);
+
+  g_assert_cmpuint (gtorch_device_manager_get_device_count (manager), ==, n);
+  gtorch_device_cuda (0, NULL);
+  g_assert_cmpuint (gtorch_device_manager_get_device_count (manager), ==, n);
+}
+
+static void
+note_change (GListModel *list, guint position, guint n_removed, guint n_added, GString *text)
+{
+  g_string_append_printf (text, "%u-%u+%u ", position, n_removed, n_added);
+}
+
+static void
+another_number_of_devices_is_told (void)
+{
+  GListModel *list;
+  g_autoptr (GString) text = NULL;
+  g_autoptr (GError) error = NULL;
+
+  if (!in_process (NULL, "devices=2,nvml-devices=3"))
+    {
+      g_test_trap_assert_passed ();
+      return;
+    }
+  text = g_string_new (NULL);
+  list = G_LIST_MODEL (gtorch_device_manager_get_default ());
+  g_signal_connect (list, "items-changed", G_CALLBACK (note_change), text);
+  g_assert_cmpuint (g_list_model_get_n_items (list), ==, 4);
+  g_assert_null (gtorch_device_cuda (2, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE);
+  g_assert_nonnull (strstr (error->message, "cuda:2"));
+  while (g_main_context_iteration (NULL, FALSE))
+    ;
+  g_assert_cmpstr (text->str, ==, "3-1+0 ");
+  g_assert_cmpuint (g_list_model_get_n_items (list), ==, 3);
+}
+
+static void
+parts_of_gpus_are_counted_by_the_driver (void)
+{
+  if (!in_process (NULL, "devices=1,mig=1,nvml-devices=2"))
+    {
+      g_test_trap_assert_passed ();
+      return;
+    }
+  g_assert_cmpuint (gtorch_device_manager_get_device_count (gtorch_device_manager_get_default ()),
+                    ==, 1);
+  g_assert_cmpuint (fake_cuda_get_calls ("cuInit"), ==, 1);
+}
+
+static void
+no_signal_comes_when_the_driver_agrees (void)
+{
+  GListModel *list;
+  g_autoptr (GString) text = NULL;
+
+  if (!in_process (NULL, "devices=2"))
+    {
+      g_test_trap_assert_passed ();
+      return;
+    }
+  text = g_string_new (NULL);
+  list = G_LIST_MODEL (gtorch_device_manager_get_default ());
+  g_signal_connect (list, "items-changed", G_CALLBACK (note_change), text);
+  gpu (1);
+  g_assert_false (g_main_context_iteration (NULL, FALSE));
+  g_assert_cmpstr (text->str, ==, "");
+}
+
+static void
+the_environment_makes_launches_wait (void)
+{
+  static const struct
+  {
+    const gchar *own, *cuda;
+    gboolean waits;
+  } cases[] = {
+    { NULL, NULL, FALSE }, { NULL, "1", TRUE }, { NULL, "0", FALSE },
+    { "0", "1", FALSE },   { "1", NULL, TRUE },
+  };
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_unsetenv ("GTORCH_LAUNCH_BLOCKING");
+      g_unsetenv ("CUDA_LAUNCH_BLOCKING");
+      if (cases[i].own != NULL)
+        g_setenv ("GTORCH_LAUNCH_BLOCKING", cases[i].own, TRUE);
+      if (cases[i].cuda != NULL)
+        g_setenv ("CUDA_LAUNCH_BLOCKING", cases[i].cuda, TRUE);
+      g_test_trap_subprocess (cases[i].waits ? "/GTorchCudaDriver/launches/subprocess/wait"
+                                             : "/GTorchCudaDriver/launches/subprocess/go_on",
+                              0, G_TEST_SUBPROCESS_INHERIT_STDERR);
+      g_test_trap_assert_passed ();
+    }
+  g_unsetenv ("GTORCH_LAUNCH_BLOCKING");
+}
+
+/* Late work, so that what is not waited for is not done. */
+static void
+check_blocking (gboolean waits)
+{
+  g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, 1000);
+  g_autoptr (GTorchImpl) y = NULL;
+  g_autoptr (GTorchImpl) z = NULL;
+
+  g_assert_cmpint (gtorch_get_launch_blocking (), ==, waits);
+  g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
+  fake_cuda_set_seed (7);
+  if (!waits)
+    fake_cuda_hold (TRUE);
+  y = gtorch_op_add (x, x, 1, NULL);
+  g_assert_cmpint (fake_cuda_get_pending () > 0, ==, !waits);
+  fake_cuda_hold (FALSE);
+
+  gtorch_set_launch_blocking (!waits);
+  if (waits)
+    fake_cuda_hold (TRUE);
+  z = gtorch_op_mul (x, x, NULL);
+  g_assert_cmpint (fake_cuda_get_pending () > 0, ==, waits);
+  fake_cuda_hold (FALSE);
+}
+
+static void
+launches_wait (void)
+{
+  check_blocking (TRUE);
+}
+
+static void
+launches_go_on (void)
+{
+  check_blocking (FALSE);
+}
+
+/* The error is that of the call that caused it, not of a later one. */
+static void
+a_launch_that_is_waited_for_reports_its_own_error (void)
+{
+  if (in_process (NULL, "devices=1,seed=5"))
+    {
+      g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, 1000);
+      g_autoptr (GTorchImpl) y = NULL;
+      g_autoptr (GError) error = NULL;
+
+      gtorch_set_launch_blocking (TRUE);
+      g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
+      fake_cuda_break (0, 1, CUDA_ERROR_ILLEGAL_ADDRESS);
+      y = gtorch_op_mul (x, x, &error);
+      g_assert_null (y);
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_LOST);
+      g_assert_nonnull (strstr (error->message, "in mul"));
+      return;
+    }
+  g_test_trap_assert_passed ();
 }
 
 static void
@@ -188,5 +431,15 @@ main (gint argc, gchar **argv)
   TEST (a_missing_function_is_an_error);
   TEST (numbers_of_devices_end);
   TEST (a_forked_child_gets_an_error);
+  TEST (counting_harms_no_child);
+  TEST (visible_devices_are_counted_alike);
+  g_test_add_func ("/GTorchCudaDriver/visible_devices/subprocess/count", count_before_and_after);
+  TEST (another_number_of_devices_is_told);
+  TEST (no_signal_comes_when_the_driver_agrees);
+  TEST (parts_of_gpus_are_counted_by_the_driver);
+  TEST (the_environment_makes_launches_wait);
+  g_test_add_func ("/GTorchCudaDriver/launches/subprocess/wait", launches_wait);
+  g_test_add_func ("/GTorchCudaDriver/launches/subprocess/go_on", launches_go_on);
+  TEST (a_launch_that_is_waited_for_reports_its_own_error);
   return g_test_run ();
 }

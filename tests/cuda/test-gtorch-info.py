@@ -39,6 +39,7 @@ def devices_and_versions_are_listed():
     has(r'^ +PCI 0000:02:00\.0, GPU-fafafafa-fafa-fafa-fafa-fafafafafa01$', out)
     has(r'^  cublasLt +13\.1\.2$', out)
     has(r'^  cufft +12\.0\.0$', out)
+    has(r'^  nvml +580\.65\.06$', out)
 
 
 @tap.case
@@ -67,9 +68,14 @@ def a_gpu_that_cannot_be_used_is_shown_and_passed_over():
 
 @tap.case
 def a_missing_library_names_its_package():
-    out = run(GTORCH_CUDA_LIBRARY_PATH='/nowhere', CUDA_HOME='/nowhere')[1]
-    for name, package in (('cublasLt', 'nvidia-cublas'), ('cudnn', 'nvidia-cudnn-cu13'), ('cufft', 'nvidia-cufft')):
-        has(rf'^  {name} +(\d[\d.]+|.* was not found; tried /nowhere/lib{name}\.so.*{package}.*)$', out)
+    out = run(GTORCH_CUDA_LIBRARY_PATH='/nowhere', CUDA_HOME='/nowhere', LD_LIBRARY_PATH='')[1]
+    for name, library, package in (
+        ('cublasLt', 'libcublasLt', 'nvidia-cublas'),
+        ('cudnn', 'libcudnn', 'nvidia-cudnn-cu13'),
+        ('cufft', 'libcufft', 'nvidia-cufft'),
+        ('nvml', 'libnvidia-ml', 'libnvidia-ml1'),
+    ):
+        has(rf'^  {name} +(\d[\d.]+|.* was not found; tried /nowhere/{library}\.so.*{package}.*)$', out)
 
 
 @tap.case

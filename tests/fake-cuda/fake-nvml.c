@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "fake-nvml.h"
+
+#define MAX_DEVICES       16
+#define INVALID_ARGUMENT  2
+#define NOT_FOUND         6
+#define INSUFFICIENT_SIZE 7
+
+typedef FakeNvml *Device;
+
+typedef struct
+{
+  guint pid;
+  guint64 memory;
+  guint gpu_instance, compute_instance;
+} Process;
+
+static GMutex lock;
+static FakeNvml devices[MAX_DEVICES];
+static guint asked[MAX_DEVICES];
+static guint n_devices = 1, mig;
+static gulong delay_us;
+static GThread *thread;
+
+static void __attribute__ ((constructor)) set_up (void)
+{
+  const gchar *text = g_getenv ("GTORCH_FAKE_CUDA");
+  gchar **settings = g_strsplit (text != NULL ? text : "", ",", -1);
+  gboolean own = FALSE;
+  guint i, n;
+
+  for (i = 0; settings[i] != NULL; i++)
+    if (sscanf (settings[i], "nvml-devices=%u", &n) == 1)
+      {
+        n_devices = MIN (n, MAX_DEVICES);
+        own = TRUE;
+      }
+    else if (sscanf (settings[i], "devices=%u", &n) == 1 && !own)
+      n_devices = MIN (n, MAX_DEVICES);
+    else if (sscanf (settings[i], "mig=%u", &n) == 1)
+      mig = n;
+  g_strfreev (settings);
+}
+
+void
+fake_nvml_set (guint device, const FakeNvml *values)
+{
+  g_mutex_lock (&lock);
+  devices[device] = *values;
+  g_mutex_unlock (&lock);
+}
+
+guint
+fake_nvml_get_asked (guint device)
+{
+  guint n;
+
+  g_mutex_lock (&lock);
+  n = asked[device];
+  g_mutex_unlock (&lock);
+  return n;
+}
+
+GThread *
+fake_nvml_get_thread (void)
+{
+  GThread *result;
+
+  g_mutex_lock (&lock);
+  result = thread;
+  g_mutex_unlock (&lock);
+  return result;
+}
+
+void
+fake_nvml_set_delay (gulong delay)
+{
+  g_mutex_lock (&lock);
+  delay_us = delay;
+  g_mutex_unlock (&lock);
+}
+
+/* --- the library --- */
+
+#define FUNCTION(name, arguments)    \
+  FAKE_NVML_API gint name arguments; \
+  gint name arguments
+
+/* A copy of what was set, so that no test changes it in between. */
+static FakeNvml
+get (Device device)
+{
+  FakeNvml copy;
+
+  g_mutex_lock (&lock);
+  copy = *device;
+  g_mutex_unlock (&lock);
+  return copy;
+}
+
+FUNCTION (nvmlInit_v2, (void) ) { return 0; }
+
+FAKE_NVML_API const gchar *nvmlErrorString (gint result);
+
+const gchar *
+nvmlErrorString (gint result)
+{
+  return result == 15 ? "GPU is lost" : "Unknown Error";
+}
+
+FUNCTION (nvmlSystemGetDriverVersion, (gchar * text, guint length))
+{
+  g_snprintf (text, length, "580.65.06");
+  return 0;
+}
+
+FUNCTION (nvmlDeviceGetCount_v2, (guint * n))
+{
+  *n = n_devices;
+  return 0;
+}
+
+FUNCTION (nvmlDeviceGetHandleByIndex_v2, (guint index, Device *device))
+{
+  if (index >= n_devices)
+    return INVALID_ARGUMENT;
+  *device = &devices[index];
+  return 0;
+}
+
+FUNCTION (nvmlDeviceGetHandleByPciBusId_v2, (const gchar *id, Device *device))
+{
+  guint bus;
+
+  if (sscanf (id, "0000:%x:00.0", &bus) != 1 || bus == 0 || bus > n_devices)
+    return NOT_FOUND;
+  *device = &devices[bus - 1];
+  return 0;
+}
+
+FUNCTION (nvmlDeviceGetUUID, (Device device, gchar *text, guint length))
+{
+  g_snprintf (text, length, "GPU-fafafafa-fafa-fafa-fafa-fafafafafa%02x",
+              (guint) (device - devices));
+  return 0;
+}
+
+FUNCTION (nvmlDeviceGetMigMode, (Device device, guint *current, guint *pending))
+{
+  *current = *pending = mig;
+  return 0;
+}
+
+FUNCTION (nvmlDeviceGetUtilizationRates, (Device device, guint *rates))
+{
+  FakeNvml values = get (device);
+
+  rates[0] = values.utilization;
+  rates[1] = values.memory_utilization;
+  return values.result;
+}
+
+FUNCTION (nvmlDeviceGetTemperature, (Device device, gint sensor, guint *degrees))
+{
+  FakeNvml values = get (device);
+
+  *degrees = values.temperature;
+  return sensor == 0 ? values.result : INVALID_ARGUMENT;
+}
+
+FUNCTION (nvmlDeviceGetPowerUsage, (Device device, guint *milliwatts))
+{
+  FakeNvml values = get (device);
+
+  *milliwatts = values.milliwatts;
+  return values.result != 0 ? values.result : values.power_result;
+}
+
+FUNCTION (nvmlDeviceGetClockInfo, (Device device, gint clock, guint *mhz))
+{
+  FakeNvml values = get (device);
+
+  *mhz = clock == 1 ? values.sm_clock : values.memory_clock;
+  return clock == 1 || clock == 2 ? values.result : INVALID_ARGUMENT;
+}
+
+FUNCTION (nvmlDeviceGetMemoryInfo, (Device device, guint64 *memory))
+{
+  FakeNvml values;
+  gulong delay;
+
+  g_mutex_lock (&lock);
+  asked[device - devices]++;
+  thread = g_thread_self ();
+  delay = delay_us;
+  g_mutex_unlock (&lock);
+  if (delay > 0)
+    g_usleep (delay);
+  values = get (device);
+  memory[0] = G_GUINT64_CONSTANT (1) << 30;
+  memory[1] = memory[0] - values.memory_used;
+  memory[2] = values.memory_used;
+  return values.result;
+}
+
+FUNCTION (nvmlDeviceGetComputeRunningProcesses_v3, (Device device, guint *n, Process *processes))
+{
+  FakeNvml values = get (device);
+  guint room = *n, i;
+
+  *n = values.n_processes;
+  if (values.n_processes > room)
+    return INSUFFICIENT_SIZE;
+  for (i = 0; i < values.n_processes; i++)
+    processes[i] = (Process){ values.processes[i].pid, values.processes[i].memory, 0, 0 };
+  return values.result;
+}

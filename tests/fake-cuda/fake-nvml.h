@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+/* NVIDIA's management library without a GPU, for tests; found by GTORCH_CUDA_LIBRARY_PATH. It has the devices
+ * that GTORCH_FAKE_CUDA gives the driver, unless that says otherwise by "nvml-devices=3" or "mig=1". */
+
+#include <glib.h>
+
+G_BEGIN_DECLS
+
+#define FAKE_NVML_API           __attribute__ ((visibility ("default")))
+#define FAKE_NVML_MAX_PROCESSES 100
+
+typedef struct
+{
+  guint utilization, memory_utilization, temperature, milliwatts, sm_clock, memory_clock;
+  guint64 memory_used;
+  guint n_processes;
+  struct
+  {
+    guint pid;
+    guint64 memory;
+  } processes[FAKE_NVML_MAX_PROCESSES];
+  gint result;       /* of all calls */
+  gint power_result; /* of that for the power */
+} FakeNvml;
+
+FAKE_NVML_API void fake_nvml_set (guint device, const FakeNvml *values);
+/* How often the device was asked for its memory. */
+FAKE_NVML_API guint fake_nvml_get_asked (guint device);
+/* The thread that asked last. */
+FAKE_NVML_API GThread *fake_nvml_get_thread (void);
+/* How long an answer takes, in microseconds. */
+FAKE_NVML_API void fake_nvml_set_delay (gulong delay);
+
+G_END_DECLS
