@@ -100,6 +100,8 @@ gboolean gtorch_normalize_dims (const gchar *op, const gint64 *dims, gsize n, gu
 gboolean gtorch_impl_same_shape (const GTorchImpl *a, const GTorchImpl *b);
 /* Some elements share their memory (an expanded tensor, say): not to be written to. */
 gboolean gtorch_impl_overlaps_itself (const GTorchImpl *impl);
+/* Whether writing to a changes what is read from b, but for each element's own one. May err towards TRUE. */
+gboolean gtorch_impl_overlaps (const GTorchImpl *a, const GTorchImpl *b);
 /* "[2, 3]"; for messages. The _str form uses a ring of thread-local buffers: no free, 8 alive. */
 const gchar *gtorch_shape_str (const gint64 *shape, gsize n_dims);
 const gchar *gtorch_impl_shape_str (const GTorchImpl *impl);

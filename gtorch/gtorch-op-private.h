@@ -69,6 +69,7 @@ typedef enum
   GTORCH_PROMOTE_BOOL,   /* computed in the common dtype, giving bool */
   GTORCH_PROMOTE_SUM,    /* integers and bool become int64 */
   GTORCH_PROMOTE_REAL,   /* as COMMON; complex gives the real dtype (abs) */
+  GTORCH_PROMOTE_BOUNDS, /* as COMMON; as FLOAT if an attribute is no whole number (clamp) */
 } GTorchPromote;
 
 typedef enum

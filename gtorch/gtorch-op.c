@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <math.h>
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
@@ -213,33 +214,6 @@ failed:
   return FALSE;
 }
 
-static gboolean
-overlaps (const GTorchImpl *a, const GTorchImpl *b)
-{
-  gint64 low[2], high[2];
-  const GTorchImpl *impls[2] = { a, b };
-  guint i, j;
-
-  if (a == b || a->storage != b->storage || a->numel == 0 || b->numel == 0)
-    return FALSE;
-  if (a->offset == b->offset && a->dtype == b->dtype && gtorch_impl_same_shape (a, b)
-      && memcmp (a->strides, b->strides, a->n_dims * sizeof (gint64)) == 0)
-    return FALSE; /* element by element the same */
-  for (i = 0; i < 2; i++)
-    {
-      low[i] = high[i] = 0;
-      for (j = 0; j < impls[i]->n_dims; j++)
-        {
-          gint64 reach = (impls[i]->shape[j] - 1) * impls[i]->strides[j];
-
-          *(reach < 0 ? &low[i] : &high[i]) += reach;
-        }
-      low[i] = (impls[i]->offset + low[i]) * (gint64) gtorch_dtype_size (impls[i]->dtype);
-      high[i] = (impls[i]->offset + high[i] + 1) * (gint64) gtorch_dtype_size (impls[i]->dtype);
-    }
-  return low[0] < high[1] && low[1] < high[0];
-}
-
 gboolean
 gtorch_op_run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
                         const GTorchAttr *attrs, GError **error)
@@ -274,7 +248,7 @@ gtorch_op_run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guin
       return FALSE;
     }
   for (i = 1; i < n_inputs; i++)
-    if (inputs[i] != NULL && self->storage != NULL && overlaps (self, inputs[i]))
+    if (inputs[i] != NULL && self->storage != NULL && gtorch_impl_overlaps (self, inputs[i]))
       {
         gtorch_call_error (&call, error, GTORCH_ERROR_INVALID,
                            _ ("the tensor written to, of shape %s, overlaps the input of shape %s "
@@ -386,6 +360,17 @@ gtorch_call_check_dtype (GTorchOpCall *call, guint dtype, GError **error)
   return FALSE;
 }
 
+static gboolean
+has_fraction (GTorchOpCall *call)
+{
+  guint i;
+
+  for (i = 0; i < call->op->n_attrs; i++)
+    if (isfinite (call->attrs[i].d) && call->attrs[i].d != trunc (call->attrs[i].d))
+      return TRUE;
+  return FALSE;
+}
+
 gboolean
 gtorch_call_promote (GTorchOpCall *call, guint first, guint n, guint *dtype, GError **error)
 {
@@ -403,6 +388,9 @@ gtorch_call_promote (GTorchOpCall *call, guint first, guint n, guint *dtype, GEr
   else if (call->op->promote == GTORCH_PROMOTE_SUM
            && gtorch_dtype_kind (common) < GTORCH_KIND_FLOAT)
     common = GTORCH_DTYPE_INT64;
+  else if (call->op->promote == GTORCH_PROMOTE_BOUNDS
+           && gtorch_dtype_kind (common) == GTORCH_KIND_INT && has_fraction (call))
+    common = gtorch_get_default_dtype ();
 
   call->compute = common;
   *dtype = common;

@@ -104,8 +104,10 @@ class Row:
         self.promote = data.get(
             'promote', 'common' if self.family in ('pointwise', 'reduce') else 'none'
         )
-        if self.promote not in ('common', 'float', 'bool', 'sum', 'real', 'none'):
+        if self.promote not in ('common', 'float', 'bool', 'sum', 'real', 'bounds', 'none'):
             self.fail('promote', f'no such rule: {self.promote}')
+        if self.promote == 'bounds' and any(a.kind != 'double' for a in self.attrs):
+            self.fail('promote', 'bounds are numbers of kind double')
         self.dtypes = data.get('dtypes', 'all')
         if self.dtypes not in CLASSES:
             self.fail('dtypes', f'must be one of {", ".join(CLASSES)}')
@@ -552,6 +554,8 @@ PROMOTE_TEXT = {
     'bool': 'Inputs are promoted to their common dtype; the result is of dtype bool.',
     'sum': 'Integers and bool give int64.',
     'real': 'A complex input gives its real dtype.',
+    'bounds': 'Integers stay integers between whole bounds; a bound that is not whole gives the default '
+    'floating-point dtype.',
     'none': '',
 }
 

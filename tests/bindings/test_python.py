@@ -253,6 +253,22 @@ def an_array_keeps_the_memory_of_its_tensor():
 
 
 @tap.case
+def bounds_count_by_their_kind():
+    x = GTorch.tensor([-2, 0, 5])
+    for low, high, dtype, values in [
+        (-1, 1, GTorch.int64, [-1, 0, 1]),
+        (-1, 2.0, GTorch.float32, [-1, 0, 2]),
+        (0.5, None, GTorch.float32, [0.5, 0.5, 5]),
+        (None, 3, GTorch.int64, [-2, 0, 3]),
+        (GTorch.tensor([1, -1, 7]), None, GTorch.int64, [1, 0, 7]),
+        (GTorch.tensor([1, -1, 7]), 6, GTorch.int64, [1, 0, 6]),
+    ]:
+        y = x.clamp(low, high)
+        assert y.dtype == dtype and y.tolist() == values, (low, high, y)
+    assert x.to(GTorch.float64).clamp(max=1).dtype == GTorch.float64
+
+
+@tap.case
 def numpy_cannot_have_everything():
     x = GTorch.tensor(FLOATS, requires_grad=True)
     raises(RuntimeError, 'detach', x.numpy)

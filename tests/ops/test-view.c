@@ -166,6 +166,91 @@ large_copies_agree_with_elements (void)
       }
 }
 
+/* Random blocks of one tensor, of the same steps: those that share no element may be added, others not,
+ * unless they are the same. */
+static void
+parts_beside_each_other_may_be_written_and_read (void)
+{
+  g_autoptr (GTorchTensor) x =
+      gtorch_zeros (GTORCH_SHAPE (6, 8, 9), GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GRand) rand = g_rand_new_with_seed (5);
+  guint round, n_apart = 0, n_met = 0;
+
+  for (round = 0; round < 4000; round++)
+    {
+      GTorchTensor *sides[2] = { g_object_ref (x), g_object_ref (x) };
+      g_autoptr (GError) error = NULL;
+      gint64 begin[2][3], size[3], step[3];
+      gboolean meet = TRUE, same = TRUE;
+      guint side, dim;
+
+      for (dim = 0; dim < 3; dim++)
+        {
+          gint64 length = x->impl->shape[dim];
+
+          step[dim] = g_rand_int_range (rand, 1, 4);
+          size[dim] = g_rand_int_range (rand, 1, (length - 1) / step[dim] + 2);
+          for (side = 0; side < 2; side++)
+            {
+              GTorchTensor *part;
+              gint64 last = length - (size[dim] - 1) * step[dim];
+
+              begin[side][dim] = g_rand_int_range (rand, 0, last);
+              part = gtorch_tensor_slice (sides[side], dim, begin[side][dim],
+                                          begin[side][dim] + (size[dim] - 1) * step[dim] + 1,
+                                          step[dim], NULL);
+              g_object_unref (sides[side]);
+              sides[side] = part;
+            }
+        }
+      for (dim = 0; dim < 3; dim++)
+        {
+          gint64 apart = ABS (begin[0][dim] - begin[1][dim]);
+
+          same = same && apart == 0;
+          meet = meet && apart % step[dim] == 0 && apart / step[dim] < size[dim];
+        }
+      n_apart += !meet;
+      n_met += meet && !same;
+      gtorch_tensor_add_inplace (sides[0], sides[1], 1, &error);
+      if (meet && !same)
+        {
+          g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+          g_assert_nonnull (strstr (error->message, "overlaps the input"));
+        }
+      else
+        g_assert_no_error (error);
+      g_object_unref (sides[0]);
+      g_object_unref (sides[1]);
+    }
+  g_assert_cmpuint (n_apart, >, 500);
+  g_assert_cmpuint (n_met, >, 200);
+}
+
+static void
+every_second_element_may_be_written_from_the_others (void)
+{
+  g_autoptr (GTorchTensor) x = gtorch_ones (GTORCH_SHAPE (4, 10), GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GTorchTensor) even = gtorch_tensor_slice (x, 1, 0, 10, 2, NULL);
+  g_autoptr (GTorchTensor) odd = gtorch_tensor_slice (x, 1, 1, 10, 2, NULL);
+  g_autoptr (GTorchTensor) column = gtorch_tensor_slice (x, 1, 9, 10, 1, NULL);
+  g_autoptr (GTorchTensor) repeated = gtorch_tensor_expand (column, GTORCH_SHAPE (4, 4), NULL);
+  g_autoptr (GTorchTensor) square = gtorch_tensor_slice (x, 1, 0, 4, 1, NULL);
+  g_autoptr (GTorchTensor) mirrored = gtorch_tensor_transpose (square, 0, 1, NULL);
+  g_autoptr (GError) error = NULL;
+
+  g_assert_nonnull (gtorch_tensor_add_inplace (even, odd, 2, &error));
+  g_assert_cmpfloat (at (x, 0), ==, 3);
+  g_assert_cmpfloat (at (x, 1), ==, 1);
+  g_assert_nonnull (gtorch_tensor_add_inplace (square, column, 1, &error)); /* broadcast */
+  g_assert_cmpfloat (at (x, 0), ==, 4);
+  g_assert_cmpfloat (at (x, 1), ==, 2);
+  g_assert_nonnull (gtorch_tensor_add_inplace (square, repeated, 1, &error));
+  g_assert_cmpfloat (at (x, 0), ==, 5);
+  g_assert_null (gtorch_tensor_add_inplace (square, mirrored, 1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -180,5 +265,9 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/view/copies_convert_and_broadcast", copies_convert_and_broadcast);
   g_test_add_func ("/GTorch/view/large_copies_agree_with_elements",
                    large_copies_agree_with_elements);
+  g_test_add_func ("/GTorch/view/parts_beside_each_other_may_be_written_and_read",
+                   parts_beside_each_other_may_be_written_and_read);
+  g_test_add_func ("/GTorch/view/every_second_element_may_be_written_from_the_others",
+                   every_second_element_may_be_written_from_the_others);
   return g_test_run ();
 }

@@ -17,6 +17,7 @@ from gi.overrides._gtorch_convert import (
     number_tensor,
 )
 from gi.overrides._gtorch_index import encode
+from gi.overrides._gtorch_mixin import mixin
 
 FLOATS = (DType.FLOAT32, DType.FLOAT64, DType.FLOAT16, DType.BFLOAT16)
 COMPLEX = (DType.COMPLEX64, DType.COMPLEX128)
@@ -339,6 +340,21 @@ def _with_dim(name, pair):
     return method
 
 
+_clamp_between = ops.METHODS['clamp'] if mixin is None else mixin.TensorMixin.clamp
+
+
+def clamp(self, min=None, max=None):
+    """Limits every element to the range from min to max: numbers, tensors or None."""
+    if isinstance(min, RawTensor):
+        self, min = self.maximum(min), None
+    if isinstance(max, RawTensor):
+        self, max = self.minimum(max), None
+    if self.dtype not in FLOATS and (isinstance(min, float) or isinstance(max, float)):
+        self = self.to(GTorch.get_default_dtype())  # as whole floats are floats too
+    low, high = (float('-inf') if min is None else min), (float('inf') if max is None else max)
+    return _clamp_between(self, low, high)
+
+
 def conversions():
     """t.float(), t.long() and so on."""
     names = {
@@ -362,6 +378,7 @@ def extra_methods():
     """Methods by name that come after the operations, and may replace them."""
     return {
         **conversions(),
+        'clamp': clamp,
         'max': _with_dim('max', 'The greatest element, of all or along a dimension.'),
         'min': _with_dim('min', 'The least element, of all or along a dimension.'),
         'reshape_as': lambda self, other: self.reshape(other.shape),
