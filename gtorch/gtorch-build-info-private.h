@@ -11,6 +11,9 @@ G_BEGIN_DECLS
  * capability? */
 gboolean gtorch_archs_cover (const gchar *const *archs, gint major, gint minor);
 
+/* The folders that the build names for NVIDIA's libraries, separated by colons. */
+const gchar *gtorch_build_cuda_library_path (void);
+
 /* --- of cuda/gtorch-cuda-library.c --- */
 /* The names, ended by NULL. */
 gchar **gtorch_cuda_library_list (void);

@@ -14,6 +14,12 @@
 #include "gtorch-build-config.h"
 #include "gtorch-build-info-private.h"
 
+const gchar *
+gtorch_build_cuda_library_path (void)
+{
+  return GTORCH_BUILD_CUDA_LIBRARY_PATH;
+}
+
 /**
  * gtorch_get_arch_list:
  *

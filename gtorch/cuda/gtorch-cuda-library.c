@@ -69,15 +69,25 @@ find_library (const gchar *name, const gchar *soname)
   return -1;
 }
 
+static void
+add_folders (GPtrArray *paths, const gchar *folders, const gchar *soname)
+{
+  g_auto (GStrv) list = g_strsplit (folders, ":", -1);
+  guint i;
+
+  for (i = 0; list[i] != NULL; i++)
+    if (list[i][0] != '\0')
+      g_ptr_array_add (paths, g_build_filename (list[i], soname, NULL));
+}
+
 /* What is in the process already (another framework's copy), then the folders of the environment, then what
- * the system finds, then where toolkits are installed. */
+ * the system finds, then the folders that the build names, then where toolkits are installed. */
 gpointer
 gtorch_cuda_library_open (const gchar *soname, GError **error)
 {
   const gchar *own = g_getenv ("GTORCH_CUDA_LIBRARY_PATH");
   const gchar *home = g_getenv ("CUDA_HOME");
   g_autoptr (GPtrArray) paths = g_ptr_array_new_with_free_func (g_free);
-  g_auto (GStrv) folders = NULL;
   g_autoptr (GString) tried = g_string_new (NULL);
   gpointer library = dlopen (soname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   gint known = find_library (NULL, soname);
@@ -85,13 +95,12 @@ gtorch_cuda_library_open (const gchar *soname, GError **error)
 
   if (library != NULL)
     return library;
-  folders = g_strsplit (own != NULL ? own : "", ":", -1);
-  for (i = 0; folders[i] != NULL; i++)
-    if (folders[i][0] != '\0')
-      g_ptr_array_add (paths, g_build_filename (folders[i], soname, NULL));
+  if (own != NULL)
+    add_folders (paths, own, soname);
   g_ptr_array_add (paths, g_strdup (soname));
   if (home != NULL)
     g_ptr_array_add (paths, g_build_filename (home, "lib64", soname, NULL));
+  add_folders (paths, gtorch_build_cuda_library_path (), soname);
   g_ptr_array_add (paths, g_build_filename ("/usr/local/cuda/lib64", soname, NULL));
   for (i = 0; i < paths->len; i++)
     {

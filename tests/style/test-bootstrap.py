@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""bootstrap's dealings with packages, on machines made of a few fake commands."""
+"""bootstrap's dealings with packages and with NVIDIA's wheels, on machines made of a few fake commands."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ import tap
 
 BOOTSTRAP = os.path.join(tap.SOURCE_ROOT, "bootstrap")
 # What bootstrap may take for granted on a machine with nothing on it.
-ESSENTIAL = ("cat", "dirname", "env", "grep", "id", "printf", "rm", "sed", "sh")
+ESSENTIAL = ("cat", "dirname", "env", "grep", "id", "printf", "mkdir", "mv", "rm", "sed", "sh")
 
 DPKG_QUERY = """
 shift 2
@@ -31,6 +31,9 @@ def machine(**commands):
         for name in (*ESSENTIAL, "basename"):
             os.symlink(shutil.which(name), os.path.join(folder, name))
         for name, script in commands.items():
+            if script is None:  # the real one
+                os.symlink(shutil.which(name), os.path.join(folder, name))
+                continue
             path = os.path.join(folder, name.replace("_", "-"))
             if os.path.lexists(path):
                 os.unlink(path)
@@ -40,11 +43,11 @@ def machine(**commands):
         yield folder
 
 
-def deps(folder, **environment):
+def deps(folder, *options, command="deps", **environment):
     """Runs `bootstrap deps` there; returns the result and the calls that were logged."""
     log = os.path.join(folder, "log")
     done = subprocess.run(
-        ["/bin/sh", BOOTSTRAP, "deps"],
+        ["/bin/sh", BOOTSTRAP, *options, command],
         env={"PATH": folder, "LOG": log, "MISSING": "", **environment},
         capture_output=True, text=True, check=False,
     )
@@ -111,6 +114,101 @@ def packages_can_be_left_to_the_user():
     with machine(id="echo 0\n") as folder:
         done, _calls = deps(folder, GTORCH_DEPS="skip")
     assert done.returncode == 0, done
+
+
+# --- --cuda ---------------------------------------------------------------------------------------
+
+# Makes what the wheels hold in the folder that is named.
+PIP = LOG_CALL + """
+case "$*" in
+  *--version*) [ -n "$PIP" ] && exit 0; exit 1 ;;
+  *"pip install"*) ;;
+  *) exit 0 ;;
+esac
+while [ "$1" != --target ]; do shift; done
+mkdir -p "$2/nvidia/cu13/bin" "$2/nvidia/cu13/lib" "$2/nvidia/cudnn/lib"
+echo >"$2/nvidia/cudnn/lib/libcudnn.so.9"
+[ "$PIP" = good ] || exit 1
+printf '#!/bin/sh\\n' >"$2/nvidia/cu13/bin/nvcc"
+/bin/chmod +x "$2/nvidia/cu13/bin/nvcc"
+"""
+GPU = {"nvidia_smi": "echo 'GPU 0: a fake one'\n", "id": "echo 0\n", "python3": PIP}
+
+
+def cuda(folder, **environment):
+    """Runs `bootstrap --cuda deps`; of the calls those of pip's installation are given."""
+    settings = {"GTORCH_DEPS": "skip", "CUDA_HOME": "/nonexistent", "PIP": "good", "PYTHON": "python3",
+                "GTORCH_BUILDDIR": os.path.join(folder, "b"), **environment}
+    done, calls = deps(folder, "--cuda", **settings)
+    return done, [call for call in calls if "pip install" in call], os.path.join(folder, "b-cuda")
+
+
+@tap.case
+def cuda_is_brought_once():
+    with machine(**GPU) as folder:
+        first, calls, tree = cuda(folder)
+        assert first.returncode == 0 and len(calls) == 1, (first, calls)
+        for wheel in ("nvidia-cuda-nvcc==", "nvidia-cublas==", "nvidia-cudnn-cu13=="):
+            assert wheel in calls[0], calls
+        assert "Brought" in first.stdout and tree in first.stdout, first.stdout
+        assert os.access(os.path.join(tree, "nvidia/cu13/bin/nvcc"), os.X_OK)
+        assert os.path.exists(os.path.join(tree, "nvidia/cu13/lib/libcudnn.so.9"))
+        again, calls, _tree = cuda(folder)
+        assert again.returncode == 0 and len(calls) == 1 and "are in" in again.stdout, (again, calls)
+
+
+@tap.case
+def nothing_is_brought_without_a_gpu():
+    if os.path.exists("/dev/nvidia0"):
+        raise tap.Skip("this machine has a GPU")
+    with machine(**{**GPU, "nvidia_smi": "exit 9\n"}) as folder:
+        done, calls, tree = cuda(folder)
+        assert done.returncode == 0 and calls == [] and not os.path.exists(tree), (done, calls)
+        assert "No NVIDIA GPU was found" in done.stdout, done.stdout
+
+
+@tap.case
+def a_toolkit_that_is_there_is_used():
+    with machine(**GPU, nvcc="exit 0\n") as folder:
+        done, calls, tree = cuda(folder)
+        assert done.returncode == 0 and calls == [] and not os.path.exists(tree), (done, calls)
+        assert f"toolkit of {folder}/nvcc is used" in done.stdout, done.stdout
+
+
+@tap.case
+def cuda_that_cannot_be_fetched_leaves_nothing():
+    with machine(**GPU) as folder:
+        for how, says in (("bad", "could not be fetched"), ("", "needs pip")):
+            done, _calls, tree = cuda(folder, PIP=how)
+            assert done.returncode == 1 and says in done.stderr, done
+            assert not os.path.exists(tree) and not os.path.exists(tree + ".new")
+
+
+@tap.case
+def without_the_option_nothing_of_cuda_is_fetched():
+    with machine(**GPU) as folder:
+        done, calls = deps(folder, GTORCH_DEPS="skip", CUDA_HOME="/nonexistent", PIP="good")
+    assert done.returncode == 0 and calls == [], (done, calls)
+
+
+# Enough of meson to see what it was told.
+MESON = LOG_CALL + "[ \"$1\" != setup ] || { mkdir -p \"$2\"; echo >\"$2/build.ninja\"; }\n"
+
+
+@tap.case
+def the_build_is_told_of_the_wheels():
+    for smi, option in (("case $1 in -L) ;; *) echo 9.0; echo 12.0 ;; esac\n", "-Dcuda-archs=120,90"),
+                        ("[ $1 = -L ]\n", "-Dcuda-kernels=auto")):
+        with machine(**{**GPU, "nvidia_smi": smi}, meson=MESON, tr=None, sort=None, paste=None) as folder:
+            cuda(folder)
+            done, calls = deps(folder, "--cuda", command="build", GTORCH_DEPS="skip",
+                               CUDA_HOME="/nonexistent", PIP="good", PYTHON="python3",
+                               GTORCH_BUILDDIR=os.path.join(folder, "b"))
+            setup = [call for call in calls if call.startswith("meson setup")]
+            assert done.returncode == 0 and len(setup) == 1, (done, calls)
+            for part in (option, f"-Dnvcc={folder}/b-cuda/nvidia/cu13/bin/nvcc",
+                         f"-Dcuda-library-path={folder}/b-cuda/nvidia/cu13/lib"):
+                assert part in setup[0], (part, setup)
 
 
 @tap.case
