@@ -82,15 +82,28 @@ NAME (kernel) (const int rows, const int nv, gint64 k, const T *a, gint64 a_row,
         for (j = 0; j < nv; j++)
           acc[i][j] += v[j] * a[i * a_row];
     }
+  /* all reads before all writes: rows of c that lie a power of two apart look like one place to processors */
+  if (beta == 0)
+    {
+#pragma GCC unroll 16
+      for (i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (j = 0; j < nv; j++)
+          acc[i][j] *= alpha;
+    }
+  else
+    {
+#pragma GCC unroll 16
+      for (i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (j = 0; j < nv; j++)
+          acc[i][j] = acc[i][j] * alpha + *(const NAME (Vec) *) (c + i * ldc + j * VL) * beta;
+    }
 #pragma GCC unroll 16
   for (i = 0; i < rows; i++)
 #pragma GCC unroll 2
     for (j = 0; j < nv; j++)
-      {
-        NAME (Vec) *to = (NAME (Vec) *) (c + i * ldc + j * VL);
-
-        *to = beta == 0 ? acc[i][j] * alpha : acc[i][j] * alpha + *to * beta;
-      }
+      *(NAME (Vec) *) (c + i * ldc + j * VL) = acc[i][j];
 }
 
 #define CASE(r)                                                                            \
