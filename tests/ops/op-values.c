@@ -213,6 +213,8 @@ difference (const GTorchImpl *impl, const GTorchImpl *expected, gdouble toleranc
                             gtorch_impl_shape_str (expected));
   if (gtorch_dtype_kind (impl->dtype) < GTORCH_KIND_FLOAT)
     tolerance = 0;
+  else /* of integers, say */
+    tolerance = MAX (tolerance, dtype_tolerance (impl->dtype));
   for (i = 0; i < impl->numel; i++)
     {
       Number a = element_get (impl, i), b = element_get (expected, i);
