@@ -94,7 +94,7 @@ typedef struct
   uint64_t outer, n, inner;
   uint64_t n_total;  /* what the mean divides by */
   uint32_t n_splits; /* parts of n, each by a block of its own */
-  uint32_t final;    /* the input is `partial` of an earlier pass: combine, then finish */
+  uint32_t width;    /* parts: results of a block, a power of 2 */
 } GtReduce;
 
 /* c = alpha a b + beta c, [m, k] by [k, n]; c's columns are contiguous; strides in elements. */
@@ -119,11 +119,40 @@ typedef struct
   void *report; /* GtReport, or NULL */
 } GtPlain;
 
-/* What a kernel found wrong, in memory that the host sees; the first one stays. */
+/* Random numbers. `start` and `keys` are what the rounds of Philox take beside the number of a block. */
+typedef struct
+{
+  void *out, *mask;
+  const void *in;
+  uint64_t n;
+  uint32_t start[2], keys[9][2];
+  int64_t low; /* integers: the first, and how many */
+  uint64_t range;
+  double wide_scale, wide_shift, p; /* for float64 */
+  float scale, shift, end;          /* uniform numbers do not reach the end */
+  uint32_t affine;                  /* are scale and shift other than 1 and 0? */
+  uint32_t limit;                   /* p in units of a uniform number's last bit */
+  uint32_t vectors;                 /* all begin at multiples of what a thread takes at once */
+  uint32_t op;
+  void *report; /* GtReport, or NULL */
+} GtRandom;
+
+/* Of `random` only start and keys count. */
+typedef struct
+{
+  GtRandom random;
+  GtPlain plain;
+} GtDraw;
+
+/* What a kernel found wrong, in memory that the host sees; the first one stays. Most are indices; in the
+ * place of their size the others say what they are. */
+#define GT_REPORT_PROBABILITY (-1) /* value is the position of an element that is none */
+#define GT_REPORT_WEIGHTS     (-2) /* value is a row from which nothing can be drawn */
+
 typedef struct
 {
   uint32_t state; /* 0: nothing; 1: being written; 2: there */
-  uint32_t op;    /* GTorchOpClass.id */
+  uint32_t op;    /* GTorchOpClass.id; the dimension plus 1 in the upper half, or 0 */
   int64_t value, size;
 } GtReport;
 
@@ -131,6 +160,7 @@ typedef struct
 typedef struct
 {
   void *indexed, *dense;
+  int64_t step;           /* of dense: 1, or 0 where it is one element for all */
   const int64_t *offsets; /* of the n_index blocks; INT64_MIN: none */
   int64_t total, n_index, inner;
   uint32_t n_pre_dims, n_inner_dims;
@@ -138,11 +168,62 @@ typedef struct
   int64_t inner_shape[GT_MAX_DIMS], inner_strides[GT_MAX_DIMS];
 } GtBlocks;
 
+/* Floats added to blocks, those of one block in the order of their index. Indices are in the order of blocks,
+ * and cut into tiles: a sum that goes on in the next tile is put together by the thread of its first. */
+typedef struct
+{
+  GtBlocks b;
+  const void *keys;   /* numbers of the blocks, sorted, int32 or int64; negative: none */
+  const int64_t *at;  /* where the keys were */
+  void *first, *last; /* sums of a tile for the block of the tile before; for that of the next */
+  int64_t n_pre, tiles, tile;
+  uint32_t wide; /* are keys int64? */
+} GtSegments;
+
+/* Whole blocks of `inner` pieces: dst [pre, n_index, inner] from src [pre, size, inner], both contiguous, of
+ * fewer than 2^31 pieces. */
+typedef struct
+{
+  void *dst;
+  const void *src;
+  const int64_t *index;
+  uint32_t n;
+  uint32_t each; /* every element has an index of its own (inner in elements) */
+  GtDivider inner, n_index;
+  int64_t size;
+  uint32_t wrap; /* do negative indices count from the end? */
+  uint32_t op;
+  void *report;
+} GtPick;
+
+/* Tensors beside each other, in pieces of one size: each has rows of `width` pieces. */
+#define GT_MAX_JOINED 64
+typedef struct
+{
+  const void *src;
+  uint64_t start; /* in a row of dst */
+  GtDivider width;
+  uint32_t n;
+  uint32_t first_block;
+} GtJoined;
+
+typedef struct
+{
+  void *dst;
+  uint64_t pitch; /* pieces in a row of dst */
+  uint32_t n_inputs;
+  GtJoined inputs[GT_MAX_JOINED];
+} GtJoin;
+
 /* gather and scatter: elements at index along one dimension; plain and index have the shape. Strides are in
  * bytes. */
 typedef struct
 {
   void *indexed, *plain;
+  void *
+      owner; /* of each element of indexed, contiguous: the last that writes there; int32 or int64 */
+  int64_t *slots;          /* which element of indexed is meant */
+  uint32_t wide, element;  /* is owner int64? bytes */
   const void *index;       /* int64 */
   int64_t n, size, stride; /* along the dimension, of indexed */
   uint32_t n_dims, op;
@@ -172,12 +253,13 @@ typedef struct
 {
   const void *src;
   void *dst;
-  void *totals;      /* of tiles, then of groups of tiles: [outer * tiles * inner] each */
-  uint32_t *flags;   /* are they there? zero at first; numbers of 4 bytes have theirs beside them */
+  void *totals;    /* of tiles, then of groups: [outer, tiles, inner] and [outer, groups, inner] */
+  uint32_t *flags; /* are they there? zero at first; numbers of 4 bytes have theirs beside them */
   uint32_t *counter; /* of the tiles that were begun; NULL: a block has a line */
   uint64_t outer, n, inner;
-  uint32_t tiles;   /* along n */
-  uint32_t group;   /* tiles */
+  uint32_t tiles; /* along n */
+  uint32_t group; /* tiles */
+  uint32_t groups;
   uint32_t width;   /* threads beside each other, a power of 2 */
   uint32_t reverse; /* from the end */
   uint32_t vectors; /* lines begin at multiples of 16 bytes */

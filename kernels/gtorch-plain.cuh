@@ -62,19 +62,20 @@ gt_split (int64_t i, int64_t n, int64_t *rest)
   return i / n;
 }
 
-/* Notes an index that is out of range, once. */
+/* Notes an index that is out of range, once: the threads of the device settle whose it is, and the host reads
+ * nothing that is not whole. */
 GT_DEVICE void
 gt_report (void *where, int64_t op, int64_t value, int64_t size)
 {
   GtReport *report = (GtReport *) where;
 
-  if (report == NULL || atomicCAS_system (&report->state, 0u, 1u) != 0)
+  if (report == NULL || atomicCAS (&report->state, 0u, 1u) != 0)
     return;
   report->op = (uint32_t) op;
   report->value = value;
   report->size = size;
   __threadfence_system ();
-  atomicExch_system (&report->state, 2u);
+  *(volatile uint32_t *) &report->state = 2;
 }
 
 /* Over the threads with one threadIdx.y: a warp, or the whole block, which all have the result. The order is

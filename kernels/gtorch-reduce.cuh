@@ -205,22 +205,32 @@ gt_reduce_columns (const GtReduce &p)
         gt_reduced<S, truth>::from (Op::finish (acc[0], p.n_total));
 }
 
-/* Puts the parts of one result together: n of them, each `inner` accumulators apart. */
+/* Puts the parts of results together: n of each, `inner` accumulators apart. A block has `width` results, and
+ * several threads for each. */
 template <typename Op, typename S, bool truth>
 static __device__ __forceinline__ void
 gt_reduce_parts (const GtReduce &p)
 {
   typedef typename Op::C C;
-  const uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x;
+  __shared__ alignas (16) unsigned char bytes[256 * sizeof (C)];
+  C *shared = (C *) bytes;
+  const uint64_t i = (uint64_t) blockIdx.x * p.width + (threadIdx.x & (p.width - 1));
   const C *parts = (const C *) p.partial;
-  C acc;
+  C acc = Op::init ();
 
-  if (i >= p.inner)
-    return;
-  acc = parts[i];
-  for (uint64_t k = 1; k < p.n; k++)
-    acc = Op::combine (acc, parts[k * p.inner + i]);
-  ((S *) p.dst)[i] = gt_reduced<S, truth>::from (Op::finish (acc, p.n_total));
+  if (i < p.inner)
+#pragma unroll 4
+    for (uint64_t k = threadIdx.x / p.width; k < p.n; k += 256 / p.width)
+      acc = Op::combine (acc, parts[k * p.inner + i]);
+  shared[threadIdx.x] = acc;
+  for (uint32_t d = 128; d >= p.width; d /= 2)
+    {
+      __syncthreads ();
+      if (threadIdx.x < d)
+        shared[threadIdx.x] = acc = Op::combine (acc, shared[threadIdx.x + d]);
+    }
+  if (threadIdx.x < p.width && i < p.inner)
+    ((S *) p.dst)[i] = gt_reduced<S, truth>::from (Op::finish (acc, p.n_total));
 }
 
 #define GT_REDUCE_KERNELS(op, compute, memory, M, S, truth)             \

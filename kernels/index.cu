@@ -4,11 +4,9 @@
 /* Elements found by index, chosen by truth values, or made from their position. */
 
 #include "gtorch-pointwise.cuh"
-#include "gtorch-plain.cuh"
+#include "gtorch-blocks.cuh"
 
-#define NOWHERE INT64_MIN
-
-/* --- addition where several meet: floats in any order, so their last bit may differ between runs --- */
+/* --- addition where several meet: of integers, to which the order does not matter --- */
 template <typename T>
 GT_DEVICE void
 add_to (T *to, T x)
@@ -66,32 +64,21 @@ add_to (gt_bool *to, gt_bool x)
   if (x.value)
     to->value = 1;
 }
-template <>
-__device__ __forceinline__ void
-add_to (GTorchComplex64 *to, GTorchComplex64 x)
-{
-  atomicAdd ((float *) to, x.real ());
-  atomicAdd ((float *) to + 1, x.imag ());
-}
-template <>
-__device__ __forceinline__ void
-add_to (GTorchComplex128 *to, GTorchComplex128 x)
-{
-  atomicAdd ((double *) to, x.real ());
-  atomicAdd ((double *) to + 1, x.imag ());
-}
 
 /* clang-format off */
 #define EACH_ELEMENT(M)                                                          \
   M (f32, float) M (f64, double) M (f16, gt_f16) M (bf16, gt_bf16)               \
   M (i8, gint8) M (u8, guint8) M (i16, gint16) M (i32, gint32) M (i64, gint64)   \
   M (bool, gt_bool) M (c64, GTorchComplex64) M (c128, GTorchComplex128)
+#define EACH_ADDED(M)                                                            \
+  M (i8, gint8) M (u8, guint8) M (i16, gint16) M (i32, gint32) M (i64, gint64)   \
+  M (bool, gt_bool)
 /* clang-format on */
 
 /* --- blocks --- */
 
 /* out[0] (+)= in[0] * n[1], for n[0] indices into a dimension of n[2]; n[3] negative ones count from the end,
- * n[4] is it the first? n[5] op; n[6] an index that is left out where n[7] */
+ * n[4] is it the first? n[5] op; n[6] an index that is left out where n[7], without a word where that is 2 */
 GT_KERNEL (gt_offsets_i64)
 {
   int64_t *offsets = (int64_t *) p.out[0];
@@ -102,39 +89,58 @@ GT_KERNEL (gt_offsets_i64)
       const int64_t at = index + (p.n[3] && index < 0 ? p.n[2] : 0);
       const int64_t before = p.n[4] ? 0 : offsets[i];
 
-      if (at < 0 || at >= p.n[2])
+      if ((at < 0 || at >= p.n[2]) && !(p.n[7] == 2 && index == p.n[6]))
         gt_report (p.report, p.n[5], index, p.n[2]);
-      offsets[i] = at < 0 || at >= p.n[2] || before == NOWHERE || (p.n[7] && index == p.n[6])
-                       ? NOWHERE
+      offsets[i] = at < 0 || at >= p.n[2] || before == GT_NOWHERE || (p.n[7] && index == p.n[6])
+                       ? GT_NOWHERE
                        : before + at * p.n[1];
     }
 }
 
-/* Where element e of the dense tensor is; NULL: nowhere. */
-GT_DEVICE char *
-find (const GtBlocks &p, int64_t e)
-{
-  int64_t in, b, pre = gt_split (gt_split (e, p.inner, &in), p.n_index, &b), at;
-  const int64_t offset = p.offsets[b];
-  char *where = (char *) p.indexed + offset;
+/* --- of several writes to one block the last stays --- */
 
-  if (offset == NOWHERE)
-    return NULL;
-  for (int d = (int) p.n_inner_dims - 1; d > 0; d--)
+/* out[0]: who writes there last, by in[0] numbers of blocks, n[0] of them; n[1]: int64, not int32 */
+GT_KERNEL (gt_claim_i64)
+{
+  for (GT_LOOP (i, p.n[0]))
     {
-      in = gt_split (in, p.inner_shape[d], &at);
-      where += at * p.inner_strides[d];
+      const int64_t slot = ((const int64_t *) p.in[0])[i];
+
+      if (slot >= 0)
+        gt_claim (p.out[0], p.n[1], slot, i);
     }
-  if (p.n_inner_dims > 0)
-    where += in * p.inner_strides[0];
-  for (int d = (int) p.n_pre_dims - 1; d > 0; d--)
+}
+
+/* out[0] offsets, of which those of others than the last go nowhere */
+GT_KERNEL (gt_keep_last_i64)
+{
+  for (GT_LOOP (i, p.n[0]))
     {
-      pre = gt_split (pre, p.pre_shape[d], &at);
-      where += at * p.pre_strides[d];
+      const int64_t slot = ((const int64_t *) p.in[0])[i];
+
+      if (slot >= 0 && !gt_owns (p.in[1], p.n[1], slot, i))
+        ((int64_t *) p.out[0])[i] = GT_NOWHERE;
     }
-  if (p.n_pre_dims > 0)
-    where += pre * p.pre_strides[0];
-  return where;
+}
+
+/* The same by in[0] sorted numbers of blocks, which were at in[1]. */
+GT_KERNEL (gt_drop_earlier_i64)
+{
+  for (GT_LOOP (j, p.n[0] - 1))
+    if (p.n[1] ? ((const int64_t *) p.in[0])[j] == ((const int64_t *) p.in[0])[j + 1]
+               : ((const int32_t *) p.in[0])[j] == ((const int32_t *) p.in[0])[j + 1])
+      ((int64_t *) p.out[0])[((const int64_t *) p.in[1])[j]] = GT_NOWHERE;
+}
+
+/* Numbers of blocks, to be sorted. */
+GT_KERNEL (gt_keys_i32)
+{
+  for (GT_LOOP (i, p.n[0]))
+    {
+      const int64_t slot = ((const int64_t *) p.in[0])[i];
+
+      ((int32_t *) p.out[0])[i] = slot < 0 ? -1 : (int32_t) slot;
+    }
 }
 
 #define BLOCKS_KERNEL(name) \
@@ -145,7 +151,7 @@ find (const GtBlocks &p, int64_t e)
   {                                                       \
     for (GT_LOOP (e, p.total))                            \
       {                                                   \
-        const T *from = (const T *) find (p, e);          \
+        const T *from = (const T *) gt_find_block (p, e); \
         T zero = {};                                      \
         ((T *) p.dense)[e] = from != NULL ? *from : zero; \
       }                                                   \
@@ -154,71 +160,174 @@ find (const GtBlocks &p, int64_t e)
   {                                                       \
     for (GT_LOOP (e, p.total))                            \
       {                                                   \
-        T *to = (T *) find (p, e);                        \
+        T *to = (T *) gt_find_block (p, e);               \
         if (to != NULL)                                   \
-          *to = ((const T *) p.dense)[e];                 \
+          *to = ((const T *) p.dense)[e * p.step];        \
       }                                                   \
   }
 GT_EACH_SIZE (BLOCKS)
 
-#define BLOCKS_ADD(name, T)                         \
-  BLOCKS_KERNEL (gt_blocks_add_##name)              \
-  {                                                 \
-    for (GT_LOOP (e, p.total))                      \
-      {                                             \
-        T *to = (T *) find (p, e);                  \
-        if (to != NULL)                             \
-          add_to<T> (to, ((const T *) p.dense)[e]); \
-      }                                             \
+#define BLOCKS_ADD(name, T)                                  \
+  BLOCKS_KERNEL (gt_blocks_add_##name)                       \
+  {                                                          \
+    for (GT_LOOP (e, p.total))                               \
+      {                                                      \
+        T *to = (T *) gt_find_block (p, e);                  \
+        if (to != NULL)                                      \
+          add_to<T> (to, ((const T *) p.dense)[e * p.step]); \
+      }                                                      \
   }
-EACH_ELEMENT (BLOCKS_ADD)
+EACH_ADDED (BLOCKS_ADD)
 
 /* --- gather and scatter --- */
-template <typename F>
-static __device__ __forceinline__ void
-each_index (const GtGather &p, F f)
-{
-  for (GT_LOOP (e, p.n))
-    {
-      char *indexed = (char *) p.indexed, *plain = (char *) p.plain;
-      const char *index = (const char *) p.index;
-      int64_t rest = e, at;
 
-      for (int d = (int) p.n_dims - 1; d >= 0; d--)
+/* Calls f (e, where in indexed, where in plain), or bad (e) where the index is out of range. Some elements at
+ * a time, so that their indices are on the way together. */
+template <typename F, typename G>
+static __device__ __forceinline__ void
+each_index (const GtGather &p, F f, G bad)
+{
+  constexpr int U = 4;
+  const int64_t threads = (int64_t) gridDim.x * blockDim.x;
+
+  for (int64_t first = (int64_t) blockIdx.x * blockDim.x + threadIdx.x; first < p.n;
+       first += threads * U)
+    {
+      char *indexed[U], *plain[U];
+      int64_t index[U];
+
+#pragma unroll
+      for (int u = 0; u < U; u++)
         {
-          rest = gt_split (rest, p.shape[d], &at);
-          indexed += at * p.strides[d][0];
-          index += at * p.strides[d][1];
-          plain += at * p.strides[d][2];
+          const char *from = (const char *) p.index;
+          int64_t rest = first + u * threads, at;
+
+          indexed[u] = (char *) p.indexed;
+          plain[u] = (char *) p.plain;
+          if (rest >= p.n)
+            break;
+          for (int d = (int) p.n_dims - 1; d > 0; d--)
+            {
+              rest = gt_split (rest, p.shape[d], &at);
+              indexed[u] += at * p.strides[d][0];
+              from += at * p.strides[d][1];
+              plain[u] += at * p.strides[d][2];
+            }
+          indexed[u] += rest * p.strides[0][0];
+          plain[u] += rest * p.strides[0][2];
+          index[u] = *(const int64_t *) (from + rest * p.strides[0][1]);
         }
-      at = *(const int64_t *) index;
-      if (at < 0 || at >= p.size)
-        gt_report (p.report, p.op, at, p.size);
-      else
-        f (indexed + at * p.stride, plain);
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        {
+          const int64_t e = first + u * threads;
+
+          if (e >= p.n)
+            break;
+          if (index[u] >= 0 && index[u] < p.size)
+            f (e, indexed[u] + index[u] * p.stride, plain[u]);
+          else
+            {
+              gt_report (p.report, p.op, index[u], p.size);
+              bad (e);
+            }
+        }
     }
 }
+
+struct gt_nothing
+{
+  __device__ __forceinline__ void
+  operator() (int64_t e) const
+  {
+  }
+};
 
 #define GATHER_KERNEL(name) \
   extern "C" __global__ void __launch_bounds__ (256) name (const __grid_constant__ GtGather p)
 
-#define GATHER(size, T)                                                           \
-  GATHER_KERNEL (gt_gather_##size)                                                \
-  {                                                                               \
-    each_index (p, [] (char *from, char *to) { *(T *) to = *(const T *) from; }); \
-  }                                                                               \
-  GATHER_KERNEL (gt_scatter_##size)                                               \
-  {                                                                               \
-    each_index (p, [] (char *to, char *from) { *(T *) to = *(const T *) from; }); \
+GT_DEVICE int64_t
+slot_of (const GtGather &p, const char *at)
+{
+  const int64_t bytes = at - (const char *) p.indexed;
+
+  switch (p.element)
+    {
+    case 1:
+      return bytes;
+    case 2:
+      return bytes >> 1;
+    case 4:
+      return bytes >> 2;
+    case 8:
+      return bytes >> 3;
+    default:
+      return bytes >> 4;
+    }
+}
+
+#define GATHER(size, T)                                                             \
+  GATHER_KERNEL (gt_gather_##size)                                                  \
+  {                                                                                 \
+    each_index (                                                                    \
+        p, [] (int64_t e, char *from, char *to) { *(T *) to = *(const T *) from; }, \
+        gt_nothing ());                                                             \
+  }                                                                                 \
+  GATHER_KERNEL (gt_scatter_##size)                                                 \
+  {                                                                                 \
+    each_index (                                                                    \
+        p, [] (int64_t e, char *to, char *from) { *(T *) to = *(const T *) from; }, \
+        gt_nothing ());                                                             \
+  }                                                                                 \
+  GATHER_KERNEL (gt_scatter_last_##size)                                            \
+  {                                                                                 \
+    each_index (                                                                    \
+        p,                                                                          \
+        [&p] (int64_t e, char *to, char *from) {                                    \
+          if (gt_owns (p.owner, p.wide, slot_of (p, to), e))                        \
+            *(T *) to = *(const T *) from;                                          \
+        },                                                                          \
+        gt_nothing ());                                                             \
   }
 GT_EACH_SIZE (GATHER)
 
-#define SCATTER_ADD(name, T)                                                                \
-  GATHER_KERNEL (gt_scatter_add_##name)                                                     \
-  {                                                                                         \
-    each_index (p, [] (char *to, char *from) { add_to<T> ((T *) to, *(const T *) from); }); \
+GATHER_KERNEL (gt_scatter_claim_i64)
+{
+  each_index (
+      p, [&p] (int64_t e, char *to, char *from) { gt_claim (p.owner, p.wide, slot_of (p, to), e); },
+      gt_nothing ());
+}
+
+GATHER_KERNEL (gt_scatter_slots_i64)
+{
+  each_index (
+      p, [&p] (int64_t e, char *to, char *from) { p.slots[e] = slot_of (p, to); },
+      [&p] (int64_t e) { p.slots[e] = GT_NOWHERE; });
+}
+
+#define SCATTER_ADD(name, T)                                                                  \
+  GATHER_KERNEL (gt_scatter_add_##name)                                                       \
+  {                                                                                           \
+    each_index (                                                                              \
+        p, [] (int64_t e, char *to, char *from) { add_to<T> ((T *) to, *(const T *) from); }, \
+        gt_nothing ());                                                                       \
   }
-EACH_ELEMENT (SCATTER_ADD)
+EACH_ADDED (SCATTER_ADD)
+
+/* Floats where no two indices are of the same element. */
+#define SCATTER_ADD_ONCE(name, T, C)                                           \
+  GATHER_KERNEL (gt_scatter_add_##name)                                        \
+  {                                                                            \
+    each_index (                                                               \
+        p,                                                                     \
+        [] (int64_t e, char *to, char *from) {                                 \
+          gt_put<T, C> (to, 0, gt_get<C, T> (to, 0) + gt_get<C, T> (from, 0)); \
+        },                                                                     \
+        gt_nothing ());                                                        \
+  }
+GT_EACH_FLOAT (SCATTER_ADD_ONCE)
+SCATTER_ADD_ONCE (c64, GTorchComplex64, GTorchComplex64)
+SCATTER_ADD_ONCE (c128, GTorchComplex128, GTorchComplex128)
 
 /* [outer, n, inner] and [outer, inner] of places: n[0] places, n[1] n, n[2] inner, n[3] op */
 #define AT(size, T)                                                                         \
@@ -274,35 +383,68 @@ GT_EACH_SIZE (AT)
   }
 GT_EACH_SIZE (WHERE)
 
-/* The same where all are contiguous; as many elements at once as the widest load has. */
-#define WHERE_FLAT(size, T)                                                                      \
-  extern "C" __global__ void __launch_bounds__ (GT_THREADS)                                      \
-      gt_where_flat_##size (const __grid_constant__ GtContiguous p)                              \
-  {                                                                                              \
-    constexpr int V = 16 / size;                                                                 \
-    typedef gt_vector<T, V> Vector;                                                              \
-    typedef gt_vector<guint8, V> Mask;                                                           \
-    const uint64_t i = (uint64_t) blockIdx.x * (2 * GT_THREADS) + threadIdx.x;                   \
-    const uint64_t n = p.n / V;                                                                  \
-    Vector a[2], b[2];                                                                           \
-    Mask m[2];                                                                                   \
-    _Pragma ("unroll") for (int u = 0; u < 2; u++) if (i + u * GT_THREADS < n)                   \
-    {                                                                                            \
-      m[u] = ((const Mask *) p.data[1])[i + u * GT_THREADS];                                     \
-      a[u] = ((const Vector *) p.data[2])[i + u * GT_THREADS];                                   \
-      b[u] = ((const Vector *) p.data[3])[i + u * GT_THREADS];                                   \
-    }                                                                                            \
-    _Pragma ("unroll") for (int u = 0; u < 2; u++) if (i + u * GT_THREADS < n)                   \
-    {                                                                                            \
-      for (int k = 0; k < V; k++)                                                                \
-        a[u].at[k] = m[u].at[k] ? a[u].at[k] : b[u].at[k];                                       \
-      ((Vector *) p.data[0])[i + u * GT_THREADS] = a[u];                                         \
-    }                                                                                            \
-    if (blockIdx.x == gridDim.x - 1 && threadIdx.x < p.n % V)                                    \
-      {                                                                                          \
-        const uint64_t k = n * V + threadIdx.x;                                                  \
-        ((T *) p.data[0])[k] = ((const T *) p.data[((const guint8 *) p.data[1])[k] ? 2 : 3])[k]; \
-      }                                                                                          \
+/* The same where all are contiguous, or one element (bits 2 and 3 of p.numbers); as many elements at once as
+ * the widest load has. */
+template <typename T>
+static __device__ __forceinline__ void
+where_flat (const GtContiguous &p)
+{
+  constexpr int V = 16 / sizeof (T);
+  typedef gt_vector<T, V> Vector;
+  typedef gt_vector<guint8, V> Mask;
+  const uint64_t i = (uint64_t) blockIdx.x * (2 * GT_THREADS) + threadIdx.x;
+  const uint64_t n = p.n / V;
+  const bool one_a = p.numbers >> 2 & 1, one_b = p.numbers >> 3 & 1;
+  Vector a[2], b[2];
+  Mask m[2];
+
+#pragma unroll
+  for (int u = 0; u < 2; u++)
+    if (i + u * GT_THREADS < n)
+      {
+        m[u] = ((const Mask *) p.data[1])[i + u * GT_THREADS];
+        if (!one_a)
+          a[u] = ((const Vector *) p.data[2])[i + u * GT_THREADS];
+        if (!one_b)
+          b[u] = ((const Vector *) p.data[3])[i + u * GT_THREADS];
+      }
+  if (one_a || one_b)
+    {
+      const T x = *(const T *) p.data[2], y = *(const T *) p.data[3];
+
+#pragma unroll
+      for (int u = 0; u < 2; u++)
+#pragma unroll
+        for (int k = 0; k < V; k++)
+          {
+            a[u].at[k] = one_a ? x : a[u].at[k];
+            b[u].at[k] = one_b ? y : b[u].at[k];
+          }
+    }
+#pragma unroll
+  for (int u = 0; u < 2; u++)
+    if (i + u * GT_THREADS < n)
+      {
+#pragma unroll
+        for (int k = 0; k < V; k++)
+          a[u].at[k] = m[u].at[k] ? a[u].at[k] : b[u].at[k];
+        ((Vector *) p.data[0])[i + u * GT_THREADS] = a[u];
+      }
+  if (blockIdx.x == gridDim.x - 1 && threadIdx.x < p.n % V)
+    {
+      const uint64_t k = n * V + threadIdx.x;
+
+      ((T *) p.data[0])[k] = ((const guint8 *) p.data[1])[k]
+                                 ? ((const T *) p.data[2])[one_a ? 0 : k]
+                                 : ((const T *) p.data[3])[one_b ? 0 : k];
+    }
+}
+
+#define WHERE_FLAT(size, T)                                         \
+  extern "C" __global__ void __launch_bounds__ (GT_THREADS)         \
+      gt_where_flat_##size (const __grid_constant__ GtContiguous p) \
+  {                                                                 \
+    where_flat<T> (p);                                              \
   }
 WHERE_FLAT (1, uint8_t)
 WHERE_FLAT (2, uint16_t)
@@ -339,18 +481,18 @@ eye (const GtPlain &p)
   GT_KERNEL (gt_eye_##name) { eye<T> (p); }
 EACH_ELEMENT (MADE)
 
-/* Clears what is not in the triangle: n[0] elements, n[1] rows, n[2] columns, n[3] diagonal, n[4] lower? */
-#define TRIANGLE(size, T)                                           \
-  GT_KERNEL (gt_triangle_##size)                                    \
-  {                                                                 \
-    T zero = {};                                                    \
-    for (GT_LOOP (i, p.n[0]))                                       \
-      {                                                             \
-        int64_t column, row;                                        \
-        gt_split (gt_split (i, p.n[2], &column), p.n[1], &row);     \
-        if (p.n[4] ? column - row > p.n[3] : column - row < p.n[3]) \
-          ((T *) p.out[0])[i] = zero;                               \
-      }                                                             \
+/* in[0] where it is in the triangle: n[0] elements, n[1] rows, n[2] columns, n[3] diagonal, n[4] lower? */
+#define TRIANGLE(size, T)                                                        \
+  GT_KERNEL (gt_triangle_##size)                                                 \
+  {                                                                              \
+    const T zero = {};                                                           \
+    for (GT_LOOP (i, p.n[0]))                                                    \
+      {                                                                          \
+        int64_t column, row;                                                     \
+        gt_split (gt_split (i, p.n[2], &column), p.n[1], &row);                  \
+        const bool out = p.n[4] ? column - row > p.n[3] : column - row < p.n[3]; \
+        ((T *) p.out[0])[i] = out ? zero : ((const T *) p.in[0])[i];             \
+      }                                                                          \
   }
 GT_EACH_SIZE (TRIANGLE)
 
@@ -366,6 +508,95 @@ GT_KERNEL (gt_one_hot_i64)
       else
         ((int64_t *) p.out[0])[i * p.n[1] + at] = 1;
     }
+}
+
+/* How many of the whole numbers below m are there, each as often as it says, but `most` times at most? */
+GT_DEVICE int64_t
+up_to (int64_t m, int64_t most)
+{
+  if (m <= 0)
+    return 0;
+  return m <= most + 1 ? m * (m - 1) / 2 : most * (most + 1) / 2 + (m - most - 1) * most;
+}
+
+/* out[0] [2, n[0]]: rows and columns of the positions in a triangle of n[1] rows and n[2] columns; n[3]
+ * diagonal, n[4] lower? */
+GT_KERNEL (gt_triangle_indices_i64)
+{
+  const int64_t columns = p.n[2], start = p.n[3] + (p.n[4] ? 1 : 0);
+  const int64_t before = up_to (start, columns);
+
+  for (GT_LOOP (i, p.n[0]))
+    {
+      int64_t row = 0, end = p.n[1], count = 0;
+
+      while (end - row > 1)
+        {
+          const int64_t middle = row + (end - row) / 2;
+          const int64_t left = up_to (middle + start, columns) - before;
+          const int64_t those = p.n[4] ? left : middle * columns - left;
+
+          if (those <= i)
+            {
+              row = middle;
+              count = those;
+            }
+          else
+            end = middle;
+        }
+      ((int64_t *) p.out[0])[i] = row;
+      ((int64_t *) p.out[0])[p.n[0] + i] =
+          i - count + (p.n[4] ? 0 : min (max (row + p.n[3], (int64_t) 0), columns));
+    }
+}
+
+/* --- bincount --- */
+
+/* in[0] n[0] integers; out[0]: the largest one plus 1 and how far the smallest is below 0, zeros at first */
+GT_KERNEL (gt_bounds_i64)
+{
+  __shared__ int64_t shared[32];
+  int64_t high = 0, low = 0;
+
+  for (GT_LOOP (i, p.n[0]))
+    {
+      const int64_t x = ((const int64_t *) p.in[0])[i];
+
+      high = max (high, x < INT64_MAX ? x + 1 : x);
+      low = max (low, x == INT64_MIN ? INT64_MAX : -x);
+    }
+  high = gt_row_reduce (high, gt_max_of (), shared);
+  low = gt_row_reduce (low, gt_max_of (), shared);
+  if (threadIdx.x == 0)
+    {
+      atomicMax ((long long *) p.out[0], (long long) high);
+      atomicMax ((long long *) p.out[0] + 1, (long long) low);
+    }
+}
+
+#define FEW_BINS 8192
+
+/* out[0] n[1] counts of the n[0] integers in[0], which are in range */
+GT_KERNEL (gt_count_i64)
+{
+  __shared__ unsigned int counts[FEW_BINS];
+  unsigned long long *out = (unsigned long long *) p.out[0];
+
+  if (p.n[1] <= FEW_BINS)
+    {
+      for (int64_t bin = threadIdx.x; bin < p.n[1]; bin += blockDim.x)
+        counts[bin] = 0;
+      __syncthreads ();
+      for (GT_LOOP (i, p.n[0]))
+        atomicAdd (&counts[((const int64_t *) p.in[0])[i]], 1u);
+      __syncthreads ();
+      for (int64_t bin = threadIdx.x; bin < p.n[1]; bin += blockDim.x)
+        if (counts[bin] != 0)
+          atomicAdd (&out[bin], (unsigned long long) counts[bin]);
+    }
+  else
+    for (GT_LOOP (i, p.n[0]))
+      atomicAdd (&out[((const int64_t *) p.in[0])[i]], 1ull);
 }
 
 /* --- nonzero: parts of n[1] of the n[0] flags in[0] --- */

@@ -237,22 +237,6 @@ pool_take (const GtPlain &p)
     }
 }
 
-/* Places may meet: out is of C, in[0] the small elements, added with atomics. */
-template <typename T, typename C>
-static __device__ __forceinline__ void
-pool_place (const GtPlain &p)
-{
-  for (GT_LOOP (i, p.n[0]))
-    {
-      const int64_t at = ((const int64_t *) p.in[1])[i];
-
-      if (at >= 0 && at < p.n[1])
-        atomicAdd ((C *) p.out[0] + i / p.n[2] * p.n[1] + at, gt_get<C, T> (p.in[0], i));
-      else
-        gt_report (p.report, p.n[3], at, p.n[1]);
-    }
-}
-
 /* --- optimizers: out[0] parameter, out[1], out[2], in[2] states, in[0] the gradient; n[0] elements --- */
 
 /* d: lr, momentum, rest, decay, keep; n[1] has it a buffer (out[1])? n[2] nesterov, n[3] maximize */
@@ -339,7 +323,6 @@ adam (const GtPlain &p)
   GT_KERNEL (gt_mean_pool_##dtype) { mean_pool<T, C> (p); }           \
   GT_KERNEL (gt_mean_pool_grad_##dtype) { mean_pool_grad<T, C> (p); } \
   GT_KERNEL (gt_pool_take_##dtype) { pool_take<T, C> (p); }           \
-  GT_KERNEL (gt_pool_place_##dtype) { pool_place<T, C> (p); }         \
   GT_KERNEL (gt_sgd_##dtype) { sgd<T, C> (p); }                       \
   GT_KERNEL (gt_adam_##dtype) { adam<T, C, 1> (p); }                  \
   GT_KERNEL (gt_adam_vector_##dtype) { adam<T, C, 16 / sizeof (T)> (p); }

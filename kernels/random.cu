@@ -3,13 +3,13 @@
 
 /* Random numbers, the same as the CPU's: see gtorch/cpu/gtorch-cpu-philox.h for which words an element gets,
  * and gtorch/cpu/isa/gtorch-isa-random.c for the formulas. What is computed in float32 is equal to the bit:
- * each operation is rounded on its own.
- *
- * n[0] elements, n[2] seed, n[3] counter, n[4] low, n[5] range, n[7] op; d[0] scale, d[1] shift, d[2] p,
- * d[3] factor; in[0] the input of `use`; out[0] the result, out[1] the mask. */
+ * the same operations are fused, and no others. */
 
-#include "gtorch-pointwise.cuh"
 #include "gtorch-plain.cuh"
+#include "gtorch-pointwise.cuh"
+
+#define THREADS 256
+#define UNROLL  4 /* blocks of Philox that a thread makes */
 
 enum
 {
@@ -26,45 +26,33 @@ enum
   DROPOUT,
 };
 
-/* A float whose operations are never fused. */
-struct gt_single
-{
-  float x;
-  __device__ __forceinline__
-  gt_single ()
-  {
-  }
-  __device__ __forceinline__
-  gt_single (float v)
-      : x (v)
-  {
-  }
-};
-#define SINGLE(op, f) \
-  GT_DEVICE gt_single operator op (gt_single a, gt_single b) { return f (a.x, b.x); }
-SINGLE (+, __fadd_rn)
-SINGLE (-, __fsub_rn)
-SINGLE (*, __fmul_rn)
-SINGLE (/, __fdiv_rn)
-
 GT_DEVICE void
-philox (uint64_t seed, uint64_t counter, uint64_t block, uint32_t words[4])
+multiply (uint32_t a, uint32_t b, uint32_t *low, uint32_t *high)
 {
-  uint32_t c0 = (uint32_t) block, c1 = (uint32_t) (block >> 32);
-  uint32_t c2 = (uint32_t) counter, c3 = (uint32_t) (counter >> 32);
-  uint32_t k0 = (uint32_t) seed, k1 = (uint32_t) (seed >> 32);
+  asm("{ .reg .b64 p; mul.wide.u32 p, %2, %3; mov.b64 {%0, %1}, p; }"
+      : "=r"(*low), "=r"(*high)
+      : "r"(a), "r"(b));
+}
 
+/* The lower half of the counter is `low` and `high`; the host did what the upper half has a share in. */
+GT_DEVICE void
+philox (const GtRandom &p, uint32_t low, uint32_t high, uint32_t words[4])
+{
+  uint32_t c0 = p.start[0] ^ high, c1 = 0, c2, c3;
+
+  multiply (0xD2511F53u, low, &c3, &c2);
+  c2 ^= p.start[1];
 #pragma unroll
-  for (int i = 0; i < 10; i++)
+  for (int i = 0; i < 9; i++)
     {
-      const uint64_t p0 = (uint64_t) 0xD2511F53u * c0, p1 = (uint64_t) 0xCD9E8D57u * c2;
+      uint32_t product[2][2];
 
-      c0 = (uint32_t) (p1 >> 32) ^ c1 ^ k0;
-      c1 = (uint32_t) p1;
-      c2 = (uint32_t) (p0 >> 32) ^ c3 ^ k1;
-      c3 = (uint32_t) p0;
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
+      multiply (0xD2511F53u, c0, &product[0][0], &product[0][1]);
+      multiply (0xCD9E8D57u, c2, &product[1][0], &product[1][1]);
+      c0 = product[1][1] ^ c1 ^ p.keys[i][0];
+      c1 = product[1][0];
+      c2 = product[0][1] ^ c3 ^ p.keys[i][1];
+      c3 = product[0][0];
     }
   words[0] = c0;
   words[1] = c1;
@@ -72,59 +60,54 @@ philox (uint64_t seed, uint64_t counter, uint64_t block, uint32_t words[4])
   words[3] = c3;
 }
 
-GT_DEVICE gt_single
+GT_DEVICE float
 positive (uint32_t word)
 {
-  return gt_single ((float) (int32_t) (word >> 1)) * 0x1p-31f + 0x1p-32f;
+  return __fmaf_rn ((float) (int32_t) (word >> 1), 0x1p-31f, 0x1p-32f); /* the product is exact */
 }
 
-GT_DEVICE gt_single
-logarithm (gt_single x)
+GT_DEVICE float
+minus_two_logarithms (float x)
 {
-  int32_t bits = __float_as_int (x.x);
-  const int32_t exponent = (bits - 0x3f3504f3) >> 23;
-  gt_single m, s, z;
+  const int32_t bits = __float_as_int (x), exponent = (bits - 0x3f3504f3) & ~0x7fffff;
+  const float f = __fsub_rn (__int_as_float (bits - exponent), 1.0f);
+  float y = 0.20213787f;
 
-  bits -= exponent * (1 << 23);
-  m = __int_as_float (bits);
-  s = (m - 1.0f) / (m + 1.0f);
-  z = s * s;
-  return gt_single (2.0f) * s
-             * (gt_single (1.0f)
-                + z
-                      * (gt_single (1.0f / 3)
-                         + z
-                               * (gt_single (1.0f / 5)
-                                  + z * (gt_single (1.0f / 7) + z * (1.0f / 9)))))
-         + gt_single ((float) exponent) * 0.69314718f;
+  y = __fmaf_rn (y, f, -0.3244516f);
+  y = __fmaf_rn (y, f, 0.34501660f);
+  y = __fmaf_rn (y, f, -0.39800331f);
+  y = __fmaf_rn (y, f, 0.49939818f);
+  y = __fmaf_rn (y, f, -0.66670118f);
+  y = __fmaf_rn (y, f, 1.0000073f);
+  y = __fmaf_rn (y, f, -1.9999999f);
+  return __fmaf_rn (y, f, __fmul_rn ((float) exponent, -1.6525917e-7f));
+}
+
+/* Rounded correctly; x from 0 on, neither very small nor very great. */
+GT_DEVICE float
+root (float x)
+{
+  float y, g;
+
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(fmaxf (x, 1e-30f)));
+  g = __fmul_rn (x, y);
+  return __fmaf_rn (__fmaf_rn (-g, g, x), __fmul_rn (y, 0.5f), g);
 }
 
 GT_DEVICE void
 normal_pair (uint32_t first, uint32_t second, float *a, float *b)
 {
-  const gt_single turn = gt_single ((float) (int32_t) (second >> 8)) * 0x1p-24f;
-  const int32_t quarter = (int32_t) (turn * 4.0f + 0.5f).x;
-  const gt_single x = (turn - gt_single ((float) quarter) * 0.25f) * 6.2831853f, z = x * x;
-  const gt_single s =
-      x
-      * (gt_single (1.0f)
-         - z
-               * (gt_single (1.0f / 6)
-                  - z * (gt_single (1.0f / 120) - z * (gt_single (1.0f / 5040) - z / 362880.0f))));
-  const gt_single c =
-      gt_single (1.0f)
-      - z
-            * (gt_single (0.5f)
-               - z
-                     * (gt_single (1.0f / 24)
-                        - z
-                              * (gt_single (1.0f / 720)
-                                 - z * (gt_single (1.0f / 40320) - z / 3628800.0f))));
-  const gt_single swapped_s = quarter & 1 ? c : s, swapped_c = quarter & 1 ? s : c;
-  const gt_single radius = __fsqrt_rn ((gt_single (-2.0f) * logarithm (positive (first))).x);
+  const float x = __fmul_rn ((float) (int32_t) second, 3.6572952e-10f), z = __fmul_rn (x, x);
+  const float s =
+      __fmaf_rn (__fmul_rn (x, z),
+                 __fmaf_rn (__fmaf_rn (-1.9515283e-4f, z, 8.3321608e-3f), z, -0.16666655f), x);
+  const float c =
+      __fmaf_rn (__fmaf_rn (__fmaf_rn (-1.3591854e-3f, z, 0.041655777f), z, -0.49999885f), z, 1.0f);
+  const float radius = __int_as_float (
+      __float_as_int (root (minus_two_logarithms (positive (first)))) ^ (int32_t) (second << 31));
 
-  *a = (radius * ((quarter + 1) & 2 ? gt_single (-swapped_c.x) : swapped_c)).x;
-  *b = (radius * (quarter & 2 ? gt_single (-swapped_s.x) : swapped_s)).x;
+  *a = __fmul_rn (radius, second & 2 ? s : c);
+  *b = __fmul_rn (radius, second & 2 ? c : s);
 }
 
 template <typename T> struct gt_bits
@@ -141,18 +124,15 @@ template <> struct gt_bits<gt_bf16>
 };
 
 /* Four elements from a block. */
-template <typename T, int KIND>
+template <typename T, int KIND, bool AFFINE>
 GT_DEVICE void
-numbers (const GtPlain &p, int64_t block, float v[4])
+numbers (const GtRandom &p, const uint32_t words[4], float v[4])
 {
-  const float scale = p.d[0], shift = p.d[1], end = p.d[1] + p.d[0];
-  uint32_t words[4];
-
-  philox (p.n[2], p.n[3], block, words);
   if (KIND == UNIFORM)
 #pragma unroll
     for (int i = 0; i < 4; i++)
-      v[i] = (float) (int32_t) (words[i] >> (32 - gt_bits<T>::n)) * (1.0f / (1 << gt_bits<T>::n));
+      v[i] = __fmul_rn ((float) (int32_t) (words[i] >> (32 - gt_bits<T>::n)),
+                        1.0f / (1 << gt_bits<T>::n));
   else if (KIND == NORMAL)
     {
       normal_pair (words[0], words[1], &v[0], &v[1]);
@@ -162,17 +142,17 @@ numbers (const GtPlain &p, int64_t block, float v[4])
 #pragma unroll
     for (int i = 0; i < 4; i++)
       {
-        const float x = -logarithm (positive (words[i])).x;
+        const float x = __fmul_rn (minus_two_logarithms (positive (words[i])), 0.5f);
 
         v[i] = x > 0.0f ? x : 0x1p-33f;
       }
-  if (scale != 1 || shift != 0)
+  if (AFFINE)
 #pragma unroll
     for (int i = 0; i < 4; i++)
       {
-        v[i] = __fadd_rn (__fmul_rn (v[i], scale), shift);
-        if (KIND == UNIFORM && v[i] >= end && p.d[0] > 0)
-          v[i] = shift;
+        v[i] = __fadd_rn (__fmul_rn (v[i], p.scale), p.shift);
+        if (KIND == UNIFORM && v[i] >= p.end)
+          v[i] = p.shift;
       }
 }
 
@@ -182,140 +162,173 @@ positive_double (const uint32_t *words)
   return ((double) ((((uint64_t) words[1] << 32) | words[0]) >> 11) + 1.0) * 0x1p-53;
 }
 
-template <int KIND>
+/* Two elements from a block. */
+template <typename T, int KIND, bool AFFINE>
 GT_DEVICE void
-numbers_double (const GtPlain &p, int64_t block, double v[2])
+numbers (const GtRandom &p, const uint32_t words[4], double v[2])
 {
-  uint32_t words[4];
-
-  philox (p.n[2], p.n[3], block, words);
   if (KIND == UNIFORM)
 #pragma unroll
     for (int i = 0; i < 2; i++)
       {
         v[i] = (positive_double (words + 2 * i) - 0x1p-53);
-        if (p.d[0] != 1 || p.d[1] != 0)
+        if (AFFINE)
           {
-            v[i] = __dadd_rn (__dmul_rn (v[i], p.d[0]), p.d[1]);
-            if (v[i] >= p.d[1] + p.d[0] && p.d[0] > 0)
-              v[i] = p.d[1];
+            v[i] = __dadd_rn (__dmul_rn (v[i], p.wide_scale), p.wide_shift);
+            if (v[i] >= p.wide_shift + p.wide_scale && p.wide_scale > 0)
+              v[i] = p.wide_shift;
           }
       }
   else if (KIND == EXPONENTIAL)
 #pragma unroll
     for (int i = 0; i < 2; i++)
-      v[i] = p.d[0] * fmax (-log (positive_double (words + 2 * i)), 0x1p-54);
+      v[i] = p.wide_scale * fmax (-log (positive_double (words + 2 * i)), 0x1p-54);
   else
     {
       const double radius = sqrt (-2 * log (positive_double (words)));
       double s, c;
 
       sincos (2 * 3.1415926535897932384626433 * (positive_double (words + 2) - 0x1p-53), &s, &c);
-      v[0] = radius * c * p.d[0] + p.d[1];
-      v[1] = radius * s * p.d[0] + p.d[1];
+      v[0] = radius * c * p.wide_scale + p.wide_shift;
+      v[1] = radius * s * p.wide_scale + p.wide_shift;
     }
 }
 
-template <typename T, typename C, int KIND> struct gt_numbers
+/* Is a uniform number below p? */
+template <typename T, typename C>
+GT_DEVICE bool
+below (const GtRandom &p, const uint32_t *words, int i)
 {
-  static __device__ __forceinline__ void
-  make (const GtPlain &p, int64_t block, C *v)
-  {
-    numbers<T, KIND> (p, block, v);
-  }
-};
-template <typename T, int KIND> struct gt_numbers<T, double, KIND>
-{
-  static __device__ __forceinline__ void
-  make (const GtPlain &p, int64_t block, double *v)
-  {
-    numbers_double<KIND> (p, block, v);
-  }
-};
+  if constexpr (sizeof (C) == 8)
+    return positive_double (words + 2 * i) - 0x1p-53 < p.p;
+  else
+    return words[i] >> (32 - gt_bits<T>::n) < p.limit;
+}
 
-template <typename T, typename C, int KIND, int USE>
-static __device__ __forceinline__ void
-random_fill (const GtPlain &p)
+/* N elements as a vector if all are there. */
+template <typename T, int N>
+GT_DEVICE void
+load (gt_vector<T, N> *x, const void *from, uint64_t block, uint64_t n, bool whole)
+{
+  if (whole)
+    *x = ((const gt_vector<T, N> *) from)[block];
+  else
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      if (block * N + i < n)
+        x->at[i] = ((const T *) from)[block * N + i];
+}
+
+template <typename T, int N>
+GT_DEVICE void
+store (void *to, const gt_vector<T, N> &x, uint64_t block, uint64_t n, bool whole)
+{
+  if (whole)
+    ((gt_vector<T, N> *) to)[block] = x;
+  else
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      if (block * N + i < n)
+        ((T *) to)[block * N + i] = x.at[i];
+}
+
+/* Block begin + offset, of which begin is a multiple of THREADS * UNROLL: nothing carries over to the upper
+ * half of the number. */
+template <typename T, typename C, int KIND, int USE, bool AFFINE>
+GT_DEVICE void
+one_block (const GtRandom &p, uint64_t begin, uint32_t offset, bool whole)
 {
   constexpr int N = sizeof (C) == 8 ? 2 : 4;
-  typedef gt_vector<T, N> Vector;
+  const uint64_t block = begin + offset;
+  gt_vector<T, N> x;
+  uint32_t words[4];
 
-  for (GT_LOOP (block, (p.n[0] + N - 1) / N))
+  if (USE == DROPOUT || USE == BELOW_ELEMENTS)
+    load (&x, p.in, block, p.n, whole);
+  philox (p, (uint32_t) begin + offset, (uint32_t) (begin >> 32), words);
+  if (USE == PLAIN)
     {
-      const int64_t first = block * N;
-      const bool whole = first + N <= p.n[0];
       C v[N];
 
-      gt_numbers<T, C, KIND>::make (p, block, v);
-      if (USE == PLAIN)
-        {
-          Vector x;
+      numbers<T, KIND, AFFINE> (p, words, v);
+#pragma unroll
+      for (int i = 0; i < N; i++)
+        x.at[i] = gt_convert<T>::from (v[i]);
+    }
+  else if (USE == BELOW)
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      x.at[i] = gt_convert<T>::from (below<T, C> (p, words, i) ? 1.0f : 0.0f);
+  else if (USE == DROPOUT)
+    {
+      const C factor = sizeof (C) == 8 ? (C) p.wide_scale : (C) p.scale;
+      gt_vector<guint8, N> mask;
 
 #pragma unroll
-          for (int i = 0; i < N; i++)
-            x.at[i] = gt_convert<T>::from (v[i]);
-          if (whole)
-            ((Vector *) p.out[0])[block] = x;
-          else
-#pragma unroll
-            for (int i = 0; i < N; i++)
-              if (first + i < p.n[0])
-                ((T *) p.out[0])[first + i] = x.at[i];
-        }
-      else if (USE == DROPOUT)
+      for (int i = 0; i < N; i++)
         {
-          const C factor = p.d[3];
-          Vector x;
-          gt_vector<guint8, N> mask;
-
-          if (whole)
-            x = ((const Vector *) p.in[0])[block];
-          else
-#pragma unroll
-            for (int i = 0; i < N; i++)
-              if (first + i < p.n[0])
-                x.at[i] = ((const T *) p.in[0])[first + i];
-#pragma unroll
-          for (int i = 0; i < N; i++)
-            {
-              mask.at[i] = (double) v[i] >= p.d[2];
-              x.at[i] =
-                  gt_convert<T>::from (mask.at[i] ? gt_convert<C>::from (x.at[i]) * factor : (C) 0);
-            }
-          if (whole)
-            {
-              ((Vector *) p.out[0])[block] = x;
-              ((gt_vector<guint8, N> *) p.out[1])[block] = mask;
-            }
-          else
-#pragma unroll
-            for (int i = 0; i < N; i++)
-              if (first + i < p.n[0])
-                {
-                  ((T *) p.out[0])[first + i] = x.at[i];
-                  ((guint8 *) p.out[1])[first + i] = mask.at[i];
-                }
+          mask.at[i] = !below<T, C> (p, words, i);
+          x.at[i] =
+              gt_convert<T>::from (mask.at[i] ? gt_convert<C>::from (x.at[i]) * factor : (C) 0);
         }
-      else
+      store (p.mask, mask, block, p.n, whole);
+    }
+  else
+    {
+      C v[N];
+
+      numbers<T, UNIFORM, false> (p, words, v);
 #pragma unroll
-        for (int i = 0; i < N; i++)
+      for (int i = 0; i < N; i++)
+        if (whole || block * N + i < p.n)
           {
-            if (first + i >= p.n[0])
-              break;
-            const double limit = USE == BELOW ? p.d[2] : gt_get<double, T> (p.in[0], first + i);
+            const C limit = gt_convert<C>::from (x.at[i]);
 
             if (!(limit >= 0 && limit <= 1))
-              gt_report (p.report, p.n[7], first + i, -1);
-            gt_put<T> (p.out[0], first + i, (double) v[i] < limit ? 1.0f : 0.0f);
+              gt_report (p.report, p.op, block * N + i, GT_REPORT_PROBABILITY);
+            x.at[i] = gt_convert<T>::from (v[i] < limit ? 1.0f : 0.0f);
           }
     }
+  store (p.out, x, block, p.n, whole);
 }
 
-#define KERNEL(dtype, T, C, name, KIND, USE)                         \
-  extern "C" __global__ void __launch_bounds__ (256)                 \
-      gt_random_##dtype##_##name (const __grid_constant__ GtPlain p) \
-  {                                                                  \
-    random_fill<T, C, KIND, USE> (p);                                \
+template <typename T, typename C, int KIND, int USE, bool AFFINE>
+GT_DEVICE void
+whole_blocks (const GtRandom &p, uint64_t begin)
+{
+#pragma unroll
+  for (int u = 0; u < UNROLL; u++)
+    one_block<T, C, KIND, USE, AFFINE> (p, begin, u * THREADS + threadIdx.x, true);
+}
+
+template <typename T, typename C, int KIND, int USE>
+GT_DEVICE void
+random_fill (const GtRandom &p)
+{
+  constexpr int N = sizeof (C) == 8 ? 2 : 4;
+  const uint64_t begin = (uint64_t) blockIdx.x * (THREADS * UNROLL);
+
+  if (p.vectors && (begin + THREADS * UNROLL) * N <= p.n)
+    {
+      if (USE == PLAIN && p.affine)
+        whole_blocks<T, C, KIND, USE, true> (p, begin);
+      else
+        whole_blocks<T, C, KIND, USE, false> (p, begin);
+      return;
+    }
+#pragma unroll 1
+  for (uint32_t i = threadIdx.x; i < THREADS * UNROLL && (begin + i) * N < p.n; i += THREADS)
+    if (USE == PLAIN && p.affine)
+      one_block<T, C, KIND, USE, true> (p, begin, i, false);
+    else
+      one_block<T, C, KIND, USE, false> (p, begin, i, false);
+}
+
+#define KERNEL(dtype, T, C, name, KIND, USE)                          \
+  extern "C" __global__ void __launch_bounds__ (THREADS)              \
+      gt_random_##dtype##_##name (const __grid_constant__ GtRandom p) \
+  {                                                                   \
+    random_fill<T, C, KIND, USE> (p);                                 \
   }
 #define FILL(dtype, T, C)                                  \
   KERNEL (dtype, T, C, uniform, UNIFORM, PLAIN)            \
@@ -326,47 +339,146 @@ random_fill (const GtPlain &p)
   KERNEL (dtype, T, C, dropout, UNIFORM, DROPOUT)
 GT_EACH_FLOAT (FILL)
 
+/* Two from a block. */
 template <typename T>
-static __device__ __forceinline__ void
-random_integers (const GtPlain &p)
+GT_DEVICE void
+random_integers (const GtRandom &p)
 {
-  for (GT_LOOP (block, (p.n[0] + 1) / 2))
+  const uint64_t begin = (uint64_t) blockIdx.x * (THREADS * UNROLL);
+
+#pragma unroll 1
+  for (uint32_t i = threadIdx.x; i < THREADS * UNROLL && 2 * (begin + i) < p.n; i += THREADS)
     {
+      gt_vector<T, 2> x;
       uint32_t words[4];
 
-      philox (p.n[2], p.n[3], block, words);
-      for (int i = 0; i < 2 && 2 * block + i < p.n[0]; i++)
+      philox (p, (uint32_t) begin + i, (uint32_t) (begin >> 32), words);
+#pragma unroll
+      for (int k = 0; k < 2; k++)
         {
-          const uint64_t word = ((uint64_t) words[2 * i + 1] << 32) | words[2 * i];
+          const uint64_t word = ((uint64_t) words[2 * k + 1] << 32) | words[2 * k];
 
-          gt_put<T> (p.out[0], 2 * block + i,
-                     (int64_t) ((uint64_t) p.n[4] + __umul64hi (word, (uint64_t) p.n[5])));
+          x.at[k] = gt_convert<T>::from ((int64_t) ((uint64_t) p.low + __umul64hi (word, p.range)));
         }
+      store (p.out, x, begin + i, p.n, p.vectors && 2 * (begin + i) + 2 <= p.n);
     }
 }
 
-/* For dtypes that have no random floats: a truth value or an integer. */
-template <typename T>
-static __device__ __forceinline__ void
-random_below (const GtPlain &p)
-{
-  for (GT_LOOP (block, (p.n[0] + 3) / 4))
-    {
-      float v[4];
-
-      numbers<float, UNIFORM> (p, block, v);
-      for (int i = 0; i < 4 && 4 * block + i < p.n[0]; i++)
-        gt_put<T> (p.out[0], 4 * block + i, (double) v[i] < p.d[2] ? 1.0f : 0.0f);
-    }
-}
-
-#define INTEGERS(dtype, T, C) \
-  GT_KERNEL (gt_random_##dtype##_integers) { random_integers<T> (p); }
+#define INTEGERS(dtype, T, C)                                           \
+  extern "C" __global__ void __launch_bounds__ (THREADS)                \
+      gt_random_##dtype##_integers (const __grid_constant__ GtRandom p) \
+  {                                                                     \
+    random_integers<T> (p);                                             \
+  }
 GT_EACH_FLOAT (INTEGERS)
 GT_EACH_INTEGER (INTEGERS)
 INTEGERS (bool, gt_bool, gint64)
 
-#define BELOW_KERNEL(dtype, T, C) \
-  GT_KERNEL (gt_random_##dtype##_below) { random_below<T> (p); }
+/* For dtypes that have no random floats: a truth value or an integer. */
+#define BELOW_KERNEL(dtype, T, C) KERNEL (dtype, T, float, below, UNIFORM, BELOW)
 GT_EACH_INTEGER (BELOW_KERNEL)
 BELOW_KERNEL (bool, gt_bool, gint64)
+
+/* --- keys, by which the host has indices sorted --- */
+
+/* out[0] n[0] words; as signed numbers they are in the order of the unsigned ones. */
+extern "C" __global__ void __launch_bounds__ (256)
+    gt_random_keys_i64 (const __grid_constant__ GtDraw draw)
+{
+  const GtPlain &p = draw.plain;
+
+  for (GT_LOOP (block, (p.n[0] + 1) / 2))
+    {
+      uint32_t words[4];
+
+      philox (draw.random, (uint32_t) block, (uint32_t) (block >> 32), words);
+      for (int i = 0; i < 2 && 2 * block + i < p.n[0]; i++)
+        ((uint64_t *) p.out[0])[2 * block + i] =
+            (((uint64_t) words[2 * i + 1] << 32) | words[2 * i]) ^ ((uint64_t) 1 << 63);
+    }
+}
+
+/* out[0] when each of n[0] clocks with the rates in[0] rings first */
+extern "C" __global__ void __launch_bounds__ (256)
+    gt_multinomial_keys_f64 (const __grid_constant__ GtDraw draw)
+{
+  const GtPlain &p = draw.plain;
+
+  for (GT_LOOP (block, (p.n[0] + 1) / 2))
+    {
+      uint32_t words[4];
+
+      philox (draw.random, (uint32_t) block, (uint32_t) (block >> 32), words);
+      for (int i = 0; i < 2 && 2 * block + i < p.n[0]; i++)
+        {
+          const double rate = ((const double *) p.in[0])[2 * block + i];
+
+          ((double *) p.out[0])[2 * block + i] =
+              rate > 0 ? -log (positive_double (words + 2 * i)) / rate : INFINITY;
+        }
+    }
+}
+
+/* out[0] n[0] indices, n[4] to a row, drawn by in[0] the running sums of the weights in[1], n[1] to a row */
+extern "C" __global__ void __launch_bounds__ (256)
+    gt_multinomial_find_f64 (const __grid_constant__ GtDraw draw)
+{
+  const GtPlain &p = draw.plain;
+
+  for (GT_LOOP (block, (p.n[0] + 1) / 2))
+    {
+      uint32_t words[4];
+
+      philox (draw.random, (uint32_t) block, (uint32_t) (block >> 32), words);
+      for (int i = 0; i < 2 && 2 * block + i < p.n[0]; i++)
+        {
+          const int64_t row = (2 * block + i) / p.n[4];
+          const double *sums = (const double *) p.in[0] + row * p.n[1];
+          const double *weights = (const double *) p.in[1] + row * p.n[1];
+          const double x = (positive_double (words + 2 * i) - 0x1p-53) * sums[p.n[1] - 1];
+          int64_t low = 0, high = p.n[1] - 1;
+
+          while (low < high)
+            {
+              const int64_t middle = low + (high - low) / 2;
+
+              if (sums[middle] > x)
+                high = middle;
+              else
+                low = middle + 1;
+            }
+          /* sums are rounded in parts, so that what weighs nothing may seem to have a width */
+          while (low < p.n[1] - 1 && !(weights[low] > 0))
+            low++;
+          while (low > 0 && !(weights[low] > 0))
+            low--;
+          ((int64_t *) p.out[0])[2 * block + i] = low;
+        }
+    }
+}
+
+/* Can each of n[0] rows of n[1] weights in[0] be drawn from? At least n[2] must be above 0; n[3] op. */
+GT_KERNEL (gt_multinomial_check_f64)
+{
+  __shared__ double sums[32];
+  __shared__ int64_t counts[32];
+
+  for (int64_t row = blockIdx.x; row < p.n[0]; row += gridDim.x)
+    {
+      int64_t found = 0;
+      double sum = 0;
+
+      for (int64_t i = threadIdx.x; i < p.n[1]; i += blockDim.x)
+        {
+          const double x = ((const double *) p.in[0])[row * p.n[1] + i];
+
+          found += x > 0;
+          sum += x >= 0 ? x : INFINITY;
+        }
+      sum = gt_row_reduce (sum, gt_sum_of (), sums);
+      found = gt_row_reduce (found, gt_sum_of (), counts);
+      if (threadIdx.x == 0 && (isinf (sum) || found < p.n[2]))
+        gt_report (p.report, p.n[3], row, GT_REPORT_WEIGHTS);
+      __syncthreads ();
+    }
+}

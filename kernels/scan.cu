@@ -6,232 +6,7 @@
  * one by one, of all earlier groups as one number. What is added to what depends on the shape only,
  * never on who came first. */
 
-#include "gtorch-pointwise.cuh"
-
-#define THREADS 256
-
-template <typename C_> struct gt_sum
-{
-  typedef C_ C;
-  GT_DEVICE C
-  identity ()
-  {
-    return (C) 0;
-  }
-  GT_DEVICE C
-  combine (C a, C b)
-  {
-    return a + b;
-  }
-};
-
-template <typename C_> struct gt_product
-{
-  typedef C_ C;
-  GT_DEVICE C
-  identity ()
-  {
-    return (C) 1;
-  }
-  GT_DEVICE C
-  combine (C a, C b)
-  {
-    return a * b;
-  }
-};
-
-template <typename C>
-GT_DEVICE C
-shuffle_up (C x, int distance, int width)
-{
-  uint32_t words[sizeof (C) / 4];
-
-  memcpy (words, &x, sizeof x);
-#pragma unroll
-  for (int i = 0; i < (int) sizeof (C) / 4; i++)
-    words[i] = __shfl_up_sync (0xffffffffu, words[i], distance, width);
-  memcpy (&x, words, sizeof x);
-  return x;
-}
-
-template <typename C>
-GT_DEVICE C
-shuffle (C x, int lane, int width)
-{
-  uint32_t words[sizeof (C) / 4];
-
-  memcpy (words, &x, sizeof x);
-#pragma unroll
-  for (int i = 0; i < (int) sizeof (C) / 4; i++)
-    words[i] = __shfl_sync (0xffffffffu, words[i], lane, width);
-  memcpy (&x, words, sizeof x);
-  return x;
-}
-
-template <typename C>
-GT_DEVICE C
-shuffle_xor (C x, int mask)
-{
-  uint32_t words[sizeof (C) / 4];
-
-  memcpy (words, &x, sizeof x);
-#pragma unroll
-  for (int i = 0; i < (int) sizeof (C) / 4; i++)
-    words[i] = __shfl_xor_sync (0xffffffffu, words[i], mask);
-  memcpy (&x, words, sizeof x);
-  return x;
-}
-
-/* Over the lanes of each group of `width`. */
-template <typename Op>
-GT_DEVICE typename Op::C
-scan_lanes (typename Op::C x, int lane, int width)
-{
-  for (int d = 1; d < width; d *= 2)
-    {
-      const typename Op::C y = shuffle_up (x, d, width);
-
-      x = lane >= d ? Op::combine (y, x) : x;
-    }
-  return x;
-}
-
-/* --- what blocks tell each other --- */
-template <typename C>
-GT_DEVICE void
-tell (const GtScan &p, uint64_t slot, C x)
-{
-  if constexpr (sizeof (C) == 4)
-    { /* the number and its flag at once */
-      uint32_t word;
-
-      memcpy (&word, &x, 4);
-      asm volatile("st.relaxed.gpu.u64 [%0], %1;" ::"l"((uint64_t *) p.totals + slot),
-                   "l"((uint64_t) 1 << 32 | word)
-                   : "memory");
-    }
-  else
-    {
-      ((C *) p.totals)[slot] = x;
-      asm volatile("st.release.gpu.u32 [%0], %1;" ::"l"(p.flags + slot), "r"(1u) : "memory");
-    }
-}
-
-template <typename C>
-GT_DEVICE C
-wait (const GtScan &p, uint64_t slot)
-{
-  C x;
-
-  if constexpr (sizeof (C) == 4)
-    {
-      uint64_t both;
-      uint32_t word;
-
-      do
-        asm volatile("ld.relaxed.gpu.u64 %0, [%1];"
-                     : "=l"(both)
-                     : "l"((uint64_t *) p.totals + slot)
-                     : "memory");
-      while (both >> 32 == 0);
-      word = (uint32_t) both;
-      memcpy (&x, &word, 4);
-    }
-  else
-    {
-      uint32_t flag;
-
-      do
-        asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(flag) : "l"(p.flags + slot) : "memory");
-      while (flag == 0);
-      x = ((const C *) p.totals)[slot];
-    }
-  return x;
-}
-
-/* Of `count` slots, `hop` apart; several are asked for at once. */
-template <typename Op>
-GT_DEVICE typename Op::C
-wait_for (const GtScan &p, uint64_t slot, uint64_t hop, int count)
-{
-  typedef typename Op::C C;
-  constexpr int N = 4;
-  C sum = Op::identity ();
-
-  for (; count > 0; count -= N, slot += N * hop)
-    {
-      uint64_t words[N];
-
-      if constexpr (sizeof (C) == 4)
-        {
-#pragma unroll
-          for (int i = 0; i < N; i++)
-            if (i < count)
-              asm volatile("ld.relaxed.gpu.u64 %0, [%1];"
-                           : "=l"(words[i])
-                           : "l"((uint64_t *) p.totals + slot + i * hop)
-                           : "memory");
-        }
-#pragma unroll
-      for (int i = 0; i < N; i++)
-        if (i < count)
-          {
-            C x;
-
-            if (sizeof (C) == 4 && words[i] >> 32 != 0)
-              memcpy (&x, &words[i], sizeof x < 8 ? sizeof x : 8);
-            else
-              x = wait<C> (p, slot + i * hop);
-            sum = Op::combine (sum, x);
-          }
-    }
-  return sum;
-}
-
-/* --- elements --- */
-
-/* V elements of a line at i, in the order of the scan. */
-template <typename C, typename M, int V>
-GT_DEVICE void
-load (C *y, const M *line, uint64_t i, const GtScan &p, C identity)
-{
-  if (p.vectors)
-    {
-      gt_vector<M, V> in;
-
-      if (i < p.n)
-        in = *(const gt_vector<M, V> *) (line + (p.reverse ? p.n - V - i : i));
-#pragma unroll
-      for (int k = 0; k < V; k++)
-        y[k] = i < p.n ? gt_convert<C>::from (p.reverse ? in.at[V - 1 - k] : in.at[k]) : identity;
-    }
-  else
-#pragma unroll
-    for (int k = 0; k < V; k++)
-      y[k] =
-          i + k < p.n ? gt_convert<C>::from (line[p.reverse ? p.n - 1 - i - k : i + k]) : identity;
-}
-
-template <typename C, typename M, int V>
-GT_DEVICE void
-store (M *line, const C *y, uint64_t i, const GtScan &p)
-{
-  if (p.vectors)
-    {
-      gt_vector<M, V> out;
-
-#pragma unroll
-      for (int k = 0; k < V; k++)
-        out.at[k] = gt_convert<M>::from (p.reverse ? y[V - 1 - k] : y[k]);
-      if (i < p.n)
-        *(gt_vector<M, V> *) (line + (p.reverse ? p.n - V - i : i)) = out;
-    }
-  else
-#pragma unroll
-    for (int k = 0; k < V; k++)
-      if (i + k < p.n)
-        line[p.reverse ? p.n - 1 - i - k : i + k] = gt_convert<M>::from (y[k]);
-}
+#include "gtorch-scan.cuh"
 
 /* --- rows --- */
 
@@ -269,66 +44,6 @@ short_rows (const GtScan &p)
       if (here)
         store<C, M, V> (dst, y, at, p);
     }
-}
-
-/* Of all threads of the block: what is in a, and in b. */
-template <typename Op>
-GT_DEVICE void
-gather (typename Op::C *a, typename Op::C *b, typename Op::C *shared)
-{
-  const int lane = threadIdx.x % 32;
-
-#pragma unroll
-  for (int d = 16; d > 0; d /= 2)
-    {
-      *a = Op::combine (*a, shuffle_xor (*a, d));
-      *b = Op::combine (*b, shuffle_xor (*b, d));
-    }
-  if (lane == 0)
-    {
-      shared[threadIdx.x / 32] = *a;
-      shared[8 + threadIdx.x / 32] = *b;
-    }
-  __syncthreads ();
-  *a = shared[0];
-  *b = shared[8];
-#pragma unroll
-  for (int w = 1; w < THREADS / 32; w++)
-    {
-      *a = Op::combine (*a, shared[w]);
-      *b = Op::combine (*b, shared[8 + w]);
-    }
-}
-
-/* Tells this tile's total, and that of its group if it is the last of one; gives what goes before it. */
-template <typename Op>
-GT_DEVICE typename Op::C
-before_row_tile (const GtScan &p, uint64_t line, uint32_t tile, typename Op::C total,
-                 typename Op::C *shared)
-{
-  typedef typename Op::C C;
-  const uint32_t group = tile / p.group, first = group * p.group;
-  const uint64_t tiles = line * p.tiles, groups = p.outer * p.tiles + tiles;
-  C a = Op::identity (), b = Op::identity ();
-
-  if (threadIdx.x == 0 && tile + 1 < p.tiles)
-    tell (p, tiles + tile, total);
-  if (first + threadIdx.x < tile)
-    a = wait<C> (p, tiles + first + threadIdx.x);
-  if (tile == first + p.group - 1 && tile + 1 < p.tiles)
-    {
-      C x = a;
-
-      gather<Op> (&x, &b, shared);
-      if (threadIdx.x == 0)
-        tell (p, groups + group, Op::combine (x, total));
-      __syncthreads ();
-      b = Op::identity ();
-    }
-  for (uint32_t g = threadIdx.x; g < group; g += THREADS)
-    b = Op::combine (b, wait<C> (p, groups + g));
-  gather<Op> (&a, &b, shared);
-  return Op::combine (b, a);
 }
 
 /* A block for each tile in turn, or for each line, of as many warps as it needs. */
@@ -408,7 +123,107 @@ rows (const GtScan &p)
     }
 }
 
+/* The same for tiles that are given out one by one: while a block waits for what goes before its tile,
+ * the next one is on its way to shared memory. Each thread reads only what it asked for itself. */
+template <typename Op, typename M>
+GT_DEVICE void
+rows_ahead (const GtScan &p)
+{
+  typedef typename Op::C C;
+  constexpr int V = 16 / sizeof (M), U = V >= 8 ? 4 : 8, TILE = THREADS * U * V;
+  __shared__ uint4 ahead[U][THREADS];
+  __shared__ alignas (16) unsigned char bytes[24 * sizeof (C)];
+  __shared__ uint32_t given;
+  C *shared = (C *) bytes;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const uint32_t n_tickets = (uint32_t) p.outer * p.tiles;
+  uint32_t ticket;
+
+  auto ask = [&] () {
+    const uint32_t line = ticket / p.tiles;
+    const uint64_t first = (uint64_t) (ticket - line * p.tiles) * TILE + (warp * U * 32 + lane) * V;
+    const M *src = (const M *) p.src + line * p.n;
+
+#pragma unroll
+    for (int u = 0; u < U; u++)
+      if (ticket < n_tickets && first + u * 32 * V < p.n)
+        {
+          const uint64_t i = first + u * 32 * V;
+
+          copy_ahead (&ahead[u][threadIdx.x], src + (p.reverse ? p.n - V - i : i));
+        }
+  };
+
+  if (threadIdx.x == 0)
+    given = atomicAdd (p.counter, 1);
+  __syncthreads ();
+  ticket = given;
+  ask ();
+  __syncthreads ();
+  while (ticket < n_tickets)
+    {
+      const uint32_t line = ticket / p.tiles, tile = ticket - line * p.tiles;
+      const uint64_t first = (uint64_t) tile * TILE + (warp * U * 32 + lane) * V;
+      uint32_t next = 0;
+      C y[U][V], sum = Op::identity (), total, carry;
+
+      if (threadIdx.x == 0)
+        next = atomicAdd (p.counter, 1); /* wanted behind the barrier */
+      await_copies ();
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        {
+          const uint4 words = ahead[u][threadIdx.x];
+          gt_vector<M, V> in;
+          C x, before;
+
+          memcpy (&in, &words, 16);
+#pragma unroll
+          for (int k = 0; k < V; k++)
+            y[u][k] = first + u * 32 * V < p.n
+                          ? gt_convert<C>::from (p.reverse ? in.at[V - 1 - k] : in.at[k])
+                          : Op::identity ();
+#pragma unroll
+          for (int k = 1; k < V; k++)
+            y[u][k] = Op::combine (y[u][k - 1], y[u][k]);
+          x = scan_lanes<Op> (y[u][V - 1], lane, 32);
+          before = shuffle_up (x, 1, 32);
+          before = lane == 0 ? sum : Op::combine (sum, before);
+          sum = Op::combine (sum, shuffle (x, 31, 32));
+#pragma unroll
+          for (int k = 0; k < V; k++)
+            y[u][k] = Op::combine (before, y[u][k]);
+        }
+      if (lane == 0)
+        shared[16 + warp] = sum;
+      if (threadIdx.x == 0)
+        given = next;
+      __syncthreads ();
+      ticket = given;
+      ask ();
+      total = Op::identity ();
+      sum = Op::identity ();
+#pragma unroll
+      for (int w = 0; w < THREADS / 32; w++)
+        {
+          sum = w == warp ? total : sum;
+          total = Op::combine (total, shared[16 + w]);
+        }
+      carry = before_row_tile<Op> (p, line, tile, total, shared);
+      sum = Op::combine (carry, sum);
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        {
+#pragma unroll
+          for (int k = 0; k < V; k++)
+            y[u][k] = Op::combine (sum, y[u][k]);
+          store<C, M, V> ((M *) p.dst + line * p.n, y[u], first + u * 32 * V, p);
+        }
+    }
+}
+
 /* --- columns: `width` threads have V columns each, all others of the block U other rows each --- */
+
 template <typename Op, typename M>
 GT_DEVICE void
 columns (const GtScan &p)
@@ -422,7 +237,6 @@ columns (const GtScan &p)
   const uint32_t across = threadIdx.x & (p.width - 1), down = threadIdx.x / p.width;
   const uint32_t height = THREADS / p.width, n_columns = p.width * V;
   const uint32_t strips = (uint32_t) ((p.inner + n_columns - 1) / n_columns);
-  const uint64_t n_slots = p.outer * p.tiles * p.inner;
   uint64_t line = blockIdx.x / strips; /* the outer index */
   uint32_t strip = blockIdx.x - (uint32_t) line * strips, tile = 0, end = p.tiles;
 
@@ -439,8 +253,6 @@ columns (const GtScan &p)
     }
   const uint64_t column = (uint64_t) strip * n_columns, mine = column + across * V;
   const int filled = mine < p.inner ? (p.inner - mine < V ? (int) (p.inner - mine) : V) : 0;
-  const uint32_t c = threadIdx.x % n_columns, part = threadIdx.x / n_columns;
-  const uint32_t n_parts = THREADS / n_columns;
 
   for (uint32_t i = threadIdx.x; i < n_columns; i += THREADS)
     carries[i] = Op::identity ();
@@ -491,46 +303,7 @@ columns (const GtScan &p)
         for (int k = 0; k < V; k++)
           before[k] = Op::combine (before[k], shared[k][d * p.width + across]);
       if (p.counter != NULL && p.tiles > 1)
-        {
-          const uint32_t group = tile / p.group, first_tile = group * p.group;
-          const uint64_t slot = line * p.tiles * p.inner + column + c, hop = n_parts * p.inner;
-          const bool here = part < n_parts && column + c < p.inner;
-          C a = Op::identity (), b = Op::identity (), total = Op::identity ();
-
-          if (here && part == 0)
-            {
-              for (uint32_t d = 0; d < height; d++)
-                total = Op::combine (total, shared[c % V][d * p.width + c / V]);
-              if (tile + 1 < p.tiles)
-                tell (p, slot + tile * p.inner, total);
-            }
-          if (here && first_tile + part < tile)
-            a = wait_for<Op> (p, slot + (first_tile + part) * p.inner, hop,
-                              (tile - first_tile - part + n_parts - 1) / n_parts);
-          __syncthreads ();
-          shared[0][threadIdx.x] = a;
-          __syncthreads ();
-          if (here && part == 0)
-            {
-              for (uint32_t i = 1; i < n_parts; i++)
-                a = Op::combine (a, shared[0][i * n_columns + c]);
-              if (tile == first_tile + p.group - 1 && tile + 1 < p.tiles)
-                tell (p, n_slots + slot + group * p.inner, Op::combine (a, total));
-            }
-          if (here && part < group)
-            b = wait_for<Op> (p, n_slots + slot + part * p.inner, hop,
-                              (group - part + n_parts - 1) / n_parts);
-          __syncthreads ();
-          shared[0][threadIdx.x] = b;
-          __syncthreads ();
-          if (here && part == 0)
-            {
-              for (uint32_t i = 1; i < n_parts; i++)
-                b = Op::combine (b, shared[0][i * n_columns + c]);
-              carries[c] = Op::combine (b, a);
-            }
-          __syncthreads ();
-        }
+        before_column_tile<Op, V> (p, line, column, tile, shared, carries);
 #pragma unroll
       for (int k = 0; k < V; k++)
         before[k] = Op::combine (carries[across * V + k], before[k]);
@@ -564,6 +337,121 @@ columns (const GtScan &p)
             for (int k = 0; k < V; k++)
               carries[across * V + k] = y[U - 1][k];
           __syncthreads ();
+        }
+    }
+}
+
+/* The same ahead of time, as for rows. */
+template <typename Op, typename M>
+GT_DEVICE void
+columns_ahead (const GtScan &p)
+{
+  typedef typename Op::C C;
+  constexpr int V = 16 / sizeof (M), U = V >= 8 ? 4 : 8;
+  __shared__ uint4 ahead[U][THREADS];
+  __shared__ alignas (16) unsigned char bytes[(THREADS * V + 32 * V) * sizeof (C)];
+  __shared__ uint32_t given;
+  C (*shared)[THREADS] = (C (*)[THREADS]) bytes;
+  C *carries = (C *) bytes + THREADS * V;
+  const uint32_t across = threadIdx.x & (p.width - 1), down = threadIdx.x / p.width;
+  const uint32_t height = THREADS / p.width, n_columns = p.width * V;
+  const uint32_t strips = (uint32_t) ((p.inner + n_columns - 1) / n_columns);
+  const uint32_t n_tickets = (uint32_t) p.outer * p.tiles * strips;
+  const int64_t hop = p.reverse ? -(int64_t) p.inner : (int64_t) p.inner;
+  uint32_t ticket;
+
+  /* Where this thread's part of a tile is. */
+  struct Place
+  {
+    uint64_t first, column;
+    int64_t offset;
+    uint32_t line, tile;
+    bool here;
+  };
+  auto place = [&] () {
+    const uint32_t above = ticket / strips;
+    Place at;
+
+    at.column = (uint64_t) (ticket - above * strips) * n_columns;
+    at.line = above / p.tiles;
+    at.tile = above - at.line * p.tiles;
+    at.first = ((uint64_t) at.tile * height + down) * U;
+    at.here = ticket < n_tickets && at.column + across * V < p.inner;
+    at.offset = (at.line * p.n + (p.reverse ? p.n - 1 - at.first : at.first)) * p.inner + at.column
+                + across * V;
+    return at;
+  };
+  auto ask = [&] () {
+    const Place at = place ();
+    const M *src = (const M *) p.src + at.offset;
+
+#pragma unroll
+    for (int u = 0; u < U; u++)
+      if (at.here && at.first + u < p.n)
+        copy_ahead (&ahead[u][threadIdx.x], src + u * hop);
+  };
+
+  if (threadIdx.x == 0)
+    given = atomicAdd (p.counter, 1);
+  __syncthreads ();
+  ticket = given;
+  ask ();
+  __syncthreads ();
+  while (ticket < n_tickets)
+    {
+      const Place at = place ();
+      M *dst = (M *) p.dst + at.offset;
+      uint32_t next = 0;
+      C y[U][V], before[V];
+
+      if (threadIdx.x == 0)
+        next = atomicAdd (p.counter, 1); /* wanted behind the barrier */
+      await_copies ();
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        {
+          const uint4 words = ahead[u][threadIdx.x];
+          gt_vector<M, V> in;
+
+          memcpy (&in, &words, 16);
+#pragma unroll
+          for (int k = 0; k < V; k++)
+            {
+              y[u][k] =
+                  at.here && at.first + u < p.n ? gt_convert<C>::from (in.at[k]) : Op::identity ();
+              if (u > 0)
+                y[u][k] = Op::combine (y[u - 1][k], y[u][k]);
+            }
+        }
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        {
+          shared[k][threadIdx.x] = y[U - 1][k];
+          before[k] = Op::identity ();
+        }
+      if (threadIdx.x == 0)
+        given = next;
+      __syncthreads ();
+      ticket = given;
+      ask ();
+      for (uint32_t d = 0; d < down; d++)
+#pragma unroll
+        for (int k = 0; k < V; k++)
+          before[k] = Op::combine (before[k], shared[k][d * p.width + across]);
+      before_column_tile<Op, V> (p, at.line, at.column, at.tile, shared, carries);
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        before[k] = Op::combine (carries[across * V + k], before[k]);
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        {
+          gt_vector<M, V> out;
+
+#pragma unroll
+          for (int k = 0; k < V; k++)
+            out.at[k] = gt_convert<M>::from (Op::combine (before[k], y[u][k]));
+          if (at.here && at.first + u < p.n)
+            *(gt_vector<M, V> *) (dst + u * hop) = out;
         }
     }
 }
@@ -694,13 +582,15 @@ prod_others (const GtLines &p)
   {                                                                \
     form<gt_##op<C>, M> (p);                                       \
   }
-#define FORMS(name, M, C)                   \
-  FORM (short_rows, sum, name, M, C, 4)     \
-  FORM (rows, sum, name, M, C, 4)           \
-  FORM (columns, sum, name, M, C, 3)        \
-  FORM (short_rows, product, name, M, C, 4) \
-  FORM (rows, product, name, M, C, 4)       \
-  FORM (columns, product, name, M, C, 3)
+#define FORMS_OF(op, name, M, C)       \
+  FORM (short_rows, op, name, M, C, 4) \
+  FORM (rows, op, name, M, C, 4)       \
+  FORM (rows_ahead, op, name, M, C, 4) \
+  FORM (columns, op, name, M, C, 3)    \
+  FORM (columns_ahead, op, name, M, C, 3)
+#define FORMS(name, M, C)    \
+  FORMS_OF (sum, name, M, C) \
+  FORMS_OF (product, name, M, C)
 FORMS (f32, float, float)
 FORMS (f64, double, double)
 FORMS (f16, gt_f16, float)

@@ -7,10 +7,105 @@
 
 #include "gtorch-rows.cuh"
 
+/* Exact enough for floats of 16 bits. */
+GT_DEVICE float
+quick_exp (float x)
+{
+  float y;
+
+  asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.4426950408889634f));
+  return y;
+}
+
+/* Floats of 16 bits stay as they are in the registers, so that more rows are under way. */
+template <typename T, int K> struct gt_narrow_row
+{
+  uint4 words[K];
+
+  __device__ __forceinline__ void
+  load (const void *from, int n_vectors)
+  {
+    const T least[2] = { gt_convert<T>::from (-INFINITY), gt_convert<T>::from (-INFINITY) };
+    uint32_t fill;
+
+    memcpy (&fill, least, 4);
+#pragma unroll
+    for (int k = 0; k < K; k++)
+      words[k] = threadIdx.x + k * blockDim.x < n_vectors
+                     ? ((const uint4 *) from)[threadIdx.x + k * blockDim.x]
+                     : make_uint4 (fill, fill, fill, fill);
+  }
+
+  /* Converted anew each time, so that it need not be kept. */
+  __device__ __forceinline__ void
+  get (int k, float x[8])
+  {
+    gt_vector<T, 8> v;
+
+    asm volatile("" : "+r"(words[k].x), "+r"(words[k].y), "+r"(words[k].z), "+r"(words[k].w));
+    memcpy (&v, &words[k], 16);
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+      x[i] = gt_convert<float>::from (v.at[i]);
+  }
+};
+
+template <typename T, int K>
+static __device__ __forceinline__ void
+softmax_narrow (const GtPlain &p)
+{
+  __shared__ float shared[32];
+  const int64_t row = (int64_t) blockIdx.x * blockDim.y + threadIdx.y, n = p.n[1];
+  gt_vector<T, 8> *to = (gt_vector<T, 8> *) ((T *) p.out[0] + row * n);
+  const int n_vectors = (int) (n / 8);
+  gt_narrow_row<T, K> r;
+  float most = -INFINITY, sum = 0, x[8];
+
+  if (row >= p.n[0])
+    return;
+  r.load ((const T *) p.in[0] + row * n, n_vectors);
+#pragma unroll
+  for (int k = 0; k < K; k++)
+    {
+      r.get (k, x);
+#pragma unroll
+      for (int i = 0; i < 8; i++)
+        most = fmaxf (most, x[i]);
+    }
+  most = gt_row_reduce (most, gt_max_of (), shared);
+#pragma unroll
+  for (int k = 0; k < K; k++)
+    {
+      r.get (k, x);
+#pragma unroll
+      for (int i = 0; i < 8; i++)
+        sum += quick_exp (x[i] - most);
+    }
+  sum = gt_row_reduce (sum, gt_sum_of (), shared);
+  const float shift = most + log (sum), scale = 1 / sum;
+#pragma unroll
+  for (int k = 0; k < K; k++)
+    {
+      gt_vector<T, 8> y;
+
+      r.get (k, x);
+#pragma unroll
+      for (int i = 0; i < 8; i++)
+        y.at[i] = gt_convert<T>::from (p.n[3] ? x[i] - shift : quick_exp (x[i] - most) * scale);
+      if (threadIdx.x + k * blockDim.x < n_vectors)
+        to[threadIdx.x + k * blockDim.x] = y;
+    }
+}
+
 template <typename T, typename C, int V, int K>
 static __device__ __forceinline__ void
 softmax (const GtPlain &p)
 {
+  if constexpr (V == 8)
+    {
+      softmax_narrow<T, K> (p);
+      return;
+    }
   __shared__ C shared[32];
   const int64_t row = (int64_t) blockIdx.x * blockDim.y + threadIdx.y, n = p.n[1];
   gt_row<T, C, V, K> r;
@@ -224,8 +319,13 @@ logsumexp (const GtPlain &p)
     }
 }
 
-#define ROWS(dtype, T, C, form, V, K)                                  \
-  GT_KERNEL (gt_softmax_##dtype##_##form) { softmax<T, C, V, K> (p); } \
+/* Narrow rows need few registers: two of the longest fit beside each other. */
+#define ROWS(dtype, T, C, form, V, K)                                   \
+  extern "C" __global__ void __launch_bounds__ (1024, (V) == 8 ? 2 : 1) \
+      gt_softmax_##dtype##_##form (const __grid_constant__ GtPlain p)   \
+  {                                                                     \
+    softmax<T, C, V, K> (p);                                            \
+  }                                                                     \
   GT_KERNEL (gt_softmax_grad_##dtype##_##form) { softmax_grad<T, C, V, K> (p); }
 GT_EACH_ROW (ROWS)
 

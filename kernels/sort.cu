@@ -146,6 +146,7 @@ sort_pass (const GtOrder &p)
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const Extractor<U> digits = { 8 * p.pass };
   int ranks[ITEMS], before[1];
+  uint32_t at[ITEMS];
   U keys[ITEMS];
 
   if (threadIdx.x == 0)
@@ -177,6 +178,14 @@ sort_pass (const GtOrder &p)
 #pragma unroll
   for (int i = 0; i < ITEMS; i++)
     shared.keys[ranks[i]] = keys[i];
+    /* On their way while this waits for other tiles. */
+#pragma unroll
+  for (int i = 0; i < ITEMS; i++)
+    {
+      const int j = first + i * 32;
+
+      at[i] = j < n && p.at_in != NULL ? p.at_in[line * p.n + begin + j] : (uint32_t) (begin + j);
+    }
   if (threadIdx.x < 256)
     {
       uint64_t sum = 0, state;
@@ -217,13 +226,8 @@ sort_pass (const GtOrder &p)
   __syncthreads ();
 #pragma unroll
   for (int i = 0; i < ITEMS; i++)
-    {
-      const int j = first + i * 32;
-
-      if (j < n)
-        shared.at[ranks[i]] =
-            p.at_in != NULL ? p.at_in[line * p.n + begin + j] : (uint32_t) (begin + j);
-    }
+    if (first + i * 32 < n)
+      shared.at[ranks[i]] = at[i];
   __syncthreads ();
 #pragma unroll
   for (int i = 0; i < ITEMS; i++)
@@ -233,16 +237,16 @@ sort_pass (const GtOrder &p)
       if (j >= n)
         break;
       const uint64_t to = offsets[digits.Digit (keys[i])] + j;
-      const uint32_t at = shared.at[j];
+      const uint32_t from = shared.at[j];
 
       if (p.values == NULL)
-        p.at_out[line * p.n + to] = at;
+        p.at_out[line * p.n + to] = from;
       else if (to >= p.skip && to < p.k)
         {
           const uint64_t out = line * (p.k - p.skip) + to - p.skip;
 
-          p.indices[out] = at;
-          ((U *) p.values)[out] = element (keys[i], line * p.row + at, p);
+          p.indices[out] = from;
+          ((U *) p.values)[out] = element (keys[i], line * p.row + from, p);
         }
     }
 }
@@ -633,7 +637,7 @@ searchsorted (const GtSearch &p)
   KERNEL (unique_write, bits, unique_write<U>, 256, GtUnique)
 KERNELS (8, uint8_t, 16, 16)
 KERNELS (16, uint16_t, 16, 16)
-KERNELS (32, uint32_t, 18, 16)
+KERNELS (32, uint32_t, 16, 16)
 KERNELS (64, uint64_t, 12, 8)
 
 #define SEARCH(name, T)                                           \

@@ -8,17 +8,13 @@
 G_BEGIN_DECLS
 
 /* Philox4x32-10 (Salmon, Moraes, Dror, Shaw, Parallel random numbers: as easy as 1, 2, 3, SC11) and the
- * distributions made from it. A block of four words is found from the key, the seed, and a counter
- * of 128
+ * distributions made from it. A block of four words is found from the key, the seed, and a counter of 128
  * bits: the lower half numbers the blocks of one call, the upper half the calls.
  *
- * 32-bit results take one word each: element i is word i % 4 of block i / 4. 64-bit results take
- * two:
- * element i is words 2 * (i % 2) and the next of block i / 2. Two neighbours of a normal
- * distribution share
- * their words. Every device must give the same numbers, so the functions here are made of single
- * IEEE
- * operations without contraction. */
+ * 32-bit results take one word each: element i is word i % 4 of block i / 4. 64-bit results take two:
+ * element i is words 2 * (i % 2) and the next of block i / 2. Two neighbours of a normal distribution share
+ * their words. Every device must give the same numbers, so the functions here are made of single IEEE
+ * operations, of which only those are fused that every device fuses. */
 
 static inline void
 gtorch_philox (guint64 seed, guint64 counter, guint64 block, guint32 words[4])

@@ -13,6 +13,7 @@
 #define SHORT_ROW 16384 /* bytes of a row that one warp takes */
 #define PART      65536 /* bytes of a row that are worth a block */
 #define FEW       2048  /* elements of a tile of columns that are not worth a block */
+#define AT_ONCE   5 /* blocks that a multiprocessor has room for: no more, or a few would come last */
 
 GTORCH_CUDA_IMAGE (argreduce)
 
@@ -108,13 +109,13 @@ run (const GTorchImpl *x, GtExtreme *p, GTorchCudaLane *lane, GError **error)
   if (p->inner == 1)
     {
       blocks = p->outer;
-      split (p, blocks, 8 * multis, PART / size);
+      split (p, blocks, AT_ONCE * multis, PART / size);
     }
   else
     {
       p->vectors = p->inner % v == 0 && ((guintptr) p->src & 15) == 0;
       blocks = p->outer * ((p->inner + p->width * v - 1) / (p->width * v));
-      split (p, blocks, 16 * multis, 32 * THREADS / p->width);
+      split (p, blocks, AT_ONCE * multis, 32 * THREADS / p->width);
     }
   if (p->part >= G_MAXINT32)
     split (p, 1, 4096, 1);

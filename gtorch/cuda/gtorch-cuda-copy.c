@@ -339,18 +339,8 @@ gtorch_cuda_copy (GTorchDevice *device, GTorchImpl *dst, GTorchImpl *src, gboole
                                    "cuMemcpyHtoDAsync", error));
     }
   gtorch_cuda_use_storage (src->storage, lane);
-  if (!gtorch_impl_sync (dst, error))
-    return FALSE;
-  gtorch_cuda_note_begin (lane, "copy");
-  return gtorch_cuda_note_end (lane,
-                               gtorch_cuda_check (gtorch_cuda
-                                                      .cuMemcpyDtoHAsync (gtorch_impl_data (dst),
-                                                                          (CUdeviceptr) (guintptr)
-                                                                              gtorch_impl_data (
-                                                                                  src),
-                                                                          n_bytes, lane->handle),
-                                                  "cuMemcpyDtoHAsync", error))
-         && gtorch_cuda_lane_synchronize (lane, "copy", error);
+  return gtorch_impl_sync (dst, error)
+         && gtorch_cuda_read (lane, gtorch_impl_data (dst), gtorch_impl_data (src), n_bytes, error);
 }
 
 /* --- operations --- */

@@ -21,12 +21,60 @@ typedef enum
   ADD,
 } Mode;
 
+/* --- whole blocks that lie one behind the other --- */
+
+/* Do the kernels that count in 32 bits do it? from and to are contiguous; index has int64, contiguous, one
+ * for each block or, if each, for each element of `to`. */
+static gboolean
+pick_fits (const GTorchImpl *from, const GTorchImpl *to)
+{
+  return from->is_contiguous && to->is_contiguous && to->numel > 0
+         && to->numel * (gint64) gtorch_dtype_size (to->dtype) < G_MAXINT32;
+}
+
+static gboolean
+pick (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *from, guint dim, GTorchImpl *index,
+      gboolean each, gboolean wrap, GTorchImpl *to, GError **error)
+{
+  guint64 size = gtorch_dtype_size (from->dtype), inner = size, bits;
+  GtPick p = {
+    .dst = gtorch_impl_data (to),
+    .src = gtorch_impl_data (from),
+    .each = each,
+    .size = from->n_dims > 0 ? from->shape[dim] : 1,
+    .wrap = wrap,
+    .op = gtorch_cuda_report_op (call, dim),
+    .report = gtorch_cuda_report (lane, error),
+  };
+  g_autoptr (GTorchImpl) plain =
+      p.report != NULL ? gtorch_cuda_pack (index, GTORCH_DTYPE_INT64, lane, error) : NULL;
+  guint i;
+
+  if (plain == NULL)
+    return FALSE;
+  p.index = gtorch_impl_data (plain);
+  for (i = dim + 1; i < from->n_dims; i++)
+    inner *= from->shape[i];
+  if (!each)
+    { /* in pieces as wide as the blocks allow */
+      bits = (guintptr) p.dst | (guintptr) p.src | inner | 16;
+      size = bits & -bits;
+    }
+  p.n = to->numel * (guint64) gtorch_dtype_size (to->dtype) / size;
+  p.inner = gt_divider (inner / size);
+  p.n_index = gt_divider (each ? (to->n_dims > 0 ? to->shape[dim] : 1) : plain->numel);
+  return gtorch_cuda_run_struct_blocks (GTORCH_CUDA_FAMILY_PICK, "pick", size, lane,
+                                        ((guint64) p.n + 1023) / 1024, &p, error);
+}
+
 /* --- blocks --- */
 
 typedef struct
 {
   GtBlocks b;
   GTorchImpl *offsets; /* int64, on the device */
+  GTorchImpl *slots;   /* which block each index means, where several may mean one */
+  gint64 n_slots;
   guint dtype;
 } Blocks;
 
@@ -34,21 +82,38 @@ static void
 blocks_clear (Blocks *blocks)
 {
   g_clear_pointer (&blocks->offsets, gtorch_impl_unref);
+  g_clear_pointer (&blocks->slots, gtorch_impl_unref);
 }
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Blocks, blocks_clear)
 
+/* Integers are added as they come. */
 static gboolean
-add_offsets (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *index,
-             gint64 size, gint64 stride, gboolean wrap, gboolean first, const gint64 *left_out,
+is_ordered (Mode mode, guint dtype)
+{
+  return mode == ADD && gtorch_dtype_kind (dtype) >= GTORCH_KIND_FLOAT;
+}
+
+typedef struct
+{
+  GTorchImpl *index;
+  gint64 size, stride, slot_stride;
+  gboolean wrap, first;
+  const gint64 *left_out;
+  guint32 op;
+} Along;
+
+static gboolean
+add_offsets (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, const Along *along,
              GError **error)
 {
-  GTorchImpl *offsets = blocks->offsets;
+  GTorchImpl *offsets = blocks->offsets, *index = along->index;
   g_autoptr (GTorchImpl) plain = NULL;
-  GtPlain p = { .n = { offsets->numel, stride, size, wrap, first, call->op->id,
-                       left_out != NULL ? *left_out : 0, left_out != NULL } };
+  GtPlain p = { .n = { offsets->numel, along->stride, along->size, along->wrap, along->first,
+                       along->op, along->left_out != NULL ? *along->left_out : 0,
+                       along->left_out != NULL } };
 
-  if (gtorch_impl_same_shape (index, offsets) || index->numel == offsets->numel)
+  if (index->numel == offsets->numel)
     plain = gtorch_cuda_pack (index, GTORCH_DTYPE_INT64, lane, error);
   else
     { /* broadcast */
@@ -62,6 +127,14 @@ add_offsets (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GTorchImp
     return FALSE;
   p.out[0] = gtorch_impl_data (offsets);
   p.in[0] = gtorch_impl_data (plain);
+  if (!gtorch_cuda_plain_run (FAMILY, "offsets", GTORCH_DTYPE_INT64, lane, offsets->numel, &p,
+                              error))
+    return FALSE;
+  if (blocks->slots == NULL)
+    return TRUE;
+  p.n[1] = along->slot_stride;
+  p.out[0] = gtorch_impl_data (blocks->slots);
+  p.report = NULL;
   return gtorch_cuda_plain_run (FAMILY, "offsets", GTORCH_DTYPE_INT64, lane, offsets->numel, &p,
                                 error);
 }
@@ -69,7 +142,7 @@ add_offsets (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GTorchImp
 static gboolean
 blocks_init (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *indexed,
              GTorchImpl *const *indices, guint n_indices, const gint64 *dims, gboolean wrap,
-             const gint64 *left_out, GError **error)
+             const gint64 *left_out, Mode mode, GError **error)
 {
   gint64 size = gtorch_dtype_size (indexed->dtype);
   gboolean adjacent = dims[n_indices - 1] - dims[0] == (gint64) n_indices - 1;
@@ -86,6 +159,12 @@ blocks_init (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GTorchImp
   blocks->offsets = gtorch_impl_new (call->device, GTORCH_DTYPE_INT64, shape, n_dims, error);
   if (blocks->offsets == NULL)
     return FALSE;
+  if (is_ordered (mode, blocks->dtype) || (mode == PUT && blocks->offsets->numel > 1))
+    {
+      blocks->slots = gtorch_impl_new (call->device, GTORCH_DTYPE_INT64, shape, n_dims, error);
+      if (blocks->slots == NULL)
+        return FALSE;
+    }
   b->indexed = gtorch_impl_data (indexed);
   b->offsets = gtorch_impl_data (blocks->offsets);
   b->n_index = blocks->offsets->numel;
@@ -118,11 +197,24 @@ blocks_init (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GTorchImp
         b->inner *= indexed->shape[i];
         b->total *= indexed->shape[i];
       }
-  for (k = 0; k < n_indices; k++)
-    if (b->n_index > 0
-        && !add_offsets (blocks, call, lane, indices[k], indexed->shape[dims[k]],
-                         indexed->strides[dims[k]] * size, wrap, k == 0, left_out, error))
-      return FALSE;
+  blocks->n_slots = 1;
+  for (k = n_indices; k-- > 0 && b->n_index > 0;)
+    {
+      const Along along = {
+        .index = indices[k],
+        .size = indexed->shape[dims[k]],
+        .stride = indexed->strides[dims[k]] * size,
+        .slot_stride = blocks->n_slots,
+        .wrap = wrap,
+        .first = k == n_indices - 1,
+        .left_out = left_out,
+        .op = gtorch_cuda_report_op (call, dims[k]),
+      };
+
+      if (!add_offsets (blocks, call, lane, &along, error))
+        return FALSE;
+      blocks->n_slots *= along.size;
+    }
   return TRUE;
 }
 
@@ -146,19 +238,88 @@ widen (GtBlocks *b, guint size)
   return 16;
 }
 
+/* A place for each slot costs less than putting the indices in order, unless there are very many slots. */
 static gboolean
-blocks_run (Blocks *blocks, GTorchCudaLane *lane, GTorchImpl *dense, Mode mode, gint64 block_stride,
+few_slots (gint64 n_slots, gint64 n_indices)
+{
+  return n_slots / 8 <= n_indices + 65536;
+}
+
+/* Who writes to each slot last; nobody yet. */
+static GTorchImpl *
+new_owners (GTorchOpCall *call, GTorchCudaLane *lane, gint64 n_slots, gint64 n_indices,
             GError **error)
+{
+  const gint64 nobody = -1;
+  g_autoptr (GTorchImpl) owners =
+      gtorch_impl_new (call->device,
+                       n_indices > G_MAXINT32 ? GTORCH_DTYPE_INT64 : GTORCH_DTYPE_INT32, &n_slots,
+                       1, error);
+
+  if (owners == NULL || !gtorch_cuda_fill_with (owners, GTORCH_DTYPE_INT64, &nobody, lane, error))
+    return NULL;
+  return g_steal_pointer (&owners);
+}
+
+/* Of indices that mean the same block the last one stays. */
+static gboolean
+keep_last (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  gint64 n = blocks->b.n_index;
+  GtPlain p = { .n = { n, n > G_MAXINT32 } };
+
+  if (few_slots (blocks->n_slots, n))
+    {
+      g_autoptr (GTorchImpl) owners = new_owners (call, lane, blocks->n_slots, n, error);
+
+      if (owners == NULL)
+        return FALSE;
+      p.in[0] = gtorch_impl_data (blocks->slots);
+      p.out[0] = gtorch_impl_data (owners);
+      if (!gtorch_cuda_plain_run (FAMILY, "claim", GTORCH_DTYPE_INT64, lane, n, &p, error))
+        return FALSE;
+      p.in[1] = p.out[0];
+      p.out[0] = gtorch_impl_data (blocks->offsets);
+      return gtorch_cuda_plain_run (FAMILY, "keep_last", GTORCH_DTYPE_INT64, lane, n, &p, error);
+    }
+  else
+    {
+      g_autoptr (GTorchImpl) keys = NULL;
+      g_autoptr (GTorchImpl) at = NULL;
+      gboolean wide;
+
+      if (!gtorch_cuda_sort_slots (call, lane, blocks->slots, blocks->n_slots, &keys, &at, &wide,
+                                   error))
+        return FALSE;
+      p.n[1] = wide;
+      p.in[0] = gtorch_impl_data (keys);
+      p.in[1] = gtorch_impl_data (at);
+      p.out[0] = gtorch_impl_data (blocks->offsets);
+      return gtorch_cuda_plain_run (FAMILY, "drop_earlier", GTORCH_DTYPE_INT64, lane, n - 1, &p,
+                                    error);
+    }
+}
+
+/* dense: a block for each index, or one element for all. */
+static gboolean
+blocks_run (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *dense, Mode mode,
+            gint64 block_stride, GError **error)
 {
   GtBlocks *b = &blocks->b;
   guint size = gtorch_dtype_size (blocks->dtype);
 
   b->dense = gtorch_impl_data (dense);
+  b->step = dense->numel == 1 && b->total > 1 ? 0 : 1;
   if (b->total == 0)
     return TRUE;
+  if (is_ordered (mode, blocks->dtype))
+    return gtorch_cuda_segments_add (call, lane, b, blocks->dtype, blocks->slots, blocks->n_slots,
+                                     error);
   if (mode == ADD)
     return gtorch_cuda_run_struct (FAMILY, "blocks_add", blocks->dtype, lane, b->total, b, error);
-  if (block_stride % 16 == 0)
+  if (mode == PUT && b->step != 0 && b->n_index > 1 && !keep_last (blocks, call, lane, error))
+    return FALSE;
+  if (block_stride % 16 == 0 && b->step != 0)
     size = widen (b, size);
   return gtorch_cuda_run_struct_sized (FAMILY, mode == GET ? "blocks_get" : "blocks_put", size,
                                        lane, b->total, b, error);
@@ -186,11 +347,28 @@ get (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *indexed, GTorchImpl *
 
   if (output->numel == 0)
     return TRUE;
+  if (n == 1 && pick_fits (indexed, output))
+    return pick (call, lane, indexed, dims[0], indices[0], FALSE, wrap, output, error);
   dense = gtorch_cuda_pack_output (output, output->dtype, error);
   return dense != NULL
-         && blocks_init (&blocks, call, lane, indexed, indices, n, dims, wrap, NULL, error)
-         && blocks_run (&blocks, lane, dense, GET, strides_of (indexed, dims, n), error)
+         && blocks_init (&blocks, call, lane, indexed, indices, n, dims, wrap, NULL, GET, error)
+         && blocks_run (&blocks, call, lane, dense, GET, strides_of (indexed, dims, n), error)
          && gtorch_cuda_unpack (dense, output, lane, error);
+}
+
+/* To a tensor that has everything else already. */
+static gboolean
+change (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *indexed, GTorchImpl *const *indices,
+        guint n, const gint64 *dims, gboolean wrap, const gint64 *left_out, GTorchImpl *dense,
+        Mode mode, GError **error)
+{
+  g_auto (Blocks) blocks = { { NULL } };
+
+  return indexed->numel == 0
+         || (blocks_init (&blocks, call, lane, indexed, indices, n, dims, wrap, left_out, mode,
+                          error)
+             && blocks_run (&blocks, call, lane, dense, mode, strides_of (indexed, dims, n),
+                            error));
 }
 
 /* The output, as the input is, then changed. */
@@ -198,15 +376,11 @@ static gboolean
 put (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *output, GTorchImpl *const *indices,
      guint n, const gint64 *dims, gboolean wrap, GTorchImpl *dense, Mode mode, GError **error)
 {
-  g_auto (Blocks) blocks = { { NULL } };
-
-  if (!call->in_place && !gtorch_cuda_copy_here (output, call->inputs[0], lane, error))
-    return FALSE;
-  return output->numel == 0
-         || (blocks_init (&blocks, call, lane, output, indices, n, dims, wrap, NULL, error)
-             && blocks_run (&blocks, lane, dense, mode, strides_of (output, dims, n), error));
+  return (call->in_place || gtorch_cuda_copy_here (output, call->inputs[0], lane, error))
+         && change (call, lane, output, indices, n, dims, wrap, NULL, dense, mode, error);
 }
 
+/* The values, contiguous and of this shape, or one element for all. */
 static GTorchImpl *
 dense_values (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *values, const gint64 *shape,
               guint n_dims, GError **error)
@@ -217,7 +391,8 @@ dense_values (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *values, cons
 
   if (packed == NULL)
     return NULL;
-  if (packed->n_dims == n_dims && memcmp (packed->shape, shape, n_dims * sizeof (gint64)) == 0)
+  if (packed->numel == 1
+      || (packed->n_dims == n_dims && memcmp (packed->shape, shape, n_dims * sizeof (gint64)) == 0))
     return g_steal_pointer (&packed);
   dense = gtorch_impl_new (call->device, dtype, shape, n_dims, error);
   if (dense == NULL || !gtorch_cuda_copy_here (dense, packed, lane, error))
@@ -319,16 +494,10 @@ gtorch_cuda_index_write (GTorchOpCall *call, GTorchCudaLane *lane, GError **erro
 gboolean
 gtorch_cuda_index_fill (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  g_autoptr (GTorchImpl) dense = NULL;
-  gint64 n = MAX (call->outputs[0]->n_dims > 0 ? 0 : 1, call->outputs[0]->numel);
-  guint dim;
+  g_autoptr (GTorchImpl) value =
+      gtorch_cuda_pack (call->inputs[2], call->outputs[0]->dtype, lane, error);
 
-  gtorch_normalize_dim (call->op->name, call->attrs[0].i, call->outputs[0]->n_dims, &dim, NULL);
-  if (call->outputs[0]->n_dims > 0 && n > 0)
-    n = n / call->outputs[0]->shape[dim];
-  n *= call->inputs[1]->numel;
-  dense = dense_values (call, lane, call->inputs[2], &n, 1, error);
-  return dense != NULL && write_along_dim (call, lane, dense, PUT, error);
+  return value != NULL && write_along_dim (call, lane, value, PUT, error);
 }
 
 static GTorchImpl *
@@ -350,27 +519,33 @@ gtorch_cuda_take (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   return row != NULL && get (call, lane, row, &call->inputs[1], 1, &dim, TRUE, error);
 }
 
+/* The whole output, contiguous, as the input is. */
+static GTorchImpl *
+begin_whole (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  GTorchImpl *output = call->outputs[0];
+  g_autoptr (GTorchImpl) whole = gtorch_cuda_pack_output (output, output->dtype, error);
+
+  if (whole == NULL
+      || ((whole != output || !call->in_place)
+          && !gtorch_cuda_copy_here (whole, call->inputs[0], lane, error)))
+    return NULL;
+  return g_steal_pointer (&whole);
+}
+
 gboolean
 gtorch_cuda_put (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   const gint64 dim = 0;
-  GTorchImpl *output = call->outputs[0];
-  g_autoptr (GTorchImpl) source =
-      gtorch_cuda_pack (call->inputs[2], call->inputs[2]->dtype, lane, error);
-  g_autoptr (GTorchImpl) whole =
-      source != NULL ? gtorch_cuda_pack_output (output, output->dtype, error) : NULL;
-  g_autoptr (GTorchImpl) row = NULL;
-  g_auto (Blocks) blocks = { { NULL } };
+  GTorchImpl *source = call->inputs[2];
+  g_autoptr (GTorchImpl) values = gtorch_cuda_pack (source, source->dtype, lane, error);
+  g_autoptr (GTorchImpl) whole = values != NULL ? begin_whole (call, lane, error) : NULL;
+  g_autoptr (GTorchImpl) row = whole != NULL ? flat (whole) : NULL;
 
-  if (whole == NULL)
-    return FALSE;
-  if ((whole != output || !call->in_place)
-      && !gtorch_cuda_copy_here (whole, call->inputs[0], lane, error))
-    return FALSE;
-  row = flat (whole);
-  return blocks_init (&blocks, call, lane, row, &call->inputs[1], 1, &dim, TRUE, NULL, error)
-         && blocks_run (&blocks, lane, source, call->attrs[0].i ? ADD : PUT, 1, error)
-         && gtorch_cuda_unpack (whole, output, lane, error);
+  return row != NULL
+         && change (call, lane, row, &call->inputs[1], 1, &dim, TRUE, NULL, values,
+                    call->attrs[0].i ? ADD : PUT, error)
+         && gtorch_cuda_unpack (whole, call->outputs[0], lane, error);
 }
 
 /* --- embedding --- */
@@ -388,92 +563,219 @@ gtorch_cuda_embedding_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError
 {
   const gint64 dim = 0;
   GTorchImpl *output = call->outputs[0];
-  guint dtype = gtorch_dtype_kind (output->dtype) == GTORCH_KIND_FLOAT
-                    ? gtorch_dtype_infos[output->dtype].compute
-                    : output->dtype;
-  g_autoptr (GTorchImpl) upper = gtorch_cuda_pack (call->inputs[0], dtype, lane, error);
-  g_autoptr (GTorchImpl) sum =
-      upper != NULL ? gtorch_cuda_pack_output (output, dtype, error) : NULL;
-  g_auto (Blocks) blocks = { { NULL } };
+  g_autoptr (GTorchImpl) upper = gtorch_cuda_pack (call->inputs[0], output->dtype, lane, error);
 
-  return sum != NULL && gtorch_cuda_clear (sum, lane, error)
-         && ((sum->numel == 0 && upper->numel == 0)
-             || (blocks_init (&blocks, call, lane, sum, &call->inputs[1], 1, &dim, FALSE,
-                              &call->attrs[1].i, error)
-                 && blocks_run (&blocks, lane, upper, ADD, 1, error)))
-         && gtorch_cuda_unpack (sum, output, lane, error);
+  return upper != NULL && gtorch_cuda_clear (output, lane, error)
+         && change (call, lane, output, &call->inputs[1], 1, &dim, FALSE, &call->attrs[1].i, upper,
+                    ADD, error);
 }
 
 /* --- gather, scatter --- */
 
 static gboolean
-run_gather (GTorchOpCall *call, GTorchCudaLane *lane, const gchar *name, gboolean typed,
-            GTorchImpl *indexed, GTorchImpl *index, GTorchImpl *plain, gint64 raw_dim,
-            GError **error)
+gather_init (GtGather *g, GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *indexed,
+             GTorchImpl *index, GTorchImpl *plain, guint dim, GError **error)
 {
   gint64 size = gtorch_dtype_size (indexed->dtype);
-  GtGather g = {
+  guint i;
+
+  *g = (GtGather){
     .indexed = gtorch_impl_data (indexed),
     .plain = gtorch_impl_data (plain),
+    .element = size,
     .index = gtorch_impl_data (index),
     .n = index->numel,
     .size = 1,
     .n_dims = index->n_dims,
-    .op = call->op->id,
+    .op = gtorch_cuda_report_op (call, dim),
     .report = gtorch_cuda_report (lane, error),
   };
-  guint dim, i;
-
-  if (g.report == NULL)
+  if (g->report == NULL)
     return FALSE;
-  gtorch_normalize_dim (call->op->name, raw_dim, indexed->n_dims, &dim, NULL);
   if (indexed->n_dims > 0)
     {
-      g.size = indexed->shape[dim];
-      g.stride = indexed->strides[dim] * size;
+      g->size = indexed->shape[dim];
+      g->stride = indexed->strides[dim] * size;
     }
   for (i = 0; i < index->n_dims; i++)
     {
-      g.shape[i] = index->shape[i];
-      g.strides[i][0] = i != dim && i < indexed->n_dims ? indexed->strides[i] * size : 0;
-      g.strides[i][1] = index->strides[i] * 8;
-      g.strides[i][2] = i < plain->n_dims ? plain->strides[i] * size : 0;
+      g->shape[i] = index->shape[i];
+      g->strides[i][0] = i != dim && i < indexed->n_dims ? indexed->strides[i] * size : 0;
+      g->strides[i][1] = index->strides[i] * 8;
+      g->strides[i][2] = i < plain->n_dims ? plain->strides[i] * size : 0;
     }
-  if (typed)
-    return gtorch_cuda_run_struct (FAMILY, name, indexed->dtype, lane, g.n, &g, error);
-  return gtorch_cuda_run_struct_sized (FAMILY, name, size, lane, g.n, &g, error);
+  return TRUE;
+}
+
+/* Is each line of a beside one of b? */
+static gboolean
+same_lines (const GTorchImpl *a, const GTorchImpl *b, guint dim)
+{
+  guint i;
+
+  for (i = 0; i < a->n_dims && a->n_dims == b->n_dims; i++)
+    if (i != dim && a->shape[i] != b->shape[i])
+      return FALSE;
+  return a->n_dims == b->n_dims;
 }
 
 gboolean
 gtorch_cuda_gather (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  g_autoptr (GTorchImpl) index =
-      gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT64, lane, error);
+  GTorchImpl *self = call->inputs[0], *output = call->outputs[0];
+  g_autoptr (GTorchImpl) index = NULL;
+  GtGather g;
+  guint dim;
 
-  return index != NULL
-         && (index->numel == 0
-             || run_gather (call, lane, "gather", FALSE, call->inputs[0], index, call->outputs[0],
-                            call->attrs[0].i, error));
+  if (output->numel == 0)
+    return TRUE;
+  gtorch_normalize_dim (call->op->name, call->attrs[0].i, self->n_dims, &dim, NULL);
+  if (pick_fits (self, output) && same_lines (self, output, dim))
+    return pick (call, lane, self, dim, call->inputs[1], TRUE, FALSE, output, error);
+  index = gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT64, lane, error);
+  return index != NULL && gather_init (&g, call, lane, self, index, output, dim, error)
+         && gtorch_cuda_run_struct_sized (FAMILY, "gather", g.element, lane, g.n, &g, error);
+}
+
+/* A view of the part that has as many lines as the index. */
+static GTorchImpl *
+lines_of (GTorchImpl *impl, const GTorchImpl *index, guint dim, gboolean whole)
+{
+  gint64 shape[GTORCH_MAX_DIMS];
+
+  memcpy (shape, index->shape, index->n_dims * sizeof (gint64));
+  if (whole)
+    shape[dim] = impl->shape[dim];
+  return gtorch_impl_new_view (impl, impl->offset, shape, impl->strides, index->n_dims);
+}
+
+/* Has each line the same indices? */
+static gboolean
+is_one_line (const GTorchImpl *index, guint dim)
+{
+  guint i;
+
+  for (i = 0; i < index->n_dims; i++)
+    if (i != dim && index->shape[i] != 1 && index->strides[i] != 0)
+      return FALSE;
+  return TRUE;
+}
+
+/* Whole blocks, found by the indices of one line. */
+static gboolean
+scatter_blocks (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *src, guint dim, Mode mode,
+                GError **error)
+{
+  GTorchImpl *index = call->inputs[1], *output = call->outputs[0];
+  const gint64 dims[] = { dim };
+  g_autoptr (GTorchImpl) line =
+      gtorch_impl_new_view (index, index->offset, &index->shape[dim], &index->strides[dim], 1);
+  g_autoptr (GTorchImpl) target = lines_of (output, index, dim, TRUE);
+  g_autoptr (GTorchImpl) part = lines_of (src, index, dim, FALSE);
+  g_autoptr (GTorchImpl) dense = gtorch_cuda_pack (part, output->dtype, lane, error);
+
+  return dense != NULL
+         && (call->in_place || gtorch_cuda_copy_here (output, call->inputs[0], lane, error))
+         && change (call, lane, target, &line, 1, dims, FALSE, NULL, dense, mode, error);
+}
+
+/* Every element as a block: those with several indices are found by numbering all. */
+static gboolean
+scatter_numbered (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *whole, GtGather *g,
+                  GTorchImpl *dense, Mode mode, GError **error)
+{
+  GtPlain p = { .n = { g->n, g->element, whole->numel, FALSE, TRUE } };
+  g_auto (Blocks) blocks = { { NULL } };
+
+  blocks.dtype = whole->dtype;
+  blocks.n_slots = whole->numel;
+  blocks.slots = gtorch_impl_new (call->device, GTORCH_DTYPE_INT64, &g->n, 1, error);
+  if (blocks.slots == NULL)
+    return FALSE;
+  blocks.offsets = gtorch_impl_new (call->device, GTORCH_DTYPE_INT64, &g->n, 1, error);
+  if (blocks.offsets == NULL)
+    return FALSE;
+  g->slots = gtorch_impl_data (blocks.slots);
+  p.in[0] = g->slots;
+  p.out[0] = gtorch_impl_data (blocks.offsets);
+  blocks.b.indexed = g->indexed;
+  blocks.b.offsets = p.out[0];
+  blocks.b.total = blocks.b.n_index = g->n;
+  blocks.b.inner = 1;
+  return gtorch_cuda_run_struct (FAMILY, "scatter_slots", GTORCH_DTYPE_INT64, lane, g->n, g, error)
+         && gtorch_cuda_plain_run (FAMILY, "offsets", GTORCH_DTYPE_INT64, lane, g->n, &p, error)
+         && blocks_run (&blocks, call, lane, dense, mode, 1, error);
+}
+
+/* The last of those that are for one element. */
+static gboolean
+scatter_last (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *whole, GtGather *g,
+              GError **error)
+{
+  g_autoptr (GTorchImpl) owners = new_owners (call, lane, whole->numel, g->n, error);
+
+  if (owners == NULL)
+    return FALSE;
+  g->owner = gtorch_impl_data (owners);
+  g->wide = owners->dtype == GTORCH_DTYPE_INT64;
+  return gtorch_cuda_run_struct (FAMILY, "scatter_claim", GTORCH_DTYPE_INT64, lane, g->n, g, error)
+         && gtorch_cuda_run_struct_sized (FAMILY, "scatter_last", g->element, lane, g->n, g, error);
 }
 
 gboolean
 gtorch_cuda_scatter (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   gboolean add = call->op->id == GTORCH_OP_SCATTER_ADD;
-  GTorchImpl *output = call->outputs[0];
-  g_autoptr (GTorchImpl) index =
-      gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT64, lane, error);
-  g_autoptr (GTorchImpl) src = NULL;
+  GTorchImpl *output = call->outputs[0], *raw = call->inputs[1], *src = call->inputs[2];
+  g_autoptr (GTorchImpl) index = NULL;
+  g_autoptr (GTorchImpl) values = NULL;
+  g_autoptr (GTorchImpl) whole = NULL;
+  GtGather g;
+  guint dim;
 
-  if (index == NULL
-      || (!call->in_place && !gtorch_cuda_copy_here (output, call->inputs[0], lane, error)))
+  gtorch_normalize_dim (call->op->name, call->attrs[0].i, output->n_dims, &dim, NULL);
+  if (raw->numel == 0)
+    return call->in_place || gtorch_cuda_copy_here (output, call->inputs[0], lane, error);
+  if (raw->n_dims > 0 && raw->numel > raw->shape[dim] && raw->shape[dim] > 1
+      && (!add || is_ordered (ADD, output->dtype)) && is_one_line (raw, dim))
+    return scatter_blocks (call, lane, src, dim, add ? ADD : PUT, error);
+
+  index = gtorch_cuda_pack (raw, GTORCH_DTYPE_INT64, lane, error);
+  if (index == NULL)
     return FALSE;
-  if (index->numel == 0)
-    return TRUE;
-  src = gtorch_cuda_pack (call->inputs[2], output->dtype, lane, error);
-  return src != NULL
-         && run_gather (call, lane, add ? "scatter_add" : "scatter", add, output, index, src,
-                        call->attrs[0].i, error);
+  if (raw->n_dims == 0 || raw->shape[dim] == 1 || (add && !is_ordered (ADD, output->dtype)))
+    { /* each is for another element, or the order does not matter */
+      values = gtorch_cuda_pack (src, output->dtype, lane, error);
+      if (values == NULL
+          || (!call->in_place && !gtorch_cuda_copy_here (output, call->inputs[0], lane, error))
+          || !gather_init (&g, call, lane, output, index, values, dim, error))
+        return FALSE;
+      return add ? gtorch_cuda_run_struct (FAMILY, "scatter_add", output->dtype, lane, g.n, &g,
+                                           error)
+                 : gtorch_cuda_run_struct_sized (FAMILY, "scatter", g.element, lane, g.n, &g,
+                                                 error);
+    }
+
+  whole = begin_whole (call, lane, error);
+  if (whole == NULL)
+    return FALSE;
+  if (add || !few_slots (whole->numel, index->numel))
+    {
+      g_autoptr (GTorchImpl) part = lines_of (src, index, dim, FALSE);
+
+      values = gtorch_cuda_pack (part, output->dtype, lane, error);
+      if (values == NULL || !gather_init (&g, call, lane, whole, index, values, dim, error)
+          || !scatter_numbered (call, lane, whole, &g, values, add ? ADD : PUT, error))
+        return FALSE;
+    }
+  else
+    {
+      values = gtorch_cuda_pack (src, output->dtype, lane, error);
+      if (values == NULL || !gather_init (&g, call, lane, whole, index, values, dim, error)
+          || !scatter_last (call, lane, whole, &g, error))
+        return FALSE;
+    }
+  return gtorch_cuda_unpack (whole, output, lane, error);
 }
 
 static gboolean
@@ -484,13 +786,14 @@ move (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *big, gboolean place,
   g_autoptr (GTorchImpl) x = gtorch_cuda_pack (call->inputs[0], output->dtype, lane, error);
   g_autoptr (GTorchImpl) index =
       x != NULL ? gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT64, lane, error) : NULL;
-  GtPlain p = { .n = { 0, 1, 1, call->op->id } };
+  GtPlain p = { .n = { 0, 1, 1 } };
   guint dim, i;
 
   if (index == NULL || !gtorch_normalize_dim (call->op->name, raw_dim, big->n_dims, &dim, error)
       || (place && !gtorch_cuda_clear (output, lane, error)))
     return FALSE;
   p.n[0] = index->numel;
+  p.n[3] = gtorch_cuda_report_op (call, dim);
   if (big->n_dims > 0)
     p.n[1] = big->shape[dim];
   for (i = dim + 1; i < big->n_dims; i++)

@@ -21,6 +21,8 @@ enum
   GTORCH_CUDA_FAMILY_ORDER,
   GTORCH_CUDA_FAMILY_RANDOM,
   GTORCH_CUDA_FAMILY_CONVOLVE,
+  GTORCH_CUDA_FAMILY_PICK,
+  GTORCH_CUDA_FAMILY_SEGMENTS,
 };
 
 /* gt_<name>_<dtype> over n elements. */
@@ -47,6 +49,10 @@ gboolean gtorch_cuda_run_struct (guint family, const gchar *name, guint dtype, G
 gboolean gtorch_cuda_run_struct_sized (guint family, const gchar *name, guint size,
                                        GTorchCudaLane *lane, gint64 n, gconstpointer p,
                                        GError **error);
+/* In so many blocks of 256 threads, each of which does what is its. */
+gboolean gtorch_cuda_run_struct_blocks (guint family, const gchar *name, guint size,
+                                        GTorchCudaLane *lane, guint64 blocks, gconstpointer p,
+                                        GError **error);
 
 /* As in cpu/gtorch-cpu-pack.h; numbers of the host come along. */
 GTorchImpl *gtorch_cuda_pack (GTorchImpl *impl, guint dtype, GTorchCudaLane *lane, GError **error);
@@ -62,9 +68,27 @@ gboolean gtorch_cuda_fill_with (GTorchImpl *dst, guint dtype, gconstpointer valu
                                 GTorchCudaLane *lane, GError **error);
 /* Where kernels of the lane's device report indices that are out of range; NULL with an error. */
 gpointer gtorch_cuda_report (GTorchCudaLane *lane, GError **error);
-/* Waits for the lane: for operations that must know a value. Copies n_bytes from the GPU to `to`. */
-gboolean gtorch_cuda_read (GTorchCudaLane *lane, gpointer to, gconstpointer from, gsize n_bytes,
-                           GError **error);
+/* GtReport.op for an index of a dimension. */
+static inline guint32
+gtorch_cuda_report_op (const GTorchOpCall *call, guint dim)
+{
+  return call->op->id | (dim + 1) << 16;
+}
+
+/* Adds the dense blocks, floats, in the order of their indices. slots: int64 numbers of the n_slots blocks,
+ * negative ones are left out. */
+gboolean gtorch_cuda_segments_add (GTorchOpCall *call, GTorchCudaLane *lane, const GtBlocks *blocks,
+                                   guint dtype, GTorchImpl *slots, gint64 n_slots, GError **error);
+/* One line of keys in ascending order, equal ones as they were; *at, int64, is where they were. sorted: NULL
+ * or the keys. */
+gboolean gtorch_cuda_sort_line (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *keys,
+                                GTorchImpl **sorted, GTorchImpl **at, GError **error);
+/* Numbers of blocks in order, with where they were; keys are int32 or, if *wide, int64. */
+gboolean gtorch_cuda_sort_slots (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *slots,
+                                 gint64 n_slots, GTorchImpl **keys, GTorchImpl **at, gboolean *wide,
+                                 GError **error);
+/* What the host must know of bincount: the largest value plus 1, how far the smallest is below 0. */
+gboolean gtorch_cuda_bounds (GTorchImpl *self, gint64 bounds[2], GError **error);
 
 /* Of the calling thread's current stream. */
 GTorchCudaLane *gtorch_cuda_current_lane (GTorchDevice *device, GError **error);

@@ -21,6 +21,8 @@ GTORCH_CUDA_IMAGE (index)
 GTORCH_CUDA_IMAGE (order)
 GTORCH_CUDA_IMAGE (random)
 GTORCH_CUDA_IMAGE (convolve)
+GTORCH_CUDA_IMAGE (pick)
+GTORCH_CUDA_IMAGE (segments)
 
 #define FAMILY(n) [GTORCH_CUDA_FAMILY_##n]
 
@@ -32,6 +34,8 @@ static GTorchCudaFamily families[] = {
   FAMILY (ORDER) = { .name = "order", .image = gtorch_fatbin_order },
   FAMILY (RANDOM) = { .name = "random", .image = gtorch_fatbin_random },
   FAMILY (CONVOLVE) = { .name = "convolve", .image = gtorch_fatbin_convolve },
+  FAMILY (PICK) = { .name = "pick", .image = gtorch_fatbin_pick },
+  FAMILY (SEGMENTS) = { .name = "segments", .image = gtorch_fatbin_segments },
 };
 
 static GMutex lock;
@@ -112,6 +116,17 @@ gtorch_cuda_run_struct_sized (guint family, const gchar *name, guint size, GTorc
 
   g_snprintf (text, sizeof text, "%u", size);
   return launch_over (family, name, text, "", lane, n, p, error);
+}
+
+gboolean
+gtorch_cuda_run_struct_blocks (guint family, const gchar *name, guint size, GTorchCudaLane *lane,
+                               guint64 blocks, gconstpointer p, GError **error)
+{
+  const GTorchCudaLaunch shape = { .grid = { blocks }, .block = { THREADS } };
+  gchar text[4];
+
+  g_snprintf (text, sizeof text, "%u", size);
+  return blocks == 0 || launch (family, name, text, "", lane, &shape, p, error);
 }
 
 GTorchCudaFamily *

@@ -160,6 +160,8 @@ struct _GTorchCudaLane
   GTorchCudaArena *small, *large; /* made late */
   GTorchCudaArena *direct[2];     /* the same while nothing is cached */
   GTorchStorage *workspace;       /* of cublasLt; made late */
+  gpointer bounce;                /* pinned, for small results; made late */
+  gboolean bounce_is_taken;       /* atomically */
   GTorchCudaLane *next;           /* an older one of the device */
   guint64 enqueued, done; /* atomically: pieces of work noted; how many are known to be done */
   GTorchCudaNote notes[GTORCH_CUDA_N_NOTES]; /* piece n is at n modulo their number */
@@ -197,6 +199,11 @@ gtorch_cuda_lane_enqueued (GTorchCudaLane *lane)
 
 /* Waits for the work of the lane, and for what its kernels have noted. */
 gboolean gtorch_cuda_lane_synchronize (GTorchCudaLane *lane, const gchar *what, GError **error);
+/* The same as soon as it can be: asks for a moment before it sleeps (gtorch-cuda-read.c). */
+CUresult gtorch_cuda_lane_wait (GTorchCudaLane *lane);
+/* Copies n_bytes from the GPU to `to` and waits for them. */
+gboolean gtorch_cuda_read (GTorchCudaLane *lane, gpointer to, gconstpointer from, gsize n_bytes,
+                           GError **error);
 
 static inline guint64
 gtorch_cuda_lane_bit (const GTorchCudaLane *lane)

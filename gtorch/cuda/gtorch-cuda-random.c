@@ -6,162 +6,295 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <math.h>
 
 #include "cuda/gtorch-cuda-plain-private.h"
+#include "cuda/gtorch-cuda-private.h"
 #include "gtorch-device-private.h"
 #include "gtorch-ops-private.h"
+#include "kernels/gtorch-kernel-params.h"
 
+#define THREADS     256
+#define UNROLL      4 /* blocks of Philox that a thread makes */
 #define FAMILY      GTORCH_CUDA_FAMILY_RANDOM
-#define MAX_THREADS (1 << 19) /* each goes on to further elements: short ones do little but begin */
+#define MAX_THREADS (1 << 19) /* of a draw: each goes on to further elements */
+
+typedef enum
+{
+  UNIFORM,
+  NORMAL,
+  EXPONENTIAL,
+  INTEGERS,
+  BERNOULLI,
+  BELOW,
+  DROPOUT,
+  N_FORMS
+} Form;
+
+static GTorchCudaKernel kernels[N_FORMS][GTORCH_N_DTYPES];
+
+/* What the seed and the number of the call make of the rounds: the first is done but for the block. */
+static void
+choose_keys (GtRandom *p, guint64 seed, guint64 counter)
+{
+  const guint64 product = G_GUINT64_CONSTANT (0xCD9E8D57) * (guint32) counter;
+  guint32 k0 = (guint32) seed, k1 = (guint32) (seed >> 32);
+  guint i;
+
+  p->start[0] = (guint32) (product >> 32) ^ k0;
+  p->start[1] = (guint32) (counter >> 32) ^ k1;
+  for (i = 0; i < G_N_ELEMENTS (p->keys); i++)
+    {
+      p->keys[i][0] = k0 += 0x9E3779B9u;
+      p->keys[i][1] = k1 += 0xBB67AE85u;
+    }
+  p->keys[0][0] ^= (guint32) product;
+}
 
 static gboolean
-run (GTorchOpCall *call, GTorchCudaLane *lane, const gchar *form, GtPlain *p, GTorchImpl *input,
+run (GTorchOpCall *call, GTorchCudaLane *lane, Form form, GtRandom *p, GTorchImpl *input,
      GError **error)
 {
+  static const gchar *const forms[] = { "uniform",   "normal", "exponential", "integers",
+                                        "bernoulli", "below",  "dropout" };
   GTorchImpl *output = call->outputs[0];
-  g_autoptr (GTorchImpl) plain = gtorch_cuda_pack_output (output, output->dtype, error);
+  guint dtype = output->dtype, size = gtorch_dtype_size (dtype);
+  guint per_block = form == INTEGERS || dtype == GTORCH_DTYPE_FLOAT64 ? 2 : 4;
+  gint64 per_thread_block = THREADS * UNROLL * per_block;
+  g_autoptr (GTorchImpl) plain = NULL;
   g_autoptr (GTorchImpl) mask = NULL;
   g_autoptr (GTorchImpl) packed = NULL;
+  gchar name[64];
 
+  if (output->numel == 0)
+    return TRUE;
+  plain = gtorch_cuda_pack_output (output, dtype, error);
   if (plain == NULL
-      || (input != NULL && (packed = gtorch_cuda_pack (input, output->dtype, lane, error)) == NULL)
+      || (input != NULL && (packed = gtorch_cuda_pack (input, dtype, lane, error)) == NULL)
       || (call->n_outputs > 1
           && (mask = gtorch_cuda_pack_output (call->outputs[1], GTORCH_DTYPE_BOOL, error)) == NULL))
     return FALSE;
-  p->n[0] = output->numel;
-  p->n[2] = (gint64) call->seed;
-  p->n[3] = (gint64) call->counter;
-  p->n[7] = call->op->id;
-  p->out[0] = gtorch_impl_data (plain);
+  choose_keys (p, call->seed, call->counter);
+  p->n = output->numel;
+  p->op = call->op->id;
+  p->out = gtorch_impl_data (plain);
   if (mask != NULL)
-    p->out[1] = gtorch_impl_data (mask);
+    p->mask = gtorch_impl_data (mask);
   if (packed != NULL)
-    p->in[0] = gtorch_impl_data (packed);
-  return gtorch_cuda_plain_run_form (FAMILY, "random", output->dtype, form, lane,
-                                     MIN ((output->numel + 1) / 2, MAX_THREADS), p, error)
+    p->in = gtorch_impl_data (packed);
+  p->vectors = (((guintptr) p->out | (guintptr) p->in) & (per_block * size - 1)) == 0
+               && ((guintptr) p->mask & (per_block - 1)) == 0;
+  g_snprintf (name, sizeof name, "gt_random_%s_%s", gtorch_cuda_dtype_suffixes[dtype], forms[form]);
+  return gtorch_cuda_kernel_run (&kernels[form][dtype], gtorch_cuda_plain_family (FAMILY), name,
+                                 lane, (output->numel + per_thread_block - 1) / per_thread_block,
+                                 THREADS, p, error)
          && gtorch_cuda_unpack (plain, output, lane, error)
          && (mask == NULL || gtorch_cuda_unpack (mask, call->outputs[1], lane, error));
 }
 
 static gboolean
-fill (GTorchOpCall *call, GTorchCudaLane *lane, const gchar *form, gdouble scale, gdouble shift,
+fill (GTorchOpCall *call, GTorchCudaLane *lane, Form form, gdouble scale, gdouble shift,
       GError **error)
 {
-  GtPlain p = { .d = { scale, shift } };
+  GtRandom p = { .wide_scale = scale,
+                 .wide_shift = shift,
+                 .scale = scale,
+                 .shift = shift,
+                 .end = scale > 0 ? (gfloat) (shift + scale) : INFINITY,
+                 .affine = scale != 1 || shift != 0 };
 
   return run (call, lane, form, &p, NULL, error);
+}
+
+/* p as uniform numbers of the dtype see it: k / 2^bits is below p if k is below the limit. */
+static guint
+limit_of (guint dtype, gdouble p)
+{
+  guint bits = dtype == GTORCH_DTYPE_FLOAT16 ? 11 : (dtype == GTORCH_DTYPE_BFLOAT16 ? 8 : 24);
+
+  return p > 0 ? (guint) ceil (MIN (p, 1) * (1u << bits)) : 0;
 }
 
 gboolean
 gtorch_cuda_rand (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return fill (call, lane, "uniform", 1, 0, error);
+  return fill (call, lane, UNIFORM, 1, 0, error);
 }
 
 gboolean
 gtorch_cuda_randn (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return fill (call, lane, "normal", 1, 0, error);
+  return fill (call, lane, NORMAL, 1, 0, error);
 }
 
 gboolean
 gtorch_cuda_uniform (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return fill (call, lane, "uniform", call->attrs[1].d - call->attrs[0].d, call->attrs[0].d, error);
+  return fill (call, lane, UNIFORM, call->attrs[1].d - call->attrs[0].d, call->attrs[0].d, error);
 }
 
 gboolean
 gtorch_cuda_normal (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return fill (call, lane, "normal", call->attrs[1].d, call->attrs[0].d, error);
+  return fill (call, lane, NORMAL, call->attrs[1].d, call->attrs[0].d, error);
 }
 
 gboolean
 gtorch_cuda_exponential (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return fill (call, lane, "exponential", 1 / call->attrs[0].d, 0, error);
+  return fill (call, lane, EXPONENTIAL, 1 / call->attrs[0].d, 0, error);
 }
 
 gboolean
 gtorch_cuda_randint (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   gint64 low = call->attrs[0].i;
-  GtPlain p = { .n = { 0, 0, 0, 0, low, (gint64) ((guint64) call->attrs[1].i - (guint64) low) } };
+  GtRandom p = { .low = low, .range = (guint64) call->attrs[1].i - (guint64) low };
 
-  return run (call, lane, "integers", &p, NULL, error);
+  return run (call, lane, INTEGERS, &p, NULL, error);
 }
 
 gboolean
 gtorch_cuda_bernoulli (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  GtPlain p = { .d = { 1 } };
+  GtRandom p = { .report = gtorch_cuda_report (lane, error) };
 
-  p.report = gtorch_cuda_report (lane, error);
-  return p.report != NULL && run (call, lane, "bernoulli", &p, call->inputs[0], error);
+  return p.report != NULL && run (call, lane, BERNOULLI, &p, call->inputs[0], error);
 }
 
 gboolean
 gtorch_cuda_bernoulli_p (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  GtPlain p = { .d = { 1, 0, call->attrs[0].d } };
+  gdouble chance = call->attrs[0].d;
+  GtRandom p = { .p = chance, .limit = limit_of (call->outputs[0]->dtype, chance) };
 
-  return run (call, lane, "below", &p, NULL, error);
+  return run (call, lane, BELOW, &p, NULL, error);
 }
 
 gboolean
 gtorch_cuda_native_dropout (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  GtPlain p = { .d = { 1, 0, call->attrs[0].d, call->attrs[1].d } };
+  gdouble chance = call->attrs[0].d, factor = call->attrs[1].d;
+  GtRandom p = { .p = chance,
+                 .limit = limit_of (call->outputs[0]->dtype, chance),
+                 .wide_scale = factor,
+                 .scale = factor };
 
-  return run (call, lane, "dropout", &p, call->inputs[0], error);
+  return run (call, lane, DROPOUT, &p, call->inputs[0], error);
 }
 
-/* --- chosen on the host: these need the values there, or are few --- */
-
-static gboolean
-on_host (GTorchOpCall *call, gboolean (*func) (GTorchOpCall *call, GError **error), GError **error)
-{
-  GTorchImpl *inputs[2] = { NULL }, *output = call->outputs[0];
-  GTorchOpCall host = *call;
-  g_autoptr (GTorchImpl) made = NULL;
-  g_autoptr (GTorchImpl) moved = NULL;
-  gboolean ok = TRUE;
-  guint i;
-
-  g_assert (call->n_inputs <= G_N_ELEMENTS (inputs));
-  for (i = 0; ok && i < call->n_inputs; i++)
-    ok = (inputs[i] = gtorch_op_to_device (call->inputs[i], gtorch_device_cpu (), error)) != NULL;
-  if (ok)
-    made =
-        gtorch_impl_new (gtorch_device_cpu (), output->dtype, output->shape, output->n_dims, error);
-  host.inputs = inputs;
-  host.device = gtorch_device_cpu ();
-  host.outputs[0] = made;
-  ok = made != NULL && func (&host, error)
-       && (moved = gtorch_copy_to_device (made, call->device, FALSE,
-                                          output->is_contiguous ? output : NULL, error))
-              != NULL
-       && (moved == output
-           || gtorch_cuda_copy_here (output, moved, gtorch_cuda_current_lane (call->device, error),
-                                     error));
-  gtorch_impl_clear (inputs, G_N_ELEMENTS (inputs));
-  return ok;
-}
+/* --- indices, by keys that are sorted --- */
 
 gboolean
 gtorch_cuda_randperm (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return call->outputs[0]->numel == 0 || on_host (call, gtorch_cpu_randperm, error);
+  GTorchImpl *output = call->outputs[0];
+  gint64 n = output->numel;
+  GtDraw p = { .plain.n = { n } };
+  g_autoptr (GTorchImpl) keys = NULL;
+  g_autoptr (GTorchImpl) at = NULL;
+
+  if (n == 0)
+    return TRUE;
+  keys = gtorch_impl_new (call->device, GTORCH_DTYPE_INT64, &n, 1, error);
+  if (keys == NULL)
+    return FALSE;
+  choose_keys (&p.random, call->seed, call->counter);
+  p.plain.out[0] = gtorch_impl_data (keys);
+  return gtorch_cuda_run_struct (FAMILY, "random_keys", GTORCH_DTYPE_INT64, lane,
+                                 MIN ((n + 1) / 2, MAX_THREADS), &p, error)
+         && gtorch_cuda_sort_line (call, lane, keys, NULL, &at, error)
+         && gtorch_cuda_copy_here (output, at, lane, error);
+}
+
+/* Where the running sums of the weights first exceed random numbers. */
+static gboolean
+draw_again (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *weights, GtDraw *p,
+            GError **error)
+{
+  const GTorchAttr attrs[] = { { .i = -1 }, { .i = GTORCH_DTYPE_NONE } };
+  g_autoptr (GTorchImpl) sums =
+      gtorch_impl_new (call->device, GTORCH_DTYPE_FLOAT64, weights->shape, weights->n_dims, error);
+  GTorchOpCall cumsum = {
+    .op = &gtorch_ops[GTORCH_OP_CUMSUM],
+    .inputs = &weights,
+    .n_inputs = 1,
+    .attrs = attrs,
+    .outputs = { sums },
+    .n_outputs = 1,
+    .device = call->device,
+    .compute = GTORCH_DTYPE_FLOAT64,
+  };
+
+  if (sums == NULL || !cumsum.op->cuda (&cumsum, lane, error))
+    return FALSE;
+  p->plain.n[0] = call->outputs[0]->numel;
+  p->plain.in[0] = gtorch_impl_data (sums);
+  p->plain.in[1] = gtorch_impl_data (weights);
+  p->plain.out[0] = gtorch_impl_data (call->outputs[0]);
+  return gtorch_cuda_run_struct (FAMILY, "multinomial_find", GTORCH_DTYPE_FLOAT64, lane,
+                                 (p->plain.n[0] + 1) / 2, p, error);
+}
+
+/* The first of several clocks with these rates to ring: Efraimidis and Spirakis, 2006. */
+static gboolean
+draw_once (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *weights, GtDraw *p, GError **error)
+{
+  const GTorchAttr attrs[] = { call->attrs[0], { .i = -1 }, { .i = FALSE }, { .i = TRUE } };
+  GTorchImpl *output = call->outputs[0];
+  g_autoptr (GTorchImpl) keys =
+      gtorch_impl_new (call->device, GTORCH_DTYPE_FLOAT64, weights->shape, weights->n_dims, error);
+  g_autoptr (GTorchImpl) first = keys != NULL
+                                     ? gtorch_impl_new (call->device, GTORCH_DTYPE_FLOAT64,
+                                                        output->shape, output->n_dims, error)
+                                     : NULL;
+  GTorchOpCall topk = {
+    .op = &gtorch_ops[GTORCH_OP_TOPK],
+    .inputs = &keys,
+    .n_inputs = 1,
+    .attrs = attrs,
+    .outputs = { first, output },
+    .n_outputs = 2,
+    .device = call->device,
+    .compute = GTORCH_DTYPE_FLOAT64,
+  };
+
+  if (first == NULL)
+    return FALSE;
+  p->plain.n[0] = weights->numel;
+  p->plain.in[0] = gtorch_impl_data (weights);
+  p->plain.out[0] = gtorch_impl_data (keys);
+  return gtorch_cuda_run_struct (FAMILY, "multinomial_keys", GTORCH_DTYPE_FLOAT64, lane,
+                                 (p->plain.n[0] + 1) / 2, p, error)
+         && topk.op->cuda (&topk, lane, error);
 }
 
 gboolean
 gtorch_cuda_multinomial (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return on_host (call, gtorch_cpu_multinomial, error);
-}
+  gint64 n_samples = call->attrs[0].i;
+  gboolean again = call->attrs[1].i != 0;
+  g_autoptr (GTorchImpl) weights =
+      gtorch_cuda_pack (call->inputs[0], GTORCH_DTYPE_FLOAT64, lane, error);
+  GtDraw draw = { .plain.report = weights != NULL ? gtorch_cuda_report (lane, error) : NULL };
+  GtPlain *p = &draw.plain;
+  gint64 n;
 
-gboolean
-gtorch_cuda_triangle_indices (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  return call->outputs[0]->numel == 0 || on_host (call, gtorch_cpu_triangle_indices, error);
+  if (p->report == NULL)
+    return FALSE;
+  if (call->outputs[0]->numel == 0)
+    return TRUE;
+  n = weights->shape[weights->n_dims - 1];
+  p->in[0] = gtorch_impl_data (weights);
+  p->n[0] = weights->numel / n;
+  p->n[1] = n;
+  p->n[2] = again ? 1 : n_samples;
+  p->n[3] = call->op->id;
+  if (!gtorch_cuda_plain_run_blocks (FAMILY, "multinomial_check", GTORCH_DTYPE_FLOAT64, lane,
+                                     p->n[0], p, error))
+    return FALSE;
+  choose_keys (&draw.random, call->seed, call->counter);
+  p->n[4] = n_samples;
+  return again ? draw_again (call, lane, weights, &draw, error)
+               : draw_once (call, lane, weights, &draw, error);
 }

@@ -13,7 +13,8 @@
 #define THREADS    256
 #define SHORT_ROW  1024  /* elements that one warp reduces */
 #define PART       16384 /* elements of a row that are worth a block */
-#define MAX_SPLITS 512
+#define MAX_SPLITS 2048
+#define AT_ONCE    6 /* blocks that a multiprocessor has room for: no more, or a few would come last */
 
 enum
 {
@@ -98,11 +99,15 @@ rearrange (GTorchImpl *x, guint64 mask, guint dtype, GtReduce *p, GTorchCudaLane
 static guint
 choose_splits (const GtReduce *p, GTorchDevice *device)
 {
-  guint64 wanted = 4 * GTORCH_CUDA_DEVICE (device)->n_multiprocessors;
-  guint64 blocks = p->inner == 1 ? p->outer : p->outer * ((p->inner + 31) / 32);
-  guint64 most = p->inner == 1 ? (p->n + PART - 1) / PART : (p->n + 255) / 256;
+  gboolean is_rows = p->inner == 1;
+  guint64 wanted = (is_rows ? AT_ONCE : 4) * GTORCH_CUDA_DEVICE (device)->n_multiprocessors;
+  guint64 blocks = is_rows ? p->outer : p->outer * ((p->inner + 31) / 32);
+  guint64 most = is_rows ? (p->n + PART - 1) / PART : (p->n + 255) / 256;
 
-  return CLAMP ((wanted + blocks - 1) / MAX (blocks, 1), 1, CLAMP (most, 1, MAX_SPLITS));
+  /* blocks of columns are small: rather some more of them */
+  if (!is_rows)
+    wanted += blocks - 1;
+  return CLAMP (wanted / MAX (blocks, 1), 1, CLAMP (most, 1, MAX_SPLITS));
 }
 
 gboolean
@@ -171,7 +176,10 @@ gtorch_cuda_reduce (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
     {
       p.inner *= p.outer;
       p.n = splits;
-      if (!launch (call, lane, call->compute, PARTS, (p.inner + THREADS - 1) / THREADS, 1, &p,
+      p.width = 1;
+      while (p.width < THREADS && p.width < p.inner && p.width * splits < 4 * THREADS)
+        p.width *= 2;
+      if (!launch (call, lane, call->compute, PARTS, (p.inner + p.width - 1) / p.width, 1, &p,
                    error))
         return FALSE;
     }

@@ -48,6 +48,7 @@ gboolean
 gtorch_cuda_check_report (GTorchCudaDevice *device, GError **error)
 {
   GtReport *report = g_atomic_pointer_get (&device->report);
+  const gchar *name;
   GtReport found;
 
   if (G_LIKELY (report == NULL || __atomic_load_n (&report->state, __ATOMIC_ACQUIRE) != 2))
@@ -55,27 +56,28 @@ gtorch_cuda_check_report (GTorchCudaDevice *device, GError **error)
   found = *report;
   if (!gtorch_thread.keeps_errors)
     __atomic_store_n (&report->state, 0, __ATOMIC_RELEASE);
-  if (found.size < 0)
+  name = gtorch_ops[MIN (found.op & 0xffff, gtorch_n_ops - 1)].name;
+  if (found.size == GT_REPORT_WEIGHTS)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("%s: row %" G_GINT64_FORMAT
+                    " has an element that is negative or not finite, or "
+                    "too few above 0 to draw from, found on %s"),
+                 name, found.value, gtorch_device_name ((GTorchDevice *) device));
+  else if (found.size == GT_REPORT_PROBABILITY)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                  _ ("%s: element %" G_GINT64_FORMAT
                     " is not a probability from 0 to 1, found on %s"),
-                 gtorch_ops[MIN (found.op, gtorch_n_ops - 1)].name, found.value,
+                 name, found.value, gtorch_device_name ((GTorchDevice *) device));
+  else if (found.op >> 16 != 0)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
+                 _ ("%s: index %" G_GINT64_FORMAT
+                    " is out of range for dimension %u of size %" G_GINT64_FORMAT ", found on %s"),
+                 name, found.value, (found.op >> 16) - 1, found.size,
                  gtorch_device_name ((GTorchDevice *) device));
   else
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
                  _ ("%s: index %" G_GINT64_FORMAT " is out of range for size %" G_GINT64_FORMAT
                     ", found on %s"),
-                 gtorch_ops[MIN (found.op, gtorch_n_ops - 1)].name, found.value, found.size,
-                 gtorch_device_name ((GTorchDevice *) device));
+                 name, found.value, found.size, gtorch_device_name ((GTorchDevice *) device));
   return FALSE;
-}
-
-gboolean
-gtorch_cuda_read (GTorchCudaLane *lane, gpointer to, gconstpointer from, gsize n_bytes,
-                  GError **error)
-{
-  return gtorch_cuda_check (gtorch_cuda.cuMemcpyDtoHAsync (to, (CUdeviceptr) (guintptr) from,
-                                                           n_bytes, lane->handle),
-                            "cuMemcpyDtoHAsync", error)
-         && gtorch_cuda_lane_synchronize (lane, "read", error);
 }

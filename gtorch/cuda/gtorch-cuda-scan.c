@@ -21,7 +21,9 @@ enum
 {
   SHORT_ROWS,
   ROWS,
+  ROWS_AHEAD,
   COLUMNS,
+  COLUMNS_AHEAD,
   N_FORMS
 };
 
@@ -57,7 +59,8 @@ static gboolean
 launch (gboolean product, guint form, guint dtype, GTorchCudaLane *lane, guint64 blocks,
         guint threads, const GtScan *p, GError **error)
 {
-  static const gchar *const forms[] = { "short_rows", "rows", "columns" };
+  static const gchar *const forms[] = { "short_rows", "rows", "rows_ahead", "columns",
+                                        "columns_ahead" };
   gchar name[64];
 
   g_snprintf (name, sizeof name, "gt_%s_%s_%s", product ? "product" : "sum", forms[form],
@@ -95,11 +98,12 @@ scan (GtScan *p, gboolean product, guint dtype, GTorchDevice *device, GTorchCuda
   p->tiles = (p->n + tile - 1) / tile;
   while (p->group < THREADS && p->group * p->group < p->tiles)
     p->group *= 2;
-  slots = p->outer * p->tiles * p->inner;
+  p->groups = (p->tiles + p->group - 1) / p->group;
+  slots = p->outer * (p->tiles + p->groups) * p->inner;
   if (p->tiles > 1 && lines < 16 * multis && lines * p->tiles < G_MAXINT32)
     { /* too few lines for a block each */
-      gsize totals = (2 * slots * MAX (accumulator, 8) + 15) / 16 * 16;
-      gsize flags = accumulator == 4 ? 0 : 2 * slots * 4, zeros = flags == 0 ? 0 : totals;
+      gsize totals = (slots * MAX (accumulator, 8) + 15) / 16 * 16;
+      gsize flags = accumulator == 4 ? 0 : slots * 4, zeros = flags == 0 ? 0 : totals;
 
       n_bytes = totals + flags + 16;
       state = gtorch_impl_new (device, GTORCH_DTYPE_UINT8, &n_bytes, 1, error);
@@ -114,6 +118,9 @@ scan (GtScan *p, gboolean product, guint dtype, GTorchDevice *device, GTorchCuda
                               "cuMemsetD8Async", error))
         return FALSE;
       lines *= p->tiles;
+      if (p->vectors) /* blocks that go on to further tiles, as many as there is room for */
+        return launch (product, p->inner == 1 ? ROWS_AHEAD : COLUMNS_AHEAD, dtype, lane,
+                       MIN (lines, (p->inner == 1 ? 4 : 3) * multis), THREADS, p, error);
     }
   if (p->inner == 1)
     return launch (product, ROWS, dtype, lane, lines,

@@ -19,32 +19,6 @@
 /* --- copies through views --- */
 
 gboolean
-gtorch_cuda_cat (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  GTorchImpl *output = call->outputs[0];
-  gint64 start = 0;
-  guint dim, k;
-
-  if (output->numel == 0)
-    return TRUE;
-  gtorch_normalize_dim (call->op->name, call->attrs[0].i, output->n_dims, &dim, NULL);
-  for (k = 0; k < call->n_inputs; k++)
-    {
-      GTorchImpl *input = call->inputs[k];
-      g_autoptr (GTorchImpl) part = NULL;
-
-      if (input->numel == 0)
-        continue;
-      part = gtorch_impl_new_view (output, output->offset + start * output->strides[dim],
-                                   input->shape, output->strides, output->n_dims);
-      if (!gtorch_cuda_copy_here (part, input, lane, error))
-        return FALSE;
-      start += input->shape[dim];
-    }
-  return TRUE;
-}
-
-gboolean
 gtorch_cuda_flip (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   GTorchImpl *self = call->inputs[0];
@@ -168,15 +142,18 @@ gtorch_cuda_unfold_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **
 
 /* --- where --- */
 
-/* Contiguous, of one shape and at addresses for vectors. */
+/* Contiguous, of one shape and at addresses for vectors, but for choices of one element: bits in *single. */
 static gboolean
-all_flat (GTorchImpl *const *impls, guint n)
+all_flat (GTorchImpl *const *impls, guint n, guint32 *single)
 {
   guint i;
 
+  *single = 0;
   for (i = 0; i < n; i++)
-    if (!impls[i]->is_contiguous || ((guintptr) gtorch_impl_data (impls[i]) & 15) != 0
-        || !gtorch_impl_same_shape (impls[i], impls[0]))
+    if (i >= 2 && impls[i]->numel == 1 && impls[0]->numel > 1)
+      *single |= 1u << i;
+    else if (!impls[i]->is_contiguous || ((guintptr) gtorch_impl_data (impls[i]) & 15) != 0
+             || !gtorch_impl_same_shape (impls[i], impls[0]))
       return FALSE;
   return TRUE;
 }
@@ -193,6 +170,7 @@ choose (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *condition, GTorchI
   GTorchImpl *operands[4];
   GTorchIter iter;
   gchar name[24];
+  guint32 single;
   guint i;
 
   if (output->numel == 0)
@@ -211,9 +189,9 @@ choose (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *condition, GTorchI
   operands[1] = condition;
   operands[2] = x;
   operands[3] = y;
-  if (size < 16 && all_flat (operands, 4))
+  if (size < 16 && all_flat (operands, 4, &single))
     {
-      GtContiguous p = { .n = output->numel };
+      GtContiguous p = { .n = output->numel, .numbers = single };
       guint64 pieces = MAX (p.n / (16 / size), 1);
 
       for (i = 0; i < 4; i++)
@@ -307,21 +285,21 @@ gtorch_cuda_triangle (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   guint n = output->n_dims;
-  g_autoptr (GTorchImpl) plain = gtorch_cuda_pack_output (output, output->dtype, error);
+  g_autoptr (GTorchImpl) x = gtorch_cuda_pack (call->inputs[0], output->dtype, lane, error);
+  g_autoptr (GTorchImpl) y =
+      x != NULL ? gtorch_cuda_pack_output (output, output->dtype, error) : NULL;
   GtPlain p = {
     .n = { output->numel, output->shape[n - 2], output->shape[n - 1], call->attrs[0].i,
            call->op->id == GTORCH_OP_TRIL },
   };
 
-  if (plain == NULL)
+  if (y == NULL)
     return FALSE;
-  if ((plain != output || !call->in_place)
-      && !gtorch_cuda_copy_here (plain, call->inputs[0], lane, error))
-    return FALSE;
-  p.out[0] = gtorch_impl_data (plain);
+  p.in[0] = gtorch_impl_data (x);
+  p.out[0] = gtorch_impl_data (y);
   return gtorch_cuda_plain_run_sized (FAMILY, "triangle", output->dtype, lane, output->numel, &p,
                                       error)
-         && gtorch_cuda_unpack (plain, output, lane, error);
+         && gtorch_cuda_unpack (y, output, lane, error);
 }
 
 gboolean
@@ -330,7 +308,8 @@ gtorch_cuda_one_hot (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   GTorchImpl *output = call->outputs[0];
   g_autoptr (GTorchImpl) index =
       gtorch_cuda_pack (call->inputs[0], GTORCH_DTYPE_INT64, lane, error);
-  GtPlain p = { .n = { 0, output->shape[output->n_dims - 1], call->op->id } };
+  GtPlain p = { .n = { 0, output->shape[output->n_dims - 1],
+                       gtorch_cuda_report_op (call, output->n_dims - 1) } };
 
   if (index == NULL || !gtorch_cuda_clear (output, lane, error))
     return FALSE;
@@ -340,6 +319,21 @@ gtorch_cuda_one_hot (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   p.report = gtorch_cuda_report (lane, error);
   return p.report != NULL
          && gtorch_cuda_plain_run (FAMILY, "one_hot", GTORCH_DTYPE_INT64, lane, p.n[0], &p, error);
+}
+
+gboolean
+gtorch_cuda_triangle_indices (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  GTorchImpl *output = call->outputs[0];
+  gint64 rows = call->attrs[0].i, columns = call->attrs[1].i;
+  GtPlain p = {
+    .out = { gtorch_impl_data (output) },
+    .n = { output->shape[1], rows, columns, CLAMP (call->attrs[2].i, -rows - 1, columns + 1),
+           call->op->id == GTORCH_OP_TRIL_INDICES },
+  };
+
+  return gtorch_cuda_plain_run (FAMILY, "triangle_indices", GTORCH_DTYPE_INT64, lane, p.n[0], &p,
+                                error);
 }
 
 /* --- nonzero --- */

@@ -126,7 +126,7 @@ choose_grid (const Order *o, const GtOrder *p, guint64 per_block, guint64 *acros
 static gboolean
 sort_long (const Order *o, GtOrder p, GTorchImpl **keys, GTorchImpl **at, GError **error)
 {
-  static const guint items[] = { 16, 16, 18, 12 };
+  static const guint items[] = { 16, 16, 16, 12 };
   guint64 tile = 384 * items[o->size_index], n = p.lines * p.n, across, down;
   g_auto (Several) spare = { { NULL } }; /* keys and positions, twice */
   g_autoptr (GTorchImpl) histograms = NULL;

@@ -27,12 +27,16 @@ fence_device (GTorchFence *fence)
 }
 
 static void
-finish (GTorchFence *fence, CUresult result)
+finish (GTorchFence *fence, CUresult result, gboolean waited)
 {
   GError *error = NULL;
 
   if (gtorch_cuda_check (result, gtorch_device_name (fence->device), &error))
-    gtorch_cuda_note_done (fence->queue, fence->number);
+    {
+      gtorch_cuda_note_done (fence->queue, fence->number);
+      if (waited)
+        gtorch_cuda_check_report (fence_device (fence), &error);
+    }
   gtorch_fence_complete (fence, error);
 }
 
@@ -42,13 +46,13 @@ fence_poll (GTorchFence *fence)
   CUresult result = gtorch_cuda.cuEventQuery (fence->handle);
 
   if (result != CUDA_ERROR_NOT_READY)
-    finish (fence, result);
+    finish (fence, result, FALSE);
 }
 
 static void
 fence_wait (GTorchFence *fence)
 {
-  finish (fence, gtorch_cuda.cuEventSynchronize (fence->handle));
+  finish (fence, gtorch_cuda.cuEventSynchronize (fence->handle), TRUE);
 }
 
 /* The driver does not signal on a device that has failed, so now and then a thread asks how the devices
@@ -98,7 +102,7 @@ watch (gpointer data)
       for (i = 0; i < failed->len; i++)
         {
           fence = failed->pdata[i];
-          finish (fence, results[fence->device->index]);
+          finish (fence, results[fence->device->index], FALSE);
           gtorch_fence_unref (fence);
         }
       g_ptr_array_unref (failed);
@@ -137,11 +141,13 @@ static void
 on_signal (void *data)
 {
   GTorchFence *fence = data;
+  GError *error = NULL;
 
   if (!remove_armed (fence))
     return;
   gtorch_cuda_note_done (fence->queue, fence->number);
-  gtorch_fence_complete (fence, NULL);
+  gtorch_cuda_check_report (fence_device (fence), &error);
+  gtorch_fence_complete (fence, error);
   gtorch_fence_unref (fence);
 }
 
@@ -286,7 +292,7 @@ gtorch_cuda_lane_synchronize (GTorchCudaLane *lane, const gchar *what, GError **
       gtorch_is_checking (GTORCH_CHECK_STREAMS) ? gtorch_race_order_new (lane) : NULL;
 
   if (!find_default_queue (lane, error)
-      || !gtorch_cuda_check (gtorch_cuda.cuStreamSynchronize (lane->handle), what, error))
+      || !gtorch_cuda_check (gtorch_cuda_lane_wait (lane), what, error))
     {
       gtorch_race_order_free (order);
       return FALSE;

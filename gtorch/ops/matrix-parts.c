@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cpu/gtorch-cpu-index.h"
+#include "cuda/gtorch-cuda-plain-private.h"
 #include "gtorch-device-private.h"
 #include "gtorch-ops-private.h"
 
@@ -164,11 +165,17 @@ gtorch_shape_one_hot (GTorchOpCall *call, GError **error)
 
   if (!gtorch_index_check_dtype (call, 0, error))
     return FALSE;
-  if (n == -1 && self->numel > 0)
+  if (n == -1 && self->numel > 0 && call->device->type == GTORCH_DEVICE_TYPE_CUDA)
     {
-      g_autoptr (GTorchImpl) here = gtorch_op_to_device (self, gtorch_device_cpu (), error);
-      g_autoptr (GTorchImpl) plain =
-          here != NULL ? gtorch_cpu_contiguous (here, GTORCH_DTYPE_INT64, error) : NULL;
+      gint64 bounds[2];
+
+      if (!gtorch_cuda_bounds (self, bounds, error))
+        return FALSE;
+      n = bounds[0];
+    }
+  else if (n == -1 && self->numel > 0)
+    {
+      g_autoptr (GTorchImpl) plain = gtorch_cpu_contiguous (self, GTORCH_DTYPE_INT64, error);
 
       if (plain == NULL)
         return FALSE;

@@ -144,14 +144,26 @@ gtorch_shape_bincount (GTorchOpCall *call, GError **error)
                          gtorch_impl_shape_str (self));
       return FALSE;
     }
-  plain = gtorch_cpu_contiguous (self, GTORCH_DTYPE_INT64, error);
-  if (plain == NULL)
-    return FALSE;
-  data = gtorch_impl_data (plain);
-  for (i = 0; i < plain->numel; i++)
+  if (call->device->type == GTORCH_DEVICE_TYPE_CUDA)
     {
-      n = MAX (n, data[i] < G_MAXINT64 ? data[i] + 1 : G_MAXINT64);
-      low = MIN (low, data[i]);
+      gint64 bounds[2];
+
+      if (!gtorch_cuda_bounds (self, bounds, error))
+        return FALSE;
+      n = MAX (n, bounds[0]);
+      low = -bounds[1];
+    }
+  else
+    {
+      plain = gtorch_cpu_contiguous (self, GTORCH_DTYPE_INT64, error);
+      if (plain == NULL)
+        return FALSE;
+      data = gtorch_impl_data (plain);
+      for (i = 0; i < plain->numel; i++)
+        {
+          n = MAX (n, data[i] < G_MAXINT64 ? data[i] + 1 : G_MAXINT64);
+          low = MIN (low, data[i]);
+        }
     }
   if (low < 0)
     {

@@ -170,10 +170,13 @@ normal_agrees_with_the_definition (void)
     {
       guint32 words[4];
       gdouble radius, angle;
+      guint32 turn;
 
       gtorch_philox (5, 0, i / 4, words);
+      turn = words[i % 4 + 1];
       radius = sqrt (-2 * log ((words[i % 4] >> 1) * 0x1p-31 + 0x1p-32));
-      angle = 2 * G_PI * (words[i % 4 + 1] >> 8) * 0x1p-24;
+      angle = (gint32) turn * 0x1p-31 * G_PI / 4;
+      angle = (turn & 2 ? G_PI / 2 - angle : angle) + (turn & 1 ? G_PI : 0);
       g_assert_cmpfloat_with_epsilon (values[i], radius * cos (angle), 2e-6);
       g_assert_cmpfloat_with_epsilon (values[i + 1], radius * sin (angle), 2e-6);
     }

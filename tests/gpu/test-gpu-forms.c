@@ -265,6 +265,54 @@ products_of_every_layout (void)
         }
 }
 
+/* Lines that many blocks share, lines that one block has, and what does not begin at multiples of
+ * 16 bytes; the gradient goes the other way. Whole numbers, so that nothing is rounded. */
+static void
+running_sums (void)
+{
+  static const gint64 shapes[][3] = { { 1, 3000000, 1 }, { 1, 3000001, 1 }, { 50, 100000, 1 },
+                                      { 50, 100001, 1 }, { 3000, 1000, 1 }, { 1, 20000, 64 },
+                                      { 1, 20000, 70 },  { 3, 5000, 128 },  { 2, 3001, 1000 },
+                                      { 1, 500, 5000 },  { 1, 100000, 3 } };
+  static const GTorchDType exact[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64 };
+  guint t, k;
+
+  for (t = 0; t < G_N_ELEMENTS (exact); t++)
+    for (k = 0; k < G_N_ELEMENTS (shapes); k++)
+      {
+        GError *problem = NULL;
+        g_autoptr (GTorchTensor) whole =
+            TRY (gtorch_randint (-3, 4, shapes[k], 3, GTORCH_DTYPE_INT32, NULL, NULL, &error));
+        g_autoptr (GTorchTensor) x = as (whole, exact[t]);
+        g_autoptr (GTorchTensor) y = on (x, gpu);
+        g_autoptr (GTorchTensor) x_seed = gtorch_tensor_detach (x, NULL);
+        g_autoptr (GTorchTensor) y_seed = gtorch_tensor_detach (y, NULL);
+        g_autoptr (GTorchTensor) a = NULL;
+        g_autoptr (GTorchTensor) b = NULL;
+        g_autoptr (GTorchTensor) plain_a = NULL;
+        g_autoptr (GTorchTensor) plain_b = NULL;
+        g_autoptr (GTorchTensor) x_grad = NULL;
+        g_autoptr (GTorchTensor) y_grad = NULL;
+
+        gtorch_tensor_set_requires_grad (x, TRUE, &problem);
+        g_assert_no_error (problem);
+        gtorch_tensor_set_requires_grad (y, TRUE, &problem);
+        g_assert_no_error (problem);
+        a = TRY (gtorch_tensor_cumsum (x, 1, GTORCH_DTYPE_NONE, &error));
+        b = TRY (gtorch_tensor_cumsum (y, 1, GTORCH_DTYPE_NONE, &error));
+        plain_a = gtorch_tensor_detach (a, NULL);
+        plain_b = gtorch_tensor_detach (b, NULL);
+        agree ("a running sum", plain_b, plain_a, 0);
+        gtorch_tensor_backward (a, x_seed, FALSE, FALSE, &problem);
+        g_assert_no_error (problem);
+        gtorch_tensor_backward (b, y_seed, FALSE, FALSE, &problem);
+        g_assert_no_error (problem);
+        x_grad = gtorch_tensor_get_grad (x);
+        y_grad = gtorch_tensor_get_grad (y);
+        agree ("the gradient of a running sum", y_grad, x_grad, 0);
+      }
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -277,5 +325,6 @@ main (int argc, char *argv[])
   ADD (convolutions_with_gradients);
   ADD (gradients_of_norms_and_softmax);
   ADD (products_of_every_layout);
+  ADD (running_sums);
   return g_test_run ();
 }

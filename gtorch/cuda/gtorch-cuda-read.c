@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Results that the host waits for. A small one is mostly a few microseconds away, less than a thread needs
+ * to fall asleep and to wake up: so ask for a moment, then sleep. */
+
+#include "config.h"
+
+#include <string.h>
+
+#include "cuda/gtorch-cuda-private.h"
+
+#define PATIENCE 50   /* microseconds */
+#define BOUNCE   4096 /* bytes; the driver is slow with memory that is not pinned */
+
+CUresult
+gtorch_cuda_lane_wait (GTorchCudaLane *lane)
+{
+  gint64 end = 0;
+  CUresult result;
+
+  while ((result = gtorch_cuda.cuStreamQuery (lane->handle)) == CUDA_ERROR_NOT_READY)
+    {
+      gint64 now = g_get_monotonic_time ();
+
+      if (end == 0)
+        end = now + PATIENCE;
+      else if (now >= end)
+        return gtorch_cuda.cuStreamSynchronize (lane->handle);
+    }
+  return result;
+}
+
+/* NULL while another thread has it, or where there is none: it is only quicker. */
+static gpointer
+take_bounce (GTorchCudaLane *lane)
+{
+  if (__atomic_exchange_n (&lane->bounce_is_taken, TRUE, __ATOMIC_ACQUIRE))
+    return NULL;
+  if (G_UNLIKELY (lane->bounce == NULL)
+      && gtorch_cuda.cuMemHostAlloc (&lane->bounce, BOUNCE, CU_MEMHOSTALLOC_PORTABLE)
+             != CUDA_SUCCESS)
+    {
+      lane->bounce = NULL;
+      __atomic_store_n (&lane->bounce_is_taken, FALSE, __ATOMIC_RELEASE);
+      return NULL;
+    }
+  return lane->bounce;
+}
+
+gboolean
+gtorch_cuda_read (GTorchCudaLane *lane, gpointer to, gconstpointer from, gsize n_bytes,
+                  GError **error)
+{
+  gpointer bounce = n_bytes <= BOUNCE ? take_bounce (lane) : NULL;
+  gboolean result;
+
+  gtorch_cuda_note_begin (lane, "copy");
+  result = gtorch_cuda_check (gtorch_cuda.cuMemcpyDtoHAsync (bounce != NULL ? bounce : to,
+                                                             (CUdeviceptr) (guintptr) from, n_bytes,
+                                                             lane->handle),
+                              "cuMemcpyDtoHAsync", error);
+  result =
+      gtorch_cuda_note_end (lane, result) && gtorch_cuda_lane_synchronize (lane, "read", error);
+  if (bounce != NULL)
+    {
+      if (result)
+        memcpy (to, bounce, n_bytes);
+      __atomic_store_n (&lane->bounce_is_taken, FALSE, __ATOMIC_RELEASE);
+    }
+  return result;
+}

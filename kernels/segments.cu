@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Floats added to blocks that several indices may name: those of one block in the order of the indices, so
+ * that every run has the same sums. */
+
+#include "gtorch-blocks.cuh"
+
+#define AHEAD 8 /* elements that are on the way together */
+
+GT_DEVICE int64_t
+key (const GtSegments &p, int64_t j)
+{
+  return p.wide ? ((const int64_t *) p.keys)[j] : ((const int32_t *) p.keys)[j];
+}
+
+template <typename T, typename C>
+GT_DEVICE void
+add_to (const GtSegments &p, int64_t pre, int64_t at, int64_t in, C sum)
+{
+  T *to = (T *) gt_find_block (p.b, (pre * p.b.n_index + at) * p.b.inner + in);
+
+  if (to != NULL)
+    *to = gt_convert<T>::from (gt_convert<C>::from (*to) + sum);
+}
+
+/* One column of one tile a thread. */
+template <typename T, typename C>
+static __device__ __forceinline__ void
+segments (const GtSegments &p)
+{
+  const int64_t n = p.b.n_index;
+
+  for (GT_LOOP (w, p.n_pre * p.tiles * p.b.inner))
+    {
+      int64_t in, tile, pre = gt_split (gt_split (w, p.b.inner, &in), p.tiles, &tile);
+      const int64_t begin = tile * p.tile, end = min (begin + p.tile, n);
+      int64_t current = key (p, begin), at[AHEAD];
+      bool goes_on = begin > 0 && key (p, begin - 1) == current;
+      C sum = C (0), x[AHEAD];
+      int64_t last = 0;
+
+      for (int64_t j = begin; j < end; j += AHEAD)
+        {
+#pragma unroll
+          for (int u = 0; u < AHEAD; u++)
+            at[u] = j + u < end ? p.at[j + u] : 0;
+#pragma unroll
+          for (int u = 0; u < AHEAD; u++)
+            x[u] = gt_get<C, T> (p.b.dense, ((pre * n + at[u]) * p.b.inner + in) * p.b.step);
+#pragma unroll
+          for (int u = 0; u < AHEAD; u++)
+            {
+              if (j + u >= end)
+                break;
+              const int64_t k = key (p, j + u);
+
+              if (k != current)
+                {
+                  if (goes_on)
+                    ((C *) p.first)[w] = sum;
+                  else if (current >= 0)
+                    add_to<T, C> (p, pre, last, in, sum);
+                  goes_on = false;
+                  current = k;
+                  sum = C (0);
+                }
+              sum = sum + x[u];
+              last = at[u];
+            }
+        }
+      if (goes_on)
+        ((C *) p.first)[w] = sum;
+      else if (end < n && key (p, end) == current)
+        ((C *) p.last)[w] = sum;
+      else if (current >= 0)
+        add_to<T, C> (p, pre, last, in, sum);
+    }
+}
+
+template <typename C>
+GT_DEVICE C
+shuffle_xor (C x, int mask)
+{
+  uint32_t words[sizeof (C) / 4];
+  C y;
+
+  memcpy (words, &x, sizeof x);
+#pragma unroll
+  for (int i = 0; i < sizeof (C) / 4; i++)
+    words[i] = __shfl_xor_sync (~0u, words[i], mask);
+  memcpy (&y, words, sizeof y);
+  return y;
+}
+
+/* Sums that go on in further tiles: by the thread of the tile where they begin, or, where there are many
+ * tiles and few columns, by its warp. */
+template <typename T, typename C>
+static __device__ __forceinline__ void
+join (const GtSegments &p)
+{
+  const int64_t n = p.b.n_index, all = p.n_pre * p.tiles * p.b.inner;
+  const int lane = threadIdx.x % 32;
+
+  for (int64_t base = (int64_t) blockIdx.x * blockDim.x + threadIdx.x - lane; base < all;
+       base += (int64_t) gridDim.x * blockDim.x)
+    {
+      const int64_t w = base + lane;
+      int64_t in = 0, tile = 0, pre = 0, last = 0, end = 0;
+      bool begins = false;
+      C sum = C (0);
+
+      if (w < all)
+        {
+          pre = gt_split (gt_split (w, p.b.inner, &in), p.tiles, &tile);
+          const int64_t begin = tile * p.tile;
+
+          end = begin + p.tile;
+          if (end < n)
+            {
+              const int64_t current = key (p, end - 1);
+
+              begins = current >= 0 && key (p, end) == current
+                       && !(begin > 0 && key (p, begin - 1) == current);
+              if (begins)
+                {
+                  int64_t low = end, high = n; /* low is of the block, high is not */
+
+                  while (high - low > 1)
+                    {
+                      const int64_t middle = low + (high - low) / 2;
+
+                      if (key (p, middle) == current)
+                        low = middle;
+                      else
+                        high = middle;
+                    }
+                  last = low / p.tile;
+                  sum = ((const C *) p.last)[w];
+                }
+            }
+        }
+      const bool is_long = begins && last - tile > 64 && p.b.inner < 32;
+
+      for (unsigned int rest = __ballot_sync (~0u, is_long); rest != 0; rest &= rest - 1)
+        {
+          const int owner = __ffs (rest) - 1;
+          const int64_t first = __shfl_sync (~0u, tile, owner) + 1 + lane;
+          const int64_t final = __shfl_sync (~0u, last, owner);
+          const int64_t row = __shfl_sync (~0u, pre, owner) * p.tiles;
+          const int64_t column = __shfl_sync (~0u, in, owner);
+          C part = C (0);
+
+#pragma unroll 8
+          for (int64_t t = first; t <= final; t += 32)
+            part = part + ((const C *) p.first)[(row + t) * p.b.inner + column];
+#pragma unroll
+          for (int d = 16; d > 0; d /= 2)
+            part = part + shuffle_xor (part, d);
+          if (lane == owner)
+            sum = sum + part;
+        }
+      if (begins && !is_long)
+#pragma unroll 8
+        for (int64_t t = tile + 1; t <= last; t++)
+          sum = sum + ((const C *) p.first)[(pre * p.tiles + t) * p.b.inner + in];
+      if (begins)
+        add_to<T, C> (p, pre, p.at[end - 1], in, sum);
+    }
+}
+
+#define SEGMENTS(name, T, C)                                         \
+  extern "C" __global__ void __launch_bounds__ (256)                 \
+      gt_segments_##name (const __grid_constant__ GtSegments p)      \
+  {                                                                  \
+    segments<T, C> (p);                                              \
+  }                                                                  \
+  extern "C" __global__ void __launch_bounds__ (256)                 \
+      gt_segments_join_##name (const __grid_constant__ GtSegments p) \
+  {                                                                  \
+    join<T, C> (p);                                                  \
+  }
+GT_EACH_FLOAT (SEGMENTS)
+SEGMENTS (c64, GTorchComplex64, GTorchComplex64)
+SEGMENTS (c128, GTorchComplex128, GTorchComplex128)
