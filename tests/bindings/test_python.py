@@ -253,6 +253,18 @@ def an_array_keeps_the_memory_of_its_tensor():
 
 
 @tap.case
+def one_name_for_numbers_and_tensors():
+    x = GTorch.tensor([[3.0, 1.0, 2.0], [6.0, 5.0, 4.0]])
+    assert x.median().item() == 3
+    values, indices = x.median(1)
+    assert values.tolist() == [2, 5] and indices.tolist() == [2, 1]
+    assert x.median(dim=0, keepdim=True)[0].shape == (1, 3)
+    assert x.repeat_interleave(2, 1).shape == (2, 6)
+    assert x.repeat_interleave(GTorch.tensor([0, 2]), dim=0).tolist() == [[6, 5, 4]] * 2
+    assert x.repeat_interleave(GTorch.tensor(2)).shape == (12,)
+
+
+@tap.case
 def bounds_count_by_their_kind():
     x = GTorch.tensor([-2, 0, 5])
     for low, high, dtype, values in [

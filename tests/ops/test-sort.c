@@ -163,6 +163,86 @@ impossible_requests_are_errors (void)
                    "one_hot: index -1 is out of range for dimension 1 of size 3");
 }
 
+static void
+medians_see_nan (void)
+{
+  const gdouble values[] = { 3, NAN, 1, 5, 4, 2 };
+  g_autoptr (GTorchTensor) x = gtorch_tensor_new_from_doubles (values, 6, GTORCH_SHAPE (2, 3),
+                                                               GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GTorchTensor) none = gtorch_zeros (GTORCH_SHAPE (2, 0), GTORCH_DTYPE_NONE, NULL, NULL);
+  g_autoptr (GTorchTensor) middle = NULL;
+  g_autoptr (GTorchTensor) where = NULL;
+  g_autoptr (GTorchTensor) all = gtorch_tensor_median (x, NULL);
+  g_autoptr (GError) error = NULL;
+  g_autofree gdouble *seen = NULL;
+  g_autofree gint64 *places = NULL;
+  gsize n;
+
+  g_assert_true (isnan (gtorch_tensor_item_double (all, NULL)));
+  g_assert_true (gtorch_tensor_median_dim (x, 1, FALSE, &middle, &where, &error));
+  g_assert_no_error (error);
+  seen = gtorch_tensor_to_doubles (middle, &n, NULL);
+  places = gtorch_tensor_to_ints (where, &n, NULL);
+  g_assert_true (isnan (seen[0]));
+  g_assert_cmpfloat (seen[1], ==, 4);
+  g_assert_cmpint (places[0], ==, 1);
+  g_assert_cmpint (places[1], ==, 1);
+  g_assert_null (gtorch_tensor_median (none, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
+  g_assert_cmpstr (error->message, ==, "median: dim 0 of shape [0] has no elements");
+}
+
+static void
+running_extremes_see_nan_and_the_last_of_equals (void)
+{
+  const gdouble values[] = { 1, 3, 3, 2, NAN, 9 };
+  const gint64 expected[] = { 0, 1, 2, 2, 4, 4 };
+  g_autoptr (GTorchTensor) x = gtorch_tensor_new_from_doubles (values, 6, GTORCH_SHAPE (6),
+                                                               GTORCH_DTYPE_FLOAT16, NULL, NULL);
+  g_autoptr (GTorchTensor) best = NULL;
+  g_autoptr (GTorchTensor) where = NULL;
+  g_autoptr (GError) error = NULL;
+  g_autofree gdouble *seen = NULL;
+  g_autofree gint64 *places = NULL;
+  gsize n, i;
+
+  g_assert_true (gtorch_tensor_cummax (x, 0, &best, &where, &error));
+  g_assert_no_error (error);
+  seen = gtorch_tensor_to_doubles (best, &n, NULL);
+  places = gtorch_tensor_to_ints (where, &n, NULL);
+  for (i = 0; i < 6; i++)
+    g_assert_cmpint (places[i], ==, expected[i]);
+  g_assert_cmpfloat (seen[3], ==, 3);
+  g_assert_true (isnan (seen[5]));
+}
+
+static void
+impossible_repeats_and_products_are_errors (void)
+{
+  const gint64 wrong[] = { 1, -2 };
+  const gint64 twice[] = { 0, 0 };
+  g_autoptr (GTorchTensor) x = gtorch_zeros (GTORCH_SHAPE (2, 2), GTORCH_DTYPE_NONE, NULL, NULL);
+  g_autoptr (GTorchTensor) y = gtorch_zeros (GTORCH_SHAPE (3), GTORCH_DTYPE_NONE, NULL, NULL);
+  g_autoptr (GTorchTensor) repeats =
+      gtorch_tensor_new_from_ints (wrong, 2, GTORCH_SHAPE (2), GTORCH_DTYPE_INT64, NULL, NULL);
+  g_autoptr (GError) error = NULL;
+
+  g_assert_null (gtorch_tensor_repeat_interleave_tensor (x, repeats, GTORCH_SHAPE (0), &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_nonnull (strstr (error->message, "repeats[1] is -2"));
+  g_clear_error (&error);
+  g_assert_null (gtorch_tensor_repeat_interleave_tensor (x, y, GTORCH_SHAPE (0), &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
+  g_clear_error (&error);
+  g_assert_null (gtorch_tensordot (x, y, GTORCH_SHAPE (0), GTORCH_SHAPE (0), &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
+  g_assert_nonnull (strstr (error->message, "must be of one size"));
+  g_clear_error (&error);
+  g_assert_null (gtorch_tensordot (x, x, twice, 2, twice, 2, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_nonnull (strstr (error->message, "given twice"));
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -173,5 +253,10 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/sort/equal_values_are_counted_and_searched",
                    equal_values_are_counted_and_searched);
   g_test_add_func ("/GTorch/sort/impossible_requests_are_errors", impossible_requests_are_errors);
+  g_test_add_func ("/GTorch/sort/medians_see_nan", medians_see_nan);
+  g_test_add_func ("/GTorch/sort/running_extremes_see_nan_and_the_last_of_equals",
+                   running_extremes_see_nan_and_the_last_of_equals);
+  g_test_add_func ("/GTorch/sort/impossible_repeats_and_products_are_errors",
+                   impossible_repeats_and_products_are_errors);
   return g_test_run ();
 }

@@ -66,7 +66,7 @@ def _tensor_class():
 
 
 # What takes more kinds of arguments than the operation of the name.
-REPLACED = ('clamp', 'max', 'min', 'split')
+REPLACED = ('clamp', 'max', 'median', 'min', 'repeat_interleave', 'split')
 
 Tensor = export('Tensor', override(_tensor_class()))
 if mixin is not None:

@@ -326,13 +326,13 @@ def rebuild(data, dtype, shape, requires_grad):
 
 def _with_dim(name, pair):
     """max and min: of all elements, along a dimension with the indices, or of two tensors."""
-    plain, two = ops.METHODS[name], ops.METHODS[name + 'imum']
+    plain, two = ops.METHODS[name], ops.METHODS.get(name + 'imum')
     along = ops.METHODS.get(f'{name}_dim')
 
     def method(self, dim=None, keepdim=False):
         if dim is None:
             return plain(self)
-        if isinstance(dim, RawTensor):
+        if isinstance(dim, RawTensor) and two is not None:
             return two(self, dim)
         return along(self, dim, keepdim)
 
@@ -353,6 +353,12 @@ def clamp(self, min=None, max=None):
         self = self.to(GTorch.get_default_dtype())  # as whole floats are floats too
     low, high = (float('-inf') if min is None else min), (float('inf') if max is None else max)
     return _clamp_between(self, low, high)
+
+
+def repeat_interleave(self, repeats, dim=None):
+    """Repeats elements along dim: each as often, or as a tensor of integers says."""
+    name = 'repeat_interleave_tensor' if isinstance(repeats, RawTensor) else 'repeat_interleave'
+    return ops.METHODS[name](self, repeats, [] if dim is None else [dim])
 
 
 def conversions():
@@ -380,6 +386,8 @@ def extra_methods():
         **conversions(),
         'clamp': clamp,
         'max': _with_dim('max', 'The greatest element, of all or along a dimension.'),
+        'median': _with_dim('median', 'The middle element, of all or along a dimension.'),
+        'repeat_interleave': repeat_interleave,
         'min': _with_dim('min', 'The least element, of all or along a dimension.'),
         'reshape_as': lambda self, other: self.reshape(other.shape),
         'view_as': lambda self, other: self.view(other.shape),
