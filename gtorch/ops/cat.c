@@ -87,12 +87,12 @@ typedef struct
   const gint64 *parts; /* bytes of it for each input */
 } Rows;
 
-#define INTERLEAVE(T)                                                     \
-  {                                                                       \
-    const T *from = (const T *) gtorch_impl_data (rows->call->inputs[k]); \
-                                                                          \
-    for (i = begin; i < end; i++)                                         \
-      *(T *) (to + i * row) = from[i];                                    \
+#define INTERLEAVE(n)                                                  \
+  {                                                                    \
+    const char *from = gtorch_impl_data (rows->call->inputs[k]);       \
+                                                                       \
+    for (i = begin; i < end; i++)                                      \
+      memcpy (to + i * row, from + i * n, n); /* not always aligned */ \
   }
 
 /* The parts of one input are single elements: it is copied for many positions in one go. */
@@ -105,16 +105,16 @@ interleave (const Rows *rows, guint k, char *to, gint64 begin, gint64 end)
   switch (rows->parts[k])
     {
     case 1:
-      INTERLEAVE (guint8)
+      INTERLEAVE (1)
       return TRUE;
     case 2:
-      INTERLEAVE (guint16)
+      INTERLEAVE (2)
       return TRUE;
     case 4:
-      INTERLEAVE (guint32)
+      INTERLEAVE (4)
       return TRUE;
     case 8:
-      INTERLEAVE (guint64)
+      INTERLEAVE (8)
       return TRUE;
     default:
       return FALSE;
