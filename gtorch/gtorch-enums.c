@@ -56,7 +56,7 @@ gtorch_fft_norm_get_type (void)
         { 0, NULL, NULL },
       };
 
-      g_once_init_leave (&type, g_enum_register_static ("GTorchFftNorm", values));
+      g_once_init_leave (&type, g_enum_register_static ("GTorchFFTNorm", values));
     }
   return type;
 }

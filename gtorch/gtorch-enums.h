@@ -49,7 +49,7 @@ GType gtorch_reduction_get_type (void) G_GNUC_CONST;
 #define GTORCH_TYPE_REDUCTION (gtorch_reduction_get_type ())
 
 /**
- * GTorchFftNorm:
+ * GTorchFFTNorm:
  * @GTORCH_FFT_NORM_BACKWARD: transforms back are divided by the number of elements
  * @GTORCH_FFT_NORM_ORTHO: all are divided by its square root
  * @GTORCH_FFT_NORM_FORWARD: transforms forth are divided by it
@@ -63,7 +63,7 @@ typedef enum
   GTORCH_FFT_NORM_BACKWARD,
   GTORCH_FFT_NORM_ORTHO,
   GTORCH_FFT_NORM_FORWARD,
-} GTorchFftNorm;
+} GTorchFFTNorm;
 
 GTORCH_AVAILABLE_IN_0_1
 GType gtorch_fft_norm_get_type (void) G_GNUC_CONST;

@@ -13,21 +13,21 @@ typedef struct
   gint ref_count;
   gsize n_bytes;                /* of host memory */
   void (*free) (gpointer plan); /* when the last reference goes */
-} GTorchFftCached;
+} GTorchFFTCached;
 
 /* What a plan is for; all words count. */
 typedef struct
 {
   gint64 words[14];
-} GTorchFftKey;
+} GTorchFFTKey;
 
 gpointer gtorch_fft_cached_ref (gpointer plan);
 void gtorch_fft_cached_unref (gpointer plan);
 
 /* A reference to the plan, or NULL. */
-gpointer gtorch_fft_plan_cache_find (GTorchFftPlanCache *self, const GTorchFftKey *key);
+gpointer gtorch_fft_plan_cache_find (GTorchFFTPlanCache *self, const GTorchFFTKey *key);
 /* Takes the reference to plan and gives one to what is in the cache now: that of another thread, perhaps. */
-gpointer gtorch_fft_plan_cache_add (GTorchFftPlanCache *self, const GTorchFftKey *key,
+gpointer gtorch_fft_plan_cache_add (GTorchFFTPlanCache *self, const GTorchFFTKey *key,
                                     gpointer plan) G_GNUC_WARN_UNUSED_RESULT;
 
 G_END_DECLS

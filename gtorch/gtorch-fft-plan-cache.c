@@ -9,19 +9,19 @@
 #include "gtorch-fft-plan-cache-private.h"
 
 /**
- * GTorchFftPlanCache:
+ * GTorchFFTPlanCache:
  *
  * The plans of Fourier transforms that a device keeps.
  *
  * A transform needs a plan: tables on the CPU, an object of NVIDIA's library with memory of its own
  * on a GPU. To make one takes longer than a small transform, so each device keeps those that were
- * used last, up to [property@FftPlanCache:max-size] of them. A plan is for one dtype, one shape of
+ * used last, up to [property@FFTPlanCache:max-size] of them. A plan is for one dtype, one shape of
  * what is transformed and one number of lines (on the CPU for one length).
  *
  * Each device has one cache, which lives as long as the process.
  *
  * ```c
- * GTorchFftPlanCache *cache = gtorch_device_get_fft_plan_cache (device);
+ * GTorchFFTPlanCache *cache = gtorch_device_get_fft_plan_cache (device);
  *
  * gtorch_fft_plan_cache_set_max_size (cache, 16);
  * ```
@@ -34,12 +34,12 @@
 
 typedef struct
 {
-  GTorchFftKey key;
-  GTorchFftCached *plan;
+  GTorchFFTKey key;
+  GTorchFFTCached *plan;
   GList link; /* data: this */
 } Entry;
 
-struct _GTorchFftPlanCache
+struct _GTorchFFTPlanCache
 {
   GObject parent_instance;
   GMutex lock; /* of what follows */
@@ -59,12 +59,12 @@ enum
 
 static GParamSpec *props[N_PROPS];
 
-G_DEFINE_TYPE (GTorchFftPlanCache, gtorch_fft_plan_cache, G_TYPE_OBJECT)
+G_DEFINE_TYPE (GTorchFFTPlanCache, gtorch_fft_plan_cache, G_TYPE_OBJECT)
 
 static guint
 key_hash (gconstpointer data)
 {
-  const GTorchFftKey *key = data;
+  const GTorchFFTKey *key = data;
   guint64 hash = 0;
   guint i;
 
@@ -76,20 +76,20 @@ key_hash (gconstpointer data)
 static gboolean
 key_equal (gconstpointer a, gconstpointer b)
 {
-  return memcmp (a, b, sizeof (GTorchFftKey)) == 0;
+  return memcmp (a, b, sizeof (GTorchFFTKey)) == 0;
 }
 
 gpointer
 gtorch_fft_cached_ref (gpointer plan)
 {
-  g_atomic_int_inc (&((GTorchFftCached *) plan)->ref_count);
+  g_atomic_int_inc (&((GTorchFFTCached *) plan)->ref_count);
   return plan;
 }
 
 void
 gtorch_fft_cached_unref (gpointer plan)
 {
-  GTorchFftCached *cached = plan;
+  GTorchFFTCached *cached = plan;
 
   if (g_atomic_int_dec_and_test (&cached->ref_count))
     cached->free (plan);
@@ -98,7 +98,7 @@ gtorch_fft_cached_unref (gpointer plan)
 /* Under the lock: the oldest plans that are too many; the caller drops them without the lock, since what
  * frees a plan may take long. */
 static GSList *
-take_surplus (GTorchFftPlanCache *self, guint max_size)
+take_surplus (GTorchFFTPlanCache *self, guint max_size)
 {
   GSList *plans = NULL;
 
@@ -116,7 +116,7 @@ take_surplus (GTorchFftPlanCache *self, guint max_size)
 }
 
 gpointer
-gtorch_fft_plan_cache_find (GTorchFftPlanCache *self, const GTorchFftKey *key)
+gtorch_fft_plan_cache_find (GTorchFFTPlanCache *self, const GTorchFFTKey *key)
 {
   gpointer plan = NULL;
   Entry *entry;
@@ -134,7 +134,7 @@ gtorch_fft_plan_cache_find (GTorchFftPlanCache *self, const GTorchFftKey *key)
 }
 
 gpointer
-gtorch_fft_plan_cache_add (GTorchFftPlanCache *self, const GTorchFftKey *key, gpointer plan)
+gtorch_fft_plan_cache_add (GTorchFFTPlanCache *self, const GTorchFFTKey *key, gpointer plan)
 {
   GSList *surplus;
   Entry *entry;
@@ -168,7 +168,7 @@ static void
 gtorch_fft_plan_cache_get_property (GObject *object, guint prop_id, GValue *value,
                                     GParamSpec *pspec)
 {
-  GTorchFftPlanCache *self = GTORCH_FFT_PLAN_CACHE (object);
+  GTorchFFTPlanCache *self = GTORCH_FFT_PLAN_CACHE (object);
 
   switch (prop_id)
     {
@@ -196,7 +196,7 @@ gtorch_fft_plan_cache_set_property (GObject *object, guint prop_id, const GValue
 static void
 gtorch_fft_plan_cache_finalize (GObject *object)
 {
-  GTorchFftPlanCache *self = GTORCH_FFT_PLAN_CACHE (object);
+  GTorchFFTPlanCache *self = GTORCH_FFT_PLAN_CACHE (object);
 
   gtorch_fft_plan_cache_clear (self);
   g_hash_table_unref (self->entries);
@@ -205,7 +205,7 @@ gtorch_fft_plan_cache_finalize (GObject *object)
 }
 
 static void
-gtorch_fft_plan_cache_class_init (GTorchFftPlanCacheClass *klass)
+gtorch_fft_plan_cache_class_init (GTorchFFTPlanCacheClass *klass)
 {
   GObjectClass *object_class = G_OBJECT_CLASS (klass);
 
@@ -214,7 +214,7 @@ gtorch_fft_plan_cache_class_init (GTorchFftPlanCacheClass *klass)
   object_class->finalize = gtorch_fft_plan_cache_finalize;
 
   /**
-   * GTorchFftPlanCache:size: (getter get_size)
+   * GTorchFFTPlanCache:size: (getter get_size)
    *
    * How many plans are kept. Changes, with work on the device in any thread, are not notified.
    *
@@ -224,7 +224,7 @@ gtorch_fft_plan_cache_class_init (GTorchFftPlanCacheClass *klass)
                                         G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
 
   /**
-   * GTorchFftPlanCache:max-size: (getter get_max_size) (setter set_max_size)
+   * GTorchFFTPlanCache:max-size: (getter get_max_size) (setter set_max_size)
    *
    * How many plans are kept at most.
    *
@@ -237,7 +237,7 @@ gtorch_fft_plan_cache_class_init (GTorchFftPlanCacheClass *klass)
 }
 
 static void
-gtorch_fft_plan_cache_init (GTorchFftPlanCache *self)
+gtorch_fft_plan_cache_init (GTorchFFTPlanCache *self)
 {
   g_mutex_init (&self->lock);
   self->max_size = MAX_SIZE;
@@ -254,11 +254,11 @@ gtorch_fft_plan_cache_init (GTorchFftPlanCache *self)
  *
  * Since: 0.1
  */
-GTorchFftPlanCache *
+GTorchFFTPlanCache *
 gtorch_device_get_fft_plan_cache (GTorchDevice *self)
 {
-  static GTorchFftPlanCache *caches[GTORCH_MAX_DEVICES];
-  GTorchFftPlanCache *cache, *made;
+  static GTorchFFTPlanCache *caches[GTORCH_MAX_DEVICES];
+  GTorchFFTPlanCache *cache, *made;
 
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), NULL);
 
@@ -282,7 +282,7 @@ gtorch_device_get_fft_plan_cache (GTorchDevice *self)
  * Since: 0.1
  */
 guint
-gtorch_fft_plan_cache_get_size (GTorchFftPlanCache *self)
+gtorch_fft_plan_cache_get_size (GTorchFFTPlanCache *self)
 {
   guint size;
 
@@ -305,7 +305,7 @@ gtorch_fft_plan_cache_get_size (GTorchFftPlanCache *self)
  * Since: 0.1
  */
 guint
-gtorch_fft_plan_cache_get_max_size (GTorchFftPlanCache *self)
+gtorch_fft_plan_cache_get_max_size (GTorchFFTPlanCache *self)
 {
   guint max_size;
 
@@ -328,7 +328,7 @@ gtorch_fft_plan_cache_get_max_size (GTorchFftPlanCache *self)
  * Since: 0.1
  */
 void
-gtorch_fft_plan_cache_set_max_size (GTorchFftPlanCache *self, guint max_size)
+gtorch_fft_plan_cache_set_max_size (GTorchFFTPlanCache *self, guint max_size)
 {
   GSList *surplus;
   gboolean changed;
@@ -354,7 +354,7 @@ gtorch_fft_plan_cache_set_max_size (GTorchFftPlanCache *self, guint max_size)
  * Since: 0.1
  */
 void
-gtorch_fft_plan_cache_clear (GTorchFftPlanCache *self)
+gtorch_fft_plan_cache_clear (GTorchFFTPlanCache *self)
 {
   GSList *surplus;
 

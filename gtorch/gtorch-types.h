@@ -20,7 +20,7 @@ typedef struct _GTorchMemoryPool GTorchMemoryPool;
 typedef struct _GTorchStream GTorchStream;
 typedef struct _GTorchStreamGuard GTorchStreamGuard;
 typedef struct _GTorchEvent GTorchEvent;
-typedef struct _GTorchFftPlanCache GTorchFftPlanCache;
+typedef struct _GTorchFFTPlanCache GTorchFFTPlanCache;
 typedef struct _GTorchFunction GTorchFunction;
 typedef struct _GTorchFunctionContext GTorchFunctionContext;
 typedef struct _GTorchGenerator GTorchGenerator;

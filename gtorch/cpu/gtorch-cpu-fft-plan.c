@@ -19,7 +19,7 @@
 #define LEAST_FACTOR 4
 
 void
-gtorch_fft_plan_unref (GTorchFftPlan *plan)
+gtorch_fft_plan_unref (GTorchFFTPlan *plan)
 {
   gtorch_fft_cached_unref (plan);
 }
@@ -27,7 +27,7 @@ gtorch_fft_plan_unref (GTorchFftPlan *plan)
 static void
 plan_free (gpointer data)
 {
-  GTorchFftPlan *plan = data;
+  GTorchFFTPlan *plan = data;
   guint s;
 
   for (s = 0; s < plan->rows.n_stages; s++)
@@ -48,7 +48,7 @@ plan_free (gpointer data)
 
 /* n elements of the size, on a cache line; NULL if there is no memory. */
 static gpointer
-table_new (GTorchFftPlan *plan, gint64 n, gsize size)
+table_new (GTorchFFTPlan *plan, gint64 n, gsize size)
 {
   gsize n_bytes;
 
@@ -60,7 +60,7 @@ table_new (GTorchFftPlan *plan, gint64 n, gsize size)
 }
 
 static gpointer
-roots_new (GTorchFftPlan *plan, gint64 n)
+roots_new (GTorchFFTPlan *plan, gint64 n)
 {
   return table_new (plan, n, 2 * gtorch_dtype_size (plan->dtype));
 }
@@ -132,9 +132,9 @@ has_small_factors (gint64 n)
 }
 
 static gboolean
-rows_init (GTorchFftPlan *plan)
+rows_init (GTorchFFTPlan *plan)
 {
-  GTorchFftRows *rows = &plan->rows;
+  GTorchFFTRows *rows = &plan->rows;
   gint64 i, j, k, m = 1;
   guint s;
 
@@ -184,7 +184,7 @@ split (gint64 n)
 }
 
 static gboolean
-split_init (GTorchFftPlan *plan, GError **error)
+split_init (GTorchFFTPlan *plan, GError **error)
 {
   const gint64 lanes = GTORCH_FFT_LANES (gtorch_dtype_size (plan->dtype));
   gint64 a = split (plan->n), b = plan->n / a, k, l, g;
@@ -234,10 +234,10 @@ good_length (gint64 n)
 }
 
 static gboolean
-chirp_init (GTorchFftPlan *plan, GError **error)
+chirp_init (GTorchFFTPlan *plan, GError **error)
 {
   const gint64 m = good_length (2 * plan->n - 1);
-  g_autoptr (GTorchFftPlan) wide = NULL;
+  g_autoptr (GTorchFFTPlan) wide = NULL;
   gdouble *response, *scratch;
   gint64 k, square = 0;
   gboolean done;
@@ -280,7 +280,7 @@ chirp_init (GTorchFftPlan *plan, GError **error)
 }
 
 static gboolean
-half_init (GTorchFftPlan *plan)
+half_init (GTorchFFTPlan *plan)
 {
   gint64 k;
 
@@ -290,17 +290,17 @@ half_init (GTorchFftPlan *plan)
   return plan->half != NULL;
 }
 
-static GTorchFftPlan *
-get (GTorchFftPlanKind kind, gint64 n, guint dtype, gboolean few, GError **error)
+static GTorchFFTPlan *
+get (GTorchFFTPlanKind kind, gint64 n, guint dtype, gboolean few, GError **error)
 {
-  GTorchFftPlanCache *cache = gtorch_device_get_fft_plan_cache (gtorch_device_cpu ());
-  const GTorchFftKey key = { { kind, n, dtype, few } };
-  GTorchFftPlan *plan = gtorch_fft_plan_cache_find (cache, &key);
+  GTorchFFTPlanCache *cache = gtorch_device_get_fft_plan_cache (gtorch_device_cpu ());
+  const GTorchFFTKey key = { { kind, n, dtype, few } };
+  GTorchFFTPlan *plan = gtorch_fft_plan_cache_find (cache, &key);
   gboolean done;
 
   if (plan != NULL)
     return plan;
-  plan = g_new0 (GTorchFftPlan, 1);
+  plan = g_new0 (GTorchFFTPlan, 1);
   plan->cached.ref_count = 1;
   plan->cached.free = plan_free;
   plan->kind = kind;
@@ -330,10 +330,10 @@ get (GTorchFftPlanKind kind, gint64 n, guint dtype, gboolean few, GError **error
   return NULL;
 }
 
-GTorchFftPlan *
+GTorchFFTPlan *
 gtorch_fft_plan_get (gint64 n, guint dtype, gboolean few, GError **error)
 {
-  GTorchFftPlanKind kind = GTORCH_FFT_PLAN_CHIRP;
+  GTorchFFTPlanKind kind = GTORCH_FFT_PLAN_CHIRP;
 
   if (has_small_factors (n))
     kind = n > GTORCH_FFT_MAX_ROWS || (few && n >= FEW_LENGTH && split (n) >= LEAST_FACTOR)
@@ -346,7 +346,7 @@ gtorch_fft_plan_get (gint64 n, guint dtype, gboolean few, GError **error)
   return get (kind, n, dtype, few, error);
 }
 
-GTorchFftPlan *
+GTorchFFTPlan *
 gtorch_fft_plan_get_half (gint64 n, guint dtype, GError **error)
 {
   return get (GTORCH_FFT_PLAN_HALF, n, dtype, FALSE, error);

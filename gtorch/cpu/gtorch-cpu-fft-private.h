@@ -29,37 +29,37 @@ typedef struct
       twiddles[GTORCH_FFT_MAX_STAGES];   /* radix - 1 complex numbers for each of the rows before */
   gpointer roots[GTORCH_FFT_MAX_STAGES]; /* of an odd radix: its roots of unity */
   gint32 *place;                         /* where element i goes */
-} GTorchFftRows;
+} GTorchFFTRows;
 
 typedef enum
 {
   GTORCH_FFT_PARTS,     /* the real and the imaginary part, or only the former */
   GTORCH_FFT_HALF_EVEN, /* n + 1 elements of a line of 2 n real ones, which are n pairs */
   GTORCH_FFT_HALF_ODD,  /* n / 2 + 1 elements of a line of n real ones */
-} GTorchFftLayout;
+} GTorchFFTLayout;
 
 typedef struct
 {
-  const GTorchFftRows *rows;
+  const GTorchFFTRows *rows;
   gint64 n;            /* complex elements of a line; rows->n unless there is a chirp */
   gconstpointer chirp; /* n; and rows->n, the transformed one: makes it a convolution */
   gconstpointer response;
   gconstpointer half; /* the roots exp (-i pi k / n), of the layout HALF_EVEN */
   gboolean inverse;
   gdouble scale;
-  GTorchFftLayout in_layout, out_layout;
+  GTorchFFTLayout in_layout, out_layout;
   gint64 in_step, in_delta; /* to the next element, to the imaginary part (0: there is none) */
   gint64 out_step, out_delta;
   gint64 n_out;               /* how many are wanted */
   gconstpointer lane_factors; /* results are multiplied by factors of their lane and of the group */
   gconstpointer group_factors;
   gint64 n_groups;
-} GTorchFftJob;
+} GTorchFFTJob;
 
 /* n_lines, at most the number of lanes, from in + in_offsets[i] to out + out_offsets[i]. The workspace has
  * 2 * (rows->n + 1) rows. */
 #define GTORCH_FFT_ARGS                                                     \
-  (const GTorchFftJob *job, gint64 group, gint64 n_lines, gconstpointer in, \
+  (const GTorchFFTJob *job, gint64 group, gint64 n_lines, gconstpointer in, \
    const gint64 *in_offsets, gpointer out, const gint64 *out_offsets, void *workspace)
 GTORCH_ISA_DECLARE (void, gtorch_fft_lines_f32, GTORCH_FFT_ARGS);
 GTORCH_ISA_DECLARE (void, gtorch_fft_lines_f64, GTORCH_FFT_ARGS);
@@ -73,11 +73,11 @@ typedef enum
   GTORCH_FFT_PASS_COPY,
   GTORCH_FFT_PASS_CHIRP,  /* factors go in; the inverse exchanges the parts */
   GTORCH_FFT_PASS_RESULT, /* factors go out; the inverse exchanges the parts */
-} GTorchFftPassKind;
+} GTorchFFTPassKind;
 
 typedef struct
 {
-  GTorchFftPassKind kind;
+  GTorchFFTPassKind kind;
   gboolean inverse;
   gdouble scale;
   gint64 n;
@@ -85,9 +85,9 @@ typedef struct
   gpointer out;
   gint64 in_step, in_delta, out_step, out_delta;
   gconstpointer factors;
-} GTorchFftPass;
+} GTorchFFTPass;
 
-#define GTORCH_FFT_PASS_ARGS (const GTorchFftPass *pass, gint64 begin, gint64 end)
+#define GTORCH_FFT_PASS_ARGS (const GTorchFFTPass *pass, gint64 begin, gint64 end)
 GTORCH_ISA_DECLARE (void, gtorch_fft_pass_f32, GTORCH_FFT_PASS_ARGS);
 GTORCH_ISA_DECLARE (void, gtorch_fft_pass_f64, GTORCH_FFT_PASS_ARGS);
 
@@ -99,20 +99,20 @@ typedef enum
   GTORCH_FFT_PLAN_SPLIT, /* one line, as a matrix: its columns, then its rows */
   GTORCH_FFT_PLAN_CHIRP, /* as a convolution of a length that has only small factors */
   GTORCH_FFT_PLAN_HALF,  /* no transform: the roots for real lines of twice the length */
-} GTorchFftPlanKind;
+} GTorchFFTPlanKind;
 
 /* What can be known of a transform of n complex numbers before there are any. Does not change once made. */
-typedef struct _GTorchFftPlan GTorchFftPlan;
+typedef struct _GTorchFFTPlan GTorchFFTPlan;
 
-struct _GTorchFftPlan
+struct _GTorchFFTPlan
 {
-  GTorchFftCached cached;
-  GTorchFftPlanKind kind;
+  GTorchFFTCached cached;
+  GTorchFFTPlanKind kind;
   guint dtype;
   gboolean few; /* made for one line, or a few */
   gint64 n;
-  GTorchFftRows rows;            /* ROWS */
-  GTorchFftPlan *first, *second; /* SPLIT: columns and rows; CHIRP: the convolution's, in first */
+  GTorchFFTRows rows;            /* ROWS */
+  GTorchFFTPlan *first, *second; /* SPLIT: columns and rows; CHIRP: the convolution's, in first */
   gint64 n_groups;               /* SPLIT: of columns */
   gpointer lane_factors, group_factors;
   gpointer chirp, response; /* CHIRP */
@@ -120,16 +120,16 @@ struct _GTorchFftPlan
 };
 
 /* few: there are not enough lines to fill the lanes. NULL if there is no memory. */
-GTorchFftPlan *gtorch_fft_plan_get (gint64 n, guint dtype, gboolean few, GError **error);
-GTorchFftPlan *gtorch_fft_plan_get_half (gint64 n, guint dtype, GError **error);
-void gtorch_fft_plan_unref (GTorchFftPlan *plan);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchFftPlan, gtorch_fft_plan_unref)
+GTorchFFTPlan *gtorch_fft_plan_get (gint64 n, guint dtype, gboolean few, GError **error);
+GTorchFFTPlan *gtorch_fft_plan_get_half (gint64 n, guint dtype, GError **error);
+void gtorch_fft_plan_unref (GTorchFFTPlan *plan);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchFFTPlan, gtorch_fft_plan_unref)
 
 /* The work of one line with a plan for few: n elements. */
-gboolean gtorch_fft_run_line (const GTorchFftPlan *plan, gboolean inverse, gdouble scale,
+gboolean gtorch_fft_run_line (const GTorchFFTPlan *plan, gboolean inverse, gdouble scale,
                               gconstpointer in, gint64 in_step, gint64 in_delta, gpointer out,
                               gint64 out_step, gint64 out_delta, gpointer scratch);
 /* How many complex numbers the scratch memory of that has. */
-gint64 gtorch_fft_plan_scratch (const GTorchFftPlan *plan);
+gint64 gtorch_fft_plan_scratch (const GTorchFFTPlan *plan);
 
 G_END_DECLS

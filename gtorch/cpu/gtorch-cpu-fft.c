@@ -27,7 +27,7 @@ G_STATIC_ASSERT (2 * (GTORCH_FFT_MAX_ROWS + 1) * GTORCH_FFT_ROW <= GTORCH_GEMM_W
 
 typedef struct
 {
-  const GTorchFftJob *job;
+  const GTorchFFTJob *job;
   guint dtype;
   const char *in;
   char *out;
@@ -90,7 +90,7 @@ run_lines (Lines *lines)
 static void
 run_pass (gint64 begin, gint64 end, gpointer user_data)
 {
-  const GTorchFftPass *pass = ((gpointer *) user_data)[0];
+  const GTorchFFTPass *pass = ((gpointer *) user_data)[0];
 
   if (GPOINTER_TO_UINT (((gpointer *) user_data)[1]) == GTORCH_DTYPE_FLOAT32)
     GTORCH_ISA_CALL (gtorch_fft_pass_f32) (pass, begin, end);
@@ -99,7 +99,7 @@ run_pass (gint64 begin, gint64 end, gpointer user_data)
 }
 
 static void
-pass (GTorchFftPass *self, guint dtype, gint64 n)
+pass (GTorchFFTPass *self, guint dtype, gint64 n)
 {
   gpointer data[] = { self, GUINT_TO_POINTER (dtype) };
 
@@ -107,7 +107,7 @@ pass (GTorchFftPass *self, guint dtype, gint64 n)
 }
 
 gint64
-gtorch_fft_plan_scratch (const GTorchFftPlan *plan)
+gtorch_fft_plan_scratch (const GTorchFFTPlan *plan)
 {
   if (plan->kind == GTORCH_FFT_PLAN_SPLIT)
     return plan->n + gtorch_fft_plan_scratch (plan->second);
@@ -118,13 +118,13 @@ gtorch_fft_plan_scratch (const GTorchFftPlan *plan)
 
 /* As a matrix of a rows of b elements. */
 static gboolean
-run_split (const GTorchFftPlan *plan, gboolean inverse, gdouble scale, const char *in,
+run_split (const GTorchFFTPlan *plan, gboolean inverse, gdouble scale, const char *in,
            gint64 in_step, gint64 in_delta, char *out, gint64 out_step, gint64 out_delta,
            char *scratch)
 {
   const gint64 a = plan->first->n, b = plan->second->n, two = 2, row = 2 * b;
   const gint64 size = (gint64) gtorch_dtype_size (plan->dtype);
-  GTorchFftJob columns = {
+  GTorchFFTJob columns = {
     .rows = &plan->first->rows,
     .n = a,
     .n_out = a,
@@ -138,7 +138,7 @@ run_split (const GTorchFftPlan *plan, gboolean inverse, gdouble scale, const cha
     .group_factors = plan->group_factors,
     .n_groups = plan->n_groups,
   };
-  GTorchFftJob rows = {
+  GTorchFFTJob rows = {
     .rows = &plan->second->rows,
     .n = b,
     .n_out = b,
@@ -182,13 +182,13 @@ run_split (const GTorchFftPlan *plan, gboolean inverse, gdouble scale, const cha
 }
 
 static gboolean
-run_chirp (const GTorchFftPlan *plan, gboolean inverse, gdouble scale, gconstpointer in,
+run_chirp (const GTorchFFTPlan *plan, gboolean inverse, gdouble scale, gconstpointer in,
            gint64 in_step, gint64 in_delta, gpointer out, gint64 out_step, gint64 out_delta,
            char *scratch)
 {
   const gint64 size = (gint64) gtorch_dtype_size (plan->dtype), m = plan->first->n;
   char *rest = scratch + 2 * m * size;
-  GTorchFftPass chirp = { .kind = GTORCH_FFT_PASS_CHIRP,
+  GTorchFFTPass chirp = { .kind = GTORCH_FFT_PASS_CHIRP,
                           .inverse = inverse,
                           .n = plan->n,
                           .in = in,
@@ -198,7 +198,7 @@ run_chirp (const GTorchFftPlan *plan, gboolean inverse, gdouble scale, gconstpoi
                           .out_step = 2,
                           .out_delta = 1,
                           .factors = plan->chirp };
-  GTorchFftPass response = { .kind = GTORCH_FFT_PASS_RESULT,
+  GTorchFFTPass response = { .kind = GTORCH_FFT_PASS_RESULT,
                              .scale = 1,
                              .n = m,
                              .in = scratch,
@@ -208,7 +208,7 @@ run_chirp (const GTorchFftPlan *plan, gboolean inverse, gdouble scale, gconstpoi
                              .out_step = 2,
                              .out_delta = 1,
                              .factors = plan->response };
-  GTorchFftPass result = { .kind = GTORCH_FFT_PASS_RESULT,
+  GTorchFFTPass result = { .kind = GTORCH_FFT_PASS_RESULT,
                            .inverse = inverse,
                            .scale = scale,
                            .n = plan->n,
@@ -232,12 +232,12 @@ run_chirp (const GTorchFftPlan *plan, gboolean inverse, gdouble scale, gconstpoi
 }
 
 gboolean
-gtorch_fft_run_line (const GTorchFftPlan *plan, gboolean inverse, gdouble scale, gconstpointer in,
+gtorch_fft_run_line (const GTorchFFTPlan *plan, gboolean inverse, gdouble scale, gconstpointer in,
                      gint64 in_step, gint64 in_delta, gpointer out, gint64 out_step,
                      gint64 out_delta, gpointer scratch)
 {
   const gint64 one = 1;
-  GTorchFftJob job = {
+  GTorchFFTJob job = {
     .rows = &plan->rows,
     .n = plan->n,
     .n_out = plan->n,
@@ -275,8 +275,8 @@ gtorch_fft_run_line (const GTorchFftPlan *plan, gboolean inverse, gdouble scale,
 
 typedef struct
 {
-  const GTorchFft *fft;
-  const GTorchFftPlan *plan, *half;
+  const GTorchFFT *fft;
+  const GTorchFFTPlan *plan, *half;
   gint64 n_lines, n_parts;
   char *scratch;
   gint64 scratch_size; /* bytes of a part */
@@ -286,12 +286,12 @@ typedef struct
 static gboolean
 run_long_line (const Long *self, const char *in, char *out, char *scratch)
 {
-  const GTorchFft *fft = self->fft;
-  const GTorchFftPlan *plan = self->plan;
+  const GTorchFFT *fft = self->fft;
+  const GTorchFFTPlan *plan = self->plan;
   const gint64 n = plan->n, in_step = fft->in_step, out_step = fft->out_step;
   const gint64 size = (gint64) gtorch_dtype_size (plan->dtype);
   char *rest = scratch + 2 * n * size;
-  GTorchFftPass p = { .scale = fft->scale,
+  GTorchFFTPass p = { .scale = fft->scale,
                       .n = n,
                       .in = in,
                       .in_step = in_step,
@@ -332,7 +332,7 @@ static void
 run_part (gint64 begin, gint64 end, gpointer user_data)
 {
   Long *self = user_data;
-  const GTorchFft *fft = self->fft;
+  const GTorchFFT *fft = self->fft;
   const gint64 size = (gint64) gtorch_dtype_size (fft->dtype);
   gint64 part, i, d;
 
@@ -380,11 +380,11 @@ run_long (Long *self)
 }
 
 static gboolean
-run_short (const GTorchFft *fft, const GTorchFftPlan *plan, const GTorchFftPlan *half,
+run_short (const GTorchFFT *fft, const GTorchFFTPlan *plan, const GTorchFFTPlan *half,
            gint64 n_lines)
 {
-  const GTorchFftPlan *inner = plan->kind == GTORCH_FFT_PLAN_CHIRP ? plan->first : plan;
-  GTorchFftJob job = {
+  const GTorchFFTPlan *inner = plan->kind == GTORCH_FFT_PLAN_CHIRP ? plan->first : plan;
+  GTorchFFTJob job = {
     .rows = &inner->rows,
     .n = plan->n,
     .n_out = plan->n,
@@ -425,13 +425,13 @@ run_short (const GTorchFft *fft, const GTorchFftPlan *plan, const GTorchFftPlan 
 }
 
 gboolean
-gtorch_cpu_fft (const GTorchFft *fft, GError **error)
+gtorch_cpu_fft (const GTorchFFT *fft, GError **error)
 {
   const gint64 lanes = GTORCH_FFT_LANES (gtorch_dtype_size (fft->dtype));
   const gboolean pairs = fft->form != GTORCH_FFT_C2C && fft->n % 2 == 0;
   const gint64 n = pairs ? fft->n / 2 : fft->n;
-  g_autoptr (GTorchFftPlan) plan = NULL;
-  g_autoptr (GTorchFftPlan) half = NULL;
+  g_autoptr (GTorchFFTPlan) plan = NULL;
+  g_autoptr (GTorchFFTPlan) half = NULL;
   gint64 n_lines = 1;
   gboolean done;
   guint i;

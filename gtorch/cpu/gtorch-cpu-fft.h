@@ -15,11 +15,11 @@ typedef enum
   GTORCH_FFT_C2C,
   GTORCH_FFT_R2C, /* forwards; the n / 2 + 1 results that the others are conjugates of */
   GTORCH_FFT_C2R, /* backwards, from n / 2 + 1 elements */
-} GTorchFftForm;
+} GTorchFFTForm;
 
 typedef struct
 {
-  GTorchFftForm form;
+  GTorchFFTForm form;
   guint dtype; /* of the real numbers: float32 or float64 */
   gboolean inverse;
   gdouble scale;
@@ -31,9 +31,9 @@ typedef struct
   gint64 shape[GTORCH_MAX_DIMS];
   gint64 in_strides[GTORCH_MAX_DIMS];
   gint64 out_strides[GTORCH_MAX_DIMS];
-} GTorchFft;
+} GTorchFFT;
 
 /* Fails if there is no memory for it. */
-gboolean gtorch_cpu_fft (const GTorchFft *fft, GError **error);
+gboolean gtorch_cpu_fft (const GTorchFFT *fft, GError **error);
 
 G_END_DECLS

@@ -106,11 +106,11 @@ typedef struct
   gint64 device;
 } Layout;
 
-G_STATIC_ASSERT (sizeof (Layout) <= sizeof (GTorchFftKey));
+G_STATIC_ASSERT (sizeof (Layout) <= sizeof (GTorchFFTKey));
 
 typedef struct
 {
-  GTorchFftCached cached;
+  GTorchFFTCached cached;
   GMutex lock; /* a plan has one stream and one work area at a time */
   GTorchCudaDevice *device;
   gint handle;
@@ -183,8 +183,8 @@ plan_new (const Layout *layout, GTorchCudaDevice *device, GError **error)
 static Plan *
 plan_get (const Layout *layout, GTorchCudaDevice *device, GError **error)
 {
-  GTorchFftPlanCache *cache = gtorch_device_get_fft_plan_cache ((GTorchDevice *) device);
-  GTorchFftKey key = { { 0 } };
+  GTorchFFTPlanCache *cache = gtorch_device_get_fft_plan_cache ((GTorchDevice *) device);
+  GTorchFFTKey key = { { 0 } };
   Plan *plan;
 
   memcpy (&key, layout, sizeof *layout);

@@ -62,11 +62,11 @@ gtorch_shape_fft_c2r (GTorchOpCall *call, GError **error)
 
 /* Along one dimension. */
 static gboolean
-transform (GTorchImpl *in, GTorchImpl *out, guint dim, GTorchFftForm form, gboolean inverse,
+transform (GTorchImpl *in, GTorchImpl *out, guint dim, GTorchFFTForm form, gboolean inverse,
            gdouble scale, GError **error)
 {
   const gint64 in_unit = form == GTORCH_FFT_R2C ? 1 : 2, out_unit = form == GTORCH_FFT_C2R ? 1 : 2;
-  GTorchFft fft = {
+  GTorchFFT fft = {
     .form = form,
     .dtype = gtorch_dtype_infos[in->dtype].real,
     .inverse = inverse,
@@ -249,7 +249,7 @@ check_length (const gchar *op, gint64 n, GError **error)
 
 /* The factor for a transform of n elements. */
 static gboolean
-find_scale (const gchar *op, GTorchFftNorm norm, gboolean inverse, gdouble n, gdouble *scale,
+find_scale (const gchar *op, GTorchFFTNorm norm, gboolean inverse, gdouble n, gdouble *scale,
             GError **error)
 {
   switch (norm)
@@ -354,7 +354,7 @@ resize_all (GTorchImpl *taken, const Plan *plan, gboolean half, GError **error)
 
 static GTorchImpl *
 complex_to_complex (const gchar *op, GTorchImpl *input, const gint64 *s, gsize n_s,
-                    const gint64 *dims, gsize n_dims, GTorchFftNorm norm, gboolean inverse,
+                    const gint64 *dims, gsize n_dims, GTorchFFTNorm norm, gboolean inverse,
                     GError **error)
 {
   g_autoptr (GTorchImpl) x = NULL;
@@ -373,7 +373,7 @@ complex_to_complex (const gchar *op, GTorchImpl *input, const gint64 *s, gsize n
 
 static GTorchImpl *
 real_to_complex (const gchar *op, GTorchImpl *input, const gint64 *s, gsize n_s, const gint64 *dims,
-                 gsize n_dims, GTorchFftNorm norm, gboolean inverse, GError **error)
+                 gsize n_dims, GTorchFFTNorm norm, gboolean inverse, GError **error)
 {
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) half = NULL;
@@ -404,7 +404,7 @@ real_to_complex (const gchar *op, GTorchImpl *input, const gint64 *s, gsize n_s,
 
 static GTorchImpl *
 complex_to_real (const gchar *op, GTorchImpl *input, const gint64 *s, gsize n_s, const gint64 *dims,
-                 gsize n_dims, GTorchFftNorm norm, gboolean inverse, GError **error)
+                 gsize n_dims, GTorchFFTNorm norm, gboolean inverse, GError **error)
 {
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) turned = NULL;
@@ -438,7 +438,7 @@ complex_to_real (const gchar *op, GTorchImpl *input, const gint64 *s, gsize n_s,
 /* --- the public operations --- */
 
 #define ONE(name, function, inverse)                                                         \
-  GTorchImpl *gtorch_op_##name (GTorchImpl *input, gint64 n, gint64 dim, GTorchFftNorm norm, \
+  GTorchImpl *gtorch_op_##name (GTorchImpl *input, gint64 n, gint64 dim, GTorchFFTNorm norm, \
                                 GError **error)                                              \
   {                                                                                          \
     if (input->n_dims == 0)                                                                  \
@@ -452,7 +452,7 @@ complex_to_real (const gchar *op, GTorchImpl *input, const gint64 *s, gsize n_s,
 
 #define SEVERAL(name, function, inverse)                                                          \
   GTorchImpl *gtorch_op_##name (GTorchImpl *input, const gint64 *s, gsize n_s, const gint64 *dim, \
-                                gsize n_dim, GTorchFftNorm norm, GError **error)                  \
+                                gsize n_dim, GTorchFFTNorm norm, GError **error)                  \
   {                                                                                               \
     return function (#name, input, s, n_s, dim, n_dim, norm, inverse, error);                     \
   }

@@ -161,7 +161,7 @@ class Arg:
 
 
 def enum_name(name):
-    return re.sub('([a-z0-9])([A-Z])', r'\1_\2', name).upper()
+    return re.sub('([a-z0-9]|[A-Z]{2})([A-Z][a-z])', r'\1_\2', name).upper()
 
 
 def parse_args(text):

@@ -2,9 +2,8 @@
 # SPDX-FileCopyrightText: The GTorch authors
 """The outputs of opgen that tests and bindings read: samples and the rows as JSON."""
 
-import re
 
-from opgen_common import enum_constant
+from opgen_common import enum_constant, enum_name
 
 SAMPLE_KEYS = {'shapes', 'low', 'high', 'dtype', 'torch', 'grad'}
 
@@ -59,7 +58,7 @@ def attr_value(row, sample, a):
     if a.kind == 'DType':
         return f'{{ .i = GTORCH_DTYPE_{value.upper()} }}'
     if a.kind == 'enum':
-        prefix = re.sub('([a-z0-9])([A-Z])', r'\1_\2', a.enum).upper()
+        prefix = enum_name(a.enum)
         return f'{{ .i = {enum_constant(prefix, value)} }}'
     if isinstance(value, float) and value in (float('inf'), float('-inf')):
         return f'{{ .d = {"-" if value < 0 else ""}INFINITY }}'

@@ -15,7 +15,7 @@
 #define COMPLEX_32 4
 #define COMPLEX_64 5
 
-static GTorchFftPlanCache *cache;
+static GTorchFFTPlanCache *cache;
 
 static GTorchImpl *
 uninitialised (guint dtype, const gint64 *shape, guint n_dims)
@@ -227,8 +227,8 @@ static void
 each_device_has_its_own (void)
 {
   const gint64 n = 10, dim = 0;
-  GTorchFftPlanCache *other = gtorch_device_get_fft_plan_cache (gpu (1));
-  GTorchFftPlanCache *host = gtorch_device_get_fft_plan_cache (gtorch_device_cpu ());
+  GTorchFFTPlanCache *other = gtorch_device_get_fft_plan_cache (gpu (1));
+  GTorchFFTPlanCache *host = gtorch_device_get_fft_plan_cache (gtorch_device_cpu ());
   g_autoptr (GTorchImpl) x = gtorch_impl_new (gpu (1), GTORCH_DTYPE_COMPLEX64, &n, 1, NULL);
   g_autoptr (GTorchImpl) y = NULL;
 

@@ -216,7 +216,7 @@ gradients_agree (void)
 static void
 plans_may_go_at_any_time (void)
 {
-  GTorchFftPlanCache *cache = gtorch_device_get_fft_plan_cache (gpu);
+  GTorchFFTPlanCache *cache = gtorch_device_get_fft_plan_cache (gpu);
   g_autoptr (GTorchTensor) x = numbers (GTORCH_SHAPE (64, 4096), GTORCH_DTYPE_COMPLEX64, 1);
   g_autoptr (GTorchTensor) y = on (x, gpu);
   g_autoptr (GTorchTensor) expected = TRY (gtorch_fft_fft (x, -1, -1, 0, &error));

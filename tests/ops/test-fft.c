@@ -256,7 +256,7 @@ lines_do_not_touch_each_other (void)
 static void
 plans_come_and_go (void)
 {
-  GTorchFftPlanCache *cache = gtorch_device_get_fft_plan_cache (gtorch_device_cpu ());
+  GTorchFFTPlanCache *cache = gtorch_device_get_fft_plan_cache (gtorch_device_cpu ());
   const guint before = gtorch_fft_plan_cache_get_max_size (cache);
   gint64 n;
   guint round;

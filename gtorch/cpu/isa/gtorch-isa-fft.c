@@ -151,7 +151,7 @@ NAME (butterfly_odd) (const int p, T *x, gint64 m, const T *w, const T *roots)
 }
 
 static void
-NAME (stage) (const GTorchFftRows *rows, guint s, gint64 m, T *x, gint64 n)
+NAME (stage) (const GTorchFFTRows *rows, guint s, gint64 m, T *x, gint64 n)
 {
   const int p = rows->radix[s];
   const T *w = rows->twiddles[s], *roots = rows->roots[s];
@@ -191,7 +191,7 @@ NAME (stage) (const GTorchFftRows *rows, guint s, gint64 m, T *x, gint64 n)
 
 /* The stages over blocks that fit into the first cache, block after block, then the others. */
 static void
-NAME (transform) (const GTorchFftRows *rows, T *x)
+NAME (transform) (const GTorchFFTRows *rows, T *x)
 {
   gint64 inner = 1, m, block;
   guint n_inner = 0, s;
@@ -222,7 +222,7 @@ NAME (neighbours) (const gint64 *offsets, gint64 delta)
 
 /* Element i of the lines becomes row place[i]. The rest of the lanes repeat the first line. */
 static void
-NAME (read) (const GTorchFftJob *job, const T *in, const gint64 *offsets, gint64 n,
+NAME (read) (const GTorchFFTJob *job, const T *in, const gint64 *offsets, gint64 n,
              const gint32 *place, T *x)
 {
   const gint64 step = job->in_step, delta = job->in_delta;
@@ -268,7 +268,7 @@ NAME (read) (const GTorchFftJob *job, const T *in, const gint64 *offsets, gint64
 }
 
 static void
-NAME (write) (const GTorchFftJob *job, const T *x, T *out, const gint64 *offsets, gint64 n_lines)
+NAME (write) (const GTorchFFTJob *job, const T *x, T *out, const gint64 *offsets, gint64 n_lines)
 {
   const gint64 step = job->out_step, delta = job->out_delta, n = job->n_out;
   const gint64 re = job->inverse ? LANES : 0, im = LANES - re;
@@ -319,7 +319,7 @@ NAME (write) (const GTorchFftJob *job, const T *x, T *out, const gint64 *offsets
 
 /* From the transform of the pairs to that of the line: n + 1 rows in place. */
 static void
-NAME (unfold) (const GTorchFftJob *job, T *x)
+NAME (unfold) (const GTorchFFTJob *job, T *x)
 {
   const T *w = job->half, half = (T) 0.5;
   gint64 n = job->n, k;
@@ -344,7 +344,7 @@ NAME (unfold) (const GTorchFftJob *job, T *x)
 
 /* The other way, from rows of n + 1 elements in y; the rows have exchanged parts, as the inverse wants it. */
 static void
-NAME (fold) (const GTorchFftJob *job, const T *y, const gint32 *place, T *x)
+NAME (fold) (const GTorchFFTJob *job, const T *y, const gint32 *place, T *x)
 {
   const T *w = job->half;
   gint64 n = job->n, k;
@@ -367,7 +367,7 @@ NAME (fold) (const GTorchFftJob *job, const T *y, const gint32 *place, T *x)
 
 /* The whole line from its first half, in rows with exchanged parts. */
 static void
-NAME (mirror) (const GTorchFftJob *job, const T *y, const gint32 *place, T *x)
+NAME (mirror) (const GTorchFFTJob *job, const T *y, const gint32 *place, T *x)
 {
   gint64 n = job->n, k;
   int v;
@@ -386,9 +386,9 @@ NAME (mirror) (const GTorchFftJob *job, const T *y, const gint32 *place, T *x)
 /* --- lengths with a large prime factor: a convolution with a chirp --- */
 
 static T *
-NAME (convolve) (const GTorchFftJob *job, T *x, T *y)
+NAME (convolve) (const GTorchFFTJob *job, T *x, T *y)
 {
-  const GTorchFftRows *rows = job->rows;
+  const GTorchFFTRows *rows = job->rows;
   const T *w = job->chirp, *r = job->response;
   gint64 k, to;
   int v;
@@ -430,7 +430,7 @@ NAME (convolve) (const GTorchFftJob *job, T *x, T *y)
 }
 
 static void
-NAME (multiply) (const GTorchFftJob *job, gint64 group, T *x)
+NAME (multiply) (const GTorchFFTJob *job, gint64 group, T *x)
 {
   const T *lanes = job->lane_factors, *f = job->group_factors;
   gint64 k;
@@ -453,7 +453,7 @@ NAME (multiply) (const GTorchFftJob *job, gint64 group, T *x)
 }
 
 void
-GTORCH_ISA_SYMBOL (NAME (gtorch_fft_lines)) (const GTorchFftJob *job, gint64 group, gint64 n_lines,
+GTORCH_ISA_SYMBOL (NAME (gtorch_fft_lines)) (const GTorchFFTJob *job, gint64 group, gint64 n_lines,
                                              gconstpointer in, const gint64 *in_offsets,
                                              gpointer out, const gint64 *out_offsets,
                                              void *workspace)
@@ -491,7 +491,7 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_fft_lines)) (const GTorchFftJob *job, gint64 gro
 /* --- one long line --- */
 
 void
-GTORCH_ISA_SYMBOL (NAME (gtorch_fft_pass)) (const GTorchFftPass *pass, gint64 begin, gint64 end)
+GTORCH_ISA_SYMBOL (NAME (gtorch_fft_pass)) (const GTorchFFTPass *pass, gint64 begin, gint64 end)
 {
   const T *in = pass->in, *w = pass->factors, scale = (T) pass->scale;
   const gint64 n = pass->n, in_step = pass->in_step, out_step = pass->out_step;
