@@ -245,11 +245,16 @@ wait_for_operands (GTorchGraphExec *exec, GError **error)
 
       if (writer == NULL)
         continue;
+      if (!gtorch_storage_wait_copies (storage, error))
+        return FALSE;
       gtorch_timeline_wait (writer, __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED), NULL,
                             NULL);
       if (!gtorch_timeline_report (writer, error))
         return FALSE;
     }
+  for (i = 0; i < exec->written->len; i++)
+    if (!gtorch_storage_wait_copies (exec->written->pdata[i], error))
+      return FALSE;
   return TRUE;
 }
 
@@ -281,6 +286,10 @@ gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **
     }
   if (replay->after == stream->timeline)
     replay->after = NULL;
+  for (i = 0; i < exec->read->len; i++)
+    gtorch_stream_enqueue_copies (stream, exec->read->pdata[i]);
+  for (i = 0; i < exec->written->len; i++)
+    gtorch_stream_enqueue_copies (stream, exec->written->pdata[i]);
   seq = GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, replay_run, replay, replay_free);
   gtorch_memory_pool_set_writer (exec->pool, stream->timeline, seq);
   for (i = 0; i < exec->written->len; i++)

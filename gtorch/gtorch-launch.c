@@ -135,7 +135,9 @@ gtorch_saved_call_run (GTorchSavedCall *saved, GError **error)
   gboolean result;
 
   gtorch_thread.streams[device->slot] = NULL;
+  gtorch_thread.must_finish = TRUE;
   result = saved->call.op->cpu (&saved->call, error);
+  gtorch_thread.must_finish = FALSE;
   gtorch_thread.streams[device->slot] = former;
   return result;
 }
@@ -156,6 +158,14 @@ wait_for_writer (GTorchStorage *storage, GError **error)
 
   if (writer == NULL)
     return TRUE;
+  if (gtorch_timeline_is_of_copies (writer))
+    {
+      if (!writer->wait (writer, __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED), NULL,
+                         error))
+        return FALSE;
+      __atomic_store_n (&storage->writer, NULL, __ATOMIC_RELAXED);
+      return TRUE;
+    }
   gtorch_timeline_wait (writer, __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED), NULL,
                         NULL);
   if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
@@ -164,6 +174,44 @@ wait_for_writer (GTorchStorage *storage, GError **error)
     return FALSE;
   __atomic_store_n (&storage->writer, NULL, __ATOMIC_RELAXED);
   return gtorch_timeline_report (writer, error);
+}
+
+gboolean
+gtorch_storage_wait_copies (GTorchStorage *storage, GError **error)
+{
+  GTorchTimeline *writer = __atomic_load_n (&storage->writer, __ATOMIC_ACQUIRE);
+
+  return writer == NULL || !gtorch_timeline_is_of_copies (writer)
+         || wait_for_writer (storage, error);
+}
+
+typedef struct
+{
+  GTorchTimeline *timeline;
+  guint64 seq;
+} Copies;
+
+static gboolean
+await_copies (gpointer data, GError **error)
+{
+  const Copies *copies = data;
+
+  return !gtorch_timeline_is_of_copies (copies->timeline)
+         || copies->timeline->wait (copies->timeline, copies->seq, NULL, error);
+}
+
+void
+gtorch_stream_enqueue_copies (GTorchStream *stream, GTorchStorage *storage)
+{
+  GTorchTimeline *writer = __atomic_load_n (&storage->writer, __ATOMIC_ACQUIRE);
+  Copies *copies;
+
+  if (writer == NULL || !gtorch_timeline_is_of_copies (writer))
+    return;
+  copies = g_new (Copies, 1);
+  copies->timeline = writer;
+  copies->seq = __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED);
+  GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, await_copies, copies, g_free);
 }
 
 gboolean
@@ -282,7 +330,10 @@ gtorch_launch (GTorchOpCall *call, GError **error)
     if (call->inputs[i] != NULL
         && G_UNLIKELY (__atomic_load_n (&call->inputs[i]->storage->writer, __ATOMIC_RELAXED)
                        != NULL)
-        && gtorch_thread.worker == NULL && !wait_for_writer (call->inputs[i]->storage, error))
+        && gtorch_thread.worker == NULL
+        && !((call->op->flags & GTORCH_OP_FLAG_DEVICES) /* copies do it by themselves */
+             && gtorch_timeline_is_of_copies (call->inputs[i]->storage->writer))
+        && !wait_for_writer (call->inputs[i]->storage, error))
       return FALSE;
   return call->op->cpu (call, error);
 }

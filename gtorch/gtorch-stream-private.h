@@ -27,7 +27,18 @@ struct _GTorchTimeline
   GError *error; /* of the first work that failed, until somebody was told */
   gboolean in_use;
   GTorchTimeline *next;
+  /* Of copies that a GPU makes: who waits asks for them. Atomically; NULL: work completes by itself.
+   * FALSE when cancelled or with what went wrong. */
+  gboolean (*wait) (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable,
+                    GError **error);
+  gpointer wait_data;
 };
+
+static inline gboolean
+gtorch_timeline_is_of_copies (GTorchTimeline *timeline)
+{
+  return __atomic_load_n (&timeline->wait, __ATOMIC_RELAXED) != NULL;
+}
 
 GTorchTimeline *gtorch_timeline_new (GTorchDevice *device);
 void gtorch_timeline_release (GTorchTimeline *timeline);
@@ -157,6 +168,7 @@ typedef struct
   GTorchStream *streams[GTORCH_MAX_DEVICES]; /* owned */
   GTorchDevice *device;
   GTorchTimeline *worker; /* the queue that this thread works for */
+  gboolean must_finish;   /* what is called now is read as soon as it returns */
   gboolean keeps_errors;  /* it only looks: errors that it meets stay for whoever can report them */
 } GTorchThread;
 
@@ -205,5 +217,12 @@ void gtorch_saved_call_free (GTorchSavedCall *saved);
 gboolean gtorch_saved_call_run (GTorchSavedCall *saved, GError **error);
 /* Notes that the work of this number writes to the storage. */
 void gtorch_storage_set_writer (GTorchStorage *storage, GTorchTimeline *timeline, guint64 seq);
+/* Waits for copies that GPUs make from and to the storage. */
+gboolean gtorch_storage_wait_copies (GTorchStorage *storage, GError **error);
+/* The stream's further work comes after them. */
+void gtorch_stream_enqueue_copies (GTorchStream *stream, GTorchStorage *storage);
+
+/* --- pinned memory (cuda/gtorch-host-allocator.c) --- */
+gboolean gtorch_storage_is_pinned (const GTorchStorage *storage);
 
 G_END_DECLS

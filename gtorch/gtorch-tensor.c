@@ -10,6 +10,7 @@
 #include "gtorch-scope-private.h"
 #include "gtorch-stream-private.h"
 #include "gtorch-tensor-bytes-private.h"
+#include "cuda/gtorch-host-allocator.h"
 #include "gtorch-tensor-private.h"
 
 /**
@@ -39,6 +40,7 @@ enum
   PROP_REQUIRES_GRAD,
   PROP_GRAD,
   PROP_IS_LEAF,
+  PROP_PINNED,
   N_PROPS
 };
 
@@ -83,6 +85,9 @@ gtorch_tensor_get_property (GObject *object, guint prop_id, GValue *value, GPara
       break;
     case PROP_IS_LEAF:
       g_value_set_boolean (value, gtorch_tensor_is_leaf (self));
+      break;
+    case PROP_PINNED:
+      g_value_set_boolean (value, gtorch_tensor_is_pinned (self));
       break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
@@ -334,6 +339,15 @@ gtorch_tensor_class_init (GTorchTensorClass *klass)
    */
   props[PROP_IS_LEAF] =
       g_param_spec_boolean ("is-leaf", NULL, NULL, TRUE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchTensor:pinned: (getter is_pinned)
+   *
+   * Whether the elements are in pinned memory of the host; see [method@Tensor.pin_memory].
+   *
+   * Since: 0.1
+   */
+  props[PROP_PINNED] =
+      g_param_spec_boolean ("pinned", NULL, NULL, FALSE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
   g_object_class_install_properties (object_class, N_PROPS, props);
 }
 

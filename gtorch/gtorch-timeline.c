@@ -68,11 +68,15 @@ on_cancelled (GCancellable *cancellable, gpointer data)
 static gboolean
 timeline_wait (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable, GError **error)
 {
+  gboolean (*wait) (GTorchTimeline *, guint64, GCancellable *, GError **);
   gulong id = 0;
 
   seq = MIN (seq, gtorch_timeline_submitted (timeline));
   if (gtorch_timeline_completed (timeline) >= seq)
     return TRUE;
+  wait = __atomic_load_n (&timeline->wait, __ATOMIC_RELAXED);
+  if (wait != NULL)
+    return wait (timeline, seq, cancellable, error);
   if (cancellable != NULL)
     id = g_cancellable_connect (cancellable, G_CALLBACK (on_cancelled), timeline, NULL);
   g_mutex_lock (&timeline->lock);

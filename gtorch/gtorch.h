@@ -9,6 +9,7 @@
 #include <gtorch/autograd/gtorch-gradcheck.h>
 #include <gtorch/autograd/gtorch-tensor-autograd.h>
 #include <gtorch/cuda/gtorch-cuda-graph.h>
+#include <gtorch/cuda/gtorch-host-allocator.h>
 #include <gtorch/gtorch-allocator-history.h>
 #include <gtorch/gtorch-allocator.h>
 #include <gtorch/gtorch-build-info.h>

@@ -287,6 +287,9 @@ gtorch_cpu_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *cal
   if (stream == NULL || stream->timeline == NULL)
     return call->op->cpu (call, error);
 
+  for (i = 0; i < call->n_inputs; i++)
+    if (call->inputs[i] != NULL)
+      gtorch_stream_enqueue_copies (stream, call->inputs[i]->storage);
   saved = gtorch_saved_call_new (call, NULL, NULL);
   seq = GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, run_call, saved, free_call);
   for (i = 0; i < call->n_outputs; i++)

@@ -10,6 +10,7 @@
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-iter.h"
 #include "cuda/gtorch-cuda-private.h"
+#include "gtorch-capture-private.h"
 #include "gtorch-ops-private.h"
 #include "kernels/gtorch-kernel-params.h"
 
@@ -309,6 +310,61 @@ copy_from_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GError **error)
          && wait_for_lane (to, to_lane, from, from_lane, error);
 }
 
+/* Can the GPU be left alone with it? Not in a capture, where no event tells when it is done. */
+static gboolean
+runs_by_itself (GTorchStorage *host, GTorchCudaLane *lane)
+{
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+  if (!gtorch_storage_is_pinned (host) || gtorch_captures_exist ())
+    return FALSE;
+  gtorch_cuda.cuStreamIsCapturing (lane->handle, &status);
+  if (status != CU_STREAM_CAPTURE_STATUS_NONE)
+    gtorch_host_lose (host); /* a graph will have the address */
+  return status == CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* Before a copy that does not wait: the host's own work is waited for, that of GPUs is left to them. */
+static gboolean
+come_after (GTorchStorage *host, GTorchImpl *impl, GTorchCudaLane *lane, GError **error)
+{
+  GTorchTimeline *writer = __atomic_load_n (&host->writer, __ATOMIC_ACQUIRE);
+
+  if (gtorch_current_stream (host->device) != NULL
+      || (writer != NULL && !gtorch_timeline_is_of_copies (writer)))
+    return gtorch_impl_sync (impl, error);
+  return gtorch_host_order (host, lane, error);
+}
+
+static gboolean
+copy_by_itself (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GTorchCudaLane *lane,
+                GError **error)
+{
+  gboolean to_host = dst->storage->device->type == GTORCH_DEVICE_TYPE_CPU;
+  GTorchImpl *host = to_host ? dst : src, *other = to_host ? src : dst;
+  GTorchDevice *device = other->storage->device;
+  GTorchStream *stream = gtorch_current_stream (device);
+  CUdeviceptr address = (CUdeviceptr) (guintptr) gtorch_impl_data (other);
+  gboolean result;
+
+  if (stream == NULL)
+    stream = g_atomic_pointer_get (&device->default_stream);
+  gtorch_cuda_use_storage (other->storage, lane);
+  if (!come_after (host->storage, host, lane, error))
+    return FALSE;
+  gtorch_cuda_note_begin (lane, "copy");
+  if (to_host)
+    result = gtorch_cuda_check (gtorch_cuda.cuMemcpyDtoHAsync (gtorch_impl_data (host), address,
+                                                               n_bytes, lane->handle),
+                                "cuMemcpyDtoHAsync", error);
+  else
+    result = gtorch_cuda_check (gtorch_cuda.cuMemcpyHtoDAsync (address, gtorch_impl_data (host),
+                                                               n_bytes, lane->handle),
+                                "cuMemcpyHtoDAsync", error);
+  return gtorch_cuda_note_end (lane, result)
+         && gtorch_host_note_copy (host->storage, stream, error);
+}
+
 gboolean
 gtorch_cuda_copy (GTorchDevice *device, GTorchImpl *dst, GTorchImpl *src, gboolean non_blocking,
                   GError **error)
@@ -324,6 +380,10 @@ gtorch_cuda_copy (GTorchDevice *device, GTorchImpl *dst, GTorchImpl *src, gboole
   lane = gtorch_cuda_current_lane (device, error);
   if (lane == NULL || !gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (device), error))
     return FALSE;
+  if (runs_by_itself (from->type == GTORCH_DEVICE_TYPE_CPU ? src->storage : dst->storage, lane)
+      && (non_blocking || from->type == GTORCH_DEVICE_TYPE_CPU))
+    return copy_by_itself (dst, src, n_bytes, lane, error)
+           && (non_blocking || gtorch_cuda_lane_synchronize (lane, "copy", error));
   if (from->type == GTORCH_DEVICE_TYPE_CPU)
     {
       /* The driver has read pageable memory when this returns. */

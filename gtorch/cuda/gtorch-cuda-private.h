@@ -126,6 +126,15 @@ void gtorch_cuda_empty_cache (GTorchDevice *device);
 /* Notes that work on the stream uses the storage; its memory is not given to others before that is done. */
 void gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane);
 
+/* --- copies from and to pinned memory of the host (gtorch-host-allocator.c) --- */
+
+/* Further work on the lane comes after the copies that are under way. */
+gboolean gtorch_host_order (GTorchStorage *storage, GTorchCudaLane *lane, GError **error);
+/* The last work of the stream is such a copy. Who reads the storage waits for it. */
+gboolean gtorch_host_note_copy (GTorchStorage *storage, GTorchStream *stream, GError **error);
+/* The memory is not given to others any more: work uses it whose end nobody sees. */
+void gtorch_host_lose (GTorchStorage *storage);
+
 /* --- what a device has been given to do (gtorch-cuda-failure.c) --- */
 
 #define GTORCH_CUDA_N_NOTES 128

@@ -11,6 +11,7 @@
 #include "cpu/gtorch-cpu-iter.h"
 #include "gtorch-device-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-stream-private.h"
 
 static void
 run_cast (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
@@ -282,20 +283,23 @@ gboolean
 gtorch_cpu_copy_op (GTorchOpCall *call, GError **error)
 {
   GTorchImpl *dst = call->outputs[0], *src = call->inputs[1];
+  g_autoptr (GTorchImpl) moved = NULL;
 
   if (src->storage->device != dst->storage->device)
     {
       gboolean direct =
           dst->is_contiguous && dst->dtype == src->dtype && gtorch_impl_same_shape (dst, src);
-      g_autoptr (GTorchImpl) moved =
-          gtorch_copy_to_device (src, dst->storage->device, FALSE, direct ? dst : NULL, error);
+      gboolean non_blocking = direct && call->attrs[0].i && !gtorch_thread.must_finish;
 
-      if (moved == NULL)
-        return FALSE;
-      if (moved != dst)
-        gtorch_cpu_copy (dst, moved);
-      return TRUE;
+      moved = gtorch_copy_to_device (src, dst->storage->device, non_blocking, direct ? dst : NULL,
+                                     error);
+      if (moved == NULL || moved == dst)
+        return moved != NULL;
+      src = moved;
     }
-  gtorch_cpu_copy (call->outputs[0], call->inputs[1]);
+  if (!gtorch_storage_wait_copies (dst->storage, error)
+      || !gtorch_storage_wait_copies (src->storage, error))
+    return FALSE;
+  gtorch_cpu_copy (dst, src);
   return TRUE;
 }

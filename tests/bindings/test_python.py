@@ -351,6 +351,23 @@ def gradients_read_as_in_pytorch():
 
 
 @tap.case
+def pinned_memory_has_a_limit():
+    allocator = GTorch.HostAllocator.get_default()
+    allocator.props.limit = 1
+    x = GTorch.tensor([1.5, -2.0])
+    assert not x.is_pinned() and not x.props.pinned
+    try:
+        x.pin_memory()
+        raise AssertionError('it was pinned')
+    except GLib.Error as error:
+        assert error.matches(GTorch.error_quark(), GTorch.Error.OUT_OF_MEMORY), error.message
+        assert 'the limit is 1' in error.message, error.message
+    finally:
+        allocator.set_limit(0)
+    assert allocator.get_allocated() == 0 and allocator.props.reserved == 0
+
+
+@tap.case
 def operations_can_be_awaited():
     async def main():
         stream = GTorch.Stream('cpu')
