@@ -24,6 +24,25 @@ gpu (guint index)
   return device;
 }
 
+static inline GTorchAllocator *
+gpu_allocator (void)
+{
+  return gtorch_device_get_allocator (gpu (0));
+}
+
+#define MIB ((gint64) 1 << 20)
+
+/* Memory of the first GPU. */
+static inline GTorchImpl *
+bytes (gint64 n_bytes)
+{
+  GError *error = NULL;
+  GTorchImpl *result = gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, &n_bytes, 1, &error);
+
+  g_assert_no_error (error);
+  return result;
+}
+
 /* 0, 1, 2, … on the device. */
 static inline GTorchImpl *
 ramp (GTorchDevice *device, guint dtype, const gint64 *shape, guint n_dims)

@@ -8,23 +8,12 @@
 
 #include "cuda-test.h"
 
-#define MIB       ((gint64) 1 << 20)
 #define N_STREAMS 3
 
 static GTorchImpl *
 bytes_new (gint64 n_bytes, GError **error)
 {
   return gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, &n_bytes, 1, error);
-}
-
-static GTorchImpl *
-bytes (gint64 n_bytes)
-{
-  GError *error = NULL;
-  GTorchImpl *result = bytes_new (n_bytes, &error);
-
-  g_assert_no_error (error);
-  return result;
 }
 
 static gint64

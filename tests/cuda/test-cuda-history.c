@@ -8,24 +8,6 @@
 
 #include "cuda-test.h"
 
-#define MIB ((gint64) 1 << 20)
-
-static GTorchAllocator *
-allocator (void)
-{
-  return gtorch_device_get_allocator (gpu (0));
-}
-
-static GTorchImpl *
-bytes (gint64 n_bytes)
-{
-  GError *error = NULL;
-  GTorchImpl *result = gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, &n_bytes, 1, &error);
-
-  g_assert_no_error (error);
-  return result;
-}
-
 /* --- a reader of what is written --- */
 
 typedef struct _Value Value;
@@ -154,7 +136,7 @@ static Value *
 snapshot (void)
 {
   GError *error = NULL;
-  GBytes *pickle = gtorch_allocator_snapshot (allocator (), &error);
+  GBytes *pickle = gtorch_allocator_snapshot (gpu_allocator (), &error);
   Value *value;
 
   g_assert_no_error (error);
@@ -217,8 +199,8 @@ a_snapshot_has_every_byte (void)
       g_assert_true (get (segment, "is_expandable")->number);
     }
   g_assert_cmpint (sum, ==, total);
-  g_assert_cmpint (total, ==, gtorch_allocator_get_reserved (allocator ()));
-  g_assert_cmpint (allocated, ==, gtorch_allocator_get_allocated (allocator ()));
+  g_assert_cmpint (total, ==, gtorch_allocator_get_reserved (gpu_allocator ()));
+  g_assert_cmpint (allocated, ==, gtorch_allocator_get_allocated (gpu_allocator ()));
   g_assert_cmpint (get (find_block (all, 5120), "requested_size")->number, ==, 5000);
   g_assert_cmpint (get (find_block (all, 5120), "frames")->items->len, ==, 0);
   value_free (all);
@@ -243,12 +225,12 @@ a_trace_has_what_happened (void)
   guint n;
 
   gtorch_device_synchronize (gpu (0), NULL, NULL);
-  gtorch_allocator_trim (allocator ());
+  gtorch_allocator_trim (gpu_allocator ());
   x = bytes (600);
-  gtorch_allocator_record_history (allocator (), GTORCH_HISTORY_ALL, 100, &error);
+  gtorch_allocator_record_history (gpu_allocator (), GTORCH_HISTORY_ALL, 100, &error);
   g_assert_no_error (error);
   gtorch_impl_unref (bytes (40 * MIB));
-  gtorch_allocator_trim (allocator ());
+  gtorch_allocator_trim (gpu_allocator ());
   sum = gtorch_op_add (x, x, 1, &error);
   g_assert_no_error (error);
   g_assert_null (gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, &too_much, 1, &error));
@@ -281,7 +263,7 @@ a_trace_has_what_happened (void)
   value_free (all);
   if (file != NULL)
     {
-      pickle = gtorch_allocator_snapshot (allocator (), NULL);
+      pickle = gtorch_allocator_snapshot (gpu_allocator (), NULL);
       g_file_set_contents (file, g_bytes_get_data (pickle, NULL), g_bytes_get_size (pickle), NULL);
     }
 
@@ -290,7 +272,7 @@ a_trace_has_what_happened (void)
   all = snapshot ();
   g_assert_cmpuint (at (get (all, "device_traces"), 0)->items->len, ==, 100);
   value_free (all);
-  gtorch_allocator_record_history (allocator (), GTORCH_HISTORY_NEVER, 0, &error);
+  gtorch_allocator_record_history (gpu_allocator (), GTORCH_HISTORY_NEVER, 0, &error);
   g_assert_no_error (error);
   gtorch_impl_unref (bytes (100));
   all = snapshot ();
@@ -303,14 +285,14 @@ settings_are_told (void)
 {
   Value *all, *settings;
 
-  gtorch_allocator_configure (allocator (), "max_split_size_mb:64", NULL);
+  gtorch_allocator_configure (gpu_allocator (), "max_split_size_mb:64", NULL);
   all = snapshot ();
   settings = get (all, "allocator_settings");
   g_assert_cmpint (get (settings, "max_split_size")->number, ==, 64 * MIB);
   g_assert_cmpstr (get (settings, "PYTORCH_CUDA_ALLOC_CONF")->text, ==,
                    "backend:native,max_split_size_mb:64");
   value_free (all);
-  gtorch_allocator_set_max_split_size (allocator (), G_MAXUINT64, NULL);
+  gtorch_allocator_set_max_split_size (gpu_allocator (), G_MAXUINT64, NULL);
 }
 
 static gpointer
@@ -329,14 +311,14 @@ threads_may_be_remembered_and_looked_at_together (void)
   GThread *threads[2];
   guint i;
 
-  gtorch_allocator_record_history (allocator (), GTORCH_HISTORY_ALL, 64, NULL);
+  gtorch_allocator_record_history (gpu_allocator (), GTORCH_HISTORY_ALL, 64, NULL);
   for (i = 0; i < G_N_ELEMENTS (threads); i++)
     threads[i] = g_thread_new ("churn", churn, NULL);
   for (i = 0; i < 20; i++)
     value_free (snapshot ());
   for (i = 0; i < G_N_ELEMENTS (threads); i++)
     g_thread_join (threads[i]);
-  gtorch_allocator_record_history (allocator (), GTORCH_HISTORY_NEVER, 0, NULL);
+  gtorch_allocator_record_history (gpu_allocator (), GTORCH_HISTORY_NEVER, 0, NULL);
 }
 
 static void
@@ -352,7 +334,7 @@ the_cpu_has_none (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
   g_clear_error (&error);
   g_assert_false (
-      gtorch_allocator_record_history (allocator (), GTORCH_HISTORY_ALL, G_MAXSIZE, &error));
+      gtorch_allocator_record_history (gpu_allocator (), GTORCH_HISTORY_ALL, G_MAXSIZE, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
 }
 

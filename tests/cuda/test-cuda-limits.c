@@ -8,8 +8,6 @@
 
 #include "cuda-test.h"
 
-#define MIB ((gint64) 1 << 20)
-
 static GTorchAllocator *
 allocator (guint index)
 {
@@ -20,16 +18,6 @@ static GTorchImpl *
 bytes_on (guint index, gint64 n_bytes, GError **error)
 {
   return gtorch_impl_new (gpu (index), GTORCH_DTYPE_UINT8, &n_bytes, 1, error);
-}
-
-static GTorchImpl *
-bytes (gint64 n_bytes)
-{
-  GError *error = NULL;
-  GTorchImpl *result = bytes_on (0, n_bytes, &error);
-
-  g_assert_no_error (error);
-  return result;
 }
 
 static gint64

@@ -7,29 +7,11 @@
 
 #include "cuda-test.h"
 
-#define MIB ((gint64) 1 << 20)
-
-static GTorchAllocator *
-allocator (void)
-{
-  return gtorch_device_get_allocator (gpu (0));
-}
-
-static GTorchImpl *
-bytes (gint64 n_bytes)
-{
-  GError *error = NULL;
-  GTorchImpl *result = gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, &n_bytes, 1, &error);
-
-  g_assert_no_error (error);
-  return result;
-}
-
 static gint64
 stat (const gchar *key)
 {
   GError *error = NULL;
-  guint64 value = gtorch_allocator_get_stat (allocator (), key, &error);
+  guint64 value = gtorch_allocator_get_stat (gpu_allocator (), key, &error);
 
   g_assert_no_error (error);
   return value;
@@ -55,15 +37,15 @@ assert_stats (const gchar *name, gint64 current, gint64 peak, gint64 added, gint
 static void
 start (void)
 {
-  gtorch_allocator_trim (allocator ());
-  gtorch_allocator_reset_peak (allocator ());
-  gtorch_allocator_reset_accumulated (allocator ());
+  gtorch_allocator_trim (gpu_allocator ());
+  gtorch_allocator_reset_peak (gpu_allocator ());
+  gtorch_allocator_reset_accumulated (gpu_allocator ());
 }
 
 static void
 every_key_has_a_number (void)
 {
-  const gchar *const *keys = gtorch_allocator_get_stat_keys (allocator ());
+  const gchar *const *keys = gtorch_allocator_get_stat_keys (gpu_allocator ());
   g_autoptr (GError) error = NULL;
   guint i;
 
@@ -71,8 +53,8 @@ every_key_has_a_number (void)
   for (i = 0; keys[i] != NULL; i++)
     stat (keys[i]);
   g_assert_cmpint (stat ("max_split_size"), ==, -1);
-  g_assert_cmpuint (gtorch_allocator_get_stat (allocator (), "allocated.all.current", &error), ==,
-                    0);
+  g_assert_cmpuint (gtorch_allocator_get_stat (gpu_allocator (), "allocated.all.current", &error),
+                    ==, 0);
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND);
   g_assert_true (g_str_has_prefix (error->message, "allocator: “allocated.all.current” is not"));
 }
@@ -105,19 +87,19 @@ each_storage_is_counted_in_its_pool (void)
   gtorch_impl_unref (large);
   assert_stats ("requested_bytes.all", 513, 1514 + MIB, 1514 + MIB, 1001 + MIB);
   assert_stats ("inactive_split.large_pool", 0, 1, 1, 1); /* the whole page is free */
-  gtorch_allocator_reset_peak (allocator ());
+  gtorch_allocator_reset_peak (gpu_allocator ());
   assert_stats ("allocation.all", 1, 1, 3, 2);
-  gtorch_allocator_trim (allocator ());
+  gtorch_allocator_trim (gpu_allocator ());
   assert_stats ("reserved_bytes.all", 2 * MIB, 34 * MIB, 34 * MIB, 32 * MIB);
   assert_stats ("segment.large_pool", 0, 1, 1, 1);
   g_assert_cmpint (stat ("num_device_free"), ==, 1);
 
-  gtorch_allocator_reset_accumulated (allocator ());
+  gtorch_allocator_reset_accumulated (gpu_allocator ());
   assert_stats ("allocation.all", 1, 1, 0, 0);
   g_assert_cmpint (stat ("num_device_alloc"), ==, 0);
   gtorch_impl_unref (other);
   assert_stats ("allocation.all", 0, 1, 0, 1);
-  gtorch_allocator_trim (allocator ());
+  gtorch_allocator_trim (gpu_allocator ());
   assert_stats ("inactive_split_bytes.all", 0, 2 * MIB - 1024, 0, 2 * MIB - 1024);
 }
 
@@ -142,7 +124,7 @@ memory_that_streams_use_is_active (void)
   assert_stats ("active_bytes.small_pool", 3072, 3072, 3072, 0);
   assert_stats ("requested_bytes.small_pool", 3000, 3000, 3000, 0);
   fake_cuda_hold (FALSE);
-  gtorch_allocator_trim (allocator ());
+  gtorch_allocator_trim (gpu_allocator ());
   assert_stats ("active.all", 0, 1, 1, 1);
   assert_stats ("requested_bytes.all", 0, 3000, 3000, 3000);
 }
@@ -159,7 +141,7 @@ properties_are_the_same_numbers (void)
   start ();
   gtorch_impl_unref (bytes (70 * MIB));
   x = bytes (MIB);
-  g_object_get (allocator (), "allocated", &allocated, "peak-allocated", &peak, "reserved",
+  g_object_get (gpu_allocator (), "allocated", &allocated, "peak-allocated", &peak, "reserved",
                 &reserved, "peak-reserved", &peak_reserved, "cached", &cached, "fragmentation",
                 &fragmentation, "device", &device, NULL);
   g_assert_cmpuint (allocated, ==, MIB);
@@ -175,7 +157,7 @@ properties_are_the_same_numbers (void)
   g_assert_cmpuint (gtorch_device_get_memory_reserved (gpu (0)), ==, 72 * MIB);
   g_assert_cmpuint (gtorch_device_get_peak_memory_reserved (gpu (0)), ==, 72 * MIB);
   same = g_object_new (GTORCH_TYPE_ALLOCATOR, "device", gpu (0), NULL);
-  g_assert_true (same == allocator ());
+  g_assert_true (same == gpu_allocator ());
 }
 
 static void
@@ -241,12 +223,12 @@ the_table_has_every_number_in_a_good_unit (void)
   x = bytes (1000);
   y = bytes (70 * MIB);
   gtorch_impl_unref (y);
-  text = gtorch_allocator_to_summary (allocator (), FALSE);
+  text = gtorch_allocator_to_summary (gpu_allocator (), FALSE);
   lines = g_strsplit (text, "\n", -1);
   for (i = 0; i < G_N_ELEMENTS (expected); i++)
     g_assert_cmpstr (lines[i], ==, expected[i]);
   g_assert_null (lines[i]);
-  brief = gtorch_allocator_to_summary (allocator (), TRUE);
+  brief = gtorch_allocator_to_summary (gpu_allocator (), TRUE);
   g_assert_null (strstr (brief, "from"));
   g_assert_nonnull (strstr (brief, "\n| Active allocs         |       1 "));
 }
@@ -265,7 +247,7 @@ failures_and_waits_are_counted (void)
   g_assert_cmpint (stat ("num_ooms"), ==, 1);
   g_assert_cmpint (stat ("num_alloc_retries"), ==, 1);
   g_assert_cmpint (stat ("num_sync_all_streams"), ==, 1);
-  gtorch_allocator_reset_accumulated (allocator ());
+  gtorch_allocator_reset_accumulated (gpu_allocator ());
   g_assert_cmpint (stat ("num_ooms"), ==, 0);
 }
 
