@@ -102,6 +102,11 @@ gboolean gtorch_impl_same_shape (const GTorchImpl *a, const GTorchImpl *b);
 gboolean gtorch_impl_overlaps_itself (const GTorchImpl *impl);
 /* Whether writing to a changes what is read from b, but for each element's own one. May err towards TRUE. */
 gboolean gtorch_impl_overlaps (const GTorchImpl *a, const GTorchImpl *b);
+/* How far a geometry reaches, in elements from the start of the storage; 0 if it has no elements. */
+gint64 gtorch_strides_extent (gint64 offset, const gint64 *shape, const gint64 *strides,
+                              guint n_dims);
+/* A view that goes backwards along the dimensions of the mask; impl has elements. */
+GTorchImpl *gtorch_impl_new_mirrored (GTorchImpl *impl, guint64 mask);
 /* "[2, 3]"; for messages. The _str form uses a ring of thread-local buffers: no free, 8 alive. */
 const gchar *gtorch_shape_str (const gint64 *shape, gsize n_dims);
 const gchar *gtorch_impl_shape_str (const GTorchImpl *impl);

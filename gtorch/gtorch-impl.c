@@ -355,6 +355,38 @@ gtorch_impl_same_shape (const GTorchImpl *a, const GTorchImpl *b)
   return TRUE;
 }
 
+gint64
+gtorch_strides_extent (gint64 offset, const gint64 *shape, const gint64 *strides, guint n_dims)
+{
+  guint i;
+
+  for (i = 0; i < n_dims; i++)
+    {
+      if (shape[i] == 0)
+        return 0;
+      offset += (shape[i] - 1) * strides[i];
+    }
+  return offset + 1;
+}
+
+GTorchImpl *
+gtorch_impl_new_mirrored (GTorchImpl *impl, guint64 mask)
+{
+  gint64 strides[GTORCH_MAX_DIMS];
+  gint64 offset = impl->offset;
+  guint i;
+
+  for (i = 0; i < impl->n_dims; i++)
+    {
+      strides[i] = impl->strides[i];
+      if (!(mask & (G_GUINT64_CONSTANT (1) << i)))
+        continue;
+      offset += (impl->shape[i] - 1) * strides[i];
+      strides[i] = -strides[i];
+    }
+  return gtorch_impl_new_view (impl, offset, impl->shape, strides, impl->n_dims);
+}
+
 gboolean
 gtorch_impl_overlaps_itself (const GTorchImpl *impl)
 {

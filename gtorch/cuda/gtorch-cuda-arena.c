@@ -423,33 +423,6 @@ gtorch_cuda_arena_new_segments (GTorchCudaDevice *device, GTorchCudaLane *lane, 
   return self;
 }
 
-void
-gtorch_cuda_arena_free (GTorchCudaArena *self)
-{
-  GTorchCudaBlock *block, *next;
-
-  gtorch_cuda_arena_trim (self);
-  g_assert (self->mapped == 0);
-  if (self->is_segments)
-    g_ptr_array_unref (self->segments);
-  else
-    gtorch_cuda.cuMemAddressFree (self->base, self->reserved);
-  for (block = self->first; block != NULL; block = next)
-    {
-      next = block->next;
-      g_free (block);
-    }
-  for (block = self->spare; block != NULL; block = next)
-    {
-      next = block->next;
-      g_free (block);
-    }
-  g_array_unref (self->pages);
-  g_free (self->extents);
-  g_mutex_clear (&self->lock);
-  g_free (self);
-}
-
 GTorchCudaLane *
 gtorch_cuda_arena_get_lane (GTorchCudaArena *self)
 {

@@ -61,16 +61,6 @@ choose_flip (guint dtype, GtExtreme *p)
     p->flip[0] = 0;
 }
 
-static guint
-power_of_two (guint64 n, guint most)
-{
-  guint result = 1;
-
-  while (result < n && result < most)
-    result *= 2;
-  return result;
-}
-
 /* Splits n into parts so that there are about `wanted` blocks. */
 static void
 split (GtExtreme *p, guint64 blocks, guint64 wanted, guint64 least)
@@ -99,10 +89,10 @@ run (const GTorchImpl *x, GtExtreme *p, GTorchCudaLane *lane, GError **error)
       && (p->n * size <= 512 || (p->n * size <= SHORT_ROW && p->outer / 8 >= 2 * multis)))
     {
       p->n_splits = 0;
-      p->width = power_of_two ((p->n * size + 31) / 32, 32);
+      p->width = gtorch_cuda_power_of_two ((p->n * size + 31) / 32, 32);
       return launch (ROWS, dtype, lane, (p->outer * p->width + THREADS - 1) / THREADS, 1, p, error);
     }
-  p->width = power_of_two ((p->inner + v - 1) / v, 32);
+  p->width = gtorch_cuda_power_of_two ((p->inner + v - 1) / v, 32);
   if (p->inner > 1 && p->n * MIN (p->inner, p->width * v) <= FEW)
     return launch (ITEMS, dtype, lane, (p->outer * p->inner + THREADS - 1) / THREADS, 1, p, error);
 
@@ -138,8 +128,8 @@ run (const GTorchImpl *x, GtExtreme *p, GTorchCudaLane *lane, GError **error)
   if (p->n_splits == 1)
     return TRUE;
   blocks = p->outer * p->inner;
-  p->width = power_of_two (MAX (4 * THREADS / p->n_splits, 1), THREADS);
-  p->width = MIN (p->width, power_of_two (blocks, THREADS));
+  p->width = gtorch_cuda_power_of_two (MAX (4 * THREADS / p->n_splits, 1), THREADS);
+  p->width = MIN (p->width, gtorch_cuda_power_of_two (blocks, THREADS));
   return launch (PARTS, dtype, lane, (blocks + p->width - 1) / p->width, 1, p, error);
 }
 

@@ -28,8 +28,6 @@ gboolean gtorch_cuda_driver_load (GError **error);
 gboolean gtorch_cuda_driver_find (void);
 /* Was gtorch_cuda_driver_load() called, with whatever result? */
 gboolean gtorch_cuda_driver_is_tried (void);
-/* 13000 for CUDA 13.0. */
-gint gtorch_cuda_driver_version (void);
 /* Is this a child of the process that initialised CUDA? Its state is unusable here. */
 gboolean gtorch_cuda_is_forked (void);
 

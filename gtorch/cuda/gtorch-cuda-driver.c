@@ -167,12 +167,6 @@ gtorch_cuda_driver_is_tried (void)
   return g_atomic_int_get (&tried);
 }
 
-gint
-gtorch_cuda_driver_version (void)
-{
-  return version;
-}
-
 gchar *
 gtorch_cuda_driver_dup_version (void)
 {

@@ -185,21 +185,6 @@ gtorch_cuda_bincount (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 
 /* --- gradients of views --- */
 
-/* How far a geometry reaches, in elements from the start of the storage. */
-static gint64
-extent (gint64 offset, const gint64 *shape, const gint64 *strides, guint n_dims)
-{
-  guint i;
-
-  for (i = 0; i < n_dims; i++)
-    {
-      if (shape[i] == 0)
-        return 0;
-      offset += (shape[i] - 1) * strides[i];
-    }
-  return offset + 1;
-}
-
 /* Each stride beyond all that the smaller ones reach: no element is there twice. */
 static gboolean
 is_distinct (const gint64 *shape, const gint64 *strides, guint n_dims)
@@ -231,8 +216,8 @@ gtorch_cuda_strided_view_backward (GTorchOpCall *call, GTorchCudaLane *lane, GEr
   GTorchImpl *source = call->inputs[0], *output = call->outputs[0];
   const gint64 *stride = call->attrs[1].list.data, *base = call->attrs[3].list.data;
   gint64 offset = call->attrs[2].i, base_offset = call->attrs[4].i;
-  gint64 n = MAX (extent (offset, source->shape, stride, source->n_dims),
-                  extent (base_offset, output->shape, base, output->n_dims));
+  gint64 n = MAX (gtorch_strides_extent (offset, source->shape, stride, source->n_dims),
+                  gtorch_strides_extent (base_offset, output->shape, base, output->n_dims));
   g_autoptr (GTorchImpl) row = gtorch_impl_new (call->device, output->dtype, &n, 1, error);
   g_autoptr (GTorchImpl) shown = NULL;
 

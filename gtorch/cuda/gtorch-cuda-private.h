@@ -98,7 +98,6 @@ GTorchCudaArena *gtorch_cuda_arena_new (GTorchCudaDevice *device, GTorchCudaLane
 /* Of separate segments. direct: nothing is kept. */
 GTorchCudaArena *gtorch_cuda_arena_new_segments (GTorchCudaDevice *device, GTorchCudaLane *lane,
                                                  guint pool, gboolean direct);
-void gtorch_cuda_arena_free (GTorchCudaArena *arena);
 GTorchCudaLane *gtorch_cuda_arena_get_lane (GTorchCudaArena *arena);
 guint gtorch_cuda_arena_get_pool (GTorchCudaArena *arena);
 GMutex *gtorch_cuda_arena_get_lock (GTorchCudaArena *arena);
@@ -283,6 +282,17 @@ GTorchCudaFamily *gtorch_cuda_plain_family (guint family);
 gboolean gtorch_cuda_run_strided (GTorchCudaFamily *family, GTorchCudaKernel *kernel,
                                   const gchar *name, struct _GTorchIter *iter, GTorchCudaLane *lane,
                                   GError **error);
+
+/* The least power of 2 that is n or more, but `most` at the most. */
+static inline guint
+gtorch_cuda_power_of_two (guint64 n, guint most)
+{
+  guint result = 1;
+
+  while (result < n && result < most)
+    result *= 2;
+  return result;
+}
 
 /* --- operations --- */
 gboolean gtorch_cuda_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *call,

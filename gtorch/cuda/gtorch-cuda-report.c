@@ -11,9 +11,6 @@
 #include "cuda/gtorch-cuda-plain-private.h"
 #include "cuda/gtorch-cuda-private.h"
 
-#define HOST_PORTABLE 1
-#define HOST_MAPPED   2
-
 GTorchDevice *
 gtorch_cuda_lane_device (GTorchCudaLane *lane)
 {
@@ -34,7 +31,8 @@ gtorch_cuda_report (GTorchCudaLane *lane, GError **error)
   report = device->report;
   if (report == NULL
       && gtorch_cuda_check (gtorch_cuda.cuMemHostAlloc (&report, sizeof (GtReport),
-                                                        HOST_PORTABLE | HOST_MAPPED),
+                                                        CU_MEMHOSTALLOC_PORTABLE
+                                                            | CU_MEMHOSTALLOC_DEVICEMAP),
                             "cuMemHostAlloc", error))
     {
       *(GtReport *) report = (GtReport){ 0 };

@@ -31,16 +31,6 @@ static GTorchCudaFamily family = { .name = "scan", .image = gtorch_fatbin_scan }
 static GTorchCudaKernel kernels[2][N_FORMS][GTORCH_N_DTYPES];
 static GTorchCudaKernel line_kernels[2][GTORCH_N_DTYPES];
 
-static guint
-power_of_two (guint64 n, guint most)
-{
-  guint result = 1;
-
-  while (result < n && result < most)
-    result *= 2;
-  return result;
-}
-
 /* Of dtype and contiguous: x itself, or a copy. */
 static GTorchImpl *
 ready (GTorchImpl *x, guint dtype, GTorchCudaLane *lane, GError **error)
@@ -81,7 +71,7 @@ scan (GtScan *p, gboolean product, guint dtype, GTorchDevice *device, GTorchCuda
 
   p->vectors = (((guintptr) p->src | (guintptr) p->dst) & 15) == 0
                && (p->inner == 1 ? p->n : p->inner) % v == 0;
-  p->width = power_of_two (((p->inner == 1 ? p->n : p->inner) + v - 1) / v, 32);
+  p->width = gtorch_cuda_power_of_two (((p->inner == 1 ? p->n : p->inner) + v - 1) / v, 32);
   if (p->inner == 1 && p->n * size <= SHORT_ROW && (p->n * size <= 1024 || p->outer >= 16 * multis))
     return launch (product, SHORT_ROWS, dtype, lane, (p->outer * p->width + THREADS - 1) / THREADS,
                    THREADS, p, error);
@@ -124,9 +114,10 @@ scan (GtScan *p, gboolean product, guint dtype, GTorchDevice *device, GTorchCuda
     }
   if (p->inner == 1)
     return launch (product, ROWS, dtype, lane, lines,
-                   p->tiles > 1
-                       ? THREADS
-                       : MAX (power_of_two ((p->n * THREADS + tile - 1) / tile, THREADS), 32),
+                   p->tiles > 1 ? THREADS
+                                : MAX (gtorch_cuda_power_of_two ((p->n * THREADS + tile - 1) / tile,
+                                                                 THREADS),
+                                       32),
                    p, error);
   return launch (product, COLUMNS, dtype, lane, lines, THREADS, p, error);
 }

@@ -23,25 +23,14 @@ gtorch_cuda_flip (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   GTorchImpl *self = call->inputs[0];
   g_autoptr (GTorchImpl) mirrored = NULL;
-  gint64 strides[GTORCH_MAX_DIMS];
-  gint64 offset = self->offset;
   guint64 mask = 0;
-  guint i;
 
   if (self->numel == 0)
     return TRUE;
   if (call->attrs[0].list.n > 0)
     gtorch_normalize_dims ("flip", call->attrs[0].list.data, call->attrs[0].list.n, self->n_dims,
                            &mask, NULL);
-  for (i = 0; i < self->n_dims; i++)
-    {
-      strides[i] = self->strides[i];
-      if (!(mask & (G_GUINT64_CONSTANT (1) << i)))
-        continue;
-      offset += (self->shape[i] - 1) * strides[i];
-      strides[i] = -strides[i];
-    }
-  mirrored = gtorch_impl_new_view (self, offset, self->shape, strides, self->n_dims);
+  mirrored = gtorch_impl_new_mirrored (self, mask);
   return gtorch_cuda_copy_here (call->outputs[0], mirrored, lane, error);
 }
 
