@@ -80,6 +80,8 @@ typedef enum
   GTORCH_OP_FLAG_DEVICES =
       1 << 4, /* the inputs need not be on one device; it runs on the first's */
   GTORCH_OP_FLAG_INPLACE_OK = 1 << 3, /* has an in-place form */
+  GTORCH_OP_FLAG_NUMBERS =
+      1 << 5, /* inputs without dimensions may be on the CPU, but not all of them */
 } GTorchOpFlags;
 
 /* Inner loop over n elements: pointers and byte strides, outputs first, then inputs. All operands have

@@ -12,6 +12,7 @@
 #include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-grad-mode.h"
 #include "gtorch-allocator-private.h"
+#include "gtorch-capture-private.h"
 #include "gtorch-device-private.h"
 #include "gtorch-generator-private.h"
 #include "gtorch-ops-private.h"
@@ -90,11 +91,64 @@ set_mismatch (GTorchOpCall *call, guint a, guint b, GError **error)
                      other, gtorch_impl_shape_str (y), gtorch_device_name (y->storage->device));
 }
 
+/* A tensor of the host's that has no dimensions goes with the call, as a number does. */
+static gboolean
+goes_with_call (const GTorchOpCall *call, guint i)
+{
+  const GTorchImpl *input = call->inputs[i];
+
+  return (call->op->flags & GTORCH_OP_FLAG_NUMBERS) && input->n_dims == 0
+         && input->storage->device->type == GTORCH_DEVICE_TYPE_CPU && !(call->in_place && i == 0);
+}
+
+/* The inputs are not all on one device: finds the one whose device it is to be. */
+static gboolean
+find_first (GTorchOpCall *call, const GTorchImpl **first, GError **error)
+{
+  g_autoptr (GTorchCapture) capture = NULL;
+  guint i, first_i = 0;
+
+  while (call->inputs[first_i] == NULL || call->inputs[first_i]->is_number
+         || goes_with_call (call, first_i))
+    first_i++;
+  *first = call->inputs[first_i];
+  capture = gtorch_stream_dup_capture (gtorch_current_stream ((*first)->storage->device));
+  for (i = 0; i < call->n_inputs; i++)
+    {
+      GTorchImpl *input = call->inputs[i];
+
+      if (input == NULL || input->is_number || input->storage->device == (*first)->storage->device)
+        continue;
+      if (!goes_with_call (call, i))
+        {
+          set_mismatch (call, MIN (i, first_i), MAX (i, first_i), error);
+          return FALSE;
+        }
+      if (capture != NULL)
+        {
+          g_autofree gchar *name = dup_input_name (call->op, i);
+
+          gtorch_call_error (call, error, GTORCH_ERROR_CAPTURE,
+                             _ ("the graph would keep the present element of “%s”, which is on the "
+                                "CPU: give a number, or move the tensor to %s"),
+                             name, gtorch_device_name ((*first)->storage->device));
+          return FALSE;
+        }
+      if (!gtorch_impl_sync (input, error))
+        {
+          g_prefix_error (error, "%s: ", call->op->name);
+          return FALSE;
+        }
+    }
+  return TRUE;
+}
+
 static gboolean
 find_device (GTorchOpCall *call, GError **error)
 {
   const GTorchImpl *first = NULL;
-  guint i, first_i = 0;
+  gboolean differ = FALSE;
+  guint i;
 
   for (i = 0; i < call->n_inputs; i++)
     {
@@ -118,17 +172,12 @@ find_device (GTorchOpCall *call, GError **error)
       if (input->is_number)
         continue;
       if (first == NULL)
-        {
-          first = input;
-          first_i = i;
-        }
-      else if (G_UNLIKELY (first->storage->device != input->storage->device)
-               && !(call->op->flags & GTORCH_OP_FLAG_DEVICES))
-        {
-          set_mismatch (call, first_i, i, error);
-          return FALSE;
-        }
+        first = input;
+      else if (G_UNLIKELY (first->storage->device != input->storage->device))
+        differ = !(call->op->flags & GTORCH_OP_FLAG_DEVICES);
     }
+  if (G_UNLIKELY (differ) && !find_first (call, &first, error))
+    return FALSE;
 
   if (first != NULL)
     call->device = first->storage->device;

@@ -209,7 +209,12 @@ gtorch_cuda_where (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 gboolean
 gtorch_cuda_masked_fill (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return choose (call, lane, call->inputs[1], call->inputs[2], call->inputs[0], error);
+  GTorchImpl *mask = call->inputs[1];
+  g_autoptr (GTorchImpl) here = mask->storage->device == call->device
+                                    ? gtorch_impl_ref (mask)
+                                    : gtorch_cuda_pack (mask, mask->dtype, lane, error);
+
+  return here != NULL && choose (call, lane, here, call->inputs[2], call->inputs[0], error);
 }
 
 /* --- made from the position --- */

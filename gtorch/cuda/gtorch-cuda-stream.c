@@ -390,6 +390,16 @@ add_lane (GTorchCudaDevice *device, GTorchCudaLane *lane)
   g_atomic_pointer_set (&device->newest, lane);
 }
 
+/* Whoever has the handle may have begun a capture, which other streams' work would become part of. */
+static gboolean
+is_capturing (GTorchCudaLane *lane)
+{
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+  gtorch_cuda.cuStreamIsCapturing (lane->handle, &status);
+  return status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 /* A queue that no stream uses, a new one, or, when there are many, the one with the fewest users. */
 static GTorchCudaLane *
 find_lane (GTorchCudaDevice *device, gint priority, GError **error)
@@ -401,7 +411,7 @@ find_lane (GTorchCudaDevice *device, gint priority, GError **error)
     {
       lane = device->lanes->pdata[i];
       if (lane->priority == priority && !lane->is_foreign && i > 0
-          && (best == NULL || lane->n_users < best->n_users))
+          && (best == NULL || lane->n_users < best->n_users) && !is_capturing (lane))
         best = lane;
     }
   if (best != NULL && (best->n_users == 0 || device->lanes->len >= MAX_LANES))

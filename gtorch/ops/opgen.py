@@ -70,6 +70,7 @@ FLAGS = {
     'random': 'GTORCH_OP_FLAG_RANDOM',
     'sync': 'GTORCH_OP_FLAG_SYNC',
     'devices': 'GTORCH_OP_FLAG_DEVICES',
+    'numbers': 'GTORCH_OP_FLAG_NUMBERS',
 }
 
 
@@ -285,6 +286,7 @@ def emit_table(rows):
         flags = [FLAGS[f] for f in row.flags if f in FLAGS]
         flags += ['GTORCH_OP_FLAG_VIEW'] if row.family == 'view' else []
         flags += ['GTORCH_OP_FLAG_INPLACE_OK'] if row.inplace else []
+        flags += ['GTORCH_OP_FLAG_NUMBERS'] if row.family == 'pointwise' else []
         mask = ' | '.join(f'GTORCH_DTYPES ({d.upper()})' for d in CLASSES[row.dtypes])
         default_shape = {'pointwise': 'pointwise', 'reduce': 'reduce'}.get(row.family, row.name)
         shape = 'gtorch_shape_' + row.data.get('shape', default_shape)

@@ -341,6 +341,26 @@ completed_comes_in_the_recorders_context (void)
   g_assert_cmpuint (seen.n, ==, 1);
 }
 
+static void
+queues_that_capture_are_not_given_out (void)
+{
+  GTorchStream *first = gtorch_stream_new (gpu (0), 0, NULL);
+  CUstream handle = gtorch_stream_get_handle (first);
+  g_autoptr (GTorchStream) second = NULL;
+  g_autoptr (GTorchStream) third = NULL;
+  CUgraph graph;
+
+  g_object_unref (first);
+  g_assert_cmpint (gtorch_cuda.cuStreamBeginCapture (handle, CU_STREAM_CAPTURE_MODE_RELAXED), ==,
+                   CUDA_SUCCESS);
+  second = gtorch_stream_new (gpu (0), 0, NULL);
+  g_assert_true (gtorch_stream_get_handle (second) != handle);
+  g_assert_cmpint (gtorch_cuda.cuStreamEndCapture (handle, &graph), ==, CUDA_SUCCESS);
+  gtorch_cuda.cuGraphDestroy (graph);
+  third = gtorch_stream_new (gpu (0), 0, NULL);
+  g_assert_true (gtorch_stream_get_handle (third) == handle);
+}
+
 /* What cannot be recorded yet is refused. */
 static void
 captures_are_refused (void)
@@ -373,6 +393,7 @@ main (gint argc, gchar **argv)
   TEST (on_the_cpu_the_queue_keeps_the_memory);
   TEST (who_waits_uses_no_cpu);
   TEST (completed_comes_in_the_recorders_context);
+  TEST (queues_that_capture_are_not_given_out);
   TEST (captures_are_refused);
   result = g_test_run ();
   assert_no_misuse ();
