@@ -217,6 +217,55 @@ running_extremes_see_nan_and_the_last_of_equals (void)
 }
 
 static void
+check_doubles (GTorchTensor *x, const gdouble *expected, gsize n_expected)
+{
+  gsize n, i;
+  g_autofree gdouble *seen = gtorch_tensor_to_doubles (x, &n, NULL);
+
+  g_assert_cmpuint (n, ==, n_expected);
+  for (i = 0; i < n; i++)
+    if (seen[i] != expected[i] && !(isnan (seen[i]) && isnan (expected[i])))
+      g_assert_cmpfloat_with_epsilon (seen[i], expected[i], 1e-7 * 1000);
+}
+
+/* The exponentials are far outside of float32, whose numbers near 1000 are what limits the gradient;
+ * infinities and NaN are taken as they are. */
+static void
+running_sums_of_exponentials_stay_in_range (void)
+{
+  const gdouble values[] = { -INFINITY, -1000, 1000, 1000, 900, INFINITY, INFINITY, NAN, 0 };
+  const gdouble sums[] = { -INFINITY, -1000,    1000, 1000 + G_LN2, 1000 + G_LN2,
+                           INFINITY,  INFINITY, NAN,  NAN };
+  const gdouble slopes[] = { 0, 1, 2, 1, 0 };
+  g_autoptr (GTorchTensor) all = gtorch_tensor_new_from_doubles (values, 9, GTORCH_SHAPE (9),
+                                                                 GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GTorchTensor) x = gtorch_tensor_new_from_doubles (values, 5, GTORCH_SHAPE (5),
+                                                               GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GTorchTensor) whole = gtorch_arange (0, 3, 1, GTORCH_DTYPE_INT64, NULL, NULL);
+  g_autoptr (GTorchTensor) seed = NULL;
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchTensor) z = NULL;
+  g_autoptr (GTorchTensor) grad = NULL;
+  g_autoptr (GError) error = NULL;
+
+  y = gtorch_tensor_logcumsumexp (all, 0, &error);
+  g_assert_no_error (error);
+  check_doubles (y, sums, 9);
+  gtorch_tensor_set_requires_grad (x, TRUE, NULL);
+  z = gtorch_tensor_logcumsumexp (x, -1, &error);
+  g_assert_no_error (error);
+  seed = gtorch_ones (GTORCH_SHAPE (5), GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_assert_true (gtorch_tensor_backward (z, seed, FALSE, FALSE, &error));
+  grad = gtorch_tensor_get_grad (x);
+  check_doubles (grad, slopes, 5);
+  g_assert_null (gtorch_tensor_logcumsumexp (x, 1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
+  g_clear_error (&error);
+  g_assert_null (gtorch_tensor_logcumsumexp (whole, 0, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE);
+}
+
+static void
 impossible_repeats_and_products_are_errors (void)
 {
   const gint64 wrong[] = { 1, -2 };
@@ -256,6 +305,8 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/sort/medians_see_nan", medians_see_nan);
   g_test_add_func ("/GTorch/sort/running_extremes_see_nan_and_the_last_of_equals",
                    running_extremes_see_nan_and_the_last_of_equals);
+  g_test_add_func ("/GTorch/sort/running_sums_of_exponentials_stay_in_range",
+                   running_sums_of_exponentials_stay_in_range);
   g_test_add_func ("/GTorch/sort/impossible_repeats_and_products_are_errors",
                    impossible_repeats_and_products_are_errors);
   return g_test_run ();
