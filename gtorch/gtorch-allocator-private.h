@@ -90,27 +90,42 @@ struct _GTorchAllocator
   /* Appends a GTorchBlockInfo for each block, in the order of addresses within a segment. NULL: there is
    * no history and no snapshot. */
   void (*list_blocks) (GTorchDevice *device, GArray *blocks);
+  /* Puts what threads keep at hand to the other free memory; NULL: they keep nothing. */
+  void (*settle) (GTorchDevice *device);
   /* Numbers change together under a lock that is held for a few instructions, so that no reader sees, and
    * no peak keeps, a state that never was. */
   gint stats_lock;
   GTorchMemoryStats stats;
 };
 
+/* Of what is held for a few instructions. */
 static inline void
-gtorch_allocator_lock_stats (GTorchAllocator *self)
+gtorch_spin_lock (gint *lock)
 {
   guint spins = 0;
 
-  while (G_UNLIKELY (__atomic_exchange_n (&self->stats_lock, 1, __ATOMIC_ACQUIRE) != 0))
-    while (__atomic_load_n (&self->stats_lock, __ATOMIC_RELAXED) != 0)
+  while (G_UNLIKELY (__atomic_exchange_n (lock, 1, __ATOMIC_ACQUIRE) != 0))
+    while (__atomic_load_n (lock, __ATOMIC_RELAXED) != 0)
       if (++spins % 64 == 0)
         g_thread_yield ();
 }
 
 static inline void
+gtorch_spin_unlock (gint *lock)
+{
+  __atomic_store_n (lock, 0, __ATOMIC_RELEASE);
+}
+
+static inline void
+gtorch_allocator_lock_stats (GTorchAllocator *self)
+{
+  gtorch_spin_lock (&self->stats_lock);
+}
+
+static inline void
 gtorch_allocator_unlock_stats (GTorchAllocator *self)
 {
-  __atomic_store_n (&self->stats_lock, 0, __ATOMIC_RELEASE);
+  gtorch_spin_unlock (&self->stats_lock);
 }
 
 /* The rest: with the lock held. */

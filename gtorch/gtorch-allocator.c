@@ -307,6 +307,14 @@ gtorch_allocator_init (GTorchAllocator *self)
   self->stats.max_split_size = -1;
 }
 
+/* For numbers of free memory in pieces: such as are merely at hand belong to what is around them. */
+static void
+settle (GTorchAllocator *self)
+{
+  if (self->settle != NULL)
+    self->settle (self->device);
+}
+
 void
 gtorch_allocator_get_stats (GTorchAllocator *self, GTorchMemoryStats *stats)
 {
@@ -388,6 +396,8 @@ gtorch_allocator_get_stat (GTorchAllocator *self, const gchar *key, GError **err
 
   g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), 0);
   g_return_val_if_fail (key != NULL, 0);
+  if (g_str_has_prefix (key, "inactive"))
+    settle (self);
   gtorch_allocator_get_stats (self, &stats);
   if (gtorch_memory_stats_find (&stats, key, &value))
     return value;
@@ -415,6 +425,7 @@ gtorch_allocator_to_summary (GTorchAllocator *self, gboolean abbreviated)
   GTorchMemoryStats stats;
 
   g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), NULL);
+  settle (self);
   gtorch_allocator_get_stats (self, &stats);
   return gtorch_memory_stats_summary (&stats, self->device, abbreviated);
 }
@@ -528,6 +539,7 @@ gtorch_allocator_get_fragmentation (GTorchAllocator *self)
   const GTorchCounter *all = stats.counters[GTORCH_POOL_ALL];
 
   g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), 0);
+  settle (self);
   gtorch_allocator_get_stats (self, &stats);
   if (all[GTORCH_STAT_RESERVED_BYTES].current <= 0)
     return 0;

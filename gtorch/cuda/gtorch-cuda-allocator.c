@@ -66,7 +66,6 @@ count_alloc (GTorchCudaDevice *device, GTorchCudaBlock *block)
 {
   GTorchAllocator *allocator = allocator_of (device);
   GTorchMemoryStats *stats = &allocator->stats;
-  guint pool = pool_of (block);
   GTorchMemorySite *site = NULL;
 
   if (gtorch_allocator_has_history (allocator, GTORCH_HISTORY_STATE))
@@ -75,11 +74,7 @@ count_alloc (GTorchCudaDevice *device, GTorchCudaBlock *block)
   block->use = GTORCH_BLOCK_ALLOCATED;
   block->requested = block->storage.n_bytes;
   block->site = site;
-  gtorch_stats_add (stats, pool, GTORCH_STAT_ALLOCATION, 1);
-  gtorch_stats_add (stats, pool, GTORCH_STAT_ALLOCATED_BYTES, block->size);
-  gtorch_stats_add (stats, pool, GTORCH_STAT_ACTIVE, 1);
-  gtorch_stats_add (stats, pool, GTORCH_STAT_ACTIVE_BYTES, block->size);
-  gtorch_stats_add (stats, pool, GTORCH_STAT_REQUESTED_BYTES, block->storage.n_bytes);
+  gtorch_cuda_count_block (device, pool_of (block), block->size, block->requested);
   if (G_UNLIKELY (stats->max_split_size >= 0 && block->size >= (gsize) stats->max_split_size))
     count_oversize (stats, block, 1);
   gtorch_allocator_unlock_stats (allocator);
@@ -226,6 +221,15 @@ send_to_limbo (GTorchCudaDevice *device, GTorchCudaBlock *block)
   give_back (block);
 }
 
+/* Free memory that threads keep, or that waits for streams. TRUE if there was some. */
+static gboolean
+gather (GTorchCudaDevice *device)
+{
+  gboolean drained = gtorch_cuda_magazines_drain (device, NULL);
+
+  return drain_limbo (device, TRUE) || drained;
+}
+
 /* --- from the driver --- */
 
 /* Waits for everything, since free pages may have work on them. */
@@ -321,7 +325,7 @@ collect (GTorchCudaDevice *device, gsize n_bytes)
       || gtorch_allocator_get_reserved (allocator) + (gdouble) n_bytes <= limit)
     return;
   sync_all (device);
-  drain_limbo (device, TRUE);
+  gather (device);
   trim_all (device);
 }
 
@@ -340,7 +344,7 @@ static void
 give_all_back (GTorchCudaDevice *device)
 {
   sync_all (device);
-  drain_limbo (device, TRUE);
+  gather (device);
   trim_all (device);
   COUNT (device, num_alloc_retries);
 }
@@ -370,7 +374,7 @@ alloc_slowly (GTorchCudaDevice *device, GTorchCudaArena *arena, gsize n_bytes, G
             return block;
           collect (device, n_bytes);
         }
-      else if (step == 1 && !drain_limbo (device, TRUE))
+      else if (step == 1 && !gather (device))
         continue;
       else if (step == 2)
         give_all_back (device);
@@ -446,13 +450,23 @@ get_arena (GTorchCudaDevice *device, GTorchCudaLane *lane, gboolean is_small, GE
 
 /* --- the contract --- */
 
+/* Small blocks are kept by threads, unless somebody wants to see each of them. */
+static inline gboolean
+is_kept_at_hand (GTorchAllocator *allocator, GTorchCudaLane *lane, GTorchCudaArena *arena)
+{
+  return G_LIKELY (arena == g_atomic_pointer_get (&lane->small)
+                   && g_atomic_int_get (&allocator->caching))
+         && !gtorch_allocator_has_history (allocator, GTORCH_HISTORY_STATE);
+}
+
 GTorchStorage *
 gtorch_cuda_alloc (GTorchDevice *device, gsize n_bytes, GError **error)
 {
   GTorchCudaDevice *self = GTORCH_CUDA_DEVICE (device);
   GTorchCudaLane *lane = gtorch_cuda_current_lane (device, error);
   GTorchCudaArena *arena;
-  GTorchCudaBlock *block;
+  GTorchCudaBlock *block = NULL;
+  gboolean at_hand, counted = FALSE;
   gsize size;
 
   if (G_UNLIKELY (lane == NULL))
@@ -463,20 +477,28 @@ gtorch_cuda_alloc (GTorchDevice *device, gsize n_bytes, GError **error)
   arena = get_arena (self, lane, size <= SMALL_MAX, error);
   if (G_UNLIKELY (arena == NULL))
     return NULL;
-  block = take (arena, size);
-  if (G_UNLIKELY (block == NULL))
+  at_hand = is_kept_at_hand (allocator_of (self), lane, arena);
+  if (at_hand)
+    block = gtorch_cuda_magazine_take (lane, size, n_bytes);
+  if (block == NULL)
     {
-      block = alloc_slowly (self, arena, size, error);
-      if (block == NULL)
+      block = take (arena, size);
+      if (G_UNLIKELY (block == NULL))
+        block = alloc_slowly (self, arena, size, error);
+      if (G_UNLIKELY (block == NULL))
         return NULL;
+      counted = at_hand && gtorch_cuda_magazine_count (self, block, n_bytes);
     }
+  else
+    counted = TRUE;
   block->storage = (GTorchStorage){
     .ref_count = 1,
     .data = block->storage.data,
     .n_bytes = n_bytes,
     .device = device,
   };
-  count_alloc (self, block);
+  if (!counted)
+    count_alloc (self, block);
   return &block->storage;
 }
 
@@ -484,8 +506,13 @@ void
 gtorch_cuda_free (GTorchDevice *device, GTorchStorage *storage)
 {
   GTorchCudaBlock *block = (GTorchCudaBlock *) storage;
+  GTorchCudaLane *lane = gtorch_cuda_arena_get_lane (block->arena);
   gboolean in_use = __atomic_load_n (&block->uses, __ATOMIC_RELAXED) != 0;
 
+  if (!in_use && block->site == NULL
+      && is_kept_at_hand (allocator_of (GTORCH_CUDA_DEVICE (device)), lane, block->arena)
+      && gtorch_cuda_magazine_give (lane, block))
+    return;
   count_free (GTORCH_CUDA_DEVICE (device), block, TRUE, !in_use);
   if (G_UNLIKELY (in_use))
     send_to_limbo (GTORCH_CUDA_DEVICE (device), block);
@@ -533,6 +560,12 @@ gtorch_cuda_empty_cache (GTorchDevice *device)
   if (self->context == NULL || !gtorch_cuda_device_activate (self, NULL))
     return;
   sync_all (self);
-  drain_limbo (self, TRUE);
+  gather (self);
   trim_all (self);
+}
+
+void
+gtorch_cuda_settle (GTorchDevice *device)
+{
+  gtorch_cuda_magazines_drain (GTORCH_CUDA_DEVICE (device), NULL);
 }

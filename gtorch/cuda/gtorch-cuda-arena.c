@@ -806,14 +806,13 @@ list_chain (GTorchCudaArena *self, GTorchCudaBlock *block, GArray *blocks)
 void
 gtorch_cuda_arena_list (GTorchCudaArena *self, GArray *blocks)
 {
-  GTorchAllocator *allocator = allocator_of (self);
   guint i;
 
-  gtorch_allocator_lock_stats (allocator);
+  gtorch_cuda_lock_counts (self->device);
   list_chain (self, self->first, blocks);
   for (i = 0; self->is_segments && i < self->segments->len; i++)
     list_chain (self, self->segments->pdata[i], blocks);
-  gtorch_allocator_unlock_stats (allocator);
+  gtorch_cuda_unlock_counts (self->device);
 }
 
 /* What a chain of blocks, from the address on, breaks of the rules; its end, or 0. */

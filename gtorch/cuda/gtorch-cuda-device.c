@@ -129,6 +129,8 @@ gtorch_cuda_device_class_init (GTorchCudaDeviceClass *klass)
   klass->alloc = gtorch_cuda_alloc;
   klass->free = gtorch_cuda_free;
   klass->get_total_memory = gtorch_cuda_device_get_total_memory;
+  klass->sync_stats = gtorch_cuda_magazines_sync;
+  klass->reset_peak = gtorch_cuda_magazines_recall;
   klass->empty_cache = gtorch_cuda_empty_cache;
   klass->copy = gtorch_cuda_copy;
   klass->launch = gtorch_cuda_launch;
@@ -147,6 +149,7 @@ gtorch_cuda_device_init (GTorchCudaDevice *self)
 {
   self->parent_instance.type = GTORCH_DEVICE_TYPE_CUDA;
   self->parent_instance.allocator->list_blocks = gtorch_cuda_list_blocks;
+  self->parent_instance.allocator->settle = gtorch_cuda_settle;
   g_mutex_init (&self->lock);
   self->lanes = g_ptr_array_new ();
   g_mutex_init (&self->event_lock);

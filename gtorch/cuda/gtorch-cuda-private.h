@@ -14,10 +14,12 @@ struct _GTorchIter;
 typedef struct _GTorchCudaArena GTorchCudaArena;
 typedef struct _GTorchCudaBlock GTorchCudaBlock;
 typedef struct _GTorchCudaDevice GTorchCudaDevice;
+typedef struct _GTorchCudaMagazine GTorchCudaMagazine;
 typedef struct _GTorchCudaStream GTorchCudaStream;
 
 /* --- devices (gtorch-cuda-device.c) --- */
 #define GTORCH_CUDA_MAX_DEVICES 16
+#define GTORCH_CUDA_N_SUMS      3 /* that magazines keep */
 
 struct _GTorchCudaDevice
 {
@@ -41,6 +43,9 @@ struct _GTorchCudaDevice
   CUstream signal;        /* wakes main loops; made late */
   GMutex event_lock;      /* of what follows; taken by the driver's threads too */
   GArray *events[2];      /* CUevents that nobody uses: without, with timing */
+
+  GTorchCudaMagazine *magazines; /* of all threads; with what follows under the statistics' lock */
+  gint64 rooms[GTORCH_CUDA_N_SUMS]; /* of all of them */
 
   gpointer report; /* GtReport in pinned memory, made late; atomically */
 };
@@ -82,7 +87,9 @@ struct _GTorchCudaBlock
   GTorchCudaBlock *prev, *next; /* neighbours by address */
   GTorchCudaBlock *list_prev, *list_next;
   guint8 state;
-  guint8 use; /* GTORCH_BLOCK_ALLOCATED and so on; with what follows under the statistics' lock */
+  guint8
+      use; /* GTORCH_BLOCK_ALLOCATED and so on; with what follows under the statistics' lock, or a
+               * magazine's: who only reads it takes them all */
   gsize requested;
   GTorchMemorySite *site; /* where it was allocated; NULL */
   gboolean is_oversize;   /* counted as such */
@@ -122,8 +129,31 @@ GTorchStorage *gtorch_cuda_alloc (GTorchDevice *device, gsize n_bytes, GError **
 void gtorch_cuda_free (GTorchDevice *device, GTorchStorage *storage);
 void gtorch_cuda_list_blocks (GTorchDevice *device, GArray *blocks);
 void gtorch_cuda_empty_cache (GTorchDevice *device);
+void gtorch_cuda_settle (GTorchDevice *device);
 /* Notes that work on the stream uses the storage; its memory is not given to others before that is done. */
 void gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane);
+
+/* --- small blocks that threads keep at hand (gtorch-cuda-magazine.c) --- */
+
+/* A block of just this size that the calling thread has freed, counted as allocated; NULL. */
+GTorchCudaBlock *gtorch_cuda_magazine_take (GTorchCudaLane *lane, gsize size, gsize requested);
+/* Counts a block of an arena of small ones as allocated. FALSE if the thread is ending: it counts for
+ * itself no more. */
+gboolean gtorch_cuda_magazine_count (GTorchCudaDevice *device, GTorchCudaBlock *block,
+                                     gsize requested);
+/* Counts the block of the lane's arena of small ones as free, and keeps it. FALSE as above. */
+gboolean gtorch_cuda_magazine_give (GTorchCudaLane *lane, GTorchCudaBlock *block);
+/* Gives what all threads keep, of the lane (NULL: of all), to its arenas; TRUE if there was something. */
+gboolean gtorch_cuda_magazines_drain (GTorchCudaDevice *device, GTorchCudaLane *lane);
+/* How much they keep. */
+gsize gtorch_cuda_magazines_size (GTorchCudaDevice *device);
+/* For numbers and blocks of one moment. */
+void gtorch_cuda_lock_counts (GTorchCudaDevice *device);
+void gtorch_cuda_unlock_counts (GTorchCudaDevice *device);
+/* With the statistics locked: of one more block; as GTorchDeviceClass.sync_stats and reset_peak. */
+void gtorch_cuda_count_block (GTorchCudaDevice *device, guint pool, gsize size, gsize requested);
+void gtorch_cuda_magazines_sync (GTorchDevice *device, GTorchMemoryStats *stats);
+void gtorch_cuda_magazines_recall (GTorchDevice *device);
 
 /* --- copies from and to pinned memory of the host (gtorch-host-allocator.c) --- */
 

@@ -358,8 +358,8 @@ gtorch_cuda_stream_finalize (GObject *object)
 {
   GTorchCudaStream *self = GTORCH_CUDA_STREAM (object);
 
-  if (self->lane != NULL)
-    __atomic_sub_fetch (&self->lane->n_users, 1, __ATOMIC_RELAXED);
+  if (self->lane != NULL && __atomic_sub_fetch (&self->lane->n_users, 1, __ATOMIC_RELAXED) == 0)
+    gtorch_cuda_magazines_drain (self->lane->device, self->lane);
   G_OBJECT_CLASS (gtorch_cuda_stream_parent_class)->finalize (object);
 }
 

@@ -195,10 +195,13 @@ memory_that_others_use_waits_in_limbo (void)
   g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
   g_autoptr (GTorchImpl) second = NULL;
   g_autoptr (GTorchImpl) third = NULL;
-  GTorchImpl *x = bytes (32768);
-  gpointer data = x->storage->data;
   GTorchStreamGuard *guard;
+  GTorchImpl *x;
+  gpointer data;
 
+  gtorch_device_empty_cache (gpu (0)); /* nothing free is before x */
+  x = bytes (32768);
+  data = x->storage->data;
   fake_cuda_set_seed (1);
   gtorch_device_synchronize (gpu (0), NULL, NULL);
   fake_cuda_hold (TRUE);
