@@ -14,6 +14,7 @@ struct _GTorchProgress
   gpointer data;
   GDestroyNotify destroy;
   GMainContext *context;
+  GThread *thread; /* whose context it is */
 };
 
 typedef struct
@@ -27,8 +28,23 @@ gtorch_progress_new (GFileProgressCallback func, gpointer data, GDestroyNotify d
 {
   GTorchProgress *self = g_new (GTorchProgress, 1);
 
-  *self = (GTorchProgress){ 1, func, data, destroy, g_main_context_ref_thread_default () };
+  *self = (GTorchProgress){
+    1, func, data, destroy, g_main_context_ref_thread_default (), g_thread_self ()
+  };
   return self;
+}
+
+/* Not g_main_context_invoke(): that takes the context, and runs the function in this thread, while nobody
+ * iterates it. */
+static void
+attach (GTorchProgress *self, GSourceFunc func, gpointer data, GDestroyNotify notify)
+{
+  g_autoptr (GSource) source = g_idle_source_new ();
+
+  g_source_set_priority (source, G_PRIORITY_DEFAULT);
+  g_source_set_static_name (source, "[GTorch] progress");
+  g_source_set_callback (source, func, data, notify);
+  g_source_attach (source, self->context);
 }
 
 static gboolean
@@ -48,8 +64,12 @@ gtorch_progress_unref (gpointer progress)
 {
   GTorchProgress *self = progress;
 
-  if (g_atomic_int_dec_and_test (&self->ref_count))
-    g_main_context_invoke (self->context, destroy_data, self);
+  if (!g_atomic_int_dec_and_test (&self->ref_count))
+    return;
+  if (g_thread_self () == self->thread || g_main_context_is_owner (self->context))
+    destroy_data (self);
+  else
+    attach (self, destroy_data, self, NULL);
 }
 
 static gboolean
@@ -81,5 +101,5 @@ gtorch_progress_report (goffset current, goffset total, gpointer progress)
   report = g_new (Report, 1);
   *report = (Report){ self, current, total };
   g_atomic_int_inc (&self->ref_count);
-  g_main_context_invoke_full (self->context, G_PRIORITY_DEFAULT, deliver, report, report_free);
+  attach (self, deliver, report, report_free);
 }

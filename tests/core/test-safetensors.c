@@ -5,6 +5,7 @@
 
 #include <glib/gstdio.h>
 #include <gtorch/gtorch.h>
+#include <gtorch/io/gtorch-safetensors-private.h>
 #include <math.h>
 #include <string.h>
 
@@ -601,6 +602,31 @@ work_in_threads_reports_to_the_caller (void)
   g_unlink (path);
 }
 
+static gpointer
+report_and_drop (gpointer data)
+{
+  gtorch_progress_report (1, 2, data);
+  gtorch_progress_unref (data);
+  return NULL;
+}
+
+/* Work may be done before the caller gets to its main loop. */
+static void
+progress_waits_for_the_main_loop (void)
+{
+  State state = { .thread = g_thread_self () };
+
+  g_thread_join (
+      g_thread_new (NULL, report_and_drop, gtorch_progress_new (on_progress, &state, on_freed)));
+  g_assert_cmpuint (state.n_calls, ==, 0);
+  g_assert_cmpuint (state.n_freed, ==, 0);
+  while (g_main_context_iteration (NULL, FALSE))
+    ;
+  g_assert_cmpuint (state.n_calls, ==, 1);
+  g_assert_cmpint (state.total, ==, 2);
+  g_assert_cmpuint (state.n_freed, ==, 1);
+}
+
 static void
 cancelled_work_leaves_no_trace (void)
 {
@@ -685,6 +711,7 @@ main (int argc, char *argv[])
   ADD (impossible_saves_are_errors);
   ADD (missing_files_are_errors);
   ADD (work_in_threads_reports_to_the_caller);
+  ADD (progress_waits_for_the_main_loop);
   ADD (cancelled_work_leaves_no_trace);
   ADD (pipes_are_read);
   result = g_test_run ();

@@ -1,0 +1,658 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* What ThreadSanitizer cannot see of GLib and of OpenMP's runtime, told to it. Neither is built with it, and
+ * both wait with futexes and count with atomic instructions of their own, so that all that they put into an
+ * order would look like a race. The functions here have the names of theirs, are linked into each test
+ * program, and say what the real ones then do: a lock is taken, or whatever was done before the one call was
+ * done before the other ("release" and "acquire" of an address that both know).
+ *
+ * GLib's calls of its own functions do not come through here, GObject's and GIO's do. What GLib waits for
+ * inside (the lock of a main context, the queue of a pool of threads) is therefore told where it begins and
+ * where it ends: g_source_attach() and dispatching, g_thread_pool_push() and the function of the pool.
+ * Starting and joining threads needs nothing.
+ *
+ * No edge is drawn that the real function does not make: it would hide races. */
+
+#include "config.h"
+
+#include <dlfcn.h>
+#include <gio/gio.h>
+#include <pthread.h>
+#include <sanitizer/tsan_interface.h>
+#include <stdlib.h>
+
+#define REAL(name)                                                    \
+  ({                                                                  \
+    static __typeof__ (&(name)) real_;                                \
+    if (__atomic_load_n (&real_, __ATOMIC_RELAXED) == NULL)           \
+      __atomic_store_n (&real_, find_real (#name), __ATOMIC_RELAXED); \
+    real_;                                                            \
+  })
+
+static gpointer
+find_real (const gchar *name)
+{
+  gpointer function = dlsym (RTLD_NEXT, name);
+
+  if (function == NULL)
+    abort ();
+  return function;
+}
+
+/* Of something that is counted: who drops the last reference comes after all who dropped one before. */
+static void
+drop (gpointer counted)
+{
+  __tsan_release (counted);
+  __tsan_acquire (counted);
+}
+
+/* --- options; TSAN_OPTIONS goes before --- */
+
+const char *__tsan_default_options (void);
+const char *__tsan_default_suppressions (void);
+
+const char *
+__tsan_default_options (void)
+{
+  return "second_deadlock_stack=1:history_size=4:allocator_may_return_null=1";
+}
+
+const char *
+__tsan_default_suppressions (void)
+{
+  return
+      /* They copy, compare and free what is theirs under locks and counts that nobody sees. (g_free()
+       * jumps to free(), which is thus called by whoever called g_free(): that is looked at.) */
+      "called_from_lib:libglib-2.0.so.0\n"
+      "called_from_lib:libgobject-2.0.so.0\n"
+      "called_from_lib:libgio-2.0.so.0\n"
+      /* Its pool of threads; the teams themselves are told below. */
+      "called_from_lib:libgomp.so.1\n"
+      /* It hands its buffers from thread to thread, under a lock that it makes of atomic instructions. */
+      "race:libopenblas.so\n";
+}
+
+/* --- locks --- */
+
+void
+g_mutex_init (GMutex *mutex)
+{
+  REAL (g_mutex_init) (mutex);
+  __tsan_mutex_create (mutex, __tsan_mutex_not_static);
+}
+
+void
+g_mutex_clear (GMutex *mutex)
+{
+  __tsan_mutex_destroy (mutex, __tsan_mutex_not_static);
+  REAL (g_mutex_clear) (mutex);
+}
+
+void
+g_mutex_lock (GMutex *mutex)
+{
+  __tsan_mutex_pre_lock (mutex, 0);
+  REAL (g_mutex_lock) (mutex);
+  __tsan_mutex_post_lock (mutex, 0, 0);
+}
+
+gboolean
+g_mutex_trylock (GMutex *mutex)
+{
+  gboolean locked;
+
+  __tsan_mutex_pre_lock (mutex, __tsan_mutex_try_lock);
+  locked = REAL (g_mutex_trylock) (mutex);
+  __tsan_mutex_post_lock (mutex,
+                          __tsan_mutex_try_lock | (locked ? 0 : __tsan_mutex_try_lock_failed), 0);
+  return locked;
+}
+
+void
+g_mutex_unlock (GMutex *mutex)
+{
+  __tsan_mutex_pre_unlock (mutex, 0);
+  REAL (g_mutex_unlock) (mutex);
+  __tsan_mutex_post_unlock (mutex, 0);
+}
+
+/* What a condition orders, its lock does. */
+
+static void
+before_waiting (GMutex *mutex)
+{
+  __tsan_mutex_pre_unlock (mutex, 0);
+  __tsan_mutex_post_unlock (mutex, 0);
+}
+
+static void
+after_waiting (GMutex *mutex)
+{
+  __tsan_mutex_pre_lock (mutex, 0);
+  __tsan_mutex_post_lock (mutex, 0, 0);
+}
+
+void
+g_cond_wait (GCond *cond, GMutex *mutex)
+{
+  before_waiting (mutex);
+  REAL (g_cond_wait) (cond, mutex);
+  after_waiting (mutex);
+}
+
+gboolean
+g_cond_wait_until (GCond *cond, GMutex *mutex, gint64 end_time)
+{
+  gboolean signalled;
+
+  before_waiting (mutex);
+  signalled = REAL (g_cond_wait_until) (cond, mutex, end_time);
+  after_waiting (mutex);
+  return signalled;
+}
+
+/* GLib makes these two of POSIX's, which would be seen if they were not called from GLib. */
+
+static gpointer
+allocate_once (gpointer *place, gsize size, void (*init) (gpointer), void (*clear) (gpointer))
+{
+  gpointer lock = __atomic_load_n (place, __ATOMIC_ACQUIRE), other = NULL;
+
+  if (lock != NULL)
+    return lock;
+  lock = malloc (size);
+  init (lock);
+  if (__atomic_compare_exchange_n (place, &other, lock, FALSE, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    return lock;
+  clear (lock);
+  return other;
+}
+
+static void
+recursive_init (gpointer lock)
+{
+  pthread_mutexattr_t attributes;
+
+  pthread_mutexattr_init (&attributes);
+  pthread_mutexattr_settype (&attributes, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init (lock, &attributes);
+  pthread_mutexattr_destroy (&attributes);
+}
+
+static void
+recursive_clear (gpointer lock)
+{
+  if (lock != NULL)
+    pthread_mutex_destroy (lock);
+  free (lock);
+}
+
+static pthread_mutex_t *
+recursive (GRecMutex *mutex)
+{
+  return allocate_once (&mutex->p, sizeof (pthread_mutex_t), recursive_init, recursive_clear);
+}
+
+void
+g_rec_mutex_init (GRecMutex *mutex)
+{
+  mutex->p = NULL;
+}
+
+void
+g_rec_mutex_clear (GRecMutex *mutex)
+{
+  recursive_clear (mutex->p);
+}
+
+void
+g_rec_mutex_lock (GRecMutex *mutex)
+{
+  pthread_mutex_lock (recursive (mutex));
+}
+
+gboolean
+g_rec_mutex_trylock (GRecMutex *mutex)
+{
+  return pthread_mutex_trylock (recursive (mutex)) == 0;
+}
+
+void
+g_rec_mutex_unlock (GRecMutex *mutex)
+{
+  pthread_mutex_unlock (recursive (mutex));
+}
+
+static void
+shared_init (gpointer lock)
+{
+  pthread_rwlock_init (lock, NULL);
+}
+
+static void
+shared_clear (gpointer lock)
+{
+  if (lock != NULL)
+    pthread_rwlock_destroy (lock);
+  free (lock);
+}
+
+static pthread_rwlock_t *
+shared (GRWLock *lock)
+{
+  return allocate_once (&lock->p, sizeof (pthread_rwlock_t), shared_init, shared_clear);
+}
+
+void
+g_rw_lock_init (GRWLock *lock)
+{
+  lock->p = NULL;
+}
+
+void
+g_rw_lock_clear (GRWLock *lock)
+{
+  shared_clear (lock->p);
+}
+
+void
+g_rw_lock_writer_lock (GRWLock *lock)
+{
+  pthread_rwlock_wrlock (shared (lock));
+}
+
+gboolean
+g_rw_lock_writer_trylock (GRWLock *lock)
+{
+  return pthread_rwlock_trywrlock (shared (lock)) == 0;
+}
+
+void
+g_rw_lock_writer_unlock (GRWLock *lock)
+{
+  pthread_rwlock_unlock (shared (lock));
+}
+
+void
+g_rw_lock_reader_lock (GRWLock *lock)
+{
+  pthread_rwlock_rdlock (shared (lock));
+}
+
+gboolean
+g_rw_lock_reader_trylock (GRWLock *lock)
+{
+  return pthread_rwlock_tryrdlock (shared (lock)) == 0;
+}
+
+void
+g_rw_lock_reader_unlock (GRWLock *lock)
+{
+  pthread_rwlock_unlock (shared (lock));
+}
+
+/* --- once --- */
+
+gboolean (g_once_init_enter) (volatile void *location)
+{
+  gboolean is_first = REAL (g_once_init_enter) (location);
+
+  __tsan_acquire ((gpointer) location);
+  return is_first;
+}
+
+void (g_once_init_leave) (volatile void *location, gsize result)
+{
+  __tsan_release ((gpointer) location);
+  REAL (g_once_init_leave) (location, result);
+}
+
+/* --- counts --- */
+
+void (g_object_unref) (gpointer object)
+{
+  drop (object);
+  REAL (g_object_unref) (object);
+}
+
+void
+g_bytes_unref (GBytes *bytes)
+{
+  if (bytes != NULL)
+    drop (bytes);
+  REAL (g_bytes_unref) (bytes);
+}
+
+gboolean (g_atomic_ref_count_dec) (gatomicrefcount *count)
+{
+  drop (count);
+  return REAL (g_atomic_ref_count_dec) (count);
+}
+
+void
+g_source_unref (GSource *source)
+{
+  drop (source);
+  REAL (g_source_unref) (source);
+}
+
+void
+g_main_context_unref (GMainContext *context)
+{
+  drop (context);
+  REAL (g_main_context_unref) (context);
+}
+
+/* --- main loops: the lock of the context --- */
+
+typedef struct
+{
+  GSourceFuncs funcs; /* first: what a source points to */
+  const GSourceFuncs *real;
+} Funcs;
+
+static const GSourceFuncs *
+real_funcs (GSource *source)
+{
+  __tsan_acquire (source);
+  return ((Funcs *) source->source_funcs)->real;
+}
+
+static gboolean
+prepare (GSource *source, gint *timeout)
+{
+  return real_funcs (source)->prepare (source, timeout);
+}
+
+static gboolean
+check (GSource *source)
+{
+  return real_funcs (source)->check (source);
+}
+
+static gboolean
+dispatch (GSource *source, GSourceFunc callback, gpointer data)
+{
+  return real_funcs (source)->dispatch (source, callback, data);
+}
+
+static void
+finalize (GSource *source)
+{
+  const GSourceFuncs *real = real_funcs (source);
+
+  if (real->finalize != NULL)
+    real->finalize (source);
+}
+
+/* Once for each kind of source, for good. */
+static GSourceFuncs *
+told_funcs (const GSourceFuncs *real)
+{
+  static Funcs all[64];
+  static gint lock;
+  guint i;
+
+  while (__atomic_exchange_n (&lock, 1, __ATOMIC_ACQUIRE))
+    ;
+  for (i = 0; all[i].real != NULL && all[i].real != real; i++)
+    if (i + 2 == G_N_ELEMENTS (all))
+      abort ();
+  all[i].real = real;
+  all[i].funcs = *real;
+  all[i].funcs.prepare = real->prepare != NULL ? prepare : NULL;
+  all[i].funcs.check = real->check != NULL ? check : NULL;
+  all[i].funcs.dispatch = dispatch;
+  all[i].funcs.finalize = finalize;
+  __atomic_store_n (&lock, 0, __ATOMIC_RELEASE);
+  return &all[i].funcs;
+}
+
+GSource *
+g_source_new (GSourceFuncs *funcs, guint size)
+{
+  return REAL (g_source_new) (told_funcs (funcs), size);
+}
+
+GSource *
+g_idle_source_new (void)
+{
+  GSource *source = REAL (g_idle_source_new) ();
+
+  source->source_funcs = told_funcs (source->source_funcs);
+  return source;
+}
+
+GSource *
+g_timeout_source_new (guint interval)
+{
+  GSource *source = REAL (g_timeout_source_new) (interval);
+
+  source->source_funcs = told_funcs (source->source_funcs);
+  return source;
+}
+
+void
+g_source_set_callback (GSource *source, GSourceFunc func, gpointer data, GDestroyNotify notify)
+{
+  __tsan_release (source);
+  REAL (g_source_set_callback) (source, func, data, notify);
+}
+
+guint
+g_source_attach (GSource *source, GMainContext *context)
+{
+  __tsan_release (source);
+  return REAL (g_source_attach) (source, context);
+}
+
+void
+g_source_set_ready_time (GSource *source, gint64 ready_time)
+{
+  __tsan_release (source);
+  REAL (g_source_set_ready_time) (source, ready_time);
+}
+
+void
+g_source_destroy (GSource *source)
+{
+  __tsan_release (source);
+  REAL (g_source_destroy) (source);
+}
+
+/* Made of sources inside GLib. */
+
+static guint
+add (GSource *source, gint priority, GSourceFunc func, gpointer data, GDestroyNotify notify,
+     GMainContext *context)
+{
+  guint id;
+
+  g_source_set_priority (source, priority);
+  g_source_set_callback (source, func, data, notify);
+  id = g_source_attach (source, context);
+  g_source_unref (source);
+  return id;
+}
+
+guint
+g_idle_add_full (gint priority, GSourceFunc func, gpointer data, GDestroyNotify notify)
+{
+  return add (g_idle_source_new (), priority, func, data, notify, NULL);
+}
+
+guint
+g_idle_add (GSourceFunc func, gpointer data)
+{
+  return g_idle_add_full (G_PRIORITY_DEFAULT_IDLE, func, data, NULL);
+}
+
+guint
+g_timeout_add_full (gint priority, guint interval, GSourceFunc func, gpointer data,
+                    GDestroyNotify notify)
+{
+  return add (g_timeout_source_new (interval), priority, func, data, notify, NULL);
+}
+
+guint
+g_timeout_add (guint interval, GSourceFunc func, gpointer data)
+{
+  return g_timeout_add_full (G_PRIORITY_DEFAULT, interval, func, data, NULL);
+}
+
+typedef struct
+{
+  GSourceFunc func;
+  gpointer data;
+  GDestroyNotify notify;
+} Call;
+
+static gboolean
+call (gpointer data)
+{
+  Call *self = data;
+
+  __tsan_acquire (self);
+  return self->func (self->data);
+}
+
+static void
+call_free (gpointer data)
+{
+  Call *self = data;
+
+  if (self->notify != NULL)
+    self->notify (self->data);
+  free (self);
+}
+
+void
+g_main_context_invoke_full (GMainContext *context, gint priority, GSourceFunc func, gpointer data,
+                            GDestroyNotify notify)
+{
+  Call *self = malloc (sizeof *self);
+
+  *self = (Call){ func, data, notify };
+  __tsan_release (self);
+  REAL (g_main_context_invoke_full) (context, priority, call, self, call_free);
+}
+
+void
+g_main_context_invoke (GMainContext *context, GSourceFunc func, gpointer data)
+{
+  g_main_context_invoke_full (context, G_PRIORITY_DEFAULT, func, data, NULL);
+}
+
+/* One thread after the other has a context. */
+gboolean
+g_main_context_iteration (GMainContext *context, gboolean may_block)
+{
+  gboolean done;
+
+  if (context == NULL)
+    context = g_main_context_default ();
+  __tsan_acquire (context);
+  done = REAL (g_main_context_iteration) (context, may_block);
+  __tsan_release (context);
+  return done;
+}
+
+void
+g_main_loop_run (GMainLoop *loop)
+{
+  GMainContext *context = g_main_loop_get_context (loop);
+
+  __tsan_acquire (context);
+  REAL (g_main_loop_run) (loop);
+  __tsan_acquire (loop);
+  __tsan_release (context);
+}
+
+void
+g_main_loop_quit (GMainLoop *loop)
+{
+  __tsan_release (loop);
+  REAL (g_main_loop_quit) (loop);
+}
+
+/* --- pools of threads, of which GTask's is one; queues --- */
+
+typedef struct
+{
+  GFunc func;
+  gpointer data;
+} PoolFunc;
+
+static void
+run_in_pool (gpointer data, gpointer user_data)
+{
+  PoolFunc *self = user_data;
+
+  __tsan_acquire (data);
+  self->func (data, self->data);
+}
+
+GThreadPool *
+g_thread_pool_new (GFunc func, gpointer data, gint max_threads, gboolean exclusive, GError **error)
+{
+  PoolFunc *self = malloc (sizeof *self); /* for good: there is no word of a pool's end */
+
+  *self = (PoolFunc){ func, data };
+  return REAL (g_thread_pool_new) (run_in_pool, self, max_threads, exclusive, error);
+}
+
+gboolean
+g_thread_pool_push (GThreadPool *pool, gpointer data, GError **error)
+{
+  __tsan_release (data);
+  return REAL (g_thread_pool_push) (pool, data, error);
+}
+
+void
+g_async_queue_push (GAsyncQueue *queue, gpointer data)
+{
+  __tsan_release (queue);
+  REAL (g_async_queue_push) (queue, data);
+}
+
+gpointer
+g_async_queue_pop (GAsyncQueue *queue)
+{
+  gpointer data = REAL (g_async_queue_pop) (queue);
+
+  __tsan_acquire (queue);
+  return data;
+}
+
+/* --- teams of OpenMP: each thread begins after what was before, and all end before what follows --- */
+
+void GOMP_parallel (void (*func) (void *data), void *data, unsigned n_threads, unsigned flags);
+
+typedef struct
+{
+  void (*func) (void *data);
+  gpointer data;
+  gint64 beginning, end;
+} Team;
+
+static void
+run_in_team (void *data)
+{
+  Team *team = data;
+
+  __tsan_acquire (&team->beginning);
+  team->func (team->data);
+  __tsan_release (&team->end);
+}
+
+void
+GOMP_parallel (void (*func) (void *data), void *data, unsigned n_threads, unsigned flags)
+{
+  Team team = { .func = func, .data = data };
+
+  __tsan_release (&team.beginning);
+  REAL (GOMP_parallel) (run_in_team, &team, n_threads, flags);
+  __tsan_acquire (&team.end);
+}
