@@ -240,8 +240,9 @@ sync_all (GTorchCudaDevice *device)
   gtorch_cuda.cuCtxSynchronize ();
 }
 
-static void
-trim_all (GTorchCudaDevice *device)
+void
+gtorch_cuda_foreach_arena (GTorchCudaDevice *device,
+                           void (*func) (GTorchCudaArena *arena, gpointer data), gpointer data)
 {
   guint i, j;
 
@@ -255,11 +256,23 @@ trim_all (GTorchCudaDevice *device)
         if (arenas[j] != NULL)
           {
             g_mutex_lock (gtorch_cuda_arena_get_lock (arenas[j]));
-            gtorch_cuda_arena_trim (arenas[j]);
+            func (arenas[j], data);
             g_mutex_unlock (gtorch_cuda_arena_get_lock (arenas[j]));
           }
     }
   g_mutex_unlock (&device->lock);
+}
+
+static void
+trim (GTorchCudaArena *arena, gpointer data)
+{
+  gtorch_cuda_arena_trim (arena);
+}
+
+static void
+trim_all (GTorchCudaDevice *device)
+{
+  gtorch_cuda_foreach_arena (device, trim, NULL);
 }
 
 static GTorchCudaBlock *
@@ -280,26 +293,19 @@ take_or_grow (GTorchCudaArena *arena, gsize n_bytes, CUresult *result)
 }
 
 static void
+find_largest (GTorchCudaArena *arena, gpointer data)
+{
+  gsize *largest = data;
+
+  *largest = MAX (*largest, gtorch_cuda_arena_largest (arena));
+}
+
+static void
 set_oom (GTorchCudaDevice *device, gsize n_bytes, GError **error)
 {
   gsize available = 0, all = 0, largest = 0;
-  guint i, j;
 
-  g_mutex_lock (&device->lock);
-  for (i = 0; i < device->lanes->len; i++)
-    {
-      GTorchCudaLane *lane = device->lanes->pdata[i];
-      GTorchCudaArena *arenas[] = { lane->small, lane->large };
-
-      for (j = 0; j < G_N_ELEMENTS (arenas); j++)
-        if (arenas[j] != NULL)
-          {
-            g_mutex_lock (gtorch_cuda_arena_get_lock (arenas[j]));
-            largest = MAX (largest, gtorch_cuda_arena_largest (arenas[j]));
-            g_mutex_unlock (gtorch_cuda_arena_get_lock (arenas[j]));
-          }
-    }
-  g_mutex_unlock (&device->lock);
+  gtorch_cuda_foreach_arena (device, find_largest, &largest);
   gtorch_cuda.cuMemGetInfo (&available, &all);
   COUNT (device, num_ooms);
   if (gtorch_allocator_has_history (allocator_of (device), GTORCH_HISTORY_ALLOC))
@@ -349,6 +355,66 @@ give_all_back (GTorchCudaDevice *device)
   COUNT (device, num_alloc_retries);
 }
 
+typedef struct
+{
+  GTorchCudaLane *lane; /* of this one, or of all others */
+  gboolean is_own;
+  gsize wanted, least, found;
+  GArray *pages; /* NULL: it is only counted what there is */
+} Loan;
+
+static void
+borrow (GTorchCudaArena *arena, gpointer data)
+{
+  Loan *loan = data;
+  guint i;
+
+  if ((gtorch_cuda_arena_get_lane (arena) == loan->lane) != loan->is_own
+      || loan->found >= loan->wanted)
+    return;
+  if (loan->pages == NULL)
+    {
+      loan->found += gtorch_cuda_arena_get_spare (arena, loan->least);
+      return;
+    }
+  gtorch_cuda_arena_lend (arena, loan->wanted - loan->found, loan->least, loan->pages);
+  for (loan->found = 0, i = 0; i < loan->pages->len; i++)
+    loan->found += g_array_index (loan->pages, GTorchCudaPage, i).size;
+}
+
+static gsize
+borrow_all (GTorchCudaDevice *device, Loan *loan)
+{
+  loan->found = 0;
+  loan->is_own = TRUE;
+  gtorch_cuda_foreach_arena (device, borrow, loan);
+  loan->is_own = FALSE;
+  gtorch_cuda_foreach_arena (device, borrow, loan);
+  return loan->found;
+}
+
+/* Puts free pages together that are scattered over this arena, its sibling, and those of other lanes: the
+ * driver need not make memory for that. NULL if there are not enough of them. */
+static GTorchCudaBlock *
+move_pages (GTorchCudaDevice *device, GTorchCudaArena *arena, gsize n_bytes)
+{
+  g_autoptr (GArray) pages = NULL;
+  GTorchCudaBlock *block;
+  Loan loan = { .lane = gtorch_cuda_arena_get_lane (arena) };
+
+  loan.wanted = (n_bytes + GTORCH_CUDA_PAGE - 1) / GTORCH_CUDA_PAGE * GTORCH_CUDA_PAGE;
+  loan.least = loan.wanted >= GTORCH_CUDA_ONE_PIECE ? loan.wanted : 0;
+  if (!gtorch_cuda_arena_has_pages (arena) || borrow_all (device, &loan) < loan.wanted)
+    return NULL;
+  loan.pages = pages = g_array_new (FALSE, FALSE, sizeof (GTorchCudaPage));
+  borrow_all (device, &loan);
+  g_mutex_lock (gtorch_cuda_arena_get_lock (arena));
+  gtorch_cuda_arena_adopt (arena, pages);
+  block = gtorch_cuda_arena_take (arena, n_bytes);
+  g_mutex_unlock (gtorch_cuda_arena_get_lock (arena));
+  return block;
+}
+
 /* What is tried when the driver has no more memory, from the cheapest on. */
 static GTorchCudaBlock *
 alloc_slowly (GTorchCudaDevice *device, GTorchCudaArena *arena, gsize n_bytes, GError **error)
@@ -377,7 +443,12 @@ alloc_slowly (GTorchCudaDevice *device, GTorchCudaArena *arena, gsize n_bytes, G
       else if (step == 1 && !gather (device))
         continue;
       else if (step == 2)
-        give_all_back (device);
+        {
+          block = move_pages (device, arena, n_bytes);
+          if (block != NULL)
+            return block;
+          give_all_back (device);
+        }
       else if (step == 3)
         {
           if (!gtorch_allocator_memory_pressure (allocator_of (device), n_bytes))
@@ -529,27 +600,16 @@ gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane)
     __atomic_or_fetch (&block->uses, gtorch_cuda_lane_bit (lane), __ATOMIC_RELAXED);
 }
 
+static void
+list_blocks (GTorchCudaArena *arena, gpointer data)
+{
+  gtorch_cuda_arena_list (arena, data);
+}
+
 void
 gtorch_cuda_list_blocks (GTorchDevice *device, GArray *blocks)
 {
-  GTorchCudaDevice *self = GTORCH_CUDA_DEVICE (device);
-  guint i, j;
-
-  g_mutex_lock (&self->lock);
-  for (i = 0; i < self->lanes->len; i++)
-    {
-      GTorchCudaLane *lane = self->lanes->pdata[i];
-      GTorchCudaArena *arenas[] = { lane->small, lane->large, lane->direct[0], lane->direct[1] };
-
-      for (j = 0; j < G_N_ELEMENTS (arenas); j++)
-        if (arenas[j] != NULL)
-          {
-            g_mutex_lock (gtorch_cuda_arena_get_lock (arenas[j]));
-            gtorch_cuda_arena_list (arenas[j], blocks);
-            g_mutex_unlock (gtorch_cuda_arena_get_lock (arenas[j]));
-          }
-    }
-  g_mutex_unlock (&self->lock);
+  gtorch_cuda_foreach_arena (GTORCH_CUDA_DEVICE (device), list_blocks, blocks);
 }
 
 void

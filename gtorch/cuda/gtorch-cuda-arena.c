@@ -11,20 +11,14 @@
 
 #include <string.h>
 
-#include "cuda/gtorch-cuda-private.h"
+#include "cuda/gtorch-cuda-arena-private.h"
 #include "gtorch-allocator-history.h"
 
 /* Where pages cannot be mapped, or are not wanted, the blocks are of separate segments instead: pieces of
  * memory that the driver gave as such. Then there is no range, a block's offset is its address, the
  * first block of each segment has no previous one and the last no next one. */
 
-#define GRAIN       512
-#define SUB_BITS    4
-#define N_SUB       (1 << SUB_BITS)
-#define N_CLASSES   36 /* GRAIN << 36: 32 TiB */
-#define HUGE_HANDLE (G_GUINT64_CONSTANT (64) << 20)
-#define SMALL_PAGE  (G_GUINT64_CONSTANT (2) << 20)
-#define LARGE_PAGE  (G_GUINT64_CONSTANT (32) << 20)
+#define LARGE_PAGE (G_GUINT64_CONSTANT (32) << 20)
 
 /* Sizes of segments: of small blocks; of blocks up to SEGMENT_EXACT; larger ones are rounded up. */
 #define SEGMENT_SMALL_MAX (G_GUINT64_CONSTANT (1) << 20)
@@ -33,58 +27,10 @@
 #define SEGMENT_EXACT     (G_GUINT64_CONSTANT (10) << 20)
 #define SEGMENT_ROUND     (G_GUINT64_CONSTANT (2) << 20)
 
-enum
-{
-  HOLE,
-  FREE,
-  USED,
-};
-
-typedef struct
-{
-  CUmemGenericAllocationHandle handle;
-  gsize offset, size;
-  gboolean is_oversize;
-} Page;
-
-/* In units of SMALL_PAGE; end is 0 where nothing is mapped. */
-typedef struct
-{
-  guint32 start, end;
-} Extent;
-
-typedef struct
-{
-  gint64 n, n_bytes;
-} Counts;
-
-struct _GTorchCudaArena
-{
-  GTorchCudaDevice *device;
-  GTorchCudaLane *lane;
-  guint pool;
-  gboolean is_segments, is_direct; /* direct: a segment for each block, and gone with it */
-  GPtrArray *segments;             /* their first blocks */
-  GMutex lock;
-  CUdeviceptr base;
-  gsize reserved, page, mapped;
-  GTorchCudaBlock *first;
-  GTorchCudaBlock *holes; /* by list_next */
-  GArray *pages;          /* Page, by offset */
-  Extent *extents;        /* for each SMALL_PAGE of addresses: the page there */
-  Counts inactive,
-      told; /* free blocks that share pages with others: now, and as in the statistics */
-  guint64 class_map;
-  guint32 sub_maps[N_CLASSES];
-  GTorchCudaBlock *lists[N_CLASSES][N_SUB];
-  GTorchCudaBlock *spare; /* descriptions to be used again */
-};
-
 /* --- statistics --- */
 
-/* How much of a free block is in pages that it shares, and which therefore cannot be given back. */
-static gsize
-shared_bytes (GTorchCudaArena *self, GTorchCudaBlock *block)
+gsize
+gtorch_cuda_arena_shared_bytes (GTorchCudaArena *self, GTorchCudaBlock *block)
 {
   gsize start = block->offset, end = start + block->size;
   gsize whole = start, whole_end = end; /* pages */
@@ -92,19 +38,19 @@ shared_bytes (GTorchCudaArena *self, GTorchCudaBlock *block)
 
   if (self->is_segments)
     return block->prev != NULL || block->next != NULL ? block->size : 0;
-  first = &self->extents[start / SMALL_PAGE];
-  last = &self->extents[(end - 1) / SMALL_PAGE];
-  if (start > first->start * SMALL_PAGE)
-    whole = first->end * SMALL_PAGE;
-  if (end < last->end * SMALL_PAGE)
-    whole_end = last->start * SMALL_PAGE;
+  first = &self->extents[start / GTORCH_CUDA_PAGE];
+  last = &self->extents[(end - 1) / GTORCH_CUDA_PAGE];
+  if (start > first->start * GTORCH_CUDA_PAGE)
+    whole = first->end * GTORCH_CUDA_PAGE;
+  if (end < last->end * GTORCH_CUDA_PAGE)
+    whole_end = last->start * GTORCH_CUDA_PAGE;
   return block->size - (whole_end > whole ? whole_end - whole : 0);
 }
 
 static void
 count_inactive (GTorchCudaArena *self, GTorchCudaBlock *block, gint sign)
 {
-  gsize shared = shared_bytes (self, block);
+  gsize shared = gtorch_cuda_arena_shared_bytes (self, block);
 
   self->inactive.n += shared > 0 ? sign : 0;
   self->inactive.n_bytes += sign * (gint64) shared;
@@ -127,36 +73,11 @@ tell (GTorchCudaArena *self)
   gtorch_allocator_unlock_stats (allocator);
 }
 
-static GTorchAllocator *
-allocator_of (GTorchCudaArena *self)
-{
-  return self->device->parent_instance.allocator;
-}
-
-/* As PyTorch has it: 0 is the default one. */
-static guint64
-stream_id (GTorchCudaArena *self)
-{
-  return self->lane->index == 0 ? 0 : (guintptr) self->lane->handle;
-}
-
-/* Of a page or a segment, which is in no use. Oversize is what it was by the limit when it came. */
 static void
-count_page (GTorchCudaArena *self, CUdeviceptr address, gint64 n_bytes, gboolean *oversize)
+note_page (GTorchCudaArena *self, CUdeviceptr address, gint64 n_bytes)
 {
-  GTorchAllocator *allocator = allocator_of (self);
-  GTorchMemoryStats *stats = &allocator->stats;
+  GTorchAllocator *allocator = gtorch_cuda_arena_allocator (self);
 
-  gtorch_allocator_lock_stats (allocator);
-  gtorch_stats_add (stats, self->pool, GTORCH_STAT_SEGMENT, n_bytes > 0 ? 1 : -1);
-  gtorch_stats_add (stats, self->pool, GTORCH_STAT_RESERVED_BYTES, n_bytes);
-  if (n_bytes > 0)
-    *oversize = stats->max_split_size >= 0 && n_bytes >= stats->max_split_size;
-  if (*oversize)
-    gtorch_counter_add (&stats->oversize_segments, n_bytes > 0 ? 1 : -1);
-  stats->num_device_alloc += n_bytes > 0;
-  stats->num_device_free += n_bytes < 0;
-  gtorch_allocator_unlock_stats (allocator);
   if (gtorch_allocator_has_history (allocator, GTORCH_HISTORY_ALLOC))
     {
       GTorchMemorySite *site = n_bytes > 0 ? gtorch_memory_site_new () : NULL;
@@ -164,33 +85,39 @@ count_page (GTorchCudaArena *self, CUdeviceptr address, gint64 n_bytes, gboolean
           self->is_segments ? GTORCH_MEMORY_SEGMENT_ALLOC : GTORCH_MEMORY_SEGMENT_MAP;
 
       gtorch_allocator_note (allocator, n_bytes > 0 ? action : action + 1, address, ABS (n_bytes),
-                             stream_id (self), site, 0);
+                             gtorch_cuda_arena_stream_id (self), site, 0);
       gtorch_memory_site_unref (site);
     }
+}
+
+/* Of a page or a segment, which is in no use. Oversize is what it was by the limit when it came. */
+static void
+count_page (GTorchAllocator *allocator, guint pool, gint64 n_bytes, gboolean *oversize)
+{
+  GTorchMemoryStats *stats = &allocator->stats;
+
+  gtorch_allocator_lock_stats (allocator);
+  gtorch_stats_add (stats, pool, GTORCH_STAT_SEGMENT, n_bytes > 0 ? 1 : -1);
+  gtorch_stats_add (stats, pool, GTORCH_STAT_RESERVED_BYTES, n_bytes);
+  if (n_bytes > 0)
+    *oversize = stats->max_split_size >= 0 && n_bytes >= stats->max_split_size;
+  if (*oversize)
+    gtorch_counter_add (&stats->oversize_segments, n_bytes > 0 ? 1 : -1);
+  stats->num_device_alloc += n_bytes > 0;
+  stats->num_device_free += n_bytes < 0;
+  gtorch_allocator_unlock_stats (allocator);
 }
 
 static void
 set_extent (GTorchCudaArena *self, const Page *page, gboolean mapped)
 {
-  guint32 start = page->offset / SMALL_PAGE, end = start + page->size / SMALL_PAGE, i;
+  guint32 start = page->offset / GTORCH_CUDA_PAGE, end = start + page->size / GTORCH_CUDA_PAGE, i;
 
   for (i = start; i < end; i++)
     self->extents[i] = mapped ? (Extent){ start, end } : (Extent){ 0, 0 };
 }
 
 /* --- lists --- */
-
-/* The list that a block of this size belongs into. */
-static void
-class_of (gsize size, guint *level, guint *sub)
-{
-  gsize units = size / GRAIN;
-  guint bits = g_bit_storage (units) - 1;
-
-  *level = bits;
-  *sub = bits >= SUB_BITS ? (units >> (bits - SUB_BITS)) & (N_SUB - 1)
-                          : (units << (SUB_BITS - bits)) & (N_SUB - 1);
-}
 
 static void
 list_insert (GTorchCudaArena *self, GTorchCudaBlock *block)
@@ -201,7 +128,7 @@ list_insert (GTorchCudaArena *self, GTorchCudaBlock *block)
     {
       guint level, sub;
 
-      class_of (block->size, &level, &sub);
+      gtorch_cuda_arena_class (block->size, &level, &sub);
       head = &self->lists[level][sub];
       self->class_map |= G_GUINT64_CONSTANT (1) << level;
       self->sub_maps[level] |= 1u << sub;
@@ -229,7 +156,7 @@ list_remove (GTorchCudaArena *self, GTorchCudaBlock *block)
     {
       guint level, sub;
 
-      class_of (block->size, &level, &sub);
+      gtorch_cuda_arena_class (block->size, &level, &sub);
       self->lists[level][sub] = block->list_next;
       if (block->list_next == NULL)
         {
@@ -254,7 +181,7 @@ find_free (GTorchCudaArena *self, gsize size)
 
   bits = g_bit_storage (step) - 1;
   step = bits > SUB_BITS ? (((gsize) 1 << (bits - SUB_BITS)) - 1) * GRAIN : 0;
-  class_of (size + step, &level, &sub);
+  gtorch_cuda_arena_class (size + step, &level, &sub);
   subs = self->sub_maps[level] & (~0u << sub);
   if (subs == 0)
     {
@@ -268,7 +195,7 @@ find_free (GTorchCudaArena *self, gsize size)
   if (subs != 0)
     return self->lists[level][__builtin_ctz (subs)];
 
-  class_of (size, &level, &sub);
+  gtorch_cuda_arena_class (size, &level, &sub);
   for (block = self->lists[level][sub]; block != NULL; block = block->list_next)
     if (block->size >= size)
       return block;
@@ -280,12 +207,12 @@ find_free (GTorchCudaArena *self, gsize size)
 static GTorchCudaBlock *
 find_best (GTorchCudaArena *self, gsize size)
 {
-  const GTorchAllocatorConfig *config = &allocator_of (self)->config;
+  const GTorchAllocatorConfig *config = &gtorch_cuda_arena_allocator (self)->config;
   const gsize max_split = config->max_split_size, rounding = config->max_non_split_rounding;
   GTorchCudaBlock *block, *best = NULL;
   guint level, sub, first_sub;
 
-  class_of (size, &level, &first_sub);
+  gtorch_cuda_arena_class (size, &level, &first_sub);
   for (; level < N_CLASSES && best == NULL; level++, first_sub = 0)
     for (sub = first_sub; sub < N_SUB && best == NULL; sub++)
       for (block = self->lists[level][sub]; block != NULL; block = block->list_next)
@@ -299,7 +226,8 @@ find_best (GTorchCudaArena *self, gsize size)
 static gboolean
 shall_split (GTorchCudaArena *self, GTorchCudaBlock *block, gsize size)
 {
-  const gsize max_split = allocator_of (self)->config.max_split_size, rest = block->size - size;
+  const gsize max_split = gtorch_cuda_arena_allocator (self)->config.max_split_size,
+              rest = block->size - size;
 
   if (!self->is_segments || self->pool == GTORCH_POOL_SMALL)
     return rest >= GRAIN;
@@ -383,15 +311,15 @@ GTorchCudaArena *
 gtorch_cuda_arena_new (GTorchCudaDevice *device, GTorchCudaLane *lane, guint pool, GError **error)
 {
   GTorchCudaArena *self = g_new0 (GTorchCudaArena, 1);
-  gsize n_bytes = device->total_memory / 8 * 9; /* some for gaps */
+  gsize n_bytes = device->total_memory * 2; /* addresses cost nothing, and gaps need some */
 
   self->device = device;
   self->lane = lane;
   self->pool = pool;
-  self->page = pool == GTORCH_POOL_SMALL ? SMALL_PAGE : LARGE_PAGE;
+  self->page = pool == GTORCH_POOL_SMALL ? GTORCH_CUDA_PAGE : LARGE_PAGE;
   self->reserved = (n_bytes + self->page - 1) / self->page * self->page;
-  if (!gtorch_cuda_check (gtorch_cuda.cuMemAddressReserve (&self->base, self->reserved, SMALL_PAGE,
-                                                           0, 0),
+  if (!gtorch_cuda_check (gtorch_cuda.cuMemAddressReserve (&self->base, self->reserved,
+                                                           GTORCH_CUDA_PAGE, 0, 0),
                           "cuMemAddressReserve", error))
     {
       g_free (self);
@@ -399,7 +327,7 @@ gtorch_cuda_arena_new (GTorchCudaDevice *device, GTorchCudaLane *lane, guint poo
     }
   g_mutex_init (&self->lock);
   self->pages = g_array_new (FALSE, FALSE, sizeof (Page));
-  self->extents = g_new0 (Extent, self->reserved / SMALL_PAGE);
+  self->extents = g_new0 (Extent, self->reserved / GTORCH_CUDA_PAGE);
   self->first = block_new (self, 0, self->reserved, HOLE);
   list_insert (self, self->first);
   return self;
@@ -484,12 +412,15 @@ segment_new (GTorchCudaArena *self, gsize n_bytes)
     size = SEGMENT_LARGE;
   else if (!self->is_direct)
     size = (n_bytes + SEGMENT_ROUND - 1) / SEGMENT_ROUND * SEGMENT_ROUND;
-  if (!gtorch_allocator_promise (allocator_of (self), size, TRUE))
+  if (!gtorch_allocator_promise (gtorch_cuda_arena_allocator (self), size, TRUE))
     return CUDA_ERROR_OUT_OF_MEMORY;
   result = gtorch_cuda.cuMemAlloc (&address, size);
   if (result == CUDA_SUCCESS)
-    count_page (self, address, size, &oversize);
-  gtorch_allocator_promise (allocator_of (self), size, FALSE);
+    {
+      count_page (gtorch_cuda_arena_allocator (self), self->pool, size, &oversize);
+      note_page (self, address, size);
+    }
+  gtorch_allocator_promise (gtorch_cuda_arena_allocator (self), size, FALSE);
   if (result != CUDA_SUCCESS)
     return result;
   self->mapped += size;
@@ -510,7 +441,9 @@ segment_drop (GTorchCudaArena *self, GTorchCudaBlock *block)
   list_remove (self, block);
   g_ptr_array_remove_fast (self->segments, block);
   self->mapped -= block->size;
-  count_page (self, block->offset, -(gint64) block->size, &block->in_oversize);
+  count_page (gtorch_cuda_arena_allocator (self), self->pool, -(gint64) block->size,
+              &block->in_oversize);
+  note_page (self, block->offset, -(gint64) block->size);
   block_drop (self, block);
   return TRUE;
 }
@@ -539,22 +472,17 @@ gtorch_cuda_arena_give (GTorchCudaArena *self, GTorchCudaBlock *block)
   tell (self);
 }
 
-/* stuck: the page cannot be used, nor taken away again. */
+/* At its offset. stuck: it cannot be used there, nor taken away again. */
 static CUresult
-map_page (GTorchCudaArena *self, gsize offset, gsize size, gboolean *stuck)
+place_page (GTorchCudaArena *self, const Page *page, gboolean *stuck)
 {
-  CUmemAllocationProp properties = {
-    .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-    .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-    .location = { CU_MEM_LOCATION_TYPE_DEVICE, self->device->handle },
-  };
   CUmemAccessDesc access[1 + GTORCH_CUDA_MAX_DEVICES] = {
-    { properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE },
+    { { CU_MEM_LOCATION_TYPE_DEVICE, self->device->handle }, CU_MEM_ACCESS_FLAGS_PROT_READWRITE },
   };
   guint readers = __atomic_load_n (&self->device->readers, __ATOMIC_SEQ_CST);
-  Page page = { 0, offset, size, FALSE };
+  const CUdeviceptr address = self->base + page->offset;
   CUresult result;
-  guint i, n = 1;
+  guint n = 1;
 
   for (; readers != 0; readers &= readers - 1, n++)
     {
@@ -562,7 +490,44 @@ map_page (GTorchCudaArena *self, gsize offset, gsize size, gboolean *stuck)
       access[n].location.id = __builtin_ctz (readers);
     }
   *stuck = FALSE;
-  if (!gtorch_allocator_promise (allocator_of (self), size, TRUE))
+  result = gtorch_cuda.cuMemMap (address, page->size, 0, page->handle, 0);
+  if (result == CUDA_SUCCESS)
+    {
+      result = gtorch_cuda.cuMemSetAccess (address, page->size, access, n);
+      if (result != CUDA_SUCCESS)
+        *stuck = gtorch_cuda.cuMemUnmap (address, page->size) != CUDA_SUCCESS;
+    }
+  return result;
+}
+
+static void
+insert_page (GTorchCudaArena *self, const Page *page)
+{
+  guint i;
+
+  for (i = self->pages->len;
+       i > 0 && g_array_index (self->pages, Page, i - 1).offset > page->offset;)
+    i--;
+  g_array_insert_val (self->pages, i, *page);
+  set_extent (self, page, TRUE);
+  self->mapped += page->size;
+  note_page (self, self->base + page->offset, page->size);
+}
+
+static CUresult
+new_page (GTorchCudaArena *self, gsize offset, gsize size, gboolean *stuck)
+{
+  CUmemAllocationProp properties = {
+    .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+    .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+    .location = { CU_MEM_LOCATION_TYPE_DEVICE, self->device->handle },
+  };
+  GTorchAllocator *allocator = gtorch_cuda_arena_allocator (self);
+  Page page = { 0, offset, size, FALSE };
+  CUresult result;
+
+  *stuck = FALSE;
+  if (!gtorch_allocator_promise (allocator, size, TRUE))
     return CUDA_ERROR_OUT_OF_MEMORY;
   properties.allocFlags.gpuDirectRDMACapable = 1;
   result = gtorch_cuda.cuMemCreate (&page.handle, size, &properties, 0);
@@ -572,31 +537,40 @@ map_page (GTorchCudaArena *self, gsize offset, gsize size, gboolean *stuck)
       properties.allocFlags.gpuDirectRDMACapable = 0;
       result = gtorch_cuda.cuMemCreate (&page.handle, size, &properties, 0);
     }
-  if (result != CUDA_SUCCESS)
-    {
-      gtorch_allocator_promise (allocator_of (self), size, FALSE);
-      return result;
-    }
-  result = gtorch_cuda.cuMemMap (self->base + offset, size, 0, page.handle, 0);
   if (result == CUDA_SUCCESS)
     {
-      result = gtorch_cuda.cuMemSetAccess (self->base + offset, size, access, n);
-      if (result != CUDA_SUCCESS)
-        *stuck = gtorch_cuda.cuMemUnmap (self->base + offset, size) != CUDA_SUCCESS;
+      result = place_page (self, &page, stuck);
+      if (result == CUDA_SUCCESS || *stuck)
+        {
+          count_page (allocator, self->pool, size, &page.is_oversize);
+          insert_page (self, &page);
+        }
+      else
+        gtorch_cuda.cuMemRelease (page.handle);
     }
+  gtorch_allocator_promise (allocator, size, FALSE);
+  return result;
+}
+
+/* The page's size is 0 then. */
+static CUresult
+move_page (GTorchCudaArena *self, gsize offset, GTorchCudaPage *lent, gboolean *stuck)
+{
+  GTorchMemoryStats *stats = &gtorch_cuda_arena_allocator (self)->stats;
+  Page page = { lent->handle, offset, lent->size, lent->is_oversize };
+  CUresult result = place_page (self, &page, stuck);
+
   if (result != CUDA_SUCCESS && !*stuck)
-    {
-      gtorch_cuda.cuMemRelease (page.handle);
-      gtorch_allocator_promise (allocator_of (self), size, FALSE);
-      return result;
-    }
-  for (i = self->pages->len; i > 0 && g_array_index (self->pages, Page, i - 1).offset > offset;)
-    i--;
-  count_page (self, self->base + offset, size, &page.is_oversize);
-  g_array_insert_val (self->pages, i, page);
-  set_extent (self, &page, TRUE);
-  self->mapped += size;
-  gtorch_allocator_promise (allocator_of (self), size, FALSE);
+    return result;
+  gtorch_allocator_lock_stats (gtorch_cuda_arena_allocator (self));
+  gtorch_counter_add (&stats->counters[lent->pool][GTORCH_STAT_SEGMENT], -1);
+  gtorch_counter_add (&stats->counters[self->pool][GTORCH_STAT_SEGMENT], 1);
+  gtorch_counter_add (&stats->counters[lent->pool][GTORCH_STAT_RESERVED_BYTES],
+                      -(gint64) page.size);
+  gtorch_counter_add (&stats->counters[self->pool][GTORCH_STAT_RESERVED_BYTES], page.size);
+  gtorch_allocator_unlock_stats (gtorch_cuda_arena_allocator (self));
+  insert_page (self, &page);
+  lent->size = 0;
   return result;
 }
 
@@ -617,22 +591,75 @@ gtorch_cuda_arena_allow (GTorchCudaArena *self, GTorchCudaDevice *reader)
   return result;
 }
 
+/* Fills the hole, which is in no list, with new pages of `size` bytes, or with those that were lent, which
+ * are as large as it is. What came is free, even if not all came. */
+static CUresult
+fill_hole (GTorchCudaArena *self, GTorchCudaBlock *hole, gsize size, GArray *lent)
+{
+  gsize done, part;
+  guint i;
+
+  for (done = 0, i = 0; done < hole->size; done += part, i++)
+    {
+      GTorchCudaPage *page = lent != NULL ? &g_array_index (lent, GTorchCudaPage, i) : NULL;
+      gboolean stuck;
+      CUresult result;
+
+      part = page != NULL ? page->size : MIN (size, hole->size - done);
+      result = page != NULL ? move_page (self, hole->offset + done, page, &stuck)
+                            : new_page (self, hole->offset + done, part, &stuck);
+      if (result == CUDA_SUCCESS)
+        continue;
+      if (done > 0)
+        {
+          GTorchCudaBlock *rest = block_split (self, hole, done);
+
+          hole->state = FREE;
+          block_settle (self, hole);
+          hole = rest;
+        }
+      if (stuck)
+        { /* nobody's for ever */
+          hole->state = USED;
+          if (part == hole->size)
+            return result;
+          hole = block_split (self, hole, part);
+          hole->state = HOLE;
+        }
+      block_settle (self, hole);
+      return result;
+    }
+  hole->state = FREE;
+  block_settle (self, hole);
+  return CUDA_SUCCESS;
+}
+
+/* Takes the hole out of its list, no larger than this. */
+static GTorchCudaBlock *
+cut_hole (GTorchCudaArena *self, GTorchCudaBlock *hole, gsize size)
+{
+  list_remove (self, hole);
+  if (hole->size > size)
+    list_insert (self, block_split (self, hole, size));
+  return hole;
+}
+
 static CUresult
 grow (GTorchCudaArena *self, gsize n_bytes, gsize page)
 {
   gsize size = (MAX (n_bytes, 1) + GRAIN - 1) & ~(gsize) (GRAIN - 1);
   GTorchCudaBlock *hole, *best = NULL;
-  gsize best_need = G_MAXSIZE, need, step, done;
+  gsize best_need = G_MAXSIZE, need, step;
 
   /* The hole that needs the fewest new pages: free memory just before one counts, unless the request is so
    * large that it shall be one piece for whoever registers memory. */
   for (hole = self->holes; hole != NULL; hole = hole->list_next)
     {
-      gsize before = hole->prev != NULL && hole->prev->state == FREE && size < HUGE_HANDLE
+      gsize before = hole->prev != NULL && hole->prev->state == FREE && size < GTORCH_CUDA_ONE_PIECE
                          ? MIN (hole->prev->size, size - GRAIN)
                          : 0;
 
-      step = size >= HUGE_HANDLE ? SMALL_PAGE : page;
+      step = size >= GTORCH_CUDA_ONE_PIECE ? GTORCH_CUDA_PAGE : page;
       need = (size - before + step - 1) / step * step;
       if (need <= hole->size && need < best_need)
         {
@@ -642,41 +669,8 @@ grow (GTorchCudaArena *self, gsize n_bytes, gsize page)
     }
   if (best == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
-
-  list_remove (self, best);
-  hole = best->size > best_need ? block_split (self, best, best_need) : NULL;
-  if (hole != NULL)
-    list_insert (self, hole);
-  step = size >= HUGE_HANDLE ? best_need : page;
-  for (done = 0; done < best_need; done += step)
-    {
-      gsize part = MIN (step, best_need - done);
-      gboolean stuck;
-      CUresult result = map_page (self, best->offset + done, part, &stuck);
-
-      if (result == CUDA_SUCCESS)
-        continue;
-      if (done > 0)
-        {
-          hole = block_split (self, best, done);
-          best->state = FREE;
-          block_settle (self, best);
-          best = hole;
-        }
-      if (stuck)
-        { /* nobody's for ever */
-          best->state = USED;
-          if (part == best->size)
-            return result;
-          best = block_split (self, best, part);
-          best->state = HOLE;
-        }
-      block_settle (self, best); /* still a hole */
-      return result;
-    }
-  best->state = FREE;
-  block_settle (self, best);
-  return CUDA_SUCCESS;
+  return fill_hole (self, cut_hole (self, best, best_need),
+                    size >= GTORCH_CUDA_ONE_PIECE ? best_need : page, NULL);
 }
 
 CUresult
@@ -689,56 +683,91 @@ gtorch_cuda_arena_grow (GTorchCudaArena *self, gsize n_bytes)
   else
     {
       result = grow (self, n_bytes, self->page);
-      if (result == CUDA_ERROR_OUT_OF_MEMORY && self->page > SMALL_PAGE && n_bytes < HUGE_HANDLE)
-        result = grow (self, n_bytes, SMALL_PAGE); /* there may be room for less */
+      if (result == CUDA_ERROR_OUT_OF_MEMORY && self->page > GTORCH_CUDA_PAGE
+          && n_bytes < GTORCH_CUDA_ONE_PIECE)
+        result = grow (self, n_bytes, GTORCH_CUDA_PAGE); /* there may be room for less */
     }
   tell (self);
   return result;
 }
 
-gsize
-gtorch_cuda_arena_trim (GTorchCudaArena *self)
+/* --- taking pages away --- */
+
+/* From this block and page on. */
+static gboolean
+find_free_page (GTorchCudaArena *self, GTorchCudaBlock **block, guint *i)
+{
+  while (*block != NULL && *i < self->pages->len)
+    {
+      const Page *page = &g_array_index (self->pages, Page, *i);
+      const gsize end = (*block)->offset + (*block)->size;
+
+      if (page->offset >= end)
+        *block = (*block)->next;
+      else if ((*block)->state == FREE && page->offset >= (*block)->offset
+               && page->offset + page->size <= end)
+        return TRUE;
+      else
+        (*i)++;
+    }
+  return FALSE;
+}
+
+/* What is free may have work of the lane on it. There is no waiting for one that captures. */
+static gboolean
+wait_for_lane (GTorchCudaArena *self)
+{
+  CUstreamCaptureStatus status;
+
+  return gtorch_cuda.cuStreamIsCapturing (self->lane->handle, &status) == CUDA_SUCCESS
+         && status == CU_STREAM_CAPTURE_STATUS_NONE
+         && gtorch_cuda.cuStreamSynchronize (self->lane->handle) == CUDA_SUCCESS;
+}
+
+/* Free pages of this size or larger, until n_bytes are reached: into `lent`, or, if that is NULL, to the
+ * driver. */
+static void
+take_pages (GTorchCudaArena *self, gsize n_bytes, gsize least, GArray *lent)
 {
   GTorchCudaBlock *block = self->first;
-  gsize before = self->mapped;
+  gboolean has_waited = FALSE;
+  gsize taken = 0;
   guint i = 0;
 
-  if (self->is_segments)
-    segments_trim (self);
-  while (block != NULL && i < self->pages->len)
+  while (taken < n_bytes && find_free_page (self, &block, &i))
     {
       Page page = g_array_index (self->pages, Page, i);
+      const CUdeviceptr address = self->base + page.offset;
 
-      if (page.offset < block->offset || block->state != FREE)
+      if (page.size >= least && !has_waited)
         {
-          if (page.offset < block->offset + block->size)
-            i++; /* begins in a used block, or before the free one */
-          else
-            block = block->next;
-          continue;
+          if (!wait_for_lane (self))
+            return;
+          has_waited = TRUE;
         }
-      if (page.offset >= block->offset + block->size)
-        {
-          block = block->next;
-          continue;
-        }
-      if (page.offset + page.size > block->offset + block->size)
+      if (page.size < least || gtorch_cuda.cuMemUnmap (address, page.size) != CUDA_SUCCESS)
         {
           i++;
           continue;
         }
-
-      if (gtorch_cuda.cuMemUnmap (self->base + page.offset, page.size) != CUDA_SUCCESS)
-        {
-          i++;
-          continue;
-        }
-      gtorch_cuda.cuMemRelease (page.handle);
       list_remove (self, block); /* counted with the page */
       self->mapped -= page.size;
       g_array_remove_index (self->pages, i);
       set_extent (self, &page, FALSE);
-      count_page (self, self->base + page.offset, -(gint64) page.size, &page.is_oversize);
+      note_page (self, address, -(gint64) page.size);
+      if (lent == NULL)
+        {
+          gtorch_cuda.cuMemRelease (page.handle);
+          count_page (gtorch_cuda_arena_allocator (self), self->pool, -(gint64) page.size,
+                      &page.is_oversize);
+        }
+      else
+        {
+          GTorchCudaPage away = { page.handle, page.size, self->pool, page.is_oversize };
+
+          g_array_append_val (lent, away);
+        }
+      taken += page.size;
 
       if (page.offset > block->offset)
         {
@@ -751,143 +780,74 @@ gtorch_cuda_arena_trim (GTorchCudaArena *self)
         list_insert (self, block_split (self, block, page.size));
       block->state = HOLE;
       block = block_settle (self, block);
-      if (block->next != NULL)
-        block = block->next;
     }
+}
+
+gsize
+gtorch_cuda_arena_trim (GTorchCudaArena *self)
+{
+  gsize before = self->mapped;
+
+  if (self->is_segments)
+    segments_trim (self);
+  else
+    take_pages (self, G_MAXSIZE, 0, NULL);
   tell (self);
   return before - self->mapped;
 }
 
-gsize
-gtorch_cuda_arena_largest (GTorchCudaArena *self)
+gboolean
+gtorch_cuda_arena_has_pages (GTorchCudaArena *self)
 {
-  GTorchCudaBlock *block;
-  gsize largest = 0;
-  guint level, sub;
-
-  if (self->class_map == 0)
-    return 0;
-  level = g_bit_storage (self->class_map) - 1;
-  sub = g_bit_storage (self->sub_maps[level]) - 1;
-  for (block = self->lists[level][sub]; block != NULL; block = block->list_next)
-    largest = MAX (largest, block->size);
-  return largest;
+  return !self->is_segments;
 }
 
-static void
-list_chain (GTorchCudaArena *self, GTorchCudaBlock *block, GArray *blocks)
+gsize
+gtorch_cuda_arena_get_spare (GTorchCudaArena *self, gsize least)
 {
-  gboolean begins = TRUE;
+  GTorchCudaBlock *block = self->first;
+  gsize n_bytes = 0;
+  guint i;
 
-  for (; block != NULL; block = block->next)
+  for (i = 0; find_free_page (self, &block, &i); i++)
     {
-      GTorchBlockInfo info = {
-        .address = self->base + block->offset,
-        .size = block->size,
-        .stream = stream_id (self),
-        .pool = self->pool,
-        .begins_segment = begins,
-        .is_expandable = !self->is_segments,
-      };
+      gsize size = g_array_index (self->pages, Page, i).size;
 
-      begins = block->state == HOLE;
-      if (block->state == HOLE)
-        continue;
-      if (block->state == USED)
-        {
-          info.state = block->use;
-          info.requested = block->requested;
-          info.site = gtorch_memory_site_ref (block->site);
-        }
-      g_array_append_val (blocks, info);
+      n_bytes += size >= least ? size : 0;
     }
+  return n_bytes;
 }
 
 void
-gtorch_cuda_arena_list (GTorchCudaArena *self, GArray *blocks)
+gtorch_cuda_arena_lend (GTorchCudaArena *self, gsize n_bytes, gsize least, GArray *lent)
 {
+  take_pages (self, n_bytes, least, lent);
+  tell (self);
+}
+
+void
+gtorch_cuda_arena_adopt (GTorchCudaArena *self, GArray *lent)
+{
+  GTorchCudaBlock *hole, *best = NULL;
+  gsize total = 0;
   guint i;
 
-  gtorch_cuda_lock_counts (self->device);
-  list_chain (self, self->first, blocks);
-  for (i = 0; self->is_segments && i < self->segments->len; i++)
-    list_chain (self, self->segments->pdata[i], blocks);
-  gtorch_cuda_unlock_counts (self->device);
-}
-
-/* What a chain of blocks, from the address on, breaks of the rules; its end, or 0. */
-static gsize
-check_chain (GTorchCudaArena *self, GTorchCudaBlock *block, gsize offset, gsize *n_free,
-             gsize *mapped, Counts *inactive)
-{
-  GTorchCudaBlock *prev = NULL;
-
-  for (; block != NULL; prev = block, block = block->next)
+  for (i = 0; i < lent->len; i++)
+    total += g_array_index (lent, GTorchCudaPage, i).size;
+  for (hole = self->holes; hole != NULL; hole = hole->list_next)
+    if (hole->size >= total && (best == NULL || hole->size < best->size))
+      best = hole;
+  if (best != NULL && total > 0)
+    fill_hole (self, cut_hole (self, best, total), 0, lent);
+  for (i = 0; i < lent->len; i++)
     {
-      if (block->prev != prev || block->offset != offset || block->size == 0
-          || block->size % GRAIN != 0 || block->arena != self)
-        return 0;
-      if (prev != NULL && prev->state == block->state && block->state != USED)
-        return 0; /* not joined */
-      offset += block->size;
-      *n_free += block->state == FREE;
-      *mapped += block->state == HOLE ? 0 : block->size;
-      if (block->state == FREE)
-        {
-          gsize shared = shared_bytes (self, block);
+      GTorchCudaPage *page = &g_array_index (lent, GTorchCudaPage, i);
 
-          inactive->n += shared > 0;
-          inactive->n_bytes += shared;
-        }
+      if (page->size == 0)
+        continue;
+      gtorch_cuda.cuMemRelease (page->handle);
+      count_page (gtorch_cuda_arena_allocator (self), page->pool, -(gint64) page->size,
+                  &page->is_oversize);
     }
-  return offset;
-}
-
-gboolean
-gtorch_cuda_arena_is_sound (GTorchCudaArena *self)
-{
-  GTorchCudaBlock *block;
-  gsize mapped = 0, in_lists = 0, listed = 0;
-  Counts inactive = { 0, 0 };
-  guint level, sub, i;
-
-  if (self->is_segments)
-    {
-      for (i = 0; i < self->segments->len; i++)
-        {
-          block = self->segments->pdata[i];
-          if (check_chain (self, block, block->offset, &in_lists, &mapped, &inactive) == 0)
-            return FALSE;
-        }
-    }
-  else if (check_chain (self, self->first, 0, &in_lists, &mapped, &inactive) != self->reserved)
-    return FALSE;
-  if (inactive.n != self->told.n || inactive.n_bytes != self->told.n_bytes
-      || mapped != self->mapped)
-    return FALSE;
-  for (level = 0; level < N_CLASSES; level++)
-    for (sub = 0; sub < N_SUB; sub++)
-      {
-        gboolean bit = (self->sub_maps[level] >> sub) & 1;
-
-        if (bit != (self->lists[level][sub] != NULL) || (bit && !((self->class_map >> level) & 1)))
-          return FALSE;
-        for (block = self->lists[level][sub]; block != NULL; block = block->list_next, listed++)
-          {
-            guint l, s;
-
-            class_of (block->size, &l, &s);
-            if (l != level || s != sub || block->state != FREE)
-              return FALSE;
-          }
-      }
-  for (i = 0, mapped = 0; i < self->pages->len; i++)
-    {
-      Page *page = &g_array_index (self->pages, Page, i);
-
-      if (i > 0 && page[-1].offset + page[-1].size > page->offset)
-        return FALSE;
-      mapped += page->size;
-    }
-  return listed == in_lists && (self->is_segments || mapped == self->mapped);
+  tell (self);
 }

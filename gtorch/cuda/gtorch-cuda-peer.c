@@ -31,33 +31,33 @@ gtorch_cuda_can_access_peer (GTorchDevice *device, GTorchDevice *peer)
          && can;
 }
 
+typedef struct
+{
+  GTorchCudaDevice *reader;
+  CUresult result;
+} Opening;
+
+static void
+open_arena (GTorchCudaArena *arena, gpointer data)
+{
+  Opening *opening = data;
+
+  if (opening->result == CUDA_SUCCESS)
+    opening->result = gtorch_cuda_arena_allow (arena, opening->reader);
+}
+
 /* Pages that are mapped from now on get it from `readers`; those that are there must be gone through. */
 static gboolean
 open_arenas (GTorchCudaDevice *owner, GTorchCudaDevice *reader, GError **error)
 {
-  CUresult result = CUDA_SUCCESS;
-  guint i, j;
+  Opening opening = { reader, CUDA_SUCCESS };
 
   __atomic_or_fetch (&owner->readers, device_bit (reader), __ATOMIC_SEQ_CST);
-  g_mutex_lock (&owner->lock);
-  for (i = 0; i < owner->lanes->len && result == CUDA_SUCCESS; i++)
-    {
-      GTorchCudaLane *lane = owner->lanes->pdata[i];
-      GTorchCudaArena *arenas[] = { lane->small, lane->large };
-
-      for (j = 0; j < G_N_ELEMENTS (arenas) && result == CUDA_SUCCESS; j++)
-        if (arenas[j] != NULL)
-          {
-            g_mutex_lock (gtorch_cuda_arena_get_lock (arenas[j]));
-            result = gtorch_cuda_arena_allow (arenas[j], reader);
-            g_mutex_unlock (gtorch_cuda_arena_get_lock (arenas[j]));
-          }
-    }
-  g_mutex_unlock (&owner->lock);
-  if (result == CUDA_SUCCESS)
+  gtorch_cuda_foreach_arena (owner, open_arena, &opening);
+  if (opening.result == CUDA_SUCCESS)
     return TRUE;
   __atomic_and_fetch (&owner->readers, ~device_bit (reader), __ATOMIC_SEQ_CST);
-  return gtorch_cuda_check (result, "cuMemSetAccess", error);
+  return gtorch_cuda_check (opening.result, "cuMemSetAccess", error);
 }
 
 static gboolean

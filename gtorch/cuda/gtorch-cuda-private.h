@@ -98,6 +98,19 @@ struct _GTorchCudaBlock
   CUevent *events;        /* in limbo: what must be done, ended by NULL */
 };
 
+/* Arenas are filled with multiples of this; from the other size on with one piece for a storage. */
+#define GTORCH_CUDA_PAGE      (G_GUINT64_CONSTANT (2) << 20)
+#define GTORCH_CUDA_ONE_PIECE (G_GUINT64_CONSTANT (64) << 20)
+
+/* Memory that no arena has: it stays counted in the pool where it was. */
+typedef struct
+{
+  CUmemGenericAllocationHandle handle;
+  gsize size;
+  guint pool;
+  gboolean is_oversize;
+} GTorchCudaPage;
+
 /* Addresses reserved for one lane and pool, filled with pages as they are needed. The caller locks. Pages
  * and what is free between used blocks are counted in the device's statistics. */
 GTorchCudaArena *gtorch_cuda_arena_new (GTorchCudaDevice *device, GTorchCudaLane *lane, guint pool,
@@ -113,8 +126,16 @@ GTorchCudaBlock *gtorch_cuda_arena_take (GTorchCudaArena *arena, gsize n_bytes);
 /* Maps pages for at least n_bytes in one piece. */
 CUresult gtorch_cuda_arena_grow (GTorchCudaArena *arena, gsize n_bytes);
 void gtorch_cuda_arena_give (GTorchCudaArena *arena, GTorchCudaBlock *block);
-/* Gives free pages back; how many bytes. The device must be done with them. */
+/* Waits for the lane, and gives free pages back; how many bytes. */
 gsize gtorch_cuda_arena_trim (GTorchCudaArena *arena);
+/* It is made of pages. */
+gboolean gtorch_cuda_arena_has_pages (GTorchCudaArena *arena);
+/* How many bytes are in free pages of this size or larger. */
+gsize gtorch_cuda_arena_get_spare (GTorchCudaArena *arena, gsize least);
+/* Waits for the lane, and takes such pages away, GTorchCudaPages, until n_bytes are reached. */
+void gtorch_cuda_arena_lend (GTorchCudaArena *arena, gsize n_bytes, gsize least, GArray *lent);
+/* Maps them here, in one piece; what cannot be mapped goes to the driver. */
+void gtorch_cuda_arena_adopt (GTorchCudaArena *arena, GArray *lent);
 /* The size of the largest free block. */
 gsize gtorch_cuda_arena_largest (GTorchCudaArena *arena);
 gsize gtorch_cuda_arena_get_mapped (GTorchCudaArena *arena);
@@ -127,6 +148,10 @@ gboolean gtorch_cuda_arena_is_sound (GTorchCudaArena *arena);
 
 GTorchStorage *gtorch_cuda_alloc (GTorchDevice *device, gsize n_bytes, GError **error);
 void gtorch_cuda_free (GTorchDevice *device, GTorchStorage *storage);
+/* Calls func for each arena of the device, locked. */
+void gtorch_cuda_foreach_arena (GTorchCudaDevice *device,
+                                void (*func) (GTorchCudaArena *arena, gpointer data),
+                                gpointer data);
 void gtorch_cuda_list_blocks (GTorchDevice *device, GArray *blocks);
 void gtorch_cuda_empty_cache (GTorchDevice *device);
 void gtorch_cuda_settle (GTorchDevice *device);

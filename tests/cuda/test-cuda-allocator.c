@@ -231,7 +231,7 @@ cached_memory_of_other_streams_is_used_before_giving_up (void)
   gtorch_stream_guard_unref (guard);
   x = bytes (180 * MIB);
   gtorch_impl_unref (x);
-  g_assert_cmpuint (stat ("num_alloc_retries"), ==, n_retries + 1);
+  g_assert_cmpuint (stat ("num_alloc_retries"), ==, n_retries + has_segments ()); /* pages move */
   gtorch_device_empty_cache (gpu (0));
 }
 

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Free memory of one arena goes to another, page by page, when the device has no more. The devices have
+ * 256 MiB. */
+
+#include "config.h"
+
+#include "cuda-test.h"
+
+#define PAGE (32 * MIB)
+
+static gint64
+stat (const gchar *key)
+{
+  GError *error = NULL;
+  guint64 value = gtorch_allocator_get_stat (gpu_allocator (), key, &error);
+
+  g_assert_no_error (error);
+  return value;
+}
+
+static void
+check_arena (GTorchCudaArena *arena, gpointer data)
+{
+  g_assert_true (gtorch_cuda_arena_is_sound (arena));
+  *(gsize *) data += gtorch_cuda_arena_get_mapped (arena);
+}
+
+/* All that the driver gave is in some arena, and counted. */
+static void
+check_memory (gsize expected)
+{
+  FakeCudaAccounts accounts;
+  gsize mapped = 0;
+
+  gtorch_cuda_foreach_arena (GTORCH_CUDA_DEVICE (gpu (0)), check_arena, &mapped);
+  fake_cuda_get_accounts (&accounts);
+  g_assert_cmpuint (accounts.handles, ==, accounts.mappings);
+  g_assert_cmpuint (accounts.n_bytes, ==, expected);
+  g_assert_cmpuint (mapped, ==, expected);
+  g_assert_cmpint (stat ("reserved_bytes.all.current"), ==, expected);
+  g_assert_cmpint (stat ("reserved_bytes.small_pool.current")
+                       + stat ("reserved_bytes.large_pool.current"),
+                   ==, expected);
+  g_assert_cmpint (stat ("segment.all.current"), ==, accounts.handles);
+}
+
+static void
+start (void)
+{
+  gtorch_device_synchronize (gpu (0), NULL, NULL);
+  gtorch_device_empty_cache (gpu (0));
+  check_memory (0);
+  gtorch_allocator_reset_peak (gpu_allocator ());
+  gtorch_allocator_reset_accumulated (gpu_allocator ());
+  fake_cuda_reset_calls ();
+}
+
+/* The driver was not asked for memory that it had, and has got none back. */
+static void
+assert_moved (guint n_created)
+{
+  g_assert_cmpint (stat ("num_device_alloc"), ==, n_created);
+  g_assert_cmpint (stat ("num_device_free"), ==, 0);
+  g_assert_cmpint (stat ("num_alloc_retries"), ==, 0);
+  g_assert_cmpint (stat ("num_sync_all_streams"), ==, 0);
+  g_assert_cmpuint (fake_cuda_get_calls ("cuMemRelease"), ==, 0);
+}
+
+static void
+fill (GTorchImpl *x, gint value)
+{
+  g_autoptr (GError) error = NULL;
+
+  gtorch_op_fill_inplace (x, value, &error);
+  g_assert_no_error (error);
+}
+
+static void
+assert_filled (GTorchImpl *x, guint8 value)
+{
+  g_autofree guint8 *data = g_malloc (x->numel);
+  gint64 i;
+
+  gtorch_device_synchronize (gpu (0), NULL, NULL);
+  g_assert_true (fake_cuda_peek (x->storage->data, data, x->numel));
+  for (i = 0; i < x->numel; i++)
+    g_assert_cmpuint (data[i], ==, value);
+}
+
+/* In one page each. */
+static void
+alloc_pages (GTorchStream *stream, GTorchImpl **pages, guint n)
+{
+  g_autoptr (GTorchStreamGuard) guard = stream != NULL ? gtorch_stream_guard_new (stream) : NULL;
+  guint i;
+
+  for (i = 0; i < n; i++)
+    pages[i] = bytes (PAGE);
+}
+
+static void
+a_stream_gets_what_another_has_left (void)
+{
+  g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
+  GTorchImpl *theirs[6], *mine[8];
+
+  start ();
+  alloc_pages (other, theirs, 6);
+  gtorch_impl_clear (theirs, 6);
+  alloc_pages (NULL, mine, 8);
+  assert_moved (8);
+  check_memory (256 * MIB);
+  g_assert_cmpint (stat ("allocated_bytes.all.current"), ==, 256 * MIB);
+  g_assert_cmpint (stat ("segment.large_pool.peak"), ==, 8);
+  fill (mine[7], 3);
+  assert_filled (mine[7], 3);
+  gtorch_impl_clear (mine, 8);
+}
+
+static void
+scattered_pages_come_together (void)
+{
+  GTorchImpl *pages[8], *x, *y;
+  guint i;
+
+  start ();
+  alloc_pages (NULL, pages, 8);
+  for (i = 0; i < 8; i += 2)
+    g_clear_pointer (&pages[i], gtorch_impl_unref);
+  x = bytes (60 * MIB);
+  assert_moved (8);
+  fill (x, 5);
+  fill (pages[1], 6);
+  assert_filled (x, 5);
+  y = bytes (64 * MIB); /* in one piece, which there is not */
+  g_assert_cmpint (stat ("num_alloc_retries"), ==, 1);
+  g_assert_cmpint (stat ("num_device_alloc"), ==, 9);
+  check_memory (256 * MIB);
+  gtorch_impl_unref (y);
+  gtorch_impl_unref (x);
+  for (i = 1; i < 8; i += 2)
+    gtorch_impl_unref (pages[i]);
+}
+
+static void
+small_and_large_storages_share (void)
+{
+  GTorchImpl *pages[8], *x;
+
+  start ();
+  alloc_pages (NULL, pages, 8);
+  gtorch_impl_unref (pages[3]);
+  x = bytes (1000);
+  assert_moved (8);
+  g_assert_cmpint (stat ("segment.small_pool.current"), ==, 1);
+  g_assert_cmpint (stat ("segment.large_pool.current"), ==, 7);
+  g_assert_cmpint (stat ("reserved_bytes.small_pool.current"), ==, PAGE);
+  g_assert_cmpint (stat ("reserved_bytes.all.allocated"), ==, 256 * MIB);
+  check_memory (256 * MIB);
+  gtorch_impl_unref (x);
+  pages[3] = bytes (PAGE); /* and back */
+  assert_moved (8);
+  check_memory (256 * MIB);
+  g_assert_cmpint (stat ("segment.small_pool.current"), ==, 0);
+  gtorch_impl_clear (pages, 8);
+}
+
+static void
+large_ones_move_in_one_piece (void)
+{
+  g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
+  GTorchImpl *theirs, *mine, *x;
+  GTorchStreamGuard *guard;
+
+  start ();
+  guard = gtorch_stream_guard_new (other);
+  theirs = bytes (100 * MIB);
+  gtorch_stream_guard_unref (guard);
+  mine = bytes (140 * MIB);
+  gtorch_impl_unref (theirs);
+  x = bytes (90 * MIB);
+  assert_moved (2);
+  check_memory (240 * MIB);
+  gtorch_impl_unref (x);
+  gtorch_impl_unref (mine);
+}
+
+/* Their last work is late, and would write into what is somebody else's by then, or into nothing. */
+static void
+work_on_pages_is_waited_for (void)
+{
+  g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
+  GTorchImpl *theirs[4], *mine[8];
+  guint i;
+
+  start ();
+  fake_cuda_set_seed (2);
+  alloc_pages (other, theirs, 4);
+  for (i = 0; i < 4; i++)
+    {
+      g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (other);
+
+      fill (theirs[i], 1);
+    }
+  gtorch_impl_clear (theirs, 4);
+  g_assert_cmpuint (fake_cuda_get_pending (), >, 0);
+  alloc_pages (NULL, mine, 8);
+  assert_moved (8);
+  for (i = 0; i < 8; i++)
+    fill (mine[i], 2);
+  for (i = 0; i < 8; i++)
+    assert_filled (mine[i], 2);
+  gtorch_impl_clear (mine, 8);
+  fake_cuda_set_seed (1);
+}
+
+static void
+other_devices_may_use_what_has_moved (void)
+{
+  g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
+  GTorchImpl *theirs[6], *mine[8];
+  guint i;
+
+  g_assert_true (gtorch_device_enable_peer (gpu (1), gpu (0), NULL));
+  start ();
+  alloc_pages (other, theirs, 6);
+  gtorch_impl_clear (theirs, 6);
+  alloc_pages (NULL, mine, 8);
+  for (i = 0; i < 8; i++)
+    g_assert_true (fake_cuda_can_access (1, mine[i]->storage->data, PAGE));
+  gtorch_impl_clear (mine, 8);
+}
+
+/* Whatever the driver refuses: there is the memory or an error, and nothing is lost. */
+static void
+no_fault_loses_memory (void)
+{
+  static const gchar *const functions[] = { "cuMemMap", "cuMemSetAccess", "cuMemUnmap",
+                                            "cuStreamSynchronize", "cuStreamIsCapturing" };
+  guint i, nth;
+
+  for (i = 0; i < G_N_ELEMENTS (functions); i++)
+    for (nth = 1; nth <= 4; nth++)
+      {
+        g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
+        g_autoptr (GError) error = NULL;
+        GTorchImpl *theirs[6], *mine[2], *x;
+        gint64 n_bytes = 60 * MIB;
+        gboolean has_failed;
+
+        start ();
+        alloc_pages (other, theirs, 6);
+        alloc_pages (NULL, mine, 2);
+        gtorch_impl_clear (theirs, 5);
+        fake_cuda_fail (functions[i], nth, CUDA_ERROR_NOT_SUPPORTED);
+        x = gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, &n_bytes, 1, &error);
+        has_failed = fake_cuda_clear_faults ();
+        g_assert_true (has_failed || nth > 1);
+        if (x == NULL)
+          g_assert_nonnull (error);
+        else
+          {
+            fill (x, nth);
+            assert_filled (x, nth);
+          }
+        check_memory (stat ("reserved_bytes.all.current"));
+        g_clear_pointer (&x, gtorch_impl_unref);
+        gtorch_impl_unref (theirs[5]);
+        gtorch_impl_clear (mine, 2);
+      }
+}
+
+#define TEST(name) g_test_add_func ("/GTorchCudaPages/" #name, name)
+
+gint
+main (gint argc, gchar **argv)
+{
+  gint result;
+
+  g_test_init (&argc, &argv, NULL);
+  TEST (a_stream_gets_what_another_has_left);
+  TEST (scattered_pages_come_together);
+  TEST (small_and_large_storages_share);
+  TEST (large_ones_move_in_one_piece);
+  TEST (work_on_pages_is_waited_for);
+  TEST (no_fault_loses_memory);
+  TEST (other_devices_may_use_what_has_moved);
+  result = g_test_run ();
+  gtorch_device_empty_cache (gpu (0));
+  check_memory (0);
+  assert_no_misuse ();
+  return result;
+}
