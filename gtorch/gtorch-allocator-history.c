@@ -142,6 +142,9 @@ gtorch_allocator_note (GTorchAllocator *self, GTorchMemoryAction action, guint64
  * which those are known by name that their libraries export. What was remembered before is
  * forgotten. An allocation takes some microseconds more.
  *
+ * With any level but %GTORCH_HISTORY_NEVER, an error that there is no more memory names the five places whose
+ * tensors hold most.
+ *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_NOT_SUPPORTED on the CPU
  *
  * Since: 0.1
@@ -190,6 +193,120 @@ gtorch_allocator_record_history (GTorchAllocator *self, GTorchHistoryLevel level
     __atomic_store_n (&gtorch_memory_wants_ops, TRUE, __ATOMIC_RELAXED);
   g_mutex_unlock (&self->config_lock);
   return TRUE;
+}
+
+/* --- the largest places --- */
+
+#define MAX_PLACES 5
+
+typedef struct
+{
+  GTorchMemorySite *site; /* owned */
+  guint64 n_bytes;
+  guint n;
+} Place;
+
+static void
+block_info_clear (gpointer data)
+{
+  gtorch_memory_site_unref (((GTorchBlockInfo *) data)->site);
+}
+
+static void
+place_free (gpointer data)
+{
+  gtorch_memory_site_unref (((Place *) data)->site);
+  g_free (data);
+}
+
+static guint
+site_hash (gconstpointer key)
+{
+  const GTorchMemorySite *self = key;
+  guint hash = g_direct_hash (self->op), i;
+
+  for (i = 0; i < GTORCH_SITE_FRAMES && self->site.frames[i] != NULL; i++)
+    hash = hash * 31 + g_direct_hash (self->site.frames[i]);
+  return hash;
+}
+
+static gboolean
+site_equal (gconstpointer a, gconstpointer b)
+{
+  const GTorchMemorySite *x = a, *y = b;
+  guint i;
+
+  if (x->op != y->op)
+    return FALSE;
+  for (i = 0; i < GTORCH_SITE_FRAMES; i++)
+    {
+      if (x->site.frames[i] != y->site.frames[i])
+        return FALSE;
+      if (x->site.frames[i] == NULL)
+        break;
+    }
+  return TRUE;
+}
+
+static gint
+by_size (gconstpointer a, gconstpointer b)
+{
+  const Place *x = *(Place *const *) a, *y = *(Place *const *) b;
+
+  return x->n_bytes > y->n_bytes ? -1 : x->n_bytes < y->n_bytes;
+}
+
+gchar *
+gtorch_allocator_describe_places (GTorchAllocator *self)
+{
+  g_autoptr (GArray) blocks = NULL;
+  g_autoptr (GHashTable) table = NULL;
+  g_autoptr (GPtrArray) places = NULL;
+  GString *text;
+  guint i;
+
+  if (self->list_blocks == NULL)
+    return NULL;
+  if (!gtorch_allocator_has_history (self, GTORCH_HISTORY_STATE))
+    return g_strdup (_ ("; after record_history of the allocator this also says where the largest "
+                        "tensors were made"));
+  blocks = g_array_new (FALSE, FALSE, sizeof (GTorchBlockInfo));
+  g_array_set_clear_func (blocks, block_info_clear);
+  self->list_blocks (self->device, blocks);
+  table = g_hash_table_new (site_hash, site_equal);
+  places = g_ptr_array_new_with_free_func (place_free);
+  for (i = 0; i < blocks->len; i++)
+    {
+      const GTorchBlockInfo *info = &g_array_index (blocks, GTorchBlockInfo, i);
+      Place *place;
+
+      if (info->state == GTORCH_BLOCK_INACTIVE || info->site == NULL)
+        continue;
+      place = g_hash_table_lookup (table, info->site);
+      if (place == NULL)
+        {
+          place = g_new0 (Place, 1);
+          place->site = gtorch_memory_site_ref (info->site);
+          g_hash_table_insert (table, place->site, place);
+          g_ptr_array_add (places, place);
+        }
+      place->n_bytes += info->size;
+      place->n++;
+    }
+  g_ptr_array_sort (places, by_size);
+  text = g_string_new (NULL);
+  for (i = 0; i < MIN (places->len, MAX_PLACES); i++)
+    {
+      const Place *place = places->pdata[i];
+      g_autofree gchar *size = g_format_size_full (place->n_bytes, G_FORMAT_SIZE_IEC_UNITS);
+      g_autofree gchar *where = gtorch_site_to_string (&place->site->site);
+
+      /* 3 × randn, together 96 MiB, in train (program+0x1234) */
+      g_string_append_printf (text, _ ("; %u × %s, together %s, in %s"), place->n,
+                              place->site->op != NULL ? place->site->op : _ ("memory"), size,
+                              where);
+    }
+  return g_string_free (text, FALSE);
 }
 
 /* --- the pickle --- */
@@ -398,12 +515,6 @@ put_settings (Pickle *pickle, GTorchAllocator *self)
   put_int_item (pickle, "max_split_size", max_split == G_MAXUINT64 ? -1 : (gint64) max_split);
   put_bool_item (pickle, "expandable_segments", strstr (text, "backend:segments") == NULL);
   end (pickle, '{');
-}
-
-static void
-block_info_clear (gpointer data)
-{
-  gtorch_memory_site_unref (((GTorchBlockInfo *) data)->site);
 }
 
 /**

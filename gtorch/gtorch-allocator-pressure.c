@@ -204,6 +204,7 @@ gtorch_allocator_set_oom (GTorchAllocator *self, gsize n_bytes, gsize available,
   g_autofree gchar *left = g_format_size_full (available, G_FORMAT_SIZE_IEC_UNITS);
   g_autofree gchar *best = g_format_size_full (largest, G_FORMAT_SIZE_IEC_UNITS);
   g_autofree gchar *allocated = NULL, *kept = NULL;
+  g_autofree gchar *places = gtorch_allocator_describe_places (self);
   g_autoptr (GString) hints = g_string_new (NULL);
   guint64 held, unused, others;
 
@@ -241,7 +242,7 @@ gtorch_allocator_set_oom (GTorchAllocator *self, gsize n_bytes, gsize available,
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
                _ ("%s cannot be allocated on %s: of its %s, %s are free; tensors of this process "
                   "hold %s, and %s are reserved but unallocated, the largest piece of them being "
-                  "%s%s"),
+                  "%s%s%s"),
                wanted, gtorch_device_name (self->device), whole, left, allocated, kept, best,
-               hints->str);
+               hints->str, places != NULL ? places : "");
 }

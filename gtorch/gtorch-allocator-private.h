@@ -215,6 +215,9 @@ gtorch_allocator_has_history (GTorchAllocator *self, gint level)
 void gtorch_allocator_note (GTorchAllocator *self, GTorchMemoryAction action, guint64 address,
                             gsize size, guint64 stream, GTorchMemorySite *site, gsize available);
 
+/* For the message of an OOM: where the tensors were made that take most, or how to know; NULL. */
+gchar *gtorch_allocator_describe_places (GTorchAllocator *self);
+
 /* --- configuration (gtorch-allocator-config.c) --- */
 void gtorch_allocator_config_init (GTorchAllocatorConfig *config);
 /* Changes what the text names. On failure nothing is changed, or, with `warn`, everything but what is

@@ -338,6 +338,59 @@ the_cpu_has_none (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
 }
 
+static G_GNUC_NO_INLINE void
+make_many (GPtrArray *live, guint n, gint64 n_bytes)
+{
+  while (n-- > 0)
+    {
+      g_autoptr (GError) error = NULL;
+      GTorchImpl *x = gtorch_op_zeros (&n_bytes, 1, GTORCH_DTYPE_UINT8, gpu (0), &error);
+
+      g_assert_no_error (error);
+      g_ptr_array_add (live, x);
+    }
+}
+
+static void
+an_error_names_the_places_of_the_largest (void)
+{
+  g_autoptr (GPtrArray) live = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+  gint64 n_bytes = 250 * MIB;
+  g_autoptr (GError) error = NULL;
+  const gchar *at;
+
+  gtorch_allocator_trim (gpu_allocator ());
+  g_assert_null (gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, (gint64[]){ 300 * MIB }, 1, &error));
+  g_assert_nonnull (strstr (error->message, "; after record_history of the allocator this also"));
+  g_clear_error (&error);
+
+  gtorch_allocator_record_history (gpu_allocator (), GTORCH_HISTORY_STATE, 0, NULL);
+  make_many (live, 3, 4 * MIB);
+  make_many (live, 2, 40 * MIB);
+  make_many (live, 1, MIB); /* each of these lines is a place */
+  make_many (live, 1, 2 * MIB);
+  make_many (live, 5, 3 * MIB);
+  make_many (live, 7, 512);
+  make_many (live, 1, 64 * MIB);
+  g_ptr_array_set_size (live, live->len - 1); /* dead: not named */
+  g_assert_null (gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, &n_bytes, 1, &error));
+  g_test_message ("%s", error->message);
+  at = strstr (error->message, "; 2 × zeros, together 80.0");
+  g_assert_nonnull (at);
+  g_assert_nonnull (strstr (at, "MiB, in "));
+  at = strstr (at + 1, "; 5 × zeros, together 15.0");
+  g_assert_nonnull (at);
+  at = strstr (at + 1, "; 3 × zeros, together 12.0");
+  g_assert_nonnull (at);
+  at = strstr (at + 1, "; 1 × zeros, together 2.0");
+  g_assert_nonnull (at);
+  at = strstr (at + 1, "; 1 × zeros, together 1.0");
+  g_assert_nonnull (at);
+  g_assert_null (strstr (at + 1, "; "));
+  g_assert_null (strstr (error->message, "record_history"));
+  gtorch_allocator_record_history (gpu_allocator (), GTORCH_HISTORY_NEVER, 0, NULL);
+}
+
 #define TEST(name) g_test_add_func ("/GTorchAllocatorHistory/" #name, name)
 
 gint
@@ -351,6 +404,7 @@ main (gint argc, gchar **argv)
   TEST (settings_are_told);
   TEST (threads_may_be_remembered_and_looked_at_together);
   TEST (the_cpu_has_none);
+  TEST (an_error_names_the_places_of_the_largest);
   result = g_test_run ();
   gtorch_device_empty_cache (gpu (0));
   assert_no_misuse ();

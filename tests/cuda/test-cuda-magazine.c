@@ -500,9 +500,11 @@ no_stream_gets_what_another_still_uses (void)
 
 /* --- all at once --- */
 
+static GMutex market_lock;
+static GQueue market; /* what is to be freed by whoever comes */
+
 typedef struct
 {
-  GAsyncQueue *queue; /* what is to be freed by whoever comes */
   guint32 seed;
   gint64 n;
 } Trader;
@@ -516,13 +518,15 @@ trade (gpointer data)
 
   for (i = 0; i < 4000; i++)
     {
-      GTorchImpl *other = g_async_queue_length (self->queue) > 30 || g_rand_boolean (rand)
-                              ? g_async_queue_try_pop (self->queue)
-                              : NULL;
+      GTorchImpl *mine = bytes (random_size (rand) % 30000), *other = NULL;
 
-      g_clear_pointer (&other, gtorch_impl_unref);
-      g_async_queue_push (self->queue, bytes (random_size (rand) % 30000));
       self->n++;
+      g_mutex_lock (&market_lock);
+      if (market.length > 30 || g_rand_boolean (rand))
+        other = g_queue_pop_head (&market);
+      g_queue_push_tail (&market, mine);
+      g_mutex_unlock (&market_lock);
+      g_clear_pointer (&other, gtorch_impl_unref);
       if (i % 1000 == 0)
         gtorch_allocator_trim (gpu_allocator ());
       if (i % 100 == 0)
@@ -535,12 +539,10 @@ trade (gpointer data)
 static void
 threads_free_what_others_allocated (void)
 {
-  g_autoptr (GAsyncQueue) queue = g_async_queue_new_full ((GDestroyNotify) gtorch_impl_unref);
   Trader traders[N_THREADS];
   GThread *threads[N_THREADS];
   GTorchMemoryStats stats;
   const GTorchCounter *counter = &stats.counters[GTORCH_POOL_ALL][GTORCH_STAT_ALLOCATION];
-  gpointer impl;
   gint64 n = 0;
   guint i;
 
@@ -549,7 +551,7 @@ threads_free_what_others_allocated (void)
   gtorch_allocator_reset_accumulated (gpu_allocator ());
   for (i = 0; i < N_THREADS; i++)
     {
-      traders[i] = (Trader){ queue, i, 0 };
+      traders[i] = (Trader){ i, 0 };
       threads[i] = g_thread_new ("trader", trade, &traders[i]);
     }
   for (i = 0; i < N_THREADS; i++)
@@ -558,13 +560,12 @@ threads_free_what_others_allocated (void)
       n += traders[i].n;
     }
   gtorch_allocator_get_stats (gpu_allocator (), &stats);
-  g_assert_cmpint (counter->current, ==, g_async_queue_length (queue));
+  g_assert_cmpint (counter->current, ==, market.length);
   g_assert_cmpint (counter->added, ==, n);
   g_assert_cmpint (counter->peak, >=, 30);
   g_assert_cmpint (counter->peak, <=, 60);
   g_assert_cmpuint (taken (), ==, gtorch_device_get_memory_allocated (gpu (0)));
-  while ((impl = g_async_queue_try_pop (queue)) != NULL)
-    gtorch_impl_unref (impl);
+  g_queue_clear_full (&market, (GDestroyNotify) gtorch_impl_unref);
   g_assert_cmpuint (gtorch_device_get_memory_allocated (gpu (0)), ==, 0);
 }
 
