@@ -51,6 +51,30 @@ taken (void)
   return n_bytes;
 }
 
+static gint
+by_address (gconstpointer a, gconstpointer b)
+{
+  const GTorchImpl *x = *(GTorchImpl *const *) a, *y = *(GTorchImpl *const *) b;
+
+  return x->storage->data < y->storage->data ? -1 : 1;
+}
+
+static void
+check_overlap (GPtrArray *live)
+{
+  g_autoptr (GPtrArray) sorted = g_ptr_array_copy (live, NULL, NULL);
+  guint i;
+
+  g_ptr_array_sort (sorted, by_address);
+  for (i = 1; i < sorted->len; i++)
+    {
+      GTorchStorage *storage = ((GTorchImpl *) sorted->pdata[i - 1])->storage;
+
+      g_assert_true ((char *) storage->data + MAX (storage->n_bytes, 1)
+                     <= (char *) ((GTorchImpl *) sorted->pdata[i])->storage->data);
+    }
+}
+
 /* --- threads that do what they are told, one at a time --- */
 
 typedef struct
@@ -363,7 +387,11 @@ no_peak_is_missed (void)
           if (step % 100 == 0) /* the level goes up and down */
             wanted = g_rand_int_range (rand, 0, 60);
           if (kind < 2)
-            check_model (model);
+            {
+              check_model (model);
+              check_overlap (live);
+              g_assert_cmpuint (taken (), ==, gtorch_device_get_memory_allocated (gpu (0)));
+            }
           else if (kind < 4)
             reset (model, kind == 2, kind == 3);
           else if (kind == 4)
