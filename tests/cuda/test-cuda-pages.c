@@ -245,6 +245,29 @@ other_devices_may_use_what_has_moved (void)
   gtorch_impl_clear (mine, 8);
 }
 
+/* There is nothing to ask it. */
+static void
+pages_outlive_the_queue_of_another (void)
+{
+  g_autoptr (GError) error = NULL;
+  GTorchStream *stream;
+  GTorchImpl *page;
+  CUstream queue;
+
+  start ();
+  g_assert_cmpint (gtorch_cuda.cuStreamCreateWithPriority (&queue, CU_STREAM_NON_BLOCKING, 0), ==,
+                   CUDA_SUCCESS);
+  stream = gtorch_stream_new_external (gpu (0), queue, &error);
+  g_assert_no_error (error);
+  alloc_pages (stream, &page, 1);
+  gtorch_impl_unref (page);
+  g_object_unref (stream);
+  g_assert_cmpint (gtorch_cuda.cuStreamDestroy (queue), ==, CUDA_SUCCESS);
+  gtorch_device_empty_cache (gpu (0));
+  check_memory (0);
+  assert_no_misuse ();
+}
+
 /* Whatever the driver refuses: there is the memory or an error, and nothing is lost. */
 static void
 no_fault_loses_memory (void)
@@ -297,6 +320,7 @@ main (gint argc, gchar **argv)
   TEST (small_and_large_storages_share);
   TEST (large_ones_move_in_one_piece);
   TEST (work_on_pages_is_waited_for);
+  TEST (pages_outlive_the_queue_of_another);
   TEST (no_fault_loses_memory);
   TEST (other_devices_may_use_what_has_moved);
   result = g_test_run ();
