@@ -33,6 +33,7 @@ struct _GTorchDevice
 
 struct _GTorchMemoryStats;
 struct _GTorchDeviceSample;
+struct _GTorchSharedEvents;
 
 /* The numbers of properties in gtorch-device-info.c begin behind this one. */
 #define GTORCH_DEVICE_INFO_PROP_0 16
@@ -96,6 +97,8 @@ struct _GTorchDeviceClass
                              GError **error);
   /* Waits for all streams (optional: all timelines of the device). */
   gboolean (*synchronize) (GTorchDevice *device, GCancellable *cancellable, GError **error);
+  /* Events that other processes can have (optional: there are none). */
+  const struct _GTorchSharedEvents *shared_events;
   /* Direct access to the other's memory (optional: no). */
   gboolean (*can_access_peer) (GTorchDevice *device, GTorchDevice *peer);
   gboolean (*enable_peer) (GTorchDevice *device, GTorchDevice *peer, GError **error);

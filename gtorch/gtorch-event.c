@@ -8,6 +8,7 @@
 
 #include "gtorch-capture-private.h"
 #include "gtorch-event-private.h"
+#include "gtorch-race-private.h"
 
 /**
  * GTorchEvent:
@@ -18,7 +19,8 @@
  * for it ([method@Stream.wait_event]), and so can a thread ([method@Event.synchronize]) or a main
  * loop ([method@Event.synchronize_async], [method@Event.create_source],
  * [signal@Event::completed]). An event can be recorded again; who waits already still waits for
- * the old point. An event that was never recorded counts as done.
+ * the old point. An event that was never recorded counts as done. With %GTORCH_EVENT_INTERPROCESS, an
+ * event of a GPU can be had by several processes ([method@Event.get_ipc_handle]).
  *
  * ```c
  * g_autoptr (GTorchEvent) start = gtorch_event_new (GTORCH_EVENT_TIMING);
@@ -40,6 +42,9 @@ struct _GTorchEvent
   GTorchEventFlags flags;
   GMutex lock;
   GTorchFence *fence;
+  GTorchDevice *device; /* with the flag INTERPROCESS, once it is used: whose it is */
+  gpointer shared;      /* … and the device's own event */
+  gboolean is_foreign;  /* of another process */
 };
 
 enum
@@ -68,6 +73,7 @@ gtorch_event_flags_get_type (void)
     { GTORCH_EVENT_NONE, "GTORCH_EVENT_NONE", "none" },
     { GTORCH_EVENT_TIMING, "GTORCH_EVENT_TIMING", "timing" },
     { GTORCH_EVENT_BLOCKING, "GTORCH_EVENT_BLOCKING", "blocking" },
+    { GTORCH_EVENT_INTERPROCESS, "GTORCH_EVENT_INTERPROCESS", "interprocess" },
     { 0, NULL, NULL },
   };
 
@@ -100,6 +106,8 @@ gtorch_event_finalize (GObject *object)
   GTorchEvent *self = GTORCH_EVENT (object);
 
   g_clear_pointer (&self->fence, gtorch_fence_unref);
+  if (self->shared != NULL)
+    GTORCH_DEVICE_GET_CLASS (self->device)->shared_events->unref (self->shared);
   g_mutex_clear (&self->lock);
   G_OBJECT_CLASS (gtorch_event_parent_class)->finalize (object);
 }
@@ -179,16 +187,157 @@ gtorch_event_get_flags (GTorchEvent *self)
   return self->flags;
 }
 
+/* What is shared with other processes may have been recorded by one of them since. */
 GTorchFence *
 gtorch_event_dup_fence (GTorchEvent *self)
 {
-  GTorchFence *fence;
+  GTorchFence *fence = NULL;
 
   g_mutex_lock (&self->lock);
-  fence = self->fence != NULL ? gtorch_fence_ref (self->fence) : NULL;
+  if (self->shared != NULL)
+    {
+      fence = GTORCH_DEVICE_GET_CLASS (self->device)->shared_events->new_fence (self->shared);
+      if (self->fence != NULL)
+        fence->order = gtorch_race_order_copy (self->fence->order);
+    }
+  else if (self->fence != NULL)
+    fence = gtorch_fence_ref (self->fence);
   g_mutex_unlock (&self->lock);
   return fence;
 }
+
+/* --- between processes --- */
+
+static const struct _GTorchSharedEvents *
+find_shared_events (GTorchDevice *device, GError **error)
+{
+  const struct _GTorchSharedEvents *events = GTORCH_DEVICE_GET_CLASS (device)->shared_events;
+
+  if (events == NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                 _ ("event: %s has none that other processes could have"),
+                 gtorch_device_name (device));
+  return events;
+}
+
+/* Makes the device's own event if there is none yet. */
+static gboolean
+ensure_shared (GTorchEvent *self, GTorchDevice *device, GError **error)
+{
+  const struct _GTorchSharedEvents *events;
+  gboolean result = TRUE;
+
+  if (self->flags & GTORCH_EVENT_TIMING)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("event: one that other processes have keeps no time: the flags timing and "
+                      "interprocess exclude each other"));
+      return FALSE;
+    }
+  g_mutex_lock (&self->lock);
+  if (self->shared == NULL)
+    {
+      events = find_shared_events (device, error);
+      self->shared = events != NULL ? events->open (device, NULL, error) : NULL;
+      self->device = device;
+      result = self->shared != NULL;
+    }
+  g_mutex_unlock (&self->lock);
+  return result;
+}
+
+static GTorchFence *
+record_shared (GTorchEvent *self, GTorchStream *stream, GError **error)
+{
+  GTorchFence *fence;
+
+  if (gtorch_stream_is_capturing (stream))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+                   _ ("event: one that other processes have cannot be recorded in a capture"));
+      return NULL;
+    }
+  if (!ensure_shared (self, stream->device, error)
+      || !GTORCH_DEVICE_GET_CLASS (self->device)
+              ->shared_events->record (self->shared, stream, error))
+    return NULL;
+  fence = GTORCH_DEVICE_GET_CLASS (self->device)->shared_events->new_fence (self->shared);
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
+    fence->order = gtorch_race_order_new (gtorch_stream_get_queue (stream));
+  return fence;
+}
+
+/**
+ * gtorch_event_get_ipc_handle:
+ * @self: an event made with %GTORCH_EVENT_INTERPROCESS
+ * @device: (nullable): the device of the event, which counts if it was not recorded yet, or %NULL for
+ *   the current one
+ * @error: return location for an error
+ *
+ * Gets what another process needs to have the same event: bytes to be sent to it by any means.
+ *
+ * The other process gives them to [ctor@Event.new_from_ipc_handle]. From then on either may record the
+ * event, and either wait for the last recording. The event must live in this process for as long as
+ * it is used in another one.
+ *
+ * Returns: (transfer full): the handle; %NULL with %GTORCH_ERROR_INVALID if the event was made without
+ *   the flag, or with timing, %GTORCH_ERROR_NOT_SUPPORTED if the device or its driver has no such
+ *   events (as the CPU), or with the driver's error
+ *
+ * Since: 0.1
+ */
+GBytes *
+gtorch_event_get_ipc_handle (GTorchEvent *self, GTorchDevice *device, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_EVENT (self), NULL);
+  g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
+  if (!(self->flags & GTORCH_EVENT_INTERPROCESS))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("event: it was made without the flag interprocess, other processes cannot "
+                      "have it"));
+      return NULL;
+    }
+  if (!ensure_shared (self, device != NULL ? device : gtorch_device_get_current (), error))
+    return NULL;
+  return GTORCH_DEVICE_GET_CLASS (self->device)->shared_events->get_handle (self->shared, error);
+}
+
+/**
+ * gtorch_event_new_from_ipc_handle:
+ * @device: the device of the event, which may have another number in the other process
+ * @handle: what [method@Event.get_ipc_handle] gave in the other process
+ * @error: return location for an error
+ *
+ * Gets the event of another process.
+ *
+ * Returns: (transfer full): an event; %NULL with %GTORCH_ERROR_INVALID if @handle is none,
+ *   %GTORCH_ERROR_NOT_SUPPORTED if the device has no such events, or with the driver's error, as when
+ *   @handle is of this process
+ *
+ * Since: 0.1
+ */
+GTorchEvent *
+gtorch_event_new_from_ipc_handle (GTorchDevice *device, GBytes *handle, GError **error)
+{
+  const struct _GTorchSharedEvents *events;
+  GTorchEvent *self;
+  gpointer shared;
+
+  g_return_val_if_fail (GTORCH_IS_DEVICE (device), NULL);
+  g_return_val_if_fail (handle != NULL, NULL);
+  events = find_shared_events (device, error);
+  shared = events != NULL ? events->open (device, handle, error) : NULL;
+  if (shared == NULL)
+    return NULL;
+  self = gtorch_event_new (GTORCH_EVENT_INTERPROCESS);
+  self->device = device;
+  self->shared = shared;
+  self->is_foreign = TRUE;
+  return self;
+}
+
+/* --- recording and waiting --- */
 
 static gboolean
 emit_completed (gpointer data)
@@ -205,7 +354,12 @@ emit_completed (gpointer data)
  *
  * Puts the event behind what is in the stream's queue now.
  *
- * Returns: %TRUE on success
+ * An event with %GTORCH_EVENT_INTERPROCESS belongs to the device on which it was first recorded.
+ *
+ * Returns: %TRUE on success; %FALSE with the driver's error, or, for one with
+ *   %GTORCH_EVENT_INTERPROCESS, %GTORCH_ERROR_INVALID if it has %GTORCH_EVENT_TIMING, too,
+ *   %GTORCH_ERROR_DEVICE_MISMATCH if it belongs to another device, %GTORCH_ERROR_NOT_SUPPORTED on the
+ *   CPU, %GTORCH_ERROR_CAPTURE in a capture
  *
  * Since: 0.1
  */
@@ -218,7 +372,9 @@ gtorch_event_record (GTorchEvent *self, GTorchStream *stream, GError **error)
   g_return_val_if_fail (stream == NULL || GTORCH_IS_STREAM (stream), FALSE);
   if (stream == NULL)
     stream = gtorch_stream_get_current (NULL);
-  fence = gtorch_stream_record_fence (stream, self->flags, error);
+  fence = self->flags & GTORCH_EVENT_INTERPROCESS
+              ? record_shared (self, stream, error)
+              : gtorch_stream_record_fence (stream, self->flags, error);
   if (fence == NULL)
     return FALSE;
 
@@ -267,7 +423,8 @@ gtorch_event_wait (GTorchEvent *self, GTorchStream *stream, GError **error)
  * gtorch_event_is_recorded:
  * @self: an event
  *
- * Tells whether the event was recorded at least once.
+ * Tells whether the event was recorded at least once. Of one that another process made this cannot
+ * be told, and it counts as recorded.
  *
  * Returns: %TRUE if so
  *
@@ -280,7 +437,7 @@ gtorch_event_is_recorded (GTorchEvent *self)
 
   g_return_val_if_fail (GTORCH_IS_EVENT (self), FALSE);
   g_mutex_lock (&self->lock);
-  result = self->fence != NULL;
+  result = self->fence != NULL || self->is_foreign;
   g_mutex_unlock (&self->lock);
   return result;
 }
@@ -299,12 +456,13 @@ gtorch_event_is_recorded (GTorchEvent *self)
 gboolean
 gtorch_event_query (GTorchEvent *self)
 {
+  GTorchFence *fence;
   gboolean result;
 
   g_return_val_if_fail (GTORCH_IS_EVENT (self), FALSE);
-  g_mutex_lock (&self->lock);
-  result = self->fence == NULL || gtorch_fence_is_done (self->fence);
-  g_mutex_unlock (&self->lock);
+  fence = gtorch_event_dup_fence (self);
+  result = fence == NULL || gtorch_fence_is_done (fence);
+  g_clear_pointer (&fence, gtorch_fence_unref);
   return result;
 }
 

@@ -15,6 +15,8 @@ G_BEGIN_DECLS
  * @GTORCH_EVENT_TIMING: keeps the time, for [method@Event.get_elapsed_ms]
  * @GTORCH_EVENT_BLOCKING: a thread that waits for it sleeps and does not spin (on the CPU always
  *   so)
+ * @GTORCH_EVENT_INTERPROCESS: other processes can have it, see [method@Event.get_ipc_handle]; not
+ *   together with timing
  *
  * What an event is for.
  *
@@ -25,6 +27,7 @@ typedef enum
   GTORCH_EVENT_NONE = 0,
   GTORCH_EVENT_TIMING = 1 << 0,
   GTORCH_EVENT_BLOCKING = 1 << 1,
+  GTORCH_EVENT_INTERPROCESS = 1 << 2,
 } GTorchEventFlags;
 
 #define GTORCH_TYPE_EVENT_FLAGS (gtorch_event_flags_get_type ())
@@ -37,6 +40,12 @@ G_DECLARE_FINAL_TYPE (GTorchEvent, gtorch_event, GTORCH, EVENT, GObject)
 
 GTORCH_AVAILABLE_IN_0_1
 GTorchEvent *gtorch_event_new (GTorchEventFlags flags) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+GTorchEvent *gtorch_event_new_from_ipc_handle (GTorchDevice *device, GBytes *handle,
+                                               GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+GBytes *gtorch_event_get_ipc_handle (GTorchEvent *self, GTorchDevice *device,
+                                     GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 GTorchEventFlags gtorch_event_get_flags (GTorchEvent *self);
 GTORCH_AVAILABLE_IN_0_1

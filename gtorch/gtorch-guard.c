@@ -133,6 +133,37 @@ gtorch_device_guard_unref (GTorchDeviceGuard *guard)
 }
 
 /**
+ * gtorch_device_run:
+ * @self: a device
+ * @func: (scope call) (closure user_data): what to do
+ * @user_data: given to @func
+ * @error: return location for an error
+ *
+ * Calls @func in this thread with the device as its current one, and goes back to the former one.
+ *
+ * ```js
+ * device.run(() => {
+ *     const stream = GTorch.Stream.new(null, 0); // on this device
+ *     return true;
+ * });
+ * ```
+ *
+ * Returns: what @func returned, or %FALSE if the device cannot be used
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_device_run (GTorchDevice *self, GTorchDeviceFunc func, gpointer user_data, GError **error)
+{
+  g_autoptr (GTorchDeviceGuard) guard = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
+  g_return_val_if_fail (func != NULL, FALSE);
+  guard = gtorch_device_guard_new (self, error);
+  return guard != NULL && func (self, user_data, error);
+}
+
+/**
  * gtorch_stream_guard_new:
  * @stream: a stream
  *

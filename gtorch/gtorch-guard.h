@@ -7,6 +7,20 @@
 
 G_BEGIN_DECLS
 
+/**
+ * GTorchDeviceFunc:
+ * @device: the device, which is the thread's current one
+ * @user_data: what was given with the function
+ * @error: return location for an error
+ *
+ * Does some work with a device as the current one.
+ *
+ * Returns: %TRUE on success
+ *
+ * Since: 0.1
+ */
+typedef gboolean (*GTorchDeviceFunc) (GTorchDevice *device, gpointer user_data, GError **error);
+
 #define GTORCH_TYPE_DEVICE_GUARD (gtorch_device_guard_get_type ())
 #define GTORCH_TYPE_STREAM_GUARD (gtorch_stream_guard_get_type ())
 
@@ -22,6 +36,10 @@ GTorchDeviceGuard *gtorch_device_guard_ref (GTorchDeviceGuard *guard);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_device_guard_unref (GTorchDeviceGuard *guard);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchDeviceGuard, gtorch_device_guard_unref)
+
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_device_run (GTorchDevice *self, GTorchDeviceFunc func, gpointer user_data,
+                            GError **error);
 
 GTORCH_AVAILABLE_IN_0_1
 GType gtorch_stream_guard_get_type (void) G_GNUC_CONST;

@@ -320,6 +320,8 @@ gtorch_launch (GTorchOpCall *call, GError **error)
   GTorchStream *stream = gtorch_current_stream (call->device);
   guint i;
 
+  if (!gtorch_auto_sync (call->device, error))
+    return FALSE;
   if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && !gtorch_race_note_call (stream, call, error))
     return FALSE;
   if (G_UNLIKELY (stream != NULL || call->device->type != GTORCH_DEVICE_TYPE_CPU))

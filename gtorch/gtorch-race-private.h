@@ -28,6 +28,7 @@ void gtorch_race_forget (GTorchStorage *storage);
 
 /* --- order; a queue is known by what gtorch_stream_get_queue() gives --- */
 GTorchRaceOrder *gtorch_race_order_new (gpointer queue);
+GTorchRaceOrder *gtorch_race_order_copy (const GTorchRaceOrder *order);
 void gtorch_race_order_free (GTorchRaceOrder *order);
 /* The host knows that it is done. */
 void gtorch_race_reached (const GTorchRaceOrder *order);

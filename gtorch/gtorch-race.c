@@ -148,6 +148,13 @@ gtorch_race_order_new (gpointer key)
   return order;
 }
 
+GTorchRaceOrder *
+gtorch_race_order_copy (const GTorchRaceOrder *order)
+{
+  return order != NULL ? g_memdup2 (order, sizeof *order + order->n * sizeof order->clock[0])
+                       : NULL;
+}
+
 void
 gtorch_race_order_free (GTorchRaceOrder *order)
 {

@@ -48,6 +48,11 @@ gboolean gtorch_timeline_wait (GTorchTimeline *timeline, guint64 seq, GCancellab
 /* Hands out the pending error, if there is one. */
 gboolean gtorch_timeline_report (GTorchTimeline *timeline, GError **error);
 void gtorch_timeline_complete (GTorchTimeline *timeline, guint64 seq, GError *error);
+/* Calls func for each other timeline of the device that has unfinished work. */
+void gtorch_timelines_foreach_busy (GTorchDevice *device, GTorchTimeline *except,
+                                    void (*func) (GTorchTimeline *timeline, guint64 seq,
+                                                  gpointer data),
+                                    gpointer data);
 /* All timelines of the device: waits for what was submitted until now, reports the first error. */
 gboolean gtorch_timelines_synchronize (GTorchDevice *device, GCancellable *cancellable,
                                        GError **error);
@@ -91,8 +96,9 @@ struct _GTorchFence
   const GTorchFenceBackend *backend;
   GTorchDevice *device; /* the backend's */
   gpointer handle;      /* the backend's */
-  gpointer queue;       /* the backend's: where it was recorded */
-  guint64 number;       /* … after this piece of work */
+  gpointer queue;  /* the backend's: where it was recorded; NULL: in another process, perhaps */
+  guint64 number;  /* … after this piece of work */
+  gpointer shared; /* the backend's: what other processes have, too */
   GMutex lock;
   GCond cond;
   gint64 time_ns;
@@ -102,6 +108,18 @@ struct _GTorchFence
   GTorchCapture *capture;         /* recorded in a capture: not a point in time but in the graph */
   guint *clock;                   /* … after so many nodes of each of its streams */
   struct _GTorchRaceOrder *order; /* only with GTORCH_CHECK=streams */
+};
+
+/* Events that several processes have. They can be recorded again and again, by any of them, and who waits
+ * for one waits for its last recording. */
+struct _GTorchSharedEvents
+{
+  /* Another process's, or, without a handle, a new one. */
+  gpointer (*open) (GTorchDevice *device, GBytes *handle, GError **error);
+  GBytes *(*get_handle) (gpointer event, GError **error);
+  gboolean (*record) (gpointer event, GTorchStream *stream, GError **error);
+  GTorchFence *(*new_fence) (gpointer event);
+  void (*unref) (gpointer event);
 };
 
 GTorchFence *gtorch_fence_new (void);
@@ -128,6 +146,7 @@ struct _GTorchStream
   GTorchDevice *device;
   gint priority;
   gboolean is_default;
+  gboolean auto_sync;       /* atomically */
   GTorchTimeline *timeline; /* NULL: work is done where it is called (the CPU's default stream) */
   GTorchCapture *capture;   /* atomically; not owned: the capture clears it */
 };
@@ -144,6 +163,9 @@ struct _GTorchStreamClass
   gboolean (*record) (GTorchStream *stream, GTorchFence *fence, GError **error);
   /* Further work waits for the fence. */
   gboolean (*wait) (GTorchStream *stream, GTorchFence *fence, GError **error);
+
+  /* Further work comes after all that the device's other queues have now (optional). */
+  gboolean (*join_all) (GTorchStream *stream, GError **error);
 
   /* What tells queues apart, where that is not the timeline (optional). */
   gpointer (*get_queue) (GTorchStream *stream);
@@ -180,6 +202,18 @@ static inline GTorchStream *
 gtorch_current_stream (GTorchDevice *device)
 {
   return gtorch_thread.streams[device->slot];
+}
+
+/* How many streams have auto-sync; atomically. */
+extern gint gtorch_n_auto_syncs;
+gboolean gtorch_stream_join_others (GTorchDevice *device, GError **error);
+
+/* Before work goes to the thread's current stream of the device. */
+static inline gboolean
+gtorch_auto_sync (GTorchDevice *device, GError **error)
+{
+  return G_LIKELY (__atomic_load_n (&gtorch_n_auto_syncs, __ATOMIC_RELAXED) == 0)
+         || gtorch_stream_join_others (device, error);
 }
 
 /* Makes stream (NULL: the default one) current, gives the reference to the former one, or NULL. */
@@ -224,5 +258,7 @@ void gtorch_stream_enqueue_copies (GTorchStream *stream, GTorchStorage *storage)
 
 /* --- pinned memory (cuda/gtorch-host-allocator.c) --- */
 gboolean gtorch_storage_is_pinned (const GTorchStorage *storage);
+/* Contiguous and uninitialised; fails beyond the limit. */
+GTorchImpl *gtorch_impl_new_pinned (guint dtype, const gint64 *shape, guint n_dims, GError **error);
 
 G_END_DECLS

@@ -45,10 +45,13 @@ enum
   PROP_0,
   PROP_DEVICE,
   PROP_PRIORITY,
+  PROP_AUTO_SYNC,
   N_PROPS
 };
 
 static GParamSpec *props[N_PROPS];
+
+gint gtorch_n_auto_syncs;
 
 __thread GTorchThread gtorch_thread
     __attribute__ ((tls_model ("initial-exec"), visibility ("hidden")));
@@ -68,9 +71,29 @@ gtorch_stream_get_property (GObject *object, guint prop_id, GValue *value, GPara
     case PROP_PRIORITY:
       g_value_set_int (value, self->priority);
       break;
+    case PROP_AUTO_SYNC:
+      g_value_set_boolean (value, gtorch_stream_get_auto_sync (self));
+      break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
     }
+}
+
+static void
+gtorch_stream_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
+{
+  if (prop_id == PROP_AUTO_SYNC)
+    gtorch_stream_set_auto_sync (GTORCH_STREAM (object), g_value_get_boolean (value));
+  else
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+}
+
+static void
+gtorch_stream_finalize (GObject *object)
+{
+  if (GTORCH_STREAM (object)->auto_sync)
+    g_atomic_int_add (&gtorch_n_auto_syncs, -1);
+  G_OBJECT_CLASS (gtorch_stream_parent_class)->finalize (object);
 }
 
 static void
@@ -79,6 +102,8 @@ gtorch_stream_class_init (GTorchStreamClass *klass)
   GObjectClass *object_class = G_OBJECT_CLASS (klass);
 
   object_class->get_property = gtorch_stream_get_property;
+  object_class->set_property = gtorch_stream_set_property;
+  object_class->finalize = gtorch_stream_finalize;
 
   /**
    * GTorchStream:device:
@@ -98,6 +123,17 @@ gtorch_stream_class_init (GTorchStreamClass *klass)
    */
   props[PROP_PRIORITY] = g_param_spec_int ("priority", NULL, NULL, G_MININT, G_MAXINT, 0,
                                            G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchStream:auto-sync:
+   *
+   * Whether operations of the stream wait for what the device's other streams were given before them;
+   * see [method@Stream.set_auto_sync].
+   *
+   * Since: 0.1
+   */
+  props[PROP_AUTO_SYNC] =
+      g_param_spec_boolean ("auto-sync", NULL, NULL, FALSE,
+                            G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
   g_object_class_install_properties (object_class, N_PROPS, props);
 }
 
@@ -227,6 +263,49 @@ gtorch_stream_is_default (GTorchStream *self)
 {
   g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
   return self->is_default;
+}
+
+/**
+ * gtorch_stream_get_auto_sync:
+ * @self: a stream
+ *
+ * Tells whether operations of the stream wait for those of other streams.
+ *
+ * Returns: %TRUE if so; %FALSE at first
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_stream_get_auto_sync (GTorchStream *self)
+{
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
+  return g_atomic_int_get (&self->auto_sync);
+}
+
+/**
+ * gtorch_stream_set_auto_sync:
+ * @self: a stream
+ * @auto_sync: whether to wait
+ *
+ * Lets operations of the stream begin only when everything is done that the device's other streams
+ * were given before them, as if [method@Stream.wait_stream] were called each time.
+ *
+ * Streams whose work meets in one place are safe that way without another word: nothing on this stream
+ * reads too early what others compute, or overwrites what they still read. Other streams do not wait
+ * for this one unless they have the property, too. What could overlap with other streams no longer does.
+ * A stream that captures a graph does not wait.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_stream_set_auto_sync (GTorchStream *self, gboolean auto_sync)
+{
+  g_return_if_fail (GTORCH_IS_STREAM (self));
+  auto_sync = auto_sync != FALSE;
+  if (__atomic_exchange_n (&self->auto_sync, auto_sync, __ATOMIC_ACQ_REL) == auto_sync)
+    return;
+  g_atomic_int_add (&gtorch_n_auto_syncs, auto_sync ? 1 : -1);
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_AUTO_SYNC]);
 }
 
 static gboolean
@@ -403,6 +482,28 @@ static gboolean
 has_queue (GTorchStream *self)
 {
   return self->timeline != NULL || GTORCH_STREAM_GET_CLASS (self)->synchronize != NULL;
+}
+
+static void
+wait_here (GTorchTimeline *timeline, guint64 seq, gpointer data)
+{
+  gtorch_timeline_wait (timeline, G_MAXUINT64, NULL, NULL);
+}
+
+gboolean
+gtorch_stream_join_others (GTorchDevice *device, GError **error)
+{
+  GTorchStream *stream = gtorch_current_stream (device);
+
+  if (stream == NULL)
+    stream = g_atomic_pointer_get (&device->default_stream);
+  if (stream == NULL || !g_atomic_int_get (&stream->auto_sync) || gtorch_thread.worker != NULL
+      || __atomic_load_n (&stream->capture, __ATOMIC_ACQUIRE) != NULL)
+    return TRUE;
+  if (GTORCH_STREAM_GET_CLASS (stream)->join_all != NULL)
+    return GTORCH_STREAM_GET_CLASS (stream)->join_all (stream, error);
+  gtorch_timelines_foreach_busy (device, NULL, wait_here, NULL);
+  return TRUE;
 }
 
 GTorchFence *

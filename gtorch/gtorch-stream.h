@@ -50,6 +50,10 @@ gpointer gtorch_stream_get_handle (GTorchStream *self);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_stream_is_default (GTorchStream *self);
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_stream_get_auto_sync (GTorchStream *self);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_stream_set_auto_sync (GTorchStream *self, gboolean auto_sync);
+GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_stream_is_idle (GTorchStream *self);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_stream_is_capturing (GTorchStream *self);

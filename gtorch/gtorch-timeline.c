@@ -121,6 +121,26 @@ gtorch_timeline_report (GTorchTimeline *timeline, GError **error)
   return FALSE;
 }
 
+void
+gtorch_timelines_foreach_busy (GTorchDevice *device, GTorchTimeline *except,
+                               void (*func) (GTorchTimeline *timeline, guint64 seq, gpointer data),
+                               gpointer data)
+{
+  GTorchTimeline *timeline;
+
+  g_mutex_lock (&list_lock);
+  timeline = timelines;
+  g_mutex_unlock (&list_lock);
+  for (; timeline != NULL; timeline = timeline->next) /* only ever grows at the head */
+    {
+      guint64 seq = gtorch_timeline_submitted (timeline);
+
+      if (timeline->device == device && timeline != except
+          && gtorch_timeline_completed (timeline) < seq)
+        func (timeline, seq, data);
+    }
+}
+
 gboolean
 gtorch_timelines_synchronize (GTorchDevice *device, GCancellable *cancellable, GError **error)
 {

@@ -27,6 +27,7 @@ typedef struct _GTorchGenerator GTorchGenerator;
 typedef struct _GTorchHostAllocator GTorchHostAllocator;
 typedef struct _GTorchScope GTorchScope;
 typedef struct _GTorchTensor GTorchTensor;
+typedef struct _GTorchTimer GTorchTimer;
 typedef struct _GTorchCUDAGraph GTorchCUDAGraph;
 typedef struct _GTorchGraphCapture GTorchGraphCapture;
 typedef struct _GTorchModule GTorchModule;

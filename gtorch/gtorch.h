@@ -28,6 +28,7 @@
 #include <gtorch/gtorch-scope.h>
 #include <gtorch/gtorch-shape.h>
 #include <gtorch/gtorch-stream.h>
+#include <gtorch/gtorch-tensor-async.h>
 #include <gtorch/gtorch-tensor-bytes.h>
 #include <gtorch/gtorch-tensor-create.h>
 #include <gtorch/gtorch-tensor-dlpack.h>
@@ -35,6 +36,7 @@
 #include <gtorch/gtorch-tensor-ops.h>
 #include <gtorch/gtorch-tensor-print.h>
 #include <gtorch/gtorch-tensor.h>
+#include <gtorch/gtorch-timer.h>
 #include <gtorch/gtorch-types.h>
 #include <gtorch/gtorch-version-macros.h>
 #include <gtorch/io/gtorch-safetensors.h>

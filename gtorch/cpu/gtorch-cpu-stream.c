@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "gtorch-race-private.h"
 #include "gtorch-stream-private.h"
 
 #define LEAST_PRIORITY 19
@@ -177,6 +178,44 @@ gtorch_cpu_stream_wait (GTorchStream *stream, GTorchFence *fence, GError **error
   return TRUE;
 }
 
+typedef struct
+{
+  GTorchTimeline *timeline;
+  guint64 seq;
+} Place;
+
+static gboolean
+await_place (gpointer data, GError **error)
+{
+  const Place *place = data;
+
+  gtorch_timeline_wait (place->timeline, place->seq, NULL, NULL); /* errors are reported there */
+  return TRUE;
+}
+
+static void
+come_after (GTorchTimeline *timeline, guint64 seq, gpointer data)
+{
+  Place *place = g_new (Place, 1);
+
+  *place = (Place){ timeline, seq };
+  gtorch_cpu_stream_enqueue (data, await_place, place, g_free);
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
+    {
+      GTorchRaceOrder *order = gtorch_race_order_new (timeline);
+
+      gtorch_race_wait (data, order);
+      gtorch_race_order_free (order);
+    }
+}
+
+static gboolean
+gtorch_cpu_stream_join_all (GTorchStream *stream, GError **error)
+{
+  gtorch_timelines_foreach_busy (stream->device, stream->timeline, come_after, stream);
+  return TRUE;
+}
+
 static void
 gtorch_cpu_stream_finalize (GObject *object)
 {
@@ -199,6 +238,7 @@ gtorch_cpu_stream_class_init (GTorchCpuStreamClass *klass)
   klass->enqueue = gtorch_cpu_stream_enqueue;
   klass->record = gtorch_cpu_stream_record_fence;
   klass->wait = gtorch_cpu_stream_wait;
+  klass->join_all = gtorch_cpu_stream_join_all;
 }
 
 static void

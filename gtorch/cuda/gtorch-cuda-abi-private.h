@@ -28,6 +28,11 @@ typedef struct
   char bytes[16];
 } CUuuid;
 
+typedef struct
+{
+  char reserved[64];
+} CUipcEventHandle;
+
 typedef enum
 {
   CUDA_SUCCESS = 0,

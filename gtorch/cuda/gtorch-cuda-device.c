@@ -138,6 +138,7 @@ gtorch_cuda_device_class_init (GTorchCudaDeviceClass *klass)
   klass->new_external_stream = gtorch_cuda_stream_new_external;
   klass->get_priorities = gtorch_cuda_stream_get_priorities;
   klass->record_stream = gtorch_cuda_record_stream;
+  klass->shared_events = &gtorch_cuda_shared_events;
   klass->synchronize = gtorch_cuda_synchronize;
   klass->can_access_peer = gtorch_cuda_can_access_peer;
   klass->enable_peer = gtorch_cuda_enable_peer;
@@ -155,6 +156,7 @@ gtorch_cuda_device_init (GTorchCudaDevice *self)
   g_mutex_init (&self->event_lock);
   self->events[0] = g_array_new (FALSE, FALSE, sizeof (CUevent));
   self->events[1] = g_array_new (FALSE, FALSE, sizeof (CUevent));
+  self->retired = g_array_new (FALSE, FALSE, sizeof (CUevent));
 }
 
 static gint

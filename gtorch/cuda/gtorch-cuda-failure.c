@@ -21,8 +21,18 @@
 
 #include "cuda/gtorch-cuda-private.h"
 
-static __thread guint depth __attribute__ ((tls_model ("initial-exec")));
-static __thread guint64 current __attribute__ ((tls_model ("initial-exec")));
+/* What is being enqueued: an operation, and in it, perhaps, one on a lane of another device. */
+#define MAX_OPEN 2
+
+typedef struct
+{
+  GTorchCudaLane *lane;
+  guint64 number;
+  guint depth; /* how often it was begun */
+} Open;
+
+static __thread Open pieces[MAX_OPEN] __attribute__ ((tls_model ("initial-exec")));
+static __thread guint n_open __attribute__ ((tls_model ("initial-exec")));
 
 /* --- taking notes --- */
 
@@ -69,24 +79,35 @@ set_site (GTorchCudaLane *lane, guint64 number)
 void
 gtorch_cuda_note_begin (GTorchCudaLane *lane, const gchar *what)
 {
-  if (depth++ > 0)
-    return;
-  current = __atomic_add_fetch (&lane->enqueued, 1, __ATOMIC_RELAXED);
-  set_note (lane, current, what);
+  Open *last = n_open > 0 ? &pieces[n_open - 1] : NULL;
+
+  if (last != NULL && (last->lane == lane || n_open == MAX_OPEN))
+    {
+      last->depth++;
+      return;
+    }
+  last = &pieces[n_open++];
+  last->lane = lane;
+  last->depth = 1;
+  last->number = __atomic_add_fetch (&lane->enqueued, 1, __ATOMIC_RELAXED);
+  set_note (lane, last->number, what);
   if (gtorch_is_checking (GTORCH_CHECK_ERRORS))
-    set_site (lane, current);
+    set_site (lane, last->number);
 }
 
 gboolean
 gtorch_cuda_note_end (GTorchCudaLane *lane, gboolean result)
 {
-  if (--depth > 0)
+  Open *last = &pieces[n_open - 1];
+
+  if (--last->depth > 0)
     return result;
+  n_open--;
   if (G_UNLIKELY (!result))
-    set_note (lane, current, NULL);
+    set_note (lane, last->number, NULL);
   else if (gtorch_is_checking (GTORCH_CHECK_ERRORS) && g_atomic_pointer_get (&lane->cell) != NULL)
-    gtorch_cuda.cuStreamWriteValue32 (lane->handle, (CUdeviceptr) (guintptr) lane->cell, current,
-                                      0);
+    gtorch_cuda.cuStreamWriteValue32 (lane->handle, (CUdeviceptr) (guintptr) lane->cell,
+                                      last->number, 0);
   return result;
 }
 

@@ -43,6 +43,7 @@ struct _GTorchCudaDevice
   CUstream signal;        /* wakes main loops; made late */
   GMutex event_lock;      /* of what follows; taken by the driver's threads too */
   GArray *events[2];      /* CUevents that nobody uses: without, with timing */
+  GArray *retired;        /* CUevents to be destroyed when the driver may be called */
 
   GTorchCudaMagazine *magazines; /* of all threads; with what follows under the statistics' lock */
   gint64 rooms[GTORCH_CUDA_N_SUMS]; /* of all of them */
@@ -67,6 +68,12 @@ gboolean gtorch_cuda_can_access_peer (GTorchDevice *device, GTorchDevice *peer);
 gboolean gtorch_cuda_enable_peer (GTorchDevice *device, GTorchDevice *peer, GError **error);
 /* The same when a copy would gain by it; tried once. */
 void gtorch_cuda_try_peer (GTorchCudaDevice *device, GTorchCudaDevice *peer);
+
+/* --- events that other processes have, too (gtorch-cuda-ipc.c) --- */
+extern const struct _GTorchSharedEvents gtorch_cuda_shared_events;
+void gtorch_cuda_shared_event_unref (gpointer event);
+/* A fence around an event of the device's; who calls it fills in the rest. */
+GTorchFence *gtorch_cuda_fence_new (GTorchCudaDevice *device, CUevent event);
 
 CUevent gtorch_cuda_event_get (GTorchCudaDevice *device, gboolean timing, GError **error);
 void gtorch_cuda_event_put (GTorchCudaDevice *device, CUevent event, gboolean timing);
@@ -236,6 +243,7 @@ struct _GTorchCudaStream
 {
   GTorchStream parent_instance;
   GTorchCudaLane *lane;
+  GArray *joined; /* with auto-sync: guint64, by index of lanes: how much of each was waited for */
 };
 
 #define GTORCH_CUDA_STREAM(stream) ((GTorchCudaStream *) (stream))
@@ -250,6 +258,8 @@ void gtorch_cuda_stream_get_priorities (GTorchDevice *device, gint *least, gint 
 gboolean gtorch_cuda_record_stream (GTorchDevice *device, GTorchStorage *storage,
                                     GTorchStream *stream, GError **error);
 gboolean gtorch_cuda_synchronize (GTorchDevice *device, GCancellable *cancellable, GError **error);
+/* Makes the device's context current; FALSE if the stream has no queue. */
+gboolean gtorch_cuda_stream_prepare (GTorchStream *stream, GError **error);
 /* Of the calling thread's current stream; NULL with an error if it could not be made. */
 GTorchCudaLane *gtorch_cuda_current_lane (GTorchDevice *device, GError **error);
 

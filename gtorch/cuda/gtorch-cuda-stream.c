@@ -33,7 +33,8 @@ finish (GTorchFence *fence, CUresult result, gboolean waited)
 
   if (gtorch_cuda_check (result, gtorch_device_name (fence->device), &error))
     {
-      gtorch_cuda_note_done (fence->queue, fence->number);
+      if (fence->queue != NULL)
+        gtorch_cuda_note_done (fence->queue, fence->number);
       if (waited)
         gtorch_cuda_check_report (fence_device (fence), &error);
     }
@@ -145,7 +146,8 @@ on_signal (void *data)
 
   if (!remove_armed (fence))
     return;
-  gtorch_cuda_note_done (fence->queue, fence->number);
+  if (fence->queue != NULL)
+    gtorch_cuda_note_done (fence->queue, fence->number);
   gtorch_cuda_check_report (fence_device (fence), &error);
   gtorch_fence_complete (fence, error);
   gtorch_fence_unref (fence);
@@ -203,7 +205,9 @@ fence_elapsed (GTorchFence *fence, GTorchFence *other, gdouble *milliseconds, GE
 static void
 fence_free (GTorchFence *fence)
 {
-  if (fence->handle != NULL)
+  if (fence->shared != NULL)
+    gtorch_cuda_shared_event_unref (fence->shared);
+  else if (fence->handle != NULL)
     gtorch_cuda_event_put (fence_device (fence), fence->handle,
                            (fence->flags & GTORCH_EVENT_TIMING) != 0);
 }
@@ -216,10 +220,21 @@ static const GTorchFenceBackend fence_backend = {
   .free = fence_free,
 };
 
+GTorchFence *
+gtorch_cuda_fence_new (GTorchCudaDevice *device, CUevent event)
+{
+  GTorchFence *fence = gtorch_fence_new ();
+
+  fence->device = (GTorchDevice *) device;
+  fence->handle = event;
+  fence->backend = &fence_backend;
+  return fence;
+}
+
 /* --- the class --- */
 
-static gboolean
-prepare (GTorchStream *stream, GError **error)
+gboolean
+gtorch_cuda_stream_prepare (GTorchStream *stream, GError **error)
 {
   if (G_LIKELY (GTORCH_CUDA_STREAM (stream)->lane != NULL))
     return gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (stream->device), error);
@@ -233,7 +248,7 @@ gtorch_cuda_stream_record (GTorchStream *stream, GTorchFence *fence, GError **er
 {
   CUevent event;
 
-  if (!prepare (stream, error))
+  if (!gtorch_cuda_stream_prepare (stream, error))
     return FALSE;
   event = gtorch_cuda_event_get (GTORCH_CUDA_DEVICE (stream->device),
                                  (fence->flags & GTORCH_EVENT_TIMING) != 0, error);
@@ -252,7 +267,7 @@ gtorch_cuda_stream_record (GTorchStream *stream, GTorchFence *fence, GError **er
 static gboolean
 gtorch_cuda_stream_wait (GTorchStream *stream, GTorchFence *fence, GError **error)
 {
-  if (!prepare (stream, error))
+  if (!gtorch_cuda_stream_prepare (stream, error))
     return FALSE;
   if (fence->backend == &fence_backend)
     return gtorch_cuda_check (gtorch_cuda
@@ -261,6 +276,75 @@ gtorch_cuda_stream_wait (GTorchStream *stream, GTorchFence *fence, GError **erro
                               "cuStreamWaitEvent", error);
   /* Work of the CPU's: the GPU has nothing to look at, so the thread waits. */
   return gtorch_fence_wait (fence, NULL, error);
+}
+
+/* Whoever has the handle may have begun a capture, which other streams' work would become part of. */
+static gboolean
+is_capturing (GTorchCudaLane *lane)
+{
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+  gtorch_cuda.cuStreamIsCapturing (lane->handle, &status);
+  return status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* Further work of the lane comes after what the other has now. */
+static gboolean
+join_lane (GTorchCudaLane *lane, GTorchCudaLane *other, GError **error)
+{
+  CUevent event = gtorch_cuda_event_get (lane->device, FALSE, error);
+  gboolean result;
+
+  if (event == NULL)
+    return FALSE;
+  result =
+      gtorch_cuda_check (gtorch_cuda.cuEventRecord (event, other->handle), "cuEventRecord", error)
+      && gtorch_cuda_check (gtorch_cuda.cuStreamWaitEvent (lane->handle, event, 0),
+                            "cuStreamWaitEvent", error);
+  gtorch_cuda_event_put (lane->device, event, FALSE);
+  return result;
+}
+
+static gboolean
+gtorch_cuda_stream_join_all (GTorchStream *stream, GError **error)
+{
+  GTorchCudaStream *self = GTORCH_CUDA_STREAM (stream);
+  GTorchCudaDevice *device = GTORCH_CUDA_DEVICE (stream->device);
+  gboolean result = TRUE;
+  GTorchCudaLane *other;
+
+  if (!gtorch_cuda_stream_prepare (stream, error))
+    return FALSE;
+  if (is_capturing (self->lane))
+    return TRUE;
+  g_mutex_lock (&device->lock);
+  if (self->joined == NULL)
+    self->joined = g_array_new (FALSE, TRUE, sizeof (guint64));
+  for (other = g_atomic_pointer_get (&device->newest); result && other != NULL; other = other->next)
+    {
+      guint64 enqueued = gtorch_cuda_lane_enqueued (other);
+
+      if (self->joined->len <= other->index)
+        g_array_set_size (self->joined, other->index + 1);
+      if (other == self->lane)
+        continue;
+      if (enqueued > __atomic_load_n (&other->done, __ATOMIC_RELAXED)
+          && enqueued > g_array_index (self->joined, guint64, other->index)
+          && !is_capturing (other))
+        result = join_lane (self->lane, other, error);
+      if (!result)
+        continue;
+      g_array_index (self->joined, guint64, other->index) = enqueued;
+      if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
+        {
+          GTorchRaceOrder *order = gtorch_race_order_new (other);
+
+          gtorch_race_wait (stream, order);
+          gtorch_race_order_free (order);
+        }
+    }
+  g_mutex_unlock (&device->lock);
+  return result;
 }
 
 /* The driver's default queue is that of the thread's current context. */
@@ -315,7 +399,7 @@ gtorch_cuda_stream_check (GTorchStream *stream, GError **error)
 {
   CUresult result;
 
-  if (!prepare (stream, error))
+  if (!gtorch_cuda_stream_prepare (stream, error))
     return FALSE;
   result = query (GTORCH_CUDA_STREAM (stream)->lane);
   return result == CUDA_ERROR_NOT_READY || gtorch_cuda_check (result, "stream", error);
@@ -327,7 +411,8 @@ gtorch_cuda_stream_synchronize (GTorchStream *stream, GCancellable *cancellable,
   GTorchFence *fence;
   gboolean result;
 
-  if (g_cancellable_set_error_if_cancelled (cancellable, error) || !prepare (stream, error))
+  if (g_cancellable_set_error_if_cancelled (cancellable, error)
+      || !gtorch_cuda_stream_prepare (stream, error))
     return FALSE;
   if (cancellable == NULL)
     return gtorch_cuda_lane_synchronize (GTORCH_CUDA_STREAM (stream)->lane, "stream", error);
@@ -360,6 +445,7 @@ gtorch_cuda_stream_finalize (GObject *object)
 
   if (self->lane != NULL && __atomic_sub_fetch (&self->lane->n_users, 1, __ATOMIC_RELAXED) == 0)
     gtorch_cuda_magazines_drain (self->lane->device, self->lane);
+  g_clear_pointer (&self->joined, g_array_unref);
   G_OBJECT_CLASS (gtorch_cuda_stream_parent_class)->finalize (object);
 }
 
@@ -369,6 +455,7 @@ gtorch_cuda_stream_class_init (GTorchCudaStreamClass *klass)
   G_OBJECT_CLASS (klass)->finalize = gtorch_cuda_stream_finalize;
   klass->record = gtorch_cuda_stream_record;
   klass->wait = gtorch_cuda_stream_wait;
+  klass->join_all = gtorch_cuda_stream_join_all;
   klass->get_queue = gtorch_cuda_stream_get_queue;
   klass->get_handle = gtorch_cuda_stream_get_handle;
   klass->is_idle = gtorch_cuda_stream_is_idle;
@@ -388,16 +475,6 @@ add_lane (GTorchCudaDevice *device, GTorchCudaLane *lane)
   lane->next = device->newest;
   g_ptr_array_add (device->lanes, lane);
   g_atomic_pointer_set (&device->newest, lane);
-}
-
-/* Whoever has the handle may have begun a capture, which other streams' work would become part of. */
-static gboolean
-is_capturing (GTorchCudaLane *lane)
-{
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-
-  gtorch_cuda.cuStreamIsCapturing (lane->handle, &status);
-  return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 /* A queue that no stream uses, a new one, or, when there are many, the one with the fewest users. */
@@ -507,7 +584,7 @@ gboolean
 gtorch_cuda_record_stream (GTorchDevice *device, GTorchStorage *storage, GTorchStream *stream,
                            GError **error)
 {
-  if (!prepare (stream, error))
+  if (!gtorch_cuda_stream_prepare (stream, error))
     return FALSE;
   gtorch_cuda_use_storage (storage, GTORCH_CUDA_STREAM (stream)->lane);
   return TRUE;

@@ -723,6 +723,25 @@ gtorch_host_allocator_trim (GTorchHostAllocator *self)
   g_mutex_unlock (&self->lock);
 }
 
+GTorchImpl *
+gtorch_impl_new_pinned (guint dtype, const gint64 *shape, guint n_dims, GError **error)
+{
+  gsize n_bytes = gtorch_dtype_size (dtype);
+  GTorchStorage *storage;
+  GTorchImpl *impl;
+  guint i;
+
+  for (i = 0; i < n_dims; i++)
+    if (!g_size_checked_mul (&n_bytes, n_bytes, shape[i]))
+      n_bytes = G_MAXSIZE; /* what is expanded may be larger than any memory */
+  storage = alloc_pinned (n_bytes, error);
+  if (storage == NULL)
+    return NULL;
+  impl = gtorch_impl_new_strided (storage, dtype, 0, shape, NULL, n_dims);
+  gtorch_storage_unref (storage);
+  return impl;
+}
+
 /**
  * gtorch_tensor_pin_memory:
  * @self: a tensor of the CPU
@@ -756,7 +775,6 @@ GTorchTensor *
 gtorch_tensor_pin_memory (GTorchTensor *self, GError **error)
 {
   g_autoptr (GTorchImpl) pinned = NULL;
-  GTorchStorage *storage;
   GTorchImpl *impl;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
@@ -779,14 +797,12 @@ gtorch_tensor_pin_memory (GTorchTensor *self, GError **error)
     }
   if (gtorch_storage_is_pinned (impl->storage))
     return g_object_ref (self);
-  storage = alloc_pinned (gtorch_impl_n_bytes (impl), error);
-  if (storage == NULL)
+  pinned = gtorch_impl_new_pinned (impl->dtype, impl->shape, impl->n_dims, error);
+  if (pinned == NULL)
     {
       g_prefix_error (error, "pin_memory: ");
       return NULL;
     }
-  pinned = gtorch_impl_new_strided (storage, impl->dtype, 0, impl->shape, NULL, impl->n_dims);
-  gtorch_storage_unref (storage);
   if (!gtorch_op_copy_inplace (pinned, impl, FALSE, error))
     return NULL;
   return gtorch_tensor_wrap (g_steal_pointer (&pinned));

@@ -522,6 +522,45 @@ bare_object_works_like_the_default_stream (void)
   g_assert_cmpfloat (value_at (x, 3), ==, 1);
 }
 
+static gpointer
+open_later (gpointer data)
+{
+  g_usleep (20000);
+  g_atomic_int_set (&((Gate *) data)->go, TRUE);
+  return NULL;
+}
+
+static void
+auto_sync_waits_for_other_streams (void)
+{
+  g_autoptr (GTorchStream) first = new_stream ();
+  g_autoptr (GTorchStream) second = new_stream ();
+  g_autoptr (GTorchTensor) x = ones (1000);
+  guint way;
+
+  g_assert_false (gtorch_stream_get_auto_sync (first));
+  for (way = 0; way < 2; way++) /* in a queue, and in the thread itself */
+    {
+      GTorchStream *last =
+          way == 0 ? second : gtorch_device_get_default_stream (gtorch_device_cpu ());
+      Gate gate = { 0 };
+      GThread *opener = NULL;
+
+      g_object_set (last, "auto-sync", TRUE, NULL);
+      close_gate (first, &gate);
+      gtorch_stream_set_current (first);
+      g_assert_true (gtorch_tensor_mul_scalar_inplace (x, 2, NULL));
+      gtorch_stream_set_current (last);
+      opener = g_thread_new ("opener", open_later, &gate);
+      g_assert_true (gtorch_tensor_add_scalar_inplace (x, 1, 1, NULL));
+      gtorch_stream_set_current (gtorch_device_get_default_stream (gtorch_device_cpu ()));
+      g_thread_join (opener);
+      g_assert_true (gtorch_stream_synchronize (last, NULL, NULL));
+      g_assert_cmpfloat (value_at (x, 999), ==, way == 0 ? 3 : 7);
+      gtorch_stream_set_auto_sync (last, FALSE);
+    }
+}
+
 #define TEST(name) g_test_add_func ("/GTorch/stream/" #name, name)
 
 int
@@ -547,5 +586,6 @@ main (int argc, char *argv[])
   TEST (launch_blocking_waits_for_each_call);
   TEST (many_streams_come_and_go);
   TEST (bare_object_works_like_the_default_stream);
+  TEST (auto_sync_waits_for_other_streams);
   return g_test_run ();
 }

@@ -361,6 +361,88 @@ queues_that_capture_are_not_given_out (void)
   g_assert_true (gtorch_stream_get_handle (third) == handle);
 }
 
+/* --- auto-sync --- */
+
+/* Written on one stream, read on another, written again on the first one. */
+static gboolean
+is_right (guint32 seed, gboolean auto_sync, gboolean copies)
+{
+  g_autoptr (GTorchStream) first = gtorch_stream_new (gpu (0), 0, NULL);
+  g_autoptr (GTorchStream) second = gtorch_stream_new (gpu (0), 0, NULL);
+  g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N);
+  g_autoptr (GTorchImpl) y = NULL;
+  g_autofree gdouble *values = NULL;
+  g_autofree gdouble *later = NULL;
+  GError *error = NULL;
+
+  gtorch_device_synchronize (gpu (0), NULL, NULL);
+  fake_cuda_set_seed (seed);
+  gtorch_stream_set_auto_sync (first, auto_sync);
+  gtorch_stream_set_auto_sync (second, auto_sync);
+  gtorch_stream_set_current (first);
+  g_assert_true (gtorch_op_neg_inplace (x, &error));
+  gtorch_stream_set_current (second);
+  y = copies ? gtorch_op_to_device (x, gpu (1), &error) : gtorch_op_add (x, x, 1, &error);
+  g_assert_no_error (error);
+  gtorch_stream_set_current (first);
+  gtorch_op_neg_inplace (x, &error);
+  g_assert_no_error (error);
+  gtorch_stream_set_current (gtorch_device_get_default_stream (gpu (0)));
+  gtorch_device_synchronize (gpu (0), NULL, NULL);
+  gtorch_device_synchronize (gpu (1), NULL, NULL);
+  values = read_doubles (y);
+  later = read_doubles (x);
+  return values[N - 1] == (copies ? -1 : -2) * (N - 1.0) && later[N - 1] == N - 1.0;
+}
+
+static void
+auto_sync_is_as_good_as_waiting (void)
+{
+  guint seed, n_wrong = 0, copies;
+
+  gtorch_checks |= GTORCH_CHECK_STREAMS | GTORCH_CHECK_STREAMS_FATAL;
+  for (seed = 1; seed <= N_SEEDS; seed++)
+    for (copies = 0; copies < 2; copies++)
+      g_assert_true (is_right (seed, TRUE, copies));
+  gtorch_checks = 0;
+  for (seed = 1; seed <= N_SEEDS; seed++)
+    for (copies = 0; copies < 2; copies++)
+      n_wrong += !is_right (seed, FALSE, copies);
+  g_test_message ("%u of %u orders are wrong without", n_wrong, 2 * N_SEEDS);
+  g_assert_cmpuint (n_wrong, >, N_SEEDS / 4);
+}
+
+static void
+auto_sync_waits_once_for_each_queue (void)
+{
+  g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
+  GTorchStream *stream = gtorch_device_get_default_stream (gpu (0));
+  g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N);
+  g_autoptr (GTorchImpl) y = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N);
+
+  gtorch_device_synchronize (gpu (0), NULL, NULL);
+  fake_cuda_hold (TRUE);
+  gtorch_stream_set_current (other);
+  g_assert_true (gtorch_op_neg_inplace (x, NULL));
+  gtorch_stream_set_current (stream);
+  gtorch_stream_set_auto_sync (stream, TRUE);
+  fake_cuda_reset_calls ();
+  g_assert_true (gtorch_op_neg_inplace (y, NULL));
+  g_assert_true (gtorch_op_neg_inplace (y, NULL));
+  g_assert_cmpuint (fake_cuda_get_calls ("cuStreamWaitEvent"), ==, 1);
+  g_assert_cmpuint (fake_cuda_get_calls ("cuLaunchKernel"), ==, 2);
+  fake_cuda_fail ("cuStreamWaitEvent", 1, CUDA_ERROR_INVALID_VALUE);
+  gtorch_stream_set_current (other);
+  g_assert_true (gtorch_op_neg_inplace (x, NULL));
+  gtorch_stream_set_current (stream);
+  g_assert_false (gtorch_op_neg_inplace (y, NULL)); /* never without having waited */
+  g_assert_true (fake_cuda_clear_faults ());
+  g_assert_true (gtorch_op_neg_inplace (y, NULL));
+  gtorch_stream_set_auto_sync (stream, FALSE);
+  fake_cuda_hold (FALSE);
+  gtorch_device_synchronize (gpu (0), NULL, NULL);
+}
+
 /* What cannot be recorded yet is refused. */
 static void
 captures_are_refused (void)
@@ -394,6 +476,8 @@ main (gint argc, gchar **argv)
   TEST (who_waits_uses_no_cpu);
   TEST (completed_comes_in_the_recorders_context);
   TEST (queues_that_capture_are_not_given_out);
+  TEST (auto_sync_is_as_good_as_waiting);
+  TEST (auto_sync_waits_once_for_each_queue);
   TEST (captures_are_refused);
   result = g_test_run ();
   assert_no_misuse ();

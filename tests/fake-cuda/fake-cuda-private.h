@@ -121,12 +121,32 @@ typedef enum
   FAKE_CALL,
 } FakeKind;
 
+/* In memory of several processes; atomically. */
+typedef struct
+{
+  guint64 recorded, passed; /* numbers of recordings */
+} FakeCell;
+
+/* An event of several processes. */
+typedef struct
+{
+  gint refs;
+  int fd;
+  FakeCell *cell;
+} FakeShared;
+
+extern guint fake_n_shared;
+FakeShared *fake_shared_new (void);
+void fake_shared_unref (FakeShared *shared);
+
 /* One recording of an event. */
 typedef struct
 {
   gint refs;
   gboolean done;
   gint64 time_us;
+  FakeShared *shared; /* NULL, or: */
+  guint64 number;
 } FakeMark;
 
 struct _FakeOp
@@ -188,6 +208,8 @@ struct CUevent_st
   FakeMark *mark;       /* the last recording; NULL: never, or */
   FakeCapture *capture; /* in a capture */
   GPtrArray *before;
+  FakeShared *shared; /* with CU_EVENT_INTERPROCESS */
+  gboolean is_imported;
 };
 
 /* A number below n, by lot. */

@@ -81,8 +81,45 @@ fake_draw (guint n)
 static void
 mark_unref (FakeMark *mark)
 {
-  if (mark != NULL && --mark->refs == 0)
-    g_free (mark);
+  if (mark == NULL || --mark->refs > 0)
+    return;
+  fake_shared_unref (mark->shared);
+  g_free (mark);
+}
+
+static FakeMark *
+mark_new (CUevent event, guint64 number)
+{
+  FakeMark *mark = g_new0 (FakeMark, 1);
+
+  mark->refs = 1;
+  if (event->shared != NULL)
+    {
+      mark->shared = event->shared;
+      mark->shared->refs++;
+      mark->number = number;
+    }
+  return mark;
+}
+
+static void
+mark_pass (FakeMark *mark)
+{
+  mark->done = TRUE;
+  mark->time_us = g_get_monotonic_time ();
+  if (mark->shared != NULL
+      && __atomic_load_n (&mark->shared->cell->passed, __ATOMIC_ACQUIRE) < mark->number)
+    __atomic_store_n (&mark->shared->cell->passed, mark->number, __ATOMIC_RELEASE);
+}
+
+/* Another process may have come to it. */
+static gboolean
+mark_is_done (FakeMark *mark)
+{
+  if (mark->shared != NULL
+      && __atomic_load_n (&mark->shared->cell->passed, __ATOMIC_ACQUIRE) >= mark->number)
+    mark->done = TRUE;
+  return mark->done;
 }
 
 static FakeMark *
@@ -166,8 +203,7 @@ run (FakeOp *op, FakeDevice *device)
       __atomic_store_n (op->write.to, op->write.value, __ATOMIC_RELEASE);
       return CUDA_SUCCESS;
     case FAKE_RECORD:
-      op->mark->done = TRUE;
-      op->mark->time_us = g_get_monotonic_time ();
+      mark_pass (op->mark);
       return CUDA_SUCCESS;
     default:
       return CUDA_SUCCESS;
@@ -191,7 +227,7 @@ fake_device_fail (FakeDevice *device, CUresult result)
       while ((op = g_queue_pop_head (&stream->ops)) != NULL)
         {
           if (op->kind == FAKE_RECORD)
-            op->mark->done = TRUE;
+            mark_pass (op->mark);
           op_free (op);
         }
     }
@@ -209,21 +245,40 @@ is_ready (CUstream stream, gboolean may_call)
     return FALSE;
   if (op->kind == FAKE_CALL)
     return may_call && !calling;
-  return op->kind != FAKE_WAIT || op->mark->done;
+  return op->kind != FAKE_WAIT || mark_is_done (op->mark);
 }
 
-/* Where the recording is queued; NULL if it is done. */
+static gboolean
+is_recording_of (const FakeOp *op, const FakeMark *mark)
+{
+  return op->kind == FAKE_RECORD
+         && (op->mark == mark
+             || (mark->shared != NULL && op->mark->shared == mark->shared
+                 && op->mark->number >= mark->number));
+}
+
+/* Where the recording is queued; NULL if it is done, or queued in another process. */
 static CUstream
-find_mark (const FakeMark *mark)
+find_mark (FakeMark *mark)
 {
   GList *l;
   guint i;
 
-  for (i = 0; mark != NULL && !mark->done && i < streams->len; i++)
+  for (i = 0; mark != NULL && !mark_is_done (mark) && i < streams->len; i++)
     for (l = ((CUstream) streams->pdata[i])->ops.head; l != NULL; l = l->next)
-      if (((FakeOp *) l->data)->kind == FAKE_RECORD && ((FakeOp *) l->data)->mark == mark)
+      if (is_recording_of (l->data, mark))
         return streams->pdata[i];
   return NULL;
+}
+
+/* Nobody signals what other processes do. */
+static void
+wait_for_progress (void)
+{
+  if (fake_n_shared > 0)
+    g_cond_wait_until (&progress, &fake_lock, g_get_monotonic_time () + 1000);
+  else
+    g_cond_wait (&progress, &fake_lock);
 }
 
 /* The stream whose next piece of work must be done before that of the given one can be. */
@@ -322,7 +377,7 @@ drive (gpointer data)
           g_thread_yield ();
           g_mutex_lock (&fake_lock);
         }
-      g_cond_wait (&progress, &fake_lock);
+      wait_for_progress ();
     }
   return NULL;
 }
@@ -334,9 +389,9 @@ wait_for (FakeDevice *device, CUstream stream, FakeMark *mark)
   if (mark != NULL)
     mark_ref (mark);
   while (device->failure == CUDA_SUCCESS
-         && (stream != NULL ? stream->ops.length > 0 : mark != NULL && !mark->done))
+         && (stream != NULL ? stream->ops.length > 0 : mark != NULL && !mark_is_done (mark)))
     if (!step (stream != NULL ? stream : find_mark (mark), FALSE))
-      g_cond_wait (&progress, &fake_lock);
+      wait_for_progress ();
   mark_unref (mark);
   return device->failure;
 }
@@ -497,6 +552,21 @@ cuStreamGetCtx (CUstream stream, CUcontext *context)
   LEAVE (CUDA_SUCCESS);
 }
 
+/* Another process may have recorded it since. */
+static void
+take_last_recording (CUevent event)
+{
+  guint64 number;
+
+  if (event->shared == NULL)
+    return;
+  number = __atomic_load_n (&event->shared->cell->recorded, __ATOMIC_ACQUIRE);
+  if (number == 0 || (event->mark != NULL && event->mark->number == number))
+    return;
+  mark_unref (event->mark);
+  event->mark = mark_new (event, number);
+}
+
 CUresult
 cuStreamWaitEvent (CUstream stream, CUevent event, unsigned int flags)
 {
@@ -506,7 +576,8 @@ cuStreamWaitEvent (CUstream stream, CUevent event, unsigned int flags)
     LEAVE (CUDA_ERROR_INVALID_VALUE);
   if (event->capture != NULL || (event->mark != NULL && stream->capture != NULL))
     LEAVE (fake_capture_wait (stream, event));
-  if (event->mark == NULL || event->mark->done)
+  take_last_recording (event);
+  if (event->mark == NULL || mark_is_done (event->mark))
     LEAVE (stream->device->failure);
   LEAVE (fake_stream_push (stream, &(FakeOp){ .kind = FAKE_WAIT, .mark = mark_ref (event->mark) }));
 }
@@ -543,9 +614,13 @@ cuEventCreate (CUevent *event, unsigned int flags)
   FakeDevice *device;
 
   ENTER_CURRENT (cuEventCreate, device);
+  if (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING))
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
   *event = g_new0 (struct CUevent_st, 1);
   (*event)->device = device;
   (*event)->flags = flags;
+  if (flags & CU_EVENT_INTERPROCESS)
+    (*event)->shared = fake_shared_new ();
   fake_accounts.events++;
   LEAVE (CUDA_SUCCESS);
 }
@@ -557,6 +632,7 @@ cuEventDestroy (CUevent event)
   mark_unref (event->mark);
   fake_capture_unref (event->capture);
   g_clear_pointer (&event->before, g_ptr_array_unref);
+  fake_shared_unref (event->shared);
   g_free (event);
   fake_accounts.events--;
   LEAVE (CUDA_SUCCESS);
@@ -578,8 +654,10 @@ cuEventRecord (CUevent event, CUstream stream)
   g_clear_pointer (&event->before, g_ptr_array_unref);
   if (stream->capture != NULL)
     LEAVE (fake_capture_record (stream, event));
-  event->mark = g_new0 (FakeMark, 1);
-  event->mark->refs = 1;
+  event->mark =
+      mark_new (event, event->shared != NULL ? __atomic_add_fetch (&event->shared->cell->recorded,
+                                                                   1, __ATOMIC_ACQ_REL)
+                                             : 0);
   LEAVE (
       fake_stream_push (stream, &(FakeOp){ .kind = FAKE_RECORD, .mark = mark_ref (event->mark) }));
 }
@@ -600,11 +678,12 @@ cuEventQuery (CUevent event)
   if (event->capture != NULL)
     LEAVE (refuse_captured (event));
   REFUSE_IN_CAPTURE ();
-  if (event->mark != NULL && !event->mark->done)
+  take_last_recording (event);
+  if (event->mark != NULL && !mark_is_done (event->mark))
     go_on (find_mark (event->mark));
   if (event->device->failure != CUDA_SUCCESS)
     LEAVE (event->device->failure);
-  LEAVE (event->mark != NULL && !event->mark->done ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS);
+  LEAVE (event->mark != NULL && !mark_is_done (event->mark) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS);
 }
 
 CUresult
@@ -614,6 +693,7 @@ cuEventSynchronize (CUevent event)
   if (event->capture != NULL)
     LEAVE (refuse_captured (event));
   REFUSE_IN_CAPTURE ();
+  take_last_recording (event);
   LEAVE (wait_for (event->device, NULL, event->mark));
 }
 
