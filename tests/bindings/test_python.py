@@ -281,6 +281,15 @@ def bounds_count_by_their_kind():
 
 
 @tap.case
+def to_takes_dtypes_devices_and_tensors():
+    x = GTorch.ones([2])
+    assert x.to('cpu') is x and x.to(GTorch.Device('cpu')) is x and x.to(device='cpu') is x
+    assert x.to('float64').dtype == x.to('cpu', GTorch.float64).dtype == GTorch.float64
+    assert x.to(GTorch.tensor([1])).dtype == GTorch.int64
+    assert x.to('cpu', copy=True) is not x and GTorch.to(x, GTorch.int32).dtype == GTorch.int32
+
+
+@tap.case
 def numpy_cannot_have_everything():
     x = GTorch.tensor(FLOATS, requires_grad=True)
     raises(RuntimeError, 'detach', x.numpy)

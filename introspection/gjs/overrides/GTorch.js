@@ -219,8 +219,13 @@ function overrideTensor(prototype) {
         toTypedArray() {
             return convert.toTypedArray(this);
         },
-        to(dtype) {
-            const wanted = convert.dtype('to', dtype);
+        // to('cuda:0'), to(GTorch.float64), to(other)
+        to(target) {
+            if (target instanceof GTorch.Tensor)
+                return this.to(target.get_device()).to(target.get_dtype());
+            if (target instanceof GTorch.Device || /^(cpu|cuda)(:|$)/.test(target))
+                return this.to_device(convert.device('to', target));
+            const wanted = convert.dtype('to', target);
             return wanted === this.get_dtype() ? this : this.to_dtype(wanted);
         },
         requires_grad_(wanted = true) {
@@ -235,6 +240,15 @@ function overrideTensor(prototype) {
         },
     });
 }
+
+// What gives a promise.
+const AWAITED = {
+    Device: ['synchronize'],
+    Event: ['synchronize'],
+    Stream: ['synchronize'],
+    Tensor: ['copy_inplace', 'item_double', 'item_int', 'to_device'],
+    Timer: ['stop'],
+};
 
 function overrideFunctions() {
     const rawGrad = GTorch.autograd_grad;
@@ -254,8 +268,30 @@ function overrideFunctions() {
         if (typeof value === 'number' && value !== GTorch.DType.NONE)
             GTorch[GTorch.DType.get_name(value)] = value;
     }
-    for (const owner of ['Device', 'Stream', 'Event'])
-        Gio._promisify(GTorch[owner].prototype, 'synchronize_async');
+    for (const [owner, names] of Object.entries(AWAITED)) {
+        for (const name of names)
+            Gio._promisify(GTorch[owner].prototype, `${name}_async`);
+    }
+}
+
+// The result, or the exception, of func comes out again, which a callback of the library's cannot pass on.
+function overrideRun() {
+    GTorch.Device.prototype.run = function (func) {
+        const guard = GTorch.DeviceGuard.new(this);
+        try {
+            return func(this);
+        } finally {
+            guard.end();
+        }
+    };
+    GTorch.Stream.prototype.run = function (func) {
+        const guard = GTorch.StreamGuard.new(this);
+        try {
+            return func(this);
+        } finally {
+            guard.end();
+        }
+    };
 }
 
 function _init() {
@@ -264,6 +300,7 @@ function _init() {
     overrideOperations(GTorch.Tensor.prototype);
     overrideTensor(GTorch.Tensor.prototype);
     overrideFunctions();
+    overrideRun();
     nn.setup(GTorch);
     GTorch.Device.cpu().connect('memory-pressure', collect);
 }

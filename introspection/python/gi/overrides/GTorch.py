@@ -61,12 +61,12 @@ def _tensor_class():
         own = vars(mixin.TensorMixin)
         members = {k: v for k, v in members.items() if k not in own or k in REPLACED}
     members.update(__module__=__name__, __hash__=TensorMethods.__hash__, __doc__=RawTensor.__doc__)
-    members['split'] = TensorMethods.split
+    members.update(split=TensorMethods.split, to=TensorMethods.to)
     return type(RawTensor)('Tensor', bases, members)
 
 
 # What takes more kinds of arguments than the operation of the name.
-REPLACED = ('clamp', 'max', 'median', 'min', 'repeat_interleave', 'split')
+REPLACED = ('clamp', 'max', 'median', 'min', 'repeat_interleave', 'split', 'to')
 
 Tensor = export('Tensor', override(_tensor_class()))
 if mixin is not None:

@@ -98,14 +98,35 @@ class _Loop:
         GLib.MainLoop.new(cls._context, False).run()
 
 
-def awaitable(begin, finish, *args, cancellable=None):
+def on_streams(begin, *values):
+    """@begin, for another thread, with this one's current streams for the tensors and devices among @values."""
+    devices = [v.get_device() if isinstance(v, GTorch.Tensor) else v for v in values]
+    devices = {d for d in devices if isinstance(d, GTorch.Device)}
+    streams = [GTorch.Stream.get_current(device) for device in devices]
+
+    def begin_there(*args):
+        before = [GTorch.Stream.get_current(stream.get_device()) for stream in streams]
+        for stream in streams:
+            GTorch.Stream.set_current(stream)
+        try:
+            begin(*args)
+        finally:
+            for stream in before:
+                GTorch.Stream.set_current(stream)
+
+    return begin_there
+
+
+def awaitable(begin, finish, *args, cancellable=None, at_once=False):
     """A future of asyncio's for a pair of GLib's: await GTorch.awaitable(s.synchronize_async, s.synchronize_finish).
 
-    Cancelling the future cancels the operation if @cancellable was given.
+    Cancelling the future cancels the operation if @cancellable was given. With @at_once it has begun, in
+    another thread, when this returns.
     """
     import asyncio  # 20 ms that most programs need not wait for
 
     aio = asyncio.get_running_loop()
+    begun = threading.Event()
     future = aio.create_future()
 
     def settle(function, value):
@@ -131,11 +152,15 @@ def awaitable(begin, finish, *args, cancellable=None):
             begin(*args, cancellable, done)
         except Exception as error:
             post(future.set_exception, error)
+        finally:
+            begun.set()
         return GLib.SOURCE_REMOVE
 
     source = GLib.idle_source_new()
     source.set_callback(start)
     source.attach(_Loop.context())
+    if at_once:
+        begun.wait()
     if cancellable is not None:
         future.add_done_callback(lambda f: f.cancelled() and cancellable.cancel())
     return future

@@ -5,6 +5,7 @@
 from contextlib import contextmanager
 
 from gi.overrides import override
+from gi.repository import GLib
 
 from gi.overrides._gtorch_context import awaitable
 from gi.overrides._gtorch_convert import GTorch, convert_device, convert_enum
@@ -66,18 +67,29 @@ class Stream(GTorch.Stream):
     def query(self):
         return self.is_idle()
 
+    def __enter__(self):
+        self.__dict__.setdefault('_before', []).append(GTorch.Stream.get_current(self.get_device()))
+        GTorch.Stream.set_current(self)
+        return self
+
+    def __exit__(self, *_exception):
+        GTorch.Stream.set_current(self._before.pop())
+        return False
+
 
 class Event(GTorch.Event):
     """A mark in a stream: GTorch.Event(enable_timing=True)."""
 
     __module__ = OVERRIDES
 
-    def __new__(cls, enable_timing=False, blocking=False):
+    def __new__(cls, enable_timing=False, blocking=False, interprocess=False):
         flags = GTorch.EventFlags.NONE
         if enable_timing:
             flags |= GTorch.EventFlags.TIMING
         if blocking:
             flags |= GTorch.EventFlags.BLOCKING
+        if interprocess:
+            flags |= GTorch.EventFlags.INTERPROCESS
         return GTorch.Event.new(flags)
 
     def __init__(self, *_args, **_kwargs):
@@ -99,6 +111,46 @@ class Event(GTorch.Event):
     def elapsed_time(self, end):
         """Milliseconds between two events with timing."""
         return self.get_elapsed_ms(end)
+
+    def ipc_handle(self, device=None):
+        """Bytes by which another process gets the event: Event.from_ipc_handle(device, handle)."""
+        return self.get_ipc_handle(None if device is None else _device(device)).get_data()
+
+    @classmethod
+    def from_ipc_handle(cls, device, handle):
+        """The event of another process."""
+        return GTorch.Event.new_from_ipc_handle(_device(device), GLib.Bytes.new(handle))
+
+
+class Timer(GTorch.Timer):
+    """How long work takes: with GTorch.Timer() as timer: ...; then timer.elapsed_ms."""
+
+    __module__ = OVERRIDES
+
+    def __new__(cls, stream=None):
+        return GTorch.Timer.new(stream)
+
+    def __init__(self, *_args, **_kwargs):
+        pass
+
+    elapsed_ms = property(lambda self: self.get_elapsed_ms())
+
+    def stop(self, cancellable=None):
+        """Milliseconds since the start; waits for the work."""
+        return GTorch.Timer.stop(self, cancellable)
+
+    def wait(self, cancellable=None):
+        """To await in asyncio: milliseconds since the start."""
+        return awaitable(self.stop_async, self.stop_finish, cancellable=cancellable)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, kind, *_exception):
+        if kind is None:
+            self.stop()
+        return False
 
 
 class CUDAGraph(GTorch.CUDAGraph):
@@ -152,6 +204,20 @@ def _device(device):
     return convert_device(device) or GTorch.Device.get_current()
 
 
+def _gpu(device):
+    return _device('cuda' if device is None else device)
+
+
+@contextmanager
+def device(value):
+    """with GTorch.cuda.device(1): what is called `cuda` in the block, in this thread, is that GPU."""
+    guard = GTorch.DeviceGuard.new(_device(value))
+    try:
+        yield
+    finally:
+        guard.end()
+
+
 def synchronize(device=None, cancellable=None):
     """Waits until all work of a device is done."""
     return _device(device).synchronize(cancellable)
@@ -160,6 +226,14 @@ def synchronize(device=None, cancellable=None):
 CUDA = {
     'is_available': lambda: _manager().is_available(),
     'device_count': lambda: _manager().get_device_count(),
+    'device': device,
+    'set_device': lambda value: GTorch.Device.set_current(_device(value)),
+    'current_device': lambda: convert_device('cuda').get_index(),
+    'get_device_name': lambda device=None: _gpu(device).get_name(),
+    'get_device_capability': lambda device=None: tuple(_gpu(device).get_capability()),
+    'get_device_properties': lambda device=None: _gpu(device).props,
+    'get_arch_list': lambda: GTorch.get_arch_list(),
+    'can_device_access_peer': lambda device, peer: _gpu(device).can_access_peer(_gpu(peer)),
     'synchronize': synchronize,
     'current_stream': lambda device=None: GTorch.Stream.get_current(_device(device)),
     'default_stream': lambda device=None: _device(device).get_default_stream(),
@@ -184,7 +258,7 @@ def _collect(_device, _n_bytes):
 
 def install(export, submodule, _ops):
     members = dict(CUDA)
-    for cls in (Device, Stream, Event, CUDAGraph):
+    for cls in (Device, Stream, Event, Timer, CUDAGraph):
         members[cls.__name__] = export(cls.__name__, override(cls))
     export('device', members['Device'])
     export('manual_seed', lambda seed: GTorch.manual_seed(seed % 2**64))

@@ -63,6 +63,23 @@ class HookHandle:
         self._tensor.remove_hook(self._number)
 
 
+def _awaitable(name):
+    """A method that gives a future of asyncio's; its work is that of the caller's current streams."""
+
+    def method(self, *args, cancellable=None):
+        from gi.overrides._gtorch_context import awaitable, on_streams
+
+        begin = on_streams(getattr(self, f'{name}_async'), self, *args)
+        finish = getattr(self, f'{name}_finish')
+        return awaitable(begin, finish, *args, cancellable=cancellable, at_once=True)
+
+    return method
+
+
+_item_double, _item_int = _awaitable('item_double'), _awaitable('item_int')
+_to_device, _copy = _awaitable('to_device'), _awaitable('copy_inplace')
+
+
 class TensorMethods:
     """The part of Tensor that is the same with and without the C accelerator."""
 
@@ -87,6 +104,19 @@ class TensorMethods:
     mT = property(lambda self: self.transpose(-2, -1))
     itemsize = property(lambda self: DType.get_size(self.dtype))
     nbytes = property(lambda self: self.numel() * self.itemsize)
+
+    def item_async(self, cancellable=None):
+        """To await in asyncio: the one element as a number of Python's."""
+        whole = self.get_dtype() not in FLOATS + COMPLEX
+        return (_item_int if whole else _item_double)(self, cancellable=cancellable)
+
+    def to_async(self, device, cancellable=None):
+        """To await in asyncio: the tensor on a device."""
+        return _to_device(self, convert_device(device), cancellable=cancellable)
+
+    def copy_async(self, src, cancellable=None):
+        """To await in asyncio: the elements of @src are written into this one."""
+        return _copy(self, src, cancellable=cancellable)
 
     def size(self, dim=None):
         """The shape, or the size of one dimension."""

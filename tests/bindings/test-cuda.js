@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// Devices, streams, events, copies and their errors from JavaScript, on the driver of tests/fake-cuda.
+
+import GLib from 'gi://GLib';
+import GTorch from 'gi://GTorch?version=1';
+import Gio from 'gi://Gio';
+import * as tap from './tap.js';
+
+const gpu = index => GTorch.Device.new_from_string(`cuda:${index}`);
+const current = () => GTorch.Device.new_from_string('cuda').to_string();
+const ones = (shape, device) => GTorch.ones(shape, {device});
+const says = (code, part) => error => error.matches(GTorch.Error, code) && error.message.includes(part);
+
+tap.add('gpus_are_counted_and_described', () => {
+    const manager = GTorch.DeviceManager.get_default();
+    tap.assert(manager.is_available() && manager.get_device_count() === 2);
+    tap.equal([...Array(manager.get_n_items()).keys()].map(i => manager.get_item(i).to_string()),
+        ['cpu', 'cuda:0', 'cuda:1']);
+    tap.equal(gpu(1).name, 'Fake 1');
+    tap.equal(gpu(1).get_capability(), [9, 0]);
+    tap.equal(gpu(0).n_multiprocessors, 4);
+    tap.throws(() => gpu(7), says(GTorch.Error.DEVICE, 'cuda:7'));
+});
+
+tap.add('the_current_device_and_stream_come_back', () => {
+    const stream = GTorch.Stream.new(gpu(0), 0);
+    const inside = gpu(1).run(device => {
+        tap.equal(device.to_string(), 'cuda:1');
+        return [current(), GTorch.Stream.new(null, 0).device.to_string()];
+    });
+    tap.equal(inside, ['cuda:1', 'cuda:1']);
+    tap.equal(current(), 'cuda:0');
+    tap.throws(() => gpu(1).run(() => {
+        throw new Error('from inside');
+    }), error => error.message === 'from inside');
+    tap.equal(current(), 'cuda:0');
+    tap.assert(stream.run(() => GTorch.Stream.get_current(gpu(0)) === stream));
+    tap.assert(GTorch.Stream.get_current(gpu(0)).is_default());
+});
+
+tap.add('tensors_of_two_devices_do_not_meet', () => {
+    const x = ones([2, 3], gpu(0));
+    const number = GTorch.tensor(0.5);
+    tap.throws(() => x.add(ones([3], gpu(1))),
+        says(GTorch.Error.DEVICE_MISMATCH, '“other” of shape [3] is on cuda:1'));
+    tap.throws(() => x.add(GTorch.ones([3])), says(GTorch.Error.DEVICE_MISMATCH, 'is on cpu'));
+    tap.equal(x.mul(number).sum().item(), 3);
+    tap.equal(number.sub(x).sum().item(), -3);
+});
+
+tap.add('to_takes_dtypes_devices_and_tensors', () => {
+    const x = GTorch.ones([3]);
+    tap.equal(x.to('cuda:1').get_device().to_string(), 'cuda:1');
+    tap.equal(x.to(gpu(0)).get_device().to_string(), 'cuda:0');
+    tap.equal(x.to(GTorch.float64).get_dtype(), GTorch.float64);
+    const like = x.to(GTorch.zeros([1], {dtype: GTorch.int32, device: gpu(0)}));
+    tap.equal([like.get_dtype(), like.get_device().to_string()], [GTorch.int32, 'cuda:0']);
+    tap.assert(x.to('cpu') === x);
+});
+
+tap.add('streams_wait_for_each_other', () => {
+    const stream = GTorch.Stream.new(gpu(0), -1);
+    const first = GTorch.Stream.get_current(gpu(0));
+    tap.equal(stream.priority, -1);
+    const x = stream.run(() => ones([100], gpu(0)).neg());
+    first.wait_stream(stream);
+    tap.equal(x.add(1).sum().item(), 0);
+    stream.synchronize(null);
+    tap.assert(stream.is_idle());
+    stream.auto_sync = true;
+    tap.assert(stream.get_auto_sync());
+});
+
+tap.add('completed_comes_in_the_main_loop', async () => {
+    const event = GTorch.Event.new(GTorch.EventFlags.TIMING);
+    const start = GTorch.Event.new(GTorch.EventFlags.TIMING);
+    const stream = GTorch.Stream.get_current(gpu(0));
+    const seen = new Promise(resolve => event.connect('completed', resolve));
+    start.record(stream);
+    ones([100], gpu(0)).neg();
+    event.record(stream);
+    await seen;
+    tap.assert(event.query() && start.get_elapsed_ms(event) >= 0);
+    tap.throws(() => start.get_elapsed_ms(GTorch.Event.new(GTorch.EventFlags.NONE)),
+        says(GTorch.Error.INVALID, 'without timing'));
+});
+
+tap.add('what_waits_can_be_awaited', async () => {
+    const x = (await GTorch.tensor([1, 2, 3]).to_device_async(gpu(0), null)).add(0.5);
+    tap.equal(x.get_device().to_string(), 'cuda:0');
+    const there = await x.to_device_async(GTorch.Device.cpu(), null);
+    tap.assert(there.is_pinned());
+    tap.equal(there.toArray(), [1.5, 2.5, 3.5]);
+    tap.equal(await x.sum().item_double_async(null), 7.5);
+    tap.equal(await x.sum().item_int_async(null), 7);
+    const target = GTorch.zeros([3], {dtype: GTorch.float64});
+    tap.assert(await target.copy_inplace_async(x, null));
+    tap.equal(target.toArray(), [1.5, 2.5, 3.5]);
+    const stream = GTorch.Stream.new(gpu(0), 0);
+    const timer = GTorch.Timer.new(stream);
+    timer.start();
+    tap.assert(await timer.stop_async(null) >= 0);
+    tap.equal(timer.elapsed_ms, timer.get_elapsed_ms());
+    const stopped = new Gio.Cancellable();
+    stopped.cancel();
+    const error = await x.to_device_async(GTorch.Device.cpu(), stopped).catch(e => e);
+    tap.assert(error.matches(Gio.IOErrorEnum, Gio.IOErrorEnum.CANCELLED));
+    const many = await x.item_double_async(null).catch(e => e);
+    tap.assert(many.matches(GTorch.Error, GTorch.Error.SHAPE));
+});
+
+tap.add('handles_are_for_other_processes', () => {
+    const event = GTorch.Event.new(GTorch.EventFlags.INTERPROCESS);
+    event.record(GTorch.Stream.get_current(gpu(0)));
+    tap.equal(event.get_ipc_handle(null).get_size(), 64);
+    tap.throws(() => GTorch.Event.new_from_ipc_handle(gpu(0), new GLib.Bytes([1, 2])),
+        says(GTorch.Error.INVALID, '64 bytes, not 2'));
+    tap.throws(() => GTorch.Event.new(GTorch.EventFlags.NONE).get_ipc_handle(gpu(0)),
+        says(GTorch.Error.INVALID, 'interprocess'));
+});
+
+await tap.run();

@@ -1,0 +1,274 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Devices, streams, events, copies and their errors from Python, on the driver of tests/fake-cuda."""
+
+import asyncio
+import os
+import pathlib
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
+
+import gi  # noqa: E402
+
+gi.require_version('GTorch', '1')
+from gi.repository import Gio, GLib, GTorch  # noqa: E402
+
+import tap  # noqa: E402
+
+cuda = GTorch.cuda
+
+
+def fails(code, says, function, *args):
+    try:
+        function(*args)
+    except GLib.Error as error:
+        assert error.matches(GTorch.error_quark(), code), error
+        assert says in error.message, f'{error.message} does not say {says!r}'
+        return
+    raise AssertionError('no error')
+
+
+def elsewhere(program, **environment):
+    """What a program prints in another process."""
+    result = subprocess.run(
+        [sys.executable, '-c', program],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return (result.stdout + result.stderr).strip()
+
+
+@tap.case
+def gpus_are_counted_and_described():
+    assert cuda.is_available() and cuda.device_count() == 2
+    assert cuda.get_device_name(1) == 'Fake 1' and cuda.get_device_capability() == (9, 0)
+    properties = cuda.get_device_properties(0)
+    assert properties.total_memory == 2**30 and properties.n_multiprocessors == 4
+    assert GTorch.Device.get_default() == GTorch.Device('cuda:0')
+    assert cuda.can_device_access_peer(0, 1)
+    assert cuda.get_arch_list() == GTorch.get_arch_list()
+    manager = GTorch.DeviceManager.get_default()
+    assert [d.get_name() for d in list(manager)[1:]] == ['Fake 0', 'Fake 1']
+
+
+@tap.case
+def devices_have_names():
+    for name, expected in (('cpu', 'cpu'), ('cuda', 'cuda:0'), ('cuda:1', 'cuda:1'), ('1', 'cuda:1')):
+        assert str(GTorch.Device(name)) == expected
+    fails(GTorch.Error.DEVICE, 'cuda:7', GTorch.Device, 'cuda:7')
+    fails(GTorch.Error.DEVICE, 'abacus', GTorch.Device, 'abacus')
+
+
+@tap.case
+def without_a_gpu_the_driver_says_why():
+    program = 'import gi; gi.require_version("GTorch", "1"); from gi.repository import GTorch; '
+    program += 'print(GTorch.cuda.is_available()); GTorch.Device("cuda")'
+    for driver, says in (('devices=0', 'CUDA_ERROR_NO_DEVICE'), ('version=11080', 'at least 12.0')):
+        text = elsewhere(program, GTORCH_FAKE_CUDA=driver)
+        assert text.startswith('False') and says in text, text
+
+
+@tap.case
+def the_current_device_nests():
+    def names():
+        return str(GTorch.Device('cuda')), cuda.current_device()
+
+    x = GTorch.ones([2], device='cuda:0')
+    with cuda.device(1):
+        assert names() == ('cuda:1', 1)
+        with cuda.device('cuda:0'):
+            assert names() == ('cuda:0', 0)
+        assert names() == ('cuda:1', 1)
+        assert str((x + x).device) == 'cuda:0'
+        assert str(GTorch.Stream(None).get_device()) == 'cuda:1'
+    assert names() == ('cuda:0', 0)
+    try:
+        with cuda.device(1):
+            raise KeyError
+    except KeyError:
+        assert names() == ('cuda:0', 0)
+    cuda.set_device(1)
+    assert names() == ('cuda:1', 1)
+    cuda.set_device('cpu')
+    with GTorch.Device('cuda:1'):
+        assert str(GTorch.zeros([2]).device) == 'cuda:1'
+    assert str(GTorch.zeros([2]).device) == 'cpu'
+
+
+@tap.case
+def tensors_of_two_devices_do_not_meet():
+    x, y = GTorch.ones([2, 3], device='cuda:0'), GTorch.ones([3], device='cuda:1')
+    for other, says in ((y, '“other” of shape [3] is on cuda:1'), (y.to('cpu'), '“other” of shape [3] is on cpu')):
+        fails(GTorch.Error.DEVICE_MISMATCH, says, lambda other=other: x + other)
+    half = GTorch.tensor(0.5)
+    assert (x * half).sum().item() == 3 and (half - x).sum().item() == -3
+    fails(GTorch.Error.DEVICE_MISMATCH, '“self” of shape [] is on cpu', lambda: half.add_(x[0, 0]))
+
+
+@tap.case
+def streams_become_current_for_a_block():
+    stream, other = GTorch.Stream('cuda:0', -1), GTorch.Stream('cuda:1')
+    default = cuda.default_stream(0)
+    assert stream.get_priority() == -1 and not stream.is_default() and default.is_default()
+    with stream, other:
+        assert cuda.current_stream(0) == stream and cuda.current_stream(1) == other
+        with cuda.stream(default):
+            assert cuda.current_stream(0) == default
+    assert cuda.current_stream(0) == default
+    assert stream.run(lambda s, *_: s == cuda.current_stream(0))
+    with stream:
+        x = GTorch.ones([100], device='cuda:0').neg_()
+    default.wait_stream(stream)
+    assert (x + 1).sum().item() == 0
+    stream.synchronize()
+    assert stream.query()
+    stream.props.auto_sync = True
+    assert stream.get_auto_sync()
+
+
+@tap.case
+def events_measure_and_order():
+    start, end = (GTorch.Event(enable_timing=True) for _ in range(2))
+    x = GTorch.ones([100], device='cuda:0')
+    with cuda.default_stream(0):
+        start.record(cuda.default_stream(0))
+        x.neg_()
+        end.record(cuda.default_stream(0))
+    end.synchronize()
+    assert end.query() and start.elapsed_time(end) >= 0
+    plain = GTorch.Event()
+    plain.record(cuda.default_stream(0))
+    fails(GTorch.Error.INVALID, 'without timing', plain.elapsed_time, end)
+    stream = GTorch.Stream('cuda:0')
+    stream.wait_event(plain)
+    assert stream.record_event() is not None
+
+
+@tap.case
+def completed_comes_in_the_main_loop():
+    event, loop, seen = GTorch.Event(), GLib.MainLoop(), []
+    event.connect('completed', lambda *_: (seen.append(GLib.MainContext.default().is_owner()), loop.quit()))
+    GTorch.ones([100], device='cuda:0').neg_()
+    event.record(cuda.default_stream(0))
+    assert not seen
+    GLib.timeout_add_seconds(20, loop.quit)
+    loop.run()
+    assert seen == [True]
+    event.create_source(None).destroy()
+
+
+@tap.case
+def a_timer_measures_a_block():
+    with GTorch.Timer(cuda.default_stream(0)) as timer:
+        GTorch.ones([100], device='cuda:0').neg_()
+    assert timer.elapsed_ms >= 0
+    fails(GTorch.Error.INVALID, 'not started', GTorch.Timer().stop)
+
+
+@tap.case
+def what_waits_can_be_awaited():
+    async def main():
+        x = GTorch.arange(100, dtype=GTorch.float32).to('cuda:0')
+        stream = GTorch.Stream('cuda:0')
+        with stream:
+            stream.wait_stream(cuda.default_stream(0))
+            y = x * 2
+            later = y[-1].item_async()
+            there = y.to_async('cpu')
+            y.neg_()
+        assert await later == 198.0
+        host = await there
+        assert host.is_pinned() and host.sum().item() == 9900
+        assert await (x > 50).sum().item_async() == 49
+        target = GTorch.zeros([100], dtype=GTorch.float64)
+        assert await target.copy_async(x)
+        assert target[99].item() == 99
+        assert (await host.to_async('cuda:1')).device == GTorch.Device('cuda:1')
+        timer = GTorch.Timer(stream)
+        timer.start()
+        assert await timer.wait() >= 0
+        event = GTorch.Event()
+        event.record(stream)
+        assert await event.wait_async() and await stream.wait()
+        stopped = Gio.Cancellable()
+        stopped.cancel()
+        try:
+            await x.to_async('cpu', stopped)
+        except GLib.Error as error:
+            return error.matches(Gio.io_error_quark(), Gio.IOErrorEnum.CANCELLED)
+        return False
+
+    assert asyncio.run(asyncio.wait_for(main(), 60))
+
+
+@tap.case
+def pinned_copies_are_never_read_early():
+    x = GTorch.arange(1000, dtype=GTorch.float32).to('cuda:0')
+    host = GTorch.zeros([1000]).pin_memory()
+    x.neg_()
+    host.copy_(x, non_blocking=True)
+    assert host[999].item() == -999
+    x.copy_(host.neg_(), non_blocking=True)
+    assert x[999].item() == 999
+
+
+OTHER = '''
+import sys, gi
+gi.require_version("GTorch", "1")
+from gi.repository import GTorch
+event = GTorch.Event.from_ipc_handle("cuda:0", bytes.fromhex(sys.argv[1]))
+event.synchronize()
+print(event.query())
+'''
+
+
+@tap.case
+def an_event_is_shared_with_another_process():
+    event = GTorch.Event(interprocess=True)
+    event.record(cuda.default_stream(0))
+    handle = event.ipc_handle()
+    assert len(handle) == 64
+    event.synchronize()
+    other = [sys.executable, '-c', OTHER, handle.hex()]
+    assert subprocess.run(other, capture_output=True, text=True, check=True).stdout == 'True\n'
+    fails(GTorch.Error.INVALID, '64 bytes, not 3', GTorch.Event.from_ipc_handle, 0, b'abc')
+    fails(GTorch.Error.INVALID, 'interprocess', GTorch.Event().ipc_handle, 0)
+    both = GTorch.Event(enable_timing=True, interprocess=True)
+    fails(GTorch.Error.INVALID, 'exclude', both.record, cuda.default_stream(0))
+
+
+@tap.case
+def streams_without_order_are_reported():
+    program = '''
+import gi
+gi.require_version("GTorch", "1")
+from gi.repository import GTorch
+x = GTorch.ones([7], device="cuda:0")
+with GTorch.Stream("cuda:0"):
+    x.neg_()
+'''
+    text = elsewhere(program, GTORCH_CHECK='streams')
+    assert 'nothing says which comes first' in text and '[7]' in text and text.count('called by') == 1, text
+    assert '; and by ' in text, text
+
+
+@tap.case
+def operations_can_be_made_to_wait():
+    program = '''
+import gi
+gi.require_version("GTorch", "1")
+from gi.repository import GTorch
+x = GTorch.ones([7], device="cuda:0").neg_()
+print(GTorch.get_launch_blocking(), GTorch.cuda.default_stream(0).query())
+'''
+    assert elsewhere(program, CUDA_LAUNCH_BLOCKING='1', GTORCH_FAKE_CUDA='seed=2') == 'True True'
+    assert elsewhere(program, GTORCH_FAKE_CUDA='seed=2') == 'False False'
+
+
+if __name__ == '__main__':
+    tap.main()
