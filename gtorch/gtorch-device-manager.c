@@ -168,6 +168,41 @@ gtorch_device_manager_is_available (GTorchDeviceManager *self)
 }
 
 /**
+ * gtorch_device_manager_dup_reason:
+ * @self: the manager
+ *
+ * Tells why no GPU can be used, in words for people: there is none, the driver is missing or too old,
+ * or this build has no kernels for it.
+ *
+ * ```c
+ * g_autofree gchar *reason = gtorch_device_manager_dup_reason (manager);
+ *
+ * if (reason != NULL)
+ *   g_print ("computing on the CPU: %s\n", reason);
+ * ```
+ *
+ * Returns: (transfer full) (nullable): the reason, or %NULL if [func@Device.get_default] gives a GPU
+ *
+ * Since: 0.1
+ */
+gchar *
+gtorch_device_manager_dup_reason (GTorchDeviceManager *self)
+{
+  g_autoptr (GError) error = NULL;
+  GTorchDevice *device;
+
+  g_return_val_if_fail (GTORCH_IS_DEVICE_MANAGER (self), NULL);
+  if (gtorch_device_get_default () != gtorch_device_cpu ())
+    return NULL;
+  if (gtorch_backend_cuda.count () == 0)
+    return g_strdup (gtorch_backend_cuda.reason ());
+  device = gtorch_backend_cuda.get (0, &error);
+  if (device != NULL)
+    gtorch_backend_cuda.is_usable (device, &error);
+  return error != NULL ? g_strdup (error->message) : NULL;
+}
+
+/**
  * gtorch_device_manager_get_device_count:
  * @self: the manager
  *
@@ -315,7 +350,7 @@ gtorch_device_get_default (void)
     {
       GTorchDevice *device = gtorch_backend_cuda.get (i, NULL);
 
-      if (device != NULL && gtorch_backend_cuda.is_usable (device))
+      if (device != NULL && gtorch_backend_cuda.is_usable (device, NULL))
         return device;
     }
   return gtorch_device_cpu ();

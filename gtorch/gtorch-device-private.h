@@ -119,7 +119,7 @@ typedef struct
   GTorchDevice *(*get) (guint index, GError **error); /* transfer none; index below count */
   const gchar *(*reason) (void);                      /* why count () is 0, translated */
   /* Would operations work on it? NULL: then always. */
-  gboolean (*is_usable) (GTorchDevice *device);
+  gboolean (*is_usable) (GTorchDevice *device, GError **error);
 } GTorchBackend;
 
 extern const GTorchBackend gtorch_backend_cpu;

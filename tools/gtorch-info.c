@@ -63,7 +63,8 @@ static void
 print_devices (GTorchDevice *best)
 {
   GListModel *devices = G_LIST_MODEL (gtorch_device_manager_get_default ());
-  g_autoptr (GError) error = NULL;
+  g_autofree gchar *reason =
+      gtorch_device_manager_dup_reason (gtorch_device_manager_get_default ());
   guint i;
 
   g_print ("\n%s\n", _ ("Devices"));
@@ -74,10 +75,8 @@ print_devices (GTorchDevice *best)
       if (device != NULL)
         print_device (device, device == best);
     }
-  if (gtorch_device_cuda (0, &error) == NULL)
-    g_print ("  %s\n", error->message);
-  else if (best == gtorch_device_cpu ())
-    g_print ("  %s\n", _ ("no GPU that this build has kernels for"));
+  if (reason != NULL)
+    g_print ("  %s\n", reason);
 }
 
 static void

@@ -239,6 +239,18 @@ run (GError **error)
   return TRUE;
 }
 
+/* The GPU that computes, or why none does. */
+static void
+print_device (void)
+{
+  GTorchDevice *device = gtorch_get_default_device ();
+  g_autofree char *name = gtorch_device_to_string (device);
+  g_autofree char *reason = gtorch_device_manager_dup_reason (gtorch_device_manager_get_default ());
+
+  g_print ("digits: on %s, %s%s%s\n", name, gtorch_device_get_name (device),
+           reason ? "; no GPU: " : "", reason ? reason : "");
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -247,8 +259,12 @@ main (int argc, char *argv[])
 
   g_option_context_add_main_entries (context, entries, NULL);
   g_option_context_add_group (context, gtorch_get_option_group ());
-  if (g_option_context_parse (context, &argc, &argv, &error) && run (&error))
-    return 0;
+  if (g_option_context_parse (context, &argc, &argv, &error))
+    {
+      print_device ();
+      if (run (&error))
+        return 0;
+    }
   g_printerr ("digits: %s\n", error ? error->message : "the data are too short");
   return 1;
 }

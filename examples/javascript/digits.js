@@ -116,9 +116,12 @@ function draw(path, losses, images, labels, read) {
     surface.writeToPNG(path);
 }
 
-GTorch.set_default_device(options.device
+const device = options.device
     ? GTorch.Device.new_from_string(options.device)
-    : GTorch.Device.get_default());
+    : GTorch.Device.get_default();
+const reason = GTorch.DeviceManager.get_default().dup_reason();
+print(`digits: on ${device.to_string()}, ${device.get_name()}${reason ? `; no GPU: ${reason}` : ''}`);
+GTorch.set_default_device(device);
 GTorch.manual_seed(Number(options.seed));
 const [images, labels] = loadDigits(data);
 const model = makeModel();

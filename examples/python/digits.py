@@ -103,7 +103,10 @@ def main():
     args = parser.parse_args()
 
     named = args.device and GTorch.Device.new_from_string(args.device)
-    GTorch.set_default_device(named or GTorch.Device.get_default())
+    device = named or GTorch.Device.get_default()
+    GTorch.set_default_device(device)
+    reason = GTorch.DeviceManager.get_default().dup_reason()
+    print(f'digits: on {device}, {device.get_name()}' + (f'; no GPU: {reason}' if reason else ''), flush=True)
     GTorch.manual_seed(args.seed)
     images, labels = load_digits(args.data)
     model = make_model()

@@ -164,6 +164,15 @@ void run () throws Error {
            losses[losses.length - 1], Checksum.compute_for_data (ChecksumType.SHA256, weights));
 }
 
+/* The GPU that computes, or why none does. */
+void print_device () {
+    unowned var device = GTorch.get_default_device ();
+    var reason = GTorch.DeviceManager.get_default ().dup_reason ();
+
+    print ("digits: on %s, %s%s\n", device.to_string (), device.get_name (),
+           reason != null ? "; no GPU: " + reason : "");
+}
+
 int main (string[] args) {
     try {
         var context = new OptionContext ("- learn to read digits");
@@ -171,6 +180,7 @@ int main (string[] args) {
         context.add_main_entries (ENTRIES, null);
         context.add_group (GTorch.get_option_group ());
         context.parse (ref args);
+        print_device ();
         run ();
         return 0;
     } catch (Error error) {

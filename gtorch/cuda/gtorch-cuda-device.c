@@ -302,16 +302,29 @@ cuda_reason (void)
 
 /* Kernels that the GPU understands, of the build's or the stand-in's, and nobody keeps others off it. */
 static gboolean
-cuda_is_usable (GTorchDevice *device)
+cuda_is_usable (GTorchDevice *device, GError **error)
 {
   GTorchCudaDevice *self = GTORCH_CUDA_DEVICE (device);
   g_auto (GStrv) archs = gtorch_get_arch_list ();
+  g_autofree gchar *list = NULL;
 
-  return gtorch_cuda_driver_load (NULL)
-         && (gtorch_cuda_driver_get_image (NULL) != NULL
-             || gtorch_archs_cover ((const gchar *const *) archs, self->info.major,
-                                    self->info.minor))
-         && attribute (self->handle, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) != CU_COMPUTEMODE_PROHIBITED;
+  if (!gtorch_cuda_driver_load (error))
+    return FALSE;
+  if (attribute (self->handle, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_PROHIBITED)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
+                   _ ("the compute mode of %s keeps programs off it"), gtorch_device_name (device));
+      return FALSE;
+    }
+  if (gtorch_cuda_driver_get_image (NULL) != NULL
+      || gtorch_archs_cover ((const gchar *const *) archs, self->info.major, self->info.minor))
+    return TRUE;
+  list = g_strjoinv (", ", archs);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+               _ ("%s has compute capability %d.%d, and this build has kernels for %s"),
+               gtorch_device_name (device), self->info.major, self->info.minor,
+               archs[0] != NULL ? list : _ ("no GPU"));
+  return FALSE;
 }
 
 const GTorchBackend gtorch_backend_cuda = {

@@ -64,6 +64,7 @@ def a_gpu_that_cannot_be_used_is_shown_and_passed_over():
     assert code == 1
     has(r'^  cuda:0  Fake 0, 1\.0 GiB$', out)
     has(r'^  cpu .*\(the default\)$', out)
+    has(r'^  the compute mode of cuda:0 keeps programs off it$', out)
 
 
 @tap.case
