@@ -43,6 +43,27 @@ gtorch_reduction_get_type (void)
 }
 
 GType
+gtorch_index_reduction_get_type (void)
+{
+  static gsize type = 0;
+
+  if (g_once_init_enter (&type))
+    {
+      static const GEnumValue values[] = {
+        { GTORCH_INDEX_REDUCTION_SUM, "GTORCH_INDEX_REDUCTION_SUM", "sum" },
+        { GTORCH_INDEX_REDUCTION_PROD, "GTORCH_INDEX_REDUCTION_PROD", "prod" },
+        { GTORCH_INDEX_REDUCTION_MEAN, "GTORCH_INDEX_REDUCTION_MEAN", "mean" },
+        { GTORCH_INDEX_REDUCTION_AMAX, "GTORCH_INDEX_REDUCTION_AMAX", "amax" },
+        { GTORCH_INDEX_REDUCTION_AMIN, "GTORCH_INDEX_REDUCTION_AMIN", "amin" },
+        { 0, NULL, NULL },
+      };
+
+      g_once_init_leave (&type, g_enum_register_static ("GTorchIndexReduction", values));
+    }
+  return type;
+}
+
+GType
 gtorch_fft_norm_get_type (void)
 {
   static gsize type = 0;

@@ -25,6 +25,31 @@ typedef enum
 } GTorchReduction;
 
 /**
+ * GTorchIndexReduction:
+ * @GTORCH_INDEX_REDUCTION_SUM: their sum
+ * @GTORCH_INDEX_REDUCTION_PROD: their product
+ * @GTORCH_INDEX_REDUCTION_MEAN: their mean; of integers, rounded down
+ * @GTORCH_INDEX_REDUCTION_AMAX: the greatest; NaN if there is one
+ * @GTORCH_INDEX_REDUCTION_AMIN: the smallest; NaN if there is one
+ *
+ * What becomes of the elements for which indices name the same place.
+ *
+ * Since: 0.1
+ */
+typedef enum
+{
+  GTORCH_INDEX_REDUCTION_SUM,
+  GTORCH_INDEX_REDUCTION_PROD,
+  GTORCH_INDEX_REDUCTION_MEAN,
+  GTORCH_INDEX_REDUCTION_AMAX,
+  GTORCH_INDEX_REDUCTION_AMIN,
+} GTorchIndexReduction;
+
+GTORCH_AVAILABLE_IN_0_1
+GType gtorch_index_reduction_get_type (void) G_GNUC_CONST;
+#define GTORCH_TYPE_INDEX_REDUCTION (gtorch_index_reduction_get_type ())
+
+/**
  * GTorchPrecision:
  * @GTORCH_PRECISION_IEEE: as the dtype says: products of float32 have 24 bits
  * @GTORCH_PRECISION_TF32: factors of float32 are rounded to 11 bits, 10 of them stored, where that makes

@@ -18,6 +18,8 @@ typedef void (*GTorchAdd) (char *dst, gint64 dst_stride, const char *src, gint64
                            gint64 n);
 
 GTorchAdd gtorch_cpu_add (guint dtype);
+/* The same for a product or an extreme, a GTorchIndexReduction. */
+GTorchAdd gtorch_cpu_fold (guint dtype, gint64 reduction);
 
 /* For shape functions: input i is a tensor of int32 or int64. */
 gboolean gtorch_index_check_dtype (GTorchOpCall *call, guint i, GError **error);

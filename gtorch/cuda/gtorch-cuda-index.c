@@ -733,6 +733,12 @@ gtorch_cuda_scatter (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   GtGather g;
   guint dim;
 
+  if (call->op->id == GTORCH_OP_SCATTER_FOLD)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_NOT_SUPPORTED,
+                         _ ("products and extremes by index are not there on CUDA yet"));
+      return FALSE;
+    }
   gtorch_normalize_dim (call->op->name, call->attrs[0].i, output->n_dims, &dim, NULL);
   if (raw->numel == 0)
     return call->in_place || gtorch_cuda_copy_here (output, call->inputs[0], lane, error);

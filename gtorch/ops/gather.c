@@ -59,7 +59,7 @@ gtorch_shape_scatter (GTorchOpCall *call, GError **error)
   GTorchImpl *self = call->inputs[0], *index = call->inputs[1], *src = call->inputs[2];
   guint dim, i;
 
-  if (!check_shapes (call, &dim, error))
+  if (!gtorch_call_check_dtype (call, self->dtype, error) || !check_shapes (call, &dim, error))
     return FALSE;
   if (!src->is_number && src->dtype != self->dtype)
     {
@@ -301,12 +301,16 @@ gtorch_cpu_gather (GTorchOpCall *call, GError **error)
 gboolean
 gtorch_cpu_scatter (GTorchOpCall *call, GError **error)
 {
-  gboolean add = call->op->id == GTORCH_OP_SCATTER_ADD;
   GTorchImpl *output = call->outputs[0];
   g_autoptr (GTorchImpl) index = NULL;
   g_autoptr (GTorchImpl) src = NULL;
-  Lines lines = { .add = gtorch_cpu_add (output->dtype) };
+  Lines lines = { .add = NULL };
   guint dim;
+
+  if (call->op->id == GTORCH_OP_SCATTER_ADD)
+    lines.add = gtorch_cpu_add (output->dtype);
+  else if (call->op->id == GTORCH_OP_SCATTER_FOLD)
+    lines.add = gtorch_cpu_fold (output->dtype, call->attrs[1].i);
 
   gtorch_normalize_dim (call->op->name, call->attrs[0].i, output->n_dims, &dim, NULL);
   index = gtorch_cpu_indices (call, call->inputs[1], output->n_dims > 0 ? output->shape[dim] : 1,
@@ -321,7 +325,7 @@ gtorch_cpu_scatter (GTorchOpCall *call, GError **error)
   if (index->numel == 0)
     return TRUE;
   lines_init (&lines, output, index, src, dim);
-  lines_run (&lines, add ? add_lines : move_lines);
+  lines_run (&lines, lines.add != NULL ? add_lines : move_lines);
   return TRUE;
 }
 

@@ -285,7 +285,7 @@ def emit_table(rows):
     for row in rows:
         flags = [FLAGS[f] for f in row.flags if f in FLAGS]
         flags += ['GTORCH_OP_FLAG_VIEW'] if row.family == 'view' else []
-        flags += ['GTORCH_OP_FLAG_INPLACE_OK'] if row.inplace else []
+        flags += ['GTORCH_OP_FLAG_INPLACE_OK'] if row.inplace and not row.composite else []
         flags += ['GTORCH_OP_FLAG_NUMBERS'] if row.family == 'pointwise' else []
         mask = ' | '.join(f'GTORCH_DTYPES ({d.upper()})' for d in CLASSES[row.dtypes])
         default_shape = {'pointwise': 'pointwise', 'reduce': 'reduce'}.get(row.family, row.name)
@@ -506,7 +506,14 @@ def emit_form(row, header, source, suffix, scalar, ctype, in_place):
         )
     args = row.call_args(True, scalar) + [f'&{o}_impl' for o in outs] + ['error']
     call = f'gtorch_op_{row.name}{"_inplace" if in_place else ""} ({", ".join(args)})'
-    if row.composite and not outs:
+    if row.composite and in_place:
+        source += [
+            f'  if ({call})',
+            f'    return {row.args[0].name};',
+            f'  gtorch_error_set_op (error, "{row.name}");',
+            '  return NULL;',
+        ]
+    elif row.composite and not outs:
         # an error of a part names the part
         wrap_call = 'gtorch_tensors_wrap' if row.returns_list else 'gtorch_tensor_wrap'
         ctype = 'GPtrArray' if row.returns_list else 'GTorchImpl'

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Reductions of elements that indices send to the same place. Sums and means are made of scatter_add;
+ * products and extremes of scatter_fold, which begins with what is there. Without self, the neutral element
+ * is written there first. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <math.h>
+#include <string.h>
+
+#include "autograd/gtorch-autograd-private.h"
+#include "cpu/gtorch-cpu-cast.h"
+#include "cpu/gtorch-cpu-index.h"
+#include "gtorch-ops-private.h"
+
+/* --- elements --- */
+
+#define MAXIMUM(a, b) ((a) != (a) || (a) > (b) ? (a) : (b)) /* NaN stays */
+#define MINIMUM(a, b) ((a) != (a) || (a) < (b) ? (a) : (b))
+#define PRODUCT(a, b) ((a) * (b))
+
+#define FOLD(name, T, C, op)                                                                    \
+  static void name (char *dst, gint64 dst_stride, const char *src, gint64 src_stride, gint64 n) \
+  {                                                                                             \
+    gint64 i;                                                                                   \
+                                                                                                \
+    for (i = 0; i < n; i++, dst += dst_stride, src += src_stride)                               \
+      {                                                                                         \
+        const C a = *(const C *) (gconstpointer) src, b = *(const C *) (gconstpointer) dst;     \
+                                                                                                \
+        *(T *) (gpointer) dst = (T) op (a, b);                                                  \
+      }                                                                                         \
+  }
+#define SHORT_FOLD(name, dtype, op)                                                             \
+  static void name (char *dst, gint64 dst_stride, const char *src, gint64 src_stride, gint64 n) \
+  {                                                                                             \
+    GTorchCast load = gtorch_cpu_cast (GTORCH_DTYPE_FLOAT32, dtype);                            \
+    GTorchCast store = gtorch_cpu_cast (dtype, GTORCH_DTYPE_FLOAT32);                           \
+    float a, b;                                                                                 \
+    gint64 i;                                                                                   \
+                                                                                                \
+    for (i = 0; i < n; i++, dst += dst_stride, src += src_stride)                               \
+      {                                                                                         \
+        load ((char *) &a, 4, src, 0, 1);                                                       \
+        load ((char *) &b, 4, dst, 0, 1);                                                       \
+        a = op (a, b);                                                                          \
+        store (dst, 0, (const char *) &a, 4, 1);                                                \
+      }                                                                                         \
+  }
+/* Products of integers wrap around, which unsigned ones may. */
+#define FOLDS(suffix, T, U)           \
+  FOLD (prod_##suffix, U, U, PRODUCT) \
+  FOLD (amax_##suffix, T, T, MAXIMUM) \
+  FOLD (amin_##suffix, T, T, MINIMUM)
+#define SHORT_FOLDS(suffix, dtype)           \
+  SHORT_FOLD (prod_##suffix, dtype, PRODUCT) \
+  SHORT_FOLD (amax_##suffix, dtype, MAXIMUM) \
+  SHORT_FOLD (amin_##suffix, dtype, MINIMUM)
+
+FOLDS (f32, gfloat, gfloat)
+FOLDS (f64, gdouble, gdouble)
+FOLDS (i8, gint8, guint8)
+FOLDS (u8, guint8, guint8)
+FOLDS (i16, gint16, guint16)
+FOLDS (i32, gint32, guint32)
+FOLDS (i64, gint64, guint64)
+SHORT_FOLDS (f16, GTORCH_DTYPE_FLOAT16)
+SHORT_FOLDS (bf16, GTORCH_DTYPE_BFLOAT16)
+
+GTorchAdd
+gtorch_cpu_fold (guint dtype, gint64 reduction)
+{
+  /* clang-format off */
+  static const GTorchAdd folds[GTORCH_N_DTYPES][3] = {
+    [GTORCH_DTYPE_FLOAT32]  = { prod_f32,  amax_f32,  amin_f32 },
+    [GTORCH_DTYPE_FLOAT64]  = { prod_f64,  amax_f64,  amin_f64 },
+    [GTORCH_DTYPE_FLOAT16]  = { prod_f16,  amax_f16,  amin_f16 },
+    [GTORCH_DTYPE_BFLOAT16] = { prod_bf16, amax_bf16, amin_bf16 },
+    [GTORCH_DTYPE_INT8]     = { prod_i8,   amax_i8,   amin_i8 },
+    [GTORCH_DTYPE_UINT8]    = { prod_u8,   amax_u8,   amin_u8 },
+    [GTORCH_DTYPE_INT16]    = { prod_i16,  amax_i16,  amin_i16 },
+    [GTORCH_DTYPE_INT32]    = { prod_i32,  amax_i32,  amin_i32 },
+    [GTORCH_DTYPE_INT64]    = { prod_i64,  amax_i64,  amin_i64 },
+  };
+  /* clang-format on */
+
+  return folds[dtype][reduction == GTORCH_INDEX_REDUCTION_PROD
+                          ? 0
+                          : (reduction == GTORCH_INDEX_REDUCTION_AMAX ? 1 : 2)];
+}
+
+/* --- gradients --- */
+
+/* Where self is 0, its gradient is the product of the others. Of several elements of src with one target, a
+ * 0 has the product of the others if there is no second 0; otherwise all have 0. */
+static gboolean
+prod_backward (GTorchGradContext *context, GTorchImpl *grad, GError **error)
+{
+  GTorchImpl *self = context->inputs[0], *index = context->inputs[1], *src = context->inputs[2];
+  GTorchImpl *result = context->outputs[0];
+  gint64 dim = context->attrs[0].i;
+  g_autoptr (GTorchImpl) zero = gtorch_impl_new_int (0);
+  g_autoptr (GTorchImpl) one = gtorch_impl_new_int (1);
+
+  if (context->needs[0])
+    {
+      g_autoptr (GTorchImpl) is_zero = gtorch_op_eq (self, zero, error);
+      g_autoptr (GTorchImpl) filled =
+          is_zero != NULL ? gtorch_op_masked_fill (self, is_zero, one, error) : NULL;
+      g_autoptr (GTorchImpl) others =
+          filled != NULL
+              ? gtorch_op_scatter_fold (filled, dim, index, src, GTORCH_INDEX_REDUCTION_PROD, error)
+              : NULL;
+      g_autoptr (GTorchImpl) product = others != NULL ? gtorch_op_mul (grad, others, error) : NULL;
+
+      context->result[0] = product != NULL ? gtorch_op_div (product, filled, error) : NULL;
+      if (context->result[0] == NULL)
+        return FALSE;
+    }
+  if (context->needs[2])
+    {
+      g_autoptr (GTorchImpl) is_zero = gtorch_op_eq (src, zero, error);
+      g_autoptr (GTorchImpl) ones =
+          is_zero != NULL ? gtorch_op_to_dtype (is_zero, GTORCH_DTYPE_INT64, error) : NULL;
+      g_autoptr (GTorchImpl) none =
+          ones != NULL
+              ? gtorch_op_new_zeros (self, self->shape, self->n_dims, GTORCH_DTYPE_INT64, error)
+              : NULL;
+      g_autoptr (GTorchImpl) counts =
+          none != NULL ? gtorch_op_scatter_add (none, dim, index, ones, error) : NULL;
+      g_autoptr (GTorchImpl) zeros =
+          counts != NULL ? gtorch_op_gather (counts, dim, index, error) : NULL;
+      g_autoptr (GTorchImpl) only = zeros != NULL ? gtorch_op_eq (zeros, one, error) : NULL;
+      g_autoptr (GTorchImpl) single =
+          only != NULL ? gtorch_op_logical_and (is_zero, only, error) : NULL;
+      g_autoptr (GTorchImpl) without =
+          single != NULL ? gtorch_op_masked_fill (src, single, one, error) : NULL;
+      g_autoptr (GTorchImpl) others =
+          without != NULL ? gtorch_op_scatter_fold (self, dim, index, without,
+                                                    GTORCH_INDEX_REDUCTION_PROD, error)
+                          : NULL;
+      g_autoptr (GTorchImpl) first = others != NULL ? gtorch_op_mul (grad, others, error) : NULL;
+      g_autoptr (GTorchImpl) of_single =
+          first != NULL ? gtorch_op_gather (first, dim, index, error) : NULL;
+      g_autoptr (GTorchImpl) second =
+          of_single != NULL ? gtorch_op_mul (grad, result, error) : NULL;
+      g_autoptr (GTorchImpl) gathered =
+          second != NULL ? gtorch_op_gather (second, dim, index, error) : NULL;
+      g_autoptr (GTorchImpl) divisor =
+          gathered != NULL ? gtorch_op_masked_fill (src, is_zero, one, error) : NULL;
+      g_autoptr (GTorchImpl) of_rest =
+          divisor != NULL ? gtorch_op_div (gathered, divisor, error) : NULL;
+
+      context->result[2] =
+          of_rest != NULL ? gtorch_op_where (single, of_single, of_rest, error) : NULL;
+      if (context->result[2] == NULL)
+        return FALSE;
+    }
+  return TRUE;
+}
+
+/* Those that are equal to the extreme share its gradient. */
+static gboolean
+extreme_backward (GTorchGradContext *context, GTorchImpl *grad, GError **error)
+{
+  GTorchImpl *self = context->inputs[0], *index = context->inputs[1], *src = context->inputs[2];
+  GTorchImpl *result = context->outputs[0];
+  gint64 dim = context->attrs[0].i;
+  g_autoptr (GTorchImpl) zero = gtorch_impl_new_int (0);
+  g_autoptr (GTorchImpl) values = gtorch_op_gather (result, dim, index, error);
+  g_autoptr (GTorchImpl) of_src = values != NULL ? gtorch_op_eq (src, values, error) : NULL;
+  g_autoptr (GTorchImpl) of_self = of_src != NULL ? gtorch_op_eq (self, result, error) : NULL;
+  g_autoptr (GTorchImpl) some =
+      of_self != NULL ? gtorch_op_to_dtype (of_self, GTORCH_DTYPE_INT64, error) : NULL;
+  g_autoptr (GTorchImpl) more =
+      some != NULL ? gtorch_op_to_dtype (of_src, GTORCH_DTYPE_INT64, error) : NULL;
+  g_autoptr (GTorchImpl) counts =
+      more != NULL ? gtorch_op_scatter_add (some, dim, index, more, error) : NULL;
+  g_autoptr (GTorchImpl) share = counts != NULL ? gtorch_op_div (grad, counts, error) : NULL;
+
+  if (share == NULL)
+    return FALSE;
+  if (context->needs[0])
+    {
+      context->result[0] = gtorch_op_where (of_self, share, zero, error);
+      if (context->result[0] == NULL)
+        return FALSE;
+    }
+  if (context->needs[2])
+    {
+      g_autoptr (GTorchImpl) gathered = gtorch_op_gather (share, dim, index, error);
+
+      context->result[2] =
+          gathered != NULL ? gtorch_op_where (of_src, gathered, zero, error) : NULL;
+      if (context->result[2] == NULL)
+        return FALSE;
+    }
+  return TRUE;
+}
+
+gboolean
+gtorch_grad_scatter_fold (GTorchGradContext *context, GError **error)
+{
+  GTorchImpl *grad = context->grads[0];
+
+  return context->attrs[1].i == GTORCH_INDEX_REDUCTION_PROD
+             ? prod_backward (context, grad, error)
+             : extreme_backward (context, grad, error);
+}
+
+/* --- public operations --- */
+
+/* What leaves the other operand as it is. */
+static GTorchImpl *
+neutral (guint dtype, GTorchIndexReduction reduce)
+{
+  const GTorchDTypeInfo *info = &gtorch_dtype_infos[dtype];
+  gboolean greatest = reduce == GTORCH_INDEX_REDUCTION_AMIN;
+
+  if (reduce == GTORCH_INDEX_REDUCTION_PROD)
+    return gtorch_impl_new_int (1);
+  if (reduce != GTORCH_INDEX_REDUCTION_AMAX && !greatest)
+    return gtorch_impl_new_int (0);
+  if (info->kind != GTORCH_KIND_INT)
+    return gtorch_impl_new_number (greatest ? INFINITY : -INFINITY);
+  if (info->size == 8)
+    return gtorch_impl_new_int (greatest ? G_MAXINT64 : G_MININT64);
+  return gtorch_impl_new_int (greatest ? info->max : info->min);
+}
+
+/* Divides sums by the number of elements that went into each. */
+static GTorchImpl *
+divide (GTorchImpl *sums, gint64 dim, GTorchImpl *index, gboolean include_self, GError **error)
+{
+  g_autoptr (GTorchImpl) one = gtorch_impl_new_int (1);
+  g_autoptr (GTorchImpl) begin =
+      include_self
+          ? gtorch_op_ones_like (sums, GTORCH_DTYPE_INT64, error)
+          : gtorch_op_new_zeros (sums, sums->shape, sums->n_dims, GTORCH_DTYPE_INT64, error);
+  g_autoptr (GTorchImpl) each =
+      begin != NULL ? gtorch_op_ones_like (index, GTORCH_DTYPE_INT64, error) : NULL;
+  g_autoptr (GTorchImpl) counts =
+      each != NULL ? gtorch_op_scatter_add (begin, dim, index, each, error) : NULL;
+  g_autoptr (GTorchImpl) divisors = counts != NULL ? gtorch_op_maximum (counts, one, error) : NULL;
+  g_autoptr (GTorchImpl) typed = NULL;
+
+  if (divisors == NULL)
+    return NULL;
+  if (gtorch_dtype_kind (sums->dtype) >= GTORCH_KIND_FLOAT)
+    return gtorch_op_div (sums, divisors, error);
+  typed = gtorch_op_floor_divide (sums, divisors, error);
+  return typed != NULL ? gtorch_op_to_dtype (typed, sums->dtype, error) : NULL;
+}
+
+static gboolean
+check (const gchar *name, GTorchImpl *self, GTorchIndexReduction reduce, GError **error)
+{
+  guint kind = gtorch_dtype_kind (self->dtype);
+
+  if ((guint) reduce > GTORCH_INDEX_REDUCTION_AMIN)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: %d is not a reduction"), name,
+                 (gint) reduce);
+  else if (kind != GTORCH_KIND_INT && kind != GTORCH_KIND_FLOAT)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE, _ ("%s: not defined for dtype %s"), name,
+                 gtorch_dtype_get_name (self->dtype));
+  else
+    return TRUE;
+  return FALSE;
+}
+
+GTorchImpl *
+gtorch_op_scatter_reduce (GTorchImpl *self, gint64 dim, GTorchImpl *index, GTorchImpl *src,
+                          GTorchIndexReduction reduce, gboolean include_self, GError **error)
+{
+  g_autoptr (GTorchImpl) start = NULL;
+  g_autoptr (GTorchImpl) used = gtorch_impl_ref (src);
+  g_autoptr (GTorchImpl) sums = NULL;
+  guint i;
+
+  if (!check ("scatter_reduce", self, reduce, error))
+    return NULL;
+  if (include_self)
+    start = gtorch_impl_ref (self);
+  else
+    {
+      g_autoptr (GTorchImpl) value = neutral (self->dtype, reduce);
+
+      start = gtorch_op_scatter (self, dim, index, value, error);
+    }
+  for (i = 0; start != NULL && i < index->n_dims && index->n_dims == src->n_dims; i++)
+    if (index->shape[i] < used->shape[i])
+      {
+        g_autoptr (GTorchImpl) whole = g_steal_pointer (&used);
+
+        used = gtorch_op_slice (whole, i, 0, index->shape[i], 1, error);
+        if (used == NULL)
+          return NULL;
+      }
+  if (start == NULL)
+    return NULL;
+  if (reduce != GTORCH_INDEX_REDUCTION_SUM && reduce != GTORCH_INDEX_REDUCTION_MEAN)
+    return gtorch_op_scatter_fold (start, dim, index, used, reduce, error);
+  sums = gtorch_op_scatter_add (start, dim, index, used, error);
+  if (sums == NULL || reduce == GTORCH_INDEX_REDUCTION_SUM)
+    return g_steal_pointer (&sums);
+  return divide (sums, dim, index, include_self, error);
+}
+
+gboolean
+gtorch_op_scatter_reduce_inplace (GTorchImpl *self, gint64 dim, GTorchImpl *index, GTorchImpl *src,
+                                  GTorchIndexReduction reduce, gboolean include_self,
+                                  GError **error)
+{
+  /* what the gradient needs of self must outlive the change */
+  g_autoptr (GTorchImpl) before =
+      gtorch_impl_requires_grad (self) ? gtorch_op_clone (self, error) : gtorch_impl_ref (self);
+  g_autoptr (GTorchImpl) result =
+      before != NULL
+          ? gtorch_op_scatter_reduce (before, dim, index, src, reduce, include_self, error)
+          : NULL;
+
+  return result != NULL && gtorch_op_copy_inplace (self, result, FALSE, error);
+}
+
+/* The one index as each element of source has it. */
+static GTorchImpl *
+spread_index (GTorchImpl *self, gint64 raw_dim, GTorchImpl *index, GTorchImpl *source,
+              GError **error)
+{
+  gint64 shape[GTORCH_MAX_DIMS], line[GTORCH_MAX_DIMS];
+  g_autoptr (GTorchImpl) shaped = NULL;
+  guint dim, i;
+
+  if (!gtorch_normalize_dim ("index_reduce", raw_dim, self->n_dims, &dim, error))
+    return NULL;
+  if (index->n_dims > 1)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("index_reduce: the index of shape %s must have one dimension"),
+                   gtorch_impl_shape_str (index));
+      return NULL;
+    }
+  memcpy (shape, self->shape, self->n_dims * sizeof (gint64));
+  for (i = 0; i < self->n_dims; i++)
+    line[i] = 1;
+  if (self->n_dims > 0)
+    shape[dim] = line[dim] = index->numel;
+  if (source->n_dims != self->n_dims
+      || memcmp (shape, source->shape, self->n_dims * sizeof (gint64)) != 0
+      || (self->n_dims == 0 && index->numel != 1))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("index_reduce: source of shape %s does not fit: for %" G_GINT64_FORMAT
+                      " indices of dimension %u of shape %s it must be of shape %s"),
+                   gtorch_impl_shape_str (source), index->numel, dim, gtorch_impl_shape_str (self),
+                   gtorch_shape_str (shape, self->n_dims));
+      return NULL;
+    }
+  shaped = gtorch_op_reshape (index, line, self->n_dims, error);
+  return shaped != NULL ? gtorch_op_expand (shaped, shape, self->n_dims, error) : NULL;
+}
+
+GTorchImpl *
+gtorch_op_index_reduce (GTorchImpl *self, gint64 dim, GTorchImpl *index, GTorchImpl *source,
+                        GTorchIndexReduction reduce, gboolean include_self, GError **error)
+{
+  g_autoptr (GTorchImpl) each = spread_index (self, dim, index, source, error);
+
+  return each != NULL
+             ? gtorch_op_scatter_reduce (self, dim, each, source, reduce, include_self, error)
+             : NULL;
+}
+
+gboolean
+gtorch_op_index_reduce_inplace (GTorchImpl *self, gint64 dim, GTorchImpl *index, GTorchImpl *source,
+                                GTorchIndexReduction reduce, gboolean include_self, GError **error)
+{
+  g_autoptr (GTorchImpl) each = spread_index (self, dim, index, source, error);
+
+  return each != NULL
+         && gtorch_op_scatter_reduce_inplace (self, dim, each, source, reduce, include_self, error);
+}
