@@ -170,8 +170,11 @@ read_value (GTorchAllocatorConfig *config, const Key *key, const gchar *text, GE
         *(gint *) at = GTORCH_BACKEND_ARENAS;
       else if (strcmp (text, "segments") == 0)
         *(gint *) at = GTORCH_BACKEND_SEGMENTS;
+      else if (strcmp (text, "cudaMallocAsync") == 0)
+        *(gint *) at = GTORCH_BACKEND_ASYNC;
       else
-        return wrong_value (key->name, text, _ ("it is native, arenas or segments"), error);
+        return wrong_value (key->name, text,
+                            _ ("it is native, arenas, segments or cudaMallocAsync"), error);
       return TRUE;
     case SIZE:
       if (!read_number (text, key->above + 1, MAX_MIB, &n))
@@ -291,6 +294,7 @@ print_divisions (GString *text, const gint64 *divisions)
 gchar *
 gtorch_allocator_config_print (const GTorchAllocatorConfig *config)
 {
+  static const gchar *const backends[] = { "native", "segments", "cudaMallocAsync" };
   GTorchAllocatorConfig initial;
   GString *text = g_string_new (NULL);
   guint i;
@@ -311,8 +315,7 @@ gtorch_allocator_config_print (const GTorchAllocatorConfig *config)
       switch (keys[i].kind)
         {
         case BACKEND:
-          g_string_append (text,
-                           *(const gint *) at == GTORCH_BACKEND_SEGMENTS ? "segments" : "native");
+          g_string_append (text, backends[*(const gint *) at]);
           break;
         case SIZE:
           g_string_append_printf (text, "%" G_GINT64_FORMAT, *(const gint64 *) at / MIB);

@@ -25,7 +25,7 @@ struct _GTorchMemorySite
 typedef struct
 {
   GTorchMemoryAction action;
-  guint64 address, size, stream;
+  guint64 address, size, stream, pool_id;
   gint64 time_us;
   gsize available; /* oom */
   GTorchMemorySite *site;
@@ -105,7 +105,8 @@ entry_at (GTorchHistory *self, gsize i)
 
 void
 gtorch_allocator_note (GTorchAllocator *self, GTorchMemoryAction action, guint64 address,
-                       gsize size, guint64 stream, GTorchMemorySite *site, gsize available)
+                       gsize size, guint64 stream, guint64 pool_id, GTorchMemorySite *site,
+                       gsize available)
 {
   GTorchHistory *history = g_atomic_pointer_get (&self->history);
 
@@ -121,6 +122,7 @@ gtorch_allocator_note (GTorchAllocator *self, GTorchMemoryAction action, guint64
         .address = address,
         .size = size,
         .stream = stream,
+        .pool_id = pool_id,
         .time_us = g_get_real_time (),
         .available = available,
         .site = gtorch_memory_site_ref (site),
@@ -422,11 +424,11 @@ put_frames (Pickle *pickle, const GTorchMemorySite *site)
 }
 
 static void
-put_pool_id (Pickle *pickle, const gchar *key)
+put_pool_id (Pickle *pickle, const gchar *key, guint64 id)
 {
   put_string (pickle, key);
   put_int (pickle, 0);
-  put_int (pickle, 0);
+  put_int (pickle, id);
   put_byte (pickle, 0x86);
 }
 
@@ -456,7 +458,7 @@ put_segment (Pickle *pickle, GTorchAllocator *self, const GTorchBlockInfo *block
   put_int_item (pickle, "requested_size", requested);
   put_int_item (pickle, "stream", blocks->stream);
   put_string_item (pickle, "segment_type", blocks->pool == GTORCH_POOL_SMALL ? "small" : "large");
-  put_pool_id (pickle, "segment_pool_id");
+  put_pool_id (pickle, "segment_pool_id", blocks->pool_id);
   put_bool_item (pickle, "is_expandable", blocks->is_expandable);
   put_frames (pickle, NULL);
   put_string (pickle, "blocks");
@@ -498,7 +500,7 @@ put_entry (Pickle *pickle, const Entry *entry)
   put_int_item (pickle, "size", entry->size);
   put_int_item (pickle, "stream", entry->stream);
   put_int_item (pickle, "time_us", entry->time_us);
-  put_pool_id (pickle, "pool_id");
+  put_pool_id (pickle, "pool_id", entry->pool_id);
   put_frames (pickle, entry->site);
   end (pickle, '{');
 }
@@ -513,8 +515,80 @@ put_settings (Pickle *pickle, GTorchAllocator *self)
   begin (pickle, '{');
   put_string_item (pickle, "PYTORCH_CUDA_ALLOC_CONF", text);
   put_int_item (pickle, "max_split_size", max_split == G_MAXUINT64 ? -1 : (gint64) max_split);
-  put_bool_item (pickle, "expandable_segments", strstr (text, "backend:segments") == NULL);
+  put_bool_item (pickle, "expandable_segments", strstr (text, "backend:native") != NULL);
   end (pickle, '{');
+}
+
+GBytes *
+gtorch_allocator_snapshot_of (GTorchAllocator *self, guint64 pool_id, GError **error)
+{
+  g_autoptr (GArray) blocks = g_array_new (FALSE, FALSE, sizeof (GTorchBlockInfo));
+  g_autoptr (GArray) entries = g_array_new (FALSE, FALSE, sizeof (Entry));
+  GTorchHistory *history;
+  Pickle *pickle;
+  gint device;
+  gsize i;
+
+  if (self->list_blocks == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("allocator: there is no snapshot of the memory of %s"),
+                   gtorch_device_name (self->device));
+      return NULL;
+    }
+  g_array_set_clear_func (blocks, block_info_clear);
+  self->list_blocks (self->device, blocks);
+  gtorch_allocator_note (self, GTORCH_MEMORY_SNAPSHOT, 0, 0, 0, pool_id, NULL, 0);
+  history = g_atomic_pointer_get (&self->history);
+  if (history != NULL)
+    {
+      g_mutex_lock (&history->lock);
+      for (i = 0; i < history->n; i++)
+        {
+          Entry entry = entry_at (history, i);
+
+          if (pool_id != 0 && entry.pool_id != pool_id)
+            continue;
+          gtorch_memory_site_ref (entry.site);
+          g_array_append_val (entries, entry);
+        }
+      g_mutex_unlock (&history->lock);
+    }
+
+  pickle = g_byte_array_new ();
+  put_byte (pickle, 0x80);
+  put_byte (pickle, 2);
+  begin (pickle, '{');
+  put_string (pickle, "segments");
+  begin (pickle, '[');
+  for (i = 0; i < blocks->len;)
+    {
+      const GTorchBlockInfo *block = &g_array_index (blocks, GTorchBlockInfo, i);
+
+      i += pool_id == 0 || block->pool_id == pool_id
+               ? put_segment (pickle, self, block, blocks->len - i)
+               : 1;
+    }
+  end (pickle, '[');
+  put_string (pickle, "device_traces");
+  begin (pickle, '[');
+  for (device = 0; device <= self->device->index; device++)
+    {
+      begin (pickle, '[');
+      for (i = 0; i < entries->len && device == self->device->index; i++)
+        put_entry (pickle, &g_array_index (entries, Entry, i));
+      end (pickle, '[');
+    }
+  end (pickle, '[');
+  put_settings (pickle, self);
+  put_string (pickle, "external_annotations");
+  begin (pickle, '[');
+  end (pickle, '[');
+  end (pickle, '{');
+  put_byte (pickle, '.');
+  for (i = 0; i < entries->len; i++)
+    gtorch_memory_site_unref (g_array_index (entries, Entry, i).site);
+  return g_byte_array_free_to_bytes (pickle);
 }
 
 /**
@@ -542,64 +616,6 @@ put_settings (Pickle *pickle, GTorchAllocator *self)
 GBytes *
 gtorch_allocator_snapshot (GTorchAllocator *self, GError **error)
 {
-  g_autoptr (GArray) blocks = g_array_new (FALSE, FALSE, sizeof (GTorchBlockInfo));
-  g_autoptr (GArray) entries = g_array_new (FALSE, FALSE, sizeof (Entry));
-  GTorchHistory *history;
-  Pickle *pickle;
-  gint device;
-  gsize i;
-
   g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), NULL);
-  if (self->list_blocks == NULL)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                   _ ("allocator: there is no snapshot of the memory of %s"),
-                   gtorch_device_name (self->device));
-      return NULL;
-    }
-  g_array_set_clear_func (blocks, block_info_clear);
-  self->list_blocks (self->device, blocks);
-  gtorch_allocator_note (self, GTORCH_MEMORY_SNAPSHOT, 0, 0, 0, NULL, 0);
-  history = g_atomic_pointer_get (&self->history);
-  if (history != NULL)
-    {
-      g_mutex_lock (&history->lock);
-      for (i = 0; i < history->n; i++)
-        {
-          Entry entry = entry_at (history, i);
-
-          gtorch_memory_site_ref (entry.site);
-          g_array_append_val (entries, entry);
-        }
-      g_mutex_unlock (&history->lock);
-    }
-
-  pickle = g_byte_array_new ();
-  put_byte (pickle, 0x80);
-  put_byte (pickle, 2);
-  begin (pickle, '{');
-  put_string (pickle, "segments");
-  begin (pickle, '[');
-  for (i = 0; i < blocks->len;)
-    i += put_segment (pickle, self, &g_array_index (blocks, GTorchBlockInfo, i), blocks->len - i);
-  end (pickle, '[');
-  put_string (pickle, "device_traces");
-  begin (pickle, '[');
-  for (device = 0; device <= self->device->index; device++)
-    {
-      begin (pickle, '[');
-      for (i = 0; i < entries->len && device == self->device->index; i++)
-        put_entry (pickle, &g_array_index (entries, Entry, i));
-      end (pickle, '[');
-    }
-  end (pickle, '[');
-  put_settings (pickle, self);
-  put_string (pickle, "external_annotations");
-  begin (pickle, '[');
-  end (pickle, '[');
-  end (pickle, '{');
-  put_byte (pickle, '.');
-  for (i = 0; i < entries->len; i++)
-    gtorch_memory_site_unref (g_array_index (entries, Entry, i).site);
-  return g_byte_array_free_to_bytes (pickle);
+  return gtorch_allocator_snapshot_of (self, 0, error);
 }

@@ -206,8 +206,11 @@ gtorch_allocator_set_oom (GTorchAllocator *self, gsize n_bytes, gsize available,
   g_autofree gchar *allocated = NULL, *kept = NULL;
   g_autofree gchar *places = gtorch_allocator_describe_places (self);
   g_autoptr (GString) hints = g_string_new (NULL);
-  guint64 held, unused, others;
+  guint64 held, unused, others, private;
 
+  gtorch_allocator_lock_stats (self);
+  private = self->private_reserved;
+  gtorch_allocator_unlock_stats (self);
   gtorch_allocator_get_stats (self, &stats);
   held = MAX (all[GTORCH_STAT_ALLOCATED_BYTES].current, 0);
   unused = MAX (all[GTORCH_STAT_RESERVED_BYTES].current - (gint64) held, 0);
@@ -227,6 +230,13 @@ gtorch_allocator_set_oom (GTorchAllocator *self, gsize n_bytes, gsize available,
       g_autofree gchar *size = g_format_size_full (others, G_FORMAT_SIZE_IEC_UNITS);
 
       g_string_append_printf (hints, _ ("; %s are with other programs and libraries"), size);
+    }
+  if (private > 0)
+    {
+      g_autofree gchar *size = g_format_size_full (private, G_FORMAT_SIZE_IEC_UNITS);
+
+      g_string_append_printf (hints, _ ("; %s are reserved in private pools (MemoryPool, graphs)"),
+                              size);
     }
   if (unused >= n_bytes && self->config.backend == GTORCH_BACKEND_SEGMENTS)
     g_string_append (hints, _ ("; memory is in pieces: backend:arenas or max_split_size_mb in "

@@ -55,6 +55,7 @@ typedef enum
 {
   GTORCH_BACKEND_ARENAS,
   GTORCH_BACKEND_SEGMENTS,
+  GTORCH_BACKEND_ASYNC, /* the driver's own pool, in the order of a stream */
 } GTorchAllocatorBackend;
 
 #define GTORCH_N_DIVISIONS 16
@@ -84,9 +85,12 @@ struct _GTorchAllocator
   GTorchAllocatorConfig config; /* numbers are read without the lock: one after the other */
   gint caching;                 /* atomically */
   gint started;                 /* atomically: the backend has been chosen for good */
-  gint64 promised;              /* bytes being asked of the driver; under stats_lock */
-  gint history_level;           /* GTorchHistoryLevel; atomically */
-  GTorchHistory *history;       /* made late; atomically */
+  GTorchMemorySource
+      *source;             /* of the program; NULL: the driver. Under config_lock until started */
+  gint64 promised;         /* bytes being asked of the driver; under stats_lock */
+  gint64 private_reserved; /* of private pools; likewise */
+  gint history_level;      /* GTorchHistoryLevel; atomically */
+  GTorchHistory *history;  /* made late; atomically */
   /* Appends a GTorchBlockInfo for each block, in the order of addresses within a segment. NULL: there is
    * no history and no snapshot. */
   void (*list_blocks) (GTorchDevice *device, GArray *blocks);
@@ -186,7 +190,7 @@ enum
 /* What a snapshot says of a block. */
 typedef struct
 {
-  guint64 address, size, requested, stream;
+  guint64 address, size, requested, stream, pool_id;
   guint8 state, pool;
   gboolean begins_segment, is_expandable;
   GTorchMemorySite *site; /* a reference; NULL */
@@ -213,7 +217,11 @@ gtorch_allocator_has_history (GTorchAllocator *self, gint level)
 
 /* available: what the device has free, of an OOM. */
 void gtorch_allocator_note (GTorchAllocator *self, GTorchMemoryAction action, guint64 address,
-                            gsize size, guint64 stream, GTorchMemorySite *site, gsize available);
+                            gsize size, guint64 stream, guint64 pool_id, GTorchMemorySite *site,
+                            gsize available);
+/* Of the pool alone; 0: of everything. */
+GBytes *gtorch_allocator_snapshot_of (GTorchAllocator *self, guint64 pool_id,
+                                      GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
 /* For the message of an OOM: where the tensors were made that take most, or how to know; NULL. */
 gchar *gtorch_allocator_describe_places (GTorchAllocator *self);

@@ -571,9 +571,12 @@ notify_changes (GTorchAllocator *self, const GTorchAllocatorConfig *former)
  *
  * What is not named stays as it is. `max_split_size_mb`, `max_non_split_rounding_mb`,
  * `roundup_power2_divisions`, `garbage_collection_threshold`, `per_process_memory_fraction`,
- * `backend` (`native`, which is `arenas`, or `segments`) and `expandable_segments` (%FALSE: segments)
- * have an effect; the other keys that PyTorch has are about things that need no choice here, and
- * are only checked. The backend can be changed until the device allocates for the first time.
+ * `backend` (`native`, which is `arenas`, `segments`, or `cudaMallocAsync`) and `expandable_segments`
+ * (%FALSE: segments) have an effect; the other keys that PyTorch has are about things that need no choice
+ * here, and are only checked. The backend can be changed until the device allocates for the first time.
+ *
+ * With `cudaMallocAsync` the driver keeps what is free: it is not counted as reserved, and nothing is
+ * cached here. Private pools do not use it.
  *
  * Returns: %TRUE on success; %FALSE, with nothing changed, with %GTORCH_ERROR_INVALID if a key or a
  *   value is wrong or comes too late

@@ -5,8 +5,7 @@
 
 #include <gtorch/cuda/gtorch-cuda-graph.h>
 #include <gtorch/gtorch-guard.h>
-#include <gtorch/gtorch-memory-pool.h>
-#include <gtorch/gtorch-stream-private.h>
+#include <gtorch/gtorch-memory-pool-private.h>
 
 G_BEGIN_DECLS
 
@@ -25,7 +24,7 @@ void gtorch_graph_exec_write_dot (GTorchGraphExec *exec, GString *text);
 void gtorch_cuda_graph_abandon (GTorchCUDAGraph *self);
 
 /* --- a capture under way --- */
-GTorchCapture *gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchMemoryPool *pool,
+GTorchCapture *gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchPool *pool,
                                      GTorchCaptureMode mode);
 /* Ends it in any case; NULL with an error if streams had not joined. */
 GTorchGraphExec *gtorch_capture_end (GTorchCapture *capture, GError **error);
@@ -37,7 +36,7 @@ GTorchCapture *gtorch_stream_dup_capture (GTorchStream *stream);
 gpointer gtorch_capture_get_graph (GTorchCapture *capture);
 GTorchStream *gtorch_capture_get_stream (GTorchCapture *capture);
 GThread *gtorch_capture_get_thread (GTorchCapture *capture);
-GTorchMemoryPool *gtorch_capture_get_pool (GTorchCapture *capture);
+GTorchPool *gtorch_capture_get_pool (GTorchCapture *capture);
 
 gboolean gtorch_capture_add (GTorchCapture *capture, GTorchStream *stream, GTorchOpCall *call,
                              GError **error);
@@ -58,23 +57,5 @@ gtorch_captures_exist (void)
 {
   return G_UNLIKELY (__atomic_load_n (&gtorch_n_captures, __ATOMIC_RELAXED) != 0);
 }
-
-/* --- pools (gtorch-memory-pool.c) --- */
-GTorchStorage *gtorch_memory_pool_alloc (GTorchMemoryPool *self, GTorchDevice *device,
-                                         gsize n_bytes, GError **error);
-/* The pool of a storage that came from one, else NULL. Borrowed. */
-GTorchMemoryPool *gtorch_memory_pool_of (GTorchStorage *storage);
-/* The same memory, without keeping it from being handed out again in the capture. */
-GTorchStorage *gtorch_memory_pool_get_memory (GTorchStorage *storage);
-gboolean gtorch_memory_pool_is_memory (GTorchStorage *storage);
-void gtorch_memory_pool_set_capturing (GTorchMemoryPool *self, gboolean capturing);
-gboolean gtorch_memory_pool_is_capturing (GTorchMemoryPool *self);
-/* One replay at a time uses the pool. */
-void gtorch_memory_pool_lock (GTorchMemoryPool *self);
-void gtorch_memory_pool_unlock (GTorchMemoryPool *self);
-GTorchTimeline *gtorch_memory_pool_get_writer (GTorchMemoryPool *self, guint64 *seq);
-void gtorch_memory_pool_set_writer (GTorchMemoryPool *self, GTorchTimeline *timeline, guint64 seq);
-/* Waits for the last replay if the storage came from a pool. */
-gboolean gtorch_memory_pool_sync (GTorchStorage *storage, GError **error);
 
 G_END_DECLS

@@ -43,7 +43,7 @@ struct _GTorchGraphExec
 {
   gint ref_count;
   GTorchDevice *device;
-  GTorchMemoryPool *pool;
+  GTorchPool *pool;
   GPtrArray *nodes;
   GPtrArray *written; /* storages from outside that it writes to; borrowed from the nodes */
   GPtrArray *read;    /* … that it reads */
@@ -55,7 +55,7 @@ struct _GTorchCapture
 {
   gint ref_count;
   gpointer graph;
-  GTorchMemoryPool *pool;
+  GTorchPool *pool;
   GTorchCaptureMode mode;
   GThread *thread;
   GMutex lock;
@@ -94,7 +94,8 @@ gtorch_graph_exec_unref (GTorchGraphExec *exec)
   g_ptr_array_unref (exec->nodes);
   g_ptr_array_unref (exec->written);
   g_ptr_array_unref (exec->read);
-  gtorch_memory_pool_unref (exec->pool);
+  gtorch_pool_set_graph (exec->pool, FALSE);
+  gtorch_pool_unref (exec->pool);
   g_free (exec);
 }
 
@@ -108,7 +109,7 @@ static void
 add_once (GPtrArray *array, GHashTable *known, GTorchImpl *impl)
 {
   /* Memory of the pool has no writer of its own: the pool has. */
-  if (impl != NULL && !impl->is_number && !gtorch_memory_pool_is_memory (impl->storage)
+  if (impl != NULL && !impl->is_number && !gtorch_pool_is_memory (impl->storage)
       && g_hash_table_add (known, impl->storage))
     g_ptr_array_add (array, impl->storage);
 }
@@ -218,9 +219,9 @@ replay_run (gpointer data, GError **error)
 
   if (replay->after != NULL)
     gtorch_timeline_wait (replay->after, replay->after_seq, NULL, NULL);
-  gtorch_memory_pool_lock (replay->exec->pool);
+  gtorch_pool_lock (replay->exec->pool);
   result = run_nodes (replay->exec, replay->numbers, error) != NULL;
-  gtorch_memory_pool_unlock (replay->exec->pool);
+  gtorch_pool_unlock (replay->exec->pool);
   return result;
 }
 
@@ -267,7 +268,7 @@ gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **
   guint i;
 
   replay->exec = gtorch_graph_exec_ref (exec);
-  replay->after = gtorch_memory_pool_get_writer (exec->pool, &replay->after_seq);
+  replay->after = gtorch_pool_get_writer (exec->pool, &replay->after_seq);
   if (gtorch_is_checking (GTORCH_CHECK_STREAMS)
       && !gtorch_race_note_graph (stream, replay->after, exec->read, exec->written, error))
     {
@@ -291,7 +292,7 @@ gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **
   for (i = 0; i < exec->written->len; i++)
     gtorch_stream_enqueue_copies (stream, exec->written->pdata[i]);
   seq = GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, replay_run, replay, replay_free);
-  gtorch_memory_pool_set_writer (exec->pool, stream->timeline, seq);
+  gtorch_pool_set_writer (exec->pool, stream->timeline, seq);
   for (i = 0; i < exec->written->len; i++)
     gtorch_storage_set_writer (exec->written->pdata[i], stream->timeline, seq);
   if (gtorch_get_launch_blocking ())
@@ -372,7 +373,7 @@ gtorch_stream_dup_capture (GTorchStream *stream)
 }
 
 GTorchCapture *
-gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchMemoryPool *pool,
+gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchPool *pool,
                       GTorchCaptureMode mode)
 {
   GTorchCapture *capture = g_new0 (GTorchCapture, 1);
@@ -380,14 +381,15 @@ gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchMemoryPool *po
 
   exec->ref_count = 1;
   exec->device = stream->device;
-  exec->pool = pool != NULL ? gtorch_memory_pool_ref (pool) : gtorch_memory_pool_new ();
+  exec->pool = gtorch_pool_ref (pool);
+  gtorch_pool_set_graph (pool, TRUE);
   exec->nodes = g_ptr_array_new_with_free_func (node_free);
   exec->written = g_ptr_array_new ();
   exec->read = g_ptr_array_new ();
 
   capture->ref_count = 1;
   capture->graph = graph;
-  capture->pool = gtorch_memory_pool_ref (exec->pool);
+  capture->pool = gtorch_pool_ref (exec->pool);
   capture->mode = mode;
   capture->thread = g_thread_self ();
   capture->exec = exec;
@@ -395,7 +397,7 @@ gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchMemoryPool *po
   capture->n_streams = 1;
   capture->streams[0] = g_object_ref (stream);
 
-  gtorch_memory_pool_set_capturing (capture->pool, TRUE);
+  gtorch_pool_set_capturing (capture->pool, TRUE);
   g_atomic_int_inc (&gtorch_n_captures);
   if (mode == GTORCH_CAPTURE_MODE_GLOBAL)
     g_atomic_int_inc (&n_global_captures);
@@ -416,7 +418,7 @@ gtorch_capture_unref (GTorchCapture *capture)
   if (!g_atomic_int_dec_and_test (&capture->ref_count))
     return;
   g_mutex_clear (&capture->lock);
-  gtorch_memory_pool_unref (capture->pool);
+  gtorch_pool_unref (capture->pool);
   g_free (capture);
 }
 
@@ -432,7 +434,7 @@ gtorch_capture_end (GTorchCapture *capture, GError **error)
   g_atomic_int_add (&gtorch_n_captures, -1);
   if (capture->mode == GTORCH_CAPTURE_MODE_GLOBAL)
     g_atomic_int_add (&n_global_captures, -1);
-  gtorch_memory_pool_set_capturing (capture->pool, FALSE);
+  gtorch_pool_set_capturing (capture->pool, FALSE);
 
   for (i = 1; i < capture->n_streams; i++)
     if (exec != NULL && capture->last[i] > capture->clocks[0][i])
@@ -478,7 +480,7 @@ gtorch_capture_get_thread (GTorchCapture *capture)
   return capture->thread;
 }
 
-GTorchMemoryPool *
+GTorchPool *
 gtorch_capture_get_pool (GTorchCapture *capture)
 {
   return capture->pool;
@@ -501,9 +503,9 @@ alias_operand (GTorchImpl *impl, gpointer data)
   GTorchStorage *memory;
   GTorchImpl *alias;
 
-  if (gtorch_memory_pool_of (impl->storage) == NULL)
+  if (gtorch_pool_of (impl->storage) == NULL)
     return gtorch_impl_alias (impl);
-  memory = gtorch_memory_pool_get_memory (impl->storage);
+  memory = gtorch_pool_get_memory (impl->storage);
   alias = gtorch_impl_new_strided (memory, impl->dtype, impl->offset, impl->shape, impl->strides,
                                    impl->n_dims);
   alias->is_number = impl->is_number;
@@ -615,11 +617,11 @@ gboolean
 gtorch_capture_allow_sync (GTorchImpl *impl, GError **error)
 {
   GTorchStream *stream = gtorch_current_stream (impl->storage->device);
-  GTorchMemoryPool *pool = gtorch_memory_pool_of (impl->storage);
+  GTorchPool *pool = gtorch_pool_of (impl->storage);
   g_autoptr (GTorchCapture) capture = gtorch_stream_dup_capture (stream);
   const gchar *reason;
 
-  if (pool != NULL && gtorch_memory_pool_is_capturing (pool))
+  if (pool != NULL && gtorch_pool_is_capturing (pool))
     reason = _ ("it is not computed before the graph is replayed");
   else if (capture != NULL && capture->mode != GTORCH_CAPTURE_MODE_RELAXED)
     reason = _ ("the current stream captures a graph");

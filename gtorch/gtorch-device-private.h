@@ -32,6 +32,7 @@ struct _GTorchDevice
 };
 
 struct _GTorchMemoryStats;
+struct _GTorchPool;
 struct _GTorchDeviceSample;
 struct _GTorchSharedEvents;
 
@@ -70,6 +71,14 @@ struct _GTorchDeviceClass
   GTorchStorage *(*alloc) (GTorchDevice *device, gsize n_bytes, GError **error);
   /* Takes the storage, too. Work that was launched on it is still allowed to be under way. */
   void (*free) (GTorchDevice *device, GTorchStorage *storage);
+  /* The same from a pool (optional: gtorch-memory-pool.c does it). free gives it back. */
+  GTorchStorage *(*alloc_in) (GTorchDevice *device, struct _GTorchPool *pool, gsize n_bytes,
+                              gboolean captured, GError **error);
+  /* Of those: the pool of what was allocated in a capture, else NULL; gives back what nobody has, to be
+   * waited for; the last reference is gone. */
+  struct _GTorchPool *(*get_pool) (GTorchStorage *storage);
+  void (*trim_pool) (GTorchDevice *device, struct _GTorchPool *pool);
+  void (*drop_pool) (GTorchDevice *device, struct _GTorchPool *pool);
   /* How many bytes of memory the device has. */
   guint64 (*get_total_memory) (GTorchDevice *device);
   /* Optional, for allocators that do not write into the statistics themselves: brings them up to date;

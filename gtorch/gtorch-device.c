@@ -973,6 +973,13 @@ gtorch_device_name (GTorchDevice *device)
 GTorchStorage *
 gtorch_device_alloc (GTorchDevice *device, gsize n_bytes, GError **error)
 {
+  if (G_UNLIKELY (gtorch_thread.pools != NULL))
+    {
+      GTorchPool *pool = gtorch_current_pool (device);
+
+      if (pool != NULL)
+        return gtorch_pool_alloc (pool, n_bytes, FALSE, error);
+    }
   if (G_LIKELY (device->type == GTORCH_DEVICE_TYPE_CPU))
     return gtorch_cpu_alloc (device, n_bytes, error);
   return GTORCH_DEVICE_GET_CLASS (device)->alloc (device, n_bytes, error);

@@ -5,7 +5,7 @@
 
 #include "gtorch-guard.h"
 
-#include "gtorch-stream-private.h"
+#include "gtorch-memory-pool-private.h"
 
 /**
  * GTorchDeviceGuard:
@@ -43,10 +43,29 @@ struct _GTorchStreamGuard
   GTorchStream *former;
 };
 
+/**
+ * GTorchMemoryPoolGuard:
+ *
+ * Has the thread's tensors of one device take their memory from a [class@MemoryPool].
+ *
+ * In C, `g_autoptr` ends it with the block. Languages with a garbage collector call
+ * [method@MemoryPoolGuard.end]. Of several guards for one device the one that began last counts.
+ *
+ * Since: 0.1
+ */
+struct _GTorchMemoryPoolGuard
+{
+  gint ref_count;
+  GThread *thread;
+  GTorchPoolUse *use; /* the thread's; NULL: has ended */
+};
+
 G_DEFINE_BOXED_TYPE (GTorchDeviceGuard, gtorch_device_guard, gtorch_device_guard_ref,
                      gtorch_device_guard_unref)
 G_DEFINE_BOXED_TYPE (GTorchStreamGuard, gtorch_stream_guard, gtorch_stream_guard_ref,
                      gtorch_stream_guard_unref)
+G_DEFINE_BOXED_TYPE (GTorchMemoryPoolGuard, gtorch_memory_pool_guard, gtorch_memory_pool_guard_ref,
+                     gtorch_memory_pool_guard_unref)
 
 /**
  * gtorch_device_guard_new:
@@ -242,5 +261,115 @@ gtorch_stream_guard_unref (GTorchStreamGuard *guard)
     return;
   gtorch_stream_guard_end (guard);
   g_clear_object (&guard->former);
+  g_free (guard);
+}
+
+static void
+pool_use_free (GTorchPoolUse *use)
+{
+  gtorch_pool_unref (use->pool);
+  g_free (use);
+}
+
+void
+gtorch_pool_uses_clear (void)
+{
+  GTorchPoolUse *use;
+
+  while ((use = gtorch_thread.pools) != NULL)
+    {
+      gtorch_thread.pools = use->below;
+      pool_use_free (use);
+    }
+}
+
+/**
+ * gtorch_memory_pool_guard_new:
+ * @pool: a pool
+ *
+ * Lets what this thread allocates on the device of @pool come from there.
+ *
+ * Returns: (transfer full): a guard
+ *
+ * Since: 0.1
+ */
+GTorchMemoryPoolGuard *
+gtorch_memory_pool_guard_new (GTorchMemoryPool *pool)
+{
+  GTorchMemoryPoolGuard *guard;
+
+  g_return_val_if_fail (GTORCH_IS_MEMORY_POOL (pool), NULL);
+  gtorch_thread_clean_up_later ();
+  guard = g_new0 (GTorchMemoryPoolGuard, 1);
+  guard->ref_count = 1;
+  guard->thread = g_thread_self ();
+  guard->use = g_new (GTorchPoolUse, 1);
+  guard->use->pool = gtorch_pool_ref (gtorch_memory_pool_get_pool (pool));
+  guard->use->below = gtorch_thread.pools;
+  gtorch_thread.pools = guard->use;
+  return guard;
+}
+
+/**
+ * gtorch_memory_pool_guard_end:
+ * @guard: a guard
+ *
+ * Lets memory come from where it came before. Does nothing the second time, or in another thread.
+ *
+ * Tensors keep the memory that they have. Guards may end in any order.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_memory_pool_guard_end (GTorchMemoryPoolGuard *guard)
+{
+  GTorchPoolUse **at = &gtorch_thread.pools;
+
+  g_return_if_fail (guard != NULL);
+  if (guard->thread != g_thread_self () || guard->use == NULL)
+    return;
+  while (*at != NULL && *at != guard->use)
+    at = &(*at)->below;
+  if (*at != NULL)
+    {
+      *at = guard->use->below;
+      pool_use_free (guard->use);
+    }
+  guard->use = NULL;
+}
+
+/**
+ * gtorch_memory_pool_guard_ref:
+ * @guard: a guard
+ *
+ * Adds a reference.
+ *
+ * Returns: (transfer full): @guard
+ *
+ * Since: 0.1
+ */
+GTorchMemoryPoolGuard *
+gtorch_memory_pool_guard_ref (GTorchMemoryPoolGuard *guard)
+{
+  g_return_val_if_fail (guard != NULL, NULL);
+  g_atomic_int_inc (&guard->ref_count);
+  return guard;
+}
+
+/**
+ * gtorch_memory_pool_guard_unref:
+ * @guard: (transfer full): a guard
+ *
+ * Drops a reference; the last one ends the guard.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_memory_pool_guard_unref (GTorchMemoryPoolGuard *guard)
+{
+  g_return_if_fail (guard != NULL);
+  if (!g_atomic_int_dec_and_test (&guard->ref_count))
+    return;
+  gtorch_memory_pool_guard_end (guard);
   g_free (guard);
 }

@@ -21,8 +21,9 @@ G_BEGIN_DECLS
  */
 typedef gboolean (*GTorchDeviceFunc) (GTorchDevice *device, gpointer user_data, GError **error);
 
-#define GTORCH_TYPE_DEVICE_GUARD (gtorch_device_guard_get_type ())
-#define GTORCH_TYPE_STREAM_GUARD (gtorch_stream_guard_get_type ())
+#define GTORCH_TYPE_DEVICE_GUARD      (gtorch_device_guard_get_type ())
+#define GTORCH_TYPE_STREAM_GUARD      (gtorch_stream_guard_get_type ())
+#define GTORCH_TYPE_MEMORY_POOL_GUARD (gtorch_memory_pool_guard_get_type ())
 
 GTORCH_AVAILABLE_IN_0_1
 GType gtorch_device_guard_get_type (void) G_GNUC_CONST;
@@ -52,5 +53,18 @@ GTorchStreamGuard *gtorch_stream_guard_ref (GTorchStreamGuard *guard);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_stream_guard_unref (GTorchStreamGuard *guard);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchStreamGuard, gtorch_stream_guard_unref)
+
+GTORCH_AVAILABLE_IN_0_1
+GType gtorch_memory_pool_guard_get_type (void) G_GNUC_CONST;
+GTORCH_AVAILABLE_IN_0_1
+GTorchMemoryPoolGuard *
+gtorch_memory_pool_guard_new (GTorchMemoryPool *pool) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_memory_pool_guard_end (GTorchMemoryPoolGuard *guard);
+GTORCH_AVAILABLE_IN_0_1
+GTorchMemoryPoolGuard *gtorch_memory_pool_guard_ref (GTorchMemoryPoolGuard *guard);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_memory_pool_guard_unref (GTorchMemoryPoolGuard *guard);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchMemoryPoolGuard, gtorch_memory_pool_guard_unref)
 
 G_END_DECLS

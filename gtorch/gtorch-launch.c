@@ -243,7 +243,7 @@ gtorch_impl_sync (GTorchImpl *impl, GError **error)
       if (!gtorch_timeline_report (stream->timeline, error))
         return FALSE;
     }
-  return wait_for_writer (storage, error) && gtorch_memory_pool_sync (storage, error);
+  return wait_for_writer (storage, error) && gtorch_pool_sync (storage, error);
 }
 
 gboolean
@@ -281,8 +281,7 @@ gtorch_launch_new_output (GTorchOpCall *call, guint dtype, const gint64 *shape, 
     }
   for (i = 0; i < n_dims; i++)
     n_bytes *= shape[i];
-  storage =
-      gtorch_memory_pool_alloc (gtorch_capture_get_pool (capture), call->device, n_bytes, error);
+  storage = gtorch_pool_alloc (gtorch_capture_get_pool (capture), n_bytes, TRUE, error);
   if (storage == NULL)
     return NULL;
   output = gtorch_impl_new_strided (storage, dtype, 0, shape, NULL, n_dims);

@@ -3,114 +3,653 @@
 
 #include "config.h"
 
-#include <glib-object.h>
+#include "gtorch-memory-pool.h"
 
-#include "gtorch-capture-private.h"
+#include <glib/gi18n-lib.h>
+
+#include "gtorch-allocator-history.h"
+#include "gtorch-device.h"
+#include "gtorch-guard.h"
+#include "gtorch-memory-pool-private.h"
+#include "gtorch-memory-source.h"
 
 /**
  * GTorchMemoryPool:
  *
- * The private memory of one or several graphs.
+ * Memory of a device apart from that of everybody else.
  *
- * What operations allocate during a capture comes from a pool and stays at its address as long as
- * the graph may be replayed: a pool lives until its graphs and all tensors in it are gone. Graphs
- * that are never replayed at the same time, and are replayed in the order in which they were
- * captured, can share one and need less memory. [method@CUDAGraph.get_pool] gives the one that a
- * graph made for itself.
+ * While a [struct@MemoryPoolGuard] lives, or in [method@MemoryPool.run], what the thread allocates
+ * on the pool's device comes from the pool, and goes back there. What others do then neither takes
+ * nor cuts up that memory:
+ *
+ * ```c
+ * g_autoptr (GTorchMemoryPool) pool = gtorch_memory_pool_new (device);
+ * g_autoptr (GTorchMemoryPoolGuard) guard = gtorch_memory_pool_guard_new (pool);
+ * g_autoptr (GTorchTensor) buffer =
+ *     gtorch_zeros (GTORCH_SHAPE (1 << 20), GTORCH_DTYPE_FLOAT32, device, &error);
+ * ```
+ *
+ * What is allocated in a pool is counted by the device's [class@Allocator], too. [method@Allocator.trim]
+ * and [property@Allocator:caching] leave pools alone; [method@MemoryPool.trim] is theirs. A pool's memory
+ * goes back to the device when neither the pool itself nor any tensor in it is left: at once or, where
+ * the device still works on it, when memory is next asked of the driver or [method@Allocator.trim] is
+ * called.
+ *
+ * Graphs compute in pools. What operations allocate during a capture stays at its address as long
+ * as the graph may be replayed. Graphs that are never replayed at the same time, and are replayed in
+ * the order in which they were captured, can share one and need less memory.
+ * [method@CUDAGraph.get_pool] gives the one that a graph made for itself.
  *
  * Since: 0.1
  */
 
-/* Memory comes from the device once and is handed out again, during captures, when the tensor that had it
- * is gone: in a replay everything happens in the order of the capture. */
+/* Of the CPU's memory. */
 typedef struct
 {
-  GTorchMemoryPool *pool;
+  GTorchPool *pool; /* a reference while a tensor has it */
   GTorchStorage *backing;
-  gboolean is_free;
+  gboolean is_captured; /* graphs may use it */
 } Block;
 
 struct _GTorchMemoryPool
 {
-  gint ref_count;
-  GMutex lock;
-  GPtrArray *blocks;
-  guint64 reserved;
-  guint n_captures;
-  GTorchTimeline *writer; /* of the last replay */
-  guint64 write_seq;
-  GRecMutex run_lock;
+  GObject parent_instance;
+  GTorchPool *pool;
 };
 
-G_DEFINE_BOXED_TYPE (GTorchMemoryPool, gtorch_memory_pool, gtorch_memory_pool_ref,
-                     gtorch_memory_pool_unref)
+enum
+{
+  PROP_0,
+  PROP_DEVICE,
+  PROP_ID,
+  PROP_ALLOCATED,
+  PROP_PEAK_ALLOCATED,
+  PROP_RESERVED,
+  PROP_PEAK_RESERVED,
+  PROP_SOURCE,
+  PROP_USE_ON_OOM,
+  N_PROPS
+};
+
+static GParamSpec *props[N_PROPS];
+
+G_DEFINE_TYPE (GTorchMemoryPool, gtorch_memory_pool, G_TYPE_OBJECT)
+
+/* --- what tensors and graphs hold --- */
+
+GTorchPool *
+gtorch_pool_new (GTorchDevice *device)
+{
+  static gint last_id;
+  GTorchPool *self = g_new0 (GTorchPool, 1);
+
+  self->ref_count = 1;
+  self->device = device;
+  self->id = g_atomic_int_add (&last_id, 1) + 1;
+  g_mutex_init (&self->lock);
+  g_rec_mutex_init (&self->run_lock);
+  self->ready = g_ptr_array_new ();
+  return self;
+}
+
+GTorchPool *
+gtorch_pool_ref (GTorchPool *self)
+{
+  g_atomic_int_inc (&self->ref_count);
+  return self;
+}
 
 static void
-block_free (gpointer data)
+count (GTorchPool *self, gint64 allocated, gint64 reserved)
 {
-  Block *block = data;
+  gtorch_allocator_lock_stats (self->device->allocator);
+  gtorch_pool_count (self, allocated, reserved);
+  gtorch_allocator_unlock_stats (self->device->allocator);
+}
 
-  gtorch_storage_unref (block->backing);
-  g_free (block);
+static void
+drop_ready (GTorchPool *self)
+{
+  g_autoptr (GPtrArray) blocks = g_ptr_array_new ();
+  guint i;
+
+  g_mutex_lock (&self->lock);
+  if (g_atomic_int_get (&self->n_graphs) == 0)
+    {
+      GPtrArray *none = blocks;
+
+      blocks = self->ready;
+      self->ready = none;
+    }
+  g_mutex_unlock (&self->lock);
+  for (i = 0; i < blocks->len; i++)
+    {
+      Block *block = blocks->pdata[i];
+
+      count (self, 0, -(gint64) block->backing->n_bytes);
+      gtorch_storage_unref (block->backing);
+      g_free (block);
+    }
+}
+
+void
+gtorch_pool_unref (GTorchPool *self)
+{
+  GTorchDeviceClass *klass = GTORCH_DEVICE_GET_CLASS (self->device);
+
+  if (!g_atomic_int_dec_and_test (&self->ref_count))
+    return;
+  if (klass->drop_pool != NULL)
+    klass->drop_pool (self->device, self);
+  else
+    gtorch_pool_free (self);
+}
+
+void
+gtorch_pool_free (GTorchPool *self)
+{
+  drop_ready (self);
+  g_ptr_array_unref (self->ready);
+  g_clear_object (&self->source);
+  g_mutex_clear (&self->lock);
+  g_rec_mutex_clear (&self->run_lock);
+  g_free (self);
+}
+
+void
+gtorch_pool_set_graph (GTorchPool *self, gboolean used)
+{
+  g_atomic_int_add (&self->n_graphs, used ? 1 : -1);
+}
+
+/* The first ready block of at least that size. */
+static guint
+find_ready (GTorchPool *self, gsize n_bytes)
+{
+  guint low = 0, high = self->ready->len;
+
+  while (low < high)
+    {
+      guint middle = (low + high) / 2;
+
+      if (((Block *) self->ready->pdata[middle])->backing->n_bytes < n_bytes)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+  return low;
+}
+
+static void
+free_pool_storage (GTorchStorage *storage)
+{
+  Block *block = storage->free_data;
+  GTorchPool *pool = block->pool;
+
+  count (pool, -(gint64) block->backing->n_bytes, 0);
+  g_mutex_lock (&pool->lock);
+  g_ptr_array_insert (pool->ready, find_ready (pool, block->backing->n_bytes), block);
+  g_mutex_unlock (&pool->lock);
+  gtorch_pool_unref (pool);
+}
+
+static Block *
+take_ready (GTorchPool *self, gsize n_bytes, gboolean captured)
+{
+  const gboolean any = captured || g_atomic_int_get (&self->n_graphs) == 0;
+  Block *block = NULL;
+  guint i;
+
+  g_mutex_lock (&self->lock);
+  for (i = find_ready (self, n_bytes); i < self->ready->len && block == NULL; i++)
+    {
+      Block *other = self->ready->pdata[i];
+      gsize size = other->backing->n_bytes;
+
+      if (size - n_bytes > size / 4 + 64)
+        break;
+      if (any || !other->is_captured)
+        block = g_ptr_array_remove_index (self->ready, i);
+    }
+  g_mutex_unlock (&self->lock);
+  return block;
+}
+
+GTorchStorage *
+gtorch_pool_alloc (GTorchPool *self, gsize n_bytes, gboolean captured, GError **error)
+{
+  GTorchDeviceClass *klass = GTORCH_DEVICE_GET_CLASS (self->device);
+  Block *block;
+
+  if (klass->alloc_in != NULL)
+    return klass->alloc_in (self->device, self, n_bytes, captured, error);
+  block = take_ready (self, n_bytes, captured);
+  if (block == NULL)
+    {
+      GTorchStorage *backing = klass->alloc (self->device, n_bytes, error);
+
+      if (backing == NULL)
+        return NULL;
+      block = g_new0 (Block, 1);
+      block->pool = self;
+      block->backing = backing;
+      count (self, 0, n_bytes);
+    }
+  block->is_captured = captured;
+  count (self, block->backing->n_bytes, 0);
+  gtorch_pool_ref (self);
+  return gtorch_storage_new_foreign (self->device, block->backing->data, n_bytes, free_pool_storage,
+                                     block);
+}
+
+GTorchPool *
+gtorch_pool_of (GTorchStorage *storage)
+{
+  GTorchDeviceClass *klass = GTORCH_DEVICE_GET_CLASS (storage->device);
+  Block *block = storage->free_data;
+
+  if (storage->free_func == free_pool_storage)
+    return block->is_captured ? block->pool : NULL;
+  return storage->free_func == NULL && klass->get_pool != NULL ? klass->get_pool (storage) : NULL;
+}
+
+static void
+free_memory_storage (GTorchStorage *storage)
+{
+  gtorch_pool_unref (storage->free_data);
+}
+
+GTorchStorage *
+gtorch_pool_get_memory (GTorchStorage *storage)
+{
+  GTorchPool *pool = gtorch_pool_ref (gtorch_pool_of (storage));
+
+  return gtorch_storage_new_foreign (storage->device, storage->data, storage->n_bytes,
+                                     free_memory_storage, pool);
+}
+
+gboolean
+gtorch_pool_is_memory (GTorchStorage *storage)
+{
+  return storage->free_func == free_memory_storage;
+}
+
+void
+gtorch_pool_set_capturing (GTorchPool *self, gboolean capturing)
+{
+  g_mutex_lock (&self->lock);
+  self->n_captures += capturing ? 1 : -1;
+  g_mutex_unlock (&self->lock);
+}
+
+gboolean
+gtorch_pool_is_capturing (GTorchPool *self)
+{
+  gboolean result;
+
+  g_mutex_lock (&self->lock);
+  result = self->n_captures > 0;
+  g_mutex_unlock (&self->lock);
+  return result;
+}
+
+void
+gtorch_pool_lock (GTorchPool *self)
+{
+  g_rec_mutex_lock (&self->run_lock);
+}
+
+void
+gtorch_pool_unlock (GTorchPool *self)
+{
+  g_rec_mutex_unlock (&self->run_lock);
+}
+
+GTorchTimeline *
+gtorch_pool_get_writer (GTorchPool *self, guint64 *seq)
+{
+  GTorchTimeline *writer;
+
+  g_mutex_lock (&self->lock);
+  writer = self->writer;
+  *seq = self->write_seq;
+  g_mutex_unlock (&self->lock);
+  return writer;
+}
+
+void
+gtorch_pool_set_writer (GTorchPool *self, GTorchTimeline *timeline, guint64 seq)
+{
+  g_mutex_lock (&self->lock);
+  self->writer = timeline;
+  self->write_seq = seq;
+  g_mutex_unlock (&self->lock);
+}
+
+gboolean
+gtorch_pool_sync (GTorchStorage *storage, GError **error)
+{
+  GTorchPool *pool = gtorch_pool_of (storage);
+  GTorchTimeline *writer;
+  guint64 seq;
+
+  if (pool == NULL || (writer = gtorch_pool_get_writer (pool, &seq)) == NULL)
+    return TRUE;
+  gtorch_timeline_wait (writer, seq, NULL, NULL);
+  return gtorch_timeline_report (writer, error);
+}
+
+/* --- the object --- */
+
+static void
+gtorch_memory_pool_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
+{
+  GTorchMemoryPool *self = GTORCH_MEMORY_POOL (object);
+
+  switch (prop_id)
+    {
+    case PROP_DEVICE:
+      g_value_set_object (value, self->pool->device);
+      break;
+    case PROP_ID:
+      g_value_set_uint64 (value, self->pool->id);
+      break;
+    case PROP_ALLOCATED:
+      g_value_set_uint64 (value, gtorch_memory_pool_get_allocated (self));
+      break;
+    case PROP_PEAK_ALLOCATED:
+      g_value_set_uint64 (value, gtorch_memory_pool_get_peak_allocated (self));
+      break;
+    case PROP_RESERVED:
+      g_value_set_uint64 (value, gtorch_memory_pool_get_reserved (self));
+      break;
+    case PROP_PEAK_RESERVED:
+      g_value_set_uint64 (value, gtorch_memory_pool_get_peak_reserved (self));
+      break;
+    case PROP_SOURCE:
+      g_value_set_object (value, self->pool->source);
+      break;
+    case PROP_USE_ON_OOM:
+      g_value_set_boolean (value, gtorch_memory_pool_get_use_on_oom (self));
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+}
+
+static void
+gtorch_memory_pool_set_property (GObject *object, guint prop_id, const GValue *value,
+                                 GParamSpec *pspec)
+{
+  GTorchMemoryPool *self = GTORCH_MEMORY_POOL (object);
+  GTorchDevice *device;
+
+  switch (prop_id)
+    {
+    case PROP_DEVICE:
+      device = g_value_get_object (value);
+      self->pool = gtorch_pool_new (device != NULL ? device : gtorch_device_get_current ());
+      break;
+    case PROP_USE_ON_OOM:
+      gtorch_memory_pool_set_use_on_oom (self, g_value_get_boolean (value));
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+}
+
+static void
+gtorch_memory_pool_finalize (GObject *object)
+{
+  gtorch_pool_unref (GTORCH_MEMORY_POOL (object)->pool);
+  G_OBJECT_CLASS (gtorch_memory_pool_parent_class)->finalize (object);
+}
+
+static void
+gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+  const GParamFlags read_only = G_PARAM_READABLE | G_PARAM_STATIC_STRINGS;
+
+  object_class->get_property = gtorch_memory_pool_get_property;
+  object_class->set_property = gtorch_memory_pool_set_property;
+  object_class->finalize = gtorch_memory_pool_finalize;
+
+  /**
+   * GTorchMemoryPool:device: (getter get_device)
+   *
+   * The device whose memory it is; when it is made, %NULL stands for the current one.
+   *
+   * Since: 0.1
+   */
+  props[PROP_DEVICE] =
+      g_param_spec_object ("device", NULL, NULL, GTORCH_TYPE_DEVICE,
+                           G_PARAM_READWRITE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchMemoryPool:id: (getter get_id)
+   *
+   * The number of the pool, from 1 on.
+   *
+   * Since: 0.1
+   */
+  props[PROP_ID] = g_param_spec_uint64 ("id", NULL, NULL, 0, G_MAXUINT64, 0, read_only);
+  /**
+   * GTorchMemoryPool:allocated: (getter get_allocated)
+   *
+   * How many bytes tensors hold in the pool. Not notified.
+   *
+   * Since: 0.1
+   */
+  props[PROP_ALLOCATED] =
+      g_param_spec_uint64 ("allocated", NULL, NULL, 0, G_MAXUINT64, 0, read_only);
+  /**
+   * GTorchMemoryPool:peak-allocated: (getter get_peak_allocated)
+   *
+   * The most bytes that tensors held since [method@MemoryPool.reset_peak]. Not notified.
+   *
+   * Since: 0.1
+   */
+  props[PROP_PEAK_ALLOCATED] =
+      g_param_spec_uint64 ("peak-allocated", NULL, NULL, 0, G_MAXUINT64, 0, read_only);
+  /**
+   * GTorchMemoryPool:reserved: (getter get_reserved)
+   *
+   * How many bytes the pool has taken from the device. Not notified.
+   *
+   * Since: 0.1
+   */
+  props[PROP_RESERVED] = g_param_spec_uint64 ("reserved", NULL, NULL, 0, G_MAXUINT64, 0, read_only);
+  /**
+   * GTorchMemoryPool:peak-reserved: (getter get_peak_reserved)
+   *
+   * The most bytes that the pool had since [method@MemoryPool.reset_peak]. Not notified.
+   *
+   * Since: 0.1
+   */
+  props[PROP_PEAK_RESERVED] =
+      g_param_spec_uint64 ("peak-reserved", NULL, NULL, 0, G_MAXUINT64, 0, read_only);
+  /**
+   * GTorchMemoryPool:source: (getter get_source)
+   *
+   * Where the pool has its memory from; %NULL: from the device.
+   *
+   * Since: 0.1
+   */
+  props[PROP_SOURCE] =
+      g_param_spec_object ("source", NULL, NULL, GTORCH_TYPE_MEMORY_SOURCE, read_only);
+  /**
+   * GTorchMemoryPool:use-on-oom: (getter get_use_on_oom) (setter set_use_on_oom)
+   *
+   * Whether the pool gives back what no tensor holds when the device has no more memory. What graphs use
+   * stays.
+   *
+   * Since: 0.1
+   */
+  props[PROP_USE_ON_OOM] =
+      g_param_spec_boolean ("use-on-oom", NULL, NULL, FALSE,
+                            G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+}
+
+static void
+gtorch_memory_pool_init (GTorchMemoryPool *self)
+{
+}
+
+GTorchPool *
+gtorch_memory_pool_get_pool (GTorchMemoryPool *self)
+{
+  return self->pool;
 }
 
 /**
  * gtorch_memory_pool_new:
+ * @device: (nullable): a device, or %NULL for the current one
  *
- * Makes an empty pool, to be given to several captures.
+ * Makes an empty pool. Nothing is asked of the device before something is allocated in it.
  *
  * Returns: (transfer full): a new pool
  *
  * Since: 0.1
  */
 GTorchMemoryPool *
-gtorch_memory_pool_new (void)
+gtorch_memory_pool_new (GTorchDevice *device)
 {
-  GTorchMemoryPool *self = g_new0 (GTorchMemoryPool, 1);
-
-  self->ref_count = 1;
-  g_mutex_init (&self->lock);
-  g_rec_mutex_init (&self->run_lock);
-  self->blocks = g_ptr_array_new_with_free_func (block_free);
-  return self;
+  g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
+  return g_object_new (GTORCH_TYPE_MEMORY_POOL, "device", device, NULL);
 }
 
 /**
- * gtorch_memory_pool_ref:
- * @self: a pool
+ * gtorch_memory_pool_new_with_source:
+ * @device: (nullable): a GPU, or %NULL for the current device
+ * @source: where memory comes from
+ * @error: return location for an error
  *
- * Adds a reference.
+ * Makes an empty pool whose memory comes from the program: @source is asked for pieces of 2 MiB, of 20 MiB,
+ * or as large as what is allocated, which the pool keeps and cuts up. They go back with the pool or with
+ * [method@MemoryPool.trim].
  *
- * Returns: (transfer full): @self
+ * Returns: (transfer full): a new pool; %NULL with %GTORCH_ERROR_NOT_SUPPORTED on the CPU
  *
  * Since: 0.1
  */
 GTorchMemoryPool *
-gtorch_memory_pool_ref (GTorchMemoryPool *self)
+gtorch_memory_pool_new_with_source (GTorchDevice *device, GTorchMemorySource *source,
+                                    GError **error)
 {
-  g_return_val_if_fail (self != NULL, NULL);
-  g_atomic_int_inc (&self->ref_count);
+  GTorchMemoryPool *self;
+
+  g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
+  g_return_val_if_fail (GTORCH_IS_MEMORY_SOURCE (source), NULL);
+  if (device == NULL)
+    device = gtorch_device_get_current ();
+  if (device->type != GTORCH_DEVICE_TYPE_CUDA)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("allocator: the memory of %s always comes from the system"),
+                   gtorch_device_name (device));
+      return NULL;
+    }
+  self = gtorch_memory_pool_new (device);
+  self->pool->source = g_object_ref (source);
   return self;
 }
 
 /**
- * gtorch_memory_pool_unref:
- * @self: (transfer full): a pool
+ * gtorch_memory_pool_get_source:
+ * @self: a pool
  *
- * Drops a reference; with the last one the memory goes back to the device.
+ * Gets where the pool has its memory from.
+ *
+ * Returns: (transfer none) (nullable): the source, or %NULL for the device
  *
  * Since: 0.1
  */
-void
-gtorch_memory_pool_unref (GTorchMemoryPool *self)
+GTorchMemorySource *
+gtorch_memory_pool_get_source (GTorchMemoryPool *self)
 {
-  g_return_if_fail (self != NULL);
-  if (!g_atomic_int_dec_and_test (&self->ref_count))
-    return;
-  g_ptr_array_unref (self->blocks);
-  g_mutex_clear (&self->lock);
-  g_rec_mutex_clear (&self->run_lock);
-  g_free (self);
+  g_return_val_if_fail (GTORCH_IS_MEMORY_POOL (self), NULL);
+  return self->pool->source;
+}
+
+/**
+ * gtorch_memory_pool_get_device:
+ * @self: a pool
+ *
+ * Gets the device whose memory it is.
+ *
+ * Returns: (transfer none): the device
+ *
+ * Since: 0.1
+ */
+GTorchDevice *
+gtorch_memory_pool_get_device (GTorchMemoryPool *self)
+{
+  g_return_val_if_fail (GTORCH_IS_MEMORY_POOL (self), NULL);
+  return self->pool->device;
+}
+
+/**
+ * gtorch_memory_pool_get_id:
+ * @self: a pool
+ *
+ * Gets the number of the pool, as `segment_pool_id` in [method@Allocator.snapshot] has it in the second
+ * place. It is never used again.
+ *
+ * Returns: a number from 1 on
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_memory_pool_get_id (GTorchMemoryPool *self)
+{
+  g_return_val_if_fail (GTORCH_IS_MEMORY_POOL (self), 0);
+  return self->pool->id;
+}
+
+static guint64
+read_counter (GTorchPool *self, const GTorchCounter *counter, gboolean peak)
+{
+  gint64 result;
+
+  gtorch_allocator_lock_stats (self->device->allocator);
+  result = peak ? counter->peak : counter->current;
+  gtorch_allocator_unlock_stats (self->device->allocator);
+  return result;
+}
+
+/**
+ * gtorch_memory_pool_get_allocated:
+ * @self: a pool
+ *
+ * Gets how much memory tensors hold in the pool, rounded as the allocator rounds.
+ *
+ * Returns: the number of bytes
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_memory_pool_get_allocated (GTorchMemoryPool *self)
+{
+  g_return_val_if_fail (GTORCH_IS_MEMORY_POOL (self), 0);
+  return read_counter (self->pool, &self->pool->allocated, FALSE);
+}
+
+/**
+ * gtorch_memory_pool_get_peak_allocated:
+ * @self: a pool
+ *
+ * Gets the most memory that tensors held in the pool since [method@MemoryPool.reset_peak].
+ *
+ * Returns: the number of bytes
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_memory_pool_get_peak_allocated (GTorchMemoryPool *self)
+{
+  g_return_val_if_fail (GTORCH_IS_MEMORY_POOL (self), 0);
+  return read_counter (self->pool, &self->pool->allocated, TRUE);
 }
 
 /**
@@ -126,155 +665,146 @@ gtorch_memory_pool_unref (GTorchMemoryPool *self)
 guint64
 gtorch_memory_pool_get_reserved (GTorchMemoryPool *self)
 {
-  guint64 reserved;
-
-  g_return_val_if_fail (self != NULL, 0);
-  g_mutex_lock (&self->lock);
-  reserved = self->reserved;
-  g_mutex_unlock (&self->lock);
-  return reserved;
+  g_return_val_if_fail (GTORCH_IS_MEMORY_POOL (self), 0);
+  return read_counter (self->pool, &self->pool->reserved, FALSE);
 }
 
-static void
-free_pool_storage (GTorchStorage *storage)
+/**
+ * gtorch_memory_pool_get_peak_reserved:
+ * @self: a pool
+ *
+ * Gets the most memory that the pool had since [method@MemoryPool.reset_peak].
+ *
+ * Returns: the number of bytes
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_memory_pool_get_peak_reserved (GTorchMemoryPool *self)
 {
-  Block *block = storage->free_data;
-  GTorchMemoryPool *pool = block->pool;
-
-  g_mutex_lock (&pool->lock);
-  block->is_free = TRUE;
-  g_mutex_unlock (&pool->lock);
-  gtorch_memory_pool_unref (pool);
+  g_return_val_if_fail (GTORCH_IS_MEMORY_POOL (self), 0);
+  return read_counter (self->pool, &self->pool->reserved, TRUE);
 }
 
-GTorchStorage *
-gtorch_memory_pool_alloc (GTorchMemoryPool *self, GTorchDevice *device, gsize n_bytes,
-                          GError **error)
+/**
+ * gtorch_memory_pool_reset_peak:
+ * @self: a pool
+ *
+ * Lets the peaks begin again at the current values.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_memory_pool_reset_peak (GTorchMemoryPool *self)
 {
-  Block *best = NULL;
-  guint i;
+  GTorchPool *pool;
 
-  g_mutex_lock (&self->lock);
-  for (i = 0; i < self->blocks->len; i++)
-    {
-      Block *block = self->blocks->pdata[i];
-      gsize size = block->backing->n_bytes;
-
-      if (block->is_free && block->backing->device == device && size >= n_bytes
-          && size - n_bytes <= size / 4 + 64 && (best == NULL || size < best->backing->n_bytes))
-        best = block;
-    }
-  if (best != NULL)
-    best->is_free = FALSE;
-  g_mutex_unlock (&self->lock);
-
-  if (best == NULL)
-    {
-      GTorchStorage *backing = gtorch_device_alloc (device, n_bytes, error);
-
-      if (backing == NULL)
-        return NULL;
-      best = g_new0 (Block, 1);
-      best->pool = self;
-      best->backing = backing;
-      g_mutex_lock (&self->lock);
-      g_ptr_array_add (self->blocks, best);
-      self->reserved += n_bytes;
-      g_mutex_unlock (&self->lock);
-    }
-  gtorch_memory_pool_ref (self);
-  return gtorch_storage_new_foreign (device, best->backing->data, n_bytes, free_pool_storage, best);
+  g_return_if_fail (GTORCH_IS_MEMORY_POOL (self));
+  pool = self->pool;
+  gtorch_allocator_lock_stats (pool->device->allocator);
+  pool->allocated.peak = pool->allocated.current;
+  pool->reserved.peak = pool->reserved.current;
+  gtorch_allocator_unlock_stats (pool->device->allocator);
 }
 
-GTorchMemoryPool *
-gtorch_memory_pool_of (GTorchStorage *storage)
-{
-  return storage->free_func == free_pool_storage ? ((Block *) storage->free_data)->pool : NULL;
-}
-
-static void
-free_memory_storage (GTorchStorage *storage)
-{
-  gtorch_memory_pool_unref (storage->free_data);
-}
-
-GTorchStorage *
-gtorch_memory_pool_get_memory (GTorchStorage *storage)
-{
-  Block *block = storage->free_data;
-
-  gtorch_memory_pool_ref (block->pool);
-  return gtorch_storage_new_foreign (storage->device, storage->data, block->backing->n_bytes,
-                                     free_memory_storage, block->pool);
-}
-
+/**
+ * gtorch_memory_pool_get_use_on_oom:
+ * @self: a pool
+ *
+ * Tells whether the pool helps out when the device has no more memory.
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
 gboolean
-gtorch_memory_pool_is_memory (GTorchStorage *storage)
+gtorch_memory_pool_get_use_on_oom (GTorchMemoryPool *self)
 {
-  return storage->free_func == free_memory_storage;
+  g_return_val_if_fail (GTORCH_IS_MEMORY_POOL (self), FALSE);
+  return g_atomic_int_get (&self->pool->use_on_oom);
 }
 
+/**
+ * gtorch_memory_pool_set_use_on_oom:
+ * @self: a pool
+ * @use_on_oom: whether to help out
+ *
+ * Sets whether the pool gives back what no tensor holds when the device has no more memory; see
+ * [property@MemoryPool:use-on-oom].
+ *
+ * Since: 0.1
+ */
 void
-gtorch_memory_pool_set_capturing (GTorchMemoryPool *self, gboolean capturing)
+gtorch_memory_pool_set_use_on_oom (GTorchMemoryPool *self, gboolean use_on_oom)
 {
-  g_mutex_lock (&self->lock);
-  self->n_captures += capturing ? 1 : -1;
-  g_mutex_unlock (&self->lock);
+  g_return_if_fail (GTORCH_IS_MEMORY_POOL (self));
+  if (g_atomic_int_get (&self->pool->use_on_oom) == (use_on_oom != FALSE))
+    return;
+  g_atomic_int_set (&self->pool->use_on_oom, use_on_oom != FALSE);
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_USE_ON_OOM]);
 }
 
+/**
+ * gtorch_memory_pool_trim:
+ * @self: a pool
+ *
+ * Gives memory of the pool back to the device that no tensor holds. Waits for the device. While there is a
+ * graph that uses the pool, nothing happens.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_memory_pool_trim (GTorchMemoryPool *self)
+{
+  GTorchDeviceClass *klass;
+
+  g_return_if_fail (GTORCH_IS_MEMORY_POOL (self));
+  klass = GTORCH_DEVICE_GET_CLASS (self->pool->device);
+  if (klass->trim_pool == NULL)
+    drop_ready (self->pool);
+  else if (g_atomic_int_get (&self->pool->n_graphs) == 0)
+    klass->trim_pool (self->pool->device, self->pool);
+}
+
+/**
+ * gtorch_memory_pool_snapshot:
+ * @self: a pool
+ * @error: return location for an error
+ *
+ * Makes a picture of the memory of this pool alone; see [method@Allocator.snapshot].
+ *
+ * Returns: (transfer full): the pickle; %NULL with %GTORCH_ERROR_NOT_SUPPORTED on the CPU
+ *
+ * Since: 0.1
+ */
+GBytes *
+gtorch_memory_pool_snapshot (GTorchMemoryPool *self, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_MEMORY_POOL (self), NULL);
+  return gtorch_allocator_snapshot_of (self->pool->device->allocator, self->pool->id, error);
+}
+
+/**
+ * gtorch_memory_pool_run:
+ * @self: a pool
+ * @func: (scope call) (closure user_data): what to do
+ * @user_data: given to @func
+ * @error: return location for an error
+ *
+ * Calls @func in this thread, whose memory of the pool's device comes from the pool meanwhile.
+ *
+ * Returns: what @func returned
+ *
+ * Since: 0.1
+ */
 gboolean
-gtorch_memory_pool_is_capturing (GTorchMemoryPool *self)
+gtorch_memory_pool_run (GTorchMemoryPool *self, GTorchMemoryPoolFunc func, gpointer user_data,
+                        GError **error)
 {
-  gboolean result;
+  g_autoptr (GTorchMemoryPoolGuard) guard = NULL;
 
-  g_mutex_lock (&self->lock);
-  result = self->n_captures > 0;
-  g_mutex_unlock (&self->lock);
-  return result;
-}
-
-void
-gtorch_memory_pool_lock (GTorchMemoryPool *self)
-{
-  g_rec_mutex_lock (&self->run_lock);
-}
-
-void
-gtorch_memory_pool_unlock (GTorchMemoryPool *self)
-{
-  g_rec_mutex_unlock (&self->run_lock);
-}
-
-GTorchTimeline *
-gtorch_memory_pool_get_writer (GTorchMemoryPool *self, guint64 *seq)
-{
-  GTorchTimeline *writer;
-
-  g_mutex_lock (&self->lock);
-  writer = self->writer;
-  *seq = self->write_seq;
-  g_mutex_unlock (&self->lock);
-  return writer;
-}
-
-void
-gtorch_memory_pool_set_writer (GTorchMemoryPool *self, GTorchTimeline *timeline, guint64 seq)
-{
-  g_mutex_lock (&self->lock);
-  self->writer = timeline;
-  self->write_seq = seq;
-  g_mutex_unlock (&self->lock);
-}
-
-gboolean
-gtorch_memory_pool_sync (GTorchStorage *storage, GError **error)
-{
-  GTorchMemoryPool *pool = gtorch_memory_pool_of (storage);
-  GTorchTimeline *writer;
-  guint64 seq;
-
-  if (pool == NULL || (writer = gtorch_memory_pool_get_writer (pool, &seq)) == NULL)
-    return TRUE;
-  gtorch_timeline_wait (writer, seq, NULL, NULL);
-  return gtorch_timeline_report (writer, error);
+  g_return_val_if_fail (GTORCH_IS_MEMORY_POOL (self), FALSE);
+  g_return_val_if_fail (func != NULL, FALSE);
+  guard = gtorch_memory_pool_guard_new (self);
+  return func (self, user_data, error);
 }

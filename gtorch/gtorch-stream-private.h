@@ -11,6 +11,7 @@ G_BEGIN_DECLS
 
 typedef struct _GTorchCapture GTorchCapture;
 typedef struct _GTorchFence GTorchFence;
+typedef struct _GTorchPoolUse GTorchPoolUse;
 typedef struct _GTorchTimeline GTorchTimeline;
 
 /* The order of work on one queue, apart from the stream that feeds it: storages remember (timeline, number)
@@ -192,6 +193,7 @@ typedef struct
   GTorchTimeline *worker; /* the queue that this thread works for */
   gboolean must_finish;   /* what is called now is read as soon as it returns */
   gboolean keeps_errors;  /* it only looks: errors that it meets stay for whoever can report them */
+  GTorchPoolUse *pools;   /* where its storages come from (gtorch-memory-pool-private.h) */
 } GTorchThread;
 
 extern __thread GTorchThread gtorch_thread

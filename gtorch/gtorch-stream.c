@@ -371,17 +371,25 @@ drop_thread (gpointer data)
 
   for (i = 0; i < GTORCH_MAX_DEVICES; i++)
     g_clear_object (&gtorch_thread.streams[i]);
+  gtorch_pool_uses_clear ();
 }
 
 static GPrivate thread_cleanup = G_PRIVATE_INIT (drop_thread);
+
+void
+gtorch_thread_clean_up_later (void)
+{
+  if (g_private_get (&thread_cleanup) == NULL)
+    g_private_set (&thread_cleanup, &gtorch_thread);
+}
 
 GTorchStream *
 gtorch_stream_swap (GTorchDevice *device, GTorchStream *stream)
 {
   GTorchStream *former = gtorch_thread.streams[device->slot];
 
-  if (stream != NULL && g_private_get (&thread_cleanup) == NULL)
-    g_private_set (&thread_cleanup, &gtorch_thread);
+  if (stream != NULL)
+    gtorch_thread_clean_up_later ();
   gtorch_thread.streams[device->slot] =
       stream == NULL || stream->is_default ? NULL : g_object_ref (stream);
   return former;

@@ -24,7 +24,9 @@
 #include <gtorch/gtorch-fft-plan-cache.h>
 #include <gtorch/gtorch-generator.h>
 #include <gtorch/gtorch-guard.h>
+#include <gtorch/gtorch-memory-block.h>
 #include <gtorch/gtorch-memory-pool.h>
+#include <gtorch/gtorch-memory-source.h>
 #include <gtorch/gtorch-scope.h>
 #include <gtorch/gtorch-shape.h>
 #include <gtorch/gtorch-stream.h>

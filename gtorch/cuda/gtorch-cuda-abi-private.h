@@ -21,6 +21,7 @@ typedef struct CUfunc_st *CUfunction;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef unsigned long long CUmemGenericAllocationHandle;
 
 typedef struct
@@ -99,6 +100,7 @@ enum
   CU_EVENT_INTERPROCESS = 4,
   CU_MEMHOSTALLOC_PORTABLE = 1,
   CU_MEMHOSTALLOC_DEVICEMAP = 2,
+  CU_MEMHOSTREGISTER_PORTABLE = 1,
   CU_CTX_SCHED_BLOCKING_SYNC = 4,
   CU_COMPUTEMODE_PROHIBITED = 2,
   CU_GET_PROC_ADDRESS_DEFAULT = 0,
@@ -157,6 +159,11 @@ typedef struct
   CUmemLocation location;
   CUmemAccess_flags flags;
 } CUmemAccessDesc;
+
+typedef enum
+{
+  CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4,
+} CUmemPool_attribute;
 
 typedef enum
 {

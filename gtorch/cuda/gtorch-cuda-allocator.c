@@ -7,7 +7,7 @@
 
 #include "config.h"
 
-#include "cuda/gtorch-cuda-private.h"
+#include "cuda/gtorch-cuda-pool-private.h"
 #include "gtorch-allocator-history.h"
 
 #define SMALL_MAX   (G_GUINT64_CONSTANT (1) << 20)
@@ -27,6 +27,13 @@ allocator_of (GTorchCudaDevice *device)
   return device->parent_instance.allocator;
 }
 
+/* Of a private pool; NULL: it is the device's. */
+static inline GTorchPool *
+owner_of (GTorchCudaBlock *block)
+{
+  return gtorch_cuda_arena_get_owner (block->arena);
+}
+
 /* --- history --- */
 
 static void
@@ -36,7 +43,8 @@ note (GTorchCudaDevice *device, GTorchMemoryAction action, GTorchCudaBlock *bloc
   GTorchCudaLane *lane = gtorch_cuda_arena_get_lane (block->arena);
 
   gtorch_allocator_note (allocator_of (device), action, (guintptr) block->storage.data, block->size,
-                         lane->index == 0 ? 0 : (guintptr) lane->handle, site, 0);
+                         lane->index == 0 ? 0 : (guintptr) lane->handle,
+                         owner_of (block) != NULL ? owner_of (block)->id : 0, site, 0);
 }
 
 static G_GNUC_NO_INLINE void
@@ -75,6 +83,8 @@ count_alloc (GTorchCudaDevice *device, GTorchCudaBlock *block)
   block->requested = block->storage.n_bytes;
   block->site = site;
   gtorch_cuda_count_block (device, pool_of (block), block->size, block->requested);
+  if (G_UNLIKELY (owner_of (block) != NULL))
+    gtorch_pool_count (owner_of (block), block->size, 0);
   if (G_UNLIKELY (stats->max_split_size >= 0 && block->size >= (gsize) stats->max_split_size))
     count_oversize (stats, block, 1);
   gtorch_allocator_unlock_stats (allocator);
@@ -99,6 +109,8 @@ count_free (GTorchCudaDevice *device, GTorchCudaBlock *block, gboolean freed, gb
       block->use = GTORCH_BLOCK_AWAITING_FREE;
       gtorch_stats_add (stats, pool, GTORCH_STAT_ALLOCATION, -1);
       gtorch_stats_add (stats, pool, GTORCH_STAT_ALLOCATED_BYTES, -(gint64) block->size);
+      if (G_UNLIKELY (owner_of (block) != NULL))
+        gtorch_pool_count (owner_of (block), -(gint64) block->size, 0);
       if (G_UNLIKELY (block->is_oversize))
         count_oversize (stats, block, -1);
     }
@@ -126,13 +138,19 @@ count_free (GTorchCudaDevice *device, GTorchCudaBlock *block, gboolean freed, gb
 /* --- limbo --- */
 
 static void
-give_back (GTorchCudaBlock *block)
+give_back (GTorchCudaDevice *device, GTorchCudaBlock *block)
 {
+  GTorchMemorySource *source = gtorch_cuda_arena_get_source (block->arena);
   GMutex *lock = gtorch_cuda_arena_get_lock (block->arena);
+  GTorchPool *owner = owner_of (block);
 
   g_mutex_lock (lock);
   gtorch_cuda_arena_give (block->arena, block);
   g_mutex_unlock (lock);
+  if (G_UNLIKELY (source != NULL))
+    gtorch_cuda_send_back (device);
+  if (G_UNLIKELY (owner != NULL))
+    gtorch_pool_unref (owner);
 }
 
 /* Lets go of blocks that all lanes are done with; `wait`: of all of them. TRUE if there were some. */
@@ -173,7 +191,7 @@ drain_limbo (GTorchCudaDevice *device, gboolean wait)
       next = block->list_next;
       block->list_next = NULL;
       count_free (device, block, FALSE, TRUE);
-      give_back (block);
+      give_back (device, block);
       result = TRUE;
     }
   return result;
@@ -218,7 +236,7 @@ send_to_limbo (GTorchCudaDevice *device, GTorchCudaBlock *block)
   if (block == NULL)
     return;
   count_free (device, block, FALSE, TRUE);
-  give_back (block);
+  give_back (device, block);
 }
 
 /* Free memory that threads keep, or that waits for streams. TRUE if there was some. */
@@ -244,42 +262,82 @@ void
 gtorch_cuda_foreach_arena (GTorchCudaDevice *device,
                            void (*func) (GTorchCudaArena *arena, gpointer data), gpointer data)
 {
-  guint i, j;
+  guint i;
 
   g_mutex_lock (&device->lock);
-  for (i = 0; i < device->lanes->len; i++)
+  for (i = 0; i < device->arenas->len; i++)
     {
-      GTorchCudaLane *lane = device->lanes->pdata[i];
-      GTorchCudaArena *arenas[] = { lane->small, lane->large, lane->direct[0], lane->direct[1] };
+      GTorchCudaArena *arena = device->arenas->pdata[i];
 
-      for (j = 0; j < G_N_ELEMENTS (arenas); j++)
-        if (arenas[j] != NULL)
-          {
-            g_mutex_lock (gtorch_cuda_arena_get_lock (arenas[j]));
-            func (arenas[j], data);
-            g_mutex_unlock (gtorch_cuda_arena_get_lock (arenas[j]));
-          }
+      g_mutex_lock (gtorch_cuda_arena_get_lock (arena));
+      func (arena, data);
+      g_mutex_unlock (gtorch_cuda_arena_get_lock (arena));
     }
   g_mutex_unlock (&device->lock);
+}
+
+void
+gtorch_cuda_wait_all (GTorchCudaDevice *device)
+{
+  sync_all (device);
+  gather (device);
 }
 
 static void
 trim (GTorchCudaArena *arena, gpointer data)
 {
-  gtorch_cuda_arena_trim (arena);
+  const gboolean *needed = data;
+  GTorchPool *owner = gtorch_cuda_arena_get_owner (arena);
+
+  if (owner == NULL
+      || (*needed && g_atomic_int_get (&owner->use_on_oom)
+          && g_atomic_int_get (&owner->n_graphs) == 0))
+    gtorch_cuda_arena_trim (arena);
 }
 
+/* needed: there is no more memory, and pools help that shall do so. */
 static void
-trim_all (GTorchCudaDevice *device)
+trim_all (GTorchCudaDevice *device, gboolean needed)
 {
-  gtorch_cuda_foreach_arena (device, trim, NULL);
+  gtorch_cuda_foreach_arena (device, trim, &needed);
+  if (device->async_pool != NULL)
+    { /* what came out of limbo is freed by now, but not done with */
+      gtorch_cuda.cuCtxSynchronize ();
+      gtorch_cuda.cuMemPoolTrimTo (device->async_pool, 0);
+    }
+  gtorch_cuda_collect_pools (device, TRUE);
+  gtorch_cuda_send_back (device);
 }
 
 static GTorchCudaBlock *
-take_or_grow (GTorchCudaArena *arena, gsize n_bytes, CUresult *result)
+take (GTorchCudaArena *arena, gsize n_bytes)
 {
   GTorchCudaBlock *block;
 
+  g_mutex_lock (gtorch_cuda_arena_get_lock (arena));
+  block = gtorch_cuda_arena_take (arena, n_bytes);
+  g_mutex_unlock (gtorch_cuda_arena_get_lock (arena));
+  return block;
+}
+
+/* The error is set if the result is CUDA_ERROR_NOT_PERMITTED. */
+static GTorchCudaBlock *
+take_or_grow (GTorchCudaArena *arena, gsize n_bytes, CUresult *result, GError **error)
+{
+  GTorchCudaBlock *block;
+  guint tries;
+
+  if (G_UNLIKELY (gtorch_cuda_arena_get_source (arena) != NULL))
+    {
+      for (tries = 0; tries < MAX_RETRIES; tries++) /* others may take it before us */
+        {
+          block = take (arena, n_bytes);
+          if (block != NULL || !gtorch_cuda_ask_source (arena, n_bytes, result, error))
+            return block;
+        }
+      *result = CUDA_ERROR_OUT_OF_MEMORY;
+      return NULL;
+    }
   g_mutex_lock (gtorch_cuda_arena_get_lock (arena));
   block = gtorch_cuda_arena_take (arena, n_bytes);
   if (block == NULL)
@@ -297,7 +355,8 @@ find_largest (GTorchCudaArena *arena, gpointer data)
 {
   gsize *largest = data;
 
-  *largest = MAX (*largest, gtorch_cuda_arena_largest (arena));
+  if (gtorch_cuda_arena_get_owner (arena) == NULL)
+    *largest = MAX (*largest, gtorch_cuda_arena_largest (arena));
 }
 
 static void
@@ -312,7 +371,7 @@ set_oom (GTorchCudaDevice *device, gsize n_bytes, GError **error)
     {
       GTorchMemorySite *site = gtorch_memory_site_new ();
 
-      gtorch_allocator_note (allocator_of (device), GTORCH_MEMORY_OOM, 0, n_bytes, 0, site,
+      gtorch_allocator_note (allocator_of (device), GTORCH_MEMORY_OOM, 0, n_bytes, 0, 0, site,
                              available);
       gtorch_memory_site_unref (site);
     }
@@ -330,28 +389,15 @@ collect (GTorchCudaDevice *device, gsize n_bytes)
   if (config->gc_threshold <= 0
       || gtorch_allocator_get_reserved (allocator) + (gdouble) n_bytes <= limit)
     return;
-  sync_all (device);
-  gather (device);
-  trim_all (device);
-}
-
-static GTorchCudaBlock *
-take (GTorchCudaArena *arena, gsize n_bytes)
-{
-  GTorchCudaBlock *block;
-
-  g_mutex_lock (gtorch_cuda_arena_get_lock (arena));
-  block = gtorch_cuda_arena_take (arena, n_bytes);
-  g_mutex_unlock (gtorch_cuda_arena_get_lock (arena));
-  return block;
+  gtorch_cuda_wait_all (device);
+  trim_all (device, FALSE);
 }
 
 static void
 give_all_back (GTorchCudaDevice *device)
 {
-  sync_all (device);
-  gather (device);
-  trim_all (device);
+  gtorch_cuda_wait_all (device);
+  trim_all (device, TRUE);
   COUNT (device, num_alloc_retries);
 }
 
@@ -359,6 +405,7 @@ typedef struct
 {
   GTorchCudaLane *lane; /* of this one, or of all others */
   gboolean is_own;
+  GTorchPool *owner; /* … but only of this pool */
   gsize wanted, least, found;
   GArray *pages; /* NULL: it is only counted what there is */
 } Loan;
@@ -370,6 +417,7 @@ borrow (GTorchCudaArena *arena, gpointer data)
   guint i;
 
   if ((gtorch_cuda_arena_get_lane (arena) == loan->lane) != loan->is_own
+      || gtorch_cuda_arena_get_owner (arena) != loan->owner || gtorch_cuda_arena_is_captured (arena)
       || loan->found >= loan->wanted)
     return;
   if (loan->pages == NULL)
@@ -400,7 +448,8 @@ move_pages (GTorchCudaDevice *device, GTorchCudaArena *arena, gsize n_bytes)
 {
   g_autoptr (GArray) pages = NULL;
   GTorchCudaBlock *block;
-  Loan loan = { .lane = gtorch_cuda_arena_get_lane (arena) };
+  Loan loan = { .lane = gtorch_cuda_arena_get_lane (arena),
+                .owner = gtorch_cuda_arena_get_owner (arena) };
 
   loan.wanted = (n_bytes + GTORCH_CUDA_PAGE - 1) / GTORCH_CUDA_PAGE * GTORCH_CUDA_PAGE;
   loan.least = loan.wanted >= GTORCH_CUDA_ONE_PIECE ? loan.wanted : 0;
@@ -435,6 +484,7 @@ alloc_slowly (GTorchCudaDevice *device, GTorchCudaArena *arena, gsize n_bytes, G
       if (step == 0)
         {
           drain_limbo (device, FALSE);
+          gtorch_cuda_collect_pools (device, FALSE);
           block = take (arena, n_bytes);
           if (block != NULL)
             return block;
@@ -462,12 +512,13 @@ alloc_slowly (GTorchCudaDevice *device, GTorchCudaArena *arena, gsize n_bytes, G
             break;
           give_all_back (device);
         }
-      block = take_or_grow (arena, n_bytes, &result);
+      block = take_or_grow (arena, n_bytes, &result, error);
       if (block != NULL)
         return block;
       if (result != CUDA_ERROR_OUT_OF_MEMORY)
         {
-          gtorch_cuda_check (result, "cuMemCreate", error);
+          if (gtorch_cuda_arena_get_source (arena) == NULL)
+            gtorch_cuda_check (result, "cuMemCreate", error);
           return NULL;
         }
     }
@@ -475,28 +526,79 @@ alloc_slowly (GTorchCudaDevice *device, GTorchCudaArena *arena, gsize n_bytes, G
   return NULL;
 }
 
-static GTorchCudaArena *
-arena_new (GTorchCudaDevice *device, GTorchCudaLane *lane, guint pool, gboolean direct,
-           GError **error)
+/* The driver keeps what is freed there, as far as it can, rather than give it to other programs. */
+static gboolean
+open_async_pool (GTorchCudaDevice *device, GError **error)
+{
+  CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+                             CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+  guint readers = __atomic_load_n (&device->readers, __ATOMIC_SEQ_CST);
+  guint64 most = G_MAXUINT64;
+  CUmemoryPool pool;
+
+  if (device->async_pool != NULL)
+    return TRUE;
+  if (!gtorch_cuda_check (gtorch_cuda.cuDeviceGetDefaultMemPool (&pool, device->handle),
+                          "cuDeviceGetDefaultMemPool", error)
+      || !gtorch_cuda_check (gtorch_cuda.cuMemPoolSetAttribute (pool,
+                                                                CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+                                                                &most),
+                             "cuMemPoolSetAttribute", error))
+    return FALSE;
+  for (; readers != 0; readers &= readers - 1)
+    {
+      access.location.id = __builtin_ctz (readers);
+      if (!gtorch_cuda_check (gtorch_cuda.cuMemPoolSetAccess (pool, &access, 1),
+                              "cuMemPoolSetAccess", error))
+        return FALSE;
+    }
+  device->async_pool = pool;
+  return TRUE;
+}
+
+GTorchCudaArena *
+gtorch_cuda_make_arena (GTorchCudaDevice *device, GTorchCudaLane *lane, guint pool, gboolean direct,
+                        GTorchPool *owner, gboolean captured, GError **error)
 {
   GTorchAllocator *allocator = allocator_of (device);
+  GTorchMemorySource *source;
   GTorchAllocatorBackend backend;
+  GTorchCudaArena *arena;
 
   g_mutex_lock (&allocator->config_lock);
-  if (!device->has_vmm)
+  if (!device->has_vmm && allocator->config.backend == GTORCH_BACKEND_ARENAS)
     allocator->config.backend = GTORCH_BACKEND_SEGMENTS;
   backend = allocator->config.backend;
+  source = owner != NULL && owner->source != NULL ? owner->source : allocator->source;
   g_atomic_int_set (&allocator->started, TRUE);
   g_mutex_unlock (&allocator->config_lock);
-  if (direct || backend == GTORCH_BACKEND_SEGMENTS)
-    return gtorch_cuda_arena_new_segments (device, lane, pool, direct);
-  return gtorch_cuda_arena_new (device, lane, pool, error);
+
+  /* Pools keep what they have; apart from that, sources and the driver's pool do. */
+  if (source != NULL || backend == GTORCH_BACKEND_ASYNC)
+    direct = owner == NULL;
+  if (source == NULL && backend == GTORCH_BACKEND_ASYNC && owner == NULL
+      && !open_async_pool (device, error))
+    return NULL;
+  if (source != NULL || direct || backend != GTORCH_BACKEND_ARENAS)
+    arena = gtorch_cuda_arena_new_segments (device, lane, pool, direct);
+  else
+    arena = gtorch_cuda_arena_new (device, lane, pool, error);
+  if (arena == NULL)
+    return NULL;
+  gtorch_cuda_arena_set_owner (arena, owner, captured);
+  gtorch_cuda_arena_set_source (arena, source);
+  if (source == NULL && backend == GTORCH_BACKEND_ASYNC && owner == NULL)
+    gtorch_cuda_arena_set_async (arena);
+  g_ptr_array_add (device->arenas, arena);
+  return arena;
 }
 
 static GTorchCudaArena *
 get_arena (GTorchCudaDevice *device, GTorchCudaLane *lane, gboolean is_small, GError **error)
 {
-  gboolean direct = !g_atomic_int_get (&allocator_of (device)->caching);
+  const GTorchAllocator *allocator = allocator_of (device);
+  gboolean direct = !g_atomic_int_get (&allocator->caching) || allocator->source != NULL
+                    || allocator->config.backend == GTORCH_BACKEND_ASYNC;
   GTorchCudaArena **slot = is_small ? &lane->small : &lane->large;
   GTorchCudaArena *arena;
 
@@ -511,7 +613,8 @@ get_arena (GTorchCudaDevice *device, GTorchCudaLane *lane, gboolean is_small, GE
   if (*slot == NULL)
     {
       arena =
-          arena_new (device, lane, is_small ? GTORCH_POOL_SMALL : GTORCH_POOL_LARGE, direct, error);
+          gtorch_cuda_make_arena (device, lane, is_small ? GTORCH_POOL_SMALL : GTORCH_POOL_LARGE,
+                                  direct, NULL, FALSE, error);
       g_atomic_pointer_set (slot, arena);
     }
   arena = *slot;
@@ -531,46 +634,61 @@ is_kept_at_hand (GTorchAllocator *allocator, GTorchCudaLane *lane, GTorchCudaAre
 }
 
 GTorchStorage *
-gtorch_cuda_alloc (GTorchDevice *device, gsize n_bytes, GError **error)
+gtorch_cuda_alloc_from (GTorchCudaDevice *device, GTorchCudaLane *lane, GTorchCudaArena *arena,
+                        gsize n_bytes, gsize size, GError **error)
 {
-  GTorchCudaDevice *self = GTORCH_CUDA_DEVICE (device);
-  GTorchCudaLane *lane = gtorch_cuda_current_lane (device, error);
-  GTorchCudaArena *arena;
   GTorchCudaBlock *block = NULL;
-  gboolean at_hand, counted = FALSE;
-  gsize size;
+  gboolean at_hand = is_kept_at_hand (allocator_of (device), lane, arena), counted = TRUE;
 
-  if (G_UNLIKELY (lane == NULL))
-    return NULL;
-  size = G_LIKELY (n_bytes <= self->total_memory)
-             ? gtorch_allocator_config_round (&allocator_of (self)->config, n_bytes)
-             : n_bytes;
-  arena = get_arena (self, lane, size <= SMALL_MAX, error);
-  if (G_UNLIKELY (arena == NULL))
-    return NULL;
-  at_hand = is_kept_at_hand (allocator_of (self), lane, arena);
   if (at_hand)
     block = gtorch_cuda_magazine_take (lane, size, n_bytes);
   if (block == NULL)
     {
       block = take (arena, size);
       if (G_UNLIKELY (block == NULL))
-        block = alloc_slowly (self, arena, size, error);
+        block = alloc_slowly (device, arena, size, error);
       if (G_UNLIKELY (block == NULL))
         return NULL;
-      counted = at_hand && gtorch_cuda_magazine_count (self, block, n_bytes);
+      counted = at_hand && gtorch_cuda_magazine_count (device, block, n_bytes);
     }
-  else
-    counted = TRUE;
   block->storage = (GTorchStorage){
     .ref_count = 1,
     .data = block->storage.data,
     .n_bytes = n_bytes,
-    .device = device,
+    .device = &device->parent_instance,
   };
   if (!counted)
-    count_alloc (self, block);
+    count_alloc (device, block);
   return &block->storage;
+}
+
+gsize
+gtorch_cuda_round (GTorchCudaDevice *device, gsize n_bytes, gboolean *is_small)
+{
+  gsize size = G_LIKELY (n_bytes <= device->total_memory)
+                   ? gtorch_allocator_config_round (&allocator_of (device)->config, n_bytes)
+                   : n_bytes;
+
+  *is_small = size <= SMALL_MAX;
+  return size;
+}
+
+GTorchStorage *
+gtorch_cuda_alloc (GTorchDevice *device, gsize n_bytes, GError **error)
+{
+  GTorchCudaDevice *self = GTORCH_CUDA_DEVICE (device);
+  GTorchCudaLane *lane = gtorch_cuda_current_lane (device, error);
+  GTorchCudaArena *arena;
+  gboolean is_small;
+  gsize size;
+
+  if (G_UNLIKELY (lane == NULL))
+    return NULL;
+  size = gtorch_cuda_round (self, n_bytes, &is_small);
+  arena = get_arena (self, lane, is_small, error);
+  if (G_UNLIKELY (arena == NULL))
+    return NULL;
+  return gtorch_cuda_alloc_from (self, lane, arena, n_bytes, size, error);
 }
 
 void
@@ -588,7 +706,7 @@ gtorch_cuda_free (GTorchDevice *device, GTorchStorage *storage)
   if (G_UNLIKELY (in_use))
     send_to_limbo (GTORCH_CUDA_DEVICE (device), block);
   else
-    give_back (block);
+    give_back (GTORCH_CUDA_DEVICE (device), block);
 }
 
 void
@@ -619,9 +737,8 @@ gtorch_cuda_empty_cache (GTorchDevice *device)
 
   if (self->context == NULL || !gtorch_cuda_device_activate (self, NULL))
     return;
-  sync_all (self);
-  gather (self);
-  trim_all (self);
+  gtorch_cuda_wait_all (self);
+  trim_all (self, FALSE);
 }
 
 void

@@ -34,6 +34,7 @@ list_chain (GTorchCudaArena *self, GTorchCudaBlock *block, GArray *blocks)
         .address = self->base + block->offset,
         .size = block->size,
         .stream = gtorch_cuda_arena_stream_id (self),
+        .pool_id = gtorch_cuda_arena_pool_id (self),
         .pool = self->pool,
         .begins_segment = begins,
         .is_expandable = !self->is_segments,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gtorch/cuda/gtorch-cuda-private.h>
+#include <gtorch/gtorch-memory-pool-private.h>
 
 G_BEGIN_DECLS
 
@@ -44,6 +45,10 @@ struct _GTorchCudaArena
   GTorchCudaDevice *device;
   GTorchCudaLane *lane;
   guint pool;
+  GTorchPool *owner;    /* a private pool; NULL: the device */
+  gboolean is_captured; /* what is here belongs to graphs */
+  gboolean is_async;    /* segments are of the driver's own pool */
+  GTorchMemorySource *source;
   gboolean is_segments, is_direct; /* direct: a segment for each block, and gone with it */
   GPtrArray *segments;             /* their first blocks */
   GMutex lock;
@@ -72,6 +77,12 @@ static inline guint64
 gtorch_cuda_arena_stream_id (GTorchCudaArena *self)
 {
   return self->lane->index == 0 ? 0 : (guintptr) self->lane->handle;
+}
+
+static inline guint64
+gtorch_cuda_arena_pool_id (GTorchCudaArena *self)
+{
+  return self->owner != NULL ? self->owner->id : 0;
 }
 
 /* The list that a block of this size belongs into. */

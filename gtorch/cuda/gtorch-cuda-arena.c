@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "cuda/gtorch-cuda-arena-private.h"
+#include "cuda/gtorch-cuda-pool-private.h"
 #include "gtorch-allocator-history.h"
 
 /* Where pages cannot be mapped, or are not wanted, the blocks are of separate segments instead: pieces of
@@ -78,6 +79,13 @@ note_page (GTorchCudaArena *self, CUdeviceptr address, gint64 n_bytes)
 {
   GTorchAllocator *allocator = gtorch_cuda_arena_allocator (self);
 
+  if (self->owner != NULL)
+    {
+      gtorch_allocator_lock_stats (allocator);
+      gtorch_pool_count (self->owner, 0, n_bytes);
+      allocator->private_reserved += n_bytes;
+      gtorch_allocator_unlock_stats (allocator);
+    }
   if (gtorch_allocator_has_history (allocator, GTORCH_HISTORY_ALLOC))
     {
       GTorchMemorySite *site = n_bytes > 0 ? gtorch_memory_site_new () : NULL;
@@ -85,7 +93,8 @@ note_page (GTorchCudaArena *self, CUdeviceptr address, gint64 n_bytes)
           self->is_segments ? GTORCH_MEMORY_SEGMENT_ALLOC : GTORCH_MEMORY_SEGMENT_MAP;
 
       gtorch_allocator_note (allocator, n_bytes > 0 ? action : action + 1, address, ABS (n_bytes),
-                             gtorch_cuda_arena_stream_id (self), site, 0);
+                             gtorch_cuda_arena_stream_id (self), gtorch_cuda_arena_pool_id (self),
+                             site, 0);
       gtorch_memory_site_unref (site);
     }
 }
@@ -351,6 +360,67 @@ gtorch_cuda_arena_new_segments (GTorchCudaDevice *device, GTorchCudaLane *lane, 
   return self;
 }
 
+void
+gtorch_cuda_arena_free (GTorchCudaArena *self)
+{
+  GTorchCudaBlock *block;
+
+  g_assert (self->mapped == 0);
+  if (!self->is_segments)
+    {
+      gtorch_cuda.cuMemAddressFree (self->base, self->reserved);
+      block_drop (self, self->first); /* one hole */
+    }
+  while ((block = self->spare) != NULL)
+    {
+      self->spare = block->next;
+      g_free (block);
+    }
+  if (self->segments != NULL)
+    g_ptr_array_unref (self->segments);
+  g_array_unref (self->pages);
+  g_free (self->extents);
+  g_mutex_clear (&self->lock);
+  g_free (self);
+}
+
+void
+gtorch_cuda_arena_set_owner (GTorchCudaArena *self, GTorchPool *owner, gboolean captured)
+{
+  self->owner = owner;
+  self->is_captured = captured;
+}
+
+void
+gtorch_cuda_arena_set_async (GTorchCudaArena *self)
+{
+  self->is_async = TRUE;
+}
+
+void
+gtorch_cuda_arena_set_source (GTorchCudaArena *self, GTorchMemorySource *source)
+{
+  self->source = source;
+}
+
+GTorchMemorySource *
+gtorch_cuda_arena_get_source (GTorchCudaArena *self)
+{
+  return self->source;
+}
+
+GTorchPool *
+gtorch_cuda_arena_get_owner (GTorchCudaArena *self)
+{
+  return self->owner;
+}
+
+gboolean
+gtorch_cuda_arena_is_captured (GTorchCudaArena *self)
+{
+  return self->is_captured;
+}
+
 GTorchCudaLane *
 gtorch_cuda_arena_get_lane (GTorchCudaArena *self)
 {
@@ -397,49 +467,69 @@ gtorch_cuda_arena_take (GTorchCudaArena *self, gsize n_bytes)
 
 /* --- segments --- */
 
+gsize
+gtorch_cuda_arena_segment_size (GTorchCudaArena *self, gsize n_bytes)
+{
+  const gsize size = (MAX (n_bytes, 1) + GRAIN - 1) & ~(gsize) (GRAIN - 1);
+  const gsize max_split = gtorch_cuda_arena_allocator (self)->config.max_split_size;
+  const gsize rounded = (size + SEGMENT_ROUND - 1) / SEGMENT_ROUND * SEGMENT_ROUND;
+
+  if (self->is_direct)
+    return size;
+  if (self->pool == GTORCH_POOL_SMALL)
+    return SEGMENT_SMALL;
+  if (size < SEGMENT_EXACT)
+    return SEGMENT_LARGE;
+  return size < max_split && rounded >= max_split ? size : rounded; /* else nobody could take it */
+}
+
+void
+gtorch_cuda_arena_add_segment (GTorchCudaArena *self, guint64 address, gsize size)
+{
+  GTorchCudaBlock *block = block_new (self, address, size, FREE);
+
+  count_page (gtorch_cuda_arena_allocator (self), self->pool, size, &block->in_oversize);
+  note_page (self, address, size);
+  self->mapped += size;
+  block->segment = self->segments->len;
+  g_ptr_array_add (self->segments, block);
+  list_insert (self, block);
+}
+
 static CUresult
 segment_new (GTorchCudaArena *self, gsize n_bytes)
 {
-  gsize size = n_bytes;
-  gboolean oversize = FALSE;
+  const gsize size = gtorch_cuda_arena_segment_size (self, n_bytes);
   CUdeviceptr address = 0;
-  GTorchCudaBlock *block;
   CUresult result;
 
-  if (!self->is_direct && self->pool == GTORCH_POOL_SMALL)
-    size = SEGMENT_SMALL;
-  else if (!self->is_direct && n_bytes < SEGMENT_EXACT)
-    size = SEGMENT_LARGE;
-  else if (!self->is_direct)
-    size = (n_bytes + SEGMENT_ROUND - 1) / SEGMENT_ROUND * SEGMENT_ROUND;
   if (!gtorch_allocator_promise (gtorch_cuda_arena_allocator (self), size, TRUE))
     return CUDA_ERROR_OUT_OF_MEMORY;
-  result = gtorch_cuda.cuMemAlloc (&address, size);
+  result = self->is_async ? gtorch_cuda.cuMemAllocAsync (&address, size, self->lane->handle)
+                          : gtorch_cuda.cuMemAlloc (&address, size);
   if (result == CUDA_SUCCESS)
-    {
-      count_page (gtorch_cuda_arena_allocator (self), self->pool, size, &oversize);
-      note_page (self, address, size);
-    }
+    gtorch_cuda_arena_add_segment (self, address, size);
   gtorch_allocator_promise (gtorch_cuda_arena_allocator (self), size, FALSE);
-  if (result != CUDA_SUCCESS)
-    return result;
-  self->mapped += size;
-  block = block_new (self, address, size, FREE);
-  block->in_oversize = oversize;
-  g_ptr_array_add (self->segments, block);
-  list_insert (self, block);
-  return CUDA_SUCCESS;
+  return result;
 }
 
 /* Gives a segment back that is one free block; FALSE if the driver does not take it. */
 static gboolean
 segment_drop (GTorchCudaArena *self, GTorchCudaBlock *block)
 {
-  if (block->prev != NULL || block->next != NULL
-      || gtorch_cuda.cuMemFree (block->offset) != CUDA_SUCCESS)
+  if (block->prev != NULL || block->next != NULL)
+    return FALSE;
+  if (self->source != NULL)
+    gtorch_cuda_note_released (self->device, self->source, block->offset, block->size,
+                               self->lane->handle);
+  else if ((self->is_async ? gtorch_cuda.cuMemFreeAsync (block->offset, self->lane->handle)
+                           : gtorch_cuda.cuMemFree (block->offset))
+           != CUDA_SUCCESS)
     return FALSE;
   list_remove (self, block);
-  g_ptr_array_remove_fast (self->segments, block);
+  g_ptr_array_remove_index_fast (self->segments, block->segment);
+  if (block->segment < self->segments->len)
+    ((GTorchCudaBlock *) self->segments->pdata[block->segment])->segment = block->segment;
   self->mapped -= block->size;
   count_page (gtorch_cuda_arena_allocator (self), self->pool, -(gint64) block->size,
               &block->in_oversize);
@@ -582,6 +672,8 @@ gtorch_cuda_arena_allow (GTorchCudaArena *self, GTorchCudaDevice *reader)
   CUresult result = CUDA_SUCCESS;
   guint i;
 
+  if (self->is_async)
+    return gtorch_cuda.cuMemPoolSetAccess (self->device->async_pool, &access, 1);
   for (i = 0; i < self->pages->len && result == CUDA_SUCCESS; i++)
     {
       const Page *page = &g_array_index (self->pages, Page, i);
@@ -679,7 +771,7 @@ gtorch_cuda_arena_grow (GTorchCudaArena *self, gsize n_bytes)
   CUresult result;
 
   if (self->is_segments)
-    result = segment_new (self, (MAX (n_bytes, 1) + GRAIN - 1) & ~(gsize) (GRAIN - 1));
+    result = segment_new (self, n_bytes);
   else
     {
       result = grow (self, n_bytes, self->page);

@@ -8,7 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "cuda/gtorch-cuda-private.h"
+#include "cuda/gtorch-cuda-pool-private.h"
 #include "gtorch-build-info-private.h"
 
 typedef GTorchDeviceClass GTorchCudaDeviceClass;
@@ -127,6 +127,10 @@ gtorch_cuda_device_class_init (GTorchCudaDeviceClass *klass)
   klass->get_info = gtorch_cuda_device_get_info;
   klass->make_current = gtorch_cuda_device_make_current;
   klass->alloc = gtorch_cuda_alloc;
+  klass->alloc_in = gtorch_cuda_alloc_in;
+  klass->get_pool = gtorch_cuda_get_pool;
+  klass->trim_pool = gtorch_cuda_trim_pool;
+  klass->drop_pool = gtorch_cuda_drop_pool;
   klass->free = gtorch_cuda_free;
   klass->get_total_memory = gtorch_cuda_device_get_total_memory;
   klass->sync_stats = gtorch_cuda_magazines_sync;
@@ -153,6 +157,10 @@ gtorch_cuda_device_init (GTorchCudaDevice *self)
   self->parent_instance.allocator->settle = gtorch_cuda_settle;
   g_mutex_init (&self->lock);
   self->lanes = g_ptr_array_new ();
+  self->arenas = g_ptr_array_new ();
+  self->dead_pools = g_ptr_array_new ();
+  self->released = g_array_new (FALSE, FALSE, sizeof (GTorchCudaReleased));
+  g_mutex_init (&self->release_lock);
   g_mutex_init (&self->event_lock);
   self->events[0] = g_array_new (FALSE, FALSE, sizeof (CUevent));
   self->events[1] = g_array_new (FALSE, FALSE, sizeof (CUevent));

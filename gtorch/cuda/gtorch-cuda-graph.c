@@ -117,7 +117,7 @@ gtorch_cuda_graph_get_property (GObject *object, guint prop_id, GValue *value, G
       g_value_set_uint (value, gtorch_cuda_graph_get_n_nodes (self));
       break;
     case PROP_POOL:
-      g_value_set_boxed (value, gtorch_cuda_graph_get_pool (self));
+      g_value_set_object (value, gtorch_cuda_graph_get_pool (self));
       break;
     case PROP_STATE:
       g_value_set_enum (value, gtorch_cuda_graph_get_state (self));
@@ -145,7 +145,7 @@ gtorch_cuda_graph_finalize (GObject *object)
 
   drop_capture (self);
   g_clear_pointer (&self->exec, gtorch_graph_exec_unref);
-  g_clear_pointer (&self->pool, gtorch_memory_pool_unref);
+  g_clear_object (&self->pool);
   g_main_context_unref (self->context);
   g_mutex_clear (&self->lock);
   G_OBJECT_CLASS (gtorch_cuda_graph_parent_class)->finalize (object);
@@ -175,8 +175,8 @@ gtorch_cuda_graph_class_init (GTorchCUDAGraphClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_POOL] = g_param_spec_boxed ("pool", NULL, NULL, GTORCH_TYPE_MEMORY_POOL,
-                                         G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  props[PROP_POOL] = g_param_spec_object ("pool", NULL, NULL, GTORCH_TYPE_MEMORY_POOL,
+                                          G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
   /**
    * GTorchCUDAGraph:state:
    *
@@ -368,7 +368,7 @@ refuse (const gchar *reason, GError **error)
  * [struct@GraphCapture] and [method@CUDAGraph.capture] care for the stream and the end, too.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if the stream is the default one or
- *   captures already, or if the graph is not empty
+ *   captures already, if the graph is not empty, or if @pool is of another device
  *
  * Since: 0.1
  */
@@ -381,6 +381,7 @@ gtorch_cuda_graph_capture_begin (GTorchCUDAGraph *self, GTorchMemoryPool *pool,
   GTorchStream *stream;
 
   g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
+  g_return_val_if_fail (pool == NULL || GTORCH_IS_MEMORY_POOL (pool), FALSE);
   stream = gtorch_stream_get_current (NULL);
   if (mode > GTORCH_CAPTURE_MODE_RELAXED)
     return refuse (_ ("there is no such mode of capture"), error);
@@ -396,12 +397,18 @@ gtorch_cuda_graph_capture_begin (GTorchCUDAGraph *self, GTorchMemoryPool *pool,
     reason = _ ("another graph captures the current stream");
   else if (stream->timeline == NULL)
     code = GTORCH_ERROR_NOT_SUPPORTED;
+  else if (pool != NULL && gtorch_memory_pool_get_device (pool) != stream->device)
+    reason = _ ("the pool is memory of another device");
   else
     {
-      self->capture = gtorch_capture_begin (self, stream, pool, mode);
+      g_autoptr (GTorchMemoryPool) own = NULL;
+
+      if (pool == NULL)
+        pool = own = gtorch_memory_pool_new (stream->device);
+      g_set_object (&self->pool, pool);
+      self->capture =
+          gtorch_capture_begin (self, stream, gtorch_memory_pool_get_pool (self->pool), mode);
       self->device = stream->device;
-      g_clear_pointer (&self->pool, gtorch_memory_pool_unref);
-      self->pool = gtorch_memory_pool_ref (gtorch_capture_get_pool (self->capture));
     }
   g_mutex_unlock (&self->lock);
   if (code == GTORCH_ERROR_NOT_SUPPORTED)
@@ -595,7 +602,7 @@ gtorch_cuda_graph_reset (GTorchCUDAGraph *self, GError **error)
     }
   g_mutex_unlock (&self->lock);
   g_clear_pointer (&exec, gtorch_graph_exec_unref);
-  g_clear_pointer (&pool, gtorch_memory_pool_unref);
+  g_clear_object (&pool);
   return !capturing || refuse (_ ("it is capturing: end the capture first"), error);
 }
 

@@ -11,6 +11,7 @@
 G_BEGIN_DECLS
 
 struct _GTorchIter;
+struct _GTorchPool;
 typedef struct _GTorchCudaArena GTorchCudaArena;
 typedef struct _GTorchCudaBlock GTorchCudaBlock;
 typedef struct _GTorchCudaDevice GTorchCudaDevice;
@@ -36,14 +37,19 @@ struct _GTorchCudaDevice
   gchar pci_id[32];
   gchar uuid[48];
 
-  GMutex lock;            /* of what follows */
-  GPtrArray *lanes;       /* GTorchCudaLane, in the order of their index */
-  GTorchCudaLane *newest; /* atomically: all of them, without the lock */
-  GTorchCudaBlock *limbo; /* freed, but other lanes may still use them; by list_next */
-  CUstream signal;        /* wakes main loops; made late */
-  GMutex event_lock;      /* of what follows; taken by the driver's threads too */
-  GArray *events[2];      /* CUevents that nobody uses: without, with timing */
-  GArray *retired;        /* CUevents to be destroyed when the driver may be called */
+  GMutex lock;             /* of what follows */
+  GPtrArray *lanes;        /* GTorchCudaLane, in the order of their index */
+  GTorchCudaLane *newest;  /* atomically: all of them, without the lock */
+  GPtrArray *arenas;       /* all of them, of lanes and of pools */
+  GPtrArray *dead_pools;   /* whose memory could not go back yet */
+  GTorchCudaBlock *limbo;  /* freed, but other lanes may still use them; by list_next */
+  CUstream signal;         /* wakes main loops; made late */
+  CUmemoryPool async_pool; /* the driver's, if that is the backend */
+  GMutex release_lock;     /* of what follows */
+  GArray *released;        /* GTorchCudaReleased */
+  GMutex event_lock;       /* of what follows; taken by the driver's threads too */
+  GArray *events[2];       /* CUevents that nobody uses: without, with timing */
+  GArray *retired;         /* CUevents to be destroyed when the driver may be called */
 
   GTorchCudaMagazine *magazines; /* of all threads; with what follows under the statistics' lock */
   gint64 rooms[GTORCH_CUDA_N_SUMS]; /* of all of them */
@@ -94,6 +100,7 @@ struct _GTorchCudaBlock
   GTorchCudaBlock *prev, *next; /* neighbours by address */
   GTorchCudaBlock *list_prev, *list_next;
   guint8 state;
+  guint segment; /* of the first block of one: its place among them */
   guint8
       use; /* GTORCH_BLOCK_ALLOCATED and so on; with what follows under the statistics' lock, or a
                * magazine's: who only reads it takes them all */
@@ -125,6 +132,20 @@ GTorchCudaArena *gtorch_cuda_arena_new (GTorchCudaDevice *device, GTorchCudaLane
 /* Of separate segments. direct: nothing is kept. */
 GTorchCudaArena *gtorch_cuda_arena_new_segments (GTorchCudaDevice *device, GTorchCudaLane *lane,
                                                  guint pool, gboolean direct);
+/* Its segments are of the driver's pool and in the order of the lane. */
+void gtorch_cuda_arena_set_async (GTorchCudaArena *arena);
+/* Its segments come from the program: it is asked by the caller, with no lock held. Borrowed. */
+void gtorch_cuda_arena_set_source (GTorchCudaArena *arena, GTorchMemorySource *source);
+GTorchMemorySource *gtorch_cuda_arena_get_source (GTorchCudaArena *arena);
+gsize gtorch_cuda_arena_segment_size (GTorchCudaArena *arena, gsize n_bytes);
+void gtorch_cuda_arena_add_segment (GTorchCudaArena *arena, guint64 address, gsize size);
+/* Nothing may be mapped any more. */
+void gtorch_cuda_arena_free (GTorchCudaArena *arena);
+/* For a private pool, before anything is taken; captured: by graphs. NULL: there is no owner. */
+void gtorch_cuda_arena_set_owner (GTorchCudaArena *arena, struct _GTorchPool *owner,
+                                  gboolean captured);
+struct _GTorchPool *gtorch_cuda_arena_get_owner (GTorchCudaArena *arena);
+gboolean gtorch_cuda_arena_is_captured (GTorchCudaArena *arena);
 GTorchCudaLane *gtorch_cuda_arena_get_lane (GTorchCudaArena *arena);
 guint gtorch_cuda_arena_get_pool (GTorchCudaArena *arena);
 GMutex *gtorch_cuda_arena_get_lock (GTorchCudaArena *arena);
@@ -153,7 +174,20 @@ void gtorch_cuda_arena_list (GTorchCudaArena *arena, GArray *blocks);
 /* Checks every rule that the lists must obey; for tests. */
 gboolean gtorch_cuda_arena_is_sound (GTorchCudaArena *arena);
 
+/* Of the configured kind, known to the device; with its lock held. direct: nothing is kept. owner: a
+ * private pool; captured: for graphs. */
+GTorchCudaArena *gtorch_cuda_make_arena (GTorchCudaDevice *device, GTorchCudaLane *lane, guint pool,
+                                         gboolean direct, struct _GTorchPool *owner,
+                                         gboolean captured, GError **error);
+/* Waits for the device, and has all that is free in its arenas. */
+void gtorch_cuda_wait_all (GTorchCudaDevice *device);
 GTorchStorage *gtorch_cuda_alloc (GTorchDevice *device, gsize n_bytes, GError **error);
+/* How much n_bytes take. */
+gsize gtorch_cuda_round (GTorchCudaDevice *device, gsize n_bytes, gboolean *is_small);
+/* From the arena of the lane, the current one; size: n_bytes rounded. */
+GTorchStorage *gtorch_cuda_alloc_from (GTorchCudaDevice *device, GTorchCudaLane *lane,
+                                       GTorchCudaArena *arena, gsize n_bytes, gsize size,
+                                       GError **error);
 void gtorch_cuda_free (GTorchDevice *device, GTorchStorage *storage);
 /* Calls func for each arena of the device, locked. */
 void gtorch_cuda_foreach_arena (GTorchCudaDevice *device,
@@ -162,6 +196,7 @@ void gtorch_cuda_foreach_arena (GTorchCudaDevice *device,
 void gtorch_cuda_list_blocks (GTorchDevice *device, GArray *blocks);
 void gtorch_cuda_empty_cache (GTorchDevice *device);
 void gtorch_cuda_settle (GTorchDevice *device);
+
 /* Notes that work on the stream uses the storage; its memory is not given to others before that is done. */
 void gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane);
 

@@ -184,7 +184,7 @@ wrong_words_are_named (void)
     { "garbage_collection_threshold:1.5", "*“1.5” is not a value*" },
     { "garbage_collection_threshold:nan", "*“nan” is not a value*" },
     { "expandable_segments:maybe", "*“maybe” is not a value*True or False" },
-    { "backend:cudaMallocAsync", "*“cudaMallocAsync” is not a value of “backend”*" },
+    { "backend:mine", "*“mine” is not a value of “backend”*" },
     { "roundup_power2_divisions:3", "*“3” is not a value*" },
     { "roundup_power2_divisions:[3:2]", "*“[3:2]” is not a value*" },
     { "roundup_power2_divisions:[]", "*is not a value*" },

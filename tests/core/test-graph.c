@@ -507,7 +507,7 @@ graph_may_be_dropped_in_the_middle (void)
 static void
 graphs_share_a_pool (void)
 {
-  g_autoptr (GTorchMemoryPool) pool = gtorch_memory_pool_new ();
+  g_autoptr (GTorchMemoryPool) pool = gtorch_memory_pool_new (NULL);
   g_autoptr (GTorchCUDAGraph) first = gtorch_cuda_graph_new ();
   g_autoptr (GTorchCUDAGraph) second = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) x = filled (1000, 2);

@@ -36,7 +36,8 @@ struct CUctx_st
   guint physical; /* its number where CUDA_VISIBLE_DEVICES hides and turns none around */
   gboolean retained;
   guint flags;
-  guint32 peers; /* bit i: may use the memory of device i */
+  guint32 peers;        /* bit i: may use the memory of device i */
+  guint32 pool_readers; /* bit i: device i may use what cuMemAllocAsync() gives */
   gsize memory, used;
   CUstream null_stream;
   CUresult failure; /* sticky */
@@ -86,6 +87,8 @@ CUresult fake_misuse (CUresult result, const gchar *format, ...) G_GNUC_PRINTF (
  * if it must not use all of it. */
 gpointer fake_memory_at (guint64 address, gsize n_bytes, const FakeDevice *user);
 gboolean fake_memory_is_pinned (gconstpointer address);
+/* What cuMemFreeAsync() has put into a queue. */
+void fake_memory_free (guint64 address);
 
 /* --- kernels --- */
 typedef struct CUkern_st FakeKernel;
@@ -119,6 +122,7 @@ typedef enum
   FAKE_RECORD,
   FAKE_WAIT,
   FAKE_CALL,
+  FAKE_FREE,
 } FakeKind;
 
 /* In memory of several processes; atomically. */
@@ -178,6 +182,7 @@ struct _FakeOp
       gsize n;
     } set;
     FakeMark *mark;
+    guint64 freed; /* an address */
     struct
     {
       guint32 *to;

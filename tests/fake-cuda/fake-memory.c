@@ -36,6 +36,7 @@ typedef struct
   char *shadow;
   GArray *mappings;  /* Mapping, by offset */
   gboolean is_plain; /* of cuMemAlloc() */
+  gboolean is_async; /* of cuMemAllocAsync() */
 } Reservation;
 
 static GPtrArray *reservations;
@@ -417,28 +418,47 @@ cuMemGetInfo (size_t *available, size_t *total)
 
 /* --- all in one --- */
 
+static Reservation *
+allocate (FakeDevice *device, gsize n_bytes)
+{
+  const gsize size = (n_bytes + FAKE_PAGE - 1) / FAKE_PAGE * FAKE_PAGE;
+  Reservation *r;
+  Handle *handle;
+
+  if (size > device->memory - MIN (device->used, device->memory))
+    return NULL;
+  r = reserve (size);
+  handle = handle_new (device, size);
+  map (r, 0, handle, 0);
+  g_array_index (r->mappings, Mapping, 0).access = 1u << device->index;
+  handle->released = TRUE; /* goes with the mapping */
+  fake_accounts.handles++;
+  return r;
+}
+
+static void
+deallocate (Reservation *r)
+{
+  unmap (r, 0);
+  unreserve (r);
+  fake_accounts.handles--;
+}
+
 CUresult
 cuMemAlloc (CUdeviceptr *address, size_t n_bytes)
 {
   FakeDevice *device;
   Reservation *r;
-  Handle *handle;
-  gsize size = (n_bytes + FAKE_PAGE - 1) / FAKE_PAGE * FAKE_PAGE;
 
   ENTER_CURRENT (cuMemAlloc, device);
   REFUSE_IN_CAPTURE ();
   if (n_bytes == 0)
     LEAVE (CUDA_ERROR_INVALID_VALUE);
-  if (size > device->memory - MIN (device->used, device->memory))
+  r = allocate (device, n_bytes);
+  if (r == NULL)
     LEAVE (CUDA_ERROR_OUT_OF_MEMORY);
-  r = reserve (size);
   r->is_plain = TRUE;
-  handle = handle_new (device, size);
-  map (r, 0, handle, 0);
-  g_array_index (r->mappings, Mapping, 0).access = 1u << device->index;
-  handle->released = TRUE; /* goes with the mapping */
   *address = r->base;
-  fake_accounts.handles++;
   LEAVE (CUDA_SUCCESS);
 }
 
@@ -454,9 +474,111 @@ cuMemFree (CUdeviceptr address)
   if (r == NULL || !r->is_plain || r->base != address)
     LEAVE (fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemFree of what was not allocated"));
   fake_device_drain (device);
-  unmap (r, 0);
-  unreserve (r);
-  fake_accounts.handles--;
+  deallocate (r);
+  LEAVE (CUDA_SUCCESS);
+}
+
+/* --- in the order of a queue --- */
+
+CUresult
+cuMemAllocAsync (CUdeviceptr *address, size_t n_bytes, CUstream stream)
+{
+  FakeDevice *device;
+  Reservation *r;
+
+  ENTER_CURRENT (cuMemAllocAsync, device);
+  stream = fake_stream_find (stream);
+  if (stream == NULL || n_bytes == 0)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  if (stream->capture != NULL) /* there are no such nodes here */
+    LEAVE (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  r = allocate (device, n_bytes);
+  if (r == NULL)
+    { /* there may be some to come back */
+      fake_device_drain (device);
+      r = allocate (device, n_bytes);
+    }
+  if (r == NULL)
+    LEAVE (CUDA_ERROR_OUT_OF_MEMORY);
+  r->is_async = TRUE;
+  g_array_index (r->mappings, Mapping, 0).access |= device->pool_readers;
+  *address = r->base;
+  LEAVE (CUDA_SUCCESS);
+}
+
+void
+fake_memory_free (guint64 address)
+{
+  deallocate (find_reservation (address, 1));
+}
+
+CUresult
+cuMemFreeAsync (CUdeviceptr address, CUstream stream)
+{
+  FakeDevice *device;
+  Reservation *r;
+
+  ENTER_CURRENT (cuMemFreeAsync, device);
+  stream = fake_stream_find (stream);
+  if (stream == NULL)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  if (stream->capture != NULL)
+    LEAVE (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  r = find_reservation (address, 1);
+  if (r == NULL || !r->is_async || r->base != address)
+    LEAVE (fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemFreeAsync of what was not allocated"));
+  r->is_async = FALSE; /* not twice */
+  LEAVE (fake_stream_push (stream, &(FakeOp){ .kind = FAKE_FREE, .freed = address }));
+}
+
+CUresult
+cuDeviceGetDefaultMemPool (CUmemoryPool *pool, CUdevice number)
+{
+  ENTER (cuDeviceGetDefaultMemPool);
+  if (number < 0 || (guint) number >= fake_n_devices)
+    LEAVE (CUDA_ERROR_INVALID_DEVICE);
+  *pool = (CUmemoryPool) &fake_devices[number];
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuMemPoolTrimTo (CUmemoryPool pool, size_t n_bytes)
+{
+  ENTER (cuMemPoolTrimTo);
+  LEAVE (pool != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult
+cuMemPoolSetAttribute (CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+  ENTER (cuMemPoolSetAttribute);
+  LEAVE (pool != NULL && value != NULL && attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult
+cuMemPoolSetAccess (CUmemoryPool pool, const CUmemAccessDesc *descriptions, size_t count)
+{
+  FakeDevice *device = (FakeDevice *) pool;
+  gsize i;
+  guint k;
+
+  ENTER (cuMemPoolSetAccess);
+  for (i = 0; i < count; i++)
+    {
+      if (descriptions[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+          || (guint) descriptions[i].location.id >= fake_n_devices || !fake_have_peers)
+        LEAVE (CUDA_ERROR_INVALID_DEVICE);
+      device->pool_readers |= 1u << descriptions[i].location.id;
+    }
+  for (k = 0; reservations != NULL && k < reservations->len; k++)
+    {
+      Reservation *r = reservations->pdata[k];
+
+      if (r->is_async && g_array_index (r->mappings, Mapping, 0).handle->device == device)
+        g_array_index (r->mappings, Mapping, 0).access |= device->pool_readers;
+    }
   LEAVE (CUDA_SUCCESS);
 }
 
@@ -505,6 +627,39 @@ cuMemFreeHost (void *address)
     LEAVE (fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemFreeHost of what was not allocated"));
   fake_device_drain (device);
   g_aligned_free (address);
+  fake_accounts.pinned--;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuMemHostRegister (void *address, size_t n_bytes, unsigned int flags)
+{
+  FakeDevice *device;
+
+  ENTER_CURRENT (cuMemHostRegister, device);
+  REFUSE_IN_CAPTURE ();
+  if (address == NULL || n_bytes == 0)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  if (fake_memory_is_pinned (address))
+    LEAVE (CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+  if (pinned == NULL)
+    pinned = g_hash_table_new (NULL, NULL);
+  g_hash_table_insert (pinned, address, GSIZE_TO_POINTER (n_bytes));
+  fake_accounts.pinned++;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuMemHostUnregister (void *address)
+{
+  FakeDevice *device;
+
+  ENTER_CURRENT (cuMemHostUnregister, device);
+  REFUSE_IN_CAPTURE ();
+  if (pinned == NULL || !g_hash_table_remove (pinned, address))
+    LEAVE (
+        fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemHostUnregister of what was not registered"));
+  fake_device_drain (device);
   fake_accounts.pinned--;
   LEAVE (CUDA_SUCCESS);
 }

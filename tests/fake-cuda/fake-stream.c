@@ -202,6 +202,9 @@ run (FakeOp *op, FakeDevice *device)
     case FAKE_WRITE:
       __atomic_store_n (op->write.to, op->write.value, __ATOMIC_RELEASE);
       return CUDA_SUCCESS;
+    case FAKE_FREE:
+      fake_memory_free (op->freed);
+      return CUDA_SUCCESS;
     case FAKE_RECORD:
       mark_pass (op->mark);
       return CUDA_SUCCESS;

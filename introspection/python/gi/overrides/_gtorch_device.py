@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from gi.overrides import override
 from gi.repository import GLib
 
+from gi.overrides import _gtorch_memory as memory
 from gi.overrides._gtorch_context import awaitable
 from gi.overrides._gtorch_convert import GTorch, convert_device, convert_enum
 
@@ -238,13 +239,7 @@ CUDA = {
     'current_stream': lambda device=None: GTorch.Stream.get_current(_device(device)),
     'default_stream': lambda device=None: _device(device).get_default_stream(),
     'set_stream': lambda value: GTorch.Stream.set_current(value),
-    'memory_allocated': lambda device=None: _device(device).get_memory_allocated(),
-    'max_memory_allocated': lambda device=None: _device(device).get_peak_memory_allocated(),
-    'memory_reserved': lambda device=None: _device(device).get_memory_reserved(),
-    'max_memory_reserved': lambda device=None: _device(device).get_peak_memory_reserved(),
-    'reset_peak_memory_stats': lambda device=None: _device(device).reset_peak_memory(),
-    'empty_cache': lambda device=None: _device(device).empty_cache(),
-    'graph_pool_handle': lambda: GTorch.MemoryPool.new(),
+    **memory.CUDA,
     'stream': stream,
     'graph': graph,
 }
@@ -258,11 +253,12 @@ def _collect(_device, _n_bytes):
 
 def install(export, submodule, _ops):
     members = dict(CUDA)
-    for cls in (Device, Stream, Event, Timer, CUDAGraph):
+    for cls in (Device, Stream, Event, Timer, CUDAGraph, memory.MemoryPool):
         members[cls.__name__] = export(cls.__name__, override(cls))
     export('device', members['Device'])
     export('manual_seed', lambda seed: GTorch.manual_seed(seed % 2**64))
     del members['Device']
-    submodule('cuda', 'GPUs, and the same classes for the CPU.', members)
+    cuda = submodule('cuda', 'GPUs, and the same classes for the CPU.', members)
+    cuda.memory = submodule('cuda.memory', 'The memory of devices.', memory.MEMORY)
     # Only objects in cycles wait for Python's collector, but those may hold large tensors.
     GTorch.Device.cpu().connect('memory-pressure', _collect)

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/cuda/gtorch-cuda-private.h>
+#include <gtorch/gtorch-memory-pool-private.h>
+#include <gtorch/gtorch-memory-source.h>
+
+G_BEGIN_DECLS
+
+/* --- private pools (gtorch-cuda-pool.c) --- */
+GTorchStorage *gtorch_cuda_alloc_in (GTorchDevice *device, GTorchPool *pool, gsize n_bytes,
+                                     gboolean captured, GError **error);
+GTorchPool *gtorch_cuda_get_pool (GTorchStorage *storage);
+void gtorch_cuda_trim_pool (GTorchDevice *device, GTorchPool *pool);
+void gtorch_cuda_drop_pool (GTorchDevice *device, GTorchPool *pool);
+/* Gives back the memory of pools that are gone. settled: the device has been waited for; else only where
+ * nothing has to be waited for. */
+void gtorch_cuda_collect_pools (GTorchCudaDevice *device, gboolean settled);
+
+/* --- memory of a program's own --- */
+
+/* What goes back to where it came from. */
+typedef struct
+{
+  GTorchMemorySource *source;
+  guint64 address, n_bytes;
+  CUstream stream;
+} GTorchCudaReleased;
+
+/* Has the arena's source give a segment for n_bytes. The result is CUDA_ERROR_OUT_OF_MEMORY, or
+ * CUDA_ERROR_NOT_PERMITTED with the error, if it did not. */
+gboolean gtorch_cuda_ask_source (GTorchCudaArena *arena, gsize n_bytes, CUresult *result,
+                                 GError **error);
+/* For the next call of gtorch_cuda_send_back(), which is made with no lock held. */
+void gtorch_cuda_note_released (GTorchCudaDevice *device, GTorchMemorySource *source,
+                                guint64 address, gsize n_bytes, CUstream stream);
+void gtorch_cuda_send_back (GTorchCudaDevice *device);
+
+G_END_DECLS

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/gtorch-allocator-private.h>
+#include <gtorch/gtorch-memory-pool.h>
+#include <gtorch/gtorch-stream-private.h>
+
+G_BEGIN_DECLS
+
+/* What is behind a GTorchMemoryPool: graphs, and tensors from any thread, hold this and not the object. */
+typedef struct _GTorchPool GTorchPool;
+
+struct _GTorchPool
+{
+  gint ref_count;
+  GTorchDevice *device;
+  guint64 id;
+  gint use_on_oom; /* atomically */
+  gint n_graphs;   /* atomically: of those that use its memory, also where no tensor holds it */
+  GTorchCounter allocated, reserved; /* in bytes; under the statistics' lock of the device */
+
+  GPtrArray *arenas;          /* a GPU's, under its lock */
+  GTorchMemorySource *source; /* of the program; NULL: the device's */
+
+  /* A CPU's: memory comes from the allocator once and is handed out again when the tensor that had it is
+   * gone. In a replay everything happens in the order of the capture, and else whoever works on memory
+   * keeps it. */
+  GMutex lock;
+  GPtrArray *ready; /* blocks that nobody has, the smallest first */
+
+  guint n_captures;
+  GTorchTimeline *writer; /* of the last replay */
+  guint64 write_seq;
+  GRecMutex run_lock;
+};
+
+GTorchPool *gtorch_pool_new (GTorchDevice *device);
+GTorchPool *gtorch_pool_ref (GTorchPool *self);
+void gtorch_pool_unref (GTorchPool *self);
+/* For backends: after drop_pool. */
+void gtorch_pool_free (GTorchPool *self);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchPool, gtorch_pool_unref)
+/* The one behind the object, borrowed. */
+GTorchPool *gtorch_memory_pool_get_pool (GTorchMemoryPool *self);
+
+/* captured: in a capture. What graphs had is never given to others while there are graphs. */
+GTorchStorage *gtorch_pool_alloc (GTorchPool *self, gsize n_bytes, gboolean captured,
+                                  GError **error);
+/* Counts what tensors have and what the device gave; with the statistics' lock held. */
+static inline void
+gtorch_pool_count (GTorchPool *self, gint64 allocated, gint64 reserved)
+{
+  gtorch_counter_add (&self->allocated, allocated);
+  gtorch_counter_add (&self->reserved, reserved);
+}
+
+/* A graph uses the memory: it stays until the call with FALSE. */
+void gtorch_pool_set_graph (GTorchPool *self, gboolean used);
+
+/* The pool of a storage that came from one in a capture, else NULL. Borrowed. */
+GTorchPool *gtorch_pool_of (GTorchStorage *storage);
+/* The same memory, without keeping it from being handed out again in the capture. */
+GTorchStorage *gtorch_pool_get_memory (GTorchStorage *storage);
+gboolean gtorch_pool_is_memory (GTorchStorage *storage);
+void gtorch_pool_set_capturing (GTorchPool *self, gboolean capturing);
+gboolean gtorch_pool_is_capturing (GTorchPool *self);
+/* One replay at a time uses the pool. */
+void gtorch_pool_lock (GTorchPool *self);
+void gtorch_pool_unlock (GTorchPool *self);
+GTorchTimeline *gtorch_pool_get_writer (GTorchPool *self, guint64 *seq);
+void gtorch_pool_set_writer (GTorchPool *self, GTorchTimeline *timeline, guint64 seq);
+/* Waits for the last replay if the storage came from a pool. */
+gboolean gtorch_pool_sync (GTorchStorage *storage, GError **error);
+
+/* --- what a thread has chosen (gtorch-guard.c) --- */
+
+/* One of the thread's guards, the innermost first. Owned by the thread. */
+struct _GTorchPoolUse
+{
+  GTorchPool *pool;
+  GTorchPoolUse *below;
+};
+
+/* Where the thread's storages of the device come from; NULL: from the allocator. Borrowed. */
+static inline GTorchPool *
+gtorch_current_pool (GTorchDevice *device)
+{
+  GTorchPoolUse *use = gtorch_thread.pools;
+
+  while (use != NULL && use->pool->device != device)
+    use = use->below;
+  return use != NULL ? use->pool : NULL;
+}
+
+/* When the thread ends. */
+void gtorch_pool_uses_clear (void);
+/* Has that done. */
+void gtorch_thread_clean_up_later (void);
+
+G_END_DECLS

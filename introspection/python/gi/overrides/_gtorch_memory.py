@@ -1,0 +1,180 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The memory of devices, in the words of torch.cuda.memory."""
+
+import pickle
+import warnings
+from contextlib import contextmanager
+
+from gi.overrides._gtorch_convert import GTorch, convert_device, convert_enum
+
+OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
+
+
+def _device(device):
+    if isinstance(device, int):
+        return GTorch.Device.cuda(device)
+    return convert_device(device) or GTorch.Device.get_current()
+
+
+def _allocator(device):
+    return _device(device).get_allocator()
+
+
+class MemoryPool(GTorch.MemoryPool):
+    """Memory apart from that of everybody else: with pool: ... or GTorch.cuda.use_mem_pool(pool)."""
+
+    __module__ = OVERRIDES
+
+    def __new__(cls, device=None, source=None, use_on_oom=False):
+        device = None if device is None else _device(device)
+        if source is None:
+            pool = GTorch.MemoryPool.new(device)
+        else:
+            pool = GTorch.MemoryPool.new_with_source(device, source)
+        if use_on_oom:
+            pool.set_use_on_oom(True)
+        return pool
+
+    def __init__(self, *_args, **_kwargs):
+        pass
+
+    id = property(lambda self: (0, self.get_id()))
+
+    def __enter__(self):
+        self.__dict__.setdefault('_guards', []).append(GTorch.MemoryPoolGuard.new(self))
+        return self
+
+    def __exit__(self, *_exception):
+        self._guards.pop().end()
+        return False
+
+    def snapshot(self):
+        """What is in the pool, as a list of segments."""
+        return pickle.loads(GTorch.MemoryPool.snapshot(self).get_data())['segments']
+
+
+@contextmanager
+def use_mem_pool(pool, device=None):
+    """with GTorch.cuda.use_mem_pool(pool): what this thread allocates comes from the pool."""
+    if device is not None and _device(device) != pool.get_device():
+        raise ValueError(f'the pool is of {pool.get_device()}, not of {_device(device)}')
+    guard = GTorch.MemoryPoolGuard.new(pool)
+    try:
+        yield pool
+    finally:
+        guard.end()
+
+
+def _mem_pool(allocator=None, use_on_oom=False, device=None):
+    """A private pool of the current device; allocator: where it has its memory from."""
+    return MemoryPool(device, allocator, use_on_oom)
+
+
+def _pluggable(path_to_so_file, alloc_fn_name, free_fn_name):
+    """An allocator of two functions in a library."""
+    return GTorch.MemorySource.load(path_to_so_file, alloc_fn_name, free_fn_name)
+
+
+def change_current_allocator(allocator, device=None):
+    """Lets all memory of a device, else of all GPUs, come from there; before anything was allocated."""
+    if device is not None:
+        return _allocator(device).set_source(allocator)
+    for index in range(GTorch.DeviceManager.get_default().get_device_count()):
+        GTorch.Device.cuda(index).get_allocator().set_source(allocator)
+    return True
+
+
+def memory_stats(device=None):
+    """All that is counted, by the names of PyTorch."""
+    allocator = _allocator(device)
+    return {key: allocator.get_stat(key) for key in allocator.get_stat_keys()}
+
+
+def memory_summary(device=None, abbreviated=False):
+    """A table of all that is counted."""
+    return _allocator(device).to_summary(abbreviated)
+
+
+def memory_snapshot(device=None):
+    """All segments of memory, with the blocks in them."""
+    return pickle.loads(_allocator(device).snapshot().get_data())['segments']
+
+
+# What caching_allocator_alloc() has given, by device and address.
+_blocks = {}
+
+
+def caching_allocator_alloc(size, device=None, stream=None):
+    """Memory without a tensor; its address."""
+    block = _allocator(device).alloc(size, stream)
+    _blocks[block.get_address()] = block
+    return block.get_address()
+
+
+def caching_allocator_delete(mem_ptr):
+    """Gives back what caching_allocator_alloc() gave."""
+    block = _blocks.pop(mem_ptr, None)
+    if block is None:
+        raise ValueError(f'there is no memory of caching_allocator_alloc() at {mem_ptr:#x}')
+    block.release()
+
+
+def _record_history(enabled='all', max_entries=100000, device=None):
+    """Begins, or with None ends, to remember where memory is allocated."""
+    level = convert_enum(GTorch.HistoryLevel, enabled if enabled is not None else 'never')
+    return _allocator(device).record_history(level, max_entries if enabled is not None else 0)
+
+
+def _dump_snapshot(filename='dump_snapshot.pickle', device=None):
+    """Writes a file for https://pytorch.org/memory_viz."""
+    with open(filename, 'wb') as file:
+        file.write(_allocator(device).snapshot().get_data())
+
+
+def _deprecated(name, instead, function):
+    def call(*args, **kwargs):
+        warnings.warn(f'GTorch.cuda.{name} is now {instead}', DeprecationWarning, stacklevel=2)
+        return function(*args, **kwargs)
+
+    call.__name__ = name
+    call.__doc__ = f'The former name of {instead}.'
+    return call
+
+
+CUDA = {
+    'memory_allocated': lambda device=None: _allocator(device).get_allocated(),
+    'max_memory_allocated': lambda device=None: _allocator(device).get_peak_allocated(),
+    'memory_reserved': lambda device=None: _allocator(device).get_reserved(),
+    'max_memory_reserved': lambda device=None: _allocator(device).get_peak_reserved(),
+    'reset_peak_memory_stats': lambda device=None: _allocator(device).reset_peak(),
+    'reset_accumulated_memory_stats': lambda device=None: _allocator(device).reset_accumulated(),
+    'empty_cache': lambda device=None: _allocator(device).trim(),
+    'memory_stats': memory_stats,
+    'memory_summary': memory_summary,
+    'memory_snapshot': memory_snapshot,
+    'set_per_process_memory_fraction': lambda fraction, device=None: _allocator(
+        device
+    ).set_memory_fraction(fraction),
+    'get_per_process_memory_fraction': lambda device=None: _allocator(
+        device
+    ).get_memory_fraction(),
+    'caching_allocator_alloc': caching_allocator_alloc,
+    'caching_allocator_delete': caching_allocator_delete,
+    'MemPool': _mem_pool,
+    'use_mem_pool': use_mem_pool,
+    'graph_pool_handle': lambda: MemoryPool(),
+    'CUDAPluggableAllocator': _pluggable,
+    'change_current_allocator': change_current_allocator,
+}
+
+for _name, _instead in {
+    'memory_cached': 'memory_reserved',
+    'max_memory_cached': 'max_memory_reserved',
+    'reset_max_memory_allocated': 'reset_peak_memory_stats',
+    'reset_max_memory_cached': 'reset_peak_memory_stats',
+}.items():
+    CUDA[_name] = _deprecated(_name, _instead, CUDA[_instead])
+
+
+MEMORY = {**CUDA, '_record_memory_history': _record_history, '_dump_snapshot': _dump_snapshot}

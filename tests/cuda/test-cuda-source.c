@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Memory of a program's own: what the library asks for, and that all of it comes back. */
+
+#include "config.h"
+
+#include "cuda-test.h"
+
+#include <dlfcn.h>
+
+#include <gtorch/gtorch-memory-source.h>
+
+/* Takes memory from the driver and counts. */
+typedef struct
+{
+  GTorchMemorySource parent_instance;
+  gint n_asked, n_held;
+  gint64 held;
+  gint64 room;            /* how much it has */
+  gboolean gives_crooked; /* addresses */
+  const gchar *message;   /* what it fails with */
+  GTorchTensor *hoard;    /* dropped when it is asked: allocators are used from within it, too */
+} TestSource;
+
+typedef GTorchMemorySourceClass TestSourceClass;
+
+GType test_source_get_type (void);
+
+G_DEFINE_TYPE (TestSource, test_source, GTORCH_TYPE_MEMORY_SOURCE)
+
+static guint64
+test_source_allocate (GTorchMemorySource *source, GTorchDevice *device, guint64 n_bytes,
+                      guint64 stream, GError **error)
+{
+  TestSource *self = (TestSource *) source;
+  CUdeviceptr address = 0;
+
+  g_assert_cmpuint (stream, !=, 0);
+  self->n_asked++;
+  g_clear_object (&self->hoard);
+  if (self->message != NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "%s", self->message);
+  if (self->message != NULL || self->held + (gint64) n_bytes > self->room)
+    return 0;
+  g_assert_cmpint (gtorch_cuda.cuMemAlloc (&address, n_bytes), ==, CUDA_SUCCESS);
+  self->held += n_bytes;
+  self->n_held++;
+  return address + (self->gives_crooked ? 8 : 0);
+}
+
+static void
+test_source_release (GTorchMemorySource *source, GTorchDevice *device, guint64 address,
+                     guint64 n_bytes, guint64 stream)
+{
+  TestSource *self = (TestSource *) source;
+
+  g_assert_cmpint (gtorch_cuda.cuMemFree (address / 256 * 256), ==, CUDA_SUCCESS);
+  self->held -= n_bytes;
+  self->n_held--;
+}
+
+static void
+test_source_class_init (TestSourceClass *klass)
+{
+  klass->allocate = test_source_allocate;
+  klass->release = test_source_release;
+}
+
+static void
+test_source_init (TestSource *self)
+{
+  self->room = 100 * MIB;
+}
+
+static GTorchMemorySource *
+source_new (void)
+{
+  return g_object_new (test_source_get_type (), NULL);
+}
+
+/* All of the first GPU's, for the whole program. */
+static TestSource *all;
+
+static void
+every_tensor_is_asked_for (void)
+{
+  g_autoptr (GTorchImpl) x = bytes (1000);
+  g_autoptr (GTorchImpl) y = bytes (5 * MIB);
+  gdouble *values;
+
+  g_assert_cmpint (all->n_held, ==, 2);
+  g_assert_cmpint (all->held, ==, 1024 + 5 * MIB);
+  g_assert_cmpuint (gtorch_device_get_memory_allocated (gpu (0)), ==, all->held);
+  g_assert_cmpuint (gtorch_device_get_memory_reserved (gpu (0)), ==, all->held);
+  gtorch_op_fill_inplace (x, 7, NULL);
+  values = read_doubles (x);
+  g_assert_cmpfloat (values[999], ==, 7);
+  g_free (values);
+  g_clear_pointer (&y, gtorch_impl_unref);
+  g_assert_cmpint (all->held, ==, 1024);
+  g_clear_pointer (&x, gtorch_impl_unref);
+  g_assert_cmpint (all->n_held, ==, 0);
+  g_assert_cmpuint (gtorch_device_get_memory_reserved (gpu (0)), ==, 0);
+}
+
+static void
+it_cannot_be_changed_later (void)
+{
+  GTorchAllocator *allocator = gpu_allocator ();
+  g_autoptr (GError) error = NULL;
+
+  gtorch_impl_unref (bytes (1));
+  g_assert_false (gtorch_allocator_set_source (allocator, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==,
+                   "allocator: the source of memory of cuda:0 cannot be changed after it has "
+                   "allocated");
+  g_assert_true (gtorch_allocator_get_source (allocator) == (GTorchMemorySource *) all);
+}
+
+static void
+the_cpu_has_none (void)
+{
+  g_autoptr (GTorchMemorySource) source = source_new ();
+  g_autoptr (GError) error = NULL;
+
+  g_assert_false (gtorch_allocator_set_source (gtorch_device_get_allocator (gtorch_device_cpu ()),
+                                               source, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+  g_clear_error (&error);
+  g_assert_null (gtorch_memory_pool_new_with_source (gtorch_device_cpu (), source, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+}
+
+static GTorchImpl *
+try_bytes (gint64 n_bytes, GError **error)
+{
+  return gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, &n_bytes, 1, error);
+}
+
+static void
+what_it_does_not_have_is_out_of_memory (void)
+{
+  g_autoptr (GError) error = NULL;
+  gint before = all->n_asked;
+
+  g_assert_null (try_bytes (101 * MIB, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
+  g_assert_cmpint (all->n_asked - before, >=, 2); /* again after all was given back */
+}
+
+static void
+its_errors_are_handed_through (void)
+{
+  g_autoptr (GError) error = NULL;
+
+  all->message = "the shelf is locked";
+  g_assert_null (try_bytes (1000, &error));
+  all->message = NULL;
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED);
+  g_assert_cmpstr (error->message, ==, "the shelf is locked");
+  g_clear_error (&error);
+
+  all->gives_crooked = TRUE;
+  g_assert_null (try_bytes (1000, &error));
+  all->gives_crooked = FALSE;
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_nonnull (strstr (error->message, "which is not a multiple of 256"));
+  g_assert_cmpint (all->n_held, ==, 0);
+}
+
+static void
+it_may_use_tensors_itself (void)
+{
+  all->hoard = gtorch_ones (GTORCH_SHAPE (1000), GTORCH_DTYPE_FLOAT32, gpu (0), NULL);
+  gtorch_impl_unref (bytes (1000));
+  g_assert_null (all->hoard);
+  g_assert_cmpint (all->n_held, ==, 0);
+}
+
+/* Memory that another stream uses does not go back before that is done. */
+static void
+others_are_waited_for (void)
+{
+  g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
+  GTorchStreamGuard *guard;
+  GTorchImpl *x = bytes (1000);
+
+  fake_cuda_hold (TRUE);
+  guard = gtorch_stream_guard_new (other);
+  gtorch_op_fill_inplace (x, 1, NULL);
+  gtorch_stream_guard_unref (guard);
+  gtorch_impl_unref (x);
+  g_assert_cmpint (all->n_held, ==, 1);
+  fake_cuda_hold (FALSE);
+  gtorch_device_empty_cache (gpu (0));
+  g_assert_cmpint (all->n_held, ==, 0);
+}
+
+static void
+pools_keep_and_cut_up (void)
+{
+  g_autoptr (GTorchMemorySource) source = source_new ();
+  TestSource *own = (TestSource *) source;
+  g_autoptr (GTorchMemoryPool) pool = gtorch_memory_pool_new_with_source (gpu (0), source, NULL);
+  GTorchMemoryPoolGuard *guard = gtorch_memory_pool_guard_new (pool);
+  GTorchImpl *x = bytes (1000);
+  GTorchImpl *y = bytes (1000);
+
+  g_assert_true (gtorch_memory_pool_get_source (pool) == source);
+  g_assert_cmpint (own->n_asked, ==, 1);
+  g_assert_cmpint (own->held, ==, 2 * MIB);
+  g_assert_cmpint (all->n_held, ==, 0);
+  g_assert_cmpuint (gtorch_memory_pool_get_reserved (pool), ==, 2 * MIB);
+  g_assert_cmpuint (gtorch_memory_pool_get_allocated (pool), ==, 2048);
+  gtorch_impl_unref (x);
+  gtorch_impl_unref (y);
+  gtorch_memory_pool_guard_unref (guard);
+  g_assert_cmpint (own->n_held, ==, 1);
+  gtorch_memory_pool_trim (pool);
+  g_assert_cmpint (own->n_held, ==, 0);
+
+  guard = gtorch_memory_pool_guard_new (pool);
+  x = bytes (1000);
+  gtorch_memory_pool_guard_unref (guard);
+  g_clear_object (&pool);
+  gtorch_impl_unref (x);
+  g_assert_cmpint (own->n_held, ==, 0);
+  g_assert_finalize_object (g_steal_pointer (&source)); /* nobody else holds it */
+}
+
+/* A segment is not so large that what it was made for may not have it. */
+static void
+limits_of_splitting_are_kept (void)
+{
+  g_autoptr (GTorchMemorySource) source = source_new ();
+  g_autoptr (GTorchMemoryPool) pool = gtorch_memory_pool_new_with_source (gpu (0), source, NULL);
+  g_autoptr (GTorchMemoryPoolGuard) guard = gtorch_memory_pool_guard_new (pool);
+  GTorchImpl *x;
+
+  g_assert_true (gtorch_allocator_set_max_split_size (gpu_allocator (), 41 * MIB, NULL));
+  x = bytes (40 * MIB + MIB / 2);
+  g_assert_cmpint (((TestSource *) source)->held, ==, 40 * MIB + MIB / 2);
+  gtorch_impl_unref (x);
+  g_assert_true (gtorch_allocator_set_max_split_size (gpu_allocator (), G_MAXUINT64, NULL));
+}
+
+static void
+libraries_are_sources (void)
+{
+  const gchar *path = g_getenv ("GTORCH_TEST_PLUGGABLE");
+  g_autoptr (GTorchMemorySource) source = NULL;
+  g_autoptr (GError) error = NULL;
+  const gint64 small = 1000, large = 101 * MIB;
+  GTorchImpl *x;
+  glong (*held) (void);
+
+  g_assert_nonnull (path);
+  g_assert_null (gtorch_memory_source_load ("libnowhere.so", "a", "b", &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND);
+  g_clear_error (&error);
+  g_assert_null (gtorch_memory_source_load (path, "pluggable_malloc", "pluggable_fee", &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND);
+  g_assert_nonnull (strstr (error->message, "there is no function “pluggable_fee” in "));
+  g_clear_error (&error);
+
+  source = gtorch_memory_source_load (path, "pluggable_malloc", "pluggable_free", &error);
+  g_assert_no_error (error);
+  *(void **) &held = dlsym (dlopen (path, RTLD_NOW), "pluggable_held");
+  g_assert_true (
+      gtorch_allocator_set_source (gtorch_device_get_allocator (gpu (1)), source, &error));
+  x = gtorch_impl_new (gpu (1), GTORCH_DTYPE_UINT8, &small, 1, &error);
+  g_assert_no_error (error);
+  g_assert_cmpint (held (), ==, 1024);
+  gtorch_impl_unref (x);
+  g_assert_cmpint (held (), ==, 0);
+  g_assert_null (gtorch_impl_new (gpu (1), GTORCH_DTYPE_UINT8, &large, 1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
+}
+
+int
+main (int argc, char **argv)
+{
+  GTorchMemorySource *source;
+  int result;
+
+  g_test_init (&argc, &argv, NULL);
+  source = source_new ();
+  all = (TestSource *) source;
+  g_assert_true (gtorch_allocator_set_source (gpu_allocator (), source, NULL));
+  g_object_unref (source); /* the allocator has it */
+#define ADD(name) g_test_add_func ("/GTorchMemorySource/" #name, name)
+  ADD (every_tensor_is_asked_for);
+  ADD (it_cannot_be_changed_later);
+  ADD (the_cpu_has_none);
+  ADD (what_it_does_not_have_is_out_of_memory);
+  ADD (its_errors_are_handed_through);
+  ADD (it_may_use_tensors_itself);
+  ADD (others_are_waited_for);
+  ADD (pools_keep_and_cut_up);
+  ADD (limits_of_splitting_are_kept);
+  ADD (libraries_are_sources);
+#undef ADD
+  result = g_test_run ();
+  assert_no_misuse ();
+  return result;
+}
