@@ -60,17 +60,18 @@ typedef enum
 
 #define GTORCH_N_DIVISIONS 16
 
-/* What can be configured; sizes in bytes. Those after `fraction` mean nothing here, and are kept. */
+/* What can be configured; sizes in bytes. The last three mean nothing here, and are kept. */
 typedef struct
 {
   gint backend;
   gint64 max_split_size; /* -1: no limit */
   gint64
       max_non_split_rounding; /* how much more than asked for a block may have that is not split */
-  gint64 divisions[GTORCH_N_DIVISIONS]; /* of a power of two from 1 MiB on; 0: none */
-  gdouble gc_threshold;                 /* 0: none */
-  gdouble fraction;                     /* of the device's memory that may be reserved */
-  gint64 release_lock, host_register, register_threads, background_threads, reuse_in_capture;
+  gint64 divisions[GTORCH_N_DIVISIONS];   /* of a power of two from 1 MiB on; 0: none */
+  gdouble gc_threshold;                   /* 0: none */
+  gdouble fraction;                       /* of the device's memory that may be reserved */
+  gint64 host_register, register_threads; /* of pinned memory */
+  gint64 release_lock, background_threads, reuse_in_capture;
 } GTorchAllocatorConfig;
 
 typedef struct _GTorchHistory GTorchHistory;

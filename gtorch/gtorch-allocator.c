@@ -571,9 +571,11 @@ notify_changes (GTorchAllocator *self, const GTorchAllocatorConfig *former)
  *
  * What is not named stays as it is. `max_split_size_mb`, `max_non_split_rounding_mb`,
  * `roundup_power2_divisions`, `garbage_collection_threshold`, `per_process_memory_fraction`,
- * `backend` (`native`, which is `arenas`, `segments`, or `cudaMallocAsync`) and `expandable_segments`
- * (%FALSE: segments) have an effect; the other keys that PyTorch has are about things that need no choice
- * here, and are only checked. The backend can be changed until the device allocates for the first time.
+ * `backend` (`native`, which is `arenas`, `segments`, or `cudaMallocAsync`), `expandable_segments`
+ * (%FALSE: segments), `pinned_use_cuda_host_register` and `pinned_num_register_threads` have an effect.
+ * `release_lock_on_cudamalloc`, `pinned_use_background_threads` and `graph_capture_record_stream_reuse`
+ * are about things that need no choice here, and are only checked. The backend can be changed until the
+ * device allocates for the first time.
  *
  * With `cudaMallocAsync` the driver keeps what is free: it is not counted as reserved, and nothing is
  * cached here. Private pools do not use it.

@@ -9,6 +9,22 @@
 
 G_BEGIN_DECLS
 
+/* --- arenas that are not simply the device's (gtorch-cuda-arena.c) --- */
+
+/* Its segments are of the driver's pool and in the order of the lane. */
+void gtorch_cuda_arena_set_async (GTorchCudaArena *arena);
+/* Its segments come from the program: it is asked by the caller, with no lock held. Borrowed. */
+void gtorch_cuda_arena_set_source (GTorchCudaArena *arena, GTorchMemorySource *source);
+GTorchMemorySource *gtorch_cuda_arena_get_source (GTorchCudaArena *arena);
+gsize gtorch_cuda_arena_segment_size (GTorchCudaArena *arena, gsize n_bytes);
+void gtorch_cuda_arena_add_segment (GTorchCudaArena *arena, guint64 address, gsize size);
+/* Nothing may be mapped any more. */
+void gtorch_cuda_arena_free (GTorchCudaArena *arena);
+/* For a private pool, before anything is taken; captured: by graphs. NULL: there is no owner. */
+void gtorch_cuda_arena_set_owner (GTorchCudaArena *arena, GTorchPool *owner, gboolean captured);
+GTorchPool *gtorch_cuda_arena_get_owner (GTorchCudaArena *arena);
+gboolean gtorch_cuda_arena_is_captured (GTorchCudaArena *arena);
+
 /* --- private pools (gtorch-cuda-pool.c) --- */
 GTorchStorage *gtorch_cuda_alloc_in (GTorchDevice *device, GTorchPool *pool, gsize n_bytes,
                                      gboolean captured, GError **error);

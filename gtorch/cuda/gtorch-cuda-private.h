@@ -132,20 +132,6 @@ GTorchCudaArena *gtorch_cuda_arena_new (GTorchCudaDevice *device, GTorchCudaLane
 /* Of separate segments. direct: nothing is kept. */
 GTorchCudaArena *gtorch_cuda_arena_new_segments (GTorchCudaDevice *device, GTorchCudaLane *lane,
                                                  guint pool, gboolean direct);
-/* Its segments are of the driver's pool and in the order of the lane. */
-void gtorch_cuda_arena_set_async (GTorchCudaArena *arena);
-/* Its segments come from the program: it is asked by the caller, with no lock held. Borrowed. */
-void gtorch_cuda_arena_set_source (GTorchCudaArena *arena, GTorchMemorySource *source);
-GTorchMemorySource *gtorch_cuda_arena_get_source (GTorchCudaArena *arena);
-gsize gtorch_cuda_arena_segment_size (GTorchCudaArena *arena, gsize n_bytes);
-void gtorch_cuda_arena_add_segment (GTorchCudaArena *arena, guint64 address, gsize size);
-/* Nothing may be mapped any more. */
-void gtorch_cuda_arena_free (GTorchCudaArena *arena);
-/* For a private pool, before anything is taken; captured: by graphs. NULL: there is no owner. */
-void gtorch_cuda_arena_set_owner (GTorchCudaArena *arena, struct _GTorchPool *owner,
-                                  gboolean captured);
-struct _GTorchPool *gtorch_cuda_arena_get_owner (GTorchCudaArena *arena);
-gboolean gtorch_cuda_arena_is_captured (GTorchCudaArena *arena);
 GTorchCudaLane *gtorch_cuda_arena_get_lane (GTorchCudaArena *arena);
 guint gtorch_cuda_arena_get_pool (GTorchCudaArena *arena);
 GMutex *gtorch_cuda_arena_get_lock (GTorchCudaArena *arena);

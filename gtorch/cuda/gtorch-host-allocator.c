@@ -9,6 +9,7 @@
 
 #include <gio/gio.h>
 #include <glib/gi18n-lib.h>
+#include <sys/mman.h>
 
 #include "cuda/gtorch-cuda-private.h"
 #include "gtorch-ops-private.h"
@@ -35,14 +36,20 @@
  * given out again before the copies from and to it are done. [method@HostAllocator.trim] gives what is kept
  * back to the system; that happens by itself when the system says that memory is low.
  *
+ * With `pinned_use_cuda_host_register:True` in the configuration of the GPU ([method@Allocator.configure])
+ * memory is the system's and shown to the driver, which is quicker for large sizes when several threads
+ * prepare it, `pinned_num_register_threads`.
+ *
  * Pinned memory is lost to all other programs. [property@HostAllocator:limit] says how much may
  * be taken.
  *
  * Since: 0.1
  */
 
-#define MIN_CLASS 12
-#define N_CLASSES 63
+#define MIN_CLASS   12
+#define N_CLASSES   63
+#define TOUCH_STEP  4096
+#define MAX_THREADS 128
 
 /* A copy that the GPU may still be at. */
 typedef struct
@@ -55,6 +62,7 @@ typedef struct
 {
   gpointer data;
   guint size_class;
+  gboolean is_registered;   /* the system's memory, shown to the driver */
   GTorchCudaDevice *device; /* in whose context it was made; all can use it */
   GTorchTimeline *timeline; /* of the copies */
   GQueue uses;              /* Use, in the order of their numbers */
@@ -259,8 +267,12 @@ static gboolean
 block_free (Block *block)
 {
   if (!gtorch_cuda_device_activate (block->device, NULL)
-      || gtorch_cuda.cuMemFreeHost (block->data) != CUDA_SUCCESS)
+      || (block->is_registered ? gtorch_cuda.cuMemHostUnregister (block->data)
+                               : gtorch_cuda.cuMemFreeHost (block->data))
+             != CUDA_SUCCESS)
     return FALSE;
+  if (block->is_registered)
+    munmap (block->data, block_size (block));
   if (block->timeline != NULL)
     {
       __atomic_store_n (&block->timeline->wait, NULL, __ATOMIC_RELAXED);
@@ -361,8 +373,67 @@ reserve (GTorchHostAllocator *self, guint64 size, GError **error)
   return result;
 }
 
+typedef struct
+{
+  gchar *start;
+  gsize size;
+} Part;
+
+/* The system makes pages when they are first written to. */
 static gpointer
-pin (GTorchHostAllocator *self, guint64 size, GTorchCudaDevice **device, GError **error)
+touch (gpointer data)
+{
+  Part *part = data;
+  gsize at;
+
+  for (at = 0; at < part->size; at += TOUCH_STEP)
+    ((volatile gchar *) part->start)[at] = 0;
+  return NULL;
+}
+
+/* Memory of the system, whose pages several threads make, is pinned sooner than the driver's own. */
+static CUresult
+register_memory (guint n_threads, guint64 size, gpointer *data)
+{
+  GThread *threads[MAX_THREADS];
+  Part parts[MAX_THREADS];
+  CUresult result;
+  gsize step;
+  guint i;
+
+  *data = mmap (NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (*data == MAP_FAILED)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  n_threads = MIN (n_threads, MIN (size / TOUCH_STEP, MAX_THREADS)); /* all are powers of two */
+  step = size / n_threads;
+  for (i = 0; i < n_threads; i++)
+    {
+      parts[i] = (Part){ (gchar *) *data + i * step, step };
+      threads[i] = i > 0 ? g_thread_try_new ("gtorch-pin", touch, &parts[i], NULL) : NULL;
+      if (threads[i] == NULL && i > 0)
+        touch (&parts[i]);
+    }
+  touch (&parts[0]);
+  for (i = 1; i < n_threads; i++)
+    if (threads[i] != NULL)
+      g_thread_join (threads[i]);
+  result = gtorch_cuda.cuMemHostRegister (*data, size, CU_MEMHOSTREGISTER_PORTABLE);
+  if (result != CUDA_SUCCESS)
+    munmap (*data, size);
+  return result;
+}
+
+static CUresult
+pin_once (GTorchCudaDevice *device, guint64 size, gboolean registered, gpointer *data)
+{
+  if (!registered)
+    return gtorch_cuda.cuMemHostAlloc (data, size, CU_MEMHOSTALLOC_PORTABLE);
+  return register_memory (device->parent_instance.allocator->config.register_threads, size, data);
+}
+
+static gpointer
+pin (GTorchHostAllocator *self, guint64 size, GTorchCudaDevice **device, gboolean *registered,
+     GError **error)
 {
   gpointer data = NULL;
   CUresult result;
@@ -370,15 +441,18 @@ pin (GTorchHostAllocator *self, guint64 size, GTorchCudaDevice **device, GError 
   *device = find_device (error);
   if (*device == NULL)
     return NULL;
-  result = gtorch_cuda.cuMemHostAlloc (&data, size, CU_MEMHOSTALLOC_PORTABLE);
+  *registered = (*device)->parent_instance.allocator->config.host_register != 0;
+  result = pin_once (*device, size, *registered, &data);
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
     {
       gtorch_host_allocator_trim (self);
       if (!gtorch_cuda_device_activate (*device, error))
         return NULL;
-      result = gtorch_cuda.cuMemHostAlloc (&data, size, CU_MEMHOSTALLOC_PORTABLE);
+      result = pin_once (*device, size, *registered, &data);
     }
-  return gtorch_cuda_check (result, "cuMemHostAlloc", error) ? data : NULL;
+  return gtorch_cuda_check (result, *registered ? "cuMemHostRegister" : "cuMemHostAlloc", error)
+             ? data
+             : NULL;
 }
 
 /* With the lock held, which is dropped in between. */
@@ -387,13 +461,14 @@ new_block (GTorchHostAllocator *self, guint size_class, GError **error)
 {
   const guint64 size = G_GUINT64_CONSTANT (1) << size_class;
   GTorchCudaDevice *device;
+  gboolean is_registered = FALSE;
   gpointer data;
   Block *block;
 
   if (!reserve (self, size, error))
     return NULL;
   g_mutex_unlock (&self->lock);
-  data = pin (self, size, &device, error);
+  data = pin (self, size, &device, &is_registered, error);
   g_mutex_lock (&self->lock);
   if (data == NULL)
     {
@@ -404,6 +479,7 @@ new_block (GTorchHostAllocator *self, guint size_class, GError **error)
   block = g_new0 (Block, 1);
   block->data = data;
   block->size_class = size_class;
+  block->is_registered = is_registered;
   block->device = device;
   g_queue_init (&block->uses);
   return block;

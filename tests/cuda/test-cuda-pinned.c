@@ -350,6 +350,49 @@ the_limit_holds (void)
   g_assert_cmpuint (gtorch_host_allocator_get_reserved (allocator ()), ==, 0);
 }
 
+/* "pinned_use_cuda_host_register" */
+static void
+memory_of_the_system_can_be_shown_to_the_driver (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) small = NULL;
+  g_autoptr (GTorchTensor) large = NULL;
+  g_autoptr (GTorchTensor) x = gpu_ramp (1 << 18);
+  FakeCudaAccounts before, after;
+
+  gtorch_host_allocator_trim (allocator ());
+  fake_cuda_get_accounts (&before);
+  fake_cuda_reset_calls ();
+  g_assert_true (gtorch_allocator_configure (gpu_allocator (),
+                                             "pinned_use_cuda_host_register:True,pinned_num_"
+                                             "register_threads:8",
+                                             &error));
+  small = pinned_full (10, 3); /* fewer pages than threads */
+  large = pinned_full (1 << 18, 3);
+  g_assert_cmpuint (fake_cuda_get_calls ("cuMemHostRegister"), ==, 2);
+  g_assert_cmpuint (fake_cuda_get_calls ("cuMemHostAlloc"), ==, 0);
+  assert_is (small, 9, 3);
+  copy (large, x);
+  assert_is (large, (1 << 18) - 1, (1 << 18) - 1);
+
+  fake_cuda_fail ("cuMemHostRegister", 1, CUDA_ERROR_NOT_SUPPORTED);
+  g_clear_object (&x);
+  x = gtorch_zeros (GTORCH_SHAPE (1 << 20), GTORCH_DTYPE_FLOAT64, gtorch_device_cpu (), NULL);
+  g_assert_null (gtorch_tensor_pin_memory (x, &error));
+  g_assert_nonnull (strstr (error->message, "cuMemHostRegister"));
+  g_assert_true (fake_cuda_clear_faults ());
+
+  /* What was pinned one way goes back the same way. */
+  g_assert_true (
+      gtorch_allocator_configure (gpu_allocator (), "pinned_use_cuda_host_register:False", NULL));
+  g_clear_object (&small);
+  g_clear_object (&large);
+  gtorch_host_allocator_trim (allocator ());
+  fake_cuda_get_accounts (&after);
+  g_assert_cmpuint (after.pinned, ==, before.pinned);
+  g_assert_cmpuint (after.misuses, ==, before.misuses);
+}
+
 static void
 low_memory_trims (void)
 {
@@ -585,6 +628,7 @@ main (gint argc, gchar **argv)
   TEST (memory_is_not_given_out_before_it_was_read);
   TEST (operations_do_not_change_what_is_being_copied);
   TEST (the_limit_holds);
+  TEST (memory_of_the_system_can_be_shown_to_the_driver);
   TEST (low_memory_trims);
   TEST (what_is_pinned_stays_itself);
   TEST (what_cannot_be_pinned);
