@@ -79,7 +79,7 @@ gtorch_saved_call_new (const GTorchOpCall *call, GTorchAliasFunc alias, gpointer
       if (call->outputs[i] == NULL)
         continue;
       for (j = 0; j < call->n_inputs; j++) /* in place: the same operand stays the same */
-        if (call->outputs[i] == call->inputs[j])
+        if (saved->call.outputs[i] == NULL && call->outputs[i] == call->inputs[j])
           saved->call.outputs[i] = gtorch_impl_ref (saved->inputs[j]);
       if (saved->call.outputs[i] == NULL)
         saved->call.outputs[i] =
