@@ -20,6 +20,7 @@ gi.require_version('GTorch', '1')
 import numpy  # noqa: E402
 from gi.repository import Gio, GLib, GTorch  # noqa: E402
 
+import on_device  # noqa: E402, F401
 import tap  # noqa: E402
 
 FLOATS = [[1.0, -2.0], [3.0, 4.0]]
@@ -51,7 +52,7 @@ def agrees(function, data, number, dtype):
         (function(x, other), function(array, array[::-1])),
     ):
         assert isinstance(got, GTorch.Tensor), got
-        close = numpy.allclose(got.numpy(), expected, rtol=1e-6)
+        close = numpy.allclose(got.cpu().numpy(), expected, rtol=1e-6)
         assert close and got.shape == expected.shape, f'{function.__name__}: {got}, not {expected}'
 
 
@@ -113,7 +114,7 @@ def operators_with_an_equals_sign_write_in_place():
         where, view = x.data_ptr(), x[0]
         got = function(x, 2)
         assert got is x and x.data_ptr() == where
-        assert numpy.array_equal(x.numpy(), function(expected, 2)), function.__name__
+        assert numpy.array_equal(x.cpu().numpy(), function(expected, 2)), function.__name__
         assert view.tolist() == x[0].tolist()
     x = GTorch.tensor(FLOATS, requires_grad=True)
     raises(GLib.Error, 'leaf', operator.iadd, x, 1)
@@ -122,7 +123,7 @@ def operators_with_an_equals_sign_write_in_place():
 @tap.case
 def arrays_stand_on_either_side():
     array = numpy.array([1.0, 2.0], 'float32')
-    x = GTorch.tensor(FLOATS)
+    x = GTorch.tensor(FLOATS, device='cpu')
     for function in (*ARITHMETIC, *DIVISION, *COMPARISONS, operator.matmul):
         for args in ((array, x), (x, array)):
             got = function(*args)
@@ -201,8 +202,10 @@ def a_tensor_is_a_key_by_identity():
 
 @tap.case
 def tensors_print_themselves():
-    assert repr(GTorch.tensor([[1, 2], [3, 4]])) == 'tensor([[1, 2],\n        [3, 4]])'
-    assert str(GTorch.tensor(2.5)) == f'{GTorch.tensor(2.5)}' == 'tensor(2.5000)'
+    assert repr(GTorch.tensor([[1, 2], [3, 4]], device='cpu')) == 'tensor([[1, 2],\n        [3, 4]])'
+    x = GTorch.tensor(2.5, device='cpu')
+    assert str(x) == f'{x}' == 'tensor(2.5000)'
+    assert repr(GTorch.tensor(2)).startswith('tensor(2')
     assert 'float64' in repr(GTorch.tensor([1.0], dtype='float64'))
     assert 'requires_grad' in repr(GTorch.tensor([1.0], requires_grad=True))
 
@@ -227,7 +230,7 @@ def copies_and_pickles_are_independent():
 
 @tap.case
 def numpy_sees_the_same_memory():
-    x = GTorch.arange(6).reshape(2, 3)
+    x = GTorch.arange(6, device='cpu').reshape(2, 3)
     array = x.T.numpy()
     assert array.shape == (3, 2) and array.tolist() == x.T.tolist()
     array[0, 1] = 30
@@ -237,18 +240,21 @@ def numpy_sees_the_same_memory():
     source[1] = 7
     assert shown[1].item() == 7
     copied = GTorch.tensor(source[::2])
+    x = GTorch.zeros(2)
+    if x.device != GTorch.Device.cpu():
+        raises(TypeError, 'numpy cannot see memory of cuda:0: use t.cpu()', x.numpy)
     source[0] = 9
     assert copied.tolist() == [0, 2]
     for empty in (GTorch.tensor([]), GTorch.zeros(2, 0), GTorch.zeros(0, 3)):
-        assert numpy.asarray(empty).shape == empty.shape
-    assert numpy.asarray(GTorch.tensor(2.5)).item() == 2.5
+        assert numpy.asarray(empty.cpu()).shape == empty.shape
+    assert numpy.asarray(GTorch.tensor(2.5).cpu()).item() == 2.5
 
 
 @tap.case
 def an_array_keeps_the_memory_of_its_tensor():
-    array = numpy.asarray(GTorch.full([1000], 3.0))
+    array = numpy.asarray(GTorch.full([1000], 3.0).cpu())
     gc.collect()
-    others = [GTorch.full([1000], 4.0) for _ in range(20)]
+    others = [GTorch.full([1000], 4.0).cpu() for _ in range(20)]
     assert (array == 3).all() and len(others) == 20
 
 
@@ -282,10 +288,10 @@ def bounds_count_by_their_kind():
 
 @tap.case
 def to_takes_dtypes_devices_and_tensors():
-    x = GTorch.ones([2])
+    x = GTorch.ones([2], device='cpu')
     assert x.to('cpu') is x and x.to(GTorch.Device('cpu')) is x and x.to(device='cpu') is x
     assert x.to('float64').dtype == x.to('cpu', GTorch.float64).dtype == GTorch.float64
-    assert x.to(GTorch.tensor([1])).dtype == GTorch.int64
+    assert x.to(GTorch.tensor([1], device='cpu')).dtype == GTorch.int64
     assert x.to('cpu', copy=True) is not x and GTorch.to(x, GTorch.int32).dtype == GTorch.int32
 
 
@@ -301,11 +307,11 @@ def numpy_cannot_have_everything():
 def the_buffer_protocol():
     if os.environ.get('GTORCH_NO_MIXIN') == '1':
         raise tap.Skip('only C can offer it')
-    x = GTorch.tensor([[1, 2, 3], [4, 5, 6]], dtype='int16')
+    x = GTorch.tensor([[1, 2, 3], [4, 5, 6]], dtype='int16', device='cpu')
     view = memoryview(x)
     assert view.shape == (2, 3) and view.tolist() == x.tolist() and view.itemsize == 2
     assert memoryview(x.T).tobytes() == numpy.array([[1, 4], [2, 5], [3, 6]], 'int16').tobytes()
-    assert memoryview(GTorch.tensor([])).nbytes == 0
+    assert memoryview(GTorch.tensor([], device='cpu')).nbytes == 0
 
 
 @tap.case
@@ -320,7 +326,7 @@ def indices_are_those_of_numpy():
     for key in keys:
         got, expected = x[key], array[key]
         assert got.shape == expected.shape and got.tolist() == expected.tolist(), f'{key}: {got}'
-    mask, where = x > 11, GTorch.tensor([1, -2])
+    mask, where = x > 11, GTorch.tensor([1, -2], device='cpu')
     assert x[mask].tolist() == array[array > 11].tolist()
     assert x[where].tolist() == array[[1, -2]].tolist()
     x[mask] = -1
@@ -363,7 +369,7 @@ def gradients_read_as_in_pytorch():
 def pinned_memory_has_a_limit():
     allocator = GTorch.HostAllocator.get_default()
     allocator.props.limit = 1
-    x = GTorch.tensor([1.5, -2.0])
+    x = GTorch.tensor([1.5, -2.0], device='cpu')
     assert not x.is_pinned() and not x.props.pinned
     try:
         x.pin_memory()

@@ -16,8 +16,8 @@ def _slice(item):
     return SLICE, start, stop, 1 if item.step is None else index(item.step)
 
 
-def encode(key):
-    """Four integers for each item (GTorchIndexKind and its numbers), and the index tensors."""
+def encode(key, device):
+    """Four integers for each item (GTorchIndexKind and its numbers), and the index tensors, new ones on @device."""
     items, tensors = [], []
     for item in key if isinstance(key, tuple) else (key,):
         kind = type(item)
@@ -38,7 +38,7 @@ def encode(key):
             from gi.overrides._gtorch_create import tensor
 
             items += (TENSOR, len(tensors), 0, 0)
-            tensors.append(_as_index(tensor(item)))
+            tensors.append(_as_index(tensor(item, device=device)))
         elif hasattr(item, '__index__'):
             items += (INT, index(item), 0, 0)
         else:

@@ -252,7 +252,7 @@ class TensorMethods:
         return ops.METHODS['split'](self, split_size, dim)
 
     def numpy(self):
-        """An array that shows the same memory."""
+        """An array that shows the same memory, which must be the CPU's."""
         import numpy
 
         return numpy.asarray(self)
@@ -262,6 +262,8 @@ class TensorMethods:
             raise RuntimeError('the tensor requires a gradient: use t.detach().numpy()')
         if self.dtype not in TYPE_STRINGS:
             raise TypeError(f'numpy has no dtype {self.dtype}')
+        if self.device != GTorch.Device.cpu():
+            raise TypeError(f'numpy cannot see memory of {self.device}: use t.cpu().numpy()')
         self.device.synchronize(None)
         size = self.itemsize
         return {
@@ -329,12 +331,12 @@ class PythonMethods:
         return self.get_size(0)
 
     def __getitem__(self, key):
-        return self.index(*encode(key))
+        return self.index(*encode(key, self.device))
 
     def __setitem__(self, key, value):
         if not isinstance(value, RawTensor):
             value = value_for(self, value)
-        self.index_put_inplace(*encode(key), value, False)
+        self.index_put_inplace(*encode(key, self.device), value, False)
 
 
 
