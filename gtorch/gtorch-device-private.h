@@ -104,6 +104,8 @@ struct _GTorchDeviceClass
   /* Keeps the memory as it is until what the stream has now is done. */
   gboolean (*record_stream) (GTorchDevice *device, GTorchStorage *storage, GTorchStream *stream,
                              GError **error);
+  /* Waits for the work of other streams than the current one that may write to the storage (optional). */
+  gboolean (*wait_storage) (GTorchDevice *device, GTorchStorage *storage, GError **error);
   /* Waits for all streams (optional: all timelines of the device). */
   gboolean (*synchronize) (GTorchDevice *device, GCancellable *cancellable, GError **error);
   /* Events that other processes can have (optional: there are none). */

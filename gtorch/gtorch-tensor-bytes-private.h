@@ -7,6 +7,8 @@
 
 G_BEGIN_DECLS
 
+/* Before the host reads elements: waits for what writes them, on whatever stream. */
+gboolean gtorch_impl_wait (const gchar *op, GTorchImpl *impl, GError **error);
 /* The tensor itself if the host can read it, else a copy; new reference. Waits for what writes to it. */
 GTorchImpl *gtorch_impl_to_host (const gchar *op, GTorchImpl *impl, GError **error);
 /* Converts all elements, in C order, into a buffer of numel elements of dtype. */

@@ -20,21 +20,39 @@
 #include "gtorch-tensor-bytes-private.h"
 #include "gtorch-tensor-private.h"
 
+gboolean
+gtorch_impl_wait (const gchar *op, GTorchImpl *impl, GError **error)
+{
+  GTorchDeviceClass *class;
+
+  if (!gtorch_impl_sync (impl, error))
+    {
+      g_prefix_error (error, "%s: ", op);
+      return FALSE;
+    }
+  class = GTORCH_DEVICE_GET_CLASS (gtorch_impl_device (impl));
+  if (class->wait_storage == NULL
+      || class->wait_storage (gtorch_impl_device (impl), impl->storage, error))
+    return TRUE;
+  gtorch_error_set_op (error, op);
+  return FALSE;
+}
+
 GTorchImpl *
 gtorch_impl_to_host (const gchar *op, GTorchImpl *impl, GError **error)
 {
   g_autoptr (GTorchImpl) host = NULL;
 
-  if (!gtorch_impl_sync (impl, error))
-    {
-      g_prefix_error (error, "%s: ", op);
-      return NULL;
-    }
+  if (!gtorch_impl_wait (op, impl, error))
+    return NULL;
   if (gtorch_impl_device (impl)->type == GTORCH_DEVICE_TYPE_CPU)
     return gtorch_impl_ref (impl);
   host = gtorch_impl_new (gtorch_device_cpu (), impl->dtype, impl->shape, impl->n_dims, error);
   if (host == NULL || !gtorch_op_copy_inplace (host, impl, FALSE, error))
-    return NULL;
+    {
+      gtorch_error_set_op (error, op);
+      return NULL;
+    }
   return g_steal_pointer (&host);
 }
 

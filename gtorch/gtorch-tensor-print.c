@@ -17,6 +17,7 @@
 #include "autograd/gtorch-autograd-private.h"
 #include "cpu/gtorch-cpu-cast.h"
 #include "gtorch-device-private.h"
+#include "gtorch-ops-private.h"
 #include "gtorch-stream-private.h"
 #include "gtorch-tensor-bytes-private.h"
 #include "gtorch-tensor-private.h"
@@ -72,6 +73,7 @@ typedef struct
 {
   Options options;
   const GTorchImpl *impl;
+  GTorchImpl *host; /* where the elements are read: all, or the ends of folded dimensions */
   gboolean summarize;
   GArray *values; /* of gint64, or gdouble: one for each part */
   guint n_parts;
@@ -167,7 +169,7 @@ is_folded (const Printer *printer, guint dim)
 static void
 collect (Printer *printer, guint dim, const char *data)
 {
-  const GTorchImpl *impl = printer->impl;
+  const GTorchImpl *impl = printer->host;
   gsize size = gtorch_dtype_size (impl->dtype);
   gint64 i;
 
@@ -369,15 +371,71 @@ write_suffixes (Printer *printer, GTorchImpl *impl, gboolean with_size, gboolean
   g_string_append_c (printer->text, ')');
 }
 
+/* One end after the other of each folded dimension from dim on. */
+static gboolean
+copy_ends (const Printer *printer, guint dim, GTorchImpl *to, GTorchImpl *from)
+{
+  gint64 n = printer->options.edge_items;
+  guint end;
+
+  while (dim < from->n_dims && !is_folded (printer, dim))
+    dim++;
+  if (dim == from->n_dims)
+    return gtorch_op_copy_inplace (to, from, FALSE, NULL);
+  for (end = 0; end < 2; end++)
+    {
+      gint64 shape[GTORCH_MAX_DIMS];
+      gint64 first = end == 0 ? 0 : from->shape[dim] - n;
+      g_autoptr (GTorchImpl) part = NULL;
+      g_autoptr (GTorchImpl) source = NULL;
+
+      memcpy (shape, to->shape, to->n_dims * sizeof *shape);
+      shape[dim] = n;
+      part = gtorch_impl_new_view (to, to->offset + end * n * to->strides[dim], shape, to->strides,
+                                   to->n_dims);
+      memcpy (shape, from->shape, from->n_dims * sizeof *shape);
+      shape[dim] = n;
+      source = gtorch_impl_new_view (from, from->offset + first * from->strides[dim], shape,
+                                     from->strides, from->n_dims);
+      if (!copy_ends (printer, dim + 1, part, source))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+/* From another device than the CPU, only what is shown of a large tensor. */
+static GTorchImpl *
+fetch_ends (const Printer *printer, GTorchImpl *impl)
+{
+  gint64 shape[GTORCH_MAX_DIMS], numel = 1;
+  g_autoptr (GTorchImpl) host = NULL;
+  guint i;
+
+  if (!gtorch_impl_wait ("to_string", impl, NULL))
+    return NULL;
+  for (i = 0; i < impl->n_dims; i++)
+    {
+      shape[i] = is_folded (printer, i) ? 2 * (gint64) printer->options.edge_items : impl->shape[i];
+      numel *= shape[i];
+    }
+  host = gtorch_impl_new (gtorch_device_cpu (), impl->dtype, shape, impl->n_dims, NULL);
+  if (host == NULL || (numel > 0 && !copy_ends (printer, 0, host, impl)))
+    return NULL;
+  return g_steal_pointer (&host);
+}
+
 /* The elements, or NULL. Text has no way to report an error of earlier work: it is left to those who have. */
 static GTorchImpl *
-look_at_elements (GTorchImpl *impl)
+look_at_elements (const Printer *printer, GTorchImpl *impl)
 {
   gboolean former = gtorch_thread.keeps_errors;
   GTorchImpl *host;
 
   gtorch_thread.keeps_errors = TRUE;
-  host = gtorch_impl_to_host ("to_string", impl, NULL);
+  if (printer->summarize && gtorch_impl_device (impl)->type != GTORCH_DEVICE_TYPE_CPU)
+    host = fetch_ends (printer, impl);
+  else
+    host = gtorch_impl_to_host ("to_string", impl, NULL);
   gtorch_thread.keeps_errors = former;
   return host;
 }
@@ -418,6 +476,8 @@ gtorch_tensor_to_string (GTorchTensor *self)
 
   impl = gtorch_tensor_unwrap (self);
   get_options (&printer.options);
+  printer.impl = impl;
+  printer.summarize = impl->numel > printer.options.threshold;
   printer.text = g_string_new ("tensor(");
   indent = printer.text->len;
   if (impl->storage == NULL)
@@ -427,7 +487,7 @@ gtorch_tensor_to_string (GTorchTensor *self)
     }
   else if (impl->numel == 0)
     g_string_append (printer.text, "[]");
-  else if ((host = look_at_elements (impl)) == NULL)
+  else if ((host = look_at_elements (&printer, impl)) == NULL)
     {
       g_string_append (printer.text, "...");
       with_elements = FALSE;
@@ -435,9 +495,8 @@ gtorch_tensor_to_string (GTorchTensor *self)
   else
     {
       is_complex = gtorch_dtype_kind (impl->dtype) == GTORCH_KIND_COMPLEX;
-      printer.impl = host;
+      printer.host = host;
       printer.n_parts = is_complex ? 2 : 1;
-      printer.summarize = impl->numel > printer.options.threshold;
       values = g_array_new (FALSE, FALSE, 8);
       printer.values = values;
       collect (&printer, 0, gtorch_impl_data (host));

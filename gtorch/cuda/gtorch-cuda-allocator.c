@@ -724,6 +724,22 @@ list_blocks (GTorchCudaArena *arena, gpointer data)
   gtorch_cuda_arena_list (arena, data);
 }
 
+gboolean
+gtorch_cuda_is_used (GTorchStorage *storage, GTorchCudaLane *lane, GTorchCudaLane *but)
+{
+  GTorchCudaBlock *block = (GTorchCudaBlock *) storage;
+  GTorchCudaLane *own;
+  guint64 uses;
+
+  if (storage->free_func != NULL)
+    return FALSE;
+  own = gtorch_cuda_arena_get_lane (block->arena);
+  uses = __atomic_load_n (&block->uses, __ATOMIC_RELAXED);
+  if (lane != NULL)
+    return lane == own || (uses & gtorch_cuda_lane_bit (lane)) != 0;
+  return own != but || (uses & ~gtorch_cuda_lane_bit (but)) != 0;
+}
+
 void
 gtorch_cuda_list_blocks (GTorchDevice *device, GArray *blocks)
 {

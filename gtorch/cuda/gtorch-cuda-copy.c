@@ -175,12 +175,14 @@ gtorch_cuda_copy_here (GTorchImpl *dst, GTorchImpl *src, GTorchCudaLane *lane, G
   if (dst->is_contiguous && src->is_contiguous && gtorch_impl_same_shape (dst, src))
     {
       if (same)
-        return gtorch_cuda_check (gtorch_cuda.cuMemcpyDtoDAsync ((CUdeviceptr) (guintptr)
-                                                                     gtorch_impl_data (dst),
-                                                                 (CUdeviceptr) (guintptr)
-                                                                     gtorch_impl_data (src),
-                                                                 dst->numel * size, lane->handle),
-                                  "cuMemcpyDtoDAsync", error);
+        return gtorch_cuda_device_activate (lane->device, error)
+               && gtorch_cuda_check (gtorch_cuda.cuMemcpyDtoDAsync ((CUdeviceptr) (guintptr)
+                                                                        gtorch_impl_data (dst),
+                                                                    (CUdeviceptr) (guintptr)
+                                                                        gtorch_impl_data (src),
+                                                                    dst->numel * size,
+                                                                    lane->handle),
+                                     "cuMemcpyDtoDAsync", error);
       if (is_aligned (gtorch_impl_data (dst)) && is_aligned (gtorch_impl_data (src)))
         {
           GtContiguous p = { .data = { gtorch_impl_data (dst), gtorch_impl_data (src) },
@@ -238,9 +240,10 @@ gtorch_cuda_fill_with (GTorchImpl *dst, guint dtype, gconstpointer value, GTorch
       CUdeviceptr data = (CUdeviceptr) (guintptr) gtorch_impl_data (dst);
 
       if (p->number[0].words[0] == 0 && p->number[0].words[1] == 0)
-        return gtorch_cuda_check (gtorch_cuda.cuMemsetD8Async (data, 0, dst->numel * size,
-                                                               lane->handle),
-                                  "cuMemsetD8Async", error);
+        return gtorch_cuda_device_activate (lane->device, error)
+               && gtorch_cuda_check (gtorch_cuda.cuMemsetD8Async (data, 0, dst->numel * size,
+                                                                  lane->handle),
+                                     "cuMemsetD8Async", error);
       if (is_aligned (gtorch_impl_data (dst)))
         {
           p->data[0] = gtorch_impl_data (dst);

@@ -143,6 +143,7 @@ gtorch_cuda_device_class_init (GTorchCudaDeviceClass *klass)
   klass->get_priorities = gtorch_cuda_stream_get_priorities;
   klass->record_stream = gtorch_cuda_record_stream;
   klass->shared_events = &gtorch_cuda_shared_events;
+  klass->wait_storage = gtorch_cuda_wait_storage;
   klass->synchronize = gtorch_cuda_synchronize;
   klass->can_access_peer = gtorch_cuda_can_access_peer;
   klass->enable_peer = gtorch_cuda_enable_peer;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <gtorch/cuda/gtorch-cuda-abi-private.h>
-#include <gtorch/gtorch-error.h>
+#include <gtorch/gtorch-op-private.h>
 
 G_BEGIN_DECLS
 
@@ -35,6 +35,10 @@ gboolean gtorch_cuda_is_forked (void);
  * knows kernels by their names alone has for that (the one that tests use without a GPU); NULL with
  * NVIDIA's. */
 const void *gtorch_cuda_driver_get_image (const void *built);
+/* Such a driver may also do by itself an operation that it knows no kernel for, in order of the queue; `host`
+ * is the CPU, `report` a GtReport or NULL. FALSE if it does not, as NVIDIA's does not. */
+gboolean gtorch_cuda_driver_stand_in (GTorchOpCall *call, CUstream queue, GTorchDevice *host,
+                                      gpointer report);
 
 /* TRUE for CUDA_SUCCESS; else a GError "what: the driver's words (its name)". */
 gboolean gtorch_cuda_check (CUresult result, const gchar *what, GError **error);

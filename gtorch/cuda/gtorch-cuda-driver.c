@@ -25,6 +25,8 @@ static gint version;
 static gint forked; /* atomically */
 static void *library;
 static const void *stand_in_image;
+static CUresult (*stand_in_launch) (const GTorchOpCall *call, CUstream queue, GTorchDevice *host,
+                                    gpointer report);
 
 static const struct
 {
@@ -95,6 +97,7 @@ find_driver (void)
       return FALSE;
     }
   stand_in_image = dlsym (library, "gtorch_cuda_stand_in_image");
+  stand_in_launch = dlsym (library, "gtorch_cuda_stand_in_launch");
   return TRUE;
 }
 
@@ -136,6 +139,13 @@ const void *
 gtorch_cuda_driver_get_image (const void *built)
 {
   return built != NULL ? built : stand_in_image;
+}
+
+gboolean
+gtorch_cuda_driver_stand_in (GTorchOpCall *call, CUstream queue, GTorchDevice *host,
+                             gpointer report)
+{
+  return stand_in_launch != NULL && stand_in_launch (call, queue, host, report) == CUDA_SUCCESS;
 }
 
 gboolean

@@ -7,7 +7,26 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "cuda/gtorch-cuda-plain-private.h"
 #include "cuda/gtorch-cuda-private.h"
+
+static gboolean
+run (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  GError *reason = NULL;
+
+  if (G_LIKELY (call->op->cuda (call, lane, &reason)))
+    return TRUE;
+  if (g_error_matches (reason, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED)
+      && gtorch_cuda_driver_stand_in (call, lane->handle, gtorch_device_cpu (),
+                                      gtorch_cuda_report (lane, NULL)))
+    {
+      g_error_free (reason);
+      return TRUE;
+    }
+  g_propagate_error (error, reason);
+  return FALSE;
+}
 
 gboolean
 gtorch_cuda_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *call, GError **error)
@@ -18,7 +37,7 @@ gtorch_cuda_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *ca
   if (G_UNLIKELY (lane == NULL))
     return FALSE;
   gtorch_cuda_note_begin (lane, call->op->name);
-  if (G_UNLIKELY (!gtorch_cuda_note_end (lane, call->op->cuda (call, lane, error))))
+  if (G_UNLIKELY (!gtorch_cuda_note_end (lane, run (call, lane, error))))
     {
       if (error != NULL && *error != NULL && !g_str_has_prefix ((*error)->message, call->op->name))
         g_prefix_error (error, "%s: ", call->op->name);

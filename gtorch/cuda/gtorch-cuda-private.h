@@ -185,6 +185,8 @@ void gtorch_cuda_settle (GTorchDevice *device);
 
 /* Notes that work on the stream uses the storage; its memory is not given to others before that is done. */
 void gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane);
+/* Has work on the lane used it, as far as that is known? NULL: on any other than `but`. */
+gboolean gtorch_cuda_is_used (GTorchStorage *storage, GTorchCudaLane *lane, GTorchCudaLane *but);
 
 /* --- small blocks that threads keep at hand (gtorch-cuda-magazine.c) --- */
 
@@ -276,6 +278,7 @@ GTorchStream *gtorch_cuda_stream_new (GTorchDevice *device, gint priority, GErro
 GTorchStream *gtorch_cuda_stream_new_external (GTorchDevice *device, gpointer handle,
                                                GError **error);
 void gtorch_cuda_stream_get_priorities (GTorchDevice *device, gint *least, gint *greatest);
+gboolean gtorch_cuda_wait_storage (GTorchDevice *device, GTorchStorage *storage, GError **error);
 gboolean gtorch_cuda_record_stream (GTorchDevice *device, GTorchStorage *storage,
                                     GTorchStream *stream, GError **error);
 gboolean gtorch_cuda_synchronize (GTorchDevice *device, GCancellable *cancellable, GError **error);

@@ -52,9 +52,12 @@ gboolean
 gtorch_cuda_read (GTorchCudaLane *lane, gpointer to, gconstpointer from, gsize n_bytes,
                   GError **error)
 {
-  gpointer bounce = n_bytes <= BOUNCE ? take_bounce (lane) : NULL;
+  gpointer bounce;
   gboolean result;
 
+  if (!gtorch_cuda_device_activate (lane->device, error))
+    return FALSE;
+  bounce = n_bytes <= BOUNCE ? take_bounce (lane) : NULL;
   gtorch_cuda_note_begin (lane, "copy");
   result = gtorch_cuda_check (gtorch_cuda.cuMemcpyDtoHAsync (bounce != NULL ? bounce : to,
                                                              (CUdeviceptr) (guintptr) from, n_bytes,

@@ -102,10 +102,11 @@ scan (GtScan *p, gboolean product, guint dtype, GTorchDevice *device, GTorchCuda
       p->totals = gtorch_impl_data (state);
       p->flags = (uint32_t *) ((char *) p->totals + totals);
       p->counter = (uint32_t *) ((char *) p->flags + flags);
-      if (!gtorch_cuda_check (gtorch_cuda.cuMemsetD8Async ((CUdeviceptr) (guintptr) p->totals
-                                                               + zeros,
-                                                           0, n_bytes - zeros, lane->handle),
-                              "cuMemsetD8Async", error))
+      if (!gtorch_cuda_device_activate (lane->device, error)
+          || !gtorch_cuda_check (gtorch_cuda.cuMemsetD8Async ((CUdeviceptr) (guintptr) p->totals
+                                                                  + zeros,
+                                                              0, n_bytes - zeros, lane->handle),
+                                 "cuMemsetD8Async", error))
         return FALSE;
       lines *= p->tiles;
       if (p->vectors) /* blocks that go on to further tiles, as many as there is room for */

@@ -590,6 +590,23 @@ gtorch_cuda_record_stream (GTorchDevice *device, GTorchStorage *storage, GTorchS
   return TRUE;
 }
 
+gboolean
+gtorch_cuda_wait_storage (GTorchDevice *device, GTorchStorage *storage, GError **error)
+{
+  GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
+  GTorchCudaLane *current = gtorch_cuda_current_lane (device, error), *lane;
+
+  if (current == NULL)
+    return FALSE;
+  if (G_LIKELY (!gtorch_cuda_is_used (storage, NULL, current)))
+    return TRUE;
+  for (lane = g_atomic_pointer_get (&cuda->newest); lane != NULL; lane = lane->next)
+    if (lane != current && gtorch_cuda_is_used (storage, lane, NULL) && !is_capturing (lane)
+        && !gtorch_cuda_lane_synchronize (lane, "stream", error))
+      return FALSE;
+  return TRUE;
+}
+
 GTorchCudaLane *
 gtorch_cuda_current_lane (GTorchDevice *device, GError **error)
 {

@@ -112,9 +112,17 @@ gtorch_op_repeat_interleave_tensor (GTorchImpl *self, GTorchImpl *repeats, const
   gint64 length, total;
   guint along;
 
-  if (source == NULL
-      || !gtorch_normalize_dim ("repeat_interleave", n_dim > 0 ? dim[0] : 0, source->n_dims, &along,
-                                error))
+  if (source == NULL)
+    return NULL;
+  if (source->storage == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
+                   _ ("repeat_interleave: the tensor of shape %s was released"),
+                   gtorch_impl_shape_str (source));
+      return NULL;
+    }
+  if (!gtorch_normalize_dim ("repeat_interleave", n_dim > 0 ? dim[0] : 0, source->n_dims, &along,
+                             error))
     return NULL;
   length = source->n_dims == 0 ? 1 : source->shape[along];
   if (gtorch_dtype_kind (repeats->dtype) != GTORCH_KIND_INT || repeats->n_dims > 1
