@@ -3,8 +3,7 @@
 
 #pragma once
 
-#include <gtorch/gtorch-tensor-private.h>
-#include <gtorch/gtorch.h>
+#include "test-device.h"
 
 /* Small float64 tensors and looking into them. */
 
@@ -13,7 +12,7 @@ value (GTorchTensor *tensor, gint64 i)
 {
   g_assert_cmpint (gtorch_tensor_get_dtype (tensor), ==, GTORCH_DTYPE_FLOAT64);
   g_assert_true (gtorch_tensor_is_contiguous (tensor));
-  return ((gdouble *) gtorch_impl_data (gtorch_tensor_get_impl (tensor)))[i];
+  return test_element (tensor, i);
 }
 
 /* start, start + 1, … */

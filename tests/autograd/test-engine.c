@@ -14,11 +14,10 @@
 #define N_STREAMS 3
 #define LENGTH    512
 
-static gboolean
-take_time (gpointer data, GError **error)
+static void
+take_time (gpointer data)
 {
   g_usleep (GPOINTER_TO_UINT (data));
-  return TRUE;
 }
 
 /* Work that takes between nothing and two milliseconds. */
@@ -26,16 +25,14 @@ static void
 delay (GTorchStream *stream, GRand *rand)
 {
   if (g_rand_boolean (rand) && !gtorch_stream_is_default (stream))
-    GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, take_time,
-                                               GUINT_TO_POINTER (g_rand_int_range (rand, 1, 2000)),
-                                               NULL);
+    test_enqueue (stream, take_time, GUINT_TO_POINTER (g_rand_int_range (rand, 1, 2000)));
 }
 
 static GTorchStream *
 new_stream (void)
 {
   g_autoptr (GError) error = NULL;
-  GTorchStream *stream = gtorch_stream_new (gtorch_device_cpu (), 0, &error);
+  GTorchStream *stream = gtorch_stream_new (NULL, 0, &error);
 
   g_assert_no_error (error);
   return stream;
@@ -192,8 +189,7 @@ additions_to_a_leaf_wait_for_each_other (void)
       g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (streams->pdata[i]);
       g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 3, NULL);
 
-      GTORCH_STREAM_GET_CLASS (streams->pdata[i])
-          ->enqueue (streams->pdata[i], take_time, GUINT_TO_POINTER (20000 >> 3 * i), NULL);
+      test_enqueue (streams->pdata[i], take_time, GUINT_TO_POINTER (20000 >> 3 * i));
       g_assert_true (gtorch_tensor_backward (y, seed, FALSE, FALSE, NULL));
     }
   for (i = 0; i < N_STREAMS; i++)
@@ -422,7 +418,7 @@ backward_may_go_backward (void)
 static guint64
 allocated (void)
 {
-  return gtorch_device_get_memory_allocated (gtorch_device_cpu ());
+  return gtorch_device_get_memory_allocated (test_device ());
 }
 
 static void

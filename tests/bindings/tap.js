@@ -1,9 +1,23 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Test cases as functions, reported in TAP.
+// Test cases as functions, reported in TAP, on the device that GTORCH_TEST_DEVICE names.
 
+import GLib from 'gi://GLib';
+import GTorch from 'gi://GTorch?version=1';
 import System from 'system';
+
+const device = GLib.getenv('GTORCH_TEST_DEVICE');
+if (device) {
+    try {
+        GTorch.set_default_device(GTorch.Device.new_from_string(device));
+        GTorch.get_default_device().set_current();
+        GTorch.full([5], 2);
+    } catch (error) {
+        print(`1..0 # SKIP ${error.message}`);
+        System.exit(0);
+    }
+}
 
 const cases = [];
 

@@ -206,6 +206,7 @@ void a_function_of_vala_is_differentiated () throws GLib.Error {
 }
 
 int main () {
+    choose_device ();
     print ("1..8\n");
     test ("members_belong_to_the_module", members_belong_to_the_module);
     test ("forward_in_vala_is_called_from_c", forward_in_vala_is_called_from_c);

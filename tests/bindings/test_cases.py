@@ -17,6 +17,7 @@ import gi  # noqa: E402
 gi.require_version('GTorch', '1')
 from gi.repository import Gio, GLib, GTorch  # noqa: E402
 
+import on_device  # noqa: E402, F401
 import tap  # noqa: E402
 
 
@@ -73,6 +74,8 @@ def check(case):
         return
     try:
         got = run(case)
+        # what a GPU finds out on the way
+        GTorch.get_default_device().synchronize(None)
     except GLib.Error as error:
         codes = [getattr(GTorch.Error, code) for code in case['error'].split('|')]
         assert any(error.matches(GTorch.error_quark(), code) for code in codes), (

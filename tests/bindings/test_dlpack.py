@@ -15,6 +15,7 @@ gi.require_version('GTorch', '1')
 import numpy  # noqa: E402
 from gi.repository import GLib, GTorch  # noqa: E402
 
+import on_device  # noqa: E402, F401
 import tap  # noqa: E402
 
 

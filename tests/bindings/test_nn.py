@@ -15,6 +15,7 @@ import gi  # noqa: E402
 gi.require_version('GTorch', '1')
 from gi.repository import Gio, GLib, GTorch  # noqa: E402
 
+import on_device  # noqa: E402, F401
 import tap  # noqa: E402
 
 nn = GTorch.nn

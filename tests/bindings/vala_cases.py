@@ -54,6 +54,7 @@ void expect_error (string name, int[] codes, string[] says, Body body) {
     n_cases++;
     try {
         body ();
+        get_default_device ().synchronize (null); // what a GPU finds out on the way
         fail (name, "no error");
     } catch (GLib.Error error) {
         bool right = false;
@@ -264,7 +265,7 @@ def main(cases, ops, output):
     lines = []
     for case in data:
         lines += Case(case, table).emit()
-    lines += ['int main () {', f'    print ("1..{len(data)}\\n");']
+    lines += ['int main () {', '    choose_device ();', f'    print ("1..{len(data)}\\n");']
     lines += [f'    {case["name"]} ();' for case in data]
     lines += ['    return failed ? 1 : 0;', '}', '']
     pathlib.Path(output).write_text(HEAD + '\n'.join(lines), 'utf-8')

@@ -4,10 +4,11 @@
 #include "config.h"
 
 #include <glib/gstdio.h>
-#include <gtorch/gtorch.h>
 #include <gtorch/io/gtorch-safetensors-private.h>
 #include <math.h>
 #include <string.h>
+
+#include "test-device.h"
 
 /* --- files of the other side --- */
 
@@ -422,10 +423,10 @@ views_are_saved_by_value (void)
   g_assert_no_error (error);
   back = gtorch_safetensors_load_file (file, TRUE, NULL, NULL, NULL, NULL, NULL, &error);
   g_assert_no_error (error);
-  a = gtorch_tensor_to_string (g_hash_table_lookup (tensors, "transposed"));
-  b = gtorch_tensor_to_string (g_hash_table_lookup (back, "transposed"));
+  a = test_to_string (g_hash_table_lookup (tensors, "transposed"));
+  b = test_to_string (g_hash_table_lookup (back, "transposed"));
   g_assert_cmpstr (a, ==, b);
-  row = gtorch_tensor_to_string (g_hash_table_lookup (back, "row"));
+  row = test_to_string (g_hash_table_lookup (back, "row"));
   g_assert_cmpstr (row, ==, "tensor([3., 4., 5.])");
   g_unlink (path);
 }
@@ -446,7 +447,7 @@ mapped_tensors_change_apart_from_the_file (void)
   g_assert_no_error (error);
   g_assert_nonnull (gtorch_tensor_zero_inplace (g_hash_table_lookup (mapped, "row"), &error));
   again = gtorch_safetensors_load_file (file, FALSE, NULL, NULL, NULL, NULL, NULL, &error);
-  text = gtorch_tensor_to_string (g_hash_table_lookup (again, "row"));
+  text = test_to_string (g_hash_table_lookup (again, "row"));
   g_assert_cmpstr (text, ==, "tensor([3., 4., 5.])");
   /* and the file may be replaced while it is mapped */
   gtorch_safetensors_save_file (mapped, NULL, file, NULL, NULL, NULL, &error);
@@ -454,7 +455,7 @@ mapped_tensors_change_apart_from_the_file (void)
   g_clear_pointer (&again, g_hash_table_unref);
   g_clear_pointer (&text, g_free);
   again = gtorch_safetensors_load_file (file, FALSE, NULL, NULL, NULL, NULL, NULL, &error);
-  text = gtorch_tensor_to_string (g_hash_table_lookup (again, "row"));
+  text = test_to_string (g_hash_table_lookup (again, "row"));
   g_assert_cmpstr (text, ==, "tensor([0., 0., 0.])");
   g_unlink (path);
 }

@@ -11,7 +11,11 @@
 static GTorchTensor *
 new_tensor (void)
 {
-  return gtorch_zeros (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GError) error = NULL;
+  GTorchTensor *tensor = gtorch_zeros (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_FLOAT32, NULL, &error);
+
+  g_assert_no_error (error);
+  return tensor;
 }
 
 static void

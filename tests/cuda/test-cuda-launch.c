@@ -90,7 +90,7 @@ a_copy_is_one_call (void)
 
   fake_cuda_reset_calls ();
   second = gtorch_op_clone (a, NULL);
-  ASSERT_CALLS ("cuMemcpyDtoDAsync");
+  ASSERT_CALLS ("cuCtxGetCurrent cuMemcpyDtoDAsync");
 }
 
 static void

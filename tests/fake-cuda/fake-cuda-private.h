@@ -49,7 +49,7 @@ struct CUctx_st
 extern GMutex fake_lock;
 extern FakeDevice fake_devices[FAKE_MAX_DEVICES];
 extern guint fake_n_devices;
-extern gboolean fake_have_peers;
+extern gboolean fake_have_peers, fake_borrows;
 extern FakeCudaAccounts fake_accounts;
 
 /* Counts the call, lets planned faults happen and takes the lock; 0 to go on. */
@@ -107,6 +107,8 @@ struct CUkern_st
   gconstpointer op; /* GTorchOpClass */
   guint8 dtype, from;
   guint size;
+  void (*ref) (gpointer parameter); /* of what the parameter holds; NULL: nothing */
+  void (*unref) (gpointer parameter);
 };
 
 /* NULL for one that the fake cannot run. */

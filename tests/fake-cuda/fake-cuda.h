@@ -8,7 +8,8 @@
  * order that streams and events allow, chosen by a seed; every call is counted and can be made to fail.
  * The environment variable GTORCH_FAKE_CUDA sets it up before the first call, as in
  * "devices=2,memory=64,version=13000,seed=5,hide=cuMemCreate,vmm=0,capability=75,mode=2,peers=0" (memory
- * in MiB; mode is that of who may compute; peers: whether devices can use each other's memory). As with
+ * in MiB; mode is that of who may compute; peers: whether devices can use each other's memory; borrow=1: what
+ * it has no loops for is computed by the program's own code for the CPU). As with
  * NVIDIA's, CUDA_VISIBLE_DEVICES hides devices and puts them into another order. */
 
 #include <glib.h>

@@ -13,7 +13,7 @@
 #define INVALID_PLAN  1
 #define ALLOC_FAILED  2
 #define NOT_SUPPORTED 16
-#define MAX_PLANS     256
+#define MAX_PLANS     1024
 
 EXPORT FakeCufft fake_cufft = { .work_size = 1000 };
 

@@ -555,6 +555,67 @@ run_reduce (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parame
   return CUDA_SUCCESS;
 }
 
+/* --- what shapes depend on: how many elements are true, and how large they are --- */
+
+static CUresult
+run_count_flags (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
+                 const FakeDevice *device)
+{
+  const GtPlain *p = parameter;
+  gint64 n_parts = (p->n[0] + p->n[1] - 1) / p->n[1], i;
+  const guint8 *flags = fake_memory_at ((guintptr) p->in[0], p->n[0], device);
+  gint64 *counts = fake_memory_at ((guintptr) p->out[0], n_parts * 8, device);
+
+  if (flags == NULL || counts == NULL)
+    return CUDA_ERROR_ILLEGAL_ADDRESS;
+  memset (counts, 0, n_parts * 8);
+  for (i = 0; i < p->n[0]; i++)
+    counts[i / p->n[1]] += flags[i] != 0;
+  return CUDA_SUCCESS;
+}
+
+static CUresult
+run_sum_before (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
+                const FakeDevice *device)
+{
+  const GtPlain *p = parameter;
+  gint64 *x = fake_memory_at ((guintptr) p->out[0], (p->n[0] + 1) * 8, device);
+  gint64 sum = 0, i;
+
+  if (grid->grid[0] != 1)
+    return refuse (kernel, "there must be one block");
+  if (x == NULL)
+    return CUDA_ERROR_ILLEGAL_ADDRESS;
+  for (i = 0; i < p->n[0]; i++)
+    {
+      gint64 own = x[i];
+
+      x[i] = sum;
+      sum += own;
+    }
+  x[i] = sum;
+  return CUDA_SUCCESS;
+}
+
+static CUresult
+run_bounds (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
+            const FakeDevice *device)
+{
+  const GtPlain *p = parameter;
+  const gint64 *x = fake_memory_at ((guintptr) p->in[0], p->n[0] * 8, device);
+  gint64 *bounds = fake_memory_at ((guintptr) p->out[0], 16, device);
+  gint64 i;
+
+  if (x == NULL || bounds == NULL)
+    return CUDA_ERROR_ILLEGAL_ADDRESS;
+  for (i = 0; i < p->n[0]; i++)
+    {
+      bounds[0] = MAX (bounds[0], x[i] < G_MAXINT64 ? x[i] + 1 : x[i]);
+      bounds[1] = MAX (bounds[1], x[i] == G_MININT64 ? G_MAXINT64 : -x[i]);
+    }
+  return CUDA_SUCCESS;
+}
+
 /* --- by name --- */
 
 static guint
@@ -598,6 +659,27 @@ parse_copy (FakeKernel *kernel, const gchar *what, const gchar *first, const gch
                       : second == NULL && (i == 3 || (kernel->size > 0 && kernel->size <= 16));
       }
   return FALSE;
+}
+
+static gboolean
+parse_plain (FakeKernel *kernel, const gchar *text)
+{
+  static const struct
+  {
+    const gchar *name;
+    CUresult (*run) (const FakeKernel *, const FakeGrid *, gconstpointer, const FakeDevice *);
+  } known[] = {
+    { "count_flags_bool", run_count_flags },
+    { "sum_before_i64", run_sum_before },
+    { "bounds_i64", run_bounds },
+  };
+  guint i;
+
+  kernel->n_bytes = sizeof (GtPlain);
+  for (i = 0; i < G_N_ELEMENTS (known); i++)
+    if (strcmp (known[i].name, text) == 0)
+      kernel->run = known[i].run;
+  return kernel->run != NULL;
 }
 
 /* <op>_<dtype>, with _r, _s, _rows, _columns or _parts. */
@@ -667,7 +749,7 @@ fake_kernel_get (const gchar *name)
   g_strfreev (parts);
   text = g_strdup (name + 3);
   if (!is_known)
-    is_known = parse_op (kernel, text);
+    is_known = parse_plain (kernel, text) || parse_op (kernel, text);
   g_free (text);
   if (!is_known)
     {

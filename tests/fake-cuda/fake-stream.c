@@ -133,7 +133,11 @@ void
 fake_op_clear (FakeOp *op)
 {
   if (op->kind == FAKE_KERNEL)
-    g_free (op->launch.parameter);
+    {
+      if (op->launch.kernel->unref != NULL)
+        op->launch.kernel->unref (op->launch.parameter);
+      g_free (op->launch.parameter);
+    }
   else if (op->kind == FAKE_COPY)
     g_free (op->copy.staged);
   else if (op->kind == FAKE_RECORD || op->kind == FAKE_WAIT)
@@ -153,8 +157,11 @@ void
 fake_op_copy (FakeOp *to, const FakeOp *from)
 {
   *to = *from;
-  if (from->kind == FAKE_KERNEL)
-    to->launch.parameter = g_memdup2 (from->launch.parameter, from->launch.kernel->n_bytes);
+  if (from->kind != FAKE_KERNEL)
+    return;
+  to->launch.parameter = g_memdup2 (from->launch.parameter, from->launch.kernel->n_bytes);
+  if (from->launch.kernel->ref != NULL)
+    from->launch.kernel->ref (to->launch.parameter);
 }
 
 static CUresult

@@ -8,6 +8,8 @@
 #include <gtorch/gtorch-op-samples-private.h>
 #include <gtorch/gtorch.h>
 
+#include "test-device.h"
+
 /* Inputs for operations in every dtype and layout, and reading what came out. */
 
 typedef enum
@@ -23,6 +25,7 @@ extern const gchar *const layout_names[N_LAYOUTS];
 
 typedef double _Complex Number;
 
+/* On any device, though slowly where each element is set on another than the CPU. */
 Number element_get (const GTorchImpl *impl, gint64 index);
 void element_set (const GTorchImpl *impl, gint64 index, Number value);
 /* Random values in [low, high]; integers are whole numbers, bool 0 or 1. */
@@ -30,11 +33,8 @@ GTorchImpl *input_new (const GTorchSampleTensor *spec, guint dtype, Layout layou
                        gdouble high, GRand *rand);
 /* A contiguous copy of the values in another dtype. */
 GTorchImpl *input_copy (const GTorchImpl *impl, guint dtype);
-/* The device of GTORCH_TEST_DEVICE, else the CPU. The program ends, skipping all, if there is none such. */
-GTorchDevice *test_device (void);
-/* The same elements in the same layout, on test_device () or on the host; new references. */
-GTorchImpl *impl_to_test_device (GTorchImpl *impl);
-GTorchImpl *impl_to_host (GTorchImpl *impl);
+/* Is it that the device does not have the operation? Skips the test then: what it lacks must be said. */
+gboolean is_lacking (const GError *error);
 gdouble dtype_tolerance (guint dtype);
 /* NULL, or what differs. Integers and bool must be equal. */
 gchar *difference (const GTorchImpl *impl, const GTorchImpl *expected, gdouble tolerance);

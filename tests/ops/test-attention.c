@@ -6,9 +6,10 @@
 
 #include "config.h"
 
-#include <gtorch/gtorch.h>
 #include <math.h>
 #include <string.h>
+
+#include "test-device.h"
 
 static GTorchTensor *
 must (GTorchTensor *tensor, GError *error)
@@ -147,6 +148,8 @@ long_rows_need_little_memory (void)
   GTorchDevice *cpu = gtorch_device_cpu ();
   GError *error = NULL;
 
+  if (test_is_elsewhere ("GPUs do it so in 16 bits only"))
+    return;
   gtorch_device_reset_peak_memory (cpu);
   result =
       must (gtorch_scaled_dot_product_attention (q, q, q, NULL, 0, TRUE, 0, FALSE, &error), error);

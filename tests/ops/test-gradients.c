@@ -40,13 +40,13 @@ weight (guint result, gint64 i)
 static GTorchImpl *
 weights (const GTorchImpl *like, guint result)
 {
-  GTorchImpl *impl =
+  g_autoptr (GTorchImpl) impl =
       gtorch_impl_new (gtorch_device_cpu (), like->dtype, like->shape, like->n_dims, NULL);
   gint64 i;
 
   for (i = 0; i < impl->numel; i++)
     element_set (impl, i, weight (result, i) + I * weight (result, i + 2));
-  return impl;
+  return impl_to_test_device (impl);
 }
 
 static GPtrArray *
@@ -187,7 +187,10 @@ case_init (Case *self, const GTorchSample *sample, Layout layout)
       const GTorchSampleTensor *spec = &sample->tensors[i];
       guint dtype = spec->dtype != GTORCH_DTYPE_NONE ? spec->dtype : GTORCH_DTYPE_FLOAT64;
 
-      self->inputs[i] = input_new (spec, dtype, layout, sample->low, sample->high, rand);
+      g_autoptr (GTorchImpl) host =
+          input_new (spec, dtype, layout, sample->low, sample->high, rand);
+
+      self->inputs[i] = impl_to_test_device (host);
       self->wanted[i] = self->inputs[i] != NULL && dtype == GTORCH_DTYPE_FLOAT64;
       if (self->wanted[i])
         gtorch_autograd_ensure (self->inputs[i])->requires_grad = TRUE;
@@ -217,6 +220,8 @@ check (const GTorchOpClass *op, guint order)
           continue;
         case_init (&self, sample, layout);
         grads = gradients (&self, order > 0, &error);
+        if (error != NULL && is_lacking (error))
+          return;
         g_assert_no_error (error);
         if (grads == NULL)
           continue;

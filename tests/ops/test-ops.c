@@ -94,17 +94,6 @@ inputs_move (Inputs *inputs)
     }
 }
 
-/* A GPU need not have every operation; what it lacks must be said. */
-static gboolean
-is_lacking (const GError *error)
-{
-  if (test_device () == gtorch_device_cpu ()
-      || !g_error_matches (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED))
-    return FALSE;
-  g_test_skip (error->message);
-  return TRUE;
-}
-
 static GPtrArray *
 invoke (const GTorchSample *sample, const Inputs *inputs, GError **error)
 {
@@ -321,7 +310,6 @@ main (int argc, char *argv[])
 {
   guint i, j;
 
-  test_device ();
   g_test_init (&argc, &argv, NULL);
   for (i = 0; i < gtorch_n_ops; i++)
     {

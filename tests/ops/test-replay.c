@@ -40,10 +40,14 @@ inputs_make (Inputs *inputs, const GTorchSample *sample, guint round)
   guint i;
 
   for (i = 0; i < sample->n_tensors; i++)
-    inputs->tensors[i] =
-        input_new (&sample->tensors[i],
-                   sample->tensors[i].dtype != GTORCH_DTYPE_NONE ? sample->tensors[i].dtype : dtype,
-                   LAYOUT_CONTIGUOUS, sample->low, sample->high, rand);
+    {
+      const GTorchSampleTensor *spec = &sample->tensors[i];
+      g_autoptr (GTorchImpl) host =
+          input_new (spec, spec->dtype != GTORCH_DTYPE_NONE ? spec->dtype : dtype,
+                     LAYOUT_CONTIGUOUS, sample->low, sample->high, rand);
+
+      inputs->tensors[i] = impl_to_test_device (host);
+    }
   inputs->n = sample->n_tensors;
 }
 
@@ -77,7 +81,9 @@ compare (const GTorchSample *sample, GPtrArray *results, GPtrArray *expected)
   g_assert_cmpuint (results->len, ==, expected->len);
   for (i = 0; i < results->len; i++)
     {
-      g_autofree gchar *text = difference (results->pdata[i], expected->pdata[i], 0);
+      g_autoptr (GTorchImpl) result = impl_to_host (results->pdata[i]);
+      g_autoptr (GTorchImpl) wanted = impl_to_host (expected->pdata[i]);
+      g_autofree gchar *text = difference (result, wanted, 0);
 
       if (text == NULL)
         continue;
@@ -107,6 +113,10 @@ a_stream_gives_the_same (gconstpointer data)
         continue;
       inputs_make (&inputs, sample, 0);
       expected = invoke (sample, &inputs, &error);
+      if (error != NULL && is_lacking (error))
+        return;
+      g_assert_no_error (error);
+      gtorch_stream_wait_stream (stream, gtorch_stream_get_current (NULL), &error);
       g_assert_no_error (error);
       {
         g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
@@ -129,6 +139,8 @@ a_replay_gives_the_same (gconstpointer data)
   g_autoptr (GTorchStream) stream = gtorch_stream_new (NULL, 0, NULL);
   guint i, round;
 
+  if (!test_can_capture ())
+    return;
   for (i = 0; i < gtorch_n_op_samples; i++)
     {
       const GTorchSample *sample = &gtorch_op_samples[i];

@@ -6,8 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include <gtorch/gtorch-tensor-private.h>
-#include <gtorch/gtorch.h>
+#include "test-device.h"
 
 /* clang-format off */
 /* Written by reference.py beside this file, with PyTorch 2.11. */
@@ -29,13 +28,9 @@ static const struct
 static GTorchTensor *
 vector (gdouble a, gdouble b, gdouble c, GTorchDType dtype)
 {
-  g_autoptr (GTorchTensor) wide = gtorch_zeros (GTORCH_SHAPE (3), GTORCH_DTYPE_FLOAT64, NULL, NULL);
-  gdouble *data = gtorch_impl_data (wide->impl);
+  const gdouble values[] = { a, b, c };
 
-  data[0] = a;
-  data[1] = b;
-  data[2] = c;
-  return gtorch_tensor_to_dtype (wide, dtype, NULL);
+  return gtorch_tensor_new_from_doubles (values, 3, GTORCH_SHAPE (3), dtype, NULL, NULL);
 }
 
 static GListModel *
@@ -115,9 +110,7 @@ descend (GTorchOptimizer *optimizer, GTorchTensor *p, guint n_steps)
 static gdouble
 value (GTorchTensor *tensor, guint i)
 {
-  g_autoptr (GTorchTensor) wide = gtorch_tensor_to_dtype (tensor, GTORCH_DTYPE_FLOAT64, NULL);
-
-  return ((gdouble *) gtorch_impl_data (wide->impl))[i];
+  return test_element (tensor, i);
 }
 
 static void

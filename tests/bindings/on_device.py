@@ -1,0 +1,18 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Imported first: puts the tests on the device that GTORCH_TEST_DEVICE names, or skips all where it is missing."""
+
+import os
+import sys
+
+from gi.repository import GLib, GTorch
+
+NAME = os.environ.get('GTORCH_TEST_DEVICE', '')
+if NAME:
+    try:
+        GTorch.set_default_device(GTorch.Device.new_from_string(NAME))
+        GTorch.get_default_device().set_current()
+        GTorch.full((5,), 2.0)
+    except GLib.Error as error:
+        print(f'1..0 # SKIP {error.message}')
+        sys.exit()

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Operations that there are no loops for here: the program's own code for the CPU does them, on the memory
+ * of the device and in order of the queue ("borrow=1"). Programs then run as a whole; what is tested of
+ * such an operation is the way to its first kernel. */
+
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "fake-cuda-private.h"
+#include "gtorch-stream-private.h"
+#include "kernels/gtorch-kernel-params.h"
+
+typedef struct
+{
+  gint refs;
+  GTorchSavedCall *saved;
+  GtReport *report; /* where kernels say that an index is out of range */
+} Borrowed;
+
+/* The program asks for this where it finds no kernel. */
+FAKE_CUDA_API CUresult gtorch_cuda_stand_in_launch (const GTorchOpCall *call, CUstream stream,
+                                                    GTorchDevice *host, gpointer report);
+
+static void
+keep (GTorchStorage *storage)
+{
+}
+
+static void
+free_copy (GTorchStorage *storage)
+{
+  g_free (storage->data);
+}
+
+/* Holds nothing of the program's: memory of a device is used for something else in order of the queue only,
+ * and what is on the host is copied. */
+static GTorchImpl *
+stand_for (GTorchImpl *impl, gpointer host)
+{
+  GTorchStorage *theirs = impl->storage, *storage;
+  GTorchImpl *result;
+
+  if (theirs->device == host)
+    storage = gtorch_storage_new_foreign (host, g_memdup2 (theirs->data, theirs->n_bytes),
+                                          theirs->n_bytes, free_copy, NULL);
+  else
+    storage = gtorch_storage_new_foreign (host, NULL, theirs->n_bytes, keep, theirs->data);
+  result = gtorch_impl_new_strided (storage, impl->dtype, impl->offset, impl->shape, impl->strides,
+                                    impl->n_dims);
+  result->is_number = impl->is_number;
+  gtorch_storage_unref (storage);
+  return result;
+}
+
+static gboolean
+find_memory (GTorchImpl *impl, const FakeDevice *device)
+{
+  GTorchStorage *storage = impl != NULL ? impl->storage : NULL;
+
+  if (storage == NULL || storage->free_func == free_copy || storage->n_bytes == 0)
+    return TRUE;
+  storage->data = fake_memory_at ((guintptr) storage->free_data, storage->n_bytes, device);
+  return storage->data != NULL;
+}
+
+/* The number behind a word of a message; -1. */
+static gint64
+find_number (const gchar *message, const gchar *word)
+{
+  const gchar *found = strstr (message, word);
+
+  return found != NULL ? g_ascii_strtoll (found + strlen (word), NULL, 10) : -1;
+}
+
+/* As kernels do, which leave out what they find wrong: the host reads it when it next waits. */
+static void
+write_report (GtReport *report, const GTorchOpCall *call, const GError *error)
+{
+  gint64 size = find_number (error->message, " of size ");
+
+  if (report->state != 0)
+    return;
+  report->op = call->op->id;
+  if (error->code == GTORCH_ERROR_INDEX)
+    {
+      report->value =
+          find_number (error->message,
+                       strstr (error->message, "target ") != NULL ? "target " : "index ");
+      report->size = size >= 0 ? size : find_number (error->message, " out of range for ");
+      report->op |= (guint) (find_number (error->message, " dimension ") + 1) << 16;
+    }
+  else
+    report->size =
+        strcmp (call->op->name, "multinomial") == 0 ? GT_REPORT_WEIGHTS : GT_REPORT_PROBABILITY;
+  __atomic_store_n (&report->state, 2, __ATOMIC_RELEASE);
+}
+
+static CUresult
+run_borrowed (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
+              const FakeDevice *device)
+{
+  const Borrowed *borrowed = *(Borrowed *const *) parameter;
+  GTorchOpCall call = borrowed->saved->call;
+  g_autoptr (GError) error = NULL;
+  guint i;
+
+  for (i = 0; i < call.n_inputs; i++)
+    if (!find_memory (call.inputs[i], device))
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+  for (i = 0; i < call.n_outputs; i++)
+    if (!find_memory (call.outputs[i], device))
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+  if (call.op->cpu (&call, &error))
+    return CUDA_SUCCESS;
+  if (borrowed->report != NULL
+      && (error->code == GTORCH_ERROR_INDEX || (call.op->flags & GTORCH_OP_FLAG_RANDOM)))
+    {
+      write_report (borrowed->report, &call, error);
+      return CUDA_SUCCESS;
+    }
+  fprintf (stderr, "fake-cuda: %s\n", error->message);
+  return CUDA_ERROR_LAUNCH_FAILED;
+}
+
+static void
+ref_borrowed (gpointer parameter)
+{
+  (*(Borrowed **) parameter)->refs++;
+}
+
+static void
+unref_borrowed (gpointer parameter)
+{
+  Borrowed *borrowed = *(Borrowed **) parameter;
+
+  if (--borrowed->refs > 0)
+    return;
+  gtorch_saved_call_free (borrowed->saved);
+  g_free (borrowed);
+}
+
+CUresult
+gtorch_cuda_stand_in_launch (const GTorchOpCall *call, CUstream stream, GTorchDevice *host,
+                             gpointer report)
+{
+  static const FakeKernel kernel = { .name = (gchar *) "borrowed",
+                                     .n_bytes = sizeof (Borrowed *),
+                                     .run = run_borrowed,
+                                     .ref = ref_borrowed,
+                                     .unref = unref_borrowed };
+  FakeOp op = { .kind = FAKE_KERNEL, .launch = { &kernel } };
+  Borrowed *borrowed;
+
+  if (!fake_borrows || call->op->cpu == NULL)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  borrowed = g_new0 (Borrowed, 1);
+  borrowed->refs = 1;
+  borrowed->report = report;
+  borrowed->saved = gtorch_saved_call_new (call, stand_for, host);
+  borrowed->saved->call.device = host;
+  op.launch.parameter = g_memdup2 (&borrowed, sizeof borrowed);
+  g_mutex_lock (&fake_lock);
+  stream = fake_stream_find (stream);
+  return fake_leave (stream != NULL ? fake_stream_push (stream, &op) : CUDA_ERROR_INVALID_HANDLE);
+}
