@@ -175,6 +175,9 @@ class Case:
                 args.append(default(arg, function))
                 continue
             value = options[arg['name']]
+            if kind == 'enum':
+                args.append(f'{arg["enum"]}.{value.upper()}')
+                continue
             if kind == 'Tensor' and not isinstance(value, str):
                 form = '_int' if isinstance(value, int) and '_int' in row['forms'] else '_scalar'
                 kind = 'int' if form == '_int' else 'double'

@@ -253,6 +253,8 @@ running_sums_of_exponentials_stay_in_range (void)
   g_autoptr (GError) error = NULL;
 
   y = gtorch_tensor_logcumsumexp (all, 0, &error);
+  if (y == NULL && is_lacking (error))
+    return;
   g_assert_no_error (error);
   check_doubles (y, sums, 9);
   gtorch_tensor_set_requires_grad (x, TRUE, NULL);
