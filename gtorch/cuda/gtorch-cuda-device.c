@@ -168,15 +168,6 @@ gtorch_cuda_device_init (GTorchCudaDevice *self)
   self->retired = g_array_new (FALSE, FALSE, sizeof (CUevent));
 }
 
-static gint
-attribute (CUdevice handle, CUdevice_attribute attribute)
-{
-  gint value = 0;
-
-  gtorch_cuda.cuDeviceGetAttribute (&value, attribute, handle);
-  return value;
-}
-
 /* "GPU-", then the bytes in groups of 4, 2, 2, 2 and 6. */
 static void
 format_uuid (const CUuuid *uuid, gchar *text)
@@ -192,46 +183,78 @@ format_uuid (const CUuuid *uuid, gchar *text)
   g_string_free (string, TRUE);
 }
 
+enum
+{
+  MAJOR,
+  MINOR,
+  MULTIPROCESSORS,
+  THREADS,
+  WARP,
+  SHARED_MEMORY,
+  L2,
+  INTEGRATED,
+  VMM,
+  N_FACTS
+};
+
 static GTorchCudaDevice *
 device_new (guint index, GError **error)
 {
+  static const CUdevice_attribute attributes[N_FACTS] = {
+    [MAJOR] = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+    [MINOR] = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+    [MULTIPROCESSORS] = CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+    [THREADS] = CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+    [WARP] = CU_DEVICE_ATTRIBUTE_WARP_SIZE,
+    [SHARED_MEMORY] = CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+    [L2] = CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE,
+    [INTEGRATED] = CU_DEVICE_ATTRIBUTE_INTEGRATED,
+    [VMM] = CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+  };
   static gsize driver;
   CUuuid uuid = { 0 };
   GTorchCudaDevice *self;
   CUdevice handle;
   size_t total = 0;
+  gint facts[N_FACTS];
+  guint i;
 
-  if (!gtorch_cuda_check (gtorch_cuda.cuDeviceGet (&handle, index), "cuDeviceGet", error))
+  /* Without its size, or the number of its processors, nothing would be right later on. */
+  if (!gtorch_cuda_check (gtorch_cuda.cuDeviceGet (&handle, index), "cuDeviceGet", error)
+      || !gtorch_cuda_check (gtorch_cuda.cuDeviceTotalMem (&total, handle), "cuDeviceTotalMem",
+                             error))
     return NULL;
+  for (i = 0; i < N_FACTS; i++)
+    if (!gtorch_cuda_check (gtorch_cuda.cuDeviceGetAttribute (&facts[i], attributes[i], handle),
+                            "cuDeviceGetAttribute", error))
+      return NULL;
   self = g_object_new (gtorch_cuda_device_get_type (), NULL);
   self->handle = handle;
   self->parent_instance.index = index;
   self->parent_instance.slot = 1 + index;
   self->parent_instance.string = g_strdup_printf ("cuda:%u", index);
-  gtorch_cuda.cuDeviceGetName (self->name, sizeof self->name, handle);
-  gtorch_cuda.cuDeviceTotalMem (&total, handle);
   self->total_memory = total;
+  gtorch_cuda.cuDeviceGetName (self->name, sizeof self->name, handle);
   gtorch_cuda.cuDeviceGetPCIBusId (self->pci_id, sizeof self->pci_id, handle);
   if (gtorch_cuda.cuDeviceGetUuid (&uuid, handle) == CUDA_SUCCESS)
     format_uuid (&uuid, self->uuid);
   if (g_once_init_enter (&driver))
     g_once_init_leave (&driver, (gsize) gtorch_cuda_driver_dup_version ());
-  self->n_multiprocessors = attribute (handle, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  self->n_multiprocessors = facts[MULTIPROCESSORS];
   self->info = (GTorchDeviceInfo){
-    .major = attribute (handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
-    .minor = attribute (handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
-    .n_multiprocessors = self->n_multiprocessors,
-    .threads_per_multiprocessor =
-        attribute (handle, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR),
-    .warp_size = attribute (handle, CU_DEVICE_ATTRIBUTE_WARP_SIZE),
-    .max_shared_memory = attribute (handle, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
-    .l2_size = attribute (handle, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE),
+    .major = facts[MAJOR],
+    .minor = facts[MINOR],
+    .n_multiprocessors = facts[MULTIPROCESSORS],
+    .threads_per_multiprocessor = facts[THREADS],
+    .warp_size = facts[WARP],
+    .max_shared_memory = facts[SHARED_MEMORY],
+    .l2_size = facts[L2],
     .pci_id = self->pci_id,
     .uuid = self->uuid,
-    .integrated = attribute (handle, CU_DEVICE_ATTRIBUTE_INTEGRATED),
+    .integrated = facts[INTEGRATED],
     .driver_version = (const gchar *) driver,
   };
-  self->has_vmm = attribute (handle, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+  self->has_vmm = facts[VMM];
   return self;
 }
 
@@ -316,10 +339,15 @@ cuda_is_usable (GTorchDevice *device, GError **error)
   GTorchCudaDevice *self = GTORCH_CUDA_DEVICE (device);
   g_auto (GStrv) archs = gtorch_get_arch_list ();
   g_autofree gchar *list = NULL;
+  gint mode = CU_COMPUTEMODE_PROHIBITED;
 
-  if (!gtorch_cuda_driver_load (error))
+  if (!gtorch_cuda_driver_load (error)
+      || !gtorch_cuda_check (gtorch_cuda.cuDeviceGetAttribute (&mode,
+                                                               CU_DEVICE_ATTRIBUTE_COMPUTE_MODE,
+                                                               self->handle),
+                             "cuDeviceGetAttribute", error))
     return FALSE;
-  if (attribute (self->handle, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_PROHIBITED)
+  if (mode == CU_COMPUTEMODE_PROHIBITED)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
                    _ ("the compute mode of %s keeps programs off it"), gtorch_device_name (device));

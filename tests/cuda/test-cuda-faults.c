@@ -1,114 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Every call of the driver fails once, in a small program that trains: the program gets an error or does
- * not notice, nothing is lost, and the next run is right. */
+/* Every call of the driver fails once, in small programs: the program gets an error or does not notice,
+ * nothing is lost, and the next run is right. No function that the library calls is left out. */
 
 #include "config.h"
 
-#include <unistd.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
 
 #include "cuda-test.h"
+#include "fault-programs.h"
 
-#define N 3000
-
-/* --- the program --- */
-
-typedef struct
-{
-  GMainLoop *loop;
-  gboolean result;
-  GError **error;
-} Waiting;
+static const gchar *program_file; /* this one */
+static GHashTable *failed;        /* the functions that have */
 
 static void
-on_done (GObject *object, GAsyncResult *result, gpointer data)
-{
-  Waiting *waiting = data;
-
-  waiting->result =
-      gtorch_stream_synchronize_finish (GTORCH_STREAM (object), result, waiting->error);
-  g_main_loop_quit (waiting->loop);
-}
-
-static gboolean
-wait_in_loop (GTorchStream *stream, GError **error)
-{
-  g_autoptr (GMainLoop) loop = g_main_loop_new (NULL, FALSE);
-  Waiting waiting = { loop, FALSE, error };
-
-  gtorch_stream_synchronize_async (stream, NULL, on_done, &waiting);
-  g_main_loop_run (loop);
-  return waiting.result;
-}
-
-/* sum (relu (x * w) + w) on one stream, w updated on another, the result moved to a second device. */
-static gboolean
-train (gdouble *result, GError **error)
-{
-  g_autoptr (GTorchImpl) host = ramp_1d (gtorch_device_cpu (), GTORCH_DTYPE_FLOAT64, N);
-  g_autoptr (GTorchImpl) x = NULL;
-  g_autoptr (GTorchImpl) w = NULL;
-  g_autoptr (GTorchImpl) product = NULL;
-  g_autoptr (GTorchImpl) active = NULL;
-  g_autoptr (GTorchImpl) moved = NULL;
-  g_autoptr (GTorchImpl) sum = NULL;
-  g_autoptr (GTorchImpl) back = NULL;
-  g_autoptr (GTorchStream) stream = NULL;
-  g_autoptr (GTorchStreamGuard) guard = NULL;
-  g_autoptr (GTorchEvent) event = NULL;
-  const gint64 shape[] = { N }, dim = 0;
-  GTorchDevice *first = gtorch_device_cuda (0, error);
-  GTorchDevice *second = first != NULL ? gtorch_device_cuda (1, error) : NULL;
-
-  if (second == NULL)
-    return FALSE;
-  x = gtorch_op_to_device (host, first, error);
-  if (x == NULL)
-    return FALSE;
-  w = gtorch_op_full (shape, 1, 2, GTORCH_DTYPE_FLOAT64, first, error);
-  if (w == NULL)
-    return FALSE;
-  product = gtorch_op_mul (x, w, error);
-  if (product == NULL || !gtorch_op_add_inplace (product, w, 1, error))
-    return FALSE;
-  active = gtorch_op_relu (product, error);
-  if (active == NULL)
-    return FALSE;
-  stream = gtorch_stream_new (first, 0, error);
-  if (stream == NULL)
-    return FALSE;
-  event = gtorch_stream_record_event (gtorch_device_get_default_stream (first), error);
-  if (event == NULL || !gtorch_stream_wait_event (stream, event, error))
-    return FALSE;
-  guard = gtorch_stream_guard_new (stream);
-  if (!gtorch_op_fill_inplace (w, 1, error) || !gtorch_op_add_inplace (active, w, 1, error))
-    return FALSE;
-  g_clear_pointer (&w, gtorch_impl_unref); /* in use by both streams */
-  sum = gtorch_op_sum (active, &dim, 1, FALSE, GTORCH_DTYPE_NONE, error);
-  if (sum == NULL)
-    return FALSE;
-  moved = gtorch_op_to_device (sum, second, error);
-  if (moved == NULL)
-    return FALSE;
-  if (!wait_in_loop (stream, error))
-    return FALSE;
-  back = gtorch_op_to_device (moved, gtorch_device_cpu (), error);
-  if (back == NULL)
-    return FALSE;
-  *result = *(gdouble *) gtorch_impl_data (back);
-  return TRUE;
-}
-
-#define RESULT (N * (N - 1.0) + 3.0 * N)
-
-static void
-check_run (const gchar *what, guint nth)
+check_run (const FaultProgram *program, const gchar *what, guint nth)
 {
   g_autoptr (GError) error = NULL;
-  gdouble result = 0;
+  gdouble result = NAN;
 
-  if (!train (&result, &error))
+  if (!program->run (&result, &error))
     {
       g_assert_nonnull (error);
       g_assert_cmpint (strlen (error->message), >, 0);
@@ -116,9 +31,9 @@ check_run (const gchar *what, guint nth)
   else
     {
       g_assert_no_error (error);
-      if (result != RESULT)
-        g_test_message ("after call %u of %s", nth, what);
-      g_assert_cmpfloat (result, ==, RESULT);
+      if (result != program->expected)
+        g_test_message ("%s after call %u of %s", program->name, nth, what);
+      g_assert_cmpfloat (result, ==, program->expected);
     }
 }
 
@@ -141,28 +56,28 @@ empty_caches (void)
 }
 
 static void
-check_clean_run (const gchar *what, guint nth)
+check_clean_run (const FaultProgram *program, const gchar *what, guint nth)
 {
   g_autoptr (GError) error = NULL;
   FakeCudaAccounts accounts;
-  gdouble result = 0;
+  gdouble result = NAN;
   static gsize lost; /* where cuMemRelease() failed */
 
-  train (&result, &error);
-  if (error != NULL || result != RESULT)
-    g_test_message ("the run after call %u of %s failed", nth, what);
+  program->run (&result, &error);
+  if (error != NULL || result != program->expected)
+    g_test_message ("%s after call %u of %s failed", program->name, nth, what);
   g_assert_no_error (error);
-  g_assert_cmpfloat (result, ==, RESULT);
+  g_assert_cmpfloat (result, ==, program->expected);
   empty_caches ();
   g_assert_cmpuint (gtorch_device_get_memory_allocated (gpu (0)), ==, 0);
   fake_cuda_get_accounts (&accounts);
   g_assert_cmpuint (accounts.misuses, ==, 0);
-  if (strcmp (what, "cuMemRelease") == 0)
+  if (g_str_equal (what, "cuMemRelease") || g_str_equal (what, "cuMemFree"))
     lost = accounts.n_bytes;
   if (accounts.n_bytes != lost)
-    g_test_message ("memory was lost after call %u of %s: %u handles, %u mapped, %" G_GUINT64_FORMAT
+    g_test_message ("%s lost memory after call %u of %s: %u handles, %u mapped, %" G_GUINT64_FORMAT
                     " and %" G_GUINT64_FORMAT " bytes cached",
-                    nth, what, accounts.handles, accounts.mappings,
+                    program->name, nth, what, accounts.handles, accounts.mappings,
                     gtorch_device_get_memory_reserved (gpu (0)),
                     gtorch_device_get_memory_reserved (gpu (1)));
   g_assert_cmpuint (accounts.n_bytes, ==, lost);
@@ -179,53 +94,60 @@ result_for (const gchar *function, guint kind)
 }
 
 static void
-any_call_may_fail (void)
+any_call_may_fail (gconstpointer data)
 {
+  const FaultProgram *program = data;
   const gchar *const *functions = fake_cuda_get_functions ();
+  g_autofree gboolean *has_ever_failed = g_new0 (gboolean, g_strv_length ((gchar **) functions));
   guint i, nth, kind, n_faults = 0;
 
-  check_clean_run ("nothing", 0);
+  check_clean_run (program, "nothing", 0);
   for (kind = 0; kind < 2; kind++)
     for (i = 0; functions[i] != NULL; i++)
       {
-        gboolean has_failed = TRUE;
+        gboolean has_failed = kind == 0 || has_ever_failed[i];
 
         for (nth = 1; has_failed && nth < 200; nth++)
           {
             fake_cuda_set_seed (nth % 5);
             fake_cuda_fail (functions[i], nth, result_for (functions[i], kind));
-            check_run (functions[i], nth);
+            check_run (program, functions[i], nth);
             empty_caches ();
             has_failed = heal ();
             n_faults += has_failed;
-            if (has_failed || nth == 1)
-              check_clean_run (functions[i], nth);
+            if (!has_failed)
+              break;
+            has_ever_failed[i] = TRUE;
+            g_hash_table_add (failed, (gpointer) functions[i]);
+            check_clean_run (program, functions[i], nth);
           }
       }
   g_test_message ("%u faults", n_faults);
-  g_assert_cmpuint (n_faults, >, 50);
+  g_assert_cmpuint (n_faults, >, 5);
 }
 
 static void
-several_calls_may_fail (void)
+several_calls_may_fail (gconstpointer data)
 {
-  guint32 seed;
+  const FaultProgram *program = data;
+  guint32 seed, n_seeds = program == fault_programs ? 150 : 30;
 
-  for (seed = 1; seed <= 150; seed++)
+  for (seed = 1; seed <= n_seeds; seed++)
     {
       fake_cuda_set_seed (seed);
       fake_cuda_fail_randomly (seed % 2 ? 0.02 : 0.15, seed,
                                seed % 3 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_LAUNCH_FAILED);
-      check_run ("random faults", seed);
+      check_run (program, "random faults", seed);
       heal ();
-      check_clean_run ("cuMemRelease", seed);
+      check_clean_run (program, "cuMemRelease", seed);
     }
 }
 
 /* An error of work under way comes up in a later call, and stays. */
 static void
-work_may_fail (void)
+work_may_fail (gconstpointer data)
 {
+  const FaultProgram *program = data;
   guint nth;
   gboolean has_failed = TRUE;
 
@@ -236,93 +158,216 @@ work_may_fail (void)
 
       fake_cuda_set_seed (nth % 7);
       fake_cuda_break (0, nth, CUDA_ERROR_ILLEGAL_ADDRESS);
-      has_failed = !train (&result, &error);
+      has_failed = !program->run (&result, &error);
       if (has_failed)
         {
           g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_LOST);
           g_assert_nonnull (strstr (error->message, "CUDA_ERROR_ILLEGAL_ADDRESS"));
         }
       else
-        g_assert_cmpfloat (result, ==, RESULT);
+        g_assert_cmpfloat (result, ==, program->expected);
       heal ();
-      check_clean_run ("cuMemRelease", nth);
+      check_clean_run (program, "cuMemRelease", nth);
     }
-  g_assert_cmpuint (nth, >, 8);
+  g_assert_cmpuint (nth, >, 1);
 }
 
-/* --- at the beginning, each in a process of its own --- */
+/* --- what is done once in a process: each fault in one of its own --- */
+
+#define NO_FAULT 3 /* exit status: the function was not called so often */
+
+static gint
+run_alone (gchar **args)
+{
+  static const gchar *const final[] = { "cuInit", "cuDriverGetVersion", "cuDeviceGetCount", NULL };
+  const FaultProgram *program = fault_programs_once;
+  guint nth = atoi (args[2]), i;
+  gint result = atoi (args[3]);
+  gboolean has_failed;
+
+  while (!g_str_equal (program->name, args[0]))
+    program++;
+  if (nth == 0)
+    {
+      const gchar *const *functions = fake_cuda_get_functions ();
+
+      check_clean_run (program, "nothing", 0);
+      for (i = 0; functions[i] != NULL; i++)
+        printf ("%s%s", fake_cuda_get_calls (functions[i]) > 0 ? functions[i] : "",
+                fake_cuda_get_calls (functions[i]) > 0 ? "\n" : "");
+      return 0;
+    }
+  fake_cuda_fail (args[1], nth, result);
+  check_run (program, args[1], nth);
+  if (!g_strv_contains (final, args[1]))
+    empty_caches ();
+  has_failed = fake_cuda_clear_faults ();
+  if (!has_failed)
+    return NO_FAULT;
+  if (g_strv_contains (final, args[1]))
+    { /* the driver is not asked again */
+      g_autoptr (GError) error = NULL;
+      gdouble value;
+
+      g_assert_false (program->run (&value, &error));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE);
+      return 0;
+    }
+  gtorch_device_forget_failure (gpu (0));
+  gtorch_device_forget_failure (gpu (1));
+  check_clean_run (program, args[1], nth);
+  return 0;
+}
+
+/* Its exit status. */
+static gint
+spawn (const FaultProgram *program, const gchar *function, guint nth, gint result, gchar **output)
+{
+  g_autofree gchar *number = g_strdup_printf ("%u", nth);
+  g_autofree gchar *code = g_strdup_printf ("%d", result);
+  g_autofree gchar *fake = g_strdup_printf ("devices=2,seed=%u,memory=1024,%s", nth % 3,
+                                            program->fake != NULL ? program->fake : "");
+  const gchar *args[] = { program_file, "--alone", program->name, function, number, code, NULL };
+  g_autoptr (GError) error = NULL;
+  g_auto (GStrv) environment = g_environ_setenv (g_get_environ (), "GTORCH_FAKE_CUDA", fake, TRUE);
+  gint status;
+
+  if (program->key != NULL)
+    environment = g_environ_setenv (environment, program->key, program->value, TRUE);
+  g_spawn_sync (NULL, (gchar **) args, environment, G_SPAWN_DEFAULT, NULL, NULL, output, NULL,
+                &status, &error);
+  g_assert_no_error (error);
+  return WIFEXITED (status) ? WEXITSTATUS (status) : -1;
+}
 
 static void
-the_beginning_may_fail (void)
+any_first_call_may_fail (gconstpointer data)
 {
-  static const struct
-  {
-    const gchar *function;
-    guint n; /* calls of it worth failing */
-    gboolean is_final;
-  } cases[] = {
-    { "cuInit", 1, TRUE },
-    { "cuDriverGetVersion", 1, TRUE },
-    { "cuDeviceGetCount", 1, TRUE },
-    { "cuDeviceGet", 2, FALSE },
-    { "cuDeviceGetName", 1, FALSE },
-    { "cuDeviceGetUuid", 1, FALSE },
-    { "cuDeviceGetPCIBusId", 1, FALSE },
-    { "cuDevicePrimaryCtxRetain", 2, FALSE },
-    { "cuDevicePrimaryCtxGetState", 1, FALSE },
-    { "cuDevicePrimaryCtxSetFlags", 1, FALSE },
-    { "cuCtxSetCurrent", 2, FALSE },
-    { "cuCtxGetStreamPriorityRange", 2, FALSE },
-    { "cuMemAddressReserve", 3, FALSE },
-    { "cuStreamCreateWithPriority", 4, FALSE },
-    { "cuEventCreate", 3, FALSE },
-    { "cuLibraryLoadData", 3, FALSE },
-    { "cuLibraryGetKernel", 5, FALSE },
-  };
+  const FaultProgram *program = data;
+  g_autofree gchar *output = NULL;
+  g_auto (GStrv) functions = NULL;
   guint i, nth;
 
-  if (g_test_subprocess ())
-    {
-      g_auto (GStrv) parts = g_strsplit (g_getenv ("FAULT"), ":", 3);
-
-      nth = g_ascii_strtoull (parts[1], NULL, 10);
-      fake_cuda_fail (parts[0], nth, CUDA_ERROR_LAUNCH_FAILED);
-      check_run (parts[0], nth);
-      fake_cuda_clear_faults ();
-      if (parts[2][0] == '1')
-        {
-          g_autoptr (GError) error = NULL;
-          gdouble result;
-
-          g_assert_false (train (&result, &error));
-          g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE);
-        }
-      else
-        check_clean_run (parts[0], nth);
-      return;
-    }
-  for (i = 0; i < G_N_ELEMENTS (cases); i++)
-    for (nth = 1; nth <= cases[i].n; nth++)
+  g_assert_cmpint (spawn (program, "", 0, 0, &output), ==, 0);
+  functions = g_strsplit (g_strchomp (output), "\n", -1);
+  g_assert_cmpuint (g_strv_length (functions), >, 10);
+  for (i = 0; functions[i] != NULL; i++)
+    for (nth = 1; nth <= 3; nth++)
       {
-        g_autofree gchar *fault =
-            g_strdup_printf ("%s:%u:%d", cases[i].function, nth, cases[i].is_final);
+        gint status;
 
-        g_test_message ("%s", fault);
-        g_setenv ("FAULT", fault, TRUE);
-        g_test_trap_subprocess (NULL, 20 * G_USEC_PER_SEC, 0);
-        g_test_trap_assert_passed ();
+        if (program != fault_programs_once && g_hash_table_contains (failed, functions[i])
+            && (nth > 1 || !g_str_has_prefix (functions[i], "cuMem")))
+          break; /* there are many processes already */
+        status = spawn (program, functions[i], nth, CUDA_ERROR_LAUNCH_FAILED, NULL);
+
+        if (status == NO_FAULT)
+          break;
+        if (status != 0)
+          g_test_message ("%s: call %u of %s", program->name, nth, functions[i]);
+        g_assert_cmpint (status, ==, 0);
+        g_hash_table_add (failed, (gpointer) g_intern_string (functions[i]));
       }
 }
 
-#define TEST(name) g_test_add_func ("/GTorchCudaFaults/" #name, name)
+/* --- all of them --- */
+
+/* The functions that a file of the library calls. */
+static void
+find_calls (const gchar *folder, const gchar *name, GHashTable *calls)
+{
+  g_autofree gchar *path = g_build_filename (folder, name, NULL);
+  g_autofree gchar *text = NULL;
+  const gchar *const *functions = fake_cuda_get_functions ();
+  guint i;
+
+  if (!g_str_has_suffix (name, ".c"))
+    return;
+  g_assert_true (g_file_get_contents (path, &text, NULL, NULL));
+  for (i = 0; functions[i] != NULL; i++)
+    {
+      g_autofree gchar *call = g_strdup_printf (".%s (", functions[i]);
+
+      if (strstr (text, call) != NULL)
+        g_hash_table_add (calls, (gpointer) functions[i]);
+    }
+}
+
+static void
+no_function_is_left_out (void)
+{
+  g_autofree gchar *folder =
+      g_build_filename (g_getenv ("G_TEST_SRCDIR"), "..", "gtorch", "cuda", NULL);
+  g_autoptr (GDir) dir = g_dir_open (folder, 0, NULL);
+  g_autoptr (GHashTable) calls = g_hash_table_new (g_str_hash, g_str_equal);
+  const gchar *name;
+  GHashTableIter iter;
+  gpointer key;
+  guint n_left = 0;
+
+  g_assert_nonnull (dir);
+  while ((name = g_dir_read_name (dir)) != NULL)
+    find_calls (folder, name, calls);
+  g_assert_cmpuint (g_hash_table_size (calls), >, 40);
+  g_hash_table_iter_init (&iter, calls);
+  while (g_hash_table_iter_next (&iter, &key, NULL))
+    if (!g_hash_table_contains (failed, key))
+      {
+        g_test_message ("%s has not failed", (const gchar *) key);
+        n_left++;
+      }
+  g_assert_cmpuint (n_left, ==, 0);
+}
+
+/* The names of errors, too, come from the driver. */
+static void
+an_error_may_have_no_name (void)
+{
+  const gchar *const functions[] = { "cuGetErrorName", "cuGetErrorString" };
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (functions); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      gdouble result;
+
+      fake_cuda_fail (functions[i], 1, CUDA_ERROR_INVALID_VALUE);
+      fake_cuda_fail_randomly (1, 1, CUDA_ERROR_LAUNCH_FAILED);
+      g_assert_false (fault_programs[0].run (&result, &error));
+      g_assert_nonnull (error);
+      g_assert_true (heal ());
+      g_hash_table_add (failed, (gpointer) functions[i]);
+      check_clean_run (&fault_programs[0], functions[i], 1);
+    }
+}
+
+static void
+add (const gchar *test, const FaultProgram *program, GTestDataFunc func)
+{
+  g_autofree gchar *path = g_strconcat ("/GTorchCudaFaults/", test, "/", program->name, NULL);
+
+  g_test_add_data_func (path, program, func);
+}
 
 gint
 main (gint argc, gchar **argv)
 {
+  const FaultProgram *program;
+
+  program_file = argv[0];
+  if (argc == 6 && g_str_equal (argv[1], "--alone"))
+    return run_alone (argv + 2);
   g_test_init (&argc, &argv, NULL);
-  TEST (the_beginning_may_fail);
-  TEST (any_call_may_fail);
-  TEST (several_calls_may_fail);
-  TEST (work_may_fail);
+  failed = g_hash_table_new (g_str_hash, g_str_equal);
+  for (program = fault_programs_once; program->name != NULL; program++)
+    add ("any_first_call_may_fail", program, any_first_call_may_fail);
+  for (program = fault_programs; program->name != NULL; program++)
+    {
+      add ("any_call_may_fail", program, any_call_may_fail);
+      add ("several_calls_may_fail", program, several_calls_may_fail);
+      add ("work_may_fail", program, work_may_fail);
+    }
+  g_test_add_func ("/GTorchCudaFaults/all/an_error_may_have_no_name", an_error_may_have_no_name);
+  g_test_add_func ("/GTorchCudaFaults/all/no_function_is_left_out", no_function_is_left_out);
   return g_test_run ();
 }

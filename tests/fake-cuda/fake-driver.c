@@ -199,7 +199,8 @@ fake_enter (guint function)
   calls[function]++;
   if (call_log->len < 1 << 20)
     g_array_append_val (call_log, index);
-  if (function == FAKE_cuGetErrorName || function == FAKE_cuGetErrorString)
+  if ((function == FAKE_cuGetErrorName || function == FAKE_cuGetErrorString)
+      && fail_function != (gint) function) /* they work when nothing else does */
     return CUDA_SUCCESS;
   if (fail_in > 0 && (fail_function == FAKE_N_FUNCTIONS || fail_function == (gint) function)
       && --fail_in == 0)

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* What is done again and again in test-cuda-faults.c, while the driver fails. */
+
+#include "config.h"
+
+#include "fault-programs.h"
+
+#include <math.h>
+
+#include <tests/fake-cuda/fake-cufft.h>
+
+#include "cuda-test.h"
+
+#define N 3000
+
+/* --- streams, a main loop and two devices --- */
+
+typedef struct
+{
+  GMainLoop *loop;
+  gboolean result;
+  GError **error;
+} Waiting;
+
+static void
+on_done (GObject *object, GAsyncResult *result, gpointer data)
+{
+  Waiting *waiting = data;
+
+  waiting->result =
+      gtorch_stream_synchronize_finish (GTORCH_STREAM (object), result, waiting->error);
+  g_main_loop_quit (waiting->loop);
+}
+
+static gboolean
+wait_in_loop (GTorchStream *stream, GError **error)
+{
+  g_autoptr (GMainLoop) loop = g_main_loop_new (NULL, FALSE);
+  Waiting waiting = { loop, FALSE, error };
+
+  gtorch_stream_synchronize_async (stream, NULL, on_done, &waiting);
+  g_main_loop_run (loop);
+  return waiting.result;
+}
+
+/* sum (relu (x * w) + w) on one stream, w updated on another, the result moved to a second device. */
+static gboolean
+train (gdouble *result, GError **error)
+{
+  g_autoptr (GTorchImpl) host = ramp_1d (gtorch_device_cpu (), GTORCH_DTYPE_FLOAT64, N);
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) w = NULL;
+  g_autoptr (GTorchImpl) product = NULL;
+  g_autoptr (GTorchImpl) active = NULL;
+  g_autoptr (GTorchImpl) moved = NULL;
+  g_autoptr (GTorchImpl) sum = NULL;
+  g_autoptr (GTorchImpl) back = NULL;
+  g_autoptr (GTorchStream) stream = NULL;
+  g_autoptr (GTorchStreamGuard) guard = NULL;
+  g_autoptr (GTorchEvent) event = NULL;
+  const gint64 shape[] = { N }, dim = 0;
+  GTorchDevice *first = gtorch_device_cuda (0, error);
+  GTorchDevice *second = first != NULL ? gtorch_device_cuda (1, error) : NULL;
+
+  if (second == NULL)
+    return FALSE;
+  x = gtorch_op_to_device (host, first, error);
+  if (x == NULL)
+    return FALSE;
+  w = gtorch_op_full (shape, 1, 2, GTORCH_DTYPE_FLOAT64, first, error);
+  if (w == NULL)
+    return FALSE;
+  product = gtorch_op_mul (x, w, error);
+  if (product == NULL || !gtorch_op_add_inplace (product, w, 1, error))
+    return FALSE;
+  active = gtorch_op_relu (product, error);
+  if (active == NULL)
+    return FALSE;
+  stream = gtorch_stream_new (first, 0, error);
+  if (stream == NULL)
+    return FALSE;
+  event = gtorch_stream_record_event (gtorch_device_get_default_stream (first), error);
+  if (event == NULL || !gtorch_stream_wait_event (stream, event, error))
+    return FALSE;
+  guard = gtorch_stream_guard_new (stream);
+  if (!gtorch_op_fill_inplace (w, 1, error) || !gtorch_op_add_inplace (active, w, 1, error))
+    return FALSE;
+  g_clear_pointer (&w, gtorch_impl_unref); /* in use by both streams */
+  sum = gtorch_op_sum (active, &dim, 1, FALSE, GTORCH_DTYPE_NONE, error);
+  if (sum == NULL)
+    return FALSE;
+  moved = gtorch_op_to_device (sum, second, error);
+  if (moved == NULL)
+    return FALSE;
+  if (!wait_in_loop (stream, error))
+    return FALSE;
+  back = gtorch_op_to_device (moved, gtorch_device_cpu (), error);
+  if (back == NULL)
+    return FALSE;
+  *result = *(gdouble *) gtorch_impl_data (back);
+  return TRUE;
+}
+
+#define TRAINED (N * (N - 1.0) + 3.0 * N)
+
+static gboolean
+read_first (GTorchImpl *x, gdouble *result, GError **error)
+{
+  g_autoptr (GTorchImpl) host = gtorch_op_to_device (x, gtorch_device_cpu (), error);
+
+  if (host == NULL)
+    return FALSE;
+  *result = *(gdouble *) gtorch_impl_data (host);
+  return TRUE;
+}
+
+/* --- pinned memory --- */
+
+static gboolean
+copy_pinned (gdouble *result, GError **error)
+{
+  g_autoptr (GTorchTensor) host =
+      gtorch_full (GTORCH_SHAPE (N), 3, GTORCH_DTYPE_FLOAT64, gtorch_device_cpu (), NULL);
+  g_autoptr (GTorchTensor) from = gtorch_tensor_pin_memory (host, error);
+  g_autoptr (GTorchTensor) to = NULL;
+  g_autoptr (GTorchTensor) x = NULL;
+  GTorchDevice *device = gtorch_device_cuda (0, error);
+
+  if (from == NULL || device == NULL)
+    return FALSE;
+  to = gtorch_tensor_pin_memory (host, error);
+  if (to == NULL)
+    return FALSE;
+  x = gtorch_zeros (GTORCH_SHAPE (N), GTORCH_DTYPE_FLOAT64, device, error);
+  if (x == NULL || !gtorch_tensor_copy_inplace (x, from, TRUE, error)
+      || !gtorch_tensor_add_inplace (x, x, 1, error)
+      || !gtorch_tensor_copy_inplace (to, x, TRUE, error)
+      || !gtorch_device_synchronize (device, NULL, error))
+    return FALSE;
+  *result = *(gdouble *) gtorch_impl_data (gtorch_tensor_get_impl (to));
+  g_clear_object (&from);
+  g_clear_object (&to);
+  gtorch_host_allocator_trim (gtorch_host_allocator_get_default ());
+  return TRUE;
+}
+
+/* --- events, asked and waited for; work that takes longer than anybody asks for it --- */
+
+static gpointer
+let_go (gpointer data)
+{
+  g_usleep (1000);
+  fake_cuda_hold (FALSE);
+  return NULL;
+}
+
+static gboolean
+read_late (GTorchImpl *x, gdouble *result, GError **error)
+{
+  g_autoptr (GTorchImpl) copy = NULL;
+  g_autoptr (GTorchImpl) beginning = NULL;
+  const gint64 n = 10; /* more would be waited for by the driver itself */
+  GThread *thread;
+  gboolean done;
+
+  fake_cuda_hold (TRUE);
+  thread = g_thread_new (NULL, let_go, NULL);
+  copy = gtorch_op_clone (x, error);
+  if (copy != NULL)
+    beginning = gtorch_impl_new_view (copy, 0, &n, NULL, 1);
+  done = beginning != NULL && read_first (beginning, result, error);
+  g_thread_join (thread);
+  return done;
+}
+
+static gboolean
+measure (gdouble *result, GError **error)
+{
+  g_autoptr (GTorchEvent) start = gtorch_event_new (GTORCH_EVENT_TIMING);
+  g_autoptr (GTorchEvent) end = gtorch_event_new (GTORCH_EVENT_TIMING);
+  g_autoptr (GTorchEvent) plain = gtorch_event_new (GTORCH_EVENT_NONE);
+  g_autoptr (GTorchStream) stream = NULL;
+  g_autoptr (GTorchStream) same = NULL;
+  g_autoptr (GTorchStreamGuard) guard = NULL;
+  g_autoptr (GTorchImpl) x = NULL;
+  GTorchDevice *device = gtorch_device_cuda (0, error);
+  const gint64 shape[] = { N };
+  guint i;
+
+  if (device == NULL)
+    return FALSE;
+  stream = gtorch_stream_new (device, 0, error);
+  if (stream == NULL)
+    return FALSE;
+  same = gtorch_stream_new_external (device, gtorch_stream_get_handle (stream), error);
+  if (same == NULL || !gtorch_event_record (start, stream, error))
+    return FALSE;
+  guard = gtorch_stream_guard_new (stream);
+  x = gtorch_op_full (shape, 1, 2, GTORCH_DTYPE_FLOAT64, device, error);
+  if (x == NULL || !gtorch_event_record (plain, stream, error)
+      || !gtorch_event_record (end, stream, error))
+    return FALSE;
+  for (i = 0; i < 1000 && !gtorch_event_query (plain); i++)
+    gtorch_stream_is_idle (stream);
+  if (!gtorch_event_synchronize (plain, NULL, error) || !gtorch_event_synchronize (end, NULL, error)
+      || !gtorch_stream_synchronize (stream, NULL, error)
+      || isnan (gtorch_event_get_elapsed_ms (start, end, error)))
+    return FALSE;
+  return read_late (x, result, error);
+}
+
+/* --- more memory than there is, some of it in use by two streams --- */
+
+static gboolean
+fill_some_memory (GTorchDevice *device, GTorchStream *stream, GError **error)
+{
+  g_autoptr (GPtrArray) blocks =
+      g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+  g_autoptr (GError) full = NULL;
+  const gint64 n = 10 * MIB;
+  guint i;
+
+  for (i = 0; i < 8; i++)
+    {
+      GTorchImpl *block = gtorch_op_empty (&n, 1, GTORCH_DTYPE_UINT8, device, &full);
+
+      if (block == NULL)
+        break;
+      g_ptr_array_add (blocks, block);
+      if (i == 0)
+        {
+          g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
+
+          if (!gtorch_op_fill_inplace (block, 2, error))
+            return FALSE;
+          g_ptr_array_set_size (blocks, 0); /* the stream still has it */
+        }
+    }
+  if (full == NULL)
+    g_set_error_literal (&full, GTORCH_ERROR, GTORCH_ERROR_FAILED, "there was memory");
+  if (full->code == GTORCH_ERROR_OUT_OF_MEMORY)
+    return TRUE;
+  g_propagate_error (error, g_steal_pointer (&full));
+  return FALSE;
+}
+
+static gboolean
+fill_memory (gdouble *result, GError **error)
+{
+  g_autoptr (GTorchStream) stream = NULL;
+  g_autoptr (GTorchImpl) x = NULL;
+  GTorchDevice *device = gtorch_device_cuda (0, error);
+  FakeCudaAccounts accounts;
+  const gint64 n = N;
+  gboolean done;
+
+  if (device == NULL)
+    return FALSE;
+  stream = gtorch_stream_new (device, 0, error);
+  if (stream == NULL)
+    return FALSE;
+  gtorch_device_empty_cache (device);
+  fake_cuda_get_accounts (&accounts);
+  fake_cuda_set_memory (0, accounts.n_bytes + 48 * MIB);
+  done = fill_some_memory (device, stream, error);
+  if (done)
+    {
+      x = gtorch_op_full (&n, 1, 5, GTORCH_DTYPE_FLOAT64, device, error);
+      done = x != NULL && read_first (x, result, error);
+    }
+  fake_cuda_set_memory (0, 1024 * MIB);
+  return done;
+}
+
+/* --- cuFFT, which here only says that it has done it --- */
+
+static gboolean
+transform (gdouble *result, GError **error)
+{
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) lines = NULL;
+  GTorchDevice *device = gtorch_device_cuda (0, error);
+  const gint64 shape[] = { 32, 32 }, dim = 1;
+
+  if (device == NULL)
+    return FALSE;
+  fake_cufft.works = TRUE;
+  fake_cufft.work_size = 1 << 20;
+  gtorch_fft_plan_cache_clear (gtorch_device_get_fft_plan_cache (device));
+  x = gtorch_op_zeros (shape, 2, GTORCH_DTYPE_COMPLEX64, device, error);
+  if (x == NULL)
+    return FALSE;
+  lines = gtorch_op_fft_c2c (x, &dim, 1, 1, FALSE, error);
+  if (lines == NULL || !gtorch_device_synchronize (device, NULL, error))
+    return FALSE;
+  *result = 0;
+  return TRUE;
+}
+
+/* --- events for other processes --- */
+
+static gboolean
+name_events (gdouble *result, GError **error)
+{
+  GTorchDevice *device = gtorch_device_cuda (0, error);
+  guint i;
+
+  if (device == NULL)
+    return FALSE;
+  for (i = 0; i < 2; i++) /* the second ends the first */
+    {
+      g_autoptr (GTorchEvent) event = gtorch_event_new (GTORCH_EVENT_INTERPROCESS);
+      g_autoptr (GBytes) handle = gtorch_event_get_ipc_handle (event, device, error);
+
+      if (handle == NULL)
+        return FALSE;
+      g_assert_null (
+          gtorch_event_new_from_ipc_handle (device, handle, NULL)); /* the same process */
+    }
+  *result = 0;
+  return TRUE;
+}
+
+/* --- one device in the memory of another --- */
+
+static void
+keep_memory (GTorchStorage *storage)
+{
+}
+
+static gboolean
+share (gdouble *result, GError **error)
+{
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) same = NULL;
+  g_autoptr (GTorchImpl) twice = NULL;
+  GTorchDevice *first = gtorch_device_cuda (0, error);
+  GTorchDevice *second = first != NULL ? gtorch_device_cuda (1, error) : NULL;
+  GTorchStorage *storage;
+  const gint64 n = N;
+
+  if (second == NULL)
+    return FALSE;
+  x = gtorch_op_full (&n, 1, 4, GTORCH_DTYPE_FLOAT64, second, error);
+  if (x == NULL || !gtorch_device_synchronize (second, NULL, error))
+    return FALSE;
+  if (!gtorch_device_enable_peer (first, second, error))
+    return FALSE;
+  storage = gtorch_storage_new_foreign (first, gtorch_impl_data (x), gtorch_impl_n_bytes (x),
+                                        keep_memory, NULL);
+  same = gtorch_impl_new_strided (storage, x->dtype, 0, x->shape, NULL, x->n_dims);
+  gtorch_storage_unref (storage);
+  twice = gtorch_op_add (same, same, 1, error);
+  return twice != NULL && read_first (twice, result, error);
+}
+
+/* clang-format off */
+const FaultProgram fault_programs[] = {
+  { "train",         train,         TRAINED },
+  { "copy-pinned",   copy_pinned,   6 },
+  { "measure",       measure,       2 },
+  { "fill-memory",   fill_memory,   5 },
+  { "transform", transform, 0 },
+  { "name-events",   name_events,   0 },
+  { NULL },
+};
+
+const FaultProgram fault_programs_once[] = {
+  { "begin",          train,       TRAINED },
+  { "begin-checked",  train,       TRAINED, NULL,    "GTORCH_CHECK", "errors" },
+  { "begin-segments", fill_memory, 5,       "vmm=0" },
+  { "share",          share,       8 },
+  { "share-segments", share,       8,       "vmm=0" },
+  { NULL },
+};
+/* clang-format on */
