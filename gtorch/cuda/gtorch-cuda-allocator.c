@@ -518,7 +518,7 @@ alloc_slowly (GTorchCudaDevice *device, GTorchCudaArena *arena, gsize n_bytes, G
       if (result != CUDA_ERROR_OUT_OF_MEMORY)
         {
           if (gtorch_cuda_arena_get_source (arena) == NULL)
-            gtorch_cuda_check (result, "cuMemCreate", error);
+            gtorch_cuda_check (result, gtorch_cuda_arena_get_function (arena), error);
           return NULL;
         }
     }

@@ -496,6 +496,14 @@ gtorch_cuda_arena_add_segment (GTorchCudaArena *self, guint64 address, gsize siz
   list_insert (self, block);
 }
 
+const gchar *
+gtorch_cuda_arena_get_function (GTorchCudaArena *self)
+{
+  if (!self->is_segments)
+    return "cuMemCreate";
+  return self->is_async ? "cuMemAllocAsync" : "cuMemAlloc";
+}
+
 static CUresult
 segment_new (GTorchCudaArena *self, gsize n_bytes)
 {

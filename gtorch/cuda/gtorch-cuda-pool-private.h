@@ -13,6 +13,8 @@ G_BEGIN_DECLS
 
 /* Its segments are of the driver's pool and in the order of the lane. */
 void gtorch_cuda_arena_set_async (GTorchCudaArena *arena);
+/* What it asks the driver for memory with, for messages. */
+const gchar *gtorch_cuda_arena_get_function (GTorchCudaArena *arena);
 /* Its segments come from the program: it is asked by the caller, with no lock held. Borrowed. */
 void gtorch_cuda_arena_set_source (GTorchCudaArena *arena, GTorchMemorySource *source);
 GTorchMemorySource *gtorch_cuda_arena_get_source (GTorchCudaArena *arena);

@@ -146,6 +146,25 @@ copy_pinned (gdouble *result, GError **error)
   return TRUE;
 }
 
+/* The system's memory, made by two threads. */
+static gboolean
+copy_registered (gdouble *result, GError **error)
+{
+  GTorchDevice *device = gtorch_device_cuda (0, error);
+  GTorchAllocator *allocator;
+  gboolean done;
+
+  if (device == NULL)
+    return FALSE;
+  allocator = gtorch_device_get_allocator (device);
+  if (!gtorch_allocator_configure (allocator, "pinned_use_cuda_host_register:True", error)
+      || !gtorch_allocator_configure (allocator, "pinned_num_register_threads:2", error))
+    return FALSE;
+  done = copy_pinned (result, error);
+  gtorch_allocator_configure (allocator, "pinned_use_cuda_host_register:False", NULL);
+  return done;
+}
+
 /* --- events, asked and waited for; work that takes longer than anybody asks for it --- */
 
 static gpointer
@@ -274,6 +293,29 @@ fill_memory (gdouble *result, GError **error)
   return done;
 }
 
+/* --- memory apart, which goes when it is done with --- */
+
+static gboolean
+use_pool (gdouble *result, GError **error)
+{
+  g_autoptr (GTorchMemoryPool) pool = NULL;
+  g_autoptr (GTorchMemoryPoolGuard) guard = NULL;
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) twice = NULL;
+  GTorchDevice *device = gtorch_device_cuda (0, error);
+  const gint64 n = N;
+
+  if (device == NULL)
+    return FALSE;
+  pool = gtorch_memory_pool_new (device);
+  guard = gtorch_memory_pool_guard_new (pool);
+  x = gtorch_op_full (&n, 1, 3, GTORCH_DTYPE_FLOAT64, device, error);
+  if (x == NULL)
+    return FALSE;
+  twice = gtorch_op_add (x, x, 1, error);
+  return twice != NULL && read_first (twice, result, error);
+}
+
 /* --- cuFFT, which here only says that it has done it --- */
 
 static gboolean
@@ -356,23 +398,41 @@ share (gdouble *result, GError **error)
   return twice != NULL && read_first (twice, result, error);
 }
 
+/* The other one knows of it before there is any. */
+static gboolean
+share_new (gdouble *result, GError **error)
+{
+  GTorchDevice *first = gtorch_device_cuda (0, error);
+  GTorchDevice *second = first != NULL ? gtorch_device_cuda (1, error) : NULL;
+
+  return second != NULL && gtorch_device_enable_peer (first, second, error)
+         && share (result, error);
+}
+
 /* clang-format off */
 const FaultProgram fault_programs[] = {
-  { "train",         train,         TRAINED },
-  { "copy-pinned",   copy_pinned,   6 },
-  { "measure",       measure,       2 },
-  { "fill-memory",   fill_memory,   5 },
-  { "transform", transform, 0 },
-  { "name-events",   name_events,   0 },
+  { "train",           train,           TRAINED },
+  { "copy-pinned",     copy_pinned,     6 },
+  { "copy-registered", copy_registered, 6 },
+  { "measure",         measure,         2 },
+  { "fill-memory",     fill_memory,     5 },
+  { "use-pool",        use_pool,        6 },
+  { "transform",       transform,       0 },
+  { "name-events",     name_events,     0 },
   { NULL },
 };
 
+#define DRIVER_POOL NULL, "GTORCH_ALLOC_CONF", "backend:cudaMallocAsync"
+
 const FaultProgram fault_programs_once[] = {
-  { "begin",          train,       TRAINED },
-  { "begin-checked",  train,       TRAINED, NULL,    "GTORCH_CHECK", "errors" },
-  { "begin-segments", fill_memory, 5,       "vmm=0" },
-  { "share",          share,       8 },
-  { "share-segments", share,       8,       "vmm=0" },
+  { "begin",             train,       TRAINED },
+  { "begin-checked",     train,       TRAINED, NULL,    "GTORCH_CHECK", "errors" },
+  { "begin-segments",    fill_memory, 5,       "vmm=0" },
+  { "begin-driver-pool", fill_memory, 5,       DRIVER_POOL },
+  { "share",             share,       8 },
+  { "share-segments",    share,       8,       "vmm=0" },
+  { "share-driver-pool", share,       8,       DRIVER_POOL },
+  { "share-new-memory",  share_new,   8,       DRIVER_POOL },
   { NULL },
 };
 /* clang-format on */

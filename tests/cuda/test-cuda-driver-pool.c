@@ -88,6 +88,20 @@ what_is_not_there_is_out_of_memory (void)
 }
 
 static void
+errors_say_who_was_asked (void)
+{
+  const gint64 n = 1000;
+  g_autoptr (GError) error = NULL;
+
+  fake_cuda_fail ("cuMemAllocAsync", 1, CUDA_ERROR_NOT_SUPPORTED);
+  g_assert_null (gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, &n, 1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+  g_assert_nonnull (strstr (error->message, "cuMemAllocAsync"));
+  g_assert_true (fake_cuda_clear_faults ());
+  gtorch_impl_unref (bytes (n));
+}
+
+static void
 pools_are_of_segments (void)
 {
   g_autoptr (GTorchMemoryPool) pool = gtorch_memory_pool_new (gpu (0));
@@ -122,6 +136,7 @@ main (int argc, char **argv)
   ADD (freeing_is_in_the_order_of_the_stream);
   ADD (other_streams_are_waited_for);
   ADD (what_is_not_there_is_out_of_memory);
+  ADD (errors_say_who_was_asked);
   ADD (pools_are_of_segments);
   ADD (other_gpus_may_use_it);
 #undef ADD

@@ -59,6 +59,7 @@ static void
 check_clean_run (const FaultProgram *program, const gchar *what, guint nth)
 {
   g_autoptr (GError) error = NULL;
+  GTorchHostAllocator *host = gtorch_host_allocator_get_default ();
   FakeCudaAccounts accounts;
   gdouble result = NAN;
   static gsize lost; /* where cuMemRelease() failed */
@@ -69,9 +70,12 @@ check_clean_run (const FaultProgram *program, const gchar *what, guint nth)
   g_assert_no_error (error);
   g_assert_cmpfloat (result, ==, program->expected);
   empty_caches ();
+  gtorch_host_allocator_trim (host);
   g_assert_cmpuint (gtorch_device_get_memory_allocated (gpu (0)), ==, 0);
   fake_cuda_get_accounts (&accounts);
   g_assert_cmpuint (accounts.misuses, ==, 0);
+  g_assert_cmpuint (accounts.registered, ==, 0);
+  g_assert_cmpuint (gtorch_host_allocator_get_reserved (host), ==, 0);
   if (g_str_equal (what, "cuMemRelease") || g_str_equal (what, "cuMemFree"))
     lost = accounts.n_bytes;
   if (accounts.n_bytes != lost)

@@ -52,9 +52,10 @@ FAKE_CUDA_API void fake_cuda_set_memory (guint device, gsize n_bytes);
 
 typedef struct
 {
-  guint handles, mappings, reservations, streams, events, libraries, pinned, graphs;
-  gsize n_bytes; /* of memory in use */
-  guint misuses; /* calls that break the driver's rules; each was printed */
+  guint handles, mappings, reservations, streams, events, libraries, graphs;
+  guint pinned, registered; /* pinned: both ways */
+  gsize n_bytes;            /* of memory in use */
+  guint misuses;            /* calls that break the driver's rules; each was printed */
 } FakeCudaAccounts;
 
 FAKE_CUDA_API void fake_cuda_get_accounts (FakeCudaAccounts *accounts);

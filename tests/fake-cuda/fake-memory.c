@@ -646,6 +646,7 @@ cuMemHostRegister (void *address, size_t n_bytes, unsigned int flags)
     pinned = g_hash_table_new (NULL, NULL);
   g_hash_table_insert (pinned, address, GSIZE_TO_POINTER (n_bytes));
   fake_accounts.pinned++;
+  fake_accounts.registered++;
   LEAVE (CUDA_SUCCESS);
 }
 
@@ -661,6 +662,7 @@ cuMemHostUnregister (void *address)
         fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemHostUnregister of what was not registered"));
   fake_device_drain (device);
   fake_accounts.pinned--;
+  fake_accounts.registered--;
   LEAVE (CUDA_SUCCESS);
 }
 
