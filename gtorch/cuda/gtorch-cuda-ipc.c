@@ -18,26 +18,33 @@ typedef struct
   CUevent event;
 } SharedEvent;
 
-/* What could not be destroyed when it was dropped, perhaps in a thread of the driver's. */
+/* What could not be destroyed when it was dropped, perhaps in a thread of the driver's. If it cannot be now,
+ * it is tried again another time, unless the device has failed for good. */
 static void
 destroy_retired (GTorchCudaDevice *device)
 {
-  CUevent event = NULL;
+  CUevent event;
+  gboolean done;
 
   do
     {
-      g_mutex_lock (&device->event_lock);
       event = NULL;
+      g_mutex_lock (&device->event_lock);
       if (device->retired->len > 0)
         {
           event = g_array_index (device->retired, CUevent, device->retired->len - 1);
           g_array_set_size (device->retired, device->retired->len - 1);
         }
       g_mutex_unlock (&device->event_lock);
-      if (event != NULL)
-        gtorch_cuda.cuEventDestroy (event);
+      done = event == NULL
+             || gtorch_cuda_check (gtorch_cuda.cuEventDestroy (event), "cuEventDestroy", NULL);
     }
-  while (event != NULL);
+  while (event != NULL && done);
+  if (done)
+    return;
+  g_mutex_lock (&device->event_lock);
+  g_array_append_val (device->retired, event);
+  g_mutex_unlock (&device->event_lock);
 }
 
 static gpointer

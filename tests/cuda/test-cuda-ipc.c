@@ -356,7 +356,10 @@ events_are_given_back (void)
     {
       g_autoptr (GTorchEvent) event = shared_event ();
 
+      if (i >= 2 && i < 6) /* later, then */
+        fake_cuda_fail ("cuEventDestroy", 1, CUDA_ERROR_NOT_SUPPORTED);
       g_assert_true (gtorch_event_record (event, gtorch_device_get_default_stream (gpu (0)), NULL));
+      g_assert_true (fake_cuda_clear_faults () == (i >= 2 && i < 6));
       if (i == 0)
         fake_cuda_get_accounts (&before);
     }
