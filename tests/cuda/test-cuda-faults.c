@@ -234,8 +234,13 @@ spawn (const FaultProgram *program, const gchar *function, guint nth, gint resul
   const gchar *args[] = { program_file, "--alone", program->name, function, number, code, NULL };
   g_autoptr (GError) error = NULL;
   g_auto (GStrv) environment = g_environ_setenv (g_get_environ (), "GTORCH_FAKE_CUDA", fake, TRUE);
+  const gchar *options = g_environ_getenv (environment, "TSAN_OPTIONS");
+  g_autofree gchar *at_once =
+      g_strconcat (options != NULL ? options : "", " atexit_sleep_ms=0", NULL);
   gint status;
 
+  /* ThreadSanitizer would have each of them sleep for a second in the end. */
+  environment = g_environ_setenv (environment, "TSAN_OPTIONS", at_once, TRUE);
   if (program->key != NULL)
     environment = g_environ_setenv (environment, program->key, program->value, TRUE);
   g_spawn_sync (NULL, (gchar **) args, environment, G_SPAWN_DEFAULT, NULL, NULL, output, NULL,
