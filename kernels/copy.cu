@@ -12,15 +12,15 @@ cast (const GtContiguous &p)
 {
   constexpr int V = 16 / (sizeof (D) > sizeof (S) ? sizeof (D) : sizeof (S));
   const uint64_t n_vectors = p.n / V;
-  const uint64_t first = (uint64_t) blockIdx.x * (GT_THREADS * GT_UNROLL) + threadIdx.x;
-  gt_vector<S, V> x[GT_UNROLL];
+  const uint64_t first = (uint64_t) blockIdx.x * (GT_THREADS * GT_VECTORS) + threadIdx.x;
+  gt_vector<S, V> x[GT_VECTORS];
 
 #pragma unroll
-  for (int u = 0; u < GT_UNROLL; u++)
+  for (int u = 0; u < GT_VECTORS; u++)
     if (first + u * GT_THREADS < n_vectors)
       x[u] = ((const gt_vector<S, V> *) p.data[1])[first + u * GT_THREADS];
 #pragma unroll
-  for (int u = 0; u < GT_UNROLL; u++)
+  for (int u = 0; u < GT_VECTORS; u++)
     {
       gt_vector<D, V> y;
 
@@ -76,10 +76,10 @@ template <typename F>
 static __device__ __forceinline__ void
 each (const GtStrided &p, F f)
 {
-#pragma unroll 4
-  for (uint32_t u = 0; u < GT_UNROLL; u++)
+#pragma unroll
+  for (uint32_t u = 0; u < GT_STEPS; u++)
     {
-      const uint32_t i = (blockIdx.x * GT_UNROLL + u) * GT_THREADS + threadIdx.x;
+      const uint32_t i = (blockIdx.x * GT_STEPS + u) * GT_THREADS + threadIdx.x;
       int64_t to = 0, from = 0;
       uint32_t rest = i;
 
@@ -191,30 +191,30 @@ TRANSPOSE (4, uint32_t)
 TRANSPOSE (8, uint64_t)
 
 /* --- filling: number[0], already in the dtype --- */
-#define FILL(size, T)                                                                          \
-  extern "C" __global__ void __launch_bounds__ (GT_THREADS)                                    \
-      gt_fill_##size (const __grid_constant__ GtContiguous p)                                  \
-  {                                                                                            \
-    constexpr int V = 16 / sizeof (T);                                                         \
-    const uint64_t n_vectors = p.n / V;                                                        \
-    const T value = *(const T *) &p.number[0];                                                 \
-    gt_vector<T, V> x;                                                                         \
-    for (int v = 0; v < V; v++)                                                                \
-      x.at[v] = value;                                                                         \
-    for (int u = 0; u < GT_UNROLL; u++)                                                        \
-      {                                                                                        \
-        const uint64_t i = ((uint64_t) blockIdx.x * GT_UNROLL + u) * GT_THREADS + threadIdx.x; \
-        if (i < n_vectors)                                                                     \
-          ((gt_vector<T, V> *) p.data[0])[i] = x;                                              \
-      }                                                                                        \
-    if (blockIdx.x == gridDim.x - 1 && threadIdx.x < p.n % V)                                  \
-      ((T *) p.data[0])[n_vectors * V + threadIdx.x] = value;                                  \
-  }                                                                                            \
-  extern "C" __global__ void __launch_bounds__ (GT_THREADS)                                    \
-      gt_spread_##size (const __grid_constant__ GtStrided p)                                   \
-  {                                                                                            \
-    const T value = *(const T *) &p.base.number[0];                                            \
-    each (p, [value] (char *to, const char *from) { *(T *) to = value; });                     \
+#define FILL(size, T)                                                                           \
+  extern "C" __global__ void __launch_bounds__ (GT_THREADS)                                     \
+      gt_fill_##size (const __grid_constant__ GtContiguous p)                                   \
+  {                                                                                             \
+    constexpr int V = 16 / sizeof (T);                                                          \
+    const uint64_t n_vectors = p.n / V;                                                         \
+    const T value = *(const T *) &p.number[0];                                                  \
+    gt_vector<T, V> x;                                                                          \
+    for (int v = 0; v < V; v++)                                                                 \
+      x.at[v] = value;                                                                          \
+    for (int u = 0; u < GT_VECTORS; u++)                                                        \
+      {                                                                                         \
+        const uint64_t i = ((uint64_t) blockIdx.x * GT_VECTORS + u) * GT_THREADS + threadIdx.x; \
+        if (i < n_vectors)                                                                      \
+          ((gt_vector<T, V> *) p.data[0])[i] = x;                                               \
+      }                                                                                         \
+    if (blockIdx.x == gridDim.x - 1 && threadIdx.x < p.n % V)                                   \
+      ((T *) p.data[0])[n_vectors * V + threadIdx.x] = value;                                   \
+  }                                                                                             \
+  extern "C" __global__ void __launch_bounds__ (GT_THREADS)                                     \
+      gt_spread_##size (const __grid_constant__ GtStrided p)                                    \
+  {                                                                                             \
+    const T value = *(const T *) &p.base.number[0];                                             \
+    each (p, [value] (char *to, const char *from) { *(T *) to = value; });                      \
   }
 FILL (1, uint8_t)
 FILL (2, uint16_t)

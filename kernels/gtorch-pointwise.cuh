@@ -8,9 +8,6 @@
 
 #include "gtorch-types.cuh"
 
-#define GT_THREADS 256
-#define GT_UNROLL  4 /* vectors that a thread has under way */
-
 template <typename M, int V> struct alignas (sizeof (M) * V) gt_vector { M at[V]; };
 
 template <typename Op, int N = Op::N> struct gt_apply;
@@ -54,8 +51,8 @@ gt_contiguous (const GtContiguous &p)
   typedef typename Op::C C;
   constexpr int V = 16 / (sizeof (M) > sizeof (S) ? sizeof (M) : sizeof (S));
   const uint64_t n_vectors = p.n / V;
-  const uint64_t first = (uint64_t) blockIdx.x * (GT_THREADS * GT_UNROLL) + threadIdx.x;
-  gt_vector<M, V> x[Op::N][GT_UNROLL];
+  const uint64_t first = (uint64_t) blockIdx.x * (GT_THREADS * GT_VECTORS) + threadIdx.x;
+  gt_vector<M, V> x[Op::N][GT_VECTORS];
 
 #pragma unroll
   for (int k = 0; k < Op::N; k++)
@@ -64,13 +61,13 @@ gt_contiguous (const GtContiguous &p)
     else
       {
 #pragma unroll
-        for (int u = 0; u < GT_UNROLL; u++)
+        for (int u = 0; u < GT_VECTORS; u++)
           if (first + u * GT_THREADS < n_vectors)
             x[k][u] = ((const gt_vector<M, V> *) p.data[k + 1])[first + u * GT_THREADS];
       }
 
 #pragma unroll
-  for (int u = 0; u < GT_UNROLL; u++)
+  for (int u = 0; u < GT_VECTORS; u++)
     {
       gt_vector<S, V> y;
 
@@ -110,11 +107,11 @@ gt_rows (const GtRows &p)
 {
   typedef typename Op::C C;
   constexpr int V = 16 / (sizeof (M) > sizeof (S) ? sizeof (M) : sizeof (S));
-  const uint32_t first = blockIdx.x * (GT_THREADS * GT_UNROLL) + threadIdx.x;
-  gt_vector<M, V> x[Op::N][GT_UNROLL];
+  const uint32_t first = blockIdx.x * (GT_THREADS * GT_VECTORS) + threadIdx.x;
+  gt_vector<M, V> x[Op::N][GT_VECTORS];
 
 #pragma unroll
-  for (int u = 0; u < GT_UNROLL; u++)
+  for (int u = 0; u < GT_VECTORS; u++)
     {
       const uint32_t i = first + u * GT_THREADS;
       const uint32_t row = gt_divide (i, p.inner), column = i - row * p.inner.divisor;
@@ -140,7 +137,7 @@ gt_rows (const GtRows &p)
         }
     }
 #pragma unroll
-  for (int u = 0; u < GT_UNROLL; u++)
+  for (int u = 0; u < GT_VECTORS; u++)
     {
       const uint32_t i = first + u * GT_THREADS;
       gt_vector<S, V> y;
@@ -169,9 +166,9 @@ gt_strided (const GtStrided &p)
   typedef typename Op::C C;
 
 #pragma unroll 1
-  for (uint32_t u = 0; u < GT_UNROLL; u++)
+  for (uint32_t u = 0; u < GT_STEPS; u++)
     {
-      const uint32_t i = (blockIdx.x * GT_UNROLL + u) * GT_THREADS + threadIdx.x;
+      const uint32_t i = (blockIdx.x * GT_STEPS + u) * GT_THREADS + threadIdx.x;
       int64_t offsets[Op::N + 1] = {};
       uint32_t rest = i;
       C in[Op::N];

@@ -356,30 +356,30 @@ SCATTER_ADD_ONCE (c128, GTorchComplex128, GTorchComplex128)
 GT_EACH_SIZE (AT)
 
 /* --- where: operands out, condition, a, b of any layout --- */
-#define WHERE(size, T)                                                              \
-  extern "C" __global__ void __launch_bounds__ (GT_THREADS)                         \
-      gt_where_##size (const __grid_constant__ GtStrided p)                         \
-  {                                                                                 \
-    for (uint32_t u = 0; u < GT_UNROLL; u++)                                        \
-      {                                                                             \
-        const uint32_t i = (blockIdx.x * GT_UNROLL + u) * GT_THREADS + threadIdx.x; \
-        int64_t at[4] = { 0, 0, 0, 0 };                                             \
-        uint32_t rest = i;                                                          \
-        if (i >= (uint32_t) p.base.n)                                               \
-          return;                                                                   \
-        for (uint32_t d = 0; d < p.n_dims; d++)                                     \
-          {                                                                         \
-            const uint32_t next = gt_divide (rest, p.shape[d]);                     \
-            const uint32_t k = rest - next * p.shape[d].divisor;                    \
-            for (int j = 0; j < 4; j++)                                             \
-              at[j] += k * p.strides[d][j];                                         \
-            rest = next;                                                            \
-          }                                                                         \
-        *(T *) ((char *) p.base.data[0] + at[0]) =                                  \
-            *((const guint8 *) p.base.data[1] + at[1])                              \
-                ? *(const T *) ((const char *) p.base.data[2] + at[2])              \
-                : *(const T *) ((const char *) p.base.data[3] + at[3]);             \
-      }                                                                             \
+#define WHERE(size, T)                                                             \
+  extern "C" __global__ void __launch_bounds__ (GT_THREADS)                        \
+      gt_where_##size (const __grid_constant__ GtStrided p)                        \
+  {                                                                                \
+    for (uint32_t u = 0; u < GT_STEPS; u++)                                        \
+      {                                                                            \
+        const uint32_t i = (blockIdx.x * GT_STEPS + u) * GT_THREADS + threadIdx.x; \
+        int64_t at[4] = { 0, 0, 0, 0 };                                            \
+        uint32_t rest = i;                                                         \
+        if (i >= (uint32_t) p.base.n)                                              \
+          return;                                                                  \
+        for (uint32_t d = 0; d < p.n_dims; d++)                                    \
+          {                                                                        \
+            const uint32_t next = gt_divide (rest, p.shape[d]);                    \
+            const uint32_t k = rest - next * p.shape[d].divisor;                   \
+            for (int j = 0; j < 4; j++)                                            \
+              at[j] += k * p.strides[d][j];                                        \
+            rest = next;                                                           \
+          }                                                                        \
+        *(T *) ((char *) p.base.data[0] + at[0]) =                                 \
+            *((const guint8 *) p.base.data[1] + at[1])                             \
+                ? *(const T *) ((const char *) p.base.data[2] + at[2])             \
+                : *(const T *) ((const char *) p.base.data[3] + at[3]);            \
+      }                                                                            \
   }
 GT_EACH_SIZE (WHERE)
 

@@ -14,8 +14,7 @@
 #include "gtorch-ops-private.h"
 #include "kernels/gtorch-kernel-params.h"
 
-#define PER_BLOCK 1024 /* threads times unrolled steps */
-#define TILE      64
+#define TILE 64
 
 GTORCH_CUDA_IMAGE (copy)
 
@@ -24,9 +23,9 @@ static GTorchCudaKernel casts[GTORCH_N_DTYPES][GTORCH_N_DTYPES];
 static GTorchCudaKernel moves[5], converts[3], transposes[4], fills[5], spreads[5];
 
 static guint64
-n_blocks (guint64 n)
+n_blocks (guint64 n, guint per_thread)
 {
-  return MAX ((n + PER_BLOCK - 1) / PER_BLOCK, 1);
+  return MAX ((n + GT_THREADS * per_thread - 1) / (GT_THREADS * per_thread), 1);
 }
 
 static guint
@@ -86,8 +85,8 @@ run_strided (Strided *s, GTorchIter *iter, GError **error)
     }
   for (k = 0; k < iter->n_operands; k++)
     p->base.data[k] = iter->data[k];
-  return gtorch_cuda_kernel_run (s->kernel, s->family, s->name, s->lane, n_blocks (iter->numel),
-                                 256, p, error);
+  return gtorch_cuda_kernel_run (s->kernel, s->family, s->name, s->lane,
+                                 n_blocks (iter->numel, GT_STEPS), GT_THREADS, p, error);
 }
 
 gboolean
@@ -192,7 +191,8 @@ gtorch_cuda_copy_here (GTorchImpl *dst, GTorchImpl *src, GTorchCudaLane *lane, G
           g_snprintf (name, sizeof name, "gt_cast_%s_%s", gtorch_cuda_dtype_suffixes[dst->dtype],
                       gtorch_cuda_dtype_suffixes[src->dtype]);
           return gtorch_cuda_kernel_run (&casts[dst->dtype][src->dtype], &family, name, lane,
-                                         n_blocks (p.n / vector), 256, &p, error);
+                                         n_blocks (p.n / vector, GT_VECTORS), GT_THREADS, &p,
+                                         error);
         }
     }
 
@@ -250,7 +250,8 @@ gtorch_cuda_fill_with (GTorchImpl *dst, guint dtype, gconstpointer value, GTorch
           p->n = dst->numel;
           g_snprintf (name, sizeof name, "gt_fill_%d", (int) size);
           return gtorch_cuda_kernel_run (&fills[size_index (size)], &family, name, lane,
-                                         n_blocks (p->n * size / 16), 256, p, error);
+                                         n_blocks (p->n * size / 16, GT_VECTORS), GT_THREADS, p,
+                                         error);
         }
     }
   gtorch_iter_init (&iter, &dst, 1, dst->shape, dst->n_dims);

@@ -15,9 +15,6 @@
 #include "gtorch-ops-private.h"
 #include "kernels/gtorch-kernel-params.h"
 
-#define THREADS 256
-#define UNROLL  4
-
 enum
 {
   CONTIGUOUS,
@@ -47,13 +44,14 @@ launch (GTorchOpCall *call, GTorchCudaLane *lane, guint dtype, guint form, guint
   static const gchar *const ends[] = { "", "_r", "_s" };
   const GTorchCudaLoop *op = &gtorch_cuda_pointwise_kernels[call->op->loop];
   GTorchCudaKernel *kernel = &kernels[call->op->loop][dtype][form];
-  guint64 blocks = (n + THREADS * UNROLL - 1) / (THREADS * UNROLL);
+  guint64 per_block = GT_THREADS * (form == STRIDED ? GT_STEPS : GT_VECTORS);
+  guint64 blocks = (n + per_block - 1) / per_block;
   gchar name[64];
 
   if (G_UNLIKELY (g_atomic_pointer_get (&kernel->kernel) == NULL))
     g_snprintf (name, sizeof name, "gt_%s_%s%s", op->name, gtorch_cuda_dtype_suffixes[dtype],
                 ends[form]);
-  return gtorch_cuda_kernel_run (kernel, op->family, name, lane, MAX (blocks, 1), THREADS,
+  return gtorch_cuda_kernel_run (kernel, op->family, name, lane, MAX (blocks, 1), GT_THREADS,
                                  parameters, error);
 }
 
