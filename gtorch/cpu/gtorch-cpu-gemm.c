@@ -252,15 +252,17 @@ static void
 choose_blocks (Blocks *blocks, gint64 n_threads)
 {
   const GTorchGemm *g = blocks->g;
+  gint64 panel = GTORCH_GEMM_PANEL / gtorch_dtype_size (blocks->dtype);
   gint64 best = G_MAXINT64, down;
 
   for (down = 1; down <= n_threads; down++)
     {
       gint64 across = n_threads / down;
       gint64 rows = (g->m + down - 1) / down, columns = (g->n + across - 1) / across;
-      /* of the slowest thread: its share of the products, and what it packs */
-      gint64 cost =
-          round_up (rows, TILE_ROWS) * round_up (columns, TILE_COLUMNS) + 16 * (rows + columns);
+      gint64 n_panels = (columns + panel - 1) / panel;
+      /* of the slowest thread: its share of the products, and what it packs, a for each panel of b */
+      gint64 cost = round_up (rows, TILE_ROWS) * round_up (columns, TILE_COLUMNS)
+                    + 16 * (rows * n_panels + columns);
 
       if (cost < best)
         {

@@ -22,6 +22,7 @@ typedef struct
 } GTorchGemm;
 
 #define GTORCH_GEMM_WORKSPACE (4 * 1024 * 1024) /* bytes, 64-aligned */
+#define GTORCH_GEMM_PANEL     4096              /* bytes of a row of b that are packed at a time */
 
 GTORCH_ISA_DECLARE (void, gtorch_gemm_f32, (const GTorchGemm *g, gpointer workspace));
 GTORCH_ISA_DECLARE (void, gtorch_gemm_f64, (const GTorchGemm *g, gpointer workspace));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Matrix products in one thread. The usual blocking: a panel of B (KC x NC) and a block of A (MC x KC)
- * are packed so that the micro-kernel reads both in order; it keeps MR x NR results in registers.
- * Operands that fit into the cache are read where they are. The order of the additions depends on k
+/* Matrix products in one thread. A panel of B (KC x NC) is packed and stays in the second cache, MR rows of A
+ * (MR x KC) are packed and stay in the first while the panel passes them; so the micro-kernel, which keeps
+ * MR x NR results in registers, reads both in order. Operands that fit into the cache are read where they are. The order of the additions depends on k
  * alone, so however the caller splits m and n over threads, the result is the same to the bit.
  *
  * The file includes itself, once for each type. */
@@ -26,9 +26,9 @@
 #define VECTOR 16
 #define MR     6
 #endif
-#define KC 256
-#define MC (MR * 20)
-#define NC (sizeof (T) == 4 ? 1024 : 1536) /* a panel stays in the second cache */
+#define KC    256
+#define NC    (GTORCH_GEMM_PANEL / (gint64) sizeof (T))
+#define AHEAD 8 /* rows of B that are fetched before they are wanted */
 
 #define T       float
 #define NAME(n) n##_f32
@@ -73,6 +73,9 @@ NAME (kernel) (const int rows, const int nv, gint64 k, const T *a, gint64 a_row,
       const T *from = table != NULL ? b + table[p] : b + p * b_row;
       NAME (Vec) v[2];
 
+      if (table == NULL)
+        for (j = 0; j < nv * VECTOR; j += 64)
+          __builtin_prefetch ((const char *) (from + AHEAD * b_row) + j);
 #pragma GCC unroll 2
       for (j = 0; j < nv; j++)
         v[j] = *(const NAME (Vec) *) (from + j * VL);
@@ -258,43 +261,36 @@ NAME (transpose) (const T *from, gint64 row, T *to)
   *(NAME (Four) *) (to + 3 * MR) = __builtin_shufflevector (ab_high, cd_high, 2, 3, 6, 7);
 }
 
-/* Panels of MR rows, k columns each. */
+/* At most MR rows, column by column. */
 static void
-NAME (pack_a) (const T *a, gint64 row, gint64 col, gint64 m, gint64 k, T *to)
+NAME (pack_a) (const T *a, gint64 row, gint64 col, gint64 rows, gint64 k, T *to)
 {
-  gint64 i, r, p, q;
+  gint64 r, p, q;
 
-  for (i = 0; i < m; i += MR)
+  if (row == 1)
+    for (p = 0; p < k; p++)
+      for (r = 0; r < rows; r++)
+        to[p * MR + r] = a[p * col + r];
+  else if (col == 1 && rows == MR)
     {
-      gint64 height = MIN (MR, m - i);
-      const T *from = a + i * row;
-
-      if (row == 1)
-        for (p = 0; p < k; p++)
-          for (r = 0; r < height; r++)
-            to[p * MR + r] = from[p * col + r];
-      else if (col == 1 && height == MR)
+      for (p = 0; p + 4 <= k; p += 4)
         {
-          for (p = 0; p + 4 <= k; p += 4)
-            {
 #pragma GCC unroll 3
-              for (r = 0; r + 4 <= MR; r += 4)
-                NAME (transpose) (from + r * row + p, row, to + p * MR + r);
-              for (; r < MR; r++)
-                for (q = 0; q < 4; q++)
-                  to[(p + q) * MR + r] = from[r * row + p + q];
-            }
-          for (; p < k; p++)
-            for (r = 0; r < MR; r++)
-              to[p * MR + r] = from[r * row + p];
+          for (r = 0; r + 4 <= MR; r += 4)
+            NAME (transpose) (a + r * row + p, row, to + p * MR + r);
+          for (; r < MR; r++)
+            for (q = 0; q < 4; q++)
+              to[(p + q) * MR + r] = a[r * row + p + q];
         }
-      else
-        for (p = 0; p < k; p += 16)
-          for (r = 0; r < height; r++)
-            for (q = p; q < MIN (p + 16, k); q++)
-              to[q * MR + r] = from[r * row + q * col];
-      to += k * MR;
+      for (; p < k; p++)
+        for (r = 0; r < MR; r++)
+          to[p * MR + r] = a[r * row + p];
     }
+  else
+    for (p = 0; p < k; p += 16)
+      for (r = 0; r < rows; r++)
+        for (q = p; q < MIN (p + 16, k); q++)
+          to[q * MR + r] = a[r * row + q * col];
 }
 
 void
@@ -308,8 +304,9 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_gemm)) (const GTorchGemm *g, gpointer workspace)
   gboolean keep_b =
       g->b_col == 1 && (g->m <= 2 * MR || g->k * g->b_row <= (g->b_row % 512 == 0 ? 16384 : 65536));
   gboolean keep_a = g->n <= 4 * NR || g->m * g->k <= 16384;
+  gint64 a_row = keep_a ? g->a_row : 1, a_col = keep_a ? g->a_col : MR;
   T edge[MR * NR] __attribute__ ((aligned (64)));
-  gint64 jc, pc, ic, j, i;
+  gint64 jc, pc, i, j, r, q;
 
   for (jc = 0; jc < g->n; jc += NC)
     {
@@ -324,45 +321,37 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_gemm)) (const GTorchGemm *g, gpointer workspace)
           NAME (pack_b)
           (b + pc * g->b_row + (jc + whole) * g->b_col, g->b_row, g->b_col, kc, nc - whole,
            packed_b);
-          for (ic = 0; ic < g->m; ic += MC)
+          for (i = 0; i < g->m; i += MR)
             {
-              gint64 mc = MIN (MC, g->m - ic);
-              const T *block = a + ic * g->a_row + pc * g->a_col;
+              int rows = MIN (MR, g->m - i);
+              const T *from = a + i * g->a_row + pc * g->a_col;
 
               if (!keep_a)
-                NAME (pack_a) (block, g->a_row, g->a_col, mc, kc, packed_a);
+                NAME (pack_a) (from, g->a_row, g->a_col, rows, kc, packed_a);
               for (j = 0; j < nc; j += NR)
                 {
                   gint64 width = MIN (NR, nc - j);
                   const T *panel =
                       j < whole ? b + pc * g->b_row + jc + j : packed_b + (j - whole) * kc;
                   gint64 b_row = j < whole ? g->b_row : NR;
+                  T *to = c + i * g->ldc + jc + j;
                   int nv = width > VL ? 2 : 1;
 
-                  for (i = 0; i < mc; i += MR)
-                    {
-                      int rows = MIN (MR, mc - i);
-                      T *to = c + (ic + i) * g->ldc + jc + j;
-                      const T *from = keep_a ? block + i * g->a_row : packed_a + i * kc;
-                      gint64 a_row = keep_a ? g->a_row : 1, a_col = keep_a ? g->a_col : MR;
-
-                      if (width == nv * VL)
-                        NAME (micro)
-                      (rows, nv, kc, from, a_row, a_col, panel, b_row, to, g->ldc, (T) g->alpha,
-                       beta);
-                      else
-                      {
-                        gint64 r, q;
-
-                        NAME (micro)
-                        (rows, nv, kc, from, a_row, a_col, panel, b_row, edge, NR, (T) g->alpha, 0);
-                        for (r = 0; r < rows; r++)
-                          for (q = 0; q < width; q++)
-                            to[r * g->ldc + q] = beta == 0
-                                                     ? edge[r * NR + q]
-                                                     : edge[r * NR + q] + beta * to[r * g->ldc + q];
-                      }
-                    }
+                  if (width == nv * VL)
+                    NAME (micro)
+                  (rows, nv, kc, keep_a ? from : packed_a, a_row, a_col, panel, b_row, to, g->ldc,
+                   (T) g->alpha, beta);
+                  else
+                  {
+                    NAME (micro)
+                    (rows, nv, kc, keep_a ? from : packed_a, a_row, a_col, panel, b_row, edge, NR,
+                     (T) g->alpha, 0);
+                    for (r = 0; r < rows; r++)
+                      for (q = 0; q < width; q++)
+                        to[r * g->ldc + q] = beta == 0
+                                                 ? edge[r * NR + q]
+                                                 : edge[r * NR + q] + beta * to[r * g->ldc + q];
+                  }
                 }
             }
         }
