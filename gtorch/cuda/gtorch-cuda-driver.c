@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "cuda/gtorch-cuda-driver-private.h"
+#include "cuda/gtorch-cuda-private.h"
 #include "gtorch-build-info-private.h"
 #include "gtorch-device-private.h"
 
@@ -45,10 +46,28 @@ missing_function (void)
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+static GError *
+new_fork_error (void)
+{
+  return g_error_new_literal (GTORCH_ERROR, GTORCH_ERROR_FORKED,
+                              _ ("cuda: CUDA was used before this process was forked and cannot be "
+                                 "used in the child: fork earlier, or start a new program"));
+}
+
+/* In the child. Drivers take work there without an error, so the devices have to refuse it. */
 static void
 note_fork (void)
 {
+  guint i;
+
   g_atomic_int_set (&forked, TRUE);
+  for (i = 0; i < GTORCH_CUDA_MAX_DEVICES; i++)
+    {
+      GTorchCudaDevice *device = gtorch_cuda_device_peek (i);
+
+      if (device != NULL)
+        __atomic_store_n (&((GTorchDevice *) device)->failure, new_fork_error (), __ATOMIC_RELEASE);
+    }
 }
 
 /* Without initialising it, which a forked child would suffer from. */
@@ -165,9 +184,7 @@ gtorch_cuda_driver_load (GError **error)
   if (!loaded)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE, "cuda: %s", reason);
   else
-    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORKED,
-                 _ ("cuda: CUDA was used before this process was forked and cannot be used in the "
-                    "child: fork earlier, or start a new program"));
+    g_propagate_error (error, new_fork_error ());
   return FALSE;
 }
 

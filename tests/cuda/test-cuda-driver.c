@@ -393,9 +393,17 @@ a_forked_child_gets_an_error (void)
   if (child == 0)
     {
       GError *error = NULL;
-      const gint64 shape[] = { 1 << 20 };
+      const gint64 shape[] = { 1 << 20 }, little[] = { 8 };
+      guint n_calls = fake_cuda_get_calls ("cuMemsetD8Async");
       gint failed = 0;
 
+      /* drivers take such work in a child */
+      failed |=
+          gtorch_op_zeros (little, 1, GTORCH_DTYPE_FLOAT32, gtorch_impl_device (x), &error) != NULL
+          || !g_error_matches (error, GTORCH_ERROR, GTORCH_ERROR_FORKED)
+          || fake_cuda_get_calls ("cuMemsetD8Async") != n_calls;
+      g_clear_error (&error);
+      failed |= gtorch_device_check (gtorch_impl_device (x), NULL);
       failed |= gtorch_op_add (x, x, 1, &error) != NULL
                 || !g_error_matches (error, GTORCH_ERROR, GTORCH_ERROR_FORKED);
       g_clear_error (&error);

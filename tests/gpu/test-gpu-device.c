@@ -63,7 +63,10 @@ a_child_is_told_that_it_was_forked (void)
       g_autoptr (GTorchTensor) x =
           gtorch_zeros (GTORCH_SHAPE (5), GTORCH_DTYPE_FLOAT32, gpu, &error);
 
-      _exit (x == NULL && g_error_matches (error, GTORCH_ERROR, GTORCH_ERROR_FORKED) ? 0 : 1);
+      if (x == NULL && g_error_matches (error, GTORCH_ERROR, GTORCH_ERROR_FORKED))
+        _exit (0);
+      g_printerr ("# the child: %s\n", x != NULL ? "has a tensor" : error->message);
+      _exit (1);
     }
   g_assert_cmpint (waitpid (child, &status, 0), ==, child);
   g_assert_true (WIFEXITED (status));
