@@ -12,8 +12,8 @@
 #define GT_MAX_OPERANDS 4 /* the output first */
 #define GT_MAX_ATTRS    4
 
-#define GT_THREADS 256
-#define GT_VECTORS 1 /* of 16 bytes, a thread's, where operands are contiguous */
+#define GT_THREADS 128
+#define GT_VECTORS 2 /* of 16 bytes, a thread's, where operands are contiguous */
 #define GT_STEPS   4 /* elements of a thread where they are not */
 
 /* Division by a number known on the host: q = (n * multiplier >> 32 + n) >> shift, for n < 2^31. */

@@ -392,14 +392,14 @@ where_flat (const GtContiguous &p)
   constexpr int V = 16 / sizeof (T);
   typedef gt_vector<T, V> Vector;
   typedef gt_vector<guint8, V> Mask;
-  const uint64_t i = (uint64_t) blockIdx.x * (2 * GT_THREADS) + threadIdx.x;
+  const uint64_t i = (uint64_t) blockIdx.x * (GT_THREADS * GT_VECTORS) + threadIdx.x;
   const uint64_t n = p.n / V;
   const bool one_a = p.numbers >> 2 & 1, one_b = p.numbers >> 3 & 1;
-  Vector a[2], b[2];
-  Mask m[2];
+  Vector a[GT_VECTORS], b[GT_VECTORS];
+  Mask m[GT_VECTORS];
 
 #pragma unroll
-  for (int u = 0; u < 2; u++)
+  for (int u = 0; u < GT_VECTORS; u++)
     if (i + u * GT_THREADS < n)
       {
         m[u] = ((const Mask *) p.data[1])[i + u * GT_THREADS];
@@ -413,7 +413,7 @@ where_flat (const GtContiguous &p)
       const T x = *(const T *) p.data[2], y = *(const T *) p.data[3];
 
 #pragma unroll
-      for (int u = 0; u < 2; u++)
+      for (int u = 0; u < GT_VECTORS; u++)
 #pragma unroll
         for (int k = 0; k < V; k++)
           {
@@ -422,7 +422,7 @@ where_flat (const GtContiguous &p)
           }
     }
 #pragma unroll
-  for (int u = 0; u < 2; u++)
+  for (int u = 0; u < GT_VECTORS; u++)
     if (i + u * GT_THREADS < n)
       {
 #pragma unroll

@@ -188,7 +188,8 @@ choose (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *condition, GTorchI
       g_snprintf (name, sizeof name, "gt_where_flat_%u", size);
       return gtorch_cuda_kernel_run (&flat[g_bit_storage (size) - 1],
                                      gtorch_cuda_plain_family (FAMILY), name, lane,
-                                     (pieces + 511) / 512, 256, &p, error);
+                                     (pieces + 2 * GT_THREADS - 1) / (2 * GT_THREADS), GT_THREADS,
+                                     &p, error);
     }
   gtorch_iter_init (&iter, operands, 4, output->shape, output->n_dims);
   g_snprintf (name, sizeof name, "gt_where_%u", size);
