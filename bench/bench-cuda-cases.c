@@ -12,6 +12,7 @@ GTorchDevice *bench_device;
 #define F32   GTORCH_DTYPE_FLOAT32
 #define BF16  GTORCH_DTYPE_BFLOAT16
 #define IMAGE (2.0 * 64 * 56 * 56 * 256 * 256 * 9) /* operations of the convolution */
+#define HEADS (4.0 * 8 * 32 * 4096 * 4096 * 128)   /* and of the attention */
 
 /* What the rows work on; each is made when first wanted and stays. */
 enum
@@ -37,6 +38,7 @@ enum
   KEYS,
   MATRIX_8192,
   MATRIX_8192_16,
+  MATRIX_10240,
   MATRIX_1024_16,
   MATRIX_16384_16,
   VECTOR_16384_16,
@@ -45,6 +47,8 @@ enum
   FILTERS_LAST,
   IMAGES_16,
   FILTERS_16,
+  HEADS_16,
+  WAVES,
   N_TENSORS
 };
 
@@ -117,6 +121,8 @@ make (guint which, GError **error)
       return randn (GTORCH_SHAPE (8192, 8192), F32, error);
     case MATRIX_8192_16:
       return randn (GTORCH_SHAPE (8192, 8192), BF16, error);
+    case MATRIX_10240:
+      return randn (GTORCH_SHAPE (10240, 10240), F32, error);
     case MATRIX_1024_16:
       return randn (GTORCH_SHAPE (1024, 1024), BF16, error);
     case MATRIX_16384_16:
@@ -129,6 +135,10 @@ make (guint which, GError **error)
       return turn (GTORCH_SHAPE (64, 56, 56, 256), error);
     case FILTERS_LAST:
       return turn (GTORCH_SHAPE (256, 3, 3, 256), error);
+    case HEADS_16:
+      return randn (GTORCH_SHAPE (8, 32, 4096, 128), BF16, error);
+    case WAVES:
+      return randn (GTORCH_SHAPE (1 << 24), GTORCH_DTYPE_COMPLEX64, error);
     case IMAGES_16:
       return randn (GTORCH_SHAPE (64, 256, 56, 56), BF16, error);
     default:
@@ -247,6 +257,21 @@ bw_cat (GError **error)
 TWO (rate_sort, gtorch_tensor_sort (get (KEYS), 0, FALSE, FALSE, &values, &indices, error))
 TWO (rate_topk, gtorch_tensor_topk (get (KEYS), 100, 0, TRUE, TRUE, &values, &indices, error))
 CASE (mm_f32, gtorch_tensor_mm (get (MATRIX_8192), get (MATRIX_8192), error))
+
+static GTorchTensor *
+tf32 (guint matrix, GError **error)
+{
+  GTorchTensor *result;
+
+  gtorch_device_set_matmul_precision (bench_device, GTORCH_PRECISION_TF32);
+  result = gtorch_tensor_mm (get (matrix), get (matrix), error);
+  gtorch_device_set_matmul_precision (bench_device, GTORCH_PRECISION_IEEE);
+  return result;
+}
+
+CASE (mm_tf32, tf32 (MATRIX_8192, error))
+CASE (mm_f32_10240, gtorch_tensor_mm (get (MATRIX_10240), get (MATRIX_10240), error))
+CASE (mm_tf32_10240, tf32 (MATRIX_10240, error))
 CASE (mm_bf16, gtorch_tensor_mm (get (MATRIX_8192_16), get (MATRIX_8192_16), error))
 CASE (mm_bf16_1024, gtorch_tensor_mm (get (MATRIX_1024_16), get (MATRIX_1024_16), error))
 CASE (mm_batch, gtorch_tensor_bmm (get (BATCH_16), get (BATCH_16), error))
@@ -262,14 +287,48 @@ convolve (guint images, guint filters, GError **error)
 CASE (conv_last, convolve (IMAGES_LAST, FILTERS_LAST, error))
 CASE (conv_first, convolve (IMAGES_16, FILTERS_16, error))
 
+static GTorchTensor *
+attend (GTorchTensor *x, gboolean is_causal, GError **error)
+{
+  return gtorch_scaled_dot_product_attention (x, x, x, NULL, 0, is_causal, 0, FALSE, error);
+}
+
+CASE (attention, attend (get (HEADS_16), FALSE, error))
+CASE (attention_causal, attend (get (HEADS_16), TRUE, error))
+CASE (bw_fft, gtorch_fft_fft (get (WAVES), -1, -1, GTORCH_FFT_NORM_BACKWARD, error))
+
 /* The result's gradient is the result. */
+static gboolean
+go_back (GTorchTensor **result, GError **error)
+{
+  g_autoptr (GTorchTensor) upper = *result != NULL ? gtorch_tensor_detach (*result, error) : NULL;
+
+  if (upper != NULL && gtorch_tensor_backward (*result, upper, FALSE, FALSE, error))
+    return TRUE;
+  g_clear_object (result);
+  return FALSE;
+}
+
+static GTorchTensor *
+attention_both (GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = gtorch_enable_grad ();
+  g_autoptr (GTorchTensor) x = gtorch_tensor_detach (get (HEADS_16), error);
+  GTorchTensor *result;
+
+  if (!gtorch_tensor_set_requires_grad (x, TRUE, error))
+    return NULL;
+  result = attend (x, FALSE, error);
+  go_back (&result, error);
+  return result;
+}
+
 static GTorchTensor *
 with_gradients (guint images, guint filters, GError **error)
 {
   g_autoptr (GTorchGradGuard) guard = gtorch_enable_grad ();
   g_autoptr (GTorchTensor) x = gtorch_tensor_detach (get (images), error);
   g_autoptr (GTorchTensor) w = gtorch_tensor_detach (get (filters), error);
-  g_autoptr (GTorchTensor) upper = NULL;
   GTorchTensor *result;
 
   if (!gtorch_tensor_set_requires_grad (x, TRUE, error)
@@ -277,9 +336,7 @@ with_gradients (guint images, guint filters, GError **error)
     return NULL;
   result = gtorch_conv2d (x, w, NULL, GTORCH_SHAPE (1, 1), GTORCH_SHAPE (1, 1), GTORCH_SHAPE (1, 1),
                           1, error);
-  upper = result != NULL ? gtorch_tensor_detach (result, error) : NULL;
-  if (upper == NULL || !gtorch_tensor_backward (result, upper, FALSE, FALSE, error))
-    g_clear_object (&result);
+  go_back (&result, error);
   return result;
 }
 
@@ -329,9 +386,13 @@ const BenchCase bench_cases[] = {
   { "bw.uniform_f32", bw_uniform, 4 * N, "B" },
   { "bw.index_select_rows_f32", bw_index_select, 8 * N, "B" },
   { "bw.embedding_bf16", bw_embedding, 4 * N, "B" },
+  { "bw.fft_c64_16M", bw_fft, 16 * 16777216.0, "B" },
   { "rate.sort_f32_64M", rate_sort, 1 << 26, "key" },
   { "rate.topk_100_f32_64M", rate_topk, 1 << 26, "key" },
   { "mm.fp32_8192", mm_f32, 2 * 8192.0 * 8192 * 8192, "FLOP" },
+  { "mm.tf32_8192", mm_tf32, 2 * 8192.0 * 8192 * 8192, "FLOP" },
+  { "mm.fp32_10240", mm_f32_10240, 2 * 10240.0 * 10240 * 10240, "FLOP" },
+  { "mm.tf32_10240", mm_tf32_10240, 2 * 10240.0 * 10240 * 10240, "FLOP" },
   { "mm.bf16_8192", mm_bf16, 2 * 8192.0 * 8192 * 8192, "FLOP" },
   { "mm.bf16_1024", mm_bf16_1024, 2 * 1024.0 * 1024 * 1024, "FLOP" },
   { "mm.bmm_bf16_256x512", mm_batch, 2 * 256 * 512.0 * 512 * 512, "FLOP" },
@@ -340,5 +401,8 @@ const BenchCase bench_cases[] = {
   { "conv.3x3_256_bf16_nhwc.fwd_bwd", conv_last_both, 3 * IMAGE, "FLOP" },
   { "conv.3x3_256_bf16_nchw", conv_first, IMAGE, "FLOP" },
   { "conv.3x3_256_bf16_nchw.fwd_bwd", conv_first_both, 3 * IMAGE, "FLOP" },
+  { "attn.sdpa_bf16_4096", attention, HEADS, "FLOP" },
+  { "attn.sdpa_causal_bf16_4096", attention_causal, HEADS / 2, "FLOP" },
+  { "attn.sdpa_bf16_4096.fwd_bwd", attention_both, 3.5 * HEADS, "FLOP" },
   { NULL, NULL, 0, NULL },
 };

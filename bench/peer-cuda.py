@@ -37,10 +37,13 @@ def get(name):
         'keys': lambda: get('x')[:1 << 26],
         'matrix': lambda: torch.randn(8192, 8192, device=DEVICE),
         'matrix16': lambda: get('matrix').to(BF16),
+        'matrix10240': lambda: torch.randn(10240, 10240, device=DEVICE),
         'matrix1024': lambda: torch.randn(1024, 1024, device=DEVICE, dtype=BF16),
         'matrix16384': lambda: torch.randn(16384, 16384, device=DEVICE, dtype=BF16),
         'vector': lambda: torch.randn(16384, device=DEVICE, dtype=BF16),
         'batch': lambda: torch.randn(256, 512, 512, device=DEVICE, dtype=BF16),
+        'heads': lambda: torch.randn(8, 32, 4096, 128, device=DEVICE, dtype=BF16),
+        'waves': lambda: torch.randn(1 << 24, device=DEVICE, dtype=torch.complex64),
         'images': lambda: torch.randn(64, 256, 56, 56, device=DEVICE, dtype=BF16),
         'filters': lambda: torch.randn(256, 256, 3, 3, device=DEVICE, dtype=BF16),
         'images_last': lambda: get('images').to(memory_format=torch.channels_last),
@@ -53,6 +56,23 @@ def with_gradients(images, filters):
         x, w = images.detach().requires_grad_(), filters.detach().requires_grad_()
         y = F.conv2d(x, w, padding=1)
         y.backward(y.detach())
+
+
+def attend(**options):
+    return F.scaled_dot_product_attention(get('heads'), get('heads'), get('heads'), **options)
+
+
+def attend_with_gradients():
+    with torch.enable_grad():
+        x = get('heads').detach().requires_grad_()
+        y = F.scaled_dot_product_attention(x, x, x)
+        y.backward(y.detach())
+
+
+def tf32(matrix):
+    torch.backends.cuda.matmul.allow_tf32 = True
+    get(matrix) @ get(matrix)
+    torch.backends.cuda.matmul.allow_tf32 = False
 
 
 CASES = {
@@ -87,9 +107,13 @@ CASES = {
     'bw.uniform_f32': lambda: get('y').uniform_(),
     'bw.index_select_rows_f32': lambda: get('narrow').index_select(0, get('index')),
     'bw.embedding_bf16': lambda: F.embedding(get('index'), get('narrow16')),
+    'bw.fft_c64_16M': lambda: torch.fft.fft(get('waves')),
     'rate.sort_f32_64M': lambda: get('keys').sort(),
     'rate.topk_100_f32_64M': lambda: get('keys').topk(100),
     'mm.fp32_8192': lambda: get('matrix') @ get('matrix'),
+    'mm.tf32_8192': lambda: tf32('matrix'),
+    'mm.fp32_10240': lambda: get('matrix10240') @ get('matrix10240'),
+    'mm.tf32_10240': lambda: tf32('matrix10240'),
     'mm.bf16_8192': lambda: get('matrix16') @ get('matrix16'),
     'mm.bf16_1024': lambda: get('matrix1024') @ get('matrix1024'),
     'mm.bmm_bf16_256x512': lambda: get('batch') @ get('batch'),
@@ -98,6 +122,9 @@ CASES = {
     'conv.3x3_256_bf16_nhwc.fwd_bwd': lambda: with_gradients(get('images_last'), get('filters_last')),
     'conv.3x3_256_bf16_nchw': lambda: F.conv2d(get('images'), get('filters'), padding=1),
     'conv.3x3_256_bf16_nchw.fwd_bwd': lambda: with_gradients(get('images'), get('filters')),
+    'attn.sdpa_bf16_4096': lambda: attend(),
+    'attn.sdpa_causal_bf16_4096': lambda: attend(is_causal=True),
+    'attn.sdpa_bf16_4096.fwd_bwd': attend_with_gradients,
 }
 
 
