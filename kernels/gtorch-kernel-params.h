@@ -252,11 +252,13 @@ typedef struct
   uint32_t flip[2];  /* turns the order of two neighbouring words round */
 } GtExtreme;
 
-/* Running sums and products along n of [outer, n, inner], contiguous. */
+/* Running sums and their like along n of [outer, n, inner], contiguous. */
 typedef struct
 {
   const void *src;
+  const void *also, *with; /* what else is taken in, and what results are made with */
   void *dst;
+  int64_t *positions; /* of extremes, along n */
   void *totals;    /* of tiles, then of groups: [outer, tiles, inner] and [outer, groups, inner] */
   uint32_t *flags; /* are they there? zero at first; numbers of 4 bytes have theirs beside them */
   uint32_t *counter; /* of the tiles that were begun; NULL: a block has a line */

@@ -10,9 +10,29 @@
 
 #define THREADS 256
 
-template <typename C_> struct gt_sum
+/* What is combined: C, in any order. It is made of an element at its position along the line (of two
+ * inputs if there are TWO) and gives an element (made WITH that of another input; POSITIONS: it gives a
+ * position as well). */
+template <typename C_> struct gt_plain
 {
   typedef C_ C;
+  static constexpr bool TWO = false, WITH = false, POSITIONS = false;
+  template <typename M>
+  GT_DEVICE C
+  take (M x, M, uint64_t)
+  {
+    return gt_convert<C>::from (x);
+  }
+  template <typename M>
+  GT_DEVICE M
+  give (C x, M)
+  {
+    return gt_convert<M>::from (x);
+  }
+};
+
+template <typename C> struct gt_sum : gt_plain<C>
+{
   GT_DEVICE C
   identity ()
   {
@@ -25,9 +45,8 @@ template <typename C_> struct gt_sum
   }
 };
 
-template <typename C_> struct gt_product
+template <typename C> struct gt_product : gt_plain<C>
 {
-  typedef C_ C;
   GT_DEVICE C
   identity ()
   {
@@ -40,46 +59,42 @@ template <typename C_> struct gt_product
   }
 };
 
-template <typename C>
+/* x of another lane; `move` brings 4 bytes of it. */
+template <typename C, typename Move>
 GT_DEVICE C
-shuffle_up (C x, int distance, int width)
+by_words (C x, Move move)
 {
   uint32_t words[sizeof (C) / 4];
 
   memcpy (words, &x, sizeof x);
 #pragma unroll
   for (int i = 0; i < (int) sizeof (C) / 4; i++)
-    words[i] = __shfl_up_sync (0xffffffffu, words[i], distance, width);
+    words[i] = move (words[i]);
   memcpy (&x, words, sizeof x);
   return x;
+}
+
+template <typename C>
+GT_DEVICE C
+shuffle_up (C x, int distance, int width)
+{
+  return by_words (x, [=] (uint32_t word) {
+    return __shfl_up_sync (0xffffffffu, word, distance, width);
+  });
 }
 
 template <typename C>
 GT_DEVICE C
 shuffle (C x, int lane, int width)
 {
-  uint32_t words[sizeof (C) / 4];
-
-  memcpy (words, &x, sizeof x);
-#pragma unroll
-  for (int i = 0; i < (int) sizeof (C) / 4; i++)
-    words[i] = __shfl_sync (0xffffffffu, words[i], lane, width);
-  memcpy (&x, words, sizeof x);
-  return x;
+  return by_words (x, [=] (uint32_t word) { return __shfl_sync (0xffffffffu, word, lane, width); });
 }
 
 template <typename C>
 GT_DEVICE C
 shuffle_xor (C x, int mask)
 {
-  uint32_t words[sizeof (C) / 4];
-
-  memcpy (words, &x, sizeof x);
-#pragma unroll
-  for (int i = 0; i < (int) sizeof (C) / 4; i++)
-    words[i] = __shfl_xor_sync (0xffffffffu, words[i], mask);
-  memcpy (&x, words, sizeof x);
-  return x;
+  return by_words (x, [=] (uint32_t word) { return __shfl_xor_sync (0xffffffffu, word, mask); });
 }
 
 /* Over the lanes of each group of `width`. */
@@ -96,7 +111,36 @@ scan_lanes (typename Op::C x, int lane, int width)
   return x;
 }
 
+/* A thread's vectors, between which those of the warp's other lanes stand: all that is in the warp up to each
+ * element; gives the warp's total. */
+template <typename Op, int U, int V>
+GT_DEVICE typename Op::C
+scan_vectors (typename Op::C (&y)[U][V], int lane)
+{
+  typedef typename Op::C C;
+  C total = Op::identity ();
+
+#pragma unroll
+  for (int u = 0; u < U; u++)
+    {
+      C x, before;
+
+#pragma unroll
+      for (int k = 1; k < V; k++)
+        y[u][k] = Op::combine (y[u][k - 1], y[u][k]);
+      x = scan_lanes<Op> (y[u][V - 1], lane, 32);
+      before = shuffle_up (x, 1, 32);
+      before = lane == 0 ? total : Op::combine (total, before);
+      total = Op::combine (total, shuffle (x, 31, 32));
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        y[u][k] = Op::combine (before, y[u][k]);
+    }
+  return total;
+}
+
 /* --- what blocks tell each other --- */
+
 template <typename C>
 GT_DEVICE void
 tell (const GtScan &p, uint64_t slot, C x)
@@ -207,47 +251,96 @@ await_copies ()
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
-/* V elements of a line at i, in the order of the scan. */
-template <typename C, typename M, int V>
+/* Elements at `at` of the inputs, of which y is made. */
+template <typename Op, typename M>
 GT_DEVICE void
-load (C *y, const M *line, uint64_t i, const GtScan &p, C identity)
+take (typename Op::C *y, const GtScan &p, uint64_t at, uint64_t position)
 {
-  if (p.vectors)
-    {
-      gt_vector<M, V> in;
+  const M x = ((const M *) p.src)[at];
 
-      if (i < p.n)
-        in = *(const gt_vector<M, V> *) (line + (p.reverse ? p.n - V - i : i));
-#pragma unroll
-      for (int k = 0; k < V; k++)
-        y[k] = i < p.n ? gt_convert<C>::from (p.reverse ? in.at[V - 1 - k] : in.at[k]) : identity;
-    }
-  else
-#pragma unroll
-    for (int k = 0; k < V; k++)
-      y[k] =
-          i + k < p.n ? gt_convert<C>::from (line[p.reverse ? p.n - 1 - i - k : i + k]) : identity;
+  *y = Op::take (x, Op::TWO ? ((const M *) p.also)[at] : x, position);
 }
 
-template <typename C, typename M, int V>
+template <typename Op, typename M, int V>
 GT_DEVICE void
-store (M *line, const C *y, uint64_t i, const GtScan &p)
+take_vector (typename Op::C *y, const GtScan &p, uint64_t at, uint64_t position, uint64_t hop)
 {
-  if (p.vectors)
-    {
-      gt_vector<M, V> out;
+  const gt_vector<M, V> in = *(const gt_vector<M, V> *) ((const M *) p.src + at);
+  const gt_vector<M, V> also = Op::TWO ? *(const gt_vector<M, V> *) ((const M *) p.also + at) : in;
 
 #pragma unroll
+  for (int k = 0; k < V; k++)
+    y[k] = Op::take (in.at[k], also.at[k], position + k * hop);
+}
+
+/* What y gives, to `at` of the outputs. */
+template <typename Op, typename M>
+GT_DEVICE void
+give (const typename Op::C &y, const GtScan &p, uint64_t at)
+{
+  ((M *) p.dst)[at] = Op::give (y, Op::WITH ? ((const M *) p.with)[at] : M ());
+  if constexpr (Op::POSITIONS)
+    p.positions[at] = y.position;
+}
+
+template <typename Op, typename M, int V>
+GT_DEVICE void
+give_vector (const typename Op::C *y, const GtScan &p, uint64_t at)
+{
+  gt_vector<M, V> out;
+
+  if constexpr (Op::WITH)
+    out = *(const gt_vector<M, V> *) ((const M *) p.with + at);
+#pragma unroll
+  for (int k = 0; k < V; k++)
+    out.at[k] = Op::give (y[k], out.at[k]);
+  *(gt_vector<M, V> *) ((M *) p.dst + at) = out;
+  if constexpr (Op::POSITIONS)
+#pragma unroll
+    for (int k = 0; k < V; k += 2)
+      *(gt_vector<int64_t, 2> *) (p.positions + at + k) = { y[k].position, y[k + 1].position };
+}
+
+/* V elements at i of the line that begins at `line`, in the order of the scan. */
+template <typename Op, typename M, int V>
+GT_DEVICE void
+load (typename Op::C *y, const GtScan &p, uint64_t line, uint64_t i)
+{
+  typename Op::C in[V];
+
+#pragma unroll
+  for (int k = 0; k < V; k++)
+    in[k] = y[k] = Op::identity ();
+  if (p.vectors && i < p.n)
+    {
+      take_vector<Op, M, V> (in, p, line + (p.reverse ? p.n - V - i : i), i, 1);
+#pragma unroll
       for (int k = 0; k < V; k++)
-        out.at[k] = gt_convert<M>::from (p.reverse ? y[V - 1 - k] : y[k]);
-      if (i < p.n)
-        *(gt_vector<M, V> *) (line + (p.reverse ? p.n - V - i : i)) = out;
+        y[k] = p.reverse ? in[V - 1 - k] : in[k];
     }
-  else
+  else if (!p.vectors)
 #pragma unroll
     for (int k = 0; k < V; k++)
       if (i + k < p.n)
-        line[p.reverse ? p.n - 1 - i - k : i + k] = gt_convert<M>::from (y[k]);
+        take<Op, M> (&y[k], p, line + (p.reverse ? p.n - 1 - i - k : i + k), i + k);
+}
+
+template <typename Op, typename M, int V>
+GT_DEVICE void
+store (const typename Op::C *y, const GtScan &p, uint64_t line, uint64_t i)
+{
+  typename Op::C out[V];
+
+#pragma unroll
+  for (int k = 0; k < V; k++)
+    out[k] = p.reverse ? y[V - 1 - k] : y[k];
+  if (p.vectors && i < p.n)
+    give_vector<Op, M, V> (out, p, line + (p.reverse ? p.n - V - i : i));
+  else if (!p.vectors)
+#pragma unroll
+    for (int k = 0; k < V; k++)
+      if (i + k < p.n)
+        give<Op, M> (y[k], p, line + (p.reverse ? p.n - 1 - i - k : i + k));
 }
 
 /* --- what goes before a tile --- */

@@ -6,122 +6,7 @@
  * one by one, of all earlier groups as one number. What is added to what depends on the shape only,
  * never on who came first. */
 
-#include "gtorch-scan.cuh"
-
-/* --- rows --- */
-
-/* `width` threads have a row. */
-template <typename Op, typename M>
-GT_DEVICE void
-short_rows (const GtScan &p)
-{
-  typedef typename Op::C C;
-  constexpr int V = 16 / sizeof (M);
-  const uint64_t row = ((uint64_t) blockIdx.x * THREADS + threadIdx.x) / p.width;
-  const uint32_t lane = threadIdx.x & (p.width - 1);
-  const bool here = row < p.outer;
-  const M *src = (const M *) p.src + (here ? row : 0) * p.n;
-  M *dst = (M *) p.dst + (here ? row : 0) * p.n;
-  C carry = Op::identity (), y[V], next[V];
-
-  load<C, M, V> (next, src, lane * V, p, Op::identity ());
-  for (uint64_t i = 0; i < p.n; i += p.width * V)
-    {
-      const uint64_t at = i + lane * V;
-      C before;
-
-#pragma unroll
-      for (int k = 0; k < V; k++)
-        y[k] = k == 0 ? next[0] : Op::combine (y[k - 1], next[k]);
-      load<C, M, V> (next, src, at + p.width * V, p, Op::identity ());
-      const C sum = scan_lanes<Op> (y[V - 1], lane, p.width);
-      before = shuffle_up (sum, 1, p.width);
-      before = lane == 0 ? carry : Op::combine (carry, before);
-      carry = Op::combine (carry, shuffle (sum, p.width - 1, p.width));
-#pragma unroll
-      for (int k = 0; k < V; k++)
-        y[k] = Op::combine (before, y[k]);
-      if (here)
-        store<C, M, V> (dst, y, at, p);
-    }
-}
-
-/* A block for each tile in turn, or for each line, of as many warps as it needs. */
-template <typename Op, typename M>
-GT_DEVICE void
-rows (const GtScan &p)
-{
-  typedef typename Op::C C;
-  constexpr int V = 16 / sizeof (M), U = V >= 8 ? 4 : 8;
-  __shared__ alignas (16) unsigned char bytes[24 * sizeof (C)];
-  __shared__ uint32_t ticket;
-  C *shared = (C *) bytes;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, n_warps = blockDim.x / 32;
-  uint64_t line = blockIdx.x;
-  uint32_t tile = 0, end = p.tiles;
-  C carry = Op::identity ();
-
-  if (p.counter != NULL)
-    {
-      if (threadIdx.x == 0)
-        ticket = atomicAdd (p.counter, 1);
-      __syncthreads ();
-      line = ticket / p.tiles;
-      tile = ticket - line * p.tiles;
-      end = tile + 1;
-    }
-  for (; tile < end; tile++)
-    {
-      const M *src = (const M *) p.src + line * p.n;
-      M *dst = (M *) p.dst + line * p.n;
-      const uint64_t first = (uint64_t) tile * blockDim.x * (U * V) + (warp * U * 32 + lane) * V;
-      C y[U][V], sum = Op::identity (), total;
-
-#pragma unroll
-      for (int u = 0; u < U; u++)
-        load<C, M, V> (y[u], src, first + u * 32 * V, p, Op::identity ());
-#pragma unroll
-      for (int u = 0; u < U; u++)
-        {
-          C x, before;
-
-#pragma unroll
-          for (int k = 1; k < V; k++)
-            y[u][k] = Op::combine (y[u][k - 1], y[u][k]);
-          x = scan_lanes<Op> (y[u][V - 1], lane, 32);
-          before = shuffle_up (x, 1, 32);
-          before = lane == 0 ? sum : Op::combine (sum, before);
-          sum = Op::combine (sum, shuffle (x, 31, 32));
-#pragma unroll
-          for (int k = 0; k < V; k++)
-            y[u][k] = Op::combine (before, y[u][k]);
-        }
-      if (lane == 0)
-        shared[16 + warp] = sum;
-      __syncthreads ();
-      total = Op::identity ();
-      sum = Op::identity ();
-      for (int w = 0; w < n_warps; w++)
-        {
-          sum = w == warp ? total : sum;
-          total = Op::combine (total, shared[16 + w]);
-        }
-      if (p.counter != NULL)
-        carry = before_row_tile<Op> (p, line, tile, total, shared);
-      else
-        __syncthreads ();
-      sum = Op::combine (carry, sum);
-#pragma unroll
-      for (int u = 0; u < U; u++)
-        {
-#pragma unroll
-          for (int k = 0; k < V; k++)
-            y[u][k] = Op::combine (sum, y[u][k]);
-          store<C, M, V> (dst, y[u], first + u * 32 * V, p);
-        }
-      carry = Op::combine (carry, total);
-    }
-}
+#include "gtorch-scan-forms.cuh"
 
 /* The same for tiles that are given out one by one: while a block waits for what goes before its tile,
  * the next one is on its way to shared memory. Each thread reads only what it asked for itself. */
@@ -165,7 +50,7 @@ rows_ahead (const GtScan &p)
       const uint32_t line = ticket / p.tiles, tile = ticket - line * p.tiles;
       const uint64_t first = (uint64_t) tile * TILE + (warp * U * 32 + lane) * V;
       uint32_t next = 0;
-      C y[U][V], sum = Op::identity (), total, carry;
+      C y[U][V], sum, total, carry;
 
       if (threadIdx.x == 0)
         next = atomicAdd (p.counter, 1); /* wanted behind the barrier */
@@ -175,7 +60,6 @@ rows_ahead (const GtScan &p)
         {
           const uint4 words = ahead[u][threadIdx.x];
           gt_vector<M, V> in;
-          C x, before;
 
           memcpy (&in, &words, 16);
 #pragma unroll
@@ -183,17 +67,8 @@ rows_ahead (const GtScan &p)
             y[u][k] = first + u * 32 * V < p.n
                           ? gt_convert<C>::from (p.reverse ? in.at[V - 1 - k] : in.at[k])
                           : Op::identity ();
-#pragma unroll
-          for (int k = 1; k < V; k++)
-            y[u][k] = Op::combine (y[u][k - 1], y[u][k]);
-          x = scan_lanes<Op> (y[u][V - 1], lane, 32);
-          before = shuffle_up (x, 1, 32);
-          before = lane == 0 ? sum : Op::combine (sum, before);
-          sum = Op::combine (sum, shuffle (x, 31, 32));
-#pragma unroll
-          for (int k = 0; k < V; k++)
-            y[u][k] = Op::combine (before, y[u][k]);
         }
+      sum = scan_vectors<Op> (y, lane);
       if (lane == 0)
         shared[16 + warp] = sum;
       if (threadIdx.x == 0)
@@ -217,126 +92,7 @@ rows_ahead (const GtScan &p)
 #pragma unroll
           for (int k = 0; k < V; k++)
             y[u][k] = Op::combine (sum, y[u][k]);
-          store<C, M, V> ((M *) p.dst + line * p.n, y[u], first + u * 32 * V, p);
-        }
-    }
-}
-
-/* --- columns: `width` threads have V columns each, all others of the block U other rows each --- */
-
-template <typename Op, typename M>
-GT_DEVICE void
-columns (const GtScan &p)
-{
-  typedef typename Op::C C;
-  constexpr int V = 16 / sizeof (M), U = V >= 8 ? 4 : 8;
-  __shared__ alignas (16) unsigned char bytes[(THREADS * V + 32 * V) * sizeof (C)];
-  __shared__ uint32_t ticket;
-  C (*shared)[THREADS] = (C (*)[THREADS]) bytes;
-  C *carries = (C *) bytes + THREADS * V;
-  const uint32_t across = threadIdx.x & (p.width - 1), down = threadIdx.x / p.width;
-  const uint32_t height = THREADS / p.width, n_columns = p.width * V;
-  const uint32_t strips = (uint32_t) ((p.inner + n_columns - 1) / n_columns);
-  uint64_t line = blockIdx.x / strips; /* the outer index */
-  uint32_t strip = blockIdx.x - (uint32_t) line * strips, tile = 0, end = p.tiles;
-
-  if (p.counter != NULL)
-    { /* all strips of a tile, then the next tile */
-      if (threadIdx.x == 0)
-        ticket = atomicAdd (p.counter, 1);
-      __syncthreads ();
-      strip = ticket % strips;
-      line = ticket / strips;
-      tile = (uint32_t) (line % p.tiles);
-      line /= p.tiles;
-      end = tile + 1;
-    }
-  const uint64_t column = (uint64_t) strip * n_columns, mine = column + across * V;
-  const int filled = mine < p.inner ? (p.inner - mine < V ? (int) (p.inner - mine) : V) : 0;
-
-  for (uint32_t i = threadIdx.x; i < n_columns; i += THREADS)
-    carries[i] = Op::identity ();
-  for (; tile < end; tile++)
-    {
-      const uint64_t first = ((uint64_t) tile * height + down) * U;
-      const int64_t hop = p.reverse ? -(int64_t) p.inner : (int64_t) p.inner;
-      const int64_t offset = (line * p.n + (p.reverse ? p.n - 1 - first : first)) * p.inner + mine;
-      const M *src = (const M *) p.src + offset;
-      M *dst = (M *) p.dst + offset;
-      C y[U][V], before[V];
-
-#pragma unroll
-      for (int u = 0; u < U; u++)
-        {
-          gt_vector<M, V> in;
-          const bool here = first + u < p.n && filled > 0;
-
-          if (p.vectors)
-            {
-              if (here)
-                in = *(const gt_vector<M, V> *) (src + u * hop);
-            }
-          else
-#pragma unroll
-            for (int k = 0; k < V; k++)
-              if (here && k < filled)
-                in.at[k] = src[u * hop + k];
-#pragma unroll
-          for (int k = 0; k < V; k++)
-            y[u][k] = here && k < filled ? gt_convert<C>::from (in.at[k]) : Op::identity ();
-        }
-#pragma unroll
-      for (int k = 0; k < V; k++)
-        {
-#pragma unroll
-          for (int u = 1; u < U; u++)
-            y[u][k] = Op::combine (y[u - 1][k], y[u][k]);
-          shared[k][threadIdx.x] = y[U - 1][k];
-        }
-      __syncthreads ();
-      /* A thread for each column: what goes before each of its parts, and the total. */
-#pragma unroll
-      for (int k = 0; k < V; k++)
-        before[k] = Op::identity ();
-      for (uint32_t d = 0; d < down; d++)
-#pragma unroll
-        for (int k = 0; k < V; k++)
-          before[k] = Op::combine (before[k], shared[k][d * p.width + across]);
-      if (p.counter != NULL && p.tiles > 1)
-        before_column_tile<Op, V> (p, line, column, tile, shared, carries);
-#pragma unroll
-      for (int k = 0; k < V; k++)
-        before[k] = Op::combine (carries[across * V + k], before[k]);
-#pragma unroll
-      for (int u = 0; u < U; u++)
-        {
-          gt_vector<M, V> out;
-
-#pragma unroll
-          for (int k = 0; k < V; k++)
-            {
-              y[u][k] = Op::combine (before[k], y[u][k]);
-              out.at[k] = gt_convert<M>::from (y[u][k]);
-            }
-          if (first + u < p.n && filled > 0)
-            {
-              if (p.vectors)
-                *(gt_vector<M, V> *) (dst + u * hop) = out;
-              else
-#pragma unroll
-                for (int k = 0; k < V; k++)
-                  if (k < filled)
-                    dst[u * hop + k] = out.at[k];
-            }
-        }
-      if (tile + 1 < end)
-        {
-          __syncthreads ();
-          if (down == height - 1) /* what it had last is what goes before the next tile */
-#pragma unroll
-            for (int k = 0; k < V; k++)
-              carries[across * V + k] = y[U - 1][k];
-          __syncthreads ();
+          store<Op, M, V> (y[u], p, line * p.n, first + u * 32 * V);
         }
     }
 }
@@ -576,18 +332,12 @@ prod_others (const GtLines &p)
     }
 }
 
-#define FORM(form, op, name, M, C, blocks)                         \
-  extern "C" __global__ void __launch_bounds__ (THREADS, blocks)   \
-      gt_##op##_##form##_##name (const __grid_constant__ GtScan p) \
-  {                                                                \
-    form<gt_##op<C>, M> (p);                                       \
-  }
-#define FORMS_OF(op, name, M, C)       \
-  FORM (short_rows, op, name, M, C, 4) \
-  FORM (rows, op, name, M, C, 4)       \
-  FORM (rows_ahead, op, name, M, C, 4) \
-  FORM (columns, op, name, M, C, 3)    \
-  FORM (columns_ahead, op, name, M, C, 3)
+#define FORMS_OF(op, name, M, C)                        \
+  GT_SCAN_FORM (short_rows, op, name, M, 4, gt_##op<C>) \
+  GT_SCAN_FORM (rows, op, name, M, 4, gt_##op<C>)       \
+  GT_SCAN_FORM (rows_ahead, op, name, M, 4, gt_##op<C>) \
+  GT_SCAN_FORM (columns, op, name, M, 3, gt_##op<C>)    \
+  GT_SCAN_FORM (columns_ahead, op, name, M, 3, gt_##op<C>)
 #define FORMS(name, M, C)    \
   FORMS_OF (sum, name, M, C) \
   FORMS_OF (product, name, M, C)

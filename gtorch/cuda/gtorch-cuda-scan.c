@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Running sums and products along a dimension, and the gradients of products. */
+/* Running sums and their like along a dimension, and the gradients of products. */
 
 #include "config.h"
 
@@ -15,6 +15,7 @@
 #define THREADS   256
 #define SHORT_ROW 2048 /* bytes of a row that a warp takes */
 
+GTORCH_CUDA_IMAGE (running)
 GTORCH_CUDA_IMAGE (scan)
 
 enum
@@ -27,8 +28,24 @@ enum
   N_FORMS
 };
 
+typedef enum
+{
+  SUM,
+  PRODUCT,
+  GREATEST,
+  LEAST,
+  LOG_SUM,
+  LOG_SUM_BACKWARD,
+  LOG_SUM_TANGENT,
+  N_KINDS
+} Kind;
+
+static const gchar *const kinds[] = { "sum",     "product",          "greatest",       "least",
+                                      "log_sum", "log_sum_backward", "log_sum_tangent" };
+
 static GTorchCudaFamily family = { .name = "scan", .image = gtorch_fatbin_scan };
-static GTorchCudaKernel kernels[2][N_FORMS][GTORCH_N_DTYPES];
+static GTorchCudaFamily pair_family = { .name = "running", .image = gtorch_fatbin_running };
+static GTorchCudaKernel kernels[N_KINDS][N_FORMS][GTORCH_N_DTYPES];
 static GTorchCudaKernel line_kernels[2][GTORCH_N_DTYPES];
 
 /* Of dtype and contiguous: x itself, or a copy. */
@@ -46,34 +63,37 @@ ready (GTorchImpl *x, guint dtype, GTorchCudaLane *lane, GError **error)
 }
 
 static gboolean
-launch (gboolean product, guint form, guint dtype, GTorchCudaLane *lane, guint64 blocks,
-        guint threads, const GtScan *p, GError **error)
+launch (Kind kind, guint form, guint dtype, GTorchCudaLane *lane, guint64 blocks, guint threads,
+        const GtScan *p, GError **error)
 {
   static const gchar *const forms[] = { "short_rows", "rows", "rows_ahead", "columns",
                                         "columns_ahead" };
   gchar name[64];
 
-  g_snprintf (name, sizeof name, "gt_%s_%s_%s", product ? "product" : "sum", forms[form],
+  g_snprintf (name, sizeof name, "gt_%s_%s_%s", kinds[kind], forms[form],
               gtorch_cuda_dtype_suffixes[dtype]);
-  return gtorch_cuda_kernel_run (&kernels[product][form][dtype], &family, name, lane, blocks,
+  return gtorch_cuda_kernel_run (&kernels[kind][form][dtype],
+                                 kind > PRODUCT ? &pair_family : &family, name, lane, blocks,
                                  threads, p, error);
 }
 
 static gboolean
-scan (GtScan *p, gboolean product, guint dtype, GTorchDevice *device, GTorchCudaLane *lane,
-      GError **error)
+scan (GtScan *p, Kind kind, guint dtype, GTorchDevice *device, GTorchCudaLane *lane, GError **error)
 {
   guint size = gtorch_dtype_size (dtype), v = 16 / size;
-  guint64 accumulator = MAX (size, 4), tile, lines, slots;
+  guint64 accumulator = MAX (size, 4) * (kind > PRODUCT ? 2 : 1), tile, lines, slots;
   guint multis = GTORCH_CUDA_DEVICE (device)->n_multiprocessors;
   g_autoptr (GTorchImpl) state = NULL;
   gint64 n_bytes;
 
-  p->vectors = (((guintptr) p->src | (guintptr) p->dst) & 15) == 0
+  p->vectors = (((guintptr) p->src | (guintptr) p->also | (guintptr) p->with | (guintptr) p->dst
+                 | (guintptr) p->positions)
+                & 15)
+                   == 0
                && (p->inner == 1 ? p->n : p->inner) % v == 0;
   p->width = gtorch_cuda_power_of_two (((p->inner == 1 ? p->n : p->inner) + v - 1) / v, 32);
   if (p->inner == 1 && p->n * size <= SHORT_ROW && (p->n * size <= 1024 || p->outer >= 16 * multis))
-    return launch (product, SHORT_ROWS, dtype, lane, (p->outer * p->width + THREADS - 1) / THREADS,
+    return launch (kind, SHORT_ROWS, dtype, lane, (p->outer * p->width + THREADS - 1) / THREADS,
                    THREADS, p, error);
   if (p->inner == 1)
     {
@@ -109,18 +129,19 @@ scan (GtScan *p, gboolean product, guint dtype, GTorchDevice *device, GTorchCuda
                                  "cuMemsetD8Async", error))
         return FALSE;
       lines *= p->tiles;
-      if (p->vectors) /* blocks that go on to further tiles, as many as there is room for */
-        return launch (product, p->inner == 1 ? ROWS_AHEAD : COLUMNS_AHEAD, dtype, lane,
+      if (p->vectors
+          && kind <= PRODUCT) /* blocks that go on to further tiles, as many as there is room for */
+        return launch (kind, p->inner == 1 ? ROWS_AHEAD : COLUMNS_AHEAD, dtype, lane,
                        MIN (lines, (p->inner == 1 ? 4 : 3) * multis), THREADS, p, error);
     }
   if (p->inner == 1)
-    return launch (product, ROWS, dtype, lane, lines,
+    return launch (kind, ROWS, dtype, lane, lines,
                    p->tiles > 1 ? THREADS
                                 : MAX (gtorch_cuda_power_of_two ((p->n * THREADS + tile - 1) / tile,
                                                                  THREADS),
                                        32),
                    p, error);
-  return launch (product, COLUMNS, dtype, lane, lines, THREADS, p, error);
+  return launch (kind, COLUMNS, dtype, lane, lines, THREADS, p, error);
 }
 
 /* The dtype that the kernels read and write for one that is computed in. */
@@ -139,57 +160,146 @@ has_kernel (guint dtype)
     }
 }
 
+/* Along the wanted dimension of x, ready, to output; what else there is is in p. */
 static gboolean
-run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean product, gboolean reverse, GError **error)
+run (GTorchOpCall *call, GTorchCudaLane *lane, Kind kind, GtScan *p, GTorchImpl *x, GError **error)
 {
-  GTorchImpl *self = call->inputs[0], *output = call->outputs[0];
-  GTorchDevice *device = output->storage->device;
-  guint dtype = gtorch_dtype_infos[call->compute].compute;
-  g_autoptr (GTorchImpl) x = NULL;
+  GTorchImpl *output = call->outputs[0];
   g_autoptr (GTorchImpl) y = NULL;
-  GtScan p = { .inner = 1, .reverse = reverse, .group = 1 };
   guint dim, i;
+
+  if (!gtorch_normalize_dim (call->op->name, call->attrs[0].i, x->n_dims, &dim, error))
+    return FALSE;
+  p->n = x->n_dims == 0 ? 1 : x->shape[dim];
+  if (p->positions != NULL && p->n > G_MAXUINT32)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_NOT_SUPPORTED,
+                         _ ("dim %u has %" G_GUINT64_FORMAT
+                            " elements: on a GPU there may be %u of them"),
+                         dim, (guint64) p->n, G_MAXUINT32);
+      return FALSE;
+    }
+  y = output->is_contiguous && output->dtype == x->dtype
+          ? gtorch_impl_ref (output)
+          : gtorch_impl_new (output->storage->device, x->dtype, x->shape, x->n_dims, error);
+  if (y == NULL)
+    return FALSE;
+  p->src = gtorch_impl_data (x);
+  p->dst = gtorch_impl_data (y);
+  p->group = 1;
+  p->inner = 1;
+  for (i = dim + 1; i < x->n_dims; i++)
+    p->inner *= x->shape[i];
+  p->outer = x->numel / (p->n * p->inner);
+  return scan (p, kind, x->dtype, output->storage->device, lane, error)
+         && (y == output || gtorch_cuda_copy_here (output, y, lane, error));
+}
+
+static gboolean
+sums (GTorchOpCall *call, GTorchCudaLane *lane, Kind kind, gboolean reverse, GError **error)
+{
+  GTorchImpl *self = call->inputs[0];
+  guint dtype = gtorch_dtype_infos[call->compute].compute;
+  GtScan p = { .reverse = reverse };
+  g_autoptr (GTorchImpl) x = NULL;
 
   if (self->numel == 0)
     return TRUE;
-  if (!gtorch_normalize_dim (call->op->name, call->attrs[0].i, self->n_dims, &dim, error))
-    return FALSE;
-  if (self->dtype == output->dtype && has_kernel (self->dtype))
+  if (self->dtype == call->outputs[0]->dtype && has_kernel (self->dtype))
     dtype = self->dtype;
   x = ready (self, dtype, lane, error);
-  if (x == NULL)
-    return FALSE;
-  y = output->is_contiguous && output->dtype == dtype
-          ? gtorch_impl_ref (output)
-          : gtorch_impl_new (device, dtype, self->shape, self->n_dims, error);
-  if (y == NULL)
-    return FALSE;
-  p.src = gtorch_impl_data (x);
-  p.dst = gtorch_impl_data (y);
-  p.n = self->n_dims == 0 ? 1 : self->shape[dim];
-  for (i = dim + 1; i < self->n_dims; i++)
-    p.inner *= self->shape[i];
-  p.outer = self->numel / (p.n * p.inner);
-  return scan (&p, product, dtype, device, lane, error)
-         && (y == output || gtorch_cuda_copy_here (output, y, lane, error));
+  return x != NULL && run (call, lane, kind, &p, x, error);
 }
 
 gboolean
 gtorch_cuda_cumsum (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return run (call, lane, FALSE, FALSE, error);
+  return sums (call, lane, SUM, FALSE, error);
 }
 
 gboolean
 gtorch_cuda_cumsum_reverse (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return run (call, lane, FALSE, TRUE, error);
+  return sums (call, lane, SUM, TRUE, error);
 }
 
 gboolean
 gtorch_cuda_cumprod (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return run (call, lane, TRUE, FALSE, error);
+  return sums (call, lane, PRODUCT, FALSE, error);
+}
+
+static gboolean
+extremes (GTorchOpCall *call, GTorchCudaLane *lane, Kind kind, GError **error)
+{
+  GTorchImpl *self = call->inputs[0];
+  GtScan p = { .positions = gtorch_impl_data (call->outputs[1]) };
+  g_autoptr (GTorchImpl) x = NULL;
+
+  if (self->numel == 0)
+    return TRUE;
+  x = ready (self, has_kernel (self->dtype) ? self->dtype : GTORCH_DTYPE_INT32, lane, error);
+  return x != NULL && run (call, lane, kind, &p, x, error);
+}
+
+gboolean
+gtorch_cuda_cummax (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return extremes (call, lane, GREATEST, error);
+}
+
+gboolean
+gtorch_cuda_cummin (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return extremes (call, lane, LEAST, error);
+}
+
+gboolean
+gtorch_cuda_logcumsumexp (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  GTorchImpl *self = call->inputs[0];
+  GtScan p = { 0 };
+  g_autoptr (GTorchImpl) x = NULL;
+
+  if (self->numel == 0)
+    return TRUE;
+  x = ready (self, call->outputs[0]->dtype, lane, error);
+  return x != NULL && run (call, lane, LOG_SUM, &p, x, error);
+}
+
+/* Sums of the first input, the numbers: one of the others is taken in with them, with the other results are
+ * made. */
+static gboolean
+log_sums (GTorchOpCall *call, GTorchCudaLane *lane, Kind kind, GError **error)
+{
+  guint dtype = call->outputs[0]->dtype;
+  g_autoptr (GTorchImpl) numbers = NULL;
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) totals = NULL;
+  GtScan p = { .reverse = kind == LOG_SUM_BACKWARD };
+
+  if (call->inputs[0]->numel == 0)
+    return TRUE;
+  numbers = ready (call->inputs[0], dtype, lane, error);
+  x = numbers != NULL ? ready (call->inputs[1], dtype, lane, error) : NULL;
+  totals = x != NULL ? ready (call->inputs[2], dtype, lane, error) : NULL;
+  if (totals == NULL)
+    return FALSE;
+  p.also = gtorch_impl_data (numbers);
+  p.with = gtorch_impl_data (p.reverse ? x : totals);
+  return run (call, lane, kind, &p, p.reverse ? totals : x, error);
+}
+
+gboolean
+gtorch_cuda_logcumsumexp_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return log_sums (call, lane, LOG_SUM_BACKWARD, error);
+}
+
+gboolean
+gtorch_cuda_logcumsumexp_tangent (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return log_sums (call, lane, LOG_SUM_TANGENT, error);
 }
 
 /* --- gradients --- */

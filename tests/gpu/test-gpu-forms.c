@@ -267,22 +267,23 @@ products_of_every_layout (void)
 
 /* Lines that many blocks share, lines that one block has, and what does not begin at multiples of
  * 16 bytes; the gradient goes the other way. Whole numbers, so that nothing is rounded. */
+static const gint64 line_shapes[][3] = { { 1, 3000000, 1 }, { 1, 3000001, 1 }, { 50, 100000, 1 },
+                                         { 50, 100001, 1 }, { 3000, 1000, 1 }, { 1, 20000, 64 },
+                                         { 1, 20000, 70 },  { 3, 5000, 128 },  { 2, 3001, 1000 },
+                                         { 1, 500, 5000 },  { 1, 100000, 3 } };
+
 static void
 running_sums (void)
 {
-  static const gint64 shapes[][3] = { { 1, 3000000, 1 }, { 1, 3000001, 1 }, { 50, 100000, 1 },
-                                      { 50, 100001, 1 }, { 3000, 1000, 1 }, { 1, 20000, 64 },
-                                      { 1, 20000, 70 },  { 3, 5000, 128 },  { 2, 3001, 1000 },
-                                      { 1, 500, 5000 },  { 1, 100000, 3 } };
   static const GTorchDType exact[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64 };
   guint t, k;
 
   for (t = 0; t < G_N_ELEMENTS (exact); t++)
-    for (k = 0; k < G_N_ELEMENTS (shapes); k++)
+    for (k = 0; k < G_N_ELEMENTS (line_shapes); k++)
       {
         GError *problem = NULL;
         g_autoptr (GTorchTensor) whole =
-            TRY (gtorch_randint (-3, 4, shapes[k], 3, GTORCH_DTYPE_INT32, NULL, NULL, &error));
+            TRY (gtorch_randint (-3, 4, line_shapes[k], 3, GTORCH_DTYPE_INT32, NULL, NULL, &error));
         g_autoptr (GTorchTensor) x = as (whole, exact[t]);
         g_autoptr (GTorchTensor) y = on (x, gpu);
         g_autoptr (GTorchTensor) x_seed = gtorch_tensor_detach (x, NULL);
@@ -313,6 +314,75 @@ running_sums (void)
       }
 }
 
+/* Few different values, so that equal ones meet, and a NaN that comes late. */
+static void
+running_extremes (void)
+{
+  static const GTorchDType kinds[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
+                                       GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_BFLOAT16,
+                                       GTORCH_DTYPE_INT8,    GTORCH_DTYPE_INT64 };
+  guint t, k, least;
+
+  for (t = 0; t < G_N_ELEMENTS (kinds); t++)
+    for (k = 0; k < G_N_ELEMENTS (line_shapes); k++)
+      for (least = 0; least < 2; least++)
+        {
+          g_autoptr (GError) problem = NULL;
+          g_autoptr (GTorchTensor) whole =
+              TRY (gtorch_randint (-100, 101, line_shapes[k], 3, GTORCH_DTYPE_INT32, NULL, NULL,
+                                   &error));
+          g_autoptr (GTorchTensor) x = as (whole, kinds[t]);
+          g_autoptr (GTorchTensor) y = NULL;
+          g_autoptr (GTorchTensor) values = NULL;
+          g_autoptr (GTorchTensor) places = NULL;
+          g_autoptr (GTorchTensor) expected = NULL;
+          g_autoptr (GTorchTensor) expected_places = NULL;
+
+          if (t < 4)
+            {
+              g_autoptr (GTorchTensor) last =
+                  TRY (gtorch_tensor_narrow (x, 1, line_shapes[k][1] - 50, 3, &error));
+
+              g_assert_nonnull (gtorch_tensor_fill_inplace (last, NAN, NULL));
+            }
+          y = on (x, gpu);
+          g_assert_true (least
+                             ? gtorch_tensor_cummin (x, 1, &expected, &expected_places, &problem)
+                             : gtorch_tensor_cummax (x, 1, &expected, &expected_places, &problem));
+          g_assert_no_error (problem);
+          g_assert_true (least ? gtorch_tensor_cummin (y, 1, &values, &places, &problem)
+                               : gtorch_tensor_cummax (y, 1, &values, &places, &problem));
+          g_assert_no_error (problem);
+          agree ("a running extreme", values, expected, 0);
+          agree ("where a running extreme is", places, expected_places, 0);
+        }
+}
+
+static GTorchTensor *
+add_exponentials (GTorchTensor **inputs, gpointer data)
+{
+  return TRY (gtorch_tensor_logcumsumexp (inputs[0], 1, &error));
+}
+
+static void
+running_sums_of_exponentials (void)
+{
+  guint t, k;
+
+  for (t = 0; t < G_N_ELEMENTS (dtypes); t++)
+    for (k = 0; k < G_N_ELEMENTS (line_shapes); k++)
+      {
+        g_autofree gchar *what =
+            g_strdup_printf ("exponentials of %s, shape %u", gtorch_dtype_get_name (dtypes[t]), k);
+        GTorchTensor *x, *y;
+
+        pair (line_shapes[k], 3, dtypes[t], &x, &y);
+        check_gradients (what, &x, &y, 1, dtypes[t], add_exponentials, NULL);
+        g_object_unref (x);
+        g_object_unref (y);
+      }
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -326,5 +396,7 @@ main (int argc, char *argv[])
   ADD (gradients_of_norms_and_softmax);
   ADD (products_of_every_layout);
   ADD (running_sums);
+  ADD (running_extremes);
+  ADD (running_sums_of_exponentials);
   return g_test_run ();
 }

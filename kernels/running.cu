@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Running extremes with their positions, running sums of exponentials as logarithms and what these sums'
+ * derivatives are. They are scans as sums are (scan.cu), of more than a number for each element. */
+
+#include "gtorch-reduce.cuh"
+#include "gtorch-scan-forms.cuh"
+
+/* The greatest or least value so far: NaN if there is one, of equal ones the last. */
+template <typename Value, bool LEAST> struct gt_extreme
+{
+  struct C
+  {
+    Value value;
+    uint32_t position;
+  };
+  static constexpr bool TWO = false, WITH = false, POSITIONS = true;
+  GT_DEVICE C
+  identity ()
+  {
+    return { LEAST ? gt_highest (Value) : gt_lowest (Value), 0 };
+  }
+  GT_DEVICE C
+  combine (C a, C b)
+  {
+    const bool a_is_nan = a.value != a.value, b_is_nan = b.value != b.value;
+    const bool equal = a_is_nan ? b_is_nan : a.value == b.value;
+    const bool better = b_is_nan || (LEAST ? b.value < a.value : b.value > a.value);
+
+    return (equal ? b.position >= a.position : better && !a_is_nan) ? b : a;
+  }
+  template <typename M>
+  GT_DEVICE C
+  take (M x, M, uint64_t position)
+  {
+    return { gt_convert<Value>::from (x), (uint32_t) position };
+  }
+  template <typename M>
+  GT_DEVICE M
+  give (C x, M)
+  {
+    return gt_convert<M>::from (x.value);
+  }
+};
+
+/* sum * exp (most): a sum of exponentials times numbers. */
+template <typename R> struct gt_scaled
+{
+  R most, sum;
+};
+
+template <typename R> struct gt_exponentials
+{
+  typedef gt_scaled<R> C;
+  static constexpr bool POSITIONS = false;
+  GT_DEVICE C
+  identity ()
+  {
+    return { (R) -INFINITY, (R) 0 };
+  }
+  GT_DEVICE C
+  combine (C a, C b)
+  {
+    const C large = b.most > a.most ? b : a, small = b.most > a.most ? a : b;
+    const R factor = large.most == small.most ? (R) 1 : exp (small.most - large.most);
+
+    return { large.most, large.sum + small.sum * factor };
+  }
+  /* NaN is kept in the sum, where comparisons do not lose it. */
+  GT_DEVICE C
+  of (R most, R number)
+  {
+    return { most == most ? most : (R) -INFINITY, most == most ? number : most };
+  }
+};
+
+template <typename R> struct gt_log_sum : gt_exponentials<R>
+{
+  static constexpr bool TWO = false, WITH = false;
+  template <typename M>
+  GT_DEVICE gt_scaled<R>
+  take (M x, M, uint64_t)
+  {
+    return gt_exponentials<R>::of (gt_convert<R>::from (x), (R) 1);
+  }
+  template <typename M>
+  GT_DEVICE M
+  give (gt_scaled<R> x, M)
+  {
+    return gt_convert<M>::from (x.most + log (x.sum));
+  }
+};
+
+/* From the end: of the totals and the numbers, with x. What is less than everything has no part in any
+ * sum. */
+template <typename R> struct gt_log_sum_backward : gt_exponentials<R>
+{
+  static constexpr bool TWO = true, WITH = true;
+  template <typename M>
+  GT_DEVICE gt_scaled<R>
+  take (M total, M number, uint64_t)
+  {
+    return gt_exponentials<R>::of (-gt_convert<R>::from (total), gt_convert<R>::from (number));
+  }
+  template <typename M>
+  GT_DEVICE M
+  give (gt_scaled<R> sum, M with)
+  {
+    const R x = gt_convert<R>::from (with);
+
+    return gt_convert<M>::from (x == (R) -INFINITY ? (R) 0 : exp (x + sum.most) * sum.sum);
+  }
+};
+
+/* Of x and the numbers, with the totals. */
+template <typename R> struct gt_log_sum_tangent : gt_exponentials<R>
+{
+  static constexpr bool TWO = true, WITH = true;
+  template <typename M>
+  GT_DEVICE gt_scaled<R>
+  take (M x, M number, uint64_t)
+  {
+    const R most = gt_convert<R>::from (x);
+
+    return gt_exponentials<R>::of (most,
+                                   most == (R) -INFINITY ? (R) 0 : gt_convert<R>::from (number));
+  }
+  template <typename M>
+  GT_DEVICE M
+  give (gt_scaled<R> sum, M with)
+  {
+    const R total = gt_convert<R>::from (with);
+
+    return gt_convert<M>::from (sum.most == total ? sum.sum : exp (sum.most - total) * sum.sum);
+  }
+};
+
+#define FORMS(op, name, M, ...)                          \
+  GT_SCAN_FORM (short_rows, op, name, M, 3, __VA_ARGS__) \
+  GT_SCAN_FORM (rows, op, name, M, 2, __VA_ARGS__)       \
+  GT_SCAN_FORM (columns, op, name, M, 2, __VA_ARGS__)
+
+#define EXTREMES(name, M, Value)                      \
+  FORMS (greatest, name, M, gt_extreme<Value, false>) \
+  FORMS (least, name, M, gt_extreme<Value, true>)
+EXTREMES (f32, float, float)
+EXTREMES (f64, double, double)
+EXTREMES (f16, gt_f16, float)
+EXTREMES (bf16, gt_bf16, float)
+EXTREMES (i32, gint32, gint32)
+EXTREMES (i64, gint64, gint64)
+
+#define LOG_SUMS(name, M, R)                                \
+  FORMS (log_sum, name, M, gt_log_sum<R>)                   \
+  FORMS (log_sum_backward, name, M, gt_log_sum_backward<R>) \
+  FORMS (log_sum_tangent, name, M, gt_log_sum_tangent<R>)
+LOG_SUMS (f32, float, float)
+LOG_SUMS (f64, double, double)
+LOG_SUMS (f16, gt_f16, float)
+LOG_SUMS (bf16, gt_bf16, float)
