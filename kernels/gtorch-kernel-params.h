@@ -259,8 +259,9 @@ typedef struct
   const void *also, *with; /* what else is taken in, and what results are made with */
   void *dst;
   int64_t *positions; /* of extremes, along n */
-  void *totals;    /* of tiles, then of groups: [outer, tiles, inner] and [outer, groups, inner] */
-  uint32_t *flags; /* are they there? zero at first; numbers of 4 bytes have theirs beside them */
+  uint64_t
+      *totals; /* of tiles, then of groups: [outer, tiles, inner] and [outer, groups, inner]; each 4
+                       bytes with a flag beside them, which is zero at first */
   uint32_t *counter; /* of the tiles that were begun; NULL: a block has a line */
   uint64_t outer, n, inner;
   uint32_t tiles; /* along n */
@@ -270,6 +271,13 @@ typedef struct
   uint32_t reverse; /* from the end */
   uint32_t vectors; /* lines begin at multiples of 16 bytes */
 } GtScan;
+
+/* Vectors of 16 bytes that a thread has in a tile, and on their way beside them; with the copy engine. */
+#define GT_SCAN_UNROLL(v)      ((v) >= 8 ? 4 : 8)
+#define GT_SCAN_RING           24
+#define GT_SCAN_COLUMN_THREADS 512
+#define GT_SCAN_BULK_UNROLL    9
+#define GT_SCAN_BULK_STAGES    6
 
 /* Lines of n elements, contiguous. */
 typedef struct

@@ -50,7 +50,7 @@ GT_DEVICE void
 rows (const GtScan &p)
 {
   typedef typename Op::C C;
-  constexpr int V = 16 / sizeof (M), U = V >= 8 ? 4 : 8;
+  constexpr int V = 16 / sizeof (M), U = GT_SCAN_UNROLL (V);
   __shared__ alignas (16) unsigned char bytes[24 * sizeof (C)];
   __shared__ uint32_t ticket;
   C *shared = (C *) bytes;
@@ -111,7 +111,7 @@ GT_DEVICE void
 columns (const GtScan &p)
 {
   typedef typename Op::C C;
-  constexpr int V = 16 / sizeof (M), U = V >= 8 ? 4 : 8;
+  constexpr int V = 16 / sizeof (M), U = GT_SCAN_UNROLL (V);
   __shared__ alignas (16) unsigned char bytes[(THREADS * V + 32 * V) * sizeof (C)];
   __shared__ uint32_t ticket;
   C (*shared)[THREADS] = (C (*)[THREADS]) bytes;
@@ -212,8 +212,9 @@ columns (const GtScan &p)
     }
 }
 
-#define GT_SCAN_FORM(form, op, name, M, blocks, ...)               \
-  extern "C" __global__ void __launch_bounds__ (THREADS, blocks)   \
+/* `blocks` of a multiprocessor at once. */
+#define GT_SCAN_FORM(form, op, name, M, threads, blocks, ...)      \
+  extern "C" __global__ void __launch_bounds__ (threads, blocks)   \
       gt_##op##_##form##_##name (const __grid_constant__ GtScan p) \
   {                                                                \
     form<__VA_ARGS__, M> (p);                                      \

@@ -141,56 +141,76 @@ scan_vectors (typename Op::C (&y)[U][V], int lane)
 
 /* --- what blocks tell each other --- */
 
+/* A number as it is told: each 4 bytes of it have a flag beside them, they come together. */
+template <typename C> struct gt_told
+{
+  uint64_t words[sizeof (C) / 4];
+};
+
 template <typename C>
 GT_DEVICE void
 tell (const GtScan &p, uint64_t slot, C x)
 {
-  if constexpr (sizeof (C) == 4)
-    { /* the number and its flag at once */
-      uint32_t word;
+  constexpr int N = sizeof (C) / 4;
+  uint32_t words[N];
 
-      memcpy (&word, &x, 4);
-      asm volatile("st.relaxed.gpu.u64 [%0], %1;" ::"l"((uint64_t *) p.totals + slot),
-                   "l"((uint64_t) 1 << 32 | word)
-                   : "memory");
-    }
-  else
+  memcpy (words, &x, sizeof x);
+#pragma unroll
+  for (int i = 0; i < N; i++)
+    asm volatile("st.relaxed.gpu.u64 [%0], %1;" ::"l"(p.totals + slot * N + i),
+                 "l"((uint64_t) 1 << 32 | words[i])
+                 : "memory");
+}
+
+/* What is there now. */
+template <typename C>
+GT_DEVICE gt_told<C>
+look (const GtScan &p, uint64_t slot)
+{
+  constexpr int N = sizeof (C) / 4;
+  gt_told<C> told;
+
+#pragma unroll
+  for (int i = 0; i < N; i++)
+    asm volatile("ld.relaxed.gpu.u64 %0, [%1];"
+                 : "=l"(told.words[i])
+                 : "l"(p.totals + slot * N + i)
+                 : "memory");
+  return told;
+}
+
+/* The number of the slot, which was looked at. */
+template <typename C>
+GT_DEVICE C
+wait (const GtScan &p, uint64_t slot, gt_told<C> told)
+{
+  constexpr int N = sizeof (C) / 4;
+  uint32_t words[N];
+  C x;
+
+  for (;;)
     {
-      ((C *) p.totals)[slot] = x;
-      asm volatile("st.release.gpu.u32 [%0], %1;" ::"l"(p.flags + slot), "r"(1u) : "memory");
+      bool all = true;
+
+#pragma unroll
+      for (int i = 0; i < N; i++)
+        {
+          all &= told.words[i] >> 32 != 0;
+          words[i] = (uint32_t) told.words[i];
+        }
+      if (all)
+        break;
+      told = look<C> (p, slot);
     }
+  memcpy (&x, words, sizeof x);
+  return x;
 }
 
 template <typename C>
 GT_DEVICE C
 wait (const GtScan &p, uint64_t slot)
 {
-  C x;
-
-  if constexpr (sizeof (C) == 4)
-    {
-      uint64_t both;
-      uint32_t word;
-
-      do
-        asm volatile("ld.relaxed.gpu.u64 %0, [%1];"
-                     : "=l"(both)
-                     : "l"((uint64_t *) p.totals + slot)
-                     : "memory");
-      while (both >> 32 == 0);
-      word = (uint32_t) both;
-      memcpy (&x, &word, 4);
-    }
-  else
-    {
-      uint32_t flag;
-
-      do
-        asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(flag) : "l"(p.flags + slot) : "memory");
-      while (flag == 0);
-      x = ((const C *) p.totals)[slot];
-    }
-  return x;
+  return wait (p, slot, look<C> (p, slot));
 }
 
 /* Of `count` slots, `hop` apart; several are asked for at once. */
@@ -199,35 +219,21 @@ GT_DEVICE typename Op::C
 wait_for (const GtScan &p, uint64_t slot, uint64_t hop, int count)
 {
   typedef typename Op::C C;
-  constexpr int N = 4;
+  constexpr int N = 16 / sizeof (C);
   C sum = Op::identity ();
 
   for (; count > 0; count -= N, slot += N * hop)
     {
-      uint64_t words[N];
+      gt_told<C> told[N];
 
-      if constexpr (sizeof (C) == 4)
-        {
-#pragma unroll
-          for (int i = 0; i < N; i++)
-            if (i < count)
-              asm volatile("ld.relaxed.gpu.u64 %0, [%1];"
-                           : "=l"(words[i])
-                           : "l"((uint64_t *) p.totals + slot + i * hop)
-                           : "memory");
-        }
 #pragma unroll
       for (int i = 0; i < N; i++)
         if (i < count)
-          {
-            C x;
-
-            if (sizeof (C) == 4 && words[i] >> 32 != 0)
-              memcpy (&x, &words[i], sizeof x < 8 ? sizeof x : 8);
-            else
-              x = wait<C> (p, slot + i * hop);
-            sum = Op::combine (sum, x);
-          }
+          told[i] = look<C> (p, slot + i * hop);
+#pragma unroll
+      for (int i = 0; i < N; i++)
+        if (i < count)
+          sum = Op::combine (sum, wait (p, slot + i * hop, told[i]));
     }
   return sum;
 }
@@ -244,11 +250,55 @@ copy_ahead (uint4 *to, const void *from)
                : "memory");
 }
 
-/* Until what this thread asked for is there. */
+GT_DEVICE void
+commit_copies ()
+{
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Until what this thread asked for is there, but for what it committed the last N times. */
+template <int N>
 GT_DEVICE void
 await_copies ()
 {
-  asm volatile("cp.async.wait_all;" ::: "memory");
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
+/* The memory whose size the launch says. */
+GT_DEVICE uint4 *
+dynamic_memory ()
+{
+  extern __shared__ __align__ (128) uint4 gt_dynamic[];
+
+  return gt_dynamic;
+}
+
+/* What came to shared memory, in the order of the scan. */
+template <typename Op, typename M, int V>
+GT_DEVICE void
+take_words (typename Op::C *y, uint4 words, bool here, bool turn)
+{
+  gt_vector<M, V> in;
+
+  memcpy (&in, &words, 16);
+#pragma unroll
+  for (int k = 0; k < V; k++)
+    y[k] = here ? gt_convert<typename Op::C>::from (turn ? in.at[V - 1 - k] : in.at[k])
+                : Op::identity ();
+}
+
+template <typename Op, typename M, int V>
+GT_DEVICE uint4
+give_words (const typename Op::C *y, bool turn)
+{
+  gt_vector<M, V> out;
+  uint4 words;
+
+#pragma unroll
+  for (int k = 0; k < V; k++)
+    out.at[k] = gt_convert<M>::from (turn ? y[V - 1 - k] : y[k]);
+  memcpy (&words, &out, 16);
+  return words;
 }
 
 /* Elements at `at` of the inputs, of which y is made. */

@@ -136,10 +136,10 @@ template <typename R> struct gt_log_sum_tangent : gt_exponentials<R>
   }
 };
 
-#define FORMS(op, name, M, ...)                          \
-  GT_SCAN_FORM (short_rows, op, name, M, 3, __VA_ARGS__) \
-  GT_SCAN_FORM (rows, op, name, M, 2, __VA_ARGS__)       \
-  GT_SCAN_FORM (columns, op, name, M, 2, __VA_ARGS__)
+#define FORMS(op, name, M, ...)                                   \
+  GT_SCAN_FORM (short_rows, op, name, M, THREADS, 3, __VA_ARGS__) \
+  GT_SCAN_FORM (rows, op, name, M, THREADS, 2, __VA_ARGS__)       \
+  GT_SCAN_FORM (columns, op, name, M, THREADS, 2, __VA_ARGS__)
 
 #define EXTREMES(name, M, Value)                      \
   FORMS (greatest, name, M, gt_extreme<Value, false>) \

@@ -15,17 +15,43 @@
 #define THREADS   256
 #define SHORT_ROW 2048 /* bytes of a row that a warp takes */
 
+#define EVERYWHERE_SHARED (48 * 1024) /* bytes of shared memory that kernels have without asking */
+
 GTORCH_CUDA_IMAGE (running)
 GTORCH_CUDA_IMAGE (scan)
 
+/* Of kernels: ROWS and COLUMNS for everything, the others for what is in vectors and SUM or PRODUCT. */
 enum
 {
   SHORT_ROWS,
   ROWS,
   ROWS_AHEAD,
+  ROWS_RING,
+  ROWS_BULK,
   COLUMNS,
   COLUMNS_AHEAD,
+  COLUMNS_RING,
   N_FORMS
+};
+
+static const struct
+{
+  const gchar *name;
+  guint shared; /* bytes, at the launch */
+  guint most;   /* blocks for each multiprocessor; 0: one for each line or tile */
+  guint threads;
+} forms[] = {
+  [SHORT_ROWS] = { "short_rows", 0, 0, THREADS },
+  [ROWS] = { "rows", 0, 0, THREADS },
+  [ROWS_AHEAD] = { "rows_ahead", 16 * 8 * THREADS, 4, THREADS },
+  [ROWS_RING] = { "rows_ring", 16 * GT_SCAN_RING *THREADS, 2, THREADS },
+  [ROWS_BULK] = { "rows_bulk", 16 * GT_SCAN_BULK_STAGES *GT_SCAN_BULK_UNROLL *THREADS, 1,
+                  THREADS + 64 },
+  [COLUMNS] = { "columns", 0, 0, THREADS },
+  [COLUMNS_AHEAD] = { "columns_ahead", 0, 3, THREADS },
+  /* and what columns come to, twice */
+  [COLUMNS_RING] = { "columns_ring", (GT_SCAN_RING * 16 + 64) * GT_SCAN_COLUMN_THREADS, 1,
+                     GT_SCAN_COLUMN_THREADS },
 };
 
 typedef enum
@@ -46,6 +72,7 @@ static const gchar *const kinds[] = { "sum",     "product",          "greatest",
 static GTorchCudaFamily family = { .name = "scan", .image = gtorch_fatbin_scan };
 static GTorchCudaFamily pair_family = { .name = "running", .image = gtorch_fatbin_running };
 static GTorchCudaKernel kernels[N_KINDS][N_FORMS][GTORCH_N_DTYPES];
+static guint may_share[N_KINDS][N_FORMS][GTORCH_N_DTYPES]; /* bits of devices */
 static GTorchCudaKernel line_kernels[2][GTORCH_N_DTYPES];
 
 /* Of dtype and contiguous: x itself, or a copy. */
@@ -63,27 +90,86 @@ ready (GTorchImpl *x, guint dtype, GTorchCudaLane *lane, GError **error)
 }
 
 static gboolean
-launch (Kind kind, guint form, guint dtype, GTorchCudaLane *lane, guint64 blocks, guint threads,
-        const GtScan *p, GError **error)
+launch (Kind kind, guint form, guint dtype, GTorchCudaDevice *device, GTorchCudaLane *lane,
+        guint64 blocks, guint threads, const GtScan *p, GError **error)
 {
-  static const gchar *const forms[] = { "short_rows", "rows", "rows_ahead", "columns",
-                                        "columns_ahead" };
-  gchar name[64];
+  const GTorchCudaLaunch launch = { .grid = { blocks },
+                                    .block = { threads },
+                                    .shared = forms[form].shared };
+  GTorchCudaKernel *kernel = &kernels[kind][form][dtype];
+  guint *shares = &may_share[kind][form][dtype], bit = 1u << device->parent_instance.index;
 
-  g_snprintf (name, sizeof name, "gt_%s_%s_%s", kinds[kind], forms[form],
-              gtorch_cuda_dtype_suffixes[dtype]);
-  return gtorch_cuda_kernel_run (&kernels[kind][form][dtype],
-                                 kind > PRODUCT ? &pair_family : &family, name, lane, blocks,
-                                 threads, p, error);
+  if (G_UNLIKELY (g_atomic_pointer_get (&kernel->kernel) == NULL))
+    {
+      gchar name[64];
+
+      g_snprintf (name, sizeof name, "gt_%s_%s_%s", kinds[kind], forms[form].name,
+                  gtorch_cuda_dtype_suffixes[dtype]);
+      if (!gtorch_cuda_kernel_get (kernel, kind > PRODUCT ? &pair_family : &family, name, error))
+        return FALSE;
+    }
+  if (G_UNLIKELY (launch.shared > EVERYWHERE_SHARED && (g_atomic_int_get (shares) & bit) == 0))
+    {
+      if (!gtorch_cuda_check (
+              gtorch_cuda.cuKernelSetAttribute (CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                launch.shared, kernel->kernel, device->handle),
+              "cuKernelSetAttribute", error))
+        return FALSE;
+      g_atomic_int_or (shares, bit);
+    }
+  return gtorch_cuda_kernel_launch (kernel->kernel, lane, &launch, p, error);
+}
+
+/* There is memory for it, and what little else a kernel has. */
+static gboolean
+fits (guint form, GTorchCudaDevice *device)
+{
+  return forms[form].shared + 1024 <= device->info.max_shared_memory;
+}
+
+/* The form for vectors of v elements; those that read ahead take over where tiles have to be shared. */
+static guint
+choose (const GtScan *p, gboolean streams, guint v, GTorchCudaDevice *device)
+{
+  guint64 multis = device->n_multiprocessors, tile, tiles, strips, waves, full;
+
+  if (p->inner == 1)
+    {
+      if (!streams)
+        return ROWS;
+      if (p->outer >= 16 * multis)
+        return 2 * p->n > THREADS * v * GT_SCAN_UNROLL (v) && fits (ROWS_RING, device) ? ROWS_RING
+                                                                                       : ROWS;
+      tiles = p->n / (THREADS * v * GT_SCAN_BULK_UNROLL);
+      return tiles >= 4 && p->outer * tiles >= 8 * multis && device->info.major >= 9
+                     && fits (ROWS_BULK, device)
+                 ? ROWS_BULK
+                 : ROWS;
+    }
+  if (!streams || p->width < 32 || !fits (COLUMNS_RING, device))
+    return COLUMNS;
+  tile = GT_SCAN_COLUMN_THREADS / 32 * GT_SCAN_UNROLL (v);
+  tiles = (p->n + tile - 1) / tile;
+  strips = p->outer * ((p->inner + 32 * v - 1) / (32 * v));
+  waves = (strips + multis - 1) / multis;
+  full = waves * multis * 32 * v;
+  /* A few multiprocessors that are busy all the time do as well as all with the other form. */
+  return tiles * waves >= 16 && 4 * p->n >= 3 * tiles * tile
+                 && (waves == 1 ? 5 * p->outer * p->inner >= 2 * full
+                                : 4 * p->outer * p->inner >= 3 * full)
+             ? COLUMNS_RING
+             : COLUMNS;
 }
 
 static gboolean
-scan (GtScan *p, Kind kind, guint dtype, GTorchDevice *device, GTorchCudaLane *lane, GError **error)
+scan (GtScan *p, Kind kind, guint dtype, GTorchCudaDevice *device, GTorchCudaLane *lane,
+      GError **error)
 {
-  guint size = gtorch_dtype_size (dtype), v = 16 / size;
-  guint64 accumulator = MAX (size, 4) * (kind > PRODUCT ? 2 : 1), tile, lines, slots;
-  guint multis = GTORCH_CUDA_DEVICE (device)->n_multiprocessors;
+  guint size = gtorch_dtype_size (dtype), v = 16 / size, unroll = GT_SCAN_UNROLL (v), form, threads;
+  guint64 tile, lines, slots, multis = device->n_multiprocessors;
+  gsize accumulator = MAX (size, 4) * (kind > PRODUCT ? 2 : 1);
   g_autoptr (GTorchImpl) state = NULL;
+  gboolean streams;
   gint64 n_bytes;
 
   p->vectors = (((guintptr) p->src | (guintptr) p->also | (guintptr) p->with | (guintptr) p->dst
@@ -93,55 +179,50 @@ scan (GtScan *p, Kind kind, guint dtype, GTorchDevice *device, GTorchCudaLane *l
                && (p->inner == 1 ? p->n : p->inner) % v == 0;
   p->width = gtorch_cuda_power_of_two (((p->inner == 1 ? p->n : p->inner) + v - 1) / v, 32);
   if (p->inner == 1 && p->n * size <= SHORT_ROW && (p->n * size <= 1024 || p->outer >= 16 * multis))
-    return launch (kind, SHORT_ROWS, dtype, lane, (p->outer * p->width + THREADS - 1) / THREADS,
-                   THREADS, p, error);
+    return launch (kind, SHORT_ROWS, dtype, device, lane,
+                   (p->outer * p->width + THREADS - 1) / THREADS, THREADS, p, error);
+  streams = p->vectors && kind <= PRODUCT;
+  form = choose (p, streams, v, device);
+  threads = forms[form].threads;
   if (p->inner == 1)
     {
-      tile = THREADS * v * (v >= 8 ? 4 : 8);
+      tile = THREADS * v * (form == ROWS_BULK ? GT_SCAN_BULK_UNROLL : unroll);
       lines = p->outer;
     }
   else
     {
-      tile = THREADS / p->width * (v >= 8 ? 4 : 8);
+      tile = threads / p->width * unroll;
       lines = p->outer * ((p->inner + p->width * v - 1) / (p->width * v));
     }
   p->tiles = (p->n + tile - 1) / tile;
   while (p->group < THREADS && p->group * p->group < p->tiles)
     p->group *= 2;
   p->groups = (p->tiles + p->group - 1) / p->group;
-  slots = p->outer * (p->tiles + p->groups) * p->inner;
-  if (p->tiles > 1 && lines < 16 * multis && lines * p->tiles < G_MAXINT32)
+  if (p->tiles > 1 && form != COLUMNS_RING && lines < 16 * multis && lines * p->tiles < G_MAXINT32)
     { /* too few lines for a block each */
-      gsize totals = (slots * MAX (accumulator, 8) + 15) / 16 * 16;
-      gsize flags = accumulator == 4 ? 0 : slots * 4, zeros = flags == 0 ? 0 : totals;
-
-      n_bytes = totals + flags + 16;
-      state = gtorch_impl_new (device, GTORCH_DTYPE_UINT8, &n_bytes, 1, error);
+      slots = p->outer * (p->tiles + p->groups) * p->inner;
+      n_bytes = slots * accumulator * 2 + 16;
+      state = gtorch_impl_new (GTORCH_DEVICE (device), GTORCH_DTYPE_UINT8, &n_bytes, 1, error);
       if (state == NULL)
         return FALSE;
       p->totals = gtorch_impl_data (state);
-      p->flags = (uint32_t *) ((char *) p->totals + totals);
-      p->counter = (uint32_t *) ((char *) p->flags + flags);
+      p->counter = (uint32_t *) (p->totals + slots * accumulator / 4);
       if (!gtorch_cuda_device_activate (lane->device, error)
-          || !gtorch_cuda_check (gtorch_cuda.cuMemsetD8Async ((CUdeviceptr) (guintptr) p->totals
-                                                                  + zeros,
-                                                              0, n_bytes - zeros, lane->handle),
+          || !gtorch_cuda_check (gtorch_cuda.cuMemsetD8Async ((CUdeviceptr) (guintptr) p->totals, 0,
+                                                              n_bytes, lane->handle),
                                  "cuMemsetD8Async", error))
         return FALSE;
       lines *= p->tiles;
-      if (p->vectors
-          && kind <= PRODUCT) /* blocks that go on to further tiles, as many as there is room for */
-        return launch (kind, p->inner == 1 ? ROWS_AHEAD : COLUMNS_AHEAD, dtype, lane,
-                       MIN (lines, (p->inner == 1 ? 4 : 3) * multis), THREADS, p, error);
+      if (streams && form == ROWS)
+        form = ROWS_AHEAD;
+      else if (streams && form == COLUMNS)
+        form = COLUMNS_AHEAD;
     }
-  if (p->inner == 1)
-    return launch (kind, ROWS, dtype, lane, lines,
-                   p->tiles > 1 ? THREADS
-                                : MAX (gtorch_cuda_power_of_two ((p->n * THREADS + tile - 1) / tile,
-                                                                 THREADS),
-                                       32),
-                   p, error);
-  return launch (kind, COLUMNS, dtype, lane, lines, THREADS, p, error);
+  else if (form == ROWS && p->tiles == 1)
+    threads = MAX (gtorch_cuda_power_of_two ((p->n * THREADS + tile - 1) / tile, THREADS), 32);
+  if (forms[form].most > 0) /* blocks that go on to further tiles, as many as there is room for */
+    lines = MIN (lines, forms[form].most * multis);
+  return launch (kind, form, dtype, device, lane, lines, threads, p, error);
 }
 
 /* The dtype that the kernels read and write for one that is computed in. */
@@ -191,7 +272,7 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, Kind kind, GtScan *p, GTorchImpl 
   for (i = dim + 1; i < x->n_dims; i++)
     p->inner *= x->shape[i];
   p->outer = x->numel / (p->n * p->inner);
-  return scan (p, kind, x->dtype, output->storage->device, lane, error)
+  return scan (p, kind, x->dtype, GTORCH_CUDA_DEVICE (output->storage->device), lane, error)
          && (y == output || gtorch_cuda_copy_here (output, y, lane, error));
 }
 

@@ -314,6 +314,143 @@ running_sums (void)
       }
 }
 
+/* 1 and -1 in any order. */
+static GTorchTensor *
+signs (const gint64 *shape)
+{
+  g_autoptr (GTorchTensor) bits =
+      TRY (gtorch_randint (0, 2, shape, 3, GTORCH_DTYPE_INT64, NULL, NULL, &error));
+  g_autoptr (GTorchTensor) twice = TRY (gtorch_tensor_mul_scalar (bits, 2, &error));
+
+  return TRY (gtorch_tensor_add_scalar (twice, -1, 1, &error));
+}
+
+/* x, on the GPU, has the numbers of expected, int64 on the CPU. */
+static void
+same_numbers (const gchar *what, GTorchTensor *x, GTorchTensor *expected)
+{
+  g_autoptr (GTorchTensor) near = on (expected, gpu);
+  g_autoptr (GTorchTensor) wanted = as (near, gtorch_tensor_get_dtype (x));
+  g_autoptr (GTorchTensor) differ = TRY (gtorch_tensor_ne (x, wanted, &error));
+  g_autoptr (GTorchTensor) n = TRY (gtorch_tensor_count_nonzero (differ, NULL, 0, &error));
+  g_autoptr (GTorchTensor) none =
+      TRY (gtorch_full (NULL, 0, 0, GTORCH_DTYPE_FLOAT64, NULL, &error));
+
+  agree (what, n, none, 0);
+}
+
+/* From element `start` of the lines on, which are longer by that. The gradient goes the other way. */
+static void
+check_lines (GTorchDType dtype, gint64 outer, gint64 n, gint64 inner, gint64 start)
+{
+  const gint64 shape[] = { outer, start + n, inner };
+  g_autofree gchar *what = g_strdup_printf ("lines of %s, [%" G_GINT64_FORMAT ", %" G_GINT64_FORMAT
+                                            ", %" G_GINT64_FORMAT "] from %" G_GINT64_FORMAT,
+                                            gtorch_dtype_get_name (dtype), outer, n, inner, start);
+  g_autoptr (GTorchTensor) longer = signs (shape);
+  g_autoptr (GTorchTensor) longer_near = on (longer, gpu);
+  g_autoptr (GTorchTensor) longer_y = as (longer_near, dtype);
+  g_autoptr (GTorchTensor) x = TRY (gtorch_tensor_narrow (longer, 1, start, n, &error));
+  g_autoptr (GTorchTensor) y = TRY (gtorch_tensor_narrow (longer_y, 1, start, n, &error));
+  g_autoptr (GTorchTensor) sums = TRY (gtorch_tensor_cumsum (y, 1, dtype, &error));
+  g_autoptr (GTorchTensor) products = TRY (gtorch_tensor_cumprod (y, 1, dtype, &error));
+  g_autoptr (GTorchTensor) true_sums = TRY (gtorch_tensor_cumsum (x, 1, GTORCH_DTYPE_NONE, &error));
+  g_autoptr (GTorchTensor) true_products =
+      TRY (gtorch_tensor_cumprod (x, 1, GTORCH_DTYPE_NONE, &error));
+
+  g_test_message ("%s", what);
+  same_numbers (what, sums, true_sums);
+  same_numbers (what, products, true_products);
+  if (gtorch_dtype_is_floating_point (dtype) || gtorch_dtype_is_complex (dtype))
+    {
+      GError *problem = NULL;
+      g_autoptr (GTorchTensor) seed = gtorch_tensor_detach (y, NULL);
+      g_autoptr (GTorchTensor) leaf = gtorch_tensor_detach (y, NULL);
+      g_autoptr (GTorchTensor) back = TRY (gtorch_tensor_flip (x, GTORCH_SHAPE (1), &error));
+      g_autoptr (GTorchTensor) back_sums =
+          TRY (gtorch_tensor_cumsum (back, 1, GTORCH_DTYPE_NONE, &error));
+      g_autoptr (GTorchTensor) expected =
+          TRY (gtorch_tensor_flip (back_sums, GTORCH_SHAPE (1), &error));
+      g_autoptr (GTorchTensor) sum = NULL;
+      g_autoptr (GTorchTensor) grad = NULL;
+
+      gtorch_tensor_set_requires_grad (leaf, TRUE, &problem);
+      g_assert_no_error (problem);
+      sum = TRY (gtorch_tensor_cumsum (leaf, 1, GTORCH_DTYPE_NONE, &error));
+      gtorch_tensor_backward (sum, seed, FALSE, FALSE, &problem);
+      g_assert_no_error (problem);
+      grad = gtorch_tensor_get_grad (leaf);
+      same_numbers (what, grad, expected);
+    }
+}
+
+/* Sizes around the tiles of the forms for much memory, of as many lines as this GPU needs to take them: many
+ * lines, few long ones, strips of columns. */
+static void
+running_sums_of_much (void)
+{
+  static const struct
+  {
+    GTorchDType dtype;
+    guint size;
+  } all[] = { { GTORCH_DTYPE_FLOAT32, 4 },   { GTORCH_DTYPE_FLOAT64, 8 },
+              { GTORCH_DTYPE_FLOAT16, 2 },   { GTORCH_DTYPE_BFLOAT16, 2 },
+              { GTORCH_DTYPE_INT32, 4 },     { GTORCH_DTYPE_INT64, 8 },
+              { GTORCH_DTYPE_COMPLEX64, 8 }, { GTORCH_DTYPE_COMPLEX128, 16 } };
+  const gint64 multis = gtorch_device_get_n_multiprocessors (gpu);
+  guint t;
+
+  for (t = 0; t < G_N_ELEMENTS (all); t++)
+    {
+      const gint64 v = 16 / all[t].size, unroll = v >= 8 ? 4 : 8;
+      const gint64 tile = 256 * v * unroll, long_tile = 256 * v * 9, rows = 16 * unroll;
+      const gint64 many = 8 * multis + 32;
+      const GTorchDType dtype = all[t].dtype;
+
+      check_lines (dtype, 16 * multis + 5, tile / 2 + v, 1, 0);
+      check_lines (dtype, 16 * multis + 5, tile, 1, 0);
+      check_lines (dtype, 16 * multis + 5, tile + v, 1, 0);
+      check_lines (dtype, 1, many * long_tile, 1, 0);
+      check_lines (dtype, 1, many * long_tile - v, 1, v);
+      check_lines (dtype, 1, many * long_tile + v, 1, 1);
+      check_lines (dtype, 3, (many / 3 + 1) * long_tile + v, 1, 0);
+      check_lines (dtype, 37, (many / 37 + 1) * long_tile + 5 * v, 1, 0);
+      check_lines (dtype, 1, 16 * rows - 3, multis / 2 * 32 * v + v, 0);
+      check_lines (dtype, 1, 16 * rows + 1, multis / 2 * 32 * v, 1);
+      check_lines (dtype, 2, 17 * rows, multis / 4 * 32 * v, 0);
+      check_lines (dtype, 4 * multis + 2, 4 * rows - 7, 32 * v, 0);
+    }
+}
+
+/* What is added to what does not depend on who came first. */
+static void
+running_sums_are_repeatable (void)
+{
+  const gint64 multis = gtorch_device_get_n_multiprocessors (gpu);
+  const gint64 shapes[][3] = {
+    { 1, 20000000, 1 }, { 5, 4000000, 1 }, { 16 * multis, 10000, 1 }, { 1, 4096, multis / 2 * 128 }
+  };
+  guint k, again;
+
+  for (k = 0; k < G_N_ELEMENTS (shapes); k++)
+    {
+      g_autoptr (GTorchTensor) x =
+          TRY (gtorch_randn (shapes[k], 3, GTORCH_DTYPE_FLOAT32, gpu, NULL, &error));
+      g_autoptr (GTorchTensor) first = TRY (gtorch_tensor_cumsum (x, 1, GTORCH_DTYPE_NONE, &error));
+
+      for (again = 0; again < 5; again++)
+        {
+          g_autoptr (GTorchTensor) y = TRY (gtorch_tensor_cumsum (x, 1, GTORCH_DTYPE_NONE, &error));
+          g_autoptr (GTorchTensor) differ = TRY (gtorch_tensor_ne (y, first, &error));
+          g_autoptr (GTorchTensor) n = TRY (gtorch_tensor_count_nonzero (differ, NULL, 0, &error));
+          g_autoptr (GTorchTensor) none =
+              TRY (gtorch_full (NULL, 0, 0, GTORCH_DTYPE_FLOAT64, NULL, &error));
+
+          agree ("a running sum once more", n, none, 0);
+        }
+    }
+}
+
 /* Few different values, so that equal ones meet, and a NaN that comes late. */
 static void
 running_extremes (void)
@@ -396,6 +533,8 @@ main (int argc, char *argv[])
   ADD (gradients_of_norms_and_softmax);
   ADD (products_of_every_layout);
   ADD (running_sums);
+  ADD (running_sums_of_much);
+  ADD (running_sums_are_repeatable);
   ADD (running_extremes);
   ADD (running_sums_of_exponentials);
   return g_test_run ();
