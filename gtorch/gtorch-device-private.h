@@ -23,6 +23,8 @@ struct _GTorchDevice
   GTorchGenerator *generator;
   gint matmul_precision; /* GTorchPrecision; atomically */
   gint conv_precision;
+  gboolean benchmark; /* atomically, as … */
+  gboolean deterministic;
   GTorchAllocator *allocator;
   GThread *owner;        /* where memory-pressure is emitted */
   GMainContext *context; /* … and error */
@@ -36,7 +38,9 @@ struct _GTorchPool;
 struct _GTorchDeviceSample;
 struct _GTorchSharedEvents;
 
-/* The numbers of properties in gtorch-device-info.c begin behind this one. */
+/* The numbers of properties in gtorch-device-math.c begin behind this one, … */
+#define GTORCH_DEVICE_MATH_PROP_0 50
+/* … those in gtorch-device-info.c behind this one. */
 #define GTORCH_DEVICE_INFO_PROP_0 16
 
 typedef struct
@@ -172,6 +176,9 @@ GTorchDevice *gtorch_cpu_device_new (void);
 void gtorch_device_manager_recount (void);
 /* NULL until one is set. */
 GTorchDevice *gtorch_peek_default_device (void);
+void gtorch_device_install_math_properties (GObjectClass *klass);
+gboolean gtorch_device_get_math_property (GTorchDevice *self, guint prop_id, GValue *value);
+gboolean gtorch_device_set_math_property (GTorchDevice *self, guint prop_id, const GValue *value);
 void gtorch_device_install_info_properties (GObjectClass *klass);
 gboolean gtorch_device_get_info_property (GTorchDevice *self, guint prop_id, GValue *value);
 

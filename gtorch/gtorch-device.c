@@ -34,8 +34,6 @@ enum
   PROP_TYPE,
   PROP_INDEX,
   PROP_NAME,
-  PROP_MATMUL_PRECISION,
-  PROP_CONV_PRECISION,
   N_PROPS
 };
 
@@ -84,14 +82,9 @@ gtorch_device_get_property (GObject *object, guint prop_id, GValue *value, GPara
     case PROP_NAME:
       g_value_set_string (value, gtorch_device_get_name (self));
       break;
-    case PROP_MATMUL_PRECISION:
-      g_value_set_enum (value, gtorch_device_get_matmul_precision (self));
-      break;
-    case PROP_CONV_PRECISION:
-      g_value_set_enum (value, gtorch_device_get_conv_precision (self));
-      break;
     default:
-      if (!gtorch_device_get_info_property (self, prop_id, value))
+      if (!gtorch_device_get_math_property (self, prop_id, value)
+          && !gtorch_device_get_info_property (self, prop_id, value))
         G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
     }
 }
@@ -99,19 +92,8 @@ gtorch_device_get_property (GObject *object, guint prop_id, GValue *value, GPara
 static void
 gtorch_device_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
 {
-  GTorchDevice *self = GTORCH_DEVICE (object);
-
-  switch (prop_id)
-    {
-    case PROP_MATMUL_PRECISION:
-      gtorch_device_set_matmul_precision (self, g_value_get_enum (value));
-      break;
-    case PROP_CONV_PRECISION:
-      gtorch_device_set_conv_precision (self, g_value_get_enum (value));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
+  if (!gtorch_device_set_math_property (GTORCH_DEVICE (object), prop_id, value))
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
 }
 
 /* A bare one, as bindings make it, is the CPU. */
@@ -161,33 +143,8 @@ gtorch_device_class_init (GTorchDeviceClass *klass)
    */
   props[PROP_NAME] =
       g_param_spec_string ("name", NULL, NULL, NULL, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
-  /**
-   * GTorchDevice:matmul-precision:
-   *
-   * How exactly products of float32 (and complex64) matrices are computed: `mm`, `bmm`, `matmul`,
-   * `linear` and what is made of them.
-   *
-   * [enum@Precision.IEEE] at first. With [enum@Precision.TF32] a GPU with tensor cores is several times
-   * as fast and about a hundred times less exact. Operations that begin later are affected. Devices
-   * that know no TF32, the CPU among them, keep the setting and compute as before.
-   *
-   * Since: 0.1
-   */
-  props[PROP_MATMUL_PRECISION] =
-      g_param_spec_enum ("matmul-precision", NULL, NULL, GTORCH_TYPE_PRECISION,
-                         GTORCH_PRECISION_IEEE,
-                         G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
-  /**
-   * GTorchDevice:conv-precision:
-   *
-   * The same as [property@Device:matmul-precision], for convolutions and their gradients.
-   *
-   * Since: 0.1
-   */
-  props[PROP_CONV_PRECISION] =
-      g_param_spec_enum ("conv-precision", NULL, NULL, GTORCH_TYPE_PRECISION, GTORCH_PRECISION_IEEE,
-                         G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
   g_object_class_install_properties (object_class, N_PROPS, props);
+  gtorch_device_install_math_properties (object_class);
   gtorch_device_install_info_properties (object_class);
 
   /**
@@ -526,95 +483,6 @@ gtorch_device_get_stream_priority_range (GTorchDevice *self, gint *least, gint *
     *least = last;
   if (greatest != NULL)
     *greatest = first;
-}
-
-/* --- precision --- */
-
-static void
-set_precision (GTorchDevice *self, gint *place, GTorchPrecision precision, guint prop)
-{
-  gint former;
-
-  do
-    former = g_atomic_int_get (place);
-  while (!g_atomic_int_compare_and_exchange (place, former, (gint) precision));
-  if (former != (gint) precision)
-    g_object_notify_by_pspec (G_OBJECT (self), props[prop]);
-}
-
-/**
- * gtorch_device_get_matmul_precision: (get-property matmul-precision)
- * @self: a device
- *
- * Gets how exactly matrices are multiplied.
- *
- * Returns: the precision
- *
- * Since: 0.1
- */
-GTorchPrecision
-gtorch_device_get_matmul_precision (GTorchDevice *self)
-{
-  g_return_val_if_fail (GTORCH_IS_DEVICE (self), GTORCH_PRECISION_IEEE);
-  return g_atomic_int_get (&self->matmul_precision);
-}
-
-/**
- * gtorch_device_set_matmul_precision: (set-property matmul-precision)
- * @self: a device
- * @precision: %GTORCH_PRECISION_IEEE or %GTORCH_PRECISION_TF32
- *
- * Sets how exactly float32 and complex64 matrices are multiplied, from the next operation on, in all
- * threads; see [property@Device:matmul-precision].
- *
- * ```c
- * gtorch_device_set_matmul_precision (device, GTORCH_PRECISION_TF32);
- * product = gtorch_tensor_mm (a, b, &error);
- * ```
- *
- * Since: 0.1
- */
-void
-gtorch_device_set_matmul_precision (GTorchDevice *self, GTorchPrecision precision)
-{
-  g_return_if_fail (GTORCH_IS_DEVICE (self));
-  g_return_if_fail (precision == GTORCH_PRECISION_IEEE || precision == GTORCH_PRECISION_TF32);
-  set_precision (self, &self->matmul_precision, precision, PROP_MATMUL_PRECISION);
-}
-
-/**
- * gtorch_device_get_conv_precision: (get-property conv-precision)
- * @self: a device
- *
- * Gets how exactly convolutions are computed.
- *
- * Returns: the precision
- *
- * Since: 0.1
- */
-GTorchPrecision
-gtorch_device_get_conv_precision (GTorchDevice *self)
-{
-  g_return_val_if_fail (GTORCH_IS_DEVICE (self), GTORCH_PRECISION_IEEE);
-  return g_atomic_int_get (&self->conv_precision);
-}
-
-/**
- * gtorch_device_set_conv_precision: (set-property conv-precision)
- * @self: a device
- * @precision: %GTORCH_PRECISION_IEEE or %GTORCH_PRECISION_TF32
- *
- * Sets how exactly convolutions of float32 and their gradients are computed, from the next operation
- * on, in all threads; see [property@Device:conv-precision].
- *
- * Since: 0.1
- */
-void
-gtorch_device_set_conv_precision (GTorchDevice *self, GTorchPrecision precision)
-{
-  g_return_if_fail (GTORCH_IS_DEVICE (self));
-  g_return_if_fail (precision == GTORCH_PRECISION_IEEE || precision == GTORCH_PRECISION_TF32);
-  set_precision (self, &self->conv_precision, precision, PROP_CONV_PRECISION);
 }
 
 /* --- failing --- */

@@ -88,15 +88,6 @@ gboolean gtorch_device_synchronize_finish (GTorchDevice *self, GAsyncResult *res
                                            GError **error);
 
 GTORCH_AVAILABLE_IN_0_1
-GTorchPrecision gtorch_device_get_matmul_precision (GTorchDevice *self);
-GTORCH_AVAILABLE_IN_0_1
-void gtorch_device_set_matmul_precision (GTorchDevice *self, GTorchPrecision precision);
-GTORCH_AVAILABLE_IN_0_1
-GTorchPrecision gtorch_device_get_conv_precision (GTorchDevice *self);
-GTORCH_AVAILABLE_IN_0_1
-void gtorch_device_set_conv_precision (GTorchDevice *self, GTorchPrecision precision);
-
-GTORCH_AVAILABLE_IN_0_1
 GTorchAllocator *gtorch_device_get_allocator (GTorchDevice *self);
 GTORCH_AVAILABLE_IN_0_1
 guint64 gtorch_device_get_memory_allocated (GTorchDevice *self);

@@ -397,8 +397,7 @@ build_backward (Graph *graph)
 typedef struct
 {
   Form form;
-  gpointer plan; /* NULL: cuDNN has none */
-  gint64 workspace;
+  GTorchCudnnPlan own; /* without a plan: cuDNN has none */
 } Plan;
 
 static GHashTable *plans; /* under cuDNN's lock */
@@ -426,7 +425,7 @@ plan_free (gpointer data)
 {
   Plan *plan = data;
 
-  gtorch_cudnn_descriptor_free (plan->plan);
+  gtorch_cudnn_descriptor_free (plan->own.plan);
   g_free (plan);
 }
 
@@ -446,9 +445,8 @@ plan_new (const Form *form, gpointer handle)
   else
     build_forward (&graph);
   if (!graph.failed)
-    plan->plan = gtorch_cudnn_choose (handle, graph.ops, graph.n_ops, NULL, NULL, G_MAXINT64,
-                                      &plan->workspace);
-  if (plan->plan == NULL)
+    gtorch_cudnn_find (handle, graph.ops, graph.n_ops, NULL, NULL, G_MAXINT64, &plan->own, 1);
+  if (plan->own.plan == NULL)
     g_debug ("cuDNN has no engine for attention of %" G_GINT64_FORMAT " by %" G_GINT64_FORMAT
              ", %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT " elements%s",
              form->rows, form->columns, form->depth, form->width,
@@ -480,7 +478,7 @@ find_plan (const Form *form, gpointer handle)
       plan = plan_new (form, handle);
       g_hash_table_insert (plans, &plan->form, plan);
     }
-  return plan->plan != NULL ? plan : NULL;
+  return plan->own.plan != NULL ? plan : NULL;
 }
 
 /* --- operands --- */
@@ -617,9 +615,9 @@ run (GTorchOpCall *call, const Form *form, GTorchCudaLane *lane, gpointer *point
   handle = gtorch_cudnn_begin (form->device);
   plan = handle != NULL ? find_plan (form, handle) : NULL;
   /* Allocating may call the application: not under the lock. */
-  while (plan != NULL && dots + wide + plan->workspace > MAX (space, 0))
+  while (plan != NULL && dots + wide + plan->own.workspace > MAX (space, 0))
     {
-      space = dots + wide + plan->workspace;
+      space = dots + wide + plan->own.workspace;
       gtorch_cudnn_end ();
       g_clear_pointer (&workspace, gtorch_impl_unref);
       workspace = gtorch_cuda_scratch (lane, space, error);
@@ -660,7 +658,7 @@ run (GTorchOpCall *call, const Form *form, GTorchCudaLane *lane, gpointer *point
         ids[n] = i;
         given[n++] = pointers[i];
       }
-  ok = gtorch_cudnn_execute (handle, plan->plan, lane, n, ids, given, end, error);
+  ok = gtorch_cudnn_execute (handle, plan->own.plan, lane, n, ids, given, end, error);
   gtorch_cudnn_end ();
   return ok;
 }

@@ -167,10 +167,12 @@ static gboolean
 run_one (const GTorchCudaConv *conv, gboolean accumulate, GTorchCudaLane *lane, gboolean *done,
          GError **error)
 {
-  gboolean tf32 =
-      conv->dtype == GTORCH_DTYPE_FLOAT32
-      && g_atomic_int_get (&lane->device->parent_instance.conv_precision) == GTORCH_PRECISION_TF32;
+  GTorchDevice *device = &lane->device->parent_instance;
+  gboolean tf32 = conv->dtype == GTORCH_DTYPE_FLOAT32
+                  && g_atomic_int_get (&device->conv_precision) == GTORCH_PRECISION_TF32;
   gboolean last = prefers_channels_last (conv, tf32);
+  /* What is added to the result cannot be added several times. */
+  gboolean timed = !accumulate && g_atomic_int_get (&device->benchmark);
   g_autoptr (GError) local = NULL;
   GTorchCudnnConv form = {
     .kind = conv->kind,
@@ -193,6 +195,8 @@ run_one (const GTorchCudaConv *conv, gboolean accumulate, GTorchCudaLane *lane, 
     {
       form.channels_last = last ^ (attempt & 1);
       form.frugal = attempt >= 2;
+      form.timed = timed && !form.frugal;
+      form.unordered = form.timed && !g_atomic_int_get (&device->deterministic);
       if (!gtorch_cuda_cudnn_has (&form, lane))
         continue;
       g_clear_error (&local);

@@ -20,15 +20,23 @@ gpointer gtorch_cudnn_descriptor_new (gint type);
 void gtorch_cudnn_descriptor_free (gpointer descriptor);
 gboolean gtorch_cudnn_set (gpointer descriptor, gint attribute, gint type, gint64 n,
                            const void *elements);
+gboolean gtorch_cudnn_get (gpointer descriptor, gint attribute, gint type, gint64 n, gint64 *n_got,
+                           void *elements);
 gboolean gtorch_cudnn_finalize (gpointer descriptor);
 
 typedef gboolean (*GTorchCudnnAccept) (gpointer config, gconstpointer data);
 
-/* A plan for the operations, of an engine that is accepted (NULL: all are) and wants at most that much
- * workspace; NULL if there is none. */
-gpointer gtorch_cudnn_choose (gpointer handle, gpointer *operations, guint n_operations,
-                              GTorchCudnnAccept accept, gconstpointer data, gint64 most,
-                              gint64 *workspace);
+typedef struct
+{
+  gpointer plan;
+  gint64 workspace;
+} GTorchCudnnPlan;
+
+/* Up to n plans for the operations, the one that cuDNN would choose first, of engines that are accepted
+ * (NULL: all are) and want at most that much workspace. Returns how many. */
+guint gtorch_cudnn_find (gpointer handle, gpointer *operations, guint n_operations,
+                         GTorchCudnnAccept accept, gconstpointer data, gint64 most,
+                         GTorchCudnnPlan *found, guint n);
 gboolean gtorch_cudnn_execute (gpointer handle, gpointer plan, GTorchCudaLane *lane, guint n,
                                const gint64 *ids, const gpointer *pointers, gpointer workspace,
                                GError **error);
@@ -53,6 +61,8 @@ typedef struct
   gint64 accumulate; /* adds to what is there */
   gint64 frugal;     /* without workspace */
   gint64 tf32;       /* float32 may be rounded to that */
+  gint64 timed;      /* by the quickest engine, else by the one that cuDNN thinks is that */
+  gint64 unordered;  /* if timed: it may add in no fixed order */
 } GTorchCudnnConv;
 
 /* FALSE where cuDNN is missing or has no engine. */

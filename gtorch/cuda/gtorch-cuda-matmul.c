@@ -16,6 +16,7 @@
 
 #define SONAME    "libcublasLt.so.13"
 #define WORKSPACE (G_GUINT64_CONSTANT (32) << 20)
+#define N_TIMED   16 /* algorithms, the most promising ones */
 
 /* --- cublasLt's binary interface, as far as it is used --- */
 
@@ -144,6 +145,7 @@ typedef struct
   gint64 lda, ldb, ldc;
   gint64 batch, a_batch, b_batch, c_batch;
   gint64 compute;
+  gint64 timed; /* the quickest of several algorithms, else the one that cublasLt thinks is that */
   gint32 device, dtype;
   gint32 transpose_a, transpose_b, has_bias, alignment;
 } Key;
@@ -251,18 +253,20 @@ plan_free (Plan *plan)
   g_free (plan);
 }
 
+/* With the first of n_found algorithms in found, which has room for n_wanted. */
 static Plan *
-plan_new (const Key *key, gpointer handle, gconstpointer bias, GError **error)
+plan_new (const Key *key, gpointer handle, gconstpointer bias, gint n_wanted, LtHeuristic *found,
+          gint *n_found, GError **error)
 {
   const gint32 epilogue = LT_EPILOGUE_BIAS;
   const gsize most = WORKSPACE;
   const guint32 alignment = key->alignment;
   gpointer preference = NULL;
-  LtHeuristic found;
   Plan *plan = g_new0 (Plan, 1);
-  gint n_found = 0, i;
   gboolean result;
+  gint i;
 
+  *n_found = 0;
   plan->key = *key;
   result = lt_check (lt.desc_create (&plan->desc, key->compute, lt_type (scale_dtype (key->dtype))),
                      "cublasLtMatmulDescCreate", error);
@@ -294,11 +298,11 @@ plan_new (const Key *key, gpointer handle, gconstpointer bias, GError **error)
       lt.preference_set (preference, LT_PREFERENCE_WORKSPACE, &most, sizeof most);
       for (i = 0; i < 4; i++)
         lt.preference_set (preference, LT_PREFERENCE_ALIGNMENT_A + i, &alignment, sizeof alignment);
-      result =
-          lt_check (lt.heuristic (handle, plan->desc, plan->a, plan->b, plan->c, plan->c,
-                                  preference, 1, &found, &n_found),
-                    "cublasLtMatmulAlgoGetHeuristic", error)
-          && lt_check (n_found > 0 ? found.state : 15, "cublasLtMatmulAlgoGetHeuristic", error);
+      result = lt_check (lt.heuristic (handle, plan->desc, plan->a, plan->b, plan->c, plan->c,
+                                       preference, n_wanted, found, n_found),
+                         "cublasLtMatmulAlgoGetHeuristic", error)
+               && lt_check (*n_found > 0 ? found[0].state : LT_NOT_SUPPORTED,
+                            "cublasLtMatmulAlgoGetHeuristic", error);
       lt.preference_destroy (preference);
     }
   if (!result)
@@ -306,8 +310,8 @@ plan_new (const Key *key, gpointer handle, gconstpointer bias, GError **error)
       plan_free (plan);
       return NULL;
     }
-  plan->algo = found.algo;
-  plan->workspace = found.workspace;
+  plan->algo = found[0].algo;
+  plan->workspace = found[0].workspace;
   return plan;
 }
 
@@ -385,79 +389,170 @@ run_integers (Product *p, GError **error)
 }
 
 /* Under the lock. */
+static void
+keep_plan (Plan *plan)
+{
+  gpointer hash = GUINT_TO_POINTER (key_hash (&plan->key));
+  Plan *former = g_hash_table_lookup (plans, hash);
+
+  g_hash_table_insert (plans, hash, plan);
+  g_clear_pointer (&former, plan_free);
+}
+
+/* Under the lock. NULL without an error if algorithms would have to be timed. */
 static Plan *
 find_plan (const Product *p, gpointer handle, gconstpointer bias, GError **error)
 {
-  gpointer hash = GUINT_TO_POINTER (key_hash (&p->key));
-  Plan *former = g_hash_table_lookup (plans, hash), *plan;
+  Plan *plan = g_hash_table_lookup (plans, GUINT_TO_POINTER (key_hash (&p->key)));
+  LtHeuristic found;
+  gint n_found;
 
-  if (former != NULL && key_equal (&former->key, &p->key))
-    return former;
-  plan = plan_new (&p->key, handle, bias, error);
+  if (plan != NULL && key_equal (&plan->key, &p->key))
+    return plan;
+  if (p->key.timed)
+    return NULL;
+  plan = plan_new (&p->key, handle, bias, 1, &found, &n_found, error);
   if (plan != NULL)
-    {
-      g_hash_table_insert (plans, hash, plan);
-      g_clear_pointer (&former, plan_free);
-    }
+    keep_plan (plan);
   return plan;
+}
+
+/* alpha and beta in every form they can have */
+typedef union
+{
+  gfloat f[2];
+  gdouble d[2];
+} Number;
+
+static Number
+number (const Product *p, gdouble value)
+{
+  gboolean is_double = gtorch_dtype_infos[scale_dtype (p->dtype)].real == GTORCH_DTYPE_FLOAT64;
+
+  return is_double ? (Number){ .d = { value } } : (Number){ .f = { value } };
+}
+
+/* Under the lock. */
+static gint
+multiply (const Product *p, Plan *plan, gpointer handle)
+{
+  const Number alpha = number (p, p->alpha), beta = number (p, p->beta);
+  GTorchStorage *workspace = g_atomic_pointer_get (&p->lane->workspace);
+  gconstpointer bias = p->bias != NULL ? gtorch_impl_data (p->bias) : NULL;
+
+  if (bias != NULL)
+    lt.desc_set (plan->desc, LT_DESC_BIAS_POINTER, &bias, sizeof bias);
+  return lt.matmul (handle, plan->desc, &alpha, p->a, plan->a, p->b, plan->b, &beta, p->c, plan->c,
+                    p->c, plan->c, &plan->algo, workspace != NULL ? workspace->data : NULL,
+                    plan->workspace, p->lane->handle);
+}
+
+/* Not under the lock: this may call the application, which may multiply. */
+static gboolean
+need_workspace (Product *p, GError **error)
+{
+  GTorchStorage *workspace;
+
+  if (g_atomic_pointer_get (&p->lane->workspace) != NULL)
+    return TRUE;
+  workspace = gtorch_cuda_alloc (p->device, WORKSPACE, error);
+  if (workspace == NULL)
+    return FALSE;
+  if (!g_atomic_pointer_compare_and_exchange (&p->lane->workspace, NULL, workspace))
+    gtorch_storage_unref (workspace);
+  return TRUE;
+}
+
+/* --- the quickest algorithm --- */
+
+typedef struct
+{
+  const Product *product;
+  gpointer handle;
+  Plan *plan; /* nobody else's yet */
+  LtHeuristic found[N_TIMED];
+} Trial;
+
+static gboolean
+attempt (guint which, gpointer data)
+{
+  Trial *trial = data;
+  gint status = trial->found[which].state;
+
+  if (status != 0)
+    return FALSE;
+  trial->plan->algo = trial->found[which].algo;
+  trial->plan->workspace = trial->found[which].workspace;
+  g_mutex_lock (&lock);
+  status = multiply (trial->product, trial->plan, trial->handle);
+  g_mutex_unlock (&lock);
+  return status == 0;
+}
+
+/* Not under the lock. FALSE, without an error, if there is nothing to choose or no room for it. */
+static gboolean
+choose (Product *p, gpointer handle, gconstpointer bias)
+{
+  Trial trial = { p, handle };
+  gint n_found = 0, best = -1;
+
+  if (!gtorch_cuda_may_benchmark (p->lane) || !need_workspace (p, NULL))
+    return FALSE;
+  g_mutex_lock (&lock);
+  trial.plan = plan_new (&p->key, handle, bias, N_TIMED, trial.found, &n_found, NULL);
+  g_mutex_unlock (&lock);
+  if (trial.plan == NULL)
+    return FALSE;
+  best = gtorch_cuda_benchmark (p->lane, n_found, attempt, &trial);
+  g_mutex_lock (&lock);
+  if (best >= 0)
+    {
+      trial.plan->algo = trial.found[best].algo;
+      trial.plan->workspace = trial.found[best].workspace;
+      keep_plan (trial.plan);
+      g_debug ("cublasLt: of %d algorithms number %d is the quickest for %" G_GINT64_FORMAT
+               " x %" G_GINT64_FORMAT " x %" G_GINT64_FORMAT ", dtype %s",
+               n_found, best, p->key.n, p->key.k, p->key.m, gtorch_dtype_get_name (p->dtype));
+    }
+  else
+    plan_free (trial.plan);
+  g_mutex_unlock (&lock);
+  return best >= 0;
 }
 
 static gboolean
 run_product (Product *p, GError **error)
 {
-  /* alpha and beta in every form they can have */
-  union
-  {
-    gfloat f[2];
-    gdouble d[2];
-  } alpha = { { 0 } }, beta = { { 0 } };
-  gboolean is_double = gtorch_dtype_infos[scale_dtype (p->dtype)].real == GTORCH_DTYPE_FLOAT64;
   gconstpointer bias = p->bias != NULL ? gtorch_impl_data (p->bias) : NULL;
-  GTorchStorage *workspace;
   gpointer handle;
   Plan *plan;
   gint status;
 
   if (gtorch_dtype_kind (p->dtype) < GTORCH_KIND_FLOAT)
     return run_integers (p, error);
-  if (is_double)
-    {
-      alpha.d[0] = p->alpha;
-      beta.d[0] = p->beta;
-    }
-  else
-    {
-      alpha.f[0] = p->alpha;
-      beta.f[0] = p->beta;
-    }
   p->key.alignment =
       (((guintptr) p->a | (guintptr) p->b | (guintptr) p->c | (guintptr) bias) & 15) == 0
           ? 16
           : gtorch_dtype_size (p->dtype);
+  /* What is added to c cannot be added several times. */
+  p->key.timed = p->beta == 0 && g_atomic_int_get (&p->device->benchmark);
 
   for (;;)
     {
       g_mutex_lock (&lock);
       handle = get_handle (p->device, error);
       plan = handle != NULL ? find_plan (p, handle, bias, error) : NULL;
-      workspace = g_atomic_pointer_get (&p->lane->workspace);
-      if (plan != NULL && (plan->workspace == 0 || workspace != NULL))
+      if (plan != NULL
+          && (plan->workspace == 0 || g_atomic_pointer_get (&p->lane->workspace) != NULL))
         break;
       g_mutex_unlock (&lock);
+      if (handle == NULL || (plan == NULL && !p->key.timed)
+          || (plan != NULL && !need_workspace (p, error)))
+        return FALSE;
       if (plan == NULL)
-        return FALSE;
-      /* This may call the application, which may multiply. */
-      workspace = gtorch_cuda_alloc (p->device, WORKSPACE, error);
-      if (workspace == NULL)
-        return FALSE;
-      if (!g_atomic_pointer_compare_and_exchange (&p->lane->workspace, NULL, workspace))
-        gtorch_storage_unref (workspace);
+        p->key.timed = choose (p, handle, bias);
     }
-  if (p->bias != NULL)
-    lt.desc_set (plan->desc, LT_DESC_BIAS_POINTER, &bias, sizeof bias);
-  status = lt.matmul (handle, plan->desc, &alpha, p->a, plan->a, p->b, plan->b, &beta, p->c,
-                      plan->c, p->c, plan->c, &plan->algo,
-                      workspace != NULL ? workspace->data : NULL, plan->workspace, p->lane->handle);
+  status = multiply (p, plan, handle);
   g_mutex_unlock (&lock);
   return lt_check (status, "cublasLtMatmul", error);
 }

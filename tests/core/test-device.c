@@ -485,6 +485,35 @@ precision_is_kept_and_notified (void)
   g_signal_handler_disconnect (cpu, id);
 }
 
+static void
+choices_are_kept_and_notified (void)
+{
+  GTorchDevice *cpu = gtorch_device_cpu ();
+  gboolean benchmark, deterministic;
+  guint n = 0, m = 0;
+  gulong ids[] = {
+    g_signal_connect_swapped (cpu, "notify::benchmark", G_CALLBACK (count), &n),
+    g_signal_connect_swapped (cpu, "notify::deterministic", G_CALLBACK (count), &m),
+  };
+
+  g_assert_false (gtorch_device_get_benchmark (cpu));
+  g_assert_false (gtorch_device_get_deterministic (cpu));
+  gtorch_device_set_benchmark (cpu, 2);
+  gtorch_device_set_benchmark (cpu, TRUE);
+  g_assert_cmpuint (n, ==, 1);
+  g_object_get (cpu, "benchmark", &benchmark, "deterministic", &deterministic, NULL);
+  g_assert_cmpint (benchmark, ==, TRUE);
+  g_assert_false (deterministic);
+  g_object_set (cpu, "benchmark", FALSE, "deterministic", TRUE, NULL);
+  g_assert_false (gtorch_device_get_benchmark (cpu));
+  g_assert_true (gtorch_device_get_deterministic (cpu));
+  g_assert_cmpuint (n, ==, 2);
+  g_assert_cmpuint (m, ==, 1);
+  gtorch_device_set_deterministic (cpu, FALSE);
+  g_signal_handler_disconnect (cpu, ids[0]);
+  g_signal_handler_disconnect (cpu, ids[1]);
+}
+
 #define TEST(name) g_test_add_func ("/GTorch/device/" #name, name)
 
 int
@@ -506,6 +535,7 @@ main (int argc, char *argv[])
   TEST (sum_of_allocations_is_bounded);
   TEST (pressure_lets_others_drop_memory);
   TEST (precision_is_kept_and_notified);
+  TEST (choices_are_kept_and_notified);
   TEST (threads_free_what_others_allocated);
   if (g_test_perf ())
     TEST (small_blocks_are_fast);

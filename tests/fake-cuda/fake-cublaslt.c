@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Stands for NVIDIA's library, which needs a GPU: it takes descriptions of products and finds algorithms for
- * them, but says that it does not support the product itself. */
+ * them, but says that it does not support the product itself if the test does not do that. */
 
 #include "fake-cublaslt.h"
 
@@ -14,6 +14,7 @@
 
 #define EXPORT        __attribute__ ((visibility ("default")))
 #define NOT_SUPPORTED 15
+#define N_ALGORITHMS  5u
 
 typedef struct
 {
@@ -126,6 +127,8 @@ EXPORT int
 cublasLtMatmulAlgoGetHeuristic (void *handle, void *desc, void *a, void *b, void *c, void *d,
                                 void *preference, int n_wanted, Heuristic *results, int *n_results)
 {
+  int i;
+
   (void) handle;
   (void) desc;
   (void) a;
@@ -133,18 +136,39 @@ cublasLtMatmulAlgoGetHeuristic (void *handle, void *desc, void *a, void *b, void
   (void) c;
   (void) d;
   (void) preference;
-  (void) n_wanted;
-  memset (results, 0, sizeof *results);
-  results->workspace = 4096;
-  *n_results = 1;
+  *n_results = n_wanted < (int) N_ALGORITHMS ? n_wanted : (int) N_ALGORITHMS;
+  memset (results, 0, *n_results * sizeof *results);
+  for (i = 0; i < *n_results; i++)
+    {
+      results[i].algo[0] = i;
+      results[i].workspace = 4096;
+    }
   return 0;
 }
 
 EXPORT int
-cublasLtMatmul (void *handle, void *desc, ...)
+cublasLtMatmul (void *handle, void *desc, const void *alpha, const void *a, void *a_layout,
+                const void *b, void *b_layout, const void *beta, const void *c, void *c_layout,
+                void *d, void *d_layout, const unsigned long long *algo, void *workspace,
+                size_t n_workspace, void *stream)
 {
   (void) handle;
+  (void) alpha;
+  (void) a;
+  (void) a_layout;
+  (void) b;
+  (void) b_layout;
+  (void) beta;
+  (void) c;
+  (void) c_layout;
+  (void) d;
+  (void) d_layout;
+  (void) workspace;
+  (void) n_workspace;
   fake_cublaslt.compute = *(int *) desc;
   fake_cublaslt.n_products++;
-  return NOT_SUPPORTED;
+  fake_cublaslt.algorithm = (unsigned) algo[0];
+  if (fake_cublaslt.multiply == NULL)
+    return NOT_SUPPORTED;
+  return fake_cublaslt.multiply (stream, (unsigned) algo[0]);
 }

@@ -6,10 +6,13 @@
 /* What cublasLtMatmul was asked for last. */
 typedef struct
 {
+  /* What the test makes of a product, of which nothing is computed; returns a cublasStatus_t. */
+  int (*multiply) (void *stream, unsigned algorithm);
   int compute;        /* cublasComputeType_t */
   unsigned n_plans;   /* descriptions of products made so far */
   unsigned n_present; /* of these, not destroyed yet */
   unsigned n_products;
+  unsigned algorithm; /* of the last one: there are 5 for each, 0 is proposed first */
 } FakeCublasLt;
 
 extern FakeCublasLt fake_cublaslt;

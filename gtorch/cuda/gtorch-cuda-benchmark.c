@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Which of several ways to compute the same is the quickest, by the device's own clock. */
+
+#include "config.h"
+
+#include "cuda/gtorch-cuda-private.h"
+#include "gtorch-capture-private.h"
+
+#define N_ROUNDS 3
+#define MIN_MS   0.2 /* what a round takes, so that the clock's steps do not count, … */
+#define MAX_RUNS 20  /* … unless that were more than these */
+/* A later way must gain more than what times differ by from one run to the next. */
+#define GAIN 0.98
+
+gboolean
+gtorch_cuda_may_benchmark (GTorchCudaLane *lane)
+{
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+  return !gtorch_captures_exist ()
+         && gtorch_cuda.cuStreamIsCapturing (lane->handle, &status) == CUDA_SUCCESS
+         && status == CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* Negative if it cannot be done. */
+static gfloat
+time_runs (GTorchCudaLane *lane, const CUevent *events, guint n, GTorchCudaAttempt attempt,
+           guint which, gpointer data)
+{
+  gfloat time = -1;
+  guint i;
+
+  if (gtorch_cuda.cuEventRecord (events[0], lane->handle) != CUDA_SUCCESS)
+    return -1;
+  for (i = 0; i < n; i++)
+    if (!attempt (which, data))
+      return -1;
+  if (gtorch_cuda.cuEventRecord (events[1], lane->handle) != CUDA_SUCCESS
+      || gtorch_cuda.cuEventSynchronize (events[1]) != CUDA_SUCCESS
+      || gtorch_cuda.cuEventElapsedTime (&time, events[0], events[1]) != CUDA_SUCCESS)
+    return -1;
+  return time / n;
+}
+
+gint
+gtorch_cuda_benchmark (GTorchCudaLane *lane, guint n, GTorchCudaAttempt attempt, gpointer data)
+{
+  g_autofree gfloat *times = g_new (gfloat, n);
+  g_autofree guint *n_runs = g_new0 (guint, n); /* 0: cannot be done */
+  CUevent events[2] = { gtorch_cuda_event_get (lane->device, TRUE, NULL),
+                        gtorch_cuda_event_get (lane->device, TRUE, NULL) };
+  gfloat best = G_MAXFLOAT;
+  gint result = -1;
+  guint i, round;
+
+  if (events[0] == NULL || events[1] == NULL)
+    n = 0;
+  for (i = 0; i < n; i++)
+    {
+      /* The first run loads kernels, the second tells how long one takes. */
+      times[i] = time_runs (lane, events, 1, attempt, i, data);
+      if (times[i] >= 0)
+        times[i] = time_runs (lane, events, 1, attempt, i, data);
+      if (times[i] >= 0)
+        n_runs[i] = times[i] * MAX_RUNS < MIN_MS ? MAX_RUNS : (guint) (MIN_MS / times[i]) + 1;
+    }
+  /* In turns: the clock rate changes with the temperature. */
+  for (round = 0; round < N_ROUNDS; round++)
+    for (i = 0; i < n; i++)
+      if (n_runs[i] > 0)
+        {
+          gfloat time = time_runs (lane, events, n_runs[i], attempt, i, data);
+
+          times[i] = round == 0 ? time : MIN (time, times[i]);
+          if (time < 0)
+            n_runs[i] = 0;
+        }
+  for (i = 0; i < n; i++)
+    if (n_runs[i] > 0 && times[i] < best * GAIN)
+      {
+        best = times[i];
+        result = i;
+      }
+  if (n > 0)
+    gtorch_cuda.cuStreamSynchronize (lane->handle);
+  for (i = 0; i < 2; i++)
+    if (events[i] != NULL)
+      gtorch_cuda_event_put (lane->device, events[i], TRUE);
+  return result;
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* The quickest algorithm is looked for when that is wanted, and only then. */
+
+#include "config.h"
+
+#include <tests/fake-cuda/cudnn/fake-cudnn.h>
+#include <tests/fake-cuda/fake-cublaslt.h>
+
+#include "cuda-test.h"
+
+#define N_ALGORITHMS          5 /* of the fake cublasLt */
+#define NOTE_NONDETERMINISTIC 4
+
+static guint quickest, broken;
+static gint64 next_size = 8; /* each test has shapes of its own */
+
+static void
+take_time (void *data)
+{
+  g_usleep (3000);
+}
+
+/* What is not the quickest takes time. */
+static void
+work (void *stream, unsigned algorithm)
+{
+  if (algorithm != quickest)
+    g_assert_cmpint (gtorch_cuda.cuLaunchHostFunc (stream, take_time, NULL), ==, 0);
+}
+
+static int
+multiply (void *stream, unsigned algorithm)
+{
+  if (algorithm == broken)
+    return 13;
+  work (stream, algorithm);
+  return 0;
+}
+
+static void
+set_up (guint which)
+{
+  guint i;
+
+  quickest = which;
+  broken = G_MAXUINT;
+  fake_cublaslt.multiply = multiply;
+  fake_cudnn.n_engines = 6;
+  fake_cudnn.execute = work;
+  for (i = 0; i < FAKE_CUDNN_MAX_ENGINES; i++)
+    {
+      fake_cudnn.engines[i].workspace = 0;
+      fake_cudnn.engines[i].note = -1;
+      fake_cudnn.engines[i].fails = FALSE;
+    }
+  gtorch_device_set_benchmark (gpu (0), TRUE);
+  next_size += 8;
+}
+
+static void
+tear_down (void)
+{
+  GError *error = NULL;
+
+  gtorch_device_synchronize (gpu (0), NULL, &error);
+  g_assert_no_error (error);
+  gtorch_device_set_benchmark (gpu (0), FALSE);
+  gtorch_device_set_deterministic (gpu (0), FALSE);
+}
+
+static GTorchImpl *
+draw (const gint64 *shape, guint n_dims)
+{
+  GError *error = NULL;
+  GTorchImpl *result = gtorch_impl_new (gpu (0), GTORCH_DTYPE_FLOAT32, shape, n_dims, &error);
+
+  g_assert_no_error (error);
+  return result;
+}
+
+/* --- products --- */
+
+/* How many products cublasLt was asked for. */
+static guint
+mm (void)
+{
+  g_autoptr (GTorchImpl) x = draw ((gint64[]){ next_size, next_size }, 2);
+  g_autoptr (GTorchImpl) y = NULL;
+  GError *error = NULL;
+  guint n = fake_cublaslt.n_products;
+
+  y = gtorch_op_mm (x, x, &error);
+  g_assert_no_error (error);
+  return fake_cublaslt.n_products - n;
+}
+
+static void
+products_take_the_first_algorithm_unasked (void)
+{
+  set_up (3);
+  gtorch_device_set_benchmark (gpu (0), FALSE);
+  g_assert_cmpuint (mm (), ==, 1);
+  g_assert_cmpuint (fake_cublaslt.algorithm, ==, 0);
+  tear_down ();
+}
+
+static void
+the_quickest_product_is_kept (void)
+{
+  guint n_plans;
+
+  set_up (3);
+  g_assert_cmpuint (mm (), >, 2 * N_ALGORITHMS);
+  g_assert_cmpuint (fake_cublaslt.algorithm, ==, 3);
+  n_plans = fake_cublaslt.n_plans;
+  g_assert_cmpuint (mm (), ==, 1);
+  g_assert_cmpuint (fake_cublaslt.algorithm, ==, 3);
+  g_assert_cmpuint (fake_cublaslt.n_plans, ==, n_plans);
+
+  gtorch_device_set_benchmark (gpu (0), FALSE);
+  g_assert_cmpuint (mm (), ==, 1);
+  g_assert_cmpuint (fake_cublaslt.algorithm, ==, 0);
+  gtorch_device_set_benchmark (gpu (0), TRUE);
+  g_assert_cmpuint (mm (), ==, 1);
+  g_assert_cmpuint (fake_cublaslt.algorithm, ==, 3);
+  tear_down ();
+}
+
+static void
+the_first_stays_if_it_is_the_quickest (void)
+{
+  set_up (0);
+  mm ();
+  g_assert_cmpuint (fake_cublaslt.algorithm, ==, 0);
+  tear_down ();
+}
+
+static void
+what_fails_is_passed_over (void)
+{
+  guint n_present;
+
+  set_up (2);
+  broken = 2;
+  n_present = fake_cublaslt.n_present;
+  mm ();
+  g_assert_cmpuint (fake_cublaslt.algorithm, !=, 2);
+  g_assert_cmpuint (mm (), ==, 1);
+  g_assert_cmpuint (fake_cublaslt.n_present, ==, n_present + 1);
+  tear_down ();
+}
+
+static void
+nothing_is_timed_in_a_capture (void)
+{
+  GError *error = NULL;
+  GTorchCudaLane *lane = gtorch_cuda_current_lane (gpu (0), &error);
+  CUgraph graph = NULL;
+
+  g_assert_no_error (error);
+  set_up (3);
+  g_assert_cmpint (gtorch_cuda.cuStreamBeginCapture (lane->handle,
+                                                     CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+                   ==, 0);
+  g_assert_cmpuint (mm (), ==, 1);
+  g_assert_cmpuint (fake_cublaslt.algorithm, ==, 0);
+  g_assert_cmpint (gtorch_cuda.cuStreamEndCapture (lane->handle, &graph), ==, 0);
+  gtorch_cuda.cuGraphDestroy (graph);
+
+  /* … but what is known is used */
+  mm ();
+  g_assert_cmpuint (fake_cublaslt.algorithm, ==, 3);
+  g_assert_cmpint (gtorch_cuda.cuStreamBeginCapture (lane->handle,
+                                                     CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+                   ==, 0);
+  g_assert_cmpuint (mm (), ==, 1);
+  g_assert_cmpuint (fake_cublaslt.algorithm, ==, 3);
+  g_assert_cmpint (gtorch_cuda.cuStreamEndCapture (lane->handle, &graph), ==, 0);
+  gtorch_cuda.cuGraphDestroy (graph);
+  tear_down ();
+}
+
+static void
+what_is_added_to_is_not_timed (void)
+{
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) y = NULL;
+  GError *error = NULL;
+  guint n;
+
+  set_up (3);
+  x = draw ((gint64[]){ next_size, next_size }, 2);
+  n = fake_cublaslt.n_products;
+  y = gtorch_op_addmm (x, x, x, 1, 1, &error);
+  g_assert_no_error (error);
+  g_assert_cmpuint (fake_cublaslt.n_products, ==, n + 1);
+  g_assert_cmpuint (fake_cublaslt.algorithm, ==, 0);
+  tear_down ();
+}
+
+/* --- convolutions --- */
+
+/* How many convolutions cuDNN was asked for. */
+static guint
+convolve (void)
+{
+  const gint64 ones[] = { 1, 1 };
+  g_autoptr (GTorchImpl) x = draw ((gint64[]){ 1, 4, next_size, next_size }, 4);
+  g_autoptr (GTorchImpl) w = draw ((gint64[]){ 4, 4, 3, 3 }, 4);
+  g_autoptr (GTorchImpl) y = NULL;
+  GError *error = NULL;
+  guint n = fake_cudnn.n_executed;
+
+  y = gtorch_op_convolve2d (x, w, NULL, ones, 2, ones, 2, ones, 2, 1, &error);
+  g_assert_no_error (error);
+  return fake_cudnn.n_executed - n;
+}
+
+static void
+convolutions_take_the_first_engine_unasked (void)
+{
+  set_up (3);
+  gtorch_device_set_benchmark (gpu (0), FALSE);
+  g_assert_cmpuint (convolve (), ==, 1);
+  g_assert_cmpuint (fake_cudnn.last, ==, 0);
+  tear_down ();
+}
+
+static void
+the_quickest_engine_is_kept (void)
+{
+  guint n_plans, n_present = fake_cudnn.n_present;
+
+  set_up (3);
+  g_assert_cmpuint (convolve (), >, 2 * fake_cudnn.n_engines);
+  g_assert_cmpuint (fake_cudnn.last, ==, 3);
+  g_assert_cmpuint (fake_cudnn.n_present, ==, n_present + 2); /* cuDNN's own choice, too */
+  n_plans = fake_cudnn.n_plans;
+  g_assert_cmpuint (convolve (), ==, 1);
+  g_assert_cmpuint (fake_cudnn.last, ==, 3);
+  gtorch_device_set_benchmark (gpu (0), FALSE);
+  g_assert_cmpuint (convolve (), ==, 1);
+  g_assert_cmpuint (fake_cudnn.last, ==, 0);
+  g_assert_cmpuint (fake_cudnn.n_plans, ==, n_plans);
+  g_assert_cmpuint (fake_cudnn.n_present, ==, n_present + 2);
+  tear_down ();
+}
+
+static void
+an_engine_that_fails_is_passed_over (void)
+{
+  set_up (3);
+  fake_cudnn.engines[3].fails = TRUE;
+  convolve ();
+  g_assert_cmpuint (fake_cudnn.last, !=, 3);
+  tear_down ();
+}
+
+static void
+engines_without_order_must_be_allowed (void)
+{
+  set_up (3);
+  fake_cudnn.engines[3].note = NOTE_NONDETERMINISTIC;
+  convolve ();
+  g_assert_cmpuint (fake_cudnn.last, ==, 3);
+  gtorch_device_set_deterministic (gpu (0), TRUE);
+  convolve ();
+  g_assert_cmpuint (fake_cudnn.last, !=, 3);
+  gtorch_device_set_deterministic (gpu (0), FALSE);
+  convolve ();
+  g_assert_cmpuint (fake_cudnn.last, ==, 3);
+
+  /* never unasked */
+  set_up (3);
+  fake_cudnn.engines[0].note = NOTE_NONDETERMINISTIC;
+  gtorch_device_set_benchmark (gpu (0), FALSE);
+  convolve ();
+  g_assert_cmpuint (fake_cudnn.last, ==, 1);
+  tear_down ();
+}
+
+static void
+engines_without_room_are_passed_over (void)
+{
+  FakeCudaAccounts accounts;
+  guint i;
+
+  set_up (3);
+  for (i = 0; i < fake_cudnn.n_engines; i++)
+    fake_cudnn.engines[i].workspace = i == 5 ? 0 : (i == 3 ? 60 * MIB : 50 * MIB);
+  gtorch_device_empty_cache (gpu (0));
+  fake_cuda_get_accounts (&accounts);
+  fake_cuda_set_memory (0, accounts.n_bytes + 8 * MIB);
+  convolve ();
+  g_assert_cmpuint (fake_cudnn.last, ==, 5);
+  fake_cuda_set_memory (0, 256 * MIB);
+
+  /* More than may be: nobody tries it. */
+  set_up (3);
+  fake_cudnn.engines[3].workspace = 1024 * MIB;
+  convolve ();
+  g_assert_cmpuint (fake_cudnn.last, !=, 3);
+  tear_down ();
+}
+
+static void
+convolutions_are_not_timed_in_a_capture (void)
+{
+  GError *error = NULL;
+  GTorchCudaLane *lane = gtorch_cuda_current_lane (gpu (0), &error);
+  CUgraph graph = NULL;
+
+  g_assert_no_error (error);
+  set_up (3);
+  g_assert_cmpint (gtorch_cuda.cuStreamBeginCapture (lane->handle,
+                                                     CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+                   ==, 0);
+  g_assert_cmpuint (convolve (), ==, 1);
+  g_assert_cmpuint (fake_cudnn.last, ==, 0);
+  g_assert_cmpint (gtorch_cuda.cuStreamEndCapture (lane->handle, &graph), ==, 0);
+  gtorch_cuda.cuGraphDestroy (graph);
+  tear_down ();
+}
+
+#define TEST(name) g_test_add_func ("/GTorchCudaBenchmark/" #name, name)
+
+gint
+main (gint argc, gchar **argv)
+{
+  gint result;
+
+  g_test_init (&argc, &argv, NULL);
+  TEST (products_take_the_first_algorithm_unasked);
+  TEST (the_quickest_product_is_kept);
+  TEST (the_first_stays_if_it_is_the_quickest);
+  TEST (what_fails_is_passed_over);
+  TEST (nothing_is_timed_in_a_capture);
+  TEST (what_is_added_to_is_not_timed);
+  TEST (convolutions_take_the_first_engine_unasked);
+  TEST (the_quickest_engine_is_kept);
+  TEST (an_engine_that_fails_is_passed_over);
+  TEST (engines_without_order_must_be_allowed);
+  TEST (engines_without_room_are_passed_over);
+  TEST (convolutions_are_not_timed_in_a_capture);
+  result = g_test_run ();
+  assert_no_misuse ();
+  return result;
+}
