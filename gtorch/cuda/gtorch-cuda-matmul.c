@@ -14,9 +14,10 @@
 #include "gtorch-multiply-private.h"
 #include "kernels/gtorch-kernel-params.h"
 
-#define SONAME    "libcublasLt.so.13"
-#define WORKSPACE (G_GUINT64_CONSTANT (32) << 20)
-#define N_TIMED   16 /* algorithms, the most promising ones */
+#define SONAME        "libcublasLt.so.13"
+#define WORKSPACE     (G_GUINT64_CONSTANT (32) << 20)
+#define N_TIMED       16  /* algorithms, the most promising ones */
+#define MAX_ALIGNMENT 256 /* more does not help */
 
 /* --- cublasLt's binary interface, as far as it is used --- */
 
@@ -524,16 +525,15 @@ static gboolean
 run_product (Product *p, GError **error)
 {
   gconstpointer bias = p->bias != NULL ? gtorch_impl_data (p->bias) : NULL;
+  guintptr addresses = (guintptr) p->a | (guintptr) p->b | (guintptr) p->c | (guintptr) bias;
   gpointer handle;
   Plan *plan;
   gint status;
 
   if (gtorch_dtype_kind (p->dtype) < GTORCH_KIND_FLOAT)
     return run_integers (p, error);
-  p->key.alignment =
-      (((guintptr) p->a | (guintptr) p->b | (guintptr) p->c | (guintptr) bias) & 15) == 0
-          ? 16
-          : gtorch_dtype_size (p->dtype);
+  addresses |= MAX_ALIGNMENT;
+  p->key.alignment = addresses & -addresses;
   /* What is added to c cannot be added several times. */
   p->key.timed = p->beta == 0 && g_atomic_int_get (&p->device->benchmark);
 
