@@ -11,8 +11,10 @@ G_BEGIN_DECLS
 gboolean gtorch_attention_mask_fits (const GTorchImpl *mask, const GTorchImpl *q,
                                      const GTorchImpl *k);
 
-/* Does cuDNN know how to do this, without a mask? The leading dimensions are equal. */
-gboolean gtorch_cuda_attention_has (GTorchImpl *q, GTorchImpl *k, GTorchImpl *v, gboolean is_causal,
-                                    gboolean with_gradient);
+/* Does cuDNN know how to do this? The leading dimensions are equal but for the heads. */
+gboolean gtorch_cuda_attention_has (GTorchImpl *q, GTorchImpl *k, GTorchImpl *v, GTorchImpl *mask,
+                                    gboolean is_causal, gdouble dropout_p, gboolean with_gradient);
+/* What a mask must be made of for that. */
+guint gtorch_cuda_attention_mask_dtype (const GTorchImpl *mask, const GTorchImpl *q);
 
 G_END_DECLS

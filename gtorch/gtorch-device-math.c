@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* How exactly a device computes, and how it chooses the way, as functions and as properties of GTorchDevice. */
+/* How exactly a device computes and how it chooses the way, as functions and as properties. */
 
 #include "config.h"
 

@@ -34,6 +34,8 @@ enum
   MATMUL_OP = 19,
   REDUCTION = 21,
   REDUCTION_OP = 22,
+  RNG = 32,
+  RNG_OP = 33,
   RESHAPE_OP = 31,
 };
 
@@ -42,9 +44,11 @@ enum
   TYPE_DATA_TYPE = 1,
   TYPE_BOOLEAN = 2,
   TYPE_INT64 = 3,
+  TYPE_DOUBLE = 5,
   TYPE_POINTWISE_MODE = 14,
   TYPE_DESCRIPTOR = 15,
   TYPE_REDUCTION_OPERATOR = 18,
+  TYPE_RNG_DISTRIBUTION = 29,
 };
 
 enum
@@ -76,6 +80,12 @@ enum
   REDUCTION_OP_DESCRIPTOR = 1612,
   RESHAPE_OP_X = 2200,
   RESHAPE_OP_Y = 2201,
+  RNG_DISTRIBUTION = 2300,
+  RNG_PROBABILITY = 2305,
+  RNG_OP_Y = 2310,
+  RNG_OP_SEED = 2311,
+  RNG_OP_DESCRIPTOR = 2312,
+  RNG_OP_OFFSET = 2313,
 };
 
 enum
@@ -100,8 +110,14 @@ enum
 
 enum
 {
+  BERNOULLI = 0,
+};
+
+enum
+{
   FLOAT = 0,
   INT32 = 4,
+  INT64 = 10,
   BOOLEAN = 11,
 };
 
@@ -122,6 +138,10 @@ enum
   ID_ONE,
   ID_DOTS, /* sums of upper * output */
   ID_WIDE, /* the query's gradient, float32 */
+  ID_MASK,
+  ID_SEED,
+  ID_OFFSET,
+  ID_KEPT, /* 1 / (1 - dropout) */
   N_IDS,
   ID_VIRTUAL = 100,
 };
@@ -129,9 +149,12 @@ enum
 /* Compared as bytes: without gaps. */
 typedef struct
 {
-  gint64 backward, dtype, device, is_causal;
-  gint64 batch, heads, rows, columns, depth, width;
+  gint64 backward, dtype, device, is_causal, deterministic;
+  gint64 batch, heads, key_heads, rows, columns, depth, width;
   gint64 q[4], k[4], v[4]; /* strides */
+  gint64 mask[2];          /* its batch and heads, 0 without a mask */
+  gint64 mask_type;
+  gdouble dropout;
 } Form;
 
 /* --- the graph --- */
@@ -173,7 +196,8 @@ static gpointer
 tensor (Graph *graph, gint64 id, const gint64 *shape, const gint64 *strides, gint type)
 {
   const gint64 alignment = ALIGNMENT;
-  const gboolean by_value = id == ID_SCALE || id == ID_NOTHING || id == ID_ONE;
+  const gboolean by_value = id == ID_SCALE || id == ID_NOTHING || id == ID_ONE || id == ID_KEPT
+                            || id == ID_SEED || id == ID_OFFSET;
   const guint8 yes = TRUE;
   gpointer self = gtorch_cudnn_descriptor_new (TENSOR);
   gboolean good = self != NULL && set_int (self, TENSOR_DATA_TYPE, TYPE_DATA_TYPE, type)
@@ -216,12 +240,11 @@ number (Graph *graph, gint64 id)
 
 /* The last two dimensions in the other order, if turned. */
 static gpointer
-operand (Graph *graph, gint64 id, gint64 rows, gint64 columns, const gint64 *strides,
+operand (Graph *graph, gint64 id, gint64 heads, gint64 rows, gint64 columns, const gint64 *strides,
          gboolean turned)
 {
   const Form *form = graph->form;
-  const gint64 shape[] = { form->batch, form->heads, turned ? columns : rows,
-                           turned ? rows : columns };
+  const gint64 shape[] = { form->batch, heads, turned ? columns : rows, turned ? rows : columns };
   const gint64 own[] = { strides[0], strides[1], strides[turned ? 3 : 2], strides[turned ? 2 : 3] };
 
   return tensor (graph, id, shape, own, gtorch_cudnn_data_type (form->dtype));
@@ -330,18 +353,75 @@ mask (Graph *graph, gpointer x)
                     below, FLOAT, 0);
 }
 
+/* 1 with the probability to be kept, else 0: the same each time for one seed. */
+static gpointer
+draw (Graph *graph)
+{
+  const gint64 ones[] = { 1, 1, 1, 1 };
+  const gdouble probability = 1 - graph->form->dropout;
+  gpointer seed = tensor (graph, ID_SEED, ones, ones, INT64);
+  gpointer offset = tensor (graph, ID_OFFSET, ones, ones, INT64);
+  gpointer y = between (graph, graph->form->columns, FLOAT);
+  gpointer how = gtorch_cudnn_descriptor_new (RNG);
+  gpointer op = gtorch_cudnn_descriptor_new (RNG_OP);
+
+  how = keep (graph, how,
+              how != NULL && set_int (how, RNG_DISTRIBUTION, TYPE_RNG_DISTRIBUTION, BERNOULLI)
+                  && gtorch_cudnn_set (how, RNG_PROBABILITY, TYPE_DOUBLE, 1, &probability));
+  add_op (graph, op,
+          op != NULL && set_descriptor (op, RNG_OP_DESCRIPTOR, how)
+              && set_descriptor (op, RNG_OP_SEED, seed)
+              && set_descriptor (op, RNG_OP_OFFSET, offset) && set_descriptor (op, RNG_OP_Y, y));
+  return y;
+}
+
+/* x plus the mask */
+static gpointer
+add_mask (Graph *graph, gpointer x)
+{
+  const Form *f = graph->form;
+  const gint64 shape[] = { f->mask[0], f->mask[1], f->rows, f->columns };
+  gint64 strides[4];
+
+  gtorch_contiguous_strides (shape, 4, strides);
+  return combine (graph, ADD, between (graph, f->columns, FLOAT), x,
+                  tensor (graph, ID_MASK, shape, strides, f->mask_type));
+}
+
+/* [batch, key heads, columns, n] of x, [batch, heads, columns, n] */
+static void
+gather_heads (Graph *graph, gpointer turned, gpointer other, gint64 id, gint64 n)
+{
+  const Form *f = graph->form;
+  gint type = gtorch_cudnn_data_type (f->dtype);
+  const gint64 shape[] = { f->batch, f->key_heads, f->columns, n };
+  gint64 strides[4];
+  gpointer result;
+
+  gtorch_contiguous_strides (shape, 4, strides);
+  result = tensor (graph, id, shape, strides, type);
+  if (f->heads == f->key_heads)
+    matmul (graph, turned, other, result);
+  else
+    reduce (graph, REDUCE_ADD,
+            matmul (graph, turned, other, plain (graph, graph->next_id++, f->columns, n, type)),
+            result);
+}
+
 static void
 build_forward (Graph *graph)
 {
   const Form *f = graph->form;
   gint type = gtorch_cudnn_data_type (f->dtype);
-  gpointer q = operand (graph, ID_Q, f->rows, f->depth, f->q, FALSE);
-  gpointer k = operand (graph, ID_K, f->columns, f->depth, f->k, TRUE);
-  gpointer v = operand (graph, ID_V, f->columns, f->width, f->v, FALSE);
+  gpointer q = operand (graph, ID_Q, f->heads, f->rows, f->depth, f->q, FALSE);
+  gpointer k = operand (graph, ID_K, f->key_heads, f->columns, f->depth, f->k, TRUE);
+  gpointer v = operand (graph, ID_V, f->key_heads, f->columns, f->width, f->v, FALSE);
   gpointer x, max, sum, log_sum;
 
   x = matmul (graph, q, k, between (graph, f->columns, FLOAT));
   x = combine (graph, MUL, between (graph, f->columns, FLOAT), x, number (graph, ID_SCALE));
+  if (f->mask[0] > 0)
+    x = add_mask (graph, x);
   if (f->is_causal)
     x = mask (graph, x);
   max = reduce (graph, REDUCE_MAX, x, between (graph, 1, FLOAT));
@@ -350,7 +430,12 @@ build_forward (Graph *graph)
   sum = reduce (graph, REDUCE_ADD, x, between (graph, 1, FLOAT));
   log_sum = combine (graph, LOG, between (graph, 1, FLOAT), sum, NULL);
   combine (graph, ADD, plain (graph, ID_STATS, f->rows, 1, FLOAT), max, log_sum);
-  x = combine (graph, DIV, between (graph, f->columns, type), x, sum);
+  x = combine (graph, DIV, between (graph, f->columns, f->dropout > 0 ? FLOAT : type), x, sum);
+  if (f->dropout > 0)
+    {
+      x = combine (graph, MUL, between (graph, f->columns, FLOAT), x, draw (graph));
+      x = combine (graph, MUL, between (graph, f->columns, type), x, number (graph, ID_KEPT));
+    }
   matmul (graph, x, v, plain (graph, ID_OUTPUT, f->rows, f->width, type));
 }
 
@@ -359,13 +444,13 @@ build_backward (Graph *graph)
 {
   const Form *f = graph->form;
   gint type = gtorch_cudnn_data_type (f->dtype);
-  const gint64 upright[] = { f->batch, f->heads, f->columns, f->depth };
-  gpointer q = operand (graph, ID_Q, f->rows, f->depth, f->q, FALSE);
-  gpointer k = operand (graph, ID_K, f->columns, f->depth, f->k, TRUE);
-  gpointer v = operand (graph, ID_V, f->columns, f->width, f->v, TRUE);
+  const gint64 upright[] = { f->batch, f->key_heads, f->columns, f->depth };
+  gpointer q = operand (graph, ID_Q, f->heads, f->rows, f->depth, f->q, FALSE);
+  gpointer k = operand (graph, ID_K, f->key_heads, f->columns, f->depth, f->k, TRUE);
+  gpointer v = operand (graph, ID_V, f->key_heads, f->columns, f->width, f->v, TRUE);
   gpointer output = plain (graph, ID_OUTPUT, f->rows, f->width, type);
   gpointer upper = plain (graph, ID_UPPER, f->rows, f->width, type);
-  gpointer scale = number (graph, ID_SCALE), x, p, dots;
+  gpointer scale = number (graph, ID_SCALE), x, p, dots, drawn = NULL, kept = NULL;
 
   x = combine (graph, MUL, between (graph, f->width, FLOAT), upper, output);
   x = reduce (graph, REDUCE_ADD, x, between (graph, 1, FLOAT));
@@ -374,22 +459,40 @@ build_backward (Graph *graph)
   /* the weights again */
   x = matmul (graph, q, k, between (graph, f->columns, FLOAT));
   x = combine (graph, MUL, between (graph, f->columns, FLOAT), x, scale);
+  if (f->mask[0] > 0)
+    x = add_mask (graph, x);
   x = combine (graph, SUB, between (graph, f->columns, FLOAT), x,
                plain (graph, ID_STATS, f->rows, 1, FLOAT));
   if (f->is_causal)
     x = mask (graph, x);
-  p = combine (graph, EXP, between (graph, f->columns, FLOAT), x, NULL);
-  matmul (graph, turn (graph, p), upper, plain (graph, ID_GRAD_V, f->columns, f->width, type));
+  x = p = combine (graph, EXP, between (graph, f->columns, FLOAT), x, NULL);
+  if (f->dropout > 0)
+    {
+      drawn = draw (graph);
+      kept = number (graph, ID_KEPT);
+      x = combine (graph, MUL, between (graph, f->columns, FLOAT), x, drawn);
+      x = combine (graph, MUL, between (graph, f->columns, FLOAT), x, kept);
+    }
+  gather_heads (graph, turn (graph, x), upper, ID_GRAD_V, f->width);
 
   /* the gradient of the products */
   x = matmul (graph, upper, v, between (graph, f->columns, FLOAT));
+  if (f->dropout > 0)
+    x = combine (graph, MUL, between (graph, f->columns, FLOAT), x, drawn);
   x = combine (graph, SUB, between (graph, f->columns, FLOAT), x, dots);
   x = combine (graph, MUL, between (graph, f->columns, FLOAT), x, p);
+  if (f->dropout > 0)
+    x = combine (graph, MUL, between (graph, f->columns, FLOAT), x, kept);
   x = combine (graph, MUL, between (graph, f->columns, FLOAT), x, scale);
-  matmul (graph, turn (graph, x), q, plain (graph, ID_GRAD_K, f->columns, f->depth, type));
+  gather_heads (graph, turn (graph, x), q, ID_GRAD_K, f->depth);
   k = reshape (graph, k, tensor (graph, graph->next_id++, upright, f->k, type));
-  x = matmul (graph, x, k, plain (graph, ID_WIDE, f->rows, f->depth, FLOAT));
-  combine (graph, IDENTITY, plain (graph, ID_GRAD_Q, f->rows, f->depth, type), x, NULL);
+  if (f->deterministic)
+    matmul (graph, x, k, plain (graph, ID_GRAD_Q, f->rows, f->depth, type));
+  else
+    {
+      x = matmul (graph, x, k, plain (graph, ID_WIDE, f->rows, f->depth, FLOAT));
+      combine (graph, IDENTITY, plain (graph, ID_GRAD_Q, f->rows, f->depth, type), x, NULL);
+    }
 }
 
 /* --- plans --- */
@@ -517,25 +620,45 @@ layout_of (const GTorchImpl *impl, gint64 *strides)
         strides[3 - i] = impl->strides[n - 1 - i];
 }
 
+guint
+gtorch_cuda_attention_mask_dtype (const GTorchImpl *mask, const GTorchImpl *q)
+{
+  return q->dtype == GTORCH_DTYPE_BFLOAT16 && mask->dtype != GTORCH_DTYPE_FLOAT32
+             ? GTORCH_DTYPE_BFLOAT16
+             : GTORCH_DTYPE_FLOAT32;
+}
+
+static gint64
+mask_batch (const Form *form, const GTorchImpl *mask)
+{
+  guint i;
+
+  for (i = 0; i + 3 < mask->n_dims; i++)
+    if (mask->shape[i] != 1)
+      return form->batch;
+  return 1;
+}
+
 /* FALSE if it is nothing for cuDNN. */
 static gboolean
 form_init (Form *form, const GTorchImpl *q, const GTorchImpl *k, const GTorchImpl *v,
-           gboolean is_causal, gboolean backward, guint device)
+           const GTorchImpl *mask, gboolean is_causal, gdouble dropout_p, GTorchDevice *device)
 {
   guint n = q->n_dims, i;
 
   memset (form, 0, sizeof *form);
   if ((q->dtype != GTORCH_DTYPE_FLOAT16 && q->dtype != GTORCH_DTYPE_BFLOAT16) || q->numel == 0
-      || k->numel == 0 || v->numel == 0)
+      || k->numel == 0 || v->numel == 0 || dropout_p >= 1)
     return FALSE;
-  form->backward = backward;
   form->dtype = q->dtype;
-  form->device = device;
+  form->device = device->index;
   form->is_causal = is_causal;
+  form->dropout = dropout_p;
   form->batch = 1;
   for (i = 0; i + 3 < n; i++)
     form->batch *= q->shape[i];
   form->heads = n > 2 ? q->shape[n - 3] : 1;
+  form->key_heads = n > 2 ? k->shape[n - 3] : 1;
   form->rows = q->shape[n - 2];
   form->depth = q->shape[n - 1];
   form->columns = k->shape[n - 2];
@@ -543,9 +666,24 @@ form_init (Form *form, const GTorchImpl *q, const GTorchImpl *k, const GTorchImp
   layout_of (q, form->q);
   layout_of (k, form->k);
   layout_of (v, form->v);
+  if (mask != NULL)
+    {
+      form->mask[0] = mask_batch (form, mask);
+      form->mask[1] = mask->n_dims > 2 ? mask->shape[mask->n_dims - 3] : 1;
+      form->mask_type = gtorch_cudnn_data_type (gtorch_cuda_attention_mask_dtype (mask, q));
+    }
   return form->depth % 8 == 0 && form->width % 8 == 0 && q->numel <= MAX_ELEMENTS
          && k->numel <= MAX_ELEMENTS && v->numel <= MAX_ELEMENTS && form->rows <= G_MAXINT32 / 8
-         && form->columns <= G_MAXINT32 / 8;
+         && form->columns <= G_MAXINT32 / 8
+         && (mask == NULL
+             || form->rows * form->columns <= MAX_ELEMENTS / (form->mask[0] * form->mask[1]));
+}
+
+static void
+turn_back (Form *form, GTorchDevice *device)
+{
+  form->backward = TRUE;
+  form->deterministic = g_atomic_int_get (&device->deterministic);
 }
 
 static gboolean
@@ -562,17 +700,23 @@ has_plan (const Form *form)
 }
 
 gboolean
-gtorch_cuda_attention_has (GTorchImpl *q, GTorchImpl *k, GTorchImpl *v, gboolean is_causal,
-                           gboolean with_gradient)
+gtorch_cuda_attention_has (GTorchImpl *q, GTorchImpl *k, GTorchImpl *v, GTorchImpl *mask,
+                           gboolean is_causal, gdouble dropout_p, gboolean with_gradient)
 {
   GTorchDevice *device = gtorch_impl_device (q);
+  GTorchCudaLane *lane;
   Form form;
 
   if (gtorch_impl_device (k) != device || gtorch_impl_device (v) != device
-      || !form_init (&form, q, k, v, is_causal, FALSE, device->index)
+      || !form_init (&form, q, k, v, mask, is_causal, dropout_p, device)
       || !gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (device), NULL) || !has_plan (&form))
     return FALSE;
-  form.backward = TRUE;
+  /* A graph would drop the same each time. */
+  if (dropout_p > 0
+      && ((lane = gtorch_cuda_current_lane (device, NULL)) == NULL
+          || gtorch_cuda_lane_may_capture (lane)))
+    return FALSE;
+  turn_back (&form, device);
   return !with_gradient || has_plan (&form);
 }
 
@@ -601,23 +745,28 @@ round_up (gint64 n_bytes)
 static gboolean
 run (GTorchOpCall *call, const Form *form, GTorchCudaLane *lane, gpointer *pointers, GError **error)
 {
-  gfloat scale = call->attrs[1].d, one = 1, nothing = -INFINITY;
+  const gdouble rest = 1 - form->dropout;
+  gfloat scale = call->attrs[1].d, one = rest, kept = 1 / rest, nothing = -INFINITY;
+  const gint64 numbers[] = { call->attrs[3].i, 0 }; /* seed and offset */
+  gint64 drawing = form->dropout > 0 ? round_up (sizeof numbers) : 0;
   gint64 dots = form->backward ? round_up (form->batch * form->heads * form->rows * 4) : 0;
-  gint64 wide =
-      form->backward ? round_up (form->batch * form->heads * form->rows * form->depth * 4) : 0;
+  gint64 wide = form->backward && !form->deterministic
+                    ? round_up (form->batch * form->heads * form->rows * form->depth * 4)
+                    : 0;
   gint64 space = -1, ids[N_IDS];
   g_autoptr (GTorchImpl) workspace = NULL;
-  gpointer given[N_IDS], handle, end = NULL;
-  gboolean ok = FALSE;
+  gpointer given[N_IDS], handle;
+  gboolean ok = TRUE;
+  char *end = NULL;
   guint n = 0, i;
   Plan *plan;
 
   handle = gtorch_cudnn_begin (form->device);
   plan = handle != NULL ? find_plan (form, handle) : NULL;
   /* Allocating may call the application: not under the lock. */
-  while (plan != NULL && dots + wide + plan->own.workspace > MAX (space, 0))
+  while (plan != NULL && dots + wide + drawing + plan->own.workspace > MAX (space, 0))
     {
-      space = dots + wide + plan->own.workspace;
+      space = dots + wide + drawing + plan->own.workspace;
       gtorch_cudnn_end ();
       g_clear_pointer (&workspace, gtorch_impl_unref);
       workspace = gtorch_cuda_scratch (lane, space, error);
@@ -648,9 +797,21 @@ run (GTorchOpCall *call, const Form *form, GTorchCudaLane *lane, gpointer *point
         {
           pointers[ID_ONE] = &one;
           pointers[ID_DOTS] = start;
-          pointers[ID_WIDE] = start + dots;
+          if (wide > 0)
+            pointers[ID_WIDE] = start + dots;
         }
       end = start + dots + wide;
+      if (drawing > 0)
+        {
+          pointers[ID_SEED] = end;
+          pointers[ID_OFFSET] = end + sizeof (gint64);
+          pointers[ID_KEPT] = &kept;
+          ok = gtorch_cuda_check (gtorch_cuda.cuMemcpyHtoDAsync ((CUdeviceptr) (guintptr) end,
+                                                                 numbers, sizeof numbers,
+                                                                 lane->handle),
+                                  "cuMemcpyHtoDAsync", error);
+          end += drawing;
+        }
     }
   for (i = 0; i < N_IDS; i++)
     if (pointers[i] != NULL)
@@ -658,71 +819,94 @@ run (GTorchOpCall *call, const Form *form, GTorchCudaLane *lane, gpointer *point
         ids[n] = i;
         given[n++] = pointers[i];
       }
-  ok = gtorch_cudnn_execute (handle, plan->own.plan, lane, n, ids, given, end, error);
+  ok = ok && gtorch_cudnn_execute (handle, plan->own.plan, lane, n, ids, given, end, error);
   gtorch_cudnn_end ();
   return ok;
+}
+
+/* As it comes from make_bias (). */
+static gboolean
+is_usable_mask (const GTorchImpl *mask, const GTorchImpl *q, const GTorchImpl *k)
+{
+  guint n = q->n_dims, i;
+  gboolean all = TRUE, none = TRUE;
+
+  if (mask->n_dims != n || mask->dtype != gtorch_cuda_attention_mask_dtype (mask, q)
+      || mask->shape[n - 2] != q->shape[n - 2] || mask->shape[n - 1] != k->shape[n - 2])
+    return FALSE;
+  for (i = 0; i + 3 < n; i++)
+    {
+      all = all && mask->shape[i] == q->shape[i];
+      none = none && mask->shape[i] == 1;
+    }
+  return all || none;
+}
+
+static gboolean
+call_form (Form *form, GTorchOpCall *call, guint first, guint mask_at, GTorchCudaLane *lane,
+           GError **error)
+{
+  GTorchImpl *const *inputs = call->inputs + first, *mask = call->inputs[mask_at];
+
+  if ((mask == NULL || is_usable_mask (mask, inputs[0], inputs[1]))
+      && form_init (form, inputs[0], inputs[1], inputs[2], mask, call->attrs[0].i, call->attrs[2].d,
+                    &lane->device->parent_instance))
+    return TRUE;
+  gtorch_call_error (call, error, GTORCH_ERROR_NOT_SUPPORTED,
+                     _ ("there is no kernel for this dtype, these sizes or this mask"));
+  return FALSE;
 }
 
 gboolean
 gtorch_cuda_attention (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  gpointer pointers[N_IDS] = { NULL };
-  GTorchImpl *operands[3] = { NULL };
-  gboolean ok;
-  Form form;
-  guint i;
-
-  if (call->outputs[0]->numel == 0 && call->outputs[1]->numel == 0)
-    return TRUE;
-  if (call->inputs[3] != NULL
-      || !form_init (&form, call->inputs[0], call->inputs[1], call->inputs[2], call->attrs[0].i,
-                     FALSE, lane->device->parent_instance.index))
-    {
-      gtorch_call_error (call, error, GTORCH_ERROR_NOT_SUPPORTED,
-                         _ ("there is no kernel for this dtype, these sizes or this mask"));
-      return FALSE;
-    }
-  if (!gtorch_cuda_device_activate (lane->device, error))
-    return FALSE;
-  for (i = 0, ok = TRUE; i < 3 && ok; i++)
-    {
-      operands[i] = lay_out (call->inputs[i], FALSE, lane, error);
-      ok = operands[i] != NULL;
-      pointers[ID_Q + i] = ok ? gtorch_impl_data (operands[i]) : NULL;
-    }
-  pointers[ID_OUTPUT] = gtorch_impl_data (call->outputs[0]);
-  pointers[ID_STATS] = gtorch_impl_data (call->outputs[1]);
-  ok = ok && run (call, &form, lane, pointers, error);
-  gtorch_impl_clear (operands, 3);
-  return ok;
-}
-
-gboolean
-gtorch_cuda_attention_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  static const guint ids[] = { ID_UPPER, ID_Q, ID_K, ID_V, ID_OUTPUT, ID_STATS };
+  static const guint ids[] = { ID_Q, ID_K, ID_V, ID_MASK };
   gpointer pointers[N_IDS] = { NULL };
   GTorchImpl *operands[G_N_ELEMENTS (ids)] = { NULL };
   gboolean ok = TRUE;
   Form form;
   guint i;
 
-  if (call->inputs[6] != NULL
-      || !form_init (&form, call->inputs[1], call->inputs[2], call->inputs[3], call->attrs[0].i,
-                     TRUE, lane->device->parent_instance.index))
-    {
-      gtorch_call_error (call, error, GTORCH_ERROR_NOT_SUPPORTED,
-                         _ ("there is no kernel for this dtype, these sizes or this mask"));
-      return FALSE;
-    }
-  if (!gtorch_cuda_device_activate (lane->device, error))
+  if (call->outputs[0]->numel == 0 && call->outputs[1]->numel == 0)
+    return TRUE;
+  if (!call_form (&form, call, 0, 3, lane, error)
+      || !gtorch_cuda_device_activate (lane->device, error))
     return FALSE;
   for (i = 0; i < G_N_ELEMENTS (ids) && ok; i++)
-    {
-      operands[i] = lay_out (call->inputs[i], i < 1 || i > 3, lane, error);
-      ok = operands[i] != NULL;
-      pointers[ids[i]] = ok ? gtorch_impl_data (operands[i]) : NULL;
-    }
+    if (call->inputs[i] != NULL)
+      {
+        operands[i] = lay_out (call->inputs[i], i == 3, lane, error);
+        ok = operands[i] != NULL;
+        pointers[ids[i]] = ok ? gtorch_impl_data (operands[i]) : NULL;
+      }
+  pointers[ID_OUTPUT] = gtorch_impl_data (call->outputs[0]);
+  pointers[ID_STATS] = gtorch_impl_data (call->outputs[1]);
+  ok = ok && run (call, &form, lane, pointers, error);
+  gtorch_impl_clear (operands, G_N_ELEMENTS (ids));
+  return ok;
+}
+
+gboolean
+gtorch_cuda_attention_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  static const guint ids[] = { ID_UPPER, ID_Q, ID_K, ID_V, ID_OUTPUT, ID_STATS, ID_MASK };
+  gpointer pointers[N_IDS] = { NULL };
+  GTorchImpl *operands[G_N_ELEMENTS (ids)] = { NULL };
+  gboolean ok = TRUE;
+  Form form;
+  guint i;
+
+  if (!call_form (&form, call, 1, 6, lane, error)
+      || !gtorch_cuda_device_activate (lane->device, error))
+    return FALSE;
+  turn_back (&form, &lane->device->parent_instance);
+  for (i = 0; i < G_N_ELEMENTS (ids) && ok; i++)
+    if (call->inputs[i] != NULL)
+      {
+        operands[i] = lay_out (call->inputs[i], i < 1 || i > 3, lane, error);
+        ok = operands[i] != NULL;
+        pointers[ids[i]] = ok ? gtorch_impl_data (operands[i]) : NULL;
+      }
   for (i = 0; i < 3; i++)
     pointers[ID_GRAD_Q + i] = gtorch_impl_data (call->outputs[i]);
   ok = ok && run (call, &form, lane, pointers, error);

@@ -6,23 +6,12 @@
 #include "config.h"
 
 #include "cuda/gtorch-cuda-private.h"
-#include "gtorch-capture-private.h"
 
 #define N_ROUNDS 3
 #define MIN_MS   0.2 /* what a round takes, so that the clock's steps do not count, … */
 #define MAX_RUNS 20  /* … unless that were more than these */
 /* A later way must gain more than what times differ by from one run to the next. */
 #define GAIN 0.98
-
-gboolean
-gtorch_cuda_may_benchmark (GTorchCudaLane *lane)
-{
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-
-  return !gtorch_captures_exist ()
-         && gtorch_cuda.cuStreamIsCapturing (lane->handle, &status) == CUDA_SUCCESS
-         && status == CU_STREAM_CAPTURE_STATUS_NONE;
-}
 
 /* Negative if it cannot be done. */
 static gfloat

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Convolutions by cuDNN. A plan is made once for each form of convolution and kept. Engines that round float32
- * to fewer bits unasked, add in no fixed order or let one NaN spread over an image are passed over. */
+/* Convolutions by cuDNN. A plan is made once for each form of convolution and kept. Engines that round
+ * float32 to fewer bits unasked, add in no fixed order or let one NaN spread over an image are passed over. */
 
 #include "config.h"
 
@@ -393,7 +393,7 @@ choose (const GTorchCudnnConv *conv, GTorchCudaLane *lane, gconstpointer *pointe
   gint best = -1;
   guint i;
 
-  if (!gtorch_cuda_may_benchmark (lane))
+  if (gtorch_cuda_lane_may_capture (lane))
     return FALSE;
   handle = gtorch_cudnn_begin (conv->device);
   trial.n = find_engines (conv, handle, trial.found, N_TIMED);

@@ -497,7 +497,7 @@ choose (Product *p, gpointer handle, gconstpointer bias)
   Trial trial = { p, handle };
   gint n_found = 0, best = -1;
 
-  if (!gtorch_cuda_may_benchmark (p->lane) || !need_workspace (p, NULL))
+  if (gtorch_cuda_lane_may_capture (p->lane) || !need_workspace (p, NULL))
     return FALSE;
   g_mutex_lock (&lock);
   trial.plan = plan_new (&p->key, handle, bias, N_TIMED, trial.found, &n_found, NULL);

@@ -284,6 +284,8 @@ gboolean gtorch_cuda_record_stream (GTorchDevice *device, GTorchStorage *storage
 gboolean gtorch_cuda_synchronize (GTorchDevice *device, GCancellable *cancellable, GError **error);
 /* Makes the device's context current; FALSE if the stream has no queue. */
 gboolean gtorch_cuda_stream_prepare (GTorchStream *stream, GError **error);
+/* Is anything captured that this lane may be part of? */
+gboolean gtorch_cuda_lane_may_capture (GTorchCudaLane *lane);
 /* Of the calling thread's current stream; NULL with an error if it could not be made. */
 GTorchCudaLane *gtorch_cuda_current_lane (GTorchDevice *device, GError **error);
 
@@ -388,9 +390,7 @@ gtorch_cuda_power_of_two (guint64 n, guint most)
 /* Enqueues the work in one of the ways; FALSE if that cannot be. */
 typedef gboolean (*GTorchCudaAttempt) (guint which, gpointer data);
 
-/* Not while anything is captured: it waits for the device. */
-gboolean gtorch_cuda_may_benchmark (GTorchCudaLane *lane);
-/* Tries n ways, each several times. -1 if none can be; of those that are about as quick it is the first. The
+/* Tries n ways, each several times; not in a capture. -1 if none can be; of those that are about as quick it is the first. The
  * device is done with all of them then. */
 gint gtorch_cuda_benchmark (GTorchCudaLane *lane, guint n, GTorchCudaAttempt attempt,
                             gpointer data);

@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "cuda/gtorch-cuda-private.h"
+#include "gtorch-capture-private.h"
 #include "gtorch-event.h"
 #include "gtorch-race-private.h"
 
@@ -605,6 +606,16 @@ gtorch_cuda_wait_storage (GTorchDevice *device, GTorchStorage *storage, GError *
         && !gtorch_cuda_lane_synchronize (lane, "stream", error))
       return FALSE;
   return TRUE;
+}
+
+gboolean
+gtorch_cuda_lane_may_capture (GTorchCudaLane *lane)
+{
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+  return gtorch_captures_exist ()
+         || gtorch_cuda.cuStreamIsCapturing (lane->handle, &status) != CUDA_SUCCESS
+         || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 GTorchCudaLane *

@@ -50,7 +50,10 @@ check_operands (GTorchOpCall *call, guint first, const GTorchImpl *mask, GError 
   gboolean fits = n >= 2 && k->n_dims == n && v->n_dims == n;
 
   for (i = 0; fits && i + 2 < n; i++)
-    fits = q->shape[i] == k->shape[i] && q->shape[i] == v->shape[i];
+    fits = k->shape[i] == v->shape[i]
+           && (q->shape[i] == k->shape[i]
+               || (i + 3 == n && q->shape[i] > 0 && k->shape[i] > 0
+                   && q->shape[i] % k->shape[i] == 0));
   if (!fits || q->shape[n - 1] != k->shape[n - 1] || k->shape[n - 2] != v->shape[n - 2])
     {
       gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
@@ -140,11 +143,23 @@ gtorch_shape_attention_backward (GTorchOpCall *call, GError **error)
 
 /* --- on the CPU --- */
 
+/* Whoever wants to drop weights makes it of other operations. */
+static gboolean
+drops_nothing (GTorchOpCall *call, GError **error)
+{
+  if (call->attrs[2].d == 0)
+    return TRUE;
+  gtorch_call_error (call, error, GTORCH_ERROR_NOT_SUPPORTED,
+                     _ ("dropout_p is %g, it must be 0 on the CPU"), call->attrs[2].d);
+  return FALSE;
+}
+
 typedef struct
 {
   guint dtype; /* float32 or float64 */
   gsize size;
   gint64 batch, rows, columns, depth, width; /* L, S, E, Ev */
+  gint64 group;                              /* how many of q's share a batch of k and v */
   gboolean is_causal;
   gdouble scale;
   const char *q, *k, *v, *upper;
@@ -187,6 +202,7 @@ attention_init (Attention *a, GTorchOpCall *call, guint first)
   a->batch = 1;
   for (i = 0; i + 2 < n; i++)
     a->batch *= q->shape[i];
+  a->group = n > 2 && k->shape[n - 3] > 0 ? q->shape[n - 3] / k->shape[n - 3] : 1;
   a->rows = q->shape[n - 2];
   a->depth = q->shape[n - 1];
   a->columns = k->shape[n - 2];
@@ -311,7 +327,7 @@ weigh (const Attention *a, gint64 b, gint64 first, gint64 n_rows, char *x)
     .a = a->q + (b * a->rows + first) * a->depth * (gint64) a->size,
     .a_row = a->depth,
     .a_col = 1,
-    .b = a->k + b * a->columns * a->depth * (gint64) a->size,
+    .b = a->k + b / a->group * a->columns * a->depth * (gint64) a->size,
     .b_row = 1,
     .b_col = a->depth,
     .c = x,
@@ -365,7 +381,7 @@ forward_blocks (gint64 begin, gint64 end, gpointer user_data)
         .a = x,
         .a_row = columns,
         .a_col = 1,
-        .b = a->v + b * a->columns * a->width * (gint64) a->size,
+        .b = a->v + b / a->group * a->columns * a->width * (gint64) a->size,
         .b_row = a->width,
         .b_col = 1,
         .c = output,
@@ -414,7 +430,7 @@ gtorch_cpu_attention (GTorchOpCall *call, GError **error)
   Attention a;
 
   attention_init (&a, call, 0);
-  if (!pack (&a, &operands, call, 4, 3, error))
+  if (!drops_nothing (call, error) || !pack (&a, &operands, call, 4, 3, error))
     return FALSE;
   a.q = gtorch_impl_data (operands.packed[0]);
   a.k = gtorch_impl_data (operands.packed[1]);
@@ -430,8 +446,8 @@ static void
 backward_block (const Attention *a, gint64 b, gint64 first, char *x, char *y)
 {
   gint64 n_rows = MIN (a->block, a->rows - first), columns = weigh (a, b, first, n_rows, x);
-  gint64 k_at = b * a->columns * a->depth * (gint64) a->size;
-  gint64 v_at = b * a->columns * a->width * (gint64) a->size;
+  gint64 k_at = b / a->group * a->columns * a->depth * (gint64) a->size;
+  gint64 v_at = b / a->group * a->columns * a->width * (gint64) a->size;
   const char *q = a->q + (b * a->rows + first) * a->depth * (gint64) a->size;
   const char *upper = a->upper + (b * a->rows + first) * a->width * (gint64) a->size;
   char *grad_q = a->grad_q + (b * a->rows + first) * a->depth * (gint64) a->size;
@@ -477,12 +493,13 @@ backward_batches (gint64 begin, gint64 end, gpointer user_data)
   for (; begin < end; begin++)
     {
       gsize of_key = a->columns * a->depth * a->size, of_value = a->columns * a->width * a->size;
-      gint64 first;
+      gint64 b, first;
 
       memset (a->grad_k + begin * (gint64) of_key, 0, of_key);
       memset (a->grad_v + begin * (gint64) of_value, 0, of_value);
-      for (first = 0; first < a->rows; first += a->block)
-        backward_block (a, begin, first, x, y);
+      for (b = begin * a->group; b < (begin + 1) * a->group; b++)
+        for (first = 0; first < a->rows; first += a->block)
+          backward_block (a, b, first, x, y);
     }
   g_free (x);
   g_free (y);
@@ -495,7 +512,7 @@ gtorch_cpu_attention_backward (GTorchOpCall *call, GError **error)
   Attention a;
 
   attention_init (&a, call, 1);
-  if (!pack (&a, &operands, call, 7, 6, error))
+  if (!drops_nothing (call, error) || !pack (&a, &operands, call, 7, 6, error))
     return FALSE;
   a.upper = gtorch_impl_data (operands.packed[0]);
   a.q = gtorch_impl_data (operands.packed[1]);
@@ -504,6 +521,6 @@ gtorch_cpu_attention_backward (GTorchOpCall *call, GError **error)
   a.grad_q = gtorch_impl_data (operands.outputs[0]);
   a.grad_k = gtorch_impl_data (operands.outputs[1]);
   a.grad_v = gtorch_impl_data (operands.outputs[2]);
-  gtorch_parallel_for (a.batch, 1, backward_batches, &a);
+  gtorch_parallel_for (a.batch / a.group, 1, backward_batches, &a);
   return finish (&a, &operands, call, error);
 }

@@ -10,9 +10,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "cpu/gtorch-cpu-philox.h"
 #include "gtorch-attention-private.h"
 #include "gtorch-device-private.h"
+#include "gtorch-generator-private.h"
 #include "gtorch-ops-private.h"
+
+#define NAME "scaled_dot_product_attention"
 
 /* --- of other operations --- */
 
@@ -76,17 +80,79 @@ weights_of (GTorchImpl *q, GTorchImpl *k, GTorchImpl *mask, gboolean is_causal, 
   return x != NULL ? gtorch_op_softmax (x, -1, GTORCH_DTYPE_NONE, error) : NULL;
 }
 
+/* Each head, dim -3, `times` times in a row. */
+static GTorchImpl *
+repeat_heads (GTorchImpl *impl, gint64 times, GError **error)
+{
+  gint64 shape[GTORCH_MAX_DIMS + 1];
+  guint n = impl->n_dims;
+  g_autoptr (GTorchImpl) apart = NULL;
+  g_autoptr (GTorchImpl) many = NULL;
+
+  if (times == 1)
+    return gtorch_impl_ref (impl);
+  apart = gtorch_op_unsqueeze (impl, n - 2, error);
+  if (apart == NULL)
+    return NULL;
+  memcpy (shape, apart->shape, (n + 1) * sizeof (gint64));
+  shape[n - 2] = times;
+  many = gtorch_op_expand (apart, shape, n + 1, error);
+  if (many == NULL)
+    return NULL;
+  memcpy (shape, impl->shape, n * sizeof (gint64));
+  shape[n - 3] *= times;
+  return gtorch_op_reshape (many, shape, n, error);
+}
+
+/* The sum over each `times` heads in a row: what repeat_heads () has for a gradient. */
+static GTorchImpl *
+sum_heads (GTorchImpl *impl, gint64 times, GError **error)
+{
+  gint64 shape[GTORCH_MAX_DIMS + 1];
+  guint n = impl->n_dims;
+  const gint64 dim = n - 2;
+  g_autoptr (GTorchImpl) apart = NULL;
+
+  memcpy (shape, impl->shape, (n - 3) * sizeof (gint64));
+  shape[n - 3] = impl->shape[n - 3] / times;
+  shape[n - 2] = times;
+  memcpy (shape + n - 1, impl->shape + n - 2, 2 * sizeof (gint64));
+  apart = gtorch_op_reshape (impl, shape, n + 1, error);
+  return apart != NULL ? gtorch_op_sum (apart, &dim, 1, FALSE, GTORCH_DTYPE_NONE, error) : NULL;
+}
+
+/* How many heads of q each of k has to serve. */
+static gint64
+group_of (const GTorchImpl *q, const GTorchImpl *k)
+{
+  guint n = q->n_dims;
+
+  return n > 2 && k->shape[n - 3] > 0 ? q->shape[n - 3] / k->shape[n - 3] : 1;
+}
+
+static GTorchImpl *
+multiply_heads (GTorchImpl *a, GTorchImpl *b, gint64 group, GError **error)
+{
+  g_autoptr (GTorchImpl) product = gtorch_op_matmul (a, b, error);
+
+  if (product == NULL || group == 1)
+    return g_steal_pointer (&product);
+  return sum_heads (product, group, error);
+}
+
 /* With operations, so that it has a gradient itself. */
 static gboolean
 grad_of_operations (GTorchGradContext *context, GError **error)
 {
   const gint64 last = -1;
-  GTorchImpl *upper = context->grads[0];
-  GTorchImpl *q = context->inputs[0], *k = context->inputs[1], *v = context->inputs[2];
+  GTorchImpl *upper = context->grads[0], *q = context->inputs[0];
+  gint64 group = group_of (q, context->inputs[1]);
   gdouble scale = context->attrs[1].d;
+  g_autoptr (GTorchImpl) k = repeat_heads (context->inputs[1], group, error);
+  g_autoptr (GTorchImpl) v = k ? repeat_heads (context->inputs[2], group, error) : NULL;
   g_autoptr (GTorchImpl) number = gtorch_impl_new_number (scale);
   g_autoptr (GTorchImpl) p =
-      weights_of (q, k, context->inputs[3], context->attrs[0].i, scale, error);
+      v ? weights_of (q, k, context->inputs[3], context->attrs[0].i, scale, error) : NULL;
   g_autoptr (GTorchImpl) v_turned = p ? gtorch_op_swap_matrix (v, error) : NULL;
   g_autoptr (GTorchImpl) of_p = v_turned ? gtorch_op_matmul (upper, v_turned, error) : NULL;
   g_autoptr (GTorchImpl) product = of_p ? gtorch_op_mul (of_p, p, error) : NULL;
@@ -103,10 +169,10 @@ grad_of_operations (GTorchGradContext *context, GError **error)
   if (context->needs[0] && (context->result[0] = gtorch_op_matmul (scaled, k, error)) == NULL)
     return FALSE;
   if (context->needs[1]
-      && (context->result[1] = gtorch_op_matmul (scaled_turned, q, error)) == NULL)
+      && (context->result[1] = multiply_heads (scaled_turned, q, group, error)) == NULL)
     return FALSE;
   return !context->needs[2]
-         || (context->result[2] = gtorch_op_matmul (p_turned, upper, error)) != NULL;
+         || (context->result[2] = multiply_heads (p_turned, upper, group, error)) != NULL;
 }
 
 gboolean
@@ -120,11 +186,18 @@ gtorch_grad_attention (GTorchGradContext *context, GError **error)
     return TRUE;
   memcpy (sources + 1, context->inputs, 3 * sizeof (GTorchImpl *));
   if (gtorch_autograd_wanted (sources, 4))
-    return grad_of_operations (context, error);
+    {
+      if (context->attrs[2].d == 0)
+        return grad_of_operations (context, error);
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("%s: with dropout_p there is no gradient of the gradient here"), NAME);
+      return FALSE;
+    }
   if (!gtorch_op_attention_backward (context->grads[0], context->inputs[0], context->inputs[1],
                                      context->inputs[2], context->outputs[0], context->outputs[1],
                                      context->inputs[3], context->attrs[0].i, context->attrs[1].d,
-                                     &grads[0], &grads[1], &grads[2], error))
+                                     context->attrs[2].d, context->attrs[3].i, &grads[0], &grads[1],
+                                     &grads[2], error))
     return FALSE;
   for (i = 0; i < 3; i++)
     if (context->needs[i])
@@ -134,8 +207,6 @@ gtorch_grad_attention (GTorchGradContext *context, GError **error)
 }
 
 /* --- the public form --- */
-
-#define NAME "scaled_dot_product_attention"
 
 static gboolean
 check (GTorchImpl *const *operands, GTorchImpl *mask, gdouble dropout_p, gboolean is_causal,
@@ -175,44 +246,23 @@ check (GTorchImpl *const *operands, GTorchImpl *mask, gdouble dropout_p, gboolea
   return FALSE;
 }
 
-/* Each head, dim -3, `times` times in a row. */
-static GTorchImpl *
-repeat_heads (GTorchImpl *impl, gint64 times, GError **error)
-{
-  gint64 shape[GTORCH_MAX_DIMS + 1];
-  guint n = impl->n_dims;
-  g_autoptr (GTorchImpl) apart = gtorch_op_unsqueeze (impl, n - 2, error);
-  g_autoptr (GTorchImpl) many = NULL;
-
-  if (apart == NULL)
-    return NULL;
-  memcpy (shape, apart->shape, (n + 1) * sizeof (gint64));
-  shape[n - 2] = times;
-  many = gtorch_op_expand (apart, shape, n + 1, error);
-  if (many == NULL)
-    return NULL;
-  memcpy (shape, impl->shape, n * sizeof (gint64));
-  shape[n - 3] *= times;
-  return gtorch_op_reshape (many, shape, n, error);
-}
-
-/* Gives all three the same leading dimensions. */
+/* Gives all three the same leading dimensions, the last of which, the heads, may be grouped. */
 static gboolean
-broadcast (GTorchImpl **operands, GError **error)
+broadcast (GTorchImpl **operands, gboolean grouped, GError **error)
 {
   gint64 shape[GTORCH_MAX_DIMS];
-  guint n = 0, i;
+  guint own = grouped ? 3 : 2, n = 0, i;
 
   for (i = 0; i < 3; i++)
-    if (!gtorch_broadcast_shapes (NAME, shape, n, operands[i]->shape, operands[i]->n_dims - 2,
+    if (!gtorch_broadcast_shapes (NAME, shape, n, operands[i]->shape, operands[i]->n_dims - own,
                                   shape, &n, error))
       return FALSE;
   for (i = 0; i < 3; i++)
     {
       GTorchImpl *expanded;
 
-      memcpy (shape + n, operands[i]->shape + operands[i]->n_dims - 2, 2 * sizeof (gint64));
-      expanded = gtorch_op_expand (operands[i], shape, n + 2, error);
+      memcpy (shape + n, operands[i]->shape + operands[i]->n_dims - own, own * sizeof (gint64));
+      expanded = gtorch_op_expand (operands[i], shape, n + own, error);
       if (expanded == NULL)
         return FALSE;
       gtorch_impl_unref (operands[i]);
@@ -222,21 +272,111 @@ broadcast (GTorchImpl **operands, GError **error)
 }
 
 static gboolean
-does_it_all (GTorchImpl *const *operands, GTorchImpl *mask, gboolean is_causal)
+does_it_all (GTorchImpl *const *operands, GTorchImpl *mask, gdouble dropout_p, gboolean is_causal)
 {
+  if (mask != NULL && gtorch_autograd_wanted (&mask, 1))
+    return FALSE;
   if (gtorch_impl_device (operands[0])->type == GTORCH_DEVICE_TYPE_CPU)
-    return TRUE;
-  return mask == NULL
-         && gtorch_cuda_attention_has (operands[0], operands[1], operands[2], is_causal,
-                                       gtorch_autograd_wanted (operands, 3));
+    return dropout_p == 0;
+  return gtorch_cuda_attention_has (operands[0], operands[1], operands[2], mask, is_causal,
+                                    dropout_p, gtorch_autograd_wanted (operands, 3));
+}
+
+/* What cuDNN can add, of the full shape but for batch and heads, and which rows are masked as a whole. It
+ * knows no -infinity; what stands for that is less than all other numbers, and still a number when it is
+ * multiplied by log2 (e). */
+static gboolean
+make_bias (GTorchImpl *mask, GTorchImpl *q, GTorchImpl *k, GTorchImpl **bias, GTorchImpl **empty,
+           GError **error)
+{
+  const gint64 last = -1;
+  gint64 shape[GTORCH_MAX_DIMS];
+  guint n = q->n_dims, missing = n - mask->n_dims, i;
+  gboolean is_bool = mask->dtype == GTORCH_DTYPE_BOOL, shared = TRUE;
+  g_autoptr (GTorchImpl) nothing = gtorch_impl_new_number (-INFINITY);
+  g_autoptr (GTorchImpl) least = gtorch_impl_new_number (is_bool ? -2e38 : -1e38);
+  g_autoptr (GTorchImpl) masked =
+      is_bool ? gtorch_op_logical_not (mask, error) : gtorch_op_eq (mask, nothing, error);
+  g_autoptr (GTorchImpl) ones =
+      masked ? gtorch_op_to_dtype (masked, GTORCH_DTYPE_FLOAT32, error) : NULL;
+  g_autoptr (GTorchImpl) numbers = ones ? gtorch_op_mul (ones, least, error) : NULL;
+  g_autoptr (GTorchImpl) cast = NULL;
+
+  if (numbers != NULL && !is_bool)
+    {
+      g_autoptr (GTorchImpl) wide = gtorch_op_to_dtype (mask, GTORCH_DTYPE_FLOAT32, error);
+      g_autoptr (GTorchImpl) finite = wide ? gtorch_op_clamp (wide, -1e38, INFINITY, error) : NULL;
+      GTorchImpl *sum = finite ? gtorch_op_add (finite, numbers, 1, error) : NULL;
+
+      gtorch_impl_unref (numbers);
+      numbers = sum;
+    }
+  cast = numbers ? gtorch_op_to_dtype (numbers, gtorch_cuda_attention_mask_dtype (mask, q), error)
+                 : NULL;
+  if (cast == NULL)
+    return FALSE;
+  memcpy (shape, q->shape, (n - 1) * sizeof (gint64));
+  shape[n - 1] = k->shape[n - 2];
+  for (i = 0; i + 3 < n; i++)
+    shared = shared && (i < missing || mask->shape[i - missing] == 1);
+  for (i = 0; shared && i + 3 < n; i++)
+    shape[i] = 1;
+  if (n > 2 && (missing > n - 3 || mask->shape[n - 3 - missing] == 1))
+    shape[n - 3] = 1;
+  *bias = gtorch_op_expand (cast, shape, n, error);
+  *empty = *bias ? gtorch_op_all (masked, &last, 1, TRUE, error) : NULL;
+  if (*empty == NULL)
+    g_clear_pointer (bias, gtorch_impl_unref);
+  return *bias != NULL;
+}
+
+/* By one operation. */
+static GTorchImpl *
+attend_at_once (GTorchImpl *const *operands, GTorchImpl *mask, gdouble dropout_p,
+                gboolean is_causal, gdouble scale, GError **error)
+{
+  GTorchImpl *q = operands[0], *k = operands[1], *v = operands[2], *stats = NULL;
+  GTorchDevice *device = gtorch_impl_device (q);
+  g_autoptr (GTorchImpl) zero = gtorch_impl_new_number (0);
+  g_autoptr (GTorchImpl) bias = NULL;
+  g_autoptr (GTorchImpl) empty = NULL;
+  g_autoptr (GTorchImpl) output = NULL;
+  gint64 seed = 0;
+
+  if (mask != NULL && device->type != GTORCH_DEVICE_TYPE_CPU)
+    {
+      if (!make_bias (mask, q, k, &bias, &empty, error))
+        return NULL;
+      mask = bias;
+    }
+  if (dropout_p > 0)
+    {
+      guint64 of_generator, counter;
+      guint32 words[4];
+
+      gtorch_generator_reserve (gtorch_device_get_default_generator (device), &of_generator,
+                                &counter);
+      gtorch_philox (of_generator, counter, 0, words);
+      seed = (gint64) words[1] << 31 ^ words[0];
+    }
+  if (!gtorch_op_attention (q, k, v, mask, is_causal, scale, dropout_p, seed, &output, &stats,
+                            error))
+    {
+      gtorch_error_set_op (error, NAME);
+      return NULL;
+    }
+  gtorch_impl_unref (stats);
+  return empty != NULL ? gtorch_op_where (empty, zero, output, error) : g_steal_pointer (&output);
 }
 
 static GTorchImpl *
-attend (GTorchImpl *const *operands, GTorchImpl *mask, gdouble dropout_p, gboolean is_causal,
+attend (GTorchImpl **operands, GTorchImpl *mask, gdouble dropout_p, gboolean is_causal,
         gdouble scale, GError **error)
 {
-  GTorchImpl *q = operands[0], *k = operands[1], *v = operands[2], *output = NULL, *stats = NULL;
-  gboolean mask_learns = mask != NULL && gtorch_autograd_wanted (&mask, 1);
+  GTorchImpl *q = operands[0], *k = operands[1];
+  gint64 group = group_of (q, k);
+  g_autoptr (GTorchImpl) keys = NULL;
+  g_autoptr (GTorchImpl) values = NULL;
   g_autoptr (GTorchImpl) weights = NULL;
 
   if (mask != NULL && !gtorch_attention_mask_fits (mask, q, k))
@@ -247,17 +387,11 @@ attend (GTorchImpl *const *operands, GTorchImpl *mask, gdouble dropout_p, gboole
                    gtorch_impl_shape_str (k));
       return NULL;
     }
-  if (dropout_p == 0 && !mask_learns && does_it_all (operands, mask, is_causal))
-    {
-      if (!gtorch_op_attention (q, k, v, mask, is_causal, scale, &output, &stats, error))
-        {
-          gtorch_error_set_op (error, NAME);
-          return NULL;
-        }
-      gtorch_impl_unref (stats);
-      return output;
-    }
-  weights = weights_of (q, k, mask, is_causal, scale, error);
+  if (does_it_all (operands, mask, dropout_p, is_causal))
+    return attend_at_once (operands, mask, dropout_p, is_causal, scale, error);
+  keys = repeat_heads (k, group, error);
+  values = keys != NULL ? repeat_heads (operands[2], group, error) : NULL;
+  weights = values != NULL ? weights_of (q, keys, mask, is_causal, scale, error) : NULL;
   if (weights != NULL && dropout_p > 0)
     {
       GTorchImpl *dropped = gtorch_op_dropout (weights, dropout_p, TRUE, NULL, error);
@@ -265,7 +399,7 @@ attend (GTorchImpl *const *operands, GTorchImpl *mask, gdouble dropout_p, gboole
       gtorch_impl_unref (weights);
       weights = dropped;
     }
-  return weights != NULL ? gtorch_op_matmul (weights, v, error) : NULL;
+  return weights != NULL ? gtorch_op_matmul (weights, values, error) : NULL;
 }
 
 GTorchImpl *
@@ -276,6 +410,7 @@ gtorch_op_scaled_dot_product_attention (GTorchImpl *query, GTorchImpl *key, GTor
 {
   GTorchImpl *operands[] = { query, key, value };
   GTorchImpl *result = NULL;
+  gboolean grouped = FALSE;
   gint64 depth, heads;
   guint i;
 
@@ -293,7 +428,6 @@ gtorch_op_scaled_dot_product_attention (GTorchImpl *query, GTorchImpl *key, GTor
         {
           guint n = operands[i]->n_dims;
           gint64 own = n > 2 ? operands[i]->shape[n - 3] : 0;
-          GTorchImpl *repeated;
 
           if (own == 0 || heads % own != 0)
             {
@@ -305,14 +439,21 @@ gtorch_op_scaled_dot_product_attention (GTorchImpl *query, GTorchImpl *key, GTor
                            gtorch_impl_shape_str (value));
               goto done;
             }
-          repeated = repeat_heads (operands[i], heads / own, error);
+        }
+      grouped = heads > 0 && key->shape[key->n_dims - 3] == value->shape[value->n_dims - 3];
+      for (i = 1; !grouped && i < 3; i++)
+        {
+          GTorchImpl *repeated =
+              repeat_heads (operands[i], heads / operands[i]->shape[operands[i]->n_dims - 3],
+                            error);
+
           if (repeated == NULL)
             goto done;
           gtorch_impl_unref (operands[i]);
           operands[i] = repeated;
         }
     }
-  if (broadcast (operands, error))
+  if (broadcast (operands, grouped, error))
     result = attend (operands, attn_mask, dropout_p, is_causal, scale, error);
 done:
   gtorch_impl_clear (operands, 3);

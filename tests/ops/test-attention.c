@@ -41,7 +41,7 @@ assert_close (GTorchTensor *a, GTorchTensor *b)
 /* The result, and the gradients of its sum of squares in grads. */
 static GTorchTensor *
 attend (GTorchTensor *const *operands, GTorchTensor *mask, gboolean mask_learns, gboolean is_causal,
-        GTorchTensor **grads)
+        gboolean enable_gqa, GTorchTensor **grads)
 {
   GTorchTensor *leaves[3];
   g_autoptr (GTorchTensor) own_mask = NULL;
@@ -63,7 +63,7 @@ attend (GTorchTensor *const *operands, GTorchTensor *mask, gboolean mask_learns,
     gtorch_tensor_set_requires_grad (own_mask, TRUE, &error);
   g_assert_no_error (error);
   result = must (gtorch_scaled_dot_product_attention (leaves[0], leaves[1], leaves[2], own_mask, 0,
-                                                      is_causal, 0, FALSE, &error),
+                                                      is_causal, 0, enable_gqa, &error),
                  error);
   squares = must (gtorch_tensor_mul (result, result, &error), error);
   sum = must (gtorch_tensor_sum (squares, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error), error);
@@ -98,15 +98,17 @@ mask_new (gint64 rows, gint64 columns, gboolean is_causal, gboolean holes)
 }
 
 static void
-compare (gint64 rows, gint64 columns, gboolean is_causal, gboolean holes)
+compare (gint64 rows, gint64 columns, gint64 group, gboolean is_causal, gboolean holes)
 {
-  GTorchTensor *operands[] = { draw (GTORCH_SHAPE (2, 3, rows, 8)),
+  GTorchTensor *operands[] = { draw (GTORCH_SHAPE (2, 3 * group, rows, 8)),
                                draw (GTORCH_SHAPE (2, 3, columns, 8)),
                                draw (GTORCH_SHAPE (2, 3, columns, 5)) };
   g_autoptr (GTorchTensor) mask = mask_new (rows, columns, is_causal, holes);
   GTorchTensor *grads[3], *expected_grads[3];
-  g_autoptr (GTorchTensor) result = attend (operands, holes ? mask : NULL, FALSE, is_causal, grads);
-  g_autoptr (GTorchTensor) expected = attend (operands, mask, TRUE, FALSE, expected_grads);
+  g_autoptr (GTorchTensor) result =
+      attend (operands, holes ? mask : NULL, FALSE, is_causal, group > 1, grads);
+  g_autoptr (GTorchTensor) expected =
+      attend (operands, mask, TRUE, FALSE, group > 1, expected_grads);
   guint i;
 
   assert_close (result, expected);
@@ -122,20 +124,96 @@ compare (gint64 rows, gint64 columns, gboolean is_causal, gboolean holes)
 static void
 plain (void)
 {
-  compare (150, 200, FALSE, FALSE);
+  compare (150, 200, 1, FALSE, FALSE);
 }
 
 static void
 causal (void)
 {
-  compare (150, 200, TRUE, FALSE);
-  compare (200, 70, TRUE, FALSE);
+  compare (150, 200, 1, TRUE, FALSE);
+  compare (200, 70, 1, TRUE, FALSE);
 }
 
 static void
 masked (void)
 {
-  compare (130, 90, FALSE, TRUE);
+  compare (130, 90, 1, FALSE, TRUE);
+}
+
+/* Several heads of the query share one of key and value. */
+static void
+grouped (void)
+{
+  compare (150, 200, 2, FALSE, FALSE);
+  compare (70, 90, 4, TRUE, FALSE);
+  compare (130, 90, 3, FALSE, TRUE);
+}
+
+/* Through the gradient of the gradient, which is made of other operations. */
+static void
+grouped_gradients_have_gradients (void)
+{
+  GTorchTensor *operands[] = { draw (GTORCH_SHAPE (2, 4, 3, 2)), draw (GTORCH_SHAPE (2, 2, 5, 2)),
+                               draw (GTORCH_SHAPE (2, 2, 5, 3)) };
+  GTorchTensor *second[2][3];
+  GError *error = NULL;
+  guint how, i;
+
+  for (i = 0; i < 3; i++)
+    {
+      gtorch_tensor_set_requires_grad (operands[i], TRUE, &error);
+      g_assert_no_error (error);
+    }
+  for (how = 0; how < 2; how++)
+    {
+      g_autoptr (GTorchTensor) mask =
+          how == 0
+              ? NULL
+              : must (gtorch_zeros (GTORCH_SHAPE (5), GTORCH_DTYPE_FLOAT64, NULL, &error), error);
+      g_autoptr (GTorchTensor) result = NULL;
+      g_autoptr (GTorchTensor) squares = NULL;
+      g_autoptr (GTorchTensor) sum = NULL;
+      g_autoptr (GTorchTensor) all = NULL;
+
+      if (mask != NULL) /* one that learns is what products and softmax are for */
+        gtorch_tensor_set_requires_grad (mask, TRUE, &error);
+      result = must (gtorch_scaled_dot_product_attention (operands[0], operands[1], operands[2],
+                                                          mask, 0, FALSE, 0, TRUE, &error),
+                     error);
+      squares = must (gtorch_tensor_mul (result, result, &error), error);
+      sum = must (gtorch_tensor_sum (squares, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error), error);
+      gtorch_tensor_backward (sum, NULL, TRUE, TRUE, &error);
+      g_assert_no_error (error);
+      for (i = 0; i < 3; i++)
+        {
+          g_autoptr (GTorchTensor) grad = g_object_ref (gtorch_tensor_get_grad (operands[i]));
+          g_autoptr (GTorchTensor) power = must (gtorch_tensor_mul (grad, grad, &error), error);
+          g_autoptr (GTorchTensor) part =
+              must (gtorch_tensor_sum (power, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error), error);
+          GTorchTensor *next = all == NULL ? g_object_ref (part)
+                                           : must (gtorch_tensor_add (all, part, 1, &error), error);
+
+          g_clear_object (&all);
+          all = next;
+          gtorch_tensor_set_grad (operands[i], NULL, &error);
+          g_assert_no_error (error);
+        }
+      gtorch_tensor_backward (all, NULL, FALSE, FALSE, &error);
+      g_assert_no_error (error);
+      for (i = 0; i < 3; i++)
+        {
+          second[how][i] = g_object_ref (gtorch_tensor_get_grad (operands[i]));
+          gtorch_tensor_set_grad (operands[i], NULL, &error);
+          g_assert_no_error (error);
+        }
+    }
+  for (i = 0; i < 3; i++)
+    {
+      assert_close (second[0][i], second[1][i]);
+      g_object_unref (second[0][i]);
+      g_object_unref (second[1][i]);
+      g_object_unref (operands[i]);
+    }
 }
 
 /* No matrix of weights: that would be 800 MB. */
@@ -228,6 +306,8 @@ main (int argc, char *argv[])
   TEST (plain);
   TEST (causal);
   TEST (masked);
+  TEST (grouped);
+  TEST (grouped_gradients_have_gradients);
   TEST (long_rows_need_little_memory);
   TEST (dropped_weights_are_scaled);
   TEST (wrong_operands_are_errors);

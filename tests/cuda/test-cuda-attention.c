@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* What attention leaves to cuDNN, and what it makes of products and softmax. */
+
+#include "config.h"
+
+#include <tests/fake-cuda/cudnn/fake-cudnn.h>
+#include <tests/fake-cuda/fake-cublaslt.h>
+
+#include "cuda-test.h"
+
+static gint64 rows = 16; /* each case has a size of its own: what cuDNN cannot do is remembered */
+
+static int
+multiply (void *stream, unsigned algorithm)
+{
+  return 0;
+}
+
+typedef struct
+{
+  gint64 heads, key_heads;
+  const gint64 *mask;
+  guint n_mask_dims, mask_dtype, dtype;
+  gdouble dropout_p;
+  gboolean is_causal, mask_learns;
+} Case;
+
+static GTorchTensor *
+make (const gint64 *shape, guint n_dims, guint dtype)
+{
+  GError *error = NULL;
+  GTorchTensor *result = gtorch_empty (shape, n_dims, dtype, gpu (0), &error);
+
+  g_assert_no_error (error);
+  return result;
+}
+
+/* How often cuDNN was asked; *products: cublasLt. */
+static guint
+attend (const Case *c, guint *products)
+{
+  guint dtype = c->dtype != 0 ? c->dtype : GTORCH_DTYPE_BFLOAT16;
+  g_autoptr (GTorchTensor) q = make (GTORCH_SHAPE (2, c->heads, rows, 16), dtype);
+  g_autoptr (GTorchTensor) k = make (GTORCH_SHAPE (2, c->key_heads, 24, 16), dtype);
+  g_autoptr (GTorchTensor) v = make (GTORCH_SHAPE (2, c->key_heads, 24, 8), dtype);
+  g_autoptr (GTorchTensor) mask = NULL;
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GError) error = NULL;
+  guint n = fake_cudnn.n_executed, m = fake_cublaslt.n_products;
+
+  if (c->mask != NULL)
+    mask = make (c->mask, c->n_mask_dims, c->mask_dtype);
+  if (c->mask_learns)
+    {
+      gtorch_tensor_set_requires_grad (mask, TRUE, &error);
+      g_assert_no_error (error);
+    }
+  y = gtorch_scaled_dot_product_attention (q, k, v, mask, c->dropout_p, c->is_causal, 0,
+                                           c->heads != c->key_heads, &error);
+  /* The fake driver has no where, for what is masked as a whole, and no softmax, on the other way. */
+  if (fake_cudnn.n_executed > n && mask == NULL)
+    {
+      g_assert_no_error (error);
+      g_assert_nonnull (y);
+    }
+  *products = fake_cublaslt.n_products - m;
+  return fake_cudnn.n_executed - n;
+}
+
+static const Case by_cudnn[] = {
+  { 4, 4 },
+  { 4, 4, .is_causal = TRUE },
+  { 4, 2 },
+  { 4, 1, .is_causal = TRUE, .dtype = GTORCH_DTYPE_FLOAT16 },
+  { 4, 4, (gint64[]){ 24 }, 1, GTORCH_DTYPE_BOOL },
+  { 4, 4, (gint64[]){ 2, 1, 1, 24 }, 4, GTORCH_DTYPE_BOOL },
+  { 4, 4, (gint64[]){ 4, 1, 24 }, 3, GTORCH_DTYPE_BFLOAT16 },
+  { 4, 2, (gint64[]){ 1, 24 }, 2, GTORCH_DTYPE_FLOAT32 },
+  { 4, 4, .dropout_p = 0.25 },
+  { 4, 2, (gint64[]){ 2, 4, 1, 24 }, 4, GTORCH_DTYPE_BOOL, .dropout_p = 0.5 },
+};
+
+static const Case by_products[] = {
+  { 4, 4, .dtype = GTORCH_DTYPE_FLOAT32 },
+  { 4, 4, .dropout_p = 1 },
+  { 4, 4, (gint64[]){ 24 }, 1, GTORCH_DTYPE_BFLOAT16, .mask_learns = TRUE },
+};
+
+static void
+cudnn_does_it_at_once (void)
+{
+  guint products, i;
+
+  fake_cudnn.n_engines = 1;
+  fake_cudnn.engines[0].workspace = 1000;
+  for (i = 0; i < G_N_ELEMENTS (by_cudnn); i++, rows++)
+    {
+      g_assert_cmpuint (attend (&by_cudnn[i], &products), ==, 1);
+      g_assert_cmpuint (products, ==, 0);
+      g_assert_nonnull (fake_cudnn.workspace);
+    }
+  fake_cudnn.n_engines = 0;
+}
+
+static void
+what_cudnn_cannot_do_is_made_of_products (void)
+{
+  guint products, i;
+
+  /* it has nothing … */
+  for (i = 0; i < G_N_ELEMENTS (by_cudnn); i++, rows++)
+    {
+      g_assert_cmpuint (attend (&by_cudnn[i], &products), ==, 0);
+      g_assert_cmpuint (products, >, 0);
+    }
+  /* … or not this */
+  fake_cudnn.n_engines = 1;
+  for (i = 0; i < G_N_ELEMENTS (by_products); i++, rows++)
+    {
+      g_assert_cmpuint (attend (&by_products[i], &products), ==, 0);
+      g_assert_cmpuint (products, >, 0);
+    }
+  fake_cudnn.n_engines = 0;
+}
+
+/* A graph would drop the same each time. */
+static void
+a_capture_drops_by_itself (void)
+{
+  const Case drops = { 4, 4, .dropout_p = 0.25 }, plain = { 4, 4 };
+  GError *error = NULL;
+  GTorchCudaLane *lane = gtorch_cuda_current_lane (gpu (0), &error);
+  CUgraph graph = NULL;
+  guint products;
+
+  g_assert_no_error (error);
+  fake_cudnn.n_engines = 1;
+  g_assert_cmpuint (attend (&drops, &products), ==, 1);
+  g_assert_cmpint (gtorch_cuda.cuStreamBeginCapture (lane->handle,
+                                                     CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+                   ==, 0);
+  g_assert_cmpuint (attend (&drops, &products), ==, 0);
+  g_assert_cmpuint (attend (&plain, &products), ==, 1);
+  g_assert_cmpint (gtorch_cuda.cuStreamEndCapture (lane->handle, &graph), ==, 0);
+  gtorch_cuda.cuGraphDestroy (graph);
+  fake_cudnn.n_engines = 0;
+}
+
+#define TEST(name) g_test_add_func ("/GTorchCudaAttention/" #name, name)
+
+gint
+main (gint argc, gchar **argv)
+{
+  gint result;
+
+  g_test_init (&argc, &argv, NULL);
+  fake_cublaslt.multiply = multiply;
+  fake_cudnn.engines[0].note = -1;
+  TEST (cudnn_does_it_at_once);
+  TEST (what_cudnn_cannot_do_is_made_of_products);
+  TEST (a_capture_drops_by_itself);
+  result = g_test_run ();
+  assert_no_misuse ();
+  return result;
+}
