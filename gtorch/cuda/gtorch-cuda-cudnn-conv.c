@@ -2,7 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Convolutions by cuDNN. A plan is made once for each form of convolution and kept. Engines that round
- * float32 to fewer bits unasked, add in no fixed order or let one NaN spread over an image are passed over. */
+ * float32 to fewer bits unasked, add in no fixed order or let one NaN spread over an image are passed
+ * over. */
 
 #include "config.h"
 
