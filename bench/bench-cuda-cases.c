@@ -12,7 +12,8 @@ GTorchDevice *bench_device;
 #define F32   GTORCH_DTYPE_FLOAT32
 #define BF16  GTORCH_DTYPE_BFLOAT16
 #define IMAGE (2.0 * 64 * 56 * 56 * 256 * 256 * 9) /* operations of the convolution */
-#define HEADS (4.0 * 8 * 32 * 4096 * 4096 * 128)   /* and of the attention */
+#define HEADS (4.0 * 8 * 32 * 4096 * 4096 * 128)   /* operations of attention */
+#define QUEUE 100                                  /* small products in a row */
 
 /* What the rows work on; each is made when first wanted and stays. */
 enum
@@ -47,7 +48,9 @@ enum
   FILTERS_LAST,
   IMAGES_16,
   FILTERS_16,
-  HEADS_16,
+  ROWS_16, /* [8, 32, 4096, 128] */
+  FEW_ROWS_16,
+  PADDING,
   WAVES,
   N_TENSORS
 };
@@ -135,12 +138,16 @@ make (guint which, GError **error)
       return turn (GTORCH_SHAPE (64, 56, 56, 256), error);
     case FILTERS_LAST:
       return turn (GTORCH_SHAPE (256, 3, 3, 256), error);
-    case HEADS_16:
-      return randn (GTORCH_SHAPE (8, 32, 4096, 128), BF16, error);
     case WAVES:
       return randn (GTORCH_SHAPE (1 << 24), GTORCH_DTYPE_COMPLEX64, error);
     case IMAGES_16:
       return randn (GTORCH_SHAPE (64, 256, 56, 56), BF16, error);
+    case ROWS_16:
+      return randn (GTORCH_SHAPE (8, 32, 4096, 128), BF16, error);
+    case FEW_ROWS_16:
+      return randn (GTORCH_SHAPE (8, 8, 4096, 128), BF16, error);
+    case PADDING:
+      return gtorch_ones (GTORCH_SHAPE (8, 1, 1, 4096), GTORCH_DTYPE_BOOL, bench_device, error);
     default:
       return randn (GTORCH_SHAPE (256, 256, 3, 3), BF16, error);
     }
@@ -274,6 +281,22 @@ CASE (mm_f32_10240, gtorch_tensor_mm (get (MATRIX_10240), get (MATRIX_10240), er
 CASE (mm_tf32_10240, tf32 (MATRIX_10240, error))
 CASE (mm_bf16, gtorch_tensor_mm (get (MATRIX_8192_16), get (MATRIX_8192_16), error))
 CASE (mm_bf16_1024, gtorch_tensor_mm (get (MATRIX_1024_16), get (MATRIX_1024_16), error))
+
+/* So many that the GPU has the next one when it is done with one. */
+static GTorchTensor *
+mm_bf16_1024_queued (GError **error)
+{
+  GTorchTensor *result = mm_bf16_1024 (error);
+  guint i;
+
+  for (i = 1; i < QUEUE && result != NULL; i++)
+    {
+      g_object_unref (result);
+      result = mm_bf16_1024 (error);
+    }
+  return result;
+}
+
 CASE (mm_batch, gtorch_tensor_bmm (get (BATCH_16), get (BATCH_16), error))
 CASE (mm_vector, gtorch_tensor_mv (get (MATRIX_16384_16), get (VECTOR_16384_16), error))
 
@@ -288,13 +311,16 @@ CASE (conv_last, convolve (IMAGES_LAST, FILTERS_LAST, error))
 CASE (conv_first, convolve (IMAGES_16, FILTERS_16, error))
 
 static GTorchTensor *
-attend (GTorchTensor *x, gboolean is_causal, GError **error)
+attend (GTorchTensor *q, GTorchTensor *k, GTorchTensor *mask, gboolean is_causal, GError **error)
 {
-  return gtorch_scaled_dot_product_attention (x, x, x, NULL, 0, is_causal, 0, FALSE, error);
+  return gtorch_scaled_dot_product_attention (q, k, k, mask, 0, is_causal, 0, q != k, error);
 }
 
-CASE (attention, attend (get (HEADS_16), FALSE, error))
-CASE (attention_causal, attend (get (HEADS_16), TRUE, error))
+CASE (attn, attend (get (ROWS_16), get (ROWS_16), NULL, FALSE, error))
+CASE (attn_causal, attend (get (ROWS_16), get (ROWS_16), NULL, TRUE, error))
+CASE (attn_padding, attend (get (ROWS_16), get (ROWS_16), get (PADDING), FALSE, error))
+CASE (attn_grouped, attend (get (ROWS_16), get (FEW_ROWS_16), NULL, FALSE, error))
+
 CASE (bw_fft, gtorch_fft_fft (get (WAVES), -1, -1, GTORCH_FFT_NORM_BACKWARD, error))
 
 /* The result's gradient is the result. */
@@ -310,15 +336,15 @@ go_back (GTorchTensor **result, GError **error)
 }
 
 static GTorchTensor *
-attention_both (GError **error)
+attn_both (GError **error)
 {
   g_autoptr (GTorchGradGuard) guard = gtorch_enable_grad ();
-  g_autoptr (GTorchTensor) x = gtorch_tensor_detach (get (HEADS_16), error);
+  g_autoptr (GTorchTensor) x = gtorch_tensor_detach (get (ROWS_16), error);
   GTorchTensor *result;
 
   if (!gtorch_tensor_set_requires_grad (x, TRUE, error))
     return NULL;
-  result = attend (x, FALSE, error);
+  result = attend (x, x, NULL, FALSE, error);
   go_back (&result, error);
   return result;
 }
@@ -395,14 +421,17 @@ const BenchCase bench_cases[] = {
   { "mm.tf32_10240", mm_tf32_10240, 2 * 10240.0 * 10240 * 10240, "FLOP" },
   { "mm.bf16_8192", mm_bf16, 2 * 8192.0 * 8192 * 8192, "FLOP" },
   { "mm.bf16_1024", mm_bf16_1024, 2 * 1024.0 * 1024 * 1024, "FLOP" },
+  { "mm.bf16_1024.queued", mm_bf16_1024_queued, QUEUE * 2 * 1024.0 * 1024 * 1024, "FLOP" },
   { "mm.bmm_bf16_256x512", mm_batch, 2 * 256 * 512.0 * 512 * 512, "FLOP" },
   { "mm.gemv_bf16_16384", mm_vector, 2 * 16384.0 * 16384, "B" },
   { "conv.3x3_256_bf16_nhwc", conv_last, IMAGE, "FLOP" },
   { "conv.3x3_256_bf16_nhwc.fwd_bwd", conv_last_both, 3 * IMAGE, "FLOP" },
   { "conv.3x3_256_bf16_nchw", conv_first, IMAGE, "FLOP" },
   { "conv.3x3_256_bf16_nchw.fwd_bwd", conv_first_both, 3 * IMAGE, "FLOP" },
-  { "attn.sdpa_bf16_4096", attention, HEADS, "FLOP" },
-  { "attn.sdpa_causal_bf16_4096", attention_causal, HEADS / 2, "FLOP" },
-  { "attn.sdpa_bf16_4096.fwd_bwd", attention_both, 3.5 * HEADS, "FLOP" },
+  { "attn.sdpa_bf16_4096", attn, HEADS, "FLOP" },
+  { "attn.sdpa_causal_bf16_4096", attn_causal, HEADS / 2, "FLOP" },
+  { "attn.sdpa_padding_bf16_4096", attn_padding, HEADS, "FLOP" },
+  { "attn.sdpa_grouped_bf16_4096", attn_grouped, HEADS, "FLOP" },
+  { "attn.sdpa_bf16_4096.fwd_bwd", attn_both, 3.5 * HEADS, "FLOP" },
   { NULL, NULL, 0, NULL },
 };

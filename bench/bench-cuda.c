@@ -6,7 +6,8 @@
  * busy with a small operation, the others what the device is. Without input, all of them.
  *
  *     bench-cuda --list            names, amounts and units of one call
- *     bench-cuda --first           makes one tensor and ends */
+ *     bench-cuda --first           makes one tensor and ends
+ *     bench-cuda --unasked         with the algorithms that NVIDIA's libraries propose, not the quickest ones */
 
 #include "config.h"
 
@@ -155,6 +156,8 @@ main (int argc, char *argv[])
     }
   if (argc > 1 && strcmp (argv[1], "--first") == 0)
     return make_first ();
+  /* As the peer has it. */
+  gtorch_device_set_benchmark (bench_device, argc < 2 || strcmp (argv[1], "--unasked") != 0);
   guard = gtorch_no_grad ();
   while (fgets (line, sizeof line, stdin) != NULL)
     {

@@ -42,11 +42,13 @@ def get(name):
         'matrix16384': lambda: torch.randn(16384, 16384, device=DEVICE, dtype=BF16),
         'vector': lambda: torch.randn(16384, device=DEVICE, dtype=BF16),
         'batch': lambda: torch.randn(256, 512, 512, device=DEVICE, dtype=BF16),
-        'heads': lambda: torch.randn(8, 32, 4096, 128, device=DEVICE, dtype=BF16),
         'waves': lambda: torch.randn(1 << 24, device=DEVICE, dtype=torch.complex64),
         'images': lambda: torch.randn(64, 256, 56, 56, device=DEVICE, dtype=BF16),
         'filters': lambda: torch.randn(256, 256, 3, 3, device=DEVICE, dtype=BF16),
         'images_last': lambda: get('images').to(memory_format=torch.channels_last),
+        'rows16': lambda: torch.randn(8, 32, 4096, 128, device=DEVICE, dtype=BF16),
+        'few_rows16': lambda: torch.randn(8, 8, 4096, 128, device=DEVICE, dtype=BF16),
+        'padding': lambda: torch.ones(8, 1, 1, 4096, device=DEVICE, dtype=torch.bool),
         'filters_last': lambda: get('filters').to(memory_format=torch.channels_last),
     }[name]()
 
@@ -58,14 +60,19 @@ def with_gradients(images, filters):
         y.backward(y.detach())
 
 
-def attend(**options):
-    return F.scaled_dot_product_attention(get('heads'), get('heads'), get('heads'), **options)
+def queued(run, n=100):
+    for _ in range(n):
+        run()
 
 
-def attend_with_gradients():
+def attend(q, k, **options):
+    return F.scaled_dot_product_attention(q, k, k, **options)
+
+
+def attend_with_gradients(rows):
     with torch.enable_grad():
-        x = get('heads').detach().requires_grad_()
-        y = F.scaled_dot_product_attention(x, x, x)
+        x = rows.detach().requires_grad_()
+        y = attend(x, x)
         y.backward(y.detach())
 
 
@@ -116,15 +123,18 @@ CASES = {
     'mm.tf32_10240': lambda: tf32('matrix10240'),
     'mm.bf16_8192': lambda: get('matrix16') @ get('matrix16'),
     'mm.bf16_1024': lambda: get('matrix1024') @ get('matrix1024'),
+    'mm.bf16_1024.queued': lambda: queued(lambda: get('matrix1024') @ get('matrix1024')),
     'mm.bmm_bf16_256x512': lambda: get('batch') @ get('batch'),
     'mm.gemv_bf16_16384': lambda: get('matrix16384') @ get('vector'),
     'conv.3x3_256_bf16_nhwc': lambda: F.conv2d(get('images_last'), get('filters_last'), padding=1),
     'conv.3x3_256_bf16_nhwc.fwd_bwd': lambda: with_gradients(get('images_last'), get('filters_last')),
     'conv.3x3_256_bf16_nchw': lambda: F.conv2d(get('images'), get('filters'), padding=1),
     'conv.3x3_256_bf16_nchw.fwd_bwd': lambda: with_gradients(get('images'), get('filters')),
-    'attn.sdpa_bf16_4096': lambda: attend(),
-    'attn.sdpa_causal_bf16_4096': lambda: attend(is_causal=True),
-    'attn.sdpa_bf16_4096.fwd_bwd': attend_with_gradients,
+    'attn.sdpa_bf16_4096': lambda: attend(get('rows16'), get('rows16')),
+    'attn.sdpa_causal_bf16_4096': lambda: attend(get('rows16'), get('rows16'), is_causal=True),
+    'attn.sdpa_padding_bf16_4096': lambda: attend(get('rows16'), get('rows16'), attn_mask=get('padding')),
+    'attn.sdpa_grouped_bf16_4096': lambda: attend(get('rows16'), get('few_rows16'), enable_gqa=True),
+    'attn.sdpa_bf16_4096.fwd_bwd': lambda: attend_with_gradients(get('rows16')),
 }
 
 

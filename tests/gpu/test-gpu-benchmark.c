@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Products and convolutions whose algorithms are timed: values against float64 on the CPU, and what the
+ * choice costs and gains. */
+
+#include "config.h"
+
+#include "gpu-test.h"
+
+static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT64, GTORCH_DTYPE_FLOAT32,
+                                      GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_BFLOAT16 };
+
+/* On the CPU, small enough numbers for long sums of 16-bit ones. */
+static GTorchTensor *
+draw (const gint64 *shape, gsize n_dims, GTorchDType dtype)
+{
+  g_autoptr (GTorchTensor) wide =
+      TRY (gtorch_randn (shape, n_dims, GTORCH_DTYPE_FLOAT64, NULL, NULL, &error));
+  g_autoptr (GTorchTensor) small = TRY (gtorch_tensor_mul_scalar (wide, 0.1, &error));
+
+  return as (small, dtype);
+}
+
+static void
+products_agree (void)
+{
+  static const gint64 sizes[][3] = { { 256, 256, 256 }, { 100, 333, 57 },  { 1, 512, 64 },
+                                     { 64, 64, 1 },     { 2048, 64, 128 }, { 7, 5, 3 },
+                                     { 128, 4096, 128 } };
+  guint d, i, turn;
+
+  gtorch_device_set_benchmark (gpu, TRUE);
+  for (d = 0; d < G_N_ELEMENTS (dtypes); d++)
+    for (i = 0; i < G_N_ELEMENTS (sizes); i++)
+      {
+        g_autoptr (GTorchTensor) a = draw (GTORCH_SHAPE (sizes[i][0], sizes[i][1]), dtypes[d]);
+        g_autoptr (GTorchTensor) b = draw (GTORCH_SHAPE (sizes[i][2], sizes[i][1]), dtypes[d]);
+        g_autoptr (GTorchTensor) bias = draw (GTORCH_SHAPE (sizes[i][2]), dtypes[d]);
+        g_autoptr (GTorchTensor) there_a = on (a, gpu);
+        g_autoptr (GTorchTensor) there_b = on (b, gpu);
+        g_autoptr (GTorchTensor) there_bias = on (bias, gpu);
+        g_autoptr (GTorchTensor) wide_a = as (a, GTORCH_DTYPE_FLOAT64);
+        g_autoptr (GTorchTensor) wide_b = as (b, GTORCH_DTYPE_FLOAT64);
+        g_autoptr (GTorchTensor) wide_bias = as (bias, GTORCH_DTYPE_FLOAT64);
+        g_autoptr (GTorchTensor) turned = TRY (gtorch_tensor_transpose (there_b, 0, 1, &error));
+        g_autoptr (GTorchTensor) wide_turned = TRY (gtorch_tensor_transpose (wide_b, 0, 1, &error));
+        g_autoptr (GTorchTensor) product = TRY (gtorch_tensor_mm (wide_a, wide_turned, &error));
+        g_autoptr (GTorchTensor) sum =
+            TRY (gtorch_tensor_addmm (wide_bias, wide_a, wide_turned, 1, 1, &error));
+
+        for (turn = 0; turn < 2; turn++)
+          {
+            g_autoptr (GTorchTensor) x = TRY (gtorch_tensor_mm (there_a, turned, &error));
+            g_autoptr (GTorchTensor) y = TRY (gtorch_linear (there_a, there_b, there_bias, &error));
+            g_autoptr (GTorchTensor) z =
+                TRY (gtorch_tensor_addmm (there_bias, there_a, turned, 1, 1, &error));
+
+            agree ("mm", x, product, tolerance_of (dtypes[d]));
+            agree ("linear", y, sum, tolerance_of (dtypes[d]));
+            agree ("addmm", z, sum, tolerance_of (dtypes[d]));
+          }
+      }
+  gtorch_device_set_benchmark (gpu, FALSE);
+}
+
+/* Another tensor in any case: each learns by itself. */
+static GTorchTensor *
+copy (GTorchTensor *x, GTorchDType dtype, GTorchDevice *device)
+{
+  g_autoptr (GTorchTensor) cast = as (x, dtype);
+  g_autoptr (GTorchTensor) there = on (cast, device);
+
+  return TRY (gtorch_tensor_clone (there, &error));
+}
+
+static GTorchTensor *
+convolve (GTorchTensor *x, GTorchTensor *w, GTorchTensor *bias, GTorchTensor *upper, gint64 stride)
+{
+  GError *problem = NULL;
+  GTorchTensor *y;
+
+  gtorch_tensor_set_requires_grad (x, TRUE, &problem);
+  gtorch_tensor_set_requires_grad (w, TRUE, &problem);
+  g_assert_no_error (problem);
+  y = TRY (gtorch_conv2d (x, w, bias, GTORCH_SHAPE (stride), GTORCH_SHAPE (1), GTORCH_SHAPE (1), 1,
+                          &error));
+  gtorch_tensor_backward (y, upper, FALSE, FALSE, &problem);
+  g_assert_no_error (problem);
+  return y;
+}
+
+static void
+convolutions_agree (void)
+{
+  static const struct
+  {
+    gint64 n, c, size, k, stride;
+    gboolean channels_last, deterministic;
+  } cases[] = {
+    { 4, 16, 20, 32, 1, FALSE, FALSE },
+    { 4, 16, 20, 32, 1, TRUE, FALSE },
+    { 3, 5, 17, 7, 2, FALSE, FALSE },
+    { 2, 64, 28, 64, 1, TRUE, TRUE },
+  };
+  guint d, i, turn;
+
+  gtorch_device_set_benchmark (gpu, TRUE);
+  for (d = 0; d < G_N_ELEMENTS (dtypes); d++)
+    for (i = 0; i < G_N_ELEMENTS (cases); i++)
+      {
+        const gint64 out = (cases[i].size - 1) / cases[i].stride + 1;
+        g_autoptr (GTorchTensor) x =
+            draw (GTORCH_SHAPE (cases[i].n, cases[i].c, cases[i].size, cases[i].size), dtypes[d]);
+        g_autoptr (GTorchTensor) w = draw (GTORCH_SHAPE (cases[i].k, cases[i].c, 3, 3), dtypes[d]);
+        g_autoptr (GTorchTensor) bias = draw (GTORCH_SHAPE (cases[i].k), dtypes[d]);
+        g_autoptr (GTorchTensor) upper =
+            draw (GTORCH_SHAPE (cases[i].n, cases[i].k, out, out), dtypes[d]);
+        g_autoptr (GTorchTensor) wide_x = copy (x, GTORCH_DTYPE_FLOAT64, gtorch_device_cpu ());
+        g_autoptr (GTorchTensor) wide_w = copy (w, GTORCH_DTYPE_FLOAT64, gtorch_device_cpu ());
+        g_autoptr (GTorchTensor) wide_bias = as (bias, GTORCH_DTYPE_FLOAT64);
+        g_autoptr (GTorchTensor) wide_upper = as (upper, GTORCH_DTYPE_FLOAT64);
+        g_autoptr (GTorchTensor) expected =
+            convolve (wide_x, wide_w, wide_bias, wide_upper, cases[i].stride);
+
+        gtorch_device_set_deterministic (gpu, cases[i].deterministic);
+        for (turn = 0; turn < 2; turn++)
+          {
+            g_autoptr (GTorchTensor) there_x = NULL;
+            g_autoptr (GTorchTensor) there_w = copy (w, dtypes[d], gpu);
+            g_autoptr (GTorchTensor) there_bias = on (bias, gpu);
+            g_autoptr (GTorchTensor) there_upper = on (upper, gpu);
+            g_autoptr (GTorchTensor) y = NULL;
+
+            if (cases[i].channels_last)
+              {
+                g_autoptr (GTorchTensor) last =
+                    TRY (gtorch_tensor_permute (x, GTORCH_SHAPE (0, 2, 3, 1), &error));
+                g_autoptr (GTorchTensor) plain = TRY (gtorch_tensor_contiguous (last, &error));
+                g_autoptr (GTorchTensor) there = on (plain, gpu);
+
+                there_x = TRY (gtorch_tensor_permute (there, GTORCH_SHAPE (0, 3, 1, 2), &error));
+              }
+            else
+              there_x = copy (x, dtypes[d], gpu);
+            y = convolve (there_x, there_w, there_bias, there_upper, cases[i].stride);
+            agree ("conv2d", y, expected, tolerance_of (dtypes[d]));
+            agree ("gradient of input", gtorch_tensor_get_grad (there_x),
+                   gtorch_tensor_get_grad (wide_x), 2 * tolerance_of (dtypes[d]));
+            agree ("gradient of weight", gtorch_tensor_get_grad (there_w),
+                   gtorch_tensor_get_grad (wide_w), 4 * tolerance_of (dtypes[d]));
+          }
+      }
+  gtorch_device_set_deterministic (gpu, FALSE);
+  gtorch_device_set_benchmark (gpu, FALSE);
+}
+
+/* The second call is not slower than the first by what timing takes. */
+static void
+the_choice_is_made_once (void)
+{
+  g_autoptr (GTorchTensor) x =
+      TRY (gtorch_randn (GTORCH_SHAPE (1792, 1792), GTORCH_DTYPE_BFLOAT16, gpu, NULL, &error));
+  gdouble seconds[2];
+  guint i;
+
+  gtorch_device_set_benchmark (gpu, TRUE);
+  for (i = 0; i < 2; i++)
+    {
+      gint64 begin = g_get_monotonic_time ();
+      g_autoptr (GTorchTensor) y = TRY (gtorch_tensor_mm (x, x, &error));
+      GError *problem = NULL;
+
+      gtorch_device_synchronize (gpu, NULL, &problem);
+      g_assert_no_error (problem);
+      seconds[i] = (g_get_monotonic_time () - begin) * 1e-6;
+    }
+  g_test_message ("%.3g s with the choice, %.3g s without", seconds[0], seconds[1]);
+  g_assert_cmpfloat (seconds[1], <, seconds[0]);
+  gtorch_device_set_benchmark (gpu, FALSE);
+}
+
+#define TEST(name) g_test_add_func ("/gpu/benchmark/" #name, name)
+
+int
+main (int argc, char *argv[])
+{
+  g_test_init (&argc, &argv, NULL);
+  if (!find_gpu ())
+    return 0;
+  TEST (products_agree);
+  TEST (convolutions_agree);
+  TEST (the_choice_is_made_once);
+  return g_test_run ();
+}
