@@ -7,7 +7,7 @@
  *
  *     bench-cuda --list            names, amounts and units of one call
  *     bench-cuda --first           makes one tensor and ends
- *     bench-cuda --unasked         with the algorithms that NVIDIA's libraries propose, not the quickest ones */
+ *     bench-cuda --unasked         takes the algorithms that NVIDIA's libraries propose, not the quickest */
 
 #include "config.h"
 
