@@ -54,6 +54,7 @@ enum
   LT_DESC_EPILOGUE = 7,
   LT_DESC_BIAS_POINTER = 8,
   LT_EPILOGUE_BIAS = 4,
+  LT_EPILOGUE_GRADIENT_B = 512, /* the sums of b's columns */
   LT_PREFERENCE_WORKSPACE = 1,
   LT_PREFERENCE_ALIGNMENT_A = 5,
 };
@@ -148,13 +149,13 @@ typedef struct
   gint64 compute;
   gint64 timed; /* the quickest of several algorithms, else the one that cublasLt thinks is that */
   gint32 device, dtype;
-  gint32 transpose_a, transpose_b, has_bias, alignment;
+  gint32 transpose_a, transpose_b, epilogue, alignment;
 } Key;
 
 typedef struct
 {
   Key key;
-  gpointer desc, a, b, c;
+  gpointer desc, a, b, c; /* NULL: cublasLt cannot do this */
   LtAlgo algo;
   gsize workspace;
 } Plan;
@@ -259,7 +260,6 @@ static Plan *
 plan_new (const Key *key, gpointer handle, gconstpointer bias, gint n_wanted, LtHeuristic *found,
           gint *n_found, GError **error)
 {
-  const gint32 epilogue = LT_EPILOGUE_BIAS;
   const gsize most = WORKSPACE;
   const guint32 alignment = key->alignment;
   gpointer preference = NULL;
@@ -275,9 +275,9 @@ plan_new (const Key *key, gpointer handle, gconstpointer bias, gint n_wanted, Lt
     {
       lt.desc_set (plan->desc, LT_DESC_TRANSA, &key->transpose_a, sizeof (gint32));
       lt.desc_set (plan->desc, LT_DESC_TRANSB, &key->transpose_b, sizeof (gint32));
-      if (key->has_bias)
+      if (key->epilogue != 0)
         {
-          lt.desc_set (plan->desc, LT_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+          lt.desc_set (plan->desc, LT_DESC_EPILOGUE, &key->epilogue, sizeof key->epilogue);
           lt.desc_set (plan->desc, LT_DESC_BIAS_POINTER, &bias, sizeof bias);
         }
       plan->a = make_layout (key->dtype, key->transpose_a ? key->k : key->m,
@@ -413,6 +413,13 @@ find_plan (const Product *p, gpointer handle, gconstpointer bias, GError **error
   if (p->key.timed)
     return NULL;
   plan = plan_new (&p->key, handle, bias, 1, &found, &n_found, error);
+  if (plan == NULL && p->key.epilogue == LT_EPILOGUE_GRADIENT_B)
+    {
+      /* Who asks can do without, and will ask again. */
+      plan = g_new0 (Plan, 1);
+      plan->key = p->key;
+      g_clear_error (error);
+    }
   if (plan != NULL)
     keep_plan (plan);
   return plan;
@@ -552,7 +559,7 @@ run_product (Product *p, GError **error)
       if (plan == NULL)
         p->key.timed = choose (p, handle, bias);
     }
-  status = multiply (p, plan, handle);
+  status = plan->desc != NULL ? multiply (p, plan, handle) : LT_NOT_SUPPORTED;
   g_mutex_unlock (&lock);
   return lt_check (status, "cublasLtMatmul", error);
 }
@@ -611,9 +618,11 @@ prepare (GTorchImpl *x, guint dtype, gboolean *by_column, gint64 *stride, GTorch
   return g_steal_pointer (&copy);
 }
 
-gboolean
-gtorch_cuda_multiply (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *a, GTorchImpl *b,
-                      GTorchImpl *c, GTorchImpl *bias, gdouble alpha, gdouble beta, GError **error)
+/* bias: what the epilogue reads or writes. */
+static gboolean
+multiply_batches (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *a, GTorchImpl *b,
+                  GTorchImpl *c, gint epilogue, GTorchImpl *bias, gdouble alpha, gdouble beta,
+                  GError **error)
 {
   GTorchDevice *device = c->storage->device;
   guint dtype = call->compute;
@@ -663,8 +672,30 @@ gtorch_cuda_multiply (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *a, G
     .dtype = dtype,
     .transpose_a = b_by_column,
     .transpose_b = a_by_column,
-    .has_bias = bias != NULL,
+    .epilogue = epilogue,
   };
   return run_batches (&p, x, y, z, 0, error)
          && (z == c || gtorch_cuda_copy_here (c, z, lane, error));
+}
+
+gboolean
+gtorch_cuda_multiply (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *a, GTorchImpl *b,
+                      GTorchImpl *c, GTorchImpl *bias, gdouble alpha, gdouble beta, GError **error)
+{
+  return multiply_batches (call, lane, a, b, c, bias != NULL ? LT_EPILOGUE_BIAS : 0, bias, alpha,
+                           beta, error);
+}
+
+gboolean
+gtorch_cuda_multiply_and_sum (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *a,
+                              GTorchImpl *b, GTorchImpl *c, GTorchImpl *sums, gboolean *done,
+                              GError **error)
+{
+  g_autoptr (GError) local = NULL;
+
+  *done = multiply_batches (call, lane, a, b, c, LT_EPILOGUE_GRADIENT_B, sums, 1, 0, &local);
+  if (*done || g_error_matches (local, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED))
+    return TRUE;
+  g_propagate_error (error, g_steal_pointer (&local));
+  return FALSE;
 }

@@ -8,6 +8,8 @@
 
 #include "cpu/gtorch-cpu-gemm.h"
 #include "cpu/gtorch-cpu-pack.h"
+#include "cpu/gtorch-cpu-reduce.h"
+#include "gtorch-device-private.h"
 #include "gtorch-multiply-private.h"
 #include "gtorch-ops-private.h"
 
@@ -183,4 +185,108 @@ gtorch_cpu_linear_grad_weight (GTorchOpCall *call, GError **error)
       gtorch_impl_new_view (upper, upper->offset, (gint64[]){ upper->shape[1], upper->shape[0] },
                             (gint64[]){ upper->strides[1], upper->strides[0] }, 2);
   return gtorch_cpu_multiply (call, transposed, input, call->outputs[0], 1, 0, error);
+}
+
+/* --- both gradients of the parameters --- */
+
+gboolean
+gtorch_shape_linear_grads (GTorchOpCall *call, GError **error)
+{
+  return gtorch_shape_linear_grad_weight (call, error)
+         && gtorch_call_set_output (call, 1, call->compute, call->outputs[0]->shape, 1, error);
+}
+
+static gboolean
+sum_rows (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  GTorchImpl *upper = call->inputs[0];
+  gint64 dims[GTORCH_MAX_DIMS];
+  GTorchAttr attrs[3] = { { .list = { dims, upper->n_dims - 1 } } };
+  GTorchOpCall sum = {
+    .op = &gtorch_ops[GTORCH_OP_SUM],
+    .inputs = &upper,
+    .n_inputs = 1,
+    .attrs = attrs,
+    .outputs = { call->outputs[1] },
+    .n_outputs = 1,
+    .device = call->device,
+    .compute = call->compute,
+  };
+  guint i;
+
+  for (i = 0; i + 1 < upper->n_dims; i++)
+    dims[i] = i;
+  attrs[1].i = FALSE;
+  attrs[2].i = GTORCH_DTYPE_NONE;
+  if (upper->n_dims == 1) /* no dimensions are all of them there */
+    {
+      if (lane != NULL)
+        return gtorch_cuda_copy_here (call->outputs[1], upper, lane, error);
+      gtorch_cpu_assign (call->outputs[1], upper);
+      return TRUE;
+    }
+  return lane != NULL ? gtorch_cuda_reduce (&sum, lane, error) : gtorch_cpu_reduce (&sum, error);
+}
+
+gboolean
+gtorch_cpu_linear_grads (GTorchOpCall *call, GError **error)
+{
+  return gtorch_cpu_linear_grad_weight (call, error) && sum_rows (call, NULL, error);
+}
+
+gboolean
+gtorch_cuda_linear_grads (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  g_autoptr (GTorchImpl) upper = as_rows (call->inputs[0], lane, error);
+  g_autoptr (GTorchImpl) input = upper != NULL ? as_rows (call->inputs[1], lane, error) : NULL;
+  g_autoptr (GTorchImpl) transposed = input != NULL ? transpose (upper) : NULL;
+  gboolean done = FALSE;
+
+  if (transposed == NULL)
+    return FALSE;
+  if (gtorch_dtype_kind (call->compute) == GTORCH_KIND_FLOAT && upper->numel > 0 && input->numel > 0
+      && !gtorch_cuda_multiply_and_sum (call, lane, transposed, input, call->outputs[0],
+                                        call->outputs[1], &done, error))
+    return FALSE;
+  return done
+         || (gtorch_cuda_multiply (call, lane, transposed, input, call->outputs[0], NULL, 1, 0,
+                                   error)
+             && sum_rows (call, lane, error));
+}
+
+gboolean
+gtorch_grad_linear (GTorchGradContext *context, GError **error)
+{
+  GTorchImpl *sources[] = { context->grads[0], context->inputs[0] };
+  g_autoptr (GTorchImpl) weight = NULL;
+  g_autoptr (GTorchImpl) input = NULL;
+
+  if (context->grads[0] == NULL)
+    return TRUE;
+  if (context->needs[0])
+    {
+      weight = gtorch_op_conj (context->inputs[1], error);
+      context->result[0] =
+          weight != NULL ? gtorch_op_matmul (context->grads[0], weight, error) : NULL;
+      if (context->result[0] == NULL)
+        return FALSE;
+    }
+  /* What is made of operations has gradients itself. */
+  if (context->needs[1] && context->needs[2]
+      && gtorch_impl_device (context->grads[0])->type == GTORCH_DEVICE_TYPE_CUDA
+      && gtorch_dtype_kind (context->grads[0]->dtype) == GTORCH_KIND_FLOAT
+      && !gtorch_autograd_wanted (sources, G_N_ELEMENTS (sources)))
+    return gtorch_op_linear_grads (context->grads[0], context->inputs[0], &context->result[1],
+                                   &context->result[2], error);
+  if (context->needs[1])
+    {
+      input = gtorch_op_conj (context->inputs[0], error);
+      context->result[1] =
+          input != NULL ? gtorch_op_linear_grad_weight (context->grads[0], input, error) : NULL;
+      if (context->result[1] == NULL)
+        return FALSE;
+    }
+  if (context->needs[2])
+    context->result[2] = gtorch_impl_ref (context->grads[0]);
+  return TRUE;
 }

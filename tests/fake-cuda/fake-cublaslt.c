@@ -15,6 +15,7 @@
 #define EXPORT        __attribute__ ((visibility ("default")))
 #define NOT_SUPPORTED 15
 #define N_ALGORITHMS  5u
+#define EPILOGUE      7
 
 typedef struct
 {
@@ -25,12 +26,19 @@ typedef struct
   int reserved[4];
 } Heuristic;
 
+/* Of all kinds. */
+typedef struct
+{
+  int compute;
+  int epilogue;
+} Object;
+
 EXPORT FakeCublasLt fake_cublaslt;
 
 static int
 create (void **object)
 {
-  *object = malloc (sizeof (int));
+  *object = calloc (1, sizeof (Object));
   return *object == NULL;
 }
 
@@ -55,7 +63,7 @@ cublasLtMatmulDescCreate (void **desc, int compute, int scale)
   (void) scale;
   if (create (desc) != 0)
     return 3;
-  *(int *) *desc = compute;
+  ((Object *) *desc)->compute = compute;
   fake_cublaslt.n_plans++;
   fake_cublaslt.n_present++;
   return 0;
@@ -64,10 +72,9 @@ cublasLtMatmulDescCreate (void **desc, int compute, int scale)
 EXPORT int
 cublasLtMatmulDescSetAttribute (void *desc, int attribute, const void *value, size_t size)
 {
-  (void) desc;
-  (void) attribute;
-  (void) value;
   (void) size;
+  if (attribute == EPILOGUE)
+    ((Object *) desc)->epilogue = *(const int *) value;
   return 0;
 }
 
@@ -93,7 +100,11 @@ cublasLtMatrixLayoutCreate (void **layout, int type, unsigned long long rows,
 EXPORT int
 cublasLtMatrixLayoutSetAttribute (void *layout, int attribute, const void *value, size_t size)
 {
-  return cublasLtMatmulDescSetAttribute (layout, attribute, value, size);
+  (void) layout;
+  (void) attribute;
+  (void) value;
+  (void) size;
+  return 0;
 }
 
 EXPORT int
@@ -113,7 +124,11 @@ EXPORT int
 cublasLtMatmulPreferenceSetAttribute (void *preference, int attribute, const void *value,
                                       size_t size)
 {
-  return cublasLtMatmulDescSetAttribute (preference, attribute, value, size);
+  (void) preference;
+  (void) attribute;
+  (void) value;
+  (void) size;
+  return 0;
 }
 
 EXPORT int
@@ -130,12 +145,14 @@ cublasLtMatmulAlgoGetHeuristic (void *handle, void *desc, void *a, void *b, void
   int i;
 
   (void) handle;
-  (void) desc;
   (void) a;
   (void) b;
   (void) c;
   (void) d;
   (void) preference;
+  *n_results = 0;
+  if (((Object *) desc)->epilogue != 0 && fake_cublaslt.refuses_epilogues)
+    return NOT_SUPPORTED;
   *n_results = n_wanted < (int) N_ALGORITHMS ? n_wanted : (int) N_ALGORITHMS;
   memset (results, 0, *n_results * sizeof *results);
   for (i = 0; i < *n_results; i++)
@@ -165,7 +182,8 @@ cublasLtMatmul (void *handle, void *desc, const void *alpha, const void *a, void
   (void) d_layout;
   (void) workspace;
   (void) n_workspace;
-  fake_cublaslt.compute = *(int *) desc;
+  fake_cublaslt.compute = ((Object *) desc)->compute;
+  fake_cublaslt.epilogue = ((Object *) desc)->epilogue;
   fake_cublaslt.n_products++;
   fake_cublaslt.algorithm = (unsigned) algo[0];
   if (fake_cublaslt.multiply == NULL)

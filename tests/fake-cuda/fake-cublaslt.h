@@ -8,7 +8,9 @@ typedef struct
 {
   /* What the test makes of a product, of which nothing is computed; returns a cublasStatus_t. */
   int (*multiply) (void *stream, unsigned algorithm);
-  int compute;        /* cublasComputeType_t */
+  int compute;  /* cublasComputeType_t */
+  int epilogue; /* cublasLtEpilogue_t, 0: none was set */
+  int refuses_epilogues;
   unsigned n_plans;   /* descriptions of products made so far */
   unsigned n_present; /* of these, not destroyed yet */
   unsigned n_products;
