@@ -15,8 +15,8 @@ gboolean gtorch_multiply (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *
 gboolean gtorch_cuda_multiply (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *a,
                                GTorchImpl *b, GTorchImpl *c, GTorchImpl *bias, gdouble alpha,
                                gdouble beta, GError **error);
-/* c = a b and, in sums, those of the rows of a. *done is FALSE, without an error, if cublasLt cannot do both at
- * once. */
+/* c = a b and, in sums, those of the rows of a. *done is FALSE, without an error, if cublasLt cannot do both
+ * at once. */
 gboolean gtorch_cuda_multiply_and_sum (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *a,
                                        GTorchImpl *b, GTorchImpl *c, GTorchImpl *sums,
                                        gboolean *done, GError **error);

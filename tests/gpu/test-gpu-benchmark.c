@@ -74,6 +74,61 @@ copy (GTorchTensor *x, GTorchDType dtype, GTorchDevice *device)
   return TRY (gtorch_tensor_clone (there, &error));
 }
 
+/* The gradients of the parameters come from one product. */
+static void
+linear_gradients_agree (void)
+{
+  static const gint64 sizes[][3] = {
+    { 64, 32, 16 }, { 1000, 512, 256 }, { 33, 7, 5 }, { 1, 64, 64 }
+  };
+  static const gchar *const names[] = { "gradient of input", "gradient of weight",
+                                        "gradient of bias" };
+  guint d, i, k, turn;
+
+  for (d = 0; d < G_N_ELEMENTS (dtypes); d++)
+    for (i = 0; i < G_N_ELEMENTS (sizes); i++)
+      for (turn = 0; turn < 3; turn++) /* as cublasLt likes, timed, and the quickest */
+        {
+          const gint64 *n = sizes[i];
+          GTorchTensor *host[] = { draw (GTORCH_SHAPE (2, n[0], n[1]), dtypes[d]),
+                                   draw (GTORCH_SHAPE (n[2], n[1]), dtypes[d]),
+                                   draw (GTORCH_SHAPE (n[2]), dtypes[d]) };
+          g_autoptr (GTorchTensor) upper = draw (GTORCH_SHAPE (2, n[0], n[2]), dtypes[d]);
+          GTorchTensor *leaves[2][3];
+          guint where;
+
+          gtorch_device_set_benchmark (gpu, turn > 0);
+          for (where = 0; where < 2; where++)
+            {
+              GTorchDevice *device = where == 0 ? gpu : gtorch_device_cpu ();
+              GTorchDType dtype = where == 0 ? dtypes[d] : GTORCH_DTYPE_FLOAT64;
+              g_autoptr (GTorchTensor) own_upper = copy (upper, dtype, device);
+              g_autoptr (GTorchTensor) y = NULL;
+              GError *problem = NULL;
+
+              for (k = 0; k < 3; k++)
+                {
+                  leaves[where][k] = copy (host[k], dtype, device);
+                  gtorch_tensor_set_requires_grad (leaves[where][k], TRUE, &problem);
+                  g_assert_no_error (problem);
+                }
+              y = TRY (
+                  gtorch_linear (leaves[where][0], leaves[where][1], leaves[where][2], &error));
+              gtorch_tensor_backward (y, own_upper, FALSE, FALSE, &problem);
+              g_assert_no_error (problem);
+            }
+          for (k = 0; k < 3; k++)
+            {
+              agree (names[k], gtorch_tensor_get_grad (leaves[0][k]),
+                     gtorch_tensor_get_grad (leaves[1][k]), 2 * tolerance_of (dtypes[d]));
+              g_object_unref (leaves[0][k]);
+              g_object_unref (leaves[1][k]);
+              g_object_unref (host[k]);
+            }
+        }
+  gtorch_device_set_benchmark (gpu, FALSE);
+}
+
 static GTorchTensor *
 convolve (GTorchTensor *x, GTorchTensor *w, GTorchTensor *bias, GTorchTensor *upper, gint64 stride)
 {
@@ -189,6 +244,7 @@ main (int argc, char *argv[])
   if (!find_gpu ())
     return 0;
   TEST (products_agree);
+  TEST (linear_gradients_agree);
   TEST (convolutions_agree);
   TEST (the_choice_is_made_once);
   return g_test_run ();
