@@ -232,6 +232,7 @@ gtorch_cuda_attention_has (GTorchImpl *q, GTorchImpl *k, GTorchImpl *v, GTorchIm
   GTorchAttentionForm form;
 
   if (gtorch_impl_device (k) != device || gtorch_impl_device (v) != device
+      || (mask != NULL && (gtorch_impl_device (mask) != device || mask->n_dims == 0))
       || !form_init (&form, q, k, v, mask, is_causal, dropout_p, device)
       || !gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (device), NULL) || !has_plan (&form))
     return FALSE;

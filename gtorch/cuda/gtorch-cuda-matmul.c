@@ -400,6 +400,19 @@ keep_plan (Plan *plan)
   g_clear_pointer (&former, plan_free);
 }
 
+/* For what the one who asks can do without, but will ask for again. */
+static Plan *
+plan_new_impossible (const Key *key)
+{
+  Plan *plan;
+
+  if (key->epilogue != LT_EPILOGUE_GRADIENT_B)
+    return NULL;
+  plan = g_new0 (Plan, 1);
+  plan->key = *key;
+  return plan;
+}
+
 /* Under the lock. NULL without an error if algorithms would have to be timed. */
 static Plan *
 find_plan (const Product *p, gpointer handle, gconstpointer bias, GError **error)
@@ -413,13 +426,8 @@ find_plan (const Product *p, gpointer handle, gconstpointer bias, GError **error
   if (p->key.timed)
     return NULL;
   plan = plan_new (&p->key, handle, bias, 1, &found, &n_found, error);
-  if (plan == NULL && p->key.epilogue == LT_EPILOGUE_GRADIENT_B)
-    {
-      /* Who asks can do without, and will ask again. */
-      plan = g_new0 (Plan, 1);
-      plan->key = p->key;
-      g_clear_error (error);
-    }
+  if (plan == NULL && (plan = plan_new_impossible (&p->key)) != NULL)
+    g_clear_error (error);
   if (plan != NULL)
     keep_plan (plan);
   return plan;
@@ -508,6 +516,12 @@ choose (Product *p, gpointer handle, gconstpointer bias)
     return FALSE;
   g_mutex_lock (&lock);
   trial.plan = plan_new (&p->key, handle, bias, N_TIMED, trial.found, &n_found, NULL);
+  if (trial.plan == NULL && (trial.plan = plan_new_impossible (&p->key)) != NULL)
+    {
+      keep_plan (trial.plan);
+      g_mutex_unlock (&lock);
+      return TRUE;
+    }
   g_mutex_unlock (&lock);
   if (trial.plan == NULL)
     return FALSE;

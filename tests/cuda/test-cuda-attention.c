@@ -85,6 +85,7 @@ static const Case by_cudnn[] = {
 static const Case by_products[] = {
   { 4, 4, .dtype = GTORCH_DTYPE_FLOAT32 },
   { 4, 4, .dropout_p = 1 },
+  { 4, 4, (gint64[]){ 0 }, 0, GTORCH_DTYPE_BOOL },
   { 4, 4, (gint64[]){ 24 }, 1, GTORCH_DTYPE_BFLOAT16, .mask_learns = TRUE },
 };
 
