@@ -39,6 +39,7 @@ go_back (gint64 rows, gboolean bias_learns, GTorchTensor **grad_bias)
   g_autoptr (GTorchTensor) bias = make (GTORCH_SHAPE (4), bias_learns);
   g_autoptr (GTorchTensor) upper = make (GTORCH_SHAPE (rows, 4), FALSE);
   g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchTensor) grad = NULL;
   GError *error = NULL;
   guint n;
 
@@ -48,8 +49,10 @@ go_back (gint64 rows, gboolean bias_learns, GTorchTensor **grad_bias)
   n = fake_cublaslt.n_products;
   gtorch_tensor_backward (y, upper, FALSE, FALSE, &error);
   g_assert_no_error (error);
-  g_assert_nonnull (gtorch_tensor_get_grad (w));
-  *grad_bias = bias_learns ? g_object_ref (gtorch_tensor_get_grad (bias)) : NULL;
+  grad = gtorch_tensor_get_grad (w);
+  g_assert_nonnull (grad);
+  *grad_bias = gtorch_tensor_get_grad (bias);
+  g_assert_cmpint (*grad_bias != NULL, ==, bias_learns);
   return fake_cublaslt.n_products - n;
 }
 

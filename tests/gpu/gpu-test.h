@@ -73,6 +73,16 @@ agree (const gchar *what, GTorchTensor *x, GTorchTensor *expected, gdouble toler
                what, i, n, a[i], b[i]);
 }
 
+/* The same of their gradients. */
+static inline void
+agree_in_gradients (const gchar *what, GTorchTensor *x, GTorchTensor *expected, gdouble tolerance)
+{
+  g_autoptr (GTorchTensor) grad = gtorch_tensor_get_grad (x);
+  g_autoptr (GTorchTensor) expected_grad = gtorch_tensor_get_grad (expected);
+
+  agree (what, grad, expected_grad, tolerance);
+}
+
 static inline gdouble
 tolerance_of (GTorchDType dtype)
 {

@@ -119,8 +119,8 @@ linear_gradients_agree (void)
             }
           for (k = 0; k < 3; k++)
             {
-              agree (names[k], gtorch_tensor_get_grad (leaves[0][k]),
-                     gtorch_tensor_get_grad (leaves[1][k]), 2 * tolerance_of (dtypes[d]));
+              agree_in_gradients (names[k], leaves[0][k], leaves[1][k],
+                                  2 * tolerance_of (dtypes[d]));
               g_object_unref (leaves[0][k]);
               g_object_unref (leaves[1][k]);
               g_object_unref (host[k]);
@@ -200,10 +200,9 @@ convolutions_agree (void)
               there_x = copy (x, dtypes[d], gpu);
             y = convolve (there_x, there_w, there_bias, there_upper, cases[i].stride);
             agree ("conv2d", y, expected, tolerance_of (dtypes[d]));
-            agree ("gradient of input", gtorch_tensor_get_grad (there_x),
-                   gtorch_tensor_get_grad (wide_x), 2 * tolerance_of (dtypes[d]));
-            agree ("gradient of weight", gtorch_tensor_get_grad (there_w),
-                   gtorch_tensor_get_grad (wide_w), 4 * tolerance_of (dtypes[d]));
+            agree_in_gradients ("gradient of input", there_x, wide_x, 2 * tolerance_of (dtypes[d]));
+            agree_in_gradients ("gradient of weight", there_w, wide_w,
+                                4 * tolerance_of (dtypes[d]));
           }
       }
   gtorch_device_set_deterministic (gpu, FALSE);
