@@ -2,11 +2,105 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Floats added to blocks that several indices may name: those of one block in the order of the indices, so
- * that every run has the same sums. */
+ * that every run has the same sums. Products and extremes likewise. */
 
 #include "gtorch-blocks.cuh"
 
 #define AHEAD 8 /* elements that are on the way together */
+
+template <typename C> struct limits
+{
+  GT_DEVICE C
+  least ()
+  {
+    return -INFINITY;
+  }
+  GT_DEVICE C
+  greatest ()
+  {
+    return INFINITY;
+  }
+};
+template <> struct limits<int64_t>
+{
+  GT_DEVICE int64_t
+  least ()
+  {
+    return INT64_MIN;
+  }
+  GT_DEVICE int64_t
+  greatest ()
+  {
+    return INT64_MAX;
+  }
+};
+
+struct sum
+{
+  template <typename C>
+  GT_DEVICE C
+  start ()
+  {
+    return C (0);
+  }
+  template <typename C>
+  GT_DEVICE C
+  join (C a, C b)
+  {
+    return a + b;
+  }
+};
+
+struct product
+{
+  template <typename C>
+  GT_DEVICE C
+  start ()
+  {
+    return C (1);
+  }
+  template <typename C>
+  GT_DEVICE C
+  join (C a, C b)
+  {
+    if constexpr (sizeof (C) == 8 && C (0.5) == C (0))
+      return (C) ((uint64_t) a * (uint64_t) b); /* may wrap around */
+    else
+      return a * b;
+  }
+};
+
+struct greatest
+{
+  template <typename C>
+  GT_DEVICE C
+  start ()
+  {
+    return limits<C>::least ();
+  }
+  template <typename C>
+  GT_DEVICE C
+  join (C a, C b)
+  {
+    return gt_maximum (a, b);
+  }
+};
+
+struct smallest
+{
+  template <typename C>
+  GT_DEVICE C
+  start ()
+  {
+    return limits<C>::greatest ();
+  }
+  template <typename C>
+  GT_DEVICE C
+  join (C a, C b)
+  {
+    return gt_minimum (a, b);
+  }
+};
 
 GT_DEVICE int64_t
 key (const GtSegments &p, int64_t j)
@@ -14,18 +108,18 @@ key (const GtSegments &p, int64_t j)
   return p.wide ? ((const int64_t *) p.keys)[j] : ((const int32_t *) p.keys)[j];
 }
 
-template <typename T, typename C>
+template <typename F, typename T, typename C>
 GT_DEVICE void
-add_to (const GtSegments &p, int64_t pre, int64_t at, int64_t in, C sum)
+put_to (const GtSegments &p, int64_t pre, int64_t at, int64_t in, C value)
 {
   T *to = (T *) gt_find_block (p.b, (pre * p.b.n_index + at) * p.b.inner + in);
 
   if (to != NULL)
-    *to = gt_convert<T>::from (gt_convert<C>::from (*to) + sum);
+    *to = gt_convert<T>::from (F::join (gt_convert<C>::from (*to), value));
 }
 
 /* One column of one tile a thread. */
-template <typename T, typename C>
+template <typename F, typename T, typename C>
 static __device__ __forceinline__ void
 segments (const GtSegments &p)
 {
@@ -37,7 +131,7 @@ segments (const GtSegments &p)
       const int64_t begin = tile * p.tile, end = min (begin + p.tile, n);
       int64_t current = key (p, begin), at[AHEAD];
       bool goes_on = begin > 0 && key (p, begin - 1) == current;
-      C sum = C (0), x[AHEAD];
+      C value = F::template start<C> (), x[AHEAD];
       int64_t last = 0;
 
       for (int64_t j = begin; j < end; j += AHEAD)
@@ -58,23 +152,23 @@ segments (const GtSegments &p)
               if (k != current)
                 {
                   if (goes_on)
-                    ((C *) p.first)[w] = sum;
+                    ((C *) p.first)[w] = value;
                   else if (current >= 0)
-                    add_to<T, C> (p, pre, last, in, sum);
+                    put_to<F, T, C> (p, pre, last, in, value);
                   goes_on = false;
                   current = k;
-                  sum = C (0);
+                  value = F::template start<C> ();
                 }
-              sum = sum + x[u];
+              value = F::join (value, x[u]);
               last = at[u];
             }
         }
       if (goes_on)
-        ((C *) p.first)[w] = sum;
+        ((C *) p.first)[w] = value;
       else if (end < n && key (p, end) == current)
-        ((C *) p.last)[w] = sum;
+        ((C *) p.last)[w] = value;
       else if (current >= 0)
-        add_to<T, C> (p, pre, last, in, sum);
+        put_to<F, T, C> (p, pre, last, in, value);
     }
 }
 
@@ -93,9 +187,9 @@ shuffle_xor (C x, int mask)
   return y;
 }
 
-/* Sums that go on in further tiles: by the thread of the tile where they begin, or, where there are many
+/* Those that go on in further tiles: by the thread of the tile where they begin, or, where there are many
  * tiles and few columns, by its warp. */
-template <typename T, typename C>
+template <typename F, typename T, typename C>
 static __device__ __forceinline__ void
 join (const GtSegments &p)
 {
@@ -108,7 +202,7 @@ join (const GtSegments &p)
       const int64_t w = base + lane;
       int64_t in = 0, tile = 0, pre = 0, last = 0, end = 0;
       bool begins = false;
-      C sum = C (0);
+      C value = F::template start<C> ();
 
       if (w < all)
         {
@@ -136,7 +230,7 @@ join (const GtSegments &p)
                         high = middle;
                     }
                   last = low / p.tile;
-                  sum = ((const C *) p.last)[w];
+                  value = ((const C *) p.last)[w];
                 }
             }
         }
@@ -149,37 +243,47 @@ join (const GtSegments &p)
           const int64_t final = __shfl_sync (~0u, last, owner);
           const int64_t row = __shfl_sync (~0u, pre, owner) * p.tiles;
           const int64_t column = __shfl_sync (~0u, in, owner);
-          C part = C (0);
+          C part = F::template start<C> ();
 
 #pragma unroll 8
           for (int64_t t = first; t <= final; t += 32)
-            part = part + ((const C *) p.first)[(row + t) * p.b.inner + column];
+            part = F::join (part, ((const C *) p.first)[(row + t) * p.b.inner + column]);
 #pragma unroll
           for (int d = 16; d > 0; d /= 2)
-            part = part + shuffle_xor (part, d);
+            part = F::join (part, shuffle_xor (part, d));
           if (lane == owner)
-            sum = sum + part;
+            value = F::join (value, part);
         }
       if (begins && !is_long)
 #pragma unroll 8
         for (int64_t t = tile + 1; t <= last; t++)
-          sum = sum + ((const C *) p.first)[(pre * p.tiles + t) * p.b.inner + in];
+          value = F::join (value, ((const C *) p.first)[(pre * p.tiles + t) * p.b.inner + in]);
       if (begins)
-        add_to<T, C> (p, pre, p.at[end - 1], in, sum);
+        put_to<F, T, C> (p, pre, p.at[end - 1], in, value);
     }
 }
 
-#define SEGMENTS(name, T, C)                                         \
-  extern "C" __global__ void __launch_bounds__ (256)                 \
-      gt_segments_##name (const __grid_constant__ GtSegments p)      \
-  {                                                                  \
-    segments<T, C> (p);                                              \
-  }                                                                  \
-  extern "C" __global__ void __launch_bounds__ (256)                 \
-      gt_segments_join_##name (const __grid_constant__ GtSegments p) \
-  {                                                                  \
-    join<T, C> (p);                                                  \
+#define SEGMENTS(op, F, name, T, C)                                         \
+  extern "C" __global__ void __launch_bounds__ (256)                        \
+      gt_segments_##op##_##name (const __grid_constant__ GtSegments p)      \
+  {                                                                         \
+    segments<F, T, C> (p);                                                  \
+  }                                                                         \
+  extern "C" __global__ void __launch_bounds__ (256)                        \
+      gt_segments_join_##op##_##name (const __grid_constant__ GtSegments p) \
+  {                                                                         \
+    join<F, T, C> (p);                                                      \
   }
-GT_EACH_FLOAT (SEGMENTS)
-SEGMENTS (c64, GTorchComplex64, GTorchComplex64)
-SEGMENTS (c128, GTorchComplex128, GTorchComplex128)
+#define SUM(name, T, C) SEGMENTS (sum, sum, name, T, C)
+GT_EACH_FLOAT (SUM)
+SUM (c64, GTorchComplex64, GTorchComplex64)
+SUM (c128, GTorchComplex128, GTorchComplex128)
+
+/* The host brings other dtypes to these. */
+#define FOLDS(name, T)                  \
+  SEGMENTS (prod, product, name, T, T)  \
+  SEGMENTS (amax, greatest, name, T, T) \
+  SEGMENTS (amin, smallest, name, T, T)
+FOLDS (f32, float)
+FOLDS (f64, double)
+FOLDS (i64, gint64)

@@ -70,9 +70,19 @@ gtorch_cuda_sort_slots (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *sl
 }
 
 gboolean
-gtorch_cuda_segments_add (GTorchOpCall *call, GTorchCudaLane *lane, const GtBlocks *blocks,
-                          guint dtype, GTorchImpl *slots, gint64 n_slots, GError **error)
+gtorch_cuda_segments_fold (GTorchOpCall *call, GTorchCudaLane *lane, const GtBlocks *blocks,
+                           GTorchCudaFold fold, guint dtype, GTorchImpl *slots, gint64 n_slots,
+                           GError **error)
 {
+  static const struct
+  {
+    const gchar *each, *join;
+  } kernels[] = {
+    [GTORCH_CUDA_FOLD_SUM] = { "segments_sum", "segments_join_sum" },
+    [GTORCH_CUDA_FOLD_PROD] = { "segments_prod", "segments_join_prod" },
+    [GTORCH_CUDA_FOLD_AMAX] = { "segments_amax", "segments_join_amax" },
+    [GTORCH_CUDA_FOLD_AMIN] = { "segments_amin", "segments_join_amin" },
+  };
   GtSegments s = { .b = *blocks, .tile = MIN_TILE };
   gint64 n = blocks->n_index, columns = blocks->total / n, sum_size;
   g_autoptr (GTorchImpl) keys = NULL;
@@ -108,11 +118,11 @@ gtorch_cuda_segments_add (GTorchOpCall *call, GTorchCudaLane *lane, const GtBloc
       s.first = gtorch_impl_data (sums);
       s.last = (char *) s.first + sum_size;
     }
-  return gtorch_cuda_run_struct (GTORCH_CUDA_FAMILY_SEGMENTS, "segments", dtype, lane,
+  return gtorch_cuda_run_struct (GTORCH_CUDA_FAMILY_SEGMENTS, kernels[fold].each, dtype, lane,
                                  s.tiles * columns, &s, error)
          && (s.tiles == 1
-             || gtorch_cuda_run_struct (GTORCH_CUDA_FAMILY_SEGMENTS, "segments_join", dtype, lane,
-                                        s.tiles * columns, &s, error));
+             || gtorch_cuda_run_struct (GTORCH_CUDA_FAMILY_SEGMENTS, kernels[fold].join, dtype,
+                                        lane, s.tiles * columns, &s, error));
 }
 
 /* Adds values to the places of a row. */

@@ -19,6 +19,9 @@ typedef enum
   GET,
   PUT,
   ADD,
+  PROD,
+  AMAX,
+  AMIN,
 } Mode;
 
 /* --- whole blocks that lie one behind the other --- */
@@ -91,7 +94,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Blocks, blocks_clear)
 static gboolean
 is_ordered (Mode mode, guint dtype)
 {
-  return mode == ADD && gtorch_dtype_kind (dtype) >= GTORCH_KIND_FLOAT;
+  return mode > ADD || (mode == ADD && gtorch_dtype_kind (dtype) >= GTORCH_KIND_FLOAT);
 }
 
 typedef struct
@@ -313,8 +316,8 @@ blocks_run (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl
   if (b->total == 0)
     return TRUE;
   if (is_ordered (mode, blocks->dtype))
-    return gtorch_cuda_segments_add (call, lane, b, blocks->dtype, blocks->slots, blocks->n_slots,
-                                     error);
+    return gtorch_cuda_segments_fold (call, lane, b, GTORCH_CUDA_FOLD_SUM + (mode - ADD),
+                                      blocks->dtype, blocks->slots, blocks->n_slots, error);
   if (mode == ADD)
     return gtorch_cuda_run_struct (FAMILY, "blocks_add", blocks->dtype, lane, b->total, b, error);
   if (mode == PUT && b->step != 0 && b->n_index > 1 && !keep_last (blocks, call, lane, error))
@@ -722,10 +725,41 @@ scatter_last (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *whole, GtGat
          && gtorch_cuda_run_struct_sized (FAMILY, "scatter_last", g->element, lane, g->n, g, error);
 }
 
+static Mode
+scatter_mode (const GTorchOpCall *call)
+{
+  if (call->op->id != GTORCH_OP_SCATTER_FOLD)
+    return call->op->id == GTORCH_OP_SCATTER_ADD ? ADD : PUT;
+  if (call->attrs[1].i == GTORCH_INDEX_REDUCTION_PROD)
+    return PROD;
+  return call->attrs[1].i == GTORCH_INDEX_REDUCTION_AMAX ? AMAX : AMIN;
+}
+
+/* Products and extremes have kernels for the widest dtypes alone. */
+static gboolean
+scatter_wide (GTorchOpCall *call, GTorchCudaLane *lane, guint dtype, GError **error)
+{
+  GTorchImpl *self = call->inputs[0];
+  g_autoptr (GTorchImpl) wide =
+      gtorch_impl_new (call->device, dtype, self->shape, self->n_dims, error);
+  GTorchImpl *inputs[] = { wide, call->inputs[1], call->inputs[2] };
+  GTorchOpCall fold = *call;
+
+  fold.inputs = inputs;
+  fold.outputs[0] = wide;
+  fold.in_place = TRUE;
+  return wide != NULL && gtorch_cuda_copy_here (wide, self, lane, error)
+         && gtorch_cuda_scatter (&fold, lane, error)
+         && gtorch_cuda_copy_here (call->outputs[0], wide, lane, error);
+}
+
 gboolean
 gtorch_cuda_scatter (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  gboolean add = call->op->id == GTORCH_OP_SCATTER_ADD;
+  Mode mode = scatter_mode (call);
+  guint dtype = call->outputs[0]->dtype;
+  guint widest = gtorch_dtype_kind (dtype) == GTORCH_KIND_INT ? GTORCH_DTYPE_INT64
+                                                              : gtorch_dtype_infos[dtype].compute;
   GTorchImpl *output = call->outputs[0], *raw = call->inputs[1], *src = call->inputs[2];
   g_autoptr (GTorchImpl) index = NULL;
   g_autoptr (GTorchImpl) values = NULL;
@@ -733,45 +767,43 @@ gtorch_cuda_scatter (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   GtGather g;
   guint dim;
 
-  if (call->op->id == GTORCH_OP_SCATTER_FOLD)
-    {
-      gtorch_call_error (call, error, GTORCH_ERROR_NOT_SUPPORTED,
-                         _ ("products and extremes by index are not there on CUDA yet"));
-      return FALSE;
-    }
   gtorch_normalize_dim (call->op->name, call->attrs[0].i, output->n_dims, &dim, NULL);
   if (raw->numel == 0)
     return call->in_place || gtorch_cuda_copy_here (output, call->inputs[0], lane, error);
+  if (mode > ADD && dtype != widest)
+    return scatter_wide (call, lane, widest, error);
   if (raw->n_dims > 0 && raw->numel > raw->shape[dim] && raw->shape[dim] > 1
-      && (!add || is_ordered (ADD, output->dtype)) && is_one_line (raw, dim))
-    return scatter_blocks (call, lane, src, dim, add ? ADD : PUT, error);
+      && (mode == PUT || is_ordered (mode, output->dtype)) && is_one_line (raw, dim))
+    return scatter_blocks (call, lane, src, dim, mode, error);
 
   index = gtorch_cuda_pack (raw, GTORCH_DTYPE_INT64, lane, error);
   if (index == NULL)
     return FALSE;
-  if (raw->n_dims == 0 || raw->shape[dim] == 1 || (add && !is_ordered (ADD, output->dtype)))
+  if (mode <= ADD
+      && (raw->n_dims == 0 || raw->shape[dim] == 1
+          || (mode == ADD && !is_ordered (mode, output->dtype))))
     { /* each is for another element, or the order does not matter */
       values = gtorch_cuda_pack (src, output->dtype, lane, error);
       if (values == NULL
           || (!call->in_place && !gtorch_cuda_copy_here (output, call->inputs[0], lane, error))
           || !gather_init (&g, call, lane, output, index, values, dim, error))
         return FALSE;
-      return add ? gtorch_cuda_run_struct (FAMILY, "scatter_add", output->dtype, lane, g.n, &g,
-                                           error)
-                 : gtorch_cuda_run_struct_sized (FAMILY, "scatter", g.element, lane, g.n, &g,
-                                                 error);
+      return mode == ADD ? gtorch_cuda_run_struct (FAMILY, "scatter_add", output->dtype, lane, g.n,
+                                                   &g, error)
+                         : gtorch_cuda_run_struct_sized (FAMILY, "scatter", g.element, lane, g.n,
+                                                         &g, error);
     }
 
   whole = begin_whole (call, lane, error);
   if (whole == NULL)
     return FALSE;
-  if (add || !few_slots (whole->numel, index->numel))
+  if (mode != PUT || !few_slots (whole->numel, index->numel))
     {
       g_autoptr (GTorchImpl) part = lines_of (src, index, dim, FALSE);
 
       values = gtorch_cuda_pack (part, output->dtype, lane, error);
       if (values == NULL || !gather_init (&g, call, lane, whole, index, values, dim, error)
-          || !scatter_numbered (call, lane, whole, &g, values, add ? ADD : PUT, error))
+          || !scatter_numbered (call, lane, whole, &g, values, mode, error))
         return FALSE;
     }
   else

@@ -75,10 +75,19 @@ gtorch_cuda_report_op (const GTorchOpCall *call, guint dim)
   return call->op->id | (dim + 1) << 16;
 }
 
-/* Adds the dense blocks, floats, in the order of their indices. slots: int64 numbers of the n_slots blocks,
- * negative ones are left out. */
-gboolean gtorch_cuda_segments_add (GTorchOpCall *call, GTorchCudaLane *lane, const GtBlocks *blocks,
-                                   guint dtype, GTorchImpl *slots, gint64 n_slots, GError **error);
+typedef enum
+{
+  GTORCH_CUDA_FOLD_SUM, /* of floats */
+  GTORCH_CUDA_FOLD_PROD,
+  GTORCH_CUDA_FOLD_AMAX,
+  GTORCH_CUDA_FOLD_AMIN,
+} GTorchCudaFold;
+
+/* Adds, multiplies … the dense blocks in the order of their indices. slots: int64 numbers of the n_slots
+ * blocks, negative ones are left out. */
+gboolean gtorch_cuda_segments_fold (GTorchOpCall *call, GTorchCudaLane *lane,
+                                    const GtBlocks *blocks, GTorchCudaFold fold, guint dtype,
+                                    GTorchImpl *slots, gint64 n_slots, GError **error);
 /* One line of keys in ascending order, equal ones as they were; *at, int64, is where they were. sorted: NULL
  * or the keys. */
 gboolean gtorch_cuda_sort_line (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *keys,

@@ -35,6 +35,25 @@ scatter (GTorchTensor *self, gint64 dim, GTorchTensor *index, GTorchTensor *sour
   return TRY (gtorch_tensor_scatter (self, dim, index, source, &error));
 }
 
+#define REDUCTION(name, KIND, include_self)                                                        \
+  static GTorchTensor *name (GTorchTensor *self, gint64 dim, GTorchTensor *index,                  \
+                             GTorchTensor *source)                                                 \
+  {                                                                                                \
+    return TRY (gtorch_tensor_scatter_reduce (self, dim, index, source,                            \
+                                              GTORCH_INDEX_REDUCTION_##KIND, include_self,         \
+                                              &error));                                            \
+  }                                                                                                \
+  static GTorchTensor *name##_of_parts (GTorchTensor *self, gint64 dim, GTorchTensor *index,       \
+                                        GTorchTensor *source)                                      \
+  {                                                                                                \
+    return TRY (gtorch_tensor_index_reduce (self, dim, index, source,                              \
+                                            GTORCH_INDEX_REDUCTION_##KIND, include_self, &error)); \
+  }
+REDUCTION (prod, PROD, TRUE)
+REDUCTION (mean, MEAN, FALSE)
+REDUCTION (amax, AMAX, TRUE)
+REDUCTION (amin, AMIN, FALSE)
+
 static GTorchTensor *
 put (GTorchTensor *self, gint64 dim, GTorchTensor *index, GTorchTensor *source)
 {
@@ -180,6 +199,75 @@ many_indices_of_lines_meet (void)
           }
 }
 
+/* Products of what lies around 1: they stay far from the ends. */
+static void
+many_indices_are_reduced (void)
+{
+  static const struct
+  {
+    const gchar *name;
+    Change elements, parts;
+    gboolean exact;
+  } changes[] = {
+    { "prod", prod, prod_of_parts, FALSE },
+    { "mean", mean, mean_of_parts, FALSE },
+    { "amax", amax, amax_of_parts, TRUE },
+    { "amin", amin, amin_of_parts, TRUE },
+  };
+  guint t, k, turned, c;
+
+  for (t = 0; t < G_N_ELEMENTS (dtypes); t++)
+    for (k = 0; k < G_N_ELEMENTS (sizes); k++)
+      for (turned = 0; turned < 2; turned++)
+        for (c = 0; c < G_N_ELEMENTS (changes); c++)
+          {
+            const gint64 *s = sizes[k];
+            const gint64 shape[] = { turned ? s[2] : s[1], turned ? s[1] : s[2] };
+            const gint64 part[] = { turned ? s[2] : s[0], turned ? s[0] : s[2] };
+            const gdouble width = 1 / sqrt (s[0]);
+            gdouble tolerance = changes[c].exact ? 0 : 16 * tolerance_of (dtypes[t]);
+            g_autofree gchar *what =
+                g_strdup_printf ("%s, %s, size %u%s", changes[c].name,
+                                 gtorch_dtype_get_name (dtypes[t]), k, turned ? ", turned" : "");
+            g_autoptr (GTorchTensor) x = NULL;
+            g_autoptr (GTorchTensor) y = NULL;
+            g_autoptr (GTorchTensor) index = NULL;
+            g_autoptr (GTorchTensor) lines = NULL;
+
+            if (s[0] > 20000 && (t >= 2 || c > 1))
+              continue;
+            if (t >= 2 && c == 1 && s[0] / s[1] > 100)
+              continue; /* sums that 16 bits do not have */
+            x = random_of (shape, 2, dtypes[t]);
+            y = random_of (part, 2, dtypes[t]);
+            TRY (gtorch_tensor_uniform_inplace (x, 1 - width, 1 + width, NULL, &error));
+            TRY (gtorch_tensor_uniform_inplace (y, 1 - width, 1 + width, NULL, &error));
+            index = indices_below (s[1], GTORCH_SHAPE (s[0]));
+            lines = indices_below (s[1], part, 2);
+            check_change (what, changes[c].parts, x, turned, index, y, tolerance);
+            check_change (what, changes[c].elements, x, turned, lines, y, tolerance);
+          }
+}
+
+static void
+extremes_know_nan_and_the_ends (void)
+{
+  const gdouble values[] = { 1, NAN, -INFINITY, INFINITY, 2, -0.5 };
+  const gint64 places[] = { 0, 1, 2, 3, 0, 4 };
+  static const Change extremes[] = { amax, amin };
+  g_autoptr (GTorchTensor) source =
+      TRY (gtorch_tensor_new_from_doubles (values, 6, GTORCH_SHAPE (6), GTORCH_DTYPE_FLOAT32, NULL,
+                                           &error));
+  g_autoptr (GTorchTensor) index = TRY (
+      gtorch_tensor_new_from_ints (places, 6, GTORCH_SHAPE (6), GTORCH_DTYPE_INT64, NULL, &error));
+  g_autoptr (GTorchTensor) self =
+      TRY (gtorch_full (GTORCH_SHAPE (6), NAN, GTORCH_DTYPE_FLOAT32, NULL, &error));
+  guint c;
+
+  for (c = 0; c < 2; c++)
+    check_change ("extremes", extremes[c], self, 0, index, source, 0);
+}
+
 /* Integers are added in any order. */
 static void
 integers_meet (void)
@@ -202,9 +290,18 @@ integers_meet (void)
       g_autoptr (GTorchTensor) b = index_add (gx, 0, gindex, gy);
       g_autoptr (GTorchTensor) c = scatter_add (x, 0, lines, y);
       g_autoptr (GTorchTensor) d = scatter_add (gx, 0, glines, gy);
+      static const Change reductions[] = { prod, mean, amax, amin };
+      guint k;
 
       same (gtorch_dtype_get_name (whole[t]), b, a);
       same (gtorch_dtype_get_name (whole[t]), d, c);
+      for (k = 0; k < G_N_ELEMENTS (reductions) && whole[t] != GTORCH_DTYPE_BOOL; k++)
+        {
+          g_autoptr (GTorchTensor) e = reductions[k](x, 0, lines, y);
+          g_autoptr (GTorchTensor) f = reductions[k](gx, 0, glines, gy);
+
+          same (gtorch_dtype_get_name (whole[t]), f, e);
+        }
     }
 }
 
@@ -696,6 +793,8 @@ main (int argc, char *argv[])
   gtorch_manual_seed (2);
 #define ADD(name) g_test_add_func ("/GTorch/gpu/" #name, name)
   ADD (many_indices_meet);
+  ADD (many_indices_are_reduced);
+  ADD (extremes_know_nan_and_the_ends);
   ADD (many_indices_of_lines_meet);
   ADD (integers_meet);
   ADD (views_are_changed_in_place);
