@@ -123,7 +123,8 @@ typedef struct
   void *report; /* GtReport, or NULL */
 } GtPlain;
 
-/* Random numbers. `start` and `keys` are what the rounds of Philox take beside the number of a block. */
+/* Random numbers. `start` and `keys` are what the rounds of Philox take beside the number of a block; mask:
+ * of dropout, aligned to 16 bytes. */
 typedef struct
 {
   void *out, *mask;

@@ -23,7 +23,6 @@ enum
   PLAIN,
   BELOW_ELEMENTS,
   BELOW,
-  DROPOUT,
 };
 
 GT_DEVICE void
@@ -243,7 +242,7 @@ one_block (const GtRandom &p, uint64_t begin, uint32_t offset, bool whole)
   gt_vector<T, N> x;
   uint32_t words[4];
 
-  if (USE == DROPOUT || USE == BELOW_ELEMENTS)
+  if (USE == BELOW_ELEMENTS)
     load (&x, p.in, block, p.n, whole);
   philox (p, (uint32_t) begin + offset, (uint32_t) (begin >> 32), words);
   if (USE == PLAIN)
@@ -259,20 +258,6 @@ one_block (const GtRandom &p, uint64_t begin, uint32_t offset, bool whole)
 #pragma unroll
     for (int i = 0; i < N; i++)
       x.at[i] = gt_convert<T>::from (below<T, C> (p, words, i) ? 1.0f : 0.0f);
-  else if (USE == DROPOUT)
-    {
-      const C factor = sizeof (C) == 8 ? (C) p.wide_scale : (C) p.scale;
-      gt_vector<guint8, N> mask;
-
-#pragma unroll
-      for (int i = 0; i < N; i++)
-        {
-          mask.at[i] = !below<T, C> (p, words, i);
-          x.at[i] =
-              gt_convert<T>::from (mask.at[i] ? gt_convert<C>::from (x.at[i]) * factor : (C) 0);
-        }
-      store (p.mask, mask, block, p.n, whole);
-    }
   else
     {
       C v[N];
@@ -335,9 +320,145 @@ random_fill (const GtRandom &p)
   KERNEL (dtype, T, C, normal, NORMAL, PLAIN)              \
   KERNEL (dtype, T, C, exponential, EXPONENTIAL, PLAIN)    \
   KERNEL (dtype, T, C, bernoulli, UNIFORM, BELOW_ELEMENTS) \
-  KERNEL (dtype, T, C, below, UNIFORM, BELOW)              \
-  KERNEL (dtype, T, C, dropout, UNIFORM, DROPOUT)
+  KERNEL (dtype, T, C, below, UNIFORM, BELOW)
 GT_EACH_FLOAT (FILL)
+
+/* --- dropout: four elements a thread at a time, whatever a block of Philox has --- */
+
+/* Those of the elements 4 * (begin + offset) and on that stay. */
+template <typename T, typename C>
+GT_DEVICE void
+choose (const GtRandom &p, uint64_t begin, uint32_t offset, bool keep[4])
+{
+  constexpr int BLOCKS = sizeof (C) / 4, N = 4 / BLOCKS;
+
+#pragma unroll
+  for (int b = 0; b < BLOCKS; b++)
+    {
+      const uint64_t first = begin * BLOCKS;
+      uint32_t words[4];
+
+      philox (p, (uint32_t) first + offset * BLOCKS + b, (uint32_t) (first >> 32), words);
+#pragma unroll
+      for (int i = 0; i < N; i++)
+        keep[b * N + i] = !below<T, C> (p, words, i);
+    }
+}
+
+template <typename T, typename C>
+GT_DEVICE void
+drop (const GtRandom &p, gt_vector<T, 4> *x, const bool keep[4])
+{
+  const C factor = sizeof (C) == 8 ? (C) p.wide_scale : (C) p.scale;
+
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    x->at[i] = gt_convert<T>::from (keep[i] ? gt_convert<C>::from (x->at[i]) * factor : (C) 0);
+}
+
+/* A warp's bits of the mask: 4 words, of which word i has those of the elements i of its threads. */
+typedef gt_vector<uint32_t, 4> gt_mask;
+
+GT_DEVICE gt_mask
+vote (const bool keep[4])
+{
+  gt_mask mask;
+
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    mask.at[i] = __ballot_sync (~0u, keep[i]);
+  return mask;
+}
+
+GT_DEVICE void
+elect (const gt_mask &mask, bool keep[4])
+{
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    keep[i] = mask.at[i] >> threadIdx.x % 32 & 1;
+}
+
+/* BACK: the mask is there. */
+template <typename T, typename C, bool BACK>
+GT_DEVICE void
+dropout (const GtRandom &p)
+{
+  const uint64_t begin = (uint64_t) blockIdx.x * (THREADS * UNROLL);
+  gt_mask *const masks = (gt_mask *) p.mask;
+  bool keep[4];
+
+  if (p.vectors && (begin + THREADS * UNROLL) * 4 <= p.n)
+    {
+      const uint64_t at = begin + threadIdx.x;
+      gt_vector<T, 4> x[UNROLL];
+      gt_mask mask[UNROLL];
+
+#pragma unroll
+      for (int u = 0; u < UNROLL; u++)
+        {
+          x[u] = ((const gt_vector<T, 4> *) p.in)[at + u * THREADS];
+          if (BACK)
+            mask[u] = masks[(at + u * THREADS) / 32];
+        }
+#pragma unroll
+      for (int u = 0; u < UNROLL; u++)
+        {
+          if (BACK)
+            elect (mask[u], keep);
+          else
+            {
+              choose<T, C> (p, begin, u * THREADS + threadIdx.x, keep);
+              mask[u] = vote (keep);
+              if (threadIdx.x % 32 == 0)
+                masks[(at + u * THREADS) / 32] = mask[u];
+            }
+          drop<T, C> (p, &x[u], keep);
+        }
+#pragma unroll
+      for (int u = 0; u < UNROLL; u++)
+        ((gt_vector<T, 4> *) p.out)[at + u * THREADS] = x[u];
+      return;
+    }
+  /* whole warps go on or stop */
+#pragma unroll 1
+  for (uint32_t i = threadIdx.x; i < THREADS * UNROLL && (begin + i / 32 * 32) * 4 < p.n;
+       i += THREADS)
+    {
+      const uint64_t at = begin + i;
+      gt_vector<T, 4> x = {};
+
+      load (&x, p.in, at, p.n, p.vectors && at * 4 + 4 <= p.n);
+      if (BACK)
+        elect (masks[at / 32], keep);
+      else
+        {
+          choose<T, C> (p, begin, i, keep);
+#pragma unroll
+          for (int k = 0; k < 4; k++)
+            keep[k] = keep[k] && at * 4 + k < p.n;
+
+          const gt_mask mask = vote (keep);
+
+          if (threadIdx.x % 32 == 0)
+            masks[at / 32] = mask;
+        }
+      drop<T, C> (p, &x, keep);
+      store (p.out, x, at, p.n, p.vectors && at * 4 + 4 <= p.n);
+    }
+}
+
+#define DROPOUT(dtype, T, C)                                                   \
+  extern "C" __global__ void __launch_bounds__ (THREADS)                       \
+      gt_random_##dtype##_dropout (const __grid_constant__ GtRandom p)          \
+  {                                                                            \
+    dropout<T, C, false> (p);                                                  \
+  }                                                                            \
+  extern "C" __global__ void __launch_bounds__ (THREADS)                       \
+      gt_random_##dtype##_dropout_backward (const __grid_constant__ GtRandom p) \
+  {                                                                            \
+    dropout<T, C, true> (p);                                                   \
+  }
+GT_EACH_FLOAT (DROPOUT)
 
 /* Two from a block. */
 template <typename T>

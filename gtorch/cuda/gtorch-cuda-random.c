@@ -28,6 +28,7 @@ typedef enum
   BERNOULLI,
   BELOW,
   DROPOUT,
+  DROPOUT_BACKWARD,
   N_FORMS
 } Form;
 
@@ -56,13 +57,12 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, Form form, GtRandom *p, GTorchImp
      GError **error)
 {
   static const gchar *const forms[] = { "uniform",   "normal", "exponential", "integers",
-                                        "bernoulli", "below",  "dropout" };
+                                        "bernoulli", "below",  "dropout",     "dropout_backward" };
   GTorchImpl *output = call->outputs[0];
   guint dtype = output->dtype, size = gtorch_dtype_size (dtype);
-  guint per_block = form == INTEGERS || dtype == GTORCH_DTYPE_FLOAT64 ? 2 : 4;
+  guint per_block = form < DROPOUT && (form == INTEGERS || dtype == GTORCH_DTYPE_FLOAT64) ? 2 : 4;
   gint64 per_thread_block = THREADS * UNROLL * per_block;
   g_autoptr (GTorchImpl) plain = NULL;
-  g_autoptr (GTorchImpl) mask = NULL;
   g_autoptr (GTorchImpl) packed = NULL;
   gchar name[64];
 
@@ -70,26 +70,20 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, Form form, GtRandom *p, GTorchImp
     return TRUE;
   plain = gtorch_cuda_pack_output (output, dtype, error);
   if (plain == NULL
-      || (input != NULL && (packed = gtorch_cuda_pack (input, dtype, lane, error)) == NULL)
-      || (call->n_outputs > 1
-          && (mask = gtorch_cuda_pack_output (call->outputs[1], GTORCH_DTYPE_BOOL, error)) == NULL))
+      || (input != NULL && (packed = gtorch_cuda_pack (input, dtype, lane, error)) == NULL))
     return FALSE;
   choose_keys (p, call->seed, call->counter);
   p->n = output->numel;
   p->op = call->op->id;
   p->out = gtorch_impl_data (plain);
-  if (mask != NULL)
-    p->mask = gtorch_impl_data (mask);
   if (packed != NULL)
     p->in = gtorch_impl_data (packed);
-  p->vectors = (((guintptr) p->out | (guintptr) p->in) & (per_block * size - 1)) == 0
-               && ((guintptr) p->mask & (per_block - 1)) == 0;
+  p->vectors = (((guintptr) p->out | (guintptr) p->in) & (per_block * size - 1)) == 0;
   g_snprintf (name, sizeof name, "gt_random_%s_%s", gtorch_cuda_dtype_suffixes[dtype], forms[form]);
   return gtorch_cuda_kernel_run (&kernels[form][dtype], gtorch_cuda_plain_family (FAMILY), name,
                                  lane, (output->numel + per_thread_block - 1) / per_thread_block,
                                  THREADS, p, error)
-         && gtorch_cuda_unpack (plain, output, lane, error)
-         && (mask == NULL || gtorch_cuda_unpack (mask, call->outputs[1], lane, error));
+         && gtorch_cuda_unpack (plain, output, lane, error);
 }
 
 static gboolean
@@ -178,9 +172,24 @@ gtorch_cuda_native_dropout (GTorchOpCall *call, GTorchCudaLane *lane, GError **e
   GtRandom p = { .p = chance,
                  .limit = limit_of (call->outputs[0]->dtype, chance),
                  .wide_scale = factor,
-                 .scale = factor };
+                 .scale = factor,
+                 .mask = gtorch_impl_data (call->outputs[1]) };
 
   return run (call, lane, DROPOUT, &p, call->inputs[0], error);
+}
+
+gboolean
+gtorch_cuda_dropout_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  gdouble factor = call->attrs[0].d;
+  GtRandom p = { .wide_scale = factor, .scale = factor };
+  g_autoptr (GTorchImpl) mask =
+      gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT32, lane, error);
+
+  if (mask == NULL)
+    return FALSE;
+  p.mask = gtorch_impl_data (mask);
+  return run (call, lane, DROPOUT_BACKWARD, &p, call->inputs[0], error);
 }
 
 /* --- indices, by keys that are sorted --- */

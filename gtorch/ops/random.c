@@ -363,14 +363,6 @@ gtorch_shape_bernoulli_p (GTorchOpCall *call, GError **error)
          && like_self (call, error);
 }
 
-gboolean
-gtorch_shape_native_dropout (GTorchOpCall *call, GError **error)
-{
-  return like_self (call, error)
-         && gtorch_call_set_output (call, 1, GTORCH_DTYPE_BOOL, call->inputs[0]->shape,
-                                    call->inputs[0]->n_dims, error);
-}
-
 /* --- elements --- */
 
 gboolean
@@ -499,7 +491,8 @@ use_dropout (const Fill *fill, gint64 begin, gint64 n, const gdouble *f64, const
     gdouble f64[CHUNK];
     gfloat f32[CHUNK];
   } values;
-  guint8 mask[CHUNK];
+  guint32 bits[CHUNK / 32] = { 0 };
+  guint8 keep[CHUNK];
   gint64 i;
 
   if (f64 != NULL)
@@ -507,8 +500,8 @@ use_dropout (const Fill *fill, gint64 begin, gint64 n, const gdouble *f64, const
       transfer (fill->input, begin, n, values.f64, GTORCH_DTYPE_FLOAT64, FALSE);
       for (i = 0; i < n; i++)
         {
-          mask[i] = f64[i] >= p;
-          values.f64[i] = mask[i] ? values.f64[i] * scale : 0;
+          keep[i] = f64[i] >= p;
+          values.f64[i] = keep[i] ? values.f64[i] * scale : 0;
         }
     }
   else
@@ -516,13 +509,16 @@ use_dropout (const Fill *fill, gint64 begin, gint64 n, const gdouble *f64, const
       transfer (fill->input, begin, n, values.f32, GTORCH_DTYPE_FLOAT32, FALSE);
       for (i = 0; i < n; i++)
         {
-          mask[i] = f32[i] >= p;
-          values.f32[i] = mask[i] ? values.f32[i] * (gfloat) scale : 0;
+          keep[i] = f32[i] >= p;
+          values.f32[i] = keep[i] ? values.f32[i] * (gfloat) scale : 0;
         }
     }
+  for (i = 0; i < n; i++)
+    bits[i / 128 * 4 + i % 4] |= (guint32) keep[i] << i / 4 % 32;
   transfer (fill->output, begin, n, &values,
             f64 != NULL ? GTORCH_DTYPE_FLOAT64 : GTORCH_DTYPE_FLOAT32, TRUE);
-  transfer (fill->mask, begin, n, mask, GTORCH_DTYPE_BOOL, TRUE);
+  memcpy ((guint32 *) gtorch_impl_data (fill->mask) + begin / 32, bits,
+          MIN (CHUNK / 32, fill->mask->numel - begin / 32) * sizeof (guint32));
 }
 
 gboolean
@@ -537,28 +533,4 @@ gtorch_cpu_native_dropout (GTorchOpCall *call, GError **error)
   };
 
   return run_fill (&fill, call);
-}
-
-GTorchImpl *
-gtorch_op_dropout (GTorchImpl *self, gdouble p, gboolean training, GTorchGenerator *generator,
-                   GError **error)
-{
-  GTorchImpl *result, *mask;
-
-  if (!(p >= 0 && p <= 1))
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("dropout: p is %g, it must be from 0 to 1"), p);
-      return NULL;
-    }
-  if (!training || p == 0)
-    return gtorch_impl_ref (self);
-  if (!gtorch_op_native_dropout (self, p, p < 1 ? 1 / (1 - p) : 0, generator, &result, &mask,
-                                 error))
-    {
-      g_prefix_error (error, "dropout: ");
-      return NULL;
-    }
-  gtorch_impl_unref (mask);
-  return result;
 }
