@@ -137,6 +137,7 @@ typedef struct
   float scale, shift, end;          /* uniform numbers do not reach the end */
   uint32_t affine;                  /* are scale and shift other than 1 and 0? */
   uint32_t limit;                   /* p in units of a uniform number's last bit */
+  uint32_t rows, all_rows;          /* normal numbers by the table: of a block, and all */
   uint32_t vectors;                 /* all begin at multiples of what a thread takes at once */
   uint32_t op;
   void *report; /* GtReport, or NULL */

@@ -82,33 +82,6 @@ minus_two_logarithms (float x)
   return __fmaf_rn (y, f, __fmul_rn ((float) exponent, -1.6525917e-7f));
 }
 
-/* Rounded correctly; x from 0 on, neither very small nor very great. */
-GT_DEVICE float
-root (float x)
-{
-  float y, g;
-
-  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(fmaxf (x, 1e-30f)));
-  g = __fmul_rn (x, y);
-  return __fmaf_rn (__fmaf_rn (-g, g, x), __fmul_rn (y, 0.5f), g);
-}
-
-GT_DEVICE void
-normal_pair (uint32_t first, uint32_t second, float *a, float *b)
-{
-  const float x = __fmul_rn ((float) (int32_t) second, 3.6572952e-10f), z = __fmul_rn (x, x);
-  const float s =
-      __fmaf_rn (__fmul_rn (x, z),
-                 __fmaf_rn (__fmaf_rn (-1.9515283e-4f, z, 8.3321608e-3f), z, -0.16666655f), x);
-  const float c =
-      __fmaf_rn (__fmaf_rn (__fmaf_rn (-1.3591854e-3f, z, 0.041655777f), z, -0.49999885f), z, 1.0f);
-  const float radius = __int_as_float (
-      __float_as_int (root (minus_two_logarithms (positive (first)))) ^ (int32_t) (second << 31));
-
-  *a = __fmul_rn (radius, second & 2 ? s : c);
-  *b = __fmul_rn (radius, second & 2 ? c : s);
-}
-
 template <typename T> struct gt_bits
 {
   static constexpr int n = 24;
@@ -132,11 +105,6 @@ numbers (const GtRandom &p, const uint32_t words[4], float v[4])
     for (int i = 0; i < 4; i++)
       v[i] = __fmul_rn ((float) (int32_t) (words[i] >> (32 - gt_bits<T>::n)),
                         1.0f / (1 << gt_bits<T>::n));
-  else if (KIND == NORMAL)
-    {
-      normal_pair (words[0], words[1], &v[0], &v[1]);
-      normal_pair (words[2], words[3], &v[2], &v[3]);
-    }
   else
 #pragma unroll
     for (int i = 0; i < 4; i++)
@@ -317,11 +285,124 @@ random_fill (const GtRandom &p)
   }
 #define FILL(dtype, T, C)                                  \
   KERNEL (dtype, T, C, uniform, UNIFORM, PLAIN)            \
-  KERNEL (dtype, T, C, normal, NORMAL, PLAIN)              \
   KERNEL (dtype, T, C, exponential, EXPONENTIAL, PLAIN)    \
   KERNEL (dtype, T, C, bernoulli, UNIFORM, BELOW_ELEMENTS) \
   KERNEL (dtype, T, C, below, UNIFORM, BELOW)
 GT_EACH_FLOAT (FILL)
+KERNEL (f64, double, double, normal, NORMAL, PLAIN)
+
+/* --- normal numbers of float32, by a table in shared memory --- */
+
+static __device__ const float4 distances[1024] = {
+#include "gtorch-normal-table.h"
+};
+
+/* The halves of the table lie so far apart that the sign of a word leads to the second as it is. */
+#define SECOND_HALF 4096 /* lines */
+
+GT_DEVICE void
+normal_pair (const float4 *table, uint32_t word, uint32_t turn, float *a, float *b)
+{
+  const uint32_t bits = __float_as_uint ((float) (int32_t) (word | 1));
+  const float4 c = *(const float4 *) ((const char *) table + (bits >> 15 & 0x11ff0));
+  const float m = __uint_as_float ((bits & 0x7ffff) | 0x3f800000);
+  const float distance = __uint_as_float (
+      __float_as_uint (__fmaf_rn (__fmaf_rn (__fmaf_rn (c.w, m, c.z), m, c.y), m, c.x))
+      ^ (turn & 0x80000000));
+  const float x =
+      __fmaf_rn (__uint_as_float ((turn & 0x7ffffe) | 0x3f800001), 1.5707965f, -2.3561947f);
+  const float z = __fmul_rn (x, x);
+  const float sine =
+      __fmul_rn (x, __fmaf_rn (__fmaf_rn (__fmaf_rn (-0.0002757972f, z, 0.011783245f), z,
+                                          -0.23570195f),
+                               z, 1.4142134f));
+  const float cosine =
+      __fmaf_rn (__fmaf_rn (__fmaf_rn (-0.0019213364f, z, 0.05890908f), z, -0.7071046f), z,
+                 1.4142135f);
+  const float y = __fmul_rn (distance, sine);
+
+  *a = __fmaf_rn (-y, sine, distance);
+  *b = __fmul_rn (y, cosine);
+}
+
+template <typename T, bool AFFINE>
+GT_DEVICE gt_vector<T, 4>
+four_normals (const GtRandom &p, const float4 *table, uint32_t low, uint32_t high)
+{
+  uint32_t words[4];
+  gt_vector<T, 4> x;
+  float v[4];
+
+  philox (p, low, high, words);
+  normal_pair (table, words[0], words[1], &v[0], &v[1]);
+  normal_pair (table, words[2], words[3], &v[2], &v[3]);
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    x.at[i] = gt_convert<T>::from (AFFINE ? __fadd_rn (__fmul_rn (v[i], p.scale), p.shift) : v[i]);
+  return x;
+}
+
+#define NORMAL_THREADS 1024
+
+/* Each block takes several rows of NORMAL_THREADS blocks of Philox, four at a time where it can. */
+template <typename T, bool AFFINE>
+GT_DEVICE void
+normal_rows (const GtRandom &p, const float4 *table, uint32_t row, uint32_t end)
+{
+  while (row < end)
+    {
+      const uint64_t begin = (uint64_t) row * NORMAL_THREADS;
+      const uint32_t low = (uint32_t) begin + threadIdx.x, high = (uint32_t) (begin >> 32);
+      const uint64_t at = begin + threadIdx.x;
+
+      if (p.vectors && row % 4 == 0 && row + 4 <= end && (begin + 4 * NORMAL_THREADS) * 4 <= p.n)
+        {
+#pragma unroll
+          for (int u = 0; u < 4; u++)
+            ((gt_vector<T, 4> *) p.out)[at + u * NORMAL_THREADS] =
+                four_normals<T, AFFINE> (p, table, low + u * NORMAL_THREADS, high);
+          row += 4;
+        }
+      else
+        {
+          if (at * 4 < p.n)
+            store (p.out, four_normals<T, AFFINE> (p, table, low, high), at, p.n,
+                   p.vectors && at * 4 + 4 <= p.n);
+          row++;
+        }
+    }
+}
+
+template <typename T>
+GT_DEVICE void
+normal_numbers (const GtRandom &p)
+{
+  extern __shared__ float4 table[];
+  const uint32_t begin = blockIdx.x * p.rows, end = min (begin + p.rows, p.all_rows);
+
+  table[threadIdx.x / 512 * SECOND_HALF + threadIdx.x % 512] = distances[threadIdx.x];
+  __syncthreads ();
+  if (p.affine)
+    normal_rows<T, true> (p, table, begin, end);
+  else
+    normal_rows<T, false> (p, table, begin, end);
+}
+
+#if __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000
+#define NORMAL_BLOCKS 2
+#else
+#define NORMAL_BLOCKS 1
+#endif
+
+#define NORMAL_KERNEL(dtype, T)                                                \
+  extern "C" __global__ void __launch_bounds__ (NORMAL_THREADS, NORMAL_BLOCKS) \
+      gt_random_##dtype##_normal (const __grid_constant__ GtRandom p)          \
+  {                                                                            \
+    normal_numbers<T> (p);                                                     \
+  }
+NORMAL_KERNEL (f32, float)
+NORMAL_KERNEL (f16, gt_f16)
+NORMAL_KERNEL (bf16, gt_bf16)
 
 /* --- dropout: four elements a thread at a time, whatever a block of Philox has --- */
 
@@ -378,7 +459,7 @@ elect (const gt_mask &mask, bool keep[4])
     keep[i] = mask.at[i] >> threadIdx.x % 32 & 1;
 }
 
-/* BACK: the mask is there. */
+/* BACK: the mask is there. At the end whole warps go on or stop. */
 template <typename T, typename C, bool BACK>
 GT_DEVICE void
 dropout (const GtRandom &p)
@@ -419,7 +500,6 @@ dropout (const GtRandom &p)
         ((gt_vector<T, 4> *) p.out)[at + u * THREADS] = x[u];
       return;
     }
-  /* whole warps go on or stop */
 #pragma unroll 1
   for (uint32_t i = threadIdx.x; i < THREADS * UNROLL && (begin + i / 32 * 32) * 4 < p.n;
        i += THREADS)
@@ -447,16 +527,16 @@ dropout (const GtRandom &p)
     }
 }
 
-#define DROPOUT(dtype, T, C)                                                   \
-  extern "C" __global__ void __launch_bounds__ (THREADS)                       \
+#define DROPOUT(dtype, T, C)                                                    \
+  extern "C" __global__ void __launch_bounds__ (THREADS)                        \
       gt_random_##dtype##_dropout (const __grid_constant__ GtRandom p)          \
-  {                                                                            \
-    dropout<T, C, false> (p);                                                  \
-  }                                                                            \
-  extern "C" __global__ void __launch_bounds__ (THREADS)                       \
+  {                                                                             \
+    dropout<T, C, false> (p);                                                   \
+  }                                                                             \
+  extern "C" __global__ void __launch_bounds__ (THREADS)                        \
       gt_random_##dtype##_dropout_backward (const __grid_constant__ GtRandom p) \
-  {                                                                            \
-    dropout<T, C, true> (p);                                                   \
+  {                                                                             \
+    dropout<T, C, true> (p);                                                    \
   }
 GT_EACH_FLOAT (DROPOUT)
 

@@ -14,10 +14,14 @@
 #include "gtorch-ops-private.h"
 #include "kernels/gtorch-kernel-params.h"
 
-#define THREADS     256
-#define UNROLL      4 /* blocks of Philox that a thread makes */
-#define FAMILY      GTORCH_CUDA_FAMILY_RANDOM
-#define MAX_THREADS (1 << 19) /* of a draw: each goes on to further elements */
+#define THREADS 256
+#define UNROLL  4 /* blocks of Philox that a thread makes */
+#define FAMILY  GTORCH_CUDA_FAMILY_RANDOM
+/* normal numbers by the table, whose halves are 65536 bytes apart */
+#define NORMAL_THREADS 1024
+#define NORMAL_ROW     (4 * NORMAL_THREADS) /* elements */
+#define TABLE_BYTES    (65536 + 8192)
+#define MAX_THREADS    (1 << 19) /* of a draw: each goes on to further elements */
 
 typedef enum
 {
@@ -52,6 +56,37 @@ choose_keys (GtRandom *p, guint64 seed, guint64 counter)
   p->keys[0][0] ^= (guint32) product;
 }
 
+/* As many blocks as the GPU has room for, or fewer. */
+static gboolean
+run_normal (GTorchDevice *device, GTorchCudaLane *lane, guint dtype, const gchar *name, GtRandom *p,
+            GError **error)
+{
+  static guint ready[GTORCH_N_DTYPES]; /* bit i: CUDA device i has room for the table; atomically */
+  GTorchCudaKernel *kernel = &kernels[NORMAL][dtype];
+  const guint bit = 1u << gtorch_device_get_index (device);
+  const guint blocks = 2 * GTORCH_CUDA_DEVICE (device)->n_multiprocessors;
+  GTorchCudaLaunch launch = { .block = { NORMAL_THREADS }, .shared = TABLE_BYTES };
+
+  if (G_UNLIKELY (g_atomic_pointer_get (&kernel->kernel) == NULL)
+      && !gtorch_cuda_kernel_get (kernel, gtorch_cuda_plain_family (FAMILY), name, error))
+    return FALSE;
+  if (G_UNLIKELY ((g_atomic_int_get (&ready[dtype]) & bit) == 0))
+    {
+      if (!gtorch_cuda_check (gtorch_cuda.cuKernelSetAttribute (
+                                  CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, TABLE_BYTES,
+                                  kernel->kernel, GTORCH_CUDA_DEVICE (device)->handle),
+                              "cuKernelSetAttribute", error))
+        return FALSE;
+      g_atomic_int_or (&ready[dtype], bit);
+    }
+  p->all_rows = (p->n + NORMAL_ROW - 1) / NORMAL_ROW;
+  p->rows = (p->all_rows + blocks - 1) / blocks;
+  if (p->rows > 3)
+    p->rows = (p->rows + 3) / 4 * 4;
+  launch.grid[0] = (p->all_rows + p->rows - 1) / p->rows;
+  return gtorch_cuda_kernel_launch (kernel->kernel, lane, &launch, p, error);
+}
+
 static gboolean
 run (GTorchOpCall *call, GTorchCudaLane *lane, Form form, GtRandom *p, GTorchImpl *input,
      GError **error)
@@ -64,6 +99,7 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, Form form, GtRandom *p, GTorchImp
   gint64 per_thread_block = THREADS * UNROLL * per_block;
   g_autoptr (GTorchImpl) plain = NULL;
   g_autoptr (GTorchImpl) packed = NULL;
+  gboolean done;
   gchar name[64];
 
   if (output->numel == 0)
@@ -80,10 +116,13 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, Form form, GtRandom *p, GTorchImp
     p->in = gtorch_impl_data (packed);
   p->vectors = (((guintptr) p->out | (guintptr) p->in) & (per_block * size - 1)) == 0;
   g_snprintf (name, sizeof name, "gt_random_%s_%s", gtorch_cuda_dtype_suffixes[dtype], forms[form]);
-  return gtorch_cuda_kernel_run (&kernels[form][dtype], gtorch_cuda_plain_family (FAMILY), name,
-                                 lane, (output->numel + per_thread_block - 1) / per_thread_block,
-                                 THREADS, p, error)
-         && gtorch_cuda_unpack (plain, output, lane, error);
+  if (form == NORMAL && dtype != GTORCH_DTYPE_FLOAT64)
+    done = run_normal (call->device, lane, dtype, name, p, error);
+  else
+    done = gtorch_cuda_kernel_run (&kernels[form][dtype], gtorch_cuda_plain_family (FAMILY), name,
+                                   lane, (output->numel + per_thread_block - 1) / per_thread_block,
+                                   THREADS, p, error);
+  return done && gtorch_cuda_unpack (plain, output, lane, error);
 }
 
 static gboolean
@@ -183,8 +222,7 @@ gtorch_cuda_dropout_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError *
 {
   gdouble factor = call->attrs[0].d;
   GtRandom p = { .wide_scale = factor, .scale = factor };
-  g_autoptr (GTorchImpl) mask =
-      gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT32, lane, error);
+  g_autoptr (GTorchImpl) mask = gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT32, lane, error);
 
   if (mask == NULL)
     return FALSE;

@@ -169,16 +169,16 @@ normal_agrees_with_the_definition (void)
   for (i = 0; i < 5000; i += 2)
     {
       guint32 words[4];
-      gdouble radius, angle;
+      gdouble u, radius, angle;
       guint32 turn;
 
       gtorch_philox (5, 0, i / 4, words);
       turn = words[i % 4 + 1];
-      radius = sqrt (-2 * log ((words[i % 4] >> 1) * 0x1p-31 + 0x1p-32));
-      angle = (gint32) turn * 0x1p-31 * G_PI / 4;
-      angle = (turn & 2 ? G_PI / 2 - angle : angle) + (turn & 1 ? G_PI : 0);
-      g_assert_cmpfloat_with_epsilon (values[i], radius * cos (angle), 2e-6);
-      g_assert_cmpfloat_with_epsilon (values[i + 1], radius * sin (angle), 2e-6);
+      u = (gfloat) (gint32) (words[i % 4] | 1) * 0x1p-32;
+      radius = sqrt (-2 * (u > 0 ? log (u) : log1p (u)));
+      angle = (((turn & 0x7ffffe) | 1) * 0x1p-23 - 0.5 + (turn >> 31)) * G_PI;
+      g_assert_cmpfloat_with_epsilon (values[i], radius * cos (angle), 1.5e-6);
+      g_assert_cmpfloat_with_epsilon (values[i + 1], radius * sin (angle), 1.5e-6);
     }
 }
 
@@ -406,6 +406,44 @@ dropout_drops_and_scales (void)
   g_clear_error (&error);
 }
 
+/* Every element has the gradient that it was multiplied by. */
+static void
+the_gradient_of_dropout_is_where_elements_stay (void)
+{
+  static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
+                                        GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_BFLOAT16 };
+  static const gint64 sizes[] = { 1, 3, 4, 127, 128, 129, 1023, 1024, 1025, 5003 };
+  guint t, k, turned;
+
+  for (t = 0; t < G_N_ELEMENTS (dtypes); t++)
+    for (k = 0; k < G_N_ELEMENTS (sizes); k++)
+      for (turned = 0; turned < 2; turned++)
+        {
+          const gint64 shape[] = { sizes[k], 3 };
+          GError *error = NULL;
+          g_autoptr (GTorchTensor) x =
+              checked (gtorch_ones (shape, 2, dtypes[t], NULL, &error), error);
+          g_autoptr (GTorchTensor) view =
+              turned ? checked (gtorch_tensor_t (x, &error), error) : g_object_ref (x);
+          g_autoptr (GTorchTensor) input = NULL;
+          g_autoptr (GTorchTensor) y = NULL;
+          g_autoptr (GTorchTensor) sum = NULL;
+          g_autoptr (GTorchTensor) grad = NULL;
+          g_autoptr (GTorchTensor) same = NULL;
+          g_autoptr (GTorchTensor) all = NULL;
+
+          input = checked (gtorch_tensor_detach (view, &error), error);
+          g_assert_true (gtorch_tensor_set_requires_grad (input, TRUE, &error));
+          y = checked (gtorch_tensor_dropout (input, 0.5, TRUE, NULL, &error), error);
+          sum = checked (gtorch_tensor_sum (y, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error), error);
+          g_assert_true (gtorch_tensor_backward (sum, NULL, FALSE, FALSE, &error));
+          grad = gtorch_tensor_get_grad (input);
+          same = checked (gtorch_tensor_eq (grad, y, &error), error);
+          all = checked (gtorch_tensor_all (same, NULL, 0, FALSE, &error), error);
+          g_assert_cmpfloat (gtorch_tensor_item_double (all, &error), ==, 1);
+        }
+}
+
 #define FAILS(call, code)                         \
   G_STMT_START                                    \
   {                                               \
@@ -463,6 +501,7 @@ main (int argc, char *argv[])
   TEST (bernoulli_follows_its_probabilities);
   TEST (multinomial_follows_its_weights);
   TEST (dropout_drops_and_scales);
+  TEST (the_gradient_of_dropout_is_where_elements_stay);
   TEST (bad_arguments_are_errors);
   return g_test_run ();
 }

@@ -116,32 +116,78 @@ minus_two_logarithms (gfloat x)
   return fused (y, f, (gfloat) exponent * -1.6525917e-7f);
 }
 
-/* A point of the plane: its distance from the first word, its direction from the second. That is a quarter of
- * a circle, which the lowest bit turns by half and the next one reflects. */
+typedef gfloat Four __attribute__ ((vector_size (16)));
+typedef gint32 Choice __attribute__ ((vector_size (16)));
+
+/* By kernels/normal-table.py: cubics of the distance. */
+static const Four distances[1024] = {
+#include "gtorch-normal-table.h"
+};
+
+typedef union
+{
+  gfloat f;
+  guint32 i;
+} Bits;
+
+#define LOW(a, b)         __builtin_shuffle (a, b, (Choice){ 0, 4, 1, 5 })
+#define HIGH(a, b)        __builtin_shuffle (a, b, (Choice){ 2, 6, 3, 7 })
+#define LOW_HALVES(a, b)  __builtin_shuffle (a, b, (Choice){ 0, 1, 4, 5 })
+#define HIGH_HALVES(a, b) __builtin_shuffle (a, b, (Choice){ 2, 3, 6, 7 })
+
+/* A point of the plane. Its distance is a cubic chosen by the sign, the lower bits of the exponent and the
+ * upper bits of the fraction of the first word, taken as a number. The second word's lower bits are the
+ * angle, from -pi / 2 to pi / 2, never 0; the highest bit turns by pi. With s and c, sqrt (2) times the sine
+ * and the cosine of half the angle, the coordinates are 1 - s s and s c. */
 void
 GTORCH_ISA_SYMBOL (gtorch_philox_normal_f32) (const guint32 *words, gfloat *result)
 {
   gfloat first[GTORCH_PHILOX_CHUNK / 2], second[GTORCH_PHILOX_CHUNK / 2];
+  gfloat fractions[GTORCH_PHILOX_CHUNK / 2];
+  Four cubics[4][GTORCH_PHILOX_CHUNK / 8];
+  const gfloat *const c0 = (const gfloat *) cubics[0], *const c1 = (const gfloat *) cubics[1];
+  const gfloat *const c2 = (const gfloat *) cubics[2], *const c3 = (const gfloat *) cubics[3];
+  guint16 lines[GTORCH_PHILOX_CHUNK / 2];
   guint i;
 
 #pragma omp simd
   for (i = 0; i < GTORCH_PHILOX_CHUNK / 2; i++)
     {
-      const guint32 word = words[2 * i + 1];
-      const gfloat x = (gfloat) (gint32) word * 3.6572952e-10f, z = x * x;
-      const gfloat s =
-          fused (x * z, fused (fused (-1.9515283e-4f, z, 8.3321608e-3f), z, -0.16666655f), x);
-      const gfloat c =
-          fused (fused (fused (-1.3591854e-3f, z, 0.041655777f), z, -0.49999885f), z, 1.0f);
-      union
-      {
-        gfloat f;
-        guint32 i;
-      } radius = { sqrtf (minus_two_logarithms (positive (words[2 * i]))) };
+      const Bits word = { .f = (gfloat) (gint32) (words[2 * i] | 1) };
+      const Bits fraction = { .i = (word.i & 0x7ffff) | 0x3f800000 };
 
-      radius.i ^= word << 31;
-      first[i] = radius.f * (word & 2 ? s : c);
-      second[i] = radius.f * (word & 2 ? c : s);
+      lines[i] = (word.i >> 22 & 512) | (word.i >> 19 & 511);
+      fractions[i] = fraction.f;
+    }
+  for (i = 0; i < GTORCH_PHILOX_CHUNK / 2; i += 4)
+    {
+      const Four a = distances[lines[i]], b = distances[lines[i + 1]];
+      const Four c = distances[lines[i + 2]], d = distances[lines[i + 3]];
+      const Four e = LOW (a, b), f = LOW (c, d), g = HIGH (a, b), h = HIGH (c, d);
+
+      cubics[0][i / 4] = LOW_HALVES (e, f);
+      cubics[1][i / 4] = HIGH_HALVES (e, f);
+      cubics[2][i / 4] = LOW_HALVES (g, h);
+      cubics[3][i / 4] = HIGH_HALVES (g, h);
+    }
+#pragma omp simd
+  for (i = 0; i < GTORCH_PHILOX_CHUNK / 2; i++)
+    {
+      const guint32 turn = words[2 * i + 1];
+      const Bits part = { .i = (turn & 0x7ffffe) | 0x3f800001 };
+      const gfloat x = fused (part.f, 1.5707965f, -2.3561947f), z = x * x, m = fractions[i];
+      const gfloat sine =
+          x
+          * fused (fused (fused (-0.0002757972f, z, 0.011783245f), z, -0.23570195f), z, 1.4142134f);
+      const gfloat cosine =
+          fused (fused (fused (-0.0019213364f, z, 0.05890908f), z, -0.7071046f), z, 1.4142135f);
+      Bits distance = { .f = fused (fused (fused (c3[i], m, c2[i]), m, c1[i]), m, c0[i]) };
+      gfloat y;
+
+      distance.i ^= turn & 0x80000000;
+      y = distance.f * sine;
+      first[i] = fused (-y, sine, distance.f);
+      second[i] = y * cosine;
     }
   for (i = 0; i < GTORCH_PHILOX_CHUNK / 2; i++)
     {
