@@ -139,7 +139,11 @@ make (guint which, GError **error)
     case FILTERS_LAST:
       return turn (GTORCH_SHAPE (256, 3, 3, 256), error);
     case WAVES:
-      return randn (GTORCH_SHAPE (1 << 24), GTORCH_DTYPE_COMPLEX64, error);
+      {
+        g_autoptr (GTorchTensor) real = randn (GTORCH_SHAPE (1 << 24), F32, error);
+
+        return gtorch_tensor_to_dtype (real, GTORCH_DTYPE_COMPLEX64, error);
+      }
     case IMAGES_16:
       return randn (GTORCH_SHAPE (64, 256, 56, 56), BF16, error);
     case ROWS_16:

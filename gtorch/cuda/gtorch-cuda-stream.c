@@ -611,11 +611,7 @@ gtorch_cuda_wait_storage (GTorchDevice *device, GTorchStorage *storage, GError *
 gboolean
 gtorch_cuda_lane_may_capture (GTorchCudaLane *lane)
 {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-
-  return gtorch_captures_exist ()
-         || gtorch_cuda.cuStreamIsCapturing (lane->handle, &status) != CUDA_SUCCESS
-         || status != CU_STREAM_CAPTURE_STATUS_NONE;
+  return gtorch_captures_exist () || is_capturing (lane);
 }
 
 GTorchCudaLane *

@@ -68,7 +68,8 @@ agree (const gchar *what, GTorchTensor *x, GTorchTensor *expected, gdouble toler
 
   g_assert_cmpuint (n, ==, m);
   for (i = 0; i < n; i++)
-    if (!(fabs (a[i] - b[i]) <= tolerance * (1 + fabs (b[i]))) && !(isnan (a[i]) && isnan (b[i])))
+    if (a[i] != b[i] && !(fabs (a[i] - b[i]) <= tolerance * (1 + fabs (b[i])))
+        && !(isnan (a[i]) && isnan (b[i])))
       g_error ("%s: element %" G_GSIZE_FORMAT " of %" G_GSIZE_FORMAT " is %.9g, expected %.9g",
                what, i, n, a[i], b[i]);
 }
