@@ -116,6 +116,17 @@ template <typename C> struct gt_before
   C sum;
 };
 
+/* The same for a warp, whose lanes stay together: alone, each would wait for itself, one after the other. */
+template <typename C>
+GT_DEVICE C
+wait_together (const GtScan &p, uint64_t slot, gt_told<C> told, bool wanted)
+{
+  while (!__all_sync (~0u, !wanted || is_there (told)))
+    if (wanted && !is_there (told))
+      told = look<C> (p, slot);
+  return number_of (told);
+}
+
 /* For a warp. The groups are combined from the left. */
 template <typename Op>
 GT_DEVICE typename Op::C
@@ -127,7 +138,7 @@ look_back (gt_before<typename Op::C> &before, const GtScan &p, uint32_t line, ui
   const uint32_t n_groups = tile / 32;
   const uint64_t slot = (uint64_t) line * p.tiles + lane, last = slot + n_groups * 32;
   const bool mine = lane < (int) (tile % 32);
-  gt_told<C> told[N], told_last;
+  gt_told<C> told[N], told_last = {};
   C x[N];
 
   if (before.line != line)
@@ -145,9 +156,8 @@ look_back (gt_before<typename Op::C> &before, const GtScan &p, uint32_t line, ui
         {
           x[k] = Op::identity ();
           if (g + k < n_groups)
-            x[k] = wait (p, slot + (g + k) * 32, told[k]);
+            x[k] = wait_together (p, slot + (g + k) * 32, told[k], true);
         }
-      __syncwarp ();
 #pragma unroll
       for (int d = 16; d > 0; d /= 2)
 #pragma unroll
@@ -159,10 +169,8 @@ look_back (gt_before<typename Op::C> &before, const GtScan &p, uint32_t line, ui
           before.sum = Op::combine (before.sum, x[k]);
     }
   before.groups = n_groups;
-  x[0] = Op::identity ();
-  if (mine)
-    x[0] = wait (p, last, told_last);
-  __syncwarp ();
+  x[0] = wait_together (p, last, told_last, mine);
+  x[0] = mine ? x[0] : Op::identity ();
 #pragma unroll
   for (int d = 16; d > 0; d /= 2)
     x[0] = Op::combine (x[0], shuffle_xor (x[0], d));

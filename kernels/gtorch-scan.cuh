@@ -179,31 +179,41 @@ look (const GtScan &p, uint64_t slot)
   return told;
 }
 
-/* The number of the slot, which was looked at. */
+template <typename C>
+GT_DEVICE bool
+is_there (const gt_told<C> &told)
+{
+  bool all = true;
+
+#pragma unroll
+  for (int i = 0; i < (int) (sizeof (C) / 4); i++)
+    all &= told.words[i] >> 32 != 0;
+  return all;
+}
+
 template <typename C>
 GT_DEVICE C
-wait (const GtScan &p, uint64_t slot, gt_told<C> told)
+number_of (const gt_told<C> &told)
 {
   constexpr int N = sizeof (C) / 4;
   uint32_t words[N];
   C x;
 
-  for (;;)
-    {
-      bool all = true;
-
 #pragma unroll
-      for (int i = 0; i < N; i++)
-        {
-          all &= told.words[i] >> 32 != 0;
-          words[i] = (uint32_t) told.words[i];
-        }
-      if (all)
-        break;
-      told = look<C> (p, slot);
-    }
+  for (int i = 0; i < N; i++)
+    words[i] = (uint32_t) told.words[i];
   memcpy (&x, words, sizeof x);
   return x;
+}
+
+/* The number of the slot, which was looked at. */
+template <typename C>
+GT_DEVICE C
+wait (const GtScan &p, uint64_t slot, gt_told<C> told)
+{
+  while (!is_there (told))
+    told = look<C> (p, slot);
+  return number_of (told);
 }
 
 template <typename C>
