@@ -243,7 +243,7 @@ backward_survives_releases (void)
   gtorch_tensor_release (view);
   gtorch_tensor_backward (loss, NULL, FALSE, FALSE, &error);
   g_assert_no_error (error);
-  grad = gtorch_tensor_get_grad (x) != NULL ? g_object_ref (gtorch_tensor_get_grad (x)) : NULL;
+  grad = gtorch_tensor_get_grad (x);
   g_assert_nonnull (grad);
   {
     g_autofree gdouble *values = NULL;

@@ -377,7 +377,7 @@ backward_is_one_operation_on_the_current_stream (void)
       loss = gtorch_tensor_sum (z, NULL, 0, FALSE, GTORCH_DTYPE_NONE, NULL);
       g_assert_true (gtorch_tensor_backward (loss, NULL, FALSE, FALSE, &error));
       expect (0);
-      grad = g_object_ref (gtorch_tensor_get_grad (x));
+      grad = gtorch_tensor_get_grad (x);
       used = gtorch_tensor_neg (grad, NULL);
       expect (0); /* in the same stream */
       g_clear_object (&used);

@@ -204,7 +204,7 @@ gradients_agree (void)
       sum = TRY (gtorch_tensor_sum (size, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error));
       gtorch_tensor_backward (sum, NULL, FALSE, FALSE, &failure);
       g_assert_no_error (failure);
-      grads[i] = g_object_ref (gtorch_tensor_get_grad (leaves[i]));
+      grads[i] = gtorch_tensor_get_grad (leaves[i]);
     }
   near ("gradient", grads[1], grads[0]);
   g_clear_object (&grads[0]);
