@@ -5,6 +5,7 @@
 
 #include "config.h"
 
+#include "cuda/gtorch-cuda-benchmark-private.h"
 #include "cuda/gtorch-cuda-private.h"
 
 #define N_ROUNDS 3

@@ -11,6 +11,7 @@
 
 #include "cuda/gtorch-cuda-cudnn-private.h"
 #include "cuda/gtorch-cuda-plain-private.h"
+#include "cuda/gtorch-cuda-benchmark-private.h"
 #include "cuda/gtorch-cuda-private.h"
 
 #define MAX_PLANS 4096

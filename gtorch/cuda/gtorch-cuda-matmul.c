@@ -10,6 +10,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "cuda/gtorch-cuda-benchmark-private.h"
 #include "cuda/gtorch-cuda-private.h"
 #include "gtorch-multiply-private.h"
 #include "kernels/gtorch-kernel-params.h"

@@ -385,16 +385,6 @@ gtorch_cuda_power_of_two (guint64 n, guint most)
   return result;
 }
 
-/* --- which way is the quickest (gtorch-cuda-benchmark.c) --- */
-
-/* Enqueues the work in one of the ways; FALSE if that cannot be. */
-typedef gboolean (*GTorchCudaAttempt) (guint which, gpointer data);
-
-/* Tries n ways, each several times; not in a capture. -1 if none can be; of those that are about as quick it
- * is the first. The device is done with all of them then. */
-gint gtorch_cuda_benchmark (GTorchCudaLane *lane, guint n, GTorchCudaAttempt attempt,
-                            gpointer data);
-
 /* --- operations --- */
 gboolean gtorch_cuda_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *call,
                              GError **error);

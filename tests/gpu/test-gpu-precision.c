@@ -113,7 +113,7 @@ greatest_error_of (GTorchTensor *x, GTorchTensor *expected)
   return gtorch_tensor_item_double (greatest, NULL) / gtorch_tensor_item_double (mean, NULL);
 }
 
-/* The example by which PyTorch's notes on CUDA explain TF32: there 0.0022 on an A100, and 0.000039 without. */
+/* The example by which PyTorch's notes on CUDA explain TF32: there 0.0022, and 0.000039 without. */
 static void
 large_products_are_as_exact_as_elsewhere (void)
 {

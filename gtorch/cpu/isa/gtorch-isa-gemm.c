@@ -3,8 +3,9 @@
 
 /* Matrix products in one thread. A panel of B (KC x NC) is packed and stays in the second cache, MR rows of A
  * (MR x KC) are packed and stay in the first while the panel passes them; so the micro-kernel, which keeps
- * MR x NR results in registers, reads both in order. Operands that fit into the cache are read where they are. The order of the additions depends on k
- * alone, so however the caller splits m and n over threads, the result is the same to the bit.
+ * MR x NR results in registers, reads both in order. Operands that fit into the cache are read where they
+ * are. The order of the additions depends on k alone, so however the caller splits m and n over threads, the
+ * result is the same to the bit.
  *
  * The file includes itself, once for each type. */
 
