@@ -149,8 +149,8 @@ gchar *
 test_to_string (GTorchTensor *tensor)
 {
   g_autofree gchar *text = gtorch_tensor_to_string (tensor);
-  g_autofree gchar *device = gtorch_device_to_string (test_device ());
-  g_autofree gchar *place = g_strdup_printf (", device='%s'", device);
+  g_autofree gchar *name = gtorch_device_to_string (test_device ());
+  g_autofree gchar *place = g_strdup_printf (", device='%s'", name);
   g_auto (GStrv) parts = g_strsplit (text, place, -1);
 
   return g_strjoinv ("", parts);
