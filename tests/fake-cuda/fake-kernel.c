@@ -15,8 +15,7 @@
 #include "fake-cuda-private.h"
 #include "kernels/gtorch-kernel-params.h"
 
-#define PER_BLOCK 1024
-#define BLOCK     256 /* elements that go through a buffer together */
+#define BLOCK 256 /* elements that go through a buffer together */
 
 static GHashTable *kernels; /* by name */
 
@@ -37,9 +36,10 @@ refuse (const FakeKernel *kernel, const gchar *why)
 }
 
 static gboolean
-is_covered (const FakeGrid *grid, guint64 n)
+is_covered (const FakeGrid *grid, guint64 n, guint per_thread)
 {
-  return grid->block[0] == 256 && grid->grid[1] == 1 && (guint64) grid->grid[0] * PER_BLOCK >= n;
+  return grid->block[0] == GT_THREADS && grid->grid[1] == 1
+         && (guint64) grid->grid[0] * GT_THREADS * per_thread >= n;
 }
 
 static gboolean
@@ -233,7 +233,7 @@ run_contiguous (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer pa
   guint k;
 
   stored_dtypes (kernel, dtypes);
-  if (!is_covered (grid, p->n / vector_of (dtypes)))
+  if (!is_covered (grid, p->n / vector_of (dtypes), GT_VECTORS))
     return refuse (kernel, "the grid is too small");
   for (k = 0; k < w.n_operands; k++)
     {
@@ -261,7 +261,7 @@ run_rows (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer paramete
   vector = vector_of (dtypes);
   w.shape[0] = (gint64) p->inner.divisor * vector;
   w.shape[1] = base->n / p->inner.divisor;
-  if (!is_covered (grid, base->n) || base->n % p->inner.divisor != 0)
+  if (!is_covered (grid, base->n, GT_VECTORS) || base->n % p->inner.divisor != 0)
     return refuse (kernel, "the grid is too small, or rows are not whole");
   for (k = 0; k < w.n_operands; k++)
     {
@@ -285,7 +285,7 @@ run_strided (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer param
   const GtStrided *p = parameter;
   Walk w = walk_strided (p, ((const GTorchOpClass *) kernel->op)->n_inputs + 1);
 
-  if (!is_covered (grid, p->base.n))
+  if (!is_covered (grid, p->base.n, GT_STEPS))
     return refuse (kernel, "the grid is too small");
   return run_pointwise (kernel, &p->base, p->dtypes, &w, device);
 }
@@ -301,7 +301,7 @@ run_cast (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer paramete
   char *to = fake_memory_at ((guintptr) p->data[0], p->n * to_size, device);
   char *from = fake_memory_at ((guintptr) p->data[1], p->n * from_size, device);
 
-  if (!is_covered (grid, p->n / (16 / MAX (to_size, from_size))))
+  if (!is_covered (grid, p->n / (16 / MAX (to_size, from_size)), GT_VECTORS))
     return refuse (kernel, "the grid is too small");
   if (!is_aligned (p, 0) || !is_aligned (p, 1))
     return refuse (kernel, "a pointer is not aligned");
@@ -329,7 +329,7 @@ run_move (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer paramete
   Walk w = walk_strided (p, 2);
   guint size = kernel->size;
 
-  if (!is_covered (grid, p->base.n))
+  if (!is_covered (grid, p->base.n, GT_STEPS))
     return refuse (kernel, "the grid is too small");
   w.numbers = 0;
   w.sizes[0] = w.sizes[1] = size;
@@ -350,7 +350,7 @@ run_convert (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer param
   Walk w = walk_strided (p, 2);
   GTorchCast cast = gtorch_cpu_cast (p->dtypes[0], p->dtypes[1]);
 
-  if (!is_covered (grid, p->base.n))
+  if (!is_covered (grid, p->base.n, GT_STEPS))
     return refuse (kernel, "the grid is too small");
   w.numbers = 0;
   w.sizes[0] = gtorch_dtype_size (p->dtypes[0]);
@@ -386,7 +386,7 @@ run_fill (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer paramete
              .data = { p->data[0] },
              .sizes = { kernel->size } };
 
-  if (!is_covered (grid, p->n * kernel->size / 16))
+  if (!is_covered (grid, p->n * kernel->size / 16, GT_VECTORS))
     return refuse (kernel, "the grid is too small");
   if (!is_aligned (p, 0))
     return refuse (kernel, "a pointer is not aligned");
@@ -400,7 +400,7 @@ run_spread (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parame
   const GtStrided *p = parameter;
   Walk w = walk_strided (p, 1);
 
-  if (!is_covered (grid, p->base.n))
+  if (!is_covered (grid, p->base.n, GT_STEPS))
     return refuse (kernel, "the grid is too small");
   w.numbers = 0;
   w.sizes[0] = kernel->size;
