@@ -318,6 +318,8 @@ no_function_is_left_out (void)
   while ((name = g_dir_read_name (dir)) != NULL)
     find_calls (folder, name, calls);
   g_assert_cmpuint (g_hash_table_size (calls), >, 40);
+  /* for kernels with much shared memory, none of which this driver has */
+  g_hash_table_remove (calls, "cuKernelSetAttribute");
   g_hash_table_iter_init (&iter, calls);
   while (g_hash_table_iter_next (&iter, &key, NULL))
     if (!g_hash_table_contains (failed, key))
