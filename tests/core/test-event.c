@@ -58,6 +58,7 @@ done_when_the_work_before_it_is (void)
   g_autoptr (GTorchEvent) early = gtorch_event_new (GTORCH_EVENT_BLOCKING);
 
   g_assert_true (gtorch_event_record (early, NULL, NULL)); /* the default stream is idle */
+  g_assert_true (gtorch_event_synchronize (early, NULL, NULL));
   g_assert_true (gtorch_event_query (early));
   g_assert_true (gtorch_event_is_recorded (event));
   g_assert_false (gtorch_event_query (event));
