@@ -124,6 +124,8 @@ elapsed_time_has_its_errors (void)
   g_clear_error (&error);
   gtorch_event_record (timed, NULL, NULL);
   gtorch_event_record (untimed, NULL, NULL);
+  g_assert_true (gtorch_event_synchronize (timed, NULL, NULL));
+  g_assert_true (gtorch_event_synchronize (untimed, NULL, NULL));
   g_assert_true (isnan (gtorch_event_get_elapsed_ms (timed, untimed, &error)));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_assert_nonnull (strstr (error->message, "second"));
