@@ -120,6 +120,7 @@ struct _GTorchOpCall
   guint n_outputs;
   gboolean in_place;
   gboolean of_numbers; /* all inputs are scalar arguments: so is the result */
+  gboolean is_view;    /* set by shape (): the outputs show an input, nothing is launched */
   GTorchDevice *device;
   guint compute; /* dtype in which the elements are computed, set by shape () */
   guint64 seed;  /* RANDOM: Philox key and first counter, reserved after shape () */

@@ -216,7 +216,8 @@ run (GTorchOpCall *call, GError **error)
   if (G_UNLIKELY (call->op->flags & GTORCH_OP_FLAG_RANDOM))
     gtorch_random_reserve (call);
 
-  if (!(call->op->flags & GTORCH_OP_FLAG_VIEW) && G_UNLIKELY (!gtorch_launch (call, error)))
+  if (!(call->op->flags & GTORCH_OP_FLAG_VIEW) && G_LIKELY (!call->is_view)
+      && G_UNLIKELY (!gtorch_launch (call, error)))
     return FALSE;
 
   if (call->in_place)

@@ -511,7 +511,8 @@ gtorch_race_note_call (GTorchStream *stream, GTorchOpCall *call, GError **error)
 
   g_mutex_lock (&lock);
   queue = stream_queue (stream, call->device);
-  for (i = 0; i < call->n_inputs; i++)
+  /* Those like another tensor look at its shape only. */
+  for (i = g_str_has_suffix (call->op->name, "_like") ? 1 : 0; i < call->n_inputs; i++)
     {
       GTorchImpl *input = call->inputs[i];
 

@@ -6,6 +6,7 @@
 #include <gio/gio.h>
 
 #include <gtorch/gtorch-op-private.h>
+#include <gtorch/gtorch-stream-private.h>
 
 G_BEGIN_DECLS
 
@@ -35,9 +36,18 @@ typedef struct
   void (*finalize) (GTorchNode *self);
 } GTorchNodeClass;
 
+/* The stream that was current for a device; NULL: the default one. */
+typedef struct
+{
+  GTorchDevice *device;
+  GTorchStream *stream;
+} GTorchPlace;
+
 /* What few nodes have. */
 typedef struct
 {
+  GTorchPlace *places; /* further devices of operands, and their streams; owned */
+  guint n_places;
   GPtrArray *hooks;      /* of GTorchHook, on gradients of outputs */
   GTorchImpl **retained; /* for each output the impl whose grad is kept, not owned, or NULL */
 } GTorchNodeExtra;
@@ -86,6 +96,8 @@ void gtorch_node_copy_edge (GTorchNode *node, guint i, const GTorchEdge *edge);
 /* Makes node the history of output. */
 void gtorch_node_set_output (GTorchNode *node, guint index, GTorchImpl *output);
 GTorchNodeExtra *gtorch_node_ensure_extra (GTorchNode *node);
+/* Notes the stream of a further device, that the operation has an operand on. */
+void gtorch_node_add_place (GTorchNode *node, GTorchDevice *device);
 /* A new reference to the impl that keeps the gradient of this output, if there still is one. */
 GTorchImpl *gtorch_node_get_retained (GTorchNode *node, guint index);
 void gtorch_node_set_retained (GTorchNode *node, guint index, GTorchImpl *impl);
@@ -169,6 +181,45 @@ gboolean gtorch_grad_accumulate (GTorchImpl *impl, GTorchImpl *grad, gboolean ma
                                  GError **error);
 /* A gradient that can be shown: grad, or a copy. */
 GTorchImpl *gtorch_grad_show (GTorchImpl *grad, gboolean may_take, GError **error);
+
+/* --- streams of a pass --- */
+/* The current streams of a thread. */
+typedef struct
+{
+  GTorchStream *streams[GTORCH_MAX_DEVICES]; /* owned */
+} GTorchThreadStreams;
+
+void gtorch_thread_streams_take (GTorchThreadStreams *self);
+void gtorch_thread_streams_apply (const GTorchThreadStreams *self);
+void gtorch_thread_streams_clear (GTorchThreadStreams *self);
+/* Has the thread chosen any? */
+gboolean gtorch_thread_has_streams (void);
+
+typedef struct
+{
+  GTorchThreadStreams callers;
+  GTorchDevice *device; /* of all roots, or NULL */
+  GPtrArray *used;      /* that are not the caller's; owned */
+  GPtrArray *held;      /* storages of gradients that several streams read */
+  GTorchFence *fence;   /* behind the work of `fenced` until now, once it was needed */
+  GTorchStream *fenced;
+} GTorchPassStreams;
+
+void gtorch_pass_streams_init (GTorchPassStreams *self, GTorchImpl *const *roots, guint n_roots);
+void gtorch_pass_streams_clear (GTorchPassStreams *self);
+/* Are forward and backward of the node in the same capture, or in none? */
+gboolean gtorch_pass_streams_check_capture (GTorchPassStreams *self, GTorchNode *node,
+                                            GError **error);
+/* Makes the stream (NULL: the default one) current. */
+gboolean gtorch_pass_streams_enter (GTorchPassStreams *self, GTorchDevice *device,
+                                    GTorchStream *stream, GError **error);
+/* What is put on `next` from now on comes after what the current stream has, which computed the gradient. */
+gboolean gtorch_pass_streams_order (GTorchPassStreams *self, GTorchImpl *grad, GTorchStream *next,
+                                    GError **error);
+/* The stream that computed the last gradient goes on. */
+void gtorch_pass_streams_forget_fence (GTorchPassStreams *self);
+/* The caller's streams wait for the others. */
+gboolean gtorch_pass_streams_join (GTorchPassStreams *self, GError **error);
 
 /* --- the engine --- */
 typedef struct

@@ -11,7 +11,6 @@
 
 #include "gtorch-autograd-private.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-stream-private.h"
 #include "gtorch-tensor-private.h"
 
 /**
@@ -187,7 +186,7 @@ typedef struct
   GTorchImpl *gradient;
   gboolean retain_graph;
   gboolean create_graph;
-  GTorchStream *streams[GTORCH_MAX_DEVICES]; /* the caller's */
+  GTorchThreadStreams streams; /* the caller's */
   GMainContext *context;
 } AsyncBackward;
 
@@ -195,42 +194,12 @@ static void
 async_backward_free (gpointer data)
 {
   AsyncBackward *self = data;
-  guint i;
 
   gtorch_impl_unref (self->root);
   g_clear_pointer (&self->gradient, gtorch_impl_unref);
-  for (i = 0; i < GTORCH_MAX_DEVICES; i++)
-    g_clear_object (&self->streams[i]);
+  gtorch_thread_streams_clear (&self->streams);
   g_main_context_unref (self->context);
   g_free (self);
-}
-
-static void
-swap_streams (AsyncBackward *self)
-{
-  guint i;
-
-  for (i = 0; i < GTORCH_MAX_DEVICES; i++)
-    if (self->streams[i] != NULL)
-      {
-        GTorchStream *former = gtorch_stream_swap (self->streams[i]->device, self->streams[i]);
-
-        g_clear_object (&former);
-      }
-}
-
-static void
-reset_streams (AsyncBackward *self)
-{
-  guint i;
-
-  for (i = 0; i < GTORCH_MAX_DEVICES; i++)
-    if (self->streams[i] != NULL)
-      {
-        GTorchStream *former = gtorch_stream_swap (self->streams[i]->device, NULL);
-
-        g_clear_object (&former);
-      }
 }
 
 static void
@@ -245,14 +214,15 @@ backward_thread (GTask *task, gpointer source, gpointer data, GCancellable *canc
     .create_graph = self->create_graph,
     .cancellable = cancellable,
   };
+  GTorchThreadStreams none = { { NULL } };
   GError *error = NULL;
   gboolean success;
 
-  swap_streams (self);
+  gtorch_thread_streams_apply (&self->streams);
   gtorch_engine_set_context (self->context);
   success = gtorch_engine_run (&backward, &error);
   gtorch_engine_set_context (NULL);
-  reset_streams (self);
+  gtorch_thread_streams_apply (&none);
   if (success)
     g_task_return_boolean (task, TRUE);
   else
@@ -284,7 +254,6 @@ gtorch_tensor_backward_async (GTorchTensor *self, GTorchTensor *gradient, gboole
 {
   g_autoptr (GTask) task = NULL;
   AsyncBackward *data;
-  guint i;
 
   g_return_if_fail (GTORCH_IS_TENSOR (self));
   g_return_if_fail (gradient == NULL || GTORCH_IS_TENSOR (gradient));
@@ -295,8 +264,7 @@ gtorch_tensor_backward_async (GTorchTensor *self, GTorchTensor *gradient, gboole
   data->gradient = gradient != NULL ? gtorch_impl_ref (gtorch_tensor_unwrap (gradient)) : NULL;
   data->retain_graph = retain_graph;
   data->create_graph = create_graph;
-  for (i = 0; i < GTORCH_MAX_DEVICES; i++)
-    g_set_object (&data->streams[i], gtorch_thread.streams[i]);
+  gtorch_thread_streams_take (&data->streams);
   data->context = g_main_context_ref_thread_default ();
 
   task = g_task_new (self, cancellable, callback, user_data);

@@ -22,9 +22,9 @@
 #include <string.h>
 
 #include "gtorch-autograd-private.h"
+#include "gtorch-capture-private.h"
 #include "gtorch-grad-mode.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-stream-private.h"
 
 typedef struct _Task Task;
 
@@ -35,7 +35,7 @@ struct _Task
   guint waiting;        /* gradients that are still to arrive */
   guint wanted;         /* 1 + the first of the wanted inputs that are its outputs; or 0 */
   gboolean is_needed;   /* it leads to one of the wanted inputs */
-  GTorchStream *stream; /* a leaf's, of its first gradient */
+  GTorchStream *stream; /* a leaf's, of its first gradient; NULL: the default one */
   GTorchImpl *buffers[];
 };
 
@@ -61,10 +61,8 @@ typedef struct
   GPtrArray *leaves;
   GPtrArray *ready;     /* a heap of tasks */
   guint *next_wanted;   /* chains wanted inputs of one task, each 1 + an index */
-  GPtrArray *streams;   /* that were used and are not the caller's; owned */
-  GTorchFence *fence;   /* behind the work of the node that just ran, once it was needed */
-  GTorchStream *fenced; /* whose it is */
   gboolean has_streams; /* some node ran elsewhere than on the default stream, or the caller does */
+  GTorchPassStreams streams; /* only then */
 } Run;
 
 /* --- tasks --- */
@@ -207,7 +205,8 @@ walk (Run *run, const GTorchEdge *roots)
     {
       GTorchNode *node = ((Task *) run->order->pdata[i])->node;
 
-      run->has_streams |= node->stream != NULL;
+      run->has_streams |=
+          node->stream != NULL || G_UNLIKELY (node->extra != NULL && node->extra->n_places > 0);
       for (j = 0; j < node->n_edges; j++)
         if (is_edge (&node->edges[j]))
           ensure_task (run, &node->edges[j])->waiting++;
@@ -284,62 +283,37 @@ pop_ready (Run *run)
 
 /* --- streams --- */
 
-static GTorchStream *
-stream_of (GTorchDevice *device, GTorchStream *stream)
+/* Makes the stream (NULL: the default one) current; FALSE if it is already. */
+static gboolean
+enter (GTorchDevice *device, GTorchStream *stream, GTorchStream **former)
 {
-  return stream != NULL ? stream : gtorch_device_get_default_stream (device);
+  if (gtorch_current_stream (device) == stream)
+    return FALSE;
+  *former = gtorch_stream_swap (device, stream);
+  return TRUE;
 }
 
 static void
-note_stream (Run *run, GTorchStream *stream)
+leave (GTorchDevice *device, GTorchStream *former)
 {
-  if (!g_ptr_array_find (run->streams, stream, NULL))
-    g_ptr_array_add (run->streams, g_object_ref (stream));
+  GTorchStream *own = gtorch_stream_swap (device, former);
+
+  g_clear_object (&own);
+  g_clear_object (&former);
 }
 
-/* What is put on `next` from now on comes after what is on the current stream of its device. */
+/* Before anything runs. */
 static gboolean
-order_streams (Run *run, GTorchDevice *device, GTorchStream *next, GError **error)
-{
-  GTorchStream *current = stream_of (device, gtorch_current_stream (device));
-
-  if (current == next)
-    return TRUE;
-  if (run->fenced != current)
-    {
-      g_clear_pointer (&run->fence, gtorch_fence_unref);
-      run->fence = gtorch_stream_record_fence (current, GTORCH_EVENT_NONE, error);
-      run->fenced = current;
-    }
-  return run->fence != NULL && gtorch_stream_wait_fence (next, run->fence, error);
-}
-
-static void
-drop_fence (Run *run)
-{
-  g_clear_pointer (&run->fence, gtorch_fence_unref);
-  run->fenced = NULL;
-}
-
-/* The caller's streams wait for the others. */
-static gboolean
-join_streams (Run *run, GError **error)
+check_captures (Run *run, GError **error)
 {
   guint i;
 
-  for (i = 0; i < run->streams->len; i++)
+  for (i = 0; i < run->order->len; i++)
     {
-      GTorchStream *stream = run->streams->pdata[i];
-      GTorchStream *current = stream_of (stream->device, gtorch_current_stream (stream->device));
-      GTorchFence *fence;
-      gboolean success;
+      const Task *task = run->order->pdata[i];
 
-      if (current == stream)
-        continue;
-      fence = gtorch_stream_record_fence (stream, GTORCH_EVENT_NONE, error);
-      success = fence != NULL && gtorch_stream_wait_fence (current, fence, error);
-      g_clear_pointer (&fence, gtorch_fence_unref);
-      if (!success)
+      if ((task->is_needed || task->wanted != 0)
+          && !gtorch_pass_streams_check_capture (&run->streams, task->node, error))
         return FALSE;
     }
   return TRUE;
@@ -354,21 +328,26 @@ receive (Run *run, Task *task, guint index, GTorchImpl *grad, GError **error)
   GTorchDevice *device = gtorch_impl_device (grad);
   GTorchImpl **buffer = &task->buffers[index];
   GTorchStream *former = NULL;
-  gboolean success = TRUE;
+  gboolean success = TRUE, entered = FALSE;
   GTorchImpl *sum;
 
   if (G_UNLIKELY (run->has_streams))
     {
       GTorchStream *stream = task->node != NULL ? task->node->stream : task->stream;
 
-      if (task->leaf != NULL && stream == NULL)
-        stream = task->stream = stream_of (device, gtorch_current_stream (device));
-      if (!order_streams (run, device, stream_of (device, stream), error))
+      if (task->leaf != NULL && *buffer == NULL)
+        stream = task->stream = gtorch_current_stream (device);
+      if (!gtorch_pass_streams_order (&run->streams, grad, stream, error))
         {
           gtorch_impl_unref (grad);
           return FALSE;
         }
-      former = gtorch_stream_swap (device, stream);
+      if (*buffer != NULL)
+        {
+          entered = enter (device, stream, &former);
+          if (!entered)
+            gtorch_pass_streams_forget_fence (&run->streams);
+        }
     }
   if (*buffer == NULL)
     *buffer = grad;
@@ -388,9 +367,8 @@ receive (Run *run, Task *task, guint index, GTorchImpl *grad, GError **error)
         }
       gtorch_impl_unref (grad);
     }
-  if (G_UNLIKELY (run->has_streams))
-    g_clear_object (&(GTorchStream *){ gtorch_stream_swap (device, former) });
-  g_clear_object (&former);
+  if (entered)
+    leave (device, former);
   return success;
 }
 
@@ -422,17 +400,14 @@ finish_leaf (Run *run, Task *task, GError **error)
   GTorchImpl **buffer = &task->buffers[0];
   GTorchDevice *device = gtorch_impl_device (leaf);
   GTorchStream *former = NULL;
-  gboolean success;
+  gboolean success, entered = FALSE;
 
   if (*buffer == NULL)
     return TRUE;
   if (G_UNLIKELY (run->has_streams))
     {
-      GTorchStream *stream = task->stream;
-
-      former = gtorch_stream_swap (device, stream);
-      if (stream != NULL)
-        note_stream (run, stream);
+      entered = enter (device, task->stream, &former);
+      gtorch_pass_streams_forget_fence (&run->streams);
     }
   success = autograd == NULL || gtorch_hooks_run (&autograd->hooks, 0, buffer, error);
   if (success && run->backward->n_inputs > 0)
@@ -444,9 +419,8 @@ finish_leaf (Run *run, Task *task, GError **error)
         gtorch_hooks_run_accumulated (&leaf->autograd->hooks, leaf);
     }
   g_clear_pointer (buffer, gtorch_impl_unref);
-  if (G_UNLIKELY (run->has_streams))
-    g_clear_object (&(GTorchStream *){ gtorch_stream_swap (device, former) });
-  g_clear_object (&former);
+  if (entered)
+    leave (device, former);
   return success;
 }
 
@@ -502,27 +476,17 @@ run_node (Run *run, Task *task, GTorchImpl **results, GError **error)
   return TRUE;
 }
 
-/* Runs a node and sends on what comes of it. */
 static gboolean
-run_task (Run *run, Task *task, GError **error)
+run_and_send (Run *run, Task *task, GError **error)
 {
   GTorchNode *node = task->node;
-  GTorchDevice *device = node->output_metas[0].device;
   GTorchImpl *few[8] = { NULL };
   GTorchImpl **results = few;
-  GTorchStream *former = NULL;
   gboolean success;
   guint i;
 
   if (node->n_edges > G_N_ELEMENTS (few))
     results = g_new0 (GTorchImpl *, node->n_edges);
-  if (G_UNLIKELY (run->has_streams))
-    {
-      if (node->stream != NULL)
-        device = node->stream->device;
-      former = gtorch_stream_swap (device, node->stream);
-      note_stream (run, stream_of (device, node->stream));
-    }
   success = run_node (run, task, results, error);
   gtorch_impl_clear (task->buffers, node->n_outputs);
   for (i = 0; success && i < node->n_edges; i++)
@@ -545,12 +509,47 @@ run_task (Run *run, Task *task, GError **error)
   gtorch_impl_clear (results, node->n_edges);
   if (results != few)
     g_free (results);
-  if (G_UNLIKELY (run->has_streams))
-    {
-      drop_fence (run);
-      g_clear_object (&(GTorchStream *){ gtorch_stream_swap (device, former) });
-      g_clear_object (&former);
-    }
+  return success;
+}
+
+/* The node's operands are on several devices. */
+static G_GNUC_NO_INLINE gboolean
+run_in_places (Run *run, Task *task, GError **error)
+{
+  const GTorchNodeExtra *extra = task->node->extra;
+  GTorchThreadStreams former;
+  gboolean success = TRUE;
+  guint i;
+
+  gtorch_thread_streams_take (&former);
+  for (i = 0; success && i < extra->n_places; i++)
+    success = gtorch_pass_streams_enter (&run->streams, extra->places[i].device,
+                                         extra->places[i].stream, error);
+  success = success && run_and_send (run, task, error);
+  gtorch_thread_streams_apply (&former);
+  gtorch_thread_streams_clear (&former);
+  return success;
+}
+
+/* Runs a node, on the streams of its forward, and sends on what comes of it. */
+static gboolean
+run_task (Run *run, Task *task, GError **error)
+{
+  GTorchNode *node = task->node;
+  GTorchDevice *device;
+  GTorchStream *former = NULL;
+  gboolean success, entered;
+
+  if (G_LIKELY (!run->has_streams))
+    return run_and_send (run, task, error);
+  device = node->stream != NULL ? node->stream->device : node->output_metas[0].device;
+  entered = enter (device, node->stream, &former);
+  gtorch_pass_streams_forget_fence (&run->streams);
+  success = node->extra != NULL && node->extra->n_places > 0 ? run_in_places (run, task, error)
+                                                             : run_and_send (run, task, error);
+  gtorch_pass_streams_forget_fence (&run->streams);
+  if (entered)
+    leave (device, former);
   return success;
 }
 
@@ -647,15 +646,26 @@ check_tensors (GTorchImpl *const *impls, guint n, const gchar *what, GError **er
   return TRUE;
 }
 
+/* All of them are there before other streams wait for the one that fills them. */
 static gboolean
-caller_has_streams (const GTorchBackward *backward)
+send_root_grads (Run *run, const GTorchEdge *edges, GError **error)
 {
+  const GTorchBackward *backward = run->backward;
+  g_autofree GTorchImpl **grads = g_new0 (GTorchImpl *, MAX (backward->n_roots, 1));
+  gboolean success = TRUE;
   guint i;
 
-  for (i = 0; i < backward->n_roots; i++)
-    if (gtorch_current_stream (gtorch_impl_device (backward->roots[i])) != NULL)
-      return TRUE;
-  return FALSE;
+  for (i = 0; success && i < backward->n_roots; i++)
+    {
+      grads[i] = root_grad (backward->roots[i], backward->grads != NULL ? backward->grads[i] : NULL,
+                            error);
+      success = grads[i] != NULL;
+    }
+  for (i = 0; success && i < backward->n_roots; i++)
+    success = receive (run, find_task (run, &edges[i]), edges[i].index, g_steal_pointer (&grads[i]),
+                       error);
+  gtorch_impl_clear (grads, backward->n_roots);
+  return success;
 }
 
 gboolean
@@ -678,8 +688,7 @@ gtorch_engine_run (const GTorchBackward *backward, GError **error)
   run.order = g_ptr_array_new ();
   run.leaves = g_ptr_array_new ();
   run.ready = g_ptr_array_new ();
-  run.streams = g_ptr_array_new_with_free_func (g_object_unref);
-  run.has_streams = caller_has_streams (backward);
+  run.has_streams = gtorch_thread_has_streams ();
   for (i = 0; i < backward->n_roots; i++)
     {
       GTorchAutograd *autograd = backward->roots[i]->autograd;
@@ -691,18 +700,12 @@ gtorch_engine_run (const GTorchBackward *backward, GError **error)
     }
 
   walk (&run, edges);
-  success = TRUE;
-  for (i = 0; success && i < backward->n_roots; i++)
-    {
-      GTorchImpl *grad = root_grad (backward->roots[i],
-                                    backward->grads != NULL ? backward->grads[i] : NULL, error);
-
-      success =
-          grad != NULL && receive (&run, find_task (&run, &edges[i]), edges[i].index, grad, error);
-    }
-  drop_fence (&run);
-  success = success && execute (&run, error);
-  success = join_streams (&run, success ? error : NULL) && success;
+  if (G_UNLIKELY (run.has_streams))
+    gtorch_pass_streams_init (&run.streams, backward->roots, backward->n_roots);
+  success = (!run.has_streams || !gtorch_captures_exist () || check_captures (&run, error))
+            && send_root_grads (&run, edges, error) && execute (&run, error);
+  if (G_UNLIKELY (run.has_streams))
+    success = gtorch_pass_streams_join (&run.streams, success ? error : NULL) && success;
 
   gtorch_set_grad_enabled (before);
   for (i = 0; i < 2; i++)
@@ -714,7 +717,8 @@ gtorch_engine_run (const GTorchBackward *backward, GError **error)
       g_ptr_array_unref (tasks);
     }
   g_ptr_array_unref (run.ready);
-  g_ptr_array_unref (run.streams);
+  if (G_UNLIKELY (run.has_streams))
+    gtorch_pass_streams_clear (&run.streams);
   g_free (run.table);
   while (run.blocks != NULL)
     {
@@ -740,6 +744,7 @@ typedef struct
   void (*func) (gpointer data);
   gpointer data;
   gboolean grad_enabled;
+  GTorchThreadStreams streams;
   GMutex lock;
   GCond cond;
   gboolean done;
@@ -750,8 +755,13 @@ run_user_call (gpointer data)
 {
   UserCall *call = data;
   gboolean before = gtorch_set_grad_enabled (call->grad_enabled);
+  GTorchThreadStreams own;
 
+  gtorch_thread_streams_take (&own);
+  gtorch_thread_streams_apply (&call->streams);
   call->func (call->data);
+  gtorch_thread_streams_apply (&own);
+  gtorch_thread_streams_clear (&own);
   gtorch_set_grad_enabled (before);
   g_mutex_lock (&call->lock);
   call->done = TRUE;
@@ -766,9 +776,12 @@ gtorch_engine_call_user (void (*func) (gpointer data), gpointer data)
   UserCall call = { .func = func, .data = data, .grad_enabled = gtorch_is_grad_enabled () };
   GSource *source;
 
+  gtorch_thread_streams_take (&call.streams);
   if (G_LIKELY (owner == NULL))
     {
       func (data);
+      gtorch_thread_streams_apply (&call.streams); /* whatever func has left behind */
+      gtorch_thread_streams_clear (&call.streams);
       return;
     }
   g_mutex_init (&call.lock);
@@ -785,6 +798,7 @@ gtorch_engine_call_user (void (*func) (gpointer data), gpointer data)
   g_mutex_unlock (&call.lock);
   g_cond_clear (&call.cond);
   g_mutex_clear (&call.lock);
+  gtorch_thread_streams_clear (&call.streams);
 }
 
 GMainContext *

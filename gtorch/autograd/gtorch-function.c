@@ -286,10 +286,16 @@ function_node_new (GTorchFunction *function, GTorchFunctionContext *context,
     {
       gtorch_meta_init (&self->input_metas[i], inputs[i], g_new (gint64, inputs[i]->n_dims + 1));
       gtorch_node_set_edge (&self->node, i, inputs[i]);
+      if (self->input_metas[i].device != device)
+        gtorch_node_add_place (&self->node, self->input_metas[i].device);
     }
   for (i = 0; i < n_outputs; i++)
-    gtorch_meta_init (&self->node.output_metas[i], outputs[i],
-                      g_new (gint64, outputs[i]->n_dims + 1));
+    {
+      gtorch_meta_init (&self->node.output_metas[i], outputs[i],
+                        g_new (gint64, outputs[i]->n_dims + 1));
+      if (self->node.output_metas[i].device != device)
+        gtorch_node_add_place (&self->node, self->node.output_metas[i].device);
+    }
   return self;
 }
 

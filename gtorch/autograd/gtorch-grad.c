@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "gtorch-autograd-private.h"
+#include "gtorch-capture-private.h"
 #include "gtorch-grad-mode.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-stream-private.h"
 
 GTorchImpl *
 gtorch_grad_fit (GTorchImpl *grad, const GTorchMeta *meta, GError **error)
@@ -142,22 +142,21 @@ static gboolean
 follow_stream (GTorchAutograd *autograd, GTorchDevice *device, GError **error)
 {
   GTorchStream *last = autograd->grad_stream, *current = gtorch_current_stream (device);
-  GTorchFence *fence;
   gboolean success = TRUE;
 
   if (G_LIKELY (last == current))
     return TRUE;
-  last = last != NULL ? last : gtorch_device_get_default_stream (device);
-  if (autograd->grad != NULL && !gtorch_stream_is_capturing (last)
-      && (current == NULL || !gtorch_stream_is_capturing (current)))
+  if (autograd->grad != NULL)
     {
-      fence = gtorch_stream_record_fence (last, GTORCH_EVENT_NONE, error);
-      success =
-          fence != NULL
-          && gtorch_stream_wait_fence (current != NULL ? current
-                                                       : gtorch_device_get_default_stream (device),
-                                       fence, error);
-      g_clear_pointer (&fence, gtorch_fence_unref);
+      GTorchStream *next = current != NULL ? current : gtorch_device_get_default_stream (device);
+      g_autoptr (GTorchCapture) own = gtorch_stream_dup_capture (next);
+      g_autoptr (GTorchCapture) others = NULL;
+
+      if (last == NULL)
+        last = gtorch_device_get_default_stream (device);
+      others = gtorch_stream_dup_capture (last);
+      /* What is in a capture has no order with what is not: the replay's stream decides. */
+      success = own != others || gtorch_stream_wait_stream (next, last, error);
     }
   g_set_object (&autograd->grad_stream, current);
   return success;

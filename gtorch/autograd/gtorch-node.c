@@ -65,6 +65,9 @@ gtorch_node_unref (GTorchNode *node)
       g_clear_object (&node->stream);
       if (node->extra != NULL)
         {
+          for (i = 0; i < node->extra->n_places; i++)
+            g_clear_object (&node->extra->places[i].stream);
+          g_free (node->extra->places);
           g_clear_pointer (&node->extra->hooks, gtorch_hooks_free);
           g_free (node->extra->retained);
           g_free (node->extra);
@@ -145,6 +148,21 @@ gtorch_node_ensure_extra (GTorchNode *node)
     node->extra = g_new0 (GTorchNodeExtra, 1);
   gtorch_node_unlock (node);
   return node->extra;
+}
+
+void
+gtorch_node_add_place (GTorchNode *node, GTorchDevice *device)
+{
+  GTorchNodeExtra *extra = gtorch_node_ensure_extra (node);
+  GTorchStream *stream = gtorch_current_stream (device);
+  guint i;
+
+  for (i = 0; i < extra->n_places; i++)
+    if (extra->places[i].device == device)
+      return;
+  extra->places = g_renew (GTorchPlace, extra->places, extra->n_places + 1);
+  extra->places[extra->n_places++] =
+      (GTorchPlace){ device, stream != NULL ? g_object_ref (stream) : NULL };
 }
 
 /* A retaining impl does not belong to its node: it takes itself away when it dies, under this lock. */

@@ -125,6 +125,9 @@ op_node_new (const GTorchOpCall *call)
         continue;
       gtorch_meta_init (&self->input_metas[i], input, ints);
       ints += input->n_dims;
+      if (G_UNLIKELY (op->flags & GTORCH_OP_FLAG_DEVICES)
+          && self->input_metas[i].device != call->device)
+        gtorch_node_add_place (&self->node, self->input_metas[i].device);
       if (is_saved_input (op, i))
         {
           gtorch_saved_init (&self->inputs[i], input, ints);

@@ -16,6 +16,7 @@ gtorch_shape_conj (GTorchOpCall *call, GError **error)
   if (gtorch_dtype_kind (self->dtype) != GTORCH_KIND_COMPLEX)
     {
       call->outputs[0] = gtorch_impl_alias (self);
+      call->is_view = TRUE;
       return TRUE;
     }
   return gtorch_call_set_output (call, 0, self->dtype, self->shape, self->n_dims, error);
@@ -58,7 +59,7 @@ gtorch_cpu_conj (GTorchOpCall *call, GError **error)
   GTorchImpl *operands[] = { output, call->inputs[0] };
   GTorchIter iter;
 
-  if (output->numel == 0 || gtorch_dtype_kind (output->dtype) != GTORCH_KIND_COMPLEX)
+  if (output->numel == 0)
     return TRUE;
   gtorch_iter_init (&iter, operands, 2, output->shape, output->n_dims);
   gtorch_iter_run (&iter, GTORCH_CPU_GRAIN,
@@ -74,7 +75,7 @@ gtorch_cuda_conj (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   g_autoptr (GTorchImpl) y = NULL;
   GtPlain p = { { NULL } };
 
-  if (output->numel == 0 || gtorch_dtype_kind (output->dtype) != GTORCH_KIND_COMPLEX)
+  if (output->numel == 0)
     return TRUE;
   x = gtorch_cuda_pack (call->inputs[0], output->dtype, lane, error);
   y = x != NULL ? gtorch_cuda_pack_output (output, output->dtype, error) : NULL;
