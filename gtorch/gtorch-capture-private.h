@@ -9,14 +9,39 @@
 
 G_BEGIN_DECLS
 
-/* A graph on the CPU: calls in the order in which they were made. */
+/* A graph: calls in the order in which they were made, and what the device has made of them. */
 typedef struct _GTorchGraphExec GTorchGraphExec;
+
+/* A device that captures what is launched on its queues. Calls are launched while their stream captures; the
+ * counter of those that draw random numbers is then their place among them. */
+typedef struct _GTorchGraphBackend
+{
+  /* The stream captures from now on, into memory of the pool. */
+  gpointer (*begin) (GTorchStream *stream, GTorchPool *pool, GTorchCaptureMode mode,
+                     GError **error);
+  /* Puts the fence behind what the stream has captured. */
+  gboolean (*record) (gpointer capture, GTorchStream *stream, GTorchFence *fence, GError **error);
+  /* The stream takes part from now on, if it does not yet, and comes after the fence. */
+  gboolean (*join) (gpointer capture, GTorchStream *stream, GTorchFence *fence, GError **error);
+  /* Takes the capture and ends it in any case; NULL with an error. */
+  gpointer (*end) (gpointer capture, GError **error);
+
+  gboolean (*prepare) (gpointer graph, GError **error);
+  /* The stream comes after the last replay in the pool, and has the next one. */
+  gboolean (*follow) (GTorchPool *pool, GTorchStream *stream, GError **error);
+  /* numbers: seed and counter of each random call. With the pool locked. */
+  gboolean (*replay) (gpointer graph, GTorchStream *stream, const guint64 *numbers, GError **error);
+  /* Notes that replays on the stream write to the storage, which is not of a pool. */
+  void (*note_write) (GTorchStorage *storage, GTorchStream *stream);
+  /* Takes the graph, and calls func as soon as the device does not use it any more. */
+  void (*free) (gpointer graph, GDestroyNotify func, gpointer data);
+} GTorchGraphBackend;
 
 GTorchGraphExec *gtorch_graph_exec_ref (GTorchGraphExec *exec);
 void gtorch_graph_exec_unref (GTorchGraphExec *exec);
 guint gtorch_graph_exec_get_n_nodes (GTorchGraphExec *exec);
-/* Computes what a replay starts with. */
-void gtorch_graph_exec_prepare (GTorchGraphExec *exec);
+/* Makes what a replay starts with. */
+gboolean gtorch_graph_exec_prepare (GTorchGraphExec *exec, GError **error);
 gboolean gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **error);
 void gtorch_graph_exec_write_dot (GTorchGraphExec *exec, GString *text);
 
@@ -25,7 +50,7 @@ void gtorch_cuda_graph_abandon (GTorchCUDAGraph *self);
 
 /* --- a capture under way --- */
 GTorchCapture *gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchPool *pool,
-                                     GTorchCaptureMode mode);
+                                     GTorchCaptureMode mode, GError **error);
 /* Ends it in any case; NULL with an error if streams had not joined. */
 GTorchGraphExec *gtorch_capture_end (GTorchCapture *capture, GError **error);
 GTorchCapture *gtorch_capture_ref (GTorchCapture *capture);

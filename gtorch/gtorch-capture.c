@@ -37,6 +37,7 @@ typedef struct
 {
   GTorchSavedCall *call;  /* or */
   GTorchGraphExec *child; /* another graph, replayed in the capture */
+  guint random; /* the place of its first random call among those of the graph, if it has any */
 } Node;
 
 struct _GTorchGraphExec
@@ -48,7 +49,9 @@ struct _GTorchGraphExec
   GPtrArray *written; /* storages from outside that it writes to; borrowed from the nodes */
   GPtrArray *read;    /* … that it reads */
   guint n_random;
-  gboolean is_prepared;
+  gboolean is_prepared, has_children;
+  const GTorchGraphBackend *backend; /* NULL: the calls are run */
+  gpointer native;                   /* the backend's */
 };
 
 struct _GTorchCapture
@@ -60,6 +63,9 @@ struct _GTorchCapture
   GThread *thread;
   GMutex lock;
   GTorchGraphExec *exec;
+  const GTorchGraphBackend *backend;
+  gpointer native;
+  GRecMutex launch_lock; /* of the backend's captures: they have the nodes in the same order */
   GSList *fences;
   guint n_streams; /* the first is where it began */
   GTorchStream *streams[MAX_STREAMS];
@@ -86,17 +92,29 @@ gtorch_graph_exec_ref (GTorchGraphExec *exec)
   return exec;
 }
 
-void
-gtorch_graph_exec_unref (GTorchGraphExec *exec)
+/* When no replay uses it any more. */
+static void
+graph_exec_free (gpointer data)
 {
-  if (!g_atomic_int_dec_and_test (&exec->ref_count))
-    return;
+  GTorchGraphExec *exec = data;
+
   g_ptr_array_unref (exec->nodes);
   g_ptr_array_unref (exec->written);
   g_ptr_array_unref (exec->read);
   gtorch_pool_set_graph (exec->pool, FALSE);
   gtorch_pool_unref (exec->pool);
   g_free (exec);
+}
+
+void
+gtorch_graph_exec_unref (GTorchGraphExec *exec)
+{
+  if (!g_atomic_int_dec_and_test (&exec->ref_count))
+    return;
+  if (exec->native != NULL)
+    exec->backend->free (exec->native, graph_exec_free, exec);
+  else
+    graph_exec_free (exec);
 }
 
 guint
@@ -114,23 +132,19 @@ add_once (GPtrArray *array, GHashTable *known, GTorchImpl *impl)
     g_ptr_array_add (array, impl->storage);
 }
 
-void
-gtorch_graph_exec_prepare (GTorchGraphExec *exec)
+static void
+find_operands (GTorchGraphExec *exec)
 {
   g_autoptr (GHashTable) written = g_hash_table_new (NULL, NULL);
   g_autoptr (GHashTable) read = g_hash_table_new (NULL, NULL);
   guint i, j;
 
-  if (exec->is_prepared)
-    return;
   for (i = 0; i < exec->nodes->len; i++)
     {
       Node *node = exec->nodes->pdata[i];
 
       if (node->child != NULL)
         {
-          gtorch_graph_exec_prepare (node->child);
-          exec->n_random += node->child->n_random;
           for (j = 0; j < node->child->written->len; j++)
             if (g_hash_table_add (written, node->child->written->pdata[j]))
               g_ptr_array_add (exec->written, node->child->written->pdata[j]);
@@ -139,18 +153,33 @@ gtorch_graph_exec_prepare (GTorchGraphExec *exec)
               g_ptr_array_add (exec->read, node->child->read->pdata[j]);
           continue;
         }
-      if (node->call->call.op->flags & GTORCH_OP_FLAG_RANDOM)
-        exec->n_random++;
       for (j = 0; j < node->call->call.n_outputs; j++)
         add_once (exec->written, written, node->call->call.outputs[j]);
       for (j = 0; j < node->call->call.n_inputs; j++)
         add_once (exec->read, read, node->call->inputs[j]);
     }
+}
+
+gboolean
+gtorch_graph_exec_prepare (GTorchGraphExec *exec, GError **error)
+{
+  if (exec->is_prepared)
+    return TRUE;
+  if (exec->native != NULL && !exec->backend->prepare (exec->native, error))
+    return FALSE;
+  find_operands (exec);
   exec->is_prepared = TRUE;
+  return TRUE;
+}
+
+static inline gboolean
+is_random (const Node *node)
+{
+  return (node->call->call.op->flags & GTORCH_OP_FLAG_RANDOM) != 0;
 }
 
 /* In the order of the nodes, as the calls themselves would have drawn. */
-static guint64 *
+static void
 reserve (GTorchGraphExec *exec, guint64 *numbers)
 {
   guint i;
@@ -160,20 +189,19 @@ reserve (GTorchGraphExec *exec, guint64 *numbers)
       Node *node = exec->nodes->pdata[i];
 
       if (node->child != NULL)
-        numbers = reserve (node->child, numbers);
-      else if (node->call->call.op->flags & GTORCH_OP_FLAG_RANDOM)
+        reserve (node->child, numbers + 2 * node->random);
+      else if (is_random (node))
         {
           GTorchOpCall call = node->call->call;
 
           gtorch_random_reserve (&call);
-          *numbers++ = call.seed;
-          *numbers++ = call.counter;
+          numbers[2 * node->random] = call.seed;
+          numbers[2 * node->random + 1] = call.counter;
         }
     }
-  return numbers;
 }
 
-static const guint64 *
+static gboolean
 run_nodes (GTorchGraphExec *exec, const guint64 *numbers, GError **error)
 {
   guint i;
@@ -184,23 +212,22 @@ run_nodes (GTorchGraphExec *exec, const guint64 *numbers, GError **error)
 
       if (node->child != NULL)
         {
-          numbers = run_nodes (node->child, numbers, error);
-          if (numbers == NULL)
-            return NULL;
+          if (!run_nodes (node->child, numbers + 2 * node->random, error))
+            return FALSE;
           continue;
         }
-      if (node->call->call.op->flags & GTORCH_OP_FLAG_RANDOM)
+      if (is_random (node))
         {
-          node->call->call.seed = *numbers++;
-          node->call->call.counter = *numbers++;
+          node->call->call.seed = numbers[2 * node->random];
+          node->call->call.counter = numbers[2 * node->random + 1];
         }
       if (!gtorch_saved_call_run (node->call, error))
         {
           g_prefix_error (error, "graph: node %u: ", i);
-          return NULL;
+          return FALSE;
         }
     }
-  return numbers;
+  return TRUE;
 }
 
 typedef struct
@@ -208,7 +235,7 @@ typedef struct
   GTorchGraphExec *exec;
   GTorchTimeline *after; /* the replay before, if on another stream */
   guint64 after_seq;
-  guint64 numbers[]; /* seed and counter of each random node, and one more */
+  guint64 numbers[]; /* seed and counter of each random call */
 } Replay;
 
 static gboolean
@@ -220,7 +247,7 @@ replay_run (gpointer data, GError **error)
   if (replay->after != NULL)
     gtorch_timeline_wait (replay->after, replay->after_seq, NULL, NULL);
   gtorch_pool_lock (replay->exec->pool);
-  result = run_nodes (replay->exec, replay->numbers, error) != NULL;
+  result = run_nodes (replay->exec, replay->numbers, error);
   gtorch_pool_unlock (replay->exec->pool);
   return result;
 }
@@ -259,14 +286,64 @@ wait_for_operands (GTorchGraphExec *exec, GError **error)
   return TRUE;
 }
 
+/* The memory of the graphs in it is used, too. */
+static gboolean
+follow (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
+{
+  guint i;
+
+  if (!exec->backend->follow (exec->pool, stream, error))
+    return FALSE;
+  for (i = 0; exec->has_children && i < exec->nodes->len; i++)
+    {
+      Node *node = exec->nodes->pdata[i];
+
+      if (node->child != NULL && !follow (node->child, stream, error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+/* How many random calls have their numbers on the stack. */
+#define FEW 16
+
+static gboolean
+replay_native (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
+{
+  guint64 few[2 * FEW] = { 0 };
+  g_autofree guint64 *many = exec->n_random > FEW ? g_new0 (guint64, 2 * exec->n_random) : NULL;
+  guint64 *numbers = many != NULL ? many : few;
+  gboolean result;
+  guint i;
+
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS)
+      && !gtorch_race_note_graph (stream, NULL, exec->read, exec->written, error))
+    return FALSE;
+  gtorch_pool_lock (exec->pool);
+  if (exec->n_random > 0)
+    reserve (exec, numbers);
+  result =
+      follow (exec, stream, error) && exec->backend->replay (exec->native, stream, numbers, error);
+  gtorch_pool_unlock (exec->pool);
+  for (i = 0; result && i < exec->written->len; i++)
+    {
+      g_atomic_int_inc (&((GTorchStorage *) exec->written->pdata[i])->version);
+      exec->backend->note_write (exec->written->pdata[i], stream);
+    }
+  return result;
+}
+
 gboolean
 gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
 {
-  Replay *replay = g_malloc0 (sizeof (Replay) + (2 * exec->n_random + 1) * sizeof (guint64));
   gboolean result = TRUE;
+  Replay *replay;
   guint64 seq;
   guint i;
 
+  if (exec->native != NULL)
+    return replay_native (exec, stream, error);
+  replay = g_malloc0 (sizeof (Replay) + 2 * exec->n_random * sizeof (guint64));
   replay->exec = gtorch_graph_exec_ref (exec);
   replay->after = gtorch_pool_get_writer (exec->pool, &replay->after_seq);
   if (gtorch_is_checking (GTORCH_CHECK_STREAMS)
@@ -374,11 +451,24 @@ gtorch_stream_dup_capture (GTorchStream *stream)
 
 GTorchCapture *
 gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchPool *pool,
-                      GTorchCaptureMode mode)
+                      GTorchCaptureMode mode, GError **error)
 {
-  GTorchCapture *capture = g_new0 (GTorchCapture, 1);
-  GTorchGraphExec *exec = g_new0 (GTorchGraphExec, 1);
+  const GTorchGraphBackend *backend = GTORCH_DEVICE_GET_CLASS (stream->device)->graphs;
+  GTorchGraphExec *exec;
+  GTorchCapture *capture;
+  gpointer native = NULL;
 
+  /* The backend asks whether anything is captured: it is told before there is. */
+  g_atomic_int_inc (&gtorch_n_captures);
+  gtorch_pool_set_capturing (pool, TRUE);
+  if (backend != NULL && (native = backend->begin (stream, pool, mode, error)) == NULL)
+    {
+      gtorch_pool_set_capturing (pool, FALSE);
+      g_atomic_int_add (&gtorch_n_captures, -1);
+      return NULL;
+    }
+  exec = g_new0 (GTorchGraphExec, 1);
+  capture = g_new0 (GTorchCapture, 1);
   exec->ref_count = 1;
   exec->device = stream->device;
   exec->pool = gtorch_pool_ref (pool);
@@ -393,12 +483,13 @@ gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchPool *pool,
   capture->mode = mode;
   capture->thread = g_thread_self ();
   capture->exec = exec;
+  exec->backend = capture->backend = backend;
+  capture->native = native;
   g_mutex_init (&capture->lock);
+  g_rec_mutex_init (&capture->launch_lock);
   capture->n_streams = 1;
   capture->streams[0] = g_object_ref (stream);
 
-  gtorch_pool_set_capturing (capture->pool, TRUE);
-  g_atomic_int_inc (&gtorch_n_captures);
   if (mode == GTORCH_CAPTURE_MODE_GLOBAL)
     g_atomic_int_inc (&n_global_captures);
   set_capture (stream, capture);
@@ -418,6 +509,7 @@ gtorch_capture_unref (GTorchCapture *capture)
   if (!g_atomic_int_dec_and_test (&capture->ref_count))
     return;
   g_mutex_clear (&capture->lock);
+  g_rec_mutex_clear (&capture->launch_lock);
   gtorch_pool_unref (capture->pool);
   g_free (capture);
 }
@@ -426,15 +518,18 @@ GTorchGraphExec *
 gtorch_capture_end (GTorchCapture *capture, GError **error)
 {
   GTorchGraphExec *exec = g_steal_pointer (&capture->exec);
+  g_autoptr (GError) reason = NULL;
   GSList *fences, *l;
   guint i;
 
   for (i = 0; i < capture->n_streams; i++)
     set_capture (capture->streams[i], NULL);
+  if (capture->native != NULL)
+    exec->native = capture->backend->end (g_steal_pointer (&capture->native), &reason);
+  gtorch_pool_set_capturing (capture->pool, FALSE);
   g_atomic_int_add (&gtorch_n_captures, -1);
   if (capture->mode == GTORCH_CAPTURE_MODE_GLOBAL)
     g_atomic_int_add (&n_global_captures, -1);
-  gtorch_pool_set_capturing (capture->pool, FALSE);
 
   for (i = 1; i < capture->n_streams; i++)
     if (exec != NULL && capture->last[i] > capture->clocks[0][i])
@@ -448,6 +543,11 @@ gtorch_capture_end (GTorchCapture *capture, GError **error)
                          : "graph");
         g_clear_pointer (&exec, gtorch_graph_exec_unref);
       }
+  if (exec != NULL && reason != NULL)
+    {
+      g_propagate_error (error, g_steal_pointer (&reason));
+      g_clear_pointer (&exec, gtorch_graph_exec_unref);
+    }
 
   g_mutex_lock (&capture->lock);
   fences = g_steal_pointer (&capture->fences);
@@ -523,6 +623,14 @@ add_node (GTorchCapture *capture, GTorchStream *stream, Node *node, GError **err
   index = find_stream (capture, stream);
   if (capture->exec != NULL && index < capture->n_streams)
     {
+      node->random = capture->exec->n_random;
+      if (node->child != NULL)
+        {
+          capture->exec->has_children = TRUE;
+          capture->exec->n_random += node->child->n_random;
+        }
+      else if (is_random (node))
+        capture->exec->n_random++;
       g_ptr_array_add (capture->exec->nodes, node);
       capture->last[index] = capture->exec->nodes->len;
       capture->clocks[index][index] = capture->exec->nodes->len;
@@ -538,44 +646,102 @@ add_node (GTorchCapture *capture, GTorchStream *stream, Node *node, GError **err
   return result;
 }
 
+static gboolean
+launch (GTorchStream *stream, const GTorchOpCall *call, guint random, GError **error)
+{
+  GTorchOpCall own = *call;
+
+  own.seed = 0;
+  own.counter = random;
+  return GTORCH_DEVICE_GET_CLASS (call->device)->launch (call->device, stream, &own, error);
+}
+
 gboolean
 gtorch_capture_add (GTorchCapture *capture, GTorchStream *stream, GTorchOpCall *call,
                     GError **error)
 {
-  Node *node = g_new0 (Node, 1);
+  gboolean result = TRUE;
 
-  node->call = gtorch_saved_call_new (call, alias_operand, capture);
-  return add_node (capture, stream, node, error);
+  g_rec_mutex_lock (&capture->launch_lock);
+  if (capture->native != NULL)
+    result = launch (stream, call, capture->exec->n_random, error);
+  if (result)
+    {
+      Node *node = g_new0 (Node, 1);
+
+      node->call = gtorch_saved_call_new (call, alias_operand, capture);
+      result = add_node (capture, stream, node, error);
+    }
+  g_rec_mutex_unlock (&capture->launch_lock);
+  return result;
+}
+
+/* Captures what the graph did once more. */
+static gboolean
+launch_nodes (GTorchGraphExec *exec, GTorchStream *stream, guint random, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < exec->nodes->len; i++)
+    {
+      const Node *node = exec->nodes->pdata[i];
+      const gboolean result =
+          node->child != NULL ? launch_nodes (node->child, stream, random + node->random, error)
+                              : launch (stream, &node->call->call, random + node->random, error);
+
+      if (!result)
+        return FALSE;
+    }
+  return TRUE;
 }
 
 gboolean
 gtorch_capture_add_child (GTorchCapture *capture, GTorchStream *stream, GTorchGraphExec *child,
                           GError **error)
 {
-  Node *node = g_new0 (Node, 1);
+  gboolean result = TRUE;
 
-  node->child = gtorch_graph_exec_ref (child);
-  return add_node (capture, stream, node, error);
+  g_rec_mutex_lock (&capture->launch_lock);
+  if (capture->native != NULL)
+    {
+      g_autoptr (GTorchStream) former = gtorch_stream_swap (stream->device, stream);
+      g_autoptr (GTorchStream) inner = NULL;
+
+      result = launch_nodes (child, stream, capture->exec->n_random, error);
+      inner = gtorch_stream_swap (stream->device, former);
+    }
+  if (result)
+    {
+      Node *node = g_new0 (Node, 1);
+
+      node->child = gtorch_graph_exec_ref (child);
+      result = add_node (capture, stream, node, error);
+    }
+  g_rec_mutex_unlock (&capture->launch_lock);
+  return result;
 }
 
 gboolean
 gtorch_capture_record (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence,
                        GError **error)
 {
+  gboolean result = TRUE;
   guint index;
 
   g_mutex_lock (&capture->lock);
   index = find_stream (capture, stream);
-  if (index < capture->n_streams)
+  if (index < capture->n_streams && capture->native != NULL)
+    result = capture->backend->record (capture->native, stream, fence, error);
+  if (index < capture->n_streams && result)
     {
       fence->capture = gtorch_capture_ref (capture);
       fence->clock = g_memdup2 (capture->clocks[index], sizeof (capture->clocks[index]));
       capture->fences = g_slist_prepend (capture->fences, gtorch_fence_ref (fence));
     }
   g_mutex_unlock (&capture->lock);
-  if (fence->capture == NULL)
+  if (result && fence->capture == NULL)
     gtorch_fence_complete (fence, NULL); /* the capture ended in between */
-  return TRUE;
+  return result;
 }
 
 gboolean
@@ -584,6 +750,7 @@ gtorch_capture_join (GTorchCapture *capture, GTorchStream *stream, GTorchFence *
 {
   g_autoptr (GTorchCapture) own = gtorch_stream_dup_capture (stream);
   const gchar *reason = NULL;
+  gboolean result = TRUE;
   guint index, i;
 
   g_mutex_lock (&capture->lock);
@@ -594,7 +761,8 @@ gtorch_capture_join (GTorchCapture *capture, GTorchStream *stream, GTorchFence *
     reason = _ ("it is a default stream, which cannot be captured");
   else if (own == NULL && index == MAX_STREAMS)
     reason = _ ("too many streams take part");
-  else
+  else if (capture->native == NULL
+           || (result = capture->backend->join (capture->native, stream, fence, error)))
     {
       if (own == NULL)
         {
@@ -607,7 +775,7 @@ gtorch_capture_join (GTorchCapture *capture, GTorchStream *stream, GTorchFence *
     }
   g_mutex_unlock (&capture->lock);
   if (reason == NULL)
-    return TRUE;
+    return result;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
                _ ("stream: %p cannot wait for an event of a capture: %s"), stream, reason);
   return FALSE;

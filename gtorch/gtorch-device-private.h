@@ -36,6 +36,7 @@ struct _GTorchDevice
 struct _GTorchMemoryStats;
 struct _GTorchPool;
 struct _GTorchDeviceSample;
+struct _GTorchGraphBackend;
 struct _GTorchSharedEvents;
 
 /* The numbers of properties in gtorch-device-math.c begin behind this one, … */
@@ -114,6 +115,8 @@ struct _GTorchDeviceClass
   gboolean (*synchronize) (GTorchDevice *device, GCancellable *cancellable, GError **error);
   /* Events that other processes can have (optional: there are none). */
   const struct _GTorchSharedEvents *shared_events;
+  /* Captures of its own (optional: operations are kept and run again). */
+  const struct _GTorchGraphBackend *graphs;
   /* Direct access to the other's memory (optional: no). */
   gboolean (*can_access_peer) (GTorchDevice *device, GTorchDevice *peer);
   gboolean (*enable_peer) (GTorchDevice *device, GTorchDevice *peer, GError **error);

@@ -33,6 +33,7 @@ struct _GTorchPool
   guint n_captures;
   GTorchTimeline *writer; /* of the last replay */
   guint64 write_seq;
+  gpointer queue; /* the same of a backend's graphs */
   GRecMutex run_lock;
 };
 

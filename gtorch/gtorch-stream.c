@@ -522,7 +522,10 @@ gtorch_stream_record_fence (GTorchStream *stream, guint flags, GError **error)
 
   fence->flags = flags;
   if (capture != NULL)
-    gtorch_capture_record (capture, stream, fence, error);
+    {
+      if (!gtorch_capture_record (capture, stream, fence, error))
+        g_clear_pointer (&fence, gtorch_fence_unref);
+    }
   else if (!has_queue (stream))
     gtorch_fence_complete (fence, NULL);
   else if (!GTORCH_STREAM_GET_CLASS (stream)->record (stream, fence, error))

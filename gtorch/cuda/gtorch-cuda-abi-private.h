@@ -197,6 +197,18 @@ typedef enum
 
 typedef void (*CUhostFn) (void *user_data);
 
+typedef struct
+{
+  CUfunction func;
+  unsigned int gridDimX, gridDimY, gridDimZ;
+  unsigned int blockDimX, blockDimY, blockDimZ;
+  unsigned int sharedMemBytes;
+  void **kernelParams;
+  void **extra;
+  CUkernel kern;
+  CUcontext ctx;
+} CUDA_KERNEL_NODE_PARAMS;
+
 /* Enumerations of which no value is used. */
 typedef int CUjit_option;
 typedef int CUlibraryOption;

@@ -7,6 +7,7 @@
 
 #include "config.h"
 
+#include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-pool-private.h"
 #include "gtorch-allocator-history.h"
 
@@ -160,6 +161,7 @@ drain_limbo (GTorchCudaDevice *device, gboolean wait)
   GTorchCudaBlock *block, *next, *kept = NULL, *ready = NULL;
   gboolean result = FALSE;
   guint i;
+  GTORCH_CUDA_APART;
 
   if (__atomic_load_n (&device->limbo, __ATOMIC_RELAXED) == NULL)
     return FALSE;
@@ -197,12 +199,12 @@ drain_limbo (GTorchCudaDevice *device, gboolean wait)
   return result;
 }
 
-/* Puts the block away until the lanes in its uses are done with what they have now. */
-static void
-send_to_limbo (GTorchCudaDevice *device, GTorchCudaBlock *block)
+void
+gtorch_cuda_send_to_limbo (GTorchCudaDevice *device, GTorchCudaBlock *block)
 {
   g_autoptr (GArray) events = g_array_new (TRUE, FALSE, sizeof (CUevent));
   guint i;
+  GTORCH_CUDA_APART;
 
   gtorch_cuda_device_activate (device, NULL);
   g_mutex_lock (&device->lock);
@@ -213,16 +215,11 @@ send_to_limbo (GTorchCudaDevice *device, GTorchCudaBlock *block)
 
       if ((block->uses & gtorch_cuda_lane_bit (lane)) == 0)
         continue;
-      event = gtorch_cuda_event_get (device, FALSE, NULL);
-      if (event == NULL || gtorch_cuda.cuEventRecord (event, lane->handle) != CUDA_SUCCESS)
-        gtorch_cuda.cuStreamSynchronize (lane->handle); /* as good, only slower */
-      else
-        {
-          g_array_append_val (events, event);
-          continue;
-        }
+      event = gtorch_cuda_lane_mark (lane, NULL);
       if (event != NULL)
-        gtorch_cuda_event_put (device, event, FALSE);
+        g_array_append_val (events, event);
+      else
+        gtorch_cuda_lane_settle (lane); /* as good, only slower */
     }
   block->uses = 0;
   if (events->len > 0)
@@ -255,7 +252,7 @@ static void
 sync_all (GTorchCudaDevice *device)
 {
   COUNT (device, num_sync_all_streams);
-  gtorch_cuda.cuCtxSynchronize ();
+  gtorch_cuda_device_settle (device);
 }
 
 void
@@ -280,6 +277,7 @@ void
 gtorch_cuda_wait_all (GTorchCudaDevice *device)
 {
   sync_all (device);
+  gtorch_cuda_collect_graphs (device);
   gather (device);
 }
 
@@ -302,7 +300,7 @@ trim_all (GTorchCudaDevice *device, gboolean needed)
   gtorch_cuda_foreach_arena (device, trim, &needed);
   if (device->async_pool != NULL)
     { /* what came out of limbo is freed by now, but not done with */
-      gtorch_cuda.cuCtxSynchronize ();
+      gtorch_cuda_device_settle (device);
       gtorch_cuda.cuMemPoolTrimTo (device->async_pool, 0);
     }
   gtorch_cuda_collect_pools (device, TRUE);
@@ -471,6 +469,7 @@ alloc_slowly (GTorchCudaDevice *device, GTorchCudaArena *arena, gsize n_bytes, G
   CUresult result = CUDA_SUCCESS;
   GTorchCudaBlock *block = NULL;
   guint step;
+  GTORCH_CUDA_APART;
 
   if (!gtorch_cuda_device_activate (device, error))
     return NULL;
@@ -684,6 +683,8 @@ gtorch_cuda_alloc (GTorchDevice *device, gsize n_bytes, GError **error)
 
   if (G_UNLIKELY (lane == NULL))
     return NULL;
+  if (G_UNLIKELY (gtorch_cuda_lane_capture (lane) != NULL))
+    return gtorch_cuda_alloc_in (device, NULL, n_bytes, TRUE, error);
   size = gtorch_cuda_round (self, n_bytes, &is_small);
   arena = get_arena (self, lane, is_small, error);
   if (G_UNLIKELY (arena == NULL))
@@ -703,8 +704,11 @@ gtorch_cuda_free (GTorchDevice *device, GTorchStorage *storage)
       && gtorch_cuda_magazine_give (lane, block))
     return;
   count_free (GTORCH_CUDA_DEVICE (device), block, TRUE, !in_use);
-  if (G_UNLIKELY (in_use))
-    send_to_limbo (GTORCH_CUDA_DEVICE (device), block);
+  if (G_UNLIKELY (in_use && gtorch_cuda_arena_is_captured (block->arena)
+                  && gtorch_pool_is_capturing (owner_of (block))))
+    gtorch_cuda_hold_block (GTORCH_CUDA_DEVICE (device), block);
+  else if (G_UNLIKELY (in_use))
+    gtorch_cuda_send_to_limbo (GTORCH_CUDA_DEVICE (device), block);
   else
     give_back (GTORCH_CUDA_DEVICE (device), block);
 }
@@ -750,6 +754,7 @@ void
 gtorch_cuda_empty_cache (GTorchDevice *device)
 {
   GTorchCudaDevice *self = GTORCH_CUDA_DEVICE (device);
+  GTORCH_CUDA_APART;
 
   if (self->context == NULL || !gtorch_cuda_device_activate (self, NULL))
     return;

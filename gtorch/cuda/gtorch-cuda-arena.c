@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "cuda/gtorch-cuda-arena-private.h"
+#include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-pool-private.h"
 #include "gtorch-allocator-history.h"
 
@@ -819,7 +820,8 @@ wait_for_lane (GTorchCudaArena *self)
 {
   CUstreamCaptureStatus status;
 
-  if (self->lane->is_foreign && __atomic_load_n (&self->lane->n_users, __ATOMIC_RELAXED) == 0)
+  if (self->lane->is_foreign && __atomic_load_n (&self->lane->n_users, __ATOMIC_RELAXED) == 0
+      && !gtorch_captures_exist ())
     return gtorch_cuda.cuCtxSynchronize () == CUDA_SUCCESS; /* its owner may have destroyed it */
   return gtorch_cuda.cuStreamIsCapturing (self->lane->handle, &status) == CUDA_SUCCESS
          && status == CU_STREAM_CAPTURE_STATUS_NONE

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cuda/gtorch-cuda-attention-private.h"
+#include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-plain-private.h"
 #include "cuda/gtorch-cuda-private.h"
 #include "gtorch-attention-private.h"

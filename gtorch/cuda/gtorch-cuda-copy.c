@@ -9,8 +9,7 @@
 
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-iter.h"
-#include "cuda/gtorch-cuda-private.h"
-#include "gtorch-capture-private.h"
+#include "cuda/gtorch-cuda-capture-private.h"
 #include "gtorch-ops-private.h"
 #include "kernels/gtorch-kernel-params.h"
 
@@ -284,6 +283,20 @@ wait_for_lane (GTorchCudaDevice *waiting, GTorchCudaLane *lane, GTorchCudaDevice
   return result;
 }
 
+/* A graph would read and write what is at these addresses when it is replayed. */
+static gboolean
+allow (GTorchCudaLane *lane, GTorchDevice *from, GTorchDevice *to, GError **error)
+{
+  if (G_LIKELY (gtorch_cuda_lane_capture (lane) == NULL))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+               _ ("copy: from %s to %s cannot be captured: make the copy before the capture, and "
+                  "copy "
+                  "into the same tensor before each replay"),
+               gtorch_device_name (from), gtorch_device_name (to));
+  return FALSE;
+}
+
 static gboolean
 copy_from_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GError **error)
 {
@@ -295,7 +308,9 @@ copy_from_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GError **error)
 
   if (from_lane != NULL)
     gtorch_cuda_try_peer (from, to);
-  if (from_lane == NULL || !wait_for_lane (from, from_lane, to, to_lane, error)
+  if (from_lane == NULL || !allow (from_lane, src->storage->device, dst->storage->device, error)
+      || !allow (to_lane, src->storage->device, dst->storage->device, error)
+      || !wait_for_lane (from, from_lane, to, to_lane, error)
       || !gtorch_cuda_device_activate (from, error))
     return FALSE;
   gtorch_cuda_note_begin (from_lane, "copy");
@@ -382,7 +397,8 @@ gtorch_cuda_copy (GTorchDevice *device, GTorchImpl *dst, GTorchImpl *src, gboole
   if (from->type == to->type)
     return copy_from_peer (dst, src, n_bytes, error);
   lane = gtorch_cuda_current_lane (device, error);
-  if (lane == NULL || !gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (device), error))
+  if (lane == NULL || !allow (lane, from, to, error)
+      || !gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (device), error))
     return FALSE;
   if (runs_by_itself (from->type == GTORCH_DEVICE_TYPE_CPU ? src->storage : dst->storage, lane)
       && (non_blocking || from->type == GTORCH_DEVICE_TYPE_CPU))

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-cudnn-private.h"
 #include "cuda/gtorch-cuda-plain-private.h"
 #include "cuda/gtorch-cuda-benchmark-private.h"

@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-pool-private.h"
 #include "gtorch-build-info-private.h"
 
@@ -143,6 +144,7 @@ gtorch_cuda_device_class_init (GTorchCudaDeviceClass *klass)
   klass->get_priorities = gtorch_cuda_stream_get_priorities;
   klass->record_stream = gtorch_cuda_record_stream;
   klass->shared_events = &gtorch_cuda_shared_events;
+  klass->graphs = &gtorch_cuda_graphs;
   klass->wait_storage = gtorch_cuda_wait_storage;
   klass->synchronize = gtorch_cuda_synchronize;
   klass->can_access_peer = gtorch_cuda_can_access_peer;
@@ -160,6 +162,7 @@ gtorch_cuda_device_init (GTorchCudaDevice *self)
   self->lanes = g_ptr_array_new ();
   self->arenas = g_ptr_array_new ();
   self->dead_pools = g_ptr_array_new ();
+  gtorch_cuda_init_graphs (self);
   self->released = g_array_new (FALSE, FALSE, sizeof (GTorchCudaReleased));
   g_mutex_init (&self->release_lock);
   g_mutex_init (&self->event_lock);

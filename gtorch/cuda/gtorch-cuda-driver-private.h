@@ -36,9 +36,11 @@ gboolean gtorch_cuda_is_forked (void);
  * NVIDIA's. */
 const void *gtorch_cuda_driver_get_image (const void *built);
 /* Such a driver may also do by itself an operation that it knows no kernel for, in order of the queue; `host`
- * is the CPU, `report` a GtReport or NULL. FALSE if it does not, as NVIDIA's does not. */
+ * is the CPU, `report` a GtReport or NULL. What it puts into the queue is
+ * like a kernel whose parameters are a pointer and, for random operations, `random`, a GtRandom. FALSE if it
+ * does not, as NVIDIA's does not. */
 gboolean gtorch_cuda_driver_stand_in (GTorchOpCall *call, CUstream queue, GTorchDevice *host,
-                                      gpointer report);
+                                      gpointer report, gconstpointer random);
 
 /* TRUE for CUDA_SUCCESS; else a GError "what: the driver's words (its name)". */
 gboolean gtorch_cuda_check (CUresult result, const gchar *what, GError **error);

@@ -27,7 +27,7 @@ static gint forked; /* atomically */
 static void *library;
 static const void *stand_in_image;
 static CUresult (*stand_in_launch) (const GTorchOpCall *call, CUstream queue, GTorchDevice *host,
-                                    gpointer report);
+                                    gpointer report, gconstpointer random);
 
 static const struct
 {
@@ -162,9 +162,10 @@ gtorch_cuda_driver_get_image (const void *built)
 
 gboolean
 gtorch_cuda_driver_stand_in (GTorchOpCall *call, CUstream queue, GTorchDevice *host,
-                             gpointer report)
+                             gpointer report, gconstpointer random)
 {
-  return stand_in_launch != NULL && stand_in_launch (call, queue, host, report) == CUDA_SUCCESS;
+  return stand_in_launch != NULL
+         && stand_in_launch (call, queue, host, report, random) == CUDA_SUCCESS;
 }
 
 gboolean

@@ -19,7 +19,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "cuda/gtorch-cuda-private.h"
+#include "cuda/gtorch-cuda-capture-private.h"
 
 /* What is being enqueued: an operation, and in it, perhaps, one on a lane of another device. */
 #define MAX_OPEN 2
@@ -90,7 +90,7 @@ gtorch_cuda_note_begin (GTorchCudaLane *lane, const gchar *what)
   last->lane = lane;
   last->depth = 1;
   last->number = __atomic_add_fetch (&lane->enqueued, 1, __ATOMIC_RELAXED);
-  set_note (lane, last->number, what);
+  set_note (lane, last->number, gtorch_cuda_lane_capture (lane) == NULL ? what : NULL);
   if (gtorch_is_checking (GTORCH_CHECK_ERRORS))
     set_site (lane, last->number);
 }
@@ -105,7 +105,8 @@ gtorch_cuda_note_end (GTorchCudaLane *lane, gboolean result)
   n_open--;
   if (G_UNLIKELY (!result))
     set_note (lane, last->number, NULL);
-  else if (gtorch_is_checking (GTORCH_CHECK_ERRORS) && g_atomic_pointer_get (&lane->cell) != NULL)
+  else if (gtorch_is_checking (GTORCH_CHECK_ERRORS) && g_atomic_pointer_get (&lane->cell) != NULL
+           && gtorch_cuda_lane_capture (lane) == NULL)
     gtorch_cuda.cuStreamWriteValue32 (lane->handle, (CUdeviceptr) (guintptr) lane->cell,
                                       last->number, 0);
   return result;

@@ -376,8 +376,8 @@ gboolean
 gtorch_cuda_graph_capture_begin (GTorchCUDAGraph *self, GTorchMemoryPool *pool,
                                  GTorchCaptureMode mode, GError **error)
 {
-  gint code = GTORCH_ERROR_CAPTURE;
   const gchar *reason = NULL;
+  gboolean result = TRUE;
   GTorchStream *stream;
 
   g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
@@ -395,8 +395,6 @@ gtorch_cuda_graph_capture_begin (GTorchCUDAGraph *self, GTorchMemoryPool *pool,
     reason = _ ("a default stream cannot be captured: make another stream current first");
   else if (gtorch_stream_is_capturing (stream))
     reason = _ ("another graph captures the current stream");
-  else if (stream->timeline == NULL)
-    code = GTORCH_ERROR_NOT_SUPPORTED;
   else if (pool != NULL && gtorch_memory_pool_get_device (pool) != stream->device)
     reason = _ ("the pool is memory of another device");
   else
@@ -406,18 +404,13 @@ gtorch_cuda_graph_capture_begin (GTorchCUDAGraph *self, GTorchMemoryPool *pool,
       if (pool == NULL)
         pool = own = gtorch_memory_pool_new (stream->device);
       g_set_object (&self->pool, pool);
-      self->capture =
-          gtorch_capture_begin (self, stream, gtorch_memory_pool_get_pool (self->pool), mode);
+      self->capture = gtorch_capture_begin (self, stream, gtorch_memory_pool_get_pool (self->pool),
+                                            mode, error);
       self->device = stream->device;
+      result = self->capture != NULL;
     }
   g_mutex_unlock (&self->lock);
-  if (code == GTORCH_ERROR_NOT_SUPPORTED)
-    {
-      g_set_error (error, GTORCH_ERROR, code, _ ("graph: not available on %s yet"),
-                   gtorch_device_name (stream->device));
-      return FALSE;
-    }
-  return reason == NULL || refuse (reason, error);
+  return reason != NULL ? refuse (reason, error) : result;
 }
 
 /**
@@ -479,6 +472,7 @@ gboolean
 gtorch_cuda_graph_instantiate (GTorchCUDAGraph *self, GError **error)
 {
   const gchar *reason = NULL;
+  gboolean result = TRUE;
 
   g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
   g_mutex_lock (&self->lock);
@@ -487,12 +481,9 @@ gtorch_cuda_graph_instantiate (GTorchCUDAGraph *self, GError **error)
   else if (self->exec == NULL)
     reason = _ ("nothing was captured");
   else if (!self->is_ready)
-    {
-      gtorch_graph_exec_prepare (self->exec);
-      self->is_ready = TRUE;
-    }
+    self->is_ready = result = gtorch_graph_exec_prepare (self->exec, error);
   g_mutex_unlock (&self->lock);
-  return reason == NULL || refuse (reason, error);
+  return reason != NULL ? refuse (reason, error) : result;
 }
 
 /**

@@ -7,19 +7,34 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-plain-private.h"
-#include "cuda/gtorch-cuda-private.h"
+
+/* The driver of tests has no kernels for all operations. */
+static gboolean
+stand_in (GTorchOpCall *call, GTorchCudaLane *lane)
+{
+  const gboolean is_random = (call->op->flags & GTORCH_OP_FLAG_RANDOM) != 0;
+  GtRandom random;
+
+  if (is_random)
+    gtorch_cuda_random_keys (&random, call->seed, call->counter);
+  return gtorch_cuda_driver_stand_in (call, lane->handle, gtorch_device_cpu (),
+                                      gtorch_cuda_report (lane, NULL), is_random ? &random : NULL)
+         && (!is_random
+             || gtorch_cuda_note_random (lane, call->counter, sizeof (gpointer) + sizeof random,
+                                         sizeof (gpointer), NULL));
+}
 
 static gboolean
 run (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   GError *reason = NULL;
+  GTORCH_CUDA_APART;
 
   if (G_LIKELY (call->op->cuda (call, lane, &reason)))
     return TRUE;
-  if (g_error_matches (reason, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED)
-      && gtorch_cuda_driver_stand_in (call, lane->handle, gtorch_device_cpu (),
-                                      gtorch_cuda_report (lane, NULL)))
+  if (g_error_matches (reason, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED) && stand_in (call, lane))
     {
       g_error_free (reason);
       return TRUE;
@@ -49,7 +64,7 @@ gtorch_cuda_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *ca
   for (i = 0; i < call->n_outputs; i++)
     if (call->outputs[i] != NULL)
       gtorch_cuda_use_storage (call->outputs[i]->storage, lane);
-  if (G_UNLIKELY (gtorch_get_launch_blocking ()))
+  if (G_UNLIKELY (gtorch_get_launch_blocking () && gtorch_cuda_lane_capture (lane) == NULL))
     return gtorch_cuda_lane_synchronize (lane, call->op->name, error);
   return TRUE;
 }

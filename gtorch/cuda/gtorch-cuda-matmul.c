@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "cuda/gtorch-cuda-benchmark-private.h"
-#include "cuda/gtorch-cuda-private.h"
+#include "cuda/gtorch-cuda-capture-private.h"
 #include "gtorch-multiply-private.h"
 #include "kernels/gtorch-kernel-params.h"
 
@@ -352,6 +352,7 @@ typedef struct
   gdouble alpha, beta;
   char *a, *b, *c;
   Key key;
+  GTorchStorage *workspace; /* in a capture; made late */
 } Product;
 
 GTORCH_CUDA_IMAGE (matmul)
@@ -449,12 +450,20 @@ number (const Product *p, gdouble value)
   return is_double ? (Number){ .d = { value } } : (Number){ .f = { value } };
 }
 
+/* The lane's; a graph has its own, which no other work of the lane uses. */
+static GTorchStorage *
+get_workspace (const Product *p)
+{
+  return gtorch_cuda_lane_capture (p->lane) != NULL ? p->workspace
+                                                    : g_atomic_pointer_get (&p->lane->workspace);
+}
+
 /* Under the lock. */
 static gint
 multiply (const Product *p, Plan *plan, gpointer handle)
 {
   const Number alpha = number (p, p->alpha), beta = number (p, p->beta);
-  GTorchStorage *workspace = g_atomic_pointer_get (&p->lane->workspace);
+  GTorchStorage *workspace = get_workspace (p);
   gconstpointer bias = p->bias != NULL ? gtorch_impl_data (p->bias) : NULL;
 
   if (bias != NULL)
@@ -470,12 +479,14 @@ need_workspace (Product *p, GError **error)
 {
   GTorchStorage *workspace;
 
-  if (g_atomic_pointer_get (&p->lane->workspace) != NULL)
+  if (get_workspace (p) != NULL)
     return TRUE;
   workspace = gtorch_cuda_alloc (p->device, WORKSPACE, error);
   if (workspace == NULL)
     return FALSE;
-  if (!g_atomic_pointer_compare_and_exchange (&p->lane->workspace, NULL, workspace))
+  if (gtorch_cuda_lane_capture (p->lane) != NULL)
+    p->workspace = workspace;
+  else if (!g_atomic_pointer_compare_and_exchange (&p->lane->workspace, NULL, workspace))
     gtorch_storage_unref (workspace);
   return TRUE;
 }
@@ -564,8 +575,7 @@ run_product (Product *p, GError **error)
       g_mutex_lock (&lock);
       handle = get_handle (p->device, error);
       plan = handle != NULL ? find_plan (p, handle, bias, error) : NULL;
-      if (plan != NULL
-          && (plan->workspace == 0 || g_atomic_pointer_get (&p->lane->workspace) != NULL))
+      if (plan != NULL && (plan->workspace == 0 || get_workspace (p) != NULL))
         break;
       g_mutex_unlock (&lock);
       if (handle == NULL || (plan == NULL && !p->key.timed)
@@ -647,6 +657,7 @@ multiply_batches (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *a, GTorc
   g_autoptr (GTorchImpl) y = NULL;
   g_autoptr (GTorchImpl) z = NULL;
   Product p = { call, lane, device, dtype, bias, alpha, beta };
+  gboolean done;
 
   if (c->numel == 0)
     return TRUE;
@@ -689,8 +700,9 @@ multiply_batches (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *a, GTorc
     .transpose_b = a_by_column,
     .epilogue = epilogue,
   };
-  return run_batches (&p, x, y, z, 0, error)
-         && (z == c || gtorch_cuda_copy_here (c, z, lane, error));
+  done = run_batches (&p, x, y, z, 0, error);
+  g_clear_pointer (&p.workspace, gtorch_storage_unref);
+  return done && (z == c || gtorch_cuda_copy_here (c, z, lane, error));
 }
 
 gboolean

@@ -28,6 +28,7 @@ GTorchPool *gtorch_cuda_arena_get_owner (GTorchCudaArena *arena);
 gboolean gtorch_cuda_arena_is_captured (GTorchCudaArena *arena);
 
 /* --- private pools (gtorch-cuda-pool.c) --- */
+/* On a stream that captures, from the graph's pool in any case. */
 GTorchStorage *gtorch_cuda_alloc_in (GTorchDevice *device, GTorchPool *pool, gsize n_bytes,
                                      gboolean captured, GError **error);
 GTorchPool *gtorch_cuda_get_pool (GTorchStorage *storage);

@@ -7,8 +7,8 @@
 
 #include "config.h"
 
+#include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-pool-private.h"
-#include "gtorch-capture-private.h"
 
 static GTorchCudaArena *
 find_arena (GTorchPool *pool, GTorchCudaLane *lane, guint kind, gboolean captured)
@@ -71,6 +71,11 @@ gtorch_cuda_alloc_in (GTorchDevice *device, GTorchPool *pool, gsize n_bytes, gbo
 
   if (lane == NULL)
     return NULL;
+  if (gtorch_cuda_lane_capture (lane) != NULL)
+    {
+      pool = gtorch_cuda_capture_get_pool (gtorch_cuda_lane_capture (lane));
+      captured = TRUE;
+    }
   size = gtorch_cuda_round (self, n_bytes, &is_small);
   arena = get_arena (self, pool, lane, is_small ? GTORCH_POOL_SMALL : GTORCH_POOL_LARGE, captured,
                      error);
@@ -101,6 +106,7 @@ gtorch_cuda_trim_pool (GTorchDevice *device, GTorchPool *pool)
 {
   GTorchCudaDevice *self = GTORCH_CUDA_DEVICE (device);
   guint i;
+  GTORCH_CUDA_APART;
 
   if (self->context == NULL || !gtorch_cuda_device_activate (self, NULL))
     return;
@@ -211,7 +217,9 @@ void
 gtorch_cuda_collect_pools (GTorchCudaDevice *device, gboolean settled)
 {
   guint i = 0;
+  GTORCH_CUDA_APART;
 
+  gtorch_cuda_collect_graphs (device);
   /* A stream that captures must not be asked whether it is done. */
   if (__atomic_load_n (&device->dead_pools->len, __ATOMIC_RELAXED) == 0
       || (!settled && gtorch_captures_exist ()) || !gtorch_cuda_device_activate (device, NULL))

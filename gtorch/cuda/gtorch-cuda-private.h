@@ -42,6 +42,8 @@ struct _GTorchCudaDevice
   GTorchCudaLane *newest;  /* atomically: all of them, without the lock */
   GPtrArray *arenas;       /* all of them, of lanes and of pools */
   GPtrArray *dead_pools;   /* whose memory could not go back yet */
+  GArray *dead_graphs;     /* … that the device may still be at */
+  GTorchCudaBlock *held;   /* freed in a capture that may use them on several lanes; by list_next */
   GTorchCudaBlock *limbo;  /* freed, but other lanes may still use them; by list_next */
   CUstream signal;         /* wakes main loops; made late */
   CUmemoryPool async_pool; /* the driver's, if that is the backend */
@@ -248,14 +250,16 @@ struct _GTorchCudaLane
   guint
       index; /* in device->lanes, and its bit in a block's uses (the last one stands for all higher) */
   gint priority;
-  gboolean is_foreign;            /* the queue was not made here */
-  gint n_users;                   /* atomically: streams */
-  GTorchCudaArena *small, *large; /* made late */
-  GTorchCudaArena *direct[2];     /* the same while nothing is cached */
-  GTorchStorage *workspace;       /* of cublasLt; made late */
-  gpointer bounce;                /* pinned, for small results; made late */
-  gboolean bounce_is_taken;       /* atomically */
-  GTorchCudaLane *next;           /* an older one of the device */
+  gboolean is_foreign;                /* the queue was not made here */
+  gint n_users;                       /* atomically: streams */
+  GTorchCudaArena *small, *large;     /* made late */
+  GTorchCudaArena *direct[2];         /* the same while nothing is cached */
+  struct _GTorchCudaCapture *capture; /* atomically; written with the device's lock held, as is … */
+  CUevent before;                     /* behind the work from before the capture */
+  GTorchStorage *workspace;           /* of cublasLt; made late */
+  gpointer bounce;                    /* pinned, for small results; made late */
+  gboolean bounce_is_taken;           /* atomically */
+  GTorchCudaLane *next;               /* an older one of the device */
   guint64 enqueued, done; /* atomically: pieces of work noted; how many are known to be done */
   GTorchCudaNote notes[GTORCH_CUDA_N_NOTES]; /* piece n is at n modulo their number */
   GTorchSite *sites; /* of each note: made late, with GTORCH_CHECK=errors, as is … */
@@ -284,8 +288,6 @@ gboolean gtorch_cuda_record_stream (GTorchDevice *device, GTorchStorage *storage
 gboolean gtorch_cuda_synchronize (GTorchDevice *device, GCancellable *cancellable, GError **error);
 /* Makes the device's context current; FALSE if the stream has no queue. */
 gboolean gtorch_cuda_stream_prepare (GTorchStream *stream, GError **error);
-/* Is anything captured that this lane may be part of? */
-gboolean gtorch_cuda_lane_may_capture (GTorchCudaLane *lane);
 /* Of the calling thread's current stream; NULL with an error if it could not be made. */
 GTorchCudaLane *gtorch_cuda_current_lane (GTorchDevice *device, GError **error);
 

@@ -8,8 +8,8 @@
 #include <glib/gi18n-lib.h>
 #include <math.h>
 
+#include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-plain-private.h"
-#include "cuda/gtorch-cuda-private.h"
 #include "gtorch-device-private.h"
 #include "gtorch-ops-private.h"
 #include "kernels/gtorch-kernel-params.h"
@@ -39,8 +39,8 @@ typedef enum
 static GTorchCudaKernel kernels[N_FORMS][GTORCH_N_DTYPES];
 
 /* What the seed and the number of the call make of the rounds: the first is done but for the block. */
-static void
-choose_keys (GtRandom *p, guint64 seed, guint64 counter)
+void
+gtorch_cuda_random_keys (GtRandom *p, guint64 seed, guint64 counter)
 {
   const guint64 product = G_GUINT64_CONSTANT (0xCD9E8D57) * (guint32) counter;
   guint32 k0 = (guint32) seed, k1 = (guint32) (seed >> 32);
@@ -108,7 +108,7 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, Form form, GtRandom *p, GTorchImp
   if (plain == NULL
       || (input != NULL && (packed = gtorch_cuda_pack (input, dtype, lane, error)) == NULL))
     return FALSE;
-  choose_keys (p, call->seed, call->counter);
+  gtorch_cuda_random_keys (p, call->seed, call->counter);
   p->n = output->numel;
   p->op = call->op->id;
   p->out = gtorch_impl_data (plain);
@@ -122,7 +122,10 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, Form form, GtRandom *p, GTorchImp
     done = gtorch_cuda_kernel_run (&kernels[form][dtype], gtorch_cuda_plain_family (FAMILY), name,
                                    lane, (output->numel + per_thread_block - 1) / per_thread_block,
                                    THREADS, p, error);
-  return done && gtorch_cuda_unpack (plain, output, lane, error);
+  return done
+         && (form == DROPOUT_BACKWARD
+             || gtorch_cuda_note_random (lane, call->counter, sizeof *p, 0, error))
+         && gtorch_cuda_unpack (plain, output, lane, error);
 }
 
 static gboolean
@@ -232,6 +235,15 @@ gtorch_cuda_dropout_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError *
 
 /* --- indices, by keys that are sorted --- */
 
+static gboolean
+run_draw (GTorchOpCall *call, GTorchCudaLane *lane, const gchar *name, guint dtype, gint64 threads,
+          const GtDraw *p, GError **error)
+{
+  return gtorch_cuda_run_struct (FAMILY, name, dtype, lane, threads, p, error)
+         && gtorch_cuda_note_random (lane, call->counter, sizeof *p, offsetof (GtDraw, random),
+                                     error);
+}
+
 gboolean
 gtorch_cuda_randperm (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
@@ -246,10 +258,10 @@ gtorch_cuda_randperm (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   keys = gtorch_impl_new (call->device, GTORCH_DTYPE_INT64, &n, 1, error);
   if (keys == NULL)
     return FALSE;
-  choose_keys (&p.random, call->seed, call->counter);
+  gtorch_cuda_random_keys (&p.random, call->seed, call->counter);
   p.plain.out[0] = gtorch_impl_data (keys);
-  return gtorch_cuda_run_struct (FAMILY, "random_keys", GTORCH_DTYPE_INT64, lane,
-                                 MIN ((n + 1) / 2, MAX_THREADS), &p, error)
+  return run_draw (call, lane, "random_keys", GTORCH_DTYPE_INT64, MIN ((n + 1) / 2, MAX_THREADS),
+                   &p, error)
          && gtorch_cuda_sort_line (call, lane, keys, NULL, &at, error)
          && gtorch_cuda_copy_here (output, at, lane, error);
 }
@@ -279,8 +291,8 @@ draw_again (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *weights, GtDra
   p->plain.in[0] = gtorch_impl_data (sums);
   p->plain.in[1] = gtorch_impl_data (weights);
   p->plain.out[0] = gtorch_impl_data (call->outputs[0]);
-  return gtorch_cuda_run_struct (FAMILY, "multinomial_find", GTORCH_DTYPE_FLOAT64, lane,
-                                 (p->plain.n[0] + 1) / 2, p, error);
+  return run_draw (call, lane, "multinomial_find", GTORCH_DTYPE_FLOAT64, (p->plain.n[0] + 1) / 2, p,
+                   error);
 }
 
 /* The first of several clocks with these rates to ring: Efraimidis and Spirakis, 2006. */
@@ -311,8 +323,8 @@ draw_once (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *weights, GtDraw
   p->plain.n[0] = weights->numel;
   p->plain.in[0] = gtorch_impl_data (weights);
   p->plain.out[0] = gtorch_impl_data (keys);
-  return gtorch_cuda_run_struct (FAMILY, "multinomial_keys", GTORCH_DTYPE_FLOAT64, lane,
-                                 (p->plain.n[0] + 1) / 2, p, error)
+  return run_draw (call, lane, "multinomial_keys", GTORCH_DTYPE_FLOAT64, (p->plain.n[0] + 1) / 2, p,
+                   error)
          && topk.op->cuda (&topk, lane, error);
 }
 
@@ -340,7 +352,7 @@ gtorch_cuda_multinomial (GTorchOpCall *call, GTorchCudaLane *lane, GError **erro
   if (!gtorch_cuda_plain_run_blocks (FAMILY, "multinomial_check", GTORCH_DTYPE_FLOAT64, lane,
                                      p->n[0], p, error))
     return FALSE;
-  choose_keys (&draw.random, call->seed, call->counter);
+  gtorch_cuda_random_keys (&draw.random, call->seed, call->counter);
   p->n[4] = n_samples;
   return again ? draw_again (call, lane, weights, &draw, error)
                : draw_once (call, lane, weights, &draw, error);

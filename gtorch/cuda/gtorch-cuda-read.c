@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "cuda/gtorch-cuda-private.h"
+#include "cuda/gtorch-cuda-capture-private.h"
 
 #define PATIENCE 50   /* microseconds */
 #define BOUNCE   4096 /* bytes; the driver is slow with memory that is not pinned */
@@ -18,6 +18,7 @@ gtorch_cuda_lane_wait (GTorchCudaLane *lane)
 {
   gint64 end = 0;
   CUresult result;
+  GTORCH_CUDA_APART;
 
   while ((result = gtorch_cuda.cuStreamQuery (lane->handle)) == CUDA_ERROR_NOT_READY)
     {
@@ -54,8 +55,10 @@ gtorch_cuda_read (GTorchCudaLane *lane, gpointer to, gconstpointer from, gsize n
 {
   gpointer bounce;
   gboolean result;
+  GTORCH_CUDA_APART;
 
-  if (!gtorch_cuda_device_activate (lane->device, error))
+  if (!gtorch_cuda_allow_wait (lane, "read", error)
+      || !gtorch_cuda_device_activate (lane->device, error))
     return FALSE;
   bounce = n_bytes <= BOUNCE ? take_bounce (lane) : NULL;
   gtorch_cuda_note_begin (lane, "copy");

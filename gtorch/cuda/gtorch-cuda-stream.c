@@ -7,8 +7,8 @@
 
 #include <glib/gi18n-lib.h>
 
-#include "cuda/gtorch-cuda-private.h"
-#include "gtorch-capture-private.h"
+#include "cuda/gtorch-cuda-capture-private.h"
+#include "cuda/gtorch-cuda-pool-private.h"
 #include "gtorch-event.h"
 #include "gtorch-race-private.h"
 
@@ -45,6 +45,7 @@ finish (GTorchFence *fence, CUresult result, gboolean waited)
 static void
 fence_poll (GTorchFence *fence)
 {
+  GTORCH_CUDA_APART;
   CUresult result = gtorch_cuda.cuEventQuery (fence->handle);
 
   if (result != CUDA_ERROR_NOT_READY)
@@ -54,6 +55,8 @@ fence_poll (GTorchFence *fence)
 static void
 fence_wait (GTorchFence *fence)
 {
+  GTORCH_CUDA_APART;
+
   finish (fence, gtorch_cuda.cuEventSynchronize (fence->handle), TRUE);
 }
 
@@ -65,9 +68,19 @@ static GMutex armed_lock;
 static GCond armed_cond;
 static GHashTable *armed; /* set of GTorchFence */
 
+/* The library's own threads are no business of captures. */
+static void
+stay_apart (void)
+{
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+  gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
+}
+
 static gpointer
 watch (gpointer data)
 {
+  stay_apart ();
   g_mutex_lock (&armed_lock);
   while (TRUE)
     {
@@ -160,6 +173,7 @@ wait_in_thread (gpointer data)
 {
   GTorchFence *fence = data;
 
+  stay_apart ();
   fence_wait (fence);
   gtorch_fence_unref (fence);
   return NULL;
@@ -170,6 +184,7 @@ fence_arm (GTorchFence *fence)
 {
   GTorchCudaDevice *device = fence_device (fence);
   CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+  GTORCH_CUDA_APART;
 
   gtorch_fence_ref (fence);
   add_armed (fence);
@@ -280,8 +295,8 @@ gtorch_cuda_stream_wait (GTorchStream *stream, GTorchFence *fence, GError **erro
 }
 
 /* Whoever has the handle may have begun a capture, which other streams' work would become part of. */
-static gboolean
-is_capturing (GTorchCudaLane *lane)
+gboolean
+gtorch_cuda_lane_is_capturing (GTorchCudaLane *lane)
 {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 
@@ -289,19 +304,17 @@ is_capturing (GTorchCudaLane *lane)
   return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* Further work of the lane comes after what the other has now. */
-static gboolean
-join_lane (GTorchCudaLane *lane, GTorchCudaLane *other, GError **error)
+/* Further work of the lane comes after what the other has now. With the device's lock held. */
+gboolean
+gtorch_cuda_lane_join (GTorchCudaLane *lane, GTorchCudaLane *other, GError **error)
 {
-  CUevent event = gtorch_cuda_event_get (lane->device, FALSE, error);
+  CUevent event = gtorch_cuda_lane_mark (other, error);
   gboolean result;
 
   if (event == NULL)
     return FALSE;
-  result =
-      gtorch_cuda_check (gtorch_cuda.cuEventRecord (event, other->handle), "cuEventRecord", error)
-      && gtorch_cuda_check (gtorch_cuda.cuStreamWaitEvent (lane->handle, event, 0),
-                            "cuStreamWaitEvent", error);
+  result = gtorch_cuda_check (gtorch_cuda.cuStreamWaitEvent (lane->handle, event, 0),
+                              "cuStreamWaitEvent", error);
   gtorch_cuda_event_put (lane->device, event, FALSE);
   return result;
 }
@@ -316,7 +329,7 @@ gtorch_cuda_stream_join_all (GTorchStream *stream, GError **error)
 
   if (!gtorch_cuda_stream_prepare (stream, error))
     return FALSE;
-  if (is_capturing (self->lane))
+  if (gtorch_cuda_lane_is_capturing (self->lane))
     return TRUE;
   g_mutex_lock (&device->lock);
   if (self->joined == NULL)
@@ -331,8 +344,8 @@ gtorch_cuda_stream_join_all (GTorchStream *stream, GError **error)
         continue;
       if (enqueued > __atomic_load_n (&other->done, __ATOMIC_RELAXED)
           && enqueued > g_array_index (self->joined, guint64, other->index)
-          && !is_capturing (other))
-        result = join_lane (self->lane, other, error);
+          && !gtorch_cuda_lane_is_capturing (other))
+        result = gtorch_cuda_lane_join (self->lane, other, error);
       if (!result)
         continue;
       g_array_index (self->joined, guint64, other->index) = enqueued;
@@ -360,7 +373,10 @@ query (GTorchCudaLane *lane)
 {
   guint64 number = gtorch_cuda_lane_enqueued (lane);
   CUresult result;
+  GTORCH_CUDA_APART;
 
+  if (gtorch_cuda_lane_capture (lane) != NULL) /* there is nothing to wait for */
+    return CUDA_ERROR_NOT_READY;
   if (!find_default_queue (lane, NULL))
     return CUDA_ERROR_INVALID_CONTEXT;
   result = gtorch_cuda.cuStreamQuery (lane->handle);
@@ -376,7 +392,7 @@ gtorch_cuda_lane_synchronize (GTorchCudaLane *lane, const gchar *what, GError **
   GTorchRaceOrder *order =
       gtorch_is_checking (GTORCH_CHECK_STREAMS) ? gtorch_race_order_new (lane) : NULL;
 
-  if (!find_default_queue (lane, error)
+  if (!gtorch_cuda_allow_wait (lane, what, error) || !find_default_queue (lane, error)
       || !gtorch_cuda_check (gtorch_cuda_lane_wait (lane), what, error))
     {
       gtorch_race_order_free (order);
@@ -489,7 +505,8 @@ find_lane (GTorchCudaDevice *device, gint priority, GError **error)
     {
       lane = device->lanes->pdata[i];
       if (lane->priority == priority && !lane->is_foreign && i > 0
-          && (best == NULL || lane->n_users < best->n_users) && !is_capturing (lane))
+          && (best == NULL || lane->n_users < best->n_users)
+          && !gtorch_cuda_lane_is_capturing (lane))
         best = lane;
     }
   if (best != NULL && (best->n_users == 0 || device->lanes->len >= MAX_LANES))
@@ -532,6 +549,7 @@ gtorch_cuda_stream_new (GTorchDevice *device, gint priority, GError **error)
   GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
   GTorchCudaLane *lane;
   int least = 0, greatest = 0;
+  GTORCH_CUDA_APART;
 
   if (!gtorch_cuda_device_activate (cuda, error))
     return NULL;
@@ -596,13 +614,25 @@ gtorch_cuda_wait_storage (GTorchDevice *device, GTorchStorage *storage, GError *
 {
   GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
   GTorchCudaLane *current = gtorch_cuda_current_lane (device, error), *lane;
+  GTorchPool *pool;
 
   if (current == NULL)
     return FALSE;
+  pool = storage->free_func == NULL ? gtorch_cuda_get_pool (storage) : NULL;
+  if (G_UNLIKELY (pool != NULL))
+    {
+      g_mutex_lock (&pool->lock);
+      lane = pool->queue;
+      g_mutex_unlock (&pool->lock);
+      if (lane != NULL && lane != current && !gtorch_cuda_lane_is_capturing (lane)
+          && !gtorch_cuda_lane_synchronize (lane, "graph", error))
+        return FALSE;
+    }
   if (G_LIKELY (!gtorch_cuda_is_used (storage, NULL, current)))
     return TRUE;
   for (lane = g_atomic_pointer_get (&cuda->newest); lane != NULL; lane = lane->next)
-    if (lane != current && gtorch_cuda_is_used (storage, lane, NULL) && !is_capturing (lane)
+    if (lane != current && gtorch_cuda_is_used (storage, lane, NULL)
+        && !gtorch_cuda_lane_is_capturing (lane)
         && !gtorch_cuda_lane_synchronize (lane, "stream", error))
       return FALSE;
   return TRUE;
@@ -611,7 +641,7 @@ gtorch_cuda_wait_storage (GTorchDevice *device, GTorchStorage *storage, GError *
 gboolean
 gtorch_cuda_lane_may_capture (GTorchCudaLane *lane)
 {
-  return gtorch_captures_exist () || is_capturing (lane);
+  return gtorch_captures_exist () || gtorch_cuda_lane_is_capturing (lane);
 }
 
 GTorchCudaLane *
@@ -642,6 +672,7 @@ gtorch_cuda_synchronize (GTorchDevice *device, GCancellable *cancellable, GError
   g_autofree guint64 *numbers = NULL;
   g_autoptr (GPtrArray) orders = NULL;
   guint i;
+  GTORCH_CUDA_APART;
 
   if (g_cancellable_set_error_if_cancelled (cancellable, error))
     return FALSE;
@@ -654,7 +685,7 @@ gtorch_cuda_synchronize (GTorchDevice *device, GCancellable *cancellable, GError
   for (lane = newest; gtorch_is_checking (GTORCH_CHECK_STREAMS) && lane != NULL; lane = lane->next)
     g_ptr_array_add (orders, gtorch_race_order_new (lane));
   if (!gtorch_cuda_device_activate (cuda, error)
-      || !gtorch_cuda_check (gtorch_cuda.cuCtxSynchronize (), gtorch_device_name (device), error))
+      || !gtorch_cuda_check (gtorch_cuda_device_settle (cuda), gtorch_device_name (device), error))
     return FALSE;
   for (lane = newest; lane != NULL; lane = lane->next)
     gtorch_cuda_note_done (lane, numbers[lane->index]);

@@ -124,8 +124,8 @@ memory_is_used_again_and_stays (void)
     }
   end (capture);
   g_assert_cmpuint (gtorch_cuda_graph_get_n_nodes (graph), ==, 50);
-  g_assert_cmpuint (gtorch_memory_pool_get_reserved (gtorch_cuda_graph_get_pool (graph)), <=,
-                    3 * 8000);
+  g_assert_cmpuint (gtorch_memory_pool_get_peak_allocated (gtorch_cuda_graph_get_pool (graph)), <=,
+                    3 * 8192);
   replay (graph);
   g_assert_cmpfloat (first_of (y), ==, 51);
   g_assert_true (gtorch_cuda_graph_reset (graph, NULL));
@@ -169,7 +169,8 @@ replay_on_any_stream (void)
   gtorch_tensor_add_scalar_inplace (x, 1, 1, NULL);
   y = gtorch_tensor_mul_scalar (x, 2, NULL);
   end (capture);
-  for (i = 0; i < 300; i++) /* they do not overlap */
+  g_assert_true (gtorch_device_synchronize (test_device (), NULL, NULL)); /* x is there */
+  for (i = 0; i < 300; i++)                                               /* they do not overlap */
     g_assert_true (gtorch_cuda_graph_replay_on (graph, streams[i % 2], NULL));
   g_assert_cmpfloat (first_of (y), ==, 600); /* a host read waits for the last replay */
   g_assert_cmpfloat (first_of (x), ==, 300);
@@ -448,8 +449,10 @@ fail (GTorchStream *stream, gpointer data, GError **error)
 static void
 failed_capture_leaves_an_empty_graph (void)
 {
-  guint64 before = gtorch_device_get_memory_allocated (test_device ());
+  guint64 before;
 
+  gtorch_allocator_trim (gtorch_device_get_allocator (test_device ())); /* other tests' graphs go */
+  before = gtorch_device_get_memory_allocated (test_device ());
   {
     g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
     g_autoptr (GTorchTensor) x = filled (10000, 3);
@@ -481,6 +484,7 @@ graph_may_be_dropped_in_the_middle (void)
   g_autoptr (GTorchTensor) y = NULL;
   GTorchGraphCapture *capture;
 
+  g_assert_true (gtorch_device_synchronize (test_device (), NULL, NULL)); /* x is there */
   gtorch_stream_set_current (stream);
   g_assert_true (gtorch_cuda_graph_capture_begin (graph, NULL, MODE, NULL));
   y = gtorch_tensor_mul (x, x, NULL);
@@ -598,7 +602,9 @@ signals_come_in_the_owners_context (void)
   end (capture);
   g_assert_cmpuint (n_captured, ==, 1);
   replay (graph);
-  g_assert_cmpuint (n_replayed, ==, 1);
+  while (test_device () != gtorch_device_cpu () && n_replayed == 0)
+    g_main_context_iteration (NULL, TRUE);
+  g_assert_cmpuint (n_replayed, ==, 1); /* at once where it was done at once */
   g_assert_true (gtorch_cuda_graph_replay_on (graph, stream, NULL));
   g_assert_true (gtorch_stream_synchronize (stream, NULL, NULL));
   while (n_replayed < 2)

@@ -410,6 +410,63 @@ share_new (gdouble *result, GError **error)
          && share (result, error);
 }
 
+/* --- a graph on two streams, with random numbers --- */
+
+static gboolean
+fork_and_join (GTorchImpl *x, GTorchStream *side, GTorchImpl **z, GError **error)
+{
+  GTorchStream *main = gtorch_stream_get_current (gpu (0));
+  const gint64 n = N;
+  g_autoptr (GTorchStream) former = NULL;
+  g_autoptr (GTorchStream) inner = NULL;
+  g_autoptr (GTorchImpl) y = NULL;
+  g_autoptr (GTorchImpl) noise = NULL;
+
+  if (!gtorch_stream_wait_stream (side, main, error))
+    return FALSE;
+  former = gtorch_stream_swap (gpu (0), side);
+  y = gtorch_op_add (x, x, 1, error);
+  inner = gtorch_stream_swap (gpu (0), former);
+  if (y == NULL)
+    return FALSE;
+  noise = gtorch_op_rand (&n, 1, GTORCH_DTYPE_FLOAT64, gpu (0), NULL, error);
+  if (noise == NULL || !gtorch_stream_wait_stream (main, side, error))
+    return FALSE;
+  *z = gtorch_op_add (y, noise, 0, error); /* the noise is there for its kernel alone */
+  return *z != NULL;
+}
+
+static gboolean
+capture_and_replay (gdouble *result, GError **error)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, error);
+  g_autoptr (GTorchStream) side = stream != NULL ? gtorch_stream_new (gpu (0), 0, error) : NULL;
+  const gint64 n = N;
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) z = NULL;
+  gboolean captured;
+
+  if (side == NULL)
+    return FALSE;
+  x = gtorch_op_full (&n, 1, 3, GTORCH_DTYPE_FLOAT64, gpu (0), error);
+  if (x == NULL || !gtorch_device_synchronize (gpu (0), NULL, error))
+    return FALSE;
+  {
+    g_autoptr (GTorchGraphCapture) capture =
+        gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, error);
+
+    if (capture == NULL)
+      return FALSE;
+    captured = fork_and_join (x, side, &z, error);
+    if (!captured || !gtorch_graph_capture_end (capture, error))
+      return FALSE;
+  }
+  return gtorch_cuda_graph_replay_on (graph, side, error)
+         && gtorch_cuda_graph_replay_on (graph, stream, error)
+         && gtorch_stream_synchronize (stream, NULL, error) && read_first (z, result, error);
+}
+
 /* clang-format off */
 const FaultProgram fault_programs[] = {
   { "train",           train,           TRAINED },
@@ -420,6 +477,7 @@ const FaultProgram fault_programs[] = {
   { "use-pool",        use_pool,        6 },
   { "transform",       transform,       0 },
   { "name-events",     name_events,     0 },
+  { "graph",           capture_and_replay, 6 },
   { NULL },
 };
 

@@ -229,7 +229,7 @@ spawn (const FaultProgram *program, const gchar *function, guint nth, gint resul
 {
   g_autofree gchar *number = g_strdup_printf ("%u", nth);
   g_autofree gchar *code = g_strdup_printf ("%d", result);
-  g_autofree gchar *fake = g_strdup_printf ("devices=2,seed=%u,memory=1024,%s", nth % 3,
+  g_autofree gchar *fake = g_strdup_printf ("devices=2,seed=%u,memory=1024,borrow=1,%s", nth % 3,
                                             program->fake != NULL ? program->fake : "");
   const gchar *args[] = { program_file, "--alone", program->name, function, number, code, NULL };
   g_autoptr (GError) error = NULL;

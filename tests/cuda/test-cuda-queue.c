@@ -443,21 +443,6 @@ auto_sync_waits_once_for_each_queue (void)
   gtorch_device_synchronize (gpu (0), NULL, NULL);
 }
 
-/* What cannot be recorded yet is refused. */
-static void
-captures_are_refused (void)
-{
-  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
-  g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, NULL);
-  g_autoptr (GTorchGraphCapture) capture = NULL;
-  g_autoptr (GError) error = NULL;
-
-  capture =
-      gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
-  g_assert_null (capture);
-  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
-}
-
 #define TEST(name) g_test_add_func ("/GTorchCudaQueue/" #name, name)
 
 gint
@@ -478,7 +463,6 @@ main (gint argc, gchar **argv)
   TEST (queues_that_capture_are_not_given_out);
   TEST (auto_sync_is_as_good_as_waiting);
   TEST (auto_sync_waits_once_for_each_queue);
-  TEST (captures_are_refused);
   result = g_test_run ();
   assert_no_misuse ();
   return result;

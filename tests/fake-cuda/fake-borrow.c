@@ -21,9 +21,17 @@ typedef struct
   GtReport *report; /* where kernels say that an index is out of range */
 } Borrowed;
 
+/* Of random operations: a graph may be given other numbers. */
+typedef struct
+{
+  Borrowed *borrowed;
+  GtRandom random;
+} RandomParameter;
+
 /* The program asks for this where it finds no kernel. */
 FAKE_CUDA_API CUresult gtorch_cuda_stand_in_launch (const GTorchOpCall *call, CUstream stream,
-                                                    GTorchDevice *host, gpointer report);
+                                                    GTorchDevice *host, gpointer report,
+                                                    gconstpointer random);
 
 static void
 keep (GTorchStorage *storage)
@@ -99,6 +107,21 @@ write_report (GtReport *report, const GTorchOpCall *call, const GError *error)
   __atomic_store_n (&report->state, 2, __ATOMIC_RELEASE);
 }
 
+/* What the keys were made of: the other way round. */
+static void
+find_numbers (const GtRandom *p, GTorchOpCall *call)
+{
+  const guint32 low = p->keys[1][0] - 2 * 0x9E3779B9u, high = p->keys[1][1] - 2 * 0xBB67AE85u;
+  const guint32 factor = 0xCD9E8D57u, product = p->keys[0][0] ^ (low + 0x9E3779B9u);
+  guint32 inverse = factor;
+  guint i;
+
+  for (i = 0; i < 4; i++) /* Newton's method modulo 2^32 */
+    inverse *= 2 - factor * inverse;
+  call->seed = (guint64) high << 32 | low;
+  call->counter = (guint64) (p->start[1] ^ high) << 32 | (guint32) (product * inverse);
+}
+
 static CUresult
 run_borrowed (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
               const FakeDevice *device)
@@ -114,6 +137,8 @@ run_borrowed (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer para
   for (i = 0; i < call.n_outputs; i++)
     if (!find_memory (call.outputs[i], device))
       return CUDA_ERROR_ILLEGAL_ADDRESS;
+  if (kernel->n_bytes == sizeof (RandomParameter))
+    find_numbers (&((const RandomParameter *) parameter)->random, &call);
   if (call.op->cpu (&call, &error))
     return CUDA_SUCCESS;
   if (borrowed->report != NULL
@@ -145,14 +170,23 @@ unref_borrowed (gpointer parameter)
 
 CUresult
 gtorch_cuda_stand_in_launch (const GTorchOpCall *call, CUstream stream, GTorchDevice *host,
-                             gpointer report)
+                             gpointer report, gconstpointer random)
 {
-  static const FakeKernel kernel = { .name = (gchar *) "borrowed",
-                                     .n_bytes = sizeof (Borrowed *),
-                                     .run = run_borrowed,
-                                     .ref = ref_borrowed,
-                                     .unref = unref_borrowed };
-  FakeOp op = { .kind = FAKE_KERNEL, .launch = { &kernel } };
+  static const FakeKernel kernels[] = {
+    { .name = (gchar *) "borrowed",
+      .n_bytes = sizeof (Borrowed *),
+      .run = run_borrowed,
+      .ref = ref_borrowed,
+      .unref = unref_borrowed },
+    { .name = (gchar *) "borrowed random",
+      .n_bytes = sizeof (RandomParameter),
+      .run = run_borrowed,
+      .ref = ref_borrowed,
+      .unref = unref_borrowed },
+  };
+  const FakeKernel *kernel = &kernels[random != NULL];
+  FakeOp op = { .kind = FAKE_KERNEL, .launch = { kernel } };
+  RandomParameter parameter = { 0 };
   Borrowed *borrowed;
 
   if (!fake_borrows || call->op->cpu == NULL)
@@ -162,7 +196,10 @@ gtorch_cuda_stand_in_launch (const GTorchOpCall *call, CUstream stream, GTorchDe
   borrowed->report = report;
   borrowed->saved = gtorch_saved_call_new (call, stand_for, host);
   borrowed->saved->call.device = host;
-  op.launch.parameter = g_memdup2 (&borrowed, sizeof borrowed);
+  parameter.borrowed = borrowed;
+  if (random != NULL)
+    parameter.random = *(const GtRandom *) random;
+  op.launch.parameter = g_memdup2 (&parameter, kernel->n_bytes);
   g_mutex_lock (&fake_lock);
   stream = fake_stream_find (stream);
   return fake_leave (stream != NULL ? fake_stream_push (stream, &op) : CUDA_ERROR_INVALID_HANDLE);

@@ -10,6 +10,7 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "fake-cuda-private.h"
 
@@ -29,6 +30,7 @@ struct CUgraph_st
 struct CUgraphExec_st
 {
   CUgraph graph;
+  GPtrArray *made_of; /* the nodes that its own are copies of */
 };
 
 struct _FakeCapture
@@ -529,6 +531,46 @@ cuGraphGetNodes (CUgraph graph, CUgraphNode *nodes, size_t *n)
 }
 
 CUresult
+cuGraphKernelNodeGetParams (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *parameters)
+{
+  ENTER (cuGraphKernelNodeGetParams);
+  if (node->child != NULL || node->op.kind != FAKE_KERNEL)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  *parameters = (CUDA_KERNEL_NODE_PARAMS){
+    .func = (CUfunction) node->op.launch.kernel,
+    .gridDimX = node->op.launch.grid.grid[0],
+    .gridDimY = node->op.launch.grid.grid[1],
+    .gridDimZ = node->op.launch.grid.grid[2],
+    .blockDimX = node->op.launch.grid.block[0],
+    .blockDimY = node->op.launch.grid.block[1],
+    .blockDimZ = node->op.launch.grid.block[2],
+    .kernelParams = &node->op.launch.parameter,
+  };
+  LEAVE (CUDA_SUCCESS);
+}
+
+/* The graph that this was made of has its nodes in the same order. */
+CUresult
+cuGraphExecKernelNodeSetParams (CUgraphExec exec, CUgraphNode node,
+                                const CUDA_KERNEL_NODE_PARAMS *parameters)
+{
+  const FakeKernel *kernel;
+  CUgraphNode own;
+  guint index;
+
+  ENTER (cuGraphExecKernelNodeSetParams);
+  if (!g_ptr_array_find (exec->made_of, node, &index))
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  own = exec->graph->nodes->pdata[index];
+  kernel = own->op.launch.kernel;
+  if (own->child != NULL || own->op.kind != FAKE_KERNEL
+      || (const FakeKernel *) parameters->func != kernel)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  memcpy (own->op.launch.parameter, parameters->kernelParams[0], kernel->n_bytes);
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
 cuGraphInstantiateWithFlags (CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
   FakeDevice *device;
@@ -536,6 +578,7 @@ cuGraphInstantiateWithFlags (CUgraphExec *exec, CUgraph graph, unsigned long lon
   ENTER_CURRENT (cuGraphInstantiateWithFlags, device);
   *exec = g_new0 (struct CUgraphExec_st, 1);
   (*exec)->graph = graph_copy (graph);
+  (*exec)->made_of = g_ptr_array_copy (graph->nodes, NULL, NULL);
   LEAVE (CUDA_SUCCESS);
 }
 
@@ -544,6 +587,7 @@ cuGraphExecDestroy (CUgraphExec exec)
 {
   ENTER (cuGraphExecDestroy);
   graph_free (exec->graph);
+  g_ptr_array_unref (exec->made_of);
   g_free (exec);
   LEAVE (CUDA_SUCCESS);
 }

@@ -182,6 +182,8 @@ a_replay_gives_the_same (gconstpointer data)
           inputs_overwrite (&inputs, &values);
           expected = invoke (sample, &values, &error);
           g_assert_no_error (error);
+          gtorch_stream_wait_stream (stream, gtorch_stream_get_current (NULL), &error);
+          g_assert_no_error (error);
           gtorch_cuda_graph_replay_on (graph, stream, &error);
           g_assert_no_error (error);
           gtorch_stream_synchronize (stream, NULL, &error);

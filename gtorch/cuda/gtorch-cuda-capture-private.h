@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/cuda/gtorch-cuda-private.h>
+#include <gtorch/gtorch-capture-private.h>
+#include <kernels/gtorch-kernel-params.h>
+
+G_BEGIN_DECLS
+
+typedef struct _GTorchCudaCapture GTorchCudaCapture;
+
+extern const GTorchGraphBackend gtorch_cuda_graphs;
+void gtorch_cuda_init_graphs (GTorchCudaDevice *device);
+
+/* For the rest of the block the calling thread may do what captures forbid to the program: what the library
+ * itself asks, loads and reserves is not theirs. */
+#define GTORCH_CUDA_APART                                                                \
+  __attribute__ ((cleanup (gtorch_cuda_apart_end), unused)) CUstreamCaptureMode apart_ = \
+      gtorch_cuda_apart_begin ()
+
+static inline CUstreamCaptureMode
+gtorch_cuda_apart_begin (void)
+{
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+  if (gtorch_captures_exist () && gtorch_cuda.cuThreadExchangeStreamCaptureMode != NULL)
+    gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
+  return mode;
+}
+
+static inline void
+gtorch_cuda_apart_end (CUstreamCaptureMode *mode)
+{
+  if (G_UNLIKELY (*mode != CU_STREAM_CAPTURE_MODE_RELAXED))
+    gtorch_cuda.cuThreadExchangeStreamCaptureMode (mode);
+}
+
+/* What the lane captures, or NULL. */
+static inline GTorchCudaCapture *
+gtorch_cuda_lane_capture (GTorchCudaLane *lane)
+{
+  return __atomic_load_n (&lane->capture, __ATOMIC_ACQUIRE);
+}
+
+/* Does the driver say that it does? Whoever has the handle may have begun it. */
+gboolean gtorch_cuda_lane_is_capturing (GTorchCudaLane *lane);
+/* Is anything captured that this lane may be part of? */
+gboolean gtorch_cuda_lane_may_capture (GTorchCudaLane *lane);
+
+/* Where what is allocated on its lanes comes from. Borrowed. */
+GTorchPool *gtorch_cuda_capture_get_pool (GTorchCudaCapture *capture);
+
+/* FALSE with an error if the lane captures, where nothing is done that could be waited for. */
+gboolean gtorch_cuda_allow_wait (GTorchCudaLane *lane, const gchar *what, GError **error);
+
+/* An event behind what the lane was given to do outside of captures; NULL if there is none to be had. With
+ * the device's lock held. */
+CUevent gtorch_cuda_lane_mark (GTorchCudaLane *lane, GError **error);
+/* Further work of the lane comes after that of the other (gtorch-cuda-stream.c). */
+gboolean gtorch_cuda_lane_join (GTorchCudaLane *lane, GTorchCudaLane *other, GError **error);
+/* Waits for the same. */
+CUresult gtorch_cuda_lane_settle (GTorchCudaLane *lane);
+/* … of all lanes. */
+CUresult gtorch_cuda_device_settle (GTorchCudaDevice *device);
+
+/* Memory that the capture's lanes share stays away until its end. */
+void gtorch_cuda_hold_block (GTorchCudaDevice *device, GTorchCudaBlock *block);
+/* Puts the block away until the lanes in its uses are done (gtorch-cuda-allocator.c). */
+void gtorch_cuda_send_to_limbo (GTorchCudaDevice *device, GTorchCudaBlock *block);
+
+/* Lets go of graphs whose last replay is done. */
+void gtorch_cuda_collect_graphs (GTorchCudaDevice *device);
+
+/* What seed and counter of a call make of a kernel's parameters (gtorch-cuda-random.c). */
+void gtorch_cuda_random_keys (GtRandom *p, guint64 seed, guint64 counter);
+/* The last kernel of the lane, whose parameters are of this size, has a GtRandom at the offset: replays give
+ * it the keys of the random call of this number. Nothing if the lane does not capture. */
+gboolean gtorch_cuda_note_random (GTorchCudaLane *lane, guint64 number, gsize n_bytes, gsize offset,
+                                  GError **error);
+
+G_END_DECLS

@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Captures and graphs of a GPU. Operations are launched as ever, on queues that capture; what they allocate
+ * comes from the graph's pool. The driver's graph holds addresses and numbers: those of random calls are
+ * replaced before each replay.
+ *
+ * Other threads go on meanwhile. Whoever needs a point behind the work that a capturing queue had before (to
+ * give memory back, say) finds an event that was recorded when it began to capture. */
+
+#include "config.h"
+
+#include "cuda/gtorch-cuda-capture-private.h"
+#include "cuda/gtorch-cuda-pool-private.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#define USE_NODE_PRIORITY 8
+
+/* A kernel with random numbers. */
+typedef struct
+{
+  CUgraphNode node;
+  guint64 number; /* of its call among the random ones */
+  gsize offset;   /* of the GtRandom in … */
+  gpointer values;
+  CUDA_KERNEL_NODE_PARAMS parameters;
+} Draw;
+
+struct _GTorchCudaCapture
+{
+  GTorchCudaDevice *device;
+  GTorchPool *pool; /* borrowed of who captures */
+  GPtrArray *lanes; /* the first is where it began */
+  GArray *events;   /* CUevents that were recorded in it */
+  GArray *draws;
+};
+
+typedef struct
+{
+  GTorchCudaDevice *device;
+  CUgraph graph;
+  CUgraphExec exec;
+  GArray *draws;
+  GTorchCudaLane *last; /* where it was replayed last */
+} Graph;
+
+/* A graph that is gone, but the device may still be at its last replay. */
+typedef struct
+{
+  CUevent event;
+  GDestroyNotify func;
+  gpointer data;
+} Dead;
+
+static GTorchCudaLane *
+lane_of (GTorchStream *stream)
+{
+  return GTORCH_CUDA_STREAM (stream)->lane;
+}
+
+/* --- lanes that capture --- */
+
+/* Made when it is first needed, with the device's lock held. */
+static gboolean
+have_signal (GTorchCudaDevice *device, GError **error)
+{
+  return device->signal != NULL
+         || gtorch_cuda_check (gtorch_cuda.cuStreamCreateWithPriority (&device->signal,
+                                                                       CU_STREAM_NON_BLOCKING, 0),
+                               "cuStreamCreate", error);
+}
+
+static gboolean
+add_lane (GTorchCudaCapture *self, GTorchCudaLane *lane, GError **error)
+{
+  GTorchCudaDevice *device = self->device;
+  CUevent event;
+  gboolean result;
+
+  event = gtorch_cuda_event_get (device, FALSE, error);
+  if (event == NULL)
+    return FALSE;
+  g_mutex_lock (&device->lock);
+  result = have_signal (device, error)
+           && gtorch_cuda_check (gtorch_cuda.cuEventRecord (event, lane->handle), "cuEventRecord",
+                                 error);
+  if (result)
+    {
+      lane->before = event;
+      __atomic_store_n (&lane->capture, self, __ATOMIC_RELEASE);
+      g_ptr_array_add (self->lanes, lane);
+    }
+  g_mutex_unlock (&device->lock);
+  if (!result)
+    gtorch_cuda_event_put (device, event, FALSE);
+  return result;
+}
+
+static void
+drop_lane (GTorchCudaCapture *self, GTorchCudaLane *lane)
+{
+  CUevent event;
+
+  g_mutex_lock (&self->device->lock);
+  event = lane->before;
+  lane->before = NULL;
+  __atomic_store_n (&lane->capture, NULL, __ATOMIC_RELEASE);
+  g_ptr_array_remove (self->lanes, lane);
+  g_mutex_unlock (&self->device->lock);
+  gtorch_cuda_event_put (self->device, event, FALSE);
+}
+
+GTorchPool *
+gtorch_cuda_capture_get_pool (GTorchCudaCapture *capture)
+{
+  return capture->pool;
+}
+
+gboolean
+gtorch_cuda_allow_wait (GTorchCudaLane *lane, const gchar *what, GError **error)
+{
+  if (G_LIKELY (gtorch_cuda_lane_capture (lane) == NULL))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+               _ ("%s: the host would have to wait for the stream, which captures a graph: nothing "
+                  "is "
+                  "computed before that is replayed"),
+               what);
+  return FALSE;
+}
+
+CUevent
+gtorch_cuda_lane_mark (GTorchCudaLane *lane, GError **error)
+{
+  CUevent event = gtorch_cuda_event_get (lane->device, FALSE, error);
+  CUstream stream = lane->handle;
+  CUresult result = CUDA_SUCCESS;
+
+  if (event == NULL)
+    return NULL;
+  if (G_UNLIKELY (lane->before != NULL))
+    {
+      stream = lane->device->signal;
+      result = gtorch_cuda.cuStreamWaitEvent (stream, lane->before, 0);
+    }
+  if (result == CUDA_SUCCESS)
+    result = gtorch_cuda.cuEventRecord (event, stream);
+  if (gtorch_cuda_check (result, "cuEventRecord", error))
+    return event;
+  gtorch_cuda_event_put (lane->device, event, FALSE);
+  return NULL;
+}
+
+CUresult
+gtorch_cuda_lane_settle (GTorchCudaLane *lane)
+{
+  return lane->before != NULL ? gtorch_cuda.cuEventSynchronize (lane->before)
+                              : gtorch_cuda.cuStreamSynchronize (lane->handle);
+}
+
+CUresult
+gtorch_cuda_device_settle (GTorchCudaDevice *device)
+{
+  CUresult result = CUDA_SUCCESS;
+  GTorchCudaLane *lane;
+  gboolean captures = FALSE;
+
+  if (gtorch_captures_exist ())
+    for (lane = g_atomic_pointer_get (&device->newest); lane != NULL; lane = lane->next)
+      captures |= gtorch_cuda_lane_capture (lane) != NULL;
+  if (!captures)
+    return gtorch_cuda.cuCtxSynchronize ();
+  g_mutex_lock (&device->lock); /* no other lane begins to capture */
+  for (lane = device->newest; result == CUDA_SUCCESS && lane != NULL; lane = lane->next)
+    result = gtorch_cuda_lane_settle (lane);
+  g_mutex_unlock (&device->lock);
+  return result;
+}
+
+/* --- memory --- */
+
+void
+gtorch_cuda_hold_block (GTorchCudaDevice *device, GTorchCudaBlock *block)
+{
+  g_mutex_lock (&device->lock);
+  block->list_next = device->held;
+  device->held = block;
+  g_mutex_unlock (&device->lock);
+}
+
+static void
+release_held (GTorchCudaDevice *device, const GTorchPool *pool)
+{
+  GTorchCudaBlock **place, *block, *released = NULL;
+
+  g_mutex_lock (&device->lock);
+  for (place = &device->held; (block = *place) != NULL;)
+    {
+      if (gtorch_cuda_get_pool (&block->storage) != pool)
+        {
+          place = &block->list_next;
+          continue;
+        }
+      *place = block->list_next;
+      block->list_next = released;
+      released = block;
+    }
+  g_mutex_unlock (&device->lock);
+  while ((block = released) != NULL)
+    {
+      released = block->list_next;
+      block->list_next = NULL;
+      gtorch_cuda_send_to_limbo (device, block);
+    }
+}
+
+/* --- captures --- */
+
+static void
+clear_draw (gpointer data)
+{
+  g_free (((Draw *) data)->values);
+}
+
+static GTorchCudaCapture *
+capture_new (GTorchCudaDevice *device, GTorchPool *pool)
+{
+  GTorchCudaCapture *self = g_new0 (GTorchCudaCapture, 1);
+
+  self->device = device;
+  self->pool = pool;
+  self->lanes = g_ptr_array_new ();
+  self->events = g_array_new (FALSE, FALSE, sizeof (CUevent));
+  self->draws = g_array_new (FALSE, FALSE, sizeof (Draw));
+  g_array_set_clear_func (self->draws, clear_draw);
+  return self;
+}
+
+static void
+capture_free (GTorchCudaCapture *self)
+{
+  guint i;
+
+  while (self->lanes->len > 0)
+    drop_lane (self, self->lanes->pdata[self->lanes->len - 1]);
+  for (i = 0; i < self->events->len; i++)
+    gtorch_cuda_event_put (self->device, g_array_index (self->events, CUevent, i), FALSE);
+  g_ptr_array_unref (self->lanes);
+  g_array_unref (self->events);
+  g_clear_pointer (&self->draws, g_array_unref);
+  g_free (self);
+}
+
+static gpointer
+begin_capture (GTorchStream *stream, GTorchPool *pool, GTorchCaptureMode mode, GError **error)
+{
+  static const CUstreamCaptureMode modes[] = {
+    [GTORCH_CAPTURE_MODE_THREAD_LOCAL] = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+    [GTORCH_CAPTURE_MODE_GLOBAL] = CU_STREAM_CAPTURE_MODE_GLOBAL,
+    [GTORCH_CAPTURE_MODE_RELAXED] = CU_STREAM_CAPTURE_MODE_RELAXED,
+  };
+  GTorchCudaLane *lane = lane_of (stream);
+  GTorchCudaCapture *self;
+  GTORCH_CUDA_APART;
+
+  if (!gtorch_device_works (stream->device, error) || !gtorch_cuda_stream_prepare (stream, error))
+    return NULL;
+  if (gtorch_cuda_lane_capture (lane) != NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+                   _ ("graph: another graph captures the queue of stream %p"), stream);
+      return NULL;
+    }
+  gtorch_cuda_collect_graphs (lane->device);
+  self = capture_new (lane->device, pool);
+  if (add_lane (self, lane, error)
+      && gtorch_cuda_check (gtorch_cuda.cuStreamBeginCapture (lane->handle, modes[mode]),
+                            "graph: cuStreamBeginCapture", error))
+    return self;
+  capture_free (self);
+  return NULL;
+}
+
+static gboolean
+record (gpointer capture, GTorchStream *stream, GTorchFence *fence, GError **error)
+{
+  GTorchCudaCapture *self = capture;
+  CUevent event = gtorch_cuda_event_get (self->device, FALSE, error);
+
+  if (event == NULL)
+    return FALSE;
+  g_array_append_val (self->events, event);
+  fence->handle = event;
+  return gtorch_cuda_check (gtorch_cuda.cuEventRecord (event, lane_of (stream)->handle),
+                            "graph: cuEventRecord", error);
+}
+
+static gboolean
+join (gpointer capture, GTorchStream *stream, GTorchFence *fence, GError **error)
+{
+  GTorchCudaCapture *self = capture;
+  GTorchCudaLane *lane = lane_of (stream);
+  gboolean is_new;
+  GTORCH_CUDA_APART;
+
+  if (!gtorch_cuda_stream_prepare (stream, error))
+    return FALSE;
+  is_new = gtorch_cuda_lane_capture (lane) == NULL;
+  if (lane->device != self->device || (!is_new && gtorch_cuda_lane_capture (lane) != self))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+                   lane->device != self->device
+                       ? _ ("graph: stream %p cannot take part: it is on another device")
+                       : _ ("graph: stream %p cannot take part: another graph captures its queue"),
+                   stream);
+      return FALSE;
+    }
+  if (is_new && !add_lane (self, lane, error))
+    return FALSE;
+  if (gtorch_cuda_check (gtorch_cuda.cuStreamWaitEvent (lane->handle, fence->handle, 0),
+                         "graph: cuStreamWaitEvent", error))
+    return TRUE;
+  if (is_new)
+    drop_lane (self, lane);
+  return FALSE;
+}
+
+static gpointer
+end_capture (gpointer capture, GError **error)
+{
+  GTorchCudaCapture *self = capture;
+  GTorchCudaDevice *device = self->device;
+  GTorchCudaLane *first = self->lanes->pdata[0];
+  GTorchPool *pool = self->pool;
+  Graph *graph = NULL;
+  CUgraph captured = NULL;
+  CUresult result;
+  GTORCH_CUDA_APART;
+
+  gtorch_cuda_device_activate (device, NULL);
+  result = gtorch_cuda.cuStreamEndCapture (first->handle, &captured);
+  if (result != CUDA_SUCCESS && gtorch_cuda_lane_is_capturing (first))
+    { /* nothing else ends it */
+      CUgraph spoiled = NULL;
+
+      if (gtorch_cuda.cuStreamEndCapture (first->handle, &spoiled) == CUDA_SUCCESS)
+        gtorch_cuda.cuGraphDestroy (spoiled);
+      if (gtorch_cuda_lane_is_capturing (first))
+        { /* as from another thread: the lanes stay as they are, and nobody gets them */
+          g_warning (
+              "a capture was given up where it cannot be ended, perhaps in another thread than "
+              "the one in which it began: its streams are lost");
+          gtorch_cuda_check (result, "graph: cuStreamEndCapture", error);
+          return NULL;
+        }
+    }
+  if (gtorch_cuda_check (result, "graph: cuStreamEndCapture", error))
+    {
+      graph = g_new0 (Graph, 1);
+      graph->device = device;
+      graph->graph = captured;
+      graph->draws = g_steal_pointer (&self->draws);
+    }
+  capture_free (self);
+  release_held (device, pool);
+  return graph;
+}
+
+/* --- graphs --- */
+
+static gboolean
+prepare (gpointer data, GError **error)
+{
+  Graph *self = data;
+  GTorchCudaDevice *device = self->device;
+  gboolean result;
+  GTORCH_CUDA_APART;
+
+  if (!gtorch_cuda_device_activate (device, error))
+    return FALSE;
+  if (self->exec == NULL
+      && !gtorch_cuda_check (gtorch_cuda.cuGraphInstantiateWithFlags (&self->exec, self->graph,
+                                                                      USE_NODE_PRIORITY),
+                             "graph: cuGraphInstantiate", error))
+    return FALSE;
+  g_mutex_lock (&device->lock);
+  result = have_signal (device, error)
+           && gtorch_cuda_check (gtorch_cuda.cuGraphUpload (self->exec, device->signal),
+                                 "graph: cuGraphUpload", error);
+  g_mutex_unlock (&device->lock);
+  return result;
+}
+
+static gboolean
+follow (GTorchPool *pool, GTorchStream *stream, GError **error)
+{
+  GTorchCudaLane *lane = lane_of (stream), *last;
+  gboolean result;
+  GTORCH_CUDA_APART;
+
+  g_mutex_lock (&pool->lock);
+  last = pool->queue;
+  pool->queue = lane;
+  g_mutex_unlock (&pool->lock);
+  if (G_LIKELY (last == NULL || last == lane))
+    return TRUE;
+  if (!gtorch_cuda_stream_prepare (stream, error))
+    return FALSE;
+  g_mutex_lock (&lane->device->lock);
+  result = gtorch_cuda_lane_join (lane, last, error);
+  g_mutex_unlock (&lane->device->lock);
+  return result;
+}
+
+static gboolean
+set_numbers (Graph *self, const guint64 *numbers, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < self->draws->len; i++)
+    {
+      Draw *draw = &g_array_index (self->draws, Draw, i);
+      const guint64 *own = numbers + 2 * draw->number;
+
+      gtorch_cuda_random_keys ((GtRandom *) ((gchar *) draw->values + draw->offset), own[0],
+                               own[1]);
+      draw->parameters.kernelParams = &draw->values;
+      if (!gtorch_cuda_check (gtorch_cuda.cuGraphExecKernelNodeSetParams (self->exec, draw->node,
+                                                                          &draw->parameters),
+                              "graph: cuGraphExecKernelNodeSetParams", error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+static gboolean
+replay (gpointer data, GTorchStream *stream, const guint64 *numbers, GError **error)
+{
+  Graph *self = data;
+  GTorchCudaLane *lane = lane_of (stream);
+  gboolean result;
+  GTORCH_CUDA_APART;
+
+  if (!gtorch_device_works (stream->device, error) || !gtorch_cuda_stream_prepare (stream, error)
+      || !set_numbers (self, numbers, error))
+    return FALSE;
+  self->last = lane;
+  gtorch_cuda_note_begin (lane, "graph");
+  result = gtorch_cuda_check (gtorch_cuda.cuGraphLaunch (self->exec, lane->handle),
+                              "graph: cuGraphLaunch", error);
+  if (!gtorch_cuda_note_end (lane, result))
+    return FALSE;
+  return !gtorch_get_launch_blocking () || gtorch_cuda_lane_synchronize (lane, "graph", error);
+}
+
+static void
+note_write (GTorchStorage *storage, GTorchStream *stream)
+{
+  if (storage->device == stream->device)
+    gtorch_cuda_use_storage (storage, lane_of (stream));
+}
+
+void
+gtorch_cuda_collect_graphs (GTorchCudaDevice *device)
+{
+  g_autoptr (GArray) ready = NULL;
+  guint i = 0;
+  GTORCH_CUDA_APART;
+
+  if (__atomic_load_n (&device->dead_graphs->len, __ATOMIC_RELAXED) == 0)
+    return;
+  ready = g_array_new (FALSE, FALSE, sizeof (Dead));
+  g_mutex_lock (&device->lock);
+  while (i < device->dead_graphs->len)
+    {
+      Dead dead = g_array_index (device->dead_graphs, Dead, i);
+
+      if (gtorch_cuda.cuEventQuery (dead.event) == CUDA_ERROR_NOT_READY)
+        {
+          i++;
+          continue;
+        }
+      g_array_append_val (ready, dead);
+      g_array_remove_index_fast (device->dead_graphs, i);
+    }
+  g_mutex_unlock (&device->lock);
+  for (i = 0; i < ready->len; i++)
+    {
+      const Dead dead = g_array_index (ready, Dead, i);
+
+      gtorch_cuda_event_put (device, dead.event, FALSE);
+      dead.func (dead.data);
+    }
+}
+
+static void
+free_graph (gpointer data, GDestroyNotify func, gpointer func_data)
+{
+  Graph *self = data;
+  GTorchCudaDevice *device = self->device;
+  Dead dead = { NULL, func, func_data };
+  GTORCH_CUDA_APART;
+
+  gtorch_cuda_device_activate (device, NULL);
+  if (self->last != NULL)
+    {
+      g_mutex_lock (&device->lock);
+      dead.event = gtorch_cuda_lane_mark (self->last, NULL);
+      g_mutex_unlock (&device->lock);
+    }
+  if (self->exec != NULL)
+    gtorch_cuda.cuGraphExecDestroy (self->exec);
+  gtorch_cuda.cuGraphDestroy (self->graph);
+  g_array_unref (self->draws);
+  g_free (self);
+  if (dead.event == NULL)
+    func (func_data);
+  else
+    {
+      g_mutex_lock (&device->lock);
+      g_array_append_val (device->dead_graphs, dead);
+      g_mutex_unlock (&device->lock);
+    }
+  gtorch_cuda_collect_graphs (device);
+}
+
+void
+gtorch_cuda_init_graphs (GTorchCudaDevice *device)
+{
+  device->dead_graphs = g_array_new (FALSE, FALSE, sizeof (Dead));
+}
+
+gboolean
+gtorch_cuda_note_random (GTorchCudaLane *lane, guint64 number, gsize n_bytes, gsize offset,
+                         GError **error)
+{
+  GTorchCudaCapture *capture = gtorch_cuda_lane_capture (lane);
+  CUstreamCaptureStatus status;
+  const CUgraphNode *before = NULL;
+  size_t n_before = 0;
+  Draw draw = { .number = number, .offset = offset };
+
+  if (G_LIKELY (capture == NULL))
+    return TRUE;
+  if (!gtorch_cuda_check (gtorch_cuda.cuStreamGetCaptureInfo (lane->handle, &status, NULL, NULL,
+                                                              &before, &n_before),
+                          "graph: cuStreamGetCaptureInfo", error))
+    return FALSE;
+  if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE || n_before != 1)
+    return gtorch_cuda_check (CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "graph", error);
+  draw.node = before[0];
+  if (!gtorch_cuda_check (gtorch_cuda.cuGraphKernelNodeGetParams (draw.node, &draw.parameters),
+                          "graph: cuGraphKernelNodeGetParams", error))
+    return FALSE;
+  draw.values = g_memdup2 (draw.parameters.kernelParams[0], n_bytes);
+  draw.parameters.extra = NULL;
+  g_array_append_val (capture->draws, draw);
+  return TRUE;
+}
+
+const GTorchGraphBackend gtorch_cuda_graphs = {
+  .begin = begin_capture,
+  .record = record,
+  .join = join,
+  .end = end_capture,
+  .prepare = prepare,
+  .follow = follow,
+  .replay = replay,
+  .note_write = note_write,
+  .free = free_graph,
+};
