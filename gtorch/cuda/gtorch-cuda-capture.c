@@ -353,6 +353,7 @@ end_capture (gpointer capture, GError **error)
               "a capture was given up where it cannot be ended, perhaps in another thread than "
               "the one in which it began: its streams are lost");
           gtorch_cuda_check (result, "graph: cuStreamEndCapture", error);
+          g_atomic_int_inc (&gtorch_n_captures); /* it goes on */
           return NULL;
         }
     }
