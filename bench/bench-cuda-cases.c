@@ -437,5 +437,13 @@ const BenchCase bench_cases[] = {
   { "attn.sdpa_padding_bf16_4096", attn_padding, HEADS, "FLOP" },
   { "attn.sdpa_grouped_bf16_4096", attn_grouped, HEADS, "FLOP" },
   { "attn.sdpa_bf16_4096.fwd_bwd", attn_both, 3.5 * HEADS, "FLOP" },
+  { "graph.replay_100_tiny.host", bench_replay_tiny },
+  { "graph.replay_100_tiny", bench_replay_tiny, 0, "s" },
+  { "graph.eager_100_tiny", bench_eager_tiny, 0, "wall" },
+  { "train.seed_mlp_sgd.eager", bench_train_manuals, 0, "wall" },
+  { "train.seed_mlp_sgd.graph", bench_train_manuals_graph, 0, "wall" },
+  { "train.small_mlp50_adam.eager", bench_train_small, 0, "wall" },
+  { "train.small_mlp50_adam.graph", bench_train_small_graph, 0, "wall" },
+  { "infer.small_mlp50.eager", bench_infer_small, 0, "wall" },
   { NULL, NULL, 0, NULL },
 };

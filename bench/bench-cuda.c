@@ -3,7 +3,8 @@
 
 /* Times operations on a GPU: reads their names from standard input and writes “name, median seconds of one
  * call” for each, so that bench/run can ask it and the peer in turns. The rows host.* are what the host is
- * busy with a small operation, the others what the device is. Without input, all of them.
+ * busy with a small operation, train.* and infer.* what a step takes by the clock, the others what the device
+ * is busy. Without input, all of them.
  *
  *     bench-cuda --list            names, amounts and units of one call
  *     bench-cuda --first           makes one tensor and ends
@@ -57,7 +58,7 @@ static gboolean
 time_host (const BenchCase *row, gdouble *seconds, GError **error)
 {
   gdouble times[21];
-  guint i, n = 500;
+  guint i, n = g_str_has_prefix (row->name, "graph.") ? 100 : 500; /* the queue must not be full */
 
   if (!call (row, n, error) || !synchronize (error))
     return FALSE;
@@ -105,13 +106,44 @@ time_device (const BenchCase *row, gdouble *seconds, GError **error)
   return TRUE;
 }
 
+/* Of one of many calls that follow each other. */
+static gboolean
+time_wall (const BenchCase *row, gdouble *seconds, GError **error)
+{
+  const guint n = 20;
+  gdouble times[9];
+  guint i;
+
+  if (!call (row, 3, error) || !synchronize (error))
+    return FALSE;
+  for (i = 0; i < G_N_ELEMENTS (times); i++)
+    {
+      gint64 start = g_get_monotonic_time ();
+
+      if (!call (row, n, error) || !synchronize (error))
+        return FALSE;
+      times[i] = (g_get_monotonic_time () - start) * 1e-6 / n;
+    }
+  *seconds = median (times, G_N_ELEMENTS (times));
+  return TRUE;
+}
+
+static gboolean
+measure (const BenchCase *row, gdouble *seconds, GError **error)
+{
+  if (row->unit == NULL)
+    return time_host (row, seconds, error);
+  return strcmp (row->unit, "wall") == 0 ? time_wall (row, seconds, error)
+                                         : time_device (row, seconds, error);
+}
+
 static void
 answer (const BenchCase *row)
 {
   g_autoptr (GError) error = NULL;
   gdouble seconds = 0;
 
-  if (row->unit == NULL ? time_host (row, &seconds, &error) : time_device (row, &seconds, &error))
+  if (measure (row, &seconds, &error))
     printf ("%s\t%.4g\n", row->name, seconds);
   else
     {

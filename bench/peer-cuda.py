@@ -9,8 +9,10 @@ The rows host.* are timed through PyTorch's C++ interface, by peer-host.cpp. --f
 import functools
 import statistics
 import sys
+import time
 
 import torch
+from torch import nn
 from torch.nn import functional as F
 
 DEVICE = torch.device('cuda')
@@ -134,8 +136,104 @@ CASES = {
     'attn.sdpa_causal_bf16_4096': lambda: attend(get('rows16'), get('rows16'), is_causal=True),
     'attn.sdpa_padding_bf16_4096': lambda: attend(get('rows16'), get('rows16'), attn_mask=get('padding')),
     'attn.sdpa_grouped_bf16_4096': lambda: attend(get('rows16'), get('few_rows16'), enable_gqa=True),
+    'graph.replay_100_tiny': lambda: tiny_graph().replay(),
     'attn.sdpa_bf16_4096.fwd_bwd': lambda: attend_with_gradients(get('rows16')),
 }
+
+
+class Training:
+    """A step of training, as it is and as a graph."""
+
+    def __init__(self, model, loss, optimizer, x, t):
+        self.model, self.loss, self.optimizer, self.x, self.t = model.to(DEVICE), loss, optimizer, x, t
+        self.graph = None
+
+    def step(self):
+        with torch.enable_grad():
+            self.optimizer.zero_grad(set_to_none=True)
+            self.loss(self.model(self.x), self.t).backward()
+            self.optimizer.step()
+
+    def replay(self):
+        if self.graph is None:
+            stream = torch.cuda.Stream()
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                for _ in range(3):
+                    self.step()
+            torch.cuda.current_stream().wait_stream(stream)
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph):
+                self.step()
+        self.graph.replay()
+
+
+@functools.cache
+def manuals_network(name):
+    torch.backends.cuda.matmul.allow_tf32 = True
+    model = nn.Sequential(nn.Linear(4096, 2048), nn.Dropout(0.2), nn.Linear(2048, 1024), nn.Dropout(0.1)).to(DEVICE)
+    return Training(model, nn.MSELoss(), torch.optim.SGD(model.parameters(), lr=0.1),
+                    torch.randn(640, 4096, device=DEVICE), torch.randn(640, 1024, device=DEVICE))
+
+
+@functools.cache
+def small_layers(name):
+    layers = [layer for _ in range(50) for layer in (nn.Linear(64, 64), nn.ReLU())]
+    model = nn.Sequential(*layers, nn.Linear(64, 10)).to(DEVICE)
+    return Training(model, nn.CrossEntropyLoss(), torch.optim.Adam(model.parameters(), lr=1e-3, capturable=True),
+                    torch.randn(64, 64, device=DEVICE), torch.randint(0, 10, (64,), device=DEVICE))
+
+
+@functools.cache
+def tiny():
+    return torch.zeros(16, device=DEVICE)
+
+
+def eager_tiny():
+    for _ in range(100):
+        tiny().add_(1)
+
+
+@functools.cache
+def tiny_graph():
+    eager_tiny()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        eager_tiny()
+    return graph
+
+
+def infer_small():
+    training = small_layers('eager')
+    return training.model(training.x)
+
+
+WALL = {
+    'graph.eager_100_tiny': eager_tiny,
+    'train.seed_mlp_sgd.eager': lambda: manuals_network('eager').step(),
+    'train.seed_mlp_sgd.graph': lambda: manuals_network('graph').replay(),
+    'train.small_mlp50_adam.eager': lambda: small_layers('eager').step(),
+    'train.small_mlp50_adam.graph': lambda: small_layers('graph').replay(),
+    'infer.small_mlp50.eager': infer_small,
+}
+
+
+def wall(run, n=20, repetitions=9, host=False):
+    """Of one of many calls that follow each other; host: only until they are all queued."""
+    for _ in range(3):
+        run()
+    torch.cuda.synchronize()
+    times = []
+    for _ in range(repetitions):
+        start = time.perf_counter()
+        for _ in range(n):
+            run()
+        if not host:
+            torch.cuda.synchronize()
+        times.append((time.perf_counter() - start) / n)
+        torch.cuda.synchronize()
+    return statistics.median(times)
 
 
 def measure(run):
@@ -163,8 +261,13 @@ def main():
     torch.backends.cudnn.allow_tf32 = False
     for line in sys.stdin:
         name = line.strip()
-        seconds = f'{measure(CASES[name]):.4g}' if name in CASES else 'none'
-        print(f'{name}\t{seconds}', flush=True)
+        if name in WALL:
+            seconds = wall(WALL[name])
+        elif name == 'graph.replay_100_tiny.host':
+            seconds = wall(lambda: tiny_graph().replay(), n=100, repetitions=21, host=True)
+        else:
+            seconds = measure(CASES[name]) if name in CASES else None
+        print(f'{name}\t{"none" if seconds is None else format(seconds, ".4g")}', flush=True)
 
 
 if __name__ == '__main__':
