@@ -107,21 +107,6 @@ write_report (GtReport *report, const GTorchOpCall *call, const GError *error)
   __atomic_store_n (&report->state, 2, __ATOMIC_RELEASE);
 }
 
-/* What the keys were made of: the other way round. */
-static void
-find_numbers (const GtRandom *p, GTorchOpCall *call)
-{
-  const guint32 low = p->keys[1][0] - 2 * 0x9E3779B9u, high = p->keys[1][1] - 2 * 0xBB67AE85u;
-  const guint32 factor = 0xCD9E8D57u, product = p->keys[0][0] ^ (low + 0x9E3779B9u);
-  guint32 inverse = factor;
-  guint i;
-
-  for (i = 0; i < 4; i++) /* Newton's method modulo 2^32 */
-    inverse *= 2 - factor * inverse;
-  call->seed = (guint64) high << 32 | low;
-  call->counter = (guint64) (p->start[1] ^ high) << 32 | (guint32) (product * inverse);
-}
-
 static CUresult
 run_borrowed (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
               const FakeDevice *device)
@@ -138,7 +123,7 @@ run_borrowed (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer para
     if (!find_memory (call.outputs[i], device))
       return CUDA_ERROR_ILLEGAL_ADDRESS;
   if (kernel->n_bytes == sizeof (RandomParameter))
-    find_numbers (&((const RandomParameter *) parameter)->random, &call);
+    fake_kernel_find_numbers (&((const RandomParameter *) parameter)->random, &call);
   if (call.op->cpu (&call, &error))
     return CUDA_SUCCESS;
   if (borrowed->report != NULL

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gtorch/cuda/gtorch-cuda-abi-private.h>
+#include <gtorch/gtorch-op-private.h>
 
 #include "fake-cuda.h"
 
@@ -235,6 +236,9 @@ CUresult fake_device_drain (FakeDevice *device);
 /* Drops the work of a device that failed. */
 void fake_device_fail (FakeDevice *device, CUresult result);
 gboolean fake_in_host_function (void);
+
+/* The seed and counter that keys were made of (gtorch_cuda_random_keys () the other way round). */
+void fake_kernel_find_numbers (gconstpointer random, GTorchOpCall *call);
 
 /* --- captures --- */
 FakeCapture *fake_capture_ref (FakeCapture *capture);

@@ -661,6 +661,65 @@ parse_copy (FakeKernel *kernel, const gchar *what, const gchar *first, const gch
   return FALSE;
 }
 
+void
+fake_kernel_find_numbers (gconstpointer random, GTorchOpCall *call)
+{
+  const GtRandom *p = random;
+  const guint32 low = p->keys[1][0] - 2 * 0x9E3779B9u, high = p->keys[1][1] - 2 * 0xBB67AE85u;
+  const guint32 factor = 0xCD9E8D57u, product = p->keys[0][0] ^ (low + 0x9E3779B9u);
+  guint32 inverse = factor;
+  guint i;
+
+  for (i = 0; i < 4; i++) /* Newton's method modulo 2^32 */
+    inverse *= 2 - factor * inverse;
+  call->seed = (guint64) high << 32 | low;
+  call->counter = (guint64) (p->start[1] ^ high) << 32 | (guint32) (product * inverse);
+}
+
+static void
+keep (GTorchStorage *storage)
+{
+}
+
+/* Only uniform numbers of float64; what the CPU makes of the same seed. */
+static CUresult
+run_uniform (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
+             const FakeDevice *device)
+{
+  const GtRandom *p = parameter;
+  const gint64 n = p->n;
+  gpointer out = fake_memory_at ((guintptr) p->out, n * sizeof (gdouble), device);
+  const GTorchAttr attrs[] = { { .d = p->wide_shift },
+                               { .d = p->wide_shift + p->wide_scale },
+                               { 0 } };
+  GTorchOpCall call = { .op = gtorch_op_find ("uniform"),
+                        .attrs = attrs,
+                        .n_outputs = 1,
+                        .compute = GTORCH_DTYPE_FLOAT64 };
+  GTorchStorage *storage;
+  gboolean done;
+
+  if (out == NULL)
+    return CUDA_ERROR_ILLEGAL_ADDRESS;
+  fake_kernel_find_numbers (p, &call);
+  storage = gtorch_storage_new_foreign (NULL, out, n * sizeof (gdouble), keep, NULL);
+  call.outputs[0] = gtorch_impl_new_strided (storage, GTORCH_DTYPE_FLOAT64, 0, &n, NULL, 1);
+  gtorch_storage_unref (storage);
+  done = call.op->cpu (&call, NULL);
+  gtorch_impl_unref (call.outputs[0]);
+  return done ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
+}
+
+static gboolean
+parse_random (FakeKernel *kernel, const gchar *text)
+{
+  if (strcmp (text, "random_f64_uniform") != 0)
+    return FALSE;
+  kernel->run = run_uniform;
+  kernel->n_bytes = sizeof (GtRandom);
+  return TRUE;
+}
+
 static gboolean
 parse_plain (FakeKernel *kernel, const gchar *text)
 {
@@ -749,7 +808,7 @@ fake_kernel_get (const gchar *name)
   g_strfreev (parts);
   text = g_strdup (name + 3);
   if (!is_known)
-    is_known = parse_plain (kernel, text) || parse_op (kernel, text);
+    is_known = parse_random (kernel, text) || parse_plain (kernel, text) || parse_op (kernel, text);
   g_free (text);
   if (!is_known)
     {
