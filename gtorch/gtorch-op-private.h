@@ -20,6 +20,7 @@ G_BEGIN_DECLS
  */
 
 #define GTORCH_OP_MAX_OUTPUTS 4
+#define GTORCH_N_DEVICE_TYPES 2
 
 typedef struct _GTorchOpClass GTorchOpClass;
 typedef struct _GTorchOpCall GTorchOpCall;
@@ -84,6 +85,22 @@ typedef enum
       1 << 5, /* inputs without dimensions may be on the CPU, but not all of them */
 } GTorchOpFlags;
 
+/* What a region of mixed precision (gtorch-autocast-private.h) does with the inputs that are floating-point
+ * and not float64. */
+typedef enum
+{
+  GTORCH_AUTOCAST_NONE,
+  GTORCH_AUTOCAST_LOWER,   /* casts them to the region's dtype */
+  GTORCH_AUTOCAST_FLOAT32, /* casts them to float32 */
+  GTORCH_AUTOCAST_DTYPE, /* gives float32, if the first is such, unless an argument says otherwise */
+  GTORCH_AUTOCAST_WIDEST, /* casts them to the widest dtype among them */
+  GTORCH_AUTOCAST_PLAIN, /* of a composite: leaves them, and the inputs of its parts, as they are */
+  GTORCH_AUTOCAST_REFUSED,
+} GTorchAutocastPolicy;
+
+#define GTORCH_AUTOCAST_POLICY(type, policy) \
+  (GTORCH_AUTOCAST_##policy << (8 * GTORCH_DEVICE_TYPE_##type))
+
 /* Inner loop over n elements: pointers and byte strides, outputs first, then inputs. All operands have
  * the compute dtype (outputs of PROMOTE_BOOL ops are bool). */
 typedef void (*GTorchLoop) (char *const *data, const gint64 *strides, gint64 n,
@@ -100,6 +117,7 @@ struct _GTorchOpClass
   guint8 n_outputs;
   guint8 promote;        /* GTorchPromote */
   gint16 loop;           /* row of the loop tables, or -1 */
+  guint16 autocast;      /* a byte for each type of device: GTorchAutocastPolicy */
   guint32 dtypes;        /* the dtypes it is computed in, after promotion */
   guint32 saved_inputs;  /* bit i: the gradient needs the value of input i (bit 31: the list) */
   guint32 saved_outputs; /* bit i: … of output i */

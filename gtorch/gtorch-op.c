@@ -12,6 +12,7 @@
 #include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-grad-mode.h"
 #include "gtorch-allocator-private.h"
+#include "gtorch-autocast-private.h"
 #include "gtorch-capture-private.h"
 #include "gtorch-device-private.h"
 #include "gtorch-generator-private.h"
@@ -227,9 +228,9 @@ run (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
-gboolean
-gtorch_op_run (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
-               const GTorchAttr *attrs, GTorchImpl **outputs, GError **error)
+static gboolean
+run_and_record (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
+                const GTorchAttr *attrs, GTorchImpl **outputs, GError **error)
 {
   GTorchOpCall call = {
     .op = op,
@@ -262,6 +263,38 @@ failed:
   for (i = 0; i < op->n_outputs; i++)
     outputs[i] = NULL;
   return FALSE;
+}
+
+static gboolean
+run_autocast (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
+              const GTorchAttr *attrs, GTorchImpl **outputs, GError **error)
+{
+  g_autofree GTorchAttr *changed = NULL;
+  GTorchAutocastCall call;
+  gboolean success;
+  guint i;
+
+  if (!gtorch_autocast_begin (&call, op, inputs, n_inputs, error))
+    return FALSE;
+  for (i = 0; call.wants_float32 && i < op->n_attrs; i++)
+    if (find_arg (op, FALSE, i)->kind == GTORCH_ARG_DTYPE && attrs[i].i == GTORCH_DTYPE_NONE)
+      {
+        attrs = changed = g_memdup2 (attrs, op->n_attrs * sizeof (GTorchAttr));
+        changed[i].i = GTORCH_DTYPE_FLOAT32;
+        break;
+      }
+  success = run_and_record (op, call.inputs, n_inputs, attrs, outputs, error);
+  gtorch_autocast_end (&call);
+  return success;
+}
+
+gboolean
+gtorch_op_run (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
+               const GTorchAttr *attrs, GTorchImpl **outputs, GError **error)
+{
+  if (G_UNLIKELY (gtorch_thread.autocast != NULL) && op->autocast != 0)
+    return run_autocast (op, inputs, n_inputs, attrs, outputs, error);
+  return run_and_record (op, inputs, n_inputs, attrs, outputs, error);
 }
 
 gboolean

@@ -185,6 +185,8 @@ struct _GTorchStreamClass
 /* Work under one of these is done in order. */
 gpointer gtorch_stream_get_queue (GTorchStream *stream);
 
+typedef struct _GTorchAutocastRegion GTorchAutocastRegion;
+
 /* What a thread has chosen. A stream that is not set is the device's default one. */
 typedef struct
 {
@@ -194,6 +196,8 @@ typedef struct
   gboolean must_finish;   /* what is called now is read as soon as it returns */
   gboolean keeps_errors;  /* it only looks: errors that it meets stay for whoever can report them */
   GTorchPoolUse *pools;   /* where its storages come from (gtorch-memory-pool-private.h) */
+  GTorchAutocastRegion *autocast; /* the innermost region, NULL while nothing is to be cast */
+  GTorchAutocastRegion *regions;  /* the innermost of all (gtorch-autocast-private.h) */
 } GTorchThread;
 
 extern __thread GTorchThread gtorch_thread

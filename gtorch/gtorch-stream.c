@@ -5,6 +5,7 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "gtorch-autocast-private.h"
 #include "gtorch-capture-private.h"
 #include "gtorch-event-private.h"
 #include "gtorch-race-private.h"
@@ -372,6 +373,7 @@ drop_thread (gpointer data)
   for (i = 0; i < GTORCH_MAX_DEVICES; i++)
     g_clear_object (&gtorch_thread.streams[i]);
   gtorch_pool_uses_clear ();
+  gtorch_autocast_clear ();
 }
 
 static GPrivate thread_cleanup = G_PRIVATE_INIT (drop_thread);

@@ -11,6 +11,7 @@ G_BEGIN_DECLS
 
 /* Every public typedef lives here, so that no two headers need each other. */
 typedef struct _GTorchAllocator GTorchAllocator;
+typedef struct _GTorchAutocastGuard GTorchAutocastGuard;
 typedef struct _GTorchDevice GTorchDevice;
 typedef struct _GTorchDeviceGuard GTorchDeviceGuard;
 typedef struct _GTorchDeviceManager GTorchDeviceManager;

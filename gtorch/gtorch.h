@@ -24,6 +24,7 @@
 #include <gtorch/gtorch-event.h>
 #include <gtorch/gtorch-fft-plan-cache.h>
 #include <gtorch/gtorch-generator.h>
+#include <gtorch/gtorch-autocast.h>
 #include <gtorch/gtorch-guard.h>
 #include <gtorch/gtorch-memory-block.h>
 #include <gtorch/gtorch-memory-pool.h>

@@ -21,6 +21,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "gtorch-autocast-private.h"
 #include "gtorch-autograd-private.h"
 #include "gtorch-capture-private.h"
 #include "gtorch-grad-mode.h"
@@ -675,12 +676,15 @@ gtorch_engine_run (const GTorchBackward *backward, GError **error)
   g_autofree guint *next_wanted = NULL;
   gboolean before, success = FALSE;
   Run run = { .backward = backward, .table_size = 32 };
+  GTorchAutocastRegion off;
   guint i, j;
 
   if (!check_tensors (backward->roots, backward->n_roots, _ ("tensor"), error)
       || !check_tensors (backward->inputs, backward->n_inputs, _ ("input"), error))
     return FALSE;
 
+  /* Gradients are of the forward pass, whose inputs were cast: nothing is left to cast. */
+  gtorch_autocast_push_off (&off);
   before = gtorch_set_grad_enabled (backward->create_graph);
   edges = g_new0 (GTorchEdge, MAX (backward->n_roots, 1));
   run.next_wanted = next_wanted = g_new0 (guint, MAX (backward->n_inputs, 1));
@@ -708,6 +712,7 @@ gtorch_engine_run (const GTorchBackward *backward, GError **error)
     success = gtorch_pass_streams_join (&run.streams, success ? error : NULL) && success;
 
   gtorch_set_grad_enabled (before);
+  gtorch_autocast_pop (&off);
   for (i = 0; i < 2; i++)
     {
       GPtrArray *tasks = i == 0 ? run.order : run.leaves;
@@ -756,12 +761,15 @@ run_user_call (gpointer data)
   UserCall *call = data;
   gboolean before = gtorch_set_grad_enabled (call->grad_enabled);
   GTorchThreadStreams own;
+  GTorchAutocastRegion off;
 
+  gtorch_autocast_push_off (&off);
   gtorch_thread_streams_take (&own);
   gtorch_thread_streams_apply (&call->streams);
   call->func (call->data);
   gtorch_thread_streams_apply (&own);
   gtorch_thread_streams_clear (&own);
+  gtorch_autocast_pop (&off);
   gtorch_set_grad_enabled (before);
   g_mutex_lock (&call->lock);
   call->done = TRUE;

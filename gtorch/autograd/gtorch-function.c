@@ -7,6 +7,7 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "gtorch-autocast-private.h"
 #include "gtorch-function-private.h"
 #include "gtorch-grad-mode.h"
 #include "gtorch-ops-private.h"
@@ -42,10 +43,33 @@
  * }
  * ```
  *
+ * In a region of [struct@AutocastGuard] forward finds autocast as it is there, and so does backward, whenever
+ * it runs; [property@Function:cast-inputs] is for functions that must compute in one dtype.
+ *
  * Since: 0.1
  */
 
-G_DEFINE_ABSTRACT_TYPE (GTorchFunction, gtorch_function, G_TYPE_OBJECT)
+typedef struct
+{
+  GTorchDType cast_inputs;
+} GTorchFunctionPrivate;
+
+enum
+{
+  PROP_0,
+  PROP_CAST_INPUTS,
+  N_PROPS
+};
+
+static GParamSpec *props[N_PROPS];
+
+G_DEFINE_ABSTRACT_TYPE_WITH_PRIVATE (GTorchFunction, gtorch_function, G_TYPE_OBJECT)
+
+static GTorchFunctionPrivate *
+private_of (GTorchFunction *self)
+{
+  return gtorch_function_get_instance_private (self);
+}
 
 static GPtrArray *
 lacks (GTorchFunction *self, const gchar *what, GError **error)
@@ -70,8 +94,45 @@ gtorch_function_real_backward (GTorchFunction *self, GTorchFunctionContext *cont
 }
 
 static void
+gtorch_function_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
+{
+  if (prop_id == PROP_CAST_INPUTS)
+    g_value_set_enum (value, gtorch_function_get_cast_inputs (GTORCH_FUNCTION (object)));
+  else
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+}
+
+static void
+gtorch_function_set_property (GObject *object, guint prop_id, const GValue *value,
+                              GParamSpec *pspec)
+{
+  if (prop_id == PROP_CAST_INPUTS)
+    gtorch_function_set_cast_inputs (GTORCH_FUNCTION (object), g_value_get_enum (value));
+  else
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+}
+
+static void
 gtorch_function_class_init (GTorchFunctionClass *klass)
 {
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->get_property = gtorch_function_get_property;
+  object_class->set_property = gtorch_function_set_property;
+  /**
+   * GTorchFunction:cast-inputs:
+   *
+   * The floating-point dtype that the function must compute in, or %GTORCH_DTYPE_NONE.
+   *
+   * In a region of [struct@AutocastGuard] forward gets its floating-point inputs cast to it, those of float64
+   * apart, and autocast is off in forward and backward. Outside of regions this changes nothing.
+   *
+   * Since: 0.1
+   */
+  props[PROP_CAST_INPUTS] =
+      g_param_spec_enum ("cast-inputs", NULL, NULL, GTORCH_TYPE_DTYPE, GTORCH_DTYPE_NONE,
+                         G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+  g_object_class_install_properties (object_class, N_PROPS, props);
   klass->forward = gtorch_function_real_forward;
   klass->backward = gtorch_function_real_backward;
 }
@@ -87,6 +148,7 @@ typedef struct
   GTorchFunction *function;
   GTorchFunctionContext *context;
   GTorchMeta *input_metas;
+  GTorchAutocastRegion autocast; /* what forward found */
 } FunctionNode;
 
 /* Takes what a vfunc gave: its elements are ours; from another language the array has no free function. */
@@ -134,9 +196,12 @@ call_backward (gpointer data)
   BackwardCall *call = data;
   GTorchFunction *function = call->node->function;
   GTorchFunctionClass *klass = GTORCH_FUNCTION_GET_CLASS (function);
+  GTorchAutocastRegion region = call->node->autocast;
 
+  gtorch_autocast_push (&region);
   call->result = klass->backward (function, call->node->context, call->grads,
                                   call->node->node.n_outputs, &call->error);
+  gtorch_autocast_pop (&region);
 }
 
 static gboolean
@@ -381,11 +446,13 @@ check_outputs (GTorchFunction *self, GTorchFunctionContext *context, GTorchTenso
 
 static void
 record (GTorchFunction *self, GTorchFunctionContext *context, GTorchImpl *const *inputs,
-        guint n_inputs, GTorchImpl *const *outputs, guint n_outputs, GTorchTensor *const *tensors)
+        guint n_inputs, GTorchImpl *const *outputs, guint n_outputs, GTorchTensor *const *tensors,
+        const GTorchAutocastRegion *autocast)
 {
   FunctionNode *node = function_node_new (self, context, inputs, n_inputs, outputs, n_outputs);
   guint i;
 
+  node->autocast = *autocast;
   gtorch_function_context_pack (context, &node->node, inputs, n_inputs, outputs, n_outputs);
   for (i = 0; i < n_outputs; i++)
     {
@@ -398,6 +465,75 @@ record (GTorchFunction *self, GTorchFunctionContext *context, GTorchImpl *const 
         gtorch_node_set_output (&node->node, i, outputs[i]);
     }
   gtorch_node_unref (&node->node);
+}
+
+/* The inputs as forward is to get them, if it has a dtype of its own and one is in a region: new references.
+ * NULL otherwise, or with an error. */
+static GPtrArray *
+cast_inputs (GTorchFunction *self, GTorchImpl *const *impls, gsize n, GError **error)
+{
+  GTorchDType dtype = private_of (self)->cast_inputs;
+  g_autoptr (GPtrArray) result = NULL;
+  gboolean in_region = FALSE;
+  gsize i;
+
+  for (i = 0; i < n && dtype != GTORCH_DTYPE_NONE && gtorch_thread.autocast != NULL; i++)
+    in_region |=
+        impls[i]->storage != NULL && gtorch_is_autocast_enabled (impls[i]->storage->device->type);
+  if (!in_region)
+    return NULL;
+  result = g_ptr_array_new_with_free_func (g_object_unref);
+  for (i = 0; i < n; i++)
+    {
+      GTorchImpl *impl = impls[i];
+      guint type = impl->storage != NULL ? impl->storage->device->type : 0;
+      GTorchImpl *cast = impl->dtype != dtype && gtorch_autocast_takes (impl, type)
+                                 && gtorch_is_autocast_enabled (type)
+                             ? gtorch_op_to_dtype (impl, dtype, error)
+                             : gtorch_impl_ref (impl);
+
+      if (cast == NULL)
+        return NULL;
+      g_ptr_array_add (result, gtorch_tensor_wrap (cast));
+    }
+  return g_steal_pointer (&result);
+}
+
+/**
+ * gtorch_function_set_cast_inputs:
+ * @self: a function
+ * @dtype: a floating-point dtype, or %GTORCH_DTYPE_NONE
+ *
+ * Sets [property@Function:cast-inputs].
+ *
+ * Since: 0.1
+ */
+void
+gtorch_function_set_cast_inputs (GTorchFunction *self, GTorchDType dtype)
+{
+  g_return_if_fail (GTORCH_IS_FUNCTION (self));
+  g_return_if_fail (dtype == GTORCH_DTYPE_NONE || gtorch_dtype_is_floating_point (dtype));
+  if (private_of (self)->cast_inputs == dtype)
+    return;
+  private_of (self)->cast_inputs = dtype;
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_CAST_INPUTS]);
+}
+
+/**
+ * gtorch_function_get_cast_inputs:
+ * @self: a function
+ *
+ * Gets [property@Function:cast-inputs].
+ *
+ * Returns: the dtype
+ *
+ * Since: 0.1
+ */
+GTorchDType
+gtorch_function_get_cast_inputs (GTorchFunction *self)
+{
+  g_return_val_if_fail (GTORCH_IS_FUNCTION (self), GTORCH_DTYPE_NONE);
+  return private_of (self)->cast_inputs;
 }
 
 /**
@@ -420,7 +556,9 @@ gtorch_function_apply (GTorchFunction *self, GTorchTensor **inputs, gsize n_inpu
   g_autofree GTorchImpl **impls = NULL;
   g_autofree GTorchImpl **outputs = NULL;
   g_autoptr (GTorchFunctionContext) context = NULL;
+  g_autoptr (GPtrArray) cast = NULL;
   g_autoptr (GError) inner = NULL;
+  GTorchAutocastRegion autocast, off;
   GTorchFunctionClass *klass;
   GPtrArray *result;
   GTorchTensor **tensors;
@@ -442,7 +580,16 @@ gtorch_function_apply (GTorchFunction *self, GTorchTensor **inputs, gsize n_inpu
   wanted = gtorch_autograd_wanted (impls, n_inputs);
   context = gtorch_function_context_new (impls, n_inputs);
   before = gtorch_set_grad_enabled (FALSE);
-  result = klass->forward (self, context, inputs, n_inputs, &inner);
+  cast = cast_inputs (self, impls, n_inputs, &inner);
+  if (cast != NULL)
+    gtorch_autocast_push_off (&off);
+  gtorch_autocast_get (&autocast);
+  result = inner != NULL ? NULL
+                         : klass->forward (self, context,
+                                           cast != NULL ? (GTorchTensor **) cast->pdata : inputs,
+                                           n_inputs, &inner);
+  if (cast != NULL)
+    gtorch_autocast_pop (&off);
   gtorch_set_grad_enabled (before);
   if (result == NULL)
     {
@@ -456,7 +603,7 @@ gtorch_function_apply (GTorchFunction *self, GTorchTensor **inputs, gsize n_inpu
   outputs = g_new0 (GTorchImpl *, MAX (n, 1));
   success = check_outputs (self, context, tensors, n, impls, n_inputs, outputs, wanted, error);
   if (success && wanted && n > 0)
-    record (self, context, impls, n_inputs, outputs, n, tensors);
+    record (self, context, impls, n_inputs, outputs, n, tensors, &autocast);
   gtorch_function_context_end_forward (context);
   free_tensors (tensors, n);
   if (!success)

@@ -71,5 +71,9 @@ struct _GTorchFunctionClass
 GTORCH_AVAILABLE_IN_0_1
 GPtrArray *gtorch_function_apply (GTorchFunction *self, GTorchTensor **inputs, gsize n_inputs,
                                   GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_function_set_cast_inputs (GTorchFunction *self, GTorchDType dtype);
+GTORCH_AVAILABLE_IN_0_1
+GTorchDType gtorch_function_get_cast_inputs (GTorchFunction *self);
 
 G_END_DECLS

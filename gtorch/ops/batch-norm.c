@@ -69,28 +69,32 @@ grad_channels (gint64 begin, gint64 end, gpointer user_data)
     }
 }
 
+/* What belongs to a channel has the dtype of the weights, which with 16-bit inputs may be float32. */
 static gboolean
-set_outputs (GTorchOpCall *call, const GTorchImpl *input, GError **error)
+set_outputs (GTorchOpCall *call, const GTorchImpl *input, const GTorchImpl *weight, GError **error)
 {
   gint64 channels = input->shape[1];
+  guint dtype = weight != NULL                         ? weight->dtype
+                : gtorch_dtype_size (input->dtype) < 4 ? GTORCH_DTYPE_FLOAT32
+                                                       : input->dtype;
 
   call->compute = input->dtype;
   return gtorch_call_check_dtype (call, input->dtype, error)
          && gtorch_call_set_output (call, 0, input->dtype, input->shape, input->n_dims, error)
-         && gtorch_call_set_output (call, 1, input->dtype, &channels, 1, error)
-         && gtorch_call_set_output (call, 2, input->dtype, &channels, 1, error);
+         && gtorch_call_set_output (call, 1, dtype, &channels, 1, error)
+         && gtorch_call_set_output (call, 2, dtype, &channels, 1, error);
 }
 
 gboolean
 gtorch_shape_native_batch_norm (GTorchOpCall *call, GError **error)
 {
-  return set_outputs (call, call->inputs[0], error);
+  return set_outputs (call, call->inputs[0], call->inputs[1], error);
 }
 
 gboolean
 gtorch_shape_batch_norm_backward (GTorchOpCall *call, GError **error)
 {
-  return set_outputs (call, call->inputs[1], error);
+  return set_outputs (call, call->inputs[1], call->inputs[2], error);
 }
 
 /* Inputs: x and perhaps g in the compute dtype, per-channel ones in float64; outputs likewise. */
@@ -252,7 +256,7 @@ mix (GTorchImpl *running, GTorchImpl *value, gdouble factor, gdouble momentum, G
   return scaled != NULL && gtorch_op_lerp_inplace (running, scaled, momentum, error);
 }
 
-/* With fixed statistics: input * scale + shift. */
+/* With fixed statistics: input * scale + shift, in the dtype of the input. */
 static GTorchImpl *
 apply (GTorchImpl *input, GTorchImpl *mean, GTorchImpl *var, GTorchImpl *weight, GTorchImpl *bias,
        gdouble eps, GError **error)
@@ -270,7 +274,9 @@ apply (GTorchImpl *input, GTorchImpl *mean, GTorchImpl *var, GTorchImpl *weight,
   g_autoptr (GTorchImpl) a = shift != NULL ? per_channel (scale, input->n_dims, error) : NULL;
   g_autoptr (GTorchImpl) b = a != NULL ? per_channel (shift, input->n_dims, error) : NULL;
 
-  return b != NULL ? gtorch_op_addcmul (b, input, a, 1, error) : NULL;
+  g_autoptr (GTorchImpl) result = b != NULL ? gtorch_op_addcmul (b, input, a, 1, error) : NULL;
+
+  return result != NULL ? gtorch_op_to (result, input->dtype, NULL, FALSE, error) : NULL;
 }
 
 GTorchImpl *

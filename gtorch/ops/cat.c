@@ -239,7 +239,7 @@ cat_parts (GTorchImpl **parts, gsize n, gint64 dim, GError **error)
 }
 
 GTorchImpl *
-gtorch_op_stack (GTorchImpl *const *tensors, gsize n, gint64 wanted, GError **error)
+gtorch_composite_stack (GTorchImpl *const *tensors, gsize n, gint64 wanted, GError **error)
 {
   g_autofree GTorchImpl **parts = g_new0 (GTorchImpl *, MAX (n, 1));
   guint dim;

@@ -174,7 +174,7 @@ gtorch_cuda_complex (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 }
 
 GTorchImpl *
-gtorch_op_polar (GTorchImpl *abs, GTorchImpl *angle, GError **error)
+gtorch_composite_polar (GTorchImpl *abs, GTorchImpl *angle, GError **error)
 {
   g_autoptr (GTorchImpl) cosine = NULL;
   g_autoptr (GTorchImpl) sine = NULL;

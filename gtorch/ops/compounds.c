@@ -195,9 +195,9 @@ as_matrix (GTorchImpl *self, const gint64 *dims, gsize n_dims, gboolean chosen_l
 }
 
 GTorchImpl *
-gtorch_op_tensordot (GTorchImpl *self, GTorchImpl *other, const gint64 *dims_self,
-                     gsize n_dims_self, const gint64 *dims_other, gsize n_dims_other,
-                     GError **error)
+gtorch_composite_tensordot (GTorchImpl *self, GTorchImpl *other, const gint64 *dims_self,
+                            gsize n_dims_self, const gint64 *dims_other, gsize n_dims_other,
+                            GError **error)
 {
   g_autoptr (GTorchImpl) left = NULL;
   g_autoptr (GTorchImpl) right = NULL;

@@ -462,9 +462,10 @@ convolve (const gchar *op, gboolean is_1d, GTorchImpl *input, GTorchImpl *weight
 }
 
 GTorchImpl *
-gtorch_op_conv2d (GTorchImpl *input, GTorchImpl *weight, GTorchImpl *bias, const gint64 *stride,
-                  gsize n_stride, const gint64 *padding, gsize n_padding, const gint64 *dilation,
-                  gsize n_dilation, gint64 groups, GError **error)
+gtorch_composite_conv2d (GTorchImpl *input, GTorchImpl *weight, GTorchImpl *bias,
+                         const gint64 *stride, gsize n_stride, const gint64 *padding,
+                         gsize n_padding, const gint64 *dilation, gsize n_dilation, gint64 groups,
+                         GError **error)
 {
   const gint64 *lists[] = { stride, padding, dilation };
   gsize lengths[] = { n_stride, n_padding, n_dilation };
@@ -473,9 +474,10 @@ gtorch_op_conv2d (GTorchImpl *input, GTorchImpl *weight, GTorchImpl *bias, const
 }
 
 GTorchImpl *
-gtorch_op_conv1d (GTorchImpl *input, GTorchImpl *weight, GTorchImpl *bias, const gint64 *stride,
-                  gsize n_stride, const gint64 *padding, gsize n_padding, const gint64 *dilation,
-                  gsize n_dilation, gint64 groups, GError **error)
+gtorch_composite_conv1d (GTorchImpl *input, GTorchImpl *weight, GTorchImpl *bias,
+                         const gint64 *stride, gsize n_stride, const gint64 *padding,
+                         gsize n_padding, const gint64 *dilation, gsize n_dilation, gint64 groups,
+                         GError **error)
 {
   const gint64 *lists[] = { stride, padding, dilation };
   gsize lengths[] = { n_stride, n_padding, n_dilation };

@@ -437,24 +437,25 @@ complex_to_real (const gchar *op, GTorchImpl *input, const gint64 *s, gsize n_s,
 
 /* --- the public operations --- */
 
-#define ONE(name, function, inverse)                                                         \
-  GTorchImpl *gtorch_op_##name (GTorchImpl *input, gint64 n, gint64 dim, GTorchFFTNorm norm, \
-                                GError **error)                                              \
-  {                                                                                          \
-    if (input->n_dims == 0)                                                                  \
-      {                                                                                      \
-        fail (error, #name, GTORCH_ERROR_SHAPE,                                              \
-              _ ("a tensor without dimensions has none to transform"));                      \
-        return NULL;                                                                         \
-      }                                                                                      \
-    return function (#name, input, &n, 1, &dim, 1, norm, inverse, error);                    \
+#define ONE(name, function, inverse)                                            \
+  GTorchImpl *gtorch_composite_##name (GTorchImpl *input, gint64 n, gint64 dim, \
+                                       GTorchFFTNorm norm, GError **error)      \
+  {                                                                             \
+    if (input->n_dims == 0)                                                     \
+      {                                                                         \
+        fail (error, #name, GTORCH_ERROR_SHAPE,                                 \
+              _ ("a tensor without dimensions has none to transform"));         \
+        return NULL;                                                            \
+      }                                                                         \
+    return function (#name, input, &n, 1, &dim, 1, norm, inverse, error);       \
   }
 
-#define SEVERAL(name, function, inverse)                                                          \
-  GTorchImpl *gtorch_op_##name (GTorchImpl *input, const gint64 *s, gsize n_s, const gint64 *dim, \
-                                gsize n_dim, GTorchFFTNorm norm, GError **error)                  \
-  {                                                                                               \
-    return function (#name, input, s, n_s, dim, n_dim, norm, inverse, error);                     \
+#define SEVERAL(name, function, inverse)                                                   \
+  GTorchImpl *gtorch_composite_##name (GTorchImpl *input, const gint64 *s, gsize n_s,      \
+                                       const gint64 *dim, gsize n_dim, GTorchFFTNorm norm, \
+                                       GError **error)                                     \
+  {                                                                                        \
+    return function (#name, input, s, n_s, dim, n_dim, norm, inverse, error);              \
   }
 
 ONE (fft_fft, complex_to_complex, FALSE)

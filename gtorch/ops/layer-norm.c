@@ -231,8 +231,9 @@ gtorch_grad_native_layer_norm (GTorchGradContext *context, GError **error)
 }
 
 GTorchImpl *
-gtorch_op_layer_norm (GTorchImpl *input, const gint64 *normalized_shape, gsize n_normalized_shape,
-                      GTorchImpl *weight, GTorchImpl *bias, gdouble eps, GError **error)
+gtorch_composite_layer_norm (GTorchImpl *input, const gint64 *normalized_shape,
+                             gsize n_normalized_shape, GTorchImpl *weight, GTorchImpl *bias,
+                             gdouble eps, GError **error)
 {
   GTorchImpl *parameters[] = { weight, bias }, *output = NULL;
   guint i;

@@ -66,7 +66,8 @@ check_positive (const gchar *op, const gchar *name, gdouble value, GError **erro
 }
 
 GTorchImpl *
-gtorch_op_mse_loss (GTorchImpl *self, GTorchImpl *target, GTorchReduction reduction, GError **error)
+gtorch_composite_mse_loss (GTorchImpl *self, GTorchImpl *target, GTorchReduction reduction,
+                           GError **error)
 {
   if (!check_reduction ("mse_loss", reduction, error))
     return NULL;
@@ -74,7 +75,8 @@ gtorch_op_mse_loss (GTorchImpl *self, GTorchImpl *target, GTorchReduction reduct
 }
 
 GTorchImpl *
-gtorch_op_l1_loss (GTorchImpl *self, GTorchImpl *target, GTorchReduction reduction, GError **error)
+gtorch_composite_l1_loss (GTorchImpl *self, GTorchImpl *target, GTorchReduction reduction,
+                          GError **error)
 {
   g_autoptr (GTorchImpl) difference = NULL;
 
@@ -85,8 +87,8 @@ gtorch_op_l1_loss (GTorchImpl *self, GTorchImpl *target, GTorchReduction reducti
 }
 
 GTorchImpl *
-gtorch_op_smooth_l1_loss (GTorchImpl *self, GTorchImpl *target, GTorchReduction reduction,
-                          gdouble beta, GError **error)
+gtorch_composite_smooth_l1_loss (GTorchImpl *self, GTorchImpl *target, GTorchReduction reduction,
+                                 gdouble beta, GError **error)
 {
   g_autoptr (GTorchImpl) loss = NULL;
   g_autoptr (GTorchImpl) factor = NULL;
@@ -102,8 +104,8 @@ gtorch_op_smooth_l1_loss (GTorchImpl *self, GTorchImpl *target, GTorchReduction 
 }
 
 GTorchImpl *
-gtorch_op_huber_loss (GTorchImpl *self, GTorchImpl *target, GTorchReduction reduction,
-                      gdouble delta, GError **error)
+gtorch_composite_huber_loss (GTorchImpl *self, GTorchImpl *target, GTorchReduction reduction,
+                             gdouble delta, GError **error)
 {
   if (!check_reduction ("huber_loss", reduction, error)
       || !check_positive ("huber_loss", "delta", delta, error))
@@ -112,8 +114,8 @@ gtorch_op_huber_loss (GTorchImpl *self, GTorchImpl *target, GTorchReduction redu
 }
 
 GTorchImpl *
-gtorch_op_binary_cross_entropy (GTorchImpl *self, GTorchImpl *target, GTorchImpl *weight,
-                                GTorchReduction reduction, GError **error)
+gtorch_composite_binary_cross_entropy (GTorchImpl *self, GTorchImpl *target, GTorchImpl *weight,
+                                       GTorchReduction reduction, GError **error)
 {
   if (!check_reduction ("binary_cross_entropy", reduction, error)
       || !check_same_shape ("binary_cross_entropy", self, target, error))
@@ -122,9 +124,9 @@ gtorch_op_binary_cross_entropy (GTorchImpl *self, GTorchImpl *target, GTorchImpl
 }
 
 GTorchImpl *
-gtorch_op_binary_cross_entropy_with_logits (GTorchImpl *self, GTorchImpl *target,
-                                            GTorchImpl *weight, GTorchImpl *pos_weight,
-                                            GTorchReduction reduction, GError **error)
+gtorch_composite_binary_cross_entropy_with_logits (GTorchImpl *self, GTorchImpl *target,
+                                                   GTorchImpl *weight, GTorchImpl *pos_weight,
+                                                   GTorchReduction reduction, GError **error)
 {
   g_autoptr (GTorchImpl) loss = NULL;
   g_autoptr (GTorchImpl) one = gtorch_impl_new_number (1);
@@ -151,8 +153,8 @@ gtorch_op_binary_cross_entropy_with_logits (GTorchImpl *self, GTorchImpl *target
 }
 
 GTorchImpl *
-gtorch_op_kl_div (GTorchImpl *self, GTorchImpl *target, GTorchReduction reduction,
-                  gboolean log_target, GError **error)
+gtorch_composite_kl_div (GTorchImpl *self, GTorchImpl *target, GTorchReduction reduction,
+                         gboolean log_target, GError **error)
 {
   g_autoptr (GTorchImpl) probability = NULL;
   g_autoptr (GTorchImpl) first = NULL;
@@ -227,9 +229,9 @@ cross_entropy_of_probabilities (GTorchImpl *scores, GTorchImpl *target, GTorchIm
 }
 
 GTorchImpl *
-gtorch_op_cross_entropy (GTorchImpl *self, GTorchImpl *target, GTorchImpl *weight,
-                         GTorchReduction reduction, gint64 ignore_index, gdouble label_smoothing,
-                         GError **error)
+gtorch_composite_cross_entropy (GTorchImpl *self, GTorchImpl *target, GTorchImpl *weight,
+                                GTorchReduction reduction, gint64 ignore_index,
+                                gdouble label_smoothing, GError **error)
 {
   g_autoptr (GTorchImpl) scores = NULL;
   gint64 dim = self->n_dims > 1 ? 1 : 0;

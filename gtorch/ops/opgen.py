@@ -15,6 +15,7 @@ import re
 import sys
 import tomllib
 
+import opgen_autocast
 import opgen_cuda
 import opgen_expr
 from opgen_common import (
@@ -50,6 +51,7 @@ KEYS = {
     'composite',
     'shape',
     'cpu',
+    'autocast',
     'grad',
     'saves',
     'inplace',
@@ -114,6 +116,7 @@ class Row:
             self.fail('dtypes', f'must be one of {", ".join(CLASSES)}')
         self.inplace = data.get('inplace', False)
         self.composite = self.family == 'composite'
+        self.autocast = opgen_autocast.parse(self)
         self.scalar = data.get('scalar')
         if self.scalar and self.scalar not in [t.name for t in self.tensors]:
             self.fail('scalar', f'{self.scalar} is not a tensor argument')
@@ -193,6 +196,10 @@ class Row:
         if len(self.outputs) > 1:
             params += [('GTorchImpl **', o) for o in self.outputs]
         return params + [('GError **', 'error')]
+
+    def body_name(self):
+        """The C function that is written for a composite."""
+        return ('gtorch_composite_' if self.autocast else 'gtorch_op_') + self.name
 
     def public_name(self, suffix=''):
         return ('gtorch_tensor_' if self.is_method else 'gtorch_') + self.name + suffix
@@ -318,6 +325,7 @@ def emit_table(rows):
         out.append(f'    .promote = GTORCH_PROMOTE_{row.promote.upper()},')
         out.append(f'    .loop = {row.loop_index},')
         out.append(f'    .dtypes = {mask},')
+        out.append(f'    .autocast = {opgen_autocast.table_entry(row)},')
         out.append(f'    .saved_inputs = {" | ".join(f"1u << {i}" for i in saved_in) or 0},')
         out.append(f'    .saved_outputs = {" | ".join(f"1u << {i}" for i in saved_out) or 0},')
         out.append(f'    .args = {"args_" + row.name if row.args else "NULL"},')
@@ -359,6 +367,10 @@ def emit_ops_header(rows):
         if row.grad or row.grad_function:
             out.append(
                 f'gboolean gtorch_grad_{row.name} (GTorchGradContext *context, GError **error);'
+            )
+        if row.composite and row.autocast:
+            out.append(
+                declare(row.op_returns(), row.body_name(), row.op_params(), newline=' ') + ';'
             )
         if row.composite:
             continue
@@ -613,6 +625,7 @@ def emit_doc(row, name, scalar, outs, in_place):
         rules += ' The result shares the memory of @self.'
     if not (row.grad or row.grad_function or row.composite) and not row.internal:
         rules += ' Not differentiable.'
+    rules += opgen_autocast.text(row)
     lines += [' *'] + wrap(rules) + [' *']
     if in_place:
         lines += [f' * Returns: (transfer none): @{row.args[0].name}, or %NULL with @error set']
@@ -664,6 +677,7 @@ def generate(folder, files):
         '',
         '#include <math.h>',
         '',
+        '#include "gtorch-autocast-private.h"',
         '#include "gtorch-ops-private.h"',
         '#include "gtorch-tensor-private.h"',
         '',
@@ -675,6 +689,8 @@ def generate(folder, files):
             functions += emit_op_function(row)
         elif 'composite' in row.data:
             functions += opgen_expr.emit_composite(row, by_name)
+        if row.composite and row.autocast:
+            functions += opgen_autocast.emit_wrapper(row)
         if not row.internal:
             forms[row.name] = []
             emit_public(row, header, source, forms[row.name])

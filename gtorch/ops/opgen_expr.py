@@ -309,7 +309,7 @@ def emit_composite(row, rows):
             names[a.name] = Value('number', a.name, is_int=a.kind != 'double')
     compiler = Compiler(row, 'composite', rows, names, metas, 'return NULL;')
     value = compiler.expression(parse(row, 'composite', row.data['composite']))
-    lines = [declare(row.op_returns(), f'gtorch_op_{row.name}', row.op_params()), '{']
+    lines = [declare(row.op_returns(), row.body_name(), row.op_params()), '{']
     lines += [f'  g_autoptr (GTorchImpl) {n} = NULL;' for n in compiler.declared] + ['']
     lines += ['  ' + line for line in compiler.lines]
     if value.code in compiler.declared:

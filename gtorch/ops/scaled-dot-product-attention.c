@@ -403,10 +403,10 @@ attend (GTorchImpl **operands, GTorchImpl *mask, gdouble dropout_p, gboolean is_
 }
 
 GTorchImpl *
-gtorch_op_scaled_dot_product_attention (GTorchImpl *query, GTorchImpl *key, GTorchImpl *value,
-                                        GTorchImpl *attn_mask, gdouble dropout_p,
-                                        gboolean is_causal, gdouble scale, gboolean enable_gqa,
-                                        GError **error)
+gtorch_composite_scaled_dot_product_attention (GTorchImpl *query, GTorchImpl *key,
+                                               GTorchImpl *value, GTorchImpl *attn_mask,
+                                               gdouble dropout_p, gboolean is_causal, gdouble scale,
+                                               gboolean enable_gqa, GError **error)
 {
   GTorchImpl *operands[] = { query, key, value };
   GTorchImpl *result = NULL;

@@ -120,8 +120,8 @@ gtorch_op_var_mean (GTorchImpl *self, const gint64 *dim, gsize n_dim, gdouble co
 }
 
 GTorchImpl *
-gtorch_op_norm (GTorchImpl *self, gdouble p, const gint64 *dim, gsize n_dim, gboolean keepdim,
-                GError **error)
+gtorch_composite_norm (GTorchImpl *self, gdouble p, const gint64 *dim, gsize n_dim,
+                       gboolean keepdim, GError **error)
 {
   gboolean is_complex = gtorch_dtype_kind (self->dtype) == GTORCH_KIND_COMPLEX;
   g_autoptr (GTorchImpl) size = NULL;

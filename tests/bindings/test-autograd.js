@@ -88,4 +88,19 @@ tap.add('an_exception_arrives_as_it_was', () => {
         error => error instanceof RangeError && error.message === 'from within');
 });
 
+tap.add('autocast_calls_a_function_in_a_region', () => {
+    const x = GTorch.ones([2, 2]);
+    const product = () => GTorch.DType.get_name(x.matmul(x).get_dtype());
+    tap.equal(GTorch.autocast('cpu', product), 'bfloat16');
+    tap.equal(GTorch.autocast('cpu', {dtype: GTorch.float16}, product), 'float16');
+    tap.equal(GTorch.autocast('cpu', () => GTorch.autocast('cpu', {enabled: false}, product)), 'float32');
+    tap.throws(() => GTorch.autocast('cpu', () => {
+        throw new RangeError('from within');
+    }), error => error.message === 'from within');
+    tap.throws(() => GTorch.autocast('cpu', {dtype: GTorch.float64}, product),
+        error => error.message.includes('not to float64'));
+    tap.equal(product(), 'float32');
+    tap.equal(GTorch.is_autocast_enabled(GTorch.DeviceType.CPU), false);
+});
+
 await tap.run();

@@ -205,9 +205,25 @@ void a_function_of_vala_is_differentiated () throws GLib.Error {
     check (gradcheck_function (cube, inputs, 1e-6, 1e-5, 1e-3), "gradcheck");
 }
 
+void autocast_is_a_guard () throws GLib.Error {
+    var x = random_rows (2);
+
+    {
+        var guard = new AutocastGuard (DeviceType.CPU, DType.NONE, true, true);
+
+        check (x.mm (x).get_dtype () == DType.BFLOAT16, "products are of bfloat16");
+        guard.end ();
+    }
+    check (x.mm (x).get_dtype () == DType.FLOAT32, "and of float32 behind it");
+    GTorch.autocast_run (DeviceType.CPU, DType.FLOAT16, true, true, () => {
+        check (x.mm (x).get_dtype () == DType.FLOAT16, "and of float16 in a function");
+        return true;
+    });
+}
+
 int main () {
     choose_device ();
-    print ("1..8\n");
+    print ("1..9\n");
     test ("members_belong_to_the_module", members_belong_to_the_module);
     test ("forward_in_vala_is_called_from_c", forward_in_vala_is_called_from_c);
     test ("an_error_arrives_where_the_module_was_called", an_error_arrives_where_the_module_was_called);
@@ -216,5 +232,6 @@ int main () {
     test ("state_goes_through_a_file", state_goes_through_a_file);
     test ("missing_state_is_an_error", missing_state_is_an_error);
     test ("a_function_of_vala_is_differentiated", a_function_of_vala_is_differentiated);
+    test ("autocast_is_a_guard", autocast_is_a_guard);
     return failed ? 1 : 0;
 }

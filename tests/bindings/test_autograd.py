@@ -120,5 +120,56 @@ def without_gradients_nothing_is_recorded():
         assert not Cube()(x).requires_grad
 
 
+@tap.case
+def autocast_is_a_block_and_a_decorator():
+    device = GTorch.ones([2, 2]).device
+    x = GTorch.ones([2, 2])
+    with GTorch.autocast(device, dtype='bfloat16') as region:
+        assert (x @ x).dtype == GTorch.bfloat16
+        assert GTorch.is_autocast_enabled(device)
+        with GTorch.autocast(device, enabled=False):
+            assert (x @ x).dtype == GTorch.float32
+            assert not GTorch.is_autocast_enabled(device)
+        with region:
+            assert GTorch.get_autocast_dtype(device) == GTorch.bfloat16
+        assert (x @ x).dtype == GTorch.bfloat16
+    assert (x @ x).dtype == GTorch.float32
+
+    @GTorch.amp.autocast(device, dtype=GTorch.float16)
+    def product():
+        return x @ x
+
+    assert product().dtype == GTorch.float16
+    raises(ValueError, lambda: GTorch.autocast('tpu'), 'DeviceType')
+    raises(GLib.Error, GTorch.autocast('cpu', dtype='float64').__enter__, 'not to float64')
+    try:
+        with GTorch.autocast(device):
+            raise KeyError
+    except KeyError:
+        assert (x @ x).dtype == GTorch.float32
+
+
+class Seen(GTorch.Function):
+    def forward(self, context, x):
+        self.forward_dtype = (x @ x).dtype
+        return x * 2
+
+    def backward(self, context, grad):
+        self.backward_dtype = (grad.float() @ grad.float()).dtype
+        return grad * 2
+
+
+@tap.case
+def functions_go_backward_in_the_autocast_of_forward():
+    x = GTorch.ones([2, 2]).requires_grad_()
+    function, exact = Seen(), Seen(cast_inputs=GTorch.float16)
+    with GTorch.autocast(x.device, dtype='bfloat16'):
+        loss = function(x).sum() + exact(x).sum()
+    loss.backward()
+    assert function.forward_dtype == function.backward_dtype == GTorch.bfloat16
+    assert exact.forward_dtype == GTorch.float16 and exact.backward_dtype == GTorch.float32
+    assert x.grad.dtype == GTorch.float32
+
+
 if __name__ == '__main__':
     tap.main()

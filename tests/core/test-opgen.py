@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Tests opgen: its output for five rows against kept files, and what it says of mistakes.
+"""Tests opgen: its output for six rows against kept files, and what it says of mistakes.
 
 After a wanted change of the output: `test-opgen.py --update`, and read the difference.
 """
@@ -29,6 +29,14 @@ MISTAKES = [
     ('[a]\nargs = "Tensor self, int n"\nfamily = "view"\ndoc = "x"\nsample = [{ shapes = ["2"] }]\n',
      'wrong.toml:a.sample: n has no value'),
     ('[a]\nargs = "Tensor self"\nfamily = "view"\ndoc = "x"\ndtypes = "flota"\n', 'wrong.toml:a.dtypes: must be'),
+    ('[a]\nargs = "Tensor self"\nfamily = "view"\ndoc = "x"\nautocast = "low"\n',
+     'wrong.toml:a.autocast: must be one of'),
+    ('[a]\nargs = "Tensor self"\nfamily = "view"\ndoc = "x"\nautocast = { gpu = "lower" }\n',
+     'wrong.toml:a.autocast: no such device: gpu'),
+    ('[a]\nargs = "Tensor self"\nfamily = "structured"\ndoc = "x"\nautocast = "dtype"\n',
+     'wrong.toml:a.autocast: only an operation with an argument of kind DType'),
+    ('[a]\nargs = "int n"\nfamily = "structured"\ndoc = "x"\nautocast = "lower"\n',
+     'wrong.toml:a.autocast: there are no tensors'),
     ('[a\n', 'wrong.toml: '),
 ]
 
@@ -56,7 +64,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder)
         result = opgen('generate', out, HERE / 'golden.toml')
-        tap.check('five_rows_are_accepted', result.returncode == 0, result.stderr)
+        tap.check('six_rows_are_accepted', result.returncode == 0, result.stderr)
         if '--update' in sys.argv:
             GOLDEN.mkdir(exist_ok=True)
             for name in FILES:

@@ -20,7 +20,7 @@ import tap
 import tree
 
 BUILD, PYTHON = os.path.realpath(sys.argv[1]), sys.argv[2]
-PAGES = ["tensors", "autograd", "modules", "optimizers"]
+PAGES = ["tensors", "autograd", "modules", "optimizers", "mixed-precision"]
 PYTHON_START = """import gi
 gi.require_version('GTorch', '1')
 from gi.repository import Gio, GLib, GTorch

@@ -157,6 +157,22 @@ function withGrad(enabled, func) {
     }
 }
 
+// func in a region of mixed precision: autocast('cuda', {dtype: GTorch.bfloat16}, () => model.forward(x)).
+function withAutocast(deviceType, ...rest) {
+    const func = rest.pop();
+    const {dtype: wanted = null, enabled = true, cache_enabled: caches = GTorch.is_autocast_cache_enabled()} =
+        rest[0] ?? {};
+    const type = typeof deviceType === 'string' ? deviceType.split(':')[0] : deviceType;
+    const guard = GTorch.AutocastGuard.new(
+        convert.enumeration('autocast', 'device_type', 'DeviceType', type),
+        convert.dtype('autocast', wanted), enabled, caches);
+    try {
+        return func();
+    } finally {
+        guard.end();
+    }
+}
+
 // --- the namespace --------------------------------------------------------------------------------
 
 function overrideTensor(prototype) {
@@ -258,6 +274,7 @@ function overrideFunctions() {
         tidy,
         no_grad: func => withGrad(false, func),
         enable_grad: func => withGrad(true, func),
+        autocast: withAutocast,
         autograd_grad(outputs, inputs, options = {}) {
             const {grad_outputs: weights = [], retain_graph: retain, create_graph: create = false} = options;
             const unused = options.allow_unused ?? false;

@@ -4,7 +4,8 @@
 // From JavaScript's values to what the introspected functions take. gjs takes 1.5 for an integer, a
 // string for an enum (as 0) and undefined for anything: here they are errors.
 
-/* exported argument device dtype encodeIndex isOptions item make setup tensor toArray toTypedArray */
+/* exported argument device dtype encodeIndex enumeration isOptions item make setup tensor toArray
+   toTypedArray */
 
 const {GLib} = imports.gi;
 
