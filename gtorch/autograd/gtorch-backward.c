@@ -25,6 +25,9 @@
  * Computes the gradients of @self with respect to the leaves it was computed from and adds them to
  * their grad.
  *
+ * On streams the whole pass is one operation of the current one: see
+ * [streams and backward passes](streams-and-backward.html).
+ *
  * ```c
  * gtorch_tensor_backward (loss, NULL, FALSE, FALSE, &error);
  * grad = gtorch_tensor_get_grad (weight);
@@ -32,7 +35,8 @@
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_AUTOGRAD if there is no way back: @self does not
  *   require grad,
- *   a saved value was changed in place, or what was saved has been freed
+ *   a saved value was changed in place, or what was saved has been freed; with %GTORCH_ERROR_CAPTURE
+ *   if the current stream captures a graph and one of the forward pass did not, or the other way round
  *
  * Since: 0.1
  */
@@ -239,7 +243,9 @@ backward_thread (GTask *task, gpointer source, gpointer data, GCancellable *canc
  * @callback: (scope async): called when it is done
  * @user_data: data for @callback
  *
- * Does what [method@Tensor.backward] does in a thread of its own, with the current streams of the caller.
+ * Does what [method@Tensor.backward] does in a thread of its own, with the current streams of the caller:
+ * what they have been given until now comes before the pass, and what they are given after @callback was
+ * called comes after it.
  *
  * Hooks run in the thread-default main context of the caller, which must go on running
  * until @callback is called. After the pass was cancelled some leaves have got their gradients and others

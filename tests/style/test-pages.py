@@ -20,7 +20,8 @@ import tap
 import tree
 
 BUILD, PYTHON = os.path.realpath(sys.argv[1]), sys.argv[2]
-PAGES = ["tensors", "autograd", "modules", "optimizers", "mixed-precision"]
+PAGES = ["tensors", "autograd", "streams-and-backward", "modules", "optimizers", "mixed-precision"]
+ENVIRONMENT = {"streams-and-backward": "GTORCH_CHECK=streams=fatal"}
 PYTHON_START = """import gi
 gi.require_version('GTorch', '1')
 from gi.repository import Gio, GLib, GTorch
@@ -45,7 +46,7 @@ def check_python(page):
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "page.py"), "w", encoding="utf-8") as file:
             file.write(program)
-        run_in(folder, f"G_DEBUG=fatal-criticals {PYTHON} page.py")
+        run_in(folder, f"{ENVIRONMENT.get(page, '')} G_DEBUG=fatal-criticals {PYTHON} page.py")
 
 
 def c_program(page):
@@ -73,7 +74,8 @@ def check_c(page):
         with open(os.path.join(folder, "page.c"), "w", encoding="utf-8") as file:
             file.write(c_program(page))
         run_in(folder, "cc -Wall -Werror -Wno-unused-variable page.c -o page "
-                       "$(pkg-config --cflags --libs gtorch-1) && G_DEBUG=fatal-criticals ./page")
+                       "$(pkg-config --cflags --libs gtorch-1) && "
+                       f"{ENVIRONMENT.get(page, '')} G_DEBUG=fatal-criticals ./page")
 
 
 for name in PAGES:
