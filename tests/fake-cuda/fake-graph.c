@@ -48,6 +48,20 @@ static GPtrArray *captures; /* under way */
 static guint64 last_id;
 static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
+/* What the program may not have destroyed, or could not. */
+static GHashTable *alive;
+
+static void
+set_alive (gpointer thing, gboolean is_alive)
+{
+  if (alive == NULL)
+    alive = g_hash_table_new (NULL, NULL);
+  if (is_alive)
+    g_hash_table_add (alive, thing);
+  else
+    g_hash_table_remove (alive, thing);
+}
+
 /* --- graphs --- */
 
 /* Host functions are counted where they are queued. */
@@ -64,6 +78,7 @@ graph_new (void)
   CUgraph graph = g_new0 (struct CUgraph_st, 1);
 
   graph->nodes = g_ptr_array_new ();
+  set_alive (graph, TRUE);
   fake_accounts.graphs++;
   return graph;
 }
@@ -85,6 +100,7 @@ graph_free (CUgraph graph)
       g_free (node);
     }
   g_ptr_array_unref (graph->nodes);
+  set_alive (graph, FALSE);
   g_free (graph);
   fake_accounts.graphs--;
 }
@@ -578,6 +594,7 @@ cuGraphInstantiateWithFlags (CUgraphExec *exec, CUgraph graph, unsigned long lon
   ENTER_CURRENT (cuGraphInstantiateWithFlags, device);
   *exec = g_new0 (struct CUgraphExec_st, 1);
   (*exec)->graph = graph_copy (graph);
+  set_alive (*exec, TRUE);
   (*exec)->made_of = g_ptr_array_copy (graph->nodes, NULL, NULL);
   LEAVE (CUDA_SUCCESS);
 }
@@ -588,6 +605,7 @@ cuGraphExecDestroy (CUgraphExec exec)
   ENTER (cuGraphExecDestroy);
   graph_free (exec->graph);
   g_ptr_array_unref (exec->made_of);
+  set_alive (exec, FALSE);
   g_free (exec);
   LEAVE (CUDA_SUCCESS);
 }
