@@ -7,7 +7,11 @@
 
 #include "gtorch-device-math.h"
 
+#include <glib/gi18n-lib.h>
+
+#include "gtorch-device-manager.h"
 #include "gtorch-device-private.h"
+#include "gtorch-error.h"
 
 enum
 {
@@ -77,11 +81,13 @@ gtorch_device_install_math_properties (GObjectClass *klass)
    * GTorchDevice:matmul-precision:
    *
    * How exactly products of float32 (and complex64) matrices are computed: `mm`, `bmm`, `matmul`,
-   * `linear` and what is made of them.
+   * `linear` and what is made of them, and their gradients.
    *
    * [enum@Precision.IEEE] at first. With [enum@Precision.TF32] a GPU with tensor cores is several times
-   * as fast and about a hundred times less exact. Operations that begin later are affected. Devices
-   * that know no TF32, the CPU among them, keep the setting and compute as before.
+   * as fast and about a hundred times less exact; with [enum@Precision.BF16] it may be twice as fast again,
+   * and eight times less exact. Operations that begin later are affected. Devices that know neither, the
+   * CPU among them, keep the setting and compute as before. [func@set_float32_matmul_precision] sets it for
+   * all devices.
    *
    * Since: 0.1
    */
@@ -91,7 +97,8 @@ gtorch_device_install_math_properties (GObjectClass *klass)
   /**
    * GTorchDevice:conv-precision:
    *
-   * The same as [property@Device:matmul-precision], for convolutions and their gradients.
+   * The same as [property@Device:matmul-precision], for convolutions and their gradients; a GPU takes
+   * [enum@Precision.BF16] for TF32.
    *
    * Since: 0.1
    */
@@ -163,7 +170,7 @@ gtorch_device_get_matmul_precision (GTorchDevice *self)
 /**
  * gtorch_device_set_matmul_precision: (set-property matmul-precision)
  * @self: a device
- * @precision: %GTORCH_PRECISION_IEEE or %GTORCH_PRECISION_TF32
+ * @precision: the precision
  *
  * Sets how exactly float32 and complex64 matrices are multiplied, from the next operation on, in all
  * threads; see [property@Device:matmul-precision].
@@ -179,7 +186,7 @@ void
 gtorch_device_set_matmul_precision (GTorchDevice *self, GTorchPrecision precision)
 {
   g_return_if_fail (GTORCH_IS_DEVICE (self));
-  g_return_if_fail (precision == GTORCH_PRECISION_IEEE || precision == GTORCH_PRECISION_TF32);
+  g_return_if_fail (precision >= GTORCH_PRECISION_IEEE && precision <= GTORCH_PRECISION_BF16);
   set_choice (self, &self->matmul_precision, precision, PROP_MATMUL_PRECISION);
 }
 
@@ -203,7 +210,7 @@ gtorch_device_get_conv_precision (GTorchDevice *self)
 /**
  * gtorch_device_set_conv_precision: (set-property conv-precision)
  * @self: a device
- * @precision: %GTORCH_PRECISION_IEEE or %GTORCH_PRECISION_TF32
+ * @precision: the precision
  *
  * Sets how exactly convolutions of float32 and their gradients are computed, from the next operation
  * on, in all threads; see [property@Device:conv-precision].
@@ -214,8 +221,66 @@ void
 gtorch_device_set_conv_precision (GTorchDevice *self, GTorchPrecision precision)
 {
   g_return_if_fail (GTORCH_IS_DEVICE (self));
-  g_return_if_fail (precision == GTORCH_PRECISION_IEEE || precision == GTORCH_PRECISION_TF32);
+  g_return_if_fail (precision >= GTORCH_PRECISION_IEEE && precision <= GTORCH_PRECISION_BF16);
   set_choice (self, &self->conv_precision, precision, PROP_CONV_PRECISION);
+}
+
+/* PyTorch's words, in the order of GTorchPrecision. */
+static const gchar *const precision_names[] = { "highest", "high", "medium" };
+
+/**
+ * gtorch_set_float32_matmul_precision:
+ * @precision: `highest`, `high` or `medium`
+ * @error: return location for an error
+ *
+ * Sets [property@Device:matmul-precision] of all devices by PyTorch's words: `highest` is IEEE, `high` TF32,
+ * `medium` BF16.
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if @precision is another word
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_set_float32_matmul_precision (const gchar *precision, GError **error)
+{
+  GTorchDeviceManager *manager = gtorch_device_manager_get_default ();
+  guint wanted, i;
+
+  g_return_val_if_fail (precision != NULL, FALSE);
+  for (wanted = 0; wanted < G_N_ELEMENTS (precision_names); wanted++)
+    if (g_str_equal (precision, precision_names[wanted]))
+      break;
+  if (wanted == G_N_ELEMENTS (precision_names))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("set_float32_matmul_precision: “%.60s” is not highest, high or medium"),
+                   precision);
+      return FALSE;
+    }
+  gtorch_device_set_matmul_precision (gtorch_device_cpu (), wanted);
+  for (i = 0; i < gtorch_device_manager_get_device_count (manager); i++)
+    {
+      GTorchDevice *device = gtorch_device_cuda (i, NULL);
+
+      if (device != NULL)
+        gtorch_device_set_matmul_precision (device, wanted);
+    }
+  return TRUE;
+}
+
+/**
+ * gtorch_get_float32_matmul_precision:
+ *
+ * Gets [property@Device:matmul-precision] of the current device in PyTorch's words.
+ *
+ * Returns: `highest`, `high` or `medium`
+ *
+ * Since: 0.1
+ */
+const gchar *
+gtorch_get_float32_matmul_precision (void)
+{
+  return precision_names[gtorch_device_get_matmul_precision (gtorch_device_get_current ())];
 }
 
 /**

@@ -17,6 +17,10 @@ GTorchPrecision gtorch_device_get_conv_precision (GTorchDevice *self);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_device_set_conv_precision (GTorchDevice *self, GTorchPrecision precision);
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_set_float32_matmul_precision (const gchar *precision, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+const gchar *gtorch_get_float32_matmul_precision (void);
+GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_device_get_benchmark (GTorchDevice *self);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_device_set_benchmark (GTorchDevice *self, gboolean benchmark);

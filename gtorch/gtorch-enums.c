@@ -15,6 +15,7 @@ gtorch_precision_get_type (void)
       static const GEnumValue values[] = {
         { GTORCH_PRECISION_IEEE, "GTORCH_PRECISION_IEEE", "ieee" },
         { GTORCH_PRECISION_TF32, "GTORCH_PRECISION_TF32", "tf32" },
+        { GTORCH_PRECISION_BF16, "GTORCH_PRECISION_BF16", "bf16" },
         { 0, NULL, NULL },
       };
 

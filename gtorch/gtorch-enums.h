@@ -54,8 +54,10 @@ GType gtorch_index_reduction_get_type (void) G_GNUC_CONST;
  * @GTORCH_PRECISION_IEEE: as the dtype says: products of float32 have 24 bits
  * @GTORCH_PRECISION_TF32: factors of float32 are rounded to 11 bits, 10 of them stored, where that makes
  *   the device faster; sums stay float32
+ * @GTORCH_PRECISION_BF16: factors of float32 may be rounded to 8 bits, 7 of them stored, where that makes the
+ *   device faster than TF32; sums stay float32
  *
- * How exactly a device may multiply float32 elements.
+ * How exactly a device may multiply float32 elements. It may always be more exact.
  *
  * Since: 0.1
  */
@@ -63,6 +65,7 @@ typedef enum
 {
   GTORCH_PRECISION_IEEE,
   GTORCH_PRECISION_TF32,
+  GTORCH_PRECISION_BF16,
 } GTorchPrecision;
 
 GTORCH_AVAILABLE_IN_0_1

@@ -46,6 +46,7 @@
 #include <gtorch/io/gtorch-safetensors.h>
 #include <gtorch/nn/gtorch-nn.h>
 #include <gtorch/optim/gtorch-adam.h>
+#include <gtorch/optim/gtorch-grad-scaler.h>
 #include <gtorch/optim/gtorch-optimizer.h>
 #include <gtorch/optim/gtorch-param-group.h>
 #include <gtorch/optim/gtorch-sgd.h>

@@ -169,7 +169,7 @@ run_one (const GTorchCudaConv *conv, gboolean accumulate, GTorchCudaLane *lane, 
 {
   GTorchDevice *device = &lane->device->parent_instance;
   gboolean tf32 = conv->dtype == GTORCH_DTYPE_FLOAT32
-                  && g_atomic_int_get (&device->conv_precision) == GTORCH_PRECISION_TF32;
+                  && g_atomic_int_get (&device->conv_precision) != GTORCH_PRECISION_IEEE;
   gboolean last = prefers_channels_last (conv, tf32);
   /* What is added to the result cannot be added several times. */
   gboolean timed = !accumulate && g_atomic_int_get (&device->benchmark);

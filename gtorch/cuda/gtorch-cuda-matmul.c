@@ -47,6 +47,7 @@ enum
   LT_REAL_16BF = 14,
   LT_COMPUTE_32F = 68,
   LT_COMPUTE_64F = 70,
+  LT_COMPUTE_32F_FAST_16BF = 75,
   LT_COMPUTE_32F_FAST_TF32 = 77,
   LT_LAYOUT_BATCH_COUNT = 5,
   LT_LAYOUT_BATCH_OFFSET = 6,
@@ -216,9 +217,15 @@ compute_type (GTorchDevice *device, guint dtype)
       return LT_COMPUTE_64F;
     case GTORCH_DTYPE_FLOAT32:
     case GTORCH_DTYPE_COMPLEX64:
-      return g_atomic_int_get (&device->matmul_precision) == GTORCH_PRECISION_TF32
-                 ? LT_COMPUTE_32F_FAST_TF32
-                 : LT_COMPUTE_32F;
+      switch (g_atomic_int_get (&device->matmul_precision))
+        {
+        case GTORCH_PRECISION_TF32:
+          return LT_COMPUTE_32F_FAST_TF32;
+        case GTORCH_PRECISION_BF16:
+          return LT_COMPUTE_32F_FAST_16BF;
+        default:
+          return LT_COMPUTE_32F;
+        }
     default:
       return LT_COMPUTE_32F;
     }

@@ -117,5 +117,7 @@ GTorchImpl *gtorch_impl_to (GTorchImpl *impl, GTorchDevice *device, guint dtype,
 /* A table that borrows names and tensors; NULL with an error if their numbers differ. */
 GHashTable *gtorch_state_from_lists (const gchar *const *names, GTorchTensor **tensors,
                                      gsize n_tensors, GError **error);
+/* The tensors of a table; `names` may be NULL. */
+GPtrArray *gtorch_state_to_lists (GHashTable *state, gchar ***names);
 
 G_END_DECLS

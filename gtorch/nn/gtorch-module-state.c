@@ -140,6 +140,25 @@ gtorch_state_from_lists (const gchar *const *names, GTorchTensor **tensors, gsiz
   return state;
 }
 
+GPtrArray *
+gtorch_state_to_lists (GHashTable *state, gchar ***names)
+{
+  GPtrArray *tensors = g_ptr_array_new_with_free_func (g_object_unref);
+  guint n_keys, i;
+  gchar **keys = (gchar **) g_hash_table_get_keys_as_array (state, &n_keys);
+
+  for (i = 0; i < n_keys; i++)
+    {
+      g_ptr_array_add (tensors, g_object_ref (g_hash_table_lookup (state, keys[i])));
+      keys[i] = g_strdup (keys[i]);
+    }
+  if (names != NULL)
+    *names = keys;
+  else
+    g_strfreev (keys);
+  return tensors;
+}
+
 /**
  * gtorch_module_state_dict:
  * @self: a module

@@ -176,6 +176,7 @@ gtorch_adam_class_init (GTorchAdamClass *klass)
   object_class->get_property = gtorch_adam_get_property;
   object_class->set_property = gtorch_adam_set_property;
   GTORCH_OPTIMIZER_CLASS (klass)->step_param = gtorch_adam_step_param;
+  GTORCH_OPTIMIZER_CLASS (klass)->maskable_step = gtorch_adam_step_param;
 
   /**
    * GTorchAdam:beta1:

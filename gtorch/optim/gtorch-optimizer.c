@@ -3,7 +3,7 @@
 
 #include "config.h"
 
-#include "gtorch-optimizer.h"
+#include "gtorch-optimizer-private.h"
 
 #include <glib/gi18n-lib.h>
 #include <string.h>
@@ -201,6 +201,117 @@ gtorch_optimizer_step (GTorchOptimizer *self, GError **error)
         return FALSE;
     }
   return TRUE;
+}
+
+/* Their positions name them in a state dict. */
+GPtrArray *
+gtorch_optimizer_dup_params (GTorchOptimizer *self)
+{
+  GPtrArray *params = g_ptr_array_new_with_free_func (g_object_unref);
+  GListModel *groups = G_LIST_MODEL (PRIVATE (self)->groups);
+  guint i, j;
+
+  for (i = 0; i < g_list_model_get_n_items (groups); i++)
+    {
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+      GListModel *items = gtorch_param_group_get_params (group);
+
+      for (j = 0; j < g_list_model_get_n_items (items); j++)
+        g_ptr_array_add (params, g_list_model_get_item (items, j));
+    }
+  return params;
+}
+
+/* --- a step that may turn out not to be one --- */
+
+gboolean
+gtorch_optimizer_is_maskable (GTorchOptimizer *self)
+{
+  GTorchOptimizerClass *klass = GTORCH_OPTIMIZER_GET_CLASS (self);
+
+  return klass->maskable_step != NULL && klass->maskable_step == (gpointer) klass->step_param;
+}
+
+/* Calls func with each parameter that has a gradient, and all that is remembered of it. */
+static gboolean
+for_each_changed (GTorchOptimizer *self, gboolean (*func) (GTorchImpl *, gpointer, GError **),
+                  gpointer data, GError **error)
+{
+  g_autoptr (GPtrArray) params = gtorch_optimizer_dup_params (self);
+  guint i;
+
+  for (i = 0; i < params->len; i++)
+    {
+      g_autoptr (GTorchTensor) grad = gtorch_tensor_get_grad (params->pdata[i]);
+      GHashTable *states = g_hash_table_lookup (PRIVATE (self)->states, params->pdata[i]);
+      GHashTableIter iter;
+      gpointer value;
+
+      if (grad == NULL)
+        continue;
+      if (!func (gtorch_tensor_unwrap (params->pdata[i]), data, error))
+        return FALSE;
+      if (states == NULL)
+        continue;
+      g_hash_table_iter_init (&iter, states);
+      while (g_hash_table_iter_next (&iter, NULL, &value))
+        if (!func (gtorch_tensor_unwrap (value), data, error))
+          return FALSE;
+    }
+  return TRUE;
+}
+
+typedef struct
+{
+  GHashTable *former; /* impl -> what it was */
+  GTorchImpl *const *skips;
+  guint n_skips;
+} Masked;
+
+static gboolean
+keep (GTorchImpl *impl, gpointer data, GError **error)
+{
+  g_autoptr (GTorchImpl) plain = gtorch_impl_alias (impl);
+  GTorchImpl *copy = gtorch_op_clone (plain, error);
+
+  if (copy != NULL)
+    g_hash_table_insert (((Masked *) data)->former, gtorch_impl_ref (impl), copy);
+  return copy != NULL;
+}
+
+static gboolean
+restore (GTorchImpl *impl, gpointer data, GError **error)
+{
+  const Masked *masked = data;
+  GTorchImpl *former = g_hash_table_lookup (masked->former, impl), *skip = masked->skips[0];
+  g_autoptr (GTorchImpl) zero = gtorch_impl_new_number (0);
+  g_autoptr (GTorchImpl) plain = gtorch_impl_alias (impl);
+  g_autoptr (GTorchImpl) near = NULL;
+  g_autoptr (GTorchImpl) result = NULL;
+  guint i;
+
+  for (i = 1; i < masked->n_skips; i++)
+    if (masked->skips[i]->storage->device == impl->storage->device)
+      skip = masked->skips[i];
+  near = gtorch_op_to_device (skip, impl->storage->device, error);
+  /* what the step has made itself began as zeros */
+  result =
+      near != NULL ? gtorch_op_where (near, former != NULL ? former : zero, plain, error) : NULL;
+  return result != NULL && gtorch_op_copy_inplace (plain, result, FALSE, error);
+}
+
+/* Made of operations: in place of the copies, a kernel of a step could read whether to skip itself. */
+gboolean
+gtorch_optimizer_step_unless (GTorchOptimizer *self, GTorchImpl *const *skips, guint n_skips,
+                              GError **error)
+{
+  g_autoptr (GHashTable) former =
+      g_hash_table_new_full (NULL, NULL, (GDestroyNotify) gtorch_impl_unref,
+                             (GDestroyNotify) gtorch_impl_unref);
+  Masked masked = { former, skips, n_skips };
+
+  return for_each_changed (self, keep, &masked, error) && gtorch_optimizer_step (self, error)
+         && for_each_changed (self, restore, &masked, error);
 }
 
 /**
@@ -436,25 +547,6 @@ gtorch_optimizer_set_state (GTorchOptimizer *self, GTorchTensor *param, const gc
     g_hash_table_remove (states, name);
 }
 
-/* The parameters of all groups, in order; their positions name them in a state dict. */
-static GPtrArray *
-all_params (GTorchOptimizer *self)
-{
-  GPtrArray *params = g_ptr_array_new_with_free_func (g_object_unref);
-  GListModel *groups = G_LIST_MODEL (PRIVATE (self)->groups);
-  guint i, j;
-
-  for (i = 0; i < g_list_model_get_n_items (groups); i++)
-    {
-      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
-      GListModel *items = gtorch_param_group_get_params (group);
-
-      for (j = 0; j < g_list_model_get_n_items (items); j++)
-        g_ptr_array_add (params, g_list_model_get_item (items, j));
-    }
-  return params;
-}
-
 static gdouble
 group_value (GTorchParamGroup *group, guint i)
 {
@@ -486,7 +578,7 @@ gtorch_optimizer_state_dict (GTorchOptimizer *self)
 
   g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), NULL);
   dict = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_object_unref);
-  params = all_params (self);
+  params = gtorch_optimizer_dup_params (self);
   for (i = 0; i < params->len; i++)
     {
       GHashTable *states = g_hash_table_lookup (PRIVATE (self)->states, params->pdata[i]);
@@ -548,7 +640,7 @@ gtorch_optimizer_load_state_dict (GTorchOptimizer *self, GHashTable *state, GErr
   g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
   g_return_val_if_fail (state != NULL, FALSE);
   guard = gtorch_no_grad ();
-  params = all_params (self);
+  params = gtorch_optimizer_dup_params (self);
   groups = G_LIST_MODEL (PRIVATE (self)->groups);
   /* first look whether all of it fits, then change */
   for (pass = 0; pass < 2; pass++)
@@ -623,24 +715,10 @@ GPtrArray *
 gtorch_optimizer_state_lists (GTorchOptimizer *self, gchar ***names)
 {
   g_autoptr (GHashTable) dict = NULL;
-  GPtrArray *tensors;
-  gchar **keys;
-  guint n_keys, i;
 
   g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), NULL);
   dict = gtorch_optimizer_state_dict (self);
-  tensors = g_ptr_array_new_with_free_func (g_object_unref);
-  keys = (gchar **) g_hash_table_get_keys_as_array (dict, &n_keys);
-  for (i = 0; i < n_keys; i++)
-    {
-      g_ptr_array_add (tensors, g_object_ref (g_hash_table_lookup (dict, keys[i])));
-      keys[i] = g_strdup (keys[i]);
-    }
-  if (names != NULL)
-    *names = keys;
-  else
-    g_strfreev (keys);
-  return tensors;
+  return gtorch_state_to_lists (dict, names);
 }
 
 /**

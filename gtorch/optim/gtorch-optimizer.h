@@ -41,7 +41,8 @@ struct _GTorchOptimizerClass
                           GTorchTensor *grad, GError **error);
 
   /*< private >*/
-  gpointer padding[8];
+  gpointer maskable_step; /* a step_param that keeps what it remembers with set_state () alone */
+  gpointer padding[7];
 };
 
 GTORCH_AVAILABLE_IN_0_1

@@ -141,6 +141,7 @@ gtorch_sgd_class_init (GTorchSGDClass *klass)
   object_class->get_property = gtorch_sgd_get_property;
   object_class->set_property = gtorch_sgd_set_property;
   GTORCH_OPTIMIZER_CLASS (klass)->step_param = gtorch_sgd_step_param;
+  GTORCH_OPTIMIZER_CLASS (klass)->maskable_step = gtorch_sgd_step_param;
 
   /**
    * GTorchSGD:momentum:

@@ -174,4 +174,29 @@ tap.add('layers_have_defaults', () => {
         tap.equal(nn[name]().forward(row, GTorch.tensor([0, 1, 3])).shape, []);
 });
 
+tap.add('gradients_are_scaled', async () => {
+    const weight = GTorch.ones([2]).requires_grad_();
+    const optimizer = GTorch.optim.SGD([weight], {lr: 0.5});
+    const scaler = new GTorch.GradScaler({scale_factor: 1024});
+    let heard = 0;
+    scaler.connect('overflow', () => heard++);
+    for (const factor of [1, Infinity]) {
+        optimizer.zero_grad();
+        const loss = GTorch.autocast('cpu', () => weight.mul(factor).sum());
+        scaler.scale(loss).backward();
+        await scaler.step_async(optimizer, null);
+        scaler.update();
+    }
+    tap.equal(weight.toArray(), [0.5, 0.5]);
+    tap.equal([heard, scaler.get_scale()], [1, 512]);
+    tap.equal(scaler.scale([GTorch.ones([]), GTorch.ones([])]).map(x => x.item()), [512, 512]);
+    const other = new GTorch.GradScaler();
+    other.load_state_dict(scaler.state_dict());
+    tap.equal(other.get_scale(), 512);
+    other.scale(GTorch.ones([]));
+    other.update(8);
+    tap.equal(other.get_scale(), 8);
+    tap.throws(() => scaler.update(), error => error.message.includes('no gradients'));
+});
+
 await tap.run();

@@ -221,9 +221,26 @@ void autocast_is_a_guard () throws GLib.Error {
     });
 }
 
+void gradients_are_scaled () throws GLib.Error {
+    var scaler = new GradScaler ();
+    int64[] two = { 2 };
+    var weight = GTorch.ones (two, DType.FLOAT32, null);
+    var list = new GLib.ListStore (typeof (Tensor));
+
+    weight.set_requires_grad (true);
+    list.append (weight);
+    var optimizer = new SGD (list, 0.5, 0);
+    scaler.scale (weight.sum ({}, false, DType.NONE)).backward (null, false, false);
+    check (scaler.step (optimizer), "a step");
+    check (scaler.update (null), "an update");
+    check (weight.to_doubles ()[0] == 0.5, "the gradient was 1");
+    check (scaler.get_scale () == 65536, "the scale");
+    check (scaler.state_dict ().size () == 5, "five numbers");
+}
+
 int main () {
     choose_device ();
-    print ("1..9\n");
+    print ("1..10\n");
     test ("members_belong_to_the_module", members_belong_to_the_module);
     test ("forward_in_vala_is_called_from_c", forward_in_vala_is_called_from_c);
     test ("an_error_arrives_where_the_module_was_called", an_error_arrives_where_the_module_was_called);
@@ -233,5 +250,6 @@ int main () {
     test ("missing_state_is_an_error", missing_state_is_an_error);
     test ("a_function_of_vala_is_differentiated", a_function_of_vala_is_differentiated);
     test ("autocast_is_a_guard", autocast_is_a_guard);
+    test ("gradients_are_scaled", gradients_are_scaled);
     return failed ? 1 : 0;
 }

@@ -221,5 +221,56 @@ def layers_have_defaults():
         assert getattr(nn, name)()(row, GTorch.tensor([0, 1, 3])).shape == ()
 
 
+@tap.case
+def gradients_are_scaled():
+    weight = nn.Parameter(GTorch.ones(2))
+    optimizer = GTorch.optim.SGD([weight], lr=0.5)
+    scaler = GTorch.amp.GradScaler('cuda', init_scale=1024, growth_factor=4, growth_interval=2)
+    heard = []
+    scaler.connect('overflow', lambda _scaler, whose: heard.append(whose))
+    seen = []
+    for factor in (1.0, float('inf'), 1.0, 1.0):
+        optimizer.zero_grad()
+        with GTorch.autocast(weight.device, dtype=GTorch.float16):
+            loss = (weight * factor).sum()
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+        seen.append((scaler.get_scale(), weight.tolist()[0]))
+    assert seen == [(1024, 0.5), (512, 0.5), (512, 0), (2048, -0.5)], seen
+    assert heard == [optimizer]
+    assert [x.item() for x in scaler.scale([GTorch.ones([]), GTorch.full([], 2.0)])] == [2048, 4096]
+    state = scaler.state_dict()
+    assert state == {'scale': 2048, 'growth_factor': 4, 'backoff_factor': 0.5, 'growth_interval': 2,
+                     '_growth_tracker': 0}, state
+    other = GTorch.GradScaler()
+    other.load_state_dict(state)
+    assert other.get_scale() == 2048 and other.props.growth_interval == 2
+    other.scale(GTorch.ones([]))
+    other.update(8)
+    assert other.get_scale() == 8
+    raises(GLib.Error, lambda: scaler.step(optimizer) and scaler.step(optimizer), 'made its step already')
+    off = GTorch.GradScaler(enabled=False)
+    assert off.scale(loss) is loss and not off.is_enabled() and off.state_dict() == {}
+
+
+@tap.case
+def precisions_have_pytorchs_names():
+    matmul, cudnn = GTorch.backends.cuda.matmul, GTorch.backends.cudnn
+    assert not matmul.allow_tf32 and cudnn.fp32_precision == 'ieee'
+    matmul.allow_tf32 = True
+    assert matmul.fp32_precision == 'tf32' and not cudnn.allow_tf32
+    assert GTorch.Device.cpu().props.matmul_precision == GTorch.Precision.TF32
+    GTorch.set_float32_matmul_precision('medium')
+    assert matmul.fp32_precision == 'bf16' and GTorch.get_float32_matmul_precision() == 'medium'
+    GTorch.set_float32_matmul_precision('highest')
+    assert not matmul.allow_tf32
+    cudnn.fp32_precision = 'tf32'
+    assert cudnn.allow_tf32 and not matmul.allow_tf32
+    cudnn.allow_tf32 = False
+    raises(GLib.Error, lambda: GTorch.set_float32_matmul_precision('low'), 'highest')
+
+
 if __name__ == '__main__':
     tap.main()

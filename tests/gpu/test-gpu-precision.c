@@ -98,6 +98,25 @@ tf32_matrices_are_a_hundred_times_less_exact (void)
   check ("mm", matmul, a, b, gtorch_device_set_matmul_precision);
 }
 
+static void
+bf16_matrices_are_less_exact_again (void)
+{
+  g_autoptr (GTorchTensor) a = draw (GTORCH_SHAPE (2048, 2048));
+  g_autoptr (GTorchTensor) b = draw (GTORCH_SHAPE (2048, 2048));
+  g_autoptr (GTorchTensor) wide_a = as (a, GTORCH_DTYPE_FLOAT64);
+  g_autoptr (GTorchTensor) wide_b = as (b, GTORCH_DTYPE_FLOAT64);
+  g_autoptr (GTorchTensor) expected = matmul (wide_a, wide_b);
+  g_autoptr (GTorchTensor) rounded = NULL;
+  gdouble off;
+
+  gtorch_device_set_matmul_precision (gpu, GTORCH_PRECISION_BF16);
+  rounded = matmul (a, b);
+  gtorch_device_set_matmul_precision (gpu, GTORCH_PRECISION_IEEE);
+  off = error_of (rounded, expected);
+  g_test_message ("mm: BF16 is off by %.3g", off);
+  g_assert_cmpfloat (off, <, 2e-2); /* more exact is allowed */
+}
+
 /* The largest error against the mean of what is expected. */
 static gdouble
 greatest_error_of (GTorchTensor *x, GTorchTensor *expected)
@@ -174,6 +193,7 @@ main (int argc, char *argv[])
   if (!find_gpu ())
     return 0;
   TEST (tf32_matrices_are_a_hundred_times_less_exact);
+  TEST (bf16_matrices_are_less_exact_again);
   TEST (large_products_are_as_exact_as_elsewhere);
   TEST (so_are_tf32_convolutions);
   TEST (the_two_are_apart);

@@ -261,6 +261,7 @@ function overrideTensor(prototype) {
 const AWAITED = {
     Device: ['synchronize'],
     Event: ['synchronize'],
+    GradScaler: ['step'],
     Stream: ['synchronize'],
     Tensor: ['copy_inplace', 'item_double', 'item_int', 'to_device'],
     Timer: ['stop'],

@@ -368,12 +368,31 @@ function overrideOptimizer(prototype) {
     });
 }
 
+function overrideScaler(prototype) {
+    const {scale, update} = prototype;
+
+    prototype.scale = function (outputs) {
+        return Array.isArray(outputs) ? this.scale_list(outputs) : scale.call(this, outputs);
+    };
+    prototype.update = function (wanted = null) {
+        update.call(this, typeof wanted === 'number'
+            ? GTorch.tensor(wanted, {dtype: GTorch.float32}) : wanted);
+    };
+    prototype.state_dict = function () {
+        return state.object(...this.state_lists());
+    };
+    prototype.load_state_dict = function (table) {
+        return this.load_state_lists(...state.lists('load_state_dict', table));
+    };
+}
+
 function setup(namespace) {
     GTorch = namespace;
     state.setup(GTorch);
     overrideModule(GTorch.Module);
     overrideFunction(GTorch.Function);
     overrideOptimizer(GTorch.Optimizer.prototype);
+    overrideScaler(GTorch.GradScaler.prototype);
 
     const nn = {
         Module: GTorch.Module,

@@ -4,7 +4,15 @@
 
 from contextlib import ContextDecorator
 
-from gi.overrides._gtorch_convert import GTorch, convert_dtype, convert_enum
+from gi.overrides import override
+from gi.overrides._gtorch_convert import (
+    GTorch,
+    RawTensor,
+    convert_dtype,
+    convert_enum,
+    convert_tensors,
+    make_number,
+)
 
 
 def _device_type(value):
@@ -47,6 +55,88 @@ def get_autocast_dtype(device_type='cuda'):
     return RAW['get_autocast_dtype'](_device_type(device_type))
 
 
+RawScaler = GTorch.GradScaler
+OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
+
+
+class GradScaler(RawScaler):
+    """GradScaler(init_scale=65536.0, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True)
+
+    A device may come first, as in PyTorch; the scale goes to where the first loss is anyway."""
+
+    __module__ = OVERRIDES
+
+    def __init__(self, device=None, init_scale=None, **options):
+        if init_scale is not None:
+            options['scale_factor'] = init_scale
+        super().__init__(**options)
+
+    def scale(self, outputs):
+        """The product of a loss and the scale; a list of several losses gives a list."""
+        if isinstance(outputs, RawTensor):
+            return RawScaler.scale(self, outputs)
+        return type(outputs)(RawScaler.scale_list(self, convert_tensors(outputs, 'outputs')))
+
+    def unscale_(self, optimizer):
+        """Divides the gradients by the scale."""
+        self.unscale(optimizer)
+
+    def update(self, new_scale=None):
+        """Makes the scale smaller or larger, or what is given."""
+        if new_scale is not None and not isinstance(new_scale, RawTensor):
+            new_scale = make_number(float(new_scale), GTorch.DType.FLOAT32)
+        RawScaler.update(self, new_scale)
+
+    def state_dict(self):
+        """What the scaler remembers, as numbers."""
+        state = {name: value.item() for name, value in RawScaler.state_dict(self).items()}
+        whole = ('growth_interval', '_growth_tracker')
+        return {name: int(value) if name in whole else value for name, value in state.items()}
+
+    def load_state_dict(self, state):
+        """Goes on where another scaler was."""
+        tensors = {
+            name: value if isinstance(value, RawTensor) else make_number(value, GTorch.DType.FLOAT64)
+            for name, value in state.items()
+        }
+        RawScaler.load_state_dict(self, tensors)
+
+    def is_enabled(self):
+        """Whether it does anything."""
+        return RawScaler.is_enabled(self)
+
+
+class _Precision:
+    """torch.backends.cuda.matmul and torch.backends.cudnn: settings of all GPUs."""
+
+    def __init__(self, prop):
+        self._prop = prop
+
+    def _devices(self):
+        return [GTorch.Device.cpu()] + [
+            GTorch.Device.cuda(i) for i in range(GTorch.DeviceManager.get_default().get_device_count())
+        ]
+
+    @property
+    def fp32_precision(self):
+        """'ieee', 'tf32' or 'bf16'."""
+        return self._devices()[-1].get_property(self._prop).value_nick
+
+    @fp32_precision.setter
+    def fp32_precision(self, value):
+        for device in self._devices():
+            device.set_property(self._prop, convert_enum(GTorch.Precision, value))
+
+    @property
+    def allow_tf32(self):
+        """Whether float32 may be rounded to TF32."""
+        return self.fp32_precision != 'ieee'
+
+    @allow_tf32.setter
+    def allow_tf32(self, value):
+        self.fp32_precision = 'tf32' if value else 'ieee'
+
+
 RAW = {name: getattr(GTorch, name) for name in ('is_autocast_enabled', 'get_autocast_dtype')}
 
 
@@ -58,4 +148,7 @@ def install(export, submodule, _ops):
     }
     for name, value in members.items():
         export(name, value)
+    members['GradScaler'] = export('GradScaler', override(GradScaler))
     submodule('amp', 'Mixed precision.', members)
+    cuda = submodule('backends.cuda', 'Settings of GPUs.', {'matmul': _Precision('matmul-precision')})
+    submodule('backends', 'Settings.', {'cuda': cuda, 'cudnn': _Precision('conv-precision')})

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "gtorch-grad-scaler-private.h"
+#include "gtorch-ops-private.h"
+#include "gtorch-tensor-bytes.h"
+#include "gtorch-tensor-private.h"
+#include "nn/gtorch-module-private.h"
+
+static const gchar *const state_names[] = { "scale", "growth_factor", "backoff_factor",
+                                            "growth_interval", "_growth_tracker" };
+
+/**
+ * gtorch_grad_scaler_state_dict:
+ * @self: a scaler
+ * @error: return location for an error
+ *
+ * Gets what a scaler that goes on with the training needs, as numbers of float64: `scale`, `growth_factor`,
+ * `backoff_factor`, `growth_interval` and `_growth_tracker`. Waits for the device.
+ *
+ * Returns: (transfer container) (element-type utf8 GTorchTensor): names and tensors, none if the scaler is
+ * not enabled;
+ *   %NULL with @error set
+ *
+ * Since: 0.1
+ */
+GHashTable *
+gtorch_grad_scaler_state_dict (GTorchGradScaler *self, GError **error)
+{
+  g_autoptr (GHashTable) dict = NULL;
+  gdouble values[5];
+  GError *failure = NULL;
+  guint i;
+
+  g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), NULL);
+  dict = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_object_unref);
+  if (!self->enabled)
+    return g_steal_pointer (&dict);
+  values[0] = gtorch_grad_scaler_get_scale (self, &failure);
+  values[1] = self->growth_factor;
+  values[2] = self->backoff_factor;
+  values[3] = self->growth_interval;
+  values[4] = self->initial_tracker;
+  if (failure == NULL && self->tracker != NULL)
+    {
+      g_autoptr (GTorchTensor) tracker = gtorch_tensor_wrap (gtorch_impl_ref (self->tracker));
+
+      values[4] = gtorch_tensor_item_double (tracker, &failure);
+    }
+  if (failure != NULL)
+    {
+      g_propagate_error (error, failure);
+      return NULL;
+    }
+  for (i = 0; i < G_N_ELEMENTS (state_names); i++)
+    {
+      GTorchImpl *number = gtorch_impl_new_number (values[i]);
+
+      number->is_number = FALSE;
+      g_hash_table_insert (dict, g_strdup (state_names[i]), gtorch_tensor_wrap (number));
+    }
+  return g_steal_pointer (&dict);
+}
+
+/**
+ * gtorch_grad_scaler_load_state_dict:
+ * @self: a scaler
+ * @state: (element-type utf8 GTorchTensor): what [method@GradScaler.state_dict] gave
+ * @error: return location for an error
+ *
+ * Goes on where another scaler was. Does nothing if the scaler is not enabled; changes nothing if @state
+ * does not fit.
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_FORMAT naming the entry that is missing or makes no sense
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_grad_scaler_load_state_dict (GTorchGradScaler *self, GHashTable *state, GError **error)
+{
+  const gdouble least[] = { G_MINFLOAT, 1, 0, 1, 0 };
+  const gdouble most[] = { G_MAXFLOAT, G_MAXFLOAT, 1, G_MAXINT, G_MAXINT };
+  gdouble values[5];
+  guint i;
+
+  g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), FALSE);
+  g_return_val_if_fail (state != NULL, FALSE);
+  if (!self->enabled)
+    return TRUE;
+  for (i = 0; i < G_N_ELEMENTS (state_names); i++)
+    {
+      GTorchTensor *tensor = g_hash_table_lookup (state, state_names[i]);
+      gboolean is_single = GTORCH_IS_TENSOR (tensor) && gtorch_tensor_unwrap (tensor)->numel == 1;
+
+      values[i] = is_single ? gtorch_tensor_item_double (tensor, NULL) : -1;
+      if (!is_single || !(values[i] >= least[i] && values[i] <= most[i]))
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
+                       _ ("load_state_dict: “%s” must be a number between %g and %g"),
+                       state_names[i], least[i], most[i]);
+          return FALSE;
+        }
+    }
+  g_object_set (self, "growth-factor", values[1], "backoff-factor", values[2], "growth-interval",
+                (gint) values[3], NULL);
+  self->initial = values[0];
+  self->initial_tracker = (gint) values[4];
+  return self->scale == NULL
+         || (gtorch_op_fill_inplace (self->scale, values[0], error)
+             && gtorch_op_fill_inplace (self->tracker, values[4], error));
+}
+
+/**
+ * gtorch_grad_scaler_state_lists:
+ * @self: a scaler
+ * @names: (out) (optional) (transfer full) (array zero-terminated=1): the names, in no order
+ * @error: return location for an error
+ *
+ * Gets what [method@GradScaler.state_dict] gets, as lists.
+ *
+ * Returns: (transfer container) (element-type GTorchTensor): the tensor of each name, or %NULL with @error
+ * set
+ *
+ * Since: 0.1
+ */
+GPtrArray *
+gtorch_grad_scaler_state_lists (GTorchGradScaler *self, gchar ***names, GError **error)
+{
+  g_autoptr (GHashTable) dict = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), NULL);
+  dict = gtorch_grad_scaler_state_dict (self, error);
+  return dict != NULL ? gtorch_state_to_lists (dict, names) : NULL;
+}
+
+/**
+ * gtorch_grad_scaler_load_state_lists:
+ * @self: a scaler
+ * @names: (array zero-terminated=1): the name of each tensor
+ * @tensors: (array length=n_tensors): tensors
+ * @n_tensors: the length of @tensors, which is that of @names
+ * @error: return location for an error
+ *
+ * Does what [method@GradScaler.load_state_dict] does.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the lengths differ, and with the errors of
+ *   [method@GradScaler.load_state_dict]
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_grad_scaler_load_state_lists (GTorchGradScaler *self, const gchar *const *names,
+                                     GTorchTensor **tensors, gsize n_tensors, GError **error)
+{
+  g_autoptr (GHashTable) state = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), FALSE);
+  state = gtorch_state_from_lists (names, tensors, n_tensors, error);
+  return state != NULL && gtorch_grad_scaler_load_state_dict (self, state, error);
+}

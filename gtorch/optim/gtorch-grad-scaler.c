@@ -1,0 +1,942 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "gtorch-grad-scaler.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "autograd/gtorch-grad-mode.h"
+#include "autograd/gtorch-tensor-autograd.h"
+#include "gtorch-grad-scaler-private.h"
+#include "gtorch-ops-private.h"
+#include "gtorch-optimizer-private.h"
+#include "gtorch-stream-private.h"
+#include "gtorch-tensor-async.h"
+#include "gtorch-tensor-bytes.h"
+#include "gtorch-tensor-private.h"
+
+/**
+ * GTorchGradScaler:
+ *
+ * Keeps gradients in the range of float16 by scaling the loss.
+ *
+ * Small gradients become zero in float16. A loss that is multiplied by a large number gives gradients
+ * multiplied by it; before an optimizer's step they are divided by it again, and where the number was too
+ * large, so that a gradient is infinite or NaN, the step is left out and the number is made smaller. After
+ * 2000 steps without that it is doubled.
+ *
+ * ```c
+ * loss = ...; // in a region of GTorchAutocastGuard
+ * scaled = gtorch_grad_scaler_scale (scaler, loss, &error);
+ * gtorch_tensor_backward (scaled, NULL, FALSE, FALSE, &error);
+ * gtorch_grad_scaler_step (scaler, optimizer, &error);
+ * gtorch_grad_scaler_update (scaler, NULL, &error);
+ * ```
+ *
+ * The scale and what was found in gradients are tensors on the device. Only [method@GradScaler.step]
+ * reads: whether to step; [method@GradScaler.step_async] waits for that in the main loop, and with
+ * [property@GradScaler:capturable] nothing is read at all.
+ *
+ * Since: 0.1
+ */
+typedef enum
+{
+  STAGE_READY,
+  STAGE_UNSCALED,
+  STAGE_STEPPED,
+} Stage;
+
+typedef struct
+{
+  Stage stage;
+  GPtrArray *founds; /* found_inf of each device */
+} Progress;
+
+enum
+{
+  PROP_0,
+  PROP_SCALE_FACTOR,
+  PROP_GROWTH_FACTOR,
+  PROP_BACKOFF_FACTOR,
+  PROP_GROWTH_INTERVAL,
+  PROP_ENABLED,
+  PROP_CAPTURABLE,
+  N_PROPS
+};
+
+enum
+{
+  OVERFLOWED,
+  N_SIGNALS
+};
+
+static GParamSpec *props[N_PROPS];
+static guint signals[N_SIGNALS];
+
+G_DEFINE_TYPE (GTorchGradScaler, gtorch_grad_scaler, G_TYPE_OBJECT)
+
+static void
+progress_free (gpointer data)
+{
+  Progress *progress = data;
+
+  g_ptr_array_unref (progress->founds);
+  g_free (progress);
+}
+
+static void
+forget (gpointer data, GObject *optimizer)
+{
+  g_hash_table_remove (data, optimizer);
+}
+
+static void
+set_scale (GTorchGradScaler *self, gdouble scale)
+{
+  self->initial = scale;
+  if (self->scale != NULL)
+    gtorch_op_fill_inplace (self->scale, scale, NULL);
+}
+
+static void
+gtorch_grad_scaler_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
+{
+  GTorchGradScaler *self = GTORCH_GRAD_SCALER (object);
+
+  switch (prop_id)
+    {
+    case PROP_SCALE_FACTOR:
+      g_value_set_double (value, gtorch_grad_scaler_get_scale (self, NULL));
+      break;
+    case PROP_GROWTH_FACTOR:
+      g_value_set_double (value, self->growth_factor);
+      break;
+    case PROP_BACKOFF_FACTOR:
+      g_value_set_double (value, self->backoff_factor);
+      break;
+    case PROP_GROWTH_INTERVAL:
+      g_value_set_int (value, self->growth_interval);
+      break;
+    case PROP_ENABLED:
+      g_value_set_boolean (value, self->enabled);
+      break;
+    case PROP_CAPTURABLE:
+      g_value_set_boolean (value, self->capturable);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+}
+
+static void
+gtorch_grad_scaler_set_property (GObject *object, guint prop_id, const GValue *value,
+                                 GParamSpec *pspec)
+{
+  GTorchGradScaler *self = GTORCH_GRAD_SCALER (object);
+
+  switch (prop_id)
+    {
+    case PROP_SCALE_FACTOR:
+      set_scale (self, g_value_get_double (value));
+      break;
+    case PROP_GROWTH_FACTOR:
+      self->growth_factor = g_value_get_double (value);
+      break;
+    case PROP_BACKOFF_FACTOR:
+      self->backoff_factor = g_value_get_double (value);
+      break;
+    case PROP_GROWTH_INTERVAL:
+      self->growth_interval = g_value_get_int (value);
+      break;
+    case PROP_ENABLED:
+      self->enabled = g_value_get_boolean (value);
+      break;
+    case PROP_CAPTURABLE:
+      self->capturable = g_value_get_boolean (value);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+      return;
+    }
+  g_object_notify_by_pspec (object, pspec);
+}
+
+static void
+gtorch_grad_scaler_finalize (GObject *object)
+{
+  GTorchGradScaler *self = GTORCH_GRAD_SCALER (object);
+  GHashTableIter iter;
+  gpointer optimizer;
+
+  g_hash_table_iter_init (&iter, self->experienced);
+  while (g_hash_table_iter_next (&iter, &optimizer, NULL))
+    g_object_weak_unref (optimizer, forget, self->experienced);
+  g_hash_table_unref (self->experienced);
+  g_hash_table_unref (self->optimizers);
+  g_clear_pointer (&self->scale, gtorch_impl_unref);
+  g_clear_pointer (&self->tracker, gtorch_impl_unref);
+  g_main_context_unref (self->context);
+  G_OBJECT_CLASS (gtorch_grad_scaler_parent_class)->finalize (object);
+}
+
+static void
+gtorch_grad_scaler_class_init (GTorchGradScalerClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+  const GParamFlags flags =
+      G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_CONSTRUCT;
+
+  object_class->get_property = gtorch_grad_scaler_get_property;
+  object_class->set_property = gtorch_grad_scaler_set_property;
+  object_class->finalize = gtorch_grad_scaler_finalize;
+
+  /**
+   * GTorchGradScaler:scale-factor:
+   *
+   * What losses are multiplied by. Reading it waits for the device; there is no notification.
+   *
+   * Since: 0.1
+   */
+  props[PROP_SCALE_FACTOR] =
+      g_param_spec_double ("scale-factor", NULL, NULL, G_MINFLOAT, G_MAXFLOAT, 65536, flags);
+  /**
+   * GTorchGradScaler:growth-factor:
+   *
+   * By how much the scale grows after [property@GradScaler:growth-interval] steps without an overflow.
+   *
+   * Since: 0.1
+   */
+  props[PROP_GROWTH_FACTOR] =
+      g_param_spec_double ("growth-factor", NULL, NULL, 1, G_MAXFLOAT, 2, flags);
+  /**
+   * GTorchGradScaler:backoff-factor:
+   *
+   * What remains of the scale after an overflow.
+   *
+   * Since: 0.1
+   */
+  props[PROP_BACKOFF_FACTOR] = g_param_spec_double ("backoff-factor", NULL, NULL, 0, 1, 0.5, flags);
+  /**
+   * GTorchGradScaler:growth-interval:
+   *
+   * How many steps without an overflow make the scale grow.
+   *
+   * Since: 0.1
+   */
+  props[PROP_GROWTH_INTERVAL] =
+      g_param_spec_int ("growth-interval", NULL, NULL, 1, G_MAXINT, 2000, flags);
+  /**
+   * GTorchGradScaler:enabled:
+   *
+   * %FALSE makes the scaler do nothing: losses are not scaled and each step is made. So one program serves
+   * full precision, too.
+   *
+   * Since: 0.1
+   */
+  props[PROP_ENABLED] = g_param_spec_boolean ("enabled", NULL, NULL, TRUE, flags);
+  /**
+   * GTorchGradScaler:capturable:
+   *
+   * Whether steps of Adam, AdamW and SGD are made without the host knowing whether they count, as a graph
+   * that captures them needs: each is made, and taken back on the device after an overflow. This takes a
+   * copy of parameters and state. The first step of an optimizer that counts is made as always, since it
+   * makes the optimizer's state.
+   *
+   * Since: 0.1
+   */
+  props[PROP_CAPTURABLE] = g_param_spec_boolean ("capturable", NULL, NULL, FALSE, flags);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+
+  /**
+   * GTorchGradScaler::overflow:
+   * @self: the scaler
+   * @optimizer: (nullable): whose step was left out; %NULL if that of any, of a scaler that is
+   *   [property@GradScaler:capturable]
+   *
+   * A gradient was not finite. Emitted in the main context of the thread that made the scaler.
+   *
+   * Since: 0.1
+   */
+  signals[OVERFLOWED] = g_signal_new ("overflow", GTORCH_TYPE_GRAD_SCALER, G_SIGNAL_RUN_LAST, 0,
+                                      NULL, NULL, NULL, G_TYPE_NONE, 1, GTORCH_TYPE_OPTIMIZER);
+}
+
+static void
+gtorch_grad_scaler_init (GTorchGradScaler *self)
+{
+  self->optimizers = g_hash_table_new_full (NULL, NULL, g_object_unref, progress_free);
+  self->experienced = g_hash_table_new (NULL, NULL);
+  self->owner = g_thread_self ();
+  self->context = g_main_context_ref_thread_default ();
+}
+
+/**
+ * gtorch_grad_scaler_new:
+ *
+ * Makes a scaler with a scale of 65536. The other settings are properties.
+ *
+ * Returns: (transfer full): a scaler
+ *
+ * Since: 0.1
+ */
+GTorchGradScaler *
+gtorch_grad_scaler_new (void)
+{
+  return g_object_new (GTORCH_TYPE_GRAD_SCALER, NULL);
+}
+
+/* --- scaling --- */
+
+static gboolean
+ensure_scale (GTorchGradScaler *self, GTorchDevice *device, GError **error)
+{
+  g_autoptr (GTorchImpl) scale = NULL;
+  g_autoptr (GTorchImpl) tracker = NULL;
+
+  if (self->scale != NULL)
+    return TRUE;
+  scale = gtorch_op_full (NULL, 0, self->initial, GTORCH_DTYPE_FLOAT32, device, error);
+  tracker = scale != NULL ? gtorch_op_full_int (NULL, 0, self->initial_tracker, GTORCH_DTYPE_INT32,
+                                                device, error)
+                          : NULL;
+  if (tracker == NULL)
+    return FALSE;
+  self->scale = g_steal_pointer (&scale);
+  self->tracker = g_steal_pointer (&tracker);
+  return TRUE;
+}
+
+static gboolean
+check_scale (GTorchGradScaler *self, const gchar *what, GError **error)
+{
+  if (self->scale != NULL)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("%s: the scaler has scaled nothing yet: backward is for what its method scale "
+                  "gave"),
+               what);
+  return FALSE;
+}
+
+/**
+ * gtorch_grad_scaler_scale:
+ * @self: a scaler
+ * @outputs: a loss, or other outputs
+ * @error: return location for an error
+ *
+ * Multiplies a loss by the scale, so that its gradients are multiplied by it.
+ *
+ * Returns: (transfer full): the product, of the dtype of @outputs; @outputs itself if the scaler is not
+ * enabled;
+ *   %NULL with @error set
+ *
+ * Since: 0.1
+ */
+GTorchTensor *
+gtorch_grad_scaler_scale (GTorchGradScaler *self, GTorchTensor *outputs, GError **error)
+{
+  g_autoptr (GTorchImpl) near = NULL;
+  GTorchImpl *impl;
+
+  g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), NULL);
+  g_return_val_if_fail (GTORCH_IS_TENSOR (outputs), NULL);
+  if (!self->enabled)
+    return g_object_ref (outputs);
+  impl = gtorch_tensor_unwrap (outputs);
+  if (impl->storage == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
+                   _ ("scale: the tensor of shape %s was released"), gtorch_impl_shape_str (impl));
+      return NULL;
+    }
+  if (!ensure_scale (self, impl->storage->device, error))
+    return NULL;
+  near = gtorch_op_to_device (self->scale, impl->storage->device, error);
+  return near != NULL ? gtorch_tensor_wrap (gtorch_op_mul (impl, near, error)) : NULL;
+}
+
+/**
+ * gtorch_grad_scaler_scale_list:
+ * @self: a scaler
+ * @outputs: (array length=n_outputs): losses
+ * @n_outputs: the length of @outputs
+ * @error: return location for an error
+ *
+ * Does for each of several tensors what [method@GradScaler.scale] does.
+ *
+ * Returns: (transfer container) (element-type GTorchTensor): the products, or %NULL with @error set
+ *
+ * Since: 0.1
+ */
+GPtrArray *
+gtorch_grad_scaler_scale_list (GTorchGradScaler *self, GTorchTensor **outputs, gsize n_outputs,
+                               GError **error)
+{
+  g_autoptr (GPtrArray) result = NULL;
+  gsize i;
+
+  g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), NULL);
+  g_return_val_if_fail (outputs != NULL || n_outputs == 0, NULL);
+  result = g_ptr_array_new_with_free_func (g_object_unref);
+  for (i = 0; i < n_outputs; i++)
+    {
+      GTorchTensor *scaled = gtorch_grad_scaler_scale (self, outputs[i], error);
+
+      if (scaled == NULL)
+        return NULL;
+      g_ptr_array_add (result, scaled);
+    }
+  return g_steal_pointer (&result);
+}
+
+/* --- unscaling --- */
+
+static Progress *
+progress_of (GTorchGradScaler *self, GTorchOptimizer *optimizer)
+{
+  Progress *progress = g_hash_table_lookup (self->optimizers, optimizer);
+
+  if (progress == NULL)
+    {
+      progress = g_new0 (Progress, 1);
+      progress->founds = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+      g_hash_table_insert (self->optimizers, g_object_ref (optimizer), progress);
+    }
+  return progress;
+}
+
+/* The gradients of the optimizer, by their devices; tables of arrays of impls. */
+static GHashTable *
+dup_grads (GTorchOptimizer *optimizer)
+{
+  g_autoptr (GPtrArray) params = gtorch_optimizer_dup_params (optimizer);
+  GHashTable *devices =
+      g_hash_table_new_full (NULL, NULL, NULL, (GDestroyNotify) g_ptr_array_unref);
+  guint i;
+
+  for (i = 0; i < params->len; i++)
+    {
+      g_autoptr (GTorchTensor) grad = gtorch_tensor_get_grad (params->pdata[i]);
+      GTorchImpl *impl = grad != NULL ? gtorch_tensor_unwrap (grad) : NULL;
+      GPtrArray *grads;
+
+      if (impl == NULL || impl->storage == NULL)
+        continue;
+      grads = g_hash_table_lookup (devices, impl->storage->device);
+      if (grads == NULL)
+        {
+          grads = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+          g_hash_table_insert (devices, impl->storage->device, grads);
+        }
+      g_ptr_array_add (grads, gtorch_impl_ref (impl));
+    }
+  return devices;
+}
+
+static gboolean
+unscale (GTorchGradScaler *self, GTorchOptimizer *optimizer, Progress *progress, GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
+  g_autoptr (GTorchImpl) inverse = gtorch_amp_inv_scale (self->scale, error);
+  g_autoptr (GHashTable) devices = NULL;
+  GHashTableIter iter;
+  gpointer device, grads;
+
+  if (inverse == NULL)
+    return FALSE;
+  devices = dup_grads (optimizer);
+  g_hash_table_iter_init (&iter, devices);
+  while (g_hash_table_iter_next (&iter, &device, &grads))
+    {
+      g_autoptr (GTorchImpl) near = gtorch_op_to_device (inverse, device, error);
+      GTorchImpl *found =
+          near != NULL ? gtorch_amp_unscale ((GTorchImpl *const *) ((GPtrArray *) grads)->pdata,
+                                             ((GPtrArray *) grads)->len, near, error)
+                       : NULL;
+
+      if (found == NULL)
+        {
+          g_ptr_array_set_size (progress->founds, 0);
+          return FALSE;
+        }
+      g_ptr_array_add (progress->founds, found);
+    }
+  progress->stage = STAGE_UNSCALED;
+  return TRUE;
+}
+
+/**
+ * gtorch_grad_scaler_unscale:
+ * @self: a scaler
+ * @optimizer: an optimizer
+ * @error: return location for an error
+ *
+ * Divides the gradients of the optimizer's parameters by the scale.
+ *
+ * This is for those who look at gradients, or clip them, before [method@GradScaler.step], which else does
+ * it itself.
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if it was called already since the last
+ *   [method@GradScaler.update] or after a step, or if nothing was scaled; %GTORCH_ERROR_DTYPE for
+ *   gradients of float16
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_grad_scaler_unscale (GTorchGradScaler *self, GTorchOptimizer *optimizer, GError **error)
+{
+  Progress *progress;
+
+  g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), FALSE);
+  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (optimizer), FALSE);
+  if (!self->enabled)
+    return TRUE;
+  if (!check_scale (self, "unscale", error))
+    return FALSE;
+  progress = progress_of (self, optimizer);
+  if (progress->stage != STAGE_READY)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   progress->stage == STAGE_UNSCALED
+                       ? _ ("unscale: the gradients of this %s are unscaled already since the last "
+                            "update")
+                       : _ ("unscale: this %s has made its step already since the last update"),
+                   G_OBJECT_TYPE_NAME (optimizer));
+      return FALSE;
+    }
+  return unscale (self, optimizer, progress, error);
+}
+
+/* --- steps --- */
+
+typedef struct
+{
+  GTorchGradScaler *scaler;
+  GTorchOptimizer *optimizer;
+} Overflow;
+
+static void
+overflow_free (gpointer data)
+{
+  Overflow *overflow = data;
+
+  g_object_unref (overflow->scaler);
+  g_clear_object (&overflow->optimizer);
+  g_free (overflow);
+}
+
+static gboolean
+emit_overflow (gpointer data)
+{
+  Overflow *overflow = data;
+
+  g_signal_emit (overflow->scaler, signals[OVERFLOWED], 0, overflow->optimizer);
+  return G_SOURCE_REMOVE;
+}
+
+static void
+call_owner (GTorchGradScaler *self, GTorchOptimizer *optimizer, GSourceFunc func)
+{
+  Overflow *overflow = g_new0 (Overflow, 1);
+  g_autoptr (GSource) source = g_idle_source_new ();
+
+  overflow->scaler = g_object_ref (self);
+  g_set_object (&overflow->optimizer, optimizer);
+  g_source_set_priority (source, G_PRIORITY_DEFAULT);
+  g_source_set_callback (source, func, overflow, overflow_free);
+  g_source_attach (source, self->context);
+}
+
+/* Everything that was found for the optimizer, as one number on one device. */
+static GTorchImpl *
+combine (GPtrArray *founds, GError **error)
+{
+  g_autoptr (GTorchImpl) sum = gtorch_impl_ref (founds->pdata[0]);
+  guint i;
+
+  for (i = 1; i < founds->len; i++)
+    {
+      g_autoptr (GTorchImpl) near =
+          gtorch_op_to_device (founds->pdata[i], sum->storage->device, error);
+      GTorchImpl *next = near != NULL ? gtorch_op_add (sum, near, 1, error) : NULL;
+
+      if (next == NULL)
+        return NULL;
+      gtorch_impl_unref (sum);
+      sum = next;
+    }
+  return g_steal_pointer (&sum);
+}
+
+/* Up to where it must be known what was found. */
+static Progress *
+begin_step (GTorchGradScaler *self, GTorchOptimizer *optimizer, GError **error)
+{
+  Progress *progress;
+
+  if (!check_scale (self, "step", error))
+    return NULL;
+  progress = progress_of (self, optimizer);
+  if (progress->stage == STAGE_STEPPED)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("step: this %s has made its step already since the last update"),
+                   G_OBJECT_TYPE_NAME (optimizer));
+      return NULL;
+    }
+  if (progress->stage == STAGE_READY && !unscale (self, optimizer, progress, error))
+    return NULL;
+  if (progress->founds->len > 0)
+    return progress;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("step: no parameter of this %s has a gradient: was backward called on what scale "
+                  "gave?"),
+               G_OBJECT_TYPE_NAME (optimizer));
+  g_hash_table_remove (self->optimizers, optimizer);
+  return NULL;
+}
+
+static gboolean
+end_step (GTorchGradScaler *self, GTorchOptimizer *optimizer, gdouble found, GError **error)
+{
+  Progress *progress = progress_of (self, optimizer);
+
+  if (found != 0)
+    {
+      progress->stage = STAGE_STEPPED;
+      if (!g_signal_has_handler_pending (self, signals[OVERFLOWED], 0, FALSE))
+        return TRUE;
+      if (self->owner == g_thread_self ())
+        g_signal_emit (self, signals[OVERFLOWED], 0, optimizer);
+      else
+        call_owner (self, optimizer, emit_overflow);
+      return TRUE;
+    }
+  if (!gtorch_optimizer_step (optimizer, error))
+    return FALSE;
+  progress->stage = STAGE_STEPPED;
+  if (self->capturable && g_hash_table_add (self->experienced, optimizer))
+    g_object_weak_ref (G_OBJECT (optimizer), forget, self->experienced);
+  return TRUE;
+}
+
+static gboolean
+step_unless_found (GTorchGradScaler *self, GTorchOptimizer *optimizer, Progress *progress,
+                   GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
+  g_autoptr (GPtrArray) skips = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+  g_autoptr (GTorchImpl) all = combine (progress->founds, error);
+  guint i;
+
+  for (i = 0; all != NULL && i < progress->founds->len; i++)
+    {
+      GTorchImpl *found = progress->founds->pdata[i];
+      g_autoptr (GTorchImpl) near = gtorch_op_to_device (all, found->storage->device, error);
+      GTorchImpl *skip = near != NULL ? gtorch_op_to_dtype (near, GTORCH_DTYPE_BOOL, error) : NULL;
+
+      if (skip == NULL)
+        return FALSE;
+      g_ptr_array_add (skips, skip);
+    }
+  if (all == NULL
+      || !gtorch_optimizer_step_unless (optimizer, (GTorchImpl *const *) skips->pdata, skips->len,
+                                        error))
+    return FALSE;
+  progress->stage = STAGE_STEPPED;
+  return TRUE;
+}
+
+/**
+ * gtorch_grad_scaler_step:
+ * @self: a scaler
+ * @optimizer: an optimizer
+ * @error: return location for an error
+ *
+ * Makes a step of the optimizer if all of its gradients are finite.
+ *
+ * They are divided by the scale before, unless [method@GradScaler.unscale] has. Waits for the device to
+ * know them, but for scalers that are [property@GradScaler:capturable].
+ *
+ * Returns: %TRUE, also where the step was left out; %FALSE with %GTORCH_ERROR_INVALID if it was called
+ * already since
+ *   the last [method@GradScaler.update], if nothing was scaled or no gradient is there, and with the
+ *   optimizer's errors
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_grad_scaler_step (GTorchGradScaler *self, GTorchOptimizer *optimizer, GError **error)
+{
+  g_autoptr (GTorchTensor) found = NULL;
+  Progress *progress;
+  GError *failure = NULL;
+  gdouble value;
+
+  g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), FALSE);
+  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (optimizer), FALSE);
+  if (!self->enabled)
+    return gtorch_optimizer_step (optimizer, error);
+  progress = begin_step (self, optimizer, error);
+  if (progress == NULL)
+    return FALSE;
+  if (self->capturable && gtorch_optimizer_is_maskable (optimizer)
+      && g_hash_table_contains (self->experienced, optimizer))
+    return step_unless_found (self, optimizer, progress, error);
+  found = gtorch_tensor_wrap (combine (progress->founds, error));
+  if (found == NULL)
+    return FALSE;
+  value = gtorch_tensor_item_double (found, &failure);
+  if (failure != NULL)
+    {
+      g_propagate_error (error, failure);
+      return FALSE;
+    }
+  return end_step (self, optimizer, value, error);
+}
+
+static void
+found_is_known (GObject *source, GAsyncResult *result, gpointer data)
+{
+  g_autoptr (GTask) task = data;
+  GError *error = NULL;
+  gdouble found = gtorch_tensor_item_double_finish (GTORCH_TENSOR (source), result, &error);
+
+  if (error == NULL
+      && end_step (g_task_get_source_object (task), g_task_get_task_data (task), found, &error))
+    g_task_return_boolean (task, TRUE);
+  else
+    g_task_return_error (task, error);
+}
+
+/**
+ * gtorch_grad_scaler_step_async:
+ * @self: a scaler
+ * @optimizer: an optimizer
+ * @cancellable: (nullable): stops the waiting, and then no step is made
+ * @callback: (nullable) (scope async) (closure user_data): called when the step was made or left out
+ * @user_data: given to @callback
+ *
+ * Makes a step of the optimizer if all of its gradients are finite, without blocking the main loop meanwhile.
+ *
+ * [method@GradScaler.update] comes after the end.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_grad_scaler_step_async (GTorchGradScaler *self, GTorchOptimizer *optimizer,
+                               GCancellable *cancellable, GAsyncReadyCallback callback,
+                               gpointer user_data)
+{
+  g_autoptr (GTask) task = NULL;
+  g_autoptr (GTorchTensor) found = NULL;
+  Progress *progress = NULL;
+  GError *error = NULL;
+
+  g_return_if_fail (GTORCH_IS_GRAD_SCALER (self));
+  g_return_if_fail (GTORCH_IS_OPTIMIZER (optimizer));
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
+  task = g_task_new (self, cancellable, callback, user_data);
+  g_task_set_source_tag (task, gtorch_grad_scaler_step_async);
+  g_task_set_task_data (task, g_object_ref (optimizer), g_object_unref);
+  if (!self->enabled)
+    {
+      if (gtorch_optimizer_step (optimizer, &error))
+        g_task_return_boolean (task, TRUE);
+      else
+        g_task_return_error (task, error);
+      return;
+    }
+  progress = begin_step (self, optimizer, &error);
+  found = progress != NULL ? gtorch_tensor_wrap (combine (progress->founds, &error)) : NULL;
+  if (found != NULL)
+    gtorch_tensor_item_double_async (found, cancellable, found_is_known, g_steal_pointer (&task));
+  else
+    g_task_return_error (task, error);
+}
+
+/**
+ * gtorch_grad_scaler_step_finish:
+ * @self: a scaler
+ * @result: what the callback got
+ * @error: return location for an error
+ *
+ * Ends [method@GradScaler.step_async].
+ *
+ * Returns: as [method@GradScaler.step]
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_grad_scaler_step_finish (GTorchGradScaler *self, GAsyncResult *result, GError **error)
+{
+  g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
+  return g_task_propagate_boolean (G_TASK (result), error);
+}
+
+/* --- the next scale --- */
+
+static void
+maybe_emit_overflow (GObject *source, GAsyncResult *result, gpointer data)
+{
+  g_autoptr (GTorchGradScaler) self = data;
+  gdouble found = gtorch_tensor_item_double_finish (GTORCH_TENSOR (source), result, NULL);
+
+  if (found != 0)
+    g_signal_emit (self, signals[OVERFLOWED], 0, NULL);
+}
+
+/* Of a scaler that does not read: tells later, if somebody wants to know. */
+static void
+tell_later (GTorchGradScaler *self, GTorchImpl *found)
+{
+  g_autoptr (GTorchTensor) tensor = NULL;
+
+  if (!self->capturable || self->owner != g_thread_self ()
+      || !g_signal_has_handler_pending (self, signals[OVERFLOWED], 0, FALSE)
+      || gtorch_stream_is_capturing (gtorch_stream_get_current (found->storage->device)))
+    return;
+  tensor = gtorch_tensor_wrap (gtorch_impl_ref (found));
+  gtorch_tensor_item_double_async (tensor, NULL, maybe_emit_overflow, g_object_ref (self));
+}
+
+static gboolean
+check_new_scale (GTorchImpl *impl, GError **error)
+{
+  if (impl->storage != NULL && impl->dtype == GTORCH_DTYPE_FLOAT32 && impl->numel == 1
+      && !gtorch_autograd_wanted (&impl, 1))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("update: the new scale must be one float32 that requires no gradient, not %s of "
+                  "shape %s"),
+               gtorch_dtype_get_name (impl->dtype), gtorch_impl_shape_str (impl));
+  return FALSE;
+}
+
+/**
+ * gtorch_grad_scaler_update:
+ * @self: a scaler
+ * @new_scale: (nullable): one float32 to be the scale from now on, or %NULL
+ * @error: return location for an error
+ *
+ * Ends an iteration, after the steps of all optimizers: makes the scale smaller or larger.
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if no gradient was looked at since the last time,
+ * if nothing was
+ *   scaled, or if @new_scale is something else
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_grad_scaler_update (GTorchGradScaler *self, GTorchTensor *new_scale, GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = NULL;
+  g_autoptr (GPtrArray) founds = NULL;
+  g_autoptr (GTorchImpl) all = NULL;
+  g_autoptr (GTorchImpl) near = NULL;
+  GHashTableIter iter;
+  gpointer value;
+  guint i;
+
+  g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), FALSE);
+  g_return_val_if_fail (new_scale == NULL || GTORCH_IS_TENSOR (new_scale), FALSE);
+  if (!self->enabled)
+    return TRUE;
+  if (!check_scale (self, "update", error))
+    return FALSE;
+  if (new_scale != NULL)
+    {
+      g_autoptr (GTorchImpl) single = NULL;
+      GTorchImpl *impl = gtorch_tensor_unwrap (new_scale);
+
+      if (!check_new_scale (impl, error))
+        return FALSE;
+      single = gtorch_op_reshape (impl, NULL, 0, error);
+      if (single == NULL || !gtorch_op_copy_inplace (self->scale, single, FALSE, error))
+        return FALSE;
+      g_hash_table_remove_all (self->optimizers);
+      return TRUE;
+    }
+  guard = gtorch_no_grad ();
+  founds = g_ptr_array_new ();
+  g_hash_table_iter_init (&iter, self->optimizers);
+  while (g_hash_table_iter_next (&iter, NULL, &value))
+    for (i = 0; i < ((Progress *) value)->founds->len; i++)
+      g_ptr_array_add (founds, ((Progress *) value)->founds->pdata[i]);
+  if (founds->len == 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("update: no gradients were looked at since the last update: step or unscale "
+                      "comes first"));
+      return FALSE;
+    }
+  all = combine (founds, error);
+  near = all != NULL ? gtorch_op_to_device (all, self->scale->storage->device, error) : NULL;
+  if (near == NULL
+      || !gtorch_amp_update_scale (self->scale, self->tracker, near, self->growth_factor,
+                                   self->backoff_factor, self->growth_interval, error))
+    return FALSE;
+  tell_later (self, near);
+  g_hash_table_remove_all (self->optimizers);
+  return TRUE;
+}
+
+/**
+ * gtorch_grad_scaler_get_scale:
+ * @self: a scaler
+ * @error: return location for an error
+ *
+ * Gets the scale. Waits for the device.
+ *
+ * Returns: the scale; 1 if the scaler is not enabled; 0 with @error set
+ *
+ * Since: 0.1
+ */
+gdouble
+gtorch_grad_scaler_get_scale (GTorchGradScaler *self, GError **error)
+{
+  g_autoptr (GTorchTensor) scale = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), 0);
+  if (!self->enabled)
+    return 1;
+  scale = gtorch_grad_scaler_get_scale_tensor (self);
+  return scale != NULL ? gtorch_tensor_item_double (scale, error) : self->initial;
+}
+
+/**
+ * gtorch_grad_scaler_get_scale_tensor:
+ * @self: a scaler
+ *
+ * Gets the tensor that holds the scale, on the device of what was scaled first. Waits for nothing.
+ *
+ * Returns: (transfer full) (nullable): a float32 without dimensions, %NULL until something is scaled
+ *
+ * Since: 0.1
+ */
+GTorchTensor *
+gtorch_grad_scaler_get_scale_tensor (GTorchGradScaler *self)
+{
+  g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), NULL);
+  return self->scale != NULL ? gtorch_tensor_wrap (gtorch_impl_ref (self->scale)) : NULL;
+}
+
+/**
+ * gtorch_grad_scaler_is_enabled:
+ * @self: a scaler
+ *
+ * Tells whether the scaler does anything.
+ *
+ * Returns: [property@GradScaler:enabled]
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_grad_scaler_is_enabled (GTorchGradScaler *self)
+{
+  g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), FALSE);
+  return self->enabled;
+}

@@ -1,0 +1,640 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* The scale of losses. The sequences of scales and parameters are PyTorch 2.11's. */
+
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "test-device.h"
+
+typedef struct
+{
+  GTorchTensor *param;
+  GTorchOptimizer *optimizer;
+} Model;
+
+static GTorchTensor *
+leaf (gdouble a, gdouble b, GTorchDType dtype)
+{
+  const gdouble values[] = { a, b };
+  g_autoptr (GError) error = NULL;
+  GTorchTensor *x =
+      gtorch_tensor_new_from_doubles (values, 2, GTORCH_SHAPE (2), dtype, test_device (), &error);
+
+  g_assert_no_error (error);
+  gtorch_tensor_set_requires_grad (x, TRUE, NULL);
+  return x;
+}
+
+static void
+model_init (Model *model, GTorchTensor *param, gboolean adam)
+{
+  g_autoptr (GListStore) list = g_list_store_new (GTORCH_TYPE_TENSOR);
+  g_autoptr (GError) error = NULL;
+
+  g_list_store_append (list, param);
+  model->param = param;
+  model->optimizer = adam ? GTORCH_OPTIMIZER (gtorch_adam_new (G_LIST_MODEL (list), 0.1, &error))
+                          : GTORCH_OPTIMIZER (gtorch_sgd_new (G_LIST_MODEL (list), 0.1, 0, &error));
+  g_assert_no_error (error);
+}
+
+static void
+model_clear (Model *model)
+{
+  g_clear_object (&model->param);
+  g_clear_object (&model->optimizer);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Model, model_clear)
+
+static GTorchGradScaler *
+scaler_new (gdouble scale, gdouble growth, gdouble backoff, gint interval)
+{
+  return g_object_new (GTORCH_TYPE_GRAD_SCALER, "scale-factor", scale, "growth-factor", growth,
+                       "backoff-factor", backoff, "growth-interval", interval, NULL);
+}
+
+/* Backward of factor * sum (param), or of factor * sum (param²). */
+static void
+go_backward (GTorchGradScaler *scaler, Model *model, gdouble factor, gboolean square)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) value = NULL;
+  g_autoptr (GTorchTensor) weighted = NULL;
+  g_autoptr (GTorchTensor) loss = NULL;
+  g_autoptr (GTorchTensor) scaled = NULL;
+
+  gtorch_optimizer_zero_grad (model->optimizer, TRUE, &error);
+  value =
+      square ? gtorch_tensor_mul (model->param, model->param, &error) : g_object_ref (model->param);
+  weighted = gtorch_tensor_mul_scalar (value, factor, &error);
+  g_assert_no_error (error);
+  loss = gtorch_tensor_sum (weighted, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error);
+  g_assert_no_error (error);
+  scaled = gtorch_grad_scaler_scale (scaler, loss, &error);
+  g_assert_no_error (error);
+  gtorch_tensor_backward (scaled, NULL, FALSE, FALSE, &error);
+  g_assert_no_error (error);
+}
+
+static void
+step_and_update (GTorchGradScaler *scaler, Model *model)
+{
+  g_autoptr (GError) error = NULL;
+
+  g_assert_true (gtorch_grad_scaler_step (scaler, model->optimizer, &error));
+  g_assert_no_error (error);
+  g_assert_true (gtorch_grad_scaler_update (scaler, NULL, &error));
+  g_assert_no_error (error);
+}
+
+static gdouble
+scale_of (GTorchGradScaler *scaler)
+{
+  g_autoptr (GError) error = NULL;
+  gdouble scale = gtorch_grad_scaler_get_scale (scaler, &error);
+
+  g_assert_no_error (error);
+  return scale;
+}
+
+static void
+assert_refused (gboolean success, GError **error, const gchar *message)
+{
+  g_assert_false (success);
+  g_assert_error (*error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr ((*error)->message, ==, message);
+  g_clear_error (error);
+}
+
+/* --- steps --- */
+
+static void
+the_sequence_of_scales_is_pytorchs (gconstpointer capturable)
+{
+  const gboolean overflows[] = { 1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0 };
+  const gdouble scales[] = { 256, 64, 64, 64, 192, 48, 12, 12, 12, 36, 36, 36, 9, 9, 9, 27 };
+  const gdouble params[] = { 1,   1,  0.95, 0.9, 0.85, 0.85, 0.85, 0.8,
+                             .75, .7, .65,  .6,  .6,   .55,  .5,   .45 };
+  g_autoptr (GTorchGradScaler) scaler = scaler_new (1024, 3, 0.25, 3);
+  g_auto (Model) model = { NULL };
+  guint i;
+
+  g_object_set (scaler, "capturable", GPOINTER_TO_INT (capturable), NULL);
+  model_init (&model, leaf (1, 2, GTORCH_DTYPE_FLOAT32), FALSE);
+  g_assert_cmpfloat (scale_of (scaler), ==, 1024);
+  for (i = 0; i < G_N_ELEMENTS (scales); i++)
+    {
+      go_backward (scaler, &model, overflows[i] ? INFINITY : 0.5, FALSE);
+      step_and_update (scaler, &model);
+      g_assert_cmpfloat (scale_of (scaler), ==, scales[i]);
+      g_assert_cmpfloat_with_epsilon (test_element (model.param, 0), params[i], 1e-6);
+    }
+}
+
+/* What Adam remembers is as it was, too. */
+static void
+a_step_left_out_leaves_no_trace (gconstpointer capturable)
+{
+  g_autoptr (GTorchGradScaler) scaler = scaler_new (1024, 3, 0.25, 3);
+  g_auto (Model) model = { NULL };
+  GTorchTensor *count;
+  guint i;
+
+  g_object_set (scaler, "capturable", GPOINTER_TO_INT (capturable), NULL);
+  model_init (&model, leaf (1, -2, GTORCH_DTYPE_FLOAT64), TRUE);
+  for (i = 0; i < 6; i++)
+    {
+      go_backward (scaler, &model, i == 0 || i == 3 ? INFINITY : 0.25 * (i + 1), TRUE);
+      step_and_update (scaler, &model);
+    }
+  g_assert_cmpfloat_with_epsilon (test_element (model.param, 0), 0.6025965571683738, 1e-12);
+  g_assert_cmpfloat_with_epsilon (test_element (model.param, 1), -1.6048011313000545, 1e-12);
+  g_assert_cmpfloat (scale_of (scaler), ==, 64.0);
+  count = gtorch_optimizer_get_state (model.optimizer, model.param, "step");
+  g_assert_cmpfloat (test_element (count, 0), ==, 4);
+}
+
+static void
+the_scale_stays_finite (void)
+{
+  g_autoptr (GTorchGradScaler) scaler = scaler_new (ldexp (1, 126), 2, 0.5, 1);
+  g_auto (Model) model = { NULL };
+  guint i;
+
+  model_init (&model, leaf (1, 2, GTORCH_DTYPE_FLOAT32), FALSE);
+  for (i = 0; i < 4; i++)
+    {
+      go_backward (scaler, &model, 0.5, FALSE);
+      step_and_update (scaler, &model);
+      g_assert_cmpfloat (scale_of (scaler), ==, ldexp (1, 127));
+    }
+}
+
+/* 0.1 is no float32: the product is rounded once, from float64. */
+static void
+factors_are_not_rounded (void)
+{
+  g_autoptr (GTorchGradScaler) scaler = scaler_new (3, 1.1, 0.7, 1);
+  g_auto (Model) model = { NULL };
+
+  model_init (&model, leaf (1, 2, GTORCH_DTYPE_FLOAT32), FALSE);
+  go_backward (scaler, &model, 1, FALSE);
+  step_and_update (scaler, &model);
+  g_assert_cmpfloat (scale_of (scaler), ==, (gfloat) (3 * 1.1));
+}
+
+static void
+small_gradients_survive (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchGradScaler) scaler = gtorch_grad_scaler_new ();
+  g_auto (Model) model = { NULL };
+  guint i;
+
+  model_init (&model, leaf (1, 2, GTORCH_DTYPE_FLOAT32), FALSE);
+  for (i = 0; i < 2; i++)
+    {
+      g_autoptr (GTorchTensor) half = NULL;
+      g_autoptr (GTorchTensor) product = NULL;
+      g_autoptr (GTorchTensor) loss = NULL;
+      g_autoptr (GTorchTensor) scaled = NULL;
+      g_autoptr (GTorchTensor) grad = NULL;
+
+      g_object_set (scaler, "enabled", i == 1, NULL);
+      gtorch_optimizer_zero_grad (model.optimizer, TRUE, &error);
+      half = gtorch_tensor_to_dtype (model.param, GTORCH_DTYPE_FLOAT16, &error);
+      product = gtorch_tensor_to_dtype (half, GTORCH_DTYPE_FLOAT32, &error);
+      g_clear_object (&half);
+      half = gtorch_tensor_mul_scalar (product, 1e-9, &error); /* less than float16 has */
+      loss = gtorch_tensor_sum (half, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error);
+      scaled = gtorch_grad_scaler_scale (scaler, loss, &error);
+      gtorch_tensor_backward (scaled, NULL, FALSE, FALSE, &error);
+      g_assert_no_error (error);
+      gtorch_grad_scaler_unscale (scaler, model.optimizer, &error);
+      g_assert_no_error (error);
+      grad = gtorch_tensor_get_grad (model.param);
+      g_assert_cmpfloat_with_epsilon (test_element (grad, 0), i == 0 ? 0 : 1e-9, 1e-12);
+    }
+}
+
+static void
+gradients_are_unscaled_once (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchGradScaler) scaler = gtorch_grad_scaler_new ();
+  g_autoptr (GTorchTensor) grad = NULL;
+  g_auto (Model) model = { NULL };
+
+  model_init (&model, leaf (1, 2, GTORCH_DTYPE_FLOAT32), FALSE);
+  go_backward (scaler, &model, 3, FALSE);
+  grad = gtorch_tensor_get_grad (model.param);
+  g_assert_cmpfloat (test_element (grad, 0), ==, 3 * 65536.0);
+  g_assert_true (gtorch_grad_scaler_unscale (scaler, model.optimizer, &error));
+  g_assert_no_error (error);
+  g_assert_cmpfloat (test_element (grad, 0), ==, 3);
+  g_assert_nonnull (gtorch_tensor_clamp_inplace (grad, -1, 1, &error));
+  step_and_update (scaler, &model);
+  g_assert_cmpfloat_with_epsilon (test_element (model.param, 0), 0.9, 1e-6);
+}
+
+static void
+sixteen_bits_are_enough_for_bfloat16_only (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchGradScaler) scaler = scaler_new (3, 2, 0.5, 10);
+  g_auto (Model) brain = { NULL };
+  g_auto (Model) half = { NULL };
+
+  model_init (&brain, leaf (1, 2, GTORCH_DTYPE_BFLOAT16), FALSE);
+  go_backward (scaler, &brain, 2.5, FALSE);
+  step_and_update (scaler, &brain);
+  g_assert_cmpfloat (test_element (brain.param, 0), ==, 0.75);
+  model_init (&half, leaf (1, 2, GTORCH_DTYPE_FLOAT16), FALSE);
+  go_backward (scaler, &half, 2, FALSE);
+  g_assert_false (gtorch_grad_scaler_step (scaler, half.optimizer, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE);
+  g_assert_cmpstr (error->message, ==,
+                   "unscale: a gradient of shape [2] is of float16, which has no room for unscaled "
+                   "gradients: keep parameters in float32");
+}
+
+static void
+optimizers_step_on_their_own (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchGradScaler) scaler = gtorch_grad_scaler_new ();
+  g_auto (Model) good = { NULL };
+  g_auto (Model) bad = { NULL };
+
+  model_init (&good, leaf (1, 2, GTORCH_DTYPE_FLOAT32), FALSE);
+  model_init (&bad, leaf (1, 2, GTORCH_DTYPE_FLOAT32), FALSE);
+  go_backward (scaler, &good, 1, FALSE);
+  go_backward (scaler, &bad, NAN, FALSE);
+  g_assert_true (gtorch_grad_scaler_step (scaler, good.optimizer, &error));
+  g_assert_true (gtorch_grad_scaler_step (scaler, bad.optimizer, &error));
+  g_assert_true (gtorch_grad_scaler_update (scaler, NULL, &error));
+  g_assert_no_error (error);
+  g_assert_cmpfloat_with_epsilon (test_element (good.param, 0), 0.9, 1e-6);
+  g_assert_cmpfloat (test_element (bad.param, 0), ==, 1);
+  g_assert_cmpfloat (scale_of (scaler), ==, 32768);
+}
+
+static void
+misuse_is_named (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchGradScaler) scaler = gtorch_grad_scaler_new ();
+  g_autoptr (GTorchTensor) loss = leaf (1, 2, GTORCH_DTYPE_FLOAT32);
+  g_autoptr (GTorchTensor) scaled = NULL;
+  g_auto (Model) model = { NULL };
+
+  model_init (&model, leaf (1, 2, GTORCH_DTYPE_FLOAT32), FALSE);
+  assert_refused (gtorch_grad_scaler_unscale (scaler, model.optimizer, &error), &error,
+                  "unscale: the scaler has scaled nothing yet: backward is for what its method "
+                  "scale gave");
+  assert_refused (gtorch_grad_scaler_step (scaler, model.optimizer, &error), &error,
+                  "step: the scaler has scaled nothing yet: backward is for what its method scale "
+                  "gave");
+  assert_refused (gtorch_grad_scaler_update (scaler, NULL, &error), &error,
+                  "update: the scaler has scaled nothing yet: backward is for what its method "
+                  "scale gave");
+  scaled = gtorch_grad_scaler_scale (scaler, loss, &error);
+  assert_refused (gtorch_grad_scaler_step (scaler, model.optimizer, &error), &error,
+                  "step: no parameter of this GTorchSGD has a gradient: was backward called on "
+                  "what "
+                  "scale gave?");
+  assert_refused (gtorch_grad_scaler_update (scaler, NULL, &error), &error,
+                  "update: no gradients were looked at since the last update: step or unscale "
+                  "comes "
+                  "first");
+  go_backward (scaler, &model, 1, FALSE);
+  g_assert_true (gtorch_grad_scaler_unscale (scaler, model.optimizer, &error));
+  assert_refused (gtorch_grad_scaler_unscale (scaler, model.optimizer, &error), &error,
+                  "unscale: the gradients of this GTorchSGD are unscaled already since the last "
+                  "update");
+  g_assert_true (gtorch_grad_scaler_step (scaler, model.optimizer, &error));
+  assert_refused (gtorch_grad_scaler_step (scaler, model.optimizer, &error), &error,
+                  "step: this GTorchSGD has made its step already since the last update");
+  assert_refused (gtorch_grad_scaler_unscale (scaler, model.optimizer, &error), &error,
+                  "unscale: this GTorchSGD has made its step already since the last update");
+  g_assert_true (gtorch_grad_scaler_update (scaler, NULL, &error));
+  go_backward (scaler, &model, 1, FALSE);
+  step_and_update (scaler, &model);
+}
+
+static void
+without_being_enabled_it_does_nothing (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchGradScaler) scaler =
+      g_object_new (GTORCH_TYPE_GRAD_SCALER, "enabled", FALSE, NULL);
+  g_autoptr (GTorchTensor) same = NULL;
+  g_autoptr (GHashTable) state = NULL;
+  g_auto (Model) model = { NULL };
+
+  model_init (&model, leaf (1, 2, GTORCH_DTYPE_FLOAT32), FALSE);
+  same = gtorch_grad_scaler_scale (scaler, model.param, &error);
+  g_assert_true (same == model.param);
+  go_backward (scaler, &model, 1, FALSE);
+  g_assert_true (gtorch_grad_scaler_unscale (scaler, model.optimizer, &error));
+  step_and_update (scaler, &model);
+  g_assert_cmpfloat_with_epsilon (test_element (model.param, 0), 0.9, 1e-6);
+  g_assert_cmpfloat (scale_of (scaler), ==, 1);
+  state = gtorch_grad_scaler_state_dict (scaler, &error);
+  g_assert_cmpuint (g_hash_table_size (state), ==, 0);
+}
+
+static void
+the_scale_can_be_set (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchGradScaler) scaler = gtorch_grad_scaler_new ();
+  g_autoptr (GTorchTensor) wanted =
+      gtorch_full (GTORCH_SHAPE (1), 48, GTORCH_DTYPE_FLOAT32, test_device (), &error);
+  g_autoptr (GTorchTensor) wrong = gtorch_full (NULL, 0, 48, GTORCH_DTYPE_INT64, NULL, &error);
+  g_auto (Model) model = { NULL };
+
+  g_object_set (scaler, "scale-factor", 16.0, NULL);
+  model_init (&model, leaf (1, 2, GTORCH_DTYPE_FLOAT32), FALSE);
+  go_backward (scaler, &model, 1, FALSE);
+  step_and_update (scaler, &model);
+  g_assert_cmpfloat (scale_of (scaler), ==, 16);
+  g_object_set (scaler, "scale-factor", 8.0, NULL);
+  g_assert_cmpfloat (scale_of (scaler), ==, 8);
+  g_assert_true (gtorch_grad_scaler_update (scaler, wanted, &error));
+  g_assert_no_error (error);
+  g_assert_cmpfloat (scale_of (scaler), ==, 48);
+  assert_refused (gtorch_grad_scaler_update (scaler, wrong, &error), &error,
+                  "update: the new scale must be one float32 that requires no gradient, not int64 "
+                  "of shape []");
+}
+
+static void
+several_losses_are_scaled (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchGradScaler) scaler = scaler_new (4, 2, 0.5, 1);
+  GTorchTensor *losses[] = { leaf (1, 2, GTORCH_DTYPE_FLOAT32), leaf (3, 4, GTORCH_DTYPE_FLOAT16) };
+  g_autoptr (GPtrArray) scaled = gtorch_grad_scaler_scale_list (scaler, losses, 2, &error);
+
+  g_assert_no_error (error);
+  g_assert_cmpuint (scaled->len, ==, 2);
+  g_assert_cmpfloat (test_element (scaled->pdata[0], 1), ==, 8);
+  g_assert_cmpfloat (test_element (scaled->pdata[1], 0), ==, 12);
+  g_assert_cmpint (gtorch_tensor_get_dtype (scaled->pdata[1]), ==, GTORCH_DTYPE_FLOAT16);
+  g_object_unref (losses[0]);
+  g_object_unref (losses[1]);
+}
+
+static void
+state_goes_to_another_scaler (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchGradScaler) scaler = scaler_new (1024, 3, 0.25, 3);
+  g_autoptr (GTorchGradScaler) copy = gtorch_grad_scaler_new ();
+  g_autoptr (GHashTable) state = NULL;
+  g_auto (GStrv) names = NULL;
+  g_autoptr (GPtrArray) tensors = NULL;
+  g_auto (Model) model = { NULL };
+  guint i;
+
+  model_init (&model, leaf (1, 2, GTORCH_DTYPE_FLOAT32), FALSE);
+  for (i = 0; i < 2; i++)
+    {
+      go_backward (scaler, &model, 1, FALSE);
+      step_and_update (scaler, &model);
+    }
+  state = gtorch_grad_scaler_state_dict (scaler, &error);
+  g_assert_no_error (error);
+  g_assert_cmpfloat (test_element (g_hash_table_lookup (state, "_growth_tracker"), 0), ==, 2);
+  g_assert_true (gtorch_grad_scaler_load_state_dict (copy, state, &error));
+  g_assert_no_error (error);
+  go_backward (copy, &model, 1, FALSE);
+  step_and_update (copy, &model); /* the third one */
+  g_assert_cmpfloat (scale_of (copy), ==, 3072);
+  tensors = gtorch_grad_scaler_state_lists (copy, &names, &error);
+  g_assert_true (gtorch_grad_scaler_load_state_lists (scaler, (const gchar *const *) names,
+                                                      (GTorchTensor **) tensors->pdata,
+                                                      tensors->len, &error));
+  g_assert_no_error (error);
+  g_assert_cmpfloat (scale_of (scaler), ==, 3072);
+  g_hash_table_remove (state, "growth_interval");
+  g_assert_false (gtorch_grad_scaler_load_state_dict (copy, state, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT);
+  g_assert_nonnull (strstr (error->message, "growth_interval"));
+  g_assert_cmpfloat (scale_of (copy), ==, 3072);
+}
+
+/* --- main loops --- */
+
+typedef struct
+{
+  guint n;
+  GTorchOptimizer *optimizer;
+  gboolean done, success;
+} Heard;
+
+static void
+hear_overflow (GTorchGradScaler *scaler, GTorchOptimizer *optimizer, gpointer data)
+{
+  Heard *heard = data;
+
+  heard->n++;
+  heard->optimizer = optimizer;
+}
+
+static void
+overflows_are_told (void)
+{
+  g_autoptr (GTorchGradScaler) scaler = gtorch_grad_scaler_new ();
+  g_auto (Model) model = { NULL };
+  Heard heard = { 0 };
+
+  model_init (&model, leaf (1, 2, GTORCH_DTYPE_FLOAT32), FALSE);
+  g_signal_connect (scaler, "overflow", G_CALLBACK (hear_overflow), &heard);
+  go_backward (scaler, &model, 1, FALSE);
+  step_and_update (scaler, &model);
+  g_assert_cmpuint (heard.n, ==, 0);
+  go_backward (scaler, &model, INFINITY, FALSE);
+  step_and_update (scaler, &model);
+  g_assert_cmpuint (heard.n, ==, 1);
+  g_assert_true (heard.optimizer == model.optimizer);
+  /* who reads nothing learns it later */
+  g_object_set (scaler, "capturable", TRUE, NULL);
+  go_backward (scaler, &model, 1, FALSE);
+  step_and_update (scaler, &model);
+  go_backward (scaler, &model, NAN, FALSE);
+  step_and_update (scaler, &model);
+  while (heard.n < 2)
+    g_main_context_iteration (NULL, TRUE);
+  g_assert_null (heard.optimizer);
+  while (g_main_context_iteration (NULL, FALSE))
+    ;
+  g_assert_cmpuint (heard.n, ==, 2);
+}
+
+static gpointer
+overflow_in_thread (gpointer data)
+{
+  g_auto (Model) model = { NULL };
+
+  model_init (&model, leaf (1, 2, GTORCH_DTYPE_FLOAT32), FALSE);
+  go_backward (data, &model, INFINITY, FALSE);
+  step_and_update (data, &model);
+  return NULL;
+}
+
+static void
+overflows_are_told_to_the_owner (void)
+{
+  g_autoptr (GTorchGradScaler) scaler = gtorch_grad_scaler_new ();
+  Heard heard = { 0 };
+
+  g_signal_connect (scaler, "overflow", G_CALLBACK (hear_overflow), &heard);
+  g_thread_join (g_thread_new ("overflow", overflow_in_thread, scaler));
+  g_assert_cmpuint (heard.n, ==, 0);
+  while (heard.n == 0)
+    g_main_context_iteration (NULL, TRUE);
+}
+
+static void
+step_ended (GObject *source, GAsyncResult *result, gpointer data)
+{
+  g_autoptr (GError) error = NULL;
+  Heard *heard = data;
+
+  heard->success = gtorch_grad_scaler_step_finish (GTORCH_GRAD_SCALER (source), result, &error);
+  g_assert_true (heard->success == (error == NULL));
+  heard->done = TRUE;
+}
+
+static void
+steps_can_be_awaited (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchGradScaler) scaler = gtorch_grad_scaler_new ();
+  g_auto (Model) model = { NULL };
+  guint i;
+
+  model_init (&model, leaf (1, 2, GTORCH_DTYPE_FLOAT32), FALSE);
+  for (i = 0; i < 3; i++)
+    {
+      Heard heard = { 0 };
+
+      go_backward (scaler, &model, i == 1 ? INFINITY : 1, FALSE);
+      gtorch_grad_scaler_step_async (scaler, model.optimizer, NULL, step_ended, &heard);
+      g_assert_false (heard.done);
+      while (!heard.done)
+        g_main_context_iteration (NULL, TRUE);
+      g_assert_true (heard.success);
+      g_assert_true (gtorch_grad_scaler_update (scaler, NULL, &error));
+      g_assert_no_error (error);
+      g_assert_cmpfloat_with_epsilon (test_element (model.param, 0), i < 2 ? 0.9 : 0.8, 1e-6);
+      g_assert_cmpfloat (scale_of (scaler), ==, i == 0 ? 65536 : 32768);
+    }
+  {
+    Heard heard = { 0 };
+
+    gtorch_optimizer_zero_grad (model.optimizer, TRUE, &error);
+    gtorch_grad_scaler_step_async (scaler, model.optimizer, NULL, step_ended, &heard);
+    while (!heard.done)
+      g_main_context_iteration (NULL, TRUE);
+    g_assert_false (heard.success);
+  }
+}
+
+/* --- graphs --- */
+
+static void
+whole_iterations_are_captured (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchGradScaler) scaler = scaler_new (1024, 2, 0.5, 2);
+  g_autoptr (GTorchStream) stream = NULL;
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchTensor) factor = NULL;
+  g_auto (Model) model = { NULL };
+  const gdouble factors[] = { 1, INFINITY, 1, 1 }, scales[] = { 2048, 1024, 1024, 2048 };
+  const gdouble counts[] = { 2, 2, 3, 4 };
+  GTorchGraphCapture *capture;
+  gdouble before;
+  guint i;
+
+  if (!test_can_capture ())
+    return;
+  g_object_set (scaler, "capturable", TRUE, NULL);
+  model_init (&model, leaf (1, 2, GTORCH_DTYPE_FLOAT32), TRUE);
+  factor = gtorch_full (NULL, 0, 1, GTORCH_DTYPE_FLOAT32, test_device (), &error);
+  go_backward (scaler, &model, 1, TRUE);
+  step_and_update (scaler, &model);
+  g_assert_true (gtorch_device_synchronize (test_device (), NULL, &error));
+  gtorch_optimizer_zero_grad (model.optimizer, TRUE, &error);
+  stream = gtorch_stream_new (test_device (), 0, &error);
+  capture =
+      gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
+  g_assert_no_error (error);
+  {
+    g_autoptr (GTorchTensor) square = gtorch_tensor_mul (model.param, model.param, &error);
+    g_autoptr (GTorchTensor) weighted = gtorch_tensor_mul (square, factor, &error);
+    g_autoptr (GTorchTensor) loss =
+        gtorch_tensor_sum (weighted, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error);
+    g_autoptr (GTorchTensor) scaled = gtorch_grad_scaler_scale (scaler, loss, &error);
+
+    gtorch_tensor_backward (scaled, NULL, FALSE, FALSE, &error);
+    g_assert_no_error (error);
+    g_assert_true (gtorch_grad_scaler_step (scaler, model.optimizer, &error));
+    g_assert_no_error (error);
+    g_assert_true (gtorch_grad_scaler_update (scaler, NULL, &error));
+    g_assert_no_error (error);
+  }
+  gtorch_graph_capture_end (capture, &error);
+  g_assert_no_error (error);
+  gtorch_graph_capture_unref (capture);
+  for (i = 0; i < G_N_ELEMENTS (factors); i++)
+    {
+      GTorchTensor *count = gtorch_optimizer_get_state (model.optimizer, model.param, "step");
+
+      before = test_element (model.param, 0);
+      gtorch_tensor_fill_inplace (factor, factors[i], &error);
+      g_assert_true (gtorch_device_synchronize (test_device (), NULL, &error));
+      g_assert_true (gtorch_cuda_graph_replay (graph, &error));
+      g_assert_true (gtorch_device_synchronize (test_device (), NULL, &error));
+      g_assert_no_error (error);
+      g_assert_cmpfloat (scale_of (scaler), ==, scales[i]);
+      g_assert_cmpfloat (test_element (count, 0), ==, counts[i]);
+      g_assert_true (isfinite (factors[i]) == (test_element (model.param, 0) != before));
+    }
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+#define ADD(name) g_test_add_func ("/GTorchGradScaler/" #name, name)
+#define ADD_BOTH(name)                                                              \
+  g_test_add_data_func ("/GTorchGradScaler/" #name, GINT_TO_POINTER (FALSE), name); \
+  g_test_add_data_func ("/GTorchGradScaler/" #name "_capturable", GINT_TO_POINTER (TRUE), name)
+  ADD_BOTH (the_sequence_of_scales_is_pytorchs);
+  ADD_BOTH (a_step_left_out_leaves_no_trace);
+  ADD (the_scale_stays_finite);
+  ADD (factors_are_not_rounded);
+  ADD (small_gradients_survive);
+  ADD (gradients_are_unscaled_once);
+  ADD (sixteen_bits_are_enough_for_bfloat16_only);
+  ADD (optimizers_step_on_their_own);
+  ADD (misuse_is_named);
+  ADD (without_being_enabled_it_does_nothing);
+  ADD (the_scale_can_be_set);
+  ADD (several_losses_are_scaled);
+  ADD (state_goes_to_another_scaler);
+  ADD (overflows_are_told);
+  ADD (overflows_are_told_to_the_owner);
+  ADD (steps_can_be_awaited);
+  ADD (whole_iterations_are_captured);
+  return g_test_run ();
+}
