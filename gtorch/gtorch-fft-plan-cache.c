@@ -7,6 +7,7 @@
 
 #include "gtorch-device-private.h"
 #include "gtorch-fft-plan-cache-private.h"
+#include "gtorch-hash-private.h"
 
 /**
  * GTorchFFTPlanCache:
@@ -64,13 +65,7 @@ G_DEFINE_TYPE (GTorchFFTPlanCache, gtorch_fft_plan_cache, G_TYPE_OBJECT)
 static guint
 key_hash (gconstpointer data)
 {
-  const GTorchFFTKey *key = data;
-  guint64 hash = 0;
-  guint i;
-
-  for (i = 0; i < G_N_ELEMENTS (key->words); i++)
-    hash = (hash ^ (guint64) key->words[i]) * G_GUINT64_CONSTANT (0x9e3779b97f4a7c15);
-  return (guint) (hash >> 32);
+  return gtorch_hash_words (data, sizeof (GTorchFFTKey));
 }
 
 static gboolean

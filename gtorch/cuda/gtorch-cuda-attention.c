@@ -7,7 +7,6 @@
 
 #include <glib/gi18n-lib.h>
 #include <math.h>
-#include <string.h>
 
 #include "cuda/gtorch-cuda-attention-private.h"
 #include "cuda/gtorch-cuda-capture-private.h"
@@ -16,65 +15,28 @@
 #include "gtorch-attention-private.h"
 #include "gtorch-ops-private.h"
 
-#define MAX_PLANS    1024
 #define MIN_VERSION  90600
 #define ANY_COLUMNS  91600 /* before that, the backward direction wants multiples of 128 */
 #define MAX_ELEMENTS G_MAXINT32
 
 /* --- plans --- */
 
-typedef struct
+static GTorchCudnnPlan
+look_for_plan (const GTorchAttentionForm *form, gpointer handle)
 {
-  GTorchAttentionForm form;
-  GTorchCudnnPlan own; /* without a plan: cuDNN has none */
-} Plan;
-
-static GHashTable *plans; /* under cuDNN's lock */
-
-static guint
-form_hash (gconstpointer data)
-{
-  const guint64 *words = data;
-  guint64 hash = 0;
-  gsize i;
-
-  for (i = 0; i < sizeof (GTorchAttentionForm) / 8; i++)
-    hash = (hash ^ words[i]) * G_GUINT64_CONSTANT (0x9e3779b97f4a7c15);
-  return (guint) (hash >> 32);
-}
-
-static gboolean
-form_equal (gconstpointer a, gconstpointer b)
-{
-  return memcmp (a, b, sizeof (GTorchAttentionForm)) == 0;
-}
-
-static void
-plan_free (gpointer data)
-{
-  Plan *plan = data;
-
-  gtorch_cudnn_descriptor_free (plan->own.plan);
-  g_free (plan);
-}
-
-static Plan *
-plan_new (const GTorchAttentionForm *form, gpointer handle)
-{
-  Plan *plan = g_new0 (Plan, 1);
+  GTorchCudnnPlan plan = { NULL };
   gpointer ops[GTORCH_ATTENTION_MAX_OPS];
   GPtrArray *graph;
   guint n_ops;
 
-  plan->form = *form;
   if (gtorch_cudnn_version () < MIN_VERSION
       || (form->backward && form->columns % 128 != 0 && gtorch_cudnn_version () < ANY_COLUMNS))
     return plan;
   graph = gtorch_cuda_attention_describe (form, ops, &n_ops);
   if (graph != NULL)
-    gtorch_cudnn_find (handle, ops, n_ops, NULL, NULL, G_MAXINT64, &plan->own, 1);
+    gtorch_cudnn_find (handle, ops, n_ops, NULL, NULL, G_MAXINT64, &plan, 1);
   g_clear_pointer (&graph, g_ptr_array_unref);
-  if (plan->own.plan == NULL)
+  if (plan.plan == NULL)
     g_debug ("cuDNN has no engine for attention of %" G_GINT64_FORMAT " by %" G_GINT64_FORMAT
              ", %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT " elements%s",
              form->rows, form->columns, form->depth, form->width,
@@ -82,30 +44,19 @@ plan_new (const GTorchAttentionForm *form, gpointer handle)
   return plan;
 }
 
-static gboolean
-is_of_device (gpointer key, gpointer value, gpointer device)
-{
-  return ((Plan *) value)->form.device == GPOINTER_TO_INT (device);
-}
-
 /* Between gtorch_cudnn_begin () and gtorch_cudnn_end (). */
-static Plan *
+static const GTorchCudnnPlan *
 find_plan (const GTorchAttentionForm *form, gpointer handle)
 {
-  Plan *plan;
+  const GTorchCudnnPlan *plan = gtorch_cudnn_lookup (form->device, form, sizeof *form);
+  GTorchCudnnPlan found;
 
-  if (plans == NULL)
-    plans = g_hash_table_new_full (form_hash, form_equal, NULL, plan_free);
-  plan = g_hash_table_lookup (plans, form);
   if (plan == NULL)
     {
-      /* What plans hold must stay as long as it may be at work. */
-      if (g_hash_table_size (plans) >= MAX_PLANS && gtorch_cuda.cuCtxSynchronize () == 0)
-        g_hash_table_foreach_remove (plans, is_of_device, GINT_TO_POINTER (form->device));
-      plan = plan_new (form, handle);
-      g_hash_table_insert (plans, &plan->form, plan);
+      found = look_for_plan (form, handle);
+      plan = gtorch_cudnn_keep (form->device, form, sizeof *form, &found);
     }
-  return plan->own.plan != NULL ? plan : NULL;
+  return plan->plan != NULL ? plan : NULL;
 }
 
 /* --- operands --- */
@@ -286,14 +237,14 @@ run (GTorchOpCall *call, const GTorchAttentionForm *form, GTorchCudaLane *lane, 
   gboolean ok = TRUE;
   char *end = NULL;
   guint n = 0, i;
-  Plan *plan;
+  const GTorchCudnnPlan *plan;
 
   handle = gtorch_cudnn_begin (form->device);
   plan = handle != NULL ? find_plan (form, handle) : NULL;
   /* Allocating may call the application: not under the lock. */
-  while (plan != NULL && dots + wide + drawing + plan->own.workspace > MAX (space, 0))
+  while (plan != NULL && dots + wide + drawing + plan->workspace > MAX (space, 0))
     {
-      space = dots + wide + drawing + plan->own.workspace;
+      space = dots + wide + drawing + plan->workspace;
       gtorch_cudnn_end ();
       g_clear_pointer (&workspace, gtorch_impl_unref);
       workspace = gtorch_cuda_scratch (lane, space, error);
@@ -346,7 +297,7 @@ run (GTorchOpCall *call, const GTorchAttentionForm *form, GTorchCudaLane *lane, 
         ids[n] = i;
         given[n++] = pointers[i];
       }
-  ok = ok && gtorch_cudnn_execute (handle, plan->own.plan, lane, n, ids, given, end, error);
+  ok = ok && gtorch_cudnn_execute (handle, plan->plan, lane, n, ids, given, end, error);
   gtorch_cudnn_end ();
   return ok;
 }

@@ -15,8 +15,7 @@
 #include "cuda/gtorch-cuda-benchmark-private.h"
 #include "cuda/gtorch-cuda-private.h"
 
-#define MAX_PLANS 4096
-#define N_TIMED   12 /* engines, the most promising ones */
+#define N_TIMED 12 /* engines, the most promising ones */
 #define WORKSPACE \
   (G_GINT64_CONSTANT (64) << 20) /* what a plan may want beside copies of the tensors */
 
@@ -152,32 +151,6 @@ operation_new (const GTorchCudnnConv *conv, gpointer convolution, gpointer x, gp
 
 /* --- plans --- */
 
-typedef struct
-{
-  GTorchCudnnConv conv;
-  GTorchCudnnPlan own; /* without a plan: cuDNN has none */
-} Plan;
-
-static GHashTable *plans; /* under cuDNN's lock */
-
-static guint
-conv_hash (gconstpointer data)
-{
-  const guint64 *words = data;
-  guint64 hash = 0;
-  gsize i;
-
-  for (i = 0; i < sizeof (GTorchCudnnConv) / 8; i++)
-    hash = (hash ^ words[i]) * G_GUINT64_CONSTANT (0x9e3779b97f4a7c15);
-  return (guint) (hash >> 32);
-}
-
-static gboolean
-conv_equal (gconstpointer a, gconstpointer b)
-{
-  return memcmp (a, b, sizeof (GTorchCudnnConv)) == 0;
-}
-
 static gboolean
 is_exact (gpointer config, gconstpointer data)
 {
@@ -255,56 +228,23 @@ find_engines (const GTorchCudnnConv *conv, gpointer handle, GTorchCudnnPlan *fou
   return n_found;
 }
 
-static void
-plan_free (gpointer data)
-{
-  Plan *plan = data;
-
-  gtorch_cudnn_descriptor_free (plan->own.plan);
-  g_free (plan);
-}
-
-static gboolean
-is_of_device (gpointer key, gpointer value, gpointer device)
-{
-  return ((Plan *) value)->conv.device == GPOINTER_TO_INT (device);
-}
-
-/* Under the lock. */
-static Plan *
-keep_plan (const GTorchCudnnConv *conv, const GTorchCudnnPlan *own)
-{
-  Plan *plan = g_new0 (Plan, 1);
-
-  /* What plans hold must stay as long as it may be at work. */
-  if (g_hash_table_size (plans) >= MAX_PLANS && gtorch_cuda.cuCtxSynchronize () == 0)
-    g_hash_table_foreach_remove (plans, is_of_device, GINT_TO_POINTER (conv->device));
-  plan->conv = *conv;
-  plan->own = *own;
-  g_hash_table_replace (plans, &plan->conv, plan);
-  return plan;
-}
-
-/* Under the lock, until the plan has been used: another thread may empty the table. */
-static Plan *
+/* Under the lock, until the plan has been used: another thread may drop it. */
+static const GTorchCudnnPlan *
 find_plan (const GTorchCudnnConv *conv, gpointer handle)
 {
-  GTorchCudnnPlan own = { NULL };
-  Plan *plan;
+  const GTorchCudnnPlan *plan = gtorch_cudnn_lookup (conv->device, conv, sizeof *conv);
+  GTorchCudnnPlan found = { NULL };
 
-  if (plans == NULL)
-    plans = g_hash_table_new_full (conv_hash, conv_equal, NULL, plan_free);
-  plan = g_hash_table_lookup (plans, conv);
   if (plan == NULL && !conv->timed)
     {
-      find_engines (conv, handle, &own, 1);
-      plan = keep_plan (conv, &own);
-      if (own.plan == NULL)
+      find_engines (conv, handle, &found, 1);
+      plan = gtorch_cudnn_keep (conv->device, conv, sizeof *conv, &found);
+      if (found.plan == NULL)
         g_debug ("cuDNN has no engine for %s by %s, dtype %s%s", gtorch_shape_str (conv->x, 4),
                  gtorch_shape_str (conv->w, 4), gtorch_dtype_get_name (conv->dtype),
                  conv->channels_last ? ", channels last" : "");
     }
-  return plan != NULL && plan->own.plan != NULL ? plan : NULL;
+  return plan != NULL && plan->plan != NULL ? plan : NULL;
 }
 
 gboolean
@@ -407,7 +347,7 @@ choose (const GTorchCudnnConv *conv, GTorchCudaLane *lane, gconstpointer *pointe
   gtorch_cudnn_begin (conv->device);
   if (best >= 0 && find_plan (conv, handle) == NULL)
     {
-      keep_plan (conv, &trial.found[best]);
+      gtorch_cudnn_keep (conv->device, conv, sizeof *conv, &trial.found[best]);
       trial.found[best].plan = NULL;
       g_debug ("cuDNN: of %u engines number %d is the quickest for %s by %s", trial.n, best,
                gtorch_shape_str (conv->x, 4), gtorch_shape_str (conv->w, 4));
@@ -431,7 +371,7 @@ gtorch_cuda_cudnn_convolve (const GTorchCudnnConv *conv, GTorchCudaLane *lane, g
   GTorchCudnnConv key = *conv;
   gint64 space = 0;
   gpointer handle;
-  Plan *plan;
+  const GTorchCudnnPlan *plan;
 
   *done = FALSE;
   key.device = device;
@@ -450,9 +390,9 @@ gtorch_cuda_cudnn_convolve (const GTorchCudnnConv *conv, GTorchCudaLane *lane, g
       gtorch_cudnn_begin (device);
     }
   /* Allocating may call the application, which may convolve: not under the lock. */
-  while ((plan = find_plan (&key, handle)) != NULL && plan->own.workspace > space)
+  while ((plan = find_plan (&key, handle)) != NULL && plan->workspace > space)
     {
-      space = plan->own.workspace;
+      space = plan->workspace;
       gtorch_cudnn_end ();
       g_clear_pointer (&workspace, gtorch_impl_unref);
       workspace = gtorch_cuda_scratch (lane, space, error);
@@ -461,7 +401,7 @@ gtorch_cuda_cudnn_convolve (const GTorchCudnnConv *conv, GTorchCudaLane *lane, g
       gtorch_cudnn_begin (device);
     }
   if (plan != NULL)
-    *done = execute (handle, &plan->own, lane, pointers, workspace, error);
+    *done = execute (handle, plan, lane, pointers, workspace, error);
   gtorch_cudnn_end ();
   return plan == NULL || *done;
 }

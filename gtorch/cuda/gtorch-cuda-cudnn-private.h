@@ -37,6 +37,11 @@ typedef struct
 guint gtorch_cudnn_find (gpointer handle, gpointer *operations, guint n_operations,
                          GTorchCudnnAccept accept, gconstpointer data, gint64 most,
                          GTorchCudnnPlan *found, guint n);
+/* Plans by what they are for: structs of 64-bit words without gaps. NULL: none is known; one without a plan:
+ * cuDNN has none. What is returned is good until the next is kept or gtorch_cudnn_end (). */
+const GTorchCudnnPlan *gtorch_cudnn_lookup (guint device, gconstpointer form, gsize n_bytes);
+const GTorchCudnnPlan *gtorch_cudnn_keep (guint device, gconstpointer form, gsize n_bytes,
+                                          const GTorchCudnnPlan *found);
 gboolean gtorch_cudnn_execute (gpointer handle, gpointer plan, GTorchCudaLane *lane, guint n,
                                const gint64 *ids, const gpointer *pointers, gpointer workspace,
                                GError **error);

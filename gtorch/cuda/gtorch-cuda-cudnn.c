@@ -12,9 +12,11 @@
 #include "cuda/gtorch-cuda-cudnn-private.h"
 #include "cuda/gtorch-cuda-plain-private.h"
 #include "cuda/gtorch-cuda-private.h"
+#include "gtorch-hash-private.h"
 
 #define SONAME       "libcudnn.so.9"
 #define N_CANDIDATES 128
+#define MAX_PLANS    4096 /* of a device */
 
 /* --- cuDNN's binary interface, as far as it is used --- */
 enum
@@ -89,6 +91,7 @@ static const struct
 static GMutex lock;
 static gint state; /* 0: not looked for; 1: there; -1: missing */
 static gpointer handles[GTORCH_CUDA_MAX_DEVICES];
+static GHashTable *plans[GTORCH_CUDA_MAX_DEVICES];
 
 static gboolean
 load (void)
@@ -230,6 +233,74 @@ gtorch_cudnn_find (gpointer handle, gpointer *operations, guint n_operations,
   gtorch_cudnn_descriptor_free (graph);
   return n_found;
 }
+
+/* --- kept plans --- */
+
+typedef struct
+{
+  gsize n_bytes;
+  gconstpointer form;
+} Key;
+
+typedef struct
+{
+  Key key;
+  GTorchCudnnPlan found;
+  guint64 form[];
+} Plan;
+
+static guint
+key_hash (gconstpointer data)
+{
+  const Key *key = data;
+
+  return gtorch_hash_words (key->form, key->n_bytes);
+}
+
+static gboolean
+key_equal (gconstpointer a, gconstpointer b)
+{
+  const Key *one = a, *other = b;
+
+  return one->n_bytes == other->n_bytes && memcmp (one->form, other->form, one->n_bytes) == 0;
+}
+
+static void
+plan_free (gpointer data)
+{
+  Plan *plan = data;
+
+  gtorch_cudnn_descriptor_free (plan->found.plan);
+  g_free (plan);
+}
+
+const GTorchCudnnPlan *
+gtorch_cudnn_lookup (guint device, gconstpointer form, gsize n_bytes)
+{
+  const Key key = { n_bytes, form };
+  Plan *plan = plans[device] != NULL ? g_hash_table_lookup (plans[device], &key) : NULL;
+
+  return plan != NULL ? &plan->found : NULL;
+}
+
+const GTorchCudnnPlan *
+gtorch_cudnn_keep (guint device, gconstpointer form, gsize n_bytes, const GTorchCudnnPlan *found)
+{
+  Plan *plan = g_malloc (sizeof *plan + n_bytes);
+
+  if (plans[device] == NULL)
+    plans[device] = g_hash_table_new_full (key_hash, key_equal, NULL, plan_free);
+  /* What plans hold must stay as long as it may be at work. */
+  if (g_hash_table_size (plans[device]) >= MAX_PLANS && gtorch_cuda.cuCtxSynchronize () == 0)
+    g_hash_table_remove_all (plans[device]);
+  plan->key = (Key){ n_bytes, plan->form };
+  plan->found = *found;
+  memcpy (plan->form, form, n_bytes);
+  g_hash_table_replace (plans[device], &plan->key, plan);
+  return &plan->found;
+}
+
+/* --- use --- */
 
 gpointer
 gtorch_cudnn_begin (guint device)

@@ -12,6 +12,7 @@
 
 #include "cuda/gtorch-cuda-benchmark-private.h"
 #include "cuda/gtorch-cuda-capture-private.h"
+#include "gtorch-hash-private.h"
 #include "gtorch-multiply-private.h"
 #include "kernels/gtorch-kernel-params.h"
 
@@ -161,24 +162,6 @@ typedef struct
   LtAlgo algo;
   gsize workspace;
 } Plan;
-
-static guint
-key_hash (gconstpointer data)
-{
-  const guint64 *words = data;
-  guint64 hash = 0;
-  gsize i;
-
-  for (i = 0; i < sizeof (Key) / sizeof (guint64); i++)
-    hash = (hash ^ words[i]) * G_GUINT64_CONSTANT (0x9e3779b97f4a7c15);
-  return (guint) (hash >> 32);
-}
-
-static gboolean
-key_equal (gconstpointer a, gconstpointer b)
-{
-  return memcmp (a, b, sizeof (Key)) == 0;
-}
 
 static gint
 lt_type (guint dtype)
@@ -398,11 +381,17 @@ run_integers (Product *p, GError **error)
                                  m.tiles_down * m.tiles_across * key->batch, 256, &m, error);
 }
 
+static gpointer
+hash_of (const Key *key)
+{
+  return GUINT_TO_POINTER (gtorch_hash_words (key, sizeof *key));
+}
+
 /* Under the lock. */
 static void
 keep_plan (Plan *plan)
 {
-  gpointer hash = GUINT_TO_POINTER (key_hash (&plan->key));
+  gpointer hash = hash_of (&plan->key);
   Plan *former = g_hash_table_lookup (plans, hash);
 
   g_hash_table_insert (plans, hash, plan);
@@ -426,11 +415,11 @@ plan_new_impossible (const Key *key)
 static Plan *
 find_plan (const Product *p, gpointer handle, gconstpointer bias, GError **error)
 {
-  Plan *plan = g_hash_table_lookup (plans, GUINT_TO_POINTER (key_hash (&p->key)));
+  Plan *plan = g_hash_table_lookup (plans, hash_of (&p->key));
   LtHeuristic found;
   gint n_found;
 
-  if (plan != NULL && key_equal (&plan->key, &p->key))
+  if (plan != NULL && memcmp (&plan->key, &p->key, sizeof (Key)) == 0)
     return plan;
   if (p->key.timed)
     return NULL;
