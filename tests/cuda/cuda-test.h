@@ -30,6 +30,17 @@ gpu_allocator (void)
   return gtorch_device_get_allocator (gpu (0));
 }
 
+static inline gint64
+gpu_stat (guint index, const gchar *key)
+{
+  GError *error = NULL;
+  guint64 value =
+      gtorch_allocator_get_stat (gtorch_device_get_allocator (gpu (index)), key, &error);
+
+  g_assert_no_error (error);
+  return value;
+}
+
 #define MIB ((gint64) 1 << 20)
 
 /* Memory of the first GPU. */

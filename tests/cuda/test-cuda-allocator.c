@@ -16,16 +16,6 @@ bytes_new (gint64 n_bytes, GError **error)
   return gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, &n_bytes, 1, error);
 }
 
-static gint64
-stat (const gchar *key)
-{
-  GError *error = NULL;
-  guint64 value = gtorch_allocator_get_stat (gtorch_device_get_allocator (gpu (0)), key, &error);
-
-  g_assert_no_error (error);
-  return value;
-}
-
 static gboolean
 has_segments (void)
 {
@@ -224,14 +214,15 @@ cached_memory_of_other_streams_is_used_before_giving_up (void)
 {
   g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
   GTorchStreamGuard *guard = gtorch_stream_guard_new (other);
-  guint64 n_retries = stat ("num_alloc_retries");
+  guint64 n_retries = gpu_stat (0, "num_alloc_retries");
   GTorchImpl *x = bytes (180 * MIB);
 
   gtorch_impl_unref (x);
   gtorch_stream_guard_unref (guard);
   x = bytes (180 * MIB);
   gtorch_impl_unref (x);
-  g_assert_cmpuint (stat ("num_alloc_retries"), ==, n_retries + has_segments ()); /* pages move */
+  g_assert_cmpuint (gpu_stat (0, "num_alloc_retries"), ==,
+                    n_retries + has_segments ()); /* pages move */
   gtorch_device_empty_cache (gpu (0));
 }
 
@@ -259,7 +250,7 @@ running_out_of_memory_says_how_much (void)
   g_autoptr (GTorchImpl) x = bytes (180 * MIB);
   g_autoptr (GTorchImpl) small = bytes (100);
   g_autoptr (GError) error = NULL;
-  guint64 n_ooms = stat ("num_ooms");
+  guint64 n_ooms = gpu_stat (0, "num_ooms");
 
   g_assert_null (bytes_new (100 * MIB, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
@@ -273,7 +264,7 @@ running_out_of_memory_says_how_much (void)
   g_clear_error (&error);
   g_assert_null (bytes_new ((gint64) 1 << 50, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
-  g_assert_cmpuint (stat ("num_ooms"), ==, n_ooms + 2);
+  g_assert_cmpuint (gpu_stat (0, "num_ooms"), ==, n_ooms + 2);
   check_arenas ();
 }
 

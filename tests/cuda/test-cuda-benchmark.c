@@ -80,6 +80,28 @@ draw (const gint64 *shape, guint n_dims)
   return result;
 }
 
+static CUstream
+begin_capture (void)
+{
+  GError *error = NULL;
+  GTorchCudaLane *lane = gtorch_cuda_current_lane (gpu (0), &error);
+
+  g_assert_no_error (error);
+  g_assert_cmpint (gtorch_cuda.cuStreamBeginCapture (lane->handle,
+                                                     CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+                   ==, 0);
+  return lane->handle;
+}
+
+static void
+end_capture (CUstream stream)
+{
+  CUgraph graph = NULL;
+
+  g_assert_cmpint (gtorch_cuda.cuStreamEndCapture (stream, &graph), ==, 0);
+  gtorch_cuda.cuGraphDestroy (graph);
+}
+
 /* --- products --- */
 
 /* How many products cublasLt was asked for. */
@@ -155,30 +177,21 @@ what_fails_is_passed_over (void)
 static void
 nothing_is_timed_in_a_capture (void)
 {
-  GError *error = NULL;
-  GTorchCudaLane *lane = gtorch_cuda_current_lane (gpu (0), &error);
-  CUgraph graph = NULL;
+  CUstream capture;
 
-  g_assert_no_error (error);
   set_up (3);
-  g_assert_cmpint (gtorch_cuda.cuStreamBeginCapture (lane->handle,
-                                                     CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-                   ==, 0);
+  capture = begin_capture ();
   g_assert_cmpuint (mm (), ==, 1);
   g_assert_cmpuint (fake_cublaslt.algorithm, ==, 0);
-  g_assert_cmpint (gtorch_cuda.cuStreamEndCapture (lane->handle, &graph), ==, 0);
-  gtorch_cuda.cuGraphDestroy (graph);
+  end_capture (capture);
 
   /* … but what is known is used */
   mm ();
   g_assert_cmpuint (fake_cublaslt.algorithm, ==, 3);
-  g_assert_cmpint (gtorch_cuda.cuStreamBeginCapture (lane->handle,
-                                                     CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-                   ==, 0);
+  capture = begin_capture ();
   g_assert_cmpuint (mm (), ==, 1);
   g_assert_cmpuint (fake_cublaslt.algorithm, ==, 3);
-  g_assert_cmpint (gtorch_cuda.cuStreamEndCapture (lane->handle, &graph), ==, 0);
-  gtorch_cuda.cuGraphDestroy (graph);
+  end_capture (capture);
   tear_down ();
 }
 
@@ -308,19 +321,13 @@ engines_without_room_are_passed_over (void)
 static void
 convolutions_are_not_timed_in_a_capture (void)
 {
-  GError *error = NULL;
-  GTorchCudaLane *lane = gtorch_cuda_current_lane (gpu (0), &error);
-  CUgraph graph = NULL;
+  CUstream capture;
 
-  g_assert_no_error (error);
   set_up (3);
-  g_assert_cmpint (gtorch_cuda.cuStreamBeginCapture (lane->handle,
-                                                     CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-                   ==, 0);
+  capture = begin_capture ();
   g_assert_cmpuint (convolve (), ==, 1);
   g_assert_cmpuint (fake_cudnn.last, ==, 0);
-  g_assert_cmpint (gtorch_cuda.cuStreamEndCapture (lane->handle, &graph), ==, 0);
-  gtorch_cuda.cuGraphDestroy (graph);
+  end_capture (capture);
   tear_down ();
 }
 

@@ -20,16 +20,6 @@ bytes_on (guint index, gint64 n_bytes, GError **error)
   return gtorch_impl_new (gpu (index), GTORCH_DTYPE_UINT8, &n_bytes, 1, error);
 }
 
-static gint64
-stat_of (guint index, const gchar *key)
-{
-  GError *error = NULL;
-  guint64 value = gtorch_allocator_get_stat (allocator (index), key, &error);
-
-  g_assert_no_error (error);
-  return value;
-}
-
 static void
 a_fraction_is_not_exceeded (void)
 {
@@ -58,10 +48,10 @@ much_that_is_free_goes_back_before_more_is_taken (void)
   gtorch_allocator_trim (allocator (0));
   gtorch_allocator_set_gc_threshold (allocator (0), 0.5, NULL);
   gtorch_impl_unref (bytes (100 * MIB));
-  freed = stat_of (0, "num_device_free");
+  freed = gpu_stat (0, "num_device_free");
   gtorch_impl_unref (bytes (110 * MIB));
-  g_assert_cmpint (stat_of (0, "num_device_free"), ==, freed + 1);
-  g_assert_cmpint (stat_of (0, "reserved_bytes.all.current"), ==, 110 * MIB);
+  g_assert_cmpint (gpu_stat (0, "num_device_free"), ==, freed + 1);
+  g_assert_cmpint (gpu_stat (0, "reserved_bytes.all.current"), ==, 110 * MIB);
   gtorch_allocator_set_gc_threshold (allocator (0), 0, NULL);
 }
 
@@ -72,18 +62,18 @@ without_a_cache_all_comes_from_the_driver (void)
   GTorchImpl *x, *kept = bytes (100);
 
   gtorch_allocator_set_caching (allocator (0), FALSE);
-  n = stat_of (0, "num_device_alloc");
+  n = gpu_stat (0, "num_device_alloc");
   x = bytes (1000);
-  g_assert_cmpint (stat_of (0, "num_device_alloc"), ==, n + 1);
+  g_assert_cmpint (gpu_stat (0, "num_device_alloc"), ==, n + 1);
   gtorch_op_fill_inplace (x, 3, NULL);
   gtorch_impl_unref (x);
   x = bytes (3 * MIB);
   gtorch_impl_unref (x);
-  g_assert_cmpint (stat_of (0, "num_device_alloc"), ==, n + 2);
+  g_assert_cmpint (gpu_stat (0, "num_device_alloc"), ==, n + 2);
   gtorch_impl_unref (kept);
   gtorch_allocator_trim (allocator (0));
-  g_assert_cmpint (stat_of (0, "reserved_bytes.all.current"), ==, 0);
-  g_assert_cmpint (stat_of (0, "allocation.all.current"), ==, 0);
+  g_assert_cmpint (gpu_stat (0, "reserved_bytes.all.current"), ==, 0);
+  g_assert_cmpint (gpu_stat (0, "allocation.all.current"), ==, 0);
   gtorch_allocator_set_caching (allocator (0), TRUE);
 }
 
@@ -113,11 +103,11 @@ segments_have_the_sizes_that_pytorch_takes (void)
       GTorchImpl *x = bytes_on (1, cases[i].n_bytes, &error);
 
       g_assert_no_error (error);
-      g_assert_cmpint (stat_of (1, "reserved_bytes.all.current"), ==, cases[i].segment);
-      g_assert_cmpint (stat_of (1, "allocated_bytes.all.current"), ==, cases[i].block);
+      g_assert_cmpint (gpu_stat (1, "reserved_bytes.all.current"), ==, cases[i].segment);
+      g_assert_cmpint (gpu_stat (1, "allocated_bytes.all.current"), ==, cases[i].block);
       gtorch_impl_unref (x);
       gtorch_allocator_trim (allocator (1));
-      g_assert_cmpint (stat_of (1, "reserved_bytes.all.current"), ==, 0);
+      g_assert_cmpint (gpu_stat (1, "reserved_bytes.all.current"), ==, 0);
     }
   text = gtorch_allocator_get_configuration (allocator (1));
   g_assert_cmpstr (text, ==, "backend:segments");
@@ -136,23 +126,23 @@ large_blocks_are_not_split (void)
   gtorch_allocator_trim (allocator (1));
   g_assert_true (gtorch_allocator_configure (allocator (1), "max_split_size_mb:32", &error));
   x = bytes_on (1, 64 * MIB, &error);
-  g_assert_cmpint (stat_of (1, "oversize_allocations.current"), ==, 1);
-  g_assert_cmpint (stat_of (1, "oversize_segments.current"), ==, 1);
+  g_assert_cmpint (gpu_stat (1, "oversize_allocations.current"), ==, 1);
+  g_assert_cmpint (gpu_stat (1, "oversize_segments.current"), ==, 1);
   gtorch_impl_unref (x);
   y = bytes_on (1, 12 * MIB, &error); /* does not take a part of it */
-  g_assert_cmpint (stat_of (1, "reserved_bytes.all.current"), ==, 76 * MIB);
+  g_assert_cmpint (gpu_stat (1, "reserved_bytes.all.current"), ==, 76 * MIB);
   z = bytes_on (1, 50 * MIB, &error); /* takes it whole */
-  g_assert_cmpint (stat_of (1, "reserved_bytes.all.current"), ==, 76 * MIB);
-  g_assert_cmpint (stat_of (1, "allocated_bytes.all.current"), ==, 76 * MIB);
+  g_assert_cmpint (gpu_stat (1, "reserved_bytes.all.current"), ==, 76 * MIB);
+  g_assert_cmpint (gpu_stat (1, "allocated_bytes.all.current"), ==, 76 * MIB);
   gtorch_impl_unref (z);
   z = bytes_on (1, 40 * MIB, &error); /* would waste more than 20 MiB */
-  g_assert_cmpint (stat_of (1, "reserved_bytes.all.current"), ==, 116 * MIB);
+  g_assert_cmpint (gpu_stat (1, "reserved_bytes.all.current"), ==, 116 * MIB);
   gtorch_impl_unref (y);
   gtorch_impl_unref (z);
   g_assert_no_error (error);
   gtorch_allocator_set_max_split_size (allocator (1), G_MAXUINT64, NULL);
   gtorch_allocator_trim (allocator (1));
-  g_assert_cmpint (stat_of (1, "oversize_segments.current"), ==, 0);
+  g_assert_cmpint (gpu_stat (1, "oversize_segments.current"), ==, 0);
 }
 
 /* --- signals --- */
@@ -193,18 +183,18 @@ the_program_is_asked_twice_and_may_ask_again (void)
   ids[0] = g_signal_connect (allocator (0), "memory-pressure", G_CALLBACK (on_pressure),
                              g_thread_self ());
   ids[1] = g_signal_connect (allocator (0), "out-of-memory", G_CALLBACK (on_oom), g_thread_self ());
-  retries = stat_of (0, "num_alloc_retries");
-  ooms = stat_of (0, "num_ooms");
+  retries = gpu_stat (0, "num_alloc_retries");
+  ooms = gpu_stat (0, "num_ooms");
   x = bytes (150 * MIB);
   g_assert_cmpuint (order->len, ==, 3); /* pressure, in vain, with success */
   g_assert_cmpstr (order->pdata[0], ==, "pressure");
   g_assert_cmpstr (order->pdata[1], ==, "oom");
-  g_assert_cmpint (stat_of (0, "num_alloc_retries"), ==, retries + 4);
-  g_assert_cmpint (stat_of (0, "num_ooms"), ==, ooms);
+  g_assert_cmpint (gpu_stat (0, "num_alloc_retries"), ==, retries + 4);
+  g_assert_cmpint (gpu_stat (0, "num_ooms"), ==, ooms);
 
   g_assert_null (bytes_on (0, 150 * MIB, &error)); /* nobody has anything to drop */
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
-  g_assert_cmpint (stat_of (0, "num_ooms"), ==, ooms + 1);
+  g_assert_cmpint (gpu_stat (0, "num_ooms"), ==, ooms + 1);
   g_signal_handler_disconnect (allocator (0), ids[0]);
   g_signal_handler_disconnect (allocator (0), ids[1]);
   g_clear_pointer (&order, g_ptr_array_unref);

@@ -10,16 +10,6 @@
 
 #define PAGE (32 * MIB)
 
-static gint64
-stat (const gchar *key)
-{
-  GError *error = NULL;
-  guint64 value = gtorch_allocator_get_stat (gpu_allocator (), key, &error);
-
-  g_assert_no_error (error);
-  return value;
-}
-
 static void
 check_arena (GTorchCudaArena *arena, gpointer data)
 {
@@ -39,11 +29,11 @@ check_memory (gsize expected)
   g_assert_cmpuint (accounts.handles, ==, accounts.mappings);
   g_assert_cmpuint (accounts.n_bytes, ==, expected);
   g_assert_cmpuint (mapped, ==, expected);
-  g_assert_cmpint (stat ("reserved_bytes.all.current"), ==, expected);
-  g_assert_cmpint (stat ("reserved_bytes.small_pool.current")
-                       + stat ("reserved_bytes.large_pool.current"),
+  g_assert_cmpint (gpu_stat (0, "reserved_bytes.all.current"), ==, expected);
+  g_assert_cmpint (gpu_stat (0, "reserved_bytes.small_pool.current")
+                       + gpu_stat (0, "reserved_bytes.large_pool.current"),
                    ==, expected);
-  g_assert_cmpint (stat ("segment.all.current"), ==, accounts.handles);
+  g_assert_cmpint (gpu_stat (0, "segment.all.current"), ==, accounts.handles);
 }
 
 static void
@@ -61,10 +51,10 @@ start (void)
 static void
 assert_moved (guint n_created)
 {
-  g_assert_cmpint (stat ("num_device_alloc"), ==, n_created);
-  g_assert_cmpint (stat ("num_device_free"), ==, 0);
-  g_assert_cmpint (stat ("num_alloc_retries"), ==, 0);
-  g_assert_cmpint (stat ("num_sync_all_streams"), ==, 0);
+  g_assert_cmpint (gpu_stat (0, "num_device_alloc"), ==, n_created);
+  g_assert_cmpint (gpu_stat (0, "num_device_free"), ==, 0);
+  g_assert_cmpint (gpu_stat (0, "num_alloc_retries"), ==, 0);
+  g_assert_cmpint (gpu_stat (0, "num_sync_all_streams"), ==, 0);
   g_assert_cmpuint (fake_cuda_get_calls ("cuMemRelease"), ==, 0);
 }
 
@@ -124,8 +114,8 @@ a_stream_gets_what_another_has_left (void)
   alloc_pages (NULL, mine, 8);
   assert_moved (8);
   check_memory (256 * MIB);
-  g_assert_cmpint (stat ("allocated_bytes.all.current"), ==, 256 * MIB);
-  g_assert_cmpint (stat ("segment.large_pool.peak"), ==, 8);
+  g_assert_cmpint (gpu_stat (0, "allocated_bytes.all.current"), ==, 256 * MIB);
+  g_assert_cmpint (gpu_stat (0, "segment.large_pool.peak"), ==, 8);
   fill (mine[7], 3);
   assert_filled (mine[7], 3);
   gtorch_impl_clear (mine, 8);
@@ -147,8 +137,8 @@ scattered_pages_come_together (void)
   fill (pages[1], 6);
   assert_filled (x, 5);
   y = bytes (64 * MIB); /* in one piece, which there is not */
-  g_assert_cmpint (stat ("num_alloc_retries"), ==, 1);
-  g_assert_cmpint (stat ("num_device_alloc"), ==, 9);
+  g_assert_cmpint (gpu_stat (0, "num_alloc_retries"), ==, 1);
+  g_assert_cmpint (gpu_stat (0, "num_device_alloc"), ==, 9);
   check_memory (256 * MIB);
   gtorch_impl_unref (y);
   gtorch_impl_unref (x);
@@ -166,16 +156,16 @@ small_and_large_storages_share (void)
   gtorch_impl_unref (pages[3]);
   x = bytes (1000);
   assert_moved (8);
-  g_assert_cmpint (stat ("segment.small_pool.current"), ==, 1);
-  g_assert_cmpint (stat ("segment.large_pool.current"), ==, 7);
-  g_assert_cmpint (stat ("reserved_bytes.small_pool.current"), ==, PAGE);
-  g_assert_cmpint (stat ("reserved_bytes.all.allocated"), ==, 256 * MIB);
+  g_assert_cmpint (gpu_stat (0, "segment.small_pool.current"), ==, 1);
+  g_assert_cmpint (gpu_stat (0, "segment.large_pool.current"), ==, 7);
+  g_assert_cmpint (gpu_stat (0, "reserved_bytes.small_pool.current"), ==, PAGE);
+  g_assert_cmpint (gpu_stat (0, "reserved_bytes.all.allocated"), ==, 256 * MIB);
   check_memory (256 * MIB);
   gtorch_impl_unref (x);
   pages[3] = bytes (PAGE); /* and back */
   assert_moved (8);
   check_memory (256 * MIB);
-  g_assert_cmpint (stat ("segment.small_pool.current"), ==, 0);
+  g_assert_cmpint (gpu_stat (0, "segment.small_pool.current"), ==, 0);
   gtorch_impl_clear (pages, 8);
 }
 
@@ -300,7 +290,7 @@ no_fault_loses_memory (void)
             fill (x, nth);
             assert_filled (x, nth);
           }
-        check_memory (stat ("reserved_bytes.all.current"));
+        check_memory (gpu_stat (0, "reserved_bytes.all.current"));
         g_clear_pointer (&x, gtorch_impl_unref);
         gtorch_impl_unref (theirs[5]);
         gtorch_impl_clear (mine, 2);

@@ -7,16 +7,6 @@
 
 #include "cuda-test.h"
 
-static gint64
-stat (const gchar *key)
-{
-  GError *error = NULL;
-  guint64 value = gtorch_allocator_get_stat (gpu_allocator (), key, &error);
-
-  g_assert_no_error (error);
-  return value;
-}
-
 static void
 assert_stats (const gchar *name, gint64 current, gint64 peak, gint64 added, gint64 freed)
 {
@@ -28,9 +18,9 @@ assert_stats (const gchar *name, gint64 current, gint64 peak, gint64 added, gint
     {
       g_autofree gchar *key = g_strconcat (name, ".", parts[i], NULL);
 
-      if (stat (key) != expected[i])
+      if (gpu_stat (0, key) != expected[i])
         g_test_message ("%s", key);
-      g_assert_cmpint (stat (key), ==, expected[i]);
+      g_assert_cmpint (gpu_stat (0, key), ==, expected[i]);
     }
 }
 
@@ -51,8 +41,8 @@ every_key_has_a_number (void)
 
   g_assert_cmpuint (g_strv_length ((gchar **) keys), ==, 9 * 3 * 4 + 2 * 4 + 6);
   for (i = 0; keys[i] != NULL; i++)
-    stat (keys[i]);
-  g_assert_cmpint (stat ("max_split_size"), ==, -1);
+    gpu_stat (0, keys[i]);
+  g_assert_cmpint (gpu_stat (0, "max_split_size"), ==, -1);
   g_assert_cmpuint (gtorch_allocator_get_stat (gpu_allocator (), "allocated.all.current", &error),
                     ==, 0);
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND);
@@ -78,8 +68,8 @@ each_storage_is_counted_in_its_pool (void)
   assert_stats ("segment.small_pool", 1, 1, 1, 0);
   assert_stats ("segment.large_pool", 1, 1, 1, 0);
   assert_stats ("inactive_split.all", 2, 2, 2, 0);
-  g_assert_cmpint (stat ("inactive_split_bytes.all.current"), ==, 33 * MIB - 2048 - 512);
-  g_assert_cmpint (stat ("num_device_alloc"), ==, 2);
+  g_assert_cmpint (gpu_stat (0, "inactive_split_bytes.all.current"), ==, 33 * MIB - 2048 - 512);
+  g_assert_cmpint (gpu_stat (0, "num_device_alloc"), ==, 2);
 
   gtorch_impl_unref (small);
   assert_stats ("allocation.small_pool", 1, 2, 2, 1);
@@ -92,11 +82,11 @@ each_storage_is_counted_in_its_pool (void)
   gtorch_allocator_trim (gpu_allocator ());
   assert_stats ("reserved_bytes.all", 2 * MIB, 34 * MIB, 34 * MIB, 32 * MIB);
   assert_stats ("segment.large_pool", 0, 1, 1, 1);
-  g_assert_cmpint (stat ("num_device_free"), ==, 1);
+  g_assert_cmpint (gpu_stat (0, "num_device_free"), ==, 1);
 
   gtorch_allocator_reset_accumulated (gpu_allocator ());
   assert_stats ("allocation.all", 1, 1, 0, 0);
-  g_assert_cmpint (stat ("num_device_alloc"), ==, 0);
+  g_assert_cmpint (gpu_stat (0, "num_device_alloc"), ==, 0);
   gtorch_impl_unref (other);
   assert_stats ("allocation.all", 0, 1, 0, 1);
   gtorch_allocator_trim (gpu_allocator ());
@@ -244,11 +234,11 @@ failures_and_waits_are_counted (void)
   x = bytes (180 * MIB);
   g_assert_null (gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, &n_bytes, 1, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
-  g_assert_cmpint (stat ("num_ooms"), ==, 1);
-  g_assert_cmpint (stat ("num_alloc_retries"), ==, 1);
-  g_assert_cmpint (stat ("num_sync_all_streams"), ==, 1);
+  g_assert_cmpint (gpu_stat (0, "num_ooms"), ==, 1);
+  g_assert_cmpint (gpu_stat (0, "num_alloc_retries"), ==, 1);
+  g_assert_cmpint (gpu_stat (0, "num_sync_all_streams"), ==, 1);
   gtorch_allocator_reset_accumulated (gpu_allocator ());
-  g_assert_cmpint (stat ("num_ooms"), ==, 0);
+  g_assert_cmpint (gpu_stat (0, "num_ooms"), ==, 0);
 }
 
 typedef struct
@@ -299,12 +289,14 @@ nothing_is_lost_between_threads (void)
       n_bytes += churns[i].n_bytes;
       requested += churns[i].requested;
     }
-  g_assert_cmpint (stat ("allocation.all.peak"), <=, 3 * 16);
-  g_assert_cmpint (stat ("allocation.all.peak"), >=, 16);
-  assert_stats ("allocation.all", 0, stat ("allocation.all.peak"), n, n);
-  assert_stats ("allocated_bytes.all", 0, stat ("allocated_bytes.all.peak"), n_bytes, n_bytes);
-  assert_stats ("active_bytes.all", 0, stat ("allocated_bytes.all.peak"), n_bytes, n_bytes);
-  assert_stats ("requested_bytes.all", 0, stat ("requested_bytes.all.peak"), requested, requested);
+  g_assert_cmpint (gpu_stat (0, "allocation.all.peak"), <=, 3 * 16);
+  g_assert_cmpint (gpu_stat (0, "allocation.all.peak"), >=, 16);
+  assert_stats ("allocation.all", 0, gpu_stat (0, "allocation.all.peak"), n, n);
+  assert_stats ("allocated_bytes.all", 0, gpu_stat (0, "allocated_bytes.all.peak"), n_bytes,
+                n_bytes);
+  assert_stats ("active_bytes.all", 0, gpu_stat (0, "allocated_bytes.all.peak"), n_bytes, n_bytes);
+  assert_stats ("requested_bytes.all", 0, gpu_stat (0, "requested_bytes.all.peak"), requested,
+                requested);
 }
 
 #define TEST(name) g_test_add_func ("/GTorchAllocator/" #name, name)

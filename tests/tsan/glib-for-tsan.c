@@ -171,7 +171,7 @@ allocate_once (gpointer *place, gsize size, void (*init) (gpointer), void (*clea
 }
 
 static void
-recursive_init (gpointer lock)
+init_GRecMutex (gpointer lock)
 {
   pthread_mutexattr_t attributes;
 
@@ -182,116 +182,41 @@ recursive_init (gpointer lock)
 }
 
 static void
-recursive_clear (gpointer lock)
-{
-  if (lock != NULL)
-    pthread_mutex_destroy (lock);
-  free (lock);
-}
-
-static pthread_mutex_t *
-recursive (GRecMutex *mutex)
-{
-  return allocate_once (&mutex->p, sizeof (pthread_mutex_t), recursive_init, recursive_clear);
-}
-
-void
-g_rec_mutex_init (GRecMutex *mutex)
-{
-  mutex->p = NULL;
-}
-
-void
-g_rec_mutex_clear (GRecMutex *mutex)
-{
-  recursive_clear (mutex->p);
-}
-
-void
-g_rec_mutex_lock (GRecMutex *mutex)
-{
-  pthread_mutex_lock (recursive (mutex));
-}
-
-gboolean
-g_rec_mutex_trylock (GRecMutex *mutex)
-{
-  return pthread_mutex_trylock (recursive (mutex)) == 0;
-}
-
-void
-g_rec_mutex_unlock (GRecMutex *mutex)
-{
-  pthread_mutex_unlock (recursive (mutex));
-}
-
-static void
-shared_init (gpointer lock)
+init_GRWLock (gpointer lock)
 {
   pthread_rwlock_init (lock, NULL);
 }
 
-static void
-shared_clear (gpointer lock)
-{
-  if (lock != NULL)
-    pthread_rwlock_destroy (lock);
-  free (lock);
-}
+#define LOCK(Type, stem, Posix, posix)                                         \
+  static void free_##Type (gpointer lock)                                      \
+  {                                                                            \
+    if (lock != NULL)                                                          \
+      posix##_destroy (lock);                                                  \
+    free (lock);                                                               \
+  }                                                                            \
+  static Posix *posix_##Type (Type *lock)                                      \
+  {                                                                            \
+    return allocate_once (&lock->p, sizeof (Posix), init_##Type, free_##Type); \
+  }                                                                            \
+  void stem##_init (Type *lock) { lock->p = NULL; }                            \
+  void stem##_clear (Type *lock) { free_##Type (lock->p); }
+#define CALL(Type, name, posix) \
+  void name (Type *lock) { posix (posix_##Type (lock)); }
+#define TRY(Type, name, posix) \
+  gboolean name (Type *lock) { return posix (posix_##Type (lock)) == 0; }
 
-static pthread_rwlock_t *
-shared (GRWLock *lock)
-{
-  return allocate_once (&lock->p, sizeof (pthread_rwlock_t), shared_init, shared_clear);
-}
+LOCK (GRecMutex, g_rec_mutex, pthread_mutex_t, pthread_mutex)
+CALL (GRecMutex, g_rec_mutex_lock, pthread_mutex_lock)
+TRY (GRecMutex, g_rec_mutex_trylock, pthread_mutex_trylock)
+CALL (GRecMutex, g_rec_mutex_unlock, pthread_mutex_unlock)
 
-void
-g_rw_lock_init (GRWLock *lock)
-{
-  lock->p = NULL;
-}
-
-void
-g_rw_lock_clear (GRWLock *lock)
-{
-  shared_clear (lock->p);
-}
-
-void
-g_rw_lock_writer_lock (GRWLock *lock)
-{
-  pthread_rwlock_wrlock (shared (lock));
-}
-
-gboolean
-g_rw_lock_writer_trylock (GRWLock *lock)
-{
-  return pthread_rwlock_trywrlock (shared (lock)) == 0;
-}
-
-void
-g_rw_lock_writer_unlock (GRWLock *lock)
-{
-  pthread_rwlock_unlock (shared (lock));
-}
-
-void
-g_rw_lock_reader_lock (GRWLock *lock)
-{
-  pthread_rwlock_rdlock (shared (lock));
-}
-
-gboolean
-g_rw_lock_reader_trylock (GRWLock *lock)
-{
-  return pthread_rwlock_tryrdlock (shared (lock)) == 0;
-}
-
-void
-g_rw_lock_reader_unlock (GRWLock *lock)
-{
-  pthread_rwlock_unlock (shared (lock));
-}
+LOCK (GRWLock, g_rw_lock, pthread_rwlock_t, pthread_rwlock)
+CALL (GRWLock, g_rw_lock_writer_lock, pthread_rwlock_wrlock)
+TRY (GRWLock, g_rw_lock_writer_trylock, pthread_rwlock_trywrlock)
+CALL (GRWLock, g_rw_lock_writer_unlock, pthread_rwlock_unlock)
+CALL (GRWLock, g_rw_lock_reader_lock, pthread_rwlock_rdlock)
+TRY (GRWLock, g_rw_lock_reader_trylock, pthread_rwlock_tryrdlock)
+CALL (GRWLock, g_rw_lock_reader_unlock, pthread_rwlock_unlock)
 
 /* --- once --- */
 
