@@ -131,7 +131,8 @@ struct _GTorchOpClass
 struct _GTorchOpCall
 {
   const GTorchOpClass *op;
-  GTorchImpl *const *inputs; /* borrowed; NULL for an optional one that was not given */
+  const GTorchOpClass *part_of; /* the composite that the program called, NULL if it called op */
+  GTorchImpl *const *inputs;    /* borrowed; NULL for an optional one that was not given */
   guint n_inputs;
   const GTorchAttr *attrs;
   GTorchImpl *outputs[GTORCH_OP_MAX_OUTPUTS]; /* set by shape (); in place: preset to input 0 */
@@ -201,6 +202,16 @@ void gtorch_call_error (GTorchOpCall *call, GError **error, GTorchError code, co
                         ...) G_GNUC_PRINTF (4, 5);
 /* Makes the message of an error from inside of `op` begin with its name instead of the part's. */
 void gtorch_error_set_op (GError **error, const gchar *op);
+/* The operation that the program knows of. */
+static inline const GTorchOpClass *
+gtorch_call_named_op (const GTorchOpCall *call)
+{
+  return call->part_of != NULL ? call->part_of : call->op;
+}
+/* Around a composite that the program calls: errors of its parts get its name, those that are found later,
+ * too. Begin returns what end must be given. */
+const GTorchOpClass *gtorch_composite_begin (guint id);
+void gtorch_composite_end (const GTorchOpClass *former, gboolean ok, GError **error);
 /* The standard shape functions. */
 gboolean gtorch_shape_pointwise (GTorchOpCall *call, GError **error);
 gboolean gtorch_shape_reduce (GTorchOpCall *call, GError **error);

@@ -30,7 +30,7 @@ gtorch_call_error (GTorchOpCall *call, GError **error, GTorchError code, const g
   va_start (args, format);
   text = g_strdup_vprintf (format, args);
   va_end (args);
-  g_set_error (error, GTORCH_ERROR, code, "%s: %s", call->op->name, text);
+  g_set_error (error, GTORCH_ERROR, code, "%s: %s", gtorch_call_named_op (call)->name, text);
 }
 
 void
@@ -48,6 +48,23 @@ gtorch_error_set_op (GError **error, const gchar *op)
   renamed = g_strdup_printf ("%s: %s", op, rest);
   g_free ((*error)->message);
   (*error)->message = renamed;
+}
+
+const GTorchOpClass *
+gtorch_composite_begin (guint id)
+{
+  const GTorchOpClass *former = gtorch_thread.calling;
+
+  gtorch_thread.calling = &gtorch_ops[id];
+  return former;
+}
+
+void
+gtorch_composite_end (const GTorchOpClass *former, gboolean ok, GError **error)
+{
+  if (!ok)
+    gtorch_error_set_op (error, gtorch_thread.calling->name);
+  gtorch_thread.calling = former;
 }
 
 /* The argument that stands behind input i, or behind attribute i. */
@@ -234,6 +251,7 @@ run_and_record (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inpu
 {
   GTorchOpCall call = {
     .op = op,
+    .part_of = gtorch_thread.calling,
     .inputs = inputs,
     .n_inputs = n_inputs,
     .attrs = attrs,
@@ -303,6 +321,7 @@ gtorch_op_run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guin
 {
   GTorchOpCall call = {
     .op = op,
+    .part_of = gtorch_thread.calling,
     .inputs = inputs,
     .n_inputs = n_inputs,
     .attrs = attrs,

@@ -47,15 +47,16 @@ gboolean
 gtorch_cuda_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *call, GError **error)
 {
   GTorchCudaLane *lane = gtorch_cuda_current_lane (device, error);
+  const gchar *name = gtorch_call_named_op (call)->name;
   guint i;
 
   if (G_UNLIKELY (lane == NULL))
     return FALSE;
-  gtorch_cuda_note_begin (lane, call->op->name);
+  gtorch_cuda_note_begin (lane, name);
   if (G_UNLIKELY (!gtorch_cuda_note_end (lane, run (call, lane, error))))
     {
-      if (error != NULL && *error != NULL && !g_str_has_prefix ((*error)->message, call->op->name))
-        g_prefix_error (error, "%s: ", call->op->name);
+      if (error != NULL && *error != NULL && !g_str_has_prefix ((*error)->message, name))
+        g_prefix_error (error, "%s: ", name);
       return FALSE;
     }
   for (i = 0; i < call->n_inputs; i++)
@@ -65,6 +66,6 @@ gtorch_cuda_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *ca
     if (call->outputs[i] != NULL)
       gtorch_cuda_use_storage (call->outputs[i]->storage, lane);
   if (G_UNLIKELY (gtorch_get_launch_blocking () && gtorch_cuda_lane_capture (lane) == NULL))
-    return gtorch_cuda_lane_synchronize (lane, call->op->name, error);
+    return gtorch_cuda_lane_synchronize (lane, name, error);
   return TRUE;
 }

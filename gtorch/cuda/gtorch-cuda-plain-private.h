@@ -72,7 +72,7 @@ gpointer gtorch_cuda_report (GTorchCudaLane *lane, GError **error);
 static inline guint32
 gtorch_cuda_report_op (const GTorchOpCall *call, guint dim)
 {
-  return call->op->id | (dim + 1) << 16;
+  return gtorch_call_named_op (call)->id | (dim + 1) << 16;
 }
 
 typedef enum

@@ -518,26 +518,19 @@ def emit_form(row, header, source, suffix, scalar, ctype, in_place):
         )
     args = row.call_args(True, scalar) + [f'&{o}_impl' for o in outs] + ['error']
     call = f'gtorch_op_{row.name}{"_inplace" if in_place else ""} ({", ".join(args)})'
-    if row.composite and in_place:
-        source += [
-            f'  if ({call})',
-            f'    return {row.args[0].name};',
-            f'  gtorch_error_set_op (error, "{row.name}");',
-            '  return NULL;',
-        ]
-    elif row.composite and not outs:
+    if row.composite:
         # an error of a part names the part
-        wrap_call = 'gtorch_tensors_wrap' if row.returns_list else 'gtorch_tensor_wrap'
-        ctype = 'GPtrArray' if row.returns_list else 'GTorchImpl'
+        ctype = 'GPtrArray *' if row.returns_list else 'GTorchImpl *'
+        ctype, ok = ('gboolean ', 'made') if in_place or outs else (ctype, 'made != NULL')
         at = max(i for i, line in enumerate(source) if line == '{')
-        source.insert(at + 1, f'  {ctype} *made;')
+        source[at + 1 : at + 1] = [f'  {ctype}made;', '  const GTorchOpClass *former;']
         source += [
+            f'  former = gtorch_composite_begin ({enum_constant("OP", row.name)});',
             f'  made = {call};',
-            '  if (made == NULL)',
-            f'    gtorch_error_set_op (error, "{row.name}");',
-            f'  return {wrap_call} (made);',
+            f'  gtorch_composite_end (former, {ok}, error);',
         ]
-    elif in_place:
+        call = 'made'
+    if in_place:
         source.append(f'  return {call} ? {row.args[0].name} : NULL;')
     elif row.returns_list:
         source.append(f'  return gtorch_tensors_wrap ({call});')

@@ -92,7 +92,7 @@ write_report (GtReport *report, const GTorchOpCall *call, const GError *error)
 
   if (report->state != 0)
     return;
-  report->op = call->op->id;
+  report->op = gtorch_call_named_op (call)->id;
   if (error->code == GTORCH_ERROR_INDEX)
     {
       report->value =

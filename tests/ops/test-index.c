@@ -172,6 +172,51 @@ errors_leave_the_tensor_alone (void)
                 "index: there is more than one ellipsis");
 }
 
+/* What a queue finds on its way, as what is found at once. */
+static void
+parts_speak_in_the_name_of_the_whole (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (test_device (), 0, &error);
+  g_autoptr (GTorchTensor) x = gtorch_zeros (GTORCH_SHAPE (3), GTORCH_DTYPE_FLOAT64, NULL, &error);
+  g_autoptr (GTorchTensor) ones =
+      gtorch_ones (GTORCH_SHAPE (2), GTORCH_DTYPE_FLOAT64, NULL, &error);
+  g_autoptr (GTorchTensor) table =
+      gtorch_zeros (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_FLOAT64, NULL, &error);
+  g_autoptr (GTorchTensor) far = numbers (GTORCH_DTYPE_INT64, GTORCH_SHAPE (0, 9));
+  static const gchar *const names[] = { "gather",       "scatter_reduce", "scatter_reduce",
+                                        "index_reduce", "take_along_dim", "nll_loss" };
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (names); i++)
+    {
+      g_autofree gchar *start = g_strconcat (names[i], ": ", NULL);
+      g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
+      g_autoptr (GTorchTensor) result = NULL;
+
+      if (i == 0)
+        result = gtorch_tensor_gather (x, 0, far, &error);
+      else if (i <= 2)
+        result = gtorch_tensor_scatter_reduce (x, 0, far, ones,
+                                               i == 1 ? GTORCH_INDEX_REDUCTION_SUM
+                                                      : GTORCH_INDEX_REDUCTION_AMAX,
+                                               TRUE, &error);
+      else if (i == 3)
+        result =
+            gtorch_tensor_index_reduce (x, 0, far, ones, GTORCH_INDEX_REDUCTION_PROD, TRUE, &error);
+      else if (i == 4)
+        result = gtorch_tensor_take_along_dim (x, far, 0, &error);
+      else
+        result = gtorch_tensor_nll_loss (table, far, NULL, GTORCH_REDUCTION_MEAN, -100, &error);
+      g_assert_no_error (error);
+      g_assert_false (gtorch_stream_synchronize (stream, NULL, &error));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
+      if (!g_str_has_prefix (error->message, start))
+        g_error ("“%s” does not begin with “%s”", error->message, start);
+      g_clear_error (&error);
+    }
+}
+
 static void
 written_form_is_checked (void)
 {
@@ -255,6 +300,8 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/index/masks_cover_several_dimensions", masks_cover_several_dimensions);
   g_test_add_func ("/GTorch/index/writing_reaches_the_tensor", writing_reaches_the_tensor);
   g_test_add_func ("/GTorch/index/errors_leave_the_tensor_alone", errors_leave_the_tensor_alone);
+  g_test_add_func ("/GTorch/index/parts_speak_in_the_name_of_the_whole",
+                   parts_speak_in_the_name_of_the_whole);
   g_test_add_func ("/GTorch/index/written_form_is_checked", written_form_is_checked);
   g_test_add_func ("/GTorch/index/written_form_survives_noise", written_form_survives_noise);
   g_test_add_func ("/GTorch/index/many_equal_indices_are_added_in_order",
