@@ -153,6 +153,19 @@ gtorch_stats_add (GTorchMemoryStats *stats, guint pool, GTorchStat stat, gint64 
   gtorch_counter_add (&stats->counters[pool][stat], n);
 }
 
+/* Its peak begins again, or what it only ever adds. */
+static inline void
+gtorch_counter_reset (GTorchCounter *counter, gboolean accumulated)
+{
+  if (accumulated)
+    {
+      counter->added = 0;
+      counter->base = counter->current;
+    }
+  else
+    counter->peak = counter->current;
+}
+
 static inline gint64
 gtorch_counter_freed (const GTorchCounter *counter)
 {
@@ -162,8 +175,9 @@ gtorch_counter_freed (const GTorchCounter *counter)
 /* All of them at one moment. */
 void gtorch_allocator_get_stats (GTorchAllocator *self, GTorchMemoryStats *stats);
 /* What the keys name; FALSE if there is none of that name (gtorch-allocator-stats.c). */
-gboolean gtorch_memory_stats_find (const GTorchMemoryStats *stats, const gchar *key, gint64 *value);
-const gchar *const *gtorch_memory_stats_keys (void);
+gboolean gtorch_memory_stats_find (const GTorchMemoryStats *stats, GTorchDevice *device,
+                                   const gchar *key, gint64 *value);
+gchar **gtorch_memory_stats_keys (const GTorchMemoryStats *stats, GTorchDevice *device);
 gchar *gtorch_memory_stats_summary (const GTorchMemoryStats *stats, GTorchDevice *device,
                                     gboolean abbreviated);
 

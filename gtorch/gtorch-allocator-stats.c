@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "gtorch-allocator-private.h"
+#include "gtorch-memory-pool-private.h"
 
 static const gchar *const pools[GTORCH_N_POOLS] = { "all", "small_pool", "large_pool" };
 static const gchar *const parts[] = { "current", "peak", "allocated", "freed" };
@@ -58,12 +58,30 @@ counter_part (const GTorchCounter *counter, guint part)
     }
 }
 
+typedef struct
+{
+  guint64 id;
+  GTorchCounter reserved[GTORCH_N_POOLS];
+} PoolStats;
+
+static void
+copy_pool (GTorchPool *pool, gpointer data)
+{
+  PoolStats copy = { .id = pool->id };
+
+  gtorch_allocator_lock_stats (pool->device->allocator);
+  memcpy (copy.reserved, pool->reserved, sizeof copy.reserved);
+  gtorch_allocator_unlock_stats (pool->device->allocator);
+  g_array_append_val ((GArray *) data, copy);
+}
+
 /* Calls func for each key until it returns TRUE. */
 static gboolean
-for_each (const GTorchMemoryStats *stats,
+for_each (const GTorchMemoryStats *stats, GTorchDevice *device,
           gboolean (*func) (const gchar *key, gint64 value, gpointer data), gpointer data)
 {
-  gchar key[64];
+  g_autoptr (GArray) own = g_array_new (FALSE, FALSE, sizeof (PoolStats));
+  gchar key[96];
   guint i, pool, part;
 
   for (i = 0; i < GTORCH_N_STATS; i++)
@@ -84,6 +102,19 @@ for_each (const GTorchMemoryStats *stats,
   for (i = 0; i < G_N_ELEMENTS (singles); i++)
     if (func (singles[i].name, G_STRUCT_MEMBER (gint64, stats, singles[i].offset), data))
       return TRUE;
+  gtorch_pool_foreach (device, copy_pool, own);
+  for (i = 0; i < own->len; i++)
+    for (pool = 0; pool < GTORCH_N_POOLS; pool++)
+      for (part = 0; part < G_N_ELEMENTS (parts); part++)
+        {
+          const PoolStats *of_pool = &g_array_index (own, PoolStats, i);
+
+          g_snprintf (key, sizeof key,
+                      "reserved_bytes_by_private_pools.0_%" G_GUINT64_FORMAT ".%s.%s", of_pool->id,
+                      pools[pool], parts[part]);
+          if (func (key, counter_part (&of_pool->reserved[pool], part), data))
+            return TRUE;
+        }
   return FALSE;
 }
 
@@ -103,11 +134,12 @@ is_it (const gchar *key, gint64 value, gpointer data)
 }
 
 gboolean
-gtorch_memory_stats_find (const GTorchMemoryStats *stats, const gchar *key, gint64 *value)
+gtorch_memory_stats_find (const GTorchMemoryStats *stats, GTorchDevice *device, const gchar *key,
+                          gint64 *value)
 {
   Search search = { key, 0 };
 
-  if (!for_each (stats, is_it, &search))
+  if (!for_each (stats, device, is_it, &search))
     return FALSE;
   *value = search.value;
   return TRUE;
@@ -120,21 +152,14 @@ note_key (const gchar *key, gint64 value, gpointer data)
   return FALSE;
 }
 
-const gchar *const *
-gtorch_memory_stats_keys (void)
+gchar **
+gtorch_memory_stats_keys (const GTorchMemoryStats *stats, GTorchDevice *device)
 {
-  static gsize keys;
+  GPtrArray *list = g_ptr_array_new ();
 
-  if (g_once_init_enter (&keys))
-    {
-      GTorchMemoryStats stats = { 0 };
-      GPtrArray *list = g_ptr_array_new ();
-
-      for_each (&stats, note_key, list);
-      g_ptr_array_add (list, NULL);
-      g_once_init_leave (&keys, (gsize) g_ptr_array_free (list, FALSE));
-    }
-  return (const gchar *const *) keys;
+  for_each (stats, device, note_key, list);
+  g_ptr_array_add (list, NULL);
+  return (gchar **) g_ptr_array_free (list, FALSE);
 }
 
 /* --- the table --- */

@@ -5,7 +5,7 @@
 
 #include <glib/gi18n-lib.h>
 
-#include "gtorch-allocator-private.h"
+#include "gtorch-memory-pool-private.h"
 
 /**
  * GTorchAllocator:
@@ -345,7 +345,7 @@ gtorch_allocator_get_device (GTorchAllocator *self)
 }
 
 /**
- * gtorch_allocator_get_stat_keys:
+ * gtorch_allocator_dup_stat_keys:
  * @self: an allocator
  *
  * Gets the names of all that is counted.
@@ -360,21 +360,28 @@ gtorch_allocator_get_device (GTorchAllocator *self)
  * `num_alloc_retries`, `num_ooms`, `num_sync_all_streams`, `num_device_alloc`, `num_device_free`
  * and `max_split_size`.
  *
- * Returns: (transfer none) (array zero-terminated=1): the keys
+ * Each [class@MemoryPool] of the device, those of graphs too, has `reserved_bytes_by_private_pools.0_`
+ * with its [property@MemoryPool:id], `.all`, `.small_pool` or `.large_pool` and the same four, until its
+ * memory has gone back.
+ *
+ * Returns: (transfer full) (array zero-terminated=1): the keys
  *
  * Since: 0.1
  */
-const gchar *const *
-gtorch_allocator_get_stat_keys (GTorchAllocator *self)
+gchar **
+gtorch_allocator_dup_stat_keys (GTorchAllocator *self)
 {
+  GTorchMemoryStats stats;
+
   g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), NULL);
-  return gtorch_memory_stats_keys ();
+  gtorch_allocator_get_stats (self, &stats);
+  return gtorch_memory_stats_keys (&stats, self->device);
 }
 
 /**
  * gtorch_allocator_get_stat:
  * @self: an allocator
- * @key: what is wanted, as in [method@Allocator.get_stat_keys]
+ * @key: what is wanted, as in [method@Allocator.dup_stat_keys]
  * @error: return location for an error
  *
  * Gets a number by its name.
@@ -399,7 +406,7 @@ gtorch_allocator_get_stat (GTorchAllocator *self, const gchar *key, GError **err
   if (g_str_has_prefix (key, "inactive"))
     settle (self);
   gtorch_allocator_get_stats (self, &stats);
-  if (gtorch_memory_stats_find (&stats, key, &value))
+  if (gtorch_memory_stats_find (&stats, self->device, key, &value))
     return value;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
                _ ("allocator: “%s” is not a statistic; they are as “allocated_bytes.all.peak” and "
@@ -846,29 +853,24 @@ gtorch_allocator_set_caching (GTorchAllocator *self, gboolean caching)
 
 /* --- beginning again --- */
 
+/* With the lock held. */
 static void
-for_each_counter (GTorchAllocator *self, void (*func) (GTorchCounter *counter))
+reset_counters (GTorchAllocator *self, gboolean accumulated)
 {
   guint pool, stat;
 
   for (pool = 0; pool < GTORCH_N_POOLS; pool++)
     for (stat = 0; stat < GTORCH_N_STATS; stat++)
-      func (&self->stats.counters[pool][stat]);
-  func (&self->stats.oversize_allocations);
-  func (&self->stats.oversize_segments);
-}
-
-static void
-reset_peak (GTorchCounter *counter)
-{
-  counter->peak = counter->current;
+      gtorch_counter_reset (&self->stats.counters[pool][stat], accumulated);
+  gtorch_counter_reset (&self->stats.oversize_allocations, accumulated);
+  gtorch_counter_reset (&self->stats.oversize_segments, accumulated);
 }
 
 /**
  * gtorch_allocator_reset_peak:
  * @self: an allocator
  *
- * Lets all peaks begin again at the current values.
+ * Lets all peaks begin again at the current values, those of private pools too.
  *
  * Since: 0.1
  */
@@ -884,15 +886,9 @@ gtorch_allocator_reset_peak (GTorchAllocator *self)
     klass->reset_peak (self->device);
   if (klass->sync_stats != NULL)
     klass->sync_stats (self->device, &self->stats);
-  for_each_counter (self, reset_peak);
+  reset_counters (self, FALSE);
   gtorch_allocator_unlock_stats (self);
-}
-
-static void
-reset_accumulated (GTorchCounter *counter)
-{
-  counter->added = 0;
-  counter->base = counter->current;
+  gtorch_pool_foreach (self->device, gtorch_pool_reset_counters, GINT_TO_POINTER (FALSE));
 }
 
 /**
@@ -914,10 +910,11 @@ gtorch_allocator_reset_accumulated (GTorchAllocator *self)
   gtorch_allocator_lock_stats (self);
   if (klass->sync_stats != NULL)
     klass->sync_stats (self->device, &self->stats);
-  for_each_counter (self, reset_accumulated);
+  reset_counters (self, TRUE);
   self->stats.num_alloc_retries = self->stats.num_ooms = self->stats.num_sync_all_streams = 0;
   self->stats.num_device_alloc = self->stats.num_device_free = 0;
   gtorch_allocator_unlock_stats (self);
+  gtorch_pool_foreach (self->device, gtorch_pool_reset_counters, GINT_TO_POINTER (TRUE));
 }
 
 /**

@@ -16,7 +16,7 @@ GTORCH_AVAILABLE_IN_0_1
 GTorchDevice *gtorch_allocator_get_device (GTorchAllocator *self);
 
 GTORCH_AVAILABLE_IN_0_1
-const gchar *const *gtorch_allocator_get_stat_keys (GTorchAllocator *self);
+gchar **gtorch_allocator_dup_stat_keys (GTorchAllocator *self) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 guint64 gtorch_allocator_get_stat (GTorchAllocator *self, const gchar *key, GError **error);
 GTORCH_AVAILABLE_IN_0_1

@@ -86,6 +86,9 @@ struct _GTorchDeviceClass
   void (*drop_pool) (GTorchDevice *device, struct _GTorchPool *pool);
   /* How many bytes of memory the device has. */
   guint64 (*get_total_memory) (GTorchDevice *device);
+  /* How much of it nobody has, and all, as whoever gives it away says now. */
+  gboolean (*get_memory_info) (GTorchDevice *device, guint64 *available, guint64 *total,
+                               GError **error);
   /* Optional, for allocators that do not write into the statistics themselves: brings them up to date;
    * begins again with its own peaks. Both with the statistics locked. */
   void (*sync_stats) (GTorchDevice *device, struct _GTorchMemoryStats *stats);
@@ -189,6 +192,8 @@ gboolean gtorch_device_get_info_property (GTorchDevice *self, guint prop_id, GVa
 GTorchStorage *gtorch_cpu_alloc (GTorchDevice *device, gsize n_bytes, GError **error);
 void gtorch_cpu_free (GTorchDevice *device, GTorchStorage *storage);
 guint64 gtorch_cpu_total_memory (GTorchDevice *device);
+gboolean gtorch_cpu_memory_info (GTorchDevice *device, guint64 *available, guint64 *total,
+                                 GError **error);
 void gtorch_cpu_sync_stats (GTorchDevice *device, struct _GTorchMemoryStats *stats);
 void gtorch_cpu_reset_peak (GTorchDevice *device);
 void gtorch_cpu_empty_cache (GTorchDevice *device);

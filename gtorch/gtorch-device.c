@@ -748,6 +748,45 @@ gtorch_device_get_total_memory (GTorchDevice *self)
 }
 
 /**
+ * gtorch_device_get_memory_info:
+ * @self: a device
+ * @available: (out) (optional): how many bytes nobody has
+ * @total: (out) (optional): how many bytes there are
+ * @error: return location for an error
+ *
+ * Asks the driver, or the kernel for the CPU, how much memory is left for all programs.
+ *
+ * What the [class@Allocator] keeps ready for new tensors is not among it; [method@Allocator.trim]
+ * gives that back.
+ *
+ * ```c
+ * guint64 available, total;
+ *
+ * if (gtorch_device_get_memory_info (device, &available, &total, &error))
+ *   g_print ("%.0f %% are in use\n", 100.0 * (total - available) / total);
+ * ```
+ *
+ * Returns: %TRUE on success; %FALSE with the error of a device that does not work
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_device_get_memory_info (GTorchDevice *self, guint64 *available, guint64 *total,
+                               GError **error)
+{
+  guint64 numbers[2];
+
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
+  if (!GTORCH_DEVICE_GET_CLASS (self)->get_memory_info (self, &numbers[0], &numbers[1], error))
+    return FALSE;
+  if (available != NULL)
+    *available = numbers[0];
+  if (total != NULL)
+    *total = numbers[1];
+  return TRUE;
+}
+
+/**
  * gtorch_device_reset_peak_memory:
  * @self: a device
  *

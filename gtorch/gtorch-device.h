@@ -100,6 +100,9 @@ guint64 gtorch_device_get_peak_memory_reserved (GTorchDevice *self);
 GTORCH_AVAILABLE_IN_0_1
 guint64 gtorch_device_get_total_memory (GTorchDevice *self);
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_device_get_memory_info (GTorchDevice *self, guint64 *available, guint64 *total,
+                                        GError **error);
+GTORCH_AVAILABLE_IN_0_1
 void gtorch_device_reset_peak_memory (GTorchDevice *self);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_device_empty_cache (GTorchDevice *self);

@@ -17,9 +17,11 @@ struct _GTorchPool
   gint ref_count;
   GTorchDevice *device;
   guint64 id;
+  GList link;      /* among all pools; data: this */
   gint use_on_oom; /* atomically */
   gint n_graphs;   /* atomically: of those that use its memory, also where no tensor holds it */
-  GTorchCounter allocated, reserved; /* in bytes; under the statistics' lock of the device */
+  /* in bytes; under the statistics' lock of the device */
+  GTorchCounter allocated, reserved[GTORCH_N_POOLS];
 
   GPtrArray *arenas;          /* a GPU's, under its lock */
   GTorchMemorySource *source; /* of the program; NULL: the device's */
@@ -49,13 +51,20 @@ GTorchPool *gtorch_memory_pool_get_pool (GTorchMemoryPool *self);
 /* captured: in a capture. What graphs had is never given to others while there are graphs. */
 GTorchStorage *gtorch_pool_alloc (GTorchPool *self, gsize n_bytes, gboolean captured,
                                   GError **error);
-/* Counts what tensors have and what the device gave; with the statistics' lock held. */
+/* Counts what the device gave for small or large tensors; with the statistics' lock held. */
 static inline void
-gtorch_pool_count (GTorchPool *self, gint64 allocated, gint64 reserved)
+gtorch_pool_count_reserved (GTorchPool *self, guint pool, gint64 n_bytes)
 {
-  gtorch_counter_add (&self->allocated, allocated);
-  gtorch_counter_add (&self->reserved, reserved);
+  gtorch_counter_add (&self->reserved[GTORCH_POOL_ALL], n_bytes);
+  gtorch_counter_add (&self->reserved[pool], n_bytes);
 }
+
+/* Calls func for each pool of a device that has not gone yet, in the order of their numbers; none goes
+ * meanwhile. */
+void gtorch_pool_foreach (GTorchDevice *device, void (*func) (GTorchPool *pool, gpointer data),
+                          gpointer data);
+/* The peaks, or what only ever grows, begin again. */
+void gtorch_pool_reset_counters (GTorchPool *self, gpointer accumulated);
 
 /* A graph uses the memory: it stays until the call with FALSE. */
 void gtorch_pool_set_graph (GTorchPool *self, gboolean used);

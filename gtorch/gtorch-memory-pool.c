@@ -43,6 +43,8 @@
  * Since: 0.1
  */
 
+#define MOST_SMALL (1 << 20)
+
 /* Of the CPU's memory. */
 typedef struct
 {
@@ -77,19 +79,39 @@ G_DEFINE_TYPE (GTorchMemoryPool, gtorch_memory_pool, G_TYPE_OBJECT)
 
 /* --- what tensors and graphs hold --- */
 
+static GMutex all_lock;
+static GQueue all = G_QUEUE_INIT;
+
 GTorchPool *
 gtorch_pool_new (GTorchDevice *device)
 {
-  static gint last_id;
+  static guint64 last_id;
   GTorchPool *self = g_new0 (GTorchPool, 1);
 
   self->ref_count = 1;
   self->device = device;
-  self->id = g_atomic_int_add (&last_id, 1) + 1;
   g_mutex_init (&self->lock);
   g_rec_mutex_init (&self->run_lock);
   self->ready = g_ptr_array_new ();
+  self->link.data = self;
+  g_mutex_lock (&all_lock);
+  self->id = ++last_id;
+  g_queue_push_tail_link (&all, &self->link);
+  g_mutex_unlock (&all_lock);
   return self;
+}
+
+void
+gtorch_pool_foreach (GTorchDevice *device, void (*func) (GTorchPool *pool, gpointer data),
+                     gpointer data)
+{
+  GList *link;
+
+  g_mutex_lock (&all_lock);
+  for (link = all.head; link != NULL; link = link->next)
+    if (((GTorchPool *) link->data)->device == device)
+      func (link->data, data);
+  g_mutex_unlock (&all_lock);
 }
 
 GTorchPool *
@@ -100,10 +122,21 @@ gtorch_pool_ref (GTorchPool *self)
 }
 
 static void
-count (GTorchPool *self, gint64 allocated, gint64 reserved)
+count_allocated (GTorchPool *self, gint64 n_bytes)
 {
   gtorch_allocator_lock_stats (self->device->allocator);
-  gtorch_pool_count (self, allocated, reserved);
+  gtorch_counter_add (&self->allocated, n_bytes);
+  gtorch_allocator_unlock_stats (self->device->allocator);
+}
+
+static void
+count_reserved (GTorchPool *self, const GTorchStorage *backing, gboolean added)
+{
+  const gint64 n_bytes = backing->n_bytes;
+
+  gtorch_allocator_lock_stats (self->device->allocator);
+  gtorch_pool_count_reserved (self, n_bytes <= MOST_SMALL ? GTORCH_POOL_SMALL : GTORCH_POOL_LARGE,
+                              added ? n_bytes : -n_bytes);
   gtorch_allocator_unlock_stats (self->device->allocator);
 }
 
@@ -126,7 +159,7 @@ drop_ready (GTorchPool *self)
     {
       Block *block = blocks->pdata[i];
 
-      count (self, 0, -(gint64) block->backing->n_bytes);
+      count_reserved (self, block->backing, FALSE);
       gtorch_storage_unref (block->backing);
       g_free (block);
     }
@@ -148,12 +181,27 @@ gtorch_pool_unref (GTorchPool *self)
 void
 gtorch_pool_free (GTorchPool *self)
 {
+  g_mutex_lock (&all_lock);
+  g_queue_unlink (&all, &self->link);
+  g_mutex_unlock (&all_lock);
   drop_ready (self);
   g_ptr_array_unref (self->ready);
   g_clear_object (&self->source);
   g_mutex_clear (&self->lock);
   g_rec_mutex_clear (&self->run_lock);
   g_free (self);
+}
+
+void
+gtorch_pool_reset_counters (GTorchPool *self, gpointer accumulated)
+{
+  guint i;
+
+  gtorch_allocator_lock_stats (self->device->allocator);
+  gtorch_counter_reset (&self->allocated, GPOINTER_TO_INT (accumulated));
+  for (i = 0; i < GTORCH_N_POOLS; i++)
+    gtorch_counter_reset (&self->reserved[i], GPOINTER_TO_INT (accumulated));
+  gtorch_allocator_unlock_stats (self->device->allocator);
 }
 
 void
@@ -186,7 +234,7 @@ free_pool_storage (GTorchStorage *storage)
   Block *block = storage->free_data;
   GTorchPool *pool = block->pool;
 
-  count (pool, -(gint64) block->backing->n_bytes, 0);
+  count_allocated (pool, -(gint64) block->backing->n_bytes);
   g_mutex_lock (&pool->lock);
   g_ptr_array_insert (pool->ready, find_ready (pool, block->backing->n_bytes), block);
   g_mutex_unlock (&pool->lock);
@@ -233,10 +281,10 @@ gtorch_pool_alloc (GTorchPool *self, gsize n_bytes, gboolean captured, GError **
       block = g_new0 (Block, 1);
       block->pool = self;
       block->backing = backing;
-      count (self, 0, n_bytes);
+      count_reserved (self, backing, TRUE);
     }
   block->is_captured = captured;
-  count (self, block->backing->n_bytes, 0);
+  count_allocated (self, block->backing->n_bytes);
   gtorch_pool_ref (self);
   return gtorch_storage_new_foreign (self->device, block->backing->data, n_bytes, free_pool_storage,
                                      block);
@@ -445,7 +493,8 @@ gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
   /**
    * GTorchMemoryPool:peak-allocated: (getter get_peak_allocated)
    *
-   * The most bytes that tensors held since [method@MemoryPool.reset_peak]. Not notified.
+   * The most bytes that tensors held since [method@MemoryPool.reset_peak] or
+   * [method@Allocator.reset_peak]. Not notified.
    *
    * Since: 0.1
    */
@@ -462,7 +511,8 @@ gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
   /**
    * GTorchMemoryPool:peak-reserved: (getter get_peak_reserved)
    *
-   * The most bytes that the pool had since [method@MemoryPool.reset_peak]. Not notified.
+   * The most bytes that the pool had since [method@MemoryPool.reset_peak] or
+   * [method@Allocator.reset_peak]. Not notified.
    *
    * Since: 0.1
    */
@@ -666,7 +716,7 @@ guint64
 gtorch_memory_pool_get_reserved (GTorchMemoryPool *self)
 {
   g_return_val_if_fail (GTORCH_IS_MEMORY_POOL (self), 0);
-  return read_counter (self->pool, &self->pool->reserved, FALSE);
+  return read_counter (self->pool, &self->pool->reserved[GTORCH_POOL_ALL], FALSE);
 }
 
 /**
@@ -683,7 +733,7 @@ guint64
 gtorch_memory_pool_get_peak_reserved (GTorchMemoryPool *self)
 {
   g_return_val_if_fail (GTORCH_IS_MEMORY_POOL (self), 0);
-  return read_counter (self->pool, &self->pool->reserved, TRUE);
+  return read_counter (self->pool, &self->pool->reserved[GTORCH_POOL_ALL], TRUE);
 }
 
 /**
@@ -697,14 +747,8 @@ gtorch_memory_pool_get_peak_reserved (GTorchMemoryPool *self)
 void
 gtorch_memory_pool_reset_peak (GTorchMemoryPool *self)
 {
-  GTorchPool *pool;
-
   g_return_if_fail (GTORCH_IS_MEMORY_POOL (self));
-  pool = self->pool;
-  gtorch_allocator_lock_stats (pool->device->allocator);
-  pool->allocated.peak = pool->allocated.current;
-  pool->reserved.peak = pool->reserved.current;
-  gtorch_allocator_unlock_stats (pool->device->allocator);
+  gtorch_pool_reset_counters (self->pool, GINT_TO_POINTER (FALSE));
 }
 
 /**

@@ -523,6 +523,26 @@ gtorch_tensor_get_device (GTorchTensor *self)
 }
 
 /**
+ * gtorch_tensor_get_device_index:
+ * @self: a tensor
+ *
+ * Gets which GPU holds the elements.
+ *
+ * Returns: the [property@Device:index] of the GPU; -1 if the tensor is on the CPU
+ *
+ * Since: 0.1
+ */
+gint
+gtorch_tensor_get_device_index (GTorchTensor *self)
+{
+  GTorchDevice *device;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), -1);
+  device = gtorch_impl_device (gtorch_tensor_unwrap (self));
+  return device->type == GTORCH_DEVICE_TYPE_CPU ? -1 : (gint) device->index;
+}
+
+/**
  * gtorch_tensor_record_stream:
  * @self: a tensor
  * @stream: a stream of the tensor's device

@@ -18,6 +18,8 @@ GTorchDType gtorch_tensor_get_dtype (GTorchTensor *self);
 GTORCH_AVAILABLE_IN_0_1
 GTorchDevice *gtorch_tensor_get_device (GTorchTensor *self);
 GTORCH_AVAILABLE_IN_0_1
+gint gtorch_tensor_get_device_index (GTorchTensor *self);
+GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_tensor_record_stream (GTorchTensor *self, GTorchStream *stream, GError **error);
 GTORCH_AVAILABLE_IN_0_1
 guint gtorch_tensor_get_n_dims (GTorchTensor *self);

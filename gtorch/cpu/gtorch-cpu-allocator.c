@@ -92,6 +92,8 @@ static guint flushes;
 
 /* --- what there is --- */
 
+#define GROUP "/sys/fs/cgroup/"
+
 static guint64
 read_number (const gchar *file, const gchar *key)
 {
@@ -115,7 +117,7 @@ memory_limit (void)
     {
       guint64 bytes = 1024 * read_number ("/proc/meminfo", "MemTotal:");
       guint64 swap = 1024 * read_number ("/proc/meminfo", "SwapTotal:");
-      guint64 group = read_number ("/sys/fs/cgroup/memory.max", NULL);
+      guint64 group = read_number (GROUP "memory.max", NULL);
 
       if (bytes == 0)
         bytes = (guint64) sysconf (_SC_PHYS_PAGES) * (guint64) sysconf (_SC_PAGESIZE);
@@ -626,6 +628,27 @@ guint64
 gtorch_cpu_total_memory (GTorchDevice *device)
 {
   return memory_limit ();
+}
+
+gboolean
+gtorch_cpu_memory_info (GTorchDevice *device, guint64 *available, guint64 *total, GError **error)
+{
+  guint64 left = 1024 * read_number ("/proc/meminfo", "MemAvailable:");
+  guint64 swap = 1024 * read_number ("/proc/meminfo", "SwapFree:");
+  guint64 group = read_number (GROUP "memory.max", NULL);
+
+  if (left == 0)
+    left = (guint64) sysconf (_SC_AVPHYS_PAGES) * (guint64) sysconf (_SC_PAGESIZE);
+  left += swap;
+  if (group != 0)
+    {
+      guint64 used = read_number (GROUP "memory.current", NULL);
+
+      left = MIN (left, group - MIN (group, used));
+    }
+  *total = memory_limit ();
+  *available = MIN (left, *total);
+  return TRUE;
 }
 
 static void

@@ -69,6 +69,7 @@ gtorch_cpu_device_class_init (GTorchCpuDeviceClass *klass)
   device_class->alloc = gtorch_cpu_alloc;
   device_class->free = gtorch_cpu_free;
   device_class->get_total_memory = gtorch_cpu_total_memory;
+  device_class->get_memory_info = gtorch_cpu_memory_info;
   device_class->sync_stats = gtorch_cpu_sync_stats;
   device_class->reset_peak = gtorch_cpu_reset_peak;
   device_class->empty_cache = gtorch_cpu_empty_cache;

@@ -85,7 +85,7 @@ count_alloc (GTorchCudaDevice *device, GTorchCudaBlock *block)
   block->site = site;
   gtorch_cuda_count_block (device, pool_of (block), block->size, block->requested);
   if (G_UNLIKELY (owner_of (block) != NULL))
-    gtorch_pool_count (owner_of (block), block->size, 0);
+    gtorch_counter_add (&owner_of (block)->allocated, block->size);
   if (G_UNLIKELY (stats->max_split_size >= 0 && block->size >= (gsize) stats->max_split_size))
     count_oversize (stats, block, 1);
   gtorch_allocator_unlock_stats (allocator);
@@ -111,7 +111,7 @@ count_free (GTorchCudaDevice *device, GTorchCudaBlock *block, gboolean freed, gb
       gtorch_stats_add (stats, pool, GTORCH_STAT_ALLOCATION, -1);
       gtorch_stats_add (stats, pool, GTORCH_STAT_ALLOCATED_BYTES, -(gint64) block->size);
       if (G_UNLIKELY (owner_of (block) != NULL))
-        gtorch_pool_count (owner_of (block), -(gint64) block->size, 0);
+        gtorch_counter_add (&owner_of (block)->allocated, -(gint64) block->size);
       if (G_UNLIKELY (block->is_oversize))
         count_oversize (stats, block, -1);
     }

@@ -83,7 +83,7 @@ note_page (GTorchCudaArena *self, CUdeviceptr address, gint64 n_bytes)
   if (self->owner != NULL)
     {
       gtorch_allocator_lock_stats (allocator);
-      gtorch_pool_count (self->owner, 0, n_bytes);
+      gtorch_pool_count_reserved (self->owner, self->pool, n_bytes);
       allocator->private_reserved += n_bytes;
       gtorch_allocator_unlock_stats (allocator);
     }

@@ -86,6 +86,21 @@ gtorch_cuda_device_get_total_memory (GTorchDevice *device)
 }
 
 static gboolean
+gtorch_cuda_device_get_memory_info (GTorchDevice *device, guint64 *available, guint64 *total,
+                                    GError **error)
+{
+  gsize left = 0, all = 0;
+
+  if (!gtorch_device_works (device, error)
+      || !gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (device), error)
+      || !gtorch_cuda_check (gtorch_cuda.cuMemGetInfo (&left, &all), "cuMemGetInfo", error))
+    return FALSE;
+  *available = left;
+  *total = all;
+  return TRUE;
+}
+
+static gboolean
 gtorch_cuda_device_make_current (GTorchDevice *device, GError **error)
 {
   return gtorch_cuda_driver_load (error);
@@ -134,6 +149,7 @@ gtorch_cuda_device_class_init (GTorchCudaDeviceClass *klass)
   klass->drop_pool = gtorch_cuda_drop_pool;
   klass->free = gtorch_cuda_free;
   klass->get_total_memory = gtorch_cuda_device_get_total_memory;
+  klass->get_memory_info = gtorch_cuda_device_get_memory_info;
   klass->sync_stats = gtorch_cuda_magazines_sync;
   klass->reset_peak = gtorch_cuda_magazines_recall;
   klass->empty_cache = gtorch_cuda_empty_cache;

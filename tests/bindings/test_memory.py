@@ -75,6 +75,10 @@ def pools_take_what_is_allocated_in_their_block():
     with pool, pool:
         z = GTorch.zeros(1000, device='cuda')
     assert pool.props.allocated == 8192
+    key = f'reserved_bytes_by_private_pools.0_{pool.id[1]}.all.current'
+    assert cuda.memory_stats(0)[key] == pool.props.reserved > 0
+    available, total = cuda.mem_get_info(0)
+    assert total == 2**30 and available < total
     segments = pool.snapshot()
     assert {segment['segment_pool_id'] for segment in segments} == {pool.id}
     everything = cuda.memory_snapshot(0)

@@ -119,7 +119,7 @@ the_cpu_describes_itself (void)
   GTorchDevice *cpu = gtorch_device_cpu ();
   gint major = -1, minor = -1;
   guint n, threads, warp;
-  guint64 total, shared, l2;
+  guint64 total, shared, l2, available, all;
   gboolean integrated;
   g_autofree gchar *pci = NULL, *uuid = NULL, *driver = NULL;
 
@@ -132,6 +132,10 @@ the_cpu_describes_itself (void)
                 NULL);
   g_assert_cmpuint (total, ==, gtorch_device_get_total_memory (cpu));
   g_assert_cmpuint (total, >, 1 << 20);
+  g_assert_true (gtorch_device_get_memory_info (cpu, &available, &all, NULL));
+  g_assert_cmpuint (all, ==, total);
+  g_assert_cmpuint (available, >, 0);
+  g_assert_cmpuint (available, <=, total);
   g_assert_cmpuint (n, ==, g_get_num_processors ());
   g_assert_cmpuint (threads, ==, 1);
   g_assert_cmpuint (warp, ==, 1);

@@ -213,6 +213,42 @@ libraries_say_their_versions_or_packages (void)
   g_assert_nonnull (strstr (error->message, "nvidia-cudnn-cu13"));
 }
 
+static void
+the_driver_says_what_is_left (void)
+{
+  guint64 available = 0, less = 0, total = 0;
+  g_autoptr (GError) error = NULL;
+  GTorchImpl *x;
+
+  gtorch_device_get_memory_info (gpu (1), &available, &total, &error);
+  g_assert_no_error (error);
+  g_assert_cmpuint (total, ==, gtorch_device_get_total_memory (gpu (1)));
+  g_assert_cmpuint (available, ==, total);
+  x = ramp_1d (gpu (1), GTORCH_DTYPE_FLOAT32, 100);
+  g_assert_true (gtorch_device_get_memory_info (gpu (1), &less, NULL, &error));
+  g_assert_cmpuint (less, ==, total - gtorch_device_get_memory_reserved (gpu (1)));
+  gtorch_impl_unref (x);
+  g_assert_true (gtorch_device_get_memory_info (gpu (1), NULL, NULL, &error));
+
+  fake_cuda_fail ("cuMemGetInfo", 1, CUDA_ERROR_INVALID_VALUE);
+  g_assert_false (gtorch_device_get_memory_info (gpu (1), &available, &total, &error));
+  g_assert_true (fake_cuda_clear_faults ());
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA);
+  g_assert_cmpuint (available, ==, total);
+}
+
+static void
+tensors_know_the_number_of_their_gpu (void)
+{
+  g_autoptr (GTorchTensor) there = gtorch_tensor_wrap (ramp_1d (gpu (1), GTORCH_DTYPE_FLOAT32, 3));
+  g_autoptr (GTorchTensor) here = gtorch_ones (GTORCH_SHAPE (3), 0, gtorch_device_cpu (), NULL);
+  g_autoptr (GTorchDeviceGuard) guard = gtorch_device_guard_new (gpu (1), NULL);
+
+  g_assert_cmpint (gtorch_tensor_get_device_index (there), ==, 1);
+  g_assert_cmpint (gtorch_tensor_get_device_index (here), ==, -1);
+  g_assert_true (gtorch_device_cuda (-1, NULL) == gpu (1));
+}
+
 #define TEST(name) g_test_add_func ("/GTorchCudaDevice/" #name, name)
 
 gint
@@ -229,5 +265,7 @@ main (gint argc, gchar **argv)
   TEST (the_environment_hides_devices);
   TEST (the_environment_can_hide_all);
   TEST (libraries_say_their_versions_or_packages);
+  TEST (the_driver_says_what_is_left);
+  TEST (tensors_know_the_number_of_their_gpu);
   return g_test_run ();
 }

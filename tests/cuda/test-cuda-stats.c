@@ -35,11 +35,11 @@ start (void)
 static void
 every_key_has_a_number (void)
 {
-  const gchar *const *keys = gtorch_allocator_get_stat_keys (gpu_allocator ());
+  g_auto (GStrv) keys = gtorch_allocator_dup_stat_keys (gpu_allocator ());
   g_autoptr (GError) error = NULL;
   guint i;
 
-  g_assert_cmpuint (g_strv_length ((gchar **) keys), ==, 9 * 3 * 4 + 2 * 4 + 6);
+  g_assert_cmpuint (g_strv_length (keys), ==, 9 * 3 * 4 + 2 * 4 + 6);
   for (i = 0; keys[i] != NULL; i++)
     gpu_stat (0, keys[i]);
   g_assert_cmpint (gpu_stat (0, "max_split_size"), ==, -1);
@@ -91,6 +91,46 @@ each_storage_is_counted_in_its_pool (void)
   assert_stats ("allocation.all", 0, 1, 0, 1);
   gtorch_allocator_trim (gpu_allocator ());
   assert_stats ("inactive_split_bytes.all", 0, 2 * MIB - 1024, 0, 2 * MIB - 1024);
+}
+
+static void
+private_pools_have_keys_while_they_live (void)
+{
+  GTorchMemoryPool *pool = gtorch_memory_pool_new (gpu (0));
+  g_autofree gchar *name = g_strdup_printf ("reserved_bytes_by_private_pools.0_%" G_GUINT64_FORMAT,
+                                            gtorch_memory_pool_get_id (pool));
+  g_autofree gchar *all = g_strconcat (name, ".all", NULL);
+  g_autofree gchar *small = g_strconcat (name, ".small_pool", NULL);
+  g_autofree gchar *large = g_strconcat (name, ".large_pool", NULL);
+  g_autofree gchar *last = g_strconcat (large, ".freed", NULL);
+  g_auto (GStrv) keys = gtorch_allocator_dup_stat_keys (gpu_allocator ());
+  GTorchMemoryPoolGuard *guard = gtorch_memory_pool_guard_new (pool);
+  g_autoptr (GError) error = NULL;
+  GTorchImpl *x, *y;
+
+  g_assert_true (g_strv_contains ((const gchar *const *) keys, last));
+  assert_stats (all, 0, 0, 0, 0);
+  x = bytes (1000);
+  y = bytes (MIB + 1);
+  assert_stats (small, 2 * MIB, 2 * MIB, 2 * MIB, 0);
+  assert_stats (large, 32 * MIB, 32 * MIB, 32 * MIB, 0);
+  assert_stats (all, 34 * MIB, 34 * MIB, 34 * MIB, 0);
+  gtorch_memory_pool_guard_unref (guard);
+  gtorch_impl_unref (y);
+  gtorch_memory_pool_trim (pool);
+  assert_stats (large, 0, 32 * MIB, 32 * MIB, 32 * MIB);
+  assert_stats (all, 2 * MIB, 34 * MIB, 34 * MIB, 32 * MIB);
+  gtorch_allocator_reset_peak (gpu_allocator ());
+  g_assert_cmpuint (gtorch_memory_pool_get_peak_reserved (pool), ==, 2 * MIB);
+  gtorch_allocator_reset_accumulated (gpu_allocator ());
+  assert_stats (all, 2 * MIB, 2 * MIB, 0, 0);
+
+  g_object_unref (pool);
+  assert_stats (small, 2 * MIB, 2 * MIB, 0, 0); /* the tensor is in it */
+  gtorch_impl_unref (x);
+  gtorch_allocator_trim (gpu_allocator ());
+  g_assert_cmpuint (gtorch_allocator_get_stat (gpu_allocator (), last, &error), ==, 0);
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND);
 }
 
 static void
@@ -309,6 +349,7 @@ main (gint argc, gchar **argv)
   g_test_init (&argc, &argv, NULL);
   TEST (every_key_has_a_number);
   TEST (each_storage_is_counted_in_its_pool);
+  TEST (private_pools_have_keys_while_they_live);
   TEST (memory_that_streams_use_is_active);
   TEST (properties_are_the_same_numbers);
   TEST (the_table_has_every_number_in_a_good_unit);

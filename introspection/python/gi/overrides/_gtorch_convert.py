@@ -37,12 +37,16 @@ def convert_dtype(value):
 
 
 def convert_device(value):
-    """A device from None, a device or its name."""
+    """A device from None, a device, its name or the number of a GPU."""
     if isinstance(value, str):
         return GTorch.Device.new_from_string(value)
     if value is None or isinstance(value, GTorch.Device):
         return value
-    raise TypeError(f'device must be a GTorch.Device or its name, not {type(value).__name__}')
+    if isinstance(value, int) and not isinstance(value, bool):
+        return GTorch.Device.cuda(value)
+    raise TypeError(
+        f'device must be a GTorch.Device, its name or its number, not {type(value).__name__}'
+    )
 
 
 def convert_enum(enum, value):

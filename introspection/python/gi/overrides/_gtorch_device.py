@@ -15,14 +15,14 @@ OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
 
 
 class Device(GTorch.Device):
-    """GTorch.Device('cpu'), GTorch.Device('cuda:0')"""
+    """GTorch.Device('cpu'), GTorch.Device('cuda:0'), GTorch.Device('cuda', 0)"""
 
     __module__ = OVERRIDES
 
-    def __new__(cls, name):
-        return convert_device(name)
+    def __new__(cls, type, index=None):
+        return convert_device(type if index is None else f'{type}:{index}')
 
-    def __init__(self, *_args):
+    def __init__(self, *_args, **_kwargs):
         pass
 
     type = property(lambda self: str(self.get_property('type').value_nick))
@@ -200,8 +200,6 @@ def _manager():
 
 
 def _device(device):
-    if isinstance(device, int):
-        return GTorch.Device.cuda(device)
     return convert_device(device) or GTorch.Device.get_current()
 
 
@@ -209,9 +207,22 @@ def _gpu(device):
     return _device('cuda' if device is None else device)
 
 
+def _changes_nothing(value):
+    return value is None or (isinstance(value, int) and value < 0)
+
+
+def set_device(value):
+    """Makes a GPU the one that is called `cuda` in this thread."""
+    if not _changes_nothing(value):
+        GTorch.Device.set_current(_device(value))
+
+
 @contextmanager
 def device(value):
     """with GTorch.cuda.device(1): what is called `cuda` in the block, in this thread, is that GPU."""
+    if _changes_nothing(value):
+        yield
+        return
     guard = GTorch.DeviceGuard.new(_device(value))
     try:
         yield
@@ -228,7 +239,7 @@ CUDA = {
     'is_available': lambda: _manager().is_available(),
     'device_count': lambda: _manager().get_device_count(),
     'device': device,
-    'set_device': lambda value: GTorch.Device.set_current(_device(value)),
+    'set_device': set_device,
     'current_device': lambda: convert_device('cuda').get_index(),
     'get_device_name': lambda device=None: _gpu(device).get_name(),
     'get_device_capability': lambda device=None: tuple(_gpu(device).get_capability()),

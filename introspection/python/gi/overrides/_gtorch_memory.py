@@ -12,8 +12,6 @@ OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
 
 
 def _device(device):
-    if isinstance(device, int):
-        return GTorch.Device.cuda(device)
     return convert_device(device) or GTorch.Device.get_current()
 
 
@@ -88,7 +86,7 @@ def change_current_allocator(allocator, device=None):
 def memory_stats(device=None):
     """All that is counted, by the names of PyTorch."""
     allocator = _allocator(device)
-    return {key: allocator.get_stat(key) for key in allocator.get_stat_keys()}
+    return {key: allocator.get_stat(key) for key in allocator.dup_stat_keys()}
 
 
 def memory_summary(device=None, abbreviated=False):
@@ -150,6 +148,7 @@ CUDA = {
     'reset_peak_memory_stats': lambda device=None: _allocator(device).reset_peak(),
     'reset_accumulated_memory_stats': lambda device=None: _allocator(device).reset_accumulated(),
     'empty_cache': lambda device=None: _allocator(device).trim(),
+    'mem_get_info': lambda device=None: tuple(_device(device).get_memory_info()[1:]),
     'memory_stats': memory_stats,
     'memory_summary': memory_summary,
     'memory_snapshot': memory_snapshot,
