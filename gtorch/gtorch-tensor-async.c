@@ -96,7 +96,7 @@ copy_here (Copy *copy, GCancellable *cancellable, GError **error)
       return gtorch_impl_sync (copy->src, error);
     }
   if (copy->dst == NULL)
-    copy->result = gtorch_op_to_device (copy->src, copy->device, error);
+    copy->result = gtorch_op_to_device (copy->src, copy->device, FALSE, error);
   else if (gtorch_op_copy_inplace (copy->dst, copy->src, FALSE, error))
     copy->result = gtorch_impl_ref (copy->dst);
   if (copy->result == NULL)

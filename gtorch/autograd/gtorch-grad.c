@@ -56,7 +56,7 @@ gtorch_grad_fit (GTorchImpl *grad, const GTorchMeta *meta, GError **error)
     }
   if (gtorch_impl_device (current) != meta->device)
     {
-      next = gtorch_op_to_device (current, meta->device, error);
+      next = gtorch_op_to_device (current, meta->device, FALSE, error);
       if (next == NULL)
         return NULL;
       gtorch_impl_unref (current);

@@ -74,7 +74,7 @@ append_values (GTorchImpl *impl, GArray *values, GError **error)
   plain = wide != NULL ? gtorch_op_contiguous (wide, error) : NULL;
   if (plain != NULL && gtorch_impl_device (plain) != gtorch_device_cpu ())
     {
-      host = gtorch_op_to_device (plain, gtorch_device_cpu (), error);
+      host = gtorch_op_to_device (plain, gtorch_device_cpu (), FALSE, error);
       gtorch_impl_unref (plain);
     }
   else
@@ -125,7 +125,7 @@ one_hot (GTorchImpl *impl, gint64 position, gdouble value, GError **error)
   cast = gtorch_op_to_dtype (host, impl->dtype, error);
   if (cast == NULL || gtorch_impl_device (impl) == gtorch_device_cpu ())
     return g_steal_pointer (&cast);
-  return gtorch_op_to_device (cast, gtorch_impl_device (impl), error);
+  return gtorch_op_to_device (cast, gtorch_impl_device (impl), FALSE, error);
 }
 
 static gboolean
@@ -434,7 +434,7 @@ seed_like (GTorchImpl *impl, guint k, GError **error)
         ((gdouble *) gtorch_impl_data (host))[i] = cos (1.0 + i + 10.0 * k);
       result = gtorch_impl_device (impl) == gtorch_device_cpu ()
                    ? g_steal_pointer (&host)
-                   : gtorch_op_to_device (host, gtorch_impl_device (impl), error);
+                   : gtorch_op_to_device (host, gtorch_impl_device (impl), FALSE, error);
     }
   gtorch_set_grad_enabled (before);
   if (result != NULL)

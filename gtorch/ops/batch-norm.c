@@ -276,7 +276,7 @@ apply (GTorchImpl *input, GTorchImpl *mean, GTorchImpl *var, GTorchImpl *weight,
 
   g_autoptr (GTorchImpl) result = b != NULL ? gtorch_op_addcmul (b, input, a, 1, error) : NULL;
 
-  return result != NULL ? gtorch_op_to (result, input->dtype, NULL, FALSE, error) : NULL;
+  return result != NULL ? gtorch_op_to (result, input->dtype, NULL, FALSE, FALSE, error) : NULL;
 }
 
 GTorchImpl *

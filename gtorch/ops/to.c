@@ -8,6 +8,7 @@
 #include "gtorch-device-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-race-private.h"
+#include "gtorch-stream-private.h"
 
 static gboolean
 is_there (const gchar *op, const GTorchImpl *impl, GError **error)
@@ -48,7 +49,7 @@ gtorch_copy_to_device (GTorchImpl *src, GTorchDevice *device, gboolean non_block
 }
 
 GTorchImpl *
-gtorch_op_to_device (GTorchImpl *self, GTorchDevice *device, GError **error)
+gtorch_op_to_device (GTorchImpl *self, GTorchDevice *device, gboolean non_blocking, GError **error)
 {
   g_autoptr (GTorchImpl) moved = NULL;
 
@@ -56,21 +57,33 @@ gtorch_op_to_device (GTorchImpl *self, GTorchDevice *device, GError **error)
     return NULL;
   if (device == NULL || device == self->storage->device)
     return gtorch_impl_ref (self);
-  moved = gtorch_op_empty (self->shape, self->n_dims, self->dtype, device, error);
-  if (moved == NULL || !gtorch_op_copy_inplace (moved, self, FALSE, error))
+  /* A GPU writes by itself to pinned memory only. Where there is no more of it, the copy is waited for. */
+  if (non_blocking && device->type == GTORCH_DEVICE_TYPE_CPU)
+    moved = gtorch_impl_new_pinned (self->dtype, self->shape, self->n_dims, NULL);
+  if (moved == NULL)
+    moved = gtorch_op_empty (self->shape, self->n_dims, self->dtype, device, error);
+  if (moved == NULL || !gtorch_op_copy_inplace (moved, self, non_blocking, error))
     return NULL;
   return g_steal_pointer (&moved);
 }
 
 GTorchImpl *
-gtorch_op_to (GTorchImpl *self, GTorchDType dtype, GTorchDevice *device, gboolean copy,
-              GError **error)
+gtorch_op_to (GTorchImpl *self, GTorchDType dtype, GTorchDevice *device, gboolean non_blocking,
+              gboolean copy, GError **error)
 {
   g_autoptr (GTorchImpl) moved = NULL;
 
   if (!is_there ("to", self, error))
     return NULL;
-  moved = gtorch_op_to_device (self, device, error);
+  /* The host would have to wait for what it converts. */
+  if (non_blocking && device != NULL && device->type == GTORCH_DEVICE_TYPE_CPU
+      && dtype != GTORCH_DTYPE_NONE && (guint) dtype != self->dtype)
+    {
+      g_autoptr (GTorchImpl) converted = gtorch_op_to_dtype (self, dtype, error);
+
+      return converted != NULL ? gtorch_op_to_device (converted, device, TRUE, error) : NULL;
+    }
+  moved = gtorch_op_to_device (self, device, non_blocking, error);
   if (moved == NULL)
     return NULL;
   if (dtype != GTORCH_DTYPE_NONE && (guint) dtype != moved->dtype)
@@ -84,6 +97,6 @@ GTorchImpl *
 gtorch_op_type_as (GTorchImpl *self, GTorchImpl *other, GError **error)
 {
   return is_there ("type_as", other, error)
-             ? gtorch_op_to (self, other->dtype, other->storage->device, FALSE, error)
+             ? gtorch_op_to (self, other->dtype, other->storage->device, FALSE, FALSE, error)
              : NULL;
 }

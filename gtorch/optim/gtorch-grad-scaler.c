@@ -354,7 +354,7 @@ gtorch_grad_scaler_scale (GTorchGradScaler *self, GTorchTensor *outputs, GError 
     }
   if (!ensure_scale (self, impl->storage->device, error))
     return NULL;
-  near = gtorch_op_to_device (self->scale, impl->storage->device, error);
+  near = gtorch_op_to_device (self->scale, impl->storage->device, FALSE, error);
   return near != NULL ? gtorch_tensor_wrap (gtorch_op_mul (impl, near, error)) : NULL;
 }
 
@@ -451,7 +451,7 @@ unscale (GTorchGradScaler *self, GTorchOptimizer *optimizer, Progress *progress,
   g_hash_table_iter_init (&iter, devices);
   while (g_hash_table_iter_next (&iter, &device, &grads))
     {
-      g_autoptr (GTorchImpl) near = gtorch_op_to_device (inverse, device, error);
+      g_autoptr (GTorchImpl) near = gtorch_op_to_device (inverse, device, FALSE, error);
       GTorchImpl *found =
           near != NULL ? gtorch_amp_unscale ((GTorchImpl *const *) ((GPtrArray *) grads)->pdata,
                                              ((GPtrArray *) grads)->len, near, error)
@@ -560,7 +560,7 @@ combine (GPtrArray *founds, GError **error)
   for (i = 1; i < founds->len; i++)
     {
       g_autoptr (GTorchImpl) near =
-          gtorch_op_to_device (founds->pdata[i], sum->storage->device, error);
+          gtorch_op_to_device (founds->pdata[i], sum->storage->device, FALSE, error);
       GTorchImpl *next = near != NULL ? gtorch_op_add (sum, near, 1, error) : NULL;
 
       if (next == NULL)
@@ -635,7 +635,7 @@ step_unless_found (GTorchGradScaler *self, GTorchOptimizer *optimizer, Progress 
   for (i = 0; all != NULL && i < progress->founds->len; i++)
     {
       GTorchImpl *found = progress->founds->pdata[i];
-      g_autoptr (GTorchImpl) near = gtorch_op_to_device (all, found->storage->device, error);
+      g_autoptr (GTorchImpl) near = gtorch_op_to_device (all, found->storage->device, FALSE, error);
       GTorchImpl *skip = near != NULL ? gtorch_op_to_dtype (near, GTORCH_DTYPE_BOOL, error) : NULL;
 
       if (skip == NULL)
@@ -874,7 +874,7 @@ gtorch_grad_scaler_update (GTorchGradScaler *self, GTorchTensor *new_scale, GErr
       return FALSE;
     }
   all = combine (founds, error);
-  near = all != NULL ? gtorch_op_to_device (all, self->scale->storage->device, error) : NULL;
+  near = all != NULL ? gtorch_op_to_device (all, self->scale->storage->device, FALSE, error) : NULL;
   if (near == NULL
       || !gtorch_amp_update_scale (self->scale, self->tracker, near, self->growth_factor,
                                    self->backoff_factor, self->growth_interval, error))

@@ -293,7 +293,7 @@ restore (GTorchImpl *impl, gpointer data, GError **error)
   for (i = 1; i < masked->n_skips; i++)
     if (masked->skips[i]->storage->device == impl->storage->device)
       skip = masked->skips[i];
-  near = gtorch_op_to_device (skip, impl->storage->device, error);
+  near = gtorch_op_to_device (skip, impl->storage->device, FALSE, error);
   /* what the step has made itself began as zeros */
   result =
       near != NULL ? gtorch_op_where (near, former != NULL ? former : zero, plain, error) : NULL;

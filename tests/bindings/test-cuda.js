@@ -57,7 +57,14 @@ tap.add('to_takes_dtypes_devices_and_tensors', () => {
     tap.equal(x.to(GTorch.float64).get_dtype(), GTorch.float64);
     const like = x.to(GTorch.zeros([1], {dtype: GTorch.int32, device: gpu(0)}));
     tap.equal([like.get_dtype(), like.get_device().to_string()], [GTorch.int32, 'cuda:0']);
-    tap.assert(x.to('cpu') === x);
+    tap.assert(x.to('cpu') === x && x.to(GTorch.float32) === x);
+    tap.assert(x.to('cpu', {copy: true}) !== x);
+    const there = like.to('cpu', {non_blocking: true});
+    tap.assert(there.is_pinned());
+    tap.equal(there.toArray(), [1, 1, 1]);
+    tap.equal(ones([2], 1).get_device_index(), 1);
+    const [, available, total] = gpu(0).get_memory_info();
+    tap.assert(available > 0 && available < total);
 });
 
 tap.add('streams_wait_for_each_other', () => {

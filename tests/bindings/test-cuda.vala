@@ -107,6 +107,10 @@ int main () {
         expect_error (GTorch.Error.DEVICE_MISMATCH, "“other” of shape [3] is on cuda:1",
                       () => { x.add (ones (3, gpu (1)), 1); });
         var half = GTorch.full ({}, 0.5, DType.FLOAT32, null);
+        uint64 available, total;
+        check (gpu (0).get_memory_info (out available, out total) && available < total, "memory");
+        check (x.get_device_index () == 0, "index");
+        check (x.to (DType.NONE, Device.cpu (), true, false).is_pinned (), "not waiting");
         check (x.mul (half).sum (null, false, DType.NONE).item_double () == 1.5, "a number");
     });
     test ("streams_and_events_order_work", () => {

@@ -60,6 +60,21 @@ def gpus_are_counted_and_described():
 def devices_have_names():
     for name, expected in (('cpu', 'cpu'), ('cuda', 'cuda:0'), ('cuda:1', 'cuda:1'), ('1', 'cuda:1')):
         assert str(GTorch.Device(name)) == expected
+    assert str(GTorch.Device(1)) == str(GTorch.Device('cuda', 1)) == str(GTorch.Device('cuda', index=1)) == 'cuda:1'
+    x = GTorch.ones([2], device=1)
+    assert x.get_device_index() == x.cuda(1).get_device_index() == x.cpu().to(1).get_device_index() == 1
+    assert x.to(-1).get_device_index() == 0 and x.cpu().get_device_index() == -1
+    with cuda.device(1):
+        assert str(GTorch.Device(-1)) == 'cuda:1' and x.to(-1) is x
+    for wrong in (True, 1.0, x):
+        try:
+            GTorch.zeros([2], device=wrong)
+        except TypeError as error:
+            assert 'device' in str(error), error
+        else:
+            raise AssertionError(wrong)
+    fails(GTorch.Error.DEVICE, 'cuda:7', GTorch.Device, 7)
+    fails(GTorch.Error.DEVICE, '-2', GTorch.Device, -2)
     fails(GTorch.Error.DEVICE, 'cuda:7', GTorch.Device, 'cuda:7')
     fails(GTorch.Error.DEVICE, 'abacus', GTorch.Device, 'abacus')
 
@@ -94,6 +109,9 @@ def the_current_device_nests():
         assert names() == ('cuda:0', 0)
     cuda.set_device(1)
     assert names() == ('cuda:1', 1)
+    cuda.set_device(-1)
+    with cuda.device(-1), cuda.device(None):
+        assert names() == ('cuda:1', 1)
     cuda.set_device('cpu')
     with GTorch.Device('cuda:1'):
         assert str(GTorch.zeros([2]).device) == 'cuda:1'
@@ -215,6 +233,12 @@ def pinned_copies_are_never_read_early():
     assert host[999].item() == -999
     x.copy_(host.neg_(), non_blocking=True)
     assert x[999].item() == 999
+    there = x.to('cpu', non_blocking=True)
+    assert there.is_pinned() and there[999].item() == 999
+    assert x.to('cpu', GTorch.int32, True).tolist()[999] == 999
+    assert x.cpu(non_blocking=True)[998].item() == 998
+    assert there.cuda(1, non_blocking=True)[999].item() == 999
+    assert x.to(x, False, True) is not x and x.to(GTorch.float32, copy=False) is x
 
 
 OTHER = '''

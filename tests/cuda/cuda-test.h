@@ -69,7 +69,7 @@ ramp (GTorchDevice *device, guint dtype, const gint64 *shape, guint n_dims)
     ((gint64 *) gtorch_impl_data (host))[i] = i;
   cast = gtorch_op_to_dtype (host, dtype, &error);
   g_assert_no_error (error);
-  result = gtorch_op_to_device (cast, device, &error);
+  result = gtorch_op_to_device (cast, device, FALSE, &error);
   g_assert_no_error (error);
   return result;
 }

@@ -66,7 +66,7 @@ train (gdouble *result, GError **error)
 
   if (second == NULL)
     return FALSE;
-  x = gtorch_op_to_device (host, first, error);
+  x = gtorch_op_to_device (host, first, FALSE, error);
   if (x == NULL)
     return FALSE;
   w = gtorch_op_full (shape, 1, 2, GTORCH_DTYPE_FLOAT64, first, error);
@@ -91,12 +91,12 @@ train (gdouble *result, GError **error)
   sum = gtorch_op_sum (active, &dim, 1, FALSE, GTORCH_DTYPE_NONE, error);
   if (sum == NULL)
     return FALSE;
-  moved = gtorch_op_to_device (sum, second, error);
+  moved = gtorch_op_to_device (sum, second, FALSE, error);
   if (moved == NULL)
     return FALSE;
   if (!wait_in_loop (stream, error))
     return FALSE;
-  back = gtorch_op_to_device (moved, gtorch_device_cpu (), error);
+  back = gtorch_op_to_device (moved, gtorch_device_cpu (), FALSE, error);
   if (back == NULL)
     return FALSE;
   *result = *(gdouble *) gtorch_impl_data (back);
@@ -108,7 +108,7 @@ train (gdouble *result, GError **error)
 static gboolean
 read_first (GTorchImpl *x, gdouble *result, GError **error)
 {
-  g_autoptr (GTorchImpl) host = gtorch_op_to_device (x, gtorch_device_cpu (), error);
+  g_autoptr (GTorchImpl) host = gtorch_op_to_device (x, gtorch_device_cpu (), FALSE, error);
 
   if (host == NULL)
     return FALSE;

@@ -19,8 +19,8 @@ there_and_back_in_every_dtype (void)
     for (i = 0; i < G_N_ELEMENTS (sizes); i++)
       {
         g_autoptr (GTorchImpl) expected = ramp_1d (gtorch_device_cpu (), dtype, sizes[i]);
-        g_autoptr (GTorchImpl) x = gtorch_op_to_device (expected, gpu (0), NULL);
-        g_autoptr (GTorchImpl) back = gtorch_op_to_device (x, gtorch_device_cpu (), NULL);
+        g_autoptr (GTorchImpl) x = gtorch_op_to_device (expected, gpu (0), FALSE, NULL);
+        g_autoptr (GTorchImpl) back = gtorch_op_to_device (x, gtorch_device_cpu (), FALSE, NULL);
 
         g_assert_true (gtorch_impl_device (x) == gpu (0));
         g_assert_cmpmem (gtorch_impl_data (back), sizes[i] * gtorch_dtype_size (dtype),
@@ -47,8 +47,8 @@ layouts_stay_right_across_devices (void)
   const gint64 shape[] = { 40, 33 }, turned[] = { 33, 40 };
   g_autoptr (GTorchImpl) host = ramp (gtorch_device_cpu (), GTORCH_DTYPE_FLOAT32, shape, 2);
   g_autoptr (GTorchImpl) host_t = gtorch_op_transpose (host, 0, 1, NULL);
-  g_autoptr (GTorchImpl) x = gtorch_op_to_device (host_t, gpu (0), NULL);
-  g_autoptr (GTorchImpl) y = gtorch_op_to_device (host, gpu (0), NULL);
+  g_autoptr (GTorchImpl) x = gtorch_op_to_device (host_t, gpu (0), FALSE, NULL);
+  g_autoptr (GTorchImpl) y = gtorch_op_to_device (host, gpu (0), FALSE, NULL);
   g_autoptr (GTorchImpl) y_t = gtorch_op_transpose (y, 0, 1, NULL);
   g_autoptr (GTorchImpl) z = gtorch_op_empty (shape, 2, GTORCH_DTYPE_FLOAT32, gpu (0), NULL);
   g_autoptr (GTorchImpl) z_t = gtorch_op_transpose (z, 0, 1, NULL);
@@ -75,9 +75,10 @@ every_dtype_becomes_every_other (void)
           g_autoptr (GTorchImpl) view =
               layout == 0 ? gtorch_impl_ref (x) : gtorch_op_slice (x, 0, 1, 100, 3, NULL);
           g_autoptr (GTorchImpl) y = gtorch_op_to_dtype (view, to, NULL);
-          g_autoptr (GTorchImpl) host = gtorch_op_to_device (view, gtorch_device_cpu (), NULL);
+          g_autoptr (GTorchImpl) host =
+              gtorch_op_to_device (view, gtorch_device_cpu (), FALSE, NULL);
           g_autoptr (GTorchImpl) expected = gtorch_op_to_dtype (host, to, NULL);
-          g_autoptr (GTorchImpl) back = gtorch_op_to_device (y, gtorch_device_cpu (), NULL);
+          g_autoptr (GTorchImpl) back = gtorch_op_to_device (y, gtorch_device_cpu (), FALSE, NULL);
 
           g_assert_cmpmem (gtorch_impl_data (back), gtorch_impl_n_bytes (back),
                            gtorch_impl_data (expected), gtorch_impl_n_bytes (expected));
@@ -96,7 +97,7 @@ the_host_may_change_what_it_copied (void)
       g_autofree gdouble *values = NULL;
 
       fake_cuda_set_seed (seed);
-      x = gtorch_op_to_device (host, gpu (0), NULL);
+      x = gtorch_op_to_device (host, gpu (0), FALSE, NULL);
       memset (gtorch_impl_data (host), 0, 400);
       values = read_doubles (x);
       g_assert_cmpfloat (values[99], ==, 99);
@@ -120,13 +121,13 @@ peers_are_in_order (void)
       fake_cuda_set_seed (seed);
       x = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, 1000);
       twice = gtorch_op_add (x, x, 1, NULL);
-      moved = gtorch_op_to_device (twice, gpu (1), NULL);
+      moved = gtorch_op_to_device (twice, gpu (1), FALSE, NULL);
       g_clear_pointer (&twice, gtorch_impl_unref); /* its memory is wanted at once */
       twice = gtorch_op_mul (x, x, NULL);
       sum = gtorch_op_add (moved, moved, 1, NULL);
       g_clear_pointer (&moved, gtorch_impl_unref);
       moved = gtorch_op_mul (sum, sum, NULL);
-      back = gtorch_op_to_device (sum, gpu (0), NULL);
+      back = gtorch_op_to_device (sum, gpu (0), FALSE, NULL);
       values = read_doubles (back);
       g_assert_cmpfloat (values[999], ==, 999 * 4);
     }
@@ -138,7 +139,7 @@ peers_of_any_layout (void)
   const gint64 shape[] = { 40, 33 };
   g_autoptr (GTorchImpl) x = ramp (gpu (0), GTORCH_DTYPE_FLOAT64, shape, 2);
   g_autoptr (GTorchImpl) x_t = gtorch_op_transpose (x, 0, 1, NULL);
-  g_autoptr (GTorchImpl) y = gtorch_op_to_device (x_t, gpu (1), NULL);
+  g_autoptr (GTorchImpl) y = gtorch_op_to_device (x_t, gpu (1), FALSE, NULL);
   g_autoptr (GTorchImpl) z = gtorch_op_empty (shape, 2, GTORCH_DTYPE_INT32, gpu (1), NULL);
   g_autoptr (GTorchImpl) z_t = gtorch_op_transpose (z, 0, 1, NULL);
 
@@ -162,7 +163,7 @@ filling_works_in_every_dtype (void)
       const gdouble *values;
 
       g_assert_true (gtorch_op_fill_inplace (part, 0, NULL));
-      host = gtorch_op_to_device (x, gtorch_device_cpu (), NULL);
+      host = gtorch_op_to_device (x, gtorch_device_cpu (), FALSE, NULL);
       wide = gtorch_op_to_dtype (host, GTORCH_DTYPE_FLOAT64, NULL);
       values = gtorch_impl_data (wide);
       g_assert_cmpfloat (values[7], ==, 1);

@@ -299,7 +299,7 @@ go_there_and_back (Pair *pair)
   on (pair->forwards[0]);
   on (pair->forwards[1]);
   triple = must (gtorch_tensor_mul_scalar (x, 3, NULL));
-  moved = must (gtorch_tensor_to_device (triple, pair->devices[0], NULL));
+  moved = must (gtorch_tensor_to_device (triple, pair->devices[0], FALSE, NULL));
   square = must (gtorch_tensor_mul (moved, moved, NULL));
   /* The copy goes back on the streams on which it came. */
   gtorch_tensor_register_hook (moved, assert_pair, pair, NULL, NULL);

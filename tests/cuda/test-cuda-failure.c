@@ -227,11 +227,11 @@ every_later_call_fails_at_once_with_the_first_cause (void)
       else if (i == 2)
         result = GINT_TO_POINTER (gtorch_op_neg_inplace (x, &error));
       else if (i == 3)
-        result = gtorch_op_to_device (x, gtorch_device_cpu (), &error);
+        result = gtorch_op_to_device (x, gtorch_device_cpu (), FALSE, &error);
       else if (i == 4)
-        result = gtorch_op_to_device (host, gpu (0), &error);
+        result = gtorch_op_to_device (host, gpu (0), FALSE, &error);
       else if (i == 5)
-        result = gtorch_op_to_device (x, gpu (1), &error);
+        result = gtorch_op_to_device (x, gpu (1), FALSE, &error);
       else if (i == 6)
         result = GINT_TO_POINTER (gtorch_device_synchronize (gpu (0), NULL, &error));
       else if (i == 7)

@@ -252,13 +252,13 @@ waiting_is_refused_and_harms_nothing (void)
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchStream) stream = new_stream ();
   g_autoptr (GTorchImpl) x = filled (3);
-  g_autoptr (GTorchImpl) host = gtorch_op_to_device (x, gtorch_device_cpu (), NULL);
+  g_autoptr (GTorchImpl) host = gtorch_op_to_device (x, gtorch_device_cpu (), FALSE, NULL);
   g_autoptr (GTorchImpl) y = NULL;
   GTorchGraphCapture *capture = begin (graph, stream, GTORCH_CAPTURE_MODE_THREAD_LOCAL);
 
   REFUSED (gtorch_impl_to_host ("item", x, &error), "item");
-  REFUSED (gtorch_op_to_device (x, gtorch_device_cpu (), &error), "cpu");
-  REFUSED (gtorch_op_to_device (host, gpu (0), &error), "from cpu to cuda:0");
+  REFUSED (gtorch_op_to_device (x, gtorch_device_cpu (), FALSE, &error), "cpu");
+  REFUSED (gtorch_op_to_device (host, gpu (0), FALSE, &error), "from cpu to cuda:0");
   REFUSED (gtorch_op_nonzero (x, &error), "nonzero");
   REFUSED (gtorch_stream_synchronize (stream, NULL, &error), "captures a graph");
   REFUSED (gtorch_device_synchronize (gpu (0), NULL, &error), "captures a graph");

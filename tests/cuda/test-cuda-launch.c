@@ -110,12 +110,12 @@ views_and_freeing_call_nothing (void)
 static void
 reading_is_a_copy_and_a_wait (void)
 {
-  g_autoptr (GTorchImpl) first = gtorch_op_to_device (a, gtorch_device_cpu (), NULL);
+  g_autoptr (GTorchImpl) first = gtorch_op_to_device (a, gtorch_device_cpu (), FALSE, NULL);
   g_autoptr (GTorchImpl) second = NULL;
   g_autofree gchar *log = NULL;
 
   fake_cuda_reset_calls ();
-  second = gtorch_op_to_device (a, gtorch_device_cpu (), NULL);
+  second = gtorch_op_to_device (a, gtorch_device_cpu (), FALSE, NULL);
   log = fake_cuda_dup_log ();
   /* it asks for a moment, and sleeps only then */
   g_assert_true (g_regex_match_simple ("^(cuCtxGetCurrent )+cuMemcpyDtoHAsync( cuStreamQuery)+"
@@ -126,11 +126,11 @@ reading_is_a_copy_and_a_wait (void)
 static void
 writing_is_a_copy (void)
 {
-  g_autoptr (GTorchImpl) host = gtorch_op_to_device (a, gtorch_device_cpu (), NULL);
+  g_autoptr (GTorchImpl) host = gtorch_op_to_device (a, gtorch_device_cpu (), FALSE, NULL);
   g_autoptr (GTorchImpl) back = NULL;
 
   fake_cuda_reset_calls ();
-  back = gtorch_op_to_device (host, gpu (0), NULL);
+  back = gtorch_op_to_device (host, gpu (0), FALSE, NULL);
   ASSERT_CALLS ("cuCtxGetCurrent cuMemcpyHtoDAsync");
 }
 

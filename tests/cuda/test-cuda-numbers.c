@@ -19,7 +19,7 @@ scalar (GTorchDevice *device, guint dtype, gdouble value)
 
   *(gdouble *) gtorch_impl_data (wide) = value;
   cast = gtorch_op_to_dtype (wide, dtype, NULL);
-  return gtorch_op_to_device (cast, device, NULL);
+  return gtorch_op_to_device (cast, device, FALSE, NULL);
 }
 
 static void
@@ -71,7 +71,7 @@ it_promotes_as_on_one_device (void)
         {
           g_autoptr (GTorchImpl) host =
               n_dims == 0 ? scalar (cpu, dtypes[i], 1) : ramp_1d (cpu, dtypes[i], 2);
-          g_autoptr (GTorchImpl) x = gtorch_op_to_device (host, gpu (0), NULL);
+          g_autoptr (GTorchImpl) x = gtorch_op_to_device (host, gpu (0), FALSE, NULL);
           g_autoptr (GTorchImpl) s = scalar (cpu, dtypes[j], 1);
           g_autoptr (GTorchImpl) expected = gtorch_op_add (host, s, 1, NULL);
           g_autoptr (GTorchImpl) got = gtorch_op_add (x, s, 1, NULL);
@@ -153,7 +153,8 @@ compute (const GTorchOpClass *op, GTorchImpl *const *hosts, GTorchDevice *device
   for (i = 0; i < op->n_inputs; i++)
     {
       g_autoptr (GTorchImpl) there =
-          gtorch_op_to_device (hosts[i], mask & (1u << i) ? gtorch_device_cpu () : device, NULL);
+          gtorch_op_to_device (hosts[i], mask & (1u << i) ? gtorch_device_cpu () : device, FALSE,
+                               NULL);
 
       g_ptr_array_add (leaves, leaf (there));
       inputs[i] = gtorch_tensor_get_impl (leaves->pdata[i]);

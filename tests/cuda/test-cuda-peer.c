@@ -163,7 +163,7 @@ a_copy_enables_it_once (void)
       for (i = 0; i < 3; i++)
         {
           g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT32, 1000);
-          g_autoptr (GTorchImpl) y = gtorch_op_to_device (x, gpu (1), NULL);
+          g_autoptr (GTorchImpl) y = gtorch_op_to_device (x, gpu (1), FALSE, NULL);
           g_autofree gdouble *values = read_doubles (y);
 
           g_assert_cmpfloat (values[999], ==, 999);
@@ -188,7 +188,7 @@ where_it_cannot_be_it_is_refused_and_copies_work (void)
       g_assert_false (gtorch_device_enable_peer (gpu (0), gpu (1), &error));
       g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
       g_assert_cmpstr (error->message, ==, "enable_peer: cuda:0 cannot use the memory of cuda:1");
-      y = gtorch_op_to_device (x, gpu (1), NULL);
+      y = gtorch_op_to_device (x, gpu (1), FALSE, NULL);
       values = read_doubles (y);
       g_assert_cmpfloat (values[999], ==, 999);
       g_assert_cmpuint (fake_cuda_get_calls ("cuCtxEnablePeerAccess"), ==, 0);

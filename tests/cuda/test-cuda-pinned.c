@@ -184,7 +184,7 @@ read_back_on_the_gpu (GTorchTensor *host, GError **error)
   g_autoptr (GTorchTensor) plain = NULL;
 
   gtorch_tensor_copy_inplace (y, host, TRUE, error);
-  plain = gtorch_tensor_to_device (y, gtorch_device_cpu (), error);
+  plain = gtorch_tensor_to_device (y, gtorch_device_cpu (), FALSE, error);
   return raw (plain, N - 1);
 }
 
@@ -237,6 +237,43 @@ copies_to_parts_do_not_wait_for_each_other (void)
   fake_cuda_hold (FALSE);
   assert_is (host, N - 1, N - 1);
   assert_is (host, 2 * N - 1, N - 1);
+}
+
+static void
+moving_need_not_wait (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) x = gpu_ramp (N);
+  g_autoptr (GTorchTensor) host = pinned_full (N, 3);
+  g_autoptr (GTorchTensor) same = NULL;
+  g_autoptr (GTorchTensor) other = NULL;
+  g_autoptr (GTorchTensor) there = NULL;
+  g_autoptr (GTorchTensor) plain = NULL;
+  guint64 limit = gtorch_host_allocator_get_limit (allocator ());
+
+  settle ();
+  fake_cuda_hold (TRUE);
+  same = gtorch_tensor_to_device (x, gtorch_device_cpu (), TRUE, &error);
+  g_assert_no_error (error);
+  other = gtorch_tensor_to (x, GTORCH_DTYPE_INT32, gtorch_device_cpu (), TRUE, FALSE, &error);
+  g_assert_no_error (error);
+  there = gtorch_tensor_to_device (host, gpu (0), TRUE, &error);
+  g_assert_no_error (error);
+  g_assert_cmpuint (fake_cuda_get_pending (), >=, 3);
+  fake_cuda_hold (FALSE);
+  g_assert_true (gtorch_tensor_is_pinned (same) && gtorch_tensor_is_pinned (other));
+  g_assert_cmpint (gtorch_tensor_get_dtype (other), ==, GTORCH_DTYPE_INT32);
+  assert_is (same, N - 1, N - 1);
+  assert_is (other, N - 1, N - 1);
+  assert_is (there, N - 1, 3);
+
+  /* where there is no pinned memory left */
+  gtorch_host_allocator_set_limit (allocator (), 1);
+  plain = gtorch_tensor_to_device (x, gtorch_device_cpu (), TRUE, &error);
+  gtorch_host_allocator_set_limit (allocator (), limit);
+  g_assert_no_error (error);
+  g_assert_false (gtorch_tensor_is_pinned (plain));
+  g_assert_cmpfloat (raw (plain, N - 1), ==, N - 1);
 }
 
 /* Neither of another dtype nor without gaps: done when it returns. */
@@ -624,6 +661,7 @@ main (gint argc, gchar **argv)
   TEST (a_copy_to_it_returns_at_once);
   TEST (nobody_reads_it_early);
   TEST (copies_to_parts_do_not_wait_for_each_other);
+  TEST (moving_need_not_wait);
   TEST (other_copies_wait);
   TEST (memory_is_not_given_out_before_it_was_read);
   TEST (operations_do_not_change_what_is_being_copied);

@@ -382,7 +382,7 @@ is_right (guint32 seed, gboolean auto_sync, gboolean copies)
   gtorch_stream_set_current (first);
   g_assert_true (gtorch_op_neg_inplace (x, &error));
   gtorch_stream_set_current (second);
-  y = copies ? gtorch_op_to_device (x, gpu (1), &error) : gtorch_op_add (x, x, 1, &error);
+  y = copies ? gtorch_op_to_device (x, gpu (1), FALSE, &error) : gtorch_op_add (x, x, 1, &error);
   g_assert_no_error (error);
   gtorch_stream_set_current (first);
   gtorch_op_neg_inplace (x, &error);

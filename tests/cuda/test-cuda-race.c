@@ -209,7 +209,7 @@ a_read_on_the_host_of_another_stream (void)
     return;
   set_up (&c);
   on (c.b);
-  host = must (gtorch_op_to_device (c.x, gtorch_device_cpu (), NULL));
+  host = must (gtorch_op_to_device (c.x, gtorch_device_cpu (), FALSE, NULL));
   g_assert_nonnull (strstr (warning, "copy on "));
   expect (1);
   tear_down (&c);

@@ -397,7 +397,7 @@ random_program (guint32 seed)
           const gint64 *values;
 
           slot_wait (to, stream, FALSE);
-          host = gtorch_op_to_device (to->x, gtorch_device_cpu (), &error);
+          host = gtorch_op_to_device (to->x, gtorch_device_cpu (), FALSE, &error);
           g_assert_no_error (error);
           values = gtorch_impl_data (host);
           g_assert_cmpint (values[0], ==, (gint64) to->value);

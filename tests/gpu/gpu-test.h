@@ -47,7 +47,7 @@ must (GTorchTensor *tensor, GError *error)
 static inline GTorchTensor *
 on (GTorchTensor *x, GTorchDevice *device)
 {
-  return TRY (gtorch_tensor_to_device (x, device, &error));
+  return TRY (gtorch_tensor_to_device (x, device, FALSE, &error));
 }
 
 static inline GTorchTensor *

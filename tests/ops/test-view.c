@@ -55,9 +55,9 @@ what_needs_no_copy_is_the_same_tensor (void)
 {
   g_autoptr (GTorchTensor) x = zeros (2, 3);
   g_autoptr (GTorchTensor) a = gtorch_tensor_contiguous (x, NULL);
-  g_autoptr (GTorchTensor) b = gtorch_tensor_to (x, GTORCH_DTYPE_FLOAT32, NULL, FALSE, NULL);
-  g_autoptr (GTorchTensor) c = gtorch_tensor_to (x, GTORCH_DTYPE_NONE, NULL, TRUE, NULL);
-  g_autoptr (GTorchTensor) d = gtorch_tensor_to_device (x, test_device (), NULL);
+  g_autoptr (GTorchTensor) b = gtorch_tensor_to (x, GTORCH_DTYPE_FLOAT32, NULL, FALSE, FALSE, NULL);
+  g_autoptr (GTorchTensor) c = gtorch_tensor_to (x, GTORCH_DTYPE_NONE, NULL, FALSE, TRUE, NULL);
+  g_autoptr (GTorchTensor) d = gtorch_tensor_to_device (x, test_device (), FALSE, NULL);
 
   g_assert_true (a == x && b == x && d == x);
   g_assert_false (c == x || gtorch_tensor_shares_storage (c, x));
@@ -160,7 +160,7 @@ large_copies_agree_with_elements (void)
 
         for (i = 0; i < host->impl->numel; i++)
           element_set (host->impl, i, i % 251);
-        x = gtorch_tensor_to_device (host, test_device (), NULL);
+        x = gtorch_tensor_to_device (host, test_device (), FALSE, NULL);
         view = gtorch_tensor_permute (x, orders[o], 3, NULL);
         copy = gtorch_tensor_clone (view, NULL);
         for (i = 0; i < x->impl->numel; i++)

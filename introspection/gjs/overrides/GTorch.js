@@ -204,6 +204,7 @@ function overrideTensor(prototype) {
         index: prototype.index,
         index_put_inplace: prototype.index_put_inplace,
         set: prototype.set,
+        to: prototype.to,
     };
     Object.assign(prototype, {
         backward(options = {}, ...flags) {
@@ -235,14 +236,17 @@ function overrideTensor(prototype) {
         toTypedArray() {
             return convert.toTypedArray(this);
         },
-        // to('cuda:0'), to(GTorch.float64), to(other)
-        to(target) {
+        // to('cuda:0'), to(GTorch.float64), to(other), to('cpu', {non_blocking: true})
+        to(target, options = {}) {
+            let dtype = GTorch.DType.NONE;
+            let device = null;
             if (target instanceof GTorch.Tensor)
-                return this.to(target.get_device()).to(target.get_dtype());
-            if (target instanceof GTorch.Device || /^(cpu|cuda)(:|$)/.test(target))
-                return this.to_device(convert.device('to', target));
-            const wanted = convert.dtype('to', target);
-            return wanted === this.get_dtype() ? this : this.to_dtype(wanted);
+                [dtype, device] = [target.get_dtype(), target.get_device()];
+            else if (target instanceof GTorch.Device || /^(cpu|cuda)(:|$)/.test(target))
+                device = convert.device('to', target);
+            else
+                dtype = convert.dtype('to', target);
+            return raw.to.call(this, {dtype, device, ...options});
         },
         requires_grad_(wanted = true) {
             this.set_requires_grad(wanted);

@@ -96,8 +96,10 @@ function device(name, value) {
         return null;
     if (typeof value === 'string')
         return GTorch.Device.new_from_string(value);
+    if (Number.isInteger(value))
+        return GTorch.Device.cuda(value);
     if (!(value instanceof GTorch.Device))
-        throw new TypeError(`${name}: device must be a GTorch.Device or a name, not ${describe(value)}`);
+        throw new TypeError(`${name}: a device, name or number is wanted, not ${describe(value)}`);
     return value;
 }
 

@@ -53,6 +53,15 @@ def _empty(shape):
     return [_empty(shape[1:]) for _ in range(shape[0])] if len(shape) > 1 else [None] * shape[0]
 
 
+def _names_device(value):
+    """Is it a device, its name or number, and not what stands for a dtype?"""
+    if isinstance(value, str):
+        return value.partition(':')[0] in ('cpu', 'cuda')
+    return isinstance(value, GTorch.Device) or (
+        isinstance(value, int) and not isinstance(value, (bool, DType))
+    )
+
+
 class HookHandle:
     """Takes a hook away again."""
 
@@ -217,18 +226,22 @@ class TensorMethods:
 
     # Names of PyTorch's that stand for several functions
 
-    def to(self, *args, dtype=None, device=None, copy=False):
+    def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False):
         """The tensor in another dtype, on another device, or as another tensor is."""
+        flags = [arg for arg in args if isinstance(arg, bool)]
+        if flags:
+            non_blocking, copy = (flags + [copy])[:2]
+            args = args[: -len(flags)]
         for arg in args:
             if isinstance(arg, RawTensor):
                 dtype, device = arg.dtype, arg.device
-            elif isinstance(arg, GTorch.Device) or (
-                isinstance(arg, str) and arg.partition(':')[0] in ('cpu', 'cuda')
-            ):
+            elif _names_device(arg):
                 device = arg
             else:
                 dtype = arg
         dtype, device = convert_dtype(dtype), convert_device(device)
+        if non_blocking:
+            return RawTensor.to(self, dtype, device, True, copy)
         result = self
         if device is not None and device != self.device:
             result = result.to_device(device)
@@ -236,11 +249,11 @@ class TensorMethods:
             result = result.to_dtype(dtype)
         return result.clone() if copy and result is self else result
 
-    def cpu(self):
-        return self.to('cpu')
+    def cpu(self, non_blocking=False):
+        return self.to('cpu', non_blocking=non_blocking)
 
-    def cuda(self, device=None):
-        return self.to(device=device if device is not None else 'cuda')
+    def cuda(self, device=None, non_blocking=False):
+        return self.to(device='cuda' if device is None else device, non_blocking=non_blocking)
 
     def type_as(self, other):
         return self.to(other.dtype)
