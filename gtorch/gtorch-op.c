@@ -245,9 +245,38 @@ run (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
-static gboolean
-run_and_record (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
-                const GTorchAttr *attrs, GTorchImpl **outputs, GError **error)
+/* Not in line: it is what gtorch_op_run () does without that counts. */
+static G_GNUC_NO_INLINE gboolean
+run_autocast (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
+              const GTorchAttr *attrs, GTorchImpl **outputs, GError **error)
+{
+  g_autofree GTorchAttr *changed = NULL;
+  GTorchAutocastCall call;
+  GTorchAutocastRegion off;
+  gboolean success;
+  guint i;
+
+  if (!gtorch_autocast_begin (&call, op, inputs, n_inputs, error))
+    return FALSE;
+  for (i = 0; call.wants_float32 && i < op->n_attrs; i++)
+    if (find_arg (op, FALSE, i)->kind == GTORCH_ARG_DTYPE && attrs[i].i == GTORCH_DTYPE_NONE)
+      {
+        attrs = changed = g_memdup2 (attrs, op->n_attrs * sizeof (GTorchAttr));
+        changed[i].i = GTORCH_DTYPE_FLOAT32;
+        break;
+      }
+  if (!call.is_active)
+    gtorch_autocast_push_off (&off);
+  success = gtorch_op_run (op, call.inputs, n_inputs, attrs, outputs, error);
+  if (!call.is_active)
+    gtorch_autocast_pop (&off);
+  gtorch_autocast_end (&call);
+  return success;
+}
+
+gboolean
+gtorch_op_run (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
+               const GTorchAttr *attrs, GTorchImpl **outputs, GError **error)
 {
   GTorchOpCall call = {
     .op = op,
@@ -259,6 +288,8 @@ run_and_record (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inpu
   };
   guint i;
 
+  if (G_UNLIKELY (gtorch_thread.autocast != NULL) && op->autocast != 0)
+    return run_autocast (op, inputs, n_inputs, attrs, outputs, error);
   if (G_UNLIKELY (!run (&call, error)))
     goto failed;
   if (op->grad != NULL && G_UNLIKELY (gtorch_autograd_wanted (inputs, n_inputs))
@@ -281,38 +312,6 @@ failed:
   for (i = 0; i < op->n_outputs; i++)
     outputs[i] = NULL;
   return FALSE;
-}
-
-static gboolean
-run_autocast (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
-              const GTorchAttr *attrs, GTorchImpl **outputs, GError **error)
-{
-  g_autofree GTorchAttr *changed = NULL;
-  GTorchAutocastCall call;
-  gboolean success;
-  guint i;
-
-  if (!gtorch_autocast_begin (&call, op, inputs, n_inputs, error))
-    return FALSE;
-  for (i = 0; call.wants_float32 && i < op->n_attrs; i++)
-    if (find_arg (op, FALSE, i)->kind == GTORCH_ARG_DTYPE && attrs[i].i == GTORCH_DTYPE_NONE)
-      {
-        attrs = changed = g_memdup2 (attrs, op->n_attrs * sizeof (GTorchAttr));
-        changed[i].i = GTORCH_DTYPE_FLOAT32;
-        break;
-      }
-  success = run_and_record (op, call.inputs, n_inputs, attrs, outputs, error);
-  gtorch_autocast_end (&call);
-  return success;
-}
-
-gboolean
-gtorch_op_run (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
-               const GTorchAttr *attrs, GTorchImpl **outputs, GError **error)
-{
-  if (G_UNLIKELY (gtorch_thread.autocast != NULL) && op->autocast != 0)
-    return run_autocast (op, inputs, n_inputs, attrs, outputs, error);
-  return run_and_record (op, inputs, n_inputs, attrs, outputs, error);
 }
 
 gboolean
