@@ -695,12 +695,36 @@ launch_nodes (GTorchGraphExec *exec, GTorchStream *stream, guint random, GError 
   return TRUE;
 }
 
+static gboolean
+uses_pool (GTorchGraphExec *exec, GTorchPool *pool)
+{
+  gboolean result = exec->pool == pool;
+  guint i;
+
+  for (i = 0; exec->has_children && i < exec->nodes->len && !result; i++)
+    {
+      const Node *node = exec->nodes->pdata[i];
+
+      result = node->child != NULL && uses_pool (node->child, pool);
+    }
+  return result;
+}
+
 gboolean
 gtorch_capture_add_child (GTorchCapture *capture, GTorchStream *stream, GTorchGraphExec *child,
                           GError **error)
 {
   gboolean result = TRUE;
 
+  /* What the child needs only in between is free memory of its pool. */
+  if (uses_pool (child, capture->pool))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+                   _ ("graph: one cannot become part of another that shares its pool of memory: "
+                      "give them "
+                      "pools of their own"));
+      return FALSE;
+    }
   g_rec_mutex_lock (&capture->launch_lock);
   if (capture->native != NULL)
     {

@@ -195,8 +195,8 @@ typedef struct
   GTorchTimeline *worker; /* the queue that this thread works for */
   gboolean must_finish;   /* what is called now is read as soon as it returns */
   gboolean keeps_errors;  /* it only looks: errors that it meets stay for whoever can report them */
-  const GTorchOpClass *calling; /* a composite that the program called, NULL if none */
-  GTorchPoolUse *pools;   /* where its storages come from (gtorch-memory-pool-private.h) */
+  const GTorchOpClass *calling;   /* a composite that the program called, NULL if none */
+  GTorchPoolUse *pools;           /* where its storages come from (gtorch-memory-pool-private.h) */
   GTorchAutocastRegion *autocast; /* the innermost region, NULL while nothing is to be cast */
   GTorchAutocastRegion *regions;  /* the innermost of all (gtorch-autocast-private.h) */
 } GTorchThread;

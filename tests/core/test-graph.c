@@ -554,6 +554,27 @@ graph_becomes_part_of_another (void)
 }
 
 static void
+part_of_another_has_memory_of_its_own (void)
+{
+  g_autoptr (GTorchCUDAGraph) inner = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchCUDAGraph) outer = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchTensor) x = filled (10, 1);
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GError) error = NULL;
+  GTorchGraphCapture *capture = begin (inner, NULL, NULL);
+
+  y = gtorch_tensor_exp (x, NULL);
+  end (capture);
+  capture = begin (outer, NULL, gtorch_cuda_graph_get_pool (inner));
+  g_assert_false (gtorch_cuda_graph_replay (inner, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE);
+  gtorch_tensor_add_scalar_inplace (x, 1, 1, NULL);
+  end (capture);
+  replay (outer);
+  g_assert_cmpfloat (first_of (x), ==, 2);
+}
+
+static void
 dump_shows_nodes_and_edges (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
@@ -635,6 +656,7 @@ main (int argc, char *argv[])
   TEST (graph_may_be_dropped_in_the_middle);
   TEST (graphs_share_a_pool);
   TEST (graph_becomes_part_of_another);
+  TEST (part_of_another_has_memory_of_its_own);
   TEST (dump_shows_nodes_and_edges);
   TEST (signals_come_in_the_owners_context);
   return g_test_run ();
