@@ -284,6 +284,51 @@ optimizers_step_on_their_own (void)
   g_assert_cmpfloat (scale_of (scaler), ==, 32768);
 }
 
+/* An infinite gradient on one device stops the step of parameters on another. */
+static void
+parameters_may_be_on_several_devices (gconstpointer capturable)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchGradScaler) scaler = gtorch_grad_scaler_new ();
+  g_autoptr (GListStore) list = g_list_store_new (GTORCH_TYPE_TENSOR);
+  g_autoptr (GTorchTensor) here = leaf (1, 2, GTORCH_DTYPE_FLOAT32);
+  g_autoptr (GTorchTensor) there =
+      gtorch_ones (GTORCH_SHAPE (2), GTORCH_DTYPE_FLOAT32, gtorch_device_cpu (), &error);
+  g_autoptr (GTorchAdam) adam = NULL;
+  const gdouble factors[][2] = { { 1, 1 }, { INFINITY, 1 }, { 1, NAN }, { 1, 1 } };
+  const gdouble results[] = { 0.9, 0.9, 0.9, 0.8 };
+  guint i, j;
+
+  g_object_set (scaler, "capturable", GPOINTER_TO_INT (capturable), NULL);
+  gtorch_tensor_set_requires_grad (there, TRUE, &error);
+  g_list_store_append (list, here);
+  g_list_store_append (list, there);
+  adam = gtorch_adam_new (G_LIST_MODEL (list), 0.1, &error);
+  g_assert_no_error (error);
+  for (i = 0; i < G_N_ELEMENTS (factors); i++)
+    {
+      gtorch_optimizer_zero_grad (GTORCH_OPTIMIZER (adam), TRUE, &error);
+      for (j = 0; j < 2; j++)
+        {
+          g_autoptr (GTorchTensor) product =
+              gtorch_tensor_mul_scalar (j == 0 ? here : there, factors[i][j], &error);
+          g_autoptr (GTorchTensor) loss =
+              gtorch_tensor_sum (product, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error);
+          g_autoptr (GTorchTensor) scaled = gtorch_grad_scaler_scale (scaler, loss, &error);
+
+          gtorch_tensor_backward (scaled, NULL, FALSE, FALSE, &error);
+          g_assert_no_error (error);
+        }
+      g_assert_true (gtorch_grad_scaler_step (scaler, GTORCH_OPTIMIZER (adam), &error));
+      g_assert_no_error (error);
+      g_assert_true (gtorch_grad_scaler_update (scaler, NULL, &error));
+      g_assert_no_error (error);
+      g_assert_cmpfloat_with_epsilon (test_element (here, 0), results[i], 1e-5);
+      g_assert_cmpfloat_with_epsilon (test_element (there, 0), results[i], 1e-5);
+    }
+  g_assert_cmpfloat (scale_of (scaler), ==, 16384);
+}
+
 static void
 misuse_is_named (void)
 {
@@ -621,6 +666,7 @@ main (int argc, char **argv)
   g_test_add_data_func ("/GTorchGradScaler/" #name "_capturable", GINT_TO_POINTER (TRUE), name)
   ADD_BOTH (the_sequence_of_scales_is_pytorchs);
   ADD_BOTH (a_step_left_out_leaves_no_trace);
+  ADD_BOTH (parameters_may_be_on_several_devices);
   ADD (the_scale_stays_finite);
   ADD (factors_are_not_rounded);
   ADD (small_gradients_survive);
