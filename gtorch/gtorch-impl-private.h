@@ -61,6 +61,11 @@ GTorchStorage *gtorch_storage_new_foreign (GTorchDevice *device, gpointer data, 
 /* Only for a foreign one: in-place operations on tensors that show it are refused from now on. */
 void gtorch_storage_set_read_only (GTorchStorage *storage);
 gboolean gtorch_storage_is_read_only (const GTorchStorage *storage);
+/* Only for a foreign one: a replay of what is named has given the memory other values, and using it is an
+ * error from now on. */
+void gtorch_storage_set_stale (GTorchStorage *storage, const gchar *by);
+/* Who did, or NULL. */
+const gchar *gtorch_storage_get_stale (const GTorchStorage *storage);
 GTorchStorage *gtorch_storage_ref (GTorchStorage *storage);
 void gtorch_storage_unref (GTorchStorage *storage);
 

@@ -26,6 +26,7 @@ typedef struct
 {
   GTorchStorage storage;
   gboolean is_read_only;
+  const gchar *stale_by; /* atomically */
 } ForeignStorage;
 
 GTorchStorage *
@@ -54,6 +55,21 @@ gboolean
 gtorch_storage_is_read_only (const GTorchStorage *storage)
 {
   return storage->free_func != NULL && ((const ForeignStorage *) storage)->is_read_only;
+}
+
+void
+gtorch_storage_set_stale (GTorchStorage *storage, const gchar *by)
+{
+  g_assert (storage->free_func != NULL);
+  __atomic_store_n (&((ForeignStorage *) storage)->stale_by, by, __ATOMIC_RELEASE);
+}
+
+const gchar *
+gtorch_storage_get_stale (const GTorchStorage *storage)
+{
+  return storage->free_func != NULL
+             ? __atomic_load_n (&((const ForeignStorage *) storage)->stale_by, __ATOMIC_ACQUIRE)
+             : NULL;
 }
 
 GTorchStorage *

@@ -232,6 +232,14 @@ gtorch_impl_sync (GTorchImpl *impl, GError **error)
                 && __atomic_load_n (&storage->writer, __ATOMIC_RELAXED) == NULL
                 && !gtorch_captures_exist ()))
     return TRUE;
+  if (gtorch_storage_get_stale (storage) != NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
+                   _ ("a tensor of shape %s came from a graph, and a later replay of %s has "
+                      "overwritten it: clone it before that"),
+                   gtorch_impl_shape_str (impl), gtorch_storage_get_stale (storage));
+      return FALSE;
+    }
   if (gtorch_thread.worker != NULL)
     return TRUE;
   if (!gtorch_capture_allow_sync (impl, error))

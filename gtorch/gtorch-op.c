@@ -187,6 +187,17 @@ find_device (GTorchOpCall *call, GError **error)
                              gtorch_impl_shape_str (input));
           return FALSE;
         }
+      if (G_UNLIKELY (input->storage->free_func != NULL)
+          && G_UNLIKELY (gtorch_storage_get_stale (input->storage) != NULL))
+        {
+          gtorch_call_error (call, error, GTORCH_ERROR_RELEASED,
+                             _ ("tensor %u, of shape %s, came from a graph, and a later replay of "
+                                "%s "
+                                "has overwritten it: clone it before that"),
+                             i, gtorch_impl_shape_str (input),
+                             gtorch_storage_get_stale (input->storage));
+          return FALSE;
+        }
       if (input->is_number)
         continue;
       if (first == NULL)

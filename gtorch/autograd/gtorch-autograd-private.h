@@ -87,6 +87,8 @@ struct _GTorchAutograd
 /* --- nodes --- */
 GTorchNode *gtorch_node_init (GTorchNode *node, const GTorchNodeClass *klass, const gchar *name,
                               guint n_edges, guint n_outputs);
+/* Nodes that this thread makes from now on have a higher one. */
+guint64 gtorch_node_get_last_sequence (void);
 GTorchNode *gtorch_node_ref (GTorchNode *node);
 /* Iterative: a chain of any length is freed without recursion. */
 void gtorch_node_unref (GTorchNode *node);

@@ -12,6 +12,12 @@
 
 static __thread guint64 last_sequence;
 
+guint64
+gtorch_node_get_last_sequence (void)
+{
+  return last_sequence;
+}
+
 GTorchNode *
 gtorch_node_init (GTorchNode *node, const GTorchNodeClass *klass, const gchar *name, guint n_edges,
                   guint n_outputs)

@@ -14,6 +14,8 @@
 #include "gtorch-scope-private.h"
 #include "gtorch-module-private.h"
 
+gint gtorch_module_changes;
+
 static GTorchMember *
 find_member (GArray *array, const gchar *name)
 {
@@ -77,6 +79,7 @@ set_member (GArray *array, const gchar *name, GTorchTensor *tensor, gboolean per
   if (tensor != NULL && gtorch_scope_current != NULL)
     gtorch_scope_exempt (tensor);
   g_set_object (&member->tensor, tensor);
+  g_atomic_int_inc (&gtorch_module_changes);
   member->persistent = persistent;
 }
 
@@ -201,6 +204,7 @@ gtorch_module_register_module (GTorchModule *self, const gchar *name, GTorchModu
   if (!replace)
     g_ptr_array_add (priv->child_names, g_strdup (name));
   g_list_store_splice (priv->children, position, replace, (gpointer *) &module, 1);
+  g_atomic_int_inc (&gtorch_module_changes);
   return TRUE;
 }
 
@@ -223,6 +227,7 @@ gtorch_module_insert_child (GTorchModule *self, guint position, GTorchModule *ch
     return FALSE;
   number_children (priv, priv->child_names->len + 1);
   g_list_store_insert (priv->children, position, child);
+  g_atomic_int_inc (&gtorch_module_changes);
   return TRUE;
 }
 
@@ -233,6 +238,7 @@ gtorch_module_remove_child (GTorchModule *self, guint position)
 
   number_children (priv, priv->child_names->len - 1);
   g_list_store_remove (priv->children, position);
+  g_atomic_int_inc (&gtorch_module_changes);
 }
 
 GTorchTensor *
@@ -687,6 +693,7 @@ add_hook (GTorchModule *self, gboolean before, GCallback func, gpointer user_dat
   if (priv->hooks == NULL)
     priv->hooks = g_ptr_array_new_with_free_func (hook_unref);
   g_ptr_array_add (priv->hooks, hook);
+  g_atomic_int_inc (&gtorch_module_changes);
   return hook->id;
 }
 

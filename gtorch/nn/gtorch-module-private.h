@@ -42,6 +42,9 @@ typedef struct
 
 GTorchModulePrivate *gtorch_module_get_private (GTorchModule *self);
 
+/* Counts, over all modules, what changes one: members, hooks and the mode. Atomically. */
+extern gint gtorch_module_changes;
+
 /* "Linear": the name of the type as a user knows it. */
 const gchar *gtorch_module_type_name (gpointer self);
 

@@ -387,6 +387,7 @@ set_training (GTorchModule *module, const gchar *path, gpointer user_data)
   if (priv->training == training)
     return;
   priv->training = training;
+  g_atomic_int_inc (&gtorch_module_changes);
   g_object_notify_by_pspec (G_OBJECT (module), props[PROP_TRAINING]);
 }
 

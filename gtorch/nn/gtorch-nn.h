@@ -14,6 +14,7 @@
 #include <gtorch/nn/gtorch-embedding.h>
 #include <gtorch/nn/gtorch-flatten.h>
 #include <gtorch/nn/gtorch-gelu.h>
+#include <gtorch/nn/gtorch-graphed-module.h>
 #include <gtorch/nn/gtorch-identity.h>
 #include <gtorch/nn/gtorch-init.h>
 #include <gtorch/nn/gtorch-l1-loss.h>

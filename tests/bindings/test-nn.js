@@ -199,4 +199,20 @@ tap.add('gradients_are_scaled', async () => {
     tap.throws(() => scaler.update(), error => error.message.includes('no gradients'));
 });
 
+tap.add('modules_and_functions_are_replayed_as_graphs', () => {
+    const net = new Net();
+    const x = GTorch.randn([4, 2]);
+    const graphed = GTorch.GraphedModule.new(net, [x]);
+    const expected = net.forward(x).toArray();
+    const swap = GTorch.GraphedModule.new_for_func(inputs => [inputs[1], inputs[0].mul(inputs[1])], [x, x]);
+
+    GTorch.make_graphed_callables([graphed, swap], null);
+    tap.equal(graphed.forward(x).toArray(), expected);
+    graphed.forward(x).sum().backward();
+    tap.assert(graphed.parameters().every(p => p.grad !== null));
+    tap.equal(swap.run([x, x])[1].toArray(), x.mul(x).toArray());
+    tap.throws(() => graphed.forward(GTorch.randn([5, 2])), error => error instanceof GLib.Error &&
+        error.message.includes('in the capture it had [4, 2]'));
+});
+
 await tap.run();

@@ -238,9 +238,31 @@ void gradients_are_scaled () throws GLib.Error {
     check (scaler.state_dict ().size () == 5, "five numbers");
 }
 
+void modules_and_functions_are_replayed_as_graphs () throws GLib.Error {
+    var net = new Net ();
+    var x = random_rows (4);
+    var expected = net.forward (x).clone ();
+    Tensor[] samples = { x };
+    Tensor[] both = { x, x };
+    var graphed = new GraphedModule (net, samples);
+    var product = new GraphedModule.for_func ((inputs) => {
+        var outputs = new GenericArray<Tensor> ();
+
+        outputs.add (inputs[0].mul (inputs[1]));
+        return outputs;
+    }, both);
+    GraphedModule[] callables = { graphed, product };
+
+    make_graphed_callables (callables, null);
+    check (same (graphed.forward (x), expected), "the output");
+    graphed.forward (x).sum (null, false, DType.NONE).backward (null, false, false);
+    check (net.scale.get_grad () != null, "a gradient");
+    check (same (product.run (both)[0], x.mul (x)), "the product");
+}
+
 int main () {
     choose_device ();
-    print ("1..10\n");
+    print ("1..11\n");
     test ("members_belong_to_the_module", members_belong_to_the_module);
     test ("forward_in_vala_is_called_from_c", forward_in_vala_is_called_from_c);
     test ("an_error_arrives_where_the_module_was_called", an_error_arrives_where_the_module_was_called);
@@ -251,5 +273,6 @@ int main () {
     test ("a_function_of_vala_is_differentiated", a_function_of_vala_is_differentiated);
     test ("autocast_is_a_guard", autocast_is_a_guard);
     test ("gradients_are_scaled", gradients_are_scaled);
+    test ("modules_and_functions_are_replayed_as_graphs", modules_and_functions_are_replayed_as_graphs);
     return failed ? 1 : 0;
 }

@@ -272,5 +272,56 @@ def precisions_have_pytorchs_names():
     raises(GLib.Error, lambda: GTorch.set_float32_matmul_precision('low'), 'highest')
 
 
+def need_captures():
+    try:
+        with GTorch.cuda.graph(GTorch.cuda.CUDAGraph()):
+            pass
+    except GLib.Error as error:
+        raise tap.Skip(error.message)
+
+
+@tap.case
+def modules_are_replayed_as_graphs():
+    need_captures()
+    plain, copy = Net(), Net()
+    copy.load_state_dict(plain.state_dict())
+    inputs = [GTorch.randn(4, 2) for _ in range(3)]
+    graphed = GTorch.cuda.make_graphed_callables(copy, inputs[0])
+    assert isinstance(graphed, GTorch.GraphedModule) and graphed.is_captured()
+    optims = [GTorch.optim.SGD(module.parameters(), lr=0.1) for module in (plain, graphed)]
+    for x in inputs:
+        losses = []
+        for module, optim in zip((plain, graphed), optims):
+            optim.zero_grad()
+            loss = (module(x) ** 2).sum()
+            loss.backward()
+            optim.step()
+            losses.append(loss.item())
+        assert losses[0] == losses[1], losses
+    assert graphed.first.weight.tolist() == plain.first.weight.tolist()
+    stale = graphed(inputs[0])
+    graphed(inputs[1])
+    raises(GLib.Error, lambda: stale + 1, 'overwritten')
+
+
+@tap.case
+def functions_are_replayed_as_graphs():
+    need_captures()
+    first = lambda a, b: (a * b, a + b)  # noqa: E731
+    second = lambda a: a.exp()  # noqa: E731
+    a, b = GTorch.ones(3), GTorch.full([3], 2.0)
+    one, two = GTorch.cuda.make_graphed_callables((first, second), ((a, b), (a,)), num_warmup_iters=1)
+    assert [y.tolist() for y in one(b, b)] == [[4.0] * 3, [4.0] * 3]
+    assert two(a).tolist() == a.exp().tolist()
+
+    def fails(x):
+        raise ValueError('from within')
+
+    raises(ValueError, lambda: GTorch.cuda.make_graphed_callables(fails, a), 'from within')
+    raises(
+        GLib.Error, lambda: GTorch.cuda.make_graphed_callables(lambda x: x * x.sum().item(), a), 'capture'
+    )
+
+
 if __name__ == '__main__':
     tap.main()

@@ -85,6 +85,10 @@ def _import_parts():
 
     for part in (_gtorch_amp, _gtorch_context, _gtorch_device, _gtorch_nn):
         part.install(export, submodule, ops)
+    # Its class is derived from one of those.
+    from gi.overrides import _gtorch_graphed
+
+    _gtorch_graphed.install(export, sys.modules['gi.repository.GTorch.cuda'])
 
 
 _import_parts()

@@ -14,7 +14,7 @@ RawFunction = GTorch.Function
 _pending = []
 
 
-def _list(value, what):
+def tensor_list(value, what):
     tensors = list(value) if isinstance(value, (list, tuple)) else [value]
     for tensor in tensors:
         if not isinstance(tensor, RawTensor):
@@ -22,9 +22,9 @@ def _list(value, what):
     return tensors
 
 
-def _guarded(self, what, call):
+def guarded(self, what, call):
     try:
-        return _list(call(), f'{type(self).__name__}.{what}()')
+        return tensor_list(call(), f'{type(self).__name__}.{what}()')
     except GLib.Error:
         raise
     except Exception as error:
@@ -35,7 +35,7 @@ def _guarded(self, what, call):
 
 # A vfunc is given the length of the list as well.
 def _do_forward(self, context, inputs, *_length):
-    return _guarded(self, 'forward', lambda: self.forward(context, *inputs))
+    return guarded(self, 'forward', lambda: self.forward(context, *inputs))
 
 
 def _do_backward(self, context, grads, *_length):
@@ -45,7 +45,7 @@ def _do_backward(self, context, grads, *_length):
         needed = [g for i, g in enumerate(several) if context.get_needs_input_grad(i)]
         return needed if len(several) == context.get_n_inputs() else several
 
-    return _guarded(self, 'backward', call)
+    return guarded(self, 'backward', call)
 
 
 def restoring(call):

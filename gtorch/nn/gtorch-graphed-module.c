@@ -1,0 +1,807 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "gtorch-graphed-module.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "autograd/gtorch-autograd-private.h"
+#include "gtorch-graphed-module-private.h"
+#include "gtorch-module-private.h"
+
+/**
+ * GTorchGraphedModule:
+ *
+ * A module, or a function, whose forward and backward are replays of graphs.
+ *
+ * It takes the place of what it was made from: it has the same parameters, buffers and children under the
+ * same names, and gradients go through it. What cannot be captured, decisions on values for instance, stays
+ * outside, and each part between becomes one of these. [func@make_graphed_callables] captures several at
+ * once, which then share memory:
+ *
+ * ```c
+ * GTorchGraphedModule *parts[2] = {
+ *   gtorch_graphed_module_new (first, &x, 1, &error),
+ *   gtorch_graphed_module_new (second, &h, 1, &error),
+ * };
+ *
+ * if (!gtorch_make_graphed_callables (parts, 2, NULL, &error))
+ *   return FALSE;
+ * y = gtorch_module_forward (GTORCH_MODULE (parts[0]), data, &error);
+ * ```
+ *
+ * Each call copies its inputs to where the graph reads them, unless they are what
+ * [method@GraphedModule.get_inputs] gave, and must give tensors like the samples: of the same dtype, shape,
+ * strides and device, requiring grad where those did. Parameters are read where they are; an optimizer may
+ * change them in place, but one that was replaced or moved is an error of the next call.
+ *
+ * The results are places in the graphs' memory. The next call writes to them again; whoever uses an older
+ * result after that gets %GTORCH_ERROR_RELEASED. Clone what is to stay. Likewise one goes backward at most
+ * once for each call, and before the next call of the same module or of one before it in the row. Gradients
+ * are added to what parameters have, as ever. There is no gradient of the gradient.
+ *
+ * Hooks would not be run in a replay, so that modules that have some are refused, and buffers that require
+ * grad are, too. Hooks of the object itself run.
+ *
+ * Captured with the grad mode off, it has no backward. In another mode, training or not, than in the
+ * capture it runs without graphs, except with [property@GraphedModule:both-modes].
+ *
+ * Since: 0.1
+ */
+
+enum
+{
+  PROP_0,
+  PROP_WRAPPED,
+  PROP_WARMUP_ITERATIONS,
+  PROP_ALLOW_UNUSED,
+  PROP_BOTH_MODES,
+  PROP_IS_CAPTURED,
+  N_PROPS
+};
+
+static GParamSpec *props[N_PROPS];
+
+G_DEFINE_TYPE (GTorchGraphedModule, gtorch_graphed_module, GTORCH_TYPE_MODULE)
+
+const gchar *
+gtorch_graphed_module_name (GTorchGraphedModule *self)
+{
+  g_autofree gchar *name =
+      g_strdup_printf ("GraphedModule(%s)",
+                       self->module != NULL ? gtorch_module_type_name (self->module) : "function");
+
+  return g_intern_string (name);
+}
+
+/* --- what is below --- */
+
+static void
+look_at (GTorchModule *module, const gchar *path, gpointer user_data)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (module);
+  GTorchGraphedBelow *below = user_data;
+  guint i;
+
+  for (i = 0; i < priv->parameters->len; i++)
+    g_ptr_array_add (below->members, g_array_index (priv->parameters, GTorchMember, i).tensor);
+  for (i = 0; i < priv->buffers->len; i++)
+    g_ptr_array_add (below->members, g_array_index (priv->buffers, GTorchMember, i).tensor);
+  g_array_append_val (below->training, priv->training);
+  if (priv->hooks != NULL && priv->hooks->len > 0)
+    below->hooked = module;
+}
+
+/* The members of self are those of the module, and must still be, so that both are looked at. */
+void
+gtorch_graphed_below_init (GTorchGraphedBelow *below, GTorchGraphedModule *self)
+{
+  *below = (GTorchGraphedBelow){ g_ptr_array_new (), g_array_new (FALSE, FALSE, sizeof (gboolean)),
+                                 NULL };
+  if (self->module == NULL)
+    return;
+  gtorch_module_visit (GTORCH_MODULE (self), TRUE, look_at, below);
+  g_array_set_size (below->training, 0);
+  below->hooked = NULL;
+  gtorch_module_visit (self->module, TRUE, look_at, below);
+}
+
+void
+gtorch_graphed_below_clear (GTorchGraphedBelow *below)
+{
+  g_ptr_array_unref (below->members);
+  g_array_unref (below->training);
+}
+
+gboolean
+gtorch_graphed_check_hooks (GTorchGraphedModule *self, GTorchGraphedBelow *below, GError **error)
+{
+  if (below->hooked == NULL)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+               _ ("%s: %s has hooks, which a replay would not run: remove them"),
+               gtorch_graphed_module_name (self), gtorch_module_type_name (below->hooked));
+  return FALSE;
+}
+
+/* Finds the mode, after something in some module has changed. */
+static gboolean
+look_again (GTorchGraphedModule *self, gint changes, GError **error)
+{
+  gboolean success;
+  GTorchGraphedBelow below;
+  guint i;
+
+  gtorch_graphed_below_init (&below, self);
+  success = gtorch_graphed_check_hooks (self, &below, error);
+  if (success
+      && (below.members->len != self->members->len
+          || (below.members->len > 0
+              && memcmp (below.members->pdata, self->members->pdata,
+                         below.members->len * sizeof (gpointer))
+                     != 0)))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: a parameter or buffer was replaced since the capture, and the graph "
+                      "uses "
+                      "the former one: capture again"),
+                   gtorch_graphed_module_name (self));
+      success = FALSE;
+    }
+  if (success)
+    {
+      self->current = NULL;
+      for (i = 0; i < self->n_modes && self->current == NULL; i++)
+        if (below.training->len == self->modes[i].training->len
+            && (below.training->len == 0
+                || memcmp (below.training->data, self->modes[i].training->data,
+                           below.training->len * sizeof (gboolean))
+                       == 0))
+          self->current = &self->modes[i];
+      self->seen_changes = changes;
+    }
+  gtorch_graphed_below_clear (&below);
+  return success;
+}
+
+/* Has none of them other memory now? */
+static gboolean
+check_memory (GTorchGraphedModule *self, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < self->members->len; i++)
+    {
+      GTorchTensor *member = self->members->pdata[i];
+
+      if (G_LIKELY (member == NULL
+                    || gtorch_tensor_unwrap (member)->storage == self->storages->pdata[i]))
+        continue;
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: a parameter or buffer of shape %s was moved or released since the "
+                      "capture, "
+                      "and the graph uses its former memory: capture again"),
+                   gtorch_graphed_module_name (self),
+                   gtorch_impl_shape_str (gtorch_tensor_unwrap (member)));
+      return FALSE;
+    }
+  return TRUE;
+}
+
+static gboolean
+find_mode (GTorchGraphedModule *self, GError **error)
+{
+  gint changes = g_atomic_int_get (&gtorch_module_changes);
+
+  if (self->n_modes == 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: it was not captured: call make_graphed_callables first"),
+                   gtorch_graphed_module_name (self));
+      return FALSE;
+    }
+  return (G_LIKELY (changes == self->seen_changes) || look_again (self, changes, error))
+         && check_memory (self, error);
+}
+
+/* --- calls --- */
+
+static GPtrArray *
+one_output (GTorchTensor *output)
+{
+  GPtrArray *array = g_ptr_array_new_with_free_func (g_object_unref);
+
+  g_ptr_array_add (array, output);
+  return array;
+}
+
+GPtrArray *
+gtorch_graphed_call_module (gpointer data, GTorchTensor **inputs, gsize n_inputs, GError **error)
+{
+  GTorchGraphedModule *self = data;
+  GTorchTensor *output;
+
+  if (n_inputs == 1)
+    output = gtorch_module_forward (self->module, inputs[0], error);
+  else
+    output = gtorch_module_forward_many (self->module, inputs, n_inputs, error);
+  return output != NULL ? one_output (output) : NULL;
+}
+
+/* From another language the array has no free function, and its elements are ours all the same. */
+GPtrArray *
+gtorch_graphed_call_func (gpointer data, GTorchTensor **inputs, gsize n_inputs, GError **error)
+{
+  GTorchGraphedModule *self = data;
+  GPtrArray *given = self->func (inputs, n_inputs, self->user_data, error);
+  GPtrArray *array;
+  gpointer *elements;
+  gsize n, i;
+
+  if (given == NULL)
+    return NULL;
+  elements = g_ptr_array_steal (given, &n);
+  g_ptr_array_unref (given);
+  array = g_ptr_array_new_full (n, g_object_unref);
+  for (i = 0; i < n; i++)
+    g_ptr_array_add (array, elements[i]);
+  g_free (elements);
+  return array;
+}
+
+/**
+ * gtorch_graphed_module_run:
+ * @self: a captured module or function
+ * @inputs: (array length=n_inputs): what goes in
+ * @n_inputs: the length of @inputs
+ * @error: return location for an error
+ *
+ * Computes all outputs. [method@Module.forward] does it for those that have only one.
+ *
+ * Returns: (transfer container) (element-type GTorchTensor): the outputs, which the next call overwrites;
+ *   %NULL with %GTORCH_ERROR_SHAPE, %GTORCH_ERROR_DTYPE, %GTORCH_ERROR_DEVICE_MISMATCH,
+ *   %GTORCH_ERROR_AUTOGRAD or %GTORCH_ERROR_INVALID if an input is not like its sample, with
+ *   %GTORCH_ERROR_INVALID if a parameter was replaced or nothing was captured, or with
+ *   %GTORCH_ERROR_CAPTURE while another graph is captured
+ *
+ * Since: 0.1
+ */
+GPtrArray *
+gtorch_graphed_module_run (GTorchGraphedModule *self, GTorchTensor **inputs, gsize n_inputs,
+                           GError **error)
+{
+  g_autofree GTorchImpl **impls = NULL;
+  g_autofree GTorchImpl **outputs = NULL;
+  GTorchGraphed *graphed;
+  GPtrArray *array;
+  gsize i;
+
+  g_return_val_if_fail (GTORCH_IS_GRAPHED_MODULE (self), NULL);
+  g_return_val_if_fail (inputs != NULL || n_inputs == 0, NULL);
+  if (!find_mode (self, error))
+    return NULL;
+  if (self->current == NULL)
+    return gtorch_graphed_call_module (self, inputs, n_inputs, error);
+  impls = gtorch_tensors_unwrap (inputs, n_inputs);
+  for (i = 0; i < n_inputs; i++)
+    if (impls[i] == NULL)
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                     _ ("%s: input %" G_GSIZE_FORMAT " is not a tensor"),
+                     gtorch_graphed_module_name (self), i);
+        return NULL;
+      }
+  graphed = self->current->graphed;
+  outputs = gtorch_graphed_call (graphed, impls, n_inputs, error);
+  if (outputs == NULL)
+    return NULL;
+  array = g_ptr_array_new_full (graphed->n_outputs, g_object_unref);
+  for (i = 0; i < graphed->n_outputs; i++)
+    g_ptr_array_add (array, gtorch_tensor_wrap (outputs[i]));
+  return array;
+}
+
+static GTorchTensor *
+gtorch_graphed_module_forward_many (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs,
+                                    GError **error)
+{
+  g_autoptr (GPtrArray) outputs =
+      gtorch_graphed_module_run (GTORCH_GRAPHED_MODULE (module), inputs, n_inputs, error);
+
+  if (outputs == NULL)
+    return NULL;
+  if (outputs->len != 1)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("%s: it has %u outputs: gtorch_graphed_module_run () gives them"),
+                   gtorch_graphed_module_name (GTORCH_GRAPHED_MODULE (module)), outputs->len);
+      return NULL;
+    }
+  return g_object_ref (outputs->pdata[0]);
+}
+
+static GTorchTensor *
+gtorch_graphed_module_forward (GTorchModule *module, GTorchTensor *input, GError **error)
+{
+  return gtorch_graphed_module_forward_many (module, &input, 1, error);
+}
+
+static gchar *
+gtorch_graphed_module_extra_repr (GTorchModule *module)
+{
+  GTorchGraphedModule *self = GTORCH_GRAPHED_MODULE (module);
+
+  return g_strdup (self->module != NULL ? gtorch_module_type_name (self->module) : "function");
+}
+
+/* --- the object --- */
+
+void
+gtorch_graphed_module_drop_modes (GTorchGraphedModule *self)
+{
+  guint i;
+
+  for (i = 0; i < self->n_modes; i++)
+    {
+      gtorch_graphed_unref (self->modes[i].graphed);
+      g_array_unref (self->modes[i].training);
+    }
+  self->n_modes = 0;
+  self->current = NULL;
+  g_clear_pointer (&self->members, g_ptr_array_unref);
+  g_clear_pointer (&self->storages, g_ptr_array_unref);
+}
+
+static void
+gtorch_graphed_module_get_property (GObject *object, guint prop_id, GValue *value,
+                                    GParamSpec *pspec)
+{
+  GTorchGraphedModule *self = GTORCH_GRAPHED_MODULE (object);
+
+  switch (prop_id)
+    {
+    case PROP_WRAPPED:
+      g_value_set_object (value, self->module);
+      break;
+    case PROP_WARMUP_ITERATIONS:
+      g_value_set_uint (value, self->n_warmups);
+      break;
+    case PROP_ALLOW_UNUSED:
+      g_value_set_boolean (value, self->allow_unused);
+      break;
+    case PROP_BOTH_MODES:
+      g_value_set_boolean (value, self->both_modes);
+      break;
+    case PROP_IS_CAPTURED:
+      g_value_set_boolean (value, gtorch_graphed_module_is_captured (self));
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+}
+
+static void
+gtorch_graphed_module_set_property (GObject *object, guint prop_id, const GValue *value,
+                                    GParamSpec *pspec)
+{
+  GTorchGraphedModule *self = GTORCH_GRAPHED_MODULE (object);
+
+  switch (prop_id)
+    {
+    case PROP_WARMUP_ITERATIONS:
+      gtorch_graphed_module_set_warmup_iterations (self, g_value_get_uint (value));
+      break;
+    case PROP_ALLOW_UNUSED:
+      gtorch_graphed_module_set_allow_unused (self, g_value_get_boolean (value));
+      break;
+    case PROP_BOTH_MODES:
+      gtorch_graphed_module_set_both_modes (self, g_value_get_boolean (value));
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+}
+
+static void
+gtorch_graphed_module_finalize (GObject *object)
+{
+  GTorchGraphedModule *self = GTORCH_GRAPHED_MODULE (object);
+
+  gtorch_graphed_module_drop_modes (self);
+  g_ptr_array_unref (self->samples);
+  g_clear_object (&self->module);
+  if (self->destroy != NULL)
+    self->destroy (self->user_data);
+  G_OBJECT_CLASS (gtorch_graphed_module_parent_class)->finalize (object);
+}
+
+static void
+gtorch_graphed_module_class_init (GTorchGraphedModuleClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+  GTorchModuleClass *module_class = GTORCH_MODULE_CLASS (klass);
+  const GParamFlags read_only = G_PARAM_READABLE | G_PARAM_STATIC_STRINGS;
+  const GParamFlags read_write =
+      G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS;
+
+  object_class->get_property = gtorch_graphed_module_get_property;
+  object_class->set_property = gtorch_graphed_module_set_property;
+  object_class->finalize = gtorch_graphed_module_finalize;
+  module_class->forward = gtorch_graphed_module_forward;
+  module_class->forward_many = gtorch_graphed_module_forward_many;
+  module_class->extra_repr = gtorch_graphed_module_extra_repr;
+
+  /**
+   * GTorchGraphedModule:wrapped: (getter get_wrapped)
+   *
+   * The module that it was made from; %NULL for a function.
+   *
+   * Since: 0.1
+   */
+  props[PROP_WRAPPED] = g_param_spec_object ("wrapped", NULL, NULL, GTORCH_TYPE_MODULE, read_only);
+  /**
+   * GTorchGraphedModule:warmup-iterations: (getter get_warmup_iterations) (setter set_warmup_iterations)
+   *
+   * How often it is run before the capture, forward and backward, on a stream aside. Buffers and random
+   * numbers are afterwards as before. A network whose gradients are averaged over processes needs 11.
+   *
+   * Since: 0.1
+   */
+  props[PROP_WARMUP_ITERATIONS] =
+      g_param_spec_uint ("warmup-iterations", NULL, NULL, 0, G_MAXUINT, 3, read_write);
+  /**
+   * GTorchGraphedModule:allow-unused: (getter get_allow_unused) (setter set_allow_unused)
+   *
+   * Whether inputs and parameters that require grad may have no effect on the outputs. They get no
+   * gradient then.
+   *
+   * Since: 0.1
+   */
+  props[PROP_ALLOW_UNUSED] = g_param_spec_boolean ("allow-unused", NULL, NULL, FALSE, read_write);
+  /**
+   * GTorchGraphedModule:both-modes: (getter get_both_modes) (setter set_both_modes)
+   *
+   * Whether a module is captured for training and for use, [property@Module:training] on and off. The two
+   * do not share memory: one may be used between a forward and a backward of the other.
+   *
+   * Since: 0.1
+   */
+  props[PROP_BOTH_MODES] = g_param_spec_boolean ("both-modes", NULL, NULL, FALSE, read_write);
+  /**
+   * GTorchGraphedModule:is-captured: (getter is_captured)
+   *
+   * Whether there is something to replay.
+   *
+   * Since: 0.1
+   */
+  props[PROP_IS_CAPTURED] = g_param_spec_boolean ("is-captured", NULL, NULL, FALSE, read_only);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+}
+
+static void
+follow_mode (GTorchGraphedModule *self)
+{
+  if (self->module != NULL)
+    gtorch_module_set_training (self->module, gtorch_module_get_training (GTORCH_MODULE (self)));
+}
+
+static void
+gtorch_graphed_module_init (GTorchGraphedModule *self)
+{
+  self->samples = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+  self->n_warmups = 3;
+  g_signal_connect (self, "notify::training", G_CALLBACK (follow_mode), NULL);
+}
+
+static gboolean
+take_samples (GTorchGraphedModule *self, GTorchTensor **samples, gsize n_samples, GError **error)
+{
+  gsize i;
+
+  for (i = 0; i < n_samples; i++)
+    {
+      GTorchImpl *impl = GTORCH_IS_TENSOR (samples[i]) ? gtorch_tensor_unwrap (samples[i]) : NULL;
+
+      if (impl == NULL || impl->storage == NULL)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                       _ ("%s: sample %" G_GSIZE_FORMAT " is not a tensor or was released"),
+                       gtorch_graphed_module_name (self), i);
+          return FALSE;
+        }
+      g_ptr_array_add (self->samples, gtorch_impl_ref (impl));
+    }
+  return TRUE;
+}
+
+/* The same members under the same names. */
+static gboolean
+take_members (GTorchGraphedModule *self, GError **error)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self->module);
+  GTorchModule *own = GTORCH_MODULE (self);
+  guint i;
+
+  for (i = 0; i < priv->parameters->len; i++)
+    {
+      GTorchMember *member = &g_array_index (priv->parameters, GTorchMember, i);
+
+      if (!gtorch_module_register_parameter (own, member->name, (GTorchParameter *) member->tensor,
+                                             error))
+        return FALSE;
+    }
+  for (i = 0; i < priv->buffers->len; i++)
+    {
+      GTorchMember *member = &g_array_index (priv->buffers, GTorchMember, i);
+
+      if (!gtorch_module_register_buffer (own, member->name, member->tensor, member->persistent,
+                                          error))
+        return FALSE;
+      if (member->tensor != NULL
+          && gtorch_impl_requires_grad (gtorch_tensor_unwrap (member->tensor)))
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                       _ ("%s: buffer %s requires grad: make it a parameter"),
+                       gtorch_graphed_module_name (self), member->name);
+          return FALSE;
+        }
+    }
+  for (i = 0; i < priv->child_names->len; i++)
+    {
+      g_autoptr (GTorchModule) child = g_list_model_get_item (G_LIST_MODEL (priv->children), i);
+
+      if (!gtorch_module_register_module (own, priv->child_names->pdata[i], child, error))
+        return FALSE;
+    }
+  gtorch_module_get_private (own)->training = priv->training;
+  return TRUE;
+}
+
+/**
+ * gtorch_graphed_module_new:
+ * @module: a module
+ * @samples: (array length=n_samples): tensors like those that it will be called with
+ * @n_samples: the length of @samples
+ * @error: return location for an error
+ *
+ * Makes a module that stands for @module, to be captured by [func@make_graphed_callables]. The values of
+ * @samples matter as little as they do for warming up; that they require grad, or not, does.
+ *
+ * Returns: (transfer full): a new module, or %NULL with %GTORCH_ERROR_NOT_SUPPORTED if there are hooks, or
+ *   buffers that require grad, or with %GTORCH_ERROR_INVALID for a sample that was released
+ *
+ * Since: 0.1
+ */
+GTorchGraphedModule *
+gtorch_graphed_module_new (GTorchModule *module, GTorchTensor **samples, gsize n_samples,
+                           GError **error)
+{
+  g_autoptr (GTorchGraphedModule) self = NULL;
+  gboolean success;
+  GTorchGraphedBelow below;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (module), NULL);
+  g_return_val_if_fail (samples != NULL || n_samples == 0, NULL);
+  if (!gtorch_module_is_usable (module, error))
+    return NULL;
+  self = g_object_new (GTORCH_TYPE_GRAPHED_MODULE, NULL);
+  self->module = g_object_ref (module);
+  gtorch_graphed_below_init (&below, self);
+  success = gtorch_graphed_check_hooks (self, &below, error)
+            && take_samples (self, samples, n_samples, error) && take_members (self, error);
+  gtorch_graphed_below_clear (&below);
+  return success ? g_steal_pointer (&self) : NULL;
+}
+
+/**
+ * gtorch_graphed_module_new_for_func:
+ * @func: (scope notified) (closure user_data) (destroy destroy): computes the outputs
+ * @user_data: data for @func
+ * @destroy: (nullable): frees @user_data
+ * @samples: (array length=n_samples): tensors like those that it will be called with
+ * @n_samples: the length of @samples
+ * @error: return location for an error
+ *
+ * Makes a module that stands for a function, to be captured by [func@make_graphed_callables]. After that
+ * the function is not called again. Tensors that it brings with it and that require grad get gradients, too.
+ *
+ * Returns: (transfer full): a new module, or %NULL with %GTORCH_ERROR_INVALID for a sample that was released
+ *
+ * Since: 0.1
+ */
+GTorchGraphedModule *
+gtorch_graphed_module_new_for_func (GTorchGraphedFunc func, gpointer user_data,
+                                    GDestroyNotify destroy, GTorchTensor **samples, gsize n_samples,
+                                    GError **error)
+{
+  g_autoptr (GTorchGraphedModule) self = NULL;
+
+  g_return_val_if_fail (func != NULL, NULL);
+  g_return_val_if_fail (samples != NULL || n_samples == 0, NULL);
+  self = g_object_new (GTORCH_TYPE_GRAPHED_MODULE, NULL);
+  self->func = func;
+  self->user_data = user_data;
+  self->destroy = destroy;
+  return take_samples (self, samples, n_samples, error) ? g_steal_pointer (&self) : NULL;
+}
+
+/**
+ * gtorch_graphed_module_get_inputs:
+ * @self: a captured module or function
+ * @error: return location for an error
+ *
+ * Gets the tensors that the graph of the present mode reads. Who computes right into them, and calls with
+ * them, saves a copy.
+ *
+ * Returns: (transfer container) (element-type GTorchTensor): one for each input, without history; %NULL with
+ *   %GTORCH_ERROR_INVALID if nothing was captured in this mode
+ *
+ * Since: 0.1
+ */
+GPtrArray *
+gtorch_graphed_module_get_inputs (GTorchGraphedModule *self, GError **error)
+{
+  GPtrArray *array;
+  guint i;
+
+  g_return_val_if_fail (GTORCH_IS_GRAPHED_MODULE (self), NULL);
+  if (!find_mode (self, error))
+    return NULL;
+  if (self->current == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: it was not captured in the present mode"),
+                   gtorch_graphed_module_name (self));
+      return NULL;
+    }
+  array = g_ptr_array_new_with_free_func (g_object_unref);
+  for (i = 0; i < self->current->graphed->n_inputs; i++)
+    g_ptr_array_add (array,
+                     gtorch_tensor_wrap (gtorch_impl_alias (self->current->graphed->inputs[i])));
+  return array;
+}
+
+/**
+ * gtorch_graphed_module_get_wrapped: (get-property wrapped)
+ * @self: a captured module or function
+ *
+ * Gets the module that it was made from.
+ *
+ * Returns: (transfer none) (nullable): the module; %NULL for a function
+ *
+ * Since: 0.1
+ */
+GTorchModule *
+gtorch_graphed_module_get_wrapped (GTorchGraphedModule *self)
+{
+  g_return_val_if_fail (GTORCH_IS_GRAPHED_MODULE (self), NULL);
+  return self->module;
+}
+
+/**
+ * gtorch_graphed_module_get_warmup_iterations: (get-property warmup-iterations)
+ * @self: a captured module or function
+ *
+ * Gets how often it is run before the capture.
+ *
+ * Returns: the number
+ *
+ * Since: 0.1
+ */
+guint
+gtorch_graphed_module_get_warmup_iterations (GTorchGraphedModule *self)
+{
+  g_return_val_if_fail (GTORCH_IS_GRAPHED_MODULE (self), 0);
+  return self->n_warmups;
+}
+
+/**
+ * gtorch_graphed_module_set_warmup_iterations: (set-property warmup-iterations)
+ * @self: a captured module or function
+ * @n: a number
+ *
+ * Sets how often it is run before the next capture.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_graphed_module_set_warmup_iterations (GTorchGraphedModule *self, guint n)
+{
+  g_return_if_fail (GTORCH_IS_GRAPHED_MODULE (self));
+  if (self->n_warmups == n)
+    return;
+  self->n_warmups = n;
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_WARMUP_ITERATIONS]);
+}
+
+/**
+ * gtorch_graphed_module_get_allow_unused: (get-property allow-unused)
+ * @self: a captured module or function
+ *
+ * Tells whether inputs and parameters that require grad may have no effect.
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_graphed_module_get_allow_unused (GTorchGraphedModule *self)
+{
+  g_return_val_if_fail (GTORCH_IS_GRAPHED_MODULE (self), FALSE);
+  return self->allow_unused;
+}
+
+/**
+ * gtorch_graphed_module_set_allow_unused: (set-property allow-unused)
+ * @self: a captured module or function
+ * @allow_unused: whether it is no error
+ *
+ * Sets whether inputs and parameters that require grad may have no effect, for the next capture.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_graphed_module_set_allow_unused (GTorchGraphedModule *self, gboolean allow_unused)
+{
+  g_return_if_fail (GTORCH_IS_GRAPHED_MODULE (self));
+  if (self->allow_unused == (allow_unused != FALSE))
+    return;
+  self->allow_unused = allow_unused != FALSE;
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_ALLOW_UNUSED]);
+}
+
+/**
+ * gtorch_graphed_module_get_both_modes: (get-property both-modes)
+ * @self: a captured module or function
+ *
+ * Tells whether a module is captured for training and for use.
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_graphed_module_get_both_modes (GTorchGraphedModule *self)
+{
+  g_return_val_if_fail (GTORCH_IS_GRAPHED_MODULE (self), FALSE);
+  return self->both_modes;
+}
+
+/**
+ * gtorch_graphed_module_set_both_modes: (set-property both-modes)
+ * @self: a captured module or function
+ * @both_modes: whether it is
+ *
+ * Sets whether a module is captured for training and for use, at the next capture. Functions have no mode.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_graphed_module_set_both_modes (GTorchGraphedModule *self, gboolean both_modes)
+{
+  g_return_if_fail (GTORCH_IS_GRAPHED_MODULE (self));
+  if (self->both_modes == (both_modes != FALSE))
+    return;
+  self->both_modes = both_modes != FALSE;
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_BOTH_MODES]);
+}
+
+/**
+ * gtorch_graphed_module_is_captured: (get-property is-captured)
+ * @self: a captured module or function
+ *
+ * Tells whether there is something to replay.
+ *
+ * Returns: %TRUE after [func@make_graphed_callables]
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_graphed_module_is_captured (GTorchGraphedModule *self)
+{
+  g_return_val_if_fail (GTORCH_IS_GRAPHED_MODULE (self), FALSE);
+  return self->n_modes > 0;
+}

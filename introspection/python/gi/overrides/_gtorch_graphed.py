@@ -1,0 +1,67 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Modules and functions that are replayed as graphs."""
+
+from gi.overrides import override
+
+from gi.overrides._gtorch_convert import GTorch
+from gi.overrides._gtorch_function import guarded, restoring, tensor_list
+
+OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
+RawGraphed = GTorch.GraphedModule
+raw_make = GTorch.make_graphed_callables
+
+
+class GraphedModule(RawGraphed):
+    """GraphedModule(module or function, samples), to be captured by make_graphed_callables()."""
+
+    __module__ = OVERRIDES
+
+    def __new__(cls, target, samples):
+        samples = tensor_list(samples, 'the list of samples')
+        if isinstance(target, GTorch.Module):
+            return RawGraphed.new(target, samples)
+        call = lambda inputs, *_: guarded(target, 'call', lambda: target(*inputs))  # noqa: E731
+        return RawGraphed.new_for_func(call, None, samples)
+
+    def __init__(self, *_args):
+        pass
+
+    def __call__(self, *inputs):
+        """The output, or a tuple of outputs; the next call overwrites them."""
+        if len(inputs) == 1 and self.props.wrapped is not None:
+            return super().__call__(*inputs)
+        outputs = restoring(lambda: self.run(list(inputs)))
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+def make_graphed_callables(
+    callables,
+    sample_args,
+    num_warmup_iters=3,
+    allow_unused_input=False,
+    pool=None,
+    both_modes=False,
+):
+    """Captures modules and functions, forward and backward; what it gives takes their places.
+
+    For several give tuples, in the order of the calls: of callables, and of the samples of each."""
+    several = isinstance(callables, (tuple, list))
+    targets = callables if several else (callables,)
+    samples = sample_args if several else (sample_args,)
+    if len(targets) != len(samples):
+        raise TypeError(f'there are samples for {len(samples)} callables, not for {len(targets)}')
+    graphed = []
+    for target, own in zip(targets, samples):
+        made = GraphedModule(target, own)
+        made.set_warmup_iterations(num_warmup_iters)
+        made.set_allow_unused(allow_unused_input)
+        made.set_both_modes(both_modes)
+        graphed.append(made)
+    restoring(lambda: raw_make(graphed, pool))
+    return tuple(graphed) if several else graphed[0]
+
+
+def install(export, cuda):
+    export('GraphedModule', override(GraphedModule))
+    cuda.make_graphed_callables = make_graphed_callables
