@@ -33,6 +33,10 @@ typedef struct _GTorchGraphBackend
   gboolean (*replay) (gpointer graph, GTorchStream *stream, const guint64 *numbers, GError **error);
   /* Notes that replays on the stream write to the storage, which is not of a pool. */
   void (*note_write) (GTorchStorage *storage, GTorchStream *stream);
+  /* Another graph that uses the memory at `to` where this one uses that at `from`; NULL with an error. Replays
+   * of this one may be under way (optional: it cannot be done). */
+  gpointer (*rebind) (gpointer graph, gconstpointer from, gpointer to, gsize n_bytes,
+                      GError **error);
   /* Takes the graph, and calls func as soon as the device does not use it any more. */
   void (*free) (gpointer graph, GDestroyNotify func, gpointer data);
 } GTorchGraphBackend;
@@ -43,10 +47,20 @@ guint gtorch_graph_exec_get_n_nodes (GTorchGraphExec *exec);
 /* Makes what a replay starts with. */
 gboolean gtorch_graph_exec_prepare (GTorchGraphExec *exec, GError **error);
 gboolean gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **error);
+/* A graph like it that has `to`, which has the same geometry, in place of `from`. */
+GTorchGraphExec *gtorch_graph_exec_rebind (GTorchGraphExec *exec, GTorchImpl *from, GTorchImpl *to,
+                                           GError **error);
 void gtorch_graph_exec_write_dot (GTorchGraphExec *exec, GString *text);
 
 /* For guards: ends the capture without keeping it. */
 void gtorch_cuda_graph_abandon (GTorchCUDAGraph *self);
+/* What it replays, with a reference; NULL with an error if there is nothing. And takes another. */
+GTorchGraphExec *gtorch_cuda_graph_ref_exec (GTorchCUDAGraph *self, GError **error);
+void gtorch_cuda_graph_take_exec (GTorchCUDAGraph *self, GTorchGraphExec *exec);
+/* The inputs by name; of tensors. */
+GHashTable *gtorch_cuda_graph_get_table (GTorchCUDAGraph *self);
+/* Who replays it knows which memory is overwritten: the order in the pool is not checked. */
+void gtorch_cuda_graph_set_unordered (GTorchCUDAGraph *self);
 
 /* --- a capture under way --- */
 GTorchCapture *gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchPool *pool,

@@ -26,6 +26,7 @@
 
 #include "gtorch-capture-private.h"
 #include "gtorch-generator-private.h"
+#include "gtorch-graph-audit-private.h"
 #include "gtorch-race-private.h"
 
 #define MAX_STREAMS 64
@@ -35,6 +36,7 @@ static gint n_global_captures;
 
 typedef struct
 {
+  gint ref_count;
   GTorchSavedCall *call;  /* or */
   GTorchGraphExec *child; /* another graph, replayed in the capture */
   guint random; /* the place of its first random call among those of the graph, if it has any */
@@ -75,14 +77,40 @@ struct _GTorchCapture
 
 /* --- graphs --- */
 
+static Node *
+node_new (void)
+{
+  Node *node = g_new0 (Node, 1);
+
+  node->ref_count = 1;
+  return node;
+}
+
 static void
 node_free (gpointer data)
 {
   Node *node = data;
 
+  if (!g_atomic_int_dec_and_test (&node->ref_count))
+    return;
   g_clear_pointer (&node->call, gtorch_saved_call_free);
   g_clear_pointer (&node->child, gtorch_graph_exec_unref);
   g_free (node);
+}
+
+static GTorchGraphExec *
+exec_new (GTorchDevice *device, GTorchPool *pool)
+{
+  GTorchGraphExec *exec = g_new0 (GTorchGraphExec, 1);
+
+  exec->ref_count = 1;
+  exec->device = device;
+  exec->pool = gtorch_pool_ref (pool);
+  gtorch_pool_set_graph (pool, TRUE);
+  exec->nodes = g_ptr_array_new_with_free_func (node_free);
+  exec->written = g_ptr_array_new ();
+  exec->read = g_ptr_array_new ();
+  return exec;
 }
 
 GTorchGraphExec *
@@ -422,6 +450,162 @@ gtorch_graph_exec_write_dot (GTorchGraphExec *exec, GString *text)
   g_string_append (text, "}\n");
 }
 
+/* --- other operands --- */
+
+typedef struct
+{
+  GTorchImpl *from, *to;
+  const gchar *outside; /* the operation that uses more of the memory than `from` */
+  guint n_patched;
+} Rebinding;
+
+static gboolean
+node_uses (const Node *node, const GTorchStorage *storage)
+{
+  const GTorchOpCall *call = &node->call->call;
+  guint i;
+
+  for (i = 0; i < call->n_inputs; i++)
+    if (call->inputs[i] != NULL && call->inputs[i]->storage == storage)
+      return TRUE;
+  for (i = 0; i < call->n_outputs; i++)
+    if (call->outputs[i] != NULL && call->outputs[i]->storage == storage)
+      return TRUE;
+  return FALSE;
+}
+
+/* Bytes from the start of `from` to the operand; negative if it is not all inside. */
+static gint64
+place_in (const GTorchImpl *from, const GTorchImpl *operand)
+{
+  gint64 size = gtorch_dtype_size (operand->dtype), from_size = gtorch_dtype_size (from->dtype);
+  gint64 start = from->offset * from_size;
+  gint64 end = gtorch_strides_extent (from->offset, from->shape, from->strides, from->n_dims);
+  gint64 operand_end =
+      gtorch_strides_extent (operand->offset, operand->shape, operand->strides, operand->n_dims);
+
+  if (operand->offset * size < start || operand_end * size > end * from_size)
+    return -1;
+  return operand->offset * size - start;
+}
+
+static GTorchImpl *
+rebind_operand (GTorchImpl *operand, gpointer data)
+{
+  Rebinding *rebinding = data;
+  gint64 size = gtorch_dtype_size (operand->dtype), place;
+  GTorchImpl *result;
+
+  if (operand->storage != rebinding->from->storage)
+    return gtorch_impl_alias (operand);
+  place = place_in (rebinding->from, operand)
+          + rebinding->to->offset * (gint64) gtorch_dtype_size (rebinding->to->dtype);
+  result = gtorch_impl_new_strided (rebinding->to->storage, operand->dtype, place / size,
+                                    operand->shape, operand->strides, operand->n_dims);
+  result->is_number = operand->is_number;
+  return result;
+}
+
+static gboolean
+can_rebind (const Node *node, Rebinding *rebinding)
+{
+  const GTorchOpCall *call = &node->call->call;
+  guint i;
+
+  for (i = 0; i < call->n_inputs + call->n_outputs; i++)
+    {
+      const GTorchImpl *operand =
+          i < call->n_inputs ? call->inputs[i] : call->outputs[i - call->n_inputs];
+
+      if (operand != NULL && operand->storage == rebinding->from->storage
+          && place_in (rebinding->from, operand) < 0)
+        {
+          rebinding->outside = call->op->name;
+          return FALSE;
+        }
+    }
+  return TRUE;
+}
+
+/* Nodes that do not use it are shared: replays that are under way have the former graph. */
+static GTorchGraphExec *
+exec_rebind (GTorchGraphExec *exec, Rebinding *rebinding)
+{
+  GTorchGraphExec *result = exec_new (exec->device, exec->pool);
+  guint i;
+
+  result->n_random = exec->n_random;
+  result->has_children = exec->has_children;
+  result->backend = exec->backend;
+
+  for (i = 0; i < exec->nodes->len && rebinding->outside == NULL; i++)
+    {
+      Node *node = exec->nodes->pdata[i];
+      Node *other = node;
+
+      if (node->child != NULL)
+        {
+          other = node_new ();
+          other->child = exec_rebind (node->child, rebinding);
+        }
+      else if (node_uses (node, rebinding->from->storage) && can_rebind (node, rebinding))
+        {
+          other = node_new ();
+          other->call = gtorch_saved_call_new (&node->call->call, rebind_operand, rebinding);
+          rebinding->n_patched++;
+        }
+      else
+        g_atomic_int_inc (&node->ref_count);
+      other->random = node->random;
+      g_ptr_array_add (result->nodes, other);
+    }
+  return result;
+}
+
+GTorchGraphExec *
+gtorch_graph_exec_rebind (GTorchGraphExec *exec, GTorchImpl *from, GTorchImpl *to, GError **error)
+{
+  Rebinding rebinding = { .from = from, .to = to };
+  GTorchGraphExec *result;
+
+  if (exec->native != NULL && exec->backend->rebind == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("graph: rebinding is not available on %s yet"),
+                   gtorch_device_name (exec->device));
+      return NULL;
+    }
+  if (gtorch_pool_of (from->storage) != NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("graph: the tensor of shape %s is computed by a graph: only those from outside "
+                      "can be replaced"),
+                   gtorch_impl_shape_str (from));
+      return NULL;
+    }
+  result = exec_rebind (exec, &rebinding);
+  if (rebinding.outside != NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("graph: %s uses more of the memory than the tensor of shape %s: rebind one that "
+                    "has it all"),
+                 rebinding.outside, gtorch_impl_shape_str (from));
+  else if (rebinding.n_patched == 0)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
+                 _ ("graph: it does not use the tensor of shape %s"), gtorch_impl_shape_str (from));
+  else if (exec->native == NULL)
+    return result;
+  else
+    {
+      result->native = exec->backend->rebind (exec->native, gtorch_impl_data (from),
+                                              gtorch_impl_data (to), gtorch_impl_n_bytes (from),
+                                              error);
+      if (result->native != NULL)
+        return result;
+    }
+  gtorch_graph_exec_unref (result);
+  return NULL;
+}
+
 /* --- captures --- */
 
 static GMutex capture_lock; /* of the capture of every stream */
@@ -467,15 +651,8 @@ gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchPool *pool,
       g_atomic_int_add (&gtorch_n_captures, -1);
       return NULL;
     }
-  exec = g_new0 (GTorchGraphExec, 1);
+  exec = exec_new (stream->device, pool);
   capture = g_new0 (GTorchCapture, 1);
-  exec->ref_count = 1;
-  exec->device = stream->device;
-  exec->pool = gtorch_pool_ref (pool);
-  gtorch_pool_set_graph (pool, TRUE);
-  exec->nodes = g_ptr_array_new_with_free_func (node_free);
-  exec->written = g_ptr_array_new ();
-  exec->read = g_ptr_array_new ();
 
   capture->ref_count = 1;
   capture->graph = graph;
@@ -492,6 +669,7 @@ gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchPool *pool,
 
   if (mode == GTORCH_CAPTURE_MODE_GLOBAL)
     g_atomic_int_inc (&n_global_captures);
+  gtorch_audit_begin (capture, mode);
   set_capture (stream, capture);
   return capture;
 }
@@ -524,6 +702,7 @@ gtorch_capture_end (GTorchCapture *capture, GError **error)
 
   for (i = 0; i < capture->n_streams; i++)
     set_capture (capture->streams[i], NULL);
+  gtorch_audit_end (capture);
   if (capture->native != NULL)
     exec->native = capture->backend->end (g_steal_pointer (&capture->native), &reason);
   gtorch_pool_set_capturing (capture->pool, FALSE);
@@ -667,7 +846,7 @@ gtorch_capture_add (GTorchCapture *capture, GTorchStream *stream, GTorchOpCall *
     result = launch (stream, call, capture->exec->n_random, error);
   if (result)
     {
-      Node *node = g_new0 (Node, 1);
+      Node *node = node_new ();
 
       node->call = gtorch_saved_call_new (call, alias_operand, capture);
       result = add_node (capture, stream, node, error);
@@ -736,7 +915,7 @@ gtorch_capture_add_child (GTorchCapture *capture, GTorchStream *stream, GTorchGr
     }
   if (result)
     {
-      Node *node = g_new0 (Node, 1);
+      Node *node = node_new ();
 
       node->child = gtorch_graph_exec_ref (child);
       result = add_node (capture, stream, node, error);

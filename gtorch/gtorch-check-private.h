@@ -13,6 +13,7 @@ typedef enum
   GTORCH_CHECK_ERRORS = 1 << 0,  /* "errors": which work of a device failed, and who called it */
   GTORCH_CHECK_STREAMS = 1 << 1, /* "streams": warnings about work without order */
   GTORCH_CHECK_STREAMS_FATAL = 1 << 2, /* "streams=fatal": errors */
+  GTORCH_CHECK_GRAPH = 1 << 3,         /* "graph": work of other threads during a capture */
 } GTorchCheckFlags;
 
 extern guint gtorch_checks; /* set before the first device is used */

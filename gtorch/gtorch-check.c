@@ -34,8 +34,10 @@ gtorch_checks_init (void)
         gtorch_checks |= GTORCH_CHECK_STREAMS;
       else if (strcmp (word, "streams=fatal") == 0)
         gtorch_checks |= GTORCH_CHECK_STREAMS | GTORCH_CHECK_STREAMS_FATAL;
+      else if (strcmp (word, "graph") == 0)
+        gtorch_checks |= GTORCH_CHECK_GRAPH;
       else if (word[0] != '\0')
-        g_warning ("GTORCH_CHECK: “%s” is not one of errors, streams, streams=fatal", word);
+        g_warning ("GTORCH_CHECK: “%s” is not one of errors, graph, streams, streams=fatal", word);
     }
 }
 

@@ -9,6 +9,7 @@
 #include "gtorch-capture-private.h"
 #include "gtorch-device-manager.h"
 #include "gtorch-generator-private.h"
+#include "gtorch-graph-audit-private.h"
 
 /**
  * GTorchGenerator:
@@ -167,6 +168,20 @@ gtorch_generator_get_seed (GTorchGenerator *self)
   return seed;
 }
 
+static void
+set_seed (GTorchGenerator *self, guint64 seed)
+{
+  gboolean changed;
+
+  g_mutex_lock (&self->lock);
+  changed = self->seed != seed;
+  self->seed = seed;
+  self->counter = 0;
+  g_mutex_unlock (&self->lock);
+  if (changed)
+    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_SEED]);
+}
+
 /**
  * gtorch_generator_set_seed: (set-property seed)
  * @self: a generator
@@ -179,16 +194,10 @@ gtorch_generator_get_seed (GTorchGenerator *self)
 void
 gtorch_generator_set_seed (GTorchGenerator *self, guint64 seed)
 {
-  gboolean changed;
-
   g_return_if_fail (GTORCH_IS_GENERATOR (self));
-  g_mutex_lock (&self->lock);
-  changed = self->seed != seed;
-  self->seed = seed;
-  self->counter = 0;
-  g_mutex_unlock (&self->lock);
-  if (changed)
-    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_SEED]);
+  if (gtorch_captures_exist ())
+    gtorch_audit_host_work ("seeding a generator");
+  set_seed (self, seed);
 }
 
 /**
@@ -294,11 +303,13 @@ gtorch_manual_seed (guint64 seed)
   GListModel *devices = G_LIST_MODEL (gtorch_device_manager_get_default ());
   guint i;
 
+  if (gtorch_captures_exist ())
+    gtorch_audit_host_work ("seeding the generators");
   for (i = 0; i < g_list_model_get_n_items (devices); i++)
     {
       g_autoptr (GTorchDevice) device = g_list_model_get_item (devices, i);
 
-      gtorch_generator_set_seed (gtorch_device_get_default_generator (device), seed);
+      set_seed (gtorch_device_get_default_generator (device), seed);
     }
 }
 

@@ -11,6 +11,7 @@
 #include "gtorch-allocator-private.h"
 #include "gtorch-capture-private.h"
 #include "gtorch-generator-private.h"
+#include "gtorch-graph-audit-private.h"
 #include "gtorch-race-private.h"
 #include "gtorch-stream-private.h"
 
@@ -309,7 +310,10 @@ launch_on_stream (GTorchStream *stream, GTorchOpCall *call, GError **error)
       g_autoptr (GTorchCapture) capture = gtorch_stream_dup_capture (stream);
 
       if (capture != NULL)
-        return gtorch_capture_add (capture, stream, call, error);
+        {
+          gtorch_audit_captured (capture, call);
+          return gtorch_capture_add (capture, stream, call, error);
+        }
     }
   if (!GTORCH_DEVICE_GET_CLASS (device)->launch (device, stream, call, error))
     return FALSE;
@@ -330,6 +334,9 @@ gtorch_launch (GTorchOpCall *call, GError **error)
   if (!gtorch_auto_sync (call->device, error))
     return FALSE;
   if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && !gtorch_race_note_call (stream, call, error))
+    return FALSE;
+  if (gtorch_captures_exist () && (stream == NULL || stream->capture == NULL)
+      && !gtorch_audit_launch (stream, call, error))
     return FALSE;
   if (G_UNLIKELY (stream != NULL || call->device->type != GTORCH_DEVICE_TYPE_CPU))
     return launch_on_stream (stream, call, error);

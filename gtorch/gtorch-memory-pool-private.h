@@ -32,6 +32,10 @@ struct _GTorchPool
   GMutex lock;
   GPtrArray *ready; /* blocks that nobody has, the smallest first */
 
+  gint check_order;  /* atomically: replays out of order are errors */
+  GArray *graphs;    /* the numbers of those that there are, in the order of their captures */
+  guint last_number; /* that was given to one */
+  guint replayed;    /* the number of the last one that was; 0: none */
   guint n_captures;
   GTorchTimeline *writer; /* of the last replay */
   guint64 write_seq;

@@ -70,6 +70,7 @@ enum
   PROP_PEAK_RESERVED,
   PROP_SOURCE,
   PROP_USE_ON_OOM,
+  PROP_CHECK_ORDER,
   N_PROPS
 };
 
@@ -98,6 +99,7 @@ gtorch_pool_new (GTorchDevice *device)
   self->id = ++last_id;
   g_queue_push_tail_link (&all, &self->link);
   g_mutex_unlock (&all_lock);
+  self->check_order = TRUE;
   return self;
 }
 
@@ -186,6 +188,7 @@ gtorch_pool_free (GTorchPool *self)
   g_mutex_unlock (&all_lock);
   drop_ready (self);
   g_ptr_array_unref (self->ready);
+  g_clear_pointer (&self->graphs, g_array_unref);
   g_clear_object (&self->source);
   g_mutex_clear (&self->lock);
   g_rec_mutex_clear (&self->run_lock);
@@ -396,6 +399,9 @@ gtorch_memory_pool_get_property (GObject *object, guint prop_id, GValue *value, 
 
   switch (prop_id)
     {
+    case PROP_CHECK_ORDER:
+      g_value_set_boolean (value, gtorch_memory_pool_get_check_order (self));
+      break;
     case PROP_DEVICE:
       g_value_set_object (value, self->pool->device);
       break;
@@ -434,6 +440,9 @@ gtorch_memory_pool_set_property (GObject *object, guint prop_id, const GValue *v
 
   switch (prop_id)
     {
+    case PROP_CHECK_ORDER:
+      gtorch_memory_pool_set_check_order (self, g_value_get_boolean (value));
+      break;
     case PROP_DEVICE:
       device = g_value_get_object (value);
       self->pool = gtorch_pool_new (device != NULL ? device : gtorch_device_get_current ());
@@ -537,6 +546,18 @@ gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
    */
   props[PROP_USE_ON_OOM] =
       g_param_spec_boolean ("use-on-oom", NULL, NULL, FALSE,
+                            G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchMemoryPool:check-order: (getter get_check_order) (setter set_check_order)
+   *
+   * Whether graphs that share the pool must be replayed in the order in which they were captured. Some may
+   * be left out; after any of them the first one may begin again. A graph overwrites what those behind it
+   * have computed, so that another order is right only where nobody reads that any more.
+   *
+   * Since: 0.1
+   */
+  props[PROP_CHECK_ORDER] =
+      g_param_spec_boolean ("check-order", NULL, NULL, TRUE,
                             G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
   g_object_class_install_properties (object_class, N_PROPS, props);
 }
@@ -786,6 +807,43 @@ gtorch_memory_pool_set_use_on_oom (GTorchMemoryPool *self, gboolean use_on_oom)
     return;
   g_atomic_int_set (&self->pool->use_on_oom, use_on_oom != FALSE);
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_USE_ON_OOM]);
+}
+
+/**
+ * gtorch_memory_pool_get_check_order: (get-property check-order)
+ * @self: a pool
+ *
+ * Tells whether graphs that share the pool must be replayed in the order of their captures.
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_memory_pool_get_check_order (GTorchMemoryPool *self)
+{
+  g_return_val_if_fail (GTORCH_IS_MEMORY_POOL (self), FALSE);
+  return g_atomic_int_get (&self->pool->check_order);
+}
+
+/**
+ * gtorch_memory_pool_set_check_order: (set-property check-order)
+ * @self: a pool
+ * @check_order: whether another order is an error
+ *
+ * Sets whether graphs that share the pool must be replayed in the order of their captures; see
+ * [property@MemoryPool:check-order].
+ *
+ * Since: 0.1
+ */
+void
+gtorch_memory_pool_set_check_order (GTorchMemoryPool *self, gboolean check_order)
+{
+  g_return_if_fail (GTORCH_IS_MEMORY_POOL (self));
+  if (g_atomic_int_get (&self->pool->check_order) == (check_order != FALSE))
+    return;
+  g_atomic_int_set (&self->pool->check_order, check_order != FALSE);
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_CHECK_ORDER]);
 }
 
 /**

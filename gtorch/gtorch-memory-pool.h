@@ -54,6 +54,10 @@ gboolean gtorch_memory_pool_get_use_on_oom (GTorchMemoryPool *self);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_memory_pool_set_use_on_oom (GTorchMemoryPool *self, gboolean use_on_oom);
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_memory_pool_get_check_order (GTorchMemoryPool *self);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_memory_pool_set_check_order (GTorchMemoryPool *self, gboolean check_order);
+GTORCH_AVAILABLE_IN_0_1
 void gtorch_memory_pool_trim (GTorchMemoryPool *self);
 GTORCH_AVAILABLE_IN_0_1
 GBytes *gtorch_memory_pool_snapshot (GTorchMemoryPool *self,

@@ -8,6 +8,7 @@
 #include <gtorch/autograd/gtorch-grad-mode.h>
 #include <gtorch/autograd/gtorch-gradcheck.h>
 #include <gtorch/autograd/gtorch-tensor-autograd.h>
+#include <gtorch/cuda/gtorch-cuda-graph-inputs.h>
 #include <gtorch/cuda/gtorch-cuda-graph.h>
 #include <gtorch/cuda/gtorch-host-allocator.h>
 #include <gtorch/gtorch-allocator-history.h>

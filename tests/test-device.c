@@ -51,6 +51,7 @@ test_can_capture (void)
 {
   g_autoptr (GTorchStream) stream = NULL;
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchTensor) x = NULL;
   g_autoptr (GError) error = NULL;
   GTorchGraphCapture *capture;
 
@@ -66,6 +67,8 @@ test_can_capture (void)
       g_test_skip (error->message);
       return FALSE;
     }
+  x = gtorch_full (GTORCH_SHAPE (5), 2, GTORCH_DTYPE_FLOAT32, test_device (), &error);
+  g_assert_no_error (error);
   gtorch_graph_capture_end (capture, &error);
   g_assert_no_error (error);
   gtorch_graph_capture_unref (capture);

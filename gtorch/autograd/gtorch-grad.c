@@ -11,6 +11,7 @@
 #include "gtorch-autograd-private.h"
 #include "gtorch-capture-private.h"
 #include "gtorch-grad-mode.h"
+#include "gtorch-graph-audit-private.h"
 #include "gtorch-ops-private.h"
 
 GTorchImpl *
@@ -180,7 +181,11 @@ gtorch_grad_accumulate (GTorchImpl *impl, GTorchImpl *grad, gboolean may_take, G
       success = autograd->grad != NULL;
     }
   else if (success && autograd->grad->storage != NULL && !gtorch_is_grad_enabled ())
-    success = gtorch_op_add_inplace (autograd->grad, grad, 1.0, error);
+    {
+      if (gtorch_captures_exist ())
+        gtorch_audit_grad (autograd->grad);
+      success = gtorch_op_add_inplace (autograd->grad, grad, 1.0, error);
+    }
   else if (success)
     {
       /* Whoever has the former grad, as part of a graph, keeps it as it was. */

@@ -8,6 +8,7 @@
 #include "gtorch-cuda-graph.h"
 
 #include "gtorch-capture-private.h"
+#include "gtorch-graph-audit-private.h"
 
 /**
  * GTorchCUDAGraph:
@@ -48,6 +49,10 @@ struct _GTorchCUDAGraph
   GTorchMemoryPool *pool;
   GTorchDevice *device;
   gboolean is_ready;
+  guint number; /* of the capture, in the order of those that share the pool */
+  gboolean is_unordered;
+  GHashTable *inputs; /* of GTorchTensor by name, or NULL */
+  guint n_warmups;
   GThread *owner;
   GMainContext *context;
 };
@@ -58,6 +63,7 @@ enum
   PROP_N_NODES,
   PROP_POOL,
   PROP_STATE,
+  PROP_WARMUP_ITERATIONS,
   N_PROPS
 };
 
@@ -122,9 +128,32 @@ gtorch_cuda_graph_get_property (GObject *object, guint prop_id, GValue *value, G
     case PROP_STATE:
       g_value_set_enum (value, gtorch_cuda_graph_get_state (self));
       break;
+    case PROP_WARMUP_ITERATIONS:
+      g_value_set_uint (value, self->n_warmups);
+      break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
     }
+}
+
+static void
+gtorch_cuda_graph_set_property (GObject *object, guint prop_id, const GValue *value,
+                                GParamSpec *pspec)
+{
+  if (prop_id == PROP_WARMUP_ITERATIONS)
+    gtorch_cuda_graph_set_warmup_iterations (GTORCH_CUDA_GRAPH (object), g_value_get_uint (value));
+  else
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+}
+
+/* To be called without a lock, and before the pool goes. */
+static void
+drop_exec (GTorchGraphExec *exec, GTorchMemoryPool *pool, guint number)
+{
+  if (exec == NULL)
+    return;
+  gtorch_pool_remove_graph (gtorch_memory_pool_get_pool (pool), number);
+  gtorch_graph_exec_unref (exec);
 }
 
 static void
@@ -144,8 +173,9 @@ gtorch_cuda_graph_finalize (GObject *object)
   GTorchCUDAGraph *self = GTORCH_CUDA_GRAPH (object);
 
   drop_capture (self);
-  g_clear_pointer (&self->exec, gtorch_graph_exec_unref);
+  drop_exec (self->exec, self->pool, self->number);
   g_clear_object (&self->pool);
+  g_clear_pointer (&self->inputs, g_hash_table_unref);
   g_main_context_unref (self->context);
   g_mutex_clear (&self->lock);
   G_OBJECT_CLASS (gtorch_cuda_graph_parent_class)->finalize (object);
@@ -157,6 +187,7 @@ gtorch_cuda_graph_class_init (GTorchCUDAGraphClass *klass)
   GObjectClass *object_class = G_OBJECT_CLASS (klass);
 
   object_class->get_property = gtorch_cuda_graph_get_property;
+  object_class->set_property = gtorch_cuda_graph_set_property;
   object_class->finalize = gtorch_cuda_graph_finalize;
 
   /**
@@ -187,6 +218,18 @@ gtorch_cuda_graph_class_init (GTorchCUDAGraphClass *klass)
   props[PROP_STATE] =
       g_param_spec_enum ("state", NULL, NULL, GTORCH_TYPE_GRAPH_STATE, GTORCH_GRAPH_STATE_EMPTY,
                          G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchCUDAGraph:warmup-iterations: (getter get_warmup_iterations) (setter set_warmup_iterations)
+   *
+   * How often [method@CUDAGraph.capture] calls the function before it is captured. What a first call sets
+   * up, memory, libraries and the choice of algorithms, is then not part of the graph. The function does its
+   * work each time: a training step trains.
+   *
+   * Since: 0.1
+   */
+  props[PROP_WARMUP_ITERATIONS] =
+      g_param_spec_uint ("warmup-iterations", NULL, NULL, 0, G_MAXUINT, 0,
+                         G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
   g_object_class_install_properties (object_class, N_PROPS, props);
 
   /**
@@ -296,6 +339,50 @@ gtorch_cuda_graph_get_pool (GTorchCUDAGraph *self)
 {
   g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), NULL);
   return self->pool;
+}
+
+/**
+ * gtorch_cuda_graph_get_warmup_iterations: (get-property warmup-iterations)
+ * @self: a graph
+ *
+ * Gets how often [method@CUDAGraph.capture] calls the function before it is captured.
+ *
+ * Returns: the number
+ *
+ * Since: 0.1
+ */
+guint
+gtorch_cuda_graph_get_warmup_iterations (GTorchCUDAGraph *self)
+{
+  g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), 0);
+  return self->n_warmups;
+}
+
+/**
+ * gtorch_cuda_graph_set_warmup_iterations: (set-property warmup-iterations)
+ * @self: a graph
+ * @n: a number
+ *
+ * Sets how often [method@CUDAGraph.capture] calls the function before it is captured.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_cuda_graph_set_warmup_iterations (GTorchCUDAGraph *self, guint n)
+{
+  g_return_if_fail (GTORCH_IS_CUDA_GRAPH (self));
+  if (self->n_warmups == n)
+    return;
+  self->n_warmups = n;
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_WARMUP_ITERATIONS]);
+}
+
+GHashTable *
+gtorch_cuda_graph_get_table (GTorchCUDAGraph *self)
+{
+  if (self->inputs == NULL)
+    self->inputs = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_object_unref);
+  return self->inputs;
 }
 
 /* --- signals --- */
@@ -446,12 +533,16 @@ gtorch_cuda_graph_capture_end (GTorchCUDAGraph *self, GError **error)
       exec = gtorch_capture_end (g_steal_pointer (&self->capture), error);
       self->exec = exec;
       self->is_ready = FALSE;
+      if (exec != NULL)
+        self->number = gtorch_pool_add_graph (gtorch_memory_pool_get_pool (self->pool));
     }
   g_mutex_unlock (&self->lock);
   if (reason != NULL)
     return refuse (reason, error);
   if (exec == NULL)
     return FALSE;
+  if (gtorch_graph_exec_get_n_nodes (exec) == 0)
+    gtorch_audit_empty ();
   emit_later (self, CAPTURED, NULL);
   return TRUE;
 }
@@ -519,7 +610,8 @@ gtorch_cuda_graph_replay (GTorchCUDAGraph *self, GError **error)
  *
  * Returns: %TRUE if it was done or queued; %FALSE with %GTORCH_ERROR_CAPTURE if there is nothing to
  *   replay or the graph itself is capturing, %GTORCH_ERROR_DEVICE_MISMATCH if the stream is on
- *   another device, or with the error of an operation
+ *   another device, %GTORCH_ERROR_INVALID if it is the turn of another graph that shares the pool
+ *   (see [property@MemoryPool:check-order]), or with the error of an operation
  *
  * Since: 0.1
  */
@@ -541,13 +633,17 @@ gtorch_cuda_graph_replay_on (GTorchCUDAGraph *self, GTorchStream *stream, GError
                    gtorch_device_name (self->device), gtorch_device_name (stream->device));
       return FALSE;
     }
-  g_mutex_lock (&self->lock);
-  exec = self->exec != NULL ? gtorch_graph_exec_ref (self->exec) : NULL;
-  g_mutex_unlock (&self->lock);
+  exec = gtorch_cuda_graph_ref_exec (self, error);
   if (exec == NULL)
-    return refuse (_ ("nothing was captured"), error);
+    return FALSE;
 
   capture = gtorch_stream_dup_capture (stream);
+  if (capture == NULL && !self->is_unordered
+      && !gtorch_pool_check_order (gtorch_memory_pool_get_pool (self->pool), self->number, error))
+    {
+      gtorch_graph_exec_unref (exec);
+      return FALSE;
+    }
   if (capture != NULL)
     result = gtorch_capture_add_child (capture, stream, exec, error);
   else
@@ -581,6 +677,7 @@ gtorch_cuda_graph_reset (GTorchCUDAGraph *self, GError **error)
   GTorchGraphExec *exec = NULL;
   GTorchMemoryPool *pool = NULL;
   gboolean capturing;
+  guint number = 0;
 
   g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
   g_mutex_lock (&self->lock);
@@ -589,10 +686,11 @@ gtorch_cuda_graph_reset (GTorchCUDAGraph *self, GError **error)
     {
       exec = g_steal_pointer (&self->exec);
       pool = g_steal_pointer (&self->pool);
+      number = self->number;
       self->is_ready = FALSE;
     }
   g_mutex_unlock (&self->lock);
-  g_clear_pointer (&exec, gtorch_graph_exec_unref);
+  drop_exec (exec, pool, number);
   g_clear_object (&pool);
   return !capturing || refuse (_ ("it is capturing: end the capture first"), error);
 }
@@ -622,14 +720,44 @@ gtorch_cuda_graph_debug_dump (GTorchCUDAGraph *self, GOutputStream *stream,
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
   if (g_cancellable_set_error_if_cancelled (cancellable, error))
     return FALSE;
+  exec = gtorch_cuda_graph_ref_exec (self, error);
+  if (exec == NULL)
+    return FALSE;
+  gtorch_graph_exec_write_dot (exec, text);
+  gtorch_graph_exec_unref (exec);
+  return g_output_stream_write_all (stream, text->str, text->len, NULL, cancellable, error);
+}
+
+GTorchGraphExec *
+gtorch_cuda_graph_ref_exec (GTorchCUDAGraph *self, GError **error)
+{
+  GTorchGraphExec *exec;
+
   g_mutex_lock (&self->lock);
   exec = self->exec != NULL ? gtorch_graph_exec_ref (self->exec) : NULL;
   g_mutex_unlock (&self->lock);
   if (exec == NULL)
-    return refuse (_ ("nothing was captured"), error);
-  gtorch_graph_exec_write_dot (exec, text);
-  gtorch_graph_exec_unref (exec);
-  return g_output_stream_write_all (stream, text->str, text->len, NULL, cancellable, error);
+    refuse (_ ("nothing was captured"), error);
+  return exec;
+}
+
+void
+gtorch_cuda_graph_take_exec (GTorchCUDAGraph *self, GTorchGraphExec *exec)
+{
+  GTorchGraphExec *former;
+
+  g_mutex_lock (&self->lock);
+  former = self->exec;
+  self->exec = exec;
+  self->is_ready = FALSE;
+  g_mutex_unlock (&self->lock);
+  gtorch_graph_exec_unref (former);
+}
+
+void
+gtorch_cuda_graph_set_unordered (GTorchCUDAGraph *self)
+{
+  self->is_unordered = TRUE;
 }
 
 /* For guards: ends the capture without keeping it. */

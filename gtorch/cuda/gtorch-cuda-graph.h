@@ -77,6 +77,10 @@ gboolean gtorch_cuda_graph_capture (GTorchCUDAGraph *self, GTorchStream *stream,
                                     GTorchMemoryPool *pool, GTorchStreamFunc func,
                                     gpointer user_data, GError **error);
 GTORCH_AVAILABLE_IN_0_1
+guint gtorch_cuda_graph_get_warmup_iterations (GTorchCUDAGraph *self);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_cuda_graph_set_warmup_iterations (GTorchCUDAGraph *self, guint n);
+GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_cuda_graph_instantiate (GTorchCUDAGraph *self, GError **error);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_cuda_graph_replay (GTorchCUDAGraph *self, GError **error);

@@ -151,6 +151,46 @@ gtorch_graph_capture_unref (GTorchGraphCapture *capture)
   g_free (capture);
 }
 
+static gboolean
+call_func (GTorchStream *stream, GTorchStreamFunc func, gpointer user_data, GError **error)
+{
+  GError *local = NULL;
+
+  if (func (stream, user_data, &local))
+    {
+      g_clear_error (&local);
+      return TRUE;
+    }
+  if (local == NULL)
+    g_set_error (&local, GTORCH_ERROR, GTORCH_ERROR_FAILED,
+                 _ ("graph: the captured function failed without an error"));
+  g_propagate_error (error, local);
+  return FALSE;
+}
+
+/* On a stream aside, as the capture itself. */
+static gboolean
+warm_up (guint n, GTorchStream *stream, GTorchStreamFunc func, gpointer user_data, GError **error)
+{
+  GTorchStream *current = gtorch_stream_get_current (stream->device);
+  gboolean success;
+
+  if (stream == current)
+    success = TRUE;
+  else
+    success = gtorch_stream_wait_stream (stream, current, error);
+  {
+    g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
+
+    for (; success && n > 0; n--)
+      success = call_func (stream, func, user_data, error);
+  }
+  if (!success)
+    g_prefix_error (error, _ ("warming up: "));
+  return (stream == current || gtorch_stream_wait_stream (current, stream, success ? error : NULL))
+         && success;
+}
+
 /**
  * gtorch_cuda_graph_capture:
  * @self: an empty graph
@@ -160,7 +200,8 @@ gtorch_graph_capture_unref (GTorchGraphCapture *capture)
  * @user_data: given to @func
  * @error: return location for an error
  *
- * Captures what @func calls. If it fails, the graph stays empty.
+ * Captures what @func calls, after it was called as often as [property@CUDAGraph:warmup-iterations] says. If
+ * it fails, the graph stays empty.
  *
  * Returns: %TRUE on success; %FALSE with the error of @func or of the capture
  *
@@ -171,20 +212,18 @@ gtorch_cuda_graph_capture (GTorchCUDAGraph *self, GTorchStream *stream, GTorchMe
                            GTorchStreamFunc func, gpointer user_data, GError **error)
 {
   g_autoptr (GTorchGraphCapture) capture = NULL;
-  GError *local = NULL;
+  g_autoptr (GTorchStream) own = NULL;
+  guint n = gtorch_cuda_graph_get_warmup_iterations (self);
 
   g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
   g_return_val_if_fail (func != NULL, FALSE);
-  capture = gtorch_graph_capture_new (self, stream, pool, GTORCH_CAPTURE_MODE_THREAD_LOCAL, error);
-  if (capture == NULL)
+  if (stream == NULL && n > 0)
+    stream = own = gtorch_stream_new (NULL, 0, error);
+  if (n > 0 && (stream == NULL || !warm_up (n, stream, func, user_data, error)))
     return FALSE;
-  if (!func (gtorch_stream_get_current (stream != NULL ? stream->device : NULL), user_data, &local))
-    {
-      if (local == NULL)
-        g_set_error (&local, GTORCH_ERROR, GTORCH_ERROR_FAILED,
-                     _ ("graph: the captured function failed without an error"));
-      g_propagate_error (error, local);
-      return FALSE;
-    }
-  return gtorch_graph_capture_end (capture, error);
+  capture = gtorch_graph_capture_new (self, stream, pool, GTORCH_CAPTURE_MODE_THREAD_LOCAL, error);
+  return capture != NULL
+         && call_func (gtorch_stream_get_current (stream != NULL ? stream->device : NULL), func,
+                       user_data, error)
+         && gtorch_graph_capture_end (capture, error);
 }

@@ -14,6 +14,7 @@
 
 #include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-grad-mode.h"
+#include "gtorch-capture-private.h"
 #include "gtorch-generator.h"
 #include "gtorch-guard.h"
 #include "gtorch-module-private.h"
@@ -155,10 +156,11 @@ graphed_new (GTorchGraphedGroup *group, const GTorchGraphedSpec *spec)
 
 typedef struct
 {
-  GPtrArray *inputs;   /* of GTorchTensor: the placeholders as leaves of a graph of their own */
-  GPtrArray *outputs;  /* of GTorchTensor */
-  GPtrArray *leaves;   /* of GTorchImpl, owned: what outputs were computed from and wants a gradient */
-  guint64 first;       /* nodes of the pass have a higher number */
+  GPtrArray *inputs;  /* of GTorchTensor: the placeholders as leaves of a graph of their own */
+  GPtrArray *outputs; /* of GTorchTensor */
+  GPtrArray
+      *leaves;   /* of GTorchImpl, owned: what outputs were computed from and wants a gradient */
+  guint64 first; /* nodes of the pass have a higher number */
   gboolean is_wanting; /* does any output want a gradient? */
 } Pass;
 
@@ -400,9 +402,8 @@ pass_backward (Pass *pass, GTorchImpl *const *grads, GTorchImpl **results, GErro
       }
   for (i = 0; i < pass->inputs->len + pass->leaves->len; i++)
     {
-      GTorchImpl *impl = i < pass->inputs->len
-                             ? gtorch_tensor_unwrap (pass->inputs->pdata[i])
-                             : pass->leaves->pdata[i - pass->inputs->len];
+      GTorchImpl *impl = i < pass->inputs->len ? gtorch_tensor_unwrap (pass->inputs->pdata[i])
+                                               : pass->leaves->pdata[i - pass->inputs->len];
 
       if (impl->autograd == NULL)
         continue;
@@ -533,8 +534,9 @@ capture_forward (GTorchGraphed *self, const GTorchGraphedSpec *spec, Pass *pass,
   guint i;
 
   self->forward = gtorch_cuda_graph_new ();
-  capture = gtorch_graph_capture_new (self->forward, stream, pool,
-                                      GTORCH_CAPTURE_MODE_THREAD_LOCAL, error);
+  gtorch_cuda_graph_set_unordered (self->forward);
+  capture = gtorch_graph_capture_new (self->forward, stream, pool, GTORCH_CAPTURE_MODE_THREAD_LOCAL,
+                                      error);
   if (capture == NULL || !pass_forward (pass, self, spec, error)
       || !gtorch_graph_capture_end (capture, error)
       || !gtorch_cuda_graph_instantiate (self->forward, error))
@@ -571,12 +573,12 @@ capture_backward (GTorchGraphed *self, Pass *pass, GTorchStream *stream, GTorchM
   for (i = 0; i < self->n_outputs; i++)
     if (gtorch_impl_requires_grad (pass_output (pass, i)))
       {
-        self->grad_outputs[i] =
-            gtorch_op_empty_like (self->outputs[i], GTORCH_DTYPE_NONE, error);
+        self->grad_outputs[i] = gtorch_op_empty_like (self->outputs[i], GTORCH_DTYPE_NONE, error);
         if (self->grad_outputs[i] == NULL)
           return FALSE;
       }
   self->backward = gtorch_cuda_graph_new ();
+  gtorch_cuda_graph_set_unordered (self->backward);
   capture = gtorch_graph_capture_new (self->backward, stream, pool,
                                       GTORCH_CAPTURE_MODE_THREAD_LOCAL, error);
   return capture != NULL && pass_backward (pass, self->grad_outputs, self->grads, error)
@@ -628,7 +630,8 @@ gtorch_graphed_capture (const GTorchGraphedSpec *specs, guint n, GTorchDevice *d
   if (gtorch_stream_is_capturing (current))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
-                   _ ("%s: a graph captures the current stream, and no other can be captured in it"),
+                   _ ("%s: a graph captures the current stream, and no other can be captured in "
+                      "it"),
                    specs[0].name);
       return FALSE;
     }
@@ -653,7 +656,8 @@ gtorch_graphed_capture (const GTorchGraphedSpec *specs, guint n, GTorchDevice *d
 
     success = TRUE;
     for (i = 0; success && i < n; i++)
-      success = init_inputs (results[i], &specs[i], error) && warm_up (results[i], &specs[i], error);
+      success =
+          init_inputs (results[i], &specs[i], error) && warm_up (results[i], &specs[i], error);
     success = success && capture_all (specs, n, side, pool, results, error);
   }
   success = gtorch_stream_wait_stream (current, side, success ? error : NULL) && success;

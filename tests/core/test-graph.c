@@ -383,7 +383,9 @@ order_of_calls_is_checked (void)
   REFUSED (gtorch_cuda_graph_capture_end (graph, &error));
   g_assert_cmpint (gtorch_cuda_graph_get_state (graph), ==, GTORCH_GRAPH_STATE_CAPTURING);
   gtorch_stream_set_current (stream);
+  g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING, "*nothing was captured*");
   g_assert_true (gtorch_cuda_graph_capture_end (graph, NULL));
+  g_test_assert_expected_messages ();
   REFUSED (gtorch_cuda_graph_capture_begin (graph, NULL, MODE, &error)); /* not empty */
   g_assert_true (gtorch_cuda_graph_replay (graph, NULL));                /* of nothing */
   g_assert_true (gtorch_cuda_graph_reset (graph, NULL));

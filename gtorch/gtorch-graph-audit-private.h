@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/gtorch-capture-private.h>
+
+G_BEGIN_DECLS
+
+/* Finds what would make a graph compute something else than its program. Nothing of this is called while
+ * nothing is captured. */
+
+void gtorch_audit_begin (GTorchCapture *capture, GTorchCaptureMode mode);
+void gtorch_audit_end (GTorchCapture *capture);
+/* The call becomes part of the graph. */
+void gtorch_audit_captured (GTorchCapture *capture, const GTorchOpCall *call);
+/* The call is about to run on a stream (may be NULL) that does not capture: FALSE if this thread captures
+ * another one of the device. */
+gboolean gtorch_audit_launch (GTorchStream *stream, const GTorchOpCall *call, GError **error);
+/* Warns if `grad`, to which a gradient is about to be added, is older than the capture. */
+void gtorch_audit_grad (GTorchImpl *grad);
+/* Warns that what a function does happens now and in no replay, if this thread captures. */
+void gtorch_audit_host_work (const gchar *what);
+/* Warns that a capture has recorded nothing. */
+void gtorch_audit_empty (void);
+
+/* --- graphs that share a pool --- */
+/* Gives a graph its number in the order of captures; it is given back with the graph. */
+guint gtorch_pool_add_graph (GTorchPool *pool);
+void gtorch_pool_remove_graph (GTorchPool *pool, guint number);
+/* Is it the turn of this graph? */
+gboolean gtorch_pool_check_order (GTorchPool *pool, guint number, GError **error);
+
+G_END_DECLS

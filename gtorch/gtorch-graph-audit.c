@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* A graph records what is launched on its streams, and nothing else: neither what the host does between nor
+ * what goes to other streams. What the launcher sees of that is reported here, as an error where the program
+ * can only be wrong and as a warning where it is likely to be. */
+
+#include "config.h"
+
+#include "gtorch-graph-audit-private.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "gtorch-check-private.h"
+
+typedef struct
+{
+  GTorchCapture *capture;
+  GTorchStream *stream; /* the first one */
+  GThread *thread;
+  GTorchCaptureMode mode;
+  GHashTable *written; /* storages that calls of the capture wrote to; borrowed, addresses only */
+  gboolean has_warned_of_grad;
+  gboolean has_warned_of_others;
+} Audit;
+
+static GMutex lock;
+static GSList *audits; /* of the captures under way */
+
+static Audit *
+find_audit (GTorchCapture *capture)
+{
+  GSList *l;
+
+  for (l = audits; l != NULL; l = l->next)
+    if (((Audit *) l->data)->capture == capture)
+      return l->data;
+  return NULL;
+}
+
+void
+gtorch_audit_begin (GTorchCapture *capture, GTorchCaptureMode mode)
+{
+  Audit *audit = g_new0 (Audit, 1);
+
+  audit->capture = capture;
+  audit->stream = gtorch_capture_get_stream (capture);
+  audit->thread = gtorch_capture_get_thread (capture);
+  audit->mode = mode;
+  audit->written = g_hash_table_new (NULL, NULL);
+  g_mutex_lock (&lock);
+  audits = g_slist_prepend (audits, audit);
+  g_mutex_unlock (&lock);
+}
+
+void
+gtorch_audit_end (GTorchCapture *capture)
+{
+  Audit *audit;
+
+  g_mutex_lock (&lock);
+  audit = find_audit (capture);
+  audits = g_slist_remove (audits, audit);
+  g_mutex_unlock (&lock);
+  if (audit == NULL)
+    return;
+  g_hash_table_unref (audit->written);
+  g_free (audit);
+}
+
+void
+gtorch_audit_captured (GTorchCapture *capture, const GTorchOpCall *call)
+{
+  Audit *audit;
+  guint i;
+
+  g_mutex_lock (&lock);
+  audit = find_audit (capture);
+  for (i = 0; audit != NULL && i < call->n_outputs; i++)
+    if (call->outputs[i] != NULL)
+      g_hash_table_add (audit->written, call->outputs[i]->storage);
+  g_mutex_unlock (&lock);
+}
+
+static gchar *
+dup_site (void)
+{
+  GTorchSite site;
+
+  gtorch_site_take (&site);
+  return gtorch_site_to_string (&site);
+}
+
+gboolean
+gtorch_audit_launch (GTorchStream *stream, const GTorchOpCall *call, GError **error)
+{
+  GTorchStream *own = NULL, *other = NULL;
+  GSList *l;
+
+  /* what a replay computes on the host goes through here, too */
+  if (gtorch_thread.must_finish || gtorch_thread.worker != NULL || call->of_numbers)
+    return TRUE;
+  g_mutex_lock (&lock);
+  for (l = audits; l != NULL; l = l->next)
+    {
+      Audit *audit = l->data;
+
+      if (audit->stream->device != call->device || audit->mode == GTORCH_CAPTURE_MODE_RELAXED)
+        continue;
+      if (audit->thread == g_thread_self ())
+        own = audit->stream;
+      else if (gtorch_is_checking (GTORCH_CHECK_GRAPH) && !audit->has_warned_of_others)
+        {
+          audit->has_warned_of_others = TRUE;
+          other = audit->stream;
+        }
+    }
+  g_mutex_unlock (&lock);
+  if (other != NULL)
+    {
+      g_autofree gchar *site = dup_site ();
+
+      g_warning ("graph: %s is not captured: another thread captures stream %p, this one calls it "
+                 "on "
+                 "stream %p at once; called from %s",
+                 call->op->name, other, stream, site);
+    }
+  if (own == NULL)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+               _ ("%s: the current stream, %p, takes no part in the capture of stream %p by this "
+                  "thread, and no replay would do it: let it wait for that stream first, and that "
+                  "one "
+                  "for it at the end"),
+               call->op->name,
+               stream != NULL ? stream : gtorch_device_get_default_stream (call->device), own);
+  return FALSE;
+}
+
+void
+gtorch_audit_grad (GTorchImpl *grad)
+{
+  g_autoptr (GTorchCapture) capture =
+      gtorch_stream_dup_capture (gtorch_current_stream (gtorch_impl_device (grad)));
+  gboolean is_old = FALSE;
+  Audit *audit;
+
+  if (capture == NULL || gtorch_pool_of (grad->storage) == gtorch_capture_get_pool (capture))
+    return;
+  g_mutex_lock (&lock);
+  audit = find_audit (capture);
+  if (audit != NULL && !audit->has_warned_of_grad
+      && !g_hash_table_contains (audit->written, grad->storage))
+    is_old = audit->has_warned_of_grad = TRUE;
+  g_mutex_unlock (&lock);
+  if (is_old)
+    {
+      g_autofree gchar *site = dup_site ();
+
+      g_warning ("graph: backward adds to a gradient of shape %s that was there before the "
+                 "capture, and "
+                 "every replay will: set it to NULL before; called from %s",
+                 gtorch_impl_shape_str (grad), site);
+    }
+}
+
+void
+gtorch_audit_host_work (const gchar *what)
+{
+  gboolean captures = FALSE;
+  GSList *l;
+
+  g_mutex_lock (&lock);
+  for (l = audits; l != NULL; l = l->next)
+    captures |= ((Audit *) l->data)->thread == g_thread_self ();
+  g_mutex_unlock (&lock);
+  if (captures)
+    {
+      g_autofree gchar *site = dup_site ();
+
+      g_warning ("graph: %s happens now, while the graph is captured, and in no replay; called "
+                 "from %s",
+                 what, site);
+    }
+}
+
+void
+gtorch_audit_empty (void)
+{
+  g_autofree gchar *site = dup_site ();
+
+  g_warning ("graph: nothing was captured: no operation was called on the stream between begin and "
+             "end; "
+             "called from %s",
+             site);
+}
+
+/* --- the order of graphs that share a pool --- */
+
+guint
+gtorch_pool_add_graph (GTorchPool *pool)
+{
+  guint number;
+
+  g_mutex_lock (&pool->lock);
+  if (pool->graphs == NULL)
+    pool->graphs = g_array_new (FALSE, FALSE, sizeof (guint));
+  number = ++pool->last_number;
+  g_array_append_val (pool->graphs, number);
+  g_mutex_unlock (&pool->lock);
+  return number;
+}
+
+void
+gtorch_pool_remove_graph (GTorchPool *pool, guint number)
+{
+  guint i;
+
+  g_mutex_lock (&pool->lock);
+  for (i = 0; i < pool->graphs->len && g_array_index (pool->graphs, guint, i) != number; i++)
+    continue;
+  if (i < pool->graphs->len)
+    g_array_remove_index (pool->graphs, i);
+  g_mutex_unlock (&pool->lock);
+}
+
+gboolean
+gtorch_pool_check_order (GTorchPool *pool, guint number, GError **error)
+{
+  guint first, before;
+  gboolean right;
+
+  if (!g_atomic_int_get (&pool->check_order))
+    return TRUE;
+  g_mutex_lock (&pool->lock);
+  first = g_array_index (pool->graphs, guint, 0);
+  before = pool->replayed;
+  right = number == first || (before != 0 && number >= before);
+  if (right)
+    pool->replayed = number;
+  g_mutex_unlock (&pool->lock);
+  if (right)
+    return TRUE;
+  if (before == 0)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("graph: graph %u of pool %" G_GUINT64_FORMAT
+                    " is replayed before graph %u was: "
+                    "graphs that share memory run in the order of their captures, from the first "
+                    "on"),
+                 number, pool->id, first);
+  else
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("graph: graph %u of pool %" G_GUINT64_FORMAT
+                    " is replayed after graph %u, whose "
+                    "results it overwrites: graphs that share memory run in the order of their "
+                    "captures, and then from graph %u on again"),
+                 number, pool->id, before, first);
+  return FALSE;
+}

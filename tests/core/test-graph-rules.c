@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* What a program must not do with graphs, and how it hears of it. */
+
+#include "config.h"
+
+#include <string.h>
+
+#include <gtorch/gtorch-check-private.h>
+
+#include "test-device.h"
+
+#define MODE GTORCH_CAPTURE_MODE_THREAD_LOCAL
+
+static GTorchTensor *
+filled (gint64 n, gdouble value)
+{
+  return gtorch_full (GTORCH_SHAPE (n), value, GTORCH_DTYPE_FLOAT64, NULL, NULL);
+}
+
+static GTorchGraphCapture *
+begin (GTorchCUDAGraph *graph, GTorchMemoryPool *pool)
+{
+  g_autoptr (GError) error = NULL;
+  GTorchGraphCapture *capture = gtorch_graph_capture_new (graph, NULL, pool, MODE, &error);
+
+  g_assert_no_error (error);
+  return capture;
+}
+
+static void
+end (GTorchGraphCapture *capture)
+{
+  g_autoptr (GError) error = NULL;
+
+  gtorch_graph_capture_end (capture, &error);
+  g_assert_no_error (error);
+  gtorch_graph_capture_unref (capture);
+}
+
+#define FAILS(call, code, text)                                 \
+  G_STMT_START                                                  \
+  {                                                             \
+    g_autoptr (GError) fault = NULL;                            \
+    g_assert_false ((call));                                    \
+    g_assert_error (fault, GTORCH_ERROR, code);                 \
+    if (!g_pattern_match_simple ("*" text "*", fault->message)) \
+      g_error ("“%s” is not like “%s”", fault->message, text);  \
+  }                                                             \
+  G_STMT_END
+
+#define WARNS(call, text)                                                 \
+  G_STMT_START                                                            \
+  {                                                                       \
+    g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING,                 \
+                           "*" text "*; called from *test-graph-rules*"); \
+    call;                                                                 \
+    g_test_assert_expected_messages ();                                   \
+  }                                                                       \
+  G_STMT_END
+
+/* --- during the capture --- */
+
+static void
+default_stream_is_not_captured (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+
+  FAILS (gtorch_cuda_graph_capture_begin (graph, NULL, MODE, &fault), GTORCH_ERROR_CAPTURE,
+         "graph: a default stream cannot be captured");
+}
+
+static void
+host_does_not_look (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchTensor) x = filled (4, 3);
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchTensor) total = NULL;
+  g_autoptr (GTorchTensor) mask = gtorch_tensor_gt_scalar (x, 1, NULL);
+  g_autofree gchar *text = NULL;
+  GTorchGraphCapture *capture = begin (graph, NULL);
+  GError *fault_of_item = NULL;
+  gsize n;
+
+  y = gtorch_tensor_mul (x, x, NULL);
+  total = gtorch_tensor_sum (y, NULL, 0, FALSE, GTORCH_DTYPE_NONE, NULL);
+  gtorch_tensor_item_double (total, &fault_of_item);
+  g_assert_error (fault_of_item, GTORCH_ERROR, GTORCH_ERROR_CAPTURE);
+  g_assert_nonnull (strstr (fault_of_item->message, "item: the elements of a tensor of shape []"));
+  g_clear_error (&fault_of_item);
+  FAILS (gtorch_tensor_to_doubles (y, &n, &fault), GTORCH_ERROR_CAPTURE,
+         "shape ?4? cannot be read on the host: it is not computed before the graph is replayed");
+  FAILS (gtorch_tensor_to_doubles (x, &n, &fault), GTORCH_ERROR_CAPTURE,
+         "cannot be read on the host: the current stream captures a graph");
+  text = gtorch_tensor_to_string (y);
+  g_assert_null (strstr (text, "9"));
+  /* where the shape of the result depends on values */
+  FAILS (gtorch_tensor_nonzero (y, &fault), GTORCH_ERROR_CAPTURE, "nonzero: *on the host");
+  FAILS (gtorch_tensor_masked_select (x, mask, &fault), GTORCH_ERROR_CAPTURE,
+         "masked_select: *on the host");
+  FAILS (gtorch_stream_synchronize (gtorch_stream_get_current (NULL), NULL, &fault),
+         GTORCH_ERROR_CAPTURE, "");
+  FAILS (gtorch_device_synchronize (test_device (), NULL, &fault), GTORCH_ERROR_CAPTURE, "");
+  end (capture);
+  g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
+  g_assert_cmpfloat (test_element (total, 0), ==, 36);
+}
+
+static void
+work_on_streams_that_take_no_part_is_an_error (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchStream) other = gtorch_stream_new (NULL, 0, NULL);
+  g_autoptr (GTorchTensor) x = filled (4, 3);
+  g_autoptr (GTorchTensor) y = NULL;
+  GTorchGraphCapture *capture = begin (graph, NULL);
+
+  {
+    g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (other);
+
+    FAILS (gtorch_tensor_mul (x, x, &fault), GTORCH_ERROR_CAPTURE,
+           "mul: the current stream, 0x*, takes no part in the capture of stream 0x*");
+  }
+  {
+    g_autoptr (GTorchStreamGuard) guard =
+        gtorch_stream_guard_new (gtorch_device_get_default_stream (test_device ()));
+
+    FAILS (gtorch_tensor_add_scalar_inplace (x, 1, 1, &fault), GTORCH_ERROR_CAPTURE,
+           "add*: the current stream, 0x*, takes no part in the capture");
+  }
+  y = gtorch_tensor_mul (x, x, NULL);
+  end (capture);
+  g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
+  g_assert_cmpfloat (test_element (y, 0), ==, 9);
+
+  /* Whoever wants it can have it. */
+  g_assert_true (gtorch_cuda_graph_reset (graph, NULL));
+  capture = gtorch_graph_capture_new (graph, NULL, NULL, GTORCH_CAPTURE_MODE_RELAXED, NULL);
+  g_clear_object (&y);
+  {
+    g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (other);
+
+    y = gtorch_tensor_add (x, x, 1, NULL);
+    g_assert_nonnull (y);
+  }
+  gtorch_tensor_add_scalar_inplace (x, 1, 1, NULL);
+  end (capture);
+  g_assert_cmpfloat (test_element (y, 0), ==, 6);
+}
+
+static gpointer
+multiply (gpointer data)
+{
+  return gtorch_tensor_mul (data, data, NULL);
+}
+
+static void
+other_threads_go_on (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchTensor) x = filled (4, 3);
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchTensor) theirs = NULL;
+  GTorchGraphCapture *capture = begin (graph, NULL);
+
+  y = gtorch_tensor_add (x, x, 1, NULL);
+  theirs = g_thread_join (g_thread_new ("other", multiply, x));
+  end (capture);
+  g_assert_cmpuint (gtorch_cuda_graph_get_n_nodes (graph), ==, 1);
+  g_assert_cmpfloat (test_element (theirs, 0), ==, 9);
+}
+
+static void
+other_threads_are_seen (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchTensor) x = filled (4, 3);
+  g_autoptr (GTorchTensor) first = NULL;
+  g_autoptr (GTorchTensor) second = NULL;
+  GTorchGraphCapture *capture;
+
+  gtorch_checks |= GTORCH_CHECK_GRAPH; /* as the environment has it done */
+  capture = begin (graph, NULL);
+  first = gtorch_tensor_add (x, x, 1, NULL);
+  g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING,
+                         "graph: mul is not captured: another thread captures stream 0x*");
+  second = g_thread_join (g_thread_new ("other", multiply, x));
+  g_test_assert_expected_messages ();
+  end (capture);
+  gtorch_checks &= ~GTORCH_CHECK_GRAPH;
+}
+
+static gpointer
+capture_elsewhere (gpointer data)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchTensor) y = NULL;
+  GTorchGraphCapture *capture = begin (graph, NULL);
+
+  y = gtorch_tensor_mul_scalar (data, 7, NULL);
+  end (capture);
+  g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
+  g_assert_cmpfloat (test_element (y, 0), ==, 21);
+  return NULL;
+}
+
+static void
+threads_capture_at_the_same_time (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchCUDAGraph) second = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchTensor) x = filled (4, 3);
+  g_autoptr (GTorchTensor) y = NULL;
+  GTorchGraphCapture *capture = begin (graph, NULL);
+
+  y = gtorch_tensor_add (x, x, 1, NULL);
+  g_thread_join (g_thread_new ("other", capture_elsewhere, x));
+  /* but not the same stream */
+  FAILS (gtorch_cuda_graph_capture_begin (second, NULL, MODE, &fault), GTORCH_ERROR_CAPTURE,
+         "graph: another graph captures the current stream");
+  end (capture);
+  g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
+  g_assert_cmpfloat (test_element (y, 0), ==, 6);
+}
+
+static void
+forks_must_join (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchStream) first = gtorch_stream_new (NULL, 0, NULL);
+  g_autoptr (GTorchStream) second = gtorch_stream_new (NULL, 0, NULL);
+  g_autoptr (GTorchTensor) x = filled (4, 3);
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchGraphCapture) capture =
+      gtorch_graph_capture_new (graph, first, NULL, MODE, NULL);
+
+  g_assert_true (gtorch_stream_wait_stream (second, first, NULL));
+  {
+    g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (second);
+
+    y = gtorch_tensor_mul (x, x, NULL);
+  }
+  FAILS (gtorch_graph_capture_end (capture, &fault), GTORCH_ERROR_CAPTURE,
+         "graph: stream 0x* took part in the capture *did not wait for its last work (mul)*join");
+}
+
+static void
+generators_of_ones_own_are_captured (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchGenerator) own = gtorch_generator_new_with_seed (4);
+  g_autoptr (GTorchTensor) x = NULL;
+  gdouble expected[2];
+  GTorchGraphCapture *capture;
+  guint i;
+
+  for (i = 0; i < 2; i++)
+    {
+      g_autoptr (GTorchTensor) value =
+          gtorch_randn (GTORCH_SHAPE (5), GTORCH_DTYPE_FLOAT64, NULL, own, NULL);
+
+      expected[i] = test_element (value, 0);
+    }
+  gtorch_generator_set_seed (own, 4);
+  capture = begin (graph, NULL);
+  x = gtorch_randn (GTORCH_SHAPE (5), GTORCH_DTYPE_FLOAT64, NULL, own, NULL);
+  WARNS (gtorch_generator_set_seed (own, 4), "seeding a generator happens now");
+  end (capture);
+  for (i = 0; i < 2; i++)
+    {
+      g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
+      g_assert_cmpfloat (test_element (x, 0), ==, expected[i]);
+    }
+}
+
+static void
+old_gradients_are_noticed (void)
+{
+  guint how;
+
+  for (how = 0; how < 3; how++) /* it is there, it is made zero in the graph, there is none */
+    {
+      g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+      g_autoptr (GTorchTensor) x = filled (4, 3);
+      g_autoptr (GTorchTensor) y = NULL;
+      g_autoptr (GTorchTensor) loss = NULL;
+      g_autoptr (GTorchTensor) old = filled (4, 1);
+      g_autoptr (GTorchTensor) grad = NULL;
+      GTorchGraphCapture *capture;
+
+      gtorch_tensor_set_requires_grad (x, TRUE, NULL);
+      g_assert_true (gtorch_tensor_set_grad (x, how < 2 ? old : NULL, NULL));
+      capture = begin (graph, NULL);
+      if (how == 1)
+        gtorch_tensor_zero_inplace (old, NULL);
+      y = gtorch_tensor_mul (x, x, NULL);
+      loss = gtorch_tensor_sum (y, NULL, 0, FALSE, GTORCH_DTYPE_NONE, NULL);
+      if (how == 0)
+        WARNS (gtorch_tensor_backward (loss, NULL, FALSE, FALSE, NULL),
+               "backward adds to a gradient of shape ?4? that was there before the capture");
+      else
+        gtorch_tensor_backward (loss, NULL, FALSE, FALSE, NULL);
+      end (capture);
+      g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
+      g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
+      grad = gtorch_tensor_get_grad (x);
+      g_assert_cmpfloat (test_element (grad, 0), ==, how == 0 ? 13 : 6);
+    }
+}
+
+static void
+empty_captures_are_noticed (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GError) error = NULL;
+  GTorchGraphCapture *capture = begin (graph, NULL);
+
+  WARNS (gtorch_graph_capture_end (capture, &error), "graph: nothing was captured");
+  g_assert_no_error (error);
+  gtorch_graph_capture_unref (capture);
+}
+
+/* --- replays --- */
+
+static void
+operands_from_outside_stay (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchTensor) y = NULL;
+  GTorchTensor *x = filled (1000, 3);
+  GTorchGraphCapture *capture = begin (graph, NULL);
+  guint i;
+
+  y = gtorch_tensor_mul_scalar (x, 5, NULL);
+  end (capture);
+  g_object_unref (x);
+  for (i = 0; i < 3; i++)
+    {
+      g_autoptr (GTorchTensor) other = filled (1000, -1); /* would take memory that was freed */
+
+      g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
+      g_assert_cmpfloat (test_element (y, 0), ==, 15);
+    }
+}
+
+static void
+graphs_of_a_pool_have_an_order (void)
+{
+  g_autoptr (GTorchMemoryPool) pool = gtorch_memory_pool_new (NULL);
+  GTorchCUDAGraph *graphs[3];
+  g_autoptr (GTorchTensor) x = filled (4, 3);
+  GTorchTensor *y[3];
+  guint i;
+
+  for (i = 0; i < 3; i++)
+    {
+      GTorchGraphCapture *capture;
+
+      graphs[i] = gtorch_cuda_graph_new ();
+      capture = begin (graphs[i], pool);
+      y[i] = gtorch_tensor_mul_scalar (x, i + 1, NULL);
+      end (capture);
+    }
+  FAILS (gtorch_cuda_graph_replay (graphs[1], &fault), GTORCH_ERROR_INVALID,
+         "graph: graph 2 of pool * is replayed before graph 1 was");
+  for (i = 0; i < 6; i++)
+    g_assert_true (gtorch_cuda_graph_replay (graphs[i % 3], NULL));
+  g_assert_true (gtorch_cuda_graph_replay (graphs[0], NULL));
+  g_assert_true (gtorch_cuda_graph_replay (graphs[2], NULL)); /* one may be left out */
+  g_assert_true (gtorch_cuda_graph_replay (graphs[2], NULL));
+  FAILS (gtorch_cuda_graph_replay (graphs[1], &fault), GTORCH_ERROR_INVALID,
+         "graph: graph 2 of pool * is replayed after graph 3, whose results it overwrites");
+  g_assert_true (gtorch_cuda_graph_replay (graphs[2], NULL));
+  g_clear_object (&graphs[0]); /* now the second is the first */
+  g_assert_true (gtorch_cuda_graph_replay (graphs[1], NULL));
+  g_assert_true (gtorch_cuda_graph_replay (graphs[2], NULL));
+
+  g_assert_true (gtorch_memory_pool_get_check_order (pool));
+  gtorch_memory_pool_set_check_order (pool, FALSE);
+  for (i = 0; i < 4; i++)
+    g_assert_true (gtorch_cuda_graph_replay (graphs[1 + i % 2], NULL));
+  for (i = 0; i < 3; i++)
+    {
+      g_assert_cmpfloat (test_element (y[i], 0), ==, 3 * (i + 1));
+      g_object_unref (y[i]);
+      g_clear_object (&graphs[i]);
+    }
+}
+
+static void
+replays_stay_on_their_device (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchTensor) x = filled (4, 3);
+  g_autoptr (GTorchStream) stream = NULL;
+  GTorchDeviceManager *manager = gtorch_device_manager_get_default ();
+  GTorchDevice *other = NULL;
+  GTorchGraphCapture *capture;
+  guint i;
+
+  for (i = 0; i < g_list_model_get_n_items (G_LIST_MODEL (manager)); i++)
+    {
+      g_autoptr (GTorchDevice) device = g_list_model_get_item (G_LIST_MODEL (manager), i);
+
+      if (device != test_device ())
+        other = device;
+    }
+  if (other == NULL || (stream = gtorch_stream_new (other, 0, NULL)) == NULL)
+    {
+      g_test_skip ("only one device");
+      return;
+    }
+  capture = begin (graph, NULL);
+  gtorch_tensor_add_scalar_inplace (x, 1, 1, NULL);
+  end (capture);
+  FAILS (gtorch_cuda_graph_replay_on (graph, stream, &fault), GTORCH_ERROR_DEVICE_MISMATCH,
+         "graph: captured on *, it cannot be replayed on a stream of ");
+}
+
+#define TEST(name) g_test_add_func ("/GTorch/graph/rules/" #name, name)
+
+int
+main (int argc, char *argv[])
+{
+  g_test_init (&argc, &argv, NULL);
+  if (!test_can_capture ())
+    return 0;
+  TEST (default_stream_is_not_captured);
+  TEST (host_does_not_look);
+  TEST (work_on_streams_that_take_no_part_is_an_error);
+  TEST (other_threads_go_on);
+  TEST (other_threads_are_seen);
+  TEST (threads_capture_at_the_same_time);
+  TEST (forks_must_join);
+  TEST (generators_of_ones_own_are_captured);
+  TEST (old_gradients_are_noticed);
+  TEST (empty_captures_are_noticed);
+  TEST (operands_from_outside_stay);
+  TEST (graphs_of_a_pool_have_an_order);
+  TEST (replays_stay_on_their_device);
+  return g_test_run ();
+}
