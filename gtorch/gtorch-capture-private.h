@@ -77,6 +77,8 @@ GTorchStream *gtorch_capture_get_stream (GTorchCapture *capture);
 GThread *gtorch_capture_get_thread (GTorchCapture *capture);
 GTorchPool *gtorch_capture_get_pool (GTorchCapture *capture);
 
+/* For saved calls: operands in the pool are remembered by their memory alone. */
+GTorchImpl *gtorch_capture_alias_operand (GTorchImpl *impl, gpointer data);
 gboolean gtorch_capture_add (GTorchCapture *capture, GTorchStream *stream, GTorchOpCall *call,
                              GError **error);
 gboolean gtorch_capture_add_child (GTorchCapture *capture, GTorchStream *stream,

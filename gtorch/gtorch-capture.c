@@ -775,9 +775,8 @@ find_stream (GTorchCapture *capture, GTorchStream *stream)
   return i;
 }
 
-/* Operands in the pool are remembered by their memory alone. */
-static GTorchImpl *
-alias_operand (GTorchImpl *impl, gpointer data)
+GTorchImpl *
+gtorch_capture_alias_operand (GTorchImpl *impl, gpointer data)
 {
   GTorchStorage *memory;
   GTorchImpl *alias;
@@ -848,7 +847,7 @@ gtorch_capture_add (GTorchCapture *capture, GTorchStream *stream, GTorchOpCall *
     {
       Node *node = node_new ();
 
-      node->call = gtorch_saved_call_new (call, alias_operand, capture);
+      node->call = gtorch_saved_call_new (call, gtorch_capture_alias_operand, capture);
       result = add_node (capture, stream, node, error);
     }
   g_rec_mutex_unlock (&capture->launch_lock);

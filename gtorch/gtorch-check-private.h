@@ -14,6 +14,7 @@ typedef enum
   GTORCH_CHECK_STREAMS = 1 << 1, /* "streams": warnings about work without order */
   GTORCH_CHECK_STREAMS_FATAL = 1 << 2, /* "streams=fatal": errors */
   GTORCH_CHECK_GRAPH = 1 << 3,         /* "graph": work of other threads during a capture */
+  GTORCH_CHECK_REPLAY = 1 << 4, /* "replay": replays and what their operations give by themselves */
 } GTorchCheckFlags;
 
 extern guint gtorch_checks; /* set before the first device is used */

@@ -36,8 +36,11 @@ gtorch_checks_init (void)
         gtorch_checks |= GTORCH_CHECK_STREAMS | GTORCH_CHECK_STREAMS_FATAL;
       else if (strcmp (word, "graph") == 0)
         gtorch_checks |= GTORCH_CHECK_GRAPH;
+      else if (strcmp (word, "replay") == 0)
+        gtorch_checks |= GTORCH_CHECK_REPLAY;
       else if (word[0] != '\0')
-        g_warning ("GTORCH_CHECK: “%s” is not one of errors, graph, streams, streams=fatal", word);
+        g_warning ("GTORCH_CHECK: “%s” is not one of errors, graph, replay, streams, streams=fatal",
+                   word);
     }
 }
 

@@ -14,6 +14,10 @@ void gtorch_audit_begin (GTorchCapture *capture, GTorchCaptureMode mode);
 void gtorch_audit_end (GTorchCapture *capture);
 /* The call becomes part of the graph. */
 void gtorch_audit_captured (GTorchCapture *capture, const GTorchOpCall *call);
+/* Another graph becomes part of it, whose calls are not known. */
+void gtorch_audit_child (GTorchCapture *capture);
+/* All calls of the capture, of GTorchSavedCall, if they are to be compared with replays; else NULL. */
+GPtrArray *gtorch_audit_take_calls (GTorchCapture *capture);
 /* The call is about to run on a stream (may be NULL) that does not capture: FALSE if this thread captures
  * another one of the device. */
 gboolean gtorch_audit_launch (GTorchStream *stream, const GTorchOpCall *call, GError **error);

@@ -20,6 +20,7 @@ typedef struct
   GThread *thread;
   GTorchCaptureMode mode;
   GHashTable *written; /* storages that calls of the capture wrote to; borrowed, addresses only */
+  GPtrArray *calls;    /* of GTorchSavedCall, with GTORCH_CHECK=replay; else NULL */
   gboolean has_warned_of_grad;
   gboolean has_warned_of_others;
 } Audit;
@@ -48,6 +49,8 @@ gtorch_audit_begin (GTorchCapture *capture, GTorchCaptureMode mode)
   audit->thread = gtorch_capture_get_thread (capture);
   audit->mode = mode;
   audit->written = g_hash_table_new (NULL, NULL);
+  if (gtorch_is_checking (GTORCH_CHECK_REPLAY))
+    audit->calls = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_saved_call_free);
   g_mutex_lock (&lock);
   audits = g_slist_prepend (audits, audit);
   g_mutex_unlock (&lock);
@@ -65,6 +68,7 @@ gtorch_audit_end (GTorchCapture *capture)
   if (audit == NULL)
     return;
   g_hash_table_unref (audit->written);
+  g_clear_pointer (&audit->calls, g_ptr_array_unref);
   g_free (audit);
 }
 
@@ -79,7 +83,36 @@ gtorch_audit_captured (GTorchCapture *capture, const GTorchOpCall *call)
   for (i = 0; audit != NULL && i < call->n_outputs; i++)
     if (call->outputs[i] != NULL)
       g_hash_table_add (audit->written, call->outputs[i]->storage);
+  if (audit != NULL && audit->calls != NULL)
+    g_ptr_array_add (audit->calls,
+                     gtorch_saved_call_new (call, gtorch_capture_alias_operand, capture));
   g_mutex_unlock (&lock);
+}
+
+void
+gtorch_audit_child (GTorchCapture *capture)
+{
+  Audit *audit;
+
+  g_mutex_lock (&lock);
+  audit = find_audit (capture);
+  if (audit != NULL)
+    g_clear_pointer (&audit->calls, g_ptr_array_unref);
+  g_mutex_unlock (&lock);
+}
+
+GPtrArray *
+gtorch_audit_take_calls (GTorchCapture *capture)
+{
+  GPtrArray *calls = NULL;
+  Audit *audit;
+
+  g_mutex_lock (&lock);
+  audit = find_audit (capture);
+  if (audit != NULL)
+    calls = g_steal_pointer (&audit->calls);
+  g_mutex_unlock (&lock);
+  return calls;
 }
 
 static gchar *

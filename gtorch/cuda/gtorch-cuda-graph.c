@@ -9,6 +9,7 @@
 
 #include "gtorch-capture-private.h"
 #include "gtorch-graph-audit-private.h"
+#include "gtorch-graph-compare-private.h"
 
 /**
  * GTorchCUDAGraph:
@@ -53,6 +54,8 @@ struct _GTorchCUDAGraph
   gboolean is_unordered;
   GHashTable *inputs; /* of GTorchTensor by name, or NULL */
   guint n_warmups;
+  GPtrArray *calls; /* to compare the first replays with, or NULL */
+  guint n_compared;
   GThread *owner;
   GMainContext *context;
 };
@@ -176,6 +179,7 @@ gtorch_cuda_graph_finalize (GObject *object)
   drop_exec (self->exec, self->pool, self->number);
   g_clear_object (&self->pool);
   g_clear_pointer (&self->inputs, g_hash_table_unref);
+  g_clear_pointer (&self->calls, g_ptr_array_unref);
   g_main_context_unref (self->context);
   g_mutex_clear (&self->lock);
   G_OBJECT_CLASS (gtorch_cuda_graph_parent_class)->finalize (object);
@@ -530,6 +534,9 @@ gtorch_cuda_graph_capture_end (GTorchCUDAGraph *self, GError **error)
     reason = _ ("the capture must end with the stream current on which it began");
   else
     {
+      g_clear_pointer (&self->calls, g_ptr_array_unref);
+      self->calls = gtorch_audit_take_calls (self->capture);
+      self->n_compared = 0;
       exec = gtorch_capture_end (g_steal_pointer (&self->capture), error);
       self->exec = exec;
       self->is_ready = FALSE;
@@ -645,7 +652,21 @@ gtorch_cuda_graph_replay_on (GTorchCUDAGraph *self, GTorchStream *stream, GError
       return FALSE;
     }
   if (capture != NULL)
-    result = gtorch_capture_add_child (capture, stream, exec, error);
+    {
+      gtorch_audit_child (capture);
+      result = gtorch_capture_add_child (capture, stream, exec, error);
+    }
+  else if (self->calls != NULL && self->n_compared < GTORCH_N_COMPARED && !gtorch_captures_exist ())
+    {
+      GTorchGraphCompare *compare = gtorch_graph_compare_begin (self->calls, stream, error);
+
+      self->n_compared++;
+      result = compare != NULL && gtorch_graph_exec_replay (exec, stream, error);
+      if (result)
+        result = gtorch_graph_compare_end (compare, error);
+      else if (compare != NULL)
+        gtorch_graph_compare_free (compare);
+    }
   else
     result = gtorch_graph_exec_replay (exec, stream, error);
   if (result && capture == NULL && g_signal_has_handler_pending (self, signals[REPLAYED], 0, FALSE))
@@ -687,6 +708,7 @@ gtorch_cuda_graph_reset (GTorchCUDAGraph *self, GError **error)
       exec = g_steal_pointer (&self->exec);
       pool = g_steal_pointer (&self->pool);
       number = self->number;
+      g_clear_pointer (&self->calls, g_ptr_array_unref);
       self->is_ready = FALSE;
     }
   g_mutex_unlock (&self->lock);
@@ -749,6 +771,7 @@ gtorch_cuda_graph_take_exec (GTorchCUDAGraph *self, GTorchGraphExec *exec)
   g_mutex_lock (&self->lock);
   former = self->exec;
   self->exec = exec;
+  g_clear_pointer (&self->calls, g_ptr_array_unref); /* those have the former operands */
   self->is_ready = FALSE;
   g_mutex_unlock (&self->lock);
   gtorch_graph_exec_unref (former);

@@ -12,6 +12,7 @@
 
 #include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-grad-mode.h"
+#include "gtorch-capture-private.h"
 #include "gtorch-ops-private.h"
 
 /* --- what is given away --- */
@@ -38,6 +39,7 @@ shown_free (GTorchStorage *storage)
 static GTorchImpl *
 show (GTorchGraphed *self, GTorchImpl *impl, GPtrArray *list, GTorchStream *stream)
 {
+  const GTorchGraphBackend *backend = GTORCH_DEVICE_GET_CLASS (stream->device)->graphs;
   Shown *shown = g_new (Shown, 1);
   GTorchStorage *storage;
   GTorchImpl *result;
@@ -45,7 +47,9 @@ show (GTorchGraphed *self, GTorchImpl *impl, GPtrArray *list, GTorchStream *stre
   *shown = (Shown){ gtorch_graphed_ref (self), list };
   storage = gtorch_storage_new_foreign (impl->storage->device, impl->storage->data,
                                         impl->storage->n_bytes, shown_free, shown);
-  if (stream->timeline != NULL)
+  if (backend != NULL)
+    backend->note_write (storage, stream);
+  else if (stream->timeline != NULL)
     gtorch_storage_set_writer (storage, stream->timeline,
                                gtorch_timeline_submitted (stream->timeline));
   g_mutex_lock (&self->group->lock);

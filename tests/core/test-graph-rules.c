@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <gtorch/gtorch-check-private.h>
+#include <gtorch/gtorch-op-private.h>
 
 #include "test-device.h"
 
@@ -419,6 +420,102 @@ replays_stay_on_their_device (void)
          "graph: captured on *, it cannot be replayed on a stream of ");
 }
 
+/* --- compared with the operations themselves --- */
+
+static gint n_counted;
+
+/* The number of its calls: what a graph must not contain. */
+static gboolean
+count_on_host (GTorchOpCall *call, GError **error)
+{
+  gdouble *values = gtorch_impl_data (call->outputs[0]);
+  gint64 i;
+
+  n_counted++;
+  for (i = 0; i < call->outputs[0]->numel; i++)
+    values[i] = i < 2 ? 0 : n_counted;
+  return TRUE;
+}
+
+static const GTorchArgSpec counter_args[] = { { "self", GTORCH_ARG_TENSOR, NULL } };
+static const GTorchOpClass counter = {
+  .name = "counter",
+  .n_args = 1,
+  .n_inputs = 1,
+  .n_outputs = 1,
+  .promote = GTORCH_PROMOTE_COMMON,
+  .loop = -1,
+  .dtypes = G_MAXUINT32,
+  .args = counter_args,
+  .shape = gtorch_shape_same,
+  .cpu = count_on_host,
+};
+
+static void
+replays_are_compared (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchTensor) x = filled (100, 3);
+  g_autoptr (GTorchTensor) total = filled (100, 0);
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchTensor) noise = NULL;
+  GTorchGraphCapture *capture;
+  guint i;
+
+  gtorch_checks |= GTORCH_CHECK_REPLAY; /* as the environment has it done */
+  capture = begin (graph, NULL);
+  for (i = 0; i < 3; i++)
+    {
+      g_autoptr (GTorchTensor) square = gtorch_tensor_mul (x, x, NULL); /* their memory is reused */
+      g_autoptr (GTorchTensor) more = gtorch_tensor_add_scalar (square, i, 1, NULL);
+
+      gtorch_tensor_add_inplace (total, more, 1, NULL);
+    }
+  noise = gtorch_randn (GTORCH_SHAPE (100), GTORCH_DTYPE_FLOAT64, NULL, NULL, NULL);
+  y = gtorch_tensor_mul (noise, total, NULL);
+  end (capture);
+  for (i = 0; i < 5; i++)
+    {
+      g_autoptr (GError) error = NULL;
+
+      gtorch_cuda_graph_replay (graph, &error);
+      g_assert_no_error (error);
+      g_assert_cmpfloat (test_element (total, 0), ==, 30 * (i + 1)); /* once each time */
+    }
+  gtorch_checks &= ~GTORCH_CHECK_REPLAY;
+}
+
+static void
+differences_are_named (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchTensor) x = filled (10, 3);
+  g_autoptr (GTorchTensor) sum = NULL;
+  GTorchGraphCapture *capture;
+  GTorchImpl *input = x->impl, *counted;
+
+  if (test_is_elsewhere ("the operation of this test runs on the CPU"))
+    return;
+  gtorch_checks |= GTORCH_CHECK_REPLAY;
+  capture = begin (graph, NULL);
+  {
+    g_autoptr (GTorchTensor) first = gtorch_tensor_mul (x, x, NULL);
+
+    input = first->impl;
+    g_assert_true (gtorch_op_run (&counter, &input, 1, NULL, &counted, NULL));
+  }
+  {
+    g_autoptr (GTorchTensor) wrapped = gtorch_tensor_wrap (counted);
+
+    sum = gtorch_tensor_add_scalar (wrapped, 1, 1, NULL);
+  }
+  end (capture);
+  FAILS (gtorch_cuda_graph_replay (graph, &fault), GTORCH_ERROR_FAILED,
+         "graph: the replay gives something else than its operations: node 1, counter of float64 "
+         "?10?, element 2: 0x3ff0000000000000 instead of 0x4000000000000000");
+  gtorch_checks &= ~GTORCH_CHECK_REPLAY;
+}
+
 #define TEST(name) g_test_add_func ("/GTorch/graph/rules/" #name, name)
 
 int
@@ -440,5 +537,7 @@ main (int argc, char *argv[])
   TEST (operands_from_outside_stay);
   TEST (graphs_of_a_pool_have_an_order);
   TEST (replays_stay_on_their_device);
+  TEST (replays_are_compared);
+  TEST (differences_are_named);
   return g_test_run ();
 }

@@ -20,8 +20,10 @@ import tap
 import tree
 
 BUILD, PYTHON = os.path.realpath(sys.argv[1]), sys.argv[2]
-PAGES = ["tensors", "autograd", "streams-and-backward", "modules", "optimizers", "mixed-precision"]
-ENVIRONMENT = {"streams-and-backward": "GTORCH_CHECK=streams=fatal"}
+PAGES = [
+    "tensors", "autograd", "streams-and-backward", "modules", "optimizers",
+    "mixed-precision", "cuda-graphs",
+]
 PYTHON_START = """import gi
 gi.require_version('GTorch', '1')
 from gi.repository import Gio, GLib, GTorch
