@@ -3,20 +3,14 @@
 
 /* Captures and what they make.
  *
- * A stream that captures does not run calls but hands them to its capture, which keeps them in the
- * order in
- * which they came. That order is a correct one for a replay whatever streams took part, since a
- * stream
- * takes part only by waiting for an event that another one of the capture recorded. To find
- * streams whose
- * work the first one never waited for, each stream has a clock: for every stream of the capture,
- * how many
- * nodes had been recorded when it last heard of it.
+ * A stream that captures does not run calls but hands them to its capture, which keeps them in the order in
+ * which they came. That order is a correct one for a replay whatever streams took part, since a stream takes
+ * part only by waiting for an event that another one of the capture recorded. To find streams whose work the
+ * first one never waited for, each stream has a clock: for every stream of the capture, how many nodes had
+ * been recorded when it last heard of it.
  *
- * Outputs come from the graph's pool. A node does not keep them from being reused by later nodes
- * when the
- * program drops them, only their memory alive; operands from outside are kept, as they may be
- * replaced by
+ * Outputs come from the graph's pool. A node does not keep them from being reused by later nodes when the
+ * program drops them, only their memory alive; operands from outside are kept, as they may be replaced by
  * nothing. */
 
 #include "config.h"
@@ -459,17 +453,20 @@ typedef struct
   guint n_patched;
 } Rebinding;
 
+static const GTorchImpl *
+nth_operand (const GTorchOpCall *call, guint i)
+{
+  return i < call->n_inputs ? call->inputs[i] : call->outputs[i - call->n_inputs];
+}
+
 static gboolean
 node_uses (const Node *node, const GTorchStorage *storage)
 {
   const GTorchOpCall *call = &node->call->call;
   guint i;
 
-  for (i = 0; i < call->n_inputs; i++)
-    if (call->inputs[i] != NULL && call->inputs[i]->storage == storage)
-      return TRUE;
-  for (i = 0; i < call->n_outputs; i++)
-    if (call->outputs[i] != NULL && call->outputs[i]->storage == storage)
+  for (i = 0; i < call->n_inputs + call->n_outputs; i++)
+    if (nth_operand (call, i) != NULL && nth_operand (call, i)->storage == storage)
       return TRUE;
   return FALSE;
 }
@@ -494,16 +491,13 @@ rebind_operand (GTorchImpl *operand, gpointer data)
 {
   Rebinding *rebinding = data;
   gint64 size = gtorch_dtype_size (operand->dtype), place;
-  GTorchImpl *result;
 
   if (operand->storage != rebinding->from->storage)
     return gtorch_impl_alias (operand);
   place = place_in (rebinding->from, operand)
           + rebinding->to->offset * (gint64) gtorch_dtype_size (rebinding->to->dtype);
-  result = gtorch_impl_new_strided (rebinding->to->storage, operand->dtype, place / size,
-                                    operand->shape, operand->strides, operand->n_dims);
-  result->is_number = operand->is_number;
-  return result;
+  return gtorch_impl_new_strided (rebinding->to->storage, operand->dtype, place / size,
+                                  operand->shape, operand->strides, operand->n_dims);
 }
 
 static gboolean
@@ -514,8 +508,7 @@ can_rebind (const Node *node, Rebinding *rebinding)
 
   for (i = 0; i < call->n_inputs + call->n_outputs; i++)
     {
-      const GTorchImpl *operand =
-          i < call->n_inputs ? call->inputs[i] : call->outputs[i - call->n_inputs];
+      const GTorchImpl *operand = nth_operand (call, i);
 
       if (operand != NULL && operand->storage == rebinding->from->storage
           && place_in (rebinding->from, operand) < 0)
@@ -578,7 +571,8 @@ gtorch_graph_exec_rebind (GTorchGraphExec *exec, GTorchImpl *from, GTorchImpl *t
   if (gtorch_pool_of (from->storage) != NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("graph: the tensor of shape %s is computed by a graph: only those from outside "
+                   _ ("graph: the tensor of shape %s is computed by a graph: only those from "
+                      "outside "
                       "can be replaced"),
                    gtorch_impl_shape_str (from));
       return NULL;
@@ -586,7 +580,8 @@ gtorch_graph_exec_rebind (GTorchGraphExec *exec, GTorchImpl *from, GTorchImpl *t
   result = exec_rebind (exec, &rebinding);
   if (rebinding.outside != NULL)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                 _ ("graph: %s uses more of the memory than the tensor of shape %s: rebind one that "
+                 _ ("graph: %s uses more of the memory than the tensor of shape %s: rebind one "
+                    "that "
                     "has it all"),
                  rebinding.outside, gtorch_impl_shape_str (from));
   else if (rebinding.n_patched == 0)
@@ -596,9 +591,9 @@ gtorch_graph_exec_rebind (GTorchGraphExec *exec, GTorchImpl *from, GTorchImpl *t
     return result;
   else
     {
-      result->native = exec->backend->rebind (exec->native, gtorch_impl_data (from),
-                                              gtorch_impl_data (to), gtorch_impl_n_bytes (from),
-                                              error);
+      result->native =
+          exec->backend->rebind (exec->native, gtorch_impl_data (from), gtorch_impl_data (to),
+                                 gtorch_impl_n_bytes (from), error);
       if (result->native != NULL)
         return result;
     }
@@ -899,8 +894,7 @@ gtorch_capture_add_child (GTorchCapture *capture, GTorchStream *stream, GTorchGr
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
                    _ ("graph: one cannot become part of another that shares its pool of memory: "
-                      "give them "
-                      "pools of their own"));
+                      "give them pools of their own"));
       return FALSE;
     }
   g_rec_mutex_lock (&capture->launch_lock);

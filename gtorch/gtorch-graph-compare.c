@@ -296,14 +296,28 @@ to_hex (const guint8 *bytes, gsize n)
   return g_string_free (text, FALSE);
 }
 
-/* Each byte is what the last call that wrote it left there; the first such call that differs is to blame. */
-static gboolean
-report (GTorchGraphCompare *self, Region *region, const guint8 *replayed, const guint8 *called,
-        gsize n, GError **error)
+typedef struct
 {
-  guint found = G_MAXUINT, i, j;
-  gint64 element = 0;
-  gsize byte, at = 0;
+  gboolean exists;
+  guint node; /* G_MAXUINT: no operation writes there */
+  gint64 element;
+  gchar *replayed, *called; /* its bytes */
+} Difference;
+
+static void
+difference_clear (Difference *difference)
+{
+  g_clear_pointer (&difference->replayed, g_free);
+  g_clear_pointer (&difference->called, g_free);
+}
+
+/* Each byte is what the last call that wrote it left there; the first such call that differs is to blame. */
+static void
+find_difference (GTorchGraphCompare *self, Region *region, const guint8 *replayed,
+                 const guint8 *called, Difference *difference)
+{
+  gsize n = region->end - region->start, byte;
+  guint i, j;
 
   for (byte = 0; byte < n; byte++)
     {
@@ -311,45 +325,53 @@ report (GTorchGraphCompare *self, Region *region, const guint8 *replayed, const 
 
       if (replayed[byte] == called[byte])
         continue;
+      difference->exists = TRUE;
       for (i = self->calls->len; where < 0 && i-- > 0;)
-        for (j = 0; where < 0 && j < ((GTorchSavedCall *) self->calls->pdata[i])->call.n_outputs;
-             j++)
-          {
-            const GTorchSavedCall *saved = self->calls->pdata[i];
-            GTorchImpl *output = nth_operand (saved, saved->call.n_inputs + j);
+        {
+          const GTorchSavedCall *saved = self->calls->pdata[i];
 
-            if (output == NULL || find_region (self, output->storage->data) != region)
-              continue;
-            where = find_element (output, region->start + byte);
-            if (where >= 0 && i < found)
-              {
-                found = i;
-                element = where;
-                at = byte;
-              }
-          }
+          for (j = 0; where < 0 && j < saved->call.n_outputs; j++)
+            {
+              GTorchImpl *output = nth_operand (saved, saved->call.n_inputs + j);
+              gsize size, at;
+
+              if (output == NULL || find_region (self, output->storage->data) != region)
+                continue;
+              where = find_element (output, region->start + byte);
+              if (where < 0 || i >= difference->node)
+                continue;
+              size = gtorch_dtype_size (output->dtype);
+              at = byte - byte % size;
+              difference_clear (difference);
+              difference->node = i;
+              difference->element = where;
+              difference->replayed = to_hex (replayed + at, size);
+              difference->called = to_hex (called + at, size);
+            }
+        }
     }
-  if (found == G_MAXUINT)
-    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
-                 _ ("graph: the replay has changed memory that none of its operations writes to"));
-  else
+}
+
+static void
+set_error (GTorchGraphCompare *self, const Difference *difference, GError **error)
+{
+  const GTorchOpCall *call;
+
+  if (difference->node == G_MAXUINT)
     {
-      const GTorchOpCall *call = &((GTorchSavedCall *) self->calls->pdata[found])->call;
-      gsize size = gtorch_dtype_size (call->outputs[0]->dtype);
-      g_autofree gchar *left = NULL;
-      g_autofree gchar *right = NULL;
-
-      at -= at % size;
-      left = to_hex (replayed + at, MIN (size, n - at));
-      right = to_hex (called + at, MIN (size, n - at));
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
-                   _ ("graph: the replay gives something else than its operations: node %u, %s of "
-                      "%s "
-                      "%s, element %" G_GINT64_FORMAT ": %s instead of %s"),
-                   found, call->op->name, gtorch_dtype_get_name (call->outputs[0]->dtype),
-                   gtorch_impl_shape_str (call->outputs[0]), element, left, right);
+                   _ ("graph: the replay has changed memory that none of its operations writes "
+                      "to"));
+      return;
     }
-  return FALSE;
+  call = &((GTorchSavedCall *) self->calls->pdata[difference->node])->call;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
+               _ ("graph: the replay gives something else than its operations: node %u, %s of %s "
+                  "%s, "
+                  "element %" G_GINT64_FORMAT ": %s instead of %s"),
+               difference->node, call->op->name, gtorch_dtype_get_name (call->outputs[0]->dtype),
+               gtorch_impl_shape_str (call->outputs[0]), difference->element, difference->replayed,
+               difference->called);
 }
 
 static GTorchImpl *
@@ -361,16 +383,18 @@ to_host (GTorchImpl *bytes, GError **error)
 }
 
 static gboolean
-compare_region (GTorchGraphCompare *self, Region *region, GError **error)
+compare_region (GTorchGraphCompare *self, Region *region, Difference *difference, GError **error)
 {
   g_autoptr (GTorchImpl) replayed = to_host (region->original, error);
   g_autoptr (GTorchImpl) called = replayed != NULL ? to_host (region->copy, error) : NULL;
-  gsize n = region->end - region->start;
 
   if (called == NULL)
     return FALSE;
-  return memcmp (gtorch_impl_data (replayed), gtorch_impl_data (called), n) == 0
-         || report (self, region, gtorch_impl_data (replayed), gtorch_impl_data (called), n, error);
+  if (memcmp (gtorch_impl_data (replayed), gtorch_impl_data (called), region->end - region->start)
+      != 0)
+    find_difference (self, region, gtorch_impl_data (replayed), gtorch_impl_data (called),
+                     difference);
+  return TRUE;
 }
 
 gboolean
@@ -380,6 +404,7 @@ gtorch_graph_compare_end (GTorchGraphCompare *self, GError **error)
   g_autoptr (GTorchStream) former = NULL;
   gboolean before = gtorch_set_grad_enabled (FALSE);
   gboolean success = gtorch_device_synchronize (self->stream->device, NULL, error);
+  Difference difference = { .node = G_MAXUINT };
   guint i;
 
   for (i = 0; i < self->generators->len; i++)
@@ -390,7 +415,13 @@ gtorch_graph_compare_end (GTorchGraphCompare *self, GError **error)
   former = gtorch_stream_swap (self->stream->device, NULL);
   success = success && call_all (self, error);
   for (i = 0; success && i < self->regions->len; i++)
-    success = compare_region (self, &g_array_index (self->regions, Region, i), error);
+    success = compare_region (self, &g_array_index (self->regions, Region, i), &difference, error);
+  if (success && difference.exists)
+    {
+      set_error (self, &difference, error);
+      success = FALSE;
+    }
+  difference_clear (&difference);
   g_clear_object (&(GTorchStream *){ gtorch_stream_swap (self->stream->device, former) });
   for (i = 0; i < self->generators->len; i++)
     gtorch_generator_set_state (self->generators->pdata[i], after->pdata[i], NULL);

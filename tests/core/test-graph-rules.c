@@ -198,8 +198,10 @@ capture_elsewhere (gpointer data)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) y = NULL;
-  GTorchGraphCapture *capture = begin (graph, NULL);
+  GTorchGraphCapture *capture;
 
+  g_assert_true (gtorch_device_set_current (test_device (), NULL)); /* each thread has its own */
+  capture = begin (graph, NULL);
   y = gtorch_tensor_mul_scalar (data, 7, NULL);
   end (capture);
   g_assert_true (gtorch_cuda_graph_replay (graph, NULL));

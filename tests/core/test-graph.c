@@ -572,6 +572,7 @@ part_of_another_has_memory_of_its_own (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE);
   gtorch_tensor_add_scalar_inplace (x, 1, 1, NULL);
   end (capture);
+  replay (inner); /* in the order of their captures */
   replay (outer);
   g_assert_cmpfloat (first_of (x), ==, 2);
 }

@@ -421,7 +421,9 @@ a_pass_does_not_enter_or_leave_a_capture (void)
   assert_refused (inside, ones, "mul", c, "a graph", normal, "no graph");
   second = begin (other, d);
   assert_refused (inside, ones, "mul", c, "a graph", d, "another graph");
+  g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING, "graph: nothing was captured*");
   end (second);
+  g_test_assert_expected_messages ();
   g_assert_cmpuint (gtorch_cuda_graph_get_n_nodes (other), ==, 0);
   on (c);
   g_assert_null (gtorch_tensor_get_grad (x));

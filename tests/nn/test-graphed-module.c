@@ -640,7 +640,8 @@ inputs_must_be_like_the_samples (void)
          "input 0, of shape [4, 4], was released");
   if (test_device () != gtorch_device_cpu ())
     {
-      g_autoptr (GTorchTensor) host = gtorch_tensor_to_device (x, gtorch_device_cpu (), NULL);
+      g_autoptr (GTorchTensor) host =
+          gtorch_tensor_to_device (x, gtorch_device_cpu (), FALSE, NULL);
 
       FAILS (gtorch_module_forward (graphed, host, &fault), GTORCH_ERROR_DEVICE_MISMATCH,
              "input 0 is on cpu");
@@ -830,6 +831,7 @@ memory_goes_back (void)
       backward (loss);
     }
   }
+  gtorch_allocator_trim (gtorch_device_get_allocator (test_device ())); /* waits for the device */
   g_assert_cmpuint (gtorch_device_get_memory_allocated (test_device ()), ==, before);
 }
 

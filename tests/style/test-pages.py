@@ -24,6 +24,7 @@ PAGES = [
     "tensors", "autograd", "streams-and-backward", "modules", "optimizers",
     "mixed-precision", "cuda-graphs",
 ]
+ENVIRONMENT = {"streams-and-backward": "GTORCH_CHECK=streams=fatal"}
 PYTHON_START = """import gi
 gi.require_version('GTorch', '1')
 from gi.repository import Gio, GLib, GTorch
