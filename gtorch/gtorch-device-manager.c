@@ -420,6 +420,32 @@ choose_device (GOptionContext *context, GOptionGroup *group, gpointer data, GErr
 }
 
 /**
+ * gtorch_init:
+ * @error: return location for an error
+ *
+ * Makes the current GPU ready, or the first one if the CPU is the current device.
+ *
+ * No program has to call this, and it may be called again: whatever needs a GPU makes it ready. The first
+ * operation then takes some tenths of a second longer, and has the errors of a GPU that does not work. Where
+ * there is no GPU nothing is done.
+ *
+ * Returns: %TRUE if a GPU is ready or there is none; %FALSE with %GTORCH_ERROR_CUDA, %GTORCH_ERROR_FORKED
+ *   or %GTORCH_ERROR_OUT_OF_MEMORY
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_init (GError **error)
+{
+  GTorchDevice *device;
+
+  if (gtorch_backend_cuda.count () == 0)
+    return TRUE;
+  device = gtorch_device_cuda (-1, error);
+  return device != NULL && gtorch_device_make_default_stream (device, error) != NULL;
+}
+
+/**
  * gtorch_get_option_group:
  *
  * Makes the options that a program on the command line needs.

@@ -24,6 +24,9 @@ GTORCH_AVAILABLE_IN_0_1
 gchar *gtorch_device_manager_dup_reason (GTorchDeviceManager *self) G_GNUC_WARN_UNUSED_RESULT;
 
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_init (GError **error);
+
+GTORCH_AVAILABLE_IN_0_1
 GOptionGroup *gtorch_get_option_group (void) G_GNUC_WARN_UNUSED_RESULT;
 
 GTORCH_AVAILABLE_IN_0_1

@@ -52,6 +52,7 @@ def gpus_are_counted_and_described():
     assert GTorch.Device.get_default() == GTorch.Device('cuda:0')
     assert cuda.can_device_access_peer(0, 1)
     assert cuda.get_arch_list() == GTorch.get_arch_list()
+    cuda.init()
     manager = GTorch.DeviceManager.get_default()
     assert [d.get_name() for d in list(manager)[1:]] == ['Fake 0', 'Fake 1']
 
@@ -82,7 +83,7 @@ def devices_have_names():
 @tap.case
 def without_a_gpu_the_driver_says_why():
     program = 'import gi; gi.require_version("GTorch", "1"); from gi.repository import GTorch; '
-    program += 'print(GTorch.cuda.is_available()); GTorch.Device("cuda")'
+    program += 'GTorch.init(); print(GTorch.cuda.is_available()); GTorch.cuda.init()'
     for driver, says in (('devices=0', 'CUDA_ERROR_NO_DEVICE'), ('version=11080', 'at least 12.0')):
         text = elsewhere(program, GTORCH_FAKE_CUDA=driver)
         assert text.startswith('False') and says in text, text

@@ -249,6 +249,32 @@ tensors_know_the_number_of_their_gpu (void)
   g_assert_true (gtorch_device_cuda (-1, NULL) == gpu (1));
 }
 
+static void
+a_gpu_can_be_made_ready_at_once (void)
+{
+  g_autoptr (GError) error = NULL;
+
+  if (!in_process ("devices=1", NULL))
+    return;
+  fake_cuda_fail ("cuDevicePrimaryCtxRetain", 1, CUDA_ERROR_OUT_OF_MEMORY);
+  g_assert_false (gtorch_init (&error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
+  g_clear_error (&error);
+  g_assert_true (fake_cuda_clear_faults ());
+  fake_cuda_reset_calls ();
+  g_assert_true (gtorch_init (&error));
+  g_assert_true (gtorch_init (&error));
+  g_assert_cmpuint (fake_cuda_get_calls ("cuDevicePrimaryCtxRetain"), ==, 1);
+}
+
+static void
+nothing_is_made_ready_without_a_gpu (void)
+{
+  if (!in_process ("devices=0", NULL))
+    return;
+  g_assert_true (gtorch_init (NULL));
+}
+
 #define TEST(name) g_test_add_func ("/GTorchCudaDevice/" #name, name)
 
 gint
@@ -265,6 +291,8 @@ main (gint argc, gchar **argv)
   TEST (the_environment_hides_devices);
   TEST (the_environment_can_hide_all);
   TEST (libraries_say_their_versions_or_packages);
+  TEST (a_gpu_can_be_made_ready_at_once);
+  TEST (nothing_is_made_ready_without_a_gpu);
   TEST (the_driver_says_what_is_left);
   TEST (tensors_know_the_number_of_their_gpu);
   return g_test_run ();

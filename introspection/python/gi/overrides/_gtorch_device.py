@@ -235,7 +235,14 @@ def synchronize(device=None, cancellable=None):
     return _device(device).synchronize(cancellable)
 
 
+def init():
+    """Makes the current GPU ready, which otherwise the first operation does; an error if there is none."""
+    convert_device('cuda')
+    GTorch.init()
+
+
 CUDA = {
+    'init': init,
     'is_available': lambda: _manager().is_available(),
     'device_count': lambda: _manager().get_device_count(),
     'device': device,
