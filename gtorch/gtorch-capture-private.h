@@ -33,10 +33,6 @@ typedef struct _GTorchGraphBackend
   gboolean (*replay) (gpointer graph, GTorchStream *stream, const guint64 *numbers, GError **error);
   /* Notes that replays on the stream write to the storage, which is not of a pool. */
   void (*note_write) (GTorchStorage *storage, GTorchStream *stream);
-  /* Another graph that uses the memory at `to` where this one uses that at `from`; NULL with an error.
-   * Replays of this one may be under way (optional: it cannot be done). */
-  gpointer (*rebind) (gpointer graph, gconstpointer from, gpointer to, gsize n_bytes,
-                      GError **error);
   /* Takes the graph, and calls func as soon as the device does not use it any more. */
   void (*free) (gpointer graph, GDestroyNotify func, gpointer data);
 } GTorchGraphBackend;

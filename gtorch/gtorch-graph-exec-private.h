@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/gtorch-capture-private.h>
+
+G_BEGIN_DECLS
+
+/* What graphs are made of; between the files that make and use them. */
+
+typedef struct
+{
+  gint ref_count;
+  GTorchSavedCall *call;  /* or */
+  GTorchGraphExec *child; /* another graph, replayed in the capture */
+  guint random; /* the place of its first random call among those of the graph, if it has any */
+} GTorchGraphNode;
+
+struct _GTorchGraphExec
+{
+  gint ref_count;
+  GTorchDevice *device;
+  GTorchPool *pool;
+  GPtrArray *nodes;
+  GPtrArray *written; /* storages from outside that it writes to; borrowed from the nodes */
+  GPtrArray *read;    /* … that it reads */
+  guint n_random;
+  gboolean is_prepared, has_children;
+  GTorchPool *scratch;               /* more memory of its own, or NULL */
+  const GTorchGraphBackend *backend; /* NULL: the calls are run */
+  gpointer native;                   /* the backend's */
+};
+
+GTorchGraphNode *gtorch_graph_node_new (void);
+void gtorch_graph_node_unref (gpointer node);
+GTorchGraphExec *gtorch_graph_exec_new (GTorchDevice *device, GTorchPool *pool);
+
+static inline gboolean
+gtorch_graph_node_is_random (const GTorchGraphNode *node)
+{
+  return (node->call->call.op->flags & GTORCH_OP_FLAG_RANDOM) != 0;
+}
+
+/* For captures of a backend: the call, the random one of this number; all of the graph once more. */
+gboolean gtorch_graph_launch_call (GTorchStream *stream, const GTorchOpCall *call, guint random,
+                                   GError **error);
+gboolean gtorch_graph_exec_launch (GTorchGraphExec *exec, GTorchStream *stream, guint random,
+                                   GError **error);
+/* Does it, or a graph in it, compute there? */
+gboolean gtorch_graph_exec_uses_pool (GTorchGraphExec *exec, GTorchPool *pool);
+
+G_END_DECLS

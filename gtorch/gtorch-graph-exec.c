@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Graphs: what captures make, replayed. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "gtorch-generator-private.h"
+#include "gtorch-graph-exec-private.h"
+#include "gtorch-race-private.h"
+
+GTorchGraphNode *
+gtorch_graph_node_new (void)
+{
+  GTorchGraphNode *node = g_new0 (GTorchGraphNode, 1);
+
+  node->ref_count = 1;
+  return node;
+}
+
+void
+gtorch_graph_node_unref (gpointer data)
+{
+  GTorchGraphNode *node = data;
+
+  if (!g_atomic_int_dec_and_test (&node->ref_count))
+    return;
+  g_clear_pointer (&node->call, gtorch_saved_call_free);
+  g_clear_pointer (&node->child, gtorch_graph_exec_unref);
+  g_free (node);
+}
+
+GTorchGraphExec *
+gtorch_graph_exec_new (GTorchDevice *device, GTorchPool *pool)
+{
+  GTorchGraphExec *exec = g_new0 (GTorchGraphExec, 1);
+
+  exec->ref_count = 1;
+  exec->device = device;
+  exec->pool = gtorch_pool_ref (pool);
+  gtorch_pool_set_graph (pool, TRUE);
+  exec->nodes = g_ptr_array_new_with_free_func (gtorch_graph_node_unref);
+  exec->written = g_ptr_array_new ();
+  exec->read = g_ptr_array_new ();
+  return exec;
+}
+
+GTorchGraphExec *
+gtorch_graph_exec_ref (GTorchGraphExec *exec)
+{
+  g_atomic_int_inc (&exec->ref_count);
+  return exec;
+}
+
+/* When no replay uses it any more. */
+static void
+graph_exec_free (gpointer data)
+{
+  GTorchGraphExec *exec = data;
+
+  g_ptr_array_unref (exec->nodes);
+  g_ptr_array_unref (exec->written);
+  g_ptr_array_unref (exec->read);
+  gtorch_pool_set_graph (exec->pool, FALSE);
+  gtorch_pool_unref (exec->pool);
+  if (exec->scratch != NULL)
+    gtorch_pool_set_graph (exec->scratch, FALSE);
+  g_clear_pointer (&exec->scratch, gtorch_pool_unref);
+  g_free (exec);
+}
+
+void
+gtorch_graph_exec_unref (GTorchGraphExec *exec)
+{
+  if (!g_atomic_int_dec_and_test (&exec->ref_count))
+    return;
+  if (exec->native != NULL)
+    exec->backend->free (exec->native, graph_exec_free, exec);
+  else
+    graph_exec_free (exec);
+}
+
+guint
+gtorch_graph_exec_get_n_nodes (GTorchGraphExec *exec)
+{
+  return exec->nodes->len;
+}
+
+static void
+add_once (GPtrArray *array, GHashTable *known, GTorchImpl *impl)
+{
+  /* Memory of the pool has no writer of its own: the pool has. */
+  if (impl != NULL && !impl->is_number && !gtorch_pool_is_memory (impl->storage)
+      && g_hash_table_add (known, impl->storage))
+    g_ptr_array_add (array, impl->storage);
+}
+
+static void
+find_operands (GTorchGraphExec *exec)
+{
+  g_autoptr (GHashTable) written = g_hash_table_new (NULL, NULL);
+  g_autoptr (GHashTable) read = g_hash_table_new (NULL, NULL);
+  guint i, j;
+
+  for (i = 0; i < exec->nodes->len; i++)
+    {
+      GTorchGraphNode *node = exec->nodes->pdata[i];
+
+      if (node->child != NULL)
+        {
+          for (j = 0; j < node->child->written->len; j++)
+            if (g_hash_table_add (written, node->child->written->pdata[j]))
+              g_ptr_array_add (exec->written, node->child->written->pdata[j]);
+          for (j = 0; j < node->child->read->len; j++)
+            if (g_hash_table_add (read, node->child->read->pdata[j]))
+              g_ptr_array_add (exec->read, node->child->read->pdata[j]);
+          continue;
+        }
+      for (j = 0; j < node->call->call.n_outputs; j++)
+        add_once (exec->written, written, node->call->call.outputs[j]);
+      for (j = 0; j < node->call->call.n_inputs; j++)
+        add_once (exec->read, read, node->call->inputs[j]);
+    }
+}
+
+gboolean
+gtorch_graph_exec_prepare (GTorchGraphExec *exec, GError **error)
+{
+  if (exec->is_prepared)
+    return TRUE;
+  if (exec->native != NULL && !exec->backend->prepare (exec->native, error))
+    return FALSE;
+  find_operands (exec);
+  exec->is_prepared = TRUE;
+  return TRUE;
+}
+
+/* In the order of the nodes, as the calls themselves would have drawn. */
+static void
+reserve (GTorchGraphExec *exec, guint64 *numbers)
+{
+  guint i;
+
+  for (i = 0; i < exec->nodes->len; i++)
+    {
+      GTorchGraphNode *node = exec->nodes->pdata[i];
+
+      if (node->child != NULL)
+        reserve (node->child, numbers + 2 * node->random);
+      else if (gtorch_graph_node_is_random (node))
+        {
+          GTorchOpCall call = node->call->call;
+
+          gtorch_random_reserve (&call);
+          numbers[2 * node->random] = call.seed;
+          numbers[2 * node->random + 1] = call.counter;
+        }
+    }
+}
+
+static gboolean
+run_nodes (GTorchGraphExec *exec, const guint64 *numbers, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < exec->nodes->len; i++)
+    {
+      GTorchGraphNode *node = exec->nodes->pdata[i];
+
+      if (node->child != NULL)
+        {
+          if (!run_nodes (node->child, numbers + 2 * node->random, error))
+            return FALSE;
+          continue;
+        }
+      if (gtorch_graph_node_is_random (node))
+        {
+          node->call->call.seed = numbers[2 * node->random];
+          node->call->call.counter = numbers[2 * node->random + 1];
+        }
+      if (!gtorch_saved_call_run (node->call, error))
+        {
+          g_prefix_error (error, "graph: node %u: ", i);
+          return FALSE;
+        }
+    }
+  return TRUE;
+}
+
+typedef struct
+{
+  GTorchGraphExec *exec;
+  GTorchTimeline *after; /* the replay before, if on another stream */
+  guint64 after_seq;
+  guint64 numbers[]; /* seed and counter of each random call */
+} Replay;
+
+static gboolean
+replay_run (gpointer data, GError **error)
+{
+  Replay *replay = data;
+  gboolean result;
+
+  if (replay->after != NULL)
+    gtorch_timeline_wait (replay->after, replay->after_seq, NULL, NULL);
+  gtorch_pool_lock (replay->exec->pool);
+  result = run_nodes (replay->exec, replay->numbers, error);
+  gtorch_pool_unlock (replay->exec->pool);
+  return result;
+}
+
+static void
+replay_free (gpointer data)
+{
+  Replay *replay = data;
+
+  gtorch_graph_exec_unref (replay->exec);
+  g_free (replay);
+}
+
+static gboolean
+wait_for_operands (GTorchGraphExec *exec, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < exec->read->len; i++)
+    {
+      GTorchStorage *storage = exec->read->pdata[i];
+      GTorchTimeline *writer = __atomic_load_n (&storage->writer, __ATOMIC_ACQUIRE);
+
+      if (writer == NULL)
+        continue;
+      if (!gtorch_storage_wait_copies (storage, error))
+        return FALSE;
+      gtorch_timeline_wait (writer, __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED), NULL,
+                            NULL);
+      if (!gtorch_timeline_report (writer, error))
+        return FALSE;
+    }
+  for (i = 0; i < exec->written->len; i++)
+    if (!gtorch_storage_wait_copies (exec->written->pdata[i], error))
+      return FALSE;
+  return TRUE;
+}
+
+/* The memory of the graphs in it is used, too. */
+static gboolean
+follow (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
+{
+  guint i;
+
+  if (!exec->backend->follow (exec->pool, stream, error))
+    return FALSE;
+  for (i = 0; exec->has_children && i < exec->nodes->len; i++)
+    {
+      GTorchGraphNode *node = exec->nodes->pdata[i];
+
+      if (node->child != NULL && !follow (node->child, stream, error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+/* How many random calls have their numbers on the stack. */
+#define FEW 16
+
+static gboolean
+replay_native (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
+{
+  guint64 few[2 * FEW] = { 0 };
+  g_autofree guint64 *many = exec->n_random > FEW ? g_new0 (guint64, 2 * exec->n_random) : NULL;
+  guint64 *numbers = many != NULL ? many : few;
+  gboolean result;
+  guint i;
+
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS)
+      && !gtorch_race_note_graph (stream, NULL, exec->read, exec->written, error))
+    return FALSE;
+  gtorch_pool_lock (exec->pool);
+  if (exec->n_random > 0)
+    reserve (exec, numbers);
+  result =
+      follow (exec, stream, error) && exec->backend->replay (exec->native, stream, numbers, error);
+  gtorch_pool_unlock (exec->pool);
+  for (i = 0; result && i < exec->written->len; i++)
+    {
+      g_atomic_int_inc (&((GTorchStorage *) exec->written->pdata[i])->version);
+      exec->backend->note_write (exec->written->pdata[i], stream);
+    }
+  return result;
+}
+
+gboolean
+gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
+{
+  gboolean result = TRUE;
+  Replay *replay;
+  guint64 seq;
+  guint i;
+
+  if (exec->native != NULL)
+    return replay_native (exec, stream, error);
+  replay = g_malloc0 (sizeof (Replay) + 2 * exec->n_random * sizeof (guint64));
+  replay->exec = gtorch_graph_exec_ref (exec);
+  replay->after = gtorch_pool_get_writer (exec->pool, &replay->after_seq);
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS)
+      && !gtorch_race_note_graph (stream, replay->after, exec->read, exec->written, error))
+    {
+      replay_free (replay);
+      return FALSE;
+    }
+  reserve (exec, replay->numbers);
+  for (i = 0; i < exec->written->len; i++)
+    g_atomic_int_inc (&((GTorchStorage *) exec->written->pdata[i])->version);
+
+  if (stream->timeline == NULL)
+    {
+      result = wait_for_operands (exec, error) && replay_run (replay, error);
+      replay_free (replay);
+      return result;
+    }
+  if (replay->after == stream->timeline)
+    replay->after = NULL;
+  for (i = 0; i < exec->read->len; i++)
+    gtorch_stream_enqueue_copies (stream, exec->read->pdata[i]);
+  for (i = 0; i < exec->written->len; i++)
+    gtorch_stream_enqueue_copies (stream, exec->written->pdata[i]);
+  seq = GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, replay_run, replay, replay_free);
+  gtorch_pool_set_writer (exec->pool, stream->timeline, seq);
+  for (i = 0; i < exec->written->len; i++)
+    gtorch_storage_set_writer (exec->written->pdata[i], stream->timeline, seq);
+  if (gtorch_get_launch_blocking ())
+    {
+      gtorch_timeline_wait (stream->timeline, seq, NULL, NULL);
+      result = gtorch_timeline_report (stream->timeline, error);
+    }
+  return result;
+}
+
+void
+gtorch_graph_exec_write_dot (GTorchGraphExec *exec, GString *text)
+{
+  g_autoptr (GHashTable) writers = g_hash_table_new (NULL, NULL);
+  guint i, j;
+
+  g_string_append (text, "digraph gtorch {\n  node [shape=box, fontname=\"monospace\"];\n");
+  for (i = 0; i < exec->nodes->len; i++)
+    {
+      GTorchGraphNode *node = exec->nodes->pdata[i];
+      GTorchOpCall *call;
+
+      if (node->child != NULL)
+        {
+          g_string_append_printf (text, "  n%u [label=\"%u: graph of %u nodes\"];\n", i, i,
+                                  node->child->nodes->len);
+          continue;
+        }
+      call = &node->call->call;
+      g_string_append_printf (text, "  n%u [label=\"%u: %s%s", i, i, call->op->name,
+                              call->in_place ? "_" : "");
+      for (j = 0; j < call->n_outputs; j++)
+        if (call->outputs[j] != NULL)
+          g_string_append_printf (text, "\\n%s %s", gtorch_dtype_get_name (call->outputs[j]->dtype),
+                                  gtorch_impl_shape_str (call->outputs[j]));
+      g_string_append (text, "\"];\n");
+      for (j = 0; j < call->n_inputs; j++)
+        {
+          guint from = 0;
+
+          if (call->inputs[j] != NULL)
+            from = GPOINTER_TO_UINT (g_hash_table_lookup (writers, call->inputs[j]->storage->data));
+          if (from != 0)
+            g_string_append_printf (text, "  n%u -> n%u;\n", from - 1, i);
+        }
+      for (j = 0; j < call->n_outputs; j++)
+        if (call->outputs[j] != NULL)
+          g_hash_table_insert (writers, call->outputs[j]->storage->data, GUINT_TO_POINTER (i + 1));
+    }
+  g_string_append (text, "}\n");
+}
+
+/* --- in another capture --- */
+
+gboolean
+gtorch_graph_launch_call (GTorchStream *stream, const GTorchOpCall *call, guint random,
+                          GError **error)
+{
+  GTorchOpCall own = *call;
+
+  own.seed = 0;
+  own.counter = random;
+  return GTORCH_DEVICE_GET_CLASS (call->device)->launch (call->device, stream, &own, error);
+}
+
+gboolean
+gtorch_graph_exec_launch (GTorchGraphExec *exec, GTorchStream *stream, guint random, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < exec->nodes->len; i++)
+    {
+      const GTorchGraphNode *node = exec->nodes->pdata[i];
+      const gboolean result =
+          node->child != NULL
+              ? gtorch_graph_exec_launch (node->child, stream, random + node->random, error)
+              : gtorch_graph_launch_call (stream, &node->call->call, random + node->random, error);
+
+      if (!result)
+        return FALSE;
+    }
+  return TRUE;
+}
+
+gboolean
+gtorch_graph_exec_uses_pool (GTorchGraphExec *exec, GTorchPool *pool)
+{
+  gboolean result = exec->pool == pool;
+  guint i;
+
+  for (i = 0; exec->has_children && i < exec->nodes->len && !result; i++)
+    {
+      const GTorchGraphNode *node = exec->nodes->pdata[i];
+
+      result = node->child != NULL && gtorch_graph_exec_uses_pool (node->child, pool);
+    }
+  return result;
+}
