@@ -359,6 +359,16 @@ g_timeout_source_new (guint interval)
   return source;
 }
 
+/* What GSubprocess learns of the end of a process by, in a thread of GLib's. */
+GSource *
+g_child_watch_source_new (GPid pid)
+{
+  GSource *source = REAL (g_child_watch_source_new) (pid);
+
+  source->source_funcs = told_funcs (source->source_funcs);
+  return source;
+}
+
 void
 g_source_set_callback (GSource *source, GSourceFunc func, gpointer data, GDestroyNotify notify)
 {
