@@ -313,6 +313,8 @@ copy_from_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GError **error)
       || !wait_for_lane (from, from_lane, to, to_lane, error)
       || !gtorch_cuda_device_activate (from, error))
     return FALSE;
+  gtorch_cuda_use_storage (src->storage, from_lane);
+  gtorch_cuda_use_storage (dst->storage, to_lane);
   gtorch_cuda_note_begin (from_lane, "copy");
   return gtorch_cuda_note_end (from_lane,
                                gtorch_cuda_check (gtorch_cuda

@@ -237,6 +237,44 @@ each_call_of_the_driver_may_fail (void)
   assert_no_misuse ();
 }
 
+/* Neither what is read nor what is written is anybody else's before that is done. */
+static void
+memory_of_a_copy_on_other_streams_is_not_given_out (void)
+{
+  GTorchStream *streams[2];
+  GTorchImpl *x[2];
+  guint i;
+
+  for (i = 0; i < 2; i++)
+    {
+      x[i] = zeros (i, 5000);
+      streams[i] = gtorch_stream_new (gpu (i), 0, NULL);
+      g_assert_true (gtorch_device_synchronize (gpu (i), NULL, NULL));
+    }
+  fake_cuda_hold (TRUE);
+  for (i = 0; i < 2; i++)
+    gtorch_stream_set_current (streams[i]);
+  g_assert_true (gtorch_op_copy_inplace (x[1], x[0], TRUE, NULL));
+  for (i = 0; i < 2; i++)
+    gtorch_stream_set_current (gtorch_device_get_default_stream (gpu (i)));
+  for (i = 0; i < 2; i++)
+    {
+      gpointer data = gtorch_impl_data (x[i]);
+      g_autoptr (GTorchImpl) next = NULL;
+
+      gtorch_impl_unref (x[i]);
+      next = zeros (i, 5000);
+      g_assert_true (gtorch_impl_data (next) != data);
+    }
+  fake_cuda_hold (FALSE);
+  for (i = 0; i < 2; i++)
+    {
+      g_assert_true (gtorch_device_synchronize (gpu (i), NULL, NULL));
+      g_object_unref (streams[i]);
+    }
+  assert_no_misuse ();
+}
+
 static void
 operands_of_two_devices_are_named (void)
 {
@@ -285,6 +323,7 @@ main (gint argc, gchar **argv)
   TEST (where_it_cannot_be_it_is_refused_and_copies_work);
   TEST (the_cpu_is_refused);
   TEST (each_call_of_the_driver_may_fail);
+  TEST (memory_of_a_copy_on_other_streams_is_not_given_out);
   TEST (operands_of_two_devices_are_named);
   TEST (the_current_device_moves_no_results);
   return g_test_run ();
