@@ -12,8 +12,8 @@
 
 /* How long a thread waits for the owner's main loop to begin with a signal, and to end with it. The owner
  * may just be waiting for that thread. */
-#define BEGIN_TIMEOUT (G_USEC_PER_SEC / 2)
-#define END_TIMEOUT   (10 * G_USEC_PER_SEC)
+gint64 gtorch_allocator_patience = G_USEC_PER_SEC / 2;
+#define END_TIMEOUT (10 * G_USEC_PER_SEC)
 
 enum
 {
@@ -103,7 +103,7 @@ ask_there (GTorchAllocator *self, guint signal, guint64 n_bytes)
 {
   Question *question = g_new0 (Question, 1);
   g_autoptr (GSource) source = g_idle_source_new ();
-  gint64 end = g_get_monotonic_time () + BEGIN_TIMEOUT;
+  gint64 end = g_get_monotonic_time () + gtorch_allocator_patience;
   gboolean result;
 
   g_atomic_ref_count_init (&question->ref_count);

@@ -256,6 +256,8 @@ gsize gtorch_allocator_config_round (const GTorchAllocatorConfig *config, gsize 
 /* May n more bytes be asked of the driver? They are promised until the call with FALSE. */
 gboolean gtorch_allocator_promise (GTorchAllocator *self, gsize n_bytes, gboolean promise);
 /* --- when there is no more (gtorch-allocator-pressure.c); without a lock held --- */
+/* With an owner whose main loop does not turn, in microseconds; tests have more. */
+extern gint64 gtorch_allocator_patience;
 /* Asks the application to drop what it can; TRUE if anybody was asked. */
 gboolean gtorch_allocator_memory_pressure (GTorchAllocator *self, guint64 n_bytes);
 /* TRUE if somebody has made room. */

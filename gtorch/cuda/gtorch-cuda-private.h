@@ -220,6 +220,8 @@ gboolean gtorch_host_order (GTorchStorage *storage, GTorchCudaLane *lane, GError
 gboolean gtorch_host_note_copy (GTorchStorage *storage, GTorchStream *stream, GError **error);
 /* The memory is not given to others any more: work uses it whose end nobody sees. */
 void gtorch_host_lose (GTorchStorage *storage);
+/* How many bytes that was, without those that tensors still have. */
+guint64 gtorch_host_get_lost (void);
 
 /* --- what a device has been given to do (gtorch-cuda-failure.c) --- */
 

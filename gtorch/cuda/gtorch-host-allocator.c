@@ -77,6 +77,7 @@ struct _GTorchHostAllocator
   guint64 limit;
   guint64 allocated;
   guint64 reserved;
+  guint64 lost; /* of what is reserved */
   guint64 num_allocs;
   GQueue waiting;          /* blocks without a tensor, with copies; in the order they were freed */
   GQueue ready[N_CLASSES]; /* blocks that can be given out */
@@ -494,7 +495,9 @@ free_pinned (GTorchStorage *storage)
   /* The driver is not asked here, for this may be one of its threads. */
   g_mutex_lock (&self->lock);
   self->allocated -= block_size (block);
-  if (!block->is_lost)
+  if (block->is_lost)
+    self->lost += block_size (block);
+  else
     {
       if (g_queue_is_empty (&block->uses))
         make_ready (self, block);
@@ -675,8 +678,6 @@ gtorch_host_lose (GTorchStorage *storage)
   g_mutex_unlock (&self->lock);
 }
 
-/* --- the public side --- */
-
 static guint64
 read_number (GTorchHostAllocator *self, const guint64 *number)
 {
@@ -687,6 +688,16 @@ read_number (GTorchHostAllocator *self, const guint64 *number)
   g_mutex_unlock (&self->lock);
   return result;
 }
+
+guint64
+gtorch_host_get_lost (void)
+{
+  GTorchHostAllocator *self = gtorch_host_allocator_get_default ();
+
+  return read_number (self, &self->lost);
+}
+
+/* --- the public side --- */
 
 /**
  * gtorch_host_allocator_get_limit:

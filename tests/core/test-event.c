@@ -93,6 +93,7 @@ elapsed_time_is_measured (void)
   g_autoptr (GTorchEvent) start = gtorch_event_new (GTORCH_EVENT_TIMING);
   g_autoptr (GTorchEvent) end = gtorch_event_new (GTORCH_EVENT_TIMING);
   g_autoptr (GError) error = NULL;
+  gint64 began = g_get_monotonic_time ();
   gdouble elapsed;
 
   g_assert_true (gtorch_event_record (start, stream, NULL));
@@ -107,8 +108,8 @@ elapsed_time_is_measured (void)
   g_assert_true (gtorch_event_synchronize (end, NULL, NULL));
   elapsed = gtorch_event_get_elapsed_ms (start, end, &error);
   g_assert_no_error (error);
-  g_assert_cmpfloat (elapsed, >, 5);
-  g_assert_cmpfloat (elapsed, <, 10000);
+  g_assert_cmpfloat (elapsed, >, 9);
+  g_assert_cmpfloat (elapsed, <=, (g_get_monotonic_time () - began) / 1e3 + 0.1);
 }
 
 static void
@@ -157,7 +158,7 @@ static void
 source_becomes_ready_once (void)
 {
   gint gate = FALSE;
-  guint n = 0, ticks = 0;
+  guint n = 0;
   g_autoptr (GTorchStream) stream = gated_stream (&gate);
   g_autoptr (GTorchEvent) event = gtorch_stream_record_event (stream, NULL);
   GSource *source = gtorch_event_create_source (event, NULL);
@@ -165,9 +166,9 @@ source_becomes_ready_once (void)
   g_source_set_callback (source, count, &n, NULL);
   g_source_attach (source, NULL);
   while (g_main_context_iteration (NULL, FALSE))
-    ticks++;
+    continue;
   g_assert_cmpuint (n, ==, 0);
-  g_assert_cmpuint (ticks, <, 10); /* it does not poll */
+  g_assert_cmpint (g_source_get_ready_time (source), ==, -1); /* it does not poll */
   g_timeout_add (5, open_gate, &gate);
   while (n == 0)
     g_main_context_iteration (NULL, TRUE);

@@ -19,7 +19,7 @@ static gint64 next_size = 8; /* each test has shapes of its own */
 static void
 take_time (void *data)
 {
-  g_usleep (3000);
+  fake_cuda_pass_time (3000);
 }
 
 /* What is not the quickest takes time. */
@@ -339,6 +339,7 @@ main (gint argc, gchar **argv)
   gint result;
 
   g_test_init (&argc, &argv, NULL);
+  fake_cuda_stop_clock ();
   TEST (products_take_the_first_algorithm_unasked);
   TEST (the_quickest_product_is_kept);
   TEST (the_first_stays_if_it_is_the_quickest);

@@ -6,6 +6,8 @@
 
 #include "config.h"
 
+#include <gtorch/gtorch-allocator-private.h>
+
 #include "cuda-test.h"
 
 static GTorchAllocator *
@@ -229,6 +231,7 @@ static void
 signals_come_from_the_main_loop_of_the_owner (void)
 {
   Other other = { g_main_loop_new (NULL, FALSE), NULL, NULL };
+  const gint64 patience = gtorch_allocator_patience;
   GThread *thread;
   gulong id;
 
@@ -238,9 +241,11 @@ signals_come_from_the_main_loop_of_the_owner (void)
   g_ptr_array_add (order, (gpointer) "");
   victim = bytes (180 * MIB);
   id = g_signal_connect (allocator (0), "out-of-memory", G_CALLBACK (on_oom), g_thread_self ());
+  gtorch_allocator_patience = 60 * G_USEC_PER_SEC;
   thread = g_thread_new ("other", allocate_elsewhere, &other);
   g_main_loop_run (other.loop);
   g_thread_join (thread);
+  gtorch_allocator_patience = patience;
   g_assert_no_error (other.error);
   g_assert_cmpuint (order->len, ==, 3);
   gtorch_impl_unref (other.result);

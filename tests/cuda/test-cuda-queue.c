@@ -111,7 +111,7 @@ the_drivers_default_queue_may_be_ours (void)
   if (!g_test_subprocess ())
     {
       g_setenv ("GTORCH_DEFAULT_STREAM", "legacy", TRUE);
-      g_test_trap_subprocess (NULL, 60 * G_USEC_PER_SEC, G_TEST_SUBPROCESS_INHERIT_STDERR);
+      g_test_trap_subprocess (NULL, 0, G_TEST_SUBPROCESS_INHERIT_STDERR);
       g_test_trap_assert_passed ();
       g_unsetenv ("GTORCH_DEFAULT_STREAM");
       return;
@@ -274,9 +274,9 @@ who_waits_uses_no_cpu (void)
       fake_cuda_hold (TRUE);
       g_assert_true (gtorch_op_neg_inplace (x, NULL));
       g_assert_true (gtorch_event_record (event, stream, NULL));
-      thread = g_thread_new ("lets-go", let_go_later, NULL);
       before = cpu_time_ms ();
       wall = g_get_monotonic_time ();
+      thread = g_thread_new ("lets-go", let_go_later, NULL);
       if (way == 0)
         g_assert_true (gtorch_event_synchronize (event, NULL, NULL));
       else if (way == 1)
@@ -292,8 +292,9 @@ who_waits_uses_no_cpu (void)
           gtorch_event_synchronize_async (event, NULL, on_done, loop);
           g_main_loop_run (loop);
         }
-      g_assert_cmpint (g_get_monotonic_time () - wall, >, 200000);
-      g_assert_cmpint (cpu_time_ms () - before, <, 100);
+      wall = (g_get_monotonic_time () - wall) / 1000;
+      g_assert_cmpint (wall, >=, 300);
+      g_assert_cmpint (cpu_time_ms () - before, <, wall / 3);
       g_thread_join (thread);
     }
 }

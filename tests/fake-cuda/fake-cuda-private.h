@@ -222,6 +222,9 @@ struct CUevent_st
 
 /* A number below n, by lot. */
 guint fake_draw (guint n);
+/* Of other seeds, and of how much later things happen than they might, in microseconds. */
+void fake_set_variation (guint shift, guint jitter);
+void fake_dawdle (void);
 /* What the op owns. */
 void fake_op_clear (FakeOp *op);
 void fake_op_copy (FakeOp *to, const FakeOp *from);

@@ -10,7 +10,11 @@
  * "devices=2,memory=64,version=13000,seed=5,hide=cuMemCreate,vmm=0,capability=75,mode=2,peers=0" (memory
  * in MiB; mode is that of who may compute; peers: whether devices can use each other's memory; borrow=1: what
  * it has no loops for is computed by the program's own code for the CPU). As with
- * NVIDIA's, CUDA_VISIBLE_DEVICES hides devices and puts them into another order. */
+ * NVIDIA's, CUDA_VISIBLE_DEVICES hides devices and puts them into another order.
+ *
+ * GTORCH_FAKE_CUDA_MORE is read after it, for whole suites: "shift=5" turns each seed into another one of the
+ * same order, the fifth, and "jitter=500" makes calls and host functions take up to 500 microseconds more. No
+ * test may depend on either. */
 
 #include <glib.h>
 
@@ -24,6 +28,9 @@ G_BEGIN_DECLS
 FAKE_CUDA_API void fake_cuda_set_seed (guint32 seed);
 /* While it is held no work is done at all. */
 FAKE_CUDA_API void fake_cuda_hold (gboolean hold);
+/* From now on the devices' clocks stand still, but for a microsecond at each event and what is let pass. */
+FAKE_CUDA_API void fake_cuda_stop_clock (void);
+FAKE_CUDA_API void fake_cuda_pass_time (gint64 us);
 /* How much work is queued and not done, on all devices. */
 FAKE_CUDA_API guint fake_cuda_get_pending (void);
 

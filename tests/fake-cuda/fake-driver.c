@@ -138,10 +138,11 @@ hide_devices (const gchar *text)
 
 static void __attribute__ ((constructor)) set_up (void)
 {
-  const gchar *text = g_getenv ("GTORCH_FAKE_CUDA");
-  gchar **settings = g_strsplit (text != NULL ? text : "", ",", -1);
+  const gchar *text = g_getenv ("GTORCH_FAKE_CUDA"), *more = g_getenv ("GTORCH_FAKE_CUDA_MORE");
+  gchar *both = g_strconcat (more != NULL ? more : "", ",", text, NULL);
+  gchar **settings = g_strsplit (both, ",", -1);
+  guint i, shift = 0, jitter = 0, seed = 0;
   gsize memory = (gsize) 1 << 30;
-  guint i;
 
   for (i = 0; settings[i] != NULL; i++)
     {
@@ -155,7 +156,7 @@ static void __attribute__ ((constructor)) set_up (void)
       else if (g_str_has_prefix (settings[i], "version="))
         driver_version = number;
       else if (g_str_has_prefix (settings[i], "seed="))
-        fake_cuda_set_seed (number);
+        seed = number;
       else if (g_str_has_prefix (settings[i], "vmm="))
         has_vmm = number != 0;
       else if (g_str_has_prefix (settings[i], "capability="))
@@ -168,8 +169,15 @@ static void __attribute__ ((constructor)) set_up (void)
         compute_mode = number;
       else if (g_str_has_prefix (settings[i], "hide="))
         hidden = g_strdup (value);
+      else if (g_str_has_prefix (settings[i], "shift="))
+        shift = number;
+      else if (g_str_has_prefix (settings[i], "jitter="))
+        jitter = number;
     }
   g_strfreev (settings);
+  g_free (both);
+  fake_set_variation (shift, jitter);
+  fake_cuda_set_seed (seed);
   for (i = 0; i < FAKE_MAX_DEVICES; i++)
     {
       fake_devices[i].index = i;
@@ -195,6 +203,7 @@ fake_enter (guint function)
       fake_misuse (CUDA_SUCCESS, "%s was called from a host function", functions[function].name);
       return CUDA_ERROR_NOT_PERMITTED;
     }
+  fake_dawdle ();
   g_mutex_lock (&fake_lock);
   calls[function]++;
   if (call_log->len < 1 << 20)

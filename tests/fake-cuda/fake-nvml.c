@@ -26,7 +26,8 @@ static GMutex lock;
 static FakeNvml devices[MAX_DEVICES];
 static guint asked[MAX_DEVICES];
 static guint n_devices = 1, mig;
-static gulong delay_us;
+static gboolean held;
+static GCond let_go;
 static GThread *thread;
 
 static void __attribute__ ((constructor)) set_up (void)
@@ -80,10 +81,11 @@ fake_nvml_get_thread (void)
 }
 
 void
-fake_nvml_set_delay (gulong delay)
+fake_nvml_hold (gboolean hold)
 {
   g_mutex_lock (&lock);
-  delay_us = delay;
+  held = hold;
+  g_cond_broadcast (&let_go);
   g_mutex_unlock (&lock);
 }
 
@@ -194,16 +196,14 @@ FUNCTION (nvmlDeviceGetClockInfo, (Device device, gint clock, guint *mhz))
 FUNCTION (nvmlDeviceGetMemoryInfo, (Device device, guint64 *memory))
 {
   FakeNvml values;
-  gulong delay;
 
   g_mutex_lock (&lock);
   asked[device - devices]++;
   thread = g_thread_self ();
-  delay = delay_us;
+  while (held)
+    g_cond_wait (&let_go, &lock);
+  values = *device;
   g_mutex_unlock (&lock);
-  if (delay > 0)
-    g_usleep (delay);
-  values = get (device);
   memory[0] = G_GUINT64_CONSTANT (1) << 30;
   memory[1] = memory[0] - values.memory_used;
   memory[2] = values.memory_used;

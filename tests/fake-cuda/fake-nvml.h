@@ -32,7 +32,7 @@ FAKE_NVML_API void fake_nvml_set (guint device, const FakeNvml *values);
 FAKE_NVML_API guint fake_nvml_get_asked (guint device);
 /* The thread that asked last. */
 FAKE_NVML_API GThread *fake_nvml_get_thread (void);
-/* How long an answer takes, in microseconds. */
-FAKE_NVML_API void fake_nvml_set_delay (gulong delay);
+/* While it is held, who asks gets no answer and waits. */
+FAKE_NVML_API void fake_nvml_hold (gboolean hold);
 
 G_END_DECLS

@@ -30,6 +30,8 @@ static gboolean calling;
 static GCond progress;
 static GThread *thread;
 static __thread gboolean is_driver_thread;
+static guint seed_shift, jitter;
+static gint64 stopped_clock = -1; /* -1: it runs */
 
 gboolean
 fake_in_host_function (void)
@@ -41,9 +43,42 @@ void
 fake_cuda_set_seed (guint32 seed)
 {
   g_mutex_lock (&fake_lock);
+  if (seed != 0)
+    seed += seed_shift * (N_ORDERS - 1);
   g_clear_pointer (&lot, g_rand_free);
   lot = g_rand_new_with_seed (seed);
   order = seed == 0 ? SOON : RANDOM + (seed - 1) % (N_ORDERS - 1);
+  g_mutex_unlock (&fake_lock);
+}
+
+void
+fake_set_variation (guint shift, guint microseconds)
+{
+  seed_shift = shift;
+  jitter = microseconds;
+}
+
+/* Never with the lock held. */
+void
+fake_dawdle (void)
+{
+  if (jitter > 0 && g_random_int_range (0, 16) == 0)
+    g_usleep (g_random_int_range (0, jitter));
+}
+
+void
+fake_cuda_stop_clock (void)
+{
+  g_mutex_lock (&fake_lock);
+  stopped_clock = g_get_monotonic_time ();
+  g_mutex_unlock (&fake_lock);
+}
+
+void
+fake_cuda_pass_time (gint64 us)
+{
+  g_mutex_lock (&fake_lock);
+  stopped_clock += us;
   g_mutex_unlock (&fake_lock);
 }
 
@@ -106,7 +141,7 @@ static void
 mark_pass (FakeMark *mark)
 {
   mark->done = TRUE;
-  mark->time_us = g_get_monotonic_time ();
+  mark->time_us = stopped_clock < 0 ? g_get_monotonic_time () : stopped_clock++;
   if (mark->shared != NULL
       && __atomic_load_n (&mark->shared->cell->passed, __ATOMIC_ACQUIRE) < mark->number)
     __atomic_store_n (&mark->shared->cell->passed, mark->number, __ATOMIC_RELEASE);
@@ -356,7 +391,9 @@ step (CUstream wanted, gboolean may_call)
 
       calling = TRUE;
       g_mutex_unlock (&fake_lock);
+      fake_dawdle ();
       func (data);
+      fake_dawdle ();
       g_mutex_lock (&fake_lock);
       calling = FALSE;
       op = g_queue_peek_head (&stream->ops);
