@@ -171,11 +171,30 @@ gtorch_fence_add_callback (GTorchFence *fence, GTorchFenceFunc func, gpointer da
 
 /* --- in a main loop --- */
 
+/* What the thread that completes the fence has of the source. It holds no reference: dropping one looks at
+ * the source's context, which its owner may free as soon as he has been woken. */
+typedef struct
+{
+  gatomicrefcount ref_count;
+  GMutex lock;
+  GSource *source; /* NULL: gone */
+} Waker;
+
 typedef struct
 {
   GSource source;
+  Waker *waker;
   GTorchFence *fence; /* only with GTORCH_CHECK=streams */
 } FenceSource;
+
+static void
+waker_unref (Waker *waker)
+{
+  if (!g_atomic_ref_count_dec (&waker->ref_count))
+    return;
+  g_mutex_clear (&waker->lock);
+  g_free (waker);
+}
 
 static gboolean
 source_dispatch (GSource *source, GSourceFunc callback, gpointer data)
@@ -189,6 +208,12 @@ source_dispatch (GSource *source, GSourceFunc callback, gpointer data)
 static void
 source_finalize (GSource *source)
 {
+  Waker *waker = ((FenceSource *) source)->waker;
+
+  g_mutex_lock (&waker->lock);
+  waker->source = NULL;
+  g_mutex_unlock (&waker->lock);
+  waker_unref (waker);
   g_clear_pointer (&((FenceSource *) source)->fence, gtorch_fence_unref);
 }
 
@@ -200,17 +225,26 @@ static GSourceFuncs source_funcs = {
 static void
 wake_source (gpointer data)
 {
-  GSource *source = data;
+  Waker *waker = data;
 
-  g_source_set_ready_time (source, 0); /* wakes the context that it is attached to */
-  g_source_unref (source);
+  g_mutex_lock (&waker->lock);
+  if (waker->source != NULL)
+    g_source_set_ready_time (waker->source, 0); /* wakes the context that it is attached to */
+  g_mutex_unlock (&waker->lock);
+  waker_unref (waker);
 }
 
 GSource *
 gtorch_fence_source_new (GTorchFence *fence, GCancellable *cancellable)
 {
   GSource *source = g_source_new (&source_funcs, sizeof (FenceSource));
+  Waker *waker = g_new (Waker, 1);
 
+  g_atomic_ref_count_init (&waker->ref_count);
+  g_atomic_ref_count_inc (&waker->ref_count);
+  g_mutex_init (&waker->lock);
+  waker->source = source;
+  ((FenceSource *) source)->waker = waker;
   g_source_set_static_name (source, "[GTorch] fence");
   if (cancellable != NULL)
     {
@@ -222,7 +256,7 @@ gtorch_fence_source_new (GTorchFence *fence, GCancellable *cancellable)
     }
   if (fence->order != NULL)
     ((FenceSource *) source)->fence = gtorch_fence_ref (fence);
-  gtorch_fence_add_callback (fence, wake_source, g_source_ref (source));
+  gtorch_fence_add_callback (fence, wake_source, waker);
   return source;
 }
 

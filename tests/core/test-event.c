@@ -286,6 +286,36 @@ main_loop_waits (void)
   g_assert_true (gtorch_event_synchronize_finish (fresh, at_once, NULL));
 }
 
+static void
+take_a_moment (gpointer data)
+{
+  g_usleep (GPOINTER_TO_UINT (data));
+}
+
+/* The thread that woke it may not have gone on yet. */
+static void
+context_may_go_when_it_was_woken (void)
+{
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (NULL, 0, NULL);
+  guint i;
+
+  for (i = 0; i < 300; i++)
+    {
+      g_autoptr (GMainContext) context = g_main_context_new ();
+      g_autoptr (GTorchEvent) event = NULL;
+      g_autoptr (GAsyncResult) result = NULL;
+
+      test_enqueue (stream, take_a_moment, GUINT_TO_POINTER (i % 50));
+      event = gtorch_stream_record_event (stream, NULL);
+      g_main_context_push_thread_default (context);
+      gtorch_event_synchronize_async (event, NULL, got_result, &result);
+      while (result == NULL)
+        g_main_context_iteration (context, TRUE);
+      g_main_context_pop_thread_default (context);
+      g_assert_true (gtorch_event_synchronize_finish (event, result, NULL));
+    }
+}
+
 #define TEST(name) g_test_add_func ("/GTorch/event/" #name, name)
 
 int
@@ -303,5 +333,6 @@ main (int argc, char *argv[])
   TEST (source_can_be_cancelled);
   TEST (completed_comes_in_the_recorders_context);
   TEST (main_loop_waits);
+  TEST (context_may_go_when_it_was_woken);
   return g_test_run ();
 }
