@@ -103,10 +103,9 @@ struct _GTorchCudaBlock
   GTorchCudaBlock *list_prev, *list_next;
   guint8 state;
   guint segment; /* of the first block of one: its place among them */
-  guint8
-      use; /* GTORCH_BLOCK_ALLOCATED and so on; with what follows under the statistics' lock, or a
-               * magazine's: who only reads it takes them all */
-  gsize requested;
+  /* GTORCH_BLOCK_ALLOCATED; under the statistics' lock or a magazine's: who only reads takes them all */
+  guint8 use;
+  gsize requested;        /* this and what follows likewise */
   GTorchMemorySite *site; /* where it was allocated; NULL */
   gboolean is_oversize;   /* counted as such */
   gboolean in_oversize;   /* the segment that it is the first block of */
@@ -218,9 +217,8 @@ void gtorch_cuda_magazines_recall (GTorchDevice *device);
 gboolean gtorch_host_order (GTorchStorage *storage, GTorchCudaLane *lane, GError **error);
 /* The last work of the stream is such a copy. Who reads the storage waits for it. */
 gboolean gtorch_host_note_copy (GTorchStorage *storage, GTorchStream *stream, GError **error);
-/* The memory is not given to others any more: work uses it whose end nobody sees. */
+/* The memory is not given to others any more: work uses it whose end nobody sees. How much that is by now. */
 void gtorch_host_lose (GTorchStorage *storage);
-/* How many bytes that was, without those that tensors still have. */
 guint64 gtorch_host_get_lost (void);
 
 /* --- what a device has been given to do (gtorch-cuda-failure.c) --- */

@@ -293,6 +293,7 @@ look (Program *self, Slot *a, GTorchStream *stream)
   come_after_all (self, stream, a, FALSE);
   host = gtorch_op_to_device (a->x, gtorch_device_cpu (), draw (self, 2), &error);
   g_assert_no_error (error);
+  add_mark (self, a->reads, stream);
   assert_value (self, host, a->value);
 }
 
