@@ -103,6 +103,7 @@ manuals_network (GError **error)
   self->loss = GTORCH_LOSS (gtorch_mse_loss_new (GTORCH_REDUCTION_MEAN));
   self->optimizer = GTORCH_OPTIMIZER (
       gtorch_sgd_new (gtorch_module_get_parameters (self->model, TRUE), 0.1, 0, error));
+  gtorch_optimizer_set_capturable (self->optimizer, TRUE);
   self->input = gtorch_randn (GTORCH_SHAPE (640, 4096), F32, bench_device, NULL, error);
   self->target = gtorch_randn (GTORCH_SHAPE (640, 1024), F32, bench_device, NULL, error);
   return self;
@@ -128,8 +129,7 @@ small_layers (GError **error)
   self->loss = GTORCH_LOSS (gtorch_cross_entropy_loss_new (NULL, GTORCH_REDUCTION_MEAN));
   self->optimizer = GTORCH_OPTIMIZER (
       gtorch_adam_new (gtorch_module_get_parameters (self->model, TRUE), 1e-3, error));
-  if (g_object_class_find_property (G_OBJECT_GET_CLASS (self->optimizer), "capturable") != NULL)
-    g_object_set (self->optimizer, "capturable", TRUE, NULL);
+  gtorch_optimizer_set_capturable (self->optimizer, TRUE);
   self->input = gtorch_randn (GTORCH_SHAPE (64, 64), F32, bench_device, NULL, error);
   self->target =
       gtorch_randint (0, 10, GTORCH_SHAPE (64), GTORCH_DTYPE_INT64, bench_device, NULL, error);

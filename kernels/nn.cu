@@ -239,12 +239,16 @@ pool_take (const GtPlain &p)
 
 /* --- optimizers: out[0] parameter, out[1], out[2], in[2] states, in[0] the gradient; n[0] elements --- */
 
-/* d: lr, momentum, rest, decay, keep; n[1] has it a buffer (out[1])? n[2] nesterov, n[3] maximize */
+/* d: lr, momentum, rest, decay, keep; n[1] has it a buffer (out[1])? n[2] nesterov, n[3] maximize;
+ * in[1] lr in memory, in[2] the count of steps before, of which the first keeps nothing and takes all;
+ * both may be NULL */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 sgd (const GtPlain &p)
 {
-  const C lr = p.d[0], momentum = p.d[1], rest = p.d[2], decay = p.d[3], keep = p.d[4];
+  const bool first = p.in[2] != NULL && *(const double *) p.in[2] == 0;
+  const C lr = p.in[1] != NULL ? *(const double *) p.in[1] : p.d[0];
+  const C momentum = p.d[1], decay = p.d[3], rest = first ? 1 : p.d[2], keep = first ? 0 : p.d[4];
 
   for (GT_LOOP (i, p.n[0]))
     {
@@ -269,15 +273,17 @@ GT_KERNEL (gt_adam_count_f64)
     *(double *) p.out[0] += 1;
 }
 
-/* d: lr, beta1, beta2, eps, weight decay; n[1] decoupled, n[2] maximize; in[1] the count, in[2] the most */
+/* d: lr, beta1, beta2, eps, weight decay; n[1] decoupled, n[2] maximize; in[1] the count, in[2] the most,
+ * in[3] lr in memory or NULL */
 template <typename T, typename C, int V>
 static __device__ __forceinline__ void
 adam (const GtPlain &p)
 {
   const double count = *(const double *) p.in[1];
+  const double lr = p.in[3] != NULL ? *(const double *) p.in[3] : p.d[0];
   const C beta1 = p.d[1], beta2 = p.d[2], eps = p.d[3], rest1 = 1 - p.d[1], rest2 = 1 - p.d[2];
-  const C decay = p.n[1] ? 0 : p.d[4], shrink = p.n[1] ? 1 - p.d[0] * p.d[4] : 1;
-  const C size = p.d[0] / (1 - pow (p.d[1], count)), root = sqrt (1 - pow (p.d[2], count));
+  const C decay = p.n[1] ? 0 : p.d[4], shrink = p.n[1] ? 1 - lr * p.d[4] : 1;
+  const C size = lr / (1 - pow (p.d[1], count)), root = sqrt (1 - pow (p.d[2], count));
   const C sign = p.n[2] ? -1 : 1;
   typedef gt_vector<T, V> Vector;
 

@@ -40,12 +40,14 @@ gtorch_shape_optim_step (GTorchOpCall *call, GError **error)
           return FALSE;
         }
     }
-  if (n == 5 && (call->inputs[5]->dtype != GTORCH_DTYPE_FLOAT64 || call->inputs[5]->numel != 1))
-    {
-      gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                         _ ("the step count must be one float64"));
-      return FALSE;
-    }
+  for (i = n; i < call->n_inputs; i++)
+    if (call->inputs[i] != NULL
+        && (call->inputs[i]->dtype != GTORCH_DTYPE_FLOAT64 || call->inputs[i]->numel != 1))
+      {
+        gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                           _ ("the step count and the learning rate must be one float64"));
+        return FALSE;
+      }
   call->compute = self->dtype;
   return gtorch_call_check_dtype (call, self->dtype, error)
          && gtorch_call_set_output (call, 0, self->dtype, self->shape, self->n_dims, error);
@@ -66,23 +68,32 @@ run (GTorchOpCall *call, guint n, GTorchIterFunc func, gpointer step)
   gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, func, step);
 }
 
+static gdouble
+learning_rate (GTorchImpl *cell, const GTorchAttr *attrs)
+{
+  return cell != NULL ? *(const gdouble *) gtorch_impl_data (cell) : attrs[0].d;
+}
+
 gboolean
 gtorch_cpu_sgd_step (GTorchOpCall *call, GError **error)
 {
   const GTorchAttr *attrs = call->attrs;
+  gdouble *count = call->inputs[4] != NULL ? gtorch_impl_data (call->inputs[4]) : NULL;
   GTorchSGDStep step = {
     .dtype = call->outputs[0]->dtype,
     .has_buffer = call->inputs[2] != NULL,
-    .lr = attrs[0].d,
+    .lr = learning_rate (call->inputs[3], attrs),
     .momentum = attrs[1].d,
     .dampening = attrs[2].d,
     .weight_decay = attrs[3].d,
     .nesterov = attrs[4].i,
     .maximize = attrs[5].i,
-    .first = attrs[6].i,
+    .first = count != NULL ? *count == 0 : attrs[6].i,
   };
 
   run (call, 3, GTORCH_ISA_CALL (gtorch_sgd_loop), &step);
+  if (count != NULL)
+    *count += 1;
   return TRUE;
 }
 
@@ -94,7 +105,7 @@ gtorch_cpu_adam_step (GTorchOpCall *call, GError **error)
   GTorchAdamStep step = {
     .dtype = call->outputs[0]->dtype,
     .amsgrad = call->inputs[4] != NULL,
-    .lr = attrs[0].d,
+    .lr = learning_rate (call->inputs[6], attrs),
     .beta1 = attrs[1].d,
     .beta2 = attrs[2].d,
     .eps = attrs[3].d,
@@ -150,17 +161,58 @@ done:
   return ok;
 }
 
+/* Where a kernel finds a number; NULL if there is none. */
+static gboolean
+cuda_cell (GTorchImpl *cell, GTorchCudaLane *lane, GTorchImpl **moved, gconstpointer *address,
+           GError **error)
+{
+  *address = NULL;
+  if (cell == NULL)
+    return TRUE;
+  *moved = gtorch_cuda_pack (cell, GTORCH_DTYPE_FLOAT64, lane, error);
+  if (*moved == NULL)
+    return FALSE;
+  *address = gtorch_impl_data (*moved);
+  return TRUE;
+}
+
+/* One step more, after or before the kernel that looks at it. */
+static gboolean
+cuda_count (GTorchImpl *count, GTorchCudaLane *lane, GError **error)
+{
+  GtPlain p = { .out = { gtorch_impl_data (count) } };
+
+  if (count->storage->device != gtorch_cuda_lane_device (lane))
+    {
+      *(gdouble *) p.out[0] += 1;
+      return TRUE;
+    }
+  return gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_NN, "adam_count", GTORCH_DTYPE_FLOAT64,
+                                       lane, 1, &p, error);
+}
+
 gboolean
 gtorch_cuda_sgd_step (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   const GTorchAttr *a = call->attrs;
   gboolean first = a[6].i;
+  GTorchImpl *count = call->inputs[4];
   GtPlain p = {
     .n = { 0, call->inputs[2] != NULL, a[4].i, a[5].i },
     .d = { a[0].d, a[1].d, first ? 1 : 1 - a[2].d, a[3].d, first ? 0 : a[1].d },
   };
+  g_autoptr (GTorchImpl) lr = NULL;
+  g_autoptr (GTorchImpl) before = NULL;
 
-  return cuda_run (call, lane, 3, "sgd", &p, error);
+  if (count != NULL) /* the kernel says which is the first */
+    {
+      p.d[2] = 1 - a[2].d;
+      p.d[4] = a[1].d;
+    }
+  return cuda_cell (call->inputs[3], lane, &lr, &p.in[1], error)
+         && cuda_cell (count, lane, &before, &p.in[2], error)
+         && cuda_run (call, lane, 3, "sgd", &p, error)
+         && (count == NULL || cuda_count (count, lane, error));
 }
 
 gboolean
@@ -168,23 +220,11 @@ gtorch_cuda_adam_step (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   const GTorchAttr *a = call->attrs;
   GtPlain p = { .n = { 0, a[5].i, a[6].i }, .d = { a[0].d, a[1].d, a[2].d, a[3].d, a[4].d } };
-  GtPlain count = { .out = { gtorch_impl_data (call->inputs[5]) } };
-  g_autoptr (GTorchImpl) moved = NULL;
+  g_autoptr (GTorchImpl) count = NULL;
+  g_autoptr (GTorchImpl) lr = NULL;
 
-  if (call->inputs[5]->storage->device == gtorch_cuda_lane_device (lane))
-    {
-      if (!gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_NN, "adam_count", GTORCH_DTYPE_FLOAT64,
-                                         lane, 1, &count, error))
-        return FALSE;
-      p.in[1] = count.out[0];
-    }
-  else
-    {
-      *(gdouble *) count.out[0] += 1;
-      moved = gtorch_cuda_pack (call->inputs[5], GTORCH_DTYPE_FLOAT64, lane, error);
-      if (moved == NULL)
-        return FALSE;
-      p.in[1] = gtorch_impl_data (moved);
-    }
-  return cuda_run (call, lane, 5, "adam", &p, error);
+  return cuda_count (call->inputs[5], lane, error)
+         && cuda_cell (call->inputs[5], lane, &count, &p.in[1], error)
+         && cuda_cell (call->inputs[6], lane, &lr, &p.in[3], error)
+         && cuda_run (call, lane, 5, "adam", &p, error);
 }

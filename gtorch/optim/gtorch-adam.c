@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-ops-private.h"
+#include "gtorch-optimizer-private.h"
 #include "gtorch-tensor-ops.h"
 #include "gtorch-tensor-private.h"
 
@@ -115,7 +116,7 @@ gtorch_adam_set_property (GObject *object, guint prop_id, const GValue *value, G
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
       return;
     }
-  g_object_notify_by_pspec (object, pspec);
+  gtorch_optimizer_changed (GTORCH_OPTIMIZER (object), pspec);
 }
 
 G_DEFINE_TYPE (GTorchAdamW, gtorch_adam_w, GTORCH_TYPE_ADAM)
@@ -128,10 +129,8 @@ ensure_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *name, GEr
 
   if (state != NULL)
     return state;
-  if (g_str_equal (name, "step"))
-    made = gtorch_zeros (NULL, 0, GTORCH_DTYPE_FLOAT64, gtorch_tensor_get_device (param), error);
-  else
-    made = gtorch_tensor_zeros_like (param, GTORCH_DTYPE_NONE, error);
+  made = gtorch_optim_new_filled (g_str_equal (name, "step") ? NULL : param,
+                                  gtorch_tensor_get_device (param), 0, error);
   if (made == NULL)
     return NULL;
   gtorch_optimizer_set_state (self, param, name, made);
@@ -148,8 +147,9 @@ gtorch_adam_step_param (GTorchOptimizer *optimizer, GTorchParamGroup *group, GTo
       exp_avg != NULL ? ensure_state (optimizer, param, "exp_avg_sq", error) : NULL;
   GTorchTensor *step = exp_avg_sq != NULL ? ensure_state (optimizer, param, "step", error) : NULL;
   GTorchTensor *most = NULL;
+  GTorchImpl *cell;
 
-  if (step == NULL)
+  if (step == NULL || !gtorch_optimizer_find_cell (optimizer, group, param, &cell, error))
     return FALSE;
   if (self->amsgrad)
     {
@@ -161,7 +161,7 @@ gtorch_adam_step_param (GTorchOptimizer *optimizer, GTorchParamGroup *group, GTo
                                       gtorch_tensor_unwrap (exp_avg),
                                       gtorch_tensor_unwrap (exp_avg_sq),
                                       most != NULL ? gtorch_tensor_unwrap (most) : NULL,
-                                      gtorch_tensor_unwrap (step),
+                                      gtorch_tensor_unwrap (step), cell,
                                       gtorch_param_group_get_learning_rate (group), self->beta1,
                                       self->beta2, self->eps,
                                       gtorch_param_group_get_weight_decay (group),

@@ -11,7 +11,9 @@
 #include "autograd/gtorch-grad-mode.h"
 #include "autograd/gtorch-tensor-autograd.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-optimizer-private.h"
 #include "gtorch-scope-private.h"
+#include "gtorch-stream-private.h"
 #include "gtorch-tensor-ops.h"
 #include "gtorch-tensor-private.h"
 #include "nn/gtorch-module-private.h"
@@ -37,11 +39,14 @@ typedef struct
 {
   GListStore *groups;
   GHashTable *states; /* GTorchTensor -> (name -> GTorchTensor) */
+  gboolean capturable;
+  gboolean was_captured;
 } GTorchOptimizerPrivate;
 
 enum
 {
   PROP_0,
+  PROP_CAPTURABLE,
   PROP_LEARNING_RATE,
   PROP_PARAM_GROUPS,
   N_PROPS
@@ -60,6 +65,9 @@ gtorch_optimizer_get_property (GObject *object, guint prop_id, GValue *value, GP
 
   switch (prop_id)
     {
+    case PROP_CAPTURABLE:
+      g_value_set_boolean (value, gtorch_optimizer_get_capturable (self));
+      break;
     case PROP_LEARNING_RATE:
       g_value_set_double (value, gtorch_optimizer_get_learning_rate (self));
       break;
@@ -77,6 +85,9 @@ gtorch_optimizer_set_property (GObject *object, guint prop_id, const GValue *val
 {
   switch (prop_id)
     {
+    case PROP_CAPTURABLE:
+      gtorch_optimizer_set_capturable (GTORCH_OPTIMIZER (object), g_value_get_boolean (value));
+      break;
     case PROP_LEARNING_RATE:
       gtorch_optimizer_set_learning_rate (GTORCH_OPTIMIZER (object), g_value_get_double (value));
       break;
@@ -104,6 +115,16 @@ gtorch_optimizer_class_init (GTorchOptimizerClass *klass)
   object_class->set_property = gtorch_optimizer_set_property;
   object_class->dispose = gtorch_optimizer_dispose;
 
+  /**
+   * GTorchOptimizer:capturable:
+   *
+   * Whether steps may be captured in a graph; see [method@Optimizer.set_capturable].
+   *
+   * Since: 0.1
+   */
+  props[PROP_CAPTURABLE] =
+      g_param_spec_boolean ("capturable", NULL, NULL, FALSE,
+                            G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
   /**
    * GTorchOptimizer:learning-rate:
    *
@@ -137,6 +158,27 @@ gtorch_optimizer_init (GTorchOptimizer *self)
       g_hash_table_new_full (NULL, NULL, g_object_unref, (GDestroyNotify) g_hash_table_unref);
 }
 
+/* Numbers of the host that go into a graph stay as they are. */
+static gboolean
+check_capture (GTorchOptimizer *self, GTorchParamGroup *group, GTorchTensor *param, GError **error)
+{
+  GTorchStream *stream = gtorch_current_stream (gtorch_tensor_get_device (param));
+
+  if (G_LIKELY (stream == NULL || !gtorch_stream_is_capturing (stream)))
+    return TRUE;
+  if (PRIVATE (self)->capturable)
+    {
+      PRIVATE (self)->was_captured = TRUE;
+      gtorch_param_group_note_capture (group);
+      return TRUE;
+    }
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+               _ ("step: %s is not capturable: its learning-rate, %g, would stay the same in all "
+                  "replays of the graph: set “capturable” first"),
+               G_OBJECT_TYPE_NAME (self), gtorch_param_group_get_learning_rate (group));
+  return FALSE;
+}
+
 static gboolean
 step_group (GTorchOptimizer *self, GTorchParamGroup *group, GError **error)
 {
@@ -152,6 +194,8 @@ step_group (GTorchOptimizer *self, GTorchParamGroup *group, GError **error)
 
       if (grad == NULL)
         continue;
+      if (!check_capture (self, group, param, error))
+        return FALSE;
       if (klass->step_param (self, group, param, grad, &failure) && failure == NULL)
         continue;
       if (failure == NULL) /* an exception of a language that has no GError for it */
@@ -172,7 +216,8 @@ step_group (GTorchOptimizer *self, GTorchParamGroup *group, GError **error)
  *
  * Changes every parameter that has a gradient by it.
  *
- * Returns: %TRUE, or %FALSE with @error set
+ * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_CAPTURE if the current stream captures a graph
+ *   and the optimizer is not [property@Optimizer:capturable]
  *
  * Since: 0.1
  */
@@ -486,6 +531,87 @@ gtorch_optimizer_set_learning_rate (GTorchOptimizer *self, gdouble learning_rate
 }
 
 /**
+ * gtorch_optimizer_get_capturable:
+ * @self: an optimizer
+ *
+ * Tells whether steps may be captured in a graph.
+ *
+ * Returns: %TRUE if so; %FALSE at first
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_optimizer_get_capturable (GTorchOptimizer *self)
+{
+  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
+  return PRIVATE (self)->capturable;
+}
+
+/**
+ * gtorch_optimizer_set_capturable:
+ * @self: an optimizer
+ * @capturable: whether steps may be captured
+ *
+ * Lets steps read the learning rate and the count of steps from memory of their device, so that a graph
+ * which has captured a step goes on from replay to replay as steps outside of it would: the count goes
+ * up, and a change of the learning rate counts from the next replay on. The other settings become part of
+ * the graph; changing one afterwards is warned about.
+ *
+ * ```c
+ * gtorch_optimizer_set_capturable (optimizer, TRUE);
+ * capture = gtorch_graph_capture_new (graph, NULL, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
+ * loss = train (model, input, target, optimizer); // forward, backward, gtorch_optimizer_step ()
+ * gtorch_graph_capture_end (capture, &error);
+ * for (i = 0; i < n; i++)
+ *   {
+ *     gtorch_tensor_copy_inplace (input, batches[i], FALSE, &error);
+ *     gtorch_cuda_graph_replay (graph, &error);
+ *     gtorch_optimizer_set_learning_rate (optimizer, rates[i]);
+ *   }
+ * ```
+ *
+ * A subclass of one's own that sets this promises that its `step_param` does with tensors whatever is to
+ * change from step to step.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_optimizer_set_capturable (GTorchOptimizer *self, gboolean capturable)
+{
+  g_return_if_fail (GTORCH_IS_OPTIMIZER (self));
+  capturable = capturable != FALSE;
+  if (PRIVATE (self)->capturable == capturable)
+    return;
+  PRIVATE (self)->capturable = capturable;
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_CAPTURABLE]);
+}
+
+gboolean
+gtorch_optimizer_find_cell (GTorchOptimizer *self, GTorchParamGroup *group, GTorchTensor *param,
+                            GTorchImpl **cell, GError **error)
+{
+  GTorchTensor *tensor;
+
+  *cell = NULL;
+  if (!PRIVATE (self)->capturable)
+    return TRUE;
+  tensor = gtorch_param_group_get_cell (group, gtorch_tensor_get_device (param), error);
+  if (tensor == NULL)
+    return FALSE;
+  *cell = gtorch_tensor_unwrap (tensor);
+  return TRUE;
+}
+
+void
+gtorch_optimizer_changed (GTorchOptimizer *self, GParamSpec *pspec)
+{
+  if (PRIVATE (self)->was_captured)
+    g_warning ("%s: a graph has captured steps with the former %s: its replays go on with that",
+               G_OBJECT_TYPE_NAME (self), pspec->name);
+  g_object_notify_by_pspec (G_OBJECT (self), pspec);
+}
+
+/**
  * gtorch_optimizer_get_state:
  * @self: an optimizer
  * @param: a parameter
@@ -658,6 +784,7 @@ gtorch_optimizer_load_state_dict (GTorchOptimizer *self, GHashTable *state, GErr
             {
               g_autoptr (GTorchTensor) copy = NULL;
               GTorchImpl *impl = gtorch_tensor_unwrap (value);
+              GTorchTensor *known;
 
               if (index >= params->len)
                 return fail_load (error, key,
@@ -667,6 +794,16 @@ gtorch_optimizer_load_state_dict (GTorchOptimizer *self, GHashTable *state, GErr
                 return fail_load (error, key, _ ("has not the shape of its parameter"));
               if (pass == 0)
                 continue;
+              /* Graphs have captured the memory that there is. */
+              known = gtorch_optimizer_get_state (self, params->pdata[index], parts[2]);
+              if (PRIVATE (self)->capturable && known != NULL
+                  && gtorch_impl_same_shape (impl, gtorch_tensor_unwrap (known))
+                  && impl->dtype == gtorch_tensor_unwrap (known)->dtype)
+                {
+                  if (gtorch_tensor_copy_inplace (known, value, FALSE, error) == NULL)
+                    return FALSE;
+                  continue;
+                }
               copy = gtorch_tensor_clone (value, error);
               if (copy == NULL)
                 return FALSE;

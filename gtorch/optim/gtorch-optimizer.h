@@ -59,6 +59,10 @@ gdouble gtorch_optimizer_get_learning_rate (GTorchOptimizer *self);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_optimizer_set_learning_rate (GTorchOptimizer *self, gdouble learning_rate);
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_optimizer_get_capturable (GTorchOptimizer *self);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_optimizer_set_capturable (GTorchOptimizer *self, gboolean capturable);
+GTORCH_AVAILABLE_IN_0_1
 GTorchTensor *gtorch_optimizer_get_state (GTorchOptimizer *self, GTorchTensor *param,
                                           const gchar *name);
 GTORCH_AVAILABLE_IN_0_1

@@ -7,6 +7,9 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "gtorch-optimizer-private.h"
+#include "gtorch-scope-private.h"
+
 /**
  * GTorchParamGroup:
  *
@@ -22,6 +25,9 @@ struct _GTorchParamGroup
   GListStore *params;
   gdouble learning_rate;
   gdouble weight_decay;
+  GPtrArray
+      *cells; /* the learning rate in memory, one for each device that steps are captured on */
+  gboolean was_captured;
 };
 
 enum
@@ -85,6 +91,13 @@ gtorch_param_group_dispose (GObject *object)
 }
 
 static void
+gtorch_param_group_finalize (GObject *object)
+{
+  g_ptr_array_unref (GTORCH_PARAM_GROUP (object)->cells);
+  G_OBJECT_CLASS (gtorch_param_group_parent_class)->finalize (object);
+}
+
+static void
 gtorch_param_group_class_init (GTorchParamGroupClass *klass)
 {
   GObjectClass *object_class = G_OBJECT_CLASS (klass);
@@ -92,6 +105,7 @@ gtorch_param_group_class_init (GTorchParamGroupClass *klass)
   object_class->get_property = gtorch_param_group_get_property;
   object_class->set_property = gtorch_param_group_set_property;
   object_class->dispose = gtorch_param_group_dispose;
+  object_class->finalize = gtorch_param_group_finalize;
 
   /**
    * GTorchParamGroup:params:
@@ -129,6 +143,7 @@ static void
 gtorch_param_group_init (GTorchParamGroup *self)
 {
   self->params = g_list_store_new (GTORCH_TYPE_TENSOR);
+  self->cells = g_ptr_array_new_with_free_func (g_object_unref);
   self->learning_rate = 1e-3;
 }
 
@@ -227,18 +242,30 @@ gtorch_param_group_get_learning_rate (GTorchParamGroup *self)
  * @self: a group
  * @learning_rate: how far a step goes, not negative
  *
- * Sets how far a step goes, from the next step on.
+ * Sets how far a step goes, from the next step on; also in graphs that have captured steps of a
+ * [property@Optimizer:capturable] optimizer: they read it from memory, which is written on the current
+ * stream. It must wait for replays on other streams that are not done, and later ones must wait for it.
  *
  * Since: 0.1
  */
 void
 gtorch_param_group_set_learning_rate (GTorchParamGroup *self, gdouble learning_rate)
 {
+  guint i;
+
   g_return_if_fail (GTORCH_IS_PARAM_GROUP (self));
   g_return_if_fail (learning_rate >= 0);
   if (self->learning_rate == learning_rate)
     return;
   self->learning_rate = learning_rate;
+  for (i = 0; i < self->cells->len; i++)
+    {
+      g_autoptr (GError) error = NULL;
+
+      if (!gtorch_optim_fill (self->cells->pdata[i], learning_rate, &error))
+        g_warning ("param_group: the learning rate of captured steps stays as it was: %s",
+                   error->message);
+    }
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_LEARNING_RATE]);
 }
 
@@ -276,5 +303,32 @@ gtorch_param_group_set_weight_decay (GTorchParamGroup *self, gdouble weight_deca
   if (self->weight_decay == weight_decay)
     return;
   self->weight_decay = weight_decay;
+  if (self->was_captured)
+    g_warning (
+        "param_group: a graph has captured steps with the former weight-decay: its replays go on "
+        "with that");
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_WEIGHT_DECAY]);
+}
+
+GTorchTensor *
+gtorch_param_group_get_cell (GTorchParamGroup *self, GTorchDevice *device, GError **error)
+{
+  GTorchTensor *cell;
+  guint i;
+
+  for (i = 0; i < self->cells->len; i++)
+    if (gtorch_tensor_get_device (self->cells->pdata[i]) == device)
+      return self->cells->pdata[i];
+  cell = gtorch_optim_new_filled (NULL, device, self->learning_rate, error);
+  if (cell == NULL)
+    return NULL;
+  gtorch_scope_exempt (cell);
+  g_ptr_array_add (self->cells, cell);
+  return cell;
+}
+
+void
+gtorch_param_group_note_capture (GTorchParamGroup *self)
+{
+  self->was_captured = TRUE;
 }

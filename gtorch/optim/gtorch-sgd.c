@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-ops-private.h"
+#include "gtorch-optimizer-private.h"
 #include "gtorch-tensor-ops.h"
 #include "gtorch-tensor-private.h"
 
@@ -93,7 +94,7 @@ gtorch_sgd_set_property (GObject *object, guint prop_id, const GValue *value, GP
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
       return;
     }
-  g_object_notify_by_pspec (object, pspec);
+  gtorch_optimizer_changed (GTORCH_OPTIMIZER (object), pspec);
 }
 
 static gboolean
@@ -101,7 +102,8 @@ gtorch_sgd_step_param (GTorchOptimizer *optimizer, GTorchParamGroup *group, GTor
                        GTorchTensor *grad, GError **error)
 {
   GTorchSGD *self = GTORCH_SGD (optimizer);
-  GTorchTensor *buffer = NULL;
+  GTorchTensor *buffer = NULL, *count = NULL;
+  GTorchImpl *cell;
   gboolean first = FALSE;
 
   if (self->nesterov && (self->momentum <= 0 || self->dampening != 0))
@@ -118,16 +120,30 @@ gtorch_sgd_step_param (GTorchOptimizer *optimizer, GTorchParamGroup *group, GTor
       if (first)
         {
           g_autoptr (GTorchTensor) made =
-              gtorch_tensor_empty_like (param, GTORCH_DTYPE_NONE, error);
+              gtorch_optim_new_filled (param, gtorch_tensor_get_device (param), 0, error);
 
           if (made == NULL)
             return FALSE;
           gtorch_optimizer_set_state (optimizer, param, "momentum_buffer", made);
           buffer = gtorch_optimizer_get_state (optimizer, param, "momentum_buffer");
         }
+      count = gtorch_optimizer_get_state (optimizer, param, "step");
+    }
+  if (!gtorch_optimizer_find_cell (optimizer, group, param, &cell, error))
+    return FALSE;
+  if (cell != NULL && buffer != NULL && count == NULL)
+    {
+      g_autoptr (GTorchTensor) made =
+          gtorch_optim_new_filled (NULL, gtorch_tensor_get_device (param), first ? 0 : 1, error);
+
+      if (made == NULL)
+        return FALSE;
+      gtorch_optimizer_set_state (optimizer, param, "step", made);
+      count = made;
     }
   return gtorch_op_sgd_step_inplace (gtorch_tensor_unwrap (param), gtorch_tensor_unwrap (grad),
-                                     buffer != NULL ? gtorch_tensor_unwrap (buffer) : NULL,
+                                     buffer != NULL ? gtorch_tensor_unwrap (buffer) : NULL, cell,
+                                     count != NULL ? gtorch_tensor_unwrap (count) : NULL,
                                      gtorch_param_group_get_learning_rate (group), self->momentum,
                                      self->dampening, gtorch_param_group_get_weight_decay (group),
                                      self->nesterov, self->maximize, first, error);

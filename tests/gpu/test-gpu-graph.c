@@ -197,6 +197,7 @@ training_init (Training *self)
   g_assert_true (gtorch_module_to (self->model, gpu, GTORCH_DTYPE_NONE, NULL));
   parameters = gtorch_module_get_parameters (self->model, TRUE);
   self->optimizer = GTORCH_OPTIMIZER (gtorch_sgd_new (parameters, 0.1, 0.9, NULL));
+  gtorch_optimizer_set_capturable (self->optimizer, TRUE);
   self->x = TRY (gtorch_randn (GTORCH_SHAPE (32, 64), GTORCH_DTYPE_FLOAT32, gpu, NULL, &error));
   self->t = TRY (gtorch_randint (0, 10, GTORCH_SHAPE (32), GTORCH_DTYPE_INT64, gpu, NULL, &error));
   self->loss = NULL;

@@ -614,6 +614,7 @@ whole_iterations_are_captured (void)
     return;
   g_object_set (scaler, "capturable", TRUE, NULL);
   model_init (&model, leaf (1, 2, GTORCH_DTYPE_FLOAT32), TRUE);
+  gtorch_optimizer_set_capturable (model.optimizer, TRUE);
   factor = gtorch_full (NULL, 0, 1, GTORCH_DTYPE_FLOAT32, test_device (), &error);
   go_backward (scaler, &model, 1, TRUE);
   step_and_update (scaler, &model);

@@ -55,9 +55,9 @@ const LAYERS = {
 
 // Arguments of the constructor, then properties.
 const OPTIMIZERS = {
-    SGD: [[['lr', 1e-3], ['momentum', 0]], ['weight_decay', 'nesterov', 'dampening']],
-    Adam: [[['lr', 1e-3]], ['betas', 'eps', 'weight_decay', 'amsgrad']],
-    AdamW: [[['lr', 1e-3], ['weight_decay', 1e-2]], ['betas', 'eps', 'amsgrad']],
+    SGD: [[['lr', 1e-3], ['momentum', 0]], ['weight_decay', 'nesterov', 'dampening', 'capturable']],
+    Adam: [[['lr', 1e-3]], ['betas', 'eps', 'weight_decay', 'amsgrad', 'capturable']],
+    AdamW: [[['lr', 1e-3], ['weight_decay', 1e-2]], ['betas', 'eps', 'amsgrad', 'capturable']],
 };
 
 // What a forward() threw, on the way through C; the last one is the innermost.

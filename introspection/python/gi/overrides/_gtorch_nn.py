@@ -171,9 +171,9 @@ LAYERS = {
 }
 
 OPTIMIZERS = {
-    'SGD': ([('lr', 1e-3), ('momentum', 0.0)], ('weight_decay', 'nesterov', 'dampening')),
-    'Adam': ([('lr', 1e-3)], ('betas', 'eps', 'weight_decay', 'amsgrad')),
-    'AdamW': ([('lr', 1e-3), ('weight_decay', 1e-2)], ('betas', 'eps', 'amsgrad')),
+    'SGD': ([('lr', 1e-3), ('momentum', 0.0)], ('weight_decay', 'nesterov', 'dampening', 'capturable')),
+    'Adam': ([('lr', 1e-3)], ('betas', 'eps', 'weight_decay', 'amsgrad', 'capturable')),
+    'AdamW': ([('lr', 1e-3), ('weight_decay', 1e-2)], ('betas', 'eps', 'amsgrad', 'capturable')),
 }
 
 
