@@ -131,7 +131,8 @@ gtorch_audit_launch (GTorchStream *stream, const GTorchOpCall *call, GError **er
   GSList *l;
 
   /* what a replay computes on the host goes through here, too */
-  if (gtorch_thread.must_finish || gtorch_thread.worker != NULL || call->of_numbers)
+  if (gtorch_thread.must_finish || gtorch_thread.worker != NULL || gtorch_thread.is_apart
+      || call->of_numbers)
     return TRUE;
   g_mutex_lock (&lock);
   for (l = audits; l != NULL; l = l->next)

@@ -194,6 +194,7 @@ typedef struct
   GTorchDevice *device;
   GTorchTimeline *worker; /* the queue that this thread works for */
   gboolean must_finish;   /* what is called now is read as soon as it returns */
+  gboolean is_apart;      /* what is called now is the library's own affair, captured or not */
   gboolean keeps_errors;  /* it only looks: errors that it meets stay for whoever can report them */
   const GTorchOpClass *calling;   /* a composite that the program called, NULL if none */
   GTorchPoolUse *pools;           /* where its storages come from (gtorch-memory-pool-private.h) */

@@ -20,6 +20,7 @@ leave (GTorchDevice *device, GTorchStream **former)
   if (current == NULL || !gtorch_stream_is_capturing (current))
     return FALSE;
   *former = gtorch_stream_swap (device, NULL);
+  gtorch_thread.is_apart = TRUE;
   return TRUE;
 }
 
@@ -29,6 +30,7 @@ come_back (GTorchDevice *device, GTorchStream *former, GError **error)
 {
   GTorchStream *own = gtorch_stream_swap (device, former);
 
+  gtorch_thread.is_apart = FALSE;
   g_clear_object (&own);
   g_clear_object (&former);
   return gtorch_stream_synchronize (gtorch_device_get_default_stream (device), NULL, error);

@@ -167,7 +167,8 @@ replays_under_way_have_the_former_input (void)
   g_autoptr (GTorchStream) stream = gtorch_stream_new (NULL, 0, NULL);
   guint i;
 
-  g_assert_true (gtorch_device_synchronize (test_device (), NULL, NULL)); /* all of them are there */
+  g_assert_true (
+      gtorch_device_synchronize (test_device (), NULL, NULL)); /* all of them are there */
   for (i = 0; i < 20; i++)
     {
       g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
