@@ -7,25 +7,7 @@
 
 #include <string.h>
 
-#include "test-device.h"
-
-#define MODE GTORCH_CAPTURE_MODE_THREAD_LOCAL
-
-static GTorchTensor *
-filled (gint64 n, gdouble value)
-{
-  return gtorch_full (GTORCH_SHAPE (n), value, GTORCH_DTYPE_FLOAT64, NULL, NULL);
-}
-
-static void
-end (GTorchGraphCapture *capture)
-{
-  g_autoptr (GError) error = NULL;
-
-  gtorch_graph_capture_end (capture, &error);
-  g_assert_no_error (error);
-  gtorch_graph_capture_unref (capture);
-}
+#include "graph-test.h"
 
 /* y = 2 x + b, with x under its name */
 static GTorchCUDAGraph *
@@ -44,15 +26,6 @@ graph_new (GTorchTensor *x, GTorchTensor *b, GTorchTensor **y)
   gtorch_cuda_graph_add_input (graph, "b", b, &error);
   g_assert_no_error (error);
   return graph;
-}
-
-static void
-replay (GTorchCUDAGraph *graph)
-{
-  g_autoptr (GError) error = NULL;
-
-  gtorch_cuda_graph_replay (graph, &error);
-  g_assert_no_error (error);
 }
 
 #define FAILS(call, code, text)                                \

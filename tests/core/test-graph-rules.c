@@ -10,35 +10,7 @@
 #include <gtorch/gtorch-check-private.h>
 #include <gtorch/gtorch-op-private.h>
 
-#include "test-device.h"
-
-#define MODE GTORCH_CAPTURE_MODE_THREAD_LOCAL
-
-static GTorchTensor *
-filled (gint64 n, gdouble value)
-{
-  return gtorch_full (GTORCH_SHAPE (n), value, GTORCH_DTYPE_FLOAT64, NULL, NULL);
-}
-
-static GTorchGraphCapture *
-begin (GTorchCUDAGraph *graph, GTorchMemoryPool *pool)
-{
-  g_autoptr (GError) error = NULL;
-  GTorchGraphCapture *capture = gtorch_graph_capture_new (graph, NULL, pool, MODE, &error);
-
-  g_assert_no_error (error);
-  return capture;
-}
-
-static void
-end (GTorchGraphCapture *capture)
-{
-  g_autoptr (GError) error = NULL;
-
-  gtorch_graph_capture_end (capture, &error);
-  g_assert_no_error (error);
-  gtorch_graph_capture_unref (capture);
-}
+#include "graph-test.h"
 
 #define FAILS(call, code, text)                                 \
   G_STMT_START                                                  \
@@ -81,7 +53,7 @@ host_does_not_look (void)
   g_autoptr (GTorchTensor) total = NULL;
   g_autoptr (GTorchTensor) mask = gtorch_tensor_gt_scalar (x, 1, NULL);
   g_autofree gchar *text = NULL;
-  GTorchGraphCapture *capture = begin (graph, NULL);
+  GTorchGraphCapture *capture = begin (graph, NULL, NULL);
   GError *fault_of_item = NULL;
   gsize n;
 
@@ -116,7 +88,7 @@ work_on_streams_that_take_no_part_is_an_error (void)
   g_autoptr (GTorchStream) other = gtorch_stream_new (NULL, 0, NULL);
   g_autoptr (GTorchTensor) x = filled (4, 3);
   g_autoptr (GTorchTensor) y = NULL;
-  GTorchGraphCapture *capture = begin (graph, NULL);
+  GTorchGraphCapture *capture = begin (graph, NULL, NULL);
 
   {
     g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (other);
@@ -164,7 +136,7 @@ other_threads_go_on (void)
   g_autoptr (GTorchTensor) x = filled (4, 3);
   g_autoptr (GTorchTensor) y = NULL;
   g_autoptr (GTorchTensor) theirs = NULL;
-  GTorchGraphCapture *capture = begin (graph, NULL);
+  GTorchGraphCapture *capture = begin (graph, NULL, NULL);
 
   y = gtorch_tensor_add (x, x, 1, NULL);
   theirs = g_thread_join (g_thread_new ("other", multiply, x));
@@ -183,7 +155,7 @@ other_threads_are_seen (void)
   GTorchGraphCapture *capture;
 
   gtorch_checks |= GTORCH_CHECK_GRAPH; /* as the environment has it done */
-  capture = begin (graph, NULL);
+  capture = begin (graph, NULL, NULL);
   first = gtorch_tensor_add (x, x, 1, NULL);
   g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING,
                          "graph: mul is not captured: another thread captures stream 0x*");
@@ -201,7 +173,7 @@ capture_elsewhere (gpointer data)
   GTorchGraphCapture *capture;
 
   g_assert_true (gtorch_device_set_current (test_device (), NULL)); /* each thread has its own */
-  capture = begin (graph, NULL);
+  capture = begin (graph, NULL, NULL);
   y = gtorch_tensor_mul_scalar (data, 7, NULL);
   end (capture);
   g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
@@ -216,7 +188,7 @@ threads_capture_at_the_same_time (void)
   g_autoptr (GTorchCUDAGraph) second = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) x = filled (4, 3);
   g_autoptr (GTorchTensor) y = NULL;
-  GTorchGraphCapture *capture = begin (graph, NULL);
+  GTorchGraphCapture *capture = begin (graph, NULL, NULL);
 
   y = gtorch_tensor_add (x, x, 1, NULL);
   g_thread_join (g_thread_new ("other", capture_elsewhere, x));
@@ -267,7 +239,7 @@ generators_of_ones_own_are_captured (void)
       expected[i] = test_element (value, 0);
     }
   gtorch_generator_set_seed (own, 4);
-  capture = begin (graph, NULL);
+  capture = begin (graph, NULL, NULL);
   x = gtorch_randn (GTORCH_SHAPE (5), GTORCH_DTYPE_FLOAT64, NULL, own, NULL);
   WARNS (gtorch_generator_set_seed (own, 4), "seeding a generator happens now");
   end (capture);
@@ -295,7 +267,7 @@ old_gradients_are_noticed (void)
 
       gtorch_tensor_set_requires_grad (x, TRUE, NULL);
       g_assert_true (gtorch_tensor_set_grad (x, how < 2 ? old : NULL, NULL));
-      capture = begin (graph, NULL);
+      capture = begin (graph, NULL, NULL);
       if (how == 1)
         gtorch_tensor_zero_inplace (old, NULL);
       y = gtorch_tensor_mul (x, x, NULL);
@@ -318,7 +290,7 @@ empty_captures_are_noticed (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GError) error = NULL;
-  GTorchGraphCapture *capture = begin (graph, NULL);
+  GTorchGraphCapture *capture = begin (graph, NULL, NULL);
 
   WARNS (gtorch_graph_capture_end (capture, &error), "graph: nothing was captured");
   g_assert_no_error (error);
@@ -333,7 +305,7 @@ operands_from_outside_stay (void)
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) y = NULL;
   GTorchTensor *x = filled (1000, 3);
-  GTorchGraphCapture *capture = begin (graph, NULL);
+  GTorchGraphCapture *capture = begin (graph, NULL, NULL);
   guint i;
 
   y = gtorch_tensor_mul_scalar (x, 5, NULL);
@@ -362,7 +334,7 @@ graphs_of_a_pool_have_an_order (void)
       GTorchGraphCapture *capture;
 
       graphs[i] = gtorch_cuda_graph_new ();
-      capture = begin (graphs[i], pool);
+      capture = begin (graphs[i], NULL, pool);
       y[i] = gtorch_tensor_mul_scalar (x, i + 1, NULL);
       end (capture);
     }
@@ -415,7 +387,7 @@ replays_stay_on_their_device (void)
       g_test_skip ("only one device");
       return;
     }
-  capture = begin (graph, NULL);
+  capture = begin (graph, NULL, NULL);
   gtorch_tensor_add_scalar_inplace (x, 1, 1, NULL);
   end (capture);
   FAILS (gtorch_cuda_graph_replay_on (graph, stream, &fault), GTORCH_ERROR_DEVICE_MISMATCH,
@@ -465,7 +437,7 @@ replays_are_compared (void)
   guint i;
 
   gtorch_checks |= GTORCH_CHECK_REPLAY; /* as the environment has it done */
-  capture = begin (graph, NULL);
+  capture = begin (graph, NULL, NULL);
   for (i = 0; i < 3; i++)
     {
       g_autoptr (GTorchTensor) square = gtorch_tensor_mul (x, x, NULL); /* their memory is reused */
@@ -499,7 +471,7 @@ differences_are_named (void)
   if (test_is_elsewhere ("the operation of this test runs on the CPU"))
     return;
   gtorch_checks |= GTORCH_CHECK_REPLAY;
-  capture = begin (graph, NULL);
+  capture = begin (graph, NULL, NULL);
   {
     g_autoptr (GTorchTensor) first = gtorch_tensor_mul (x, x, NULL);
 

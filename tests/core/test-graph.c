@@ -5,15 +5,7 @@
 
 #include <string.h>
 
-#include "test-device.h"
-
-#define MODE GTORCH_CAPTURE_MODE_THREAD_LOCAL
-
-static GTorchTensor *
-filled (gint64 n, gdouble value)
-{
-  return gtorch_full (GTORCH_SHAPE (n), value, GTORCH_DTYPE_FLOAT64, NULL, NULL);
-}
+#include "graph-test.h"
 
 static gdouble
 first_of (GTorchTensor *tensor)
@@ -28,35 +20,6 @@ set (GTorchTensor *tensor, gdouble value)
   g_autoptr (GError) error = NULL;
 
   gtorch_tensor_copy_inplace (tensor, other, FALSE, &error);
-  g_assert_no_error (error);
-}
-
-static GTorchGraphCapture *
-begin (GTorchCUDAGraph *graph, GTorchStream *stream, GTorchMemoryPool *pool)
-{
-  g_autoptr (GError) error = NULL;
-  GTorchGraphCapture *capture = gtorch_graph_capture_new (graph, stream, pool, MODE, &error);
-
-  g_assert_no_error (error);
-  return capture;
-}
-
-static void
-end (GTorchGraphCapture *capture)
-{
-  g_autoptr (GError) error = NULL;
-
-  g_assert_true (gtorch_graph_capture_end (capture, &error));
-  g_assert_no_error (error);
-  gtorch_graph_capture_unref (capture);
-}
-
-static void
-replay (GTorchCUDAGraph *graph)
-{
-  g_autoptr (GError) error = NULL;
-
-  gtorch_cuda_graph_replay (graph, &error);
   g_assert_no_error (error);
 }
 

@@ -11,6 +11,7 @@
 #include <gtorch/gtorch-check-private.h>
 
 #include "cuda-test.h"
+#include "warnings.h"
 
 #ifdef ON_A_REAL_GPU
 #define LENGTH                   (1 << 22)
@@ -24,21 +25,6 @@
 
 static GTorchDevice *device; /* that the test is for */
 static GRand *chance;
-static guint n_warnings;
-static gchar *warning;
-
-static void
-count_warning (const gchar *domain, GLogLevelFlags level, const gchar *message, gpointer data)
-{
-  if ((level & G_LOG_LEVEL_WARNING) == 0)
-    {
-      g_log_default_handler (domain, level, message, data);
-      return;
-    }
-  g_free (warning);
-  warning = g_strdup (message);
-  n_warnings++;
-}
 
 static gboolean
 is_gpu (void)
@@ -694,8 +680,7 @@ main (gint argc, gchar **argv)
     }
 #endif
   g_test_init (&argc, &argv, NULL);
-  g_log_set_always_fatal (G_LOG_FATAL_MASK);
-  g_log_set_default_handler (count_warning, NULL); /* and not that of the test framework */
+  count_warnings ();
   chance = g_rand_new_with_seed (1);
   TEST (what_is_safe);
   TEST (grads_without_waiting);

@@ -9,23 +9,9 @@
 #include <gtorch/gtorch-check-private.h>
 
 #include "cuda-test.h"
+#include "warnings.h"
 
 static GTorchDevice *device; /* that the test is for */
-static guint n_warnings;
-static gchar *warning;
-
-static void
-count_warning (const gchar *domain, GLogLevelFlags level, const gchar *message, gpointer data)
-{
-  if ((level & G_LOG_LEVEL_WARNING) == 0)
-    {
-      g_log_default_handler (domain, level, message, data);
-      return;
-    }
-  g_free (warning);
-  warning = g_strdup (message);
-  n_warnings++;
-}
 
 static void
 expect (guint n)
@@ -481,8 +467,7 @@ main (gint argc, gchar **argv)
   gint result;
 
   g_test_init (&argc, &argv, NULL);
-  g_log_set_always_fatal (G_LOG_FATAL_MASK);
-  g_log_set_default_handler (count_warning, NULL); /* and not that of the test framework */
+  count_warnings ();
   TEST (reading_what_another_stream_writes);
   TEST (writing_what_another_stream_reads_or_writes);
   TEST (waiting_the_wrong_way_round);

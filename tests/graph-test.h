@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+/* What the tests of graphs have in common. */
+
+#include "test-device.h"
+
+#define MODE GTORCH_CAPTURE_MODE_THREAD_LOCAL
+
+static inline GTorchTensor *
+filled (gint64 n, gdouble value)
+{
+  return gtorch_full (GTORCH_SHAPE (n), value, GTORCH_DTYPE_FLOAT64, NULL, NULL);
+}
+
+static inline GTorchGraphCapture *
+begin (GTorchCUDAGraph *graph, GTorchStream *stream, GTorchMemoryPool *pool)
+{
+  g_autoptr (GError) error = NULL;
+  GTorchGraphCapture *capture = gtorch_graph_capture_new (graph, stream, pool, MODE, &error);
+
+  g_assert_no_error (error);
+  return capture;
+}
+
+static inline void
+end (GTorchGraphCapture *capture)
+{
+  g_autoptr (GError) error = NULL;
+
+  g_assert_true (gtorch_graph_capture_end (capture, &error));
+  g_assert_no_error (error);
+  gtorch_graph_capture_unref (capture);
+}
+
+static inline void
+replay (GTorchCUDAGraph *graph)
+{
+  g_autoptr (GError) error = NULL;
+
+  gtorch_cuda_graph_replay (graph, &error);
+  g_assert_no_error (error);
+}
