@@ -4,6 +4,7 @@
 #pragma once
 
 #include <glib.h>
+#include <stdatomic.h>
 
 G_BEGIN_DECLS
 
@@ -17,12 +18,13 @@ typedef enum
   GTORCH_CHECK_REPLAY = 1 << 4, /* "replay": replays and what their operations give by themselves */
 } GTorchCheckFlags;
 
-extern guint gtorch_checks; /* set before the first device is used */
+/* Set before the first device is used. Atomic since threads of the library look at it at any time. */
+extern _Atomic guint gtorch_checks;
 
 static inline gboolean
 gtorch_is_checking (GTorchCheckFlags flag)
 {
-  return G_UNLIKELY ((gtorch_checks & flag) != 0);
+  return G_UNLIKELY ((atomic_load_explicit (&gtorch_checks, memory_order_relaxed) & flag) != 0);
 }
 
 /* Reads the environment; what is there already stays. */

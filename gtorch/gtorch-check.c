@@ -15,7 +15,7 @@
 #define SHOWN           4
 #define SHOWN_OF_STATIC 12 /* some are the library's */
 
-guint gtorch_checks;
+_Atomic guint gtorch_checks;
 
 void
 gtorch_checks_init (void)

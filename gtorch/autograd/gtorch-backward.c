@@ -195,12 +195,18 @@ typedef struct
 } AsyncBackward;
 
 static void
+async_backward_clear (AsyncBackward *self)
+{
+  g_clear_pointer (&self->root, gtorch_impl_unref);
+  g_clear_pointer (&self->gradient, gtorch_impl_unref);
+}
+
+static void
 async_backward_free (gpointer data)
 {
   AsyncBackward *self = data;
 
-  gtorch_impl_unref (self->root);
-  g_clear_pointer (&self->gradient, gtorch_impl_unref);
+  async_backward_clear (self);
   gtorch_thread_streams_clear (&self->streams);
   g_main_context_unref (self->context);
   g_free (self);
@@ -233,6 +239,21 @@ backward_thread (GTask *task, gpointer source, gpointer data, GCancellable *canc
     g_task_return_error (task, error);
 }
 
+/* The thread may hold its own task for longer than the program holds the graph. It must not be the one that
+ * frees it: what belongs to hooks goes with it. */
+static void
+backward_done (GObject *source, GAsyncResult *result, gpointer data)
+{
+  g_autoptr (GTask) task = data;
+  GError *error = NULL;
+
+  async_backward_clear (g_task_get_task_data (G_TASK (result)));
+  if (g_task_propagate_boolean (G_TASK (result), &error))
+    g_task_return_boolean (task, TRUE);
+  else
+    g_task_return_error (task, error);
+}
+
 /**
  * gtorch_tensor_backward_async:
  * @self: a tensor that requires grad
@@ -258,8 +279,9 @@ gtorch_tensor_backward_async (GTorchTensor *self, GTorchTensor *gradient, gboole
                               gboolean create_graph, GCancellable *cancellable,
                               GAsyncReadyCallback callback, gpointer user_data)
 {
-  g_autoptr (GTask) task = NULL;
+  g_autoptr (GTask) thread = NULL;
   AsyncBackward *data;
+  GTask *task;
 
   g_return_if_fail (GTORCH_IS_TENSOR (self));
   g_return_if_fail (gradient == NULL || GTORCH_IS_TENSOR (gradient));
@@ -275,8 +297,9 @@ gtorch_tensor_backward_async (GTorchTensor *self, GTorchTensor *gradient, gboole
 
   task = g_task_new (self, cancellable, callback, user_data);
   g_task_set_source_tag (task, gtorch_tensor_backward_async);
-  g_task_set_task_data (task, data, async_backward_free);
-  g_task_run_in_thread (task, backward_thread);
+  thread = g_task_new (NULL, cancellable, backward_done, task);
+  g_task_set_task_data (thread, data, async_backward_free);
+  g_task_run_in_thread (thread, backward_thread);
 }
 
 /**

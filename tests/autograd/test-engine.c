@@ -472,6 +472,64 @@ the_second_time_names_the_operation_and_the_remedy (void)
                    "retain_graph to the first to go backward twice");
 }
 
+/* --- asynchronous passes --- */
+
+typedef struct
+{
+  GThread *thread;
+  GTorchTensor *output; /* the last that holds the graph */
+  gboolean is_done, is_freed;
+} Pass;
+
+static GTorchTensor *
+leave_gradient (GTorchTensor *grad, gpointer data)
+{
+  return NULL;
+}
+
+static void
+hook_freed (gpointer data)
+{
+  Pass *pass = data;
+
+  g_assert_true (g_thread_self () == pass->thread);
+  pass->is_freed = TRUE;
+}
+
+static void
+pass_done (GObject *source, GAsyncResult *result, gpointer data)
+{
+  Pass *pass = data;
+  g_autoptr (GError) error = NULL;
+
+  gtorch_tensor_backward_finish (GTORCH_TENSOR (source), result, &error);
+  g_assert_no_error (error);
+  g_clear_object (&pass->output);
+  pass->is_done = TRUE;
+}
+
+/* What a binding has put into a hook belongs to the thread in which the program runs. */
+static void
+the_program_frees_the_graph_of_an_asynchronous_pass (void)
+{
+  guint i;
+
+  for (i = 0; i < N_ROUNDS; i++)
+    {
+      g_autoptr (GTorchTensor) x = leaf (1, 2, TRUE);
+      Pass pass = { .thread = g_thread_self () };
+
+      pass.output = gtorch_tensor_dot (x, x, NULL);
+      gtorch_tensor_register_hook (pass.output, leave_gradient, &pass, hook_freed, NULL);
+      gtorch_tensor_backward_async (pass.output, NULL, FALSE, FALSE, NULL, pass_done, &pass);
+      while (!pass.is_done)
+        g_main_context_iteration (NULL, TRUE);
+      while (g_main_context_iteration (NULL, FALSE))
+        ;
+      g_assert_true (pass.is_freed);
+    }
+}
+
 /* --- size --- */
 
 static void
@@ -508,6 +566,7 @@ main (int argc, char *argv[])
   ADD (backward_may_go_backward);
   ADD (what_was_saved_is_freed_on_the_way);
   ADD (the_second_time_names_the_operation_and_the_remedy);
+  ADD (the_program_frees_the_graph_of_an_asynchronous_pass);
   ADD (a_wide_graph_is_summed);
   return g_test_run ();
 }
