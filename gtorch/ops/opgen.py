@@ -46,6 +46,7 @@ KEYS = {
     'forward',
     'init',
     'step',
+    'quick',
     'combine',
     'finish',
     'composite',
@@ -151,7 +152,7 @@ class Row:
             if dtype not in CLASSES[self.dtypes]:
                 continue
             texts = {}
-            for key in ('forward', 'init', 'step', 'combine', 'finish'):
+            for key in ('forward', 'init', 'step', 'quick', 'combine', 'finish'):
                 value = self.data.get(key)
                 if isinstance(value, dict):
                     value = value.get(dtype, value.get(KINDS[dtype], value.get('default')))
@@ -410,7 +411,8 @@ def emit_loops(rows):
                 combine = texts['combine'] or re.sub(r'\bx\b', 'other', texts['step'])
                 out.append(
                     f'GTORCH_REDUCE_LOOP ({row.name}, {suffix}, {ctype}, ({texts["init"]}), '
-                    f'({texts["step"]}), ({combine}), ({texts["finish"] or "acc"}))'
+                    f'({texts["step"]}), {int(bool(texts["quick"]))}, ({texts["quick"] or texts["step"]}), '
+                    f'({combine}), ({texts["finish"] or "acc"}))'
                 )
                 out.append('')
                 continue

@@ -119,6 +119,51 @@ nan_wins_and_the_first_of_equals_counts (void)
   CHECK (gtorch_tensor_nansum (x, DIM (1), FALSE, NONE, &error), 4, 3);
 }
 
+/* The extreme of rows and columns that have NaN at one place each, except for the last. */
+static void
+check_extremes_beside_nan (gint64 n, GTorchDType dtype)
+{
+  g_autofree gdouble *values = g_new (gdouble, n * n);
+  g_autofree gdouble *expected = g_new (gdouble, n);
+  g_autoptr (GTorchTensor) x64 = NULL;
+  g_autoptr (GTorchTensor) x = NULL;
+  gint64 i, dim;
+
+  for (i = 0; i < n * n; i++)
+    values[i] = i % (n + 1) == 0 && i / n < n - 1 ? NAN : (i * 7) % 17;
+  if (n > 1) /* in the last row and the last column */
+    values[(n - 1) * n] = values[n - 1] = -20;
+  values[n * n - 1] = 20;
+  x64 = make (n, n, values);
+  x = gtorch_tensor_to_dtype (x64, dtype, NULL);
+  g_assert_nonnull (x);
+  for (i = 0; i < n; i++)
+    expected[i] = i < n - 1 ? NAN : 20;
+  for (dim = 0; dim < 2; dim++)
+    {
+      GError *error = NULL;
+      GTorchTensor *got = gtorch_tensor_amax (x, &dim, 1, FALSE, &error);
+
+      check_values (got, error, expected, n, "amax");
+      got = gtorch_tensor_amin (x, &dim, 1, FALSE, &error);
+      expected[n - 1] = n > 1 ? -20 : 20;
+      check_values (got, error, expected, n, "amin");
+      expected[n - 1] = 20;
+    }
+}
+
+static void
+nan_wins_wherever_it_is (void)
+{
+  const gint64 sides[] = { 1, 2, 3, 15, 16, 17, 31, 33, 63, 64, 65, 127, 130, 515 };
+  const GTorchDType dtypes[] = { F64, GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_BFLOAT16 };
+  guint i, j;
+
+  for (i = 0; i < G_N_ELEMENTS (sides); i++)
+    for (j = 0; j < G_N_ELEMENTS (dtypes); j++)
+      check_extremes_beside_nan (sides[i], dtypes[j]);
+}
+
 /* Longer than the blocks in which rows are searched. */
 static void
 places_are_found_in_long_rows (void)
@@ -308,6 +353,7 @@ main (int argc, char *argv[])
   g_test_init (&argc, &argv, NULL);
 #define TEST(name) g_test_add_func ("/GTorch/reduce/" #name, name)
   TEST (nan_wins_and_the_first_of_equals_counts);
+  TEST (nan_wins_wherever_it_is);
   TEST (places_are_found_in_long_rows);
   TEST (no_elements_give_what_is_neutral_or_an_error);
   TEST (variance_divides_by_what_is_left);
