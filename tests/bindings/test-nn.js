@@ -182,7 +182,7 @@ tap.add('gradients_are_scaled', async () => {
     scaler.connect('overflow', () => heard++);
     for (const factor of [1, Infinity]) {
         optimizer.zero_grad();
-        const loss = GTorch.autocast('cpu', () => weight.mul(factor).sum());
+        const loss = GTorch.autocast(weight.get_device(), () => weight.mul(factor).sum());
         scaler.scale(loss).backward();
         await scaler.step_async(optimizer, null);
         scaler.update();

@@ -7,6 +7,7 @@ import ctypes
 import gc
 import pathlib
 import sys
+import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
 
@@ -253,6 +254,28 @@ def gradients_are_scaled():
     raises(GLib.Error, lambda: scaler.step(optimizer) and scaler.step(optimizer), 'made its step already')
     off = GTorch.GradScaler(enabled=False)
     assert off.scale(loss) is loss and not off.is_enabled() and off.state_dict() == {}
+
+
+@tap.case
+def each_thread_has_a_region_of_a_decorated_function():
+    entered, second_entered = threading.Event(), threading.Event()
+    seen = {}
+
+    @GTorch.autocast('cpu')
+    def decorated(is_first):
+        (entered if is_first else second_entered).set()
+        if is_first:
+            assert second_entered.wait(60)
+        else:
+            first.join(60)  # its region ends within this one
+        seen[is_first] = GTorch.is_autocast_enabled('cpu')
+
+    first = threading.Thread(target=decorated, args=(True,))
+    first.start()
+    assert entered.wait(60)
+    decorated(False)
+    assert seen == {False: True, True: True}, seen
+    assert not GTorch.is_autocast_enabled('cpu')
 
 
 @tap.case

@@ -3,10 +3,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The examples of the manual's pages run.
 
-Those in Python run one after the other, as a reader would type them; each one in C is a function of
-its own, or stands outside of functions if it defines a type.
+Those in Python and in JavaScript run one after the other, as a reader would type them; each one in C or
+Vala is a function of its own, or stands outside of functions if it defines a type or a function. What
+programs in JavaScript and Vala print is what stands in the comments behind it.
 
-Arguments: the build folder, the Python that has gi.
+Arguments: the build folder, the Python that has gi, and pages if not all are wanted. GTORCH_TEST_DEVICE
+names the default device of those programs that compute on it.
 """
 
 import os
@@ -20,10 +22,14 @@ import tap
 import tree
 
 BUILD, PYTHON = os.path.realpath(sys.argv[1]), sys.argv[2]
-PAGES = [
+PAGES = sys.argv[3:] or [
     "tensors", "autograd", "streams-and-backward", "modules", "optimizers",
     "mixed-precision", "cuda-graphs",
 ]
+DEVICE = os.environ.get("GTORCH_TEST_DEVICE", "")
+ON_DEVICE = ["cuda-graphs"]
+IN_ALL_LANGUAGES = ["streams-and-backward", "mixed-precision", "cuda-graphs"]
+C_COMMON = "/* at the beginning of each: */\n"
 ENVIRONMENT = {"streams-and-backward": "GTORCH_CHECK=streams=fatal"}
 PYTHON_START = """import gi
 gi.require_version('GTorch', '1')
@@ -36,16 +42,26 @@ def blocks(page, language):
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
+def choose_device(page, how):
+    """What a program begins with; how says it for a device."""
+    return how.format(DEVICE) if DEVICE and page in ON_DEVICE else ""
+
+
 def run_in(folder, command):
     done = subprocess.run(
         ["meson", "devenv", "-C", BUILD, "sh", "-c", f"cd {folder} && {command}"],
         capture_output=True, text=True, check=False,
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    return done.stdout
 
 
 def check_python(page):
-    program = PYTHON_START + "\n".join(blocks(page, "python"))
+    device = (
+        "GTorch.set_default_device(GTorch.Device.new_from_string('{}'))\n"
+        "GTorch.get_default_device().set_current()\n"
+    )
+    program = PYTHON_START + choose_device(page, device) + "\n".join(blocks(page, "python"))
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "page.py"), "w", encoding="utf-8") as file:
             file.write(program)
@@ -53,21 +69,30 @@ def check_python(page):
 
 
 def c_program(page):
-    outside, functions = [], []
+    outside, functions, start = [], [], ""
     for block in blocks(page, "c"):
-        if re.search(r"^G_DEFINE_", block, re.MULTILINE):
+        if block.startswith(C_COMMON):
+            start = block
+        elif block.startswith("static "):
+            outside.append(block)
+        elif re.search(r"^G_DEFINE_", block, re.MULTILINE):
             outside.append(block)
             name = re.search(r"^#define (\w+_TYPE_\w+)", block, re.MULTILINE).group(1)
             functions.append(f"g_autoptr (GObject) made = g_object_new ({name}, NULL);\n")
         else:
-            functions.append(block)
+            functions.append(start + block)
     body = "".join(
         f"static void\nexample_{i} (void)\n{{\n  g_autoptr (GError) error = NULL;\n{block}"
         f"  g_assert_no_error (error);\n}}\n" for i, block in enumerate(functions)
     )
     calls = "".join(f"  example_{i} ();\n" for i in range(len(functions)))
-    start = "#include <gtorch/gtorch.h>\n" + "".join(outside)
-    return start + body + f"int\nmain (void)\n{{\n{calls}  return 0;\n}}\n"
+    begin = "#include <gtorch/gtorch.h>\n" + "".join(outside)
+    device = (
+        '  gtorch_set_default_device (gtorch_device_new_from_string ("{}", NULL));\n'
+        "  gtorch_device_set_current (gtorch_get_default_device (), NULL);\n"
+    )
+    calls = choose_device(page, device) + calls
+    return begin + body + f"int\nmain (void)\n{{\n{calls}  return 0;\n}}\n"
 
 
 def check_c(page):
@@ -81,8 +106,69 @@ def check_c(page):
                        f"{ENVIRONMENT.get(page, '')} G_DEBUG=fatal-criticals ./page")
 
 
+def printed(page, language):
+    """What the comments behind print() say, and behind what makes it be printed."""
+    lines = "\n".join(blocks(page, language)).splitlines()
+    said = [re.search(r";\s*// (true|overflow|[-\d., ]+)$", line) for line in lines]
+    return [match.group(1) for match in said if match]
+
+
+def check_output(page, language, name, program, command):
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(program)
+        output = run_in(folder, command)
+    expected = printed(page, language)
+    assert expected and output.splitlines() == expected, f"{expected}\n{output}"
+
+
+def check_js(page):
+    if not shutil.which("gjs"):
+        raise tap.Skip("gjs is not installed")
+    device = (
+        "GTorch.set_default_device(GTorch.Device.new_from_string('{}'));\n"
+        "GTorch.get_default_device().set_current();\n"
+    )
+    program = "import GTorch from 'gi://GTorch?version=1';\n" + choose_device(page, device)
+    program += "\n".join(blocks(page, "js"))
+    command = f"{ENVIRONMENT.get(page, '')} G_DEBUG=fatal-criticals gjs -m page.js"
+    check_output(page, "js", "page.js", program, command)
+
+
+def check_vala(page):
+    if not shutil.which("valac"):
+        raise tap.Skip("valac is not installed")
+    functions = blocks(page, "vala")
+    program = "using GTorch;\n" + "".join(
+        f"void example_{i} () throws GLib.Error {{\n{block}}}\n" for i, block in enumerate(functions)
+    )
+    device = (
+        '        set_default_device (new Device.from_string ("{}"));\n'
+        "        get_default_device ().set_current ();\n"
+    )
+    calls = choose_device(page, device)
+    calls += "".join(f"        example_{i} ();\n" for i in range(len(functions)))
+    program += f"int main () {{\n    try {{\n{calls}        return 0;\n    }}"
+    program += " catch (GLib.Error error) {\n        GLib.error (error.message);\n    }\n}\n"
+    check_output(
+        page, "vala", "page.vala", program,
+        f"valac -X -w --vapidir={BUILD}/introspection --pkg gio-2.0 --pkg gtorch-1 page.vala && "
+        f"{ENVIRONMENT.get(page, '')} G_DEBUG=fatal-criticals ./page",
+    )
+
+
+if DEVICE:
+    try:
+        run_in(".", f'{PYTHON} -c "from gi.repository import GTorch; GTorch.Device.new_from_string({DEVICE!r})"')
+    except AssertionError as error:
+        print(f"1..0 # SKIP {str(error).splitlines()[-1]}")
+        sys.exit()
 for name in PAGES:
     assert blocks(name, "python") and blocks(name, "c"), f"docs/{name}.md has no examples"
     tap.add(f"the_python_of_{name}_runs", check_python, name)
     tap.add(f"the_c_of_{name}_runs", check_c, name)
+for name in (page for page in IN_ALL_LANGUAGES if page in PAGES):
+    assert blocks(name, "js") and blocks(name, "vala"), f"docs/{name}.md has no examples"
+    tap.add(f"the_javascript_of_{name}_runs", check_js, name)
+    tap.add(f"the_vala_of_{name}_runs", check_vala, name)
 tap.main()

@@ -162,7 +162,9 @@ function withAutocast(deviceType, ...rest) {
     const func = rest.pop();
     const {dtype: wanted = null, enabled = true, cache_enabled: caches = GTorch.is_autocast_cache_enabled()} =
         rest[0] ?? {};
-    const type = typeof deviceType === 'string' ? deviceType.split(':')[0] : deviceType;
+    let type = typeof deviceType === 'string' ? deviceType.split(':')[0] : deviceType;
+    if (type instanceof GTorch.Device)
+        type = type.get_device_type();
     const guard = GTorch.AutocastGuard.new(
         convert.enumeration('autocast', 'device_type', 'DeviceType', type),
         convert.dtype('autocast', wanted), enabled, caches);

@@ -44,6 +44,10 @@ class autocast(ContextDecorator):  # noqa: N801, the name is PyTorch's
         self._guards.pop().end()
         return False
 
+    def _recreate_cm(self):
+        # A decorated function may be called by several threads at once.
+        return autocast(*self._region, self._cache_enabled)
+
 
 def is_autocast_enabled(device_type='cuda'):
     """Whether operations of this thread on such devices are cast now."""
