@@ -54,11 +54,20 @@ gtorch_fence_unref (GTorchFence *fence)
 void
 gtorch_fence_complete (GTorchFence *fence, GError *error)
 {
+  gtorch_fence_complete_work (fence, NULL, 0, error);
+}
+
+void
+gtorch_fence_complete_work (GTorchFence *fence, GTorchTimeline *timeline, guint64 seq,
+                            GError *error)
+{
   struct timespec now;
   GSList *callbacks, *l;
 
   clock_gettime (CLOCK_MONOTONIC, &now);
   g_mutex_lock (&fence->lock);
+  if (timeline != NULL)
+    gtorch_timeline_complete (timeline, seq, NULL);
   if (fence->done) /* two threads saw it */
     {
       g_mutex_unlock (&fence->lock);
@@ -84,8 +93,17 @@ gtorch_fence_complete (GTorchFence *fence, GError *error)
 gboolean
 gtorch_fence_is_done (GTorchFence *fence)
 {
-  if (!g_atomic_int_get (&fence->done) && fence->backend != NULL)
-    fence->backend->poll (fence);
+  if (!g_atomic_int_get (&fence->done))
+    {
+      if (fence->backend != NULL)
+        fence->backend->poll (fence);
+      else if (fence->timeline != NULL
+               && gtorch_timeline_completed (fence->timeline) >= fence->number)
+        { /* somebody is just completing it */
+          g_mutex_lock (&fence->lock);
+          g_mutex_unlock (&fence->lock);
+        }
+    }
   if (!g_atomic_int_get (&fence->done))
     return FALSE;
   if (G_UNLIKELY (fence->order != NULL))

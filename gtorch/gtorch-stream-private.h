@@ -98,7 +98,7 @@ struct _GTorchFence
   GTorchDevice *device; /* the backend's */
   gpointer handle;      /* the backend's */
   gpointer queue;  /* the backend's: where it was recorded; NULL: in another process, perhaps */
-  guint64 number;  /* … after this piece of work */
+  guint64 number;  /* … after this piece of work; of one on a timeline: its own */
   gpointer shared; /* the backend's: what other processes have, too */
   GMutex lock;
   GCond cond;
@@ -128,6 +128,9 @@ GTorchFence *gtorch_fence_ref (GTorchFence *fence);
 void gtorch_fence_unref (GTorchFence *fence);
 /* From any thread; takes the error. */
 void gtorch_fence_complete (GTorchFence *fence, GError *error);
+/* … as the work of this number: who sees one of the two done sees the other. */
+void gtorch_fence_complete_work (GTorchFence *fence, GTorchTimeline *timeline, guint64 seq,
+                                 GError *error);
 gboolean gtorch_fence_is_done (GTorchFence *fence);
 /* Sleeps; FALSE when cancelled or when the fence carries an error. */
 gboolean gtorch_fence_wait (GTorchFence *fence, GCancellable *cancellable, GError **error);

@@ -79,9 +79,10 @@ work_run (Queue *queue, Work *work)
   /* What the work held is dropped before it counts as done: whoever waited sees memory returned. */
   if (work->free_func != NULL)
     work->free_func (work->data);
-  gtorch_timeline_complete (timeline, work->seq, error);
   if (work->fence != NULL && !work->wait)
-    gtorch_fence_complete (work->fence, g_steal_pointer (&pending));
+    gtorch_fence_complete_work (work->fence, timeline, work->seq, g_steal_pointer (&pending));
+  else
+    gtorch_timeline_complete (timeline, work->seq, error);
   g_clear_error (&pending);
   g_clear_pointer (&work->fence, gtorch_fence_unref);
   g_free (work);
@@ -160,7 +161,7 @@ gtorch_cpu_stream_record_fence (GTorchStream *stream, GTorchFence *fence, GError
 
   fence->timeline = stream->timeline;
   work->fence = gtorch_fence_ref (fence);
-  queue_push (((GTorchCpuStream *) stream)->queue, work);
+  fence->number = queue_push (((GTorchCpuStream *) stream)->queue, work);
   return TRUE;
 }
 

@@ -67,6 +67,28 @@ done_when_the_work_before_it_is (void)
   g_assert_true (gtorch_event_query (event));
 }
 
+/* Who has waited for one of them finds the others done. */
+static void
+whoever_waited_sees_it_done (void)
+{
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (NULL, 0, NULL);
+  guint i;
+
+  for (i = 0; i < 30000; i++)
+    {
+      g_autoptr (GTorchEvent) event = gtorch_stream_record_event (stream, NULL);
+
+      if (i % 3 == 0)
+        g_assert_true (gtorch_stream_synchronize (stream, NULL, NULL));
+      else if (i % 3 == 1)
+        g_assert_true (gtorch_device_synchronize (gtorch_stream_get_device (stream), NULL, NULL));
+      else
+        g_assert_true (gtorch_event_synchronize (event, NULL, NULL));
+      g_assert_true (gtorch_event_query (event));
+      g_assert_true (gtorch_stream_is_idle (stream));
+    }
+}
+
 static void
 other_streams_wait (void)
 {
@@ -324,6 +346,7 @@ main (int argc, char *argv[])
   g_test_init (&argc, &argv, NULL);
   TEST (not_recorded_counts_as_done);
   TEST (done_when_the_work_before_it_is);
+  TEST (whoever_waited_sees_it_done);
   TEST (other_streams_wait);
   TEST (elapsed_time_is_measured);
   TEST (elapsed_time_has_its_errors);
