@@ -334,7 +334,7 @@ gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **
     gtorch_storage_set_writer (exec->written->pdata[i], stream->timeline, seq);
   if (gtorch_get_launch_blocking ())
     {
-      gtorch_timeline_wait (stream->timeline, seq, NULL, NULL);
+      gtorch_timeline_wait (stream->timeline, G_MAXUINT64, NULL, NULL);
       result = gtorch_timeline_report (stream->timeline, error);
     }
   return result;

@@ -39,7 +39,8 @@ struct _GTorchPool
   guint n_captures;
   GTorchTimeline *writer; /* of the last replay */
   guint64 write_seq;
-  gpointer queue; /* the same of a backend's graphs */
+  struct _GTorchRaceOrder *write_order; /* … only with GTORCH_CHECK=streams */
+  gpointer queue;                       /* the same of a backend's graphs */
   GRecMutex run_lock;
 };
 

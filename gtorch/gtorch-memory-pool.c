@@ -12,6 +12,7 @@
 #include "gtorch-guard.h"
 #include "gtorch-memory-pool-private.h"
 #include "gtorch-memory-source.h"
+#include "gtorch-race-private.h"
 
 /**
  * GTorchMemoryPool:
@@ -190,6 +191,7 @@ gtorch_pool_free (GTorchPool *self)
   g_ptr_array_unref (self->ready);
   g_clear_pointer (&self->graphs, g_array_unref);
   g_clear_object (&self->source);
+  gtorch_race_order_free (self->write_order);
   g_mutex_clear (&self->lock);
   g_rec_mutex_clear (&self->run_lock);
   g_free (self);
@@ -374,6 +376,9 @@ gtorch_pool_set_writer (GTorchPool *self, GTorchTimeline *timeline, guint64 seq)
   g_mutex_lock (&self->lock);
   self->writer = timeline;
   self->write_seq = seq;
+  g_clear_pointer (&self->write_order, gtorch_race_order_free);
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && timeline != NULL)
+    self->write_order = gtorch_race_order_new (timeline);
   g_mutex_unlock (&self->lock);
 }
 
@@ -387,6 +392,12 @@ gtorch_pool_sync (GTorchStorage *storage, GError **error)
   if (pool == NULL || (writer = gtorch_pool_get_writer (pool, &seq)) == NULL)
     return TRUE;
   gtorch_timeline_wait (writer, seq, NULL, NULL);
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
+    {
+      g_mutex_lock (&pool->lock);
+      gtorch_race_reached (pool->write_order);
+      g_mutex_unlock (&pool->lock);
+    }
   return gtorch_timeline_report (writer, error);
 }
 

@@ -23,6 +23,11 @@ gboolean gtorch_race_note_graph (GTorchStream *stream, gpointer after, GPtrArray
                                  GPtrArray *written, GError **error);
 /* The host has waited for what the queue `writer` wrote to the storage. */
 void gtorch_race_storage_waited (GTorchStorage *storage, gpointer writer);
+/* A copy to or from the pinned memory of these copies was put into the stream, the only one that is not done
+ * yet, or one more. */
+void gtorch_race_note_host_copy (GTorchTimeline *copies, GTorchStream *stream, gboolean is_only);
+/* The host has waited for them. */
+void gtorch_race_copies_waited (GTorchTimeline *copies);
 /* The storage is about to be freed. */
 void gtorch_race_forget (GTorchStorage *storage);
 

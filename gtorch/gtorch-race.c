@@ -6,8 +6,9 @@
  * Each queue counts its work, and has a clock: for every other queue, up to which number that one's work is
  * known to come before whatever is put into this queue next. An event takes a copy of the clock of the queue
  * it is recorded on, with that queue's own count; a queue that waits for the event raises its own clock to
- * it. What the host has waited for is done for all. Nothing depends on what happens to be done: a program is
- * reported for what it left to chance, also in a run in which chance was kind.
+ * it. What the host has waited for, in whichever thread and by whichever way, is done for all: how the
+ * threads of a program tell each other of it is not known here. Nothing depends on what happens to be done:
+ * a program is reported for what it left to chance, also in a run in which chance was kind.
  *
  * Each storage has a list of who used which part of it. A new use must come after all earlier ones that
  * touch the same elements, unless both only read. Uses that every later one must come after anyway, because
@@ -62,6 +63,7 @@ typedef struct
   const gchar *what;
   gchar *shape;
   GTorchSite site;
+  GTorchRaceOrder *order; /* of writes by queues of the CPU: the host waits for single ones */
 } Use;
 
 static GMutex lock; /* of all that follows */
@@ -161,16 +163,22 @@ gtorch_race_order_free (GTorchRaceOrder *order)
   g_free (order);
 }
 
-void
-gtorch_race_reached (const GTorchRaceOrder *order)
+static void
+reached (const GTorchRaceOrder *order)
 {
   guint i;
 
+  for (i = 0; order != NULL && i < order->n; i++)
+    queues[i]->done = MAX (queues[i]->done, order->clock[i]);
+}
+
+void
+gtorch_race_reached (const GTorchRaceOrder *order)
+{
   if (order == NULL || gtorch_thread.worker != NULL)
     return;
   g_mutex_lock (&lock);
-  for (i = 0; i < order->n; i++)
-    queues[i]->done = MAX (queues[i]->done, order->clock[i]);
+  reached (order);
   g_mutex_unlock (&lock);
 }
 
@@ -185,6 +193,36 @@ gtorch_race_wait (GTorchStream *stream, const GTorchRaceOrder *order)
   queue = stream_queue (stream, stream->device);
   if (queue != NULL)
     raise_clock (queue, order);
+  g_mutex_unlock (&lock);
+}
+
+/* --- copies of pinned memory --- */
+
+void
+gtorch_race_note_host_copy (GTorchTimeline *copies, GTorchStream *stream, gboolean is_only)
+{
+  GTorchRaceOrder *former, *order;
+  Queue *queue;
+  guint i;
+
+  g_mutex_lock (&lock);
+  former = copies->copies_order;
+  queue = stream_queue (stream, stream->device);
+  order = queue != NULL ? order_of (queue) : NULL;
+  for (i = 0; order != NULL && former != NULL && !is_only && i < former->n; i++)
+    order->clock[i] = MAX (order->clock[i], former->clock[i]);
+  g_free (former);
+  copies->copies_order = order;
+  g_mutex_unlock (&lock);
+}
+
+void
+gtorch_race_copies_waited (GTorchTimeline *copies)
+{
+  if (gtorch_thread.worker != NULL)
+    return;
+  g_mutex_lock (&lock);
+  reached (copies->copies_order);
   g_mutex_unlock (&lock);
 }
 
@@ -286,6 +324,7 @@ static void
 use_clear (gpointer data)
 {
   g_free (((Use *) data)->shape);
+  g_free (((Use *) data)->order);
 }
 
 static GArray *
@@ -325,8 +364,43 @@ waited_for (GTorchStorage *storage, gpointer writer)
       Use *use = &g_array_index (uses, Use, i);
 
       if (use->is_write && queues[use->queue]->key == writer)
-        queues[use->queue]->done = MAX (queues[use->queue]->done, use->number);
+        reached (use->order);
     }
+}
+
+/* Of pinned memory: the queue's work, or the host before it, waits for the copies. */
+static gboolean
+follow_copies (Queue *queue, GTorchStorage *storage)
+{
+  GTorchTimeline *writer = __atomic_load_n (&storage->writer, __ATOMIC_ACQUIRE);
+
+  if (writer == NULL || !gtorch_timeline_is_of_copies (writer))
+    return FALSE;
+  if (queue != NULL && writer->copies_order != NULL)
+    raise_clock (queue, writer->copies_order);
+  return TRUE;
+}
+
+/* Before the work the host waits for whoever writes to the storage, if it is the host's. */
+static void
+follow_host (Queue *queue, GTorchStorage *storage)
+{
+  GTorchStream *stream = gtorch_current_stream (storage->device);
+  Queue *own;
+
+  if (storage->device->type != GTORCH_DEVICE_TYPE_CPU || follow_copies (queue, storage))
+    return;
+  if (stream != NULL && stream->timeline != NULL) /* … and for its current stream */
+    {
+      own = stream_queue (stream, storage->device);
+      if (own != NULL)
+        {
+          g_autofree GTorchRaceOrder *order = order_of (own);
+
+          reached (order);
+        }
+    }
+  waited_for (storage, __atomic_load_n (&storage->writer, __ATOMIC_ACQUIRE));
 }
 
 void
@@ -471,6 +545,9 @@ finish (GArray *pending, GError **error)
       if (j == i)
         next->queue->submitted++;
       next->use.number = next->queue->submitted;
+      if (next->use.is_write && next->queue->device->type == GTORCH_DEVICE_TYPE_CPU
+          && next->queue->key != next->queue->device)
+        next->use.order = order_of (next->queue);
       add_use (next->storage, &next->use, next->queue);
     }
   for (i = 0; i < pending->len; i++)
@@ -516,10 +593,17 @@ gtorch_race_note_call (GTorchStream *stream, GTorchOpCall *call, GError **error)
     {
       GTorchImpl *input = call->inputs[i];
 
-      if (input == NULL || input->storage->device != call->device) /* a copy will see to it */
+      if (input == NULL)
         continue;
+      if (input->storage->device != call->device) /* a copy will see to it */
+        {
+          follow_host (queue, input->storage);
+          continue;
+        }
       if (queue != NULL && queue->key == call->device)
-        waited_for (input->storage, __atomic_load_n (&input->storage->writer, __ATOMIC_ACQUIRE));
+        follow_host (queue, input->storage);
+      else
+        follow_copies (queue, input->storage);
       for (j = 0; j < call->n_outputs && call->outputs[j] != input; j++)
         continue;
       pending_add (pending, queue, input->storage, input, j < call->n_outputs, call->op->name,
@@ -566,6 +650,7 @@ gtorch_race_note_copy (GTorchImpl *dst, GTorchImpl *src, GError **error)
     if (sides[i]->storage->device->type != GTORCH_DEVICE_TYPE_CPU) /* there the host waits */
       {
         found[i] = stream_queue (streams[i], sides[i]->storage->device);
+        follow_host (found[i], sides[1 - i]->storage);
         pending_add (pending, found[i], sides[i]->storage, sides[i], i == 0, "copy", FALSE, &site);
       }
   if (found[0] != NULL && found[1] != NULL && found[0] != found[1])
@@ -603,10 +688,15 @@ gtorch_race_note_graph (GTorchStream *stream, gpointer after, GPtrArray *read, G
   for (i = 0; i < read->len; i++)
     {
       if (queue != NULL && queue->key == stream->device)
-        waited_for (read->pdata[i], ((GTorchStorage *) read->pdata[i])->writer);
+        follow_host (queue, read->pdata[i]);
+      else
+        follow_copies (queue, read->pdata[i]);
       pending_add (pending, queue, read->pdata[i], NULL, FALSE, "graph", FALSE, &site);
     }
   for (i = 0; i < written->len; i++)
-    pending_add (pending, queue, written->pdata[i], NULL, TRUE, "graph", FALSE, &site);
+    {
+      follow_copies (queue, written->pdata[i]);
+      pending_add (pending, queue, written->pdata[i], NULL, TRUE, "graph", FALSE, &site);
+    }
   return finish (pending, error);
 }

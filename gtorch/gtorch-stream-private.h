@@ -33,6 +33,7 @@ struct _GTorchTimeline
   gboolean (*wait) (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable,
                     GError **error);
   gpointer wait_data;
+  struct _GTorchRaceOrder *copies_order; /* of these copies, only with GTORCH_CHECK=streams */
 };
 
 static inline gboolean

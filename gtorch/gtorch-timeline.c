@@ -95,7 +95,8 @@ gtorch_timeline_wait (GTorchTimeline *timeline, guint64 seq, GCancellable *cance
   GTorchRaceOrder *order = NULL;
   gboolean result;
 
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && seq == G_MAXUINT64)
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && seq == G_MAXUINT64
+      && !gtorch_timeline_is_of_copies (timeline))
     order = gtorch_race_order_new (timeline);
   result = timeline_wait (timeline, seq, cancellable, error);
   if (result)

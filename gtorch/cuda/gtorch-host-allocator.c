@@ -13,6 +13,7 @@
 
 #include "cuda/gtorch-cuda-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-race-private.h"
 #include "gtorch-tensor-private.h"
 
 /**
@@ -595,6 +596,8 @@ wait_for_copies (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellabl
       gtorch_fence_unref (fence);
     }
   g_mutex_unlock (&self->lock);
+  if (result && gtorch_is_checking (GTORCH_CHECK_STREAMS))
+    gtorch_race_copies_waited (timeline);
   return result;
 }
 
@@ -662,6 +665,8 @@ gtorch_host_note_copy (GTorchStorage *storage, GTorchStream *stream, GError **er
   use->seq = timeline->submitted + 1;
   __atomic_store_n (&timeline->submitted, use->seq, __ATOMIC_RELEASE);
   g_mutex_unlock (&timeline->lock);
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
+    gtorch_race_note_host_copy (timeline, stream, g_queue_is_empty (&block->uses));
   g_queue_push_tail (&block->uses, use);
   gtorch_storage_set_writer (storage, timeline, use->seq);
   g_mutex_unlock (&self->lock);
