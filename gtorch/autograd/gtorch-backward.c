@@ -199,6 +199,7 @@ async_backward_clear (AsyncBackward *self)
 {
   g_clear_pointer (&self->root, gtorch_impl_unref);
   g_clear_pointer (&self->gradient, gtorch_impl_unref);
+  gtorch_thread_streams_clear (&self->streams);
 }
 
 static void
@@ -207,7 +208,6 @@ async_backward_free (gpointer data)
   AsyncBackward *self = data;
 
   async_backward_clear (self);
-  gtorch_thread_streams_clear (&self->streams);
   g_main_context_unref (self->context);
   g_free (self);
 }
@@ -239,8 +239,8 @@ backward_thread (GTask *task, gpointer source, gpointer data, GCancellable *canc
     g_task_return_error (task, error);
 }
 
-/* The thread may hold its own task for longer than the program holds the graph. It must not be the one that
- * frees it: what belongs to hooks goes with it. */
+/* The thread may hold its own task for longer than the program holds the graph and the streams. It must not
+ * be the one that frees them: what belongs to hooks goes with the graph. */
 static void
 backward_done (GObject *source, GAsyncResult *result, gpointer data)
 {

@@ -460,7 +460,7 @@ gtorch_cuda_stream_finalize (GObject *object)
 {
   GTorchCudaStream *self = GTORCH_CUDA_STREAM (object);
 
-  if (self->lane != NULL && __atomic_sub_fetch (&self->lane->n_users, 1, __ATOMIC_RELAXED) == 0)
+  if (self->lane != NULL && __atomic_sub_fetch (&self->lane->n_users, 1, __ATOMIC_ACQ_REL) == 0)
     gtorch_cuda_magazines_drain (self->lane->device, self->lane);
   g_clear_pointer (&self->joined, g_array_unref);
   G_OBJECT_CLASS (gtorch_cuda_stream_parent_class)->finalize (object);
@@ -499,17 +499,21 @@ static GTorchCudaLane *
 find_lane (GTorchCudaDevice *device, gint priority, GError **error)
 {
   GTorchCudaLane *lane, *best = NULL;
+  gint n_users, fewest = 0;
   guint i;
 
   for (i = 0; i < device->lanes->len; i++)
     {
       lane = device->lanes->pdata[i];
+      n_users = __atomic_load_n (&lane->n_users, __ATOMIC_ACQUIRE);
       if (lane->priority == priority && !lane->is_foreign && i > 0
-          && (best == NULL || lane->n_users < best->n_users)
-          && !gtorch_cuda_lane_is_capturing (lane))
-        best = lane;
+          && (best == NULL || n_users < fewest) && !gtorch_cuda_lane_is_capturing (lane))
+        {
+          best = lane;
+          fewest = n_users;
+        }
     }
-  if (best != NULL && (best->n_users == 0 || device->lanes->len >= MAX_LANES))
+  if (best != NULL && (fewest == 0 || device->lanes->len >= MAX_LANES))
     return best;
   lane = g_new0 (GTorchCudaLane, 1);
   lane->device = device;
