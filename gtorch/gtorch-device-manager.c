@@ -356,69 +356,6 @@ gtorch_device_get_default (void)
   return gtorch_device_cpu ();
 }
 
-/* --- on the command line --- */
-
-typedef struct
-{
-  gchar *device;
-  gboolean disable_cuda;
-} Options;
-
-static void
-options_free (gpointer data)
-{
-  Options *options = data;
-
-  g_free (options->device);
-  g_free (options);
-}
-
-static gboolean
-parse_device (const gchar *name, const gchar *value, gpointer data, GError **error)
-{
-  Options *options = data;
-
-  g_free (options->device);
-  options->device = g_strdup (value);
-  return TRUE;
-}
-
-static gboolean
-parse_threads (const gchar *name, const gchar *value, gpointer data, GError **error)
-{
-  guint64 n;
-
-  return g_ascii_string_to_unsigned (value, 10, 1, 65536, &n, error)
-         && gtorch_set_num_threads (n, error);
-}
-
-static gboolean
-parse_disable_cuda (const gchar *name, const gchar *value, gpointer data, GError **error)
-{
-  ((Options *) data)->disable_cuda = TRUE;
-  return TRUE;
-}
-
-static gboolean
-choose_device (GOptionContext *context, GOptionGroup *group, gpointer data, GError **error)
-{
-  Options *options = data;
-  g_autoptr (GTorchDevice) device = NULL;
-
-  if (options->disable_cuda)
-    gtorch_set_default_device (gtorch_device_cpu ());
-  else if (options->device != NULL)
-    {
-      device = gtorch_device_new_from_string (options->device, error);
-      if (device == NULL)
-        return FALSE;
-      gtorch_set_default_device (device);
-    }
-  else if (gtorch_peek_default_device () == NULL)
-    gtorch_set_default_device (gtorch_device_get_default ());
-  return TRUE;
-}
-
 /**
  * gtorch_init:
  * @error: return location for an error
@@ -443,47 +380,6 @@ gtorch_init (GError **error)
     return TRUE;
   device = gtorch_device_cuda (-1, error);
   return device != NULL && gtorch_device_make_default_stream (device, error) != NULL;
-}
-
-/**
- * gtorch_get_option_group:
- *
- * Makes the options that a program on the command line needs.
- *
- * `--device=NAME` sets the default device; `--disable-cuda` makes it the CPU, whatever `--device`
- * says, and leaves CUDA alone. Without them it becomes [func@Device.get_default], unless the
- * program has set one before. `--threads=N` is [func@set_num_threads].
- *
- * ```c
- * g_option_context_add_group (context, gtorch_get_option_group ());
- * if (!g_option_context_parse (context, &argc, &argv, &error))
- *   return FALSE;
- * x = gtorch_zeros (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_FLOAT32, NULL, &error); // on that device
- * ```
- *
- * Returns: (transfer full): a new group of options
- *
- * Since: 0.1
- */
-GOptionGroup *
-gtorch_get_option_group (void)
-{
-  static const GOptionEntry entries[] = { { "device", 0, 0, G_OPTION_ARG_CALLBACK, parse_device,
-                                            N_ ("Compute on this device"), N_ ("cpu|cuda|cuda:N") },
-                                          { "disable-cuda", 0, G_OPTION_FLAG_NO_ARG,
-                                            G_OPTION_ARG_CALLBACK, parse_disable_cuda,
-                                            N_ ("Compute on the CPU"), NULL },
-                                          { "threads", 0, 0, G_OPTION_ARG_CALLBACK, parse_threads,
-                                            N_ ("Use this many CPU threads"), "N" },
-                                          { NULL } };
-  GOptionGroup *group =
-      g_option_group_new ("gtorch", _ ("GTorch Options:"), _ ("Show GTorch options"),
-                          g_new0 (Options, 1), options_free);
-
-  g_option_group_set_translation_domain (group, GETTEXT_PACKAGE);
-  g_option_group_add_entries (group, entries);
-  g_option_group_set_parse_hooks (group, NULL, choose_device);
-  return group;
 }
 
 /* --- threads of the CPU --- */

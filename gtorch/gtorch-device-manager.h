@@ -27,9 +27,6 @@ GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_init (GError **error);
 
 GTORCH_AVAILABLE_IN_0_1
-GOptionGroup *gtorch_get_option_group (void) G_GNUC_WARN_UNUSED_RESULT;
-
-GTORCH_AVAILABLE_IN_0_1
 guint gtorch_get_num_threads (void);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_set_num_threads (gint n_threads, GError **error);

@@ -128,4 +128,33 @@ tap.add('handles_are_for_other_processes', () => {
         says(GTorch.Error.INVALID, 'interprocess'));
 });
 
+tap.add('options_choose_the_device', () => {
+    const chosen = () => GTorch.get_default_device().to_string();
+    const byApplication = args => {
+        const app = new Gio.Application({flags: Gio.ApplicationFlags.NON_UNIQUE});
+        GTorch.add_options(app);
+        app.connect('activate', () => {});
+        tap.equal(app.run(['program', ...args]), 0);
+        return [];
+    };
+    for (const parse of [GTorch.parse_options, byApplication]) {
+        for (const [args, device] of [[[], 'cuda:0'], [['--device=cuda:1'], 'cuda:1'],
+            [['--disable-cuda', '--device', 'cuda:1'], 'cpu']]) {
+            GTorch.set_default_device(null);
+            tap.equal(parse(args), []);
+            tap.equal(chosen(), device);
+        }
+    }
+    tap.equal(GTorch.parse_options(['a', '--device=cuda:1', '--help', '--', '--disable-cuda']),
+        ['a', '--help', '--', '--disable-cuda']);
+    tap.equal(chosen(), 'cuda:1');
+    tap.throws(() => GTorch.parse_options(['--device=cuda:7']), says(GTorch.Error.DEVICE, 'cuda:7'));
+    const app = new Gio.Application({flags: Gio.ApplicationFlags.NON_UNIQUE});
+    app.add_option_group(GTorch.get_option_group());
+    app.connect('activate', () => {});
+    tap.equal(app.run(['program', '--disable-cuda']), 0);
+    tap.equal(chosen(), 'cpu');
+    GTorch.set_default_device(null);
+});
+
 await tap.run();

@@ -76,7 +76,7 @@ async void wait_for_all () throws GLib.Error {
 }
 
 int main () {
-    print ("1..6\n");
+    print ("1..7\n");
     test ("gpus_are_counted_and_described", () => {
         var manager = DeviceManager.get_default ();
         check (manager.is_available () && manager.get_device_count () == 2, "count");
@@ -137,6 +137,19 @@ int main () {
         check (event.get_ipc_handle (null).get_size () == 64, "size");
         expect_error (GTorch.Error.INVALID, "64 bytes, not 2",
                       () => { new GTorch.Event.from_ipc_handle (gpu (0), new Bytes ({ 1, 2 })); });
+    });
+    test ("options_choose_the_device", () => {
+        var rest = GTorch.parse_options ({ "a", "--device=cuda:1", "--", "--disable-cuda" });
+        check (string.joinv (" ", rest) == "a -- --disable-cuda", "rest");
+        check (GTorch.get_default_device () == gpu (1), "device");
+        expect_error (GTorch.Error.DEVICE, "cuda:7",
+                      () => { GTorch.parse_options ({ "--device=cuda:7" }); });
+        var app = new GLib.Application (null, ApplicationFlags.NON_UNIQUE);
+        GTorch.add_options (app);
+        app.activate.connect (() => {});
+        check (app.run ({ "program", "--disable-cuda" }) == 0, "application");
+        check (GTorch.get_default_device () == Device.cpu (), "option of the application");
+        GTorch.set_default_device (null);
     });
     test ("what_waits_can_be_yielded_to", () => {
         var loop = new MainLoop ();

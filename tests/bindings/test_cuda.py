@@ -267,6 +267,54 @@ def an_event_is_shared_with_another_process():
     fails(GTorch.Error.INVALID, 'exclude', both.record, cuda.default_stream(0))
 
 
+def options_by_parse_options(arguments):
+    return GTorch.parse_options(arguments)
+
+
+def options_by_context(arguments):
+    context = GLib.OptionContext('')
+    context.set_help_enabled(False)
+    context.set_ignore_unknown_options(True)
+    context.add_group(GTorch.get_option_group())
+    return context.parse(['program', *arguments])[1:]
+
+
+def options_by_application(arguments):
+    devices = []
+    app = Gio.Application(flags=Gio.ApplicationFlags.NON_UNIQUE | Gio.ApplicationFlags.HANDLES_OPEN)
+    GTorch.add_options(app)
+    app.connect('activate', lambda _app: devices.append(GTorch.get_default_device()))
+    app.connect('open', lambda _app, files, *_: devices.extend(f.get_basename() for f in files))
+    assert app.run(['program', *arguments]) == 0
+    return [name for name in devices if isinstance(name, str)]
+
+
+@tap.case
+def options_choose_the_device():
+    threads = GTorch.get_num_threads()
+    for parse in (options_by_parse_options, options_by_context, options_by_application):
+        for arguments, rest, device in (
+            ([], [], 'cuda:0'),
+            (['--device=cuda:1'], [], 'cuda:1'),
+            (['--disable-cuda', 'rest'], ['rest'], 'cpu'),
+            (['--disable-cuda', '--device', 'cuda:1'], [], 'cpu'),
+            (['--device=cuda:1', '--threads=1', 'a', 'b'], ['a', 'b'], 'cuda:1'),
+        ):
+            GTorch.set_default_device(None)
+            assert parse(arguments) == rest, (parse, arguments)
+            assert GTorch.get_default_device() == GTorch.Device(device), (parse, arguments)
+        assert GTorch.get_num_threads() == 1
+        GTorch.set_num_threads(threads)
+    for parse in (options_by_parse_options, options_by_context):
+        fails(GTorch.Error.DEVICE, 'cuda:7', parse, ['--device=cuda:7'])
+        GTorch.set_default_device(GTorch.Device('cuda:1'))
+        assert parse(['--help', '-x', '--other=1']) == ['--help', '-x', '--other=1'], parse
+        assert GTorch.get_default_device() == GTorch.Device('cuda:1')  # the program has set it
+    assert GTorch.parse_options(['a', '--', '--disable-cuda']) == ['a', '--', '--disable-cuda']
+    assert GTorch.get_default_device() == GTorch.Device('cuda:1')
+    GTorch.set_default_device(None)
+
+
 @tap.case
 def streams_without_order_are_reported():
     program = '''

@@ -205,6 +205,48 @@ options_set_the_device (void)
 }
 
 static void
+count (guint *n)
+{
+  (*n)++;
+}
+
+static void
+other_arguments_are_left (void)
+{
+  const gchar *arguments[] = { "--device=cpu", "a",    "-x", "--help", "--device", "cpu",
+                               "--other=1",    "-5.0", "--", "b",      "--device", NULL };
+  const gchar *none[] = { NULL };
+  const gchar *wrong[] = { "--device=abacus", NULL };
+  g_autoptr (GError) error = NULL;
+  g_auto (GStrv) rest = gtorch_parse_options (arguments, &error);
+  g_auto (GStrv) nothing = NULL;
+  g_autofree gchar *text = NULL;
+
+  g_assert_no_error (error);
+  text = g_strjoinv (" ", rest);
+  g_assert_cmpstr (text, ==, "a -x --help --other=1 -5.0 -- b --device");
+  nothing = gtorch_parse_options (none, &error);
+  g_assert_no_error (error);
+  g_assert_cmpuint (g_strv_length (nothing), ==, 0);
+  g_assert_null (gtorch_parse_options (wrong, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE);
+}
+
+static void
+applications_take_the_options (void)
+{
+  g_autoptr (GApplication) app = g_application_new (NULL, G_APPLICATION_NON_UNIQUE);
+  gchar *arguments[] = { (gchar *) "program", (gchar *) "--disable-cuda", NULL };
+  guint n_times = 0;
+
+  gtorch_add_options (app);
+  g_signal_connect_swapped (app, "activate", G_CALLBACK (count), &n_times);
+  g_assert_cmpint (g_application_run (app, 2, arguments), ==, 0);
+  g_assert_cmpuint (n_times, ==, 1);
+  g_assert_true (gtorch_get_default_device () == gtorch_device_cpu ());
+}
+
+static void
 number_of_threads_is_checked (void)
 {
   g_autoptr (GError) error = NULL;
@@ -454,12 +496,6 @@ small_blocks_are_fast (void)
 }
 
 static void
-count (guint *n)
-{
-  (*n)++;
-}
-
-static void
 precision_is_kept_and_notified (void)
 {
   GTorchDevice *cpu = gtorch_device_cpu ();
@@ -532,6 +568,8 @@ main (int argc, char *argv[])
   TEST (the_cpu_describes_itself);
   TEST (the_build_describes_itself);
   TEST (options_set_the_device);
+  TEST (other_arguments_are_left);
+  TEST (applications_take_the_options);
   TEST (number_of_threads_is_checked);
   TEST (memory_of_every_size_is_aligned_and_counted);
   TEST (large_memory_is_kept_and_given_back);

@@ -241,6 +241,36 @@ def init():
     GTorch.init()
 
 
+DOMAIN = 'gtorch-1'  # of translations
+
+
+def get_option_group():
+    """The options --device, --disable-cuda and --threads, for GLib.OptionContext.add_group().
+
+    GTorch.parse_options() does the same for other parsers, GTorch.add_options() for a Gio.Application.
+    """
+    given = []
+
+    def take(name, value, _group):
+        given.append(name if value is None else f'{name}={value}')
+        GTorch.parse_options(given)
+
+    def text(message):
+        return GLib.dgettext(DOMAIN, message)
+
+    GTorch.parse_options([])  # a device is chosen in any case
+    # The class of PyGObject's own context: it has no hook for the end, and no other class will do.
+    group = GLib.OptionGroup('gtorch', text('GTorch Options:'), text('Show GTorch options'), take)
+    group.add_entries(
+        [
+            ('device', b'\0', 0, text('Compute on this device'), text('cpu|cuda|cuda:N')),
+            ('disable-cuda', b'\0', int(GLib.OptionFlags.NO_ARG), text('Compute on the CPU'), ''),
+            ('threads', b'\0', 0, text('Use this many CPU threads'), 'N'),
+        ]
+    )
+    return group
+
+
 CUDA = {
     'init': init,
     'is_available': lambda: _manager().is_available(),
@@ -274,6 +304,7 @@ def install(export, submodule, _ops):
     for cls in (Device, Stream, Event, Timer, CUDAGraph, memory.MemoryPool):
         members[cls.__name__] = export(cls.__name__, override(cls))
     export('device', members['Device'])
+    export('get_option_group', get_option_group)
     export('manual_seed', lambda seed: GTorch.manual_seed(seed % 2**64))
     del members['Device']
     cuda = submodule('cuda', 'GPUs, and the same classes for the CPU.', members)
