@@ -55,6 +55,8 @@ set_site (GTorchCudaLane *lane, guint64 number)
 
   if (g_atomic_pointer_get (&lane->sites) == NULL)
     {
+      GTORCH_CUDA_APART; /* the first work of a queue may be in a capture */
+
       if (!gtorch_cuda_device_activate (device, NULL))
         return;
       g_mutex_lock (&device->lock);
