@@ -264,6 +264,35 @@ follow (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
   return TRUE;
 }
 
+/* What follow() will do, for the checker of streams, which asks before. */
+static void
+note_order (GTorchGraphExec *exec, GTorchStream *stream)
+{
+  GTorchRaceOrder *order = NULL;
+  guint i;
+
+  g_mutex_lock (&exec->pool->lock);
+  if (exec->pool->queue != NULL)
+    order = gtorch_race_order_new (exec->pool->queue);
+  g_mutex_unlock (&exec->pool->lock);
+  gtorch_race_wait (stream, order);
+  gtorch_race_order_free (order);
+  for (i = 0; exec->has_children && i < exec->nodes->len; i++)
+    {
+      GTorchGraphNode *node = exec->nodes->pdata[i];
+
+      if (node->child != NULL)
+        note_order (node->child, stream);
+    }
+}
+
+static gboolean
+note_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
+{
+  note_order (exec, stream);
+  return gtorch_race_note_graph (stream, NULL, exec->read, exec->written, error);
+}
+
 /* How many random calls have their numbers on the stack. */
 #define FEW 16
 
@@ -276,8 +305,7 @@ replay_native (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
   gboolean result;
   guint i;
 
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS)
-      && !gtorch_race_note_graph (stream, NULL, exec->read, exec->written, error))
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && !note_replay (exec, stream, error))
     return FALSE;
   gtorch_pool_lock (exec->pool);
   if (exec->n_random > 0)

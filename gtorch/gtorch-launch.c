@@ -333,10 +333,10 @@ gtorch_launch (GTorchOpCall *call, GError **error)
 
   if (!gtorch_auto_sync (call->device, error))
     return FALSE;
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && !gtorch_race_note_call (stream, call, error))
-    return FALSE;
   if (gtorch_captures_exist () && (stream == NULL || stream->capture == NULL)
       && !gtorch_audit_launch (stream, call, error))
+    return FALSE;
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && !gtorch_race_note_call (stream, call, error))
     return FALSE;
   if (G_UNLIKELY (stream != NULL || call->device->type != GTORCH_DEVICE_TYPE_CPU))
     return launch_on_stream (stream, call, error);

@@ -97,6 +97,24 @@ turn_until (gpointer *set)
     g_main_context_iteration (NULL, TRUE);
 }
 
+static GTorchGraphCapture *
+begin (GTorchCUDAGraph *graph, GTorchStream *stream)
+{
+  g_autoptr (GError) error = NULL;
+  GTorchGraphCapture *capture =
+      gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
+
+  g_assert_no_error (error);
+  return capture;
+}
+
+static void
+end (GTorchGraphCapture *capture)
+{
+  g_assert_true (gtorch_graph_capture_end (capture, NULL));
+  gtorch_graph_capture_unref (capture);
+}
+
 /* --- waiting for the stream --- */
 
 static void
@@ -350,13 +368,49 @@ the_result_of_a_graph_is_read (Case *c)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) y = NULL;
+  GTorchGraphCapture *capture;
 
-  g_assert_true (gtorch_cuda_graph_capture_begin (graph, NULL, GTORCH_CAPTURE_MODE_GLOBAL, NULL));
+  capture = begin (graph, c->a);
   y = must (gtorch_tensor_neg (c->x, NULL));
-  g_assert_true (gtorch_cuda_graph_capture_end (graph, NULL));
+  end (capture);
   g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
   on_default (c->device);
   read_all (y);
+}
+
+/* Replays of one graph are in order by themselves. */
+static void
+replays_on_both_streams (Case *c)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  GTorchGraphCapture *capture;
+
+  capture = begin (graph, c->a);
+  must (gtorch_tensor_neg_inplace (c->x, NULL));
+  end (capture);
+  g_assert_true (gtorch_cuda_graph_replay_on (graph, c->a, NULL));
+  g_assert_true (gtorch_cuda_graph_replay_on (graph, c->b, NULL));
+  g_assert_true (gtorch_cuda_graph_replay_on (graph, c->a, NULL));
+  g_assert_true (gtorch_cuda_graph_replay_on (graph, c->b, NULL));
+}
+
+/* What is refused is no work. */
+static void
+a_call_beside_a_capture (Case *c)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GError) error = NULL;
+  GTorchGraphCapture *capture;
+
+  g_assert_true (gtorch_stream_synchronize (c->a, NULL, NULL));
+  capture = begin (graph, c->a);
+  on (c->other);
+  g_assert_null (gtorch_tensor_neg (c->x, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE);
+  on (c->a);
+  y = must (gtorch_tensor_neg (c->x, NULL));
+  end (capture);
 }
 
 /* --- what is not waited for --- */
@@ -476,6 +530,8 @@ static const struct
   ROW (a_copy_of_what_came_after, FALSE, TRUE),
   ROW (another_thread_reads_the_copy, FALSE, TRUE),
   ROW (the_result_of_a_graph_is_read, TRUE, FALSE),
+  ROW (replays_on_both_streams, TRUE, TRUE),
+  ROW (a_call_beside_a_capture, TRUE, TRUE),
 
   ROW (nothing, TRUE, TRUE, TRUE),
   ROW (the_copy_is_not_read, FALSE, TRUE, TRUE),
