@@ -83,6 +83,9 @@ gtorch_audit_captured (GTorchCapture *capture, const GTorchOpCall *call)
   for (i = 0; audit != NULL && i < call->n_outputs; i++)
     if (call->outputs[i] != NULL)
       g_hash_table_add (audit->written, call->outputs[i]->storage);
+  for (i = 0; audit != NULL && i < call->n_inputs; i++)
+    if (gtorch_call_writes (call, i))
+      g_hash_table_add (audit->written, call->inputs[i]->storage);
   if (audit != NULL && audit->calls != NULL)
     g_ptr_array_add (audit->calls,
                      gtorch_saved_call_new (call, gtorch_capture_alias_operand, capture));

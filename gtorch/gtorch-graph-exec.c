@@ -122,7 +122,11 @@ find_operands (GTorchGraphExec *exec)
       for (j = 0; j < node->call->call.n_outputs; j++)
         add_once (exec->written, written, node->call->call.outputs[j]);
       for (j = 0; j < node->call->call.n_inputs; j++)
-        add_once (exec->read, read, node->call->inputs[j]);
+        {
+          if (gtorch_call_writes (&node->call->call, j))
+            add_once (exec->written, written, node->call->inputs[j]);
+          add_once (exec->read, read, node->call->inputs[j]);
+        }
     }
 }
 
@@ -406,6 +410,9 @@ gtorch_graph_exec_write_dot (GTorchGraphExec *exec, GString *text)
       for (j = 0; j < call->n_outputs; j++)
         if (call->outputs[j] != NULL)
           g_hash_table_insert (writers, call->outputs[j]->storage->data, GUINT_TO_POINTER (i + 1));
+      for (j = 0; j < call->n_inputs; j++)
+        if (gtorch_call_writes (call, j))
+          g_hash_table_insert (writers, call->inputs[j]->storage->data, GUINT_TO_POINTER (i + 1));
     }
   g_string_append (text, "}\n");
 }

@@ -126,6 +126,7 @@ struct _GTorchOpClass
   gboolean (*cpu) (GTorchOpCall *call, GError **error);
   gboolean (*cuda) (GTorchOpCall *call, GTorchCudaLane *lane, GError **error); /* NULL: not yet */
   gboolean (*grad) (GTorchGradContext *context, GError **error); /* NULL: not differentiable */
+  gboolean (*writes) (const GTorchOpCall *call, guint i); /* to inputs; NULL: to outputs alone */
 };
 
 struct _GTorchOpCall
@@ -207,6 +208,13 @@ static inline const GTorchOpClass *
 gtorch_call_named_op (const GTorchOpCall *call)
 {
   return call->part_of != NULL ? call->part_of : call->op;
+}
+/* Does it write to input i, beside its outputs? */
+static inline gboolean
+gtorch_call_writes (const GTorchOpCall *call, guint i)
+{
+  return G_UNLIKELY (call->op->writes != NULL) && call->inputs[i] != NULL
+         && call->op->writes (call, i);
 }
 /* Around a composite that the program calls: errors of its parts get its name, those that are found later,
  * too. Begin returns what end must be given. */

@@ -253,6 +253,9 @@ run (GTorchOpCall *call, GError **error)
     for (i = 0; i < call->n_outputs; i++)
       if (i == 0 || call->outputs[i]->storage != call->outputs[0]->storage)
         g_atomic_int_inc (&call->outputs[i]->storage->version);
+  for (i = 0; G_UNLIKELY (call->op->writes != NULL) && i < call->n_inputs; i++)
+    if (gtorch_call_writes (call, i))
+      g_atomic_int_inc (&call->inputs[i]->storage->version);
   return TRUE;
 }
 
@@ -325,6 +328,30 @@ failed:
   return FALSE;
 }
 
+/* What is written to must be there to be written to, each element once. */
+static gboolean
+check_target (GTorchOpCall *call, GTorchImpl *target, GError **error)
+{
+  if (target->storage != NULL && G_UNLIKELY (gtorch_storage_is_read_only (target->storage)))
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                         _ ("the memory of the tensor of shape %s is read-only, since it is shared "
+                            "with its source: clone it before writing to it"),
+                         gtorch_impl_shape_str (target));
+      return FALSE;
+    }
+  if (target->storage != NULL && gtorch_impl_overlaps_itself (target))
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                         _ ("several elements of the tensor of shape %s share one memory location "
+                            "(it is "
+                            "expanded?): clone it before writing to it"),
+                         gtorch_impl_shape_str (target));
+      return FALSE;
+    }
+  return TRUE;
+}
+
 gboolean
 gtorch_op_run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
                         const GTorchAttr *attrs, GError **error)
@@ -342,23 +369,11 @@ gtorch_op_run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guin
   GTorchImpl *self = inputs[0];
   guint i;
 
-  if (self->storage != NULL && G_UNLIKELY (gtorch_storage_is_read_only (self->storage)))
-    {
-      gtorch_call_error (&call, error, GTORCH_ERROR_INVALID,
-                         _ ("the memory of the tensor of shape %s is read-only, since it is shared "
-                            "with its source: clone it before writing to it"),
-                         gtorch_impl_shape_str (self));
+  if (!check_target (&call, self, error))
+    return FALSE;
+  for (i = 1; G_UNLIKELY (op->writes != NULL) && i < n_inputs; i++)
+    if (gtorch_call_writes (&call, i) && !check_target (&call, inputs[i], error))
       return FALSE;
-    }
-  if (self->storage != NULL && gtorch_impl_overlaps_itself (self))
-    {
-      gtorch_call_error (&call, error, GTORCH_ERROR_INVALID,
-                         _ ("several elements of the tensor of shape %s share one memory location "
-                            "(it is "
-                            "expanded?): clone it before writing to it"),
-                         gtorch_impl_shape_str (self));
-      return FALSE;
-    }
   for (i = 1; i < n_inputs; i++)
     if (inputs[i] != NULL && self->storage != NULL && gtorch_impl_overlaps (self, inputs[i]))
       {

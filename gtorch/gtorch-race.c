@@ -606,7 +606,8 @@ gtorch_race_note_call (GTorchStream *stream, GTorchOpCall *call, GError **error)
         follow_copies (queue, input->storage);
       for (j = 0; j < call->n_outputs && call->outputs[j] != input; j++)
         continue;
-      pending_add (pending, queue, input->storage, input, j < call->n_outputs, call->op->name,
+      pending_add (pending, queue, input->storage, input,
+                   j < call->n_outputs || gtorch_call_writes (call, i), call->op->name,
                    call->in_place, &site);
     }
   for (i = 0; i < call->n_outputs; i++)

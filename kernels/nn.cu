@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Losses of class indices, pooling, the steps of optimizers. */
+/* Losses of class indices, pooling. */
 
 #include "gtorch-pointwise.cuh"
 #include "gtorch-plain.cuh"
@@ -237,90 +237,6 @@ pool_take (const GtPlain &p)
     }
 }
 
-/* --- optimizers: out[0] parameter, out[1], out[2], in[2] states, in[0] the gradient; n[0] elements --- */
-
-/* d: lr, momentum, rest, decay, keep; n[1] has it a buffer (out[1])? n[2] nesterov, n[3] maximize;
- * in[1] lr in memory, in[2] the count of steps before, of which the first keeps nothing and takes all;
- * both may be NULL */
-template <typename T, typename C>
-static __device__ __forceinline__ void
-sgd (const GtPlain &p)
-{
-  const bool first = p.in[2] != NULL && *(const double *) p.in[2] == 0;
-  const C lr = p.in[1] != NULL ? *(const double *) p.in[1] : p.d[0];
-  const C momentum = p.d[1], decay = p.d[3], rest = first ? 1 : p.d[2], keep = first ? 0 : p.d[4];
-
-  for (GT_LOOP (i, p.n[0]))
-    {
-      const C x = gt_get<C, T> (p.out[0], i), sign = p.n[3] ? -1 : 1;
-      C g = sign * gt_get<C, T> (p.in[0], i) + decay * x;
-
-      if (p.n[1])
-        {
-          const C b = (keep != 0 ? keep * gt_get<C, T> (p.out[1], i) : (C) 0) + rest * g;
-
-          gt_put<T> (p.out[1], i, b);
-          g = p.n[2] ? g + momentum * b : b;
-        }
-      gt_put<T> (p.out[0], i, x - lr * g);
-    }
-}
-
-/* The count of steps, of which the corrections are made here: it may be in a captured graph. */
-GT_KERNEL (gt_adam_count_f64)
-{
-  if (threadIdx.x == 0 && blockIdx.x == 0)
-    *(double *) p.out[0] += 1;
-}
-
-/* d: lr, beta1, beta2, eps, weight decay; n[1] decoupled, n[2] maximize; in[1] the count, in[2] the most,
- * in[3] lr in memory or NULL */
-template <typename T, typename C, int V>
-static __device__ __forceinline__ void
-adam (const GtPlain &p)
-{
-  const double count = *(const double *) p.in[1];
-  const double lr = p.in[3] != NULL ? *(const double *) p.in[3] : p.d[0];
-  const C beta1 = p.d[1], beta2 = p.d[2], eps = p.d[3], rest1 = 1 - p.d[1], rest2 = 1 - p.d[2];
-  const C decay = p.n[1] ? 0 : p.d[4], shrink = p.n[1] ? 1 - lr * p.d[4] : 1;
-  const C size = lr / (1 - pow (p.d[1], count)), root = sqrt (1 - pow (p.d[2], count));
-  const C sign = p.n[2] ? -1 : 1;
-  typedef gt_vector<T, V> Vector;
-
-  for (GT_LOOP (i, p.n[0] / V))
-    {
-      Vector x = ((Vector *) p.out[0])[i], g = ((const Vector *) p.in[0])[i];
-      Vector m = ((Vector *) p.out[1])[i], v = ((Vector *) p.out[2])[i], most;
-
-      if (p.in[2] != NULL)
-        most = ((const Vector *) p.in[2])[i];
-#pragma unroll
-      for (int k = 0; k < V; k++)
-        {
-          const C y = shrink * gt_convert<C>::from (x.at[k]);
-          const C d = sign * gt_convert<C>::from (g.at[k]) + decay * y;
-          const C a = beta1 * gt_convert<C>::from (m.at[k]) + rest1 * d;
-          C b = beta2 * gt_convert<C>::from (v.at[k]) + rest2 * d * d;
-
-          m.at[k] = gt_convert<T>::from (a);
-          v.at[k] = gt_convert<T>::from (b);
-          if (p.in[2] != NULL)
-            {
-              const C before = gt_convert<C>::from (most.at[k]);
-
-              b = b > before ? b : before;
-              most.at[k] = gt_convert<T>::from (b);
-            }
-          x.at[k] = gt_convert<T>::from (y - size * a / (sqrt (b) / root + eps));
-        }
-      ((Vector *) p.out[0])[i] = x;
-      ((Vector *) p.out[1])[i] = m;
-      ((Vector *) p.out[2])[i] = v;
-      if (p.in[2] != NULL)
-        ((Vector *) p.in[2])[i] = most;
-    }
-}
-
 #define EACH(dtype, T, C)                                             \
   GT_KERNEL (gt_nll_each_##dtype) { nll_each<T, C> (p); }             \
   GT_KERNEL (gt_nll_all_##dtype) { nll_all<T, C> (p); }               \
@@ -328,8 +244,5 @@ adam (const GtPlain &p)
   GT_KERNEL (gt_max_pool_##dtype) { max_pool<T, C> (p); }             \
   GT_KERNEL (gt_mean_pool_##dtype) { mean_pool<T, C> (p); }           \
   GT_KERNEL (gt_mean_pool_grad_##dtype) { mean_pool_grad<T, C> (p); } \
-  GT_KERNEL (gt_pool_take_##dtype) { pool_take<T, C> (p); }           \
-  GT_KERNEL (gt_sgd_##dtype) { sgd<T, C> (p); }                       \
-  GT_KERNEL (gt_adam_##dtype) { adam<T, C, 1> (p); }                  \
-  GT_KERNEL (gt_adam_vector_##dtype) { adam<T, C, 16 / sizeof (T)> (p); }
+  GT_KERNEL (gt_pool_take_##dtype) { pool_take<T, C> (p); }
 GT_EACH_FLOAT (EACH)

@@ -7,7 +7,8 @@
 
 G_BEGIN_DECLS
 
-/* The loops of optimizer steps; operands as in the rows, an absent one has stride 0 and is not touched. */
+/* The loops of optimizer steps, of one parameter, and of unscaling. Operands that a step does not have are
+ * not touched. */
 typedef struct
 {
   guint dtype;
@@ -23,9 +24,18 @@ typedef struct
   gdouble correction1, correction2_sqrt; /* 1 - beta1^t, sqrt (1 - beta2^t) */
 } GTorchAdamStep;
 
+typedef struct
+{
+  guint dtype;
+  gfloat factor;
+  gint found; /* becomes 1, atomically, where an element is not finite */
+} GTorchUnscaleStep;
+
 GTORCH_ISA_DECLARE (void, gtorch_sgd_loop,
                     (char *const *data, const gint64 *strides, gint64 n, gpointer step));
 GTORCH_ISA_DECLARE (void, gtorch_adam_loop,
+                    (char *const *data, const gint64 *strides, gint64 n, gpointer step));
+GTORCH_ISA_DECLARE (void, gtorch_unscale_loop,
                     (char *const *data, const gint64 *strides, gint64 n, gpointer step));
 
 G_END_DECLS

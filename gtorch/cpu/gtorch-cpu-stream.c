@@ -336,5 +336,8 @@ gtorch_cpu_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *cal
   for (i = 0; i < call->n_outputs; i++)
     if (call->outputs[i] != NULL)
       gtorch_storage_set_writer (call->outputs[i]->storage, stream->timeline, seq);
+  for (i = 0; i < call->n_inputs; i++)
+    if (gtorch_call_writes (call, i))
+      gtorch_storage_set_writer (call->inputs[i]->storage, stream->timeline, seq);
   return TRUE;
 }

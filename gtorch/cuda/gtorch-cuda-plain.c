@@ -17,6 +17,7 @@
 GTORCH_CUDA_IMAGE (softmax)
 GTORCH_CUDA_IMAGE (norm)
 GTORCH_CUDA_IMAGE (nn)
+GTORCH_CUDA_IMAGE (optim)
 GTORCH_CUDA_IMAGE (index)
 GTORCH_CUDA_IMAGE (order)
 GTORCH_CUDA_IMAGE (random)
@@ -30,6 +31,7 @@ static GTorchCudaFamily families[] = {
   FAMILY (SOFTMAX) = { .name = "softmax", .image = gtorch_fatbin_softmax },
   FAMILY (NORM) = { .name = "norm", .image = gtorch_fatbin_norm },
   FAMILY (NN) = { .name = "nn", .image = gtorch_fatbin_nn },
+  FAMILY (OPTIM) = { .name = "optim", .image = gtorch_fatbin_optim },
   FAMILY (INDEX) = { .name = "index", .image = gtorch_fatbin_index },
   FAMILY (ORDER) = { .name = "order", .image = gtorch_fatbin_order },
   FAMILY (RANDOM) = { .name = "random", .image = gtorch_fatbin_random },

@@ -55,6 +55,7 @@ KEYS = {
     'autocast',
     'grad',
     'saves',
+    'writes',
     'inplace',
     'scalar',
     'flags',
@@ -333,6 +334,8 @@ def emit_table(rows):
         out.append(f'    .shape = {shape},')
         out.append(f'    .cpu = {cpu},')
         out.append(f'    .cuda = {cuda},')
+        if 'writes' in row.data:
+            out.append(f'    .writes = gtorch_writes_{row.data["writes"]},')
         has_grad = row.grad or row.grad_function
         out.append(f'    .grad = {"gtorch_grad_" + row.name if has_grad else "NULL"},')
         out.append('  },')
@@ -382,6 +385,8 @@ def emit_ops_header(rows):
         if row.family == 'structured' or 'cpu' in row.data:
             functions.add('gtorch_cpu_' + row.data.get('cpu', row.name))
     out.append('')
+    written = sorted({r.data['writes'] for r in rows if 'writes' in r.data})
+    out += [f'gboolean gtorch_writes_{w} (const GTorchOpCall *call, guint i);' for w in written]
     out += [f'gboolean {f} (GTorchOpCall *call, GError **error);' for f in sorted(functions)]
     # Weak: an operation that a GPU does not have says so when it is called there.
     out += [

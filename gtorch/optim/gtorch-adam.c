@@ -121,51 +121,43 @@ gtorch_adam_set_property (GObject *object, guint prop_id, const GValue *value, G
 
 G_DEFINE_TYPE (GTorchAdamW, gtorch_adam_w, GTORCH_TYPE_ADAM)
 
-static GTorchTensor *
-ensure_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *name, GError **error)
+static gboolean
+run (const GTorchOptimStep *step, GTorchImpl *const *operands, guint n, guint kinds, gpointer data,
+     GError **error)
 {
-  GTorchTensor *state = gtorch_optimizer_get_state (self, param, name);
-  g_autoptr (GTorchTensor) made = NULL;
+  const GTorchAdam *self = data;
 
-  if (state != NULL)
-    return state;
-  made = gtorch_optim_new_filled (g_str_equal (name, "step") ? NULL : param,
-                                  gtorch_tensor_get_device (param), 0, error);
-  if (made == NULL)
-    return NULL;
-  gtorch_optimizer_set_state (self, param, name, made);
-  return gtorch_optimizer_get_state (self, param, name);
+  return gtorch_op_adam_steps_inplace (operands[0], step->cell, step->skip, operands + 1,
+                                       n * kinds - 1, kinds,
+                                       gtorch_param_group_get_learning_rate (step->group),
+                                       self->beta1, self->beta2, self->eps,
+                                       gtorch_param_group_get_weight_decay (step->group),
+                                       GTORCH_IS_ADAM_W (data), self->maximize, error);
 }
 
 static gboolean
-gtorch_adam_step_param (GTorchOptimizer *optimizer, GTorchParamGroup *group, GTorchTensor *param,
-                        GTorchTensor *grad, GError **error)
+gtorch_adam_step_params (GTorchOptimizer *optimizer, const GTorchOptimStep *step, GError **error)
 {
+  const gchar *const names[] = { "exp_avg", "exp_avg_sq", "step", "max_exp_avg_sq" };
   GTorchAdam *self = GTORCH_ADAM (optimizer);
-  GTorchTensor *exp_avg = ensure_state (optimizer, param, "exp_avg", error);
-  GTorchTensor *exp_avg_sq =
-      exp_avg != NULL ? ensure_state (optimizer, param, "exp_avg_sq", error) : NULL;
-  GTorchTensor *step = exp_avg_sq != NULL ? ensure_state (optimizer, param, "step", error) : NULL;
-  GTorchTensor *most = NULL;
-  GTorchImpl *cell;
+  guint kinds = self->amsgrad ? 6 : 5, i, kind;
+  g_autofree GTorchImpl **operands = g_new (GTorchImpl *, step->n * kinds);
 
-  if (step == NULL || !gtorch_optimizer_find_cell (optimizer, group, param, &cell, error))
-    return FALSE;
-  if (self->amsgrad)
+  for (i = 0; i < step->n; i++)
     {
-      most = ensure_state (optimizer, param, "max_exp_avg_sq", error);
-      if (most == NULL)
-        return FALSE;
+      operands[i] = gtorch_tensor_unwrap (step->params[i]);
+      operands[step->n + i] = gtorch_tensor_unwrap (step->grads[i]);
+      for (kind = 2; kind < kinds; kind++)
+        {
+          GTorchTensor *state = gtorch_optim_ensure_state (optimizer, step->params[i],
+                                                           names[kind - 2], kind == 4, 0, error);
+
+          if (state == NULL)
+            return FALSE;
+          operands[kind * step->n + i] = gtorch_tensor_unwrap (state);
+        }
     }
-  return gtorch_op_adam_step_inplace (gtorch_tensor_unwrap (param), gtorch_tensor_unwrap (grad),
-                                      gtorch_tensor_unwrap (exp_avg),
-                                      gtorch_tensor_unwrap (exp_avg_sq),
-                                      most != NULL ? gtorch_tensor_unwrap (most) : NULL,
-                                      gtorch_tensor_unwrap (step), cell,
-                                      gtorch_param_group_get_learning_rate (group), self->beta1,
-                                      self->beta2, self->eps,
-                                      gtorch_param_group_get_weight_decay (group),
-                                      GTORCH_IS_ADAM_W (self), self->maximize, error);
+  return gtorch_optim_run (step, operands, kinds, run, self, error);
 }
 
 static void
@@ -175,8 +167,8 @@ gtorch_adam_class_init (GTorchAdamClass *klass)
 
   object_class->get_property = gtorch_adam_get_property;
   object_class->set_property = gtorch_adam_set_property;
-  GTORCH_OPTIMIZER_CLASS (klass)->step_param = gtorch_adam_step_param;
-  GTORCH_OPTIMIZER_CLASS (klass)->maskable_step = gtorch_adam_step_param;
+  GTORCH_OPTIMIZER_CLASS (klass)->step_param = gtorch_optimizer_step_one;
+  GTORCH_OPTIMIZER_CLASS (klass)->step_params = gtorch_adam_step_params;
 
   /**
    * GTorchAdam:beta1:

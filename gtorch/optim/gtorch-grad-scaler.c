@@ -36,9 +36,10 @@
  * gtorch_grad_scaler_update (scaler, NULL, &error);
  * ```
  *
- * The scale and what was found in gradients are tensors on the device. Only [method@GradScaler.step]
- * reads: whether to step; [method@GradScaler.step_async] waits for that in the main loop, and with
- * [property@GradScaler:capturable] nothing is read at all.
+ * The scale and what was found in gradients are tensors on the device. Adam, AdamW and SGD read there whether
+ * to step, and the host goes on. It waits for the answer in [method@GradScaler.step] for other optimizers,
+ * and where [signal@GradScaler::overflow] is connected and [property@GradScaler:capturable] is not set;
+ * [method@GradScaler.step_async] does so in the main loop.
  *
  * Since: 0.1
  */
@@ -85,12 +86,6 @@ progress_free (gpointer data)
 
   g_ptr_array_unref (progress->founds);
   g_free (progress);
-}
-
-static void
-forget (gpointer data, GObject *optimizer)
-{
-  g_hash_table_remove (data, optimizer);
 }
 
 static void
@@ -168,13 +163,7 @@ static void
 gtorch_grad_scaler_finalize (GObject *object)
 {
   GTorchGradScaler *self = GTORCH_GRAD_SCALER (object);
-  GHashTableIter iter;
-  gpointer optimizer;
 
-  g_hash_table_iter_init (&iter, self->experienced);
-  while (g_hash_table_iter_next (&iter, &optimizer, NULL))
-    g_object_weak_unref (optimizer, forget, self->experienced);
-  g_hash_table_unref (self->experienced);
   g_hash_table_unref (self->optimizers);
   g_clear_pointer (&self->scale, gtorch_impl_unref);
   g_clear_pointer (&self->tracker, gtorch_impl_unref);
@@ -240,10 +229,9 @@ gtorch_grad_scaler_class_init (GTorchGradScalerClass *klass)
   /**
    * GTorchGradScaler:capturable:
    *
-   * Whether steps of Adam, AdamW and SGD are made without the host knowing whether they count, as a graph
-   * that captures them needs: each is made, and taken back on the device after an overflow. This takes a
-   * copy of parameters and state. The first step of an optimizer that counts is made as always, since it
-   * makes the optimizer's state.
+   * Whether the host never waits for what was found in the gradients of Adam, AdamW and SGD, as a graph that
+   * captures a step needs: [signal@GradScaler::overflow] comes from the main loop then, some time after
+   * the [method@GradScaler.update].
    *
    * Since: 0.1
    */
@@ -268,7 +256,6 @@ static void
 gtorch_grad_scaler_init (GTorchGradScaler *self)
 {
   self->optimizers = g_hash_table_new_full (NULL, NULL, g_object_unref, progress_free);
-  self->experienced = g_hash_table_new (NULL, NULL);
   self->owner = g_thread_self ();
   self->context = g_main_context_ref_thread_default ();
 }
@@ -440,18 +427,14 @@ static gboolean
 unscale (GTorchGradScaler *self, GTorchOptimizer *optimizer, Progress *progress, GError **error)
 {
   g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
-  g_autoptr (GTorchImpl) inverse = gtorch_amp_inv_scale (self->scale, error);
-  g_autoptr (GHashTable) devices = NULL;
+  g_autoptr (GHashTable) devices = dup_grads (optimizer);
   GHashTableIter iter;
   gpointer device, grads;
 
-  if (inverse == NULL)
-    return FALSE;
-  devices = dup_grads (optimizer);
   g_hash_table_iter_init (&iter, devices);
   while (g_hash_table_iter_next (&iter, &device, &grads))
     {
-      g_autoptr (GTorchImpl) near = gtorch_op_to_device (inverse, device, FALSE, error);
+      g_autoptr (GTorchImpl) near = gtorch_op_to_device (self->scale, device, FALSE, error);
       GTorchImpl *found =
           near != NULL ? gtorch_amp_unscale ((GTorchImpl *const *) ((GPtrArray *) grads)->pdata,
                                              ((GPtrArray *) grads)->len, near, error)
@@ -618,9 +601,16 @@ end_step (GTorchGradScaler *self, GTorchOptimizer *optimizer, gdouble found, GEr
   if (!gtorch_optimizer_step (optimizer, error))
     return FALSE;
   progress->stage = STAGE_STEPPED;
-  if (self->capturable && g_hash_table_add (self->experienced, optimizer))
-    g_object_weak_ref (G_OBJECT (optimizer), forget, self->experienced);
   return TRUE;
+}
+
+/* Need nobody on the host know whether the step counts? */
+static gboolean
+is_left_to_device (GTorchGradScaler *self, GTorchOptimizer *optimizer)
+{
+  return gtorch_optimizer_is_fused (optimizer)
+         && (self->capturable
+             || !g_signal_has_handler_pending (self, signals[OVERFLOWED], 0, FALSE));
 }
 
 static gboolean
@@ -628,23 +618,9 @@ step_unless_found (GTorchGradScaler *self, GTorchOptimizer *optimizer, Progress 
                    GError **error)
 {
   g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
-  g_autoptr (GPtrArray) skips = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
   g_autoptr (GTorchImpl) all = combine (progress->founds, error);
-  guint i;
 
-  for (i = 0; all != NULL && i < progress->founds->len; i++)
-    {
-      GTorchImpl *found = progress->founds->pdata[i];
-      g_autoptr (GTorchImpl) near = gtorch_op_to_device (all, found->storage->device, FALSE, error);
-      GTorchImpl *skip = near != NULL ? gtorch_op_to_dtype (near, GTORCH_DTYPE_BOOL, error) : NULL;
-
-      if (skip == NULL)
-        return FALSE;
-      g_ptr_array_add (skips, skip);
-    }
-  if (all == NULL
-      || !gtorch_optimizer_step_unless (optimizer, (GTorchImpl *const *) skips->pdata, skips->len,
-                                        error))
+  if (all == NULL || !gtorch_optimizer_step_unless (optimizer, all, error))
     return FALSE;
   progress->stage = STAGE_STEPPED;
   return TRUE;
@@ -658,8 +634,9 @@ step_unless_found (GTorchGradScaler *self, GTorchOptimizer *optimizer, Progress 
  *
  * Makes a step of the optimizer if all of its gradients are finite.
  *
- * They are divided by the scale before, unless [method@GradScaler.unscale] has. Waits for the device to
- * know them, but for scalers that are [property@GradScaler:capturable].
+ * They are divided by the scale before, unless [method@GradScaler.unscale] has. Waits for the device only
+ * where the host must know them: for optimizers other than Adam, AdamW and SGD, or for
+ * [signal@GradScaler::overflow].
  *
  * Returns: %TRUE, also where the step was left out; %FALSE with %GTORCH_ERROR_INVALID if it was called
  * already since
@@ -683,8 +660,7 @@ gtorch_grad_scaler_step (GTorchGradScaler *self, GTorchOptimizer *optimizer, GEr
   progress = begin_step (self, optimizer, error);
   if (progress == NULL)
     return FALSE;
-  if (self->capturable && gtorch_optimizer_is_maskable (optimizer)
-      && g_hash_table_contains (self->experienced, optimizer))
+  if (is_left_to_device (self, optimizer))
     return step_unless_found (self, optimizer, progress, error);
   found = gtorch_tensor_wrap (combine (progress->founds, error));
   if (found == NULL)
@@ -750,7 +726,17 @@ gtorch_grad_scaler_step_async (GTorchGradScaler *self, GTorchOptimizer *optimize
         g_task_return_error (task, error);
       return;
     }
+  if (g_task_return_error_if_cancelled (task))
+    return;
   progress = begin_step (self, optimizer, &error);
+  if (progress != NULL && is_left_to_device (self, optimizer))
+    {
+      if (step_unless_found (self, optimizer, progress, &error))
+        g_task_return_boolean (task, TRUE);
+      else
+        g_task_return_error (task, error);
+      return;
+    }
   found = progress != NULL ? gtorch_tensor_wrap (combine (progress->founds, &error)) : NULL;
   if (found != NULL)
     gtorch_tensor_item_double_async (found, cancellable, found_is_known, g_steal_pointer (&task));
@@ -876,8 +862,8 @@ gtorch_grad_scaler_update (GTorchGradScaler *self, GTorchTensor *new_scale, GErr
   all = combine (founds, error);
   near = all != NULL ? gtorch_op_to_device (all, self->scale->storage->device, FALSE, error) : NULL;
   if (near == NULL
-      || !gtorch_amp_update_scale (self->scale, self->tracker, near, self->growth_factor,
-                                   self->backoff_factor, self->growth_interval, error))
+      || !gtorch_op_amp_update_scale_inplace (self->scale, self->tracker, near, self->growth_factor,
+                                              self->backoff_factor, self->growth_interval, error))
     return FALSE;
   tell_later (self, near);
   g_hash_table_remove_all (self->optimizers);

@@ -11,12 +11,43 @@ G_BEGIN_DECLS
 /* All parameters, in the order of the groups; new references. */
 GPtrArray *gtorch_optimizer_dup_params (GTorchOptimizer *self);
 
-/* Whether all that a step changes are parameters and what set_state () was given. */
-gboolean gtorch_optimizer_is_maskable (GTorchOptimizer *self);
-/* A step that leaves a parameter and its state as they are where `skip`, a bool without dimensions on the
- * device of the parameter, is true: nobody waits for it to be known. One of `skips` is of each device. */
-gboolean gtorch_optimizer_step_unless (GTorchOptimizer *self, GTorchImpl *const *skips,
-                                       guint n_skips, GError **error);
+/* Some parameters of a group, of one device and dtype, all of which have gradients. */
+typedef struct
+{
+  GTorchParamGroup *group;
+  GTorchTensor *const *params, *const *grads;
+  guint n;
+  GTorchImpl *cell; /* the learning rate in memory of the device; NULL: that of the group */
+  GTorchImpl *skip; /* a float32: where it is not 0 nothing is to be changed; or NULL */
+} GTorchOptimStep;
+
+/* The step_params of a class changes all of them at once. */
+typedef gboolean (*GTorchOptimStepParams) (GTorchOptimizer *self, const GTorchOptimStep *step,
+                                           GError **error);
+/* The step_param of such a class; a subclass that overrides it gets its parameters one by one. */
+gboolean gtorch_optimizer_step_one (GTorchOptimizer *self, GTorchParamGroup *group,
+                                    GTorchTensor *param, GTorchTensor *grad, GError **error);
+
+/* Whether there is a step_params, and nobody has overridden step_param. */
+gboolean gtorch_optimizer_is_fused (GTorchOptimizer *self);
+/* A step that changes nothing where `skip`, a float32 without dimensions, is not 0: nobody waits for it to be
+ * known. */
+gboolean gtorch_optimizer_step_unless (GTorchOptimizer *self, GTorchImpl *skip, GError **error);
+
+/* No two of them have memory in common. */
+gboolean gtorch_optim_are_apart (GTorchImpl *const *impls, guint n);
+/* What is remembered of the parameter, at first filled with the value: like it or, a number, one float64.
+ * Borrowed. */
+GTorchTensor *gtorch_optim_ensure_state (GTorchOptimizer *self, GTorchTensor *param,
+                                         const gchar *name, gboolean is_number, gdouble value,
+                                         GError **error);
+/* Operands: all parameters, then all gradients, then each kind of state. */
+typedef gboolean (*GTorchOptimFunc) (const GTorchOptimStep *step, GTorchImpl *const *operands,
+                                     guint n, guint kinds, gpointer data, GError **error);
+/* Calls func with all operands, or with those of one parameter after the other where parameters have memory
+ * in common. */
+gboolean gtorch_optim_run (const GTorchOptimStep *step, GTorchImpl *const *operands, guint kinds,
+                           GTorchOptimFunc func, gpointer data, GError **error);
 
 /* What graphs read: it is filled at once, also while the current stream captures, so that a replay does not
  * fill it again. */

@@ -179,24 +179,25 @@ check_capture (GTorchOptimizer *self, GTorchParamGroup *group, GTorchTensor *par
   return FALSE;
 }
 
+gboolean
+gtorch_optimizer_is_fused (GTorchOptimizer *self)
+{
+  return GTORCH_OPTIMIZER_GET_CLASS (self)->step_param == gtorch_optimizer_step_one;
+}
+
 static gboolean
-step_group (GTorchOptimizer *self, GTorchParamGroup *group, GError **error)
+step_each (GTorchOptimizer *self, GTorchParamGroup *group, GPtrArray *params, GPtrArray *grads,
+           GError **error)
 {
   GTorchOptimizerClass *klass = GTORCH_OPTIMIZER_GET_CLASS (self);
-  GListModel *params = gtorch_param_group_get_params (group);
-  guint i, n = g_list_model_get_n_items (params);
+  guint i;
 
-  for (i = 0; i < n; i++)
+  for (i = 0; i < params->len; i++)
     {
-      g_autoptr (GTorchTensor) param = g_list_model_get_item (params, i);
-      g_autoptr (GTorchTensor) grad = gtorch_tensor_get_grad (param);
       GError *failure = NULL;
 
-      if (grad == NULL)
-        continue;
-      if (!check_capture (self, group, param, error))
-        return FALSE;
-      if (klass->step_param (self, group, param, grad, &failure) && failure == NULL)
+      if (klass->step_param (self, group, params->pdata[i], grads->pdata[i], &failure)
+          && failure == NULL)
         continue;
       if (failure == NULL) /* an exception of a language that has no GError for it */
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
@@ -207,6 +208,117 @@ step_group (GTorchOptimizer *self, GTorchParamGroup *group, GError **error)
       return FALSE;
     }
   return TRUE;
+}
+
+/* All are of one device and dtype. */
+static gboolean
+step_together (GTorchOptimizer *self, GTorchParamGroup *group, GTorchTensor *const *params,
+               GTorchTensor *const *grads, guint n, GTorchImpl *skip, GError **error)
+{
+  GTorchOptimStepParams step_params = GTORCH_OPTIMIZER_GET_CLASS (self)->step_params;
+  GTorchDevice *device = gtorch_tensor_get_device (params[0]);
+  GTorchOptimStep step = { .group = group, .params = params, .grads = grads, .n = n };
+  g_autoptr (GTorchImpl) near =
+      skip != NULL ? gtorch_op_to_device (skip, device, FALSE, error) : NULL;
+
+  step.skip = near;
+  return (skip == NULL || near != NULL)
+         && gtorch_optimizer_find_cell (self, group, params[0], &step.cell, error)
+         && step_params (self, &step, error);
+}
+
+gboolean
+gtorch_optimizer_step_one (GTorchOptimizer *self, GTorchParamGroup *group, GTorchTensor *param,
+                           GTorchTensor *grad, GError **error)
+{
+  return step_together (self, group, &param, &grad, 1, NULL, error);
+}
+
+static gboolean
+step_kinds (GTorchOptimizer *self, GTorchParamGroup *group, GPtrArray *params, GPtrArray *grads,
+            GTorchImpl *skip, GError **error)
+{
+  guint n = params->len, n_left = n, i;
+  g_autofree gpointer *rest = g_memdup2 (params->pdata, n * sizeof (gpointer));
+  g_autofree gpointer *rest_grads = g_memdup2 (grads->pdata, n * sizeof (gpointer));
+  g_autofree GTorchTensor **taken = g_new (GTorchTensor *, 2 * n);
+
+  while (n_left > 0)
+    {
+      const GTorchImpl *first = gtorch_tensor_unwrap (rest[0]);
+      guint n_taken = 0, n_kept = 0;
+
+      for (i = 0; i < n_left; i++)
+        {
+          const GTorchImpl *impl = gtorch_tensor_unwrap (rest[i]);
+
+          if (impl->dtype == first->dtype
+              && gtorch_impl_device (impl) == gtorch_impl_device (first))
+            {
+              taken[n_taken] = rest[i];
+              taken[n + n_taken++] = rest_grads[i];
+            }
+          else
+            {
+              rest[n_kept] = rest[i];
+              rest_grads[n_kept++] = rest_grads[i];
+            }
+        }
+      if (!step_together (self, group, taken, taken + n, n_taken, skip, error))
+        return FALSE;
+      n_left = n_kept;
+    }
+  return TRUE;
+}
+
+static gboolean
+step_group (GTorchOptimizer *self, GTorchParamGroup *group, GTorchImpl *skip, GError **error)
+{
+  g_autoptr (GPtrArray) params = g_ptr_array_new_with_free_func (g_object_unref);
+  g_autoptr (GPtrArray) grads = g_ptr_array_new_with_free_func (g_object_unref);
+  GListModel *items = gtorch_param_group_get_params (group);
+  guint i, n = g_list_model_get_n_items (items);
+
+  for (i = 0; i < n; i++)
+    {
+      g_autoptr (GTorchTensor) param = g_list_model_get_item (items, i);
+      GTorchTensor *grad = gtorch_tensor_get_grad (param);
+
+      if (grad == NULL)
+        continue;
+      g_ptr_array_add (grads, grad);
+      g_ptr_array_add (params, g_steal_pointer (&param));
+      if (!check_capture (self, group, params->pdata[params->len - 1], error))
+        return FALSE;
+    }
+  if (params->len == 0)
+    return TRUE;
+  return gtorch_optimizer_is_fused (self) ? step_kinds (self, group, params, grads, skip, error)
+                                          : step_each (self, group, params, grads, error);
+}
+
+static gboolean
+step_groups (GTorchOptimizer *self, GTorchImpl *skip, GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
+  GListModel *groups = G_LIST_MODEL (PRIVATE (self)->groups);
+  guint i, n = g_list_model_get_n_items (groups);
+
+  for (i = 0; i < n; i++)
+    {
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+
+      if (!step_group (self, group, skip, error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+gboolean
+gtorch_optimizer_step_unless (GTorchOptimizer *self, GTorchImpl *skip, GError **error)
+{
+  g_return_val_if_fail (gtorch_optimizer_is_fused (self), FALSE);
+  return step_groups (self, skip, error);
 }
 
 /**
@@ -224,10 +336,6 @@ step_group (GTorchOptimizer *self, GTorchParamGroup *group, GError **error)
 gboolean
 gtorch_optimizer_step (GTorchOptimizer *self, GError **error)
 {
-  g_autoptr (GTorchGradGuard) guard = NULL;
-  GListModel *groups;
-  guint i, n;
-
   g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
   if (GTORCH_OPTIMIZER_GET_CLASS (self)->step_param == NULL)
     {
@@ -235,17 +343,7 @@ gtorch_optimizer_step (GTorchOptimizer *self, GError **error)
                    _ ("step: %s does not override step_param"), G_OBJECT_TYPE_NAME (self));
       return FALSE;
     }
-  guard = gtorch_no_grad ();
-  groups = G_LIST_MODEL (PRIVATE (self)->groups);
-  n = g_list_model_get_n_items (groups);
-  for (i = 0; i < n; i++)
-    {
-      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
-
-      if (!step_group (self, group, error))
-        return FALSE;
-    }
-  return TRUE;
+  return step_groups (self, NULL, error);
 }
 
 /* Their positions name them in a state dict. */
@@ -265,98 +363,6 @@ gtorch_optimizer_dup_params (GTorchOptimizer *self)
         g_ptr_array_add (params, g_list_model_get_item (items, j));
     }
   return params;
-}
-
-/* --- a step that may turn out not to be one --- */
-
-gboolean
-gtorch_optimizer_is_maskable (GTorchOptimizer *self)
-{
-  GTorchOptimizerClass *klass = GTORCH_OPTIMIZER_GET_CLASS (self);
-
-  return klass->maskable_step != NULL && klass->maskable_step == (gpointer) klass->step_param;
-}
-
-/* Calls func with each parameter that has a gradient, and all that is remembered of it. */
-static gboolean
-for_each_changed (GTorchOptimizer *self, gboolean (*func) (GTorchImpl *, gpointer, GError **),
-                  gpointer data, GError **error)
-{
-  g_autoptr (GPtrArray) params = gtorch_optimizer_dup_params (self);
-  guint i;
-
-  for (i = 0; i < params->len; i++)
-    {
-      g_autoptr (GTorchTensor) grad = gtorch_tensor_get_grad (params->pdata[i]);
-      GHashTable *states = g_hash_table_lookup (PRIVATE (self)->states, params->pdata[i]);
-      GHashTableIter iter;
-      gpointer value;
-
-      if (grad == NULL)
-        continue;
-      if (!func (gtorch_tensor_unwrap (params->pdata[i]), data, error))
-        return FALSE;
-      if (states == NULL)
-        continue;
-      g_hash_table_iter_init (&iter, states);
-      while (g_hash_table_iter_next (&iter, NULL, &value))
-        if (!func (gtorch_tensor_unwrap (value), data, error))
-          return FALSE;
-    }
-  return TRUE;
-}
-
-typedef struct
-{
-  GHashTable *former; /* impl -> what it was */
-  GTorchImpl *const *skips;
-  guint n_skips;
-} Masked;
-
-static gboolean
-keep (GTorchImpl *impl, gpointer data, GError **error)
-{
-  g_autoptr (GTorchImpl) plain = gtorch_impl_alias (impl);
-  GTorchImpl *copy = gtorch_op_clone (plain, error);
-
-  if (copy != NULL)
-    g_hash_table_insert (((Masked *) data)->former, gtorch_impl_ref (impl), copy);
-  return copy != NULL;
-}
-
-static gboolean
-restore (GTorchImpl *impl, gpointer data, GError **error)
-{
-  const Masked *masked = data;
-  GTorchImpl *former = g_hash_table_lookup (masked->former, impl), *skip = masked->skips[0];
-  g_autoptr (GTorchImpl) zero = gtorch_impl_new_number (0);
-  g_autoptr (GTorchImpl) plain = gtorch_impl_alias (impl);
-  g_autoptr (GTorchImpl) near = NULL;
-  g_autoptr (GTorchImpl) result = NULL;
-  guint i;
-
-  for (i = 1; i < masked->n_skips; i++)
-    if (masked->skips[i]->storage->device == impl->storage->device)
-      skip = masked->skips[i];
-  near = gtorch_op_to_device (skip, impl->storage->device, FALSE, error);
-  /* what the step has made itself began as zeros */
-  result =
-      near != NULL ? gtorch_op_where (near, former != NULL ? former : zero, plain, error) : NULL;
-  return result != NULL && gtorch_op_copy_inplace (plain, result, FALSE, error);
-}
-
-/* Made of operations: in place of the copies, a kernel of a step could read whether to skip itself. */
-gboolean
-gtorch_optimizer_step_unless (GTorchOptimizer *self, GTorchImpl *const *skips, guint n_skips,
-                              GError **error)
-{
-  g_autoptr (GHashTable) former =
-      g_hash_table_new_full (NULL, NULL, (GDestroyNotify) gtorch_impl_unref,
-                             (GDestroyNotify) gtorch_impl_unref);
-  Masked masked = { former, skips, n_skips };
-
-  return for_each_changed (self, keep, &masked, error) && gtorch_optimizer_step (self, error)
-         && for_each_changed (self, restore, &masked, error);
 }
 
 /**

@@ -41,7 +41,7 @@ struct _GTorchOptimizerClass
                           GTorchTensor *grad, GError **error);
 
   /*< private >*/
-  gpointer maskable_step; /* a step_param that keeps what it remembers with set_state () alone */
+  gpointer step_params; /* of a fused optimizer */
   gpointer padding[7];
 };
 

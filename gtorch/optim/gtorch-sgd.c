@@ -97,14 +97,71 @@ gtorch_sgd_set_property (GObject *object, guint prop_id, const GValue *value, GP
   gtorch_optimizer_changed (GTORCH_OPTIMIZER (object), pspec);
 }
 
+typedef struct
+{
+  const GTorchSGD *self;
+  gboolean first;
+} Run;
+
 static gboolean
-gtorch_sgd_step_param (GTorchOptimizer *optimizer, GTorchParamGroup *group, GTorchTensor *param,
-                       GTorchTensor *grad, GError **error)
+run (const GTorchOptimStep *step, GTorchImpl *const *operands, guint n, guint kinds, gpointer data,
+     GError **error)
+{
+  const Run *how = data;
+  const GTorchSGD *self = how->self;
+
+  return gtorch_op_sgd_steps_inplace (operands[0], step->cell, step->skip, operands + 1,
+                                      n * kinds - 1, kinds,
+                                      gtorch_param_group_get_learning_rate (step->group),
+                                      self->momentum, self->dampening,
+                                      gtorch_param_group_get_weight_decay (step->group),
+                                      self->nesterov, self->maximize, how->first, error);
+}
+
+/* Those that have a buffer, or those that get one now. Counts tell the device which step is the first where
+ * the host does not: in graphs, and where steps may be skipped. */
+static gboolean
+step_params (GTorchOptimizer *optimizer, const GTorchOptimStep *step, gboolean first,
+             gboolean has_counts, GError **error)
 {
   GTorchSGD *self = GTORCH_SGD (optimizer);
-  GTorchTensor *buffer = NULL, *count = NULL;
-  GTorchImpl *cell;
-  gboolean first = FALSE;
+  Run how = { self, first };
+  guint kinds = self->momentum == 0 ? 2 : (has_counts ? 4 : 3), i;
+  g_autofree GTorchImpl **operands = g_new (GTorchImpl *, step->n * kinds);
+
+  for (i = 0; i < step->n; i++)
+    {
+      operands[i] = gtorch_tensor_unwrap (step->params[i]);
+      operands[step->n + i] = gtorch_tensor_unwrap (step->grads[i]);
+      if (kinds > 2)
+        {
+          GTorchTensor *buffer = gtorch_optim_ensure_state (optimizer, step->params[i],
+                                                            "momentum_buffer", FALSE, 0, error);
+
+          if (buffer == NULL)
+            return FALSE;
+          operands[2 * step->n + i] = gtorch_tensor_unwrap (buffer);
+        }
+      if (kinds > 3)
+        {
+          GTorchTensor *count = gtorch_optim_ensure_state (optimizer, step->params[i], "step", TRUE,
+                                                           first ? 0 : 1, error);
+
+          if (count == NULL)
+            return FALSE;
+          operands[3 * step->n + i] = gtorch_tensor_unwrap (count);
+        }
+    }
+  return gtorch_optim_run (step, operands, kinds, run, &how, error);
+}
+
+static gboolean
+gtorch_sgd_step_params (GTorchOptimizer *optimizer, const GTorchOptimStep *step, GError **error)
+{
+  GTorchSGD *self = GTORCH_SGD (optimizer);
+  g_autofree GTorchTensor **sorted = NULL;
+  g_autofree guint *kinds = NULL;
+  guint kind, i;
 
   if (self->nesterov && (self->momentum <= 0 || self->dampening != 0))
     {
@@ -113,40 +170,39 @@ gtorch_sgd_step_param (GTorchOptimizer *optimizer, GTorchParamGroup *group, GTor
                    self->momentum, self->dampening);
       return FALSE;
     }
-  if (self->momentum != 0)
-    {
-      buffer = gtorch_optimizer_get_state (optimizer, param, "momentum_buffer");
-      first = buffer == NULL;
-      if (first)
-        {
-          g_autoptr (GTorchTensor) made =
-              gtorch_optim_new_filled (param, gtorch_tensor_get_device (param), 0, error);
+  if (self->momentum == 0)
+    return step_params (optimizer, step, FALSE, FALSE, error);
 
-          if (made == NULL)
-            return FALSE;
-          gtorch_optimizer_set_state (optimizer, param, "momentum_buffer", made);
-          buffer = gtorch_optimizer_get_state (optimizer, param, "momentum_buffer");
-        }
-      count = gtorch_optimizer_get_state (optimizer, param, "step");
+  /* by whether they have a buffer, and whether a count */
+  sorted = g_new (GTorchTensor *, 2 * step->n);
+  kinds = g_new (guint, step->n);
+  for (i = 0; i < step->n; i++)
+    {
+      GTorchTensor *param = step->params[i];
+
+      kinds[i] = gtorch_optimizer_get_state (optimizer, param, "momentum_buffer") == NULL ? 1 : 0;
+      kinds[i] |= gtorch_optimizer_get_state (optimizer, param, "step") != NULL ? 2 : 0;
     }
-  if (!gtorch_optimizer_find_cell (optimizer, group, param, &cell, error))
-    return FALSE;
-  if (cell != NULL && buffer != NULL && count == NULL)
+  for (kind = 0; kind < 4; kind++)
     {
-      g_autoptr (GTorchTensor) made =
-          gtorch_optim_new_filled (NULL, gtorch_tensor_get_device (param), first ? 0 : 1, error);
+      gboolean first = kind & 1, has_count = kind & 2;
+      GTorchOptimStep part = *step;
 
-      if (made == NULL)
+      part.params = sorted;
+      part.grads = sorted + step->n;
+      part.n = 0;
+      for (i = 0; i < step->n; i++)
+        if (kinds[i] == kind)
+          {
+            sorted[part.n] = step->params[i];
+            sorted[step->n + part.n++] = step->grads[i];
+          }
+      if (part.n > 0
+          && !step_params (optimizer, &part, first,
+                           has_count || step->cell != NULL || step->skip != NULL, error))
         return FALSE;
-      gtorch_optimizer_set_state (optimizer, param, "step", made);
-      count = made;
     }
-  return gtorch_op_sgd_step_inplace (gtorch_tensor_unwrap (param), gtorch_tensor_unwrap (grad),
-                                     buffer != NULL ? gtorch_tensor_unwrap (buffer) : NULL, cell,
-                                     count != NULL ? gtorch_tensor_unwrap (count) : NULL,
-                                     gtorch_param_group_get_learning_rate (group), self->momentum,
-                                     self->dampening, gtorch_param_group_get_weight_decay (group),
-                                     self->nesterov, self->maximize, first, error);
+  return TRUE;
 }
 
 static void
@@ -156,8 +212,8 @@ gtorch_sgd_class_init (GTorchSGDClass *klass)
 
   object_class->get_property = gtorch_sgd_get_property;
   object_class->set_property = gtorch_sgd_set_property;
-  GTORCH_OPTIMIZER_CLASS (klass)->step_param = gtorch_sgd_step_param;
-  GTORCH_OPTIMIZER_CLASS (klass)->maskable_step = gtorch_sgd_step_param;
+  GTORCH_OPTIMIZER_CLASS (klass)->step_param = gtorch_optimizer_step_one;
+  GTORCH_OPTIMIZER_CLASS (klass)->step_params = gtorch_sgd_step_params;
 
   /**
    * GTorchSGD:momentum:

@@ -10,6 +10,7 @@
 
 void GTORCH_ISA_SYMBOL (gtorch_sgd_loop) (char *const *, const gint64 *, gint64, gpointer);
 void GTORCH_ISA_SYMBOL (gtorch_adam_loop) (char *const *, const gint64 *, gint64, gpointer);
+void GTORCH_ISA_SYMBOL (gtorch_unscale_loop) (char *const *, const gint64 *, gint64, gpointer);
 
 #define SAME(x)  (x)
 #define AT(S, k) (*(S *) (data[k] + i * strides[k]))
@@ -65,6 +66,25 @@ void GTORCH_ISA_SYMBOL (gtorch_adam_loop) (char *const *, const gint64 *, gint64
     }                                                                                           \
   }
 
+/* The difference of what is not finite with itself is NaN. */
+#define UNSCALE(name, S, T, LOAD, STORE, SQRT)                                    \
+  static void unscale_##name (char *const *data, const gint64 *strides, gint64 n, \
+                              GTorchUnscaleStep *s)                               \
+  {                                                                               \
+    const T factor = s->factor;                                                   \
+    gint found = 0;                                                               \
+                                                                                  \
+    _Pragma ("omp simd reduction(| : found)") for (gint64 i = 0; i < n; i++)      \
+    {                                                                             \
+      T g = LOAD (AT (S, 0));                                                     \
+                                                                                  \
+      found |= !(g - g == 0);                                                     \
+      AT (S, 0) = STORE (g * factor);                                             \
+    }                                                                             \
+    if (found)                                                                    \
+      g_atomic_int_set (&s->found, 1);                                            \
+  }
+
 #define EACH(STEP)                                                        \
   STEP (f32, float, float, SAME, SAME, sqrtf)                             \
   STEP (f64, double, double, SAME, SAME, sqrt)                            \
@@ -73,6 +93,7 @@ void GTORCH_ISA_SYMBOL (gtorch_adam_loop) (char *const *, const gint64 *, gint64
 
 EACH (SGD)
 EACH (ADAM)
+EACH (UNSCALE)
 
 #define DISPATCH(name)                   \
   switch (s->dtype)                      \
@@ -106,4 +127,13 @@ GTORCH_ISA_SYMBOL (gtorch_adam_loop) (char *const *data, const gint64 *strides, 
   const GTorchAdamStep *s = step;
 
   DISPATCH (adam)
+}
+
+void
+GTORCH_ISA_SYMBOL (gtorch_unscale_loop) (char *const *data, const gint64 *strides, gint64 n,
+                                         gpointer step)
+{
+  GTorchUnscaleStep *s = step;
+
+  DISPATCH (unscale)
 }

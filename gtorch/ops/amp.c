@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* What a gradient scaler computes. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <math.h>
+
+#include "cpu/gtorch-cpu-iter.h"
+#include "cpu/gtorch-cpu-optim.h"
+#include "cuda/gtorch-cuda-plain-private.h"
+#include "gtorch-ops-private.h"
+
+static gboolean
+check_number (GTorchOpCall *call, guint i, const gchar *what, guint dtype, GError **error)
+{
+  const GTorchImpl *impl = call->inputs[i];
+
+  if (impl->dtype == dtype && impl->numel == 1)
+    return TRUE;
+  gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                     _ ("%s must be one %s, it is a %s of shape %s"), what,
+                     gtorch_dtype_get_name (dtype), gtorch_dtype_get_name (impl->dtype),
+                     gtorch_impl_shape_str (impl));
+  return FALSE;
+}
+
+static gboolean
+set_output (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *self = call->inputs[0];
+
+  call->compute = self->dtype;
+  return gtorch_call_set_output (call, 0, self->dtype, self->shape, self->n_dims, error);
+}
+
+/* --- unscaling --- */
+
+#define SCALE 1
+#define GRADS 2
+
+gboolean
+gtorch_writes_amp_unscale (const GTorchOpCall *call, guint i)
+{
+  return i >= GRADS;
+}
+
+gboolean
+gtorch_shape_amp_unscale (GTorchOpCall *call, GError **error)
+{
+  guint i;
+
+  if (!check_number (call, 0, "found_inf", GTORCH_DTYPE_FLOAT32, error)
+      || !check_number (call, SCALE, "scale", GTORCH_DTYPE_FLOAT32, error))
+    return FALSE;
+  for (i = GRADS; i < call->n_inputs; i++)
+    if (!gtorch_call_check_dtype (call, call->inputs[i]->dtype, error))
+      return FALSE;
+  return set_output (call, error);
+}
+
+/* Rounded once. */
+static gfloat
+inverse (const GTorchImpl *scale)
+{
+  return 1 / (gdouble) * (const gfloat *) gtorch_impl_data (scale);
+}
+
+gboolean
+gtorch_cpu_amp_unscale (GTorchOpCall *call, GError **error)
+{
+  GTorchUnscaleStep step = { .factor = inverse (call->inputs[SCALE]) };
+  guint i;
+
+  for (i = GRADS; i < call->n_inputs; i++)
+    {
+      GTorchImpl *grad = call->inputs[i];
+      GTorchIter iter;
+
+      if (grad->numel == 0)
+        continue;
+      step.dtype = grad->dtype;
+      gtorch_iter_init (&iter, &grad, 1, grad->shape, grad->n_dims);
+      gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, GTORCH_ISA_CALL (gtorch_unscale_loop), &step);
+    }
+  if (step.found)
+    *(gfloat *) gtorch_impl_data (call->outputs[0]) = 1;
+  return TRUE;
+}
+
+/* Those of one dtype from `first` on, as many as a launch takes. */
+static guint
+gather (GTorchImpl *const *packed, guint n, guint first, guint dtype, GtSteps *p)
+{
+  guint i;
+
+  p->n = p->blocks = 0;
+  for (i = first; i < n && p->n < GT_STEP_TENSORS; i++)
+    if (packed[i]->dtype == dtype)
+      {
+        GtStep *step = &p->steps[p->n++];
+
+        step->param = gtorch_impl_data (packed[i]);
+        step->n = packed[i]->numel;
+        step->is_aligned = ((guintptr) step->param & 15) == 0;
+        step->block = p->blocks;
+        p->blocks += (step->n * gtorch_dtype_size (dtype) + GT_STEP_BYTES - 1) / GT_STEP_BYTES;
+      }
+  return i;
+}
+
+gboolean
+gtorch_cuda_amp_unscale (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  const guint dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_BFLOAT16,
+                           GTORCH_DTYPE_FLOAT64 };
+  GTorchImpl *const *grads = call->inputs + GRADS;
+  guint n = call->n_inputs - GRADS, i, k;
+  g_autofree GTorchImpl **packed = g_new0 (GTorchImpl *, MAX (n, 1));
+  g_autoptr (GTorchImpl) scale =
+      gtorch_cuda_pack (call->inputs[SCALE], GTORCH_DTYPE_FLOAT32, lane, error);
+  GtSteps p = { .found = gtorch_impl_data (call->outputs[0]) };
+  gboolean ok = scale != NULL;
+
+  for (i = 0; ok && i < n; i++)
+    ok = (packed[i] = gtorch_cuda_pack (grads[i], grads[i]->dtype, lane, error)) != NULL;
+  p.cell = ok ? gtorch_impl_data (scale) : NULL;
+  for (k = 0; k < G_N_ELEMENTS (dtypes); k++)
+    for (i = 0; ok && i < n;)
+      {
+        i = gather (packed, n, i, dtypes[k], &p);
+        ok = gtorch_cuda_run_struct (GTORCH_CUDA_FAMILY_OPTIM, "amp_unscale", dtypes[k], lane,
+                                     (gint64) p.blocks * GT_STEP_THREADS, &p, error);
+      }
+  for (i = 0; ok && i < n; i++)
+    ok = gtorch_cuda_unpack (packed[i], grads[i], lane, error);
+  gtorch_impl_clear (packed, n);
+  return ok;
+}
+
+/* --- the new scale --- */
+
+#define TRACKER 1
+#define FOUND   2
+
+gboolean
+gtorch_writes_amp_update_scale (const GTorchOpCall *call, guint i)
+{
+  return i == TRACKER;
+}
+
+gboolean
+gtorch_shape_amp_update_scale (GTorchOpCall *call, GError **error)
+{
+  return check_number (call, 0, "scale", GTORCH_DTYPE_FLOAT32, error)
+         && check_number (call, TRACKER, "growth_tracker", GTORCH_DTYPE_INT32, error)
+         && check_number (call, FOUND, "found_inf", GTORCH_DTYPE_FLOAT32, error)
+         && set_output (call, error);
+}
+
+gboolean
+gtorch_cpu_amp_update_scale (GTorchOpCall *call, GError **error)
+{
+  gfloat *scale = gtorch_impl_data (call->outputs[0]);
+  gint32 *tracker = gtorch_impl_data (call->inputs[TRACKER]);
+  const gfloat *found = gtorch_impl_data (call->inputs[FOUND]);
+  const GTorchAttr *attrs = call->attrs;
+
+  if (*found != 0)
+    {
+      *scale = (gfloat) (*scale * attrs[1].d);
+      *tracker = 0;
+    }
+  else if (*tracker + 1 == attrs[2].i)
+    {
+      gfloat more = (gfloat) (*scale * attrs[0].d);
+
+      if (isfinite (more)) /* else there is no room to grow */
+        *scale = more;
+      *tracker = 0;
+    }
+  else
+    *tracker += 1;
+  return TRUE;
+}
+
+gboolean
+gtorch_cuda_amp_update_scale (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  const GTorchAttr *attrs = call->attrs;
+  g_autoptr (GTorchImpl) found =
+      gtorch_cuda_pack (call->inputs[FOUND], GTORCH_DTYPE_FLOAT32, lane, error);
+  GtPlain p = { .out = { gtorch_impl_data (call->outputs[0]),
+                         gtorch_impl_data (call->inputs[TRACKER]) },
+                .n = { attrs[2].i },
+                .d = { attrs[0].d, attrs[1].d } };
+
+  if (found == NULL)
+    return FALSE;
+  p.in[0] = gtorch_impl_data (found);
+  return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_OPTIM, "amp_update", GTORCH_DTYPE_FLOAT32, lane,
+                                1, &p, error);
+}
