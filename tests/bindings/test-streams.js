@@ -99,6 +99,27 @@ for (const device of ['cpu', 'cuda']) {
     }
 }
 
+function sumWhileNumbersAreWritten(name, waits) {
+    const device = GTorch.Device.new_from_string(name);
+    const [stream, work] = [0, 1].map(() => GTorch.Stream.new(device, 0));
+    const a = within(stream, () => {
+        const numbers = GTorch.empty([100, 100], {device});
+        return name === 'cuda' ? numbers.fill_(0) : numbers.normal_(); // the fake has no random numbers
+    });
+    if (waits)
+        work.wait_stream(stream);
+    return within(work, () => a.sum().item());
+}
+
+for (const device of ['cpu', 'cuda']) {
+    tap.add(`sum_is_in_order_on_${device}`,
+        () => tap.assert(Math.abs(sumWhileNumbersAreWritten(device, true)) < 600));
+    tap.add(`sum_may_begin_too_early_on_${device}`,
+        () => tap.throws(() => sumWhileNumbersAreWritten(device, false),
+            error => error.message.includes(device === 'cuda' ? 'fill_ on stream' : 'normal_ on stream')
+                && error.message.includes('or sum on stream')));
+}
+
 tap.add('hooks_run_on_the_stream_of_forward', () => new Program('cpu').run(p => {
     const seen = [];
     p.y.register_hook(() => {

@@ -126,6 +126,38 @@ for DEVICE in 'cpu', 'cuda':
         tap.add(f'unsafe_on_{DEVICE}_{PROGRAM.__name__}', is_unsafe, PROGRAM, DEVICE)
 
 
+def sum_while_numbers_are_written(device, waits):
+    device = GTorch.Device(device)
+    stream, work = GTorch.Stream(device), GTorch.Stream(device)
+    with stream:
+        a = GTorch.empty([100, 100], device=device)
+        a.fill_(0) if device.type == 'cuda' else a.normal_()  # the fake has no random numbers
+    if waits:
+        work.wait_stream(stream)
+    with work:
+        return a.sum().item()
+
+
+def sum_is_in_order(device):
+    assert abs(sum_while_numbers_are_written(device, True)) < 600
+
+
+def sum_may_begin_too_early(device):
+    try:
+        sum_while_numbers_are_written(device, False)
+    except GLib.Error as error:
+        first = 'fill_ on stream' if device == 'cuda' else 'normal_ on stream'
+        assert first in error.message and 'or sum on stream' in error.message, error.message
+        assert '[100, 100]' in error.message, error.message
+        return
+    raise AssertionError('no error')
+
+
+for DEVICE in 'cpu', 'cuda':
+    tap.add(f'sum_is_in_order_on_{DEVICE}', sum_is_in_order, DEVICE)
+    tap.add(f'sum_may_begin_too_early_on_{DEVICE}', sum_may_begin_too_early, DEVICE)
+
+
 @tap.case
 def hooks_run_on_the_stream_of_forward():
     with Program('cpu') as p:

@@ -43,6 +43,22 @@ def devices_and_versions_are_listed():
 
 
 @tap.case
+def builds_of_others_can_ask_too():
+    out = run()[1]
+    folder = pathlib.Path(PROGRAM).parent.parent / 'meson-uninstalled'
+    for key in ('cuda-archs', 'cpu-levels'):
+        text = subprocess.run(
+            ['pkg-config', f'--variable={key.replace("-", "_")}', 'gtorch-1-uninstalled'],
+            env={**os.environ, 'PKG_CONFIG_PATH': str(folder)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        found = re.search(rf'^  {key} +(.*)$', out, re.M)[1]
+        assert re.split('[ ,;]+', found) == text.split(), (key, found, text)
+
+
+@tap.case
 def a_missing_driver_is_explained():
     code, out, err = run(GTORCH_CUDA_DRIVER='/nowhere/libcuda.so.1')
     assert code == 0 and err == '', err
