@@ -12,6 +12,19 @@ G_BEGIN_DECLS
 /* A graph: calls in the order in which they were made, and what the device has made of them. */
 typedef struct _GTorchGraphExec GTorchGraphExec;
 
+/* What was captured without the library's doing. */
+typedef struct
+{
+  guint n;
+  GString *names; /* of all of them */
+  gchar *user;    /* the name of one that uses memory that the graph does not keep, or NULL */
+  guint64 address;
+  gboolean is_lost; /* … and that belongs to nobody */
+} GTorchForeignNodes;
+
+/* Does the graph keep the memory at the address? */
+typedef gboolean (*GTorchGraphKeeps) (guint64 address, gpointer data);
+
 /* A device that captures what is launched on its queues. Calls are launched while their stream captures; the
  * counter of those that draw random numbers is then their place among them. */
 typedef struct _GTorchGraphBackend
@@ -23,9 +36,15 @@ typedef struct _GTorchGraphBackend
   gboolean (*record) (gpointer capture, GTorchStream *stream, GTorchFence *fence, GError **error);
   /* The stream takes part from now on, if it does not yet, and comes after the fence. */
   gboolean (*join) (gpointer capture, GTorchStream *stream, GTorchFence *fence, GError **error);
+  /* Around what the library launches on the stream. */
+  void (*enter) (gpointer capture, GTorchStream *stream);
+  void (*leave) (gpointer capture, GTorchStream *stream);
   /* Takes the capture and ends it in any case; NULL with an error. */
   gpointer (*end) (gpointer capture, GError **error);
 
+  /* Looks, once, for what else is in a graph that was captured just now. Memory of the pool is its own. */
+  gboolean (*audit) (gpointer graph, GTorchPool *pool, GTorchGraphKeeps keeps, gpointer data,
+                     GTorchForeignNodes *found, GError **error);
   gboolean (*prepare) (gpointer graph, GError **error);
   /* The stream comes after the last replay in the pool, and has the next one. */
   gboolean (*follow) (GTorchPool *pool, GTorchStream *stream, GError **error);
@@ -42,6 +61,13 @@ void gtorch_graph_exec_unref (GTorchGraphExec *exec);
 guint gtorch_graph_exec_get_n_nodes (GTorchGraphExec *exec);
 /* Makes what a replay starts with. */
 gboolean gtorch_graph_exec_prepare (GTorchGraphExec *exec, GError **error);
+/* For a capture that has just ended: looks at what the library has not captured, whose memory must be kept
+ * by the graph (inputs: of tensors that it keeps) or at least by somebody; is_relaxed: … or is not asked for.
+ * notes: what the program should be told, or NULL. */
+gboolean gtorch_graph_exec_audit (GTorchGraphExec *exec, GHashTable *inputs, gboolean is_relaxed,
+                                  gchar **notes, GError **error);
+/* How many nodes the library has not captured. */
+guint gtorch_graph_exec_get_n_foreign (GTorchGraphExec *exec);
 gboolean gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **error);
 /* A graph like it that has `to`, which has the same geometry, in place of `from`. */
 GTorchGraphExec *gtorch_graph_exec_rebind (GTorchGraphExec *exec, GTorchImpl *from, GTorchImpl *to,
@@ -72,6 +98,7 @@ gpointer gtorch_capture_get_graph (GTorchCapture *capture);
 GTorchStream *gtorch_capture_get_stream (GTorchCapture *capture);
 GThread *gtorch_capture_get_thread (GTorchCapture *capture);
 GTorchPool *gtorch_capture_get_pool (GTorchCapture *capture);
+gboolean gtorch_capture_is_relaxed (GTorchCapture *capture);
 
 /* For saved calls: operands in the pool are remembered by their memory alone. */
 GTorchImpl *gtorch_capture_alias_operand (GTorchImpl *impl, gpointer data);

@@ -141,8 +141,10 @@ gtorch_capture_end (GTorchCapture *capture, GError **error)
   for (i = 0; i < capture->n_streams; i++)
     set_capture (capture->streams[i], NULL);
   gtorch_audit_end (capture);
+  g_rec_mutex_lock (&capture->launch_lock); /* another thread may be launching */
   if (capture->native != NULL)
     exec->native = capture->backend->end (g_steal_pointer (&capture->native), &reason);
+  g_rec_mutex_unlock (&capture->launch_lock);
   gtorch_pool_set_capturing (capture->pool, FALSE);
   g_atomic_int_add (&gtorch_n_captures, -1);
   if (capture->mode == GTORCH_CAPTURE_MODE_GLOBAL)
@@ -202,6 +204,12 @@ GTorchPool *
 gtorch_capture_get_pool (GTorchCapture *capture)
 {
   return capture->pool;
+}
+
+gboolean
+gtorch_capture_is_relaxed (GTorchCapture *capture)
+{
+  return capture->mode == GTORCH_CAPTURE_MODE_RELAXED;
 }
 
 static guint
@@ -271,7 +279,11 @@ gtorch_capture_add (GTorchCapture *capture, GTorchStream *stream, GTorchOpCall *
 
   g_rec_mutex_lock (&capture->launch_lock);
   if (capture->native != NULL)
-    result = gtorch_graph_launch_call (stream, call, capture->exec->n_random, error);
+    {
+      capture->backend->enter (capture->native, stream);
+      result = gtorch_graph_launch_call (stream, call, capture->exec->n_random, error);
+      capture->backend->leave (capture->native, stream);
+    }
   if (result)
     {
       GTorchGraphNode *node = gtorch_graph_node_new ();
@@ -297,13 +309,23 @@ gtorch_capture_add_child (GTorchCapture *capture, GTorchStream *stream, GTorchGr
                       "give them pools of their own"));
       return FALSE;
     }
+  if (gtorch_graph_exec_get_n_foreign (child) > 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+                   _ ("graph: one with %u nodes that the library did not launch cannot become part "
+                      "of another"),
+                   gtorch_graph_exec_get_n_foreign (child));
+      return FALSE;
+    }
   g_rec_mutex_lock (&capture->launch_lock);
   if (capture->native != NULL)
     {
       g_autoptr (GTorchStream) former = gtorch_stream_swap (stream->device, stream);
       g_autoptr (GTorchStream) inner = NULL;
 
+      capture->backend->enter (capture->native, stream);
       result = gtorch_graph_exec_launch (child, stream, capture->exec->n_random, error);
+      capture->backend->leave (capture->native, stream);
       inner = gtorch_stream_swap (stream->device, former);
     }
   if (result)

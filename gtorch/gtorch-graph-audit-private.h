@@ -18,6 +18,8 @@ void gtorch_audit_captured (GTorchCapture *capture, const GTorchOpCall *call);
 void gtorch_audit_child (GTorchCapture *capture);
 /* All calls of the capture, of GTorchSavedCall, if they are to be compared with replays; else NULL. */
 GPtrArray *gtorch_audit_take_calls (GTorchCapture *capture);
+/* The device, not the captured one, that the capturing thread has called operations on; or NULL. */
+GTorchDevice *gtorch_audit_get_elsewhere (GTorchCapture *capture);
 /* The call is about to run on a stream (may be NULL) that does not capture: FALSE if this thread captures
  * another one of the device. */
 gboolean gtorch_audit_launch (GTorchStream *stream, const GTorchOpCall *call, GError **error);

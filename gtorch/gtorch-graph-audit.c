@@ -12,6 +12,8 @@
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-check-private.h"
+#include "gtorch-graph-exec-private.h"
+#include "gtorch-tensor-private.h"
 
 typedef struct
 {
@@ -21,6 +23,7 @@ typedef struct
   GTorchCaptureMode mode;
   GHashTable *written; /* storages that calls of the capture wrote to; borrowed, addresses only */
   GPtrArray *calls;    /* of GTorchSavedCall, with GTORCH_CHECK=replay; else NULL */
+  GTorchDevice *elsewhere; /* that this thread has called operations on instead */
   gboolean has_warned_of_grad;
   gboolean has_warned_of_others;
 } Audit;
@@ -118,6 +121,20 @@ gtorch_audit_take_calls (GTorchCapture *capture)
   return calls;
 }
 
+GTorchDevice *
+gtorch_audit_get_elsewhere (GTorchCapture *capture)
+{
+  GTorchDevice *device = NULL;
+  Audit *audit;
+
+  g_mutex_lock (&lock);
+  audit = find_audit (capture);
+  if (audit != NULL)
+    device = audit->elsewhere;
+  g_mutex_unlock (&lock);
+  return device;
+}
+
 static gchar *
 dup_site (void)
 {
@@ -142,6 +159,8 @@ gtorch_audit_launch (GTorchStream *stream, const GTorchOpCall *call, GError **er
     {
       Audit *audit = l->data;
 
+      if (audit->stream->device != call->device && audit->thread == g_thread_self ())
+        audit->elsewhere = call->device;
       if (audit->stream->device != call->device || audit->mode == GTORCH_CAPTURE_MODE_RELAXED)
         continue;
       if (audit->thread == g_thread_self ())
@@ -230,6 +249,104 @@ gtorch_audit_empty (void)
              "end; "
              "called from %s",
              site);
+}
+
+/* --- what only the device knows --- */
+
+typedef struct
+{
+  GTorchGraphExec *exec;
+  GHashTable *inputs;
+} Kept;
+
+static gboolean
+has_address (const GTorchImpl *impl, guint64 address)
+{
+  return impl != NULL && impl->storage != NULL
+         && address - (guint64) (guintptr) impl->storage->data < impl->storage->n_bytes;
+}
+
+static gboolean
+exec_keeps (const GTorchGraphExec *exec, guint64 address)
+{
+  guint i, j;
+
+  for (i = 0; i < exec->nodes->len; i++)
+    {
+      const GTorchGraphNode *node = exec->nodes->pdata[i];
+
+      if (node->child != NULL)
+        {
+          if (exec_keeps (node->child, address))
+            return TRUE;
+          continue;
+        }
+      for (j = 0; j < node->call->call.n_inputs; j++)
+        if (has_address (node->call->inputs[j], address))
+          return TRUE;
+      for (j = 0; j < node->call->call.n_outputs; j++)
+        if (has_address (node->call->call.outputs[j], address))
+          return TRUE;
+    }
+  return FALSE;
+}
+
+static gboolean
+is_kept (guint64 address, gpointer data)
+{
+  Kept *kept = data;
+  GHashTableIter iter;
+  gpointer tensor;
+
+  g_hash_table_iter_init (&iter, kept->inputs);
+  while (g_hash_table_iter_next (&iter, NULL, &tensor))
+    if (has_address (gtorch_tensor_unwrap (tensor), address))
+      return TRUE;
+  return exec_keeps (kept->exec, address);
+}
+
+gboolean
+gtorch_graph_exec_audit (GTorchGraphExec *exec, GHashTable *inputs, gboolean is_relaxed,
+                         gchar **notes, GError **error)
+{
+  Kept kept = { exec, inputs };
+  GTorchForeignNodes found = { 0 };
+  gboolean result;
+
+  if (exec->native == NULL)
+    return TRUE;
+  found.names = g_string_new (NULL);
+  result = exec->backend->audit (exec->native, exec->pool, is_kept, &kept, &found, error);
+  exec->n_foreign = found.n;
+  if (result && found.is_lost && !is_relaxed)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+                   _ ("graph: %s, which the library did not launch, uses memory at "
+                      "0x%" G_GINT64_MODIFIER
+                      "x that belongs to no tensor, and every replay would: keep the tensor, and "
+                      "make it an input of the graph"),
+                   found.user, found.address);
+      result = FALSE;
+    }
+  else if (result && found.user != NULL)
+    {
+      g_autofree gchar *site = dup_site ();
+
+      *notes =
+          g_strdup_printf ("graph: %s, which the library did not launch, uses memory at "
+                           "0x%" G_GINT64_MODIFIER "x %s, "
+                           "which the graph does not keep: make the tensor an input of the graph; "
+                           "called from %s",
+                           found.user, found.address,
+                           found.is_lost ? "that belongs to no tensor" : "that belongs to a tensor",
+                           site);
+    }
+  else if (result && found.n > 0 && gtorch_is_checking (GTORCH_CHECK_GRAPH))
+    *notes = g_strdup_printf ("graph: %u of its nodes were captured without the library: %s",
+                              found.n, found.names->str);
+  g_string_free (found.names, TRUE);
+  g_free (found.user);
+  return result;
 }
 
 /* --- the order of graphs that share a pool --- */

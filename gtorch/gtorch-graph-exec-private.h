@@ -26,6 +26,7 @@ struct _GTorchGraphExec
   GPtrArray *written; /* storages from outside that it writes to; borrowed from the nodes */
   GPtrArray *read;    /* … that it reads */
   guint n_random;
+  guint n_foreign; /* nodes that only the device knows */
   gboolean is_prepared, has_children;
   GTorchPool *scratch;               /* more memory of its own, or NULL */
   const GTorchGraphBackend *backend; /* NULL: the calls are run */

@@ -89,6 +89,12 @@ gtorch_graph_exec_get_n_nodes (GTorchGraphExec *exec)
   return exec->nodes->len;
 }
 
+guint
+gtorch_graph_exec_get_n_foreign (GTorchGraphExec *exec)
+{
+  return exec->n_foreign;
+}
+
 static void
 add_once (GPtrArray *array, GHashTable *known, GTorchImpl *impl)
 {

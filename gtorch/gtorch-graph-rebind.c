@@ -164,6 +164,14 @@ gtorch_graph_exec_rebind (GTorchGraphExec *exec, GTorchImpl *from, GTorchImpl *t
                    gtorch_impl_shape_str (from));
       return NULL;
     }
+  if (gtorch_graph_exec_get_n_foreign (exec) > 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("graph: it has %u nodes that the library did not launch, whose inputs cannot "
+                      "be replaced"),
+                   gtorch_graph_exec_get_n_foreign (exec));
+      return NULL;
+    }
   result = exec_rebind (exec, &rebinding);
   if (rebinding.outside != NULL)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,

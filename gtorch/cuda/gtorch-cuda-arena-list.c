@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "cuda/gtorch-cuda-arena-private.h"
+#include "cuda/gtorch-cuda-pool-private.h"
 
 gsize
 gtorch_cuda_arena_largest (GTorchCudaArena *self)
@@ -63,6 +64,38 @@ gtorch_cuda_arena_list (GTorchCudaArena *self, GArray *blocks)
   for (i = 0; self->is_segments && i < self->segments->len; i++)
     list_chain (self, self->segments->pdata[i], blocks);
   gtorch_cuda_unlock_counts (self->device);
+}
+
+static GTorchCudaBlock *
+find_in_chain (GTorchCudaArena *self, GTorchCudaBlock *block, guint64 address)
+{
+  while (block != NULL && address - self->base - block->offset >= block->size)
+    block = block->next;
+  return block;
+}
+
+GTorchCudaAt
+gtorch_cuda_arena_look (GTorchCudaArena *self, guint64 address)
+{
+  GTorchCudaBlock *block = NULL;
+  GTorchCudaAt result;
+  guint i;
+
+  if (!self->is_segments && address - self->base >= self->reserved)
+    return GTORCH_CUDA_AT_NOTHING;
+  gtorch_cuda_lock_counts (self->device);
+  if (!self->is_segments)
+    block = find_in_chain (self, self->first, address);
+  for (i = 0; self->is_segments && block == NULL && i < self->segments->len; i++)
+    block = find_in_chain (self, self->segments->pdata[i], address);
+  if (block == NULL)
+    result = GTORCH_CUDA_AT_NOTHING;
+  else if (block->state == USED && block->use == GTORCH_BLOCK_ALLOCATED)
+    result = GTORCH_CUDA_AT_BLOCK;
+  else
+    result = GTORCH_CUDA_AT_FREE;
+  gtorch_cuda_unlock_counts (self->device);
+  return result;
 }
 
 /* What a chain of blocks, from the address on, breaks of the rules; its end, or 0. */

@@ -70,6 +70,23 @@ void gtorch_cuda_hold_block (GTorchCudaDevice *device, GTorchCudaBlock *block);
 /* Puts the block away until the lanes in its uses are done (gtorch-cuda-allocator.c). */
 void gtorch_cuda_send_to_limbo (GTorchCudaDevice *device, GTorchCudaBlock *block);
 
+/* Which nodes of a capture the library itself has launched (gtorch-cuda-capture-audit.c). */
+typedef struct _GTorchCudaOwnNodes GTorchCudaOwnNodes;
+
+GTorchCudaOwnNodes *gtorch_cuda_own_nodes_new (void);
+void gtorch_cuda_own_nodes_free (GTorchCudaOwnNodes *self);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchCudaOwnNodes, gtorch_cuda_own_nodes_free)
+/* Around an operation. */
+void gtorch_cuda_own_nodes_enter (GTorchCudaOwnNodes *self, CUstream stream);
+void gtorch_cuda_own_nodes_leave (GTorchCudaOwnNodes *self, CUstream stream);
+/* As GTorchGraphBackend.audit, of the graph that was captured. */
+gboolean gtorch_cuda_own_nodes_audit (GTorchCudaOwnNodes *self, CUgraph graph, GTorchPool *pool,
+                                      GTorchGraphKeeps keeps, gpointer data,
+                                      GTorchForeignNodes *found, GError **error);
+
+/* The kernel is about to be launched in the capture: it is loaded if it was not yet. */
+gboolean gtorch_cuda_capture_load (GTorchCudaCapture *capture, CUkernel kernel, GError **error);
+
 /* Lets go of graphs whose last replay is done. */
 void gtorch_cuda_collect_graphs (GTorchCudaDevice *device);
 

@@ -12,6 +12,7 @@
 
 #include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-pool-private.h"
+#include "gtorch-check-private.h"
 
 #include <glib/gi18n-lib.h>
 #include <string.h>
@@ -35,6 +36,8 @@ struct _GTorchCudaCapture
   GPtrArray *lanes; /* the first is where it began */
   GArray *events;   /* CUevents that were recorded in it */
   GArray *draws;
+  GTorchCudaOwnNodes *own;
+  GString *loaded; /* the names of kernels that were loaded meanwhile, with GTORCH_CHECK=graph */
 };
 
 typedef struct
@@ -43,7 +46,8 @@ typedef struct
   CUgraph graph;
   CUgraphExec exec;
   GArray *draws;
-  GTorchCudaLane *last; /* where it was replayed last */
+  GTorchCudaLane *last;    /* where it was replayed last */
+  GTorchCudaOwnNodes *own; /* until it was audited */
 } Graph;
 
 /* A graph that is gone, but the device may still be at its last replay. */
@@ -232,6 +236,7 @@ capture_new (GTorchCudaDevice *device, GTorchPool *pool)
   self->device = device;
   self->pool = pool;
   self->lanes = g_ptr_array_new ();
+  self->own = gtorch_cuda_own_nodes_new ();
   self->events = g_array_new (FALSE, FALSE, sizeof (CUevent));
   self->draws = g_array_new (FALSE, FALSE, sizeof (Draw));
   g_array_set_clear_func (self->draws, clear_draw);
@@ -250,6 +255,9 @@ capture_free (GTorchCudaCapture *self)
   g_ptr_array_unref (self->lanes);
   g_array_unref (self->events);
   g_clear_pointer (&self->draws, g_array_unref);
+  g_clear_pointer (&self->own, gtorch_cuda_own_nodes_free);
+  if (self->loaded != NULL)
+    g_string_free (self->loaded, TRUE);
   g_free (self);
 }
 
@@ -327,6 +335,41 @@ join (gpointer capture, GTorchStream *stream, GTorchFence *fence, GError **error
   return FALSE;
 }
 
+static void
+enter (gpointer capture, GTorchStream *stream)
+{
+  gtorch_cuda_own_nodes_enter (((GTorchCudaCapture *) capture)->own, lane_of (stream)->handle);
+}
+
+static void
+leave (gpointer capture, GTorchStream *stream)
+{
+  gtorch_cuda_own_nodes_leave (((GTorchCudaCapture *) capture)->own, lane_of (stream)->handle);
+}
+
+gboolean
+gtorch_cuda_capture_load (GTorchCudaCapture *capture, CUkernel kernel, GError **error)
+{
+  CUfunctionLoadingState state = CU_FUNCTION_LOADING_STATE_LOADED;
+  const gchar *name = "?";
+  CUfunction function;
+
+  /* Where it cannot be told, the launch tells of what is wrong. */
+  if (gtorch_cuda.cuKernelGetFunction (&function, kernel) != CUDA_SUCCESS
+      || gtorch_cuda.cuFuncIsLoaded (&state, function) != CUDA_SUCCESS
+      || state != CU_FUNCTION_LOADING_STATE_UNLOADED)
+    return TRUE;
+  if (!gtorch_cuda_check (gtorch_cuda.cuFuncLoad (function), "graph: cuFuncLoad", error))
+    return FALSE;
+  if (!gtorch_is_checking (GTORCH_CHECK_GRAPH))
+    return TRUE;
+  gtorch_cuda.cuFuncGetName (&name, function);
+  if (capture->loaded == NULL)
+    capture->loaded = g_string_new (NULL);
+  g_string_append_printf (capture->loaded, "%s%s", capture->loaded->len > 0 ? ", " : "", name);
+  return TRUE;
+}
+
 static gpointer
 end_capture (gpointer capture, GError **error)
 {
@@ -336,18 +379,20 @@ end_capture (gpointer capture, GError **error)
   GTorchPool *pool = self->pool;
   Graph *graph = NULL;
   CUgraph captured = NULL;
-  CUresult result;
+  CUresult result, again = CUDA_SUCCESS;
+  guint i;
   GTORCH_CUDA_APART;
 
   gtorch_cuda_device_activate (device, NULL);
   result = gtorch_cuda.cuStreamEndCapture (first->handle, &captured);
-  if (result != CUDA_SUCCESS && gtorch_cuda_lane_is_capturing (first))
-    { /* nothing else ends it */
+  if (result != CUDA_SUCCESS)
+    { /* nothing else ends it, if it goes on */
       CUgraph spoiled = NULL;
 
-      if (gtorch_cuda.cuStreamEndCapture (first->handle, &spoiled) == CUDA_SUCCESS)
-        gtorch_cuda.cuGraphDestroy (spoiled);
-      if (gtorch_cuda_lane_is_capturing (first))
+      for (i = 0; i < 3 && again != CUDA_ERROR_ILLEGAL_STATE; i++)
+        if ((again = gtorch_cuda.cuStreamEndCapture (first->handle, &spoiled)) == CUDA_SUCCESS)
+          gtorch_cuda.cuGraphDestroy (spoiled);
+      if (again != CUDA_ERROR_ILLEGAL_STATE && gtorch_cuda_lane_is_capturing (first))
         { /* as from another thread: the lanes stay as they are, and nobody gets them */
           g_warning (
               "a capture was given up where it cannot be ended, perhaps in another thread than "
@@ -363,13 +408,30 @@ end_capture (gpointer capture, GError **error)
       graph->device = device;
       graph->graph = captured;
       graph->draws = g_steal_pointer (&self->draws);
+      graph->own = g_steal_pointer (&self->own);
     }
+  if (self->loaded != NULL)
+    g_message ("graph: these kernels were loaded while it was captured, which may have taken long: "
+               "%s; a warm-up loads them before",
+               self->loaded->str);
   capture_free (self);
   release_held (device, pool);
   return graph;
 }
 
 /* --- graphs --- */
+
+static gboolean
+audit (gpointer data, GTorchPool *pool, GTorchGraphKeeps keeps, gpointer keeps_data,
+       GTorchForeignNodes *found, GError **error)
+{
+  Graph *self = data;
+  g_autoptr (GTorchCudaOwnNodes) own = g_steal_pointer (&self->own);
+  GTORCH_CUDA_APART;
+
+  return gtorch_cuda_device_activate (self->device, error)
+         && gtorch_cuda_own_nodes_audit (own, self->graph, pool, keeps, keeps_data, found, error);
+}
 
 static gboolean
 prepare (gpointer data, GError **error)
@@ -515,6 +577,7 @@ free_graph (gpointer data, GDestroyNotify func, gpointer func_data)
     gtorch_cuda.cuGraphExecDestroy (self->exec);
   gtorch_cuda.cuGraphDestroy (self->graph);
   g_array_unref (self->draws);
+  g_clear_pointer (&self->own, gtorch_cuda_own_nodes_free);
   g_free (self);
   if (dead.event == NULL)
     func (func_data);
@@ -565,7 +628,10 @@ const GTorchGraphBackend gtorch_cuda_graphs = {
   .begin = begin_capture,
   .record = record,
   .join = join,
+  .enter = enter,
+  .leave = leave,
   .end = end_capture,
+  .audit = audit,
   .prepare = prepare,
   .follow = follow,
   .replay = replay,

@@ -504,6 +504,33 @@ gtorch_cuda_graph_capture_begin (GTorchCUDAGraph *self, GTorchMemoryPool *pool,
   return reason != NULL ? refuse (reason, error) : result;
 }
 
+static gboolean
+is_empty (GTorchGraphExec *exec)
+{
+  return gtorch_graph_exec_get_n_nodes (exec) == 0 && gtorch_graph_exec_get_n_foreign (exec) == 0;
+}
+
+/* elsewhere: another device that the program has used meanwhile, or NULL. */
+static gboolean
+is_as_meant (GTorchCUDAGraph *self, GTorchGraphExec *exec, GTorchDevice *elsewhere,
+             gboolean is_relaxed, gchar **notes, GError **error)
+{
+  g_autofree gchar *own_name = NULL;
+  g_autofree gchar *name = NULL;
+
+  if (!gtorch_graph_exec_audit (exec, gtorch_cuda_graph_get_table (self), is_relaxed, notes, error))
+    return FALSE;
+  if (elsewhere == NULL || !is_empty (exec))
+    return TRUE;
+  own_name = gtorch_device_to_string (self->device);
+  name = gtorch_device_to_string (elsewhere);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+               _ ("graph: nothing was captured on %s: the operations between begin and end were on "
+                  "%s; capture a stream of that device"),
+               own_name, name);
+  return FALSE;
+}
+
 /**
  * gtorch_cuda_graph_capture_end:
  * @self: a graph that captures
@@ -514,7 +541,9 @@ gtorch_cuda_graph_capture_begin (GTorchCUDAGraph *self, GTorchMemoryPool *pool,
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE. If another stream took part and was
  *   not waited for, the capture has ended and the graph is empty again; if this is not the stream
  *   or
- *   the thread of the capture, it goes on
+ *   the thread of the capture, it goes on. The graph is empty, too, if something that the library did
+ *   not launch, as a kernel of the program's own, uses memory of a tensor that is gone, and if all
+ *   operations were on another device
  *
  * Since: 0.1
  */
@@ -523,6 +552,9 @@ gtorch_cuda_graph_capture_end (GTorchCUDAGraph *self, GError **error)
 {
   const gchar *reason = NULL;
   GTorchGraphExec *exec = NULL;
+  g_autofree gchar *notes = NULL;
+  GTorchDevice *elsewhere;
+  gboolean is_relaxed;
 
   g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
   g_mutex_lock (&self->lock);
@@ -537,7 +569,13 @@ gtorch_cuda_graph_capture_end (GTorchCUDAGraph *self, GError **error)
       g_clear_pointer (&self->calls, g_ptr_array_unref);
       self->calls = gtorch_audit_take_calls (self->capture);
       self->n_compared = 0;
+      is_relaxed = gtorch_capture_is_relaxed (self->capture);
+      elsewhere = gtorch_audit_get_elsewhere (self->capture);
       exec = gtorch_capture_end (g_steal_pointer (&self->capture), error);
+      if (exec != NULL && !is_as_meant (self, exec, elsewhere, is_relaxed, &notes, error))
+        g_clear_pointer (&exec, gtorch_graph_exec_unref);
+      if (exec == NULL || gtorch_graph_exec_get_n_foreign (exec) > 0)
+        g_clear_pointer (&self->calls, g_ptr_array_unref); /* they are not all of it */
       self->exec = exec;
       self->is_ready = FALSE;
       if (exec != NULL)
@@ -548,7 +586,9 @@ gtorch_cuda_graph_capture_end (GTorchCUDAGraph *self, GError **error)
     return refuse (reason, error);
   if (exec == NULL)
     return FALSE;
-  if (gtorch_graph_exec_get_n_nodes (exec) == 0)
+  if (notes != NULL)
+    g_warning ("%s", notes);
+  if (is_empty (exec))
     gtorch_audit_empty ();
   emit_later (self, CAPTURED, NULL);
   return TRUE;

@@ -7,13 +7,14 @@
 
 #include <glib/gi18n-lib.h>
 
-#include "cuda/gtorch-cuda-private.h"
+#include "cuda/gtorch-cuda-capture-private.h"
 
 static gboolean
 load_family (GTorchCudaFamily *family, GError **error)
 {
   const void *image = gtorch_cuda_driver_get_image (family->image);
   CUlibrary library = NULL;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   CUresult result;
 
   if (image == NULL)
@@ -22,7 +23,10 @@ load_family (GTorchCudaFamily *family, GError **error)
                    _ ("this build of GTorch was made without the CUDA kernels “%s”"), family->name);
       return FALSE;
     }
+  /* The program may capture the stream without the library's knowing. */
+  gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
   result = gtorch_cuda.cuLibraryLoadData (&library, image, NULL, NULL, 0, NULL, NULL, 0);
+  gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
   if (!gtorch_cuda_check (result, family->name, error))
     return FALSE;
   g_atomic_pointer_set (&family->library, library);
@@ -53,7 +57,10 @@ gtorch_cuda_kernel_launch (CUkernel kernel, GTorchCudaLane *lane, const GTorchCu
                            gconstpointer parameters, GError **error)
 {
   void *pointers[] = { (void *) parameters };
+  GTorchCudaCapture *capture = gtorch_cuda_lane_capture (lane);
 
+  if (G_UNLIKELY (capture != NULL) && !gtorch_cuda_capture_load (capture, kernel, error))
+    return FALSE;
   return gtorch_cuda_check (gtorch_cuda.cuLaunchKernel ((CUfunction) kernel, launch->grid[0],
                                                         MAX (launch->grid[1], 1),
                                                         MAX (launch->grid[2], 1), launch->block[0],

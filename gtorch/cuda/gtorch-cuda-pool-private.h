@@ -57,4 +57,15 @@ void gtorch_cuda_note_released (GTorchCudaDevice *device, GTorchMemorySource *so
                                 guint64 address, gsize n_bytes, CUstream stream);
 void gtorch_cuda_send_back (GTorchCudaDevice *device);
 
+/* What is at an address: nothing of the arena's; memory that is free, or not there; a block in use. */
+typedef enum
+{
+  GTORCH_CUDA_AT_NOTHING,
+  GTORCH_CUDA_AT_FREE,
+  GTORCH_CUDA_AT_BLOCK,
+  GTORCH_CUDA_AT_OWN, /* of the graph that is looked at */
+} GTorchCudaAt;
+
+GTorchCudaAt gtorch_cuda_arena_look (GTorchCudaArena *arena, guint64 address);
+
 G_END_DECLS

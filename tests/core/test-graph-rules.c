@@ -364,15 +364,12 @@ graphs_of_a_pool_have_an_order (void)
     }
 }
 
-static void
-replays_stay_on_their_device (void)
+/* One on which the tests do not run; NULL. */
+static GTorchDevice *
+other_device (void)
 {
-  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
-  g_autoptr (GTorchTensor) x = filled (4, 3);
-  g_autoptr (GTorchStream) stream = NULL;
   GTorchDeviceManager *manager = gtorch_device_manager_get_default ();
   GTorchDevice *other = NULL;
-  GTorchGraphCapture *capture;
   guint i;
 
   for (i = 0; i < g_list_model_get_n_items (G_LIST_MODEL (manager)); i++)
@@ -382,6 +379,51 @@ replays_stay_on_their_device (void)
       if (device != test_device ())
         other = device;
     }
+  return other;
+}
+
+static void
+work_on_another_device_alone_is_an_error (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchTensor) x = filled (4, 3);
+  g_autoptr (GTorchTensor) theirs = NULL;
+  g_autoptr (GTorchTensor) y = NULL;
+  GTorchDevice *other = other_device ();
+  GTorchGraphCapture *capture;
+
+  if (other == NULL
+      || (theirs = gtorch_ones (GTORCH_SHAPE (4), GTORCH_DTYPE_FLOAT64, other, NULL)) == NULL)
+    {
+      g_test_skip ("only one device");
+      return;
+    }
+  capture = begin (graph, NULL, NULL);
+  y = gtorch_tensor_mul (theirs, theirs, NULL);
+  FAILS (gtorch_graph_capture_end (capture, &fault), GTORCH_ERROR_CAPTURE,
+         "graph: nothing was captured on *: the operations between begin and end were on *");
+  gtorch_graph_capture_unref (capture);
+  g_assert_cmpint (gtorch_cuda_graph_get_state (graph), ==, GTORCH_GRAPH_STATE_EMPTY);
+
+  /* with something else it is a matter of the program's */
+  capture = begin (graph, NULL, NULL);
+  g_clear_object (&y);
+  y = gtorch_tensor_mul (theirs, theirs, NULL);
+  gtorch_tensor_neg_inplace (x, NULL);
+  end (capture);
+  g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
+  g_assert_cmpfloat (test_element (x, 0), ==, -3);
+}
+
+static void
+replays_stay_on_their_device (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchTensor) x = filled (4, 3);
+  g_autoptr (GTorchStream) stream = NULL;
+  GTorchDevice *other = other_device ();
+  GTorchGraphCapture *capture;
+
   if (other == NULL || (stream = gtorch_stream_new (other, 0, NULL)) == NULL)
     {
       g_test_skip ("only one device");
@@ -501,6 +543,7 @@ main (int argc, char *argv[])
   TEST (default_stream_is_not_captured);
   TEST (host_does_not_look);
   TEST (work_on_streams_that_take_no_part_is_an_error);
+  TEST (work_on_another_device_alone_is_an_error);
   TEST (other_threads_go_on);
   TEST (other_threads_are_seen);
   TEST (threads_capture_at_the_same_time);

@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include <kernels/gtorch-kernel-params.h>
 #include <tests/fake-cuda/fake-cufft.h>
 
 #include "cuda-test.h"
@@ -467,6 +468,91 @@ capture_and_replay (gdouble *result, GError **error)
          && gtorch_stream_synchronize (stream, NULL, error) && read_first (z, result, error);
 }
 
+/* --- a graph with work that is not the library's, and kernels that it loads --- */
+
+#define DO(call) gtorch_cuda_check (gtorch_cuda.call, "the program", error)
+
+/* A graph of the driver's becomes a part of what the stream captures. */
+static gboolean
+fill_by_graph (CUstream stream, CUstream side, CUdeviceptr to, GError **error)
+{
+  CUgraph graph = NULL;
+  CUgraphExec exec = NULL;
+  gboolean result;
+  guint i;
+
+  if (!DO (cuStreamBeginCapture (side, CU_STREAM_CAPTURE_MODE_RELAXED)))
+    return FALSE;
+  result = DO (cuMemsetD8Async (to, 0, 8, side));
+  for (i = 0; i < 50 && graph == NULL; i++) /* it must not go on */
+    gtorch_cuda.cuStreamEndCapture (side, &graph);
+  result = result
+           && gtorch_cuda_check (graph != NULL ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED,
+                                 "the program", error)
+           && DO (cuGraphInstantiateWithFlags (&exec, graph, 0))
+           && DO (cuGraphLaunch (exec, stream));
+  if (exec != NULL)
+    gtorch_cuda.cuGraphExecDestroy (exec);
+  if (graph != NULL)
+    gtorch_cuda.cuGraphDestroy (graph);
+  return result;
+}
+
+static gboolean
+negate (CUstream stream, CUdeviceptr x, GError **error)
+{
+  static const gint64 image;
+  static CUlibrary library;
+  GtContiguous parameters = { .data = { (void *) (guintptr) x, (void *) (guintptr) x }, .n = 1 };
+  void *pointers[] = { &parameters };
+  CUkernel kernel;
+
+  if (library == NULL && !DO (cuLibraryLoadData (&library, &image, NULL, NULL, 0, NULL, NULL, 0)))
+    return FALSE;
+  return DO (cuLibraryGetKernel (&kernel, library, "gt_neg_f64"))
+         && DO (
+             cuLaunchKernel ((CUfunction) kernel, 1, 1, 1, 128, 1, 1, 0, stream, pointers, NULL));
+}
+
+static gboolean
+capture_with_others (gdouble *result, GError **error)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, error);
+  g_autoptr (GTorchStream) side = stream != NULL ? gtorch_stream_new (gpu (0), 0, error) : NULL;
+  const gint64 n = N;
+  g_autoptr (GTorchImpl) x = NULL;
+
+  if (side == NULL)
+    return FALSE;
+  x = gtorch_op_full (&n, 1, 3, GTORCH_DTYPE_FLOAT64, gpu (0), error);
+  if (x == NULL || !gtorch_device_synchronize (gpu (0), NULL, error))
+    return FALSE;
+  fake_cuda_unload_kernels ();
+  {
+    const CUdeviceptr address = (CUdeviceptr) (guintptr) gtorch_impl_data (x);
+    CUstream queue = gtorch_stream_get_handle (stream), other = gtorch_stream_get_handle (side);
+    g_autoptr (GTorchGraphCapture) capture = NULL;
+
+    if (queue == NULL || other == NULL || !negate (other, address, error) /* loads it */
+        || !gtorch_device_synchronize (gpu (0), NULL, error))
+      return FALSE;
+    capture =
+        gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, error);
+    if (capture == NULL || !gtorch_op_exp_inplace (x, error)
+        || !DO (cuMemsetD8Async (address, 0, 8, queue))
+        || !DO (cuMemcpyDtoDAsync (address, address + 8, 8, queue))
+        || !fill_by_graph (queue, other, address + 8, error) || !negate (queue, address, error)
+        || !gtorch_graph_capture_end (capture, error))
+      return FALSE;
+  }
+  if (!gtorch_cuda_graph_replay_on (graph, stream, error)
+      || !gtorch_stream_synchronize (stream, NULL, error) || !read_first (x, result, error))
+    return FALSE;
+  *result = round (*result);
+  return TRUE;
+}
+
 /* clang-format off */
 const FaultProgram fault_programs[] = {
   { "train",           train,           TRAINED },
@@ -478,6 +564,7 @@ const FaultProgram fault_programs[] = {
   { "transform",       transform,       0 },
   { "name-events",     name_events,     0 },
   { "graph",           capture_and_replay, 6 },
+  { "graph-of-others", capture_with_others, -20 }, /* -exp (3) */
   { NULL },
 };
 

@@ -107,6 +107,7 @@ struct CUkern_st
                    const FakeDevice *device);
   gconstpointer op; /* GTorchOpClass */
   guint8 dtype, from;
+  guint loaded; /* bit i: on device i */
   guint size;
   void (*ref) (gpointer parameter); /* of what the parameter holds; NULL: nothing */
   void (*unref) (gpointer parameter);

@@ -43,6 +43,9 @@ FAKE_CUDA_API gchar *fake_cuda_dup_log (void);
 /* The functions that there are; the last is NULL. */
 FAKE_CUDA_API const gchar *const *fake_cuda_get_functions (void);
 
+/* No kernel is loaded on any device any more. */
+FAKE_CUDA_API void fake_cuda_unload_kernels (void);
+
 /* --- faults --- */
 /* The n-th call (1: the next) of a function (NULL: of any) gives the result and does nothing. */
 FAKE_CUDA_API void fake_cuda_fail (const gchar *name, guint nth, gint result);

@@ -820,6 +820,22 @@ fake_kernel_get (const gchar *name)
   return kernel;
 }
 
+void
+fake_cuda_unload_kernels (void)
+{
+  GHashTableIter iter;
+  gpointer kernel;
+
+  g_mutex_lock (&fake_lock);
+  if (kernels != NULL)
+    {
+      g_hash_table_iter_init (&iter, kernels);
+      while (g_hash_table_iter_next (&iter, NULL, &kernel))
+        ((FakeKernel *) kernel)->loaded = 0;
+    }
+  g_mutex_unlock (&fake_lock);
+}
+
 /* --- the driver's functions --- */
 
 struct CUlib_st
@@ -835,6 +851,8 @@ cuLibraryLoadData (CUlibrary *library, const void *code, CUjit_option *jit_optio
   ENTER (cuLibraryLoadData);
   if (code == NULL)
     LEAVE (CUDA_ERROR_INVALID_VALUE);
+  if (fake_capture_forbids ())
+    LEAVE (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   *library = g_new0 (struct CUlib_st, 1);
   (*library)->image = code;
   fake_accounts.libraries++;
@@ -873,12 +891,70 @@ cuKernelSetAttribute (CUfunction_attribute attribute, int value, CUkernel kernel
   LEAVE (CUDA_SUCCESS);
 }
 
+/* A function is here the kernel itself, whatever the context. */
+CUresult
+cuKernelGetFunction (CUfunction *function, CUkernel kernel)
+{
+  FakeDevice *device;
+
+  ENTER_CURRENT (cuKernelGetFunction, device);
+  *function = (CUfunction) kernel;
+  LEAVE (kernel != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
+}
+
+CUresult
+cuFuncIsLoaded (CUfunctionLoadingState *state, CUfunction function)
+{
+  FakeDevice *device;
+
+  ENTER_CURRENT (cuFuncIsLoaded, device);
+  *state = (((FakeKernel *) function)->loaded >> device->index) & 1
+               ? CU_FUNCTION_LOADING_STATE_LOADED
+               : CU_FUNCTION_LOADING_STATE_UNLOADED;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuFuncLoad (CUfunction function)
+{
+  FakeKernel *kernel = (FakeKernel *) function;
+  FakeDevice *device;
+
+  ENTER_CURRENT (cuFuncLoad, device);
+  if ((kernel->loaded >> device->index) & 1)
+    LEAVE (CUDA_SUCCESS);
+  if (fake_capture_forbids ())
+    LEAVE (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  kernel->loaded |= 1u << device->index;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuFuncGetName (const char **name, CUfunction function)
+{
+  ENTER (cuFuncGetName);
+  *name = ((FakeKernel *) function)->name;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuFuncGetParamInfo (CUfunction function, size_t index, size_t *offset, size_t *size)
+{
+  ENTER (cuFuncGetParamInfo);
+  if (index != 0)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  *offset = 0;
+  if (size != NULL)
+    *size = ((FakeKernel *) function)->n_bytes;
+  LEAVE (CUDA_SUCCESS);
+}
+
 CUresult
 cuLaunchKernel (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
                 unsigned int block_x, unsigned int block_y, unsigned int block_z,
                 unsigned int shared_bytes, CUstream stream, void **parameters, void **extra)
 {
-  const FakeKernel *kernel = (const FakeKernel *) function;
+  FakeKernel *kernel = (FakeKernel *) function;
   FakeOp op = { .kind = FAKE_KERNEL,
                 .launch = { kernel,
                             { { grid_x, grid_y, grid_z }, { block_x, block_y, block_z } } } };
@@ -892,5 +968,6 @@ cuLaunchKernel (CUfunction function, unsigned int grid_x, unsigned int grid_y, u
       || shared_bytes > 227 << 10)
     LEAVE (CUDA_ERROR_INVALID_VALUE);
   op.launch.parameter = g_memdup2 (parameters[0], kernel->n_bytes);
+  kernel->loaded |= 1u << stream->device->index;
   LEAVE (fake_stream_push (stream, &op));
 }

@@ -6,6 +6,10 @@
 
 #include "config.h"
 
+#include <gtorch/cuda/gtorch-cuda-private.h>
+#include <gtorch/gtorch-check-private.h>
+#include <gtorch/gtorch-tensor-private.h>
+
 #include "gpu-test.h"
 
 #define MODE GTORCH_CAPTURE_MODE_THREAD_LOCAL
@@ -96,10 +100,13 @@ libraries_begin_in_a_capture (gconstpointer data)
   guint i;
 
   g_assert_true (gtorch_device_synchronize (gpu, NULL, NULL));
+  gtorch_checks |=
+      GTORCH_CHECK_GRAPH; /* a node that is not known as the library's would be a warning */
   capture = gtorch_graph_capture_new (graph, stream, NULL, MODE, &error);
   g_assert_no_error (error);
   y = must (function (x, &error), error);
   gtorch_graph_capture_end (capture, &error);
+  gtorch_checks &= ~GTORCH_CHECK_GRAPH;
   g_assert_no_error (error);
   for (i = 0; i < 3; i++)
     {
@@ -110,6 +117,105 @@ libraries_begin_in_a_capture (gconstpointer data)
       g_assert_true (gtorch_cuda_graph_replay (graph, &error));
       g_assert_true (gtorch_device_synchronize (gpu, NULL, &error));
       assert_same ("graph", y, expected);
+    }
+}
+
+/* --- kernels of the program's own --- */
+
+static const gchar program[] = ".version 7.0\n"
+                               ".target sm_75\n"
+                               ".address_size 64\n"
+                               ".visible .entry write_seven (.param .u32 n, .param .u64 to)\n"
+                               "{\n"
+                               "  .reg .u64 %a<3>;\n"
+                               "  .reg .f64 %seven;\n"
+                               "  ld.param.u64 %a1, [to];\n"
+                               "  cvta.to.global.u64 %a2, %a1;\n"
+                               "  mov.f64 %seven, 0d401C000000000000;\n"
+                               "  st.global.f64 [%a2], %seven;\n"
+                               "  ret;\n"
+                               "}\n";
+
+#define OK(call) g_assert_cmpint (gtorch_cuda.call, ==, CUDA_SUCCESS)
+
+static void
+write_seven (GTorchStream *stream, GTorchTensor *to)
+{
+  static CUlibrary library;
+  static CUkernel kernel;
+  guint32 n = 1;
+  gpointer address = gtorch_impl_data (to->impl);
+  void *parameters[] = { &n, &address };
+
+  if (kernel == NULL)
+    {
+      OK (cuLibraryLoadData (&library, program, NULL, NULL, 0, NULL, NULL, 0));
+      OK (cuLibraryGetKernel (&kernel, library, "write_seven"));
+    }
+  OK (cuLaunchKernel ((CUfunction) kernel, 1, 1, 1, 1, 1, 1, 0, gtorch_stream_get_handle (stream),
+                      parameters, NULL));
+}
+
+enum
+{
+  OPERAND,
+  RESULT,
+  INPUT,
+  LIVE,
+  GONE,
+  N_WAYS
+};
+
+static void
+kernels_of_the_program_are_seen (void)
+{
+  guint way;
+
+  for (way = OPERAND; way < N_WAYS; way++)
+    {
+      g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+      g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu, 0, NULL);
+      g_autoptr (GTorchTensor) x =
+          TRY (gtorch_ones (GTORCH_SHAPE (1000), GTORCH_DTYPE_FLOAT64, gpu, &error));
+      GTorchTensor *other =
+          TRY (gtorch_ones (GTORCH_SHAPE (1000), GTORCH_DTYPE_FLOAT64, gpu, &error));
+      g_autoptr (GTorchTensor) y = NULL;
+      g_autoptr (GTorchGraphCapture) capture = NULL;
+      g_autoptr (GError) error = NULL;
+      GTorchTensor *to;
+
+      write_seven (stream, other); /* loads it */
+      g_assert_true (gtorch_device_synchronize (gpu, NULL, NULL));
+      capture = gtorch_graph_capture_new (graph, stream, NULL, MODE, &error);
+      g_assert_no_error (error);
+      y = must (gtorch_tensor_neg (x, &error), error);
+      to = way == OPERAND ? x : way == RESULT ? y : other;
+      write_seven (stream, to);
+      if (way == INPUT)
+        g_assert_true (gtorch_cuda_graph_add_input (graph, "other", other, NULL));
+      if (way == GONE)
+        g_clear_object (&other);
+      if (way == LIVE)
+        g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING,
+                               "graph: write_seven, which the library did not launch, uses memory "
+                               "at 0x* that belongs to a tensor, which the graph does not keep*");
+      gtorch_graph_capture_end (capture, &error);
+      g_test_assert_expected_messages ();
+      if (way == GONE)
+        {
+          g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE);
+          g_assert_nonnull (strstr (error->message, "graph: write_seven, which the library did "));
+          continue;
+        }
+      g_assert_no_error (error);
+      g_assert_true (gtorch_cuda_graph_replay_on (graph, stream, &error));
+      g_assert_true (gtorch_device_synchronize (gpu, NULL, &error));
+      {
+        g_autoptr (GTorchTensor) first = must (gtorch_tensor_select (to, 0, 0, &error), error);
+
+        g_assert_cmpfloat (gtorch_tensor_item_double (first, NULL), ==, 7);
+      }
+      g_clear_object (&other);
     }
 }
 
@@ -287,6 +393,8 @@ main (gint argc, gchar **argv)
 
       g_test_add_data_func (path, &functions[i].function, libraries_begin_in_a_capture);
     }
+  g_test_add_func ("/GTorchGpuGraph/kernels_of_the_program_are_seen",
+                   kernels_of_the_program_are_seen);
   g_test_add_func ("/GTorchGpuGraph/replays_draw_as_eager_code", replays_draw_as_eager_code);
   g_test_add_func ("/GTorchGpuGraph/training_is_the_same_as_a_graph",
                    training_is_the_same_as_a_graph);
