@@ -328,7 +328,7 @@ run (GTorchOpCall *call, Pool *pool, void (*func) (gint64, gint64, gpointer), gb
     pool->indices = gtorch_impl_data (call->outputs[1]);
   if (backward)
     memset (pool->y, 0, gtorch_impl_n_bytes (y));
-  gtorch_parallel_for (MAX (x->numel, y->numel) / plane, 1 + GTORCH_CPU_GRAIN / 2 / plane, func,
+  gtorch_parallel_for ((backward ? y : x)->numel / plane, 1 + GTORCH_CPU_GRAIN / 2 / plane, func,
                        pool);
   gtorch_cpu_unpack (y, output);
   return TRUE;

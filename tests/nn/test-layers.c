@@ -386,6 +386,37 @@ wrong_inputs_are_errors (void)
   g_assert_true (g_str_has_prefix (error->message, "linear: "));
 }
 
+/* Each of many small images becomes a larger one. */
+static void
+pooling_may_enlarge (void)
+{
+  const gdouble images = 100;
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) numbers =
+      gtorch_arange (0, images, 1, GTORCH_DTYPE_FLOAT32, NULL, &error);
+  g_autoptr (GTorchTensor) x = gtorch_tensor_reshape (numbers, GTORCH_SHAPE (50, 2, 1, 1), &error);
+  g_autoptr (GTorchTensor) adaptive =
+      gtorch_tensor_adaptive_avg_pool2d (x, GTORCH_SHAPE (3, 3), &error);
+  g_autoptr (GTorchTensor) expected = gtorch_tensor_expand (x, GTORCH_SHAPE (50, 2, 3, 3), &error);
+  g_autoptr (GTorchTensor) padded = NULL;
+  g_autoptr (GTorchTensor) same = NULL;
+  g_autoptr (GTorchTensor) sum = NULL;
+
+  g_assert_no_error (error);
+  same = gtorch_tensor_eq (adaptive, expected, &error);
+  sum = gtorch_tensor_sum (same, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error);
+  g_assert_cmpint (gtorch_tensor_item_int (sum, &error), ==, 900);
+
+  padded = gtorch_tensor_avg_pool2d (x, GTORCH_SHAPE (2, 2), GTORCH_SHAPE (1, 1),
+                                     GTORCH_SHAPE (1, 1), FALSE, TRUE, 0, &error);
+  g_assert_no_error (error);
+  g_clear_object (&sum);
+  sum = gtorch_tensor_sum (padded, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error);
+  /* four windows of which each has the image in a quarter of it */
+  g_assert_cmpfloat (gtorch_tensor_item_double (sum, &error), ==, images * (images - 1) / 2);
+  g_assert_no_error (error);
+}
+
 static void
 properties_show_what_was_given (void)
 {
@@ -438,6 +469,7 @@ main (int argc, char **argv)
   ADD (bad_arguments_are_errors);
   ADD (bad_properties_are_errors_at_the_first_use);
   ADD (wrong_inputs_are_errors);
+  ADD (pooling_may_enlarge);
   ADD (properties_show_what_was_given);
   ADD (the_seed_decides_the_weights);
   return g_test_run ();
