@@ -197,6 +197,8 @@ guint gtorch_call_common_dtype (GTorchOpCall *call, guint first, guint n);
  * dtype; a GError if the class does not accept the dtype. */
 gboolean gtorch_call_promote (GTorchOpCall *call, guint first, guint n, guint *dtype,
                               GError **error);
+/* Is what was given for one a dtype at all? */
+gboolean gtorch_call_is_dtype (GTorchOpCall *call, guint dtype, GError **error);
 gboolean gtorch_call_check_dtype (GTorchOpCall *call, guint dtype, GError **error);
 /* "add: inputs[1]: …": sets a GError whose message starts with the op's name. */
 void gtorch_call_error (GTorchOpCall *call, GError **error, GTorchError code, const gchar *format,
@@ -218,6 +220,8 @@ gtorch_call_writes (const GTorchOpCall *call, guint i)
 }
 /* Around a composite that the program calls: errors of its parts get its name, those that are found later,
  * too. Begin returns what end must be given. */
+/* Of a composite that is given a list: is each a tensor? */
+gboolean gtorch_composite_check_list (guint id, GTorchImpl *const *inputs, gsize n, GError **error);
 const GTorchOpClass *gtorch_composite_begin (guint id);
 void gtorch_composite_end (const GTorchOpClass *former, gboolean ok, GError **error);
 /* The standard shape functions. */

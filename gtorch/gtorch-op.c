@@ -50,6 +50,21 @@ gtorch_error_set_op (GError **error, const gchar *op)
   (*error)->message = renamed;
 }
 
+gboolean
+gtorch_composite_check_list (guint id, GTorchImpl *const *inputs, gsize n, GError **error)
+{
+  gsize i;
+
+  for (i = 0; i < n; i++)
+    if (inputs[i] == NULL)
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: tensor %u is not one"),
+                     gtorch_ops[id].name, (guint) i);
+        return FALSE;
+      }
+  return TRUE;
+}
+
 const GTorchOpClass *
 gtorch_composite_begin (guint id)
 {
@@ -478,8 +493,19 @@ gtorch_call_common_dtype (GTorchOpCall *call, guint first, guint n)
 }
 
 gboolean
+gtorch_call_is_dtype (GTorchOpCall *call, guint dtype, GError **error)
+{
+  if (G_LIKELY (dtype > GTORCH_DTYPE_NONE && dtype < GTORCH_N_DTYPES))
+    return TRUE;
+  gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("%d is not a dtype"), (gint) dtype);
+  return FALSE;
+}
+
+gboolean
 gtorch_call_check_dtype (GTorchOpCall *call, guint dtype, GError **error)
 {
+  if (G_UNLIKELY (!gtorch_call_is_dtype (call, dtype, error)))
+    return FALSE;
   if (G_LIKELY (call->op->dtypes & (1u << dtype)))
     return TRUE;
   gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("not defined for dtype %s"),

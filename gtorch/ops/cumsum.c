@@ -176,6 +176,8 @@ shape (GTorchOpCall *call, gboolean has_dtype, GError **error)
   if (wanted == GTORCH_DTYPE_NONE)
     return gtorch_call_promote (call, 0, 1, &dtype, error)
            && gtorch_call_set_output (call, 0, dtype, self->shape, self->n_dims, error);
+  if (!gtorch_call_is_dtype (call, wanted, error))
+    return FALSE;
   call->compute = wanted == GTORCH_DTYPE_BOOL ? GTORCH_DTYPE_INT64 : wanted;
   return gtorch_call_set_output (call, 0, wanted, self->shape, self->n_dims, error);
 }

@@ -504,10 +504,10 @@ gtorch_op_fft_ifftshift (GTorchImpl *input, const gint64 *dim, gsize n_dim, GErr
 static gboolean
 check_frequencies (const gchar *op, gint64 n, gdouble d, guint dtype, GError **error)
 {
-  if (n < 1 || d == 0)
+  if (n < 1 || n > G_GINT64_CONSTANT (1) << 53 || d == 0)
     {
       fail (error, op, GTORCH_ERROR_INVALID,
-            _ ("n %" G_GINT64_FORMAT " must be at least 1 and d %g not 0"), n, d);
+            _ ("n %" G_GINT64_FORMAT " must be from 1 to 2^53 and d %g not 0"), n, d);
       return FALSE;
     }
   if (dtype == GTORCH_DTYPE_NONE

@@ -59,6 +59,12 @@ gtorch_shape_nll_loss_smooth (GTorchOpCall *call, GError **error)
   const GTorchImpl *self = call->inputs[0], *target = call->inputs[1];
   gboolean none = call->attrs[0].i == GTORCH_REDUCTION_NONE;
 
+  if ((guint64) call->attrs[0].i > GTORCH_REDUCTION_SUM)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%d is no reduction"),
+                         (gint) call->attrs[0].i);
+      return FALSE;
+    }
   return check (call, self->shape, self->n_dims, error)
          && gtorch_call_set_output (call, 0, self->dtype, target->shape, none ? target->n_dims : 0,
                                     error);

@@ -510,6 +510,9 @@ def emit_form(row, header, source, suffix, scalar, ctype, in_place):
             source.append(
                 f'  g_return_val_if_fail ({a.name} == NULL || GTORCH_IS_TENSOR ({a.name}), {fail});'
             )
+        elif a.kind in ('Device?', 'Generator?'):
+            check = f'GTORCH_IS_{a.kind[:-1].upper()} ({a.name})'
+            source.append(f'  g_return_val_if_fail ({a.name} == NULL || {check}, {fail});')
         elif a.kind in ('Tensor[]', 'int[]'):
             source.append(
                 f'  g_return_val_if_fail ({a.name} != NULL || {a.c_length} == 0, {fail});'
@@ -531,6 +534,9 @@ def emit_form(row, header, source, suffix, scalar, ctype, in_place):
         ctype, ok = ('gboolean ', 'made') if in_place or outs else (ctype, 'made != NULL')
         at = max(i for i, line in enumerate(source) if line == '{')
         source[at + 1 : at + 1] = [f'  {ctype}made;', '  const GTorchOpClass *former;']
+        if row.list is not None:
+            check = f'{enum_constant("OP", row.name)}, {row.list.name}_impls, {row.list.c_length}, error'
+            source += [f'  if (!gtorch_composite_check_list ({check}))', f'    return {fail};']
         source += [
             f'  former = gtorch_composite_begin ({enum_constant("OP", row.name)});',
             f'  made = {call};',

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""Writes a table of all public functions in C: how each is called, and what its documentation promises.
+
+    functions.py OUTPUT FILE…      the public headers, and the sources with the documentation
+
+What this cannot read is an error, so that no function can be missing from the table.
+"""
+
+import pathlib
+import re
+import sys
+
+NUMBERS = {
+    'gint': ('G_MININT', 'G_MAXINT'),
+    'int': ('G_MININT', 'G_MAXINT'),
+    'guint': ('0', 'G_MAXUINT'),
+    'gint64': ('G_MININT64', 'G_MAXINT64'),
+    'guint64': ('0', 'G_MAXINT64'),
+    'gsize': ('0', 'G_MAXINT64'),
+    'GQuark': ('0', 'G_MAXUINT'),
+    'GType': ('0', 'G_MAXINT64'),
+}
+# What is pointed to by an argument that is a list.
+LISTS = {'gint64': 'INTS', 'gdouble': 'DOUBLES', 'gfloat': 'FLOATS', 'gboolean': 'BOOLS'}
+# The foreign types, and what frees them.
+FOREIGN = {
+    'GAsyncResult': 'g_object_unref',
+    'GBytes': 'g_bytes_unref',
+    'GCancellable': 'g_object_unref',
+    'GError': 'g_error_free',
+    'GFile': 'g_object_unref',
+    'GHashTable': 'g_hash_table_unref',
+    'GInputStream': 'g_object_unref',
+    'GListModel': 'g_object_unref',
+    'GOptionGroup': 'g_option_group_unref',
+    'GOutputStream': 'g_object_unref',
+    'GPtrArray': 'g_ptr_array_unref',
+    'GSource': 'g_source_unref',
+}
+FUNCTIONS = {'GAsyncReadyCallback', 'GDestroyNotify', 'GFileProgressCallback'}
+
+
+class Interface:
+    def __init__(self):
+        self.prototypes = []  # header, returns, name, [(type, name)]
+        self.get_types = {}  # GTorchTensor: gtorch_tensor_get_type
+        self.enums = set()
+        self.callbacks = set(FUNCTIONS)
+        self.docs = {}  # function: {parameter or '': annotations}
+
+    def read_header(self, path):
+        text = re.sub(r'/\*.*?\*/', '', path.read_text(encoding='utf-8'), flags=re.S)
+        text = re.sub(r'^#.*?[^\\]$', '', text, flags=re.S | re.M)
+        self.enums |= set(re.findall(r'^\} (\w+);', text, flags=re.M))
+        self.callbacks |= set(re.findall(r'^typedef [^;]*?\(\*(\w+)\)', text, flags=re.M))
+        for cls, stem in re.findall(r'G_DECLARE_\w+_TYPE\s*\((\w+),\s*(\w+)', text):
+            self.get_types[cls] = f'{stem}_get_type'
+        marks = re.split(r'\bGTORCH_AVAILABLE_IN_\w+', text)[1:]
+        for mark in marks:
+            declaration = ' '.join(mark.split(';')[0].split())
+            if declaration.startswith('G_DECLARE_'):
+                stem = declaration.split(',')[1].strip()
+                self.prototypes.append((path.name, 'GType', f'{stem}_get_type', []))
+                continue
+            declaration = re.sub(r' G_GNUC_\w+$', '', declaration)
+            match = re.fullmatch(r'(.+?[ *])(\w+) \((.*)\)', declaration)
+            if match is None:
+                sys.exit(f'{path.name}: cannot read “{declaration}”')
+            params = [] if match[3] == 'void' else [p.strip() for p in match[3].split(',')]
+            params = [re.fullmatch(r'(.+?[ *])(\w+)', p).groups() for p in params]
+            returns = match[1].strip()
+            self.prototypes.append((path.name, returns, match[2], [(t.strip(), n) for t, n in params]))
+            if returns == 'GType':
+                stem = match[2].removesuffix('_get_type').replace('_', '').lower()
+                self.get_types[stem] = match[2]
+
+    def read_docs(self, path):
+        for block in re.findall(r'/\*\*\n(.*?)\*/', path.read_text(encoding='utf-8'), flags=re.S):
+            lines = [line.strip().removeprefix('*').strip() for line in block.splitlines()]
+            match = re.match(r'(gtorch_\w+):', lines[0])
+            if match is None:
+                continue
+            doc = self.docs.setdefault(match[1], {})
+            text = '\n'.join(lines[1:])
+            for name, notes in re.findall(
+                r'^@(\w+):((?:\s*\([^()]*(?:\([^()]*\)[^()]*)*\))*)', text, flags=re.M
+            ):
+                doc[name] = notes
+            match = re.search(r'^Returns:((?:\s*\([^()]*\))*)', text, flags=re.M)
+            doc[''] = match[1] if match else ''
+
+    def get_type(self, cls):
+        return self.get_types.get(cls) or self.get_types.get(cls.lower()) or 'NULL'
+
+    def drop(self, ctype):
+        """What frees a value of this type; NULL: that depends on its GType."""
+        base = ctype.removeprefix('const ').replace('*', '').strip()
+        if ctype.count('*') == 2 and base == 'gchar':
+            return 'g_strfreev'
+        if base in FOREIGN:
+            return FOREIGN[base]
+        return 'NULL' if base.startswith('GTorch') else 'g_free'
+
+
+def parameters(interface, name, params):
+    """(kind, name, C type, nullable, get_type, low, high, drop) of each but the GError."""
+    notes = interface.docs.get(name, {})
+    out = []
+    lengths = set(re.findall(r'array[^)]*length=(\w+)', ' '.join(notes.values())))
+    for ctype, arg in params:
+        note = notes.get(arg, '')
+        base = ctype.removeprefix('const ').rstrip('* ').removesuffix('*const').strip()
+        stars = ctype.count('*')
+        get_type, low, high, drop = 'NULL', '0', '0', 'NULL'
+        # The scanner of introspection takes these for nullable, too.
+        nullable = bool(re.search(r'\((nullable|optional|allow-none)', note))
+        nullable |= base in ('GAsyncReadyCallback', 'GCancellable', 'GDestroyNotify')
+        out_param = re.search(r'\((out|inout)\b', note)
+        if ctype == 'GError **':
+            continue
+        if stars and out_param:
+            kind = 'OUT'
+            get_type = interface.get_type(base)
+            if stars > 1:
+                drop = interface.drop(ctype[:-1])
+                kind = 'OUT_FULL' if 'transfer none' not in note else 'OUT'
+        elif arg in lengths and not stars:
+            kind = 'LENGTH'
+        elif stars == 2 and base == 'gchar':
+            kind = 'STRINGS'
+        elif stars == 2:
+            kind, get_type = 'OBJECTS', interface.get_type(base)
+        elif stars == 1 and base == 'gchar':
+            kind = 'STRING'
+        elif stars == 1 and base in LISTS:
+            kind = LISTS[base]
+        elif stars == 1 and base.startswith('GTorch'):
+            kind, get_type = 'OBJECT', interface.get_type(base)
+        elif stars == 1 and base in FOREIGN:
+            kind = 'FOREIGN'
+        elif base in interface.enums:
+            kind, get_type = 'ENUM', interface.get_type(base)
+        elif base in interface.callbacks:
+            kind = 'FUNC'
+        elif base == 'gpointer':
+            kind, nullable = 'POINTER', True
+        elif base == 'gdouble':
+            kind = 'DOUBLE'
+        elif base == 'gboolean':
+            kind = 'BOOL'
+        elif base in NUMBERS and not stars:
+            kind = 'INT'
+            low, high = NUMBERS[base]
+        else:
+            sys.exit(f'{name}: no kind of argument for “{ctype} {arg}”')
+        if kind in ('OBJECT', 'OBJECTS') and get_type == 'NULL' and base not in OPAQUE:
+            sys.exit(f'{name}: no GType for “{ctype} {arg}”')
+        out.append((kind, arg, base, nullable, get_type, low, high, drop))
+    for row, following in zip(out, out[1:] + [('', '')]):
+        if row[0] in ('OBJECTS', *LISTS.values()) and following[0] != 'LENGTH':
+            sys.exit(f'{name}: {row[1]} is a list without a length')
+    return out
+
+
+# No GType: nothing but NULL can be told from what it should be.
+OPAQUE = {'GTorchImpl', 'GTorchGradGuard'}
+
+
+def returned(interface, name, returns):
+    """(kind, drop, get_type) of what is returned."""
+    if returns == 'void':
+        return 'VOID', 'NULL', 'NULL'
+    if '*' not in returns and returns != 'gpointer':
+        kind = {'gdouble': 'DOUBLE', 'gboolean': 'BOOL'}.get(returns, 'INT')
+        return kind, 'NULL', 'NULL'
+    notes = interface.docs.get(name, {}).get('', '')
+    base = returns.removeprefix('const ').rstrip('* ').strip()
+    owned = 'transfer full' in notes or 'transfer container' in notes
+    if not owned and 'transfer none' not in notes:
+        owned = not returns.startswith('const ') and '*' in returns
+    return ('FULL' if owned else 'NONE'), interface.drop(returns), interface.get_type(base)
+
+
+def argument(i, ctype, kind):
+    if kind == 'DOUBLE':
+        return f'a[{i}].d'
+    if kind in ('INT', 'ENUM', 'BOOL', 'LENGTH'):
+        return f'({ctype}) a[{i}].i'
+    return f'(gpointer) a[{i}].p' if kind != 'FUNC' else f'({ctype}) a[{i}].p'
+
+
+def emit(interface):
+    out = [
+        '/* Written by functions.py. */',
+        '',
+        '#include <gtorch/gtorch.h>',
+        '',
+        '#include "refuse.h"',
+        '',
+    ]
+    table = []
+    for header, returns, name, params in interface.prototypes:
+        if name not in interface.docs and not name.endswith(('_get_type', '_quark')):
+            sys.exit(f'{name}: has no documentation')
+        rows = parameters(interface, name, params)
+        kind, drop, get_type = returned(interface, name, returns)
+        throws = any(t == 'GError **' for t, _ in params)
+        types = [t for t, _ in params if t != 'GError **']
+        args = [argument(i, t, row[0]) for i, (t, row) in enumerate(zip(types, rows))]
+        call = f'{name} ({", ".join(args + (["error"] if throws else []))})'
+        member = {'VOID': '', 'DOUBLE': 'r->d = ', 'INT': 'r->i = ', 'BOOL': 'r->i = '}.get(
+            kind, 'r->p = (gpointer) '
+        )
+        out += [
+            'static void',
+            f'call_{name} (const Value *a, Value *r, GError **error)',
+            '{',
+            f'  {member}{call};',
+            '}',
+            '',
+        ]
+        if rows:
+            out.append(f'static const Param params_{name}[] = {{')
+            for k, arg, ctype, nullable, gtype, low, high, pdrop in rows:
+                out.append(
+                    f'  {{ PARAM_{k}, "{arg}", "{ctype}", {"TRUE" if nullable else "FALSE"}, {gtype}, '
+                    f'{low}, {high}, (GDestroyNotify) {pdrop} }},'
+                )
+            out += ['};', '']
+        table.append(
+            f'  {{ "{name}", "{header}", {len(rows)}, {"params_" + name if rows else "NULL"}, '
+            f'RETURN_{kind}, (GDestroyNotify) {drop}, {get_type}, {"TRUE" if throws else "FALSE"}, '
+            f'call_{name} }},'
+        )
+    out += ['const Function functions[] = {'] + table + ['};', '']
+    return out + ['const guint n_functions = G_N_ELEMENTS (functions);', '']
+
+
+def main(output, *files):
+    interface = Interface()
+    for path in map(pathlib.Path, files):
+        if path.suffix == '.h':
+            interface.read_header(path)
+        interface.read_docs(path)
+    pathlib.Path(output).write_text('\n'.join(emit(interface)), encoding='utf-8')
+
+
+if __name__ == '__main__':
+    main(*sys.argv[1:])

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "refuse.h"
+
+#include <string.h>
+
+/* Many failures of one kind are no news. */
+#define MAX_REPORTS 400
+
+static guint n_criticals, n_warnings, n_reports;
+static gchar *logged;
+static GObject *stranger;
+
+#ifdef __SANITIZE_ADDRESS__
+/* Sizes that no memory has are refused by malloc () as they are elsewhere. */
+const char *__asan_default_options (void);
+
+const char *
+__asan_default_options (void)
+{
+  return "allocator_may_return_null=1:detect_stack_use_after_return=1";
+}
+#endif
+
+void
+refusal_clear (Refusal *refusal)
+{
+  g_clear_pointer (&refusal->what, g_free);
+  g_clear_pointer (&refusal->mention, g_free);
+}
+
+static void
+count (const gchar *domain, GLogLevelFlags level, const gchar *message, gpointer data)
+{
+  if (level & G_LOG_LEVEL_CRITICAL)
+    n_criticals++;
+  else if (level & G_LOG_LEVEL_WARNING)
+    n_warnings++;
+  else
+    {
+      g_log_default_handler (domain, level, message, data);
+      return;
+    }
+  if (logged == NULL)
+    logged = g_strdup_printf ("%s: %s", domain, message);
+}
+
+void
+refuse_init (void)
+{
+  g_log_set_always_fatal (G_LOG_FATAL_MASK);
+  g_log_set_default_handler (count, NULL);
+}
+
+gpointer
+refuse_stranger (void)
+{
+  if (stranger == NULL)
+    stranger = g_object_new (G_TYPE_OBJECT, NULL);
+  return stranger;
+}
+
+const Function *
+refuse_find (const gchar *name)
+{
+  guint i;
+
+  for (i = 0; i < n_functions; i++)
+    if (g_str_equal (functions[i].name, name))
+      return &functions[i];
+  return NULL;
+}
+
+static void
+report (const Function *function, const Refusal *refusal, const gchar *text)
+{
+  g_test_fail ();
+  if (n_reports++ < MAX_REPORTS)
+    g_test_message ("%s (%s): %s", function->name, refusal->what, text);
+}
+
+static void
+drop (gpointer pointer, GDestroyNotify destroy, GType (*get_type) (void))
+{
+  if (pointer == NULL)
+    return;
+  if (destroy != NULL)
+    destroy (pointer);
+  else if (get_type == NULL)
+    g_error ("nobody knows how to free a result");
+  else if (G_TYPE_IS_OBJECT (get_type ()))
+    g_object_unref (pointer);
+  else
+    g_boxed_free (get_type (), pointer);
+}
+
+/* What is wrong with the text of an error, or NULL. */
+static const gchar *
+find_fault (const GError *error, const Refusal *refusal)
+{
+  const gchar *message = error->message;
+  const gsize length = strlen (message);
+
+  if (error->domain != GTORCH_ERROR && error->domain != G_IO_ERROR)
+    return "the error is of a foreign domain";
+  if (length < 10)
+    return "the message says nothing";
+  if (message[length - 1] == '.' || message[length - 1] == '\n')
+    return "the message ends with a full stop";
+  if (strstr (message, "(null)") != NULL
+      || (!g_utf8_validate (message, -1, NULL) && g_utf8_validate (refusal->what, -1, NULL)))
+    return "the message has no text where one should be";
+  if (error->domain == GTORCH_ERROR && error->code > GTORCH_ERROR_DEVICE_LOST)
+    return "the error has a code that there is not";
+  if (refusal->begin != NULL
+      && (!g_str_has_prefix (message, refusal->begin) || message[strlen (refusal->begin)] != ':'))
+    return "the message does not begin with the name of the operation";
+  /* what a size comes to may be named instead of it */
+  if (refusal->mention != NULL && strstr (message, refusal->mention) == NULL
+      && (error->code == GTORCH_ERROR_INDEX || error->code == GTORCH_ERROR_INVALID))
+    return "the message does not name the value";
+  return NULL;
+}
+
+static void
+check_error (const Function *function, const Refusal *refusal, const GError *error)
+{
+  const gchar *fault = find_fault (error, refusal);
+  g_autofree gchar *text = NULL;
+
+  if (g_test_verbose ())
+    g_test_message ("%s (%s) says “%s”", function->name, refusal->what, error->message);
+  if (fault == NULL)
+    return;
+  text = g_strdup_printf ("%s: “%s”", fault, error->message);
+  report (function, refusal, text);
+}
+
+static gboolean
+is_failure (const Function *function, const Value *result)
+{
+  switch (function->returns)
+    {
+    case RETURN_BOOL:
+      return !result->i;
+    case RETURN_NONE:
+    case RETURN_FULL:
+      return result->p == NULL;
+    default:
+      return FALSE;
+    }
+}
+
+static gboolean
+says_so (const Function *function)
+{
+  return (function->returns == RETURN_BOOL && function->throws) || function->returns == RETURN_NONE
+         || function->returns == RETURN_FULL;
+}
+
+/* One critical, and one of ours: those of GObject come too late. */
+static void
+check_complaint (const Function *function, const Refusal *refusal, const Value *result,
+                 const GError *error)
+{
+  if (n_criticals > 1 || !g_str_has_prefix (logged, "GTorch: gtorch_"))
+    report (function, refusal, logged);
+  if (error != NULL || (says_so (function) && !is_failure (function, result)))
+    report (function, refusal, "a critical and a result or an error");
+}
+
+static void
+check_ending (const Function *function, const Refusal *refusal, const Value *result,
+              const GError *error, gboolean wants_error)
+{
+  const gboolean complained = n_criticals > 0;
+  const gboolean failed =
+      error != NULL || (!wants_error && function->throws && is_failure (function, result));
+
+  if (complained && refusal->expect != MUST_COMPLAIN && refusal->expect != MUST_NOT_WORK
+      && refusal->expect != MAY_COMPLAIN)
+    report (function, refusal, logged);
+  else if (complained)
+    check_complaint (function, refusal, result, error);
+  else if (refusal->expect == MUST_COMPLAIN)
+    report (function, refusal, error != NULL ? error->message : "is taken, without a critical");
+  else if (refusal->expect == MUST_FAIL && !failed && (wants_error || says_so (function)))
+    report (function, refusal, "is taken, without an error");
+  else if (refusal->expect == MUST_NOT_WORK && !failed && (wants_error || says_so (function)))
+    report (function, refusal, "is taken");
+  /* an empty graph is worth a warning */
+  if (n_warnings > 0 && !complained && !g_str_equal (function->header, "gtorch-cuda-graph.h"))
+    report (function, refusal, logged);
+  if (error != NULL)
+    check_error (function, refusal, error);
+  if (error != NULL && says_so (function) && !is_failure (function, result))
+    report (function, refusal, "gives a result and an error");
+  if (wants_error && error == NULL && function->throws && !complained
+      && is_failure (function, result))
+    report (function, refusal, "fails without an error");
+}
+
+gboolean
+refuse_call_once (const Function *function, const Value *args, const Refusal *refusal,
+                  gboolean wants_error)
+{
+  static const Value untouched = { .i = 0x5a5a5a5a5a5a5a5a };
+  g_autoptr (GError) error = NULL;
+  Value given[MAX_PARAMS] = { { 0 } };
+  Value places[MAX_PARAMS];
+  Value result = { 0 };
+  gboolean ok;
+  guint i;
+
+  for (i = 0; i < function->n_params; i++)
+    {
+      const Param *param = &function->params[i];
+
+      given[i] = args[i];
+      places[i] = untouched;
+      if (param->kind == PARAM_OUT || param->kind == PARAM_OUT_FULL)
+        given[i].p = !refusal->no_place && (wants_error || !param->nullable) ? &places[i] : NULL;
+    }
+  n_criticals = n_warnings = 0;
+  g_clear_pointer (&logged, g_free);
+  function->call (given, &result, wants_error ? &error : NULL);
+  check_ending (function, refusal, &result, error, wants_error);
+  ok = error == NULL && n_criticals == 0
+       && (wants_error || !function->throws || !is_failure (function, &result));
+  for (i = 0; i < function->n_params; i++)
+    if (places[i].i != untouched.i)
+      {
+        if (!ok)
+          report (function, refusal, "writes a result in spite of its failure");
+        else if (function->params[i].kind == PARAM_OUT_FULL)
+          drop ((gpointer) places[i].p, function->params[i].drop, function->params[i].get_type);
+      }
+  if (result.p != NULL && g_str_equal (function->name, "gtorch_tensor_to_dlpack"))
+    gtorch_dlpack_delete ((gsize) result.p, args[1].i != 0);
+  else if (result.i != 0 && g_str_equal (function->name, "gtorch_tensor_export_dlpack"))
+    gtorch_dlpack_delete (result.i, args[1].i != 0);
+  else if (function->returns == RETURN_FULL)
+    drop ((gpointer) result.p, function->drop, function->get_type);
+  return ok;
+}
+
+gboolean
+refuse_call (const Function *function, const Value *args, const Refusal *refusal)
+{
+  const gboolean ok = refuse_call_once (function, args, refusal, TRUE);
+
+  refuse_call_once (function, args, refusal, FALSE);
+  return ok;
+}
