@@ -18,6 +18,7 @@
 
 #include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-grad-mode.h"
+#include "gtorch-callback-private.h"
 #include "gtorch-capture-private.h"
 #include "gtorch-device-private.h"
 #include "gtorch-ops-private.h"
@@ -370,6 +371,12 @@ gtorch_autocast_guard_new (GTorchDeviceType device_type, GTorchDType dtype, gboo
   g_return_val_if_fail ((guint) device_type < GTORCH_N_DEVICE_TYPES, NULL);
   if (dtype == GTORCH_DTYPE_NONE)
     dtype = device_type == GTORCH_DEVICE_TYPE_CPU ? GTORCH_DTYPE_BFLOAT16 : GTORCH_DTYPE_FLOAT16;
+  if ((guint) dtype >= GTORCH_N_DTYPES)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE, _ ("autocast: %d is not a dtype"),
+                   (gint) dtype);
+      return NULL;
+    }
   if (enabled && dtype != GTORCH_DTYPE_FLOAT16 && dtype != GTORCH_DTYPE_BFLOAT16)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
@@ -465,10 +472,15 @@ gtorch_autocast_run (GTorchDeviceType device_type, GTorchDType dtype, gboolean e
                      GError **error)
 {
   g_autoptr (GTorchAutocastGuard) guard = NULL;
+  GError *local = NULL;
+  gboolean success;
 
   g_return_val_if_fail (func != NULL, FALSE);
   guard = gtorch_autocast_guard_new (device_type, dtype, enabled, cache_enabled, error);
-  return guard != NULL && func (user_data, error);
+  if (guard == NULL)
+    return FALSE;
+  success = func (user_data, &local);
+  return gtorch_callback_ended ("autocast", success, local, error);
 }
 
 /**

@@ -637,6 +637,7 @@ gtorch_device_synchronize_async (GTorchDevice *self, GCancellable *cancellable,
 gboolean
 gtorch_device_synchronize_finish (GTorchDevice *self, GAsyncResult *result, GError **error)
 {
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
   g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
   return g_task_propagate_boolean (G_TASK (result), error);
 }

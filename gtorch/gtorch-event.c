@@ -167,6 +167,9 @@ gtorch_event_init (GTorchEvent *self)
 GTorchEvent *
 gtorch_event_new (GTorchEventFlags flags)
 {
+  const guint all = GTORCH_EVENT_TIMING | GTORCH_EVENT_BLOCKING | GTORCH_EVENT_INTERPROCESS;
+
+  g_return_val_if_fail ((flags & ~all) == 0, NULL);
   return g_object_new (GTORCH_TYPE_EVENT, "flags", flags, NULL);
 }
 
@@ -554,6 +557,7 @@ gtorch_event_synchronize_async (GTorchEvent *self, GCancellable *cancellable,
 gboolean
 gtorch_event_synchronize_finish (GTorchEvent *self, GAsyncResult *result, GError **error)
 {
+  g_return_val_if_fail (GTORCH_IS_EVENT (self), FALSE);
   g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
   return g_task_propagate_boolean (G_TASK (result), error);
 }

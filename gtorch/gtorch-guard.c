@@ -5,7 +5,25 @@
 
 #include "gtorch-guard.h"
 
+#include <glib/gi18n-lib.h>
+
+#include "gtorch-callback-private.h"
 #include "gtorch-memory-pool-private.h"
+
+gboolean
+gtorch_callback_ended (const gchar *op, gboolean success, GError *local, GError **error)
+{
+  if (success)
+    {
+      g_clear_error (&local);
+      return TRUE;
+    }
+  if (local == NULL)
+    g_set_error (&local, GTORCH_ERROR, GTORCH_ERROR_FAILED,
+                 _ ("%s: the function failed without an error"), op);
+  g_propagate_error (error, local);
+  return FALSE;
+}
 
 /**
  * GTorchDeviceGuard:
@@ -175,11 +193,16 @@ gboolean
 gtorch_device_run (GTorchDevice *self, GTorchDeviceFunc func, gpointer user_data, GError **error)
 {
   g_autoptr (GTorchDeviceGuard) guard = NULL;
+  GError *local = NULL;
+  gboolean success;
 
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
   g_return_val_if_fail (func != NULL, FALSE);
   guard = gtorch_device_guard_new (self, error);
-  return guard != NULL && func (self, user_data, error);
+  if (guard == NULL)
+    return FALSE;
+  success = func (self, user_data, &local);
+  return gtorch_callback_ended ("device_run", success, local, error);
 }
 
 /**

@@ -294,7 +294,6 @@ gtorch_memory_block_record_stream (GTorchMemoryBlock *self, GTorchStream *stream
 
   g_return_val_if_fail (GTORCH_IS_MEMORY_BLOCK (self), FALSE);
   g_return_val_if_fail (GTORCH_IS_STREAM (stream), FALSE);
-  klass = GTORCH_DEVICE_GET_CLASS (self->device);
   storage = g_atomic_pointer_get (&self->storage);
   if (storage == NULL)
     {
@@ -312,6 +311,7 @@ gtorch_memory_block_record_stream (GTorchMemoryBlock *self, GTorchStream *stream
                    gtorch_device_name (stream->device));
       return FALSE;
     }
+  klass = GTORCH_DEVICE_GET_CLASS (self->device);
   return klass->record_stream == NULL
          || klass->record_stream (self->device, storage, stream, error);
 }

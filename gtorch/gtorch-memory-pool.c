@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-allocator-history.h"
+#include "gtorch-callback-private.h"
 #include "gtorch-device.h"
 #include "gtorch-guard.h"
 #include "gtorch-memory-pool-private.h"
@@ -915,9 +916,12 @@ gtorch_memory_pool_run (GTorchMemoryPool *self, GTorchMemoryPoolFunc func, gpoin
                         GError **error)
 {
   g_autoptr (GTorchMemoryPoolGuard) guard = NULL;
+  GError *local = NULL;
+  gboolean success;
 
   g_return_val_if_fail (GTORCH_IS_MEMORY_POOL (self), FALSE);
   g_return_val_if_fail (func != NULL, FALSE);
   guard = gtorch_memory_pool_guard_new (self);
-  return func (self, user_data, error);
+  success = func (self, user_data, &local);
+  return gtorch_callback_ended ("memory_pool_run", success, local, error);
 }

@@ -6,6 +6,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-autocast-private.h"
+#include "gtorch-callback-private.h"
 #include "gtorch-capture-private.h"
 #include "gtorch-event-private.h"
 #include "gtorch-race-private.h"
@@ -455,14 +456,15 @@ gtorch_stream_run (GTorchStream *self, GTorchStreamFunc func, gpointer user_data
 {
   g_autoptr (GTorchStream) former = NULL;
   g_autoptr (GTorchStream) inner = NULL;
-  gboolean result;
+  GError *local = NULL;
+  gboolean success;
 
   g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
   g_return_val_if_fail (func != NULL, FALSE);
   former = gtorch_stream_swap (gtorch_stream_get_device (self), self);
-  result = func (self, user_data, error);
+  success = func (self, user_data, &local);
   inner = gtorch_stream_swap (self->device, former);
-  return result;
+  return gtorch_callback_ended ("stream_run", success, local, error);
 }
 
 /* --- order --- */
@@ -663,6 +665,7 @@ gtorch_stream_synchronize_async (GTorchStream *self, GCancellable *cancellable,
 gboolean
 gtorch_stream_synchronize_finish (GTorchStream *self, GAsyncResult *result, GError **error)
 {
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
   g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
   return g_task_propagate_boolean (G_TASK (result), error);
 }

@@ -327,6 +327,7 @@ gtorch_tensor_to_device_async (GTorchTensor *self, GTorchDevice *device, GCancel
 GTorchTensor *
 gtorch_tensor_to_device_finish (GTorchTensor *self, GAsyncResult *result, GError **error)
 {
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
   g_return_val_if_fail (g_task_is_valid (result, self), NULL);
   return g_task_propagate_pointer (G_TASK (result), error);
 }
@@ -382,6 +383,7 @@ gtorch_tensor_copy_inplace_finish (GTorchTensor *self, GAsyncResult *result, GEr
 {
   g_autoptr (GTorchTensor) written = NULL;
 
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
   g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
   written = g_task_propagate_pointer (G_TASK (result), error);
   return written != NULL;
@@ -443,6 +445,7 @@ gtorch_tensor_item_double_finish (GTorchTensor *self, GAsyncResult *result, GErr
 {
   g_autoptr (GTorchTensor) host = NULL;
 
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
   g_return_val_if_fail (g_task_is_valid (result, self), 0);
   host = g_task_propagate_pointer (G_TASK (result), error);
   return host != NULL ? gtorch_tensor_item_double (host, error) : 0;
@@ -485,6 +488,7 @@ gtorch_tensor_item_int_finish (GTorchTensor *self, GAsyncResult *result, GError 
 {
   g_autoptr (GTorchTensor) host = NULL;
 
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
   g_return_val_if_fail (g_task_is_valid (result, self), 0);
   host = g_task_propagate_pointer (G_TASK (result), error);
   return host != NULL ? gtorch_tensor_item_int (host, error) : 0;

@@ -306,6 +306,7 @@ gtorch_timer_stop_async (GTorchTimer *self, GCancellable *cancellable, GAsyncRea
 gdouble
 gtorch_timer_stop_finish (GTorchTimer *self, GAsyncResult *result, GError **error)
 {
+  g_return_val_if_fail (GTORCH_IS_TIMER (self), (gdouble) NAN);
   g_return_val_if_fail (g_task_is_valid (result, self), (gdouble) NAN);
   return g_task_propagate_boolean (G_TASK (result), error) ? self->elapsed_ms : (gdouble) NAN;
 }

@@ -92,6 +92,7 @@ gtorch_autograd_backward (GTorchTensor **tensors, gsize n_tensors, GTorchTensor 
   };
 
   g_return_val_if_fail (tensors != NULL || n_tensors == 0, FALSE);
+  g_return_val_if_fail (grad_tensors != NULL || n_grad_tensors == 0, FALSE);
   if (!check_counts ("backward", n_tensors, n_grad_tensors, error))
     return FALSE;
   roots = gtorch_tensors_unwrap (tensors, n_tensors);
@@ -145,6 +146,7 @@ gtorch_autograd_grad (GTorchTensor **outputs, gsize n_outputs, GTorchTensor **in
 
   g_return_val_if_fail (outputs != NULL || n_outputs == 0, NULL);
   g_return_val_if_fail (inputs != NULL || n_inputs == 0, NULL);
+  g_return_val_if_fail (grad_outputs != NULL || n_grad_outputs == 0, NULL);
   if (!check_counts ("grad", n_outputs, n_grad_outputs, error))
     return NULL;
   roots = gtorch_tensors_unwrap (outputs, n_outputs);

@@ -9,6 +9,7 @@
 
 #include "gtorch-cuda-graph.h"
 
+#include "gtorch-callback-private.h"
 #include "gtorch-capture-private.h"
 
 /**
@@ -59,6 +60,7 @@ gtorch_graph_capture_new (GTorchCUDAGraph *graph, GTorchStream *stream, GTorchMe
 
   g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (graph), NULL);
   g_return_val_if_fail (stream == NULL || GTORCH_IS_STREAM (stream), NULL);
+  g_return_val_if_fail (pool == NULL || GTORCH_IS_MEMORY_POOL (pool), NULL);
   if (stream == NULL)
     stream = own = gtorch_stream_new (NULL, 0, error);
   if (stream == NULL)
@@ -155,17 +157,9 @@ static gboolean
 call_func (GTorchStream *stream, GTorchStreamFunc func, gpointer user_data, GError **error)
 {
   GError *local = NULL;
+  const gboolean success = func (stream, user_data, &local);
 
-  if (func (stream, user_data, &local))
-    {
-      g_clear_error (&local);
-      return TRUE;
-    }
-  if (local == NULL)
-    g_set_error (&local, GTORCH_ERROR, GTORCH_ERROR_FAILED,
-                 _ ("graph: the captured function failed without an error"));
-  g_propagate_error (error, local);
-  return FALSE;
+  return gtorch_callback_ended ("graph", success, local, error);
 }
 
 /* On a stream aside, as the capture itself. */
@@ -213,10 +207,13 @@ gtorch_cuda_graph_capture (GTorchCUDAGraph *self, GTorchStream *stream, GTorchMe
 {
   g_autoptr (GTorchGraphCapture) capture = NULL;
   g_autoptr (GTorchStream) own = NULL;
-  guint n = gtorch_cuda_graph_get_warmup_iterations (self);
+  guint n;
 
   g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
   g_return_val_if_fail (func != NULL, FALSE);
+  g_return_val_if_fail (stream == NULL || GTORCH_IS_STREAM (stream), FALSE);
+  g_return_val_if_fail (pool == NULL || GTORCH_IS_MEMORY_POOL (pool), FALSE);
+  n = gtorch_cuda_graph_get_warmup_iterations (self);
   if (stream == NULL && n > 0)
     stream = own = gtorch_stream_new (NULL, 0, error);
   if (n > 0 && (stream == NULL || !warm_up (n, stream, func, user_data, error)))

@@ -104,6 +104,7 @@ gtorch_safetensors_load_lists (GInputStream *stream, GTorchDevice *device, gchar
 {
   g_return_val_if_fail (G_IS_INPUT_STREAM (stream), NULL);
   g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
   return content_to_lists (gtorch_safetensors_read_stream (stream, device, cancellable, progress,
                                                            progress_data, error),
                            names, metadata);
@@ -137,6 +138,7 @@ gtorch_safetensors_load_file_lists (GFile *file, gboolean map, GTorchDevice *dev
 {
   g_return_val_if_fail (G_IS_FILE (file), NULL);
   g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
   return content_to_lists (gtorch_safetensors_read_file (file, map, device, cancellable, progress,
                                                          progress_data, error),
                            names, metadata);
@@ -161,6 +163,7 @@ GPtrArray *
 gtorch_safetensors_load_finish_lists (GAsyncResult *result, gchar ***names, gchar ***metadata,
                                       GError **error)
 {
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), NULL);
   g_return_val_if_fail (g_async_result_is_tagged (result, gtorch_safetensors_load_async)
                             || g_async_result_is_tagged (result,
                                                          gtorch_safetensors_load_file_async),

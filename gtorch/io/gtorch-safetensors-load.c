@@ -345,6 +345,7 @@ gtorch_safetensors_load (GInputStream *stream, GTorchDevice *device, GHashTable 
 {
   g_return_val_if_fail (G_IS_INPUT_STREAM (stream), NULL);
   g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
   return content_to_table (gtorch_safetensors_read_stream (stream, device, cancellable, progress,
                                                            progress_data, error),
                            metadata);
@@ -423,6 +424,7 @@ gtorch_safetensors_load_file (GFile *file, gboolean map, GTorchDevice *device,
 {
   g_return_val_if_fail (G_IS_FILE (file), NULL);
   g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
   return content_to_table (gtorch_safetensors_read_file (file, map, device, cancellable, progress,
                                                          progress_data, error),
                            metadata);
@@ -521,6 +523,7 @@ gtorch_safetensors_load_async (GInputStream *stream, GTorchDevice *device, int i
 {
   g_return_if_fail (G_IS_INPUT_STREAM (stream));
   g_return_if_fail (device == NULL || GTORCH_IS_DEVICE (device));
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   load_begin (gtorch_safetensors_load_async, stream, FALSE, device, io_priority, cancellable,
               progress, progress_data, progress_data_free, callback, user_data);
 }
@@ -542,6 +545,7 @@ gtorch_safetensors_load_async (GInputStream *stream, GTorchDevice *device, int i
 GHashTable *
 gtorch_safetensors_load_finish (GAsyncResult *result, GHashTable **metadata, GError **error)
 {
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), NULL);
   g_return_val_if_fail (g_async_result_is_tagged (result, gtorch_safetensors_load_async), NULL);
   return content_to_table (gtorch_safetensors_read_finish (result, error), metadata);
 }
@@ -573,6 +577,7 @@ gtorch_safetensors_load_file_async (GFile *file, gboolean map, GTorchDevice *dev
 {
   g_return_if_fail (G_IS_FILE (file));
   g_return_if_fail (device == NULL || GTORCH_IS_DEVICE (device));
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   load_begin (gtorch_safetensors_load_file_async, file, map, device, io_priority, cancellable,
               progress, progress_data, progress_data_free, callback, user_data);
 }
@@ -594,6 +599,7 @@ gtorch_safetensors_load_file_async (GFile *file, gboolean map, GTorchDevice *dev
 GHashTable *
 gtorch_safetensors_load_file_finish (GAsyncResult *result, GHashTable **metadata, GError **error)
 {
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), NULL);
   g_return_val_if_fail (g_async_result_is_tagged (result, gtorch_safetensors_load_file_async),
                         NULL);
   return content_to_table (gtorch_safetensors_read_finish (result, error), metadata);

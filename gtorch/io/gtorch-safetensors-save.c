@@ -239,6 +239,7 @@ gtorch_safetensors_save (GHashTable *tensors, GHashTable *metadata, GOutputStrea
 
   g_return_val_if_fail (tensors != NULL, FALSE);
   g_return_val_if_fail (G_IS_OUTPUT_STREAM (stream), FALSE);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
 
   save = save_new (tensors, metadata, stream, error);
   return save != NULL && write_stream (save, stream, cancellable, progress, progress_data, error);
@@ -270,6 +271,7 @@ gtorch_safetensors_save_file (GHashTable *tensors, GHashTable *metadata, GFile *
 
   g_return_val_if_fail (tensors != NULL, FALSE);
   g_return_val_if_fail (G_IS_FILE (file), FALSE);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
 
   save = save_new (tensors, metadata, file, error);
   return save != NULL && write_file (save, file, cancellable, progress, progress_data, error);
@@ -358,6 +360,7 @@ gtorch_safetensors_save_async (GHashTable *tensors, GHashTable *metadata, GOutpu
 {
   g_return_if_fail (tensors != NULL);
   g_return_if_fail (G_IS_OUTPUT_STREAM (stream));
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   save_begin (gtorch_safetensors_save_async, tensors, metadata, stream, io_priority, cancellable,
               progress, progress_data, progress_data_free, callback, user_data);
 }
@@ -376,6 +379,7 @@ gtorch_safetensors_save_async (GHashTable *tensors, GHashTable *metadata, GOutpu
 gboolean
 gtorch_safetensors_save_finish (GAsyncResult *result, GError **error)
 {
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
   g_return_val_if_fail (g_async_result_is_tagged (result, gtorch_safetensors_save_async), FALSE);
   return save_end (result, error);
 }
@@ -408,6 +412,7 @@ gtorch_safetensors_save_file_async (GHashTable *tensors, GHashTable *metadata, G
 {
   g_return_if_fail (tensors != NULL);
   g_return_if_fail (G_IS_FILE (file));
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   save_begin (gtorch_safetensors_save_file_async, tensors, metadata, file, io_priority, cancellable,
               progress, progress_data, progress_data_free, callback, user_data);
 }
@@ -426,6 +431,7 @@ gtorch_safetensors_save_file_async (GHashTable *tensors, GHashTable *metadata, G
 gboolean
 gtorch_safetensors_save_file_finish (GAsyncResult *result, GError **error)
 {
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
   g_return_val_if_fail (g_async_result_is_tagged (result, gtorch_safetensors_save_file_async),
                         FALSE);
   return save_end (result, error);

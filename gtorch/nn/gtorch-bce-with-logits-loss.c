@@ -110,6 +110,9 @@ GTorchBCEWithLogitsLoss *
 gtorch_bce_with_logits_loss_new (GTorchTensor *weight, GTorchTensor *pos_weight,
                                  GTorchReduction reduction)
 {
+  g_return_val_if_fail (weight == NULL || GTORCH_IS_TENSOR (weight), NULL);
+  g_return_val_if_fail (pos_weight == NULL || GTORCH_IS_TENSOR (pos_weight), NULL);
+  g_return_val_if_fail ((guint) reduction <= GTORCH_REDUCTION_SUM, NULL);
   return g_object_new (GTORCH_TYPE_BCE_WITH_LOGITS_LOSS, "weight", weight, "pos-weight", pos_weight,
                        "reduction", reduction, NULL);
 }

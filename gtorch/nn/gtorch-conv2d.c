@@ -302,6 +302,6 @@ gtorch_conv2d_new (gint64 in_channels, gint64 out_channels, gint64 kernel_size, 
   return gtorch_module_checked (g_object_new (GTORCH_TYPE_CONV2D, "in-channels", in_channels,
                                               "out-channels", out_channels, "kernel-size",
                                               kernel_size, "stride", stride, "padding", padding,
-                                              "has-bias", bias, NULL),
+                                              "has-bias", bias != FALSE, NULL),
                                 error);
 }

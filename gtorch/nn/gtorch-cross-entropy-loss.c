@@ -121,6 +121,8 @@ gtorch_cross_entropy_loss_init (GTorchCrossEntropyLoss *self)
 GTorchCrossEntropyLoss *
 gtorch_cross_entropy_loss_new (GTorchTensor *weight, GTorchReduction reduction)
 {
+  g_return_val_if_fail (weight == NULL || GTORCH_IS_TENSOR (weight), NULL);
+  g_return_val_if_fail ((guint) reduction <= GTORCH_REDUCTION_SUM, NULL);
   return g_object_new (GTORCH_TYPE_CROSS_ENTROPY_LOSS, "weight", weight, "reduction", reduction,
                        NULL);
 }

@@ -79,5 +79,5 @@ gtorch_gelu_init (GTorchGELU *self)
 GTorchGELU *
 gtorch_gelu_new (gboolean tanh_approximation)
 {
-  return g_object_new (GTORCH_TYPE_GELU, "tanh-approximation", tanh_approximation, NULL);
+  return g_object_new (GTORCH_TYPE_GELU, "tanh-approximation", tanh_approximation != FALSE, NULL);
 }

@@ -39,6 +39,13 @@ check_callables (GTorchGraphedModule **callables, gsize n, GTorchMemoryPool *poo
       GTorchGraphedModule *self = callables[i];
       GTorchGraphedBelow below;
 
+      if (self->module == NULL && self->func == NULL)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                       _ ("%s: it wraps neither a module nor a function"),
+                       gtorch_graphed_module_name (self));
+          return FALSE;
+        }
       gtorch_graphed_below_init (&below, self);
       success = gtorch_graphed_check_hooks (self, &below, error);
       gtorch_graphed_below_clear (&below);

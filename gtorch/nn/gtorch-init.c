@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "autograd/gtorch-grad-mode.h"
+#include "gtorch-generator.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-tensor-private.h"
 
@@ -198,6 +199,7 @@ gtorch_init_uniform (GTorchTensor *tensor, gdouble low, gdouble high, GTorchGene
   g_autoptr (GTorchGradGuard) guard = NULL;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (tensor), FALSE);
+  g_return_val_if_fail (generator == NULL || GTORCH_IS_GENERATOR (generator), FALSE);
   guard = gtorch_no_grad ();
   return gtorch_op_uniform_inplace (gtorch_tensor_unwrap (tensor), low, high, generator, error);
 }
@@ -223,6 +225,7 @@ gtorch_init_normal (GTorchTensor *tensor, gdouble mean, gdouble std, GTorchGener
   g_autoptr (GTorchGradGuard) guard = NULL;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (tensor), FALSE);
+  g_return_val_if_fail (generator == NULL || GTORCH_IS_GENERATOR (generator), FALSE);
   guard = gtorch_no_grad ();
   return gtorch_op_normal_inplace (gtorch_tensor_unwrap (tensor), mean, std, generator, error);
 }
@@ -258,6 +261,18 @@ kaiming (GTorchTensor *tensor, gdouble negative_slope, GTorchFanMode mode,
 {
   gint64 fan_in, fan_out;
 
+  if ((guint) nonlinearity > GTORCH_NONLINEARITY_SELU)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("init: %d is no nonlinearity"),
+                   (gint) nonlinearity);
+      return FALSE;
+    }
+  if ((guint) mode > GTORCH_FAN_MODE_OUT)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("init: %d is no mode of the fan"),
+                   (gint) mode);
+      return FALSE;
+    }
   if (!gtorch_init_calculate_fan (tensor, &fan_in, &fan_out, error))
     return FALSE;
   if (gtorch_tensor_unwrap (tensor)->numel == 0)
@@ -287,6 +302,7 @@ gtorch_init_xavier_uniform (GTorchTensor *tensor, gdouble gain, GTorchGenerator 
                             GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_TENSOR (tensor), FALSE);
+  g_return_val_if_fail (generator == NULL || GTORCH_IS_GENERATOR (generator), FALSE);
   return xavier (tensor, gain, TRUE, generator, error);
 }
 
@@ -309,6 +325,7 @@ gtorch_init_xavier_normal (GTorchTensor *tensor, gdouble gain, GTorchGenerator *
                            GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_TENSOR (tensor), FALSE);
+  g_return_val_if_fail (generator == NULL || GTORCH_IS_GENERATOR (generator), FALSE);
   return xavier (tensor, gain, FALSE, generator, error);
 }
 
@@ -334,6 +351,7 @@ gtorch_init_kaiming_uniform (GTorchTensor *tensor, gdouble negative_slope, GTorc
                              GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_TENSOR (tensor), FALSE);
+  g_return_val_if_fail (generator == NULL || GTORCH_IS_GENERATOR (generator), FALSE);
   return kaiming (tensor, negative_slope, mode, nonlinearity, TRUE, generator, error);
 }
 
@@ -359,5 +377,6 @@ gtorch_init_kaiming_normal (GTorchTensor *tensor, gdouble negative_slope, GTorch
                             GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_TENSOR (tensor), FALSE);
+  g_return_val_if_fail (generator == NULL || GTORCH_IS_GENERATOR (generator), FALSE);
   return kaiming (tensor, negative_slope, mode, nonlinearity, FALSE, generator, error);
 }

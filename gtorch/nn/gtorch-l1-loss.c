@@ -56,5 +56,6 @@ gtorch_l1_loss_init (GTorchL1Loss *self)
 GTorchL1Loss *
 gtorch_l1_loss_new (GTorchReduction reduction)
 {
+  g_return_val_if_fail ((guint) reduction <= GTORCH_REDUCTION_SUM, NULL);
   return g_object_new (GTORCH_TYPE_L1_LOSS, "reduction", reduction, NULL);
 }

@@ -6,6 +6,7 @@
 #include "gtorch-layer-norm.h"
 
 #include <glib/gi18n-lib.h>
+#include <math.h>
 #include <string.h>
 
 #include "gtorch-field-private.h"
@@ -190,8 +191,15 @@ gtorch_layer_norm_new (const gint64 *normalized_shape, gsize n_dims, gdouble eps
                    "LayerNorm", GTORCH_MAX_DIMS, n_dims);
       return NULL;
     }
+  if (!isfinite (eps))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: eps %g must be finite"),
+                   "LayerNorm", eps);
+      return NULL;
+    }
   self = g_object_new (GTORCH_TYPE_LAYER_NORM, "normalized-size", SEVERAL, "eps", eps,
-                       "elementwise-affine", elementwise_affine, "has-bias", bias, NULL);
+                       "elementwise-affine", elementwise_affine != FALSE, "has-bias", bias != FALSE,
+                       NULL);
   memcpy (self->shape, normalized_shape, n_dims * sizeof (gint64));
   self->n_dims = (guint) n_dims;
   self->normalized_size = normalized_shape[n_dims - 1];

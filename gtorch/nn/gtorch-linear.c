@@ -148,6 +148,7 @@ GTorchLinear *
 gtorch_linear_new (gint64 in_features, gint64 out_features, gboolean bias, GError **error)
 {
   return gtorch_module_checked (g_object_new (GTORCH_TYPE_LINEAR, "in-features", in_features,
-                                              "out-features", out_features, "has-bias", bias, NULL),
+                                              "out-features", out_features, "has-bias",
+                                              bias != FALSE, NULL),
                                 error);
 }

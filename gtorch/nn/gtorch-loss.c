@@ -135,8 +135,9 @@ gtorch_loss_forward (GTorchLoss *self, GTorchTensor *input, GTorchTensor *target
 GTorchReduction
 gtorch_loss_get_reduction (GTorchLoss *self)
 {
-  GTorchLossPrivate *priv = gtorch_loss_get_instance_private (self);
+  GTorchLossPrivate *priv;
 
   g_return_val_if_fail (GTORCH_IS_LOSS (self), GTORCH_REDUCTION_MEAN);
+  priv = gtorch_loss_get_instance_private (self);
   return priv->reduction;
 }

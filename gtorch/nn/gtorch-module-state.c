@@ -287,6 +287,9 @@ find_faults (GArray *items, GHashTable *state, gboolean strict, GTorchError *cod
       g_hash_table_add (known, item->path);
       if (value == NULL)
         g_string_append_printf (missing, "%s%s", missing->len > 0 ? ", " : "", item->path);
+      else if (!GTORCH_IS_TENSOR (value))
+        g_string_append_printf (wrong, _ ("%s%s is no tensor in the table"),
+                                wrong->len > 0 ? ", " : "", item->path);
       else if (have->storage == NULL || gtorch_tensor_unwrap (value)->storage == NULL)
         g_string_append_printf (wrong, _ ("%s%s was released"), wrong->len > 0 ? ", " : "",
                                 item->path);
@@ -389,7 +392,7 @@ gtorch_module_load_state_dict (GTorchModule *self, GHashTable *state, gboolean s
     {
       StateItem *item = &g_array_index (items, StateItem, i);
 
-      if (g_hash_table_contains (state, item->path)
+      if (g_hash_table_lookup (state, item->path) != NULL
           && !gtorch_op_copy_inplace (gtorch_tensor_unwrap (item->tensor), values->pdata[n++],
                                       FALSE, error))
         return FALSE;
@@ -421,6 +424,7 @@ gtorch_module_load_state_lists (GTorchModule *self, const gchar *const *names,
   g_autoptr (GHashTable) state = NULL;
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  g_return_val_if_fail (tensors != NULL || n_tensors == 0, FALSE);
   state = gtorch_state_from_lists (names, tensors, n_tensors, error);
   return state != NULL && gtorch_module_load_state_dict (self, state, strict, error);
 }

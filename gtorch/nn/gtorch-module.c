@@ -304,6 +304,7 @@ gtorch_module_forward_async (GTorchModule *self, GTorchTensor *input, GCancellab
 
   g_return_if_fail (GTORCH_IS_MODULE (self));
   g_return_if_fail (GTORCH_IS_TENSOR (input));
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
 
   task = g_task_new (self, cancellable, callback, user_data);
   g_task_set_source_tag (task, gtorch_module_forward_async);
@@ -355,6 +356,7 @@ gtorch_module_forward_async (GTorchModule *self, GTorchTensor *input, GCancellab
 GTorchTensor *
 gtorch_module_forward_finish (GTorchModule *self, GAsyncResult *result, GError **error)
 {
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
   g_return_val_if_fail (g_task_is_valid (result, self), NULL);
   return g_task_propagate_pointer (G_TASK (result), error);
 }
@@ -477,6 +479,7 @@ gtorch_module_to (GTorchModule *self, GTorchDevice *device, GTorchDType dtype, G
   guint i, n;
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), FALSE);
   if (!gtorch_module_is_usable (self, error))
     return FALSE;
   if (dtype != GTORCH_DTYPE_NONE && !gtorch_dtype_is_floating_point (dtype)

@@ -56,5 +56,6 @@ gtorch_mse_loss_init (GTorchMSELoss *self)
 GTorchMSELoss *
 gtorch_mse_loss_new (GTorchReduction reduction)
 {
+  g_return_val_if_fail ((guint) reduction <= GTORCH_REDUCTION_SUM, NULL);
   return g_object_new (GTORCH_TYPE_MSE_LOSS, "reduction", reduction, NULL);
 }

@@ -105,5 +105,7 @@ gtorch_nll_loss_init (GTorchNLLLoss *self)
 GTorchNLLLoss *
 gtorch_nll_loss_new (GTorchTensor *weight, GTorchReduction reduction)
 {
+  g_return_val_if_fail (weight == NULL || GTORCH_IS_TENSOR (weight), NULL);
+  g_return_val_if_fail ((guint) reduction <= GTORCH_REDUCTION_SUM, NULL);
   return g_object_new (GTORCH_TYPE_NLL_LOSS, "weight", weight, "reduction", reduction, NULL);
 }

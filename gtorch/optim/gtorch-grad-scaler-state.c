@@ -159,6 +159,7 @@ gtorch_grad_scaler_load_state_lists (GTorchGradScaler *self, const gchar *const 
   g_autoptr (GHashTable) state = NULL;
 
   g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), FALSE);
+  g_return_val_if_fail (tensors != NULL || n_tensors == 0, FALSE);
   state = gtorch_state_from_lists (names, tensors, n_tensors, error);
   return state != NULL && gtorch_grad_scaler_load_state_dict (self, state, error);
 }

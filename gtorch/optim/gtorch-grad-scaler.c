@@ -759,6 +759,7 @@ gtorch_grad_scaler_step_async (GTorchGradScaler *self, GTorchOptimizer *optimize
 gboolean
 gtorch_grad_scaler_step_finish (GTorchGradScaler *self, GAsyncResult *result, GError **error)
 {
+  g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), FALSE);
   g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
   return g_task_propagate_boolean (G_TASK (result), error);
 }

@@ -886,6 +886,7 @@ gtorch_optimizer_load_state_lists (GTorchOptimizer *self, const gchar *const *na
   g_autoptr (GHashTable) state = NULL;
 
   g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
+  g_return_val_if_fail (tensors != NULL || n_tensors == 0, FALSE);
   state = gtorch_state_from_lists (names, tensors, n_tensors, error);
   return state != NULL && gtorch_optimizer_load_state_dict (self, state, error);
 }

@@ -235,7 +235,7 @@ functions_are_warmed_up (void)
   g_assert_true (gtorch_cuda_graph_reset (graph, NULL));
   self.fails_at = 6;
   FAILS (gtorch_cuda_graph_capture (graph, NULL, NULL, step, &self, &fault), GTORCH_ERROR_FAILED,
-         "warming up: graph: the captured function failed without an error");
+         "warming up: graph: the function failed without an error");
   g_assert_cmpint (gtorch_cuda_graph_get_state (graph), ==, GTORCH_GRAPH_STATE_EMPTY);
   g_assert_cmpuint (self.n_captured, ==, 1);
   g_clear_object (&self.y);

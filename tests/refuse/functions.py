@@ -19,13 +19,12 @@ NUMBERS = {
     'gint64': ('G_MININT64', 'G_MAXINT64'),
     'guint64': ('0', 'G_MAXINT64'),
     'gsize': ('0', 'G_MAXINT64'),
-    'GQuark': ('0', 'G_MAXUINT'),
-    'GType': ('0', 'G_MAXINT64'),
 }
 # What is pointed to by an argument that is a list.
 LISTS = {'gint64': 'INTS', 'gdouble': 'DOUBLES', 'gfloat': 'FLOATS', 'gboolean': 'BOOLS'}
 # The foreign types, and what frees them.
 FOREIGN = {
+    'GApplication': 'g_object_unref',
     'GAsyncResult': 'g_object_unref',
     'GBytes': 'g_bytes_unref',
     'GCancellable': 'g_object_unref',

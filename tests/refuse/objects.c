@@ -1,0 +1,723 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Objects to call functions with: good ones, and such as nobody expects. */
+
+#include "config.h"
+
+#include <gio/gio.h>
+#include <string.h>
+
+#include "refuse.h"
+
+CallbackMode callback_mode;
+
+#define SHAPE GTORCH_SHAPE (2, 3)
+
+/* --- subclasses --- */
+typedef struct
+{
+  GTorchFunction parent_instance;
+} RefusedFunction;
+typedef GTorchFunctionClass RefusedFunctionClass;
+
+GType refused_function_get_type (void);
+G_DEFINE_TYPE (RefusedFunction, refused_function, GTORCH_TYPE_FUNCTION)
+
+static GTorchFunctionContext *last_context;
+
+static gboolean
+called_back (GError **error)
+{
+  if (callback_mode == CALLBACK_FAILS)
+    g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_FAILED, "the callback does not want to");
+  return callback_mode == CALLBACK_WORKS;
+}
+
+static GPtrArray *
+refused_function_forward (GTorchFunction *self, GTorchFunctionContext *context,
+                          GTorchTensor **inputs, gsize n_inputs, GError **error)
+{
+  GPtrArray *outputs;
+
+  g_set_object (&last_context, context);
+  if (!called_back (error))
+    return NULL;
+  outputs = g_ptr_array_new_with_free_func (g_object_unref);
+  if (n_inputs > 0)
+    g_ptr_array_add (outputs, gtorch_tensor_mul (inputs[0], inputs[0], error));
+  return outputs;
+}
+
+static GPtrArray *
+refused_function_backward (GTorchFunction *self, GTorchFunctionContext *context,
+                           GTorchTensor **grads, gsize n_grads, GError **error)
+{
+  return refused_function_forward (self, context, grads, n_grads, error);
+}
+
+static void
+refused_function_class_init (RefusedFunctionClass *klass)
+{
+  klass->forward = refused_function_forward;
+  klass->backward = refused_function_backward;
+}
+
+static void
+refused_function_init (RefusedFunction *self)
+{
+}
+
+typedef struct
+{
+  GTorchMemorySource parent_instance;
+} RefusedSource;
+typedef GTorchMemorySourceClass RefusedSourceClass;
+
+GType refused_source_get_type (void);
+G_DEFINE_TYPE (RefusedSource, refused_source, GTORCH_TYPE_MEMORY_SOURCE)
+
+static guint64
+refused_source_allocate (GTorchMemorySource *self, GTorchDevice *device, guint64 n_bytes,
+                         guint64 stream, GError **error)
+{
+  called_back (error);
+  return 0;
+}
+
+static void
+refused_source_release (GTorchMemorySource *self, GTorchDevice *device, guint64 address,
+                        guint64 n_bytes, guint64 stream)
+{
+}
+
+static void
+refused_source_class_init (RefusedSourceClass *klass)
+{
+  klass->allocate = refused_source_allocate;
+  klass->release = refused_source_release;
+}
+
+static void
+refused_source_init (RefusedSource *self)
+{
+}
+
+/* --- good objects --- */
+static gpointer
+make_tensor (void)
+{
+  return gtorch_ones (SHAPE, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+}
+
+static gpointer
+make_parameter (void)
+{
+  g_autoptr (GTorchTensor) data = make_tensor ();
+
+  return gtorch_parameter_new (data, TRUE, NULL);
+}
+
+static GListModel *
+list_of (GType type, gpointer item)
+{
+  GListStore *list = g_list_store_new (type);
+
+  if (item != NULL)
+    g_list_store_append (list, item);
+  g_clear_object (&item);
+  return G_LIST_MODEL (list);
+}
+
+static gpointer
+make_parameters (void)
+{
+  return list_of (GTORCH_TYPE_PARAMETER, make_parameter ());
+}
+
+static gpointer
+make_device (void)
+{
+  return g_object_ref (gtorch_device_cpu ());
+}
+
+static gpointer
+make_stream (void)
+{
+  return gtorch_stream_new (gtorch_device_cpu (), 0, NULL);
+}
+
+static gpointer
+make_event (void)
+{
+  return gtorch_event_new (0);
+}
+
+static gpointer
+make_pool (void)
+{
+  return gtorch_memory_pool_new (gtorch_device_cpu ());
+}
+
+static gpointer
+make_allocator (void)
+{
+  return g_object_ref (gtorch_device_get_allocator (gtorch_device_cpu ()));
+}
+
+static gpointer
+make_host_allocator (void)
+{
+  return g_object_ref (gtorch_host_allocator_get_default ());
+}
+
+static gpointer
+make_manager (void)
+{
+  return g_object_ref (gtorch_device_manager_get_default ());
+}
+
+static gpointer
+make_block (void)
+{
+  return gtorch_allocator_alloc (gtorch_device_get_allocator (gtorch_device_cpu ()), 64, NULL,
+                                 NULL);
+}
+
+static gpointer
+make_plan_cache (void)
+{
+  return g_object_ref (gtorch_device_get_fft_plan_cache (gtorch_device_cpu ()));
+}
+
+static gpointer
+make_function (void)
+{
+  return g_object_new (refused_function_get_type (), NULL);
+}
+
+static gpointer
+make_context (void)
+{
+  g_autoptr (GTorchFunction) function = make_function ();
+  g_autoptr (GTorchTensor) input = make_tensor ();
+  g_autoptr (GPtrArray) outputs = NULL;
+
+  callback_mode = CALLBACK_WORKS;
+  outputs = gtorch_function_apply (function, &input, 1, NULL);
+  return g_steal_pointer (&last_context);
+}
+
+static gpointer
+make_module (void)
+{
+  return gtorch_linear_new (3, 4, TRUE, NULL);
+}
+
+static gpointer
+make_graphed_module (void)
+{
+  g_autoptr (GTorchModule) module = make_module ();
+  g_autoptr (GTorchTensor) sample = make_tensor ();
+
+  return gtorch_graphed_module_new (module, &sample, 1, NULL);
+}
+
+static gpointer
+make_loss (void)
+{
+  return gtorch_mse_loss_new (GTORCH_REDUCTION_MEAN);
+}
+
+static gpointer
+make_sequential (void)
+{
+  g_autoptr (GTorchModule) module = make_module ();
+  GTorchSequential *self = gtorch_sequential_new ();
+
+  gtorch_sequential_append (self, module, NULL);
+  return self;
+}
+
+static gpointer
+make_optimizer (void)
+{
+  g_autoptr (GListModel) params = make_parameters ();
+
+  return gtorch_sgd_new (params, 0.1, 0.9, NULL);
+}
+
+static gpointer
+make_group (void)
+{
+  g_autoptr (GListModel) params = make_parameters ();
+
+  return gtorch_param_group_new (params, 0.1, 0.0, NULL);
+}
+
+static gpointer
+make_timer (void)
+{
+  return gtorch_timer_new (NULL);
+}
+
+static gpointer
+make_source (void)
+{
+  return g_object_new (refused_source_get_type (), NULL);
+}
+
+static gpointer
+make_capture (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchStream) stream = make_stream ();
+
+  return gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, NULL);
+}
+
+static gpointer
+make_autocast_guard (void)
+{
+  return gtorch_autocast_guard_new (GTORCH_DEVICE_TYPE_CPU, GTORCH_DTYPE_BFLOAT16, TRUE, TRUE,
+                                    NULL);
+}
+
+static gpointer
+make_device_guard (void)
+{
+  return gtorch_device_guard_new (gtorch_device_cpu (), NULL);
+}
+
+static gpointer
+make_stream_guard (void)
+{
+  g_autoptr (GTorchStream) stream = make_stream ();
+
+  return gtorch_stream_guard_new (stream);
+}
+
+static gpointer
+make_pool_guard (void)
+{
+  g_autoptr (GTorchMemoryPool) pool = make_pool ();
+
+  return gtorch_memory_pool_guard_new (pool);
+}
+
+static gpointer
+make_monitor (void)
+{
+  GTorchDevice *device = gtorch_device_cuda (0, NULL);
+
+  return device != NULL ? gtorch_device_monitor_new (device, NULL) : NULL;
+}
+
+static gpointer
+make_table (void)
+{
+  GHashTable *table = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_object_unref);
+
+  g_hash_table_insert (table, g_strdup ("weight"), make_tensor ());
+  return table;
+}
+
+static gpointer
+make_bytes (void)
+{
+  return g_bytes_new_static ("It has twenty-four bytes", 24);
+}
+
+static gpointer
+make_result (void)
+{
+  return g_task_new (NULL, NULL, NULL, NULL);
+}
+
+static gpointer
+make_input (void)
+{
+  return g_memory_input_stream_new_from_data ("It has twenty-four bytes", 24, NULL);
+}
+
+static gpointer
+make_output (void)
+{
+  return g_memory_output_stream_new_resizable ();
+}
+
+static gpointer
+make_file (void)
+{
+  return g_file_new_for_path ("/nowhere/to/be/found");
+}
+
+static gpointer
+make_application (void)
+{
+  return g_application_new (NULL, 0);
+}
+
+static gpointer
+make_nothing (void)
+{
+  return NULL;
+}
+
+static const struct
+{
+  const gchar *type;
+  gpointer (*make) (void);
+} makers[] = {
+  { "GApplication", make_application },
+  { "GAsyncResult", make_result },
+  { "GBytes", make_bytes },
+  { "GCancellable", make_nothing },
+  { "GFile", make_file },
+  { "GHashTable", make_table },
+  { "GInputStream", make_input },
+  { "GListModel", make_parameters },
+  { "GOutputStream", make_output },
+  { "GTorchAllocator", make_allocator },
+  { "GTorchAutocastGuard", make_autocast_guard },
+  { "GTorchCUDAGraph", (gpointer (*) (void)) gtorch_cuda_graph_new },
+  { "GTorchDevice", make_device },
+  { "GTorchDeviceGuard", make_device_guard },
+  { "GTorchDeviceManager", make_manager },
+  { "GTorchDeviceMonitor", make_monitor },
+  { "GTorchDeviceProcess", make_nothing }, /* none but the monitor of a GPU has one */
+  { "GTorchEvent", make_event },
+  { "GTorchFFTPlanCache", make_plan_cache },
+  { "GTorchFunction", make_function },
+  { "GTorchFunctionContext", make_context },
+  { "GTorchGenerator", (gpointer (*) (void)) gtorch_generator_new },
+  { "GTorchGradGuard", (gpointer (*) (void)) gtorch_no_grad },
+  { "GTorchGradScaler", (gpointer (*) (void)) gtorch_grad_scaler_new },
+  { "GTorchGraphCapture", make_capture },
+  { "GTorchGraphedModule", make_graphed_module },
+  { "GTorchHostAllocator", make_host_allocator },
+  { "GTorchLoss", make_loss },
+  { "GTorchMemoryBlock", make_block },
+  { "GTorchMemoryPool", make_pool },
+  { "GTorchMemoryPoolGuard", make_pool_guard },
+  { "GTorchMemorySource", make_source },
+  { "GTorchModule", make_module },
+  { "GTorchOptimizer", make_optimizer },
+  { "GTorchParamGroup", make_group },
+  { "GTorchParameter", make_parameter },
+  { "GTorchScope", (gpointer (*) (void)) gtorch_scope_new },
+  { "GTorchSequential", make_sequential },
+  { "GTorchStream", make_stream },
+  { "GTorchStreamGuard", make_stream_guard },
+  { "GTorchTensor", make_tensor },
+  { "GTorchTimer", make_timer },
+};
+
+/* Tables of texts: nobody can tell these from others. */
+static gboolean
+is_metadata (const Param *param)
+{
+  return g_str_equal (param->name, "metadata");
+}
+
+static gpointer
+make_metadata (const gchar *value)
+{
+  GHashTable *table = g_hash_table_new (g_str_hash, g_str_equal);
+
+  g_hash_table_insert (table, (gpointer) "author", (gpointer) value);
+  return table;
+}
+
+gpointer
+refuse_make (const Param *param)
+{
+  guint i;
+
+  if (is_metadata (param))
+    return make_metadata ("somebody");
+  for (i = 0; i < G_N_ELEMENTS (makers); i++)
+    if (g_str_equal (makers[i].type, param->type))
+      return makers[i].make ();
+  g_error ("objects.c does not know how to make a %s for “%s”", param->type, param->name);
+}
+
+void
+refuse_drop (const Param *param, gpointer object)
+{
+  if (object == NULL)
+    return;
+  if (g_str_equal (param->type, "GBytes"))
+    g_bytes_unref (object);
+  else if (g_str_equal (param->type, "GHashTable"))
+    g_hash_table_unref (object);
+  else if (param->get_type != NULL && !G_TYPE_IS_OBJECT (param->get_type ()))
+    g_boxed_free (param->get_type (), object);
+  else
+    g_object_unref (object);
+}
+
+/* --- odd ones --- */
+static gpointer
+make_odd_tensor (guint m, const gchar **what)
+{
+  g_autoptr (GTorchTensor) x = NULL;
+  GTorchTensor *tensor;
+
+  switch (m)
+    {
+    case 0:
+      *what = "is released";
+      tensor = make_tensor ();
+      gtorch_tensor_release (tensor);
+      return tensor;
+    case 1:
+      *what = "has no elements";
+      return gtorch_zeros (GTORCH_SHAPE (0, 3), GTORCH_DTYPE_FLOAT32, NULL, NULL);
+    case 2:
+      *what = "has no dimensions";
+      return gtorch_zeros (NULL, 0, GTORCH_DTYPE_FLOAT64, NULL, NULL);
+    case 3:
+      *what = "is int64";
+      return gtorch_ones (SHAPE, GTORCH_DTYPE_INT64, NULL, NULL);
+    case 4:
+      *what = "is complex64";
+      return gtorch_ones (SHAPE, GTORCH_DTYPE_COMPLEX64, NULL, NULL);
+    case 5:
+      *what = "is a leaf that wants a gradient";
+      tensor = make_tensor ();
+      gtorch_tensor_set_requires_grad (tensor, TRUE, NULL);
+      return tensor;
+    case 6:
+      *what = "shows one element many times";
+      x = gtorch_ones (GTORCH_SHAPE (1), GTORCH_DTYPE_FLOAT32, NULL, NULL);
+      return gtorch_tensor_expand (x, SHAPE, NULL);
+    default:
+      return NULL;
+    }
+}
+
+static gpointer
+make_odd_list (guint m, const gchar **what)
+{
+  GTorchTensor *released;
+
+  switch (m)
+    {
+    case 0:
+      *what = "is empty";
+      return list_of (GTORCH_TYPE_PARAMETER, NULL);
+    case 1:
+      *what = "has strangers";
+      return list_of (G_TYPE_OBJECT, g_object_ref (refuse_stranger ()));
+    case 2:
+      *what = "has a tensor that wants no gradient";
+      return list_of (GTORCH_TYPE_TENSOR, make_tensor ());
+    case 3:
+      *what = "has a released parameter";
+      released = make_parameter ();
+      gtorch_tensor_release (released);
+      return list_of (GTORCH_TYPE_TENSOR, released);
+    default:
+      return NULL;
+    }
+}
+
+static gpointer
+make_odd_table (guint m, const gchar **what)
+{
+  GHashTable *table = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_object_unref);
+
+  switch (m)
+    {
+    case 0:
+      *what = "is empty";
+      return table;
+    case 1:
+      *what = "has strangers";
+      g_hash_table_insert (table, g_strdup ("weight"), g_object_ref (refuse_stranger ()));
+      return table;
+    case 2:
+      *what = "has a released tensor";
+      g_hash_table_insert (table, g_strdup (""), make_odd_tensor (0, what));
+      return table;
+    case 3:
+      *what = "has a name of bad UTF-8";
+      g_hash_table_insert (table, g_strdup ("\xff\xfe.0"), make_tensor ());
+      return table;
+    case 4:
+      *what = "has NULL";
+      g_hash_table_destroy (table);
+      table = g_hash_table_new (g_str_hash, g_str_equal);
+      g_hash_table_insert (table, (gpointer) "weight", NULL);
+      return table;
+    default:
+      g_hash_table_unref (table);
+      return NULL;
+    }
+}
+
+static gpointer
+make_odd_stream (guint m, const gchar **what, gpointer stream)
+{
+  if (m > 0)
+    {
+      g_object_unref (stream);
+      return NULL;
+    }
+  *what = "is closed";
+  if (G_IS_INPUT_STREAM (stream))
+    g_input_stream_close (stream, NULL, NULL);
+  else
+    g_output_stream_close (stream, NULL, NULL);
+  return stream;
+}
+
+static gpointer
+make_odd_device (guint m, const gchar **what)
+{
+  if (m > 0)
+    return NULL;
+  *what = "is another";
+  return g_object_ref (gtorch_device_cuda (0, NULL) != NULL ? gtorch_device_cuda (0, NULL)
+                                                            : gtorch_device_cpu ());
+}
+
+gpointer
+refuse_make_odd (const Param *param, guint m, const gchar **what)
+{
+  GCancellable *cancellable;
+
+  if (param->get_type != NULL && G_TYPE_IS_OBJECT (param->get_type ())
+      && !G_TYPE_IS_ABSTRACT (param->get_type ()))
+    {
+      *what = "is bare";
+      if (m == 0)
+        return g_object_new (param->get_type (), NULL);
+      m--;
+    }
+  if (g_str_equal (param->type, "GTorchTensor"))
+    return make_odd_tensor (m, what);
+  if (g_str_equal (param->type, "GTorchDevice"))
+    return make_odd_device (m, what);
+  if (g_str_equal (param->type, "GListModel"))
+    return make_odd_list (m, what);
+  if (is_metadata (param))
+    {
+      *what = m == 0 ? "has NULL" : "has bad UTF-8";
+      return m < 2 ? make_metadata (m == 0 ? NULL : "\xff") : NULL;
+    }
+  if (g_str_equal (param->type, "GHashTable"))
+    return make_odd_table (m, what);
+  if (g_str_equal (param->type, "GInputStream"))
+    return make_odd_stream (m, what, make_input ());
+  if (g_str_equal (param->type, "GOutputStream"))
+    return make_odd_stream (m, what, make_output ());
+  *what = "is empty";
+  if (g_str_equal (param->type, "GBytes") && m == 0)
+    return g_bytes_new (NULL, 0);
+  *what = "is cancelled";
+  if (g_str_equal (param->type, "GCancellable") && m == 0)
+    {
+      cancellable = g_cancellable_new ();
+      g_cancellable_cancel (cancellable);
+      return cancellable;
+    }
+  return NULL;
+}
+
+/* --- callbacks --- */
+static gboolean
+object_func (gpointer object, gpointer user_data, GError **error)
+{
+  return called_back (error);
+}
+
+static gboolean
+autocast_func (gpointer user_data, GError **error)
+{
+  return called_back (error);
+}
+
+static GTorchTensor *
+gradcheck_func (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
+{
+  return called_back (error) ? gtorch_tensor_mul (inputs[0], inputs[0], error) : NULL;
+}
+
+static GPtrArray *
+graphed_func (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
+{
+  GPtrArray *outputs = g_ptr_array_new_with_free_func (g_object_unref);
+
+  if (!called_back (error))
+    g_clear_pointer (&outputs, g_ptr_array_unref);
+  else
+    g_ptr_array_add (outputs, gtorch_tensor_mul (inputs[0], inputs[0], error));
+  return outputs;
+}
+
+static GTorchTensor *
+tensor_hook (GTorchTensor *grad, gpointer user_data)
+{
+  return NULL;
+}
+
+static void
+quiet_func (gpointer object, gpointer user_data)
+{
+}
+
+static GTorchTensor *
+module_pre_hook (GTorchModule *module, GTorchTensor *input, gpointer user_data)
+{
+  return NULL;
+}
+
+static GTorchTensor *
+module_hook (GTorchModule *module, GTorchTensor *input, GTorchTensor *output, gpointer user_data)
+{
+  return NULL;
+}
+
+static void
+progress_func (goffset done, goffset total, gpointer user_data)
+{
+}
+
+static void
+destroy_func (gpointer data)
+{
+}
+
+static const struct
+{
+  const gchar *type;
+  GCallback func;
+} funcs[] = {
+  { "GAsyncReadyCallback", NULL }, /* test-refuse.c has its own */
+  { "GDestroyNotify", G_CALLBACK (destroy_func) },
+  { "GFileProgressCallback", G_CALLBACK (progress_func) },
+  { "GTorchAccumulatedHook", G_CALLBACK (quiet_func) },
+  { "GTorchAutocastFunc", G_CALLBACK (autocast_func) },
+  { "GTorchDeviceFunc", G_CALLBACK (object_func) },
+  { "GTorchForwardHook", G_CALLBACK (module_hook) },
+  { "GTorchForwardPreHook", G_CALLBACK (module_pre_hook) },
+  { "GTorchGradcheckFunc", G_CALLBACK (gradcheck_func) },
+  { "GTorchGraphedFunc", G_CALLBACK (graphed_func) },
+  { "GTorchMemoryPoolFunc", G_CALLBACK (object_func) },
+  { "GTorchModuleFunc", G_CALLBACK (quiet_func) },
+  { "GTorchStreamFunc", G_CALLBACK (object_func) },
+  { "GTorchTensorHook", G_CALLBACK (tensor_hook) },
+};
+
+gpointer
+refuse_func (const Param *param)
+{
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (funcs); i++)
+    if (g_str_equal (funcs[i].type, param->type))
+      return (gpointer) funcs[i].func;
+  g_error ("objects.c has no %s for “%s”", param->type, param->name);
+}

@@ -1,0 +1,664 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Every public function that is no operation, with one argument at a time that is not what it should be. The
+ * functions are those of the headers; who adds one finds it here, and has to add only what is not known yet:
+ * how to make an object of a new class. */
+
+#include "config.h"
+
+#include <gio/gio.h>
+#include <math.h>
+#include <string.h>
+
+#include "refuse.h"
+
+typedef struct
+{
+  const Function *function;
+  gboolean no_place; /* for a result that must have one */
+  gboolean is_called;
+  Value args[MAX_PARAMS];
+  gpointer objects[MAX_PARAMS]; /* to be dropped */
+  gpointer lists[MAX_PARAMS][3];
+  union
+  {
+    gint64 ints[72];
+    gdouble doubles[8];
+    gfloat floats[8];
+    gboolean bools[8];
+    const gchar *strings[8];
+  } data[MAX_PARAMS];
+} Call;
+
+typedef struct
+{
+  const Function *finish;
+  gboolean is_done;
+} Waiting;
+
+static Waiting waiting;
+
+/* What an argument is if its kind alone does not say it. Numbers are 1, or 0.5; texts are “weight”. */
+static const struct
+{
+  const gchar *function; /* NULL: any */
+  const gchar *param;
+  gint64 number;
+  const gchar *text;
+} values[] = {
+  { NULL, "dim", 0, NULL },
+  { NULL, "dtype", GTORCH_DTYPE_FLOAT32, NULL },
+  { NULL, "device_type", GTORCH_DEVICE_TYPE_CPU, NULL },
+  { "gtorch_device_cuda", "index", 0, NULL },
+  { "gtorch_device_new_from_string", "string", 0, "cpu" },
+  { "gtorch_dtype_from_name", "name", 0, "float32" },
+  { "gtorch_set_float32_matmul_precision", "precision", 0, "highest" },
+  { "gtorch_tensor_get", "spec", 0, "0" },
+  { "gtorch_tensor_set", "spec", 0, "0" },
+  { "gtorch_tensor_set_scalar", "spec", 0, "0" },
+  { "gtorch_sequential_insert", "position", 0, NULL },
+  { "gtorch_sequential_remove", "position", 0, NULL },
+};
+
+/* Addresses: whether they are right is beyond all checks. */
+static const struct
+{
+  const gchar *function;
+  const gchar *param;
+} addresses[] = {
+  { "gtorch_dlpack_delete", "address" },          { "gtorch_memory_source_release", "address" },
+  { "gtorch_stream_new_external", "handle" },     { "gtorch_tensor_import_dlpack", "address" },
+  { "gtorch_tensor_new_from_dlpack", "managed" },
+};
+
+static gboolean
+is_address (const Function *function, const Param *param)
+{
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (addresses); i++)
+    if (g_str_equal (addresses[i].function, function->name)
+        && g_str_equal (addresses[i].param, param->name))
+      return TRUE;
+  return FALSE;
+}
+
+/* Does it take the reference to its first argument? */
+static gboolean
+consumes (const Function *function)
+{
+  return g_str_has_suffix (function->name, "_unref") || g_str_has_suffix (function->name, "_free");
+}
+
+/* --- asynchronous calls --- */
+static void
+ready (GObject *source, GAsyncResult *result, gpointer user_data)
+{
+  g_auto (Refusal) refusal = { .what = g_strdup ("the result of the call"), .expect = MAY_FAIL };
+  Value args[MAX_PARAMS] = { { 0 } };
+  guint i;
+
+  waiting.is_done = TRUE;
+  for (i = 0; waiting.finish != NULL && i < waiting.finish->n_params; i++)
+    if (g_str_equal (waiting.finish->params[i].type, "GAsyncResult"))
+      args[i].p = result;
+    else if (waiting.finish->params[i].kind == PARAM_OBJECT)
+      args[i].p = source;
+  if (waiting.finish != NULL)
+    refuse_call_once (waiting.finish, args, &refusal, TRUE);
+}
+
+static void
+find_finish (const Function *function)
+{
+  g_autofree gchar *stem = g_strndup (function->name, strlen (function->name) - strlen ("_async"));
+  g_autofree gchar *name = g_strconcat (stem, "_finish", NULL);
+
+  waiting.is_done = FALSE;
+  waiting.finish = refuse_find (name);
+  g_assert_nonnull (waiting.finish);
+}
+
+static gboolean
+give_up (gpointer data)
+{
+  *(gboolean *) data = TRUE;
+  return G_SOURCE_REMOVE;
+}
+
+static void
+wait_until_ready (const Function *function)
+{
+  gboolean is_late = FALSE;
+  const guint source = g_timeout_add_seconds (60, give_up, &is_late);
+
+  while (!waiting.is_done && !is_late)
+    g_main_context_iteration (NULL, TRUE);
+  if (is_late)
+    {
+      g_test_message ("%s never called back", function->name);
+      g_test_fail ();
+    }
+  else
+    g_source_remove (source);
+}
+
+/* --- arguments in order --- */
+static void
+set_list (Call *call, guint i)
+{
+  const Param *param = &call->function->params[i];
+  const gint64 shape[] = { 2, 3 };
+  guint k, n = 2;
+
+  call->args[i].p = &call->data[i];
+  switch (param->kind)
+    {
+    case PARAM_INTS:
+      memcpy (call->data[i].ints, shape, sizeof (shape));
+      n = G_N_ELEMENTS (shape);
+      if (g_str_equal (param->name, "values"))
+        for (n = 6, k = 0; k < n; k++)
+          call->data[i].ints[k] = k;
+      break;
+    case PARAM_OBJECTS:
+      for (k = 0; k < n; k++)
+        call->lists[i][k] = refuse_make (param);
+      call->args[i].p = call->lists[i];
+      break;
+    case PARAM_STRINGS:
+      call->data[i].strings[0] = "weight";
+      call->data[i].strings[1] = "bias";
+      return;
+    default: /* zeros */
+      n = 6;
+      break;
+    }
+  call->args[i + 1].i = n;
+}
+
+static void
+call_init (Call *call)
+{
+  guint i, k;
+
+  callback_mode = CALLBACK_WORKS;
+  for (i = 0; i < call->function->n_params; i++)
+    {
+      const Param *param = &call->function->params[i];
+      gint64 number = param->kind == PARAM_BOOL || param->kind == PARAM_ENUM
+                              || is_address (call->function, param)
+                          ? 0
+                          : 1;
+      const gchar *text = "weight";
+
+      for (k = 0; k < G_N_ELEMENTS (values); k++)
+        if (g_str_equal (values[k].param, param->name)
+            && (values[k].function == NULL
+                || g_str_equal (values[k].function, call->function->name)))
+          {
+            number = values[k].number;
+            text = values[k].text;
+          }
+      switch (param->kind)
+        {
+        case PARAM_BOOL:
+        case PARAM_ENUM:
+        case PARAM_INT:
+          call->args[i].i = number;
+          break;
+        case PARAM_DOUBLE:
+          call->args[i].d = 0.5;
+          break;
+        case PARAM_STRING:
+          call->args[i].p = text;
+          break;
+        case PARAM_FOREIGN:
+        case PARAM_OBJECT:
+          call->args[i].p = call->objects[i] = refuse_make (param);
+          break;
+        case PARAM_FUNC:
+          call->args[i].p = g_str_equal (param->type, "GAsyncReadyCallback") ? (gpointer) ready
+                                                                             : refuse_func (param);
+          break;
+        case PARAM_LENGTH:
+        case PARAM_OUT:
+        case PARAM_OUT_FULL:
+        case PARAM_POINTER:
+          break;
+        default:
+          set_list (call, i);
+        }
+    }
+}
+
+static void
+call_clear (Call *call)
+{
+  guint i, k;
+
+  for (i = 0; i < call->function->n_params; i++)
+    {
+      if (call->objects[i] != NULL && !(i == 0 && call->is_called && consumes (call->function)))
+        refuse_drop (&call->function->params[i], call->objects[i]);
+      for (k = 0; k < G_N_ELEMENTS (call->lists[i]); k++)
+        if (call->lists[i][k] != NULL)
+          g_object_unref (call->lists[i][k]);
+    }
+}
+
+/* --- arguments out of order --- */
+/* None of them is a size that a machine could have, and that takes long to fill. */
+static const gint64 whole[] = {
+  G_MININT64, -1, 0, 2, 7, 63, (G_GINT64_CONSTANT (1) << 46) + 1, G_MAXINT64 - 1, G_MAXINT64,
+};
+
+static const gdouble real[] = { NAN,    INFINITY, -INFINITY, G_MAXDOUBLE, -G_MAXDOUBLE,
+                                4e-320, 0.0,      -1.0,      1.0,         1e19 };
+
+static const gchar *const texts[] = {
+  "",
+  " ",
+  ".",
+  "a.b..c",
+  "weight.",
+  "0",
+  "-1",
+  "99999999999999999999",
+  "%s%n%d",
+  "cuda:99999999999",
+  "float33",
+  "\xff\xfe",
+  "a\nb",
+  "[",
+  "::",
+  "1:2:3:4",
+  "...,...",
+  "None,",
+  "no such thing:1,max_split_size_mb:-1",
+};
+
+static gboolean
+spoil_int (Call *call, guint i, guint m, Refusal *refusal)
+{
+  const Param *param = &call->function->params[i];
+
+  if (is_address (call->function, param) || m >= G_N_ELEMENTS (whole))
+    return FALSE;
+  call->args[i].i = CLAMP (whole[m], param->low, param->high);
+  refusal->what = g_strdup_printf ("is %" G_GINT64_FORMAT, call->args[i].i);
+  return TRUE;
+}
+
+static gboolean
+is_choice (const Param *param, gint64 value)
+{
+  g_autoptr (GTypeClass) klass = g_type_class_ref (param->get_type ());
+
+  if (G_IS_FLAGS_CLASS (klass))
+    return ((guint) value & ~G_FLAGS_CLASS (klass)->mask) == 0;
+  return g_enum_get_value (G_ENUM_CLASS (klass), (gint) value) != NULL;
+}
+
+static gboolean
+spoil_choice (Call *call, guint i, guint m, Refusal *refusal)
+{
+  const gint64 choices[] = { 1, 2, -1, 9999, G_MAXINT, G_MININT };
+
+  if (m >= G_N_ELEMENTS (choices))
+    return FALSE;
+  call->args[i].i = choices[m];
+  refusal->what = g_strdup_printf ("is %" G_GINT64_FORMAT, choices[m]);
+  if (!is_choice (&call->function->params[i], choices[m]))
+    refusal->expect = call->function->throws ? MUST_NOT_WORK : MAY_COMPLAIN;
+  return TRUE;
+}
+
+static gboolean
+spoil_text (Call *call, guint i, guint m, Refusal *refusal)
+{
+  static gchar endless[5000];
+
+  if (m == 0)
+    {
+      call->args[i].p = NULL;
+      refusal->what = g_strdup ("is NULL");
+      refusal->expect = call->function->params[i].nullable ? MAY_FAIL : MUST_COMPLAIN;
+      return TRUE;
+    }
+  if (m - 1 < G_N_ELEMENTS (texts))
+    {
+      call->args[i].p = texts[m - 1];
+      refusal->what = g_strdup_printf ("is “%s”", texts[m - 1]);
+      return TRUE;
+    }
+  memset (endless, 'x', sizeof (endless) - 1);
+  call->args[i].p = endless;
+  refusal->what = g_strdup ("is endless");
+  return m - 1 == G_N_ELEMENTS (texts);
+}
+
+static void
+replace (Call *call, guint i, gpointer object)
+{
+  if (call->objects[i] != NULL)
+    refuse_drop (&call->function->params[i], call->objects[i]);
+  call->args[i].p = call->objects[i] = object;
+}
+
+/* Can the class of an argument be told at all? */
+static gboolean
+is_object (const Param *param)
+{
+  if (param->kind == PARAM_FOREIGN)
+    return !g_str_equal (param->type, "GBytes") && !g_str_equal (param->type, "GHashTable");
+  return G_TYPE_IS_OBJECT (param->get_type ());
+}
+
+static gboolean
+spoil_object (Call *call, guint i, guint m, Refusal *refusal)
+{
+  const Param *param = &call->function->params[i];
+  const gchar *what = "";
+  gpointer odd;
+
+  if (m == 0)
+    {
+      replace (call, i, NULL);
+      refusal->what = g_strdup ("is NULL");
+      refusal->expect = param->nullable ? MAY_FAIL : MUST_COMPLAIN;
+      /* those that free, do nothing to nothing */
+      if (consumes (call->function))
+        refusal->expect = MAY_COMPLAIN;
+      return TRUE;
+    }
+  if (is_object (param) && m == 1)
+    {
+      replace (call, i, g_object_ref (refuse_stranger ()));
+      refusal->what = g_strdup ("is of a wrong class");
+      refusal->expect = MUST_COMPLAIN;
+      return TRUE;
+    }
+  odd = refuse_make_odd (param, m - 1 - (is_object (param) ? 1 : 0), &what);
+  if (odd == NULL)
+    return FALSE;
+  replace (call, i, odd);
+  refusal->what = g_strdup (what);
+  return TRUE;
+}
+
+static gboolean
+spoil_list (Call *call, guint i, guint m, Refusal *refusal)
+{
+  const Param *param = &call->function->params[i];
+  gboolean is_ints = param->kind == PARAM_INTS, is_objects = param->kind == PARAM_OBJECTS;
+  const gchar *what = "";
+  guint k;
+
+  switch (m)
+    {
+    case 0:
+      call->args[i].p = NULL;
+      refusal->what = g_strdup ("is NULL");
+      /* that a list may be NULL means one without elements */
+      refusal->expect = MUST_NOT_WORK;
+      return TRUE;
+    case 1:
+      if (param->kind == PARAM_STRINGS)
+        call->data[i].strings[0] = NULL;
+      else
+        {
+          call->args[i].p = NULL;
+          call->args[i + 1].i = 0;
+        }
+      refusal->what = g_strdup ("is empty");
+      return TRUE;
+    case 2:
+      if (param->kind == PARAM_STRINGS)
+        call->data[i].strings[1] = NULL;
+      else
+        call->args[i + 1].i--;
+      refusal->what = g_strdup ("has one less");
+      return TRUE;
+    case 3:
+      if (is_ints)
+        {
+          for (k = 0; k < 70; k++)
+            call->data[i].ints[k] = 1;
+          call->args[i + 1].i = 70;
+        }
+      else if (is_objects)
+        g_clear_object (&call->lists[i][1]);
+      else
+        return FALSE;
+      refusal->what = g_strdup (is_ints ? "has 70" : "has NULL");
+      refusal->expect = is_ints ? MAY_FAIL : MAY_COMPLAIN;
+      return TRUE;
+    case 4:
+      if (is_objects)
+        g_set_object ((GObject **) &call->lists[i][1], refuse_stranger ());
+      else
+        for (k = 0; k < 8; k++)
+          call->data[i].ints[k] = G_GINT64_CONSTANT (1) << 31;
+      if (is_ints)
+        call->args[i + 1].i = 8;
+      refusal->what = g_strdup (is_objects ? "has a stranger" : "are all 2^31");
+      refusal->expect = is_ints ? MAY_FAIL : MAY_COMPLAIN;
+      return TRUE;
+    default:
+      break;
+    }
+  m -= 5;
+  if (is_objects)
+    {
+      gpointer odd = refuse_make_odd (param, m, &what);
+
+      refusal->what = g_strdup_printf ("has one that %s", what);
+      if (odd == NULL)
+        return FALSE;
+      g_object_unref (call->lists[i][1]);
+      call->lists[i][1] = odd;
+      return TRUE;
+    }
+  if (m >= G_N_ELEMENTS (whole))
+    return FALSE;
+  call->data[i].ints[call->args[i + 1].i - 1] = whole[m];
+  refusal->what = g_strdup_printf ("has %" G_GINT64_FORMAT, whole[m]);
+  return TRUE;
+}
+
+static gboolean
+spoil_func (Call *call, guint i, guint m, Refusal *refusal)
+{
+  const Param *param = &call->function->params[i];
+
+  switch (m)
+    {
+    case 0:
+      call->args[i].p = NULL;
+      refusal->what = g_strdup ("is NULL");
+      refusal->expect = param->nullable ? MAY_FAIL : MUST_COMPLAIN;
+      return TRUE;
+    case 1:
+      callback_mode = CALLBACK_FAILS;
+      refusal->what = g_strdup ("fails");
+      return TRUE;
+    default:
+      callback_mode = CALLBACK_IS_SILENT;
+      refusal->what = g_strdup ("fails without an error");
+      return m == 2;
+    }
+}
+
+static gboolean
+spoil (Call *call, guint i, guint m, Refusal *refusal)
+{
+  switch (call->function->params[i].kind)
+    {
+    case PARAM_BOOL:
+      call->args[i].i = m == 0 ? TRUE : 0x100;
+      refusal->what = g_strdup (m == 0 ? "is TRUE" : "is neither FALSE nor TRUE");
+      return m < 2;
+    case PARAM_DOUBLE:
+      if (m >= G_N_ELEMENTS (real))
+        return FALSE;
+      call->args[i].d = real[m];
+      refusal->what = g_strdup_printf ("is %g", real[m]);
+      return TRUE;
+    case PARAM_ENUM:
+      return spoil_choice (call, i, m, refusal);
+    case PARAM_FOREIGN:
+    case PARAM_OBJECT:
+      return spoil_object (call, i, m, refusal);
+    case PARAM_FUNC:
+      return spoil_func (call, i, m, refusal);
+    case PARAM_INT:
+      return spoil_int (call, i, m, refusal);
+    case PARAM_STRING:
+      return spoil_text (call, i, m, refusal);
+    case PARAM_OUT:
+    case PARAM_OUT_FULL:
+      /* those that need not be given are left out of every second call */
+      call->no_place = TRUE;
+      refusal->what = g_strdup ("is NULL");
+      refusal->expect = MUST_COMPLAIN;
+      return m == 0 && !call->function->params[i].nullable;
+    case PARAM_LENGTH:
+    case PARAM_POINTER:
+      return FALSE;
+    default:
+      return spoil_list (call, i, m, refusal);
+    }
+}
+
+/* What is set for the whole program or thread, as it is at the beginning. */
+static void
+restore (void)
+{
+  static gint n_threads;
+  GTorchDevice *cpu = gtorch_device_cpu ();
+  GTorchAllocator *allocator = gtorch_device_get_allocator (cpu);
+
+  if (n_threads == 0)
+    n_threads = gtorch_get_num_threads ();
+  gtorch_set_num_threads (n_threads, NULL);
+  gtorch_set_default_dtype (GTORCH_DTYPE_FLOAT32, NULL);
+  gtorch_set_default_device (cpu);
+  gtorch_device_set_current (cpu, NULL);
+  gtorch_set_grad_enabled (TRUE);
+  gtorch_set_launch_blocking (FALSE);
+  gtorch_set_print_options (4, 1000, 3, 80, GTORCH_SCI_MODE_AUTO, NULL);
+  gtorch_stream_set_current (gtorch_device_get_default_stream (cpu));
+  gtorch_device_set_pressure_threshold (cpu, 0);
+  gtorch_host_allocator_set_limit (gtorch_host_allocator_get_default (), 0);
+  gtorch_allocator_record_history (allocator, 0, 0, NULL);
+  while (g_main_context_iteration (NULL, FALSE))
+    ;
+}
+
+static gboolean
+lacks_object (const Call *call)
+{
+  guint i;
+
+  for (i = 0; i < call->function->n_params; i++)
+    if (call->function->params[i].kind == PARAM_OBJECT && !call->function->params[i].nullable
+        && call->args[i].p == NULL && !consumes (call->function))
+      return TRUE;
+  return FALSE;
+}
+
+/* One call with one thing wrong, or none; FALSE: there are no more. */
+static gboolean
+refuse_one (const Function *function, gint arg, guint m, gboolean wants_error)
+{
+  Call call = { .function = function };
+  g_auto (Refusal) refusal = { .expect = MAY_FAIL };
+  const gboolean is_async = g_str_has_suffix (function->name, "_async");
+  gboolean more = TRUE, ok;
+
+  call_init (&call);
+  if (arg < 0)
+    refusal.what = g_strdup ("nothing");
+  else
+    {
+      g_autofree gchar *what = NULL;
+
+      more = spoil (&call, arg, m, &refusal);
+      what = refusal.what;
+      refusal.what = g_strdup_printf ("%s %s", function->params[arg].name, what);
+    }
+  if (more)
+    {
+      if (g_str_has_suffix (function->name, "_finish")
+          || g_str_has_suffix (function->name, "_finish_lists"))
+        refusal.expect = MUST_COMPLAIN; /* it is not this function's result */
+      else if (lacks_object (&call))
+        refusal.expect = MUST_COMPLAIN; /* there is none of its class here */
+      else if (arg >= 0 && refusal.expect == MAY_FAIL && !function->throws)
+        refusal.expect = MAY_COMPLAIN;
+      if (g_str_equal (function->header, "gtorch-function-context.h"))
+        refusal.expect = MAY_COMPLAIN; /* what it is for is over */
+      if (is_async)
+        find_finish (function);
+      call.is_called = TRUE;
+      refusal.no_place = call.no_place;
+      ok = refuse_call_once (function, call.args, &refusal, wants_error);
+      if (is_async && ok)
+        {
+          gboolean calls_back = FALSE;
+
+          for (guint i = 0; i < function->n_params; i++)
+            calls_back |= call.args[i].p == (gpointer) ready;
+          if (calls_back)
+            wait_until_ready (function);
+        }
+    }
+  call_clear (&call);
+  restore ();
+  return more;
+}
+
+static gboolean
+has_results (const Function *function)
+{
+  guint i;
+
+  for (i = 0; i < function->n_params; i++)
+    if (function->params[i].kind == PARAM_OUT || function->params[i].kind == PARAM_OUT_FULL)
+      return TRUE;
+  return FALSE;
+}
+
+static void
+refuses (gconstpointer data)
+{
+  const Function *function = data;
+  guint i, m;
+
+  refuse_one (function, -1, 0, TRUE);
+  for (i = 0; i < function->n_params; i++)
+    for (m = 0; refuse_one (function, i, m, TRUE); m++)
+      if (function->throws || has_results (function))
+        refuse_one (function, i, m, FALSE);
+}
+
+int
+main (int argc, char *argv[])
+{
+  guint i;
+
+  g_test_init (&argc, &argv, NULL);
+  refuse_init ();
+  restore ();
+  for (i = 0; i < n_functions; i++)
+    {
+      g_autofree gchar *path = g_strdup_printf ("/GTorch/refuse/%s", functions[i].name);
+
+      if (!g_str_equal (functions[i].header, "gtorch-tensor-ops.h")
+          || g_str_equal (functions[i].name, WITHOUT_SAMPLE))
+        g_test_add_data_func (path, &functions[i], refuses);
+    }
+  return g_test_run ();
+}
