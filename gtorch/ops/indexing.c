@@ -352,22 +352,15 @@ pre_base (const GTorchBlocks *blocks, gint64 pre)
   return base;
 }
 
-/* Everything in locals: stores through char and integer pointers may alias the structures. */
-#define EACH(T, COPY)                                    \
-  {                                                      \
-    const gint64 *offsets = blocks->offsets;             \
-    T *dense = (T *) run->dense + pre * blocks->n_index; \
-                                                         \
-    for (; b < b_end; b++)                               \
-      COPY (&dense[b], base + offsets[b], sizeof (T));   \
+/* Blocks are as aligned as their elements. Everything in locals: the stores may alias the structures. */
+#define EACH(SIZE)                                               \
+  {                                                              \
+    const gint64 *offsets = blocks->offsets;                     \
+    char *dense = run->dense + (pre * blocks->n_index) * (SIZE); \
+                                                                 \
+    for (; b < b_end; b++)                                       \
+      memcpy (dense + b * (SIZE), base + offsets[b], (SIZE));    \
   }
-
-#define COPY_VALUE(to, from, size) (*(to) = *(const __typeof__ (*(to)) *) (from))
-
-typedef struct
-{
-  guint64 x[2];
-} Sixteen;
 
 /* The blocks [b, b_end) of one pre position. */
 static void
@@ -381,19 +374,19 @@ get_range (const Run *run, gint64 pre, gint64 b, gint64 b_end)
     switch (block)
       {
       case 1:
-        EACH (guint8, COPY_VALUE)
+        EACH (1)
         return;
       case 2:
-        EACH (guint16, COPY_VALUE)
+        EACH (2)
         return;
       case 4:
-        EACH (guint32, COPY_VALUE)
+        EACH (4)
         return;
       case 8:
-        EACH (guint64, COPY_VALUE)
+        EACH (8)
         return;
       case 16:
-        EACH (Sixteen, memcpy)
+        EACH (16)
         return;
       default:
         for (; b < b_end; b++)
