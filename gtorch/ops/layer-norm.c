@@ -80,7 +80,7 @@ gtorch_cpu_native_layer_norm (GTorchOpCall *call, GError **error)
   gboolean ok = FALSE;
   guint i;
 
-  if (call->inputs[0]->numel == 0)
+  if (call->outputs[1]->numel == 0)
     return TRUE;
   x = gtorch_cpu_pack (call->inputs[0], dtype, error);
   if (x == NULL
@@ -100,7 +100,7 @@ gtorch_cpu_native_layer_norm (GTorchOpCall *call, GError **error)
   l.y = gtorch_impl_data (out[0]);
   l.mean = gtorch_impl_data (out[1]);
   l.rstd = gtorch_impl_data (out[2]);
-  gtorch_parallel_for (l.rows, 1 + GTORCH_CPU_GRAIN / 2 / l.n, norm_rows, &l);
+  gtorch_parallel_for (l.rows, 1 + GTORCH_CPU_GRAIN / 2 / MAX (l.n, 1), norm_rows, &l);
   for (i = 0; i < 3; i++)
     gtorch_cpu_unpack (out[i], call->outputs[i]);
   ok = TRUE;
