@@ -28,6 +28,13 @@
 
 #include "gtorch-allocator-private.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(data, size)
+#define ASAN_UNPOISON_MEMORY_REGION(data, size)
+#endif
+
 #define ALIGNMENT    64
 #define HEADER       64
 #define SMALL_STEP   64
@@ -530,6 +537,7 @@ alloc_large (GTorchDevice *device, gsize n_bytes, GError **error)
       set_out_of_memory (n_bytes, error);
       return NULL;
     }
+  ASAN_POISON_MEMORY_REGION ((gchar *) data + n_bytes, size - n_bytes);
   count_total (device, size);
   flow_add (&flows[1], TRUE, size, n_bytes);
   return storage_init (g_new (GTorchStorage, 1), device, data, n_bytes, size);
@@ -547,7 +555,9 @@ alloc_from_system (GTorchDevice *device, gsize n_bytes, guint index, ThreadCache
       cache->flushes = __atomic_load_n (&flushes, __ATOMIC_RELAXED);
       thread_cache_empty (cache);
     }
-  if (!make_room (device, size) || posix_memalign (&block, ALIGNMENT, HEADER + size) != 0)
+  /* a block that will not be used again ends where the elements do, for those who watch its ends */
+  if (!make_room (device, size)
+      || posix_memalign (&block, ALIGNMENT, HEADER + (is_caching () ? size : n_bytes)) != 0)
     {
       set_out_of_memory (n_bytes, error);
       return NULL;
@@ -592,6 +602,7 @@ gtorch_cpu_free (GTorchDevice *device, GTorchStorage *storage)
     {
       count_total (device, -(gint64) marker);
       flow_add (&flows[1], FALSE, marker, storage->n_bytes);
+      ASAN_UNPOISON_MEMORY_REGION (storage->data, marker);
       pages_give (storage->data, marker);
       g_free (storage);
       return;
