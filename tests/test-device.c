@@ -31,6 +31,18 @@ static void __attribute__ ((constructor)) choose_device (void)
   gtorch_set_default_device (device);
 }
 
+/* Where the processor has the baseline alone, a run for a level repeats the one for none. */
+static void __attribute__ ((constructor)) need_levels (void)
+{
+#ifdef GTORCH_HAVE_ISA_V3
+  if (g_getenv ("GTORCH_CPU_ISA") != NULL && !__builtin_cpu_supports ("avx2"))
+    {
+      g_print ("1..0 # SKIP the processor has no AVX2\n");
+      exit (0);
+    }
+#endif
+}
+
 GTorchDevice *
 test_device (void)
 {
