@@ -16,10 +16,9 @@ extern const GTorchLoop gtorch_loop_table_v4[][GTORCH_N_DTYPES];
 #endif
 
 static guint
-detect (void)
+detect (const gchar *limit)
 {
   guint level = GTORCH_ISA_LEVEL_BASELINE;
-  const gchar *limit = g_getenv ("GTORCH_CPU_ISA");
 
   gboolean has_v3 G_GNUC_UNUSED = __builtin_cpu_supports ("avx2") && __builtin_cpu_supports ("fma")
                                   && __builtin_cpu_supports ("bmi2")
@@ -45,9 +44,11 @@ detect (void)
 static guint isa_level;
 static LoopTable loop_table = gtorch_loop_table_baseline;
 
-static void __attribute__ ((constructor)) choose (void)
+void
+gtorch_cpu_isa_choose (const gchar *limit)
 {
-  isa_level = detect ();
+  isa_level = detect (limit);
+  loop_table = gtorch_loop_table_baseline;
 #ifdef GTORCH_HAVE_ISA_V3
   if (isa_level >= GTORCH_ISA_LEVEL_V3)
     loop_table = gtorch_loop_table_v3;
@@ -56,6 +57,11 @@ static void __attribute__ ((constructor)) choose (void)
   if (isa_level >= GTORCH_ISA_LEVEL_V4)
     loop_table = gtorch_loop_table_v4;
 #endif
+}
+
+static void __attribute__ ((constructor)) choose (void)
+{
+  gtorch_cpu_isa_choose (g_getenv ("GTORCH_CPU_ISA"));
 }
 
 guint

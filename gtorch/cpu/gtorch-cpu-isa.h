@@ -28,6 +28,8 @@ enum
 
 /* The highest compiled level that this processor has; the environment's GTORCH_CPU_ISA can lower it. */
 guint gtorch_cpu_isa (void);
+/* Another limit from here on, a name of the option or NULL; only while nothing computes. */
+void gtorch_cpu_isa_choose (const gchar *limit);
 
 #ifdef GTORCH_HAVE_ISA_V4
 #define GTORCH_ISA_PICK_V4(name)                gtorch_cpu_isa () >= GTORCH_ISA_LEVEL_V4 ? name##_v4:

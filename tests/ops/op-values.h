@@ -18,6 +18,7 @@ typedef enum
   LAYOUT_TRANSPOSED, /* the storage has the dimensions in reverse order */
   LAYOUT_STRIDED,    /* every second element of a larger storage, behind an offset */
   LAYOUT_EXPANDED,   /* the first dimension has stride 0 */
+  LAYOUT_OFFSET,     /* contiguous, with one more element before and behind */
   N_LAYOUTS,
 } Layout;
 
@@ -31,8 +32,9 @@ void element_set (const GTorchImpl *impl, gint64 index, Number value);
 /* Random values in [low, high]; integers are whole numbers, bool 0 or 1. */
 GTorchImpl *input_new (const GTorchSampleTensor *spec, guint dtype, Layout layout, gdouble low,
                        gdouble high, GRand *rand);
-/* A contiguous copy of the values in another dtype. */
+/* A copy of the values in another dtype, contiguous or not. */
 GTorchImpl *input_copy (const GTorchImpl *impl, guint dtype);
+GTorchImpl *input_copy_laid (const GTorchImpl *impl, guint dtype, Layout layout);
 /* Is it that the device does not have the operation? Skips the test then: what it lacks must be said. */
 gboolean is_lacking (const GError *error);
 gdouble dtype_tolerance (guint dtype);

@@ -9,11 +9,14 @@
 #include "config.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "gtorch-ops-private.h"
+#include "gtorch/cpu/gtorch-cpu-isa.h"
 #include "op-values.h"
 
 #define MAX_TENSORS 16
+#define MAX_ATTRS   16
 
 typedef struct
 {
@@ -67,16 +70,17 @@ inputs_make (Inputs *inputs, const GTorchSample *sample, guint dtype, Layout lay
 }
 
 static void
-inputs_widen (Inputs *wide, const Inputs *inputs, const GTorchSample *sample)
+inputs_widen (Inputs *wide, const Inputs *inputs, const GTorchSample *sample, Layout layout)
 {
   guint i;
 
   for (i = 0; i < inputs->n; i++)
     if (inputs->tensors[i] != NULL)
-      wide->tensors[i] =
-          input_copy (inputs->tensors[i], sample->tensors[i].dtype != GTORCH_DTYPE_NONE
+      wide->tensors[i] = input_copy_laid (inputs->tensors[i],
+                                          sample->tensors[i].dtype != GTORCH_DTYPE_NONE
                                               ? sample->tensors[i].dtype
-                                              : wide_dtype (inputs->tensors[i]->dtype));
+                                              : wide_dtype (inputs->tensors[i]->dtype),
+                                          layout);
   wide->n = inputs->n;
 }
 
@@ -132,7 +136,7 @@ check_results (const GTorchSample *sample, guint dtype, Layout layout)
   guint i;
 
   inputs_make (&inputs, sample, dtype, layout);
-  inputs_widen (&wide, &inputs, sample);
+  inputs_widen (&wide, &inputs, sample, LAYOUT_CONTIGUOUS);
   inputs_move (&inputs);
   results = invoke (sample, &inputs, &error);
   if (error != NULL && is_lacking (error))
@@ -183,6 +187,182 @@ values_agree_in_every_layout (gconstpointer data)
       for (dtype = 1; dtype < GTORCH_N_DTYPES; dtype++)
         if (gtorch_op_samples[i].op == op->id && (op->dtypes & (1u << dtype)))
           check_results (&gtorch_op_samples[i], dtype, layout);
+}
+
+/* --- lengths around those of vectors --- */
+
+#define LARGE 4096 /* elements of a tensor: what needs more for its lengths has tests of its own */
+
+typedef struct
+{
+  GTorchSample sample;
+  GTorchSampleTensor tensors[MAX_TENSORS];
+  GTorchAttr attrs[MAX_ATTRS];
+  gint64 sizes[8];
+  gint64 most; /* elements of a tensor */
+} Resized;
+
+/* The sample with `length` in the place of the size `old`. Of point-wise operations all else becomes 1, so
+ * that their loops have that length. */
+static void
+sample_resize (Resized *resized, const GTorchSample *sample, gint64 old, gint64 length)
+{
+  const GTorchOpClass *op = &gtorch_ops[sample->op];
+  const gboolean alone = op->shape == gtorch_shape_pointwise;
+  guint i, n_attrs = 0;
+  gsize k;
+
+  resized->sample = *sample;
+  resized->sample.tensors = resized->tensors;
+  resized->sample.attrs = resized->attrs;
+  resized->most = 0;
+  for (i = 0; i < sample->n_tensors; i++)
+    {
+      gint64 numel = 1;
+
+      resized->tensors[i] = sample->tensors[i];
+      for (k = 0; (gint) k < resized->tensors[i].n_dims; k++)
+        {
+          gint64 *size = &resized->tensors[i].shape[k];
+
+          *size = *size == old ? length : alone ? 1 : *size;
+          numel *= *size;
+        }
+      resized->most = MAX (resized->most, numel);
+    }
+  for (i = 0; i < op->n_args; i++)
+    {
+      GTorchAttr *attr = &resized->attrs[n_attrs];
+
+      if (op->args[i].kind <= GTORCH_ARG_TENSORS)
+        continue;
+      *attr = sample->attrs[n_attrs++];
+      if (op->args[i].kind != GTORCH_ARG_INTS
+          || (!g_str_equal (op->args[i].name, "size") && !g_str_equal (op->args[i].name, "shape")))
+        continue;
+      for (k = 0; k < attr->list.n; k++)
+        resized->sizes[k] = attr->list.data[k] == old ? length : attr->list.data[k];
+      attr->list.data = resized->sizes;
+    }
+}
+
+/* The elements before and behind those of a tensor of LAYOUT_OFFSET. */
+static void
+read_guards (const GTorchImpl *impl, gchar guards[2][16])
+{
+  const gsize size = gtorch_dtype_size (impl->dtype);
+  const gchar *bytes = impl->storage->data;
+
+  memcpy (guards[0], bytes, size);
+  memcpy (guards[1], bytes + impl->storage->n_bytes - size, size);
+}
+
+static gchar *
+in_place_difference (const GTorchSample *sample, Inputs *inputs, const GTorchImpl *expected)
+{
+  GTorchImpl *self = inputs->tensors[0];
+  gchar before[2][16] = { { 0 } }, after[2][16] = { { 0 } };
+  GError *error = NULL;
+
+  read_guards (self, before);
+  gtorch_op_run_in_place (&gtorch_ops[sample->op], inputs->tensors, inputs->n, sample->attrs,
+                          &error);
+  g_assert_no_error (error);
+  read_guards (self, after);
+  if (memcmp (before, after, sizeof before) != 0)
+    return g_strdup ("in place writes beside the tensor");
+  return difference (self, expected, 0);
+}
+
+/* Gives whether there is such a call. */
+static gboolean
+check_length (const Resized *resized, guint dtype, Layout layout, gint64 length)
+{
+  const GTorchSample *sample = &resized->sample;
+  const GTorchOpClass *op = &gtorch_ops[sample->op];
+  g_auto (Inputs) inputs = { { NULL }, 0 };
+  g_auto (Inputs) wide = { { NULL }, 0 };
+  g_autoptr (GPtrArray) results = NULL;
+  g_autoptr (GPtrArray) expected = NULL;
+  g_autoptr (GError) error = NULL;
+  g_autofree gchar *text = NULL;
+  gdouble tolerance = dtype_tolerance (dtype);
+  guint i;
+
+  /* no sum has more terms */
+  if (op->shape != gtorch_shape_pointwise)
+    tolerance = MAX (tolerance, dtype_tolerance (gtorch_dtype_infos[dtype].compute)
+                                    * (gdouble) (1 + resized->most / 16));
+  inputs_make (&inputs, sample, dtype, layout);
+  /* loops over strided elements and those of the baseline have no vectors, or shorter ones */
+  inputs_widen (&wide, &inputs, sample, LAYOUT_STRIDED);
+  results = invoke (sample, &inputs, NULL);
+  gtorch_cpu_isa_choose ("baseline");
+  expected = invoke (sample, &wide, &error);
+  gtorch_cpu_isa_choose (g_getenv ("GTORCH_CPU_ISA"));
+  if (results == NULL && expected == NULL)
+    return FALSE; /* attributes that want other sizes */
+  g_assert_true (results != NULL && expected != NULL);
+  for (i = 0; i < results->len && text == NULL; i++)
+    text = difference (results->pdata[i], expected->pdata[i], tolerance);
+  if (text == NULL && layout == LAYOUT_OFFSET && (op->flags & GTORCH_OP_FLAG_INPLACE_OK)
+      && gtorch_impl_same_shape (results->pdata[0], inputs.tensors[0])
+      && ((GTorchImpl *) results->pdata[0])->dtype == inputs.tensors[0]->dtype)
+    text = in_place_difference (sample, &inputs, results->pdata[0]);
+  if (text != NULL)
+    {
+      g_test_message ("%s, sample %u, %s, %s, length %" G_GINT64_FORMAT ": %s", op->name,
+                      sample->index, gtorch_dtype_get_name (dtype), layout_names[layout], length,
+                      text);
+      g_test_fail ();
+    }
+  return TRUE;
+}
+
+/* Gives how many of the calls there are. */
+static guint
+check_lengths (const GTorchSample *sample, guint dtype)
+{
+  const gint64 vector = (16 << gtorch_cpu_isa ()) / gtorch_dtype_size (dtype);
+  const gint64 lengths[] = { 0, 1, vector - 1, vector, vector + 1, 2 * vector + 3, 131 };
+  g_autoptr (GHashTable) done = g_hash_table_new (NULL, NULL);
+  Resized resized;
+  guint i, l, n_checked = 0;
+  gint k;
+
+  for (i = 0; i < sample->n_tensors; i++)
+    for (k = 0; k < sample->tensors[i].n_dims; k++)
+      {
+        gint64 old = sample->tensors[i].shape[k];
+
+        if (!g_hash_table_add (done, GINT_TO_POINTER (old)))
+          continue;
+        for (l = 0; l < G_N_ELEMENTS (lengths); l++)
+          {
+            sample_resize (&resized, sample, old, lengths[l]);
+            if (resized.most > LARGE)
+              continue;
+            n_checked += check_length (&resized, dtype, LAYOUT_CONTIGUOUS, lengths[l]);
+            n_checked += check_length (&resized, dtype, LAYOUT_OFFSET, lengths[l]);
+          }
+      }
+  return n_checked;
+}
+
+static void
+values_agree_at_every_length (gconstpointer data)
+{
+  const GTorchOpClass *op = data;
+  guint i, dtype, n_checked = 0;
+
+  for (i = 0; i < gtorch_n_op_samples; i++)
+    for (dtype = 1; dtype < GTORCH_N_DTYPES; dtype++)
+      if (gtorch_op_samples[i].op == op->id && (op->dtypes & (1u << dtype)))
+        n_checked += check_lengths (&gtorch_op_samples[i], dtype);
+  if (n_checked == 0 && op->loop < 0)
+    g_test_skip ("other lengths do not fit its attributes");
+  else
+    g_assert_cmpuint (n_checked, >, 0);
 }
 
 /* In place gives what out of place gives, wherever the result has the shape and a fitting dtype. */
@@ -328,6 +508,9 @@ main (int argc, char *argv[])
           has_values (op) && op->id != GTORCH_OP_VIEW && op->id != GTORCH_OP_VIEW_AS
               && op->id != GTORCH_OP_UNFLATTEN && op->id != GTORCH_OP_AS_STRIDED
               && op->id != GTORCH_OP_VIEW_AS_COMPLEX },
+        { "values_agree_at_every_length", values_agree_at_every_length,
+          has_values (op) && op->cpu != NULL && !(op->flags & GTORCH_OP_FLAG_VIEW)
+              && test_device () == gtorch_device_cpu () },
         { "in_place_agrees", in_place_agrees,
           (op->flags & GTORCH_OP_FLAG_INPLACE_OK) && has_values (op)
               && op->promote != GTORCH_PROMOTE_BOOL },
