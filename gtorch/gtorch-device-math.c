@@ -12,6 +12,7 @@
 #include "gtorch-device-manager.h"
 #include "gtorch-device-private.h"
 #include "gtorch-error.h"
+#include "gtorch-impl-private.h"
 
 enum
 {
@@ -253,8 +254,8 @@ gtorch_set_float32_matmul_precision (const gchar *precision, GError **error)
   if (wanted == G_N_ELEMENTS (precision_names))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("set_float32_matmul_precision: “%.60s” is not highest, high or medium"),
-                   precision);
+                   _ ("set_float32_matmul_precision: “%s” is not highest, high or medium"),
+                   gtorch_name_str (precision));
       return FALSE;
     }
   gtorch_device_set_matmul_precision (gtorch_device_cpu (), wanted);

@@ -9,6 +9,7 @@
 
 #include "gtorch-dtype-private.h"
 #include "gtorch-error.h"
+#include "gtorch-impl-private.h"
 
 /* clang-format off */
 const GTorchDTypeInfo gtorch_dtype_infos[GTORCH_N_DTYPES] = {
@@ -115,8 +116,8 @@ gtorch_dtype_from_name (const gchar *name, GError **error)
     if (strcmp (name, short_names[i].name) == 0)
       return short_names[i].dtype;
 
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
-               _ ("dtype: there is none called “%.40s”"), name);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND, _ ("dtype: there is none called “%s”"),
+               gtorch_name_str (name));
   return GTORCH_DTYPE_NONE;
 }
 

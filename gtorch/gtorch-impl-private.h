@@ -114,6 +114,8 @@ gint64 gtorch_strides_extent (gint64 offset, const gint64 *shape, const gint64 *
 GTorchImpl *gtorch_impl_new_mirrored (GTorchImpl *impl, guint64 mask);
 /* "[2, 3]"; for messages. The _str form uses a ring of thread-local buffers: no free, 8 alive. */
 const gchar *gtorch_shape_str (const gint64 *shape, gsize n_dims);
+/* The beginning of a text that somebody gave, in valid UTF-8, for messages; a borrowed buffer, too. */
+const gchar *gtorch_name_str (const gchar *name);
 const gchar *gtorch_impl_shape_str (const GTorchImpl *impl);
 void gtorch_contiguous_strides (const gint64 *shape, guint n_dims, gint64 *strides);
 /* Writes the broadcast of a and b to shape; FALSE with a GError naming op and both shapes. */

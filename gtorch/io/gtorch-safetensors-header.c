@@ -278,9 +278,9 @@ parse_entry (Parser *parser, GTorchSafetensorsEntry *entry)
           if (entry->dtype == GTORCH_DTYPE_NONE)
             {
               g_set_error (parser->error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                           _ ("safetensors: “%.60s” has elements of type %.20s, which has no "
+                           _ ("safetensors: “%s” has elements of type %s, which has no "
                               "dtype"),
-                           entry->name, dtype);
+                           gtorch_name_str (entry->name), gtorch_name_str (dtype));
               return FALSE;
             }
           break;
@@ -324,9 +324,9 @@ check_entry (const GTorchSafetensorsEntry *entry, GError **error)
   if (entry->begin <= entry->end && entry->end - entry->begin == size)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-               _ ("safetensors: “%.60s” of shape %s and %s takes %" G_GUINT64_FORMAT
+               _ ("safetensors: “%s” of shape %s and %s takes %" G_GUINT64_FORMAT
                   " bytes, not those from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT),
-               entry->name, gtorch_shape_str (entry->shape, entry->n_dims),
+               gtorch_name_str (entry->name), gtorch_shape_str (entry->shape, entry->n_dims),
                gtorch_dtype_get_name (entry->dtype), size, entry->begin, entry->end);
   return FALSE;
 }
@@ -357,11 +357,11 @@ check_places (GTorchSafetensorsHeader *header, GError **error)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
                        entry->begin < header->n_bytes
-                           ? _ ("safetensors: “%.60s” begins at %" G_GUINT64_FORMAT
+                           ? _ ("safetensors: “%s” begins at %" G_GUINT64_FORMAT
                                 ", inside of another one, which ends at %" G_GUINT64_FORMAT)
-                           : _ ("safetensors: “%.60s” begins at %" G_GUINT64_FORMAT
+                           : _ ("safetensors: “%s” begins at %" G_GUINT64_FORMAT
                                 ", behind a gap from %" G_GUINT64_FORMAT " on"),
-                       entry->name, entry->begin, header->n_bytes);
+                       gtorch_name_str (entry->name), entry->begin, header->n_bytes);
           return FALSE;
         }
       header->n_bytes = entry->end;
@@ -416,7 +416,7 @@ gtorch_safetensors_header_parse (const gchar *text, gsize length, GError **error
           repeated = !g_hash_table_add (names, entry.name);
           if (repeated)
             g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                         _ ("safetensors: “%.60s” appears twice"), entry.name);
+                         _ ("safetensors: “%s” appears twice"), gtorch_name_str (entry.name));
           else
             g_array_append_val (header->entries, entry);
           if (repeated)

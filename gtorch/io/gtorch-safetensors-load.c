@@ -243,8 +243,8 @@ check_bools (const GTorchSafetensorsEntry *entry, const guint8 *data, gsize n_by
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
                      _ ("safetensors: element %" G_GSIZE_FORMAT
-                        " of “%.60s” is %u and not a bool, which is 0 or 1"),
-                     i, entry->name, data[i]);
+                        " of “%s” is %u and not a bool, which is 0 or 1"),
+                     i, gtorch_name_str (entry->name), data[i]);
         return FALSE;
       }
   return TRUE;
@@ -277,7 +277,7 @@ gtorch_safetensors_read_stream (GInputStream *stream, GTorchDevice *device,
 
       if (impl == NULL)
         {
-          g_prefix_error (error, _ ("safetensors: “%.60s”: "), entry->name);
+          g_prefix_error (error, _ ("safetensors: “%s”: "), gtorch_name_str (entry->name));
           return NULL;
         }
       while (filled < n_bytes)

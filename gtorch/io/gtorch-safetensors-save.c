@@ -48,37 +48,37 @@ add_tensor (Save *save, const gchar *name, GTorchTensor *tensor, guint64 *n_byte
   if (name == NULL || !g_utf8_validate (name, -1, NULL) || strcmp (name, "__metadata__") == 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("safetensors: a tensor cannot be called “%.60s”"),
-                   name != NULL && g_utf8_validate (name, -1, NULL) ? name : "?");
+                   _ ("safetensors: a tensor cannot be called “%s”"),
+                   gtorch_name_str (name != NULL ? name : "?"));
       return FALSE;
     }
   if (!GTORCH_IS_TENSOR (tensor))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("safetensors: “%.60s” is not a tensor"), name);
+                   _ ("safetensors: “%s” is not a tensor"), gtorch_name_str (name));
       return FALSE;
     }
   impl = gtorch_tensor_unwrap (tensor);
   if (impl->storage == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
-                   _ ("safetensors: “%.60s”, of shape %s, was released"), name,
+                   _ ("safetensors: “%s”, of shape %s, was released"), gtorch_name_str (name),
                    gtorch_impl_shape_str (impl));
       return FALSE;
     }
   if (gtorch_dtype_infos[impl->dtype].safetensors == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                   _ ("safetensors: the format has no type for the %s of “%.60s”"),
-                   gtorch_dtype_get_name (impl->dtype), name);
+                   _ ("safetensors: the format has no type for the %s of “%s”"),
+                   gtorch_dtype_get_name (impl->dtype), gtorch_name_str (name));
       return FALSE;
     }
   if (__builtin_add_overflow (*n_bytes, gtorch_impl_n_bytes (impl), n_bytes)
       || *n_bytes > (guint64) G_MAXOFFSET / 2)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("safetensors: with “%.60s”, of shape %s, the file would be too long"), name,
-                   gtorch_impl_shape_str (impl));
+                   _ ("safetensors: with “%s”, of shape %s, the file would be too long"),
+                   gtorch_name_str (name), gtorch_impl_shape_str (impl));
       return FALSE;
     }
   entry.name = g_strdup (name);

@@ -741,8 +741,8 @@ gtorch_optimizer_state_dict (GTorchOptimizer *self)
 static gboolean
 fail_load (GError **error, const gchar *name, const gchar *why)
 {
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT, _ ("load_state_dict: “%.60s” %s"), name,
-               why);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT, _ ("load_state_dict: “%s” %s"),
+               gtorch_name_str (name), why);
   return FALSE;
 }
 

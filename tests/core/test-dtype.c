@@ -57,6 +57,34 @@ promotion_follows_pytorch (void)
       g_assert_cmpint (gtorch_dtype_promote (i + 1, j + 1), ==, table[i][j]);
 }
 
+/* Messages are UTF-8, whatever was given and wherever it was cut. */
+static void
+long_and_broken_names_are_shown_as_text (void)
+{
+  guint i;
+
+  for (i = 50; i < 70; i++)
+    {
+      g_autofree gchar *before = g_strnfill (i, 'x');
+      g_autofree gchar *wide = g_strconcat (before, "äöü€𝄞", NULL);
+      g_autofree gchar *broken = g_strconcat (before, "\xe4\xbf\xbf\xbf\xbf\xbf\xbf", NULL);
+      const gchar *names[] = { wide, broken };
+      guint j;
+
+      for (j = 0; j < G_N_ELEMENTS (names); j++)
+        {
+          g_autoptr (GError) error = NULL;
+
+          gtorch_dtype_from_name (names[j], &error);
+          g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND);
+          g_assert_true (g_utf8_validate (error->message, -1, NULL));
+          g_assert_cmpuint (strlen (error->message), <, 120);
+          g_assert_true (i + j > 60 || strstr (error->message, before) != NULL);
+          g_assert_true ((strstr (error->message, "…") != NULL) == (strlen (names[j]) > 60));
+        }
+    }
+}
+
 static void
 default_dtype_must_be_floating_point (void)
 {
@@ -75,6 +103,8 @@ main (int argc, char *argv[])
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/GTorch/dtype/names_are_found_again", names_are_found_again);
   g_test_add_func ("/GTorch/dtype/unknown_name_is_an_error", unknown_name_is_an_error);
+  g_test_add_func ("/GTorch/dtype/long_and_broken_names_are_shown_as_text",
+                   long_and_broken_names_are_shown_as_text);
   g_test_add_func ("/GTorch/dtype/promotion_follows_pytorch", promotion_follows_pytorch);
   g_test_add_func ("/GTorch/dtype/default_must_be_floating_point",
                    default_dtype_must_be_floating_point);

@@ -55,7 +55,8 @@ def builds_of_others_can_ask_too():
             check=True,
         ).stdout
         found = re.search(rf'^  {key} +(.*)$', out, re.M)[1]
-        assert re.split('[ ,;]+', found) == text.split(), (key, found, text)
+        found = [word.removeprefix('sm_') for word in re.split('[ ,;]+', found) if not word.startswith('compute_')]
+        assert found == text.strip().replace('+ptx', '').split(','), (key, found, text)
 
 
 @tap.case
