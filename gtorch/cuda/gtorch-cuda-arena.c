@@ -823,7 +823,8 @@ wait_for_lane (GTorchCudaArena *self)
   if (self->lane->is_foreign && __atomic_load_n (&self->lane->n_users, __ATOMIC_RELAXED) == 0
       && !gtorch_captures_exist ())
     return gtorch_cuda.cuCtxSynchronize () == CUDA_SUCCESS; /* its owner may have destroyed it */
-  return gtorch_cuda.cuStreamIsCapturing (self->lane->handle, &status) == CUDA_SUCCESS
+  return gtorch_cuda_lane_capture (self->lane) == NULL      /* nor one that is about to */
+         && gtorch_cuda.cuStreamIsCapturing (self->lane->handle, &status) == CUDA_SUCCESS
          && status == CU_STREAM_CAPTURE_STATUS_NONE
          && gtorch_cuda.cuStreamSynchronize (self->lane->handle) == CUDA_SUCCESS;
 }

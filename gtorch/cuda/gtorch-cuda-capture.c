@@ -87,6 +87,9 @@ add_lane (GTorchCudaCapture *self, GTorchCudaLane *lane, GError **error)
   if (event == NULL)
     return FALSE;
   g_mutex_lock (&device->lock);
+  /* The context cannot be waited for while it captures, and a thread is about to. */
+  while (device->n_settling > 0)
+    g_cond_wait (&device->settled, &device->lock);
   result = have_signal (device, error)
            && gtorch_cuda_check (gtorch_cuda.cuEventRecord (event, lane->handle), "cuEventRecord",
                                  error);
@@ -171,12 +174,21 @@ gtorch_cuda_device_settle (GTorchCudaDevice *device)
   GTorchCudaLane *lane;
   gboolean captures = FALSE;
 
+  g_mutex_lock (&device->lock); /* no other lane begins to capture */
   if (gtorch_captures_exist ())
-    for (lane = g_atomic_pointer_get (&device->newest); lane != NULL; lane = lane->next)
+    for (lane = device->newest; lane != NULL; lane = lane->next)
       captures |= gtorch_cuda_lane_capture (lane) != NULL;
   if (!captures)
-    return gtorch_cuda.cuCtxSynchronize ();
-  g_mutex_lock (&device->lock); /* no other lane begins to capture */
+    {
+      device->n_settling++;
+      g_mutex_unlock (&device->lock);
+      result = gtorch_cuda.cuCtxSynchronize ();
+      g_mutex_lock (&device->lock);
+      if (--device->n_settling == 0)
+        g_cond_broadcast (&device->settled);
+      g_mutex_unlock (&device->lock);
+      return result;
+    }
   for (lane = device->newest; result == CUDA_SUCCESS && lane != NULL; lane = lane->next)
     result = gtorch_cuda_lane_settle (lane);
   g_mutex_unlock (&device->lock);

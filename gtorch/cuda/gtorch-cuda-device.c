@@ -175,6 +175,7 @@ gtorch_cuda_device_init (GTorchCudaDevice *self)
   self->parent_instance.allocator->list_blocks = gtorch_cuda_list_blocks;
   self->parent_instance.allocator->settle = gtorch_cuda_settle;
   g_mutex_init (&self->lock);
+  g_cond_init (&self->settled);
   self->lanes = g_ptr_array_new ();
   self->arenas = g_ptr_array_new ();
   self->dead_pools = g_ptr_array_new ();

@@ -193,9 +193,13 @@ release (GTorchCudaDevice *device, GTorchPool *pool, gboolean settled)
   guint i;
 
   for (i = 0; i < pool->arenas->len && !settled; i++)
-    if (gtorch_cuda.cuStreamQuery (gtorch_cuda_arena_get_lane (pool->arenas->pdata[i])->handle)
-        != CUDA_SUCCESS)
-      return FALSE;
+    {
+      GTorchCudaLane *lane = gtorch_cuda_arena_get_lane (pool->arenas->pdata[i]);
+
+      if (gtorch_cuda_lane_capture (lane) != NULL /* it cannot be asked */
+          || gtorch_cuda.cuStreamQuery (lane->handle) != CUDA_SUCCESS)
+        return FALSE;
+    }
   for (i = 0; i < pool->arenas->len;)
     {
       GTorchCudaArena *arena = pool->arenas->pdata[i];

@@ -36,8 +36,9 @@ struct _GTorchCudaDevice
   guint64 total_memory;
   gchar pci_id[32];
   gchar uuid[48];
-
   GMutex lock;             /* of what follows */
+  GCond settled;           /* nobody waits for the context any more */
+  guint n_settling;        /* threads that do; no capture begins meanwhile */
   GPtrArray *lanes;        /* GTorchCudaLane, in the order of their index */
   GTorchCudaLane *newest;  /* atomically: all of them, without the lock */
   GPtrArray *arenas;       /* all of them, of lanes and of pools */
@@ -52,7 +53,6 @@ struct _GTorchCudaDevice
   GMutex event_lock;       /* of what follows; taken by the driver's threads too */
   GArray *events[2];       /* CUevents that nobody uses: without, with timing */
   GArray *retired;         /* CUevents to be destroyed when the driver may be called */
-
   GTorchCudaMagazine *magazines; /* of all threads; with what follows under the statistics' lock */
   gint64 rooms[GTORCH_CUDA_N_SUMS]; /* of all of them */
 
