@@ -200,6 +200,9 @@ gboolean gtorch_call_promote (GTorchOpCall *call, guint first, guint n, guint *d
 /* Is what was given for one a dtype at all? */
 gboolean gtorch_call_is_dtype (GTorchOpCall *call, guint dtype, GError **error);
 gboolean gtorch_call_check_dtype (GTorchOpCall *call, guint dtype, GError **error);
+/* Must be one element of the dtype, if it is given; `what` is for the message. */
+gboolean gtorch_call_check_number (GTorchOpCall *call, const GTorchImpl *impl, guint dtype,
+                                   const gchar *what, GError **error);
 /* "add: inputs[1]: …": sets a GError whose message starts with the op's name. */
 void gtorch_call_error (GTorchOpCall *call, GError **error, GTorchError code, const gchar *format,
                         ...) G_GNUC_PRINTF (4, 5);

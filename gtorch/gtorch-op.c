@@ -343,6 +343,19 @@ failed:
   return FALSE;
 }
 
+gboolean
+gtorch_call_check_number (GTorchOpCall *call, const GTorchImpl *impl, guint dtype,
+                          const gchar *what, GError **error)
+{
+  if (impl == NULL || (impl->dtype == dtype && impl->numel == 1))
+    return TRUE;
+  gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                     _ ("%s must be one %s, it is a %s of shape %s"), what,
+                     gtorch_dtype_get_name (dtype), gtorch_dtype_get_name (impl->dtype),
+                     gtorch_impl_shape_str (impl));
+  return FALSE;
+}
+
 /* What is written to must be there to be written to, each element once. */
 static gboolean
 check_target (GTorchOpCall *call, GTorchImpl *target, GError **error)

@@ -5,27 +5,12 @@
 
 #include "config.h"
 
-#include <glib/gi18n-lib.h>
 #include <math.h>
 
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-optim.h"
 #include "cuda/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
-
-static gboolean
-check_number (GTorchOpCall *call, guint i, const gchar *what, guint dtype, GError **error)
-{
-  const GTorchImpl *impl = call->inputs[i];
-
-  if (impl->dtype == dtype && impl->numel == 1)
-    return TRUE;
-  gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                     _ ("%s must be one %s, it is a %s of shape %s"), what,
-                     gtorch_dtype_get_name (dtype), gtorch_dtype_get_name (impl->dtype),
-                     gtorch_impl_shape_str (impl));
-  return FALSE;
-}
 
 static gboolean
 set_output (GTorchOpCall *call, GError **error)
@@ -52,8 +37,9 @@ gtorch_shape_amp_unscale (GTorchOpCall *call, GError **error)
 {
   guint i;
 
-  if (!check_number (call, 0, "found_inf", GTORCH_DTYPE_FLOAT32, error)
-      || !check_number (call, SCALE, "scale", GTORCH_DTYPE_FLOAT32, error))
+  if (!gtorch_call_check_number (call, call->inputs[0], GTORCH_DTYPE_FLOAT32, "found_inf", error)
+      || !gtorch_call_check_number (call, call->inputs[SCALE], GTORCH_DTYPE_FLOAT32, "scale",
+                                    error))
     return FALSE;
   for (i = GRADS; i < call->n_inputs; i++)
     if (!gtorch_call_check_dtype (call, call->inputs[i]->dtype, error))
@@ -154,9 +140,11 @@ gtorch_writes_amp_update_scale (const GTorchOpCall *call, guint i)
 gboolean
 gtorch_shape_amp_update_scale (GTorchOpCall *call, GError **error)
 {
-  return check_number (call, 0, "scale", GTORCH_DTYPE_FLOAT32, error)
-         && check_number (call, TRACKER, "growth_tracker", GTORCH_DTYPE_INT32, error)
-         && check_number (call, FOUND, "found_inf", GTORCH_DTYPE_FLOAT32, error)
+  return gtorch_call_check_number (call, call->inputs[0], GTORCH_DTYPE_FLOAT32, "scale", error)
+         && gtorch_call_check_number (call, call->inputs[TRACKER], GTORCH_DTYPE_INT32,
+                                      "growth_tracker", error)
+         && gtorch_call_check_number (call, call->inputs[FOUND], GTORCH_DTYPE_FLOAT32, "found_inf",
+                                      error)
          && set_output (call, error);
 }
 

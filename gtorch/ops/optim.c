@@ -74,19 +74,6 @@ gtorch_writes_optim_steps (const GTorchOpCall *call, guint i)
   return i >= OTHERS && ((i - OTHERS + 1) / n) != GRAD;
 }
 
-static gboolean
-check_number (GTorchOpCall *call, const GTorchImpl *impl, guint dtype, const gchar *what,
-              GError **error)
-{
-  if (impl == NULL || (impl->dtype == dtype && impl->numel == 1))
-    return TRUE;
-  gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                     _ ("%s must be one %s, it is a %s of shape %s"), what,
-                     gtorch_dtype_get_name (dtype), gtorch_dtype_get_name (impl->dtype),
-                     gtorch_impl_shape_str (impl));
-  return FALSE;
-}
-
 /* A parameter, its gradient and its state must be alike. */
 gboolean
 gtorch_shape_optim_steps (GTorchOpCall *call, GError **error)
@@ -101,7 +88,8 @@ gtorch_shape_optim_steps (GTorchOpCall *call, GError **error)
 
         if (is_count (call, kind))
           {
-            if (!check_number (call, other, GTORCH_DTYPE_FLOAT64, _ ("a count of steps"), error))
+            if (!gtorch_call_check_number (call, other, GTORCH_DTYPE_FLOAT64,
+                                           _ ("a count of steps"), error))
               return FALSE;
             continue;
           }
@@ -122,9 +110,10 @@ gtorch_shape_optim_steps (GTorchOpCall *call, GError **error)
           }
       }
   call->compute = self->dtype;
-  return check_number (call, call->inputs[LR_CELL], GTORCH_DTYPE_FLOAT64, _ ("the learning rate"),
-                       error)
-         && check_number (call, call->inputs[SKIP], GTORCH_DTYPE_FLOAT32, _ ("skip"), error)
+  return gtorch_call_check_number (call, call->inputs[LR_CELL], GTORCH_DTYPE_FLOAT64,
+                                   _ ("the learning rate"), error)
+         && gtorch_call_check_number (call, call->inputs[SKIP], GTORCH_DTYPE_FLOAT32, _ ("skip"),
+                                      error)
          && gtorch_call_check_dtype (call, self->dtype, error)
          && gtorch_call_set_output (call, 0, self->dtype, self->shape, self->n_dims, error);
 }
