@@ -145,6 +145,40 @@ max_pool (const GtPlain &p)
     }
 }
 
+/* Each element of the images looks in the windows that it is in, in their order, for its own place, in[1];
+ * n[15] elements. */
+template <typename T, typename C>
+static __device__ __forceinline__ void
+max_pool_grad (const GtPlain &p)
+{
+  const int64_t *indices = (const int64_t *) p.in[1];
+
+  for (GT_LOOP (e, p.n[15]))
+    {
+      int64_t x, y, image = gt_split (gt_split (e, p.n[1], &x), p.n[0], &y);
+      int64_t first[2], last[2];
+      const int64_t at[2] = { y, x };
+      C sum = 0;
+
+      for (int d = 0; d < 2; d++)
+        {
+          const int64_t reach = at[d] + p.n[8 + d] - (p.n[4 + d] - 1) * p.n[10 + d];
+
+          first[d] = reach > 0 ? (reach + p.n[6 + d] - 1) / p.n[6 + d] : 0;
+          last[d] = min ((at[d] + p.n[8 + d]) / p.n[6 + d] + 1, p.n[2 + d]);
+        }
+      for (int64_t oy = first[0]; oy < last[0]; oy++)
+        for (int64_t ox = first[1]; ox < last[1]; ox++)
+          {
+            const int64_t o = (image * p.n[2] + oy) * p.n[3] + ox;
+
+            if (indices[o] == y * p.n[1] + x)
+              sum += gt_get<C, T> (p.in[0], o);
+          }
+      gt_put<T> (p.out[0], e, sum);
+    }
+}
+
 GT_DEVICE int64_t
 window (const GtPlain &p, int d, int64_t o, int64_t *first, int64_t *last)
 {
@@ -242,6 +276,7 @@ pool_take (const GtPlain &p)
   GT_KERNEL (gt_nll_all_##dtype) { nll_all<T, C> (p); }               \
   GT_KERNEL (gt_nll_grad_##dtype) { nll_grad<T, C> (p); }             \
   GT_KERNEL (gt_max_pool_##dtype) { max_pool<T, C> (p); }             \
+  GT_KERNEL (gt_max_pool_grad_##dtype) { max_pool_grad<T, C> (p); }   \
   GT_KERNEL (gt_mean_pool_##dtype) { mean_pool<T, C> (p); }           \
   GT_KERNEL (gt_mean_pool_grad_##dtype) { mean_pool_grad<T, C> (p); } \
   GT_KERNEL (gt_pool_take_##dtype) { pool_take<T, C> (p); }

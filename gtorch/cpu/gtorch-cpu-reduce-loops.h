@@ -36,6 +36,9 @@ gt_unordered_never (gint64 x, gint64 y)
 #define GTORCH_REDUCE_MASK(type) \
   __typeof__ (_Generic((type) 0, float : (gint32) 0, double : (gint64) 0, default : (guint8) 0))
 
+/* Bytes: memory is kept busy over the end of a row, where the lanes are combined. */
+#define GTORCH_REDUCE_AHEAD 4096
+
 /* QUICK does what STEP does to elements none of which is NaN. Where there is one all of them go through STEP
  * once more, so a step must not mind to see an element twice. */
 #define GTORCH_REDUCE_LOOP(name, suffix, type, INIT, STEP, HAS_QUICK, QUICK, COMBINE, FINISH)      \
@@ -77,6 +80,8 @@ gt_unordered_never (gint64 x, gint64 y)
         Mask any_nan_ = 0;                                                                         \
         for (; i_ + LANES <= n_; i_ += LANES)                                                      \
           {                                                                                        \
+            for (int b_ = 0; b_ < GTORCH_REDUCE_LANE_BYTES; b_ += 64)                              \
+              __builtin_prefetch ((const char *) (p_ + i_) + GTORCH_REDUCE_AHEAD + b_);            \
             _Pragma ("omp simd") for (int l_ = 0; l_ < LANES / 2; l_++) nan_[l_] |=                \
                 -(Mask) gt_unordered (p_[i_ + l_], p_[i_ + l_ + LANES / 2]);                       \
             _Pragma ("omp simd") for (int l_ = 0; l_ < LANES; l_++)                                \

@@ -18,6 +18,7 @@ import tomllib
 import opgen_autocast
 import opgen_cuda
 import opgen_expr
+import opgen_fuse
 from opgen_common import (
     CLASSES,
     COMPUTE,
@@ -137,6 +138,7 @@ class Row:
             if key not in [t.name for t in self.tensors]:
                 self.fail(f'grad.{key}', 'is not a tensor argument')
         self.saved = set(data.get('saves', []))
+        self.fused = {}  # see opgen_fuse
 
     def fail(self, key, message):
         raise RowError(f'{self.file}:{self.name}.{key}: {message}')
@@ -657,6 +659,7 @@ def load(files):
         except tomllib.TOMLDecodeError as error:
             raise RowError(f'{path.name}: {error}') from None
         rows += [Row(path.name, name, row) for name, row in data.items()]
+    rows += opgen_fuse.fuse(rows, Row)
     rows.sort(key=lambda r: r.name)
     for a, b in zip(rows, rows[1:]):
         if a.name == b.name:
@@ -704,7 +707,10 @@ def generate(folder, files):
         'gtorch-ops-private.h': emit_ops_header(rows),
         'gtorch-op-table.c': [HEADER] + include + emit_table(rows),
         'gtorch-ops.c': [HEADER] + include + functions,
-        'gtorch-op-grads.c': [HEADER] + include + grads,
+        'gtorch-op-grads.c': [HEADER]
+        + include[:-1]
+        + ['#include "autograd/gtorch-grad-mode.h"', '']
+        + grads,
         'gtorch-tensor-ops.h': [
             HEADER,
             '#pragma once',

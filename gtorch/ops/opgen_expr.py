@@ -259,7 +259,24 @@ def emit_gradient(row, rows):
         compiler = Compiler(row, f'grad.{t.name}', rows, names, metas, 'return FALSE;')
         value = compiler.expression(parse(row, f'grad.{t.name}', row.grad[t.name]))
         used |= compiler.used
-        body += ['', f'  if (context->needs[{i}])', '    {']
+        branch = 'if'
+        if t.name in row.fused:
+            fused, args = row.fused[t.name]
+            used |= {a for a in args if a in names}
+            call = ', '.join([names[a].code for a in args] + ['error'])
+            body += [
+                '',
+                f'  if (context->needs[{i}] && !gtorch_is_grad_enabled ())',
+                '    {',
+                f'      context->result[{i}] = gtorch_op_{fused.name} ({call});',
+                f'      if (context->result[{i}] == NULL)',
+                '        return FALSE;',
+                '    }',
+            ]
+            branch = 'else if'
+        else:
+            body.append('')
+        body += [f'  {branch} (context->needs[{i}])', '    {']
         body += [f'      g_autoptr (GTorchImpl) {n} = NULL;' for n in compiler.declared]
         body += [''] if compiler.declared else []
         body += ['      ' + line for line in compiler.lines]

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Elements at indices within images: the gradient of max_pool2d and its gradient. */
+/* Elements at indices within images: the gradient of the gradient of max_pool2d, and that of this. */
 
 #include "config.h"
 
@@ -190,7 +190,7 @@ gtorch_cuda_max_pool2d_take (GTorchOpCall *call, GTorchCudaLane *lane, GError **
   p.n[0] = indices->numel;
   p.n[1] = big->shape[big->n_dims - 1] * big->shape[big->n_dims - 2];
   p.n[2] = indices->shape[indices->n_dims - 1] * indices->shape[indices->n_dims - 2];
-  p.n[3] = call->op->id;
+  p.n[3] = gtorch_cuda_report_op (call, -1);
   p.report = gtorch_cuda_report (lane, error);
   return p.report != NULL
          && gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NN, "pool_take", call->compute, lane,

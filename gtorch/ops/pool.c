@@ -120,7 +120,8 @@ pool_read (Pool *pool, GTorchOpCall *call, const GTorchAttr *attrs, const gint64
            guint n_dims, GError **error)
 {
   memset (pool, 0, sizeof *pool);
-  if (call->op->id == GTORCH_OP_MAX_POOL2D_WITH_INDICES)
+  if (call->op->id == GTORCH_OP_MAX_POOL2D_WITH_INDICES
+      || call->op->id == GTORCH_OP_MAX_POOL2D_BACKWARD)
     return read_windows (pool, call, attrs, error)
            && read_pair (call, "dilation", &attrs[3], 1, pool->dilation, error)
            && pool_init (pool, call, shape, n_dims, attrs[4].i, error);
@@ -178,7 +179,8 @@ shape_backward (GTorchOpCall *call, GError **error)
   if (!pool_read (&pool, call, call->attrs + 1, shape, n_dims, error))
     return FALSE;
   if (upper->n_dims != n_dims || memcmp (upper->shape, shape, (n_dims - 2) * sizeof (gint64)) != 0
-      || memcmp (upper->shape + n_dims - 2, pool.out, sizeof pool.out) != 0)
+      || memcmp (upper->shape + n_dims - 2, pool.out, sizeof pool.out) != 0
+      || (call->n_inputs > 1 && !gtorch_impl_same_shape (upper, call->inputs[1])))
     {
       gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
                          _ ("the gradient %s does not belong to images of shape %s"),
@@ -237,6 +239,24 @@ max_images (gint64 begin, gint64 end, gpointer user_data)
     MAX_OF (float)
   else
     MAX_OF (double)
+}
+
+#define MAX_GRADIENT(T)                                                  \
+  for (; begin < end; begin++)                                           \
+    for (i = 0; i < small; i++)                                          \
+      ((T *) pool->y)[begin * big + pool->indices[begin * small + i]] += \
+          ((const T *) pool->x)[begin * small + i];
+
+static void
+max_gradients (gint64 begin, gint64 end, gpointer user_data)
+{
+  const Pool *pool = user_data;
+  gint64 big = pool->in[0] * pool->in[1], small = pool->out[0] * pool->out[1], i;
+
+  if (pool->dtype == GTORCH_DTYPE_FLOAT32)
+    MAX_GRADIENT (float)
+  else
+    MAX_GRADIENT (double)
 }
 
 /* The window of one result along one dimension; gives how many elements it counts. */
@@ -306,6 +326,25 @@ mean_gradients (gint64 begin, gint64 end, gpointer user_data)
     MEAN_OF (double, FALSE)
 }
 
+/* The program may have written to them meanwhile. */
+static gboolean
+are_in_images (GTorchOpCall *call, const GTorchImpl *indices, gint64 plane, GError **error)
+{
+  const gint64 *index = gtorch_impl_data (indices);
+  gint64 i;
+
+  for (i = 0; i < indices->numel; i++)
+    if (index[i] < 0 || index[i] >= plane)
+      {
+        gtorch_call_error (call, error, GTORCH_ERROR_INDEX,
+                           _ ("index %" G_GINT64_FORMAT " is out of range for %" G_GINT64_FORMAT
+                              " elements"),
+                           index[i], plane);
+        return FALSE;
+      }
+  return TRUE;
+}
+
 static gboolean
 run (GTorchOpCall *call, Pool *pool, void (*func) (gint64, gint64, gpointer), gboolean backward,
      GError **error)
@@ -314,6 +353,7 @@ run (GTorchOpCall *call, Pool *pool, void (*func) (gint64, gint64, gpointer), gb
   gint64 plane = pool->in[0] * pool->in[1];
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) y = NULL;
+  g_autoptr (GTorchImpl) indices = NULL;
 
   if (output->numel == 0)
     return TRUE;
@@ -326,6 +366,13 @@ run (GTorchOpCall *call, Pool *pool, void (*func) (gint64, gint64, gpointer), gb
   pool->y = gtorch_impl_data (y);
   if (call->n_outputs > 1)
     pool->indices = gtorch_impl_data (call->outputs[1]);
+  if (call->n_inputs > 1)
+    {
+      indices = gtorch_cpu_pack (call->inputs[1], GTORCH_DTYPE_INT64, error);
+      if (indices == NULL || !are_in_images (call, indices, plane, error))
+        return FALSE;
+      pool->indices = gtorch_impl_data (indices);
+    }
   if (backward)
     memset (pool->y, 0, gtorch_impl_n_bytes (y));
   gtorch_parallel_for ((backward ? y : x)->numel / plane, 1 + GTORCH_CPU_GRAIN / 2 / plane, func,
@@ -367,6 +414,7 @@ run (GTorchOpCall *call, Pool *pool, void (*func) (gint64, gint64, gpointer), gb
 FORWARD (max_pool2d_with_indices, max_images)
 FORWARD (avg_pool2d, mean_images)
 FORWARD (adaptive_avg_pool2d, mean_images)
+BACKWARD (max_pool2d_backward, max_gradients)
 BACKWARD (avg_pool2d_backward, mean_gradients)
 BACKWARD (adaptive_avg_pool2d_backward, mean_gradients)
 
@@ -392,6 +440,7 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, const Pool *pool, const gcha
   GTorchImpl *output = call->outputs[0];
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) y = NULL;
+  g_autoptr (GTorchImpl) indices = NULL;
   GtPlain p = {
     .n = { pool->in[0], pool->in[1], pool->out[0], pool->out[1], pool->kernel[0], pool->kernel[1],
            pool->stride[0], pool->stride[1], pool->padding[0], pool->padding[1], pool->dilation[0],
@@ -404,6 +453,13 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, const Pool *pool, const gcha
     return FALSE;
   p.in[0] = gtorch_impl_data (x);
   p.out[0] = gtorch_impl_data (y);
+  if (call->n_inputs > 1)
+    {
+      indices = gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT64, lane, error);
+      if (indices == NULL)
+        return FALSE;
+      p.in[1] = gtorch_impl_data (indices);
+    }
   if (call->n_outputs > 1)
     p.out[1] = gtorch_impl_data (call->outputs[1]);
   return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NN, name, call->compute, lane, output->numel, &p,
@@ -423,5 +479,6 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, const Pool *pool, const gcha
 CUDA (max_pool2d_with_indices, "max_pool", call->attrs, call->inputs[0])
 CUDA (avg_pool2d, "mean_pool", call->attrs, call->inputs[0])
 CUDA (adaptive_avg_pool2d, "mean_pool", call->attrs, call->inputs[0])
+CUDA (max_pool2d_backward, "max_pool_grad", call->attrs + 1, call->outputs[0])
 CUDA (avg_pool2d_backward, "mean_pool_grad", call->attrs + 1, call->outputs[0])
 CUDA (adaptive_avg_pool2d_backward, "mean_pool_grad", call->attrs + 1, call->outputs[0])

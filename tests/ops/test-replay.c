@@ -160,6 +160,8 @@ a_replay_gives_the_same (gconstpointer data)
         g_assert_no_error (error);
         results = invoke (sample, &inputs, &capture_error);
         gtorch_cuda_graph_capture_end (graph, &error);
+        if (results == NULL && is_lacking (capture_error))
+          return;
         if (results == NULL)
           {
             g_assert_error (capture_error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE);
