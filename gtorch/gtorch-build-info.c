@@ -186,8 +186,9 @@ gtorch_get_build_info (const gchar *key)
 /**
  * gtorch_get_cuda_libraries:
  *
- * Lists the libraries of NVIDIA's that operations on GPUs use, beside the driver. None is needed to
+ * Lists the libraries of NVIDIA's that belong to work on GPUs, beside the driver. None is needed to
  * start: each is opened when something first needs it, and only that fails if it is not installed.
+ * Of `nccl` nothing but the version is asked for yet.
  *
  * Returns: (transfer full): the names, `cublasLt` for libcublasLt
  *

@@ -39,6 +39,13 @@ typedef struct _GTorchGraphBackend
   /* Around what the library launches on the stream. */
   void (*enter) (gpointer capture, GTorchStream *stream);
   void (*leave) (gpointer capture, GTorchStream *stream);
+  /* What the stream captures from now on, and streams that join, is done only where the predicate, one bool
+   * on the device, is true when a replay comes here. Both are called between enter and leave. */
+  gboolean (*begin_branch) (gpointer capture, GTorchStream *stream, GTorchImpl *predicate,
+                            GError **error);
+  /* The stream captures again what is always done; those that have joined meanwhile do not take part any
+   * more. It is over in any case. */
+  gboolean (*end_branch) (gpointer capture, GTorchStream *stream, GError **error);
   /* Takes the capture and ends it in any case; NULL with an error. */
   gpointer (*end) (gpointer capture, GError **error);
 
@@ -110,6 +117,12 @@ gboolean gtorch_capture_record (GTorchCapture *capture, GTorchStream *stream, GT
                                 GError **error);
 gboolean gtorch_capture_join (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence,
                               GError **error);
+/* Nodes that are added from now on are done only where the tensor of one element is true. */
+gboolean gtorch_capture_begin_branch (GTorchCapture *capture, GTorchStream *stream,
+                                      GTorchImpl *predicate, GError **error);
+/* Ends the last branch that began; FALSE spoils the capture. */
+gboolean gtorch_capture_end_branch (GTorchCapture *capture, GTorchStream *stream, GError **error);
+gboolean gtorch_capture_has_branch (GTorchCapture *capture);
 /* May the host read this tensor now? */
 gboolean gtorch_capture_allow_sync (GTorchImpl *impl, GError **error);
 

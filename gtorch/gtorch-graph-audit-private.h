@@ -14,6 +14,9 @@ void gtorch_audit_begin (GTorchCapture *capture, GTorchCaptureMode mode);
 void gtorch_audit_end (GTorchCapture *capture);
 /* The call becomes part of the graph. */
 void gtorch_audit_captured (GTorchCapture *capture, const GTorchOpCall *call);
+/* What is captured between them is done only where the predicate, one bool, is true. */
+void gtorch_audit_branch (GTorchCapture *capture, GTorchImpl *predicate);
+void gtorch_audit_branch_end (GTorchCapture *capture);
 /* Another graph becomes part of it, whose calls are not known. */
 void gtorch_audit_child (GTorchCapture *capture);
 /* All calls of the capture, of GTorchSavedCall, if they are to be compared with replays; else NULL. */

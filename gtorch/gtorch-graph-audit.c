@@ -12,6 +12,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-check-private.h"
+#include "gtorch-graph-compare-private.h"
 #include "gtorch-graph-exec-private.h"
 #include "gtorch-tensor-private.h"
 
@@ -23,6 +24,7 @@ typedef struct
   GTorchCaptureMode mode;
   GHashTable *written; /* storages that calls of the capture wrote to; borrowed, addresses only */
   GPtrArray *calls;    /* of GTorchSavedCall, with GTORCH_CHECK=replay; else NULL */
+  GArray *branches;    /* guint: where among them those begin that are open */
   GTorchDevice *elsewhere; /* that this thread has called operations on instead */
   gboolean has_warned_of_grad;
   gboolean has_warned_of_others;
@@ -52,6 +54,7 @@ gtorch_audit_begin (GTorchCapture *capture, GTorchCaptureMode mode)
   audit->thread = gtorch_capture_get_thread (capture);
   audit->mode = mode;
   audit->written = g_hash_table_new (NULL, NULL);
+  audit->branches = g_array_new (FALSE, FALSE, sizeof (guint));
   if (gtorch_is_checking (GTORCH_CHECK_REPLAY))
     audit->calls = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_saved_call_free);
   g_mutex_lock (&lock);
@@ -71,6 +74,7 @@ gtorch_audit_end (GTorchCapture *capture)
   if (audit == NULL)
     return;
   g_hash_table_unref (audit->written);
+  g_array_unref (audit->branches);
   g_clear_pointer (&audit->calls, g_ptr_array_unref);
   g_free (audit);
 }
@@ -92,6 +96,48 @@ gtorch_audit_captured (GTorchCapture *capture, const GTorchOpCall *call)
   if (audit != NULL && audit->calls != NULL)
     g_ptr_array_add (audit->calls,
                      gtorch_saved_call_new (call, gtorch_capture_alias_operand, capture));
+  g_mutex_unlock (&lock);
+}
+
+void
+gtorch_audit_branch (GTorchCapture *capture, GTorchImpl *predicate)
+{
+  const GTorchAttr attrs[] = { { .i = 0 } };
+  const GTorchOpCall call = {
+    .op = &gtorch_graph_branch,
+    .inputs = &predicate,
+    .n_inputs = 1,
+    .attrs = attrs,
+    .device = gtorch_impl_device (predicate),
+  };
+  Audit *audit;
+
+  g_mutex_lock (&lock);
+  audit = find_audit (capture);
+  if (audit != NULL && audit->calls != NULL)
+    {
+      g_array_append_val (audit->branches, audit->calls->len);
+      g_ptr_array_add (audit->calls,
+                       gtorch_saved_call_new (&call, gtorch_capture_alias_operand, capture));
+    }
+  g_mutex_unlock (&lock);
+}
+
+void
+gtorch_audit_branch_end (GTorchCapture *capture)
+{
+  Audit *audit;
+
+  g_mutex_lock (&lock);
+  audit = find_audit (capture);
+  if (audit != NULL && audit->calls != NULL && audit->branches->len > 0)
+    {
+      const guint begin = g_array_index (audit->branches, guint, audit->branches->len - 1);
+      GTorchSavedCall *branch = audit->calls->pdata[begin];
+
+      branch->attrs[0].i = audit->calls->len - begin - 1;
+      g_array_set_size (audit->branches, audit->branches->len - 1);
+    }
   g_mutex_unlock (&lock);
 }
 
@@ -179,7 +225,7 @@ gtorch_audit_launch (GTorchStream *stream, const GTorchOpCall *call, GError **er
       g_warning ("graph: %s is not captured: another thread captures stream %p, this one calls it "
                  "on "
                  "stream %p at once; called from %s",
-                 call->op->name, other, stream, site);
+                 gtorch_call_named_op (call)->name, other, stream, site);
     }
   if (own == NULL)
     return TRUE;
@@ -188,7 +234,7 @@ gtorch_audit_launch (GTorchStream *stream, const GTorchOpCall *call, GError **er
                   "thread, and no replay would do it: let it wait for that stream first, and that "
                   "one "
                   "for it at the end"),
-               call->op->name,
+               gtorch_call_named_op (call)->name,
                stream != NULL ? stream : gtorch_device_get_default_stream (call->device), own);
   return FALSE;
 }
@@ -277,7 +323,7 @@ exec_keeps (const GTorchGraphExec *exec, guint64 address)
 
       if (node->child != NULL)
         {
-          if (exec_keeps (node->child, address))
+          if (has_address (node->predicate, address) || exec_keeps (node->child, address))
             return TRUE;
           continue;
         }

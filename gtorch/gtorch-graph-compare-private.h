@@ -12,6 +12,9 @@ G_BEGIN_DECLS
 
 typedef struct _GTorchGraphCompare GTorchGraphCompare;
 
+/* Among the calls: as many of those behind it as it says are made only where its input, one bool, is true. */
+extern const GTorchOpClass gtorch_graph_branch;
+
 /* calls: of GTorchSavedCall, in their order. Before the replay, which comes next. */
 GTorchGraphCompare *gtorch_graph_compare_begin (GPtrArray *calls, GTorchStream *stream,
                                                 GError **error);

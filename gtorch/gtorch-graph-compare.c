@@ -27,11 +27,25 @@ typedef struct
 
 struct _GTorchGraphCompare
 {
-  GPtrArray *calls; /* of GTorchSavedCall */
+  GPtrArray *calls;     /* of GTorchSavedCall */
+  GHashTable *left_out; /* of these: in a branch that was not taken */
   GTorchStream *stream;
   GArray *regions;       /* of Region, by address */
   GPtrArray *generators; /* of GTorchGenerator, each once */
   GPtrArray *states;     /* theirs, before the replay; of GBytes */
+};
+
+static const GTorchArgSpec branch_args[] = {
+  { "predicate", GTORCH_ARG_TENSOR },
+  { "n_calls", GTORCH_ARG_INT },
+};
+
+const GTorchOpClass gtorch_graph_branch = {
+  .name = "branch",
+  .n_args = G_N_ELEMENTS (branch_args),
+  .n_inputs = 1,
+  .n_attrs = 1,
+  .args = branch_args,
 };
 
 static void
@@ -50,6 +64,7 @@ gtorch_graph_compare_free (GTorchGraphCompare *self)
   g_ptr_array_unref (self->generators);
   g_ptr_array_unref (self->states);
   g_ptr_array_unref (self->calls);
+  g_hash_table_unref (self->left_out);
   g_object_unref (self->stream);
   g_free (self);
 }
@@ -188,6 +203,7 @@ gtorch_graph_compare_begin (GPtrArray *calls, GTorchStream *stream, GError **err
   guint i;
 
   self->calls = g_ptr_array_ref (calls);
+  self->left_out = g_hash_table_new (NULL, NULL);
   self->stream = g_object_ref (stream);
   self->regions = g_array_new (FALSE, TRUE, sizeof (Region));
   g_array_set_clear_func (self->regions, clear_region);
@@ -232,6 +248,40 @@ copied_operand (GTorchImpl *impl, gpointer data)
   return result;
 }
 
+static GTorchImpl *
+to_host (GTorchImpl *impl, GError **error)
+{
+  return gtorch_impl_device (impl)->type == GTORCH_DEVICE_TYPE_CPU
+             ? gtorch_impl_ref (impl)
+             : gtorch_copy_to_device (impl, gtorch_device_cpu (), FALSE, NULL, error);
+}
+
+static gboolean
+take_branch (GTorchGraphCompare *self, guint index, const GTorchOpCall *copied, GError **error)
+{
+  g_autoptr (GTorchImpl) predicate = to_host (copied->inputs[0], error);
+  guint i;
+
+  if (predicate == NULL)
+    return FALSE;
+  for (i = 1; !*(const guint8 *) gtorch_impl_data (predicate) && i <= copied->attrs[0].i; i++)
+    g_hash_table_add (self->left_out, self->calls->pdata[index + i]);
+  return TRUE;
+}
+
+static gboolean
+call_one (GTorchGraphCompare *self, guint index, GTorchOpCall *copied, GError **error)
+{
+  if (copied->op->flags & GTORCH_OP_FLAG_RANDOM)
+    gtorch_random_reserve (copied);
+  if (g_hash_table_contains (self->left_out, self->calls->pdata[index]))
+    return TRUE;
+  if (copied->op == &gtorch_graph_branch)
+    return take_branch (self, index, copied, error);
+  return gtorch_launch (copied, error)
+         && gtorch_device_synchronize (self->stream->device, NULL, error);
+}
+
 static gboolean
 call_all (GTorchGraphCompare *self, GError **error)
 {
@@ -243,10 +293,7 @@ call_all (GTorchGraphCompare *self, GError **error)
       GTorchSavedCall *saved = self->calls->pdata[i];
       GTorchSavedCall *copied = gtorch_saved_call_new (&saved->call, copied_operand, self);
 
-      if (copied->call.op->flags & GTORCH_OP_FLAG_RANDOM)
-        gtorch_random_reserve (&copied->call);
-      success = gtorch_launch (&copied->call, error)
-                && gtorch_device_synchronize (self->stream->device, NULL, error);
+      success = call_one (self, i, &copied->call, error);
       gtorch_saved_call_free (copied);
       if (!success)
         g_prefix_error (error, _ ("graph: node %u without the graph: "), i);
@@ -330,6 +377,8 @@ find_difference (GTorchGraphCompare *self, Region *region, const guint8 *replaye
         {
           const GTorchSavedCall *saved = self->calls->pdata[i];
 
+          if (g_hash_table_contains (self->left_out, saved))
+            continue;
           for (j = 0; where < 0 && j < saved->call.n_outputs; j++)
             {
               GTorchImpl *output = nth_operand (saved, saved->call.n_inputs + j);
@@ -372,14 +421,6 @@ set_error (GTorchGraphCompare *self, const Difference *difference, GError **erro
                difference->node, call->op->name, gtorch_dtype_get_name (call->outputs[0]->dtype),
                gtorch_impl_shape_str (call->outputs[0]), difference->element, difference->replayed,
                difference->called);
-}
-
-static GTorchImpl *
-to_host (GTorchImpl *bytes, GError **error)
-{
-  return gtorch_impl_device (bytes)->type == GTORCH_DEVICE_TYPE_CPU
-             ? gtorch_impl_ref (bytes)
-             : gtorch_copy_to_device (bytes, gtorch_device_cpu (), FALSE, NULL, error);
 }
 
 static gboolean

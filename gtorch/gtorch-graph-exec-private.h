@@ -12,8 +12,10 @@ G_BEGIN_DECLS
 typedef struct
 {
   gint ref_count;
-  GTorchSavedCall *call;  /* or */
-  GTorchGraphExec *child; /* another graph, replayed in the capture */
+  GTorchSavedCall *call; /* or */
+  GTorchGraphExec
+      *child; /* another graph, replayed in the capture, or a branch of this one, which has … */
+  GTorchImpl *predicate; /* one bool: it is done only where this is true */
   guint random; /* the place of its first random call among those of the graph, if it has any */
 } GTorchGraphNode;
 
@@ -26,11 +28,12 @@ struct _GTorchGraphExec
   GPtrArray *written; /* storages from outside that it writes to; borrowed from the nodes */
   GPtrArray *read;    /* … that it reads */
   guint n_random;
-  guint n_foreign; /* nodes that only the device knows */
-  gboolean is_prepared, has_children;
-  GTorchPool *scratch;               /* more memory of its own, or NULL */
-  const GTorchGraphBackend *backend; /* NULL: the calls are run */
-  gpointer native;                   /* the backend's */
+  guint n_foreign;                                  /* nodes that only the device knows */
+  gboolean is_prepared, has_children, has_operands; /* the last: written and read are known */
+  GTorchPool *scratch;                              /* more memory of its own, or NULL */
+  const GTorchGraphBackend *backend;                /* NULL: the calls are run */
+  gpointer native;                                  /* the backend's */
+  struct _GTorchRaceGraph *race;                    /* with GTORCH_CHECK=streams, after a replay */
 };
 
 GTorchGraphNode *gtorch_graph_node_new (void);
@@ -43,11 +46,12 @@ gtorch_graph_node_is_random (const GTorchGraphNode *node)
   return (node->call->call.op->flags & GTORCH_OP_FLAG_RANDOM) != 0;
 }
 
-/* For captures of a backend: the call, the random one of this number; all of the graph once more. */
+/* For captures of a backend: the call, the random one of this number; all of the graph once more, between
+ * enter and leave of the capture. */
 gboolean gtorch_graph_launch_call (GTorchStream *stream, const GTorchOpCall *call, guint random,
                                    GError **error);
-gboolean gtorch_graph_exec_launch (GTorchGraphExec *exec, GTorchStream *stream, guint random,
-                                   GError **error);
+gboolean gtorch_graph_exec_launch (GTorchGraphExec *exec, gpointer capture, GTorchStream *stream,
+                                   guint random, GError **error);
 /* Does it, or a graph in it, compute there? */
 gboolean gtorch_graph_exec_uses_pool (GTorchGraphExec *exec, GTorchPool *pool);
 

@@ -30,6 +30,7 @@ gtorch_graph_node_unref (gpointer data)
     return;
   g_clear_pointer (&node->call, gtorch_saved_call_free);
   g_clear_pointer (&node->child, gtorch_graph_exec_unref);
+  g_clear_pointer (&node->predicate, gtorch_impl_unref);
   g_free (node);
 }
 
@@ -61,6 +62,7 @@ graph_exec_free (gpointer data)
 {
   GTorchGraphExec *exec = data;
 
+  g_clear_pointer (&exec->race, gtorch_race_graph_free);
   g_ptr_array_unref (exec->nodes);
   g_ptr_array_unref (exec->written);
   g_ptr_array_unref (exec->read);
@@ -111,12 +113,17 @@ find_operands (GTorchGraphExec *exec)
   g_autoptr (GHashTable) read = g_hash_table_new (NULL, NULL);
   guint i, j;
 
+  if (exec->has_operands)
+    return;
+  exec->has_operands = TRUE;
   for (i = 0; i < exec->nodes->len; i++)
     {
       GTorchGraphNode *node = exec->nodes->pdata[i];
 
       if (node->child != NULL)
         {
+          find_operands (node->child);
+          add_once (exec->read, read, node->predicate);
           for (j = 0; j < node->child->written->len; j++)
             if (g_hash_table_add (written, node->child->written->pdata[j]))
               g_ptr_array_add (exec->written, node->child->written->pdata[j]);
@@ -180,6 +187,8 @@ run_nodes (GTorchGraphExec *exec, const guint64 *numbers, GError **error)
     {
       GTorchGraphNode *node = exec->nodes->pdata[i];
 
+      if (node->predicate != NULL && !*(const guint8 *) gtorch_impl_data (node->predicate))
+        continue;
       if (node->child != NULL)
         {
           if (!run_nodes (node->child, numbers + 2 * node->random, error))
@@ -300,7 +309,7 @@ static gboolean
 note_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
 {
   note_order (exec, stream);
-  return gtorch_race_note_graph (stream, NULL, exec->read, exec->written, error);
+  return gtorch_race_note_graph (stream, NULL, &exec->race, exec->read, exec->written, error);
 }
 
 /* How many random calls have their numbers on the stack. */
@@ -345,7 +354,8 @@ gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **
   replay->exec = gtorch_graph_exec_ref (exec);
   replay->after = gtorch_pool_get_writer (exec->pool, &replay->after_seq);
   if (gtorch_is_checking (GTORCH_CHECK_STREAMS)
-      && !gtorch_race_note_graph (stream, replay->after, exec->read, exec->written, error))
+      && !gtorch_race_note_graph (stream, replay->after, &exec->race, exec->read, exec->written,
+                                  error))
     {
       replay_free (replay);
       return FALSE;
@@ -378,48 +388,75 @@ gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **
   return result;
 }
 
-void
-gtorch_graph_exec_write_dot (GTorchGraphExec *exec, GString *text)
+/* writers: the name of the node that has written last, by the start of the storage. */
+static void
+write_edge (const GTorchImpl *operand, const gchar *name, GHashTable *writers, GString *text)
 {
-  g_autoptr (GHashTable) writers = g_hash_table_new (NULL, NULL);
-  guint i, j;
+  const gchar *from =
+      operand != NULL ? g_hash_table_lookup (writers, operand->storage->data) : NULL;
 
-  g_string_append (text, "digraph gtorch {\n  node [shape=box, fontname=\"monospace\"];\n");
+  if (from != NULL)
+    g_string_append_printf (text, "  %s -> %s;\n", from, name);
+}
+
+static void
+write_call (const GTorchOpCall *call, guint index, const gchar *name, GHashTable *writers,
+            GString *text)
+{
+  guint i;
+
+  g_string_append_printf (text, "  %s [label=\"%u: %s%s", name, index, call->op->name,
+                          call->in_place ? "_" : "");
+  for (i = 0; i < call->n_outputs; i++)
+    if (call->outputs[i] != NULL)
+      g_string_append_printf (text, "\\n%s %s", gtorch_dtype_get_name (call->outputs[i]->dtype),
+                              gtorch_impl_shape_str (call->outputs[i]));
+  g_string_append (text, "\"];\n");
+  for (i = 0; i < call->n_inputs; i++)
+    write_edge (call->inputs[i], name, writers, text);
+  for (i = 0; i < call->n_outputs; i++)
+    if (call->outputs[i] != NULL)
+      g_hash_table_insert (writers, call->outputs[i]->storage->data, g_strdup (name));
+  for (i = 0; i < call->n_inputs; i++)
+    if (gtorch_call_writes (call, i))
+      g_hash_table_insert (writers, call->inputs[i]->storage->data, g_strdup (name));
+}
+
+static void
+write_nodes (GTorchGraphExec *exec, const gchar *prefix, GHashTable *writers, GString *text)
+{
+  guint i;
+
   for (i = 0; i < exec->nodes->len; i++)
     {
       GTorchGraphNode *node = exec->nodes->pdata[i];
-      GTorchOpCall *call;
+      g_autofree gchar *name = g_strdup_printf ("%s%u", prefix, i);
+      g_autofree gchar *inner = g_strdup_printf ("%s_", name);
 
-      if (node->child != NULL)
+      if (node->child == NULL)
         {
-          g_string_append_printf (text, "  n%u [label=\"%u: graph of %u nodes\"];\n", i, i,
-                                  node->child->nodes->len);
+          write_call (&node->call->call, i, name, writers, text);
           continue;
         }
-      call = &node->call->call;
-      g_string_append_printf (text, "  n%u [label=\"%u: %s%s", i, i, call->op->name,
-                              call->in_place ? "_" : "");
-      for (j = 0; j < call->n_outputs; j++)
-        if (call->outputs[j] != NULL)
-          g_string_append_printf (text, "\\n%s %s", gtorch_dtype_get_name (call->outputs[j]->dtype),
-                                  gtorch_impl_shape_str (call->outputs[j]));
-      g_string_append (text, "\"];\n");
-      for (j = 0; j < call->n_inputs; j++)
-        {
-          guint from = 0;
-
-          if (call->inputs[j] != NULL)
-            from = GPOINTER_TO_UINT (g_hash_table_lookup (writers, call->inputs[j]->storage->data));
-          if (from != 0)
-            g_string_append_printf (text, "  n%u -> n%u;\n", from - 1, i);
-        }
-      for (j = 0; j < call->n_outputs; j++)
-        if (call->outputs[j] != NULL)
-          g_hash_table_insert (writers, call->outputs[j]->storage->data, GUINT_TO_POINTER (i + 1));
-      for (j = 0; j < call->n_inputs; j++)
-        if (gtorch_call_writes (call, j))
-          g_hash_table_insert (writers, call->inputs[j]->storage->data, GUINT_TO_POINTER (i + 1));
+      g_string_append_printf (text, "  %s [label=\"%u: %s of %u nodes\"];\n", name, i,
+                              node->predicate != NULL ? "branch" : "graph",
+                              node->child->nodes->len);
+      if (node->predicate == NULL)
+        continue;
+      write_edge (node->predicate, name, writers, text);
+      g_string_append_printf (text, "  subgraph cluster_%s {\n", name);
+      write_nodes (node->child, inner, writers, text);
+      g_string_append (text, "  }\n");
     }
+}
+
+void
+gtorch_graph_exec_write_dot (GTorchGraphExec *exec, GString *text)
+{
+  g_autoptr (GHashTable) writers = g_hash_table_new_full (NULL, NULL, NULL, g_free);
+
+  g_string_append (text, "digraph gtorch {\n  node [shape=box, fontname=\"monospace\"];\n");
+  write_nodes (exec, "n", writers, text);
   g_string_append (text, "}\n");
 }
 
@@ -437,18 +474,25 @@ gtorch_graph_launch_call (GTorchStream *stream, const GTorchOpCall *call, guint 
 }
 
 gboolean
-gtorch_graph_exec_launch (GTorchGraphExec *exec, GTorchStream *stream, guint random, GError **error)
+gtorch_graph_exec_launch (GTorchGraphExec *exec, gpointer capture, GTorchStream *stream,
+                          guint random, GError **error)
 {
   guint i;
 
   for (i = 0; i < exec->nodes->len; i++)
     {
       const GTorchGraphNode *node = exec->nodes->pdata[i];
-      const gboolean result =
-          node->child != NULL
-              ? gtorch_graph_exec_launch (node->child, stream, random + node->random, error)
-              : gtorch_graph_launch_call (stream, &node->call->call, random + node->random, error);
+      gboolean result = node->predicate == NULL
+                        || exec->backend->begin_branch (capture, stream, node->predicate, error);
 
+      if (!result)
+        return FALSE;
+      result = node->child != NULL ? gtorch_graph_exec_launch (node->child, capture, stream,
+                                                               random + node->random, error)
+                                   : gtorch_graph_launch_call (stream, &node->call->call,
+                                                               random + node->random, error);
+      if (node->predicate != NULL)
+        result = exec->backend->end_branch (capture, stream, result ? error : NULL) && result;
       if (!result)
         return FALSE;
     }

@@ -83,6 +83,21 @@ can_rebind (const GTorchGraphNode *node, Rebinding *rebinding)
   return TRUE;
 }
 
+static GTorchImpl *
+rebind_predicate (GTorchImpl *predicate, Rebinding *rebinding)
+{
+  if (predicate->storage == rebinding->from->storage)
+    {
+      if (place_in (rebinding->from, predicate) < 0)
+        {
+          rebinding->outside = _ ("the predicate of a branch");
+          return NULL;
+        }
+      rebinding->n_patched++;
+    }
+  return rebind_operand (predicate, rebinding);
+}
+
 /* Nodes that do not use it are shared: replays that are under way have the former graph. */
 static GTorchGraphExec *
 exec_rebind (GTorchGraphExec *exec, Rebinding *rebinding)
@@ -103,6 +118,8 @@ exec_rebind (GTorchGraphExec *exec, Rebinding *rebinding)
         {
           other = gtorch_graph_node_new ();
           other->child = exec_rebind (node->child, rebinding);
+          if (node->predicate != NULL)
+            other->predicate = rebind_predicate (node->predicate, rebinding);
         }
       else if (node_uses (node, rebinding->from->storage) && can_rebind (node, rebinding))
         {
@@ -140,7 +157,7 @@ capture_again (GTorchGraphExec *exec, GError **error)
       g_autoptr (GTorchStream) former = gtorch_stream_swap (exec->device, stream);
       g_autoptr (GTorchStream) inner = NULL;
 
-      result = gtorch_graph_exec_launch (exec, stream, 0, error);
+      result = gtorch_graph_exec_launch (exec, capture, stream, 0, error);
       inner = gtorch_stream_swap (exec->device, former);
       exec->native = exec->backend->end (capture, result ? error : NULL);
     }

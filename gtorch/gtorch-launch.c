@@ -264,7 +264,7 @@ gtorch_launch_sync_inputs (GTorchOpCall *call, GError **error)
     if (call->inputs[i] != NULL && !call->inputs[i]->is_number
         && !gtorch_impl_sync (call->inputs[i], error))
       {
-        g_prefix_error (error, "%s: ", call->op->name);
+        g_prefix_error (error, "%s: ", gtorch_call_named_op (call)->name);
         return FALSE;
       }
   return TRUE;
@@ -333,7 +333,8 @@ gtorch_launch (GTorchOpCall *call, GError **error)
 
   if (!gtorch_auto_sync (call->device, error))
     return FALSE;
-  if (gtorch_captures_exist () && (stream == NULL || stream->capture == NULL)
+  if (gtorch_captures_exist ()
+      && (stream == NULL || __atomic_load_n (&stream->capture, __ATOMIC_RELAXED) == NULL)
       && !gtorch_audit_launch (stream, call, error))
     return FALSE;
   if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && !gtorch_race_note_call (stream, call, error))

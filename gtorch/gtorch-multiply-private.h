@@ -20,6 +20,8 @@ gboolean gtorch_cuda_multiply (GTorchOpCall *call, GTorchCudaLane *lane, GTorchI
 gboolean gtorch_cuda_multiply_and_sum (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *a,
                                        GTorchImpl *b, GTorchImpl *c, GTorchImpl *sums,
                                        gboolean *done, GError **error);
+/* Gives back what products of this device work in. */
+void gtorch_cuda_drop_workspaces (GTorchDevice *device);
 /* cuda/gtorch-cuda-copy.c: on one device, any layouts, dtypes and broadcastable shapes. */
 gboolean gtorch_cuda_copy_here (GTorchImpl *dst, GTorchImpl *src, GTorchCudaLane *lane,
                                 GError **error);

@@ -169,7 +169,7 @@ find_first (GTorchOpCall *call, const GTorchImpl **first, GError **error)
         }
       if (!gtorch_impl_sync (input, error))
         {
-          g_prefix_error (error, "%s: ", call->op->name);
+          g_prefix_error (error, "%s: ", gtorch_call_named_op (call)->name);
           return FALSE;
         }
     }
@@ -445,7 +445,7 @@ gtorch_call_set_output (GTorchOpCall *call, guint i, guint dtype, const gint64 *
                              : gtorch_launch_new_output (call, dtype, shape, n_dims, error);
       if (G_UNLIKELY (call->outputs[i] == NULL))
         {
-          g_prefix_error (error, "%s: ", call->op->name);
+          g_prefix_error (error, "%s: ", gtorch_call_named_op (call)->name);
           return FALSE;
         }
       return TRUE;

@@ -12,15 +12,20 @@ G_BEGIN_DECLS
 
 /* What is done once a queue has come as far as it is filled now. */
 typedef struct _GTorchRaceOrder GTorchRaceOrder;
+/* What is known of a graph's replays. */
+typedef struct _GTorchRaceGraph GTorchRaceGraph;
 
 /* --- work --- */
 /* Before the call is launched on the stream (NULL: the default one). FALSE if it must not be. */
 gboolean gtorch_race_note_call (GTorchStream *stream, GTorchOpCall *call, GError **error);
 /* A copy between devices, in the current streams of both. */
 gboolean gtorch_race_note_copy (GTorchImpl *dst, GTorchImpl *src, GError **error);
-/* A graph with these GTorchStorages from outside, done after what the queue `after` (NULL: none) has. */
-gboolean gtorch_race_note_graph (GTorchStream *stream, gpointer after, GPtrArray *read,
-                                 GPtrArray *written, GError **error);
+/* A graph with these GTorchStorages from outside, done after what the queue `after` (NULL: none) has. The
+ * arrays must not change while the graph is known, which it is from the first time until it is freed. */
+gboolean gtorch_race_note_graph (GTorchStream *stream, gpointer after, GTorchRaceGraph **graph,
+                                 GPtrArray *read, GPtrArray *written, GError **error);
+/* Before the storages are given up. */
+void gtorch_race_graph_free (GTorchRaceGraph *graph);
 /* The host has waited for what the queue `writer` wrote to the storage. */
 void gtorch_race_storage_waited (GTorchStorage *storage, gpointer writer);
 /* A copy to or from the pinned memory of these copies was put into the stream, the only one that is not done

@@ -13,23 +13,25 @@
  * Each storage has a list of who used which part of it. A new use must come after all earlier ones that
  * touch the same elements, unless both only read. Uses that every later one must come after anyway, because
  * it has to come after a newer one, are dropped. The CPU's default stream works where it is called and waits
- * for whoever wrote its operands, as the launcher does. */
+ * for whoever wrote its operands, as the launcher does.
+ *
+ * A graph has one note of its replays for all that it reads and writes, and each of those storages knows the
+ * graph. The other way round the graph knows the last work of each queue that no replay may overlap. So a
+ * replay looks at single storages only where there is something to report. */
 
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "gtorch-race-private.h"
-
 #include "gtorch-capture-private.h"
+#include "gtorch-race-use-private.h"
 
 #define MAX_QUEUES 256
-#define MAX_USES   64
 
 typedef struct
 {
+  guint index;
   gpointer key;
   GTorchDevice *device;
   gpointer stream; /* seen last; for messages, may be gone */
@@ -44,32 +46,19 @@ struct _GTorchRaceOrder
   guint64 clock[];
 };
 
-/* Which elements; in bytes. n_dims = G_MAXUINT8: all of it. */
-typedef struct
+struct _GTorchRaceGraph
 {
-  gint64 low, high, offset;
-  gint64 n_bytes; /* of the elements alone, without holes */
-  gint64 shape[GTORCH_MAX_DIMS],
-      strides[GTORCH_MAX_DIMS]; /* by size of the stride, largest first */
-  guint8 n_dims;
-} Part;
-
-typedef struct
-{
-  guint queue;
-  guint64 number;
-  gboolean is_write, in_place;
-  Part part;
-  const gchar *what;
-  gchar *shape;
-  GTorchSite site;
-  GTorchRaceOrder *order; /* of writes by queues of the CPU: the host waits for single ones */
-} Use;
+  GPtrArray *read, *written;           /* the caller's */
+  GPtrArray *host_read, *host_written; /* those of them that are the host's */
+  GPtrArray *others;                   /* graphs whose replays must not overlap its own */
+  GArray *replays;                     /* GTorchRaceUse: the last of each queue */
+  guint64 met[MAX_QUEUES]; /* by queue, its last other work that no replay may overlap */
+};
 
 static GMutex lock; /* of all that follows */
 static Queue *queues[MAX_QUEUES];
-static guint n_queues;
-static GHashTable *storages; /* GTorchStorage to GArray of Use */
+static guint n_queues, last_found;
+static GArray *pending; /* of the work that is being noted */
 
 /* --- queues --- */
 
@@ -78,24 +67,20 @@ find_queue (gpointer key)
 {
   guint i;
 
+  if (n_queues > 0 && queues[last_found]->key == key)
+    return queues[last_found];
   for (i = 0; i < n_queues; i++)
     if (queues[i]->key == key)
-      return queues[i];
+      {
+        last_found = i;
+        return queues[i];
+      }
   if (n_queues == MAX_QUEUES)
     return NULL;
   queues[n_queues] = g_new0 (Queue, 1);
+  queues[n_queues]->index = n_queues;
   queues[n_queues]->key = key;
   return queues[n_queues++];
-}
-
-static guint
-queue_index (const Queue *queue)
-{
-  guint i;
-
-  for (i = 0; queues[i] != queue; i++)
-    continue;
-  return i;
 }
 
 static Queue *
@@ -123,7 +108,7 @@ order_of (Queue *queue)
 
   order->n = n_queues;
   memcpy (order->clock, queue->clock, n_queues * sizeof (order->clock[0]));
-  order->clock[queue_index (queue)] = queue->submitted;
+  order->clock[queue->index] = queue->submitted;
   return order;
 }
 
@@ -227,145 +212,48 @@ gtorch_race_copies_waited (GTorchTimeline *copies)
 }
 
 static gboolean
-is_before (const Use *use, const Queue *queue)
+is_before (const GTorchRaceUse *use, const Queue *queue)
 {
-  return queues[use->queue] == queue || use->number <= queues[use->queue]->done
+  return use->queue == queue->index || use->number <= queues[use->queue]->done
          || use->number <= queue->clock[use->queue];
 }
 
-/* --- parts of memory --- */
-
-static void
-part_init (Part *part, const GTorchImpl *impl)
-{
-  gint64 size = gtorch_dtype_size (impl->dtype);
-  guint d, i;
-
-  *part = (Part){ .low = impl->offset * size, .offset = impl->offset * size };
-  part->high = part->low + size;
-  part->n_bytes = size;
-  for (d = 0; d < impl->n_dims; d++)
-    {
-      gint64 stride = impl->strides[d] * size, shape = impl->shape[d];
-
-      if (shape == 1 || stride == 0)
-        continue;
-      *(stride < 0 ? &part->low : &part->high) += (shape - 1) * stride;
-      for (i = part->n_dims; i > 0 && llabs (part->strides[i - 1]) < llabs (stride); i--)
-        {
-          part->strides[i] = part->strides[i - 1];
-          part->shape[i] = part->shape[i - 1];
-        }
-      part->strides[i] = stride;
-      part->shape[i] = shape;
-      part->n_dims++;
-      part->n_bytes *= shape;
-    }
-}
-
-static void
-part_init_all (Part *part, const GTorchStorage *storage)
-{
-  *part = (Part){ .high = storage->n_bytes, .n_bytes = storage->n_bytes, .n_dims = G_MAXUINT8 };
-}
-
-/* Where the part begins in a grid of these strides, if it is a box there. */
-static gboolean
-find_corner (const Part *part, gint64 *corner)
-{
-  gint64 rest = part->offset, reach = 0;
-  guint d;
-
-  for (d = part->n_dims; d > 0; d--)
-    {
-      if (part->strides[d - 1] < 0)
-        return FALSE;
-      reach += (part->shape[d - 1] - 1) * part->strides[d - 1];
-      if (d > 1 && part->offset % part->strides[d - 2] + reach >= part->strides[d - 2])
-        return FALSE;
-    }
-  for (d = 0; d < part->n_dims; d++)
-    {
-      corner[d] = rest / part->strides[d];
-      rest %= part->strides[d];
-    }
-  return TRUE;
-}
-
-static gboolean
-parts_meet (const Part *a, const Part *b)
-{
-  gint64 corners[2][GTORCH_MAX_DIMS];
-  guint d;
-
-  if (a->low >= b->high || b->low >= a->high)
-    return FALSE;
-  if (a->n_dims == G_MAXUINT8 || a->n_dims != b->n_dims
-      || memcmp (a->strides, b->strides, a->n_dims * sizeof (a->strides[0])) != 0
-      || !find_corner (a, corners[0]) || !find_corner (b, corners[1]))
-    return TRUE;
-  for (d = 0; d < a->n_dims; d++)
-    if (corners[0][d] + a->shape[d] <= corners[1][d]
-        || corners[1][d] + b->shape[d] <= corners[0][d])
-      return FALSE;
-  return TRUE;
-}
-
-static gboolean
-covers (const Part *a, const Part *b)
-{
-  return a->low <= b->low && a->high >= b->high
-         && (a->n_bytes == a->high - a->low || memcmp (a, b, sizeof *a) == 0);
-}
-
 /* --- uses of storages --- */
-
-static void
-use_clear (gpointer data)
-{
-  g_free (((Use *) data)->shape);
-  g_free (((Use *) data)->order);
-}
-
-static GArray *
-get_uses (GTorchStorage *storage)
-{
-  GArray *uses;
-
-  if (storages == NULL)
-    storages = g_hash_table_new_full (NULL, NULL, NULL, (GDestroyNotify) g_array_unref);
-  uses = g_hash_table_lookup (storages, storage);
-  if (uses == NULL)
-    {
-      uses = g_array_new (FALSE, FALSE, sizeof (Use));
-      g_array_set_clear_func (uses, use_clear);
-      g_hash_table_insert (storages, storage, uses);
-    }
-  return uses;
-}
 
 void
 gtorch_race_forget (GTorchStorage *storage)
 {
   g_mutex_lock (&lock);
-  if (storages != NULL)
-    g_hash_table_remove (storages, storage);
+  gtorch_race_record_remove (storage);
   g_mutex_unlock (&lock);
+}
+
+static void
+waited_for_uses (const GTorchRaceUse *uses, guint n, gpointer writer)
+{
+  guint i;
+
+  for (i = 0; i < n; i++)
+    if (queues[uses[i].queue]->key == writer)
+      reached (uses[i].order);
 }
 
 static void
 waited_for (GTorchStorage *storage, gpointer writer)
 {
-  GArray *uses = storages != NULL ? g_hash_table_lookup (storages, storage) : NULL;
+  GTorchRaceRecord *record = writer != NULL ? gtorch_race_record_find (storage) : NULL;
   guint i;
 
-  for (i = 0; uses != NULL && i < uses->len; i++)
-    {
-      Use *use = &g_array_index (uses, Use, i);
+  if (record == NULL)
+    return;
+  waited_for_uses (record->uses, record->n_uses, writer);
+  for (i = 0; i < record->n_members; i++)
+    if (record->members[i].is_written)
+      {
+        GArray *replays = record->members[i].graph->replays;
 
-      if (use->is_write && queues[use->queue]->key == writer)
-        reached (use->order);
-    }
+        waited_for_uses ((const GTorchRaceUse *) replays->data, replays->len, writer);
+      }
 }
 
 /* Of pinned memory: the queue's work, or the host before it, waits for the copies. */
@@ -414,8 +302,10 @@ gtorch_race_storage_waited (GTorchStorage *storage, gpointer writer)
 }
 
 static gchar *
-describe (const Use *use, const Queue *queue)
+describe (const GTorchRaceUse *use)
 {
+  const Queue *queue = queues[use->queue];
+  g_autofree gchar *shape = gtorch_race_use_get_shape (use);
   g_autofree gchar *stream =
       queue->is_default
           ? g_strdup_printf (_ ("the default stream of %s"), gtorch_device_name (queue->device))
@@ -424,120 +314,163 @@ describe (const Use *use, const Queue *queue)
 
   return g_strdup_printf (use->is_write ? _ ("%s%s on %s, which writes to it as shape %s")
                                         : _ ("%s%s on %s, which reads it as shape %s"),
-                          use->what, use->in_place ? "_" : "", stream, use->shape);
+                          use->call->what, use->call->in_place ? "_" : "", stream, shape);
 }
 
-/* FALSE with the message if the use has no order with an earlier one. */
-static gboolean
-check (GTorchStorage *storage, Use *use, Queue *queue, gchar **message)
+/* Says once that the two have no order, and takes it that they have. */
+static G_GNUC_NO_INLINE void
+report (const GTorchRaceUse *former, const GTorchRaceUse *use, Queue *queue, gchar **message)
 {
-  GArray *uses = get_uses (storage);
-  gboolean result = TRUE;
-  guint i;
-
-  for (i = 0; i < uses->len; i++)
+  if (*message == NULL)
     {
-      Use *former = &g_array_index (uses, Use, i);
+      g_autofree gchar *first = describe (former);
+      g_autofree gchar *second = describe (use);
+      g_autofree gchar *first_site = gtorch_site_to_string (&former->call->site);
+      g_autofree gchar *second_site = gtorch_site_to_string (&use->call->site);
 
-      if ((use->is_write || former->is_write) && !is_before (former, queue)
-          && parts_meet (&use->part, &former->part))
+      *message = g_strdup_printf (_ ("streams: nothing says which comes first for one "
+                                     "tensor: %s, or %s: let the second stream wait for "
+                                     "the first (called by %s; and by %s)"),
+                                  first, second, first_site, second_site);
+    }
+  queue->clock[former->queue] = MAX (queue->clock[former->queue], former->number);
+}
+
+/* With the message if the use has no order with an earlier one. */
+static void
+check (GTorchRaceRecord *record, const GTorchRaceUse *use, Queue *queue, gchar **message)
+{
+  guint i, j;
+
+  for (i = 0; i < record->n_members; i++)
+    {
+      const GTorchRaceMember *member = &record->members[i];
+      GArray *replays = member->graph->replays;
+
+      for (j = 0; (use->is_write || member->is_written) && j < replays->len; j++)
         {
-          if (*message == NULL)
-            {
-              g_autofree gchar *first = describe (former, queues[former->queue]);
-              g_autofree gchar *second = describe (use, queue);
-              g_autofree gchar *first_site = gtorch_site_to_string (&former->site);
-              g_autofree gchar *second_site = gtorch_site_to_string (&use->site);
+          GTorchRaceUse former = g_array_index (replays, GTorchRaceUse, j);
 
-              *message = g_strdup_printf (_ ("streams: nothing says which comes first for one "
-                                             "tensor: %s, or %s: let the second stream wait for "
-                                             "the first (called by %s; and by %s)"),
-                                          first, second, first_site, second_site);
-            }
-          queue->clock[former->queue] = MAX (queue->clock[former->queue], former->number);
-          result = FALSE;
+          if (is_before (&former, queue))
+            continue;
+          former.is_write = member->is_written;
+          former.part.high = record->storage->n_bytes;
+          report (&former, use, queue, message);
         }
     }
-  return result;
+  for (i = 0; i < record->n_uses; i++)
+    {
+      const GTorchRaceUse *former = &record->uses[i];
+
+      if ((use->is_write || former->is_write) && !is_before (former, queue)
+          && gtorch_race_parts_meet (&use->part, &former->part))
+        report (former, use, queue, message);
+    }
 }
 
 /* Takes the use. */
 static void
-add_use (GTorchStorage *storage, Use *use, Queue *queue)
+add_use (GTorchRaceRecord *record, const GTorchRaceUse *use, Queue *queue)
 {
-  GArray *uses = get_uses (storage);
   guint i = 0;
 
-  while (i < uses->len)
+  while (i < record->n_uses)
     {
-      Use *former = &g_array_index (uses, Use, i);
+      const GTorchRaceUse *former = &record->uses[i];
 
       if (former->number <= queues[former->queue]->done
-          || (is_before (former, queue) && covers (&use->part, &former->part)
-              && (use->is_write || (!former->is_write && former->queue == use->queue))))
-        g_array_remove_index_fast (uses, i);
+          || (is_before (former, queue) && gtorch_race_use_covers (use, former)))
+        gtorch_race_record_remove_use (record, i);
       else
         i++;
     }
-  if (uses->len >= MAX_USES)
-    g_array_remove_index (uses, 0);
-  g_array_append_vals (uses, use, 1);
+  gtorch_race_record_append (record, use);
+  for (i = 0; i < record->n_members; i++)
+    if (use->is_write || record->members[i].is_written)
+      record->members[i].graph->met[use->queue] = use->number;
 }
 
 /* --- work --- */
 
 typedef struct
 {
-  GTorchStorage *storage;
+  GTorchRaceRecord *record;
   Queue *queue;
-  Use use;
+  GTorchRaceUse use;
 } Pending;
 
 static void
-pending_add (GArray *pending, Queue *queue, GTorchStorage *storage, GTorchImpl *impl,
-             gboolean is_write, const gchar *what, gboolean in_place, const GTorchSite *site)
+begin (void)
 {
-  Pending next = { .storage = storage, .queue = queue };
+  g_mutex_lock (&lock);
+  if (pending == NULL)
+    pending = g_array_new (FALSE, FALSE, sizeof (Pending));
+}
 
-  if (queue == NULL || (impl != NULL && (impl->is_number || impl->numel == 0)))
+static void
+add_pending (Queue *queue, GTorchImpl *impl, gboolean is_write, GTorchRaceCall *call)
+{
+  Pending *next;
+
+  if (queue == NULL || impl->is_number || impl->numel == 0)
     return;
-  next.use.is_write = is_write;
-  next.use.in_place = in_place;
-  next.use.what = what;
-  next.use.site = *site;
-  if (impl != NULL)
-    part_init (&next.use.part, impl);
-  else
-    part_init_all (&next.use.part, storage);
-  next.use.shape = impl != NULL ? g_strdup (gtorch_impl_shape_str (impl))
-                                : g_strdup_printf ("[%" G_GSIZE_FORMAT " bytes]", storage->n_bytes);
-  g_array_append_val (pending, next);
+  g_array_set_size (pending, pending->len + 1);
+  next = &g_array_index (pending, Pending, pending->len - 1);
+  next->record = gtorch_race_record_get (impl->storage);
+  next->queue = queue;
+  gtorch_race_use_init (&next->use, call, impl->storage, impl, is_write);
+  next->use.queue = queue->index;
+}
+
+/* The host waits for single writes of the CPU's queues. */
+static GTorchRaceOrder *
+order_of_write (Queue *queue)
+{
+  return queue->device->type == GTORCH_DEVICE_TYPE_CPU && queue->key != queue->device
+             ? order_of (queue)
+             : NULL;
+}
+
+/* Under the lock, which it gives up. */
+static gboolean
+finish (gchar *message, GError **error)
+{
+  g_autofree gchar *text = message;
+
+  g_mutex_unlock (&lock);
+  if (G_LIKELY (text == NULL))
+    return TRUE;
+  if (!gtorch_is_checking (GTORCH_CHECK_STREAMS_FATAL))
+    {
+      g_warning ("%s", text);
+      return TRUE;
+    }
+  g_set_error_literal (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, text);
+  return FALSE;
 }
 
 /* Under the lock, which it gives up: checks all, then notes them as one piece of work of each queue. */
 static gboolean
-finish (GArray *pending, GError **error)
+note_pending (GTorchRaceCall *call, GError **error)
 {
-  g_autofree gchar *message = NULL;
-  gboolean is_fatal = gtorch_is_checking (GTORCH_CHECK_STREAMS_FATAL);
-  gboolean result = TRUE;
+  gchar *message = NULL;
+  gboolean is_refused;
   guint i, j;
 
   for (i = 0; i < pending->len; i++)
     {
       Pending *next = &g_array_index (pending, Pending, i);
 
-      next->use.queue = queue_index (next->queue);
-      if (!check (next->storage, &next->use, next->queue, &message))
-        result = FALSE;
+      check (next->record, &next->use, next->queue, &message);
     }
+  is_refused = message != NULL && gtorch_is_checking (GTORCH_CHECK_STREAMS_FATAL);
   for (i = 0; i < pending->len; i++)
     {
       Pending *next = &g_array_index (pending, Pending, i);
 
-      if (!result && is_fatal)
+      if (is_refused)
         {
-          use_clear (&next->use);
+          gtorch_race_use_clear (&next->use);
           continue;
         }
       for (j = 0; j < i && g_array_index (pending, Pending, j).queue != next->queue; j++)
@@ -545,10 +478,9 @@ finish (GArray *pending, GError **error)
       if (j == i)
         next->queue->submitted++;
       next->use.number = next->queue->submitted;
-      if (next->use.is_write && next->queue->device->type == GTORCH_DEVICE_TYPE_CPU
-          && next->queue->key != next->queue->device)
-        next->use.order = order_of (next->queue);
-      add_use (next->storage, &next->use, next->queue);
+      if (next->use.is_write)
+        next->use.order = order_of_write (next->queue);
+      add_use (next->record, &next->use, next->queue);
     }
   for (i = 0; i < pending->len; i++)
     {
@@ -557,39 +489,42 @@ finish (GArray *pending, GError **error)
       if (queue->key == queue->device) /* done where it is called */
         queue->done = queue->submitted;
     }
-  g_mutex_unlock (&lock);
-  if (result)
-    return TRUE;
-  if (!is_fatal)
-    {
-      g_warning ("%s", message);
-      return TRUE;
-    }
-  g_set_error_literal (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, message);
-  return FALSE;
+  g_array_set_size (pending, 0);
+  gtorch_race_call_unref (call);
+  return finish (message, error);
+}
+
+/* Does it only make memory? */
+static gboolean
+is_empty (const gchar *name, gsize length)
+{
+  return strncmp (name, "empty", 5) == 0
+         || (length > 6 && memcmp (name + length - 6, "_empty", 6) == 0);
 }
 
 gboolean
 gtorch_race_note_call (GTorchStream *stream, GTorchOpCall *call, GError **error)
 {
-  g_autoptr (GArray) pending = NULL;
+  const gchar *name = call->op->name;
+  gsize length = strlen (name);
+  GTorchRaceCall *noted;
   GTorchSite site;
   Queue *queue;
   guint i, j;
 
-  if (gtorch_thread.worker != NULL || g_str_has_prefix (call->op->name, "empty")
-      || g_str_has_suffix (call->op->name, "_empty")
+  if (gtorch_thread.worker != NULL || is_empty (name, length)
       || (stream != NULL && gtorch_stream_is_capturing (stream)))
     return TRUE;
   gtorch_site_take (&site);
-  pending = g_array_new (FALSE, FALSE, sizeof (Pending));
   if (stream == NULL)
     stream = gtorch_device_get_default_stream (call->device);
 
-  g_mutex_lock (&lock);
+  begin ();
+  noted = gtorch_race_call_new (name, call->in_place, &site);
   queue = stream_queue (stream, call->device);
   /* Those like another tensor look at its shape only. */
-  for (i = g_str_has_suffix (call->op->name, "_like") ? 1 : 0; i < call->n_inputs; i++)
+  for (i = length > 5 && memcmp (name + length - 5, "_like", 5) == 0 ? 1 : 0; i < call->n_inputs;
+       i++)
     {
       GTorchImpl *input = call->inputs[i];
 
@@ -606,9 +541,7 @@ gtorch_race_note_call (GTorchStream *stream, GTorchOpCall *call, GError **error)
         follow_copies (queue, input->storage);
       for (j = 0; j < call->n_outputs && call->outputs[j] != input; j++)
         continue;
-      pending_add (pending, queue, input->storage, input,
-                   j < call->n_outputs || gtorch_call_writes (call, i), call->op->name,
-                   call->in_place, &site);
+      add_pending (queue, input, j < call->n_outputs || gtorch_call_writes (call, i), noted);
     }
   for (i = 0; i < call->n_outputs; i++)
     {
@@ -617,19 +550,18 @@ gtorch_race_note_call (GTorchStream *stream, GTorchOpCall *call, GError **error)
       for (j = 0; j < call->n_inputs && call->inputs[j] != output; j++)
         continue;
       if (output != NULL && j == call->n_inputs)
-        pending_add (pending, queue, output->storage, output, TRUE, call->op->name, call->in_place,
-                     &site);
+        add_pending (queue, output, TRUE, noted);
     }
-  return finish (pending, error);
+  return note_pending (noted, error);
 }
 
 gboolean
 gtorch_race_note_copy (GTorchImpl *dst, GTorchImpl *src, GError **error)
 {
   GTorchImpl *sides[2] = { dst, src };
-  g_autoptr (GArray) pending = NULL;
   Queue *found[2] = { NULL, NULL };
   GTorchStream *streams[2];
+  GTorchRaceCall *noted;
   GTorchSite site;
   guint i;
 
@@ -644,15 +576,15 @@ gtorch_race_note_copy (GTorchImpl *dst, GTorchImpl *src, GError **error)
         return TRUE;
     }
   gtorch_site_take (&site);
-  pending = g_array_new (FALSE, FALSE, sizeof (Pending));
 
-  g_mutex_lock (&lock);
+  begin ();
+  noted = gtorch_race_call_new ("copy", FALSE, &site);
   for (i = 0; i < 2; i++)
     if (sides[i]->storage->device->type != GTORCH_DEVICE_TYPE_CPU) /* there the host waits */
       {
         found[i] = stream_queue (streams[i], sides[i]->storage->device);
         follow_host (found[i], sides[1 - i]->storage);
-        pending_add (pending, found[i], sides[i]->storage, sides[i], i == 0, "copy", FALSE, &site);
+        add_pending (found[i], sides[i], i == 0, noted);
       }
   if (found[0] != NULL && found[1] != NULL && found[0] != found[1])
     { /* each waits for the other */
@@ -660,23 +592,199 @@ gtorch_race_note_copy (GTorchImpl *dst, GTorchImpl *src, GError **error)
       g_autofree GTorchRaceOrder *of_src = order_of (found[1]);
 
       raise_clock (found[1], of_dst);
-      of_src->clock[queue_index (found[1])]++;
+      of_src->clock[found[1]->index]++;
       raise_clock (found[0], of_src);
     }
-  return finish (pending, error);
+  return note_pending (noted, error);
+}
+
+/* --- graphs --- */
+
+static void
+clear_use (gpointer use)
+{
+  gtorch_race_use_clear (use);
+}
+
+/* No replay of one may overlap one of the other. */
+static void
+set_apart (GTorchRaceGraph *graph, GTorchRaceGraph *other)
+{
+  guint i;
+
+  for (i = graph->others->len; i > 0; i--)
+    if (graph->others->pdata[i - 1] == other)
+      return;
+  g_ptr_array_add (graph->others, other);
+  g_ptr_array_add (other->others, graph);
+  for (i = 0; i < other->replays->len; i++)
+    {
+      const GTorchRaceUse *replay = &g_array_index (other->replays, GTorchRaceUse, i);
+
+      graph->met[replay->queue] = MAX (graph->met[replay->queue], replay->number);
+    }
+}
+
+static void
+join (GTorchRaceGraph *graph, GTorchStorage *storage, gboolean is_written)
+{
+  GTorchRaceRecord *record = gtorch_race_record_get (storage);
+  GTorchRaceMember *member = gtorch_race_record_join (record, graph);
+  guint i;
+
+  member->is_written |= is_written;
+  for (i = 0; i < record->n_uses; i++)
+    {
+      const GTorchRaceUse *use = &record->uses[i];
+
+      if (is_written || use->is_write)
+        graph->met[use->queue] = MAX (graph->met[use->queue], use->number);
+    }
+  for (i = 0; i < record->n_members; i++)
+    if (record->members[i].graph != graph && (is_written || record->members[i].is_written))
+      set_apart (graph, record->members[i].graph);
+  if (storage->device->type == GTORCH_DEVICE_TYPE_CPU)
+    g_ptr_array_add (is_written ? graph->host_written : graph->host_read, storage);
+}
+
+static GTorchRaceGraph *
+graph_new (GPtrArray *read, GPtrArray *written)
+{
+  GTorchRaceGraph *graph = g_new0 (GTorchRaceGraph, 1);
+  guint i;
+
+  graph->read = read;
+  graph->written = written;
+  graph->host_read = g_ptr_array_new ();
+  graph->host_written = g_ptr_array_new ();
+  graph->others = g_ptr_array_new ();
+  graph->replays = g_array_new (FALSE, FALSE, sizeof (GTorchRaceUse));
+  g_array_set_clear_func (graph->replays, clear_use);
+  for (i = 0; i < read->len; i++)
+    join (graph, read->pdata[i], FALSE);
+  for (i = 0; i < written->len; i++)
+    join (graph, written->pdata[i], TRUE);
+  return graph;
+}
+
+/* The storage goes on without the graph, whose replays may not be done. */
+static void
+leave (GTorchRaceGraph *graph, GTorchStorage *storage)
+{
+  GTorchRaceRecord *record = gtorch_race_record_find (storage);
+  GTorchRaceMember member = { NULL };
+  guint i;
+
+  for (i = 0; record != NULL && i < record->n_members; i++)
+    if (record->members[i].graph == graph)
+      member = record->members[i];
+  if (member.graph == NULL)
+    return;
+  gtorch_race_record_leave (record, graph);
+  for (i = 0; i < graph->replays->len; i++)
+    {
+      const GTorchRaceUse *replay = &g_array_index (graph->replays, GTorchRaceUse, i);
+      GTorchRaceUse use;
+
+      if (replay->number <= queues[replay->queue]->done)
+        continue;
+      gtorch_race_use_init (&use, replay->call, storage, NULL, member.is_written);
+      use.queue = replay->queue;
+      use.number = replay->number;
+      use.order = gtorch_race_order_copy (replay->order);
+      gtorch_race_record_append (record, &use);
+    }
+}
+
+void
+gtorch_race_graph_free (GTorchRaceGraph *graph)
+{
+  guint i;
+
+  g_mutex_lock (&lock);
+  for (i = 0; i < graph->read->len; i++)
+    leave (graph, graph->read->pdata[i]);
+  for (i = 0; i < graph->written->len; i++)
+    leave (graph, graph->written->pdata[i]);
+  for (i = 0; i < graph->others->len; i++)
+    g_ptr_array_remove_fast (((GTorchRaceGraph *) graph->others->pdata[i])->others, graph);
+  g_array_unref (graph->replays);
+  g_mutex_unlock (&lock);
+  g_ptr_array_unref (graph->others);
+  g_ptr_array_unref (graph->host_read);
+  g_ptr_array_unref (graph->host_written);
+  g_free (graph);
+}
+
+/* Is there nothing that the next replay, by this queue, could overlap with? */
+static gboolean
+is_apart (const GTorchRaceGraph *graph, const Queue *queue)
+{
+  guint i;
+
+  for (i = 0; i < n_queues; i++)
+    if (graph->met[i] > queue->clock[i] && graph->met[i] > queues[i]->done && i != queue->index)
+      return FALSE;
+  for (i = 0; graph->written->len > 0 && i < graph->replays->len; i++)
+    if (!is_before (&g_array_index (graph->replays, GTorchRaceUse, i), queue))
+      return FALSE;
+  return TRUE;
+}
+
+static G_GNUC_NO_INLINE void
+check_storages (GPtrArray *storages, gboolean is_write, Queue *queue, GTorchRaceCall *call,
+                gchar **message)
+{
+  guint i;
+
+  for (i = 0; i < storages->len; i++)
+    {
+      GTorchStorage *storage = storages->pdata[i];
+      GTorchRaceUse use;
+
+      gtorch_race_use_init (&use, call, storage, NULL, is_write);
+      use.queue = queue->index;
+      check (gtorch_race_record_get (storage), &use, queue, message);
+      gtorch_race_use_clear (&use);
+    }
+}
+
+static void
+add_replay (GTorchRaceGraph *graph, Queue *queue, GTorchRaceCall *call)
+{
+  GTorchRaceUse use = { .call = call, .queue = queue->index, .n_dims = GTORCH_RACE_ALL };
+  guint i;
+
+  use.number = ++queue->submitted;
+  if (graph->written->len > 0)
+    use.order = order_of_write (queue);
+  call->n_uses++;
+  for (i = graph->replays->len; i > 0; i--)
+    if (is_before (&g_array_index (graph->replays, GTorchRaceUse, i - 1), queue))
+      g_array_remove_index_fast (graph->replays, i - 1);
+  g_array_append_val (graph->replays, use);
+  for (i = 0; i < graph->others->len; i++)
+    ((GTorchRaceGraph *) graph->others->pdata[i])->met[use.queue] = use.number;
+  if (queue->key == queue->device)
+    queue->done = queue->submitted;
 }
 
 gboolean
-gtorch_race_note_graph (GTorchStream *stream, gpointer after, GPtrArray *read, GPtrArray *written,
-                        GError **error)
+gtorch_race_note_graph (GTorchStream *stream, gpointer after, GTorchRaceGraph **known,
+                        GPtrArray *read, GPtrArray *written, GError **error)
 {
-  g_autoptr (GArray) pending = g_array_new (FALSE, FALSE, sizeof (Pending));
+  GTorchRaceGraph *graph;
+  gchar *message = NULL;
+  GTorchRaceCall *call;
   GTorchSite site;
   Queue *queue;
   guint i;
 
   gtorch_site_take (&site);
-  g_mutex_lock (&lock);
+  begin ();
+  if (*known == NULL)
+    *known = graph_new (read, written);
+  graph = *known;
   queue = stream_queue (stream, stream->device);
   if (after != NULL && queue != NULL && queue->key != after)
     {
@@ -686,18 +794,24 @@ gtorch_race_note_graph (GTorchStream *stream, gpointer after, GPtrArray *read, G
       if (order != NULL)
         raise_clock (queue, order);
     }
-  for (i = 0; i < read->len; i++)
+  for (i = 0; i < graph->host_read->len; i++)
+    if (queue != NULL && queue->key == stream->device)
+      follow_host (queue, graph->host_read->pdata[i]);
+    else
+      follow_copies (queue, graph->host_read->pdata[i]);
+  for (i = 0; i < graph->host_written->len; i++)
+    follow_copies (queue, graph->host_written->pdata[i]);
+  if (queue == NULL)
+    return finish (NULL, error);
+
+  call = gtorch_race_call_new ("graph", FALSE, &site);
+  if (!is_apart (graph, queue))
     {
-      if (queue != NULL && queue->key == stream->device)
-        follow_host (queue, read->pdata[i]);
-      else
-        follow_copies (queue, read->pdata[i]);
-      pending_add (pending, queue, read->pdata[i], NULL, FALSE, "graph", FALSE, &site);
+      check_storages (read, FALSE, queue, call, &message);
+      check_storages (written, TRUE, queue, call, &message);
     }
-  for (i = 0; i < written->len; i++)
-    {
-      follow_copies (queue, written->pdata[i]);
-      pending_add (pending, queue, written->pdata[i], NULL, TRUE, "graph", FALSE, &site);
-    }
-  return finish (pending, error);
+  if (message == NULL || !gtorch_is_checking (GTORCH_CHECK_STREAMS_FATAL))
+    add_replay (graph, queue, call);
+  gtorch_race_call_unref (call);
+  return finish (message, error);
 }

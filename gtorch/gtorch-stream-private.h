@@ -109,6 +109,7 @@ struct _GTorchFence
   GTorchTimeline *timeline;       /* NULL: it was done from the start */
   GTorchCapture *capture;         /* recorded in a capture: not a point in time but in the graph */
   guint *clock;                   /* … after so many nodes of each of its streams */
+  guint branch;                   /* … in the branch of this number; 0: in none */
   struct _GTorchRaceOrder *order; /* only with GTORCH_CHECK=streams */
 };
 

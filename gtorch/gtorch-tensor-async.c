@@ -3,10 +3,10 @@
 
 /* Copies and values of tensors for programs with a main loop.
  *
- * What a GPU can do by itself is enqueued where the call is made, so that it has its place among the work
- * of the stream, and the task ends with a fence behind it. Where the host has to do something itself (it
- * copies from pageable memory, or waits for a stream of the CPU) a thread does, with the caller's streams
- * as its own. */
+ * What a GPU or a stream of the CPU can do by itself is enqueued where the call is made, so that it has its
+ * place among the work of the stream, and the task ends with a fence behind it. Where the host has to do
+ * something itself (it copies from pageable memory, or waits for what other streams compute) a thread does,
+ * with the caller's stream of the GPU as its own, once his stream of the CPU has come that far. */
 
 #include "config.h"
 
@@ -15,6 +15,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-capture-private.h"
+#include "gtorch-guard.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-stream-private.h"
 #include "gtorch-tensor-bytes.h"
@@ -24,8 +25,9 @@ typedef struct
 {
   GTorchImpl *dst, *src; /* dst NULL: to be made */
   GTorchDevice *device;
-  GTorchStream *streams[2]; /* the caller's, of the CPU and of the GPU; NULL: the default one */
-  GTorchImpl *result;       /* what the task returns once its work is done */
+  GTorchStream *stream; /* the caller's, of the GPU; NULL: the default one */
+  GTorchImpl *result;   /* what the task returns once its work is done */
+  gboolean is_item;     /* src may be written to again before the end and is not the result */
 } Copy;
 
 static void
@@ -36,8 +38,7 @@ copy_free (gpointer data)
   g_clear_pointer (&copy->dst, gtorch_impl_unref);
   g_clear_pointer (&copy->src, gtorch_impl_unref);
   g_clear_pointer (&copy->result, gtorch_impl_unref);
-  g_clear_object (&copy->streams[0]);
-  g_clear_object (&copy->streams[1]);
+  g_clear_object (&copy->stream);
   g_free (copy);
 }
 
@@ -63,13 +64,21 @@ stream_of (GTorchDevice *device)
   return stream != NULL ? stream : gtorch_device_get_default_stream (device);
 }
 
-/* Nothing computes it any more, or will before another call. */
+/* Nothing but the caller's own stream computes it. */
 static gboolean
-is_ready (const GTorchImpl *impl)
+is_in_order (const GTorchImpl *impl)
 {
-  return gtorch_current_stream (gtorch_impl_device (impl)) == NULL
-         && impl->storage->free_func == NULL
-         && __atomic_load_n (&impl->storage->writer, __ATOMIC_ACQUIRE) == NULL;
+  GTorchStream *stream = gtorch_current_stream (gtorch_impl_device (impl));
+  GTorchTimeline *writer = __atomic_load_n (&impl->storage->writer, __ATOMIC_ACQUIRE);
+
+  return impl->storage->free_func == NULL
+         && (writer == NULL || (stream != NULL && writer == stream->timeline));
+}
+
+static GTorchImpl *
+take_or_copy (Copy *copy, GError **error)
+{
+  return copy->is_item ? gtorch_op_clone (copy->src, error) : gtorch_impl_ref (copy->src);
 }
 
 static void
@@ -92,8 +101,9 @@ copy_here (Copy *copy, GCancellable *cancellable, GError **error)
 
   if (copy->dst == NULL && gtorch_impl_device (copy->src) == copy->device)
     {
-      copy->result = gtorch_impl_ref (copy->src);
-      return gtorch_impl_sync (copy->src, error);
+      if (gtorch_impl_sync (copy->src, error))
+        copy->result = take_or_copy (copy, error);
+      return copy->result != NULL;
     }
   if (copy->dst == NULL)
     copy->result = gtorch_op_to_device (copy->src, copy->device, FALSE, error);
@@ -113,20 +123,19 @@ static void
 copy_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
 {
   Copy *copy = data;
-  GTorchDevice *devices[] = { gtorch_device_cpu (), find_gpu (copy) };
-  guint n = devices[1] == devices[0] ? 1 : 2, i;
-  GTorchStream *own[2] = { NULL, NULL };
+  GTorchDevice *gpu = find_gpu (copy);
+  GTorchStream *own = NULL, *used;
   GError *error = NULL;
   gboolean done;
 
-  for (i = 0; i < n; i++)
-    own[i] = gtorch_stream_swap (devices[i], copy->streams[i]);
+  if (copy->stream != NULL)
+    own = gtorch_stream_swap (gpu, copy->stream);
   done = copy_here (copy, cancellable, &error);
-  for (i = 0; i < n; i++)
+  if (copy->stream != NULL)
     {
-      g_autoptr (GTorchStream) used = gtorch_stream_swap (devices[i], own[i]);
-
-      g_clear_object (&own[i]);
+      used = gtorch_stream_swap (gpu, own);
+      g_clear_object (&used);
+      g_clear_object (&own);
     }
   if (done)
     return_result (task);
@@ -163,10 +172,10 @@ fence_passed (GObject *object, GAsyncResult *result, gpointer data)
 }
 
 static void
-return_behind (GTask *task, GTorchStream *stream)
+go_on_behind (GTask *task, GTorchStream *stream, GAsyncReadyCallback go_on)
 {
-  GTask *wait = g_task_new (g_task_get_source_object (task), g_task_get_cancellable (task),
-                            fence_passed, g_object_ref (task));
+  GTask *wait = g_task_new (g_task_get_source_object (task), g_task_get_cancellable (task), go_on,
+                            g_object_ref (task));
   GError *error = NULL;
   GTorchFence *fence = gtorch_stream_record_fence (stream, GTORCH_EVENT_NONE, &error);
 
@@ -215,11 +224,42 @@ enqueue (Copy *copy, GError **error)
 }
 
 static void
-start (GTask *task, GTorchImpl *dst, GTorchImpl *src, GTorchDevice *device)
+cpu_stream_passed (GObject *object, GAsyncResult *result, gpointer data)
+{
+  g_autoptr (GTask) task = data;
+  GError *error = NULL;
+
+  if (g_task_propagate_boolean (G_TASK (result), &error))
+    start_thread (task);
+  else
+    g_task_return_error (task, error);
+}
+
+/* What is where it is wanted. */
+static gboolean
+return_in_order (GTask *task, GTorchStream *stream)
+{
+  Copy *copy = g_task_get_task_data (task);
+  GError *error = NULL;
+
+  if (is_on_cpu (copy->src) && !is_in_order (copy->src))
+    return FALSE;
+  copy->result = take_or_copy (copy, &error);
+  if (copy->result == NULL)
+    g_task_return_error (task, error);
+  else if (is_on_cpu (copy->src) && gtorch_stream_is_default (stream))
+    return_result (task);
+  else
+    go_on_behind (task, stream, fence_passed);
+  return TRUE;
+}
+
+static void
+start (GTask *task, GTorchImpl *dst, GTorchImpl *src, GTorchDevice *device, gboolean is_item)
 {
   Copy *copy = g_new0 (Copy, 1);
   GTorchDevice *gpu;
-  GTorchStream *stream;
+  GTorchStream *stream, *cpu_stream = stream_of (gtorch_device_cpu ());
   GError *error = NULL;
 
   g_task_set_task_data (task, copy, copy_free);
@@ -227,6 +267,7 @@ start (GTask *task, GTorchImpl *dst, GTorchImpl *src, GTorchDevice *device)
   copy->src = src->storage != NULL ? gtorch_impl_alias (src) : NULL;
   copy->dst = dst != NULL && dst->storage != NULL ? gtorch_impl_alias (dst) : NULL;
   copy->device = device;
+  copy->is_item = is_item;
   if (copy->src == NULL || (dst != NULL && copy->dst == NULL))
     {
       g_task_return_new_error (task, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
@@ -236,7 +277,8 @@ start (GTask *task, GTorchImpl *dst, GTorchImpl *src, GTorchDevice *device)
     }
   gpu = find_gpu (copy);
   stream = stream_of (gpu);
-  if (gtorch_stream_is_capturing (stream) || !gtorch_capture_allow_sync (src, &error))
+  if (gtorch_stream_is_capturing (stream) || gtorch_stream_is_capturing (cpu_stream)
+      || !gtorch_capture_allow_sync (src, &error))
     {
       if (error == NULL)
         g_set_error (&error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
@@ -247,22 +289,17 @@ start (GTask *task, GTorchImpl *dst, GTorchImpl *src, GTorchDevice *device)
     }
   if (dst == NULL && gtorch_impl_device (src) == device)
     {
-      copy->result = gtorch_impl_ref (src); /* the tensor itself */
-      if (!is_on_cpu (src))
-        return_behind (task, stream);
-      else if (is_ready (src))
-        return_result (task);
-      else
+      if (!is_item)
         {
           gtorch_impl_unref (copy->src);
-          copy->src = g_steal_pointer (&copy->result);
-          goto thread;
+          copy->src = gtorch_impl_ref (src); /* the tensor itself */
         }
-      return;
+      if (return_in_order (task, stream))
+        return;
     }
-  if (enqueue (copy, &error))
+  else if (enqueue (copy, &error))
     {
-      return_behind (task, stream);
+      go_on_behind (task, stream, fence_passed);
       return;
     }
   if (error != NULL)
@@ -270,11 +307,12 @@ start (GTask *task, GTorchImpl *dst, GTorchImpl *src, GTorchDevice *device)
       g_task_return_error (task, error);
       return;
     }
-thread:
-  g_set_object (&copy->streams[0], gtorch_current_stream (gtorch_device_cpu ()));
   if (gpu->type != GTORCH_DEVICE_TYPE_CPU)
-    g_set_object (&copy->streams[1], gtorch_current_stream (gpu));
-  start_thread (task);
+    g_set_object (&copy->stream, gtorch_current_stream (gpu));
+  if (gtorch_stream_is_default (cpu_stream))
+    start_thread (task);
+  else
+    go_on_behind (task, cpu_stream, cpu_stream_passed);
 }
 
 /* --- tensors --- */
@@ -307,7 +345,7 @@ gtorch_tensor_to_device_async (GTorchTensor *self, GTorchDevice *device, GCancel
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   task = g_task_new (self, cancellable, callback, user_data);
   g_task_set_source_tag (task, gtorch_tensor_to_device_async);
-  start (task, NULL, gtorch_tensor_unwrap (self), device);
+  start (task, NULL, gtorch_tensor_unwrap (self), device, FALSE);
 }
 
 /**
@@ -316,7 +354,8 @@ gtorch_tensor_to_device_async (GTorchTensor *self, GTorchDevice *device, GCancel
  * @result: what the callback got
  * @error: return location for an error
  *
- * Ends [method@Tensor.to_device_async]. Reading the result does not wait any more.
+ * Ends [method@Tensor.to_device_async]. Reading the result does not wait any more, unless the current stream
+ * of the CPU is one with a worker that has not done all of its work.
  *
  * Returns: (transfer full): the tensor on the device, @self if it was there; %NULL with
  *   %GTORCH_ERROR_RELEASED, %GTORCH_ERROR_OUT_OF_MEMORY, %GTORCH_ERROR_CAPTURE, %G_IO_ERROR_CANCELLED
@@ -362,7 +401,7 @@ gtorch_tensor_copy_inplace_async (GTorchTensor *self, GTorchTensor *src, GCancel
   g_task_set_source_tag (task, gtorch_tensor_copy_inplace_async);
   impl = gtorch_tensor_unwrap (self);
   start (task, impl, gtorch_tensor_unwrap (src),
-         impl->storage != NULL ? gtorch_impl_device (impl) : gtorch_device_cpu ());
+         impl->storage != NULL ? gtorch_impl_device (impl) : gtorch_device_cpu (), FALSE);
 }
 
 /**
@@ -405,7 +444,14 @@ start_item (GTorchTensor *self, gpointer tag, GCancellable *cancellable,
                                 " elements, not one"),
                              gtorch_impl_shape_str (impl), impl->numel);
   else
-    start (task, NULL, impl, gtorch_device_cpu ());
+    start (task, NULL, impl, gtorch_device_cpu (), TRUE);
+}
+
+/* The element has been waited for; what the caller's stream of the CPU was given since need not be. */
+static GTorchStreamGuard *
+leave_cpu_stream (void)
+{
+  return gtorch_stream_guard_new (gtorch_device_get_default_stream (gtorch_device_cpu ()));
 }
 
 /**
@@ -416,6 +462,9 @@ start_item (GTorchTensor *self, gpointer tag, GCancellable *cancellable,
  * @user_data: given to @callback
  *
  * Gets the only element as a number, without blocking the main loop.
+ *
+ * The element is read at its place among the work of the current stream: work that is enqueued after the
+ * call, as an in-place operation on @self, is neither seen nor waited for.
  *
  * Since: 0.1
  */
@@ -444,10 +493,12 @@ gdouble
 gtorch_tensor_item_double_finish (GTorchTensor *self, GAsyncResult *result, GError **error)
 {
   g_autoptr (GTorchTensor) host = NULL;
+  g_autoptr (GTorchStreamGuard) guard = NULL;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
   g_return_val_if_fail (g_task_is_valid (result, self), 0);
   host = g_task_propagate_pointer (G_TASK (result), error);
+  guard = leave_cpu_stream ();
   return host != NULL ? gtorch_tensor_item_double (host, error) : 0;
 }
 
@@ -458,7 +509,8 @@ gtorch_tensor_item_double_finish (GTorchTensor *self, GAsyncResult *result, GErr
  * @callback: (nullable) (scope async) (closure user_data): called when the element is known
  * @user_data: given to @callback
  *
- * Gets the only element as an integer, without blocking the main loop.
+ * Gets the only element as an integer, without blocking the main loop. It is read when
+ * [method@Tensor.item_double_async] would.
  *
  * Since: 0.1
  */
@@ -487,9 +539,11 @@ gint64
 gtorch_tensor_item_int_finish (GTorchTensor *self, GAsyncResult *result, GError **error)
 {
   g_autoptr (GTorchTensor) host = NULL;
+  g_autoptr (GTorchStreamGuard) guard = NULL;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
   g_return_val_if_fail (g_task_is_valid (result, self), 0);
   host = g_task_propagate_pointer (G_TASK (result), error);
+  guard = leave_cpu_stream ();
   return host != NULL ? gtorch_tensor_item_int (host, error) : 0;
 }

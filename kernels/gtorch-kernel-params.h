@@ -175,6 +175,13 @@ typedef struct
   GtPlain plain;
 } GtDraw;
 
+/* handle: of the node that is to know the predicate, one bool. */
+typedef struct
+{
+  uint64_t handle;
+  const void *predicate;
+} GtBranch;
+
 /* What a kernel found wrong, in memory that the host sees; the first one stays. Most are indices; in the
  * place of their size the others say what they are. */
 #define GT_REPORT_PROBABILITY (-1) /* value is the position of an element that is none */

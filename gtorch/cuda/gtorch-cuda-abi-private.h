@@ -23,6 +23,7 @@ typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef unsigned long long CUmemGenericAllocationHandle;
+typedef uint64_t CUgraphConditionalHandle;
 
 typedef struct
 {
@@ -226,6 +227,38 @@ typedef struct
 {
   unsigned char from_port, to_port, type, reserved[5];
 } CUgraphEdgeData;
+
+typedef enum
+{
+  CU_GRAPH_COND_TYPE_IF = 0,
+} CUgraphConditionalNodeType;
+
+enum
+{
+  CU_GRAPH_COND_ASSIGN_DEFAULT = 1,
+  CU_STREAM_SET_CAPTURE_DEPENDENCIES = 1,
+};
+
+typedef struct
+{
+  CUgraphConditionalHandle handle;
+  CUgraphConditionalNodeType type;
+  unsigned int size;
+  CUgraph *phGraph_out;
+  CUcontext ctx;
+} CUDA_CONDITIONAL_NODE_PARAMS;
+
+typedef struct
+{
+  CUgraphNodeType type;
+  int reserved0[3];
+  union
+  {
+    long long reserved1[29];
+    CUDA_CONDITIONAL_NODE_PARAMS conditional;
+  };
+  long long reserved2;
+} CUgraphNodeParams;
 
 typedef enum
 {

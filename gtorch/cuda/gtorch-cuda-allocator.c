@@ -10,6 +10,7 @@
 #include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-pool-private.h"
 #include "gtorch-allocator-history.h"
+#include "gtorch-multiply-private.h"
 
 #define SMALL_MAX   (G_GUINT64_CONSTANT (1) << 20)
 #define MAX_RETRIES 100 /* of a handler that says every time that there is room now */
@@ -276,6 +277,7 @@ gtorch_cuda_foreach_arena (GTorchCudaDevice *device,
 void
 gtorch_cuda_wait_all (GTorchCudaDevice *device)
 {
+  gtorch_cuda_drop_workspaces (GTORCH_DEVICE (device));
   sync_all (device);
   gtorch_cuda_collect_graphs (device);
   gather (device);

@@ -509,16 +509,37 @@ static CUresult
 segment_new (GTorchCudaArena *self, gsize n_bytes)
 {
   const gsize size = gtorch_cuda_arena_segment_size (self, n_bytes);
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   CUdeviceptr address = 0;
   CUresult result;
 
   if (!gtorch_allocator_promise (gtorch_cuda_arena_allocator (self), size, TRUE))
     return CUDA_ERROR_OUT_OF_MEMORY;
-  result = self->is_async ? gtorch_cuda.cuMemAllocAsync (&address, size, self->lane->handle)
-                          : gtorch_cuda.cuMemAlloc (&address, size);
+  if (self->is_async)
+    result = gtorch_cuda.cuMemAllocAsync (&address, size, self->lane->handle);
+  else
+    { /* the program may capture a stream without the library's knowing */
+      gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
+      result = gtorch_cuda.cuMemAlloc (&address, size);
+      gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
+    }
   if (result == CUDA_SUCCESS)
     gtorch_cuda_arena_add_segment (self, address, size);
   gtorch_allocator_promise (gtorch_cuda_arena_allocator (self), size, FALSE);
+  return result;
+}
+
+static CUresult
+segment_free (GTorchCudaArena *self, CUdeviceptr address)
+{
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  CUresult result;
+
+  if (self->is_async)
+    return gtorch_cuda.cuMemFreeAsync (address, self->lane->handle);
+  gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
+  result = gtorch_cuda.cuMemFree (address);
+  gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
   return result;
 }
 
@@ -531,9 +552,7 @@ segment_drop (GTorchCudaArena *self, GTorchCudaBlock *block)
   if (self->source != NULL)
     gtorch_cuda_note_released (self->device, self->source, block->offset, block->size,
                                self->lane->handle);
-  else if ((self->is_async ? gtorch_cuda.cuMemFreeAsync (block->offset, self->lane->handle)
-                           : gtorch_cuda.cuMemFree (block->offset))
-           != CUDA_SUCCESS)
+  else if (segment_free (self, block->offset) != CUDA_SUCCESS)
     return FALSE;
   list_remove (self, block);
   g_ptr_array_remove_index_fast (self->segments, block->segment);
@@ -814,16 +833,17 @@ find_free_page (GTorchCudaArena *self, GTorchCudaBlock **block, guint *i)
   return FALSE;
 }
 
-/* What is free may have work of the lane on it. There is no waiting for one that captures. */
+/* What is free may have work of the lane on it. There is no waiting for one that captures. With the device's
+ * lock held, so that none begins to. */
 static gboolean
 wait_for_lane (GTorchCudaArena *self)
 {
   CUstreamCaptureStatus status;
 
-  if (self->lane->is_foreign && __atomic_load_n (&self->lane->n_users, __ATOMIC_RELAXED) == 0
-      && !gtorch_captures_exist ())
-    return gtorch_cuda.cuCtxSynchronize () == CUDA_SUCCESS; /* its owner may have destroyed it */
-  return gtorch_cuda_lane_capture (self->lane) == NULL      /* nor one that is about to */
+  if (gtorch_cuda_lane_is_closed (self->lane)) /* it cannot be asked */
+    return !gtorch_cuda_device_is_capturing (self->device)
+           && gtorch_cuda.cuCtxSynchronize () == CUDA_SUCCESS;
+  return gtorch_cuda_lane_capture (self->lane) == NULL /* nor one that is about to */
          && gtorch_cuda.cuStreamIsCapturing (self->lane->handle, &status) == CUDA_SUCCESS
          && status == CU_STREAM_CAPTURE_STATUS_NONE
          && gtorch_cuda.cuStreamSynchronize (self->lane->handle) == CUDA_SUCCESS;

@@ -148,8 +148,7 @@ tensor (Graph *graph, gint64 id, const gint64 *shape, const gint64 *strides, gin
 {
   const gint64 alignment = GTORCH_ATTENTION_ALIGNMENT;
   const gboolean by_value = id == GTORCH_ATTENTION_SCALE || id == GTORCH_ATTENTION_NOTHING
-                            || id == GTORCH_ATTENTION_ONE || id == GTORCH_ATTENTION_KEPT
-                            || id == GTORCH_ATTENTION_SEED || id == GTORCH_ATTENTION_OFFSET;
+                            || id == GTORCH_ATTENTION_ONE || id == GTORCH_ATTENTION_KEPT;
   const guint8 yes = TRUE;
   gpointer self = gtorch_cudnn_descriptor_new (TENSOR);
   gboolean good = self != NULL && set_int (self, TENSOR_DATA_TYPE, TYPE_DATA_TYPE, type)
@@ -332,7 +331,7 @@ static gpointer
 add_mask (Graph *graph, gpointer x)
 {
   const GTorchAttentionForm *f = graph->form;
-  const gint64 shape[] = { f->mask[0], f->mask[1], f->rows, f->columns };
+  const gint64 shape[] = { f->mask[0], f->mask[1], f->mask_rows, f->columns };
   gint64 strides[4];
 
   gtorch_contiguous_strides (shape, 4, strides);

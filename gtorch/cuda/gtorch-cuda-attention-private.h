@@ -42,6 +42,7 @@ typedef struct
   gint64 batch, heads, key_heads, rows, columns, depth, width;
   gint64 q[4], k[4], v[4]; /* strides */
   gint64 mask[2];          /* its batch and heads, 0 without a mask; it has no gaps */
+  gint64 mask_rows;        /* 1 if all rows have the same */
   gint64 mask_type;        /* in cuDNN's numbers */
   gdouble dropout;
 } GTorchAttentionForm;

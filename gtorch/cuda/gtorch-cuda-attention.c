@@ -7,6 +7,7 @@
 
 #include <glib/gi18n-lib.h>
 #include <math.h>
+#include <string.h>
 
 #include "cuda/gtorch-cuda-attention-private.h"
 #include "cuda/gtorch-cuda-capture-private.h"
@@ -115,7 +116,15 @@ mask_batch (const GTorchAttentionForm *form, const GTorchImpl *mask)
   return 1;
 }
 
-/* FALSE if it is nothing for cuDNN. Its dropout is not: with version 9.19 on an H200 the process crashed. */
+static gboolean
+has_same_rows (const GTorchImpl *mask)
+{
+  guint n = mask->n_dims;
+
+  return n < 2 || mask->shape[n - 2] == 1 || mask->strides[n - 2] == 0;
+}
+
+/* FALSE if it is nothing for cuDNN. */
 static gboolean
 form_init (GTorchAttentionForm *form, const GTorchImpl *q, const GTorchImpl *k, const GTorchImpl *v,
            const GTorchImpl *mask, gboolean is_causal, gdouble dropout_p, GTorchDevice *device)
@@ -124,7 +133,7 @@ form_init (GTorchAttentionForm *form, const GTorchImpl *q, const GTorchImpl *k, 
 
   memset (form, 0, sizeof *form);
   if ((q->dtype != GTORCH_DTYPE_FLOAT16 && q->dtype != GTORCH_DTYPE_BFLOAT16) || q->numel == 0
-      || k->numel == 0 || v->numel == 0 || dropout_p > 0)
+      || k->numel == 0 || v->numel == 0 || dropout_p >= 1)
     return FALSE;
   form->dtype = q->dtype;
   form->device = device->index;
@@ -146,6 +155,7 @@ form_init (GTorchAttentionForm *form, const GTorchImpl *q, const GTorchImpl *k, 
     {
       form->mask[0] = mask_batch (form, mask);
       form->mask[1] = mask->n_dims > 2 ? mask->shape[mask->n_dims - 3] : 1;
+      form->mask_rows = has_same_rows (mask) ? 1 : form->rows;
       form->mask_type = gtorch_cudnn_data_type (gtorch_cuda_attention_mask_dtype (mask, q));
     }
   return form->depth % 8 == 0 && form->width % 8 == 0 && q->numel <= MAX_ELEMENTS
@@ -155,15 +165,19 @@ form_init (GTorchAttentionForm *form, const GTorchImpl *q, const GTorchImpl *k, 
              || form->rows * form->columns <= MAX_ELEMENTS / (form->mask[0] * form->mask[1]));
 }
 
+/* Backward cuDNN wants the mask of every row: with one for all it gives other gradients. */
 static void
 turn_back (GTorchAttentionForm *form, GTorchDevice *device)
 {
   form->backward = TRUE;
+  if (form->mask_rows > 0)
+    form->mask_rows = form->rows;
   form->deterministic = g_atomic_int_get (&device->deterministic);
 }
 
+/* One row of a mask for all is tried first. */
 static gboolean
-has_plan (const GTorchAttentionForm *form)
+has_plan (GTorchAttentionForm *form)
 {
   gpointer handle = gtorch_cudnn_begin (form->device);
   gboolean result;
@@ -171,6 +185,11 @@ has_plan (const GTorchAttentionForm *form)
   if (handle == NULL)
     return FALSE;
   result = find_plan (form, handle) != NULL;
+  if (!result && form->mask_rows == 1 && form->rows > 1)
+    {
+      form->mask_rows = form->rows;
+      result = find_plan (form, handle) != NULL;
+    }
   gtorch_cudnn_end ();
   return result;
 }
@@ -210,6 +229,21 @@ lay_out (GTorchImpl *impl, gboolean without_gaps, GTorchCudaLane *lane, GError *
                           error);
   return copy != NULL && gtorch_cuda_copy_here (copy, impl, lane, error) ? g_steal_pointer (&copy)
                                                                          : NULL;
+}
+
+static GTorchImpl *
+lay_out_mask (const GTorchAttentionForm *form, GTorchImpl *mask, GTorchCudaLane *lane,
+              GError **error)
+{
+  gint64 shape[GTORCH_MAX_DIMS];
+  g_autoptr (GTorchImpl) row = NULL;
+
+  if (form->mask_rows != 1)
+    return lay_out (mask, TRUE, lane, error);
+  memcpy (shape, mask->shape, mask->n_dims * sizeof (gint64));
+  shape[mask->n_dims - 2] = 1;
+  row = gtorch_impl_new_view (mask, mask->offset, shape, mask->strides, mask->n_dims);
+  return lay_out (row, TRUE, lane, error);
 }
 
 static gint64
@@ -351,10 +385,13 @@ gtorch_cuda_attention (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   if (!call_form (&form, call, 0, 3, lane, error)
       || !gtorch_cuda_device_activate (lane->device, error))
     return FALSE;
+  if (form.mask_rows == 1)
+    has_plan (&form); /* or the mask is laid out for every row; run () says if there is none */
   for (i = 0; i < G_N_ELEMENTS (ids) && ok; i++)
     if (call->inputs[i] != NULL)
       {
-        operands[i] = lay_out (call->inputs[i], i == 3, lane, error);
+        operands[i] = i == 3 ? lay_out_mask (&form, call->inputs[i], lane, error)
+                             : lay_out (call->inputs[i], FALSE, lane, error);
         ok = operands[i] != NULL;
         pointers[ids[i]] = ok ? gtorch_impl_data (operands[i]) : NULL;
       }

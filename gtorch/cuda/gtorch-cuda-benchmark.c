@@ -11,6 +11,9 @@
 #define N_ROUNDS 3
 #define MIN_MS   0.2 /* what a round takes, so that the clock's steps do not count, … */
 #define MAX_RUNS 20  /* … unless that were more than these */
+/* Those that are that near to the quickest are looked at again, for longer. */
+#define NEAR        1.15
+#define MIN_MS_NEAR 1.0
 /* A later way must gain more than what times differ by from one run to the next. */
 #define GAIN 0.98
 
@@ -34,6 +37,43 @@ time_runs (GTorchCudaLane *lane, const CUevent *events, guint n, GTorchCudaAttem
   return time / n;
 }
 
+static guint
+runs_of (gfloat time, gdouble least)
+{
+  return time * MAX_RUNS < least ? MAX_RUNS : (guint) (least / time) + 1;
+}
+
+/* In turns, since the clock rate changes with the temperature; the best of the rounds, or their sum. */
+static void
+take_turns (GTorchCudaLane *lane, const CUevent *events, guint n, GTorchCudaAttempt attempt,
+            gpointer data, gboolean add, guint *n_runs, gfloat *times)
+{
+  guint round, i;
+
+  for (round = 0; round < N_ROUNDS; round++)
+    for (i = 0; i < n; i++)
+      if (n_runs[i] > 0)
+        {
+          gfloat time = time_runs (lane, events, n_runs[i], attempt, i, data);
+
+          times[i] = round == 0 ? time : add ? times[i] + time : MIN (time, times[i]);
+          if (time < 0)
+            n_runs[i] = 0;
+        }
+}
+
+static gint
+quickest (guint n, const guint *n_runs, const gfloat *times, gfloat gain)
+{
+  gint result = -1;
+  guint i;
+
+  for (i = 0; i < n; i++)
+    if (n_runs[i] > 0 && (result < 0 || times[i] < times[result] * gain))
+      result = i;
+  return result;
+}
+
 gint
 gtorch_cuda_benchmark (GTorchCudaLane *lane, guint n, GTorchCudaAttempt attempt, gpointer data)
 {
@@ -41,9 +81,8 @@ gtorch_cuda_benchmark (GTorchCudaLane *lane, guint n, GTorchCudaAttempt attempt,
   g_autofree guint *n_runs = g_new0 (guint, n); /* 0: cannot be done */
   CUevent events[2] = { gtorch_cuda_event_get (lane->device, TRUE, NULL),
                         gtorch_cuda_event_get (lane->device, TRUE, NULL) };
-  gfloat best = G_MAXFLOAT;
-  gint result = -1;
-  guint i, round;
+  gint result, first;
+  guint i;
 
   if (events[0] == NULL || events[1] == NULL)
     n = 0;
@@ -54,25 +93,15 @@ gtorch_cuda_benchmark (GTorchCudaLane *lane, guint n, GTorchCudaAttempt attempt,
       if (times[i] >= 0)
         times[i] = time_runs (lane, events, 1, attempt, i, data);
       if (times[i] >= 0)
-        n_runs[i] = times[i] * MAX_RUNS < MIN_MS ? MAX_RUNS : (guint) (MIN_MS / times[i]) + 1;
+        n_runs[i] = runs_of (times[i], MIN_MS);
     }
-  /* In turns: the clock rate changes with the temperature. */
-  for (round = 0; round < N_ROUNDS; round++)
-    for (i = 0; i < n; i++)
-      if (n_runs[i] > 0)
-        {
-          gfloat time = time_runs (lane, events, n_runs[i], attempt, i, data);
-
-          times[i] = round == 0 ? time : MIN (time, times[i]);
-          if (time < 0)
-            n_runs[i] = 0;
-        }
-  for (i = 0; i < n; i++)
-    if (n_runs[i] > 0 && times[i] < best * GAIN)
-      {
-        best = times[i];
-        result = i;
-      }
+  take_turns (lane, events, n, attempt, data, FALSE, n_runs, times);
+  first = quickest (n, n_runs, times, 1);
+  for (i = 0; first >= 0 && i < n; i++)
+    if (n_runs[i] > 0)
+      n_runs[i] = times[i] <= times[first] * NEAR ? runs_of (times[i], MIN_MS_NEAR) : 0;
+  take_turns (lane, events, n, attempt, data, TRUE, n_runs, times);
+  result = quickest (n, n_runs, times, GAIN);
   if (n > 0)
     gtorch_cuda.cuStreamSynchronize (lane->handle);
   for (i = 0; i < 2; i++)

@@ -17,6 +17,7 @@
 struct _GTorchCudaOwnNodes
 {
   GHashTable *nodes;
+  GArray *bodies;     /* of CUgraph: they have nodes, too */
   GHashTable *before; /* what the stream came after when the operation began */
   gboolean is_blind;  /* the driver did not tell once: nothing can be said */
 };
@@ -27,6 +28,7 @@ gtorch_cuda_own_nodes_new (void)
   GTorchCudaOwnNodes *self = g_new0 (GTorchCudaOwnNodes, 1);
 
   self->nodes = g_hash_table_new (NULL, NULL);
+  self->bodies = g_array_new (FALSE, FALSE, sizeof (CUgraph));
   self->before = g_hash_table_new (NULL, NULL);
   return self;
 }
@@ -35,6 +37,7 @@ void
 gtorch_cuda_own_nodes_free (GTorchCudaOwnNodes *self)
 {
   g_hash_table_unref (self->nodes);
+  g_array_unref (self->bodies);
   g_hash_table_unref (self->before);
   g_free (self);
 }
@@ -46,6 +49,12 @@ get_place (CUstream stream, const CUgraphNode **nodes, size_t *n)
 
   return gtorch_cuda.cuStreamGetCaptureInfo (stream, &status, NULL, NULL, nodes, n) == CUDA_SUCCESS
          && status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+void
+gtorch_cuda_own_nodes_add_body (GTorchCudaOwnNodes *self, CUgraph body)
+{
+  g_array_append_val (self->bodies, body);
 }
 
 void
@@ -232,7 +241,7 @@ audit_graph (CUgraph graph, GTorchCudaOwnNodes *own, GTorchPool *pool, GTorchGra
   if (!gtorch_cuda_check (gtorch_cuda.cuGraphGetNodes (graph, NULL, &n), "graph: cuGraphGetNodes",
                           error))
     return FALSE;
-  if (own != NULL && n == g_hash_table_size (own->nodes))
+  if (own != NULL && own->bodies->len == 0 && n == g_hash_table_size (own->nodes))
     return TRUE;
   nodes = g_new0 (CUgraphNode, n);
   if (!gtorch_cuda_check (gtorch_cuda.cuGraphGetNodes (graph, nodes, &n), "graph: cuGraphGetNodes",
@@ -263,5 +272,11 @@ gtorch_cuda_own_nodes_audit (GTorchCudaOwnNodes *self, CUgraph graph, GTorchPool
                              GTorchGraphKeeps keeps, gpointer data, GTorchForeignNodes *found,
                              GError **error)
 {
-  return self->is_blind || audit_graph (graph, self, pool, keeps, data, found, error);
+  gboolean result = self->is_blind || audit_graph (graph, self, pool, keeps, data, found, error);
+  guint i;
+
+  for (i = 0; result && !self->is_blind && i < self->bodies->len; i++)
+    result = audit_graph (g_array_index (self->bodies, CUgraph, i), self, pool, keeps, data, found,
+                          error);
+  return result;
 }

@@ -44,13 +44,20 @@ gtorch_cuda_lane_capture (GTorchCudaLane *lane)
   return __atomic_load_n (&lane->capture, __ATOMIC_ACQUIRE);
 }
 
+/* The queue is another's, which nobody here uses any more: its owner may have destroyed it. */
+static inline gboolean
+gtorch_cuda_lane_is_closed (GTorchCudaLane *lane)
+{
+  return lane->is_foreign && __atomic_load_n (&lane->n_users, __ATOMIC_RELAXED) == 0;
+}
+
 /* Does the driver say that it does? Whoever has the handle may have begun it. */
 gboolean gtorch_cuda_lane_is_capturing (GTorchCudaLane *lane);
 /* Is anything captured that this lane may be part of? */
 gboolean gtorch_cuda_lane_may_capture (GTorchCudaLane *lane);
 
-/* Where what is allocated on its lanes comes from. Borrowed. */
-GTorchPool *gtorch_cuda_capture_get_pool (GTorchCudaCapture *capture);
+/* Where what is allocated on a lane that captures comes from; NULL if it does not. */
+GTorchPool *gtorch_cuda_lane_dup_pool (GTorchCudaLane *lane);
 
 /* FALSE with an error if the lane captures, where nothing is done that could be waited for. */
 gboolean gtorch_cuda_allow_wait (GTorchCudaLane *lane, const gchar *what, GError **error);
@@ -64,6 +71,10 @@ gboolean gtorch_cuda_lane_join (GTorchCudaLane *lane, GTorchCudaLane *other, GEr
 CUresult gtorch_cuda_lane_settle (GTorchCudaLane *lane);
 /* … of all lanes. */
 CUresult gtorch_cuda_device_settle (GTorchCudaDevice *device);
+/* The same; FALSE at once while something on the device captures. */
+gboolean gtorch_cuda_device_try_settle (GTorchCudaDevice *device);
+/* Does something? With the device's lock held, under which no capture begins. */
+gboolean gtorch_cuda_device_is_capturing (GTorchCudaDevice *device);
 
 /* Memory that the capture's lanes share stays away until its end. */
 void gtorch_cuda_hold_block (GTorchCudaDevice *device, GTorchCudaBlock *block);
@@ -76,6 +87,8 @@ typedef struct _GTorchCudaOwnNodes GTorchCudaOwnNodes;
 GTorchCudaOwnNodes *gtorch_cuda_own_nodes_new (void);
 void gtorch_cuda_own_nodes_free (GTorchCudaOwnNodes *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchCudaOwnNodes, gtorch_cuda_own_nodes_free)
+/* The capture goes on in this graph for a while, the body of one of its nodes. */
+void gtorch_cuda_own_nodes_add_body (GTorchCudaOwnNodes *self, CUgraph body);
 /* Around an operation. */
 void gtorch_cuda_own_nodes_enter (GTorchCudaOwnNodes *self, CUstream stream);
 void gtorch_cuda_own_nodes_leave (GTorchCudaOwnNodes *self, CUstream stream);
@@ -83,6 +96,22 @@ void gtorch_cuda_own_nodes_leave (GTorchCudaOwnNodes *self, CUstream stream);
 gboolean gtorch_cuda_own_nodes_audit (GTorchCudaOwnNodes *self, CUgraph graph, GTorchPool *pool,
                                       GTorchGraphKeeps keeps, gpointer data,
                                       GTorchForeignNodes *found, GError **error);
+
+/* A branch that is captured (gtorch-cuda-branch.c). */
+typedef struct
+{
+  GTorchCudaLane *lane; /* has another handle meanwhile, instead of … */
+  CUstream outer;
+  CUgraphNode node;
+  CUgraph body;
+  guint n_lanes; /* of the capture, when it began */
+} GTorchCudaBranch;
+
+/* predicate: the address of one bool. */
+gboolean gtorch_cuda_branch_begin (GTorchCudaBranch *self, GTorchCudaLane *lane,
+                                   const void *predicate, CUstreamCaptureMode mode, GError **error);
+/* The lane is as before in any case. */
+gboolean gtorch_cuda_branch_end (GTorchCudaBranch *self, GError **error);
 
 /* The kernel is about to be launched in the capture: it is loaded if it was not yet. */
 gboolean gtorch_cuda_capture_load (GTorchCudaCapture *capture, CUkernel kernel, GError **error);

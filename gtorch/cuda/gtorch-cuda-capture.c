@@ -34,6 +34,8 @@ struct _GTorchCudaCapture
   GTorchCudaDevice *device;
   GTorchPool *pool; /* borrowed of who captures */
   GPtrArray *lanes; /* the first is where it began */
+  CUstreamCaptureMode mode;
+  GArray *branches; /* of GTorchCudaBranch: those that are open */
   GArray *events;   /* CUevents that were recorded in it */
   GArray *draws;
   GTorchCudaOwnNodes *own;
@@ -120,9 +122,17 @@ drop_lane (GTorchCudaCapture *self, GTorchCudaLane *lane)
 }
 
 GTorchPool *
-gtorch_cuda_capture_get_pool (GTorchCudaCapture *capture)
+gtorch_cuda_lane_dup_pool (GTorchCudaLane *lane)
 {
-  return capture->pool;
+  GTorchPool *result = NULL;
+
+  if (G_LIKELY (gtorch_cuda_lane_capture (lane) == NULL))
+    return NULL;
+  g_mutex_lock (&lane->device->lock); /* another thread may be ending it */
+  if (lane->capture != NULL)
+    result = gtorch_pool_ref (lane->capture->pool);
+  g_mutex_unlock (&lane->device->lock);
+  return result;
 }
 
 gboolean
@@ -167,30 +177,57 @@ gtorch_cuda_lane_settle (GTorchCudaLane *lane)
                               : gtorch_cuda.cuStreamSynchronize (lane->handle);
 }
 
+gboolean
+gtorch_cuda_device_is_capturing (GTorchCudaDevice *device)
+{
+  gboolean captures = FALSE;
+  GTorchCudaLane *lane;
+
+  if (gtorch_captures_exist ())
+    for (lane = device->newest; lane != NULL; lane = lane->next)
+      captures |= gtorch_cuda_lane_capture (lane) != NULL;
+  return captures;
+}
+
+/* With the lock, which is let go of meanwhile: lanes that want to capture wait all the same. */
+static CUresult
+wait_for_context (GTorchCudaDevice *device)
+{
+  CUresult result;
+
+  device->n_settling++;
+  g_mutex_unlock (&device->lock);
+  result = gtorch_cuda.cuCtxSynchronize ();
+  g_mutex_lock (&device->lock);
+  if (--device->n_settling == 0)
+    g_cond_broadcast (&device->settled);
+  return result;
+}
+
 CUresult
 gtorch_cuda_device_settle (GTorchCudaDevice *device)
 {
   CUresult result = CUDA_SUCCESS;
   GTorchCudaLane *lane;
-  gboolean captures = FALSE;
 
   g_mutex_lock (&device->lock); /* no other lane begins to capture */
-  if (gtorch_captures_exist ())
-    for (lane = device->newest; lane != NULL; lane = lane->next)
-      captures |= gtorch_cuda_lane_capture (lane) != NULL;
-  if (!captures)
-    {
-      device->n_settling++;
-      g_mutex_unlock (&device->lock);
-      result = gtorch_cuda.cuCtxSynchronize ();
-      g_mutex_lock (&device->lock);
-      if (--device->n_settling == 0)
-        g_cond_broadcast (&device->settled);
-      g_mutex_unlock (&device->lock);
-      return result;
-    }
-  for (lane = device->newest; result == CUDA_SUCCESS && lane != NULL; lane = lane->next)
-    result = gtorch_cuda_lane_settle (lane);
+  if (!gtorch_cuda_device_is_capturing (device))
+    result = wait_for_context (device);
+  else
+    for (lane = device->newest; result == CUDA_SUCCESS && lane != NULL; lane = lane->next)
+      if (!gtorch_cuda_lane_is_closed (lane))
+        result = gtorch_cuda_lane_settle (lane);
+  g_mutex_unlock (&device->lock);
+  return result;
+}
+
+gboolean
+gtorch_cuda_device_try_settle (GTorchCudaDevice *device)
+{
+  gboolean result;
+
+  g_mutex_lock (&device->lock);
+  result = !gtorch_cuda_device_is_capturing (device) && wait_for_context (device) == CUDA_SUCCESS;
   g_mutex_unlock (&device->lock);
   return result;
 }
@@ -249,6 +286,7 @@ capture_new (GTorchCudaDevice *device, GTorchPool *pool)
   self->pool = pool;
   self->lanes = g_ptr_array_new ();
   self->own = gtorch_cuda_own_nodes_new ();
+  self->branches = g_array_new (FALSE, FALSE, sizeof (GTorchCudaBranch));
   self->events = g_array_new (FALSE, FALSE, sizeof (CUevent));
   self->draws = g_array_new (FALSE, FALSE, sizeof (Draw));
   g_array_set_clear_func (self->draws, clear_draw);
@@ -265,6 +303,7 @@ capture_free (GTorchCudaCapture *self)
   for (i = 0; i < self->events->len; i++)
     gtorch_cuda_event_put (self->device, g_array_index (self->events, CUevent, i), FALSE);
   g_ptr_array_unref (self->lanes);
+  g_array_unref (self->branches);
   g_array_unref (self->events);
   g_clear_pointer (&self->draws, g_array_unref);
   g_clear_pointer (&self->own, gtorch_cuda_own_nodes_free);
@@ -295,8 +334,9 @@ begin_capture (GTorchStream *stream, GTorchPool *pool, GTorchCaptureMode mode, G
     }
   gtorch_cuda_collect_graphs (lane->device);
   self = capture_new (lane->device, pool);
+  self->mode = modes[mode];
   if (add_lane (self, lane, error)
-      && gtorch_cuda_check (gtorch_cuda.cuStreamBeginCapture (lane->handle, modes[mode]),
+      && gtorch_cuda_check (gtorch_cuda.cuStreamBeginCapture (lane->handle, self->mode),
                             "graph: cuStreamBeginCapture", error))
     return self;
   capture_free (self);
@@ -359,6 +399,69 @@ leave (gpointer capture, GTorchStream *stream)
   gtorch_cuda_own_nodes_leave (((GTorchCudaCapture *) capture)->own, lane_of (stream)->handle);
 }
 
+static gboolean
+begin_branch (gpointer capture, GTorchStream *stream, GTorchImpl *predicate, GError **error)
+{
+  GTorchCudaCapture *self = capture;
+  GTorchCudaLane *lane = lane_of (stream);
+  GTorchCudaBranch branch = { .n_lanes = self->lanes->len };
+  GTORCH_CUDA_APART;
+
+  if (!gtorch_cuda_branch_begin (&branch, lane, gtorch_impl_data (predicate), self->mode, error))
+    return FALSE;
+  gtorch_cuda_use_storage (predicate->storage, lane);
+  gtorch_cuda_own_nodes_leave (self->own, branch.outer);
+  gtorch_cuda_own_nodes_add_body (self->own, branch.body);
+  gtorch_cuda_own_nodes_enter (self->own, lane->handle);
+  g_array_append_val (self->branches, branch);
+  return TRUE;
+}
+
+/* Those that took part since then. The driver ends a body without them, but crashes when the graph is freed;
+ * whoever forgot to wait is told by the capture. */
+static void
+join_others (GTorchCudaCapture *self, const GTorchCudaBranch *branch)
+{
+  guint i;
+
+  for (i = branch->n_lanes; i < self->lanes->len; i++)
+    {
+      GTorchCudaLane *other = self->lanes->pdata[i];
+      CUevent event = gtorch_cuda_event_get (self->device, FALSE, NULL);
+
+      if (event == NULL)
+        continue;
+      if (gtorch_cuda.cuEventRecord (event, other->handle) == CUDA_SUCCESS)
+        gtorch_cuda.cuStreamWaitEvent (branch->lane->handle, event, 0);
+      gtorch_cuda_event_put (self->device, event, FALSE);
+    }
+}
+
+static gboolean
+close_branch (GTorchCudaCapture *self, GError **error)
+{
+  GTorchCudaBranch branch =
+      g_array_index (self->branches, GTorchCudaBranch, self->branches->len - 1);
+  gboolean result;
+
+  g_array_set_size (self->branches, self->branches->len - 1);
+  gtorch_cuda_own_nodes_leave (self->own, branch.lane->handle);
+  join_others (self, &branch);
+  result = gtorch_cuda_branch_end (&branch, error);
+  while (self->lanes->len > branch.n_lanes)
+    drop_lane (self, self->lanes->pdata[self->lanes->len - 1]);
+  gtorch_cuda_own_nodes_enter (self->own, branch.lane->handle);
+  return result;
+}
+
+static gboolean
+end_branch (gpointer capture, GTorchStream *stream, GError **error)
+{
+  GTORCH_CUDA_APART;
+
+  return close_branch (capture, error);
+}
+
 gboolean
 gtorch_cuda_capture_load (GTorchCudaCapture *capture, CUkernel kernel, GError **error)
 {
@@ -396,6 +499,8 @@ end_capture (gpointer capture, GError **error)
   GTORCH_CUDA_APART;
 
   gtorch_cuda_device_activate (device, NULL);
+  while (self->branches->len > 0)
+    close_branch (self, NULL);
   result = gtorch_cuda.cuStreamEndCapture (first->handle, &captured);
   if (result != CUDA_SUCCESS)
     { /* nothing else ends it, if it goes on */
@@ -642,6 +747,8 @@ const GTorchGraphBackend gtorch_cuda_graphs = {
   .join = join,
   .enter = enter,
   .leave = leave,
+  .begin_branch = begin_branch,
+  .end_branch = end_branch,
   .end = end_capture,
   .audit = audit,
   .prepare = prepare,

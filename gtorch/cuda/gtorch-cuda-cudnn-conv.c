@@ -15,7 +15,7 @@
 #include "cuda/gtorch-cuda-benchmark-private.h"
 #include "cuda/gtorch-cuda-private.h"
 
-#define N_TIMED 12 /* engines, the most promising ones */
+#define N_TIMED 16 /* engines, the most promising ones */
 #define WORKSPACE \
   (G_GINT64_CONSTANT (64) << 20) /* what a plan may want beside copies of the tensors */
 

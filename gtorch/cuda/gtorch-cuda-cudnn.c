@@ -9,11 +9,10 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-cudnn-private.h"
 #include "cuda/gtorch-cuda-plain-private.h"
-#include "cuda/gtorch-cuda-private.h"
 #include "gtorch-hash-private.h"
-#include "gtorch-capture-private.h"
 
 #define SONAME       "libcudnn.so.9"
 #define N_CANDIDATES 128
@@ -292,8 +291,8 @@ gtorch_cudnn_keep (guint device, gconstpointer form, gsize n_bytes, const GTorch
   if (plans[device] == NULL)
     plans[device] = g_hash_table_new_full (key_hash, key_equal, NULL, plan_free);
   /* What plans hold must stay as long as it may be at work. */
-  if (g_hash_table_size (plans[device]) >= MAX_PLANS && !gtorch_captures_exist ()
-      && gtorch_cuda.cuCtxSynchronize () == 0)
+  if (g_hash_table_size (plans[device]) >= MAX_PLANS
+      && gtorch_cuda_device_try_settle (gtorch_cuda_device_peek (device)))
     g_hash_table_remove_all (plans[device]);
   plan->key = (Key){ n_bytes, plan->form };
   plan->found = *found;

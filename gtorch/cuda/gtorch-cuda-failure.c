@@ -28,6 +28,7 @@ typedef struct
 {
   GTorchCudaLane *lane;
   guint64 number;
+  const gchar *what;
   guint depth; /* how often it was begun */
 } Open;
 
@@ -78,6 +79,16 @@ set_site (GTorchCudaLane *lane, guint64 number)
   g_mutex_unlock (&device->event_lock);
 }
 
+static void
+take_number (Open *piece)
+{
+  piece->number = __atomic_add_fetch (&piece->lane->enqueued, 1, __ATOMIC_RELAXED);
+  set_note (piece->lane, piece->number,
+            gtorch_cuda_lane_capture (piece->lane) == NULL ? piece->what : NULL);
+  if (gtorch_is_checking (GTORCH_CHECK_ERRORS))
+    set_site (piece->lane, piece->number);
+}
+
 void
 gtorch_cuda_note_begin (GTorchCudaLane *lane, const gchar *what)
 {
@@ -89,12 +100,14 @@ gtorch_cuda_note_begin (GTorchCudaLane *lane, const gchar *what)
       return;
     }
   last = &pieces[n_open++];
-  last->lane = lane;
-  last->depth = 1;
-  last->number = __atomic_add_fetch (&lane->enqueued, 1, __ATOMIC_RELAXED);
-  set_note (lane, last->number, gtorch_cuda_lane_capture (lane) == NULL ? what : NULL);
-  if (gtorch_is_checking (GTORCH_CHECK_ERRORS))
-    set_site (lane, last->number);
+  *last = (Open){ .lane = lane, .what = what, .depth = 1 };
+  take_number (last);
+}
+
+void
+gtorch_cuda_note_next (GTorchCudaLane *lane)
+{
+  take_number (&pieces[n_open - 1]);
 }
 
 gboolean

@@ -10,6 +10,7 @@
 #include "gtorch-capture-private.h"
 #include "gtorch-graph-audit-private.h"
 #include "gtorch-graph-compare-private.h"
+#include "gtorch-tensor-private.h"
 
 /**
  * GTorchCUDAGraph:
@@ -25,8 +26,8 @@
  * Every device has graphs. On the CPU they save the work around the operations; on a GPU the whole
  * sequence is launched at once. The rules are the GPU's: only a stream that is not the default one
  * can capture, no element can be read on the host during a capture, shapes and the flow of control
- * are those of the capture. Random operations draw new numbers with each replay, the same that the
- * operations themselves would have drawn.
+ * are those of the capture, but for branches ([method@CUDAGraph.begin_if]). Random operations draw new
+ * numbers with each replay, the same that the operations themselves would have drawn.
  *
  * ```c
  * g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
@@ -310,7 +311,8 @@ gtorch_cuda_graph_get_state (GTorchCUDAGraph *self)
  * gtorch_cuda_graph_get_n_nodes: (get-property n-nodes)
  * @self: a graph
  *
- * Gets the number of recorded operations; 0 before the capture has ended. Views are no operations.
+ * Gets the number of recorded operations; 0 before the capture has ended. Views are no operations, and a
+ * branch is one.
  *
  * Returns: the number of nodes
  *
@@ -539,11 +541,10 @@ is_as_meant (GTorchCUDAGraph *self, GTorchGraphExec *exec, GTorchDevice *elsewhe
  * Ends the capture. The stream that it began on must be the current one.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE. If another stream took part and was
- *   not waited for, the capture has ended and the graph is empty again; if this is not the stream
- *   or
- *   the thread of the capture, it goes on. The graph is empty, too, if something that the library did
- *   not launch, as a kernel of the program's own, uses memory of a tensor that is gone, and if all
- *   operations were on another device
+ *   not waited for, the capture has ended and the graph is empty again; if this is not the stream or
+ *   the thread of the capture, or a branch is open, it goes on. The graph is empty, too, if something that
+ *   the library did not launch, as a kernel of the program's own, uses memory of a tensor that is gone,
+ *   and if all operations were on another device
  *
  * Since: 0.1
  */
@@ -564,6 +565,8 @@ gtorch_cuda_graph_capture_end (GTorchCUDAGraph *self, GError **error)
     reason = _ ("the capture must end in the thread in which it began");
   else if (gtorch_current_stream (self->device) != gtorch_capture_get_stream (self->capture))
     reason = _ ("the capture must end with the stream current on which it began");
+  else if (gtorch_capture_has_branch (self->capture))
+    reason = _ ("a branch is open: end_if comes before the end of the capture");
   else
     {
       g_clear_pointer (&self->calls, g_ptr_array_unref);
@@ -594,6 +597,100 @@ gtorch_cuda_graph_capture_end (GTorchCUDAGraph *self, GError **error)
   return TRUE;
 }
 
+/* The capture, with a reference, and the current stream, which takes part in it; NULL with an error. */
+static GTorchCapture *
+dup_capture (GTorchCUDAGraph *self, GTorchStream **stream, GError **error)
+{
+  g_autoptr (GTorchCapture) capture = NULL;
+  g_autoptr (GTorchCapture) current = NULL;
+
+  g_mutex_lock (&self->lock);
+  if (self->capture != NULL)
+    capture = gtorch_capture_ref (self->capture);
+  g_mutex_unlock (&self->lock);
+  if (capture == NULL)
+    {
+      refuse (_ ("it is not capturing, and only a capture has branches"), error);
+      return NULL;
+    }
+  *stream = gtorch_current_stream (self->device);
+  current = gtorch_stream_dup_capture (*stream);
+  if (current != capture)
+    refuse (_ ("the current stream takes no part in its capture"), error);
+  else if (gtorch_capture_get_thread (capture) != g_thread_self ())
+    refuse (_ ("a branch begins and ends in the thread in which the capture began"), error);
+  else
+    return g_steal_pointer (&capture);
+  return NULL;
+}
+
+/**
+ * gtorch_cuda_graph_begin_if:
+ * @self: a graph that captures
+ * @predicate: a tensor of one element, of the device of the capture
+ * @error: return location for an error
+ *
+ * Begins a branch: what is captured up to [method@CUDAGraph.end_if] is done by a replay only if @predicate,
+ * at this point of the replay, is true, or another number than 0. The device decides; the host does not wait.
+ *
+ * ```c
+ * too_large = gtorch_tensor_gt_scalar (norm, 1, &error);
+ * gtorch_cuda_graph_begin_if (graph, too_large, &error);
+ * gtorch_tensor_div_inplace (x, norm, &error);
+ * gtorch_cuda_graph_end_if (graph, &error);
+ * ```
+ *
+ * Results of the branch are tensors like all others, but what is in their memory where it was left out is
+ * not known: let the branch write into tensors from before it. Random operations in it take their numbers
+ * from the generator in any case. Branches can be in branches. A stream that waits for that of the branch
+ * takes part in the branch alone and must be waited for before its end; those that take part in the capture
+ * already cannot do anything meanwhile.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if the current stream takes no part in the
+ *   graph's capture, or in the branch that is open, %GTORCH_ERROR_SHAPE if @predicate has not one element,
+ *   %GTORCH_ERROR_DEVICE_MISMATCH, %GTORCH_ERROR_RELEASED, and %GTORCH_ERROR_NOT_SUPPORTED where the
+ *   driver is older than CUDA 12.3
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_cuda_graph_begin_if (GTorchCUDAGraph *self, GTorchTensor *predicate, GError **error)
+{
+  g_autoptr (GTorchCapture) capture = NULL;
+  GTorchStream *stream;
+
+  g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
+  g_return_val_if_fail (GTORCH_IS_TENSOR (predicate), FALSE);
+  capture = dup_capture (self, &stream, error);
+  return capture != NULL
+         && gtorch_capture_begin_branch (capture, stream, gtorch_tensor_unwrap (predicate), error);
+}
+
+/**
+ * gtorch_cuda_graph_end_if:
+ * @self: a graph that captures
+ * @error: return location for an error
+ *
+ * Ends the branch that [method@CUDAGraph.begin_if] began last, with the same stream current.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if there is no branch or it began on another
+ *   stream. If a stream took part in the branch and was not waited for, or the branch has something that a
+ *   branch cannot have, as a call of a function of the host, the branch has ended and the capture can only be
+ *   ended, too, which fails
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_cuda_graph_end_if (GTorchCUDAGraph *self, GError **error)
+{
+  g_autoptr (GTorchCapture) capture = NULL;
+  GTorchStream *stream;
+
+  g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
+  capture = dup_capture (self, &stream, error);
+  return capture != NULL && gtorch_capture_end_branch (capture, stream, error);
+}
+
 /**
  * gtorch_cuda_graph_instantiate:
  * @self: a graph with a capture
@@ -622,6 +719,21 @@ gtorch_cuda_graph_instantiate (GTorchCUDAGraph *self, GError **error)
     self->is_ready = result = gtorch_graph_exec_prepare (self->exec, error);
   g_mutex_unlock (&self->lock);
   return reason != NULL ? refuse (reason, error) : result;
+}
+
+/* Under one lock, if it was prepared already. */
+static GTorchGraphExec *
+ref_prepared (GTorchCUDAGraph *self, GError **error)
+{
+  GTorchGraphExec *exec = NULL;
+
+  g_mutex_lock (&self->lock);
+  if (self->capture == NULL && self->exec != NULL && self->is_ready)
+    exec = gtorch_graph_exec_ref (self->exec);
+  g_mutex_unlock (&self->lock);
+  if (exec == NULL && gtorch_cuda_graph_instantiate (self, error))
+    exec = gtorch_cuda_graph_ref_exec (self, error);
+  return exec;
 }
 
 /**
@@ -671,18 +783,17 @@ gtorch_cuda_graph_replay_on (GTorchCUDAGraph *self, GTorchStream *stream, GError
 
   g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
   g_return_val_if_fail (GTORCH_IS_STREAM (stream), FALSE);
-  if (!gtorch_cuda_graph_instantiate (self, error))
+  exec = ref_prepared (self, error);
+  if (exec == NULL)
     return FALSE;
   if (stream->device != self->device)
     {
+      gtorch_graph_exec_unref (exec);
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH,
                    _ ("graph: captured on %s, it cannot be replayed on a stream of %s"),
                    gtorch_device_name (self->device), gtorch_device_name (stream->device));
       return FALSE;
     }
-  exec = gtorch_cuda_graph_ref_exec (self, error);
-  if (exec == NULL)
-    return FALSE;
 
   capture = gtorch_stream_dup_capture (stream);
   if (capture == NULL && !self->is_unordered

@@ -73,6 +73,11 @@ gboolean gtorch_cuda_graph_capture_begin (GTorchCUDAGraph *self, GTorchMemoryPoo
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_cuda_graph_capture_end (GTorchCUDAGraph *self, GError **error);
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_cuda_graph_begin_if (GTorchCUDAGraph *self, GTorchTensor *predicate,
+                                     GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_cuda_graph_end_if (GTorchCUDAGraph *self, GError **error);
+GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_cuda_graph_capture (GTorchCUDAGraph *self, GTorchStream *stream,
                                     GTorchMemoryPool *pool, GTorchStreamFunc func,
                                     gpointer user_data, GError **error);

@@ -149,14 +149,19 @@ add_to_row (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *row, GTorchImp
 
 /* --- bincount --- */
 
-gboolean
-gtorch_cuda_bounds (GTorchImpl *self, gint64 bounds[2], GError **error)
+typedef struct
 {
-  GTorchCudaLane *lane = gtorch_cuda_current_lane (self->storage->device, error);
-  g_autoptr (GTorchImpl) plain =
-      lane != NULL ? gtorch_cuda_pack (self, GTORCH_DTYPE_INT64, lane, error) : NULL;
+  GTorchImpl *self;
+  gint64 *bounds;
+} Bounds;
+
+static gboolean
+find_bounds (GTorchOpCall *call, GTorchCudaLane *lane, gpointer data, GError **error)
+{
+  const Bounds *b = data;
+  g_autoptr (GTorchImpl) plain = gtorch_cuda_pack (b->self, GTORCH_DTYPE_INT64, lane, error);
   g_autoptr (GTorchImpl) found = plain != NULL ? gtorch_cuda_scratch (lane, 16, error) : NULL;
-  GtPlain p = { .n = { self->numel } };
+  GtPlain p = { .n = { b->self->numel } };
 
   if (found == NULL || !gtorch_cuda_clear (found, lane, error))
     return FALSE;
@@ -164,7 +169,15 @@ gtorch_cuda_bounds (GTorchImpl *self, gint64 bounds[2], GError **error)
   p.out[0] = gtorch_impl_data (found);
   return gtorch_cuda_plain_run_blocks (FAMILY, "bounds", GTORCH_DTYPE_INT64, lane,
                                        MIN ((p.n[0] + 255) / 256, 1024), &p, error)
-         && gtorch_cuda_read (lane, bounds, p.out[0], 16, error);
+         && gtorch_cuda_read (lane, b->bounds, p.out[0], 16, error);
+}
+
+gboolean
+gtorch_cuda_bounds (GTorchOpCall *call, GTorchImpl *self, gint64 bounds[2], GError **error)
+{
+  Bounds b = { self, bounds };
+
+  return gtorch_cuda_run_early (call, find_bounds, &b, error);
 }
 
 gboolean

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <string.h>
 
 #include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-plain-private.h"
@@ -43,6 +44,44 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   return FALSE;
 }
 
+/* Errors of the driver begin with the function or the kernel. */
+static void
+name_error (const GTorchOpCall *call, GError **error)
+{
+  const gchar *name = gtorch_call_named_op (call)->name;
+
+  if (error != NULL && *error != NULL
+      && !(g_str_has_prefix ((*error)->message, name) && (*error)->message[strlen (name)] == ':'))
+    g_prefix_error (error, "%s: ", name);
+}
+
+static void
+use_inputs (GTorchOpCall *call, GTorchCudaLane *lane)
+{
+  guint i;
+
+  for (i = 0; i < call->n_inputs; i++)
+    if (call->inputs[i] != NULL && call->inputs[i]->storage->device == call->device)
+      gtorch_cuda_use_storage (call->inputs[i]->storage, lane);
+}
+
+gboolean
+gtorch_cuda_run_early (GTorchOpCall *call, GTorchCudaEarlyFunc func, gpointer data, GError **error)
+{
+  GTorchCudaLane *lane = gtorch_cuda_current_lane (call->device, error);
+  gboolean result;
+  GTORCH_CUDA_APART;
+
+  if (lane == NULL)
+    return FALSE;
+  gtorch_cuda_note_begin (lane, gtorch_call_named_op (call)->name);
+  result = gtorch_cuda_note_end (lane, func (call, lane, data, error));
+  use_inputs (call, lane);
+  if (!result)
+    name_error (call, error);
+  return result;
+}
+
 gboolean
 gtorch_cuda_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *call, GError **error)
 {
@@ -55,13 +94,10 @@ gtorch_cuda_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *ca
   gtorch_cuda_note_begin (lane, name);
   if (G_UNLIKELY (!gtorch_cuda_note_end (lane, run (call, lane, error))))
     {
-      if (error != NULL && *error != NULL && !g_str_has_prefix ((*error)->message, name))
-        g_prefix_error (error, "%s: ", name);
+      name_error (call, error);
       return FALSE;
     }
-  for (i = 0; i < call->n_inputs; i++)
-    if (call->inputs[i] != NULL && call->inputs[i]->storage->device == device)
-      gtorch_cuda_use_storage (call->inputs[i]->storage, lane);
+  use_inputs (call, lane);
   for (i = 0; i < call->n_outputs; i++)
     if (call->outputs[i] != NULL)
       gtorch_cuda_use_storage (call->outputs[i]->storage, lane);

@@ -30,6 +30,23 @@ cufft_version (gpointer function, GError **error)
   return g_strdup_printf ("%d.%d.%d", number / 1000, number / 100 % 10, number % 100);
 }
 
+/* The minor number has two digits since 2.9. */
+static gchar *
+nccl_version (gpointer function, GError **error)
+{
+  gint number = 0, result = ((gint (*) (gint *)) function) (&number);
+  gint major;
+
+  if (result != 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA,
+                   _ ("cuda: ncclGetVersion failed with result %d"), result);
+      return NULL;
+    }
+  major = number < 10000 ? 1000 : 10000;
+  return g_strdup_printf ("%d.%d.%d", number / major, number % major / 100, number % 100);
+}
+
 static gchar *
 nvml_version (gpointer function, GError **error)
 {
@@ -53,6 +70,8 @@ static const struct
   { "cufft", "libcufft.so.12", N_ ("Fourier transforms"),
     N_ ("libcufft-13-0 (Debian, Ubuntu) or nvidia-cufft (Python)"), "cufftGetVersion",
     cufft_version },
+  { "nccl", "libnccl.so.2", N_ ("communication between GPUs"),
+    N_ ("libnccl2 (Debian, Ubuntu) or nvidia-nccl-cu13 (Python)"), "ncclGetVersion", nccl_version },
   { "nvml", "libnvidia-ml.so.1", N_ ("what a GPU is doing"),
     N_ ("libnvidia-ml1 (Debian) or libnvidia-compute-580 (Ubuntu), with the driver"),
     "nvmlSystemGetDriverVersion", nvml_version },

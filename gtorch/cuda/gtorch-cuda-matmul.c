@@ -487,11 +487,30 @@ need_workspace (Product *p, GError **error)
   return TRUE;
 }
 
+/* Not under the lock. Products that are not enqueued yet take theirs anew. */
+void
+gtorch_cuda_drop_workspaces (GTorchDevice *device)
+{
+  GTorchCudaLane *lane;
+
+  for (lane = g_atomic_pointer_get (&GTORCH_CUDA_DEVICE (device)->newest); lane != NULL;
+       lane = lane->next)
+    {
+      GTorchStorage *workspace;
+
+      g_mutex_lock (&lock);
+      workspace = g_atomic_pointer_get (&lane->workspace);
+      g_atomic_pointer_set (&lane->workspace, NULL);
+      g_mutex_unlock (&lock);
+      g_clear_pointer (&workspace, gtorch_storage_unref);
+    }
+}
+
 /* --- the quickest algorithm --- */
 
 typedef struct
 {
-  const Product *product;
+  Product *product;
   gpointer handle;
   Plan *plan; /* nobody else's yet */
   LtHeuristic found[N_TIMED];
@@ -508,6 +527,13 @@ attempt (guint which, gpointer data)
   trial->plan->algo = trial->found[which].algo;
   trial->plan->workspace = trial->found[which].workspace;
   g_mutex_lock (&lock);
+  while (trial->plan->workspace > 0 && get_workspace (trial->product) == NULL)
+    { /* it was given back meanwhile */
+      g_mutex_unlock (&lock);
+      if (!need_workspace (trial->product, NULL))
+        return FALSE;
+      g_mutex_lock (&lock);
+    }
   status = multiply (trial->product, trial->plan, trial->handle);
   g_mutex_unlock (&lock);
   return status == 0;

@@ -69,11 +69,11 @@ gboolean gtorch_cuda_fill_with (GTorchImpl *dst, guint dtype, gconstpointer valu
                                 GTorchCudaLane *lane, GError **error);
 /* Where kernels of the lane's device report indices that are out of range; NULL with an error. */
 gpointer gtorch_cuda_report (GTorchCudaLane *lane, GError **error);
-/* GtReport.op for an index of a dimension. */
+/* GtReport.op: the operation that the program called, and the dimension of the index or -1. */
 static inline guint32
-gtorch_cuda_report_op (const GTorchOpCall *call, guint dim)
+gtorch_cuda_report_op (const GTorchOpCall *call, gint dim)
 {
-  return gtorch_call_named_op (call)->id | (dim + 1) << 16;
+  return gtorch_call_named_op (call)->id | (guint32) (dim + 1) << 16;
 }
 
 typedef enum
@@ -97,14 +97,26 @@ gboolean gtorch_cuda_sort_line (GTorchOpCall *call, GTorchCudaLane *lane, GTorch
 gboolean gtorch_cuda_sort_slots (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *slots,
                                  gint64 n_slots, GTorchImpl **keys, GTorchImpl **at, gboolean *wide,
                                  GError **error);
-/* What the host must know of bincount: the largest value plus 1, how far the smallest is below 0. */
-gboolean gtorch_cuda_bounds (GTorchImpl *self, gint64 bounds[2], GError **error);
+/* What a shape depends on. Called by shape functions, each is noted, and its errors are named, as the
+ * operation itself. */
+
+/* For bincount: the largest value plus 1, how far the smallest is below 0. */
+gboolean gtorch_cuda_bounds (GTorchOpCall *call, GTorchImpl *self, gint64 bounds[2],
+                             GError **error);
+/* How many elements are not zero. */
+gboolean gtorch_cuda_count_true (GTorchOpCall *call, GTorchImpl *self, gint64 *count,
+                                 GError **error);
+/* The outputs of unique, with what is in them. */
+gboolean gtorch_cuda_unique_outputs (GTorchOpCall *call, GError **error);
+
+typedef gboolean (*GTorchCudaEarlyFunc) (GTorchOpCall *call, GTorchCudaLane *lane, gpointer data,
+                                         GError **error);
+
+/* Calls func for a shape function, around which it does all that. */
+gboolean gtorch_cuda_run_early (GTorchOpCall *call, GTorchCudaEarlyFunc func, gpointer data,
+                                GError **error);
 
 /* Of the calling thread's current stream. */
 GTorchCudaLane *gtorch_cuda_current_lane (GTorchDevice *device, GError **error);
-/* How many elements are not zero. */
-gboolean gtorch_cuda_count_true (GTorchImpl *self, gint64 *count, GError **error);
-/* The outputs of unique, with what is in them. */
-gboolean gtorch_cuda_unique_outputs (GTorchOpCall *call, GError **error);
 
 G_END_DECLS

@@ -64,6 +64,7 @@ gtorch_cuda_alloc_in (GTorchDevice *device, GTorchPool *pool, gsize n_bytes, gbo
 {
   GTorchCudaDevice *self = GTORCH_CUDA_DEVICE (device);
   GTorchCudaLane *lane = gtorch_cuda_current_lane (device, error);
+  g_autoptr (GTorchPool) own = NULL;
   GTorchCudaArena *arena;
   GTorchStorage *storage;
   gboolean is_small;
@@ -71,11 +72,14 @@ gtorch_cuda_alloc_in (GTorchDevice *device, GTorchPool *pool, gsize n_bytes, gbo
 
   if (lane == NULL)
     return NULL;
-  if (gtorch_cuda_lane_capture (lane) != NULL)
+  own = gtorch_cuda_lane_dup_pool (lane);
+  if (own != NULL)
     {
-      pool = gtorch_cuda_capture_get_pool (gtorch_cuda_lane_capture (lane));
+      pool = own;
       captured = TRUE;
     }
+  else if (pool == NULL) /* the capture has just ended */
+    return gtorch_cuda_alloc (device, n_bytes, error);
   size = gtorch_cuda_round (self, n_bytes, &is_small);
   arena = get_arena (self, pool, lane, is_small ? GTORCH_POOL_SMALL : GTORCH_POOL_LARGE, captured,
                      error);

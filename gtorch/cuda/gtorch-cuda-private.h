@@ -55,8 +55,7 @@ struct _GTorchCudaDevice
   GArray *retired;         /* CUevents to be destroyed when the driver may be called */
   GTorchCudaMagazine *magazines; /* of all threads; with what follows under the statistics' lock */
   gint64 rooms[GTORCH_CUDA_N_SUMS]; /* of all of them */
-
-  gpointer report; /* GtReport in pinned memory, made late; atomically */
+  gpointer report;                  /* GtReport in pinned memory, made late; atomically */
 };
 
 #define GTORCH_CUDA_DEVICE(device) ((GTorchCudaDevice *) (device))
@@ -234,6 +233,8 @@ typedef struct
 
 /* Around everything that enqueues work; what is enqueued in between belongs to it. */
 void gtorch_cuda_note_begin (GTorchCudaLane *lane, const gchar *what);
+/* What is enqueued from here on is another piece under the same name: the first was waited for. */
+void gtorch_cuda_note_next (GTorchCudaLane *lane);
 /* The result is handed through. */
 gboolean gtorch_cuda_note_end (GTorchCudaLane *lane, gboolean result);
 /* The pieces up to this number are done. */
@@ -247,8 +248,7 @@ struct _GTorchCudaLane
 {
   CUstream handle;
   GTorchCudaDevice *device;
-  guint
-      index; /* in device->lanes, and its bit in a block's uses (the last one stands for all higher) */
+  guint index; /* in device->lanes, and its bit in a block's uses (the last: all higher, too) */
   gint priority;
   gboolean is_foreign;                /* the queue was not made here */
   gint n_users;                       /* atomically: streams */

@@ -110,7 +110,7 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, Form form, GtRandom *p, GTorchImp
     return FALSE;
   gtorch_cuda_random_keys (p, call->seed, call->counter);
   p->n = output->numel;
-  p->op = call->op->id;
+  p->op = gtorch_cuda_report_op (call, -1);
   p->out = gtorch_impl_data (plain);
   if (packed != NULL)
     p->in = gtorch_impl_data (packed);
@@ -348,7 +348,7 @@ gtorch_cuda_multinomial (GTorchOpCall *call, GTorchCudaLane *lane, GError **erro
   p->n[0] = weights->numel / n;
   p->n[1] = n;
   p->n[2] = again ? 1 : n_samples;
-  p->n[3] = call->op->id;
+  p->n[3] = gtorch_cuda_report_op (call, -1);
   if (!gtorch_cuda_plain_run_blocks (FAMILY, "multinomial_check", GTORCH_DTYPE_FLOAT64, lane,
                                      p->n[0], p, error))
     return FALSE;

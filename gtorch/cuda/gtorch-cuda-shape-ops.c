@@ -362,14 +362,30 @@ count_flags (GTorchCudaLane *lane, GTorchImpl *flags, GTorchImpl **sums, gint64 
   return TRUE;
 }
 
-gboolean
-gtorch_cuda_count_true (GTorchImpl *self, gint64 *count, GError **error)
+typedef struct
 {
-  GTorchCudaLane *lane = gtorch_cuda_current_lane (self->storage->device, error);
-  g_autoptr (GTorchImpl) flags =
-      lane != NULL ? gtorch_cuda_pack (self, GTORCH_DTYPE_BOOL, lane, error) : NULL;
+  GTorchImpl *self;
+  gint64 count;
+} Count;
 
-  return flags != NULL && count_flags (lane, flags, NULL, count, error);
+static gboolean
+count_true (GTorchOpCall *call, GTorchCudaLane *lane, gpointer data, GError **error)
+{
+  Count *count = data;
+  g_autoptr (GTorchImpl) flags = gtorch_cuda_pack (count->self, GTORCH_DTYPE_BOOL, lane, error);
+
+  return flags != NULL && count_flags (lane, flags, NULL, &count->count, error);
+}
+
+gboolean
+gtorch_cuda_count_true (GTorchOpCall *call, GTorchImpl *self, gint64 *count, GError **error)
+{
+  Count result = { self };
+
+  if (!gtorch_cuda_run_early (call, count_true, &result, error))
+    return FALSE;
+  *count = result.count;
+  return TRUE;
 }
 
 gboolean

@@ -351,12 +351,11 @@ gtorch_cuda_order (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 /* --- different elements --- */
 
 /* All of it in the shape function, which must know how many there are. */
-gboolean
-gtorch_cuda_unique_outputs (GTorchOpCall *call, GError **error)
+static gboolean
+find_unique (GTorchOpCall *call, GTorchCudaLane *lane, gpointer data, GError **error)
 {
   GTorchImpl *self = call->inputs[0];
-  GTorchCudaLane *lane = gtorch_cuda_current_lane (call->device, error);
-  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) x = gtorch_cuda_pack (self, self->dtype, lane, error);
   g_autoptr (GTorchImpl) keys = NULL;
   g_autoptr (GTorchImpl) at = NULL;
   g_autoptr (GTorchImpl) before = NULL;
@@ -366,7 +365,6 @@ gtorch_cuda_unique_outputs (GTorchOpCall *call, GError **error)
   gint64 n = 0;
   Order o;
 
-  x = lane != NULL ? gtorch_cuda_pack (self, self->dtype, lane, error) : NULL;
   if (x == NULL)
     return FALSE;
   if (u.n >= G_MAXUINT32)
@@ -394,6 +392,7 @@ gtorch_cuda_unique_outputs (GTorchOpCall *call, GError **error)
                                       &u, error)
           || !gtorch_cuda_read (lane, &n, u.sums + u.tiles, 8, error))
         return FALSE;
+      gtorch_cuda_note_next (lane);
     }
   if (!gtorch_call_set_output (call, 0, self->dtype, &n, 1, error)
       || !gtorch_call_set_output (call, 1, GTORCH_DTYPE_INT64, self->shape, self->n_dims, error)
@@ -412,6 +411,12 @@ gtorch_cuda_unique_outputs (GTorchOpCall *call, GError **error)
   return launch (&o, UNIQUE_WRITE, u.tiles, 1, 256, &u, error)
          && gtorch_cuda_kernel_run (&unique_lengths, &family, "gt_order_unique_lengths", lane,
                                     (u.n_values + 255) / 256, 256, &u, error);
+}
+
+gboolean
+gtorch_cuda_unique_outputs (GTorchOpCall *call, GError **error)
+{
+  return gtorch_cuda_run_early (call, find_unique, NULL, error);
 }
 
 gboolean

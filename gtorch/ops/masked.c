@@ -151,7 +151,7 @@ gtorch_shape_nonzero (GTorchOpCall *call, GError **error)
 
   if (call->device->type == GTORCH_DEVICE_TYPE_CUDA)
     {
-      if (!gtorch_cuda_count_true (call->inputs[0], &shape[0], error))
+      if (!gtorch_cuda_count_true (call, call->inputs[0], &shape[0], error))
         return FALSE;
     }
   else

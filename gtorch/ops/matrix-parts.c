@@ -169,7 +169,7 @@ gtorch_shape_one_hot (GTorchOpCall *call, GError **error)
     {
       gint64 bounds[2];
 
-      if (!gtorch_cuda_bounds (self, bounds, error))
+      if (!gtorch_cuda_bounds (call, self, bounds, error))
         return FALSE;
       n = bounds[0];
     }

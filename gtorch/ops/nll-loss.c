@@ -305,7 +305,7 @@ cuda_nll_init (CudaNll *nll, GTorchOpCall *call, GTorchCudaLane *lane, const gin
   for (i = 2; i < n_dims; i++)
     p->n[2] *= shape[i];
   p->n[3] = call->attrs[call->op->n_attrs - 2].i;
-  p->n[4] = call->op->id;
+  p->n[4] = gtorch_cuda_report_op (call, -1);
   p->d[0] = call->attrs[call->op->n_attrs - 1].d;
   return p->report != NULL;
 }

@@ -148,7 +148,7 @@ gtorch_shape_bincount (GTorchOpCall *call, GError **error)
     {
       gint64 bounds[2];
 
-      if (!gtorch_cuda_bounds (self, bounds, error))
+      if (!gtorch_cuda_bounds (call, self, bounds, error))
         return FALSE;
       n = MAX (n, bounds[0]);
       low = -bounds[1];

@@ -10,6 +10,7 @@
 
 #include "autograd/gtorch-grad-mode.h"
 #include "autograd/gtorch-tensor-autograd.h"
+#include "gtorch-capture-private.h"
 #include "gtorch-grad-scaler-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-optimizer-private.h"
@@ -39,7 +40,8 @@
  * The scale and what was found in gradients are tensors on the device. Adam, AdamW and SGD read there whether
  * to step, and the host goes on. It waits for the answer in [method@GradScaler.step] for other optimizers,
  * and where [signal@GradScaler::overflow] is connected and [property@GradScaler:capturable] is not set;
- * [method@GradScaler.step_async] does so in the main loop.
+ * [method@GradScaler.step_async] does so in the main loop. A graph that captures the step of another
+ * optimizer has it in a branch ([method@CUDAGraph.begin_if]), so that replays do not wait either.
  *
  * Since: 0.1
  */
@@ -229,9 +231,9 @@ gtorch_grad_scaler_class_init (GTorchGradScalerClass *klass)
   /**
    * GTorchGradScaler:capturable:
    *
-   * Whether the host never waits for what was found in the gradients of Adam, AdamW and SGD, as a graph that
-   * captures a step needs: [signal@GradScaler::overflow] comes from the main loop then, some time after
-   * the [method@GradScaler.update].
+   * Whether the host does not wait for what was found in gradients where the device can leave a step out by
+   * itself, that of Adam, AdamW and SGD and of each optimizer in a graph: [signal@GradScaler::overflow] comes
+   * from the main loop then, some time after the [method@GradScaler.update].
    *
    * Since: 0.1
    */
@@ -604,23 +606,50 @@ end_step (GTorchGradScaler *self, GTorchOptimizer *optimizer, gdouble found, GEr
   return TRUE;
 }
 
+/* What captures the current stream of the device where it was found; NULL. */
+static GTorchCapture *
+dup_capture (const Progress *progress)
+{
+  const GTorchImpl *found = progress->founds->pdata[0];
+
+  return gtorch_stream_dup_capture (gtorch_current_stream (found->storage->device));
+}
+
 /* Need nobody on the host know whether the step counts? */
 static gboolean
-is_left_to_device (GTorchGradScaler *self, GTorchOptimizer *optimizer)
+is_left_to_device (GTorchGradScaler *self, GTorchOptimizer *optimizer, GTorchCapture *capture)
 {
-  return gtorch_optimizer_is_fused (optimizer)
+  return (capture != NULL || gtorch_optimizer_is_fused (optimizer))
          && (self->capturable
              || !g_signal_has_handler_pending (self, signals[OVERFLOWED], 0, FALSE));
 }
 
+/* In a branch of the graph. */
+static gboolean
+step_in_branch (GTorchOptimizer *optimizer, GTorchCapture *capture, GTorchImpl *found,
+                GError **error)
+{
+  GTorchStream *stream = gtorch_current_stream (found->storage->device);
+  g_autoptr (GTorchImpl) is_right = gtorch_op_logical_not (found, error);
+  gboolean result;
+
+  if (is_right == NULL || !gtorch_capture_begin_branch (capture, stream, is_right, error))
+    return FALSE;
+  result = gtorch_optimizer_step (optimizer, error);
+  return gtorch_capture_end_branch (capture, stream, result ? error : NULL) && result;
+}
+
 static gboolean
 step_unless_found (GTorchGradScaler *self, GTorchOptimizer *optimizer, Progress *progress,
-                   GError **error)
+                   GTorchCapture *capture, GError **error)
 {
   g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
   g_autoptr (GTorchImpl) all = combine (progress->founds, error);
 
-  if (all == NULL || !gtorch_optimizer_step_unless (optimizer, all, error))
+  if (all == NULL)
+    return FALSE;
+  if (gtorch_optimizer_is_fused (optimizer) ? !gtorch_optimizer_step_unless (optimizer, all, error)
+                                            : !step_in_branch (optimizer, capture, all, error))
     return FALSE;
   progress->stage = STAGE_STEPPED;
   return TRUE;
@@ -635,7 +664,7 @@ step_unless_found (GTorchGradScaler *self, GTorchOptimizer *optimizer, Progress 
  * Makes a step of the optimizer if all of its gradients are finite.
  *
  * They are divided by the scale before, unless [method@GradScaler.unscale] has. Waits for the device only
- * where the host must know them: for optimizers other than Adam, AdamW and SGD, or for
+ * where the host must know them: outside of graphs for optimizers other than Adam, AdamW and SGD, or for
  * [signal@GradScaler::overflow].
  *
  * Returns: %TRUE, also where the step was left out; %FALSE with %GTORCH_ERROR_INVALID if it was called
@@ -649,6 +678,7 @@ gboolean
 gtorch_grad_scaler_step (GTorchGradScaler *self, GTorchOptimizer *optimizer, GError **error)
 {
   g_autoptr (GTorchTensor) found = NULL;
+  g_autoptr (GTorchCapture) capture = NULL;
   Progress *progress;
   GError *failure = NULL;
   gdouble value;
@@ -660,8 +690,9 @@ gtorch_grad_scaler_step (GTorchGradScaler *self, GTorchOptimizer *optimizer, GEr
   progress = begin_step (self, optimizer, error);
   if (progress == NULL)
     return FALSE;
-  if (is_left_to_device (self, optimizer))
-    return step_unless_found (self, optimizer, progress, error);
+  capture = dup_capture (progress);
+  if (is_left_to_device (self, optimizer, capture))
+    return step_unless_found (self, optimizer, progress, capture, error);
   found = gtorch_tensor_wrap (combine (progress->founds, error));
   if (found == NULL)
     return FALSE;
@@ -709,6 +740,7 @@ gtorch_grad_scaler_step_async (GTorchGradScaler *self, GTorchOptimizer *optimize
 {
   g_autoptr (GTask) task = NULL;
   g_autoptr (GTorchTensor) found = NULL;
+  g_autoptr (GTorchCapture) capture = NULL;
   Progress *progress = NULL;
   GError *error = NULL;
 
@@ -729,9 +761,10 @@ gtorch_grad_scaler_step_async (GTorchGradScaler *self, GTorchOptimizer *optimize
   if (g_task_return_error_if_cancelled (task))
     return;
   progress = begin_step (self, optimizer, &error);
-  if (progress != NULL && is_left_to_device (self, optimizer))
+  capture = progress != NULL ? dup_capture (progress) : NULL;
+  if (progress != NULL && is_left_to_device (self, optimizer, capture))
     {
-      if (step_unless_found (self, optimizer, progress, &error))
+      if (step_unless_found (self, optimizer, progress, capture, &error))
         g_task_return_boolean (task, TRUE);
       else
         g_task_return_error (task, error);

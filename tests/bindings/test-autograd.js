@@ -68,6 +68,14 @@ tap.add('it_can_be_differentiated_twice', () => {
     tap.equal(x.grad.toArray(), [12]);
 });
 
+tap.add('a_pass_can_be_awaited', async () => {
+    const x = leaf(1, 2);
+    tap.assert(await new Cube().call(x).sum().backward_async(null, false, false, null));
+    tap.equal(x.grad.toArray(), [3, 12]);
+    const error = await x.backward_async(null, false, false, null).catch(e => e);
+    tap.assert(error.message.startsWith('backward: a gradient must be given'), error.message);
+});
+
 tap.add('several_inputs_and_outputs', () => {
     const [x, y] = [leaf(2), GTorch.tensor([5], {dtype: GTorch.float64})];
     const [product, total] = new ScaledSum().call(x, y);

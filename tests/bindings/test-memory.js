@@ -87,8 +87,12 @@ tap.add('a_file_is_read_at_once_and_in_a_thread', async () => {
     output.close(null);
     try {
         const [now] = GTorch.safetensors_load_file(file, false, null, null, null);
+        const awaited = await GTorch.safetensors_load_file_async(file, false, null, 0, null, null);
+        tap.equal(Object.keys(awaited[0]), Object.keys(now));
+        let isHeard = false;
         const [later, texts] = await new Promise((resolve, reject) => {
-            GTorch.safetensors_load_file_async(file, false, null, 0, null, null, (_source, result) => {
+            const progress = () => (isHeard = true);
+            GTorch.safetensors_load_file_async(file, false, null, 0, null, progress, (_source, result) => {
                 try {
                     resolve(GTorch.safetensors_load_file_finish(result));
                 } catch (error) {
@@ -99,6 +103,10 @@ tap.add('a_file_is_read_at_once_and_in_a_thread', async () => {
         tap.equal(Object.keys(later), Object.keys(now));
         tap.equal(later['0.bias'].toArray(), state['0.bias'].toArray());
         tap.equal(texts, {from: 'a test'});
+        tap.assert(isHeard);
+        await GTorch.safetensors_save_file_async(state, null, file, 0, null, null);
+        const [again] = GTorch.safetensors_load_file(file, false, null, null, null);
+        tap.equal(Object.keys(again), Object.keys(now));
     } finally {
         file.delete(null);
     }

@@ -174,6 +174,12 @@ tap.add('layers_have_defaults', () => {
         tap.equal(nn[name]().forward(row, GTorch.tensor([0, 1, 3])).shape, []);
 });
 
+tap.add('a_forward_can_be_awaited', async () => {
+    const layer = nn.Linear(3, 2);
+    const x = GTorch.ones([4, 3]);
+    tap.equal((await layer.forward_async(x, null)).toArray(), layer.forward(x).toArray());
+});
+
 tap.add('gradients_are_scaled', async () => {
     const weight = GTorch.ones([2]).requires_grad_();
     const optimizer = GTorch.optim.SGD([weight], {lr: 0.5});

@@ -165,6 +165,68 @@ other_threads_are_seen (void)
   gtorch_checks &= ~GTORCH_CHECK_GRAPH;
 }
 
+typedef struct
+{
+  GTorchStream *stream;
+  GTorchTensor *x;
+  gint is_over, n;
+} Busy;
+
+/* Each call is captured, is refused as the capture has just ended, or is as if there was none. */
+static gpointer
+go_on_and_on (gpointer data)
+{
+  Busy *busy = data;
+  g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (busy->stream);
+
+  while (!g_atomic_int_get (&busy->is_over))
+    {
+      g_autoptr (GTorchEvent) event = gtorch_event_new (GTORCH_EVENT_NONE);
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GTorchTensor) y = gtorch_tensor_neg (busy->x, &error);
+
+      if (y == NULL)
+        g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE);
+      g_clear_error (&error);
+      if (!gtorch_event_record (event, busy->stream, &error)
+          || !gtorch_event_wait (event, busy->stream, &error))
+        g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE);
+      g_atomic_int_inc (&busy->n);
+    }
+  return NULL;
+}
+
+static void
+captures_end_beside_the_work_of_another_thread (void)
+{
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (test_device (), 0, NULL);
+  g_autoptr (GTorchStream) side = gtorch_stream_new (test_device (), 0, NULL);
+  g_autoptr (GTorchTensor) x = filled (4, 3);
+  guint round;
+
+  g_assert_true (gtorch_device_synchronize (test_device (), NULL, NULL));
+  for (round = 0; round < 20; round++)
+    {
+      g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+      GTorchGraphCapture *capture =
+          gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_RELAXED, NULL);
+      Busy busy = { side, x };
+      GThread *thread;
+
+      g_assert_true (gtorch_stream_wait_stream (side, stream, NULL));
+      thread = g_thread_new ("busy", go_on_and_on, &busy);
+      while (g_atomic_int_get (&busy.n) < 3)
+        g_thread_yield ();
+      FAILS (gtorch_graph_capture_end (capture, &fault), GTORCH_ERROR_CAPTURE,
+             "graph: stream 0x* took part in the capture");
+      gtorch_graph_capture_unref (capture);
+      g_atomic_int_set (&busy.is_over, TRUE);
+      g_thread_join (thread);
+      g_assert_false (gtorch_stream_is_capturing (side));
+      gtorch_stream_synchronize (side, NULL, NULL);
+    }
+}
+
 static gpointer
 capture_elsewhere (gpointer data)
 {
@@ -546,6 +608,7 @@ main (int argc, char *argv[])
   TEST (work_on_another_device_alone_is_an_error);
   TEST (other_threads_go_on);
   TEST (other_threads_are_seen);
+  TEST (captures_end_beside_the_work_of_another_thread);
   TEST (threads_capture_at_the_same_time);
   TEST (forks_must_join);
   TEST (generators_of_ones_own_are_captured);

@@ -420,6 +420,46 @@ main_loop_waits_without_blocking (void)
   g_assert_true (gtorch_device_synchronize_finish (test_device (), device_result, &error));
 }
 
+/* Neither seen nor waited for is what comes behind it, in the same stream. */
+static void
+main_loop_reads_values_at_their_place (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchStream) stream = new_stream ();
+  g_autoptr (GTorchTensor) x = ones (1);
+  g_autoptr (GTorchStreamGuard) guard = NULL;
+  g_autoptr (GAsyncResult) real = NULL;
+  g_autoptr (GAsyncResult) whole = NULL;
+  g_autoptr (GAsyncResult) last = NULL;
+  Gate before = { 0 }, behind = { 0 };
+
+  /* There, a gate that is closed keeps the driver from telling of anything. */
+  if (test_is_elsewhere ("one gate behind another is of the CPU"))
+    return;
+  guard = gtorch_stream_guard_new (stream);
+  close_gate (stream, &before);
+  gtorch_tensor_add_scalar_inplace (x, 1, 1, &error);
+  gtorch_tensor_item_double_async (x, NULL, got_result, &real);
+  gtorch_tensor_item_int_async (x, NULL, got_result, &whole);
+  close_gate (stream, &behind);
+  gtorch_tensor_add_scalar_inplace (x, 1, 1, &error);
+  gtorch_tensor_item_int_async (x, NULL, got_result, &last);
+  g_assert_no_error (error);
+  g_timeout_add (5, open_gate, &before);
+  while (real == NULL || whole == NULL)
+    g_main_context_iteration (NULL, TRUE);
+  g_assert_cmpfloat (gtorch_tensor_item_double_finish (x, real, &error), ==, 2);
+  g_assert_cmpint (gtorch_tensor_item_int_finish (x, whole, &error), ==, 2);
+  g_assert_null (last);
+  g_assert_false (gtorch_stream_is_idle (stream));
+  g_atomic_int_set (&behind.go, TRUE);
+  while (last == NULL)
+    g_main_context_iteration (NULL, TRUE);
+  g_assert_cmpint (gtorch_tensor_item_int_finish (x, last, &error), ==, 3);
+  g_assert_no_error (error);
+  g_assert_true (gtorch_stream_get_current (NULL) == stream);
+}
+
 static void
 main_loop_gets_errors_and_cancellation (void)
 {
@@ -598,6 +638,7 @@ main (int argc, char *argv[])
   TEST (waiting_can_be_cancelled);
   TEST (waiting_is_cancelled_from_another_thread);
   TEST (main_loop_waits_without_blocking);
+  TEST (main_loop_reads_values_at_their_place);
   TEST (main_loop_gets_errors_and_cancellation);
   TEST (current_stream_nests_and_is_the_threads_own);
   TEST (launch_blocking_waits_for_each_call);

@@ -468,6 +468,54 @@ capture_and_replay (gdouble *result, GError **error)
          && gtorch_stream_synchronize (stream, NULL, error) && read_first (z, result, error);
 }
 
+/* --- a graph with branches, one of them in another --- */
+
+static gboolean
+begin_if (GTorchCUDAGraph *graph, GTorchImpl *predicate, GError **error)
+{
+  g_autoptr (GTorchTensor) tensor = gtorch_tensor_wrap (gtorch_impl_ref (predicate));
+
+  return gtorch_cuda_graph_begin_if (graph, tensor, error);
+}
+
+static gboolean
+add_in_branches (GTorchCUDAGraph *graph, GTorchImpl *x, GTorchStream *side, GTorchImpl **z,
+                 GError **error)
+{
+  g_autoptr (GTorchImpl) flag = gtorch_op_max (x, error);
+
+  return flag != NULL && begin_if (graph, flag, error) && fork_and_join (x, side, z, error)
+         && begin_if (graph, flag, error) && gtorch_op_add_inplace (*z, x, 1, error)
+         && gtorch_cuda_graph_end_if (graph, error) && gtorch_cuda_graph_end_if (graph, error);
+}
+
+static gboolean
+capture_branches (gdouble *result, GError **error)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, error);
+  g_autoptr (GTorchStream) side = stream != NULL ? gtorch_stream_new (gpu (0), 0, error) : NULL;
+  const gint64 n = N;
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) z = NULL;
+
+  if (side == NULL)
+    return FALSE;
+  x = gtorch_op_full (&n, 1, 3, GTORCH_DTYPE_FLOAT64, gpu (0), error);
+  if (x == NULL || !gtorch_device_synchronize (gpu (0), NULL, error))
+    return FALSE;
+  {
+    g_autoptr (GTorchGraphCapture) capture =
+        gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, error);
+
+    if (capture == NULL || !add_in_branches (graph, x, side, &z, error)
+        || !gtorch_graph_capture_end (capture, error))
+      return FALSE;
+  }
+  return gtorch_cuda_graph_replay_on (graph, stream, error)
+         && gtorch_stream_synchronize (stream, NULL, error) && read_first (z, result, error);
+}
+
 /* --- a graph with work that is not the library's, and kernels that it loads --- */
 
 #define DO(call) gtorch_cuda_check (gtorch_cuda.call, "the program", error)
@@ -564,6 +612,7 @@ const FaultProgram fault_programs[] = {
   { "transform",       transform,       0 },
   { "name-events",     name_events,     0 },
   { "graph",           capture_and_replay, 6 },
+  { "graph-branches",  capture_branches,   9 },
   { "graph-of-others", capture_with_others, -20 }, /* -exp (3) */
   { NULL },
 };

@@ -72,6 +72,7 @@ attend (const Case *c, guint *products)
 static const Case by_cudnn[] = {
   { 4, 4 },
   { 4, 4, .is_causal = TRUE },
+  { 4, 4, .dropout_p = 0.25 },
   { 4, 2 },
   { 4, 1, .is_causal = TRUE, .dtype = GTORCH_DTYPE_FLOAT16 },
   { 4, 4, (gint64[]){ 24 }, 1, GTORCH_DTYPE_BOOL },
@@ -82,7 +83,6 @@ static const Case by_cudnn[] = {
 
 static const Case by_products[] = {
   { 4, 4, .dtype = GTORCH_DTYPE_FLOAT32 },
-  { 4, 4, .dropout_p = 0.25 },
   { 4, 4, .dropout_p = 1 },
   { 4, 4, (gint64[]){ 0 }, 0, GTORCH_DTYPE_BOOL },
   { 4, 4, (gint64[]){ 24 }, 1, GTORCH_DTYPE_BFLOAT16, .mask_learns = TRUE },

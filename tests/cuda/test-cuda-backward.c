@@ -10,13 +10,11 @@
 
 #include <gtorch/gtorch-check-private.h>
 
-#include "cuda-test.h"
-#include "warnings.h"
+#include "race-test.h"
 
 #ifdef ON_A_REAL_GPU
-#define LENGTH                   (1 << 22)
-#define SEEDS                    20
-#define fake_cuda_set_seed(seed) ((void) (seed))
+#define LENGTH (1 << 22)
+#define SEEDS  20
 #else
 #define LENGTH 64
 #define SEEDS  150
@@ -666,19 +664,8 @@ main (gint argc, gchar **argv)
 {
   gint result;
 
-#ifdef ON_A_REAL_GPU
-  g_autoptr (GTorchTensor) x = NULL;
-  g_autoptr (GError) error = NULL;
-
-  device = gtorch_device_cuda (0, &error);
-  if (device != NULL)
-    x = gtorch_full (GTORCH_SHAPE (5), 2, GTORCH_DTYPE_FLOAT32, device, &error);
-  if (x == NULL) /* no GPU, or no kernels */
-    {
-      g_print ("1..0 # SKIP %s\n", error->message);
-      return 0;
-    }
-#endif
+  if (skips_without_gpu ())
+    return 0;
   g_test_init (&argc, &argv, NULL);
   count_warnings ();
   chance = g_rand_new_with_seed (1);

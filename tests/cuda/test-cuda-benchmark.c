@@ -9,9 +9,13 @@
 #include <tests/fake-cuda/fake-cublaslt.h>
 
 #include "cuda-test.h"
+#include "cuda/gtorch-cuda-cudnn-private.h"
+#include "gtorch-multiply-private.h"
 
 #define N_ALGORITHMS          5 /* of the fake cublasLt */
 #define NOTE_NONDETERMINISTIC 4
+
+#define OK(call) g_assert_cmpint (gtorch_cuda.call, ==, CUDA_SUCCESS)
 
 static guint quickest, broken;
 static gint64 next_size = 8; /* each test has shapes of its own */
@@ -116,6 +120,49 @@ mm (void)
   y = gtorch_op_mm (x, x, &error);
   g_assert_no_error (error);
   return fake_cublaslt.n_products - n;
+}
+
+static gint n_given_back;
+
+static gpointer
+give_back (gpointer data)
+{
+  gtorch_cuda_drop_workspaces (gpu (0));
+  g_atomic_int_inc (&n_given_back);
+  return NULL;
+}
+
+static void
+wait_until_given_back (void *data)
+{
+  while (g_atomic_int_get (&n_given_back) < GPOINTER_TO_INT (data))
+    g_thread_yield ();
+}
+
+/* Before this product is done, somebody else gives back what products work in. */
+static int
+multiply_beside (void *stream, unsigned algorithm)
+{
+  static gint n;
+
+  OK (cuLaunchHostFunc (stream, wait_until_given_back, GINT_TO_POINTER (++n)));
+  g_thread_unref (g_thread_new ("give-back", give_back, NULL));
+  return 0;
+}
+
+static void
+products_on_trial_keep_what_they_work_in (void)
+{
+  if (!gtorch_allocator_get_caching (gpu_allocator ()))
+    {
+      g_test_skip ("the driver takes memory back when the product is done");
+      return;
+    }
+  set_up (3);
+  fake_cublaslt.multiply = multiply_beside;
+  g_assert_cmpuint (mm (), >, 10);
+  g_assert_cmpuint (fake_cublaslt.n_homeless, ==, 0);
+  tear_down ();
 }
 
 static void
@@ -331,6 +378,74 @@ convolutions_are_not_timed_in_a_capture (void)
   tear_down ();
 }
 
+/* --- plans that are kept --- */
+
+#define MAX_PLANS 4096 /* as gtorch-cuda-cudnn.c has it */
+
+static gpointer
+keep_plan (gpointer data)
+{
+  static gint64 last;
+  const gint64 form = ++last;
+  GError *error = NULL;
+
+  gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (gpu (0)), &error);
+  g_assert_no_error (error);
+  g_assert_nonnull (gtorch_cudnn_begin (0));
+  gtorch_cudnn_keep (0, &form, sizeof form, &(GTorchCudnnPlan){ NULL });
+  gtorch_cudnn_end ();
+  return NULL;
+}
+
+static gpointer
+let_go (gpointer data)
+{
+  g_usleep (50000); /* for the capture to begin, if it would */
+  fake_cuda_hold (FALSE);
+  return NULL;
+}
+
+/* A full table is emptied when the GPU is done, for which a thread waits. */
+static void
+no_capture_begins_while_plans_are_let_go (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, NULL);
+  g_autoptr (GTorchGraphCapture) capture = NULL;
+  g_autoptr (GTorchStreamGuard) guard = NULL;
+  g_autoptr (GTorchImpl) x = NULL;
+  GThread *threads[2];
+  GError *error = NULL;
+  guint i;
+
+  set_up (0);
+  x = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, 8);
+  g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
+  fake_cuda_reset_calls ();
+  while (fake_cuda_get_calls ("cuCtxSynchronize") == 0)
+    keep_plan (NULL);
+  for (i = 1; i < MAX_PLANS; i++)
+    keep_plan (NULL);
+  fake_cuda_hold (TRUE);
+  g_assert_true (gtorch_op_neg_inplace (x, NULL));
+  fake_cuda_reset_calls ();
+  threads[0] = g_thread_new ("keep", keep_plan, NULL);
+  while (fake_cuda_get_calls ("cuCtxSynchronize") == 0)
+    g_thread_yield ();
+  threads[1] = g_thread_new ("let-go", let_go, NULL);
+  capture =
+      gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
+  g_assert_no_error (error);
+  for (i = 0; i < 2; i++)
+    g_thread_join (threads[i]);
+  guard = gtorch_stream_guard_new (stream);
+  g_assert_true (gtorch_op_neg_inplace (x, &error));
+  g_assert_no_error (error);
+  gtorch_graph_capture_end (capture, &error);
+  g_assert_no_error (error);
+  tear_down ();
+}
+
 #define TEST(name) g_test_add_func ("/GTorchCudaBenchmark/" #name, name)
 
 gint
@@ -341,6 +456,7 @@ main (gint argc, gchar **argv)
   g_test_init (&argc, &argv, NULL);
   fake_cuda_stop_clock ();
   TEST (products_take_the_first_algorithm_unasked);
+  TEST (products_on_trial_keep_what_they_work_in);
   TEST (the_quickest_product_is_kept);
   TEST (the_first_stays_if_it_is_the_quickest);
   TEST (what_fails_is_passed_over);
@@ -352,6 +468,7 @@ main (gint argc, gchar **argv)
   TEST (engines_without_order_must_be_allowed);
   TEST (engines_without_room_are_passed_over);
   TEST (convolutions_are_not_timed_in_a_capture);
+  TEST (no_capture_begins_while_plans_are_let_go);
   result = g_test_run ();
   assert_no_misuse ();
   return result;

@@ -123,6 +123,91 @@ what_is_known_to_be_done_is_left_out (void)
     }
 }
 
+/* Errors and lost devices of what a shape function computes are those of the operation that was called. */
+static void
+what_a_shape_waits_for_is_named (void)
+{
+  static const gchar *const ops[] = { "nonzero", "masked_select", "bincount", "one_hot" };
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (ops); i++)
+    {
+      g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, 50);
+      g_autoptr (GTorchTensor) tensor = gtorch_tensor_wrap (gtorch_impl_ref (x));
+      g_autoptr (GTorchTensor) mask = gtorch_tensor_gt_scalar (tensor, 3, NULL);
+      g_autofree gchar *start = g_strdup_printf ("%s: ", ops[i]);
+      g_autofree gchar *place = g_strdup_printf (", 700), in %s (work ", ops[i]);
+      g_autoptr (GError) error = NULL;
+      guint way;
+
+      for (way = 0; way < 3; way++)
+        {
+          GTorchTensor *y;
+
+          g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
+          if (way == 0)
+            fake_cuda_fail ("cuLaunchKernel", 1, CUDA_ERROR_INVALID_VALUE);
+          else if (way == 1)
+            fake_cuda_fail ("cuMemcpyDtoHAsync", 1, CUDA_ERROR_INVALID_VALUE);
+          else
+            fake_cuda_break (0, 1, CUDA_ERROR_ILLEGAL_ADDRESS);
+          if (i == 0)
+            y = gtorch_tensor_nonzero (tensor, &error);
+          else if (i == 1)
+            y = gtorch_tensor_masked_select (tensor, mask, &error);
+          else if (i == 2)
+            y = gtorch_tensor_bincount (tensor, NULL, 0, &error);
+          else
+            y = gtorch_tensor_one_hot (tensor, -1, &error);
+          g_assert_null (y);
+          g_test_message ("%s", error->message);
+          g_assert_true (g_str_has_prefix (error->message, start));
+          if (way == 2)
+            g_assert_nonnull (strstr (error->message, place));
+          g_clear_error (&error);
+          heal ();
+        }
+    }
+}
+
+/* There is none for it on the driver without a GPU. */
+static void
+a_missing_kernel_is_named_after_the_operation (void)
+{
+  g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, 50);
+  g_autoptr (GTorchTensor) tensor = gtorch_tensor_wrap (gtorch_impl_ref (x));
+  g_autoptr (GTorchTensor) values = NULL;
+  g_autoptr (GError) error = NULL;
+
+  g_assert_false (gtorch_tensor_unique (tensor, &values, NULL, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+  g_assert_true (g_str_has_prefix (error->message, "unique: gt_order_"));
+}
+
+/* An operation that is waited for has not been done as a whole if it goes on. */
+static void
+what_goes_on_after_a_wait_is_named (void)
+{
+  g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, 50);
+  g_autoptr (GError) error = NULL;
+  GTorchCudaLane *lane = gtorch_cuda_current_lane (gpu (0), &error);
+
+  g_assert_no_error (error);
+  fake_cuda_set_seed (0);
+  gtorch_cuda_note_begin (lane, "unique");
+  g_assert_true (gtorch_op_neg_inplace (x, NULL));
+  g_assert_true (gtorch_cuda_lane_synchronize (lane, "read", NULL));
+  gtorch_cuda_note_next (lane);
+  fake_cuda_hold (TRUE);
+  fake_cuda_break (0, 1, CUDA_ERROR_ILLEGAL_ADDRESS);
+  g_assert_true (gtorch_op_neg_inplace (x, NULL));
+  g_assert_true (gtorch_cuda_note_end (lane, TRUE));
+  error = end ();
+  g_test_message ("%s", error->message);
+  g_assert_nonnull (strstr (error->message, ", 700), in unique (work "));
+  heal ();
+}
+
 static void
 each_stream_with_unfinished_work_is_named (void)
 {
@@ -325,6 +410,9 @@ main (gint argc, gchar **argv)
   g_test_init (&argc, &argv, NULL);
   TEST (the_error_names_what_it_can_have_been);
   TEST (what_is_known_to_be_done_is_left_out);
+  TEST (what_a_shape_waits_for_is_named);
+  TEST (a_missing_kernel_is_named_after_the_operation);
+  TEST (what_goes_on_after_a_wait_is_named);
   TEST (each_stream_with_unfinished_work_is_named);
   TEST (asked_to_it_names_the_one_that_failed);
   TEST (many_operations_leave_the_last_ones);

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include "cuda-test.h"
+#include "cuda/gtorch-cuda-capture-private.h"
 
 #define PAGE (32 * MIB)
 
@@ -258,6 +259,65 @@ pages_outlive_the_queue_of_another (void)
   assert_no_misuse ();
 }
 
+static CUresult
+settle (GTorchDevice *device)
+{
+  GTORCH_CUDA_APART;
+
+  g_assert_true (gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (device), NULL));
+  return gtorch_cuda_device_settle (GTORCH_CUDA_DEVICE (device));
+}
+
+/* … nor anything to ask of it while there are captures. Those of other devices do not matter. */
+static void
+captures_go_on_beside_the_queue_of_another (void)
+{
+  guint i;
+
+  for (i = 0; i < 2; i++)
+    {
+      g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+      g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (i), 0, NULL);
+      g_autoptr (GTorchStream) theirs = NULL;
+      g_autoptr (GTorchGraphCapture) capture = NULL;
+      g_autoptr (GTorchImpl) x = NULL;
+      GError *error = NULL;
+      GTorchImpl *page;
+      CUstream queue;
+      gint64 own;
+
+      start ();
+      x = ramp_1d (gpu (i), GTORCH_DTYPE_INT64, 8);
+      own = gpu_stat (0, "reserved_bytes.all.current");
+      g_assert_true (gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (gpu (0)), NULL));
+      g_assert_cmpint (gtorch_cuda.cuStreamCreateWithPriority (&queue, CU_STREAM_NON_BLOCKING, 0),
+                       ==, CUDA_SUCCESS);
+      theirs = gtorch_stream_new_external (gpu (0), queue, &error);
+      g_assert_no_error (error);
+      alloc_pages (theirs, &page, 1);
+      gtorch_impl_unref (page);
+      g_clear_object (&theirs);
+      g_assert_cmpint (gtorch_cuda.cuStreamDestroy (queue), ==, CUDA_SUCCESS);
+
+      capture =
+          gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
+      g_assert_no_error (error);
+      g_assert_cmpint (settle (gpu (0)), ==, CUDA_SUCCESS);
+      gtorch_device_empty_cache (gpu (0));
+      g_assert_cmpint (gpu_stat (0, "reserved_bytes.all.current"), ==, own + (i == 0 ? PAGE : 0));
+      g_assert_true (gtorch_op_neg_inplace (x, NULL));
+      gtorch_graph_capture_end (capture, &error);
+      g_assert_no_error (error);
+      g_clear_pointer (&capture, gtorch_graph_capture_unref);
+      g_clear_object (&graph);
+      g_clear_pointer (&x, gtorch_impl_unref);
+      gtorch_device_empty_cache (gpu (0));
+      gtorch_device_empty_cache (gpu (1));
+      check_memory (0);
+    }
+  assert_no_misuse ();
+}
+
 /* Whatever the driver refuses: there is the memory or an error, and nothing is lost. */
 static void
 no_fault_loses_memory (void)
@@ -311,6 +371,7 @@ main (gint argc, gchar **argv)
   TEST (large_ones_move_in_one_piece);
   TEST (work_on_pages_is_waited_for);
   TEST (pages_outlive_the_queue_of_another);
+  TEST (captures_go_on_beside_the_queue_of_another);
   TEST (no_fault_loses_memory);
   TEST (other_devices_may_use_what_has_moved);
   result = g_test_run ();

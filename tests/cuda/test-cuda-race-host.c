@@ -9,12 +9,7 @@
 
 #include <gtorch/gtorch-check-private.h>
 
-#include "cuda-test.h"
-#include "warnings.h"
-
-#ifdef ON_A_REAL_GPU
-#define fake_cuda_set_seed(seed) ((void) (seed))
-#endif
+#include "race-test.h"
 
 typedef struct
 {
@@ -615,19 +610,8 @@ main (gint argc, gchar **argv)
   gint result;
   guint i;
 
-#ifdef ON_A_REAL_GPU
-  g_autoptr (GTorchTensor) x = NULL;
-  g_autoptr (GError) error = NULL;
-  GTorchDevice *found = gtorch_device_cuda (0, &error);
-
-  if (found != NULL)
-    x = gtorch_full (GTORCH_SHAPE (5), 2, GTORCH_DTYPE_FLOAT32, found, &error);
-  if (x == NULL) /* no GPU, or no kernels */
-    {
-      g_print ("1..0 # SKIP %s\n", error->message);
-      return 0;
-    }
-#endif
+  if (skips_without_gpu ())
+    return 0;
   g_test_init (&argc, &argv, NULL);
   count_warnings ();
   for (i = 0; i < G_N_ELEMENTS (ways); i++)

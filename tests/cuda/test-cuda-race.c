@@ -8,12 +8,10 @@
 
 #include <gtorch/gtorch-check-private.h>
 
-#include "cuda-test.h"
-#include "warnings.h"
+#include "race-test.h"
 
 #ifdef ON_A_REAL_GPU
-#define HAS_RANDOM_NUMBERS       TRUE
-#define fake_cuda_set_seed(seed) ((void) (seed))
+#define HAS_RANDOM_NUMBERS TRUE
 #else
 #define HAS_RANDOM_NUMBERS (device->type == GTORCH_DEVICE_TYPE_CPU)
 #endif
@@ -428,44 +426,18 @@ an_initial_gradient_of_another_stream (void)
       g_test_add_func ("/GTorchRace/cuda/" #name, name##_on_gpu); \
     }                                                             \
   while (0)
-/* Streams of the CPU are threads: ThreadSanitizer would find what is wrong on purpose, too. */
-#ifdef __SANITIZE_THREAD__
-#define RACE_ON_CPU(name) g_test_skip ("threads race on purpose, which ThreadSanitizer reports")
-#else
-#define RACE_ON_CPU(name) name ()
-#endif
-
-#define BOTH_AS(name, run_on_cpu)    \
-  static void name##_on_cpu (void)   \
-  {                                  \
-    device = gtorch_device_cpu ();   \
-    run_on_cpu;                      \
-  }                                  \
-  static void name##_on_gpu (void)   \
-  {                                  \
-    guint seed;                      \
-                                     \
-    device = gpu (0);                \
-    for (seed = 0; seed < 4; seed++) \
-      {                              \
-        fake_cuda_set_seed (seed);   \
-        name ();                     \
-      }                              \
-  }
-#define BOTH(name)   BOTH_AS (name, name ())
-#define RACING(name) BOTH_AS (name, RACE_ON_CPU (name))
 
 RACING (reading_what_another_stream_writes)
 RACING (writing_what_another_stream_reads_or_writes)
 RACING (waiting_the_wrong_way_round)
 RACING (an_event_recorded_too_early)
-BOTH (asked_to_it_is_an_error)
-BOTH (a_read_on_the_host_of_another_stream)
-BOTH (every_way_of_waiting_counts)
-BOTH (two_may_read)
+ON_BOTH (asked_to_it_is_an_error)
+ON_BOTH (a_read_on_the_host_of_another_stream)
+ON_BOTH (every_way_of_waiting_counts)
+ON_BOTH (two_may_read)
 RACING (parts_that_do_not_meet_are_no_race)
-BOTH (memory_used_again_is_no_race)
-BOTH (backward_is_one_operation_on_the_current_stream)
+ON_BOTH (memory_used_again_is_no_race)
+ON_BOTH (backward_is_one_operation_on_the_current_stream)
 RACING (an_initial_gradient_of_another_stream)
 
 gint
@@ -473,19 +445,8 @@ main (gint argc, gchar **argv)
 {
   gint result;
 
-#ifdef ON_A_REAL_GPU
-  g_autoptr (GTorchTensor) x = NULL;
-  g_autoptr (GError) error = NULL;
-  GTorchDevice *found = gtorch_device_cuda (0, &error);
-
-  if (found != NULL)
-    x = gtorch_full (GTORCH_SHAPE (5), 2, GTORCH_DTYPE_FLOAT32, found, &error);
-  if (x == NULL) /* no GPU, or no kernels */
-    {
-      g_print ("1..0 # SKIP %s\n", error->message);
-      return 0;
-    }
-#endif
+  if (skips_without_gpu ())
+    return 0;
   g_test_init (&argc, &argv, NULL);
   count_warnings ();
   TEST (reading_what_another_stream_writes);

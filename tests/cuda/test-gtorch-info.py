@@ -39,6 +39,7 @@ def devices_and_versions_are_listed():
     has(r'^ +PCI 0000:02:00\.0, GPU-fafafafa-fafa-fafa-fafa-fafafafafa01$', out)
     has(r'^  cublasLt +13\.1\.2$', out)
     has(r'^  cufft +12\.0\.0$', out)
+    has(r'^  nccl +2\.28\.9$', out)
     has(r'^  nvml +580\.65\.06$', out)
 
 
@@ -91,9 +92,17 @@ def a_missing_library_names_its_package():
         ('cublasLt', 'libcublasLt', 'nvidia-cublas'),
         ('cudnn', 'libcudnn', 'nvidia-cudnn-cu13'),
         ('cufft', 'libcufft', 'nvidia-cufft'),
+        ('nccl', 'libnccl', 'nvidia-nccl-cu13'),
         ('nvml', 'libnvidia-ml', 'libnvidia-ml1'),
     ):
         has(rf'^  {name} +(\d[\d.]+|.* was not found; tried /nowhere/{library}\.so.*{package}.*)$', out)
+
+
+@tap.case
+def versions_of_nccl_are_read_in_both_forms():
+    has(r'^  nccl +2\.8\.4$', run(GTORCH_FAKE_NCCL='2804')[1])
+    has(r'^  nccl +2\.9\.6$', run(GTORCH_FAKE_NCCL='20906')[1])
+    has(r'^  nccl +cuda: ncclGetVersion failed with result 3$', run(GTORCH_FAKE_NCCL='0')[1])
 
 
 @tap.case

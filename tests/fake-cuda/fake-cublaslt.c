@@ -180,8 +180,8 @@ cublasLtMatmul (void *handle, void *desc, const void *alpha, const void *a, void
   (void) c_layout;
   (void) d;
   (void) d_layout;
-  (void) workspace;
-  (void) n_workspace;
+  if (workspace == NULL && n_workspace > 0)
+    fake_cublaslt.n_homeless++;
   fake_cublaslt.compute = ((Object *) desc)->compute;
   fake_cublaslt.epilogue = ((Object *) desc)->epilogue;
   fake_cublaslt.n_products++;

@@ -14,7 +14,8 @@ typedef struct
   unsigned n_plans;   /* descriptions of products made so far */
   unsigned n_present; /* of these, not destroyed yet */
   unsigned n_products;
-  unsigned algorithm; /* of the last one: there are 5 for each, 0 is proposed first */
+  unsigned n_homeless; /* of these, without the memory that they were to work in */
+  unsigned algorithm;  /* of the last one: there are 5 for each, 0 is proposed first */
 } FakeCublasLt;
 
 extern FakeCublasLt fake_cublaslt;

@@ -107,7 +107,8 @@ struct CUkern_st
                    const FakeDevice *device);
   gconstpointer op; /* GTorchOpClass */
   guint8 dtype, from;
-  guint loaded; /* bit i: on device i */
+  gboolean only_reports; /* what it computes the fake cannot do */
+  guint loaded;          /* bit i: on device i */
   guint size;
   void (*ref) (gpointer parameter); /* of what the parameter holds; NULL: nothing */
   void (*unref) (gpointer parameter);
@@ -115,6 +116,9 @@ struct CUkern_st
 
 /* NULL for one that the fake cannot run. */
 FakeKernel *fake_kernel_get (const gchar *name);
+guint fake_kernel_find_dtype (const gchar *suffix);
+/* Is it one of those that look for wrong numbers? The name is without "gt_". */
+gboolean fake_report_parse (FakeKernel *kernel, const gchar *text);
 
 /* --- work --- */
 typedef enum
@@ -127,7 +131,17 @@ typedef enum
   FAKE_WAIT,
   FAKE_CALL,
   FAKE_FREE,
+  FAKE_BRANCH,
 } FakeKind;
+
+/* What decides whether a branch is done: the value that was given to its handle. */
+typedef struct
+{
+  gint refs;
+  gboolean has_node;
+  guint value; /* of the next run */
+  guint first; /* … without having been set; is set to this when a graph begins */
+} FakeCondition;
 
 /* In memory of several processes; atomically. */
 typedef struct
@@ -197,6 +211,11 @@ struct _FakeOp
       CUhostFn func;
       void *data;
     } call;
+    struct
+    {
+      FakeCondition *condition;
+      CUgraph body;
+    } branch;
   };
 };
 
@@ -243,6 +262,18 @@ gboolean fake_in_host_function (void);
 
 /* The seed and counter that keys were made of (gtorch_cuda_random_keys () the other way round). */
 void fake_kernel_find_numbers (gconstpointer random, GTorchOpCall *call);
+
+/* --- branches --- */
+/* Its kernel: TRUE if that is the name. */
+gboolean fake_branch_parse (FakeKernel *kernel, const gchar *text);
+/* Gives the value to what the handle means. */
+CUresult fake_condition_set (guint64 handle, guint value);
+void fake_branch_clear (FakeOp *op);
+void fake_branch_copy (FakeOp *to, const FakeOp *from);
+/* Does the body, or not. */
+CUresult fake_branch_run (FakeOp *op, FakeDevice *device);
+/* Does one piece of work at once. */
+CUresult fake_op_run (FakeOp *op, FakeDevice *device);
 
 /* --- captures --- */
 FakeCapture *fake_capture_ref (FakeCapture *capture);

@@ -691,7 +691,10 @@ cuCtxSynchronize (void)
   ENTER_CURRENT (cuCtxSynchronize, device);
   if (fake_capture_on_device (device))
     LEAVE (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-  LEAVE (fake_device_drain (device));
+  fake_device_drain (device);
+  if (fake_capture_on_device (device)) /* it began meanwhile */
+    LEAVE (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  LEAVE (device->failure);
 }
 
 CUresult

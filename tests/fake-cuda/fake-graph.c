@@ -25,12 +25,15 @@ struct CUgraphNode_st
 struct CUgraph_st
 {
   GPtrArray *nodes;
+  GPtrArray *conditions; /* that handles were made of; or NULL */
+  gboolean has_exec;
 };
 
 struct CUgraphExec_st
 {
   CUgraph graph;
-  GPtrArray *made_of; /* the nodes that its own are copies of */
+  CUgraph made_from;
+  GHashTable *copies; /* of the nodes of that one */
 };
 
 struct _FakeCapture
@@ -41,7 +44,8 @@ struct _FakeCapture
   GThread *thread;
   gboolean is_spoiled, is_over;
   CUgraph graph;
-  GPtrArray *streams; /* the first is where it began */
+  gboolean is_in_body; /* the graph is not its own */
+  GPtrArray *streams;  /* the first is where it began */
 };
 
 static GPtrArray *captures; /* under way */
@@ -72,6 +76,17 @@ clear_node_op (FakeOp *op)
     fake_op_clear (op);
 }
 
+static void
+condition_unref (gpointer data)
+{
+  FakeCondition *condition = data;
+
+  if (--condition->refs > 0)
+    return;
+  set_alive (condition, FALSE);
+  g_free (condition);
+}
+
 static CUgraph
 graph_new (void)
 {
@@ -100,6 +115,7 @@ graph_free (CUgraph graph)
       g_free (node);
     }
   g_ptr_array_unref (graph->nodes);
+  g_clear_pointer (&graph->conditions, g_ptr_array_unref);
   set_alive (graph, FALSE);
   g_free (graph);
   fake_accounts.graphs--;
@@ -131,8 +147,15 @@ graph_index (CUgraph graph, gconstpointer node)
   return index;
 }
 
+static gboolean
+is_branch (CUgraphNode node)
+{
+  return node->child == NULL && node->op.kind == FAKE_BRANCH;
+}
+
+/* copies: gets the copy of each node, with those in branches; or NULL. */
 static CUgraph
-graph_copy (CUgraph graph)
+graph_copy (CUgraph graph, GHashTable *copies)
 {
   CUgraph copy = graph_new ();
   guint i, j;
@@ -142,10 +165,18 @@ graph_copy (CUgraph graph)
       CUgraphNode node = graph->nodes->pdata[i], same;
       FakeOp op;
 
-      if (node->child == NULL)
+      if (is_branch (node))
+        {
+          op = node->op;
+          op.branch.condition->refs++;
+          op.branch.body = graph_copy (node->op.branch.body, copies);
+        }
+      else if (node->child == NULL)
         fake_op_copy (&op, &node->op);
       same = graph_add (copy, node->child == NULL ? &op : NULL,
-                        node->child != NULL ? graph_copy (node->child) : NULL, NULL);
+                        node->child != NULL ? graph_copy (node->child, NULL) : NULL, NULL);
+      if (copies != NULL)
+        g_hash_table_insert (copies, node, same);
       for (j = 0; j < node->before->len; j++)
         g_ptr_array_add (same->before,
                          copy->nodes->pdata[graph_index (graph, node->before->pdata[j])]);
@@ -218,6 +249,97 @@ mark_before (CUgraphNode node)
     mark_before (node->before->pdata[i]);
 }
 
+/* --- branches --- */
+
+CUresult
+fake_condition_set (guint64 handle, guint value)
+{
+  FakeCondition *condition = (FakeCondition *) (guintptr) handle;
+
+  if (alive == NULL || !g_hash_table_contains (alive, condition))
+    return CUDA_ERROR_ILLEGAL_ADDRESS;
+  condition->value = value;
+  return CUDA_SUCCESS;
+}
+
+void
+fake_branch_clear (FakeOp *op)
+{
+  graph_free (op->branch.body);
+  condition_unref (op->branch.condition);
+}
+
+void
+fake_branch_copy (FakeOp *to, const FakeOp *from)
+{
+  to->branch.condition->refs++;
+  to->branch.body = graph_copy (from->branch.body, NULL);
+}
+
+CUresult
+fake_branch_run (FakeOp *op, FakeDevice *device)
+{
+  FakeCondition *condition = op->branch.condition;
+  const gboolean is_true = condition->value != 0;
+  CUresult result = CUDA_SUCCESS;
+  CUgraphNode node;
+
+  condition->value = condition->first;
+  clear_marks (op->branch.body);
+  while (is_true && result == CUDA_SUCCESS && (node = choose_node (op->branch.body)) != NULL)
+    {
+      node->mark = TRUE;
+      result = fake_op_run (&node->op, device);
+    }
+  return result;
+}
+
+/* As the driver: no host functions, no memory, no graphs that were added as a whole. */
+static gboolean
+can_be_body (CUgraph graph)
+{
+  guint i;
+
+  for (i = 0; i < graph->nodes->len; i++)
+    {
+      CUgraphNode node = graph->nodes->pdata[i];
+
+      if (node->child != NULL
+          || (node->op.kind != FAKE_KERNEL && node->op.kind != FAKE_COPY
+              && node->op.kind != FAKE_SET
+              && !(is_branch (node) && can_be_body (node->op.branch.body))))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+/* Of a graph that is made ready: are their bodies, and all handles, used as they must be? */
+static gboolean
+have_branches (CUgraph graph, gboolean *are_right)
+{
+  gboolean result = FALSE;
+  guint i;
+
+  for (i = 0; graph->conditions != NULL && i < graph->conditions->len; i++)
+    if (!((FakeCondition *) graph->conditions->pdata[i])->has_node)
+      {
+        *are_right = FALSE;
+        result = TRUE;
+      }
+  for (i = 0; i < graph->nodes->len; i++)
+    {
+      CUgraphNode node = graph->nodes->pdata[i];
+
+      if (!is_branch (node))
+        continue;
+      result = TRUE;
+      if (!can_be_body (node->op.branch.body))
+        *are_right = FALSE;
+      have_branches (node->op.branch.body, are_right);
+    }
+  return result;
+}
+
 /* --- captures --- */
 
 FakeCapture *
@@ -233,7 +355,7 @@ fake_capture_unref (FakeCapture *capture)
   if (capture == NULL || --capture->refs > 0)
     return;
   g_ptr_array_unref (capture->streams);
-  if (capture->graph != NULL)
+  if (capture->graph != NULL && !capture->is_in_body)
     graph_free (capture->graph);
   g_free (capture);
 }
@@ -391,11 +513,27 @@ cuThreadExchangeStreamCaptureMode (CUstreamCaptureMode *mode)
   LEAVE (CUDA_SUCCESS);
 }
 
+static FakeCapture *
+capture_new (CUstream stream, CUgraph graph, CUstreamCaptureMode mode)
+{
+  FakeCapture *capture = g_new0 (FakeCapture, 1);
+
+  capture->refs = 1;
+  capture->id = ++last_id;
+  capture->mode = mode;
+  capture->thread = g_thread_self ();
+  capture->graph = graph;
+  capture->streams = g_ptr_array_new ();
+  if (captures == NULL)
+    captures = g_ptr_array_new ();
+  g_ptr_array_add (captures, capture);
+  take_part (capture, stream);
+  return capture;
+}
+
 CUresult
 cuStreamBeginCapture (CUstream stream, CUstreamCaptureMode mode)
 {
-  FakeCapture *capture;
-
   ENTER (cuStreamBeginCapture);
   FIND (stream);
   if ((guint) mode > CU_STREAM_CAPTURE_MODE_RELAXED)
@@ -406,17 +544,55 @@ cuStreamBeginCapture (CUstream stream, CUstreamCaptureMode mode)
     LEAVE (CUDA_ERROR_ILLEGAL_STATE);
   if (stream->device->failure != CUDA_SUCCESS)
     LEAVE (stream->device->failure);
-  capture = g_new0 (FakeCapture, 1);
-  capture->refs = 1;
-  capture->id = ++last_id;
-  capture->mode = mode;
-  capture->thread = g_thread_self ();
-  capture->graph = graph_new ();
-  capture->streams = g_ptr_array_new ();
-  if (captures == NULL)
-    captures = g_ptr_array_new ();
-  g_ptr_array_add (captures, capture);
-  take_part (capture, stream);
+  capture_new (stream, graph_new (), mode);
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuStreamBeginCaptureToGraph (CUstream stream, CUgraph graph, const CUgraphNode *before,
+                             const CUgraphEdgeData *edges, size_t n_before,
+                             CUstreamCaptureMode mode)
+{
+  FakeCapture *capture;
+  size_t i;
+
+  ENTER (cuStreamBeginCaptureToGraph);
+  FIND (stream);
+  if ((guint) mode > CU_STREAM_CAPTURE_MODE_RELAXED || edges != NULL
+      || !g_hash_table_contains (alive, graph))
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  if (stream->is_default)
+    LEAVE (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  if (stream->capture != NULL)
+    LEAVE (CUDA_ERROR_ILLEGAL_STATE);
+  capture = capture_new (stream, graph, mode);
+  capture->is_in_body = TRUE;
+  for (i = 0; i < n_before; i++)
+    g_ptr_array_add (stream->before, before[i]);
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuStreamUpdateCaptureDependencies (CUstream stream, CUgraphNode *before, size_t n_before,
+                                   unsigned int flags)
+{
+  size_t i;
+
+  ENTER (cuStreamUpdateCaptureDependencies);
+  FIND (stream);
+  if (stream->capture == NULL)
+    LEAVE (CUDA_ERROR_ILLEGAL_STATE);
+  if (stream->capture->is_spoiled)
+    LEAVE (CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  for (i = 0; i < n_before; i++)
+    if (!g_ptr_array_find (stream->capture->graph->nodes, before[i], NULL))
+      LEAVE (CUDA_ERROR_INVALID_VALUE);
+  if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+    set_before (stream, NULL);
+  for (i = 0; i < n_before; i++)
+    g_ptr_array_add (stream->before, before[i]);
   LEAVE (CUDA_SUCCESS);
 }
 
@@ -547,12 +723,65 @@ cuGraphGetNodes (CUgraph graph, CUgraphNode *nodes, size_t *n)
 }
 
 CUresult
+cuGraphConditionalHandleCreate (CUgraphConditionalHandle *handle, CUgraph graph, CUcontext context,
+                                unsigned int value, unsigned int flags)
+{
+  FakeCondition *condition;
+
+  ENTER (cuGraphConditionalHandleCreate);
+  if (context == NULL || flags > CU_GRAPH_COND_ASSIGN_DEFAULT
+      || !g_hash_table_contains (alive, graph))
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  condition = g_new0 (FakeCondition, 1);
+  condition->refs = 1;
+  /* Without a value for the beginning, what the last run has left would stand there: all is possible. */
+  condition->value = condition->first = flags != 0 ? value : fake_draw (2);
+  set_alive (condition, TRUE);
+  if (graph->conditions == NULL)
+    graph->conditions = g_ptr_array_new_with_free_func (condition_unref);
+  g_ptr_array_add (graph->conditions, condition);
+  *handle = (guintptr) condition;
+  LEAVE (CUDA_SUCCESS);
+}
+
+/* Only conditional ones, with one body. The handle goes to the node. */
+CUresult
+cuGraphAddNode (CUgraphNode *node, CUgraph graph, const CUgraphNode *before,
+                const CUgraphEdgeData *edges, size_t n_before, CUgraphNodeParams *parameters)
+{
+  FakeOp op = { .kind = FAKE_BRANCH };
+  size_t i;
+
+  ENTER (cuGraphAddNode);
+  op.branch.condition = (FakeCondition *) (guintptr) parameters->conditional.handle;
+  if (parameters->type != CU_GRAPH_NODE_TYPE_CONDITIONAL || edges != NULL
+      || parameters->conditional.type != CU_GRAPH_COND_TYPE_IF || parameters->conditional.size != 1
+      || parameters->conditional.ctx == NULL || !g_hash_table_contains (alive, graph)
+      || graph->conditions == NULL
+      || !g_ptr_array_find (graph->conditions, op.branch.condition, NULL)
+      || op.branch.condition->has_node)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  for (i = 0; i < n_before; i++)
+    if (!g_ptr_array_find (graph->nodes, before[i], NULL))
+      LEAVE (CUDA_ERROR_INVALID_VALUE);
+  op.branch.condition->has_node = TRUE;
+  op.branch.condition->refs++;
+  op.branch.body = graph_new ();
+  *node = graph_add (graph, &op, NULL, NULL);
+  for (i = 0; i < n_before; i++)
+    g_ptr_array_add ((*node)->before, before[i]);
+  parameters->conditional.phGraph_out = &(*node)->op.branch.body;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
 cuGraphNodeGetType (CUgraphNode node, CUgraphNodeType *type)
 {
   static const CUgraphNodeType types[] = {
     [FAKE_KERNEL] = CU_GRAPH_NODE_TYPE_KERNEL,      [FAKE_COPY] = CU_GRAPH_NODE_TYPE_MEMCPY,
     [FAKE_SET] = CU_GRAPH_NODE_TYPE_MEMSET,         [FAKE_CALL] = CU_GRAPH_NODE_TYPE_HOST,
     [FAKE_WRITE] = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, [FAKE_FREE] = CU_GRAPH_NODE_TYPE_MEM_FREE,
+    [FAKE_BRANCH] = CU_GRAPH_NODE_TYPE_CONDITIONAL,
   };
 
   ENTER (cuGraphNodeGetType);
@@ -645,19 +874,17 @@ cuGraphKernelNodeGetParams (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *parameter
   LEAVE (CUDA_SUCCESS);
 }
 
-/* The graph that this was made of has its nodes in the same order. */
 CUresult
 cuGraphExecKernelNodeSetParams (CUgraphExec exec, CUgraphNode node,
                                 const CUDA_KERNEL_NODE_PARAMS *parameters)
 {
   const FakeKernel *kernel;
   CUgraphNode own;
-  guint index;
 
   ENTER (cuGraphExecKernelNodeSetParams);
-  if (!g_ptr_array_find (exec->made_of, node, &index))
+  own = g_hash_table_lookup (exec->copies, node);
+  if (own == NULL)
     LEAVE (CUDA_ERROR_INVALID_VALUE);
-  own = exec->graph->nodes->pdata[index];
   kernel = own->op.launch.kernel;
   if (own->child != NULL || own->op.kind != FAKE_KERNEL
       || (const FakeKernel *) parameters->func != kernel)
@@ -670,12 +897,17 @@ CUresult
 cuGraphInstantiateWithFlags (CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
   FakeDevice *device;
+  gboolean are_right = TRUE;
 
   ENTER_CURRENT (cuGraphInstantiateWithFlags, device);
+  if (have_branches (graph, &are_right) && (!are_right || graph->has_exec))
+    LEAVE (are_right ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE);
   *exec = g_new0 (struct CUgraphExec_st, 1);
-  (*exec)->graph = graph_copy (graph);
+  (*exec)->copies = g_hash_table_new (NULL, NULL);
+  (*exec)->graph = graph_copy (graph, (*exec)->copies);
+  (*exec)->made_from = graph;
+  graph->has_exec = TRUE;
   set_alive (*exec, TRUE);
-  (*exec)->made_of = g_ptr_array_copy (graph->nodes, NULL, NULL);
   LEAVE (CUDA_SUCCESS);
 }
 
@@ -684,7 +916,9 @@ cuGraphExecDestroy (CUgraphExec exec)
 {
   ENTER (cuGraphExecDestroy);
   graph_free (exec->graph);
-  g_ptr_array_unref (exec->made_of);
+  g_hash_table_unref (exec->copies);
+  if (g_hash_table_contains (alive, exec->made_from))
+    exec->made_from->has_exec = FALSE;
   set_alive (exec, FALSE);
   g_free (exec);
   LEAVE (CUDA_SUCCESS);
@@ -703,14 +937,18 @@ cuGraphUpload (CUgraphExec exec, CUstream stream)
 CUresult
 cuGraphLaunch (CUgraphExec exec, CUstream stream)
 {
+  gboolean are_right = TRUE;
+
   ENTER (cuGraphLaunch);
   FIND (stream);
   if (stream->capture == NULL)
     LEAVE (graph_enqueue (exec->graph, stream));
   if (stream->capture->is_spoiled)
     LEAVE (CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-  set_before (stream,
-              graph_add (stream->capture->graph, NULL, graph_copy (exec->graph), stream->before));
+  if (have_branches (exec->graph, &are_right))
+    LEAVE (fake_capture_spoil (stream->capture, CUDA_ERROR_NOT_SUPPORTED));
+  set_before (stream, graph_add (stream->capture->graph, NULL, graph_copy (exec->graph, NULL),
+                                 stream->before));
   LEAVE (CUDA_SUCCESS);
 }
 
@@ -732,6 +970,7 @@ cuGraphDebugDotPrint (CUgraph graph, const char *path, unsigned int flags)
       fprintf (file, "  \"%u\" [label=\"%s\"];\n", i,
                node->child != NULL            ? "graph"
                : node->op.kind == FAKE_KERNEL ? node->op.launch.kernel->name
+               : node->op.kind == FAKE_BRANCH ? "branch"
                                               : "memory");
       for (j = 0; j < node->before->len; j++)
         fprintf (file, "  \"%u\" -> \"%u\";\n", graph_index (graph, node->before->pdata[j]), i);

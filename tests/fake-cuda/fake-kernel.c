@@ -618,8 +618,8 @@ run_bounds (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parame
 
 /* --- by name --- */
 
-static guint
-find_dtype (const gchar *suffix)
+guint
+fake_kernel_find_dtype (const gchar *suffix)
 {
   guint i;
 
@@ -653,8 +653,8 @@ parse_copy (FakeKernel *kernel, const gchar *what, const gchar *first, const gch
         kernel->run = known[i].run;
         kernel->n_bytes = known[i].n_bytes;
         kernel->size = g_ascii_strtoull (first, NULL, 10);
-        kernel->dtype = find_dtype (first);
-        kernel->from = second != NULL ? find_dtype (second) : GTORCH_DTYPE_NONE;
+        kernel->dtype = fake_kernel_find_dtype (first);
+        kernel->from = second != NULL ? fake_kernel_find_dtype (second) : GTORCH_DTYPE_NONE;
         return i == 0 ? kernel->dtype != GTORCH_DTYPE_NONE && kernel->from != GTORCH_DTYPE_NONE
                       : second == NULL && (i == 3 || (kernel->size > 0 && kernel->size <= 16));
       }
@@ -779,7 +779,7 @@ parse_op (FakeKernel *kernel, gchar *text)
       }
   if (end == NULL)
     return FALSE;
-  kernel->dtype = find_dtype (end + 1);
+  kernel->dtype = fake_kernel_find_dtype (end + 1);
   *end = '\0';
   kernel->op = op = gtorch_op_find (text);
   if (op == NULL || op->loop < 0 || kernel->dtype == GTORCH_DTYPE_NONE)
@@ -808,7 +808,9 @@ fake_kernel_get (const gchar *name)
   g_strfreev (parts);
   text = g_strdup (name + 3);
   if (!is_known)
-    is_known = parse_random (kernel, text) || parse_plain (kernel, text) || parse_op (kernel, text);
+    is_known = parse_random (kernel, text) || fake_report_parse (kernel, text)
+               || fake_branch_parse (kernel, text) || parse_plain (kernel, text)
+               || parse_op (kernel, text);
   g_free (text);
   if (!is_known)
     {
@@ -958,6 +960,7 @@ cuLaunchKernel (CUfunction function, unsigned int grid_x, unsigned int grid_y, u
   FakeOp op = { .kind = FAKE_KERNEL,
                 .launch = { kernel,
                             { { grid_x, grid_y, grid_z }, { block_x, block_y, block_z } } } };
+  CUresult result;
 
   ENTER (cuLaunchKernel);
   stream = fake_stream_find (stream);
@@ -967,7 +970,10 @@ cuLaunchKernel (CUfunction function, unsigned int grid_x, unsigned int grid_y, u
       || grid_z > 65535 || (guint64) block_x * block_y * block_z - 1 >= 1024
       || shared_bytes > 227 << 10)
     LEAVE (CUDA_ERROR_INVALID_VALUE);
+  if (kernel->only_reports && stream->capture != NULL)
+    LEAVE (CUDA_ERROR_NOT_SUPPORTED);
   op.launch.parameter = g_memdup2 (parameters[0], kernel->n_bytes);
   kernel->loaded |= 1u << stream->device->index;
-  LEAVE (fake_stream_push (stream, &op));
+  result = fake_stream_push (stream, &op);
+  LEAVE (result == CUDA_SUCCESS && kernel->only_reports ? CUDA_ERROR_NOT_SUPPORTED : result);
 }

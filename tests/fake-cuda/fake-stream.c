@@ -179,6 +179,8 @@ fake_op_clear (FakeOp *op)
     mark_unref (op->mark);
   else if (op->kind == FAKE_CALL)
     n_calls--;
+  else if (op->kind == FAKE_BRANCH)
+    fake_branch_clear (op);
 }
 
 static void
@@ -192,6 +194,8 @@ void
 fake_op_copy (FakeOp *to, const FakeOp *from)
 {
   *to = *from;
+  if (from->kind == FAKE_BRANCH)
+    fake_branch_copy (to, from);
   if (from->kind != FAKE_KERNEL)
     return;
   to->launch.parameter = g_memdup2 (from->launch.parameter, from->launch.kernel->n_bytes);
@@ -227,8 +231,8 @@ run_set (const FakeOp *op, const FakeDevice *device)
   return CUDA_SUCCESS;
 }
 
-static CUresult
-run (FakeOp *op, FakeDevice *device)
+CUresult
+fake_op_run (FakeOp *op, FakeDevice *device)
 {
   if (op->kind != FAKE_WRITE && device->break_in > 0 && --device->break_in == 0)
     return device->break_result;
@@ -250,6 +254,8 @@ run (FakeOp *op, FakeDevice *device)
     case FAKE_RECORD:
       mark_pass (op->mark);
       return CUDA_SUCCESS;
+    case FAKE_BRANCH:
+      return fake_branch_run (op, device);
     default:
       return CUDA_SUCCESS;
     }
@@ -402,7 +408,7 @@ step (CUstream wanted, gboolean may_call)
       g_cond_broadcast (&progress);
       return TRUE;
     }
-  result = run (op, device);
+  result = fake_op_run (op, device);
   if (result != CUDA_SUCCESS)
     fake_device_fail (device, result); /* drops it, too */
   else

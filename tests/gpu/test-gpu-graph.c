@@ -120,6 +120,55 @@ libraries_begin_in_a_capture (gconstpointer data)
     }
 }
 
+/* --- the same in branches --- */
+
+/* The driver has rules for kernels in a branch, of which the libraries know nothing. */
+static void
+libraries_are_in_branches (gconstpointer data)
+{
+  const Function function = *(const Function *) data;
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu, 0, NULL);
+  g_autoptr (GTorchTensor) x =
+      TRY (gtorch_randn (GTORCH_SHAPE (1024, 1024), GTORCH_DTYPE_FLOAT32, gpu, NULL, &error));
+  g_autoptr (GTorchTensor) flag = TRY (gtorch_full (NULL, 0, 1, GTORCH_DTYPE_BOOL, gpu, &error));
+  g_autoptr (GTorchTensor) expected = TRY (function (x, &error));
+  g_autoptr (GTorchTensor) kept = TRY (gtorch_tensor_clone (expected, &error));
+  g_autoptr (GTorchGraphCapture) capture = NULL;
+  g_autoptr (GError) error = NULL;
+  guint i;
+
+  g_assert_true (gtorch_device_synchronize (gpu, NULL, NULL));
+  gtorch_checks |= GTORCH_CHECK_GRAPH;
+  capture = gtorch_graph_capture_new (graph, stream, NULL, MODE, &error);
+  g_assert_no_error (error);
+  g_assert_true (gtorch_cuda_graph_begin_if (graph, flag, &error));
+  {
+    g_autoptr (GTorchTensor) y = must (function (x, &error), error);
+
+    must (gtorch_tensor_copy_inplace (kept, y, FALSE, &error), error);
+  }
+  gtorch_cuda_graph_end_if (graph, &error);
+  g_assert_no_error (error);
+  gtorch_graph_capture_end (capture, &error);
+  gtorch_checks &= ~GTORCH_CHECK_GRAPH;
+  g_assert_no_error (error);
+  for (i = 0; i < 6; i++)
+    {
+      gtorch_tensor_mul_scalar_inplace (x, 0.9, NULL);
+      gtorch_tensor_fill_inplace (flag, i % 3 != 1, NULL);
+      if (i % 3 != 1)
+        {
+          g_clear_object (&expected);
+          expected = must (function (x, &error), error);
+        }
+      gtorch_cuda_graph_replay (graph, &error);
+      g_assert_no_error (error);
+      g_assert_true (gtorch_device_synchronize (gpu, NULL, &error));
+      assert_same ("branch", kept, expected);
+    }
+}
+
 /* --- kernels of the program's own --- */
 
 static const gchar program[] = ".version 7.0\n"
@@ -269,6 +318,55 @@ replays_draw_as_eager_code (void)
     g_object_unref (results[i]);
 }
 
+/* In a branch the numbers are given to nodes of another graph than the one that is launched. */
+static void
+branches_draw_as_eager_code (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu, 0, NULL);
+  g_autoptr (GTorchTensor) flag = TRY (gtorch_full (NULL, 0, 1, GTORCH_DTYPE_BOOL, gpu, &error));
+  g_autoptr (GTorchTensor) x =
+      TRY (gtorch_ones (GTORCH_SHAPE (100000), GTORCH_DTYPE_FLOAT32, gpu, &error));
+  GTorchTensor *results[4], *expected[4] = { NULL };
+  g_autoptr (GTorchGraphCapture) capture = NULL;
+  GError *error = NULL;
+  guint round, i;
+
+  g_assert_true (gtorch_device_synchronize (gpu, NULL, NULL));
+  capture = gtorch_graph_capture_new (graph, stream, NULL, MODE, &error);
+  g_assert_no_error (error);
+  gtorch_cuda_graph_begin_if (graph, flag, &error);
+  g_assert_no_error (error);
+  gtorch_cuda_graph_begin_if (graph, flag, &error);
+  g_assert_no_error (error);
+  draw (x, results);
+  g_assert_true (gtorch_cuda_graph_end_if (graph, &error));
+  g_assert_true (gtorch_cuda_graph_end_if (graph, &error));
+  gtorch_graph_capture_end (capture, &error);
+  g_assert_no_error (error);
+  for (round = 0; round < 5; round++)
+    {
+      const gboolean is_left_out = round == 2;
+
+      gtorch_manual_seed (round);
+      for (i = 0; i < 4 && !is_left_out; i++)
+        g_clear_object (&expected[i]);
+      if (!is_left_out)
+        draw (x, expected);
+      gtorch_manual_seed (round);
+      gtorch_tensor_fill_inplace (flag, !is_left_out, NULL);
+      g_assert_true (gtorch_cuda_graph_replay (graph, &error));
+      g_assert_true (gtorch_device_synchronize (gpu, NULL, &error));
+      for (i = 0; i < 4; i++)
+        assert_same ("random", results[i], expected[i]);
+    }
+  for (i = 0; i < 4; i++)
+    {
+      g_object_unref (results[i]);
+      g_object_unref (expected[i]);
+    }
+}
+
 /* --- a whole step --- */
 
 typedef struct
@@ -393,9 +491,17 @@ main (gint argc, gchar **argv)
 
       g_test_add_data_func (path, &functions[i].function, libraries_begin_in_a_capture);
     }
+  for (i = 0; i < G_N_ELEMENTS (functions); i++)
+    {
+      g_autofree gchar *path =
+          g_strconcat ("/GTorchGpuGraph/libraries_are_in_branches/", functions[i].name, NULL);
+
+      g_test_add_data_func (path, &functions[i].function, libraries_are_in_branches);
+    }
   g_test_add_func ("/GTorchGpuGraph/kernels_of_the_program_are_seen",
                    kernels_of_the_program_are_seen);
   g_test_add_func ("/GTorchGpuGraph/replays_draw_as_eager_code", replays_draw_as_eager_code);
+  g_test_add_func ("/GTorchGpuGraph/branches_draw_as_eager_code", branches_draw_as_eager_code);
   g_test_add_func ("/GTorchGpuGraph/training_is_the_same_as_a_graph",
                    training_is_the_same_as_a_graph);
   return g_test_run ();

@@ -185,7 +185,8 @@ parts_speak_in_the_name_of_the_whole (void)
       gtorch_zeros (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_FLOAT64, NULL, &error);
   g_autoptr (GTorchTensor) far = numbers (GTORCH_DTYPE_INT64, GTORCH_SHAPE (0, 9));
   static const gchar *const names[] = { "gather",       "scatter_reduce", "scatter_reduce",
-                                        "index_reduce", "take_along_dim", "nll_loss" };
+                                        "index_reduce", "take_along_dim", "nll_loss",
+                                        "cross_entropy" };
   guint i;
 
   for (i = 0; i < G_N_ELEMENTS (names); i++)
@@ -206,8 +207,11 @@ parts_speak_in_the_name_of_the_whole (void)
             gtorch_tensor_index_reduce (x, 0, far, ones, GTORCH_INDEX_REDUCTION_PROD, TRUE, &error);
       else if (i == 4)
         result = gtorch_tensor_take_along_dim (x, far, 0, &error);
-      else
+      else if (i == 5)
         result = gtorch_tensor_nll_loss (table, far, NULL, GTORCH_REDUCTION_MEAN, -100, &error);
+      else
+        result =
+            gtorch_tensor_cross_entropy (table, far, NULL, GTORCH_REDUCTION_NONE, -100, 0, &error);
       g_assert_no_error (error);
       g_assert_false (gtorch_stream_synchronize (stream, NULL, &error));
       g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
@@ -290,6 +294,41 @@ many_equal_indices_are_added_in_order (void)
   assert_values (table, "[3, 2]", GTORCH_SHAPE (n / 4, n / 4, n / 4, n / 4, n / 2, n / 2));
 }
 
+/* What is written to through an address is not seen by versions. */
+static void
+indices_of_maxima_are_looked_at (void)
+{
+  static const gint64 wrong[] = { -1, 16, G_MAXINT64, G_MININT64 };
+  static const gint64 zero[] = { 0 }, one[] = { 1 }, two[] = { 2 };
+  guint i;
+
+  if (test_is_elsewhere ("GPUs look for the elements in the windows"))
+    return;
+  for (i = 0; i < G_N_ELEMENTS (wrong); i++)
+    {
+      g_autoptr (GTorchTensor) x = counting (GTORCH_DTYPE_FLOAT32, GTORCH_SHAPE (2, 4, 4));
+      g_autoptr (GTorchTensor) values = NULL;
+      g_autoptr (GTorchTensor) indices = NULL;
+      g_autoptr (GTorchTensor) sum = NULL;
+      g_autoptr (GError) error = NULL;
+      g_autofree gchar *message =
+          g_strdup_printf ("*: index %" G_GINT64_FORMAT " is out of range for 16 elements",
+                           wrong[i]);
+
+      gtorch_tensor_set_requires_grad (x, TRUE, NULL);
+      g_assert_true (gtorch_tensor_max_pool2d_with_indices (x, two, 1, two, 1, zero, 1, one, 1,
+                                                            FALSE, &values, &indices, &error));
+      sum = gtorch_tensor_sum (values, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error);
+      g_assert_no_error (error);
+      ((gint64 *) gtorch_tensor_get_data_ptr (indices))[5] = wrong[i];
+      g_assert_false (gtorch_tensor_backward (sum, NULL, FALSE, FALSE, &error));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
+      g_test_message ("%s", error->message);
+      g_assert_true (g_pattern_match_simple (message, error->message));
+      g_assert_null (gtorch_tensor_get_grad (x));
+    }
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -302,6 +341,8 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/index/errors_leave_the_tensor_alone", errors_leave_the_tensor_alone);
   g_test_add_func ("/GTorch/index/parts_speak_in_the_name_of_the_whole",
                    parts_speak_in_the_name_of_the_whole);
+  g_test_add_func ("/GTorch/index/indices_of_maxima_are_looked_at",
+                   indices_of_maxima_are_looked_at);
   g_test_add_func ("/GTorch/index/written_form_is_checked", written_form_is_checked);
   g_test_add_func ("/GTorch/index/written_form_survives_noise", written_form_survives_noise);
   g_test_add_func ("/GTorch/index/many_equal_indices_are_added_in_order",

@@ -657,6 +657,177 @@ whole_iterations_are_captured (void)
     }
 }
 
+/* Made of ordinary operations, as a subclass in any language is. */
+#define TYPE_PLAIN (plain_get_type ())
+G_DECLARE_FINAL_TYPE (Plain, plain, PLAIN, PLAIN, GTorchOptimizer)
+
+struct _Plain
+{
+  GTorchOptimizer parent_instance;
+};
+
+G_DEFINE_TYPE (Plain, plain, GTORCH_TYPE_OPTIMIZER)
+
+/* With a momentum, so that a step that should not have been is seen later, too. */
+static gboolean
+plain_step_param (GTorchOptimizer *self, GTorchParamGroup *group, GTorchTensor *param,
+                  GTorchTensor *grad, GError **error)
+{
+  GTorchTensor *buffer = gtorch_optimizer_get_state (self, param, "buffer");
+  g_autoptr (GTorchTensor) change = NULL;
+
+  if (buffer == NULL)
+    {
+      g_autoptr (GTorchTensor) zeros = gtorch_tensor_zeros_like (param, GTORCH_DTYPE_NONE, error);
+
+      if (zeros == NULL)
+        return FALSE;
+      gtorch_optimizer_set_state (self, param, "buffer", zeros);
+      buffer = zeros;
+    }
+  if (gtorch_tensor_mul_scalar_inplace (buffer, 0.5, error) == NULL
+      || gtorch_tensor_add_inplace (buffer, grad, 1, error) == NULL)
+    return FALSE;
+  change = gtorch_tensor_mul_scalar (buffer, gtorch_param_group_get_learning_rate (group), error);
+  return change != NULL && gtorch_tensor_sub_inplace (param, change, 1, error) != NULL;
+}
+
+static void
+plain_class_init (PlainClass *klass)
+{
+  GTORCH_OPTIMIZER_CLASS (klass)->step_param = plain_step_param;
+}
+
+static void
+plain_init (Plain *self)
+{
+}
+
+typedef struct
+{
+  GTorchGradScaler *scaler;
+  GTorchOptimizer *optimizer;
+  GTorchTensor *param, *factor;
+} Training;
+
+static void
+training_init (Training *self)
+{
+  GListStore *params = g_list_store_new (GTORCH_TYPE_TENSOR);
+  g_autoptr (GTorchParamGroup) group = NULL;
+  g_autoptr (GError) error = NULL;
+
+  self->scaler = scaler_new (1024, 2, 0.5, 2);
+  self->optimizer = g_object_new (TYPE_PLAIN, NULL);
+  self->param = leaf (1, 2, GTORCH_DTYPE_FLOAT32);
+  self->factor = gtorch_full (NULL, 0, 1, GTORCH_DTYPE_FLOAT32, test_device (), &error);
+  g_list_store_append (params, self->param);
+  group = gtorch_param_group_new (G_LIST_MODEL (params), 0.1, 0, &error);
+  g_object_unref (params);
+  g_assert_true (gtorch_optimizer_add_param_group (self->optimizer, group, &error));
+  gtorch_optimizer_set_capturable (self->optimizer, TRUE);
+}
+
+static void
+training_clear (Training *self)
+{
+  g_object_unref (self->scaler);
+  g_object_unref (self->optimizer);
+  g_object_unref (self->param);
+  g_object_unref (self->factor);
+}
+
+static void
+iterate (Training *self)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) square = gtorch_tensor_mul (self->param, self->param, &error);
+  g_autoptr (GTorchTensor) weighted = gtorch_tensor_mul (square, self->factor, &error);
+  g_autoptr (GTorchTensor) loss =
+      gtorch_tensor_sum (weighted, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error);
+  g_autoptr (GTorchTensor) scaled = gtorch_grad_scaler_scale (self->scaler, loss, &error);
+
+  g_assert_true (gtorch_optimizer_zero_grad (self->optimizer, TRUE, &error));
+  gtorch_tensor_backward (scaled, NULL, FALSE, FALSE, &error);
+  g_assert_no_error (error);
+  gtorch_grad_scaler_step (self->scaler, self->optimizer, &error);
+  g_assert_no_error (error);
+  gtorch_grad_scaler_update (self->scaler, NULL, &error);
+  g_assert_no_error (error);
+}
+
+static void
+steps_of_any_optimizer_are_captured (void)
+{
+  const gdouble factors[] = { 1, 2, INFINITY, 1, NAN, INFINITY, 0.5, 1, 1 };
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchStream) stream = NULL;
+  g_autoptr (GError) error = NULL;
+  GTorchGraphCapture *capture;
+  Training eager, captured;
+  guint i, j;
+
+  if (!test_can_capture ())
+    return;
+  training_init (&eager);
+  training_init (&captured);
+  iterate (&eager);
+  iterate (&captured); /* makes the buffer */
+  g_assert_true (gtorch_device_synchronize (test_device (), NULL, &error));
+  stream = gtorch_stream_new (test_device (), 0, &error);
+  capture =
+      gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
+  g_assert_no_error (error);
+  iterate (&captured);
+  gtorch_graph_capture_end (capture, &error);
+  g_assert_no_error (error);
+  gtorch_graph_capture_unref (capture);
+  for (i = 0; i < G_N_ELEMENTS (factors); i++)
+    {
+      g_assert_nonnull (gtorch_tensor_fill_inplace (eager.factor, factors[i], &error));
+      g_assert_nonnull (gtorch_tensor_fill_inplace (captured.factor, factors[i], &error));
+      iterate (&eager);
+      g_assert_true (gtorch_cuda_graph_replay (graph, &error));
+      for (j = 0; j < 2; j++)
+        {
+          g_assert_true (isfinite (test_element (eager.param, j)));
+          g_assert_cmpfloat (test_element (captured.param, j), ==, test_element (eager.param, j));
+        }
+      g_assert_cmpfloat (scale_of (captured.scaler), ==, scale_of (eager.scaler));
+    }
+  training_clear (&eager);
+  training_clear (&captured);
+}
+
+/* Who wants to hear of it at once would have to wait. */
+static void
+a_step_that_is_heard_of_is_not_captured (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchStream) stream = NULL;
+  g_autoptr (GTorchTensor) scaled = NULL;
+  g_autoptr (GError) error = NULL;
+  GTorchGraphCapture *capture;
+  Training training;
+  Heard heard = { 0 };
+
+  if (!test_can_capture ())
+    return;
+  training_init (&training);
+  g_signal_connect (training.scaler, "overflow", G_CALLBACK (hear_overflow), &heard);
+  iterate (&training);
+  stream = gtorch_stream_new (test_device (), 0, &error);
+  g_assert_true (gtorch_device_synchronize (test_device (), NULL, &error));
+  capture =
+      gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
+  scaled = gtorch_grad_scaler_scale (training.scaler, training.factor, &error);
+  g_assert_no_error (error);
+  g_assert_false (gtorch_grad_scaler_step (training.scaler, training.optimizer, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE);
+  gtorch_graph_capture_unref (capture);
+  training_clear (&training);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -683,5 +854,7 @@ main (int argc, char **argv)
   ADD (overflows_are_told_to_the_owner);
   ADD (steps_can_be_awaited);
   ADD (whole_iterations_are_captured);
+  ADD (steps_of_any_optimizer_are_captured);
+  ADD (a_step_that_is_heard_of_is_not_captured);
   return g_test_run ();
 }

@@ -50,6 +50,7 @@ def run(language):
             capture_output=True, text=True, check=False,
         )
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    assert language == "vala" or not done.stderr, done.stderr
     assert done.stdout.strip(), "the program printed nothing"
     OUTPUTS[language] = done.stdout
 

@@ -265,11 +265,12 @@ function overrideTensor(prototype) {
 
 // What gives a promise.
 const AWAITED = {
-    Device: ['synchronize'],
+    Device: ['open_monitor', 'synchronize'],
     Event: ['synchronize'],
     GradScaler: ['step'],
+    Module: ['forward'],
     Stream: ['synchronize'],
-    Tensor: ['copy_inplace', 'item_double', 'item_int', 'to_device'],
+    Tensor: ['backward', 'copy_inplace', 'item_double', 'item_int', 'to_device'],
     Timer: ['stop'],
 };
 
@@ -296,6 +297,9 @@ function overrideFunctions() {
         for (const name of names)
             Gio._promisify(GTorch[owner].prototype, `${name}_async`);
     }
+    // A function for progress would be taken for the callback: with one, the callback is needed too.
+    for (const name of ['load', 'load_file', 'save', 'save_file'])
+        Gio._promisify(GTorch, `safetensors_${name}_async`);
 }
 
 // The result, or the exception, of func comes out again, which a callback of the library's cannot pass on.

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* What decides about branches of graphs. The function that it calls is the driver's, found when this is
+ * loaded. */
+
+#include "gtorch-kernel-params.h"
+
+extern "C" __global__ void
+gt_branch (const __grid_constant__ GtBranch p)
+{
+  cudaGraphSetConditional ((cudaGraphConditionalHandle) p.handle,
+                           *(const uint8_t *) p.predicate != 0);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Places in the program: what is remembered of the way is the way that the unwinder of the system finds. */
+
+#include "config.h"
+
+#include <execinfo.h>
+#include <gtorch/gtorch-check-private.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+static __thread guint n_compared;
+
+static G_GNUC_NO_INLINE void
+compare (void)
+{
+  gpointer expected[GTORCH_SITE_FRAMES + 1];
+  gint i, n, more;
+  GTorchSite site;
+
+  n = backtrace (expected, G_N_ELEMENTS (expected));
+  memset (&site, 0xff, sizeof site);
+  gtorch_site_take (&site);
+  g_assert_nonnull (site.frames[0]);    /* another one of this function */
+  more = expected[1] != site.frames[1]; /* sanitizers call backtrace() by a function of theirs */
+  n = MIN (n - more, GTORCH_SITE_FRAMES);
+  for (i = 1; i < n; i++)
+    g_assert_true (site.frames[i] == expected[i + more]);
+  if (n < GTORCH_SITE_FRAMES)
+    g_assert_null (site.frames[n]);
+  n_compared++;
+}
+
+static G_GNUC_NO_INLINE void
+at_depth (guint depth)
+{
+  if (depth > 0)
+    at_depth (depth - 1);
+  else
+    compare ();
+  n_compared++; /* not a tail call */
+}
+
+static void
+any_depth (void)
+{
+  guint i;
+
+  for (i = 0; i < 100; i++)
+    at_depth (i % 30);
+}
+
+/* Each time the function has more or less of the stack. */
+static G_GNUC_NO_INLINE void
+with_room (gsize size, guint depth)
+{
+  volatile gchar *room = g_alloca (size);
+
+  room[0] = room[size - 1] = 1;
+  if (depth > 0)
+    with_room (size * 7 % 1000 + 1, depth - 1);
+  else
+    at_depth (size % 3);
+  room[0]++;
+}
+
+static void
+any_size (void)
+{
+  guint i;
+
+  for (i = 0; i < 300; i++)
+    with_room (i * 37 % 3000 + 1, i % 4);
+}
+
+static gint
+compare_numbers (gconstpointer a, gconstpointer b)
+{
+  compare ();
+  return *(const gint *) a - *(const gint *) b;
+}
+
+static void
+by_way_of_other_libraries (void)
+{
+  gint numbers[20];
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (numbers); i++)
+    numbers[i] = i * 7 % 20;
+  qsort (numbers, G_N_ELEMENTS (numbers), sizeof numbers[0], compare_numbers);
+}
+
+static gpointer
+all (gpointer data)
+{
+  guint i;
+
+  for (i = 0; i < 3; i++)
+    {
+      any_size ();
+      by_way_of_other_libraries ();
+      any_depth ();
+    }
+  return NULL;
+}
+
+static void
+in_threads (void)
+{
+  GThread *threads[3];
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (threads); i++)
+    threads[i] = g_thread_new ("test", all, NULL);
+  for (i = 0; i < G_N_ELEMENTS (threads); i++)
+    g_thread_join (threads[i]);
+}
+
+static void
+in_order (void)
+{
+  all (NULL);
+}
+
+#ifndef __SANITIZE_THREAD__
+static ucontext_t outside, inside;
+
+static void
+run_inside (void)
+{
+  guint i;
+
+  for (i = 0; i < 20; i++)
+    {
+      at_depth (i % 7);
+      swapcontext (&inside, &outside);
+    }
+}
+
+/* As coroutines have it. */
+static void
+on_a_stack_of_its_own (void)
+{
+  gsize size = 1 << 18;
+  gpointer stack = g_malloc (size);
+  guint i;
+
+  g_assert_cmpint (getcontext (&inside), ==, 0);
+  inside.uc_stack.ss_sp = stack;
+  inside.uc_stack.ss_size = size;
+  inside.uc_link = &outside;
+  makecontext (&inside, run_inside, 0);
+  for (i = 0; i < 20; i++)
+    {
+      swapcontext (&outside, &inside);
+      at_depth (i % 5);
+    }
+  swapcontext (&outside, &inside); /* to its end */
+  g_free (stack);
+}
+#endif
+
+static void
+names_come_with_it (void)
+{
+  g_autofree gchar *text = NULL;
+  GTorchSite site;
+  guint i;
+
+  for (i = 0; i < 2; i++)
+    {
+      gtorch_site_take (&site);
+      g_free (text);
+      text = gtorch_site_to_string (&site);
+      g_assert_nonnull (strstr (text, "test-site+0x"));
+    }
+}
+
+gint
+main (gint argc, gchar **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/GTorchSite/in_order", in_order);
+  g_test_add_func ("/GTorchSite/in_threads", in_threads);
+#ifndef __SANITIZE_THREAD__
+  g_test_add_func ("/GTorchSite/on_a_stack_of_its_own", on_a_stack_of_its_own);
+#endif
+  g_test_add_func ("/GTorchSite/names_come_with_it", names_come_with_it);
+  return g_test_run ();
+}
