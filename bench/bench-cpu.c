@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <gtorch/gtorch.h>
+#include "bench-training.h"
 
 typedef struct
 {
@@ -162,6 +162,41 @@ backward (Data *d, GError **error)
   return success ? g_steal_pointer (&total) : NULL;
 }
 
+static BenchTraining *
+get_training (BenchNetwork network, GError **error)
+{
+  static BenchTraining *trainings[BENCH_DIGITS + 1];
+
+  if (trainings[network] == NULL)
+    trainings[network] =
+        bench_training_new (network, GTORCH_DTYPE_NONE, FALSE, gtorch_device_cpu (), error);
+  return trainings[network];
+}
+
+static GTorchTensor *
+train (BenchNetwork network, GError **error)
+{
+  BenchTraining *training = get_training (network, error);
+
+  if (training == NULL || !bench_training_step (training, error))
+    return NULL;
+  return g_object_ref (bench_training_get_input (training));
+}
+
+static GTorchTensor *
+infer (BenchNetwork network, GError **error)
+{
+  BenchTraining *training = get_training (network, error);
+
+  return training != NULL ? bench_training_infer (training, error) : NULL;
+}
+
+CASE (train_seed, train (BENCH_SEED_MLP, error))
+CASE (train_small, train (BENCH_SMALL_MLP50, error))
+CASE (train_digits, train (BENCH_DIGITS, error))
+CASE (infer_small, infer (BENCH_SMALL_MLP50, error))
+CASE (infer_digits, infer (BENCH_DIGITS, error))
+
 static const Case cases[] = {
   { "host.add", TINY, add },
   { "host.add_", TINY, add_inplace },
@@ -238,6 +273,13 @@ static const Case cases[] = {
   { "matmul_1024_double", OTHER, matmul_double },
   { "bmm_32x256", OTHER, bmm },
   { "conv2d_16x32x56x56", OTHER, conv2d },
+  { "train.seed_mlp_sgd.eager", OTHER, train_seed },
+  { "train.small_mlp50_adam.eager", OTHER, train_small },
+  { "train.small_mlp50_adam_fused.eager", OTHER, train_small },
+  { "train.digits.eager", OTHER, train_digits },
+  { "train.digits_fused.eager", OTHER, train_digits },
+  { "infer.small_mlp50.eager", OTHER, infer_small },
+  { "infer.digits.eager", OTHER, infer_digits },
 };
 
 static int

@@ -1,219 +1,187 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Rows about graphs and whole training steps. Each makes what it needs when it is first called. */
+/* Rows about graphs, training and inference. What a row needs is made when it is first called, and dropped
+ * when another one is. */
 
 #include "config.h"
 
 #include "bench-cuda.h"
+#include "bench-training.h"
 
-#define F32    GTORCH_DTYPE_FLOAT32
 #define WARMUP 3
 
-/* --- a hundred small kernels --- */
-
-static GTorchTensor *tiny;
-
-static gboolean
-add_hundred (GTorchStream *stream, gpointer data, GError **error)
+typedef enum
 {
-  guint i;
-
-  for (i = 0; i < 100; i++)
-    if (gtorch_tensor_add_scalar_inplace (tiny, 1, 1, error) == NULL)
-      return FALSE;
-  return TRUE;
-}
-
-static gboolean
-make_tiny (GError **error)
-{
-  if (tiny == NULL)
-    tiny = gtorch_zeros (GTORCH_SHAPE (16), F32, bench_device, error);
-  return tiny != NULL;
-}
-
-GTorchTensor *
-bench_eager_tiny (GError **error)
-{
-  return make_tiny (error) && add_hundred (NULL, NULL, error) ? g_object_ref (tiny) : NULL;
-}
-
-GTorchTensor *
-bench_replay_tiny (GError **error)
-{
-  static GTorchCUDAGraph *graph;
-
-  if (graph == NULL)
-    {
-      g_autoptr (GTorchStream) stream = gtorch_stream_new (bench_device, 0, error);
-
-      if (stream == NULL || bench_eager_tiny (error) == NULL
-          || !gtorch_device_synchronize (bench_device, NULL, error))
-        return NULL;
-      graph = gtorch_cuda_graph_new ();
-      if (!gtorch_cuda_graph_capture (graph, stream, NULL, add_hundred, NULL, error))
-        return NULL;
-    }
-  return gtorch_cuda_graph_replay (graph, error) ? g_object_ref (tiny) : NULL;
-}
-
-/* --- training steps --- */
+  EAGER,
+  GRAPH,
+  INFER,
+  INFER_GRAPH,
+  CAPTURE, /* of a step, which is not replayed */
+  TINY,    /* a hundred small kernels */
+  TINY_GRAPH,
+  TINY_ON_OWN, /* replayed on the stream of the capture */
+} Form;
 
 typedef struct
 {
-  GTorchModule *model;
-  GTorchLoss *loss;
-  GTorchOptimizer *optimizer;
-  GTorchTensor *input, *target;
+  Form form;
+  BenchNetwork network;
+  GTorchDType autocast; /* or NONE */
+} Program;
+
+/* What is being timed. */
+static struct
+{
+  const Program *program;
+  BenchTraining *training;
+  GTorchTensor *result; /* of a call */
+  GTorchStream *stream;
   GTorchCUDAGraph *graph;
-} Training;
+} now;
 
-/* Takes the layers. */
-static GTorchModule *
-sequence (GTorchModule **layers, guint n, GError **error)
+static void
+drop (void)
 {
-  GTorchSequential *result = gtorch_sequential_new_from_modules (layers, n, error);
-  guint i;
-
-  for (i = 0; i < n; i++)
-    g_object_unref (layers[i]);
-  if (result == NULL
-      || !gtorch_module_to (GTORCH_MODULE (result), bench_device, GTORCH_DTYPE_NONE, error))
-    return NULL;
-  return GTORCH_MODULE (result);
-}
-
-/* The network of PyTorch's manual on graphs. */
-static Training *
-manuals_network (GError **error)
-{
-  Training *self = g_new0 (Training, 1);
-  GTorchModule *layers[] = {
-    GTORCH_MODULE (gtorch_linear_new (4096, 2048, TRUE, error)),
-    GTORCH_MODULE (gtorch_dropout_new (0.2, error)),
-    GTORCH_MODULE (gtorch_linear_new (2048, 1024, TRUE, error)),
-    GTORCH_MODULE (gtorch_dropout_new (0.1, error)),
-  };
-
-  gtorch_device_set_matmul_precision (bench_device, GTORCH_PRECISION_TF32);
-  self->model = sequence (layers, G_N_ELEMENTS (layers), error);
-  if (self->model == NULL)
-    return NULL;
-  self->loss = GTORCH_LOSS (gtorch_mse_loss_new (GTORCH_REDUCTION_MEAN));
-  self->optimizer = GTORCH_OPTIMIZER (
-      gtorch_sgd_new (gtorch_module_get_parameters (self->model, TRUE), 0.1, 0, error));
-  gtorch_optimizer_set_capturable (self->optimizer, TRUE);
-  self->input = gtorch_randn (GTORCH_SHAPE (640, 4096), F32, bench_device, NULL, error);
-  self->target = gtorch_randn (GTORCH_SHAPE (640, 1024), F32, bench_device, NULL, error);
-  return self;
-}
-
-/* What keeps a host busy: fifty layers of 64 on batches of 64. */
-static Training *
-small_layers (GError **error)
-{
-  Training *self = g_new0 (Training, 1);
-  GTorchModule *layers[101];
-  guint i;
-
-  for (i = 0; i < 50; i++)
-    {
-      layers[2 * i] = GTORCH_MODULE (gtorch_linear_new (64, 64, TRUE, error));
-      layers[2 * i + 1] = GTORCH_MODULE (gtorch_relu_new ());
-    }
-  layers[100] = GTORCH_MODULE (gtorch_linear_new (64, 10, TRUE, error));
-  self->model = sequence (layers, G_N_ELEMENTS (layers), error);
-  if (self->model == NULL)
-    return NULL;
-  self->loss = GTORCH_LOSS (gtorch_cross_entropy_loss_new (NULL, GTORCH_REDUCTION_MEAN));
-  self->optimizer = GTORCH_OPTIMIZER (
-      gtorch_adam_new (gtorch_module_get_parameters (self->model, TRUE), 1e-3, error));
-  gtorch_optimizer_set_capturable (self->optimizer, TRUE);
-  self->input = gtorch_randn (GTORCH_SHAPE (64, 64), F32, bench_device, NULL, error);
-  self->target =
-      gtorch_randint (0, 10, GTORCH_SHAPE (64), GTORCH_DTYPE_INT64, bench_device, NULL, error);
-  return self;
+  now.program = NULL;
+  g_clear_object (&now.graph);
+  g_clear_object (&now.result);
+  g_clear_object (&now.stream);
+  g_clear_pointer (&now.training, bench_training_free);
+  gtorch_device_empty_cache (bench_device);
 }
 
 static gboolean
-step (GTorchStream *stream, gpointer data, GError **error)
+work (GTorchStream *stream, gpointer data, GError **error)
 {
-  Training *self = data;
-  g_autoptr (GTorchGradGuard) guard = gtorch_enable_grad ();
-  g_autoptr (GTorchTensor) output = NULL;
-  g_autoptr (GTorchTensor) loss = NULL;
+  guint i;
 
-  if (!gtorch_optimizer_zero_grad (self->optimizer, TRUE, error))
-    return FALSE;
-  output = gtorch_module_forward (self->model, self->input, error);
-  loss = output != NULL ? gtorch_loss_forward (self->loss, output, self->target, error) : NULL;
-  return loss != NULL && gtorch_tensor_backward (loss, NULL, FALSE, FALSE, error)
-         && gtorch_optimizer_step (self->optimizer, error);
-}
-
-static GTorchTensor *
-train (Training **self, Training *(*make) (GError **error), GError **error)
-{
-  if (*self == NULL && (*self = make (error)) == NULL)
-    return NULL;
-  return step (NULL, *self, error) ? g_object_ref ((*self)->input) : NULL;
-}
-
-static GTorchTensor *
-train_graph (Training **self, Training *(*make) (GError **error), GError **error)
-{
-  if (*self == NULL)
+  switch (now.program->form)
     {
-      g_autoptr (GTorchStream) stream = gtorch_stream_new (bench_device, 0, error);
-      guint i;
-
-      if (stream == NULL || (*self = make (error)) == NULL
-          || !gtorch_device_synchronize (bench_device, NULL, error))
-        return NULL;
-      for (i = 0; i < WARMUP; i++)
-        if (!gtorch_stream_run (stream, step, *self, error))
-          return NULL;
-      if (!gtorch_device_synchronize (bench_device, NULL, error)
-          || !gtorch_optimizer_zero_grad ((*self)->optimizer, TRUE, error))
-        return NULL;
-      (*self)->graph = gtorch_cuda_graph_new ();
-      if (!gtorch_cuda_graph_capture ((*self)->graph, stream, NULL, step, *self, error))
-        return NULL;
+    case TINY:
+    case TINY_GRAPH:
+    case TINY_ON_OWN:
+      for (i = 0; i < 100; i++)
+        if (gtorch_tensor_add_scalar_inplace (now.result, 1, 1, error) == NULL)
+          return FALSE;
+      return TRUE;
+    case INFER:
+    case INFER_GRAPH:
+      g_clear_object (&now.result);
+      now.result = bench_training_infer (now.training, error);
+      return now.result != NULL;
+    default:
+      return bench_training_step (now.training, error);
     }
-  return gtorch_cuda_graph_replay ((*self)->graph, error) ? g_object_ref ((*self)->input) : NULL;
 }
 
-static Training *manuals, *manuals_graph, *small, *small_graph;
-
-GTorchTensor *
-bench_train_manuals (GError **error)
+static gboolean
+capture (GError **error)
 {
-  return train (&manuals, manuals_network, error);
+  if (now.training != NULL && !bench_training_zero_grad (now.training, error))
+    return FALSE;
+  g_clear_object (&now.graph);
+  now.graph = gtorch_cuda_graph_new ();
+  return gtorch_cuda_graph_capture (now.graph, now.stream, NULL, work, NULL, error);
 }
 
-GTorchTensor *
-bench_train_manuals_graph (GError **error)
+static gboolean
+prepare (const Program *program, GError **error)
 {
-  return train_graph (&manuals_graph, manuals_network, error);
+  const Form form = program->form;
+  guint i;
+
+  now.program = program;
+  if (form >= TINY)
+    now.result = gtorch_zeros (GTORCH_SHAPE (16), GTORCH_DTYPE_FLOAT32, bench_device, error);
+  else
+    {
+      now.training = bench_training_new (program->network, program->autocast,
+                                         form == GRAPH || form == CAPTURE, bench_device, error);
+      if (now.training != NULL)
+        now.result = g_object_ref (bench_training_get_input (now.training));
+    }
+  if (now.result == NULL)
+    return FALSE;
+  if (form == EAGER || form == INFER || form == TINY)
+    return TRUE;
+  now.stream = gtorch_stream_new (bench_device, 0, error);
+  if (now.stream == NULL || !gtorch_device_synchronize (bench_device, NULL, error))
+    return FALSE;
+  for (i = 0; i < WARMUP; i++)
+    if (!gtorch_stream_run (now.stream, work, NULL, error))
+      return FALSE;
+  return gtorch_device_synchronize (bench_device, NULL, error)
+         && (form == CAPTURE || capture (error));
 }
 
-GTorchTensor *
-bench_train_small (GError **error)
+static GTorchTensor *
+run (gconstpointer data, GError **error)
 {
-  return train (&small, small_layers, error);
+  const Program *program = data;
+  gboolean success;
+
+  if (now.program != program)
+    {
+      drop ();
+      if (!prepare (program, error))
+        {
+          drop ();
+          return NULL;
+        }
+    }
+  if (program->form == CAPTURE)
+    success = capture (error);
+  else if (program->form == TINY_ON_OWN)
+    success = gtorch_cuda_graph_replay_on (now.graph, now.stream, error);
+  else if (now.graph != NULL)
+    success = gtorch_cuda_graph_replay (now.graph, error);
+  else
+    success = work (NULL, NULL, error);
+  return success ? g_object_ref (now.result) : NULL;
 }
 
-GTorchTensor *
-bench_train_small_graph (GError **error)
-{
-  return train_graph (&small_graph, small_layers, error);
-}
+#define NONE GTORCH_DTYPE_NONE
+#define PROGRAM(...) \
+  &(const Program) { __VA_ARGS__ }
+#define WALL(name, ...)                         \
+  {                                             \
+    name, run, 0, "wall", PROGRAM (__VA_ARGS__) \
+  }
+#define BOTH(name, ...)                              \
+  WALL ("train." name ".eager", EAGER, __VA_ARGS__), \
+      WALL ("train." name ".graph", GRAPH, __VA_ARGS__)
+/* The end of the name is what GTORCH_CHECK is set to. */
+#define AUDIT(name, form)                                                   \
+  {                                                                         \
+    "audit." name, run, 0, "audit", PROGRAM (form, BENCH_SMALL_MLP50, NONE) \
+  }
 
-GTorchTensor *
-bench_infer_small (GError **error)
-{
-  if (small == NULL && (small = small_layers (error)) == NULL)
-    return NULL;
-  return gtorch_module_forward (small->model, small->input, error);
-}
+/* clang-format off */
+const BenchCase bench_programs[] = {
+  { "graph.replay_100_tiny.host", run, 0, NULL, PROGRAM (TINY_GRAPH) },
+  { "graph.replay_100_tiny.own_stream.host", run, 0, NULL, PROGRAM (TINY_ON_OWN) },
+  { "graph.replay_100_tiny", run, 0, "s", PROGRAM (TINY_GRAPH) },
+  { "graph.eager_100_tiny", run, 0, "wall", PROGRAM (TINY) },
+  BOTH ("seed_mlp_sgd", BENCH_SEED_MLP, NONE),
+  BOTH ("small_mlp50_adam", BENCH_SMALL_MLP50, NONE),
+  BOTH ("small_mlp50_adam_fused", BENCH_SMALL_MLP50, NONE),
+  BOTH ("small_mlp50_adam_amp", BENCH_SMALL_MLP50, GTORCH_DTYPE_FLOAT16),
+  BOTH ("small_mlp50_adam_fused_amp", BENCH_SMALL_MLP50, GTORCH_DTYPE_FLOAT16),
+  BOTH ("small_mlp50_adam_bf16", BENCH_SMALL_MLP50, GTORCH_DTYPE_BFLOAT16),
+  BOTH ("digits", BENCH_DIGITS, NONE),
+  BOTH ("digits_fused", BENCH_DIGITS, NONE),
+  WALL ("infer.small_mlp50.eager", INFER, BENCH_SMALL_MLP50, NONE),
+  WALL ("infer.small_mlp50.graph", INFER_GRAPH, BENCH_SMALL_MLP50, NONE),
+  WALL ("infer.digits.eager", INFER, BENCH_DIGITS, NONE),
+  WALL ("infer.digits.graph", INFER_GRAPH, BENCH_DIGITS, NONE),
+  AUDIT ("capture_mlp50.graph", CAPTURE),
+  AUDIT ("capture_mlp50.replay", CAPTURE),
+  AUDIT ("capture_mlp50.streams", CAPTURE),
+  AUDIT ("train_mlp50.errors", EAGER),
+  AUDIT ("train_mlp50.streams", EAGER),
+  AUDIT ("replay_mlp50.replay", GRAPH),
+  AUDIT ("replay_mlp50.streams", GRAPH),
+  { NULL },
+};
+/* clang-format on */

@@ -4,7 +4,8 @@
 /* Times operations on a GPU: reads their names from standard input and writes “name, median seconds of one
  * call” for each, so that bench/run can ask it and the peer in turns. The rows host.* are what the host is
  * busy with a small operation, train.* and infer.* what a step takes by the clock, the others what the device
- * is busy. Without input, all of them.
+ * is busy, peak.* bytes of memory: the most that tensors held in a process that did nothing before, and, with
+ * .reserved, that the allocator had.
  *
  *     bench-cuda --list            names, amounts and units of one call
  *     bench-cuda --first           makes one tensor and ends
@@ -17,6 +18,10 @@
 #include <string.h>
 
 #include "bench-cuda.h"
+
+#define CALLS    20 /* that follow each other */
+#define PEAK     "peak."
+#define RESERVED ".reserved"
 
 static gint
 compare (gconstpointer a, gconstpointer b)
@@ -44,7 +49,7 @@ call (const BenchCase *row, guint n, GError **error)
 {
   for (; n > 0; n--)
     {
-      GTorchTensor *result = row->run (error);
+      GTorchTensor *result = row->run (row->data, error);
 
       if (result == NULL)
         return FALSE;
@@ -58,7 +63,13 @@ static gboolean
 time_host (const BenchCase *row, gdouble *seconds, GError **error)
 {
   gdouble times[21];
-  guint i, n = g_str_has_prefix (row->name, "graph.") ? 100 : 500; /* the queue must not be full */
+  guint i, n = 500;
+
+  /* the queue must not be full */
+  if (g_str_has_prefix (row->name, "graph."))
+    n = 100;
+  else if (g_str_has_prefix (row->name, "audit."))
+    n = CALLS;
 
   if (!call (row, n, error) || !synchronize (error))
     return FALSE;
@@ -110,7 +121,6 @@ time_device (const BenchCase *row, gdouble *seconds, GError **error)
 static gboolean
 time_wall (const BenchCase *row, gdouble *seconds, GError **error)
 {
-  const guint n = 20;
   gdouble times[9];
   guint i;
 
@@ -120,37 +130,96 @@ time_wall (const BenchCase *row, gdouble *seconds, GError **error)
     {
       gint64 start = g_get_monotonic_time ();
 
-      if (!call (row, n, error) || !synchronize (error))
+      if (!call (row, CALLS, error) || !synchronize (error))
         return FALSE;
-      times[i] = (g_get_monotonic_time () - start) * 1e-6 / n;
+      times[i] = (g_get_monotonic_time () - start) * 1e-6 / CALLS;
     }
   *seconds = median (times, G_N_ELEMENTS (times));
+  return TRUE;
+}
+
+/* The row was not called before. */
+static gboolean
+measure_peak (const BenchCase *row, gboolean reserved, gdouble *bytes, GError **error)
+{
+  static const BenchCase *measured;
+  static gdouble allocated_bytes, reserved_bytes;
+
+  if (measured != row)
+    {
+      GTorchAllocator *allocator = gtorch_device_get_allocator (bench_device);
+
+      gtorch_allocator_reset_peak (allocator);
+      if (!call (row, CALLS, error) || !synchronize (error))
+        return FALSE;
+      allocated_bytes = gtorch_allocator_get_peak_allocated (allocator);
+      reserved_bytes = gtorch_allocator_get_peak_reserved (allocator);
+      measured = row;
+    }
+  *bytes = reserved ? reserved_bytes : allocated_bytes;
   return TRUE;
 }
 
 static gboolean
 measure (const BenchCase *row, gdouble *seconds, GError **error)
 {
-  if (row->unit == NULL)
+  if (row->unit == NULL || strcmp (row->unit, "audit") == 0)
     return time_host (row, seconds, error);
   return strcmp (row->unit, "wall") == 0 ? time_wall (row, seconds, error)
                                          : time_device (row, seconds, error);
 }
 
+static const BenchCase *
+find (const gchar *name)
+{
+  const BenchCase *row;
+
+  for (row = bench_cases; row->name != NULL; row++)
+    if (strcmp (row->name, name) == 0)
+      return row;
+  for (row = bench_programs; row->name != NULL; row++)
+    if (strcmp (row->name, name) == 0)
+      return row;
+  return NULL;
+}
+
 static void
-answer (const BenchCase *row)
+answer (const gchar *name)
 {
   g_autoptr (GError) error = NULL;
-  gdouble seconds = 0;
+  g_autofree gchar *program = g_strdup (name + (g_str_has_prefix (name, PEAK) ? strlen (PEAK) : 0));
+  gboolean is_peak = g_str_has_prefix (name, PEAK), success = FALSE;
+  gboolean is_reserved = is_peak && g_str_has_suffix (name, RESERVED);
+  const BenchCase *row;
+  gdouble value = 0;
 
-  if (measure (row, &seconds, &error))
-    printf ("%s\t%.4g\n", row->name, seconds);
+  if (is_reserved)
+    program[strlen (program) - strlen (RESERVED)] = '\0';
+  row = find (program);
+  if (row != NULL)
+    success =
+        is_peak ? measure_peak (row, is_reserved, &value, &error) : measure (row, &value, &error);
+  if (success)
+    printf ("%s\t%.6g\n", name, value);
   else
-    {
-      printf ("%s\tnone\n", row->name);
-      fprintf (stderr, "%s: %s\n", row->name, error->message);
-    }
+    printf ("%s\tnone\n", name);
+  if (error != NULL)
+    fprintf (stderr, "%s: %s\n", name, error->message);
   fflush (stdout);
+}
+
+static void
+list (void)
+{
+  const BenchCase *row;
+
+  for (row = bench_cases; row->name != NULL; row++)
+    printf ("%s\t%g\t%s\n", row->name, row->amount, row->unit != NULL ? row->unit : "");
+  for (row = bench_programs; row->name != NULL; row++)
+    printf ("%s\t%g\t%s\n", row->name, row->amount, row->unit != NULL ? row->unit : "");
+  for (row = bench_programs; row->name != NULL; row++)
+    if (g_str_has_prefix (row->name, "train.") || g_str_has_prefix (row->name, "infer."))
+      printf (PEAK "%s\t1\tbytes\n" PEAK "%s" RESERVED "\t1\tbytes\n", row->name, row->name);
 }
 
 static int
@@ -171,13 +240,11 @@ main (int argc, char *argv[])
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchGradGuard) guard = NULL;
-  const BenchCase *row;
-  char line[64];
+  char line[96];
 
   if (argc > 1 && strcmp (argv[1], "--list") == 0)
     {
-      for (row = bench_cases; row->name != NULL; row++)
-        printf ("%s\t%g\t%s\n", row->name, row->amount, row->unit != NULL ? row->unit : "");
+      list ();
       return 0;
     }
   bench_device = gtorch_device_new_from_string ("cuda", &error);
@@ -194,15 +261,7 @@ main (int argc, char *argv[])
   while (fgets (line, sizeof line, stdin) != NULL)
     {
       g_strchomp (line);
-      for (row = bench_cases; row->name != NULL && strcmp (row->name, line) != 0; row++)
-        ;
-      if (row->name != NULL)
-        answer (row);
-      else
-        {
-          printf ("%s\tnone\n", line);
-          fflush (stdout);
-        }
+      answer (line);
     }
   return 0;
 }

@@ -9,21 +9,15 @@
 typedef struct
 {
   const gchar *name;
-  GTorchTensor *(*run) (GError **error);
+  GTorchTensor *(*run) (gconstpointer data, GError **error);
   gdouble amount; /* of the unit, for one call */
-  const gchar *
-      unit; /* "B", "FLOP", "key"; "s": none; "wall": what passes while calls follow each other; NULL:
-                      * host time */
+  /* "B", "FLOP", "key"; "s": none; "wall": what passes while calls follow each other; "audit": host time with
+   * GTORCH_CHECK and without; NULL: host time */
+  const gchar *unit;
+  gconstpointer data;
 } BenchCase;
 
 extern GTorchDevice *bench_device;
-extern const BenchCase bench_cases[]; /* ends with a name NULL */
-
-/* --- bench-cuda-training.c --- */
-GTorchTensor *bench_eager_tiny (GError **error);
-GTorchTensor *bench_replay_tiny (GError **error);
-GTorchTensor *bench_train_manuals (GError **error);
-GTorchTensor *bench_train_manuals_graph (GError **error);
-GTorchTensor *bench_train_small (GError **error);
-GTorchTensor *bench_train_small_graph (GError **error);
-GTorchTensor *bench_infer_small (GError **error);
+/* Both end with a name NULL. */
+extern const BenchCase bench_cases[];
+extern const BenchCase bench_programs[]; /* graphs, training, inference */

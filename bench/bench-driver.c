@@ -26,6 +26,7 @@ static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 static void *driver;
 static CUstream stream;
 static CUfunction kernel;
+static void *hundred; /* a graph */
 static CUdeviceptr small, from, to;
 static float *host;
 
@@ -64,6 +65,18 @@ launch (void)
 }
 
 static void
+replay (void)
+{
+  CALL ("cuGraphLaunch", (void *, CUstream), hundred, stream);
+}
+
+static void
+replay_on_default (void)
+{
+  CALL ("cuGraphLaunch", (void *, CUstream), hundred, NULL);
+}
+
+static void
 item (void)
 {
   CALL ("cuMemcpyDtoHAsync_v2", (void *, CUdeviceptr, size_t, CUstream), host, small, 4, stream);
@@ -89,16 +102,17 @@ static double
 time_host (void (*run) (void))
 {
   double times[21];
-  guint i, j;
+  guint i, j,
+      n = run == replay || run == replay_on_default ? 100 : 500; /* the queue must not be full */
 
   for (i = 0; i < G_N_ELEMENTS (times); i++)
     {
       gint64 start = g_get_monotonic_time ();
 
-      for (j = 0; j < 500; j++)
+      for (j = 0; j < n; j++)
         run ();
-      times[i] = (g_get_monotonic_time () - start) * 1e-6 / 500;
-      synchronize ();
+      times[i] = (g_get_monotonic_time () - start) * 1e-6 / n;
+      CALL ("cuCtxSynchronize", (void) );
     }
   qsort (times, G_N_ELEMENTS (times), sizeof *times, compare);
   return times[G_N_ELEMENTS (times) / 2];
@@ -141,6 +155,22 @@ prepare (void)
   CALL ("cuMemAlloc_v2", (CUdeviceptr *, size_t), &small, 64);
 }
 
+/* A graph of a hundred small kernels, one after the other. */
+static void
+prepare_graph (void)
+{
+  void *graph;
+  guint i;
+
+  CALL ("cuStreamBeginCapture_v2", (CUstream, int), stream, 2);
+  for (i = 0; i < 100; i++)
+    launch ();
+  CALL ("cuStreamEndCapture", (CUstream, void **), stream, &graph);
+  CALL ("cuGraphInstantiateWithFlags", (void **, void *, unsigned long long), &hundred, graph, 0);
+  replay ();
+  synchronize ();
+}
+
 static void
 prepare_rest (void)
 {
@@ -151,6 +181,7 @@ prepare_rest (void)
   CALL ("cuMemAlloc_v2", (CUdeviceptr *, size_t), &from, SIZE);
   CALL ("cuMemAlloc_v2", (CUdeviceptr *, size_t), &to, SIZE);
   CALL ("cuMemHostAlloc", (void **, size_t, unsigned), (void **) &host, 64, 0);
+  prepare_graph ();
 }
 
 int
@@ -173,6 +204,12 @@ main (int argc, char *argv[])
       g_strchomp (line);
       if (strcmp (line, "host.add") == 0 || strcmp (line, "host.add_") == 0)
         printf ("%s\t%.4g\n", line, time_host (launch));
+      else if (strcmp (line, "graph.replay_100_tiny.host") == 0)
+        printf ("%s\t%.4g\n", line, time_host (replay_on_default));
+      else if (strcmp (line, "graph.replay_100_tiny.own_stream.host") == 0)
+        printf ("%s\t%.4g\n", line, time_host (replay));
+      else if (strcmp (line, "graph.replay_100_tiny") == 0)
+        printf ("%s\t%.4g\n", line, time_device (replay));
       else if (strcmp (line, "host.item") == 0)
         printf ("%s\t%.4g\n", line, time_host (item));
       else if (strcmp (line, "bw.copy_f32") == 0)

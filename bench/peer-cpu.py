@@ -11,6 +11,7 @@ import sys
 import time
 
 import torch
+from peer_training import Program
 from torch.nn import functional as F
 
 torch.set_grad_enabled(False)
@@ -101,6 +102,8 @@ def main():
         data = cache if kind == 'cache' else large
         if name in rest:
             print(f'{name}\t{measure(rest[name]):.4g}', flush=True)
+        elif kind.startswith(('train.', 'infer.')):
+            print(f'{name}\t{measure(Program(name, torch.device("cpu")).run):.4g}', flush=True)
         elif kind in ('', 'cache') and plain in CASES:
             print(f'{name}\t{measure(lambda d=data, run=CASES[plain]: run(d)):.4g}', flush=True)
         else:

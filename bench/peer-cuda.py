@@ -7,12 +7,13 @@ The rows host.* are timed through PyTorch's C++ interface, by peer-host.cpp. --f
 """
 
 import functools
+import gc
 import statistics
 import sys
 import time
 
 import torch
-from torch import nn
+from peer_training import Program
 from torch.nn import functional as F
 
 DEVICE = torch.device('cuda')
@@ -141,49 +142,6 @@ CASES = {
 }
 
 
-class Training:
-    """A step of training, as it is and as a graph."""
-
-    def __init__(self, model, loss, optimizer, x, t):
-        self.model, self.loss, self.optimizer, self.x, self.t = model.to(DEVICE), loss, optimizer, x, t
-        self.graph = None
-
-    def step(self):
-        with torch.enable_grad():
-            self.optimizer.zero_grad(set_to_none=True)
-            self.loss(self.model(self.x), self.t).backward()
-            self.optimizer.step()
-
-    def replay(self):
-        if self.graph is None:
-            stream = torch.cuda.Stream()
-            stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(stream):
-                for _ in range(3):
-                    self.step()
-            torch.cuda.current_stream().wait_stream(stream)
-            self.graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self.graph):
-                self.step()
-        self.graph.replay()
-
-
-@functools.cache
-def manuals_network(name):
-    torch.backends.cuda.matmul.allow_tf32 = True
-    model = nn.Sequential(nn.Linear(4096, 2048), nn.Dropout(0.2), nn.Linear(2048, 1024), nn.Dropout(0.1)).to(DEVICE)
-    return Training(model, nn.MSELoss(), torch.optim.SGD(model.parameters(), lr=0.1),
-                    torch.randn(640, 4096, device=DEVICE), torch.randn(640, 1024, device=DEVICE))
-
-
-@functools.cache
-def small_layers(name):
-    layers = [layer for _ in range(50) for layer in (nn.Linear(64, 64), nn.ReLU())]
-    model = nn.Sequential(*layers, nn.Linear(64, 10)).to(DEVICE)
-    return Training(model, nn.CrossEntropyLoss(), torch.optim.Adam(model.parameters(), lr=1e-3, capturable=True),
-                    torch.randn(64, 64, device=DEVICE), torch.randint(0, 10, (64,), device=DEVICE))
-
-
 @functools.cache
 def tiny():
     return torch.zeros(16, device=DEVICE)
@@ -204,19 +162,61 @@ def tiny_graph():
     return graph
 
 
-def infer_small():
-    training = small_layers('eager')
-    return training.model(training.x)
-
-
 WALL = {
     'graph.eager_100_tiny': eager_tiny,
-    'train.seed_mlp_sgd.eager': lambda: manuals_network('eager').step(),
-    'train.seed_mlp_sgd.graph': lambda: manuals_network('graph').replay(),
-    'train.small_mlp50_adam.eager': lambda: small_layers('eager').step(),
-    'train.small_mlp50_adam.graph': lambda: small_layers('graph').replay(),
-    'infer.small_mlp50.eager': infer_small,
 }
+
+
+class Latest:
+    """The program that is being timed. What another one had is given back before."""
+
+    name, program = None, None
+
+    def run(self, name):
+        if self.name != name:
+            self.name, self.program = None, None
+            gc.collect()
+            torch.cuda.empty_cache()
+            self.program = GraphedProgram(name) if name.endswith('.graph') else Program(name, DEVICE)
+            self.name = name
+        self.program.run()
+
+
+class GraphedProgram(Program):
+    """As PyTorch's manual has it: after three calls on another stream as much as can be captured."""
+
+    def __init__(self, name):
+        super().__init__(name, DEVICE, capturable=True)
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                super().run()
+        torch.cuda.current_stream().wait_stream(stream)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            if self.is_captured_whole:
+                super().run()
+            else:
+                self.go_forward_and_back()
+
+    def run(self):
+        self.graph.replay()
+        if not self.is_captured_whole:
+            self.finish_step()
+
+
+LATEST = Latest()
+
+
+@functools.cache
+def peaks(name):
+    """Bytes that tensors held at most, and that the allocator had; the process did nothing before."""
+    torch.cuda.reset_peak_memory_stats()
+    for _ in range(20):
+        LATEST.run(name)
+    torch.cuda.synchronize()
+    return torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
 
 
 def wall(run, n=20, repetitions=9, host=False):
@@ -251,6 +251,22 @@ def measure(run):
     return statistics.median(times)
 
 
+def answer(name):
+    """Seconds of a call, for peak.* bytes; None for what is not known here."""
+    if name.startswith('peak.'):
+        return peaks(name.removeprefix('peak.').removesuffix('.reserved'))[name.endswith('.reserved')]
+    if name.startswith(('train.', 'infer.')):
+        return wall(lambda: LATEST.run(name))
+    if name in WALL:
+        return wall(WALL[name])
+    if name == 'graph.replay_100_tiny.host':
+        return wall(lambda: tiny_graph().replay(), n=100, repetitions=21, host=True)
+    if name == 'graph.replay_100_tiny.own_stream.host':
+        with torch.cuda.stream(torch.cuda.Stream()):
+            return wall(lambda: tiny_graph().replay(), n=100, repetitions=21, host=True)
+    return measure(CASES[name]) if name in CASES else None
+
+
 def main():
     if '--first' in sys.argv:
         torch.ones(16, device=DEVICE)
@@ -261,13 +277,12 @@ def main():
     torch.backends.cudnn.allow_tf32 = False
     for line in sys.stdin:
         name = line.strip()
-        if name in WALL:
-            seconds = wall(WALL[name])
-        elif name == 'graph.replay_100_tiny.host':
-            seconds = wall(lambda: tiny_graph().replay(), n=100, repetitions=21, host=True)
-        else:
-            seconds = measure(CASES[name]) if name in CASES else None
-        print(f'{name}\t{"none" if seconds is None else format(seconds, ".4g")}', flush=True)
+        try:
+            value = answer(name)
+        except RuntimeError as error:
+            print(f'{name}: {error}', file=sys.stderr)
+            value = None
+        print(f'{name}\t{"none" if value is None else format(value, ".6g")}', flush=True)
 
 
 if __name__ == '__main__':

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""The networks that peer-cpu and peer-cuda train, and a step of training: those of bench-training.c."""
+
+import contextlib
+
+import torch
+from torch import nn
+
+
+def seed_mlp(device):
+    """Of PyTorch's manual on graphs: two wide layers with dropout."""
+    model = nn.Sequential(nn.Linear(4096, 2048), nn.Dropout(0.2), nn.Linear(2048, 1024), nn.Dropout(0.1))
+    return model, torch.randn(640, 4096, device=device), torch.randn(640, 1024, device=device)
+
+
+def small_mlp50(device):
+    """What keeps a host busy: fifty layers of 64 on batches of 64."""
+    layers = [layer for _ in range(50) for layer in (nn.Linear(64, 64), nn.ReLU())]
+    model = nn.Sequential(*layers, nn.Linear(64, 10))
+    return model, torch.randn(64, 64, device=device), torch.randint(0, 10, (64,), device=device)
+
+
+def digits(device):
+    """Of examples/c/digits.c."""
+    model = nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(),
+                          nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.25), nn.Linear(512, 10))
+    return model, torch.rand(64, 1, 8, 8, device=device), torch.randint(0, 10, (64,), device=device)
+
+
+NETWORKS = {'seed_mlp': seed_mlp, 'small_mlp50': small_mlp50, 'digits': digits}
+DTYPES = {'amp': torch.float16, 'bf16': torch.bfloat16}
+
+
+class Program:
+    """What a row calls. Its name is train or infer, the network and words for what is special, and the form.
+
+    Adam is as it is by default; with the word “fused” it is one kernel, which PyTorch calls its quickest form.
+    """
+
+    def __init__(self, name, device, capturable=False):
+        kind, middle, _ = name.split('.')
+        network = next(network for network in NETWORKS if middle.startswith(network))
+        words = middle.removeprefix(network).split('_')
+        model, self.x, self.t = NETWORKS[network](device)
+        self.model = model.to(device)
+        self.is_training = kind == 'train'
+        self.model.train(self.is_training)
+        torch.backends.cuda.matmul.allow_tf32 = network == 'seed_mlp'
+        if network == 'seed_mlp':
+            self.loss, self.optimizer = nn.MSELoss(), torch.optim.SGD(model.parameters(), lr=0.1)
+        else:
+            options = {'lr': 2e-3 if network == 'digits' else 1e-3, 'capturable': capturable}
+            if 'fused' in words:
+                options['fused'] = True
+            self.loss, self.optimizer = nn.CrossEntropyLoss(), torch.optim.Adam(model.parameters(), **options)
+        self.dtype = next((DTYPES[word] for word in words if word in DTYPES), None)
+        self.device = device
+        self.scaler = torch.amp.GradScaler(device.type) if 'amp' in words else None
+        # The step of a scaler reads on the host whether gradients are finite, unless the optimizer's kernel does.
+        self.is_captured_whole = self.scaler is None or 'fused' in words
+
+    def cast(self):
+        if self.dtype is None:
+            return contextlib.nullcontext()
+        return torch.autocast(self.device.type, dtype=self.dtype)
+
+    def go_forward_and_back(self):
+        self.optimizer.zero_grad(set_to_none=True)
+        with torch.enable_grad():
+            with self.cast():
+                loss = self.loss(self.model(self.x), self.t)
+            (loss if self.scaler is None else self.scaler.scale(loss)).backward()
+
+    def finish_step(self):
+        if self.scaler is None:
+            self.optimizer.step()
+        else:
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+
+    def run(self):
+        if self.is_training:
+            self.go_forward_and_back()
+            self.finish_step()
+        else:
+            with torch.inference_mode():
+                self.model(self.x)
