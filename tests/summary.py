@@ -6,7 +6,8 @@
 Meson counts programs. This reads what each program printed, TAP or unittest's report, and adds up
 the cases. The last line printed is `N passed, N failed, N skipped`, and the exit status is 0 only
 if nothing failed. A program that dies, leaves out cases of its plan or reports success by exit
-status alone counts as one case more.
+status alone counts as one case more. What failed stands just above that line, with the end of what
+the program printed, however long the list of programs is.
 """
 
 import argparse
@@ -21,6 +22,9 @@ PLAN = re.compile(r"^1\.\.(?P<last>\d+)(?: *# *skip\b *(?P<why>.*))?", re.IGNORE
 UNITTEST_RAN = re.compile(r"^Ran (\d+) tests? in ", re.MULTILINE)
 UNITTEST_END = re.compile(r"^(?:OK|FAILED)(?: \((.*)\))?$", re.MULTILINE)
 UNITTEST_BAD = re.compile(r"^(?:FAIL|ERROR): (.+)$", re.MULTILINE)
+
+# Of each stream of a program that failed.
+TAIL_LINES = 40
 
 
 @dataclass
@@ -143,6 +147,23 @@ def read_log(path):
             yield name.split(" / ")[-1], entry
 
 
+def tail(text):
+    lines = (text or "").rstrip().splitlines()
+    cut = [f"[{len(lines) - TAIL_LINES} lines before]"] if len(lines) > TAIL_LINES else []
+    return cut + lines[-TAIL_LINES:]
+
+
+def print_failures(failures):
+    """Each (log, name, entry, counts) once more, with what it printed last."""
+    for path, name, entry, counts in failures:
+        print(f"\n{name} of {path} ended with status {entry.get('returncode')}:")
+        for failure in counts.failures:
+            print(f"  FAILED {failure}")
+        for stream in ("stdout", "stderr"):
+            for line in tail(entry.get(stream)):
+                print(f"    {line}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--status", type=int, default=0, help="exit status of the caller so far")
@@ -151,6 +172,7 @@ def main():
     args = parser.parse_args()
 
     all_counts = Counts()
+    failures = []
     for path in args.logs:
         try:
             entries = list(read_log(path))
@@ -164,6 +186,8 @@ def main():
             print(f"  {name}: {counts}")
             for failure in counts.failures:
                 print(f"    FAILED {failure}")
+            if counts.failures:
+                failures.append((path, name, entry, counts))
             for why in counts.skips:
                 print(f"    skipped {why}")
             log_counts.add(counts)
@@ -171,6 +195,7 @@ def main():
             log_counts.failures.append(f"{path}: no tests ran")
             print("  FAILED no tests ran")
         all_counts.add(log_counts)
+    print_failures(failures)
     if args.stage:
         all_counts.failures.append(args.stage)
         print(f"\nFAILED {args.stage} (status {args.status})")

@@ -15,7 +15,7 @@ SUMMARY = os.path.join(tap.SOURCE_ROOT, "tests", "summary.py")
 
 
 def run(*entries, args=()):
-    """Runs summary.py on a log of @entries; returns its last line and exit status."""
+    """Runs summary.py on a log of @entries; returns its output and exit status."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as log:
         for entry in entries:
             log.write(json.dumps({"name": "gtorch:core / test", "returncode": 0, **entry}) + "\n")
@@ -23,11 +23,12 @@ def run(*entries, args=()):
         done = subprocess.run(
             [sys.executable, SUMMARY, *args, log.name], capture_output=True, text=True, check=False
         )
-    return done.stdout.splitlines()[-1], done.returncode
+    return done.stdout, done.returncode
 
 
 def check(expected, status, *entries, args=()):
-    assert (got := run(*entries, args=args)) == (expected, status), f"got {got}"
+    output, got = run(*entries, args=args)
+    assert (output.splitlines()[-1], got) == (expected, status), f"{output}\nstatus {got}"
 
 
 @tap.case
@@ -91,6 +92,17 @@ def an_unfinished_stage_and_an_empty_log_fail():
     entry = {"result": "OK", "stdout": "ok 1\n1..1\n"}
     check("1 passed, 1 failed, 0 skipped", 1, entry, args=["--stage", "build", "--status", "1"])
     check("0 passed, 1 failed, 0 skipped", 1)
+
+
+@tap.case
+def what_failed_is_said_at_the_end():
+    lines = "".join(f"line {i}\n" for i in range(100))
+    bad = {"result": "FAIL", "stdout": f"1..1\n{lines}not ok 1 /c\n", "stderr": "why\n"}
+    good = [{"result": "OK", "stdout": "1..1\nok 1 /a\n"}] * 200
+    output, _ = run({**bad, "returncode": 9}, *good)
+    end = output.splitlines()[-50:]
+    assert "  FAILED /c" in end and "    line 99" in end and "    why" in end, output
+    assert "    line 50" not in end and any("status 9" in line for line in end), output
 
 
 tap.main()
