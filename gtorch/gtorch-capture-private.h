@@ -75,6 +75,7 @@ gboolean gtorch_graph_exec_audit (GTorchGraphExec *exec, GHashTable *inputs, gbo
                                   gchar **notes, GError **error);
 /* How many nodes the library has not captured. */
 guint gtorch_graph_exec_get_n_foreign (GTorchGraphExec *exec);
+/* After gtorch_graph_exec_prepare(). */
 gboolean gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **error);
 /* A graph like it that has `to`, which has the same geometry, in place of `from`. */
 GTorchGraphExec *gtorch_graph_exec_rebind (GTorchGraphExec *exec, GTorchImpl *from, GTorchImpl *to,
@@ -83,9 +84,11 @@ void gtorch_graph_exec_write_dot (GTorchGraphExec *exec, GString *text);
 
 /* For guards: ends the capture without keeping it. */
 void gtorch_cuda_graph_abandon (GTorchCUDAGraph *self);
-/* What it replays, with a reference; NULL with an error if there is nothing. And takes another. */
+/* What it replays, with a reference; NULL with an error if there is nothing. */
 GTorchGraphExec *gtorch_cuda_graph_ref_exec (GTorchCUDAGraph *self, GError **error);
-void gtorch_cuda_graph_take_exec (GTorchCUDAGraph *self, GTorchGraphExec *exec);
+/* Takes another one in its place, in any case. FALSE with an error if it is not the one that is replayed. */
+gboolean gtorch_cuda_graph_take_exec (GTorchCUDAGraph *self, GTorchGraphExec *former,
+                                      GTorchGraphExec *exec, GError **error);
 /* The inputs by name; of tensors. */
 GHashTable *gtorch_cuda_graph_get_table (GTorchCUDAGraph *self);
 /* Who replays it knows which memory is overwritten: the order in the pool is not checked. */

@@ -34,10 +34,10 @@ void gtorch_audit_host_work (const gchar *what);
 void gtorch_audit_empty (void);
 
 /* --- graphs that share a pool --- */
-/* Gives a graph its number in the order of captures; it is given back with the graph. */
-guint gtorch_pool_add_graph (GTorchPool *pool);
-void gtorch_pool_remove_graph (GTorchPool *pool, guint number);
+/* Gives a graph its number in the order of captures; takes it back when nobody can replay it any more. */
+void gtorch_graph_exec_take_number (GTorchGraphExec *exec);
+void gtorch_graph_exec_drop_number (GTorchGraphExec *exec);
 /* Is it the turn of this graph? */
-gboolean gtorch_pool_check_order (GTorchPool *pool, guint number, GError **error);
+gboolean gtorch_graph_exec_check_order (GTorchGraphExec *exec, GError **error);
 
 G_END_DECLS

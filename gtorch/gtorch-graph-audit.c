@@ -397,50 +397,60 @@ gtorch_graph_exec_audit (GTorchGraphExec *exec, GHashTable *inputs, gboolean is_
 
 /* --- the order of graphs that share a pool --- */
 
-guint
-gtorch_pool_add_graph (GTorchPool *pool)
+static void
+find_first (GTorchPool *pool)
 {
-  guint number;
+  if (pool->graphs->len > 0)
+    __atomic_store_n (&pool->first, g_array_index (pool->graphs, guint, 0), __ATOMIC_RELAXED);
+}
+
+void
+gtorch_graph_exec_take_number (GTorchGraphExec *exec)
+{
+  GTorchPool *pool = exec->pool;
 
   g_mutex_lock (&pool->lock);
   if (pool->graphs == NULL)
     pool->graphs = g_array_new (FALSE, FALSE, sizeof (guint));
-  number = ++pool->last_number;
-  g_array_append_val (pool->graphs, number);
+  exec->number = ++pool->last_number;
+  g_array_append_val (pool->graphs, exec->number);
+  find_first (pool);
   g_mutex_unlock (&pool->lock);
-  return number;
 }
 
 void
-gtorch_pool_remove_graph (GTorchPool *pool, guint number)
+gtorch_graph_exec_drop_number (GTorchGraphExec *exec)
 {
+  GTorchPool *pool = exec->pool;
   guint i;
 
   g_mutex_lock (&pool->lock);
-  for (i = 0; i < pool->graphs->len && g_array_index (pool->graphs, guint, i) != number; i++)
-    continue;
-  if (i < pool->graphs->len)
-    g_array_remove_index (pool->graphs, i);
+  for (i = 0; i < pool->graphs->len; i++)
+    if (g_array_index (pool->graphs, guint, i) == exec->number)
+      {
+        g_array_remove_index (pool->graphs, i);
+        break;
+      }
+  find_first (pool);
   g_mutex_unlock (&pool->lock);
 }
 
 gboolean
-gtorch_pool_check_order (GTorchPool *pool, guint number, GError **error)
+gtorch_graph_exec_check_order (GTorchGraphExec *exec, GError **error)
 {
-  guint first, before;
-  gboolean right;
+  GTorchPool *pool = exec->pool;
+  const guint number = exec->number;
+  const guint first = __atomic_load_n (&pool->first, __ATOMIC_RELAXED);
+  const guint before = __atomic_load_n (&pool->last_replayed, __ATOMIC_RELAXED);
 
   if (!g_atomic_int_get (&pool->check_order))
     return TRUE;
-  g_mutex_lock (&pool->lock);
-  first = g_array_index (pool->graphs, guint, 0);
-  before = pool->replayed;
-  right = number == first || (before != 0 && number >= before);
-  if (right)
-    pool->replayed = number;
-  g_mutex_unlock (&pool->lock);
-  if (right)
-    return TRUE;
+  if (number == first || (before != 0 && number >= before))
+    {
+      /* Threads that replay at the same time have no order that could be wrong. */
+      __atomic_store_n (&pool->last_replayed, number, __ATOMIC_RELAXED);
+      return TRUE;
+    }
   if (before == 0)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                  _ ("graph: graph %u of pool %" G_GUINT64_FORMAT

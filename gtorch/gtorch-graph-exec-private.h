@@ -19,20 +19,23 @@ typedef struct
   guint random; /* the place of its first random call among those of the graph, if it has any */
 } GTorchGraphNode;
 
+/* What each replay asks for comes first: the driver leaves little of it in the caches. */
 struct _GTorchGraphExec
 {
   gint ref_count;
-  GTorchDevice *device;
+  guint number; /* in the order of the captures that share the pool */
+  guint n_random;
+  const GTorchGraphBackend *backend; /* NULL: the calls are run */
+  gpointer native;                   /* the backend's */
   GTorchPool *pool;
-  GPtrArray *nodes;
+  GPtrArray *pools;   /* NULL: that one; or all that are computed in, by their numbers, borrowed */
   GPtrArray *written; /* storages from outside that it writes to; borrowed from the nodes */
   GPtrArray *read;    /* … that it reads */
-  guint n_random;
+  GTorchDevice *device;
+  GPtrArray *nodes;
   guint n_foreign;                                  /* nodes that only the device knows */
   gboolean is_prepared, has_children, has_operands; /* the last: written and read are known */
   GTorchPool *scratch;                              /* more memory of its own, or NULL */
-  const GTorchGraphBackend *backend;                /* NULL: the calls are run */
-  gpointer native;                                  /* the backend's */
   struct _GTorchRaceGraph *race;                    /* with GTORCH_CHECK=streams, after a replay */
 };
 

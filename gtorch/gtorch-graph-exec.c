@@ -66,6 +66,7 @@ graph_exec_free (gpointer data)
   g_ptr_array_unref (exec->nodes);
   g_ptr_array_unref (exec->written);
   g_ptr_array_unref (exec->read);
+  g_clear_pointer (&exec->pools, g_ptr_array_unref);
   gtorch_pool_set_graph (exec->pool, FALSE);
   gtorch_pool_unref (exec->pool);
   if (exec->scratch != NULL)
@@ -143,6 +144,76 @@ find_operands (GTorchGraphExec *exec)
     }
 }
 
+static void
+add_pools (GTorchGraphExec *exec, GPtrArray *pools)
+{
+  guint i;
+
+  if (!g_ptr_array_find (pools, exec->pool, NULL))
+    g_ptr_array_add (pools, exec->pool);
+  for (i = 0; exec->has_children && i < exec->nodes->len; i++)
+    {
+      GTorchGraphNode *node = exec->nodes->pdata[i];
+
+      if (node->child != NULL)
+        add_pools (node->child, pools);
+    }
+}
+
+static gint
+compare_pools (gconstpointer a, gconstpointer b)
+{
+  const GTorchPool *first = *(GTorchPool *const *) a, *second = *(GTorchPool *const *) b;
+
+  return first->id < second->id ? -1 : first->id > second->id;
+}
+
+static void
+find_pools (GTorchGraphExec *exec)
+{
+  GPtrArray *pools = g_ptr_array_new ();
+
+  add_pools (exec, pools);
+  if (pools->len == 1)
+    {
+      g_ptr_array_unref (pools);
+      return;
+    }
+  g_ptr_array_sort (pools, compare_pools);
+  exec->pools = pools;
+}
+
+static inline guint
+n_pools (const GTorchGraphExec *exec)
+{
+  return exec->pools != NULL ? exec->pools->len : 1;
+}
+
+static inline GTorchPool *
+nth_pool (const GTorchGraphExec *exec, guint i)
+{
+  return exec->pools != NULL ? exec->pools->pdata[i] : exec->pool;
+}
+
+/* One replay at a time uses a pool. */
+static void
+lock_pools (GTorchGraphExec *exec)
+{
+  guint i;
+
+  for (i = 0; i < n_pools (exec); i++)
+    g_mutex_lock (&nth_pool (exec, i)->run_lock);
+}
+
+static void
+unlock_pools (GTorchGraphExec *exec)
+{
+  guint i;
+
+  for (i = n_pools (exec); i > 0; i--)
+    g_mutex_unlock (&nth_pool (exec, i - 1)->run_lock);
+}
+
 gboolean
 gtorch_graph_exec_prepare (GTorchGraphExec *exec, GError **error)
 {
@@ -151,6 +222,7 @@ gtorch_graph_exec_prepare (GTorchGraphExec *exec, GError **error)
   if (exec->native != NULL && !exec->backend->prepare (exec->native, error))
     return FALSE;
   find_operands (exec);
+  find_pools (exec);
   exec->is_prepared = TRUE;
   return TRUE;
 }
@@ -209,25 +281,48 @@ run_nodes (GTorchGraphExec *exec, const guint64 *numbers, GError **error)
   return TRUE;
 }
 
+/* Of a pool: when what uses it now is done. */
+typedef struct
+{
+  GTorchTimeline *writer; /* NULL: it is */
+  guint64 seq;
+} Former;
+
 typedef struct
 {
   GTorchGraphExec *exec;
-  GTorchTimeline *after; /* the replay before, if on another stream */
-  guint64 after_seq;
+  Former *formers;   /* one for each pool */
   guint64 numbers[]; /* seed and counter of each random call */
 } Replay;
+
+static Replay *
+replay_new (GTorchGraphExec *exec)
+{
+  const gsize size = sizeof (Replay) + 2 * exec->n_random * sizeof (guint64);
+  Replay *replay = g_malloc0 (size + n_pools (exec) * sizeof (Former));
+  guint i;
+
+  replay->exec = gtorch_graph_exec_ref (exec);
+  replay->formers = (Former *) ((gchar *) replay + size);
+  for (i = 0; i < n_pools (exec); i++)
+    replay->formers[i].writer =
+        gtorch_pool_get_writer (nth_pool (exec, i), &replay->formers[i].seq);
+  return replay;
+}
 
 static gboolean
 replay_run (gpointer data, GError **error)
 {
   Replay *replay = data;
   gboolean result;
+  guint i;
 
-  if (replay->after != NULL)
-    gtorch_timeline_wait (replay->after, replay->after_seq, NULL, NULL);
-  gtorch_pool_lock (replay->exec->pool);
+  for (i = 0; i < n_pools (replay->exec); i++)
+    if (replay->formers[i].writer != NULL)
+      gtorch_timeline_wait (replay->formers[i].writer, replay->formers[i].seq, NULL, NULL);
+  lock_pools (replay->exec);
   result = run_nodes (replay->exec, replay->numbers, error);
-  gtorch_pool_unlock (replay->exec->pool);
+  unlock_pools (replay->exec);
   return result;
 }
 
@@ -265,51 +360,26 @@ wait_for_operands (GTorchGraphExec *exec, GError **error)
   return TRUE;
 }
 
-/* The memory of the graphs in it is used, too. */
-static gboolean
-follow (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
-{
-  guint i;
-
-  if (!exec->backend->follow (exec->pool, stream, error))
-    return FALSE;
-  for (i = 0; exec->has_children && i < exec->nodes->len; i++)
-    {
-      GTorchGraphNode *node = exec->nodes->pdata[i];
-
-      if (node->child != NULL && !follow (node->child, stream, error))
-        return FALSE;
-    }
-  return TRUE;
-}
-
-/* What follow() will do, for the checker of streams, which asks before. */
+/* For the checker of streams, which asks before anything is enqueued. */
 static void
-note_order (GTorchGraphExec *exec, GTorchStream *stream)
+note_order (gpointer former, GTorchStream *stream)
 {
-  GTorchRaceOrder *order = NULL;
-  guint i;
+  GTorchRaceOrder *order = former != NULL ? gtorch_race_order_new (former) : NULL;
 
-  g_mutex_lock (&exec->pool->lock);
-  if (exec->pool->queue != NULL)
-    order = gtorch_race_order_new (exec->pool->queue);
-  g_mutex_unlock (&exec->pool->lock);
   gtorch_race_wait (stream, order);
   gtorch_race_order_free (order);
-  for (i = 0; exec->has_children && i < exec->nodes->len; i++)
-    {
-      GTorchGraphNode *node = exec->nodes->pdata[i];
-
-      if (node->child != NULL)
-        note_order (node->child, stream);
-    }
 }
 
 static gboolean
-note_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
+note_replay (GTorchGraphExec *exec, const Former *formers, GTorchStream *stream, GError **error)
 {
-  note_order (exec, stream);
-  return gtorch_race_note_graph (stream, NULL, &exec->race, exec->read, exec->written, error);
+  guint i;
+
+  for (i = 0; i < n_pools (exec); i++)
+    note_order (formers != NULL ? formers[i].writer
+                                : g_atomic_pointer_get (&nth_pool (exec, i)->queue),
+                stream);
+  return gtorch_race_note_graph (stream, &exec->race, exec->read, exec->written, error);
 }
 
 /* How many random calls have their numbers on the stack. */
@@ -321,17 +391,18 @@ replay_native (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
   guint64 few[2 * FEW] = { 0 };
   g_autofree guint64 *many = exec->n_random > FEW ? g_new0 (guint64, 2 * exec->n_random) : NULL;
   guint64 *numbers = many != NULL ? many : few;
-  gboolean result;
+  gboolean result = TRUE;
   guint i;
 
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && !note_replay (exec, stream, error))
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && !note_replay (exec, NULL, stream, error))
     return FALSE;
-  gtorch_pool_lock (exec->pool);
+  lock_pools (exec);
   if (exec->n_random > 0)
     reserve (exec, numbers);
-  result =
-      follow (exec, stream, error) && exec->backend->replay (exec->native, stream, numbers, error);
-  gtorch_pool_unlock (exec->pool);
+  for (i = 0; result && i < n_pools (exec); i++)
+    result = exec->backend->follow (nth_pool (exec, i), stream, error);
+  result = result && exec->backend->replay (exec->native, stream, numbers, error);
+  unlock_pools (exec);
   for (i = 0; result && i < exec->written->len; i++)
     {
       g_atomic_int_inc (&((GTorchStorage *) exec->written->pdata[i])->version);
@@ -350,12 +421,9 @@ gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **
 
   if (exec->native != NULL)
     return replay_native (exec, stream, error);
-  replay = g_malloc0 (sizeof (Replay) + 2 * exec->n_random * sizeof (guint64));
-  replay->exec = gtorch_graph_exec_ref (exec);
-  replay->after = gtorch_pool_get_writer (exec->pool, &replay->after_seq);
+  replay = replay_new (exec);
   if (gtorch_is_checking (GTORCH_CHECK_STREAMS)
-      && !gtorch_race_note_graph (stream, replay->after, &exec->race, exec->read, exec->written,
-                                  error))
+      && !note_replay (exec, replay->formers, stream, error))
     {
       replay_free (replay);
       return FALSE;
@@ -370,14 +438,16 @@ gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **
       replay_free (replay);
       return result;
     }
-  if (replay->after == stream->timeline)
-    replay->after = NULL;
+  for (i = 0; i < n_pools (exec); i++)
+    if (replay->formers[i].writer == stream->timeline)
+      replay->formers[i].writer = NULL;
   for (i = 0; i < exec->read->len; i++)
     gtorch_stream_enqueue_copies (stream, exec->read->pdata[i]);
   for (i = 0; i < exec->written->len; i++)
     gtorch_stream_enqueue_copies (stream, exec->written->pdata[i]);
   seq = GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, replay_run, replay, replay_free);
-  gtorch_pool_set_writer (exec->pool, stream->timeline, seq);
+  for (i = 0; i < n_pools (exec); i++)
+    gtorch_pool_set_writer (nth_pool (exec, i), stream->timeline, seq);
   for (i = 0; i < exec->written->len; i++)
     gtorch_storage_set_writer (exec->written->pdata[i], stream->timeline, seq);
   if (gtorch_get_launch_blocking ())

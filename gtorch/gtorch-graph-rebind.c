@@ -105,6 +105,7 @@ exec_rebind (GTorchGraphExec *exec, Rebinding *rebinding)
   GTorchGraphExec *result = gtorch_graph_exec_new (exec->device, exec->pool);
   guint i;
 
+  result->number = exec->number;
   result->n_random = exec->n_random;
   result->has_children = exec->has_children;
   result->backend = exec->backend;

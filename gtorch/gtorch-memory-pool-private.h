@@ -32,16 +32,17 @@ struct _GTorchPool
   GMutex lock;
   GPtrArray *ready; /* blocks that nobody has, the smallest first */
 
-  gint check_order;  /* atomically: replays out of order are errors */
-  GArray *graphs;    /* the numbers of those that there are, in the order of their captures */
-  guint last_number; /* that was given to one */
-  guint replayed;    /* the number of the last one that was; 0: none */
+  gint check_order;    /* atomically: replays out of order are errors */
+  guint first;         /* atomically: the number of the first of … */
+  GArray *graphs;      /* the numbers of those that there are, in the order of their captures */
+  guint last_number;   /* that was given to one */
+  guint last_replayed; /* atomically: the number of the last one that was; 0: none */
   guint n_captures;
   GTorchTimeline *writer; /* of the last replay */
   guint64 write_seq;
   struct _GTorchRaceOrder *write_order; /* … only with GTORCH_CHECK=streams */
-  gpointer queue;                       /* the same of a backend's graphs */
-  GRecMutex run_lock;
+  gpointer queue; /* the same of a backend's graphs; atomically, written with the lock of replays */
+  GMutex run_lock; /* of replays; of several pools the one with the smaller number is taken first */
 };
 
 GTorchPool *gtorch_pool_new (GTorchDevice *device);
@@ -81,9 +82,6 @@ GTorchStorage *gtorch_pool_get_memory (GTorchStorage *storage);
 gboolean gtorch_pool_is_memory (GTorchStorage *storage);
 void gtorch_pool_set_capturing (GTorchPool *self, gboolean capturing);
 gboolean gtorch_pool_is_capturing (GTorchPool *self);
-/* One replay at a time uses the pool. */
-void gtorch_pool_lock (GTorchPool *self);
-void gtorch_pool_unlock (GTorchPool *self);
 GTorchTimeline *gtorch_pool_get_writer (GTorchPool *self, guint64 *seq);
 void gtorch_pool_set_writer (GTorchPool *self, GTorchTimeline *timeline, guint64 seq);
 /* Waits for the last replay if the storage came from a pool. */

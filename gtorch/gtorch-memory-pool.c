@@ -94,7 +94,7 @@ gtorch_pool_new (GTorchDevice *device)
   self->ref_count = 1;
   self->device = device;
   g_mutex_init (&self->lock);
-  g_rec_mutex_init (&self->run_lock);
+  g_mutex_init (&self->run_lock);
   self->ready = g_ptr_array_new ();
   self->link.data = self;
   g_mutex_lock (&all_lock);
@@ -194,7 +194,7 @@ gtorch_pool_free (GTorchPool *self)
   g_clear_object (&self->source);
   gtorch_race_order_free (self->write_order);
   g_mutex_clear (&self->lock);
-  g_rec_mutex_clear (&self->run_lock);
+  g_mutex_clear (&self->run_lock);
   g_free (self);
 }
 
@@ -345,18 +345,6 @@ gtorch_pool_is_capturing (GTorchPool *self)
   result = self->n_captures > 0;
   g_mutex_unlock (&self->lock);
   return result;
-}
-
-void
-gtorch_pool_lock (GTorchPool *self)
-{
-  g_rec_mutex_lock (&self->run_lock);
-}
-
-void
-gtorch_pool_unlock (GTorchPool *self)
-{
-  g_rec_mutex_unlock (&self->run_lock);
 }
 
 GTorchTimeline *

@@ -20,10 +20,10 @@ typedef struct _GTorchRaceGraph GTorchRaceGraph;
 gboolean gtorch_race_note_call (GTorchStream *stream, GTorchOpCall *call, GError **error);
 /* A copy between devices, in the current streams of both. */
 gboolean gtorch_race_note_copy (GTorchImpl *dst, GTorchImpl *src, GError **error);
-/* A graph with these GTorchStorages from outside, done after what the queue `after` (NULL: none) has. The
- * arrays must not change while the graph is known, which it is from the first time until it is freed. */
-gboolean gtorch_race_note_graph (GTorchStream *stream, gpointer after, GTorchRaceGraph **graph,
-                                 GPtrArray *read, GPtrArray *written, GError **error);
+/* A graph with these GTorchStorages from outside. The arrays must not change while the graph is known, which
+ * it is from the first time until it is freed. */
+gboolean gtorch_race_note_graph (GTorchStream *stream, GTorchRaceGraph **graph, GPtrArray *read,
+                                 GPtrArray *written, GError **error);
 /* Before the storages are given up. */
 void gtorch_race_graph_free (GTorchRaceGraph *graph);
 /* The host has waited for what the queue `writer` wrote to the storage. */

@@ -770,8 +770,8 @@ add_replay (GTorchRaceGraph *graph, Queue *queue, GTorchRaceCall *call)
 }
 
 gboolean
-gtorch_race_note_graph (GTorchStream *stream, gpointer after, GTorchRaceGraph **known,
-                        GPtrArray *read, GPtrArray *written, GError **error)
+gtorch_race_note_graph (GTorchStream *stream, GTorchRaceGraph **known, GPtrArray *read,
+                        GPtrArray *written, GError **error)
 {
   GTorchRaceGraph *graph;
   gchar *message = NULL;
@@ -786,14 +786,6 @@ gtorch_race_note_graph (GTorchStream *stream, gpointer after, GTorchRaceGraph **
     *known = graph_new (read, written);
   graph = *known;
   queue = stream_queue (stream, stream->device);
-  if (after != NULL && queue != NULL && queue->key != after)
-    {
-      Queue *former = find_queue (after);
-      g_autofree GTorchRaceOrder *order = former != NULL ? order_of (former) : NULL;
-
-      if (order != NULL)
-        raise_clock (queue, order);
-    }
   for (i = 0; i < graph->host_read->len; i++)
     if (queue != NULL && queue->key == stream->device)
       follow_host (queue, graph->host_read->pdata[i]);

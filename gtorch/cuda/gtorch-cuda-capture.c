@@ -576,15 +576,14 @@ prepare (gpointer data, GError **error)
 static gboolean
 follow (GTorchPool *pool, GTorchStream *stream, GError **error)
 {
-  GTorchCudaLane *lane = lane_of (stream), *last;
+  GTorchCudaLane *lane = lane_of (stream), *last = g_atomic_pointer_get (&pool->queue);
   gboolean result;
   GTORCH_CUDA_APART;
 
-  g_mutex_lock (&pool->lock);
-  last = pool->queue;
-  pool->queue = lane;
-  g_mutex_unlock (&pool->lock);
-  if (G_LIKELY (last == NULL || last == lane))
+  if (G_LIKELY (last == lane))
+    return TRUE;
+  g_atomic_pointer_set (&pool->queue, lane);
+  if (last == NULL)
     return TRUE;
   if (!gtorch_cuda_stream_prepare (stream, error))
     return FALSE;

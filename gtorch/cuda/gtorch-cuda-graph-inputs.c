@@ -199,6 +199,7 @@ static gboolean
 rebind (GTorchCUDAGraph *self, const gchar *name, GTorchImpl *from, GTorchImpl *to, GError **error)
 {
   GTorchGraphExec *exec, *patched;
+  gboolean result;
 
   if (!check_like (name, from, to, TRUE, error))
     return FALSE;
@@ -214,11 +215,9 @@ rebind (GTorchCUDAGraph *self, const gchar *name, GTorchImpl *from, GTorchImpl *
   if (exec == NULL)
     return FALSE;
   patched = gtorch_graph_exec_rebind (exec, from, to, error);
+  result = patched != NULL && gtorch_cuda_graph_take_exec (self, exec, patched, error);
   gtorch_graph_exec_unref (exec);
-  if (patched == NULL)
-    return FALSE;
-  gtorch_cuda_graph_take_exec (self, patched);
-  return TRUE;
+  return result;
 }
 
 /**

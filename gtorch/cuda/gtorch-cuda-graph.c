@@ -46,17 +46,15 @@ struct _GTorchCUDAGraph
 {
   GObject parent_instance;
   GMutex lock;
-  GTorchCapture *capture;
+  gboolean is_unordered, is_ready;
   GTorchGraphExec *exec;
-  GTorchMemoryPool *pool;
+  GTorchCapture *capture;
   GTorchDevice *device;
-  gboolean is_ready;
-  guint number; /* of the capture, in the order of those that share the pool */
-  gboolean is_unordered;
-  GHashTable *inputs; /* of GTorchTensor by name, or NULL */
-  guint n_warmups;
   GPtrArray *calls; /* to compare the first replays with, or NULL */
-  guint n_compared;
+  gint n_compared;  /* atomically */
+  guint n_warmups;
+  GTorchMemoryPool *pool;
+  GHashTable *inputs; /* of GTorchTensor by name, or NULL */
   GThread *owner;
   GMainContext *context;
 };
@@ -150,13 +148,13 @@ gtorch_cuda_graph_set_property (GObject *object, guint prop_id, const GValue *va
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
 }
 
-/* To be called without a lock, and before the pool goes. */
+/* To be called without a lock. */
 static void
-drop_exec (GTorchGraphExec *exec, GTorchMemoryPool *pool, guint number)
+drop_exec (GTorchGraphExec *exec)
 {
   if (exec == NULL)
     return;
-  gtorch_pool_remove_graph (gtorch_memory_pool_get_pool (pool), number);
+  gtorch_graph_exec_drop_number (exec);
   gtorch_graph_exec_unref (exec);
 }
 
@@ -177,7 +175,7 @@ gtorch_cuda_graph_finalize (GObject *object)
   GTorchCUDAGraph *self = GTORCH_CUDA_GRAPH (object);
 
   drop_capture (self);
-  drop_exec (self->exec, self->pool, self->number);
+  drop_exec (self->exec);
   g_clear_object (&self->pool);
   g_clear_pointer (&self->inputs, g_hash_table_unref);
   g_clear_pointer (&self->calls, g_ptr_array_unref);
@@ -555,7 +553,7 @@ gtorch_cuda_graph_capture_end (GTorchCUDAGraph *self, GError **error)
   GTorchGraphExec *exec = NULL;
   g_autofree gchar *notes = NULL;
   GTorchDevice *elsewhere;
-  gboolean is_relaxed;
+  gboolean is_relaxed, nothing = FALSE;
 
   g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
   g_mutex_lock (&self->lock);
@@ -571,7 +569,7 @@ gtorch_cuda_graph_capture_end (GTorchCUDAGraph *self, GError **error)
     {
       g_clear_pointer (&self->calls, g_ptr_array_unref);
       self->calls = gtorch_audit_take_calls (self->capture);
-      self->n_compared = 0;
+      g_atomic_int_set (&self->n_compared, 0);
       is_relaxed = gtorch_capture_is_relaxed (self->capture);
       elsewhere = gtorch_audit_get_elsewhere (self->capture);
       exec = gtorch_capture_end (g_steal_pointer (&self->capture), error);
@@ -582,7 +580,10 @@ gtorch_cuda_graph_capture_end (GTorchCUDAGraph *self, GError **error)
       self->exec = exec;
       self->is_ready = FALSE;
       if (exec != NULL)
-        self->number = gtorch_pool_add_graph (gtorch_memory_pool_get_pool (self->pool));
+        {
+          gtorch_graph_exec_take_number (exec);
+          nothing = is_empty (exec);
+        }
     }
   g_mutex_unlock (&self->lock);
   if (reason != NULL)
@@ -591,7 +592,7 @@ gtorch_cuda_graph_capture_end (GTorchCUDAGraph *self, GError **error)
     return FALSE;
   if (notes != NULL)
     g_warning ("%s", notes);
-  if (is_empty (exec))
+  if (nothing)
     gtorch_audit_empty ();
   emit_later (self, CAPTURED, NULL);
   return TRUE;
@@ -721,19 +722,57 @@ gtorch_cuda_graph_instantiate (GTorchCUDAGraph *self, GError **error)
   return reason != NULL ? refuse (reason, error) : result;
 }
 
-/* Under one lock, if it was prepared already. */
-static GTorchGraphExec *
-ref_prepared (GTorchCUDAGraph *self, GError **error)
+/* What one replay needs of a graph that other threads may use meanwhile. */
+typedef struct
 {
-  GTorchGraphExec *exec = NULL;
+  GTorchGraphExec *exec;
+  GTorchDevice *device;
+  GPtrArray *calls; /* to be compared with, or NULL */
+  gboolean is_ordered;
+} Turn;
 
-  g_mutex_lock (&self->lock);
-  if (self->capture == NULL && self->exec != NULL && self->is_ready)
-    exec = gtorch_graph_exec_ref (self->exec);
-  g_mutex_unlock (&self->lock);
-  if (exec == NULL && gtorch_cuda_graph_instantiate (self, error))
-    exec = gtorch_cuda_graph_ref_exec (self, error);
-  return exec;
+static void
+turn_end (Turn *turn)
+{
+  g_clear_pointer (&turn->exec, gtorch_graph_exec_unref);
+  g_clear_pointer (&turn->calls, g_ptr_array_unref);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Turn, turn_end)
+
+static gboolean
+turn_begin (GTorchCUDAGraph *self, Turn *turn, GError **error)
+{
+  for (;;)
+    {
+      g_mutex_lock (&self->lock);
+      if (G_LIKELY (self->is_ready && self->capture == NULL))
+        {
+          turn->exec = gtorch_graph_exec_ref (self->exec);
+          turn->device = self->device;
+          turn->is_ordered = !self->is_unordered;
+          if (G_UNLIKELY (self->calls != NULL))
+            turn->calls = g_ptr_array_ref (self->calls);
+        }
+      g_mutex_unlock (&self->lock);
+      if (G_LIKELY (turn->exec != NULL))
+        return TRUE;
+      if (!gtorch_cuda_graph_instantiate (self, error))
+        return FALSE;
+    }
+}
+
+static gboolean
+replay_compared (GTorchCUDAGraph *self, const Turn *turn, GTorchStream *stream, GError **error)
+{
+  GTorchGraphCompare *compare = gtorch_graph_compare_begin (turn->calls, stream, error);
+
+  if (compare == NULL)
+    return FALSE;
+  if (gtorch_graph_exec_replay (turn->exec, stream, error))
+    return gtorch_graph_compare_end (compare, error);
+  gtorch_graph_compare_free (compare);
+  return FALSE;
 }
 
 /**
@@ -751,10 +790,7 @@ gboolean
 gtorch_cuda_graph_replay (GTorchCUDAGraph *self, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
-  return gtorch_cuda_graph_replay_on (self,
-                                      gtorch_stream_get_current (self->device != NULL ? self->device
-                                                                                      : NULL),
-                                      error);
+  return gtorch_cuda_graph_replay_on (self, gtorch_stream_get_current (self->device), error);
 }
 
 /**
@@ -778,56 +814,42 @@ gboolean
 gtorch_cuda_graph_replay_on (GTorchCUDAGraph *self, GTorchStream *stream, GError **error)
 {
   g_autoptr (GTorchCapture) capture = NULL;
-  GTorchGraphExec *exec;
+  g_auto (Turn) turn = { NULL };
   gboolean result;
 
   g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
   g_return_val_if_fail (GTORCH_IS_STREAM (stream), FALSE);
-  exec = ref_prepared (self, error);
-  if (exec == NULL)
+  if (!turn_begin (self, &turn, error))
     return FALSE;
-  if (stream->device != self->device)
+  if (stream->device != turn.device)
     {
-      gtorch_graph_exec_unref (exec);
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH,
                    _ ("graph: captured on %s, it cannot be replayed on a stream of %s"),
-                   gtorch_device_name (self->device), gtorch_device_name (stream->device));
+                   gtorch_device_name (turn.device), gtorch_device_name (stream->device));
       return FALSE;
     }
 
   capture = gtorch_stream_dup_capture (stream);
-  if (capture == NULL && !self->is_unordered
-      && !gtorch_pool_check_order (gtorch_memory_pool_get_pool (self->pool), self->number, error))
-    {
-      gtorch_graph_exec_unref (exec);
-      return FALSE;
-    }
   if (capture != NULL)
     {
       gtorch_audit_child (capture);
-      result = gtorch_capture_add_child (capture, stream, exec, error);
+      return gtorch_capture_add_child (capture, stream, turn.exec, error);
     }
-  else if (self->calls != NULL && self->n_compared < GTORCH_N_COMPARED && !gtorch_captures_exist ())
-    {
-      GTorchGraphCompare *compare = gtorch_graph_compare_begin (self->calls, stream, error);
-
-      self->n_compared++;
-      result = compare != NULL && gtorch_graph_exec_replay (exec, stream, error);
-      if (result)
-        result = gtorch_graph_compare_end (compare, error);
-      else if (compare != NULL)
-        gtorch_graph_compare_free (compare);
-    }
+  if (turn.is_ordered && !gtorch_graph_exec_check_order (turn.exec, error))
+    return FALSE;
+  if (G_UNLIKELY (turn.calls != NULL) && !gtorch_captures_exist ()
+      && g_atomic_int_get (&self->n_compared) < GTORCH_N_COMPARED
+      && g_atomic_int_add (&self->n_compared, 1) < GTORCH_N_COMPARED)
+    result = replay_compared (self, &turn, stream, error);
   else
-    result = gtorch_graph_exec_replay (exec, stream, error);
-  if (result && capture == NULL && g_signal_has_handler_pending (self, signals[REPLAYED], 0, FALSE))
+    result = gtorch_graph_exec_replay (turn.exec, stream, error);
+  if (result && g_signal_has_handler_pending (self, signals[REPLAYED], 0, FALSE))
     {
       GTorchFence *fence = gtorch_stream_record_fence (stream, GTORCH_EVENT_NONE, NULL);
 
       emit_later (self, REPLAYED, fence);
       gtorch_fence_unref (fence);
     }
-  gtorch_graph_exec_unref (exec);
   return result;
 }
 
@@ -849,7 +871,6 @@ gtorch_cuda_graph_reset (GTorchCUDAGraph *self, GError **error)
   GTorchGraphExec *exec = NULL;
   GTorchMemoryPool *pool = NULL;
   gboolean capturing;
-  guint number = 0;
 
   g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
   g_mutex_lock (&self->lock);
@@ -858,12 +879,11 @@ gtorch_cuda_graph_reset (GTorchCUDAGraph *self, GError **error)
     {
       exec = g_steal_pointer (&self->exec);
       pool = g_steal_pointer (&self->pool);
-      number = self->number;
       g_clear_pointer (&self->calls, g_ptr_array_unref);
       self->is_ready = FALSE;
     }
   g_mutex_unlock (&self->lock);
-  drop_exec (exec, pool, number);
+  drop_exec (exec);
   g_clear_object (&pool);
   return !capturing || refuse (_ ("it is capturing: end the capture first"), error);
 }
@@ -914,18 +934,23 @@ gtorch_cuda_graph_ref_exec (GTorchCUDAGraph *self, GError **error)
   return exec;
 }
 
-void
-gtorch_cuda_graph_take_exec (GTorchCUDAGraph *self, GTorchGraphExec *exec)
+gboolean
+gtorch_cuda_graph_take_exec (GTorchCUDAGraph *self, GTorchGraphExec *former, GTorchGraphExec *exec,
+                             GError **error)
 {
-  GTorchGraphExec *former;
+  gboolean result;
 
   g_mutex_lock (&self->lock);
-  former = self->exec;
-  self->exec = exec;
-  g_clear_pointer (&self->calls, g_ptr_array_unref); /* those have the former operands */
-  self->is_ready = FALSE;
+  result = self->exec == former;
+  if (result)
+    {
+      self->exec = exec;
+      g_clear_pointer (&self->calls, g_ptr_array_unref); /* those have the former operands */
+      self->is_ready = FALSE;
+    }
   g_mutex_unlock (&self->lock);
-  gtorch_graph_exec_unref (former);
+  gtorch_graph_exec_unref (result ? former : exec);
+  return result || refuse (_ ("another thread has changed it meanwhile"), error);
 }
 
 void

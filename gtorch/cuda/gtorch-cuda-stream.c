@@ -625,9 +625,7 @@ gtorch_cuda_wait_storage (GTorchDevice *device, GTorchStorage *storage, GError *
   pool = storage->free_func == NULL ? gtorch_cuda_get_pool (storage) : NULL;
   if (G_UNLIKELY (pool != NULL))
     {
-      g_mutex_lock (&pool->lock);
-      lane = pool->queue;
-      g_mutex_unlock (&pool->lock);
+      lane = g_atomic_pointer_get (&pool->queue);
       if (lane != NULL && lane != current && !gtorch_cuda_lane_is_capturing (lane)
           && !gtorch_cuda_lane_synchronize (lane, "graph", error))
         return FALSE;

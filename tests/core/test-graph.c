@@ -541,6 +541,61 @@ part_of_another_has_memory_of_its_own (void)
 }
 
 static void
+pass_gate (gpointer data)
+{
+  while (!g_atomic_int_get ((gint *) data))
+    g_usleep (100);
+}
+
+static gpointer
+open_soon (gpointer data)
+{
+  g_usleep (20000);
+  g_atomic_int_set ((gint *) data, TRUE);
+  return NULL;
+}
+
+/* The part waits on one stream when the other graph is replayed on another. */
+static void
+part_and_other_keep_their_order (void)
+{
+  g_autoptr (GTorchCUDAGraph) part = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchStream) first = gtorch_stream_new (NULL, 0, NULL);
+  g_autoptr (GTorchStream) second = gtorch_stream_new (NULL, 0, NULL);
+  g_autoptr (GTorchTensor) x = filled (10, 1);
+  g_autoptr (GTorchTensor) between = NULL;
+  g_autoptr (GTorchTensor) y = NULL;
+  GTorchGraphCapture *capture = begin (part, NULL, NULL);
+  GThread *thread;
+  gint go = FALSE;
+
+  between = gtorch_tensor_mul_scalar (x, 2, NULL);
+  end (capture);
+  capture = begin (graph, NULL, NULL);
+  replay (part);
+  y = gtorch_tensor_add_scalar (between, 1, 1, NULL);
+  end (capture);
+  replay (graph); /* what follows loads nothing, which would wait */
+  replay (part);
+  g_assert_cmpfloat (first_of (y), ==, 3);
+
+  thread = g_thread_new ("gate", open_soon, &go);
+  test_enqueue (first, pass_gate, &go);
+  {
+    g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (first);
+
+    gtorch_tensor_fill_inplace (x, 5, NULL);
+  }
+  g_assert_true (gtorch_cuda_graph_replay_on (part, first, NULL));
+  g_assert_true (gtorch_cuda_graph_replay_on (graph, second, NULL));
+  g_assert_true (gtorch_stream_synchronize (first, NULL, NULL));
+  g_assert_true (gtorch_stream_synchronize (second, NULL, NULL));
+  g_thread_join (thread);
+  g_assert_cmpfloat (first_of (y), ==, 11);
+}
+
+static void
 dump_shows_nodes_and_edges (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
@@ -623,6 +678,7 @@ main (int argc, char *argv[])
   TEST (graphs_share_a_pool);
   TEST (graph_becomes_part_of_another);
   TEST (part_of_another_has_memory_of_its_own);
+  TEST (part_and_other_keep_their_order);
   TEST (dump_shows_nodes_and_edges);
   TEST (signals_come_in_the_owners_context);
   return g_test_run ();
