@@ -417,6 +417,10 @@ gtorch_get_num_threads (void)
  * Sets how many threads an operation on the CPU may use. Results of random operations do not depend
  * on it.
  *
+ * They are OpenMP's, which wait for each other awake for some milliseconds: best on a machine that has
+ * nothing else to do, and many times slower than one thread on a busy one. `GOMP_SPINCOUNT=10000` in the
+ * environment of the process lets them fall asleep soon.
+ *
  * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the number is not possible
  *
  * Since: 0.1
