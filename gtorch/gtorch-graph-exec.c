@@ -388,7 +388,7 @@ note_replay (GTorchGraphExec *exec, const Former *formers, GTorchStream *stream,
 static gboolean
 replay_native (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
 {
-  guint64 few[2 * FEW] = { 0 };
+  guint64 few[2 * FEW];
   g_autofree guint64 *many = exec->n_random > FEW ? g_new0 (guint64, 2 * exec->n_random) : NULL;
   guint64 *numbers = many != NULL ? many : few;
   gboolean result = TRUE;

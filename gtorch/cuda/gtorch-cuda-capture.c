@@ -40,6 +40,7 @@ struct _GTorchCudaCapture
   GArray *draws;
   GTorchCudaOwnNodes *own;
   GString *loaded; /* the names of kernels that were loaded meanwhile, with GTORCH_CHECK=graph */
+  gboolean has_priorities;
 };
 
 typedef struct
@@ -48,6 +49,7 @@ typedef struct
   CUgraph graph;
   CUgraphExec exec;
   GArray *draws;
+  gboolean has_priorities; /* not all streams had the usual one */
   GTorchCudaLane *last;    /* where it was replayed last */
   GTorchCudaOwnNodes *own; /* until it was audited */
 } Graph;
@@ -100,6 +102,7 @@ add_lane (GTorchCudaCapture *self, GTorchCudaLane *lane, GError **error)
       lane->before = event;
       __atomic_store_n (&lane->capture, self, __ATOMIC_RELEASE);
       g_ptr_array_add (self->lanes, lane);
+      self->has_priorities |= lane->priority != 0;
     }
   g_mutex_unlock (&device->lock);
   if (!result)
@@ -526,6 +529,7 @@ end_capture (gpointer capture, GError **error)
       graph->graph = captured;
       graph->draws = g_steal_pointer (&self->draws);
       graph->own = g_steal_pointer (&self->own);
+      graph->has_priorities = self->has_priorities;
     }
   if (self->loaded != NULL)
     g_message ("graph: these kernels were loaded while it was captured, which may have taken long: "
@@ -562,7 +566,9 @@ prepare (gpointer data, GError **error)
     return FALSE;
   if (self->exec == NULL
       && !gtorch_cuda_check (gtorch_cuda.cuGraphInstantiateWithFlags (&self->exec, self->graph,
-                                                                      USE_NODE_PRIORITY),
+                                                                      self->has_priorities
+                                                                          ? USE_NODE_PRIORITY
+                                                                          : 0),
                              "graph: cuGraphInstantiate", error))
     return FALSE;
   g_mutex_lock (&device->lock);

@@ -775,50 +775,13 @@ replay_compared (GTorchCUDAGraph *self, const Turn *turn, GTorchStream *stream, 
   return FALSE;
 }
 
-/**
- * gtorch_cuda_graph_replay:
- * @self: a graph with a capture
- * @error: return location for an error
- *
- * Does the recorded operations on the current stream of the graph's device.
- *
- * Returns: as [method@CUDAGraph.replay_on]
- *
- * Since: 0.1
- */
-gboolean
-gtorch_cuda_graph_replay (GTorchCUDAGraph *self, GError **error)
-{
-  g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
-  return gtorch_cuda_graph_replay_on (self, gtorch_stream_get_current (self->device), error);
-}
-
-/**
- * gtorch_cuda_graph_replay_on:
- * @self: a graph with a capture
- * @stream: a stream of the graph's device
- * @error: return location for an error
- *
- * Does the recorded operations on a stream, which need not be the one of the capture. Replays of
- * one graph, and of graphs that share a pool, never overlap. On a stream that captures another
- * graph, the replay becomes a part of that one.
- *
- * Returns: %TRUE if it was done or queued; %FALSE with %GTORCH_ERROR_CAPTURE if there is nothing to
- *   replay or the graph itself is capturing, %GTORCH_ERROR_DEVICE_MISMATCH if the stream is on
- *   another device, %GTORCH_ERROR_INVALID if it is the turn of another graph that shares the pool
- *   (see [property@MemoryPool:check-order]), or with the error of an operation
- *
- * Since: 0.1
- */
-gboolean
-gtorch_cuda_graph_replay_on (GTorchCUDAGraph *self, GTorchStream *stream, GError **error)
+static gboolean
+replay (GTorchCUDAGraph *self, GTorchStream *stream, GError **error)
 {
   g_autoptr (GTorchCapture) capture = NULL;
   g_auto (Turn) turn = { NULL };
   gboolean result;
 
-  g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
-  g_return_val_if_fail (GTORCH_IS_STREAM (stream), FALSE);
   if (!turn_begin (self, &turn, error))
     return FALSE;
   if (stream->device != turn.device)
@@ -851,6 +814,56 @@ gtorch_cuda_graph_replay_on (GTorchCUDAGraph *self, GTorchStream *stream, GError
       gtorch_fence_unref (fence);
     }
   return result;
+}
+
+/**
+ * gtorch_cuda_graph_replay:
+ * @self: a graph with a capture
+ * @error: return location for an error
+ *
+ * Does the recorded operations on the current stream of the graph's device.
+ *
+ * Returns: as [method@CUDAGraph.replay_on]
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_cuda_graph_replay (GTorchCUDAGraph *self, GError **error)
+{
+  GTorchStream *stream = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
+  if (self->device != NULL)
+    stream = gtorch_current_stream (self->device);
+  return replay (self, stream != NULL ? stream : gtorch_stream_get_current (self->device), error);
+}
+
+/**
+ * gtorch_cuda_graph_replay_on:
+ * @self: a graph with a capture
+ * @stream: a stream of the graph's device
+ * @error: return location for an error
+ *
+ * Does the recorded operations on a stream, which need not be the one of the capture. Replays of
+ * one graph, and of graphs that share a pool, never overlap. On a stream that captures another
+ * graph, the replay becomes a part of that one.
+ *
+ * On a GPU operations have the priority of @stream, unless one of the streams of the capture had
+ * another one than the usual 0: then each keeps that of its stream in the capture.
+ *
+ * Returns: %TRUE if it was done or queued; %FALSE with %GTORCH_ERROR_CAPTURE if there is nothing to
+ *   replay or the graph itself is capturing, %GTORCH_ERROR_DEVICE_MISMATCH if the stream is on
+ *   another device, %GTORCH_ERROR_INVALID if it is the turn of another graph that shares the pool
+ *   (see [property@MemoryPool:check-order]), or with the error of an operation
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_cuda_graph_replay_on (GTorchCUDAGraph *self, GTorchStream *stream, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
+  g_return_val_if_fail (GTORCH_IS_STREAM (stream), FALSE);
+  return replay (self, stream, error);
 }
 
 /**
