@@ -344,7 +344,7 @@ gtorch_fft_plan_cache_set_max_size (GTorchFFTPlanCache *self, guint max_size)
  * gtorch_fft_plan_cache_clear:
  * @self: a cache
  *
- * Drops all plans. Those that are in use go when they are not any more.
+ * Drops all plans. Those that are in use, or that a graph replays, go when they are not any more.
  *
  * Since: 0.1
  */

@@ -332,6 +332,7 @@ run (GTorchOpCall *call, const GTorchAttentionForm *form, GTorchCudaLane *lane, 
         given[n++] = pointers[i];
       }
   ok = ok && gtorch_cudnn_execute (handle, plan->plan, lane, n, ids, given, end, error);
+  gtorch_cudnn_use (plan, lane);
   gtorch_cudnn_end ();
   return ok;
 }

@@ -44,6 +44,10 @@ gtorch_cuda_lane_capture (GTorchCudaLane *lane)
   return __atomic_load_n (&lane->capture, __ATOMIC_ACQUIRE);
 }
 
+/* Takes a reference: the graph of what the lane captures needs the object, which drop gives back when it
+ * cannot be replayed any more. Where nothing is captured, it does so at once. */
+void gtorch_cuda_lane_keep (GTorchCudaLane *lane, gpointer object, GDestroyNotify drop);
+
 /* The queue is another's, which nobody here uses any more: its owner may have destroyed it. */
 static inline gboolean
 gtorch_cuda_lane_is_closed (GTorchCudaLane *lane)

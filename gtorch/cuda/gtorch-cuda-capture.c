@@ -29,6 +29,13 @@ typedef struct
   CUDA_KERNEL_NODE_PARAMS parameters;
 } Draw;
 
+/* What nodes need beside memory, as the tables of a transform. */
+typedef struct
+{
+  gpointer object;
+  GDestroyNotify drop;
+} Kept;
+
 struct _GTorchCudaCapture
 {
   GTorchCudaDevice *device;
@@ -38,6 +45,7 @@ struct _GTorchCudaCapture
   GArray *branches; /* of GTorchCudaBranch: those that are open */
   GArray *events;   /* CUevents that were recorded in it */
   GArray *draws;
+  GArray *kept; /* of Kept */
   GTorchCudaOwnNodes *own;
   GString *loaded; /* the names of kernels that were loaded meanwhile, with GTORCH_CHECK=graph */
   gboolean has_priorities;
@@ -49,6 +57,7 @@ typedef struct
   CUgraph graph;
   CUgraphExec exec;
   GArray *draws;
+  GArray *kept;
   gboolean has_priorities; /* not all streams had the usual one */
   GTorchCudaLane *last;    /* where it was replayed last */
   GTorchCudaOwnNodes *own; /* until it was audited */
@@ -58,6 +67,7 @@ typedef struct
 typedef struct
 {
   CUevent event;
+  GArray *kept;
   GDestroyNotify func;
   gpointer data;
 } Dead;
@@ -280,6 +290,14 @@ clear_draw (gpointer data)
   g_free (((Draw *) data)->values);
 }
 
+static void
+clear_kept (gpointer data)
+{
+  const Kept *kept = data;
+
+  kept->drop (kept->object);
+}
+
 static GTorchCudaCapture *
 capture_new (GTorchCudaDevice *device, GTorchPool *pool)
 {
@@ -293,6 +311,8 @@ capture_new (GTorchCudaDevice *device, GTorchPool *pool)
   self->events = g_array_new (FALSE, FALSE, sizeof (CUevent));
   self->draws = g_array_new (FALSE, FALSE, sizeof (Draw));
   g_array_set_clear_func (self->draws, clear_draw);
+  self->kept = g_array_new (FALSE, FALSE, sizeof (Kept));
+  g_array_set_clear_func (self->kept, clear_kept);
   return self;
 }
 
@@ -309,10 +329,27 @@ capture_free (GTorchCudaCapture *self)
   g_array_unref (self->branches);
   g_array_unref (self->events);
   g_clear_pointer (&self->draws, g_array_unref);
+  g_clear_pointer (&self->kept, g_array_unref);
   g_clear_pointer (&self->own, gtorch_cuda_own_nodes_free);
   if (self->loaded != NULL)
     g_string_free (self->loaded, TRUE);
   g_free (self);
+}
+
+void
+gtorch_cuda_lane_keep (GTorchCudaLane *lane, gpointer object, GDestroyNotify drop)
+{
+  GTorchCudaCapture *capture = gtorch_cuda_lane_capture (lane);
+  Kept kept = { object, drop };
+  guint i;
+
+  for (i = 0; capture != NULL && i < capture->kept->len; i++)
+    if (g_array_index (capture->kept, Kept, i).object == object)
+      capture = NULL; /* once is enough */
+  if (capture != NULL)
+    g_array_append_val (capture->kept, kept);
+  else
+    drop (object);
 }
 
 static gpointer
@@ -528,6 +565,7 @@ end_capture (gpointer capture, GError **error)
       graph->device = device;
       graph->graph = captured;
       graph->draws = g_steal_pointer (&self->draws);
+      graph->kept = g_steal_pointer (&self->kept);
       graph->own = g_steal_pointer (&self->own);
       graph->has_priorities = self->has_priorities;
     }
@@ -676,6 +714,7 @@ gtorch_cuda_collect_graphs (GTorchCudaDevice *device)
       const Dead dead = g_array_index (ready, Dead, i);
 
       gtorch_cuda_event_put (device, dead.event, FALSE);
+      g_array_unref (dead.kept);
       dead.func (dead.data);
     }
 }
@@ -685,7 +724,7 @@ free_graph (gpointer data, GDestroyNotify func, gpointer func_data)
 {
   Graph *self = data;
   GTorchCudaDevice *device = self->device;
-  Dead dead = { NULL, func, func_data };
+  Dead dead = { NULL, self->kept, func, func_data };
   GTORCH_CUDA_APART;
 
   gtorch_cuda_device_activate (device, NULL);
@@ -702,7 +741,10 @@ free_graph (gpointer data, GDestroyNotify func, gpointer func_data)
   g_clear_pointer (&self->own, gtorch_cuda_own_nodes_free);
   g_free (self);
   if (dead.event == NULL)
-    func (func_data);
+    {
+      g_array_unref (dead.kept);
+      func (func_data);
+    }
   else
     {
       g_mutex_lock (&device->lock);

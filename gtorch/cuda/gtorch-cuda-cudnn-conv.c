@@ -401,7 +401,10 @@ gtorch_cuda_cudnn_convolve (const GTorchCudnnConv *conv, GTorchCudaLane *lane, g
       gtorch_cudnn_begin (device);
     }
   if (plan != NULL)
-    *done = execute (handle, plan, lane, pointers, workspace, error);
+    {
+      *done = execute (handle, plan, lane, pointers, workspace, error);
+      gtorch_cudnn_use (plan, lane);
+    }
   gtorch_cudnn_end ();
   return plan == NULL || *done;
 }

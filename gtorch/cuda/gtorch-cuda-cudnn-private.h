@@ -42,6 +42,8 @@ guint gtorch_cudnn_find (gpointer handle, gpointer *operations, guint n_operatio
 const GTorchCudnnPlan *gtorch_cudnn_lookup (guint device, gconstpointer form, gsize n_bytes);
 const GTorchCudnnPlan *gtorch_cudnn_keep (guint device, gconstpointer form, gsize n_bytes,
                                           const GTorchCudnnPlan *found);
+/* Before gtorch_cudnn_end () for a plan that one of these gave and that was executed. */
+void gtorch_cudnn_use (const GTorchCudnnPlan *plan, GTorchCudaLane *lane);
 gboolean gtorch_cudnn_execute (gpointer handle, gpointer plan, GTorchCudaLane *lane, guint n,
                                const gint64 *ids, const gpointer *pointers, gpointer workspace,
                                GError **error);

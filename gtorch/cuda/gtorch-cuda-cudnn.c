@@ -242,12 +242,19 @@ typedef struct
   gconstpointer form;
 } Key;
 
-typedef struct
+typedef struct _Plan Plan;
+
+struct _Plan
 {
-  Key key;
   GTorchCudnnPlan found;
+  gint ref_count; /* of the table, and of graphs that replay it */
+  Plan *next;     /* in the garbage */
+  Key key;
   guint64 form[];
-} Plan;
+};
+
+/* Plans that graphs were the last to need: those go at any time, also while the lock is held. */
+static Plan *garbage;
 
 static guint
 key_hash (gconstpointer data)
@@ -266,12 +273,56 @@ key_equal (gconstpointer a, gconstpointer b)
 }
 
 static void
-plan_free (gpointer data)
+plan_free (Plan *plan)
+{
+  gtorch_cudnn_descriptor_free (plan->found.plan);
+  g_free (plan);
+}
+
+/* The table's. */
+static void
+plan_unref (gpointer data)
 {
   Plan *plan = data;
 
-  gtorch_cudnn_descriptor_free (plan->found.plan);
-  g_free (plan);
+  if (g_atomic_int_dec_and_test (&plan->ref_count))
+    plan_free (plan);
+}
+
+/* A graph's. */
+static void
+plan_leave (gpointer data)
+{
+  Plan *plan = data;
+
+  if (!g_atomic_int_dec_and_test (&plan->ref_count))
+    return;
+  do
+    plan->next = g_atomic_pointer_get (&garbage);
+  while (!g_atomic_pointer_compare_and_exchange (&garbage, plan->next, plan));
+}
+
+static void
+clear_garbage (void)
+{
+  Plan *plan = g_atomic_pointer_exchange (&garbage, NULL), *next;
+
+  for (; plan != NULL; plan = next)
+    {
+      next = plan->next;
+      plan_free (plan);
+    }
+}
+
+void
+gtorch_cudnn_use (const GTorchCudnnPlan *found, GTorchCudaLane *lane)
+{
+  Plan *plan = (Plan *) found;
+
+  if (G_LIKELY (gtorch_cuda_lane_capture (lane) == NULL))
+    return;
+  g_atomic_int_inc (&plan->ref_count);
+  gtorch_cuda_lane_keep (lane, plan, plan_leave);
 }
 
 const GTorchCudnnPlan *
@@ -286,10 +337,18 @@ gtorch_cudnn_lookup (guint device, gconstpointer form, gsize n_bytes)
 const GTorchCudnnPlan *
 gtorch_cudnn_keep (guint device, gconstpointer form, gsize n_bytes, const GTorchCudnnPlan *found)
 {
-  Plan *plan = g_malloc (sizeof *plan + n_bytes);
+  const GTorchCudnnPlan *former = gtorch_cudnn_lookup (device, form, n_bytes);
+  Plan *plan;
 
+  if (former != NULL)
+    { /* another thread was first, and is at work with it */
+      gtorch_cudnn_descriptor_free (found->plan);
+      return former;
+    }
+  plan = g_malloc (sizeof *plan + n_bytes);
+  plan->ref_count = 1;
   if (plans[device] == NULL)
-    plans[device] = g_hash_table_new_full (key_hash, key_equal, NULL, plan_free);
+    plans[device] = g_hash_table_new_full (key_hash, key_equal, NULL, plan_unref);
   /* What plans hold must stay as long as it may be at work. */
   if (g_hash_table_size (plans[device]) >= MAX_PLANS
       && gtorch_cuda_device_try_settle (gtorch_cuda_device_peek (device)))
@@ -297,7 +356,7 @@ gtorch_cudnn_keep (guint device, gconstpointer form, gsize n_bytes, const GTorch
   plan->key = (Key){ n_bytes, plan->form };
   plan->found = *found;
   memcpy (plan->form, form, n_bytes);
-  g_hash_table_replace (plans[device], &plan->key, plan);
+  g_hash_table_insert (plans[device], &plan->key, plan);
   return &plan->found;
 }
 
@@ -307,6 +366,7 @@ gpointer
 gtorch_cudnn_begin (guint device)
 {
   g_mutex_lock (&lock);
+  clear_garbage ();
   if (load () && (handles[device] != NULL || dnn.create (&handles[device]) == 0))
     return handles[device];
   g_mutex_unlock (&lock);

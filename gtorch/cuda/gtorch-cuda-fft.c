@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cpu/gtorch-cpu-pack.h"
+#include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-plain-private.h"
 #include "cuda/gtorch-cuda-private.h"
 #include "gtorch-fft-plan-cache-private.h"
@@ -121,6 +122,7 @@ static void
 plan_free (gpointer data)
 {
   Plan *plan = data;
+  GTORCH_CUDA_APART;
 
   /* what was enqueued with it is done before its memory goes: cuFFT frees as the driver does */
   if (gtorch_cuda_device_activate (plan->device, NULL))
@@ -220,7 +222,7 @@ run (const Layout *layout, GTorchCudaLane *lane, gpointer in, gpointer out, gboo
                         "cufftXtExec", error);
       g_mutex_unlock (&plan->lock);
     }
-  gtorch_fft_cached_unref (plan);
+  gtorch_cuda_lane_keep (lane, plan, gtorch_fft_cached_unref);
   return done;
 }
 

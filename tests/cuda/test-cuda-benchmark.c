@@ -397,6 +397,48 @@ keep_plan (gpointer data)
   return NULL;
 }
 
+static void
+empty_table (void)
+{
+  fake_cuda_reset_calls ();
+  while (fake_cuda_get_calls ("cuCtxSynchronize") == 0)
+    keep_plan (NULL);
+}
+
+/* An engine's kernels may be those of the plan. */
+static void
+graphs_keep_their_plans (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, NULL);
+  g_autoptr (GTorchGraphCapture) capture = NULL;
+  GError *error = NULL;
+  guint n;
+
+  set_up (3);
+  gtorch_device_set_benchmark (gpu (0), FALSE);
+  empty_table ();
+  n = fake_cudnn.n_present;
+  capture =
+      gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
+  g_assert_no_error (error);
+  g_assert_cmpuint (convolve (), ==, 1);
+  g_assert_cmpuint (convolve (), ==, 1);
+  g_assert_cmpuint (fake_cudnn.n_present, ==, n + 1);
+  gtorch_graph_capture_end (capture, &error);
+  g_assert_no_error (error);
+  empty_table ();
+  g_assert_cmpuint (fake_cudnn.n_present, ==, n + 1);
+  g_assert_true (gtorch_cuda_graph_replay (graph, &error));
+  g_assert_true (gtorch_cuda_graph_reset (graph, &error));
+  g_assert_true (gtorch_device_synchronize (gpu (0), NULL, &error));
+  g_assert_no_error (error);
+  gtorch_device_empty_cache (gpu (0));
+  keep_plan (NULL);
+  g_assert_cmpuint (fake_cudnn.n_present, ==, n);
+  tear_down ();
+}
+
 static gpointer
 let_go (gpointer data)
 {
@@ -421,9 +463,7 @@ no_capture_begins_while_plans_are_let_go (void)
   set_up (0);
   x = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, 8);
   g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
-  fake_cuda_reset_calls ();
-  while (fake_cuda_get_calls ("cuCtxSynchronize") == 0)
-    keep_plan (NULL);
+  empty_table ();
   for (i = 1; i < MAX_PLANS; i++)
     keep_plan (NULL);
   fake_cuda_hold (TRUE);
@@ -468,6 +508,7 @@ main (gint argc, gchar **argv)
   TEST (engines_without_order_must_be_allowed);
   TEST (engines_without_room_are_passed_over);
   TEST (convolutions_are_not_timed_in_a_capture);
+  TEST (graphs_keep_their_plans);
   TEST (no_capture_begins_while_plans_are_let_go);
   result = g_test_run ();
   assert_no_misuse ();

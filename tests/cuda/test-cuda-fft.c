@@ -283,6 +283,49 @@ streams_are_told (void)
   g_assert_cmpuint (fake_cufft.n_plans, ==, 1);
 }
 
+/* Its kernels read the tables of the plan. */
+static void
+graph_keeps_its_plans (void)
+{
+  g_autoptr (GTorchImpl) x = NEW (COMPLEX64, 1000);
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, NULL);
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchGraphCapture) capture = NULL;
+  const gint64 dim = 0;
+  g_autoptr (GError) error = NULL;
+  guint i;
+
+  forget ();
+  capture =
+      gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
+  g_assert_no_error (error);
+  for (i = 0; i < 2; i++)
+    {
+      g_autoptr (GTorchImpl) y = gtorch_op_fft_c2c (x, &dim, 1, 0.5, FALSE, &error);
+
+      g_assert_no_error (error);
+    }
+  gtorch_fft_plan_cache_clear (cache);
+  g_assert_cmpuint (fake_cufft.n_present, ==, 1); /* the capture has it */
+  gtorch_graph_capture_end (capture, &error);
+  g_assert_no_error (error);
+  g_assert_cmpuint (fake_cufft.n_present, ==, 1); /* the graph has */
+  g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
+  g_assert_true (gtorch_cuda_graph_reset (graph, NULL)); /* the replay may be under way */
+  g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
+  gtorch_device_empty_cache (gpu (0));
+  g_assert_cmpuint (fake_cufft.n_present, ==, 0);
+
+  gtorch_graph_capture_unref (capture);
+  capture =
+      gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
+  g_assert_no_error (error);
+  c2c (x, &dim, 1, FALSE);
+  g_clear_pointer (&capture, gtorch_graph_capture_unref); /* given up */
+  g_assert_cmpuint (fake_cufft.n_present, ==, 1);
+  forget ();
+}
+
 static void
 failures_are_errors (void)
 {
@@ -329,6 +372,7 @@ main (gint argc, gchar **argv)
   TEST (each_device_has_its_own);
   TEST (work_area_is_of_the_allocator);
   TEST (streams_are_told);
+  TEST (graph_keeps_its_plans);
   TEST (failures_are_errors);
   result = g_test_run ();
   g_assert_cmpuint (fake_cufft.n_misuses, ==, 0);
