@@ -9,6 +9,26 @@
 
 #define MODE GTORCH_CAPTURE_MODE_THREAD_LOCAL
 
+static inline void
+assert_like (const gchar *message, const gchar *text)
+{
+  g_autofree gchar *pattern = g_strdup_printf ("*%s*", text);
+
+  if (!g_pattern_match_simple (pattern, message))
+    g_error ("“%s” is not like “%s”", message, text);
+}
+
+/* The call, which has &fault, fails with this code and a message that contains what is like the text. */
+#define FAILS(call, code, text)                 \
+  G_STMT_START                                  \
+  {                                             \
+    g_autoptr (GError) fault = NULL;            \
+    g_assert_false ((call));                    \
+    g_assert_error (fault, GTORCH_ERROR, code); \
+    assert_like (fault->message, text);         \
+  }                                             \
+  G_STMT_END
+
 static inline GTorchTensor *
 filled (gint64 n, gdouble value)
 {

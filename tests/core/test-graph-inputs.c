@@ -28,17 +28,6 @@ graph_new (GTorchTensor *x, GTorchTensor *b, GTorchTensor **y)
   return graph;
 }
 
-#define FAILS(call, code, text)                                \
-  G_STMT_START                                                 \
-  {                                                            \
-    g_autoptr (GError) fault = NULL;                           \
-    g_assert_false ((call));                                   \
-    g_assert_error (fault, GTORCH_ERROR, code);                \
-    if (strstr (fault->message, text) == NULL)                 \
-      g_error ("“%s” is not like “%s”", fault->message, text); \
-  }                                                            \
-  G_STMT_END
-
 static void
 inputs_have_names (void)
 {

@@ -12,17 +12,6 @@
 
 #include "graph-test.h"
 
-#define FAILS(call, code, text)                                 \
-  G_STMT_START                                                  \
-  {                                                             \
-    g_autoptr (GError) fault = NULL;                            \
-    g_assert_false ((call));                                    \
-    g_assert_error (fault, GTORCH_ERROR, code);                 \
-    if (!g_pattern_match_simple ("*" text "*", fault->message)) \
-      g_error ("“%s” is not like “%s”", fault->message, text);  \
-  }                                                             \
-  G_STMT_END
-
 #define WARNS(call, text)                                                 \
   G_STMT_START                                                            \
   {                                                                       \

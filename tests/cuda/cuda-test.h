@@ -14,6 +14,10 @@
 
 #include "gtorch-ops-private.h"
 
+/* A call of the driver. */
+#define CALL(call, expected) g_assert_cmpint (gtorch_cuda.call, ==, expected)
+#define OK(call)             CALL (call, CUDA_SUCCESS)
+
 static inline GTorchDevice *
 gpu (guint index)
 {

@@ -15,8 +15,6 @@
 #define N_ALGORITHMS          5 /* of the fake cublasLt */
 #define NOTE_NONDETERMINISTIC 4
 
-#define OK(call) g_assert_cmpint (gtorch_cuda.call, ==, CUDA_SUCCESS)
-
 static guint quickest, broken;
 static gint64 next_size = 8; /* each test has shapes of its own */
 

@@ -13,9 +13,6 @@
 
 #define N 300
 
-#define CALL(call, expected) g_assert_cmpint (gtorch_cuda.call, ==, expected)
-#define OK(call)             CALL (call, CUDA_SUCCESS)
-
 typedef struct
 {
   GTorchStream *stream;

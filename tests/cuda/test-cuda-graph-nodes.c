@@ -16,8 +16,6 @@
 #define N    300
 #define MODE GTORCH_CAPTURE_MODE_THREAD_LOCAL
 
-#define OK(call) g_assert_cmpint (gtorch_cuda.call, ==, CUDA_SUCCESS)
-
 typedef struct
 {
   GTorchCUDAGraph *graph;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "test-device.h"
+#include "graph-test.h"
 
 static GTorchTensor *
 random_tensor (gint64 rows, gint64 columns, gboolean requires_grad)
@@ -149,17 +149,6 @@ assert_same_parameters (gpointer a, gpointer b, gboolean grads)
       assert_same (grads ? x_grad : x, grads ? y_grad : y);
     }
 }
-
-#define FAILS(call, code, text)                          \
-  G_STMT_START                                           \
-  {                                                      \
-    g_autoptr (GError) fault = NULL;                     \
-    g_assert_false ((call));                             \
-    g_assert_error (fault, GTORCH_ERROR, code);          \
-    if (strstr (fault->message, (text)) == NULL)         \
-      g_error ("“%s” lacks “%s”", fault->message, text); \
-  }                                                      \
-  G_STMT_END
 
 /* --- what is computed --- */
 
