@@ -14,7 +14,7 @@ G_BEGIN_DECLS
 /* Of a part with holes: its elements, in bytes, by size of the stride, the largest first. */
 typedef struct
 {
-  gint64 offset;
+  gint64 offset, size; /* size: of one element */
   gint64 shape[GTORCH_MAX_DIMS], strides[GTORCH_MAX_DIMS];
   guint n_dims;
 } GTorchRaceGrid;

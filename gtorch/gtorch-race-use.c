@@ -32,6 +32,7 @@ part_init (GTorchRacePart *part, const GTorchImpl *impl)
   part->high = part->low + size;
   grid.n_dims = 0;
   grid.offset = part->low;
+  grid.size = size;
   for (d = 0; d < impl->n_dims; d++)
     {
       gint64 stride = impl->strides[d] * size, shape = impl->shape[d];
@@ -53,25 +54,39 @@ part_init (GTorchRacePart *part, const GTorchImpl *impl)
     part->grid = g_memdup2 (&grid, sizeof grid);
 }
 
-/* Where the part begins in a grid of these strides, if it is a box there. */
+/* Counted in steps of strides, the largest first, and then in bytes, each byte has one place. Gives where
+ * the part can be in each of these counts, from `first` to `last`; FALSE if it is not known. */
 static gboolean
-find_corner (const GTorchRaceGrid *grid, gint64 *corner)
+find_box (const GTorchRacePart *part, const gint64 *strides, guint n, gint64 *first, gint64 *last)
 {
-  gint64 rest = grid->offset, reach = 0;
-  guint d;
+  const GTorchRaceGrid contiguous = { .offset = part->low, .size = part->high - part->low };
+  const GTorchRaceGrid *grid = part->grid != NULL ? part->grid : &contiguous;
+  gint64 rest = grid->offset, reach = grid->size - 1; /* from there to its end */
+  guint own = 0, d, i;
 
-  for (d = grid->n_dims; d > 0; d--)
+  for (i = 0; i < grid->n_dims; i++)
     {
-      if (grid->strides[d - 1] < 0)
+      if (grid->strides[i] < 0)
         return FALSE;
-      reach += (grid->shape[d - 1] - 1) * grid->strides[d - 1];
-      if (d > 1 && grid->offset % grid->strides[d - 2] + reach >= grid->strides[d - 2])
-        return FALSE;
+      reach += (grid->shape[i] - 1) * grid->strides[i];
     }
-  for (d = 0; d < grid->n_dims; d++)
+  for (d = 0; d < n; d++)
     {
-      corner[d] = rest / grid->strides[d];
-      rest %= grid->strides[d];
+      gint64 more = 0;
+
+      for (; own < grid->n_dims && grid->strides[own] == strides[d]; own++)
+        more += grid->shape[own] - 1;
+      reach -= more * strides[d];
+      first[d] = rest / strides[d];
+      rest %= strides[d];
+      last[d] = first[d] + more + (rest + reach) / strides[d];
+      if (rest + reach < strides[d])
+        continue;
+      for (d++; d < n; d++) /* it goes on in the next step: from anywhere to anywhere */
+        {
+          first[d] = 0;
+          last[d] = G_MAXINT64;
+        }
     }
   return TRUE;
 }
@@ -79,19 +94,26 @@ find_corner (const GTorchRaceGrid *grid, gint64 *corner)
 gboolean
 gtorch_race_parts_meet (const GTorchRacePart *part, const GTorchRacePart *other)
 {
-  const GTorchRaceGrid *a = part->grid, *b = other->grid;
-  gint64 corners[2][GTORCH_MAX_DIMS];
-  guint d;
+  const GTorchRaceGrid none = { .n_dims = 0 };
+  const GTorchRaceGrid *a = part->grid != NULL ? part->grid : &none;
+  const GTorchRaceGrid *b = other->grid != NULL ? other->grid : &none;
+  gint64 strides[2 * GTORCH_MAX_DIMS + 1];
+  gint64 first[2][G_N_ELEMENTS (strides)], last[2][G_N_ELEMENTS (strides)];
+  guint n = 0, i = 0, j = 0, d;
 
   if (part->low >= other->high || other->low >= part->high)
     return FALSE;
-  if (a == NULL || b == NULL || a->n_dims != b->n_dims
-      || memcmp (a->strides, b->strides, a->n_dims * sizeof (a->strides[0])) != 0
-      || !find_corner (a, corners[0]) || !find_corner (b, corners[1]))
+  while (i < a->n_dims || j < b->n_dims)
+    if (j == b->n_dims || (i < a->n_dims && a->strides[i] >= b->strides[j]))
+      strides[n++] = a->strides[i++];
+    else
+      strides[n++] = b->strides[j++];
+  strides[n++] = 1;
+  if (!find_box (part, strides, n, first[0], last[0])
+      || !find_box (other, strides, n, first[1], last[1]))
     return TRUE;
-  for (d = 0; d < a->n_dims; d++)
-    if (corners[0][d] + a->shape[d] <= corners[1][d]
-        || corners[1][d] + b->shape[d] <= corners[0][d])
+  for (d = 0; d < n; d++)
+    if (last[0][d] < first[1][d] || last[1][d] < first[0][d])
       return FALSE;
   return TRUE;
 }

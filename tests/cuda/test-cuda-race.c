@@ -312,6 +312,47 @@ parts_that_do_not_meet_are_no_race (void)
   tear_down (&c);
 }
 
+/* Written on both streams at once: is it a race? The views have x's elements. */
+static void
+expect_of_views (Case *c, GTorchImpl *first, GTorchImpl *second, gboolean is_race)
+{
+  gtorch_device_synchronize (device, NULL, NULL);
+  write_on (c->a, first);
+  write_on (c->b, second);
+  expect (is_race);
+  gtorch_device_synchronize (device, NULL, NULL);
+  write_on (c->b, second);
+  write_on (c->a, first);
+  expect (is_race);
+}
+
+/* Rows, columns and what is in one of either, where memory of one lies between elements of the other. */
+static void
+parts_of_other_shapes (void)
+{
+  GTorchImpl *views[7];
+  Case c;
+
+  set_up (&c);
+  views[0] = must (gtorch_op_narrow (c.x, 1, 0, 1, NULL));      /* the first column */
+  views[1] = must (gtorch_op_narrow (c.x, 1, 1, 9, NULL));      /* the others */
+  views[2] = must (gtorch_op_narrow (c.x, 0, 3, 1, NULL));      /* a row */
+  views[3] = must (gtorch_op_narrow (views[2], 1, 1, 5, NULL)); /* a part of it */
+  views[4] = must (gtorch_op_narrow (c.x, 0, 3, 2, NULL));      /* two rows */
+  views[5] = must (gtorch_op_narrow (views[0], 0, 0, 3, NULL)); /* above them */
+  views[6] = must (gtorch_op_narrow (views[0], 0, 3, 5, NULL)); /* and not */
+  expect_of_views (&c, views[0], views[1], FALSE);
+  expect_of_views (&c, views[0], views[3], FALSE);
+  expect_of_views (&c, views[5], views[4], FALSE);
+  expect_of_views (&c, views[5], views[6], FALSE);
+  expect_of_views (&c, views[0], views[2], TRUE);
+  expect_of_views (&c, views[1], views[3], TRUE);
+  expect_of_views (&c, views[6], views[4], TRUE);
+  expect_of_views (&c, views[1], views[4], TRUE);
+  gtorch_impl_clear (views, G_N_ELEMENTS (views));
+  tear_down (&c);
+}
+
 /* Memory that the allocator gives to somebody else is its business. */
 static void
 memory_used_again_is_no_race (void)
@@ -436,6 +477,7 @@ ON_BOTH (a_read_on_the_host_of_another_stream)
 ON_BOTH (every_way_of_waiting_counts)
 ON_BOTH (two_may_read)
 RACING (parts_that_do_not_meet_are_no_race)
+RACING (parts_of_other_shapes)
 ON_BOTH (memory_used_again_is_no_race)
 ON_BOTH (backward_is_one_operation_on_the_current_stream)
 RACING (an_initial_gradient_of_another_stream)
@@ -458,6 +500,7 @@ main (gint argc, gchar **argv)
   TEST (every_way_of_waiting_counts);
   TEST (two_may_read);
   TEST (parts_that_do_not_meet_are_no_race);
+  TEST (parts_of_other_shapes);
   TEST (memory_used_again_is_no_race);
   TEST (backward_is_one_operation_on_the_current_stream);
   TEST (an_initial_gradient_of_another_stream);
