@@ -317,28 +317,46 @@ describe (const GTorchRaceUse *use)
                           use->call->what, use->call->in_place ? "_" : "", stream, shape);
 }
 
+/* Two uses without an order. */
+typedef struct
+{
+  gchar *former, *use; /* NULL: there are none */
+  GTorchSite former_site, use_site;
+} Race;
+
+/* The loader tells of places under a lock of its own, which those have who begin or end a library and may be
+ * at work with tensors: not under ours. */
+static gchar *
+race_steal_message (Race *race)
+{
+  g_autofree gchar *former = g_steal_pointer (&race->former);
+  g_autofree gchar *use = g_steal_pointer (&race->use);
+  g_autofree gchar *former_site = gtorch_site_to_string (&race->former_site);
+  g_autofree gchar *use_site = gtorch_site_to_string (&race->use_site);
+
+  return g_strdup_printf (_ ("streams: nothing says which comes first for one "
+                             "tensor: %s, or %s: let the second stream wait for "
+                             "the first (called by %s; and by %s)"),
+                          former, use, former_site, use_site);
+}
+
 /* Says once that the two have no order, and takes it that they have. */
 static G_GNUC_NO_INLINE void
-report (const GTorchRaceUse *former, const GTorchRaceUse *use, Queue *queue, gchar **message)
+report (const GTorchRaceUse *former, const GTorchRaceUse *use, Queue *queue, Race *race)
 {
-  if (*message == NULL)
+  if (race->former == NULL)
     {
-      g_autofree gchar *first = describe (former);
-      g_autofree gchar *second = describe (use);
-      g_autofree gchar *first_site = gtorch_site_to_string (&former->call->site);
-      g_autofree gchar *second_site = gtorch_site_to_string (&use->call->site);
-
-      *message = g_strdup_printf (_ ("streams: nothing says which comes first for one "
-                                     "tensor: %s, or %s: let the second stream wait for "
-                                     "the first (called by %s; and by %s)"),
-                                  first, second, first_site, second_site);
+      race->former = describe (former);
+      race->use = describe (use);
+      race->former_site = former->call->site;
+      race->use_site = use->call->site;
     }
   queue->clock[former->queue] = MAX (queue->clock[former->queue], former->number);
 }
 
-/* With the message if the use has no order with an earlier one. */
+/* With a race if the use has no order with an earlier one. */
 static void
-check (GTorchRaceRecord *record, const GTorchRaceUse *use, Queue *queue, gchar **message)
+check (GTorchRaceRecord *record, const GTorchRaceUse *use, Queue *queue, Race *race)
 {
   guint i, j;
 
@@ -355,7 +373,7 @@ check (GTorchRaceRecord *record, const GTorchRaceUse *use, Queue *queue, gchar *
             continue;
           former.is_write = member->is_written;
           former.part.high = record->storage->n_bytes;
-          report (&former, use, queue, message);
+          report (&former, use, queue, race);
         }
     }
   for (i = 0; i < record->n_uses; i++)
@@ -364,7 +382,7 @@ check (GTorchRaceRecord *record, const GTorchRaceUse *use, Queue *queue, gchar *
 
       if ((use->is_write || former->is_write) && !is_before (former, queue)
           && gtorch_race_parts_meet (&use->part, &former->part))
-        report (former, use, queue, message);
+        report (former, use, queue, race);
     }
 }
 
@@ -431,15 +449,22 @@ order_of_write (Queue *queue)
              : NULL;
 }
 
-/* Under the lock, which it gives up. */
 static gboolean
-finish (gchar *message, GError **error)
+is_refused (const Race *race)
 {
-  g_autofree gchar *text = message;
+  return race->former != NULL && gtorch_is_checking (GTORCH_CHECK_STREAMS_FATAL);
+}
+
+/* Under the lock, which it gives up. Takes what is in the race. */
+static gboolean
+finish (Race *race, GError **error)
+{
+  g_autofree gchar *text = NULL;
 
   g_mutex_unlock (&lock);
-  if (G_LIKELY (text == NULL))
+  if (G_LIKELY (race->former == NULL))
     return TRUE;
+  text = race_steal_message (race);
   if (!gtorch_is_checking (GTORCH_CHECK_STREAMS_FATAL))
     {
       g_warning ("%s", text);
@@ -453,22 +478,20 @@ finish (gchar *message, GError **error)
 static gboolean
 note_pending (GTorchRaceCall *call, GError **error)
 {
-  gchar *message = NULL;
-  gboolean is_refused;
+  Race race = { NULL };
   guint i, j;
 
   for (i = 0; i < pending->len; i++)
     {
       Pending *next = &g_array_index (pending, Pending, i);
 
-      check (next->record, &next->use, next->queue, &message);
+      check (next->record, &next->use, next->queue, &race);
     }
-  is_refused = message != NULL && gtorch_is_checking (GTORCH_CHECK_STREAMS_FATAL);
   for (i = 0; i < pending->len; i++)
     {
       Pending *next = &g_array_index (pending, Pending, i);
 
-      if (is_refused)
+      if (is_refused (&race))
         {
           gtorch_race_use_clear (&next->use);
           continue;
@@ -491,7 +514,7 @@ note_pending (GTorchRaceCall *call, GError **error)
     }
   g_array_set_size (pending, 0);
   gtorch_race_call_unref (call);
-  return finish (message, error);
+  return finish (&race, error);
 }
 
 /* Does it only make memory? */
@@ -733,7 +756,7 @@ is_apart (const GTorchRaceGraph *graph, const Queue *queue)
 
 static G_GNUC_NO_INLINE void
 check_storages (GPtrArray *storages, gboolean is_write, Queue *queue, GTorchRaceCall *call,
-                gchar **message)
+                Race *race)
 {
   guint i;
 
@@ -744,7 +767,7 @@ check_storages (GPtrArray *storages, gboolean is_write, Queue *queue, GTorchRace
 
       gtorch_race_use_init (&use, call, storage, NULL, is_write);
       use.queue = queue->index;
-      check (gtorch_race_record_get (storage), &use, queue, message);
+      check (gtorch_race_record_get (storage), &use, queue, race);
       gtorch_race_use_clear (&use);
     }
 }
@@ -773,8 +796,8 @@ gboolean
 gtorch_race_note_graph (GTorchStream *stream, GTorchRaceGraph **known, GPtrArray *read,
                         GPtrArray *written, GError **error)
 {
+  Race race = { NULL };
   GTorchRaceGraph *graph;
-  gchar *message = NULL;
   GTorchRaceCall *call;
   GTorchSite site;
   Queue *queue;
@@ -794,16 +817,16 @@ gtorch_race_note_graph (GTorchStream *stream, GTorchRaceGraph **known, GPtrArray
   for (i = 0; i < graph->host_written->len; i++)
     follow_copies (queue, graph->host_written->pdata[i]);
   if (queue == NULL)
-    return finish (NULL, error);
+    return finish (&race, error);
 
   call = gtorch_race_call_new ("graph", FALSE, &site);
   if (!is_apart (graph, queue))
     {
-      check_storages (read, FALSE, queue, call, &message);
-      check_storages (written, TRUE, queue, call, &message);
+      check_storages (read, FALSE, queue, call, &race);
+      check_storages (written, TRUE, queue, call, &race);
     }
-  if (message == NULL || !gtorch_is_checking (GTORCH_CHECK_STREAMS_FATAL))
+  if (!is_refused (&race))
     add_replay (graph, queue, call);
   gtorch_race_call_unref (call);
-  return finish (message, error);
+  return finish (&race, error);
 }

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/types.h>
 
 #define PUBLIC __attribute__ ((visibility ("default")))
@@ -12,6 +13,16 @@
 PUBLIC void *pluggable_malloc (ssize_t size, int device, void *stream);
 PUBLIC void pluggable_free (void *address, ssize_t size, int device, void *stream);
 PUBLIC long pluggable_held (void);
+
+/* For who wants to be called while the loader is at work. */
+__attribute__ ((constructor)) static void
+on_load (void)
+{
+  const char *address = getenv ("GTORCH_TEST_ON_LOAD");
+
+  if (address != NULL)
+    ((void (*) (void)) (uintptr_t) strtoull (address, NULL, 16)) ();
+}
 
 static long held;
 static uintptr_t next = 1 << 20;

@@ -6,7 +6,10 @@
 
 #include "config.h"
 
+#include <dlfcn.h>
 #include <gtorch/gtorch-check-private.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "race-test.h"
 
@@ -198,6 +201,74 @@ a_read_on_the_host_of_another_stream (void)
   on (c.b);
   host = must (gtorch_op_to_device (c.x, gtorch_device_cpu (), FALSE, NULL));
   g_assert_nonnull (strstr (warning, "copy on "));
+  expect (1);
+  tear_down (&c);
+}
+
+static struct
+{
+  Case *c;
+  GThread *thread;
+  gint may_begin, id;
+} loading;
+
+static gpointer
+read_meanwhile (gpointer data)
+{
+  while (!g_atomic_int_get (&loading.may_begin))
+    g_thread_yield ();
+  g_atomic_int_set (&loading.id, syscall (SYS_gettid));
+  read_on (loading.c->b, loading.c->x);
+  on (gtorch_device_get_default_stream (device));
+  return NULL;
+}
+
+static gboolean
+is_asleep (gint id)
+{
+  g_autofree gchar *path = g_strdup_printf ("/proc/self/task/%d/stat", id);
+  g_autofree gchar *text = NULL;
+
+  return !g_file_get_contents (path, &text, NULL, NULL) || strstr (text, ") S ") != NULL;
+}
+
+/* With the loader's lock, which the other thread waits for, to tell from where it was called. */
+static void
+on_load (void)
+{
+  gint64 end = g_get_monotonic_time () + 2 * G_USEC_PER_SEC;
+
+  g_atomic_int_set (&loading.may_begin, TRUE);
+  while (g_get_monotonic_time () < end
+         && (g_atomic_int_get (&loading.id) == 0 || !is_asleep (g_atomic_int_get (&loading.id))))
+    g_thread_yield ();
+  read_on (loading.c->a, loading.c->x);
+}
+
+/* … and works with tensors meanwhile, as what sets it up or takes it down may do. */
+static void
+while_a_library_is_loaded (void)
+{
+  g_autofree gchar *address = g_strdup_printf ("%" G_GINTPTR_MODIFIER "x", (gsize) on_load);
+  const gchar *path = g_getenv ("GTORCH_TEST_PLUGGABLE");
+  gpointer library;
+  Case c;
+
+  if (path == NULL)
+    {
+      g_test_skip ("no library to load");
+      return;
+    }
+  set_up (&c);
+  memset (&loading, 0, sizeof loading);
+  loading.c = &c;
+  loading.thread = g_thread_new ("reads", read_meanwhile, NULL);
+  g_setenv ("GTORCH_TEST_ON_LOAD", address, TRUE);
+  library = dlopen (path, RTLD_NOW | RTLD_LOCAL);
+  g_unsetenv ("GTORCH_TEST_ON_LOAD");
+  g_assert_nonnull (library);
+  g_thread_join (loading.thread);
+  dlclose (library);
   expect (1);
   tear_down (&c);
 }
@@ -473,6 +544,7 @@ RACING (writing_what_another_stream_reads_or_writes)
 RACING (waiting_the_wrong_way_round)
 RACING (an_event_recorded_too_early)
 ON_BOTH (asked_to_it_is_an_error)
+RACING (while_a_library_is_loaded)
 ON_BOTH (a_read_on_the_host_of_another_stream)
 ON_BOTH (every_way_of_waiting_counts)
 ON_BOTH (two_may_read)
@@ -496,6 +568,7 @@ main (gint argc, gchar **argv)
   TEST (waiting_the_wrong_way_round);
   TEST (an_event_recorded_too_early);
   TEST (asked_to_it_is_an_error);
+  TEST (while_a_library_is_loaded);
   TEST (a_read_on_the_host_of_another_stream);
   TEST (every_way_of_waiting_counts);
   TEST (two_may_read);
