@@ -340,7 +340,7 @@ race_steal_message (Race *race)
                           former, use, former_site, use_site);
 }
 
-/* Says once that the two have no order, and takes it that they have. */
+/* Says once that the two have no order, and takes it that they have, unless the use is refused for it. */
 static G_GNUC_NO_INLINE void
 report (const GTorchRaceUse *former, const GTorchRaceUse *use, Queue *queue, Race *race)
 {
@@ -351,7 +351,8 @@ report (const GTorchRaceUse *former, const GTorchRaceUse *use, Queue *queue, Rac
       race->former_site = former->call->site;
       race->use_site = use->call->site;
     }
-  queue->clock[former->queue] = MAX (queue->clock[former->queue], former->number);
+  if (!gtorch_is_checking (GTORCH_CHECK_STREAMS_FATAL))
+    queue->clock[former->queue] = MAX (queue->clock[former->queue], former->number);
 }
 
 /* With a race if the use has no order with an earlier one. */

@@ -299,8 +299,13 @@ asked_to_it_is_an_error (void)
   g_assert_false (gtorch_cuda_graph_replay_on (c.graph, c.a, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_assert_nonnull (strstr (error->message, "neg on "));
+  g_clear_error (&error); /* and is not right the second time */
+  g_assert_false (gtorch_cuda_graph_replay_on (c.graph, c.a, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   write_on (c.b, c.x); /* nothing was replayed */
   expect (0);
+  wait_for (c.a, c.b);
+  replay_on (c.a, c.graph);
   tear_down (&c);
 }
 

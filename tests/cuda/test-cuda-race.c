@@ -185,6 +185,11 @@ asked_to_it_is_an_error (void)
   g_assert_null (gtorch_op_neg (c.x, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_assert_nonnull (strstr (error->message, "full on "));
+  g_clear_error (&error);
+  g_assert_null (gtorch_op_neg (c.x, &error)); /* nor is it right the second time */
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_true (gtorch_stream_wait_stream (c.b, c.a, NULL));
+  read_on (c.b, c.x);
   expect (0);
   tear_down (&c);
 }
