@@ -295,8 +295,9 @@ typedef struct
   guint64 numbers[]; /* seed and counter of each random call */
 } Replay;
 
+/* On the stream, which waits for what uses the pools now. */
 static Replay *
-replay_new (GTorchGraphExec *exec)
+replay_new (GTorchGraphExec *exec, GTorchStream *stream)
 {
   const gsize size = sizeof (Replay) + 2 * exec->n_random * sizeof (guint64);
   Replay *replay = g_malloc0 (size + n_pools (exec) * sizeof (Former));
@@ -305,8 +306,15 @@ replay_new (GTorchGraphExec *exec)
   replay->exec = gtorch_graph_exec_ref (exec);
   replay->formers = (Former *) ((gchar *) replay + size);
   for (i = 0; i < n_pools (exec); i++)
-    replay->formers[i].writer =
-        gtorch_pool_get_writer (nth_pool (exec, i), &replay->formers[i].seq);
+    {
+      Former *former = &replay->formers[i];
+      g_autoptr (GTorchRaceOrder) order = NULL;
+
+      former->writer = gtorch_pool_get_writer (nth_pool (exec, i), &former->seq, &order);
+      if (former->writer == stream->timeline)
+        former->writer = NULL;
+      gtorch_race_wait (stream, order);
+    }
   return replay;
 }
 
@@ -360,25 +368,19 @@ wait_for_operands (GTorchGraphExec *exec, GError **error)
   return TRUE;
 }
 
-/* For the checker of streams, which asks before anything is enqueued. */
-static void
-note_order (gpointer former, GTorchStream *stream)
-{
-  GTorchRaceOrder *order = former != NULL ? gtorch_race_order_new (former) : NULL;
-
-  gtorch_race_wait (stream, order);
-  gtorch_race_order_free (order);
-}
-
+/* What follow() will do, for the checker of streams, which asks before. */
 static gboolean
-note_replay (GTorchGraphExec *exec, const Former *formers, GTorchStream *stream, GError **error)
+note_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
 {
   guint i;
 
   for (i = 0; i < n_pools (exec); i++)
-    note_order (formers != NULL ? formers[i].writer
-                                : g_atomic_pointer_get (&nth_pool (exec, i)->queue),
-                stream);
+    {
+      gpointer queue = g_atomic_pointer_get (&nth_pool (exec, i)->queue);
+      g_autoptr (GTorchRaceOrder) order = queue != NULL ? gtorch_race_order_new (queue) : NULL;
+
+      gtorch_race_wait (stream, order);
+    }
   return gtorch_race_note_graph (stream, &exec->race, exec->read, exec->written, error);
 }
 
@@ -394,7 +396,7 @@ replay_native (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
   gboolean result = TRUE;
   guint i;
 
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && !note_replay (exec, NULL, stream, error))
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && !note_replay (exec, stream, error))
     return FALSE;
   lock_pools (exec);
   if (exec->n_random > 0)
@@ -421,9 +423,9 @@ gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **
 
   if (exec->native != NULL)
     return replay_native (exec, stream, error);
-  replay = replay_new (exec);
+  replay = replay_new (exec, stream);
   if (gtorch_is_checking (GTORCH_CHECK_STREAMS)
-      && !note_replay (exec, replay->formers, stream, error))
+      && !gtorch_race_note_graph (stream, &exec->race, exec->read, exec->written, error))
     {
       replay_free (replay);
       return FALSE;
@@ -438,9 +440,6 @@ gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **
       replay_free (replay);
       return result;
     }
-  for (i = 0; i < n_pools (exec); i++)
-    if (replay->formers[i].writer == stream->timeline)
-      replay->formers[i].writer = NULL;
   for (i = 0; i < exec->read->len; i++)
     gtorch_stream_enqueue_copies (stream, exec->read->pdata[i]);
   for (i = 0; i < exec->written->len; i++)

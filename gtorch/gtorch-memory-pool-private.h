@@ -82,7 +82,9 @@ GTorchStorage *gtorch_pool_get_memory (GTorchStorage *storage);
 gboolean gtorch_pool_is_memory (GTorchStorage *storage);
 void gtorch_pool_set_capturing (GTorchPool *self, gboolean capturing);
 gboolean gtorch_pool_is_capturing (GTorchPool *self);
-GTorchTimeline *gtorch_pool_get_writer (GTorchPool *self, guint64 *seq);
+/* order: what the checker of streams knows of that replay, to be freed; or NULL. */
+GTorchTimeline *gtorch_pool_get_writer (GTorchPool *self, guint64 *seq,
+                                        struct _GTorchRaceOrder **order);
 void gtorch_pool_set_writer (GTorchPool *self, GTorchTimeline *timeline, guint64 seq);
 /* Waits for the last replay if the storage came from a pool. */
 gboolean gtorch_pool_sync (GTorchStorage *storage, GError **error);

@@ -348,13 +348,14 @@ gtorch_pool_is_capturing (GTorchPool *self)
 }
 
 GTorchTimeline *
-gtorch_pool_get_writer (GTorchPool *self, guint64 *seq)
+gtorch_pool_get_writer (GTorchPool *self, guint64 *seq, GTorchRaceOrder **order)
 {
   GTorchTimeline *writer;
 
   g_mutex_lock (&self->lock);
   writer = self->writer;
   *seq = self->write_seq;
+  *order = gtorch_race_order_copy (self->write_order);
   g_mutex_unlock (&self->lock);
   return writer;
 }
@@ -375,18 +376,14 @@ gboolean
 gtorch_pool_sync (GTorchStorage *storage, GError **error)
 {
   GTorchPool *pool = gtorch_pool_of (storage);
+  g_autoptr (GTorchRaceOrder) order = NULL;
   GTorchTimeline *writer;
   guint64 seq;
 
-  if (pool == NULL || (writer = gtorch_pool_get_writer (pool, &seq)) == NULL)
+  if (pool == NULL || (writer = gtorch_pool_get_writer (pool, &seq, &order)) == NULL)
     return TRUE;
   gtorch_timeline_wait (writer, seq, NULL, NULL);
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
-    {
-      g_mutex_lock (&pool->lock);
-      gtorch_race_reached (pool->write_order);
-      g_mutex_unlock (&pool->lock);
-    }
+  gtorch_race_reached (order);
   return gtorch_timeline_report (writer, error);
 }
 

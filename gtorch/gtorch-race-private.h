@@ -40,6 +40,7 @@ void gtorch_race_forget (GTorchStorage *storage);
 GTorchRaceOrder *gtorch_race_order_new (gpointer queue);
 GTorchRaceOrder *gtorch_race_order_copy (const GTorchRaceOrder *order);
 void gtorch_race_order_free (GTorchRaceOrder *order);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchRaceOrder, gtorch_race_order_free)
 /* The host knows that it is done. */
 void gtorch_race_reached (const GTorchRaceOrder *order);
 /* Further work on the stream comes after it. */

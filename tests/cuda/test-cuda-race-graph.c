@@ -263,6 +263,22 @@ two_graphs (void)
   tear_down (&c);
 }
 
+/* On the CPU a replay waits for the one before, not for what came to that one's stream since then. */
+static void
+work_behind_the_replay_before (void)
+{
+  Case c;
+
+  set_up (&c);
+  replay_on (c.a, c.graph);
+  write_on (c.a, c.x);
+  replay_on (c.b, c.graph);
+  if (device->type == GTORCH_DEVICE_TYPE_CPU)
+    expect_between ("fill_ on ", "graph on ");
+  expect (0);
+  tear_down (&c);
+}
+
 /* What it has done is not forgotten with it. */
 static void
 a_graph_that_is_gone (void)
@@ -381,6 +397,7 @@ RACING (work_after_a_replay)
 RACING (work_before_a_replay)
 RACING (the_wait_that_is_missing)
 RACING (two_graphs)
+RACING (work_behind_the_replay_before)
 RACING (a_graph_that_is_gone)
 ON_BOTH (asked_to_it_is_an_error)
 ON_BOTH (every_way_of_waiting_counts)
@@ -399,6 +416,7 @@ main (gint argc, gchar **argv)
   TEST (work_before_a_replay);
   TEST (the_wait_that_is_missing);
   TEST (two_graphs);
+  TEST (work_behind_the_replay_before);
   TEST (a_graph_that_is_gone);
   TEST (asked_to_it_is_an_error);
   TEST (every_way_of_waiting_counts);
