@@ -179,9 +179,9 @@ gtorch_cuda_branch_end (GTorchCudaBranch *self, GError **error)
   /* nothing else ends it, if it goes on */
   for (i = 0; i < 3 && result != CUDA_SUCCESS && again != CUDA_ERROR_ILLEGAL_STATE; i++)
     again = gtorch_cuda.cuStreamEndCapture (inner, &captured);
+  set_handle (self->lane, self->outer); /* other threads ask all queues how they are */
   if (result == CUDA_SUCCESS || again == CUDA_ERROR_ILLEGAL_STATE)
     gtorch_cuda.cuStreamDestroy (inner);
-  set_handle (self->lane, self->outer);
   return gtorch_cuda_check (result, "graph: cuStreamEndCapture", error)
          && check_body (self->body, error) && check_outer (self, error);
 }

@@ -311,6 +311,61 @@ a_missing_kernel_leaves_the_graph_as_it_is (void)
   program_clear (&program);
 }
 
+typedef struct
+{
+  gint is_over;
+} Other;
+
+/* Each looks at all queues. */
+static gpointer
+make_streams (gpointer data)
+{
+  while (!g_atomic_int_get (&((Other *) data)->is_over))
+    {
+      g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, NULL);
+
+      g_assert_nonnull (stream);
+    }
+  return NULL;
+}
+
+/* The queue of a branch is known to nobody when it is gone. */
+static void
+other_threads_look_at_the_queues (void)
+{
+  Other other = { FALSE };
+  GThread *thread;
+  Program program;
+  guint i;
+
+  if (!g_test_subprocess ())
+    {
+      g_autofree gchar *more = g_strdup (g_getenv ("GTORCH_FAKE_CUDA_MORE"));
+
+      g_setenv ("GTORCH_FAKE_CUDA_MORE", "jitter=300", TRUE);
+      g_test_trap_subprocess (NULL, 0, G_TEST_SUBPROCESS_INHERIT_STDERR);
+      g_setenv ("GTORCH_FAKE_CUDA_MORE", more != NULL ? more : "", TRUE);
+      g_test_trap_assert_passed ();
+      return;
+    }
+  gtorch_device_get_default_stream (gpu (0)); /* whose queue nobody else gets */
+  program_begin (&program);
+  thread = g_thread_new ("other", make_streams, &other);
+  for (i = 0; i < 300; i++)
+    {
+      begin_if (&program);
+      negate_x (&program);
+      g_assert_true (gtorch_cuda_graph_end_if (program.graph, NULL));
+    }
+  g_atomic_int_set (&other.is_over, TRUE);
+  g_thread_join (thread);
+  program_end (&program);
+  replay (&program);
+  g_assert_cmpfloat (first_of (program.x), ==, 3);
+  program_clear (&program);
+  assert_no_misuse ();
+}
+
 static void
 an_old_driver_says_so (void)
 {
@@ -374,6 +429,7 @@ main (gint argc, gchar **argv)
   TEST (functions_of_the_host_are_in_no_branch);
   TEST (work_past_a_branch_is_seen);
   TEST (memory_of_the_programs_kernels_is_looked_at);
+  TEST (other_threads_look_at_the_queues);
   TEST (an_old_driver_says_so);
   result = g_test_run ();
   assert_no_misuse ();

@@ -663,9 +663,13 @@ capture_status (CUstream stream)
 CUresult
 cuStreamIsCapturing (CUstream stream, CUstreamCaptureStatus *status)
 {
+  CUstream found;
+
   ENTER (cuStreamIsCapturing);
-  FIND (stream);
-  *status = capture_status (stream);
+  found = fake_stream_find (stream);
+  if (found == NULL) /* the real one reads what is there now */
+    LEAVE (fake_misuse (CUDA_ERROR_INVALID_HANDLE, "cuStreamIsCapturing of %p", (void *) stream));
+  *status = capture_status (found);
   LEAVE (CUDA_SUCCESS);
 }
 
