@@ -556,6 +556,7 @@ end_capture (gpointer capture, GError **error)
               "the one in which it began: its streams are lost");
           gtorch_cuda_check (result, "graph: cuStreamEndCapture", error);
           g_atomic_int_inc (&gtorch_n_captures); /* it goes on */
+          gtorch_pool_ref (pool);                /* for who still has such a stream */
           return NULL;
         }
     }

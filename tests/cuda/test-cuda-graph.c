@@ -206,6 +206,7 @@ capture_given_up_elsewhere_loses_its_stream (void)
 {
   g_autoptr (GTorchStream) stream = NULL;
   g_autoptr (GTorchStream) next = NULL;
+  g_autoptr (GTorchTensor) x = NULL;
   GTorchCUDAGraph *graph;
   gpointer handle;
 
@@ -227,6 +228,10 @@ capture_given_up_elsewhere_loses_its_stream (void)
   g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING, "*given up*another thread*");
   g_thread_join (g_thread_new ("drop", drop, graph));
   g_test_assert_expected_messages ();
+  gtorch_stream_set_current (stream); /* nothing can be done with it */
+  x = gtorch_full (GTORCH_SHAPE (1000), 1, GTORCH_DTYPE_FLOAT32, gpu (0), NULL);
+  gtorch_stream_set_current (gtorch_device_get_default_stream (gpu (0)));
+  g_clear_object (&x);
   g_clear_object (&stream);
   next = new_stream ();
   g_assert_true (gtorch_stream_get_handle (next) != handle);
