@@ -625,8 +625,10 @@ gtorch_capture_begin_branch (GTorchCapture *capture, GTorchStream *stream, GTorc
   flag = to_bool (stream, predicate, error);
   if (flag == NULL)
     return FALSE;
+  /* With both locks: no stream comes to take part while it is not clear in what. */
   g_rec_mutex_lock (&capture->launch_lock);
-  result = may_launch (capture, stream, error);
+  g_mutex_lock (&capture->lock);
+  result = check_stream (capture, stream, error);
   if (result && capture->native != NULL)
     {
       capture->backend->enter (capture->native, stream);
@@ -637,65 +639,74 @@ gtorch_capture_begin_branch (GTorchCapture *capture, GTorchStream *stream, GTorc
     {
       GTorchBranch branch = { .predicate = gtorch_capture_alias_operand (flag, capture) };
 
-      g_mutex_lock (&capture->lock);
       branch.exec = gtorch_graph_exec_new (stream->device, capture->pool);
       branch.exec->backend = capture->backend;
       branch.number = ++capture->n_branches;
       branch.stream = find_stream (capture, stream);
       branch.n_streams = capture->n_streams;
       g_array_append_val (capture->branches, branch);
-      g_mutex_unlock (&capture->lock);
       gtorch_audit_branch (capture, flag);
     }
+  g_mutex_unlock (&capture->lock);
   g_rec_mutex_unlock (&capture->launch_lock);
   return result;
 }
 
-/* Streams that have come since then must have been waited for, and leave. */
+/* Has the branch's stream waited for those that have come since it began? */
 static gboolean
-part (GTorchCapture *capture, const GTorchBranch *branch, GError **error)
+check_joined (GTorchCapture *capture, const GTorchBranch *branch, GError **error)
 {
-  gboolean result = TRUE;
+  guint i;
+
+  for (i = branch->n_streams; i < capture->n_streams; i++)
+    if (capture->last[i] > capture->clocks[branch->stream][i])
+      {
+        set_unjoined (capture, i, branch, error);
+        return FALSE;
+      }
+  return TRUE;
+}
+
+/* They leave. Into `streams`, to be let go of without the lock. */
+static void
+part (GTorchCapture *capture, const GTorchBranch *branch, GPtrArray *streams)
+{
   guint i;
 
   for (i = branch->n_streams; i < capture->n_streams; i++)
     {
-      if (result && capture->last[i] > capture->clocks[branch->stream][i])
-        {
-          set_unjoined (capture, i, branch, error);
-          result = FALSE;
-        }
       set_capture (capture->streams[i], NULL);
-      g_clear_object (&capture->streams[i]);
+      g_ptr_array_add (streams, g_steal_pointer (&capture->streams[i]));
       memset (capture->clocks[i], 0, sizeof (capture->clocks[i]));
       capture->last[i] = 0;
     }
   capture->n_streams = branch->n_streams;
-  return result;
 }
 
 gboolean
 gtorch_capture_end_branch (GTorchCapture *capture, GTorchStream *stream, GError **error)
 {
+  g_autoptr (GPtrArray) streams = g_ptr_array_new_with_free_func (g_object_unref);
   g_autoptr (GError) reason = NULL;
+  GTorchGraphNode *node = NULL;
   GTorchBranch *branch;
   gboolean result;
 
   g_rec_mutex_lock (&capture->launch_lock);
   g_mutex_lock (&capture->lock);
   branch = open_branch (capture);
-  if (branch == NULL || capture->streams[branch->stream] != stream)
+  if (capture->exec == NULL || branch == NULL || capture->streams[branch->stream] != stream)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
-                   branch == NULL ? _ ("graph: there is no branch to end on stream %p")
-                                  : _ ("graph: the branch did not begin on stream %p"),
+                   capture->exec == NULL ? _ ("graph: the capture of stream %p has just ended")
+                   : branch == NULL      ? _ ("graph: there is no branch to end on stream %p")
+                                         : _ ("graph: the branch did not begin on stream %p"),
                    stream);
       g_mutex_unlock (&capture->lock);
       g_rec_mutex_unlock (&capture->launch_lock);
       return FALSE;
     }
-  result = part (capture, branch, &reason);
-  g_mutex_unlock (&capture->lock);
+  result = check_joined (capture, branch, &reason);
   gtorch_audit_branch_end (capture);
   if (capture->native != NULL)
     {
@@ -704,25 +715,22 @@ gtorch_capture_end_branch (GTorchCapture *capture, GTorchStream *stream, GError 
           capture->backend->end_branch (capture->native, stream, result ? &reason : NULL) && result;
       capture->backend->leave (capture->native, stream);
     }
-  g_mutex_lock (&capture->lock);
+  /* Not before: until then what is launched on them would still be captured. */
+  part (capture, branch, streams);
   if (result)
     {
-      GTorchGraphNode *node = gtorch_graph_node_new ();
-
+      node = gtorch_graph_node_new ();
       node->child = g_steal_pointer (&branch->exec);
       node->predicate = gtorch_impl_ref (branch->predicate);
-      drop_branch (capture);
-      g_mutex_unlock (&capture->lock);
-      result = add_node (capture, stream, node, error);
     }
+  else if (capture->failure == NULL)
+    capture->failure = g_error_copy (reason);
+  drop_branch (capture);
+  g_mutex_unlock (&capture->lock);
+  if (result)
+    result = add_node (capture, stream, node, error);
   else
-    {
-      drop_branch (capture);
-      if (capture->failure == NULL)
-        capture->failure = g_error_copy (reason);
-      g_mutex_unlock (&capture->lock);
-      g_propagate_error (error, g_steal_pointer (&reason));
-    }
+    g_propagate_error (error, g_steal_pointer (&reason));
   g_rec_mutex_unlock (&capture->launch_lock);
   return result;
 }

@@ -313,7 +313,9 @@ a_missing_kernel_leaves_the_graph_as_it_is (void)
 
 typedef struct
 {
-  gint is_over;
+  gint is_over, has_joined;
+  GTorchStream *stream;
+  GTorchTensor *x;
 } Other;
 
 /* Each looks at all queues. */
@@ -363,6 +365,59 @@ other_threads_look_at_the_queues (void)
   replay (&program);
   g_assert_cmpfloat (first_of (program.x), ==, 3);
   program_clear (&program);
+  assert_no_misuse ();
+}
+
+/* As soon as it is not captured. */
+static gpointer
+use_stream (gpointer data)
+{
+  Other *other = data;
+
+  gtorch_stream_set_current (other->stream);
+  while (!g_atomic_int_get (&other->is_over))
+    if (g_atomic_int_get (&other->has_joined) && !gtorch_stream_is_capturing (other->stream))
+      {
+        g_autoptr (GTorchTensor) y = gtorch_tensor_neg (other->x, NULL);
+
+        g_assert_nonnull (y);
+        g_atomic_int_set (&other->has_joined, FALSE);
+      }
+  gtorch_stream_set_current (gtorch_device_get_default_stream (gpu (0)));
+  return NULL;
+}
+
+static void
+another_thread_goes_on_with_a_stream_that_leaves (void)
+{
+  Other other = { FALSE };
+  GThread *thread;
+  guint i;
+
+  other.stream = gtorch_stream_new (gpu (0), 0, NULL);
+  other.x = filled (N, GTORCH_DTYPE_FLOAT64, 3);
+  g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
+  thread = g_thread_new ("other", use_stream, &other);
+  for (i = 0; i < 100; i++)
+    {
+      Program program;
+
+      program_begin (&program);
+      begin_if (&program);
+      g_assert_true (gtorch_stream_wait_stream (other.stream, program.stream, NULL));
+      negate_x (&program);
+      g_assert_true (gtorch_stream_wait_stream (program.stream, other.stream, NULL));
+      g_atomic_int_set (&other.has_joined, TRUE);
+      g_assert_true (gtorch_cuda_graph_end_if (program.graph, NULL));
+      while (g_atomic_int_get (&other.has_joined))
+        g_thread_yield ();
+      program_end (&program);
+      program_clear (&program);
+    }
+  g_atomic_int_set (&other.is_over, TRUE);
+  g_thread_join (thread);
+  g_object_unref (other.x);
+  g_object_unref (other.stream);
   assert_no_misuse ();
 }
 
@@ -430,6 +485,7 @@ main (gint argc, gchar **argv)
   TEST (work_past_a_branch_is_seen);
   TEST (memory_of_the_programs_kernels_is_looked_at);
   TEST (other_threads_look_at_the_queues);
+  TEST (another_thread_goes_on_with_a_stream_that_leaves);
   TEST (an_old_driver_says_so);
   result = g_test_run ();
   assert_no_misuse ();
