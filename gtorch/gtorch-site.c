@@ -74,6 +74,7 @@ set_site (GTorchSite *site, const Walk *walk)
 #define PAIRS_BITS  12
 #define PROBES      8
 #define ENOUGH      3 /* times that a frame was found to be the same */
+#define MOST_STACK  (G_GUINT64_CONSTANT (1) << 28)
 
 #define IS_LAST  0  /* nothing is found beyond */
 #define IS_VAGUE -1 /* only the unwinder knows */
@@ -203,6 +204,8 @@ make_known (void)
     }
   known->low = (guintptr) low;
   known->high = (guintptr) low + size;
+  /* Without a limit it reaches down to what is mapped now, where there will be other things. */
+  known->low = MAX (known->low, known->high - MIN (known->high, MOST_STACK));
   return known;
 }
 

@@ -9,7 +9,10 @@
 #include <gtorch/gtorch-check-private.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 static __thread guint n_compared;
 
@@ -161,6 +164,53 @@ on_a_stack_of_its_own (void)
   swapcontext (&outside, &inside); /* to its end */
   g_free (stack);
 }
+
+static gsize room_inside;
+
+static void
+run_with_room (void)
+{
+  with_room (room_inside, 0);
+}
+
+/* Where the stack of the program has no limit, all above the heap, as that was once, may count as part of it.
+ * What was learned of a function that has used much of it must not be tried where there is less. */
+static void
+on_a_stack_without_limit (void)
+{
+  const gsize size = 1 << 16, beyond = 1 << 20;
+  struct rlimit former, none;
+  guint i;
+
+  g_assert_cmpint (getrlimit (RLIMIT_STACK, &former), ==, 0);
+  if (!g_test_subprocess ())
+    {
+      none = (struct rlimit){ former.rlim_max, former.rlim_max };
+      if (former.rlim_max != RLIM_INFINITY)
+        {
+          g_test_skip ("the stack cannot be without a limit");
+          return;
+        }
+      g_assert_cmpint (setrlimit (RLIMIT_STACK, &none), ==, 0);
+      g_test_trap_subprocess (NULL, 0, G_TEST_SUBPROCESS_INHERIT_STDERR);
+      g_assert_cmpint (setrlimit (RLIMIT_STACK, &former), ==, 0);
+      g_test_trap_assert_passed ();
+      return;
+    }
+  for (i = 0; i < 10; i++)
+    with_room (beyond / 2, 0);
+  g_assert_cmpint (getcontext (&inside), ==, 0);
+  inside.uc_stack.ss_sp = mmap ((gchar *) sbrk (0) + (1 << 30), beyond, PROT_NONE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  g_assert_true (inside.uc_stack.ss_sp != MAP_FAILED);
+  g_assert_cmpint (mprotect (inside.uc_stack.ss_sp, size, PROT_READ | PROT_WRITE), ==, 0);
+  inside.uc_stack.ss_size = size;
+  inside.uc_link = &outside;
+  room_inside = 100;
+  makecontext (&inside, run_with_room, 0);
+  swapcontext (&outside, &inside);
+  munmap (inside.uc_stack.ss_sp, beyond);
+}
 #endif
 
 static void
@@ -187,6 +237,7 @@ main (gint argc, gchar **argv)
   g_test_add_func ("/GTorchSite/in_threads", in_threads);
 #ifndef __SANITIZE_THREAD__
   g_test_add_func ("/GTorchSite/on_a_stack_of_its_own", on_a_stack_of_its_own);
+  g_test_add_func ("/GTorchSite/on_a_stack_without_limit", on_a_stack_without_limit);
 #endif
   g_test_add_func ("/GTorchSite/names_come_with_it", names_come_with_it);
   return g_test_run ();
