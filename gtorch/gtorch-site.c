@@ -269,7 +269,9 @@ gtorch_site_take (GTorchSite *site)
 {
   Walk walk;
 
-  walk_stack (&walk, NULL);
+  walk_stack (&walk, __builtin_extract_return_addr (__builtin_return_address (0)));
+  if (walk.n == 0)
+    walk_stack (&walk, NULL);
   set_site (site, &walk);
 }
 
