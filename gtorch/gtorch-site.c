@@ -307,17 +307,19 @@ gtorch_site_to_string (const GTorchSite *site)
   if (first == i || site->frames[first] == NULL) /* called from the library's own threads */
     first = MIN (i, 1);
   most = own.dli_fbase == program.dli_fbase ? SHOWN_OF_STATIC : SHOWN;
-  for (i = first; i < GTORCH_SITE_FRAMES && site->frames[i] != NULL && shown < most; i++, shown++)
+  for (i = first; i < GTORCH_SITE_FRAMES && site->frames[i] != NULL && shown < most; i++)
     {
       g_autofree gchar *file = NULL;
       Dl_info info;
 
-      if (dladdr (site->frames[i], &info) == 0)
+      if (dladdr (site->frames[i], &info) == 0) /* made while the program runs */
         continue;
       file = g_path_get_basename (info.dli_fname);
-      g_string_append_printf (text, "%s%s (%s+0x%zx)", shown > 0 ? ", " : "",
+      g_string_append_printf (text, "%s%s (%s+0x%zx)", shown++ > 0 ? ", " : "",
                               info.dli_sname != NULL ? info.dli_sname : "?", file,
                               (gsize) ((char *) site->frames[i] - (char *) info.dli_fbase));
     }
+  if (shown == 0)
+    g_string_append_c (text, '?');
   return g_string_free (text, FALSE);
 }

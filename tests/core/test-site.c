@@ -14,6 +14,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+gint main (gint argc, gchar **argv);
+
 static __thread guint n_compared;
 
 static G_GNUC_NO_INLINE void
@@ -229,6 +231,32 @@ names_come_with_it (void)
     }
 }
 
+/* Code that was made while the program runs is in no file. */
+static void
+unknown_code_is_left_out (void)
+{
+  g_autofree gchar *text = NULL;
+  g_autofree gchar *none = NULL;
+  GTorchSite site;
+  guint i;
+
+  for (i = 0; i < 10; i++)
+    site.frames[i] = GSIZE_TO_POINTER (16 + i);
+  site.frames[i++] = (gpointer) unknown_code_is_left_out;
+  site.frames[i++] = GSIZE_TO_POINTER (16);
+  site.frames[i++] = (gpointer) main;
+  site.frames[i] = NULL;
+  text = gtorch_site_to_string (&site);
+  g_test_message ("%s", text);
+  g_assert_true (g_pattern_match_simple ("*test-site+0x*, *test-site+0x*", text));
+  g_assert_null (strstr (text, ", ,"));
+  g_assert_false (g_str_has_prefix (text, ","));
+
+  site.frames[10] = NULL;
+  none = gtorch_site_to_string (&site);
+  g_assert_cmpstr (none, ==, "?");
+}
+
 gint
 main (gint argc, gchar **argv)
 {
@@ -240,5 +268,6 @@ main (gint argc, gchar **argv)
   g_test_add_func ("/GTorchSite/on_a_stack_without_limit", on_a_stack_without_limit);
 #endif
   g_test_add_func ("/GTorchSite/names_come_with_it", names_come_with_it);
+  g_test_add_func ("/GTorchSite/unknown_code_is_left_out", unknown_code_is_left_out);
   return g_test_run ();
 }
