@@ -175,8 +175,8 @@ gtorch_stream_new (GTorchDevice *device, gint priority, GError **error)
  * Makes a stream of a queue that another library has made, so that GTorch's work can be put into it.
  * Several streams may stand for one queue. %NULL means the driver's default queue (stream 0).
  *
- * The queue stays its maker's: it must exist for as long as there are streams of it, and tensors that
- * were used on them.
+ * The queue stays its maker's: it must exist for as long as there are streams of it, tensors that were
+ * used on them, and graphs that were replayed on them.
  *
  * Returns: (transfer full): a new stream, or %NULL with %GTORCH_ERROR_NOT_SUPPORTED if the device has no
  *   such queues (as the CPU), %GTORCH_ERROR_DEVICE_MISMATCH if this one belongs to another device

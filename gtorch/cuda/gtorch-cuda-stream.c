@@ -319,6 +319,25 @@ gtorch_cuda_lane_join (GTorchCudaLane *lane, GTorchCudaLane *other, GError **err
   return result;
 }
 
+/* The same, if it can be told what that is; not where the driver captures without the library's doing. A
+ * queue that is perhaps gone cannot be asked, only all of the context. With the device's lock held. */
+static gboolean
+join_if_possible (GTorchCudaLane *lane, GTorchCudaLane *other, gboolean *has_joined, GError **error)
+{
+  const gboolean is_closed = gtorch_cuda_lane_is_closed (other);
+  GTORCH_CUDA_APART;
+
+  if (is_closed)
+    *has_joined = !gtorch_cuda_device_is_capturing (lane->device);
+  else
+    *has_joined = other->before != NULL || !gtorch_cuda_lane_is_capturing (other);
+  if (!*has_joined)
+    return TRUE;
+  if (is_closed)
+    return gtorch_cuda_check (gtorch_cuda.cuCtxSynchronize (), "cuCtxSynchronize", error);
+  return gtorch_cuda_lane_join (lane, other, error);
+}
+
 static gboolean
 gtorch_cuda_stream_join_all (GTorchStream *stream, GError **error)
 {
@@ -337,16 +356,16 @@ gtorch_cuda_stream_join_all (GTorchStream *stream, GError **error)
   for (other = g_atomic_pointer_get (&device->newest); result && other != NULL; other = other->next)
     {
       guint64 enqueued = gtorch_cuda_lane_enqueued (other);
+      gboolean has_joined = TRUE;
 
       if (self->joined->len <= other->index)
         g_array_set_size (self->joined, other->index + 1);
       if (other == self->lane)
         continue;
       if (enqueued > __atomic_load_n (&other->done, __ATOMIC_RELAXED)
-          && enqueued > g_array_index (self->joined, guint64, other->index)
-          && !gtorch_cuda_lane_is_capturing (other))
-        result = gtorch_cuda_lane_join (self->lane, other, error);
-      if (!result)
+          && enqueued > g_array_index (self->joined, guint64, other->index))
+        result = join_if_possible (self->lane, other, &has_joined, error);
+      if (!result || !has_joined)
         continue;
       g_array_index (self->joined, guint64, other->index) = enqueued;
       if (gtorch_is_checking (GTORCH_CHECK_STREAMS))

@@ -444,6 +444,74 @@ auto_sync_waits_once_for_each_queue (void)
   gtorch_device_synchronize (gpu (0), NULL, NULL);
 }
 
+/* What came before the capture is waited for. What comes is in the graph. */
+static void
+auto_sync_waits_for_queues_that_capture (void)
+{
+  GTorchStream *stream = gtorch_device_get_default_stream (gpu (0));
+  guint32 seed;
+  guint late;
+
+  for (seed = 1; seed <= N_SEEDS; seed++)
+    for (late = 0; late < 2; late++)
+      {
+        g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
+        g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+        g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N);
+        g_autoptr (GTorchImpl) y = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N);
+        g_autofree gdouble *values = NULL;
+        GTorchGraphCapture *capture;
+
+        gtorch_device_synchronize (gpu (0), NULL, NULL);
+        fake_cuda_set_seed (seed);
+        gtorch_stream_set_current (other);
+        g_assert_true (gtorch_op_neg_inplace (x, NULL));
+        capture = gtorch_graph_capture_new (graph, other, NULL, GTORCH_CAPTURE_MODE_RELAXED, NULL);
+        g_assert_nonnull (capture);
+        g_assert_true (gtorch_op_neg_inplace (y, NULL)); /* never replayed */
+        gtorch_stream_set_current (stream);
+        gtorch_stream_set_auto_sync (stream, TRUE);
+        g_assert_true (gtorch_op_add_inplace (y, late ? y : x, 1, NULL));
+        gtorch_stream_set_current (other);
+        g_assert_true (gtorch_graph_capture_end (capture, NULL));
+        gtorch_graph_capture_unref (capture);
+        gtorch_stream_set_current (stream);
+        if (late)
+          g_assert_true (gtorch_op_add_inplace (y, x, 1, NULL));
+        gtorch_stream_set_auto_sync (stream, FALSE);
+        values = read_doubles (y);
+        g_assert_cmpfloat (values[N - 1], ==, late ? N - 1 : 0);
+        gtorch_device_synchronize (gpu (0), NULL, NULL);
+      }
+}
+
+/* Its owner knows that it is done. */
+static void
+auto_sync_asks_no_queue_that_is_gone (void)
+{
+  GTorchStream *stream = gtorch_device_get_default_stream (gpu (0));
+  g_autoptr (GTorchImpl) y = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N);
+  GTorchImpl *x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N);
+  GTorchStream *theirs;
+  CUstream handle;
+
+  gtorch_device_synchronize (gpu (0), NULL, NULL);
+  handle = new_queue (0);
+  theirs = wrap (gpu (0), handle);
+  gtorch_stream_set_current (theirs);
+  g_assert_true (gtorch_op_neg_inplace (x, NULL));
+  gtorch_stream_set_current (stream);
+  g_assert_cmpint (gtorch_cuda.cuStreamSynchronize (handle), ==, CUDA_SUCCESS);
+  gtorch_impl_unref (x);
+  g_object_unref (theirs);
+  g_assert_cmpint (gtorch_cuda.cuStreamDestroy (handle), ==, CUDA_SUCCESS);
+  gtorch_stream_set_auto_sync (stream, TRUE);
+  g_assert_true (gtorch_op_neg_inplace (y, NULL));
+  gtorch_stream_set_auto_sync (stream, FALSE);
+  assert_no_misuse ();
+  gtorch_device_synchronize (gpu (0), NULL, NULL);
+}
+
 #define TEST(name) g_test_add_func ("/GTorchCudaQueue/" #name, name)
 
 gint
@@ -464,6 +532,8 @@ main (gint argc, gchar **argv)
   TEST (queues_that_capture_are_not_given_out);
   TEST (auto_sync_is_as_good_as_waiting);
   TEST (auto_sync_waits_once_for_each_queue);
+  TEST (auto_sync_waits_for_queues_that_capture);
+  TEST (auto_sync_asks_no_queue_that_is_gone);
   result = g_test_run ();
   assert_no_misuse ();
   return result;
