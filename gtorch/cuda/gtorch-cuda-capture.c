@@ -630,11 +630,20 @@ follow (GTorchPool *pool, GTorchStream *stream, GError **error)
   g_atomic_pointer_set (&pool->queue, lane);
   if (last == NULL)
     return TRUE;
-  if (!gtorch_cuda_stream_prepare (stream, error))
-    return FALSE;
-  g_mutex_lock (&lane->device->lock);
-  result = gtorch_cuda_lane_join (lane, last, error);
-  g_mutex_unlock (&lane->device->lock);
+  result = gtorch_cuda_stream_prepare (stream, error);
+  if (result)
+    {
+      g_mutex_lock (&lane->device->lock);
+      result = gtorch_cuda_lane_join (lane, last, error);
+      g_mutex_unlock (&lane->device->lock);
+    }
+  if (!result)
+    { /* nothing will be replayed there */
+      g_mutex_lock (&pool->lock);
+      if (pool->queue == lane)
+        pool->queue = last;
+      g_mutex_unlock (&pool->lock);
+    }
   return result;
 }
 

@@ -127,6 +127,36 @@ replays_may_wait_for_each_launch (void)
   g_assert_cmpfloat (first_of (x), ==, -1);
 }
 
+/* What is not replayed for an error is not what the next replay waits for. */
+static void
+a_replay_that_fails_changes_no_order (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchStream) stream = new_stream ();
+  g_autoptr (GTorchStream) other = new_stream ();
+  g_autoptr (GTorchImpl) x = filled (1);
+  g_autoptr (GError) error = NULL;
+  GTorchGraphCapture *capture = begin (graph, stream, GTORCH_CAPTURE_MODE_THREAD_LOCAL);
+
+  g_assert_true (gtorch_op_neg_inplace (x, NULL));
+  end (capture);
+  fake_cuda_hold (TRUE);
+  replay (graph, stream);
+  fake_cuda_fail ("cuStreamWaitEvent", 1, CUDA_ERROR_INVALID_VALUE);
+  g_assert_false (gtorch_cuda_graph_replay_on (graph, other, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA);
+  g_assert_true (fake_cuda_clear_faults ());
+  fake_cuda_reset_calls ();
+  replay (graph, other);
+  g_assert_cmpuint (fake_cuda_get_calls ("cuStreamWaitEvent"), ==, 1);
+  fake_cuda_reset_calls ();
+  replay (graph, other);
+  g_assert_cmpuint (fake_cuda_get_calls ("cuStreamWaitEvent"), ==, 0);
+  fake_cuda_hold (FALSE);
+  g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
+  g_assert_cmpfloat (first_of (x), ==, -1);
+}
+
 /* --- other threads --- */
 
 typedef struct
@@ -496,6 +526,7 @@ main (gint argc, gchar **argv)
   TEST (a_replay_is_one_launch);
   TEST (a_random_call_costs_one_more);
   TEST (replays_may_wait_for_each_launch);
+  TEST (a_replay_that_fails_changes_no_order);
   g_test_add_data_func ("/GTorchCudaGraph/other_threads_go_on/thread-local",
                         GINT_TO_POINTER (GTORCH_CAPTURE_MODE_THREAD_LOCAL), other_threads_go_on);
   g_test_add_data_func ("/GTorchCudaGraph/other_threads_go_on/relaxed",
