@@ -535,6 +535,8 @@ gtorch_capture_join (GTorchCapture *capture, GTorchStream *stream, GTorchFence *
     result = TRUE; /* it has just ended, and with it the fence */
   else if (own != NULL && own != capture)
     reason = _ ("another graph captures it");
+  else if (stream->device != capture->exec->device)
+    reason = _ ("it is on another device");
   else if (own == NULL && stream->is_default)
     reason = _ ("it is a default stream, which cannot be captured");
   else if (own == NULL && index == MAX_STREAMS)

@@ -408,12 +408,10 @@ join (gpointer capture, GTorchStream *stream, GTorchFence *fence, GError **error
   if (!gtorch_cuda_stream_prepare (stream, error))
     return FALSE;
   is_new = gtorch_cuda_lane_capture (lane) == NULL;
-  if (lane->device != self->device || (!is_new && gtorch_cuda_lane_capture (lane) != self))
+  if (!is_new && gtorch_cuda_lane_capture (lane) != self)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
-                   lane->device != self->device
-                       ? _ ("graph: stream %p cannot take part: it is on another device")
-                       : _ ("graph: stream %p cannot take part: another graph captures its queue"),
+                   _ ("graph: stream %p cannot take part: another graph captures its queue"),
                    stream);
       return FALSE;
     }

@@ -157,6 +157,35 @@ a_replay_that_fails_changes_no_order (void)
   g_assert_cmpfloat (first_of (x), ==, -1);
 }
 
+/* What it is told to do would be launched where its memory is not. */
+static void
+streams_of_other_devices_take_no_part (void)
+{
+  GTorchDevice *const devices[] = { gpu (0), gpu (1), gtorch_device_cpu () };
+  guint i, j;
+
+  for (i = 0; i < G_N_ELEMENTS (devices); i++)
+    for (j = 0; j < G_N_ELEMENTS (devices); j++)
+      {
+        g_autoptr (GTorchStream) stream = gtorch_stream_new (devices[i], 0, NULL);
+        g_autoptr (GTorchStream) other = gtorch_stream_new (devices[j], 0, NULL);
+        g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+        g_autoptr (GTorchTensor) x = NULL;
+        g_autoptr (GError) error = NULL;
+        GTorchGraphCapture *capture;
+
+        if (i == j)
+          continue;
+        capture = begin (graph, stream, GTORCH_CAPTURE_MODE_THREAD_LOCAL);
+        x = gtorch_full (NULL, 0, 1, GTORCH_DTYPE_FLOAT32, devices[i], NULL);
+        g_assert_false (gtorch_stream_wait_stream (other, stream, &error));
+        g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE);
+        g_assert_nonnull (strstr (error->message, "it is on another device"));
+        g_assert_false (gtorch_stream_is_capturing (other));
+        end (capture);
+      }
+}
+
 /* --- other threads --- */
 
 typedef struct
@@ -527,6 +556,7 @@ main (gint argc, gchar **argv)
   TEST (a_random_call_costs_one_more);
   TEST (replays_may_wait_for_each_launch);
   TEST (a_replay_that_fails_changes_no_order);
+  TEST (streams_of_other_devices_take_no_part);
   g_test_add_data_func ("/GTorchCudaGraph/other_threads_go_on/thread-local",
                         GINT_TO_POINTER (GTORCH_CAPTURE_MODE_THREAD_LOCAL), other_threads_go_on);
   g_test_add_data_func ("/GTorchCudaGraph/other_threads_go_on/relaxed",
