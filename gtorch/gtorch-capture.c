@@ -52,7 +52,9 @@ struct _GTorchCapture
   GTorchGraphExec *exec;
   const GTorchGraphBackend *backend;
   gpointer native;
-  GRecMutex launch_lock; /* of the backend's captures: they have the nodes in the same order */
+  /* Of the backend's captures: they have the nodes in the same order, and what is between a branch's begin
+   * and end, those of graphs in the graph, too, has come from there. Taken before the other one. */
+  GRecMutex launch_lock;
   GSList *fences;
   guint n_streams; /* the first is where it began */
   GTorchStream *streams[MAX_STREAMS];
@@ -477,6 +479,7 @@ gtorch_capture_record (GTorchCapture *capture, GTorchStream *stream, GTorchFence
   gboolean result = TRUE, takes_part;
   guint index;
 
+  g_rec_mutex_lock (&capture->launch_lock);
   g_mutex_lock (&capture->lock);
   index = find_stream (capture, stream);
   takes_part = capture->exec != NULL && index < capture->n_streams;
@@ -490,6 +493,7 @@ gtorch_capture_record (GTorchCapture *capture, GTorchStream *stream, GTorchFence
       capture->fences = g_slist_prepend (capture->fences, gtorch_fence_ref (fence));
     }
   g_mutex_unlock (&capture->lock);
+  g_rec_mutex_unlock (&capture->launch_lock);
   if (result && fence->capture == NULL)
     gtorch_fence_complete (fence, NULL); /* the capture ended in between */
   return result;
@@ -529,6 +533,7 @@ gtorch_capture_join (GTorchCapture *capture, GTorchStream *stream, GTorchFence *
   gboolean result = TRUE;
   guint index, i;
 
+  g_rec_mutex_lock (&capture->launch_lock);
   g_mutex_lock (&capture->lock);
   index = find_stream (capture, stream);
   if (capture->exec == NULL)
@@ -559,6 +564,7 @@ gtorch_capture_join (GTorchCapture *capture, GTorchStream *stream, GTorchFence *
         capture->clocks[index][i] = MAX (capture->clocks[index][i], fence->clock[i]);
     }
   g_mutex_unlock (&capture->lock);
+  g_rec_mutex_unlock (&capture->launch_lock);
   if (reason == NULL)
     return result;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,

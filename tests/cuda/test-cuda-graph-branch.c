@@ -421,6 +421,81 @@ another_thread_goes_on_with_a_stream_that_leaves (void)
   assert_no_misuse ();
 }
 
+#define N_JOINING 8
+
+typedef struct
+{
+  GTorchEvent *event;
+  GTorchStream *streams[N_JOINING];
+} Joining;
+
+static gpointer
+join (gpointer data)
+{
+  Joining *joining = data;
+  guint i;
+
+  for (i = 0; i < N_JOINING; i++)
+    {
+      g_assert_true (gtorch_stream_wait_event (joining->streams[i], joining->event, NULL));
+      g_thread_yield ();
+    }
+  return NULL;
+}
+
+/* The branches of a graph in the graph are not theirs. */
+static void
+other_threads_let_streams_join (void)
+{
+  Program inner;
+  guint i, j;
+
+  program_begin (&inner);
+  for (i = 0; i < 10; i++)
+    {
+      begin_if (&inner);
+      negate_x (&inner);
+      g_assert_true (gtorch_cuda_graph_end_if (inner.graph, NULL));
+    }
+  program_end (&inner);
+  for (i = 0; i < 30; i++)
+    {
+      Joining joining;
+      Program program;
+      GThread *thread;
+
+      for (j = 0; j < N_JOINING; j++)
+        joining.streams[j] = gtorch_stream_new (gpu (0), 0, NULL);
+      program_begin (&program);
+      negate_x (&program);
+      joining.event = gtorch_stream_record_event (program.stream, NULL);
+      thread = g_thread_new ("joins", join, &joining);
+      for (j = 0; j < 3; j++)
+        g_assert_true (gtorch_cuda_graph_replay (inner.graph, NULL));
+      g_thread_join (thread);
+      for (j = 0; j < N_JOINING; j++)
+        g_assert_true (gtorch_stream_is_capturing (joining.streams[j]));
+      gtorch_stream_set_current (joining.streams[0]);
+      negate_x (&program);
+      gtorch_stream_set_current (program.stream);
+      g_assert_true (gtorch_stream_wait_stream (program.stream, joining.streams[0], NULL));
+      program_end (&program);
+      replay (&program);
+      g_assert_cmpfloat (first_of (program.x), ==, 3);
+      program_clear (&program);
+      for (j = 0; j < N_JOINING; j++)
+        g_object_unref (joining.streams[j]);
+      g_object_unref (joining.event);
+    }
+  program_clear (&inner);
+  g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
+  program_begin (&inner); /* what was kept for the last replay goes */
+  negate_x (&inner);
+  program_end (&inner);
+  program_clear (&inner);
+  assert_no_misuse ();
+}
+
 static void
 an_old_driver_says_so (void)
 {
@@ -486,6 +561,7 @@ main (gint argc, gchar **argv)
   TEST (memory_of_the_programs_kernels_is_looked_at);
   TEST (other_threads_look_at_the_queues);
   TEST (another_thread_goes_on_with_a_stream_that_leaves);
+  TEST (other_threads_let_streams_join);
   TEST (an_old_driver_says_so);
   result = g_test_run ();
   assert_no_misuse ();
