@@ -620,28 +620,21 @@ static gboolean
 follow (GTorchPool *pool, GTorchStream *stream, GError **error)
 {
   GTorchCudaLane *lane = lane_of (stream), *last = g_atomic_pointer_get (&pool->queue);
-  gboolean result;
+  gboolean result = TRUE;
   GTORCH_CUDA_APART;
 
   if (G_LIKELY (last == lane))
     return TRUE;
-  g_atomic_pointer_set (&pool->queue, lane);
-  if (last == NULL)
-    return TRUE;
-  result = gtorch_cuda_stream_prepare (stream, error);
-  if (result)
+  if (last != NULL)
     {
+      if (!gtorch_cuda_stream_prepare (stream, error))
+        return FALSE;
       g_mutex_lock (&lane->device->lock);
       result = gtorch_cuda_lane_join (lane, last, error);
       g_mutex_unlock (&lane->device->lock);
     }
-  if (!result)
-    { /* nothing will be replayed there */
-      g_mutex_lock (&pool->lock);
-      if (pool->queue == lane)
-        pool->queue = last;
-      g_mutex_unlock (&pool->lock);
-    }
+  if (result)
+    g_atomic_pointer_set (&pool->queue, lane);
   return result;
 }
 

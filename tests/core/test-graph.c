@@ -540,6 +540,47 @@ part_of_another_has_memory_of_its_own (void)
   g_assert_cmpfloat (first_of (x), ==, 2);
 }
 
+/* Replays of one by itself and as a part of another have the same memory. */
+static void
+part_of_another_is_replayed_once_at_a_time (void)
+{
+  g_autoptr (GTorchCUDAGraph) inner = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchCUDAGraph) outer = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (NULL, 0, NULL);
+  g_autoptr (GTorchStream) other = gtorch_stream_new (NULL, 0, NULL);
+  g_autoptr (GTorchTensor) x = filled (20000, 1);
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchTensor) result = NULL;
+  GTorchGraphCapture *capture;
+  guint i;
+
+  g_assert_true (
+      gtorch_device_synchronize (test_device (), NULL, NULL)); /* for who uses x elsewhere */
+  capture = begin (inner, stream, NULL);
+  y = gtorch_tensor_mul_scalar (x, 0, NULL);
+  for (i = 0; i < 10; i++)
+    g_assert_nonnull (gtorch_tensor_add_inplace (y, x, 1, NULL));
+  end (capture);
+  capture = begin (outer, other, NULL);
+  g_assert_true (gtorch_cuda_graph_replay (inner, NULL));
+  result = gtorch_tensor_mul_scalar (y, 2, NULL);
+  end (capture);
+  for (i = 0; i < 50; i++)
+    {
+      g_autofree gdouble *values = NULL;
+      gsize n, j;
+
+      g_assert_true (gtorch_cuda_graph_replay_on (inner, stream, NULL));
+      g_assert_true (gtorch_cuda_graph_replay_on (outer, other, NULL));
+      g_assert_true (gtorch_cuda_graph_replay_on (inner, stream, NULL));
+      g_assert_true (gtorch_stream_synchronize (stream, NULL, NULL));
+      g_assert_true (gtorch_stream_synchronize (other, NULL, NULL));
+      values = gtorch_tensor_to_doubles (result, &n, NULL);
+      for (j = 0; j < n; j++)
+        g_assert_cmpfloat (values[j], ==, 20);
+    }
+}
+
 static void
 pass_gate (gpointer data)
 {
@@ -679,6 +720,7 @@ main (int argc, char *argv[])
   TEST (graph_becomes_part_of_another);
   TEST (part_of_another_has_memory_of_its_own);
   TEST (part_and_other_keep_their_order);
+  TEST (part_of_another_is_replayed_once_at_a_time);
   TEST (dump_shows_nodes_and_edges);
   TEST (signals_come_in_the_owners_context);
   return g_test_run ();
