@@ -31,6 +31,8 @@ void gtorch_race_storage_waited (GTorchStorage *storage, gpointer writer);
 /* A copy to or from the pinned memory of these copies was put into the stream, the only one that is not done
  * yet, or one more. */
 void gtorch_race_note_host_copy (GTorchTimeline *copies, GTorchStream *stream, gboolean is_only);
+/* Further work on the stream comes after them. */
+void gtorch_race_wait_copies (GTorchStream *stream, GTorchTimeline *copies);
 /* The host has waited for them. */
 void gtorch_race_copies_waited (GTorchTimeline *copies);
 /* The storage is about to be freed. */

@@ -184,6 +184,18 @@ gtorch_race_wait (GTorchStream *stream, const GTorchRaceOrder *order)
 /* --- copies of pinned memory --- */
 
 void
+gtorch_race_wait_copies (GTorchStream *stream, GTorchTimeline *copies)
+{
+  Queue *queue;
+
+  g_mutex_lock (&lock);
+  queue = stream_queue (stream, stream->device);
+  if (queue != NULL && copies->copies_order != NULL)
+    raise_clock (queue, copies->copies_order);
+  g_mutex_unlock (&lock);
+}
+
+void
 gtorch_race_note_host_copy (GTorchTimeline *copies, GTorchStream *stream, gboolean is_only)
 {
   GTorchRaceOrder *former, *order;

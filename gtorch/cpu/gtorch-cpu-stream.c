@@ -201,7 +201,11 @@ come_after (GTorchTimeline *timeline, guint64 seq, gpointer data)
 
   *place = (Place){ timeline, seq };
   gtorch_cpu_stream_enqueue (data, await_place, place, g_free);
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
+  if (!gtorch_is_checking (GTORCH_CHECK_STREAMS))
+    return;
+  if (gtorch_timeline_is_of_copies (timeline)) /* no queue of its own */
+    gtorch_race_wait_copies (data, timeline);
+  else
     {
       GTorchRaceOrder *order = gtorch_race_order_new (timeline);
 

@@ -346,6 +346,21 @@ a_copy_of_what_came_after (Case *c)
   copy_to (c->x, host, FALSE);
 }
 
+/* It waits for all that the CPU has to wait for, of which are copies to it. */
+static void
+a_stream_that_waits_for_all (Case *c)
+{
+  g_autoptr (GTorchStream) queue = gtorch_stream_new (gtorch_device_cpu (), 0, NULL);
+  g_autoptr (GTorchTensor) host = to_host (c->x);
+  g_autoptr (GTorchTensor) other = NULL;
+
+  gtorch_stream_set_auto_sync (queue, TRUE);
+  on (queue);
+  other = filled (gtorch_device_cpu ());
+  on_default (gtorch_device_cpu ());
+  g_assert_true (gtorch_stream_synchronize (queue, NULL, NULL));
+}
+
 static gpointer
 read_in_thread (gpointer data)
 {
@@ -528,6 +543,7 @@ static const struct
   ROW (the_copy_goes_back, FALSE, TRUE),
   ROW (the_copy_goes_back_and_is_waited_for, FALSE, TRUE),
   ROW (a_copy_of_what_came_after, FALSE, TRUE),
+  ROW (a_stream_that_waits_for_all, FALSE, TRUE),
   ROW (another_thread_reads_the_copy, FALSE, TRUE),
   ROW (the_result_of_a_graph_is_read, TRUE, FALSE),
   ROW (replays_on_both_streams, TRUE, TRUE),
