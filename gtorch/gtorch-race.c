@@ -58,7 +58,8 @@ struct _GTorchRaceGraph
 static GMutex lock; /* of all that follows */
 static Queue *queues[MAX_QUEUES];
 static guint n_queues, last_found;
-static GArray *pending; /* of the work that is being noted */
+static gboolean has_left_out, has_said_so; /* queues, as there are too many */
+static GArray *pending;                    /* of the work that is being noted */
 
 /* --- queues --- */
 
@@ -75,7 +76,8 @@ find_queue (gpointer key)
         last_found = i;
         return queues[i];
       }
-  if (n_queues == MAX_QUEUES)
+  has_left_out = n_queues == MAX_QUEUES;
+  if (has_left_out)
     return NULL;
   queues[n_queues] = g_new0 (Queue, 1);
   queues[n_queues]->index = n_queues;
@@ -473,8 +475,12 @@ static gboolean
 finish (Race *race, GError **error)
 {
   g_autofree gchar *text = NULL;
+  const gboolean says_so = has_left_out && !has_said_so;
 
+  has_said_so |= says_so;
   g_mutex_unlock (&lock);
+  if (G_UNLIKELY (says_so))
+    g_warning ("streams: more than %u are in use at once: the others are not checked", MAX_QUEUES);
   if (G_LIKELY (race->former == NULL))
     return TRUE;
   text = race_steal_message (race);

@@ -278,6 +278,41 @@ while_a_library_is_loaded (void)
   tear_down (&c);
 }
 
+#define MANY 300
+
+/* There is an end to how many are told apart. */
+static void
+too_many_streams_are_said_to_be (void)
+{
+  GTorchStream *streams[MANY];
+  g_autoptr (GTorchImpl) x = NULL;
+  guint i;
+
+  if (!g_test_subprocess ())
+    {
+      g_test_trap_subprocess (NULL, 0, G_TEST_SUBPROCESS_INHERIT_STDERR);
+      g_test_trap_assert_passed ();
+      return;
+    }
+  gtorch_checks = GTORCH_CHECK_STREAMS;
+  x = must (gtorch_op_full (shape, 2, 3, GTORCH_DTYPE_FLOAT32, gtorch_device_cpu (), NULL));
+  for (i = 0; i < MANY; i++)
+    {
+      streams[i] = gtorch_stream_new (gtorch_device_cpu (), 0, NULL);
+      g_assert_nonnull (streams[i]);
+      read_on (streams[i], x);
+    }
+  g_assert_nonnull (warning);
+  g_assert_nonnull (strstr (warning, "streams: more than 256 "));
+  expect (1);
+  device = gtorch_device_cpu ();
+  on (gtorch_device_get_default_stream (device));
+  g_assert_true (gtorch_device_synchronize (device, NULL, NULL));
+  for (i = 0; i < MANY; i++)
+    g_object_unref (streams[i]);
+  gtorch_checks = 0;
+}
+
 /* --- what is not --- */
 
 static gboolean
@@ -575,6 +610,7 @@ main (gint argc, gchar **argv)
   TEST (asked_to_it_is_an_error);
   TEST (while_a_library_is_loaded);
   TEST (a_read_on_the_host_of_another_stream);
+  g_test_add_func ("/GTorchRace/too_many_streams_are_said_to_be", too_many_streams_are_said_to_be);
   TEST (every_way_of_waiting_counts);
   TEST (two_may_read);
   TEST (parts_that_do_not_meet_are_no_race);
