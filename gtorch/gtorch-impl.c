@@ -92,8 +92,7 @@ gtorch_storage_unref (GTorchStorage *storage)
 {
   if (!drop_reference (&storage->ref_count))
     return;
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
-    gtorch_race_forget (storage);
+  gtorch_race_forget (storage);
   if (storage->free_func != NULL)
     {
       storage->free_func (storage);

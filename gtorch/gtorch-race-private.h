@@ -35,8 +35,17 @@ void gtorch_race_note_host_copy (GTorchTimeline *copies, GTorchStream *stream, g
 void gtorch_race_wait_copies (GTorchStream *stream, GTorchTimeline *copies);
 /* The host has waited for them. */
 void gtorch_race_copies_waited (GTorchTimeline *copies);
-/* The storage is about to be freed. */
-void gtorch_race_forget (GTorchStorage *storage);
+/* How many storages have uses that are remembered. */
+extern guint gtorch_race_n_records;
+void gtorch_race_remove (GTorchStorage *storage);
+/* The storage is about to be freed. What is remembered goes also if nothing is checked any more: the next one
+ * may have the same address. */
+static inline void
+gtorch_race_forget (GTorchStorage *storage)
+{
+  if (G_UNLIKELY (__atomic_load_n (&gtorch_race_n_records, __ATOMIC_RELAXED) > 0))
+    gtorch_race_remove (storage);
+}
 
 /* --- order; a queue is known by what gtorch_stream_get_queue() gives --- */
 GTorchRaceOrder *gtorch_race_order_new (gpointer queue);

@@ -232,7 +232,9 @@ gtorch_race_use_get_shape (const GTorchRaceUse *use)
 static GTorchRaceRecord *free_records;
 /* By address; a place is free, or all before it up to where the record belongs are taken. */
 static GTorchRaceRecord **table;
-static guint table_bits, n_records;
+static guint table_bits;
+
+guint gtorch_race_n_records;
 
 static inline guint
 home_of (const GTorchStorage *storage)
@@ -277,7 +279,7 @@ gtorch_race_record_get (GTorchStorage *storage)
 
   if (record != NULL)
     return record;
-  if (table == NULL || n_records >= 1u << (table_bits - 1))
+  if (table == NULL || gtorch_race_n_records >= 1u << (table_bits - 1))
     grow_table ();
   record = free_records;
   if (record != NULL)
@@ -292,7 +294,7 @@ gtorch_race_record_get (GTorchStorage *storage)
   record->members = NULL;
   record->n_members = record->n_uses = 0;
   table[find_place (storage)] = record;
-  n_records++;
+  __atomic_store_n (&gtorch_race_n_records, gtorch_race_n_records + 1, __ATOMIC_RELAXED);
   return record;
 }
 
@@ -315,7 +317,7 @@ gtorch_race_record_remove (GTorchStorage *storage)
         i = j;
       }
   table[i] = NULL;
-  n_records--;
+  __atomic_store_n (&gtorch_race_n_records, gtorch_race_n_records - 1, __ATOMIC_RELAXED);
 
   for (i = 0; i < record->n_uses; i++)
     gtorch_race_use_clear (&record->uses[i]);

@@ -235,7 +235,7 @@ is_before (const GTorchRaceUse *use, const Queue *queue)
 /* --- uses of storages --- */
 
 void
-gtorch_race_forget (GTorchStorage *storage)
+gtorch_race_remove (GTorchStorage *storage)
 {
   g_mutex_lock (&lock);
   gtorch_race_record_remove (storage);
