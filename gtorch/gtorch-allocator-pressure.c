@@ -27,7 +27,7 @@ static __thread gboolean is_asking; /* a handler that allocates is not asked aga
 
 typedef struct
 {
-  gatomicrefcount ref_count;
+  gint ref_count;
   GTorchAllocator *allocator;
   guint signal;
   guint64 n_bytes;
@@ -48,7 +48,7 @@ question_unref (gpointer data)
 {
   Question *self = data;
 
-  if (!g_atomic_ref_count_dec (&self->ref_count))
+  if (!g_atomic_int_dec_and_test (&self->ref_count))
     return;
   g_mutex_clear (&self->lock);
   g_cond_clear (&self->cond);
@@ -106,8 +106,8 @@ ask_there (GTorchAllocator *self, guint signal, guint64 n_bytes)
   gint64 end = g_get_monotonic_time () + gtorch_allocator_patience;
   gboolean result;
 
-  g_atomic_ref_count_init (&question->ref_count);
-  g_atomic_ref_count_inc (&question->ref_count);
+  g_atomic_int_set (&question->ref_count, 1);
+  g_atomic_int_inc (&question->ref_count);
   g_mutex_init (&question->lock);
   g_cond_init (&question->cond);
   question->allocator = self;

@@ -193,7 +193,7 @@ gtorch_fence_add_callback (GTorchFence *fence, GTorchFenceFunc func, gpointer da
  * the source's context, which its owner may free as soon as he has been woken. */
 typedef struct
 {
-  gatomicrefcount ref_count;
+  gint ref_count;
   GMutex lock;
   GSource *source; /* NULL: gone */
 } Waker;
@@ -208,7 +208,7 @@ typedef struct
 static void
 waker_unref (Waker *waker)
 {
-  if (!g_atomic_ref_count_dec (&waker->ref_count))
+  if (!g_atomic_int_dec_and_test (&waker->ref_count))
     return;
   g_mutex_clear (&waker->lock);
   g_free (waker);
@@ -258,8 +258,8 @@ gtorch_fence_source_new (GTorchFence *fence, GCancellable *cancellable)
   GSource *source = g_source_new (&source_funcs, sizeof (FenceSource));
   Waker *waker = g_new (Waker, 1);
 
-  g_atomic_ref_count_init (&waker->ref_count);
-  g_atomic_ref_count_inc (&waker->ref_count);
+  g_atomic_int_set (&waker->ref_count, 1);
+  g_atomic_int_inc (&waker->ref_count);
   g_mutex_init (&waker->lock);
   waker->source = source;
   ((FenceSource *) source)->waker = waker;

@@ -33,7 +33,7 @@
 
 struct _GTorchScope
 {
-  gatomicrefcount ref_count;
+  gint ref_count;
   GTorchScope *outer;
   GThread *thread;
   GPtrArray *tensors; /* NULL when it has ended */
@@ -79,7 +79,7 @@ gtorch_scope_new (void)
 {
   GTorchScope *self = g_new0 (GTorchScope, 1);
 
-  g_atomic_ref_count_init (&self->ref_count);
+  g_atomic_int_set (&self->ref_count, 1);
   self->thread = g_thread_self ();
   self->tensors = g_ptr_array_new_with_free_func (g_object_unref);
   self->outer = gtorch_scope_current;
@@ -180,7 +180,7 @@ GTorchScope *
 gtorch_scope_ref (GTorchScope *self)
 {
   g_return_val_if_fail (self != NULL, NULL);
-  g_atomic_ref_count_inc (&self->ref_count);
+  g_atomic_int_inc (&self->ref_count);
   return self;
 }
 
@@ -196,14 +196,14 @@ void
 gtorch_scope_unref (GTorchScope *self)
 {
   g_return_if_fail (self != NULL);
-  if (!g_atomic_ref_count_dec (&self->ref_count))
+  if (!g_atomic_int_dec_and_test (&self->ref_count))
     return;
   if (self->tensors != NULL)
     {
       /* A garbage collector may drop it anywhere: elsewhere than in its thread it can only be left open. */
       if (self->thread != g_thread_self ())
         {
-          g_atomic_ref_count_init (&self->ref_count);
+          g_atomic_int_set (&self->ref_count, 1);
           g_warning ("GTorchScope: the last reference was dropped in another thread");
           return;
         }

@@ -21,6 +21,9 @@ const TICK_MS = 10;
 const SIGINT = 2;
 const INTERRUPTED = 130;
 const {nn, optim} = GTorch;
+// GLib 2.80 has it in a library of its own, where later releases call it signal_add.
+const addSignal = await import('gi://GLibUnix?version=2.0').then(
+    ({default: unix}) => unix.signal_add ?? unix.signal_add_full, () => GLib.unix_signal_add);
 
 // Points as [2 n, 2], and as [2 n, 1] which spiral each belongs to.
 function makeSpirals(n) {
@@ -125,7 +128,7 @@ class Run {
         while (this.nSent < Math.min(this.nSteps, AHEAD))
             this.sendStep();
 
-        GLib.unix_signal_add(GLib.PRIORITY_DEFAULT, SIGINT, () => {
+        addSignal(GLib.PRIORITY_DEFAULT, SIGINT, () => {
             this.cancellable.cancel();
             return GLib.SOURCE_REMOVE; // another Ctrl-C ends the program at once
         });

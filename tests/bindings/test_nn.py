@@ -178,13 +178,15 @@ def tables_leave_nothing():
         lambda: GTorch.safetensors_load_bytes(content),
     ):
         lost = []
-        for _round in range(3):
+        for _round in range(8):  # a table that grows now and then does not grow in each round
             gc.collect()
             before = count().h
             for _ in range(calls):
                 call()
             gc.collect()
             lost.append((count().h - before) / calls)
+            if lost[-1] < 8:
+                break
         assert min(lost) < 8, f'{call}: {lost} bytes are lost in each call'
 
 

@@ -250,12 +250,6 @@ g_bytes_unref (GBytes *bytes)
   REAL (g_bytes_unref) (bytes);
 }
 
-gboolean (g_atomic_ref_count_dec) (gatomicrefcount *count)
-{
-  drop (count);
-  return REAL (g_atomic_ref_count_dec) (count);
-}
-
 void
 g_source_unref (GSource *source)
 {
