@@ -8,21 +8,11 @@
 
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-pack.h"
+#include "cpu/gtorch-cpu-pool.h"
 #include "cuda/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
-typedef struct
-{
-  gboolean adaptive, include_pad;
-  gint64 kernel[2], stride[2], padding[2], dilation[2];
-  gint64 in[2], out[2];
-  gint64 divisor;
-  guint dtype;
-  gsize size;
-  const char *x;
-  char *y;
-  gint64 *indices;
-} Pool;
+typedef GTorchCpuPool Pool;
 
 static gboolean
 read_pair (GTorchOpCall *call, const gchar *name, const GTorchAttr *attr, gint64 low, gint64 *pair,
@@ -195,52 +185,6 @@ shape_backward (GTorchOpCall *call, GError **error)
 
 /* --- kernels, over images --- */
 
-#define MAX_OF(T)                                                                              \
-  for (; begin < end; begin++)                                                                 \
-    {                                                                                          \
-      const T *x = (const T *) pool->x + begin * pool->in[0] * pool->in[1];                    \
-      T *y = (T *) pool->y + begin * pool->out[0] * pool->out[1];                              \
-      gint64 *found = pool->indices + begin * pool->out[0] * pool->out[1];                     \
-      for (oy = 0; oy < pool->out[0]; oy++)                                                    \
-        for (ox = 0; ox < pool->out[1]; ox++)                                                  \
-          {                                                                                    \
-            gint64 y0 = oy * pool->stride[0] - pool->padding[0];                               \
-            gint64 x0 = ox * pool->stride[1] - pool->padding[1];                               \
-            gint64 y1 = MIN (y0 + (pool->kernel[0] - 1) * pool->dilation[0] + 1, pool->in[0]); \
-            gint64 x1 = MIN (x0 + (pool->kernel[1] - 1) * pool->dilation[1] + 1, pool->in[1]); \
-            T best = 0;                                                                        \
-            gint64 at = -1;                                                                    \
-            while (y0 < 0)                                                                     \
-              y0 += pool->dilation[0];                                                         \
-            while (x0 < 0)                                                                     \
-              x0 += pool->dilation[1];                                                         \
-            for (i = y0; i < y1; i += pool->dilation[0])                                       \
-              for (j = x0; j < x1; j += pool->dilation[1])                                     \
-                {                                                                              \
-                  T v = x[i * pool->in[1] + j];                                                \
-                  if (at < 0 || v > best || v != v)                                            \
-                    {                                                                          \
-                      best = v;                                                                \
-                      at = i * pool->in[1] + j;                                                \
-                    }                                                                          \
-                }                                                                              \
-            *y++ = best;                                                                       \
-            *found++ = at;                                                                     \
-          }                                                                                    \
-    }
-
-static void
-max_images (gint64 begin, gint64 end, gpointer user_data)
-{
-  const Pool *pool = user_data;
-  gint64 oy, ox, i, j;
-
-  if (pool->dtype == GTORCH_DTYPE_FLOAT32)
-    MAX_OF (float)
-  else
-    MAX_OF (double)
-}
-
 #define MAX_GRADIENT(T)                                                  \
   for (; begin < end; begin++)                                           \
     for (i = 0; i < small; i++)                                          \
@@ -411,7 +355,7 @@ run (GTorchOpCall *call, Pool *pool, void (*func) (gint64, gint64, gpointer), gb
            && run (call, &pool, func, TRUE, error);                          \
   }
 
-FORWARD (max_pool2d_with_indices, max_images)
+FORWARD (max_pool2d_with_indices, gtorch_cpu_max_pool)
 FORWARD (avg_pool2d, mean_images)
 FORWARD (adaptive_avg_pool2d, mean_images)
 BACKWARD (max_pool2d_backward, max_gradients)
