@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The largest element of each window. Which element that is cannot be foreseen, so nothing here branches on it:
- * a row of results takes one element of each of its windows after the other, and windows of two by two, the
- * usual ones, are done four at a time. */
+/* The largest element of each window. Which element that is cannot be foreseen, so nothing here branches on
+ * it: a row of results takes one element of each of its windows after the other, and windows of two by two,
+ * the usual ones, are done four at a time. */
 
 #include "config.h"
 
@@ -65,8 +65,8 @@ typedef gint64 Places __attribute__ ((vector_size (16)));
 #define HIGH(a, b)           __builtin_shuffle (a, b, (Choice){ 2, 6, 3, 7 })
 #define CHOOSE(choice, a, b) (((choice) & (Choice) (a)) | (~(choice) & (Choice) (b)))
 
-/* Four windows of 2 by 2 side by side, of which `at` is the place of the first element and `bottom` is that of
- * the elements below. FALSE if there is a NaN, or may be. */
+/* Four windows of 2 by 2 side by side; `at`: the place of the first element, `below`: how far away the one
+ * below it is. FALSE if there is a NaN, or may be. */
 static inline gboolean
 max_in_four (const gfloat *x, gint64 at, gint64 below, gfloat *y, gint64 *found)
 {

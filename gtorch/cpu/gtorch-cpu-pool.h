@@ -21,8 +21,8 @@ typedef struct
   gint64 *indices;
 } GTorchCpuPool;
 
-/* The maximum of each window of float32 or float64 images from begin up to end, and its place in the image: the
- * last NaN's, or the first of the largest. */
+/* The maximum of each window of float32 or float64 images from begin up to end, and its place in the image:
+ * the last NaN's, or the first of the largest. */
 void gtorch_cpu_max_pool (gint64 begin, gint64 end, gpointer pool);
 
 G_END_DECLS
