@@ -7,9 +7,9 @@
 
 A word as a signed number, rounded to float32, tells u as a multiple of 2^-32 where it is positive and 1 - u
 where it is negative, both of the same relative accuracy. Its sign, the lower five bits of its exponent and the
-upper four of its fraction choose a line; the cubic in it takes the fraction with those four bits cleared, from 1
-up to before 1 + 1/16. The cubics go through the points of Chebyshev. All is computed in decimal numbers, so that
-every build has the same table.
+upper four of its fraction choose a line; the cubic in it takes the number itself. The cubics go through the points
+of Chebyshev. 0, whose exponent is that of the least numbers, takes the line of 2, which makes a distance of it that
+is as good as any. All is computed in decimal numbers, so that every build has the same table.
 """
 
 import decimal
@@ -19,10 +19,9 @@ import sys
 from decimal import Decimal
 
 
-
 def nodes():
     near, far = (2 - Decimal(2).sqrt()).sqrt() / 2, (2 + Decimal(2).sqrt()).sqrt() / 2
-    return [1 + (1 + c) / 32 for c in (far, near, -near, -far)]
+    return [(1 + c) / 32 for c in (far, near, -near, -far)]
 
 
 def distance(u):
@@ -43,12 +42,10 @@ def cubic(xs, ys):
 
 
 def line(sign, exponent, part):
-    octave = (exponent - 127) % 32
-    xs, ys = nodes(), []
-    for x in xs:
-        u = (x + Decimal(part) / 16) * 2**octave / 2**32
-        ys.append(distance(1 - u if sign else u))
-    return cubic(xs, ys)
+    scale = Decimal(2) ** ((exponent - 127) % 32)
+    xs = [1 + Decimal(part) / 16 + x for x in nodes()]
+    ys = [distance(1 - x * scale / 2**32 if sign else x * scale / 2**32) for x in xs]
+    return [c / (-scale if sign else scale) ** k for k, c in enumerate(cubic(xs, ys))]
 
 
 def main(output):

@@ -33,14 +33,12 @@ multiply (uint32_t a, uint32_t b, uint32_t *low, uint32_t *high)
       : "r"(a), "r"(b));
 }
 
-/* The lower half of the counter is `low` and `high`; the host did what the upper half has a share in. */
+/* `low` and `high` number the block; the host did what the call's number has a share in. */
 GT_DEVICE void
 philox (const GtRandom &p, uint32_t low, uint32_t high, uint32_t words[4])
 {
-  uint32_t c0 = p.start[0] ^ high, c1 = 0, c2, c3;
+  uint32_t c0 = p.start[0] ^ low, c1 = 0, c2 = p.start[1] ^ high, c3 = 0;
 
-  multiply (0xD2511F53u, low, &c3, &c2);
-  c2 ^= p.start[1];
 #pragma unroll
   for (int i = 0; i < 9; i++)
     {
@@ -297,20 +295,21 @@ static __device__ const float4 distances[1024] = {
 #include "gtorch-normal-table.h"
 };
 
-/* The halves of the table lie so far apart that the sign of a word leads to the second as it is. */
+/* The halves of the table lie so far apart that the sign of a number leads to the second as it is. */
 #define SECOND_HALF 4096 /* lines */
 
+/* Not known to the compiler, which would take two instructions to set bits and clear others. */
+static __constant__ uint32_t one_and_a_bit = 0x3f800001;
+
 GT_DEVICE void
-normal_pair (const float4 *table, uint32_t word, uint32_t turn, float *a, float *b)
+normal_pair (const float4 *table, uint32_t one, uint32_t word, uint32_t turn, float *a, float *b)
 {
-  const uint32_t bits = __float_as_uint ((float) (int32_t) (word | 1));
-  const float4 c = *(const float4 *) ((const char *) table + (bits >> 15 & 0x11ff0));
-  const float m = __uint_as_float ((bits & 0x7ffff) | 0x3f800000);
+  const float w = (float) (int32_t) word;
+  const float4 c = *(const float4 *) ((const char *) table + (__float_as_uint (w) >> 15 & 0x11ff0));
   const float distance = __uint_as_float (
-      __float_as_uint (__fmaf_rn (__fmaf_rn (__fmaf_rn (c.w, m, c.z), m, c.y), m, c.x))
+      __float_as_uint (__fmaf_rn (__fmaf_rn (__fmaf_rn (c.w, w, c.z), w, c.y), w, c.x))
       ^ (turn & 0x80000000));
-  const float x =
-      __fmaf_rn (__uint_as_float ((turn & 0x7ffffe) | 0x3f800001), 1.5707965f, -2.3561947f);
+  const float x = __fmaf_rn (__uint_as_float ((turn & 0x7ffffe) | one), 1.5707965f, -2.3561947f);
   const float z = __fmul_rn (x, x);
   const float sine =
       __fmul_rn (x, __fmaf_rn (__fmaf_rn (__fmaf_rn (-0.0002757972f, z, 0.011783245f), z,
@@ -327,28 +326,30 @@ normal_pair (const float4 *table, uint32_t word, uint32_t turn, float *a, float 
 
 template <typename T, bool AFFINE>
 GT_DEVICE gt_vector<T, 4>
-four_normals (const GtRandom &p, const float4 *table, uint32_t low, uint32_t high)
+four_normals (const GtRandom &p, const float4 *table, uint32_t one, uint32_t low, uint32_t high)
 {
   uint32_t words[4];
   gt_vector<T, 4> x;
   float v[4];
 
   philox (p, low, high, words);
-  normal_pair (table, words[0], words[1], &v[0], &v[1]);
-  normal_pair (table, words[2], words[3], &v[2], &v[3]);
+  normal_pair (table, one, words[0], words[1], &v[0], &v[1]);
+  normal_pair (table, one, words[2], words[3], &v[2], &v[3]);
 #pragma unroll
   for (int i = 0; i < 4; i++)
     x.at[i] = gt_convert<T>::from (AFFINE ? __fadd_rn (__fmul_rn (v[i], p.scale), p.shift) : v[i]);
   return x;
 }
 
-#define NORMAL_THREADS 1024
+#define NORMAL_THREADS 512
 
 /* Each block takes several rows of NORMAL_THREADS blocks of Philox, four at a time where it can. */
 template <typename T, bool AFFINE>
 GT_DEVICE void
 normal_rows (const GtRandom &p, const float4 *table, uint32_t row, uint32_t end)
 {
+  const uint32_t one = one_and_a_bit;
+
   while (row < end)
     {
       const uint64_t begin = (uint64_t) row * NORMAL_THREADS;
@@ -360,13 +361,13 @@ normal_rows (const GtRandom &p, const float4 *table, uint32_t row, uint32_t end)
 #pragma unroll
           for (int u = 0; u < 4; u++)
             ((gt_vector<T, 4> *) p.out)[at + u * NORMAL_THREADS] =
-                four_normals<T, AFFINE> (p, table, low + u * NORMAL_THREADS, high);
+                four_normals<T, AFFINE> (p, table, one, low + u * NORMAL_THREADS, high);
           row += 4;
         }
       else
         {
           if (at * 4 < p.n)
-            store (p.out, four_normals<T, AFFINE> (p, table, low, high), at, p.n,
+            store (p.out, four_normals<T, AFFINE> (p, table, one, low, high), at, p.n,
                    p.vectors && at * 4 + 4 <= p.n);
           row++;
         }
@@ -380,7 +381,8 @@ normal_numbers (const GtRandom &p)
   extern __shared__ float4 table[];
   const uint32_t begin = blockIdx.x * p.rows, end = min (begin + p.rows, p.all_rows);
 
-  table[threadIdx.x / 512 * SECOND_HALF + threadIdx.x % 512] = distances[threadIdx.x];
+  table[threadIdx.x] = distances[threadIdx.x];
+  table[SECOND_HALF + threadIdx.x] = distances[NORMAL_THREADS + threadIdx.x];
   __syncthreads ();
   if (p.affine)
     normal_rows<T, true> (p, table, begin, end);
@@ -459,72 +461,38 @@ elect (const gt_mask &mask, bool keep[4])
     keep[i] = mask.at[i] >> threadIdx.x % 32 & 1;
 }
 
-/* BACK: the mask is there. At the end whole warps go on or stop. */
+/* BACK: the mask is there. One vector a thread: what is read and written is most of it, and more of them in a
+ * thread come to the memory in bursts. At the end whole warps stop. */
 template <typename T, typename C, bool BACK>
 GT_DEVICE void
 dropout (const GtRandom &p)
 {
-  const uint64_t begin = (uint64_t) blockIdx.x * (THREADS * UNROLL);
-  gt_mask *const masks = (gt_mask *) p.mask;
+  const uint64_t begin = (uint64_t) blockIdx.x * THREADS, at = begin + threadIdx.x;
+  const bool whole = p.vectors && at * 4 + 4 <= p.n;
+  gt_mask *const mask = (gt_mask *) p.mask + at / 32;
+  gt_vector<T, 4> x = {};
   bool keep[4];
 
-  if (p.vectors && (begin + THREADS * UNROLL) * 4 <= p.n)
+  if (at / 32 * 128 >= p.n)
+    return;
+  load (&x, p.in, at, p.n, whole);
+  if (BACK)
+    elect (*mask, keep);
+  else
     {
-      const uint64_t at = begin + threadIdx.x;
-      gt_vector<T, 4> x[UNROLL];
-      gt_mask mask[UNROLL];
+      choose<T, C> (p, begin, threadIdx.x, keep);
+      if (!whole)
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+          keep[k] = keep[k] && at * 4 + k < p.n;
 
-#pragma unroll
-      for (int u = 0; u < UNROLL; u++)
-        {
-          x[u] = ((const gt_vector<T, 4> *) p.in)[at + u * THREADS];
-          if (BACK)
-            mask[u] = masks[(at + u * THREADS) / 32];
-        }
-#pragma unroll
-      for (int u = 0; u < UNROLL; u++)
-        {
-          if (BACK)
-            elect (mask[u], keep);
-          else
-            {
-              choose<T, C> (p, begin, u * THREADS + threadIdx.x, keep);
-              mask[u] = vote (keep);
-              if (threadIdx.x % 32 == 0)
-                masks[(at + u * THREADS) / 32] = mask[u];
-            }
-          drop<T, C> (p, &x[u], keep);
-        }
-#pragma unroll
-      for (int u = 0; u < UNROLL; u++)
-        ((gt_vector<T, 4> *) p.out)[at + u * THREADS] = x[u];
-      return;
+      const gt_mask votes = vote (keep);
+
+      if (threadIdx.x % 32 == 0)
+        *mask = votes;
     }
-#pragma unroll 1
-  for (uint32_t i = threadIdx.x; i < THREADS * UNROLL && (begin + i / 32 * 32) * 4 < p.n;
-       i += THREADS)
-    {
-      const uint64_t at = begin + i;
-      gt_vector<T, 4> x = {};
-
-      load (&x, p.in, at, p.n, p.vectors && at * 4 + 4 <= p.n);
-      if (BACK)
-        elect (masks[at / 32], keep);
-      else
-        {
-          choose<T, C> (p, begin, i, keep);
-#pragma unroll
-          for (int k = 0; k < 4; k++)
-            keep[k] = keep[k] && at * 4 + k < p.n;
-
-          const gt_mask mask = vote (keep);
-
-          if (threadIdx.x % 32 == 0)
-            masks[at / 32] = mask;
-        }
-      drop<T, C> (p, &x, keep);
-      store (p.out, x, at, p.n, p.vectors && at * 4 + 4 <= p.n);
-    }
+  drop<T, C> (p, &x, keep);
+  store (p.out, x, at, p.n, whole);
 }
 
 #define DROPOUT(dtype, T, C)                                                    \

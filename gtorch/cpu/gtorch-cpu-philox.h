@@ -9,7 +9,8 @@ G_BEGIN_DECLS
 
 /* Philox4x32-10 (Salmon, Moraes, Dror, Shaw, Parallel random numbers: as easy as 1, 2, 3, SC11) and the
  * distributions made from it. A block of four words is found from the key, the seed, and a counter of 128
- * bits: the lower half numbers the blocks of one call, the upper half the calls.
+ * bits: its first and third words number the calls, the others the blocks of one call. The first round does
+ * not multiply those, so that much of the first three is the same for all blocks.
  *
  * 32-bit results take one word each: element i is word i % 4 of block i / 4. 64-bit results take two:
  * element i is words 2 * (i % 2) and the next of block i / 2. Two neighbours of a normal distribution share
@@ -19,8 +20,8 @@ G_BEGIN_DECLS
 static inline void
 gtorch_philox (guint64 seed, guint64 counter, guint64 block, guint32 words[4])
 {
-  guint32 c0 = (guint32) block, c1 = (guint32) (block >> 32);
-  guint32 c2 = (guint32) counter, c3 = (guint32) (counter >> 32);
+  guint32 c0 = (guint32) counter, c1 = (guint32) block;
+  guint32 c2 = (guint32) (counter >> 32), c3 = (guint32) (block >> 32);
   guint32 k0 = (guint32) seed, k1 = (guint32) (seed >> 32);
   int i;
 

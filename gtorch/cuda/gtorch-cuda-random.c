@@ -15,10 +15,10 @@
 #include "kernels/gtorch-kernel-params.h"
 
 #define THREADS 256
-#define UNROLL  4 /* blocks of Philox that a thread makes */
+#define UNROLL  4 /* blocks of Philox that a thread makes, but for dropout */
 #define FAMILY  GTORCH_CUDA_FAMILY_RANDOM
 /* normal numbers by the table, whose halves are 65536 bytes apart */
-#define NORMAL_THREADS 1024
+#define NORMAL_THREADS 512
 #define NORMAL_ROW     (4 * NORMAL_THREADS) /* elements */
 #define TABLE_BYTES    (65536 + 8192)
 #define MAX_THREADS    (1 << 19) /* of a draw: each goes on to further elements */
@@ -42,18 +42,20 @@ static GTorchCudaKernel kernels[N_FORMS][GTORCH_N_DTYPES];
 void
 gtorch_cuda_random_keys (GtRandom *p, guint64 seed, guint64 counter)
 {
-  const guint64 product = G_GUINT64_CONSTANT (0xCD9E8D57) * (guint32) counter;
+  const guint64 low = G_GUINT64_CONSTANT (0xD2511F53) * (guint32) counter;
+  const guint64 high = G_GUINT64_CONSTANT (0xCD9E8D57) * (guint32) (counter >> 32);
   guint32 k0 = (guint32) seed, k1 = (guint32) (seed >> 32);
   guint i;
 
-  p->start[0] = (guint32) (product >> 32) ^ k0;
-  p->start[1] = (guint32) (counter >> 32) ^ k1;
+  p->start[0] = (guint32) (high >> 32) ^ k0;
+  p->start[1] = (guint32) (low >> 32) ^ k1;
   for (i = 0; i < G_N_ELEMENTS (p->keys); i++)
     {
       p->keys[i][0] = k0 += 0x9E3779B9u;
       p->keys[i][1] = k1 += 0xBB67AE85u;
     }
-  p->keys[0][0] ^= (guint32) product;
+  p->keys[0][0] ^= (guint32) high;
+  p->keys[0][1] ^= (guint32) low;
 }
 
 /* As many blocks as the GPU has room for, or fewer. */
@@ -96,7 +98,7 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, Form form, GtRandom *p, GTorchImp
   GTorchImpl *output = call->outputs[0];
   guint dtype = output->dtype, size = gtorch_dtype_size (dtype);
   guint per_block = form < DROPOUT && (form == INTEGERS || dtype == GTORCH_DTYPE_FLOAT64) ? 2 : 4;
-  gint64 per_thread_block = THREADS * UNROLL * per_block;
+  gint64 per_thread_block = THREADS * (form < DROPOUT ? UNROLL : 1) * per_block;
   g_autoptr (GTorchImpl) plain = NULL;
   g_autoptr (GTorchImpl) packed = NULL;
   gboolean done;

@@ -40,8 +40,8 @@ philox_gives_the_published_words (void)
   } known[] = {
     { 0, 0, 0, { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 } },
     { G_MAXUINT64, G_MAXUINT64, G_MAXUINT64, { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd } },
-    { G_GUINT64_CONSTANT (0x85a308d3243f6a88),
-      G_GUINT64_CONSTANT (0x0370734413198a2e),
+    { G_GUINT64_CONSTANT (0x0370734485a308d3),
+      G_GUINT64_CONSTANT (0x13198a2e243f6a88),
       G_GUINT64_CONSTANT (0x299f31d0a4093822),
       { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } },
   };

@@ -661,19 +661,27 @@ parse_copy (FakeKernel *kernel, const gchar *what, const gchar *first, const gch
   return FALSE;
 }
 
+/* x of factor * x modulo 2^32, by Newton's method. */
+static guint32
+divide (guint32 product, guint32 factor)
+{
+  guint32 inverse = factor;
+  guint i;
+
+  for (i = 0; i < 4; i++)
+    inverse *= 2 - factor * inverse;
+  return product * inverse;
+}
+
 void
 fake_kernel_find_numbers (gconstpointer random, GTorchOpCall *call)
 {
   const GtRandom *p = random;
   const guint32 low = p->keys[1][0] - 2 * 0x9E3779B9u, high = p->keys[1][1] - 2 * 0xBB67AE85u;
-  const guint32 factor = 0xCD9E8D57u, product = p->keys[0][0] ^ (low + 0x9E3779B9u);
-  guint32 inverse = factor;
-  guint i;
 
-  for (i = 0; i < 4; i++) /* Newton's method modulo 2^32 */
-    inverse *= 2 - factor * inverse;
   call->seed = (guint64) high << 32 | low;
-  call->counter = (guint64) (p->start[1] ^ high) << 32 | (guint32) (product * inverse);
+  call->counter = (guint64) divide (p->keys[0][0] ^ (low + 0x9E3779B9u), 0xCD9E8D57u) << 32
+                  | divide (p->keys[0][1] ^ (high + 0xBB67AE85u), 0xD2511F53u);
 }
 
 static void

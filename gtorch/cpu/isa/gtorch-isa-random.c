@@ -26,10 +26,10 @@ GTORCH_ISA_SYMBOL (gtorch_philox_words) (guint64 seed, guint64 counter, guint64 
 
       for (j = 0; j < LANES; j++)
         {
-          c0[j] = (guint32) (block + first + j);
-          c1[j] = (guint32) ((block + first + j) >> 32);
-          c2[j] = (guint32) counter;
-          c3[j] = (guint32) (counter >> 32);
+          c0[j] = (guint32) counter;
+          c1[j] = (guint32) (block + first + j);
+          c2[j] = (guint32) (counter >> 32);
+          c3[j] = (guint32) ((block + first + j) >> 32);
         }
       for (i = 0; i < 10; i++)
         {
@@ -135,15 +135,15 @@ typedef union
 #define LOW_HALVES(a, b)  __builtin_shuffle (a, b, (Choice){ 0, 1, 4, 5 })
 #define HIGH_HALVES(a, b) __builtin_shuffle (a, b, (Choice){ 2, 3, 6, 7 })
 
-/* A point of the plane. Its distance is a cubic chosen by the sign, the lower bits of the exponent and the
- * upper bits of the fraction of the first word, taken as a number. The second word's lower bits are the
- * angle, from -pi / 2 to pi / 2, never 0; the highest bit turns by pi. With s and c, sqrt (2) times the sine
- * and the cosine of half the angle, the coordinates are 1 - s s and s c. */
+/* A point of the plane. Its distance is a cubic in the first word, taken as a number; the sign, the lower
+ * bits of the exponent and the upper bits of the fraction of that number choose it. The second word's lower
+ * bits are the angle, from -pi / 2 to pi / 2, never 0; the highest bit turns by pi. With s and c, sqrt (2)
+ * times the sine and the cosine of half the angle, the coordinates are 1 - s s and s c. */
 void
 GTORCH_ISA_SYMBOL (gtorch_philox_normal_f32) (const guint32 *words, gfloat *result)
 {
   gfloat first[GTORCH_PHILOX_CHUNK / 2], second[GTORCH_PHILOX_CHUNK / 2];
-  gfloat fractions[GTORCH_PHILOX_CHUNK / 2];
+  gfloat numbers[GTORCH_PHILOX_CHUNK / 2];
   Four cubics[4][GTORCH_PHILOX_CHUNK / 8];
   const gfloat *const c0 = (const gfloat *) cubics[0], *const c1 = (const gfloat *) cubics[1];
   const gfloat *const c2 = (const gfloat *) cubics[2], *const c3 = (const gfloat *) cubics[3];
@@ -153,11 +153,10 @@ GTORCH_ISA_SYMBOL (gtorch_philox_normal_f32) (const guint32 *words, gfloat *resu
 #pragma omp simd
   for (i = 0; i < GTORCH_PHILOX_CHUNK / 2; i++)
     {
-      const Bits word = { .f = (gfloat) (gint32) (words[2 * i] | 1) };
-      const Bits fraction = { .i = (word.i & 0x7ffff) | 0x3f800000 };
+      const Bits word = { .f = (gfloat) (gint32) words[2 * i] };
 
       lines[i] = (word.i >> 22 & 512) | (word.i >> 19 & 511);
-      fractions[i] = fraction.f;
+      numbers[i] = word.f;
     }
   for (i = 0; i < GTORCH_PHILOX_CHUNK / 2; i += 4)
     {
@@ -175,13 +174,13 @@ GTORCH_ISA_SYMBOL (gtorch_philox_normal_f32) (const guint32 *words, gfloat *resu
     {
       const guint32 turn = words[2 * i + 1];
       const Bits part = { .i = (turn & 0x7ffffe) | 0x3f800001 };
-      const gfloat x = fused (part.f, 1.5707965f, -2.3561947f), z = x * x, m = fractions[i];
+      const gfloat x = fused (part.f, 1.5707965f, -2.3561947f), z = x * x, w = numbers[i];
       const gfloat sine =
           x
           * fused (fused (fused (-0.0002757972f, z, 0.011783245f), z, -0.23570195f), z, 1.4142134f);
       const gfloat cosine =
           fused (fused (fused (-0.0019213364f, z, 0.05890908f), z, -0.7071046f), z, 1.4142135f);
-      Bits distance = { .f = fused (fused (fused (c3[i], m, c2[i]), m, c1[i]), m, c0[i]) };
+      Bits distance = { .f = fused (fused (fused (c3[i], w, c2[i]), w, c1[i]), w, c0[i]) };
       gfloat y;
 
       distance.i ^= turn & 0x80000000;
