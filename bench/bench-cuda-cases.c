@@ -40,6 +40,8 @@ enum
   MATRIX_8192,
   MATRIX_8192_16,
   MATRIX_10240,
+  MATRIX_64,
+  MATRIX_256,
   MATRIX_1024_16,
   MATRIX_16384_16,
   VECTOR_16384_16,
@@ -126,6 +128,10 @@ make (guint which, GError **error)
       return randn (GTORCH_SHAPE (8192, 8192), BF16, error);
     case MATRIX_10240:
       return randn (GTORCH_SHAPE (10240, 10240), F32, error);
+    case MATRIX_64:
+      return randn (GTORCH_SHAPE (64, 64), F32, error);
+    case MATRIX_256:
+      return randn (GTORCH_SHAPE (256, 256), F32, error);
     case MATRIX_1024_16:
       return randn (GTORCH_SHAPE (1024, 1024), BF16, error);
     case MATRIX_16384_16:
@@ -286,21 +292,27 @@ CASE (mm_tf32_10240, tf32 (MATRIX_10240, error))
 CASE (mm_bf16, gtorch_tensor_mm (get (MATRIX_8192_16), get (MATRIX_8192_16), error))
 CASE (mm_bf16_1024, gtorch_tensor_mm (get (MATRIX_1024_16), get (MATRIX_1024_16), error))
 
+CASE (mm_f32_64, gtorch_tensor_mm (get (MATRIX_64), get (MATRIX_64), error))
+CASE (mm_f32_256, gtorch_tensor_mm (get (MATRIX_256), get (MATRIX_256), error))
+
 /* So many that the GPU has the next one when it is done with one. */
 static GTorchTensor *
-mm_bf16_1024_queued (gconstpointer data, GError **error)
+queue (GTorchTensor *(*run) (gconstpointer data, GError **error), guint n, GError **error)
 {
-  GTorchTensor *result = mm_bf16_1024 (NULL, error);
+  GTorchTensor *result = run (NULL, error);
   guint i;
 
-  for (i = 1; i < QUEUE && result != NULL; i++)
+  for (i = 1; i < n && result != NULL; i++)
     {
       g_object_unref (result);
-      result = mm_bf16_1024 (NULL, error);
+      result = run (NULL, error);
     }
   return result;
 }
 
+CASE (mm_f32_64_queued, queue (mm_f32_64, QUEUE, error))
+CASE (mm_f32_256_queued, queue (mm_f32_256, QUEUE, error))
+CASE (mm_bf16_1024_queued, queue (mm_bf16_1024, QUEUE, error))
 CASE (mm_batch, gtorch_tensor_bmm (get (BATCH_16), get (BATCH_16), error))
 CASE (mm_vector, gtorch_tensor_mv (get (MATRIX_16384_16), get (VECTOR_16384_16), error))
 
@@ -313,6 +325,7 @@ convolve (guint images, guint filters, GError **error)
 
 CASE (conv_last, convolve (IMAGES_LAST, FILTERS_LAST, error))
 CASE (conv_first, convolve (IMAGES_16, FILTERS_16, error))
+CASE (conv_last_queued, queue (conv_last, QUEUE, error))
 
 static GTorchTensor *
 attend (GTorchTensor *q, GTorchTensor *k, GTorchTensor *mask, gboolean is_causal, GError **error)
@@ -424,11 +437,14 @@ const BenchCase bench_cases[] = {
   { "mm.fp32_10240", mm_f32_10240, 2 * 10240.0 * 10240 * 10240, "FLOP" },
   { "mm.tf32_10240", mm_tf32_10240, 2 * 10240.0 * 10240 * 10240, "FLOP" },
   { "mm.bf16_8192", mm_bf16, 2 * 8192.0 * 8192 * 8192, "FLOP" },
+  { "mm.f32_64.queued", mm_f32_64_queued, QUEUE * 2 * 64.0 * 64 * 64, "FLOP" },
+  { "mm.f32_256.queued", mm_f32_256_queued, QUEUE * 2 * 256.0 * 256 * 256, "FLOP" },
   { "mm.bf16_1024", mm_bf16_1024, 2 * 1024.0 * 1024 * 1024, "FLOP" },
   { "mm.bf16_1024.queued", mm_bf16_1024_queued, QUEUE * 2 * 1024.0 * 1024 * 1024, "FLOP" },
   { "mm.bmm_bf16_256x512", mm_batch, 2 * 256 * 512.0 * 512 * 512, "FLOP" },
   { "mm.gemv_bf16_16384", mm_vector, 2 * 16384.0 * 16384, "B" },
   { "conv.3x3_256_bf16_nhwc", conv_last, IMAGE, "FLOP" },
+  { "conv.3x3_256_bf16_nhwc.queued", conv_last_queued, QUEUE *IMAGE, "FLOP" },
   { "conv.3x3_256_bf16_nhwc.fwd_bwd", conv_last_both, 3 * IMAGE, "FLOP" },
   { "conv.3x3_256_bf16_nchw", conv_first, IMAGE, "FLOP" },
   { "conv.3x3_256_bf16_nchw.fwd_bwd", conv_first_both, 3 * IMAGE, "FLOP" },
