@@ -106,11 +106,14 @@ typedef struct
 {
   const void *a, *b;
   void *c;
-  int64_t m, n, k;
+  const void *bias; /* m elements, added to each column; or NULL */
+  void *sums;       /* n elements, of b's columns; or NULL, as in a batch */
+  int64_t m, n, k, batch;
   int64_t a_row, a_column, b_row, b_column, c_column;
   int64_t a_batch, b_batch, c_batch;
   uint64_t tiles_down, tiles_across;
-  int64_t alpha, beta;
+  GtNumber alpha, beta;
+  uint32_t adds; /* is beta other than 0? */
 } GtMultiply;
 
 /* What plain kernels take: contiguous operands, sizes and numbers; each kernel says which is which. */

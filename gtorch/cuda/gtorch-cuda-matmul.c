@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Products of matrices by cublasLt, of integers by a kernel. Descriptions and the algorithm of each kind of
- * product are kept: to ask for them anew takes longer than a small product. cublasLt's matrices have their
- * columns contiguous: c = a b in rows is c' = b' a' there. */
+/* Products of matrices by cublasLt, where no kernel of our own does them (gtorch-cuda-multiply.c).
+ * Descriptions and the algorithm of each kind of product are kept: to ask for them anew takes longer than the
+ * product. cublasLt's matrices have their columns contiguous: c = a b in rows is c' = b' a' there. */
 
 #include "config.h"
 
@@ -12,9 +12,9 @@
 
 #include "cuda/gtorch-cuda-benchmark-private.h"
 #include "cuda/gtorch-cuda-capture-private.h"
+#include "cuda/gtorch-cuda-plain-private.h"
 #include "gtorch-hash-private.h"
 #include "gtorch-multiply-private.h"
-#include "kernels/gtorch-kernel-params.h"
 
 #define SONAME        "libcublasLt.so.13"
 #define WORKSPACE     (G_GUINT64_CONSTANT (32) << 20)
@@ -345,22 +345,23 @@ typedef struct
   GTorchStorage *workspace; /* in a capture; made late */
 } Product;
 
-GTORCH_CUDA_IMAGE (matmul)
-
-static GTorchCudaFamily family = { .name = "matmul", .image = gtorch_fatbin_matmul };
-static GTorchCudaKernel integer_kernels[GTORCH_N_DTYPES];
-
-static gboolean
-run_integers (Product *p, GError **error)
+/* For kernels of our own. */
+static GtMultiply
+describe (const Product *p)
 {
   const Key *key = &p->key;
-  GtMultiply m = {
+  gpointer epilogue = p->bias != NULL ? gtorch_impl_data (p->bias) : NULL;
+
+  return (GtMultiply){
     .a = p->a,
     .b = p->b,
     .c = p->c,
+    .bias = key->epilogue == LT_EPILOGUE_BIAS ? epilogue : NULL,
+    .sums = key->epilogue == LT_EPILOGUE_GRADIENT_B ? epilogue : NULL,
     .m = key->m,
     .n = key->n,
     .k = key->k,
+    .batch = key->batch,
     .a_row = key->transpose_a ? key->lda : 1,
     .a_column = key->transpose_a ? 1 : key->lda,
     .b_row = key->transpose_b ? key->ldb : 1,
@@ -369,16 +370,7 @@ run_integers (Product *p, GError **error)
     .a_batch = key->a_batch,
     .b_batch = key->b_batch,
     .c_batch = key->c_batch,
-    .tiles_down = (key->m + 31) / 32,
-    .tiles_across = (key->n + 31) / 32,
-    .alpha = p->alpha,
-    .beta = p->beta,
   };
-  gchar name[32];
-
-  g_snprintf (name, sizeof name, "gt_multiply_%s", gtorch_cuda_dtype_suffixes[p->dtype]);
-  return gtorch_cuda_kernel_run (&integer_kernels[p->dtype], &family, name, p->lane,
-                                 m.tiles_down * m.tiles_across * key->batch, 256, &m, error);
 }
 
 static gpointer
@@ -585,8 +577,17 @@ run_product (Product *p, GError **error)
   Plan *plan;
   gint status;
 
-  if (gtorch_dtype_kind (p->dtype) < GTORCH_KIND_FLOAT)
-    return run_integers (p, error);
+  if (gtorch_dtype_kind (p->dtype) < GTORCH_KIND_COMPLEX)
+    {
+      GtMultiply product = describe (p);
+      gboolean done;
+
+      if (!gtorch_cuda_multiply_by_kernel (p->lane, p->dtype, &product, p->alpha, p->beta,
+                                           p->key.compute == LT_COMPUTE_32F, &done, error))
+        return FALSE;
+      if (done)
+        return TRUE;
+    }
   addresses |= MAX_ALIGNMENT;
   p->key.alignment = addresses & -addresses;
   /* What is added to c cannot be added several times. */

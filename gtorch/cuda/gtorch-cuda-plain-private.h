@@ -55,6 +55,12 @@ gboolean gtorch_cuda_run_struct_blocks (guint family, const gchar *name, guint s
                                         GTorchCudaLane *lane, guint64 blocks, gconstpointer p,
                                         GError **error);
 
+/* gtorch-cuda-multiply.c: fills in what the kernel needs beside operands, sizes and strides. *done is FALSE,
+ * without an error, if a library does it sooner; is_exact: may float32 not be rounded before? */
+gboolean gtorch_cuda_multiply_by_kernel (GTorchCudaLane *lane, guint dtype, GtMultiply *m,
+                                         gdouble alpha, gdouble beta, gboolean is_exact,
+                                         gboolean *done, GError **error);
+
 /* As in cpu/gtorch-cpu-pack.h; numbers of the host come along. */
 GTorchImpl *gtorch_cuda_pack (GTorchImpl *impl, guint dtype, GTorchCudaLane *lane, GError **error);
 GTorchImpl *gtorch_cuda_pack_output (GTorchImpl *output, guint dtype, GError **error);

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Products of matrices in all sizes around those where another kernel, or another library, takes over, in all
+ * layouts, against the CPU: integers exactly, floats in float64. */
+
+#include "config.h"
+
+#include "gpu-test.h"
+
+static const gint64 sizes[] = { 1, 2, 15, 16, 17, 31, 63, 64, 65, 100, 128, 129, 255, 300 };
+static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
+                                      GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_BFLOAT16,
+                                      GTORCH_DTYPE_INT8,    GTORCH_DTYPE_UINT8,
+                                      GTORCH_DTYPE_INT16,   GTORCH_DTYPE_INT32,
+                                      GTORCH_DTYPE_INT64,   GTORCH_DTYPE_COMPLEX64 };
+
+static gint64
+any_size (void)
+{
+  return sizes[g_test_rand_int_range (0, G_N_ELEMENTS (sizes))];
+}
+
+static gboolean
+is_exact (GTorchDType dtype)
+{
+  return !gtorch_dtype_is_floating_point (dtype) && !gtorch_dtype_is_complex (dtype);
+}
+
+/* [batch, rows, columns] of small numbers on the CPU, perhaps turned, perhaps a part of something larger. */
+static GTorchTensor *
+draw (gint64 batch, gint64 rows, gint64 columns, GTorchDType dtype)
+{
+  const gboolean turned = g_test_rand_int_range (0, 2), part = g_test_rand_int_range (0, 2);
+  const gint64 down = turned ? columns : rows, across = turned ? rows : columns;
+  const gint64 low = dtype == GTORCH_DTYPE_UINT8 ? 0 : -8;
+  g_autoptr (GTorchTensor) whole =
+      TRY (gtorch_randint (low, 9, GTORCH_SHAPE (batch, down + 2 * part, across + 3 * part),
+                           is_exact (dtype) ? dtype : GTORCH_DTYPE_FLOAT64, NULL, NULL, &error));
+  g_autoptr (GTorchTensor) fewer = NULL;
+  g_autoptr (GTorchTensor) x = NULL;
+
+  if (!is_exact (dtype))
+    {
+      g_autoptr (GTorchTensor) scaled =
+          TRY (gtorch_tensor_mul_scalar (whole, 0.125, &error)); /* as all floats have them */
+
+      g_set_object (&whole, scaled);
+    }
+  fewer = TRY (gtorch_tensor_slice (whole, 1, part, part + down, 1, &error));
+  x = TRY (gtorch_tensor_slice (fewer, 2, part, part + across, 1, &error));
+  return turned ? TRY (gtorch_tensor_transpose (x, 1, 2, &error)) : g_steal_pointer (&x);
+}
+
+/* With the strides that it has: a copy would have others. */
+static GTorchTensor *
+laid_out (GTorchTensor *x, GTorchDType dtype)
+{
+  gsize n;
+  const gint64 *strides = gtorch_tensor_get_strides (x, &n);
+  const gint64 *shape = gtorch_tensor_get_shape (x, &n);
+  const gboolean turned = strides[1] == 1 && shape[1] > 1;
+  g_autoptr (GTorchTensor) there = on (x, gpu);
+  g_autoptr (GTorchTensor) typed = as (there, dtype);
+  g_autoptr (GTorchTensor) wide = NULL;
+  g_autoptr (GTorchTensor) part = NULL;
+
+  if (turned)
+    {
+      g_autoptr (GTorchTensor) back = TRY (gtorch_tensor_transpose (typed, 1, 2, &error));
+      g_autoptr (GTorchTensor) whole = TRY (gtorch_tensor_contiguous (back, &error));
+
+      return TRY (gtorch_tensor_transpose (whole, 1, 2, &error));
+    }
+  wide = TRY (gtorch_empty (GTORCH_SHAPE (shape[0], shape[1], shape[2] + 5), dtype, gpu, &error));
+  part = TRY (gtorch_tensor_slice (wide, 2, 3, 3 + shape[2], 1, &error));
+  return TRY (gtorch_tensor_copy (part, typed, FALSE, &error));
+}
+
+static void
+products_are_the_cpus (void)
+{
+  guint i;
+
+  for (i = 0; i < 400; i++)
+    {
+      const GTorchDType dtype = dtypes[g_test_rand_int_range (0, G_N_ELEMENTS (dtypes))];
+      const GTorchDType wide = is_exact (dtype)                  ? dtype
+                               : gtorch_dtype_is_complex (dtype) ? GTORCH_DTYPE_COMPLEX128
+                                                                 : GTORCH_DTYPE_FLOAT64;
+      const gint64 m = any_size (), n = any_size (), k = any_size ();
+      const gint64 batch = g_test_rand_int_range (1, 4);
+      const gdouble alpha = g_test_rand_int_range (1, 4), beta = g_test_rand_int_range (0, 3);
+      g_autofree gchar *what =
+          g_strdup_printf ("%s [%d, %d, %d] by [%d, %d, %d], alpha %g, beta %g",
+                           gtorch_dtype_get_name (dtype), (gint) batch, (gint) m, (gint) k,
+                           (gint) batch, (gint) k, (gint) n, alpha, beta);
+      g_autoptr (GTorchTensor) a = draw (batch, m, k, dtype);
+      g_autoptr (GTorchTensor) b = draw (batch, k, n, dtype);
+      g_autoptr (GTorchTensor) c = draw (batch, m, n, dtype);
+      g_autoptr (GTorchTensor) a_wide = as (a, wide);
+      g_autoptr (GTorchTensor) b_wide = as (b, wide);
+      g_autoptr (GTorchTensor) c_wide = as (c, wide);
+      g_autoptr (GTorchTensor) a_there = laid_out (a, dtype);
+      g_autoptr (GTorchTensor) b_there = laid_out (b, dtype);
+      g_autoptr (GTorchTensor) c_there = laid_out (c, dtype);
+      g_autoptr (GTorchTensor) expected =
+          TRY (gtorch_tensor_baddbmm (c_wide, a_wide, b_wide, beta, alpha, &error));
+      g_autoptr (GTorchTensor) got =
+          TRY (gtorch_tensor_baddbmm (c_there, a_there, b_there, beta, alpha, &error));
+      g_autoptr (GTorchTensor) real = gtorch_dtype_is_complex (dtype)
+                                          ? TRY (gtorch_tensor_real (expected, &error))
+                                          : g_object_ref (expected);
+      g_autoptr (GTorchTensor) got_real = gtorch_dtype_is_complex (dtype)
+                                              ? TRY (gtorch_tensor_real (got, &error))
+                                              : g_object_ref (got);
+      g_autoptr (GTorchTensor) expected_double = as (real, GTORCH_DTYPE_FLOAT64);
+
+      agree (what, got_real, expected_double,
+             is_exact (dtype)
+                 ? 0
+                 : tolerance_of (gtorch_dtype_is_complex (dtype) ? GTORCH_DTYPE_FLOAT32 : dtype));
+    }
+}
+
+/* Without the first n dimensions, which are 1; a leaf. */
+static GTorchTensor *
+leaf (GTorchTensor *x, guint n)
+{
+  g_autoptr (GTorchTensor) result = g_object_ref (x);
+  guint i;
+
+  for (i = 0; i < n; i++)
+    {
+      g_autoptr (GTorchTensor) next = TRY (gtorch_tensor_select (result, 0, 0, &error));
+
+      g_set_object (&result, next);
+    }
+  gtorch_tensor_set_requires_grad (result, TRUE, NULL);
+  return g_steal_pointer (&result);
+}
+
+static GTorchTensor *
+through_layer (GTorchTensor *const operands[3], GTorchTensor *upper)
+{
+  GTorchTensor *result = TRY (gtorch_linear (operands[0], operands[1], operands[2], &error));
+  GError *error = NULL;
+
+  gtorch_tensor_backward (result, upper, FALSE, FALSE, &error);
+  g_assert_no_error (error);
+  return result;
+}
+
+/* The bias is added, and its gradient summed, by the same kernel. */
+static void
+layers_and_their_gradients_are_the_cpus (void)
+{
+  guint i, t;
+
+  for (i = 0; i < 150; i++)
+    {
+      const GTorchDType dtype = dtypes[g_test_rand_int_range (0, 4)];
+      const gint64 batch = any_size (), in = any_size (), out = any_size ();
+      const gint64 shapes[3][2] = { { batch, in }, { out, in }, { 1, out } };
+      g_autofree gchar *what =
+          g_strdup_printf ("%s layer of %d to %d, %d rows", gtorch_dtype_get_name (dtype),
+                           (gint) in, (gint) out, (gint) batch);
+      g_autoptr (GTorchTensor) upper = draw (1, batch, out, dtype);
+      g_autoptr (GTorchTensor) upper_there = laid_out (upper, dtype);
+      g_autoptr (GTorchTensor) upper_flat = TRY (gtorch_tensor_select (upper, 0, 0, &error));
+      g_autoptr (GTorchTensor) upper_there_flat =
+          TRY (gtorch_tensor_select (upper_there, 0, 0, &error));
+      g_autoptr (GTorchTensor) expected = NULL;
+      g_autoptr (GTorchTensor) values = NULL;
+      g_autoptr (GTorchTensor) got = NULL;
+      GTorchTensor *here[3], *there[3];
+
+      for (t = 0; t < 3; t++)
+        {
+          g_autoptr (GTorchTensor) x = draw (1, shapes[t][0], shapes[t][1], dtype);
+          g_autoptr (GTorchTensor) moved = laid_out (x, dtype);
+
+          here[t] = leaf (x, t == 2 ? 2 : 1);
+          there[t] = leaf (moved, t == 2 ? 2 : 1);
+        }
+      expected = through_layer (here, upper_flat);
+      got = through_layer (there, upper_there_flat);
+      values = TRY (gtorch_tensor_detach (expected, &error));
+      agree (what, got, values, tolerance_of (dtype));
+      for (t = 0; t < 3; t++)
+        {
+          agree_in_gradients (what, there[t], here[t], tolerance_of (dtype));
+          g_object_unref (here[t]);
+          g_object_unref (there[t]);
+        }
+    }
+}
+
+/* More than a block a multiprocessor, of 64 by 64. */
+static void
+large_integers_are_exact (void)
+{
+  const GTorchDType few[] = { GTORCH_DTYPE_INT8, GTORCH_DTYPE_INT32, GTORCH_DTYPE_INT64 };
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (few); i++)
+    {
+      g_autoptr (GTorchTensor) a = draw (1, 1000, 77, few[i]);
+      g_autoptr (GTorchTensor) b = draw (1, 77, 900, few[i]);
+      g_autoptr (GTorchTensor) a_there = laid_out (a, few[i]);
+      g_autoptr (GTorchTensor) b_there = laid_out (b, few[i]);
+      g_autoptr (GTorchTensor) expected = TRY (gtorch_tensor_bmm (a, b, &error));
+      g_autoptr (GTorchTensor) expected_double = as (expected, GTORCH_DTYPE_FLOAT64);
+      g_autoptr (GTorchTensor) got = TRY (gtorch_tensor_bmm (a_there, b_there, &error));
+
+      agree (gtorch_dtype_get_name (few[i]), got, expected_double, 0);
+    }
+}
+
+/* Small products ask the device for nothing but their results. */
+static void
+small_products_have_no_workspace (void)
+{
+  g_autoptr (GTorchStream) stream = NULL;
+  g_autoptr (GTorchTensor) a = NULL;
+  g_autoptr (GTorchTensor) product = NULL;
+  guint64 before;
+
+  stream = gtorch_stream_new (gpu, 0, NULL);
+  g_assert_nonnull (stream);
+  {
+    g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
+
+    a = TRY (gtorch_ones (GTORCH_SHAPE (64, 64), GTORCH_DTYPE_FLOAT32, gpu, &error));
+    before = gtorch_device_get_memory_allocated (gpu);
+    product = TRY (gtorch_tensor_mm (a, a, &error));
+    g_assert_cmpuint (gtorch_device_get_memory_allocated (gpu) - before, <, 1 << 20);
+  }
+}
+
+#define TEST(name) g_test_add_func ("/gpu/multiply/" #name, name)
+
+int
+main (int argc, char *argv[])
+{
+  g_test_init (&argc, &argv, NULL);
+  if (!find_gpu ())
+    return 0;
+  TEST (products_are_the_cpus);
+  TEST (layers_and_their_gradients_are_the_cpus);
+  TEST (large_integers_are_exact);
+  TEST (small_products_have_no_workspace);
+  return g_test_run ();
+}
