@@ -33,14 +33,37 @@ multiply (uint32_t a, uint32_t b, uint32_t *low, uint32_t *high)
       : "r"(a), "r"(b));
 }
 
-/* `low` and `high` number the block; the host did what the call's number has a share in. */
-GT_DEVICE void
-philox (const GtRandom &p, uint32_t low, uint32_t high, uint32_t words[4])
+/* What the upper half of a block's number makes of the first three rounds, in which the lower half has no share.
+ * The host did what the number of the call makes of the first. */
+struct gt_upper
 {
-  uint32_t c0 = p.start[0] ^ low, c1 = 0, c2 = p.start[1] ^ high, c3 = 0;
+  uint32_t c0, c2, c3;
 
+  __device__ __forceinline__
+  gt_upper (const GtRandom &p, uint32_t high)
+  {
+    uint32_t low_0, high_0, low_2, high_2;
+
+    multiply (0xCD9E8D57u, p.start[1] ^ high, &low_2, &high_2);
+    multiply (0xD2511F53u, high_2 ^ p.keys[0][0], &low_0, &high_0);
+    c0 = low_2 ^ p.keys[1][0];
+    c2 = high_0 ^ p.keys[1][1];
+    c3 = low_0;
+  }
+};
+
+GT_DEVICE void
+philox (const GtRandom &p, const gt_upper &upper, uint32_t low, uint32_t words[4])
+{
+  uint32_t c0, c1, c2, c3;
+
+  multiply (0xD2511F53u, p.start[0] ^ low, &c3, &c2);
+  multiply (0xCD9E8D57u, c2 ^ p.keys[0][1], &c1, &c0);
+  c0 ^= upper.c0;
+  c2 = c3 ^ upper.c2;
+  c3 = upper.c3;
 #pragma unroll
-  for (int i = 0; i < 9; i++)
+  for (int i = 2; i < 9; i++)
     {
       uint32_t product[2][2];
 
@@ -201,7 +224,7 @@ store (void *to, const gt_vector<T, N> &x, uint64_t block, uint64_t n, bool whol
  * half of the number. */
 template <typename T, typename C, int KIND, int USE, bool AFFINE>
 GT_DEVICE void
-one_block (const GtRandom &p, uint64_t begin, uint32_t offset, bool whole)
+one_block (const GtRandom &p, const gt_upper &upper, uint64_t begin, uint32_t offset, bool whole)
 {
   constexpr int N = sizeof (C) == 8 ? 2 : 4;
   const uint64_t block = begin + offset;
@@ -210,7 +233,7 @@ one_block (const GtRandom &p, uint64_t begin, uint32_t offset, bool whole)
 
   if (USE == BELOW_ELEMENTS)
     load (&x, p.in, block, p.n, whole);
-  philox (p, (uint32_t) begin + offset, (uint32_t) (begin >> 32), words);
+  philox (p, upper, (uint32_t) begin + offset, words);
   if (USE == PLAIN)
     {
       C v[N];
@@ -245,11 +268,11 @@ one_block (const GtRandom &p, uint64_t begin, uint32_t offset, bool whole)
 
 template <typename T, typename C, int KIND, int USE, bool AFFINE>
 GT_DEVICE void
-whole_blocks (const GtRandom &p, uint64_t begin)
+whole_blocks (const GtRandom &p, const gt_upper &upper, uint64_t begin)
 {
 #pragma unroll
   for (int u = 0; u < UNROLL; u++)
-    one_block<T, C, KIND, USE, AFFINE> (p, begin, u * THREADS + threadIdx.x, true);
+    one_block<T, C, KIND, USE, AFFINE> (p, upper, begin, u * THREADS + threadIdx.x, true);
 }
 
 template <typename T, typename C, int KIND, int USE>
@@ -258,21 +281,22 @@ random_fill (const GtRandom &p)
 {
   constexpr int N = sizeof (C) == 8 ? 2 : 4;
   const uint64_t begin = (uint64_t) blockIdx.x * (THREADS * UNROLL);
+  const gt_upper upper (p, (uint32_t) (begin >> 32));
 
   if (p.vectors && (begin + THREADS * UNROLL) * N <= p.n)
     {
       if (USE == PLAIN && p.affine)
-        whole_blocks<T, C, KIND, USE, true> (p, begin);
+        whole_blocks<T, C, KIND, USE, true> (p, upper, begin);
       else
-        whole_blocks<T, C, KIND, USE, false> (p, begin);
+        whole_blocks<T, C, KIND, USE, false> (p, upper, begin);
       return;
     }
 #pragma unroll 1
   for (uint32_t i = threadIdx.x; i < THREADS * UNROLL && (begin + i) * N < p.n; i += THREADS)
     if (USE == PLAIN && p.affine)
-      one_block<T, C, KIND, USE, true> (p, begin, i, false);
+      one_block<T, C, KIND, USE, true> (p, upper, begin, i, false);
     else
-      one_block<T, C, KIND, USE, false> (p, begin, i, false);
+      one_block<T, C, KIND, USE, false> (p, upper, begin, i, false);
 }
 
 #define KERNEL(dtype, T, C, name, KIND, USE)                          \
@@ -326,13 +350,14 @@ normal_pair (const float4 *table, uint32_t one, uint32_t word, uint32_t turn, fl
 
 template <typename T, bool AFFINE>
 GT_DEVICE gt_vector<T, 4>
-four_normals (const GtRandom &p, const float4 *table, uint32_t one, uint32_t low, uint32_t high)
+four_normals (const GtRandom &p, const gt_upper &upper, const float4 *table, uint32_t one,
+              uint32_t low)
 {
   uint32_t words[4];
   gt_vector<T, 4> x;
   float v[4];
 
-  philox (p, low, high, words);
+  philox (p, upper, low, words);
   normal_pair (table, one, words[0], words[1], &v[0], &v[1]);
   normal_pair (table, one, words[2], words[3], &v[2], &v[3]);
 #pragma unroll
@@ -343,32 +368,39 @@ four_normals (const GtRandom &p, const float4 *table, uint32_t one, uint32_t low
 
 #define NORMAL_THREADS 512
 
-/* Each block takes several rows of NORMAL_THREADS blocks of Philox, four at a time where it can. */
+/* Each block takes several rows of NORMAL_THREADS blocks of Philox, four at a time as far as they are whole and
+ * the upper half of their numbers stays. */
 template <typename T, bool AFFINE>
 GT_DEVICE void
 normal_rows (const GtRandom &p, const float4 *table, uint32_t row, uint32_t end)
 {
   const uint32_t one = one_and_a_bit;
+  const uint32_t n_whole = p.vectors ? (uint32_t) (p.n / (4 * NORMAL_THREADS)) : 0;
 
   while (row < end)
     {
-      const uint64_t begin = (uint64_t) row * NORMAL_THREADS;
-      const uint32_t low = (uint32_t) begin + threadIdx.x, high = (uint32_t) (begin >> 32);
-      const uint64_t at = begin + threadIdx.x;
+      const uint64_t begin = (uint64_t) row * NORMAL_THREADS, at = begin + threadIdx.x;
+      const uint32_t high = (uint32_t) (begin >> 32);
+      const uint64_t carry = ((uint64_t) high + 1 << 32) / NORMAL_THREADS;
+      const gt_upper upper (p, high);
+      const uint32_t stop = (uint32_t) min ((uint64_t) min (end, n_whole), carry);
+      gt_vector<T, 4> *out = (gt_vector<T, 4> *) p.out + at;
+      uint32_t low = (uint32_t) begin + threadIdx.x;
 
-      if (p.vectors && row % 4 == 0 && row + 4 <= end && (begin + 4 * NORMAL_THREADS) * 4 <= p.n)
-        {
+      for (; row + 4 <= stop; row += 4, low += 4 * NORMAL_THREADS, out += 4 * NORMAL_THREADS)
 #pragma unroll
-          for (int u = 0; u < 4; u++)
-            ((gt_vector<T, 4> *) p.out)[at + u * NORMAL_THREADS] =
-                four_normals<T, AFFINE> (p, table, one, low + u * NORMAL_THREADS, high);
-          row += 4;
-        }
-      else
+        for (int u = 0; u < 4; u++)
+          out[u * NORMAL_THREADS] =
+              four_normals<T, AFFINE> (p, upper, table, one, low + u * NORMAL_THREADS);
+      if (row < end)
         {
-          if (at * 4 < p.n)
-            store (p.out, four_normals<T, AFFINE> (p, table, one, low, high), at, p.n,
-                   p.vectors && at * 4 + 4 <= p.n);
+          const uint64_t here = (uint64_t) row * NORMAL_THREADS + threadIdx.x;
+
+          if (here * 4 < p.n)
+            store (p.out,
+                   four_normals<T, AFFINE> (p, gt_upper (p, (uint32_t) (here >> 32)), table, one,
+                                            (uint32_t) here),
+                   here, p.n, p.vectors && here * 4 + 4 <= p.n);
           row++;
         }
     }
@@ -421,7 +453,8 @@ choose (const GtRandom &p, uint64_t begin, uint32_t offset, bool keep[4])
       const uint64_t first = begin * BLOCKS;
       uint32_t words[4];
 
-      philox (p, (uint32_t) first + offset * BLOCKS + b, (uint32_t) (first >> 32), words);
+      philox (p, gt_upper (p, (uint32_t) (first >> 32)), (uint32_t) first + offset * BLOCKS + b,
+              words);
 #pragma unroll
       for (int i = 0; i < N; i++)
         keep[b * N + i] = !below<T, C> (p, words, i);
@@ -521,7 +554,7 @@ random_integers (const GtRandom &p)
       gt_vector<T, 2> x;
       uint32_t words[4];
 
-      philox (p, (uint32_t) begin + i, (uint32_t) (begin >> 32), words);
+      philox (p, gt_upper (p, (uint32_t) (begin >> 32)), (uint32_t) begin + i, words);
 #pragma unroll
       for (int k = 0; k < 2; k++)
         {
@@ -560,7 +593,8 @@ extern "C" __global__ void __launch_bounds__ (256)
     {
       uint32_t words[4];
 
-      philox (draw.random, (uint32_t) block, (uint32_t) (block >> 32), words);
+      philox (draw.random, gt_upper (draw.random, (uint32_t) (block >> 32)), (uint32_t) block,
+              words);
       for (int i = 0; i < 2 && 2 * block + i < p.n[0]; i++)
         ((uint64_t *) p.out[0])[2 * block + i] =
             (((uint64_t) words[2 * i + 1] << 32) | words[2 * i]) ^ ((uint64_t) 1 << 63);
@@ -577,7 +611,8 @@ extern "C" __global__ void __launch_bounds__ (256)
     {
       uint32_t words[4];
 
-      philox (draw.random, (uint32_t) block, (uint32_t) (block >> 32), words);
+      philox (draw.random, gt_upper (draw.random, (uint32_t) (block >> 32)), (uint32_t) block,
+              words);
       for (int i = 0; i < 2 && 2 * block + i < p.n[0]; i++)
         {
           const double rate = ((const double *) p.in[0])[2 * block + i];
@@ -598,7 +633,8 @@ extern "C" __global__ void __launch_bounds__ (256)
     {
       uint32_t words[4];
 
-      philox (draw.random, (uint32_t) block, (uint32_t) (block >> 32), words);
+      philox (draw.random, gt_upper (draw.random, (uint32_t) (block >> 32)), (uint32_t) block,
+              words);
       for (int i = 0; i < 2 && 2 * block + i < p.n[0]; i++)
         {
           const int64_t row = (2 * block + i) / p.n[4];
