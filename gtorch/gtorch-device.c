@@ -379,8 +379,10 @@ gtorch_set_default_device (GTorchDevice *device)
 GTorchStream *
 gtorch_device_make_default_stream (GTorchDevice *self, GError **error)
 {
-  GTorchStream *stream;
+  GTorchStream *stream = g_atomic_pointer_get (&self->default_stream);
 
+  if (G_LIKELY (stream != NULL))
+    return stream;
   g_mutex_lock (&lock);
   stream = self->default_stream;
   if (stream == NULL)
