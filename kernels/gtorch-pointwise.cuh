@@ -43,15 +43,20 @@ gt_number (const GtNumber &n)
   return *(const T *) &n;
 }
 
-/* Vectors of 16 bytes of the widest operand. */
+/* Vectors of 16 bytes of the widest operand. What lies before a block's first vector is added once, so that
+ * threads count in 32 bits. */
 template <typename Op, typename M, typename S>
 static __device__ __forceinline__ void
 gt_contiguous (const GtContiguous &p)
 {
   typedef typename Op::C C;
   constexpr int V = 16 / (sizeof (M) > sizeof (S) ? sizeof (M) : sizeof (S));
-  const uint64_t n_vectors = p.n / V;
-  const uint64_t first = (uint64_t) blockIdx.x * (GT_THREADS * GT_VECTORS) + threadIdx.x;
+  constexpr uint32_t ALL = GT_THREADS * GT_VECTORS;
+  const uint64_t n_vectors = p.n / V, begin = (uint64_t) blockIdx.x * ALL;
+  const uint32_t n = begin + ALL <= n_vectors ? ALL
+                     : begin < n_vectors      ? (uint32_t) (n_vectors - begin)
+                                              : 0;
+  gt_vector<S, V> *const to = (gt_vector<S, V> *) p.data[0] + begin;
   gt_vector<M, V> x[Op::N][GT_VECTORS];
 
 #pragma unroll
@@ -60,10 +65,12 @@ gt_contiguous (const GtContiguous &p)
       ;
     else
       {
+        const gt_vector<M, V> *const from = (const gt_vector<M, V> *) p.data[k + 1] + begin;
+
 #pragma unroll
         for (int u = 0; u < GT_VECTORS; u++)
-          if (first + u * GT_THREADS < n_vectors)
-            x[k][u] = ((const gt_vector<M, V> *) p.data[k + 1])[first + u * GT_THREADS];
+          if (threadIdx.x + u * GT_THREADS < n)
+            x[k][u] = from[threadIdx.x + u * GT_THREADS];
       }
 
 #pragma unroll
@@ -71,7 +78,7 @@ gt_contiguous (const GtContiguous &p)
     {
       gt_vector<S, V> y;
 
-      if (first + u * GT_THREADS >= n_vectors)
+      if (threadIdx.x + u * GT_THREADS >= n)
         break;
 #pragma unroll
       for (int v = 0; v < V; v++)
@@ -84,7 +91,7 @@ gt_contiguous (const GtContiguous &p)
                                           : gt_convert<C>::from (x[k][u].at[v]);
           y.at[v] = gt_convert<S>::from (gt_apply<Op>::run (in, p.attrs));
         }
-      ((gt_vector<S, V> *) p.data[0])[first + u * GT_THREADS] = y;
+      to[threadIdx.x + u * GT_THREADS] = y;
     }
 
   /* what does not fill a vector */

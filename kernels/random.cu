@@ -33,8 +33,8 @@ multiply (uint32_t a, uint32_t b, uint32_t *low, uint32_t *high)
       : "r"(a), "r"(b));
 }
 
-/* What the upper half of a block's number makes of the first three rounds, in which the lower half has no share.
- * The host did what the number of the call makes of the first. */
+/* What the upper half of a block's number makes of the first three rounds, in which the lower half has no
+ * share. The host did what the number of the call makes of the first. */
 struct gt_upper
 {
   uint32_t c0, c2, c3;
@@ -368,8 +368,8 @@ four_normals (const GtRandom &p, const gt_upper &upper, const float4 *table, uin
 
 #define NORMAL_THREADS 512
 
-/* Each block takes several rows of NORMAL_THREADS blocks of Philox, four at a time as far as they are whole and
- * the upper half of their numbers stays. */
+/* Each block takes several rows of NORMAL_THREADS blocks of Philox, four at a time as far as they are whole
+ * and the upper half of their numbers stays. */
 template <typename T, bool AFFINE>
 GT_DEVICE void
 normal_rows (const GtRandom &p, const float4 *table, uint32_t row, uint32_t end)
