@@ -406,7 +406,7 @@ normal_rows (const GtRandom &p, const float4 *table, uint32_t row, uint32_t end)
     }
 }
 
-template <typename T>
+template <typename T, bool AFFINE>
 GT_DEVICE void
 normal_numbers (const GtRandom &p)
 {
@@ -416,10 +416,7 @@ normal_numbers (const GtRandom &p)
   table[threadIdx.x] = distances[threadIdx.x];
   table[SECOND_HALF + threadIdx.x] = distances[NORMAL_THREADS + threadIdx.x];
   __syncthreads ();
-  if (p.affine)
-    normal_rows<T, true> (p, table, begin, end);
-  else
-    normal_rows<T, false> (p, table, begin, end);
+  normal_rows<T, AFFINE> (p, table, begin, end);
 }
 
 #if __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000
@@ -428,15 +425,18 @@ normal_numbers (const GtRandom &p)
 #define NORMAL_BLOCKS 1
 #endif
 
-#define NORMAL_KERNEL(dtype, T)                                                \
+#define NORMAL_KERNEL(dtype, T, name, AFFINE)                                  \
   extern "C" __global__ void __launch_bounds__ (NORMAL_THREADS, NORMAL_BLOCKS) \
-      gt_random_##dtype##_normal (const __grid_constant__ GtRandom p)          \
+      gt_random_##dtype##_##name (const __grid_constant__ GtRandom p)          \
   {                                                                            \
-    normal_numbers<T> (p);                                                     \
+    normal_numbers<T, AFFINE> (p);                                             \
   }
-NORMAL_KERNEL (f32, float)
-NORMAL_KERNEL (f16, gt_f16)
-NORMAL_KERNEL (bf16, gt_bf16)
+#define NORMAL_KERNELS(dtype, T)          \
+  NORMAL_KERNEL (dtype, T, normal, false) \
+  NORMAL_KERNEL (dtype, T, normal_affine, true)
+NORMAL_KERNELS (f32, float)
+NORMAL_KERNELS (f16, gt_f16)
+NORMAL_KERNELS (bf16, gt_bf16)
 
 /* --- dropout: four elements a thread at a time, whatever a block of Philox has --- */
 

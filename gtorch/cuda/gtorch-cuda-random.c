@@ -27,6 +27,7 @@ typedef enum
 {
   UNIFORM,
   NORMAL,
+  NORMAL_AFFINE, /* with another mean or deviation, where there is a table */
   EXPONENTIAL,
   INTEGERS,
   BERNOULLI,
@@ -58,28 +59,30 @@ gtorch_cuda_random_keys (GtRandom *p, guint64 seed, guint64 counter)
   p->keys[0][1] ^= (guint32) low;
 }
 
-/* As many blocks as the GPU has room for, or fewer. */
+/* Half as many blocks again as the GPU has room for, or fewer: those that are done later find less to do. */
 static gboolean
-run_normal (GTorchDevice *device, GTorchCudaLane *lane, guint dtype, const gchar *name, GtRandom *p,
-            GError **error)
+run_normal (GTorchDevice *device, GTorchCudaLane *lane, Form form, guint dtype, const gchar *name,
+            GtRandom *p, GError **error)
 {
-  static guint ready[GTORCH_N_DTYPES]; /* bit i: CUDA device i has room for the table; atomically */
-  GTorchCudaKernel *kernel = &kernels[NORMAL][dtype];
+  static guint ready[2]
+                    [GTORCH_N_DTYPES]; /* bit i: CUDA device i has room for the table; atomically */
+  GTorchCudaKernel *kernel = &kernels[form][dtype];
+  guint *is_ready = &ready[form - NORMAL][dtype];
   const guint bit = 1u << gtorch_device_get_index (device);
-  const guint blocks = 2 * GTORCH_CUDA_DEVICE (device)->n_multiprocessors;
+  const guint blocks = 3 * GTORCH_CUDA_DEVICE (device)->n_multiprocessors;
   GTorchCudaLaunch launch = { .block = { NORMAL_THREADS }, .shared = TABLE_BYTES };
 
   if (G_UNLIKELY (g_atomic_pointer_get (&kernel->kernel) == NULL)
       && !gtorch_cuda_kernel_get (kernel, gtorch_cuda_plain_family (FAMILY), name, error))
     return FALSE;
-  if (G_UNLIKELY ((g_atomic_int_get (&ready[dtype]) & bit) == 0))
+  if (G_UNLIKELY ((g_atomic_int_get (is_ready) & bit) == 0))
     {
       if (!gtorch_cuda_check (gtorch_cuda.cuKernelSetAttribute (
                                   CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, TABLE_BYTES,
                                   kernel->kernel, GTORCH_CUDA_DEVICE (device)->handle),
                               "cuKernelSetAttribute", error))
         return FALSE;
-      g_atomic_int_or (&ready[dtype], bit);
+      g_atomic_int_or (is_ready, bit);
     }
   p->all_rows = (p->n + NORMAL_ROW - 1) / NORMAL_ROW;
   p->rows = (p->all_rows + blocks - 1) / blocks;
@@ -93,8 +96,9 @@ static gboolean
 run (GTorchOpCall *call, GTorchCudaLane *lane, Form form, GtRandom *p, GTorchImpl *input,
      GError **error)
 {
-  static const gchar *const forms[] = { "uniform",   "normal", "exponential", "integers",
-                                        "bernoulli", "below",  "dropout",     "dropout_backward" };
+  static const gchar *const forms[] = { "uniform",     "normal",   "normal_affine",
+                                        "exponential", "integers", "bernoulli",
+                                        "below",       "dropout",  "dropout_backward" };
   GTorchImpl *output = call->outputs[0];
   guint dtype = output->dtype, size = gtorch_dtype_size (dtype);
   guint per_block = form < DROPOUT && (form == INTEGERS || dtype == GTORCH_DTYPE_FLOAT64) ? 2 : 4;
@@ -117,9 +121,11 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, Form form, GtRandom *p, GTorchImp
   if (packed != NULL)
     p->in = gtorch_impl_data (packed);
   p->vectors = (((guintptr) p->out | (guintptr) p->in) & (per_block * size - 1)) == 0;
+  if (form == NORMAL && p->affine && dtype != GTORCH_DTYPE_FLOAT64)
+    form = NORMAL_AFFINE;
   g_snprintf (name, sizeof name, "gt_random_%s_%s", gtorch_cuda_dtype_suffixes[dtype], forms[form]);
-  if (form == NORMAL && dtype != GTORCH_DTYPE_FLOAT64)
-    done = run_normal (call->device, lane, dtype, name, p, error);
+  if (form == NORMAL_AFFINE || (form == NORMAL && dtype != GTORCH_DTYPE_FLOAT64))
+    done = run_normal (call->device, lane, form, dtype, name, p, error);
   else
     done = gtorch_cuda_kernel_run (&kernels[form][dtype], gtorch_cuda_plain_family (FAMILY), name,
                                    lane, (output->numel + per_thread_block - 1) / per_thread_block,
