@@ -14,6 +14,7 @@ GTorchDevice *bench_device;
 #define IMAGE (2.0 * 64 * 56 * 56 * 256 * 256 * 9) /* operations of the convolution */
 #define HEADS (4.0 * 8 * 32 * 4096 * 4096 * 128)   /* operations of attention */
 #define QUEUE 100                                  /* small products in a row */
+#define FEW   20                                   /* large ones */
 
 /* What the rows work on; each is made when first wanted and stays. */
 enum
@@ -325,7 +326,7 @@ convolve (guint images, guint filters, GError **error)
 
 CASE (conv_last, convolve (IMAGES_LAST, FILTERS_LAST, error))
 CASE (conv_first, convolve (IMAGES_16, FILTERS_16, error))
-CASE (conv_last_queued, queue (conv_last, QUEUE, error))
+CASE (conv_last_queued, queue (conv_last, FEW, error))
 
 static GTorchTensor *
 attend (GTorchTensor *q, GTorchTensor *k, GTorchTensor *mask, gboolean is_causal, GError **error)
@@ -385,6 +386,7 @@ with_gradients (guint images, guint filters, GError **error)
 
 CASE (conv_last_both, with_gradients (IMAGES_LAST, FILTERS_LAST, error))
 CASE (conv_first_both, with_gradients (IMAGES_16, FILTERS_16, error))
+CASE (conv_last_both_queued, queue (conv_last_both, FEW, error))
 
 const BenchCase bench_cases[] = {
   { "host.add", host_add, 0, NULL },
@@ -446,6 +448,7 @@ const BenchCase bench_cases[] = {
   { "conv.3x3_256_bf16_nhwc", conv_last, IMAGE, "FLOP" },
   { "conv.3x3_256_bf16_nhwc.queued", conv_last_queued, QUEUE *IMAGE, "FLOP" },
   { "conv.3x3_256_bf16_nhwc.fwd_bwd", conv_last_both, 3 * IMAGE, "FLOP" },
+  { "conv.3x3_256_bf16_nhwc.fwd_bwd.queued", conv_last_both_queued, FEW * 3 * IMAGE, "FLOP" },
   { "conv.3x3_256_bf16_nchw", conv_first, IMAGE, "FLOP" },
   { "conv.3x3_256_bf16_nchw.fwd_bwd", conv_first_both, 3 * IMAGE, "FLOP" },
   { "attn.sdpa_bf16_4096", attn, HEADS, "FLOP" },

@@ -135,8 +135,10 @@ CASES = {
     'mm.gemv_bf16_16384': lambda: get('matrix16384') @ get('vector'),
     'conv.3x3_256_bf16_nhwc': lambda: F.conv2d(get('images_last'), get('filters_last'), padding=1),
     'conv.3x3_256_bf16_nhwc.queued': lambda: queued(
-        lambda: F.conv2d(get('images_last'), get('filters_last'), padding=1)),
+        lambda: F.conv2d(get('images_last'), get('filters_last'), padding=1), 20),
     'conv.3x3_256_bf16_nhwc.fwd_bwd': lambda: with_gradients(get('images_last'), get('filters_last')),
+    'conv.3x3_256_bf16_nhwc.fwd_bwd.queued': lambda: queued(
+        lambda: with_gradients(get('images_last'), get('filters_last')), 20),
     'conv.3x3_256_bf16_nchw': lambda: F.conv2d(get('images'), get('filters'), padding=1),
     'conv.3x3_256_bf16_nchw.fwd_bwd': lambda: with_gradients(get('images'), get('filters')),
     'attn.sdpa_bf16_4096': lambda: attend(get('rows16'), get('rows16')),
