@@ -147,7 +147,7 @@ count_of (const GTorchOpCall *call, guint kind, guint i)
 static void
 run (GTorchOpCall *call, guint i, const guint *kinds, guint n, GTorchIterFunc func, gpointer step)
 {
-  GTorchImpl *operands[GTORCH_ITER_MAX_OPERANDS];
+  GTorchImpl *operands[GTORCH_ITER_MAX_OPERANDS] = { NULL };
   GTorchIter iter;
   guint k;
 

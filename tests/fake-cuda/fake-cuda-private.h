@@ -50,7 +50,7 @@ struct CUctx_st
 extern GMutex fake_lock;
 extern FakeDevice fake_devices[FAKE_MAX_DEVICES];
 extern guint fake_n_devices;
-extern gboolean fake_have_peers, fake_borrows;
+extern gboolean fake_have_peers, fake_borrows, fake_multiplies;
 extern FakeCudaAccounts fake_accounts;
 
 /* Counts the call, lets planned faults happen and takes the lock; 0 to go on. */
@@ -119,6 +119,8 @@ FakeKernel *fake_kernel_get (const gchar *name);
 guint fake_kernel_find_dtype (const gchar *suffix);
 /* Is it one of those that look for wrong numbers? The name is without "gt_". */
 gboolean fake_report_parse (FakeKernel *kernel, const gchar *text);
+/* … of those of products? */
+gboolean fake_multiply_parse (FakeKernel *kernel, const gchar *text);
 
 /* --- work --- */
 typedef enum

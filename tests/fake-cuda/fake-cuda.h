@@ -9,8 +9,8 @@
  * The environment variable GTORCH_FAKE_CUDA sets it up before the first call, as in
  * "devices=2,memory=64,version=13000,seed=5,hide=cuMemCreate,vmm=0,capability=75,mode=2,peers=0" (memory
  * in MiB; mode is that of who may compute; peers: whether devices can use each other's memory; borrow=1: what
- * it has no loops for is computed by the program's own code for the CPU). As with
- * NVIDIA's, CUDA_VISIBLE_DEVICES hides devices and puts them into another order.
+ * it has no loops for is computed by the program's own code for the CPU; multiply=1: it has the kernels of
+ * products). As with NVIDIA's, CUDA_VISIBLE_DEVICES hides devices and puts them into another order.
  *
  * GTORCH_FAKE_CUDA_MORE is read after it, for whole suites: "shift=5" turns each seed into another one of the
  * same order, the fifth, and "jitter=500" makes calls and host functions take up to 500 microseconds more. No

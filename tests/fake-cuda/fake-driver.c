@@ -16,7 +16,7 @@ GMutex fake_lock;
 FakeDevice fake_devices[FAKE_MAX_DEVICES];
 guint fake_n_devices = 1;
 gboolean fake_have_peers = TRUE;
-gboolean fake_borrows;
+gboolean fake_borrows, fake_multiplies;
 FakeCudaAccounts fake_accounts;
 
 static gint driver_version = 13000;
@@ -165,6 +165,8 @@ static void __attribute__ ((constructor)) set_up (void)
         fake_have_peers = number != 0;
       else if (g_str_has_prefix (settings[i], "borrow="))
         fake_borrows = number != 0;
+      else if (g_str_has_prefix (settings[i], "multiply="))
+        fake_multiplies = number != 0;
       else if (g_str_has_prefix (settings[i], "mode="))
         compute_mode = number;
       else if (g_str_has_prefix (settings[i], "hide="))

@@ -231,7 +231,7 @@ small_products_have_no_workspace (void)
   {
     g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
 
-    a = TRY (gtorch_ones (GTORCH_SHAPE (64, 64), GTORCH_DTYPE_FLOAT32, gpu, &error));
+    a = TRY (gtorch_ones (GTORCH_SHAPE (32, 32), GTORCH_DTYPE_FLOAT32, gpu, &error));
     before = gtorch_device_get_memory_allocated (gpu);
     product = TRY (gtorch_tensor_mm (a, a, &error));
     g_assert_cmpuint (gtorch_device_get_memory_allocated (gpu) - before, <, 1 << 20);
