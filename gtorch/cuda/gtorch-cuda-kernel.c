@@ -77,6 +77,13 @@ gtorch_cuda_kernel_run (GTorchCudaKernel *self, GTorchCudaFamily *family, const 
 {
   const GTorchCudaLaunch launch = { .grid = { blocks }, .block = { threads } };
 
+  if (G_UNLIKELY (blocks > G_MAXINT32))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("the kernel would take %" G_GUINT64_FORMAT " blocks, GPUs run at most %d"),
+                   blocks, G_MAXINT32);
+      return FALSE;
+    }
   if (G_UNLIKELY (g_atomic_pointer_get (&self->kernel) == NULL)
       && !gtorch_cuda_kernel_get (self, family, name, error))
     return FALSE;

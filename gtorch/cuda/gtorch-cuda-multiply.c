@@ -75,7 +75,8 @@ gtorch_cuda_multiply_by_kernel (GTorchCudaLane *lane, guint dtype, GtMultiply *m
 {
   const guint n_multiprocessors = lane->device->n_multiprocessors;
   const gboolean is_float = gtorch_dtype_kind (dtype) == GTORCH_KIND_FLOAT;
-  const gboolean is_large = !is_float && n_blocks (m, LARGE_TILE) >= n_multiprocessors;
+  const gboolean is_large = !is_float && MIN (m->m, m->n) > LARGE_TILE / 2
+                            && n_blocks (m, LARGE_TILE) >= n_multiprocessors;
   const guint side = is_large ? LARGE_TILE : SMALL_TILE;
   GTorchCudaKernel *kernel = &kernels[is_large][dtype];
   g_autoptr (GError) local = NULL;

@@ -59,7 +59,7 @@ gtorch_cuda_random_keys (GtRandom *p, guint64 seed, guint64 counter)
   p->keys[0][1] ^= (guint32) low;
 }
 
-/* Half as many blocks again as the GPU has room for, or fewer: those that are done later find less to do. */
+/* More blocks than the GPU has room for: multiprocessors that are done sooner take another one. */
 static gboolean
 run_normal (GTorchDevice *device, GTorchCudaLane *lane, Form form, guint dtype, const gchar *name,
             GtRandom *p, GError **error)

@@ -619,31 +619,36 @@ auto_sync_waits_for_other_streams (void)
 }
 
 #define TEST(name) g_test_add_func ("/GTorch/stream/" #name, name)
+/* One that holds a queue while it puts work behind: where each launch waits for what is before it, as
+ * under compute-sanitizer, that would never end. */
+#define TEST_HOLDING(name)                     \
+  if (g_getenv ("GTORCH_TEST_SERIAL") == NULL) \
+  TEST (name)
 
 int
 main (int argc, char *argv[])
 {
   g_test_init (&argc, &argv, NULL);
   TEST (default_stream_works_at_once);
-  TEST (work_is_done_in_order_elsewhere);
+  TEST_HOLDING (work_is_done_in_order_elsewhere);
   TEST (host_reads_wait_for_the_writer);
   TEST (default_stream_waits_for_its_operands);
-  TEST (operands_may_be_dropped_at_once);
-  TEST (operands_may_be_released_at_once);
+  TEST_HOLDING (operands_may_be_dropped_at_once);
+  TEST_HOLDING (operands_may_be_released_at_once);
   TEST (stream_may_be_dropped_at_once);
-  TEST (errors_come_at_the_next_synchronize_once);
-  TEST (printing_leaves_errors_to_others);
-  TEST (errors_come_with_the_read_or_the_device);
-  TEST (streams_wait_for_each_other);
-  TEST (waiting_can_be_cancelled);
-  TEST (waiting_is_cancelled_from_another_thread);
-  TEST (main_loop_waits_without_blocking);
-  TEST (main_loop_reads_values_at_their_place);
-  TEST (main_loop_gets_errors_and_cancellation);
+  TEST_HOLDING (errors_come_at_the_next_synchronize_once);
+  TEST_HOLDING (printing_leaves_errors_to_others);
+  TEST_HOLDING (errors_come_with_the_read_or_the_device);
+  TEST_HOLDING (streams_wait_for_each_other);
+  TEST_HOLDING (waiting_can_be_cancelled);
+  TEST_HOLDING (waiting_is_cancelled_from_another_thread);
+  TEST_HOLDING (main_loop_waits_without_blocking);
+  TEST_HOLDING (main_loop_reads_values_at_their_place);
+  TEST_HOLDING (main_loop_gets_errors_and_cancellation);
   TEST (current_stream_nests_and_is_the_threads_own);
   TEST (launch_blocking_waits_for_each_call);
   TEST (many_streams_come_and_go);
   TEST (bare_object_works_like_the_default_stream);
-  TEST (auto_sync_waits_for_other_streams);
+  TEST_HOLDING (auto_sync_waits_for_other_streams);
   return g_test_run ();
 }

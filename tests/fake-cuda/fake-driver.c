@@ -574,7 +574,8 @@ cuDeviceGetAttribute (int *value, CUdevice_attribute attribute, CUdevice device)
       *value = 1000000;
       break;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-      *value = 4; /* few, so that small tensors are cut into parts too */
+      /* few, so that small tensors are cut into parts too; products are decided by it */
+      *value = fake_multiplies ? 132 : 4;
       break;
     case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
       *value = 256;

@@ -1,60 +1,66 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The kernels of products, of float32, float64 and integers, for programs that ask for them ("multiply=1");
- * others have the library that stands in for cublasLt multiply. */
+/* The kernels of products, of real dtypes, for programs that ask for them ("multiply=1"); others have the
+ * library that stands in for cublasLt multiply. */
 
 #include "config.h"
 
 #include <string.h>
 
+#include "cpu/isa/gtorch-isa-half.h"
 #include "fake-cuda-private.h"
 #include "kernels/gtorch-kernel-params.h"
 
-/* A type of elements, and the one that is computed in. */
-#define MULTIPLY(name, T, U)                                                                \
-  static void multiply_##name (const GtMultiply *p, const void *from_a, const void *from_b, \
-                               void *to, const void *bias, void *sums)                      \
-  {                                                                                         \
-    U alpha, beta;                                                                          \
-    gint64 batch, i, j, k;                                                                  \
-                                                                                            \
-    memcpy (&alpha, &p->alpha, sizeof alpha);                                               \
-    memcpy (&beta, &p->beta, sizeof beta);                                                  \
-    for (batch = 0; batch < p->batch; batch++)                                              \
-      for (j = 0; j < p->n; j++)                                                            \
-        {                                                                                   \
-          const T *a = (const T *) from_a + batch * p->a_batch;                             \
-          const T *b = (const T *) from_b + batch * p->b_batch + j * p->b_column;           \
-          T *c = (T *) to + batch * p->c_batch + j * p->c_column;                           \
-          U sum = 0;                                                                        \
-                                                                                            \
-          for (i = 0; i < p->m; i++)                                                        \
-            {                                                                               \
-              U value = 0;                                                                  \
-                                                                                            \
-              for (k = 0; k < p->k; k++)                                                    \
-                value += (U) a[i * p->a_row + k * p->a_column] * (U) b[k * p->b_row];       \
-              value *= alpha;                                                               \
-              if (bias != NULL)                                                             \
-                value += (U) ((const T *) bias)[i];                                         \
-              if (p->adds)                                                                  \
-                value += beta * (U) c[i];                                                   \
-              c[i] = (T) value;                                                             \
-            }                                                                               \
-          for (k = 0; sums != NULL && k < p->k; k++)                                        \
-            sum += (U) b[k * p->b_row];                                                     \
-          if (sums != NULL)                                                                 \
-            ((T *) sums)[j] = (T) sum;                                                      \
-        }                                                                                   \
+#define PLAIN(x) (x)
+
+/* A type of elements, and the one that is computed in, with the ways there and back. */
+#define MULTIPLY(name, T, U, FROM, TO)                                                         \
+  static void multiply_##name (const GtMultiply *p, const void *from_a, const void *from_b,    \
+                               void *to, const void *bias, void *sums)                         \
+  {                                                                                            \
+    U alpha, beta;                                                                             \
+    gint64 batch, i, j, k;                                                                     \
+                                                                                               \
+    memcpy (&alpha, &p->alpha, sizeof alpha);                                                  \
+    memcpy (&beta, &p->beta, sizeof beta);                                                     \
+    for (batch = 0; batch < p->batch; batch++)                                                 \
+      for (j = 0; j < p->n; j++)                                                               \
+        {                                                                                      \
+          const T *a = (const T *) from_a + batch * p->a_batch;                                \
+          const T *b = (const T *) from_b + batch * p->b_batch + j * p->b_column;              \
+          T *c = (T *) to + batch * p->c_batch + j * p->c_column;                              \
+          U sum = 0;                                                                           \
+                                                                                               \
+          for (i = 0; i < p->m; i++)                                                           \
+            {                                                                                  \
+              U value = 0;                                                                     \
+                                                                                               \
+              for (k = 0; k < p->k; k++)                                                       \
+                value +=                                                                       \
+                    (U) FROM (a[i * p->a_row + k * p->a_column]) * (U) FROM (b[k * p->b_row]); \
+              value *= alpha;                                                                  \
+              if (bias != NULL)                                                                \
+                value += (U) FROM (((const T *) bias)[i]);                                     \
+              if (p->adds)                                                                     \
+                value += beta * (U) FROM (c[i]);                                               \
+              c[i] = (T) TO (value);                                                           \
+            }                                                                                  \
+          for (k = 0; sums != NULL && k < p->k; k++)                                           \
+            sum += (U) FROM (b[k * p->b_row]);                                                 \
+          if (sums != NULL)                                                                    \
+            ((T *) sums)[j] = (T) TO (sum);                                                    \
+        }                                                                                      \
   }
-MULTIPLY (f32, gfloat, gfloat)
-MULTIPLY (f64, gdouble, gdouble)
-MULTIPLY (i8, gint8, guint32)
-MULTIPLY (u8, guint8, guint32)
-MULTIPLY (i16, gint16, guint32)
-MULTIPLY (i32, gint32, guint32)
-MULTIPLY (i64, gint64, guint64)
+MULTIPLY (f32, gfloat, gfloat, PLAIN, PLAIN)
+MULTIPLY (f64, gdouble, gdouble, PLAIN, PLAIN)
+MULTIPLY (f16, guint16, gfloat, gt_half_to_float, gt_half_from_float)
+MULTIPLY (bf16, guint16, gfloat, gt_bfloat16_to_float, gt_bfloat16_from_float)
+MULTIPLY (i8, gint8, guint32, PLAIN, PLAIN)
+MULTIPLY (u8, guint8, guint32, PLAIN, PLAIN)
+MULTIPLY (i16, gint16, guint32, PLAIN, PLAIN)
+MULTIPLY (i32, gint32, guint32, PLAIN, PLAIN)
+MULTIPLY (i64, gint64, guint64, PLAIN, PLAIN)
 
 typedef void (*Multiply) (const GtMultiply *p, const void *a, const void *b, void *c,
                           const void *bias, void *sums);
@@ -65,9 +71,9 @@ static const struct
   Multiply run;
   gsize size;
 } known[] = {
-  { "f32", multiply_f32, 4 }, { "f64", multiply_f64, 8 }, { "i8", multiply_i8, 1 },
-  { "u8", multiply_u8, 1 },   { "i16", multiply_i16, 2 }, { "i32", multiply_i32, 4 },
-  { "i64", multiply_i64, 8 },
+  { "f32", multiply_f32, 4 }, { "f64", multiply_f64, 8 },   { "f16", multiply_f16, 2 },
+  { "i8", multiply_i8, 1 },   { "bf16", multiply_bf16, 2 }, { "u8", multiply_u8, 1 },
+  { "i16", multiply_i16, 2 }, { "i32", multiply_i32, 4 },   { "i64", multiply_i64, 8 },
 };
 
 /* The memory from the first element to the last one. */
@@ -108,26 +114,26 @@ run_multiply (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer para
   return CUDA_SUCCESS;
 }
 
-/* multiply_<dtype>_<size> */
+/* multiply_<dtype>_<size>; another one is a mistake, which would be hidden by what else multiplies. */
 gboolean
 fake_multiply_parse (FakeKernel *kernel, const gchar *text)
 {
-  const gboolean is_large = g_str_has_suffix (text, "_large");
   guint i;
 
-  if (!fake_multiplies || !g_str_has_prefix (text, "multiply_")
-      || (!is_large && !g_str_has_suffix (text, "_small")))
+  if (!fake_multiplies || !g_str_has_prefix (text, "multiply_"))
     return FALSE;
-  text += strlen ("multiply_");
   for (i = 0; i < G_N_ELEMENTS (known); i++)
-    if (strlen (text) == strlen (known[i].name) + strlen ("_large")
-        && g_str_has_prefix (text, known[i].name))
-      {
-        kernel->run = run_multiply;
-        kernel->n_bytes = sizeof (GtMultiply);
-        kernel->from = i;
-        kernel->size = is_large ? 64 : 16;
-        return TRUE;
-      }
-  return FALSE;
+    {
+      g_autofree gchar *large = g_strdup_printf ("multiply_%s_large", known[i].name);
+      g_autofree gchar *small = g_strdup_printf ("multiply_%s_small", known[i].name);
+
+      if (strcmp (text, large) != 0 && strcmp (text, small) != 0)
+        continue;
+      kernel->run = run_multiply;
+      kernel->n_bytes = sizeof (GtMultiply);
+      kernel->from = i;
+      kernel->size = strcmp (text, large) == 0 ? 64 : 16;
+      return TRUE;
+    }
+  g_error ("fake-cuda: there is no kernel gt_%s", text);
 }
