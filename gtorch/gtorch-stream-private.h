@@ -217,6 +217,15 @@ gtorch_current_stream (GTorchDevice *device)
   return gtorch_thread.streams[device->slot];
 }
 
+/* The same, or the default one if it was made; NULL. */
+static inline GTorchStream *
+gtorch_stream_peek_current (GTorchDevice *device)
+{
+  GTorchStream *stream = gtorch_current_stream (device);
+
+  return stream != NULL ? stream : g_atomic_pointer_get (&device->default_stream);
+}
+
 /* How many streams have auto-sync; atomically. */
 extern gint gtorch_n_auto_syncs;
 gboolean gtorch_stream_join_others (GTorchDevice *device, GError **error);

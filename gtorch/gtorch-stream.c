@@ -505,10 +505,8 @@ wait_here (GTorchTimeline *timeline, guint64 seq, gpointer data)
 gboolean
 gtorch_stream_join_others (GTorchDevice *device, GError **error)
 {
-  GTorchStream *stream = gtorch_current_stream (device);
+  GTorchStream *stream = gtorch_stream_peek_current (device);
 
-  if (stream == NULL)
-    stream = g_atomic_pointer_get (&device->default_stream);
   if (stream == NULL || !g_atomic_int_get (&stream->auto_sync) || gtorch_thread.worker != NULL
       || __atomic_load_n (&stream->capture, __ATOMIC_ACQUIRE) != NULL)
     return TRUE;

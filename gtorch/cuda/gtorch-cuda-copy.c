@@ -364,12 +364,10 @@ copy_by_itself (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GTorchCudaLane 
   gboolean to_host = dst->storage->device->type == GTORCH_DEVICE_TYPE_CPU;
   GTorchImpl *host = to_host ? dst : src, *other = to_host ? src : dst;
   GTorchDevice *device = other->storage->device;
-  GTorchStream *stream = gtorch_current_stream (device);
+  GTorchStream *stream = gtorch_stream_peek_current (device);
   CUdeviceptr address = (CUdeviceptr) (guintptr) gtorch_impl_data (other);
   gboolean result;
 
-  if (stream == NULL)
-    stream = g_atomic_pointer_get (&device->default_stream);
   gtorch_cuda_use_storage (other->storage, lane);
   if (!come_after (host->storage, host, lane, error))
     return FALSE;

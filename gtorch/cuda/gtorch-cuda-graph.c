@@ -833,10 +833,8 @@ gtorch_cuda_graph_replay (GTorchCUDAGraph *self, GError **error)
   GTorchStream *stream = NULL;
 
   g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
-  if (G_LIKELY (self->device != NULL))
-    stream = gtorch_current_stream (self->device);
-  if (stream == NULL && self->device != NULL)
-    stream = gtorch_device_make_default_stream (self->device, NULL);
+  if (self->device != NULL)
+    stream = gtorch_stream_peek_current (self->device);
   return replay (self, stream != NULL ? stream : gtorch_stream_get_current (self->device), error);
 }
 

@@ -668,13 +668,11 @@ gtorch_cuda_lane_may_capture (GTorchCudaLane *lane)
 GTorchCudaLane *
 gtorch_cuda_current_lane (GTorchDevice *device, GError **error)
 {
-  GTorchStream *stream = gtorch_current_stream (device);
+  GTorchStream *stream = gtorch_stream_peek_current (device);
   GTorchCudaLane *lane;
 
   if (!gtorch_device_works (device, error))
     return NULL;
-  if (stream == NULL)
-    stream = g_atomic_pointer_get (&device->default_stream);
   if (G_UNLIKELY (stream == NULL))
     {
       stream = gtorch_device_make_default_stream (device, error);
