@@ -6,8 +6,7 @@
 
 #include "config.h"
 
-#include <string.h>
-
+#include "cpu/gtorch-cpu-cast.h"
 #include "cuda/gtorch-cuda-plain-private.h"
 #include "cuda/gtorch-cuda-private.h"
 #include "kernels/gtorch-kernel-params.h"
@@ -54,18 +53,16 @@ is_small (const GtMultiply *m, guint dtype, gboolean is_exact, guint n_multiproc
   return m->k <= depth && n_blocks (m, SMALL_TILE) <= blocks;
 }
 
+/* As the kernel takes it: integers of any size as the lower bits of an int64. */
 static GtNumber
 number (guint dtype, gdouble value)
 {
+  const gboolean is_float = gtorch_dtype_kind (dtype) == GTORCH_KIND_FLOAT;
+  const guint compute = is_float ? gtorch_dtype_infos[dtype].compute : GTORCH_DTYPE_INT64;
   GtNumber result = { { 0 } };
-  const gfloat narrow = value;
 
-  if (dtype == GTORCH_DTYPE_FLOAT64)
-    memcpy (&result, &value, sizeof value);
-  else if (gtorch_dtype_kind (dtype) == GTORCH_KIND_FLOAT)
-    memcpy (&result, &narrow, sizeof narrow);
-  else
-    result.words[0] = (guint64) (gint64) value;
+  gtorch_cpu_cast (compute, GTORCH_DTYPE_FLOAT64) ((char *) &result, 16, (const char *) &value, 16,
+                                                   1);
   return result;
 }
 

@@ -103,6 +103,7 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, Form form, GtRandom *p, GTorchImp
   guint dtype = output->dtype, size = gtorch_dtype_size (dtype);
   guint per_block = form < DROPOUT && (form == INTEGERS || dtype == GTORCH_DTYPE_FLOAT64) ? 2 : 4;
   gint64 per_thread_block = THREADS * (form < DROPOUT ? UNROLL : 1) * per_block;
+  const gboolean by_table = form == NORMAL && dtype != GTORCH_DTYPE_FLOAT64;
   g_autoptr (GTorchImpl) plain = NULL;
   g_autoptr (GTorchImpl) packed = NULL;
   gboolean done;
@@ -121,10 +122,10 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, Form form, GtRandom *p, GTorchImp
   if (packed != NULL)
     p->in = gtorch_impl_data (packed);
   p->vectors = (((guintptr) p->out | (guintptr) p->in) & (per_block * size - 1)) == 0;
-  if (form == NORMAL && p->affine && dtype != GTORCH_DTYPE_FLOAT64)
+  if (by_table && p->affine)
     form = NORMAL_AFFINE;
   g_snprintf (name, sizeof name, "gt_random_%s_%s", gtorch_cuda_dtype_suffixes[dtype], forms[form]);
-  if (form == NORMAL_AFFINE || (form == NORMAL && dtype != GTORCH_DTYPE_FLOAT64))
+  if (by_table)
     done = run_normal (call->device, lane, form, dtype, name, p, error);
   else
     done = gtorch_cuda_kernel_run (&kernels[form][dtype], gtorch_cuda_plain_family (FAMILY), name,
