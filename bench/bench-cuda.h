@@ -15,6 +15,8 @@ typedef struct
    * GTORCH_CHECK and without; NULL: host time */
   const gchar *unit;
   gconstpointer data;
+  /* n calls without a result, for what is not much longer than to count references of one; or NULL */
+  gboolean (*repeat) (gconstpointer data, guint n, GError **error);
 } BenchCase;
 
 extern GTorchDevice *bench_device;

@@ -719,9 +719,13 @@ void
 gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane)
 {
   GTorchCudaBlock *block = (GTorchCudaBlock *) storage;
+  guint64 bit;
 
-  if (storage->free_func == NULL && gtorch_cuda_arena_get_lane (block->arena) != lane)
-    __atomic_or_fetch (&block->uses, gtorch_cuda_lane_bit (lane), __ATOMIC_RELAXED);
+  if (storage->free_func != NULL || gtorch_cuda_arena_get_lane (block->arena) == lane)
+    return;
+  bit = gtorch_cuda_lane_bit (lane);
+  if ((__atomic_load_n (&block->uses, __ATOMIC_RELAXED) & bit) == 0)
+    __atomic_or_fetch (&block->uses, bit, __ATOMIC_RELAXED);
 }
 
 static void
