@@ -27,6 +27,13 @@ find_gpu (void)
   return FALSE;
 }
 
+/* As under memcheck each tensor is given back to the driver at once. */
+static inline gboolean
+memory_is_cached (void)
+{
+  return g_getenv ("GTORCH_NO_MEMORY_CACHING") == NULL;
+}
+
 static inline GTorchTensor *
 must (GTorchTensor *tensor, GError *error)
 {
