@@ -6,6 +6,7 @@
 #include "bench-cuda.h"
 
 GTorchDevice *bench_device;
+GTorchStream *bench_stream;
 
 #define N     268435456.0 /* elements of the large tensors: 1 GiB of float32 */
 #define NONE  GTORCH_DTYPE_NONE

@@ -47,6 +47,7 @@ drop (void)
   g_clear_object (&now.graph);
   g_clear_object (&now.result);
   g_clear_object (&now.stream);
+  bench_stream = NULL;
   g_clear_pointer (&now.training, bench_training_free);
   gtorch_device_empty_cache (bench_device);
 }
@@ -122,7 +123,10 @@ have (const Program *program, GError **error)
     return TRUE;
   drop ();
   if (prepare (program, error))
-    return TRUE;
+    {
+      bench_stream = program->form == TINY_ON_OWN ? now.stream : NULL;
+      return TRUE;
+    }
   drop ();
   return FALSE;
 }
@@ -147,12 +151,11 @@ run (gconstpointer data, GError **error)
 static gboolean
 replay (gconstpointer data, guint n, GError **error)
 {
-  const Program *program = data;
-  gboolean success = have (program, error);
+  gboolean success = have (data, error);
 
-  if (program->form == TINY_ON_OWN)
+  if (bench_stream != NULL)
     for (; success && n > 0; n--)
-      success = gtorch_cuda_graph_replay_on (now.graph, now.stream, error);
+      success = gtorch_cuda_graph_replay_on (now.graph, bench_stream, error);
   for (; success && n > 0; n--)
     success = gtorch_cuda_graph_replay (now.graph, error);
   return success;

@@ -44,14 +44,19 @@ synchronize (GError **error)
   return gtorch_device_synchronize (bench_device, NULL, error);
 }
 
-/* Whoever slept while it waited begins with a low clock; PyTorch waits awake. */
-static void
-wake (void)
+/* Who slept begins with a low clock and cold caches; PyTorch and the driver wait awake. */
+static gboolean
+wait_awake (GError **error)
 {
-  const gint64 end = g_get_monotonic_time () + 1000;
+  g_autoptr (GTorchEvent) event = gtorch_event_new (GTORCH_EVENT_NONE);
+  GTorchStream *stream =
+      bench_stream != NULL ? bench_stream : gtorch_stream_get_current (bench_device);
 
-  while (g_get_monotonic_time () < end)
+  if (!gtorch_event_record (event, stream, error))
+    return FALSE;
+  while (!gtorch_event_query (event))
     ;
+  return synchronize (error);
 }
 
 static gboolean
@@ -83,18 +88,16 @@ time_host (const BenchCase *row, gdouble *seconds, GError **error)
   else if (g_str_has_prefix (row->name, "audit."))
     n = CALLS;
 
-  if (!call (row, n, error) || !synchronize (error))
+  if (!call (row, n, error) || !wait_awake (error))
     return FALSE;
   for (i = 0; i < G_N_ELEMENTS (times); i++)
     {
-      gint64 start;
+      gint64 start = g_get_monotonic_time ();
 
-      wake ();
-      start = g_get_monotonic_time ();
       if (!call (row, n, error))
         return FALSE;
       times[i] = (g_get_monotonic_time () - start) * 1e-6 / n;
-      if (!synchronize (error))
+      if (!wait_awake (error))
         return FALSE;
     }
   *seconds = median (times, G_N_ELEMENTS (times));
@@ -141,15 +144,13 @@ time_wall (const BenchCase *row, gdouble *seconds, GError **error)
   gdouble times[9];
   guint i;
 
-  if (!call (row, 3, error) || !synchronize (error))
+  if (!call (row, 3, error) || !wait_awake (error))
     return FALSE;
   for (i = 0; i < G_N_ELEMENTS (times); i++)
     {
-      gint64 start;
+      const gint64 start = g_get_monotonic_time ();
 
-      wake ();
-      start = g_get_monotonic_time ();
-      if (!call (row, CALLS, error) || !synchronize (error))
+      if (!call (row, CALLS, error) || !wait_awake (error))
         return FALSE;
       times[i] = (g_get_monotonic_time () - start) * 1e-6 / CALLS;
     }

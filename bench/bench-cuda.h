@@ -20,6 +20,7 @@ typedef struct
 } BenchCase;
 
 extern GTorchDevice *bench_device;
+extern GTorchStream *bench_stream; /* what calls put their work on, or NULL: the current one */
 /* Both end with a name NULL. */
 extern const BenchCase bench_cases[];
 extern const BenchCase bench_programs[]; /* graphs, training, inference */

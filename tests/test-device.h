@@ -31,5 +31,8 @@ gpointer test_dup_elements (GTorchTensor *tensor, gsize *n_bytes);
 /* What is printed, without the words that say where it is. */
 gchar *test_to_string (GTorchTensor *tensor);
 
+/* n, or fewer where each kernel takes its time, as under compute-sanitizer. */
+guint test_often (guint n);
+
 /* The stream calls func, and goes on when that returns. */
 void test_enqueue (GTorchStream *stream, void (*func) (gpointer data), gpointer data);

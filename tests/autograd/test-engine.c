@@ -535,7 +535,7 @@ the_program_frees_the_graph_of_an_asynchronous_pass (void)
 static void
 a_wide_graph_is_summed (void)
 {
-  const guint n = 20000;
+  const guint n = test_often (20000);
   g_autoptr (GTorchTensor) x = leaf (1, 2, TRUE);
   g_autoptr (GTorchTensor) total = gtorch_tensor_mul_scalar (x, 1, NULL);
   g_autoptr (GPtrArray) parts = g_ptr_array_new_with_free_func (g_object_unref);

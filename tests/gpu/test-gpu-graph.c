@@ -356,8 +356,10 @@ branches_draw_as_eager_code (void)
         draw (x, expected);
       gtorch_manual_seed (round);
       gtorch_tensor_fill_inplace (flag, !is_left_out, NULL);
-      g_assert_true (gtorch_cuda_graph_replay (graph, &error));
-      g_assert_true (gtorch_device_synchronize (gpu, NULL, &error));
+      gtorch_cuda_graph_replay (graph, &error);
+      g_assert_no_error (error);
+      gtorch_device_synchronize (gpu, NULL, &error);
+      g_assert_no_error (error);
       for (i = 0; i < 4; i++)
         assert_same ("random", results[i], expected[i]);
     }
