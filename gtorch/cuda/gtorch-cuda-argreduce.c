@@ -45,7 +45,7 @@ launch (guint form, guint dtype, GTorchCudaLane *lane, guint64 blocks, guint spl
       if (!gtorch_cuda_kernel_get (kernel, &family, name, error))
         return FALSE;
     }
-  return gtorch_cuda_kernel_launch (kernel->kernel, lane, &shape, p, error);
+  return gtorch_cuda_kernel_launch (kernel, lane, &shape, p, error);
 }
 
 static void

@@ -117,8 +117,8 @@ gboolean gtorch_cuda_branch_begin (GTorchCudaBranch *self, GTorchCudaLane *lane,
 /* The lane is as before in any case. */
 gboolean gtorch_cuda_branch_end (GTorchCudaBranch *self, GError **error);
 
-/* The kernel is about to be launched in the capture: it is loaded if it was not yet. */
-gboolean gtorch_cuda_capture_load (GTorchCudaCapture *capture, CUkernel kernel, GError **error);
+/* The function is about to be launched in the capture: it is loaded if it was not yet. */
+gboolean gtorch_cuda_capture_load (GTorchCudaCapture *capture, CUfunction function, GError **error);
 
 /* Lets go of graphs whose last replay is done. */
 void gtorch_cuda_collect_graphs (GTorchCudaDevice *device);

@@ -501,15 +501,13 @@ end_branch (gpointer capture, GTorchStream *stream, GError **error)
 }
 
 gboolean
-gtorch_cuda_capture_load (GTorchCudaCapture *capture, CUkernel kernel, GError **error)
+gtorch_cuda_capture_load (GTorchCudaCapture *capture, CUfunction function, GError **error)
 {
   CUfunctionLoadingState state = CU_FUNCTION_LOADING_STATE_LOADED;
   const gchar *name = "?";
-  CUfunction function;
 
   /* Where it cannot be told, the launch tells of what is wrong. */
-  if (gtorch_cuda.cuKernelGetFunction (&function, kernel) != CUDA_SUCCESS
-      || gtorch_cuda.cuFuncIsLoaded (&state, function) != CUDA_SUCCESS
+  if (gtorch_cuda.cuFuncIsLoaded (&state, function) != CUDA_SUCCESS
       || state != CU_FUNCTION_LOADING_STATE_UNLOADED)
     return TRUE;
   if (!gtorch_cuda_check (gtorch_cuda.cuFuncLoad (function), "graph: cuFuncLoad", error))

@@ -52,16 +52,38 @@ gtorch_cuda_kernel_get (GTorchCudaKernel *self, GTorchCudaFamily *family, const 
   return result;
 }
 
+/* The driver launches a kernel as well, but looks for its function each time. */
+static CUfunction
+get_function (GTorchCudaKernel *self, GTorchCudaDevice *device)
+{
+  CUfunction *place = &self->functions[device->parent_instance.index];
+  CUfunction function = g_atomic_pointer_get (place);
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  gboolean found;
+
+  if (G_LIKELY (function != NULL))
+    return function;
+  gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
+  found = gtorch_cuda_device_activate (device, NULL)
+          && gtorch_cuda.cuKernelGetFunction (&function, self->kernel) == CUDA_SUCCESS;
+  gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
+  if (!found)
+    return (CUfunction) self->kernel; /* and the launch tells of what is wrong */
+  g_atomic_pointer_set (place, function);
+  return function;
+}
+
 gboolean
-gtorch_cuda_kernel_launch (CUkernel kernel, GTorchCudaLane *lane, const GTorchCudaLaunch *launch,
-                           gconstpointer parameters, GError **error)
+gtorch_cuda_kernel_launch (GTorchCudaKernel *self, GTorchCudaLane *lane,
+                           const GTorchCudaLaunch *launch, gconstpointer parameters, GError **error)
 {
   void *pointers[] = { (void *) parameters };
   GTorchCudaCapture *capture = gtorch_cuda_lane_capture (lane);
+  CUfunction function = get_function (self, lane->device);
 
-  if (G_UNLIKELY (capture != NULL) && !gtorch_cuda_capture_load (capture, kernel, error))
+  if (G_UNLIKELY (capture != NULL) && !gtorch_cuda_capture_load (capture, function, error))
     return FALSE;
-  return gtorch_cuda_check (gtorch_cuda.cuLaunchKernel ((CUfunction) kernel, launch->grid[0],
+  return gtorch_cuda_check (gtorch_cuda.cuLaunchKernel (function, launch->grid[0],
                                                         MAX (launch->grid[1], 1),
                                                         MAX (launch->grid[2], 1), launch->block[0],
                                                         MAX (launch->block[1], 1),
@@ -87,5 +109,5 @@ gtorch_cuda_kernel_run (GTorchCudaKernel *self, GTorchCudaFamily *family, const 
   if (G_UNLIKELY (g_atomic_pointer_get (&self->kernel) == NULL)
       && !gtorch_cuda_kernel_get (self, family, name, error))
     return FALSE;
-  return gtorch_cuda_kernel_launch (self->kernel, lane, &launch, parameters, error);
+  return gtorch_cuda_kernel_launch (self, lane, &launch, parameters, error);
 }

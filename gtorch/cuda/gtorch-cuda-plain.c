@@ -74,7 +74,7 @@ launch (guint family, const gchar *name, const gchar *suffix, const gchar *form,
 
   g_snprintf (full, sizeof full, "gt_%s_%s%s%s", name, suffix, form[0] != '\0' ? "_" : "", form);
   kernel = find (family, full, error);
-  return kernel != NULL && gtorch_cuda_kernel_launch (kernel->kernel, lane, shape, p, error);
+  return kernel != NULL && gtorch_cuda_kernel_launch (kernel, lane, shape, p, error);
 }
 
 static gboolean

@@ -332,8 +332,8 @@ typedef struct
 typedef struct
 {
   CUkernel kernel;
+  CUfunction functions[GTORCH_CUDA_MAX_DEVICES]; /* of the context, by index of the device */
 } GTorchCudaKernel;
-
 /* Finds name in the family. */
 gboolean gtorch_cuda_kernel_get (GTorchCudaKernel *self, GTorchCudaFamily *family,
                                  const gchar *name, GError **error);
@@ -360,7 +360,7 @@ typedef struct
   guint shared;
 } GTorchCudaLaunch;
 
-gboolean gtorch_cuda_kernel_launch (CUkernel kernel, GTorchCudaLane *lane,
+gboolean gtorch_cuda_kernel_launch (GTorchCudaKernel *self, GTorchCudaLane *lane,
                                     const GTorchCudaLaunch *launch, gconstpointer parameters,
                                     GError **error);
 

@@ -68,7 +68,7 @@ run_normal (GTorchDevice *device, GTorchCudaLane *lane, Form form, guint dtype, 
                     [GTORCH_N_DTYPES]; /* bit i: CUDA device i has room for the table; atomically */
   GTorchCudaKernel *kernel = &kernels[form][dtype];
   guint *is_ready = &ready[form - NORMAL][dtype];
-  const guint bit = 1u << gtorch_device_get_index (device);
+  const guint bit = 1u << device->index;
   const guint blocks = 3 * GTORCH_CUDA_DEVICE (device)->n_multiprocessors;
   GTorchCudaLaunch launch = { .block = { NORMAL_THREADS }, .shared = TABLE_BYTES };
 
@@ -89,7 +89,7 @@ run_normal (GTorchDevice *device, GTorchCudaLane *lane, Form form, guint dtype, 
   if (p->rows > 3)
     p->rows = (p->rows + 3) / 4 * 4;
   launch.grid[0] = (p->all_rows + p->rows - 1) / p->rows;
-  return gtorch_cuda_kernel_launch (kernel->kernel, lane, &launch, p, error);
+  return gtorch_cuda_kernel_launch (kernel, lane, &launch, p, error);
 }
 
 static gboolean

@@ -45,7 +45,7 @@ launch (GTorchOpCall *call, GTorchCudaLane *lane, guint dtype, guint form, guint
       if (!gtorch_cuda_kernel_get (kernel, op->family, name, error))
         return FALSE;
     }
-  return gtorch_cuda_kernel_launch (kernel->kernel, lane, &shape, p, error);
+  return gtorch_cuda_kernel_launch (kernel, lane, &shape, p, error);
 }
 
 /* Is the input contiguous, and are the reduced dimensions next to each other? */

@@ -117,7 +117,7 @@ launch (Kind kind, guint form, guint dtype, GTorchCudaDevice *device, GTorchCuda
         return FALSE;
       g_atomic_int_or (shares, bit);
     }
-  return gtorch_cuda_kernel_launch (kernel->kernel, lane, &launch, p, error);
+  return gtorch_cuda_kernel_launch (kernel, lane, &launch, p, error);
 }
 
 /* There is memory for it, and what little else a kernel has. */

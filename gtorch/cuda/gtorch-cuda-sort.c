@@ -79,7 +79,7 @@ launch (const Order *o, guint form, guint64 across, guint64 down, guint threads,
       if (!gtorch_cuda_kernel_get (kernel, &family, name, error))
         return FALSE;
     }
-  return gtorch_cuda_kernel_launch (kernel->kernel, o->lane, &shape, p, error);
+  return gtorch_cuda_kernel_launch (kernel, o->lane, &shape, p, error);
 }
 
 static void

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Libraries, kernels, their functions in contexts, and launches. */
+
+#include "config.h"
+
+#include "fake-cuda-private.h"
+
+struct CUlib_st
+{
+  gconstpointer image;
+};
+
+CUresult
+cuLibraryLoadData (CUlibrary *library, const void *code, CUjit_option *jit_options,
+                   void **jit_values, unsigned int n_jit_options, CUlibraryOption *library_options,
+                   void **library_values, unsigned int n_library_options)
+{
+  ENTER (cuLibraryLoadData);
+  if (code == NULL)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  if (fake_capture_forbids ())
+    LEAVE (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  *library = g_new0 (struct CUlib_st, 1);
+  (*library)->image = code;
+  fake_accounts.libraries++;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuLibraryUnload (CUlibrary library)
+{
+  ENTER (cuLibraryUnload);
+  g_free (library);
+  fake_accounts.libraries--;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuLibraryGetKernel (CUkernel *kernel, CUlibrary library, const char *name)
+{
+  ENTER (cuLibraryGetKernel);
+  *kernel = fake_kernel_get (name);
+  LEAVE (*kernel != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED);
+}
+
+CUresult
+cuKernelGetAttribute (int *value, CUfunction_attribute attribute, CUkernel kernel, CUdevice device)
+{
+  ENTER (cuKernelGetAttribute);
+  *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 1024 : 0;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuKernelSetAttribute (CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice device)
+{
+  ENTER (cuKernelSetAttribute);
+  LEAVE (CUDA_SUCCESS);
+}
+
+/* A function is the kernel's address with the number of its device, from 1, in the bits that are 0 there. The
+ * kernel itself can stand for that of any device. */
+#define NUMBERS ((guintptr) 15)
+
+static FakeKernel *
+kernel_of (CUfunction function)
+{
+  return (FakeKernel *) ((guintptr) function & ~NUMBERS);
+}
+
+static gboolean
+is_of (CUfunction function, const FakeDevice *device)
+{
+  const guintptr number = (guintptr) function & NUMBERS;
+
+  return function != NULL && (number == 0 || number == device->index + 1);
+}
+
+CUresult
+cuKernelGetFunction (CUfunction *function, CUkernel kernel)
+{
+  FakeDevice *device;
+
+  ENTER_CURRENT (cuKernelGetFunction, device);
+  if (kernel == NULL)
+    LEAVE (CUDA_ERROR_INVALID_HANDLE);
+  *function = (CUfunction) ((guintptr) kernel | (device->index + 1));
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuFuncIsLoaded (CUfunctionLoadingState *state, CUfunction function)
+{
+  FakeDevice *device;
+
+  ENTER_CURRENT (cuFuncIsLoaded, device);
+  if (!is_of (function, device))
+    LEAVE (CUDA_ERROR_INVALID_HANDLE);
+  *state = (kernel_of (function)->loaded >> device->index) & 1 ? CU_FUNCTION_LOADING_STATE_LOADED
+                                                               : CU_FUNCTION_LOADING_STATE_UNLOADED;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuFuncLoad (CUfunction function)
+{
+  FakeKernel *kernel = kernel_of (function);
+  FakeDevice *device;
+
+  ENTER_CURRENT (cuFuncLoad, device);
+  if (!is_of (function, device))
+    LEAVE (CUDA_ERROR_INVALID_HANDLE);
+  if ((kernel->loaded >> device->index) & 1)
+    LEAVE (CUDA_SUCCESS);
+  if (fake_capture_forbids ())
+    LEAVE (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  kernel->loaded |= 1u << device->index;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuFuncGetName (const char **name, CUfunction function)
+{
+  ENTER (cuFuncGetName);
+  *name = kernel_of (function)->name;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuFuncGetParamInfo (CUfunction function, size_t index, size_t *offset, size_t *size)
+{
+  ENTER (cuFuncGetParamInfo);
+  if (index != 0)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  *offset = 0;
+  if (size != NULL)
+    *size = kernel_of (function)->n_bytes;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuLaunchKernel (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                unsigned int block_x, unsigned int block_y, unsigned int block_z,
+                unsigned int shared_bytes, CUstream stream, void **parameters, void **extra)
+{
+  FakeKernel *kernel = kernel_of (function);
+  FakeOp op = { .kind = FAKE_KERNEL,
+                .launch = { kernel,
+                            { { grid_x, grid_y, grid_z }, { block_x, block_y, block_z } } } };
+  CUresult result;
+
+  ENTER (cuLaunchKernel);
+  stream = fake_stream_find (stream);
+  if (stream == NULL || !is_of (function, stream->device))
+    LEAVE (CUDA_ERROR_INVALID_HANDLE);
+  if (grid_x == 0 || grid_y == 0 || grid_z == 0 || grid_x > G_MAXINT32 || grid_y > 65535
+      || grid_z > 65535 || (guint64) block_x * block_y * block_z - 1 >= 1024
+      || shared_bytes > 227 << 10)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  if (kernel->only_reports && stream->capture != NULL)
+    LEAVE (CUDA_ERROR_NOT_SUPPORTED);
+  op.launch.parameter = g_memdup2 (parameters[0], kernel->n_bytes);
+  kernel->loaded |= 1u << stream->device->index;
+  result = fake_stream_push (stream, &op);
+  LEAVE (result == CUDA_SUCCESS && kernel->only_reports ? CUDA_ERROR_NOT_SUPPORTED : result);
+}
