@@ -116,10 +116,8 @@ gtorch_tensor_set_property (GObject *object, guint prop_id, const GValue *value,
 }
 
 /* Making and dropping a GObject costs more than all the rest of a small operation, so each thread keeps
- * some that nobody else ever knew more of than their address: no data, weak reference, toggle
- * reference,
- * closure or signal handler was attached. Taking a reference in dispose keeps such an object alive
- * past
+ * some that nobody else ever knew more of than their address: no data, weak reference, toggle reference,
+ * closure or signal handler was attached. Taking a reference in dispose keeps such an object alive past
  * g_object_unref(), with nothing in it. */
 #define RECYCLED_MAX 32
 
@@ -239,7 +237,7 @@ tensor_new (GTorchImpl *impl)
 static void
 gtorch_tensor_dispose (GObject *object)
 {
-  GTorchTensor *self = GTORCH_TENSOR (object);
+  GTorchTensor *self = (GTorchTensor *) object;
 
   /* From here on the impl makes a new object if one is wanted; this one keeps it until finalize. */
   if (self->impl != NULL)
