@@ -34,6 +34,12 @@ memory_is_cached (void)
   return g_getenv ("GTORCH_NO_MEMORY_CACHING") == NULL;
 }
 
+static inline gboolean
+is_under_sanitizer (void)
+{
+  return g_getenv ("GTORCH_TEST_SERIAL") != NULL;
+}
+
 static inline GTorchTensor *
 must (GTorchTensor *tensor, GError *error)
 {
