@@ -504,8 +504,8 @@ main (gint argc, gchar **argv)
   g_test_add_func ("/GTorchGpuGraph/kernels_of_the_program_are_seen",
                    kernels_of_the_program_are_seen);
   g_test_add_func ("/GTorchGpuGraph/replays_draw_as_eager_code", replays_draw_as_eager_code);
-  /* What compute-sanitizer puts into these kernels breaks off in a branch, at no access of theirs: neither where it
-   * leaves them as they are, nor as initcheck and synccheck, nor outside of branches. */
+  /* What compute-sanitizer puts into these kernels breaks off in a branch, at no access of theirs: not where
+   * it leaves them as they are, not as initcheck or synccheck, not outside of branches. */
   if (!is_under_sanitizer ())
     g_test_add_func ("/GTorchGpuGraph/branches_draw_as_eager_code", branches_draw_as_eager_code);
   g_test_add_func ("/GTorchGpuGraph/training_is_the_same_as_a_graph",
