@@ -83,6 +83,7 @@ typedef enum
   GTORCH_OP_FLAG_INPLACE_OK = 1 << 3, /* has an in-place form */
   GTORCH_OP_FLAG_NUMBERS =
       1 << 5, /* inputs without dimensions may be on the CPU, but not all of them */
+  GTORCH_OP_FLAG_WHOLE = 1 << 6, /* computed in integers its attributes are such, too */
 } GTorchOpFlags;
 
 /* What a region of mixed precision (gtorch-autocast-private.h) does with the inputs that are floating-point

@@ -514,10 +514,36 @@ gtorch_call_is_dtype (GTorchOpCall *call, guint dtype, GError **error)
   return FALSE;
 }
 
+/* Negative ones stand for what they wrap to, where the dtype has none. */
+static gboolean
+check_whole (GTorchOpCall *call, guint dtype, GError **error)
+{
+  const gdouble max = gtorch_dtype_infos[dtype].max;
+  guint i;
+
+  for (i = 0; i < call->op->n_attrs; i++)
+    {
+      const GTorchArgSpec *arg = find_arg (call->op, FALSE, i);
+      const gdouble value = call->attrs[i].d;
+
+      if (arg->kind != GTORCH_ARG_DOUBLE
+          || (value == trunc (value) && value >= -max - 1 && value <= max && value < 0x1p63))
+        continue;
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s is %g, which is no %s"),
+                         arg->name, value, gtorch_dtype_get_name (dtype));
+      return FALSE;
+    }
+  return TRUE;
+}
+
 gboolean
 gtorch_call_check_dtype (GTorchOpCall *call, guint dtype, GError **error)
 {
   if (G_UNLIKELY (!gtorch_call_is_dtype (call, dtype, error)))
+    return FALSE;
+  if (G_UNLIKELY ((call->op->flags & GTORCH_OP_FLAG_WHOLE)
+                  && gtorch_dtype_kind (dtype) == GTORCH_KIND_INT
+                  && !check_whole (call, dtype, error)))
     return FALSE;
   if (G_LIKELY (call->op->dtypes & (1u << dtype)))
     return TRUE;

@@ -275,7 +275,8 @@ gtorch_shape_index_write (GTorchOpCall *call, GError **error)
                          gtorch_impl_shape_str (self), gtorch_shape_str (shape, self->n_dims));
       return FALSE;
     }
-  return gtorch_call_set_output (call, 0, self->dtype, self->shape, self->n_dims, error);
+  return gtorch_call_check_dtype (call, self->dtype, error)
+         && gtorch_call_set_output (call, 0, self->dtype, self->shape, self->n_dims, error);
 }
 
 /* index_add and index_copy */

@@ -76,6 +76,7 @@ FLAGS = {
     'sync': 'GTORCH_OP_FLAG_SYNC',
     'devices': 'GTORCH_OP_FLAG_DEVICES',
     'numbers': 'GTORCH_OP_FLAG_NUMBERS',
+    'whole': 'GTORCH_OP_FLAG_WHOLE',
 }
 
 

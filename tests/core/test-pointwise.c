@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "gtorch-ops-private.h"
+#include <math.h>
 #include <string.h>
 
 #include "gtorch/cpu/isa/gtorch-isa-half.h"
@@ -70,6 +71,68 @@ errors_name_op_values_and_rule (void)
   g_assert_null (gtorch_tensor_bitwise_and (a, a, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE);
   g_assert_cmpstr (error->message, ==, "bitwise_and: not defined for dtype float32");
+}
+
+/* What cannot be had is refused before anything is done. */
+static void
+multipliers_of_integers_are_integers (void)
+{
+  static const struct
+  {
+    GTorchDType dtype;
+    gdouble value;
+    const gchar *what; /* or NULL: it is one */
+  } cases[] = {
+    { GTORCH_DTYPE_INT64, 0.5, "is 0.5, which is no int64" },
+    { GTORCH_DTYPE_INT64, 0x1p63, "is 9.22337e+18, which is no int64" },
+    { GTORCH_DTYPE_INT32, NAN, "which is no int32" },
+    { GTORCH_DTYPE_INT32, -INFINITY, "is -inf, which is no int32" },
+    { GTORCH_DTYPE_INT32, -0x1p31, NULL },
+    { GTORCH_DTYPE_INT8, 128, "is 128, which is no int8" },
+    { GTORCH_DTYPE_UINT8, -255, NULL },
+    { GTORCH_DTYPE_UINT8, 256, "is 256, which is no uint8" },
+    { GTORCH_DTYPE_FLOAT32, 0.5, NULL },
+  };
+  guint i, j;
+
+  for (i = 0; i < G_N_ELEMENTS (cases); i++)
+    for (j = 0; j < 7; j++)
+      {
+        const gdouble value = cases[i].value;
+        g_autoptr (GTorchTensor) x = zeros (cases[i].dtype);
+        g_autoptr (GTorchTensor) square =
+            gtorch_ones (GTORCH_SHAPE (3, 3), cases[i].dtype, NULL, NULL);
+        g_autoptr (GTorchTensor) three = gtorch_tensor_unsqueeze (square, 0, NULL);
+        g_autoptr (GTorchTensor) index =
+            gtorch_zeros (GTORCH_SHAPE (2), GTORCH_DTYPE_INT64, NULL, NULL);
+        g_autoptr (GTorchTensor) result = NULL;
+        g_autoptr (GError) error = NULL;
+
+        if (j == 0)
+          result = gtorch_tensor_add (x, x, value, &error);
+        else if (j == 1)
+          result = gtorch_tensor_sub (x, x, value, &error);
+        else if (j == 2)
+          result = gtorch_tensor_addmm (x, x, square, value, 1, &error);
+        else if (j == 3)
+          result = gtorch_tensor_addmm (x, x, square, 1, value, &error);
+        else if (j == 4)
+          result = gtorch_tensor_baddbmm (three, three, three, 1, value, &error);
+        else if (j == 5)
+          result = gtorch_tensor_index_add (x, 0, index, x, value, &error);
+        else if (gtorch_tensor_add_inplace (x, x, value, &error) != NULL)
+          result = g_object_ref (x);
+        if (cases[i].what == NULL)
+          {
+            g_assert_no_error (error);
+            continue;
+          }
+        g_assert_null (result);
+        g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+        if (strstr (error->message, cases[i].what) == NULL)
+          g_error ("%s", error->message);
+        g_assert_cmpuint (gtorch_tensor_get_version (x), ==, 0);
+      }
 }
 
 static void
@@ -161,6 +224,8 @@ main (int argc, char *argv[])
                    in_place_keeps_dtype_and_counts_versions);
   g_test_add_func ("/GTorch/pointwise/errors_name_op_values_and_rule",
                    errors_name_op_values_and_rule);
+  g_test_add_func ("/GTorch/pointwise/multipliers_of_integers_are_integers",
+                   multipliers_of_integers_are_integers);
   g_test_add_func ("/GTorch/pointwise/halves_round_to_nearest_even", halves_round_to_nearest_even);
   g_test_add_func ("/GTorch/pointwise/results_do_not_depend_on_position",
                    results_do_not_depend_on_position);
