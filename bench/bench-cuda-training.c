@@ -179,8 +179,8 @@ replay (gconstpointer data, guint n, GError **error)
 
 /* clang-format off */
 const BenchCase bench_programs[] = {
-  { "graph.replay_100_tiny.host", run, 0, NULL, PROGRAM (TINY_GRAPH), replay },
-  { "graph.replay_100_tiny.own_stream.host", run, 0, NULL, PROGRAM (TINY_ON_OWN), replay },
+  { "graph.replay_100_tiny.host", NULL, 0, NULL, PROGRAM (TINY_GRAPH), replay },
+  { "graph.replay_100_tiny.own_stream.host", NULL, 0, NULL, PROGRAM (TINY_ON_OWN), replay },
   { "graph.replay_100_tiny", run, 0, "s", PROGRAM (TINY_GRAPH) },
   { "graph.eager_100_tiny", run, 0, "wall", PROGRAM (TINY) },
   BOTH ("seed_mlp_sgd", BENCH_SEED_MLP, NONE),

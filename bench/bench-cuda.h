@@ -15,7 +15,7 @@ typedef struct
    * GTORCH_CHECK and without; NULL: host time */
   const gchar *unit;
   gconstpointer data;
-  /* n calls without a result, for what is not much longer than to count references of one; or NULL */
+  /* Instead of run: n calls without a result, for what is not much longer than to count references of one. */
   gboolean (*repeat) (gconstpointer data, guint n, GError **error);
 } BenchCase;
 
