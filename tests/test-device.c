@@ -119,12 +119,6 @@ move (GTorchImpl *impl, GTorchDevice *to)
   return result;
 }
 
-guint
-test_often (guint n)
-{
-  return g_getenv ("GTORCH_TEST_SERIAL") == NULL ? n : MAX (n / 20, 1);
-}
-
 GTorchImpl *
 impl_to_test_device (GTorchImpl *impl)
 {

@@ -7,6 +7,8 @@
 #include <gtorch/gtorch-tensor-private.h>
 #include <gtorch/gtorch.h>
 
+#include "sanitizer.h"
+
 /* GTORCH_TEST_DEVICE names the device that a program of tests runs on. Before main () it becomes the default
  * device and the current one, so that tensors made without naming a device are there; where it is missing
  * the program ends, skipping all. Nothing happens if the variable is not set: that is the CPU.
@@ -30,9 +32,6 @@ gdouble test_element (GTorchTensor *tensor, gint64 i);
 gpointer test_dup_elements (GTorchTensor *tensor, gsize *n_bytes);
 /* What is printed, without the words that say where it is. */
 gchar *test_to_string (GTorchTensor *tensor);
-
-/* n, or fewer where each kernel takes its time, as under compute-sanitizer. */
-guint test_often (guint n);
 
 /* The stream calls func, and goes on when that returns. */
 void test_enqueue (GTorchStream *stream, void (*func) (gpointer data), gpointer data);

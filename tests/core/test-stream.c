@@ -619,10 +619,10 @@ auto_sync_waits_for_other_streams (void)
 }
 
 #define TEST(name) g_test_add_func ("/GTorch/stream/" #name, name)
-/* One that holds a queue while it puts work behind: where each launch waits for what is before it, as
- * under compute-sanitizer, that would never end. */
-#define TEST_HOLDING(name)                     \
-  if (g_getenv ("GTORCH_TEST_SERIAL") == NULL) \
+/* One that holds a queue while it puts work behind: where each launch waits for what is before it, that
+ * would never end. */
+#define TEST_HOLDING(name)    \
+  if (!is_under_sanitizer ()) \
   TEST (name)
 
 int

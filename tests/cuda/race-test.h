@@ -6,6 +6,8 @@
 /* What the tests of orders between streams have in common. They run on the fake driver and, with
  * ON_A_REAL_GPU, on that of a GPU. */
 
+#include <tests/sanitizer.h>
+
 #include "cuda-test.h"
 #include "warnings.h"
 

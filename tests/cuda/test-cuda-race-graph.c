@@ -213,7 +213,7 @@ the_wait_that_is_missing (void)
   guint i;
 
   set_up (&c);
-  for (i = 0; i < 20; i++)
+  for (i = 0; i < test_often (20); i++)
     {
       write_on (c.b, c.x);
       wait_for (c.a, c.b);
@@ -368,7 +368,7 @@ memory_of_a_graph_that_is_gone (void)
   Case c;
   guint i;
 
-  for (i = 0; i < 10; i++)
+  for (i = 0; i < test_often (10); i++)
     {
       g_autoptr (GTorchTensor) x = NULL;
 

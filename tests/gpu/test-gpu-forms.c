@@ -50,6 +50,8 @@ rows_of_every_width (void)
         g_autoptr (GTorchTensor) wx = NULL;
         g_autoptr (GTorchTensor) wy = NULL;
 
+        if (is_one_too_many (t, G_N_ELEMENTS (dtypes), w))
+          continue;
         pair (shape, 2, dtypes[t], &x, &y);
         pair (shape + 1, 1, dtypes[t], &wx, &wy);
         CHECK (what, gtorch_tensor_softmax (y, -1, GTORCH_DTYPE_NONE, &error),
@@ -407,18 +409,28 @@ running_sums_of_much (void)
       const gint64 many = 8 * multis + 32;
       const GTorchDType dtype = all[t].dtype;
 
-      check_lines (dtype, 16 * multis + 5, tile / 2 + v, 1, 0);
-      check_lines (dtype, 16 * multis + 5, tile, 1, 0);
-      check_lines (dtype, 16 * multis + 5, tile + v, 1, 0);
-      check_lines (dtype, 1, many * long_tile, 1, 0);
-      check_lines (dtype, 1, many * long_tile - v, 1, v);
-      check_lines (dtype, 1, many * long_tile + v, 1, 1);
-      check_lines (dtype, 3, (many / 3 + 1) * long_tile + v, 1, 0);
-      check_lines (dtype, 37, (many / 37 + 1) * long_tile + 5 * v, 1, 0);
-      check_lines (dtype, 1, 16 * rows - 3, multis / 2 * 32 * v + v, 0);
-      check_lines (dtype, 1, 16 * rows + 1, multis / 2 * 32 * v, 1);
-      check_lines (dtype, 2, 17 * rows, multis / 4 * 32 * v, 0);
-      check_lines (dtype, 4 * multis + 2, 4 * rows - 7, 32 * v, 0);
+      const struct
+      {
+        gint64 outer, n, inner, start;
+      } lines[] = {
+        { 16 * multis + 5, tile / 2 + v, 1, 0 },
+        { 16 * multis + 5, tile, 1, 0 },
+        { 16 * multis + 5, tile + v, 1, 0 },
+        { 1, many * long_tile, 1, 0 },
+        { 1, many * long_tile - v, 1, v },
+        { 1, many * long_tile + v, 1, 1 },
+        { 3, (many / 3 + 1) * long_tile + v, 1, 0 },
+        { 37, (many / 37 + 1) * long_tile + 5 * v, 1, 0 },
+        { 1, 16 * rows - 3, multis / 2 * 32 * v + v, 0 },
+        { 1, 16 * rows + 1, multis / 2 * 32 * v, 1 },
+        { 2, 17 * rows, multis / 4 * 32 * v, 0 },
+        { 4 * multis + 2, 4 * rows - 7, 32 * v, 0 },
+      };
+      guint i;
+
+      for (i = 0; i < G_N_ELEMENTS (lines); i++)
+        if (!is_one_too_many (t, G_N_ELEMENTS (all), i))
+          check_lines (dtype, lines[i].outer, lines[i].n, lines[i].inner, lines[i].start);
     }
 }
 

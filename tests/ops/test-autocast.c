@@ -129,6 +129,8 @@ dtypes_of_results_are_pytorchs (void)
       const GTorchSample *sample = find_sample (words[0], (guint) atoi (words[1]));
 
       g_assert_nonnull (sample);
+      if (is_under_sanitizer () && i % 10 > 0)
+        continue;
       for (j = 3; g_str_equal (words[2], type) && words[j] != NULL; j++)
         for (k = 0; k < G_N_ELEMENTS (lows); k++)
           {
@@ -144,7 +146,7 @@ dtypes_of_results_are_pytorchs (void)
             g_test_fail ();
           }
     }
-  g_assert_cmpuint (n_checked, >, 2000);
+  g_assert_cmpuint (n_checked, >, test_often (2000));
   g_assert_cmpuint (n_without, <, n_checked / 10);
 }
 
@@ -727,7 +729,7 @@ train (GTorchDType dtype)
   inside = gtorch_tensor_lt_scalar (radius, 1.2, &error);
   target = gtorch_tensor_to_dtype (inside, GTORCH_DTYPE_INT64, &error);
   g_assert_no_error (error);
-  for (i = 0; i < 120; i++)
+  for (i = 0; i < test_often (120); i++)
     {
       g_autoptr (GTorchTensor) loss = NULL;
       GTorchAutocastGuard *guard = dtype != GTORCH_DTYPE_NONE ? region (dtype) : NULL;
@@ -756,8 +758,8 @@ training_converges (void)
   gdouble full = train (GTORCH_DTYPE_NONE), low = train (GTORCH_DTYPE_BFLOAT16);
 
   g_test_message ("loss %g in float32, %g in bfloat16", full, low);
-  g_assert_cmpfloat (full, <, 0.1);
-  g_assert_cmpfloat (low, <, 0.1);
+  g_assert_cmpfloat (full, <, is_under_sanitizer () ? 1 : 0.1);
+  g_assert_cmpfloat (low, <, is_under_sanitizer () ? 1 : 0.1);
   g_assert_cmpfloat (low, !=, full);
 }
 

@@ -152,7 +152,7 @@ agrees_with_definition (gconstpointer data)
         gdouble errors[4];
         guint k;
 
-        if (n > 4099 && batches[j] > 5)
+        if ((n > 4099 && batches[j] > 5) || (is_under_sanitizer () && i % 5 > 0))
           continue;
         y = TRY (gtorch_fft_fft (x, -1, -1, GTORCH_FFT_NORM_BACKWARD, &error));
         back = TRY (gtorch_fft_ifft (y, -1, -1, GTORCH_FFT_NORM_BACKWARD, &error));
@@ -394,7 +394,8 @@ complex_gradients_agree_with_differences (void)
 
   for (i = 0; i < G_N_ELEMENTS (cases); i++)
     {
-      g_autoptr (GTorchTensor) x = random_complex (GTORCH_SHAPE (3, 4), GTORCH_DTYPE_COMPLEX128, 8);
+      g_autoptr (GTorchTensor) x = random_complex (GTORCH_SHAPE (is_under_sanitizer () ? 1 : 3, 4),
+                                                   GTORCH_DTYPE_COMPLEX128, 8);
       g_autoptr (GError) error = NULL;
 
       gtorch_tensor_set_requires_grad (x, TRUE, NULL);

@@ -80,6 +80,8 @@ long_rows_are_sorted (void)
         g_autoptr (GTorchTensor) where = NULL;
         g_autoptr (GTorchTensor) one = NULL;
 
+        if (is_under_sanitizer () && n > 100000 && d > 0)
+          continue;
         for (i = 0; i < n; i++)
           numbers[i] = g_test_rand_int_range (0, 20000) % (l == 2 ? 50 : 20000);
         x = row (dtypes[d], numbers, n);

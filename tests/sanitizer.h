@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+/* compute-sanitizer looks at each access of a kernel and waits for its end before the next begins: a launch
+ * takes milliseconds. There tests do once what they otherwise repeat, and leave out what needs kernels side
+ * by side. The setups memcheck and racecheck of the build say so with GTORCH_TEST_SERIAL. */
+
+#include <glib.h>
+
+static inline gboolean
+is_under_sanitizer (void)
+{
+  return g_getenv ("GTORCH_TEST_SERIAL") != NULL;
+}
+
+/* n, or fewer under compute-sanitizer, but one. */
+static inline guint
+test_often (guint n)
+{
+  return is_under_sanitizer () ? MAX (n / 50, 1) : n;
+}
