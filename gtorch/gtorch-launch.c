@@ -12,6 +12,7 @@
 #include "gtorch-capture-private.h"
 #include "gtorch-generator-private.h"
 #include "gtorch-graph-audit-private.h"
+#include "gtorch-ops-private.h"
 #include "gtorch-race-private.h"
 #include "gtorch-stream-private.h"
 
@@ -315,6 +316,8 @@ launch_on_stream (GTorchStream *stream, GTorchOpCall *call, GError **error)
           return gtorch_capture_add (capture, stream, call, error);
         }
     }
+  if (call->op->cpu == gtorch_cpu_empty)
+    return TRUE; /* nothing is written, so no queue needs to know */
   if (!GTORCH_DEVICE_GET_CLASS (device)->launch (device, stream, call, error))
     return FALSE;
   if (stream != NULL && stream->timeline != NULL && gtorch_get_launch_blocking ())
