@@ -5,7 +5,8 @@
  * call” for each, so that bench/run can ask it and the peer in turns. The rows host.* are what the host is
  * busy with a small operation, train.* and infer.* what a step takes by the clock, the others what the device
  * is busy, peak.* bytes of memory: the most that tensors held in a process that did nothing before, and, with
- * .reserved, that the allocator had.
+ * .reserved, that the allocator had. A third column is what the driver's own launch of a kernel took in turns
+ * with the calls.
  *
  *     bench-cuda --list            names, amounts and units of one call
  *     bench-cuda --first           makes one tensor and ends
@@ -18,6 +19,7 @@
 #include <string.h>
 
 #include "bench-cuda.h"
+#include "bench-launch.h"
 
 #define CALLS    20 /* that follow each other */
 #define PEAK     "peak."
@@ -75,11 +77,30 @@ call (const BenchCase *row, guint n, GError **error)
   return TRUE;
 }
 
+/* Of the driver's own launch, on the stream that the calls are on. */
+static gdouble
+time_launch (guint n)
+{
+  CUstream stream = gtorch_stream_get_handle (gtorch_stream_get_current (bench_device));
+  gint64 start;
+  guint i;
+
+  if (bench_driver == NULL)
+    {
+      bench_driver_open ();
+      bench_driver_load ();
+    }
+  start = g_get_monotonic_time ();
+  for (i = 0; i < n; i++)
+    bench_launch (stream);
+  return (g_get_monotonic_time () - start) * 1e-6 / n;
+}
+
 /* The queue is emptied between the repetitions, so it is never full. */
 static gboolean
-time_host (const BenchCase *row, gdouble *seconds, GError **error)
+time_host (const BenchCase *row, gdouble *seconds, gdouble *launch, GError **error)
 {
-  gdouble times[21];
+  gdouble times[21], launches[G_N_ELEMENTS (times)];
   guint i, n = 500;
 
   /* the queue must not be full */
@@ -99,8 +120,15 @@ time_host (const BenchCase *row, gdouble *seconds, GError **error)
       times[i] = (g_get_monotonic_time () - start) * 1e-6 / n;
       if (!wait_awake (error))
         return FALSE;
+      if (!row->is_launch)
+        continue;
+      launches[i] = time_launch (n);
+      if (!wait_awake (error))
+        return FALSE;
     }
   *seconds = median (times, G_N_ELEMENTS (times));
+  if (row->is_launch)
+    *launch = median (launches, G_N_ELEMENTS (launches));
   return TRUE;
 }
 
@@ -181,10 +209,10 @@ measure_peak (const BenchCase *row, gboolean reserved, gdouble *bytes, GError **
 }
 
 static gboolean
-measure (const BenchCase *row, gdouble *seconds, GError **error)
+measure (const BenchCase *row, gdouble *seconds, gdouble *launch, GError **error)
 {
   if (row->unit == NULL || strcmp (row->unit, "audit") == 0)
-    return time_host (row, seconds, error);
+    return time_host (row, seconds, launch, error);
   return strcmp (row->unit, "wall") == 0 ? time_wall (row, seconds, error)
                                          : time_device (row, seconds, error);
 }
@@ -211,15 +239,17 @@ answer (const gchar *name)
   gboolean is_peak = g_str_has_prefix (name, PEAK), success = FALSE;
   gboolean is_reserved = is_peak && g_str_has_suffix (name, RESERVED);
   const BenchCase *row;
-  gdouble value = 0;
+  gdouble value = 0, launch = 0;
 
   if (is_reserved)
     program[strlen (program) - strlen (RESERVED)] = '\0';
   row = find (program);
   if (row != NULL)
-    success =
-        is_peak ? measure_peak (row, is_reserved, &value, &error) : measure (row, &value, &error);
-  if (success)
+    success = is_peak ? measure_peak (row, is_reserved, &value, &error)
+                      : measure (row, &value, &launch, &error);
+  if (success && launch > 0)
+    printf ("%s\t%.6g\t%.6g\n", name, value, launch);
+  else if (success)
     printf ("%s\t%.6g\n", name, value);
   else
     printf ("%s\tnone\n", name);

@@ -17,6 +17,7 @@ typedef struct
   gconstpointer data;
   /* Instead of run: n calls without a result, for what is not much longer than to count references of one. */
   gboolean (*repeat) (gconstpointer data, guint n, GError **error);
+  gboolean is_launch; /* of one kernel: the driver's own launch takes turns with it */
 } BenchCase;
 
 extern GTorchDevice *bench_device;

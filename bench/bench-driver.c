@@ -6,46 +6,18 @@
 
 #include "config.h"
 
-#include <dlfcn.h>
-#include <glib.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gtorch/cuda/gtorch-cuda-abi-private.h"
-
-/* A kernel of one parameter that does next to nothing. */
-static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
-                          ".visible .entry add (.param .u64 a) {\n"
-                          " .reg .b64 %d<2>; .reg .f32 %f<3>;\n"
-                          " ld.param.u64 %d1, [a]; ld.global.f32 %f1, [%d1];\n"
-                          " add.f32 %f2, %f1, %f1; st.global.f32 [%d1], %f2; ret;\n}\n";
+#include "bench-launch.h"
 
 #define SIZE ((size_t) 1 << 30)
 
-static void *driver;
 static CUstream stream;
-static CUfunction kernel;
 static void *hundred; /* a graph */
-static CUdeviceptr small, from, to;
+static CUdeviceptr from, to;
 static float *host;
-
-#define CALL(name, types, ...)                                                   \
-  do                                                                             \
-    {                                                                            \
-      static CUresult (*function) types;                                         \
-      CUresult result;                                                           \
-                                                                                 \
-      if (function == NULL)                                                      \
-        *(void **) &function = dlsym (driver, name);                             \
-      result = function != NULL ? function (__VA_ARGS__) : CUDA_ERROR_NOT_FOUND; \
-      if (result != CUDA_SUCCESS)                                                \
-        {                                                                        \
-          fprintf (stderr, "%s: error %d\n", name, result);                      \
-          exit (1);                                                              \
-        }                                                                        \
-    }                                                                            \
-  while (0)
 
 static void
 synchronize (void)
@@ -56,12 +28,7 @@ synchronize (void)
 static void
 launch (void)
 {
-  void *parameters[] = { &small };
-
-  CALL ("cuLaunchKernel",
-        (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
-         void **, void **),
-        kernel, 1, 1, 1, 128, 1, 1, 0, stream, parameters, NULL);
+  bench_launch (stream);
 }
 
 static void
@@ -79,7 +46,8 @@ replay_on_default (void)
 static void
 item (void)
 {
-  CALL ("cuMemcpyDtoHAsync_v2", (void *, CUdeviceptr, size_t, CUstream), host, small, 4, stream);
+  CALL ("cuMemcpyDtoHAsync_v2", (void *, CUdeviceptr, size_t, CUstream), host, bench_driver_memory,
+        4, stream);
   synchronize ();
 }
 
@@ -141,20 +109,6 @@ time_device (void (*run) (void))
   return times[G_N_ELEMENTS (times) / 2];
 }
 
-static void
-prepare (void)
-{
-  CUdevice device;
-  CUcontext context;
-
-  CALL ("cuInit", (unsigned), 0);
-  CALL ("cuDeviceGet", (CUdevice *, int), &device, 0);
-  CALL ("cuDevicePrimaryCtxRetain", (CUcontext *, CUdevice), &context, device);
-  CALL ("cuCtxSetCurrent", (CUcontext), context);
-  CALL ("cuStreamCreate", (CUstream *, unsigned), &stream, CU_STREAM_NON_BLOCKING);
-  CALL ("cuMemAlloc_v2", (CUdeviceptr *, size_t), &small, 64);
-}
-
 /* A graph of a hundred small kernels, one after the other. */
 static void
 prepare_graph (void)
@@ -174,10 +128,7 @@ prepare_graph (void)
 static void
 prepare_rest (void)
 {
-  void *module;
-
-  CALL ("cuModuleLoadData", (void **, const void *), &module, ptx);
-  CALL ("cuModuleGetFunction", (CUfunction *, void *, const char *), &kernel, module, "add");
+  bench_driver_load ();
   CALL ("cuMemAlloc_v2", (CUdeviceptr *, size_t), &from, SIZE);
   CALL ("cuMemAlloc_v2", (CUdeviceptr *, size_t), &to, SIZE);
   CALL ("cuMemHostAlloc", (void **, size_t, unsigned), (void **) &host, 64, 0);
@@ -189,22 +140,15 @@ main (int argc, char *argv[])
 {
   char line[64];
 
-  driver = dlopen ("libcuda.so.1", RTLD_NOW);
-  if (driver == NULL)
-    {
-      fprintf (stderr, "%s\n", dlerror ());
-      return 1;
-    }
-  prepare ();
+  bench_driver_open ();
+  CALL ("cuStreamCreate", (CUstream *, unsigned), &stream, CU_STREAM_NON_BLOCKING);
   if (argc > 1 && strcmp (argv[1], "--first") == 0)
     return 0;
   prepare_rest ();
   while (fgets (line, sizeof line, stdin) != NULL)
     {
       g_strchomp (line);
-      if (strcmp (line, "host.add") == 0 || strcmp (line, "host.add_") == 0)
-        printf ("%s\t%.4g\n", line, time_host (launch));
-      else if (strcmp (line, "graph.replay_100_tiny.host") == 0)
+      if (strcmp (line, "graph.replay_100_tiny.host") == 0)
         printf ("%s\t%.4g\n", line, time_host (replay_on_default));
       else if (strcmp (line, "graph.replay_100_tiny.own_stream.host") == 0)
         printf ("%s\t%.4g\n", line, time_host (replay));

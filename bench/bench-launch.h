@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+/* The driver's own launch of a kernel, in the device's primary context: the floor under what calls cost the host. */
+
+#include <dlfcn.h>
+#include <glib.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gtorch/cuda/gtorch-cuda-abi-private.h"
+
+extern void *bench_driver;
+extern CUdeviceptr bench_driver_memory; /* of 64 bytes */
+
+#define CALL(name, types, ...)                                                   \
+  do                                                                             \
+    {                                                                            \
+      static CUresult (*function) types;                                         \
+      CUresult result;                                                           \
+                                                                                 \
+      if (function == NULL)                                                      \
+        *(void **) &function = dlsym (bench_driver, name);                       \
+      result = function != NULL ? function (__VA_ARGS__) : CUDA_ERROR_NOT_FOUND; \
+      if (result != CUDA_SUCCESS)                                                \
+        {                                                                        \
+          fprintf (stderr, "%s: error %d\n", name, result);                      \
+          exit (1);                                                              \
+        }                                                                        \
+    }                                                                            \
+  while (0)
+
+/* The context becomes that of this thread. */
+void bench_driver_open (void);
+/* The kernel. */
+void bench_driver_load (void);
+void bench_launch (CUstream stream);
