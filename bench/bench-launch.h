@@ -3,7 +3,7 @@
 
 #pragma once
 
-/* The driver's own launch of a kernel, in the device's primary context: the floor under what calls cost the host. */
+/* The driver's own launch of a kernel, in the primary context: the floor under what calls cost the host. */
 
 #include <dlfcn.h>
 #include <glib.h>

@@ -5,7 +5,7 @@
 
 /* compute-sanitizer looks at each access of a kernel and waits for its end before the next begins: a launch
  * takes milliseconds. There tests do once what they otherwise repeat, and leave out what needs kernels side
- * by side. The setups memcheck and racecheck of the build say so with GTORCH_TEST_SERIAL. */
+ * by side. tests/gpu/sanitize.py says so with GTORCH_TEST_SERIAL. */
 
 #include <glib.h>
 

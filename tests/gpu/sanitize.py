@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""Runs the programs of suite `cuda' under compute-sanitizer, a few of their tests at a time, many side by side.
+
+    sanitize.py BUILD memcheck|racecheck [--jobs N] [--tests N] [--limit S] [--seconds S] [PROGRAM[:TEST]...]
+
+memcheck looks at each access to memory of each kernel. There each tensor is an allocation of its own, so that what
+goes beyond its end is seen. The errors of calls are not reported: tests ask for some.
+
+racecheck looks at threads of a block that meet in shared memory without waiting for each other, in kernels of our
+own. Where the tool breaks off, as it does at kernels of cublasLt and cuDNN that it leaves as they are, the tests run
+once more with all kernels looked at, and what it says of others' does not count. What it says of KNOWN is wrong: it
+does not know that a barrier orders the copies of the copy engine.
+
+PROGRAM is a name of `meson test --list', TEST a path of GLib's test framework; both may have wildcards. Prints what
+is not clean, at the end the tests that were not done in time, in the form that the command takes, and sums. Ends
+with 1 if there are any, or something was found.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import contextlib
+import fnmatch
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+KNOWN = ('gt_sum_rows_bulk', )
+TOOLS = {
+    'memcheck': (['--report-api-errors=no'], {'GTORCH_NO_MEMORY_CACHING': '1'}),
+    'racecheck': (['--kernel-name=kns=gt_'], {'GTORCH_ALLOC': 'segments'}),
+}
+
+# A kernel's name stands where an access is told of.
+REPORT = re.compile(r'^=+ +(?:\w+: )?(?:Race reported between \w+ access )?at (?:void )?([\w:]+)', re.M)
+
+Part = collections.namedtuple('Part', 'program command environment paths')
+
+
+def run(command, environment, seconds):
+    """What a program printed and its exit status, None if it had to be ended."""
+    with tempfile.TemporaryFile('w+', errors='replace') as output:
+        process = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT,
+                                   start_new_session=True)
+        try:
+            status = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            status = None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        output.seek(0)
+        return output.read(), status
+
+
+def list_parts(build, patterns, n_tests, environment):
+    for test in json.loads((build / 'meson-info' / 'intro-tests.json').read_text()):
+        suites = [suite.split(':')[-1] for suite in test['suite']]
+        program = pathlib.Path(test['cmd'][0])
+        wanted = [pattern.partition(':') for pattern in patterns]
+        wanted = [path or '*' for name, _, path in wanted if fnmatch.fnmatch(test['name'], name)]
+        if 'cuda' not in suites or not program.is_relative_to(build) or (patterns and not wanted):
+            continue
+        # The stand-ins for NVIDIA's libraries lie in the folder of the driver of the tests.
+        places = test['env'].get('LD_LIBRARY_PATH', '').split(':') + environment.get('LD_LIBRARY_PATH', '').split(':')
+        places = ':'.join(place for place in places if place and pathlib.Path(place).name != 'fake-cuda')
+        own = environment | test['env'] | {'LD_LIBRARY_PATH': places}
+        output, _ = run([*test['cmd'], '-l'], own, 60)
+        paths = [line for line in output.splitlines() if line.startswith('/')]
+        paths = [path for path in paths if not wanted or any(fnmatch.fnmatch(path, pattern) for pattern in wanted)]
+        n = -(-len(paths) // n_tests)
+        for i in range(n):
+            yield Part(test['name'], test['cmd'], own, paths[i::n])
+        if n == 0 and (not wanted or '*' in wanted):
+            yield Part(test['name'], test['cmd'], own, [])
+
+
+def read_logs(folder):
+    """How many reports there are for each kernel, and whether the tool broke off."""
+    kernels, broken = collections.Counter(), False
+    for log in folder.iterdir():
+        text = log.read_text(errors='replace')
+        broken |= 'Internal Sanitizer Error' in text
+        kernels.update(REPORT.findall(text))
+        errors = re.search(r'ERROR SUMMARY: ([1-9]\d*) error', text)
+        if errors and not kernels:
+            kernels['unknown'] += int(errors[1])
+    return kernels, broken
+
+
+def check(part, tool, options, end):
+    """Runs a part; what is to be said of it, and what was not done of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ['compute-sanitizer', '--tool=' + tool, '--target-processes=all', '--print-limit=10000',
+                   f'--log-file={folder}/%p', *options, *part.command]
+        for path in part.paths:
+            command += ['-p', path]
+        output, status = run(command, part.environment, max(1, end - time.monotonic()))
+        kernels, broken = read_logs(pathlib.Path(folder))
+    if broken and tool == 'racecheck' and options:
+        return check(part, tool, [], end)
+    done = re.findall(r'^ok \d+ (\S+)', output, re.M)
+    failed = re.findall(r'^not ok .*', output, re.M)
+    ours = {name: n for name, n in kernels.items()
+            if tool != 'racecheck' or name.startswith('gt_') and not name.startswith(KNOWN)}
+    words = [f'{name}: {n} reports' for name, n in ours.items()] + failed
+    if broken:
+        words.append('the tool broke off')
+    elif status not in (0, None) and not words:
+        words.append(f'exit status {status}: {output[-300:]!r}')
+    others = sum(kernels.values()) - sum(ours.values())
+    late = [path for path in part.paths or ['*'][:status is None] if path not in done and not words]
+    return words, late, len(done), others, not options and tool == 'racecheck'
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('build', type=pathlib.Path)
+    parser.add_argument('tool', choices=TOOLS)
+    parser.add_argument('--jobs', type=int, default=max(1, (os.cpu_count() or 2) - 1))
+    parser.add_argument('--tests', type=int, default=8, help='of a program at a time')
+    parser.add_argument('--limit', type=float, default=1800, help='seconds for these')
+    parser.add_argument('--seconds', type=float, default=24 * 3600, help='for all')
+    parser.add_argument('programs', nargs='*')
+    options = parser.parse_intermixed_args()
+    arguments, settings = TOOLS[options.tool]
+    end = time.monotonic() + options.seconds
+    found, late, sums = False, [], collections.Counter()
+
+    def check_in_time(part):
+        begun = time.monotonic()
+        if begun > end - 10:
+            return part, ([], part.paths or ['*'], 0, 0, False), 0
+        result = check(part, options.tool, arguments, min(begun + options.limit, end))
+        return part, result, time.monotonic() - begun
+
+    environment = os.environ | settings | {'GTORCH_TEST_SERIAL': '1'}
+    parts = list(list_parts(options.build.resolve(), options.programs, options.tests, environment))
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for future in concurrent.futures.as_completed([pool.submit(check_in_time, part) for part in parts]):
+            part, (words, unfinished, n_done, others, all_kernels), seconds = future.result()
+            late += [f'{part.program}:{path}' for path in unfinished]
+            found |= bool(words)
+            sums.update({'tests': n_done, 'reports': others})
+            if words or all_kernels or others:
+                place = ' '.join(part.paths) or 'all tests'
+                what = '; '.join(words) or 'clean'
+                what += ', all kernels looked at' if all_kernels else ''
+                what += f', {others} reports that do not count' if others else ''
+                print(f'{part.program}, {place}, {seconds:.0f} s: {what}', flush=True)
+    if late:
+        print('not done in time:', *late)
+    print(f'{options.tool}: {sums["tests"]} tests done, {len(late)} not done,'
+          f' {sums["reports"]} reports that do not count, {"something" if found else "nothing"} found')
+    return 0 if sums['tests'] and not found and not late else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())

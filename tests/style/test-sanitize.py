@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What tests/gpu/sanitize.py makes of compute-sanitizer's reports, of one that is made up here."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import tap
+
+SANITIZE = os.path.join(tap.SOURCE_ROOT, "tests", "gpu", "sanitize.py")
+
+# Two tests, of which `-l' tells and `-p' chooses, as GLib's programs do it.
+PROGRAM = """#!/bin/sh
+case "$*" in
+-l) echo /a; echo /b ;;
+*) n=0; for word; do case $word in
+   /b) $B ;; esac; case $word in
+   /*) n=$((n + 1)); echo "ok $n $word" ;; esac; done; echo "1..$n" ;;
+esac
+"""
+
+# Writes $REPORT to its log if /b is among the tests, $UNFILTERED if it was not told which kernels to look at.
+TOOL = """#!/bin/sh
+while :; do case $1 in
+--log-file=*) log=${1#--log-file=}; shift ;;
+--kernel-name=*) filtered=1; shift ;;
+--*) shift ;;
+*) break ;; esac; done
+case "$*" in
+*/b*) if [ -n "$UNFILTERED" ] && [ -z "$filtered" ]; then printf "$UNFILTERED" >$log; else printf "$REPORT" >$log; fi ;;
+*) echo "========= COMPUTE-SANITIZER" >$log ;; esac
+exec "$@"
+"""
+
+RACE = (
+    "========= Error: Race reported between Write access at void %s<int>+0x10 in a.cu\\n"
+    "=========     and Read access at void %s<int>+0x20 in a.cu [4 hazards]\\n"
+)
+
+
+def run(tool, *arguments, **environment):
+    """Runs the two tests, each by itself; returns what was printed and the exit status."""
+    with tempfile.TemporaryDirectory() as folder:
+        build = pathlib.Path(folder).resolve()
+        for name, text in (("compute-sanitizer", TOOL), ("test-two", PROGRAM)):
+            (build / name).write_text(text)
+            (build / name).chmod(0o755)
+        tests = [{"name": "two", "cmd": [str(build / "test-two")], "suite": ["gtorch:cuda"], "env": {}}]
+        (build / "meson-info").mkdir()
+        (build / "meson-info" / "intro-tests.json").write_text(json.dumps(tests))
+        path = f"{build}:{os.environ['PATH']}"
+        done = subprocess.run(
+            [sys.executable, SANITIZE, build, tool, "--tests", "1", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | environment | {"PATH": path},
+        )
+    return done.stdout, done.returncode
+
+
+def check(expected, status, *arguments, **environment):
+    output, got = run(*arguments, **environment)
+    assert got == status, f"{output}status {got}"
+    for words in expected:
+        assert words in output, f"{words} is not in\n{output}"
+
+
+@tap.case
+def clean_programs_are_counted():
+    check(["2 tests done, 0 not done, 0 reports that do not count, nothing found"], 0, "racecheck")
+    check(["1 tests done"], 0, "racecheck", "tw*:/a")
+    check(["0 tests done"], 1, "racecheck", "three")
+
+
+@tap.case
+def races_in_kernels_of_ours_are_found():
+    report = RACE % ("gt_add", "gt_add")
+    check(["two, /b", "gt_add: 1 reports", "something found"], 1, "racecheck", REPORT=report)
+
+
+@tap.case
+def races_that_are_not_are_not_counted():
+    report = RACE % ("gt_sum_rows_bulk_f32", "gt_sum_rows_bulk_f32")
+    check(["1 reports that do not count, nothing found"], 0, "racecheck", REPORT=report)
+
+
+@tap.case
+def where_the_tool_breaks_off_it_looks_at_all_kernels():
+    report = "========= Internal Sanitizer Error: hardware exception\\n"
+    check(["the tool broke off", "something found"], 1, "racecheck", REPORT=report)
+    others = RACE % ("cudnn_kernel", "cudnn_kernel")
+    words = ["two, /b", "all kernels looked at", "1 reports that do not count", "nothing found"]
+    check(words, 0, "racecheck", REPORT=report, UNFILTERED=others)
+
+
+@tap.case
+def wrong_accesses_are_found():
+    report = (
+        "========= Invalid __global__ read of size 4 bytes\\n"
+        "=========     at gt_fill+0x10 in a.cu\\n========= ERROR SUMMARY: 1 error\\n"
+    )
+    check(["two, /b", "gt_fill: 1 reports"], 1, "memcheck", REPORT=report)
+    report = "========= Program hit CUDA_ERROR_ASSERT\\n========= ERROR SUMMARY: 3 errors\\n"
+    check(["two, /b", "unknown: 3 reports"], 1, "memcheck", REPORT=report)
+
+
+@tap.case
+def tests_that_fail_are_found():
+    check(["two, /b", "exit status 7"], 1, "racecheck", B="exit 7")
+    check(["two, /b", "not ok 1 /b"], 1, "racecheck", B="echo not ok 1 /b")
+
+
+@tap.case
+def tests_that_take_too_long_are_named():
+    words = ["not done in time: two:/b", "1 tests done, 1 not done"]
+    check(words, 1, "racecheck", "--limit", "1", B="sleep 60")
+
+
+tap.main()
