@@ -318,6 +318,138 @@ captures_go_on_beside_the_queue_of_another (void)
   assert_no_misuse ();
 }
 
+static GTorchGraphCapture *
+begin_capture (GTorchCUDAGraph *graph, GTorchStream *stream)
+{
+  GError *error = NULL;
+  GTorchGraphCapture *capture =
+      gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
+
+  g_assert_no_error (error);
+  return capture;
+}
+
+static void
+end_capture (GTorchGraphCapture *capture)
+{
+  GError *error = NULL;
+
+  g_assert_true (gtorch_graph_capture_end (capture, &error));
+  g_assert_no_error (error);
+  gtorch_graph_capture_unref (capture);
+}
+
+/* Memory of a graph is its own: the driver gets the pages back and makes others. */
+static void
+a_capture_gets_what_streams_have_left (void)
+{
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, NULL);
+  g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  GTorchGraphCapture *capture;
+  GTorchImpl *theirs[6], *mine[4];
+  guint i;
+
+  start ();
+  alloc_pages (other, theirs, 6);
+  fill (theirs[5], 7);
+  gtorch_impl_clear (theirs, 5);
+  capture = begin_capture (graph, stream);
+  alloc_pages (NULL, mine, 4);
+  for (i = 0; i < 4; i++)
+    fill (mine[i], i + 1);
+  end_capture (capture);
+  check_memory (gpu_stat (0, "reserved_bytes.all.current"));
+  for (i = 0; i < 2; i++)
+    g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
+  for (i = 0; i < 4; i++)
+    assert_filled (mine[i], i + 1);
+  assert_filled (theirs[5], 7);
+  gtorch_impl_unref (theirs[5]);
+  gtorch_impl_clear (mine, 4);
+  g_clear_object (&graph);
+  assert_no_misuse ();
+}
+
+static gpointer
+fill_five (gpointer data)
+{
+  GTorchImpl **pages = data;
+  guint i;
+
+  alloc_pages (NULL, pages, 5);
+  for (i = 0; i < 5; i++)
+    fill (pages[i], i + 2);
+  return NULL;
+}
+
+/* Another thread moves what is not of a graph. */
+static void
+pages_move_beside_a_capture (void)
+{
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, NULL);
+  g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  GTorchGraphCapture *capture;
+  GTorchImpl *theirs[5], *mine[5], *captured;
+  guint i;
+
+  start ();
+  alloc_pages (other, theirs, 5);
+  gtorch_impl_clear (theirs, 5);
+  capture = begin_capture (graph, stream);
+  alloc_pages (NULL, &captured, 1);
+  fill (captured, 1);
+  g_thread_join (g_thread_new ("other", fill_five, mine)); /* there are two that nobody has */
+  assert_moved (8);
+  check_memory (256 * MIB);
+  end_capture (capture);
+  g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
+  assert_filled (captured, 1);
+  for (i = 0; i < 5; i++)
+    assert_filled (mine[i], i + 2);
+  gtorch_impl_clear (mine, 5);
+  gtorch_impl_unref (captured);
+  g_clear_object (&graph);
+  assert_no_misuse ();
+}
+
+/* What the stream of a capture left before cannot be waited for: it stays where it is until the end. */
+static void
+pages_of_a_capturing_stream_stay (void)
+{
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, NULL);
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GError) error = NULL;
+  const gint64 n_bytes = PAGE;
+  GTorchGraphCapture *capture;
+  GTorchStreamGuard *guard;
+  GTorchImpl *theirs[6], *mine[2], *x;
+
+  start ();
+  alloc_pages (stream, theirs, 6);
+  gtorch_impl_clear (theirs, 5);
+  capture = begin_capture (graph, stream);
+  fill (theirs[5], 8);
+  guard = gtorch_stream_guard_new (gtorch_device_get_default_stream (gpu (0)));
+  alloc_pages (NULL, mine, 2);
+  x = gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, &n_bytes, 1, &error);
+  g_assert_null (x);
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
+  gtorch_stream_guard_unref (guard);
+  check_memory (256 * MIB);
+  end_capture (capture);
+  alloc_pages (NULL, &x, 1);
+  fill (x, 9);
+  assert_filled (x, 9);
+  g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
+  assert_filled (theirs[5], 8);
+  gtorch_impl_unref (x);
+  gtorch_impl_unref (theirs[5]);
+  gtorch_impl_clear (mine, 2);
+  assert_no_misuse ();
+}
+
 /* Whatever the driver refuses: there is the memory or an error, and nothing is lost. */
 static void
 no_fault_loses_memory (void)
@@ -372,6 +504,9 @@ main (gint argc, gchar **argv)
   TEST (work_on_pages_is_waited_for);
   TEST (pages_outlive_the_queue_of_another);
   TEST (captures_go_on_beside_the_queue_of_another);
+  TEST (a_capture_gets_what_streams_have_left);
+  TEST (pages_move_beside_a_capture);
+  TEST (pages_of_a_capturing_stream_stay);
   TEST (no_fault_loses_memory);
   TEST (other_devices_may_use_what_has_moved);
   result = g_test_run ();
