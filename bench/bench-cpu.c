@@ -302,7 +302,7 @@ seconds_of (const Case *c, Data *data, guint n_calls, GError **error)
 
       if (result == NULL)
         return -1;
-      g_object_unref (result);
+      gtorch_tensor_unref (result);
     }
   return (g_get_monotonic_time () - start) / 1e6 / n_calls;
 }

@@ -306,7 +306,7 @@ queue (GTorchTensor *(*run) (gconstpointer data, GError **error), guint n, GErro
 
   for (i = 1; i < n && result != NULL; i++)
     {
-      g_object_unref (result);
+      gtorch_tensor_unref (result);
       result = run (NULL, error);
     }
   return result;

@@ -72,7 +72,7 @@ call (const BenchCase *row, guint n, GError **error)
 
       if (result == NULL)
         return FALSE;
-      g_object_unref (result);
+      gtorch_tensor_unref (result);
     }
   return TRUE;
 }

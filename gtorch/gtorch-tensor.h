@@ -10,8 +10,32 @@ G_BEGIN_DECLS
 
 #define GTORCH_TYPE_TENSOR (gtorch_tensor_get_type ())
 
+/* As G_DECLARE_FINAL_TYPE() has it, but for the function that g_autoptr() calls. */
 GTORCH_AVAILABLE_IN_0_1
-G_DECLARE_FINAL_TYPE (GTorchTensor, gtorch_tensor, GTORCH, TENSOR, GObject)
+GType gtorch_tensor_get_type (void);
+
+typedef struct
+{
+  GObjectClass parent_class;
+} GTorchTensorClass;
+
+static inline GTorchTensor *G_GNUC_UNUSED
+GTORCH_TENSOR (gpointer instance)
+{
+  return G_TYPE_CHECK_INSTANCE_CAST (instance, GTORCH_TYPE_TENSOR, GTorchTensor);
+}
+
+static inline gboolean G_GNUC_UNUSED
+GTORCH_IS_TENSOR (gpointer instance)
+{
+  return G_TYPE_CHECK_INSTANCE_TYPE (instance, GTORCH_TYPE_TENSOR);
+}
+
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_tensor_unref (GTorchTensor *self);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchTensor, gtorch_tensor_unref)
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchTensorClass, g_type_class_unref)
 
 GTORCH_AVAILABLE_IN_0_1
 GTorchDType gtorch_tensor_get_dtype (GTorchTensor *self);

@@ -59,55 +59,136 @@ gone (gpointer data, GObject *where)
   (*(guint *) data)++;
 }
 
+static void
+drop_by_gobject (GTorchTensor *tensor)
+{
+  g_object_unref (tensor);
+}
+
+static void
+drop_by_turns (GTorchTensor *tensor)
+{
+  static guint n;
+
+  (n++ % 3 == 0 ? drop_by_gobject : gtorch_tensor_unref) (tensor);
+}
+
+typedef void (*Drop) (GTorchTensor *tensor);
+
+static const Drop drops[] = { drop_by_gobject, gtorch_tensor_unref, drop_by_turns };
+
 /* Whatever was attached to an object must be dropped with it and never show in a later one. */
 static void
-attachments_end_with_the_object (void)
+attachments_end_with_the_object (gconstpointer data)
 {
+  const Drop drop = *(const Drop *) data;
   guint n_notified = 0, n_destroyed = 0, n_gone = 0, i;
   GTorchTensor *tensor = new_tensor ();
 
   g_signal_connect_data (tensor, "notify::dtype", G_CALLBACK (notified), &n_notified, NULL, 0);
-  g_object_unref (tensor);
+  drop (tensor);
 
   tensor = new_tensor ();
   g_object_set_data_full (G_OBJECT (tensor), "key", &n_destroyed, destroyed);
-  g_object_unref (tensor);
+  drop (tensor);
   g_assert_cmpuint (n_destroyed, ==, 1);
 
   tensor = new_tensor ();
   g_object_weak_ref (G_OBJECT (tensor), gone, &n_gone);
-  g_object_unref (tensor);
+  drop (tensor);
   g_assert_cmpuint (n_gone, ==, 1);
+
+  tensor = new_tensor ();
+  g_object_freeze_notify (G_OBJECT (tensor));
+  drop (tensor);
 
   for (i = 0; i < 100; i++)
     {
+      guint n = 0;
+
       tensor = new_tensor ();
       g_assert_null (g_object_get_data (G_OBJECT (tensor), "key"));
       g_object_notify (G_OBJECT (tensor), "dtype");
+      g_assert_cmpuint (n_notified, ==, 0);
+      g_signal_connect (tensor, "notify::numel", G_CALLBACK (notified), &n);
+      g_object_notify (G_OBJECT (tensor), "numel");
+      g_assert_cmpuint (n, ==, 1);
       g_assert_cmpuint (G_OBJECT (tensor)->ref_count, ==, 1);
-      g_object_unref (tensor);
+      drop (tensor);
     }
-  g_assert_cmpuint (n_notified, ==, 0);
   g_assert_cmpuint (n_gone, ==, 1);
 }
 
 static void
-weak_pointers_are_cleared (void)
+weak_pointers_are_cleared (gconstpointer data)
 {
+  const Drop drop = *(const Drop *) data;
   GTorchTensor *tensor = new_tensor ();
   GWeakRef weak;
 
   g_weak_ref_init (&weak, tensor);
   g_object_add_weak_pointer (G_OBJECT (tensor), (gpointer *) &tensor);
-  g_object_unref (tensor);
+  drop (tensor);
   g_assert_null (tensor);
   g_assert_null (g_weak_ref_get (&weak));
   g_weak_ref_clear (&weak);
 }
 
 static void
-many_alive_at_once (void)
+toggled (gpointer data, GObject *object, gboolean is_last)
 {
+  (*(guint *) data) += is_last;
+}
+
+/* As bindings hold them. */
+static void
+who_holds_another_reference_keeps_it (gconstpointer data)
+{
+  const Drop drop = *(const Drop *) data;
+  GTorchTensor *tensor = new_tensor ();
+  GTorchImpl *impl = tensor->impl;
+  guint n_toggled = 0;
+
+  g_object_ref (tensor);
+  drop (tensor);
+  g_assert_true (tensor->impl == impl && impl->object == tensor);
+  g_object_add_toggle_ref (G_OBJECT (tensor), toggled, &n_toggled);
+  drop (tensor);
+  g_assert_cmpuint (n_toggled, ==, 1);
+  g_assert_true (tensor->impl == impl && impl->object == tensor);
+  g_object_remove_toggle_ref (G_OBJECT (tensor), toggled, &n_toggled);
+}
+
+static void
+a_type_of_a_program_is_finalized (gconstpointer data)
+{
+  static const GTypeInfo info = { .class_size = sizeof (GTorchTensorClass), .instance_size = 256 };
+  const Drop drop = *(const Drop *) data;
+  guint n_gone = 0;
+  GType type = g_type_from_name ("TestTensor");
+  GTorchTensor *tensor;
+  GTypeQuery query;
+
+  g_type_query (GTORCH_TYPE_TENSOR, &query);
+  g_assert_cmpuint (query.instance_size, <=, info.instance_size);
+  if (type == 0)
+    type = g_type_register_static (GTORCH_TYPE_TENSOR, "TestTensor", &info, 0);
+  tensor = g_object_new (type, NULL);
+  g_object_set_data_full (G_OBJECT (tensor), "key", &n_gone, destroyed);
+  drop (tensor);
+  g_assert_cmpuint (n_gone, ==, 1);
+  tensor = g_object_new (type, NULL);
+  g_assert_cmpint (gtorch_tensor_get_numel (tensor), ==, 0); /* there is something in it now */
+  drop (tensor);
+  tensor = new_tensor ();
+  g_assert_true (G_OBJECT_TYPE (tensor) == GTORCH_TYPE_TENSOR);
+  drop (tensor);
+}
+
+static void
+many_alive_at_once (gconstpointer data)
+{
+  const Drop drop = *(const Drop *) data;
   GTorchTensor *tensors[200];
   guint round, i;
 
@@ -118,7 +199,7 @@ many_alive_at_once (void)
       for (i = 1; i < G_N_ELEMENTS (tensors); i++)
         g_assert_true (tensors[i] != tensors[i - 1]);
       for (i = 0; i < G_N_ELEMENTS (tensors); i++)
-        g_object_unref (tensors[i]);
+        drop (tensors[i]);
     }
 }
 
@@ -129,11 +210,13 @@ churn (gpointer data)
 
   for (i = 0; i < 20000; i++)
     {
-      g_autoptr (GTorchTensor) shared = gtorch_tensor_wrap (gtorch_impl_ref (data));
-      g_autoptr (GTorchTensor) own = new_tensor ();
+      GTorchTensor *shared = gtorch_tensor_wrap (gtorch_impl_ref (data));
+      GTorchTensor *own = new_tensor ();
 
       g_assert_true (shared->impl == data);
       g_assert_true (own->impl != data);
+      drops[i % 3](shared);
+      drops[i % 2](own);
     }
   return NULL;
 }
@@ -205,16 +288,32 @@ impossible_shapes_are_errors (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
 }
 
+#define ADD_DROP(name)                                                                 \
+  do                                                                                   \
+    {                                                                                  \
+      g_autofree gchar *path = g_strdup_printf ("/GTorch/tensor/" #name "/%s", by[i]); \
+                                                                                       \
+      g_test_add_data_func (path, &drops[i], name);                                    \
+    }                                                                                  \
+  while (0)
+
 int
 main (int argc, char *argv[])
 {
+  static const gchar *const by[] = { "gobject", "unref", "turns" };
+  guint i;
+
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/GTorch/tensor/one_impl_has_one_object", one_impl_has_one_object);
   g_test_add_func ("/GTorch/tensor/an_impl_outlives_its_object", an_impl_outlives_its_object);
-  g_test_add_func ("/GTorch/tensor/attachments_end_with_the_object",
-                   attachments_end_with_the_object);
-  g_test_add_func ("/GTorch/tensor/weak_pointers_are_cleared", weak_pointers_are_cleared);
-  g_test_add_func ("/GTorch/tensor/many_alive_at_once", many_alive_at_once);
+  for (i = 0; i < G_N_ELEMENTS (drops); i++)
+    {
+      ADD_DROP (attachments_end_with_the_object);
+      ADD_DROP (weak_pointers_are_cleared);
+      ADD_DROP (who_holds_another_reference_keeps_it);
+      ADD_DROP (a_type_of_a_program_is_finalized);
+      ADD_DROP (many_alive_at_once);
+    }
   g_test_add_func ("/GTorch/tensor/threads_share_an_impl", threads_share_an_impl);
   g_test_add_func ("/GTorch/tensor/a_bare_object_is_an_empty_tensor",
                    a_bare_object_is_an_empty_tensor);
