@@ -64,6 +64,7 @@ CASE (compare, gtorch_tensor_gt (d->x, d->y, error))
 CASE (where, gtorch_where (d->mask, d->x, d->y, error))
 CASE (masked_fill, gtorch_tensor_masked_fill_scalar (d->x, d->mask, 0, error))
 CASE (cast, gtorch_tensor_to_dtype (d->x, GTORCH_DTYPE_BFLOAT16, error))
+CASE (cast_half, gtorch_tensor_to_dtype (d->x, GTORCH_DTYPE_FLOAT16, error))
 CASE (copy, g_object_ref (gtorch_tensor_copy_inplace (d->y, d->x, FALSE, error)))
 CASE (sum_all, gtorch_tensor_sum (d->x, NULL, 0, FALSE, NONE, error))
 CASE (sum_0, gtorch_tensor_sum (d->matrix, GTORCH_SHAPE (0), FALSE, NONE, error))
@@ -162,23 +163,23 @@ backward (Data *d, GError **error)
   return success ? g_steal_pointer (&total) : NULL;
 }
 
+/* Of one measurement. They begin anew each time: the longer a network was trained, the more numbers are
+ * denormal, which take processors their time. */
+static BenchTraining *training;
+static GTorchOptimizer *optimizer;
+
 static BenchTraining *
 get_training (BenchNetwork network, GError **error)
 {
-  static BenchTraining *trainings[BENCH_DIGITS + 1];
-
-  if (trainings[network] == NULL)
-    trainings[network] =
-        bench_training_new (network, GTORCH_DTYPE_NONE, FALSE, gtorch_device_cpu (), error);
-  return trainings[network];
+  if (training == NULL)
+    training = bench_training_new (network, GTORCH_DTYPE_NONE, FALSE, gtorch_device_cpu (), error);
+  return training;
 }
 
 static GTorchTensor *
 train (BenchNetwork network, GError **error)
 {
-  BenchTraining *training = get_training (network, error);
-
-  if (training == NULL || !bench_training_step (training, error))
+  if (get_training (network, error) == NULL || !bench_training_step (training, error))
     return NULL;
   return g_object_ref (bench_training_get_input (training));
 }
@@ -186,9 +187,7 @@ train (BenchNetwork network, GError **error)
 static GTorchTensor *
 infer (BenchNetwork network, GError **error)
 {
-  BenchTraining *training = get_training (network, error);
-
-  return training != NULL ? bench_training_infer (training, error) : NULL;
+  return get_training (network, error) != NULL ? bench_training_infer (training, error) : NULL;
 }
 
 CASE (train_seed, train (BENCH_SEED_MLP, error))
@@ -196,6 +195,27 @@ CASE (train_small, train (BENCH_SMALL_MLP50, error))
 CASE (train_digits, train (BENCH_DIGITS, error))
 CASE (infer_small, infer (BENCH_SMALL_MLP50, error))
 CASE (infer_digits, infer (BENCH_DIGITS, error))
+
+static GTorchTensor *
+step (Data *d, gboolean is_adam, GError **error)
+{
+  if (optimizer == NULL)
+    {
+      g_autoptr (GListStore) params = g_list_store_new (GTORCH_TYPE_TENSOR);
+
+      g_list_store_append (params, d->weight);
+      gtorch_tensor_set_grad (d->weight, d->y, NULL);
+      optimizer = is_adam
+                      ? GTORCH_OPTIMIZER (gtorch_adam_new (G_LIST_MODEL (params), 1e-9, error))
+                      : GTORCH_OPTIMIZER (gtorch_sgd_new (G_LIST_MODEL (params), 1e-9, 0.9, error));
+    }
+  if (optimizer == NULL || !gtorch_optimizer_step (optimizer, error))
+    return NULL;
+  return g_object_ref (d->weight);
+}
+
+CASE (step_adam, step (d, TRUE, error))
+CASE (step_momentum, step (d, FALSE, error))
 
 static const Case cases[] = {
   { "host.add", TINY, add },
@@ -234,6 +254,9 @@ static const Case cases[] = {
   { "cache.layer_norm", CACHE, layer_norm },
   { "cache.cumsum_dim1", CACHE, cumsum },
   { "cache.index_select", CACHE, index_select },
+  { "cache.cast_f16", CACHE, cast_half },
+  { "cache.step_adam", CACHE, step_adam },
+  { "cache.step_momentum", CACHE, step_momentum },
   { "copy_", LARGE, copy },
   { "add", LARGE, add },
   { "add_", LARGE, add_inplace },
@@ -264,6 +287,8 @@ static const Case cases[] = {
   { "layer_norm", LARGE, layer_norm },
   { "cumsum_dim1", LARGE, cumsum },
   { "index_select", LARGE, index_select },
+  { "step_adam", LARGE, step_adam },
+  { "step_momentum", LARGE, step_momentum },
   { "randn", OTHER, run_randn },
   { "sort_1m", OTHER, sort },
   { "topk_100_of_1m", OTHER, topk },
@@ -314,6 +339,8 @@ time_case (const Case *c, Data *data, GError **error)
   gdouble samples[64], first;
   guint n_calls, n, i;
 
+  g_clear_pointer (&training, bench_training_free);
+  g_clear_object (&optimizer);
   if (seconds_of (c, data, 1, error) < 0)
     return FALSE;
   first = MAX (seconds_of (c, data, 3, error), 1e-8);

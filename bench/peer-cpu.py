@@ -24,6 +24,10 @@ class Data:
         self.column, self.matrix = torch.randn(rows, 1), torch.randn(rows, side)
         self.mask = self.x > self.y
         self.index = torch.arange(rows - 1, -1, -1)
+        weight = torch.randn(n, requires_grad=True)
+        weight.grad = self.y
+        self.adam = torch.optim.Adam([weight], 1e-9, fused=True)
+        self.momentum = torch.optim.SGD([weight], 1e-9, momentum=0.9, fused=True)
 
 
 CASES = {
@@ -57,6 +61,9 @@ CASES = {
     'layer_norm': lambda d: F.layer_norm(d.matrix, d.row.shape, d.row, d.row),
     'cumsum_dim1': lambda d: d.matrix.cumsum(1),
     'index_select': lambda d: d.matrix.index_select(0, d.index),
+    'cast_f16': lambda d: d.x.to(torch.float16),
+    'step_adam': lambda d: d.adam.step(),
+    'step_momentum': lambda d: d.momentum.step(),
 }
 
 

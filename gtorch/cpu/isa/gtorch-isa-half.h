@@ -30,8 +30,15 @@ gt_bfloat16_from_float (float f)
              : (guint16) ((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
 }
 
-/* Branch-free on integers and one float operation, so that loops over them vectorise. The float
- * multiplications rescale the exponent and thereby treat subnormal numbers rightly. */
+static inline guint32
+gt_pick (gboolean condition, guint32 a, guint32 b)
+{
+  return b ^ ((a ^ b) & -(guint32) condition);
+}
+
+/* Branch-free on integers and one float operation, so that loops over them vectorise: of several conditional
+ * expressions one after the other the compiler makes branches. The float multiplications rescale the exponent
+ * and thereby treat subnormal numbers rightly. */
 static inline float
 gt_half_to_float (guint16 h)
 {
@@ -65,7 +72,7 @@ gt_half_from_float (float f)
   memcpy (&subnormal, &small, 4);
   subnormal -= 0x3f000000u;
   normal = (magnitude + 0xc8000fffu + ((magnitude >> 13) & 1)) >> 13;
-  normal = magnitude >= 0x47800000u ? 0x7c00 : normal;
-  normal = magnitude > 0x7f800000u ? 0x7e00 : normal;
-  return (guint16) (sign | (magnitude < 0x38800000u ? subnormal : normal));
+  normal = gt_pick (magnitude >= 0x47800000u, 0x7c00, normal);
+  normal = gt_pick (magnitude > 0x7f800000u, 0x7e00, normal);
+  return (guint16) (sign | gt_pick (magnitude < 0x38800000u, subnormal, normal));
 }
