@@ -68,7 +68,7 @@ drop_by_gobject (GTorchTensor *tensor)
 static void
 drop_by_turns (GTorchTensor *tensor)
 {
-  static guint n;
+  static __thread guint n;
 
   (n++ % 3 == 0 ? drop_by_gobject : gtorch_tensor_unref) (tensor);
 }
@@ -102,12 +102,17 @@ attachments_end_with_the_object (gconstpointer data)
   g_object_freeze_notify (G_OBJECT (tensor));
   drop (tensor);
 
+  tensor = new_tensor ();
+  g_object_force_floating (G_OBJECT (tensor));
+  drop (tensor);
+
   for (i = 0; i < 100; i++)
     {
       guint n = 0;
 
       tensor = new_tensor ();
       g_assert_null (g_object_get_data (G_OBJECT (tensor), "key"));
+      g_assert_false (g_object_is_floating (tensor));
       g_object_notify (G_OBJECT (tensor), "dtype");
       g_assert_cmpuint (n_notified, ==, 0);
       g_signal_connect (tensor, "notify::numel", G_CALLBACK (notified), &n);
@@ -238,6 +243,63 @@ threads_share_an_impl (void)
   gtorch_impl_unref (impl);
 }
 
+typedef struct
+{
+  GTorchImpl *impl;
+  GTorchTensor *found;
+  gint round; /* atomically */
+} Meeting;
+
+#define ROUNDS 20000
+
+static gpointer
+ask (gpointer data)
+{
+  Meeting *meeting = data;
+  gint i;
+
+  for (i = 1; i <= ROUNDS; i++)
+    {
+      while (g_atomic_int_get (&meeting->round) != 2 * i - 1)
+        g_thread_yield ();
+      meeting->found = gtorch_tensor_wrap (meeting->impl);
+      g_atomic_int_set (&meeting->round, 2 * i);
+    }
+  return NULL;
+}
+
+/* One thread drops the last reference to the object while another asks for the object of the same impl: it
+ * gets that one or a new one, in either case its own. */
+static void
+the_last_reference_goes_while_another_thread_asks (gconstpointer data)
+{
+  const Drop drop = *(const Drop *) data;
+  Meeting meeting = { NULL };
+  GThread *thread = g_thread_new ("ask", ask, &meeting);
+  gint i;
+
+  for (i = 1; i <= ROUNDS; i++)
+    {
+      GTorchTensor *tensor = new_tensor (), *other;
+      GTorchImpl *impl = tensor->impl;
+      gint wait = i % 50;
+
+      meeting.impl = gtorch_impl_ref (impl);
+      g_atomic_int_set (&meeting.round, 2 * i - 1);
+      while (wait-- > 0)
+        g_atomic_int_get (&meeting.round);
+      drop (tensor);
+      other = new_tensor ();
+      while (g_atomic_int_get (&meeting.round) != 2 * i)
+        g_thread_yield ();
+      g_assert_true (meeting.found->impl == impl);
+      g_assert_true (meeting.found != other);
+      drop (meeting.found);
+      drop (other);
+    }
+  g_thread_join (thread);
+}
+
 static void
 a_bare_object_is_an_empty_tensor (void)
 {
@@ -313,6 +375,7 @@ main (int argc, char *argv[])
       ADD_DROP (who_holds_another_reference_keeps_it);
       ADD_DROP (a_type_of_a_program_is_finalized);
       ADD_DROP (many_alive_at_once);
+      ADD_DROP (the_last_reference_goes_while_another_thread_asks);
     }
   g_test_add_func ("/GTorch/tensor/threads_share_an_impl", threads_share_an_impl);
   g_test_add_func ("/GTorch/tensor/a_bare_object_is_an_empty_tensor",

@@ -41,6 +41,9 @@ TOOLS = {
 
 # A kernel's name stands where an access is told of.
 REPORT = re.compile(r'^=+ +(?:\w+: )?(?:Race reported between \w+ access )?at (?:void )?([\w:]+)', re.M)
+# What the tool says when it could not do its work; that a program failed is seen anyway.
+BROKEN = re.compile(r'^=+ (?:Internal Sanitizer )?Error: (?!Race reported|process didn.t terminate|Potential)', re.M)
+SUMMARY = re.compile(r'SUMMARY: (\d+) (?:error|hazard)')
 
 Part = collections.namedtuple('Part', 'program command environment paths')
 
@@ -88,11 +91,12 @@ def read_logs(folder):
     kernels, broken = collections.Counter(), False
     for log in folder.iterdir():
         text = log.read_text(errors='replace')
-        broken |= 'Internal Sanitizer Error' in text
-        kernels.update(REPORT.findall(text))
-        errors = re.search(r'ERROR SUMMARY: ([1-9]\d*) error', text)
-        if errors and not kernels:
-            kernels['unknown'] += int(errors[1])
+        broken |= BROKEN.search(text) is not None
+        names = REPORT.findall(text)
+        kernels.update(names)
+        summary = SUMMARY.search(text)
+        if summary and int(summary[1]) > 0 and (not names or 'hazard' in summary[0] and int(summary[1]) > len(names)):
+            kernels['unknown'] += int(summary[1]) - len(names)
     return kernels, broken
 
 
@@ -110,14 +114,15 @@ def check(part, tool, options, end):
     done = re.findall(r'^ok \d+ (\S+)', output, re.M)
     failed = re.findall(r'^not ok .*', output, re.M)
     ours = {name: n for name, n in kernels.items()
-            if tool != 'racecheck' or name.startswith('gt_') and not name.startswith(KNOWN)}
+            if tool != 'racecheck' or name == 'unknown' or name.startswith('gt_') and not name.startswith(KNOWN)}
     words = [f'{name}: {n} reports' for name, n in ours.items()] + failed
     if broken:
         words.append('the tool broke off')
     elif status not in (0, None) and not words:
         words.append(f'exit status {status}: {output[-300:]!r}')
     others = sum(kernels.values()) - sum(ours.values())
-    late = [path for path in part.paths or ['*'][:status is None] if path not in done and not words]
+    said = {*done, *re.findall(r'^not ok \d+ (\S+)', output, re.M)}
+    late = [path for path in part.paths or ['*'][:status is None] if path not in said]
     return words, late, len(done), others, not options and tool == 'racecheck'
 
 

@@ -100,6 +100,16 @@ def where_the_tool_breaks_off_it_looks_at_all_kernels():
 
 
 @tap.case
+def reports_of_unknown_form_are_found():
+    report = "========= Error: Potential RAW hazard\\n========= RACECHECK SUMMARY: 3 hazards displayed\\n"
+    check(["two, /b", "unknown: 3 reports", "something found"], 1, "racecheck", REPORT=report)
+    report = "========= Error: No attachable process found\\n"
+    check(["two, /b", "the tool broke off", "something found"], 1, "racecheck", REPORT=report)
+    report = (RACE % ("cudnn", "cudnn")) + "========= RACECHECK SUMMARY: 1 hazard displayed\\n"
+    check(["1 reports that do not count, nothing found"], 0, "racecheck", REPORT=report)
+
+
+@tap.case
 def wrong_accesses_are_found():
     report = (
         "========= Invalid __global__ read of size 4 bytes\\n"
@@ -119,7 +129,7 @@ def tests_that_fail_are_found():
 @tap.case
 def tests_that_take_too_long_are_named():
     words = ["not done in time: two:/b", "1 tests done, 1 not done"]
-    check(words, 1, "racecheck", "--limit", "1", B="sleep 60")
+    check(words, 1, "racecheck", "--limit", "4", B="sleep 60")
 
 
 tap.main()
