@@ -64,6 +64,12 @@ object_unlock (GTorchImpl *impl)
   __atomic_store_n (&impl->object_lock, 0, __ATOMIC_RELEASE);
 }
 
+static inline gboolean
+has_one_reference (GTorchTensor *self)
+{
+  return __atomic_load_n ((gint *) &((GObject *) self)->ref_count, __ATOMIC_ACQUIRE) == 1;
+}
+
 /* Whoever has the last reference comes after all who dropped theirs. ThreadSanitizer cannot see that of
  * GObject, so that tests/tsan releases in g_object_unref (). */
 static inline void
@@ -188,10 +194,13 @@ is_plain (GTorchTensor *self, gboolean in_dispose)
   GObject *object = (GObject *) self;
   DataCount count = { .in_dispose = in_dispose };
 
-  if (object->qdata != NULL) /* or it is the flag of floating references */
-    g_datalist_foreach (&object->qdata, count_data, &count);
-  if (count.n_others > 0 || (object->qdata != NULL && g_object_is_floating (object))
-      || g_signal_handler_find (self, G_SIGNAL_MATCH_ID, notify_signal, 0, NULL, NULL, NULL) != 0)
+  if (object->qdata != NULL) /* an entry, or the flag of floating references */
+    {
+      g_datalist_foreach (&object->qdata, count_data, &count);
+      if (count.n_others > 0 || g_object_is_floating (object))
+        return FALSE;
+    }
+  if (g_signal_handler_find (self, G_SIGNAL_MATCH_ID, notify_signal, 0, NULL, NULL, NULL) != 0)
     return FALSE;
   if (G_UNLIKELY (in_dispose && !count.is_ours))
     g_object_set_qdata (object, data_quark, &data_quark);
@@ -216,7 +225,7 @@ hide (GTorchTensor *self)
   gboolean alone;
 
   object_lock (impl);
-  alone = g_atomic_int_get ((gint *) &((GObject *) self)->ref_count) == 1;
+  alone = has_one_reference (self);
   if (impl->object == self)
     impl->object = NULL;
   object_unlock (impl);
@@ -487,23 +496,19 @@ gtorch_tensor_unref (GTorchTensor *self)
   g_return_if_fail (GTORCH_IS_TENSOR (self));
 
   impl = self->impl;
-  if (impl != NULL
-      && __atomic_load_n ((gint *) &((GObject *) self)->ref_count, __ATOMIC_ACQUIRE) == 1)
+  if (impl != NULL && has_one_reference (self))
     {
       /* Nobody gets a first reference from the impl meanwhile. */
       object_lock (impl);
-      alone = __atomic_load_n ((gint *) &((GObject *) self)->ref_count, __ATOMIC_ACQUIRE) == 1
-              && may_recycle (self, FALSE);
+      alone = has_one_reference (self) && may_recycle (self, FALSE);
       if (alone && impl->object == self)
         impl->object = NULL;
       object_unlock (impl);
     }
-  if (!alone)
-    {
-      g_object_unref (self);
-      return;
-    }
-  recycle (self);
+  if (alone)
+    recycle (self);
+  else
+    g_object_unref (self);
 }
 
 void

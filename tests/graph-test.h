@@ -5,6 +5,7 @@
 
 /* What the tests of graphs have in common. */
 
+#include "capture-test.h"
 #include "test-device.h"
 
 #define MODE GTORCH_CAPTURE_MODE_THREAD_LOCAL
@@ -33,26 +34,6 @@ static inline GTorchTensor *
 filled (gint64 n, gdouble value)
 {
   return gtorch_full (GTORCH_SHAPE (n), value, GTORCH_DTYPE_FLOAT64, NULL, NULL);
-}
-
-static inline GTorchGraphCapture *
-begin (GTorchCUDAGraph *graph, GTorchStream *stream, GTorchMemoryPool *pool)
-{
-  g_autoptr (GError) error = NULL;
-  GTorchGraphCapture *capture = gtorch_graph_capture_new (graph, stream, pool, MODE, &error);
-
-  g_assert_no_error (error);
-  return capture;
-}
-
-static inline void
-end (GTorchGraphCapture *capture)
-{
-  g_autoptr (GError) error = NULL;
-
-  g_assert_true (gtorch_graph_capture_end (capture, &error));
-  g_assert_no_error (error);
-  gtorch_graph_capture_unref (capture);
 }
 
 static inline void

@@ -15,9 +15,16 @@ is_under_sanitizer (void)
   return g_getenv ("GTORCH_TEST_SERIAL") != NULL;
 }
 
+/* Of elements in a row every so many-th. */
+static inline guint
+test_step (void)
+{
+  return is_under_sanitizer () ? 50 : 1;
+}
+
 /* n, or fewer under compute-sanitizer, but one. */
 static inline guint
 test_often (guint n)
 {
-  return is_under_sanitizer () ? MAX (n / 50, 1) : n;
+  return MAX (n / test_step (), 1);
 }

@@ -8,6 +8,8 @@
 
 #include <gtorch/gtorch-check-private.h>
 
+#include <tests/capture-test.h>
+
 #include "cuda-test.h"
 
 #define LENGTH 64
@@ -352,27 +354,6 @@ streams_of_several_devices (void)
 
 /* --- captures --- */
 
-static GTorchGraphCapture *
-begin (GTorchCUDAGraph *graph, GTorchStream *stream)
-{
-  g_autoptr (GError) error = NULL;
-  GTorchGraphCapture *capture =
-      gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
-
-  g_assert_no_error (error);
-  return capture;
-}
-
-static void
-end (GTorchGraphCapture *capture)
-{
-  g_autoptr (GError) error = NULL;
-
-  gtorch_graph_capture_end (capture, &error);
-  g_assert_no_error (error);
-  gtorch_graph_capture_unref (capture);
-}
-
 static void
 assert_refused (GTorchTensor *y, GTorchTensor *ones, const gchar *op, GTorchStream *forward,
                 const gchar *captures, GTorchStream *caller, const gchar *does)
@@ -410,7 +391,7 @@ a_pass_does_not_enter_or_leave_a_capture (void)
   on (s);
   outside = must (gtorch_tensor_exp (x, NULL));
   on (normal);
-  capture = begin (graph, c);
+  capture = begin (graph, c, NULL);
   inside = must (gtorch_tensor_mul (x, x, NULL));
   mixed = must (gtorch_tensor_mul (outside, inside, NULL));
   assert_refused (outside, ones, "exp", s, "no graph", c, "a graph");
@@ -419,7 +400,7 @@ a_pass_does_not_enter_or_leave_a_capture (void)
   assert_refused (inside, ones, "mul", c, "a graph", s, "no graph");
   on (normal);
   assert_refused (inside, ones, "mul", c, "a graph", normal, "no graph");
-  second = begin (other, d);
+  second = begin (other, d, NULL);
   assert_refused (inside, ones, "mul", c, "a graph", d, "another graph");
   g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING, "graph: nothing was captured*");
   end (second);
@@ -450,7 +431,7 @@ a_capture_with_two_streams (void)
   g_autoptr (GTorchTensor) square = NULL;
   g_autoptr (GTorchTensor) triple = NULL;
   g_autoptr (GTorchTensor) cube = NULL;
-  GTorchGraphCapture *capture = begin (graph, c);
+  GTorchGraphCapture *capture = begin (graph, c, NULL);
   guint i;
 
   wait_for (p, c);

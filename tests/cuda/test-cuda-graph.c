@@ -6,6 +6,8 @@
 
 #include "config.h"
 
+#include <tests/capture-test.h>
+
 #include "cuda-test.h"
 
 #define N 1000
@@ -38,26 +40,6 @@ first_of (GTorchImpl *impl)
   return values[0];
 }
 
-static GTorchGraphCapture *
-begin (GTorchCUDAGraph *graph, GTorchStream *stream, GTorchCaptureMode mode)
-{
-  GError *error = NULL;
-  GTorchGraphCapture *capture = gtorch_graph_capture_new (graph, stream, NULL, mode, &error);
-
-  g_assert_no_error (error);
-  return capture;
-}
-
-static void
-end (GTorchGraphCapture *capture)
-{
-  GError *error = NULL;
-
-  gtorch_graph_capture_end (capture, &error);
-  g_assert_no_error (error);
-  gtorch_graph_capture_unref (capture);
-}
-
 static void
 replay (GTorchCUDAGraph *graph, GTorchStream *stream)
 {
@@ -75,7 +57,7 @@ a_replay_is_one_launch (void)
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchStream) stream = new_stream ();
   g_autoptr (GTorchImpl) x = filled (1);
-  GTorchGraphCapture *capture = begin (graph, stream, GTORCH_CAPTURE_MODE_THREAD_LOCAL);
+  GTorchGraphCapture *capture = begin (graph, stream, NULL);
   guint i;
 
   for (i = 0; i < 100; i++)
@@ -96,7 +78,7 @@ a_random_call_costs_one_more (void)
   g_autoptr (GTorchStream) stream = new_stream ();
   g_autoptr (GTorchImpl) x = NULL;
   const gint64 n = N;
-  GTorchGraphCapture *capture = begin (graph, stream, GTORCH_CAPTURE_MODE_THREAD_LOCAL);
+  GTorchGraphCapture *capture = begin (graph, stream, NULL);
 
   x = gtorch_op_rand (&n, 1, GTORCH_DTYPE_FLOAT64, gpu (0), NULL, NULL);
   end (capture);
@@ -117,7 +99,7 @@ replays_may_wait_for_each_launch (void)
   GTorchGraphCapture *capture;
 
   gtorch_set_launch_blocking (TRUE);
-  capture = begin (graph, stream, GTORCH_CAPTURE_MODE_THREAD_LOCAL);
+  capture = begin (graph, stream, NULL);
   g_assert_true (gtorch_op_neg_inplace (x, NULL));
   end (capture);
   fake_cuda_set_seed (3);
@@ -136,7 +118,7 @@ a_replay_that_fails_changes_no_order (void)
   g_autoptr (GTorchStream) other = new_stream ();
   g_autoptr (GTorchImpl) x = filled (1);
   g_autoptr (GError) error = NULL;
-  GTorchGraphCapture *capture = begin (graph, stream, GTORCH_CAPTURE_MODE_THREAD_LOCAL);
+  GTorchGraphCapture *capture = begin (graph, stream, NULL);
 
   g_assert_true (gtorch_op_neg_inplace (x, NULL));
   end (capture);
@@ -176,7 +158,7 @@ streams_of_other_devices_take_no_part (void)
 
         if (i == j)
           continue;
-        capture = begin (graph, stream, GTORCH_CAPTURE_MODE_THREAD_LOCAL);
+        capture = begin (graph, stream, NULL);
         x = gtorch_full (NULL, 0, 1, GTORCH_DTYPE_FLOAT32, devices[i], NULL);
         g_assert_false (gtorch_stream_wait_stream (other, stream, &error));
         g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE);
@@ -234,7 +216,7 @@ other_threads_go_on (gconstpointer data)
       g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
       g_autoptr (GTorchImpl) x = filled (i);
       g_autoptr (GTorchImpl) y = NULL;
-      GTorchGraphCapture *capture = begin (graph, stream, mode);
+      GTorchGraphCapture *capture = begin_in_mode (graph, stream, NULL, mode);
       const gint before = g_atomic_int_get (&other.n_rounds);
 
       y = gtorch_op_add (x, x, 1, NULL);
@@ -318,7 +300,7 @@ waiting_is_refused_and_harms_nothing (void)
   g_autoptr (GTorchImpl) x = filled (3);
   g_autoptr (GTorchImpl) host = gtorch_op_to_device (x, gtorch_device_cpu (), FALSE, NULL);
   g_autoptr (GTorchImpl) y = NULL;
-  GTorchGraphCapture *capture = begin (graph, stream, GTORCH_CAPTURE_MODE_THREAD_LOCAL);
+  GTorchGraphCapture *capture = begin (graph, stream, NULL);
 
   REFUSED (gtorch_impl_to_host ("item", x, &error), "item");
   REFUSED (gtorch_op_to_device (x, gtorch_device_cpu (), FALSE, &error), "cpu");
@@ -355,7 +337,7 @@ memory_waits_for_what_was_before_the_capture (void)
 
     g_assert_true (gtorch_op_add_inplace (kept, x, 1, NULL));
   }
-  capture = begin (graph, stream, GTORCH_CAPTURE_MODE_RELAXED);
+  capture = begin_in_mode (graph, stream, NULL, GTORCH_CAPTURE_MODE_RELAXED);
   gtorch_impl_unref (x);
   {
     g_autoptr (GTorchStreamGuard) guard =
@@ -444,7 +426,7 @@ memory_outlives_a_replay_under_way (void)
 
       g_assert_true (gtorch_op_zero_inplace (kept, NULL));
       x = filled (seed);
-      capture = begin (graph, stream, GTORCH_CAPTURE_MODE_THREAD_LOCAL);
+      capture = begin (graph, stream, NULL);
       {
         g_autoptr (GTorchImpl) y = gtorch_op_add (x, x, 1, NULL);
         g_autoptr (GTorchImpl) z = gtorch_op_mul (y, x, NULL);
@@ -481,7 +463,7 @@ nothing_is_left_of_a_graph (void)
 
       gtorch_device_empty_cache (gpu (0));
       fake_cuda_get_accounts (i == 1 ? &before : &after);
-      capture = begin (graph, stream, GTORCH_CAPTURE_MODE_THREAD_LOCAL);
+      capture = begin (graph, stream, NULL);
       y = gtorch_op_exp (x, NULL);
       end (capture);
       replay (graph, stream);
@@ -506,7 +488,7 @@ no_memory_in_a_capture_is_an_error (void)
   g_autoptr (GTorchImpl) y = NULL;
   g_autoptr (GError) error = NULL;
   const gint64 n = 1024 * MIB;
-  GTorchGraphCapture *capture = begin (graph, stream, GTORCH_CAPTURE_MODE_THREAD_LOCAL);
+  GTorchGraphCapture *capture = begin (graph, stream, NULL);
 
   g_assert_null (gtorch_op_full (&n, 1, 0, GTORCH_DTYPE_FLOAT64, gpu (0), &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
@@ -533,7 +515,7 @@ products_in_graphs_have_their_own_workspace (void)
   guint64 in_pool;
 
   g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
-  capture = begin (graph, stream, GTORCH_CAPTURE_MODE_THREAD_LOCAL);
+  capture = begin (graph, stream, NULL);
   product = gtorch_op_matmul (a, a, NULL);
   in_pool = gtorch_memory_pool_get_peak_allocated (gtorch_cuda_graph_get_pool (graph));
   end (capture);

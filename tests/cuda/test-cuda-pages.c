@@ -6,6 +6,8 @@
 
 #include "config.h"
 
+#include <tests/capture-test.h>
+
 #include "cuda-test.h"
 #include "cuda/gtorch-cuda-capture-private.h"
 
@@ -279,7 +281,7 @@ captures_go_on_beside_the_queue_of_another (void)
       g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
       g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (i), 0, NULL);
       g_autoptr (GTorchStream) theirs = NULL;
-      g_autoptr (GTorchGraphCapture) capture = NULL;
+      GTorchGraphCapture *capture;
       g_autoptr (GTorchImpl) x = NULL;
       GError *error = NULL;
       GTorchImpl *page;
@@ -299,16 +301,12 @@ captures_go_on_beside_the_queue_of_another (void)
       g_clear_object (&theirs);
       g_assert_cmpint (gtorch_cuda.cuStreamDestroy (queue), ==, CUDA_SUCCESS);
 
-      capture =
-          gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
-      g_assert_no_error (error);
+      capture = begin (graph, stream, NULL);
       g_assert_cmpint (settle (gpu (0)), ==, CUDA_SUCCESS);
       gtorch_device_empty_cache (gpu (0));
       g_assert_cmpint (gpu_stat (0, "reserved_bytes.all.current"), ==, own + (i == 0 ? PAGE : 0));
       g_assert_true (gtorch_op_neg_inplace (x, NULL));
-      gtorch_graph_capture_end (capture, &error);
-      g_assert_no_error (error);
-      g_clear_pointer (&capture, gtorch_graph_capture_unref);
+      end (capture);
       g_clear_object (&graph);
       g_clear_pointer (&x, gtorch_impl_unref);
       gtorch_device_empty_cache (gpu (0));
@@ -316,27 +314,6 @@ captures_go_on_beside_the_queue_of_another (void)
       check_memory (0);
     }
   assert_no_misuse ();
-}
-
-static GTorchGraphCapture *
-begin_capture (GTorchCUDAGraph *graph, GTorchStream *stream)
-{
-  GError *error = NULL;
-  GTorchGraphCapture *capture =
-      gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
-
-  g_assert_no_error (error);
-  return capture;
-}
-
-static void
-end_capture (GTorchGraphCapture *capture)
-{
-  GError *error = NULL;
-
-  g_assert_true (gtorch_graph_capture_end (capture, &error));
-  g_assert_no_error (error);
-  gtorch_graph_capture_unref (capture);
 }
 
 /* Memory of a graph is its own: the driver gets the pages back and makes others. */
@@ -354,11 +331,11 @@ a_capture_gets_what_streams_have_left (void)
   alloc_pages (other, theirs, 6);
   fill (theirs[5], 7);
   gtorch_impl_clear (theirs, 5);
-  capture = begin_capture (graph, stream);
+  capture = begin (graph, stream, NULL);
   alloc_pages (NULL, mine, 4);
   for (i = 0; i < 4; i++)
     fill (mine[i], i + 1);
-  end_capture (capture);
+  end (capture);
   check_memory (gpu_stat (0, "reserved_bytes.all.current"));
   for (i = 0; i < 2; i++)
     g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
@@ -397,13 +374,13 @@ pages_move_beside_a_capture (void)
   start ();
   alloc_pages (other, theirs, 5);
   gtorch_impl_clear (theirs, 5);
-  capture = begin_capture (graph, stream);
+  capture = begin (graph, stream, NULL);
   alloc_pages (NULL, &captured, 1);
   fill (captured, 1);
   g_thread_join (g_thread_new ("other", fill_five, mine)); /* there are two that nobody has */
   assert_moved (8);
   check_memory (256 * MIB);
-  end_capture (capture);
+  end (capture);
   g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
   assert_filled (captured, 1);
   for (i = 0; i < 5; i++)
@@ -429,7 +406,7 @@ pages_of_a_capturing_stream_stay (void)
   start ();
   alloc_pages (stream, theirs, 6);
   gtorch_impl_clear (theirs, 5);
-  capture = begin_capture (graph, stream);
+  capture = begin (graph, stream, NULL);
   fill (theirs[5], 8);
   guard = gtorch_stream_guard_new (gtorch_device_get_default_stream (gpu (0)));
   alloc_pages (NULL, mine, 2);
@@ -438,7 +415,7 @@ pages_of_a_capturing_stream_stay (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
   gtorch_stream_guard_unref (guard);
   check_memory (256 * MIB);
-  end_capture (capture);
+  end (capture);
   alloc_pages (NULL, &x, 1);
   fill (x, 9);
   assert_filled (x, 9);

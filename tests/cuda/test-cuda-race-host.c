@@ -9,6 +9,8 @@
 
 #include <gtorch/gtorch-check-private.h>
 
+#include <tests/capture-test.h>
+
 #include "race-test.h"
 
 typedef struct
@@ -95,24 +97,6 @@ turn_until (gpointer *set)
 {
   while (*set == NULL)
     g_main_context_iteration (NULL, TRUE);
-}
-
-static GTorchGraphCapture *
-begin (GTorchCUDAGraph *graph, GTorchStream *stream)
-{
-  g_autoptr (GError) error = NULL;
-  GTorchGraphCapture *capture =
-      gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
-
-  g_assert_no_error (error);
-  return capture;
-}
-
-static void
-end (GTorchGraphCapture *capture)
-{
-  g_assert_true (gtorch_graph_capture_end (capture, NULL));
-  gtorch_graph_capture_unref (capture);
 }
 
 /* --- waiting for the stream --- */
@@ -385,7 +369,7 @@ the_result_of_a_graph_is_read (Case *c)
   g_autoptr (GTorchTensor) y = NULL;
   GTorchGraphCapture *capture;
 
-  capture = begin (graph, c->a);
+  capture = begin (graph, c->a, NULL);
   y = must (gtorch_tensor_neg (c->x, NULL));
   end (capture);
   g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
@@ -400,7 +384,7 @@ replays_on_both_streams (Case *c)
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   GTorchGraphCapture *capture;
 
-  capture = begin (graph, c->a);
+  capture = begin (graph, c->a, NULL);
   must (gtorch_tensor_neg_inplace (c->x, NULL));
   end (capture);
   g_assert_true (gtorch_cuda_graph_replay_on (graph, c->a, NULL));
@@ -419,7 +403,7 @@ a_call_beside_a_capture (Case *c)
   GTorchGraphCapture *capture;
 
   g_assert_true (gtorch_stream_synchronize (c->a, NULL, NULL));
-  capture = begin (graph, c->a);
+  capture = begin (graph, c->a, NULL);
   on (c->other);
   g_assert_null (gtorch_tensor_neg (c->x, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE);

@@ -68,8 +68,8 @@ def list_parts(build, patterns, n_tests, environment):
     for test in json.loads((build / 'meson-info' / 'intro-tests.json').read_text()):
         suites = [suite.split(':')[-1] for suite in test['suite']]
         program = pathlib.Path(test['cmd'][0])
-        wanted = [pattern.partition(':') for pattern in patterns]
-        wanted = [path or '*' for name, _, path in wanted if fnmatch.fnmatch(test['name'], name)]
+        wanted = [path or '*' for name, _, path in (pattern.partition(':') for pattern in patterns)
+                  if fnmatch.fnmatch(test['name'], name)]
         if 'cuda' not in suites or not program.is_relative_to(build) or (patterns and not wanted):
             continue
         # The stand-ins for NVIDIA's libraries lie in the folder of the driver of the tests.

@@ -14,15 +14,16 @@ void GTORCH_ISA_SYMBOL (gtorch_unscale_loop) (char *const *, const gint64 *, gin
 
 #define SAME(x)  (x)
 #define MOST     5 /* operands */
-#define INLINE   static inline __attribute__ ((always_inline)) void
 #define AT(S, k) (*(S *) (at[k] + i * (packed ? (gint64) sizeof (S) : stride[k])))
 
 /* Compiled once for elements that follow each other, which become vectors, and once for any strides, each
  * with and without what a step may have, since a branch in the loop would keep it from that. The last two
  * arguments are constants. */
-#define LOOP(name, STEP)                                                           \
-  INLINE name##_loop (char *const *data, const gint64 *strides, gint64 n, STEP *s, \
-                      gboolean packed, gboolean more)
+#define LOOP(name, STEP)                                                                          \
+  static inline                                                                                   \
+      __attribute__ ((always_inline)) void name##_loop (char *const *data, const gint64 *strides, \
+                                                        gint64 n, STEP *s, gboolean packed,       \
+                                                        gboolean more)
 
 /* Copies, of which the compiler knows that no element is among them. */
 #define OPERANDS(n_operands)               \
