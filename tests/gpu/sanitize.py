@@ -87,17 +87,21 @@ def list_parts(build, patterns, n_tests, environment):
 
 
 def read_logs(folder):
-    """How many reports there are for each kernel, and whether the tool broke off."""
-    kernels, broken = collections.Counter(), False
+    """How many reports there are for each kernel, whether the tool broke off, and what else it says."""
+    kernels, broken, words = collections.Counter(), False, []
     for log in folder.iterdir():
         text = log.read_text(errors='replace')
-        broken |= BROKEN.search(text) is not None
+        breaks = BROKEN.search(text) is not None
+        broken |= breaks
         names = REPORT.findall(text)
         kernels.update(names)
         summary = SUMMARY.search(text)
         if summary and int(summary[1]) > 0 and (not names or 'hazard' in summary[0] and int(summary[1]) > len(names)):
             kernels['unknown'] += int(summary[1]) - len(names)
-    return kernels, broken
+            breaks = True
+        if breaks:
+            words += [line[:200] for line in text.splitlines() if re.match('=+ +\\S', line)][:30]
+    return kernels, broken, words
 
 
 def check(part, tool, options, end):
@@ -108,7 +112,7 @@ def check(part, tool, options, end):
         for path in part.paths:
             command += ['-p', path]
         output, status = run(command, part.environment, max(1, end - time.monotonic()))
-        kernels, broken = read_logs(pathlib.Path(folder))
+        kernels, broken, log = read_logs(pathlib.Path(folder))
     if broken and tool == 'racecheck' and options:
         return check(part, tool, [], end)
     done = re.findall(r'^ok \d+ (\S+)', output, re.M)
@@ -120,6 +124,7 @@ def check(part, tool, options, end):
         words.append('the tool broke off')
     elif status not in (0, None) and not words:
         words.append(f'exit status {status}: {output[-300:]!r}')
+    words += ['\n'.join(['', *log])] if log else []
     others = sum(kernels.values()) - sum(ours.values())
     said = {*done, *re.findall(r'^not ok \d+ (\S+)', output, re.M)}
     late = [path for path in part.paths or ['*'][:status is None] if path not in said]

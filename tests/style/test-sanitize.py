@@ -102,7 +102,7 @@ def where_the_tool_breaks_off_it_looks_at_all_kernels():
 @tap.case
 def reports_of_unknown_form_are_found():
     report = "========= Error: Potential RAW hazard\\n========= RACECHECK SUMMARY: 3 hazards displayed\\n"
-    check(["two, /b", "unknown: 3 reports", "something found"], 1, "racecheck", REPORT=report)
+    check(["two, /b", "unknown: 3 reports", "Potential RAW", "something found"], 1, "racecheck", REPORT=report)
     report = "========= Error: No attachable process found\\n"
     check(["two, /b", "the tool broke off", "something found"], 1, "racecheck", REPORT=report)
     report = (RACE % ("cudnn", "cudnn")) + "========= RACECHECK SUMMARY: 1 hazard displayed\\n"
