@@ -59,7 +59,9 @@ enum
   LT_EPILOGUE_BIAS = 4,
   LT_EPILOGUE_GRADIENT_B = 512, /* the sums of b's columns */
   LT_PREFERENCE_WORKSPACE = 1,
+  LT_PREFERENCE_REDUCTIONS = 3,
   LT_PREFERENCE_ALIGNMENT_A = 5,
+  LT_REDUCTION_COMPUTE_TYPE = 2,
 };
 
 static struct
@@ -252,7 +254,7 @@ plan_new (const Key *key, gpointer handle, gconstpointer bias, gint n_wanted, Lt
           gint *n_found, GError **error)
 {
   const gsize most = WORKSPACE;
-  const guint32 alignment = key->alignment;
+  const guint32 alignment = key->alignment, reductions = LT_REDUCTION_COMPUTE_TYPE;
   gpointer preference = NULL;
   Plan *plan = g_new0 (Plan, 1);
   gboolean result;
@@ -288,6 +290,10 @@ plan_new (const Key *key, gpointer handle, gconstpointer bias, gint n_wanted, Lt
   if (result)
     {
       lt.preference_set (preference, LT_PREFERENCE_WORKSPACE, &most, sizeof most);
+      /* cublasLt divides even short depths, and would add the parts up as 16-bit floats: ten times the
+       * error of one rounding, for no time. */
+      if (gtorch_dtype_size (key->dtype) == 2)
+        lt.preference_set (preference, LT_PREFERENCE_REDUCTIONS, &reductions, sizeof reductions);
       for (i = 0; i < 4; i++)
         lt.preference_set (preference, LT_PREFERENCE_ALIGNMENT_A + i, &alignment, sizeof alignment);
       result = lt_check (lt.heuristic (handle, plan->desc, plan->a, plan->b, plan->c, plan->c,

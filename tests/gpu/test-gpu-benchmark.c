@@ -23,44 +23,44 @@ draw (const gint64 *shape, gsize n_dims, GTorchDType dtype)
 }
 
 static void
-products_agree (void)
+products_agree (gconstpointer data)
 {
   static const gint64 sizes[][3] = { { 256, 256, 256 }, { 100, 333, 57 },  { 1, 512, 64 },
                                      { 64, 64, 1 },     { 2048, 64, 128 }, { 7, 5, 3 },
                                      { 128, 4096, 128 } };
-  guint d, i, turn;
+  const GTorchDType dtype = *(const GTorchDType *) data;
+  guint i, turn;
 
   gtorch_device_set_benchmark (gpu, TRUE);
-  for (d = 0; d < G_N_ELEMENTS (dtypes); d++)
-    for (i = 0; i < G_N_ELEMENTS (sizes); i++)
-      {
-        g_autoptr (GTorchTensor) a = draw (GTORCH_SHAPE (sizes[i][0], sizes[i][1]), dtypes[d]);
-        g_autoptr (GTorchTensor) b = draw (GTORCH_SHAPE (sizes[i][2], sizes[i][1]), dtypes[d]);
-        g_autoptr (GTorchTensor) bias = draw (GTORCH_SHAPE (sizes[i][2]), dtypes[d]);
-        g_autoptr (GTorchTensor) there_a = on (a, gpu);
-        g_autoptr (GTorchTensor) there_b = on (b, gpu);
-        g_autoptr (GTorchTensor) there_bias = on (bias, gpu);
-        g_autoptr (GTorchTensor) wide_a = as (a, GTORCH_DTYPE_FLOAT64);
-        g_autoptr (GTorchTensor) wide_b = as (b, GTORCH_DTYPE_FLOAT64);
-        g_autoptr (GTorchTensor) wide_bias = as (bias, GTORCH_DTYPE_FLOAT64);
-        g_autoptr (GTorchTensor) turned = TRY (gtorch_tensor_transpose (there_b, 0, 1, &error));
-        g_autoptr (GTorchTensor) wide_turned = TRY (gtorch_tensor_transpose (wide_b, 0, 1, &error));
-        g_autoptr (GTorchTensor) product = TRY (gtorch_tensor_mm (wide_a, wide_turned, &error));
-        g_autoptr (GTorchTensor) sum =
-            TRY (gtorch_tensor_addmm (wide_bias, wide_a, wide_turned, 1, 1, &error));
+  for (i = 0; i < G_N_ELEMENTS (sizes); i++)
+    {
+      g_autoptr (GTorchTensor) a = draw (GTORCH_SHAPE (sizes[i][0], sizes[i][1]), dtype);
+      g_autoptr (GTorchTensor) b = draw (GTORCH_SHAPE (sizes[i][2], sizes[i][1]), dtype);
+      g_autoptr (GTorchTensor) bias = draw (GTORCH_SHAPE (sizes[i][2]), dtype);
+      g_autoptr (GTorchTensor) there_a = on (a, gpu);
+      g_autoptr (GTorchTensor) there_b = on (b, gpu);
+      g_autoptr (GTorchTensor) there_bias = on (bias, gpu);
+      g_autoptr (GTorchTensor) wide_a = as (a, GTORCH_DTYPE_FLOAT64);
+      g_autoptr (GTorchTensor) wide_b = as (b, GTORCH_DTYPE_FLOAT64);
+      g_autoptr (GTorchTensor) wide_bias = as (bias, GTORCH_DTYPE_FLOAT64);
+      g_autoptr (GTorchTensor) turned = TRY (gtorch_tensor_transpose (there_b, 0, 1, &error));
+      g_autoptr (GTorchTensor) wide_turned = TRY (gtorch_tensor_transpose (wide_b, 0, 1, &error));
+      g_autoptr (GTorchTensor) product = TRY (gtorch_tensor_mm (wide_a, wide_turned, &error));
+      g_autoptr (GTorchTensor) sum =
+          TRY (gtorch_tensor_addmm (wide_bias, wide_a, wide_turned, 1, 1, &error));
 
-        for (turn = 0; turn < 2; turn++)
-          {
-            g_autoptr (GTorchTensor) x = TRY (gtorch_tensor_mm (there_a, turned, &error));
-            g_autoptr (GTorchTensor) y = TRY (gtorch_linear (there_a, there_b, there_bias, &error));
-            g_autoptr (GTorchTensor) z =
-                TRY (gtorch_tensor_addmm (there_bias, there_a, turned, 1, 1, &error));
+      for (turn = 0; turn < 2; turn++)
+        {
+          g_autoptr (GTorchTensor) x = TRY (gtorch_tensor_mm (there_a, turned, &error));
+          g_autoptr (GTorchTensor) y = TRY (gtorch_linear (there_a, there_b, there_bias, &error));
+          g_autoptr (GTorchTensor) z =
+              TRY (gtorch_tensor_addmm (there_bias, there_a, turned, 1, 1, &error));
 
-            agree ("mm", x, product, tolerance_of (dtypes[d]));
-            agree ("linear", y, sum, tolerance_of (dtypes[d]));
-            agree ("addmm", z, sum, tolerance_of (dtypes[d]));
-          }
-      }
+          agree ("mm", x, product, tolerance_of (dtype));
+          agree ("linear", y, sum, tolerance_of (dtype));
+          agree ("addmm", z, sum, tolerance_of (dtype));
+        }
+    }
   gtorch_device_set_benchmark (gpu, FALSE);
 }
 
@@ -76,56 +76,54 @@ copy (GTorchTensor *x, GTorchDType dtype, GTorchDevice *device)
 
 /* The gradients of the parameters come from one product. */
 static void
-linear_gradients_agree (void)
+linear_gradients_agree (gconstpointer data)
 {
   static const gint64 sizes[][3] = {
     { 64, 32, 16 }, { 1000, 512, 256 }, { 33, 7, 5 }, { 1, 64, 64 }
   };
   static const gchar *const names[] = { "gradient of input", "gradient of weight",
                                         "gradient of bias" };
-  guint d, i, k, turn;
+  const GTorchDType dtype = *(const GTorchDType *) data;
+  guint i, k, turn;
 
-  for (d = 0; d < G_N_ELEMENTS (dtypes); d++)
-    for (i = 0; i < G_N_ELEMENTS (sizes); i++)
-      for (turn = 0; turn < 3; turn++) /* as cublasLt likes, timed, and the quickest */
-        {
-          const gint64 *n = sizes[i];
-          GTorchTensor *host[] = { draw (GTORCH_SHAPE (2, n[0], n[1]), dtypes[d]),
-                                   draw (GTORCH_SHAPE (n[2], n[1]), dtypes[d]),
-                                   draw (GTORCH_SHAPE (n[2]), dtypes[d]) };
-          g_autoptr (GTorchTensor) upper = draw (GTORCH_SHAPE (2, n[0], n[2]), dtypes[d]);
-          GTorchTensor *leaves[2][3];
-          guint where;
+  for (i = 0; i < G_N_ELEMENTS (sizes); i++)
+    for (turn = 0; turn < 3; turn++) /* as cublasLt likes, timed, and the quickest */
+      {
+        const gint64 *n = sizes[i];
+        GTorchTensor *host[] = { draw (GTORCH_SHAPE (2, n[0], n[1]), dtype),
+                                 draw (GTORCH_SHAPE (n[2], n[1]), dtype),
+                                 draw (GTORCH_SHAPE (n[2]), dtype) };
+        g_autoptr (GTorchTensor) upper = draw (GTORCH_SHAPE (2, n[0], n[2]), dtype);
+        GTorchTensor *leaves[2][3];
+        guint where;
 
-          gtorch_device_set_benchmark (gpu, turn > 0);
-          for (where = 0; where < 2; where++)
-            {
-              GTorchDevice *device = where == 0 ? gpu : gtorch_device_cpu ();
-              GTorchDType dtype = where == 0 ? dtypes[d] : GTORCH_DTYPE_FLOAT64;
-              g_autoptr (GTorchTensor) own_upper = copy (upper, dtype, device);
-              g_autoptr (GTorchTensor) y = NULL;
-              GError *problem = NULL;
+        gtorch_device_set_benchmark (gpu, turn > 0);
+        for (where = 0; where < 2; where++)
+          {
+            GTorchDevice *device = where == 0 ? gpu : gtorch_device_cpu ();
+            GTorchDType own = where == 0 ? dtype : GTORCH_DTYPE_FLOAT64;
+            g_autoptr (GTorchTensor) own_upper = copy (upper, own, device);
+            g_autoptr (GTorchTensor) y = NULL;
+            GError *problem = NULL;
 
-              for (k = 0; k < 3; k++)
-                {
-                  leaves[where][k] = copy (host[k], dtype, device);
-                  gtorch_tensor_set_requires_grad (leaves[where][k], TRUE, &problem);
-                  g_assert_no_error (problem);
-                }
-              y = TRY (
-                  gtorch_linear (leaves[where][0], leaves[where][1], leaves[where][2], &error));
-              gtorch_tensor_backward (y, own_upper, FALSE, FALSE, &problem);
-              g_assert_no_error (problem);
-            }
-          for (k = 0; k < 3; k++)
-            {
-              agree_in_gradients (names[k], leaves[0][k], leaves[1][k],
-                                  2 * tolerance_of (dtypes[d]));
-              g_object_unref (leaves[0][k]);
-              g_object_unref (leaves[1][k]);
-              g_object_unref (host[k]);
-            }
-        }
+            for (k = 0; k < 3; k++)
+              {
+                leaves[where][k] = copy (host[k], own, device);
+                gtorch_tensor_set_requires_grad (leaves[where][k], TRUE, &problem);
+                g_assert_no_error (problem);
+              }
+            y = TRY (gtorch_linear (leaves[where][0], leaves[where][1], leaves[where][2], &error));
+            gtorch_tensor_backward (y, own_upper, FALSE, FALSE, &problem);
+            g_assert_no_error (problem);
+          }
+        for (k = 0; k < 3; k++)
+          {
+            agree_in_gradients (names[k], leaves[0][k], leaves[1][k], 2 * tolerance_of (dtype));
+            g_object_unref (leaves[0][k]);
+            g_object_unref (leaves[1][k]);
+            g_object_unref (host[k]);
+          }
+      }
   gtorch_device_set_benchmark (gpu, FALSE);
 }
 
@@ -146,7 +144,7 @@ convolve (GTorchTensor *x, GTorchTensor *w, GTorchTensor *bias, GTorchTensor *up
 }
 
 static void
-convolutions_agree (void)
+convolutions_agree (gconstpointer data)
 {
   static const struct
   {
@@ -158,53 +156,52 @@ convolutions_agree (void)
     { 3, 5, 17, 7, 2, FALSE, FALSE },
     { 2, 64, 28, 64, 1, TRUE, TRUE },
   };
-  guint d, i, turn;
+  const GTorchDType dtype = *(const GTorchDType *) data;
+  guint i, turn;
 
   gtorch_device_set_benchmark (gpu, TRUE);
-  for (d = 0; d < G_N_ELEMENTS (dtypes); d++)
-    for (i = 0; i < G_N_ELEMENTS (cases); i++)
-      {
-        const gint64 out = (cases[i].size - 1) / cases[i].stride + 1;
-        g_autoptr (GTorchTensor) x =
-            draw (GTORCH_SHAPE (cases[i].n, cases[i].c, cases[i].size, cases[i].size), dtypes[d]);
-        g_autoptr (GTorchTensor) w = draw (GTORCH_SHAPE (cases[i].k, cases[i].c, 3, 3), dtypes[d]);
-        g_autoptr (GTorchTensor) bias = draw (GTORCH_SHAPE (cases[i].k), dtypes[d]);
-        g_autoptr (GTorchTensor) upper =
-            draw (GTORCH_SHAPE (cases[i].n, cases[i].k, out, out), dtypes[d]);
-        g_autoptr (GTorchTensor) wide_x = copy (x, GTORCH_DTYPE_FLOAT64, gtorch_device_cpu ());
-        g_autoptr (GTorchTensor) wide_w = copy (w, GTORCH_DTYPE_FLOAT64, gtorch_device_cpu ());
-        g_autoptr (GTorchTensor) wide_bias = as (bias, GTORCH_DTYPE_FLOAT64);
-        g_autoptr (GTorchTensor) wide_upper = as (upper, GTORCH_DTYPE_FLOAT64);
-        g_autoptr (GTorchTensor) expected =
-            convolve (wide_x, wide_w, wide_bias, wide_upper, cases[i].stride);
+  for (i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      const gint64 out = (cases[i].size - 1) / cases[i].stride + 1;
+      g_autoptr (GTorchTensor) x =
+          draw (GTORCH_SHAPE (cases[i].n, cases[i].c, cases[i].size, cases[i].size), dtype);
+      g_autoptr (GTorchTensor) w = draw (GTORCH_SHAPE (cases[i].k, cases[i].c, 3, 3), dtype);
+      g_autoptr (GTorchTensor) bias = draw (GTORCH_SHAPE (cases[i].k), dtype);
+      g_autoptr (GTorchTensor) upper =
+          draw (GTORCH_SHAPE (cases[i].n, cases[i].k, out, out), dtype);
+      g_autoptr (GTorchTensor) wide_x = copy (x, GTORCH_DTYPE_FLOAT64, gtorch_device_cpu ());
+      g_autoptr (GTorchTensor) wide_w = copy (w, GTORCH_DTYPE_FLOAT64, gtorch_device_cpu ());
+      g_autoptr (GTorchTensor) wide_bias = as (bias, GTORCH_DTYPE_FLOAT64);
+      g_autoptr (GTorchTensor) wide_upper = as (upper, GTORCH_DTYPE_FLOAT64);
+      g_autoptr (GTorchTensor) expected =
+          convolve (wide_x, wide_w, wide_bias, wide_upper, cases[i].stride);
 
-        gtorch_device_set_deterministic (gpu, cases[i].deterministic);
-        for (turn = 0; turn < 2; turn++)
-          {
-            g_autoptr (GTorchTensor) there_x = NULL;
-            g_autoptr (GTorchTensor) there_w = copy (w, dtypes[d], gpu);
-            g_autoptr (GTorchTensor) there_bias = on (bias, gpu);
-            g_autoptr (GTorchTensor) there_upper = on (upper, gpu);
-            g_autoptr (GTorchTensor) y = NULL;
+      gtorch_device_set_deterministic (gpu, cases[i].deterministic);
+      for (turn = 0; turn < 2; turn++)
+        {
+          g_autoptr (GTorchTensor) there_x = NULL;
+          g_autoptr (GTorchTensor) there_w = copy (w, dtype, gpu);
+          g_autoptr (GTorchTensor) there_bias = on (bias, gpu);
+          g_autoptr (GTorchTensor) there_upper = on (upper, gpu);
+          g_autoptr (GTorchTensor) y = NULL;
 
-            if (cases[i].channels_last)
-              {
-                g_autoptr (GTorchTensor) last =
-                    TRY (gtorch_tensor_permute (x, GTORCH_SHAPE (0, 2, 3, 1), &error));
-                g_autoptr (GTorchTensor) plain = TRY (gtorch_tensor_contiguous (last, &error));
-                g_autoptr (GTorchTensor) there = on (plain, gpu);
+          if (cases[i].channels_last)
+            {
+              g_autoptr (GTorchTensor) last =
+                  TRY (gtorch_tensor_permute (x, GTORCH_SHAPE (0, 2, 3, 1), &error));
+              g_autoptr (GTorchTensor) plain = TRY (gtorch_tensor_contiguous (last, &error));
+              g_autoptr (GTorchTensor) there = on (plain, gpu);
 
-                there_x = TRY (gtorch_tensor_permute (there, GTORCH_SHAPE (0, 3, 1, 2), &error));
-              }
-            else
-              there_x = copy (x, dtypes[d], gpu);
-            y = convolve (there_x, there_w, there_bias, there_upper, cases[i].stride);
-            agree ("conv2d", y, expected, tolerance_of (dtypes[d]));
-            agree_in_gradients ("gradient of input", there_x, wide_x, 2 * tolerance_of (dtypes[d]));
-            agree_in_gradients ("gradient of weight", there_w, wide_w,
-                                4 * tolerance_of (dtypes[d]));
-          }
-      }
+              there_x = TRY (gtorch_tensor_permute (there, GTORCH_SHAPE (0, 3, 1, 2), &error));
+            }
+          else
+            there_x = copy (x, dtype, gpu);
+          y = convolve (there_x, there_w, there_bias, there_upper, cases[i].stride);
+          agree ("conv2d", y, expected, tolerance_of (dtype));
+          agree_in_gradients ("gradient of input", there_x, wide_x, 2 * tolerance_of (dtype));
+          agree_in_gradients ("gradient of weight", there_w, wide_w, 4 * tolerance_of (dtype));
+        }
+    }
   gtorch_device_set_deterministic (gpu, FALSE);
   gtorch_device_set_benchmark (gpu, FALSE);
 }
@@ -234,7 +231,22 @@ the_choice_is_made_once (void)
   gtorch_device_set_benchmark (gpu, FALSE);
 }
 
-#define TEST(name) g_test_add_func ("/gpu/benchmark/" #name, name)
+/* Once for each dtype. */
+static void
+add (const gchar *name, GTestDataFunc test)
+{
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (dtypes); i++)
+    {
+      g_autofree gchar *path =
+          g_strdup_printf ("/gpu/benchmark/%s/%s", name, gtorch_dtype_get_name (dtypes[i]));
+
+      g_test_add_data_func (path, &dtypes[i], test);
+    }
+}
+
+#define TEST(name) add (#name, name)
 
 int
 main (int argc, char *argv[])
@@ -245,6 +257,6 @@ main (int argc, char *argv[])
   TEST (products_agree);
   TEST (linear_gradients_agree);
   TEST (convolutions_agree);
-  TEST (the_choice_is_made_once);
+  g_test_add_func ("/gpu/benchmark/the_choice_is_made_once", the_choice_is_made_once);
   return g_test_run ();
 }
