@@ -91,6 +91,10 @@ typedef enum
   CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED = 110,
 } CUdevice_attribute;
 
+#define CU_LAUNCH_PARAM_END            ((void *) 0)
+#define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *) 1)
+#define CU_LAUNCH_PARAM_BUFFER_SIZE    ((void *) 2)
+
 enum
 {
   CU_STREAM_DEFAULT = 0,

@@ -332,6 +332,7 @@ typedef struct
 typedef struct
 {
   CUkernel kernel;
+  gsize n_bytes;                                 /* of the struct; 0: not known */
   CUfunction functions[GTORCH_CUDA_MAX_DEVICES]; /* of the context, by index of the device */
 } GTorchCudaKernel;
 /* Finds name in the family. */
@@ -356,8 +357,7 @@ extern const gchar *const gtorch_cuda_dtype_suffixes[];
 
 typedef struct
 {
-  guint grid[3], block[3];
-  guint shared;
+  guint grid[3], block[3], shared;
 } GTorchCudaLaunch;
 
 gboolean gtorch_cuda_kernel_launch (GTorchCudaKernel *self, GTorchCudaLane *lane,

@@ -184,6 +184,7 @@ struct _FakeOp
       const FakeKernel *kernel;
       FakeGrid grid;
       gpointer parameter;
+      gboolean is_packed; /* the parameter came as bytes: a node of a graph does not tell of it */
     } launch;
     struct
     {

@@ -140,6 +140,25 @@ cuFuncGetParamInfo (CUfunction function, size_t index, size_t *offset, size_t *s
   LEAVE (CUDA_SUCCESS);
 }
 
+/* In one of the two forms that a launch may have; NULL if they are not of the size that the kernel takes. */
+static gconstpointer
+find_parameters (const FakeKernel *kernel, void **parameters, void **extra)
+{
+  gconstpointer buffer = NULL;
+  gsize size = 0;
+
+  if (extra == NULL)
+    return parameters != NULL ? parameters[0] : NULL;
+  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2)
+    {
+      if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+        buffer = extra[1];
+      else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+        size = *(const gsize *) extra[1];
+    }
+  return parameters == NULL && size == kernel->n_bytes ? buffer : NULL;
+}
+
 CUresult
 cuLaunchKernel (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
                 unsigned int block_x, unsigned int block_y, unsigned int block_z,
@@ -149,6 +168,7 @@ cuLaunchKernel (CUfunction function, unsigned int grid_x, unsigned int grid_y, u
   FakeOp op = { .kind = FAKE_KERNEL,
                 .launch = { kernel,
                             { { grid_x, grid_y, grid_z }, { block_x, block_y, block_z } } } };
+  gconstpointer parameter;
   CUresult result;
 
   ENTER (cuLaunchKernel);
@@ -161,7 +181,11 @@ cuLaunchKernel (CUfunction function, unsigned int grid_x, unsigned int grid_y, u
     LEAVE (CUDA_ERROR_INVALID_VALUE);
   if (kernel->only_reports && stream->capture != NULL)
     LEAVE (CUDA_ERROR_NOT_SUPPORTED);
-  op.launch.parameter = g_memdup2 (parameters[0], kernel->n_bytes);
+  parameter = find_parameters (kernel, parameters, extra);
+  if (parameter == NULL)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  op.launch.parameter = g_memdup2 (parameter, kernel->n_bytes);
+  op.launch.is_packed = extra != NULL;
   kernel->loaded |= 1u << stream->device->index;
   result = fake_stream_push (stream, &op);
   LEAVE (result == CUDA_SUCCESS && kernel->only_reports ? CUDA_ERROR_NOT_SUPPORTED : result);

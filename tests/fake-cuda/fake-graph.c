@@ -873,7 +873,7 @@ cuGraphKernelNodeGetParams (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *parameter
     .blockDimX = node->op.launch.grid.block[0],
     .blockDimY = node->op.launch.grid.block[1],
     .blockDimZ = node->op.launch.grid.block[2],
-    .kernelParams = &node->op.launch.parameter,
+    .kernelParams = node->op.launch.is_packed ? NULL : &node->op.launch.parameter,
   };
   LEAVE (CUDA_SUCCESS);
 }
