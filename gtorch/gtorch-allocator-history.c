@@ -40,7 +40,7 @@ struct _GTorchHistory
 };
 
 gboolean gtorch_memory_wants_ops;
-__thread const gchar *gtorch_memory_site_op __attribute__ ((tls_model ("initial-exec")));
+__thread const gchar *gtorch_memory_site_op;
 
 GType
 gtorch_history_level_get_type (void)

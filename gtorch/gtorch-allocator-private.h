@@ -212,8 +212,7 @@ typedef struct
 } GTorchBlockInfo;
 
 /* The name of the operation that allocates in this thread; NULL. */
-extern __thread const gchar *gtorch_memory_site_op
-    __attribute__ ((tls_model ("initial-exec"), visibility ("hidden")));
+extern __thread const gchar *gtorch_memory_site_op G_GNUC_INTERNAL;
 
 /* TRUE once there was a history: then gtorch_launch_new_output() makes outputs. */
 extern gboolean gtorch_memory_wants_ops;

@@ -99,7 +99,7 @@ typedef struct
   Pair pairs[1 << PAIRS_BITS];
 } Known;
 
-static __thread Known *known __attribute__ ((tls_model ("initial-exec")));
+static __thread Known *known;
 
 static void
 forget (gpointer data)

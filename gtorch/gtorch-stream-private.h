@@ -207,8 +207,7 @@ typedef struct
   GTorchAutocastRegion *regions;  /* the innermost of all (gtorch-autocast-private.h) */
 } GTorchThread;
 
-extern __thread GTorchThread gtorch_thread
-    __attribute__ ((tls_model ("initial-exec"), visibility ("hidden")));
+extern __thread GTorchThread gtorch_thread G_GNUC_INTERNAL;
 
 /* The current stream of the device in this thread, NULL for the default one. Borrowed. */
 static inline GTorchStream *

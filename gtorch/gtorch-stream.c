@@ -55,8 +55,7 @@ static GParamSpec *props[N_PROPS];
 
 gint gtorch_n_auto_syncs;
 
-__thread GTorchThread gtorch_thread
-    __attribute__ ((tls_model ("initial-exec"), visibility ("hidden")));
+__thread GTorchThread gtorch_thread;
 
 G_DEFINE_TYPE (GTorchStream, gtorch_stream, G_TYPE_OBJECT)
 

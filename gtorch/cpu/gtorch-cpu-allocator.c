@@ -79,7 +79,7 @@ typedef struct
   guint64 age;
 } CachedPages;
 
-static __thread ThreadCache *thread_cache __attribute__ ((tls_model ("initial-exec")));
+static __thread ThreadCache *thread_cache;
 static __thread gboolean thread_is_over;
 
 static GMutex lock; /* the threads' list and the cached pages */

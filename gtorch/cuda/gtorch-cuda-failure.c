@@ -32,8 +32,8 @@ typedef struct
   guint depth; /* how often it was begun */
 } Open;
 
-static __thread Open pieces[MAX_OPEN] __attribute__ ((tls_model ("initial-exec")));
-static __thread guint n_open __attribute__ ((tls_model ("initial-exec")));
+static __thread Open pieces[MAX_OPEN];
+static __thread guint n_open;
 
 /* --- taking notes --- */
 

@@ -23,7 +23,8 @@ enum
   N_FORMS
 };
 
-#define MAX_POINTWISE 256
+#define MAX_POINTWISE    256
+#define DIVIDED_UP(n, d) (((n) + (d) -1) / (d)) /* d constant: no division */
 
 static GTorchCudaKernel kernels[MAX_POINTWISE][GTORCH_N_DTYPES][N_FORMS];
 
@@ -44,8 +45,8 @@ launch (GTorchOpCall *call, GTorchCudaLane *lane, guint dtype, guint form, guint
   static const gchar *const ends[] = { "", "_r", "_s" };
   const GTorchCudaLoop *op = &gtorch_cuda_pointwise_kernels[call->op->loop];
   GTorchCudaKernel *kernel = &kernels[call->op->loop][dtype][form];
-  guint64 per_block = GT_THREADS * (form == STRIDED ? GT_STEPS : GT_VECTORS);
-  guint64 blocks = (n + per_block - 1) / per_block;
+  guint64 blocks = form == STRIDED ? DIVIDED_UP (n, GT_THREADS * GT_STEPS)
+                                   : DIVIDED_UP (n, GT_THREADS * GT_VECTORS);
   gchar name[64];
 
   if (G_UNLIKELY (g_atomic_pointer_get (&kernel->kernel) == NULL))
@@ -148,7 +149,7 @@ gtorch_cuda_pointwise (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   GTorchImpl *output = call->outputs[0];
   GTorchImpl *operands[GTORCH_ITER_MAX_OPERANDS] = { output };
   gboolean same = TRUE, contiguous = output->is_contiguous;
-  guint size = gtorch_dtype_size (call->compute), vector, k;
+  guint size = gtorch_dtype_size (call->compute), log_vector, k;
   guint n_operands = call->n_inputs + 1;
   union
   {
@@ -192,18 +193,18 @@ gtorch_cuda_pointwise (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
                     && gtorch_impl_same_shape (input, output);
     }
 
-  vector = 16 / MAX (size, gtorch_dtype_size (stored));
+  log_vector = 4 - __builtin_ctz (MAX (size, gtorch_dtype_size (stored)));
   if (same && contiguous)
     {
       base->n = output->numel;
-      return launch (call, lane, call->compute, CONTIGUOUS, base->n / vector, &p, error);
+      return launch (call, lane, call->compute, CONTIGUOUS, base->n >> log_vector, &p, error);
     }
 
   gtorch_iter_init (&iter, operands, n_operands, output->shape, output->n_dims);
   for (k = 0; k < n_operands; k++)
     base->data[k] = iter.data[k];
   if (same && n_operands > 2 && iter.strides[0][0] == gtorch_dtype_size (stored)
-      && as_rows (&iter, n_operands, size, vector, &p.rows))
+      && as_rows (&iter, n_operands, size, 1u << log_vector, &p.rows))
     return launch (call, lane, call->compute, ROWS, base->n, &p, error);
   for (k = 0; k < n_operands; k++)
     p.strided.dtypes[k] = operands[k]->dtype;
