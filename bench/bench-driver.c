@@ -66,6 +66,20 @@ compare (const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
+/* Calls, until the processor's and the GPU's clocks have gone up. */
+static void
+warm_up (void (*run) (void))
+{
+  const gint64 end = g_get_monotonic_time () + WARM_UP;
+
+  do
+    {
+      run ();
+      CALL ("cuCtxSynchronize", (void) );
+    }
+  while (g_get_monotonic_time () < end);
+}
+
 static double
 time_host (void (*run) (void))
 {
@@ -73,6 +87,7 @@ time_host (void (*run) (void))
   guint i, j,
       n = run == replay || run == replay_on_default ? 100 : 500; /* the queue must not be full */
 
+  warm_up (run);
   for (i = 0; i < G_N_ELEMENTS (times); i++)
     {
       gint64 start = g_get_monotonic_time ();
@@ -96,6 +111,7 @@ time_device (void (*run) (void))
 
   CALL ("cuEventCreate", (CUevent *, unsigned), &start, CU_EVENT_DEFAULT);
   CALL ("cuEventCreate", (CUevent *, unsigned), &end, CU_EVENT_DEFAULT);
+  warm_up (run);
   for (i = 0; i < G_N_ELEMENTS (times); i++)
     {
       CALL ("cuEventRecord", (CUevent, CUstream), start, stream);

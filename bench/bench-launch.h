@@ -15,6 +15,8 @@
 extern void *bench_driver;
 extern CUdeviceptr bench_driver_memory; /* of 64 bytes */
 
+#define WARM_UP 20000 /* microseconds */
+
 #define CALL(name, types, ...)                                                   \
   do                                                                             \
     {                                                                            \

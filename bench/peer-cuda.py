@@ -19,6 +19,7 @@ from torch.nn import functional as F
 DEVICE = torch.device('cuda')
 N = 1 << 28
 BF16 = torch.bfloat16
+WARM_UP = 0.02  # seconds
 
 
 @functools.cache
@@ -227,11 +228,20 @@ def peaks(name):
     return torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
 
 
+def warm_up(run, n):
+    """Calls, until the processor's and the GPU's clocks have gone up."""
+    end = time.perf_counter() + WARM_UP
+    while True:
+        for _ in range(n):
+            run()
+        torch.cuda.synchronize()
+        if time.perf_counter() >= end:
+            break
+
+
 def wall(run, n=20, repetitions=9, host=False):
     """Of one of many calls that follow each other; host: only until they are all queued."""
-    for _ in range(3):
-        run()
-    torch.cuda.synchronize()
+    warm_up(run, 3)
     times = []
     for _ in range(repetitions):
         start = time.perf_counter()
@@ -245,9 +255,7 @@ def wall(run, n=20, repetitions=9, host=False):
 
 
 def measure(run):
-    for _ in range(5):
-        run()
-    torch.cuda.synchronize()
+    warm_up(run, 5)
     times = []
     for _ in range(30):
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
