@@ -130,6 +130,11 @@ threads_share_one (void)
   GThread *threads[4];
   guint i;
 
+  if (is_under_sanitizer ())
+    {
+      g_test_skip ("compute-sanitizer loses track of launches from several threads");
+      return;
+    }
   for (i = 0; i < 4; i++)
     threads[i] = g_thread_new ("draw", draw_many, a);
   for (i = 0; i < 4; i++)
