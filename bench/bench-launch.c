@@ -48,10 +48,12 @@ bench_driver_load (void)
 void
 bench_launch (CUstream stream)
 {
-  void *parameters[] = { &bench_driver_memory };
+  size_t size = sizeof bench_driver_memory;
+  void *parameters[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &bench_driver_memory,
+                         CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END };
 
   CALL ("cuLaunchKernel",
         (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
          void **, void **),
-        kernel, 1, 1, 1, 128, 1, 1, 0, stream, parameters, NULL);
+        kernel, 1, 1, 1, 128, 1, 1, 0, stream, NULL, parameters);
 }

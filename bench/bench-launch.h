@@ -3,7 +3,8 @@
 
 #pragma once
 
-/* The driver's own launch of a kernel, in the primary context: the floor under what calls cost the host. */
+/* The driver's own launch of a kernel, in the primary context, in the form that takes it least: the floor
+ * under what calls cost the host. */
 
 #include <dlfcn.h>
 #include <glib.h>

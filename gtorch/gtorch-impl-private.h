@@ -102,7 +102,24 @@ gboolean gtorch_normalize_dim (const gchar *op, gint64 dim, guint n_dims, guint 
 /* Several dims into a bit mask; none given means all. Duplicates are an error. */
 gboolean gtorch_normalize_dims (const gchar *op, const gint64 *dims, gsize n, guint n_dims,
                                 guint64 *mask, GError **error);
-gboolean gtorch_impl_same_shape (const GTorchImpl *a, const GTorchImpl *b);
+
+static inline gboolean
+gtorch_same_shape (const gint64 *a, guint n_a, const gint64 *b, guint n_b)
+{
+  if (n_a != n_b)
+    return FALSE;
+  while (n_a-- > 0) /* few numbers: quicker than a call of memcmp */
+    if (a[n_a] != b[n_a])
+      return FALSE;
+  return TRUE;
+}
+
+static inline gboolean
+gtorch_impl_same_shape (const GTorchImpl *a, const GTorchImpl *b)
+{
+  return gtorch_same_shape (a->shape, a->n_dims, b->shape, b->n_dims);
+}
+
 /* Some elements share their memory (an expanded tensor, say): not to be written to. */
 gboolean gtorch_impl_overlaps_itself (const GTorchImpl *impl);
 /* Whether writing to a changes what is read from b, but for each element's own one. May err towards TRUE. */

@@ -357,19 +357,6 @@ gtorch_impl_device (const GTorchImpl *impl)
   return impl->storage != NULL ? impl->storage->device : gtorch_device_cpu ();
 }
 
-gboolean
-gtorch_impl_same_shape (const GTorchImpl *a, const GTorchImpl *b)
-{
-  guint i = a->n_dims;
-
-  if (i != b->n_dims)
-    return FALSE;
-  while (i-- > 0) /* few numbers: quicker than a call of memcmp */
-    if (a->shape[i] != b->shape[i])
-      return FALSE;
-  return TRUE;
-}
-
 gint64
 gtorch_strides_extent (gint64 offset, const gint64 *shape, const gint64 *strides, guint n_dims)
 {

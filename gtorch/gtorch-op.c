@@ -451,7 +451,7 @@ gtorch_call_set_output (GTorchOpCall *call, guint i, guint dtype, const gint64 *
       return TRUE;
     }
 
-  if (preset->n_dims != n_dims || memcmp (preset->shape, shape, n_dims * sizeof (gint64)) != 0)
+  if (!gtorch_same_shape (preset->shape, preset->n_dims, shape, n_dims))
     {
       gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
                          _ ("the result has shape %s, the tensor to be written to %s"),

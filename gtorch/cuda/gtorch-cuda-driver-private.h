@@ -42,8 +42,15 @@ const void *gtorch_cuda_driver_get_image (const void *built);
 gboolean gtorch_cuda_driver_stand_in (GTorchOpCall *call, CUstream queue, GTorchDevice *host,
                                       gpointer report, gconstpointer random);
 
-/* TRUE for CUDA_SUCCESS; else a GError "what: the driver's words (its name)". */
-gboolean gtorch_cuda_check (CUresult result, const gchar *what, GError **error);
+/* FALSE with a GError "what: the driver's words (its name)". */
+gboolean gtorch_cuda_fail (CUresult result, const gchar *what, GError **error);
+
+/* TRUE for CUDA_SUCCESS; else the same. */
+static inline gboolean
+gtorch_cuda_check (CUresult result, const gchar *what, GError **error)
+{
+  return G_LIKELY (result == CUDA_SUCCESS) || gtorch_cuda_fail (result, what, error);
+}
 
 /* Is it a result that a device gives for ever once it has given it? Then the device is marked as failed.
  * FALSE with the reason if one is; TRUE if the driver has said it only once (gtorch-cuda-failure.c). */

@@ -209,13 +209,11 @@ gtorch_cuda_is_forked (void)
 }
 
 gboolean
-gtorch_cuda_check (CUresult result, const gchar *what, GError **error)
+gtorch_cuda_fail (CUresult result, const gchar *what, GError **error)
 {
   const gchar *name = NULL, *text = NULL;
   gint code = GTORCH_ERROR_CUDA;
 
-  if (G_LIKELY (result == CUDA_SUCCESS))
-    return TRUE;
   if (!gtorch_cuda_check_devices (result, error) || error == NULL)
     return FALSE;
   if (gtorch_cuda_is_forked ())

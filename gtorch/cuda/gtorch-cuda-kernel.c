@@ -9,6 +9,8 @@
 
 #include "cuda/gtorch-cuda-capture-private.h"
 
+#define NOT_TOLD G_MAXSIZE
+
 static gboolean
 load_family (GTorchCudaFamily *family, GError **error)
 {
@@ -59,7 +61,6 @@ get_function (GTorchCudaKernel *self, GTorchCudaDevice *device)
   CUfunction *place = &self->functions[device->parent_instance.index];
   CUfunction function = g_atomic_pointer_get (place);
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  gsize offset, n_bytes;
   gboolean found;
 
   if (G_LIKELY (function != NULL))
@@ -67,8 +68,6 @@ get_function (GTorchCudaKernel *self, GTorchCudaDevice *device)
   gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
   found = gtorch_cuda_device_activate (device, NULL)
           && gtorch_cuda.cuKernelGetFunction (&function, self->kernel) == CUDA_SUCCESS;
-  if (found && gtorch_cuda.cuFuncGetParamInfo (function, 0, &offset, &n_bytes) == CUDA_SUCCESS)
-    __atomic_store_n (&self->n_bytes, n_bytes, __ATOMIC_RELAXED);
   gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
   if (!found)
     return (CUfunction) self->kernel; /* and the launch tells of what is wrong */
@@ -76,8 +75,24 @@ get_function (GTorchCudaKernel *self, GTorchCudaDevice *device)
   return function;
 }
 
-/* The driver takes a struct of known size about 0.1 us sooner than one that it has to ask the kernel about.
- * Not in a capture: all nodes shall have one form, by which their parameters are read and changed. */
+/* Of the only parameter. Not before the first launch outside of a capture: the driver may load the kernel to
+ * tell, and the capture would not. */
+static gsize
+ask_size (GTorchCudaKernel *self, CUfunction function)
+{
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  gsize offset, n_bytes = NOT_TOLD;
+
+  gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
+  if (gtorch_cuda.cuFuncGetParamInfo (function, 0, &offset, &n_bytes) != CUDA_SUCCESS)
+    n_bytes = NOT_TOLD;
+  gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
+  __atomic_store_n (&self->n_bytes, n_bytes, __ATOMIC_RELAXED);
+  return n_bytes;
+}
+
+/* The driver takes so many bytes sooner than something whose size it has to ask the kernel for. Not in a
+ * capture of the library's: there parameters of nodes are read and changed, by pointers. */
 gboolean
 gtorch_cuda_kernel_launch (GTorchCudaKernel *self, GTorchCudaLane *lane,
                            const GTorchCudaLaunch *launch, gconstpointer parameters, GError **error)
@@ -85,20 +100,26 @@ gtorch_cuda_kernel_launch (GTorchCudaKernel *self, GTorchCudaLane *lane,
   void *pointers[] = { (void *) parameters };
   GTorchCudaCapture *capture = gtorch_cuda_lane_capture (lane);
   CUfunction function = get_function (self, lane->device);
-  gsize n_bytes = __atomic_load_n (&self->n_bytes, __ATOMIC_RELAXED);
+  gsize n_bytes = NOT_TOLD;
   void *packed[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, (void *) parameters,
                      CU_LAUNCH_PARAM_BUFFER_SIZE, &n_bytes, CU_LAUNCH_PARAM_END };
-  const gboolean is_packed = capture == NULL && n_bytes > 0;
 
-  if (G_UNLIKELY (capture != NULL) && !gtorch_cuda_capture_load (capture, function, error))
+  if (G_LIKELY (capture == NULL))
+    {
+      n_bytes = __atomic_load_n (&self->n_bytes, __ATOMIC_RELAXED);
+      if (G_UNLIKELY (n_bytes == 0))
+        n_bytes = ask_size (self, function);
+    }
+  else if (!gtorch_cuda_capture_load (capture, function, error))
     return FALSE;
   return gtorch_cuda_check (gtorch_cuda.cuLaunchKernel (function, launch->grid[0],
                                                         MAX (launch->grid[1], 1),
                                                         MAX (launch->grid[2], 1), launch->block[0],
                                                         MAX (launch->block[1], 1),
                                                         MAX (launch->block[2], 1), launch->shared,
-                                                        lane->handle, is_packed ? NULL : pointers,
-                                                        is_packed ? packed : NULL),
+                                                        lane->handle,
+                                                        n_bytes == NOT_TOLD ? pointers : NULL,
+                                                        n_bytes == NOT_TOLD ? NULL : packed),
                             "cuLaunchKernel", error);
 }
 

@@ -290,8 +290,8 @@ plan_new (const Key *key, gpointer handle, gconstpointer bias, gint n_wanted, Lt
   if (result)
     {
       lt.preference_set (preference, LT_PREFERENCE_WORKSPACE, &most, sizeof most);
-      /* cublasLt divides even short depths, and would add the parts up as 16-bit floats: ten times the
-       * error of one rounding, for no time. */
+      /* cublasLt divides even short depths, and would add the parts up as 16-bit floats: twenty times
+       * the error of one rounding, for no time. */
       if (gtorch_dtype_size (key->dtype) == 2)
         lt.preference_set (preference, LT_PREFERENCE_REDUCTIONS, &reductions, sizeof reductions);
       for (i = 0; i < 4; i++)

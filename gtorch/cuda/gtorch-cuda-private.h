@@ -332,7 +332,7 @@ typedef struct
 typedef struct
 {
   CUkernel kernel;
-  gsize n_bytes;                                 /* of the struct; 0: not known */
+  gsize n_bytes;                                 /* of the struct; 0: not asked yet */
   CUfunction functions[GTORCH_CUDA_MAX_DEVICES]; /* of the context, by index of the device */
 } GTorchCudaKernel;
 /* Finds name in the family. */

@@ -124,11 +124,10 @@ def check(part, tool, options, end):
         words.append('the tool broke off')
     elif status not in (0, None) and not words:
         words.append(f'exit status {status}: {output[-300:]!r}')
-    words += ['\n'.join(['', *log])] if log else []
     others = sum(kernels.values()) - sum(ours.values())
     said = {*done, *re.findall(r'^not ok \d+ (\S+)', output, re.M)}
     late = [path for path in part.paths or ['*'][:status is None] if path not in said]
-    return words, late, len(done), others, not options and tool == 'racecheck'
+    return words, log, late, len(done), others, not options and tool == 'racecheck'
 
 
 def main():
@@ -148,7 +147,7 @@ def main():
     def check_in_time(part):
         begun = time.monotonic()
         if begun > end - 10:
-            return part, ([], part.paths or ['*'], 0, 0, False), 0
+            return part, ([], [], part.paths or ['*'], 0, 0, False), 0
         result = check(part, options.tool, arguments, min(begun + options.limit, end))
         return part, result, time.monotonic() - begun
 
@@ -156,7 +155,7 @@ def main():
     parts = list(list_parts(options.build.resolve(), options.programs, options.tests, environment))
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for future in concurrent.futures.as_completed([pool.submit(check_in_time, part) for part in parts]):
-            part, (words, unfinished, n_done, others, all_kernels), seconds = future.result()
+            part, (words, log, unfinished, n_done, others, all_kernels), seconds = future.result()
             late += [f'{part.program}:{path}' for path in unfinished]
             found |= bool(words)
             sums.update({'tests': n_done, 'reports': others})
@@ -165,7 +164,7 @@ def main():
                 what = '; '.join(words) or 'clean'
                 what += ', all kernels looked at' if all_kernels else ''
                 what += f', {others} reports that do not count' if others else ''
-                print(f'{part.program}, {place}, {seconds:.0f} s: {what}', flush=True)
+                print(f'{part.program}, {place}, {seconds:.0f} s: {what}', *log, sep='\n', flush=True)
     if late:
         print('not done in time:', *late)
     print(f'{options.tool}: {sums["tests"]} tests done, {len(late)} not done,'

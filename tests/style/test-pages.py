@@ -140,9 +140,15 @@ def c_program(page):
     return begin + body + f"int\nmain (void)\n{{\n{calls}  return 0;\n}}\n"
 
 
+def has_headers():
+    """Not where only the built programs are."""
+    command = ["pkg-config", "--exists", "gio-2.0"]
+    return shutil.which(command[0]) and subprocess.run(command, check=False).returncode == 0
+
+
 def check_c(page):
-    if not shutil.which("cc"):
-        raise tap.Skip("cc is not installed")
+    if not shutil.which("cc") or not has_headers():
+        raise tap.Skip("cc or GLib's headers are not installed")
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "page.c"), "w", encoding="utf-8") as file:
             file.write(c_program(page))
