@@ -394,8 +394,7 @@ dense_values (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *values, cons
 
   if (packed == NULL)
     return NULL;
-  if (packed->numel == 1
-      || (packed->n_dims == n_dims && memcmp (packed->shape, shape, n_dims * sizeof (gint64)) == 0))
+  if (packed->numel == 1 || gtorch_same_shape (packed->shape, packed->n_dims, shape, n_dims))
     return g_steal_pointer (&packed);
   dense = gtorch_impl_new (call->device, dtype, shape, n_dims, error);
   if (dense == NULL || !gtorch_cuda_copy_here (dense, packed, lane, error))

@@ -182,7 +182,7 @@ shape_backward (GTorchOpCall *call, const gint64 *input, guint input_dims, const
   shape[1] = weight[0];
   shape[2] = conv.out[0];
   shape[3] = conv.out[1];
-  if (upper->n_dims != 4 || memcmp (upper->shape, shape, sizeof shape) != 0)
+  if (!gtorch_same_shape (upper->shape, upper->n_dims, shape, 4))
     {
       gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
                          _ ("the gradient has shape %s, the convolution's result %s"),

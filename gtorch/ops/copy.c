@@ -270,7 +270,7 @@ gtorch_shape_copy (GTorchOpCall *call, GError **error)
   if (!gtorch_broadcast_shapes ("copy", self->shape, self->n_dims, src->shape, src->n_dims, shape,
                                 &n_dims, error))
     return FALSE;
-  if (n_dims != self->n_dims || memcmp (shape, self->shape, n_dims * sizeof (gint64)) != 0)
+  if (!gtorch_same_shape (shape, n_dims, self->shape, self->n_dims))
     {
       gtorch_call_error (call, error, GTORCH_ERROR_SHAPE, _ ("shape %s cannot be broadcast to %s"),
                          gtorch_impl_shape_str (src), gtorch_impl_shape_str (self));

@@ -28,8 +28,8 @@ dense_values (GTorchOpCall *call, GTorchImpl *values, const gint64 *shape, guint
   guint dtype = call->outputs[0]->dtype;
   GTorchImpl *dense;
 
-  if (values->is_contiguous && values->dtype == dtype && values->n_dims == n_dims
-      && memcmp (values->shape, shape, n_dims * sizeof (gint64)) == 0)
+  if (values->is_contiguous && values->dtype == dtype
+      && gtorch_same_shape (values->shape, values->n_dims, shape, n_dims))
     return gtorch_impl_ref (values);
   dense = gtorch_impl_new (call->device, dtype, shape, n_dims, error);
   if (dense != NULL)
@@ -119,7 +119,7 @@ gtorch_shape_index_put (GTorchOpCall *call, GError **error)
     return FALSE;
   if (!gtorch_broadcast_shapes (call->op->name, shape, n_dims, values->shape, values->n_dims, both,
                                 &n_both, NULL)
-      || n_both != n_dims || memcmp (both, shape, n_dims * sizeof (gint64)) != 0)
+      || !gtorch_same_shape (both, n_both, shape, n_dims))
     {
       gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
                          _ ("values of shape %s cannot be broadcast to %s"),
@@ -264,8 +264,7 @@ gtorch_shape_index_write (GTorchOpCall *call, GError **error)
   memcpy (shape, self->shape, self->n_dims * sizeof (gint64));
   if (self->n_dims > 0)
     shape[dim] = call->inputs[1]->numel;
-  if (source->n_dims != self->n_dims
-      || memcmp (shape, source->shape, self->n_dims * sizeof (gint64)) != 0
+  if (!gtorch_same_shape (source->shape, source->n_dims, shape, self->n_dims)
       || (self->n_dims == 0 && call->inputs[1]->numel != 1))
     {
       gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,

@@ -302,7 +302,7 @@ shape_add (GTorchOpCall *call, guint n_dims, GError **error)
   if (!gtorch_broadcast_shapes (call->op->name, self->shape, self->n_dims, call->outputs[0]->shape,
                                 n_dims, shape, &n, error))
     return FALSE;
-  if (n == n_dims && memcmp (shape, call->outputs[0]->shape, n * sizeof (gint64)) == 0)
+  if (gtorch_same_shape (shape, n, call->outputs[0]->shape, n_dims))
     return TRUE;
   gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
                      _ ("shape %s cannot be expanded to the product's %s"),

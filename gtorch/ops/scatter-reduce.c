@@ -348,8 +348,7 @@ spread_index (GTorchImpl *self, gint64 raw_dim, GTorchImpl *index, GTorchImpl *s
     line[i] = 1;
   if (self->n_dims > 0)
     shape[dim] = line[dim] = index->numel;
-  if (source->n_dims != self->n_dims
-      || memcmp (shape, source->shape, self->n_dims * sizeof (gint64)) != 0
+  if (!gtorch_same_shape (source->shape, source->n_dims, shape, self->n_dims)
       || (self->n_dims == 0 && index->numel != 1))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,

@@ -137,7 +137,7 @@ gtorch_op_reshape (GTorchImpl *self, const gint64 *wanted, gsize n_dims, GError 
     return gtorch_op_view (self, wanted, n_dims, error); /* which says so */
   if (!infer_size ("reshape", self, wanted, n_dims, shape, error))
     return NULL;
-  if (n_dims == self->n_dims && memcmp (shape, self->shape, n_dims * sizeof (gint64)) == 0)
+  if (gtorch_same_shape (shape, n_dims, self->shape, self->n_dims))
     return gtorch_op_view_as_is (self, error);
   if (view_strides (self, shape, n_dims, strides))
     return gtorch_op_view (self, shape, n_dims, error);
