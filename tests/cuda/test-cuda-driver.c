@@ -119,6 +119,26 @@ a_missing_function_is_an_error (void)
   g_test_trap_assert_stderr ("*cuMemCreate: operation not supported*");
 }
 
+/* Kernels' parameters go by pointers where the driver does not tell how large they are. */
+static void
+a_driver_that_tells_no_sizes_launches (void)
+{
+  if (in_process (NULL, "hide=cuFuncGetParamInfo"))
+    {
+      g_autoptr (GTorchImpl) a = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, 1000);
+      g_autoptr (GTorchImpl) sum = gtorch_op_add (a, a, 1, NULL);
+      g_autoptr (GTorchImpl) before = gtorch_op_to_device (a, gtorch_device_cpu (), FALSE, NULL);
+      g_autoptr (GTorchImpl) after = gtorch_op_to_device (sum, gtorch_device_cpu (), FALSE, NULL);
+      const gfloat *x = gtorch_impl_data (before), *y = gtorch_impl_data (after);
+
+      g_assert_cmpfloat (x[7], !=, 0);
+      g_assert_cmpfloat (y[7], ==, 2 * x[7]);
+      g_assert_cmpuint (fake_cuda_get_calls ("cuLaunchKernel"), >, 0);
+      return;
+    }
+  g_test_trap_assert_passed ();
+}
+
 static void
 numbers_of_devices_end (void)
 {
@@ -437,6 +457,7 @@ main (gint argc, gchar **argv)
   TEST (no_device_is_said);
   TEST (an_incomplete_driver_cannot_begin);
   TEST (a_missing_function_is_an_error);
+  TEST (a_driver_that_tells_no_sizes_launches);
   TEST (numbers_of_devices_end);
   TEST (a_forked_child_gets_an_error);
   TEST (counting_harms_no_child);

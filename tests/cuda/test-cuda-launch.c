@@ -33,33 +33,6 @@ an_addition_is_one_launch (void)
     }
 }
 
-/* A driver that does not tell how large the parameters of kernels are takes them by pointers. */
-static void
-an_old_driver_launches_too (void)
-{
-  g_autofree gchar *former = g_strdup (g_getenv ("GTORCH_FAKE_CUDA"));
-
-  if (g_test_subprocess ())
-    {
-      g_autoptr (GTorchImpl) sum = gtorch_op_add (a, b, 1, NULL);
-      g_autoptr (GTorchImpl) before = gtorch_op_to_device (a, gtorch_device_cpu (), FALSE, NULL);
-      g_autoptr (GTorchImpl) after = gtorch_op_to_device (sum, gtorch_device_cpu (), FALSE, NULL);
-      const gfloat *x = gtorch_impl_data (before), *y = gtorch_impl_data (after);
-
-      g_assert_cmpfloat (x[7], !=, 0);
-      g_assert_cmpfloat (y[7], ==, 2 * x[7]);
-      g_assert_cmpuint (fake_cuda_get_calls ("cuLaunchKernel"), >, 0);
-      return;
-    }
-  g_setenv ("GTORCH_FAKE_CUDA", "hide=cuFuncGetParamInfo", TRUE);
-  g_test_trap_subprocess (NULL, 0, G_TEST_SUBPROCESS_INHERIT_STDERR);
-  if (former != NULL)
-    g_setenv ("GTORCH_FAKE_CUDA", former, TRUE);
-  else
-    g_unsetenv ("GTORCH_FAKE_CUDA");
-  g_test_trap_assert_passed ();
-}
-
 static void
 so_is_one_in_place (void)
 {
@@ -216,7 +189,6 @@ main (gint argc, gchar **argv)
   b = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, 1000);
   matrix = ramp (gpu (0), GTORCH_DTYPE_FLOAT32, shape, 2);
   TEST (an_addition_is_one_launch);
-  TEST (an_old_driver_launches_too);
   TEST (so_is_one_in_place);
   TEST (so_is_one_of_a_number);
   TEST (so_is_one_of_any_layout);

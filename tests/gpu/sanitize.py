@@ -46,6 +46,9 @@ BROKEN = re.compile(r'^=+ (?:Internal Sanitizer )?Error: (?!Race reported|proces
 SUMMARY = re.compile(r'SUMMARY: (\d+) (?:error|hazard)')
 
 Part = collections.namedtuple('Part', 'program command environment paths')
+# words: what is to be said of a part; log: of the tool's; others: the reports that do not count
+Result = collections.namedtuple('Result', 'words log late n_done others all_kernels',
+                                defaults=([], [], [], 0, 0, False))
 
 
 def run(command, environment, seconds):
@@ -127,7 +130,7 @@ def check(part, tool, options, end):
     others = sum(kernels.values()) - sum(ours.values())
     said = {*done, *re.findall(r'^not ok \d+ (\S+)', output, re.M)}
     late = [path for path in part.paths or ['*'][:status is None] if path not in said]
-    return words, log, late, len(done), others, not options and tool == 'racecheck'
+    return Result(words, log, late, len(done), others, not options and tool == 'racecheck')
 
 
 def main():
@@ -147,7 +150,7 @@ def main():
     def check_in_time(part):
         begun = time.monotonic()
         if begun > end - 10:
-            return part, ([], [], part.paths or ['*'], 0, 0, False), 0
+            return part, Result(late=part.paths or ['*']), 0
         result = check(part, options.tool, arguments, min(begun + options.limit, end))
         return part, result, time.monotonic() - begun
 
@@ -155,16 +158,16 @@ def main():
     parts = list(list_parts(options.build.resolve(), options.programs, options.tests, environment))
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for future in concurrent.futures.as_completed([pool.submit(check_in_time, part) for part in parts]):
-            part, (words, log, unfinished, n_done, others, all_kernels), seconds = future.result()
-            late += [f'{part.program}:{path}' for path in unfinished]
-            found |= bool(words)
-            sums.update({'tests': n_done, 'reports': others})
-            if words or all_kernels or others:
+            part, result, seconds = future.result()
+            late += [f'{part.program}:{path}' for path in result.late]
+            found |= bool(result.words)
+            sums.update({'tests': result.n_done, 'reports': result.others})
+            if result.words or result.all_kernels or result.others:
                 place = ' '.join(part.paths) or 'all tests'
-                what = '; '.join(words) or 'clean'
-                what += ', all kernels looked at' if all_kernels else ''
-                what += f', {others} reports that do not count' if others else ''
-                print(f'{part.program}, {place}, {seconds:.0f} s: {what}', *log, sep='\n', flush=True)
+                what = '; '.join(result.words) or 'clean'
+                what += ', all kernels looked at' if result.all_kernels else ''
+                what += f', {result.others} reports that do not count' if result.others else ''
+                print(f'{part.program}, {place}, {seconds:.0f} s: {what}', *result.log, sep='\n', flush=True)
     if late:
         print('not done in time:', *late)
     print(f'{options.tool}: {sums["tests"]} tests done, {len(late)} not done,'
