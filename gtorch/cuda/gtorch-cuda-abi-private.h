@@ -216,6 +216,42 @@ typedef struct
 
 typedef enum
 {
+  CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW = 1,
+  CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
+  CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
+  CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE = 5,
+  CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION = 11,
+  CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT = 14,
+} CUlaunchAttributeID;
+
+typedef union
+{
+  unsigned long long words[8];
+  struct
+  {
+    unsigned int x, y, z;
+  } clusterDim;
+} CUlaunchAttributeValue;
+
+typedef struct
+{
+  CUlaunchAttributeID id;
+  char pad[4];
+  CUlaunchAttributeValue value;
+} CUlaunchAttribute;
+
+typedef struct
+{
+  unsigned int gridDimX, gridDimY, gridDimZ;
+  unsigned int blockDimX, blockDimY, blockDimZ;
+  unsigned int sharedMemBytes;
+  CUstream hStream;
+  CUlaunchAttribute *attrs;
+  unsigned int numAttrs;
+} CUlaunchConfig;
+
+typedef enum
+{
   CU_GRAPH_NODE_TYPE_KERNEL = 0,
   CU_GRAPH_NODE_TYPE_MEMCPY = 1,
   CU_GRAPH_NODE_TYPE_MEMSET = 2,

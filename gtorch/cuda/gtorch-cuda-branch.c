@@ -170,17 +170,14 @@ gboolean
 gtorch_cuda_branch_end (GTorchCudaBranch *self, GError **error)
 {
   const CUstream inner = self->lane->handle;
-  CUgraph captured = NULL;
-  CUresult result, again = CUDA_SUCCESS;
-  guint i;
+  CUgraph captured; /* the body */
+  gboolean is_over;
+  CUresult result;
 
   gtorch_cuda_device_activate (self->lane->device, NULL);
-  result = gtorch_cuda.cuStreamEndCapture (inner, &captured);
-  /* nothing else ends it, if it goes on */
-  for (i = 0; i < 3 && result != CUDA_SUCCESS && again != CUDA_ERROR_ILLEGAL_STATE; i++)
-    again = gtorch_cuda.cuStreamEndCapture (inner, &captured);
+  result = gtorch_cuda_stream_end_capture (inner, &captured, &is_over);
   set_handle (self->lane, self->outer); /* other threads ask all queues how they are */
-  if (result == CUDA_SUCCESS || again == CUDA_ERROR_ILLEGAL_STATE)
+  if (is_over)
     gtorch_cuda.cuStreamDestroy (inner);
   return gtorch_cuda_check (result, "graph: cuStreamEndCapture", error)
          && check_body (self->body, error) && check_outer (self, error);

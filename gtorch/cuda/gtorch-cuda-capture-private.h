@@ -60,6 +60,10 @@ gboolean gtorch_cuda_lane_is_capturing (GTorchCudaLane *lane);
 /* Is anything captured that this lane may be part of? */
 gboolean gtorch_cuda_lane_may_capture (GTorchCudaLane *lane);
 
+/* Nothing else ends a capture, so that a call that fails is made again. The result is the first one's; graph
+ * is what any of them gives, and is_over tells whether the stream captures no more. */
+CUresult gtorch_cuda_stream_end_capture (CUstream stream, CUgraph *graph, gboolean *is_over);
+
 /* Where what is allocated on a lane that captures comes from; NULL if it does not. */
 GTorchPool *gtorch_cuda_lane_dup_pool (GTorchCudaLane *lane);
 

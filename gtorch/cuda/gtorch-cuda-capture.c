@@ -521,6 +521,20 @@ gtorch_cuda_capture_load (GTorchCudaCapture *capture, CUfunction function, GErro
   return TRUE;
 }
 
+CUresult
+gtorch_cuda_stream_end_capture (CUstream stream, CUgraph *graph, gboolean *is_over)
+{
+  CUresult result, again;
+  guint i;
+
+  *graph = NULL;
+  again = result = gtorch_cuda.cuStreamEndCapture (stream, graph);
+  for (i = 0; i < 3 && again != CUDA_SUCCESS && again != CUDA_ERROR_ILLEGAL_STATE; i++)
+    again = gtorch_cuda.cuStreamEndCapture (stream, graph);
+  *is_over = again == CUDA_SUCCESS || again == CUDA_ERROR_ILLEGAL_STATE;
+  return result;
+}
+
 static gpointer
 end_capture (gpointer capture, GError **error)
 {
@@ -529,32 +543,25 @@ end_capture (gpointer capture, GError **error)
   GTorchCudaLane *first = self->lanes->pdata[0];
   GTorchPool *pool = self->pool;
   Graph *graph = NULL;
-  CUgraph captured = NULL;
-  CUresult result, again = CUDA_SUCCESS;
-  guint i;
+  CUgraph captured;
+  gboolean is_over;
+  CUresult result;
   GTORCH_CUDA_APART;
 
   gtorch_cuda_device_activate (device, NULL);
   while (self->branches->len > 0)
     close_branch (self, NULL);
-  result = gtorch_cuda.cuStreamEndCapture (first->handle, &captured);
-  if (result != CUDA_SUCCESS)
-    { /* nothing else ends it, if it goes on */
-      CUgraph spoiled = NULL;
-
-      for (i = 0; i < 3 && again != CUDA_ERROR_ILLEGAL_STATE; i++)
-        if ((again = gtorch_cuda.cuStreamEndCapture (first->handle, &spoiled)) == CUDA_SUCCESS)
-          gtorch_cuda.cuGraphDestroy (spoiled);
-      if (again != CUDA_ERROR_ILLEGAL_STATE && gtorch_cuda_lane_is_capturing (first))
-        { /* as from another thread: the lanes stay as they are, and nobody gets them */
-          g_warning (
-              "a capture was given up where it cannot be ended, perhaps in another thread than "
-              "the one in which it began: its streams are lost");
-          gtorch_cuda_check (result, "graph: cuStreamEndCapture", error);
-          g_atomic_int_inc (&gtorch_n_captures); /* it goes on */
-          gtorch_pool_ref (pool);                /* for who still has such a stream */
-          return NULL;
-        }
+  result = gtorch_cuda_stream_end_capture (first->handle, &captured, &is_over);
+  if (result != CUDA_SUCCESS && captured != NULL)
+    gtorch_cuda.cuGraphDestroy (captured);
+  if (!is_over && gtorch_cuda_lane_is_capturing (first))
+    { /* as from another thread: the lanes stay as they are, and nobody gets them */
+      g_warning ("a capture was given up where it cannot be ended, perhaps in another thread than "
+                 "the one in which it began: its streams are lost");
+      gtorch_cuda_check (result, "graph: cuStreamEndCapture", error);
+      g_atomic_int_inc (&gtorch_n_captures); /* it goes on */
+      gtorch_pool_ref (pool);                /* for who still has such a stream */
+      return NULL;
     }
   if (gtorch_cuda_check (result, "graph: cuStreamEndCapture", error))
     {

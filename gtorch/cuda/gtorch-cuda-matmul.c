@@ -13,13 +13,15 @@
 #include "cuda/gtorch-cuda-benchmark-private.h"
 #include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-plain-private.h"
+#include "cuda/gtorch-cuda-recording-private.h"
 #include "gtorch-hash-private.h"
 #include "gtorch-multiply-private.h"
 
 #define SONAME        "libcublasLt.so.13"
 #define WORKSPACE     (G_GUINT64_CONSTANT (32) << 20)
-#define N_TIMED       16  /* algorithms, the most promising ones */
-#define MAX_ALIGNMENT 256 /* more does not help */
+#define N_TIMED       16                              /* algorithms, the most promising ones */
+#define MAX_ALIGNMENT GTORCH_CUDA_RECORDING_ALIGNMENT /* more does not help */
+#define N_CALLS       8 /* of a plan, after which a recording will pay */
 
 /* --- cublasLt's binary interface, as far as it is used --- */
 
@@ -163,6 +165,10 @@ typedef struct
   gpointer desc, a, b, c; /* NULL: cublasLt cannot do this */
   LtAlgo algo;
   gsize workspace;
+  guint n_calls; /* so far */
+  /* What it launches, for these numbers; NULL if cublasLt must be asked. */
+  GTorchCudaRecording *recording;
+  gdouble alpha, beta;
 } Plan;
 
 static gint
@@ -237,6 +243,7 @@ make_layout (guint dtype, gint64 rows, gint64 columns, gint64 stride, gint64 bat
 static void
 plan_free (Plan *plan)
 {
+  gtorch_cuda_recording_free (plan->recording);
   if (plan->desc != NULL)
     lt.desc_destroy (plan->desc);
   if (plan->a != NULL)
@@ -452,19 +459,90 @@ get_workspace (const Product *p)
                                                     : g_atomic_pointer_get (&p->lane->workspace);
 }
 
-/* Under the lock. */
+/* What a product works with; 0: it does without. */
+enum
+{
+  A,
+  B,
+  C,
+  BIAS,
+  WORK,
+  N_ADDRESSES
+};
+
+static void
+find_addresses (const Product *p, const Plan *plan, guint64 *addresses)
+{
+  const GTorchStorage *workspace = plan->workspace > 0 ? get_workspace (p) : NULL;
+
+  addresses[A] = (guintptr) p->a;
+  addresses[B] = (guintptr) p->b;
+  addresses[C] = (guintptr) p->c;
+  addresses[BIAS] = p->bias != NULL ? (guintptr) gtorch_impl_data (p->bias) : 0;
+  addresses[WORK] = workspace != NULL ? (guintptr) workspace->data : 0;
+}
+
 static gint
-multiply (const Product *p, Plan *plan, gpointer handle)
+call_library (const Product *p, Plan *plan, gpointer handle, CUstream stream,
+              const guint64 *addresses)
 {
   const Number alpha = number (p, p->alpha), beta = number (p, p->beta);
-  GTorchStorage *workspace = get_workspace (p);
-  gconstpointer bias = p->bias != NULL ? gtorch_impl_data (p->bias) : NULL;
+  gpointer at[N_ADDRESSES];
+  guint i;
 
-  if (bias != NULL)
-    lt.desc_set (plan->desc, LT_DESC_BIAS_POINTER, &bias, sizeof bias);
-  return lt.matmul (handle, plan->desc, &alpha, p->a, plan->a, p->b, plan->b, &beta, p->c, plan->c,
-                    p->c, plan->c, &plan->algo, workspace != NULL ? workspace->data : NULL,
-                    plan->workspace, p->lane->handle);
+  for (i = 0; i < N_ADDRESSES; i++)
+    at[i] = (gpointer) (guintptr) addresses[i];
+  if (at[BIAS] != NULL)
+    lt.desc_set (plan->desc, LT_DESC_BIAS_POINTER, &at[BIAS], sizeof at[BIAS]);
+  return lt.matmul (handle, plan->desc, &alpha, at[A], plan->a, at[B], plan->b, &beta, at[C],
+                    plan->c, at[C], plan->c, &plan->algo, at[WORK], plan->workspace, stream);
+}
+
+typedef struct
+{
+  const Product *product;
+  Plan *plan;
+  gpointer handle;
+} Call;
+
+static gboolean
+call_again (CUstream stream, const guint64 *addresses, gpointer data)
+{
+  const Call *self = data;
+
+  return call_library (self->product, self->plan, self->handle, stream, addresses) == 0;
+}
+
+/* Under the lock, after a call. */
+static void
+record (const Product *p, Plan *plan, gpointer handle)
+{
+  Call data = { p, plan, handle };
+  guint64 addresses[N_ADDRESSES];
+
+  find_addresses (p, plan, addresses);
+  plan->alpha = p->alpha;
+  plan->beta = p->beta;
+  plan->recording = gtorch_cuda_recording_new (addresses, N_ADDRESSES, call_again, &data);
+}
+
+/* Under the lock. */
+static gboolean
+multiply (const Product *p, Plan *plan, gpointer handle, GError **error)
+{
+  const gboolean is_captured = gtorch_cuda_lane_capture (p->lane) != NULL;
+  guint64 addresses[N_ADDRESSES];
+
+  find_addresses (p, plan, addresses);
+  if (plan->recording != NULL && p->alpha == plan->alpha && p->beta == plan->beta && !is_captured)
+    return gtorch_cuda_recording_launch (plan->recording, p->lane, addresses, error);
+  if (!lt_check (call_library (p, plan, handle, p->lane->handle, addresses), "cublasLtMatmul",
+                 error))
+    return FALSE;
+  if (p->key.alignment == GTORCH_CUDA_RECORDING_ALIGNMENT && !is_captured && plan->n_calls < N_CALLS
+      && ++plan->n_calls == N_CALLS && !gtorch_cuda_lane_may_capture (p->lane))
+    record (p, plan, handle);
+  return TRUE;
 }
 
 /* Not under the lock: this may call the application, which may multiply. */
@@ -512,29 +590,41 @@ typedef struct
   gpointer handle;
   Plan *plan; /* nobody else's yet */
   LtHeuristic found[N_TIMED];
+  GTorchCudaRecording *recordings[N_TIMED];
+  gboolean tried[N_TIMED];
 } Trial;
+
+static void
+take (Trial *trial, guint which)
+{
+  trial->plan->algo = trial->found[which].algo;
+  trial->plan->workspace = trial->found[which].workspace;
+  trial->plan->recording = g_steal_pointer (&trial->recordings[which]);
+}
 
 static gboolean
 attempt (guint which, gpointer data)
 {
   Trial *trial = data;
-  gint status = trial->found[which].state;
+  gboolean result;
 
-  if (status != 0)
+  if (trial->found[which].state != 0)
     return FALSE;
-  trial->plan->algo = trial->found[which].algo;
-  trial->plan->workspace = trial->found[which].workspace;
   g_mutex_lock (&lock);
-  while (trial->plan->workspace > 0 && get_workspace (trial->product) == NULL)
+  while (trial->found[which].workspace > 0 && get_workspace (trial->product) == NULL)
     { /* it was given back meanwhile */
       g_mutex_unlock (&lock);
       if (!need_workspace (trial->product, NULL))
         return FALSE;
       g_mutex_lock (&lock);
     }
-  status = multiply (trial->product, trial->plan, trial->handle);
+  take (trial, which);
+  trial->plan->n_calls = trial->tried[which] ? N_CALLS : N_CALLS - 1; /* recorded the first time */
+  result = multiply (trial->product, trial->plan, trial->handle, NULL);
   g_mutex_unlock (&lock);
-  return status == 0;
+  trial->tried[which] = TRUE;
+  trial->recordings[which] = g_steal_pointer (&trial->plan->recording);
+  return result;
 }
 
 /* Not under the lock. FALSE, without an error, if there is nothing to choose or no room for it. */
@@ -543,6 +633,7 @@ choose (Product *p, gpointer handle, gconstpointer bias)
 {
   Trial trial = { p, handle };
   gint n_found = 0, best = -1;
+  guint i;
 
   if (gtorch_cuda_lane_may_capture (p->lane) || !need_workspace (p, NULL))
     return FALSE;
@@ -561,8 +652,7 @@ choose (Product *p, gpointer handle, gconstpointer bias)
   g_mutex_lock (&lock);
   if (best >= 0)
     {
-      trial.plan->algo = trial.found[best].algo;
-      trial.plan->workspace = trial.found[best].workspace;
+      take (&trial, best);
       keep_plan (trial.plan);
       g_debug ("cublasLt: of %d algorithms number %d is the quickest for %" G_GINT64_FORMAT
                " x %" G_GINT64_FORMAT " x %" G_GINT64_FORMAT ", dtype %s",
@@ -571,6 +661,8 @@ choose (Product *p, gpointer handle, gconstpointer bias)
   else
     plan_free (trial.plan);
   g_mutex_unlock (&lock);
+  for (i = 0; i < N_TIMED; i++)
+    gtorch_cuda_recording_free (trial.recordings[i]);
   return best >= 0;
 }
 
@@ -581,7 +673,7 @@ run_product (Product *p, GError **error)
   guintptr addresses = (guintptr) p->a | (guintptr) p->b | (guintptr) p->c | (guintptr) bias;
   gpointer handle;
   Plan *plan;
-  gint status;
+  gboolean result;
 
   if (gtorch_dtype_kind (p->dtype) < GTORCH_KIND_COMPLEX)
     {
@@ -613,9 +705,10 @@ run_product (Product *p, GError **error)
       if (plan == NULL)
         p->key.timed = choose (p, handle, bias);
     }
-  status = plan->desc != NULL ? multiply (p, plan, handle) : LT_NOT_SUPPORTED;
+  result = plan->desc != NULL ? multiply (p, plan, handle, error)
+                              : lt_check (LT_NOT_SUPPORTED, "cublasLtMatmul", error);
   g_mutex_unlock (&lock);
-  return lt_check (status, "cublasLtMatmul", error);
+  return result;
 }
 
 /* Batches that are not at equal distances: one level of dimensions at a time. */

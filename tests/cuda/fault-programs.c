@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include <kernels/gtorch-kernel-params.h>
+#include <tests/fake-cuda/fake-cublaslt.h>
 #include <tests/fake-cuda/fake-cufft.h>
 
 #include "cuda-test.h"
@@ -547,11 +548,14 @@ fill_by_graph (CUstream stream, CUstream side, CUdeviceptr to, GError **error)
 }
 
 static gboolean
-negate (CUstream stream, CUdeviceptr x, GError **error)
+negate (CUstream stream, CUdeviceptr to, CUdeviceptr x, GError **error)
 {
   static const gint64 image;
   static CUlibrary library;
-  GtContiguous parameters = { .data = { (void *) (guintptr) x, (void *) (guintptr) x }, .n = 1 };
+  /* the third is not looked at, but is a number that could be an address of the device's */
+  GtContiguous parameters = {
+    .data = { (void *) (guintptr) to, (void *) (guintptr) x, (void *) &image }, .n = 1
+  };
   void *pointers[] = { &parameters };
   CUkernel kernel;
 
@@ -582,7 +586,7 @@ capture_with_others (gdouble *result, GError **error)
     CUstream queue = gtorch_stream_get_handle (stream), other = gtorch_stream_get_handle (side);
     g_autoptr (GTorchGraphCapture) capture = NULL;
 
-    if (queue == NULL || other == NULL || !negate (other, address, error) /* loads it */
+    if (queue == NULL || other == NULL || !negate (other, address, address, error) /* loads it */
         || !gtorch_device_synchronize (gpu (0), NULL, error))
       return FALSE;
     capture =
@@ -590,8 +594,8 @@ capture_with_others (gdouble *result, GError **error)
     if (capture == NULL || !gtorch_op_exp_inplace (x, error)
         || !DO (cuMemsetD8Async (address, 0, 8, queue))
         || !DO (cuMemcpyDtoDAsync (address, address + 8, 8, queue))
-        || !fill_by_graph (queue, other, address + 8, error) || !negate (queue, address, error)
-        || !gtorch_graph_capture_end (capture, error))
+        || !fill_by_graph (queue, other, address + 8, error)
+        || !negate (queue, address, address, error) || !gtorch_graph_capture_end (capture, error))
       return FALSE;
   }
   if (!gtorch_cuda_graph_replay_on (graph, stream, error)
@@ -599,6 +603,36 @@ capture_with_others (gdouble *result, GError **error)
     return FALSE;
   *result = round (*result);
   return TRUE;
+}
+
+/* --- products of a library's, whose launches are recorded --- */
+
+static int
+negate_instead (void *stream, unsigned algorithm)
+{
+  return !negate (stream, (guintptr) fake_cublaslt.last.c, (guintptr) fake_cublaslt.last.a, NULL);
+}
+
+static gboolean
+multiply_often (gdouble *result, GError **error)
+{
+  static gint64 n_columns;
+  const gint64 left[] = { 8, 300 }, right[] = { 300, ++n_columns * 2 }; /* other ones each time */
+  g_autoptr (GTorchImpl) x = gtorch_op_full (left, 2, 1, GTORCH_DTYPE_FLOAT64, gpu (0), error);
+  g_autoptr (GTorchImpl) y =
+      x != NULL ? gtorch_op_full (right, 2, 3, GTORCH_DTYPE_FLOAT64, gpu (0), error) : NULL;
+  g_autoptr (GTorchImpl) z = NULL;
+  guint i;
+
+  fake_cublaslt.multiply = negate_instead;
+  for (i = 0; y != NULL && i < 10; i++)
+    {
+      g_clear_pointer (&z, gtorch_impl_unref);
+      z = gtorch_op_mm (x, y, error);
+      if (z == NULL)
+        return FALSE;
+    }
+  return z != NULL && read_first (z, result, error);
 }
 
 /* clang-format off */
@@ -624,6 +658,7 @@ const FaultProgram fault_programs_once[] = {
   { "begin-checked",     train,       TRAINED, NULL,    "GTORCH_CHECK", "errors" },
   { "begin-segments",    fill_memory, 5,       "vmm=0" },
   { "begin-driver-pool", fill_memory, 5,       DRIVER_POOL },
+  { "multiply-often",    multiply_often, -3,   "borrow=0" },
   { "share",             share,       8 },
   { "share-segments",    share,       8,       "vmm=0" },
   { "share-driver-pool", share,       8,       DRIVER_POOL },

@@ -16,6 +16,7 @@
 #define NOT_SUPPORTED 15
 #define N_ALGORITHMS  5u
 #define EPILOGUE      7
+#define BIAS          8
 
 typedef struct
 {
@@ -31,6 +32,7 @@ typedef struct
 {
   int compute;
   int epilogue;
+  const void *bias;
 } Object;
 
 EXPORT FakeCublasLt fake_cublaslt;
@@ -75,6 +77,8 @@ cublasLtMatmulDescSetAttribute (void *desc, int attribute, const void *value, si
   (void) size;
   if (attribute == EPILOGUE)
     ((Object *) desc)->epilogue = *(const int *) value;
+  if (attribute == BIAS)
+    ((Object *) desc)->bias = *(const void *const *) value;
   return 0;
 }
 
@@ -170,16 +174,18 @@ cublasLtMatmul (void *handle, void *desc, const void *alpha, const void *a, void
                 size_t n_workspace, void *stream)
 {
   (void) handle;
-  (void) alpha;
-  (void) a;
   (void) a_layout;
-  (void) b;
   (void) b_layout;
   (void) beta;
   (void) c;
   (void) c_layout;
-  (void) d;
   (void) d_layout;
+  fake_cublaslt.last.a = a;
+  fake_cublaslt.last.b = b;
+  fake_cublaslt.last.bias = ((Object *) desc)->bias;
+  fake_cublaslt.last.c = d;
+  fake_cublaslt.last.workspace = workspace;
+  fake_cublaslt.last.alpha = *(const float *) alpha;
   if (workspace == NULL && n_workspace > 0)
     fake_cublaslt.n_homeless++;
   fake_cublaslt.compute = ((Object *) desc)->compute;

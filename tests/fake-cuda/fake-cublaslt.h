@@ -16,6 +16,12 @@ typedef struct
   unsigned n_products;
   unsigned n_homeless; /* of these, without the memory that they were to work in */
   unsigned algorithm;  /* of the last one: there are 5 for each, 0 is proposed first */
+  struct
+  {
+    const void *a, *b, *bias;
+    void *c, *workspace;
+    double alpha;
+  } last; /* of float32, as the library's matrices */
 } FakeCublasLt;
 
 extern FakeCublasLt fake_cublaslt;

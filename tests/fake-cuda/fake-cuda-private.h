@@ -184,7 +184,10 @@ struct _FakeOp
       const FakeKernel *kernel;
       FakeGrid grid;
       gpointer parameter;
-      gboolean is_packed; /* the parameter came as bytes: a node of a graph does not tell of it */
+      gboolean is_packed; /* the parameter came as bytes: a node of a graph tells it so */
+      guint shared;       /* bytes */
+      guint cluster;      /* blocks next to each other, or 0 */
+      gpointer extra[5];  /* what a node tells */
     } launch;
     struct
     {
@@ -241,6 +244,14 @@ struct CUevent_st
   GPtrArray *before;
   FakeShared *shared; /* with CU_EVENT_INTERPROCESS */
   gboolean is_imported;
+};
+
+struct CUgraphNode_st
+{
+  FakeOp op;
+  CUgraph child; /* instead of op */
+  GPtrArray *before;
+  gboolean mark; /* while looking through the graph */
 };
 
 /* A number below n, by lot. */

@@ -66,6 +66,7 @@ typedef struct
   guint pinned, registered; /* pinned: both ways */
   gsize n_bytes;            /* of memory in use */
   guint misuses;            /* calls that break the driver's rules; each was printed */
+  guint clusters;           /* launches of blocks that stand next to each other, so far */
 } FakeCudaAccounts;
 
 FAKE_CUDA_API void fake_cuda_get_accounts (FakeCudaAccounts *accounts);

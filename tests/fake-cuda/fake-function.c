@@ -159,34 +159,62 @@ find_parameters (const FakeKernel *kernel, void **parameters, void **extra)
   return parameters == NULL && size == kernel->n_bytes ? buffer : NULL;
 }
 
+/* Under the lock. */
+static CUresult
+launch_kernel (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra)
+{
+  FakeKernel *kernel = kernel_of (function);
+  FakeOp op = { .kind = FAKE_KERNEL,
+                .launch = { kernel,
+                            { { config->gridDimX, config->gridDimY, config->gridDimZ },
+                              { config->blockDimX, config->blockDimY, config->blockDimZ } } } };
+  CUstream stream = fake_stream_find (config->hStream);
+  gconstpointer parameter;
+  CUresult result;
+  guint i;
+
+  if (stream == NULL || !is_of (function, stream->device))
+    return CUDA_ERROR_INVALID_HANDLE;
+  if (config->gridDimX == 0 || config->gridDimY == 0 || config->gridDimZ == 0
+      || config->gridDimX > G_MAXINT32 || config->gridDimY > 65535 || config->gridDimZ > 65535
+      || (guint64) config->blockDimX * config->blockDimY * config->blockDimZ - 1 >= 1024
+      || config->sharedMemBytes > 227 << 10)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (kernel->only_reports && stream->capture != NULL)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  for (i = 0; i < config->numAttrs; i++)
+    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+      op.launch.cluster = config->attrs[i].value.clusterDim.x;
+  if (op.launch.cluster > 0 && config->gridDimX % op.launch.cluster != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  parameter = find_parameters (kernel, parameters, extra);
+  if (parameter == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  op.launch.parameter = g_memdup2 (parameter, kernel->n_bytes);
+  op.launch.is_packed = extra != NULL;
+  op.launch.shared = config->sharedMemBytes;
+  kernel->loaded |= 1u << stream->device->index;
+  fake_accounts.clusters += op.launch.cluster > 0;
+  result = fake_stream_push (stream, &op);
+  return result == CUDA_SUCCESS && kernel->only_reports ? CUDA_ERROR_NOT_SUPPORTED : result;
+}
+
 CUresult
 cuLaunchKernel (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
                 unsigned int block_x, unsigned int block_y, unsigned int block_z,
                 unsigned int shared_bytes, CUstream stream, void **parameters, void **extra)
 {
-  FakeKernel *kernel = kernel_of (function);
-  FakeOp op = { .kind = FAKE_KERNEL,
-                .launch = { kernel,
-                            { { grid_x, grid_y, grid_z }, { block_x, block_y, block_z } } } };
-  gconstpointer parameter;
-  CUresult result;
+  const CUlaunchConfig config = { grid_x,  grid_y,       grid_z, block_x, block_y,
+                                  block_z, shared_bytes, stream, NULL,    0 };
 
   ENTER (cuLaunchKernel);
-  stream = fake_stream_find (stream);
-  if (stream == NULL || !is_of (function, stream->device))
-    LEAVE (CUDA_ERROR_INVALID_HANDLE);
-  if (grid_x == 0 || grid_y == 0 || grid_z == 0 || grid_x > G_MAXINT32 || grid_y > 65535
-      || grid_z > 65535 || (guint64) block_x * block_y * block_z - 1 >= 1024
-      || shared_bytes > 227 << 10)
-    LEAVE (CUDA_ERROR_INVALID_VALUE);
-  if (kernel->only_reports && stream->capture != NULL)
-    LEAVE (CUDA_ERROR_NOT_SUPPORTED);
-  parameter = find_parameters (kernel, parameters, extra);
-  if (parameter == NULL)
-    LEAVE (CUDA_ERROR_INVALID_VALUE);
-  op.launch.parameter = g_memdup2 (parameter, kernel->n_bytes);
-  op.launch.is_packed = extra != NULL;
-  kernel->loaded |= 1u << stream->device->index;
-  result = fake_stream_push (stream, &op);
-  LEAVE (result == CUDA_SUCCESS && kernel->only_reports ? CUDA_ERROR_NOT_SUPPORTED : result);
+  LEAVE (launch_kernel (&config, function, parameters, extra));
+}
+
+CUresult
+cuLaunchKernelEx (const CUlaunchConfig *config, CUfunction function, void **parameters,
+                  void **extra)
+{
+  ENTER (cuLaunchKernelEx);
+  LEAVE (launch_kernel (config, function, parameters, extra));
 }

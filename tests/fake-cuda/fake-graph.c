@@ -14,14 +14,6 @@
 
 #include "fake-cuda-private.h"
 
-struct CUgraphNode_st
-{
-  FakeOp op;
-  CUgraph child; /* instead of op */
-  GPtrArray *before;
-  gboolean mark; /* while looking through the graph */
-};
-
 struct CUgraph_st
 {
   GPtrArray *nodes;
@@ -775,106 +767,6 @@ cuGraphAddNode (CUgraphNode *node, CUgraph graph, const CUgraphNode *before,
   for (i = 0; i < n_before; i++)
     g_ptr_array_add ((*node)->before, before[i]);
   parameters->conditional.phGraph_out = &(*node)->op.branch.body;
-  LEAVE (CUDA_SUCCESS);
-}
-
-CUresult
-cuGraphNodeGetType (CUgraphNode node, CUgraphNodeType *type)
-{
-  static const CUgraphNodeType types[] = {
-    [FAKE_KERNEL] = CU_GRAPH_NODE_TYPE_KERNEL,      [FAKE_COPY] = CU_GRAPH_NODE_TYPE_MEMCPY,
-    [FAKE_SET] = CU_GRAPH_NODE_TYPE_MEMSET,         [FAKE_CALL] = CU_GRAPH_NODE_TYPE_HOST,
-    [FAKE_WRITE] = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, [FAKE_FREE] = CU_GRAPH_NODE_TYPE_MEM_FREE,
-    [FAKE_BRANCH] = CU_GRAPH_NODE_TYPE_CONDITIONAL,
-  };
-
-  ENTER (cuGraphNodeGetType);
-  *type = node->child != NULL ? CU_GRAPH_NODE_TYPE_GRAPH : types[node->op.kind];
-  LEAVE (CUDA_SUCCESS);
-}
-
-CUresult
-cuGraphNodeGetDependencies (CUgraphNode node, CUgraphNode *before, CUgraphEdgeData *edges,
-                            size_t *n_before)
-{
-  size_t i;
-
-  ENTER (cuGraphNodeGetDependencies);
-  if (before == NULL)
-    {
-      *n_before = node->before->len;
-      LEAVE (CUDA_SUCCESS);
-    }
-  for (i = 0; i < *n_before; i++)
-    before[i] = i < node->before->len ? node->before->pdata[i] : NULL;
-  if (edges != NULL)
-    memset (edges, 0, *n_before * sizeof *edges);
-  *n_before = MIN (*n_before, node->before->len);
-  LEAVE (CUDA_SUCCESS);
-}
-
-CUresult
-cuGraphChildGraphNodeGetGraph (CUgraphNode node, CUgraph *graph)
-{
-  ENTER (cuGraphChildGraphNodeGetGraph);
-  if (node->child == NULL)
-    LEAVE (CUDA_ERROR_INVALID_VALUE);
-  *graph = node->child;
-  LEAVE (CUDA_SUCCESS);
-}
-
-CUresult
-cuGraphMemcpyNodeGetParams (CUgraphNode node, CUDA_MEMCPY3D *parameters)
-{
-  ENTER (cuGraphMemcpyNodeGetParams);
-  if (node->child != NULL || node->op.kind != FAKE_COPY)
-    LEAVE (CUDA_ERROR_INVALID_VALUE);
-  *parameters = (CUDA_MEMCPY3D){
-    .srcMemoryType = node->op.copy.from != 0 ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST,
-    .srcHost = node->op.copy.from_host,
-    .srcDevice = node->op.copy.from,
-    .dstMemoryType = node->op.copy.to != 0 ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST,
-    .dstHost = node->op.copy.to_host,
-    .dstDevice = node->op.copy.to,
-    .WidthInBytes = node->op.copy.n_bytes,
-    .Height = 1,
-    .Depth = 1,
-  };
-  LEAVE (CUDA_SUCCESS);
-}
-
-CUresult
-cuGraphMemsetNodeGetParams (CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *parameters)
-{
-  ENTER (cuGraphMemsetNodeGetParams);
-  if (node->child != NULL || node->op.kind != FAKE_SET)
-    LEAVE (CUDA_ERROR_INVALID_VALUE);
-  *parameters = (CUDA_MEMSET_NODE_PARAMS){
-    .dst = node->op.set.to,
-    .value = node->op.set.value,
-    .elementSize = node->op.set.size,
-    .width = node->op.set.n,
-    .height = 1,
-  };
-  LEAVE (CUDA_SUCCESS);
-}
-
-CUresult
-cuGraphKernelNodeGetParams (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *parameters)
-{
-  ENTER (cuGraphKernelNodeGetParams);
-  if (node->child != NULL || node->op.kind != FAKE_KERNEL)
-    LEAVE (CUDA_ERROR_INVALID_VALUE);
-  *parameters = (CUDA_KERNEL_NODE_PARAMS){
-    .func = (CUfunction) node->op.launch.kernel,
-    .gridDimX = node->op.launch.grid.grid[0],
-    .gridDimY = node->op.launch.grid.grid[1],
-    .gridDimZ = node->op.launch.grid.grid[2],
-    .blockDimX = node->op.launch.grid.block[0],
-    .blockDimY = node->op.launch.grid.block[1],
-    .blockDimZ = node->op.launch.grid.block[2],
-    .kernelParams = node->op.launch.is_packed ? NULL : &node->op.launch.parameter,
-  };
   LEAVE (CUDA_SUCCESS);
 }
 

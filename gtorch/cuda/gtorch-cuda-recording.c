@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* A call of cublasLt takes two to four times as long as the driver takes for the launches in it: the library
+ * looks at its descriptions each time and encodes them for the device. All of that depends on the
+ * shapes, and the addresses of the matrices are what is left. So the call is captured a few times, with other
+ * addresses each time; where the parameters of its kernels differ by just what the addresses
+ * differ by, they are put there for the next launches, and where anything else differs, or could be memory
+ * of the library's, there is no recording. */
+
+#include "config.h"
+
+#include <string.h>
+
+#include "cuda/gtorch-cuda-capture-private.h"
+#include "cuda/gtorch-cuda-recording-private.h"
+
+#define N_SAMPLES  3
+#define MAX_NODES  4
+#define MAX_BYTES  4096 /* of a kernel's parameters */
+#define MAX_PLACES 64
+
+/* Those that a launch must have as well; of the others of a node, as its priority, the stream decides. */
+static const CUlaunchAttributeID attributes[] = {
+  CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+  CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+  CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
+  CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION,
+  CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+};
+
+typedef struct
+{
+  guint offset;  /* in the parameters, of an address … */
+  guint which;   /* … that many bytes … */
+  guint64 ahead; /* … ahead of this one of those that are given */
+} Place;
+
+typedef struct
+{
+  CUfunction function;
+  CUlaunchConfig config; /* without stream and attributes, but with their number */
+  CUlaunchAttribute attributes[G_N_ELEMENTS (attributes)];
+  gsize n_bytes;
+  guint8 parameters[MAX_BYTES];
+} Node;
+
+typedef struct
+{
+  guint n;
+  Node nodes[MAX_NODES];
+} Sample;
+
+typedef struct
+{
+  CUfunction function;
+  CUlaunchConfig config;
+  CUlaunchAttribute attributes[G_N_ELEMENTS (attributes)];
+  gsize n_bytes;
+  guint8 *parameters;
+  guint n_places;
+  Place *places;
+} Launch;
+
+struct _GTorchCudaRecording
+{
+  guint n;
+  Launch launches[MAX_NODES];
+};
+
+/* --- what the library has captured --- */
+
+static gboolean
+read_attributes (CUgraphNode node, Node *result)
+{
+  static const CUlaunchAttributeValue none;
+  CUlaunchAttributeValue value = none;
+  guint i;
+
+  /* it holds addresses */
+  if (gtorch_cuda.cuGraphKernelNodeGetAttribute (node, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW,
+                                                 &value)
+          != CUDA_SUCCESS
+      || memcmp (&value, &none, sizeof value) != 0)
+    return FALSE;
+  for (i = 0; i < G_N_ELEMENTS (attributes); i++)
+    {
+      CUlaunchAttribute *next = &result->attributes[result->config.numAttrs];
+
+      value = none; /* a driver may not know it */
+      if (gtorch_cuda.cuGraphKernelNodeGetAttribute (node, attributes[i], &value) != CUDA_SUCCESS
+          || memcmp (&value, &none, sizeof value) == 0)
+        continue;
+      next->id = attributes[i];
+      next->value = value;
+      result->config.numAttrs++;
+    }
+  return TRUE;
+}
+
+/* Given as bytes, … */
+static gboolean
+read_packed (void **extra, Node *result)
+{
+  gconstpointer bytes = NULL;
+
+  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2)
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+      bytes = extra[1];
+    else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+      result->n_bytes = *(const gsize *) extra[1];
+    else
+      return FALSE;
+  if (bytes == NULL || result->n_bytes > MAX_BYTES)
+    return FALSE;
+  memcpy (result->parameters, bytes, result->n_bytes);
+  return TRUE;
+}
+
+/* … or by pointers. */
+static gboolean
+read_pointers (void **parameters, Node *result)
+{
+  gsize offset, size, i;
+  CUresult status;
+
+  for (i = 0; (status = gtorch_cuda.cuFuncGetParamInfo (result->function, i, &offset, &size))
+              == CUDA_SUCCESS;
+       i++)
+    {
+      if (offset + size > MAX_BYTES)
+        return FALSE;
+      memcpy (result->parameters + offset, parameters[i], size);
+      result->n_bytes = MAX (result->n_bytes, offset + size);
+    }
+  return status == CUDA_ERROR_INVALID_VALUE; /* there is no other one */
+}
+
+static gboolean
+read_node (CUgraphNode node, Node *result)
+{
+  CUDA_KERNEL_NODE_PARAMS p = { NULL };
+  CUgraphNodeType type;
+
+  if (gtorch_cuda.cuGraphNodeGetType (node, &type) != CUDA_SUCCESS
+      || type != CU_GRAPH_NODE_TYPE_KERNEL
+      || gtorch_cuda.cuGraphKernelNodeGetParams (node, &p) != CUDA_SUCCESS)
+    return FALSE;
+  result->function = p.func;
+  if (p.func == NULL && gtorch_cuda.cuKernelGetFunction (&result->function, p.kern) != CUDA_SUCCESS)
+    return FALSE;
+  result->config.gridDimX = p.gridDimX;
+  result->config.gridDimY = p.gridDimY;
+  result->config.gridDimZ = p.gridDimZ;
+  result->config.blockDimX = p.blockDimX;
+  result->config.blockDimY = p.blockDimY;
+  result->config.blockDimZ = p.blockDimZ;
+  result->config.sharedMemBytes = p.sharedMemBytes;
+  if (!read_attributes (node, result))
+    return FALSE;
+  if (p.extra != NULL)
+    return read_packed (p.extra, result);
+  return p.kernelParams != NULL && read_pointers (p.kernelParams, result);
+}
+
+/* One kernel after the other. */
+static gboolean
+read_graph (CUgraph graph, Sample *sample)
+{
+  CUgraphNode nodes[MAX_NODES];
+  gsize n = 0, n_before, i;
+
+  if (gtorch_cuda.cuGraphGetNodes (graph, NULL, &n) != CUDA_SUCCESS || n == 0 || n > MAX_NODES
+      || gtorch_cuda.cuGraphGetNodes (graph, nodes, &n) != CUDA_SUCCESS)
+    return FALSE;
+  for (i = 0; i < n; i++)
+    {
+      CUgraphNode before[2] = { NULL };
+      CUgraphEdgeData edges[2]; /* that one may begin before the other is done may be left out */
+
+      n_before = G_N_ELEMENTS (before);
+      if (gtorch_cuda.cuGraphNodeGetDependencies (nodes[i], before, edges, &n_before)
+              != CUDA_SUCCESS
+          || n_before != (i > 0) || before[0] != (i > 0 ? nodes[i - 1] : NULL)
+          || !read_node (nodes[i], &sample->nodes[i]))
+        return FALSE;
+    }
+  sample->n = n;
+  return TRUE;
+}
+
+static gboolean
+take_sample (CUstream stream, const guint64 *addresses, GTorchCudaEnqueue enqueue, gpointer data,
+             Sample *sample)
+{
+  CUgraph graph;
+  gboolean result, is_over;
+
+  if (gtorch_cuda.cuStreamBeginCapture (stream, CU_STREAM_CAPTURE_MODE_RELAXED) != CUDA_SUCCESS)
+    return FALSE;
+  result = enqueue (stream, addresses, data);
+  gtorch_cuda_stream_end_capture (stream, &graph, &is_over);
+  if (graph == NULL)
+    return FALSE;
+  result = result && read_graph (graph, sample);
+  gtorch_cuda.cuGraphDestroy (graph);
+  return result;
+}
+
+/* --- what of it changes with the memory --- */
+
+static guint64
+word_at (const Node *node, gsize offset)
+{
+  guint64 word;
+
+  memcpy (&word, node->parameters + offset, sizeof word);
+  return word;
+}
+
+/* Memory that was not given is the library's, and who knows what else it uses it for. */
+static gboolean
+may_be_memory (guint64 word)
+{
+  unsigned int type;
+
+  return word > G_MAXUINT32
+         && gtorch_cuda.cuPointerGetAttribute (&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word)
+                != CUDA_ERROR_INVALID_VALUE;
+}
+
+static gboolean
+find_place (Sample *const *samples, guint node, guint offset,
+            const guint64 (*addresses)[GTORCH_CUDA_RECORDING_MAX], guint n, Place *place)
+{
+  const guint64 first = word_at (&samples[0]->nodes[node], offset);
+  guint i, k;
+
+  for (i = 0; i < n; i++)
+    {
+      const guint64 ahead = first - addresses[0][i];
+
+      for (k = 1; k < N_SAMPLES; k++)
+        if (word_at (&samples[k]->nodes[node], offset) - addresses[k][i] != ahead)
+          break;
+      if (addresses[0][i] != 0 && k == N_SAMPLES)
+        {
+          *place = (Place){ offset, i, ahead };
+          return TRUE;
+        }
+    }
+  return FALSE;
+}
+
+/* The parameters of one node in all samples. */
+static gboolean
+find_places (Sample *const *samples, guint node,
+             const guint64 (*addresses)[GTORCH_CUDA_RECORDING_MAX], guint n, Place *places,
+             guint *n_places)
+{
+  const Node *first = &samples[0]->nodes[node];
+  gsize offset, size;
+  guint k;
+
+  *n_places = 0;
+  for (offset = 0; offset < first->n_bytes; offset += size)
+    {
+      gboolean is_same = TRUE;
+
+      size = MIN (sizeof (guint64), first->n_bytes - offset);
+      for (k = 1; k < N_SAMPLES; k++)
+        is_same &=
+            memcmp (first->parameters + offset, samples[k]->nodes[node].parameters + offset, size)
+            == 0;
+      if (is_same ? size == sizeof (guint64) && may_be_memory (word_at (first, offset))
+                  : size < sizeof (guint64) || *n_places == MAX_PLACES
+                        || !find_place (samples, node, offset, addresses, n, &places[*n_places]))
+        return FALSE;
+      *n_places += !is_same;
+    }
+  return TRUE;
+}
+
+static gboolean
+are_alike (const Node *one, const Node *other)
+{
+  return one->function == other->function && one->n_bytes == other->n_bytes
+         && memcmp (&one->config, &other->config, sizeof one->config) == 0
+         && memcmp (one->attributes, other->attributes, sizeof one->attributes) == 0;
+}
+
+static GTorchCudaRecording *
+compare (Sample *const *samples, const guint64 (*addresses)[GTORCH_CUDA_RECORDING_MAX], guint n)
+{
+  GTorchCudaRecording *self = g_new0 (GTorchCudaRecording, 1);
+  Place places[MAX_PLACES];
+  guint i, k;
+
+  for (i = 0; i < samples[0]->n; i++)
+    {
+      const Node *node = &samples[0]->nodes[i];
+      Launch *launch = &self->launches[i];
+      gboolean fits = TRUE;
+
+      for (k = 1; k < N_SAMPLES; k++)
+        fits = fits && samples[k]->n == samples[0]->n && are_alike (node, &samples[k]->nodes[i]);
+      if (!fits || !find_places (samples, i, addresses, n, places, &launch->n_places))
+        {
+          gtorch_cuda_recording_free (self);
+          return NULL;
+        }
+      launch->function = node->function;
+      launch->config = node->config;
+      memcpy (launch->attributes, node->attributes, sizeof launch->attributes);
+      launch->n_bytes = node->n_bytes;
+      launch->parameters = g_memdup2 (node->parameters, node->n_bytes);
+      launch->places = g_memdup2 (places, launch->n_places * sizeof *places);
+      self->n++;
+    }
+  return self;
+}
+
+/* Other addresses than the program's, near them and far from them, each by a distance of its own. */
+static void
+vary (guint64 (*addresses)[GTORCH_CUDA_RECORDING_MAX], guint n)
+{
+  guint i;
+
+  G_STATIC_ASSERT (N_SAMPLES == 3);
+  for (i = 0; i < n; i++)
+    {
+      const guint64 first = addresses[0][i], step = GTORCH_CUDA_RECORDING_ALIGNMENT;
+
+      addresses[1][i] = first == 0 ? 0 : first + step * (1000003 + 70001 * i);
+      addresses[2][i] =
+          first == 0 ? 0 : first + step * (2000003 + 90001 * i) + ((guint64) (i + 1) << 33);
+    }
+}
+
+GTorchCudaRecording *
+gtorch_cuda_recording_new (const guint64 *addresses, guint n, GTorchCudaEnqueue enqueue,
+                           gpointer data)
+{
+  guint64 all[N_SAMPLES][GTORCH_CUDA_RECORDING_MAX];
+  Sample *samples[N_SAMPLES] = { NULL };
+  GTorchCudaRecording *self = NULL;
+  CUstream stream = NULL;
+  gboolean result = TRUE;
+  guint k;
+  GTORCH_CUDA_APART;
+
+  g_assert (n <= GTORCH_CUDA_RECORDING_MAX);
+  memcpy (all[0], addresses, n * sizeof *addresses);
+  vary (all, n);
+  if (gtorch_cuda.cuStreamCreateWithPriority (&stream, CU_STREAM_NON_BLOCKING, 0) != CUDA_SUCCESS)
+    return NULL;
+  for (k = 0; k < N_SAMPLES && result; k++)
+    {
+      samples[k] = g_new0 (Sample, 1);
+      result = take_sample (stream, all[k], enqueue, data, samples[k]);
+    }
+  if (result)
+    self = compare (samples, all, n);
+  gtorch_cuda.cuStreamDestroy (stream);
+  for (k = 0; k < N_SAMPLES; k++)
+    g_free (samples[k]);
+  return self;
+}
+
+void
+gtorch_cuda_recording_free (GTorchCudaRecording *self)
+{
+  guint i;
+
+  if (self == NULL)
+    return;
+  for (i = 0; i < MAX_NODES; i++)
+    {
+      g_free (self->launches[i].parameters);
+      g_free (self->launches[i].places);
+    }
+  g_free (self);
+}
+
+/* --- launches --- */
+
+gboolean
+gtorch_cuda_recording_launch (const GTorchCudaRecording *self, GTorchCudaLane *lane,
+                              const guint64 *addresses, GError **error)
+{
+  guint i, k;
+
+  for (i = 0; i < self->n; i++)
+    {
+      const Launch *launch = &self->launches[i];
+      guint8 parameters[MAX_BYTES] __attribute__ ((aligned (64)));
+      CUlaunchConfig config = launch->config;
+      gsize n_bytes = launch->n_bytes;
+      void *packed[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, parameters, CU_LAUNCH_PARAM_BUFFER_SIZE,
+                         &n_bytes, CU_LAUNCH_PARAM_END };
+
+      memcpy (parameters, launch->parameters, n_bytes);
+      for (k = 0; k < launch->n_places; k++)
+        {
+          const Place *place = &launch->places[k];
+          const guint64 address = addresses[place->which] + place->ahead;
+
+          memcpy (parameters + place->offset, &address, sizeof address);
+        }
+      config.hStream = lane->handle;
+      config.attrs = (CUlaunchAttribute *) launch->attributes;
+      if (!gtorch_cuda_check (gtorch_cuda.cuLaunchKernelEx (&config, launch->function, NULL,
+                                                            packed),
+                              "cuLaunchKernelEx", error))
+        return FALSE;
+    }
+  return TRUE;
+}
