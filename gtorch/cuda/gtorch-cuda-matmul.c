@@ -524,6 +524,10 @@ record (const Product *p, Plan *plan, gpointer handle)
   plan->alpha = p->alpha;
   plan->beta = p->beta;
   plan->recording = gtorch_cuda_recording_new (addresses, N_ADDRESSES, call_again, &data);
+  g_debug ("cublasLt: %" G_GINT64_FORMAT " x %" G_GINT64_FORMAT " x %" G_GINT64_FORMAT
+           ", dtype %s, %s without it from now on",
+           p->key.n, p->key.k, p->key.m, gtorch_dtype_get_name (p->dtype),
+           plan->recording != NULL ? "is launched" : "cannot be launched");
 }
 
 /* Under the lock. */
