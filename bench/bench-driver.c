@@ -2,14 +2,10 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* What the CUDA driver itself needs for the rows of bench-cuda that it can do alone: the floor under them.
- * Names in, “name, median seconds of one call” out.
- *
- *     bench-driver --first         makes the context and ends
- *     bench-driver --processors    each processor, and how long a launch on an idle GPU takes there */
+ * Names in, “name, median seconds of one call” out; --first makes the context and ends. */
 
 #include "config.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,38 +151,6 @@ prepare_rest (void)
   prepare_graph ();
 }
 
-static void
-list_processors (void)
-{
-  cpu_set_t all, one;
-  guint i, k;
-
-  warm_up (launch);
-  if (sched_getaffinity (0, sizeof all, &all) != 0)
-    return;
-  for (i = 0; i < CPU_SETSIZE; i++)
-    {
-      double times[31];
-
-      if (!CPU_ISSET (i, &all))
-        continue;
-      CPU_ZERO (&one);
-      CPU_SET (i, &one);
-      if (sched_setaffinity (0, sizeof one, &one) != 0)
-        continue;
-      for (k = 0; k < G_N_ELEMENTS (times); k++)
-        {
-          const gint64 start = g_get_monotonic_time ();
-
-          launch ();
-          times[k] = (g_get_monotonic_time () - start) * 1e-6;
-          CALL ("cuCtxSynchronize", (void) );
-        }
-      qsort (times, G_N_ELEMENTS (times), sizeof *times, compare);
-      printf ("%u\t%.4g\n", i, times[G_N_ELEMENTS (times) / 2]);
-    }
-}
-
 int
 main (int argc, char *argv[])
 {
@@ -197,11 +161,6 @@ main (int argc, char *argv[])
   if (argc > 1 && strcmp (argv[1], "--first") == 0)
     return 0;
   prepare_rest ();
-  if (argc > 1 && strcmp (argv[1], "--processors") == 0)
-    {
-      list_processors ();
-      return 0;
-    }
   while (fgets (line, sizeof line, stdin) != NULL)
     {
       g_strchomp (line);

@@ -222,11 +222,13 @@ word_at (const Node *node, gsize offset)
 static gboolean
 may_be_memory (guint64 word)
 {
-  unsigned int type;
+  CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+  unsigned int type = 0;
+  void *data = &type;
 
   return word > G_MAXUINT32
-         && gtorch_cuda.cuPointerGetAttribute (&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word)
-                != CUDA_ERROR_INVALID_VALUE;
+         && (gtorch_cuda.cuPointerGetAttributes (1, &attribute, &data, word) != CUDA_SUCCESS
+             || type != 0);
 }
 
 static gboolean

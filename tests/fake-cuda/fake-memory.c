@@ -666,36 +666,25 @@ cuMemHostUnregister (void *address)
   LEAVE (CUDA_SUCCESS);
 }
 
+/* As the real one, it knows nothing of other addresses, but does not call them wrong. */
 CUresult
-cuPointerGetAttribute (void *data, CUpointer_attribute attribute, CUdeviceptr address)
+cuPointerGetAttributes (unsigned int n, CUpointer_attribute *attributes, void **data,
+                        CUdeviceptr address)
 {
-  Reservation *r;
-  const Mapping *m;
+  const Reservation *r;
+  guint i;
 
-  ENTER (cuPointerGetAttribute);
+  ENTER (cuPointerGetAttributes);
   r = find_reservation (address, 1);
-  if (r == NULL || r->mappings->len == 0)
+  for (i = 0; i < n; i++)
     {
-      if (!fake_memory_is_pinned ((gconstpointer) (guintptr) address)
-          || attribute != CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
-        LEAVE (CUDA_ERROR_INVALID_VALUE);
-      *(unsigned int *) data = 1; /* the host's */
-      LEAVE (CUDA_SUCCESS);
-    }
-  m = &g_array_index (r->mappings, Mapping, 0);
-  switch (attribute)
-    {
-    case CU_POINTER_ATTRIBUTE_CONTEXT:
-      *(CUcontext *) data = m->handle->device;
-      break;
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-      *(unsigned int *) data = 2;
-      break;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-      *(int *) data = m->handle->device->index;
-      break;
-    default:
-      LEAVE (CUDA_ERROR_INVALID_VALUE);
+      if (attributes[i] != CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
+        LEAVE (CUDA_ERROR_NOT_SUPPORTED);
+      if (r != NULL && r->mappings->len > 0)
+        *(CUmemorytype *) data[i] = CU_MEMORYTYPE_DEVICE;
+      else
+        *(CUmemorytype *) data[i] =
+            fake_memory_is_pinned ((gconstpointer) (guintptr) address) ? CU_MEMORYTYPE_HOST : 0;
     }
   LEAVE (CUDA_SUCCESS);
 }
