@@ -6,7 +6,7 @@
 #include "config.h"
 
 #include "cuda/gtorch-cuda-benchmark-private.h"
-#include "cuda/gtorch-cuda-private.h"
+#include "cuda/gtorch-cuda-capture-private.h"
 
 #define N_ROUNDS 3
 #define MIN_MS   0.2 /* what a round takes, so that the clock's steps do not count, … */
@@ -31,7 +31,7 @@ time_runs (GTorchCudaLane *lane, const CUevent *events, guint n, GTorchCudaAttem
     if (!attempt (which, data))
       return -1;
   if (gtorch_cuda.cuEventRecord (events[1], lane->handle) != CUDA_SUCCESS
-      || gtorch_cuda.cuEventSynchronize (events[1]) != CUDA_SUCCESS
+      || gtorch_cuda_event_wait (lane->device, events[1]) != CUDA_SUCCESS
       || gtorch_cuda.cuEventElapsedTime (&time, events[0], events[1]) != CUDA_SUCCESS)
     return -1;
   return time / n;

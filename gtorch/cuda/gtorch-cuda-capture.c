@@ -186,7 +186,7 @@ gtorch_cuda_lane_mark (GTorchCudaLane *lane, GError **error)
 CUresult
 gtorch_cuda_lane_settle (GTorchCudaLane *lane)
 {
-  return lane->before != NULL ? gtorch_cuda.cuEventSynchronize (lane->before)
+  return lane->before != NULL ? gtorch_cuda_event_wait (lane->device, lane->before)
                               : gtorch_cuda.cuStreamSynchronize (lane->handle);
 }
 

@@ -120,9 +120,8 @@ gtorch_cuda_event_get (GTorchCudaDevice *self, gboolean timing, GError **error)
     }
   g_mutex_unlock (&self->event_lock);
   if (event == NULL)
-    gtorch_cuda_check (gtorch_cuda.cuEventCreate (&event,
-                                                  CU_EVENT_BLOCKING_SYNC
-                                                      | (timing ? 0 : CU_EVENT_DISABLE_TIMING)),
+    gtorch_cuda_check (gtorch_cuda.cuEventCreate (&event, timing ? CU_EVENT_DEFAULT
+                                                                 : CU_EVENT_DISABLE_TIMING),
                        "cuEventCreate", error);
   return event;
 }

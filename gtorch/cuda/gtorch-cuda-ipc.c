@@ -72,8 +72,7 @@ shared_event_open (GTorchDevice *device, GBytes *bytes, GError **error)
       result = gtorch_cuda.cuIpcOpenEventHandle (&event, handle);
     }
   else
-    result = gtorch_cuda.cuEventCreate (&event, CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING
-                                                    | CU_EVENT_INTERPROCESS);
+    result = gtorch_cuda.cuEventCreate (&event, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS);
   if (!gtorch_cuda_check (result, bytes != NULL ? "cuIpcOpenEventHandle" : "cuEventCreate", error))
     return NULL;
   shared = g_new0 (SharedEvent, 1);

@@ -53,6 +53,7 @@ struct _GTorchCudaDevice
   GMutex event_lock;       /* of what follows; taken by the driver's threads too */
   GArray *events[2];       /* CUevents that nobody uses: without, with timing */
   GArray *retired;         /* CUevents to be destroyed when the driver may be called */
+  GArray *sleepers;        /* what threads sleep with; made late (gtorch-cuda-read.c) */
   GTorchCudaMagazine *magazines; /* of all threads; with what follows under the statistics' lock */
   gint64 rooms[GTORCH_CUDA_N_SUMS]; /* of all of them */
   gpointer report;                  /* GtReport in pinned memory, made late; atomically */
@@ -300,8 +301,6 @@ gtorch_cuda_lane_enqueued (GTorchCudaLane *lane)
 
 /* Waits for the work of the lane, and for what its kernels have noted. */
 gboolean gtorch_cuda_lane_synchronize (GTorchCudaLane *lane, const gchar *what, GError **error);
-/* The same as soon as it can be: asks for a moment before it sleeps (gtorch-cuda-read.c). */
-CUresult gtorch_cuda_lane_wait (GTorchCudaLane *lane);
 /* Copies n_bytes from the GPU to `to` and waits for them. */
 gboolean gtorch_cuda_read (GTorchCudaLane *lane, gpointer to, gconstpointer from, gsize n_bytes,
                            GError **error);

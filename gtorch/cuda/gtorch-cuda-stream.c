@@ -55,9 +55,7 @@ fence_poll (GTorchFence *fence)
 static void
 fence_wait (GTorchFence *fence)
 {
-  GTORCH_CUDA_APART;
-
-  finish (fence, gtorch_cuda.cuEventSynchronize (fence->handle), TRUE);
+  finish (fence, gtorch_cuda_event_wait (fence_device (fence), fence->handle), TRUE);
 }
 
 /* The driver does not signal on a device that has failed, so now and then a thread asks how the devices

@@ -345,6 +345,44 @@ printing_leaves_errors_to_others (void)
     }
 }
 
+static gpointer
+sleep_on (gpointer event)
+{
+  g_assert_true (gtorch_event_synchronize (event, NULL, NULL));
+  return NULL;
+}
+
+/* Each thread that sleeps has what wakes it up to itself, and leaves it to the next. */
+static void
+sleeping_threads_do_not_share (void)
+{
+  GTorchStream *stream = gtorch_device_get_default_stream (gpu (0));
+  g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, 8);
+  GTorchCudaDevice *device = GTORCH_CUDA_DEVICE (gpu (0));
+  const guint n = device->sleepers != NULL ? MAX (device->sleepers->len, 2) : 2;
+  GThread *threads[2];
+  guint i, k;
+
+  for (k = 0; k < 2; k++)
+    {
+      g_autoptr (GTorchEvent) event = gtorch_event_new (GTORCH_EVENT_NONE);
+
+      fake_cuda_hold (TRUE);
+      fake_cuda_reset_calls ();
+      g_assert_true (gtorch_op_neg_inplace (x, NULL));
+      g_assert_true (gtorch_event_record (event, stream, NULL));
+      for (i = 0; i < 2; i++)
+        threads[i] = g_thread_new ("sleep", sleep_on, event);
+      while (fake_cuda_get_calls ("cuEventSynchronize") < 2)
+        g_thread_yield ();
+      g_assert_cmpuint (device->sleepers->len, ==, n - 2);
+      fake_cuda_hold (FALSE);
+      for (i = 0; i < 2; i++)
+        g_thread_join (threads[i]);
+      g_assert_cmpuint (device->sleepers->len, ==, n);
+    }
+}
+
 #define TEST(name) g_test_add_func ("/GTorchCudaStream/" #name, name)
 
 gint
@@ -363,6 +401,7 @@ main (gint argc, gchar **argv)
   TEST (a_missing_wait_is_a_wrong_number);
   TEST (printing_leaves_errors_to_others);
   TEST (streams_share_queues_when_there_are_many);
+  TEST (sleeping_threads_do_not_share);
   result = g_test_run ();
   assert_no_misuse ();
   return result;
