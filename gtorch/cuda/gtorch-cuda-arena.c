@@ -14,6 +14,7 @@
 #include "cuda/gtorch-cuda-arena-private.h"
 #include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-pool-private.h"
+#include "cuda/gtorch-cuda-recording-private.h"
 #include "gtorch-allocator-history.h"
 
 /* Where pages cannot be mapped, or are not wanted, the blocks are of separate segments instead: pieces of
@@ -842,7 +843,7 @@ wait_for_lane (GTorchCudaArena *self)
 
   if (gtorch_cuda_lane_is_closed (self->lane)) /* it cannot be asked */
     return !gtorch_cuda_device_is_capturing (self->device)
-           && gtorch_cuda.cuCtxSynchronize () == CUDA_SUCCESS;
+           && gtorch_cuda_context_wait () == CUDA_SUCCESS;
   return gtorch_cuda_lane_capture (self->lane) == NULL /* nor one that is about to */
          && gtorch_cuda.cuStreamIsCapturing (self->lane->handle, &status) == CUDA_SUCCESS
          && status == CU_STREAM_CAPTURE_STATUS_NONE

@@ -126,31 +126,31 @@ add_word (GArray *words, guint64 word)
     g_array_append_val (words, word);
 }
 
+static void
+add_words (gsize offset, gconstpointer bytes, gsize n_bytes, gpointer words)
+{
+  gsize at;
+
+  for (at = 0; at + sizeof (guint64) <= n_bytes; at += sizeof (guint64))
+    {
+      guint64 word;
+
+      memcpy (&word, (const gchar *) bytes + at, sizeof word);
+      add_word (words, word);
+    }
+}
+
 /* All that could be an address; the name is the driver's. */
 static void
 look_at_kernel (CUgraphNode node, const gchar **name, GArray *words)
 {
-  CUDA_KERNEL_NODE_PARAMS kernel = { NULL };
+  CUDA_KERNEL_NODE_PARAMS kernel;
   CUfunction function;
-  gsize offset, size = 0, i, at;
 
   *name = "?";
-  if (gtorch_cuda.cuGraphKernelNodeGetParams (node, &kernel) != CUDA_SUCCESS)
-    return;
-  function = kernel.func;
-  if (function == NULL && gtorch_cuda.cuKernelGetFunction (&function, kernel.kern) != CUDA_SUCCESS)
-    return;
-  gtorch_cuda.cuFuncGetName (name, function);
-  for (i = 0; kernel.kernelParams != NULL
-              && gtorch_cuda.cuFuncGetParamInfo (function, i, &offset, &size) == CUDA_SUCCESS;
-       i++)
-    for (at = 0; at + sizeof (guint64) <= size; at += sizeof (guint64))
-      {
-        guint64 word;
-
-        memcpy (&word, (const gchar *) kernel.kernelParams[i] + at, sizeof word);
-        add_word (words, word);
-      }
+  gtorch_cuda_kernel_node_read (node, &kernel, &function, add_words, words);
+  if (function != NULL)
+    gtorch_cuda.cuFuncGetName (name, function);
 }
 
 typedef struct

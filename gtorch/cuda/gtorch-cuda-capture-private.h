@@ -109,6 +109,14 @@ gboolean gtorch_cuda_own_nodes_audit (GTorchCudaOwnNodes *self, CUgraph graph, G
                                       GTorchGraphKeeps keeps, gpointer data,
                                       GTorchForeignNodes *found, GError **error);
 
+/* Some bytes of a kernel's parameters. */
+typedef void (*GTorchCudaPiece) (gsize offset, gconstpointer bytes, gsize n_bytes, gpointer data);
+
+/* What a kernel's node tells, of its parameters piece by piece; FALSE if that may not be all. The function is
+ * NULL if it cannot be told (gtorch-cuda-node.c). */
+gboolean gtorch_cuda_kernel_node_read (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *kernel,
+                                       CUfunction *function, GTorchCudaPiece piece, gpointer data);
+
 /* A branch that is captured (gtorch-cuda-branch.c). */
 typedef struct
 {

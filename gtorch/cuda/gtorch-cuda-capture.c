@@ -12,6 +12,7 @@
 
 #include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-pool-private.h"
+#include "cuda/gtorch-cuda-recording-private.h"
 #include "gtorch-check-private.h"
 
 #include <glib/gi18n-lib.h>
@@ -210,7 +211,7 @@ wait_for_context (GTorchCudaDevice *device)
 
   device->n_settling++;
   g_mutex_unlock (&device->lock);
-  result = gtorch_cuda.cuCtxSynchronize ();
+  result = gtorch_cuda_context_wait ();
   g_mutex_lock (&device->lock);
   if (--device->n_settling == 0)
     g_cond_broadcast (&device->settled);

@@ -21,7 +21,10 @@
 #define WORKSPACE     (G_GUINT64_CONSTANT (32) << 20)
 #define N_TIMED       16                              /* algorithms, the most promising ones */
 #define MAX_ALIGNMENT GTORCH_CUDA_RECORDING_ALIGNMENT /* more does not help */
-#define N_CALLS       8 /* of a plan, after which a recording will pay */
+/* Calls of a plan before a recording of them will pay; so many times as many before it is tried again. */
+#define N_CALLS     8
+#define MORE_CALLS  8
+#define N_RECORDING 3 /* times that it is tried */
 
 /* --- cublasLt's binary interface, as far as it is used --- */
 
@@ -159,16 +162,21 @@ typedef struct
   gint32 transpose_a, transpose_b, epilogue, alignment;
 } Key;
 
+/* A call of a plan, without a factor. */
+typedef struct
+{
+  GTorchCudaRecording *recording; /* NULL: cublasLt is called */
+  guint n_calls;                  /* of it */
+  guint n_tried;                  /* to record them */
+} Replay;
+
 typedef struct
 {
   Key key;
   gpointer desc, a, b, c; /* NULL: cublasLt cannot do this */
   LtAlgo algo;
   gsize workspace;
-  guint n_calls; /* so far */
-  /* What it launches, for these numbers; NULL if cublasLt must be asked. */
-  GTorchCudaRecording *recording;
-  gdouble alpha, beta;
+  Replay replays[2]; /* of a product, and of one that is added to c */
 } Plan;
 
 static gint
@@ -243,7 +251,10 @@ make_layout (guint dtype, gint64 rows, gint64 columns, gint64 stride, gint64 bat
 static void
 plan_free (Plan *plan)
 {
-  gtorch_cuda_recording_free (plan->recording);
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (plan->replays); i++)
+    gtorch_cuda_recording_free (plan->replays[i].recording);
   if (plan->desc != NULL)
     lt.desc_destroy (plan->desc);
   if (plan->a != NULL)
@@ -356,6 +367,7 @@ typedef struct
   char *a, *b, *c;
   Key key;
   GTorchStorage *workspace; /* in a capture; made late */
+  gboolean has_recorded;
 } Product;
 
 /* For kernels of our own. */
@@ -513,40 +525,86 @@ call_again (CUstream stream, const guint64 *addresses, gpointer data)
   return call_library (self->product, self->plan, self->handle, stream, addresses) == 0;
 }
 
+static Replay *
+find_replay (const Product *p, Plan *plan)
+{
+  const gboolean is_plain = p->alpha == 1 && (p->beta == 0 || p->beta == 1);
+
+  /* the library captures what its graphs can be audited and changed by */
+  if (!is_plain || p->key.alignment != GTORCH_CUDA_RECORDING_ALIGNMENT
+      || gtorch_cuda_lane_capture (p->lane) != NULL)
+    return NULL;
+  return &plan->replays[p->beta != 0];
+}
+
 /* Under the lock, after a call. */
 static void
-record (const Product *p, Plan *plan, gpointer handle)
+record (Product *p, Plan *plan, Replay *replay, gpointer handle)
 {
   Call data = { p, plan, handle };
   guint64 addresses[N_ADDRESSES];
+  gboolean is_busy;
 
   find_addresses (p, plan, addresses);
-  plan->alpha = p->alpha;
-  plan->beta = p->beta;
-  plan->recording = gtorch_cuda_recording_new (addresses, N_ADDRESSES, call_again, &data);
-  g_debug ("cublasLt: %" G_GINT64_FORMAT " x %" G_GINT64_FORMAT " x %" G_GINT64_FORMAT
-           ", dtype %s, %s without it from now on",
-           p->key.n, p->key.k, p->key.m, gtorch_dtype_get_name (p->dtype),
-           plan->recording != NULL ? "is launched" : "cannot be launched");
+  replay->recording =
+      gtorch_cuda_recording_new (addresses, N_ADDRESSES, call_again, &data, &is_busy);
+  if (is_busy)
+    return; /* the next call will do */
+  replay->n_tried++;
+  replay->n_calls = 0;
+  p->has_recorded = replay->recording != NULL;
+}
+
+static gboolean
+is_worth_recording (const Product *p, Replay *replay)
+{
+  guint needed = N_CALLS, i;
+
+  for (i = 0; i < replay->n_tried; i++)
+    needed *= MORE_CALLS;
+  return replay->n_tried < N_RECORDING && ++replay->n_calls >= needed
+         && !gtorch_cuda_lane_may_capture (p->lane);
 }
 
 /* Under the lock. */
 static gboolean
-multiply (const Product *p, Plan *plan, gpointer handle, GError **error)
+multiply (Product *p, Plan *plan, gpointer handle, GError **error)
 {
-  const gboolean is_captured = gtorch_cuda_lane_capture (p->lane) != NULL;
+  Replay *replay = find_replay (p, plan);
   guint64 addresses[N_ADDRESSES];
+  g_autoptr (GError) local = NULL;
+  guint n_launched;
 
   find_addresses (p, plan, addresses);
-  if (plan->recording != NULL && p->alpha == plan->alpha && p->beta == plan->beta && !is_captured)
-    return gtorch_cuda_recording_launch (plan->recording, p->lane, addresses, error);
+  if (replay != NULL && replay->recording != NULL)
+    {
+      if (gtorch_cuda_recording_launch (replay->recording, p->lane, addresses, &n_launched, &local))
+        return TRUE;
+      if (n_launched > 0)
+        {
+          g_propagate_error (error, g_steal_pointer (&local));
+          return FALSE;
+        }
+      /* cublasLt may have set up its kernel in another way meanwhile */
+      g_clear_pointer (&replay->recording, gtorch_cuda_recording_free);
+    }
   if (!lt_check (call_library (p, plan, handle, p->lane->handle, addresses), "cublasLtMatmul",
                  error))
     return FALSE;
-  if (p->key.alignment == GTORCH_CUDA_RECORDING_ALIGNMENT && !is_captured && plan->n_calls < N_CALLS
-      && ++plan->n_calls == N_CALLS && !gtorch_cuda_lane_may_capture (p->lane))
-    record (p, plan, handle);
+  if (replay != NULL && is_worth_recording (p, replay))
+    record (p, plan, replay, handle);
   return TRUE;
+}
+
+/* Not under the lock: who hears of it may multiply. */
+static void
+tell_of_recording (Product *p)
+{
+  if (p->has_recorded)
+    g_debug ("cublasLt: %" G_GINT64_FORMAT " x %" G_GINT64_FORMAT " x %" G_GINT64_FORMAT
+             ", dtype %s, is launched without it from now on",
+             p->key.n, p->key.k, p->key.m, gtorch_dtype_get_name (p->dtype));
+  p->has_recorded = FALSE;
 }
 
 /* Not under the lock: this may call the application, which may multiply. */
@@ -594,8 +652,7 @@ typedef struct
   gpointer handle;
   Plan *plan; /* nobody else's yet */
   LtHeuristic found[N_TIMED];
-  GTorchCudaRecording *recordings[N_TIMED];
-  gboolean tried[N_TIMED];
+  Replay replays[N_TIMED];
 } Trial;
 
 static void
@@ -603,7 +660,8 @@ take (Trial *trial, guint which)
 {
   trial->plan->algo = trial->found[which].algo;
   trial->plan->workspace = trial->found[which].workspace;
-  trial->plan->recording = g_steal_pointer (&trial->recordings[which]);
+  trial->plan->replays[0] = trial->replays[which];
+  trial->replays[which] = (Replay){ NULL };
 }
 
 static gboolean
@@ -623,11 +681,12 @@ attempt (guint which, gpointer data)
       g_mutex_lock (&lock);
     }
   take (trial, which);
-  trial->plan->n_calls = trial->tried[which] ? N_CALLS : N_CALLS - 1; /* recorded the first time */
+  /* recorded the first time */
+  trial->plan->replays[0].n_calls = trial->plan->replays[0].n_tried == 0 ? N_CALLS : 0;
   result = multiply (trial->product, trial->plan, trial->handle, NULL);
   g_mutex_unlock (&lock);
-  trial->tried[which] = TRUE;
-  trial->recordings[which] = g_steal_pointer (&trial->plan->recording);
+  trial->replays[which] = trial->plan->replays[0];
+  trial->plan->replays[0] = (Replay){ NULL };
   return result;
 }
 
@@ -657,16 +716,18 @@ choose (Product *p, gpointer handle, gconstpointer bias)
   if (best >= 0)
     {
       take (&trial, best);
+      p->has_recorded = trial.plan->replays[0].recording != NULL;
       keep_plan (trial.plan);
-      g_debug ("cublasLt: of %d algorithms number %d is the quickest for %" G_GINT64_FORMAT
-               " x %" G_GINT64_FORMAT " x %" G_GINT64_FORMAT ", dtype %s",
-               n_found, best, p->key.n, p->key.k, p->key.m, gtorch_dtype_get_name (p->dtype));
     }
   else
     plan_free (trial.plan);
   g_mutex_unlock (&lock);
+  if (best >= 0)
+    g_debug ("cublasLt: of %d algorithms number %d is the quickest for %" G_GINT64_FORMAT
+             " x %" G_GINT64_FORMAT " x %" G_GINT64_FORMAT ", dtype %s",
+             n_found, best, p->key.n, p->key.k, p->key.m, gtorch_dtype_get_name (p->dtype));
   for (i = 0; i < N_TIMED; i++)
-    gtorch_cuda_recording_free (trial.recordings[i]);
+    gtorch_cuda_recording_free (trial.replays[i].recording);
   return best >= 0;
 }
 
@@ -712,6 +773,7 @@ run_product (Product *p, GError **error)
   result = plan->desc != NULL ? multiply (p, plan, handle, error)
                               : lt_check (LT_NOT_SUPPORTED, "cublasLtMatmul", error);
   g_mutex_unlock (&lock);
+  tell_of_recording (p);
   return result;
 }
 

@@ -21,14 +21,19 @@ typedef struct _GTorchCudaRecording GTorchCudaRecording;
 typedef gboolean (*GTorchCudaEnqueue) (CUstream stream, const guint64 *addresses, gpointer data);
 
 /* The call must have been made before, so that everything is loaded, and the device's context be current.
- * NULL if it does more than launch kernels of which only those addresses change with the memory. */
+ * NULL if it does more than launch kernels of which only those addresses change with the memory, or if it
+ * cannot be told at the moment, since somebody waits for the context. */
 GTorchCudaRecording *gtorch_cuda_recording_new (const guint64 *addresses, guint n,
-                                                GTorchCudaEnqueue enqueue, gpointer data);
+                                                GTorchCudaEnqueue enqueue, gpointer data,
+                                                gboolean *is_busy);
 void gtorch_cuda_recording_free (GTorchCudaRecording *self);
 
-/* With addresses for all that it was made with, on the lane of the same device, which the library does not
- * capture. */
+/* With addresses for all that it was made with, on a lane of the same device, which the library does not
+ * capture. If it fails after 0 launches, the call that was recorded can be made instead. */
 gboolean gtorch_cuda_recording_launch (const GTorchCudaRecording *self, GTorchCudaLane *lane,
-                                       const guint64 *addresses, GError **error);
+                                       const guint64 *addresses, guint *n_launched, GError **error);
+
+/* As cuCtxSynchronize(), but not while anything is recorded. Other locks may be held. */
+CUresult gtorch_cuda_context_wait (void);
 
 G_END_DECLS

@@ -20,13 +20,11 @@
 #define MAX_BYTES  4096 /* of a kernel's parameters */
 #define MAX_PLACES 64
 
-/* Those that a launch must have as well; of the others of a node, as its priority, the stream decides. */
+/* Those that a launch must have as well. Others of a node only hint, or are the stream's. */
 static const CUlaunchAttributeID attributes[] = {
   CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
   CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
   CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
-  CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION,
-  CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
 };
 
 typedef struct
@@ -87,9 +85,10 @@ read_attributes (CUgraphNode node, Node *result)
     {
       CUlaunchAttribute *next = &result->attributes[result->config.numAttrs];
 
-      value = none; /* a driver may not know it */
-      if (gtorch_cuda.cuGraphKernelNodeGetAttribute (node, attributes[i], &value) != CUDA_SUCCESS
-          || memcmp (&value, &none, sizeof value) == 0)
+      value = none;
+      if (gtorch_cuda.cuGraphKernelNodeGetAttribute (node, attributes[i], &value) != CUDA_SUCCESS)
+        return FALSE;
+      if (memcmp (&value, &none, sizeof value) == 0)
         continue;
       next->id = attributes[i];
       next->value = value;
@@ -98,69 +97,35 @@ read_attributes (CUgraphNode node, Node *result)
   return TRUE;
 }
 
-/* Given as bytes, … */
-static gboolean
-read_packed (void **extra, Node *result)
+static void
+keep_piece (gsize offset, gconstpointer bytes, gsize n_bytes, gpointer data)
 {
-  gconstpointer bytes = NULL;
+  Node *node = data;
 
-  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2)
-    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
-      bytes = extra[1];
-    else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
-      result->n_bytes = *(const gsize *) extra[1];
-    else
-      return FALSE;
-  if (bytes == NULL || result->n_bytes > MAX_BYTES)
-    return FALSE;
-  memcpy (result->parameters, bytes, result->n_bytes);
-  return TRUE;
-}
-
-/* … or by pointers. */
-static gboolean
-read_pointers (void **parameters, Node *result)
-{
-  gsize offset, size, i;
-  CUresult status;
-
-  for (i = 0; (status = gtorch_cuda.cuFuncGetParamInfo (result->function, i, &offset, &size))
-              == CUDA_SUCCESS;
-       i++)
-    {
-      if (offset + size > MAX_BYTES)
-        return FALSE;
-      memcpy (result->parameters + offset, parameters[i], size);
-      result->n_bytes = MAX (result->n_bytes, offset + size);
-    }
-  return status == CUDA_ERROR_INVALID_VALUE; /* there is no other one */
+  if (offset + n_bytes <= MAX_BYTES)
+    memcpy (node->parameters + offset, bytes, n_bytes);
+  node->n_bytes = MAX (node->n_bytes, offset + n_bytes);
 }
 
 static gboolean
 read_node (CUgraphNode node, Node *result)
 {
-  CUDA_KERNEL_NODE_PARAMS p = { NULL };
+  CUDA_KERNEL_NODE_PARAMS kernel;
   CUgraphNodeType type;
 
   if (gtorch_cuda.cuGraphNodeGetType (node, &type) != CUDA_SUCCESS
       || type != CU_GRAPH_NODE_TYPE_KERNEL
-      || gtorch_cuda.cuGraphKernelNodeGetParams (node, &p) != CUDA_SUCCESS)
+      || !gtorch_cuda_kernel_node_read (node, &kernel, &result->function, keep_piece, result)
+      || result->n_bytes == 0 || result->n_bytes > MAX_BYTES)
     return FALSE;
-  result->function = p.func;
-  if (p.func == NULL && gtorch_cuda.cuKernelGetFunction (&result->function, p.kern) != CUDA_SUCCESS)
-    return FALSE;
-  result->config.gridDimX = p.gridDimX;
-  result->config.gridDimY = p.gridDimY;
-  result->config.gridDimZ = p.gridDimZ;
-  result->config.blockDimX = p.blockDimX;
-  result->config.blockDimY = p.blockDimY;
-  result->config.blockDimZ = p.blockDimZ;
-  result->config.sharedMemBytes = p.sharedMemBytes;
-  if (!read_attributes (node, result))
-    return FALSE;
-  if (p.extra != NULL)
-    return read_packed (p.extra, result);
-  return p.kernelParams != NULL && read_pointers (p.kernelParams, result);
+  result->config.gridDimX = kernel.gridDimX;
+  result->config.gridDimY = kernel.gridDimY;
+  result->config.gridDimZ = kernel.gridDimZ;
+  result->config.blockDimX = kernel.blockDimX;
+  result->config.blockDimY = kernel.blockDimY;
+  result->config.blockDimZ = kernel.blockDimZ;
+  result->config.sharedMemBytes = kernel.sharedMemBytes;
+  return read_attributes (node, result);
 }
 
 /* One kernel after the other. */
@@ -191,15 +156,15 @@ read_graph (CUgraph graph, Sample *sample)
 
 static gboolean
 take_sample (CUstream stream, const guint64 *addresses, GTorchCudaEnqueue enqueue, gpointer data,
-             Sample *sample)
+             Sample *sample, gboolean *is_over)
 {
   CUgraph graph;
-  gboolean result, is_over;
+  gboolean result;
 
   if (gtorch_cuda.cuStreamBeginCapture (stream, CU_STREAM_CAPTURE_MODE_RELAXED) != CUDA_SUCCESS)
     return FALSE;
   result = enqueue (stream, addresses, data);
-  gtorch_cuda_stream_end_capture (stream, &graph, &is_over);
+  gtorch_cuda_stream_end_capture (stream, &graph, is_over);
   if (graph == NULL)
     return FALSE;
   result = result && read_graph (graph, sample);
@@ -326,32 +291,81 @@ compare (Sample *const *samples, const guint64 (*addresses)[GTORCH_CUDA_RECORDIN
 static void
 vary (guint64 (*addresses)[GTORCH_CUDA_RECORDING_MAX], guint n)
 {
+  const guint64 step = GTORCH_CUDA_RECORDING_ALIGNMENT;
   guint i;
 
   G_STATIC_ASSERT (N_SAMPLES == 3);
   for (i = 0; i < n; i++)
-    {
-      const guint64 first = addresses[0][i], step = GTORCH_CUDA_RECORDING_ALIGNMENT;
-
-      addresses[1][i] = first == 0 ? 0 : first + step * (1000003 + 70001 * i);
-      addresses[2][i] =
-          first == 0 ? 0 : first + step * (2000003 + 90001 * i) + ((guint64) (i + 1) << 33);
-    }
+    if (addresses[0][i] != 0)
+      {
+        addresses[1][i] = addresses[0][i] + step * (1000003 + 70001 * i);
+        addresses[2][i] =
+            (addresses[0][i] + step * (2000003 + 90001 * i) + ((guint64) (i + 1) << 33))
+            ^ ((guint64) (0x11 + 2 * i) << 40);
+      }
+    else
+      addresses[1][i] = addresses[2][i] = 0;
 }
 
-GTorchCudaRecording *
-gtorch_cuda_recording_new (const guint64 *addresses, guint n, GTorchCudaEnqueue enqueue,
-                           gpointer data)
+/* --- one at a time with those who wait for the context --- */
+
+/* Nobody may wait for a context in which anything is captured: the wait fails, and spoils the capture.
+ * Captures of the program are its own affair, but of these it knows nothing. */
+static GMutex turn_lock;
+static GCond turn;
+static guint n_recording, n_waiting;
+
+/* Recordings do not wait: locks are held for them. */
+static gboolean
+begin_recording (void)
+{
+  gboolean result;
+
+  g_mutex_lock (&turn_lock);
+  result = n_waiting == 0;
+  n_recording += result;
+  g_mutex_unlock (&turn_lock);
+  return result;
+}
+
+static void
+end_recording (void)
+{
+  g_mutex_lock (&turn_lock);
+  if (--n_recording == 0)
+    g_cond_broadcast (&turn);
+  g_mutex_unlock (&turn_lock);
+}
+
+CUresult
+gtorch_cuda_context_wait (void)
+{
+  CUresult result;
+
+  g_mutex_lock (&turn_lock);
+  n_waiting++;
+  while (n_recording > 0)
+    g_cond_wait (&turn, &turn_lock);
+  g_mutex_unlock (&turn_lock);
+  result = gtorch_cuda.cuCtxSynchronize ();
+  g_mutex_lock (&turn_lock);
+  n_waiting--;
+  g_mutex_unlock (&turn_lock);
+  return result;
+}
+
+/* --- recordings --- */
+
+static GTorchCudaRecording *
+record (const guint64 *addresses, guint n, GTorchCudaEnqueue enqueue, gpointer data)
 {
   guint64 all[N_SAMPLES][GTORCH_CUDA_RECORDING_MAX];
   Sample *samples[N_SAMPLES] = { NULL };
   GTorchCudaRecording *self = NULL;
   CUstream stream = NULL;
-  gboolean result = TRUE;
+  gboolean result = TRUE, is_over = TRUE;
   guint k;
-  GTORCH_CUDA_APART;
 
-  g_assert (n <= GTORCH_CUDA_RECORDING_MAX);
   memcpy (all[0], addresses, n * sizeof *addresses);
   vary (all, n);
   if (gtorch_cuda.cuStreamCreateWithPriority (&stream, CU_STREAM_NON_BLOCKING, 0) != CUDA_SUCCESS)
@@ -359,13 +373,37 @@ gtorch_cuda_recording_new (const guint64 *addresses, guint n, GTorchCudaEnqueue 
   for (k = 0; k < N_SAMPLES && result; k++)
     {
       samples[k] = g_new0 (Sample, 1);
-      result = take_sample (stream, all[k], enqueue, data, samples[k]);
+      result = take_sample (stream, all[k], enqueue, data, samples[k], &is_over);
     }
   if (result)
     self = compare (samples, all, n);
-  gtorch_cuda.cuStreamDestroy (stream);
+  if (is_over)
+    gtorch_cuda.cuStreamDestroy (stream);
   for (k = 0; k < N_SAMPLES; k++)
     g_free (samples[k]);
+  return self;
+}
+
+GTorchCudaRecording *
+gtorch_cuda_recording_new (const guint64 *addresses, guint n, GTorchCudaEnqueue enqueue,
+                           gpointer data, gboolean *is_busy)
+{
+  const gchar *wish = g_getenv ("GTORCH_CUDA_RECORDINGS");
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  GTorchCudaRecording *self;
+
+  g_assert (n <= GTORCH_CUDA_RECORDING_MAX);
+  *is_busy = FALSE;
+  if (g_strcmp0 (wish, "0") == 0)
+    return NULL;
+  *is_busy = !begin_recording ();
+  if (*is_busy)
+    return NULL;
+  /* others, of whom the library knows nothing, may capture elsewhere */
+  gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
+  self = record (addresses, n, enqueue, data);
+  gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
+  end_recording ();
   return self;
 }
 
@@ -388,7 +426,7 @@ gtorch_cuda_recording_free (GTorchCudaRecording *self)
 
 gboolean
 gtorch_cuda_recording_launch (const GTorchCudaRecording *self, GTorchCudaLane *lane,
-                              const guint64 *addresses, GError **error)
+                              const guint64 *addresses, guint *n_launched, GError **error)
 {
   guint i, k;
 
@@ -411,10 +449,12 @@ gtorch_cuda_recording_launch (const GTorchCudaRecording *self, GTorchCudaLane *l
         }
       config.hStream = lane->handle;
       config.attrs = (CUlaunchAttribute *) launch->attributes;
+      *n_launched = i;
       if (!gtorch_cuda_check (gtorch_cuda.cuLaunchKernelEx (&config, launch->function, NULL,
                                                             packed),
                               "cuLaunchKernelEx", error))
         return FALSE;
     }
+  *n_launched = i;
   return TRUE;
 }

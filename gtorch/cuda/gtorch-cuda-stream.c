@@ -9,6 +9,7 @@
 
 #include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-pool-private.h"
+#include "cuda/gtorch-cuda-recording-private.h"
 #include "gtorch-event.h"
 #include "gtorch-race-private.h"
 
@@ -332,7 +333,7 @@ join_if_possible (GTorchCudaLane *lane, GTorchCudaLane *other, gboolean *has_joi
   if (!*has_joined)
     return TRUE;
   if (is_closed)
-    return gtorch_cuda_check (gtorch_cuda.cuCtxSynchronize (), "cuCtxSynchronize", error);
+    return gtorch_cuda_check (gtorch_cuda_context_wait (), "cuCtxSynchronize", error);
   return gtorch_cuda_lane_join (lane, other, error);
 }
 

@@ -12,39 +12,46 @@
 #include "gtorch-multiply-private.h"
 #include "kernels/gtorch-kernel-params.h"
 
-#define N_ROWS    8
+#define N_ROWS    2
 #define DEPTH     300 /* for which there are no kernels of our own */
 #define N_CALLS   8   /* after which a plan is recorded, as gtorch-cuda-matmul.c has it */
 #define N_SAMPLES 3
 
-static CUfunction kernel;
+static CUfunction small, large;
+static CUstream side;
 static gint64 n_columns = 8; /* each test has products of its own */
 static GTorchImpl *library_memory;
-static guint n_launched;
+static guint n_called;
 
 /* How the library does it. */
 static struct
 {
-  gboolean packed, sums, clears, borrows, counts, grows;
+  gboolean packed, sums, transposed;
   guint n_kernels, cluster;
+  /* … so that it cannot be recorded */
+  gboolean clears, borrows, counts, grows, stutters, changes, keeps, forks;
 } form;
 
 static GtMultiply
-product (void)
+product (guint side_of_tile)
 {
-  const gfloat alpha = fake_cublaslt.last.alpha, beta = 1;
+  const gfloat alpha = fake_cublaslt.last.alpha, beta = fake_cublaslt.last.beta;
   GtMultiply m;
 
   memset (&m, 0, sizeof m); /* what is between the members is compared, too */
   m.a = fake_cublaslt.last.a;
   m.b = fake_cublaslt.last.b;
   m.c = fake_cublaslt.last.c;
-  m.m = m.a_column = m.c_column = n_columns;
+  m.bias = fake_cublaslt.epilogue != 0 ? fake_cublaslt.last.bias : NULL;
+  m.m = m.c_column = n_columns;
   m.n = N_ROWS;
   m.k = m.b_column = DEPTH;
-  m.a_row = m.b_row = m.batch = 1;
-  m.tiles_down = (n_columns + 15) / 16;
+  m.a_row = form.transposed ? DEPTH : 1;
+  m.a_column = form.transposed ? 1 : n_columns;
+  m.b_row = m.batch = 1;
+  m.tiles_down = (n_columns + side_of_tile - 1) / side_of_tile;
   m.tiles_across = 1;
+  m.adds = beta != 0;
   memcpy (&m.alpha, &alpha, sizeof alpha);
   memcpy (&m.beta, &beta, sizeof beta);
   if (form.sums)
@@ -52,40 +59,68 @@ product (void)
   if (form.borrows)
     m.sums = gtorch_impl_data (library_memory);
   if (form.counts)
-    m.a_batch = n_launched;
+    m.a_batch = n_called;
   return m;
+}
+
+/* Two kernels beside each other. */
+static CUresult
+fork_off (CUstream stream, const CUlaunchConfig *config, void **pointers)
+{
+  CUlaunchConfig aside = *config;
+  CUevent events[2];
+  guint i;
+
+  aside.hStream = side;
+  for (i = 0; i < 2; i++)
+    OK (cuEventCreate (&events[i], CU_EVENT_DISABLE_TIMING));
+  OK (cuEventRecord (events[0], stream));
+  OK (cuStreamWaitEvent (side, events[0], 0));
+  OK (cuLaunchKernelEx (&aside, small, pointers, NULL));
+  OK (cuLaunchKernelEx (config, small, pointers, NULL));
+  OK (cuEventRecord (events[1], side));
+  OK (cuStreamWaitEvent (stream, events[1], 0));
+  for (i = 0; i < 2; i++)
+    OK (cuEventDestroy (events[i]));
+  return CUDA_SUCCESS;
 }
 
 static int
 multiply (void *stream, unsigned algorithm)
 {
-  GtMultiply m = product ();
-  CUlaunchAttribute cluster = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION };
-  CUlaunchConfig config = { m.tiles_down, 1, 1, 256, 1, 1, 0, stream, &cluster, 0 };
+  const gboolean is_large = form.changes && n_called % 2 == 1;
+  GtMultiply m = product (is_large ? 64 : 16);
+  CUlaunchAttribute attributes[2];
+  CUlaunchConfig config = { m.tiles_down, 1, 1, 256, 1, 1, 0, stream, attributes, 0 };
   gsize n_bytes = sizeof m;
   void *pointers[] = { &m };
   void *packed[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &m, CU_LAUNCH_PARAM_BUFFER_SIZE, &n_bytes,
                      CU_LAUNCH_PARAM_END };
-  guint i;
+  guint i, n = form.n_kernels + (form.stutters && n_called % 2 == 1);
 
-  n_launched++;
+  n_called++;
   if (form.clears
       && gtorch_cuda.cuMemsetD32Async ((guintptr) fake_cublaslt.last.workspace, 0, 1, stream)
              != CUDA_SUCCESS)
     return 13;
   if (form.grows)
-    config.sharedMemBytes = n_launched;
+    config.sharedMemBytes = n_called;
   if (form.cluster > 0)
+    attributes[config.numAttrs++] =
+        (CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                             .value.clusterDim = { form.cluster, 1, 1 } };
+  if (form.keeps)
+    attributes[config.numAttrs++] =
+        (CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW };
+  if (form.forks && fork_off (stream, &config, pointers) != CUDA_SUCCESS)
+    return 13;
+  for (i = 0; i < n; i++)
     {
-      cluster.value.clusterDim.x = form.cluster;
-      cluster.value.clusterDim.y = cluster.value.clusterDim.z = 1;
-      config.numAttrs = 1;
-    }
-  for (i = 0; i < form.n_kernels; i++)
-    {
-      m.adds = i > 0;
-      if (gtorch_cuda.cuLaunchKernelEx (&config, kernel, form.packed ? NULL : pointers,
-                                        form.packed ? packed : NULL)
+      m.adds |= i > 0 && !form.stutters;
+      if (i > 0 && m.adds)
+        memcpy (&m.beta, &(gfloat){ 1 }, sizeof (gfloat));
+      if (gtorch_cuda.cuLaunchKernelEx (&config, is_large ? large : small,
+                                        form.packed ? NULL : pointers, form.packed ? packed : NULL)
           != CUDA_SUCCESS)
         return 13;
     }
@@ -121,32 +156,102 @@ draw (GTorchDevice *device, gint64 rows, gint64 columns, guint seed)
   return result;
 }
 
-/* Checks it against the CPU; gives how often the library was asked. */
-static guint
-mm (gdouble factor)
+static void
+assert_equal (GTorchImpl *result, GTorchImpl *expected, gdouble factor)
 {
-  static guint seed;
-  g_autoptr (GTorchImpl) x = draw (gpu (0), N_ROWS, DEPTH, ++seed);
-  g_autoptr (GTorchImpl) y = draw (gpu (0), DEPTH, n_columns, seed);
-  g_autoptr (GTorchImpl) x_host = draw (gtorch_device_cpu (), N_ROWS, DEPTH, seed);
-  g_autoptr (GTorchImpl) y_host = draw (gtorch_device_cpu (), DEPTH, n_columns, seed);
-  g_autoptr (GTorchImpl) result = NULL;
-  g_autoptr (GTorchImpl) expected = NULL;
   g_autoptr (GTorchImpl) host = NULL;
   GError *error = NULL;
-  guint n = fake_cublaslt.n_products;
   gint64 i;
 
-  result = gtorch_op_mm (x, y, &error);
-  g_assert_no_error (error);
   host = gtorch_op_to_device (result, gtorch_device_cpu (), FALSE, &error);
-  g_assert_no_error (error);
-  expected = gtorch_op_mm (x_host, y_host, &error);
   g_assert_no_error (error);
   for (i = 0; i < expected->numel; i++)
     g_assert_cmpfloat (((gfloat *) gtorch_impl_data (host))[i], ==,
                        factor * ((gfloat *) gtorch_impl_data (expected))[i]);
+}
+
+typedef GTorchImpl *(*Compute) (GTorchImpl *x, GTorchImpl *y, GTorchImpl *z, GError **error);
+
+static GTorchImpl *
+compute_mm (GTorchImpl *x, GTorchImpl *y, GTorchImpl *z, GError **error)
+{
+  return gtorch_op_mm (x, y, error);
+}
+
+static GTorchImpl *
+compute_sum (GTorchImpl *x, GTorchImpl *y, GTorchImpl *z, GError **error)
+{
+  return gtorch_op_addmm (z, x, y, 1, 1, error);
+}
+
+static GTorchImpl *
+compute_half_of_sum (GTorchImpl *x, GTorchImpl *y, GTorchImpl *z, GError **error)
+{
+  return gtorch_op_addmm (z, x, y, 0.5, 1, error);
+}
+
+static GTorchImpl *
+compute_sum_of_two (GTorchImpl *x, GTorchImpl *y, GTorchImpl *z, GError **error)
+{
+  return gtorch_op_addmm (z, x, y, 1, 2, error);
+}
+
+static GTorchImpl *
+compute_linear (GTorchImpl *x, GTorchImpl *y, GTorchImpl *z, GError **error)
+{
+  const gint64 n = z->shape[1];
+  g_autoptr (GTorchImpl) bias = gtorch_impl_new_view (z, 0, &n, NULL, 1);
+
+  return gtorch_op_linear (x, y, bias, error);
+}
+
+/* Checks it against the CPU; gives how often the library was asked. With a fault the driver's nth call
+ * fails, and the product may. */
+static guint
+run (Compute compute, guint device, gdouble factor, guint nth, gint fault)
+{
+  static guint seed;
+  const gboolean is_linear = compute == compute_linear;
+  const gint64 rows = is_linear ? n_columns : DEPTH, columns = is_linear ? DEPTH : n_columns;
+  GTorchDevice *devices[] = { gpu (device), gtorch_device_cpu () };
+  g_autoptr (GTorchImpl) result = NULL;
+  g_autoptr (GTorchImpl) expected = NULL;
+  GError *error = NULL;
+  guint n = fake_cublaslt.n_products, i;
+
+  seed++;
+  for (i = 0; i < 2; i++)
+    {
+      g_autoptr (GTorchImpl) x = draw (devices[i], N_ROWS, DEPTH, seed);
+      g_autoptr (GTorchImpl) y = draw (devices[i], rows, columns, seed);
+      g_autoptr (GTorchImpl) z = draw (devices[i], N_ROWS, n_columns, seed);
+
+      if (i == 1)
+        {
+          expected = compute (x, y, z, &error);
+          g_assert_no_error (error);
+          break;
+        }
+      g_assert_true (gtorch_device_synchronize (devices[i], NULL, NULL));
+      fake_cuda_reset_calls ();
+      if (nth > 0)
+        fake_cuda_fail (NULL, nth, fault);
+      result = compute (x, y, z, &error);
+      g_assert_cmpint (fake_cuda_clear_faults (), ==, nth > 0);
+      g_assert_true ((result == NULL) == (error != NULL));
+      if (nth == 0)
+        g_assert_no_error (error);
+      g_clear_error (&error);
+    }
+  if (result != NULL)
+    assert_equal (result, expected, factor);
   return fake_cublaslt.n_products - n;
+}
+
+static guint
+mm (gdouble factor)
+{
+  return run (compute_mm, 0, factor, 0, 0);
 }
 
 static void
@@ -218,7 +323,7 @@ clusters_stay_together (void)
   g_assert_cmpuint (accounts.clusters, ==, n + 5);
 }
 
-/* Where the library works is the stream's. */
+/* Where the library works is the stream's, and may be given back. */
 static void
 streams_have_workspaces_of_their_own (void)
 {
@@ -240,26 +345,79 @@ streams_have_workspaces_of_their_own (void)
   for (i = 0; i < N_ROWS && sums[i] == 0; i++)
     ;
   g_assert_cmpuint (i, <, N_ROWS);
+  gtorch_cuda_drop_workspaces (gpu (0));
+  g_assert_null (lane->workspace);
+  g_assert_cmpuint (mm (1), ==, 0);
+  g_assert_nonnull (lane->workspace);
 }
 
 static void
 what_else_may_change_is_not_recorded (void)
 {
-  set_up ();
-  form.clears = TRUE;
-  assert_not_recorded ();
-  set_up ();
-  form.borrows = TRUE;
-  assert_not_recorded ();
-  set_up ();
-  form.counts = TRUE;
-  assert_not_recorded ();
-  set_up ();
-  form.grows = TRUE;
-  assert_not_recorded ();
+  gboolean *const forms[] = { &form.clears,   &form.borrows, &form.counts, &form.grows,
+                              &form.stutters, &form.changes, &form.keeps,  &form.forks };
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (forms); i++)
+    {
+      set_up ();
+      *forms[i] = TRUE;
+      assert_not_recorded ();
+    }
 }
 
-/* Other numbers, other alignments and captures are the library's. */
+static void
+sums_are_recorded_by_themselves (void)
+{
+  guint i;
+
+  set_up ();
+  assert_recorded (1);
+  for (i = 1; i < N_CALLS; i++)
+    g_assert_cmpuint (run (compute_sum, 0, 1, 0, 0), ==, 1);
+  g_assert_cmpuint (run (compute_sum, 0, 1, 0, 0), ==, 1 + N_SAMPLES);
+  for (i = 0; i < 5; i++)
+    {
+      g_assert_cmpuint (run (compute_sum, 0, 1, 0, 0), ==, 0);
+      g_assert_cmpuint (mm (1), ==, 0);
+    }
+  /* other numbers are the library's */
+  for (i = 0; i < 2 * N_CALLS; i++)
+    {
+      g_assert_cmpuint (run (compute_half_of_sum, 0, 1, 0, 0), ==, 1);
+      g_assert_cmpuint (run (compute_sum_of_two, 0, 1, 0, 0), ==, 1);
+    }
+}
+
+static void
+a_bias_is_added (void)
+{
+  guint i;
+
+  set_up ();
+  form.transposed = TRUE;
+  for (i = 1; i < N_CALLS; i++)
+    g_assert_cmpuint (run (compute_linear, 0, 1, 0, 0), ==, 1);
+  g_assert_cmpuint (run (compute_linear, 0, 1, 0, 0), ==, 1 + N_SAMPLES);
+  for (i = 0; i < 5; i++)
+    g_assert_cmpuint (run (compute_linear, 0, 1, 0, 0), ==, 0);
+}
+
+static void
+devices_have_recordings_of_their_own (void)
+{
+  guint i;
+
+  set_up ();
+  assert_recorded (1);
+  for (i = 1; i < N_CALLS; i++)
+    g_assert_cmpuint (run (compute_mm, 1, 1, 0, 0), ==, 1);
+  g_assert_cmpuint (run (compute_mm, 1, 1, 0, 0), ==, 1 + N_SAMPLES);
+  for (i = 0; i < 5; i++)
+    g_assert_cmpuint (run (compute_mm, i % 2, 1, 0, 0), ==, 0);
+}
+
+/* Captures and other alignments are the library's; while anything is captured, nothing is recorded. */
 static void
 the_library_does_the_rest (void)
 {
@@ -270,9 +428,8 @@ the_library_does_the_rest (void)
   g_autoptr (GTorchImpl) y = NULL;
   g_autoptr (GTorchImpl) both = NULL;
   g_autoptr (GTorchImpl) later = NULL;
-  g_autoptr (GTorchImpl) sum = NULL;
-  g_autoptr (GTorchImpl) result = NULL;
   g_autoptr (GTorchImpl) captured = NULL;
+  GTorchImpl *results[2 * N_CALLS];
   GError *error = NULL;
   guint n, i;
 
@@ -280,37 +437,94 @@ the_library_does_the_rest (void)
   assert_recorded (1);
   x = draw (gpu (0), N_ROWS, DEPTH, 1);
   y = draw (gpu (0), DEPTH, n_columns, 1);
-
-  n = fake_cublaslt.n_products;
-  sum = gtorch_op_mm (x, y, &error);
-  g_assert_no_error (error);
-  g_assert_cmpuint (fake_cublaslt.n_products, ==, n);
-  result = gtorch_op_addmm (sum, x, y, 1, 2, &error);
-  g_assert_no_error (error);
-  g_assert_cmpuint (fake_cublaslt.n_products, ==, n + 1);
-
   both = draw (gpu (0), N_ROWS + 1, DEPTH, 1);
   later = gtorch_op_slice (both, 0, 1, N_ROWS + 1, 1, &error);
   g_assert_no_error (error);
+  n = fake_cublaslt.n_products;
   for (i = 0; i < 2 * N_CALLS; i++)
     {
-      g_autoptr (GTorchImpl) z = NULL;
-
-      n = fake_cublaslt.n_products;
-      z = gtorch_op_mm (later, y, &error);
+      results[i] = gtorch_op_mm (later, y, &error);
       g_assert_no_error (error);
-      g_assert_cmpuint (fake_cublaslt.n_products, ==, n + 1);
     }
+  g_assert_cmpuint (fake_cublaslt.n_products, ==, n + 2 * N_CALLS);
+  for (i = 0; i < 2 * N_CALLS; i++)
+    gtorch_impl_unref (results[i]);
 
-  capture =
-      gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
+  capture = gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_RELAXED, &error);
   g_assert_no_error (error);
   n = fake_cublaslt.n_products;
   captured = gtorch_op_mm (x, y, &error);
   g_assert_no_error (error);
   g_assert_cmpuint (fake_cublaslt.n_products, ==, n + 1);
+  {
+    g_autoptr (GTorchStreamGuard) guard =
+        gtorch_stream_guard_new (gtorch_device_get_default_stream (gpu (0)));
+    g_autoptr (GTorchImpl) z = NULL;
+
+    set_up ();
+    y = (gtorch_impl_unref (y), draw (gpu (0), DEPTH, n_columns, 1));
+    n = fake_cublaslt.n_products;
+    for (i = 0; i < 2 * N_CALLS; i++)
+      {
+        g_clear_pointer (&z, gtorch_impl_unref);
+        z = gtorch_op_mm (x, y, &error);
+        g_assert_no_error (error);
+      }
+    g_assert_cmpuint (fake_cublaslt.n_products, ==, n + 2 * N_CALLS);
+  }
   g_assert_true (gtorch_graph_capture_end (capture, &error));
   g_assert_no_error (error);
+  g_assert_cmpuint (mm (1), ==, 1 + N_SAMPLES);
+  g_assert_cmpuint (mm (1), ==, 0);
+}
+
+static void
+recordings_can_be_turned_off (void)
+{
+  guint i;
+
+  set_up ();
+  g_setenv ("GTORCH_CUDA_RECORDINGS", "0", TRUE);
+  for (i = 0; i < 2 * N_CALLS; i++)
+    g_assert_cmpuint (mm (1), ==, 1);
+  g_unsetenv ("GTORCH_CUDA_RECORDINGS");
+}
+
+/* The context cannot be waited for while something in it is captured. */
+static gpointer
+wait_for_context (gpointer over)
+{
+  guint n = 0;
+
+  for (; !g_atomic_int_get ((gint *) over); n++)
+    {
+      GError *error = NULL;
+
+      g_assert_true (gtorch_device_synchronize (gpu (0), NULL, &error));
+      g_assert_no_error (error);
+      g_thread_yield ();
+    }
+  return GUINT_TO_POINTER (n);
+}
+
+static void
+others_may_wait_for_the_context (void)
+{
+  gint over = FALSE;
+  GThread *thread = g_thread_new ("wait", wait_for_context, &over);
+  guint i, k;
+
+  for (k = 0; k < 10; k++)
+    {
+      set_up ();
+      for (i = 0; i < 2 * N_CALLS; i++)
+        mm (1);
+    }
+  g_atomic_int_set (&over, TRUE);
+  g_assert_cmpuint (GPOINTER_TO_UINT (g_thread_join (thread)), >, 0);
+  for (i = 0; i < 2; i++)
+    mm (1);
+  g_assert_cmpuint (mm (1), ==, 0);
 }
 
 /* Each algorithm on trial is timed in the way that it will be called. */
@@ -333,36 +547,20 @@ trials_are_recorded (void)
 
 /* --- faults --- */
 
-/* The product that is recorded, which may fail. What the driver did; free it. */
+/* The product that is recorded. Gives what the driver did; free it. */
 static GStrv
-record (guint nth, gint result)
+record (guint nth, gint fault)
 {
-  g_autoptr (GTorchImpl) x = NULL;
-  g_autoptr (GTorchImpl) y = NULL;
-  g_autoptr (GTorchImpl) z = NULL;
   g_autofree gchar *log = NULL;
-  GError *error = NULL;
   guint i;
 
   set_up ();
-  n_columns += 300;
   for (i = 1; i < N_CALLS; i++)
     g_assert_cmpuint (mm (1), ==, 1);
-  x = draw (gpu (0), N_ROWS, DEPTH, 1);
-  y = draw (gpu (0), DEPTH, n_columns, 1);
-  g_assert_true (gtorch_device_synchronize (gpu (0), NULL, &error));
-  g_assert_no_error (error);
-  fake_cuda_reset_calls ();
-  if (nth > 0)
-    fake_cuda_fail (NULL, nth, result);
-  z = gtorch_op_mm (x, y, &error);
-  g_assert_cmpint (fake_cuda_clear_faults (), ==, nth > 0);
-  g_assert_true ((z == NULL) == (error != NULL));
-  g_clear_error (&error);
+  run (compute_mm, 0, 1, nth, fault);
   log = fake_cuda_dup_log ();
   for (i = 0; i < 3; i++)
     g_assert_cmpuint (mm (1), <=, 1 + N_SAMPLES);
-  n_columns -= 300;
   return g_strsplit (log, " ", -1);
 }
 
@@ -371,20 +569,47 @@ record (guint nth, gint result)
 static void
 faults_leave_nothing (void)
 {
-  g_auto (GStrv) calls = record (0, 0);
+  g_auto (GStrv) calls = NULL;
   FakeCudaAccounts before, after;
-  guint n_kept = 0, i;
+  guint n_kept = 0, i, k;
 
+  n_columns = 1100;
+  calls = record (0, 0);
+  for (i = 0; strcmp (calls[i], "cuStreamCreateWithPriority") != 0; i++)
+    ;
   g_assert_cmpuint (g_strv_length (calls), >, 30);
   fake_cuda_get_accounts (&before);
-  for (i = 0; calls[i] != NULL; i++)
-    {
-      g_strfreev (record (i + 1, i & 1 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_OUT_OF_MEMORY));
-      n_kept +=
-          strcmp (calls[i], "cuStreamDestroy") == 0 || strcmp (calls[i], "cuGraphDestroy") == 0;
-    }
+  for (; calls[i] != NULL && strcmp (calls[i], "cuStreamDestroy") != 0; i++)
+    for (k = 0; k < 2; k++)
+      {
+        g_strfreev (record (i + 1, k == 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_OUT_OF_MEMORY));
+        n_kept += strcmp (calls[i], "cuGraphDestroy") == 0;
+      }
   fake_cuda_get_accounts (&after);
-  g_assert_cmpuint (after.streams + after.graphs, ==, before.streams + before.graphs + n_kept);
+  g_assert_cmpuint (after.streams, ==, before.streams);
+  g_assert_cmpuint (after.graphs, ==, before.graphs + n_kept);
+}
+
+/* A launch that the driver does not take any more is the library's again. */
+static void
+a_refused_launch_is_called (void)
+{
+  set_up ();
+  assert_recorded (1);
+  fake_cuda_fail ("cuLaunchKernelEx", 1, CUDA_ERROR_INVALID_VALUE);
+  {
+    g_autoptr (GTorchImpl) x = draw (gpu (0), N_ROWS, DEPTH, 1);
+    g_autoptr (GTorchImpl) y = draw (gpu (0), DEPTH, n_columns, 1);
+    g_autoptr (GTorchImpl) z = NULL;
+    GError *error = NULL;
+    guint n = fake_cublaslt.n_products;
+
+    z = gtorch_op_mm (x, y, &error);
+    g_assert_no_error (error);
+    g_assert_true (fake_cuda_clear_faults ());
+    g_assert_cmpuint (fake_cublaslt.n_products, ==, n + 1);
+  }
+  g_assert_cmpuint (mm (1), ==, 1);
 }
 
 #define TEST(name) g_test_add_func ("/GTorchCudaRecording/" #name, name)
@@ -401,7 +626,10 @@ main (gint argc, gchar **argv)
   g_assert_true (gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (gpu (0)), &error));
   OK (cuLibraryLoadData (&library, "fake", NULL, NULL, 0, NULL, NULL, 0));
   OK (cuLibraryGetKernel (&found, library, "gt_multiply_f32_small"));
-  OK (cuKernelGetFunction (&kernel, found));
+  small = (CUfunction) found; /* on any device */
+  OK (cuLibraryGetKernel (&found, library, "gt_multiply_f32_large"));
+  large = (CUfunction) found;
+  OK (cuStreamCreateWithPriority (&side, CU_STREAM_NON_BLOCKING, 0));
   library_memory = bytes (4096);
   TEST (calls_are_recorded);
   TEST (parameters_may_be_bytes);
@@ -409,9 +637,15 @@ main (gint argc, gchar **argv)
   TEST (clusters_stay_together);
   TEST (streams_have_workspaces_of_their_own);
   TEST (what_else_may_change_is_not_recorded);
+  TEST (sums_are_recorded_by_themselves);
+  TEST (a_bias_is_added);
+  TEST (devices_have_recordings_of_their_own);
   TEST (the_library_does_the_rest);
+  TEST (recordings_can_be_turned_off);
+  TEST (others_may_wait_for_the_context);
   TEST (trials_are_recorded);
   TEST (faults_leave_nothing);
+  TEST (a_refused_launch_is_called);
   result = g_test_run ();
   gtorch_impl_unref (library_memory);
   assert_no_misuse ();

@@ -176,7 +176,6 @@ cublasLtMatmul (void *handle, void *desc, const void *alpha, const void *a, void
   (void) handle;
   (void) a_layout;
   (void) b_layout;
-  (void) beta;
   (void) c;
   (void) c_layout;
   (void) d_layout;
@@ -186,6 +185,7 @@ cublasLtMatmul (void *handle, void *desc, const void *alpha, const void *a, void
   fake_cublaslt.last.c = d;
   fake_cublaslt.last.workspace = workspace;
   fake_cublaslt.last.alpha = *(const float *) alpha;
+  fake_cublaslt.last.beta = *(const float *) beta;
   if (workspace == NULL && n_workspace > 0)
     fake_cublaslt.n_homeless++;
   fake_cublaslt.compute = ((Object *) desc)->compute;

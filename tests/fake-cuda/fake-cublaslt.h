@@ -20,7 +20,7 @@ typedef struct
   {
     const void *a, *b, *bias;
     void *c, *workspace;
-    double alpha;
+    double alpha, beta;
   } last; /* of float32, as the library's matrices */
 } FakeCublasLt;
 

@@ -187,6 +187,7 @@ struct _FakeOp
       gboolean is_packed; /* the parameter came as bytes: a node of a graph tells it so */
       guint shared;       /* bytes */
       guint cluster;      /* blocks next to each other, or 0 */
+      gboolean is_kept;   /* something of it, in the cache */
       gpointer extra[5];  /* what a node tells */
     } launch;
     struct

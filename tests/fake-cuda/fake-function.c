@@ -185,6 +185,8 @@ launch_kernel (const CUlaunchConfig *config, CUfunction function, void **paramet
   for (i = 0; i < config->numAttrs; i++)
     if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
       op.launch.cluster = config->attrs[i].value.clusterDim.x;
+    else if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW)
+      op.launch.is_kept = TRUE;
   if (op.launch.cluster > 0 && config->gridDimX % op.launch.cluster != 0)
     return CUDA_ERROR_INVALID_VALUE;
   parameter = find_parameters (kernel, parameters, extra);

@@ -135,5 +135,7 @@ cuGraphKernelNodeGetAttribute (CUgraphNode node, CUlaunchAttributeID attribute,
       value->clusterDim.x = node->op.launch.cluster;
       value->clusterDim.y = value->clusterDim.z = 1;
     }
+  if (attribute == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW && node->op.launch.is_kept)
+    value->words[0] = 1; /* an address */
   LEAVE (CUDA_SUCCESS);
 }
