@@ -29,7 +29,7 @@ static struct
   gboolean packed, sums, transposed;
   guint n_kernels, cluster;
   /* … so that it cannot be recorded */
-  gboolean clears, borrows, counts, grows, stutters, changes, keeps, forks;
+  gboolean clears, borrows, counts, grows, stutters, changes, gathers, keeps, forks;
 } form;
 
 static GtMultiply
@@ -109,6 +109,10 @@ multiply (void *stream, unsigned algorithm)
     attributes[config.numAttrs++] =
         (CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
                              .value.clusterDim = { form.cluster, 1, 1 } };
+  if (form.gathers)
+    attributes[config.numAttrs++] =
+        (CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                             .value.clusterDim = { 1 + n_called % 2, 1, 1 } };
   if (form.keeps)
     attributes[config.numAttrs++] =
         (CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW };
@@ -338,9 +342,10 @@ streams_have_workspaces_of_their_own (void)
   assert_recorded (1);
   guard = gtorch_stream_guard_new (stream);
   lane = gtorch_cuda_current_lane (gpu (0), NULL);
-  for (i = 0; i < 3; i++)
-    g_assert_cmpuint (mm (1), ==, 0);
+  g_assert_cmpuint (mm (1), ==, 0);
   g_assert_nonnull (lane->workspace);
+  OK (cuMemsetD8Async ((guintptr) lane->workspace->data, 0, 1024, lane->handle));
+  g_assert_cmpuint (mm (1), ==, 0);
   g_assert_true (fake_cuda_peek ((char *) lane->workspace->data + 256, sums, sizeof sums));
   for (i = 0; i < N_ROWS && sums[i] == 0; i++)
     ;
@@ -354,16 +359,23 @@ streams_have_workspaces_of_their_own (void)
 static void
 what_else_may_change_is_not_recorded (void)
 {
-  gboolean *const forms[] = { &form.clears,   &form.borrows, &form.counts, &form.grows,
-                              &form.stutters, &form.changes, &form.keeps,  &form.forks };
+  gboolean *const forms[] = { &form.clears,  &form.borrows,  &form.counts,
+                              &form.grows,   &form.stutters, &form.changes,
+                              &form.gathers, &form.keeps,    &form.forks };
+  gint64 next = n_columns;
   guint i;
 
   for (i = 0; i < G_N_ELEMENTS (forms); i++)
     {
+      n_columns = next;
       set_up ();
+      next = n_columns;
       *forms[i] = TRUE;
+      /* nothing else may differ: both kernels need one block there, and two are a cluster */
+      n_columns = form.changes ? 12 : form.gathers ? 4096 : n_columns;
       assert_not_recorded ();
     }
+  n_columns = next;
 }
 
 static void
@@ -490,6 +502,43 @@ recordings_can_be_turned_off (void)
   g_unsetenv ("GTORCH_CUDA_RECORDINGS");
 }
 
+static gpointer
+wait_once (gpointer data)
+{
+  g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
+  return NULL;
+}
+
+static void
+nothing_is_recorded_while_the_context_is_waited_for (void)
+{
+  g_autoptr (GTorchImpl) x = draw (gpu (0), N_ROWS, DEPTH, 1);
+  g_autoptr (GTorchImpl) y = NULL;
+  g_autoptr (GTorchImpl) z = NULL;
+  GThread *thread;
+  GError *error = NULL;
+  guint i, n;
+
+  set_up ();
+  for (i = 1; i < N_CALLS; i++)
+    g_assert_cmpuint (mm (1), ==, 1);
+  y = draw (gpu (0), DEPTH, n_columns, 1);
+  fake_cuda_hold (TRUE);
+  g_assert_true (gtorch_op_neg_inplace (x, NULL));
+  fake_cuda_reset_calls ();
+  thread = g_thread_new ("wait", wait_once, NULL);
+  while (fake_cuda_get_calls ("cuCtxSynchronize") == 0)
+    g_thread_yield ();
+  n = fake_cublaslt.n_products;
+  z = gtorch_op_mm (x, y, &error);
+  g_assert_no_error (error);
+  g_assert_cmpuint (fake_cublaslt.n_products, ==, n + 1);
+  fake_cuda_hold (FALSE);
+  g_thread_join (thread);
+  g_assert_cmpuint (mm (1), ==, 1 + N_SAMPLES);
+  g_assert_cmpuint (mm (1), ==, 0);
+}
+
 /* The context cannot be waited for while something in it is captured. */
 static gpointer
 wait_for_context (gpointer over)
@@ -569,25 +618,28 @@ record (guint nth, gint fault)
 static void
 faults_leave_nothing (void)
 {
+  const gint64 next = n_columns;
   g_auto (GStrv) calls = NULL;
   FakeCudaAccounts before, after;
-  guint n_kept = 0, i, k;
+  guint n_kept = 0, i;
 
-  n_columns = 1100;
+  n_columns = 1; /* the others are even */
   calls = record (0, 0);
   for (i = 0; strcmp (calls[i], "cuStreamCreateWithPriority") != 0; i++)
     ;
   g_assert_cmpuint (g_strv_length (calls), >, 30);
   fake_cuda_get_accounts (&before);
   for (; calls[i] != NULL && strcmp (calls[i], "cuStreamDestroy") != 0; i++)
-    for (k = 0; k < 2; k++)
-      {
-        g_strfreev (record (i + 1, k == 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_OUT_OF_MEMORY));
-        n_kept += strcmp (calls[i], "cuGraphDestroy") == 0;
-      }
+    {
+      /* of what is called in each of the three captures both */
+      g_strfreev (
+          record (i + 1, i / 2 % 2 == 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_OUT_OF_MEMORY));
+      n_kept += strcmp (calls[i], "cuGraphDestroy") == 0;
+    }
   fake_cuda_get_accounts (&after);
   g_assert_cmpuint (after.streams, ==, before.streams);
   g_assert_cmpuint (after.graphs, ==, before.graphs + n_kept);
+  n_columns = next;
 }
 
 /* A launch that the driver does not take any more is the library's again. */
@@ -642,6 +694,7 @@ main (gint argc, gchar **argv)
   TEST (devices_have_recordings_of_their_own);
   TEST (the_library_does_the_rest);
   TEST (recordings_can_be_turned_off);
+  TEST (nothing_is_recorded_while_the_context_is_waited_for);
   TEST (others_may_wait_for_the_context);
   TEST (trials_are_recorded);
   TEST (faults_leave_nothing);
