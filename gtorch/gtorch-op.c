@@ -238,25 +238,10 @@ find_device (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
-/* Of what is written to. Before the launch, since a locked instruction behind it waits until the GPU has been
- * told; taken back if it fails. */
-static void
-count_versions (GTorchOpCall *call, gint by)
-{
-  guint i;
-
-  if (call->in_place)
-    for (i = 0; i < call->n_outputs; i++)
-      if (i == 0 || call->outputs[i]->storage != call->outputs[0]->storage)
-        g_atomic_int_add ((gint *) &call->outputs[i]->storage->version, by);
-  for (i = 0; G_UNLIKELY (call->op->writes != NULL) && i < call->n_inputs; i++)
-    if (gtorch_call_writes (call, i))
-      g_atomic_int_add ((gint *) &call->inputs[i]->storage->version, by);
-}
-
 static gboolean
 run (GTorchOpCall *call, GError **error)
 {
+  guint i;
 
   if (G_UNLIKELY (!find_device (call, error)))
     return FALSE;
@@ -275,13 +260,17 @@ run (GTorchOpCall *call, GError **error)
   if (G_UNLIKELY (call->op->flags & GTORCH_OP_FLAG_RANDOM))
     gtorch_random_reserve (call);
 
-  count_versions (call, 1);
   if (!(call->op->flags & GTORCH_OP_FLAG_VIEW) && G_LIKELY (!call->is_view)
       && G_UNLIKELY (!gtorch_launch (call, error)))
-    {
-      count_versions (call, -1);
-      return FALSE;
-    }
+    return FALSE;
+
+  if (call->in_place)
+    for (i = 0; i < call->n_outputs; i++)
+      if (i == 0 || call->outputs[i]->storage != call->outputs[0]->storage)
+        g_atomic_int_inc (&call->outputs[i]->storage->version);
+  for (i = 0; G_UNLIKELY (call->op->writes != NULL) && i < call->n_inputs; i++)
+    if (gtorch_call_writes (call, i))
+      g_atomic_int_inc (&call->inputs[i]->storage->version);
   return TRUE;
 }
 

@@ -580,7 +580,7 @@ multiply (Product *p, Plan *plan, gpointer handle, GError **error)
     {
       if (gtorch_cuda_recording_launch (replay->recording, p->lane, addresses, &n_launched, &local))
         return TRUE;
-      if (n_launched > 0)
+      if (n_launched > 0 || !gtorch_device_works (p->device, NULL))
         {
           g_propagate_error (error, g_steal_pointer (&local));
           return FALSE;
@@ -720,7 +720,10 @@ choose (Product *p, gpointer handle, gconstpointer bias)
       keep_plan (trial.plan);
     }
   else
-    plan_free (trial.plan);
+    {
+      p->has_recorded = FALSE;
+      plan_free (trial.plan);
+    }
   g_mutex_unlock (&lock);
   if (best >= 0)
     g_debug ("cublasLt: of %d algorithms number %d is the quickest for %" G_GINT64_FORMAT

@@ -13,26 +13,51 @@
 #define PATIENCE 50   /* microseconds */
 #define BOUNCE   4096 /* bytes; the driver is slow with memory that is not pinned */
 
-static gboolean
-is_worth_asking (gint64 *end)
+/* Asks until it is done, or for so long that the thread had better sleep. Meanwhile anybody may begin a
+ * capture that forbids to ask. */
+static CUresult
+ask (CUresult (*query) (gpointer what), gpointer what)
 {
-  const gint64 now = g_get_monotonic_time ();
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  CUresult result;
+  gint64 end;
+  GTORCH_CUDA_APART;
 
-  if (*end == 0)
-    *end = now + PATIENCE;
-  return now < *end;
+  result = query (what);
+  if (result != CUDA_ERROR_NOT_READY)
+    return result;
+  end = g_get_monotonic_time () + PATIENCE;
+  gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
+  do
+    result = query (what);
+  while (result == CUDA_ERROR_NOT_READY && g_get_monotonic_time () < end);
+  gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
+  return result;
+}
+
+static CUresult
+query_lane (gpointer lane)
+{
+  return gtorch_cuda.cuStreamQuery (((GTorchCudaLane *) lane)->handle);
+}
+
+static CUresult
+query_event (gpointer event)
+{
+  return gtorch_cuda.cuEventQuery (event);
 }
 
 CUresult
 gtorch_cuda_lane_wait (GTorchCudaLane *lane)
 {
-  gint64 end = 0;
-  CUresult result;
-  GTORCH_CUDA_APART;
+  CUresult result = ask (query_lane, lane);
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
-  while ((result = gtorch_cuda.cuStreamQuery (lane->handle)) == CUDA_ERROR_NOT_READY)
-    if (!is_worth_asking (&end))
-      return gtorch_cuda.cuStreamSynchronize (lane->handle);
+  if (result != CUDA_ERROR_NOT_READY)
+    return result;
+  gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
+  result = gtorch_cuda.cuStreamSynchronize (lane->handle);
+  gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
   return result;
 }
 
@@ -69,38 +94,54 @@ take_sleeper (GTorchCudaDevice *device, Sleeper *sleeper)
   return FALSE;
 }
 
+/* One that could not be used comes last. */
+static void
+put_sleeper (GTorchCudaDevice *device, const Sleeper *sleeper, gboolean is_good)
+{
+  g_mutex_lock (&device->event_lock);
+  g_array_insert_vals (device->sleepers, is_good ? device->sleepers->len : 0, sleeper, 1);
+  g_mutex_unlock (&device->event_lock);
+}
+
 /* An event that wakes threads up is an interrupt each time it is passed, which takes 35 us from whoever is
  * on the processor that gets it. So events do not, but for one that is recorded behind them when a thread
- * falls asleep. */
+ * falls asleep. It takes a queue of the device's meanwhile, as every stream that waits does. */
 static CUresult
 sleep_until (GTorchCudaDevice *device, CUevent event)
 {
+  CUcontext former = NULL;
+  gboolean is_asleep = FALSE;
   Sleeper sleeper;
   CUresult result;
 
-  if (!gtorch_cuda_device_activate (device, NULL) || !take_sleeper (device, &sleeper))
-    return gtorch_cuda.cuEventSynchronize (event);
-  result = gtorch_cuda.cuStreamWaitEvent (sleeper.stream, event, 0);
-  if (result == CUDA_SUCCESS)
-    result = gtorch_cuda.cuEventRecord (sleeper.event, sleeper.stream);
-  if (result == CUDA_SUCCESS)
-    result = gtorch_cuda.cuEventSynchronize (sleeper.event);
-  g_mutex_lock (&device->event_lock);
-  g_array_append_val (device->sleepers, sleeper);
-  g_mutex_unlock (&device->event_lock);
+  gtorch_cuda.cuCtxGetCurrent (&former);
+  if (gtorch_cuda_device_activate (device, NULL) && take_sleeper (device, &sleeper))
+    {
+      is_asleep = gtorch_cuda.cuStreamWaitEvent (sleeper.stream, event, 0) == CUDA_SUCCESS
+                  && gtorch_cuda.cuEventRecord (sleeper.event, sleeper.stream) == CUDA_SUCCESS;
+      if (!is_asleep)
+        put_sleeper (device, &sleeper, FALSE);
+    }
+  /* only this tells of the event: the memory of who gives up waiting goes to others */
+  result = gtorch_cuda.cuEventSynchronize (is_asleep ? sleeper.event : event);
+  if (is_asleep)
+    put_sleeper (device, &sleeper, TRUE);
+  if (former != NULL && former != device->context)
+    gtorch_cuda.cuCtxSetCurrent (former);
   return result;
 }
 
 CUresult
 gtorch_cuda_event_wait (GTorchCudaDevice *device, CUevent event)
 {
-  gint64 end = 0;
-  CUresult result;
-  GTORCH_CUDA_APART;
+  CUresult result = ask (query_event, event);
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
-  while ((result = gtorch_cuda.cuEventQuery (event)) == CUDA_ERROR_NOT_READY)
-    if (!is_worth_asking (&end))
-      return sleep_until (device, event);
+  if (result != CUDA_ERROR_NOT_READY)
+    return result;
+  gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
+  result = sleep_until (device, event);
+  gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
   return result;
 }
 

@@ -32,6 +32,8 @@ static struct
   gboolean clears, borrows, counts, grows, stutters, changes, gathers, keeps, forks;
 } form;
 
+static void (*on_call) (CUstream stream);
+
 static GtMultiply
 product (guint side_of_tile)
 {
@@ -99,6 +101,8 @@ multiply (void *stream, unsigned algorithm)
   guint i, n = form.n_kernels + (form.stutters && n_called % 2 == 1);
 
   n_called++;
+  if (on_call != NULL)
+    on_call (stream);
   if (form.clears
       && gtorch_cuda.cuMemsetD32Async ((guintptr) fake_cublaslt.last.workspace, 0, 1, stream)
              != CUDA_SUCCESS)
@@ -241,7 +245,8 @@ run (Compute compute, guint device, gdouble factor, guint nth, gint fault)
       if (nth > 0)
         fake_cuda_fail (NULL, nth, fault);
       result = compute (x, y, z, &error);
-      g_assert_cmpint (fake_cuda_clear_faults (), ==, nth > 0);
+      if (nth > 0)
+        g_assert_true (fake_cuda_clear_faults ());
       g_assert_true ((result == NULL) == (error != NULL));
       if (nth == 0)
         g_assert_no_error (error);
@@ -556,6 +561,41 @@ wait_for_context (gpointer over)
   return GUINT_TO_POINTER (n);
 }
 
+static GThread *waiting;
+
+/* It begins to wait while the call is captured, and has not by the end of it. */
+static void
+meet (CUstream stream)
+{
+  CUstreamCaptureStatus status;
+  guint n;
+
+  OK (cuStreamIsCapturing (stream, &status));
+  if (status == CU_STREAM_CAPTURE_STATUS_NONE)
+    return;
+  n = fake_cuda_get_calls ("cuCtxSynchronize");
+  if (waiting == NULL)
+    waiting = g_thread_new ("wait", wait_once, NULL);
+  g_usleep (20000);
+  g_assert_cmpuint (fake_cuda_get_calls ("cuCtxSynchronize"), ==, n);
+}
+
+static void
+who_waits_for_the_context_waits_for_recordings (void)
+{
+  guint i;
+
+  set_up ();
+  on_call = meet;
+  for (i = 1; i < N_CALLS; i++)
+    g_assert_cmpuint (mm (1), ==, 1);
+  g_assert_cmpuint (mm (1), ==, 1 + N_SAMPLES);
+  on_call = NULL;
+  g_assert_nonnull (waiting);
+  g_thread_join (g_steal_pointer (&waiting));
+  g_assert_cmpuint (mm (1), ==, 0);
+}
+
 static void
 others_may_wait_for_the_context (void)
 {
@@ -642,26 +682,89 @@ faults_leave_nothing (void)
   n_columns = next;
 }
 
-/* A launch that the driver does not take any more is the library's again. */
+/* A launch that the driver does not take any more is the library's again, if none has been made. */
 static void
 a_refused_launch_is_called (void)
 {
+  guint n;
+
   set_up ();
   assert_recorded (1);
+  n = fake_cublaslt.n_products;
   fake_cuda_fail ("cuLaunchKernelEx", 1, CUDA_ERROR_INVALID_VALUE);
-  {
-    g_autoptr (GTorchImpl) x = draw (gpu (0), N_ROWS, DEPTH, 1);
-    g_autoptr (GTorchImpl) y = draw (gpu (0), DEPTH, n_columns, 1);
-    g_autoptr (GTorchImpl) z = NULL;
-    GError *error = NULL;
-    guint n = fake_cublaslt.n_products;
-
-    z = gtorch_op_mm (x, y, &error);
-    g_assert_no_error (error);
-    g_assert_true (fake_cuda_clear_faults ());
-    g_assert_cmpuint (fake_cublaslt.n_products, ==, n + 1);
-  }
+  mm (1);
+  g_assert_true (fake_cuda_clear_faults ());
+  g_assert_cmpuint (fake_cublaslt.n_products, ==, n + 1);
   g_assert_cmpuint (mm (1), ==, 1);
+}
+
+static void
+a_refused_second_launch_is_an_error (void)
+{
+  g_autoptr (GTorchImpl) x = draw (gpu (0), N_ROWS, DEPTH, 1);
+  g_autoptr (GTorchImpl) y = NULL;
+  g_autoptr (GTorchImpl) z = NULL;
+  g_autoptr (GError) error = NULL;
+  guint n;
+
+  set_up ();
+  form.n_kernels = 2;
+  assert_recorded (2);
+  y = draw (gpu (0), DEPTH, n_columns, 1);
+  n = fake_cublaslt.n_products;
+  fake_cuda_fail ("cuLaunchKernelEx", 2, CUDA_ERROR_INVALID_VALUE);
+  z = gtorch_op_mm (x, y, &error);
+  g_assert_true (fake_cuda_clear_faults ());
+  g_assert_null (z);
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA);
+  g_assert_nonnull (strstr (error->message, "mm"));
+  g_assert_cmpuint (fake_cublaslt.n_products, ==, n);
+  g_assert_cmpuint (mm (2), ==, 0);
+}
+
+/* The first cause is told, not what the library makes of it. */
+static void
+a_lost_device_is_told (void)
+{
+  g_autoptr (GTorchImpl) x = draw (gpu (0), N_ROWS, DEPTH, 1);
+  g_autoptr (GTorchImpl) y = NULL;
+  g_autoptr (GTorchImpl) z = NULL;
+  g_autoptr (GError) error = NULL;
+  guint n;
+
+  set_up ();
+  assert_recorded (1);
+  y = draw (gpu (0), DEPTH, n_columns, 1);
+  g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
+  n = fake_cublaslt.n_products;
+  fake_cuda_break (0, 1, CUDA_ERROR_ILLEGAL_ADDRESS);
+  g_assert_true (gtorch_op_neg_inplace (x, NULL));
+  while (fake_cuda_get_pending () > 0)
+    gtorch_cuda.cuStreamQuery (side); /* nobody has heard of it yet */
+  z = gtorch_op_mm (x, y, &error);
+  fake_cuda_clear_faults ();
+  g_assert_null (z);
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_LOST);
+  g_assert_cmpuint (fake_cublaslt.n_products, ==, n);
+  gtorch_device_forget_failure (gpu (0));
+}
+
+/* After 8, 64 and 512 calls, in case that something has changed. */
+static void
+what_cannot_be_recorded_is_tried_three_times (void)
+{
+  guint i, n = 0, n_tries = 0;
+
+  set_up ();
+  form.clears = TRUE;
+  for (i = 0; i < 8 + 64 + 512 + 600; i++)
+    {
+      n = mm (1);
+      n_tries += n > 1;
+      if (n > 1)
+        g_assert_true (i + 1 == 8 || i + 1 == 8 + 64 || i + 1 == 8 + 64 + 512);
+    }
+  g_assert_cmpuint (n_tries, ==, 3);
 }
 
 #define TEST(name) g_test_add_func ("/GTorchCudaRecording/" #name, name)
@@ -695,10 +798,14 @@ main (gint argc, gchar **argv)
   TEST (the_library_does_the_rest);
   TEST (recordings_can_be_turned_off);
   TEST (nothing_is_recorded_while_the_context_is_waited_for);
+  TEST (who_waits_for_the_context_waits_for_recordings);
   TEST (others_may_wait_for_the_context);
   TEST (trials_are_recorded);
   TEST (faults_leave_nothing);
   TEST (a_refused_launch_is_called);
+  TEST (a_refused_second_launch_is_an_error);
+  TEST (what_cannot_be_recorded_is_tried_three_times);
+  TEST (a_lost_device_is_told);
   result = g_test_run ();
   gtorch_impl_unref (library_memory);
   assert_no_misuse ();

@@ -383,6 +383,40 @@ sleeping_threads_do_not_share (void)
     }
 }
 
+/* What wakes a thread up may fail, but who waits has waited then. */
+static void
+who_cannot_sleep_waits (void)
+{
+  static const gchar *const calls[] = { "cuStreamWaitEvent", "cuEventRecord",
+                                        "cuStreamCreateWithPriority", "cuEventCreate" };
+  GTorchStream *stream = gtorch_device_get_default_stream (gpu (0));
+  GTorchCudaDevice *device = GTORCH_CUDA_DEVICE (gpu (0));
+  g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, 8);
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (calls); i++)
+    {
+      g_autoptr (GTorchEvent) event = gtorch_event_new (GTORCH_EVENT_NONE);
+      GThread *thread;
+
+      if (i >= 2) /* it has to be made */
+        g_array_set_size (device->sleepers, 0);
+      fake_cuda_hold (TRUE);
+      g_assert_true (gtorch_op_neg_inplace (x, NULL));
+      g_assert_true (gtorch_event_record (event, stream, NULL));
+      fake_cuda_reset_calls ();
+      fake_cuda_fail (calls[i], 1, CUDA_ERROR_OUT_OF_MEMORY);
+      thread = g_thread_new ("sleep", sleep_on, event);
+      while (fake_cuda_get_calls ("cuEventSynchronize") == 0)
+        g_thread_yield ();
+      g_assert_true (fake_cuda_clear_faults ());
+      g_assert_false (gtorch_event_query (event));
+      fake_cuda_hold (FALSE);
+      g_thread_join (thread);
+      g_assert_true (gtorch_event_query (event));
+    }
+}
+
 #define TEST(name) g_test_add_func ("/GTorchCudaStream/" #name, name)
 
 gint
@@ -402,6 +436,7 @@ main (gint argc, gchar **argv)
   TEST (printing_leaves_errors_to_others);
   TEST (streams_share_queues_when_there_are_many);
   TEST (sleeping_threads_do_not_share);
+  TEST (who_cannot_sleep_waits);
   result = g_test_run ();
   assert_no_misuse ();
   return result;
