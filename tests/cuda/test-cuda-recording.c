@@ -808,6 +808,8 @@ main (gint argc, gchar **argv)
   TEST (a_lost_device_is_told);
   result = g_test_run ();
   gtorch_impl_unref (library_memory);
+  OK (cuStreamDestroy (side));
+  OK (cuLibraryUnload (library));
   assert_no_misuse ();
   return result;
 }
