@@ -34,12 +34,18 @@ typedef struct
   guint64 ahead; /* … ahead of this one of those that are given */
 } Place;
 
+/* A launch, but for its parameters; compared byte by byte. */
 typedef struct
 {
   CUfunction function;
   CUlaunchConfig config; /* without stream and attributes, but with their number */
   CUlaunchAttribute attributes[G_N_ELEMENTS (attributes)];
-  gsize n_bytes;
+  gsize n_bytes; /* of the parameters */
+} Kernel;
+
+typedef struct
+{
+  Kernel kernel;
   guint8 parameters[MAX_BYTES];
 } Node;
 
@@ -51,10 +57,7 @@ typedef struct
 
 typedef struct
 {
-  CUfunction function;
-  CUlaunchConfig config;
-  CUlaunchAttribute attributes[G_N_ELEMENTS (attributes)];
-  gsize n_bytes;
+  Kernel kernel;
   guint8 *parameters;
   guint n_places;
   Place *places;
@@ -69,7 +72,7 @@ struct _GTorchCudaRecording
 /* --- what the library has captured --- */
 
 static gboolean
-read_attributes (CUgraphNode node, Node *result)
+read_attributes (CUgraphNode node, Kernel *result)
 {
   static const CUlaunchAttributeValue none;
   CUlaunchAttributeValue value = none;
@@ -104,28 +107,30 @@ keep_piece (gsize offset, gconstpointer bytes, gsize n_bytes, gpointer data)
 
   if (offset + n_bytes <= MAX_BYTES)
     memcpy (node->parameters + offset, bytes, n_bytes);
-  node->n_bytes = MAX (node->n_bytes, offset + n_bytes);
+  node->kernel.n_bytes = MAX (node->kernel.n_bytes, offset + n_bytes);
 }
 
 static gboolean
 read_node (CUgraphNode node, Node *result)
 {
+  CUlaunchConfig *config = &result->kernel.config;
+  gsize *n_bytes = &result->kernel.n_bytes;
   CUDA_KERNEL_NODE_PARAMS kernel;
   CUgraphNodeType type;
 
   if (gtorch_cuda.cuGraphNodeGetType (node, &type) != CUDA_SUCCESS
       || type != CU_GRAPH_NODE_TYPE_KERNEL
-      || !gtorch_cuda_kernel_node_read (node, &kernel, &result->function, keep_piece, result)
-      || result->n_bytes == 0 || result->n_bytes > MAX_BYTES)
+      || !gtorch_cuda_kernel_node_read (node, &kernel, &result->kernel.function, keep_piece, result)
+      || *n_bytes == 0 || *n_bytes > MAX_BYTES)
     return FALSE;
-  result->config.gridDimX = kernel.gridDimX;
-  result->config.gridDimY = kernel.gridDimY;
-  result->config.gridDimZ = kernel.gridDimZ;
-  result->config.blockDimX = kernel.blockDimX;
-  result->config.blockDimY = kernel.blockDimY;
-  result->config.blockDimZ = kernel.blockDimZ;
-  result->config.sharedMemBytes = kernel.sharedMemBytes;
-  return read_attributes (node, result);
+  config->gridDimX = kernel.gridDimX;
+  config->gridDimY = kernel.gridDimY;
+  config->gridDimZ = kernel.gridDimZ;
+  config->blockDimX = kernel.blockDimX;
+  config->blockDimY = kernel.blockDimY;
+  config->blockDimZ = kernel.blockDimZ;
+  config->sharedMemBytes = kernel.sharedMemBytes;
+  return read_attributes (node, &result->kernel);
 }
 
 /* One kernel after the other. */
@@ -230,11 +235,11 @@ find_places (Sample *const *samples, guint node,
   guint k;
 
   *n_places = 0;
-  for (offset = 0; offset < first->n_bytes; offset += size)
+  for (offset = 0; offset < first->kernel.n_bytes; offset += size)
     {
       gboolean is_same = TRUE;
 
-      size = MIN (sizeof (guint64), first->n_bytes - offset);
+      size = MIN (sizeof (guint64), first->kernel.n_bytes - offset);
       for (k = 1; k < N_SAMPLES; k++)
         is_same &=
             memcmp (first->parameters + offset, samples[k]->nodes[node].parameters + offset, size)
@@ -246,14 +251,6 @@ find_places (Sample *const *samples, guint node,
       *n_places += !is_same;
     }
   return TRUE;
-}
-
-static gboolean
-are_alike (const Node *one, const Node *other)
-{
-  return one->function == other->function && one->n_bytes == other->n_bytes
-         && memcmp (&one->config, &other->config, sizeof one->config) == 0
-         && memcmp (one->attributes, other->attributes, sizeof one->attributes) == 0;
 }
 
 static GTorchCudaRecording *
@@ -270,17 +267,15 @@ compare (Sample *const *samples, const guint64 (*addresses)[GTORCH_CUDA_RECORDIN
       gboolean fits = TRUE;
 
       for (k = 1; k < N_SAMPLES; k++)
-        fits = fits && samples[k]->n == samples[0]->n && are_alike (node, &samples[k]->nodes[i]);
+        fits = fits && samples[k]->n == samples[0]->n
+               && memcmp (&node->kernel, &samples[k]->nodes[i].kernel, sizeof node->kernel) == 0;
       if (!fits || !find_places (samples, i, addresses, n, places, &launch->n_places))
         {
           gtorch_cuda_recording_free (self);
           return NULL;
         }
-      launch->function = node->function;
-      launch->config = node->config;
-      memcpy (launch->attributes, node->attributes, sizeof launch->attributes);
-      launch->n_bytes = node->n_bytes;
-      launch->parameters = g_memdup2 (node->parameters, node->n_bytes);
+      launch->kernel = node->kernel;
+      launch->parameters = g_memdup2 (node->parameters, node->kernel.n_bytes);
       launch->places = g_memdup2 (places, launch->n_places * sizeof *places);
       self->n++;
     }
@@ -434,8 +429,8 @@ gtorch_cuda_recording_launch (const GTorchCudaRecording *self, GTorchCudaLane *l
     {
       const Launch *launch = &self->launches[i];
       guint8 parameters[MAX_BYTES] __attribute__ ((aligned (64)));
-      CUlaunchConfig config = launch->config;
-      gsize n_bytes = launch->n_bytes;
+      CUlaunchConfig config = launch->kernel.config;
+      gsize n_bytes = launch->kernel.n_bytes;
       void *packed[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, parameters, CU_LAUNCH_PARAM_BUFFER_SIZE,
                          &n_bytes, CU_LAUNCH_PARAM_END };
 
@@ -448,9 +443,9 @@ gtorch_cuda_recording_launch (const GTorchCudaRecording *self, GTorchCudaLane *l
           memcpy (parameters + place->offset, &address, sizeof address);
         }
       config.hStream = lane->handle;
-      config.attrs = (CUlaunchAttribute *) launch->attributes;
+      config.attrs = (CUlaunchAttribute *) launch->kernel.attributes;
       *n_launched = i;
-      if (!gtorch_cuda_check (gtorch_cuda.cuLaunchKernelEx (&config, launch->function, NULL,
+      if (!gtorch_cuda_check (gtorch_cuda.cuLaunchKernelEx (&config, launch->kernel.function, NULL,
                                                             packed),
                               "cuLaunchKernelEx", error))
         return FALSE;
