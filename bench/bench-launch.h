@@ -16,7 +16,8 @@
 extern void *bench_driver;
 extern CUdeviceptr bench_driver_memory; /* of 64 bytes */
 
-#define WARM_UP 20000 /* microseconds */
+#define WARM_UP 20000  /* microseconds */
+#define SETTLE  300000 /* the same, of a GPU that takes all the power it may */
 
 #define CALL(name, types, ...)                                                   \
   do                                                                             \
