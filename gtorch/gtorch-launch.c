@@ -70,6 +70,7 @@ gtorch_saved_call_new (const GTorchOpCall *call, GTorchAliasFunc alias, gpointer
   guint i, j, attr;
 
   saved->call = *call;
+  saved->call.is_plain = FALSE; /* an alias may be laid out otherwise */
   saved->inputs = g_new0 (GTorchImpl *, MAX (call->n_inputs, 1));
   for (i = 0; i < call->n_inputs; i++)
     if (call->inputs[i] != NULL)

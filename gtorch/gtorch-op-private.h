@@ -120,6 +120,7 @@ struct _GTorchOpClass
   gint16 loop;           /* row of the loop tables, or -1 */
   guint16 autocast;      /* a byte for each type of device: GTorchAutocastPolicy */
   guint32 dtypes;        /* the dtypes it is computed in, after promotion */
+  guint32 plain;         /* those that a plain call may have, see is_plain below */
   guint32 saved_inputs;  /* bit i: the gradient needs the value of input i (bit 31: the list) */
   guint32 saved_outputs; /* bit i: … of output i */
   const GTorchArgSpec *args;
@@ -142,6 +143,7 @@ struct _GTorchOpCall
   gboolean in_place;
   gboolean of_numbers; /* all inputs are scalar arguments: so is the result */
   gboolean is_view;    /* set by shape (): the outputs show an input, nothing is launched */
+  gboolean is_plain;   /* all operands have one dtype, shape and device, no gaps, own memory */
   GTorchDevice *device;
   guint compute; /* dtype in which the elements are computed, set by shape () */
   guint64 seed;  /* RANDOM: Philox key and first counter, reserved after shape () */
@@ -242,8 +244,18 @@ GTorchImpl *gtorch_launch_new_output (GTorchOpCall *call, guint dtype, const gin
                                       guint n_dims, GError **error);
 
 /* --- autograd's part of a call (autograd/) --- */
+gboolean gtorch_autograd_look_for_wanted (GTorchImpl *const *inputs, guint n_inputs);
 /* Is any input wanting a gradient, with the grad mode on? */
-gboolean gtorch_autograd_wanted (GTorchImpl *const *inputs, guint n_inputs);
+static inline gboolean
+gtorch_autograd_wanted (GTorchImpl *const *inputs, guint n_inputs)
+{
+  guint i;
+
+  for (i = 0; i < n_inputs; i++)
+    if (inputs[i] != NULL && inputs[i]->autograd != NULL)
+      return gtorch_autograd_look_for_wanted (inputs + i, n_inputs - i);
+  return FALSE;
+}
 /* After a successful call: gives the outputs their grad_fn. */
 gboolean gtorch_autograd_record (GTorchOpCall *call, GError **error);
 

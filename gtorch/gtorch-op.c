@@ -238,11 +238,44 @@ find_device (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
-static gboolean
-run (GTorchOpCall *call, GError **error)
+static inline gboolean
+is_plain_operand (const GTorchImpl *impl)
 {
+  return impl->is_contiguous && !impl->is_number && impl->storage != NULL
+         && impl->storage->free_func == NULL;
+}
+
+/* The commonest call is one in which nothing has to be found out, and nothing can be wrong. */
+static inline gboolean
+is_plain (const GTorchOpCall *call)
+{
+  const GTorchImpl *first;
   guint i;
 
+  if (call->op->plain == 0)
+    return FALSE;
+  first = call->inputs[0];
+  if (first == NULL || (call->op->plain & (1u << first->dtype)) == 0 || !is_plain_operand (first))
+    return FALSE;
+  for (i = 1; i < call->n_inputs; i++)
+    {
+      const GTorchImpl *input = call->inputs[i];
+
+      if (input == first)
+        continue;
+      if (input == NULL || input->dtype != first->dtype || !is_plain_operand (input)
+          || input->storage->device != first->storage->device
+          || !gtorch_impl_same_shape (input, first)
+          || (call->in_place && input->storage == first->storage))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+/* Finds the device and the dtype to compute in, and makes the outputs. */
+static gboolean
+prepare (GTorchOpCall *call, GError **error)
+{
   if (G_UNLIKELY (!find_device (call, error)))
     return FALSE;
   if (G_UNLIKELY (call->device->type != GTORCH_DEVICE_TYPE_CPU) && call->op->cuda == NULL
@@ -259,7 +292,27 @@ run (GTorchOpCall *call, GError **error)
     return FALSE;
   if (G_UNLIKELY (call->op->flags & GTORCH_OP_FLAG_RANDOM))
     gtorch_random_reserve (call);
+  return TRUE;
+}
 
+static gboolean
+prepare_plain (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *first = call->inputs[0];
+
+  call->device = first->storage->device;
+  call->compute = first->dtype;
+  return call->in_place
+         || gtorch_call_set_output (call, 0, first->dtype, first->shape, first->n_dims, error);
+}
+
+static gboolean
+run (GTorchOpCall *call, GError **error)
+{
+  guint i;
+
+  if (G_UNLIKELY (!(call->is_plain ? prepare_plain (call, error) : prepare (call, error))))
+    return FALSE;
   if (!(call->op->flags & GTORCH_OP_FLAG_VIEW) && G_LIKELY (!call->is_view)
       && G_UNLIKELY (!gtorch_launch (call, error)))
     return FALSE;
@@ -319,6 +372,7 @@ gtorch_op_run (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_input
 
   if (G_UNLIKELY (gtorch_thread.autocast != NULL) && op->autocast != 0)
     return run_autocast (op, inputs, n_inputs, attrs, outputs, error);
+  call.is_plain = is_plain (&call);
   if (G_UNLIKELY (!run (&call, error)))
     goto failed;
   if (op->grad != NULL && G_UNLIKELY (gtorch_autograd_wanted (inputs, n_inputs))
@@ -380,6 +434,32 @@ check_target (GTorchOpCall *call, GTorchImpl *target, GError **error)
   return TRUE;
 }
 
+/* The overlap of what is written to with what is read, too. */
+static gboolean
+check_targets (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *self = call->inputs[0];
+  guint i;
+
+  if (!check_target (call, self, error))
+    return FALSE;
+  for (i = 1; G_UNLIKELY (call->op->writes != NULL) && i < call->n_inputs; i++)
+    if (gtorch_call_writes (call, i) && !check_target (call, call->inputs[i], error))
+      return FALSE;
+  for (i = 1; i < call->n_inputs; i++)
+    if (call->inputs[i] != NULL && self->storage != NULL
+        && gtorch_impl_overlaps (self, call->inputs[i]))
+      {
+        gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                           _ ("the tensor written to, of shape %s, overlaps the input of shape %s "
+                              "in memory: "
+                              "clone the input"),
+                           gtorch_impl_shape_str (self), gtorch_impl_shape_str (call->inputs[i]));
+        return FALSE;
+      }
+  return TRUE;
+}
+
 gboolean
 gtorch_op_run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
                         const GTorchAttr *attrs, GError **error)
@@ -394,28 +474,15 @@ gtorch_op_run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guin
     .in_place = TRUE,
   };
   g_autoptr (GTorchImpl) original = NULL;
-  GTorchImpl *self = inputs[0];
-  guint i;
 
-  if (!check_target (&call, self, error))
+  call.is_plain = is_plain (&call);
+  if (!call.is_plain && !check_targets (&call, error))
     return FALSE;
-  for (i = 1; G_UNLIKELY (op->writes != NULL) && i < n_inputs; i++)
-    if (gtorch_call_writes (&call, i) && !check_target (&call, inputs[i], error))
-      return FALSE;
-  for (i = 1; i < n_inputs; i++)
-    if (inputs[i] != NULL && self->storage != NULL && gtorch_impl_overlaps (self, inputs[i]))
-      {
-        gtorch_call_error (&call, error, GTORCH_ERROR_INVALID,
-                           _ ("the tensor written to, of shape %s, overlaps the input of shape %s "
-                              "in memory: "
-                              "clone the input"),
-                           gtorch_impl_shape_str (self), gtorch_impl_shape_str (inputs[i]));
-        return FALSE;
-      }
-  if (!gtorch_autograd_begin_in_place (op, inputs, n_inputs, &original, error))
+  if (G_UNLIKELY (gtorch_autograd_wanted (inputs, n_inputs))
+      && !gtorch_autograd_begin_in_place (op, inputs, n_inputs, &original, error))
     return FALSE;
 
-  call.outputs[0] = self;
+  call.outputs[0] = inputs[0];
   if (!run (&call, error))
     return FALSE;
   if (original != NULL)

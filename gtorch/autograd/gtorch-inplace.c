@@ -315,8 +315,6 @@ gtorch_autograd_begin_in_place (const GTorchOpClass *op, GTorchImpl *const *inpu
   gboolean before, own;
 
   *original = NULL;
-  if (G_LIKELY (!gtorch_autograd_wanted (inputs, n_inputs)))
-    return TRUE;
   own = gtorch_impl_requires_grad (self);
   if (op->grad == NULL && !own)
     return TRUE;

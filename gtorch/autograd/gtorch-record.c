@@ -31,7 +31,7 @@ static void op_node_finalize (GTorchNode *node);
 static const GTorchNodeClass op_node_class = { op_node_apply, op_node_release, op_node_finalize };
 
 gboolean
-gtorch_autograd_wanted (GTorchImpl *const *inputs, guint n_inputs)
+gtorch_autograd_look_for_wanted (GTorchImpl *const *inputs, guint n_inputs)
 {
   guint i;
 

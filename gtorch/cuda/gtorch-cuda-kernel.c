@@ -54,17 +54,13 @@ gtorch_cuda_kernel_get (GTorchCudaKernel *self, GTorchCudaFamily *family, const 
   return result;
 }
 
-/* The driver launches a kernel as well, but looks for its function each time. */
-static CUfunction
-get_function (GTorchCudaKernel *self, GTorchCudaDevice *device)
+static G_GNUC_NO_INLINE CUfunction
+find_function (GTorchCudaKernel *self, GTorchCudaDevice *device, CUfunction *place)
 {
-  CUfunction *place = &self->functions[device->parent_instance.index];
-  CUfunction function = g_atomic_pointer_get (place);
+  CUfunction function = NULL;
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   gboolean found;
 
-  if (G_LIKELY (function != NULL))
-    return function;
   gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
   found = gtorch_cuda_device_activate (device, NULL)
           && gtorch_cuda.cuKernelGetFunction (&function, self->kernel) == CUDA_SUCCESS;
@@ -75,9 +71,19 @@ get_function (GTorchCudaKernel *self, GTorchCudaDevice *device)
   return function;
 }
 
+/* The driver launches a kernel as well, but looks for its function each time. */
+static inline CUfunction
+get_function (GTorchCudaKernel *self, GTorchCudaDevice *device)
+{
+  CUfunction *place = &self->functions[device->parent_instance.index];
+  CUfunction function = g_atomic_pointer_get (place);
+
+  return G_LIKELY (function != NULL) ? function : find_function (self, device, place);
+}
+
 /* Of the only parameter. Not before the first launch outside of a capture: the driver may load the kernel to
  * tell, and the capture would not. */
-static gsize
+static G_GNUC_NO_INLINE gsize
 ask_size (GTorchCudaKernel *self, CUfunction function)
 {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -93,9 +99,9 @@ ask_size (GTorchCudaKernel *self, CUfunction function)
 
 /* The driver takes so many bytes sooner than something whose size it has to ask the kernel for. Not in a
  * capture of the library's: there parameters of nodes are read and changed, by pointers. */
-gboolean
-gtorch_cuda_kernel_launch (GTorchCudaKernel *self, GTorchCudaLane *lane,
-                           const GTorchCudaLaunch *launch, gconstpointer parameters, GError **error)
+static inline gboolean
+enqueue (GTorchCudaKernel *self, GTorchCudaLane *lane, const GTorchCudaLaunch *launch,
+         gconstpointer parameters, GError **error)
 {
   void *pointers[] = { (void *) parameters };
   GTorchCudaCapture *capture = gtorch_cuda_lane_capture (lane);
@@ -124,6 +130,13 @@ gtorch_cuda_kernel_launch (GTorchCudaKernel *self, GTorchCudaLane *lane,
 }
 
 gboolean
+gtorch_cuda_kernel_launch (GTorchCudaKernel *self, GTorchCudaLane *lane,
+                           const GTorchCudaLaunch *launch, gconstpointer parameters, GError **error)
+{
+  return enqueue (self, lane, launch, parameters, error);
+}
+
+gboolean
 gtorch_cuda_kernel_run (GTorchCudaKernel *self, GTorchCudaFamily *family, const gchar *name,
                         GTorchCudaLane *lane, guint64 blocks, guint threads,
                         gconstpointer parameters, GError **error)
@@ -140,5 +153,5 @@ gtorch_cuda_kernel_run (GTorchCudaKernel *self, GTorchCudaFamily *family, const 
   if (G_UNLIKELY (g_atomic_pointer_get (&self->kernel) == NULL)
       && !gtorch_cuda_kernel_get (self, family, name, error))
     return FALSE;
-  return gtorch_cuda_kernel_launch (self, lane, &launch, parameters, error);
+  return enqueue (self, lane, &launch, parameters, error);
 }

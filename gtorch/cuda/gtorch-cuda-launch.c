@@ -27,14 +27,9 @@ stand_in (GTorchOpCall *call, GTorchCudaLane *lane)
                                          sizeof (gpointer), NULL));
 }
 
-static gboolean
-run (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+static G_GNUC_NO_INLINE gboolean
+fall_back (GTorchOpCall *call, GTorchCudaLane *lane, GError *reason, GError **error)
 {
-  GError *reason = NULL;
-  GTORCH_CUDA_APART;
-
-  if (G_LIKELY (call->op->cuda (call, lane, &reason)))
-    return TRUE;
   if (g_error_matches (reason, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED) && stand_in (call, lane))
     {
       g_error_free (reason);
@@ -44,8 +39,17 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   return FALSE;
 }
 
+static inline gboolean
+run (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  GError *reason = NULL;
+  GTORCH_CUDA_APART;
+
+  return G_LIKELY (call->op->cuda (call, lane, &reason)) || fall_back (call, lane, reason, error);
+}
+
 /* Errors of the driver begin with the function or the kernel. */
-static void
+static G_GNUC_NO_INLINE void
 name_error (const GTorchOpCall *call, GError **error)
 {
   const gchar *name = gtorch_call_named_op (call)->name;
@@ -98,7 +102,7 @@ gtorch_cuda_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *ca
       return FALSE;
     }
   use_inputs (call, lane);
-  for (i = 0; i < call->n_outputs; i++)
+  for (i = call->in_place ? 1 : 0; i < call->n_outputs; i++)
     if (call->outputs[i] != NULL)
       gtorch_cuda_use_storage (call->outputs[i]->storage, lane);
   if (G_UNLIKELY (gtorch_get_launch_blocking () && gtorch_cuda_lane_capture (lane) == NULL))

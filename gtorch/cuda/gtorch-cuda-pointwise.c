@@ -141,8 +141,18 @@ launch_strided (GTorchOpCall *call, GTorchCudaLane *lane, guint dtype, GTorchIte
   return launch (call, lane, dtype, STRIDED, n, p, error);
 }
 
-gboolean
-gtorch_cuda_pointwise (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+static void
+fill_in_attrs (const GTorchOpCall *call, GtContiguous *p)
+{
+  guint i;
+
+  p->numbers = 0;
+  for (i = 0; i < call->op->n_attrs; i++)
+    p->attrs[i].i = call->attrs[i].i;
+}
+
+static G_GNUC_NO_INLINE gboolean
+run_any (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   guint compute = gtorch_dtype_infos[call->compute].compute;
   guint stored = call->compute;
@@ -170,9 +180,7 @@ gtorch_cuda_pointwise (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
     stored = gtorch_dtype_infos[call->compute].real;
   same = output->dtype == stored;
 
-  base->numbers = 0;
-  for (k = 0; k < call->op->n_attrs; k++)
-    base->attrs[k].i = call->attrs[k].i;
+  fill_in_attrs (call, base);
   base->data[0] = gtorch_impl_data (output);
   contiguous &= is_aligned (base->data[0]);
   for (k = 1; k < n_operands; k++)
@@ -209,4 +217,30 @@ gtorch_cuda_pointwise (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   for (k = 0; k < n_operands; k++)
     p.strided.dtypes[k] = operands[k]->dtype;
   return launch_strided (call, lane, compute, &iter, &p.strided, error);
+}
+
+gboolean
+gtorch_cuda_pointwise (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  const gint64 size = gtorch_dtype_size (call->compute);
+  const GTorchImpl *output = call->outputs[0];
+  guintptr bits;
+  GtContiguous p;
+  guint k;
+
+  if (!call->is_plain || output->numel == 0)
+    return run_any (call, lane, error);
+  p.data[0] = (char *) output->storage->data + output->offset * size;
+  bits = (guintptr) p.data[0];
+  for (k = 0; k < call->n_inputs; k++)
+    {
+      p.data[k + 1] = (char *) call->inputs[k]->storage->data + call->inputs[k]->offset * size;
+      bits |= (guintptr) p.data[k + 1];
+    }
+  if (G_UNLIKELY (!is_aligned ((gconstpointer) bits)))
+    return run_any (call, lane, error);
+  fill_in_attrs (call, &p);
+  p.n = output->numel;
+  return launch (call, lane, call->compute, CONTIGUOUS, p.n >> (4 - __builtin_ctz (size)), &p,
+                 error);
 }

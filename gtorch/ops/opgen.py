@@ -166,6 +166,17 @@ class Row:
             loops[dtype] = texts
         return loops
 
+    def plain_dtypes(self):
+        """The dtypes that the result has as well, if all operands have one of them and one shape."""
+        if not self.loops or self.family != 'pointwise' or 'shape' in self.data or self.list is not None:
+            return []
+        if {'random', 'sync', 'devices'} & set(self.flags) or 'writes' in self.data or len(self.outputs) > 1:
+            return []
+        if self.promote not in ('common', 'float', 'bounds') or any(t.kind == 'Tensor?' for t in self.tensors):
+            return []
+        takes_any = self.promote == 'common' and 'whole' not in self.flags
+        return [d for d in CLASSES[self.dtypes] if takes_any or d in CLASSES['floatc']]
+
     # -- C declarations ----------------------------------------------------------------------------
     def c_args(self, public, scalar=None, scalar_type='gdouble'):
         out = []
@@ -309,6 +320,7 @@ def emit_table(rows):
         if row.family == 'view':
             cpu = 'NULL'
         cuda = cpu.replace('gtorch_cpu_', 'gtorch_cuda_')
+        plain = ' | '.join(f'GTORCH_DTYPES ({d.upper()})' for d in row.plain_dtypes())
         names = [t.name for t in row.tensors]
         saved_in = [i for i, n in enumerate(names) if n in row.saved]
         if row.list is not None and row.list.name in row.saved:
@@ -330,6 +342,7 @@ def emit_table(rows):
         out.append(f'    .promote = GTORCH_PROMOTE_{row.promote.upper()},')
         out.append(f'    .loop = {row.loop_index},')
         out.append(f'    .dtypes = {mask},')
+        out.append(f'    .plain = {plain or 0},')
         out.append(f'    .autocast = {opgen_autocast.table_entry(row)},')
         out.append(f'    .saved_inputs = {" | ".join(f"1u << {i}" for i in saved_in) or 0},')
         out.append(f'    .saved_outputs = {" | ".join(f"1u << {i}" for i in saved_out) or 0},')
