@@ -72,16 +72,6 @@ wrong:
   return NULL;
 }
 
-gboolean
-gtorch_grad_is_ours (const GTorchImpl *impl)
-{
-  GTorchStorage *storage = impl->storage;
-
-  return g_atomic_int_get (&impl->ref_count) == 1 && storage != NULL
-         && g_atomic_int_get (&storage->ref_count) == 1 && storage->free_func == NULL
-         && impl->autograd == NULL && impl->is_contiguous && !impl->is_number;
-}
-
 /* The dimensions by falling stride, if the elements lie without gaps in some order of dimensions. */
 static gboolean
 dense_order (const GTorchImpl *impl, gint64 *order)
@@ -105,6 +95,33 @@ dense_order (const GTorchImpl *impl, gint64 *order)
       if (size != 1 && impl->strides[order[i]] != expected)
         return FALSE;
     }
+  return TRUE;
+}
+
+gboolean
+gtorch_grad_is_ours (const GTorchImpl *impl)
+{
+  GTorchStorage *storage = impl->storage;
+  gint64 order[GTORCH_MAX_DIMS];
+
+  return g_atomic_int_get (&impl->ref_count) == 1 && storage != NULL
+         && g_atomic_int_get (&storage->ref_count) == 1 && storage->free_func == NULL
+         && impl->autograd == NULL && !impl->is_number
+         && (impl->is_contiguous || dense_order (impl, order));
+}
+
+/* Is grad laid out as copy_like () would do it? */
+static gboolean
+is_like (const GTorchImpl *impl, const GTorchImpl *grad)
+{
+  gint64 order[GTORCH_MAX_DIMS];
+  guint i;
+
+  if (impl->is_contiguous || !dense_order (impl, order))
+    return grad->is_contiguous;
+  for (i = 0; i < impl->n_dims; i++)
+    if (impl->shape[i] != 1 && grad->strides[i] != impl->strides[i])
+      return FALSE;
   return TRUE;
 }
 
@@ -174,7 +191,7 @@ gtorch_grad_accumulate (GTorchImpl *impl, GTorchImpl *grad, gboolean may_take, G
   success = follow_stream (autograd, gtorch_impl_device (impl), error);
   if (success && autograd->grad == NULL)
     {
-      if (may_take && impl->is_contiguous && gtorch_grad_is_ours (grad))
+      if (may_take && gtorch_grad_is_ours (grad) && is_like (impl, grad))
         autograd->grad = gtorch_impl_ref (grad);
       else
         autograd->grad = copy_like (impl, grad, error);

@@ -283,6 +283,62 @@ hooks_see_and_change_gradients (void)
   g_assert_false (gtorch_tensor_remove_hook (x, id));
 }
 
+static GTorchTensor *
+note_address (GTorchTensor *grad, gpointer user_data)
+{
+  *(gsize *) user_data = gtorch_tensor_get_data_ptr (grad);
+  return NULL;
+}
+
+/* A leaf whose columns follow each other, as channels that come last do, gets a grad of the same layout:
+ * what comes back is that already, and is not copied. */
+static void
+layouts_are_kept (void)
+{
+  guint k;
+
+  for (k = 0; k < 2; k++)
+    {
+      g_autoptr (GTorchTensor) base =
+          gtorch_ones (GTORCH_SHAPE (4, 3), GTORCH_DTYPE_FLOAT64, NULL, NULL);
+      g_autoptr (GTorchTensor) other =
+          gtorch_full (GTORCH_SHAPE (4, 3), 2, GTORCH_DTYPE_FLOAT64, NULL, NULL);
+      g_autoptr (GTorchTensor) x =
+          k == 0 ? gtorch_tensor_t (base, NULL)
+                 : gtorch_ones (GTORCH_SHAPE (3, 4), GTORCH_DTYPE_FLOAT64, NULL, NULL);
+      g_autoptr (GTorchTensor) turned = NULL;
+      g_autoptr (GTorchTensor) p = NULL;
+      g_autoptr (GTorchTensor) grad = NULL;
+      g_autoptr (GTorchTensor) rows = NULL;
+      gsize address = 0, n_dims;
+
+      g_assert_true (gtorch_tensor_set_requires_grad (x, TRUE, NULL));
+      turned = gtorch_tensor_t (x, NULL);
+      g_assert_cmpuint (gtorch_tensor_register_hook (turned, note_address, &address, NULL, NULL),
+                        !=, 0);
+      p = gtorch_tensor_mul (turned, other, NULL);
+      backward_sum (p);
+      grad = gtorch_tensor_get_grad (x);
+      g_assert_cmpuint (address, !=, 0);
+      if (k == 0)
+        g_assert_cmpuint (gtorch_tensor_get_data_ptr (grad), ==, address);
+      else
+        g_assert_cmpuint (gtorch_tensor_get_data_ptr (grad), !=, address);
+      g_assert_cmpint (gtorch_tensor_is_contiguous (grad), ==, k == 1);
+      g_assert_cmpint (gtorch_tensor_get_strides (grad, &n_dims)[0], ==, k == 0 ? 1 : 4);
+      rows = gtorch_tensor_contiguous (grad, NULL);
+      g_assert_cmpfloat (value (rows, 11), ==, 2);
+
+      /* the next one is added to it */
+      g_clear_object (&p);
+      p = gtorch_tensor_mul (turned, other, NULL);
+      backward_sum (p);
+      g_clear_object (&rows);
+      rows = gtorch_tensor_contiguous (grad, NULL);
+      g_assert_cmpfloat (value (rows, 5), ==, 4);
+    }
+}
+
 static void
 a_long_chain_needs_no_stack (void)
 {
@@ -362,6 +418,7 @@ main (int argc, char *argv[])
   ADD (grad_gives_gradients_back);
   ADD (gradients_of_gradients);
   ADD (hooks_see_and_change_gradients);
+  ADD (layouts_are_kept);
   ADD (a_long_chain_needs_no_stack);
   ADD (threads_share_a_leaf);
   return g_test_run ();
