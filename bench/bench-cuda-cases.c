@@ -399,17 +399,17 @@ CASE (conv_first_both, with_gradients (IMAGES_16, FILTERS_16, error))
 CASE (conv_last_both_queued, queue (conv_last_both, FEW, error))
 
 const BenchCase bench_cases[] = {
-  { "host.add", host_add, 0, NULL, .is_launch = TRUE },
-  { "host.add_", NULL, 0, NULL, .repeat = host_add_, .is_launch = TRUE },
+  { "host.add", host_add, 0, NULL, .floor = bench_launch },
+  { "host.add_", NULL, 0, NULL, .repeat = host_add_, .floor = bench_launch },
   { "host.empty", host_empty, 0, NULL },
   { "host.view", host_view, 0, NULL },
   { "host.slice", host_slice, 0, NULL },
-  { "host.sum", host_sum, 0, NULL, .is_launch = TRUE },
-  { "host.matmul", host_matmul, 0, NULL, .is_launch = TRUE },
-  { "host.add_grad", host_add_grad, 0, NULL, .is_launch = TRUE },
+  { "host.sum", host_sum, 0, NULL, .floor = bench_launch },
+  { "host.matmul", host_matmul, 0, NULL, .floor = bench_launch },
+  { "host.add_grad", host_add_grad, 0, NULL, .floor = bench_launch },
   { "host.mul_sum_backward", host_backward, 0, NULL },
   { "host.alloc_free_1MiB", host_alloc, 0, NULL },
-  { "host.item", host_item, 0, NULL },
+  { "host.item", host_item, 0, NULL, .floor = bench_item },
   { "bw.copy_f32", bw_copy, 8 * N, "B" },
   { "bw.add_f32", bw_add, 12 * N, "B" },
   { "bw.relu_f32", bw_relu, 8 * N, "B" },

@@ -5,6 +5,8 @@
 
 #include <gtorch/gtorch.h>
 
+#include "bench-launch.h"
+
 /* One row. The same names are in peer-cuda.py. */
 typedef struct
 {
@@ -17,7 +19,8 @@ typedef struct
   gconstpointer data;
   /* Instead of run: n calls without a result, for what is not much longer than to count references of one. */
   gboolean (*repeat) (gconstpointer data, guint n, GError **error);
-  gboolean is_launch; /* of one kernel: the driver's own launch takes turns with it */
+  void (*floor) (
+      CUstream stream); /* what the driver does of it, which takes turns with it; or NULL */
 } BenchCase;
 
 extern GTorchDevice *bench_device;

@@ -17,7 +17,6 @@
 static CUstream stream;
 static void *hundred; /* a graph */
 static CUdeviceptr from, to;
-static float *host;
 
 static void
 synchronize (void)
@@ -41,14 +40,6 @@ static void
 replay_on_default (void)
 {
   CALL ("cuGraphLaunch", (void *, CUstream), hundred, NULL);
-}
-
-static void
-item (void)
-{
-  CALL ("cuMemcpyDtoHAsync_v2", (void *, CUdeviceptr, size_t, CUstream), host, bench_driver_memory,
-        4, stream);
-  synchronize ();
 }
 
 static void
@@ -147,7 +138,6 @@ prepare_rest (void)
   bench_driver_load ();
   CALL ("cuMemAlloc_v2", (CUdeviceptr *, size_t), &from, SIZE);
   CALL ("cuMemAlloc_v2", (CUdeviceptr *, size_t), &to, SIZE);
-  CALL ("cuMemHostAlloc", (void **, size_t, unsigned), (void **) &host, 64, 0);
   prepare_graph ();
 }
 
@@ -170,8 +160,6 @@ main (int argc, char *argv[])
         printf ("%s\t%.4g\n", line, time_host (replay));
       else if (strcmp (line, "graph.replay_100_tiny") == 0)
         printf ("%s\t%.4g\n", line, time_device (replay));
-      else if (strcmp (line, "host.item") == 0)
-        printf ("%s\t%.4g\n", line, time_host (item));
       else if (strcmp (line, "bw.copy_f32") == 0)
         printf ("%s\t%.4g\n", line, time_device (copy));
       else

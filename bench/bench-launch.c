@@ -16,6 +16,7 @@ void *bench_driver;
 CUdeviceptr bench_driver_memory;
 
 static CUfunction kernel;
+static float *element; /* of the host */
 
 void
 bench_driver_open (void)
@@ -41,6 +42,7 @@ bench_driver_load (void)
   void *module;
 
   CALL ("cuMemAlloc_v2", (CUdeviceptr *, size_t), &bench_driver_memory, 64);
+  CALL ("cuMemHostAlloc", (void **, size_t, unsigned), (void **) &element, 64, 0);
   CALL ("cuModuleLoadData", (void **, const void *), &module, ptx);
   CALL ("cuModuleGetFunction", (CUfunction *, void *, const char *), &kernel, module, "add");
 }
@@ -56,4 +58,12 @@ bench_launch (CUstream stream)
         (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
          void **, void **),
         kernel, 1, 1, 1, 128, 1, 1, 0, stream, NULL, parameters);
+}
+
+void
+bench_item (CUstream stream)
+{
+  CALL ("cuMemcpyDtoHAsync_v2", (void *, CUdeviceptr, size_t, CUstream), element,
+        bench_driver_memory, 4, stream);
+  CALL ("cuStreamSynchronize", (CUstream), stream);
 }

@@ -3,8 +3,8 @@
 
 #pragma once
 
-/* The driver's own launch of a kernel, in the primary context, in the form that takes it least: the floor
- * under what calls cost the host. */
+/* What the driver alone takes, in the primary context and the form that takes it least: the floor under what
+ * calls cost the host. */
 
 #include <dlfcn.h>
 #include <glib.h>
@@ -41,3 +41,5 @@ void bench_driver_open (void);
 /* The kernel. */
 void bench_driver_load (void);
 void bench_launch (CUstream stream);
+/* Gets one element and waits for it. */
+void bench_item (CUstream stream);
