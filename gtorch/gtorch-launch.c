@@ -302,26 +302,28 @@ gtorch_launch_new_output (GTorchOpCall *call, guint dtype, const gint64 *shape, 
 
 /* --- launching --- */
 
-static G_GNUC_NO_INLINE gboolean
-launch_on_stream (GTorchStream *stream, GTorchOpCall *call, GError **error)
+static inline gboolean
+launch_on_device (GTorchStream *stream, GTorchOpCall *call, GError **error)
 {
   GTorchDevice *device = call->device;
 
-  if (stream != NULL)
-    {
-      g_autoptr (GTorchCapture) capture = gtorch_stream_dup_capture (stream);
+  return call->op->cpu == gtorch_cpu_empty /* nothing is written, so no queue needs to know */
+         || GTORCH_DEVICE_GET_CLASS (device)->launch (device, stream, call, error);
+}
 
-      if (capture != NULL)
-        {
-          gtorch_audit_captured (capture, call);
-          return gtorch_capture_add (capture, stream, call, error);
-        }
+static G_GNUC_NO_INLINE gboolean
+launch_on_stream (GTorchStream *stream, GTorchOpCall *call, GError **error)
+{
+  g_autoptr (GTorchCapture) capture = gtorch_stream_dup_capture (stream);
+
+  if (capture != NULL)
+    {
+      gtorch_audit_captured (capture, call);
+      return gtorch_capture_add (capture, stream, call, error);
     }
-  if (call->op->cpu == gtorch_cpu_empty)
-    return TRUE; /* nothing is written, so no queue needs to know */
-  if (!GTORCH_DEVICE_GET_CLASS (device)->launch (device, stream, call, error))
+  if (!launch_on_device (stream, call, error))
     return FALSE;
-  if (stream != NULL && stream->timeline != NULL && gtorch_get_launch_blocking ())
+  if (stream->timeline != NULL && gtorch_get_launch_blocking ())
     {
       gtorch_timeline_wait (stream->timeline, G_MAXUINT64, NULL, NULL);
       return gtorch_timeline_report (stream->timeline, error);
@@ -343,8 +345,10 @@ gtorch_launch (GTorchOpCall *call, GError **error)
     return FALSE;
   if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && !gtorch_race_note_call (stream, call, error))
     return FALSE;
-  if (G_UNLIKELY (stream != NULL || call->device->type != GTORCH_DEVICE_TYPE_CPU))
+  if (G_UNLIKELY (stream != NULL))
     return launch_on_stream (stream, call, error);
+  if (call->device->type != GTORCH_DEVICE_TYPE_CPU)
+    return launch_on_device (NULL, call, error);
 
   /* The default stream is in order with the others as far as its operands go. */
   for (i = 0; i < call->n_inputs; i++)

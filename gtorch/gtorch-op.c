@@ -272,6 +272,31 @@ is_plain (const GTorchOpCall *call)
   return TRUE;
 }
 
+/* One member after the other: the compiler would clear the whole of it in a loop. */
+static inline void
+init_call (GTorchOpCall *call, const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
+           const GTorchAttr *attrs, gboolean in_place)
+{
+  guint i;
+
+  call->op = op;
+  call->part_of = gtorch_thread.calling;
+  call->inputs = inputs;
+  call->n_inputs = n_inputs;
+  call->attrs = attrs;
+  for (i = 0; i < GTORCH_OP_MAX_OUTPUTS; i++)
+    call->outputs[i] = NULL;
+  call->n_outputs = op->n_outputs;
+  call->in_place = in_place;
+  call->of_numbers = FALSE;
+  call->is_view = FALSE;
+  call->device = NULL;
+  call->compute = GTORCH_DTYPE_NONE;
+  call->seed = 0;
+  call->counter = 0;
+  call->is_plain = is_plain (call);
+}
+
 /* Finds the device and the dtype to compute in, and makes the outputs. */
 static gboolean
 prepare (GTorchOpCall *call, GError **error)
@@ -360,19 +385,12 @@ gboolean
 gtorch_op_run (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
                const GTorchAttr *attrs, GTorchImpl **outputs, GError **error)
 {
-  GTorchOpCall call = {
-    .op = op,
-    .part_of = gtorch_thread.calling,
-    .inputs = inputs,
-    .n_inputs = n_inputs,
-    .attrs = attrs,
-    .n_outputs = op->n_outputs,
-  };
+  GTorchOpCall call;
   guint i;
 
   if (G_UNLIKELY (gtorch_thread.autocast != NULL) && op->autocast != 0)
     return run_autocast (op, inputs, n_inputs, attrs, outputs, error);
-  call.is_plain = is_plain (&call);
+  init_call (&call, op, inputs, n_inputs, attrs, FALSE);
   if (G_UNLIKELY (!run (&call, error)))
     goto failed;
   if (op->grad != NULL && G_UNLIKELY (gtorch_autograd_wanted (inputs, n_inputs))
@@ -464,18 +482,10 @@ gboolean
 gtorch_op_run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
                         const GTorchAttr *attrs, GError **error)
 {
-  GTorchOpCall call = {
-    .op = op,
-    .part_of = gtorch_thread.calling,
-    .inputs = inputs,
-    .n_inputs = n_inputs,
-    .attrs = attrs,
-    .n_outputs = op->n_outputs,
-    .in_place = TRUE,
-  };
+  GTorchOpCall call;
   g_autoptr (GTorchImpl) original = NULL;
 
-  call.is_plain = is_plain (&call);
+  init_call (&call, op, inputs, n_inputs, attrs, TRUE);
   if (!call.is_plain && !check_targets (&call, error))
     return FALSE;
   if (G_UNLIKELY (gtorch_autograd_wanted (inputs, n_inputs))
