@@ -78,18 +78,23 @@ call (const BenchCase *row, guint n, GError **error)
 }
 
 /* Calls, until the processor's and the GPU's clocks have gone up. Arithmetic takes more power than the GPU
- * may have, which it notices only then: the clock goes down again, and stays there. */
+ * may have, which it notices only then: the clock goes down again, and stays there. What is made and looked
+ * for at the first calls comes before. */
 static gboolean
 warm_up (const BenchCase *row, guint n, GError **error)
 {
   const gboolean is_heavy = g_str_has_prefix (row->name, "mm.")
                             || g_str_has_prefix (row->name, "conv.")
                             || g_str_has_prefix (row->name, "attn.");
-  const gint64 end = g_get_monotonic_time () + (is_heavy ? SETTLE : WARM_UP);
+  gint64 end = 0;
 
   do
-    if (!call (row, n, error) || !wait_awake (error))
-      return FALSE;
+    {
+      if (!call (row, n, error) || !wait_awake (error))
+        return FALSE;
+      if (end == 0)
+        end = g_get_monotonic_time () + (is_heavy ? SETTLE : WARM_UP);
+    }
   while (g_get_monotonic_time () < end);
   return TRUE;
 }

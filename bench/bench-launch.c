@@ -60,10 +60,28 @@ bench_launch (CUstream stream)
         kernel, 1, 1, 1, 128, 1, 1, 0, stream, NULL, parameters);
 }
 
+static gboolean
+ask (CUstream stream)
+{
+  static CUresult (*query) (CUstream);
+  CUresult result;
+
+  if (query == NULL)
+    *(void **) &query = dlsym (bench_driver, "cuStreamQuery");
+  result = query != NULL ? query (stream) : CUDA_ERROR_NOT_FOUND;
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY)
+    {
+      fprintf (stderr, "cuStreamQuery: error %d\n", result);
+      exit (1);
+    }
+  return result != CUDA_SUCCESS;
+}
+
 void
 bench_item (CUstream stream)
 {
   CALL ("cuMemcpyDtoHAsync_v2", (void *, CUdeviceptr, size_t, CUstream), element,
         bench_driver_memory, 4, stream);
-  CALL ("cuStreamSynchronize", (CUstream), stream);
+  while (ask (stream))
+    ;
 }

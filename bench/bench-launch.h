@@ -41,5 +41,5 @@ void bench_driver_open (void);
 /* The kernel. */
 void bench_driver_load (void);
 void bench_launch (CUstream stream);
-/* Gets one element and waits for it. */
+/* Gets one element and waits awake for it: in a context of GTorch's the driver would sleep. */
 void bench_item (CUstream stream);

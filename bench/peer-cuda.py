@@ -232,13 +232,12 @@ def peaks(name):
 
 def warm_up(run, n, seconds=WARM_UP):
     """Calls, until the processor's and the GPU's clocks have gone up, or down again."""
-    end = time.perf_counter() + seconds
-    while True:
+    end = None  # what is made and looked for at the first calls does not count
+    while end is None or time.perf_counter() < end:
         for _ in range(n):
             run()
         torch.cuda.synchronize()
-        if time.perf_counter() >= end:
-            break
+        end = end or time.perf_counter() + seconds
 
 
 def wall(run, n=20, repetitions=9, host=False):
