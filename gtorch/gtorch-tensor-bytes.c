@@ -15,6 +15,7 @@
 #include "autograd/gtorch-autograd-private.h"
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-iter.h"
+#include "gtorch-capture-private.h"
 #include "gtorch-device-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-tensor-bytes-private.h"
@@ -47,12 +48,17 @@ gtorch_impl_to_host (const gchar *op, GTorchImpl *impl, GError **error)
     return NULL;
   if (gtorch_impl_device (impl)->type == GTORCH_DEVICE_TYPE_CPU)
     return gtorch_impl_ref (impl);
-  host = gtorch_impl_new (gtorch_device_cpu (), impl->dtype, impl->shape, impl->n_dims, error);
-  if (host == NULL || !gtorch_op_copy_inplace (host, impl, FALSE, error))
+  /* what is captured or looked at for a capture is an operation */
+  if (G_LIKELY (!gtorch_captures_exist ()))
+    host = gtorch_copy_to_device (impl, gtorch_device_cpu (), FALSE, NULL, error);
+  else
     {
-      gtorch_error_set_op (error, op);
-      return NULL;
+      host = gtorch_impl_new (gtorch_device_cpu (), impl->dtype, impl->shape, impl->n_dims, error);
+      if (host != NULL && !gtorch_op_copy_inplace (host, impl, FALSE, error))
+        g_clear_pointer (&host, gtorch_impl_unref);
     }
+  if (host == NULL)
+    gtorch_error_set_op (error, op);
   return g_steal_pointer (&host);
 }
 
