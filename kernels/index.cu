@@ -451,6 +451,85 @@ WHERE_FLAT (2, uint16_t)
 WHERE_FLAT (4, uint32_t)
 WHERE_FLAT (8, uint64_t)
 
+/* The same where the output is contiguous and each operand, along its rows, contiguous or one element. Bits
+ * 2 and 3 of numbers: it is the output, of which nothing is written that stays. What is not chosen is not
+ * read. */
+template <typename T>
+static __device__ __forceinline__ void
+where_rows (const GtRows &p)
+{
+  constexpr int V = 16 / sizeof (T);
+  typedef gt_vector<T, V> Vector;
+  typedef gt_vector<guint8, V> Mask;
+  const uint32_t first = blockIdx.x * (GT_THREADS * GT_VECTORS) + threadIdx.x;
+
+#pragma unroll
+  for (int u = 0; u < GT_VECTORS; u++)
+    {
+      const uint32_t i = first + u * GT_THREADS;
+      const uint32_t row = gt_divide (i, p.inner), column = i - row * p.inner.divisor;
+      bool any = false, all = true;
+      Vector x[2];
+      Mask m;
+
+      if (i >= (uint32_t) p.base.n)
+        return;
+      if (p.column_strides[1])
+        {
+          m = ((const Mask *) p.base.data[1])[(uint64_t) row * p.row_strides[1] + column];
+#pragma unroll
+          for (int v = 0; v < V; v++)
+            {
+              any |= m.at[v] != 0;
+              all &= m.at[v] != 0;
+            }
+        }
+      else
+        {
+          const guint8 one = ((const guint8 *) p.base.data[1])[(uint64_t) row * p.row_strides[1]];
+
+          any = all = one != 0;
+#pragma unroll
+          for (int v = 0; v < V; v++)
+            m.at[v] = one;
+        }
+      if ((all && p.base.numbers & 4) || (!any && p.base.numbers & 8))
+        continue;
+#pragma unroll
+      for (int k = 0; k < 2; k++)
+        if (k == 0 ? any : !all)
+          {
+            if (p.column_strides[k + 2])
+              x[k] = ((const Vector *)
+                          p.base.data[k + 2])[(uint64_t) row * p.row_strides[k + 2] + column];
+            else
+              {
+                const T one =
+                    ((const T *) p.base.data[k + 2])[(uint64_t) row * p.row_strides[k + 2]];
+
+#pragma unroll
+                for (int v = 0; v < V; v++)
+                  x[k].at[v] = one;
+              }
+          }
+#pragma unroll
+      for (int v = 0; v < V; v++)
+        x[0].at[v] = m.at[v] ? x[0].at[v] : x[1].at[v];
+      ((Vector *) p.base.data[0])[i] = x[0];
+    }
+}
+
+#define WHERE_ROWS(size, T)                                   \
+  extern "C" __global__ void __launch_bounds__ (GT_THREADS)   \
+      gt_where_rows_##size (const __grid_constant__ GtRows p) \
+  {                                                           \
+    where_rows<T> (p);                                        \
+  }
+WHERE_ROWS (1, uint8_t)
+WHERE_ROWS (2, uint16_t)
+WHERE_ROWS (4, uint32_t)
+WHERE_ROWS (8, uint64_t)
+
 /* --- made from the position --- */
 
 /* out[0] i = d[0] + i d[1] in double; the last one of n[0] is d[2] where n[1] */

@@ -61,6 +61,13 @@ gboolean gtorch_cuda_multiply_by_kernel (GTorchCudaLane *lane, guint dtype, GtMu
                                          gdouble alpha, gdouble beta, gboolean is_exact,
                                          gboolean *done, GError **error);
 
+struct _GTorchIter;
+
+/* Does the merged layout fit kernels over rows, whose vectors have so many elements? Fills in what they want
+ * to know, but for the operands that are numbers in p. sizes: of an element of each operand, in bytes. */
+gboolean gtorch_cuda_as_rows (const struct _GTorchIter *iter, const guint *sizes, guint vector,
+                              GtRows *p);
+
 /* As in cpu/gtorch-cpu-pack.h; numbers of the host come along. */
 GTorchImpl *gtorch_cuda_pack (GTorchImpl *impl, guint dtype, GTorchCudaLane *lane, GError **error);
 GTorchImpl *gtorch_cuda_pack_output (GTorchImpl *output, guint dtype, GError **error);

@@ -11,6 +11,7 @@
 
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-iter.h"
+#include "cuda/gtorch-cuda-plain-private.h"
 #include "cuda/gtorch-cuda-private.h"
 #include "gtorch-ops-private.h"
 #include "kernels/gtorch-kernel-params.h"
@@ -62,35 +63,29 @@ is_aligned (gconstpointer data)
   return ((guintptr) data & 15) == 0;
 }
 
-/* Does the merged layout fit gt_rows ()? Fills in what it wants to know. */
-static gboolean
-as_rows (const GTorchIter *iter, guint n_operands, guint size, guint vector, GtRows *p)
+gboolean
+gtorch_cuda_as_rows (const GTorchIter *iter, const guint *sizes, guint vector, GtRows *p)
 {
-  guint64 inner = iter->shape[0];
-  guint64 outer = iter->n_dims == 2 ? iter->shape[1] : 1;
+  const guint64 inner = iter->shape[0], outer = iter->n_dims == 2 ? iter->shape[1] : 1;
   guint k;
 
   if (iter->n_dims > 2 || inner % vector != 0 || inner / vector * outer >= G_MAXINT32
-      || !is_aligned (iter->data[0]))
+      || iter->strides[0][0] != sizes[0]
+      || (outer > 1 && iter->strides[1][0] != (gint64) inner * sizes[0]))
     return FALSE;
-  for (k = 0; k < n_operands; k++)
+  for (k = 0; k < iter->n_operands; k++)
     {
-      gint64 column = iter->strides[0][k], row = iter->n_dims == 2 ? iter->strides[1][k] : 0;
+      const gint64 column = iter->strides[0][k], row = iter->n_dims == 2 ? iter->strides[1][k] : 0;
+      const guint width = sizes[k] * vector;
 
-      if (k > 0 && (p->base.numbers & (1u << k)))
+      if (p->base.numbers & (1u << k))
         continue;
-      if (k == 0)
-        {
-          if (outer > 1 && row != (gint64) inner * column)
-            return FALSE;
-          continue;
-        }
-      if ((column != 0 && column != size) || row < 0 || row / size > G_MAXUINT32)
+      if ((column != 0 && column != sizes[k]) || row < 0 || row / sizes[k] > G_MAXUINT32)
         return FALSE;
-      if (column != 0 && (row % (size * vector) != 0 || !is_aligned (iter->data[k])))
+      if (column != 0 && (row % width != 0 || (guintptr) iter->data[k] % width != 0))
         return FALSE;
       p->column_strides[k] = column != 0;
-      p->row_strides[k] = column != 0 ? row / (size * vector) : row / size;
+      p->row_strides[k] = row / (column != 0 ? width : sizes[k]);
     }
   p->base.n = inner / vector * outer;
   p->inner = gt_divider (inner / vector);
@@ -159,7 +154,7 @@ run_any (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   GTorchImpl *output = call->outputs[0];
   GTorchImpl *operands[GTORCH_ITER_MAX_OPERANDS] = { output };
   gboolean same = TRUE, contiguous = output->is_contiguous;
-  guint size = gtorch_dtype_size (call->compute), log_vector, k;
+  guint size = gtorch_dtype_size (call->compute), sizes[GTORCH_ITER_MAX_OPERANDS], log_vector, k;
   guint n_operands = call->n_inputs + 1;
   union
   {
@@ -211,8 +206,10 @@ run_any (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   gtorch_iter_init (&iter, operands, n_operands, output->shape, output->n_dims);
   for (k = 0; k < n_operands; k++)
     base->data[k] = iter.data[k];
-  if (same && n_operands > 2 && iter.strides[0][0] == gtorch_dtype_size (stored)
-      && as_rows (&iter, n_operands, size, 1u << log_vector, &p.rows))
+  sizes[0] = gtorch_dtype_size (stored);
+  for (k = 1; k < n_operands; k++)
+    sizes[k] = size;
+  if (same && n_operands > 2 && gtorch_cuda_as_rows (&iter, sizes, 1u << log_vector, &p.rows))
     return launch (call, lane, call->compute, ROWS, base->n, &p, error);
   for (k = 0; k < n_operands; k++)
     p.strided.dtypes[k] = operands[k]->dtype;

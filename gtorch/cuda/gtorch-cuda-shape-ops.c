@@ -151,12 +151,13 @@ static gboolean
 choose (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *condition, GTorchImpl *a,
         GTorchImpl *b, GError **error)
 {
-  static GTorchCudaKernel kernels[5], flat[4];
+  static GTorchCudaKernel kernels[5], flat[4], rows[4];
   GTorchImpl *output = call->outputs[0];
-  guint size = gtorch_dtype_size (output->dtype);
+  const guint size = gtorch_dtype_size (output->dtype), sizes[] = { size, 1, size, size };
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) y = NULL;
   GTorchImpl *operands[4];
+  GtRows in_rows = { 0 };
   GTorchIter iter;
   gchar name[24];
   guint32 single;
@@ -192,6 +193,17 @@ choose (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *condition, GTorchI
                                      &p, error);
     }
   gtorch_iter_init (&iter, operands, 4, output->shape, output->n_dims);
+  if (size < 16 && gtorch_cuda_as_rows (&iter, sizes, 16 / size, &in_rows))
+    {
+      for (i = 0; i < 4; i++)
+        in_rows.base.data[i] = iter.data[i];
+      in_rows.base.numbers = (x == output ? 4 : 0) | (y == output ? 8 : 0);
+      g_snprintf (name, sizeof name, "gt_where_rows_%u", size);
+      return gtorch_cuda_kernel_run (&rows[g_bit_storage (size) - 1],
+                                     gtorch_cuda_plain_family (FAMILY), name, lane,
+                                     (in_rows.base.n + 2 * GT_THREADS - 1) / (2 * GT_THREADS),
+                                     GT_THREADS, &in_rows, error);
+    }
   g_snprintf (name, sizeof name, "gt_where_%u", size);
   return gtorch_cuda_run_strided (gtorch_cuda_plain_family (FAMILY),
                                   &kernels[g_bit_storage (size) - 1], name, &iter, lane, error);

@@ -366,7 +366,13 @@ attend_at_once (GTorchImpl *const *operands, GTorchImpl *mask, gdouble dropout_p
       return NULL;
     }
   gtorch_impl_unref (stats);
-  return empty != NULL ? gtorch_op_where (empty, zero, output, error) : g_steal_pointer (&output);
+  if (empty == NULL)
+    return g_steal_pointer (&output);
+  /* the way back needs the output as it is */
+  if (gtorch_autograd_wanted (operands, 3))
+    return gtorch_op_where (empty, zero, output, error);
+  return gtorch_op_masked_fill_inplace (output, empty, zero, error) ? g_steal_pointer (&output)
+                                                                    : NULL;
 }
 
 static GTorchImpl *

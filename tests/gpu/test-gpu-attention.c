@@ -175,6 +175,14 @@ values_and_gradients_agree (gconstpointer data)
       result = attend (c, there, there_mask, 0, there_upper);
       expected = attend (c, wide, wide_mask, 0, wide_upper);
       agree ("attention", result, expected, limit (dtypes[d]));
+      {
+        g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
+        g_autoptr (GTorchTensor) alone =
+            TRY (gtorch_scaled_dot_product_attention (there[0], there[1], there[2], there_mask, 0,
+                                                      c->is_causal, 0, c->group > 1, &error));
+
+        agree ("attention without gradients", alone, expected, limit (dtypes[d]));
+      }
       for (i = 0; i < 3; i++)
         {
           static const gchar *const names[] = { "gradient of query", "gradient of key",
