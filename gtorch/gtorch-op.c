@@ -320,23 +320,30 @@ prepare (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
-static gboolean
-prepare_plain (GTorchOpCall *call, GError **error)
+static inline gboolean
+run_plain (GTorchOpCall *call, GError **error)
 {
   const GTorchImpl *first = call->inputs[0];
 
   call->device = first->storage->device;
   call->compute = first->dtype;
-  return call->in_place
-         || gtorch_call_set_output (call, 0, first->dtype, first->shape, first->n_dims, error);
+  if (!call->in_place
+      && G_UNLIKELY (
+          !gtorch_call_set_output (call, 0, first->dtype, first->shape, first->n_dims, error)))
+    return FALSE;
+  if (G_UNLIKELY (!gtorch_launch (call, error)))
+    return FALSE;
+  if (call->in_place)
+    g_atomic_int_inc (&first->storage->version);
+  return TRUE;
 }
 
-static gboolean
-run (GTorchOpCall *call, GError **error)
+static G_GNUC_NO_INLINE gboolean
+run_any (GTorchOpCall *call, GError **error)
 {
   guint i;
 
-  if (G_UNLIKELY (!(call->is_plain ? prepare_plain (call, error) : prepare (call, error))))
+  if (G_UNLIKELY (!prepare (call, error)))
     return FALSE;
   if (!(call->op->flags & GTORCH_OP_FLAG_VIEW) && G_LIKELY (!call->is_view)
       && G_UNLIKELY (!gtorch_launch (call, error)))
@@ -350,6 +357,12 @@ run (GTorchOpCall *call, GError **error)
     if (gtorch_call_writes (call, i))
       g_atomic_int_inc (&call->inputs[i]->storage->version);
   return TRUE;
+}
+
+static inline gboolean
+run (GTorchOpCall *call, GError **error)
+{
+  return G_LIKELY (call->is_plain) ? run_plain (call, error) : run_any (call, error);
 }
 
 /* Not in line: it is what gtorch_op_run () does without that counts. */
@@ -453,7 +466,7 @@ check_target (GTorchOpCall *call, GTorchImpl *target, GError **error)
 }
 
 /* The overlap of what is written to with what is read, too. */
-static gboolean
+static G_GNUC_NO_INLINE gboolean
 check_targets (GTorchOpCall *call, GError **error)
 {
   GTorchImpl *self = call->inputs[0];
@@ -486,7 +499,7 @@ gtorch_op_run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guin
   g_autoptr (GTorchImpl) original = NULL;
 
   init_call (&call, op, inputs, n_inputs, attrs, TRUE);
-  if (!call.is_plain && !check_targets (&call, error))
+  if (G_UNLIKELY (!call.is_plain) && !check_targets (&call, error))
     return FALSE;
   if (G_UNLIKELY (gtorch_autograd_wanted (inputs, n_inputs))
       && !gtorch_autograd_begin_in_place (op, inputs, n_inputs, &original, error))

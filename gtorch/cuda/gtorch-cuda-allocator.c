@@ -8,6 +8,7 @@
 #include "config.h"
 
 #include "cuda/gtorch-cuda-capture-private.h"
+#include "cuda/gtorch-cuda-magazine-private.h"
 #include "cuda/gtorch-cuda-pool-private.h"
 #include "gtorch-allocator-history.h"
 #include "gtorch-multiply-private.h"
@@ -716,14 +717,10 @@ gtorch_cuda_free (GTorchDevice *device, GTorchStorage *storage)
 }
 
 void
-gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane)
+gtorch_cuda_note_use (GTorchCudaBlock *block, GTorchCudaLane *lane)
 {
-  GTorchCudaBlock *block = (GTorchCudaBlock *) storage;
-  guint64 bit;
+  const guint64 bit = gtorch_cuda_lane_bit (lane);
 
-  if (storage->free_func != NULL || gtorch_cuda_arena_get_lane (block->arena) == lane)
-    return;
-  bit = gtorch_cuda_lane_bit (lane);
   if ((__atomic_load_n (&block->uses, __ATOMIC_RELAXED) & bit) == 0)
     __atomic_or_fetch (&block->uses, bit, __ATOMIC_RELAXED);
 }

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "cuda/gtorch-cuda-arena-private.h"
+#include "cuda/gtorch-cuda-magazine-private.h"
 #include "cuda/gtorch-cuda-pool-private.h"
 
 gsize

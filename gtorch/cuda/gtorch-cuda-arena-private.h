@@ -42,8 +42,8 @@ typedef struct
 
 struct _GTorchCudaArena
 {
+  GTorchCudaLane *lane; /* first: see gtorch_cuda_arena_get_lane () */
   GTorchCudaDevice *device;
-  GTorchCudaLane *lane;
   guint pool;
   GTorchPool *owner;    /* a private pool; NULL: the device */
   gboolean is_captured; /* what is here belongs to graphs */

@@ -423,11 +423,7 @@ gtorch_cuda_arena_is_captured (GTorchCudaArena *self)
   return self->is_captured;
 }
 
-GTorchCudaLane *
-gtorch_cuda_arena_get_lane (GTorchCudaArena *self)
-{
-  return self->lane;
-}
+G_STATIC_ASSERT (G_STRUCT_OFFSET (GTorchCudaArena, lane) == 0);
 
 guint
 gtorch_cuda_arena_get_pool (GTorchCudaArena *self)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cuda/gtorch-cuda-capture-private.h"
+#include "cuda/gtorch-cuda-magazine-private.h"
 #include "cuda/gtorch-cuda-pool-private.h"
 #include "gtorch-build-info-private.h"
 

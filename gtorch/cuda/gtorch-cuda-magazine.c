@@ -24,6 +24,7 @@
 
 #include <string.h>
 
+#include "cuda/gtorch-cuda-magazine-private.h"
 #include "cuda/gtorch-cuda-private.h"
 
 #define GRAIN      512

@@ -133,7 +133,12 @@ GTorchCudaArena *gtorch_cuda_arena_new (GTorchCudaDevice *device, GTorchCudaLane
 /* Of separate segments. direct: nothing is kept. */
 GTorchCudaArena *gtorch_cuda_arena_new_segments (GTorchCudaDevice *device, GTorchCudaLane *lane,
                                                  guint pool, gboolean direct);
-GTorchCudaLane *gtorch_cuda_arena_get_lane (GTorchCudaArena *arena);
+static inline GTorchCudaLane *
+gtorch_cuda_arena_get_lane (const GTorchCudaArena *arena)
+{
+  return *(GTorchCudaLane *const *) arena;
+}
+
 guint gtorch_cuda_arena_get_pool (GTorchCudaArena *arena);
 GMutex *gtorch_cuda_arena_get_lock (GTorchCudaArena *arena);
 /* From free pages; NULL if there is no room. */
@@ -184,32 +189,19 @@ void gtorch_cuda_list_blocks (GTorchDevice *device, GArray *blocks);
 void gtorch_cuda_empty_cache (GTorchDevice *device);
 void gtorch_cuda_settle (GTorchDevice *device);
 
+void gtorch_cuda_note_use (GTorchCudaBlock *block, GTorchCudaLane *lane);
 /* Notes that work on the stream uses the storage; its memory is not given to others before that is done. */
-void gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane);
+static inline void
+gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane)
+{
+  GTorchCudaBlock *block = (GTorchCudaBlock *) storage;
+
+  if (G_UNLIKELY (storage->free_func == NULL && gtorch_cuda_arena_get_lane (block->arena) != lane))
+    gtorch_cuda_note_use (block, lane);
+}
+
 /* Has work on the lane used it, as far as that is known? NULL: on any other than `but`. */
 gboolean gtorch_cuda_is_used (GTorchStorage *storage, GTorchCudaLane *lane, GTorchCudaLane *but);
-
-/* --- small blocks that threads keep at hand (gtorch-cuda-magazine.c) --- */
-
-/* A block of just this size that the calling thread has freed, counted as allocated; NULL. */
-GTorchCudaBlock *gtorch_cuda_magazine_take (GTorchCudaLane *lane, gsize size, gsize requested);
-/* Counts a block of an arena of small ones as allocated. FALSE if the thread is ending: it counts for
- * itself no more. */
-gboolean gtorch_cuda_magazine_count (GTorchCudaDevice *device, GTorchCudaBlock *block,
-                                     gsize requested);
-/* Counts the block of the lane's arena of small ones as free, and keeps it. FALSE as above. */
-gboolean gtorch_cuda_magazine_give (GTorchCudaLane *lane, GTorchCudaBlock *block);
-/* Gives what all threads keep, of the lane (NULL: of all), to its arenas; TRUE if there was something. */
-gboolean gtorch_cuda_magazines_drain (GTorchCudaDevice *device, GTorchCudaLane *lane);
-/* How much they keep. */
-gsize gtorch_cuda_magazines_size (GTorchCudaDevice *device);
-/* For numbers and blocks of one moment. */
-void gtorch_cuda_lock_counts (GTorchCudaDevice *device);
-void gtorch_cuda_unlock_counts (GTorchCudaDevice *device);
-/* With the statistics locked: of one more block; as GTorchDeviceClass.sync_stats and reset_peak. */
-void gtorch_cuda_count_block (GTorchCudaDevice *device, guint pool, gsize size, gsize requested);
-void gtorch_cuda_magazines_sync (GTorchDevice *device, GTorchMemoryStats *stats);
-void gtorch_cuda_magazines_recall (GTorchDevice *device);
 
 /* --- copies from and to pinned memory of the host (gtorch-host-allocator.c) --- */
 

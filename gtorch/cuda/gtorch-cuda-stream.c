@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "cuda/gtorch-cuda-capture-private.h"
+#include "cuda/gtorch-cuda-magazine-private.h"
 #include "cuda/gtorch-cuda-pool-private.h"
 #include "cuda/gtorch-cuda-recording-private.h"
 #include "gtorch-event.h"

@@ -7,6 +7,8 @@
 
 #include "config.h"
 
+#include <gtorch/cuda/gtorch-cuda-magazine-private.h>
+
 #include "cuda-test.h"
 
 #define N_THREADS 3
