@@ -100,6 +100,9 @@ struct _GTorchDeviceClass
    * dtypes too, both contiguous (optional for the CPU). */
   gboolean (*copy) (GTorchDevice *device, GTorchImpl *dst, GTorchImpl *src, gboolean non_blocking,
                     GError **error);
+  /* Gets the elements of a contiguous tensor, in order of the current stream, and waits for them. Nothing
+   * captures (optional: copy does it). */
+  gboolean (*read) (GTorchDevice *device, GTorchImpl *src, gpointer to, GError **error);
   /* Runs the call on the stream, or enqueues it. What the call points to may go when this returns. */
   gboolean (*launch) (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *call,
                       GError **error);

@@ -16,8 +16,10 @@
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-iter.h"
 #include "gtorch-capture-private.h"
+#include "gtorch-check-private.h"
 #include "gtorch-device-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-stream-private.h"
 #include "gtorch-tensor-bytes-private.h"
 #include "gtorch-tensor-private.h"
 
@@ -205,11 +207,33 @@ gtorch_tensor_to_ints (GTorchTensor *self, gsize *n_values, GError **error)
 
 /* --- one element --- */
 
+/* Without a tensor of the host's. */
+static gboolean
+reads_itself (const GTorchImpl *impl)
+{
+  return impl->storage != NULL && GTORCH_DEVICE_GET_CLASS (impl->storage->device)->read != NULL
+         && !gtorch_captures_exist () && !gtorch_is_checking (GTORCH_CHECK_STREAMS);
+}
+
+static gboolean
+read_there (GTorchImpl *impl, gpointer to, GError **error)
+{
+  GTorchDevice *device = impl->storage->device;
+
+  if (gtorch_auto_sync (device, error)
+      && GTORCH_DEVICE_GET_CLASS (device)->read (device, impl, to, error))
+    return TRUE;
+  gtorch_error_set_op (error, "item");
+  return FALSE;
+}
+
 static gboolean
 read_item (GTorchTensor *self, guint dtype, gpointer value, GError **error)
 {
   GTorchImpl *impl = gtorch_tensor_unwrap (self);
   g_autoptr (GTorchImpl) host = NULL;
+  char element[16] __attribute__ ((aligned (16)));
+  gconstpointer from = element;
 
   if (G_UNLIKELY (impl->numel != 1))
     {
@@ -218,9 +242,18 @@ read_item (GTorchTensor *self, guint dtype, gpointer value, GError **error)
                    gtorch_impl_shape_str (impl), impl->numel);
       return FALSE;
     }
-  host = gtorch_impl_to_host ("item", impl, error);
-  if (host == NULL)
-    return FALSE;
+  if (reads_itself (impl))
+    {
+      if (!gtorch_impl_wait ("item", impl, error) || !read_there (impl, element, error))
+        return FALSE;
+    }
+  else
+    {
+      host = gtorch_impl_to_host ("item", impl, error);
+      if (host == NULL)
+        return FALSE;
+      from = gtorch_impl_data (host);
+    }
   if (dtype != GTORCH_DTYPE_COMPLEX128 && dtype != GTORCH_DTYPE_BOOL
       && gtorch_dtype_kind (impl->dtype) == GTORCH_KIND_COMPLEX)
     {
@@ -229,7 +262,7 @@ read_item (GTorchTensor *self, guint dtype, gpointer value, GError **error)
                    gtorch_dtype_get_name (impl->dtype));
       return FALSE;
     }
-  gtorch_impl_read (host, dtype, value);
+  gtorch_cpu_cast (dtype, impl->dtype) (value, gtorch_dtype_size (dtype), from, 0, 1);
   return TRUE;
 }
 

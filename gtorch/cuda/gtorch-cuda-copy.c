@@ -385,6 +385,17 @@ copy_by_itself (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GTorchCudaLane 
 }
 
 gboolean
+gtorch_cuda_read_tensor (GTorchDevice *device, GTorchImpl *src, gpointer to, GError **error)
+{
+  GTorchCudaLane *lane = gtorch_cuda_current_lane (device, error);
+
+  if (lane == NULL)
+    return FALSE;
+  gtorch_cuda_use_storage (src->storage, lane);
+  return gtorch_cuda_read (lane, to, gtorch_impl_data (src), gtorch_impl_n_bytes (src), error);
+}
+
+gboolean
 gtorch_cuda_copy (GTorchDevice *device, GTorchImpl *dst, GTorchImpl *src, gboolean non_blocking,
                   GError **error)
 {
@@ -418,9 +429,8 @@ gtorch_cuda_copy (GTorchDevice *device, GTorchImpl *dst, GTorchImpl *src, gboole
                                                                   lane->handle),
                                    "cuMemcpyHtoDAsync", error));
     }
-  gtorch_cuda_use_storage (src->storage, lane);
   return gtorch_impl_sync (dst, error)
-         && gtorch_cuda_read (lane, gtorch_impl_data (dst), gtorch_impl_data (src), n_bytes, error);
+         && gtorch_cuda_read_tensor (device, src, gtorch_impl_data (dst), error);
 }
 
 /* --- operations --- */

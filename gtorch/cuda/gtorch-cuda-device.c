@@ -154,6 +154,7 @@ gtorch_cuda_device_class_init (GTorchCudaDeviceClass *klass)
   klass->reset_peak = gtorch_cuda_magazines_recall;
   klass->empty_cache = gtorch_cuda_empty_cache;
   klass->copy = gtorch_cuda_copy;
+  klass->read = gtorch_cuda_read_tensor;
   klass->launch = gtorch_cuda_launch;
   klass->new_stream = gtorch_cuda_stream_new;
   klass->new_external_stream = gtorch_cuda_stream_new_external;

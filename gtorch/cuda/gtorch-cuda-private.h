@@ -385,6 +385,9 @@ gboolean gtorch_cuda_copy_here (GTorchImpl *dst, GTorchImpl *src, GTorchCudaLane
                                 GError **error);
 gboolean gtorch_cuda_fill_with (GTorchImpl *dst, guint dtype, gconstpointer value,
                                 GTorchCudaLane *lane, GError **error);
+/* As GTorchDeviceClass.read and .copy. */
+gboolean gtorch_cuda_read_tensor (GTorchDevice *device, GTorchImpl *src, gpointer to,
+                                  GError **error);
 gboolean gtorch_cuda_copy (GTorchDevice *device, GTorchImpl *dst, GTorchImpl *src,
                            gboolean non_blocking, GError **error);
 

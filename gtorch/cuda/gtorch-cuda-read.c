@@ -10,8 +10,9 @@
 
 #include "cuda/gtorch-cuda-capture-private.h"
 
-#define PATIENCE 50   /* microseconds */
-#define BOUNCE   4096 /* bytes; the driver is slow with memory that is not pinned */
+#define PATIENCE  50   /* microseconds */
+#define QUESTIONS 8    /* between two looks at the clock */
+#define BOUNCE    4096 /* bytes; the driver is slow with memory that is not pinned */
 
 /* Asks until it is done, or for so long that the thread had better sleep. Meanwhile anybody may begin a
  * capture that forbids to ask. */
@@ -21,6 +22,7 @@ ask (CUresult (*query) (gpointer what), gpointer what)
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   CUresult result;
   gint64 end;
+  guint n;
   GTORCH_CUDA_APART;
 
   result = query (what);
@@ -28,8 +30,9 @@ ask (CUresult (*query) (gpointer what), gpointer what)
     return result;
   end = g_get_monotonic_time () + PATIENCE;
   gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
-  do
-    result = query (what);
+  do /* the clock is as slow as the question */
+    for (n = 0; n < QUESTIONS && result == CUDA_ERROR_NOT_READY; n++)
+      result = query (what);
   while (result == CUDA_ERROR_NOT_READY && g_get_monotonic_time () < end);
   gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
   return result;
