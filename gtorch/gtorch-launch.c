@@ -323,7 +323,8 @@ launch_on_stream (GTorchStream *stream, GTorchOpCall *call, GError **error)
     }
   if (!launch_on_device (stream, call, error))
     return FALSE;
-  if (stream->timeline != NULL && gtorch_get_launch_blocking ())
+  if (stream->timeline != NULL && call->op->cpu != gtorch_cpu_empty
+      && gtorch_get_launch_blocking ())
     {
       gtorch_timeline_wait (stream->timeline, G_MAXUINT64, NULL, NULL);
       return gtorch_timeline_report (stream->timeline, error);

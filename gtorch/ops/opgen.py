@@ -174,6 +174,8 @@ class Row:
             return []
         if self.promote not in ('common', 'float', 'bounds') or any(t.kind == 'Tensor?' for t in self.tensors):
             return []
+        if len(self.tensors) > 3 or len(self.attrs) > 4:  # GT_MAX_OPERANDS with the output, GT_MAX_ATTRS
+            return []
         takes_any = self.promote == 'common' and 'whole' not in self.flags
         return [d for d in CLASSES[self.dtypes] if takes_any or d in CLASSES['floatc']]
 

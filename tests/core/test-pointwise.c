@@ -56,6 +56,44 @@ in_place_keeps_dtype_and_counts_versions (void)
   g_assert_cmpint ((gint) test_element (ints, 5), ==, 7);
 }
 
+/* Operands of one shape without gaps, which differ otherwise. */
+static void
+likeness_is_looked_at (void)
+{
+  const gint64 wide[] = { 2, 3 }, tall[] = { 3, 2 }, row[] = { 1, 3 };
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) x = gtorch_ones (wide, 2, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GTorchTensor) y = gtorch_full (wide, 2, 1.5, GTORCH_DTYPE_FLOAT64, NULL, NULL);
+  g_autoptr (GTorchTensor) n = gtorch_full (wide, 2, 2, GTORCH_DTYPE_INT64, NULL, NULL);
+  g_autoptr (GTorchTensor) turned = gtorch_ones (tall, 2, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GTorchTensor) one = gtorch_ones (row, 2, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GTorchTensor) same = gtorch_tensor_expand (one, wide, 2, NULL);
+  g_autoptr (GTorchTensor) a = gtorch_tensor_add (x, y, 1, NULL);
+  g_autoptr (GTorchTensor) b = gtorch_tensor_add (n, x, 1, NULL);
+  g_autoptr (GTorchTensor) c = gtorch_tensor_exp (n, NULL);
+  g_autoptr (GTorchTensor) d = gtorch_tensor_lt (x, x, NULL);
+
+  g_assert_cmpint (gtorch_tensor_get_dtype (a), ==, GTORCH_DTYPE_FLOAT64);
+  g_assert_cmpfloat (test_element (a, 5), ==, 2.5);
+  g_assert_cmpint (gtorch_tensor_get_dtype (b), ==, GTORCH_DTYPE_FLOAT32);
+  g_assert_cmpfloat (test_element (b, 5), ==, 3);
+  g_assert_cmpint (gtorch_tensor_get_dtype (c), ==, GTORCH_DTYPE_FLOAT32);
+  g_assert_cmpint (gtorch_tensor_get_dtype (d), ==, GTORCH_DTYPE_BOOL);
+  g_assert_true (gtorch_tensor_add_inplace (x, y, 1, NULL) == x);
+  g_assert_cmpint (gtorch_tensor_get_dtype (x), ==, GTORCH_DTYPE_FLOAT32);
+  g_assert_cmpfloat (test_element (x, 5), ==, 2.5);
+
+  g_assert_null (gtorch_tensor_add_inplace (n, x, 1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE);
+  g_clear_error (&error);
+  g_assert_null (gtorch_tensor_add (x, turned, 1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
+  g_clear_error (&error);
+  g_assert_null (gtorch_tensor_relu_inplace (same, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_nonnull (strstr (error->message, "share one memory location"));
+}
+
 static void
 errors_name_op_values_and_rule (void)
 {
@@ -222,6 +260,7 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/pointwise/numbers_promote_by_kind_only", numbers_promote_by_kind_only);
   g_test_add_func ("/GTorch/pointwise/in_place_keeps_dtype_and_counts_versions",
                    in_place_keeps_dtype_and_counts_versions);
+  g_test_add_func ("/GTorch/pointwise/likeness_is_looked_at", likeness_is_looked_at);
   g_test_add_func ("/GTorch/pointwise/errors_name_op_values_and_rule",
                    errors_name_op_values_and_rule);
   g_test_add_func ("/GTorch/pointwise/multipliers_of_integers_are_integers",
