@@ -110,6 +110,13 @@ gtorch_grad_is_ours (const GTorchImpl *impl)
          && (impl->is_contiguous || dense_order (impl, order));
 }
 
+/* Has a grad of impl the order of its dimensions, and not that of rows? */
+static gboolean
+wants_order (const GTorchImpl *impl, gint64 *order)
+{
+  return !impl->is_contiguous && dense_order (impl, order);
+}
+
 /* Is grad laid out as copy_like () would do it? */
 static gboolean
 is_like (const GTorchImpl *impl, const GTorchImpl *grad)
@@ -117,7 +124,7 @@ is_like (const GTorchImpl *impl, const GTorchImpl *grad)
   gint64 order[GTORCH_MAX_DIMS];
   guint i;
 
-  if (impl->is_contiguous || !dense_order (impl, order))
+  if (!wants_order (impl, order))
     return grad->is_contiguous;
   for (i = 0; i < impl->n_dims; i++)
     if (impl->shape[i] != 1 && grad->strides[i] != impl->strides[i])
@@ -136,7 +143,7 @@ copy_like (const GTorchImpl *impl, GTorchImpl *grad, GError **error)
   g_autoptr (GTorchImpl) result = NULL;
   guint i;
 
-  if (impl == NULL || impl->is_contiguous || !dense_order (impl, order))
+  if (!wants_order (impl, order))
     return gtorch_op_clone (grad, error);
   for (i = 0; i < impl->n_dims; i++)
     back[order[i]] = i;
