@@ -217,8 +217,8 @@ gtorch_autocast_clear (void)
 gboolean
 gtorch_autocast_takes (const GTorchImpl *impl, guint device_type)
 {
-  return impl != NULL && impl->storage != NULL && !impl->is_number
-         && impl->storage->device->type == device_type
+  return impl != NULL && !gtorch_impl_is_released (impl) && !impl->is_number
+         && gtorch_impl_device (impl)->type == device_type
          && gtorch_dtype_kind (impl->dtype) == GTORCH_KIND_FLOAT
          && impl->dtype != GTORCH_DTYPE_FLOAT64;
 }
@@ -236,8 +236,8 @@ find_policy (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
       if (gtorch_thread.autocast->dtypes[type] == GTORCH_DTYPE_NONE)
         continue;
       for (i = 0; i < n_inputs; i++)
-        if (inputs[i] != NULL && inputs[i]->storage != NULL && !inputs[i]->is_number
-            && inputs[i]->storage->device->type == type)
+        if (inputs[i] != NULL && !gtorch_impl_is_released (inputs[i]) && !inputs[i]->is_number
+            && gtorch_impl_device (inputs[i])->type == type)
           {
             *device_type = type;
             return policy;

@@ -42,9 +42,10 @@ struct _GTorchImpl
   guint8 n_dims;
   guint8 is_contiguous : 1; /* C order without gaps; true for numel <= 1 */
   guint8 is_number : 1;     /* a scalar argument: takes part in type promotion by its kind only */
-  guint8 is_released : 1;
+  guint8 is_released;       /* atomically: storage is NULL, or will be when no call holds it */
   gint object_lock;
-  GTorchStorage *storage; /* NULL once released */
+  GTorchStorage *storage; /* NULL once released; stays as it is in a hold (gtorch-hold-private.h) */
+  GTorchDevice *device;   /* the storage's, also of a released tensor */
   gint64 offset;          /* in elements, from the start of the storage */
   gint64 numel;
   gint64 *shape;
@@ -95,7 +96,19 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchImpl, gtorch_impl_unref)
 void gtorch_impl_clear (GTorchImpl **impls, guint n);
 
 /* --- asking --- */
-GTorchDevice *gtorch_impl_device (const GTorchImpl *impl);
+static inline GTorchDevice *
+gtorch_impl_device (const GTorchImpl *impl)
+{
+  return impl->device;
+}
+
+/* A tensor that is released while a call holds it still has its storage until that ends. */
+static inline gboolean
+gtorch_impl_is_released (const GTorchImpl *impl)
+{
+  return __atomic_load_n (&impl->is_released, __ATOMIC_RELAXED);
+}
+
 /* Negative counts from the end; the error names op, dim and the range. A 0-d tensor has dim 0 and -1. */
 gboolean gtorch_normalize_dim (const gchar *op, gint64 dim, guint n_dims, guint *result,
                                GError **error);

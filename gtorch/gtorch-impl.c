@@ -224,6 +224,7 @@ gtorch_impl_new_strided (GTorchStorage *storage, guint dtype, gint64 offset, con
 
   impl->dtype = dtype;
   impl->storage = gtorch_storage_ref (storage);
+  impl->device = storage->device;
   impl->offset = offset;
   for (i = 0; i < n_dims; i++)
     {
@@ -262,6 +263,7 @@ gtorch_impl_new (GTorchDevice *device, guint dtype, const gint64 *shape, guint n
   impl->dtype = dtype;
   impl->numel = numel;
   impl->is_contiguous = TRUE;
+  impl->device = device;
   impl->storage = gtorch_device_alloc (device, (gsize) numel * gtorch_dtype_size (dtype), error);
   if (G_UNLIKELY (impl->storage == NULL))
     {
@@ -350,12 +352,6 @@ gtorch_impl_clear (GTorchImpl **impls, guint n)
 }
 
 /* --- asking --- */
-
-GTorchDevice *
-gtorch_impl_device (const GTorchImpl *impl)
-{
-  return impl->storage != NULL ? impl->storage->device : gtorch_device_cpu ();
-}
 
 gint64
 gtorch_strides_extent (gint64 offset, const gint64 *shape, const gint64 *strides, guint n_dims)

@@ -16,6 +16,7 @@
 #include "gtorch-capture-private.h"
 #include "gtorch-device-private.h"
 #include "gtorch-generator-private.h"
+#include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-stream-private.h"
 
@@ -176,6 +177,32 @@ find_first (GTorchOpCall *call, const GTorchImpl **first, GError **error)
   return TRUE;
 }
 
+/* Has input i its memory, and the elements that the program believes to be there? */
+static inline gboolean
+check_alive (GTorchOpCall *call, guint i, GError **error)
+{
+  const GTorchImpl *input = call->inputs[i];
+
+  if (G_UNLIKELY (gtorch_impl_is_released (input)))
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_RELEASED,
+                         _ ("tensor %u, of shape %s, was released"), i,
+                         gtorch_impl_shape_str (input));
+      return FALSE;
+    }
+  if (G_UNLIKELY (input->storage->free_func != NULL)
+      && G_UNLIKELY (gtorch_storage_get_stale (input->storage) != NULL))
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_RELEASED,
+                         _ ("tensor %u, of shape %s, came from a graph, and a later replay of "
+                            "%s has overwritten it: clone it before that"),
+                         i, gtorch_impl_shape_str (input),
+                         gtorch_storage_get_stale (input->storage));
+      return FALSE;
+    }
+  return TRUE;
+}
+
 static gboolean
 find_device (GTorchOpCall *call, GError **error)
 {
@@ -195,36 +222,20 @@ find_device (GTorchOpCall *call, GError **error)
           gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("tensor %u is not one"), i);
           return FALSE;
         }
-      if (G_UNLIKELY (input->storage == NULL))
-        {
-          gtorch_call_error (call, error, GTORCH_ERROR_RELEASED,
-                             _ ("tensor %u, of shape %s, was released"), i,
-                             gtorch_impl_shape_str (input));
-          return FALSE;
-        }
-      if (G_UNLIKELY (input->storage->free_func != NULL)
-          && G_UNLIKELY (gtorch_storage_get_stale (input->storage) != NULL))
-        {
-          gtorch_call_error (call, error, GTORCH_ERROR_RELEASED,
-                             _ ("tensor %u, of shape %s, came from a graph, and a later replay of "
-                                "%s "
-                                "has overwritten it: clone it before that"),
-                             i, gtorch_impl_shape_str (input),
-                             gtorch_storage_get_stale (input->storage));
-          return FALSE;
-        }
+      if (!check_alive (call, i, error))
+        return FALSE;
       if (input->is_number)
         continue;
       if (first == NULL)
         first = input;
-      else if (G_UNLIKELY (first->storage->device != input->storage->device))
+      else if (G_UNLIKELY (first->device != input->device))
         differ = !(call->op->flags & GTORCH_OP_FLAG_DEVICES);
     }
   if (G_UNLIKELY (differ) && !find_first (call, &first, error))
     return FALSE;
 
   if (first != NULL)
-    call->device = first->storage->device;
+    call->device = first->device;
   else
     {
       call->device = NULL;
@@ -241,7 +252,7 @@ find_device (GTorchOpCall *call, GError **error)
 static inline gboolean
 is_plain_operand (const GTorchImpl *impl)
 {
-  return impl->is_contiguous && !impl->is_number && impl->storage != NULL
+  return impl->is_contiguous && !impl->is_number && !gtorch_impl_is_released (impl)
          && impl->storage->free_func == NULL;
 }
 
@@ -264,8 +275,7 @@ is_plain (const GTorchOpCall *call)
       if (input == first)
         continue;
       if (input == NULL || input->dtype != first->dtype || !is_plain_operand (input)
-          || input->storage->device != first->storage->device
-          || !gtorch_impl_same_shape (input, first)
+          || input->device != first->device || !gtorch_impl_same_shape (input, first)
           || (call->in_place && input->storage == first->storage))
         return FALSE;
     }
@@ -325,7 +335,7 @@ run_plain (GTorchOpCall *call, GError **error)
 {
   const GTorchImpl *first = call->inputs[0];
 
-  call->device = first->storage->device;
+  call->device = first->device;
   call->compute = first->dtype;
   if (!call->in_place
       && G_UNLIKELY (
@@ -375,6 +385,7 @@ run_autocast (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs
   GTorchAutocastRegion off;
   gboolean success;
   guint i;
+  GTORCH_HOLD_MANY (inputs, n_inputs);
 
   if (!gtorch_autocast_begin (&call, op, inputs, n_inputs, error))
     return FALSE;
@@ -399,10 +410,11 @@ gtorch_op_run (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_input
                const GTorchAttr *attrs, GTorchImpl **outputs, GError **error)
 {
   GTorchOpCall call;
-  guint i;
+  guint hold, i;
 
   if (G_UNLIKELY (gtorch_thread.autocast != NULL) && op->autocast != 0)
     return run_autocast (op, inputs, n_inputs, attrs, outputs, error);
+  hold = gtorch_hold_begin (inputs, n_inputs);
   init_call (&call, op, inputs, n_inputs, attrs, FALSE);
   if (G_UNLIKELY (!run (&call, error)))
     goto failed;
@@ -419,9 +431,11 @@ gtorch_op_run (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_input
       if (G_UNLIKELY (call.of_numbers))
         outputs[i]->is_number = outputs[i]->n_dims == 0;
     }
+  gtorch_unhold (hold);
   return TRUE;
 
 failed:
+  gtorch_unhold (hold);
   gtorch_impl_clear (call.outputs, op->n_outputs);
   for (i = 0; i < op->n_outputs; i++)
     outputs[i] = NULL;
@@ -445,7 +459,7 @@ gtorch_call_check_number (GTorchOpCall *call, const GTorchImpl *impl, guint dtyp
 static gboolean
 check_target (GTorchOpCall *call, GTorchImpl *target, GError **error)
 {
-  if (target->storage != NULL && G_UNLIKELY (gtorch_storage_is_read_only (target->storage)))
+  if (G_UNLIKELY (gtorch_storage_is_read_only (target->storage)))
     {
       gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
                          _ ("the memory of the tensor of shape %s is read-only, since it is shared "
@@ -453,7 +467,7 @@ check_target (GTorchOpCall *call, GTorchImpl *target, GError **error)
                          gtorch_impl_shape_str (target));
       return FALSE;
     }
-  if (target->storage != NULL && gtorch_impl_overlaps_itself (target))
+  if (gtorch_impl_overlaps_itself (target))
     {
       gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
                          _ ("several elements of the tensor of shape %s share one memory location "
@@ -472,14 +486,16 @@ check_targets (GTorchOpCall *call, GError **error)
   GTorchImpl *self = call->inputs[0];
   guint i;
 
+  for (i = 0; i < call->n_inputs; i++)
+    if (call->inputs[i] != NULL && !check_alive (call, i, error))
+      return FALSE;
   if (!check_target (call, self, error))
     return FALSE;
   for (i = 1; G_UNLIKELY (call->op->writes != NULL) && i < call->n_inputs; i++)
     if (gtorch_call_writes (call, i) && !check_target (call, call->inputs[i], error))
       return FALSE;
   for (i = 1; i < call->n_inputs; i++)
-    if (call->inputs[i] != NULL && self->storage != NULL
-        && gtorch_impl_overlaps (self, call->inputs[i]))
+    if (call->inputs[i] != NULL && gtorch_impl_overlaps (self, call->inputs[i]))
       {
         gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
                            _ ("the tensor written to, of shape %s, overlaps the input of shape %s "
@@ -491,9 +507,9 @@ check_targets (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
-gboolean
-gtorch_op_run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
-                        const GTorchAttr *attrs, GError **error)
+static inline gboolean
+run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
+              const GTorchAttr *attrs, GError **error)
 {
   GTorchOpCall call;
   g_autoptr (GTorchImpl) original = NULL;
@@ -517,6 +533,17 @@ gtorch_op_run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guin
       return gtorch_autograd_record (&call, error);
     }
   return TRUE;
+}
+
+gboolean
+gtorch_op_run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
+                        const GTorchAttr *attrs, GError **error)
+{
+  const guint hold = gtorch_hold_begin (inputs, n_inputs);
+  const gboolean success = run_in_place (op, inputs, n_inputs, attrs, error);
+
+  gtorch_unhold (hold);
+  return success;
 }
 
 /* --- for shape functions --- */

@@ -191,12 +191,14 @@ struct _GTorchStreamClass
 gpointer gtorch_stream_get_queue (GTorchStream *stream);
 
 typedef struct _GTorchAutocastRegion GTorchAutocastRegion;
+typedef struct _GTorchHolds GTorchHolds;
 
 /* What a thread has chosen. A stream that is not set is the device's default one. */
 typedef struct
 {
   GTorchStream *streams[GTORCH_MAX_DEVICES]; /* owned */
   GTorchDevice *device;
+  GTorchHolds *holds;     /* tensors in use, NULL before the first (gtorch-hold-private.h) */
   GTorchTimeline *worker; /* the queue that this thread works for */
   gboolean must_finish;   /* what is called now is read as soon as it returns */
   gboolean is_apart;      /* what is called now is the library's own affair, captured or not */

@@ -9,6 +9,7 @@
 #include "gtorch-callback-private.h"
 #include "gtorch-capture-private.h"
 #include "gtorch-event-private.h"
+#include "gtorch-hold-private.h"
 #include "gtorch-race-private.h"
 
 /**
@@ -374,6 +375,7 @@ drop_thread (gpointer data)
     g_clear_object (&gtorch_thread.streams[i]);
   gtorch_pool_uses_clear ();
   gtorch_autocast_clear ();
+  gtorch_holds_unregister ();
 }
 
 static GPrivate thread_cleanup = G_PRIVATE_INIT (drop_thread);

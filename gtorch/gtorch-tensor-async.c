@@ -16,6 +16,7 @@
 
 #include "gtorch-capture-private.h"
 #include "gtorch-guard.h"
+#include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-stream-private.h"
 #include "gtorch-tensor-bytes.h"
@@ -338,6 +339,7 @@ void
 gtorch_tensor_to_device_async (GTorchTensor *self, GTorchDevice *device, GCancellable *cancellable,
                                GAsyncReadyCallback callback, gpointer user_data)
 {
+  GTORCH_HOLD_TENSOR (self);
   g_autoptr (GTask) task = NULL;
 
   g_return_if_fail (GTORCH_IS_TENSOR (self));
@@ -391,6 +393,8 @@ void
 gtorch_tensor_copy_inplace_async (GTorchTensor *self, GTorchTensor *src, GCancellable *cancellable,
                                   GAsyncReadyCallback callback, gpointer user_data)
 {
+  GTORCH_HOLD_TENSOR (self);
+  GTORCH_HOLD_TENSOR (src);
   g_autoptr (GTask) task = NULL;
   GTorchImpl *impl;
 
@@ -472,6 +476,8 @@ void
 gtorch_tensor_item_double_async (GTorchTensor *self, GCancellable *cancellable,
                                  GAsyncReadyCallback callback, gpointer user_data)
 {
+  GTORCH_HOLD_TENSOR (self);
+
   g_return_if_fail (GTORCH_IS_TENSOR (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   start_item (self, gtorch_tensor_item_double_async, cancellable, callback, user_data);
@@ -518,6 +524,8 @@ void
 gtorch_tensor_item_int_async (GTorchTensor *self, GCancellable *cancellable,
                               GAsyncReadyCallback callback, gpointer user_data)
 {
+  GTORCH_HOLD_TENSOR (self);
+
   g_return_if_fail (GTORCH_IS_TENSOR (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   start_item (self, gtorch_tensor_item_int_async, cancellable, callback, user_data);

@@ -19,7 +19,5 @@ GTorchImpl *gtorch_impl_move (GTorchImpl *impl, GTorchDevice *device, GError **e
 GTorchImpl *gtorch_impl_new_from_bytes (const gchar *op, GBytes *bytes, gsize start, gsize length,
                                         gboolean is_read_only, guint dtype, const gint64 *shape,
                                         guint n_dims, GError **error);
-/* Gives back the memory; the impl can only be dropped afterwards. */
-void gtorch_impl_release (GTorchImpl *impl);
 
 G_END_DECLS

@@ -18,6 +18,7 @@
 #include "gtorch-capture-private.h"
 #include "gtorch-check-private.h"
 #include "gtorch-device-private.h"
+#include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-stream-private.h"
 #include "gtorch-tensor-bytes-private.h"
@@ -45,11 +46,12 @@ GTorchImpl *
 gtorch_impl_to_host (const gchar *op, GTorchImpl *impl, GError **error)
 {
   g_autoptr (GTorchImpl) host = NULL;
+  GTORCH_HOLD (impl);
 
   if (!gtorch_impl_wait (op, impl, error))
     return NULL;
   if (gtorch_impl_device (impl)->type == GTORCH_DEVICE_TYPE_CPU)
-    return gtorch_impl_ref (impl);
+    return gtorch_impl_alias (impl); /* release () of the tensor does not reach it */
   /* what is captured or looked at for a capture is an operation */
   if (G_LIKELY (!gtorch_captures_exist ()))
     host = gtorch_copy_to_device (impl, gtorch_device_cpu (), FALSE, NULL, error);
@@ -232,6 +234,7 @@ read_item (GTorchTensor *self, guint dtype, gpointer value, GError **error)
 {
   GTorchImpl *impl = gtorch_tensor_unwrap (self);
   g_autoptr (GTorchImpl) host = NULL;
+  GTORCH_HOLD (impl);
   char element[16] __attribute__ ((aligned (16)));
   gconstpointer from = element;
 
@@ -246,6 +249,12 @@ read_item (GTorchTensor *self, guint dtype, gpointer value, GError **error)
     {
       if (!gtorch_impl_wait ("item", impl, error) || !read_there (impl, element, error))
         return FALSE;
+    }
+  else if (gtorch_impl_device (impl)->type == GTORCH_DEVICE_TYPE_CPU)
+    {
+      if (!gtorch_impl_wait ("item", impl, error))
+        return FALSE;
+      from = gtorch_impl_data (impl);
     }
   else
     {
@@ -393,6 +402,7 @@ gtorch_tensor_item_complex (GTorchTensor *self, gdouble *real, gdouble *imaginar
 gsize
 gtorch_tensor_get_data_ptr (GTorchTensor *self)
 {
+  GTORCH_HOLD_TENSOR (self);
   GTorchImpl *impl;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
@@ -414,30 +424,12 @@ gtorch_tensor_get_data_ptr (GTorchTensor *self)
 gboolean
 gtorch_tensor_is_read_only (GTorchTensor *self)
 {
+  GTORCH_HOLD_TENSOR (self);
   GTorchImpl *impl;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
   impl = gtorch_tensor_unwrap (self);
   return impl->storage != NULL && gtorch_storage_is_read_only (impl->storage);
-}
-
-void
-gtorch_impl_release (GTorchImpl *impl)
-{
-  GTorchStorage *storage = __atomic_exchange_n (&impl->storage, NULL, __ATOMIC_ACQ_REL);
-
-  if (storage == NULL)
-    return;
-  impl->is_released = TRUE;
-  /* A result also gives up the graph that led to it, with everything saved there. A leaf does not, since
-   * graphs that it is part of may yet run, nor does what others hold, such as the base of a view. */
-  if (impl->autograd != NULL && impl->autograd->grad_fn != NULL
-      && g_atomic_int_get (&impl->ref_count) == 1)
-    {
-      gtorch_autograd_free (impl);
-      impl->autograd = NULL;
-    }
-  gtorch_storage_unref (storage);
 }
 
 /**

@@ -14,6 +14,7 @@
 #include "autograd/gtorch-autograd-private.h"
 #include "gtorch-device-private.h"
 #include "gtorch-dlpack-private.h"
+#include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-tensor-private.h"
 
@@ -94,6 +95,7 @@ fill_tensor (GTorchDLTensor *tensor, Exported *exported, const GTorchImpl *impl)
 gpointer
 gtorch_tensor_to_dlpack (GTorchTensor *self, gboolean versioned, gboolean copy, GError **error)
 {
+  GTORCH_HOLD_TENSOR (self);
   g_autoptr (GTorchImpl) impl = NULL;
   Exported *exported;
 
@@ -179,6 +181,8 @@ gtorch_tensor_to_dlpack (GTorchTensor *self, gboolean versioned, gboolean copy, 
 gsize
 gtorch_tensor_export_dlpack (GTorchTensor *self, gboolean versioned, gboolean copy, GError **error)
 {
+  GTORCH_HOLD_TENSOR (self);
+
   return (gsize) gtorch_tensor_to_dlpack (self, versioned, copy, error);
 }
 
@@ -195,6 +199,7 @@ gtorch_tensor_export_dlpack (GTorchTensor *self, gboolean versioned, gboolean co
 void
 gtorch_tensor_get_dlpack_device (GTorchTensor *self, gint *device_type, gint *device_id)
 {
+  GTORCH_HOLD_TENSOR (self);
   GTorchDLDevice device;
 
   g_return_if_fail (GTORCH_IS_TENSOR (self));

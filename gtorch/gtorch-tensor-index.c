@@ -10,6 +10,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-tensor-index.h"
 #include "gtorch-tensor-private.h"
@@ -298,6 +299,8 @@ GTorchTensor *
 gtorch_tensor_index (GTorchTensor *self, const gint64 *items, gsize n_items, GTorchTensor **tensors,
                      gsize n_tensors, GError **error)
 {
+  GTORCH_HOLD_TENSOR (self);
+  GTORCH_HOLD_TENSORS (tensors, n_tensors);
   g_auto (Selection) selection = { NULL };
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
@@ -382,6 +385,10 @@ gtorch_tensor_index_put_inplace (GTorchTensor *self, const gint64 *items, gsize 
                                  GTorchTensor **tensors, gsize n_tensors, GTorchTensor *value,
                                  gboolean accumulate, GError **error)
 {
+  GTORCH_HOLD_TENSOR (self);
+  GTORCH_HOLD_TENSORS (tensors, n_tensors);
+  GTORCH_HOLD_TENSOR (value);
+
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
   g_return_val_if_fail (items != NULL || n_items == 0, NULL);
   g_return_val_if_fail (tensors != NULL || n_tensors == 0, NULL);
@@ -559,6 +566,7 @@ parse (Parser *self, const gchar *spec, GError **error)
 GTorchTensor *
 gtorch_tensor_get (GTorchTensor *self, const gchar *spec, GError **error)
 {
+  GTORCH_HOLD_TENSOR (self);
   Parser parser;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
@@ -585,6 +593,8 @@ gtorch_tensor_get (GTorchTensor *self, const gchar *spec, GError **error)
 GTorchTensor *
 gtorch_tensor_set (GTorchTensor *self, const gchar *spec, GTorchTensor *value, GError **error)
 {
+  GTORCH_HOLD_TENSOR (self);
+  GTORCH_HOLD_TENSOR (value);
   Parser parser;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
@@ -614,6 +624,7 @@ gtorch_tensor_set (GTorchTensor *self, const gchar *spec, GTorchTensor *value, G
 GTorchTensor *
 gtorch_tensor_set_scalar (GTorchTensor *self, const gchar *spec, gdouble value, GError **error)
 {
+  GTORCH_HOLD_TENSOR (self);
   g_autoptr (GTorchImpl) number = NULL;
   Parser parser;
 

@@ -17,6 +17,7 @@
 #include "autograd/gtorch-autograd-private.h"
 #include "cpu/gtorch-cpu-cast.h"
 #include "gtorch-device-private.h"
+#include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-stream-private.h"
 #include "gtorch-tensor-bytes-private.h"
@@ -465,6 +466,7 @@ look_at_elements (const Printer *printer, GTorchImpl *impl)
 gchar *
 gtorch_tensor_to_string (GTorchTensor *self)
 {
+  GTORCH_HOLD_TENSOR (self);
   GTorchImpl *impl;
   g_autoptr (GTorchImpl) host = NULL;
   g_autoptr (GArray) values = NULL;

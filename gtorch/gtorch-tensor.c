@@ -10,6 +10,7 @@
 
 #include "autograd/gtorch-tensor-autograd.h"
 #include "gtorch-device-private.h"
+#include "gtorch-hold-private.h"
 #include "gtorch-scope-private.h"
 #include "gtorch-stream-private.h"
 #include "gtorch-tensor-bytes-private.h"
@@ -516,7 +517,7 @@ gtorch_tensor_let_go (GTorchTensor *tensor)
 {
   GTorchImpl *impl = tensor->impl, *empty;
 
-  if (impl == NULL || impl->storage == NULL)
+  if (impl == NULL || gtorch_impl_is_released (impl))
     return;
   empty = gtorch_impl_alias (impl);
   gtorch_impl_release (empty);
@@ -651,6 +652,7 @@ gtorch_tensor_get_device_index (GTorchTensor *self)
 gboolean
 gtorch_tensor_record_stream (GTorchTensor *self, GTorchStream *stream, GError **error)
 {
+  GTORCH_HOLD_TENSOR (self);
   GTorchImpl *impl;
   GTorchDevice *device;
 
@@ -814,6 +816,7 @@ gtorch_tensor_get_storage_offset (GTorchTensor *self)
 guint
 gtorch_tensor_get_version (GTorchTensor *self)
 {
+  GTORCH_HOLD_TENSOR (self);
   GTorchImpl *impl;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
@@ -852,7 +855,7 @@ gboolean
 gtorch_tensor_is_released (GTorchTensor *self)
 {
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
-  return gtorch_tensor_unwrap (self)->storage == NULL;
+  return gtorch_impl_is_released (gtorch_tensor_unwrap (self));
 }
 
 /**
@@ -869,6 +872,9 @@ gtorch_tensor_is_released (GTorchTensor *self)
 gboolean
 gtorch_tensor_shares_storage (GTorchTensor *self, GTorchTensor *other)
 {
+  GTORCH_HOLD_TENSOR (self);
+  GTORCH_HOLD_TENSOR (other);
+
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
   g_return_val_if_fail (GTORCH_IS_TENSOR (other), FALSE);
   return gtorch_tensor_unwrap (self)->storage != NULL

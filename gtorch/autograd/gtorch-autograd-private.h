@@ -123,6 +123,7 @@ gtorch_node_unlock (GTorchNode *node)
 /* --- impls --- */
 /* Drops impl->autograd. */
 void gtorch_autograd_free (GTorchImpl *impl);
+void gtorch_autograd_destroy (GTorchAutograd *autograd);
 GTorchAutograd *gtorch_autograd_ensure (GTorchImpl *impl);
 /* Whether a gradient flows to impl; brings a view's grad_fn up to date. */
 gboolean gtorch_impl_requires_grad (GTorchImpl *impl);

@@ -25,6 +25,7 @@
 #include "gtorch-autograd-private.h"
 #include "gtorch-capture-private.h"
 #include "gtorch-grad-mode.h"
+#include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 
 typedef struct _Task Task;
@@ -647,6 +648,29 @@ check_tensors (GTorchImpl *const *impls, guint n, const gchar *what, GError **er
   return TRUE;
 }
 
+/* Takes references to the nodes of the roots, which keep all others alive: a hook may change, drop or release
+ * the roots. */
+static gboolean
+take_roots (const GTorchBackward *backward, GTorchEdge *edges, GError **error)
+{
+  guint i;
+  GTORCH_HOLD_MANY (backward->roots, backward->n_roots);
+  GTORCH_HOLD_MANY (backward->inputs, backward->n_inputs);
+
+  if (!check_tensors (backward->roots, backward->n_roots, _ ("tensor"), error)
+      || !check_tensors (backward->inputs, backward->n_inputs, _ ("input"), error))
+    return FALSE;
+  for (i = 0; i < backward->n_roots; i++)
+    {
+      GTorchAutograd *autograd = backward->roots[i]->autograd;
+
+      edges[i].node = autograd->grad_fn != NULL ? gtorch_node_ref (autograd->grad_fn) : NULL;
+      edges[i].leaf = autograd->grad_fn == NULL ? gtorch_impl_ref (backward->roots[i]) : NULL;
+      edges[i].index = autograd->index;
+    }
+  return TRUE;
+}
+
 /* All of them are there before other streams wait for the one that fills them. */
 static gboolean
 send_root_grads (Run *run, const GTorchEdge *edges, GError **error)
@@ -679,30 +703,19 @@ gtorch_engine_run (const GTorchBackward *backward, GError **error)
   GTorchAutocastRegion off;
   guint i, j;
 
-  if (!check_tensors (backward->roots, backward->n_roots, _ ("tensor"), error)
-      || !check_tensors (backward->inputs, backward->n_inputs, _ ("input"), error))
+  edges = g_new0 (GTorchEdge, MAX (backward->n_roots, 1));
+  if (!take_roots (backward, edges, error))
     return FALSE;
 
   /* Gradients are of the forward pass, whose inputs were cast: nothing is left to cast. */
   gtorch_autocast_push_off (&off);
   before = gtorch_set_grad_enabled (backward->create_graph);
-  edges = g_new0 (GTorchEdge, MAX (backward->n_roots, 1));
   run.next_wanted = next_wanted = g_new0 (guint, MAX (backward->n_inputs, 1));
   run.table = g_new0 (Task *, run.table_size);
   run.order = g_ptr_array_new ();
   run.leaves = g_ptr_array_new ();
   run.ready = g_ptr_array_new ();
   run.has_streams = gtorch_thread_has_streams ();
-  for (i = 0; i < backward->n_roots; i++)
-    {
-      GTorchAutograd *autograd = backward->roots[i]->autograd;
-
-      /* A hook may change or drop the roots: their nodes keep all others alive. */
-      edges[i].node = autograd->grad_fn != NULL ? gtorch_node_ref (autograd->grad_fn) : NULL;
-      edges[i].leaf = autograd->grad_fn == NULL ? gtorch_impl_ref (backward->roots[i]) : NULL;
-      edges[i].index = autograd->index;
-    }
-
   walk (&run, edges);
   if (G_UNLIKELY (run.has_streams))
     gtorch_pass_streams_init (&run.streams, backward->roots, backward->n_roots);

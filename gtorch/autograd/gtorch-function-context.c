@@ -9,6 +9,7 @@
 
 #include "gtorch-function-private.h"
 #include "gtorch-grad-mode.h"
+#include "gtorch-hold-private.h"
 #include "gtorch-tensor-private.h"
 
 /**
@@ -149,6 +150,7 @@ void
 gtorch_function_context_save_for_backward (GTorchFunctionContext *self, GTorchTensor **tensors,
                                            gsize n_tensors)
 {
+  GTORCH_HOLD_TENSORS (tensors, n_tensors);
   gsize i;
 
   g_return_if_fail (GTORCH_IS_FUNCTION_CONTEXT (self));
@@ -278,6 +280,8 @@ void
 gtorch_function_context_mark_dirty (GTorchFunctionContext *self, GTorchTensor **tensors,
                                     gsize n_tensors)
 {
+  GTORCH_HOLD_TENSORS (tensors, n_tensors);
+
   g_return_if_fail (GTORCH_IS_FUNCTION_CONTEXT (self));
   g_return_if_fail (tensors != NULL || n_tensors == 0);
   g_return_if_fail (self->dirty != NULL);
@@ -298,6 +302,8 @@ void
 gtorch_function_context_mark_non_differentiable (GTorchFunctionContext *self,
                                                  GTorchTensor **tensors, gsize n_tensors)
 {
+  GTORCH_HOLD_TENSORS (tensors, n_tensors);
+
   g_return_if_fail (GTORCH_IS_FUNCTION_CONTEXT (self));
   g_return_if_fail (tensors != NULL || n_tensors == 0);
   g_return_if_fail (self->constant != NULL);

@@ -395,7 +395,7 @@ check_outputs (GTorchFunction *self, GTorchFunctionContext *context, GTorchTenso
       GTorchImpl *impl = GTORCH_IS_TENSOR (tensors[i]) ? gtorch_tensor_unwrap (tensors[i]) : NULL;
       gboolean is_dirty = impl != NULL && contains (context->dirty, impl);
 
-      if (impl == NULL || impl->storage == NULL)
+      if (impl == NULL || gtorch_impl_is_released (impl))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                        _ ("%s: output %" G_GSIZE_FORMAT " of forward is not a tensor or was "
@@ -478,15 +478,15 @@ cast_inputs (GTorchFunction *self, GTorchImpl *const *impls, gsize n, GError **e
   gsize i;
 
   for (i = 0; i < n && dtype != GTORCH_DTYPE_NONE && gtorch_thread.autocast != NULL; i++)
-    in_region |=
-        impls[i]->storage != NULL && gtorch_is_autocast_enabled (impls[i]->storage->device->type);
+    in_region |= !gtorch_impl_is_released (impls[i])
+                 && gtorch_is_autocast_enabled (gtorch_impl_device (impls[i])->type);
   if (!in_region)
     return NULL;
   result = g_ptr_array_new_with_free_func (g_object_unref);
   for (i = 0; i < n; i++)
     {
       GTorchImpl *impl = impls[i];
-      guint type = impl->storage != NULL ? impl->storage->device->type : 0;
+      guint type = gtorch_impl_device (impl)->type;
       GTorchImpl *cast = impl->dtype != dtype && gtorch_autocast_takes (impl, type)
                                  && gtorch_is_autocast_enabled (type)
                              ? gtorch_op_to_dtype (impl, dtype, error)

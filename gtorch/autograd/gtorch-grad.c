@@ -12,6 +12,7 @@
 #include "gtorch-capture-private.h"
 #include "gtorch-grad-mode.h"
 #include "gtorch-graph-audit-private.h"
+#include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 
 GTorchImpl *
@@ -193,6 +194,7 @@ gtorch_grad_accumulate (GTorchImpl *impl, GTorchImpl *grad, gboolean may_take, G
   GTorchAutograd *autograd = gtorch_autograd_ensure (impl);
   gboolean success;
   GTorchImpl *sum;
+  GTORCH_HOLD (impl);
 
   g_mutex_lock (&autograd->lock);
   success = follow_stream (autograd, gtorch_impl_device (impl), error);
@@ -204,7 +206,7 @@ gtorch_grad_accumulate (GTorchImpl *impl, GTorchImpl *grad, gboolean may_take, G
         autograd->grad = copy_like (impl, grad, error);
       success = autograd->grad != NULL;
     }
-  else if (success && autograd->grad->storage != NULL && !gtorch_is_grad_enabled ())
+  else if (success && !gtorch_impl_is_released (autograd->grad) && !gtorch_is_grad_enabled ())
     {
       if (gtorch_captures_exist ())
         gtorch_audit_grad (autograd->grad);

@@ -272,12 +272,8 @@ gtorch_autograd_ensure (GTorchImpl *impl)
 }
 
 void
-gtorch_autograd_free (GTorchImpl *impl)
+gtorch_autograd_destroy (GTorchAutograd *autograd)
 {
-  GTorchAutograd *autograd = g_steal_pointer (&impl->autograd);
-
-  if (autograd == NULL)
-    return;
   if (autograd->retains_grad && autograd->grad_fn != NULL)
     gtorch_node_set_retained (autograd->grad_fn, autograd->index, NULL);
   g_clear_pointer (&autograd->grad, gtorch_impl_unref);
@@ -301,6 +297,12 @@ gtorch_autograd_free (GTorchImpl *impl)
     }
 #endif
   g_free (autograd);
+}
+
+void
+gtorch_autograd_free (GTorchImpl *impl)
+{
+  g_clear_pointer (&impl->autograd, gtorch_autograd_destroy);
 }
 
 gboolean

@@ -10,6 +10,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-autograd-private.h"
+#include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-tensor-private.h"
 
@@ -27,6 +28,8 @@
 gboolean
 gtorch_tensor_get_requires_grad (GTorchTensor *self)
 {
+  GTORCH_HOLD_TENSOR (self);
+
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
   return gtorch_impl_requires_grad (gtorch_tensor_unwrap (self));
 }
@@ -48,6 +51,7 @@ gtorch_tensor_get_requires_grad (GTorchTensor *self)
 gboolean
 gtorch_tensor_set_requires_grad (GTorchTensor *self, gboolean requires_grad, GError **error)
 {
+  GTORCH_HOLD_TENSOR (self);
   GTorchImpl *impl;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
@@ -93,6 +97,8 @@ gtorch_tensor_set_requires_grad (GTorchTensor *self, gboolean requires_grad, GEr
 GTorchTensor *
 gtorch_tensor_requires_grad_inplace (GTorchTensor *self, gboolean requires_grad, GError **error)
 {
+  GTORCH_HOLD_TENSOR (self);
+
   return gtorch_tensor_set_requires_grad (self, requires_grad, error) ? self : NULL;
 }
 
@@ -109,6 +115,8 @@ gtorch_tensor_requires_grad_inplace (GTorchTensor *self, gboolean requires_grad,
 gboolean
 gtorch_tensor_is_leaf (GTorchTensor *self)
 {
+  GTORCH_HOLD_TENSOR (self);
+
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
   return gtorch_impl_is_leaf (gtorch_tensor_unwrap (self));
 }
@@ -126,6 +134,8 @@ gtorch_tensor_is_leaf (GTorchTensor *self)
 const gchar *
 gtorch_tensor_get_grad_fn_name (GTorchTensor *self)
 {
+  GTORCH_HOLD_TENSOR (self);
+
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
   return gtorch_impl_is_leaf (gtorch_tensor_unwrap (self)) ? NULL
                                                            : self->impl->autograd->grad_fn->name;
@@ -144,6 +154,7 @@ gtorch_tensor_get_grad_fn_name (GTorchTensor *self)
 GTorchTensor *
 gtorch_tensor_get_grad (GTorchTensor *self)
 {
+  GTORCH_HOLD_TENSOR (self);
   GTorchImpl *impl, *grad;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
@@ -171,6 +182,8 @@ gtorch_tensor_get_grad (GTorchTensor *self)
 gboolean
 gtorch_tensor_set_grad (GTorchTensor *self, GTorchTensor *grad, GError **error)
 {
+  GTORCH_HOLD_TENSOR (self);
+  GTORCH_HOLD_TENSOR (grad);
   GTorchImpl *impl, *former, *value = NULL;
   GTorchAutograd *autograd;
 
@@ -244,6 +257,7 @@ gtorch_tensor_set_grad (GTorchTensor *self, GTorchTensor *grad, GError **error)
 gboolean
 gtorch_tensor_retain_grad (GTorchTensor *self, GError **error)
 {
+  GTORCH_HOLD_TENSOR (self);
   GTorchImpl *impl;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
@@ -275,6 +289,8 @@ gtorch_tensor_retain_grad (GTorchTensor *self, GError **error)
 gboolean
 gtorch_tensor_get_retains_grad (GTorchTensor *self)
 {
+  GTORCH_HOLD_TENSOR (self);
+
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
   return gtorch_tensor_unwrap (self)->autograd != NULL && self->impl->autograd->retains_grad;
 }
@@ -293,6 +309,7 @@ gtorch_tensor_get_retains_grad (GTorchTensor *self)
 GTorchTensor *
 gtorch_tensor_detach (GTorchTensor *self, GError **error)
 {
+  GTORCH_HOLD_TENSOR (self);
   GTorchImpl *impl;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
@@ -322,6 +339,7 @@ gtorch_tensor_detach (GTorchTensor *self, GError **error)
 GTorchTensor *
 gtorch_tensor_detach_inplace (GTorchTensor *self, GError **error)
 {
+  GTORCH_HOLD_TENSOR (self);
   GTorchAutograd *autograd;
   GTorchNode *node;
 
@@ -445,6 +463,7 @@ guint64
 gtorch_tensor_register_hook (GTorchTensor *self, GTorchTensorHook hook, gpointer user_data,
                              GDestroyNotify destroy, GError **error)
 {
+  GTORCH_HOLD_TENSOR (self);
   GTorchAutograd *autograd;
   GTorchImpl *impl;
 
@@ -490,6 +509,7 @@ gtorch_tensor_register_post_accumulate_grad_hook (GTorchTensor *self, GTorchAccu
                                                   gpointer user_data, GDestroyNotify destroy,
                                                   GError **error)
 {
+  GTORCH_HOLD_TENSOR (self);
   GTorchImpl *impl;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);

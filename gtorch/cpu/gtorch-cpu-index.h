@@ -23,7 +23,8 @@ GTorchAdd gtorch_cpu_fold (guint dtype, gint64 reduction);
 
 /* For shape functions: input i is a tensor of int32 or int64. */
 gboolean gtorch_index_check_dtype (GTorchOpCall *call, guint i, GError **error);
-/* For CPU functions: a contiguous int64 form of the tensor in which all elements are in [0, size). */
+/* For CPU functions: a contiguous int64 copy of the tensor in which all elements are in [0, size),
+ * whatever other threads write to the tensor itself. */
 GTorchImpl *gtorch_cpu_indices (GTorchOpCall *call, GTorchImpl *index, gint64 size, guint dim,
                                 GError **error);
 

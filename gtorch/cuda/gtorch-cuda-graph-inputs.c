@@ -10,6 +10,7 @@
 #include "gtorch-cuda-graph-inputs.h"
 
 #include "gtorch-capture-private.h"
+#include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-tensor-private.h"
 
@@ -82,6 +83,7 @@ gboolean
 gtorch_cuda_graph_add_input (GTorchCUDAGraph *self, const gchar *name, GTorchTensor *placeholder,
                              GError **error)
 {
+  GTORCH_HOLD_TENSOR (placeholder);
   GHashTable *table;
 
   g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
@@ -177,6 +179,7 @@ gboolean
 gtorch_cuda_graph_set_input (GTorchCUDAGraph *self, const gchar *name, GTorchTensor *value,
                              GError **error)
 {
+  GTORCH_HOLD_TENSOR (value);
   GTorchTensor *placeholder;
   g_autoptr (GTorchImpl) plain = NULL;
 
@@ -240,6 +243,9 @@ gboolean
 gtorch_cuda_graph_rebind (GTorchCUDAGraph *self, GTorchTensor *from, GTorchTensor *to,
                           GError **error)
 {
+  GTORCH_HOLD_TENSOR (from);
+  GTORCH_HOLD_TENSOR (to);
+
   g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
   g_return_val_if_fail (GTORCH_IS_TENSOR (from), FALSE);
   g_return_val_if_fail (GTORCH_IS_TENSOR (to), FALSE);
@@ -264,6 +270,7 @@ gboolean
 gtorch_cuda_graph_rebind_input (GTorchCUDAGraph *self, const gchar *name, GTorchTensor *to,
                                 GError **error)
 {
+  GTORCH_HOLD_TENSOR (to);
   GTorchTensor *placeholder;
 
   g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);

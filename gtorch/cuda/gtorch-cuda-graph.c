@@ -10,6 +10,7 @@
 #include "gtorch-capture-private.h"
 #include "gtorch-graph-audit-private.h"
 #include "gtorch-graph-compare-private.h"
+#include "gtorch-hold-private.h"
 #include "gtorch-tensor-private.h"
 
 /**
@@ -657,6 +658,7 @@ dup_capture (GTorchCUDAGraph *self, GTorchStream **stream, GError **error)
 gboolean
 gtorch_cuda_graph_begin_if (GTorchCUDAGraph *self, GTorchTensor *predicate, GError **error)
 {
+  GTORCH_HOLD_TENSOR (predicate);
   g_autoptr (GTorchCapture) capture = NULL;
   GTorchStream *stream;
 

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "cuda/gtorch-cuda-private.h"
+#include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-race-private.h"
 #include "gtorch-tensor-private.h"
@@ -866,6 +867,7 @@ gtorch_impl_new_pinned (guint dtype, const gint64 *shape, guint n_dims, GError *
 GTorchTensor *
 gtorch_tensor_pin_memory (GTorchTensor *self, GError **error)
 {
+  GTORCH_HOLD_TENSOR (self);
   g_autoptr (GTorchImpl) pinned = NULL;
   GTorchImpl *impl;
 
@@ -914,6 +916,7 @@ gtorch_tensor_pin_memory (GTorchTensor *self, GError **error)
 gboolean
 gtorch_tensor_is_pinned (GTorchTensor *self)
 {
+  GTORCH_HOLD_TENSOR (self);
   GTorchStorage *storage;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "autograd/gtorch-tensor-autograd.h"
+#include "gtorch-hold-private.h"
 #include "gtorch-scope-private.h"
 #include "gtorch-module-private.h"
 
@@ -135,6 +136,7 @@ gboolean
 gtorch_module_register_buffer (GTorchModule *self, const gchar *name, GTorchTensor *buffer,
                                gboolean persistent, GError **error)
 {
+  GTORCH_HOLD_TENSOR (buffer);
   GTorchModulePrivate *priv;
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);

@@ -11,6 +11,7 @@
 #include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-grad-mode.h"
 #include "gtorch-device-private.h"
+#include "gtorch-hold-private.h"
 #include "gtorch-module-private.h"
 #include "gtorch-ops-private.h"
 
@@ -23,6 +24,7 @@ gtorch_impl_set_data (GTorchImpl *impl, GTorchImpl *data)
     return;
   g_assert (gtorch_impl_same_shape (impl, data));
   impl->storage = gtorch_storage_ref (data->storage);
+  impl->device = data->device;
   impl->offset = data->offset;
   impl->dtype = data->dtype;
   impl->is_contiguous = data->is_contiguous;
@@ -421,6 +423,7 @@ gtorch_module_load_state_lists (GTorchModule *self, const gchar *const *names,
                                 GTorchTensor **tensors, gsize n_tensors, gboolean strict,
                                 GError **error)
 {
+  GTORCH_HOLD_TENSORS (tensors, n_tensors);
   g_autoptr (GHashTable) state = NULL;
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);

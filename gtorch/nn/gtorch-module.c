@@ -11,6 +11,7 @@
 #include "autograd/gtorch-tensor-autograd.h"
 #include "gtorch-device-private.h"
 #include "gtorch-guard.h"
+#include "gtorch-hold-private.h"
 #include "gtorch-module-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-stream.h"
@@ -295,6 +296,7 @@ void
 gtorch_module_forward_async (GTorchModule *self, GTorchTensor *input, GCancellable *cancellable,
                              GAsyncReadyCallback callback, gpointer user_data)
 {
+  GTORCH_HOLD_TENSOR (input);
   g_autoptr (GTask) task = NULL;
   g_autoptr (GTorchStream) stream = NULL;
   GTorchTensor *output = NULL;

@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "autograd/gtorch-tensor-autograd.h"
+#include "gtorch-hold-private.h"
 #include "gtorch-tensor-private.h"
 
 /**
@@ -114,6 +115,7 @@ gtorch_parameter_init (GTorchParameter *self)
 GTorchParameter *
 gtorch_parameter_new (GTorchTensor *data, gboolean requires_grad, GError **error)
 {
+  GTORCH_HOLD_TENSOR (data);
   g_autoptr (GTorchTensor) self = NULL;
   GTorchImpl *impl;
 

@@ -293,7 +293,11 @@ gtorch_cpu_gather (GTorchOpCall *call, GError **error)
       g_autoptr (GTorchImpl) checked =
           gtorch_cpu_indices (call, index, lines.n_indexed, dim, error);
 
-      return checked != NULL;
+      if (checked != NULL) /* another thread has mended it meanwhile */
+        gtorch_call_error (call, error, GTORCH_ERROR_INDEX,
+                           _ ("another thread writes to the index of shape %s meanwhile"),
+                           gtorch_impl_shape_str (index));
+      return FALSE;
     }
   return TRUE;
 }

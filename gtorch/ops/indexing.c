@@ -158,12 +158,14 @@ all_in_range (const gint64 *data, gint64 n, gint64 size)
 GTorchImpl *
 gtorch_cpu_indices (GTorchOpCall *call, GTorchImpl *index, gint64 size, guint dim, GError **error)
 {
-  g_autoptr (GTorchImpl) plain = gtorch_cpu_contiguous (index, GTORCH_DTYPE_INT64, error);
+  g_autoptr (GTorchImpl) plain =
+      gtorch_impl_new (call->device, GTORCH_DTYPE_INT64, index->shape, index->n_dims, error);
   const gint64 *data;
   gint64 i;
 
   if (plain == NULL)
     return NULL;
+  gtorch_cpu_copy (plain, index);
   data = gtorch_impl_data (plain);
   if (G_LIKELY (all_in_range (data, plain->numel, size)))
     return g_steal_pointer (&plain);

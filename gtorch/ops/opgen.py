@@ -551,7 +551,10 @@ def emit_form(row, header, source, suffix, scalar, ctype, in_place):
         ctype = 'GPtrArray *' if row.returns_list else 'GTorchImpl *'
         ctype, ok = ('gboolean ', 'made') if in_place or outs else (ctype, 'made != NULL')
         at = max(i for i, line in enumerate(source) if line == '{')
-        source[at + 1 : at + 1] = [f'  {ctype}made;', '  const GTorchOpClass *former;']
+        hold = [f'  GTORCH_HOLD_TENSOR ({a.name});' for a in row.tensors if a.name != scalar]
+        if row.list is not None:
+            hold.append(f'  GTORCH_HOLD_TENSORS ({row.list.name}, {row.list.c_length});')
+        source[at + 1 : at + 1] = hold + [f'  {ctype}made;', '  const GTorchOpClass *former;']
         if row.list is not None:
             check = f'{enum_constant("OP", row.name)}, {row.list.name}_impls, {row.list.c_length}, error'
             source += [f'  if (!gtorch_composite_check_list ({check}))', f'    return {fail};']
@@ -743,7 +746,7 @@ def generate(folder, files):
         + ['', 'G_END_DECLS', ''],
         'gtorch-tensor-ops.c': [HEADER]
         + include[:-1]
-        + ['#include "gtorch-tensor-ops.h"', '']
+        + ['#include "gtorch-hold-private.h"', '#include "gtorch-tensor-ops.h"', '']
         + source,
         'gtorch-loop-table.c': emit_loop_table(rows),
         'gtorch-op-samples.c': [HEADER] + emit_samples(rows),

@@ -324,15 +324,18 @@ gtorch_cpu_unique (GTorchOpCall *call, GError **error)
   char *values = gtorch_impl_data (call->outputs[0]);
   gint64 *inverse = gtorch_impl_data (call->outputs[1]);
   gint64 *counts = gtorch_impl_data (call->outputs[2]);
+  const gint64 n_values = call->outputs[0]->numel;
   gint64 i, n = -1;
 
   if (plain == NULL || !ordered_init (&ordered, call, plain, error))
     return FALSE;
-  for (i = 0; i < ordered.n; i++)
+  for (i = 0; i < ordered.n && n_values > 0; i++)
     {
       gint64 at = ordered_position (&ordered, i);
 
-      if (ordered_begins (&ordered, i))
+      /* The outputs have the sizes that the shape function found. Another thread that writes to the
+       * input in between spoils the values, and nothing else. */
+      if (ordered_begins (&ordered, i) && n + 1 < n_values)
         {
           memcpy (values + ++n * size, (char *) gtorch_impl_data (plain) + at * size, size);
           counts[n] = 0;
@@ -340,5 +343,7 @@ gtorch_cpu_unique (GTorchOpCall *call, GError **error)
       counts[n]++;
       inverse[at] = n;
     }
+  memset (values + (n + 1) * size, 0, (n_values - n - 1) * size);
+  memset (counts + n + 1, 0, (n_values - n - 1) * sizeof (gint64));
   return TRUE;
 }

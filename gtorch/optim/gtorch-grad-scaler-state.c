@@ -6,6 +6,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-grad-scaler-private.h"
+#include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-tensor-bytes.h"
 #include "gtorch-tensor-private.h"
@@ -156,6 +157,7 @@ gboolean
 gtorch_grad_scaler_load_state_lists (GTorchGradScaler *self, const gchar *const *names,
                                      GTorchTensor **tensors, gsize n_tensors, GError **error)
 {
+  GTORCH_HOLD_TENSORS (tensors, n_tensors);
   g_autoptr (GHashTable) state = NULL;
 
   g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), FALSE);

@@ -12,6 +12,7 @@
 #include "autograd/gtorch-tensor-autograd.h"
 #include "gtorch-capture-private.h"
 #include "gtorch-grad-scaler-private.h"
+#include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-optimizer-private.h"
 #include "gtorch-stream-private.h"
@@ -327,6 +328,7 @@ check_scale (GTorchGradScaler *self, const gchar *what, GError **error)
 GTorchTensor *
 gtorch_grad_scaler_scale (GTorchGradScaler *self, GTorchTensor *outputs, GError **error)
 {
+  GTORCH_HOLD_TENSOR (outputs);
   g_autoptr (GTorchImpl) near = NULL;
   GTorchImpl *impl;
 
@@ -364,6 +366,7 @@ GPtrArray *
 gtorch_grad_scaler_scale_list (GTorchGradScaler *self, GTorchTensor **outputs, gsize n_outputs,
                                GError **error)
 {
+  GTORCH_HOLD_TENSORS (outputs, n_outputs);
   g_autoptr (GPtrArray) result = NULL;
   gsize i;
 
@@ -853,6 +856,7 @@ check_new_scale (GTorchImpl *impl, GError **error)
 gboolean
 gtorch_grad_scaler_update (GTorchGradScaler *self, GTorchTensor *new_scale, GError **error)
 {
+  GTORCH_HOLD_TENSOR (new_scale);
   g_autoptr (GTorchGradGuard) guard = NULL;
   g_autoptr (GPtrArray) founds = NULL;
   g_autoptr (GTorchImpl) all = NULL;

@@ -3,6 +3,7 @@
 
 #include "config.h"
 
+#include "gtorch-hold-private.h"
 #include "gtorch-optimizer-private.h"
 
 #include <glib/gi18n-lib.h>
@@ -632,6 +633,7 @@ gtorch_optimizer_changed (GTorchOptimizer *self, GParamSpec *pspec)
 GTorchTensor *
 gtorch_optimizer_get_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *name)
 {
+  GTORCH_HOLD_TENSOR (param);
   GHashTable *states;
 
   g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), NULL);
@@ -656,6 +658,8 @@ void
 gtorch_optimizer_set_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *name,
                             GTorchTensor *value)
 {
+  GTORCH_HOLD_TENSOR (param);
+  GTORCH_HOLD_TENSOR (value);
   GTorchOptimizerPrivate *priv;
   GHashTable *states;
 
@@ -883,6 +887,7 @@ gboolean
 gtorch_optimizer_load_state_lists (GTorchOptimizer *self, const gchar *const *names,
                                    GTorchTensor **tensors, gsize n_tensors, GError **error)
 {
+  GTORCH_HOLD_TENSORS (tensors, n_tensors);
   g_autoptr (GHashTable) state = NULL;
 
   g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch/cpu/gtorch-cpu-isa.h"
 #include "op-values.h"
@@ -500,7 +501,7 @@ released_tensors_are_errors (gconstpointer data)
           inputs_move (&inputs);
           if (inputs.tensors[k] == NULL)
             continue;
-          g_clear_pointer (&inputs.tensors[k]->storage, gtorch_storage_unref);
+          gtorch_impl_release (inputs.tensors[k]);
           results = invoke (sample, &inputs, &error);
           g_assert_null (results);
           if (is_lacking (error))
