@@ -14,6 +14,7 @@
 
 #include "gtorch-allocator-private.h"
 #include "gtorch-check-private.h"
+#include "io/gtorch-file-save-private.h"
 
 struct _GTorchMemorySite
 {
@@ -599,15 +600,9 @@ gtorch_allocator_snapshot_of (GTorchAllocator *self, guint64 pool_id, GError **e
  * Makes a picture of all memory of the allocator, with what
  * [method@Allocator.record_history] has remembered.
  *
- * It is a pickle as PyTorch's `torch.cuda.memory._snapshot()` gives it: written into a file it can
- * be looked at with the viewer at https://pytorch.org/memory_viz.
- *
- * ```c
- * g_autoptr (GBytes) bytes = gtorch_allocator_snapshot (allocator, &error);
- *
- * g_file_set_contents ("snapshot.pickle", g_bytes_get_data (bytes, NULL), g_bytes_get_size (bytes),
- *                      &error);
- * ```
+ * It is a pickle as PyTorch's `torch.cuda.memory._snapshot()` gives it: written into a file, as
+ * [method@Allocator.save_snapshot] does, it can be looked at with the viewer at
+ * https://pytorch.org/memory_viz.
  *
  * Returns: (transfer full): the pickle; %NULL with %GTORCH_ERROR_NOT_SUPPORTED on the CPU
  *
@@ -618,4 +613,37 @@ gtorch_allocator_snapshot (GTorchAllocator *self, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), NULL);
   return gtorch_allocator_snapshot_of (self, 0, error);
+}
+
+/**
+ * gtorch_allocator_save_snapshot:
+ * @self: an allocator
+ * @file: the file to write or replace
+ * @cancellable: (nullable): a cancellable
+ * @error: return location for an error
+ *
+ * Writes what [method@Allocator.snapshot] gives into a file, as [func@safetensors_save_file] does it: all
+ * of it is there, or nothing has changed.
+ *
+ * ```c
+ * g_autoptr (GFile) file = g_file_new_for_path ("snapshot.pickle");
+ *
+ * gtorch_allocator_save_snapshot (allocator, file, NULL, &error);
+ * ```
+ *
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_NOT_SUPPORTED on the CPU, or with an error of the file
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_allocator_save_snapshot (GTorchAllocator *self, GFile *file, GCancellable *cancellable,
+                                GError **error)
+{
+  g_autoptr (GBytes) bytes = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), FALSE);
+  g_return_val_if_fail (G_IS_FILE (file), FALSE);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  bytes = gtorch_allocator_snapshot (self, error);
+  return bytes != NULL && gtorch_file_save_bytes (file, bytes, cancellable, error);
 }

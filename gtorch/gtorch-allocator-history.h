@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <gio/gio.h>
+
 #include <gtorch/gtorch-types.h>
 
 G_BEGIN_DECLS
@@ -36,5 +38,8 @@ gboolean gtorch_allocator_record_history (GTorchAllocator *self, GTorchHistoryLe
                                           gsize max_entries, GError **error);
 GTORCH_AVAILABLE_IN_0_1
 GBytes *gtorch_allocator_snapshot (GTorchAllocator *self, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_allocator_save_snapshot (GTorchAllocator *self, GFile *file,
+                                         GCancellable *cancellable, GError **error);
 
 G_END_DECLS

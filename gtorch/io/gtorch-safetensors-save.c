@@ -12,6 +12,7 @@
 #include "gtorch-safetensors.h"
 #include "gtorch-tensor-bytes-private.h"
 #include "gtorch-tensor-private.h"
+#include "io/gtorch-file-save-private.h"
 
 #define CHUNK (4 * 1024 * 1024)
 
@@ -189,25 +190,29 @@ write_stream (Save *save, GOutputStream *stream, GCancellable *cancellable,
   return g_output_stream_flush (stream, cancellable, error);
 }
 
+typedef struct
+{
+  Save *save;
+  GFileProgressCallback progress;
+  gpointer progress_data;
+} Content;
+
+static gboolean
+write_content (GOutputStream *stream, GCancellable *cancellable, gpointer data, GError **error)
+{
+  const Content *content = data;
+
+  return write_stream (content->save, stream, cancellable, content->progress,
+                       content->progress_data, error);
+}
+
 static gboolean
 write_file (Save *save, GFile *file, GCancellable *cancellable, GFileProgressCallback progress,
             gpointer progress_data, GError **error)
 {
-  g_autoptr (GFileOutputStream) stream =
-      g_file_replace (file, NULL, FALSE, G_FILE_CREATE_NONE, cancellable, error);
+  Content content = { save, progress, progress_data };
 
-  if (stream == NULL)
-    return FALSE;
-  if (!write_stream (save, G_OUTPUT_STREAM (stream), cancellable, progress, progress_data, error))
-    {
-      /* Closing it in a cancelled state leaves the file that was there. */
-      g_autoptr (GCancellable) cancelled = g_cancellable_new ();
-
-      g_cancellable_cancel (cancelled);
-      g_output_stream_close (G_OUTPUT_STREAM (stream), cancelled, NULL);
-      return FALSE;
-    }
-  return g_output_stream_close (G_OUTPUT_STREAM (stream), cancellable, error);
+  return gtorch_file_save (file, write_content, &content, cancellable, error);
 }
 
 /**
@@ -256,9 +261,19 @@ gtorch_safetensors_save (GHashTable *tensors, GHashTable *metadata, GOutputStrea
  * @progress_data: data for @progress
  * @error: return location for an error
  *
- * Writes tensors into a safetensors file. If anything fails, a file that was there stays as it was.
+ * Writes tensors into a safetensors file. If anything fails, a file that was there stays as it was, and
+ * nothing else is left in its folder.
  *
- * Returns: %TRUE, or %FALSE on error as for [func@safetensors_save]
+ * A file with a local path is written under another name in its folder and flushed to the disk before it
+ * takes the place of the former one: at any time, also after a loss of power, there is all of the former
+ * content or all of the new one. The mode of the former file is kept, and its owner and group as far as the
+ * process may give them away. A link stays, and the file that it leads to is replaced; other hard links of
+ * the former file keep its content, as do tensors that are mapped from it. A link that leads nowhere, a file
+ * that may not be written to, a folder in which no file can be made, and whatever is no regular file (a
+ * folder, pipe, socket or device) give an error before anything is touched; to write to a pipe, use
+ * [func@safetensors_save] and its stream. A file without a local path is replaced in the way of its GVfs.
+ *
+ * Returns: %TRUE, or %FALSE on error as for [func@safetensors_save], or of the file
  *
  * Since: 0.1
  */

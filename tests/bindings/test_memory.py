@@ -192,7 +192,12 @@ def snapshots_are_files():
     x = GTorch.zeros(1000, device='cuda')
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / 'snapshot.pickle'
+        link = pathlib.Path(folder) / 'link'
         cuda.memory._dump_snapshot(path, device=0)
+        link.symlink_to('snapshot.pickle')
+        path.write_text('former')
+        cuda.memory._dump_snapshot(str(link), device=0)
+        assert link.is_symlink() and len(list(pathlib.Path(folder).iterdir())) == 2
         found = pickle.loads(path.read_bytes())
     cuda.memory._record_memory_history(None, device=0)
     assert any(e['action'] == 'alloc' and e['size'] == 4096 for e in found['device_traces'][0])

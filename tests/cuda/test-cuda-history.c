@@ -6,6 +6,8 @@
 
 #include "config.h"
 
+#include <glib/gstdio.h>
+
 #include "cuda-test.h"
 
 /* --- a reader of what is written --- */
@@ -321,6 +323,41 @@ threads_may_be_remembered_and_looked_at_together (void)
   gtorch_allocator_record_history (gpu_allocator (), GTORCH_HISTORY_NEVER, 0, NULL);
 }
 
+/* Through a link: the file that it leads to is replaced, and nothing else is left. */
+static void
+a_snapshot_is_saved_whole (void)
+{
+  g_autofree gchar *folder = g_dir_make_tmp ("gtorch-snapshot-XXXXXX", NULL);
+  g_autofree gchar *path = g_build_filename (folder, "snapshot", NULL);
+  g_autofree gchar *link = g_build_filename (folder, "link", NULL);
+  g_autoptr (GFile) file = g_file_new_for_path (link);
+  g_autoptr (GCancellable) cancelled = g_cancellable_new ();
+  g_autoptr (GError) error = NULL;
+  g_autofree gchar *text = NULL;
+  gsize n;
+  GBytes *bytes;
+
+  g_cancellable_cancel (cancelled);
+  g_assert_true (g_file_set_contents (path, "former", -1, NULL));
+  g_assert_cmpint (symlink ("snapshot", link), ==, 0);
+  g_assert_false (gtorch_allocator_save_snapshot (gpu_allocator (), file, cancelled, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+  g_clear_error (&error);
+  g_assert_true (g_file_get_contents (path, &text, NULL, NULL));
+  g_assert_cmpstr (text, ==, "former");
+  g_clear_pointer (&text, g_free);
+  g_assert_true (gtorch_allocator_save_snapshot (gpu_allocator (), file, NULL, &error));
+  g_assert_no_error (error);
+  g_assert_true (g_file_test (link, G_FILE_TEST_IS_SYMLINK));
+  g_assert_true (g_file_get_contents (path, &text, &n, NULL));
+  bytes = g_bytes_new (text, n);
+  value_free (unpickle (bytes));
+  g_bytes_unref (bytes);
+  g_assert_cmpint (g_unlink (link), ==, 0);
+  g_assert_cmpint (g_unlink (path), ==, 0);
+  g_assert_cmpint (g_rmdir (folder), ==, 0);
+}
+
 static void
 the_cpu_has_none (void)
 {
@@ -403,6 +440,7 @@ main (gint argc, gchar **argv)
   TEST (a_trace_has_what_happened);
   TEST (settings_are_told);
   TEST (threads_may_be_remembered_and_looked_at_together);
+  TEST (a_snapshot_is_saved_whole);
   TEST (the_cpu_has_none);
   TEST (an_error_names_the_places_of_the_largest);
   result = g_test_run ();

@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The memory of devices, in the words of torch.cuda.memory."""
 
+import os
 import pickle
 import warnings
 from contextlib import contextmanager
+
+from gi.repository import Gio
 
 from gi.overrides._gtorch_convert import GTorch, convert_device, convert_enum
 
@@ -126,8 +129,7 @@ def _record_history(enabled='all', max_entries=100000, device=None):
 
 def _dump_snapshot(filename='dump_snapshot.pickle', device=None):
     """Writes a file for https://pytorch.org/memory_viz."""
-    with open(filename, 'wb') as file:
-        file.write(_allocator(device).snapshot().get_data())
+    _allocator(device).save_snapshot(Gio.File.new_for_path(os.fspath(filename)), None)
 
 
 def _deprecated(name, instead, function):
