@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "gtorch-allocator-private.h"
+#include "gtorch-environment-private.h"
 
 #define MIB         (G_GINT64_CONSTANT (1) << 20)
 #define GRAIN       512
@@ -345,19 +346,19 @@ gtorch_allocator_config_read (GTorchAllocator *self)
   guint i;
 
   for (i = 0; i < G_N_ELEMENTS (names) && text == NULL; i++)
-    text = g_getenv (names[i]);
+    text = gtorch_getenv (names[i]);
   if (text != NULL)
     gtorch_allocator_config_parse (&self->config, text, TRUE, NULL);
-  value = g_getenv ("GTORCH_ALLOC");
+  value = gtorch_getenv ("GTORCH_ALLOC");
   if (value != NULL)
     {
       g_autofree gchar *item = g_strconcat ("backend:", value, NULL);
 
       gtorch_allocator_config_parse (&self->config, item, TRUE, NULL);
     }
-  value = g_getenv ("GTORCH_NO_MEMORY_CACHING");
+  value = gtorch_getenv ("GTORCH_NO_MEMORY_CACHING");
   if (value == NULL)
-    value = g_getenv ("PYTORCH_NO_CUDA_MEMORY_CACHING");
+    value = gtorch_getenv ("PYTORCH_NO_CUDA_MEMORY_CACHING");
   if (value != NULL && value[0] != '\0' && value[0] != '0')
     self->caching = FALSE;
   self->stats.max_split_size = self->config.max_split_size;

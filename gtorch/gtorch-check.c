@@ -9,12 +9,14 @@
 
 #include <string.h>
 
+#include "gtorch-environment-private.h"
+
 _Atomic guint gtorch_checks;
 
 void
 gtorch_checks_init (void)
 {
-  const gchar *text = g_getenv ("GTORCH_CHECK");
+  const gchar *text = gtorch_getenv ("GTORCH_CHECK");
   g_auto (GStrv) words = g_strsplit (text != NULL ? text : "", ",", -1);
   guint i;
 

@@ -10,6 +10,7 @@
 #include "gtorch-capture-private.h"
 #include "gtorch-check-private.h"
 #include "gtorch-device-private.h"
+#include "gtorch-environment-private.h"
 #include "gtorch-generator-private.h"
 
 /**
@@ -392,7 +393,7 @@ gtorch_device_make_default_stream (GTorchDevice *self, GError **error)
       if (self->type == GTORCH_DEVICE_TYPE_CPU)
         stream = g_object_new (GTORCH_TYPE_STREAM, NULL);
       else if (klass->new_external_stream != NULL
-               && g_strcmp0 (g_getenv ("GTORCH_DEFAULT_STREAM"), "legacy") == 0)
+               && g_strcmp0 (gtorch_getenv ("GTORCH_DEFAULT_STREAM"), "legacy") == 0)
         stream = klass->new_external_stream (self, NULL, error);
       else
         stream = klass->new_stream (self, 0, error);

@@ -10,6 +10,7 @@
 
 #include "gtorch-allocator-private.h"
 #include "gtorch-capture-private.h"
+#include "gtorch-environment-private.h"
 #include "gtorch-generator-private.h"
 #include "gtorch-graph-audit-private.h"
 #include "gtorch-ops-private.h"
@@ -34,10 +35,10 @@ gtorch_get_launch_blocking (void)
 
   if (G_UNLIKELY (value < 0))
     {
-      const gchar *text = g_getenv ("GTORCH_LAUNCH_BLOCKING");
+      const gchar *text = gtorch_getenv ("GTORCH_LAUNCH_BLOCKING");
 
       if (text == NULL)
-        text = g_getenv ("CUDA_LAUNCH_BLOCKING");
+        text = gtorch_getenv ("CUDA_LAUNCH_BLOCKING");
       value = text != NULL && text[0] != '\0' && strcmp (text, "0") != 0;
       g_atomic_int_set (&launch_blocking, value);
     }

@@ -9,6 +9,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-allocator-private.h"
+#include "gtorch-environment-private.h"
 
 /**
  * GTorchMemorySource:
@@ -107,7 +108,8 @@ gtorch_library_source_init (GTorchLibrarySource *self)
  * @free_symbol: the name of `void (void *address, ssize_t size, int device, CUstream stream)`
  * @error: return location for an error
  *
- * Makes a source of two functions in a library, which stays loaded.
+ * Makes a source of two functions in a library, which stays loaded. In a process with rights that its user
+ * lacks, such as a setuid one, a @path that has a slash must begin with one.
  *
  * Returns: (transfer full): a source; %NULL with %GTORCH_ERROR_NOT_FOUND if the library or one of the
  *   functions is missing
@@ -125,11 +127,11 @@ gtorch_memory_source_load (const gchar *path, const gchar *alloc_symbol, const g
 
   g_return_val_if_fail (path != NULL, NULL);
   g_return_val_if_fail (alloc_symbol != NULL && free_symbol != NULL, NULL);
-  library = dlopen (path, RTLD_NOW | RTLD_LOCAL);
+  library = gtorch_library_open (path, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
-                   _ ("allocator: the library cannot be loaded: %s"), dlerror ());
+                   _ ("allocator: the library cannot be loaded: %s"), gtorch_library_error ());
       return NULL;
     }
   for (i = 0; i < G_N_ELEMENTS (names); i++)

@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "gtorch-allocator-private.h"
+#include "gtorch-environment-private.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -146,7 +147,7 @@ is_caching (void)
 
   if (g_once_init_enter (&state))
     {
-      const gchar *value = g_getenv ("GTORCH_NO_MEMORY_CACHING");
+      const gchar *value = gtorch_getenv ("GTORCH_NO_MEMORY_CACHING");
 
       g_once_init_leave (&state, value != NULL && value[0] != '\0' && value[0] != '0' ? 2 : 1);
     }

@@ -5,6 +5,8 @@
 
 #include "gtorch-cpu-isa.h"
 
+#include "gtorch-environment-private.h"
+
 typedef const GTorchLoop (*LoopTable)[GTORCH_N_DTYPES];
 
 extern const GTorchLoop gtorch_loop_table_baseline[][GTORCH_N_DTYPES];
@@ -61,7 +63,7 @@ gtorch_cpu_isa_choose (const gchar *limit)
 
 static void __attribute__ ((constructor)) choose (void)
 {
-  gtorch_cpu_isa_choose (g_getenv ("GTORCH_CPU_ISA"));
+  gtorch_cpu_isa_choose (gtorch_getenv ("GTORCH_CPU_ISA"));
 }
 
 guint

@@ -13,6 +13,7 @@
 #include "cuda/gtorch-cuda-private.h"
 #include "gtorch-build-info-private.h"
 #include "gtorch-device-private.h"
+#include "gtorch-environment-private.h"
 
 typedef CUresult (*GetProcAddress) (const char *symbol, void **function, int version,
                                     uint64_t flags, int *status);
@@ -74,16 +75,21 @@ note_fork (void)
 static gboolean
 find_driver (void)
 {
-  const gchar *path = g_getenv ("GTORCH_CUDA_DRIVER");
+  const gchar *path = gtorch_getenv ("GTORCH_CUDA_DRIVER");
   GetProcAddress get;
   gsize i;
 
   if (path == NULL || path[0] == '\0')
     path = "libcuda.so.1";
-  library = dlopen (path, RTLD_NOW | RTLD_LOCAL);
+  library = gtorch_library_open (path, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL)
     {
-      reason = g_strdup_printf (_ ("NVIDIA's CUDA driver was not found (%s)"), dlerror ());
+      reason =
+          g_strdup_printf (_ ("NVIDIA's CUDA driver was not found (%s)%s"), gtorch_library_error (),
+                           gtorch_env_is_ignored ("GTORCH_CUDA_DRIVER")
+                               ? _ ("; GTORCH_CUDA_DRIVER is ignored, since this process has "
+                                    "rights that its user lacks")
+                               : "");
       return FALSE;
     }
   get = (GetProcAddress) dlsym (library, "cuGetProcAddress_v2");

@@ -11,6 +11,7 @@
 
 #include "cuda/gtorch-cuda-private.h"
 #include "gtorch-build-info-private.h"
+#include "gtorch-environment-private.h"
 
 static gchar *
 number_version (gpointer function, GError **error)
@@ -104,12 +105,13 @@ add_folders (GPtrArray *paths, const gchar *folders, const gchar *soname)
 gpointer
 gtorch_cuda_library_open (const gchar *soname, GError **error)
 {
-  const gchar *own = g_getenv ("GTORCH_CUDA_LIBRARY_PATH");
-  const gchar *home = g_getenv ("CUDA_HOME");
+  const gchar *own = gtorch_getenv ("GTORCH_CUDA_LIBRARY_PATH");
+  const gchar *home = gtorch_getenv ("CUDA_HOME");
   g_autoptr (GPtrArray) paths = g_ptr_array_new_with_free_func (g_free);
   g_autoptr (GString) tried = g_string_new (NULL);
-  gpointer library = dlopen (soname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  gpointer library = gtorch_library_open (soname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   gint known = find_library (NULL, soname);
+  const gchar *hint;
   guint i;
 
   if (library != NULL)
@@ -123,21 +125,24 @@ gtorch_cuda_library_open (const gchar *soname, GError **error)
   g_ptr_array_add (paths, g_build_filename ("/usr/local/cuda/lib64", soname, NULL));
   for (i = 0; i < paths->len; i++)
     {
-      library = dlopen (paths->pdata[i], RTLD_NOW | RTLD_LOCAL);
+      library = gtorch_library_open (paths->pdata[i], RTLD_NOW | RTLD_LOCAL);
       if (library != NULL)
         return library;
       g_string_append_printf (tried, "%s%s", i > 0 ? ", " : "", (gchar *) paths->pdata[i]);
     }
+  hint = gtorch_is_privileged ()
+             ? _ ("what the environment says is ignored, since this process has "
+                  "rights that its user lacks")
+             : _ ("GTORCH_CUDA_LIBRARY_PATH can name its folder");
   if (known >= 0)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA,
-                 _ ("cuda: %s, for %s, was not found; tried %s. It is in the package %s; "
-                    "GTORCH_CUDA_LIBRARY_PATH can name its folder"),
-                 soname, _ (libraries[known].purpose), tried->str, _ (libraries[known].packages));
+                 _ ("cuda: %s, for %s, was not found; tried %s. It is in the package %s; %s"),
+                 soname, _ (libraries[known].purpose), tried->str, _ (libraries[known].packages),
+                 hint);
   else
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA,
-                 _ ("cuda: %s was not found; tried %s. It comes with the CUDA toolkit; "
-                    "GTORCH_CUDA_LIBRARY_PATH can name its folder"),
-                 soname, tried->str);
+                 _ ("cuda: %s was not found; tried %s. It comes with the CUDA toolkit; %s"), soname,
+                 tried->str, hint);
   return NULL;
 }
 

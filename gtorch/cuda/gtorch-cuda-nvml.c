@@ -11,6 +11,7 @@
 
 #include "cuda/gtorch-cuda-private.h"
 #include "gtorch-device-sample-private.h"
+#include "gtorch-environment-private.h"
 
 #define SONAME        "libnvidia-ml.so.1"
 #define MAX_PROCESSES 4096
@@ -189,10 +190,12 @@ count_visible (const gchar *text, guint n)
 gint
 gtorch_cuda_nvml_count (void)
 {
-  const gchar *visible = g_getenv ("CUDA_VISIBLE_DEVICES");
+  const gchar *visible = gtorch_getenv ("CUDA_VISIBLE_DEVICES");
   guint n = 0, i;
 
-  if (!load (NULL) || nvml.count (&n) != NVML_SUCCESS)
+  /* The driver may look at what is ignored here. */
+  if (gtorch_env_is_ignored ("CUDA_VISIBLE_DEVICES") || !load (NULL)
+      || nvml.count (&n) != NVML_SUCCESS)
     return -1;
   for (i = 0; i < n; i++)
     {

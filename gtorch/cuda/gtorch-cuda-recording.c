@@ -14,6 +14,7 @@
 
 #include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-recording-private.h"
+#include "gtorch-environment-private.h"
 
 #define N_SAMPLES  3
 #define MAX_NODES  4
@@ -383,7 +384,7 @@ GTorchCudaRecording *
 gtorch_cuda_recording_new (const guint64 *addresses, guint n, GTorchCudaEnqueue enqueue,
                            gpointer data, gboolean *is_busy)
 {
-  const gchar *wish = g_getenv ("GTORCH_CUDA_RECORDINGS");
+  const gchar *wish = gtorch_getenv ("GTORCH_CUDA_RECORDINGS");
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   GTorchCudaRecording *self;
 

@@ -271,6 +271,58 @@ def errors_are_lower_case_without_full_stop():
     report(found)
 
 
+def calls_outside(functions, home, folders):
+    """Where @functions, a pattern of names, are called in C other than in @home."""
+    word = re.compile(rf"(?<![\w>.`])(?:{functions}) ?\(")
+    return (
+        f"{path}:{number}: {line.strip()}"
+        for path in tree.files()
+        if re.match(rf"({folders})/.*\.(c|h|inc|vala)$", path) and path != home
+        for number, line in enumerate(tree.lines(path), 1)
+        if word.search(line) and not line.lstrip().startswith(("*", "/*"))
+    )
+
+
+@tap.case
+def the_environment_is_asked_in_one_place():
+    """There it does not count in a process with rights that its user lacks."""
+    report(
+        calls_outside(
+            r"(?:g_|secure_|__secure_)?getenv|g_get_environ|g_environ_getenv|g_listenv",
+            "gtorch/gtorch-environment.c", "gtorch|tools|introspection",
+        )
+    )
+
+
+@tap.case
+def libraries_are_opened_in_one_place():
+    report(
+        calls_outside(
+            r"dlm?open|g_module_open(?:_full)?", "gtorch/gtorch-environment.c",
+            "gtorch|tools|introspection",
+        )
+    )
+
+
+@tap.case
+def files_are_written_in_one_place():
+    """There a failure, or a loss of power, leaves the former file as it was."""
+    found = list(
+        calls_outside(
+            r"f?open(?:at)?|g_f?open|g?_?creat|mkstemp|g_mkstemp(?:_full)?|fdopen|freopen|truncate|ftruncate"
+            r"|g_file_(?:replace|create|append_to|set_contents|open_tmp|new_tmp|open_readwrite|copy|move)\w*",
+            "gtorch/io/gtorch-file-save.c", "gtorch|tools|introspection",
+        )
+    )
+    writes = re.compile(r"""\bopen\([^)]*['"][rb+t]*[wax]|\.write_(?:text|bytes)\(|replace_contents|set_contents""")
+    for path in tree.files():
+        if re.match(r"introspection/(python|gjs)/.*\.(py|js)$", path):
+            for number, line in enumerate(tree.lines(path), 1):
+                if writes.search(line):
+                    found.append(f"{path}:{number}: {line.strip()}")
+    report(found)
+
+
 # --- Meson -----------------------------------------------------------------------------------
 
 
