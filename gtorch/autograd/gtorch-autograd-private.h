@@ -128,6 +128,8 @@ GTorchAutograd *gtorch_autograd_ensure (GTorchImpl *impl);
 /* Whether a gradient flows to impl; brings a view's grad_fn up to date. */
 gboolean gtorch_impl_requires_grad (GTorchImpl *impl);
 gboolean gtorch_impl_is_leaf (GTorchImpl *impl);
+/* Whether it may be said so of the tensor. */
+gboolean gtorch_impl_check_requires_grad (GTorchImpl *impl, gboolean requires_grad, GError **error);
 
 /* --- saved tensors --- */
 typedef struct

@@ -34,6 +34,31 @@ gtorch_tensor_get_requires_grad (GTorchTensor *self)
   return gtorch_impl_requires_grad (gtorch_tensor_unwrap (self));
 }
 
+gboolean
+gtorch_impl_check_requires_grad (GTorchImpl *impl, gboolean requires_grad, GError **error)
+{
+  if (requires_grad && gtorch_dtype_kind (impl->dtype) < GTORCH_KIND_FLOAT)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
+                   _ ("requires_grad: dtype %s has no gradients, only floating-point and complex "
+                      "ones do"),
+                   gtorch_dtype_get_name (impl->dtype));
+      return FALSE;
+    }
+  if (!gtorch_impl_is_leaf (impl))
+    {
+      if (requires_grad)
+        return TRUE;
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+                   _ ("requires_grad: it can be taken from a leaf only, the tensor of shape %s was "
+                      "computed by %s: "
+                      "detach it"),
+                   gtorch_impl_shape_str (impl), impl->autograd->grad_fn->name);
+      return FALSE;
+    }
+  return TRUE;
+}
+
 /**
  * gtorch_tensor_set_requires_grad:
  * @self: a leaf: a tensor that no recorded operation has computed
@@ -56,25 +81,10 @@ gtorch_tensor_set_requires_grad (GTorchTensor *self, gboolean requires_grad, GEr
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
   impl = gtorch_tensor_unwrap (self);
-  if (requires_grad && gtorch_dtype_kind (impl->dtype) < GTORCH_KIND_FLOAT)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
-                   _ ("requires_grad: dtype %s has no gradients, only floating-point and complex "
-                      "ones do"),
-                   gtorch_dtype_get_name (impl->dtype));
-      return FALSE;
-    }
+  if (!gtorch_impl_check_requires_grad (impl, requires_grad, error))
+    return FALSE;
   if (!gtorch_impl_is_leaf (impl))
-    {
-      if (requires_grad)
-        return TRUE;
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                   _ ("requires_grad: it can be taken from a leaf only, the tensor of shape %s was "
-                      "computed by %s: "
-                      "detach it"),
-                   gtorch_impl_shape_str (impl), impl->autograd->grad_fn->name);
-      return FALSE;
-    }
+    return TRUE;
   if (gtorch_impl_requires_grad (impl) == !!requires_grad)
     return TRUE;
   gtorch_autograd_ensure (impl)->requires_grad = requires_grad != FALSE;

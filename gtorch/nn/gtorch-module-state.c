@@ -14,6 +14,7 @@
 #include "gtorch-hold-private.h"
 #include "gtorch-module-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-state-private.h"
 
 void
 gtorch_impl_set_data (GTorchImpl *impl, GTorchImpl *data)
@@ -267,6 +268,17 @@ compare_names (gconstpointer a, gconstpointer b)
   return strcmp (*(const gchar *const *) a, *(const gchar *const *) b);
 }
 
+static void
+append_fault (GString *text, const gchar *path, const gchar *format, ...)
+{
+  va_list args;
+
+  g_string_append_printf (text, "%s%s ", text->len > 0 ? ", " : "", path);
+  va_start (args, format);
+  g_string_append_vprintf (text, format, args);
+  va_end (args);
+}
+
 /* Everything that is wrong, so that it can be repaired at once. */
 static gchar *
 find_faults (GArray *items, GHashTable *state, gboolean strict, GTorchError *code)
@@ -280,6 +292,7 @@ find_faults (GArray *items, GHashTable *state, gboolean strict, GTorchError *cod
   gpointer key;
   guint i;
 
+  *code = GTORCH_ERROR_SHAPE;
   for (i = 0; i < items->len; i++)
     {
       StateItem *item = &g_array_index (items, StateItem, i);
@@ -290,23 +303,31 @@ find_faults (GArray *items, GHashTable *state, gboolean strict, GTorchError *cod
       if (value == NULL)
         g_string_append_printf (missing, "%s%s", missing->len > 0 ? ", " : "", item->path);
       else if (!GTORCH_IS_TENSOR (value))
-        g_string_append_printf (wrong, _ ("%s%s is no tensor in the table"),
-                                wrong->len > 0 ? ", " : "", item->path);
-      else if (have->storage == NULL || gtorch_tensor_unwrap (value)->storage == NULL)
-        g_string_append_printf (wrong, _ ("%s%s was released"), wrong->len > 0 ? ", " : "",
-                                item->path);
+        append_fault (wrong, item->path, _ ("is no tensor in the table"));
+      else if (gtorch_tensor_unwrap (value)->storage == NULL)
+        append_fault (wrong, item->path, _ ("was released"));
+      else if (gtorch_impl_write_obstacle (have) != NULL)
+        {
+          append_fault (wrong, item->path, "%s", gtorch_impl_write_obstacle (have));
+          *code = GTORCH_ERROR_INVALID;
+        }
       else if (!gtorch_impl_same_shape (have, gtorch_tensor_unwrap (value)))
-        g_string_append_printf (wrong, _ ("%s%s has shape %s in the module and %s in the table"),
-                                wrong->len > 0 ? ", " : "", item->path,
-                                gtorch_impl_shape_str (have),
-                                gtorch_impl_shape_str (gtorch_tensor_unwrap (value)));
+        append_fault (wrong, item->path, _ ("has shape %s in the module and %s in the table"),
+                      gtorch_impl_shape_str (have),
+                      gtorch_impl_shape_str (gtorch_tensor_unwrap (value)));
+      else if (gtorch_dtype_loses_imaginary (gtorch_tensor_unwrap (value)->dtype, have->dtype))
+        {
+          append_fault (wrong, item->path, _ ("is %s in the module and %s in the table"),
+                        gtorch_dtype_get_name (have->dtype),
+                        gtorch_dtype_get_name (gtorch_tensor_unwrap (value)->dtype));
+          *code = GTORCH_ERROR_DTYPE;
+        }
     }
   g_hash_table_iter_init (&iter, state);
   while (g_hash_table_iter_next (&iter, &key, NULL))
     if (!g_hash_table_contains (known, key))
       g_ptr_array_add (unexpected, key);
 
-  *code = GTORCH_ERROR_NOT_FOUND;
   if (strict && missing->len > 0)
     g_ptr_array_add (parts, g_strdup_printf (_ ("missing: %s"), missing->str));
   if (strict && unexpected->len > 0)
@@ -319,12 +340,10 @@ find_faults (GArray *items, GHashTable *state, gboolean strict, GTorchError *cod
                                 (const gchar *) unexpected->pdata[i]);
       g_ptr_array_add (parts, g_strdup_printf (_ ("unexpected: %s"), names->str));
     }
+  if (parts->len > 0)
+    *code = GTORCH_ERROR_NOT_FOUND;
   if (wrong->len > 0)
-    {
-      if (parts->len == 0)
-        *code = GTORCH_ERROR_SHAPE;
-      g_ptr_array_add (parts, g_strdup (wrong->str));
-    }
+    g_ptr_array_add (parts, g_strdup (wrong->str));
   if (parts->len == 0)
     return NULL;
   g_ptr_array_add (parts, NULL);
@@ -343,7 +362,8 @@ find_faults (GArray *items, GHashTable *state, gboolean strict, GTorchError *cod
  * they differ.
  *
  * Returns: %TRUE on success. On failure nothing was copied, and the error lists the names that are
- *   missing or not expected (%GTORCH_ERROR_NOT_FOUND) and the shapes that differ (%GTORCH_ERROR_SHAPE)
+ *   missing or not expected (%GTORCH_ERROR_NOT_FOUND), the shapes that differ (%GTORCH_ERROR_SHAPE), complex
+ *   values for real tensors (%GTORCH_ERROR_DTYPE) and what cannot be written to (%GTORCH_ERROR_INVALID)
  *
  * Since: 0.1
  */
@@ -353,11 +373,10 @@ gtorch_module_load_state_dict (GTorchModule *self, GHashTable *state, gboolean s
 {
   g_autoptr (GArray) items = NULL;
   g_autoptr (GTorchGradGuard) guard = NULL;
-  g_autoptr (GPtrArray) values =
-      g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+  g_autoptr (GTorchStateWrites) writes = gtorch_state_writes_new ();
   g_autofree gchar *faults = NULL;
   GTorchError code;
-  guint i, n;
+  guint i;
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
   g_return_val_if_fail (state != NULL, FALSE);
@@ -375,31 +394,17 @@ gtorch_module_load_state_dict (GTorchModule *self, GHashTable *state, gboolean s
     {
       StateItem *item = &g_array_index (items, StateItem, i);
       GTorchTensor *value = g_hash_table_lookup (state, item->path);
-      GTorchImpl *target = gtorch_tensor_unwrap (item->tensor);
-      GTorchImpl *result;
 
-      if (value == NULL)
-        continue;
-      result = gtorch_impl_to (gtorch_tensor_unwrap (value), gtorch_impl_device (target),
-                               target->dtype, error);
-      if (result == NULL)
+      if (value != NULL
+          && !gtorch_state_writes_add (writes, gtorch_tensor_unwrap (item->tensor),
+                                       gtorch_tensor_unwrap (value), error))
         {
           g_prefix_error (error, "%s: load_state_dict: %s: ", gtorch_module_type_name (self),
                           item->path);
           return FALSE;
         }
-      g_ptr_array_add (values, result);
     }
-  for (i = 0, n = 0; i < items->len; i++)
-    {
-      StateItem *item = &g_array_index (items, StateItem, i);
-
-      if (g_hash_table_lookup (state, item->path) != NULL
-          && !gtorch_op_copy_inplace (gtorch_tensor_unwrap (item->tensor), values->pdata[n++],
-                                      FALSE, error))
-        return FALSE;
-    }
-  return TRUE;
+  return gtorch_state_writes_run (writes, error);
 }
 
 /**

@@ -7,6 +7,7 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-grad-mode.h"
 #include "autograd/gtorch-tensor-autograd.h"
 #include "gtorch-device-private.h"
@@ -14,6 +15,7 @@
 #include "gtorch-hold-private.h"
 #include "gtorch-module-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-state-private.h"
 #include "gtorch-stream.h"
 
 /**
@@ -520,6 +522,18 @@ gtorch_module_to (GTorchModule *self, GTorchDevice *device, GTorchDType dtype, G
   return TRUE;
 }
 
+static GPtrArray *
+dup_parameters (GTorchModule *self)
+{
+  g_autoptr (GListModel) list = gtorch_module_get_parameters (self, TRUE);
+  GPtrArray *parameters = g_ptr_array_new_with_free_func (g_object_unref);
+  guint i;
+
+  for (i = 0; i < g_list_model_get_n_items (list); i++)
+    g_ptr_array_add (parameters, g_list_model_get_item (list, i));
+  return parameters;
+}
+
 /**
  * gtorch_module_zero_grad:
  * @self: a module
@@ -535,24 +549,13 @@ gtorch_module_to (GTorchModule *self, GTorchDevice *device, GTorchDType dtype, G
 gboolean
 gtorch_module_zero_grad (GTorchModule *self, gboolean set_to_none, GError **error)
 {
-  g_autoptr (GListModel) parameters = NULL;
+  g_autoptr (GPtrArray) parameters = NULL;
   g_autoptr (GTorchGradGuard) guard = NULL;
-  guint i;
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
-  parameters = gtorch_module_get_parameters (self, TRUE);
+  parameters = dup_parameters (self);
   guard = gtorch_no_grad ();
-  for (i = 0; i < g_list_model_get_n_items (parameters); i++)
-    {
-      g_autoptr (GTorchTensor) parameter = g_list_model_get_item (parameters, i);
-      g_autoptr (GTorchTensor) grad = gtorch_tensor_get_grad (parameter);
-
-      if (grad != NULL
-          && !(set_to_none ? gtorch_tensor_set_grad (parameter, NULL, error)
-                           : gtorch_op_zero_inplace (gtorch_tensor_unwrap (grad), error)))
-        return FALSE;
-    }
-  return TRUE;
+  return gtorch_zero_grads (parameters, set_to_none, error);
 }
 
 /**
@@ -570,18 +573,18 @@ gtorch_module_zero_grad (GTorchModule *self, gboolean set_to_none, GError **erro
 gboolean
 gtorch_module_set_requires_grad (GTorchModule *self, gboolean requires_grad, GError **error)
 {
-  g_autoptr (GListModel) parameters = NULL;
+  g_autoptr (GPtrArray) parameters = NULL;
   guint i;
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
-  parameters = gtorch_module_get_parameters (self, TRUE);
-  for (i = 0; i < g_list_model_get_n_items (parameters); i++)
-    {
-      g_autoptr (GTorchTensor) parameter = g_list_model_get_item (parameters, i);
-
-      if (!gtorch_tensor_set_requires_grad (parameter, requires_grad, error))
-        return FALSE;
-    }
+  parameters = dup_parameters (self);
+  for (i = 0; i < parameters->len; i++)
+    if (!gtorch_impl_check_requires_grad (gtorch_tensor_unwrap (parameters->pdata[i]),
+                                          requires_grad, error))
+      return FALSE;
+  for (i = 0; i < parameters->len; i++)
+    if (!gtorch_tensor_set_requires_grad (parameters->pdata[i], requires_grad, error))
+      return FALSE;
   return TRUE;
 }
 

@@ -4,10 +4,12 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <math.h>
 
 #include "gtorch-grad-scaler-private.h"
 #include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-state-private.h"
 #include "gtorch-tensor-bytes.h"
 #include "gtorch-tensor-private.h"
 #include "nn/gtorch-module-private.h"
@@ -67,6 +69,20 @@ gtorch_grad_scaler_state_dict (GTorchGradScaler *self, GError **error)
   return g_steal_pointer (&dict);
 }
 
+/* In memory of the device, which graphs may have captured. */
+static gboolean
+write_numbers (GTorchGradScaler *self, gdouble scale, gdouble tracker, GError **error)
+{
+  g_autoptr (GTorchStateWrites) writes = gtorch_state_writes_new ();
+  g_autoptr (GTorchImpl) scale_number = gtorch_impl_new_number (scale);
+  g_autoptr (GTorchImpl) tracker_number = gtorch_impl_new_number (tracker);
+
+  return self->scale == NULL
+         || (gtorch_state_writes_add (writes, self->scale, scale_number, error)
+             && gtorch_state_writes_add (writes, self->tracker, tracker_number, error)
+             && gtorch_state_writes_run (writes, error));
+}
+
 /**
  * gtorch_grad_scaler_load_state_dict:
  * @self: a scaler
@@ -85,6 +101,7 @@ gtorch_grad_scaler_load_state_dict (GTorchGradScaler *self, GHashTable *state, G
 {
   const gdouble least[] = { G_MINFLOAT, 1, 0, 1, 0 };
   const gdouble most[] = { G_MAXFLOAT, G_MAXFLOAT, 1, G_MAXINT, G_MAXINT };
+  const gboolean is_whole[] = { FALSE, FALSE, FALSE, TRUE, TRUE };
   gdouble values[5];
   guint i;
 
@@ -95,24 +112,32 @@ gtorch_grad_scaler_load_state_dict (GTorchGradScaler *self, GHashTable *state, G
   for (i = 0; i < G_N_ELEMENTS (state_names); i++)
     {
       GTorchTensor *tensor = g_hash_table_lookup (state, state_names[i]);
+      g_autoptr (GError) failure = NULL;
       gboolean is_single = GTORCH_IS_TENSOR (tensor) && gtorch_tensor_unwrap (tensor)->numel == 1;
 
-      values[i] = is_single ? gtorch_tensor_item_double (tensor, NULL) : -1;
-      if (!is_single || !(values[i] >= least[i] && values[i] <= most[i]))
+      values[i] = is_single ? gtorch_tensor_item_double (tensor, &failure) : -1;
+      if (!is_single || failure != NULL || !(values[i] >= least[i] && values[i] <= most[i]))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
                        _ ("load_state_dict: “%s” must be a number between %g and %g"),
                        state_names[i], least[i], most[i]);
           return FALSE;
         }
+      if (is_whole[i] && values[i] != floor (values[i]))
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
+                       _ ("load_state_dict: “%s” must be a whole number, it is %g"), state_names[i],
+                       values[i]);
+          return FALSE;
+        }
     }
+  if (!write_numbers (self, values[0], values[4], error))
+    return FALSE;
   g_object_set (self, "growth-factor", values[1], "backoff-factor", values[2], "growth-interval",
                 (gint) values[3], NULL);
   self->initial = values[0];
   self->initial_tracker = (gint) values[4];
-  return self->scale == NULL
-         || (gtorch_op_fill_inplace (self->scale, values[0], error)
-             && gtorch_op_fill_inplace (self->tracker, values[4], error));
+  return TRUE;
 }
 
 /**

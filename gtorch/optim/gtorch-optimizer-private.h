@@ -11,6 +11,14 @@ G_BEGIN_DECLS
 /* All parameters, in the order of the groups; new references. */
 GPtrArray *gtorch_optimizer_dup_params (GTorchOptimizer *self);
 
+/* What is remembered: GTorchTensor -> (name -> GTorchTensor). */
+GHashTable *gtorch_optimizer_states_new (void);
+void gtorch_optimizer_states_put (GHashTable *all, GTorchTensor *param, const gchar *name,
+                                  GTorchTensor *value);
+/* That of an optimizer; taking gives it another. */
+GHashTable *gtorch_optimizer_get_states (GTorchOptimizer *self);
+void gtorch_optimizer_take_states (GTorchOptimizer *self, GHashTable *states);
+
 /* Some parameters of a group, of one device and dtype, all of which have gradients. */
 typedef struct
 {

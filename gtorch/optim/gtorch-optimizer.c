@@ -3,7 +3,6 @@
 
 #include "config.h"
 
-#include "gtorch-hold-private.h"
 #include "gtorch-optimizer-private.h"
 
 #include <glib/gi18n-lib.h>
@@ -12,8 +11,8 @@
 #include "autograd/gtorch-grad-mode.h"
 #include "autograd/gtorch-tensor-autograd.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-optimizer-private.h"
 #include "gtorch-scope-private.h"
+#include "gtorch-state-private.h"
 #include "gtorch-stream-private.h"
 #include "gtorch-tensor-ops.h"
 #include "gtorch-tensor-private.h"
@@ -149,14 +148,48 @@ gtorch_optimizer_class_init (GTorchOptimizerClass *klass)
   g_object_class_install_properties (object_class, N_PROPS, props);
 }
 
+GHashTable *
+gtorch_optimizer_states_new (void)
+{
+  return g_hash_table_new_full (NULL, NULL, g_object_unref, (GDestroyNotify) g_hash_table_unref);
+}
+
+void
+gtorch_optimizer_states_put (GHashTable *all, GTorchTensor *param, const gchar *name,
+                             GTorchTensor *value)
+{
+  GHashTable *states = g_hash_table_lookup (all, param);
+
+  if (states == NULL)
+    {
+      states = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_object_unref);
+      g_hash_table_insert (all, g_object_ref (param), states);
+    }
+  g_hash_table_insert (states, g_strdup (name), g_object_ref (value));
+}
+
+GHashTable *
+gtorch_optimizer_get_states (GTorchOptimizer *self)
+{
+  return PRIVATE (self)->states;
+}
+
+void
+gtorch_optimizer_take_states (GTorchOptimizer *self, GHashTable *states)
+{
+  GHashTable *former = PRIVATE (self)->states;
+
+  PRIVATE (self)->states = states;
+  g_hash_table_unref (former);
+}
+
 static void
 gtorch_optimizer_init (GTorchOptimizer *self)
 {
   GTorchOptimizerPrivate *priv = PRIVATE (self);
 
   priv->groups = g_list_store_new (GTORCH_TYPE_PARAM_GROUP);
-  priv->states =
-      g_hash_table_new_full (NULL, NULL, g_object_unref, (GDestroyNotify) g_hash_table_unref);
+  priv->states = gtorch_optimizer_states_new ();
 }
 
 /* Numbers of the host that go into a graph stay as they are. */
@@ -382,28 +415,12 @@ gboolean
 gtorch_optimizer_zero_grad (GTorchOptimizer *self, gboolean set_to_none, GError **error)
 {
   g_autoptr (GTorchGradGuard) guard = NULL;
-  GListModel *groups;
-  guint i, j;
+  g_autoptr (GPtrArray) params = NULL;
 
   g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
   guard = gtorch_no_grad ();
-  groups = G_LIST_MODEL (PRIVATE (self)->groups);
-  for (i = 0; i < g_list_model_get_n_items (groups); i++)
-    {
-      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
-      GListModel *params = gtorch_param_group_get_params (group);
-
-      for (j = 0; j < g_list_model_get_n_items (params); j++)
-        {
-          g_autoptr (GTorchTensor) param = g_list_model_get_item (params, j);
-          g_autoptr (GTorchTensor) grad = set_to_none ? NULL : gtorch_tensor_get_grad (param);
-
-          if (set_to_none ? !gtorch_tensor_set_grad (param, NULL, error)
-                          : grad != NULL && gtorch_tensor_zero_inplace (grad, error) == NULL)
-            return FALSE;
-        }
-    }
-  return TRUE;
+  params = gtorch_optimizer_dup_params (self);
+  return gtorch_zero_grads (params, set_to_none, error);
 }
 
 static gboolean
@@ -633,7 +650,6 @@ gtorch_optimizer_changed (GTorchOptimizer *self, GParamSpec *pspec)
 GTorchTensor *
 gtorch_optimizer_get_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *name)
 {
-  GTORCH_HOLD_TENSOR (param);
   GHashTable *states;
 
   g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), NULL);
@@ -658,240 +674,19 @@ void
 gtorch_optimizer_set_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *name,
                             GTorchTensor *value)
 {
-  GTORCH_HOLD_TENSOR (param);
-  GTORCH_HOLD_TENSOR (value);
-  GTorchOptimizerPrivate *priv;
   GHashTable *states;
 
   g_return_if_fail (GTORCH_IS_OPTIMIZER (self));
   g_return_if_fail (GTORCH_IS_TENSOR (param));
   g_return_if_fail (name != NULL);
   g_return_if_fail (value == NULL || GTORCH_IS_TENSOR (value));
-  priv = PRIVATE (self);
-  states = g_hash_table_lookup (priv->states, param);
-  if (states == NULL)
-    {
-      states = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_object_unref);
-      g_hash_table_insert (priv->states, g_object_ref (param), states);
-    }
   if (value != NULL)
     {
       gtorch_scope_exempt (value);
-      g_hash_table_insert (states, g_strdup (name), g_object_ref (value));
+      gtorch_optimizer_states_put (PRIVATE (self)->states, param, name, value);
+      return;
     }
-  else
+  states = g_hash_table_lookup (PRIVATE (self)->states, param);
+  if (states != NULL)
     g_hash_table_remove (states, name);
-}
-
-static gdouble
-group_value (GTorchParamGroup *group, guint i)
-{
-  return i == 0 ? gtorch_param_group_get_learning_rate (group)
-                : gtorch_param_group_get_weight_decay (group);
-}
-
-static const gchar *const group_names[] = { "lr", "weight_decay" };
-
-/**
- * gtorch_optimizer_state_dict:
- * @self: an optimizer
- *
- * Gets all that the optimizer remembers: `state.<parameter>.<name>` for each parameter by its position,
- * and `group.<group>.lr` and `.weight_decay` as numbers. The tensors are shared, not copied.
- *
- * Returns: (transfer container) (element-type utf8 GTorchTensor): names and tensors, for
- *   [func@safetensors_save] for example
- *
- * Since: 0.1
- */
-GHashTable *
-gtorch_optimizer_state_dict (GTorchOptimizer *self)
-{
-  g_autoptr (GPtrArray) params = NULL;
-  GHashTable *dict;
-  GListModel *groups;
-  guint i, j;
-
-  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), NULL);
-  dict = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_object_unref);
-  params = gtorch_optimizer_dup_params (self);
-  for (i = 0; i < params->len; i++)
-    {
-      GHashTable *states = g_hash_table_lookup (PRIVATE (self)->states, params->pdata[i]);
-      GHashTableIter iter;
-      gpointer name, value;
-
-      if (states == NULL)
-        continue;
-      g_hash_table_iter_init (&iter, states);
-      while (g_hash_table_iter_next (&iter, &name, &value))
-        g_hash_table_insert (dict, g_strdup_printf ("state.%u.%s", i, (const gchar *) name),
-                             g_object_ref (value));
-    }
-  groups = G_LIST_MODEL (PRIVATE (self)->groups);
-  for (i = 0; i < g_list_model_get_n_items (groups); i++)
-    for (j = 0; j < G_N_ELEMENTS (group_names); j++)
-      {
-        g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
-        GTorchImpl *number = gtorch_impl_new_number (group_value (group, j));
-
-        number->is_number = FALSE;
-        g_hash_table_insert (dict, g_strdup_printf ("group.%u.%s", i, group_names[j]),
-                             gtorch_tensor_wrap (number));
-      }
-  return dict;
-}
-
-static gboolean
-fail_load (GError **error, const gchar *name, const gchar *why)
-{
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT, _ ("load_state_dict: “%s” %s"),
-               gtorch_name_str (name), why);
-  return FALSE;
-}
-
-/**
- * gtorch_optimizer_load_state_dict:
- * @self: an optimizer
- * @state: (element-type utf8 GTorchTensor): what [method@Optimizer.state_dict] gave
- * @error: return location for an error
- *
- * Takes over what another optimizer of as many parameters remembers. The tensors are copied. Nothing is
- * changed if @state does not fit.
- *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_FORMAT naming the entry that does not fit
- *
- * Since: 0.1
- */
-gboolean
-gtorch_optimizer_load_state_dict (GTorchOptimizer *self, GHashTable *state, GError **error)
-{
-  g_autoptr (GPtrArray) params = NULL;
-  g_autoptr (GTorchGradGuard) guard = NULL;
-  GListModel *groups;
-  GHashTableIter iter;
-  gpointer key, value;
-  guint pass;
-
-  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
-  g_return_val_if_fail (state != NULL, FALSE);
-  guard = gtorch_no_grad ();
-  params = gtorch_optimizer_dup_params (self);
-  groups = G_LIST_MODEL (PRIVATE (self)->groups);
-  /* first look whether all of it fits, then change */
-  for (pass = 0; pass < 2; pass++)
-    {
-      g_hash_table_iter_init (&iter, state);
-      while (g_hash_table_iter_next (&iter, &key, &value))
-        {
-          g_auto (GStrv) parts = g_strsplit (key, ".", 3);
-          guint64 index;
-
-          if (!GTORCH_IS_TENSOR (value) || g_strv_length (parts) != 3
-              || !g_ascii_string_to_unsigned (parts[1], 10, 0, G_MAXUINT, &index, NULL))
-            return fail_load (error, key, _ ("is not an entry of an optimizer"));
-          if (strcmp (parts[0], "state") == 0)
-            {
-              g_autoptr (GTorchTensor) copy = NULL;
-              GTorchImpl *impl = gtorch_tensor_unwrap (value);
-              GTorchTensor *known;
-
-              if (index >= params->len)
-                return fail_load (error, key,
-                                  _ ("belongs to a parameter that this optimizer lacks"));
-              if (impl->n_dims > 0
-                  && !gtorch_impl_same_shape (impl, gtorch_tensor_unwrap (params->pdata[index])))
-                return fail_load (error, key, _ ("has not the shape of its parameter"));
-              if (pass == 0)
-                continue;
-              /* Graphs have captured the memory that there is. */
-              known = gtorch_optimizer_get_state (self, params->pdata[index], parts[2]);
-              if (PRIVATE (self)->capturable && known != NULL
-                  && gtorch_impl_same_shape (impl, gtorch_tensor_unwrap (known))
-                  && impl->dtype == gtorch_tensor_unwrap (known)->dtype)
-                {
-                  if (gtorch_tensor_copy_inplace (known, value, FALSE, error) == NULL)
-                    return FALSE;
-                  continue;
-                }
-              copy = gtorch_tensor_clone (value, error);
-              if (copy == NULL)
-                return FALSE;
-              gtorch_optimizer_set_state (self, params->pdata[index], parts[2], copy);
-            }
-          else
-            {
-              g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, index);
-              GTorchImpl *impl = gtorch_tensor_unwrap (value);
-              gdouble number;
-
-              if (strcmp (parts[0], "group") != 0 || group == NULL
-                  || !g_strv_contains ((const gchar *const[]){ "lr", "weight_decay", NULL },
-                                       parts[2])
-                  || impl->storage == NULL || impl->numel != 1
-                  || impl->dtype != GTORCH_DTYPE_FLOAT64)
-                return fail_load (error, key, _ ("is not a setting of a group of this optimizer"));
-              number = *(gdouble *) gtorch_impl_data (impl);
-              if (!(number >= 0 && number <= G_MAXDOUBLE))
-                return fail_load (error, key, _ ("must be finite and not negative"));
-              if (pass == 0)
-                continue;
-              if (strcmp (parts[2], "lr") == 0)
-                gtorch_param_group_set_learning_rate (group, number);
-              else
-                gtorch_param_group_set_weight_decay (group, number);
-            }
-        }
-    }
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_LEARNING_RATE]);
-  return TRUE;
-}
-
-/**
- * gtorch_optimizer_state_lists:
- * @self: an optimizer
- * @names: (out) (optional) (transfer full) (array zero-terminated=1): the names, in no order
- *
- * Gets what [method@Optimizer.state_dict] gets, as lists.
- *
- * Returns: (transfer container) (element-type GTorchTensor): the tensor of each name
- *
- * Since: 0.1
- */
-GPtrArray *
-gtorch_optimizer_state_lists (GTorchOptimizer *self, gchar ***names)
-{
-  g_autoptr (GHashTable) dict = NULL;
-
-  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), NULL);
-  dict = gtorch_optimizer_state_dict (self);
-  return gtorch_state_to_lists (dict, names);
-}
-
-/**
- * gtorch_optimizer_load_state_lists:
- * @self: an optimizer
- * @names: (array zero-terminated=1): the name of each tensor
- * @tensors: (array length=n_tensors): tensors
- * @n_tensors: the length of @tensors, which is that of @names
- * @error: return location for an error
- *
- * Does what [method@Optimizer.load_state_dict] does.
- *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the lengths differ, and with the errors
- *   of [method@Optimizer.load_state_dict]
- *
- * Since: 0.1
- */
-gboolean
-gtorch_optimizer_load_state_lists (GTorchOptimizer *self, const gchar *const *names,
-                                   GTorchTensor **tensors, gsize n_tensors, GError **error)
-{
-  GTORCH_HOLD_TENSORS (tensors, n_tensors);
-  g_autoptr (GHashTable) state = NULL;
-
-  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
-  g_return_val_if_fail (tensors != NULL || n_tensors == 0, FALSE);
-  state = gtorch_state_from_lists (names, tensors, n_tensors, error);
-  return state != NULL && gtorch_optimizer_load_state_dict (self, state, error);
 }

@@ -7,7 +7,7 @@ import pickle
 import warnings
 from contextlib import contextmanager
 
-from gi.repository import Gio
+from gi.repository import Gio, GLib
 
 from gi.overrides._gtorch_convert import GTorch, convert_device, convert_enum
 
@@ -81,8 +81,17 @@ def change_current_allocator(allocator, device=None):
     """Lets all memory of a device, else of all GPUs, come from there; before anything was allocated."""
     if device is not None:
         return _allocator(device).set_source(allocator)
-    for index in range(GTorch.DeviceManager.get_default().get_device_count()):
-        GTorch.Device.cuda(index).get_allocator().set_source(allocator)
+    changed = []
+    try:
+        for index in range(GTorch.DeviceManager.get_default().get_device_count()):
+            one = GTorch.Device.cuda(index).get_allocator()
+            former = one.get_source()
+            one.set_source(allocator)
+            changed.append((one, former))
+    except GLib.Error:
+        for one, former in changed:
+            one.set_source(former)
+        raise
     return True
 
 

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* How a state is loaded: first all of it is looked at and converted, which may fail, and then it is copied to
+ * where it belongs, which may not. */
+
+#include "config.h"
+
+#include "gtorch-state-private.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "autograd/gtorch-tensor-autograd.h"
+#include "gtorch-dtype-private.h"
+#include "gtorch-ops-private.h"
+#include "gtorch-tensor-private.h"
+#include "nn/gtorch-module-private.h"
+
+struct _GTorchStateWrites
+{
+  GPtrArray *targets, *values; /* of GTorchImpl */
+  GHashTable *storages;        /* of the targets */
+};
+
+const gchar *
+gtorch_impl_write_obstacle (const GTorchImpl *impl)
+{
+  if (impl->storage == NULL)
+    return _ ("was released");
+  if (gtorch_storage_is_read_only (impl->storage))
+    return _ ("is read-only");
+  if (gtorch_impl_overlaps_itself (impl))
+    return _ ("has several elements in one memory location");
+  return NULL;
+}
+
+gboolean
+gtorch_dtype_loses_imaginary (guint from, guint to)
+{
+  return gtorch_dtype_is_complex (from) && !gtorch_dtype_is_complex (to);
+}
+
+static gboolean
+zero_all (GPtrArray *impls, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < impls->len; i++)
+    {
+      GTorchImpl *impl = impls->pdata[i];
+      const gchar *obstacle = gtorch_impl_write_obstacle (impl);
+
+      if (obstacle == NULL)
+        continue;
+      g_set_error (error, GTORCH_ERROR,
+                   impl->storage == NULL ? GTORCH_ERROR_RELEASED : GTORCH_ERROR_INVALID,
+                   _ ("zero_grad: the gradient of shape %s %s"), gtorch_impl_shape_str (impl),
+                   obstacle);
+      return FALSE;
+    }
+  for (i = 0; i < impls->len; i++)
+    if (!gtorch_op_zero_inplace (impls->pdata[i], error))
+      return FALSE;
+  return TRUE;
+}
+
+gboolean
+gtorch_zero_grads (GPtrArray *tensors, gboolean set_to_none, GError **error)
+{
+  g_autoptr (GPtrArray) impls = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+  guint i;
+
+  for (i = 0; i < tensors->len; i++)
+    {
+      g_autoptr (GTorchTensor) grad = gtorch_tensor_get_grad (tensors->pdata[i]);
+
+      if (grad == NULL)
+        continue;
+      if (!set_to_none)
+        g_ptr_array_add (impls, gtorch_impl_ref (gtorch_tensor_unwrap (grad)));
+      else if (!gtorch_tensor_set_grad (tensors->pdata[i], NULL, error))
+        return FALSE;
+    }
+  return zero_all (impls, error);
+}
+
+GTorchStateWrites *
+gtorch_state_writes_new (void)
+{
+  GTorchStateWrites *self = g_new (GTorchStateWrites, 1);
+
+  self->targets = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+  self->values = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+  self->storages = g_hash_table_new (NULL, NULL);
+  return self;
+}
+
+void
+gtorch_state_writes_free (GTorchStateWrites *self)
+{
+  g_ptr_array_unref (self->targets);
+  g_ptr_array_unref (self->values);
+  g_hash_table_unref (self->storages);
+  g_free (self);
+}
+
+gboolean
+gtorch_state_writes_add (GTorchStateWrites *self, GTorchImpl *target, GTorchImpl *value,
+                         GError **error)
+{
+  GTorchImpl *converted;
+
+  g_assert (gtorch_impl_write_obstacle (target) == NULL && gtorch_impl_same_shape (target, value));
+  converted = gtorch_impl_to (value, gtorch_impl_device (target), target->dtype, error);
+  if (converted == NULL)
+    return FALSE;
+  g_ptr_array_add (self->targets, gtorch_impl_ref (target));
+  g_ptr_array_add (self->values, converted);
+  g_hash_table_add (self->storages, target->storage);
+  return TRUE;
+}
+
+gboolean
+gtorch_state_writes_run (GTorchStateWrites *self, GError **error)
+{
+  guint i;
+
+  /* What shares memory with a target would change while the targets are written one after the other: two
+   * parameters may exchange their values. */
+  for (i = 0; i < self->values->len; i++)
+    {
+      GTorchImpl *value = self->values->pdata[i], *copy;
+
+      if (!g_hash_table_contains (self->storages, value->storage))
+        continue;
+      copy = gtorch_op_clone (value, error);
+      if (copy == NULL)
+        return FALSE;
+      self->values->pdata[i] = copy;
+      gtorch_impl_unref (value);
+    }
+  for (i = 0; i < self->values->len; i++)
+    if (!gtorch_op_copy_inplace (self->targets->pdata[i], self->values->pdata[i], FALSE, error))
+      return FALSE;
+  return TRUE;
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* What an optimizer remembers as a table, and back. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <math.h>
+#include <string.h>
+
+#include "autograd/gtorch-grad-mode.h"
+#include "gtorch-ops-private.h"
+#include "gtorch-optimizer-private.h"
+#include "gtorch-scope-private.h"
+#include "gtorch-state-private.h"
+#include "gtorch-tensor-bytes.h"
+#include "gtorch-tensor-private.h"
+#include "nn/gtorch-module-private.h"
+
+static gdouble
+group_value (GTorchParamGroup *group, guint i)
+{
+  return i == 0 ? gtorch_param_group_get_learning_rate (group)
+                : gtorch_param_group_get_weight_decay (group);
+}
+
+static const gchar *const group_names[] = { "lr", "weight_decay" };
+
+/**
+ * gtorch_optimizer_state_dict:
+ * @self: an optimizer
+ *
+ * Gets all that the optimizer remembers: `state.<parameter>.<name>` for each parameter by its position,
+ * and `group.<group>.lr` and `.weight_decay` as numbers. The tensors are shared, not copied.
+ *
+ * Returns: (transfer container) (element-type utf8 GTorchTensor): names and tensors, for
+ *   [func@safetensors_save] for example
+ *
+ * Since: 0.1
+ */
+GHashTable *
+gtorch_optimizer_state_dict (GTorchOptimizer *self)
+{
+  g_autoptr (GPtrArray) params = NULL;
+  GHashTable *dict;
+  GListModel *groups;
+  guint i, j;
+
+  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), NULL);
+  dict = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_object_unref);
+  params = gtorch_optimizer_dup_params (self);
+  for (i = 0; i < params->len; i++)
+    {
+      GHashTable *states =
+          g_hash_table_lookup (gtorch_optimizer_get_states (self), params->pdata[i]);
+      GHashTableIter iter;
+      gpointer name, value;
+
+      if (states == NULL)
+        continue;
+      g_hash_table_iter_init (&iter, states);
+      while (g_hash_table_iter_next (&iter, &name, &value))
+        g_hash_table_insert (dict, g_strdup_printf ("state.%u.%s", i, (const gchar *) name),
+                             g_object_ref (value));
+    }
+  groups = gtorch_optimizer_get_param_groups (self);
+  for (i = 0; i < g_list_model_get_n_items (groups); i++)
+    for (j = 0; j < G_N_ELEMENTS (group_names); j++)
+      {
+        g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+        GTorchImpl *number = gtorch_impl_new_number (group_value (group, j));
+
+        number->is_number = FALSE;
+        g_hash_table_insert (dict, g_strdup_printf ("group.%u.%s", i, group_names[j]),
+                             gtorch_tensor_wrap (number));
+      }
+  return dict;
+}
+
+static gboolean
+fail_load (GError **error, const gchar *name, const gchar *why)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT, _ ("load_state_dict: “%s” %s"),
+               gtorch_name_str (name), why);
+  return FALSE;
+}
+
+/* All that a load is going to change. */
+typedef struct
+{
+  GPtrArray *params;
+  GHashTable *states;        /* what becomes of that of the optimizer */
+  GTorchStateWrites *writes; /* into memory that graphs have captured */
+  gdouble *settings;         /* of the groups, as group_names; NaN: stays */
+} Load;
+
+static void
+load_clear (Load *load)
+{
+  g_clear_pointer (&load->params, g_ptr_array_unref);
+  g_clear_pointer (&load->states, g_hash_table_unref);
+  g_clear_pointer (&load->writes, gtorch_state_writes_free);
+  g_clear_pointer (&load->settings, g_free);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Load, load_clear)
+
+/* As the steps of this optimizer want it: those of the library have one dtype for a parameter and what is
+ * like it, and float64 for a count. */
+static GTorchTensor *
+convert_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *key, const gchar *name,
+               GTorchTensor *value, GError **error)
+{
+  GTorchImpl *impl = gtorch_tensor_unwrap (value), *like = gtorch_tensor_unwrap (param);
+  gboolean is_ours = gtorch_optimizer_is_fused (self);
+  gboolean is_count = is_ours ? strcmp (name, "step") == 0 : impl->n_dims == 0;
+  guint dtype = !is_ours ? GTORCH_DTYPE_NONE : is_count ? GTORCH_DTYPE_FLOAT64 : like->dtype;
+  g_autoptr (GTorchImpl) converted = NULL;
+  GTorchImpl *copy;
+
+  if (impl->storage == NULL || like->storage == NULL)
+    {
+      fail_load (error, key,
+                 impl->storage == NULL ? _ ("was released")
+                                       : _ ("belongs to a parameter that was released"));
+      return NULL;
+    }
+  if (is_count ? impl->numel != 1 : !gtorch_impl_same_shape (impl, like))
+    {
+      fail_load (error, key,
+                 is_count ? _ ("is not one number") : _ ("has not the shape of its parameter"));
+      return NULL;
+    }
+  if (dtype != GTORCH_DTYPE_NONE && gtorch_dtype_loses_imaginary (impl->dtype, dtype))
+    {
+      fail_load (error, key, _ ("is complex, and its parameter is not"));
+      return NULL;
+    }
+  converted =
+      gtorch_impl_to (impl, is_count && !is_ours ? NULL : gtorch_impl_device (like), dtype, error);
+  if (converted != NULL && is_ours && is_count && converted->n_dims > 0)
+    {
+      GTorchImpl *single = gtorch_op_reshape (converted, NULL, 0, error);
+
+      gtorch_impl_unref (converted);
+      converted = single;
+    }
+  copy = converted != NULL ? gtorch_op_clone (converted, error) : NULL;
+  if (copy == NULL)
+    {
+      g_prefix_error (error, "load_state_dict: %s: ", gtorch_name_str (key));
+      return NULL;
+    }
+  return gtorch_tensor_wrap (copy);
+}
+
+/* Graphs have captured the memory that there is. */
+static gboolean
+is_captured (GTorchOptimizer *self, GTorchTensor *known, GTorchTensor *value)
+{
+  GTorchImpl *have = known != NULL ? gtorch_tensor_unwrap (known) : NULL;
+  GTorchImpl *wanted = gtorch_tensor_unwrap (value);
+
+  return gtorch_optimizer_get_capturable (self) && have != NULL
+         && gtorch_impl_write_obstacle (have) == NULL && gtorch_impl_same_shape (have, wanted)
+         && have->dtype == wanted->dtype
+         && gtorch_impl_device (have) == gtorch_impl_device (wanted);
+}
+
+static gboolean
+load_state (GTorchOptimizer *self, Load *load, const gchar *key, guint64 index, const gchar *name,
+            GTorchTensor *value, GError **error)
+{
+  g_autoptr (GTorchTensor) copy = NULL;
+  GTorchTensor *param, *known;
+
+  if (index >= load->params->len)
+    return fail_load (error, key, _ ("belongs to a parameter that this optimizer lacks"));
+  param = load->params->pdata[index];
+  copy = convert_state (self, param, key, name, value, error);
+  if (copy == NULL)
+    return FALSE;
+  known = gtorch_optimizer_get_state (self, param, name);
+  if (!is_captured (self, known, copy))
+    {
+      gtorch_scope_exempt (copy);
+      gtorch_optimizer_states_put (load->states, param, name, copy);
+      return TRUE;
+    }
+  gtorch_optimizer_states_put (load->states, param, name, known);
+  return gtorch_state_writes_add (load->writes, gtorch_tensor_unwrap (known),
+                                  gtorch_tensor_unwrap (copy), error);
+}
+
+static gboolean
+load_setting (GTorchOptimizer *self, Load *load, const gchar *key, guint64 index, const gchar *name,
+              GTorchTensor *value, GError **error)
+{
+  guint n = g_list_model_get_n_items (gtorch_optimizer_get_param_groups (self)), i;
+  GTorchImpl *impl = gtorch_tensor_unwrap (value);
+  GError *failure = NULL;
+  gdouble number;
+
+  for (i = 0; i < G_N_ELEMENTS (group_names) && strcmp (name, group_names[i]) != 0; i++)
+    ;
+  if (index >= n || i == G_N_ELEMENTS (group_names) || impl->storage == NULL || impl->numel != 1
+      || impl->dtype != GTORCH_DTYPE_FLOAT64)
+    return fail_load (error, key, _ ("is not a setting of a group of this optimizer"));
+  number = gtorch_tensor_item_double (value, &failure);
+  if (failure != NULL)
+    {
+      g_propagate_error (error, failure);
+      return FALSE;
+    }
+  if (!(number >= 0 && number <= G_MAXDOUBLE))
+    return fail_load (error, key, _ ("must be finite and not negative"));
+  load->settings[index * G_N_ELEMENTS (group_names) + i] = number;
+  return TRUE;
+}
+
+/* What the state lacks is forgotten. Where a graph goes on with it, it is as at first; but for the count of a
+ * parameter that has been stepped, which SGD need not have. */
+static gboolean
+load_rest (GTorchOptimizer *self, Load *load, GError **error)
+{
+  GHashTableIter params, states;
+  gpointer param, table, name, known;
+
+  g_hash_table_iter_init (&params, gtorch_optimizer_get_states (self));
+  while (g_hash_table_iter_next (&params, &param, &table))
+    {
+      GHashTable *loaded = g_hash_table_lookup (load->states, param);
+      gboolean is_foreign = !g_ptr_array_find (load->params, param, NULL);
+      gboolean was_stepped = loaded != NULL;
+
+      g_hash_table_iter_init (&states, table);
+      while (g_hash_table_iter_next (&states, &name, &known))
+        {
+          g_autoptr (GTorchImpl) first = NULL;
+          GTorchImpl *impl = gtorch_tensor_unwrap (known);
+
+          if (loaded != NULL && g_hash_table_contains (loaded, name))
+            continue;
+          if (!is_foreign && !is_captured (self, known, known))
+            continue;
+          gtorch_optimizer_states_put (load->states, param, name, known);
+          loaded = g_hash_table_lookup (load->states, param);
+          if (is_foreign)
+            continue;
+          first = gtorch_op_full_like (impl, was_stepped && strcmp (name, "step") == 0 ? 1 : 0,
+                                       GTORCH_DTYPE_NONE, error);
+          if (first == NULL || !gtorch_state_writes_add (load->writes, impl, first, error))
+            return FALSE;
+        }
+    }
+  return TRUE;
+}
+
+static void
+set_setting (GTorchParamGroup *group, guint i, gdouble value)
+{
+  if (isnan (value))
+    return;
+  if (i == 0)
+    gtorch_param_group_set_learning_rate (group, value);
+  else
+    gtorch_param_group_set_weight_decay (group, value);
+}
+
+/**
+ * gtorch_optimizer_load_state_dict:
+ * @self: an optimizer
+ * @state: (element-type utf8 GTorchTensor): what [method@Optimizer.state_dict] gave
+ * @error: return location for an error
+ *
+ * Takes over what another optimizer of as many parameters remembers, and forgets what it remembered itself.
+ * The tensors are copied, and converted to the dtype and the device that the steps want. Settings of groups
+ * that @state lacks stay. Nothing is changed if @state does not fit.
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_FORMAT naming the entry that does not fit
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_optimizer_load_state_dict (GTorchOptimizer *self, GHashTable *state, GError **error)
+{
+  g_auto (Load) load = { NULL };
+  g_autoptr (GTorchGradGuard) guard = NULL;
+  GListModel *groups;
+  GHashTableIter iter;
+  gpointer key, value;
+  guint n_groups, i, j;
+
+  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
+  g_return_val_if_fail (state != NULL, FALSE);
+  guard = gtorch_no_grad ();
+  groups = gtorch_optimizer_get_param_groups (self);
+  n_groups = g_list_model_get_n_items (groups);
+  load.params = gtorch_optimizer_dup_params (self);
+  load.states = gtorch_optimizer_states_new ();
+  load.writes = gtorch_state_writes_new ();
+  load.settings = g_new (gdouble, n_groups * G_N_ELEMENTS (group_names));
+  for (i = 0; i < n_groups * G_N_ELEMENTS (group_names); i++)
+    load.settings[i] = NAN;
+
+  g_hash_table_iter_init (&iter, state);
+  while (g_hash_table_iter_next (&iter, &key, &value))
+    {
+      g_auto (GStrv) parts = g_strsplit (key, ".", 3);
+      guint64 index;
+
+      if (!GTORCH_IS_TENSOR (value) || g_strv_length (parts) != 3
+          || !g_ascii_string_to_unsigned (parts[1], 10, 0, G_MAXUINT, &index, NULL))
+        return fail_load (error, key, _ ("is not an entry of an optimizer"));
+      if (strcmp (parts[0], "state") == 0)
+        {
+          if (!load_state (self, &load, key, index, parts[2], value, error))
+            return FALSE;
+        }
+      else if (strcmp (parts[0], "group") != 0)
+        return fail_load (error, key, _ ("is not an entry of an optimizer"));
+      else if (!load_setting (self, &load, key, index, parts[2], value, error))
+        return FALSE;
+    }
+  if (!load_rest (self, &load, error) || !gtorch_state_writes_run (load.writes, error))
+    return FALSE;
+
+  /* From here on nothing fails. */
+  gtorch_optimizer_take_states (self, g_steal_pointer (&load.states));
+  for (i = 0; i < n_groups; i++)
+    {
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+
+      for (j = 0; group != NULL && j < G_N_ELEMENTS (group_names); j++)
+        set_setting (group, j, load.settings[i * G_N_ELEMENTS (group_names) + j]);
+    }
+  g_object_notify (G_OBJECT (self), "learning-rate");
+  return TRUE;
+}
+
+/**
+ * gtorch_optimizer_state_lists:
+ * @self: an optimizer
+ * @names: (out) (optional) (transfer full) (array zero-terminated=1): the names, in no order
+ *
+ * Gets what [method@Optimizer.state_dict] gets, as lists.
+ *
+ * Returns: (transfer container) (element-type GTorchTensor): the tensor of each name
+ *
+ * Since: 0.1
+ */
+GPtrArray *
+gtorch_optimizer_state_lists (GTorchOptimizer *self, gchar ***names)
+{
+  g_autoptr (GHashTable) dict = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), NULL);
+  dict = gtorch_optimizer_state_dict (self);
+  return gtorch_state_to_lists (dict, names);
+}
+
+/**
+ * gtorch_optimizer_load_state_lists:
+ * @self: an optimizer
+ * @names: (array zero-terminated=1): the name of each tensor
+ * @tensors: (array length=n_tensors): tensors
+ * @n_tensors: the length of @tensors, which is that of @names
+ * @error: return location for an error
+ *
+ * Does what [method@Optimizer.load_state_dict] does.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the lengths differ, and with the errors
+ *   of [method@Optimizer.load_state_dict]
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_optimizer_load_state_lists (GTorchOptimizer *self, const gchar *const *names,
+                                   GTorchTensor **tensors, gsize n_tensors, GError **error)
+{
+  g_autoptr (GHashTable) state = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
+  g_return_val_if_fail (tensors != NULL || n_tensors == 0, FALSE);
+  state = gtorch_state_from_lists (names, tensors, n_tensors, error);
+  return state != NULL && gtorch_optimizer_load_state_dict (self, state, error);
+}
