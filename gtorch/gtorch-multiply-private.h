@@ -7,7 +7,8 @@
 
 G_BEGIN_DECLS
 
-/* c = alpha a b + beta c of (batches of) matrices, on the CPU where lane is NULL. */
+/* c = alpha a b + beta c of (batches of) matrices, on the CPU where lane is NULL. With an alpha of 0 a and b
+ * do not count, nor does c with a beta of 0: not even NaN there. */
 gboolean gtorch_multiply (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *a, GTorchImpl *b,
                           GTorchImpl *c, gdouble alpha, gdouble beta, GError **error);
 

@@ -19,6 +19,10 @@ G_BEGIN_DECLS
 #define GTORCH_FFT_MAX_STAGES  16
 #define GTORCH_FFT_MAX_RADIX   31
 
+/* The distance to the imaginary part where there is none. No distance of memory is that: pairs of real elements
+ * of an expanded line are 0 apart. */
+#define GTORCH_FFT_REAL G_MININT64
+
 /* A transform in rows: butterflies in place, after the rows were put into mixed-radix reversed order. */
 typedef struct
 {
@@ -48,7 +52,7 @@ typedef struct
   gboolean inverse;
   gdouble scale;
   GTorchFFTLayout in_layout, out_layout;
-  gint64 in_step, in_delta; /* to the next element, to the imaginary part (0: there is none) */
+  gint64 in_step, in_delta; /* to the next element, to the imaginary part, or REAL */
   gint64 out_step, out_delta;
   gint64 n_out;               /* how many are wanted */
   gconstpointer lane_factors; /* results are multiplied by factors of their lane and of the group */

@@ -308,7 +308,7 @@ run_long_line (const Long *self, const char *in, char *out, char *scratch)
       const gboolean pairs = self->half != NULL;
 
       if (!gtorch_fft_run_line (plan, FALSE, pairs ? 1 : fft->scale, in,
-                                pairs ? 2 * in_step : in_step, pairs ? in_step : 0, scratch, 2, 1,
+                                pairs ? 2 * in_step : in_step, pairs ? in_step : GTORCH_FFT_REAL, scratch, 2, 1,
                                 rest))
         return FALSE;
       p.kind = pairs ? GTORCH_FFT_PASS_UNFOLD : GTORCH_FFT_PASS_COPY;
@@ -325,7 +325,7 @@ run_long_line (const Long *self, const char *in, char *out, char *scratch)
   pass (&p, plan->dtype, n);
   return gtorch_fft_run_line (plan, TRUE, fft->scale, scratch, 2, 1, out,
                               self->half != NULL ? 2 * out_step : out_step,
-                              self->half != NULL ? out_step : 0, rest);
+                              self->half != NULL ? out_step : GTORCH_FFT_REAL, rest);
 }
 
 static void
@@ -411,7 +411,7 @@ run_short (const GTorchFFT *fft, const GTorchFFTPlan *plan, const GTorchFFTPlan 
   if (fft->form == GTORCH_FFT_R2C)
     {
       job.in_step = half != NULL ? 2 * fft->in_step : fft->in_step;
-      job.in_delta = half != NULL ? fft->in_step : 0;
+      job.in_delta = half != NULL ? fft->in_step : GTORCH_FFT_REAL;
       job.out_layout = half != NULL ? GTORCH_FFT_HALF_EVEN : GTORCH_FFT_PARTS;
       job.n_out = half != NULL ? plan->n + 1 : plan->n / 2 + 1;
     }
@@ -419,7 +419,7 @@ run_short (const GTorchFFT *fft, const GTorchFFTPlan *plan, const GTorchFFTPlan 
     {
       job.in_layout = half != NULL ? GTORCH_FFT_HALF_EVEN : GTORCH_FFT_HALF_ODD;
       job.out_step = half != NULL ? 2 * fft->out_step : fft->out_step;
-      job.out_delta = half != NULL ? fft->out_step : 0;
+      job.out_delta = half != NULL ? fft->out_step : GTORCH_FFT_REAL;
     }
   return run_lines (&lines);
 }

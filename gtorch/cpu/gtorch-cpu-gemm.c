@@ -341,7 +341,7 @@ gtorch_cpu_gemm_batches (guint dtype, const GTorchImpl *a, const GTorchImpl *b, 
 {
   const gint64 *a_strides = a->strides + a->n_dims - 2, *b_strides = b->strides + b->n_dims - 2;
   gint64 m = c->shape[c->n_dims - 2], n = c->shape[c->n_dims - 1];
-  gint64 k = a->shape[a->n_dims - 1];
+  gint64 k = alpha == 0 ? 0 : a->shape[a->n_dims - 1]; /* as BLAS has it: NaN does not count */
   Batches batches = {
     .dtype = dtype,
     .g = { m, n, k, gtorch_impl_data (a), a_strides[0], a_strides[1], gtorch_impl_data (b),

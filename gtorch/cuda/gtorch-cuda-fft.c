@@ -341,25 +341,6 @@ transform (GTorchImpl *in, GTorchImpl *out, guint64 mask, gboolean inverse, GTor
          && (to == out || gtorch_cuda_copy_here (out_view, to, lane, error));
 }
 
-static gboolean
-multiply (GTorchImpl *self, gdouble scale, GTorchCudaLane *lane, GError **error)
-{
-  g_autoptr (GTorchImpl) factor = gtorch_impl_new_number (scale);
-  GTorchImpl *inputs[] = { self, factor };
-  GTorchOpCall call = {
-    .op = &gtorch_ops[GTORCH_OP_MUL],
-    .inputs = inputs,
-    .n_inputs = 2,
-    .outputs = { self },
-    .n_outputs = 1,
-    .in_place = TRUE,
-    .device = gtorch_impl_device (self),
-    .compute = self->dtype,
-  };
-
-  return scale == 1 || call.op->cuda (&call, lane, error);
-}
-
 gboolean
 gtorch_cuda_fft_c2c (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
@@ -386,7 +367,7 @@ gtorch_cuda_fft_c2c (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
         return FALSE;
       in = out;
     }
-  return multiply (out, call->attrs[1].d, lane, error);
+  return gtorch_cuda_scale (out, call->attrs[1].d, lane, error);
 }
 
 static gboolean
@@ -400,7 +381,7 @@ transform_one (GTorchOpCall *call, gdouble scale, gboolean inverse, GTorchCudaLa
     return TRUE;
   gtorch_normalize_dim (call->op->name, call->attrs[0].i, in->n_dims, &dim, NULL);
   return transform (in, out, G_GUINT64_CONSTANT (1) << dim, inverse, lane, error)
-         && multiply (out, scale, lane, error);
+         && gtorch_cuda_scale (out, scale, lane, error);
 }
 
 gboolean

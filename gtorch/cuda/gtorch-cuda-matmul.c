@@ -852,12 +852,9 @@ multiply_batches (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *a, GTorc
 
   if (c->numel == 0)
     return TRUE;
-  if (a->shape[a->n_dims - 1] == 0)
-    {
-      const gdouble zero = 0;
-
-      return beta != 0 || gtorch_cuda_fill_with (c, GTORCH_DTYPE_FLOAT64, &zero, lane, error);
-    }
+  if (a->shape[a->n_dims - 1] == 0 || alpha == 0)
+    return beta == 0 ? gtorch_cuda_clear (c, lane, error)
+                     : gtorch_cuda_scale (c, beta, lane, error);
   if (!gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (device), error))
     return FALSE;
   x = prepare (a, dtype, &a_by_column, &a_stride, lane, error);

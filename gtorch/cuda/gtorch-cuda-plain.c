@@ -10,6 +10,7 @@
 
 #include "cuda/gtorch-cuda-private.h"
 #include "gtorch-cuda-plain-private.h"
+#include "gtorch-ops-private.h"
 
 #define THREADS    256
 #define MAX_BLOCKS (1 << 20)
@@ -244,4 +245,24 @@ gtorch_cuda_clear (GTorchImpl *impl, GTorchCudaLane *lane, GError **error)
   const gdouble zero = 0;
 
   return gtorch_cuda_fill_with (impl, GTORCH_DTYPE_FLOAT64, &zero, lane, error);
+}
+
+/* In place. */
+gboolean
+gtorch_cuda_scale (GTorchImpl *impl, gdouble factor, GTorchCudaLane *lane, GError **error)
+{
+  g_autoptr (GTorchImpl) number = gtorch_impl_new_number (factor);
+  GTorchImpl *inputs[] = { impl, number };
+  GTorchOpCall mul = {
+    .op = &gtorch_ops[GTORCH_OP_MUL],
+    .inputs = inputs,
+    .n_inputs = 2,
+    .outputs = { impl },
+    .n_outputs = 1,
+    .in_place = TRUE,
+    .device = gtorch_impl_device (impl),
+    .compute = impl->dtype,
+  };
+
+  return factor == 1 || mul.op->cuda (&mul, lane, error);
 }

@@ -227,6 +227,8 @@ NAME (read) (const GTorchFFTJob *job, const T *in, const gint64 *offsets, gint64
 {
   const gint64 step = job->in_step, delta = job->in_delta;
   const gint64 re = job->inverse ? LANES : 0, im = LANES - re;
+  const gboolean is_real = delta == GTORCH_FFT_REAL;
+  const gint64 other = is_real ? 0 : delta;
   const int together = NAME (neighbours) (offsets, delta);
   gint64 i, j, l;
 
@@ -238,7 +240,7 @@ NAME (read) (const GTorchFFTJob *job, const T *in, const gint64 *offsets, gint64
       if (together == 1)
         {
           memcpy (row + re, p, 64);
-          if (delta != 0)
+          if (!is_real)
             memcpy (row + im, p + delta, 64);
         }
       else
@@ -260,10 +262,10 @@ NAME (read) (const GTorchFFTJob *job, const T *in, const gint64 *offsets, gint64
             T *row = x + (place != NULL ? place[i + j] : i + j) * ROW + l;
 
             row[re] = p[j * step];
-            row[im] = p[j * step + delta];
+            row[im] = p[j * step + other];
           }
       }
-  for (i = 0; delta == 0 && i < n; i++)
+  for (i = 0; is_real && i < n; i++)
     memset (x + (place != NULL ? place[i] : i) * ROW + im, 0, 64);
 }
 
@@ -291,7 +293,7 @@ NAME (write) (const GTorchFFTJob *job, const T *x, T *out, const gint64 *offsets
         {
           for (l = 0; l < LANES; l++)
             p[l] = row[re + l] * scale;
-          for (l = 0; delta != 0 && l < LANES; l++)
+          for (l = 0; delta != GTORCH_FFT_REAL && l < LANES; l++)
             p[delta + l] = row[im + l] * scale;
         }
     }
@@ -301,7 +303,7 @@ NAME (write) (const GTorchFFTJob *job, const T *x, T *out, const gint64 *offsets
         T *p = out + offsets[l] + i * step;
         const gint64 count = MIN (8, n - i);
 
-        if (delta != 0)
+        if (delta != GTORCH_FFT_REAL)
           for (j = 0; j < count; j++)
             {
               const T *row = x + (i + j) * ROW + l;
@@ -550,7 +552,7 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_fft_pass)) (const GTorchFFTPass *pass, gint64 be
     case GTORCH_FFT_PASS_CHIRP:
       for (k = begin; k < end; k++)
         {
-          const T ar = X (k), ai = in_delta != 0 ? XI (k) : 0;
+          const T ar = X (k), ai = in_delta != GTORCH_FFT_REAL ? XI (k) : 0;
           const T br = inverse ? ai : ar, bi = inverse ? ar : ai;
 
           Y (k) = br * w[2 * k] - bi * w[2 * k + 1];
@@ -565,7 +567,7 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_fft_pass)) (const GTorchFFTPass *pass, gint64 be
           const T bi = (X (k) * w[2 * k + 1] + XI (k) * w[2 * k]) * scale;
 
           Y (k) = inverse ? bi : br;
-          if (out_delta != 0)
+          if (out_delta != GTORCH_FFT_REAL)
             YI (k) = inverse ? br : bi;
         }
       break;
