@@ -348,8 +348,8 @@ get (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *indexed, GTorchImpl *
   g_autoptr (GTorchImpl) dense = NULL;
   g_auto (Blocks) blocks = { { NULL } };
 
-  if (output->numel == 0)
-    return TRUE;
+  if (output->numel == 0) /* wrong indices are found in any case */
+    return blocks_init (&blocks, call, lane, indexed, indices, n, dims, wrap, NULL, GET, error);
   if (n == 1 && pick_fits (indexed, output))
     return pick (call, lane, indexed, dims[0], indices[0], FALSE, wrap, output, error);
   dense = gtorch_cuda_pack_output (output, output->dtype, error);
@@ -367,11 +367,10 @@ change (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *indexed, GTorchImp
 {
   g_auto (Blocks) blocks = { { NULL } };
 
-  return indexed->numel == 0
-         || (blocks_init (&blocks, call, lane, indexed, indices, n, dims, wrap, left_out, mode,
-                          error)
-             && blocks_run (&blocks, call, lane, dense, mode, strides_of (indexed, dims, n),
-                            error));
+  /* wrong indices are found in any case */
+  return blocks_init (&blocks, call, lane, indexed, indices, n, dims, wrap, left_out, mode, error)
+         && (indexed->numel == 0
+             || blocks_run (&blocks, call, lane, dense, mode, strides_of (indexed, dims, n), error));
 }
 
 /* The output, as the input is, then changed. */

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <math.h>
 #include <string.h>
 
 #include "cpu/gtorch-cpu-iter.h"
@@ -279,7 +280,12 @@ gtorch_cuda_native_layer_norm (GTorchOpCall *call, GTorchCudaLane *lane, GError 
   gboolean ok = FALSE;
 
   if (call->inputs[0]->numel == 0)
-    return TRUE;
+    { /* the mean of nothing, if there are such rows */
+      const gdouble nan = NAN;
+
+      return gtorch_cuda_fill_with (call->outputs[1], GTORCH_DTYPE_FLOAT64, &nan, lane, error)
+             && gtorch_cuda_fill_with (call->outputs[2], GTORCH_DTYPE_FLOAT64, &nan, lane, error);
+    }
   for (i = 0; i < 3; i++)
     if (call->inputs[i] != NULL)
       {
