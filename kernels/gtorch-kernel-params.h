@@ -161,8 +161,8 @@ typedef struct
   uint32_t start[2], keys[9][2];
   int64_t low; /* integers: the first, and how many */
   uint64_t range;
-  double wide_scale, wide_shift, p; /* for float64 */
-  float scale, shift, end;          /* uniform numbers do not reach the end */
+  double wide_scale, wide_shift, wide_least, wide_end, p; /* for float64 */
+  float scale, shift, least, end; /* uniform numbers do not reach the end, exponential ones may */
   uint32_t affine;                  /* are scale and shift other than 1 and 0? */
   uint32_t limit;                   /* p in units of a uniform number's last bit */
   uint32_t rows, all_rows;          /* normal numbers by the table: of a block, and all */

@@ -5,6 +5,8 @@
  * and gtorch/cpu/isa/gtorch-isa-random.c for the formulas. What is computed in float32 is equal to the bit:
  * the same operations are fused, and no others. */
 
+#include <float.h>
+
 #include "gtorch-plain.cuh"
 #include "gtorch-pointwise.cuh"
 
@@ -142,6 +144,10 @@ numbers (const GtRandom &p, const uint32_t words[4], float v[4])
         if (KIND == UNIFORM && v[i] >= p.end)
           v[i] = p.shift;
       }
+  if (KIND == EXPONENTIAL)
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      v[i] = fminf (fmaxf (v[i], p.least), p.end);
 }
 
 GT_DEVICE double
@@ -163,14 +169,16 @@ numbers (const GtRandom &p, const uint32_t words[4], double v[2])
         if (AFFINE)
           {
             v[i] = __dadd_rn (__dmul_rn (v[i], p.wide_scale), p.wide_shift);
-            if (v[i] >= p.wide_shift + p.wide_scale && p.wide_scale > 0)
+            if (v[i] >= p.wide_end)
               v[i] = p.wide_shift;
           }
       }
   else if (KIND == EXPONENTIAL)
 #pragma unroll
     for (int i = 0; i < 2; i++)
-      v[i] = p.wide_scale * fmax (-log (positive_double (words + 2 * i)), 0x1p-54);
+      v[i] = fmin (fmax (p.wide_scale * fmax (-log (positive_double (words + 2 * i)), 0x1p-54),
+                         p.wide_least),
+                   p.wide_end);
   else
     {
       const double radius = sqrt (-2 * log (positive_double (words)));
@@ -182,15 +190,15 @@ numbers (const GtRandom &p, const uint32_t words[4], double v[2])
     }
 }
 
-/* Is a uniform number below p? */
-template <typename T, typename C>
+/* Is a uniform number below p? It has the bits of C: as few as a 16-bit float has would change p. */
+template <typename C>
 GT_DEVICE bool
 below (const GtRandom &p, const uint32_t *words, int i)
 {
   if constexpr (sizeof (C) == 8)
     return positive_double (words + 2 * i) - 0x1p-53 < p.p;
   else
-    return words[i] >> (32 - gt_bits<T>::n) < p.limit;
+    return words[i] >> (32 - gt_bits<float>::n) < p.limit;
 }
 
 /* N elements as a vector if all are there. */
@@ -246,12 +254,12 @@ one_block (const GtRandom &p, const gt_upper &upper, uint64_t begin, uint32_t of
   else if (USE == BELOW)
 #pragma unroll
     for (int i = 0; i < N; i++)
-      x.at[i] = gt_convert<T>::from (below<T, C> (p, words, i) ? 1.0f : 0.0f);
+      x.at[i] = gt_convert<T>::from (below<C> (p, words, i) ? 1.0f : 0.0f);
   else
     {
       C v[N];
 
-      numbers<T, UNIFORM, false> (p, words, v);
+      numbers<C, UNIFORM, false> (p, words, v);
 #pragma unroll
       for (int i = 0; i < N; i++)
         if (whole || block * N + i < p.n)
@@ -441,7 +449,7 @@ NORMAL_KERNELS (bf16, gt_bf16)
 /* --- dropout: four elements a thread at a time, whatever a block of Philox has --- */
 
 /* Those of the elements 4 * (begin + offset) and on that stay. */
-template <typename T, typename C>
+template <typename C>
 GT_DEVICE void
 choose (const GtRandom &p, uint64_t begin, uint32_t offset, bool keep[4])
 {
@@ -457,7 +465,7 @@ choose (const GtRandom &p, uint64_t begin, uint32_t offset, bool keep[4])
               words);
 #pragma unroll
       for (int i = 0; i < N; i++)
-        keep[b * N + i] = !below<T, C> (p, words, i);
+        keep[b * N + i] = !below<C> (p, words, i);
     }
 }
 
@@ -513,7 +521,7 @@ dropout (const GtRandom &p)
     elect (*mask, keep);
   else
     {
-      choose<T, C> (p, begin, threadIdx.x, keep);
+      choose<C> (p, begin, threadIdx.x, keep);
       if (!whole)
 #pragma unroll
         for (int k = 0; k < 4; k++)
@@ -617,8 +625,9 @@ extern "C" __global__ void __launch_bounds__ (256)
         {
           const double rate = ((const double *) p.in[0])[2 * block + i];
 
+          /* before what has no rate in any case, though the rate be so small that the quotient overflows */
           ((double *) p.out[0])[2 * block + i] =
-              rate > 0 ? -log (positive_double (words + 2 * i)) / rate : INFINITY;
+              rate > 0 ? fmin (-log (positive_double (words + 2 * i)) / rate, DBL_MAX) : INFINITY;
         }
     }
 }

@@ -55,6 +55,10 @@ GTORCH_ISA_DECLARE (void, gtorch_philox_uniform_f32,
 GTORCH_ISA_DECLARE (void, gtorch_philox_uniform_f64, (const guint32 *words, gdouble *result));
 GTORCH_ISA_DECLARE (void, gtorch_philox_normal_f32, (const guint32 *words, gfloat *result));
 GTORCH_ISA_DECLARE (void, gtorch_philox_exponential_f32, (const guint32 *words, gfloat *result));
+/* Where numbers below `high` end: what is less remains less when it is rounded to the dtype; and the least
+ * number above 0. In ops/random.c. */
+gfloat gtorch_random_end (guint dtype, gdouble high);
+gdouble gtorch_random_least (guint dtype);
 /* y = y * scale + shift */
 GTORCH_ISA_DECLARE (void, gtorch_philox_affine_f32, (gfloat * values, gfloat scale, gfloat shift));
 

@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <math.h>
 
+#include "cpu/gtorch-cpu-philox.h"
 #include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-plain-private.h"
 #include "gtorch-device-private.h"
@@ -139,55 +140,67 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, Form form, GtRandom *p, GTorchImp
 
 static gboolean
 fill (GTorchOpCall *call, GTorchCudaLane *lane, Form form, gdouble scale, gdouble shift,
-      GError **error)
+      gdouble end, GError **error)
 {
   GtRandom p = { .wide_scale = scale,
                  .wide_shift = shift,
                  .scale = scale,
                  .shift = shift,
-                 .end = scale > 0 ? (gfloat) (shift + scale) : INFINITY,
+                 .wide_end = end,
+                 .end = gtorch_random_end (call->outputs[0]->dtype, end),
                  .affine = scale != 1 || shift != 0 };
 
   return run (call, lane, form, &p, NULL, error);
 }
 
-/* p as uniform numbers of the dtype see it: k / 2^bits is below p if k is below the limit. */
+/* p as uniform numbers of float32 see it: k / 2^24 is below p if k is below the limit. */
 static guint
-limit_of (guint dtype, gdouble p)
+limit_of (gdouble p)
 {
-  guint bits = dtype == GTORCH_DTYPE_FLOAT16 ? 11 : (dtype == GTORCH_DTYPE_BFLOAT16 ? 8 : 24);
-
-  return p > 0 ? (guint) ceil (MIN (p, 1) * (1u << bits)) : 0;
+  return p > 0 ? (guint) ceil (MIN (p, 1) * (1u << 24)) : 0;
 }
 
 gboolean
 gtorch_cuda_rand (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return fill (call, lane, UNIFORM, 1, 0, error);
+  return fill (call, lane, UNIFORM, 1, 0, INFINITY, error);
 }
 
 gboolean
 gtorch_cuda_randn (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return fill (call, lane, NORMAL, 1, 0, error);
+  return fill (call, lane, NORMAL, 1, 0, INFINITY, error);
 }
 
 gboolean
 gtorch_cuda_uniform (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return fill (call, lane, UNIFORM, call->attrs[1].d - call->attrs[0].d, call->attrs[0].d, error);
+  const gdouble low = call->attrs[0].d, high = call->attrs[1].d;
+
+  return fill (call, lane, UNIFORM, high - low, low, low < high ? high : INFINITY, error);
 }
 
 gboolean
 gtorch_cuda_normal (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return fill (call, lane, NORMAL, call->attrs[1].d, call->attrs[0].d, error);
+  return fill (call, lane, NORMAL, call->attrs[1].d, call->attrs[0].d, INFINITY, error);
 }
 
 gboolean
 gtorch_cuda_exponential (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return fill (call, lane, EXPONENTIAL, 1 / call->attrs[0].d, 0, error);
+  const guint dtype = call->outputs[0]->dtype;
+  const gdouble scale = 1 / call->attrs[0].d, least = gtorch_random_least (dtype);
+  const gdouble most = gtorch_dtype_infos[dtype].max;
+  GtRandom p = { .wide_scale = scale,
+                 .wide_least = least,
+                 .wide_end = most,
+                 .scale = scale,
+                 .least = least,
+                 .end = most,
+                 .affine = scale != 1 };
+
+  return run (call, lane, EXPONENTIAL, &p, NULL, error);
 }
 
 gboolean
@@ -211,7 +224,7 @@ gboolean
 gtorch_cuda_bernoulli_p (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   gdouble chance = call->attrs[0].d;
-  GtRandom p = { .p = chance, .limit = limit_of (call->outputs[0]->dtype, chance) };
+  GtRandom p = { .p = chance, .limit = limit_of (chance) };
 
   return run (call, lane, BELOW, &p, NULL, error);
 }
@@ -221,7 +234,7 @@ gtorch_cuda_native_dropout (GTorchOpCall *call, GTorchCudaLane *lane, GError **e
 {
   gdouble chance = call->attrs[0].d, factor = call->attrs[1].d;
   GtRandom p = { .p = chance,
-                 .limit = limit_of (call->outputs[0]->dtype, chance),
+                 .limit = limit_of (chance),
                  .wide_scale = factor,
                  .scale = factor,
                  .mask = gtorch_impl_data (call->outputs[1]) };

@@ -5,6 +5,7 @@
 
 #include "config.h"
 
+#include <float.h>
 #include <glib/gi18n-lib.h>
 #include <math.h>
 #include <stdlib.h>
@@ -215,10 +216,12 @@ draw_row (GTorchOpCall *call, gint64 row, gint64 n, gdouble *weights, Weighted *
                                  (uniform (call, row * n_samples + i) - 0x1p-53) * weights[n - 1]));
       return TRUE;
     }
-  /* The first of several clocks with these rates to ring: Efraimidis and Spirakis, 2006. */
+  /* The first of several clocks with these rates to ring: Efraimidis and Spirakis, 2006. Those that ring so
+   * late that the time overflows come before those that never do. */
   for (i = 0; i < n; i++)
-    keys[i] = (Weighted){ weights[i] > 0 ? -log (uniform (call, row * n + i)) / weights[i]
-                                         : (gdouble) INFINITY,
+    keys[i] = (Weighted){ weights[i] > 0
+                              ? MIN (-log (uniform (call, row * n + i)) / weights[i], DBL_MAX)
+                              : (gdouble) INFINITY,
                           i };
   qsort (keys, n, sizeof (Weighted), compare_weighted);
   for (i = 0; i < n_samples; i++)

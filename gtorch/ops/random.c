@@ -8,6 +8,7 @@
 
 #include "config.h"
 
+#include <float.h>
 #include <glib/gi18n-lib.h>
 #include <math.h>
 #include <string.h>
@@ -33,6 +34,8 @@ struct _Fill
   const GTorchOpCall *call;
   Kind kind;
   gdouble scale, shift; /* uniform: the width and the start */
+  gdouble end;          /* uniform: which is not reached, or INFINITY */
+  gfloat narrow_end;    /* the same before it is rounded */
   gint64 low;
   guint64 range;
   GTorchImpl *output;
@@ -85,6 +88,36 @@ transfer (GTorchImpl *impl, gint64 begin, gint64 n, gpointer array, guint dtype,
     }
 }
 
+gfloat
+gtorch_random_end (guint dtype, gdouble high)
+{
+  GTorchCast round = gtorch_cpu_cast (dtype, GTORCH_DTYPE_FLOAT32);
+  GTorchCast widen = gtorch_cpu_cast (GTORCH_DTYPE_FLOAT32, dtype);
+  gfloat end = (gfloat) high, below, between;
+  guint16 bits, before, nearest;
+
+  if (gtorch_dtype_size (dtype) != 2 || !isfinite (high))
+    return end;
+  gtorch_cpu_cast (dtype, GTORCH_DTYPE_FLOAT64) ((char *) &bits, 0, (const char *) &high, 0, 1);
+  widen ((char *) &end, 0, (const char *) &bits, 0, 1);
+  /* the number before it: of one sign they are in the order of their bits */
+  before = end > 0 ? bits - 1 : (end == 0 ? 0x8001 : bits + 1);
+  widen ((char *) &below, 0, (const char *) &before, 0, 1);
+  between = (below + end) / 2;
+  round ((char *) &nearest, 0, (const char *) &between, 0, 1);
+  return nearest == bits || (end == 0 && nearest == 0x8000) ? between : nextafterf (between, end);
+}
+
+gdouble
+gtorch_random_least (guint dtype)
+{
+  const GTorchDTypeInfo *info = &gtorch_dtype_infos[dtype];
+  const gdouble normal =
+      dtype == GTORCH_DTYPE_FLOAT16 ? 0x1p-14 : (info->size < 8 ? FLT_MIN : DBL_MIN);
+
+  return normal * info->eps;
+}
+
 static gdouble
 positive_f64 (const guint32 *words)
 {
@@ -103,13 +136,14 @@ fill_f64 (const Fill *fill, const guint32 *words, gdouble *values)
         for (i = 0; i < CHUNK; i++)
           {
             values[i] = values[i] * fill->scale + fill->shift;
-            if (values[i] >= fill->shift + fill->scale && fill->scale > 0)
+            if (values[i] >= fill->end)
               values[i] = fill->shift;
           }
     }
   else if (fill->kind == KIND_EXPONENTIAL)
     for (i = 0; i < CHUNK; i++)
-      values[i] = fill->scale * MAX (-log (positive_f64 (words + 2 * i)), 0x1p-54);
+      values[i] = CLAMP (fill->scale * MAX (-log (positive_f64 (words + 2 * i)), 0x1p-54),
+                         gtorch_random_least (GTORCH_DTYPE_FLOAT64), DBL_MAX);
   else
     for (i = 0; i < CHUNK; i += 2)
       {
@@ -125,19 +159,22 @@ static void
 fill_f32 (const Fill *fill, const guint32 *words, gfloat *values)
 {
   const guint dtype = fill->output->dtype;
+  guint bits = 24;
   gint64 i;
 
   if (fill->kind == KIND_UNIFORM)
     {
-      /* 16-bit floats get no more bits than they have: 1 - 2^-24 would become 1. */
-      GTORCH_ISA_CALL (gtorch_philox_uniform_f32)
-      (words, dtype == GTORCH_DTYPE_FLOAT16 ? 11 : (dtype == GTORCH_DTYPE_BFLOAT16 ? 8 : 24),
-       values);
+      /* 16-bit floats get no more bits than they have: 1 - 2^-24 would become 1. Only their own do: what is
+       * compared with a probability has more. */
+      if (fill->use == NULL && gtorch_dtype_size (dtype) == 2
+          && gtorch_dtype_kind (dtype) == GTORCH_KIND_FLOAT)
+        bits = dtype == GTORCH_DTYPE_FLOAT16 ? 11 : 8;
+      GTORCH_ISA_CALL (gtorch_philox_uniform_f32) (words, bits, values);
       if (fill->scale == 1 && fill->shift == 0)
         return;
       GTORCH_ISA_CALL (gtorch_philox_affine_f32) (values, fill->scale, fill->shift);
       for (i = 0; i < CHUNK; i++) /* rounding may reach the end, which is not included */
-        if (values[i] >= (gfloat) (fill->shift + fill->scale) && fill->scale > 0)
+        if (values[i] >= fill->narrow_end)
           values[i] = fill->shift;
       return;
     }
@@ -147,6 +184,13 @@ fill_f32 (const Fill *fill, const guint32 *words, gfloat *values)
     GTORCH_ISA_CALL (gtorch_philox_normal_f32) (words, values);
   if (fill->scale != 1 || fill->shift != 0)
     GTORCH_ISA_CALL (gtorch_philox_affine_f32) (values, fill->scale, fill->shift);
+  if (fill->kind == KIND_EXPONENTIAL)
+    {
+      const gfloat least = gtorch_random_least (dtype), most = gtorch_dtype_infos[dtype].max;
+
+      for (i = 0; i < CHUNK; i++)
+        values[i] = CLAMP (values[i], least, most);
+    }
 }
 
 static void
@@ -256,7 +300,7 @@ gtorch_shape_random_like (GTorchOpCall *call, GError **error)
 static gboolean
 check_range (GTorchOpCall *call, gint64 dtype, GError **error)
 {
-  gint64 low = call->attrs[0].i, high = call->attrs[1].i;
+  gint64 low = call->attrs[0].i, high = call->attrs[1].i, exact;
   const GTorchDTypeInfo *info;
 
   if (!check_dtype (call, dtype, error))
@@ -270,8 +314,10 @@ check_range (GTorchOpCall *call, gint64 dtype, GError **error)
       return FALSE;
     }
   info = &gtorch_dtype_infos[dtype];
-  if (info->kind == GTORCH_KIND_INT && info->size < 8
-      && ((gdouble) low < info->min || (gdouble) (high - 1) > info->max))
+  exact = info->kind == GTORCH_KIND_FLOAT ? (gint64) (2 / info->eps) : 0;
+  if ((exact != 0 && (low < -exact || high - 1 > exact))
+      || (info->kind == GTORCH_KIND_INT && info->size < 8
+          && ((gdouble) low < info->min || (gdouble) (high - 1) > info->max)))
     {
       gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
                          _ ("dtype %s has not all integers from %" G_GINT64_FORMAT
@@ -320,11 +366,21 @@ gboolean
 gtorch_shape_uniform (GTorchOpCall *call, GError **error)
 {
   gdouble low = call->attrs[0].d, high = call->attrs[1].d;
+  const GTorchDTypeInfo *info = &gtorch_dtype_infos[call->inputs[0]->dtype];
 
+  if (!check_dtype (call, call->inputs[0]->dtype, error))
+    return FALSE;
   if (!(low <= high) || !isfinite (high - low))
     {
       gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
                          _ ("the range from %g to %g is empty or not finite"), low, high);
+      return FALSE;
+    }
+  if (low < info->min || high > info->max || high - low > info->max)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                         _ ("the range from %g to %g is beyond that of dtype %s"), low, high,
+                         info->name);
       return FALSE;
     }
   return like_self (call, error);
@@ -396,10 +452,14 @@ gtorch_cpu_randint (GTorchOpCall *call, GError **error)
 gboolean
 gtorch_cpu_uniform (GTorchOpCall *call, GError **error)
 {
+  const gdouble low = call->attrs[0].d, high = call->attrs[1].d;
+  const gdouble end = low < high ? high : INFINITY;
   Fill fill = {
     .kind = KIND_UNIFORM,
-    .scale = call->attrs[1].d - call->attrs[0].d,
-    .shift = call->attrs[0].d,
+    .scale = high - low,
+    .shift = low,
+    .end = end,
+    .narrow_end = gtorch_random_end (call->outputs[0]->dtype, end),
   };
 
   return run_fill (&fill, call);
