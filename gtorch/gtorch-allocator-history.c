@@ -14,6 +14,7 @@
 
 #include "gtorch-allocator-private.h"
 #include "gtorch-check-private.h"
+#include "gtorch-scratch-private.h"
 #include "io/gtorch-file-save-private.h"
 
 struct _GTorchMemorySite
@@ -167,11 +168,10 @@ gtorch_allocator_record_history (GTorchAllocator *self, GTorchHistoryLevel level
                    gtorch_device_name (self->device));
       return FALSE;
     }
-  entries = max_entries <= G_MAXSSIZE / sizeof (Entry) ? g_try_new0 (Entry, max_entries) : NULL;
-  if (entries == NULL && max_entries > 0)
+  entries = gtorch_scratch_new0 ((gint64) MIN (max_entries, G_MAXINT64), sizeof (Entry), error);
+  if (entries == NULL)
     {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                   _ ("allocator: a history of %" G_GSIZE_FORMAT " entries"), max_entries);
+      g_prefix_error (error, "allocator: ");
       return FALSE;
     }
   g_mutex_lock (&self->config_lock);

@@ -71,13 +71,21 @@ GTorchStorage *gtorch_storage_ref (GTorchStorage *storage);
 void gtorch_storage_unref (GTorchStorage *storage);
 
 /* --- making impls --- */
-/* Checks the dimensions (count, sign, overflow of the product); `op` is named in the message. */
+/* The strides of a contiguous tensor and the number of its elements. FALSE if a dimension is negative, or if the
+ * dimensions that are not 0 make more bytes than 63 bits can count: then parts of the product fit for any
+ * tensor that there is. The error tells which. */
+gboolean gtorch_shape_measure (const gint64 *shape, guint n_dims, guint dtype, gint64 *strides,
+                               gint64 *numel);
+void gtorch_shape_set_error (const gint64 *shape, guint n_dims, GError **error);
+/* The same with the number of dimensions; `op` is named in the message. */
 gboolean gtorch_shape_check (const gchar *op, const gint64 *shape, gsize n_dims, guint dtype,
                              GError **error);
-/* Contiguous and uninitialised. The shape must have passed gtorch_shape_check(). */
+/* Contiguous and uninitialised. SHAPE if the size overflows, OUT_OF_MEMORY; the caller puts the name of the
+ * operation in front. */
 GTorchImpl *gtorch_impl_new (GTorchDevice *device, guint dtype, const gint64 *shape, guint n_dims,
                              GError **error);
-/* Takes a reference on storage; strides NULL for contiguous. No bounds check. */
+/* Takes a reference on storage; strides NULL for contiguous. No bounds check; what may have more elements than
+ * the tensor that it shows must have passed gtorch_shape_check(). */
 GTorchImpl *gtorch_impl_new_strided (GTorchStorage *storage, guint dtype, gint64 offset,
                                      const gint64 *shape, const gint64 *strides, guint n_dims);
 /* A view of the same storage and dtype; no autograd. */

@@ -195,6 +195,16 @@ gtorch_contiguous_strides (const gint64 *shape, guint n_dims, gint64 *strides)
     }
 }
 
+/* Few numbers: quicker than a call of memcpy. */
+static inline void
+copy_numbers (gint64 *to, const gint64 *from, guint n)
+{
+  guint i;
+
+  for (i = 0; i < n; i++)
+    to[i] = from[i];
+}
+
 static gboolean
 is_contiguous (const GTorchImpl *impl)
 {
@@ -214,34 +224,58 @@ is_contiguous (const GTorchImpl *impl)
   return TRUE;
 }
 
+gboolean
+gtorch_shape_measure (const gint64 *shape, guint n_dims, guint dtype, gint64 *strides,
+                      gint64 *numel)
+{
+  gboolean fits = TRUE, is_empty = FALSE;
+  gint64 stride = 1, n_bytes;
+  guint i = n_dims;
+
+  while (i-- > 0)
+    {
+      strides[i] = stride;
+      is_empty |= shape[i] == 0;
+      fits &= shape[i] >= 0 && !__builtin_mul_overflow (stride, MAX (shape[i], 1), &stride);
+    }
+  *numel = is_empty ? 0 : stride;
+  return fits && !__builtin_mul_overflow (stride, (gint64) gtorch_dtype_size (dtype), &n_bytes);
+}
+
+void
+gtorch_shape_set_error (const gint64 *shape, guint n_dims, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < n_dims; i++)
+    if (shape[i] < 0)
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                     _ ("shape %s has a negative dimension"), gtorch_shape_str (shape, n_dims));
+        return;
+      }
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+               _ ("the size of shape %s overflows 64 bits"), gtorch_shape_str (shape, n_dims));
+}
+
 GTorchImpl *
 gtorch_impl_new_strided (GTorchStorage *storage, guint dtype, gint64 offset, const gint64 *shape,
                          const gint64 *strides, guint n_dims)
 {
   GTorchImpl *impl = impl_alloc (n_dims);
-  gint64 numel = 1;
-  guint i;
+  gboolean fits = gtorch_shape_measure (shape, n_dims, dtype, impl->strides, &impl->numel);
 
+  g_assert (fits); /* whoever makes a view that has more elements than its base checks the shape */
   impl->dtype = dtype;
   impl->storage = gtorch_storage_ref (storage);
   impl->device = storage->device;
   impl->offset = offset;
-  for (i = 0; i < n_dims; i++)
-    {
-      impl->shape[i] = shape[i];
-      numel *= shape[i];
-    }
-  impl->numel = numel;
+  copy_numbers (impl->shape, shape, n_dims);
+  impl->is_contiguous = TRUE;
   if (strides != NULL)
     {
-      for (i = 0; i < n_dims; i++)
-        impl->strides[i] = strides[i];
+      copy_numbers (impl->strides, strides, n_dims);
       impl->is_contiguous = is_contiguous (impl);
-    }
-  else
-    {
-      gtorch_contiguous_strides (shape, n_dims, impl->strides);
-      impl->is_contiguous = TRUE;
     }
   return impl;
 }
@@ -251,20 +285,16 @@ gtorch_impl_new (GTorchDevice *device, guint dtype, const gint64 *shape, guint n
                  GError **error)
 {
   GTorchImpl *impl = impl_alloc (n_dims);
-  gint64 numel = 1;
-  guint i;
 
-  for (i = 0; i < n_dims; i++)
-    {
-      impl->shape[i] = shape[i];
-      numel *= shape[i];
-    }
-  gtorch_contiguous_strides (shape, n_dims, impl->strides);
   impl->dtype = dtype;
-  impl->numel = numel;
   impl->is_contiguous = TRUE;
   impl->device = device;
-  impl->storage = gtorch_device_alloc (device, (gsize) numel * gtorch_dtype_size (dtype), error);
+  copy_numbers (impl->shape, shape, n_dims);
+  if (G_UNLIKELY (
+          !gtorch_shape_measure (shape, n_dims, dtype, impl->strides, &impl->numel)))
+    gtorch_shape_set_error (shape, n_dims, error);
+  else
+    impl->storage = gtorch_device_alloc (device, gtorch_impl_n_bytes (impl), error);
   if (G_UNLIKELY (impl->storage == NULL))
     {
       gtorch_impl_unref (impl);
@@ -293,11 +323,16 @@ gtorch_impl_alias (GTorchImpl *impl)
 static GTorchImpl *
 number_new (guint dtype)
 {
-  /* A few bytes on the CPU: were they not to be had, GLib itself could not go on either. */
-  GTorchImpl *impl = gtorch_impl_new (gtorch_device_cpu (), dtype, NULL, 0, NULL);
+  GTorchDevice *cpu = gtorch_device_cpu ();
+  GTorchImpl *impl = impl_alloc (0);
 
-  g_assert (impl != NULL);
+  impl->dtype = dtype;
+  impl->numel = 1;
+  impl->is_contiguous = TRUE;
   impl->is_number = TRUE;
+  /* A few bytes, in no pool: were they not to be had, GLib itself could not go on either. */
+  impl->storage = gtorch_cpu_alloc (cpu, gtorch_dtype_size (dtype), NULL);
+  g_assert (impl->storage != NULL);
   return impl;
 }
 
@@ -484,8 +519,7 @@ gtorch_impl_shape_str (const GTorchImpl *impl)
 gboolean
 gtorch_shape_check (const gchar *op, const gint64 *shape, gsize n_dims, guint dtype, GError **error)
 {
-  gint64 n_bytes = MAX (gtorch_dtype_size (dtype), 1);
-  gsize i;
+  gint64 strides[GTORCH_MAX_DIMS], numel;
 
   if (n_dims > GTORCH_MAX_DIMS)
     {
@@ -495,25 +529,11 @@ gtorch_shape_check (const gchar *op, const gint64 *shape, gsize n_dims, guint dt
                    op, n_dims, GTORCH_MAX_DIMS);
       return FALSE;
     }
-  for (i = 0; i < n_dims; i++)
-    {
-      if (shape[i] < 0)
-        {
-          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                       _ ("%s: shape %s has a negative dimension"), op,
-                       gtorch_shape_str (shape, n_dims));
-          return FALSE;
-        }
-    }
-  for (i = 0; i < n_dims; i++)
-    if (__builtin_mul_overflow (n_bytes, MAX (shape[i], 1), &n_bytes))
-      {
-        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                     _ ("%s: the size of shape %s overflows 64 bits"), op,
-                     gtorch_shape_str (shape, n_dims));
-        return FALSE;
-      }
-  return TRUE;
+  if (G_LIKELY (gtorch_shape_measure (shape, n_dims, dtype, strides, &numel)))
+    return TRUE;
+  gtorch_shape_set_error (shape, n_dims, error);
+  g_prefix_error (error, "%s: ", op);
+  return FALSE;
 }
 
 gboolean

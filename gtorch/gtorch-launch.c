@@ -143,6 +143,8 @@ gtorch_saved_call_run (GTorchSavedCall *saved, GError **error)
   result = saved->call.op->cpu (&saved->call, error);
   gtorch_thread.must_finish = FALSE;
   gtorch_thread.streams[device->slot] = former;
+  if (!result)
+    gtorch_call_name_error (&saved->call, error);
   return result;
 }
 
@@ -279,10 +281,9 @@ gtorch_launch_new_output (GTorchOpCall *call, guint dtype, const gint64 *shape, 
 {
   g_autoptr (GTorchCapture) capture =
       gtorch_stream_dup_capture (gtorch_current_stream (call->device));
-  gsize n_bytes = gtorch_dtype_size (dtype);
+  gint64 strides[GTORCH_MAX_DIMS], numel;
   GTorchStorage *storage;
   GTorchImpl *output;
-  guint i;
 
   if (capture == NULL)
     {
@@ -291,9 +292,13 @@ gtorch_launch_new_output (GTorchOpCall *call, guint dtype, const gint64 *shape, 
       gtorch_memory_site_op = NULL;
       return output;
     }
-  for (i = 0; i < n_dims; i++)
-    n_bytes *= shape[i];
-  storage = gtorch_pool_alloc (gtorch_capture_get_pool (capture), n_bytes, TRUE, error);
+  if (!gtorch_shape_measure (shape, n_dims, dtype, strides, &numel))
+    {
+      gtorch_shape_set_error (shape, n_dims, error);
+      return NULL;
+    }
+  storage = gtorch_pool_alloc (gtorch_capture_get_pool (capture),
+                               (gsize) numel * gtorch_dtype_size (dtype), TRUE, error);
   if (storage == NULL)
     return NULL;
   output = gtorch_impl_new_strided (storage, dtype, 0, shape, NULL, n_dims);

@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-allocator-private.h"
+#include "gtorch-scratch-private.h"
 #include "gtorch-stream-private.h"
 
 /**
@@ -176,7 +177,10 @@ gtorch_allocator_alloc (GTorchAllocator *self, gsize n_bytes, GTorchStream *stre
     inner = gtorch_stream_swap (self->device, former);
   }
   if (storage == NULL)
-    return NULL;
+    {
+      gtorch_error_name_op (error, "allocator");
+      return NULL;
+    }
   block = g_object_new (GTORCH_TYPE_MEMORY_BLOCK, NULL);
   block->device = self->device;
   block->stream = g_object_ref (stream);

@@ -209,6 +209,8 @@ gboolean gtorch_call_check_number (GTorchOpCall *call, const GTorchImpl *impl, g
 /* "add: inputs[1]: …": sets a GError whose message starts with the op's name. */
 void gtorch_call_error (GTorchOpCall *call, GError **error, GTorchError code, const gchar *format,
                         ...) G_GNUC_PRINTF (4, 5);
+/* What allocates deep inside of an operation does not know its name: puts that in front of OUT_OF_MEMORY. */
+void gtorch_call_name_error (const GTorchOpCall *call, GError **error);
 /* Makes the message of an error from inside of `op` begin with its name instead of the part's. */
 void gtorch_error_set_op (GError **error, const gchar *op);
 /* The operation that the program knows of. */

@@ -18,6 +18,7 @@
 #include "gtorch-generator-private.h"
 #include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-scratch-private.h"
 #include "gtorch-stream-private.h"
 
 void
@@ -49,6 +50,12 @@ gtorch_error_set_op (GError **error, const gchar *op)
   renamed = g_strdup_printf ("%s: %s", op, rest);
   g_free ((*error)->message);
   (*error)->message = renamed;
+}
+
+void
+gtorch_call_name_error (const GTorchOpCall *call, GError **error)
+{
+  gtorch_error_name_op (error, gtorch_call_named_op (call)->name);
 }
 
 gboolean
@@ -436,6 +443,7 @@ gtorch_op_run (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_input
 
 failed:
   gtorch_unhold (hold);
+  gtorch_call_name_error (&call, error);
   gtorch_impl_clear (call.outputs, op->n_outputs);
   for (i = 0; i < op->n_outputs; i++)
     outputs[i] = NULL;
@@ -523,7 +531,10 @@ run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs
 
   call.outputs[0] = inputs[0];
   if (!run (&call, error))
-    return FALSE;
+    {
+      gtorch_call_name_error (&call, error);
+      return FALSE;
+    }
   if (original != NULL)
     {
       g_autofree GTorchImpl **recorded = g_memdup2 (inputs, n_inputs * sizeof (GTorchImpl *));

@@ -18,6 +18,7 @@
 #include "gtorch-guard.h"
 #include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-scratch-private.h"
 #include "gtorch-stream-private.h"
 #include "gtorch-tensor-bytes.h"
 #include "gtorch-tensor-private.h"
@@ -220,7 +221,10 @@ enqueue (Copy *copy, GError **error)
                    && gtorch_current_stream (gtorch_device_cpu ()) == NULL)))
     copy->result = gtorch_impl_new (copy->device, src->dtype, src->shape, src->n_dims, error);
   if (copy->result == NULL)
-    return FALSE;
+    {
+      gtorch_error_name_op (error, "to_device");
+      return FALSE;
+    }
   return gtorch_op_copy_inplace (copy->result, src, TRUE, error);
 }
 

@@ -20,6 +20,7 @@
 #include "gtorch-device-private.h"
 #include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-scratch-private.h"
 #include "gtorch-stream-private.h"
 #include "gtorch-tensor-bytes-private.h"
 #include "gtorch-tensor-private.h"
@@ -126,7 +127,10 @@ gtorch_tensor_get_bytes (GTorchTensor *self, GError **error)
     {
       flat = gtorch_impl_new (gtorch_device_cpu (), host->dtype, host->shape, host->n_dims, error);
       if (flat == NULL)
-        return NULL;
+        {
+          gtorch_error_name_op (error, "get_bytes");
+          return NULL;
+        }
       gtorch_cpu_copy (flat, host);
     }
   if (flat->numel == 0)
@@ -142,7 +146,6 @@ read_all (const gchar *op, GTorchTensor *self, guint dtype, gsize *n_values, GEr
   g_autoptr (GTorchImpl) host = gtorch_impl_to_host (op, gtorch_tensor_unwrap (self), error);
   gpointer values;
   guint n_parts;
-  gsize n_bytes;
 
   if (host == NULL)
     return NULL;
@@ -150,12 +153,10 @@ read_all (const gchar *op, GTorchTensor *self, guint dtype, gsize *n_values, GEr
     dtype = GTORCH_DTYPE_COMPLEX128;
   n_parts = dtype == GTORCH_DTYPE_COMPLEX128 ? 2 : 1;
   /* an expanded tensor may be larger than any memory */
-  if (!g_size_checked_mul (&n_bytes, host->numel, gtorch_dtype_size (dtype))
-      || (values = g_try_malloc (MAX (n_bytes, 1))) == NULL)
+  values = gtorch_scratch_new (host->numel, gtorch_dtype_size (dtype), error);
+  if (values == NULL)
     {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                   _ ("%s: no memory for the %" G_GINT64_FORMAT " elements of shape %s"), op,
-                   host->numel, gtorch_impl_shape_str (host));
+      gtorch_error_set_op (error, op);
       return NULL;
     }
   gtorch_impl_read (host, dtype, values);

@@ -14,6 +14,7 @@
 #include "cpu/gtorch-cpu-cast.h"
 #include "gtorch-device-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-scratch-private.h"
 #include "gtorch-tensor-bytes-private.h"
 #include "gtorch-tensor-private.h"
 
@@ -109,6 +110,8 @@ gtorch_impl_move (GTorchImpl *impl, GTorchDevice *device, GError **error)
   if (impl == NULL || device == gtorch_impl_device (impl))
     return g_steal_pointer (&here);
   there = gtorch_impl_new (device, impl->dtype, impl->shape, impl->n_dims, error);
+  if (there == NULL)
+    gtorch_error_name_op (error, "to_device");
   if (there == NULL || !gtorch_op_copy_inplace (there, impl, FALSE, error))
     return NULL;
   return g_steal_pointer (&there);
@@ -128,7 +131,10 @@ new_from_values (const gchar *op, guint source, gconstpointer values, gsize n_va
     return NULL;
   impl = gtorch_impl_new (gtorch_device_cpu (), dtype, shape, n_dims, error);
   if (impl == NULL)
-    return NULL;
+    {
+      gtorch_error_name_op (error, op);
+      return NULL;
+    }
   if (numel > 0)
     {
       guint parts = gtorch_dtype_infos[dtype].real;
@@ -291,7 +297,9 @@ gtorch_impl_new_from_bytes (const gchar *op, GBytes *bytes, gsize start, gsize l
   if (length == 0 || (guintptr) data % gtorch_dtype_infos[dtype].alignment != 0)
     {
       impl = gtorch_impl_new (gtorch_device_cpu (), dtype, shape, n_dims, error);
-      if (impl != NULL && length > 0)
+      if (impl == NULL)
+        gtorch_error_name_op (error, op);
+      else if (length > 0)
         memcpy (gtorch_impl_data (impl), data, length);
       return impl;
     }

@@ -23,6 +23,8 @@
 #include "gtorch-tensor-bytes-private.h"
 #include "gtorch-tensor-private.h"
 
+#define MAX_SHOWN (1 << 24) /* elements in a text */
+
 typedef struct
 {
   gint precision;
@@ -425,6 +427,22 @@ fetch_ends (const Printer *printer, GTorchImpl *impl)
   return g_steal_pointer (&host);
 }
 
+/* Many dimensions have so many ends that no memory has room for the text. */
+static gboolean
+is_endless (const Printer *printer, const GTorchImpl *impl)
+{
+  gint64 n = 1;
+  guint i;
+
+  for (i = 0; i < impl->n_dims; i++)
+    if (__builtin_mul_overflow (n, is_folded (printer, i) ? 2 * (gint64) printer->options.edge_items
+                                                          : impl->shape[i],
+                                &n)
+        || n > MAX_SHOWN)
+      return TRUE;
+  return FALSE;
+}
+
 /* The elements, or NULL. Text has no way to report an error of earlier work: it is left to those who have. */
 static GTorchImpl *
 look_at_elements (const Printer *printer, GTorchImpl *impl)
@@ -451,7 +469,8 @@ look_at_elements (const Printer *printer, GTorchImpl *impl)
  *
  * Waits until the elements are computed. While a graph captures, after [method@Tensor.release], and if work
  * on the stream failed, the text has no elements but the shape; the error stays, for
- * [method@Stream.synchronize] to report.
+ * [method@Stream.synchronize] to report. A tensor of which more than 2^24 elements are to be shown has
+ * none in its text, either.
  *
  * ```c
  * g_autofree gchar *text = gtorch_tensor_to_string (x);
@@ -489,7 +508,8 @@ gtorch_tensor_to_string (GTorchTensor *self)
     }
   else if (impl->numel == 0)
     g_string_append (printer.text, "[]");
-  else if ((host = look_at_elements (&printer, impl)) == NULL)
+  else if (is_endless (&printer, impl)
+           || (host = look_at_elements (&printer, impl)) == NULL)
     {
       g_string_append (printer.text, "...");
       with_elements = FALSE;

@@ -537,10 +537,12 @@ gtorch_tensor_get_impl (GTorchTensor *tensor)
     {
       /* A bare g_object_new (GTORCH_TYPE_TENSOR): an empty float32 tensor, as torch.Tensor () is. */
       const gint64 shape[] = { 0 };
-      GTorchImpl *impl =
-          gtorch_impl_new (gtorch_device_cpu (), GTORCH_DTYPE_FLOAT32, shape, 1, NULL);
+      GTorchStorage *storage = gtorch_cpu_alloc (gtorch_device_cpu (), 0, NULL);
+      GTorchImpl *impl;
 
-      g_assert (impl != NULL);
+      g_assert (storage != NULL); /* of no bytes */
+      impl = gtorch_impl_new_strided (storage, GTORCH_DTYPE_FLOAT32, 0, shape, NULL, 1);
+      gtorch_storage_unref (storage);
       impl->object = tensor;
       if (!g_atomic_pointer_compare_and_exchange (&tensor->impl, NULL, impl))
         {

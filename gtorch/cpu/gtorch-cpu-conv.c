@@ -20,23 +20,11 @@
 #include "cpu/gtorch-cpu-conv.h"
 #include "cpu/gtorch-cpu-gemm.h"
 #include "cpu/gtorch-cpu-iter.h"
+#include "gtorch-scratch-private.h"
 
 #define PATCHES   64        /* patches in a block of the weight's gradient */
 #define MAX_PARTS 16        /* independent sums of it … */
 #define PARTS_MEM (1 << 25) /* … whose memory stays below this */
-
-static gpointer
-allocate (gint64 n, gsize size, GError **error)
-{
-  gpointer memory = n < G_MAXINT64 / 32 ? g_try_malloc_n (n, size) : NULL;
-
-  if (memory == NULL)
-    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                 "a convolution's workspace of %" G_GINT64_FORMAT
-                 " elements does not fit into memory",
-                 n);
-  return memory;
-}
 
 typedef struct
 {
@@ -48,6 +36,8 @@ typedef struct
   gint64 spread[2]; /* distance of the input's elements in the padded image */
   gint64 padded[2]; /* height, and width of one of stride[1] phases */
   gint64 n_parts;   /* of the output channels, to have work for all threads */
+  gint64 image;     /* elements of the padded image of one group, and what is read behind it */
+  gint failed;      /* atomically: there is no memory for one */
   const gint64 *table;
   const char *input, *weight, *bias;
   char *output;
@@ -95,8 +85,7 @@ pad (const Forward *f, const char *input, gpointer image)
 static void
 forward_items (gint64 begin, gint64 end, gpointer user_data)
 {
-  const Forward *f = user_data;
-  gint64 plane = f->padded[0] * f->stride[1] * f->padded[1];
+  Forward *f = user_data;
   gint64 k = f->in_channels * f->kernel[0] * f->kernel[1];
   gint64 pitch = f->stride[0] * f->stride[1] * f->padded[1];
   gint64 part = (f->out_channels + f->n_parts - 1) / f->n_parts;
@@ -104,10 +93,14 @@ forward_items (gint64 begin, gint64 end, gpointer user_data)
   /* one long row, if little lies between the rows */
   gboolean flat = pitch < 2 * f->out[1] && f->out[1] % 16 != 0;
   gint64 last_image = -1, i, y;
-  g_autofree char *image =
-      g_malloc0 ((f->in_channels * plane + 2 * pitch + GTORCH_CONV_SLACK) * f->size);
+  g_autofree char *image = gtorch_scratch_new0 (f->image, f->size, NULL);
   GTorchConvSpan span = { .k = k, .table = f->table, .c_row = n_out };
 
+  if (image == NULL)
+    {
+      g_atomic_int_set (&f->failed, TRUE);
+      return;
+    }
   for (i = begin; i < end; i++)
     {
       gint64 index = i / f->n_parts, group = index % f->groups;
@@ -139,6 +132,22 @@ forward_items (gint64 begin, gint64 end, gpointer user_data)
     }
 }
 
+/* How large the padded image is, with the slack that is read behind it. */
+static gboolean
+image_size (Forward *f, GError **error)
+{
+  gint64 pitch, plane, all;
+
+  if (!__builtin_mul_overflow (f->stride[0] * f->stride[1], f->padded[1], &pitch)
+      && !__builtin_mul_overflow (f->padded[0] * f->stride[1], f->padded[1], &plane)
+      && !__builtin_mul_overflow (f->in_channels, plane, &all)
+      && !__builtin_add_overflow (all, pitch, &all) && !__builtin_add_overflow (all, pitch, &all)
+      && !__builtin_add_overflow (all, GTORCH_CONV_SLACK, &f->image))
+    return TRUE;
+  gtorch_scratch_set_error (G_MAXINT64, f->size, error);
+  return FALSE;
+}
+
 static gboolean
 forward (Forward *f, GError **error)
 {
@@ -150,7 +159,9 @@ forward (Forward *f, GError **error)
   f->padded[0] = (f->out[0] - 1) * f->stride[0] + f->dilation[0] * (f->kernel[0] - 1) + 1;
   f->padded[1] =
       ((f->out[1] - 1) * phases + f->dilation[1] * (f->kernel[1] - 1) + 1 + phases - 1) / phases;
-  table = allocate (f->in_channels * f->kernel[0] * f->kernel[1], sizeof (gint64), error);
+  if (!image_size (f, error))
+    return FALSE;
+  table = gtorch_scratch_new (f->in_channels * f->kernel[0] * f->kernel[1], sizeof (gint64), error);
   if (table == NULL)
     return FALSE;
   for (c = 0; c < f->in_channels; c++)
@@ -167,7 +178,10 @@ forward (Forward *f, GError **error)
   if (n_items < 2 * omp_get_max_threads () && work > (1 << 18))
     f->n_parts = CLAMP (f->out_channels / 12, 1, omp_get_max_threads ());
   gtorch_parallel_for (n_items * f->n_parts, 1 + (1 << 18) * f->n_parts / work, forward_items, f);
-  return TRUE;
+  if (!f->failed)
+    return TRUE;
+  gtorch_scratch_set_error (f->image, f->size, error);
+  return FALSE;
 }
 
 /* --- 1 x 1: the matrix product itself --- */
@@ -282,7 +296,7 @@ gtorch_cpu_conv_input (const GTorchConv *conv, gconstpointer upper, gconstpointe
   gint64 taps = conv->kernel[0] * conv->kernel[1];
   gint64 g, o, c, i;
   g_autofree gpointer turned =
-      allocate (conv->groups * conv->out_channels * conv->in_channels * taps,
+      gtorch_scratch_new (conv->groups * conv->out_channels * conv->in_channels * taps,
                 gtorch_dtype_size (conv->dtype), error);
   Forward f = { .dtype = conv->dtype,
                 .batch = conv->batch,
@@ -320,6 +334,7 @@ typedef struct
   const char *upper, *input;
   char *sums; /* [n_parts][groups][out][h, w, in] */
   gint64 n_parts, per_part;
+  gint failed; /* atomically */
 } Weight;
 
 /* Rows [first, first + n) of the patches of one group of an image: [h, w, in channels]. */
@@ -374,16 +389,21 @@ channels_last (guint dtype, gconstpointer from, gpointer to, gint64 channels, gi
 static void
 weight_parts (gint64 begin, gint64 end, gpointer user_data)
 {
-  const Weight *w = user_data;
+  Weight *w = user_data;
   const GTorchConv *conv = w->conv;
   gint64 size = gtorch_dtype_size (conv->dtype);
   gint64 k = conv->in_channels * conv->kernel[0] * conv->kernel[1];
   gint64 pixels = conv->in[0] * conv->in[1], n_out = conv->out[0] * conv->out[1];
   gint64 one = conv->groups * conv->out_channels * k;
-  g_autofree char *image = g_malloc (pixels * conv->in_channels * size);
-  g_autofree char *patches = g_malloc (PATCHES * k * size);
+  g_autofree char *image = gtorch_scratch_new (pixels * conv->in_channels, size, NULL);
+  g_autofree char *patches = gtorch_scratch_new (PATCHES * k, size, NULL);
   gint64 part, i, group, first;
 
+  if (image == NULL || patches == NULL)
+    {
+      g_atomic_int_set (&w->failed, TRUE);
+      return;
+    }
   for (part = begin; part < end; part++)
     for (i = part * w->per_part; i < MIN ((part + 1) * w->per_part, conv->batch); i++)
       for (group = 0; group < conv->groups; group++)
@@ -445,11 +465,19 @@ gtorch_cpu_conv_weight (const GTorchConv *conv, gconstpointer upper, gconstpoint
   Weight w;
 
   n_parts = (conv->batch + per_part - 1) / per_part;
-  sums = allocate (n_parts * one, size, error);
+  sums = gtorch_scratch_new (n_parts * one, size, error);
   if (sums == NULL)
     return FALSE;
   w = (Weight){ conv, upper, input, sums, n_parts, per_part };
   gtorch_parallel_for (n_parts, 1, weight_parts, &w);
+  if (w.failed)
+    {
+      gtorch_scratch_set_error (
+          conv->in_channels
+              * MAX (conv->in[0] * conv->in[1], PATCHES * conv->kernel[0] * conv->kernel[1]),
+          size, error);
+      return FALSE;
+    }
   if (conv->dtype == GTORCH_DTYPE_FLOAT32)
     GATHER (float)
   else

@@ -5,15 +5,14 @@
 
 #include "config.h"
 
-#include <glib/gi18n-lib.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "gtorch-cpu-fft-private.h"
 
+#include "gtorch-cpu-gemm.h"
 #include "gtorch-device.h"
-#include "gtorch-error.h"
+#include "gtorch-scratch-private.h"
 
 #define FEW_LENGTH   64 /* a shorter line is not worth being split */
 #define LEAST_FACTOR 4
@@ -32,37 +31,34 @@ plan_free (gpointer data)
 
   for (s = 0; s < plan->rows.n_stages; s++)
     {
-      free (plan->rows.twiddles[s]);
-      free (plan->rows.roots[s]);
+      g_free (plan->rows.twiddles[s]);
+      g_free (plan->rows.roots[s]);
     }
-  free (plan->rows.place);
-  free (plan->lane_factors);
-  free (plan->group_factors);
-  free (plan->chirp);
-  free (plan->response);
-  free (plan->half);
+  g_free (plan->rows.place);
+  g_free (plan->lane_factors);
+  g_free (plan->group_factors);
+  g_free (plan->chirp);
+  g_free (plan->response);
+  g_free (plan->half);
   g_clear_pointer (&plan->first, gtorch_fft_plan_unref);
   g_clear_pointer (&plan->second, gtorch_fft_plan_unref);
   g_free (plan);
 }
 
-/* n elements of the size, on a cache line; NULL if there is no memory. */
 static gpointer
-table_new (GTorchFFTPlan *plan, gint64 n, gsize size)
+table_new (GTorchFFTPlan *plan, gint64 n, gsize size, GError **error)
 {
-  gsize n_bytes;
+  gpointer table = gtorch_scratch_new (n, size, error);
 
-  if (!g_size_checked_mul (&n_bytes, n, size) || n_bytes > G_MAXSSIZE - 64)
-    return NULL;
-  n_bytes = (n_bytes + 63) & ~(gsize) 63;
-  plan->cached.n_bytes += n_bytes;
-  return aligned_alloc (64, n_bytes);
+  if (table != NULL)
+    plan->cached.n_bytes += (n * size + 63) & ~(gsize) 63;
+  return table;
 }
 
 static gpointer
-roots_new (GTorchFFTPlan *plan, gint64 n)
+roots_new (GTorchFFTPlan *plan, gint64 n, GError **error)
 {
-  return table_new (plan, n, 2 * gtorch_dtype_size (plan->dtype));
+  return table_new (plan, n, 2 * gtorch_dtype_size (plan->dtype), error);
 }
 
 static void
@@ -132,7 +128,7 @@ has_small_factors (gint64 n)
 }
 
 static gboolean
-rows_init (GTorchFFTPlan *plan)
+rows_init (GTorchFFTPlan *plan, GError **error)
 {
   GTorchFFTRows *rows = &plan->rows;
   gint64 i, j, k, m = 1;
@@ -140,16 +136,18 @@ rows_init (GTorchFFTPlan *plan)
 
   rows->n = plan->n;
   rows->n_stages = factorize (plan->n, rows->radix);
-  rows->place = table_new (plan, plan->n, sizeof (gint32));
+  rows->place = table_new (plan, plan->n, sizeof (gint32), error);
   if (rows->place == NULL)
     return FALSE;
   for (s = 0; s < rows->n_stages; m *= rows->radix[s++])
     {
       gint64 p = rows->radix[s];
 
-      rows->twiddles[s] = roots_new (plan, (p - 1) * m);
-      rows->roots[s] = roots_new (plan, p);
-      if (rows->twiddles[s] == NULL || rows->roots[s] == NULL)
+      rows->twiddles[s] = roots_new (plan, (p - 1) * m, error);
+      if (rows->twiddles[s] == NULL)
+        return FALSE;
+      rows->roots[s] = roots_new (plan, p, error);
+      if (rows->roots[s] == NULL)
         return FALSE;
       for (k = 0; k < m; k++)
         for (j = 1; j < p; j++)
@@ -196,9 +194,11 @@ split_init (GTorchFFTPlan *plan, GError **error)
   if (plan->second == NULL)
     return FALSE;
   plan->n_groups = (b + lanes - 1) / lanes;
-  plan->lane_factors = roots_new (plan, a * lanes);
-  plan->group_factors = roots_new (plan, a * plan->n_groups);
-  if (plan->lane_factors == NULL || plan->group_factors == NULL)
+  plan->lane_factors = roots_new (plan, a * lanes, error);
+  if (plan->lane_factors == NULL)
+    return FALSE;
+  plan->group_factors = roots_new (plan, a * plan->n_groups, error);
+  if (plan->group_factors == NULL)
     return FALSE;
   for (k = 0; k < a; k++)
     {
@@ -238,53 +238,59 @@ chirp_init (GTorchFFTPlan *plan, GError **error)
 {
   const gint64 m = good_length (2 * plan->n - 1);
   g_autoptr (GTorchFFTPlan) wide = NULL;
-  gdouble *response, *scratch;
+  g_autofree gdouble *response = NULL;
+  g_autofree gdouble *scratch = NULL;
   gint64 k, square = 0;
-  gboolean done;
 
   plan->first = gtorch_fft_plan_get (m, plan->dtype, plan->few || m > GTORCH_FFT_MAX_ROWS, error);
   wide = plan->first != NULL ? gtorch_fft_plan_get (m, GTORCH_DTYPE_FLOAT64, TRUE, error) : NULL;
   if (wide == NULL)
     return FALSE;
-  plan->chirp = roots_new (plan, plan->n);
-  plan->response = roots_new (plan, m);
-  response = g_try_malloc0_n (m, 2 * sizeof (gdouble));
-  scratch = g_try_malloc_n (gtorch_fft_plan_scratch (wide) + 1, 2 * sizeof (gdouble));
-  done = plan->chirp != NULL && plan->response != NULL && response != NULL && scratch != NULL;
-  if (done)
+  plan->chirp = roots_new (plan, plan->n, error);
+  if (plan->chirp == NULL)
+    return FALSE;
+  plan->response = roots_new (plan, m, error);
+  if (plan->response == NULL)
+    return FALSE;
+  response = gtorch_scratch_new0 (m, 2 * sizeof (gdouble), error);
+  if (response == NULL)
+    return FALSE;
+  scratch = gtorch_scratch_new (gtorch_fft_plan_scratch (wide), 2 * sizeof (gdouble), error);
+  if (scratch == NULL)
+    return FALSE;
+  /* the squares modulo 2 n, one from the other */
+  for (k = 0; k < plan->n; k++)
     {
-      /* the squares modulo 2 n, one from the other */
-      for (k = 0; k < plan->n; k++)
-        {
-          gdouble root[2];
+      gdouble root[2];
 
-          set_root (plan->dtype, plan->chirp, k, square, 2 * plan->n);
-          set_root (GTORCH_DTYPE_FLOAT64, root, 0, square, 2 * plan->n);
-          response[2 * k] = root[0];
-          response[2 * k + 1] = -root[1];
-          if (k > 0)
-            {
-              response[2 * (m - k)] = root[0];
-              response[2 * (m - k) + 1] = -root[1];
-            }
-          square = (square + 2 * k + 1) % (2 * plan->n);
+      set_root (plan->dtype, plan->chirp, k, square, 2 * plan->n);
+      set_root (GTORCH_DTYPE_FLOAT64, root, 0, square, 2 * plan->n);
+      response[2 * k] = root[0];
+      response[2 * k + 1] = -root[1];
+      if (k > 0)
+        {
+          response[2 * (m - k)] = root[0];
+          response[2 * (m - k) + 1] = -root[1];
         }
-      done = gtorch_fft_run_line (wide, FALSE, 1.0 / (gdouble) m, response, 2, 1, response, 2, 1,
-                                  scratch);
+      square = (square + 2 * k + 1) % (2 * plan->n);
     }
-  for (k = 0; done && k < 2 * m; k++)
+  if (!gtorch_fft_run_line (wide, FALSE, 1.0 / (gdouble) m, response, 2, 1, response, 2, 1,
+                            scratch))
+    {
+      gtorch_scratch_set_error (GTORCH_GEMM_WORKSPACE, 1, error);
+      return FALSE;
+    }
+  for (k = 0; k < 2 * m; k++)
     set_number (plan->dtype, plan->response, k, response[k]);
-  g_free (response);
-  g_free (scratch);
-  return done;
+  return TRUE;
 }
 
 static gboolean
-half_init (GTorchFFTPlan *plan)
+half_init (GTorchFFTPlan *plan, GError **error)
 {
   gint64 k;
 
-  plan->half = roots_new (plan, plan->n + 1);
+  plan->half = roots_new (plan, plan->n + 1, error);
   for (k = 0; plan->half != NULL && k <= plan->n; k++)
     set_root (plan->dtype, plan->half, k, k, 2 * plan->n);
   return plan->half != NULL;
@@ -310,7 +316,7 @@ get (GTorchFFTPlanKind kind, gint64 n, guint dtype, gboolean few, GError **error
   switch (kind)
     {
     case GTORCH_FFT_PLAN_ROWS:
-      done = rows_init (plan);
+      done = rows_init (plan, error);
       break;
     case GTORCH_FFT_PLAN_SPLIT:
       done = split_init (plan, error);
@@ -319,13 +325,10 @@ get (GTorchFFTPlanKind kind, gint64 n, guint dtype, gboolean few, GError **error
       done = chirp_init (plan, error);
       break;
     default:
-      done = half_init (plan);
+      done = half_init (plan, error);
     }
   if (done)
     return gtorch_fft_plan_cache_add (cache, &key, plan);
-  if (error != NULL && *error == NULL)
-    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                 _ ("no memory for the plan of a transform of length %" G_GINT64_FORMAT), n);
   gtorch_fft_plan_unref (plan);
   return NULL;
 }

@@ -9,7 +9,6 @@
 
 #include "config.h"
 
-#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "gtorch-cpu-fft-private.h"
@@ -17,7 +16,7 @@
 #include "gtorch-cpu-iter.h"
 
 #include "gtorch-device-manager.h"
-#include "gtorch-error.h"
+#include "gtorch-scratch-private.h"
 
 #define GRAIN 16384 /* complex numbers that are worth a thread */
 
@@ -357,7 +356,7 @@ run_part (gint64 begin, gint64 end, gpointer user_data)
 
 /* Several lines are shared out to the threads, or the threads share in each. */
 static gboolean
-run_long (Long *self)
+run_long (Long *self, GError **error)
 {
   const gint64 n_threads = gtorch_get_num_threads ();
   gint64 n_numbers = gtorch_fft_plan_scratch (self->plan);
@@ -367,7 +366,7 @@ run_long (Long *self)
     n_numbers += self->plan->n;
   self->n_parts = self->n_lines >= n_threads ? MIN (self->n_lines, n_threads) : 1;
   self->scratch_size = 2 * n_numbers * (gint64) gtorch_dtype_size (self->fft->dtype);
-  self->scratch = g_try_malloc_n (self->scratch_size, self->n_parts);
+  self->scratch = gtorch_scratch_new (self->n_parts, self->scratch_size, error);
   if (self->scratch == NULL)
     return FALSE;
   if (self->n_parts > 1)
@@ -376,12 +375,14 @@ run_long (Long *self)
     run_part (0, 1, self);
   result = !self->failed;
   g_free (self->scratch);
+  if (!result)
+    gtorch_scratch_set_error (GTORCH_GEMM_WORKSPACE, 1, error);
   return result;
 }
 
 static gboolean
 run_short (const GTorchFFT *fft, const GTorchFFTPlan *plan, const GTorchFFTPlan *half,
-           gint64 n_lines)
+           gint64 n_lines, GError **error)
 {
   const GTorchFFTPlan *inner = plan->kind == GTORCH_FFT_PLAN_CHIRP ? plan->first : plan;
   GTorchFFTJob job = {
@@ -421,7 +422,10 @@ run_short (const GTorchFFT *fft, const GTorchFFTPlan *plan, const GTorchFFTPlan 
       job.out_step = half != NULL ? 2 * fft->out_step : fft->out_step;
       job.out_delta = half != NULL ? fft->out_step : GTORCH_FFT_REAL;
     }
-  return run_lines (&lines);
+  if (run_lines (&lines))
+    return TRUE;
+  gtorch_scratch_set_error (GTORCH_GEMM_WORKSPACE, 1, error);
+  return FALSE;
 }
 
 gboolean
@@ -433,7 +437,6 @@ gtorch_cpu_fft (const GTorchFFT *fft, GError **error)
   g_autoptr (GTorchFFTPlan) plan = NULL;
   g_autoptr (GTorchFFTPlan) half = NULL;
   gint64 n_lines = 1;
-  gboolean done;
   guint i;
 
   for (i = 0; i < fft->n_dims; i++)
@@ -448,15 +451,11 @@ gtorch_cpu_fft (const GTorchFFT *fft, GError **error)
     return FALSE;
   if (plan->kind == GTORCH_FFT_PLAN_ROWS
       || (plan->kind == GTORCH_FFT_PLAN_CHIRP && plan->first->kind == GTORCH_FFT_PLAN_ROWS))
-    done = run_short (fft, plan, half, n_lines);
+    return run_short (fft, plan, half, n_lines, error);
   else
     {
       Long lines = { .fft = fft, .plan = plan, .half = half, .n_lines = n_lines };
 
-      done = run_long (&lines);
+      return run_long (&lines, error);
     }
-  if (!done)
-    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                 _ ("no memory for a transform of length %" G_GINT64_FORMAT), fft->n);
-  return done;
 }

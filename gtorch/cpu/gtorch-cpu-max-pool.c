@@ -12,6 +12,7 @@
 
 #include "cpu/gtorch-cpu-pool.h"
 #include "gtorch-dtype.h"
+#include "gtorch-scratch-private.h"
 
 typedef GTorchCpuPool Pool;
 
@@ -195,12 +196,17 @@ MAX_IN_ROW (gdouble, gint64, max_in_row_f64)
 void
 gtorch_cpu_max_pool (gint64 begin, gint64 end, gpointer user_data)
 {
-  const Pool *pool = user_data;
+  Pool *pool = user_data;
   const gboolean is_f32 = pool->dtype == GTORCH_DTYPE_FLOAT32, simple = is_simple (pool);
   const gboolean fits = pool->in[0] <= G_MAXINT32 / MAX (pool->in[1], 1); /* in gint32 */
-  g_autofree gint64 *scratch = g_new (gint64, pool->out[1]);
+  g_autofree gint64 *scratch = gtorch_scratch_new (pool->out[1], sizeof (gint64), NULL);
   gint64 image, oy, ox;
 
+  if (scratch == NULL)
+    {
+      g_atomic_int_set (&pool->failed, TRUE);
+      return;
+    }
   for (image = begin; image < end; image++)
     for (oy = 0; oy < pool->out[0]; oy++)
       if (simple && fits)

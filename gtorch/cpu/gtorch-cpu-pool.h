@@ -19,6 +19,7 @@ typedef struct
   const char *x;
   char *y;
   gint64 *indices;
+  gint failed; /* atomically: there is no memory for a row of places */
 } GTorchCpuPool;
 
 /* The maximum of each window of float32 or float64 images from begin up to end, and its place in the image:

@@ -20,6 +20,7 @@
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-reduce.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-scratch-private.h"
 
 #define TILE    512 /* columns of an outer reduction that are worked on together */
 #define OUTPUTS 64  /* of an inner reduction that are finished together */
@@ -134,7 +135,7 @@ static void
 inner_items (gint64 begin, gint64 end, gpointer user_data)
 {
   const Reduce *r = user_data;
-  g_autofree char *buffer = NULL;
+  char buffer[GTORCH_REDUCE_BLOCK * 16] __attribute__ ((aligned (64)));
   const Dims *reduced = &r->reduced;
   gint64 run = reduced->n > 0 ? reduced->shape[reduced->n - 1] : 1;
   gint64 step = reduced->n > 0 ? reduced->strides[reduced->n - 1] : 1;
@@ -142,8 +143,6 @@ inner_items (gint64 begin, gint64 end, gpointer user_data)
   char accs[OUTPUTS * 16] __attribute__ ((aligned (16)));
   gint64 item, n_accs = 0;
 
-  if (!direct)
-    buffer = g_malloc (MIN (r->block, reduced->numel) * r->size);
   for (item = begin; item < end; item++)
     {
       gint64 output = r->n_blocks == 1 ? item : item / r->n_blocks;
@@ -339,14 +338,13 @@ gtorch_cpu_reduce_run (const GTorchReduceLoop *loop, guint dtype, const GTorchIm
   r.n_blocks = (r.reduced.numel + r.block - 1) / r.block;
   if (r.n_blocks > 1)
     {
-      partials = g_try_malloc_n (r.n_blocks * r.n_out, r.size);
+      gint64 n_partials;
+
+      if (__builtin_mul_overflow (r.n_blocks, r.n_out, &n_partials))
+        n_partials = G_MAXINT64;
+      partials = gtorch_scratch_new (n_partials, r.size, error);
       if (partials == NULL)
-        {
-          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                       "%" G_GINT64_FORMAT " partial results do not fit into memory",
-                       r.n_blocks * r.n_out);
-          return FALSE;
-        }
+        return FALSE;
       r.partials = partials;
     }
 

@@ -10,6 +10,7 @@
 #include "gtorch-device-private.h"
 #include "gtorch-safetensors-private.h"
 #include "gtorch-safetensors.h"
+#include "gtorch-scratch-private.h"
 #include "gtorch-tensor-bytes-private.h"
 #include "gtorch-tensor-private.h"
 #include "io/gtorch-file-save-private.h"
@@ -168,7 +169,10 @@ write_stream (Save *save, GOutputStream *stream, GCancellable *cancellable,
               gtorch_impl_new (gtorch_device_cpu (), host->dtype, host->shape, host->n_dims, error);
 
           if (flat == NULL)
-            return FALSE;
+            {
+              gtorch_error_name_op (error, "safetensors");
+              return FALSE;
+            }
           gtorch_cpu_copy (flat, host);
           gtorch_impl_unref (host);
           host = flat;

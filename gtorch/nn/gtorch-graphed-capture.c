@@ -19,6 +19,7 @@
 #include "gtorch-guard.h"
 #include "gtorch-module-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-scratch-private.h"
 
 static void
 group_unref (GTorchGraphedGroup *group)
@@ -100,7 +101,10 @@ placeholder_new (GTorchImpl *sample, GError **error)
   storage = gtorch_device_alloc (gtorch_impl_device (sample),
                                  extent * gtorch_dtype_size (sample->dtype), error);
   if (storage == NULL)
-    return NULL;
+    {
+      gtorch_error_name_op (error, "make_graphed_callables");
+      return NULL;
+    }
   result = gtorch_impl_new_strided (storage, sample->dtype, 0, sample->shape, sample->strides,
                                     sample->n_dims);
   gtorch_storage_unref (storage);

@@ -18,6 +18,7 @@
 #include "cpu/gtorch-cpu-rows.h"
 #include "gtorch-attention-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-scratch-private.h"
 
 #define MAX_ROWS  64        /* of q at a time */
 #define MAX_BLOCK (1 << 18) /* weights at a time, where the rows are not too long for that */
@@ -364,7 +365,7 @@ static void
 forward_blocks (gint64 begin, gint64 end, gpointer user_data)
 {
   Attention *a = user_data;
-  char *x = g_try_malloc (MAX (a->block * a->columns, 1) * a->size);
+  char *x = gtorch_scratch_new (a->block * a->columns, a->size, NULL);
 
   if (x == NULL)
     g_atomic_int_set (&a->failed, TRUE);
@@ -413,9 +414,7 @@ finish (const Attention *a, Operands *operands, GTorchOpCall *call, GError **err
 
   if (a->failed)
     {
-      gtorch_call_error (call, error, GTORCH_ERROR_OUT_OF_MEMORY,
-                         _ ("no memory for %" G_GINT64_FORMAT " by %" G_GINT64_FORMAT " weights"),
-                         a->block, a->columns);
+      gtorch_scratch_set_error (a->block * a->columns, a->size, error);
       return FALSE;
     }
   for (i = 0; i < call->n_outputs; i++)
@@ -482,8 +481,8 @@ static void
 backward_batches (gint64 begin, gint64 end, gpointer user_data)
 {
   Attention *a = user_data;
-  gsize n_bytes = MAX (a->block * a->columns, 1) * a->size;
-  char *x = g_try_malloc (n_bytes), *y = g_try_malloc (n_bytes);
+  char *x = gtorch_scratch_new (a->block * a->columns, a->size, NULL);
+  char *y = gtorch_scratch_new (a->block * a->columns, a->size, NULL);
 
   if (x == NULL || y == NULL)
     {

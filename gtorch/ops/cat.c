@@ -10,6 +10,7 @@
 
 #include "cpu/gtorch-cpu-iter.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-scratch-private.h"
 
 /* As in PyTorch, an empty row joins anything. */
 static gboolean
@@ -153,11 +154,13 @@ gboolean
 gtorch_cpu_cat (GTorchOpCall *call, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
-  g_autofree gint64 *parts = g_new (gint64, call->n_inputs);
+  g_autofree gint64 *parts = gtorch_scratch_new (call->n_inputs, sizeof (gint64), error);
   gint64 size = gtorch_dtype_size (output->dtype), outer = 1, inner = 1, start = 0;
   gboolean plain = TRUE;
   guint dim, i, k;
 
+  if (parts == NULL)
+    return FALSE;
   if (output->numel == 0)
     return TRUE;
   gtorch_normalize_dim (call->op->name, call->attrs[0].i, output->n_dims, &dim, NULL);

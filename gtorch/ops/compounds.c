@@ -9,6 +9,7 @@
 
 #include "gtorch-dtype-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-scratch-private.h"
 #include "gtorch-tensor-bytes-private.h"
 
 /* The lower one of two in the middle. NaN counts as the largest value, so that it is the last one if there is
@@ -84,7 +85,12 @@ count_repeats (GTorchImpl *repeats, GError **error)
 
   if (host == NULL)
     return -1;
-  numbers = g_new (gint64, MAX (repeats->numel, 1));
+  numbers = gtorch_scratch_new (repeats->numel, sizeof (gint64), error);
+  if (numbers == NULL)
+    {
+      gtorch_error_set_op (error, "repeat_interleave");
+      return -1;
+    }
   gtorch_impl_read (host, GTORCH_DTYPE_INT64, numbers);
   for (i = 0; i < repeats->numel; i++)
     if (numbers[i] < 0 || __builtin_add_overflow (total, numbers[i], &total))

@@ -124,7 +124,6 @@ has_channels_last (const GTorchImpl *impl)
 static gboolean
 set_result (GTorchOpCall *call, guint dtype, const gint64 *shape, GError **error)
 {
-  const gint64 strides[] = { shape[1] * shape[2] * shape[3], 1, shape[3] * shape[1], shape[1] };
   GTorchImpl *plain;
 
   if (!gtorch_shape_check (call->op->name, shape, 4, dtype, error)
@@ -134,6 +133,8 @@ set_result (GTorchOpCall *call, guint dtype, const gint64 *shape, GError **error
   if (plain->numel > 0
       && (has_channels_last (call->inputs[0]) || has_channels_last (call->inputs[1])))
     {
+      const gint64 strides[] = { shape[1] * shape[2] * shape[3], 1, shape[3] * shape[1], shape[1] };
+
       call->outputs[0] =
           gtorch_impl_new_strided (plain->storage, dtype, plain->offset, shape, strides, 4);
       gtorch_impl_unref (plain);

@@ -13,6 +13,7 @@
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-index.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-scratch-private.h"
 
 GTorchImpl *
 gtorch_cpu_contiguous (GTorchImpl *impl, guint dtype, GError **error)
@@ -297,13 +298,9 @@ gtorch_blocks_init (GTorchBlocks *blocks, GTorchOpCall *call, GTorchImpl *indexe
     blocks->inner_contiguous &=
         blocks->inner_shape[i] == 1 || blocks->inner_strides[i] == contiguous;
 
-  blocks->offsets = g_try_new0 (gint64, MAX (blocks->n_index, 1));
+  blocks->offsets = gtorch_scratch_new0 (blocks->n_index, sizeof (gint64), error);
   if (blocks->offsets == NULL)
-    {
-      gtorch_call_error (call, error, GTORCH_ERROR_OUT_OF_MEMORY,
-                         _ ("no memory for %" G_GINT64_FORMAT " indices"), blocks->n_index);
-      return FALSE;
-    }
+    return FALSE;
   for (k = 0; k < n_indices; k++)
     if (!add_offsets (blocks, call, indices[k], shape, n_dims, dims[k], wrap, error))
       return FALSE;

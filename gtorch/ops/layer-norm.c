@@ -12,6 +12,7 @@
 #include "cpu/gtorch-cpu-rows.h"
 #include "cuda/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-scratch-private.h"
 
 #define PART 64 /* rows whose gradients for weight and bias are summed in one go */
 
@@ -153,7 +154,9 @@ gtorch_cpu_layer_norm_backward (GTorchOpCall *call, GError **error)
       l.rows = packed[3]->numel;
       l.n = packed[1]->numel / l.rows;
       n_parts = (l.rows + PART - 1) / PART;
-      sums = l.sums = g_malloc (n_parts * 2 * l.n * l.size);
+      sums = l.sums = gtorch_scratch_new (n_parts * 2 * l.n, l.size, error);
+      if (sums == NULL)
+        goto done;
       l.g = gtorch_impl_data (packed[0]);
       l.x = gtorch_impl_data (packed[1]);
       l.weight = packed[2] != NULL ? gtorch_impl_data (packed[2]) : NULL;

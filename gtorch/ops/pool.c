@@ -11,6 +11,7 @@
 #include "cpu/gtorch-cpu-pool.h"
 #include "cuda/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-scratch-private.h"
 
 typedef GTorchCpuPool Pool;
 
@@ -321,6 +322,11 @@ run (GTorchOpCall *call, Pool *pool, void (*func) (gint64, gint64, gpointer), gb
     memset (pool->y, 0, gtorch_impl_n_bytes (y));
   gtorch_parallel_for ((backward ? y : x)->numel / plane, 1 + GTORCH_CPU_GRAIN / 2 / plane, func,
                        pool);
+  if (pool->failed)
+    {
+      gtorch_scratch_set_error (pool->out[1], sizeof (gint64), error);
+      return FALSE;
+    }
   gtorch_cpu_unpack (y, output);
   return TRUE;
 }

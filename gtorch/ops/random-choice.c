@@ -13,6 +13,7 @@
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-philox.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-scratch-private.h"
 
 static guint64
 word_64 (const GTorchOpCall *call, guint64 i)
@@ -81,23 +82,15 @@ compare_keys (const void *a, const void *b)
                           : (x->index > y->index) - (x->index < y->index);
 }
 
-static gboolean
-out_of_memory (GTorchOpCall *call, gint64 n, GError **error)
-{
-  gtorch_call_error (call, error, GTORCH_ERROR_OUT_OF_MEMORY,
-                     _ ("no memory for %" G_GINT64_FORMAT " keys"), n);
-  return FALSE;
-}
-
 gboolean
 gtorch_cpu_randperm (GTorchOpCall *call, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   gint64 n = output->numel, i;
-  Keyed *keys = g_try_new (Keyed, n);
+  g_autofree Keyed *keys = gtorch_scratch_new (n, sizeof (Keyed), error);
 
-  if (keys == NULL && n > 0)
-    return out_of_memory (call, n, error);
+  if (keys == NULL)
+    return FALSE;
   for (i = 0; i < n; i++)
     keys[i] = (Keyed){ word_64 (call, i), i };
   if (n > 0)
@@ -107,7 +100,6 @@ gtorch_cpu_randperm (GTorchOpCall *call, GError **error)
                                         gtorch_dtype_size (output->dtype),
                                         (const char *) keys + G_STRUCT_OFFSET (Keyed, index),
                                         sizeof (Keyed), n);
-  g_free (keys);
   return TRUE;
 }
 
@@ -237,12 +229,11 @@ gtorch_cpu_multinomial (GTorchOpCall *call, GError **error)
   gint64 n_rows = self->n_dims == 2 ? self->shape[0] : 1;
   gint64 n_samples = call->attrs[0].i, row;
   gint64 size = gtorch_dtype_size (self->dtype);
-  gdouble *weights = g_try_new (gdouble, n);
-  Weighted *keys = g_try_new (Weighted, n);
-  gboolean result = weights != NULL && keys != NULL;
+  g_autofree gdouble *weights = gtorch_scratch_new (n, sizeof (gdouble), error);
+  g_autofree Weighted *keys =
+      weights != NULL ? gtorch_scratch_new (n, sizeof (Weighted), error) : NULL;
+  gboolean result = keys != NULL;
 
-  if (!result)
-    out_of_memory (call, n, error);
   for (row = 0; row < n_rows && result; row++)
     {
       const char *data = gtorch_impl_data (self);
@@ -255,7 +246,5 @@ gtorch_cpu_multinomial (GTorchOpCall *call, GError **error)
       result = draw_row (call, row, n, weights, keys,
                          (gint64 *) gtorch_impl_data (call->outputs[0]) + row * n_samples, error);
     }
-  g_free (weights);
-  g_free (keys);
   return result;
 }

@@ -105,8 +105,9 @@ gtorch_shape_expand_reduced (GTorchOpCall *call, GError **error)
   guint64 mask;
   guint i, k = 0;
 
-  if (!gtorch_normalize_dims (call->op->name, call->attrs[1].list.data, call->attrs[1].list.n,
-                              n_dims, &mask, error))
+  if (!gtorch_shape_check (call->op->name, shape, call->attrs[0].list.n, self->dtype, error)
+      || !gtorch_normalize_dims (call->op->name, call->attrs[1].list.data, call->attrs[1].list.n,
+                                 n_dims, &mask, error))
     return FALSE;
   for (i = 0; i < n_dims; i++)
     {

@@ -13,6 +13,7 @@
 #include "cuda/gtorch-cuda-plain-private.h"
 #include "gtorch-device-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-scratch-private.h"
 
 gboolean
 gtorch_shape_searchsorted (GTorchOpCall *call, GError **error)
@@ -243,12 +244,12 @@ ordered_init (Ordered *self, GTorchOpCall *call, GTorchImpl *plain, GError **err
   if (plain->dtype == GTORCH_DTYPE_INT64 && n <= G_MAXUINT32
       && gtorch_order_fits_32 (gtorch_impl_data (plain), n, &base))
     wide = FALSE;
-  items = g_try_malloc_n (n + 1, wide ? sizeof (GTorchWideItem) : sizeof (guint64));
-  spare = g_try_malloc_n (n + 1, wide ? sizeof (GTorchWideItem) : sizeof (guint64));
-  if (items == NULL || spare == NULL)
+  items = gtorch_scratch_new (n + 1, wide ? sizeof (GTorchWideItem) : sizeof (guint64), error);
+  if (items == NULL)
+    return FALSE;
+  spare = gtorch_scratch_new (n + 1, wide ? sizeof (GTorchWideItem) : sizeof (guint64), error);
+  if (spare == NULL)
     {
-      gtorch_call_error (call, error, GTORCH_ERROR_OUT_OF_MEMORY,
-                         _ ("no memory to sort %" G_GSIZE_FORMAT " elements"), n);
       g_free (items);
       return FALSE;
     }

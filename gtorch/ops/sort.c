@@ -14,6 +14,7 @@
 #include "cpu/gtorch-cpu-index.h"
 #include "cpu/gtorch-cpu-order.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-scratch-private.h"
 
 static gboolean
 two_outputs (GTorchOpCall *call, const gint64 *shape, guint n_dims, GError **error)
@@ -132,7 +133,9 @@ typedef struct
   gboolean descending, wide, by_halves;
   gint64 n, k, base;
   gint64 stride, values, indices; /* byte strides along a line */
-  gint failed;
+  gint64 room;                    /* items that a thread works with, … */
+  gsize item;                     /* … and their size */
+  gint failed;                    /* atomically */
 } Order;
 
 /* What a thread works with. */
@@ -316,14 +319,13 @@ static void
 order_part (gint64 begin, gint64 end, gpointer user_data)
 {
   Order *order = user_data;
-  gsize room = order->what == FIRST_K && order->k < order->n / 4 ? 2 * order->k + 64 : order->n;
-  gsize bytes = (room + 1) * (order->wide ? sizeof (GTorchWideItem) : sizeof (guint64));
-  Line line = { order, g_try_malloc (bytes), g_try_malloc (bytes) };
+  Line line = { order, gtorch_scratch_new (order->room, order->item, NULL),
+                gtorch_scratch_new (order->room, order->item, NULL) };
 
   if (line.items != NULL && line.spare != NULL)
     gtorch_iter_range (&order->iter, begin, end, order_lines, &line);
   else
-    g_atomic_int_set (&order->failed, 1);
+    g_atomic_int_set (&order->failed, TRUE);
   g_free (line.items);
   g_free (line.spare);
 }
@@ -413,12 +415,13 @@ gtorch_cpu_order (GTorchOpCall *call, GError **error)
   gtorch_iter_init_raw (&order.iter, data, rows, sizes, 3, shape, self->n_dims);
   order.by_halves = order.what == SORT && order.iter.numel == 1 && order.n >= 2 * GTORCH_CPU_GRAIN
                     && omp_get_max_threads () > 1;
+  order.room = 1 + (order.what == FIRST_K && order.k < order.n / 4 ? 2 * order.k + 64 : order.n);
+  order.item = order.wide ? sizeof (GTorchWideItem) : sizeof (guint64);
   gtorch_parallel_for (order.iter.numel, MAX (GTORCH_CPU_GRAIN / 8 / order.n, 1), order_part,
                        &order);
   if (!order.failed)
     return TRUE;
-  gtorch_call_error (call, error, GTORCH_ERROR_OUT_OF_MEMORY,
-                     _ ("no memory for lines of %" G_GINT64_FORMAT " elements"), order.n);
+  gtorch_scratch_set_error (order.room, order.item, error);
   return FALSE;
 }
 

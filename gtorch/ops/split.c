@@ -10,11 +10,18 @@
 
 #include "cpu/gtorch-cpu-index.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-scratch-private.h"
 
+/* For n views, if the machine has memory for so many: each is described, and shown in an object. */
 static GPtrArray *
-list_new (void)
+list_new (const gchar *op, gint64 n, GError **error)
 {
-  return g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+  if (gtorch_scratch_check (n, 2 * sizeof (GTorchImpl), error) && n <= G_MAXUINT32)
+    return g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+  g_clear_error (error);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
+               _ ("%s: %" G_GINT64_FORMAT " tensors are more than can be had"), op, n);
+  return NULL;
 }
 
 /* Appends view, or drops the list if there is none. */
@@ -47,19 +54,21 @@ gtorch_op_unbind (GTorchImpl *self, gint64 wanted, GError **error)
 
   if (!has_dim ("unbind", self, wanted, &dim, error))
     return NULL;
-  list = list_new ();
-  for (i = 0; i < self->shape[dim]; i++)
+  list = list_new ("unbind", self->shape[dim], error);
+  for (i = 0; list != NULL && i < self->shape[dim]; i++)
     if (!list_add (&list, gtorch_op_select (self, dim, i, error)))
       break;
   return list;
 }
 
 static GPtrArray *
-split_evenly (GTorchImpl *self, gint64 size, guint dim, GError **error)
+split_evenly (const gchar *op, GTorchImpl *self, gint64 size, guint dim, GError **error)
 {
-  GPtrArray *list = list_new ();
   gint64 start = 0, total = self->shape[dim];
+  GPtrArray *list = list_new (op, total > 0 ? (total - 1) / size + 1 : 1, error);
 
+  if (list == NULL)
+    return NULL;
   do
     {
       gint64 end = size < total - start ? start + size : total;
@@ -87,7 +96,7 @@ gtorch_op_split (GTorchImpl *self, gint64 split_size, gint64 wanted, GError **er
                    split_size, dim, gtorch_impl_shape_str (self));
       return NULL;
     }
-  return split_evenly (self, split_size, dim, error);
+  return split_evenly ("split", self, split_size, dim, error);
 }
 
 GPtrArray *
@@ -111,8 +120,8 @@ gtorch_op_split_with_sizes (GTorchImpl *self, const gint64 *sizes, gsize n, gint
                    gtorch_shape_str (sizes, n), dim, gtorch_impl_shape_str (self));
       return NULL;
     }
-  list = list_new ();
-  for (i = 0, start = 0; i < n; start += sizes[i++])
+  list = list_new ("split_with_sizes", n, error);
+  for (i = 0, start = 0; list != NULL && i < n; start += sizes[i++])
     if (!list_add (&list, gtorch_op_slice (self, dim, start, start + sizes[i], 1, error)))
       break;
   return list;
@@ -134,9 +143,10 @@ gtorch_op_chunk (GTorchImpl *self, gint64 chunks, gint64 wanted, GError **error)
       return NULL;
     }
   if (self->shape[dim] > 0)
-    return split_evenly (self, (self->shape[dim] - 1) / chunks + 1, dim, error);
-  list = list_new (); /* as many empty ones as were asked for, as in PyTorch */
-  for (i = 0; i < chunks; i++)
+    return split_evenly ("chunk", self, (self->shape[dim] - 1) / chunks + 1, dim, error);
+  /* as many empty ones as were asked for, as in PyTorch */
+  list = list_new ("chunk", chunks, error);
+  for (i = 0; list != NULL && i < chunks; i++)
     if (!list_add (&list, gtorch_op_slice (self, dim, 0, 0, 1, error)))
       break;
   return list;
@@ -167,8 +177,8 @@ gtorch_op_meshgrid (GTorchImpl *const *tensors, gsize n, gboolean ij, GError **e
         }
       shape[i] = tensors[i]->numel;
     }
-  list = list_new ();
-  for (i = 0; i < n; i++)
+  list = list_new ("meshgrid", n, error);
+  for (i = 0; list != NULL && i < n; i++)
     {
       g_autoptr (GTorchImpl) line = NULL;
       g_autoptr (GTorchImpl) grid = NULL;
@@ -343,9 +353,13 @@ gtorch_op_as_strided (GTorchImpl *self, const gint64 *size, gsize n, const gint6
 gboolean
 gtorch_shape_strided_view (GTorchOpCall *call, GError **error)
 {
-  call->outputs[0] =
-      gtorch_impl_new_view (call->inputs[0], call->attrs[2].i, call->attrs[0].list.data,
-                            call->attrs[1].list.data, call->attrs[0].list.n);
+  const GTorchAttr *size = &call->attrs[0];
+
+  if (!gtorch_shape_check (call->op->name, size->list.data, size->list.n, call->inputs[0]->dtype,
+                           error))
+    return FALSE;
+  call->outputs[0] = gtorch_impl_new_view (call->inputs[0], call->attrs[2].i, size->list.data,
+                                           call->attrs[1].list.data, size->list.n);
   return TRUE;
 }
 

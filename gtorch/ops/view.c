@@ -521,5 +521,6 @@ gtorch_shape_unfold (GTorchOpCall *call, GError **error)
       if (shape[dim] > 1)
         strides[dim] *= step;
     }
-  return set_view (call, self->offset, shape, strides, n + 1);
+  return gtorch_shape_check ("unfold", shape, n + 1, self->dtype, error)
+         && set_view (call, self->offset, shape, strides, n + 1);
 }

@@ -41,6 +41,8 @@ typedef struct
   GHashTable *states; /* GTorchTensor -> (name -> GTorchTensor) */
   gboolean capturable;
   gboolean was_captured;
+  gboolean is_stepping;
+  GPtrArray *made; /* what is remembered since the step has begun: parameters and names in turns, or NULL */
 } GTorchOptimizerPrivate;
 
 enum
@@ -244,6 +246,19 @@ step_each (GTorchOptimizer *self, GTorchParamGroup *group, GPtrArray *params, GP
   return TRUE;
 }
 
+/* A step that fails has not begun: what it has made to remember is forgotten, too. */
+static void
+end_step (GTorchOptimizer *self, gboolean ok)
+{
+  GTorchOptimizerPrivate *priv = PRIVATE (self);
+  g_autoptr (GPtrArray) made = g_steal_pointer (&priv->made);
+  guint i;
+
+  priv->is_stepping = FALSE;
+  for (i = 0; !ok && made != NULL && i < made->len; i += 2)
+    gtorch_optimizer_set_state (self, made->pdata[i], made->pdata[i + 1], NULL);
+}
+
 /* All are of one device and dtype. */
 static gboolean
 step_together (GTorchOptimizer *self, GTorchParamGroup *group, GTorchTensor *const *params,
@@ -254,11 +269,16 @@ step_together (GTorchOptimizer *self, GTorchParamGroup *group, GTorchTensor *con
   GTorchOptimStep step = { .group = group, .params = params, .grads = grads, .n = n };
   g_autoptr (GTorchImpl) near =
       skip != NULL ? gtorch_op_to_device (skip, device, FALSE, error) : NULL;
+  gboolean ok;
 
   step.skip = near;
-  return (skip == NULL || near != NULL)
-         && gtorch_optimizer_find_cell (self, group, params[0], &step.cell, error)
-         && step_params (self, &step, error);
+  if ((skip != NULL && near == NULL)
+      || !gtorch_optimizer_find_cell (self, group, params[0], &step.cell, error))
+    return FALSE;
+  PRIVATE (self)->is_stepping = TRUE;
+  ok = step_params (self, &step, error);
+  end_step (self, ok);
+  return ok;
 }
 
 gboolean
@@ -361,6 +381,9 @@ gtorch_optimizer_step_unless (GTorchOptimizer *self, GTorchImpl *skip, GError **
  * @error: return location for an error
  *
  * Changes every parameter that has a gradient by it.
+ *
+ * If it fails, for lack of memory, say, the parameters of one group that have one device and one dtype have all
+ * changed, with what is remembered of them, or none has; with one group of one kind nothing has changed.
  *
  * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_CAPTURE if the current stream captures a graph
  *   and the optimizer is not [property@Optimizer:capturable]
@@ -682,6 +705,13 @@ gtorch_optimizer_set_state (GTorchOptimizer *self, GTorchTensor *param, const gc
   g_return_if_fail (value == NULL || GTORCH_IS_TENSOR (value));
   if (value != NULL)
     {
+      if (priv->is_stepping && !g_hash_table_contains (states, name))
+        {
+          if (priv->made == NULL)
+            priv->made = g_ptr_array_new ();
+          g_ptr_array_add (priv->made, param); /* which the step has a reference to */
+          g_ptr_array_add (priv->made, (gpointer) g_intern_string (name));
+        }
       gtorch_scope_exempt (value);
       gtorch_optimizer_states_put (PRIVATE (self)->states, param, name, value);
       return;

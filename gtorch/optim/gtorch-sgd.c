@@ -156,6 +156,26 @@ step_params (GTorchOptimizer *optimizer, const GTorchOptimStep *step, gboolean f
 }
 
 static gboolean
+needs_count (const GTorchOptimStep *step, guint kind)
+{
+  return (kind & 2) != 0 || step->cell != NULL || step->skip != NULL;
+}
+
+static gboolean
+make_states (GTorchOptimizer *optimizer, const GTorchOptimStep *step, guint i, gboolean first,
+             gboolean has_count, GError **error)
+{
+  return (!first
+          || gtorch_optim_ensure_state (optimizer, step->params[i], "momentum_buffer", FALSE, 0,
+                                        error)
+                 != NULL)
+         && (!has_count
+             || gtorch_optim_ensure_state (optimizer, step->params[i], "step", TRUE, first ? 0 : 1,
+                                           error)
+                    != NULL);
+}
+
+static gboolean
 gtorch_sgd_step_params (GTorchOptimizer *optimizer, const GTorchOptimStep *step, GError **error)
 {
   GTorchSGD *self = GTORCH_SGD (optimizer);
@@ -183,9 +203,13 @@ gtorch_sgd_step_params (GTorchOptimizer *optimizer, const GTorchOptimStep *step,
       kinds[i] = gtorch_optimizer_get_state (optimizer, param, "momentum_buffer") == NULL ? 1 : 0;
       kinds[i] |= gtorch_optimizer_get_state (optimizer, param, "step") != NULL ? 2 : 0;
     }
+  /* before the first of them is changed: then there is nothing left to be made */
+  for (i = 0; i < step->n; i++)
+    if (!make_states (optimizer, step, i, kinds[i] & 1, needs_count (step, kinds[i]), error))
+      return FALSE;
   for (kind = 0; kind < 4; kind++)
     {
-      gboolean first = kind & 1, has_count = kind & 2;
+      gboolean first = kind & 1;
       GTorchOptimStep part = *step;
 
       part.params = sorted;
@@ -198,8 +222,7 @@ gtorch_sgd_step_params (GTorchOptimizer *optimizer, const GTorchOptimStep *step,
             sorted[step->n + part.n++] = step->grads[i];
           }
       if (part.n > 0
-          && !step_params (optimizer, &part, first,
-                           has_count || step->cell != NULL || step->skip != NULL, error))
+          && !step_params (optimizer, &part, first, needs_count (step, kind), error))
         return FALSE;
     }
   return TRUE;

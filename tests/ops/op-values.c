@@ -134,6 +134,7 @@ shaped (guint dtype, Layout layout, const gint64 *shape, guint n_dims)
       for (i = 0; i < n_dims; i++)
         big[i] = 2 * shape[i] + 1;
       base = gtorch_impl_new (gtorch_device_cpu (), dtype, big, n_dims, NULL);
+      memset (gtorch_impl_data (base), 0x55, gtorch_impl_n_bytes (base));
       for (i = 0; i < n_dims; i++)
         strides[i] = base->strides[i] * 2;
       return gtorch_impl_new_view (base, n_dims > 0 ? 1 : 0, shape, strides, n_dims);
