@@ -255,7 +255,7 @@ gtorch_watch_set_interval (GTorchWatch *watch, guint interval)
 void
 gtorch_watch_stop (GTorchWatch *watch)
 {
-  g_autoptr (GSource) source = NULL;
+  GSource *source;
 
   g_mutex_lock (&lock);
   watch->stopped = TRUE;
@@ -265,5 +265,6 @@ gtorch_watch_stop (GTorchWatch *watch)
   g_mutex_unlock (&lock);
   if (source != NULL)
     g_source_destroy (source);
+  g_clear_pointer (&source, g_source_unref); /* looks at the context, which the watch holds */
   watch_unref (watch);
 }

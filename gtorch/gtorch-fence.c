@@ -189,21 +189,36 @@ gtorch_fence_add_callback (GTorchFence *fence, GTorchFenceFunc func, gpointer da
 
 /* --- in a main loop --- */
 
-/* What the thread that completes the fence has of the source. It holds no reference: dropping one looks at
- * the source's context, which its owner may free as soon as he has been woken. */
+/* What other threads have of a source: the thread that completes the fence, and the one that cancels.
+ *
+ * They may touch a GSource only while somebody else holds a reference. They cannot hold one themselves: dropping it
+ * looks at the source's context, which its owner may free as soon as he has been woken. So they have this, which
+ * leads to a child of the source for as long as the child is neither destroyed nor about to be: GLib tells of
+ * the first by dropping the child's callback, of the second by finalizing the parent, and holds its own
+ * reference to the child both times. (GCancellable's own source is no help. It is woken with references to it
+ * dropped already, of which GLib's functions complain.) */
 typedef struct
 {
   gint ref_count;
   GMutex lock;
-  GSource *source; /* NULL: gone */
+  GSource *child; /* NULL: gone */
 } Waker;
 
 typedef struct
 {
   GSource source;
   Waker *waker;
+  GCancellable *cancellable;
+  gulong cancelled_id;
   GTorchFence *fence; /* only with GTORCH_CHECK=streams */
 } FenceSource;
+
+static Waker *
+waker_ref (Waker *waker)
+{
+  g_atomic_int_inc (&waker->ref_count);
+  return waker;
+}
 
 static void
 waker_unref (Waker *waker)
@@ -214,25 +229,67 @@ waker_unref (Waker *waker)
   g_free (waker);
 }
 
+static void
+waker_wake (Waker *waker)
+{
+  g_mutex_lock (&waker->lock);
+  if (waker->child != NULL)
+    g_source_set_ready_time (waker->child, 0); /* wakes the context that it is attached to */
+  waker->child = NULL;                         /* once is enough */
+  g_mutex_unlock (&waker->lock);
+}
+
+static void
+waker_sever (Waker *waker)
+{
+  g_mutex_lock (&waker->lock);
+  waker->child = NULL;
+  g_mutex_unlock (&waker->lock);
+}
+
+static void
+fence_passed (gpointer data)
+{
+  waker_wake (data);
+  waker_unref (data);
+}
+
+static void
+wait_cancelled (GCancellable *cancellable, gpointer data)
+{
+  waker_wake (data);
+}
+
+static void
+drop_cancelled (gpointer data, GClosure *closure)
+{
+  waker_unref (data);
+}
+
 static gboolean
 source_dispatch (GSource *source, GSourceFunc callback, gpointer data)
 {
-  if (((FenceSource *) source)->fence != NULL)
-    gtorch_fence_is_done (((FenceSource *) source)->fence);
-  g_source_set_ready_time (source, -1);
+  FenceSource *self = (FenceSource *) source;
+
+  if (self->fence != NULL)
+    gtorch_fence_is_done (self->fence);
   return callback != NULL ? callback (data) : G_SOURCE_REMOVE;
 }
 
 static void
 source_finalize (GSource *source)
 {
-  Waker *waker = ((FenceSource *) source)->waker;
+  FenceSource *self = (FenceSource *) source;
 
-  g_mutex_lock (&waker->lock);
-  waker->source = NULL;
-  g_mutex_unlock (&waker->lock);
-  waker_unref (waker);
-  g_clear_pointer (&((FenceSource *) source)->fence, gtorch_fence_unref);
+  waker_sever (self->waker);
+  if (self->cancellable != NULL)
+    {
+      /* Not g_cancellable_disconnect (), which waits for handlers that run: this may be one of them. */
+      g_signal_handler_disconnect (self->cancellable, self->cancelled_id);
+      g_object_unref (self->cancellable);
+    }
+  waker_unref (self->waker);
+  g_clear_pointer (&self->fence, gtorch_fence_unref);
 }
 
 static GSourceFuncs source_funcs = {
@@ -240,41 +297,57 @@ static GSourceFuncs source_funcs = {
   .finalize = source_finalize,
 };
 
-static void
-wake_source (gpointer data)
+static gboolean
+child_dispatch (GSource *child, GSourceFunc callback, gpointer data)
 {
-  Waker *waker = data;
+  g_source_set_ready_time (child, -1);
+  return G_SOURCE_CONTINUE;
+}
 
-  g_mutex_lock (&waker->lock);
-  if (waker->source != NULL)
-    g_source_set_ready_time (waker->source, 0); /* wakes the context that it is attached to */
-  g_mutex_unlock (&waker->lock);
-  waker_unref (waker);
+static GSourceFuncs child_funcs = {
+  .dispatch = child_dispatch,
+};
+
+static gboolean
+do_nothing (gpointer data)
+{
+  return G_SOURCE_CONTINUE;
+}
+
+static void
+child_destroyed (gpointer data)
+{
+  waker_sever (data);
+  waker_unref (data);
 }
 
 GSource *
 gtorch_fence_source_new (GTorchFence *fence, GCancellable *cancellable)
 {
   GSource *source = g_source_new (&source_funcs, sizeof (FenceSource));
+  GSource *child = g_source_new (&child_funcs, sizeof (GSource));
+  FenceSource *self = (FenceSource *) source;
   Waker *waker = g_new (Waker, 1);
 
-  g_atomic_int_set (&waker->ref_count, 1);
-  g_atomic_int_inc (&waker->ref_count);
+  *waker = (Waker){ .ref_count = 1, .child = child };
   g_mutex_init (&waker->lock);
-  waker->source = source;
-  ((FenceSource *) source)->waker = waker;
+  self->waker = waker;
   g_source_set_static_name (source, "[GTorch] fence");
+  g_source_set_callback (child, do_nothing, waker_ref (waker), child_destroyed);
+  g_source_add_child_source (source, child);
+  g_source_unref (child);
+  if (fence->order != NULL)
+    self->fence = gtorch_fence_ref (fence);
   if (cancellable != NULL)
     {
-      GSource *child = g_cancellable_source_new (cancellable);
-
-      g_source_set_dummy_callback (child);
-      g_source_add_child_source (source, child);
-      g_source_unref (child);
+      self->cancellable = g_object_ref (cancellable);
+      self->cancelled_id =
+          g_signal_connect_data (cancellable, "cancelled", G_CALLBACK (wait_cancelled),
+                                 waker_ref (waker), drop_cancelled, 0);
+      if (g_cancellable_is_cancelled (cancellable))
+        waker_wake (waker);
     }
-  if (fence->order != NULL)
-    ((FenceSource *) source)->fence = gtorch_fence_ref (fence);
-  gtorch_fence_add_callback (fence, wake_source, waker);
+  gtorch_fence_add_callback (fence, fence_passed, waker_ref (waker));
   return source;
 }
 

@@ -39,12 +39,14 @@ gtorch_progress_new (GFileProgressCallback func, gpointer data, GDestroyNotify d
 static void
 attach (GTorchProgress *self, GSourceFunc func, gpointer data, GDestroyNotify notify)
 {
+  /* What is attached may be run, and drop the owner's references, before this function is done. */
+  g_autoptr (GMainContext) context = g_main_context_ref (self->context);
   g_autoptr (GSource) source = g_idle_source_new ();
 
   g_source_set_priority (source, G_PRIORITY_DEFAULT);
   g_source_set_static_name (source, "[GTorch] progress");
   g_source_set_callback (source, func, data, notify);
-  g_source_attach (source, self->context);
+  g_source_attach (source, context);
 }
 
 static gboolean

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <gtorch/gtorch-device-private.h>
+#include <gtorch/gtorch-device-sample-private.h>
 #include <gtorch/gtorch.h>
 
 static void
@@ -556,6 +557,32 @@ choices_are_kept_and_notified (void)
 
 #define TEST(name) g_test_add_func ("/GTorch/device/" #name, name)
 
+static void
+never_asked (GObject *object, GTorchDeviceSample *sample, const GError *error)
+{
+  g_assert_not_reached ();
+}
+
+/* AddressSanitizer sees whether the answer that is on its way is dropped before its context. */
+static void
+watch_is_the_last_to_hold_its_context (void)
+{
+  GMainContext *context = g_main_context_new ();
+  g_autoptr (GObject) object = g_object_new (G_TYPE_OBJECT, NULL);
+  GTorchWatch *watch =
+      gtorch_watch_new (gtorch_device_cpu (), 1000, TRUE, context, object, never_asked);
+  gint64 limit = g_get_monotonic_time () + 60 * G_USEC_PER_SEC;
+
+  while (!g_main_context_pending (context))
+    {
+      g_assert_cmpint (g_get_monotonic_time (), <, limit);
+      g_thread_yield ();
+    }
+  g_main_context_unref (context);
+  gtorch_watch_stop (watch);
+  g_assert_cmpuint (object->ref_count, ==, 1);
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -579,6 +606,7 @@ main (int argc, char *argv[])
   TEST (precision_is_kept_and_notified);
   TEST (choices_are_kept_and_notified);
   TEST (threads_free_what_others_allocated);
+  TEST (watch_is_the_last_to_hold_its_context);
   if (g_test_perf ())
     TEST (small_blocks_are_fast);
   return g_test_run ();

@@ -690,6 +690,44 @@ pipes_are_read (void)
   g_assert_cmpuint (g_hash_table_size (back), ==, 2);
 }
 
+static gpointer
+drop_progress (gpointer data)
+{
+  gtorch_progress_unref (data);
+  return NULL;
+}
+
+static void
+progress_freed (gpointer data)
+{
+  *(gboolean *) data = TRUE;
+}
+
+/* The thread's last reference leads to the owner's context, which may be gone as soon as it has been reached.
+ * Sanitizers see whether the thread comes too late. */
+static void
+context_is_freed_at_once (void)
+{
+  guint i;
+
+  for (i = 0; i < 500; i++)
+    {
+      GMainContext *context = g_main_context_new ();
+      GTorchProgress *progress;
+      GThread *thread;
+      gboolean freed = FALSE;
+
+      g_main_context_push_thread_default (context);
+      progress = gtorch_progress_new (NULL, &freed, progress_freed);
+      g_main_context_pop_thread_default (context);
+      thread = g_thread_new ("progress", drop_progress, progress);
+      while (!freed)
+        g_main_context_iteration (context, TRUE);
+      g_main_context_unref (context);
+      g_thread_join (thread);
+    }
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -716,6 +754,7 @@ main (int argc, char *argv[])
   ADD (progress_waits_for_the_main_loop);
   ADD (cancelled_work_leaves_no_trace);
   ADD (pipes_are_read);
+  ADD (context_is_freed_at_once);
   result = g_test_run ();
   g_rmdir (folder);
   g_free (folder);
