@@ -697,15 +697,18 @@ void
 gtorch_optimizer_set_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *name,
                             GTorchTensor *value)
 {
+  GTorchOptimizerPrivate *priv;
   GHashTable *states;
 
   g_return_if_fail (GTORCH_IS_OPTIMIZER (self));
   g_return_if_fail (GTORCH_IS_TENSOR (param));
   g_return_if_fail (name != NULL);
   g_return_if_fail (value == NULL || GTORCH_IS_TENSOR (value));
+  priv = PRIVATE (self);
+  states = g_hash_table_lookup (priv->states, param);
   if (value != NULL)
     {
-      if (priv->is_stepping && !g_hash_table_contains (states, name))
+      if (priv->is_stepping && (states == NULL || !g_hash_table_contains (states, name)))
         {
           if (priv->made == NULL)
             priv->made = g_ptr_array_new ();
@@ -713,10 +716,8 @@ gtorch_optimizer_set_state (GTorchOptimizer *self, GTorchTensor *param, const gc
           g_ptr_array_add (priv->made, (gpointer) g_intern_string (name));
         }
       gtorch_scope_exempt (value);
-      gtorch_optimizer_states_put (PRIVATE (self)->states, param, name, value);
-      return;
+      gtorch_optimizer_states_put (priv->states, param, name, value);
     }
-  states = g_hash_table_lookup (PRIVATE (self)->states, param);
-  if (states != NULL)
+  else if (states != NULL)
     g_hash_table_remove (states, name);
 }
