@@ -146,6 +146,41 @@ tap.add('state_goes_from_one_module_to_another', () => {
     tap.throws(() => b.load_state_dict({nobody: x}), error => error.message.includes('nobody'));
 });
 
+tap.add('a_load_that_fails_changes_nothing', () => {
+    const trained = kind => {
+        const parameters = [GTorch.ones([2, 2]), GTorch.ones([3])];
+        parameters.forEach(parameter => (parameter.requires_grad = true));
+        const optimizer = kind(parameters);
+        parameters.map(parameter => parameter.mul(parameter).sum()).forEach(loss => loss.backward());
+        optimizer.step();
+        return optimizer;
+    };
+    const values = state => JSON.stringify(Object.keys(state).sort()
+        .map(name => [name, state[name].toArray()]));
+    const adam = parameters => GTorch.optim.Adam(parameters);
+    const used = new GTorch.GradScaler();
+    used.scale(GTorch.ones([]));
+    const huge = GTorch.ones([5, 4, 3]);
+    const wrong = [null, undefined, 'text', {}, 3, huge, huge.to(GTorch.complex64)];
+    let failed = 0;
+    for (const [subject, source] of [[new Net(), new Net()], [trained(adam), trained(adam)],
+        [new GTorch.GradScaler(), used], [used, new GTorch.GradScaler()]]) {
+        const good = source.state_dict();
+        for (const name of Object.keys(good)) {
+            for (const value of wrong) {
+                const before = values(subject.state_dict());
+                tap.throws(() => subject.load_state_dict({...good, [name]: value}), () => true);
+                tap.equal(values(subject.state_dict()), before);
+                failed++;
+            }
+        }
+        const expected = values(good);
+        subject.load_state_dict(good);
+        tap.equal(values(subject.state_dict()), expected);
+    }
+    tap.assert(failed > 100);
+});
+
 tap.add('train_and_eval_reach_the_children', () => {
     const drop = nn.Sequential(nn.Dropout(0.9));
     const x = GTorch.ones([100]);

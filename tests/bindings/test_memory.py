@@ -8,6 +8,7 @@ import gc
 import os
 import pathlib
 import pickle
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -158,6 +159,32 @@ def all_memory_of_a_device_can_come_from_a_source():
         GLib.Error, 'cannot be changed after it has', cuda.change_current_allocator, Shelf(), 'cuda:1'
     )
     raises(GLib.Error, 'cannot be loaded', cuda.CUDAPluggableAllocator, 'libnowhere.so', 'a', 'b')
+
+
+HALF_WAY = """
+import gi
+gi.require_version('GTorch', '1')
+from gi.repository import GLib, GTorch
+
+class Source(GTorch.MemorySource):
+    def do_allocate(self, device, n_bytes, stream):
+        return 0
+
+x = GTorch.zeros(1000, device='cuda:1')
+try:
+    GTorch.cuda.memory.change_current_allocator(Source())
+except GLib.Error as error:
+    print(error.message)
+print([GTorch.Device.cuda(i).get_allocator().get_source() for i in range(2)])
+"""
+
+
+@tap.case
+def all_devices_get_another_source_or_none():
+    """The second has allocated: it keeps its own, and then so does the first."""
+    done = subprocess.run([sys.executable, '-c', HALF_WAY], capture_output=True, text=True, check=True)
+    assert 'cannot be changed after it has' in done.stdout, done
+    assert '[None, None]' in done.stdout, done
 
 
 @tap.case

@@ -151,6 +151,51 @@ def state_goes_from_one_module_to_another():
     raises(GLib.Error, lambda: b.load_state_dict({'nobody': x}), 'nobody')
 
 
+def trained(kind):
+    """An optimizer of two parameters that has made a step."""
+    parameters = [GTorch.ones(2, 2, requires_grad=True), GTorch.ones(3, requires_grad=True)]
+    optimizer = kind(parameters)
+    sum((parameter * parameter).sum() for parameter in parameters).backward()
+    optimizer.step()
+    return optimizer
+
+
+@tap.case
+def a_load_that_fails_changes_nothing():
+    def values(state):
+        return {name: value.tolist() if isinstance(value, GTorch.Tensor) else value for name, value in state.items()}
+
+    used = GTorch.GradScaler()
+    used.scale(GTorch.ones([]))
+    wrong = [
+        None, 'text', object(), GTorch.ones(5, 4, 3), GTorch.ones(5, 4, 3).to(GTorch.complex64), float('nan'), -1.5,
+    ]
+    subjects = [
+        (Net(), Net()),
+        (trained(GTorch.optim.Adam), trained(GTorch.optim.Adam)),
+        (trained(lambda p: GTorch.optim.SGD(p, lr=0.5, momentum=0.5)),
+         trained(lambda p: GTorch.optim.SGD(p, lr=0.25, momentum=0.5))),
+        (GTorch.GradScaler(), GTorch.GradScaler(init_scale=8)),
+        (used, GTorch.GradScaler(init_scale=8)),
+    ]
+    n_failed = 0
+    for subject, source in subjects:
+        good = source.state_dict()
+        for name in good:
+            for value in wrong:
+                before = values(subject.state_dict())
+                try:
+                    subject.load_state_dict({**good, name: value})
+                except (GLib.Error, TypeError, ValueError):
+                    n_failed += 1
+                    assert values(subject.state_dict()) == before, (subject, name, value)
+                else:
+                    raise AssertionError(f'{subject} has loaded {value!r} as {name}')
+        subject.load_state_dict(good)
+        assert values(subject.state_dict()) == values(good)
+    assert n_failed > 100, n_failed
+
+
 @tap.case
 def tables_leave_nothing():
     """Counted by the C library, which knows each byte."""

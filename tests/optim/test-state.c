@@ -3,7 +3,7 @@
 
 /* A call that fails changes nothing: whatever takes a state is given one with each kind of fault at each of
  * its entries, and compared bit by bit with what it was. Then come rounds of several faults at random;
- * GTORCH_TEST_ROUNDS says how many. */
+ * GTORCH_FUZZ_RUNS says how many. */
 
 #include "config.h"
 
@@ -194,7 +194,7 @@ static void
 faults_at_random_change_nothing (gconstpointer data)
 {
   const Subject *subject = data;
-  const gchar *rounds = g_getenv ("GTORCH_TEST_ROUNDS");
+  const gchar *rounds = g_getenv ("GTORCH_FUZZ_RUNS");
   guint64 n_rounds = rounds != NULL ? g_ascii_strtoull (rounds, NULL, 10) : 50, round;
   g_autoptr (GRand) random = g_rand_new_with_seed (20);
   g_autoptr (GObject) source = subject->make (subject->variant, 2);
