@@ -153,7 +153,7 @@ def state_goes_from_one_module_to_another():
 
 def trained(kind):
     """An optimizer of two parameters that has made a step."""
-    parameters = [GTorch.ones(2, 2, requires_grad=True), GTorch.ones(3, requires_grad=True)]
+    parameters = [GTorch.ones(2, 2).requires_grad_(), GTorch.ones(3).requires_grad_()]
     optimizer = kind(parameters)
     sum((parameter * parameter).sum() for parameter in parameters).backward()
     optimizer.step()
