@@ -363,7 +363,8 @@ find_faults (GArray *items, GHashTable *state, gboolean strict, GTorchError *cod
  *
  * Returns: %TRUE on success. On failure nothing was copied, and the error lists the names that are
  *   missing or not expected (%GTORCH_ERROR_NOT_FOUND), the shapes that differ (%GTORCH_ERROR_SHAPE), complex
- *   values for real tensors (%GTORCH_ERROR_DTYPE) and what cannot be written to (%GTORCH_ERROR_INVALID)
+ *   values for real tensors (%GTORCH_ERROR_DTYPE) and what cannot be written to (%GTORCH_ERROR_INVALID). Only
+ *   a GPU that refuses to copy within its own memory, with %GTORCH_ERROR_CUDA, may leave some tensors loaded
  *
  * Since: 0.1
  */
