@@ -108,9 +108,17 @@ gboolean
 gtorch_state_writes_add (GTorchStateWrites *self, GTorchImpl *target, GTorchImpl *value,
                          GError **error)
 {
+  const gchar *obstacle = gtorch_impl_write_obstacle (target);
   GTorchImpl *converted;
 
-  g_assert (gtorch_impl_write_obstacle (target) == NULL && gtorch_impl_same_shape (target, value));
+  /* Whoever calls has looked; another thread may have released it since. */
+  if (obstacle != NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED, _ ("a tensor of shape %s %s"),
+                   gtorch_impl_shape_str (target), obstacle);
+      return FALSE;
+    }
+  g_assert (gtorch_impl_same_shape (target, value));
   converted = gtorch_impl_to (value, gtorch_impl_device (target), target->dtype, error);
   if (converted == NULL)
     return FALSE;
