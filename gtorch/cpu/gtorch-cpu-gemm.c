@@ -35,49 +35,56 @@ gtorch_cpu_gemm_workspace (void)
   return workspace;
 }
 
-#define PLAIN(T)                                                               \
-  for (i = 0; i < g->m; i++)                                                   \
-    {                                                                          \
-      T *c = (T *) g->c + i * g->ldc;                                          \
-      const T alpha = (T) g->alpha, beta = (T) g->beta;                        \
-      for (j = 0; j < g->n; j++)                                               \
-        c[j] = g->beta == 0 ? 0 : c[j] * beta;                                 \
-      for (p = 0; p < g->k; p++)                                               \
-        {                                                                      \
-          const T a = alpha * ((const T *) g->a)[i * g->a_row + p * g->a_col]; \
-          const T *b = (const T *) g->b + p * g->b_row;                        \
-          if (g->b_col == 1)                                                   \
-            _Pragma ("omp simd") for (j = 0; j < g->n; j++) c[j] += a * b[j];  \
-          else                                                                 \
-            for (j = 0; j < g->n; j++)                                         \
-              c[j] += a * b[j * g->b_col];                                     \
-        }                                                                      \
-    }
+#define COLUMNS 64 /* that have their accumulators at a time */
+
+/* A: what is accumulated in. There may be millions of terms, which float32 is too coarse for. */
+#define PLAIN(T, A)                                                                               \
+  for (i = 0; i < g->m; i++)                                                                      \
+    for (first = 0; first < g->n; first += COLUMNS)                                               \
+      {                                                                                           \
+        const gint64 n = MIN (COLUMNS, g->n - first);                                             \
+        const T alpha = (T) g->alpha, beta = (T) g->beta;                                         \
+        const T *a = (const T *) g->a + i * g->a_row;                                             \
+        const T *b = (const T *) g->b + first * g->b_col;                                         \
+        T *c = (T *) g->c + i * g->ldc + first;                                                   \
+        A sum[COLUMNS] = { 0 };                                                                   \
+        for (p = 0; p < g->k; p++, a += g->a_col, b += g->b_row)                                  \
+          {                                                                                       \
+            const A factor = *a;                                                                  \
+            if (g->b_col == 1)                                                                    \
+              _Pragma ("omp simd") for (j = 0; j < n; j++) sum[j] += factor * (A) b[j];           \
+            else                                                                                  \
+              for (j = 0; j < n; j++)                                                             \
+                sum[j] += factor * (A) b[j * g->b_col];                                           \
+          }                                                                                       \
+        for (j = 0; j < n; j++)                                                                   \
+          c[j] = (T) (g->beta == 0 ? (A) alpha * sum[j] : (A) alpha * sum[j] + (A) beta * c[j]);  \
+      }
 
 static void
 plain (guint dtype, const GTorchGemm *g)
 {
-  gint64 i, j, p;
+  gint64 first, i, j, p;
 
   switch (dtype)
     {
     case GTORCH_DTYPE_FLOAT32:
-      PLAIN (float)
+      PLAIN (float, double)
       break;
     case GTORCH_DTYPE_FLOAT64:
-      PLAIN (double)
+      PLAIN (double, double)
       break;
     case GTORCH_DTYPE_COMPLEX64:
-      PLAIN (float _Complex)
+      PLAIN (float _Complex, double _Complex)
       break;
     case GTORCH_DTYPE_COMPLEX128:
-      PLAIN (double _Complex)
+      PLAIN (double _Complex, double _Complex)
       break;
     case GTORCH_DTYPE_INT32:
-      PLAIN (gint32)
+      PLAIN (gint32, gint32)
       break;
     default:
-      PLAIN (gint64)
+      PLAIN (gint64, gint64)
     }
 }
 
@@ -173,6 +180,13 @@ is_vector (guint dtype, const GTorchGemm *g)
          && (dtype == GTORCH_DTYPE_FLOAT32 || dtype == GTORCH_DTYPE_FLOAT64);
 }
 
+/* BLAS adds the products of vectors that are not together to one accumulator. */
+static gboolean
+is_scattered_dot (const GTorchGemm *g)
+{
+  return g->m == 1 && g->n == 1 && (g->a_col != 1 || g->b_row != 1);
+}
+
 static gboolean
 has_kernel (guint dtype)
 {
@@ -187,7 +201,7 @@ gtorch_cpu_gemm_serial (guint dtype, const GTorchGemm *g)
     return;
   if (is_vector (dtype, g))
     {
-      if (g->m * g->n * g->k <= SMALL / 4 || !blas_vector (dtype, g))
+      if (g->m * g->n * g->k <= SMALL / 4 || is_scattered_dot (g) || !blas_vector (dtype, g))
         plain (dtype, g);
     }
   else if (has_kernel (dtype) && gtorch_cpu_gemm_workspace () != NULL)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Running sums and products along a dimension of [outer, n, inner]. */
+/* Running sums and products along a dimension of [outer, n, inner]. Those of float32 are kept in float64 and
+ * rounded where they are written: n roundings one after the other would add up. */
 
 #include "config.h"
 
@@ -30,13 +31,13 @@ typedef struct
 } Scan;
 
 /* Four additions of a row are taken together, which shortens the chain of dependent additions. */
-#define SCAN_ROW(T, OP, START)                                     \
+#define SCAN_ROW(T, A, OP, START)                                  \
   {                                                                \
-    T acc = START;                                                 \
+    A acc = START;                                                 \
     for (i = 0; i + 4 <= s->n; i += 4)                             \
       {                                                            \
-        const T a = x[i * step], b = a OP x[(i + 1) * step];       \
-        const T c = x[(i + 2) * step], d = c OP x[(i + 3) * step]; \
+        const A a = x[i * step], b = a OP x[(i + 1) * step];       \
+        const A c = x[(i + 2) * step], d = c OP x[(i + 3) * step]; \
         y[i * step] = acc OP a;                                    \
         y[(i + 1) * step] = acc OP b;                              \
         y[(i + 2) * step] = acc OP (b OP c);                       \
@@ -47,20 +48,23 @@ typedef struct
       y[i * step] = acc = acc OP x[i * step];                      \
   }
 
-#define SCAN_COLUMNS(T, OP)                                                         \
-  {                                                                                 \
-    gint64 hop = s->kind == SUM_REVERSE ? -s->inner : s->inner;                     \
-    for (j = 0; j < width; j++)                                                     \
-      y[j] = x[j];                                                                  \
-    for (i = 1; i < s->n; i++)                                                      \
-      {                                                                             \
-        x += hop;                                                                   \
-        y += hop;                                                                   \
-        _Pragma ("omp simd") for (j = 0; j < width; j++) y[j] = y[j - hop] OP x[j]; \
-      }                                                                             \
+#define SCAN_COLUMNS(T, A, OP)                                      \
+  {                                                                 \
+    gint64 hop = s->kind == SUM_REVERSE ? -s->inner : s->inner;     \
+    A acc[TILE];                                                    \
+    for (j = 0; j < width; j++)                                     \
+      y[j] = acc[j] = x[j];                                         \
+    for (i = 1; i < s->n; i++)                                      \
+      {                                                             \
+        x += hop;                                                   \
+        y += hop;                                                   \
+        _Pragma ("omp simd") for (j = 0; j < width; j++) y[j] =     \
+            acc[j] = acc[j] OP x[j];                                \
+      }                                                             \
   }
 
-#define SCAN_OF(T)                                                                    \
+/* A: what is accumulated in */
+#define SCAN_OF(T, A)                                                                    \
   for (; begin < end; begin++)                                                        \
     {                                                                                 \
       gint64 first = begin % s->n_tiles * TILE, width = MIN (TILE, s->inner - first); \
@@ -74,13 +78,13 @@ typedef struct
           y += (s->n - 1) * s->inner;                                                 \
         }                                                                             \
       if (s->inner == 1 && s->kind == PRODUCT)                                        \
-        SCAN_ROW (T, *, 1)                                                            \
+        SCAN_ROW (T, A, *, 1)                                                            \
       else if (s->inner == 1)                                                         \
-        SCAN_ROW (T, +, 0)                                                            \
+        SCAN_ROW (T, A, +, 0)                                                            \
       else if (s->kind == PRODUCT)                                                    \
-        SCAN_COLUMNS (T, *)                                                           \
+        SCAN_COLUMNS (T, A, *)                                                           \
       else                                                                            \
-        SCAN_COLUMNS (T, +)                                                           \
+        SCAN_COLUMNS (T, A, +)                                                           \
     }
 
 static void
@@ -92,33 +96,34 @@ scan_items (gint64 begin, gint64 end, gpointer user_data)
   switch (s->dtype)
     {
     case GTORCH_DTYPE_FLOAT32:
-      SCAN_OF (float)
+      SCAN_OF (float, double)
       break;
     case GTORCH_DTYPE_FLOAT64:
-      SCAN_OF (double)
+      SCAN_OF (double, double)
       break;
     case GTORCH_DTYPE_INT32:
-      SCAN_OF (gint32)
+      SCAN_OF (gint32, gint32)
       break;
     case GTORCH_DTYPE_COMPLEX64:
-      SCAN_OF (float _Complex)
+      SCAN_OF (float _Complex, double _Complex)
       break;
     case GTORCH_DTYPE_COMPLEX128:
-      SCAN_OF (double _Complex)
+      SCAN_OF (double _Complex, double _Complex)
       break;
     default:
-      SCAN_OF (gint64)
+      SCAN_OF (gint64, gint64)
     }
 }
 
 /* With z the first zero of a row: before it every result holds x[i] as a factor; at z the results up to the
  * next zero do not vanish; behind it all vanish. */
-#define GRADIENT_OF(T)                                                              \
+#define GRADIENT_OF(T, A)                                                              \
   for (; begin < end; begin++)                                                      \
     {                                                                               \
       gint64 offset = begin / s->inner * s->n * s->inner + begin % s->inner;        \
       const T *x = (const T *) s->x + offset, *g = (const T *) s->g + offset;       \
-      T *y = (T *) s->y + offset, product = 1, sum = 0;                             \
+      T *y = (T *) s->y + offset;                                                   \
+      A product = 1, sum = 0;                                                       \
       gint64 zero;                                                                  \
       for (i = 0; i < s->n && x[i * s->inner] != 0; i++)                            \
         {                                                                           \
@@ -151,16 +156,16 @@ gradient_items (gint64 begin, gint64 end, gpointer user_data)
   switch (s->dtype)
     {
     case GTORCH_DTYPE_FLOAT32:
-      GRADIENT_OF (float)
+      GRADIENT_OF (float, double)
       break;
     case GTORCH_DTYPE_FLOAT64:
-      GRADIENT_OF (double)
+      GRADIENT_OF (double, double)
       break;
     case GTORCH_DTYPE_COMPLEX64:
-      GRADIENT_OF (float _Complex)
+      GRADIENT_OF (float _Complex, double _Complex)
       break;
     default:
-      GRADIENT_OF (double _Complex)
+      GRADIENT_OF (double _Complex, double _Complex)
     }
 }
 

@@ -124,10 +124,12 @@ gtorch_shape_layer_norm_backward (GTorchOpCall *call, GError **error)
          && gtorch_call_set_output (call, 2, input->dtype, input->shape + outer, n, error);
 }
 
-#define ADD_PARTS(T)              \
-  for (i = 1; i < n_parts; i++)   \
-    for (j = 0; j < 2 * l.n; j++) \
-      ((T *) l.sums)[j] += ((const T *) l.sums)[i * 2 * l.n + j];
+/* In pairs, then pairs of those: as few roundings one after the other as there can be. */
+#define ADD_PARTS(T)                                \
+  for (step = 1; step < n_parts; step *= 2)         \
+    for (i = 0; i + step < n_parts; i += 2 * step)  \
+      for (j = 0; j < 2 * l.n; j++)                 \
+        ((T *) l.sums)[i * 2 * l.n + j] += ((const T *) l.sums)[(i + step) * 2 * l.n + j];
 
 gboolean
 gtorch_cpu_layer_norm_backward (GTorchOpCall *call, GError **error)
@@ -137,7 +139,7 @@ gtorch_cpu_layer_norm_backward (GTorchOpCall *call, GError **error)
   LayerNorm l = { .dtype = dtype, .size = gtorch_dtype_size (dtype) };
   g_autofree char *sums = NULL;
   gboolean ok = FALSE;
-  gint64 n_parts, i, j;
+  gint64 n_parts, step, i, j;
 
   for (i = 0; i < 5; i++)
     if (call->inputs[i] != NULL

@@ -83,7 +83,8 @@ sum_items (gint64 begin, gint64 end, gpointer user_data)
       gint64 hop = s->reverse ? -s->inner : s->inner;                                 \
       const T *x = (const T *) s->x + offset, *v = (const T *) s->v + offset;         \
       const T *total = (const T *) s->total + offset;                                 \
-      T *y = (T *) s->y + offset, sum[TILE] = { 0 }, scale[TILE];                     \
+      T *y = (T *) s->y + offset, scale[TILE];                                        \
+      gdouble sum[TILE] = { 0 };                                                      \
       for (j = 0; j < width; j++)                                                     \
         scale[j] = total[j];                                                          \
       for (i = 0; i < s->n; i++, x += hop, y += hop, v += hop, total += hop)          \

@@ -224,6 +224,7 @@ window (const Pool *pool, guint d, gint64 o, gint64 *first, gint64 *last)
   return pool->include_pad ? counted : *last - *first;
 }
 
+/* Windows may have millions of elements: sums of float32 are kept in float64. */
 #define MEAN_OF(T, FORWARD)                                                                      \
   for (; begin < end; begin++)                                                                   \
     {                                                                                            \
@@ -235,15 +236,17 @@ window (const Pool *pool, guint d, gint64 o, gint64 *first, gint64 *last)
           {                                                                                      \
             gint64 y0, y1, x0, x1;                                                               \
             gint64 n = window (pool, 0, oy, &y0, &y1) * window (pool, 1, ox, &x0, &x1);          \
-            T scale = 1 / (T) (pool->divisor != 0 ? pool->divisor : n), sum = 0;                 \
+            const gint64 divisor = pool->divisor != 0 ? pool->divisor : n;                       \
+            const T share = FORWARD ? 0 : *small * (1 / (T) divisor);                            \
+            gdouble sum = 0;                                                                     \
             for (i = y0; i < y1; i++)                                                            \
               for (j = x0; j < x1; j++)                                                          \
                 if (FORWARD)                                                                     \
                   sum += big[i * pool->in[1] + j];                                               \
                 else                                                                             \
-                  big[i * pool->in[1] + j] += *small * scale;                                    \
+                  big[i * pool->in[1] + j] += share;                                             \
             if (FORWARD)                                                                         \
-              *small = sum * scale;                                                              \
+              *small = (T) (sum / (gdouble) divisor);                                            \
           }                                                                                      \
     }
 

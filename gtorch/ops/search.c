@@ -10,6 +10,7 @@
 
 #include "cpu/gtorch-cpu-index.h"
 #include "cpu/gtorch-cpu-order.h"
+#include "cpu/gtorch-cpu-pack.h"
 #include "cuda/gtorch-cuda-plain-private.h"
 #include "gtorch-device-private.h"
 #include "gtorch-ops-private.h"
@@ -186,7 +187,10 @@ gtorch_cpu_bincount (GTorchOpCall *call, GError **error)
   g_autoptr (GTorchImpl) values =
       gtorch_cpu_indices (call, call->inputs[0], output->numel, 0, error);
   g_autoptr (GTorchImpl) weights = NULL;
+  g_autoptr (GTorchImpl) sums = NULL;
   const gint64 *data;
+  const gdouble *weight;
+  gdouble *sum;
   gint64 i;
 
   if (values == NULL)
@@ -201,14 +205,17 @@ gtorch_cpu_bincount (GTorchOpCall *call, GError **error)
         counts[data[i]]++;
       return TRUE;
     }
-  weights = gtorch_cpu_contiguous (call->inputs[1], output->dtype, error);
-  if (weights == NULL)
+  /* millions of weights may come to one place: float32 is too coarse to add them up */
+  weights = gtorch_cpu_contiguous (call->inputs[1], GTORCH_DTYPE_FLOAT64, error);
+  sums = weights != NULL ? gtorch_cpu_pack_output (output, GTORCH_DTYPE_FLOAT64, error) : NULL;
+  if (sums == NULL)
     return FALSE;
+  weight = gtorch_impl_data (weights);
+  sum = gtorch_impl_data (sums);
+  memset (sum, 0, gtorch_impl_n_bytes (sums));
   for (i = 0; i < values->numel; i++)
-    if (output->dtype == GTORCH_DTYPE_FLOAT32)
-      ((float *) gtorch_impl_data (output))[data[i]] += ((float *) gtorch_impl_data (weights))[i];
-    else
-      ((double *) gtorch_impl_data (output))[data[i]] += ((double *) gtorch_impl_data (weights))[i];
+    sum[data[i]] += weight[i];
+  gtorch_cpu_unpack (sums, output);
   return TRUE;
 }
 
