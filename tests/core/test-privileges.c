@@ -24,7 +24,7 @@ static const gchar *module;
 
 /* --- the copy --- */
 
-static int
+static void
 probe (void)
 {
   const gchar *const names[] = { "GTORCH_CUDA_DRIVER", "GTORCH_CUDA_LIBRARY_PATH",
@@ -47,7 +47,8 @@ probe (void)
   /* a program may name a library by itself, but not by where it happens to be started */
   source = gtorch_memory_source_load ("lib64/libgtorch-hostile.so", "a", "b", &error);
   g_print ("relative: %s\n", error->message);
-  return 0;
+  fflush (stdout);
+  _exit (0); /* nobody can look for leaks in a setuid process */
 }
 
 /* --- the test --- */
@@ -170,7 +171,7 @@ int
 main (int argc, char **argv)
 {
   if (argc > 1 && strcmp (argv[1], "--probe") == 0)
-    return probe ();
+    probe ();
   g_test_init (&argc, &argv, NULL);
   module = argv[1];
   g_assert_nonnull (module);
