@@ -350,39 +350,36 @@ find_faults (GArray *items, GHashTable *state, gboolean strict, GTorchError *cod
   return g_strjoinv ("; ", (gchar **) parts->pdata);
 }
 
-/**
- * gtorch_module_load_state_dict:
- * @self: a module
- * @state: (element-type utf8 GTorchTensor): a table from paths to tensors, as
- *   [method@Module.state_dict] makes and a safetensors file holds
- * @strict: whether the names must be the same in the module and the table
- * @error: return location for an error
- *
- * Copies values into the parameters and buffers, converting dtypes and moving between devices where
- * they differ.
- *
- * Returns: %TRUE on success. On failure nothing was copied, and the error lists the names that are
- *   missing or not expected (%GTORCH_ERROR_NOT_FOUND), the shapes that differ (%GTORCH_ERROR_SHAPE), complex
- *   values for real tensors (%GTORCH_ERROR_DTYPE) and what cannot be written to (%GTORCH_ERROR_INVALID). Only
- *   a GPU that refuses to copy within its own memory, with %GTORCH_ERROR_CUDA, may leave some tensors loaded
- *
- * Since: 0.1
- */
-gboolean
-gtorch_module_load_state_dict (GTorchModule *self, GHashTable *state, gboolean strict,
-                               GError **error)
+/* Tensors of both sides may be released by other threads meanwhile. */
+static GPtrArray *
+list_used (GArray *items, GHashTable *state)
 {
-  g_autoptr (GArray) items = NULL;
+  GPtrArray *used = g_ptr_array_new ();
+  guint i;
+
+  for (i = 0; i < items->len; i++)
+    {
+      StateItem *item = &g_array_index (items, StateItem, i);
+      GTorchTensor *value = g_hash_table_lookup (state, item->path);
+
+      g_ptr_array_add (used, gtorch_tensor_unwrap (item->tensor));
+      if (GTORCH_IS_TENSOR (value))
+        g_ptr_array_add (used, gtorch_tensor_unwrap (value));
+    }
+  return used;
+}
+
+static gboolean
+load_items (GTorchModule *self, GArray *items, GHashTable *state, gboolean strict, GPtrArray *used,
+            GError **error)
+{
+  GTORCH_HOLD_MANY ((GTorchImpl **) used->pdata, used->len);
   g_autoptr (GTorchGradGuard) guard = NULL;
   g_autoptr (GTorchStateWrites) writes = gtorch_state_writes_new ();
   g_autofree gchar *faults = NULL;
   GTorchError code;
   guint i;
 
-  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
-  g_return_val_if_fail (state != NULL, FALSE);
-
-  items = get_state (self);
   faults = find_faults (items, state, strict, &code);
   if (faults != NULL)
     {
@@ -406,6 +403,38 @@ gtorch_module_load_state_dict (GTorchModule *self, GHashTable *state, gboolean s
         }
     }
   return gtorch_state_writes_run (writes, error);
+}
+
+/**
+ * gtorch_module_load_state_dict:
+ * @self: a module
+ * @state: (element-type utf8 GTorchTensor): a table from paths to tensors, as
+ *   [method@Module.state_dict] makes and a safetensors file holds
+ * @strict: whether the names must be the same in the module and the table
+ * @error: return location for an error
+ *
+ * Copies values into the parameters and buffers, converting dtypes and moving between devices where
+ * they differ.
+ *
+ * Returns: %TRUE on success. On failure nothing was copied, and the error lists the names that are
+ *   missing or not expected (%GTORCH_ERROR_NOT_FOUND), the shapes that differ (%GTORCH_ERROR_SHAPE), complex
+ *   values for real tensors (%GTORCH_ERROR_DTYPE) and what cannot be written to (%GTORCH_ERROR_INVALID). Only
+ *   a GPU that refuses to copy within its own memory, with %GTORCH_ERROR_CUDA, may leave some tensors loaded
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_load_state_dict (GTorchModule *self, GHashTable *state, gboolean strict,
+                               GError **error)
+{
+  g_autoptr (GArray) items = NULL;
+  g_autoptr (GPtrArray) used = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  g_return_val_if_fail (state != NULL, FALSE);
+  items = get_state (self);
+  used = list_used (items, state);
+  return load_items (self, items, state, strict, used, error);
 }
 
 /**

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "autograd/gtorch-grad-mode.h"
+#include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-optimizer-private.h"
 #include "gtorch-scope-private.h"
@@ -268,23 +269,42 @@ set_setting (GTorchParamGroup *group, guint i, gdouble value)
     gtorch_param_group_set_weight_decay (group, value);
 }
 
-/**
- * gtorch_optimizer_load_state_dict:
- * @self: an optimizer
- * @state: (element-type utf8 GTorchTensor): what [method@Optimizer.state_dict] gave
- * @error: return location for an error
- *
- * Takes over what another optimizer of as many parameters remembers, and forgets what it remembered itself.
- * The tensors are copied, and converted to the dtype and the device that the steps want. Settings of groups
- * that @state lacks stay. Nothing is changed if @state does not fit.
- *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_FORMAT naming the entry that does not fit
- *
- * Since: 0.1
- */
-gboolean
-gtorch_optimizer_load_state_dict (GTorchOptimizer *self, GHashTable *state, GError **error)
+static void
+add_used (GPtrArray *used, gpointer tensor)
 {
+  if (GTORCH_IS_TENSOR (tensor))
+    g_ptr_array_add (used, gtorch_tensor_unwrap (tensor));
+}
+
+/* Other threads may release any of these meanwhile. */
+static GPtrArray *
+list_used (GTorchOptimizer *self, GHashTable *state)
+{
+  g_autoptr (GPtrArray) params = gtorch_optimizer_dup_params (self);
+  GPtrArray *used = g_ptr_array_new ();
+  GHashTableIter iter, states;
+  gpointer table, value;
+  guint i;
+
+  for (i = 0; i < params->len; i++)
+    add_used (used, params->pdata[i]);
+  g_hash_table_iter_init (&iter, gtorch_optimizer_get_states (self));
+  while (g_hash_table_iter_next (&iter, NULL, &table))
+    {
+      g_hash_table_iter_init (&states, table);
+      while (g_hash_table_iter_next (&states, NULL, &value))
+        add_used (used, value);
+    }
+  g_hash_table_iter_init (&iter, state);
+  while (g_hash_table_iter_next (&iter, NULL, &value))
+    add_used (used, value);
+  return used;
+}
+
+static gboolean
+load_all (GTorchOptimizer *self, GHashTable *state, GPtrArray *used, GError **error)
+{
+  GTORCH_HOLD_MANY ((GTorchImpl **) used->pdata, used->len);
   g_auto (Load) load = { NULL };
   g_autoptr (GTorchGradGuard) guard = NULL;
   GListModel *groups;
@@ -292,8 +312,6 @@ gtorch_optimizer_load_state_dict (GTorchOptimizer *self, GHashTable *state, GErr
   gpointer key, value;
   guint n_groups, i, j;
 
-  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
-  g_return_val_if_fail (state != NULL, FALSE);
   guard = gtorch_no_grad ();
   groups = gtorch_optimizer_get_param_groups (self);
   n_groups = g_list_model_get_n_items (groups);
@@ -337,6 +355,31 @@ gtorch_optimizer_load_state_dict (GTorchOptimizer *self, GHashTable *state, GErr
     }
   g_object_notify (G_OBJECT (self), "learning-rate");
   return TRUE;
+}
+
+/**
+ * gtorch_optimizer_load_state_dict:
+ * @self: an optimizer
+ * @state: (element-type utf8 GTorchTensor): what [method@Optimizer.state_dict] gave
+ * @error: return location for an error
+ *
+ * Takes over what another optimizer of as many parameters remembers, and forgets what it remembered itself.
+ * The tensors are copied, and converted to the dtype and the device that the steps want. Settings of groups
+ * that @state lacks stay. Nothing is changed if @state does not fit.
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_FORMAT naming the entry that does not fit
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_optimizer_load_state_dict (GTorchOptimizer *self, GHashTable *state, GError **error)
+{
+  g_autoptr (GPtrArray) used = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
+  g_return_val_if_fail (state != NULL, FALSE);
+  used = list_used (self, state);
+  return load_all (self, state, used, error);
 }
 
 /**
