@@ -330,6 +330,7 @@ number_new (guint dtype)
   impl->numel = 1;
   impl->is_contiguous = TRUE;
   impl->is_number = TRUE;
+  impl->device = cpu;
   /* A few bytes, in no pool: were they not to be had, GLib itself could not go on either. */
   impl->storage = gtorch_cpu_alloc (cpu, gtorch_dtype_size (dtype), NULL);
   g_assert (impl->storage != NULL);
