@@ -163,10 +163,10 @@ typedef struct
   uint64_t range;
   double wide_scale, wide_shift, wide_least, wide_end, p; /* for float64 */
   float scale, shift, least, end; /* uniform numbers do not reach the end, exponential ones may */
-  uint32_t affine;                  /* are scale and shift other than 1 and 0? */
-  uint32_t limit;                   /* p in units of a uniform number's last bit */
-  uint32_t rows, all_rows;          /* normal numbers by the table: of a block, and all */
-  uint32_t vectors;                 /* all begin at multiples of what a thread takes at once */
+  uint32_t affine;                /* are scale and shift other than 1 and 0? */
+  uint32_t limit;                 /* p in units of a uniform number's last bit */
+  uint32_t rows, all_rows;        /* normal numbers by the table: of a block, and all */
+  uint32_t vectors;               /* all begin at multiples of what a thread takes at once */
   uint32_t op;
   void *report; /* GtReport, or NULL */
 } GtRandom;

@@ -307,8 +307,8 @@ run_long_line (const Long *self, const char *in, char *out, char *scratch)
       const gboolean pairs = self->half != NULL;
 
       if (!gtorch_fft_run_line (plan, FALSE, pairs ? 1 : fft->scale, in,
-                                pairs ? 2 * in_step : in_step, pairs ? in_step : GTORCH_FFT_REAL, scratch, 2, 1,
-                                rest))
+                                pairs ? 2 * in_step : in_step, pairs ? in_step : GTORCH_FFT_REAL,
+                                scratch, 2, 1, rest))
         return FALSE;
       p.kind = pairs ? GTORCH_FFT_PASS_UNFOLD : GTORCH_FFT_PASS_COPY;
       p.factors = pairs ? self->half->half : NULL;

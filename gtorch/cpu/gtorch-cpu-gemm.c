@@ -38,27 +38,27 @@ gtorch_cpu_gemm_workspace (void)
 #define COLUMNS 64 /* that have their accumulators at a time */
 
 /* A: what is accumulated in. There may be millions of terms, which float32 is too coarse for. */
-#define PLAIN(T, A)                                                                               \
-  for (i = 0; i < g->m; i++)                                                                      \
-    for (first = 0; first < g->n; first += COLUMNS)                                               \
-      {                                                                                           \
-        const gint64 n = MIN (COLUMNS, g->n - first);                                             \
-        const T alpha = (T) g->alpha, beta = (T) g->beta;                                         \
-        const T *a = (const T *) g->a + i * g->a_row;                                             \
-        const T *b = (const T *) g->b + first * g->b_col;                                         \
-        T *c = (T *) g->c + i * g->ldc + first;                                                   \
-        A sum[COLUMNS] = { 0 };                                                                   \
-        for (p = 0; p < g->k; p++, a += g->a_col, b += g->b_row)                                  \
-          {                                                                                       \
-            const A factor = *a;                                                                  \
-            if (g->b_col == 1)                                                                    \
-              _Pragma ("omp simd") for (j = 0; j < n; j++) sum[j] += factor * (A) b[j];           \
-            else                                                                                  \
-              for (j = 0; j < n; j++)                                                             \
-                sum[j] += factor * (A) b[j * g->b_col];                                           \
-          }                                                                                       \
-        for (j = 0; j < n; j++)                                                                   \
-          c[j] = (T) (g->beta == 0 ? (A) alpha * sum[j] : (A) alpha * sum[j] + (A) beta * c[j]);  \
+#define PLAIN(T, A)                                                                              \
+  for (i = 0; i < g->m; i++)                                                                     \
+    for (first = 0; first < g->n; first += COLUMNS)                                              \
+      {                                                                                          \
+        const gint64 n = MIN (COLUMNS, g->n - first);                                            \
+        const T alpha = (T) g->alpha, beta = (T) g->beta;                                        \
+        const T *a = (const T *) g->a + i * g->a_row;                                            \
+        const T *b = (const T *) g->b + first * g->b_col;                                        \
+        T *c = (T *) g->c + i * g->ldc + first;                                                  \
+        A sum[COLUMNS] = { 0 };                                                                  \
+        for (p = 0; p < g->k; p++, a += g->a_col, b += g->b_row)                                 \
+          {                                                                                      \
+            const A factor = *a;                                                                 \
+            if (g->b_col == 1)                                                                   \
+              _Pragma ("omp simd") for (j = 0; j < n; j++) sum[j] += factor * (A) b[j];          \
+            else                                                                                 \
+              for (j = 0; j < n; j++)                                                            \
+                sum[j] += factor * (A) b[j * g->b_col];                                          \
+          }                                                                                      \
+        for (j = 0; j < n; j++)                                                                  \
+          c[j] = (T) (g->beta == 0 ? (A) alpha * sum[j] : (A) alpha * sum[j] + (A) beta * c[j]); \
       }
 
 static void

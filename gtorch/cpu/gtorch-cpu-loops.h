@@ -242,7 +242,8 @@ enum
 #define gt_maximum(a, b) ((b) != (b) ? (b) : gt_max (a, b))
 #define gt_minimum(a, b) ((b) != (b) ? (b) : gt_min (a, b))
 #define gt_sign(x)       ((x) > 0 ? 1 : ((x) < 0 ? -1 : 0))
-#define gt_sigmoid(x)    (1 / (1 + exp (-(x))))
+/* 1 / (1 + exp (-x)), without overflow: the results that are less than the least normal number are there */
+#define gt_sigmoid(x) (((x) < 0 ? exp (-fabs (x)) : 1) / (1 + exp (-fabs (x))))
 /* log (1 + exp (x)) without overflow */
 #define gt_softplus(x) (((x) > 0 ? (x) : 0) + log1p (exp (-fabs (x))))
 

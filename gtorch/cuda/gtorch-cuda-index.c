@@ -370,7 +370,8 @@ change (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *indexed, GTorchImp
   /* wrong indices are found in any case */
   return blocks_init (&blocks, call, lane, indexed, indices, n, dims, wrap, left_out, mode, error)
          && (indexed->numel == 0
-             || blocks_run (&blocks, call, lane, dense, mode, strides_of (indexed, dims, n), error));
+             || blocks_run (&blocks, call, lane, dense, mode, strides_of (indexed, dims, n),
+                            error));
 }
 
 /* The output, as the input is, then changed. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Running sums and products along a dimension of [outer, n, inner]. Those of float32 are kept in float64 and
- * rounded where they are written: n roundings one after the other would add up. */
+/* Running sums and products along a dimension of [outer, n, inner]. Of n roundings one after the other the
+ * errors would add up: sums begin anew with each block, and what was before is kept in float64. Products, of
+ * which each factor's error counts, are made in float64 throughout. */
 
 #include "config.h"
 
@@ -12,7 +13,8 @@
 #include "cpu/gtorch-cpu-pack.h"
 #include "gtorch-ops-private.h"
 
-#define TILE 64
+#define TILE  64 /* columns */
+#define BLOCK 64 /* elements of a sum that begins anew */
 
 typedef enum
 {
@@ -30,41 +32,84 @@ typedef struct
   gint64 n, inner, n_tiles;
 } Scan;
 
-/* Four additions of a row are taken together, which shortens the chain of dependent additions. */
-#define SCAN_ROW(T, A, OP, START)                                  \
-  {                                                                \
-    A acc = START;                                                 \
-    for (i = 0; i + 4 <= s->n; i += 4)                             \
-      {                                                            \
-        const A a = x[i * step], b = a OP x[(i + 1) * step];       \
-        const A c = x[(i + 2) * step], d = c OP x[(i + 3) * step]; \
-        y[i * step] = acc OP a;                                    \
-        y[(i + 1) * step] = acc OP b;                              \
-        y[(i + 2) * step] = acc OP (b OP c);                       \
-        acc = acc OP (b OP d);                                     \
-        y[(i + 3) * step] = acc;                                   \
-      }                                                            \
-    for (; i < s->n; i++)                                          \
-      y[i * step] = acc = acc OP x[i * step];                      \
+/* T: of the elements, A: what is accumulated in. Four additions of a row are taken together, which shortens
+ * the chain of dependent additions. */
+#define SUM_ROW(T, A)                                                 \
+  {                                                                   \
+    A total = 0;                                                      \
+    for (i = 0; i < s->n;)                                            \
+      {                                                               \
+        const gint64 stop = MIN (i + BLOCK, s->n);                    \
+        const T before = total;                                       \
+        T acc = 0;                                                    \
+        for (; i + 4 <= stop; i += 4)                                 \
+          {                                                           \
+            const T a = x[i * step], b = a + x[(i + 1) * step];       \
+            const T c = x[(i + 2) * step], d = c + x[(i + 3) * step]; \
+            y[i * step] = before + (acc + a);                         \
+            y[(i + 1) * step] = before + (acc + b);                   \
+            y[(i + 2) * step] = before + (acc + (b + c));             \
+            acc += b + d;                                             \
+            y[(i + 3) * step] = before + acc;                         \
+          }                                                           \
+        for (; i < stop; i++)                                         \
+          {                                                           \
+            acc += x[i * step];                                       \
+            y[i * step] = before + acc;                               \
+          }                                                           \
+        total += acc;                                                 \
+      }                                                               \
   }
 
-#define SCAN_COLUMNS(T, A, OP)                                      \
+#define SUM_COLUMNS(T, A)                                           \
   {                                                                 \
-    gint64 hop = s->kind == SUM_REVERSE ? -s->inner : s->inner;     \
-    A acc[TILE];                                                    \
-    for (j = 0; j < width; j++)                                     \
-      y[j] = acc[j] = x[j];                                         \
-    for (i = 1; i < s->n; i++)                                      \
+    const gint64 hop = step * s->inner;                             \
+    A total[TILE] = { 0 };                                          \
+    T before[TILE], acc[TILE];                                      \
+    for (i = 0; i < s->n;)                                          \
       {                                                             \
-        x += hop;                                                   \
-        y += hop;                                                   \
-        _Pragma ("omp simd") for (j = 0; j < width; j++) y[j] =     \
-            acc[j] = acc[j] OP x[j];                                \
+        const gint64 stop = MIN (i + BLOCK, s->n);                  \
+        for (j = 0; j < width; j++)                                 \
+          {                                                         \
+            before[j] = total[j];                                   \
+            acc[j] = 0;                                             \
+          }                                                         \
+        for (; i + 4 <= stop; i += 4, x += 4 * hop, y += 4 * hop)   \
+          _Pragma ("omp simd") for (j = 0; j < width; j++)          \
+          {                                                         \
+            const T a = acc[j] + x[j], b = a + x[j + hop];          \
+            const T c = b + x[j + 2 * hop], d = c + x[j + 3 * hop]; \
+            y[j] = before[j] + a;                                   \
+            y[j + hop] = before[j] + b;                             \
+            y[j + 2 * hop] = before[j] + c;                         \
+            y[j + 3 * hop] = before[j] + d;                         \
+            acc[j] = d;                                             \
+          }                                                         \
+        for (; i < stop; i++, x += hop, y += hop)                   \
+          for (j = 0; j < width; j++)                               \
+            {                                                       \
+              acc[j] += x[j];                                       \
+              y[j] = before[j] + acc[j];                            \
+            }                                                       \
+        for (j = 0; j < width; j++)                                 \
+          total[j] += acc[j];                                       \
       }                                                             \
   }
 
-/* A: what is accumulated in */
-#define SCAN_OF(T, A)                                                                    \
+#define PRODUCTS(T, A)                                       \
+  {                                                          \
+    A acc[TILE];                                             \
+    for (j = 0; j < width; j++)                              \
+      acc[j] = 1;                                            \
+    for (i = 0; i < s->n; i++, x += s->inner, y += s->inner) \
+      for (j = 0; j < width; j++)                            \
+        {                                                    \
+          acc[j] *= x[j];                                    \
+          y[j] = acc[j];                                     \
+        }                                                    \
+  }
+
+#define SCAN_OF(T, A)                                                                 \
   for (; begin < end; begin++)                                                        \
     {                                                                                 \
       gint64 first = begin % s->n_tiles * TILE, width = MIN (TILE, s->inner - first); \
@@ -77,14 +122,12 @@ typedef struct
           x += (s->n - 1) * s->inner;                                                 \
           y += (s->n - 1) * s->inner;                                                 \
         }                                                                             \
-      if (s->inner == 1 && s->kind == PRODUCT)                                        \
-        SCAN_ROW (T, A, *, 1)                                                            \
+      if (s->kind == PRODUCT)                                                         \
+        PRODUCTS (T, A)                                                               \
       else if (s->inner == 1)                                                         \
-        SCAN_ROW (T, A, +, 0)                                                            \
-      else if (s->kind == PRODUCT)                                                    \
-        SCAN_COLUMNS (T, A, *)                                                           \
+        SUM_ROW (T, A)                                                                \
       else                                                                            \
-        SCAN_COLUMNS (T, A, +)                                                           \
+        SUM_COLUMNS (T, A)                                                            \
     }
 
 static void
@@ -117,7 +160,7 @@ scan_items (gint64 begin, gint64 end, gpointer user_data)
 
 /* With z the first zero of a row: before it every result holds x[i] as a factor; at z the results up to the
  * next zero do not vanish; behind it all vanish. */
-#define GRADIENT_OF(T, A)                                                              \
+#define GRADIENT_OF(T, A)                                                           \
   for (; begin < end; begin++)                                                      \
     {                                                                               \
       gint64 offset = begin / s->inner * s->n * s->inner + begin % s->inner;        \

@@ -125,10 +125,10 @@ gtorch_shape_layer_norm_backward (GTorchOpCall *call, GError **error)
 }
 
 /* In pairs, then pairs of those: as few roundings one after the other as there can be. */
-#define ADD_PARTS(T)                                \
-  for (step = 1; step < n_parts; step *= 2)         \
-    for (i = 0; i + step < n_parts; i += 2 * step)  \
-      for (j = 0; j < 2 * l.n; j++)                 \
+#define ADD_PARTS(T)                               \
+  for (step = 1; step < n_parts; step *= 2)        \
+    for (i = 0; i + step < n_parts; i += 2 * step) \
+      for (j = 0; j < 2 * l.n; j++)                \
         ((T *) l.sums)[i * 2 * l.n + j] += ((const T *) l.sums)[(i + step) * 2 * l.n + j];
 
 gboolean

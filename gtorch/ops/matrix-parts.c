@@ -154,6 +154,23 @@ gtorch_op_diag (GTorchImpl *self, gint64 diagonal, GError **error)
   return NULL;
 }
 
+GTorchImpl *
+gtorch_composite_trace (GTorchImpl *self, GError **error)
+{
+  g_autoptr (GTorchImpl) diagonal = NULL;
+
+  if (self->n_dims != 2)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("trace: self must have 2 dimensions, its shape is %s"),
+                   gtorch_impl_shape_str (self));
+      return NULL;
+    }
+  diagonal = gtorch_op_diagonal (self, 0, 0, 1, error);
+  return diagonal != NULL ? gtorch_op_sum (diagonal, NULL, 0, FALSE, GTORCH_DTYPE_NONE, error)
+                          : NULL;
+}
+
 /* --- one_hot --- */
 
 gboolean

@@ -211,10 +211,10 @@ draw_row (GTorchOpCall *call, gint64 row, gint64 n, gdouble *weights, Weighted *
   /* The first of several clocks with these rates to ring: Efraimidis and Spirakis, 2006. Those that ring so
    * late that the time overflows come before those that never do. */
   for (i = 0; i < n; i++)
-    keys[i] = (Weighted){ weights[i] > 0
-                              ? MIN (-log (uniform (call, row * n + i)) / weights[i], DBL_MAX)
-                              : (gdouble) INFINITY,
-                          i };
+    keys[i] =
+        (Weighted){ weights[i] > 0 ? MIN (-log (uniform (call, row * n + i)) / weights[i], DBL_MAX)
+                                   : (gdouble) INFINITY,
+                    i };
   qsort (keys, n, sizeof (Weighted), compare_weighted);
   for (i = 0; i < n_samples; i++)
     result[i] = keys[i].index;

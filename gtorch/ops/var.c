@@ -5,6 +5,7 @@
 
 #include "config.h"
 
+#include <glib/gi18n-lib.h>
 #include <math.h>
 
 #include "cpu/gtorch-cpu-iter.h"
@@ -117,6 +118,28 @@ gtorch_op_var_mean (GTorchImpl *self, const gint64 *dim, gsize n_dim, gdouble co
   if (mean != NULL)
     *mean = g_steal_pointer (&centre);
   return TRUE;
+}
+
+GTorchImpl *
+gtorch_composite_cdist (GTorchImpl *x1, GTorchImpl *x2, gdouble p, GError **error)
+{
+  const gint64 last = -1;
+  g_autoptr (GTorchImpl) rows = NULL;
+  g_autoptr (GTorchImpl) others = NULL;
+  g_autoptr (GTorchImpl) differences = NULL;
+
+  if (x1->n_dims < 2 || x2->n_dims < 2 || x1->shape[x1->n_dims - 1] != x2->shape[x2->n_dims - 1])
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("cdist: shapes %s and %s must have at least two dimensions, and as many "
+                      "columns"),
+                   gtorch_impl_shape_str (x1), gtorch_impl_shape_str (x2));
+      return NULL;
+    }
+  rows = gtorch_op_unsqueeze (x1, -2, error);
+  others = rows != NULL ? gtorch_op_unsqueeze (x2, -3, error) : NULL;
+  differences = others != NULL ? gtorch_op_sub (rows, others, 1, error) : NULL;
+  return differences != NULL ? gtorch_op_norm (differences, p, &last, 1, FALSE, error) : NULL;
 }
 
 GTorchImpl *

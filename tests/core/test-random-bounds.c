@@ -51,10 +51,10 @@ static void
 uniform_numbers_do_not_reach_the_end (void)
 {
   static const gdouble ranges[][2] = {
-    { 2, 3 },          { 0, 0.1 },          { 0.1, 0.3 },       { -1, 0 },
-    { -3, -2 },        { -0x1p-20, 0 },     { 0, 0x1p-23 },     { 1, 1 + 0x1p-22 },
-    { 1, 1 + 0x1p-9 }, { -1 - 0x1p-22, -1 }, { 65000, 65504 },  { -0.7, 0.7 },
-    { 1, 1 + 0x1p-51 }, { 5, 5 },           { 0, 0x1p-24 },     { -100, 1000 },
+    { 2, 3 },         { 0, 0.1 },     { 0.1, 0.3 },       { -1, 0 },         { -3, -2 },
+    { -0x1p-20, 0 },  { 0, 0x1p-23 }, { 1, 1 + 0x1p-22 }, { 1, 1 + 0x1p-9 }, { -1 - 0x1p-22, -1 },
+    { 65000, 65504 }, { -0.7, 0.7 },  { 1, 1 + 0x1p-51 }, { 5, 5 },          { 0, 0x1p-24 },
+    { -100, 1000 },
   };
   g_autoptr (GTorchGenerator) generator = gtorch_generator_new_with_seed (11);
   guint d, r, i;
@@ -137,9 +137,12 @@ integers_stay_in_their_range (void)
     GTorchDType dtype;
     gint64 low, high;
   } ranges[] = {
-    { GTORCH_DTYPE_FLOAT16, -2048, 2049 }, { GTORCH_DTYPE_BFLOAT16, 0, 257 },
-    { GTORCH_DTYPE_FLOAT32, -5, 6 },       { GTORCH_DTYPE_INT8, -128, 128 },
-    { GTORCH_DTYPE_UINT8, 0, 256 },        { GTORCH_DTYPE_INT16, 7, 8 },
+    { GTORCH_DTYPE_FLOAT16, -2048, 2049 },
+    { GTORCH_DTYPE_BFLOAT16, 0, 257 },
+    { GTORCH_DTYPE_FLOAT32, -5, 6 },
+    { GTORCH_DTYPE_INT8, -128, 128 },
+    { GTORCH_DTYPE_UINT8, 0, 256 },
+    { GTORCH_DTYPE_INT16, 7, 8 },
     { GTORCH_DTYPE_INT64, G_MININT64, G_MAXINT64 },
     { GTORCH_DTYPE_FLOAT64, -(G_GINT64_CONSTANT (1) << 53), 1 },
   };
@@ -264,9 +267,10 @@ what_weighs_nothing_is_not_drawn (void)
   const gint64 rows = 2000;
   g_autoptr (GTorchGenerator) generator = gtorch_generator_new_with_seed (15);
   g_autoptr (GError) error = NULL;
-  g_autoptr (GTorchTensor) row = gtorch_tensor_new_from_doubles (
-      weights, G_N_ELEMENTS (weights), GTORCH_SHAPE (G_N_ELEMENTS (weights)),
-      GTORCH_DTYPE_FLOAT64, test_device (), &error);
+  g_autoptr (GTorchTensor) row =
+      gtorch_tensor_new_from_doubles (weights, G_N_ELEMENTS (weights),
+                                      GTORCH_SHAPE (G_N_ELEMENTS (weights)), GTORCH_DTYPE_FLOAT64,
+                                      test_device (), &error);
   g_autoptr (GTorchTensor) all =
       gtorch_tensor_expand (row, GTORCH_SHAPE (rows, G_N_ELEMENTS (weights)), &error);
   g_autoptr (GTorchTensor) once = NULL;

@@ -100,7 +100,6 @@ has_values (const GTorchOpClass *op)
   return !(op->flags & GTORCH_OP_FLAG_RANDOM) && !g_strv_contains (without, op->name);
 }
 
-
 /* Numbers that are no integers, of a sample whose operation takes such where it computes in them. */
 static gboolean
 has_fraction (const GTorchSample *sample)
@@ -125,7 +124,6 @@ is_for (const GTorchSample *sample, guint dtype)
   return (gtorch_ops[sample->op].dtypes & (1u << dtype)) != 0
          && (gtorch_dtype_kind (dtype) != GTORCH_KIND_INT || !has_fraction (sample));
 }
-
 
 void
 sample_resize (Resized *resized, const GTorchSample *sample, gint64 old, gint64 length)

@@ -84,13 +84,13 @@ check_at (const Data *data, const gchar *what, GTorchImpl *result, gint64 i, gdo
   /* Products add those of blocks of at least 256 to the result, and scans of GPUs pass the sums of blocks
    * on. */
   const gdouble chain = CHAIN + (gdouble) data->n / 256;
-  const gdouble tolerance =
-      gtorch_dtype_infos[dtype].eps
-      + chain * gtorch_dtype_infos[gtorch_dtype_infos[dtype].compute].eps / 2;
+  const gdouble tolerance = gtorch_dtype_infos[dtype].eps
+                            + chain * gtorch_dtype_infos[gtorch_dtype_infos[dtype].compute].eps / 2;
   const gdouble value = creal (element_get (result, i));
 
   /* float16 has no normal numbers below 2^-14 */
-  if (fabs (value - expected) <= tolerance * MAX (fabs (expected), dtype == GTORCH_DTYPE_FLOAT16 ? 0x1p-14 : 0))
+  if (fabs (value - expected)
+      <= tolerance * MAX (fabs (expected), dtype == GTORCH_DTYPE_FLOAT16 ? 0x1p-14 : 0))
     return;
   g_test_message ("%s, %s, element %" G_GINT64_FORMAT ": %.9g, expected %.9g (off by %.2g)", what,
                   gtorch_dtype_get_name (data->dtype), i, value, expected,
@@ -111,13 +111,13 @@ check (const Data *data, const gchar *what, GTorchImpl *result, GError *error, g
   gtorch_impl_unref (result);
 }
 
-#define CHECK(what, call, expected)                   \
-  G_STMT_START                                        \
-  {                                                   \
-    GError *error = NULL;                             \
-    GTorchImpl *result_ = call;                       \
-    check (&data, what, result_, error, (expected));  \
-  }                                                   \
+#define CHECK(what, call, expected)                  \
+  G_STMT_START                                       \
+  {                                                  \
+    GError *error = NULL;                            \
+    GTorchImpl *result_ = call;                      \
+    check (&data, what, result_, error, (expected)); \
+  }                                                  \
   G_STMT_END
 
 static void
@@ -167,8 +167,8 @@ running_sums (gconstpointer dtype)
   columns = shaped (data.x, rows, 2);
   CHECK ("cumsum", gtorch_op_cumsum (data.x, 0, 0, &error), n * c);
   CHECK ("cumsum of columns", gtorch_op_cumsum (columns, 0, 0, &error), n / 4 * c);
-  CHECK ("cumsum_reverse", gtorch_op_flip (gtorch_op_cumsum_reverse (data.x, 0, &error),
-                                           (gint64[]){ 0 }, 1, &error),
+  CHECK ("cumsum_reverse",
+         gtorch_op_flip (gtorch_op_cumsum_reverse (data.x, 0, &error), (gint64[]){ 0 }, 1, &error),
          n * c);
   CHECK ("logcumsumexp", gtorch_op_logcumsumexp (data.x, 0, &error), c + log (n));
   if (data.dtype == GTORCH_DTYPE_FLOAT32)
@@ -215,8 +215,8 @@ products (gconstpointer dtype)
          (gdouble) half * c);
   CHECK ("mv, apart",
          gtorch_op_mv (scattered,
-                       gtorch_impl_new_view (data.ones, 0, (gint64[]){ half / 2 },
-                                             (gint64[]){ 1 }, 1),
+                       gtorch_impl_new_view (data.ones, 0, (gint64[]){ half / 2 }, (gint64[]){ 1 },
+                                             1),
                        &error),
          (gdouble) (half / 2) * c);
   CHECK ("mm", gtorch_op_mm (matrix, turned, &error), (gdouble) half * c * c);
@@ -254,8 +254,8 @@ losses (gconstpointer dtype)
   CHECK ("binary_cross_entropy_with_logits",
          gtorch_op_binary_cross_entropy_with_logits (zeros, zeros, NULL, NULL, mean, &error),
          log (2));
-  CHECK ("cross_entropy",
-         gtorch_op_cross_entropy (scores, classes, NULL, mean, -100, 0, &error), log (2));
+  CHECK ("cross_entropy", gtorch_op_cross_entropy (scores, classes, NULL, mean, -100, 0, &error),
+         log (2));
   CHECK ("cross_entropy with weights",
          gtorch_op_cross_entropy (scores, classes, weight, mean, -100, 0, &error), log (2));
   CHECK ("cross_entropy, smooth",
@@ -280,14 +280,14 @@ statistics (gconstpointer dtype)
   data_init (&data, GPOINTER_TO_UINT (dtype));
   c = data.c;
   high = data.n / side;
-  g_assert_true (gtorch_op_native_layer_norm (data.mixed, NULL, NULL, 1, 0, &output, &mean,
-                                              &spread, &failed));
+  g_assert_true (
+      gtorch_op_native_layer_norm (data.mixed, NULL, NULL, 1, 0, &output, &mean, &spread, &failed));
   check (&data, "mean of layer_norm", g_steal_pointer (&mean), NULL, 1.5 * c);
   check (&data, "deviation of layer_norm", g_steal_pointer (&spread), NULL, 2 / c);
   g_clear_pointer (&output, gtorch_impl_unref);
   turned = gtorch_impl_new_view (data.mixed, 0, (gint64[]){ data.n, 1 }, (gint64[]){ 1, 1 }, 2);
-  g_assert_true (gtorch_op_native_batch_norm (turned, NULL, NULL, 0, &output, &mean, &spread,
-                                              &failed));
+  g_assert_true (
+      gtorch_op_native_batch_norm (turned, NULL, NULL, 0, &output, &mean, &spread, &failed));
   check (&data, "mean of batch_norm", g_steal_pointer (&mean), NULL, 1.5 * c);
   check (&data, "variance of batch_norm", g_steal_pointer (&spread), NULL, c * c / 4);
   image = shaped (data.x, (gint64[]){ 1, 1, high, side }, 4);
@@ -327,8 +327,8 @@ gradients (gconstpointer dtype)
     g_autoptr (GTorchImpl) zero = filled (&data.n, 1, 0, data.dtype);
     g_autoptr (GTorchImpl) one = filled (&data.n, 1, 1, data.dtype);
 
-    g_assert_true (gtorch_op_layer_norm_backward (a, b, NULL, zero, one, &first, &second, &third,
-                                                  &failed));
+    g_assert_true (
+        gtorch_op_layer_norm_backward (a, b, NULL, zero, one, &first, &second, &third, &failed));
     check (&data, "weights of layer_norm", g_steal_pointer (&second), NULL, n * c);
     check (&data, "bias of layer_norm", g_steal_pointer (&third), NULL, n * c);
   }

@@ -76,10 +76,10 @@ make_views (Inputs *views, Inputs *copies, const GTorchSample *sample, guint dty
       const GTorchSampleTensor *spec = &sample->tensors[i];
       const guint own = spec->dtype != GTORCH_DTYPE_NONE ? spec->dtype : dtype;
 
-      views->tensors[i] = which < 0 || (guint) which == i
-                              ? input_new_view (spec, own, view, dim, sample, rand)
-                              : input_new (spec, own, LAYOUT_CONTIGUOUS, sample->low, sample->high,
-                                           rand);
+      views->tensors[i] =
+          which < 0 || (guint) which == i
+              ? input_new_view (spec, own, view, dim, sample, rand)
+              : input_new (spec, own, LAYOUT_CONTIGUOUS, sample->low, sample->high, rand);
       copies->tensors[i] = input_copy (views->tensors[i], own);
     }
   views->n = copies->n = sample->n_tensors;
@@ -121,8 +121,7 @@ bit_difference (const GTorchImpl *impl, const GTorchImpl *expected)
       const Number a = element_get (impl, i), b = element_get (expected, i);
 
       if (memcmp (&a, &b, sizeof a) != 0)
-        return g_strdup_printf ("element %" G_GINT64_FORMAT
-                                ": %.17g%+.17gi, expected %.17g%+.17gi",
+        return g_strdup_printf ("element %" G_GINT64_FORMAT ": %.17g%+.17gi, expected %.17g%+.17gi",
                                 i, creal (a), cimag (a), creal (b), cimag (b));
     }
   return NULL;
@@ -158,14 +157,12 @@ check_view (const GTorchSample *sample, gint64 most, guint dtype, View view, gin
       g_autoptr (GTorchImpl) result = impl_to_host (results->pdata[i]);
       g_autoptr (GTorchImpl) wanted = impl_to_host (expected->pdata[i]);
 
-      text = is_exact (op, dtype)
-                 ? bit_difference (result, wanted)
-                 : difference (result, wanted, tolerance_of (op, dtype, most));
+      text = is_exact (op, dtype) ? bit_difference (result, wanted)
+                                  : difference (result, wanted, tolerance_of (op, dtype, most));
     }
   if (text != NULL)
     {
-      g_test_message ("%s, sample %u, %s, input %d %s in dim %d, %" G_GINT64_FORMAT
-                      " elements: %s",
+      g_test_message ("%s, sample %u, %s, input %d %s in dim %d, %" G_GINT64_FORMAT " elements: %s",
                       op->name, sample->index, gtorch_dtype_get_name (dtype), which,
                       view_names[view], dim, most, text);
       g_test_fail ();
@@ -302,8 +299,8 @@ empty_tensors_give_what_the_cpu_gives (gconstpointer data)
 static gboolean
 is_about_layout (const GTorchOpClass *op)
 {
-  static const gchar *const names[] = { "view",        "view_as",   "unflatten", "view_as_complex",
-                                        "as_strided",  "empty_like", "new_empty", "empty",
+  static const gchar *const names[] = { "view",       "view_as",    "unflatten", "view_as_complex",
+                                        "as_strided", "empty_like", "new_empty", "empty",
                                         NULL };
 
   return g_strv_contains (names, op->name);

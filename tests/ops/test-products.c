@@ -29,8 +29,8 @@ filled (guint dtype, const gint64 *shape, guint n_dims, gdouble value)
 
 /* Holds beta * self + alpha * (a @ b) against a number, for matrices full of numbers. */
 static void
-check (guint dtype, gboolean batched, gint64 inner, gdouble self, gdouble a, gdouble b, gdouble beta,
-       gdouble alpha, gdouble expected)
+check (guint dtype, gboolean batched, gint64 inner, gdouble self, gdouble a, gdouble b,
+       gdouble beta, gdouble alpha, gdouble expected)
 {
   const gint64 left[] = { 2, ROWS, inner }, right[] = { 2, inner, COLUMNS };
   const gint64 shape[] = { 2, ROWS, COLUMNS };
