@@ -32,6 +32,8 @@ typedef gboolean (*GTorchInvoker) (GTorchImpl *const *inputs, guint n_inputs,
                                    const GTorchAttr *attrs, GPtrArray *results, GError **error);
 
 extern const GTorchInvoker gtorch_op_invokers[];
+/* The same for the in-place forms, whose result is input 0; NULL where there is none. */
+extern const GTorchInvoker gtorch_op_in_place_invokers[];
 extern const GTorchSample gtorch_op_samples[];
 extern const guint gtorch_n_op_samples;
 

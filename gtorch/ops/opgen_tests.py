@@ -65,14 +65,8 @@ def attr_value(row, sample, a):
     return f'{{ .{a.member} = {value} }}'
 
 
-def emit_invoker(row):
-    """One signature for every op, composites too."""
-    out = [
-        'static gboolean',
-        f'invoke_{row.name} (GTorchImpl *const *inputs, guint n_inputs, '
-        'const GTorchAttr *attrs, GPtrArray *results, GError **error)',
-        '{',
-    ]
+def invoker_args(row):
+    """The arguments of an internal function, taken from those of an invoker."""
     args, index, attr = [], 0, 0
     for a in row.args:
         if a.kind in ('Tensor', 'Tensor?'):
@@ -86,6 +80,17 @@ def emit_invoker(row):
         else:
             args.append(f'attrs[{attr}].{a.member}')
             attr += 1
+    return args
+
+
+def emit_invoker(row):
+    """One signature for every op, composites too, and for its in-place form."""
+    params = (
+        '(GTorchImpl *const *inputs, guint n_inputs, '
+        'const GTorchAttr *attrs, GPtrArray *results, GError **error)'
+    )
+    args, n = invoker_args(row), len(row.outputs)
+    out = ['static gboolean', f'invoke_{row.name} {params}', '{']
     if row.returns_list:
         out += [
             f'  g_autoptr (GPtrArray) list = gtorch_op_{row.name} ({", ".join(args + ["error"])});',
@@ -94,7 +99,7 @@ def emit_invoker(row):
             '  for (guint i = 0; i < list->len; i++)',
             '    g_ptr_array_add (results, gtorch_impl_ref (list->pdata[i]));',
         ]
-    elif len(row.outputs) == 1:
+    elif n == 1:
         out += [
             f'  GTorchImpl *result = gtorch_op_{row.name} ({", ".join(args + ["error"])});',
             '  if (result == NULL)',
@@ -102,15 +107,28 @@ def emit_invoker(row):
             '  g_ptr_array_add (results, result);',
         ]
     else:
-        n = len(row.outputs)
+        addresses = [f'&r[{i}]' for i in range(n)]
         out += [
             f'  GTorchImpl *r[{n}] = {{ NULL }};',
-            f'  if (!gtorch_op_{row.name} ({", ".join(args + [f"&r[{i}]" for i in range(n)] + ["error"])}))',
+            f'  if (!gtorch_op_{row.name} ({", ".join(args + addresses + ["error"])}))',
             '    return FALSE;',
             f'  for (guint i = 0; i < {n}; i++)',
             '    g_ptr_array_add (results, r[i]);',
         ]
-    return out + ['  return TRUE;', '}', '']
+    out += ['  return TRUE;', '}', '']
+    if row.inplace:
+        out += [
+            'static gboolean',
+            f'invoke_{row.name}_inplace {params}',
+            '{',
+            f'  if (!gtorch_op_{row.name}_inplace ({", ".join(args + ["error"])}))',
+            '    return FALSE;',
+            '  g_ptr_array_add (results, gtorch_impl_ref (inputs[0]));',
+            '  return TRUE;',
+            '}',
+            '',
+        ]
+    return out
 
 
 def emit_samples(rows):
@@ -153,6 +171,9 @@ def emit_samples(rows):
             )
     out += ['const GTorchInvoker gtorch_op_invokers[] = {']
     out += [f'  [{enum_constant("OP", r.name)}] = invoke_{r.name},' for r in rows]
+    out += ['};', '', 'const GTorchInvoker gtorch_op_in_place_invokers[] = {']
+    out += [f'  [{enum_constant("OP", r.name)}] = invoke_{r.name}_inplace,' for r in rows if r.inplace]
+    out += [f'  [{enum_constant("OP", rows[-1].name)} + 1] = NULL,']
     out += ['};', '', 'const GTorchSample gtorch_op_samples[] = {'] + table
     return out + [
         '};',
