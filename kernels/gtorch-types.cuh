@@ -302,6 +302,9 @@ cimag (cuda::std::complex<R> x)
 }
 
 /* --- the functions of gtorch/cpu/gtorch-cpu-loops.h --- */
+#define GT_SPECIAL static __device__
+#include "gtorch-special.h"
+
 #define gt_max(a, b)     ((a) != (a) || (a) > (b) ? (a) : (b))
 #define gt_min(a, b)     ((a) != (a) || (a) < (b) ? (a) : (b))
 #define gt_maximum(a, b) ((b) != (b) ? (b) : gt_max (a, b))

@@ -287,3 +287,28 @@ SUM (c128, GTorchComplex128, GTorchComplex128)
 FOLDS (f32, float)
 FOLDS (f64, double)
 FOLDS (i64, gint64)
+
+/* --- recurrences along n[0] lines of n[1] elements, n[2] apart; from the end if n[3] --- */
+#define RECURRENCE(name, T)                                                       \
+  GT_KERNEL (gt_recurrence_##name)                                                \
+  {                                                                               \
+    for (GT_LOOP (line, p.n[0]))                                                  \
+      {                                                                           \
+        const int64_t hop = p.n[3] != 0 ? -p.n[2] : p.n[2];                       \
+        int64_t column, at = gt_split (line, p.n[2], &column) * p.n[1] * p.n[2];  \
+        T e = (T) p.d[0];                                                         \
+                                                                                  \
+        at += column + (p.n[3] != 0 ? (p.n[1] - 1) * p.n[2] : 0);                 \
+        for (int64_t i = 0; i < p.n[1]; i++, at += hop)                           \
+          {                                                                       \
+            const T x = ((const T *) p.in[0])[at], f = ((const T *) p.in[1])[at]; \
+                                                                                  \
+            ((T *) p.out[0])[at] = e;                                             \
+            e = x + f * e;                                                        \
+          }                                                                       \
+      }                                                                           \
+  }
+RECURRENCE (f32, float)
+RECURRENCE (f64, double)
+RECURRENCE (c64, GTorchComplex64)
+RECURRENCE (c128, GTorchComplex128)

@@ -235,6 +235,9 @@ enum
       }                                                                                   \
   }
 
+#define GT_SPECIAL static inline
+#include "kernels/gtorch-special.h"
+
 /* --- what expressions may use beside <tgmath.h>; T-generic by macros --- */
 #define gt_max(a, b) \
   ((a) != (a) || (a) > (b) ? (a) : (b)) /* NaN wins; of floats only a may be NaN here: */

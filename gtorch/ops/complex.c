@@ -73,13 +73,26 @@ gtorch_shape_view_as_real (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
+/* Is there a complex tensor whose parts the pairs are? */
+static gboolean
+are_complex_in_memory (const GTorchImpl *self)
+{
+  guint i, n = self->n_dims;
+
+  if (n == 0 || self->shape[n - 1] != 2 || self->strides[n - 1] != 1 || self->offset % 2 != 0)
+    return FALSE;
+  for (i = 0; i + 1 < n; i++)
+    if (self->shape[i] > 1 && self->strides[i] % 2 != 0)
+      return FALSE;
+  return TRUE;
+}
+
 gboolean
 gtorch_shape_view_as_complex (GTorchOpCall *call, GError **error)
 {
   GTorchImpl *self = call->inputs[0];
   gint64 strides[GTORCH_MAX_DIMS];
   guint i, n = self->n_dims;
-  gboolean even = self->offset % 2 == 0;
 
   if (!gtorch_call_check_dtype (call, self->dtype, error))
     return FALSE;
@@ -91,11 +104,8 @@ gtorch_shape_view_as_complex (GTorchOpCall *call, GError **error)
       return FALSE;
     }
   for (i = 0; i + 1 < n; i++)
-    {
-      even = even && (self->shape[i] <= 1 || self->strides[i] % 2 == 0);
-      strides[i] = self->shape[i] <= 1 ? 0 : self->strides[i] / 2;
-    }
-  if (!even || self->strides[n - 1] != 1)
+    strides[i] = self->shape[i] <= 1 ? 0 : self->strides[i] / 2;
+  if (!are_complex_in_memory (self))
     {
       gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
                          _ ("pairs at offset %" G_GINT64_FORMAT
@@ -110,6 +120,20 @@ gtorch_shape_view_as_complex (GTorchOpCall *call, GError **error)
                                                                    : GTORCH_DTYPE_COMPLEX128,
                                self->offset / 2, self->shape, strides, n - 1);
   return TRUE;
+}
+
+GTorchImpl *
+gtorch_op_complex_of_pairs (GTorchImpl *self, GError **error)
+{
+  g_autoptr (GTorchImpl) real = NULL;
+  g_autoptr (GTorchImpl) imag = NULL;
+
+  if (are_complex_in_memory (self))
+    return gtorch_op_view_as_complex (self, error);
+  if ((real = gtorch_op_select (self, -1, 0, error)) == NULL
+      || (imag = gtorch_op_select (self, -1, 1, error)) == NULL)
+    return NULL;
+  return gtorch_op_complex (real, imag, error);
 }
 
 /* --- from parts --- */
@@ -200,6 +224,36 @@ gtorch_op_angle (GTorchImpl *self, GError **error)
     return gtorch_op_angle_of (self, error);
   floating = gtorch_op_to_dtype (self, gtorch_get_default_dtype (), error);
   return floating != NULL ? gtorch_op_angle_of (floating, error) : NULL;
+}
+
+/* With d the direction, the derivative of z / |z| along v is (v - d Re (conj (d) v)) / |z|. */
+GTorchImpl *
+gtorch_op_sgn_gradient (GTorchImpl *upper, GTorchImpl *self, GTorchImpl *direction, GError **error)
+{
+  g_autoptr (GTorchImpl) zero = gtorch_impl_new_int (0);
+  g_autoptr (GTorchImpl) turned = NULL;
+  g_autoptr (GTorchImpl) product = NULL;
+  g_autoptr (GTorchImpl) length = NULL;
+  g_autoptr (GTorchImpl) along = NULL;
+  g_autoptr (GTorchImpl) across = NULL;
+  g_autoptr (GTorchImpl) size = NULL;
+  g_autoptr (GTorchImpl) is_zero = NULL;
+  g_autoptr (GTorchImpl) divisor = NULL;
+  g_autoptr (GTorchImpl) quotient = NULL;
+
+  if (gtorch_dtype_kind (self->dtype) != GTORCH_KIND_COMPLEX)
+    return gtorch_op_zeros_like (upper, GTORCH_DTYPE_NONE, error);
+  if ((turned = gtorch_op_conj (direction, error)) == NULL
+      || (product = gtorch_op_mul (turned, upper, error)) == NULL
+      || (length = gtorch_op_real (product, error)) == NULL
+      || (along = gtorch_op_mul (direction, length, error)) == NULL
+      || (across = gtorch_op_sub (upper, along, 1, error)) == NULL
+      || (size = gtorch_op_abs (self, error)) == NULL
+      || (is_zero = gtorch_op_eq (self, zero, error)) == NULL
+      || (divisor = gtorch_op_add (size, is_zero, 1, error)) == NULL
+      || (quotient = gtorch_op_div (across, divisor, error)) == NULL)
+    return NULL;
+  return gtorch_op_where (is_zero, zero, quotient, error);
 }
 
 /* Of z: grad i z / |z|², in real numbers, and 0 for 0. */

@@ -7,6 +7,7 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "autograd/gtorch-grad-mode.h"
 #include "gtorch-dtype-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-scratch-private.h"
@@ -67,10 +68,16 @@ GTorchImpl *
 gtorch_op_median (GTorchImpl *self, GError **error)
 {
   static const gint64 all = -1;
+  gboolean before = gtorch_set_grad_enabled (FALSE);
   g_autoptr (GTorchImpl) row = gtorch_op_reshape (self, &all, 1, error);
-  GTorchImpl *value = NULL;
+  g_autoptr (GTorchImpl) value = NULL;
+  gboolean success = row != NULL && gtorch_op_median_dim (row, 0, FALSE, &value, NULL, error);
 
-  return row != NULL && gtorch_op_median_dim (row, 0, FALSE, &value, NULL, error) ? value : NULL;
+  gtorch_set_grad_enabled (before);
+  if (!success)
+    return NULL;
+  return gtorch_autograd_wanted (&self, 1) ? gtorch_op_with_gradient_of (value, self, error)
+                                           : g_steal_pointer (&value);
 }
 
 /* --- repeats that are a tensor --- */

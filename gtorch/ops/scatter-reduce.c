@@ -94,13 +94,128 @@ gtorch_cpu_fold (guint dtype, gint64 reduction)
 
 /* --- gradients --- */
 
+/* The gradient of elements of src, if they are 1 where mask is true: grad times the product of the others. */
+static GTorchImpl *
+product_without (GTorchGradContext *context, GTorchImpl *grad, GTorchImpl *mask, GError **error)
+{
+  GTorchImpl *self = context->inputs[0], *index = context->inputs[1], *src = context->inputs[2];
+  gint64 dim = context->attrs[0].i;
+  g_autoptr (GTorchImpl) one = gtorch_impl_new_int (1);
+  g_autoptr (GTorchImpl) without = gtorch_op_masked_fill (src, mask, one, error);
+  g_autoptr (GTorchImpl) others =
+      without != NULL
+          ? gtorch_op_scatter_fold (self, dim, index, without, GTORCH_INDEX_REDUCTION_PROD, error)
+          : NULL;
+  g_autoptr (GTorchImpl) product = others != NULL ? gtorch_op_mul (grad, others, error) : NULL;
+
+  return product != NULL ? gtorch_op_gather (product, dim, index, error) : NULL;
+}
+
+/* Of the zeros of src with one target the one that comes first. */
+static GTorchImpl *
+find_first (GTorchGradContext *context, GTorchImpl *is_zero, GError **error)
+{
+  GTorchImpl *self = context->inputs[0], *index = context->inputs[1], *src = context->inputs[2];
+  gint64 dim = context->attrs[0].i;
+  g_autoptr (GTorchImpl) last = gtorch_impl_new_int (src->numel);
+  g_autoptr (GTorchImpl) row =
+      gtorch_op_arange (0, src->numel, 1, GTORCH_DTYPE_INT64, gtorch_impl_device (src), error);
+  g_autoptr (GTorchImpl) places =
+      row != NULL ? gtorch_op_reshape (row, src->shape, src->n_dims, error) : NULL;
+  g_autoptr (GTorchImpl) of_zeros =
+      places != NULL ? gtorch_op_where (is_zero, places, last, error) : NULL;
+  g_autoptr (GTorchImpl) begin = of_zeros != NULL
+                                     ? gtorch_op_new_full (self, self->shape, self->n_dims,
+                                                           src->numel, GTORCH_DTYPE_INT64, error)
+                                     : NULL;
+  g_autoptr (GTorchImpl) least =
+      begin != NULL
+          ? gtorch_op_scatter_fold (begin, dim, index, of_zeros, GTORCH_INDEX_REDUCTION_AMIN, error)
+          : NULL;
+  g_autoptr (GTorchImpl) gathered =
+      least != NULL ? gtorch_op_gather (least, dim, index, error) : NULL;
+
+  return gathered != NULL ? gtorch_op_eq (of_zeros, gathered, error) : NULL;
+}
+
+/* How many zeros of src have the target of each of its elements. */
+static GTorchImpl *
+count_zeros (GTorchGradContext *context, GTorchImpl *is_zero, GError **error)
+{
+  GTorchImpl *self = context->inputs[0], *index = context->inputs[1];
+  gint64 dim = context->attrs[0].i;
+  g_autoptr (GTorchImpl) ones = gtorch_op_to_dtype (is_zero, GTORCH_DTYPE_INT64, error);
+  g_autoptr (GTorchImpl) none = ones != NULL ? gtorch_op_new_zeros (self, self->shape, self->n_dims,
+                                                                    GTORCH_DTYPE_INT64, error)
+                                             : NULL;
+  g_autoptr (GTorchImpl) counts =
+      none != NULL ? gtorch_op_scatter_add (none, dim, index, ones, error) : NULL;
+
+  return counts != NULL ? gtorch_op_gather (counts, dim, index, error) : NULL;
+}
+
+/* With two zeros of one target the gradient of each is 0, but not the gradient of that, which needs the
+ * product without the one and without the other. With more of them that is 0, too. */
+static GTorchImpl *
+choose_of_zeros (GTorchGradContext *context, GTorchImpl *grad, GTorchImpl *is_zero,
+                 GTorchImpl *zeros, GTorchImpl *of_rest, GError **error)
+{
+  g_autoptr (GTorchImpl) two = gtorch_impl_new_int (2);
+  g_autoptr (GTorchImpl) first = find_first (context, is_zero, error);
+  g_autoptr (GTorchImpl) is_first =
+      first != NULL ? gtorch_op_logical_and (first, is_zero, error) : NULL;
+  g_autoptr (GTorchImpl) later = is_first != NULL ? gtorch_op_ne (is_zero, is_first, error) : NULL;
+  g_autoptr (GTorchImpl) of_two = later != NULL ? gtorch_op_eq (zeros, two, error) : NULL;
+  g_autoptr (GTorchImpl) is_second =
+      of_two != NULL ? gtorch_op_logical_and (later, of_two, error) : NULL;
+  g_autoptr (GTorchImpl) of_first =
+      is_second != NULL ? product_without (context, grad, is_first, error) : NULL;
+  g_autoptr (GTorchImpl) of_second =
+      of_first != NULL ? product_without (context, grad, is_second, error) : NULL;
+  g_autoptr (GTorchImpl) chosen =
+      of_second != NULL ? gtorch_op_where (is_second, of_second, of_rest, error) : NULL;
+
+  return chosen != NULL ? gtorch_op_where (is_first, of_first, chosen, error) : NULL;
+}
+
+static GTorchImpl *
+prod_backward_to_src (GTorchGradContext *context, GTorchImpl *grad, GError **error)
+{
+  GTorchImpl *self = context->inputs[0], *index = context->inputs[1], *src = context->inputs[2];
+  GTorchImpl *const sources[] = { grad, self, src };
+  g_autoptr (GTorchImpl) zero = gtorch_impl_new_int (0);
+  g_autoptr (GTorchImpl) one = gtorch_impl_new_int (1);
+  g_autoptr (GTorchImpl) is_zero = gtorch_op_eq (src, zero, error);
+  g_autoptr (GTorchImpl) zeros = is_zero != NULL ? count_zeros (context, is_zero, error) : NULL;
+  g_autoptr (GTorchImpl) product =
+      zeros != NULL ? gtorch_op_mul (grad, context->outputs[0], error) : NULL;
+  g_autoptr (GTorchImpl) gathered =
+      product != NULL ? gtorch_op_gather (product, context->attrs[0].i, index, error) : NULL;
+  g_autoptr (GTorchImpl) divisor =
+      gathered != NULL ? gtorch_op_masked_fill (src, is_zero, one, error) : NULL;
+  g_autoptr (GTorchImpl) of_rest =
+      divisor != NULL ? gtorch_op_div (gathered, divisor, error) : NULL;
+  g_autoptr (GTorchImpl) only = NULL;
+  g_autoptr (GTorchImpl) single = NULL;
+  g_autoptr (GTorchImpl) of_single = NULL;
+
+  if (of_rest == NULL)
+    return NULL;
+  if (gtorch_autograd_wanted (sources, 3))
+    return choose_of_zeros (context, grad, is_zero, zeros, of_rest, error);
+  if ((only = gtorch_op_eq (zeros, one, error)) == NULL
+      || (single = gtorch_op_logical_and (is_zero, only, error)) == NULL
+      || (of_single = product_without (context, grad, single, error)) == NULL)
+    return NULL;
+  return gtorch_op_where (single, of_single, of_rest, error);
+}
+
 /* Where self is 0, its gradient is the product of the others. Of several elements of src with one target, a
  * 0 has the product of the others if there is no second 0; otherwise all have 0. */
 static gboolean
 prod_backward (GTorchGradContext *context, GTorchImpl *grad, GError **error)
 {
   GTorchImpl *self = context->inputs[0], *index = context->inputs[1], *src = context->inputs[2];
-  GTorchImpl *result = context->outputs[0];
   gint64 dim = context->attrs[0].i;
   g_autoptr (GTorchImpl) zero = gtorch_impl_new_int (0);
   g_autoptr (GTorchImpl) one = gtorch_impl_new_int (1);
@@ -122,40 +237,7 @@ prod_backward (GTorchGradContext *context, GTorchImpl *grad, GError **error)
     }
   if (context->needs[2])
     {
-      g_autoptr (GTorchImpl) is_zero = gtorch_op_eq (src, zero, error);
-      g_autoptr (GTorchImpl) ones =
-          is_zero != NULL ? gtorch_op_to_dtype (is_zero, GTORCH_DTYPE_INT64, error) : NULL;
-      g_autoptr (GTorchImpl) none =
-          ones != NULL
-              ? gtorch_op_new_zeros (self, self->shape, self->n_dims, GTORCH_DTYPE_INT64, error)
-              : NULL;
-      g_autoptr (GTorchImpl) counts =
-          none != NULL ? gtorch_op_scatter_add (none, dim, index, ones, error) : NULL;
-      g_autoptr (GTorchImpl) zeros =
-          counts != NULL ? gtorch_op_gather (counts, dim, index, error) : NULL;
-      g_autoptr (GTorchImpl) only = zeros != NULL ? gtorch_op_eq (zeros, one, error) : NULL;
-      g_autoptr (GTorchImpl) single =
-          only != NULL ? gtorch_op_logical_and (is_zero, only, error) : NULL;
-      g_autoptr (GTorchImpl) without =
-          single != NULL ? gtorch_op_masked_fill (src, single, one, error) : NULL;
-      g_autoptr (GTorchImpl) others =
-          without != NULL ? gtorch_op_scatter_fold (self, dim, index, without,
-                                                    GTORCH_INDEX_REDUCTION_PROD, error)
-                          : NULL;
-      g_autoptr (GTorchImpl) first = others != NULL ? gtorch_op_mul (grad, others, error) : NULL;
-      g_autoptr (GTorchImpl) of_single =
-          first != NULL ? gtorch_op_gather (first, dim, index, error) : NULL;
-      g_autoptr (GTorchImpl) second =
-          of_single != NULL ? gtorch_op_mul (grad, result, error) : NULL;
-      g_autoptr (GTorchImpl) gathered =
-          second != NULL ? gtorch_op_gather (second, dim, index, error) : NULL;
-      g_autoptr (GTorchImpl) divisor =
-          gathered != NULL ? gtorch_op_masked_fill (src, is_zero, one, error) : NULL;
-      g_autoptr (GTorchImpl) of_rest =
-          divisor != NULL ? gtorch_op_div (gathered, divisor, error) : NULL;
-
-      context->result[2] =
-          of_rest != NULL ? gtorch_op_where (single, of_single, of_rest, error) : NULL;
+      context->result[2] = prod_backward_to_src (context, grad, error);
       if (context->result[2] == NULL)
         return FALSE;
     }

@@ -155,12 +155,12 @@ gtorch_composite_norm (GTorchImpl *self, gdouble p, const gint64 *dim, gsize n_d
     return gtorch_op_norm2 (self, dim, n_dim, keepdim, error);
   if (p == 0)
     {
-      g_autoptr (GTorchImpl) zero = gtorch_impl_new_int (0);
-      g_autoptr (GTorchImpl) other = gtorch_op_ne (self, zero, error);
+      g_autoptr (GTorchImpl) ones = NULL;
 
-      return other != NULL ? gtorch_op_sum (other, dim, n_dim, keepdim,
-                                            gtorch_dtype_infos[self->dtype].real, error)
-                           : NULL;
+      size = gtorch_op_abs (self, error);
+      ones = size != NULL ? gtorch_op_is_nonzero (size, error) : NULL;
+      return ones != NULL ? gtorch_op_sum (ones, dim, n_dim, keepdim, GTORCH_DTYPE_NONE, error)
+                          : NULL;
     }
   size = gtorch_op_abs (self, error);
   if (size == NULL)

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* e[0] = start, e[k] = x[k - 1] + f[k - 1] e[k - 1] along a dimension of [outer, n, inner], or the same from
+ * the end to the beginning. With the conjugates of the factors f, the one direction is the gradient of the
+ * other. Nothing is divided: what is made of it is right for zeros, in every order. */
+
+#include "config.h"
+
+#include <complex.h>
+
+#include <glib/gi18n-lib.h>
+
+#include "autograd/gtorch-autograd-private.h"
+#include "cpu/gtorch-cpu-iter.h"
+#include "cpu/gtorch-cpu-pack.h"
+#include "cuda/gtorch-cuda-plain-private.h"
+#include "gtorch-ops-private.h"
+
+typedef struct
+{
+  guint dtype;
+  gboolean reverse;
+  gdouble start;
+  gconstpointer x, f;
+  gpointer y;
+  gint64 n, inner;
+} Scan;
+
+#define SCAN_OF(T)                                                       \
+  for (; begin < end; begin++)                                           \
+    {                                                                    \
+      const gint64 hop = s->reverse ? -s->inner : s->inner;              \
+      gint64 at = begin / s->inner * s->n * s->inner + begin % s->inner; \
+      const T *x = s->x, *f = s->f;                                      \
+      T *y = s->y, e = s->start;                                         \
+      at += s->reverse ? (s->n - 1) * s->inner : 0;                      \
+      for (i = 0; i < s->n; i++, at += hop)                              \
+        {                                                                \
+          y[at] = e;                                                     \
+          e = x[at] + f[at] * e;                                         \
+        }                                                                \
+    }
+
+static void
+scan_items (gint64 begin, gint64 end, gpointer user_data)
+{
+  const Scan *s = user_data;
+  gint64 i;
+
+  switch (s->dtype)
+    {
+    case GTORCH_DTYPE_FLOAT32:
+      SCAN_OF (float)
+      break;
+    case GTORCH_DTYPE_FLOAT64:
+      SCAN_OF (double)
+      break;
+    case GTORCH_DTYPE_COMPLEX64:
+      SCAN_OF (float _Complex)
+      break;
+    default:
+      SCAN_OF (double _Complex)
+    }
+}
+
+gboolean
+gtorch_shape_recurrence (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *self = call->inputs[0], *factor = call->inputs[1];
+  guint dim, dtype;
+
+  if (!gtorch_normalize_dim (call->op->name, call->attrs[0].i, self->n_dims, &dim, error))
+    return FALSE;
+  if (!gtorch_impl_same_shape (self, factor))
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE, _ ("shapes %s and %s must be the same"),
+                         gtorch_impl_shape_str (self), gtorch_impl_shape_str (factor));
+      return FALSE;
+    }
+  return gtorch_call_promote (call, 0, 2, &dtype, error)
+         && gtorch_call_set_output (call, 0, dtype, self->shape, self->n_dims, error);
+}
+
+/* The length of the dimension, and how many elements lie between two neighbours. */
+static void
+find_lines (const GTorchOpCall *call, gint64 *n, gint64 *inner)
+{
+  const GTorchImpl *self = call->inputs[0];
+  guint dim, i;
+
+  gtorch_normalize_dim (call->op->name, call->attrs[0].i, self->n_dims, &dim, NULL);
+  *n = self->n_dims == 0 ? 1 : self->shape[dim];
+  *inner = 1;
+  for (i = dim + 1; i < self->n_dims; i++)
+    *inner *= self->shape[i];
+}
+
+gboolean
+gtorch_cpu_recurrence (GTorchOpCall *call, GError **error)
+{
+  Scan s = { .dtype = gtorch_dtype_infos[call->compute].compute,
+             .start = call->attrs[1].d,
+             .reverse = call->attrs[2].i != 0 };
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) f = NULL;
+  g_autoptr (GTorchImpl) y = NULL;
+
+  if (call->outputs[0]->numel == 0)
+    return TRUE;
+  x = gtorch_cpu_pack (call->inputs[0], s.dtype, error);
+  f = x != NULL ? gtorch_cpu_pack (call->inputs[1], s.dtype, error) : NULL;
+  y = f != NULL ? gtorch_cpu_pack_output (call->outputs[0], s.dtype, error) : NULL;
+  if (y == NULL)
+    return FALSE;
+  find_lines (call, &s.n, &s.inner);
+  s.x = gtorch_impl_data (x);
+  s.f = gtorch_impl_data (f);
+  s.y = gtorch_impl_data (y);
+  gtorch_parallel_for (y->numel / s.n, 1 + GTORCH_CPU_GRAIN / s.n, scan_items, &s);
+  gtorch_cpu_unpack (y, call->outputs[0]);
+  return TRUE;
+}
+
+/* A thread for each line: it is for gradients of gradients of products alone. */
+gboolean
+gtorch_cuda_recurrence (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  const guint dtype = gtorch_dtype_infos[call->compute].compute;
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) f = NULL;
+  g_autoptr (GTorchImpl) y = NULL;
+  GtPlain p = { { NULL } };
+  gint64 n, inner;
+
+  if (call->outputs[0]->numel == 0)
+    return TRUE;
+  x = gtorch_cuda_pack (call->inputs[0], dtype, lane, error);
+  f = x != NULL ? gtorch_cuda_pack (call->inputs[1], dtype, lane, error) : NULL;
+  y = f != NULL ? gtorch_cuda_pack_output (call->outputs[0], dtype, error) : NULL;
+  if (y == NULL)
+    return FALSE;
+  find_lines (call, &n, &inner);
+  p.n[0] = y->numel / n;
+  p.n[1] = n;
+  p.n[2] = inner;
+  p.n[3] = call->attrs[2].i;
+  p.d[0] = call->attrs[1].d;
+  p.in[0] = gtorch_impl_data (x);
+  p.in[1] = gtorch_impl_data (f);
+  p.out[0] = gtorch_impl_data (y);
+  return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_SEGMENTS, "recurrence", dtype, lane, p.n[0], &p,
+                                error)
+         && gtorch_cuda_unpack (y, call->outputs[0], lane, error);
+}
+
+/* --- gradients of products --- */
+
+/* The product of all before each position along dim, or with reverse of all behind it. */
+static GTorchImpl *
+products (GTorchImpl *self, gint64 dim, gboolean reverse, GError **error)
+{
+  g_autoptr (GTorchImpl) zeros = gtorch_op_zeros_like (self, GTORCH_DTYPE_NONE, error);
+
+  return zeros != NULL ? gtorch_op_recurrence (zeros, self, dim, 1, reverse, error) : NULL;
+}
+
+/* Element i takes part in all results from i on: with t[i] = upper[i] + x[i + 1] t[i + 1], its gradient is
+ * t[i] times the product of all before it. */
+GTorchImpl *
+gtorch_op_cumprod_gradient (GTorchImpl *upper, GTorchImpl *self, gint64 dim, GError **error)
+{
+  GTorchImpl *const sources[] = { upper, self };
+  g_autoptr (GTorchImpl) factors = gtorch_op_conj (self, error);
+  g_autoptr (GTorchImpl) before = NULL;
+  g_autoptr (GTorchImpl) scaled = NULL;
+  g_autoptr (GTorchImpl) later = NULL;
+  g_autoptr (GTorchImpl) sums = NULL;
+
+  if (factors == NULL)
+    return NULL;
+  if (!gtorch_autograd_wanted (sources, 2))
+    return gtorch_op_cumprod_backward (upper, factors, dim, error);
+  if ((before = products (factors, dim, FALSE, error)) == NULL
+      || (scaled = gtorch_op_mul (upper, factors, error)) == NULL
+      || (later = gtorch_op_recurrence (scaled, factors, dim, 0, TRUE, error)) == NULL
+      || (sums = gtorch_op_add (upper, later, 1, error)) == NULL)
+    return NULL;
+  return gtorch_op_mul (before, sums, error);
+}
+
+GTorchImpl *
+gtorch_op_other_products (GTorchImpl *self, const gint64 *dim, gsize n_dim, GError **error)
+{
+  g_autoptr (GTorchImpl) turned = NULL;
+  g_autoptr (GTorchImpl) rows = NULL;
+  g_autoptr (GTorchImpl) before = NULL;
+  g_autoptr (GTorchImpl) behind = NULL;
+  g_autoptr (GTorchImpl) product = NULL;
+  g_autoptr (GTorchImpl) shaped = NULL;
+  gint64 order[GTORCH_MAX_DIMS], back[GTORCH_MAX_DIMS], sizes[2] = { 1, 1 };
+  guint64 mask;
+  guint pass, i, n = 0;
+
+  if (!gtorch_autograd_wanted (&self, 1))
+    return gtorch_op_prod_others (self, dim, n_dim, error);
+  if (!gtorch_normalize_dims ("prod", dim, n_dim, self->n_dims, &mask, error))
+    return NULL;
+  for (pass = 0; pass < 2; pass++)
+    for (i = 0; i < self->n_dims; i++)
+      if (((mask >> i) & 1) == pass)
+        {
+          back[i] = n;
+          order[n++] = i;
+          sizes[pass] *= self->shape[i];
+        }
+  if ((turned = gtorch_op_permute (self, order, n, error)) == NULL
+      || (rows = gtorch_op_reshape (turned, sizes, 2, error)) == NULL
+      || (before = products (rows, 1, FALSE, error)) == NULL
+      || (behind = products (rows, 1, TRUE, error)) == NULL
+      || (product = gtorch_op_mul (before, behind, error)) == NULL
+      || (shaped = gtorch_op_reshape (product, turned->shape, turned->n_dims, error)) == NULL)
+    return NULL;
+  return gtorch_op_permute (shaped, back, n, error);
+}
