@@ -179,6 +179,10 @@ struct _GTorchGradContext
 /* The gradient of output i, a new reference: zeros when nothing arrived. */
 GTorchImpl *gtorch_grad_or_zeros (GTorchGradContext *context, guint i, GError **error);
 
+/* The gradients that there are not: errors. One is that of an operation, the other of an argument. */
+gboolean gtorch_grad_undefined (GTorchGradContext *context, GError **error);
+gboolean gtorch_grad_undefined_for (GTorchGradContext *context, const gchar *arg, GError **error);
+
 /* All operations, by id (GTORCH_OP_ADD, …; generated). */
 extern const GTorchOpClass gtorch_ops[];
 extern const guint gtorch_n_ops;

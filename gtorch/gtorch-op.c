@@ -785,3 +785,19 @@ gtorch_grad_or_zeros (GTorchGradContext *context, guint i, GError **error)
     return gtorch_impl_ref (context->grads[i]);
   return gtorch_op_zeros (meta->shape, meta->n_dims, meta->dtype, meta->device, error);
 }
+
+gboolean
+gtorch_grad_undefined (GTorchGradContext *context, GError **error)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD, _ ("%s: its derivative is not defined"),
+               context->op->name);
+  return FALSE;
+}
+
+gboolean
+gtorch_grad_undefined_for (GTorchGradContext *context, const gchar *arg, GError **error)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+               _ ("%s: the derivative with respect to %s is not defined"), context->op->name, arg);
+  return FALSE;
+}

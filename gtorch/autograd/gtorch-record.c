@@ -266,8 +266,8 @@ unpack (OpNode *self, GTorchImpl **inputs, GTorchImpl **outputs, GError **error)
   for (i = 0; i < node->n_edges; i++)
     if (inputs[i] != NULL)
       inputs[i] = gtorch_edge_attach (&node->edges[i], inputs[i]);
-  for (i = 0; i < node->n_outputs; i++)
-    if (outputs[i] != NULL)
+  for (i = 0; i < node->n_outputs; i++) /* not of indices: they have no gradient */
+    if (outputs[i] != NULL && gtorch_dtype_kind (outputs[i]->dtype) >= GTORCH_KIND_FLOAT)
       gtorch_node_set_output (node, i, outputs[i]);
   return TRUE;
 }

@@ -194,6 +194,9 @@ gtorch_grad_native_batch_norm (GTorchGradContext *context, GError **error)
   gdouble eps = context->attrs[0].d;
   gsize n = input->n_dims - 1, i;
 
+  /* the statistics are for the passes alone */
+  if (context->grads[1] != NULL || context->grads[2] != NULL)
+    return gtorch_grad_undefined (context, error);
   if (grad == NULL)
     return TRUE;
   if (!gtorch_autograd_wanted (sources, weight != NULL ? 3 : 2))

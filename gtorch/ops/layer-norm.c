@@ -191,6 +191,9 @@ gtorch_grad_native_layer_norm (GTorchGradContext *context, GError **error)
   gint64 dims[GTORCH_MAX_DIMS];
   gsize n = context->attrs[0].i, i;
 
+  /* the statistics are for the passes alone */
+  if (context->grads[1] != NULL || context->grads[2] != NULL)
+    return gtorch_grad_undefined (context, error);
   if (grad == NULL)
     return TRUE;
   if (!gtorch_autograd_wanted (sources, weight != NULL ? 3 : 2))

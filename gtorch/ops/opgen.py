@@ -131,7 +131,11 @@ class Row:
         self.loops = self.parse_loops()
         self.loop_index = -1
         grad = data.get('grad')
+        if isinstance(grad, str) and grad not in ('function', 'none'):
+            self.fail('grad', f'no such form: {grad}')
         self.grad_function = grad == 'function'
+        has_tensors = any(a.is_tensor for a in self.args)
+        self.grad_none = grad == 'none' or self.promote == 'bool' or not has_tensors
         self.grad = grad if isinstance(grad, dict) else {}
         if self.grad and self.composite:
             self.fail('grad', 'a composite is differentiated through its parts')
@@ -178,6 +182,12 @@ class Row:
             return []
         takes_any = self.promote == 'common' and 'whole' not in self.flags
         return [d for d in CLASSES[self.dtypes] if takes_any or d in CLASSES['floatc']]
+
+    def grad_name(self):
+        """Without a gradient and a word about it, going backward is an error."""
+        if self.grad or self.grad_function:
+            return f'gtorch_grad_{self.name}'
+        return 'NULL' if self.composite or self.grad_none else 'gtorch_grad_undefined'
 
     # -- C declarations ----------------------------------------------------------------------------
     def c_args(self, public, scalar=None, scalar_type='gdouble'):
@@ -354,8 +364,7 @@ def emit_table(rows):
         out.append(f'    .cuda = {cuda},')
         if 'writes' in row.data:
             out.append(f'    .writes = gtorch_writes_{row.data["writes"]},')
-        has_grad = row.grad or row.grad_function
-        out.append(f'    .grad = {"gtorch_grad_" + row.name if has_grad else "NULL"},')
+        out.append(f'    .grad = {row.grad_name()},')
         out.append('  },')
     out += ['};', '', 'const guint gtorch_n_ops = G_N_ELEMENTS (gtorch_ops);', '']
     return out

@@ -287,6 +287,13 @@ def emit_gradient(row, rows):
         elif value.code != 'NULL':
             row.fail(f'grad.{t.name}', 'is not a tensor')
         body.append('    }')
+    for i, t in enumerate(row.tensors):
+        if t.name not in row.grad:
+            body += [
+                '',
+                f'  if (context->needs[{i}])',
+                f'    return gtorch_grad_undefined_for (context, "{t.name}", error);',
+            ]
     row.saved |= {
         n
         for n in used

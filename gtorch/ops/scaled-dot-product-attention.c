@@ -182,6 +182,11 @@ gtorch_grad_attention (GTorchGradContext *context, GError **error)
   GTorchImpl *grads[3] = { NULL };
   guint i;
 
+  /* the statistics are for the passes alone */
+  if (context->grads[1] != NULL)
+    return gtorch_grad_undefined (context, error);
+  if (context->needs[3])
+    return gtorch_grad_undefined_for (context, "mask", error);
   if (context->grads[0] == NULL)
     return TRUE;
   memcpy (sources + 1, context->inputs, 3 * sizeof (GTorchImpl *));

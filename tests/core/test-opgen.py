@@ -22,6 +22,8 @@ MISTAKES = [
     ('[a]\nargs = "Tensor self"\nfamily = "point"\ndoc = "x"\n', 'wrong.toml:a.family: must be one of'),
     ('[a]\nargs = "Tenser self"\nfamily = "view"\ndoc = "x"\n', 'no such kind of argument: Tenser'),
     ('[a]\nargs = "Tensor self"\nfamily = "view"\ndoc = "x"\ncolour = 1\n', 'wrong.toml:a.colour: no such key'),
+    ('[a]\nargs = "Tensor self"\nfamily = "view"\ndoc = "x"\ngrad = "nothing"\n',
+     'wrong.toml:a.grad: no such form: nothing'),
     ('[a]\nargs = "Tensor self"\nfamily = "view"\ndoc = "x"\ngrad.self = "b(grad)"\n',
      'wrong.toml:a.grad.self: no such operation: b'),
     ('[a]\nargs = "Tensor self"\nfamily = "view"\ndoc = "x"\ngrad.self = "a(gr"\n', 'wrong.toml:a.grad.self:'),
