@@ -16,6 +16,7 @@
 #include "gtorch-check-private.h"
 #include "gtorch-scratch-private.h"
 #include "io/gtorch-file-save-private.h"
+#include "gtorch-fork-private.h"
 
 struct _GTorchMemorySite
 {
@@ -180,6 +181,7 @@ gtorch_allocator_record_history (GTorchAllocator *self, GTorchHistoryLevel level
     {
       history = g_new0 (GTorchHistory, 1);
       g_mutex_init (&history->lock);
+      gtorch_fork_add_lock (&history->lock);
     }
   g_mutex_lock (&history->lock);
   while (history->n > 0)

@@ -5,6 +5,7 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "gtorch-fork-private.h"
 #include "gtorch-memory-pool-private.h"
 
 /**
@@ -176,6 +177,16 @@ gtorch_allocator_constructor (GType type, guint n_properties, GObjectConstructPa
 }
 
 static void
+gtorch_allocator_finalize (GObject *object)
+{
+  GTorchAllocator *self = GTORCH_ALLOCATOR (object);
+
+  gtorch_fork_remove_lock (&self->config_lock);
+  g_mutex_clear (&self->config_lock);
+  G_OBJECT_CLASS (gtorch_allocator_parent_class)->finalize (object);
+}
+
+static void
 gtorch_allocator_class_init (GTorchAllocatorClass *klass)
 {
   GObjectClass *object_class = G_OBJECT_CLASS (klass);
@@ -184,6 +195,7 @@ gtorch_allocator_class_init (GTorchAllocatorClass *klass)
   object_class->constructed = gtorch_allocator_constructed;
   object_class->get_property = gtorch_allocator_get_property;
   object_class->set_property = gtorch_allocator_set_property;
+  object_class->finalize = gtorch_allocator_finalize;
 
   /**
    * GTorchAllocator:device:
@@ -302,6 +314,7 @@ static void
 gtorch_allocator_init (GTorchAllocator *self)
 {
   g_mutex_init (&self->config_lock);
+  gtorch_fork_add_lock (&self->config_lock);
   gtorch_allocator_config_init (&self->config);
   self->caching = TRUE;
   self->stats.max_split_size = -1;

@@ -22,6 +22,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "gtorch-fork-private.h"
 #include "gtorch-graph-audit-private.h"
 #include "gtorch-graph-exec-private.h"
 #include "gtorch-ops-private.h"
@@ -68,6 +69,7 @@ struct _GTorchCapture
 };
 
 static GMutex capture_lock; /* of the capture of every stream */
+GTORCH_FORK_LOCK (capture_lock);
 
 static void
 set_capture (GTorchStream *stream, GTorchCapture *capture)

@@ -13,6 +13,7 @@
 #include "gtorch-device-manager.h"
 
 #include "gtorch-device-private.h"
+#include "gtorch-fork-private.h"
 
 /**
  * GTorchDeviceManager:
@@ -401,6 +402,8 @@ gtorch_get_num_threads (void)
 {
   gint n = g_atomic_int_get (&thread_count);
 
+  if (G_UNLIKELY (gtorch_fork_is_alone ()))
+    return 1;
   if (G_UNLIKELY (n == 0))
     {
       n = MAX (omp_get_max_threads (), 1);
@@ -438,5 +441,7 @@ gtorch_set_num_threads (gint n_threads, GError **error)
   g_atomic_int_set (&thread_count, n_threads);
   omp_set_num_threads (n_threads);
   openblas_set_num_threads (n_threads);
+  if (gtorch_fork_is_alone ())
+    omp_set_num_threads (1);
   return TRUE;
 }

@@ -12,6 +12,7 @@
 
 #include "gtorch-device-private.h"
 #include "gtorch-device-sample-private.h"
+#include "gtorch-fork-private.h"
 
 struct _GTorchWatch
 {
@@ -30,6 +31,7 @@ struct _GTorchWatch
 };
 
 static GMutex lock;
+GTORCH_FORK_LOCK (lock);
 static GCond changed;
 static GPtrArray *watches; /* what is being asked for; NULL while there is no thread */
 static gint64 asked[GTORCH_MAX_DEVICES];
@@ -211,6 +213,14 @@ run (gpointer data)
   g_mutex_unlock (&lock);
   return NULL;
 }
+
+/* In the child of a fork: the thread is gone, and with it who is asked for. The next watch starts another. */
+static void
+forget_watches (void)
+{
+  watches = NULL;
+}
+GTORCH_FORK_CHILD (forget_watches);
 
 GTorchWatch *
 gtorch_watch_new (GTorchDevice *device, guint interval, gboolean now, GMainContext *context,

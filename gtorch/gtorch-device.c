@@ -11,6 +11,7 @@
 #include "gtorch-check-private.h"
 #include "gtorch-device-private.h"
 #include "gtorch-environment-private.h"
+#include "gtorch-fork-private.h"
 #include "gtorch-generator-private.h"
 
 /**
@@ -49,6 +50,7 @@ static GParamSpec *props[N_PROPS];
 static guint signals[N_SIGNALS];
 static GTorchDevice *default_device; /* atomically; NULL: the CPU */
 static GMutex lock;                  /* of what devices make late */
+GTORCH_FORK_LOCK (lock);
 
 G_DEFINE_TYPE (GTorchDevice, gtorch_device, G_TYPE_OBJECT)
 

@@ -26,7 +26,7 @@ G_BEGIN_DECLS
  * @GTORCH_ERROR_NOT_FOUND: a name or key does not exist
  * @GTORCH_ERROR_FORMAT: a file, a buffer or a foreign structure is malformed
  * @GTORCH_ERROR_CUDA: the CUDA driver or one of its libraries reported an error
- * @GTORCH_ERROR_FORKED: CUDA was used before fork() and cannot be used in the child
+ * @GTORCH_ERROR_FORKED: CUDA was used, or the stream made, before fork(), and cannot be used in the child
  * @GTORCH_ERROR_DEVICE_LOST: work on the device went wrong in a way that only a new process can mend
  *
  * What went wrong, by what the caller can do about it. The message of the error

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "gtorch-capture-private.h"
+#include "gtorch-fork-private.h"
 #include "gtorch-race-private.h"
 
 typedef struct
@@ -90,12 +91,39 @@ gtorch_fence_complete_work (GTorchFence *fence, GTorchTimeline *timeline, guint6
   g_slist_free_full (callbacks, g_free);
 }
 
+/* Nobody else will. The thread that would have may have held the fence's lock when the process was forked. */
+static void
+complete_orphan (GTorchFence *fence)
+{
+  static GMutex orphan_lock;
+  GError *error = NULL;
+
+  g_mutex_lock (&orphan_lock);
+  if (!g_atomic_int_get (&fence->done))
+    {
+      g_mutex_init (&fence->lock);
+      g_cond_init (&fence->cond);
+      fence->is_orphan = TRUE;
+      gtorch_fork_refuse_stream (&error);
+      gtorch_fence_complete (fence, error);
+    }
+  g_mutex_unlock (&orphan_lock);
+}
+
+gboolean
+gtorch_fence_is_orphan (GTorchFence *fence)
+{
+  return gtorch_fence_is_done (fence) && G_UNLIKELY (fence->is_orphan);
+}
+
 gboolean
 gtorch_fence_is_done (GTorchFence *fence)
 {
   if (!g_atomic_int_get (&fence->done))
     {
-      if (fence->backend != NULL)
+      if (fence->timeline != NULL && G_UNLIKELY (fence->timeline->is_orphan))
+        complete_orphan (fence);
+      else if (fence->backend != NULL)
         fence->backend->poll (fence);
       else if (fence->timeline != NULL
                && gtorch_timeline_completed (fence->timeline) >= fence->number)
@@ -171,6 +199,11 @@ gtorch_fence_add_callback (GTorchFence *fence, GTorchFenceFunc func, gpointer da
 {
   gboolean done;
 
+  if (gtorch_fence_is_done (fence))
+    {
+      func (data);
+      return;
+    }
   g_mutex_lock (&fence->lock);
   done = fence->done;
   if (!done)

@@ -7,6 +7,7 @@
 
 #include "gtorch-device-private.h"
 #include "gtorch-fft-plan-cache-private.h"
+#include "gtorch-fork-private.h"
 #include "gtorch-hash-private.h"
 
 /**
@@ -195,6 +196,7 @@ gtorch_fft_plan_cache_finalize (GObject *object)
 
   gtorch_fft_plan_cache_clear (self);
   g_hash_table_unref (self->entries);
+  gtorch_fork_remove_lock (&self->lock);
   g_mutex_clear (&self->lock);
   G_OBJECT_CLASS (gtorch_fft_plan_cache_parent_class)->finalize (object);
 }
@@ -235,6 +237,7 @@ static void
 gtorch_fft_plan_cache_init (GTorchFFTPlanCache *self)
 {
   g_mutex_init (&self->lock);
+  gtorch_fork_add_lock (&self->lock);
   self->max_size = MAX_SIZE;
   self->entries = g_hash_table_new (key_hash, key_equal);
 }

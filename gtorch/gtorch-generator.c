@@ -8,6 +8,7 @@
 
 #include "gtorch-capture-private.h"
 #include "gtorch-device-manager.h"
+#include "gtorch-fork-private.h"
 #include "gtorch-generator-private.h"
 #include "gtorch-graph-audit-private.h"
 
@@ -20,6 +21,8 @@
  * the seed was set, and on its index; not on the number of threads, the layout of the tensor or the
  * device. A generator serves every device. Each device has one that operations use when none is
  * given; [func@manual_seed] seeds them all.
+ *
+ * The child of a fork draws the numbers that its parent draws, unless one of them sets a seed.
  *
  * A graph reserves new numbers for each replay, exactly those that the same operations would have
  * drawn had they been called.
@@ -79,6 +82,7 @@ gtorch_generator_set_property (GObject *object, guint prop_id, const GValue *val
 static void
 gtorch_generator_finalize (GObject *object)
 {
+  gtorch_fork_remove_lock (&GTORCH_GENERATOR (object)->lock);
   g_mutex_clear (&GTORCH_GENERATOR (object)->lock);
   G_OBJECT_CLASS (gtorch_generator_parent_class)->finalize (object);
 }
@@ -109,6 +113,7 @@ static void
 gtorch_generator_init (GTorchGenerator *self)
 {
   g_mutex_init (&self->lock);
+  gtorch_fork_add_lock (&self->lock);
   self->seed = DEFAULT_SEED;
 }
 

@@ -7,6 +7,7 @@
 
 #include "config.h"
 
+#include "gtorch-fork-private.h"
 #include "gtorch-graph-audit-private.h"
 
 #include <glib/gi18n-lib.h>
@@ -31,6 +32,7 @@ typedef struct
 } Audit;
 
 static GMutex lock;
+GTORCH_FORK_LOCK (lock);
 static GSList *audits; /* of the captures under way */
 
 static Audit *

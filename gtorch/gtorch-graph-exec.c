@@ -357,9 +357,9 @@ wait_for_operands (GTorchGraphExec *exec, GError **error)
         continue;
       if (!gtorch_storage_wait_copies (storage, error))
         return FALSE;
-      gtorch_timeline_wait (writer, __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED), NULL,
-                            NULL);
-      if (!gtorch_timeline_report (writer, error))
+      if (!gtorch_timeline_wait (writer, __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED),
+                                 NULL, error)
+          || !gtorch_timeline_report (writer, error))
         return FALSE;
     }
   for (i = 0; i < exec->written->len; i++)

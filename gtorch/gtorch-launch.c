@@ -172,8 +172,9 @@ wait_for_writer (GTorchStorage *storage, GError **error)
       __atomic_store_n (&storage->writer, NULL, __ATOMIC_RELAXED);
       return TRUE;
     }
-  gtorch_timeline_wait (writer, __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED), NULL,
-                        NULL);
+  if (!gtorch_timeline_wait (writer, __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED), NULL,
+                             error))
+    return FALSE;
   if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
     gtorch_race_storage_waited (storage, writer);
   if (G_UNLIKELY (gtorch_thread.keeps_errors) && !gtorch_timeline_report (writer, error))
@@ -253,8 +254,8 @@ gtorch_impl_sync (GTorchImpl *impl, GError **error)
   if (stream != NULL && stream->timeline != NULL
       && __atomic_load_n (&stream->capture, __ATOMIC_RELAXED) == NULL)
     {
-      gtorch_timeline_wait (stream->timeline, G_MAXUINT64, NULL, NULL);
-      if (!gtorch_timeline_report (stream->timeline, error))
+      if (!gtorch_timeline_wait (stream->timeline, G_MAXUINT64, NULL, error)
+          || !gtorch_timeline_report (stream->timeline, error))
         return FALSE;
     }
   return wait_for_writer (storage, error) && gtorch_pool_sync (storage, error);
@@ -332,8 +333,8 @@ launch_on_stream (GTorchStream *stream, GTorchOpCall *call, GError **error)
   if (stream->timeline != NULL && call->op->cpu != gtorch_cpu_empty
       && gtorch_get_launch_blocking ())
     {
-      gtorch_timeline_wait (stream->timeline, G_MAXUINT64, NULL, NULL);
-      return gtorch_timeline_report (stream->timeline, error);
+      return gtorch_timeline_wait (stream->timeline, G_MAXUINT64, NULL, error)
+             && gtorch_timeline_report (stream->timeline, error);
     }
   return TRUE;
 }

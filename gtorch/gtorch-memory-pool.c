@@ -3,6 +3,7 @@
 
 #include "config.h"
 
+#include "gtorch-fork-private.h"
 #include "gtorch-memory-pool.h"
 
 #include <glib/gi18n-lib.h>
@@ -83,6 +84,7 @@ G_DEFINE_TYPE (GTorchMemoryPool, gtorch_memory_pool, G_TYPE_OBJECT)
 /* --- what tensors and graphs hold --- */
 
 static GMutex all_lock;
+GTORCH_FORK_LOCK (all_lock);
 static GQueue all = G_QUEUE_INIT;
 
 GTorchPool *
@@ -94,6 +96,7 @@ gtorch_pool_new (GTorchDevice *device)
   self->ref_count = 1;
   self->device = device;
   g_mutex_init (&self->lock);
+  gtorch_fork_add_lock (&self->lock);
   g_mutex_init (&self->run_lock);
   self->ready = g_ptr_array_new ();
   self->link.data = self;
@@ -193,6 +196,7 @@ gtorch_pool_free (GTorchPool *self)
   g_clear_pointer (&self->graphs, g_array_unref);
   g_clear_object (&self->source);
   gtorch_race_order_free (self->write_order);
+  gtorch_fork_remove_lock (&self->lock);
   g_mutex_clear (&self->lock);
   g_mutex_clear (&self->run_lock);
   g_free (self);
@@ -382,7 +386,8 @@ gtorch_pool_sync (GTorchStorage *storage, GError **error)
 
   if (pool == NULL || (writer = gtorch_pool_get_writer (pool, &seq, &order)) == NULL)
     return TRUE;
-  gtorch_timeline_wait (writer, seq, NULL, NULL);
+  if (!gtorch_timeline_wait (writer, seq, NULL, error))
+    return FALSE;
   gtorch_race_reached (order);
   return gtorch_timeline_report (writer, error);
 }

@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "gtorch-capture-private.h"
+#include "gtorch-fork-private.h"
 #include "gtorch-race-use-private.h"
 
 #define MAX_QUEUES 256
@@ -56,6 +57,7 @@ struct _GTorchRaceGraph
 };
 
 static GMutex lock; /* of all that follows */
+GTORCH_FORK_LOCK (lock);
 static Queue *queues[MAX_QUEUES];
 static guint n_queues, last_found;
 static gboolean has_left_out, has_said_so; /* queues, as there are too many */

@@ -27,6 +27,7 @@ struct _GTorchTimeline
   guint64 completed;
   GError *error; /* of the first work that failed, until somebody was told */
   gboolean in_use;
+  gboolean is_orphan; /* of before a fork: nobody does what is left of the work */
   GTorchTimeline *next;
   /* Of copies that a GPU makes: who waits asks for them. Atomically; NULL: work completes by itself.
    * FALSE when cancelled or with what went wrong. */
@@ -44,7 +45,7 @@ gtorch_timeline_is_of_copies (GTorchTimeline *timeline)
 
 GTorchTimeline *gtorch_timeline_new (GTorchDevice *device);
 void gtorch_timeline_release (GTorchTimeline *timeline);
-/* Waits until work `seq` is done. FALSE only when cancelled. */
+/* Waits until work `seq` is done. FALSE only when cancelled, or if a fork has left the work undone. */
 gboolean gtorch_timeline_wait (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable,
                                GError **error);
 /* Hands out the pending error, if there is one. */
@@ -94,6 +95,7 @@ struct _GTorchFence
   gint ref_count;
   gint done; /* atomically */
   gboolean is_armed;
+  gboolean is_orphan;
   guint8 flags; /* GTorchEventFlags */
   const GTorchFenceBackend *backend;
   GTorchDevice *device; /* the backend's */
@@ -134,6 +136,8 @@ void gtorch_fence_complete (GTorchFence *fence, GError *error);
 void gtorch_fence_complete_work (GTorchFence *fence, GTorchTimeline *timeline, guint64 seq,
                                  GError *error);
 gboolean gtorch_fence_is_done (GTorchFence *fence);
+/* Has a fork left the work before it undone? It is done then, with an error. */
+gboolean gtorch_fence_is_orphan (GTorchFence *fence);
 /* Sleeps; FALSE when cancelled or when the fence carries an error. */
 gboolean gtorch_fence_wait (GTorchFence *fence, GCancellable *cancellable, GError **error);
 /* Calls func once: at once if the fence is done, else in the thread that completes it. */

@@ -10,6 +10,7 @@
 #include "gtorch-capture-private.h"
 #include "gtorch-event-private.h"
 #include "gtorch-hold-private.h"
+#include "gtorch-fork-private.h"
 #include "gtorch-race-private.h"
 
 /**
@@ -316,8 +317,8 @@ is_idle (GTorchStream *self)
   if (GTORCH_STREAM_GET_CLASS (self)->is_idle != NULL)
     return GTORCH_STREAM_GET_CLASS (self)->is_idle (self);
   return self->timeline == NULL
-         || gtorch_timeline_completed (self->timeline)
-                >= gtorch_timeline_submitted (self->timeline);
+         || gtorch_timeline_completed (self->timeline) >= gtorch_timeline_submitted (self->timeline)
+         || self->timeline->is_orphan;
 }
 
 /**
@@ -543,6 +544,8 @@ gtorch_stream_wait_fence (GTorchStream *stream, GTorchFence *fence, GError **err
 {
   g_autoptr (GTorchCapture) capture = gtorch_stream_dup_capture (stream);
 
+  if (gtorch_fence_is_orphan (fence))
+    return gtorch_fork_refuse_stream (error);
   if (fence->capture != NULL && !gtorch_fence_is_done (fence))
     return gtorch_capture_join (fence->capture, stream, fence, error);
   if (capture != NULL)

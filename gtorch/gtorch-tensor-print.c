@@ -7,6 +7,7 @@
 
 #include "config.h"
 
+#include "gtorch-fork-private.h"
 #include "gtorch-tensor-print.h"
 
 #include <glib/gi18n-lib.h>
@@ -36,6 +37,7 @@ typedef struct
 
 static Options options = { 4, 1000, 3, 80, GTORCH_SCI_MODE_AUTO };
 static GMutex options_lock;
+GTORCH_FORK_LOCK (options_lock);
 
 GType
 gtorch_sci_mode_get_type (void)

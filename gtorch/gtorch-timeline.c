@@ -5,10 +5,12 @@
 
 #include "config.h"
 
+#include "gtorch-fork-private.h"
 #include "gtorch-race-private.h"
 #include "gtorch-stream-private.h"
 
 static GMutex list_lock;
+GTORCH_FORK_LOCK (list_lock);
 static GTorchTimeline *timelines;
 
 GTorchTimeline *
@@ -24,6 +26,7 @@ gtorch_timeline_new (GTorchDevice *device)
     {
       timeline = g_new0 (GTorchTimeline, 1);
       g_mutex_init (&timeline->lock);
+      gtorch_fork_add_lock (&timeline->lock);
       g_cond_init (&timeline->progress);
       timeline->device = device;
       timeline->next = timelines;
@@ -35,11 +38,22 @@ gtorch_timeline_new (GTorchDevice *device)
   return timeline;
 }
 
+/* In the child of a fork: the threads of those that are in use are not there. */
+static void
+make_orphans (void)
+{
+  GTorchTimeline *timeline;
+
+  for (timeline = timelines; timeline != NULL; timeline = timeline->next)
+    timeline->is_orphan = timeline->is_orphan || timeline->in_use;
+}
+GTORCH_FORK_CHILD (make_orphans);
+
 void
 gtorch_timeline_release (GTorchTimeline *timeline)
 {
   g_mutex_lock (&list_lock);
-  timeline->in_use = FALSE;
+  timeline->in_use = timeline->is_orphan; /* its numbers have come to a halt */
   g_mutex_unlock (&list_lock);
 }
 
@@ -74,6 +88,8 @@ timeline_wait (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable,
   seq = MIN (seq, gtorch_timeline_submitted (timeline));
   if (gtorch_timeline_completed (timeline) >= seq)
     return TRUE;
+  if (G_UNLIKELY (timeline->is_orphan))
+    return gtorch_fork_refuse_stream (error);
   wait = __atomic_load_n (&timeline->wait, __ATOMIC_RELAXED);
   if (wait != NULL)
     return wait (timeline, seq, cancellable, error);
@@ -136,7 +152,7 @@ gtorch_timelines_foreach_busy (GTorchDevice *device, GTorchTimeline *except,
     {
       guint64 seq = gtorch_timeline_submitted (timeline);
 
-      if (timeline->device == device && timeline != except
+      if (timeline->device == device && timeline != except && !timeline->is_orphan
           && gtorch_timeline_completed (timeline) < seq)
         func (timeline, seq, data);
     }
@@ -153,7 +169,7 @@ gtorch_timelines_synchronize (GTorchDevice *device, GCancellable *cancellable, G
   g_mutex_unlock (&list_lock);
   for (; timeline != NULL; timeline = timeline->next) /* only ever grows at the head */
     {
-      if (timeline->device != device)
+      if (timeline->device != device || timeline->is_orphan)
         continue;
       if (!gtorch_timeline_wait (timeline, G_MAXUINT64, cancellable, result ? error : NULL))
         return FALSE;

@@ -9,6 +9,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-autograd-private.h"
+#include "gtorch-fork-private.h"
 
 typedef struct
 {
@@ -22,7 +23,8 @@ typedef struct
   GPtrArray *list; /* that it is in */
 } Hook;
 
-static GMutex lock;       /* for all lists, and */
+static GMutex lock; /* for all lists, and */
+GTORCH_FORK_LOCK (lock);
 static GHashTable *hooks; /* id -> Hook */
 static guint64 last_id;
 

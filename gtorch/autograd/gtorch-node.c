@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "gtorch-autograd-private.h"
+#include "gtorch-fork-private.h"
 
 static __thread guint64 last_sequence;
 
@@ -173,6 +174,7 @@ gtorch_node_add_place (GTorchNode *node, GTorchDevice *device)
 
 /* A retaining impl does not belong to its node: it takes itself away when it dies, under this lock. */
 static GMutex retained_lock;
+GTORCH_FORK_LOCK (retained_lock);
 
 void
 gtorch_node_set_retained (GTorchNode *node, guint index, GTorchImpl *impl)

@@ -28,6 +28,7 @@
 
 #include "gtorch-allocator-private.h"
 #include "gtorch-environment-private.h"
+#include "gtorch-fork-private.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -84,6 +85,7 @@ static __thread ThreadCache *thread_cache;
 static __thread gboolean thread_is_over;
 
 static GMutex lock; /* the threads' list and the cached pages */
+GTORCH_FORK_LOCK (lock);
 static ThreadCache *threads;
 static CachedPages cached[MAX_CACHED];
 static guint n_cached;

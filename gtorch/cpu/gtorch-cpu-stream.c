@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "gtorch-fork-private.h"
 #include "gtorch-race-private.h"
 #include "gtorch-stream-private.h"
 
@@ -129,6 +130,13 @@ queue_push (Queue *queue, Work *work)
   GTorchTimeline *timeline = queue->timeline;
   guint64 seq;
 
+  if (G_UNLIKELY (timeline->is_orphan)) /* whoever can fail has not come as far */
+    {
+      if (work->free_func != NULL)
+        work->free_func (work->data);
+      g_free (work);
+      return gtorch_timeline_submitted (timeline);
+    }
   g_mutex_lock (&timeline->lock);
   seq = work->seq = timeline->submitted + 1;
   __atomic_store_n (&timeline->submitted, seq, __ATOMIC_RELEASE);
@@ -157,8 +165,11 @@ gtorch_cpu_stream_enqueue (GTorchStream *stream, GTorchWorkFunc func, gpointer d
 static gboolean
 gtorch_cpu_stream_record_fence (GTorchStream *stream, GTorchFence *fence, GError **error)
 {
-  Work *work = g_new0 (Work, 1);
+  Work *work;
 
+  if (G_UNLIKELY (stream->timeline->is_orphan))
+    return gtorch_fork_refuse_stream (error);
+  work = g_new0 (Work, 1);
   fence->timeline = stream->timeline;
   work->fence = gtorch_fence_ref (fence);
   fence->number = queue_push (((GTorchCpuStream *) stream)->queue, work);
@@ -170,6 +181,8 @@ gtorch_cpu_stream_wait (GTorchStream *stream, GTorchFence *fence, GError **error
 {
   Work *work;
 
+  if (G_UNLIKELY (stream->timeline->is_orphan))
+    return gtorch_fork_refuse_stream (error);
   if (g_atomic_int_get (&fence->done) || fence->timeline == stream->timeline)
     return TRUE;
   work = g_new0 (Work, 1);
@@ -217,6 +230,8 @@ come_after (GTorchTimeline *timeline, guint64 seq, gpointer data)
 static gboolean
 gtorch_cpu_stream_join_all (GTorchStream *stream, GError **error)
 {
+  if (G_UNLIKELY (stream->timeline->is_orphan))
+    return gtorch_fork_refuse_stream (error);
   gtorch_timelines_foreach_busy (stream->device, stream->timeline, come_after, stream);
   return TRUE;
 }
@@ -302,6 +317,8 @@ gboolean
 gtorch_cpu_stream_record (GTorchDevice *device, GTorchStorage *storage, GTorchStream *stream,
                           GError **error)
 {
+  if (stream->timeline != NULL && G_UNLIKELY (stream->timeline->is_orphan))
+    return gtorch_fork_refuse_stream (error);
   if (stream->timeline != NULL)
     GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, do_nothing, gtorch_storage_ref (storage),
                                                drop_storage);
@@ -331,6 +348,8 @@ gtorch_cpu_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *cal
 
   if (stream == NULL || stream->timeline == NULL)
     return call->op->cpu (call, error);
+  if (G_UNLIKELY (stream->timeline->is_orphan))
+    return gtorch_fork_refuse_stream (error);
 
   for (i = 0; i < call->n_inputs; i++)
     if (call->inputs[i] != NULL)

@@ -12,6 +12,7 @@
 #include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-cudnn-private.h"
 #include "cuda/gtorch-cuda-plain-private.h"
+#include "gtorch-fork-private.h"
 #include "gtorch-hash-private.h"
 
 #define SONAME       "libcudnn.so.9"
@@ -89,6 +90,7 @@ static const struct
 };
 
 static GMutex lock;
+GTORCH_FORK_LOCK (lock);
 static gint state; /* 0: not looked for; 1: there; -1: missing */
 static gpointer handles[GTORCH_CUDA_MAX_DEVICES];
 static GHashTable *plans[GTORCH_CUDA_MAX_DEVICES];

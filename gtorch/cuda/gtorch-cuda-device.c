@@ -12,12 +12,14 @@
 #include "cuda/gtorch-cuda-magazine-private.h"
 #include "cuda/gtorch-cuda-pool-private.h"
 #include "gtorch-build-info-private.h"
+#include "gtorch-fork-private.h"
 
 typedef GTorchDeviceClass GTorchCudaDeviceClass;
 
 G_DEFINE_TYPE (GTorchCudaDevice, gtorch_cuda_device, GTORCH_TYPE_DEVICE)
 
 static GMutex devices_lock;
+GTORCH_FORK_LOCK (devices_lock);
 static GTorchCudaDevice *devices[GTORCH_CUDA_MAX_DEVICES];
 
 static const gchar *
@@ -176,6 +178,7 @@ gtorch_cuda_device_init (GTorchCudaDevice *self)
   self->parent_instance.allocator->list_blocks = gtorch_cuda_list_blocks;
   self->parent_instance.allocator->settle = gtorch_cuda_settle;
   g_mutex_init (&self->lock);
+  gtorch_fork_add_lock (&self->lock);
   g_cond_init (&self->settled);
   self->lanes = g_ptr_array_new ();
   self->arenas = g_ptr_array_new ();
@@ -183,7 +186,9 @@ gtorch_cuda_device_init (GTorchCudaDevice *self)
   gtorch_cuda_init_graphs (self);
   self->released = g_array_new (FALSE, FALSE, sizeof (GTorchCudaReleased));
   g_mutex_init (&self->release_lock);
+  gtorch_fork_add_lock (&self->release_lock);
   g_mutex_init (&self->event_lock);
+  gtorch_fork_add_lock (&self->event_lock);
   self->events[0] = g_array_new (FALSE, FALSE, sizeof (CUevent));
   self->events[1] = g_array_new (FALSE, FALSE, sizeof (CUevent));
   self->retired = g_array_new (FALSE, FALSE, sizeof (CUevent));

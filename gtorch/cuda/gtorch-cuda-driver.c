@@ -7,13 +7,13 @@
 
 #include <dlfcn.h>
 #include <glib/gi18n-lib.h>
-#include <pthread.h>
 
 #include "cuda/gtorch-cuda-driver-private.h"
 #include "cuda/gtorch-cuda-private.h"
 #include "gtorch-build-info-private.h"
 #include "gtorch-device-private.h"
 #include "gtorch-environment-private.h"
+#include "gtorch-fork-private.h"
 
 typedef CUresult (*GetProcAddress) (const char *symbol, void **function, int version,
                                     uint64_t flags, int *status);
@@ -142,7 +142,7 @@ initialize_driver (void)
       reason = g_strdup (error->message);
       return FALSE;
     }
-  pthread_atfork (NULL, NULL, note_fork);
+  gtorch_fork_add_child (note_fork);
   return TRUE;
 }
 

@@ -15,6 +15,7 @@
 #include "cuda/gtorch-cuda-plain-private.h"
 #include "cuda/gtorch-cuda-private.h"
 #include "gtorch-fft-plan-cache-private.h"
+#include "gtorch-fork-private.h"
 #include "gtorch-ops-private.h"
 
 #define SONAME   "libcufft.so.12"
@@ -63,6 +64,7 @@ static const struct
 };
 
 static GMutex lock; /* of opening the library */
+GTORCH_FORK_LOCK (lock);
 static gpointer library;
 
 static gboolean

@@ -14,6 +14,7 @@
 #include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-plain-private.h"
 #include "cuda/gtorch-cuda-recording-private.h"
+#include "gtorch-fork-private.h"
 #include "gtorch-hash-private.h"
 #include "gtorch-multiply-private.h"
 
@@ -109,6 +110,7 @@ static const struct
 };
 
 static GMutex lock;
+GTORCH_FORK_LOCK (lock);
 static gpointer library;
 static gpointer handles[GTORCH_CUDA_MAX_DEVICES];
 static GHashTable *plans;

@@ -12,6 +12,7 @@
 #include "cuda/gtorch-cuda-private.h"
 #include "gtorch-device-sample-private.h"
 #include "gtorch-environment-private.h"
+#include "gtorch-fork-private.h"
 
 #define SONAME        "libnvidia-ml.so.1"
 #define MAX_PROCESSES 4096
@@ -92,6 +93,7 @@ static const struct
 };
 
 static GMutex lock;
+GTORCH_FORK_LOCK (lock);
 static gboolean loaded;
 
 static gboolean

@@ -9,8 +9,10 @@
 #include <glib/gi18n-lib.h>
 
 #include "cuda/gtorch-cuda-private.h"
+#include "gtorch-fork-private.h"
 
-static GMutex lock;                                                  /* of enabling */
+static GMutex lock; /* of enabling */
+GTORCH_FORK_LOCK (lock);
 static gint tried[GTORCH_CUDA_MAX_DEVICES][GTORCH_CUDA_MAX_DEVICES]; /* atomically */
 
 static guint

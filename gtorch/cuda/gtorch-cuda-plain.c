@@ -11,6 +11,7 @@
 #include "cuda/gtorch-cuda-private.h"
 #include "gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-fork-private.h"
 
 #define THREADS    256
 #define MAX_BLOCKS (1 << 20)
@@ -42,6 +43,7 @@ static GTorchCudaFamily families[] = {
 };
 
 static GMutex lock;
+GTORCH_FORK_LOCK (lock);
 static GHashTable *kernels; /* by name, of all families: GTorchCudaKernel */
 
 /* Kernels are few and stay: the hot ones have static places of their own elsewhere. */

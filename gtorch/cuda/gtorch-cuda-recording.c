@@ -15,6 +15,7 @@
 #include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-recording-private.h"
 #include "gtorch-environment-private.h"
+#include "gtorch-fork-private.h"
 
 #define N_SAMPLES  3
 #define MAX_NODES  4
@@ -308,6 +309,7 @@ vary (guint64 (*addresses)[GTORCH_CUDA_RECORDING_MAX], guint n)
 /* Nobody may wait for a context in which anything is captured: the wait fails, and spoils the capture.
  * Captures of the program are its own affair, but of these it knows nothing. */
 static GMutex turn_lock;
+GTORCH_FORK_LOCK (turn_lock);
 static GCond turn;
 static guint n_recording, n_waiting;
 

@@ -12,6 +12,7 @@
 #include "cuda/gtorch-cuda-pool-private.h"
 #include "cuda/gtorch-cuda-recording-private.h"
 #include "gtorch-event.h"
+#include "gtorch-fork-private.h"
 #include "gtorch-race-private.h"
 
 typedef GTorchStreamClass GTorchCudaStreamClass;
@@ -65,6 +66,7 @@ fence_wait (GTorchFence *fence)
 #define WATCH_INTERVAL (G_USEC_PER_SEC / 4)
 
 static GMutex armed_lock;
+GTORCH_FORK_LOCK (armed_lock);
 static GCond armed_cond;
 static GHashTable *armed; /* set of GTorchFence */
 

@@ -13,6 +13,7 @@
 
 #include "cuda/gtorch-cuda-private.h"
 #include "gtorch-hold-private.h"
+#include "gtorch-fork-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-race-private.h"
 #include "gtorch-tensor-private.h"
@@ -192,6 +193,7 @@ gtorch_host_allocator_init (GTorchHostAllocator *self)
   guint i;
 
   g_mutex_init (&self->lock);
+  gtorch_fork_add_lock (&self->lock);
   g_queue_init (&self->waiting);
   for (i = 0; i < N_CLASSES; i++)
     g_queue_init (&self->ready[i]);

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Children of fork () compute: os.fork () and multiprocessing's. What hangs is killed."""
+
+import multiprocessing
+import os
+import pathlib
+import signal
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
+
+import gi  # noqa: E402
+
+gi.require_version('GTorch', '1')
+from gi.repository import GLib, GTorch  # noqa: E402
+
+import tap  # noqa: E402
+
+LIMIT = 60
+SIDE = 400
+
+
+def compute(seed=0):
+    """What uses several threads."""
+    x = GTorch.full([SIDE, SIDE], 1.0 + seed).requires_grad_()
+    y = (x @ GTorch.ones([SIDE, SIDE])).sum()
+    y.backward()
+    assert x.grad[0, 0].item() == SIDE
+    return y.item()
+
+
+def in_child(function):
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            signal.alarm(LIMIT)
+            function()
+            status = 0
+        except BaseException as error:
+            print(f'# {type(error).__name__}: {error}', flush=True)
+        finally:
+            os._exit(status)
+    _pid, status = os.waitpid(child, 0)
+    assert not os.WIFSIGNALED(status), f'signal {os.WTERMSIG(status)}: it hung or crashed'
+    assert os.WEXITSTATUS(status) == 0
+
+
+@tap.case
+def a_child_computes():
+    compute()
+    in_child(compute)
+    compute()
+
+
+@tap.case
+def a_pool_of_processes_computes():
+    expected = [compute(i) for i in range(4)]
+    with multiprocessing.get_context('fork').Pool(2) as pool:
+        assert pool.map_async(compute, range(4)).get(LIMIT) == expected
+
+
+@tap.case
+def streams_of_before_are_refused():
+    stream = GTorch.Stream.new(None, 0)
+
+    def use():
+        try:
+            with GTorch.stream(stream) if hasattr(GTorch, 'stream') else stream:
+                GTorch.ones([2]) + 1
+        except GLib.Error as error:
+            assert error.matches(GTorch.error_quark(), GTorch.Error.FORKED), error
+        else:
+            raise AssertionError('no error')
+        fresh = GTorch.Stream.new(None, 0)
+        with GTorch.stream(fresh) if hasattr(GTorch, 'stream') else fresh:
+            assert (GTorch.ones([2]) + 1).tolist() == [2, 2]
+
+    in_child(use)
+
+
+@tap.case
+def a_child_draws_the_same_numbers():
+    read, write = os.pipe()
+    in_child(lambda: os.write(write, repr(GTorch.randn([3]).tolist()).encode()))
+    assert os.read(read, 1000).decode() == repr(GTorch.randn([3]).tolist())
+
+
+if __name__ == '__main__':
+    tap.main()
