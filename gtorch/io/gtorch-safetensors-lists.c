@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Reading without tables, for whom the order of the file matters and for languages whose tables leak. */
+/* Reading and writing without tables, for whom the order of the file matters and for languages whose tables leak. */
 
 #include "config.h"
+
+#include <glib/gi18n-lib.h>
 
 #include "gtorch-safetensors.h"
 
@@ -169,4 +171,203 @@ gtorch_safetensors_load_finish_lists (GAsyncResult *result, gchar ***names, gcha
                                                          gtorch_safetensors_load_file_async),
                         NULL);
   return content_to_lists (gtorch_safetensors_read_finish (result, error), names, metadata);
+}
+
+/* --- writing --- */
+
+/* Tables that borrow what they hold. */
+static gboolean
+tables_from_lists (const gchar *const *names, GTorchTensor **tensors, gsize n_tensors,
+                   const gchar *const *metadata, GHashTable **by_name, GHashTable **texts,
+                   GError **error)
+{
+  gsize n_names = names != NULL ? g_strv_length ((gchar **) names) : 0;
+  gsize n_texts = metadata != NULL ? g_strv_length ((gchar **) metadata) : 0;
+  gsize i;
+
+  if (n_names != n_tensors)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("safetensors: %" G_GSIZE_FORMAT " names and %" G_GSIZE_FORMAT
+                      " tensors: there must be one name for each tensor"),
+                   n_names, n_tensors);
+      return FALSE;
+    }
+  if (n_texts % 2 != 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("safetensors: %" G_GSIZE_FORMAT " texts of metadata: there must be a value "
+                      "after each key"),
+                   n_texts);
+      return FALSE;
+    }
+  *by_name = g_hash_table_new (g_str_hash, g_str_equal);
+  for (i = 0; i < n_tensors; i++)
+    g_hash_table_insert (*by_name, (gpointer) names[i], tensors[i]);
+  *texts = g_hash_table_new (g_str_hash, g_str_equal);
+  for (i = 0; i < n_texts; i += 2)
+    g_hash_table_insert (*texts, (gpointer) metadata[i], (gpointer) metadata[i + 1]);
+  return TRUE;
+}
+
+/**
+ * gtorch_safetensors_save_lists:
+ * @names: (array zero-terminated=1): the name of each tensor
+ * @tensors: (array length=n_tensors): tensors
+ * @n_tensors: the length of @tensors, which is that of @names
+ * @metadata: (nullable) (array zero-terminated=1): keys and values by turns
+ * @stream: where to write
+ * @cancellable: (nullable): a cancellable
+ * @progress: (nullable) (scope call) (closure progress_data): called now and then with the bytes
+ *   written and their total number
+ * @progress_data: data for @progress
+ * @error: return location for an error
+ *
+ * Does what [func@safetensors_save] does. Of a name or a key that is there twice the last counts.
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if the lengths differ or a key has no value, and on
+ *   the errors of [func@safetensors_save]
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_safetensors_save_lists (const gchar *const *names, GTorchTensor **tensors, gsize n_tensors,
+                               const gchar *const *metadata, GOutputStream *stream,
+                               GCancellable *cancellable, GFileProgressCallback progress,
+                               gpointer progress_data, GError **error)
+{
+  g_autoptr (GHashTable) by_name = NULL;
+  g_autoptr (GHashTable) texts = NULL;
+
+  g_return_val_if_fail (tensors != NULL || n_tensors == 0, FALSE);
+  return tables_from_lists (names, tensors, n_tensors, metadata, &by_name, &texts, error)
+         && gtorch_safetensors_save (by_name, texts, stream, cancellable, progress, progress_data,
+                                     error);
+}
+
+/**
+ * gtorch_safetensors_save_file_lists:
+ * @names: (array zero-terminated=1): the name of each tensor
+ * @tensors: (array length=n_tensors): tensors
+ * @n_tensors: the length of @tensors, which is that of @names
+ * @metadata: (nullable) (array zero-terminated=1): keys and values by turns
+ * @file: the file to write or replace
+ * @cancellable: (nullable): a cancellable
+ * @progress: (nullable) (scope call) (closure progress_data): called now and then with the bytes
+ *   written and their total number
+ * @progress_data: data for @progress
+ * @error: return location for an error
+ *
+ * Does what [func@safetensors_save_file] does. Of a name or a key that is there twice the last counts.
+ *
+ * Returns: as [func@safetensors_save_lists]
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_safetensors_save_file_lists (const gchar *const *names, GTorchTensor **tensors,
+                                    gsize n_tensors, const gchar *const *metadata, GFile *file,
+                                    GCancellable *cancellable, GFileProgressCallback progress,
+                                    gpointer progress_data, GError **error)
+{
+  g_autoptr (GHashTable) by_name = NULL;
+  g_autoptr (GHashTable) texts = NULL;
+
+  g_return_val_if_fail (tensors != NULL || n_tensors == 0, FALSE);
+  return tables_from_lists (names, tensors, n_tensors, metadata, &by_name, &texts, error)
+         && gtorch_safetensors_save_file (by_name, texts, file, cancellable, progress,
+                                          progress_data, error);
+}
+
+/* The end of a call that could not begin. */
+static void
+refuse_async (gpointer tag, GError *error, gpointer progress_data,
+              GDestroyNotify progress_data_free, GAsyncReadyCallback callback, gpointer user_data)
+{
+  g_task_report_error (NULL, callback, user_data, tag, error);
+  if (progress_data_free != NULL)
+    progress_data_free (progress_data);
+}
+
+/**
+ * gtorch_safetensors_save_lists_async:
+ * @names: (array zero-terminated=1): the name of each tensor
+ * @tensors: (array length=n_tensors): tensors
+ * @n_tensors: the length of @tensors, which is that of @names
+ * @metadata: (nullable) (array zero-terminated=1): keys and values by turns
+ * @stream: where to write
+ * @io_priority: the priority, such as %G_PRIORITY_DEFAULT
+ * @cancellable: (nullable): a cancellable
+ * @progress: (nullable) (scope notified) (closure progress_data) (destroy progress_data_free): called
+ *   in the main context of the caller with the bytes written and their total number
+ * @progress_data: data for @progress
+ * @progress_data_free: (nullable): frees @progress_data
+ * @callback: (scope async) (closure user_data): called when it is done, for [func@safetensors_save_finish]
+ * @user_data: data for @callback
+ *
+ * Does what [func@safetensors_save_async] does. The lists may change at once.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_safetensors_save_lists_async (const gchar *const *names, GTorchTensor **tensors,
+                                     gsize n_tensors, const gchar *const *metadata,
+                                     GOutputStream *stream, int io_priority,
+                                     GCancellable *cancellable, GFileProgressCallback progress,
+                                     gpointer progress_data, GDestroyNotify progress_data_free,
+                                     GAsyncReadyCallback callback, gpointer user_data)
+{
+  g_autoptr (GHashTable) by_name = NULL;
+  g_autoptr (GHashTable) texts = NULL;
+  GError *error = NULL;
+
+  g_return_if_fail (tensors != NULL || n_tensors == 0);
+  if (tables_from_lists (names, tensors, n_tensors, metadata, &by_name, &texts, &error))
+    gtorch_safetensors_save_async (by_name, texts, stream, io_priority, cancellable, progress,
+                                   progress_data, progress_data_free, callback, user_data);
+  else
+    refuse_async (gtorch_safetensors_save_async, error, progress_data, progress_data_free, callback,
+                  user_data);
+}
+
+/**
+ * gtorch_safetensors_save_file_lists_async:
+ * @names: (array zero-terminated=1): the name of each tensor
+ * @tensors: (array length=n_tensors): tensors
+ * @n_tensors: the length of @tensors, which is that of @names
+ * @metadata: (nullable) (array zero-terminated=1): keys and values by turns
+ * @file: the file to write or replace
+ * @io_priority: the priority, such as %G_PRIORITY_DEFAULT
+ * @cancellable: (nullable): a cancellable
+ * @progress: (nullable) (scope notified) (closure progress_data) (destroy progress_data_free): called
+ *   in the main context of the caller with the bytes written and their total number
+ * @progress_data: data for @progress
+ * @progress_data_free: (nullable): frees @progress_data
+ * @callback: (scope async) (closure user_data): called when it is done, for
+ *   [func@safetensors_save_file_finish]
+ * @user_data: data for @callback
+ *
+ * Does what [func@safetensors_save_file_async] does. The lists may change at once.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_safetensors_save_file_lists_async (const gchar *const *names, GTorchTensor **tensors,
+                                          gsize n_tensors, const gchar *const *metadata,
+                                          GFile *file, int io_priority, GCancellable *cancellable,
+                                          GFileProgressCallback progress, gpointer progress_data,
+                                          GDestroyNotify progress_data_free,
+                                          GAsyncReadyCallback callback, gpointer user_data)
+{
+  g_autoptr (GHashTable) by_name = NULL;
+  g_autoptr (GHashTable) texts = NULL;
+  GError *error = NULL;
+
+  g_return_if_fail (tensors != NULL || n_tensors == 0);
+  if (tables_from_lists (names, tensors, n_tensors, metadata, &by_name, &texts, &error))
+    gtorch_safetensors_save_file_async (by_name, texts, file, io_priority, cancellable, progress,
+                                        progress_data, progress_data_free, callback, user_data);
+  else
+    refuse_async (gtorch_safetensors_save_file_async, error, progress_data, progress_data_free,
+                  callback, user_data);
 }

@@ -4,6 +4,7 @@
 // What is called over and over does not fill the memory.
 
 import GLib from 'gi://GLib';
+import GObject from 'gi://GObject';
 import GTorch from 'gi://GTorch?version=1';
 import Gio from 'gi://Gio';
 import System from 'system';
@@ -44,6 +45,8 @@ function add(name, func) {
         return tap.assert(bytes < LIMIT, `${bytes} bytes are lost in each call`);
     });
 }
+
+const says = part => error => error instanceof TypeError && error.message.includes(part);
 
 const net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2));
 const state = net.state_dict();
@@ -113,11 +116,92 @@ tap.add('a_file_is_read_at_once_and_in_a_thread', async () => {
 });
 
 tap.add('tables_hold_tensors', () => {
-    const says = part => error => error instanceof TypeError && error.message.includes(part);
     tap.throws(() => net.load_state_dict({'0.bias': 3}), says('load_state_dict: 0.bias must be a tensor'));
     tap.throws(() => adam.load_state_dict({x: null}), says('x must be a tensor'));
     tap.throws(() => GTorch.safetensors_load_bytes(new GLib.Bytes([1, 2])), error =>
         error.matches(GTorch.Error, GTorch.Error.FORMAT));
+});
+
+// --- what refers to itself through C ---------------------------------------------------------------
+
+const CYCLES = 40;
+const ELEMENTS = 65536;
+
+const Noting = GObject.registerClass(class Noting extends GTorch.Module {
+    constructor() {
+        super();
+        this.held = nn.Parameter(GTorch.ones([ELEMENTS]));
+    }
+
+    forward(x) {
+        return x.add(0);
+    }
+
+    note() {
+        this.seen = true;
+    }
+});
+
+function allocated() {
+    return GTorch.Device.cpu().get_allocator().get_allocated();
+}
+
+// gjs lets objects of C go when the main loop is idle.
+async function collect() {
+    for (let i = 0; i < 3; i++) {
+        System.gc();
+        await new Promise(resolve => GLib.idle_add(GLib.PRIORITY_LOW, () => {
+            resolve();
+            return GLib.SOURCE_REMOVE;
+        }));
+    }
+}
+
+function addCycle(name, make) {
+    tap.add(name, async () => {
+        await collect();
+        const before = allocated();
+        for (let i = 0; i < CYCLES; i++)
+            make();
+        await collect();
+        const left = (allocated() - before) / (4 * ELEMENTS);
+        tap.assert(left <= 3, `${left} of ${CYCLES} modules are left`);
+    });
+}
+
+addCycle('a_hook_that_leads_to_its_module_is_collected', () => {
+    const module = new Noting();
+    module.register_forward_hook(module.note.bind(module));
+    module.register_forward_pre_hook(() => module.note());
+    module.call(GTorch.ones([2]));
+    tap.assert(module.seen);
+});
+addCycle('a_handler_that_leads_to_its_module_is_collected', () => {
+    const module = new Noting();
+    module.connect('notify', () => module.note());
+});
+addCycle('a_function_that_is_applied_is_let_go', () => {
+    const module = new Noting();
+    module.apply(() => module.note());
+});
+addCycle('tables_that_are_saved_are_let_go', () => {
+    const stream = Gio.MemoryOutputStream.new_resizable();
+    GTorch.safetensors_save({a: GTorch.ones([ELEMENTS])}, {k: 'v'}, stream, null, null);
+});
+
+tap.add('a_hook_stays_and_is_removed', () => {
+    const module = nn.Linear(2, 2);
+    let n = 0;
+    const id = module.register_forward_hook(() => {
+        n++;
+        return null;
+    });
+    System.gc();
+    module.forward(GTorch.ones([1, 2]));
+    tap.assert(n === 1 && module.remove_hook(id) && !module.remove_hook(id));
+    module.forward(GTorch.ones([1, 2]));
+    tap.assert(n === 1);
+    tap.throws(() => module.register_forward_hook(3), says('the hook must be a function'));
 });
 
 await tap.run();

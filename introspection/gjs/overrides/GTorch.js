@@ -298,8 +298,10 @@ function overrideFunctions() {
             Gio._promisify(GTorch[owner].prototype, `${name}_async`);
     }
     // A function for progress would be taken for the callback: with one, the callback is needed too.
-    for (const name of ['load', 'load_file', 'save', 'save_file'])
+    for (const name of ['load', 'load_file'])
         Gio._promisify(GTorch, `safetensors_${name}_async`);
+    for (const name of ['save', 'save_file'])
+        Gio._promisify(GTorch, `safetensors_${name}_lists_async`, `safetensors_${name}_finish`);
 }
 
 // The result, or the exception, of func comes out again, which a callback of the library's cannot pass on.

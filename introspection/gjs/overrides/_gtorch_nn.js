@@ -189,8 +189,22 @@ const LOOKING = [
     'state_lists', 'to', 'to_string', 'train', 'zero_grad',
 ];
 
+// A hook that returns nothing replaces nothing. (gjs itself keeps the function with its module, where the
+// collector sees both.)
+function overrideHooks(prototype) {
+    for (const name of ['register_forward_hook', 'register_forward_pre_hook']) {
+        const register = prototype[name];
+        prototype[name] = function (hook) {
+            if (typeof hook !== 'function')
+                throw new TypeError(`${name}: the hook must be a function, not ${typeof hook}`);
+            return register.call(this, (...values) => hook(...values) ?? null);
+        };
+    }
+}
+
 function overrideModule(Module) {
     const prototype = Module.prototype;
+    overrideHooks(prototype);
     const raw = {forward: prototype.forward};
 
     for (const name of LOOKING) {

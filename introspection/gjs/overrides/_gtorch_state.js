@@ -27,6 +27,15 @@ function lists(func, table) {
     return [names, tensors];
 }
 
+// Keys and values by turns.
+function texts(func, table) {
+    const found = Object.entries(table ?? {}).flat();
+    const wrong = found.find(text => typeof text !== 'string');
+    if (wrong !== undefined)
+        throw new TypeError(`${func}: metadata must hold texts, not ${typeof wrong}`);
+    return found;
+}
+
 function loaded([tensors, names, texts]) {
     const keys = texts.filter((_text, i) => i % 2 === 0);
     return [object(tensors, names), object(texts.filter((_text, i) => i % 2 === 1), keys)];
@@ -37,6 +46,14 @@ function setup(namespace) {
     for (const name of ['load', 'load_bytes', 'load_file']) {
         const raw = GTorch[`safetensors_${name}_lists`];
         GTorch[`safetensors_${name}`] = (...given) => loaded(raw(...given));
+    }
+    for (const name of ['save', 'save_file']) {
+        for (const how of ['', '_async']) {
+            const whole = `safetensors_${name}${how}`;
+            const raw = GTorch[`safetensors_${name}_lists${how}`];
+            GTorch[whole] = (tensors, metadata, ...given) =>
+                raw.call(GTorch, ...lists(whole, tensors), texts(whole, metadata), ...given);
+        }
     }
     const finish = GTorch.safetensors_load_finish_lists;
     for (const name of ['load', 'load_file'])

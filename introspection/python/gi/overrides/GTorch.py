@@ -81,9 +81,9 @@ for _name in ('tensor', 'as_tensor', 'from_dlpack', 'from_numpy', 'arange', 'ful
 
 
 def _import_parts():
-    from gi.overrides import _gtorch_amp, _gtorch_context, _gtorch_device, _gtorch_nn
+    from gi.overrides import _gtorch_amp, _gtorch_context, _gtorch_device, _gtorch_nn, _gtorch_state
 
-    for part in (_gtorch_amp, _gtorch_context, _gtorch_device, _gtorch_nn):
+    for part in (_gtorch_amp, _gtorch_context, _gtorch_device, _gtorch_nn, _gtorch_state):
         part.install(export, submodule, ops)
     # Its class is derived from one of those.
     from gi.overrides import _gtorch_graphed

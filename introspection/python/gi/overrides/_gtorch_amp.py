@@ -13,6 +13,7 @@ from gi.overrides._gtorch_convert import (
     convert_tensors,
     make_number,
 )
+from gi.overrides._gtorch_state import lists, pairs
 
 
 def _device_type(value):
@@ -93,7 +94,7 @@ class GradScaler(RawScaler):
 
     def state_dict(self):
         """What the scaler remembers, as numbers."""
-        state = {name: value.item() for name, value in RawScaler.state_dict(self).items()}
+        state = {name: value.item() for name, value in pairs(self.state_lists()).items()}
         whole = ('growth_interval', '_growth_tracker')
         return {name: int(value) if name in whole else value for name, value in state.items()}
 
@@ -103,7 +104,7 @@ class GradScaler(RawScaler):
             name: value if isinstance(value, RawTensor) else make_number(value, GTorch.DType.FLOAT64)
             for name, value in state.items()
         }
-        RawScaler.load_state_dict(self, tensors)
+        self.load_state_lists(*lists('load_state_dict', 'state', tensors))
 
     def is_enabled(self):
         """Whether it does anything."""

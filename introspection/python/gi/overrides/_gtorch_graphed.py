@@ -2,7 +2,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Modules and functions that are replayed as graphs."""
 
+import weakref
+
 from gi.overrides import override
+
+from gi.overrides import _gtorch_hooks as hooks
 
 from gi.overrides._gtorch_convert import GTorch
 from gi.overrides._gtorch_function import guarded, restoring, tensor_list
@@ -21,8 +25,17 @@ class GraphedModule(RawGraphed):
         samples = tensor_list(samples, 'the list of samples')
         if isinstance(target, GTorch.Module):
             return RawGraphed.new(target, samples)
-        call = lambda inputs, *_: guarded(target, 'call', lambda: target(*inputs))  # noqa: E731
-        return RawGraphed.new_for_func(call, None, samples)
+        made = None
+
+        def call(inputs, *_):
+            return hooks.kept(made()).call(0, inputs)
+
+        graphed = RawGraphed.new_for_func(call, None, samples)
+        made = weakref.ref(graphed)
+        hooks.kept(graphed).add(
+            graphed, 0, lambda inputs: guarded(target, 'call', lambda: target(*inputs))
+        )
+        return graphed
 
     def __init__(self, *_args):
         pass

@@ -5,6 +5,8 @@
 from gi.overrides import override
 from gi.repository import Gio, GLib
 
+from gi.overrides import _gtorch_hooks as hooks
+from gi.overrides import _gtorch_state as state
 from gi.overrides._gtorch_convert import (
     DType,
     GTorch,
@@ -17,6 +19,7 @@ from gi.overrides._gtorch_convert import (
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
 RawModule = GTorch.Module
+RawOptimizer = GTorch.Optimizer
 
 
 def _do_forward(self, value):
@@ -121,8 +124,20 @@ class Module(RawModule):
         RawModule.set_requires_grad(self, requires_grad)
         return self
 
-    def load_state_dict(self, state, strict=True):
-        RawModule.load_state_dict(self, state, strict)
+    def state_dict(self):
+        return state.pairs(self.state_lists())
+
+    def load_state_dict(self, table, strict=True):
+        self.load_state_lists(*state.lists('load_state_dict', 'state', table), strict)
+
+    def register_forward_pre_hook(self, hook, *data):
+        return hooks.register(RawModule.register_forward_pre_hook, self, hook, *data)
+
+    def register_forward_hook(self, hook, *data):
+        return hooks.register(RawModule.register_forward_hook, self, hook, *data)
+
+    def remove_hook(self, number):
+        return hooks.remove(RawModule.remove_hook, self, number)
 
     def to(self, device=None, dtype=None):
         if isinstance(device, DType):
@@ -226,6 +241,18 @@ def _list_model(params):
     return store
 
 
+class Optimizer(RawOptimizer):
+    """What optimizers are derived from."""
+
+    __module__ = OVERRIDES
+
+    def state_dict(self):
+        return state.pairs(self.state_lists())
+
+    def load_state_dict(self, table):
+        self.load_state_lists(*state.lists('load_state_dict', 'state', table))
+
+
 def _optimizer(name, spec, properties):
     raw = getattr(GTorch, name)
 
@@ -305,7 +332,7 @@ def install(export, submodule, ops):
         nn[name] = export(name, _layer(name, spec))
     nn['functional'] = submodule('nn.functional', 'Operations as functions.', ops.FUNCTIONS)
     submodule('nn', 'Modules and layers.', nn)
-    optim = {'Optimizer': GTorch.Optimizer}
+    optim = {'Optimizer': export('Optimizer', override(Optimizer))}
     for name, (spec, properties) in OPTIMIZERS.items():
         optim[name] = export(name, _optimizer(name, spec, properties))
     submodule('optim', 'Optimizers.', optim)

@@ -6,6 +6,7 @@ from operator import index
 
 from gi.repository import GLib
 
+from gi.overrides import _gtorch_hooks as hooks
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides._gtorch_convert import (
     GTorch,
@@ -163,7 +164,11 @@ class TensorMethods:
 
     def register_hook(self, hook):
         """Calls @hook with the gradient during backward(); what it returns, if not None, replaces it."""
-        return HookHandle(self, RawTensor.register_hook(self, hook))
+        return HookHandle(self, hooks.register_weakly(RawTensor.register_hook, self, hook))
+
+    def register_post_accumulate_grad_hook(self, hook, *data):
+        """Calls @hook with the tensor when backward() has added to its gradient; gives a number for remove_hook()."""
+        return hooks.register_weakly(RawTensor.register_post_accumulate_grad_hook, self, hook, *data)
 
     # Values
 

@@ -1,0 +1,67 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Tensors by their names. PyGObject never lets go of the values of a table that C is given: here names and
+tensors go in two lists."""
+
+from gi.overrides._gtorch_convert import GTorch, RawTensor
+
+
+def lists(function, argument, table):
+    """The names, and the tensors."""
+    names, tensors = list(table), list(table.values())
+    for name, tensor in zip(names, tensors):
+        if not isinstance(name, str):
+            raise TypeError(f'{function}(): the names in {argument} must be texts, not {name!r}')
+        if not isinstance(tensor, RawTensor):
+            kind = type(tensor).__name__
+            raise TypeError(f'{function}(): {argument}[{name!r}] must be a tensor, not {kind}')
+    return names, tensors
+
+
+def texts(function, argument, table):
+    """Keys and values by turns."""
+    if table is None:
+        return None
+    found = [text for pair in table.items() for text in pair]
+    for text in found:
+        if not isinstance(text, str):
+            raise TypeError(f'{function}(): {argument} must hold texts, not {text!r}')
+    return found
+
+
+def pairs(found):
+    """What the C functions return, as a dictionary."""
+    tensors, names = found
+    return dict(zip(names, tensors))
+
+
+def _save(name, raw):
+    def save(tensors, metadata, *args):
+        given = lists(name, 'tensors', tensors)
+        return raw(*given, texts(name, 'metadata', metadata), *args)
+
+    return save
+
+
+def _load(raw):
+    def load(*args):
+        tensors, names, found = raw(*args)
+        return dict(zip(names, tensors)), dict(zip(found[::2], found[1::2]))
+
+    return load
+
+
+def install(export, _submodule, _ops):
+    for name in ('load', 'load_bytes', 'load_file'):
+        made = _load(getattr(GTorch, f'safetensors_{name}_lists'))
+        made.__doc__ = getattr(GTorch, f'safetensors_{name}').__doc__
+        export(f'safetensors_{name}', made)
+    finish = _load(GTorch.safetensors_load_finish_lists)
+    for name in ('load', 'load_file'):
+        export(f'safetensors_{name}_finish', finish)
+    for name in ('save', 'save_file'):
+        for how in ('', '_async'):
+            whole = f'safetensors_{name}{how}'
+            made = _save(whole, getattr(GTorch, f'safetensors_{name}_lists{how}'))
+            made.__doc__ = getattr(GTorch, whole).__doc__
+            export(whole, made)

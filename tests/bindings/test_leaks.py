@@ -1,0 +1,455 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What Python gives to C, and what refers to itself through C, is let go.
+
+The functions of the first part are found in the GIR: each that takes a list, a table or a function must be called
+here, or be named among those that cannot leak. Rounds: GTORCH_TEST_ROUNDS."""
+
+import gc
+import os
+import pathlib
+import sys
+import weakref
+import xml.etree.ElementTree as ET
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
+
+import gi  # noqa: E402
+
+gi.require_version('GTorch', '1')
+from gi.repository import Gio, GLib, GTorch  # noqa: E402
+
+import tap  # noqa: E402
+
+ROUNDS = int(os.environ.get('GTORCH_TEST_ROUNDS', 100))
+BYTES = 4096 * 4
+nn = GTorch.nn
+
+
+def allocated():
+    """What tensors hold on the CPU."""
+    return GTorch.Device.cpu().get_allocator().get_allocated()
+
+
+def tensor():
+    return GTorch.ones([BYTES // 4])
+
+
+def wait(begin, finish):
+    """Calls begin (…, callback, data) and gives what finish () makes of the result."""
+    loop, results = GLib.MainLoop(), []
+
+    def done(_source, result, *_data):
+        results.append(result)
+        loop.quit()
+
+    begin(done)
+    loop.run()
+    return finish(results[0])
+
+
+def assert_lets_go(call):
+    """Calls it, and looks at the bytes of tensors that are left."""
+    for _ in range(3):
+        call()
+    gc.collect()
+    before = allocated()
+    for _ in range(ROUNDS):
+        call()
+    gc.collect()
+    left = (allocated() - before) / BYTES
+    assert left < 2, f'{left:.0f} tensors are left of {ROUNDS} calls'
+
+
+# --- containers and functions ---
+
+FILE = Gio.File.new_for_path(os.path.join(os.environ.get('TMPDIR', '/tmp'), f'gtorch-leaks-{os.getpid()}'))
+PROGRESS = lambda *_args: None  # noqa: E731
+
+
+def table():
+    return {'a': tensor(), 'b': tensor()}
+
+
+def stream():
+    return Gio.MemoryOutputStream.new_resizable()
+
+
+def module_of_one():
+    net = nn.Linear(64, 64)
+    return net
+
+
+class Twice(GTorch.Function):
+    def forward(self, context, *inputs):
+        context.save_for_backward(*inputs)
+        return [x * 2 for x in inputs]
+
+    def backward(self, context, *grads):
+        return [grad * 2 for grad in grads]
+
+
+def leaf():
+    return tensor().requires_grad_()
+
+
+def saved():
+    out = stream()
+    GTorch.safetensors_save(table(), {'k': 'v'}, out, None, None)
+    out.close(None)
+    return out.steal_as_bytes()
+
+
+CONTENT = saved()
+
+
+def load(name, *args):
+    tensors, _metadata = getattr(GTorch, f'safetensors_{name}')(*args)
+    assert set(tensors) == {'a', 'b'}
+
+
+def in_stream():
+    return Gio.MemoryInputStream.new_from_bytes(CONTENT)
+
+
+def write_file():
+    GTorch.safetensors_save_file(table(), None, FILE, None, None)
+
+
+def fit(make):
+    net = module_of_one()
+    optimizer = make(net.parameters())
+    net(GTorch.ones([2, 64])).sum().backward()
+    optimizer.step()
+    return optimizer
+
+
+def state_of(make):
+    state = fit(make).state_dict()
+    fit(make).load_state_dict(state)
+
+
+def scaler_state():
+    scaler = GTorch.GradScaler()
+    scaler.load_state_dict(scaler.state_dict())
+
+
+def gradients():
+    x = leaf()
+    (grad,) = GTorch.autograd_grad([x.sum()], [x], [], False, False, False)
+    return grad
+
+
+def backward_of_lists():
+    x = leaf()
+    GTorch.autograd_backward([x.sum(), x.mean()], [], True, False)
+
+
+def async_backward():
+    x = leaf()
+    loss = x.sum()
+    wait(lambda done: loss.backward_async(None, False, False, None, done), loss.backward_finish)
+
+
+def net_forward_async():
+    net = module_of_one()
+    x = GTorch.ones([64, 64])
+    wait(lambda done: net.forward_async(x, None, done), net.forward_finish)
+
+
+def hooked(register):
+    def call():
+        x = leaf()
+        held = tensor()
+        register(x, lambda *_args: [held.sum()] and None)
+        x.sum().backward()
+
+    return call
+
+
+CALLS = {
+    'safetensors_save': saved,
+    'safetensors_save_file': write_file,
+    'safetensors_save_async': lambda: wait(
+        lambda done: GTorch.safetensors_save_async(table(), {'k': 'v'}, stream(), 0, None, PROGRESS, (), done, None),
+        GTorch.safetensors_save_finish,
+    ),
+    'safetensors_save_file_async': lambda: wait(
+        lambda done: GTorch.safetensors_save_file_async(table(), {'k': 'v'}, FILE, 0, None, PROGRESS, (), done, None),
+        GTorch.safetensors_save_file_finish,
+    ),
+    'safetensors_load': lambda: load('load', in_stream(), None, None, PROGRESS),
+    'safetensors_load_bytes': lambda: load('load_bytes', CONTENT),
+    'safetensors_load_file': lambda: (write_file(), load('load_file', FILE, False, None, None, PROGRESS)),
+    'module_load_state_dict': lambda: module_of_one().load_state_dict(module_of_one().state_dict()),
+    'optimizer_load_state_dict': lambda: (
+        state_of(lambda params: GTorch.optim.Adam(params)),
+        state_of(lambda params: GTorch.optim.SGD(params, momentum=0.9)),
+    ),
+    'scaler_load_state_dict': scaler_state,
+    'autograd_grad': gradients,
+    'autograd_backward': backward_of_lists,
+    'tensor_backward_async': async_backward,
+    'module_forward_async': net_forward_async,
+    'function_apply': lambda: Twice()(leaf(), leaf())[0].sum().backward(),
+    'cat': lambda: GTorch.cat([tensor(), tensor()]),
+    'stack': lambda: GTorch.stack([tensor(), tensor()]),
+    'index': lambda: tensor()[GTorch.tensor([1, 2])],
+    'split': lambda: tensor().split(16),
+    'unbind': lambda: list(tensor().reshape([2, -1])),
+    'gradcheck': lambda: GTorch.gradcheck(
+        lambda x: x * 2, GTorch.ones([2], dtype=GTorch.float64).requires_grad_()
+    ),
+    'tensor_register_hook': hooked(lambda x, hook: x.register_hook(hook)),
+    'tensor_register_post_accumulate_grad_hook': hooked(
+        lambda x, hook: x.register_post_accumulate_grad_hook(hook)
+    ),
+    'new_from_bytes': lambda: GTorch.Tensor.new_from_bytes(GLib.Bytes.new(bytes(64)), GTorch.uint8, [64]),
+    'sequential': lambda: nn.Sequential(module_of_one(), module_of_one()),
+    'optimizer': lambda: GTorch.optim.SGD(module_of_one().parameters()),
+    'param_groups': lambda: list(GTorch.optim.SGD(module_of_one().parameters()).get_param_groups()),
+    'module_lists': lambda: (
+        module_of_one().get_parameter_names(True),
+        list(module_of_one().get_modules()),
+        module_of_one().state_lists(),
+    ),
+    'module_apply': lambda: module_of_one().apply(lambda _module, *_data: [tensor()] and None),
+}
+
+
+def adder(name, call):
+    def check():
+        assert_lets_go(call)
+
+    check.__name__ = f'{name}_lets_go'
+    return check
+
+
+for _name, _call in CALLS.items():
+    tap.case(adder(_name, _call))
+
+
+# --- what C keeps, and what it refers to ---
+
+
+class Big(GTorch.Module):
+    """Holds a tensor that is counted."""
+
+    def __init__(self):
+        super().__init__()
+        self.held = nn.Parameter(tensor())
+        self.first = nn.Linear(2, 2)
+
+    def forward(self, x):
+        return x + 0
+
+    def note(self, *_args):
+        self.seen = True
+
+
+def cycle(make):
+    """make () gives an object that refers to itself through C."""
+
+    def check():
+        made = make()
+        gone = weakref.ref(made)
+        del made
+        gc.collect()
+        assert gone() is None, 'the collector does not find it'
+        assert_lets_go(make)
+
+    check.__name__ = make.__name__ + '_is_collected'
+    return check
+
+
+def module_with_its_method_as_hook():
+    net = Big()
+    net.register_forward_hook(net.note)
+    net.register_forward_pre_hook(net.note)
+    net(GTorch.ones([2]))
+    assert net.seen
+    return net
+
+
+def module_in_the_closure_of_its_hook():
+    net = Big()
+    net.register_forward_hook(lambda *_args: net.note(*_args))
+    net(GTorch.ones([2]))
+    assert net.seen
+    return net
+
+
+def module_whose_method_is_a_hook_of_its_child():
+    net = Big()
+    net.first.register_forward_hook(net.note)
+    net.first(GTorch.ones([1, 2]))
+    assert net.seen
+    return net
+
+
+def module_whose_method_is_a_hook_of_its_parameter():
+    net = Big()
+    net.held.register_hook(net.note)
+    net.held.register_post_accumulate_grad_hook(net.note)
+    net.held.sum().backward()
+    return net
+
+
+def graphed_function_in_what_it_is_made_of():
+    class Owner:
+        def call(self, x):
+            return x * 2
+
+    owner = Owner()
+    owner.graphed = GTorch.GraphedModule(owner.call, [tensor()])
+    return owner
+
+
+def module_applied_to_itself():
+    net = Big()
+    net.applied = []
+    net.apply(lambda module, *_data: net.applied.append(module))
+    return net
+
+
+def function_that_saves_what_it_gave():
+    class Own(GTorch.Function):
+        def forward(self, context, x):
+            y = x * 2
+            context.save_for_backward(x, y)
+            return y
+
+        def backward(self, context, grad):
+            return grad * 2
+
+    own = Own()
+    own.loss = own(leaf()).sum()
+    own.loss.backward()
+    del own.loss
+    return own
+
+
+def signal_with_a_method_of_the_object():
+    net = Big()
+    net.connect('notify', net.note)
+    return net
+
+
+def step_with_a_closure():
+    net = Big()
+    net.optimizer = GTorch.optim.SGD(net.parameters())
+    return net
+
+
+for _make in (
+    module_with_its_method_as_hook,
+    module_in_the_closure_of_its_hook,
+    module_whose_method_is_a_hook_of_its_child,
+    module_whose_method_is_a_hook_of_its_parameter,
+    graphed_function_in_what_it_is_made_of,
+    module_applied_to_itself,
+    function_that_saves_what_it_gave,
+    signal_with_a_method_of_the_object,
+    step_with_a_closure,
+):
+    tap.case(cycle(_make))
+
+
+@tap.case
+def hooks_stay_for_as_long_as_the_module():
+    outer, seen = nn.Sequential(nn.Linear(2, 2)), []
+    outer.children()[0].register_forward_hook(lambda _m, _x, y: seen.append(y))
+    gc.collect()
+    outer(GTorch.ones([1, 2]))
+    gc.collect()
+    outer(GTorch.ones([1, 2]))
+    assert len(seen) == 2
+
+
+@tap.case
+def hooks_are_removed_and_replace_what_goes_through():
+    net = nn.Linear(2, 2)
+    number = net.register_forward_hook(lambda _m, _x, _y: GTorch.zeros([7]))
+    assert net(GTorch.ones([1, 2])).shape == (7,)
+    assert net.remove_hook(number)
+    assert not net.remove_hook(number)
+    assert net(GTorch.ones([1, 2])).shape == (1, 2)
+
+
+@tap.case
+def a_method_of_what_is_gone_is_not_called():
+    net, other = nn.Linear(2, 2), Big()
+    net.register_forward_hook(other.note)
+    net(GTorch.ones([1, 2]))
+    assert other.seen
+    del other
+    gc.collect()
+    net(GTorch.ones([1, 2]))
+
+
+@tap.case
+def tables_are_checked():
+    out, net = stream(), nn.Linear(2, 2)
+    for call in (
+        lambda: GTorch.safetensors_save({'a': None}, None, out, None, None),
+        lambda: GTorch.safetensors_save({3: tensor()}, None, out, None, None),
+        lambda: GTorch.safetensors_save({}, {'a': 3}, out, None, None),
+        lambda: net.load_state_dict({'weight': 3, 'bias': None}),
+        lambda: GTorch.optim.SGD(net.parameters()).load_state_dict({'a': []}),
+        lambda: net.register_forward_hook(3),
+    ):
+        try:
+            call()
+        except TypeError as error:
+            assert any(word in str(error) for word in ('tensors', 'metadata', 'state', 'hook')), error
+        else:
+            raise AssertionError('no TypeError')
+
+
+# --- the GIR ---
+
+NAMESPACE = '{http://www.gtk.org/introspection/core/1.0}'
+# What takes tables, or functions that are kept, and is called above, by the name of the C function.
+SEEN = {
+    'gtorch_grad_scaler_load_state_dict', 'gtorch_module_load_state_dict', 'gtorch_optimizer_load_state_dict',
+    'gtorch_safetensors_save', 'gtorch_safetensors_save_async', 'gtorch_safetensors_save_file',
+    'gtorch_safetensors_save_file_async', 'gtorch_safetensors_save_lists_async',
+    'gtorch_safetensors_save_file_lists_async', 'gtorch_safetensors_load_async',
+    'gtorch_safetensors_load_file_async', 'gtorch_module_register_forward_hook',
+    'gtorch_module_register_forward_pre_hook', 'gtorch_tensor_register_hook',
+    'gtorch_tensor_register_post_accumulate_grad_hook', 'gtorch_graphed_module_new_for_func',
+}  # fmt: skip
+
+
+def find_gir():
+    for folder in (*os.environ.get('GI_TYPELIB_PATH', '').split(':'), *GLib.get_system_data_dirs()):
+        for path in (pathlib.Path(folder) / 'GTorch-1.gir', pathlib.Path(folder) / 'gir-1.0' / 'GTorch-1.gir'):
+            if folder and path.exists():
+                return path
+    return None
+
+
+@tap.case
+def every_function_that_keeps_something_is_known():
+    path = find_gir()
+    if path is None:
+        return tap.skip('there is no GIR')
+    found = set()
+    for function in ET.parse(path).getroot().iter():
+        kind = function.tag.removeprefix(NAMESPACE)
+        if kind not in ('function', 'method', 'constructor') or function.get('introspectable') == '0':
+            continue
+        for parameter in function.iterfind(f'{NAMESPACE}parameters/{NAMESPACE}parameter'):
+            types = [t.get('name') for t in parameter.iterfind(f'{NAMESPACE}type')]
+            is_table = 'GLib.HashTable' in types and parameter.get('direction') != 'out'
+            if is_table or parameter.get('scope') in ('notified', 'forever'):
+                found.add(function.get('{http://www.gtk.org/introspection/c/1.0}identifier'))
+    assert found <= SEEN, f'no test calls {sorted(found - SEEN)}'
+    assert SEEN <= found, f'there is no {sorted(SEEN - found)}'
+
+
+if __name__ == '__main__':
+    tap.main()
+    if FILE.query_exists(None):
+        FILE.delete(None)
