@@ -13,6 +13,7 @@
 #endif
 
 #include "autograd/gtorch-autograd-private.h"
+#include "gtorch-fork-private.h"
 #include "gtorch-hold-private.h"
 #include "gtorch-memory-pool-private.h"
 
@@ -27,6 +28,19 @@ typedef struct
 static GMutex lock;
 static GTorchHolds *all_holds; /* of each thread that runs operations */
 static GArray *pending;        /* of Pending, NULL while there is none */
+
+GTORCH_FORK_LOCK (lock);
+
+/* The calls of other threads have not come along. */
+static void
+forget_other_threads (void)
+{
+  all_holds = gtorch_thread.holds;
+  if (all_holds != NULL)
+    all_holds->next = NULL;
+}
+
+GTORCH_FORK_CHILD (forget_other_threads);
 
 static void
 add_to_list (GTorchHolds *holds)

@@ -228,7 +228,7 @@ gboolean
 gtorch_shape_measure (const gint64 *shape, guint n_dims, guint dtype, gint64 *strides,
                       gint64 *numel)
 {
-  gboolean fits = TRUE, is_empty = FALSE;
+  gboolean fits = TRUE, is_empty = FALSE, is_negative = FALSE;
   gint64 stride = 1, n_bytes;
   guint i = n_dims;
 
@@ -236,10 +236,12 @@ gtorch_shape_measure (const gint64 *shape, guint n_dims, guint dtype, gint64 *st
     {
       strides[i] = stride;
       is_empty |= shape[i] == 0;
-      fits &= shape[i] >= 0 && !__builtin_mul_overflow (stride, MAX (shape[i], 1), &stride);
+      is_negative |= shape[i] < 0;
+      fits &= !__builtin_mul_overflow (stride, MAX (shape[i], 1), &stride);
     }
   *numel = is_empty ? 0 : stride;
-  return fits && !__builtin_mul_overflow (stride, (gint64) gtorch_dtype_size (dtype), &n_bytes);
+  fits &= !__builtin_mul_overflow (stride, (gint64) gtorch_dtype_size (dtype), &n_bytes);
+  return !is_negative && (fits || is_empty);
 }
 
 void
@@ -267,8 +269,9 @@ gtorch_impl_new_strided (GTorchStorage *storage, guint dtype, gint64 offset, con
 
   g_assert (fits); /* whoever makes a view that has more elements than its base checks the shape */
   impl->dtype = dtype;
-  impl->storage = gtorch_storage_ref (storage);
-  impl->device = storage->device;
+  impl->storage = storage != NULL ? gtorch_storage_ref (storage) : NULL;
+  impl->device = storage != NULL ? storage->device : gtorch_device_cpu ();
+  impl->is_released = storage == NULL;
   impl->offset = offset;
   copy_numbers (impl->shape, shape, n_dims);
   impl->is_contiguous = TRUE;

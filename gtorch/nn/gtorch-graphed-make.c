@@ -231,7 +231,14 @@ gtorch_make_graphed_callables (GTorchGraphedModule **callables, gsize n_callable
   g_return_val_if_fail (callables != NULL || n_callables == 0, FALSE);
   g_return_val_if_fail (pool == NULL || GTORCH_IS_MEMORY_POOL (pool), FALSE);
   for (i = 0; i < n_callables; i++)
-    g_return_val_if_fail (GTORCH_IS_GRAPHED_MODULE (callables[i]), FALSE);
+    if (!GTORCH_IS_GRAPHED_MODULE (callables[i]))
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                     _ ("make_graphed_callables: callable %" G_GSIZE_FORMAT
+                        " is no graphed module"),
+                     i);
+        return FALSE;
+      }
   if (n_callables == 0)
     return TRUE;
   if (!check_callables (callables, n_callables, pool, error))

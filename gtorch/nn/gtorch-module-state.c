@@ -136,7 +136,12 @@ gtorch_state_from_lists (const gchar *const *names, GTorchTensor **tensors, gsiz
       return NULL;
     }
   for (i = 0; i < n_tensors; i++)
-    g_return_val_if_fail (GTORCH_IS_TENSOR (tensors[i]), NULL);
+    if (!GTORCH_IS_TENSOR (tensors[i]))
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                     _ ("load_state_lists: “%s” is no tensor"), gtorch_name_str (names[i]));
+        return NULL;
+      }
   state = g_hash_table_new (g_str_hash, g_str_equal);
   for (i = 0; i < n_tensors; i++)
     g_hash_table_insert (state, (gpointer) names[i], tensors[i]);

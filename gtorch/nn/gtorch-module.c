@@ -259,7 +259,13 @@ gtorch_module_forward_many (GTorchModule *self, GTorchTensor **inputs, gsize n_i
   g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
   g_return_val_if_fail (inputs != NULL || n_inputs == 0, NULL);
   for (i = 0; i < n_inputs; i++)
-    g_return_val_if_fail (GTORCH_IS_TENSOR (inputs[i]), NULL);
+    if (!GTORCH_IS_TENSOR (inputs[i]))
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                     _ ("%s: forward_many: input %" G_GSIZE_FORMAT " is no tensor"),
+                     gtorch_module_type_name (self), i);
+        return NULL;
+      }
 
   if (!gtorch_module_is_usable (self, error))
     return NULL;

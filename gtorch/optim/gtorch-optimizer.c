@@ -99,13 +99,13 @@ gtorch_optimizer_set_property (GObject *object, guint prop_id, const GValue *val
 }
 
 static void
-gtorch_optimizer_dispose (GObject *object)
+gtorch_optimizer_finalize (GObject *object)
 {
   GTorchOptimizerPrivate *priv = PRIVATE (GTORCH_OPTIMIZER (object));
 
   g_clear_object (&priv->groups);
   g_clear_pointer (&priv->states, g_hash_table_unref);
-  G_OBJECT_CLASS (gtorch_optimizer_parent_class)->dispose (object);
+  G_OBJECT_CLASS (gtorch_optimizer_parent_class)->finalize (object);
 }
 
 static void
@@ -115,7 +115,7 @@ gtorch_optimizer_class_init (GTorchOptimizerClass *klass)
 
   object_class->get_property = gtorch_optimizer_get_property;
   object_class->set_property = gtorch_optimizer_set_property;
-  object_class->dispose = gtorch_optimizer_dispose;
+  object_class->finalize = gtorch_optimizer_finalize;
 
   /**
    * GTorchOptimizer:capturable:

@@ -84,15 +84,9 @@ gtorch_param_group_set_property (GObject *object, guint prop_id, const GValue *v
 }
 
 static void
-gtorch_param_group_dispose (GObject *object)
-{
-  g_clear_object (&GTORCH_PARAM_GROUP (object)->params);
-  G_OBJECT_CLASS (gtorch_param_group_parent_class)->dispose (object);
-}
-
-static void
 gtorch_param_group_finalize (GObject *object)
 {
+  g_object_unref (GTORCH_PARAM_GROUP (object)->params);
   g_ptr_array_unref (GTORCH_PARAM_GROUP (object)->cells);
   G_OBJECT_CLASS (gtorch_param_group_parent_class)->finalize (object);
 }
@@ -104,7 +98,6 @@ gtorch_param_group_class_init (GTorchParamGroupClass *klass)
 
   object_class->get_property = gtorch_param_group_get_property;
   object_class->set_property = gtorch_param_group_set_property;
-  object_class->dispose = gtorch_param_group_dispose;
   object_class->finalize = gtorch_param_group_finalize;
 
   /**
