@@ -293,8 +293,7 @@ gtorch_impl_new (GTorchDevice *device, guint dtype, const gint64 *shape, guint n
   impl->is_contiguous = TRUE;
   impl->device = device;
   copy_numbers (impl->shape, shape, n_dims);
-  if (G_UNLIKELY (
-          !gtorch_shape_measure (shape, n_dims, dtype, impl->strides, &impl->numel)))
+  if (G_UNLIKELY (!gtorch_shape_measure (shape, n_dims, dtype, impl->strides, &impl->numel)))
     gtorch_shape_set_error (shape, n_dims, error);
   else
     impl->storage = gtorch_device_alloc (device, gtorch_impl_n_bytes (impl), error);

@@ -437,8 +437,9 @@ is_endless (const Printer *printer, const GTorchImpl *impl)
   guint i;
 
   for (i = 0; i < impl->n_dims; i++)
-    if (__builtin_mul_overflow (n, is_folded (printer, i) ? 2 * (gint64) printer->options.edge_items
-                                                          : impl->shape[i],
+    if (__builtin_mul_overflow (n,
+                                is_folded (printer, i) ? 2 * (gint64) printer->options.edge_items
+                                                       : impl->shape[i],
                                 &n)
         || n > MAX_SHOWN)
       return TRUE;
@@ -510,8 +511,7 @@ gtorch_tensor_to_string (GTorchTensor *self)
     }
   else if (impl->numel == 0)
     g_string_append (printer.text, "[]");
-  else if (is_endless (&printer, impl)
-           || (host = look_at_elements (&printer, impl)) == NULL)
+  else if (is_endless (&printer, impl) || (host = look_at_elements (&printer, impl)) == NULL)
     {
       g_string_append (printer.text, "...");
       with_elements = FALSE;

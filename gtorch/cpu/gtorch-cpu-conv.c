@@ -297,7 +297,7 @@ gtorch_cpu_conv_input (const GTorchConv *conv, gconstpointer upper, gconstpointe
   gint64 g, o, c, i;
   g_autofree gpointer turned =
       gtorch_scratch_new (conv->groups * conv->out_channels * conv->in_channels * taps,
-                gtorch_dtype_size (conv->dtype), error);
+                          gtorch_dtype_size (conv->dtype), error);
   Forward f = { .dtype = conv->dtype,
                 .batch = conv->batch,
                 .groups = conv->groups,
@@ -472,10 +472,10 @@ gtorch_cpu_conv_weight (const GTorchConv *conv, gconstpointer upper, gconstpoint
   gtorch_parallel_for (n_parts, 1, weight_parts, &w);
   if (w.failed)
     {
-      gtorch_scratch_set_error (
-          conv->in_channels
-              * MAX (conv->in[0] * conv->in[1], PATCHES * conv->kernel[0] * conv->kernel[1]),
-          size, error);
+      gtorch_scratch_set_error (conv->in_channels
+                                    * MAX (conv->in[0] * conv->in[1],
+                                           PATCHES * conv->kernel[0] * conv->kernel[1]),
+                                size, error);
       return FALSE;
     }
   if (conv->dtype == GTORCH_DTYPE_FLOAT32)

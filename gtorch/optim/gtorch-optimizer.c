@@ -42,7 +42,8 @@ typedef struct
   gboolean capturable;
   gboolean was_captured;
   gboolean is_stepping;
-  GPtrArray *made; /* what is remembered since the step has begun: parameters and names in turns, or NULL */
+  GPtrArray *
+      made; /* what is remembered since the step has begun: parameters and names in turns, or NULL */
 } GTorchOptimizerPrivate;
 
 enum

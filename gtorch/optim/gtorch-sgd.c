@@ -221,8 +221,7 @@ gtorch_sgd_step_params (GTorchOptimizer *optimizer, const GTorchOptimStep *step,
             sorted[part.n] = step->params[i];
             sorted[step->n + part.n++] = step->grads[i];
           }
-      if (part.n > 0
-          && !step_params (optimizer, &part, first, needs_count (step, kind), error))
+      if (part.n > 0 && !step_params (optimizer, &part, first, needs_count (step, kind), error))
         return FALSE;
     }
   return TRUE;

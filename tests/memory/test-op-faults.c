@@ -305,11 +305,11 @@ any_allocation_may_fail (gconstpointer data)
         if (half == 1 && self.dtype != GTORCH_DTYPE_BFLOAT16)
           continue;
         for (k = 0; k < sample->n_tensors; k++)
-          self.values[k] = input_new (&sample->tensors[k],
-                                      sample->tensors[k].dtype != GTORCH_DTYPE_NONE
-                                          ? sample->tensors[k].dtype
-                                          : self.dtype,
-                                      LAYOUT_CONTIGUOUS, sample->low, sample->high, rand);
+          self.values[k] =
+              input_new (&sample->tensors[k],
+                         sample->tensors[k].dtype != GTORCH_DTYPE_NONE ? sample->tensors[k].dtype
+                                                                       : self.dtype,
+                         LAYOUT_CONTIGUOUS, sample->low, sample->high, rand);
         for (layout = 0; layout <= LAYOUT_STRIDED; layout++)
           {
             self.layout = layout;

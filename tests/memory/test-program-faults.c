@@ -27,7 +27,8 @@ typedef struct
   const gchar *name;
   void (*prepare) (State *state);
   gboolean (*run) (State *state, GError **error);
-  const gchar *may_change; /* what was made ready and is another after a failure, or NULL: nothing */
+  const gchar
+      *may_change; /* what was made ready and is another after a failure, or NULL: nothing */
   gboolean (*is_possible) (void);
 } Program;
 
@@ -132,12 +133,12 @@ run_layer (State *state, GError **error)
   return grads != NULL;
 }
 
-#define LAYER(name, layer, ...)                                                   \
-  static void prepare_##name (State *state)                                       \
-  {                                                                               \
-    const gint64 shape[] = { __VA_ARGS__ };                                       \
-                                                                                  \
-    prepare_layer (state, layer, shape, G_N_ELEMENTS (shape));                    \
+#define LAYER(name, layer, ...)                                \
+  static void prepare_##name (State *state)                    \
+  {                                                            \
+    const gint64 shape[] = { __VA_ARGS__ };                    \
+                                                               \
+    prepare_layer (state, layer, shape, G_N_ELEMENTS (shape)); \
   }
 
 LAYER (linear, gtorch_linear_new (3, 4, TRUE, NULL), 2, 3)
@@ -448,7 +449,8 @@ index_some (State *state, GError **error)
 static gboolean
 put_some (State *state, GError **error)
 {
-  return gtorch_tensor_set (get (state, "matrix"), "..., 1:3", get (state, "column"), error) != NULL;
+  return gtorch_tensor_set (get (state, "matrix"), "..., 1:3", get (state, "column"), error)
+         != NULL;
 }
 
 /* --- streams and graphs --- */
@@ -471,8 +473,8 @@ sort_on_stream (State *state, GError **error)
   {
     g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
 
-    if (!gtorch_tensor_sort (matrix, 0, FALSE, FALSE, &values, NULL, error)
-        || !give (state, values) || !give (state, gtorch_tensor_cumsum (values, 1, GTORCH_DTYPE_NONE, error)))
+    if (!gtorch_tensor_sort (matrix, 0, FALSE, FALSE, &values, NULL, error) || !give (state, values)
+        || !give (state, gtorch_tensor_cumsum (values, 1, GTORCH_DTYPE_NONE, error)))
       {
         gtorch_stream_synchronize (stream, NULL, NULL);
         return FALSE;
@@ -491,7 +493,8 @@ body (GTorchStream *stream, gpointer data, GError **error)
       twice != NULL ? gtorch_tensor_mul (twice, matrix, error) : NULL;
 
   g_ptr_array_set_size (state->results, 0); /* of the rounds that warm it up */
-  return product != NULL && give (state, gtorch_tensor_softmax (product, 0, GTORCH_DTYPE_NONE, error));
+  return product != NULL
+         && give (state, gtorch_tensor_softmax (product, 0, GTORCH_DTYPE_NONE, error));
 }
 
 static gboolean
@@ -607,8 +610,7 @@ add_elements (GPtrArray *list, GTorchTensor *tensor)
 static void
 add_states (GPtrArray *list, GHashTable *states)
 {
-  g_autoptr (GList) keys =
-      g_list_sort (g_hash_table_get_keys (states), (GCompareFunc) g_strcmp0);
+  g_autoptr (GList) keys = g_list_sort (g_hash_table_get_keys (states), (GCompareFunc) g_strcmp0);
   GList *key;
 
   for (key = keys; key != NULL; key = key->next)
@@ -651,7 +653,8 @@ look (State *state, const gchar *but)
               if (grad != NULL && g_strcmp0 (but, "gradients") != 0)
                 add_elements (list, grad);
             }
-          for (i = 0; g_strcmp0 (but, "buffers") != 0 && i < g_list_model_get_n_items (buffers); i++)
+          for (i = 0; g_strcmp0 (but, "buffers") != 0 && i < g_list_model_get_n_items (buffers);
+               i++)
             {
               g_autoptr (GTorchTensor) buffer = g_list_model_get_item (buffers, i);
 

@@ -228,8 +228,9 @@ run_case (const Case *self)
   gboolean is_possible = TRUE, ok;
   guint i;
 
-  g_snprintf (current, sizeof (current), "%s, sample %u, %s, size %" G_GINT64_FORMAT
-              " becomes %" G_GINT64_FORMAT " in tensor %d",
+  g_snprintf (current, sizeof (current),
+              "%s, sample %u, %s, size %" G_GINT64_FORMAT " becomes %" G_GINT64_FORMAT
+              " in tensor %d",
               self->op->name, self->sample->index, gtorch_dtype_get_name (self->dtype), self->from,
               self->to, self->tensor);
   for (i = 0; i < self->sample->n_tensors; i++)
@@ -246,7 +247,8 @@ run_case (const Case *self)
       former = gtorch_composite_begin (self->op->id);
       if (self->op->shape != NULL)
         gtorch_composite_end (former, TRUE, NULL); /* not one */
-      ok = gtorch_op_invokers[self->op->id](inputs, self->sample->n_tensors, attrs, results, &error);
+      ok =
+          gtorch_op_invokers[self->op->id](inputs, self->sample->n_tensors, attrs, results, &error);
       if (self->op->shape == NULL)
         gtorch_composite_end (former, ok, &error);
       fail_memory_above (0);
@@ -314,7 +316,8 @@ run_sizes (Case *self, gint tensor, gint64 from, gint64 others, guint *counter)
   for (round = 0; round < n_rounds; round++)
     for (size = 0; size < 4; size++)
       {
-        const guint32 dtypes = self->op->dtypes != 0 ? self->op->dtypes : 1u << GTORCH_DTYPE_FLOAT32;
+        const guint32 dtypes =
+            self->op->dtypes != 0 ? self->op->dtypes : 1u << GTORCH_DTYPE_FLOAT32;
 
         self->dtype = nth_dtype (dtypes, (*counter)++);
         self->to = nth_size (size, others * (gint64) gtorch_dtype_size (self->dtype));
