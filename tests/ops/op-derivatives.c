@@ -300,7 +300,7 @@ evaluate (const Case *self, GError **error)
   return g_steal_pointer (&results);
 }
 
-/* Goes backward from roots, at which `arriving` arrives; the result has the gradient of each wanted tensor. */
+/* Goes backward from roots, at which `arriving` arrives. The result has the gradient of each wanted one. */
 static GradArray *
 go_backward (GPtrArray *roots, GPtrArray *arriving, GPtrArray *wanted, gboolean create_graph,
              GError **error)
@@ -478,8 +478,8 @@ agrees (const Case *self, Variable *variable, const GTorchImpl *grad, gdouble *a
     }
   if (!difference_along (self, variable, numeric, &margin, error))
     return FALSE;
-  /* The curve adds the square of the step times a sixth of the third derivative: 1e-10 times what is below 1e4
-   * for the ranges of the samples. */
+  /* The curve adds the square of the step times a sixth of the third derivative: 1e-10 times what is below
+   * 1e4 for the ranges of the samples. */
   return fabs (*numeric - *analytic) <= margin + 1e-6 * (1 + size);
 }
 
