@@ -310,12 +310,13 @@ cimag (cuda::std::complex<R> x)
 #define gt_maximum(a, b) ((b) != (b) ? (b) : gt_max (a, b))
 #define gt_minimum(a, b) ((b) != (b) ? (b) : gt_min (a, b))
 #define gt_sign(x)       ((x) > 0 ? 1 : ((x) < 0 ? -1 : 0))
-/* 1 / (1 + exp (-x)), without overflow: the results that are less than the least normal number are there */
-#define gt_sigmoid(x)  (((x) < 0 ? exp (-fabs (x)) : 1) / (1 + exp (-fabs (x))))
-#define gt_softplus(x) (((x) > 0 ? (x) : 0) + log1p (exp (-fabs (x))))
-#define gt_gelu_u(x)   ((T) 0.7978845608028654 * ((x) + (T) 0.044715 * (x) * (x) * (x)))
-#define gt_gelu_du(x)  ((T) 0.7978845608028654 * (1 + (T) 0.134145 * (x) * (x)))
-#define gt_sech2(u)    (1 - tanh (u) * tanh (u))
+/* As 1 / (1 + exp (-x)), which would be 0 where the exponential overflows. From 37 on it is 1. */
+#define gt_sigmoid(x)   (gt_exp_to_40 (x) / (1 + gt_exp_to_40 (x)))
+#define gt_exp_to_40(x) exp ((x) > 40 ? (T) 40 : (x))
+#define gt_softplus(x)  (((x) > 0 ? (x) : 0) + log1p (exp (-fabs (x))))
+#define gt_gelu_u(x)    ((T) 0.7978845608028654 * ((x) + (T) 0.044715 * (x) * (x) * (x)))
+#define gt_gelu_du(x)   ((T) 0.7978845608028654 * (1 + (T) 0.134145 * (x) * (x)))
+#define gt_sech2(u)     (1 - tanh (u) * tanh (u))
 #define gt_gelu_tanh_grad(g, x) \
   ((g) * (T) 0.5 * (1 + tanh (gt_gelu_u (x)) + (x) *gt_sech2 (gt_gelu_u (x)) * gt_gelu_du (x)))
 #define gt_gelu_tanh_second(x)                                          \

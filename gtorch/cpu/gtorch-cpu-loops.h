@@ -245,8 +245,9 @@ enum
 #define gt_maximum(a, b) ((b) != (b) ? (b) : gt_max (a, b))
 #define gt_minimum(a, b) ((b) != (b) ? (b) : gt_min (a, b))
 #define gt_sign(x)       ((x) > 0 ? 1 : ((x) < 0 ? -1 : 0))
-/* 1 / (1 + exp (-x)), without overflow: the results that are less than the least normal number are there */
-#define gt_sigmoid(x) (((x) < 0 ? exp (-fabs (x)) : 1) / (1 + exp (-fabs (x))))
+/* As 1 / (1 + exp (-x)), which would be 0 where the exponential overflows. From 37 on it is 1. */
+#define gt_sigmoid(x)   (gt_exp_to_40 (x) / (1 + gt_exp_to_40 (x)))
+#define gt_exp_to_40(x) exp ((x) > 40 ? (T) 40 : (x))
 /* log (1 + exp (x)) without overflow */
 #define gt_softplus(x) (((x) > 0 ? (x) : 0) + log1p (exp (-fabs (x))))
 

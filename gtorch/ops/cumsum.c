@@ -40,60 +40,51 @@ typedef struct
     for (i = 0; i < s->n;)                                            \
       {                                                               \
         const gint64 stop = MIN (i + BLOCK, s->n);                    \
-        const T before = total;                                       \
-        T acc = 0;                                                    \
+        T acc = total, sum = 0;                                       \
         for (; i + 4 <= stop; i += 4)                                 \
           {                                                           \
             const T a = x[i * step], b = a + x[(i + 1) * step];       \
             const T c = x[(i + 2) * step], d = c + x[(i + 3) * step]; \
-            y[i * step] = before + (acc + a);                         \
-            y[(i + 1) * step] = before + (acc + b);                   \
-            y[(i + 2) * step] = before + (acc + (b + c));             \
-            acc += b + d;                                             \
-            y[(i + 3) * step] = before + acc;                         \
+            const T four = b + d;                                     \
+            y[i * step] = acc + a;                                    \
+            y[(i + 1) * step] = acc + b;                              \
+            y[(i + 2) * step] = acc + (b + c);                        \
+            acc += four;                                              \
+            sum += four;                                              \
+            y[(i + 3) * step] = acc;                                  \
           }                                                           \
         for (; i < stop; i++)                                         \
           {                                                           \
-            acc += x[i * step];                                       \
-            y[i * step] = before + acc;                               \
+            sum += x[i * step];                                       \
+            y[i * step] = acc += x[i * step];                         \
           }                                                           \
-        total += acc;                                                 \
+        total += sum;                                                 \
       }                                                               \
   }
 
-#define SUM_COLUMNS(T, A)                                           \
-  {                                                                 \
-    const gint64 hop = step * s->inner;                             \
-    A total[TILE] = { 0 };                                          \
-    T before[TILE], acc[TILE];                                      \
-    for (i = 0; i < s->n;)                                          \
-      {                                                             \
-        const gint64 stop = MIN (i + BLOCK, s->n);                  \
-        for (j = 0; j < width; j++)                                 \
-          {                                                         \
-            before[j] = total[j];                                   \
-            acc[j] = 0;                                             \
-          }                                                         \
-        for (; i + 4 <= stop; i += 4, x += 4 * hop, y += 4 * hop)   \
-          _Pragma ("omp simd") for (j = 0; j < width; j++)          \
-          {                                                         \
-            const T a = acc[j] + x[j], b = a + x[j + hop];          \
-            const T c = b + x[j + 2 * hop], d = c + x[j + 3 * hop]; \
-            y[j] = before[j] + a;                                   \
-            y[j + hop] = before[j] + b;                             \
-            y[j + 2 * hop] = before[j] + c;                         \
-            y[j + 3 * hop] = before[j] + d;                         \
-            acc[j] = d;                                             \
-          }                                                         \
-        for (; i < stop; i++, x += hop, y += hop)                   \
-          for (j = 0; j < width; j++)                               \
-            {                                                       \
-              acc[j] += x[j];                                       \
-              y[j] = before[j] + acc[j];                            \
-            }                                                       \
-        for (j = 0; j < width; j++)                                 \
-          total[j] += acc[j];                                       \
-      }                                                             \
+#define SUM_COLUMNS(T, A)                                         \
+  {                                                               \
+    const gint64 hop = step * s->inner;                           \
+    A total[TILE] = { 0 };                                        \
+    T before[TILE], acc[TILE];                                    \
+    for (i = 0; i < s->n;)                                        \
+      {                                                           \
+        const gint64 stop = MIN (i + BLOCK, s->n);                \
+        for (j = 0; j < width; j++)                               \
+          {                                                       \
+            before[j] = total[j];                                 \
+            acc[j] = 0;                                           \
+          }                                                       \
+        for (; i < stop; i++, x += hop, y += hop)                 \
+          _Pragma ("omp simd") for (gint64 k = 0; k < width; k++) \
+          {                                                       \
+            const T sum = acc[k] + x[k];                          \
+            acc[k] = sum;                                         \
+            y[k] = before[k] + sum;                               \
+          }                                                       \
+        for (j = 0; j < width; j++)                               \
+          total[j] += acc[j];                                     \
+      }                                                           \
   }
 
 #define PRODUCTS(T, A)                                       \
