@@ -19,8 +19,8 @@ G_BEGIN_DECLS
 #define GTORCH_FFT_MAX_STAGES  16
 #define GTORCH_FFT_MAX_RADIX   31
 
-/* The distance to the imaginary part where there is none. No distance of memory is that: pairs of real elements
- * of an expanded line are 0 apart. */
+/* The distance to the imaginary part where there is none. No distance of memory is that: pairs of real
+ * elements of an expanded line are 0 apart. */
 #define GTORCH_FFT_REAL G_MININT64
 
 /* A transform in rows: butterflies in place, after the rows were put into mixed-radix reversed order. */

@@ -62,29 +62,42 @@ typedef struct
       }                                                               \
   }
 
-#define SUM_COLUMNS(T, A)                                         \
-  {                                                               \
-    const gint64 hop = step * s->inner;                           \
-    A total[TILE] = { 0 };                                        \
-    T before[TILE], acc[TILE];                                    \
-    for (i = 0; i < s->n;)                                        \
-      {                                                           \
-        const gint64 stop = MIN (i + BLOCK, s->n);                \
-        for (j = 0; j < width; j++)                               \
-          {                                                       \
-            before[j] = total[j];                                 \
-            acc[j] = 0;                                           \
-          }                                                       \
-        for (; i < stop; i++, x += hop, y += hop)                 \
-          _Pragma ("omp simd") for (gint64 k = 0; k < width; k++) \
-          {                                                       \
-            const T sum = acc[k] + x[k];                          \
-            acc[k] = sum;                                         \
-            y[k] = before[k] + sum;                               \
-          }                                                       \
-        for (j = 0; j < width; j++)                               \
-          total[j] += acc[j];                                     \
-      }                                                           \
+/* What is float64 already goes on from the row before. */
+#define SUM_COLUMNS(T, A)                                                              \
+  {                                                                                    \
+    const gint64 hop = step * s->inner;                                                \
+    A total[TILE] = { 0 };                                                             \
+    T before[TILE], acc[TILE];                                                         \
+    if (sizeof (A) == sizeof (T))                                                      \
+      {                                                                                \
+        for (j = 0; j < width; j++)                                                    \
+          y[j] = x[j];                                                                 \
+        for (i = 1; i < s->n; i++)                                                     \
+          {                                                                            \
+            x += hop;                                                                  \
+            y += hop;                                                                  \
+            _Pragma ("omp simd") for (j = 0; j < width; j++) y[j] = y[j - hop] + x[j]; \
+          }                                                                            \
+      }                                                                                \
+    else                                                                               \
+      for (i = 0; i < s->n;)                                                           \
+        {                                                                              \
+          const gint64 stop = MIN (i + BLOCK, s->n);                                   \
+          for (j = 0; j < width; j++)                                                  \
+            {                                                                          \
+              before[j] = total[j];                                                    \
+              acc[j] = 0;                                                              \
+            }                                                                          \
+          for (; i < stop; i++, x += hop, y += hop)                                    \
+            _Pragma ("omp simd") for (j = 0; j < width; j++)                           \
+            {                                                                          \
+              const T sum = acc[j] + x[j];                                             \
+              acc[j] = sum;                                                            \
+              y[j] = before[j] + sum;                                                  \
+            }                                                                          \
+          for (j = 0; j < width; j++)                                                  \
+            total[j] += acc[j];                                                        \
+        }                                                                              \
   }
 
 #define PRODUCTS(T, A)                                       \

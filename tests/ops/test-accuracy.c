@@ -3,8 +3,8 @@
 
 /* Whatever adds many numbers up. All are equal, or of two kinds: then each addition to one accumulator is
  * rounded in the same direction, and the result is a number that is known. No way to it may have more than
- * CHAIN roundings one after the other, and one for each 256 elements, whose errors add up: millions of additions to a float32 end some
- * per cent off. The elements are GTORCH_TEST_ELEMENTS, or a million. */
+ * CHAIN roundings one after the other, and one for each 256 elements, whose errors add up: millions of
+ * additions to a float32 end some per cent off. The elements are GTORCH_TEST_ELEMENTS, or a million. */
 
 #include "config.h"
 
