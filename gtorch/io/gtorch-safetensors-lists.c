@@ -302,7 +302,7 @@ refuse_async (gpointer tag, GError *error, gpointer progress_data,
  *   in the main context of the caller with the bytes written and their total number
  * @progress_data: data for @progress
  * @progress_data_free: (nullable): frees @progress_data
- * @callback: (scope async) (closure user_data): called when it is done, for [func@safetensors_save_finish]
+ * @callback: (scope async) (closure user_data): called when it is done
  * @user_data: data for @callback
  *
  * Does what [func@safetensors_save_async] does. The lists may change at once.
@@ -331,6 +331,24 @@ gtorch_safetensors_save_lists_async (const gchar *const *names, GTorchTensor **t
 }
 
 /**
+ * gtorch_safetensors_save_lists_finish:
+ * @result: what the callback was given
+ * @error: return location for an error
+ *
+ * Gets the result of [func@safetensors_save_lists_async], as [func@safetensors_save_finish] does.
+ *
+ * Returns: %TRUE, or %FALSE on error
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_safetensors_save_lists_finish (GAsyncResult *result, GError **error)
+{
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
+  return gtorch_safetensors_save_finish (result, error);
+}
+
+/**
  * gtorch_safetensors_save_file_lists_async:
  * @names: (array zero-terminated=1): the name of each tensor
  * @tensors: (array length=n_tensors): tensors
@@ -343,8 +361,7 @@ gtorch_safetensors_save_lists_async (const gchar *const *names, GTorchTensor **t
  *   in the main context of the caller with the bytes written and their total number
  * @progress_data: data for @progress
  * @progress_data_free: (nullable): frees @progress_data
- * @callback: (scope async) (closure user_data): called when it is done, for
- *   [func@safetensors_save_file_finish]
+ * @callback: (scope async) (closure user_data): called when it is done
  * @user_data: data for @callback
  *
  * Does what [func@safetensors_save_file_async] does. The lists may change at once.
@@ -370,4 +387,22 @@ gtorch_safetensors_save_file_lists_async (const gchar *const *names, GTorchTenso
   else
     refuse_async (gtorch_safetensors_save_file_async, error, progress_data, progress_data_free,
                   callback, user_data);
+}
+
+/**
+ * gtorch_safetensors_save_file_lists_finish:
+ * @result: what the callback was given
+ * @error: return location for an error
+ *
+ * Gets the result of [func@safetensors_save_file_lists_async], as [func@safetensors_save_file_finish] does.
+ *
+ * Returns: %TRUE, or %FALSE on error
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_safetensors_save_file_lists_finish (GAsyncResult *result, GError **error)
+{
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
+  return gtorch_safetensors_save_file_finish (result, error);
 }

@@ -106,10 +106,14 @@ void gtorch_safetensors_save_lists_async (const gchar *const *names, GTorchTenso
                                           gpointer progress_data, GDestroyNotify progress_data_free,
                                           GAsyncReadyCallback callback, gpointer user_data);
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_safetensors_save_lists_finish (GAsyncResult *result, GError **error);
+GTORCH_AVAILABLE_IN_0_1
 void gtorch_safetensors_save_file_lists_async (
     const gchar *const *names, GTorchTensor **tensors, gsize n_tensors,
     const gchar *const *metadata, GFile *file, int io_priority, GCancellable *cancellable,
     GFileProgressCallback progress, gpointer progress_data, GDestroyNotify progress_data_free,
     GAsyncReadyCallback callback, gpointer user_data);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_safetensors_save_file_lists_finish (GAsyncResult *result, GError **error);
 
 G_END_DECLS

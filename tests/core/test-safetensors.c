@@ -728,6 +728,57 @@ context_is_freed_at_once (void)
     }
 }
 
+static void
+lists_save_the_same_bytes (void)
+{
+  static const gchar *const names[] = { "a", "b", NULL };
+  static const gchar *const metadata[] = { "key", "value", NULL };
+  static const gchar *const odd[] = { "key", NULL };
+  g_autoptr (GTorchTensor) a = gtorch_ones (GTORCH_SHAPE (3), GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GTorchTensor) b = gtorch_zeros (GTORCH_SHAPE (2, 2), GTORCH_DTYPE_INT64, NULL, NULL);
+  GTorchTensor *tensors[] = { a, b }, *wrong[] = { a, NULL };
+  g_autoptr (GHashTable) by_name = g_hash_table_new (g_str_hash, g_str_equal);
+  g_autoptr (GHashTable) texts = g_hash_table_new (g_str_hash, g_str_equal);
+  GOutputStream *streams[2];
+  GBytes *bytes[2];
+  g_autoptr (GError) error = NULL;
+  guint i;
+
+  for (i = 0; i < 2; i++)
+    {
+      g_hash_table_insert (by_name, (gpointer) names[i], tensors[i]);
+      streams[i] = g_memory_output_stream_new_resizable ();
+    }
+  g_hash_table_insert (texts, (gpointer) metadata[0], (gpointer) metadata[1]);
+  g_assert_true (gtorch_safetensors_save (by_name, texts, streams[0], NULL, NULL, NULL, &error));
+  g_assert_true (gtorch_safetensors_save_lists (names, tensors, 2, metadata, streams[1], NULL, NULL,
+                                                NULL, &error));
+  g_assert_no_error (error);
+  for (i = 0; i < 2; i++)
+    {
+      g_output_stream_close (streams[i], NULL, NULL);
+      bytes[i] = g_memory_output_stream_steal_as_bytes (G_MEMORY_OUTPUT_STREAM (streams[i]));
+      g_object_unref (streams[i]);
+    }
+  g_assert_true (g_bytes_equal (bytes[0], bytes[1]));
+  for (i = 0; i < 2; i++)
+    g_bytes_unref (bytes[i]);
+
+  streams[0] = g_memory_output_stream_new_resizable ();
+  g_assert_false (gtorch_safetensors_save_lists (names, tensors, 1, NULL, streams[0], NULL, NULL,
+                                                 NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_assert_false (
+      gtorch_safetensors_save_lists (names, tensors, 2, odd, streams[0], NULL, NULL, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_assert_false (
+      gtorch_safetensors_save_lists (names, wrong, 2, NULL, streams[0], NULL, NULL, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_object_unref (streams[0]);
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -755,6 +806,7 @@ main (int argc, char *argv[])
   ADD (cancelled_work_leaves_no_trace);
   ADD (pipes_are_read);
   ADD (context_is_freed_at_once);
+  ADD (lists_save_the_same_bytes);
   result = g_test_run ();
   g_rmdir (folder);
   g_free (folder);

@@ -401,8 +401,11 @@ spoil_list (Call *call, guint i, guint m, Refusal *refusal)
     case 0:
       call->args[i].p = NULL;
       refusal->what = g_strdup ("is NULL");
-      /* that a list may be NULL means one without elements */
-      refusal->expect = MUST_NOT_WORK;
+      /* that a list with a length may be NULL means one without elements */
+      if (param->nullable && param->kind == PARAM_STRINGS)
+        refusal->expect = MAY_FAIL;
+      else /* what is asynchronous says so at its end */
+        refusal->expect = call->function->throws ? MUST_NOT_WORK : MAY_COMPLAIN;
       return TRUE;
     case 1:
       if (param->kind == PARAM_STRINGS)

@@ -301,7 +301,7 @@ function overrideFunctions() {
     for (const name of ['load', 'load_file'])
         Gio._promisify(GTorch, `safetensors_${name}_async`);
     for (const name of ['save', 'save_file'])
-        Gio._promisify(GTorch, `safetensors_${name}_lists_async`, `safetensors_${name}_finish`);
+        Gio._promisify(GTorch, `safetensors_${name}_lists_async`);
 }
 
 // The result, or the exception, of func comes out again, which a callback of the library's cannot pass on.
