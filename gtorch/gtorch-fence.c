@@ -91,7 +91,8 @@ gtorch_fence_complete_work (GTorchFence *fence, GTorchTimeline *timeline, guint6
   g_slist_free_full (callbacks, g_free);
 }
 
-/* Nobody else will. The thread that would have may have held the fence's lock when the process was forked. */
+/* Nobody else will. The thread that would have may have held the fence's lock when the process was
+ * forked. */
 static void
 complete_orphan (GTorchFence *fence)
 {
@@ -224,12 +225,12 @@ gtorch_fence_add_callback (GTorchFence *fence, GTorchFenceFunc func, gpointer da
 
 /* What other threads have of a source: the thread that completes the fence, and the one that cancels.
  *
- * They may touch a GSource only while somebody else holds a reference. They cannot hold one themselves: dropping it
- * looks at the source's context, which its owner may free as soon as he has been woken. So they have this, which
- * leads to a child of the source for as long as the child is neither destroyed nor about to be: GLib tells of
- * the first by dropping the child's callback, of the second by finalizing the parent, and holds its own
- * reference to the child both times. (GCancellable's own source is no help. It is woken with references to it
- * dropped already, of which GLib's functions complain.) */
+ * They may touch a GSource only while somebody else holds a reference. They cannot hold one themselves:
+ * dropping it looks at the source's context, which its owner may free as soon as he has been woken. So
+ * they have this, which leads to a child of the source for as long as the child is neither destroyed nor
+ * about to be: GLib tells of the first by dropping the child's callback, of the second by finalizing the
+ * parent, and holds its own reference to the child both times. (GCancellable's own source is no help. It
+ * is woken with references to it dropped already, of which GLib's functions complain.) */
 typedef struct
 {
   gint ref_count;

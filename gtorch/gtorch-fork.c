@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* fork () copies the memory, and of the threads only the one that calls it. What the others held, waited for or
- * were to do stays as it was in that moment. In the child, therefore:
+/* fork () copies the memory, and of the threads only the one that calls it. What the others held, waited
+ * for or were to do stays as it was in that moment. In the child, therefore:
  *
- * - The library's locks are free, and what they guard is whole, because the thread that forks takes them first.
- *   The order in which other threads take several of them is not known here, so it waits for none while it
- *   holds another. Should it not get them all, because one is held for long or by itself, the child makes the
- *   missing ones anew: perhaps it finds something half done then, but it does not hang.
- * - The thread that came along computes alone. OpenMP's runtime has its helpers noted down for it, and would wait
- *   for ever for them. Nobody outside can ask the runtime whether there are any, and other libraries use it,
- *   too; but a process with one thread has none, and its child may start some. Threads that the child starts
- *   have helpers as ever.
+ * - The library's locks are free, and what they guard is whole, because the thread that forks takes them
+ *   first. The order in which other threads take several of them is not known here, so it waits for none
+ * while it holds another. Should it not get them all, because one is held for long or by itself, the
+ * child makes the missing ones anew: perhaps it finds something half done then, but it does not hang.
+ * - The thread that came along computes alone. OpenMP's runtime has its helpers noted down for it, and
+ *   would wait for ever for them. Nobody outside can ask the runtime whether there are any, and other
+ * libraries use it, too; but a process with one thread has none, and its child may start some. Threads
+ * that the child starts have helpers as ever.
  * - Streams of before have no thread: their timelines are orphans, and whoever needs one gets an error
  *   (gtorch-timeline.c). Work that they had not done stays undone; what it was to write cannot be read.
  * - Devices say what they need with gtorch_fork_add_child ().
  *
- * Locks of tensors, fences and events are not in the list, as there are too many, and neither are GLib's, which
- * nobody can take: a child hangs if another thread held one in that moment, as while it made or dropped an object,
- * and the child needs it. A program that forks does so while its other threads rest. */
+ * Locks of tensors, fences and events are not in the list, as there are too many, and neither are
+ * GLib's, which nobody can take: a child hangs if another thread held one in that moment, as while it
+ * made or dropped an object, and the child needs it. A program that forks does so while its other
+ * threads rest. */
 
 #include "config.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Reading and writing without tables, for whom the order of the file matters and for languages whose tables leak. */
+/* Reading and writing without tables, for whom the order of the file matters and for languages whose
+ * tables leak. */
 
 #include "config.h"
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Nothing that Python does ends the process: objects of each class, as they are, released and disposed, and each of their
-methods and properties with arguments of all kinds, wrong ones too. A child process does it and notes each call before it
-makes it; a call that kills it, or that GLib calls critical, is a failure.
+"""Nothing that Python does ends the process: objects of each class, as they are, released and disposed, and
+each of their methods and properties with arguments of all kinds, wrong ones too. A child process does it and
+notes each call before it makes it; a call that kills it, or that GLib calls critical, is a failure.
 
 `test_disposed.py SEED ROUNDS` makes that many calls of random arguments for each method."""
 
@@ -86,8 +86,10 @@ MAKERS = {
 SHARED = ('FFTPlanCache',)
 # What waits for something that nobody does, ends the process on purpose, or opens what is not a test's.
 LEFT_OUT = {
-    'run_dispose', 'unref', 'ref', 'ref_sink', 'force_floating', 'freeze_notify', 'steal_data', 'weak_ref', 'watch_closure',
-    'run', 'emit', 'disconnect', 'handler_block', 'handler_unblock', 'get_handle', 'stop_emission', 'emit_stop_by_name',
+    'run_dispose', 'unref', 'ref', 'ref_sink', 'force_floating', 'freeze_notify', 'steal_data', 'weak_ref',
+    'watch_closure',
+    'run', 'emit', 'disconnect', 'handler_block', 'handler_unblock', 'get_handle', 'stop_emission',
+    'emit_stop_by_name',
     'handler_disconnect', 'handler_is_connected', 'stop_emission_by_name', 'handler_block_by_func', 'chain',
     'import_dlpack', 'dlpack_delete',  # take an address
     'handler_unblock_by_func', 'disconnect_by_func', 'thaw_notify', 'bind_property', 'bind_property_full',
@@ -182,12 +184,18 @@ NONSENSE = (
 )
 PROTOCOLS = (
     repr, str, len, list, bool, int, float, complex, hash, iter, format, abs, bytes,
-    lambda t: t[0], lambda t: t[0, 0], lambda t: t[None], lambda t: t[..., 1:], lambda t: t[t], lambda t: t + t, lambda t: t @ t,
-    lambda t: t == t, lambda t: -t, lambda t: t.__setitem__(0, 1), lambda t: t.__dlpack__(), lambda t: t.__dlpack_device__(),
-    lambda t: t.__array_interface__, lambda t: __import__('numpy').asarray(t), lambda t: t.tolist(), lambda t: t.item(),
-    lambda t: t.data_ptr(), lambda t: t.numpy(), lambda t: __import__('copy').deepcopy(t), lambda t: t.to(GTorch.float64),
-    lambda t: __import__('pickle').dumps(t), lambda t: t.backward(), lambda t: t(ones(1, 2)), lambda t: t.state_dict(),
-    lambda t: t.step(), lambda t: t.zero_grad(), lambda t: GTorch.from_dlpack(t), lambda t: t(ones(1, 2), GTorch.tensor([0])),
+    lambda t: t[0], lambda t: t[0, 0], lambda t: t[None], lambda t: t[..., 1:], lambda t: t[t],
+    lambda t: t + t, lambda t: t @ t,
+    lambda t: t == t, lambda t: -t, lambda t: t.__setitem__(0, 1), lambda t: t.__dlpack__(),
+    lambda t: t.__dlpack_device__(),
+    lambda t: t.__array_interface__, lambda t: __import__('numpy').asarray(t), lambda t: t.tolist(),
+    lambda t: t.item(),
+    lambda t: t.data_ptr(), lambda t: t.numpy(), lambda t: __import__('copy').deepcopy(t),
+    lambda t: t.to(GTorch.float64),
+    lambda t: __import__('pickle').dumps(t), lambda t: t.backward(), lambda t: t(ones(1, 2)),
+    lambda t: t.state_dict(),
+    lambda t: t.step(), lambda t: t.zero_grad(), lambda t: GTorch.from_dlpack(t), lambda t: t(ones(1, 2),
+    GTorch.tensor([0])),
     lambda t: t(gone()), lambda t: t(gone(), gone()), lambda t: t.data, lambda t: t.grad, lambda t: t.T,
 )  # fmt: skip
 
@@ -239,7 +247,7 @@ def child(name, state, seed, rounds):
         for _ in range(rounds):
             thing = make(name, state)
             given = arguments(source, source.choice((0, 0, 1, 1, 2, 2, 3, 4)), 0.4)
-            note(f'{name}, {state}: {method} {given!r:.300}' if state != 'disposed' else f'{name}, {state}: {method}')
+            note(f'{name}, {state}: {method} {given!r:.300}')
             attempt(lambda: getattr(thing, method)(*given))
 
 
@@ -252,7 +260,8 @@ def run_child(name, seed, rounds):
     )
     os.close(write)
     lines = []
-    reader = threading.Thread(target=lambda: lines.extend(os.fdopen(read, errors='replace').read().splitlines()))
+    reader = threading.Thread(target=lambda: lines.extend(os.fdopen(read,
+    errors='replace').read().splitlines()))
     reader.start()
     try:
         _out, errors = process.communicate(timeout=SECONDS)
@@ -265,7 +274,8 @@ def run_child(name, seed, rounds):
     if process.returncode == 0 and lines and lines[-1] == 'done':
         return None
     why = signal.Signals(-process.returncode).name if process.returncode < 0 else f'status {process.returncode}'
-    said = [l for l in errors.decode(errors='replace').splitlines() if 'CRITICAL' in l or 'ERROR' in l or 'Error' in l][-2:]
+    errors = errors.decode(errors='replace').splitlines()
+    said = [line for line in errors if 'CRITICAL' in line or 'rror' in line][-2:]
     return f'{why} in {lines[-1] if lines else "the beginning"} {said}'
 
 

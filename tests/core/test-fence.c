@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The ends of a wait in a main loop: the work is done, the wait is cancelled, the source is dropped, the context
- * is freed. Two threads and the owner of the context bring them about at the same time, again and again.
- * `test-fence ROUNDS` does it that many times. */
+/* The ends of a wait in a main loop: the work is done, the wait is cancelled, the source is dropped, the
+ * context is freed. Two threads and the owner of the context bring them about at the same time, again
+ * and again. `test-fence ROUNDS` does it that many times. */
 
 #include "config.h"
 
@@ -32,8 +32,8 @@ typedef enum
   CANCEL
 } Role;
 
-/* Atomically; taken by the thread of that role. Who waits here does so awake, so that all begin at once: a thread that
- * has to be woken comes when the others are done. */
+/* Atomically; taken by the thread of that role. Who waits here does so awake, so that all begin at once:
+ * a thread that has to be woken comes when the others are done. */
 static Round *orders[2];
 static Round quit;
 

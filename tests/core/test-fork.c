@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* A child of fork () goes on with what the parent had: each case does something in a child, which is killed if it
- * hangs. `test-fork FORKS` forks that often beside busy threads. */
+/* A child of fork () goes on with what the parent had: each case does something in a child, which is
+ * killed if it hangs. `test-fork FORKS` forks that often beside busy threads. */
 
 #include "config.h"
 
@@ -369,8 +369,8 @@ typedef struct
   GTorchStream *stream;
 } Busy;
 
-/* Holds a lock of the library most of the time, but makes and drops no objects: GObject's own locks cannot be taken
- * by others, and a child may find them held. */
+/* Holds a lock of the library most of the time, but makes and drops no objects: GObject's own locks
+ * cannot be taken by others, and a child may find them held. */
 static gpointer
 make_busy (gpointer data)
 {
