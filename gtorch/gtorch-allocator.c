@@ -122,21 +122,21 @@ gtorch_allocator_set_property (GObject *object, guint prop_id, const GValue *val
                                GParamSpec *pspec)
 {
   GTorchAllocator *self = GTORCH_ALLOCATOR (object);
-  g_autoptr (GError) error = NULL;
 
+  /* What cannot be set is left as it is: the functions tell why. */
   switch (prop_id)
     {
     case PROP_DEVICE:
       self->device = g_value_get_object (value); /* it lives longer */
       break;
     case PROP_MEMORY_FRACTION:
-      gtorch_allocator_set_memory_fraction (self, g_value_get_double (value), &error);
+      gtorch_allocator_set_memory_fraction (self, g_value_get_double (value), NULL);
       break;
     case PROP_MAX_SPLIT_SIZE:
-      gtorch_allocator_set_max_split_size (self, g_value_get_uint64 (value), &error);
+      gtorch_allocator_set_max_split_size (self, g_value_get_uint64 (value), NULL);
       break;
     case PROP_GC_THRESHOLD:
-      gtorch_allocator_set_gc_threshold (self, g_value_get_double (value), &error);
+      gtorch_allocator_set_gc_threshold (self, g_value_get_double (value), NULL);
       break;
     case PROP_CACHING:
       gtorch_allocator_set_caching (self, g_value_get_boolean (value));
@@ -144,8 +144,6 @@ gtorch_allocator_set_property (GObject *object, guint prop_id, const GValue *val
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
     }
-  if (error != NULL)
-    g_warning ("%s", error->message);
 }
 
 static void
@@ -271,7 +269,8 @@ gtorch_allocator_class_init (GTorchAllocatorClass *klass)
    */
   props[PROP_MEMORY_FRACTION] =
       g_param_spec_double ("memory-fraction", NULL, NULL, 0, 1, 1,
-                           G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
+                           G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS
+                               | G_PARAM_LAX_VALIDATION);
   /**
    * GTorchAllocator:max-split-size:
    *
@@ -293,7 +292,8 @@ gtorch_allocator_class_init (GTorchAllocatorClass *klass)
    */
   props[PROP_GC_THRESHOLD] =
       g_param_spec_double ("gc-threshold", NULL, NULL, 0, 1, 0,
-                           G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
+                           G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS
+                               | G_PARAM_LAX_VALIDATION);
   /**
    * GTorchAllocator:caching:
    *

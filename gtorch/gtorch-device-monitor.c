@@ -333,7 +333,8 @@ gtorch_device_monitor_class_init (GTorchDeviceMonitorClass *klass)
    */
   props[PROP_INTERVAL] =
       g_param_spec_uint ("interval", NULL, NULL, GTORCH_SAMPLE_INTERVAL_MIN, 3600 * 1000, 1000,
-                         G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+                         G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY
+                             | G_PARAM_LAX_VALIDATION);
   /**
    * GTorchDeviceMonitor:active:
    *

@@ -71,9 +71,9 @@ GTorchStorage *gtorch_storage_ref (GTorchStorage *storage);
 void gtorch_storage_unref (GTorchStorage *storage);
 
 /* --- making impls --- */
-/* The strides of a contiguous tensor and the number of its elements. FALSE if a dimension is negative, or if the
- * dimensions that are not 0 make more bytes than 63 bits can count: then parts of the product fit for any
- * tensor that there is. The error tells which. */
+/* The strides of a contiguous tensor and the number of its elements. FALSE if a dimension is negative, or if
+ * those that are not 0 make more bytes than 63 bits can count: so a product of some dimensions of a tensor
+ * always fits. The error tells which. */
 gboolean gtorch_shape_measure (const gint64 *shape, guint n_dims, guint dtype, gint64 *strides,
                                gint64 *numel);
 void gtorch_shape_set_error (const gint64 *shape, guint n_dims, GError **error);
@@ -84,8 +84,8 @@ gboolean gtorch_shape_check (const gchar *op, const gint64 *shape, gsize n_dims,
  * operation in front. */
 GTorchImpl *gtorch_impl_new (GTorchDevice *device, guint dtype, const gint64 *shape, guint n_dims,
                              GError **error);
-/* Takes a reference on storage; strides NULL for contiguous. No bounds check; what may have more elements than
- * the tensor that it shows must have passed gtorch_shape_check(). */
+/* Takes a reference on storage; strides NULL for contiguous. No bounds check; what may have more elements
+ * than the tensor that it shows must have passed gtorch_shape_check(). */
 GTorchImpl *gtorch_impl_new_strided (GTorchStorage *storage, guint dtype, gint64 offset,
                                      const gint64 *shape, const gint64 *strides, guint n_dims);
 /* A view of the same storage and dtype; no autograd. */

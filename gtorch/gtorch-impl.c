@@ -195,53 +195,50 @@ gtorch_contiguous_strides (const gint64 *shape, guint n_dims, gint64 *strides)
     }
 }
 
-/* Few numbers: quicker than a call of memcpy. */
-static inline void
-copy_numbers (gint64 *to, const gint64 *from, guint n)
+/* Counts the elements and notes the geometry in one go; strides NULL: contiguous. FALSE where
+ * gtorch_shape_measure () gives it. Most dimensions are above 0, and nothing overflows. */
+static inline gboolean
+measure (const gint64 *shape, const gint64 *strides, guint n_dims, guint dtype, gint64 *to_shape,
+         gint64 *to_strides, gint64 *numel, gboolean *is_contiguous)
 {
-  guint i;
+  gboolean is_empty = FALSE, in_order = TRUE, overflows = FALSE;
+  gint64 stride = 1, n_bytes;
+  guint i = n_dims;
 
-  for (i = 0; i < n; i++)
-    to[i] = from[i];
-}
-
-static gboolean
-is_contiguous (const GTorchImpl *impl)
-{
-  gint64 stride = 1;
-  guint i = impl->n_dims;
-
-  if (impl->numel <= 1)
-    return TRUE;
   while (i-- > 0)
     {
-      if (impl->shape[i] == 1)
-        continue;
-      if (impl->strides[i] != stride)
-        return FALSE;
-      stride *= impl->shape[i];
+      const gint64 size = shape[i], step = strides != NULL ? strides[i] : stride;
+
+      to_shape[i] = size;
+      to_strides[i] = step;
+      if (strides != NULL)
+        in_order &= size == 1 || step == stride;
+      if (G_UNLIKELY (size <= 0))
+        {
+          if (size < 0)
+            {
+              *numel = -1;
+              return FALSE;
+            }
+          is_empty = TRUE;
+        }
+      else
+        overflows |= __builtin_mul_overflow (stride, size, &stride);
     }
-  return TRUE;
+  *numel = is_empty ? 0 : stride;
+  *is_contiguous = in_order || *numel <= 1;
+  overflows |= __builtin_mul_overflow (stride, (gint64) gtorch_dtype_size (dtype), &n_bytes);
+  return !overflows;
 }
 
 gboolean
 gtorch_shape_measure (const gint64 *shape, guint n_dims, guint dtype, gint64 *strides,
                       gint64 *numel)
 {
-  gboolean fits = TRUE, is_empty = FALSE, is_negative = FALSE;
-  gint64 stride = 1, n_bytes;
-  guint i = n_dims;
+  gint64 same[GTORCH_MAX_DIMS];
+  gboolean is_contiguous;
 
-  while (i-- > 0)
-    {
-      strides[i] = stride;
-      is_empty |= shape[i] == 0;
-      is_negative |= shape[i] < 0;
-      fits &= !__builtin_mul_overflow (stride, MAX (shape[i], 1), &stride);
-    }
-  *numel = is_empty ? 0 : stride;
-  fits &= !__builtin_mul_overflow (stride, (gint64) gtorch_dtype_size (dtype), &n_bytes);
-  return !is_negative && (fits || is_empty);
+  return measure (shape, NULL, n_dims, dtype, same, strides, numel, &is_contiguous);
 }
 
 void
@@ -265,21 +262,18 @@ gtorch_impl_new_strided (GTorchStorage *storage, guint dtype, gint64 offset, con
                          const gint64 *strides, guint n_dims)
 {
   GTorchImpl *impl = impl_alloc (n_dims);
-  gboolean fits = gtorch_shape_measure (shape, n_dims, dtype, impl->strides, &impl->numel);
+  gboolean is_contiguous = TRUE;
+  gboolean fits = measure (shape, strides, n_dims, dtype, impl->shape, impl->strides, &impl->numel,
+                           &is_contiguous);
 
-  g_assert (fits); /* whoever makes a view that has more elements than its base checks the shape */
+  /* Whoever makes a view that has more elements than its base checks the shape. */
+  g_assert (fits || impl->numel == 0);
   impl->dtype = dtype;
   impl->storage = storage != NULL ? gtorch_storage_ref (storage) : NULL;
   impl->device = storage != NULL ? storage->device : gtorch_device_cpu ();
   impl->is_released = storage == NULL;
   impl->offset = offset;
-  copy_numbers (impl->shape, shape, n_dims);
-  impl->is_contiguous = TRUE;
-  if (strides != NULL)
-    {
-      copy_numbers (impl->strides, strides, n_dims);
-      impl->is_contiguous = is_contiguous (impl);
-    }
+  impl->is_contiguous = is_contiguous;
   return impl;
 }
 
@@ -288,12 +282,13 @@ gtorch_impl_new (GTorchDevice *device, guint dtype, const gint64 *shape, guint n
                  GError **error)
 {
   GTorchImpl *impl = impl_alloc (n_dims);
+  gboolean is_contiguous;
 
   impl->dtype = dtype;
   impl->is_contiguous = TRUE;
   impl->device = device;
-  copy_numbers (impl->shape, shape, n_dims);
-  if (G_UNLIKELY (!gtorch_shape_measure (shape, n_dims, dtype, impl->strides, &impl->numel)))
+  if (G_UNLIKELY (!measure (shape, NULL, n_dims, dtype, impl->shape, impl->strides, &impl->numel,
+                            &is_contiguous)))
     gtorch_shape_set_error (shape, n_dims, error);
   else
     impl->storage = gtorch_device_alloc (device, gtorch_impl_n_bytes (impl), error);

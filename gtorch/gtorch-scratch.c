@@ -5,6 +5,7 @@
 
 #include <glib/gi18n-lib.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gtorch-scratch-private.h"
 
@@ -48,7 +49,15 @@ gtorch_scratch_check (gint64 n, gsize size, GError **error)
 void
 gtorch_error_name_op (GError **error, const gchar *op)
 {
-  if (error != NULL && g_error_matches (*error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY))
+  const gchar *message;
+
+  if (error == NULL || *error == NULL || (*error)->domain != GTORCH_ERROR)
+    return;
+  message = (*error)->message;
+  if ((*error)->code == GTORCH_ERROR_OUT_OF_MEMORY
+      || ((*error)->code == GTORCH_ERROR_SHAPE
+          && !g_str_has_prefix (message + strspn (message, "abcdefghijklmnopqrstuvwxyz0123456789_"),
+                                ": ")))
     gtorch_error_set_op (error, op);
 }
 

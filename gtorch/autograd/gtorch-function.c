@@ -131,7 +131,8 @@ gtorch_function_class_init (GTorchFunctionClass *klass)
    */
   props[PROP_CAST_INPUTS] =
       g_param_spec_enum ("cast-inputs", NULL, NULL, GTORCH_TYPE_DTYPE, GTORCH_DTYPE_NONE,
-                         G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+                         G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY
+                             | G_PARAM_LAX_VALIDATION);
   g_object_class_install_properties (object_class, N_PROPS, props);
   klass->forward = gtorch_function_real_forward;
   klass->backward = gtorch_function_real_backward;
@@ -477,6 +478,15 @@ cast_inputs (GTorchFunction *self, GTorchImpl *const *impls, gsize n, GError **e
   gboolean in_region = FALSE;
   gsize i;
 
+  if (dtype != GTORCH_DTYPE_NONE
+      && ((guint) dtype >= GTORCH_N_DTYPES || gtorch_dtype_kind (dtype) != GTORCH_KIND_FLOAT))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
+                   _ ("%s: cast_inputs is %s, which is no floating-point dtype"),
+                   G_OBJECT_TYPE_NAME (self),
+                   (guint) dtype < GTORCH_N_DTYPES ? gtorch_dtype_get_name (dtype) : "no dtype");
+      return NULL;
+    }
   for (i = 0; i < n && dtype != GTORCH_DTYPE_NONE && gtorch_thread.autocast != NULL; i++)
     in_region |= !gtorch_impl_is_released (impls[i])
                  && gtorch_is_autocast_enabled (gtorch_impl_device (impls[i])->type);
@@ -504,7 +514,7 @@ cast_inputs (GTorchFunction *self, GTorchImpl *const *impls, gsize n, GError **e
  * @self: a function
  * @dtype: a floating-point dtype, or %GTORCH_DTYPE_NONE
  *
- * Sets [property@Function:cast-inputs].
+ * Sets [property@Function:cast-inputs]. With a dtype that is not a floating-point one the function fails.
  *
  * Since: 0.1
  */
@@ -512,7 +522,6 @@ void
 gtorch_function_set_cast_inputs (GTorchFunction *self, GTorchDType dtype)
 {
   g_return_if_fail (GTORCH_IS_FUNCTION (self));
-  g_return_if_fail (dtype == GTORCH_DTYPE_NONE || gtorch_dtype_is_floating_point (dtype));
   if (private_of (self)->cast_inputs == dtype)
     return;
   private_of (self)->cast_inputs = dtype;

@@ -71,6 +71,7 @@ gtorch_batch_norm2d_forward (GTorchModule *module, GTorchTensor *input, GError *
   GTorchImpl *var = gtorch_module_buffer_impl (self, 1);
   const gboolean training = gtorch_module_get_training (module);
   const guint n_dims = impl->n_dims;
+  GTorchImpl *output;
 
   if (!(n_dims == 4) || impl->shape[1] != self->num_features)
     {
@@ -80,12 +81,13 @@ gtorch_batch_norm2d_forward (GTorchModule *module, GTorchTensor *input, GError *
                    self->num_features);
       return NULL;
     }
-  if (training && mean != NULL && !gtorch_module_count_batch (module, error))
-    return NULL;
-  return gtorch_tensor_wrap (
-      gtorch_op_batch_norm (impl, mean, var, gtorch_module_parameter_impl (self, 0),
-                            gtorch_module_parameter_impl (self, 1), training || mean == NULL,
-                            self->momentum, self->eps, error));
+  output = gtorch_op_batch_norm (impl, mean, var, gtorch_module_parameter_impl (self, 0),
+                                 gtorch_module_parameter_impl (self, 1), training || mean == NULL,
+                                 self->momentum, self->eps, error);
+  /* a batch that failed is none */
+  if (output != NULL && training && mean != NULL && !gtorch_module_count_batch (module, error))
+    g_clear_pointer (&output, gtorch_impl_unref);
+  return gtorch_tensor_wrap (output);
 }
 
 static gchar *

@@ -3,6 +3,7 @@
 
 #include "config.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "gtorch-field-private.h"
@@ -105,7 +106,8 @@ set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *p
 static GParamSpec *
 make_spec (const GTorchField *field)
 {
-  GParamFlags flags = G_PARAM_STATIC_STRINGS | G_PARAM_READWRITE;
+  /* any number is taken: what is computed with it fails */
+  GParamFlags flags = G_PARAM_STATIC_STRINGS | G_PARAM_READWRITE | G_PARAM_LAX_VALIDATION;
 
   flags |= field->is_mutable ? G_PARAM_CONSTRUCT | G_PARAM_EXPLICIT_NOTIFY : G_PARAM_CONSTRUCT_ONLY;
   switch (field->kind)
@@ -114,7 +116,7 @@ make_spec (const GTorchField *field)
       return g_param_spec_int64 (field->name, NULL, NULL, G_MININT64, G_MAXINT64,
                                  (gint64) field->value, flags);
     case GTORCH_FIELD_DOUBLE:
-      return g_param_spec_double (field->name, NULL, NULL, -G_MAXDOUBLE, G_MAXDOUBLE, field->value,
+      return g_param_spec_double (field->name, NULL, NULL, -INFINITY, INFINITY, field->value,
                                   flags);
     case GTORCH_FIELD_BOOL:
       return g_param_spec_boolean (field->name, NULL, NULL, field->value != 0, flags);

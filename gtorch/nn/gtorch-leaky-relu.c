@@ -5,8 +5,6 @@
 
 #include "gtorch-leaky-relu.h"
 
-#include <math.h>
-
 #include "gtorch-field-private.h"
 #include "gtorch-ops-private.h"
 
@@ -81,6 +79,5 @@ gtorch_leaky_relu_init (GTorchLeakyReLU *self)
 GTorchLeakyReLU *
 gtorch_leaky_relu_new (gdouble negative_slope)
 {
-  g_return_val_if_fail (isfinite (negative_slope), NULL);
   return g_object_new (GTORCH_TYPE_LEAKY_RELU, "negative-slope", negative_slope, NULL);
 }

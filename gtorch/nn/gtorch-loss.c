@@ -81,7 +81,8 @@ gtorch_loss_class_init (GTorchLossClass *klass)
    */
   props[PROP_REDUCTION] =
       g_param_spec_enum ("reduction", NULL, NULL, GTORCH_TYPE_REDUCTION, GTORCH_REDUCTION_MEAN,
-                         G_PARAM_READWRITE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS);
+                         G_PARAM_READWRITE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS
+                             | G_PARAM_LAX_VALIDATION);
   g_object_class_install_properties (object_class, N_PROPS, props);
 }
 

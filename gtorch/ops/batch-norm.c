@@ -249,14 +249,28 @@ gtorch_grad_native_batch_norm (GTorchGradContext *context, GError **error)
   return TRUE;
 }
 
-static gboolean
-mix (GTorchImpl *running, GTorchImpl *value, gdouble factor, gdouble momentum, GError **error)
+static GTorchImpl *
+scaled (GTorchImpl *value, gdouble factor, GError **error)
 {
   g_autoptr (GTorchImpl) plain = gtorch_impl_alias (value);
   g_autoptr (GTorchImpl) number = gtorch_impl_new_number (factor);
-  g_autoptr (GTorchImpl) scaled = gtorch_op_mul (plain, number, error);
 
-  return scaled != NULL && gtorch_op_lerp_inplace (running, scaled, momentum, error);
+  return gtorch_op_mul (plain, number, error);
+}
+
+/* Both are there before one is written to: there may be no memory for the second. */
+static gboolean
+mix (GTorchImpl *running_mean, GTorchImpl *mean, GTorchImpl *running_var, GTorchImpl *var,
+     gdouble factor, gdouble momentum, GError **error)
+{
+  g_autoptr (GTorchImpl) new_mean = NULL;
+  g_autoptr (GTorchImpl) new_var = NULL;
+
+  if ((running_mean != NULL && (new_mean = scaled (mean, 1, error)) == NULL)
+      || (running_var != NULL && (new_var = scaled (var, factor, error)) == NULL))
+    return FALSE;
+  return (new_mean == NULL || gtorch_op_lerp_inplace (running_mean, new_mean, momentum, error))
+         && (new_var == NULL || gtorch_op_lerp_inplace (running_var, new_var, momentum, error));
 }
 
 /* With fixed statistics: input * scale + shift, in the dtype of the input. */
@@ -330,9 +344,7 @@ gtorch_op_batch_norm (GTorchImpl *input, GTorchImpl *running_mean, GTorchImpl *r
     }
   if (!gtorch_op_native_batch_norm (input, weight, bias, eps, &output, &mean, &var, error))
     return NULL;
-  if (running_mean != NULL && !mix (running_mean, mean, 1, momentum, error))
-    return NULL;
-  if (running_var != NULL && !mix (running_var, var, n / (n - 1), momentum, error))
+  if (!mix (running_mean, mean, running_var, var, n / (n - 1), momentum, error))
     return NULL;
   return g_steal_pointer (&output);
 }

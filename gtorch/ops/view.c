@@ -112,7 +112,8 @@ gtorch_shape_view (GTorchOpCall *call, GError **error)
   gint64 shape[GTORCH_MAX_DIMS], strides[GTORCH_MAX_DIMS];
 
   if (too_many_dims (call, wanted->list.n, error)
-      || !infer_size ("view", SELF (call), wanted->list.data, wanted->list.n, shape, error))
+      || !infer_size ("view", SELF (call), wanted->list.data, wanted->list.n, shape, error)
+      || !gtorch_shape_check ("view", shape, wanted->list.n, SELF (call)->dtype, error))
     return FALSE;
   if (!view_strides (SELF (call), shape, wanted->list.n, strides))
     {

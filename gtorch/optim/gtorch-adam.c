@@ -46,7 +46,7 @@ struct _GTorchAdamW
   GTorchAdam parent_instance;
 };
 
-#define FLAGS (G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY)
+#define FLAGS GTORCH_SETTING_FLAGS
 
 enum
 {
@@ -160,6 +160,16 @@ gtorch_adam_step_params (GTorchOptimizer *optimizer, const GTorchOptimStep *step
   return gtorch_optim_run (step, operands, kinds, run, self, error);
 }
 
+static gboolean
+gtorch_adam_check (GTorchOptimizer *optimizer, GError **error)
+{
+  GTorchAdam *self = GTORCH_ADAM (optimizer);
+
+  return gtorch_optim_check_number ("adam", "beta1", self->beta1, 0, 1, error)
+         && gtorch_optim_check_number ("adam", "beta2", self->beta2, 0, 1, error)
+         && gtorch_optim_check_number ("adam", "eps", self->eps, 0, G_MAXDOUBLE, error);
+}
+
 static void
 gtorch_adam_class_init (GTorchAdamClass *klass)
 {
@@ -169,6 +179,7 @@ gtorch_adam_class_init (GTorchAdamClass *klass)
   object_class->set_property = gtorch_adam_set_property;
   GTORCH_OPTIMIZER_CLASS (klass)->step_param = gtorch_optimizer_step_one;
   GTORCH_OPTIMIZER_CLASS (klass)->step_params = gtorch_adam_step_params;
+  GTORCH_OPTIMIZER_CLASS (klass)->check = gtorch_adam_check;
 
   /**
    * GTorchAdam:beta1:
@@ -177,7 +188,7 @@ gtorch_adam_class_init (GTorchAdamClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_BETA1] = g_param_spec_double ("beta1", NULL, NULL, 0, 1, 0.9, FLAGS);
+  props[PROP_BETA1] = g_param_spec_double ("beta1", NULL, NULL, -INFINITY, INFINITY, 0.9, FLAGS);
   /**
    * GTorchAdam:beta2:
    *
@@ -185,7 +196,7 @@ gtorch_adam_class_init (GTorchAdamClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_BETA2] = g_param_spec_double ("beta2", NULL, NULL, 0, 1, 0.999, FLAGS);
+  props[PROP_BETA2] = g_param_spec_double ("beta2", NULL, NULL, -INFINITY, INFINITY, 0.999, FLAGS);
   /**
    * GTorchAdam:eps:
    *
@@ -193,7 +204,7 @@ gtorch_adam_class_init (GTorchAdamClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_EPS] = g_param_spec_double ("eps", NULL, NULL, 0, G_MAXDOUBLE, 1e-8, FLAGS);
+  props[PROP_EPS] = g_param_spec_double ("eps", NULL, NULL, -INFINITY, INFINITY, 1e-8, FLAGS);
   /**
    * GTorchAdam:amsgrad:
    *

@@ -135,6 +135,8 @@ gtorch_grad_scaler_set_property (GObject *object, guint prop_id, const GValue *v
 {
   GTorchGradScaler *self = GTORCH_GRAD_SCALER (object);
 
+  if (G_VALUE_HOLDS_DOUBLE (value) && isnan (g_value_get_double (value)))
+    return; /* it is in no range, where numbers are moved to the nearest end */
   switch (prop_id)
     {
     case PROP_SCALE_FACTOR:
@@ -178,8 +180,8 @@ static void
 gtorch_grad_scaler_class_init (GTorchGradScalerClass *klass)
 {
   GObjectClass *object_class = G_OBJECT_CLASS (klass);
-  const GParamFlags flags =
-      G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_CONSTRUCT;
+  const GParamFlags flags = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY
+                            | G_PARAM_CONSTRUCT | G_PARAM_LAX_VALIDATION;
 
   object_class->get_property = gtorch_grad_scaler_get_property;
   object_class->set_property = gtorch_grad_scaler_set_property;

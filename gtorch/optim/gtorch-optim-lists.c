@@ -5,6 +5,8 @@
 
 #include "config.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "gtorch-ops-private.h"
 #include "gtorch-optimizer-private.h"
 #include "gtorch-tensor-private.h"
@@ -75,6 +77,21 @@ gtorch_optim_run (const GTorchOptimStep *step, GTorchImpl *const *operands, guin
         return FALSE;
     }
   return TRUE;
+}
+
+gboolean
+gtorch_optim_check_number (const gchar *who, const gchar *name, gdouble value, gdouble low,
+                           gdouble high, GError **error)
+{
+  if (value >= low && value <= high) /* not so for NaN */
+    return TRUE;
+  if (high < G_MAXDOUBLE)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("%s: %s is %g, it must be within [%g, %g]"), who, name, value, low, high);
+  else
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("%s: %s is %g, it must be finite and at least %g"), who, name, value, low);
+  return FALSE;
 }
 
 GTorchTensor *

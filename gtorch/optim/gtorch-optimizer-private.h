@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <math.h>
+
 #include <gtorch/gtorch-impl-private.h>
 #include <gtorch/optim/gtorch-optimizer.h>
 
@@ -32,6 +34,16 @@ typedef struct
 /* The step_params of a class changes all of them at once. */
 typedef gboolean (*GTorchOptimStepParams) (GTorchOptimizer *self, const GTorchOptimStep *step,
                                            GError **error);
+/* The check of a class: are its settings such that a step can be made? */
+typedef gboolean (*GTorchOptimCheck) (GTorchOptimizer *self, GError **error);
+/* Is the value of a setting of `who` finite, and within the bounds? */
+gboolean gtorch_optim_check_number (const gchar *who, const gchar *name, gdouble value, gdouble low,
+                                    gdouble high, GError **error);
+gboolean gtorch_param_group_check (GTorchParamGroup *self, GError **error);
+/* Of settings: any number is kept, and gtorch_optimizer_check() says what is wrong with it. */
+#define GTORCH_SETTING_FLAGS \
+  (G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_LAX_VALIDATION)
+
 /* The step_param of such a class; a subclass that overrides it gets its parameters one by one. */
 gboolean gtorch_optimizer_step_one (GTorchOptimizer *self, GTorchParamGroup *group,
                                     GTorchTensor *param, GTorchTensor *grad, GError **error);

@@ -136,9 +136,8 @@ gtorch_optimizer_class_init (GTorchOptimizerClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_LEARNING_RATE] =
-      g_param_spec_double ("learning-rate", NULL, NULL, 0, G_MAXDOUBLE, 1e-3,
-                           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+  props[PROP_LEARNING_RATE] = g_param_spec_double ("learning-rate", NULL, NULL, -INFINITY, INFINITY,
+                                                   1e-3, GTORCH_SETTING_FLAGS);
   /**
    * GTorchOptimizer:param-groups:
    *
@@ -359,6 +358,8 @@ step_groups (GTorchOptimizer *self, GTorchImpl *skip, GError **error)
   GListModel *groups = G_LIST_MODEL (PRIVATE (self)->groups);
   guint i, n = g_list_model_get_n_items (groups);
 
+  if (!gtorch_optimizer_check (self, error))
+    return FALSE;
   for (i = 0; i < n; i++)
     {
       g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
@@ -377,17 +378,51 @@ gtorch_optimizer_step_unless (GTorchOptimizer *self, GTorchImpl *skip, GError **
 }
 
 /**
+ * gtorch_optimizer_check:
+ * @self: an optimizer
+ * @error: return location for an error
+ *
+ * Tells whether a step can be made with the settings as they are. Properties take any number; this and
+ * [method@Optimizer.step] say what is wrong with one.
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_optimizer_check (GTorchOptimizer *self, GError **error)
+{
+  GTorchOptimCheck check;
+  GListModel *groups;
+  guint i;
+
+  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
+  groups = G_LIST_MODEL (PRIVATE (self)->groups);
+  for (i = 0; i < g_list_model_get_n_items (groups); i++)
+    {
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+
+      if (!gtorch_param_group_check (group, error))
+        return FALSE;
+    }
+  check = (GTorchOptimCheck) GTORCH_OPTIMIZER_GET_CLASS (self)->check;
+  return check == NULL || check (self, error);
+}
+
+/**
  * gtorch_optimizer_step:
  * @self: an optimizer
  * @error: return location for an error
  *
  * Changes every parameter that has a gradient by it.
  *
- * If it fails, for lack of memory, say, the parameters of one group that have one device and one dtype have all
- * changed, with what is remembered of them, or none has; with one group of one kind nothing has changed.
+ * If it fails, for lack of memory, say, the parameters of one group that have one device and one dtype
+ * have all changed, with what is remembered of them, or none has; with one group of one kind nothing has
+ * changed.
  *
  * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_CAPTURE if the current stream captures a graph
- *   and the optimizer is not [property@Optimizer:capturable]
+ *   and the optimizer is not [property@Optimizer:capturable], %GTORCH_ERROR_INVALID for settings that
+ *   [method@Optimizer.check] refuses
  *
  * Since: 0.1
  */
@@ -567,7 +602,6 @@ gtorch_optimizer_set_learning_rate (GTorchOptimizer *self, gdouble learning_rate
   guint i;
 
   g_return_if_fail (GTORCH_IS_OPTIMIZER (self));
-  g_return_if_fail (learning_rate >= 0);
   groups = G_LIST_MODEL (PRIVATE (self)->groups);
   for (i = 0; i < g_list_model_get_n_items (groups); i++)
     {

@@ -42,9 +42,12 @@ struct _GTorchOptimizerClass
 
   /*< private >*/
   gpointer step_params; /* of a fused optimizer */
-  gpointer padding[7];
+  gpointer check;
+  gpointer padding[6];
 };
 
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_optimizer_check (GTorchOptimizer *self, GError **error);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_optimizer_step (GTorchOptimizer *self, GError **error);
 GTORCH_AVAILABLE_IN_0_1

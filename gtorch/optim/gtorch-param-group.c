@@ -116,9 +116,8 @@ gtorch_param_group_class_init (GTorchParamGroupClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_LEARNING_RATE] =
-      g_param_spec_double ("learning-rate", NULL, NULL, 0, G_MAXDOUBLE, 1e-3,
-                           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+  props[PROP_LEARNING_RATE] = g_param_spec_double ("learning-rate", NULL, NULL, -INFINITY, INFINITY,
+                                                   1e-3, GTORCH_SETTING_FLAGS);
   /**
    * GTorchParamGroup:weight-decay:
    *
@@ -126,9 +125,8 @@ gtorch_param_group_class_init (GTorchParamGroupClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_WEIGHT_DECAY] =
-      g_param_spec_double ("weight-decay", NULL, NULL, 0, G_MAXDOUBLE, 0,
-                           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+  props[PROP_WEIGHT_DECAY] = g_param_spec_double ("weight-decay", NULL, NULL, -INFINITY, INFINITY,
+                                                  0, GTORCH_SETTING_FLAGS);
   g_object_class_install_properties (object_class, N_PROPS, props);
 }
 
@@ -138,6 +136,15 @@ gtorch_param_group_init (GTorchParamGroup *self)
   self->params = g_list_store_new (GTORCH_TYPE_TENSOR);
   self->cells = g_ptr_array_new_with_free_func (g_object_unref);
   self->learning_rate = 1e-3;
+}
+
+gboolean
+gtorch_param_group_check (GTorchParamGroup *self, GError **error)
+{
+  return gtorch_optim_check_number ("param_group", "the learning rate", self->learning_rate, 0,
+                                    G_MAXDOUBLE, error)
+         && gtorch_optim_check_number ("param_group", "the weight decay", self->weight_decay, 0,
+                                       G_MAXDOUBLE, error);
 }
 
 /**
@@ -162,23 +169,11 @@ gtorch_param_group_new (GListModel *params, gdouble learning_rate, gdouble weigh
   guint i, n;
 
   g_return_val_if_fail (G_IS_LIST_MODEL (params), NULL);
-  if (!(learning_rate >= 0 && learning_rate <= G_MAXDOUBLE))
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("param_group: the learning rate %g must be finite and not negative"),
-                   learning_rate);
-      return NULL;
-    }
-  if (!(weight_decay >= 0 && weight_decay <= G_MAXDOUBLE))
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("param_group: the weight decay %g must be finite and not negative"),
-                   weight_decay);
-      return NULL;
-    }
   self = g_object_new (GTORCH_TYPE_PARAM_GROUP, NULL);
   self->learning_rate = learning_rate;
   self->weight_decay = weight_decay;
+  if (!gtorch_param_group_check (self, error))
+    return NULL;
   n = g_list_model_get_n_items (params);
   for (i = 0; i < n; i++)
     {
@@ -233,11 +228,12 @@ gtorch_param_group_get_learning_rate (GTorchParamGroup *self)
 /**
  * gtorch_param_group_set_learning_rate:
  * @self: a group
- * @learning_rate: how far a step goes, not negative
+ * @learning_rate: how far a step goes
  *
- * Sets how far a step goes, from the next step on; also in graphs that have captured steps of a
- * [property@Optimizer:capturable] optimizer: they read it from memory, which is written on the current
- * stream. It must wait for replays on other streams that are not done, and later ones must wait for it.
+ * Sets how far a step goes, from the next step on, which fails if the number is negative or not finite;
+ * also in graphs that have captured steps of a [property@Optimizer:capturable] optimizer: they read it from
+ * memory, which is written on the current stream. It must wait for replays on other streams that are not
+ * done, and later ones must wait for it.
  *
  * Since: 0.1
  */
@@ -247,7 +243,6 @@ gtorch_param_group_set_learning_rate (GTorchParamGroup *self, gdouble learning_r
   guint i;
 
   g_return_if_fail (GTORCH_IS_PARAM_GROUP (self));
-  g_return_if_fail (learning_rate >= 0);
   if (self->learning_rate == learning_rate)
     return;
   self->learning_rate = learning_rate;
@@ -282,9 +277,10 @@ gtorch_param_group_get_weight_decay (GTorchParamGroup *self)
 /**
  * gtorch_param_group_set_weight_decay:
  * @self: a group
- * @weight_decay: how strongly parameters are pulled towards zero, not negative
+ * @weight_decay: how strongly parameters are pulled towards zero
  *
- * Sets how strongly parameters are pulled towards zero, from the next step on.
+ * Sets how strongly parameters are pulled towards zero, from the next step on, which fails if the number is
+ * negative or not finite.
  *
  * Since: 0.1
  */
@@ -292,7 +288,6 @@ void
 gtorch_param_group_set_weight_decay (GTorchParamGroup *self, gdouble weight_decay)
 {
   g_return_if_fail (GTORCH_IS_PARAM_GROUP (self));
-  g_return_if_fail (weight_decay >= 0);
   if (self->weight_decay == weight_decay)
     return;
   self->weight_decay = weight_decay;

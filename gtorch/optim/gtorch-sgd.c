@@ -31,7 +31,7 @@ struct _GTorchSGD
   gboolean maximize;
 };
 
-#define FLAGS (G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY)
+#define FLAGS GTORCH_SETTING_FLAGS
 
 enum
 {
@@ -156,6 +156,23 @@ step_params (GTorchOptimizer *optimizer, const GTorchOptimStep *step, gboolean f
 }
 
 static gboolean
+gtorch_sgd_check (GTorchOptimizer *optimizer, GError **error)
+{
+  GTorchSGD *self = GTORCH_SGD (optimizer);
+
+  if (!gtorch_optim_check_number ("sgd", "the momentum", self->momentum, 0, G_MAXDOUBLE, error)
+      || !gtorch_optim_check_number ("sgd", "the dampening", self->dampening, -G_MAXDOUBLE,
+                                     G_MAXDOUBLE, error))
+    return FALSE;
+  if (!self->nesterov || (self->momentum > 0 && self->dampening == 0))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("sgd: nesterov needs a momentum and no dampening, they are %g and %g"),
+               self->momentum, self->dampening);
+  return FALSE;
+}
+
+static gboolean
 needs_count (const GTorchOptimStep *step, guint kind)
 {
   return (kind & 2) != 0 || step->cell != NULL || step->skip != NULL;
@@ -183,13 +200,6 @@ gtorch_sgd_step_params (GTorchOptimizer *optimizer, const GTorchOptimStep *step,
   g_autofree guint *kinds = NULL;
   guint kind, i;
 
-  if (self->nesterov && (self->momentum <= 0 || self->dampening != 0))
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("sgd: nesterov needs a momentum and no dampening, they are %g and %g"),
-                   self->momentum, self->dampening);
-      return FALSE;
-    }
   if (self->momentum == 0)
     return step_params (optimizer, step, FALSE, FALSE, error);
 
@@ -236,6 +246,7 @@ gtorch_sgd_class_init (GTorchSGDClass *klass)
   object_class->set_property = gtorch_sgd_set_property;
   GTORCH_OPTIMIZER_CLASS (klass)->step_param = gtorch_optimizer_step_one;
   GTORCH_OPTIMIZER_CLASS (klass)->step_params = gtorch_sgd_step_params;
+  GTORCH_OPTIMIZER_CLASS (klass)->check = gtorch_sgd_check;
 
   /**
    * GTorchSGD:momentum:
@@ -244,7 +255,8 @@ gtorch_sgd_class_init (GTorchSGDClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_MOMENTUM] = g_param_spec_double ("momentum", NULL, NULL, 0, G_MAXDOUBLE, 0, FLAGS);
+  props[PROP_MOMENTUM] =
+      g_param_spec_double ("momentum", NULL, NULL, -INFINITY, INFINITY, 0, FLAGS);
   /**
    * GTorchSGD:dampening:
    *
@@ -252,7 +264,8 @@ gtorch_sgd_class_init (GTorchSGDClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_DAMPENING] = g_param_spec_double ("dampening", NULL, NULL, 0, G_MAXDOUBLE, 0, FLAGS);
+  props[PROP_DAMPENING] =
+      g_param_spec_double ("dampening", NULL, NULL, -INFINITY, INFINITY, 0, FLAGS);
   /**
    * GTorchSGD:nesterov:
    *
@@ -299,14 +312,9 @@ gtorch_sgd_new (GListModel *params, gdouble learning_rate, gdouble momentum, GEr
 
   if (group == NULL)
     return NULL;
-  if (!(momentum >= 0 && momentum <= G_MAXDOUBLE))
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("sgd: the momentum %g must be finite and not negative"), momentum);
-      return NULL;
-    }
   self = g_object_new (GTORCH_TYPE_SGD, "momentum", momentum, NULL);
-  if (!gtorch_optimizer_add_param_group (GTORCH_OPTIMIZER (self), group, error))
+  if (!gtorch_sgd_check (GTORCH_OPTIMIZER (self), error)
+      || !gtorch_optimizer_add_param_group (GTORCH_OPTIMIZER (self), group, error))
     return NULL;
   return g_steal_pointer (&self);
 }

@@ -8,9 +8,9 @@
 G_BEGIN_DECLS
 
 /* Memory that cannot be had. What devices give (gtorch_device_alloc (), gtorch_pool_alloc ()) and working
- * memory (gtorch_scratch_new ()) fail on demand. The linker puts these in front of the library's functions, so
- * that the library has no trace of it: programs are linked with fail_memory_dep. Small things come from GLib,
- * which ends the program, and are not meant. */
+ * memory (gtorch_scratch_new ()) fail on demand. The linker puts other functions in front of the library's
+ * (--wrap), so that the library has no trace of it. Small things come from GLib, which ends the program,
+ * and are not meant. */
 
 /* The nth from now on fails, in whichever thread, those after it do not; 0: none does. */
 void fail_memory_at (guint nth);

@@ -133,6 +133,12 @@ run_layer (State *state, GError **error)
   return grads != NULL;
 }
 
+static gboolean
+run_forward (State *state, GError **error)
+{
+  return give (state, gtorch_module_forward (get (state, "layer"), get (state, "input"), error));
+}
+
 #define LAYER(name, layer, ...)                                \
   static void prepare_##name (State *state)                    \
   {                                                            \
@@ -563,6 +569,8 @@ static const Program programs[] = {
   { "adaptive_avg_pool2d", prepare_adaptive_avg_pool2d, run_layer },
   { "batch_norm1d", prepare_batch_norm1d, run_layer, "buffers" },
   { "batch_norm2d", prepare_batch_norm2d, run_layer, "buffers" },
+  { "batch_norm1d_forward", prepare_batch_norm1d, run_forward },
+  { "batch_norm2d_forward", prepare_batch_norm2d, run_forward },
   { "layer_norm", prepare_layer_norm, run_layer },
   { "dropout", prepare_dropout, run_layer },
   { "gelu", prepare_gelu, run_layer },

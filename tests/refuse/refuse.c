@@ -55,6 +55,17 @@ refuse_init (void)
   g_log_set_default_handler (count, NULL);
 }
 
+const gchar *
+refuse_take_log (void)
+{
+  static gchar *taken;
+
+  g_free (taken);
+  taken = g_steal_pointer (&logged);
+  n_criticals = n_warnings = 0;
+  return taken;
+}
+
 gpointer
 refuse_stranger (void)
 {

@@ -103,6 +103,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Refusal, refusal_clear)
 
 /* From now on criticals and warnings are counted; nothing is fatal. */
 void refuse_init (void);
+/* The first of them since this was asked last, or NULL; borrowed. */
+const gchar *refuse_take_log (void);
 const Function *refuse_find (const gchar *name);
 /* Calls twice, the second time without places for the error and the results; says what is not as it should
  * be. Was the first a success? */

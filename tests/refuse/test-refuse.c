@@ -560,6 +560,15 @@ restore (void)
     ;
 }
 
+/* Numbers come from data, and nothing is logged because of those: a function without a place for an error
+ * takes them all, and what uses them says what is wrong. */
+static gboolean
+is_number (const Param *param)
+{
+  return param->kind == PARAM_BOOL || param->kind == PARAM_DOUBLE || param->kind == PARAM_INT
+         || param->kind == PARAM_INTS;
+}
+
 static gboolean
 lacks_object (const Call *call)
 {
@@ -599,7 +608,8 @@ refuse_one (const Function *function, gint arg, guint m, gboolean wants_error)
         refusal.expect = MUST_COMPLAIN; /* it is not this function's result */
       else if (lacks_object (&call))
         refusal.expect = MUST_COMPLAIN; /* there is none of its class here */
-      else if (arg >= 0 && refusal.expect == MAY_FAIL && !function->throws)
+      else if (arg >= 0 && refusal.expect == MAY_FAIL && !function->throws
+               && !is_number (&function->params[arg]))
         refusal.expect = MAY_COMPLAIN;
       if (g_str_equal (function->header, "gtorch-function-context.h"))
         refusal.expect = MAY_COMPLAIN; /* what it is for is over */

@@ -127,6 +127,7 @@ function makeOptimizer(name, spec, properties) {
             else
                 made[key] = value;
         }
+        made.check();
         return made;
     };
 }

@@ -270,6 +270,7 @@ def _optimizer(name, spec, properties):
                     group.set_weight_decay(value)
             else:
                 made.set_property(key.replace('_', '-'), value)
+        made.check()
         return made
 
     members = {

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Every writable property of every class that the functions of the headers know, with numbers, choices and
+ * texts that its type has: a property has no place for an error, so nothing is logged, and the object works
+ * or says in a later call what is wrong. */
+
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "refuse.h"
+
+static const gdouble real[] = { NAN,    INFINITY, -INFINITY, G_MAXDOUBLE, -G_MAXDOUBLE,
+                                4e-320, 0.0,      -1.0,      1.0,         1e19 };
+/* None is a size that a machine could have, and that takes long to fill. */
+static const gint64 whole[] = { G_MININT64, -1, 0, 1, 7, (G_GINT64_CONSTANT (1) << 46) + 1,
+                                G_MAXINT64 };
+static const gint few[G_N_ELEMENTS (whole)] = { G_MININT, -1, 0, 1, 7, 9999, G_MAXINT };
+static const gchar *const texts[] = { NULL, "", " ", "%s%n", "\xff\xfe", "a\nb" };
+
+static guint n_values;
+
+/* --- values --- */
+
+/* The m-th value of the property; FALSE: there are no more. */
+static gboolean
+nth_value (GParamSpec *pspec, guint m, GValue *value)
+{
+  const GType type = G_TYPE_FUNDAMENTAL (pspec->value_type);
+
+  g_value_init (value, pspec->value_type);
+  switch (type)
+    {
+    case G_TYPE_DOUBLE:
+      if (m < G_N_ELEMENTS (real))
+        g_value_set_double (value, real[m]);
+      return m < G_N_ELEMENTS (real);
+    case G_TYPE_STRING:
+      if (m < G_N_ELEMENTS (texts))
+        g_value_set_static_string (value, texts[m]);
+      return m < G_N_ELEMENTS (texts);
+    case G_TYPE_BOOLEAN:
+      g_value_set_boolean (value, m == 1);
+      return m < 2;
+    case G_TYPE_OBJECT:
+    case G_TYPE_INTERFACE:
+      return m == 0; /* NULL; GObject takes none of another class */
+    case G_TYPE_BOXED:
+      return m == 0;
+    default:
+      break;
+    }
+  if (m >= G_N_ELEMENTS (whole))
+    return FALSE;
+  switch (type)
+    {
+    case G_TYPE_ENUM:
+      g_value_set_enum (value, few[m]);
+      break;
+    case G_TYPE_FLAGS:
+      g_value_set_flags (value, (guint) few[m]);
+      break;
+    case G_TYPE_INT:
+      g_value_set_int (value, few[m]);
+      break;
+    case G_TYPE_UINT:
+      g_value_set_uint (value, (guint) few[m]);
+      break;
+    case G_TYPE_INT64:
+      g_value_set_int64 (value, whole[m]);
+      break;
+    case G_TYPE_UINT64:
+      g_value_set_uint64 (value, (guint64) whole[m]);
+      break;
+    default:
+      g_error ("%s has a type that nobody knows values of: %s", pspec->name,
+               g_type_name (pspec->value_type));
+    }
+  return TRUE;
+}
+
+/* --- objects --- */
+
+static GHashTable *
+find_types (void)
+{
+  GHashTable *types = g_hash_table_new (NULL, NULL);
+  guint i, j;
+
+  for (i = 0; i < n_functions; i++)
+    {
+      if (functions[i].returns == RETURN_FULL && functions[i].get_type != NULL)
+        g_hash_table_add (types, GSIZE_TO_POINTER (functions[i].get_type ()));
+      for (j = 0; j < functions[i].n_params; j++)
+        if (functions[i].params[j].kind == PARAM_OBJECT && functions[i].params[j].get_type != NULL)
+          g_hash_table_add (types, GSIZE_TO_POINTER (functions[i].params[j].get_type ()));
+    }
+  return types;
+}
+
+/* What there is one of, or needs what it is made with, comes from objects.c. */
+static gpointer
+object_new (GType type)
+{
+  Param param = { .kind = PARAM_OBJECT, .name = "object", .type = g_type_name (type) };
+
+  if (!G_TYPE_IS_ABSTRACT (type)
+      && (g_type_is_a (type, GTORCH_TYPE_MODULE) || g_type_is_a (type, GTORCH_TYPE_OPTIMIZER)
+          || g_type_is_a (type, GTORCH_TYPE_GRAD_SCALER)))
+    return g_object_new (type, NULL);
+  return refuse_make (&param);
+}
+
+/* Whatever comes of it: an error, or a result. */
+static void
+use (gpointer object)
+{
+  g_autoptr (GTorchTensor) input = gtorch_ones (GTORCH_SHAPE (1, 2, 6, 6), 0, NULL, NULL);
+
+  if (GTORCH_IS_LOSS (object))
+    {
+      g_autoptr (GTorchTensor) loss = gtorch_loss_forward (object, input, input, NULL);
+    }
+  else if (GTORCH_IS_OPTIMIZER (object))
+    {
+      gtorch_optimizer_check (object, NULL);
+      gtorch_optimizer_step (object, NULL);
+    }
+  else if (GTORCH_IS_GRAD_SCALER (object))
+    {
+      g_autoptr (GTorchTensor) scaled = gtorch_grad_scaler_scale (object, input, NULL);
+
+      gtorch_grad_scaler_update (object, NULL, NULL);
+    }
+  else if (GTORCH_IS_FUNCTION (object))
+    {
+      g_autoptr (GPtrArray) outputs = gtorch_function_apply (object, &input, 1, NULL);
+    }
+  else if (GTORCH_IS_MODULE (object) && !GTORCH_IS_GRAPHED_MODULE (object))
+    {
+      g_autoptr (GTorchTensor) output = gtorch_module_forward (object, input, NULL);
+      g_autofree gchar *text = gtorch_module_to_string (object);
+    }
+}
+
+/* What is set for the whole program, as it was. */
+static void
+restore (gpointer object, GParamSpec *pspec, const GValue *former)
+{
+  if (!(pspec->flags & G_PARAM_CONSTRUCT_ONLY) && (pspec->flags & G_PARAM_READABLE))
+    g_object_set_property (object, pspec->name, former);
+}
+
+static void
+check_log (GType type, GParamSpec *pspec, const GValue *value, const gchar *doing)
+{
+  const gchar *text = refuse_take_log ();
+  g_autofree gchar *shown = NULL;
+
+  if (text == NULL)
+    return;
+  shown = g_strdup_value_contents (value);
+  g_test_message ("%s:%s, %s %s: %s", g_type_name (type), pspec->name, doing, shown, text);
+  g_test_fail ();
+}
+
+static void
+set_value (GType type, GParamSpec *pspec, const GValue *value)
+{
+  g_auto (GValue) former = G_VALUE_INIT;
+  gpointer object = NULL;
+
+  n_values++;
+  refuse_take_log ();
+  if (!(pspec->flags & G_PARAM_CONSTRUCT_ONLY))
+    {
+      object = object_new (type);
+      if (object == NULL)
+        return; /* there is none here */
+      if (pspec->flags & G_PARAM_READABLE)
+        {
+          g_value_init (&former, pspec->value_type);
+          g_object_get_property (object, pspec->name, &former);
+        }
+      g_object_set_property (object, pspec->name, value);
+    }
+  else if (g_type_is_a (type, GTORCH_TYPE_MODULE) && !G_TYPE_IS_ABSTRACT (type))
+    object = g_object_new_with_properties (type, 1, (const gchar *[]){ pspec->name }, value);
+  if (object == NULL)
+    return;
+  check_log (type, pspec, value, "set to");
+  use (object);
+  check_log (type, pspec, value, "used with");
+  restore (object, pspec, &former);
+  g_object_unref (object);
+  refuse_take_log ();
+}
+
+static void
+properties_take_all_values (gconstpointer data)
+{
+  const GType type = (GType) data;
+  g_autoptr (GTypeClass) klass = g_type_class_ref (type);
+  g_autofree GParamSpec **specs = NULL;
+  guint i, m, n;
+
+  specs = g_object_class_list_properties (G_OBJECT_CLASS (klass), &n);
+  for (i = 0; i < n; i++)
+    for (m = 0; specs[i]->flags & G_PARAM_WRITABLE; m++)
+      {
+        g_auto (GValue) value = G_VALUE_INIT;
+
+        if (!nth_value (specs[i], m, &value))
+          break;
+        set_value (type, specs[i], &value);
+      }
+}
+
+static void
+there_were_many (void)
+{
+  g_test_message ("%u values", n_values);
+  g_assert_cmpuint (n_values, >, 300);
+}
+
+/* What a property takes is refused where it counts. */
+static void
+settings_are_refused_by_the_step (void)
+{
+  static const struct
+  {
+    const gchar *name;
+    gdouble value;
+    const gchar *message;
+  } cases[] = {
+    { "learning-rate", NAN,
+      "param_group: the learning rate is nan, it must be finite and at least 0" },
+    { "learning-rate", -1,
+      "param_group: the learning rate is -1, it must be finite and at least 0" },
+    { "momentum", -0.5, "sgd: the momentum is -0.5, it must be finite and at least 0" },
+    { "dampening", INFINITY,
+      "sgd: the dampening is inf, it must be finite and at least -1.79769e+308" },
+  };
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autoptr (GListStore) params = g_list_store_new (GTORCH_TYPE_TENSOR);
+      g_autoptr (GTorchSGD) sgd = gtorch_sgd_new (G_LIST_MODEL (params), 0.1, 0.9, NULL);
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GError) later = NULL;
+
+      g_assert_true (gtorch_optimizer_check (GTORCH_OPTIMIZER (sgd), &error));
+      g_object_set (sgd, cases[i].name, cases[i].value, NULL);
+      g_assert_null (refuse_take_log ());
+      g_assert_false (gtorch_optimizer_check (GTORCH_OPTIMIZER (sgd), &error));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+      g_assert_cmpstr (error->message, ==, cases[i].message);
+      g_assert_false (gtorch_optimizer_step (GTORCH_OPTIMIZER (sgd), &later));
+      g_assert_cmpstr (later->message, ==, cases[i].message);
+    }
+}
+
+int
+main (int argc, char *argv[])
+{
+  g_autoptr (GHashTable) types = NULL;
+  GHashTableIter iter;
+  gpointer type;
+
+  g_test_init (&argc, &argv, NULL);
+  refuse_init ();
+  types = find_types ();
+  g_hash_table_iter_init (&iter, types);
+  while (g_hash_table_iter_next (&iter, &type, NULL))
+    if (G_TYPE_IS_OBJECT (GPOINTER_TO_SIZE (type)))
+      {
+        g_autofree gchar *path =
+            g_strdup_printf ("/GTorch/properties/%s", g_type_name (GPOINTER_TO_SIZE (type)));
+
+        g_test_add_data_func (path, type, properties_take_all_values);
+      }
+  g_test_add_func ("/GTorch/properties/refused_by_the_step", settings_are_refused_by_the_step);
+  g_test_add_func ("/GTorch/properties/there_were_many", there_were_many);
+  return g_test_run ();
+}
