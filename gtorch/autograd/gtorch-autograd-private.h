@@ -143,6 +143,19 @@ typedef struct
 
 /* strides has room for the dimensions of impl. */
 void gtorch_saved_init (GTorchSaved *saved, GTorchImpl *impl, gint64 *strides);
+/* Which values are needed, a bit for each input (31: the list), and output. */
+typedef struct
+{
+  guint32 inputs;
+  guint32 outputs;
+} GTorchGradSaves;
+
+/* By the id of the op: what the gradient of each input needs. NULL where only what all of them need is
+ * known. */
+extern const GTorchGradSaves *const gtorch_op_grad_saves[];
+/* What the gradients need that are wanted of this call. */
+GTorchGradSaves gtorch_autograd_get_saves (const GTorchOpCall *call);
+gboolean gtorch_autograd_saves_input (const GTorchOpClass *op, GTorchGradSaves saves, guint i);
 /* What was saved, without autograd. The error says "its <what> <i>". */
 GTorchImpl *gtorch_saved_unpack (const GTorchSaved *saved, const GTorchMeta *meta,
                                  const gchar *what, guint i, GError **error);

@@ -43,10 +43,31 @@ gtorch_autograd_look_for_wanted (GTorchImpl *const *inputs, guint n_inputs)
   return FALSE;
 }
 
-static gboolean
-is_saved_input (const GTorchOpClass *op, guint i)
+GTorchGradSaves
+gtorch_autograd_get_saves (const GTorchOpCall *call)
 {
-  return (op->saved_inputs & (1u << (i < op->n_inputs ? i : LIST_BIT))) != 0;
+  const GTorchOpClass *op = call->op;
+  const GTorchGradSaves *each = gtorch_op_grad_saves[op->id];
+  GTorchGradSaves saves = { op->saved_inputs, op->saved_outputs };
+  guint i;
+
+  if (each == NULL)
+    return saves;
+  saves = (GTorchGradSaves){ 0 };
+  for (i = 0; i < op->n_inputs; i++)
+    if (call->inputs[i] != NULL && call->inputs[i]->autograd != NULL
+        && gtorch_impl_requires_grad (call->inputs[i]))
+      {
+        saves.inputs |= each[i].inputs;
+        saves.outputs |= each[i].outputs;
+      }
+  return saves;
+}
+
+gboolean
+gtorch_autograd_saves_input (const GTorchOpClass *op, GTorchGradSaves saves, guint i)
+{
+  return (saves.inputs & (1u << (i < op->n_inputs ? i : LIST_BIT))) != 0;
 }
 
 /* The kind of each attribute, one after the other. */
@@ -67,6 +88,7 @@ static OpNode *
 op_node_new (const GTorchOpCall *call)
 {
   const GTorchOpClass *op = call->op;
+  const GTorchGradSaves saves = gtorch_autograd_get_saves (call);
   const GTorchArgSpec *spec;
   gsize n_ints = 0, size;
   OpNode *self;
@@ -89,8 +111,8 @@ op_node_new (const GTorchOpCall *call)
   size = sizeof (OpNode) + call->n_inputs * (sizeof (GTorchEdge) + sizeof (GTorchMeta))
          + call->n_outputs * sizeof (GTorchMeta) + op->n_attrs * sizeof (GTorchAttr)
          + n_ints * sizeof (gint64)
-         + (op->saved_inputs != 0 ? call->n_inputs * sizeof (GTorchSaved) : 0)
-         + (op->saved_outputs != 0 ? call->n_outputs * sizeof (GTorchSaved) : 0);
+         + (saves.inputs != 0 ? call->n_inputs * sizeof (GTorchSaved) : 0)
+         + (saves.outputs != 0 ? call->n_outputs * sizeof (GTorchSaved) : 0);
   self = g_malloc (size);
   memset (self, 0, size - n_ints * sizeof (gint64));
   next = (char *) (self + 1);
@@ -100,11 +122,11 @@ op_node_new (const GTorchOpCall *call)
   TAKE (self->node.edges, GTorchEdge, call->n_inputs);
   TAKE (self->input_metas, GTorchMeta, call->n_inputs);
   TAKE (self->node.output_metas, GTorchMeta, call->n_outputs);
-  if (op->saved_inputs != 0)
+  if (saves.inputs != 0)
     {
       TAKE (self->inputs, GTorchSaved, call->n_inputs);
     }
-  if (op->saved_outputs != 0)
+  if (saves.outputs != 0)
     {
       TAKE (self->outputs, GTorchSaved, call->n_outputs);
     }
@@ -128,7 +150,7 @@ op_node_new (const GTorchOpCall *call)
       if (G_UNLIKELY (op->flags & GTORCH_OP_FLAG_DEVICES)
           && self->input_metas[i].device != call->device)
         gtorch_node_add_place (&self->node, self->input_metas[i].device);
-      if (is_saved_input (op, i))
+      if (gtorch_autograd_saves_input (op, saves, i))
         {
           gtorch_saved_init (&self->inputs[i], input, ints);
           ints += input->n_dims;
@@ -140,7 +162,7 @@ op_node_new (const GTorchOpCall *call)
 
       gtorch_meta_init (&self->node.output_metas[i], output, ints);
       ints += output->n_dims;
-      if (op->saved_outputs & (1u << i))
+      if (saves.outputs & (1u << i))
         {
           gtorch_saved_init (&self->outputs[i], output, ints);
           ints += output->n_dims;

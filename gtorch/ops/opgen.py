@@ -143,6 +143,7 @@ class Row:
             if key not in [t.name for t in self.tensors]:
                 self.fail(f'grad.{key}', 'is not a tensor argument')
         self.saved = set(data.get('saves', []))
+        self.saved_by = {}
         self.fused = {}  # see opgen_fuse
 
     def fail(self, key, message):
@@ -333,16 +334,7 @@ def emit_table(rows):
             cpu = 'NULL'
         cuda = cpu.replace('gtorch_cpu_', 'gtorch_cuda_')
         plain = ' | '.join(f'GTORCH_DTYPES ({d.upper()})' for d in row.plain_dtypes())
-        names = [t.name for t in row.tensors]
-        saved_in = [i for i, n in enumerate(names) if n in row.saved]
-        if row.list is not None and row.list.name in row.saved:
-            saved_in.append(31)
-        result_names = row.outputs if row.outputs != [''] else ['result']
-        saved_out = [
-            i
-            for i, n in enumerate(result_names)
-            if n in row.saved or (n == '' and 'result' in row.saved)
-        ]
+        saved_in, saved_out = opgen_expr.saved_masks(row, row.saved)
         out.append(f'  [{enum_constant("OP", row.name)}] = {{')
         out.append(f'    .name = "{row.name}",')
         out.append(f'    .id = {enum_constant("OP", row.name)},')
@@ -356,8 +348,8 @@ def emit_table(rows):
         out.append(f'    .dtypes = {mask},')
         out.append(f'    .plain = {plain or 0},')
         out.append(f'    .autocast = {opgen_autocast.table_entry(row)},')
-        out.append(f'    .saved_inputs = {" | ".join(f"1u << {i}" for i in saved_in) or 0},')
-        out.append(f'    .saved_outputs = {" | ".join(f"1u << {i}" for i in saved_out) or 0},')
+        out.append(f'    .saved_inputs = {saved_in},')
+        out.append(f'    .saved_outputs = {saved_out},')
         out.append(f'    .args = {"args_" + row.name if row.args else "NULL"},')
         out.append(f'    .shape = {shape},')
         out.append(f'    .cpu = {cpu},')
@@ -733,7 +725,11 @@ def generate(folder, files):
             emit_public(row, header, source, forms[row.name])
     outputs = {
         'gtorch-ops-private.h': emit_ops_header(rows),
-        'gtorch-op-table.c': [HEADER] + include + emit_table(rows),
+        'gtorch-op-table.c': [HEADER]
+        + include[:-1]
+        + ['#include "autograd/gtorch-autograd-private.h"', '']
+        + emit_table(rows)
+        + opgen_expr.emit_saves(rows),
         'gtorch-ops.c': [HEADER] + include + functions,
         'gtorch-op-grads.c': [HEADER]
         + include[:-1]

@@ -258,11 +258,11 @@ def emit_gradient(row, rows):
             continue
         compiler = Compiler(row, f'grad.{t.name}', rows, names, metas, 'return FALSE;')
         value = compiler.expression(parse(row, f'grad.{t.name}', row.grad[t.name]))
-        used |= compiler.used
+        own = set(compiler.used)
         branch = 'if'
         if t.name in row.fused:
             fused, args = row.fused[t.name]
-            used |= {a for a in args if a in names}
+            own |= {a for a in args if a in names}
             call = ', '.join([names[a].code for a in args] + ['error'])
             body += [
                 '',
@@ -287,6 +287,13 @@ def emit_gradient(row, rows):
         elif value.code != 'NULL':
             row.fail(f'grad.{t.name}', 'is not a tensor')
         body.append('    }')
+        used |= own
+        row.saved_by[t.name] = {
+            n
+            for n in own
+            if n in names and names[n].code.startswith('context->') and names[n].kind == 'tensor'
+        }
+        row.saved |= row.saved_by[t.name]
     for i, t in enumerate(row.tensors):
         if t.name not in row.grad:
             body += [
@@ -294,11 +301,6 @@ def emit_gradient(row, rows):
                 f'  if (context->needs[{i}])',
                 f'    return gtorch_grad_undefined_for (context, "{t.name}", error);',
             ]
-    row.saved |= {
-        n
-        for n in used
-        if n in names and names[n].code.startswith('context->') and names[n].kind == 'tensor'
-    }
     lines = [
         'gboolean',
         f'gtorch_grad_{row.name} (GTorchGradContext *context, GError **error)',
@@ -317,6 +319,30 @@ def emit_gradient(row, rows):
         for i in wanted:
             lines += ['', f'  if (grad{i} == NULL)', '    return FALSE;']
     return lines + body + ['', '  return TRUE;', '}', '']
+
+
+def saved_masks(row, names):
+    """C text of the bits of the inputs, and of the outputs, that are among the names."""
+    inputs = [i for i, t in enumerate(row.tensors) if t.name in names]
+    if row.list is not None and row.list.name in names:
+        inputs.append(31)
+    outputs = ['result'] if row.outputs == [''] else row.outputs
+    outputs = [i for i, n in enumerate(outputs) if n in names]
+    return tuple(' | '.join(f'1u << {i}' for i in bits) or '0' for bits in (inputs, outputs))
+
+
+def emit_saves(rows):
+    """What the gradient of each input alone needs, where expressions tell."""
+    lines, table = [], []
+    for row in rows:
+        if not row.saved or not row.saved_by:
+            continue
+        masks = [saved_masks(row, row.saved_by.get(t.name, set())) for t in row.tensors]
+        text = ', '.join(f'{{ {a}, {b} }}' for a, b in masks)
+        lines.append(f'static const GTorchGradSaves saves_{row.name}[] = {{ {text} }};')
+        table.append(f'  [GTORCH_OP_{row.name.upper()}] = saves_{row.name},')
+    lines += ['', 'const GTorchGradSaves *const gtorch_op_grad_saves[G_N_ELEMENTS (gtorch_ops)] = {']
+    return lines + table + ['};', '']
 
 
 def emit_composite(row, rows):
