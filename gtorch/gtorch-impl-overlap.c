@@ -126,17 +126,24 @@ elements_meet (const GTorchImpl *a, const GTorchImpl *b)
 }
 
 gboolean
+gtorch_impl_is_same_place (const GTorchImpl *a, const GTorchImpl *b)
+{
+  return a == b
+         || (a->storage == b->storage && a->offset == b->offset && a->dtype == b->dtype
+             && gtorch_impl_same_shape (a, b)
+             && memcmp (a->strides, b->strides, a->n_dims * sizeof (gint64)) == 0);
+}
+
+gboolean
 gtorch_impl_overlaps (const GTorchImpl *a, const GTorchImpl *b)
 {
   gint64 low[2], high[2];
   const GTorchImpl *impls[2] = { a, b };
   guint i, j;
 
-  if (a == b || a->storage != b->storage || a->numel == 0 || b->numel == 0)
+  if (a->storage != b->storage || a->numel == 0 || b->numel == 0
+      || gtorch_impl_is_same_place (a, b))
     return FALSE;
-  if (a->offset == b->offset && a->dtype == b->dtype && gtorch_impl_same_shape (a, b)
-      && memcmp (a->strides, b->strides, a->n_dims * sizeof (gint64)) == 0)
-    return FALSE; /* element by element the same */
   for (i = 0; i < 2; i++)
     {
       low[i] = high[i] = 0;

@@ -42,6 +42,7 @@ struct _GTorchImpl
   guint8 n_dims;
   guint8 is_contiguous : 1; /* C order without gaps; true for numel <= 1 */
   guint8 is_number : 1;     /* a scalar argument: takes part in type promotion by its kind only */
+  guint8 is_silent_view : 1; /* made with the grad mode off: what it shows does not know of it */
   guint8 is_released;       /* atomically: storage is NULL, or will be when no call holds it */
   gint object_lock;
   GTorchStorage *storage; /* NULL once released; stays as it is in a hold (gtorch-hold-private.h) */
@@ -141,8 +142,13 @@ gtorch_impl_same_shape (const GTorchImpl *a, const GTorchImpl *b)
   return gtorch_same_shape (a->shape, a->n_dims, b->shape, b->n_dims);
 }
 
+/* Do some elements of such a geometry share their memory? */
+gboolean gtorch_strides_overlap (const gint64 *shape, const gint64 *strides, guint n_dims);
 /* Some elements share their memory (an expanded tensor, say): not to be written to. */
 gboolean gtorch_impl_overlaps_itself (const GTorchImpl *impl);
+/* Whether both show the same elements in the same order: writing to one changes the other, each element by
+ * itself. */
+gboolean gtorch_impl_is_same_place (const GTorchImpl *a, const GTorchImpl *b);
 /* Whether writing to a changes what is read from b, but for each element's own one. May err towards TRUE. */
 gboolean gtorch_impl_overlaps (const GTorchImpl *a, const GTorchImpl *b);
 /* How far a geometry reaches, in elements from the start of the storage; 0 if it has no elements. */

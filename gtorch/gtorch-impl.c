@@ -395,7 +395,8 @@ gtorch_strides_extent (gint64 offset, const gint64 *shape, const gint64 *strides
     {
       if (shape[i] == 0)
         return 0;
-      offset += (shape[i] - 1) * strides[i];
+      if (strides[i] > 0)
+        offset += (shape[i] - 1) * strides[i];
     }
   return offset + 1;
 }
@@ -419,38 +420,44 @@ gtorch_impl_new_mirrored (GTorchImpl *impl, guint64 mask)
 }
 
 gboolean
-gtorch_impl_overlaps_itself (const GTorchImpl *impl)
+gtorch_strides_overlap (const gint64 *shape, const gint64 *strides, guint n_dims)
 {
-  gint64 strides[GTORCH_MAX_DIMS], sizes[GTORCH_MAX_DIMS];
+  gint64 sorted[GTORCH_MAX_DIMS], sizes[GTORCH_MAX_DIMS];
   gint64 reach = 0;
+  gboolean shares = FALSE;
   guint i, j, n = 0;
 
-  if (impl->is_contiguous || impl->numel <= 1)
-    return FALSE;
-  for (i = 0; i < impl->n_dims; i++)
+  for (i = 0; i < n_dims; i++)
     {
-      gint64 stride = ABS (impl->strides[i]);
+      gint64 stride = ABS (strides[i]);
 
-      if (impl->shape[i] == 1)
+      if (shape[i] == 0)
+        return FALSE;
+      if (shape[i] == 1)
         continue;
-      if (stride == 0)
-        return TRUE;
-      for (j = n++; j > 0 && strides[j - 1] > stride; j--)
+      shares |= stride == 0;
+      for (j = n++; j > 0 && sorted[j - 1] > stride; j--)
         {
-          strides[j] = strides[j - 1];
+          sorted[j] = sorted[j - 1];
           sizes[j] = sizes[j - 1];
         }
-      strides[j] = stride;
-      sizes[j] = impl->shape[i];
+      sorted[j] = stride;
+      sizes[j] = shape[i];
     }
   /* Each dimension must step over all that the smaller ones reach; rarer layouts count as overlapping. */
-  for (i = 0; i < n; i++)
+  for (i = 0; i < n && !shares; i++)
     {
-      if (strides[i] <= reach)
-        return TRUE;
-      reach += strides[i] * (sizes[i] - 1);
+      shares = sorted[i] <= reach;
+      reach += sorted[i] * (sizes[i] - 1);
     }
-  return FALSE;
+  return shares;
+}
+
+gboolean
+gtorch_impl_overlaps_itself (const GTorchImpl *impl)
+{
+  return !impl->is_contiguous && impl->numel > 1
+         && gtorch_strides_overlap (impl->shape, impl->strides, impl->n_dims);
 }
 
 #define TEXT  256

@@ -515,33 +515,48 @@ check_targets (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
+/* Not in line: what matters is the call without it. */
+static G_GNUC_NO_INLINE gboolean
+run_in_place_recorded (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl **formers = NULL;
+  gboolean records, success;
+
+  if (!gtorch_autograd_begin_in_place (call, &records, &formers, error))
+    return FALSE;
+  success = run (call, error);
+  if (!success)
+    gtorch_call_name_error (call, error);
+  if (success && records)
+    {
+      if (formers != NULL)
+        call->inputs = formers;
+      success = gtorch_autograd_record (call, error);
+    }
+  if (formers != NULL)
+    {
+      gtorch_impl_clear (formers, call->n_inputs);
+      g_free (formers);
+    }
+  return success;
+}
+
 static inline gboolean
 run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
               const GTorchAttr *attrs, GError **error)
 {
   GTorchOpCall call;
-  g_autoptr (GTorchImpl) original = NULL;
 
   init_call (&call, op, inputs, n_inputs, attrs, TRUE);
   if (G_UNLIKELY (!call.is_plain) && !check_targets (&call, error))
     return FALSE;
-  if (G_UNLIKELY (gtorch_autograd_wanted (inputs, n_inputs))
-      && !gtorch_autograd_begin_in_place (op, inputs, n_inputs, &original, error))
-    return FALSE;
-
   call.outputs[0] = inputs[0];
+  if (G_UNLIKELY (gtorch_autograd_wanted (inputs, n_inputs)))
+    return run_in_place_recorded (&call, error);
   if (!run (&call, error))
     {
       gtorch_call_name_error (&call, error);
       return FALSE;
-    }
-  if (original != NULL)
-    {
-      g_autofree GTorchImpl **recorded = g_memdup2 (inputs, n_inputs * sizeof (GTorchImpl *));
-
-      recorded[0] = original;
-      call.inputs = recorded;
-      return gtorch_autograd_record (&call, error);
     }
   return TRUE;
 }

@@ -72,16 +72,16 @@ struct _GTorchNode
 struct _GTorchAutograd
 {
   GTorchNode *grad_fn;
-  guint index;           /* which output of grad_fn */
-  guint8 requires_grad;  /* as set on a leaf */
-  guint8 retains_grad;   /* of a non-leaf */
-  guint8 is_silent_view; /* made with the grad mode off */
-  GMutex lock;           /* for grad, and for making grad_fn of a view anew */
+  guint index;          /* which output of grad_fn */
+  guint8 requires_grad; /* as set on a leaf */
+  guint8 retains_grad;  /* of a non-leaf */
+  GMutex lock;          /* for grad, and for making grad_fn of a view anew */
   GTorchImpl *grad;
   GTorchStream *grad_stream; /* that wrote to grad last, owned; NULL for the default one */
   GPtrArray *hooks;          /* of a leaf */
   GTorchImpl *base;          /* of a view: whose memory it shows */
-  guint base_version;        /* of the storage, when grad_fn was made; atomically */
+  guint history;      /* of a base: how often writing in place has given it a new one; atomically */
+  guint base_history; /* of a view: that of its base, when grad_fn was made; atomically */
 };
 
 /* --- nodes --- */
@@ -159,15 +159,17 @@ gboolean gtorch_autograd_saves_input (const GTorchOpClass *op, GTorchGradSaves s
 /* What was saved, without autograd. The error says "its <what> <i>". */
 GTorchImpl *gtorch_saved_unpack (const GTorchSaved *saved, const GTorchMeta *meta,
                                  const gchar *what, guint i, GError **error);
-/* What was saved as the input of this edge: with the grad mode on it has its place in the graph. */
+/* Gives `unpacked`, which has no autograd, the place in the graph that the edge leads to: the leaf itself if
+ * it still shows that memory. Takes the reference. */
 GTorchImpl *gtorch_edge_attach (const GTorchEdge *edge, GTorchImpl *unpacked);
 
 /* --- views and in-place operations --- */
 void gtorch_autograd_record_view (GTorchOpCall *call);
-/* Before an in-place call: refuses leaves that require grad. If a gradient will be wanted, *original
- * becomes what input 0 was: its place in the graph and, if the gradient needs it, a copy of its values. */
-gboolean gtorch_autograd_begin_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs,
-                                         guint n_inputs, GTorchImpl **original, GError **error);
+/* Before an in-place call that wants a gradient: refuses leaves that require grad. *records tells whether the
+ * call is to be recorded. If the gradient needs values that the call overwrites, *formers becomes an array of
+ * all inputs as they were, with their places in the graph; else it is NULL. */
+gboolean gtorch_autograd_begin_in_place (const GTorchOpCall *call, gboolean *records,
+                                         GTorchImpl ***formers, GError **error);
 /* The same checks alone, for impl that somebody else writes to; `op` is named in the message. */
 gboolean gtorch_autograd_check_in_place (const gchar *op, GTorchImpl *impl, gboolean wanted,
                                          GError **error);
@@ -175,6 +177,16 @@ gboolean gtorch_autograd_check_in_place (const gchar *op, GTorchImpl *impl, gboo
  * self; also for the tensor it is a view of. */
 void gtorch_autograd_rebase (GTorchImpl *output, GTorchNode *node, guint index);
 void gtorch_autograd_regenerate (GTorchImpl *view);
+/* Has the base of a view a newer history than the view? */
+static inline gboolean
+gtorch_autograd_is_outdated (const GTorchAutograd *view)
+{
+  const GTorchAutograd *base = view->base->autograd;
+
+  return base != NULL
+         && __atomic_load_n (&view->base_history, __ATOMIC_ACQUIRE)
+                != __atomic_load_n (&base->history, __ATOMIC_ACQUIRE);
+}
 
 /* --- hooks --- */
 typedef GTorchImpl *(*GTorchHookFunc) (GTorchImpl *grad, gpointer user_data);
@@ -192,11 +204,32 @@ void gtorch_hooks_free (GPtrArray *hooks);
 /* --- gradients --- */
 /* A gradient brought to the shape and dtype of meta: broadcast dimensions summed. Takes grad. */
 GTorchImpl *gtorch_grad_fit (GTorchImpl *grad, const GTorchMeta *meta, GError **error);
+/* Where elements lie in memory, in elements from some place. */
+typedef struct
+{
+  const gint64 *shape;
+  const gint64 *strides;
+  guint n_dims;
+  gint64 offset;
+} GTorchLayout;
+
+/* The gradient of what lies as `base` says, from that of a view of it: elements of the view that show one
+ * place are summed, those of the base that share one have equal parts of it. It can be differentiated. */
+GTorchImpl *gtorch_grad_of_view (GTorchImpl *grad, const GTorchLayout *view,
+                                 const GTorchLayout *base, GError **error);
+/* What the view shows, from the base's elements: those that share a place are summed. It can be
+ * differentiated. */
+GTorchImpl *gtorch_grad_in_view (GTorchImpl *grad, const GTorchLayout *view,
+                                 const GTorchLayout *base, GError **error);
 /* Nobody else sees the memory of impl, so that it may be written to or given away. */
 gboolean gtorch_grad_is_ours (const GTorchImpl *impl);
 /* Adds grad to the grad of impl. With may_take it becomes the grad itself where it is ours. */
 gboolean gtorch_grad_accumulate (GTorchImpl *impl, GTorchImpl *grad, gboolean may_take,
                                  GError **error);
+/* Makes the grad zero, if there is one. One with a graph, which leads back to impl, is replaced. */
+gboolean gtorch_grad_set_zero (GTorchImpl *impl, GError **error);
+/* Drops the grad if it has a graph, which leads back to impl. */
+void gtorch_grad_drop_graph (GTorchImpl *impl);
 /* A gradient that can be shown: grad, or a copy. */
 GTorchImpl *gtorch_grad_show (GTorchImpl *grad, gboolean may_take, GError **error);
 

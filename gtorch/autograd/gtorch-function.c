@@ -468,6 +468,24 @@ record (GTorchFunction *self, GTorchFunctionContext *context, GTorchImpl *const 
   gtorch_node_unref (&node->node);
 }
 
+/* Forward ran with the grad mode off. What it made is nobody's view, but for what shows an input. */
+static void
+mark_views (GTorchFunctionContext *context, GTorchImpl *const *inputs, guint n_inputs,
+            GTorchImpl *const *outputs, guint n_outputs)
+{
+  guint i, j;
+
+  for (i = 0; i < n_outputs && gtorch_is_grad_enabled (); i++)
+    {
+      gboolean shows_input = FALSE;
+
+      for (j = 0; j < n_inputs; j++)
+        shows_input |= inputs[j]->storage == outputs[i]->storage;
+      if (!contains (context->dirty, outputs[i]))
+        outputs[i]->is_silent_view = shows_input;
+    }
+}
+
 /* The inputs as forward is to get them, if it has a dtype of its own and one is in a region: new references.
  * NULL otherwise, or with an error. */
 static GPtrArray *
@@ -611,6 +629,8 @@ gtorch_function_apply (GTorchFunction *self, GTorchTensor **inputs, gsize n_inpu
   tensors = take_tensors (result, &n);
   outputs = g_new0 (GTorchImpl *, MAX (n, 1));
   success = check_outputs (self, context, tensors, n, impls, n_inputs, outputs, wanted, error);
+  if (success)
+    mark_views (context, impls, n_inputs, outputs, n);
   if (success && wanted && n > 0)
     record (self, context, impls, n_inputs, outputs, n, tensors, &autocast);
   gtorch_function_context_end_forward (context);

@@ -73,6 +73,36 @@ wrong:
   return NULL;
 }
 
+/* Puts the elements of grad where `from` says, summed, and gives what `to` sees there. */
+static GTorchImpl *
+relay (GTorchImpl *grad, const GTorchLayout *from, const GTorchLayout *to, GError **error)
+{
+  return gtorch_op_strided_view_backward (grad, to->shape, to->n_dims, from->strides, from->n_dims,
+                                          from->offset, to->strides, to->n_dims, to->offset, error);
+}
+
+GTorchImpl *
+gtorch_grad_of_view (GTorchImpl *grad, const GTorchLayout *view, const GTorchLayout *base,
+                     GError **error)
+{
+  g_autoptr (GTorchImpl) sum = relay (grad, view, base, error);
+  g_autoptr (GTorchImpl) ones = NULL;
+  g_autoptr (GTorchImpl) counts = NULL;
+
+  if (sum == NULL || !gtorch_strides_overlap (base->shape, base->strides, base->n_dims))
+    return g_steal_pointer (&sum);
+  ones = gtorch_op_ones (base->shape, base->n_dims, sum->dtype, gtorch_impl_device (sum), error);
+  counts = ones != NULL ? relay (ones, base, base, error) : NULL;
+  return counts != NULL ? gtorch_op_div (sum, counts, error) : NULL;
+}
+
+GTorchImpl *
+gtorch_grad_in_view (GTorchImpl *grad, const GTorchLayout *view, const GTorchLayout *base,
+                     GError **error)
+{
+  return relay (grad, base, view, error);
+}
+
 /* The dimensions by falling stride, if the elements lie without gaps in some order of dimensions. */
 static gboolean
 dense_order (const GTorchImpl *impl, gint64 *order)
@@ -158,9 +188,12 @@ copy_like (const GTorchImpl *impl, GTorchImpl *grad, GError **error)
 GTorchImpl *
 gtorch_grad_show (GTorchImpl *grad, gboolean may_take, GError **error)
 {
-  if (gtorch_is_grad_enabled () || (may_take && gtorch_grad_is_ours (grad)))
+  if (gtorch_is_grad_enabled ())
     return gtorch_impl_ref (grad);
-  return gtorch_op_clone (grad, error);
+  if (!may_take || !gtorch_grad_is_ours (grad))
+    return gtorch_op_clone (grad, error);
+  grad->is_silent_view = FALSE; /* of memory that nobody else sees */
+  return gtorch_impl_ref (grad);
 }
 
 /* Passes of several threads, or of one that does not wait in between, may add on different streams. */
@@ -205,8 +238,11 @@ gtorch_grad_accumulate (GTorchImpl *impl, GTorchImpl *grad, gboolean may_take, G
       else
         autograd->grad = copy_like (impl, grad, error);
       success = autograd->grad != NULL;
+      if (success)
+        autograd->grad->is_silent_view = FALSE; /* of memory that nobody else sees */
     }
-  else if (success && !gtorch_impl_is_released (autograd->grad) && !gtorch_is_grad_enabled ())
+  else if (success && !gtorch_impl_is_released (autograd->grad) && !gtorch_is_grad_enabled ()
+           && !gtorch_impl_requires_grad (autograd->grad))
     {
       if (gtorch_captures_exist ())
         gtorch_audit_grad (autograd->grad);
@@ -214,7 +250,8 @@ gtorch_grad_accumulate (GTorchImpl *impl, GTorchImpl *grad, gboolean may_take, G
     }
   else if (success)
     {
-      /* Whoever has the former grad, as part of a graph, keeps it as it was. */
+      /* Whoever has the former grad, as part of a graph, keeps it as it was. A graph that leads back to
+       * the tensor is a cycle: without create_graph the sum has none. */
       sum = gtorch_op_add (autograd->grad, grad, 1.0, error);
       success = sum != NULL;
       if (success)
@@ -225,4 +262,46 @@ gtorch_grad_accumulate (GTorchImpl *impl, GTorchImpl *grad, gboolean may_take, G
     }
   g_mutex_unlock (&autograd->lock);
   return success;
+}
+
+gboolean
+gtorch_grad_set_zero (GTorchImpl *impl, GError **error)
+{
+  GTorchAutograd *autograd = impl->autograd;
+  GTorchImpl *former = NULL, *zeros = NULL;
+  gboolean before, success = TRUE;
+
+  if (autograd == NULL)
+    return TRUE;
+  before = gtorch_set_grad_enabled (FALSE);
+  g_mutex_lock (&autograd->lock);
+  if (autograd->grad != NULL && gtorch_impl_requires_grad (autograd->grad))
+    {
+      zeros = gtorch_op_zeros_like (autograd->grad, GTORCH_DTYPE_NONE, error);
+      success = zeros != NULL;
+      if (success)
+        {
+          former = autograd->grad;
+          autograd->grad = zeros;
+        }
+    }
+  else if (autograd->grad != NULL)
+    success = gtorch_op_zero_inplace (autograd->grad, error);
+  g_mutex_unlock (&autograd->lock);
+  gtorch_set_grad_enabled (before);
+  g_clear_pointer (&former, gtorch_impl_unref);
+  return success;
+}
+
+void
+gtorch_grad_drop_graph (GTorchImpl *impl)
+{
+  GTorchAutograd *autograd = impl->autograd;
+  GTorchImpl *former = NULL;
+
+  g_mutex_lock (&autograd->lock);
+  if (autograd->grad != NULL && gtorch_impl_requires_grad (autograd->grad))
+    former = g_steal_pointer (&autograd->grad);
+  g_mutex_unlock (&autograd->lock);
+  g_clear_pointer (&former, gtorch_impl_unref);
 }

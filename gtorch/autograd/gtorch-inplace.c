@@ -33,7 +33,8 @@ typedef struct
   guint index;       /* which of its inputs and outputs the view is */
   Place view;
   Place base;
-  gint64 n_elements; /* that the memory of the base spans */
+  gint64 n_elements;      /* that the memory of the base spans */
+  gboolean base_overlaps; /* elements of the base share memory */
   GTorchDevice *device;
   GTorchMeta meta;
   gint64 meta_shape[GTORCH_MAX_DIMS];
@@ -49,7 +50,9 @@ view_node_release (GTorchNode *node)
 {
   ViewNode *self = (ViewNode *) node;
 
-  if (self->inner != NULL)
+  /* What it has saved as its result leads to it past this node: as one of the pass it comes later, with its
+   * lower number, and is released then. */
+  if (self->inner != NULL && g_atomic_int_get (&self->inner->ref_count) == 1)
     self->inner->klass->release (self->inner);
 }
 
@@ -72,7 +75,8 @@ reach (const gint64 *shape, const gint64 *strides, guint n_dims, gint64 *low, gi
 
   *low = *high = 0;
   for (i = 0; i < n_dims; i++)
-    *(strides[i] < 0 ? low : high) += (shape[i] - 1) * strides[i];
+    if (shape[i] > 1)
+      *(strides[i] < 0 ? low : high) += (shape[i] - 1) * strides[i];
 }
 
 static void
@@ -101,6 +105,7 @@ view_node_new (const GTorchNodeClass *klass, const gchar *name, GTorchImpl *base
   reach (base->shape, base->strides, base->n_dims, &low, &high);
   lowest = (base->offset + low) * (gint64) gtorch_dtype_size (base->dtype);
   self->n_elements = base->numel == 0 ? 0 : high - low + 1;
+  self->base_overlaps = gtorch_impl_overlaps_itself (base);
   place_init (&self->base, base, lowest);
   place_init (&self->view, view, lowest);
   gtorch_meta_init (&self->meta, output, self->meta_shape);
@@ -130,8 +135,7 @@ show (const Place *place, GTorchStorage *storage, gint64 n_bytes, GError **error
                                   place->strides, place->n_dims);
 }
 
-/* New zeros with the geometry of the base, and the view's part of them, both with a history if the grad mode
- * is on. */
+/* New memory with the geometry of the base. */
 static GTorchImpl *
 whole_new (ViewNode *self, GError **error)
 {
@@ -143,46 +147,162 @@ whole_new (ViewNode *self, GError **error)
              : NULL;
 }
 
-static GTorchImpl *
-part_of (ViewNode *self, GTorchImpl *whole, GError **error)
-{
-  GTorchImpl *part = show (&self->view, whole->storage,
-                           self->n_elements * (gint64) gtorch_dtype_size (self->base.dtype), error);
-  GTorchAutograd *autograd;
+/* --- views and bases whose elements are compared: both complex, or both real --- */
 
-  if (part == NULL || !gtorch_is_grad_enabled ())
-    return part;
-  autograd = gtorch_autograd_ensure (part);
-  autograd->base = gtorch_impl_ref (whole);
-  gtorch_autograd_regenerate (part);
-  return part;
+typedef struct
+{
+  Place view, base;
+  GTorchLayout view_layout, base_layout;
+  gboolean view_is_split, base_is_split; /* into real numbers */
+} Frame;
+
+static gboolean
+is_complex (guint dtype)
+{
+  return gtorch_dtype_kind (dtype) == GTORCH_KIND_COMPLEX;
 }
 
 static gboolean
-slices_apply (GTorchNode *node, GTorchImpl *const *grads, const gboolean *needs,
-              GTorchImpl **results, GError **error)
+frame_place (Place *place, GTorchLayout *layout, gboolean in_reals, gboolean *is_split,
+             GError **error)
 {
-  ViewNode *self = (ViewNode *) node;
-  g_autoptr (GTorchImpl) whole = NULL;
-  g_autoptr (GTorchImpl) part = NULL;
-  g_autofree GTorchImpl **inner_grads = g_new0 (GTorchImpl *, self->inner->n_outputs);
-  guint k = self->index;
-  gboolean success;
+  guint i;
 
-  whole = whole_new (self, error);
-  if (whole == NULL || !gtorch_op_copy_inplace (whole, grads[0], FALSE, error))
+  *is_split = in_reals && is_complex (place->dtype);
+  if (*is_split && place->n_dims == GTORCH_MAX_DIMS)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("a complex tensor of %u dimensions that was changed through a view of its "
+                      "parts cannot be differentiated"),
+                   place->n_dims);
+      return FALSE;
+    }
+  if (*is_split)
+    {
+      for (i = 0; i < place->n_dims; i++)
+        place->strides[i] *= 2;
+      place->dtype = gtorch_dtype_infos[place->dtype].real;
+      place->shape[place->n_dims] = 2;
+      place->strides[place->n_dims++] = 1;
+    }
+  *layout = (GTorchLayout){ place->shape, place->strides, place->n_dims,
+                            place->offset / (gint64) gtorch_dtype_size (place->dtype) };
+  return TRUE;
+}
+
+static gboolean
+frame_init (Frame *frame, const ViewNode *self, GError **error)
+{
+  gboolean in_reals = self->view.dtype != self->base.dtype;
+
+  frame->view = self->view;
+  frame->base = self->base;
+  return frame_place (&frame->view, &frame->view_layout, in_reals, &frame->view_is_split, error)
+         && frame_place (&frame->base, &frame->base_layout, in_reals, &frame->base_is_split, error);
+}
+
+/* To where elements are compared, and back. */
+static GTorchImpl *
+split (GTorchImpl *impl, gboolean is_split, GError **error)
+{
+  return is_split ? gtorch_op_view_as_real (impl, error) : gtorch_impl_ref (impl);
+}
+
+static GTorchImpl *
+join (GTorchImpl *impl, gboolean is_split, GError **error)
+{
+  g_autoptr (GTorchImpl) plain = NULL;
+
+  if (!is_split)
+    return gtorch_impl_ref (impl);
+  plain = gtorch_op_contiguous (impl, error);
+  return plain != NULL ? gtorch_op_view_as_complex (plain, error) : NULL;
+}
+
+/* --- nodes that run --- */
+
+/* The gradient of what was written, from that of the base. */
+static GTorchImpl *
+written_of (const Frame *frame, GTorchImpl *whole, GError **error)
+{
+  g_autoptr (GTorchImpl) parts = split (whole, frame->base_is_split, error);
+  g_autoptr (GTorchImpl) seen =
+      parts != NULL ? gtorch_grad_in_view (parts, &frame->view_layout, &frame->base_layout, error)
+                    : NULL;
+
+  return seen != NULL ? join (seen, frame->view_is_split, error) : NULL;
+}
+
+/* What the base's former self gets: at the view's elements what comes of `part`, elsewhere all. */
+static GTorchImpl *
+former_of (const Frame *frame, GTorchImpl *whole, GTorchImpl *part, GTorchDevice *device,
+           GError **error)
+{
+  const GTorchLayout *view = &frame->view_layout, *base = &frame->base_layout;
+  g_autoptr (GTorchImpl) parts = split (whole, frame->base_is_split, error);
+  g_autoptr (GTorchImpl) ones =
+      gtorch_op_ones (view->shape, view->n_dims, frame->view.dtype, device, error);
+  g_autoptr (GTorchImpl) zero = gtorch_impl_new_number (0);
+  g_autoptr (GTorchImpl) marks =
+      ones != NULL ? gtorch_grad_of_view (ones, view, base, error) : NULL;
+  g_autoptr (GTorchImpl) mask = marks != NULL ? gtorch_op_ne (marks, zero, error) : NULL;
+  g_autoptr (GTorchImpl) seen =
+      part != NULL ? split (part, frame->view_is_split, error) : gtorch_impl_ref (zero);
+  g_autoptr (GTorchImpl) back = part == NULL   ? g_steal_pointer (&seen)
+                                : seen != NULL ? gtorch_grad_of_view (seen, view, base, error)
+                                               : NULL;
+  g_autoptr (GTorchImpl) result = mask != NULL && parts != NULL && back != NULL
+                                      ? gtorch_op_where (mask, back, parts, error)
+                                      : NULL;
+
+  return result != NULL ? join (result, frame->base_is_split, error) : NULL;
+}
+
+/* By operations that can be differentiated themselves. */
+static gboolean
+slices_apply_recorded (ViewNode *self, GTorchImpl **inner_grads, GTorchImpl *whole,
+                       const gboolean *needs, GTorchImpl **results, GError **error)
+{
+  guint k = self->index;
+  GTorchImpl *former;
+  Frame frame;
+
+  if (!frame_init (&frame, self, error))
     return FALSE;
-  part = part_of (self, whole, error);
+  inner_grads[k] = written_of (&frame, whole, error);
+  if (inner_grads[k] == NULL)
+    return FALSE;
+  if (!self->inner->klass->apply (self->inner, inner_grads, needs, results, error))
+    return FALSE;
+  if (!needs[k])
+    return TRUE;
+  former = former_of (&frame, whole, results[k], self->device, error);
+  g_clear_pointer (&results[k], gtorch_impl_unref);
+  results[k] = former;
+  return former != NULL;
+}
+
+/* In memory that nobody else sees. */
+static gboolean
+slices_apply_quickly (ViewNode *self, GTorchImpl **inner_grads, GTorchImpl *grad,
+                      const gboolean *needs, GTorchImpl **results, GError **error)
+{
+  g_autoptr (GTorchImpl) whole = whole_new (self, error);
+  g_autoptr (GTorchImpl) part = NULL;
+  guint k = self->index;
+
+  if (whole == NULL || !gtorch_op_copy_inplace (whole, grad, FALSE, error))
+    return FALSE;
+  part = show (&self->view, whole->storage,
+               self->n_elements * (gint64) gtorch_dtype_size (self->base.dtype), error);
   if (part == NULL)
     return FALSE;
   inner_grads[k] = gtorch_op_clone (part, error);
-  if (inner_grads[k] == NULL)
+  if (inner_grads[k] == NULL
+      || !self->inner->klass->apply (self->inner, inner_grads, needs, results, error))
     return FALSE;
-  success = self->inner->klass->apply (self->inner, inner_grads, needs, results, error);
-  g_clear_pointer (&inner_grads[k], gtorch_impl_unref);
-  if (!success || !needs[k])
-    return success;
-  /* What the view's former self gets goes back into its part; the rest of the base passes through. */
+  if (!needs[k])
+    return TRUE;
   if (results[k] != NULL ? !gtorch_op_copy_inplace (part, results[k], FALSE, error)
                          : !gtorch_op_zero_inplace (part, error))
     return FALSE;
@@ -192,36 +312,34 @@ slices_apply (GTorchNode *node, GTorchImpl *const *grads, const gboolean *needs,
 }
 
 static gboolean
+slices_apply (GTorchNode *node, GTorchImpl *const *grads, const gboolean *needs,
+              GTorchImpl **results, GError **error)
+{
+  ViewNode *self = (ViewNode *) node;
+  g_autofree GTorchImpl **inner_grads = g_new0 (GTorchImpl *, self->inner->n_outputs);
+  gboolean success =
+      (gtorch_is_grad_enabled () || self->base_overlaps
+           ? slices_apply_recorded
+           : slices_apply_quickly) (self, inner_grads, grads[0], needs, results, error);
+
+  g_clear_pointer (&inner_grads[self->index], gtorch_impl_unref);
+  return success;
+}
+
+static gboolean
 view_apply (GTorchNode *node, GTorchImpl *const *grads, const gboolean *needs, GTorchImpl **results,
             GError **error)
 {
-  ViewNode *self = (ViewNode *) node;
-  g_autoptr (GTorchImpl) whole = whole_new (self, error);
-  g_autoptr (GTorchImpl) part = NULL;
-  const gint64 size = gtorch_dtype_size (self->base.dtype);
+  g_autoptr (GTorchImpl) parts = NULL;
+  g_autoptr (GTorchImpl) whole = NULL;
+  Frame frame;
 
-  part = whole != NULL ? part_of (self, whole, error) : NULL;
-  if (part == NULL)
+  if (!frame_init (&frame, (ViewNode *) node, error))
     return FALSE;
-  if (!gtorch_impl_overlaps_itself (part))
-    {
-      if (!gtorch_op_copy_inplace (part, grads[0], FALSE, error))
-        return FALSE;
-      results[0] = g_steal_pointer (&whole);
-      return TRUE;
-    }
-  if (gtorch_is_grad_enabled ())
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                   _ ("the gradient of an expanded view of shape %s, whose base was changed in "
-                      "place, cannot be differentiated again"),
-                   gtorch_impl_shape_str (part));
-      return FALSE;
-    }
-  results[0] = gtorch_op_strided_view_backward (grads[0], self->base.shape, self->base.n_dims,
-                                                self->view.strides, self->view.n_dims,
-                                                self->view.offset / size, self->base.strides,
-                                                self->base.n_dims, self->base.offset / size, error);
+  parts = split (grads[0], frame.view_is_split, error);
+  whole = parts != NULL ? gtorch_grad_of_view (parts, &frame.view_layout, &frame.base_layout, error)
+                        : NULL;
+  results[0] = whole != NULL ? join (whole, frame.base_is_split, error) : NULL;
   return results[0] != NULL;
 }
 
@@ -230,19 +348,30 @@ gtorch_autograd_record_view (GTorchOpCall *call)
 {
   GTorchImpl *self = call->inputs[0], *output = call->outputs[0];
   gboolean silent = !gtorch_is_grad_enabled ();
+  const GTorchAutograd *parent;
   GTorchAutograd *autograd;
 
-  /* Without a history a view made in no-grad mode stays unknown: gradients themselves are of that kind. */
-  if (gtorch_dtype_kind (output->dtype) < GTORCH_KIND_FLOAT || output->storage != self->storage
-      || (silent && (self->autograd == NULL || !gtorch_impl_requires_grad (self))))
+  if (gtorch_dtype_kind (output->dtype) < GTORCH_KIND_FLOAT || output->storage != self->storage)
     return;
+  output->is_silent_view = silent || self->is_silent_view;
+  if (silent && (self->autograd == NULL || !gtorch_impl_requires_grad (self)))
+    return;
+  parent = self->autograd != NULL && self->autograd->base != NULL ? self->autograd : NULL;
   autograd = gtorch_autograd_ensure (output);
-  autograd->is_silent_view = silent;
-  autograd->base_version = g_atomic_int_get (&output->storage->version);
-  autograd->base = gtorch_impl_ref (
-      self->autograd != NULL && self->autograd->base != NULL ? self->autograd->base : self);
-  if (self->autograd != NULL && self->autograd->is_silent_view)
-    autograd->is_silent_view = TRUE;
+  autograd->base = gtorch_impl_ref (parent != NULL ? parent->base : self);
+  /* A view of a view is not newer than that one. */
+  autograd->base_history = parent != NULL           ? parent->base_history
+                           : self->autograd != NULL ? self->autograd->history
+                                                    : 0;
+}
+
+/* Whose memory impl shows; itself if nobody's, or if that one has other memory by now. */
+static GTorchImpl *
+base_of (GTorchImpl *impl)
+{
+  GTorchImpl *base = impl->autograd != NULL ? impl->autograd->base : NULL;
+
+  return base != NULL && (base->storage == NULL || base->storage == impl->storage) ? base : impl;
 }
 
 /* The base has a new history: the view's is one step behind it. */
@@ -251,43 +380,41 @@ gtorch_autograd_regenerate (GTorchImpl *view)
 {
   GTorchAutograd *autograd = view->autograd;
   GTorchImpl *base = autograd->base;
-  guint version = g_atomic_int_get (&view->storage->version);
+  g_autoptr (GTorchNode) former = NULL; /* is freed without the lock */
   ViewNode *node;
+  guint history;
 
-  if (autograd->is_silent_view || base->autograd == NULL || base->autograd->grad_fn == NULL)
-    {
-      __atomic_store_n (&autograd->base_version, version, __ATOMIC_RELEASE);
-      return;
-    }
   g_mutex_lock (&autograd->lock);
-  if (autograd->base_version != version || autograd->grad_fn == NULL)
+  history = __atomic_load_n (&base->autograd->history, __ATOMIC_ACQUIRE);
+  if (autograd->base_history != history)
     {
-      node = view_node_new (&view_class, "as_strided", base, view, view, 1);
-      gtorch_node_set_edge (&node->node, 0, base);
-      gtorch_node_set_output (&node->node, 0, view);
-      gtorch_node_unref (&node->node);
-      __atomic_store_n (&autograd->base_version, version, __ATOMIC_RELEASE);
+      if (!view->is_silent_view && view->storage != NULL && base_of (view) == base)
+        {
+          former = autograd->grad_fn != NULL ? gtorch_node_ref (autograd->grad_fn) : NULL;
+          node = view_node_new (&view_class, "as_strided", base, view, view, 1);
+          gtorch_node_set_edge (&node->node, 0, base);
+          gtorch_node_set_output (&node->node, 0, view);
+          gtorch_node_unref (&node->node);
+        }
+      __atomic_store_n (&autograd->base_history, history, __ATOMIC_RELEASE);
     }
   g_mutex_unlock (&autograd->lock);
-}
-
-static GTorchImpl *
-base_of (GTorchImpl *impl)
-{
-  return impl->autograd != NULL && impl->autograd->base != NULL ? impl->autograd->base : impl;
 }
 
 gboolean
 gtorch_autograd_check_in_place (const gchar *op, GTorchImpl *impl, gboolean wanted, GError **error)
 {
   GTorchImpl *base = base_of (impl);
+  gboolean flows;
 
-  if (!wanted || !gtorch_is_grad_enabled ())
+  if (!wanted || !gtorch_is_grad_enabled () || impl->storage == NULL)
     return TRUE;
-  if (gtorch_impl_requires_grad (base) && base->autograd->grad_fn == NULL)
+  /* A view that requires grad by itself hangs on no base with a history, which could tell of the change. */
+  flows = gtorch_impl_requires_grad (impl) || gtorch_impl_requires_grad (base);
+  if (flows && (base->autograd == NULL || base->autograd->grad_fn == NULL))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                   base == impl
+                   gtorch_impl_is_leaf (impl)
                        ? _ ("%s: a leaf of shape %s that requires grad cannot be changed in place: "
                             "do it with no_grad, or on a clone")
                        : _ ("%s: a view of shape %s of a leaf that requires grad cannot be changed "
@@ -295,7 +422,8 @@ gtorch_autograd_check_in_place (const gchar *op, GTorchImpl *impl, gboolean want
                    op, gtorch_impl_shape_str (impl));
       return FALSE;
     }
-  if (impl->autograd != NULL && impl->autograd->is_silent_view)
+  /* Where nobody else has the memory, the view is all there is. */
+  if (impl->is_silent_view && g_atomic_int_get (&impl->storage->ref_count) > 1)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
                    _ ("%s: a view of shape %s that was made with no_grad cannot be changed in "
@@ -306,52 +434,97 @@ gtorch_autograd_check_in_place (const gchar *op, GTorchImpl *impl, gboolean want
   return TRUE;
 }
 
-gboolean
-gtorch_autograd_begin_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
-                                GTorchImpl **original, GError **error)
+static gboolean
+is_overwritten (const GTorchOpCall *call, GTorchGradSaves saves, guint i)
 {
-  GTorchImpl *self = inputs[0];
-  GTorchAutograd *autograd;
-  gboolean before, own;
+  return call->inputs[i] != NULL && gtorch_autograd_saves_input (call->op, saves, i)
+         && gtorch_impl_is_same_place (call->inputs[0], call->inputs[i]);
+}
 
-  *original = NULL;
-  own = gtorch_impl_requires_grad (self);
-  if (op->grad == NULL && !own)
+/* What an input is now, when its memory is about to be overwritten; values: a copy of it. */
+static GTorchImpl *
+former_new (GTorchImpl *input, GTorchImpl *values)
+{
+  GTorchEdge edge = { NULL };
+
+  if (gtorch_impl_requires_grad (input))
+    {
+      edge.node = input->autograd->grad_fn;
+      edge.leaf = edge.node == NULL ? input : NULL;
+      edge.index = input->autograd->index;
+    }
+  return gtorch_edge_attach (&edge, gtorch_impl_alias (values));
+}
+
+gboolean
+gtorch_autograd_begin_in_place (const GTorchOpCall *call, gboolean *records, GTorchImpl ***formers,
+                                GError **error)
+{
+  GTorchImpl *self = call->inputs[0];
+  g_autoptr (GTorchImpl) values = NULL;
+  gboolean before, is_needed = FALSE;
+  GTorchGradSaves saves;
+  guint i;
+
+  *records = FALSE;
+  *formers = NULL;
+  for (i = 1; G_UNLIKELY (call->op->writes != NULL) && i < call->n_inputs; i++)
+    if (gtorch_call_writes (call, i))
+      {
+        if (!gtorch_autograd_check_in_place (call->op->name, call->inputs[i], TRUE, error))
+          return FALSE;
+        if (gtorch_impl_requires_grad (call->inputs[i]))
+          {
+            g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+                         _ ("%s: the tensor of shape %s that it changes was computed from others "
+                            "that require grad: detach it"),
+                         call->op->name, gtorch_impl_shape_str (call->inputs[i]));
+            return FALSE;
+          }
+      }
+  if (self == NULL || self->storage == NULL
+      || (call->op->grad == NULL && !gtorch_impl_requires_grad (self)))
     return TRUE;
-  if (!gtorch_autograd_check_in_place (op->name, self, TRUE, error))
+  if (!gtorch_autograd_check_in_place (call->op->name, self, TRUE, error))
     return FALSE;
+  *records = TRUE;
 
-  if ((op->saved_inputs & 1) != 0)
-    {
-      before = gtorch_set_grad_enabled (FALSE);
-      *original = gtorch_op_clone (self, error);
-      gtorch_set_grad_enabled (before);
-    }
-  else if (self->storage != NULL)
-    *original = gtorch_impl_alias (self);
-  else
-    return TRUE; /* the operation itself will complain */
-  if (*original == NULL)
+  saves = gtorch_autograd_get_saves (call);
+  for (i = 0; i < call->n_inputs && !is_needed; i++)
+    is_needed = is_overwritten (call, saves, i);
+  if (!is_needed)
+    return TRUE;
+  before = gtorch_set_grad_enabled (FALSE);
+  values = gtorch_op_clone (self, error);
+  gtorch_set_grad_enabled (before);
+  if (values == NULL)
     return FALSE;
-  if (own)
-    {
-      autograd = gtorch_autograd_ensure (*original);
-      autograd->grad_fn = gtorch_node_ref (self->autograd->grad_fn);
-      autograd->index = self->autograd->index;
-    }
+  *formers = g_new0 (GTorchImpl *, call->n_inputs);
+  for (i = 0; i < call->n_inputs; i++)
+    if (call->inputs[i] != NULL)
+      (*formers)[i] = is_overwritten (call, saves, i) ? former_new (call->inputs[i], values)
+                                                      : gtorch_impl_ref (call->inputs[i]);
   return TRUE;
+}
+
+/* The views of a base take their histories anew. */
+static void
+set_history (GTorchImpl *base, GTorchNode *node, guint index)
+{
+  gtorch_node_set_output (node, index, base);
+  __atomic_add_fetch (&base->autograd->history, 1, __ATOMIC_RELEASE);
 }
 
 void
 gtorch_autograd_rebase (GTorchImpl *output, GTorchNode *node, guint index)
 {
-  GTorchImpl *base = output->autograd != NULL ? output->autograd->base : NULL;
+  GTorchImpl *base = base_of (output);
   ViewNode *slices;
   guint i;
 
-  if (base == NULL)
+  if (base == output || output->is_silent_view)
     {
-      gtorch_node_set_output (node, index, output);
+      set_history (output, node, index);
       return;
     }
   slices = view_node_new (&slices_class, "copy_slices", base, output, base, node->n_edges);
@@ -362,7 +535,7 @@ gtorch_autograd_rebase (GTorchImpl *output, GTorchNode *node, guint index)
     else
       gtorch_node_copy_edge (&slices->node, i, &node->edges[i]);
   slices->inner = gtorch_node_ref (node);
-  gtorch_node_set_output (&slices->node, 0, base);
+  set_history (base, &slices->node, 0);
   gtorch_node_unref (&slices->node);
   gtorch_autograd_regenerate (output);
 }

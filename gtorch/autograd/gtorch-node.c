@@ -10,6 +10,7 @@
 
 #include "gtorch-autograd-private.h"
 #include "gtorch-fork-private.h"
+#include "gtorch-stream-private.h"
 
 static __thread guint64 last_sequence;
 
@@ -314,9 +315,7 @@ gtorch_impl_requires_grad (GTorchImpl *impl)
 
   if (autograd == NULL)
     return FALSE;
-  if (autograd->base != NULL && impl->storage != NULL
-      && G_UNLIKELY (__atomic_load_n (&autograd->base_version, __ATOMIC_ACQUIRE)
-                     != (guint) g_atomic_int_get (&impl->storage->version)))
+  if (autograd->base != NULL && G_UNLIKELY (gtorch_autograd_is_outdated (autograd)))
     gtorch_autograd_regenerate (impl);
   return autograd->grad_fn != NULL || autograd->requires_grad;
 }
@@ -366,21 +365,67 @@ gtorch_saved_unpack (const GTorchSaved *saved, const GTorchMeta *meta, const gch
   return impl;
 }
 
+/* What a leaf was when it was saved and is no longer, since it has other values, or is none any more: the
+ * gradient goes to the leaf. */
+typedef struct
+{
+  GTorchNode node;
+  GTorchEdge edge;
+  GTorchMeta meta;
+  gint64 shape[GTORCH_MAX_DIMS];
+} FormerNode;
+
+static gboolean
+former_apply (GTorchNode *node, GTorchImpl *const *grads, const gboolean *needs,
+              GTorchImpl **results, GError **error)
+{
+  if (needs[0] && grads[0] != NULL)
+    results[0] = gtorch_impl_ref (grads[0]);
+  return TRUE;
+}
+
+static void
+former_nothing (GTorchNode *node)
+{
+}
+
+static const GTorchNodeClass former_class = { former_apply, former_nothing, former_nothing };
+
+static GTorchNode *
+former_node_new (GTorchImpl *leaf, const GTorchImpl *former)
+{
+  FormerNode *self = g_new0 (FormerNode, 1);
+
+  gtorch_node_init (&self->node, &former_class, "former_leaf", 1, 1);
+  self->node.edges = &self->edge;
+  self->edge.leaf = gtorch_impl_ref (leaf);
+  gtorch_meta_init (&self->meta, former, self->shape);
+  self->node.output_metas = &self->meta;
+  self->node.stream = gtorch_current_stream (self->meta.device);
+  if (self->node.stream != NULL)
+    g_object_ref (self->node.stream);
+  return &self->node;
+}
+
 GTorchImpl *
 gtorch_edge_attach (const GTorchEdge *edge, GTorchImpl *unpacked)
 {
-  GTorchAutograd *autograd;
+  g_autoptr (GTorchNode) former = NULL;
 
-  if (edge->leaf != NULL && edge->leaf->storage != NULL)
+  if (edge->leaf != NULL && gtorch_impl_is_leaf (edge->leaf)
+      && gtorch_impl_is_same_place (edge->leaf, unpacked))
     {
       gtorch_impl_unref (unpacked);
       return gtorch_impl_ref (edge->leaf);
     }
-  if (edge->node != NULL)
+  if (edge->leaf != NULL)
     {
-      autograd = gtorch_autograd_ensure (unpacked);
-      autograd->grad_fn = gtorch_node_ref (edge->node);
-      autograd->index = edge->index;
+      former = former_node_new (edge->leaf, unpacked);
+      gtorch_node_set_output (former, 0, unpacked);
+    }
+  else if (edge->node != NULL)
+    {
+      gtorch_node_set_output (edge->node, edge->index, unpacked);
     }
   return unpacked;
 }

@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "autograd/gtorch-autograd-private.h"
 #include "cpu/gtorch-cpu-index.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-scratch-private.h"
@@ -364,6 +365,19 @@ gtorch_shape_strided_view (GTorchOpCall *call, GError **error)
 }
 
 gboolean
+gtorch_grad_strided_view (GTorchGradContext *context, GError **error)
+{
+  const GTorchMeta *self = &context->input_metas[0];
+  const GTorchLayout view = { context->output_metas[0].shape, context->attrs[1].list.data,
+                              context->output_metas[0].n_dims, context->attrs[2].i };
+  const GTorchLayout base = { self->shape, context->attrs[3].list.data, self->n_dims,
+                              context->attrs[4].i };
+
+  context->result[0] = gtorch_grad_of_view (context->grads[0], &view, &base, error);
+  return context->result[0] != NULL;
+}
+
+gboolean
 gtorch_cpu_strided_view_backward (GTorchOpCall *call, GError **error)
 {
   GTorchImpl *source = call->inputs[0], *output = call->outputs[0];
@@ -381,13 +395,21 @@ gtorch_cpu_strided_view_backward (GTorchOpCall *call, GError **error)
   if (row == NULL || plain == NULL)
     return FALSE;
   memset (gtorch_impl_data (row), 0, gtorch_impl_n_bytes (row));
-  for (i = 0; i < plain->numel; i++)
+  if (!gtorch_strides_overlap (source->shape, stride, source->n_dims))
     {
-      for (d = plain->n_dims, at = offset, rest = i; d-- > 0; rest /= plain->shape[d])
-        at += rest % plain->shape[d] * stride[d];
-      add ((char *) gtorch_impl_data (row) + at * size, 0,
-           (char *) gtorch_impl_data (plain) + i * size, 0, 1);
+      g_autoptr (GTorchImpl) place =
+          gtorch_impl_new_view (row, offset, source->shape, stride, source->n_dims);
+
+      gtorch_cpu_copy (place, plain);
     }
+  else
+    for (i = 0; i < plain->numel; i++)
+      {
+        for (d = plain->n_dims, at = offset, rest = i; d-- > 0; rest /= plain->shape[d])
+          at += rest % plain->shape[d] * stride[d];
+        add ((char *) gtorch_impl_data (row) + at * size, 0,
+             (char *) gtorch_impl_data (plain) + i * size, 0, 1);
+      }
   shown = gtorch_impl_new_view (row, base_offset, output->shape, base, output->n_dims);
   gtorch_cpu_copy (output, shown);
   return TRUE;

@@ -257,6 +257,222 @@ detaching_in_place_forgets (void)
   g_assert_false (gtorch_tensor_get_requires_grad (y));
 }
 
+/* How the memory that views show came about. */
+typedef enum
+{
+  BASE_PLAIN,
+  BASE_LEAF,
+  BASE_COMPUTED,
+  BASE_DETACHED,
+  N_BASES,
+} BaseKind;
+
+static GTorchTensor *
+base_new (BaseKind kind)
+{
+  g_autoptr (GTorchTensor) x = gtorch_ones (GTORCH_SHAPE (3, 4), GTORCH_DTYPE_FLOAT64, NULL, NULL);
+  g_autoptr (GTorchTensor) y = NULL;
+
+  if (kind == BASE_PLAIN)
+    return g_steal_pointer (&x);
+  gtorch_tensor_set_requires_grad (x, TRUE, NULL);
+  if (kind == BASE_LEAF)
+    return g_steal_pointer (&x);
+  y = gtorch_tensor_mul_scalar (x, 1, NULL);
+  return kind == BASE_COMPUTED ? g_steal_pointer (&y) : gtorch_tensor_detach (y, NULL);
+}
+
+/* Every way to a leaf and its views: writing to one of them is refused if a gradient would be lost. */
+static void
+write_to_leaf_or_view (guint bits)
+{
+  const BaseKind kind = bits & 3;
+  const guint depth = bits >> 2 & 3, target_kind = bits >> 4 & 3;
+  const gboolean base_asks = bits >> 6 & 1, view_asks = bits >> 7 & 1, late = bits >> 8 & 1,
+                 recording = bits >> 9 & 1;
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) base = base_new (kind);
+  g_autoptr (GTorchTensor) view = NULL;
+  g_autoptr (GTorchTensor) sibling = NULL;
+  g_autoptr (GTorchTensor) below = NULL;
+  GTorchTensor *target, *written;
+  gboolean target_wants, base_is_computed;
+  guint i;
+
+  if (base_asks && !late)
+    gtorch_tensor_set_requires_grad (base, TRUE, NULL);
+  view = gtorch_tensor_select (base, 0, 0, NULL);
+  sibling = gtorch_tensor_select (base, 0, 1, NULL);
+  for (i = 0; i < depth; i++)
+    {
+      GTorchTensor *next = gtorch_tensor_slice (view, 0, 0, 4 - i, 1, NULL);
+
+      g_object_unref (view);
+      view = next;
+    }
+  if (view_asks)
+    g_assert_true (gtorch_tensor_set_requires_grad (view, TRUE, NULL));
+  if (base_asks && late)
+    gtorch_tensor_set_requires_grad (base, TRUE, NULL);
+  below = gtorch_tensor_slice (view, 0, 0, 1, 1, NULL);
+  target = (GTorchTensor *[]){ base, view, sibling, below }[target_kind];
+  target_wants = gtorch_tensor_get_requires_grad (target);
+  base_is_computed = gtorch_tensor_get_requires_grad (base) && !gtorch_tensor_is_leaf (base);
+  g_assert_true (base_is_computed == (kind == BASE_COMPUTED));
+  {
+    g_autoptr (GTorchGradGuard) guard = recording ? NULL : gtorch_no_grad ();
+
+    written = gtorch_tensor_mul_scalar_inplace (target, 2, &error);
+  }
+  if (recording && target_wants && !base_is_computed)
+    {
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD);
+      g_assert_nonnull (strstr (error->message, "leaf"));
+      g_assert_null (written);
+      return;
+    }
+  g_assert_no_error (error);
+  g_assert_true (written == target);
+  g_assert_cmpint (gtorch_tensor_get_requires_grad (target), ==, target_wants);
+  if (target_wants)
+    backward_sum (target);
+}
+
+static void
+leaves_and_views (void)
+{
+  guint bits;
+
+  for (bits = 0; bits < 1u << 10; bits++)
+    {
+      g_test_message ("combination %u", bits);
+      write_to_leaf_or_view (bits);
+    }
+}
+
+static void
+operands_that_are_views_follow_the_target (void)
+{
+  g_autoptr (GTorchTensor) x = leaf (1, 4, TRUE);
+  g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 1, NULL);
+  g_autoptr (GTorchTensor) all = gtorch_tensor_slice (y, 0, 0, 4, 1, NULL);
+  g_autoptr (GTorchTensor) other = gtorch_tensor_slice (y, 0, 2, 4, 1, NULL);
+  g_autoptr (GTorchTensor) first = gtorch_tensor_slice (y, 0, 0, 2, 1, NULL);
+  g_autoptr (GTorchTensor) total = NULL;
+  g_autoptr (GTorchTensor) grad = NULL;
+
+  /* y is (1, 4, 9, 16), then (9, 64, 9, 16): what was an operand shows the new history, too */
+  g_assert_nonnull (gtorch_tensor_mul_inplace (y, all, NULL));
+  g_assert_nonnull (gtorch_tensor_mul_inplace (first, other, NULL));
+  total = gtorch_tensor_mul (all, all, NULL);
+  grad = gradient (total, x, FALSE);
+  check (grad, 2 * 9 * 18, 2 * 64 * 64, 2 * 9 * 6 + 2 * 9 * 6, 2 * 16 * 8 + 2 * 64 * 32);
+}
+
+static void
+silent_views_without_history_are_refused (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) w = leaf (1, 2, TRUE);
+  g_autoptr (GTorchTensor) base = leaf (1, 4, FALSE);
+  g_autoptr (GTorchTensor) alone = NULL;
+  g_autoptr (GTorchTensor) v = NULL;
+  g_autoptr (GTorchTensor) below = NULL;
+  {
+    g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
+    g_autoptr (GTorchTensor) memory = leaf (1, 4, FALSE);
+
+    v = gtorch_tensor_slice (base, 0, 0, 2, 1, NULL);
+    alone = gtorch_tensor_slice (memory, 0, 0, 2, 1, NULL);
+  }
+  below = gtorch_tensor_slice (v, 0, 0, 2, 1, NULL);
+  g_assert_null (gtorch_tensor_mul_inplace (v, w, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD);
+  g_clear_error (&error);
+  g_assert_null (gtorch_tensor_mul_inplace (below, w, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD);
+  g_clear_error (&error);
+  g_assert_nonnull (gtorch_tensor_mul_scalar_inplace (v, 2, &error));
+  g_assert_no_error (error);
+  g_assert_nonnull (gtorch_tensor_mul_inplace (alone, w, &error));
+  g_assert_no_error (error);
+}
+
+/* A leaf that has another value by now still is what the second gradient flows to. */
+static void
+a_changed_leaf_can_be_differentiated_twice (void)
+{
+  g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
+  g_autoptr (GTorchTensor) d = gtorch_tensor_detach (x, NULL);
+  g_autoptr (GTorchTensor) w = leaf (2, 3, TRUE);
+  g_autoptr (GTorchTensor) square = NULL;
+  g_autoptr (GTorchTensor) grad = NULL;
+  g_autoptr (GTorchTensor) second = NULL;
+
+  /* d = w x with the former x = (1, 2, 3), w = (2, 3, 4) */
+  g_assert_nonnull (gtorch_tensor_copy_inplace (d, x, FALSE, NULL));
+  g_assert_nonnull (gtorch_tensor_mul_inplace (d, w, NULL));
+  square = gtorch_tensor_mul (d, d, NULL);
+  grad = gradient (square, w, TRUE);
+  check (grad, 4, 24, 72);
+  second = gradient (grad, x, FALSE);
+  check (second, 8, 24, 48);
+}
+
+static void
+as_strided_can_be_differentiated_twice (void)
+{
+  const gint64 size[] = { 3, 2 }, stride[] = { 1, 1 };
+  g_autoptr (GTorchTensor) x = leaf (1, 4, TRUE);
+  g_autoptr (GTorchTensor) w = gtorch_tensor_as_strided (x, size, 2, stride, 2, -1, NULL);
+  g_autoptr (GTorchTensor) cube = gtorch_tensor_pow_scalar (w, 3, NULL);
+  g_autoptr (GTorchTensor) grad = gradient (cube, x, TRUE);
+  g_autoptr (GTorchTensor) second = NULL;
+
+  check (grad, 3, 24, 54, 48);
+  second = gradient (grad, x, FALSE);
+  check (second, 6, 24, 36, 24);
+}
+
+/* Three elements that are one memory location have a third of its gradient each. */
+static void
+as_strided_of_an_expanded_tensor (void)
+{
+  const gint64 size[] = { 1 }, stride[] = { 1 };
+  g_autoptr (GTorchTensor) x = leaf (5, 1, TRUE);
+  g_autoptr (GTorchTensor) e = gtorch_tensor_expand (x, GTORCH_SHAPE (3), NULL);
+  g_autoptr (GTorchTensor) w = gtorch_tensor_as_strided (e, size, 1, stride, 1, -1, NULL);
+  g_autoptr (GTorchTensor) grad = gradient_of_square (w, x, FALSE);
+
+  check (grad, 10);
+}
+
+/* The gradient of the base needs the base, and that of the exponent is not wanted. */
+static void
+what_no_gradient_needs_may_be_changed (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
+  g_autoptr (GTorchTensor) factor = leaf (1, 3, FALSE);
+  g_autoptr (GTorchTensor) y = gtorch_tensor_pow_scalar (x, 2, NULL);
+  g_autoptr (GTorchTensor) z = gtorch_tensor_mul (y, factor, NULL);
+  g_autoptr (GTorchTensor) e = gtorch_tensor_exp (x, NULL);
+  g_autoptr (GTorchTensor) s = NULL;
+  g_autoptr (GTorchTensor) grad = NULL;
+
+  /* y was an operand, too, of which the gradient of the factor would have needed the values */
+  g_assert_nonnull (gtorch_tensor_add_scalar_inplace (y, 1, 1, NULL));
+  s = gtorch_tensor_add (y, z, 1, NULL);
+  grad = gradient (s, x, FALSE);
+  check (grad, 2 + 2, 4 + 8, 6 + 18);
+
+  g_assert_nonnull (gtorch_tensor_add_scalar_inplace (e, 1, 1, NULL));
+  g_clear_object (&s);
+  s = sum (e);
+  g_assert_false (gtorch_tensor_backward (s, NULL, FALSE, FALSE, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD);
+}
+
 static void
 a_base_need_not_be_contiguous (void)
 {
@@ -292,5 +508,12 @@ main (int argc, char *argv[])
   ADD (silent_views_are_refused);
   ADD (detaching_in_place_forgets);
   ADD (a_base_need_not_be_contiguous);
+  ADD (operands_that_are_views_follow_the_target);
+  ADD (silent_views_without_history_are_refused);
+  ADD (a_changed_leaf_can_be_differentiated_twice);
+  ADD (as_strided_can_be_differentiated_twice);
+  ADD (as_strided_of_an_expanded_tensor);
+  ADD (leaves_and_views);
+  ADD (what_no_gradient_needs_may_be_changed);
   return g_test_run ();
 }
