@@ -180,6 +180,8 @@ drop (Pending *entry)
 {
   g_clear_pointer (&entry->autograd, gtorch_autograd_destroy);
   g_clear_pointer (&entry->storage, gtorch_storage_unref);
+  if (entry->impl != NULL && entry->impl->autograd != NULL)
+    gtorch_grad_drop_graph (entry->impl);
   g_clear_pointer (&entry->impl, gtorch_impl_unref);
 }
 

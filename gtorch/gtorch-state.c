@@ -10,6 +10,7 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-tensor-autograd.h"
 #include "gtorch-dtype-private.h"
 #include "gtorch-ops-private.h"
@@ -76,7 +77,12 @@ gtorch_zero_grads (GPtrArray *tensors, gboolean set_to_none, GError **error)
 
       if (grad == NULL)
         continue;
-      if (!set_to_none)
+      if (!set_to_none && gtorch_impl_requires_grad (gtorch_tensor_unwrap (grad)))
+        {
+          if (!gtorch_grad_set_zero (gtorch_tensor_unwrap (tensors->pdata[i]), error))
+            return FALSE;
+        }
+      else if (!set_to_none)
         g_ptr_array_add (impls, gtorch_impl_ref (gtorch_tensor_unwrap (grad)));
       else if (!gtorch_tensor_set_grad (tensors->pdata[i], NULL, error))
         return FALSE;

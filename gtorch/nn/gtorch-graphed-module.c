@@ -405,16 +405,27 @@ gtorch_graphed_module_set_property (GObject *object, guint prop_id, const GValue
     }
 }
 
+/* What was captured may have this module inside, or as its data. */
+static void
+gtorch_graphed_module_dispose (GObject *object)
+{
+  GTorchGraphedModule *self = GTORCH_GRAPHED_MODULE (object);
+  GDestroyNotify destroy = g_steal_pointer (&self->destroy);
+
+  gtorch_graphed_module_drop_modes (self);
+  g_clear_object (&self->module);
+  self->func = NULL;
+  if (destroy != NULL)
+    destroy (g_steal_pointer (&self->user_data));
+  G_OBJECT_CLASS (gtorch_graphed_module_parent_class)->dispose (object);
+}
+
 static void
 gtorch_graphed_module_finalize (GObject *object)
 {
   GTorchGraphedModule *self = GTORCH_GRAPHED_MODULE (object);
 
-  gtorch_graphed_module_drop_modes (self);
   g_ptr_array_unref (self->samples);
-  g_clear_object (&self->module);
-  if (self->destroy != NULL)
-    self->destroy (self->user_data);
   G_OBJECT_CLASS (gtorch_graphed_module_parent_class)->finalize (object);
 }
 
@@ -429,6 +440,7 @@ gtorch_graphed_module_class_init (GTorchGraphedModuleClass *klass)
 
   object_class->get_property = gtorch_graphed_module_get_property;
   object_class->set_property = gtorch_graphed_module_set_property;
+  object_class->dispose = gtorch_graphed_module_dispose;
   object_class->finalize = gtorch_graphed_module_finalize;
   module_class->forward = gtorch_graphed_module_forward;
   module_class->forward_many = gtorch_graphed_module_forward_many;

@@ -13,6 +13,7 @@
 #include "autograd/gtorch-tensor-autograd.h"
 #include "gtorch-hold-private.h"
 #include "gtorch-scope-private.h"
+#include "gtorch-graphed-module.h"
 #include "gtorch-module-private.h"
 
 gint gtorch_module_changes;
@@ -157,6 +158,10 @@ look_for (GTorchModule *module, const gchar *path, gpointer user_data)
 
   if (*searched == module)
     *searched = NULL;
+  else if (GTORCH_IS_GRAPHED_MODULE (module)
+           && gtorch_graphed_module_get_wrapped (GTORCH_GRAPHED_MODULE (module)) != NULL)
+    gtorch_module_visit (gtorch_graphed_module_get_wrapped (GTORCH_GRAPHED_MODULE (module)), TRUE,
+                         look_for, user_data);
 }
 
 static gboolean
@@ -183,7 +188,7 @@ check_child (GTorchModule *self, GTorchModule *child, GError **error)
  * Puts a module into this one, or replaces the one of this name.
  *
  * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the name is no good or belongs to a parameter or
- *   buffer, or if @self is inside @module
+ *   buffer, or if @self is inside @module, or inside the one that @module was captured from
  *
  * Since: 0.1
  */

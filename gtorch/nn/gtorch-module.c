@@ -122,6 +122,14 @@ clear_member (gpointer data)
   g_clear_object (&member->tensor);
 }
 
+/* A hook may have the module as its data. */
+static void
+gtorch_module_dispose (GObject *object)
+{
+  g_clear_pointer (&gtorch_module_get_private (GTORCH_MODULE (object))->hooks, g_ptr_array_unref);
+  G_OBJECT_CLASS (gtorch_module_parent_class)->dispose (object);
+}
+
 static void
 gtorch_module_finalize (GObject *object)
 {
@@ -131,7 +139,6 @@ gtorch_module_finalize (GObject *object)
   g_array_unref (priv->buffers);
   g_object_unref (priv->children);
   g_ptr_array_unref (priv->child_names);
-  g_clear_pointer (&priv->hooks, g_ptr_array_unref);
   g_clear_error (&priv->error);
   G_OBJECT_CLASS (gtorch_module_parent_class)->finalize (object);
 }
@@ -143,6 +150,7 @@ gtorch_module_class_init (GTorchModuleClass *klass)
 
   object_class->get_property = gtorch_module_get_property;
   object_class->set_property = gtorch_module_set_property;
+  object_class->dispose = gtorch_module_dispose;
   object_class->finalize = gtorch_module_finalize;
   klass->forward = gtorch_module_real_forward;
   klass->forward_many = gtorch_module_real_forward_many;
