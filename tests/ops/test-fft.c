@@ -303,6 +303,29 @@ integers_and_short_floats_are_promoted (void)
   g_assert_true (element_get (d->impl, 0) == 6);
 }
 
+/* Neighbours of a real line are taken as pairs; here they are one element. */
+static void
+repeated_elements_make_a_line (void)
+{
+  static const gint64 lengths[] = { 2, 5, 6, 64, 1000, 65536 };
+  guint i;
+  gint64 k;
+
+  for (i = 0; i < G_N_ELEMENTS (lengths); i++)
+    {
+      const gint64 shape[] = { 3, lengths[i] };
+      g_autoptr (GTorchTensor) x = TRY (
+          gtorch_randn (GTORCH_SHAPE (3, 1), GTORCH_DTYPE_FLOAT64, test_device (), NULL, &error));
+      g_autoptr (GTorchTensor) line = TRY (gtorch_tensor_expand (x, shape, 2, &error));
+      g_autoptr (GTorchTensor) copy = TRY (gtorch_tensor_contiguous (line, &error));
+      g_autoptr (GTorchTensor) of_line = TRY (gtorch_fft_rfft (line, -1, -1, 0, &error));
+      g_autoptr (GTorchTensor) of_copy = TRY (gtorch_fft_rfft (copy, -1, -1, 0, &error));
+
+      for (k = 0; k < of_copy->impl->numel; k++)
+        g_assert_true (element_get (of_line->impl, k) == element_get (of_copy->impl, k));
+    }
+}
+
 static void
 parts_share_memory (void)
 {
@@ -504,6 +527,7 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/fft/plans_come_and_go", plans_come_and_go);
   g_test_add_func ("/GTorch/fft/integers_and_short_floats_are_promoted",
                    integers_and_short_floats_are_promoted);
+  g_test_add_func ("/GTorch/fft/repeated_elements_make_a_line", repeated_elements_make_a_line);
   g_test_add_func ("/GTorch/fft/parts_share_memory", parts_share_memory);
   g_test_add_func ("/GTorch/fft/parts_are_written_in_place", parts_are_written_in_place);
   g_test_add_func ("/GTorch/fft/complex_gradients_agree_with_differences",
