@@ -111,10 +111,14 @@ complete_orphan (GTorchFence *fence)
   g_mutex_unlock (&orphan_lock);
 }
 
+/* Does not ask whether the fence is done unless a fork has come between: the checker of streams takes the
+ * question for the host's waiting. */
 gboolean
 gtorch_fence_is_orphan (GTorchFence *fence)
 {
-  return gtorch_fence_is_done (fence) && G_UNLIKELY (fence->is_orphan);
+  if (fence->timeline != NULL && G_UNLIKELY (fence->timeline->is_orphan))
+    gtorch_fence_is_done (fence);
+  return G_UNLIKELY (fence->is_orphan);
 }
 
 gboolean
@@ -200,7 +204,7 @@ gtorch_fence_add_callback (GTorchFence *fence, GTorchFenceFunc func, gpointer da
 {
   gboolean done;
 
-  if (gtorch_fence_is_done (fence))
+  if (gtorch_fence_is_orphan (fence))
     {
       func (data);
       return;

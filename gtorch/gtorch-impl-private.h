@@ -40,10 +40,10 @@ struct _GTorchImpl
   gint ref_count;
   guint8 dtype;
   guint8 n_dims;
-  guint8 is_contiguous : 1; /* C order without gaps; true for numel <= 1 */
-  guint8 is_number : 1;     /* a scalar argument: takes part in type promotion by its kind only */
+  guint8 is_contiguous : 1;  /* C order without gaps; true for numel <= 1 */
+  guint8 is_number : 1;      /* a scalar argument: takes part in type promotion by its kind only */
   guint8 is_silent_view : 1; /* made with the grad mode off: what it shows does not know of it */
-  guint8 is_released;       /* atomically: storage is NULL, or will be when no call holds it */
+  guint8 is_released;        /* atomically: storage is NULL, or will be when no call holds it */
   gint object_lock;
   GTorchStorage *storage; /* NULL once released; stays as it is in a hold (gtorch-hold-private.h) */
   GTorchDevice *device;   /* the storage's, also of a released tensor */
