@@ -9,6 +9,7 @@
 
 #include "gtorch-device-private.h"
 #include "gtorch-device-sample-private.h"
+#include "gtorch-object-list-private.h"
 
 /**
  * GTorchDeviceMonitor:
@@ -43,7 +44,7 @@ struct _GTorchDeviceMonitor
   GTorchWatch *watch; /* while active */
   GError *error;
   GTorchDeviceSample sample;
-  GListStore *processes; /* GTorchDeviceProcess */
+  GTorchObjectList *processes; /* GTorchDeviceProcess */
 };
 
 enum
@@ -105,9 +106,9 @@ fill_processes (GTorchDeviceMonitor *self, const GArray *processes)
       g_ptr_array_add (items, g_object_new (GTORCH_TYPE_DEVICE_PROCESS, "pid", p->pid,
                                             "memory-used", p->memory_used, NULL));
     }
-  g_list_store_splice (self->processes, 0,
-                       g_list_model_get_n_items (G_LIST_MODEL (self->processes)), items->pdata,
-                       items->len);
+  gtorch_object_list_splice (self->processes, 0,
+                             g_list_model_get_n_items (G_LIST_MODEL (self->processes)),
+                             items->pdata, items->len);
 }
 
 static void
@@ -433,7 +434,7 @@ gtorch_device_monitor_init (GTorchDeviceMonitor *self)
 {
   self->interval = 1000;
   self->active = TRUE;
-  self->processes = g_list_store_new (GTORCH_TYPE_DEVICE_PROCESS);
+  self->processes = gtorch_object_list_new (GTORCH_TYPE_DEVICE_PROCESS);
 }
 
 /**

@@ -210,7 +210,7 @@ gtorch_module_register_module (GTorchModule *self, const gchar *name, GTorchModu
   replace = find_child (priv, name, &position);
   if (!replace)
     g_ptr_array_add (priv->child_names, g_strdup (name));
-  g_list_store_splice (priv->children, position, replace, (gpointer *) &module, 1);
+  gtorch_object_list_splice (priv->children, position, replace, (gpointer *) &module, 1);
   g_atomic_int_inc (&gtorch_module_changes);
   return TRUE;
 }
@@ -233,7 +233,7 @@ gtorch_module_insert_child (GTorchModule *self, guint position, GTorchModule *ch
   if (!check_child (self, child, error))
     return FALSE;
   number_children (priv, priv->child_names->len + 1);
-  g_list_store_insert (priv->children, position, child);
+  gtorch_object_list_splice (priv->children, position, 0, (gpointer *) &child, 1);
   g_atomic_int_inc (&gtorch_module_changes);
   return TRUE;
 }
@@ -244,7 +244,7 @@ gtorch_module_remove_child (GTorchModule *self, guint position)
   GTorchModulePrivate *priv = gtorch_module_get_private (self);
 
   number_children (priv, priv->child_names->len - 1);
-  g_list_store_remove (priv->children, position);
+  gtorch_object_list_splice (priv->children, position, 1, NULL, 0);
   g_atomic_int_inc (&gtorch_module_changes);
 }
 

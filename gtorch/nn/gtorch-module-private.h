@@ -5,6 +5,7 @@
 
 #include <gio/gio.h>
 
+#include <gtorch/gtorch-object-list-private.h>
 #include <gtorch/gtorch-tensor-private.h>
 #include <gtorch/nn/gtorch-module-members.h>
 #include <gtorch/nn/gtorch-module.h>
@@ -33,7 +34,7 @@ typedef struct
 {
   GArray *parameters; /* of GTorchMember */
   GArray *buffers;
-  GListStore *children;
+  GTorchObjectList *children;
   GPtrArray *child_names; /* as many as children */
   GPtrArray *hooks;       /* of GTorchModuleHook, or NULL */
   GError *error;          /* why it could not be constructed */

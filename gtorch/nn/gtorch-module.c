@@ -178,7 +178,7 @@ gtorch_module_init (GTorchModule *self)
   g_array_set_clear_func (priv->parameters, clear_member);
   priv->buffers = g_array_new (FALSE, FALSE, sizeof (GTorchMember));
   g_array_set_clear_func (priv->buffers, clear_member);
-  priv->children = g_list_store_new (GTORCH_TYPE_MODULE);
+  priv->children = gtorch_object_list_new (GTORCH_TYPE_MODULE);
   priv->child_names = g_ptr_array_new_with_free_func (g_free);
   priv->training = TRUE;
 }

@@ -10,6 +10,7 @@
 
 #include "autograd/gtorch-grad-mode.h"
 #include "autograd/gtorch-tensor-autograd.h"
+#include "gtorch-object-list-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-scope-private.h"
 #include "gtorch-state-private.h"
@@ -37,7 +38,7 @@
  */
 typedef struct
 {
-  GListStore *groups;
+  GTorchObjectList *groups;
   GHashTable *states; /* GTorchTensor -> (name -> GTorchTensor) */
   gboolean capturable;
   gboolean was_captured;
@@ -190,7 +191,7 @@ gtorch_optimizer_init (GTorchOptimizer *self)
 {
   GTorchOptimizerPrivate *priv = PRIVATE (self);
 
-  priv->groups = g_list_store_new (GTORCH_TYPE_PARAM_GROUP);
+  priv->groups = gtorch_object_list_new (GTORCH_TYPE_PARAM_GROUP);
   priv->states = gtorch_optimizer_states_new ();
 }
 
@@ -545,7 +546,7 @@ gtorch_optimizer_add_param_group (GTorchOptimizer *self, GTorchParamGroup *group
           return FALSE;
         }
     }
-  g_list_store_append (PRIVATE (self)->groups, group);
+  gtorch_object_list_append (PRIVATE (self)->groups, group);
   return TRUE;
 }
 

@@ -7,6 +7,7 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "gtorch-object-list-private.h"
 #include "gtorch-optimizer-private.h"
 #include "gtorch-scope-private.h"
 
@@ -22,7 +23,7 @@
 struct _GTorchParamGroup
 {
   GObject parent_instance;
-  GListStore *params;
+  GTorchObjectList *params;
   gdouble learning_rate;
   gdouble weight_decay;
   GPtrArray
@@ -133,7 +134,7 @@ gtorch_param_group_class_init (GTorchParamGroupClass *klass)
 static void
 gtorch_param_group_init (GTorchParamGroup *self)
 {
-  self->params = g_list_store_new (GTORCH_TYPE_TENSOR);
+  self->params = gtorch_object_list_new (GTORCH_TYPE_TENSOR);
   self->cells = g_ptr_array_new_with_free_func (g_object_unref);
   self->learning_rate = 1e-3;
 }
@@ -157,7 +158,7 @@ gtorch_param_group_check (GTorchParamGroup *self, GError **error)
  * Makes a group of the parameters that are in @params now.
  *
  * Returns: (transfer full): the group, or %NULL with %GTORCH_ERROR_INVALID if a value is negative
- *   or not finite, or @params has something else than tensors
+ *   or not finite, or @params has something else than tensors, or a tensor twice
  *
  * Since: 0.1
  */
@@ -165,10 +166,12 @@ GTorchParamGroup *
 gtorch_param_group_new (GListModel *params, gdouble learning_rate, gdouble weight_decay,
                         GError **error)
 {
+  g_autoptr (GHashTable) seen = NULL; /* of parameters */
   g_autoptr (GTorchParamGroup) self = NULL;
   guint i, n;
 
   g_return_val_if_fail (G_IS_LIST_MODEL (params), NULL);
+  seen = g_hash_table_new (NULL, NULL);
   self = g_object_new (GTORCH_TYPE_PARAM_GROUP, NULL);
   self->learning_rate = learning_rate;
   self->weight_decay = weight_decay;
@@ -186,7 +189,15 @@ gtorch_param_group_new (GListModel *params, gdouble learning_rate, gdouble weigh
                        G_OBJECT_TYPE_NAME (item));
           return NULL;
         }
-      g_list_store_append (self->params, item);
+      if (!g_hash_table_add (seen, item))
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                       _ ("param_group: item %u is in the list already, and would be changed twice "
+                          "by each step"),
+                       i);
+          return NULL;
+        }
+      gtorch_object_list_append (self->params, item);
     }
   return g_steal_pointer (&self);
 }

@@ -186,6 +186,56 @@ a_small_network_learns (void)
   g_assert_cmpfloat (value, <, is_under_sanitizer () ? 1 : 1e-3);
 }
 
+static gpointer
+infer (gpointer data)
+{
+  g_autoptr (GTorchTensor) x = gtorch_ones (GTORCH_SHAPE (1, 4), GTORCH_DTYPE_NONE, NULL, NULL);
+  guint i;
+
+  for (i = 0; i < test_often (500); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GTorchTensor) y = gtorch_module_forward (data, x, &error);
+      g_autoptr (GListModel) parameters = gtorch_module_get_parameters (data, TRUE);
+
+      g_assert_no_error (error);
+      g_assert_cmpuint (g_list_model_get_n_items (parameters), ==, 8);
+    }
+  return NULL;
+}
+
+static void
+several_threads_may_infer (void)
+{
+  g_autoptr (GTorchModule) row = GTORCH_MODULE (gtorch_sequential_new ());
+  GThread *threads[3];
+  guint i;
+
+  for (i = 0; i < 4; i++)
+    {
+      g_autoptr (GTorchModule) layer = GTORCH_MODULE (gtorch_linear_new (4, 4, TRUE, NULL));
+
+      g_assert_true (gtorch_sequential_append (GTORCH_SEQUENTIAL (row), layer, NULL));
+    }
+  gtorch_module_eval (row);
+  g_assert_true (gtorch_module_set_requires_grad (row, FALSE, NULL));
+  for (i = 0; i < G_N_ELEMENTS (threads); i++)
+    threads[i] = g_thread_new ("infer", infer, row);
+  for (i = 0; i < G_N_ELEMENTS (threads); i++)
+    g_thread_join (threads[i]);
+}
+
+static void
+children_cannot_be_changed_from_outside (void)
+{
+  g_autoptr (GTorchSequential) row = row_new ();
+  GListModel *children = gtorch_module_get_children (GTORCH_MODULE (row));
+
+  g_assert_cmpuint (g_list_model_get_n_items (children), >, 0);
+  g_assert_false (G_IS_LIST_STORE (children));
+  g_assert_true (g_list_model_get_item_type (children) == GTORCH_TYPE_MODULE);
+}
+
 #define ADD(name) g_test_add_func ("/GTorch/Sequential/" #name, name)
 
 int
@@ -199,5 +249,7 @@ main (int argc, char **argv)
   ADD (a_row_cannot_contain_itself);
   ADD (what_is_no_module_is_an_error);
   ADD (a_small_network_learns);
+  ADD (several_threads_may_infer);
+  ADD (children_cannot_be_changed_from_outside);
   return g_test_run ();
 }

@@ -286,6 +286,37 @@ wrong_settings_are_errors (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
 }
 
+static void
+a_parameter_is_in_a_list_once (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) p = vector (1, -2, 3, GTORCH_DTYPE_FLOAT64);
+  g_autoptr (GListStore) twice = g_list_store_new (GTORCH_TYPE_TENSOR);
+
+  g_list_store_append (twice, p);
+  g_list_store_append (twice, p);
+  g_assert_null (gtorch_adam_new (G_LIST_MODEL (twice), 1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_nonnull (strstr (error->message, "item 1 is in the list already"));
+}
+
+/* What was shown as a GListStore could be emptied behind the optimizer's back. */
+static void
+lists_cannot_be_changed_from_outside (void)
+{
+  g_autoptr (GTorchTensor) p = vector (1, -2, 3, GTORCH_DTYPE_FLOAT64);
+  g_autoptr (GListModel) params = list_of (p);
+  g_autoptr (GTorchOptimizer) optimizer = optimizer_new ("sgd", params);
+  GListModel *groups = gtorch_optimizer_get_param_groups (optimizer);
+  g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, 0);
+
+  g_assert_cmpuint (g_list_model_get_n_items (groups), ==, 1);
+  g_assert_null (g_list_model_get_item (groups, 1));
+  g_assert_true (g_list_model_get_item_type (groups) == GTORCH_TYPE_PARAM_GROUP);
+  g_assert_false (G_IS_LIST_STORE (groups));
+  g_assert_false (G_IS_LIST_STORE (gtorch_param_group_get_params (group)));
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -306,5 +337,8 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/optim/a_state_that_does_not_fit_changes_nothing",
                    a_state_that_does_not_fit_changes_nothing);
   g_test_add_func ("/GTorch/optim/wrong_settings_are_errors", wrong_settings_are_errors);
+  g_test_add_func ("/GTorch/optim/a_parameter_is_in_a_list_once", a_parameter_is_in_a_list_once);
+  g_test_add_func ("/GTorch/optim/lists_cannot_be_changed_from_outside",
+                   lists_cannot_be_changed_from_outside);
   return g_test_run ();
 }
