@@ -592,6 +592,22 @@ gt_format (GTorchDType dtype)
   return dtype < G_N_ELEMENTS (formats) ? formats[dtype] : NULL;
 }
 
+/* The memory from the first element on; that of the whole storage stays as long as the bytes do. */
+static GBytes *
+gt_keep (GTorchTensor *tensor, GError **error)
+{
+  const gint64 one[] = { 1 };
+  GTorchTensor *first;
+  GBytes *bytes;
+
+  if (gtorch_tensor_is_contiguous (tensor) || gtorch_tensor_get_numel (tensor) == 0)
+    return gtorch_tensor_get_bytes (tensor, error);
+  first = gtorch_tensor_as_strided (tensor, one, 1, one, 1, -1, error);
+  bytes = first != NULL ? gtorch_tensor_get_bytes (first, error) : NULL;
+  g_clear_object (&first);
+  return bytes;
+}
+
 static int
 gt_getbuffer (PyObject *self, Py_buffer *view, int flags)
 {
@@ -599,7 +615,7 @@ gt_getbuffer (PyObject *self, Py_buffer *view, int flags)
   const gint64 *shape, *strides;
   GError *error = NULL;
   gsize i, n_dims, size;
-  gboolean ok;
+  GBytes *keep;
   Shown *shown;
 
   view->obj = NULL;
@@ -616,24 +632,28 @@ gt_getbuffer (PyObject *self, Py_buffer *view, int flags)
       PyErr_SetString (PyExc_BufferError, "the memory of this tensor cannot be shown like this");
       return -1;
     }
-  Py_BEGIN_ALLOW_THREADS ok =
-      gtorch_device_synchronize (gtorch_tensor_get_device (tensor), NULL, &error);
-  Py_END_ALLOW_THREADS if (!ok)
+  Py_BEGIN_ALLOW_THREADS keep =
+      gtorch_device_synchronize (gtorch_tensor_get_device (tensor), NULL, &error)
+          ? gt_keep (tensor, &error)
+          : NULL;
+  Py_END_ALLOW_THREADS if (keep == NULL)
   {
-    pyg_error_check (&error);
+    PyErr_SetString (PyExc_BufferError, error->message);
+    g_error_free (error);
     return -1;
   }
   shape = gtorch_tensor_get_shape (tensor, &n_dims);
   strides = gtorch_tensor_get_strides (tensor, &n_dims);
   size = gtorch_dtype_get_size (gtorch_tensor_get_dtype (tensor));
   shown = g_new0 (Shown, 1);
+  shown->keep = keep;
   for (i = 0; i < n_dims; i++)
     {
       shown->shape[i] = shape[i];
       shown->shape[MAX_INTS + i] = strides[i] * (gint64) size;
     }
   view->obj = Py_NewRef (self);
-  view->buf = GSIZE_TO_POINTER (gtorch_tensor_get_data_ptr (tensor));
+  view->buf = (gpointer) g_bytes_get_data (keep, NULL);
   view->len = gtorch_tensor_get_numel (tensor) * (gint64) size;
   view->readonly = gtorch_tensor_is_read_only (tensor);
   view->itemsize = size;
@@ -650,7 +670,10 @@ gt_getbuffer (PyObject *self, Py_buffer *view, int flags)
 static void
 gt_releasebuffer (PyObject *self, Py_buffer *view)
 {
-  g_free (view->internal);
+  Shown *shown = view->internal;
+
+  g_bytes_unref (shown->keep);
+  g_free (shown);
 }
 
 /* --- the type --- */

@@ -6,6 +6,8 @@
 import ctypes
 import pathlib
 import sys
+import threading
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
 
@@ -154,6 +156,68 @@ def numpy_shares_memory_both_ways():
     back = numpy.from_dlpack(x)
     back_pointer = back.__array_interface__['data'][0]
     assert back_pointer == array.__array_interface__['data'][0]
+
+
+def on_host(*shape):
+    return GTorch.ones(*shape, device='cpu')
+
+
+def has_buffer(tensor):
+    """Not without the accelerator in C."""
+    try:
+        return memoryview(tensor) is not None
+    except TypeError:
+        return False
+
+
+@tap.case
+def released_memory_is_not_shown():
+    for made in (on_host(3), on_host(2, 3), on_host(2, 3).t(), GTorch.zeros((), device='cpu')):
+        made.release()
+        for look in (numpy.asarray, numpy.array, memoryview, bytes, lambda t: t.numpy()):
+            try:
+                look(made)
+            except (BufferError, RuntimeError, TypeError, GLib.Error):
+                continue
+            raise AssertionError(f'{look} shows released memory')
+
+
+@tap.case
+def what_is_shown_outlives_release():
+    for made in (on_host(1000, 100), on_host(1000, 200)[:, ::2], on_host(100, 1000).t()):
+        looks = [numpy.asarray(made), made.numpy(), made.__array__()]
+        if has_buffer(made):
+            looks.append(numpy.asarray(memoryview(made)))
+        pointer = made.data_ptr()
+        made.release()
+        others = [GTorch.zeros(1000, 100, device='cpu') for _ in range(8)]
+        for look in looks:
+            assert look.__array_interface__['data'][0] == pointer
+            assert look.shape == (1000, 100) and look.sum() == 100000
+        assert all(other.sum().item() == 0 for other in others)
+
+
+@tap.case
+def memory_is_shown_while_another_thread_releases():
+    box, end = [on_host(1000)], time.monotonic() + 0.5
+    seen = []
+    shows = memoryview if has_buffer(box[0]) else numpy.asarray
+    look = lambda t: shows(t).tobytes()  # noqa: E731
+
+    def read():
+        while time.monotonic() < end:
+            try:
+                seen.append(look(box[0]) == b'\0\0\x80?' * 1000)
+            except (BufferError, RuntimeError, GLib.Error):
+                pass
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    while time.monotonic() < end:
+        former, box[0] = box[0], on_host(1000)
+        former.release()
+    thread.join()
+    assert seen and all(seen)
 
 
 if __name__ == '__main__':

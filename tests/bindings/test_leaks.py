@@ -449,6 +449,50 @@ def every_function_that_keeps_something_is_known():
     assert SEEN <= found, f'there is no {sorted(SEEN - found)}'
 
 
+class Raising(GTorch.Function):
+    def forward(self, context, x):
+        return x * 1
+
+    def backward(self, context, grad):
+        raise KeyError('no gradient')
+
+
+@tap.case
+def exceptions_in_backward_arrive_and_let_go():
+    def call():
+        x = tensor().requires_grad_()
+        y = Raising()(x)
+        for way in (
+            lambda: y.sum().backward(),
+            lambda: GTorch.autograd.grad(y.sum(), x),
+            lambda: GTorch.autograd.backward([y.sum()]),
+        ):
+            try:
+                way()
+            except KeyError as error:
+                assert error.args == ('no gradient',)
+                continue
+            raise AssertionError('no exception')
+
+    assert_lets_go(call)
+
+
+@tap.case
+def names_are_not_cut_at_nulls():
+    def refused(tensors, metadata):
+        try:
+            GTorch.safetensors_save_file(tensors, metadata, FILE, None, None)
+        except ValueError as error:
+            assert 'null character' in str(error)
+            return True
+        return False
+
+    assert refused({'a\0b': tensor(), 'a\0c': tensor()}, None)
+    assert refused({'a': tensor()}, {'k\0x': '1'})
+    assert refused({'a': tensor()}, {'k': '1\0'})
+    assert not refused({'a': tensor()}, {'k': '1'})
+
+
 if __name__ == '__main__':
     tap.main()
     if FILE.query_exists(None):

@@ -18,8 +18,16 @@ function object(tensors, names) {
     return table;
 }
 
+// C would read up to the first null, and take two names for one.
+function check(func, found) {
+    const cut = found.find(text => text.includes('\0'));
+    if (cut !== undefined)
+        throw new TypeError(`${func}: ${JSON.stringify(cut)} has a null character`);
+    return found;
+}
+
 function lists(func, table) {
-    const names = Object.keys(table);
+    const names = check(func, Object.keys(table));
     const tensors = names.map(name => table[name]);
     const wrong = tensors.findIndex(tensor => !(tensor instanceof GTorch.Tensor));
     if (wrong >= 0)
@@ -33,7 +41,7 @@ function texts(func, table) {
     const wrong = found.find(text => typeof text !== 'string');
     if (wrong !== undefined)
         throw new TypeError(`${func}: metadata must hold texts, not ${typeof wrong}`);
-    return found;
+    return check(func, found);
 }
 
 function loaded([tensors, names, texts]) {

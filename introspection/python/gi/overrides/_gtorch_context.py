@@ -65,17 +65,17 @@ def grad(
 ):
     """The gradients of @outputs with respect to @inputs, which keep their own grad."""
     keep = create_graph if retain_graph is None else retain_graph
+    lists = _list(outputs), _list(inputs), _list(grad_outputs)
     return tuple(
-        GTorch.autograd_grad(
-            _list(outputs), _list(inputs), _list(grad_outputs), keep, create_graph, allow_unused
-        )
+        function.restoring(lambda: GTorch.autograd_grad(*lists, keep, create_graph, allow_unused))
     )
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False):
     """Adds the gradients of several tensors to the leaves."""
     keep = create_graph if retain_graph is None else retain_graph
-    GTorch.autograd_backward(_list(tensors), _list(grad_tensors), keep, create_graph)
+    lists = _list(tensors), _list(grad_tensors)
+    function.restoring(lambda: GTorch.autograd_backward(*lists, keep, create_graph))
 
 
 class _Loop:

@@ -10,8 +10,10 @@ from gi.overrides._gtorch_convert import GTorch, RawTensor
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
 RawFunction = GTorch.Function
 
-# Thrown by a function in Python, on the way through C; the last one is the innermost.
+# Thrown by a function in Python, on the way through C; the last one is the innermost. Nothing is kept
+# where nobody will ask for it, as in a backward pass in another thread.
 _pending = []
+_depth = [0]
 
 
 def tensor_list(value, what):
@@ -28,7 +30,8 @@ def guarded(self, what, call):
     except GLib.Error:
         raise
     except Exception as error:
-        _pending.append(error)
+        if _depth[0] > 0:
+            _pending.append(error)
         message = f'{type(self).__name__}: {type(error).__name__}: {error}'
         raise GLib.Error.new_literal(GTorch.error_quark(), message, GTorch.Error.FAILED) from error
 
@@ -51,14 +54,16 @@ def _do_backward(self, context, grads, *_length):
 def restoring(call):
     """Calls into C, and raises what Python code has raised there as it was."""
     depth = len(_pending)
+    _depth[0] += 1
     try:
         return call()
     except GLib.Error:
         if len(_pending) > depth:
-            original = _pending[-1]
-            del _pending[depth:]
-            raise original from None
+            raise _pending[-1] from None
         raise
+    finally:
+        _depth[0] -= 1
+        del _pending[depth:]
 
 
 class Function(RawFunction):

@@ -6,12 +6,19 @@ tensors go in two lists."""
 from gi.overrides._gtorch_convert import GTorch, RawTensor
 
 
+def check_text(function, argument, text):
+    """C would read up to the first null, and take two names for one."""
+    if '\0' in text:
+        raise ValueError(f'{function}(): {text!r} in {argument} has a null character')
+
+
 def lists(function, argument, table):
     """The names, and the tensors."""
     names, tensors = list(table), list(table.values())
     for name, tensor in zip(names, tensors):
         if not isinstance(name, str):
             raise TypeError(f'{function}(): the names in {argument} must be texts, not {name!r}')
+        check_text(function, argument, name)
         if not isinstance(tensor, RawTensor):
             kind = type(tensor).__name__
             raise TypeError(f'{function}(): {argument}[{name!r}] must be a tensor, not {kind}')
@@ -26,6 +33,7 @@ def texts(function, argument, table):
     for text in found:
         if not isinstance(text, str):
             raise TypeError(f'{function}(): {argument} must hold texts, not {text!r}')
+        check_text(function, argument, text)
     return found
 
 

@@ -17,6 +17,7 @@ from gi.overrides._gtorch_convert import (
     is_number,
     number_tensor,
 )
+from gi.overrides._gtorch_function import restoring
 from gi.overrides._gtorch_index import encode
 from gi.overrides._gtorch_mixin import mixin
 
@@ -37,6 +38,19 @@ TYPE_STRINGS = {
     DType.COMPLEX64: 'c8',
     DType.COMPLEX128: 'c16',
 }
+
+
+class Shown:
+    """A tensor's memory for numpy, which keeps this object for as long as an array shows it."""
+
+    def __init__(self, tensor):
+        interface = tensor._interface()
+        whole = tensor.is_contiguous() or not tensor.numel()
+        first = tensor if whole else tensor.as_strided((1,), (1,))
+        self.keep = first.get_bytes()
+        if tensor.numel() and not tensor.get_data_ptr():
+            raise RuntimeError(f'the tensor of shape {list(tensor.shape)} was released')
+        self.__array_interface__ = interface
 
 
 def nest(values, shape):
@@ -160,7 +174,7 @@ class TensorMethods:
     def backward(self, gradient=None, retain_graph=None, create_graph=False):
         """Adds the gradients of this tensor to the leaves that it was computed from."""
         keep = create_graph if retain_graph is None else retain_graph
-        RawTensor.backward(self, gradient, keep, create_graph)
+        restoring(lambda: RawTensor.backward(self, gradient, keep, create_graph))
 
     def register_hook(self, hook):
         """Calls @hook with the gradient during backward(); what it returns, if not None, replaces it."""
@@ -275,7 +289,18 @@ class TensorMethods:
 
         return numpy.asarray(self)
 
+    def __array__(self, dtype=None, copy=None):
+        """For numpy. A way of looking at the memory that release() takes nothing away from."""
+        import numpy
+
+        array = numpy.asarray(Shown(self))
+        if dtype is not None:
+            array = array.astype(dtype, copy=False)
+        return array.copy() if copy else array
+
     def _interface(self):
+        if self.is_released():
+            raise RuntimeError(f'the tensor of shape {list(self.shape)} was released')
         if self.requires_grad:
             raise RuntimeError('the tensor requires a gradient: use t.detach().numpy()')
         if self.dtype not in TYPE_STRINGS:
@@ -292,8 +317,6 @@ class TensorMethods:
             'strides': tuple(s * size for s in self.get_strides()),
             'version': 3,
         }
-
-    __array_interface__ = property(lambda self: self._interface())
 
     def __dlpack__(self, **options):
         from gi.overrides._gtorch_dlpack import export
