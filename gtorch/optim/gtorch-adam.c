@@ -160,13 +160,23 @@ gtorch_adam_step_params (GTorchOptimizer *optimizer, const GTorchOptimStep *step
   return gtorch_optim_run (step, operands, kinds, run, self, error);
 }
 
+/* With 1, or what rounds to it in float32, the correction of the bias divides by 0. */
+static gboolean
+check_beta (const gchar *name, gdouble beta, GError **error)
+{
+  if (beta >= 0 && (gfloat) beta < 1)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("adam: %s is %g, it must be at least 0 and below 1"), name, beta);
+  return FALSE;
+}
+
 static gboolean
 gtorch_adam_check (GTorchOptimizer *optimizer, GError **error)
 {
   GTorchAdam *self = GTORCH_ADAM (optimizer);
 
-  return gtorch_optim_check_number ("adam", "beta1", self->beta1, 0, 1, error)
-         && gtorch_optim_check_number ("adam", "beta2", self->beta2, 0, 1, error)
+  return check_beta ("beta1", self->beta1, error) && check_beta ("beta2", self->beta2, error)
          && gtorch_optim_check_number ("adam", "eps", self->eps, 0, G_MAXDOUBLE, error);
 }
 
