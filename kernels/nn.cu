@@ -206,12 +206,12 @@ mean_pool (const GtPlain &p)
     {
       int64_t ox, oy, image = gt_split (gt_split (o, p.n[3], &ox), p.n[2], &oy);
       int64_t y0, y1, x0, x1, n = window (p, 0, oy, &y0, &y1) * window (p, 1, ox, &x0, &x1);
-      C sum = 0;
+      double sum = 0; /* windows may have millions of elements */
 
       for (int64_t y = y0; y < y1; y++)
         for (int64_t x = x0; x < x1; x++)
           sum += gt_get<C, T> (p.in[0], (image * p.n[0] + y) * p.n[1] + x);
-      gt_put<T> (p.out[0], o, sum / (C) (p.n[14] != 0 ? p.n[14] : n));
+      gt_put<T> (p.out[0], o, (C) (sum / (double) (p.n[14] != 0 ? p.n[14] : n)));
     }
 }
 
