@@ -52,7 +52,7 @@ typedef struct
         {                                                                                     \
           gint64 row = f->before[0] + y * f->spread[0];                                       \
           T *line = to + (c * f->padded[0] + row) * phases * f->padded[1];                    \
-          if (row < 0 || row >= f->padded[0])                                                 \
+          if (row < 0 || row >= f->padded[0] || first == last)                                \
             continue;                                                                         \
           if (phases == 1 && f->spread[1] == 1)                                               \
             memcpy (line + MAX (f->before[1], 0), from + first, (last - first) * sizeof (T)); \

@@ -13,6 +13,9 @@ G_BEGIN_DECLS
 /* A new reference: impl itself, or a contiguous copy of it in dtype. */
 GTorchImpl *gtorch_cpu_contiguous (GTorchImpl *impl, guint dtype, GError **error);
 
+/* A contiguous copy in dtype, which other threads do not know: checked once, it stays as it is. */
+GTorchImpl *gtorch_cpu_private_copy (GTorchImpl *impl, guint dtype, GError **error);
+
 /* Adds n elements to others, byte strides; bool: or. */
 typedef void (*GTorchAdd) (char *dst, gint64 dst_stride, const char *src, gint64 src_stride,
                            gint64 n);

@@ -494,8 +494,10 @@ backward_batches (gint64 begin, gint64 end, gpointer user_data)
       gsize of_key = a->columns * a->depth * a->size, of_value = a->columns * a->width * a->size;
       gint64 b, first;
 
-      memset (a->grad_k + begin * (gint64) of_key, 0, of_key);
-      memset (a->grad_v + begin * (gint64) of_value, 0, of_value);
+      if (of_key > 0) /* without elements there is no memory */
+        memset (a->grad_k + begin * (gint64) of_key, 0, of_key);
+      if (of_value > 0)
+        memset (a->grad_v + begin * (gint64) of_value, 0, of_value);
       for (b = begin * a->group; b < (begin + 1) * a->group; b++)
         for (first = 0; first < a->rows; first += a->block)
           backward_block (a, b, first, x, y);

@@ -7,6 +7,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "cpu/gtorch-cpu-index.h"
 #include "cpu/gtorch-cpu-pack.h"
 #include "gtorch-ops-private.h"
 
@@ -84,7 +85,7 @@ gtorch_cpu_embedding (GTorchOpCall *call, GError **error)
   gsize row_size = call->inputs[0]->shape[1] * gtorch_dtype_size (output->dtype);
   g_autoptr (GTorchImpl) weight = gtorch_cpu_pack (call->inputs[0], output->dtype, error);
   g_autoptr (GTorchImpl) indices =
-      weight != NULL ? gtorch_cpu_pack (call->inputs[1], GTORCH_DTYPE_INT64, error) : NULL;
+      weight != NULL ? gtorch_cpu_private_copy (call->inputs[1], GTORCH_DTYPE_INT64, error) : NULL;
   const gint64 *index;
 
   if (indices == NULL)
@@ -94,8 +95,9 @@ gtorch_cpu_embedding (GTorchOpCall *call, GError **error)
     {
       if (!check_index (call, index[i], rows, error))
         return FALSE;
-      memcpy ((char *) gtorch_impl_data (output) + i * row_size,
-              (const char *) gtorch_impl_data (weight) + index[i] * row_size, row_size);
+      if (row_size > 0)
+        memcpy ((char *) gtorch_impl_data (output) + i * row_size,
+                (const char *) gtorch_impl_data (weight) + index[i] * row_size, row_size);
     }
   return TRUE;
 }
@@ -113,7 +115,7 @@ gtorch_cpu_embedding_backward (GTorchOpCall *call, GError **error)
   gsize row_size = columns * gtorch_dtype_size (dtype);
   g_autoptr (GTorchImpl) upper = gtorch_cpu_pack (call->inputs[0], dtype, error);
   g_autoptr (GTorchImpl) indices =
-      upper != NULL ? gtorch_cpu_pack (call->inputs[1], GTORCH_DTYPE_INT64, error) : NULL;
+      upper != NULL ? gtorch_cpu_private_copy (call->inputs[1], GTORCH_DTYPE_INT64, error) : NULL;
   g_autoptr (GTorchImpl) sum =
       indices != NULL ? gtorch_cpu_pack_output (output, dtype, error) : NULL;
   const gint64 *index;
@@ -121,7 +123,8 @@ gtorch_cpu_embedding_backward (GTorchOpCall *call, GError **error)
   if (sum == NULL)
     return FALSE;
   index = gtorch_impl_data (indices);
-  memset (gtorch_impl_data (sum), 0, gtorch_impl_n_bytes (sum));
+  if (sum->numel > 0)
+    memset (gtorch_impl_data (sum), 0, gtorch_impl_n_bytes (sum));
   for (i = 0; i < indices->numel; i++)
     {
       const char *from = (const char *) gtorch_impl_data (upper) + i * row_size;

@@ -16,16 +16,21 @@
 #include "gtorch-scratch-private.h"
 
 GTorchImpl *
-gtorch_cpu_contiguous (GTorchImpl *impl, guint dtype, GError **error)
+gtorch_cpu_private_copy (GTorchImpl *impl, guint dtype, GError **error)
 {
-  GTorchImpl *copy;
+  GTorchImpl *copy = gtorch_impl_new (impl->device, dtype, impl->shape, impl->n_dims, error);
 
-  if (impl->is_contiguous && impl->dtype == dtype)
-    return gtorch_impl_ref (impl);
-  copy = gtorch_impl_new (impl->storage->device, dtype, impl->shape, impl->n_dims, error);
   if (copy != NULL)
     gtorch_cpu_copy (copy, impl);
   return copy;
+}
+
+GTorchImpl *
+gtorch_cpu_contiguous (GTorchImpl *impl, guint dtype, GError **error)
+{
+  if (impl->is_contiguous && impl->dtype == dtype)
+    return gtorch_impl_ref (impl);
+  return gtorch_cpu_private_copy (impl, dtype, error);
 }
 
 #define ADD(name, T, PLUS)                                                                  \
@@ -159,14 +164,12 @@ all_in_range (const gint64 *data, gint64 n, gint64 size)
 GTorchImpl *
 gtorch_cpu_indices (GTorchOpCall *call, GTorchImpl *index, gint64 size, guint dim, GError **error)
 {
-  g_autoptr (GTorchImpl) plain =
-      gtorch_impl_new (call->device, GTORCH_DTYPE_INT64, index->shape, index->n_dims, error);
+  g_autoptr (GTorchImpl) plain = gtorch_cpu_private_copy (index, GTORCH_DTYPE_INT64, error);
   const gint64 *data;
   gint64 i;
 
   if (plain == NULL)
     return NULL;
-  gtorch_cpu_copy (plain, index);
   data = gtorch_impl_data (plain);
   if (G_LIKELY (all_in_range (data, plain->numel, size)))
     return g_steal_pointer (&plain);
@@ -250,8 +253,10 @@ add_offsets (GTorchBlocks *blocks, GTorchOpCall *call, GTorchImpl *index, const 
   blocks->extent += MAX (size - 1, 0) * stride;
   if (G_LIKELY (bad == 0))
     return TRUE;
-  for (i = 0; (guint64) (data[i] + (wrap && data[i] < 0 ? size : 0)) < (guint64) size; i++)
-    ;
+  /* Another thread may have mended it meanwhile. */
+  for (i = 0; i < blocks->n_index - 1; i++)
+    if ((guint64) (data[i] + (wrap && data[i] < 0 ? size : 0)) >= (guint64) size)
+      break;
   out_of_range (call, data[i], dim, size, error);
   return FALSE;
 }

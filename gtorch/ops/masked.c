@@ -187,7 +187,8 @@ gtorch_cpu_nonzero (GTorchOpCall *call, GError **error)
         out += self->n_dims;
       }
   /* fewer than the shape function counted, if another thread writes to the input in between */
-  memset (out, 0, (end - out) * sizeof (gint64));
+  if (out < end)
+    memset (out, 0, (end - out) * sizeof (gint64));
   return TRUE;
 }
 

@@ -11,6 +11,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "cpu/gtorch-cpu-index.h"
 #include "cpu/gtorch-cpu-pack.h"
 #include "cuda/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
@@ -111,7 +112,7 @@ nll_init (Nll *nll, GTorchOpCall *call, const gint64 *shape, guint n_dims, GErro
   nll->inner = 1;
   for (i = 2; i < n_dims; i++)
     nll->inner *= shape[i];
-  nll->target = gtorch_cpu_pack (call->inputs[1], GTORCH_DTYPE_INT64, error);
+  nll->target = gtorch_cpu_private_copy (call->inputs[1], GTORCH_DTYPE_INT64, error);
   if (nll->target == NULL)
     return FALSE;
   if (call->inputs[2] != NULL)
@@ -239,7 +240,8 @@ gtorch_cpu_nll_loss_backward (GTorchOpCall *call, GError **error)
   g = gtorch_impl_data (upper);
   y = gtorch_impl_data (output);
   target = gtorch_impl_data (nll.target);
-  memset (y, 0, gtorch_impl_n_bytes (output));
+  if (output->numel > 0)
+    memset (y, 0, gtorch_impl_n_bytes (output));
   scale = call->attrs[1].i == GTORCH_REDUCTION_MEAN ? 1 / total_weight (&nll) : 1;
   for (i = 0; i < nll.target->numel; i++)
     {

@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "cpu/gtorch-cpu-index.h"
 #include "cpu/gtorch-cpu-pack.h"
 #include "cuda/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
@@ -81,7 +82,8 @@ move (GTorchOpCall *call, gboolean place, GError **error)
   GTorchImpl *output = call->outputs[0];
   GTorchImpl *big = place ? output : call->inputs[0];
   guint dtype = gtorch_dtype_infos[call->compute].compute;
-  g_autoptr (GTorchImpl) indices = gtorch_cpu_pack (call->inputs[1], GTORCH_DTYPE_INT64, error);
+  g_autoptr (GTorchImpl) indices =
+      gtorch_cpu_private_copy (call->inputs[1], GTORCH_DTYPE_INT64, error);
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) y = NULL;
   gint64 big_plane = big->shape[big->n_dims - 1] * big->shape[big->n_dims - 2], small_plane, i;

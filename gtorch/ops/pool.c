@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cpu/gtorch-cpu-iter.h"
+#include "cpu/gtorch-cpu-index.h"
 #include "cpu/gtorch-cpu-pack.h"
 #include "cpu/gtorch-cpu-pool.h"
 #include "cuda/gtorch-cuda-plain-private.h"
@@ -316,7 +317,7 @@ run (GTorchOpCall *call, Pool *pool, void (*func) (gint64, gint64, gpointer), gb
     pool->indices = gtorch_impl_data (call->outputs[1]);
   if (call->n_inputs > 1)
     {
-      indices = gtorch_cpu_pack (call->inputs[1], GTORCH_DTYPE_INT64, error);
+      indices = gtorch_cpu_private_copy (call->inputs[1], GTORCH_DTYPE_INT64, error);
       if (indices == NULL || !are_in_images (call, indices, plane, error))
         return FALSE;
       pool->indices = gtorch_impl_data (indices);

@@ -351,7 +351,10 @@ gtorch_cpu_unique (GTorchOpCall *call, GError **error)
       counts[n]++;
       inverse[at] = n;
     }
-  memset (values + (n + 1) * size, 0, (n_values - n - 1) * size);
-  memset (counts + n + 1, 0, (n_values - n - 1) * sizeof (gint64));
+  if (n + 1 < n_values)
+    {
+      memset (values + (n + 1) * size, 0, (n_values - n - 1) * size);
+      memset (counts + n + 1, 0, (n_values - n - 1) * sizeof (gint64));
+    }
   return TRUE;
 }

@@ -59,7 +59,7 @@ compute (gpointer data)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) a = square (1), b = square (2), total = NULL, product = NULL, sum = NULL,
-                           order = NULL, sorted = NULL, random = NULL, loss = NULL;
+                           order = NULL, sorted = NULL, random = NULL, loss = NULL, grad = NULL;
 
   sum = gtorch_tensor_add (a, b, 1.0, &error);
   g_assert_no_error (error);
@@ -77,7 +77,8 @@ compute (gpointer data)
   product = gtorch_tensor_matmul (a, b, &error);
   loss = gtorch_tensor_sum (product, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error);
   g_assert_true (gtorch_tensor_backward (loss, NULL, FALSE, FALSE, &error));
-  g_assert_cmpfloat (test_element (gtorch_tensor_get_grad (a), 0), ==, 2.0 * SIDE);
+  grad = gtorch_tensor_get_grad (a);
+  g_assert_cmpfloat (test_element (grad, 0), ==, 2.0 * SIDE);
 }
 
 static gpointer

@@ -166,8 +166,11 @@ call_text (GTorchTensor *x, GError **error)
 static GTorchTensor *
 call_dlpack (GTorchTensor *x, GError **error)
 {
-  gpointer managed = gtorch_tensor_to_dlpack (x, TRUE, FALSE, error);
+  gpointer managed;
 
+  if (test_device () != gtorch_device_cpu ()) /* whose memory cannot be taken back */
+    return gtorch_tensor_clone (x, error);
+  managed = gtorch_tensor_to_dlpack (x, TRUE, FALSE, error);
   return managed != NULL ? gtorch_tensor_new_from_dlpack (managed, TRUE, error) : NULL;
 }
 
