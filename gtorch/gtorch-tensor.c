@@ -519,8 +519,10 @@ gtorch_tensor_let_go (GTorchTensor *tensor)
 
   if (impl == NULL || gtorch_impl_is_released (impl))
     return;
-  empty = gtorch_impl_alias (impl);
-  gtorch_impl_release (empty);
+  /* A released one from the start: nobody else knows it, so that no thread has to be asked. */
+  empty = gtorch_impl_new_strided (NULL, impl->dtype, impl->offset, impl->shape, impl->strides,
+                                   impl->n_dims);
+  empty->device = impl->device;
   empty->object = tensor;
   object_lock (impl);
   if (impl->object == tensor)
