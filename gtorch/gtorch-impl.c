@@ -313,6 +313,7 @@ gtorch_impl_alias (GTorchImpl *impl)
   GTorchImpl *alias = gtorch_impl_new_strided (impl->storage, impl->dtype, impl->offset,
                                                impl->shape, impl->strides, impl->n_dims);
 
+  alias->device = impl->device; /* also of a released one */
   alias->is_number = impl->is_number;
   return alias;
 }
