@@ -17,7 +17,7 @@
 #include "test-device.h"
 
 #define SIDE  400 /* more elements than one thread takes by itself */
-#define LIMIT 30  /* seconds */
+#define LIMIT 60  /* seconds */
 
 /* A fork takes seconds with a sanitizer's tables and busy threads. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -370,6 +370,15 @@ typedef struct
   GTorchStream *stream;
 } Busy;
 
+/* The C library's allocator goes on in a child. That of the address sanitizer does not: GCC 12's leaves
+ * its locks as they are, so that a child may wait for ever for one that another thread held. There, only
+ * the kinds that allocate nothing run. */
+#ifdef __SANITIZE_ADDRESS__
+#define N_BUSY 2
+#else
+#define N_BUSY 4
+#endif
+
 /* Holds a lock of the library most of the time, but makes and drops no objects: GObject's own locks
  * cannot be taken by others, and a child may find them held. */
 static gpointer
@@ -431,8 +440,8 @@ fork_again (gpointer data)
 static void
 locks_of_other_threads_are_free (void)
 {
-  Busy busy[4];
-  GThread *threads[4];
+  Busy busy[N_BUSY];
+  GThread *threads[N_BUSY];
   guint i;
 
   for (i = 0; i < G_N_ELEMENTS (threads); i++)
