@@ -111,13 +111,14 @@ PYTHON_HEAD = '''# SPDX-FileCopyrightText: The GTorch authors
 """Written by bindgen.py: the operations with defaults, scalar forms and operators."""
 
 from collections import namedtuple
-from operator import index as _index
 
 from gi.overrides._gtorch_convert import (
     GTorch,
     RawTensor,
     convert_array as _array,
+    convert_bool as _bool,
     convert_device as _device,
+    convert_double as _double,
     convert_dtype as _dtype,
     convert_enum as _enum,
     convert_ints as _ints,
@@ -126,6 +127,7 @@ from gi.overrides._gtorch_convert import (
     convert_tensor as _tensor,
     convert_tensors as _tensors,
     convert_variadic as _variadic,
+    convert_whole as _index,
     is_number as _is_number,
     number_tensor as _number_tensor,
 )
@@ -159,8 +161,8 @@ def python_value(arg, bare=False):
         'Tensor?': f"_optional({name}, '{name}')",
         'Tensor[]': f"_tensors({name}, '{name}')",
         'int': f'_index({name})',
-        'double': name,
-        'bool': f'bool({name})',
+        'double': f'_double({name})',
+        'bool': f'_bool({name})',
         'int[]': f'_ints({name})',
         'DType': f'_dtype({name})',
         'Device?': f'_device({name})',

@@ -20,36 +20,16 @@
 struct _GTorchBCEWithLogitsLoss
 {
   GTorchLoss parent_instance;
-  gpointer weight;
-  gpointer pos_weight;
 };
 
 /* clang-format off */
 static const GTorchField fields[] = {
-  { "weight", GTORCH_FIELD_OBJECT, GTORCH_FIELD (GTorchBCEWithLogitsLoss, weight), 0, gtorch_tensor_get_type },
-  { "pos-weight", GTORCH_FIELD_OBJECT, GTORCH_FIELD (GTorchBCEWithLogitsLoss, pos_weight), 0, gtorch_tensor_get_type },
+  { "weight", GTORCH_FIELD_BUFFER, 0, 0, NULL, TRUE },
+  { "pos-weight", GTORCH_FIELD_BUFFER, 1, 0, NULL, TRUE },
 };
 /* clang-format on */
 
 G_DEFINE_TYPE (GTorchBCEWithLogitsLoss, gtorch_bce_with_logits_loss, GTORCH_TYPE_LOSS)
-
-static void
-gtorch_bce_with_logits_loss_constructed (GObject *object)
-{
-  GTorchBCEWithLogitsLoss *self = GTORCH_BCE_WITH_LOGITS_LOSS (object);
-  GTorchModule *module = GTORCH_MODULE (object);
-
-  gtorch_module_register_buffer (module, "weight", self->weight, TRUE, NULL);
-  gtorch_module_register_buffer (module, "pos_weight", self->pos_weight, TRUE, NULL);
-  G_OBJECT_CLASS (gtorch_bce_with_logits_loss_parent_class)->constructed (object);
-}
-
-static void
-gtorch_bce_with_logits_loss_finalize (GObject *object)
-{
-  gtorch_fields_clear (object, fields, G_N_ELEMENTS (fields));
-  G_OBJECT_CLASS (gtorch_bce_with_logits_loss_parent_class)->finalize (object);
-}
 
 static GTorchTensor *
 gtorch_bce_with_logits_loss_compute (GTorchLoss *module, GTorchTensor *input, GTorchTensor *target,
@@ -67,8 +47,6 @@ gtorch_bce_with_logits_loss_compute (GTorchLoss *module, GTorchTensor *input, GT
 static void
 gtorch_bce_with_logits_loss_class_init (GTorchBCEWithLogitsLossClass *klass)
 {
-  G_OBJECT_CLASS (klass)->constructed = gtorch_bce_with_logits_loss_constructed;
-  G_OBJECT_CLASS (klass)->finalize = gtorch_bce_with_logits_loss_finalize;
   GTORCH_LOSS_CLASS (klass)->compute = gtorch_bce_with_logits_loss_compute;
 
   /**
@@ -92,6 +70,8 @@ gtorch_bce_with_logits_loss_class_init (GTorchBCEWithLogitsLossClass *klass)
 static void
 gtorch_bce_with_logits_loss_init (GTorchBCEWithLogitsLoss *self)
 {
+  gtorch_module_register_buffer (GTORCH_MODULE (self), "weight", NULL, TRUE, NULL);
+  gtorch_module_register_buffer (GTORCH_MODULE (self), "pos_weight", NULL, TRUE, NULL);
 }
 
 /**

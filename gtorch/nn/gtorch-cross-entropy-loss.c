@@ -24,38 +24,19 @@
 struct _GTorchCrossEntropyLoss
 {
   GTorchLoss parent_instance;
-  gpointer weight;
   gint64 ignore_index;
   gdouble label_smoothing;
 };
 
 /* clang-format off */
 static const GTorchField fields[] = {
-  { "weight", GTORCH_FIELD_OBJECT, GTORCH_FIELD (GTorchCrossEntropyLoss, weight), 0, gtorch_tensor_get_type },
-  { "ignore-index", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchCrossEntropyLoss, ignore_index), -100 },
-  { "label-smoothing", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchCrossEntropyLoss, label_smoothing), 0.0 },
+  { "weight", GTORCH_FIELD_BUFFER, 0, 0, NULL, TRUE },
+  { "ignore-index", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchCrossEntropyLoss, ignore_index), -100, NULL, TRUE },
+  { "label-smoothing", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchCrossEntropyLoss, label_smoothing), 0.0, NULL, TRUE },
 };
 /* clang-format on */
 
 G_DEFINE_TYPE (GTorchCrossEntropyLoss, gtorch_cross_entropy_loss, GTORCH_TYPE_LOSS)
-
-static void
-gtorch_cross_entropy_loss_constructed (GObject *object)
-{
-  GTorchCrossEntropyLoss *self = GTORCH_CROSS_ENTROPY_LOSS (object);
-  GTorchModule *module = GTORCH_MODULE (object);
-
-  if (self->weight != NULL)
-    gtorch_module_register_buffer (module, "weight", self->weight, TRUE, NULL);
-  G_OBJECT_CLASS (gtorch_cross_entropy_loss_parent_class)->constructed (object);
-}
-
-static void
-gtorch_cross_entropy_loss_finalize (GObject *object)
-{
-  gtorch_fields_clear (object, fields, G_N_ELEMENTS (fields));
-  G_OBJECT_CLASS (gtorch_cross_entropy_loss_parent_class)->finalize (object);
-}
 
 static GTorchTensor *
 gtorch_cross_entropy_loss_compute (GTorchLoss *module, GTorchTensor *input, GTorchTensor *target,
@@ -72,8 +53,6 @@ gtorch_cross_entropy_loss_compute (GTorchLoss *module, GTorchTensor *input, GTor
 static void
 gtorch_cross_entropy_loss_class_init (GTorchCrossEntropyLossClass *klass)
 {
-  G_OBJECT_CLASS (klass)->constructed = gtorch_cross_entropy_loss_constructed;
-  G_OBJECT_CLASS (klass)->finalize = gtorch_cross_entropy_loss_finalize;
   GTORCH_LOSS_CLASS (klass)->compute = gtorch_cross_entropy_loss_compute;
 
   /**
@@ -105,6 +84,7 @@ gtorch_cross_entropy_loss_class_init (GTorchCrossEntropyLossClass *klass)
 static void
 gtorch_cross_entropy_loss_init (GTorchCrossEntropyLoss *self)
 {
+  gtorch_module_register_buffer (GTORCH_MODULE (self), "weight", NULL, TRUE, NULL);
 }
 
 /**

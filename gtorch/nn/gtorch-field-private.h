@@ -16,9 +16,8 @@ typedef enum
   GTORCH_FIELD_DOUBLE,    /* gdouble */
   GTORCH_FIELD_BOOL,      /* gboolean */
   GTORCH_FIELD_ENUM,      /* gint */
-  GTORCH_FIELD_OBJECT,    /* a reference, dropped by gtorch_fields_clear () */
   GTORCH_FIELD_PARAMETER, /* read only: the parameter number `offset` of a module */
-  GTORCH_FIELD_BUFFER,
+  GTORCH_FIELD_BUFFER, /* the buffer number `offset`; if mutable, registered by init () as NULL */
 } GTorchFieldKind;
 
 typedef struct
@@ -27,7 +26,7 @@ typedef struct
   GTorchFieldKind kind;
   gsize offset;
   gdouble value;        /* the default */
-  GType (*type) (void); /* of an enum or object */
+  GType (*type) (void); /* of an enum */
   gboolean is_mutable;  /* else set at construction only */
 } GTorchField;
 
@@ -36,7 +35,6 @@ typedef struct
   gtorch_fields_install (G_OBJECT_CLASS (klass), fields, G_N_ELEMENTS (fields))
 
 void gtorch_fields_install (GObjectClass *klass, const GTorchField *fields, guint n);
-void gtorch_fields_clear (gpointer object, const GTorchField *fields, guint n);
 
 /* "(3, 3)", "(3,)": as PyTorch writes tuples. */
 gchar *gtorch_tuple_str (const gint64 *values, guint n);

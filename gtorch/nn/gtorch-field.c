@@ -8,6 +8,8 @@
 
 #include "gtorch-field-private.h"
 
+#include "gtorch-module-members.h"
+
 static G_DEFINE_QUARK (gtorch - field, field)
 
     static const GTorchField *find_field (GParamSpec *pspec)
@@ -44,9 +46,6 @@ get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
     case GTORCH_FIELD_ENUM:
       g_value_set_enum (value, *(const gint *) place);
       break;
-    case GTORCH_FIELD_OBJECT:
-      g_value_set_object (value, *(const gpointer *) place);
-      break;
     case GTORCH_FIELD_PARAMETER:
       g_value_set_object (value,
                           gtorch_module_nth_parameter (GTORCH_MODULE (object), field->offset));
@@ -55,6 +54,16 @@ get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
       g_value_set_object (value, gtorch_module_nth_buffer (GTORCH_MODULE (object), field->offset));
       break;
     }
+}
+
+static gboolean
+set_buffer (GObject *object, const GTorchField *field, GTorchTensor *tensor)
+{
+  g_autofree gchar *name = g_strdelimit (g_strdup (field->name), "-", '_');
+
+  if (gtorch_module_nth_buffer (GTORCH_MODULE (object), field->offset) == tensor)
+    return FALSE;
+  return gtorch_module_set_buffer (GTORCH_MODULE (object), name, tensor, NULL);
 }
 
 static void
@@ -92,8 +101,8 @@ set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *p
     case GTORCH_FIELD_ENUM:
       SET (gint, enum);
       break;
-    case GTORCH_FIELD_OBJECT:
-      changed = g_set_object ((GObject **) place, g_value_get_object (value));
+    case GTORCH_FIELD_BUFFER:
+      changed = set_buffer (object, field, g_value_get_object (value));
       break;
     default:
       break;
@@ -123,8 +132,6 @@ make_spec (const GTorchField *field)
     case GTORCH_FIELD_ENUM:
       return g_param_spec_enum (field->name, NULL, NULL, field->type (), (gint) field->value,
                                 flags);
-    case GTORCH_FIELD_OBJECT:
-      return g_param_spec_object (field->name, NULL, NULL, field->type (), flags);
     case GTORCH_FIELD_PARAMETER:
       return g_param_spec_object (field->name, NULL, NULL, GTORCH_TYPE_PARAMETER,
                                   G_PARAM_STATIC_STRINGS | G_PARAM_READABLE);
@@ -132,7 +139,8 @@ make_spec (const GTorchField *field)
       break;
     }
   return g_param_spec_object (field->name, NULL, NULL, GTORCH_TYPE_TENSOR,
-                              G_PARAM_STATIC_STRINGS | G_PARAM_READABLE);
+                              field->is_mutable ? flags
+                                                : G_PARAM_STATIC_STRINGS | G_PARAM_READABLE);
 }
 
 void
@@ -149,16 +157,6 @@ gtorch_fields_install (GObjectClass *klass, const GTorchField *fields, guint n)
       g_param_spec_set_qdata (pspec, field_quark (), (gpointer) &fields[i]);
       g_object_class_install_property (klass, i + 1, pspec);
     }
-}
-
-void
-gtorch_fields_clear (gpointer object, const GTorchField *fields, guint n)
-{
-  guint i;
-
-  for (i = 0; i < n; i++)
-    if (fields[i].kind == GTORCH_FIELD_OBJECT)
-      g_clear_object ((GObject **) ((char *) object + fields[i].offset));
 }
 
 gchar *

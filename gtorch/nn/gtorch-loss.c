@@ -48,7 +48,12 @@ gtorch_loss_set_property (GObject *object, guint prop_id, const GValue *value, G
   GTorchLossPrivate *priv = gtorch_loss_get_instance_private (GTORCH_LOSS (object));
 
   if (prop_id == PROP_REDUCTION)
-    priv->reduction = g_value_get_enum (value);
+    {
+      if (priv->reduction == g_value_get_enum (value))
+        return;
+      priv->reduction = g_value_get_enum (value);
+      g_object_notify_by_pspec (object, pspec);
+    }
   else
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
 }
@@ -81,8 +86,8 @@ gtorch_loss_class_init (GTorchLossClass *klass)
    */
   props[PROP_REDUCTION] =
       g_param_spec_enum ("reduction", NULL, NULL, GTORCH_TYPE_REDUCTION, GTORCH_REDUCTION_MEAN,
-                         G_PARAM_READWRITE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS
-                             | G_PARAM_LAX_VALIDATION);
+                         G_PARAM_READWRITE | G_PARAM_CONSTRUCT | G_PARAM_STATIC_STRINGS
+                             | G_PARAM_LAX_VALIDATION | G_PARAM_EXPLICIT_NOTIFY);
   g_object_class_install_properties (object_class, N_PROPS, props);
 }
 

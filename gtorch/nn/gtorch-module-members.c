@@ -15,6 +15,7 @@
 #include "gtorch-scope-private.h"
 #include "gtorch-graphed-module.h"
 #include "gtorch-module-private.h"
+#include "gtorch-sequential.h"
 
 gint gtorch_module_changes;
 
@@ -36,6 +37,54 @@ find_child (GTorchModulePrivate *priv, const gchar *name, guint *position)
     if (strcmp (priv->child_names->pdata[*position], name) == 0)
       return TRUE;
   return FALSE;
+}
+
+GType
+gtorch_member_kind_get_type (void)
+{
+  static gsize type = 0;
+
+  if (g_once_init_enter (&type))
+    {
+      static const GEnumValue values[] = {
+        { GTORCH_MEMBER_KIND_NONE, "GTORCH_MEMBER_KIND_NONE", "none" },
+        { GTORCH_MEMBER_KIND_PARAMETER, "GTORCH_MEMBER_KIND_PARAMETER", "parameter" },
+        { GTORCH_MEMBER_KIND_BUFFER, "GTORCH_MEMBER_KIND_BUFFER", "buffer" },
+        { GTORCH_MEMBER_KIND_MODULE, "GTORCH_MEMBER_KIND_MODULE", "module" },
+        { 0, NULL, NULL },
+      };
+
+      g_once_init_leave (&type, g_enum_register_static ("GTorchMemberKind", values));
+    }
+  return type;
+}
+
+/**
+ * gtorch_module_get_member_kind:
+ * @self: a module
+ * @name: a name, without dots
+ *
+ * Tells what the name stands for in this module itself, not in the modules inside it.
+ *
+ * Returns: the kind, %GTORCH_MEMBER_KIND_NONE if there is nothing of the name
+ *
+ * Since: 0.1
+ */
+GTorchMemberKind
+gtorch_module_get_member_kind (GTorchModule *self, const gchar *name)
+{
+  GTorchModulePrivate *priv;
+  guint position;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), GTORCH_MEMBER_KIND_NONE);
+  g_return_val_if_fail (name != NULL, GTORCH_MEMBER_KIND_NONE);
+
+  priv = gtorch_module_get_private (self);
+  if (find_member (priv->parameters, name) != NULL)
+    return GTORCH_MEMBER_KIND_PARAMETER;
+  if (find_member (priv->buffers, name) != NULL)
+    return GTORCH_MEMBER_KIND_BUFFER;
+  return find_child (priv, name, &position) ? GTORCH_MEMBER_KIND_MODULE : GTORCH_MEMBER_KIND_NONE;
 }
 
 /* A name that is free, or taken by one of the kind that `own` lists. */
@@ -151,6 +200,37 @@ gtorch_module_register_buffer (GTorchModule *self, const gchar *name, GTorchTens
   return TRUE;
 }
 
+/**
+ * gtorch_module_set_buffer:
+ * @self: a module
+ * @name: the name of one of its buffers
+ * @buffer: (nullable): a tensor, or %NULL for none
+ * @error: return location for an error
+ *
+ * Replaces the tensor of a buffer; whether it belongs to [method@Module.state_dict] stays as it is.
+ *
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if there is no buffer of this name
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_set_buffer (GTorchModule *self, const gchar *name, GTorchTensor *buffer,
+                          GError **error)
+{
+  const GTorchMember *member;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  g_return_val_if_fail (name != NULL, FALSE);
+  g_return_val_if_fail (buffer == NULL || GTORCH_IS_TENSOR (buffer), FALSE);
+
+  member = find_member (gtorch_module_get_private (self)->buffers, name);
+  if (member != NULL)
+    return gtorch_module_register_buffer (self, name, buffer, member->persistent, error);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: there is no buffer '%s'"),
+               gtorch_module_type_name (self), name);
+  return FALSE;
+}
+
 static void
 look_for (GTorchModule *module, const gchar *path, gpointer user_data)
 {
@@ -213,6 +293,76 @@ gtorch_module_register_module (GTorchModule *self, const gchar *name, GTorchModu
   gtorch_object_list_splice (priv->children, position, replace, (gpointer *) &module, 1);
   g_atomic_int_inc (&gtorch_module_changes);
   return TRUE;
+}
+
+/* Layers find their parameters and buffers by position. */
+static gboolean
+belongs_to_class (GTorchModule *self, const gchar *name)
+{
+  g_autofree gchar *property = g_strdelimit (g_strdup (name), "_", '-');
+  GParamSpec *pspec = g_object_class_find_property (G_OBJECT_GET_CLASS (self), property);
+
+  return pspec != NULL && g_type_is_a (pspec->value_type, GTORCH_TYPE_TENSOR);
+}
+
+static gboolean
+remove_tensor (GTorchModule *self, GArray *members, const gchar *name, GError **error)
+{
+  GTorchMember *member = find_member (members, name);
+
+  if (belongs_to_class (self, name))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: '%s' is part of the layer and cannot be removed, but it can be set to "
+                      "none"),
+                   gtorch_module_type_name (self), name);
+      return FALSE;
+    }
+  g_array_remove_index (members, (guint) (member - (GTorchMember *) (gpointer) members->data));
+  g_atomic_int_inc (&gtorch_module_changes);
+  return TRUE;
+}
+
+/**
+ * gtorch_module_unregister:
+ * @self: a module
+ * @name: the name of a parameter, buffer or module of this module
+ * @error: return location for an error
+ *
+ * Removes a parameter, a buffer or a module. What a layer computes with, such as the weight of
+ * [class@Linear], stays: [method@Module.register_parameter] can set it to %NULL. The modules in a
+ * [class@Sequential] are removed with its own functions.
+ *
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if there is nothing of this name or it cannot be
+ *   removed
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_unregister (GTorchModule *self, const gchar *name, GError **error)
+{
+  GTorchModulePrivate *priv;
+  guint position;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  g_return_val_if_fail (name != NULL, FALSE);
+
+  priv = gtorch_module_get_private (self);
+  if (find_member (priv->parameters, name) != NULL)
+    return remove_tensor (self, priv->parameters, name, error);
+  if (find_member (priv->buffers, name) != NULL)
+    return remove_tensor (self, priv->buffers, name, error);
+  if (find_child (priv, name, &position) && !GTORCH_IS_SEQUENTIAL (self))
+    {
+      g_ptr_array_remove_index (priv->child_names, position);
+      gtorch_object_list_splice (priv->children, position, 1, NULL, 0);
+      g_atomic_int_inc (&gtorch_module_changes);
+      return TRUE;
+    }
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("%s: there is no parameter, buffer or module '%s' that could be removed"),
+               gtorch_module_type_name (self), name);
+  return FALSE;
 }
 
 static void

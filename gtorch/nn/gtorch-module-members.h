@@ -9,6 +9,31 @@
 
 G_BEGIN_DECLS
 
+/**
+ * GTorchMemberKind:
+ * @GTORCH_MEMBER_KIND_NONE: there is nothing of the name
+ * @GTORCH_MEMBER_KIND_PARAMETER: a parameter, perhaps one that the module does not have
+ * @GTORCH_MEMBER_KIND_BUFFER: a buffer, perhaps one that the module does not have
+ * @GTORCH_MEMBER_KIND_MODULE: a module
+ *
+ * What a name stands for in a module.
+ *
+ * Since: 0.1
+ */
+typedef enum
+{
+  GTORCH_MEMBER_KIND_NONE,
+  GTORCH_MEMBER_KIND_PARAMETER,
+  GTORCH_MEMBER_KIND_BUFFER,
+  GTORCH_MEMBER_KIND_MODULE,
+} GTorchMemberKind;
+
+GTORCH_AVAILABLE_IN_0_1
+GType gtorch_member_kind_get_type (void) G_GNUC_CONST;
+#define GTORCH_TYPE_MEMBER_KIND (gtorch_member_kind_get_type ())
+
+GTORCH_AVAILABLE_IN_0_1
+GTorchMemberKind gtorch_module_get_member_kind (GTorchModule *self, const gchar *name);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_module_register_parameter (GTorchModule *self, const gchar *name,
                                            GTorchParameter *parameter, GError **error);
@@ -16,8 +41,14 @@ GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_module_register_buffer (GTorchModule *self, const gchar *name, GTorchTensor *buffer,
                                         gboolean persistent, GError **error);
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_set_buffer (GTorchModule *self, const gchar *name, GTorchTensor *buffer,
+                                   GError **error);
+GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_module_register_module (GTorchModule *self, const gchar *name, GTorchModule *module,
                                         GError **error);
+
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_unregister (GTorchModule *self, const gchar *name, GError **error);
 
 GTORCH_AVAILABLE_IN_0_1
 GTorchParameter *gtorch_module_get_parameter (GTorchModule *self, const gchar *path,
@@ -47,23 +78,6 @@ GTORCH_AVAILABLE_IN_0_1
 GListModel *gtorch_module_get_modules (GTorchModule *self) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 gchar **gtorch_module_get_module_names (GTorchModule *self) G_GNUC_WARN_UNUSED_RESULT;
-GTORCH_AVAILABLE_IN_0_1
-gint64 gtorch_module_count_parameters (GTorchModule *self, gboolean trainable_only);
-
-GTORCH_AVAILABLE_IN_0_1
-GHashTable *gtorch_module_state_dict (GTorchModule *self) G_GNUC_WARN_UNUSED_RESULT;
-GTORCH_AVAILABLE_IN_0_1
-gchar **gtorch_module_get_state_names (GTorchModule *self) G_GNUC_WARN_UNUSED_RESULT;
-GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_module_load_state_dict (GTorchModule *self, GHashTable *state, gboolean strict,
-                                        GError **error);
-GTORCH_AVAILABLE_IN_0_1
-GPtrArray *gtorch_module_state_lists (GTorchModule *self, gchar ***names) G_GNUC_WARN_UNUSED_RESULT;
-GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_module_load_state_lists (GTorchModule *self, const gchar *const *names,
-                                         GTorchTensor **tensors, gsize n_tensors, gboolean strict,
-                                         GError **error);
-
 /**
  * GTorchForwardPreHook:
  * @module: the module

@@ -8,6 +8,7 @@
 #include <gtorch/gtorch-object-list-private.h>
 #include <gtorch/gtorch-tensor-private.h>
 #include <gtorch/nn/gtorch-module-members.h>
+#include <gtorch/nn/gtorch-module-state.h>
 #include <gtorch/nn/gtorch-module.h>
 
 G_BEGIN_DECLS

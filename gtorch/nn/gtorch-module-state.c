@@ -5,6 +5,8 @@
 
 #include "config.h"
 
+#include "gtorch-module-state.h"
+
 #include <glib/gi18n-lib.h>
 #include <string.h>
 

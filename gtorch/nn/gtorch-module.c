@@ -197,6 +197,26 @@ gtorch_module_is_usable (GTorchModule *self, GError **error)
   return FALSE;
 }
 
+/**
+ * gtorch_module_check:
+ * @self: a module
+ * @error: return location for an error
+ *
+ * Tells whether the module was constructed with properties that fit together. A layer that was not
+ * fails with the same error when it is used; constructors such as [ctor@Linear.new] report it
+ * themselves.
+ *
+ * Returns: %TRUE, or %FALSE with the error of the construction
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_check (GTorchModule *self, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  return gtorch_module_is_usable (self, error);
+}
+
 GTorchTensor *
 gtorch_module_check_output (GTorchModule *self, GTorchTensor *output, GError *local, GError **error)
 {

@@ -64,6 +64,8 @@ GTorchTensor *gtorch_module_forward_finish (GTorchModule *self, GAsyncResult *re
                                             GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_check (GTorchModule *self, GError **error);
+GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_module_get_training (GTorchModule *self);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_module_set_training (GTorchModule *self, gboolean training);
@@ -81,6 +83,8 @@ gboolean gtorch_module_set_requires_grad (GTorchModule *self, gboolean requires_
                                           GError **error);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_module_apply (GTorchModule *self, GTorchModuleFunc func, gpointer user_data);
+GTORCH_AVAILABLE_IN_0_1
+gint64 gtorch_module_count_parameters (GTorchModule *self, gboolean trainable_only);
 GTORCH_AVAILABLE_IN_0_1
 gchar *gtorch_module_to_string (GTorchModule *self) G_GNUC_WARN_UNUSED_RESULT;
 

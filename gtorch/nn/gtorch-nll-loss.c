@@ -19,36 +19,17 @@
 struct _GTorchNLLLoss
 {
   GTorchLoss parent_instance;
-  gpointer weight;
   gint64 ignore_index;
 };
 
 /* clang-format off */
 static const GTorchField fields[] = {
-  { "weight", GTORCH_FIELD_OBJECT, GTORCH_FIELD (GTorchNLLLoss, weight), 0, gtorch_tensor_get_type },
-  { "ignore-index", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchNLLLoss, ignore_index), -100 },
+  { "weight", GTORCH_FIELD_BUFFER, 0, 0, NULL, TRUE },
+  { "ignore-index", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchNLLLoss, ignore_index), -100, NULL, TRUE },
 };
 /* clang-format on */
 
 G_DEFINE_TYPE (GTorchNLLLoss, gtorch_nll_loss, GTORCH_TYPE_LOSS)
-
-static void
-gtorch_nll_loss_constructed (GObject *object)
-{
-  GTorchNLLLoss *self = GTORCH_NLL_LOSS (object);
-  GTorchModule *module = GTORCH_MODULE (object);
-
-  if (self->weight != NULL)
-    gtorch_module_register_buffer (module, "weight", self->weight, TRUE, NULL);
-  G_OBJECT_CLASS (gtorch_nll_loss_parent_class)->constructed (object);
-}
-
-static void
-gtorch_nll_loss_finalize (GObject *object)
-{
-  gtorch_fields_clear (object, fields, G_N_ELEMENTS (fields));
-  G_OBJECT_CLASS (gtorch_nll_loss_parent_class)->finalize (object);
-}
 
 static GTorchTensor *
 gtorch_nll_loss_compute (GTorchLoss *module, GTorchTensor *input, GTorchTensor *target,
@@ -64,8 +45,6 @@ gtorch_nll_loss_compute (GTorchLoss *module, GTorchTensor *input, GTorchTensor *
 static void
 gtorch_nll_loss_class_init (GTorchNLLLossClass *klass)
 {
-  G_OBJECT_CLASS (klass)->constructed = gtorch_nll_loss_constructed;
-  G_OBJECT_CLASS (klass)->finalize = gtorch_nll_loss_finalize;
   GTORCH_LOSS_CLASS (klass)->compute = gtorch_nll_loss_compute;
 
   /**
@@ -89,6 +68,7 @@ gtorch_nll_loss_class_init (GTorchNLLLossClass *klass)
 static void
 gtorch_nll_loss_init (GTorchNLLLoss *self)
 {
+  gtorch_module_register_buffer (GTORCH_MODULE (self), "weight", NULL, TRUE, NULL);
 }
 
 /**

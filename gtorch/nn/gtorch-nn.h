@@ -25,6 +25,7 @@
 #include <gtorch/nn/gtorch-loss.h>
 #include <gtorch/nn/gtorch-max-pool2d.h>
 #include <gtorch/nn/gtorch-module-members.h>
+#include <gtorch/nn/gtorch-module-state.h>
 #include <gtorch/nn/gtorch-module.h>
 #include <gtorch/nn/gtorch-mse-loss.h>
 #include <gtorch/nn/gtorch-nll-loss.h>

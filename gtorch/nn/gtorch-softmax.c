@@ -24,7 +24,7 @@ struct _GTorchSoftmax
 
 /* clang-format off */
 static const GTorchField fields[] = {
-  { "dim", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchSoftmax, dim), -1 },
+  { "dim", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchSoftmax, dim), -1, NULL, TRUE },
 };
 /* clang-format on */
 

@@ -58,7 +58,7 @@ def run(case):
             value = method(*args.values())
         else:
             sizes = [args.pop(key) for key in ('shape', 'dims', 'repeats') if key in args]
-            value = method(*sizes, **args)
+            value = method(*sizes, **args) if callable(method) else method
         names[result] = value
     return names[case['result']] if 'result' in case else value
 

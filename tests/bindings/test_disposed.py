@@ -69,7 +69,7 @@ MAKERS = {
     'Sequential': lambda: nn.Sequential(nn.Linear(2, 2), nn.ReLU()),
     'CrossEntropyLoss': lambda: nn.CrossEntropyLoss(ones(2)),
     'NLLLoss': lambda: nn.NLLLoss(ones(2)),
-    'BCEWithLogitsLoss': lambda: nn.BCEWithLogitsLoss(ones(2), ones(2)),
+    'BCEWithLogitsLoss': lambda: nn.BCEWithLogitsLoss(ones(2), pos_weight=ones(2)),
     'MSELoss': lambda: nn.MSELoss(),
     'SGD': lambda: GTorch.optim.SGD([nn.Parameter(ones(2))], momentum=0.9),
     'Adam': lambda: GTorch.optim.Adam([nn.Parameter(ones(2))]),

@@ -43,6 +43,12 @@ def _dtype_text(self):
 
 
 DType.__repr__ = DType.__str__ = _dtype_text
+for _name, _raw in (
+    ('is_floating_point', DType.is_floating_point),
+    ('is_complex', DType.is_complex),
+    ('itemsize', DType.get_size),
+):
+    setattr(DType, _name, property(lambda self, raw=_raw: raw(self)))
 for _value in DType.__enum_values__.values():
     if _value != DType.NONE:
         export(DType.get_name(_value), _value)
@@ -66,7 +72,7 @@ def _tensor_class():
 
 
 # What takes more kinds of arguments than the operation of the name.
-REPLACED = ('clamp', 'max', 'median', 'min', 'repeat_interleave', 'split', 'to')
+REPLACED = ('clamp', 'imag', 'max', 'median', 'min', 'real', 'repeat_interleave', 'split', 'to')
 
 Tensor = export('Tensor', override(_tensor_class()))
 if mixin is not None:
@@ -75,7 +81,8 @@ if mixin is not None:
     has_hook = mixin.set_up(Tensor, _fallbacks, _members, RawTensor.new_from_ints([0], [], 0, None))
 
 for _name, _function in ops.FUNCTIONS.items():
-    export(_name, getattr(Tensor, _name) if _name in ops.METHODS else _function)
+    _method = getattr(Tensor, _name) if _name in ops.METHODS else _function
+    export(_name, _function if isinstance(_method, property) else _method)
 for _name in ('tensor', 'as_tensor', 'from_dlpack', 'from_numpy', 'arange', 'full'):
     export(_name, getattr(create, _name))
 

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Mixed precision, in the words of torch.amp."""
 
+import types
 from contextlib import ContextDecorator
 
 from gi.overrides import override
 from gi.overrides._gtorch_convert import (
     GTorch,
     RawTensor,
+    convert_bool,
     convert_dtype,
     convert_enum,
     convert_tensors,
@@ -111,26 +113,39 @@ class GradScaler(RawScaler):
         return RawScaler.is_enabled(self)
 
 
-class _Precision:
-    """torch.backends.cuda.matmul and torch.backends.cudnn: settings of all GPUs."""
+def _devices():
+    n = GTorch.DeviceManager.get_default().get_device_count()
+    return [GTorch.Device.cpu()] + [GTorch.Device.cuda(i) for i in range(n)]
 
-    def __init__(self, prop):
-        self._prop = prop
 
-    def _devices(self):
-        return [GTorch.Device.cpu()] + [
-            GTorch.Device.cuda(i) for i in range(GTorch.DeviceManager.get_default().get_device_count())
-        ]
+def _of_all_devices(name):
+    """A setting of PyTorch's that all devices share: a property of each of them here."""
 
-    @property
-    def fp32_precision(self):
-        """'ieee', 'tf32' or 'bf16'."""
-        return self._devices()[-1].get_property(self._prop).value_nick
+    def get(self):
+        return getattr(_devices()[-1], name)
 
-    @fp32_precision.setter
-    def fp32_precision(self, value):
-        for device in self._devices():
-            device.set_property(self._prop, convert_enum(GTorch.Precision, value))
+    def set_(self, value):
+        for device in _devices():
+            setattr(device, name, value)
+
+    return property(get, set_)
+
+
+def _precision(name):
+    """'ieee', 'tf32' or 'bf16'."""
+
+    def get(self):
+        return getattr(_devices()[-1], name).value_nick
+
+    def set_(self, value):
+        for device in _devices():
+            setattr(device, name, value)
+
+    return property(get, set_)
+
+
+class _Settings(types.ModuleType):
+    """A module in which only what is there can be set."""
 
     @property
     def allow_tf32(self):
@@ -139,7 +154,31 @@ class _Precision:
 
     @allow_tf32.setter
     def allow_tf32(self, value):
-        self.fp32_precision = 'tf32' if value else 'ieee'
+        self.fp32_precision = 'tf32' if convert_bool(value) else 'ieee'
+
+    def __setattr__(self, name, value):
+        if not name.startswith('__') and not hasattr(getattr(type(self), name, None), '__set__'):
+            raise AttributeError(f'{self.__name__} has no setting {name!r}')
+        super().__setattr__(name, value)
+
+
+class _Group(types.ModuleType):
+    """A module of such modules."""
+
+    def __setattr__(self, name, value):
+        if not name.startswith('__'):
+            raise AttributeError(f'{self.__name__} has no setting {name!r}')
+        super().__setattr__(name, value)
+
+
+class _Matmul(_Settings):
+    fp32_precision = _precision('matmul_precision')
+
+
+class _Convolutions(_Settings):
+    fp32_precision = _precision('conv_precision')
+    benchmark = _of_all_devices('benchmark')
+    deterministic = _of_all_devices('deterministic')
 
 
 RAW = {name: getattr(GTorch, name) for name in ('is_autocast_enabled', 'get_autocast_dtype')}
@@ -155,5 +194,13 @@ def install(export, submodule, _ops):
         export(name, value)
     members['GradScaler'] = export('GradScaler', override(GradScaler))
     submodule('amp', 'Mixed precision.', members)
-    cuda = submodule('backends.cuda', 'Settings of GPUs.', {'matmul': _Precision('matmul-precision')})
-    submodule('backends', 'Settings.', {'cuda': cuda, 'cudnn': _Precision('conv-precision')})
+    parts = {}
+    for name, kind, doc in (
+        ('backends.cuda.matmul', _Matmul, 'Matrix products.'),
+        ('backends.cudnn', _Convolutions, 'Convolutions.'),
+    ):
+        parts[name] = submodule(name, doc, {})
+        parts[name].__class__ = kind
+    cuda = submodule('backends.cuda', 'Settings of GPUs.', {'matmul': parts['backends.cuda.matmul']})
+    cuda.__class__ = _Group
+    submodule('backends', 'Settings.', {'cuda': cuda, 'cudnn': parts['backends.cudnn']}).__class__ = _Group

@@ -7,6 +7,8 @@ from operator import index
 
 from gi.module import get_introspection_module
 
+from gi.overrides import _gtorch_properties  # noqa: F401, before any class is made
+
 GTorch = get_introspection_module('GTorch')
 RawTensor = GTorch.Tensor
 DType = GTorch.DType
@@ -61,23 +63,50 @@ def convert_enum(enum, value):
     return value
 
 
+def convert_whole(value):
+    """A whole number; a float is an error, never cut off. A dtype is an int to Python, but no number."""
+    if isinstance(value, DType):
+        raise TypeError(f'a whole number was expected, not the dtype {value}')
+    return index(value)
+
+
+def convert_double(value):
+    """A real number."""
+    kind = type(value)
+    if kind is float or kind is int:
+        return value
+    if isinstance(value, DType) or not hasattr(value, '__float__') or isinstance(value, str):
+        shown = f'the dtype {value}' if isinstance(value, DType) else kind.__name__
+        raise TypeError(f'a number was expected, not {shown}')
+    return float(value)
+
+
+def convert_bool(value):
+    """True or False; a dtype, a text or another number is none."""
+    if isinstance(value, bool) or type(value).__name__ in ('bool_', 'bool'):
+        return bool(value)
+    if type(value) is int and value in (0, 1):
+        return bool(value)
+    raise TypeError(f'True or False was expected, not {value!r}')
+
+
 def convert_ints(value):
-    """Whole numbers from one, several or None; a float is an error, never cut off."""
+    """Whole numbers from one, several or None."""
     if value is None:
         return ()
     if isinstance(value, (list, tuple)):
-        return [index(v) for v in value]
+        return [convert_whole(v) for v in value]
     if hasattr(value, '__index__') and not isinstance(value, RawTensor):
-        return (index(value),)
+        return (convert_whole(value),)
     if not hasattr(value, '__iter__'):
         raise TypeError(f'whole numbers were expected, not {type(value).__name__}')
-    return [index(v) for v in value]
+    return [convert_whole(v) for v in value]
 
 
 def convert_variadic(name, values, *rest):
     """The sizes of f(2, 3) or of f((2, 3)), and what else was given by position after the latter."""
     if not values or hasattr(values[0], '__index__'):
-        return [index(v) for v in values], *rest
+        return [convert_whole(v) for v in values], *rest
     given = values[1:]
     if len(given) > len(rest):
         raise TypeError(f'{name}() takes the sizes as numbers or as one list')
@@ -86,6 +115,8 @@ def convert_variadic(name, values, *rest):
 
 def is_number(value):
     """Is it something that may stand where the row has a scalar form?"""
+    if isinstance(value, DType):
+        return False
     return isinstance(value, (int, float, complex)) or (
         isinstance(value, numbers.Number) or type(value).__name__ in ('bool_', 'bool')
     )

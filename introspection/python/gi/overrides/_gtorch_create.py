@@ -12,6 +12,7 @@ from gi.overrides._gtorch_convert import (
     RawTensor,
     convert_device,
     convert_dtype,
+    convert_ints,
 )
 
 BUFFER_FORMATS = {
@@ -57,7 +58,7 @@ def _from_list(data, dtype, device):
     _flatten(data, shape, 0, values)
     kinds = {type(v) for v in values}
     for kind in kinds:
-        if not issubclass(kind, (bool, int, float, complex)):
+        if kind is DType or not issubclass(kind, (bool, int, float, complex)):
             raise TypeError(f'a tensor is made of numbers, not of {kind.__name__}')
     if any(issubclass(k, complex) for k in kinds):
         wide = dtype == DType.COMPLEX128 or GTorch.get_default_dtype() == DType.FLOAT64
@@ -137,10 +138,18 @@ def from_numpy(array):
     return from_dlpack(array)
 
 
+def _number(value):
+    """@value, which must not be a dtype: those are ints to Python."""
+    if isinstance(value, DType):
+        raise TypeError(f'a number was expected, not the dtype {value}')
+    return value
+
+
 def arange(start, end=None, step=1, dtype=None, device=None):
     """The numbers from start (0 if one number is given) up to before end, step apart."""
     if end is None:
         start, end = 0, start
+    start, end, step = (_number(v) for v in (start, end, step))
     dtype = convert_dtype(dtype)
     if dtype == DType.NONE and all(isinstance(v, numbers.Integral) for v in (start, end, step)):
         dtype = DType.INT64
@@ -149,12 +158,12 @@ def arange(start, end=None, step=1, dtype=None, device=None):
 
 def full(shape, value, dtype=None, device=None):
     """A tensor in which every element is value."""
-    dtype = convert_dtype(dtype)
+    dtype, value = convert_dtype(dtype), _number(value)
     if dtype == DType.NONE and isinstance(value, bool):
         dtype = DType.BOOL
     elif dtype == DType.NONE and isinstance(value, numbers.Integral):
         dtype = DType.INT64
-    shape = [shape] if isinstance(shape, numbers.Integral) else list(shape)
+    shape = convert_ints(shape)
     if isinstance(value, complex):
         return tensor(value, dtype or DType.COMPLEX64, device).expand(shape).clone()
     return GTorch.full(shape, value, dtype, convert_device(device))

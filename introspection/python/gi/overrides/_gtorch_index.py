@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What stands between the brackets of t[…], as one list of integers and the tensors among it."""
 
-from operator import index
-
-from gi.overrides._gtorch_convert import RawTensor
+from gi.overrides._gtorch_convert import RawTensor, convert_whole as index
 
 INT, SLICE, ELLIPSIS, NEW_AXIS, TENSOR, BOOL = range(6)  # GTorchIndexKind
 MAX = 2**63 - 1

@@ -1,31 +1,25 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Modules, layers and optimizers: GTorch.Module to derive from, GTorch.nn, GTorch.optim."""
+"""Modules: GTorch.Module to derive from, and GTorch.nn."""
 
 from gi.overrides import override
-from gi.repository import Gio, GLib
+from gi.repository import GLib, GObject
 
 from gi.overrides import _gtorch_hooks as hooks
+from gi.overrides import _gtorch_layers as layers
+from gi.overrides import _gtorch_optim as optim
 from gi.overrides import _gtorch_state as state
-from gi.overrides._gtorch_convert import (
-    DType,
-    GTorch,
-    RawTensor,
-    convert_device,
-    convert_dtype,
-    convert_enum,
-    convert_ints,
-)
+from gi.overrides._gtorch_convert import DType, GTorch, RawTensor, convert_device, convert_dtype
+from gi.overrides._gtorch_properties import set_attribute
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
 RawModule = GTorch.Module
-RawOptimizer = GTorch.Optimizer
 
 
-def _do_forward(self, value):
+def _do_forward(self, *values):
     """What C calls. An exception of Python's waits in the module for whoever called it."""
     try:
-        result = self.forward(value)
+        result = self.forward(*values)
         if not isinstance(result, RawTensor):
             raise TypeError(f'forward() gave {type(result).__name__}, not a tensor')
         return result
@@ -49,8 +43,9 @@ class Module(RawModule):
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if 'forward' in vars(cls):
-            cls.do_forward = _do_forward
+        if 'forward' in vars(cls) and cls.__module__ != OVERRIDES:
+            name = 'do_compute' if issubclass(cls, GTorch.Loss) else 'do_forward'
+            setattr(cls, name, _do_forward)
 
     def __call__(self, *inputs):
         """Runs the module, with its hooks."""
@@ -66,26 +61,74 @@ class Module(RawModule):
                 raise original from None
             raise error
 
-    def __setattr__(self, name, value):
+    def _own_kind(self, name):
+        """What this module has by the name: 'parameter', 'buffer', 'module' or None."""
+        try:
+            kind = self.get_member_kind(name)
+        except RuntimeError:  # before Module.__init__()
+            return None
+        return None if kind == GTorch.MemberKind.NONE else kind.value_nick
+
+    def _take(self, name, value):
+        """Assigns to a parameter, buffer or module; False if the name is something else's."""
+        own = kind = self._own_kind(name)
         if isinstance(value, GTorch.Parameter):
-            self.register_parameter(name, value)
+            kind = 'parameter'
         elif isinstance(value, RawModule):
-            self.register_module(name, value)
-        super().__setattr__(name, value)
+            kind = 'module'
+        if kind is None:
+            return False
+        expected = {'parameter': GTorch.Parameter, 'buffer': RawTensor, 'module': RawModule}[kind]
+        if value is not None and not isinstance(value, expected):
+            raise TypeError(
+                f'{type(self).__name__}.{name} is a {kind}: a {type(value).__name__} cannot be '
+                f'assigned to it, only a {expected.__name__} or None'
+            )
+        if own not in (None, kind) or (kind == 'module' and value is None):
+            self.unregister(name)
+        if kind == 'buffer':
+            self.set_buffer(name, value)
+        elif kind == 'parameter' or value is not None:
+            getattr(RawModule, f'register_{kind}')(self, name, value)
+        return True
+
+    def __setattr__(self, name, value):
+        if name.startswith('_') or not self._take(name, value):
+            set_attribute(self, name, value)
+        elif not hasattr(type(self), name):
+            GObject.Object.__setattr__(self, name, value)  # found sooner than by __getattr__()
+
+    def __delattr__(self, name):
+        if not name.startswith('_') and self._own_kind(name) is not None:
+            self.unregister(name)
+            self.__dict__.pop(name, None)
+        else:
+            super().__delattr__(name)
 
     def __getattr__(self, name):
         # only what is not found otherwise comes here
         if not name.startswith('_'):
-            for names, get in (
-                (self.get_child_names, self.get_module),
-                (lambda: self.get_parameter_names(False), self.get_parameter),
-                (lambda: self.get_buffer_names(False), self.get_buffer),
-            ):
-                if name in names():
-                    return get(name)
+            kind = self._own_kind(name)
+            if kind == 'module':
+                return self.get_module(name)
+            if kind is not None:
+                names = getattr(self, f'get_{kind}_names')(False)
+                return getattr(self, f'get_{kind}')(name) if name in names else None
         raise AttributeError(f'{type(self).__name__} has no attribute {name!r}')
 
-    training = property(lambda self: self.get_training())
+    def register_parameter(self, name, parameter):
+        """Adds a parameter, or None for one that this module does not have."""
+        RawModule.register_parameter(self, name, parameter)
+        if not hasattr(type(self), name):
+            GObject.Object.__setattr__(self, name, parameter)
+
+    def register_module(self, name, module):
+        """Puts a module into this one."""
+        RawModule.register_module(self, name, module)
+        if not hasattr(type(self), name):
+            GObject.Object.__setattr__(self, name, module)
+
+    add_module = register_module
 
     def parameters(self, recurse=True):
         """The parameters, those of children too."""
@@ -108,6 +151,8 @@ class Module(RawModule):
 
     def register_buffer(self, name, buffer, persistent=True):
         RawModule.register_buffer(self, name, buffer, persistent)
+        if not hasattr(type(self), name):
+            GObject.Object.__setattr__(self, name, buffer)
 
     def train(self, mode=True):
         RawModule.train(self, mode)
@@ -149,155 +194,22 @@ class Module(RawModule):
         return self.to_string()
 
 
-# Arguments of the layers after the class: (name, default), or (name,) for what must be given.
-LAYERS = {
-    'Linear': [('in_features',), ('out_features',), ('bias', True)],
-    'Conv2d': [
-        ('in_channels',),
-        ('out_channels',),
-        ('kernel_size',),
-        ('stride', 1),
-        ('padding', 0),
-        ('bias', True),
-    ],
-    'MaxPool2d': [('kernel_size',), ('stride', -1), ('padding', 0)],
-    'AvgPool2d': [('kernel_size',), ('stride', -1), ('padding', 0)],
-    'AdaptiveAvgPool2d': [('output_size',)],
-    'BatchNorm1d': [('num_features',)],
-    'BatchNorm2d': [('num_features',)],
-    'LayerNorm': [('normalized_shape',), ('eps', 1e-5), ('elementwise_affine', True), ('bias', True)],
-    'Embedding': [('num_embeddings',), ('embedding_dim',), ('padding_idx', -1)],
-    'Dropout': [('p', 0.5)],
-    'Flatten': [('start_dim', 1), ('end_dim', -1)],
-    'GELU': [('tanh_approximation', False)],
-    'LeakyReLU': [('negative_slope', 0.01)],
-    'Softmax': [('dim', -1)],
-    'LogSoftmax': [('dim', -1)],
-    'Identity': [],
-    'ReLU': [],
-    'SiLU': [],
-    'Sigmoid': [],
-    'Tanh': [],
-    'CrossEntropyLoss': [('weight', None), ('reduction', 'mean')],
-    'NLLLoss': [('weight', None), ('reduction', 'mean')],
-    'MSELoss': [('reduction', 'mean')],
-    'L1Loss': [('reduction', 'mean')],
-    'BCEWithLogitsLoss': [('weight', None), ('pos_weight', None), ('reduction', 'mean')],
-}
-
-OPTIMIZERS = {
-    'SGD': ([('lr', 1e-3), ('momentum', 0.0)], ('weight_decay', 'nesterov', 'dampening', 'capturable')),
-    'Adam': ([('lr', 1e-3)], ('betas', 'eps', 'weight_decay', 'amsgrad', 'capturable')),
-    'AdamW': ([('lr', 1e-3), ('weight_decay', 1e-2)], ('betas', 'eps', 'amsgrad', 'capturable')),
-}
-
-
-def _bind(name, spec, args, options):
-    """The arguments in order; what is left over stays in @options."""
-    if len(args) > len(spec):
-        raise TypeError(f'{name}() takes {len(spec)} arguments, {len(args)} were given')
-    values = list(args)
-    for key, *default in spec[len(args) :]:
-        if key in options:
-            values.append(options.pop(key))
-        elif default:
-            values.append(default[0])
-        else:
-            raise TypeError(f'{name}() needs {key}')
-    return values
-
-
-def _layer(name, spec):
-    raw = getattr(GTorch, name)
-
-    def new(cls, *args, **options):
-        if cls is not made:
-            raise TypeError(f'derive from GTorch.Module and keep a {name} in it')
-        values = _bind(name, spec, args, options)
-        if options:
-            raise TypeError(f'{name}() has no argument {next(iter(options))!r}')
-        for i, (key, *_default) in enumerate(spec):
-            if key == 'reduction':
-                values[i] = convert_enum(GTorch.Reduction, values[i])
-            elif key == 'normalized_shape':
-                values[i] = convert_ints(values[i])
-        return raw.new(*values)
-
-    members = {'__module__': OVERRIDES, '__new__': new, '__init__': lambda self, *a, **k: None}
-    members['__doc__'] = raw.__doc__
-    if issubclass(raw, GTorch.Loss):
-        members['__call__'] = lambda self, value, target: GTorch.Loss.forward(self, value, target)
-    made = type(raw)(name, (raw,), members)
-    return override(made)
-
-
-def _list_model(params):
-    """A list model of what is one, or of parameters."""
-    if isinstance(params, Gio.ListModel):
-        return params
-    store = Gio.ListStore.new(RawTensor.__gtype__)
-    for param in params:
-        store.append(param)
-    return store
-
-
-class Optimizer(RawOptimizer):
-    """What optimizers are derived from."""
-
-    __module__ = OVERRIDES
-
-    def state_dict(self):
-        return state.pairs(self.state_lists())
-
-    def load_state_dict(self, table):
-        self.load_state_lists(*state.lists('load_state_dict', 'state', table))
-
-
-def _optimizer(name, spec, properties):
-    raw = getattr(GTorch, name)
-
-    def new(cls, params, *args, **options):
-        values = _bind(name, spec, args, options)
-        made = raw.new(_list_model(params), *values)
-        betas = options.pop('betas', None)
-        if betas is not None:
-            options['beta1'], options['beta2'] = betas
-        for key, value in options.items():
-            if key not in (*properties, 'beta1', 'beta2'):
-                raise TypeError(f'{name}() has no argument {key!r}')
-            if key == 'weight_decay':
-                for group in made.get_param_groups():
-                    group.set_weight_decay(value)
-            else:
-                made.set_property(key.replace('_', '-'), value)
-        made.check()
-        return made
-
-    members = {
-        '__module__': OVERRIDES,
-        '__new__': new,
-        '__init__': lambda self, *a, **k: None,
-        'zero_grad': lambda self, set_to_none=True: GTorch.Optimizer.zero_grad(self, set_to_none),
-        'lr': property(
-            lambda self: self.get_learning_rate(),
-            lambda self, value: self.set_learning_rate(value),
-        ),
-    }
-    cls = type(raw)(name, (raw,), members)
-    return override(cls)
-
-
 def _sequential():
     class Sequential(GTorch.Sequential):
         """One module after the other: GTorch.nn.Sequential(a, b, c)."""
 
         __module__ = OVERRIDES
 
-        def __new__(cls, *modules):
-            return GTorch.Sequential.new_from_modules(list(modules))
-
         def __init__(self, *modules):
-            pass
+            for module in modules:
+                if not isinstance(module, RawModule):
+                    kind = type(module).__name__
+                    raise TypeError(f'{type(self).__name__}() takes modules, not {kind}')
+            GObject.Object.__init__(self)
+            for module in modules:
+                self.append(module)
+
+        forward = layers.forward_of(GTorch.Sequential)
 
         def __len__(self):
             return len(self.get_children())
@@ -316,6 +228,9 @@ class Parameter(GTorch.Parameter):
 
     __module__ = OVERRIDES
 
+    def __init_subclass__(cls, **_options):
+        raise TypeError('Parameter cannot be derived from: a tensor of C has no other class')
+
     def __new__(cls, data, requires_grad=True):
         return GTorch.Parameter.new(data, requires_grad)
 
@@ -329,11 +244,8 @@ def install(export, submodule, ops):
     nn = {'Module': Module}
     for cls in (_sequential(), Parameter):
         nn[cls.__name__] = export(cls.__name__, override(cls))
-    for name, spec in LAYERS.items():
-        nn[name] = export(name, _layer(name, spec))
+    for name, spec in layers.LAYERS.items():
+        nn[name] = export(name, layers.layer(name, spec))
     nn['functional'] = submodule('nn.functional', 'Operations as functions.', ops.FUNCTIONS)
     submodule('nn', 'Modules and layers.', nn)
-    optim = {'Optimizer': export('Optimizer', override(Optimizer))}
-    for name, (spec, properties) in OPTIMIZERS.items():
-        optim[name] = export(name, _optimizer(name, spec, properties))
-    submodule('optim', 'Optimizers.', optim)
+    optim.install(export, submodule)

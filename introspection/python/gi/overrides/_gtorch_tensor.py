@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What a tensor has in Python beside the operations: values, attributes, protocols."""
 
-from operator import index
-
 from gi.repository import GLib
 
 from gi.overrides import _gtorch_hooks as hooks
@@ -14,6 +12,7 @@ from gi.overrides._gtorch_convert import (
     RawTensor,
     convert_device,
     convert_dtype,
+    convert_whole as index,
     is_number,
     number_tensor,
 )
@@ -126,6 +125,10 @@ class TensorMethods:
     data = property(lambda self: self.detach())
     T = property(lambda self: self.permute(*range(self.ndim - 1, -1, -1)))
     mT = property(lambda self: self.transpose(-2, -1))
+    H = property(lambda self: self.conj().transpose(0, 1))
+    mH = property(lambda self: self.conj().transpose(-2, -1))
+    is_cuda = property(lambda self: self.device.type == 'cuda')
+    is_cpu = property(lambda self: self.device.type == 'cpu')
     itemsize = property(lambda self: DType.get_size(self.dtype))
     nbytes = property(lambda self: self.numel() * self.itemsize)
 
@@ -466,4 +469,6 @@ def extra_methods():
         'view_as': lambda self, other: self.view(other.shape),
         'expand_as': lambda self, other: self.expand(other.shape),
         'requires_grad_': TensorMethods.requires_grad_,
+        'real': property(ops.METHODS['real'], doc='The real parts; they share the memory.'),
+        'imag': property(ops.METHODS['imag'], doc='The imaginary parts; they share the memory.'),
     }

@@ -1,0 +1,114 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The properties of the library's objects as attributes, of every class when it is first used.
+
+PyGObject lets any name be set on an object and keeps it in the object's dictionary: optimizer.learning_rate
+would be such a name, and a misspelled one would be no error. Here a property is read and set by its name, what
+cannot be set raises, and so does a name that the class does not have. Classes that a program derives take further
+names, as classes of Python do."""
+
+from gi.module import IntrospectionModule, get_introspection_module
+from gi.repository import GObject
+
+OWN = ('gi.repository.GTorch', 'gi.overrides.GTorch', '__gi__')
+FLAGS = GObject.ParamFlags
+WHOLE = tuple(GObject.GType.from_name(f'g{name}') for name in ('int', 'uint', 'int64', 'uint64'))
+
+
+def python_class(kind):
+    """The class for a GType, which is made when it is first needed."""
+    if kind.pytype is None and kind.name.startswith('GTorch'):
+        getattr(get_introspection_module('GTorch'), kind.name[len('GTorch') :])
+    return kind.pytype
+
+
+def convert(owner, spec, value):
+    """What the property takes, from what a program gives: PyGObject takes any object for a bool."""
+    from gi.overrides import _gtorch_convert as conversions
+
+    kind = spec.value_type
+    name = f'{owner.__name__}.{spec.name.replace("-", "_")}'
+    if kind.is_a(GObject.TYPE_ENUM):
+        if kind.name == 'GTorchDType':
+            return conversions.convert_dtype(value)
+        return conversions.convert_enum(python_class(kind), value)
+    for types, function in (
+        ((GObject.TYPE_BOOLEAN,), conversions.convert_bool),
+        (WHOLE, conversions.convert_whole),
+        ((GObject.TYPE_DOUBLE,), conversions.convert_double),
+    ):
+        if kind in types:
+            try:
+                return function(value)
+            except TypeError as error:
+                raise TypeError(f'{name}: {error}') from None
+    if kind.is_a(GObject.TYPE_OBJECT) and value is not None:
+        if not isinstance(value, python_class(kind) or GObject.Object):
+            raise TypeError(f'{name} must be a {kind.name} or None, not {type(value).__name__}')
+    return value
+
+
+def attribute(spec, function=None):
+    """A Python property for one of GObject's; @function sets it, and can tell of an error."""
+    name = spec.name
+
+    def get(self):
+        return self.get_property(name)
+
+    def set_(self, value):
+        value = convert(type(self), spec, value)
+        if function is None:
+            self.set_property(name, value)
+        else:
+            function(self, value)
+
+    def refuse(self, value):
+        text = f'{type(self).__name__}.{name.replace("-", "_")} is fixed when the object is made'
+        raise AttributeError(text)
+
+    setter = None
+    if spec.flags & FLAGS.CONSTRUCT_ONLY:
+        setter = refuse
+    elif spec.flags & FLAGS.WRITABLE:
+        setter = set_
+    return property(get if spec.flags & FLAGS.READABLE else None, setter)
+
+
+def check_name(self, name):
+    """An error if @name cannot be set on an object of a class of the library's."""
+    cls = type(self)
+    if name.startswith('_') or cls.__module__ not in OWN:
+        return
+    found = getattr(cls, name, None)
+    if found is None and not hasattr(cls, name):
+        raise AttributeError(f'{cls.__name__} has no attribute {name!r} that could be set')
+    if not hasattr(type(found), '__set__'):
+        raise AttributeError(f'{cls.__name__}.{name} cannot be set: it belongs to the class')
+
+
+def set_attribute(self, name, value):
+    check_name(self, name)
+    GObject.Object.__setattr__(self, name, value)
+
+
+def prepare(cls):
+    """Gives @cls the properties that it adds to its base."""
+    for spec in GObject.list_properties(cls):
+        name = spec.name.replace('-', '_')
+        if spec.owner_type == cls.__gtype__ and not hasattr(cls, name):
+            setattr(cls, name, attribute(spec, getattr(cls, f'set_{name}', None)))
+    if cls.__base__ is GObject.Object and cls.__name__ != 'Tensor':
+        cls.__setattr__ = set_attribute
+
+
+class Module(IntrospectionModule):
+    """The namespace, which prepares classes when they are made."""
+
+    def __getattr__(self, name):
+        made = IntrospectionModule.__getattr__(self, name)
+        if isinstance(made, type) and issubclass(made, GObject.Object) and '__info__' in vars(made):
+            prepare(made)
+        return made
+
+
+get_introspection_module('GTorch').__class__ = Module
