@@ -4,16 +4,15 @@
 #pragma once
 
 #include <gio/gio.h>
-
 #include <gtorch/nn/gtorch-module.h>
 
 G_BEGIN_DECLS
 
 /**
  * GTorchMemberKind:
- * @GTORCH_MEMBER_KIND_NONE: there is nothing of the name
- * @GTORCH_MEMBER_KIND_PARAMETER: a parameter, perhaps one that the module does not have
- * @GTORCH_MEMBER_KIND_BUFFER: a buffer, perhaps one that the module does not have
+ * @GTORCH_MEMBER_KIND_NONE: nothing
+ * @GTORCH_MEMBER_KIND_PARAMETER: a parameter, perhaps one that is %NULL
+ * @GTORCH_MEMBER_KIND_BUFFER: a buffer, perhaps one that is %NULL
  * @GTORCH_MEMBER_KIND_MODULE: a module
  *
  * What a name stands for in a module.
@@ -78,6 +77,7 @@ GTORCH_AVAILABLE_IN_0_1
 GListModel *gtorch_module_get_modules (GTorchModule *self) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 gchar **gtorch_module_get_module_names (GTorchModule *self) G_GNUC_WARN_UNUSED_RESULT;
+
 /**
  * GTorchForwardPreHook:
  * @module: the module

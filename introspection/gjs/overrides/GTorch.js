@@ -14,6 +14,7 @@ const System = imports.system;
 const {operations} = imports.overrides._gtorch_ops;
 const convert = imports.overrides._gtorch_convert;
 const nn = imports.overrides._gtorch_nn;
+const properties = imports.overrides._gtorch_properties;
 
 let GTorch;
 
@@ -62,6 +63,38 @@ function nameOutputs(operation, value) {
     return result;
 }
 
+// x.add_scalar(2), as it is in C, takes what its arguments can hold: gjs would make NaN of anything.
+function makeForm(name, operation, owner, form, tail) {
+    const whole = `${name}${form}${tail}`;
+    const raw = owner[whole];
+    if (raw === undefined)
+        return;
+    const kind = form === '_int' ? 'int' : form === '_scalar' ? 'double' : null;
+    const args = operation.args.map(arg =>
+        arg[0] === operation.scalar && kind !== null ? [arg[0], kind, ...arg.slice(2)] : arg);
+    const tensors = [...args.keys()].filter(i => args[i][1] === 'Tensor' || args[i][1] === 'Tensor?');
+
+    owner[whole] = function (...given) {
+        const values = gather(whole, args, operation.method ? [this, ...given] : given);
+        for (const i of tensors) {
+            if (typeof values[i] === 'number')
+                values[i] = convert.tensor(values[i], values.find(v => v instanceof GTorch.Tensor));
+        }
+        countWrapper();
+        return operation.method ? raw.apply(values.shift(), values) : raw.apply(GTorch, values);
+    };
+    owner[whole].raw = raw;
+}
+
+function makeForms(name, operation, owner) {
+    for (const form of ['', ...operation.forms ?? []]) {
+        if (form !== '')
+            makeForm(name, operation, owner, form, '');
+        if (operation.inplace)
+            makeForm(name, operation, owner, form, '_inplace');
+    }
+}
+
 function makeWrapper(name, operation, owner, raw, tail) {
     const {args, forms, method, variadic, outputs} = operation;
     const scalar = args.findIndex(([argName]) => argName === operation.scalar);
@@ -71,9 +104,9 @@ function makeWrapper(name, operation, owner, raw, tail) {
 
     // Looking a method up costs more than calling it: only what is used is.
     function resolve() {
-        raw ??= owner[`${name}${tail}`];
-        rawScalar = owner[`${name}_scalar${tail}`] ?? null;
-        rawInt = forms?.includes('_int') ? owner[`${name}_int${tail}`] : rawScalar;
+        raw ??= owner[`${name}${tail}`].raw;
+        rawScalar = owner[`${name}_scalar${tail}`]?.raw ?? null;
+        rawInt = forms?.includes('_int') ? owner[`${name}_int${tail}`].raw : rawScalar;
     }
 
     return function (...given) {
@@ -106,6 +139,7 @@ function overrideOperations(prototype) {
             const inPlace = makeWrapper(name, operation, owner, null, '_inplace');
             owner[`${name}_`] = inPlace;
         }
+        makeForms(name, operation, owner);
         if (operation.method && GTorch[name] === undefined)
             GTorch[name] = (self, ...rest) => prototype[name].call(self, ...rest);
     }
@@ -160,8 +194,8 @@ function withGrad(enabled, func) {
 // func in a region of mixed precision: autocast('cuda', {dtype: GTorch.bfloat16}, () => model.forward(x)).
 function withAutocast(deviceType, ...rest) {
     const func = rest.pop();
-    const {dtype: wanted = null, enabled = true, cache_enabled: caches = GTorch.is_autocast_cache_enabled()} =
-        rest[0] ?? {};
+    const {dtype: wanted, enabled, cache_enabled: caches} = convert.options('autocast', rest[0] ?? {},
+        {dtype: null, enabled: true, cache_enabled: GTorch.is_autocast_cache_enabled()});
     let type = typeof deviceType === 'string' ? deviceType.split(':')[0] : deviceType;
     if (type instanceof GTorch.Device)
         type = type.get_device_type();
@@ -210,10 +244,11 @@ function overrideTensor(prototype) {
     };
     Object.assign(prototype, {
         backward(options = {}, ...flags) {
-            const isOptions = convert.isOptions(options);
             const [keep, more] = flags;
-            const given = isOptions ? options : {gradient: options, retain_graph: keep, create_graph: more};
-            const {gradient = null, retain_graph: retain, create_graph: create = false} = given;
+            const given = convert.isOptions(options)
+                ? options : {gradient: options, retain_graph: keep, create_graph: more};
+            const {gradient, retain_graph: retain, create_graph: create} = convert.options('backward', given,
+                {gradient: null, retain_graph: null, create_graph: false});
             return raw.backward.call(this, gradient, retain ?? create, create);
         },
         at(...items) {
@@ -284,8 +319,9 @@ function overrideFunctions() {
         enable_grad: func => withGrad(true, func),
         autocast: withAutocast,
         autograd_grad(outputs, inputs, options = {}) {
-            const {grad_outputs: weights = [], retain_graph: retain, create_graph: create = false} = options;
-            const unused = options.allow_unused ?? false;
+            const {grad_outputs: weights, retain_graph: retain, create_graph: create, allow_unused: unused} =
+                convert.options('autograd_grad', options,
+                    {grad_outputs: [], retain_graph: null, create_graph: false, allow_unused: false});
             return rawGrad([outputs].flat(), [inputs].flat(), weights, retain ?? create, create, unused);
         },
     });
@@ -332,5 +368,6 @@ function _init() {
     overrideFunctions();
     overrideRun();
     nn.setup(GTorch);
+    properties.setup(GTorch);
     GTorch.Device.cpu().connect('memory-pressure', collect);
 }

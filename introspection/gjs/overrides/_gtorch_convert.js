@@ -4,8 +4,8 @@
 // From JavaScript's values to what the introspected functions take. gjs takes 1.5 for an integer, a
 // string for an enum (as 0) and undefined for anything: here they are errors.
 
-/* exported argument device dtype encodeIndex enumeration isOptions item make setup tensor toArray
-   toTypedArray */
+/* exported argument describe device dtype encodeIndex enumeration integer isOptions item make number options
+   setup target tensor toArray toTypedArray */
 
 const {GLib} = imports.gi;
 
@@ -41,6 +41,28 @@ function describe(value) {
     if (typeof value === 'object')
         return value.constructor?.name ?? 'an object';
     return `${typeof value} ${String(value)}`;
+}
+
+// The members of an options object, with defaults; one that is not known is an error.
+function options(name, given, defaults) {
+    if (!isOptions(given))
+        throw new TypeError(`${name}: an object with options is wanted, not ${describe(given)}`);
+    for (const key in given) {
+        if (!Object.hasOwn(defaults, key))
+            throw new TypeError(`${name}: there is no option ${key}`);
+    }
+    const values = {...defaults};
+    for (const [key, value] of Object.entries(given)) {
+        if (value !== undefined)
+            values[key] = value;
+    }
+    return values;
+}
+
+function flag(name, argName, value) {
+    if (typeof value !== 'boolean')
+        throw new TypeError(`${name}: ${argName} must be true or false, not ${describe(value)}`);
+    return value;
 }
 
 function isInteger(value) {
@@ -103,6 +125,27 @@ function device(name, value) {
     return value;
 }
 
+// Where something goes: a device, a dtype, both, a tensor to be like, or options with them.
+function target(name, given) {
+    const found = {device: null, dtype: GTorch.DType.NONE};
+    for (const value of given) {
+        if (value instanceof GTorch.Tensor) {
+            Object.assign(found, {device: value.get_device(), dtype: value.get_dtype()});
+        } else if (isOptions(value)) {
+            const {device: where, dtype: kind} = options(name, value, {device: null, dtype: null});
+            found.device = device(name, where) ?? found.device;
+            found.dtype = kind === null ? found.dtype : dtype(name, kind);
+        } else if (value instanceof GTorch.Device || /^(cpu|cuda)(:|$)/.test(value)) {
+            found.device = device(name, value);
+        } else {
+            found.dtype = dtype(name, value);
+        }
+    }
+    if (found.device === null && found.dtype === GTorch.DType.NONE)
+        throw new TypeError(`${name}: a device, a dtype or a tensor is wanted, not ${given.map(describe)}`);
+    return found;
+}
+
 // A number as a tensor without dimensions, which takes part in type promotion by its kind only.
 function tensor(value, like = null) {
     return value instanceof GTorch.Tensor ? value : make(value, {device: like?.get_device() ?? null});
@@ -128,7 +171,7 @@ function argument(name, argName, kind, value) {
     case 'double':
         return number(name, argName, value);
     case 'bool':
-        return Boolean(value);
+        return flag(name, argName, value);
     case 'int[]':
         return integers(name, argName, value);
     case 'DType':
@@ -228,8 +271,9 @@ function fromNumbers(data, wanted, where) {
     return made;
 }
 
-function make(data, options = {}) {
-    const {dtype: wanted = null, device: where = null, requires_grad: grad = false, shape = null} = options;
+function make(data, given = {}) {
+    const {dtype: wanted, device: where, requires_grad: grad, shape} =
+        options('tensor', given, {dtype: null, device: null, requires_grad: false, shape: null});
     const kind = dtype('tensor', wanted);
     const place = device('tensor', where);
     let made;

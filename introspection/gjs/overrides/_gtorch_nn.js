@@ -18,6 +18,7 @@
 
 const {Gio, GLib, GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
+const properties = imports.overrides._gtorch_properties;
 const state = imports.overrides._gtorch_state;
 
 let GTorch;
@@ -26,18 +27,22 @@ let GTorch;
 const LAYERS = {
     Linear: [['in_features'], ['out_features'], ['bias', true]],
     Conv2d: [
-        ['in_channels'], ['out_channels'], ['kernel_size'], ['stride', 1], ['padding', 0], ['bias', true],
+        ['in_channels'], ['out_channels'], ['kernel_size'], ['stride', 1], ['padding', 0], ['dilation', 1],
+        ['groups', 1], ['bias', true],
     ],
-    MaxPool2d: [['kernel_size'], ['stride', -1], ['padding', 0]],
-    AvgPool2d: [['kernel_size'], ['stride', -1], ['padding', 0]],
+    MaxPool2d: [['kernel_size'], ['stride', null], ['padding', 0], ['dilation', 1], ['ceil_mode', false]],
+    AvgPool2d: [
+        ['kernel_size'], ['stride', null], ['padding', 0], ['ceil_mode', false], ['count_include_pad', true],
+    ],
     AdaptiveAvgPool2d: [['output_size']],
-    BatchNorm1d: [['num_features']],
-    BatchNorm2d: [['num_features']],
+    BatchNorm1d: [
+        ['num_features'], ['eps', 1e-5], ['momentum', 0.1], ['affine', true], ['track_running_stats', true],
+    ],
     LayerNorm: [['normalized_shape'], ['eps', 1e-5], ['elementwise_affine', true], ['bias', true]],
-    Embedding: [['num_embeddings'], ['embedding_dim'], ['padding_idx', -1]],
+    Embedding: [['num_embeddings'], ['embedding_dim'], ['padding_idx', null]],
     Dropout: [['p', 0.5]],
     Flatten: [['start_dim', 1], ['end_dim', -1]],
-    GELU: [['tanh_approximation', false]],
+    GELU: [['approximate', 'none']],
     LeakyReLU: [['negative_slope', 0.01]],
     Softmax: [['dim', -1]],
     LogSoftmax: [['dim', -1]],
@@ -46,12 +51,26 @@ const LAYERS = {
     SiLU: [],
     Sigmoid: [],
     Tanh: [],
-    CrossEntropyLoss: [['weight', null], ['reduction', 'mean']],
-    NLLLoss: [['weight', null], ['reduction', 'mean']],
+    CrossEntropyLoss: [
+        ['weight', null], ['ignore_index', -100], ['reduction', 'mean'], ['label_smoothing', 0],
+    ],
+    NLLLoss: [['weight', null], ['ignore_index', -100], ['reduction', 'mean']],
     MSELoss: [['reduction', 'mean']],
     L1Loss: [['reduction', 'mean']],
-    BCEWithLogitsLoss: [['weight', null], ['pos_weight', null], ['reduction', 'mean']],
+    BCEWithLogitsLoss: [['weight', null], ['reduction', 'mean'], ['pos_weight', null]],
 };
+LAYERS.BatchNorm2d = LAYERS.BatchNorm1d;
+
+const PAIRS = {
+    kernel_size: 'kernel_width',
+    stride: 'stride_width',
+    padding: 'padding_width',
+    dilation: 'dilation_width',
+    output_size: 'output_width',
+};
+
+// PyTorch still takes size_average and reduce by position, where these would stand.
+const BY_NAME = ['ignore_index', 'reduction', 'label_smoothing', 'pos_weight'];
 
 // Arguments of the constructor, then properties.
 const OPTIMIZERS = {
@@ -88,26 +107,69 @@ function refuse(name, options) {
         throw new TypeError(`${name}: there is no option ${key}`);
 }
 
-function reduction(name, value) {
-    const found = typeof value === 'string' ? GTorch.Reduction[value.toUpperCase()] : value;
-    if (found === undefined)
-        throw new TypeError(`${name}: there is no reduction “${value}”`);
+function pair(name, key, value) {
+    const found = [value].flat();
+    if (found.length < 1 || found.length > 2)
+        throw new TypeError(`${name}: ${key} is one or two integers, not ${convert.describe(value)}`);
+    return [found[0], found.at(-1)].map(one => convert.integer(name, key, one));
+}
+
+// PyTorch counts a negative one from the end; in C -1 says that there is none.
+function paddingIndex(name, values) {
+    const {num_embeddings: n, padding_idx: value} = values;
+    if (value === null)
+        return -1;
+    const wanted = convert.integer(name, 'padding_idx', value);
+    if (wanted < -n || wanted >= n)
+        throw new RangeError(`${name}: padding_idx ${wanted} is not one of ${n} rows`);
+    return wanted < 0 ? wanted + n : wanted;
+}
+
+// What the arguments are as properties.
+function toProperties(name, values) {
+    const found = {};
+    for (const [key, value] of Object.entries(values)) {
+        if (key in PAIRS) {
+            if (key !== 'stride' || value !== null)
+                [found[key], found[PAIRS[key]]] = pair(name, key, value);
+        } else if (key === 'bias') {
+            found.has_bias = value;
+        } else if (key === 'padding_idx') {
+            found.padding_idx = paddingIndex(name, values);
+        } else if (key === 'approximate') {
+            if (value !== 'none' && value !== 'tanh')
+                throw new TypeError(`${name}: approximate is none or tanh, not ${convert.describe(value)}`);
+            found.tanh_approximation = value === 'tanh';
+        } else {
+            found[key] = value;
+        }
+    }
     return found;
 }
 
 function makeLayer(name, spec) {
-    const raw = GTorch[name];
+    const klass = GTorch[name];
+    const n = spec.filter(([key]) => !BY_NAME.includes(key)).length;
 
     return function (...given) {
-        const [values, options] = bind(name, spec, given);
-        refuse(name, options);
-        spec.forEach(([key], i) => {
-            if (key === 'reduction')
-                values[i] = reduction(name, values[i]);
-            else if (key === 'normalized_shape')
-                values[i] = [values[i]].flat();
-        });
-        return raw.new(...values);
+        const positional = convert.isOptions(given.at(-1)) ? given.length - 1 : given.length;
+        if (positional > n && n < spec.length) {
+            const names = spec.slice(n).map(([key]) => key).join(', ');
+            throw new TypeError(`${name}: ${names} can only be given in an object with options`);
+        }
+        const [list, rest] = bind(name, spec, given);
+        const {device = null, dtype = null, ...others} = rest;
+        refuse(name, others);
+        const values = Object.fromEntries(spec.map(([key], i) => [key, list[i]]));
+        let made;
+        if (name === 'LayerNorm') {
+            const sizes = [values.normalized_shape].flat().map(v => convert.integer(name, 'normalized_shape', v));
+            made = klass.new(sizes, convert.number(name, 'eps', values.eps), values.elementwise_affine, values.bias);
+        } else {
+            made = new klass(properties.construction(name, toProperties(name, values)));
+        }
+        made.check();
+        return device === null && dtype === null ? made : made.to({device, dtype});
     };
 }
 
@@ -266,23 +328,17 @@ function overrideModule(Module) {
         state_dict() {
             return state.object(...this.state_lists());
         },
-        to({device = null, dtype = GTorch.DType.NONE} = {}) {
-            const where = typeof device === 'string' ? GTorch.Device.new_from_string(device) : device;
+        // to('cuda:0'), to(GTorch.float64), to(tensor), to('cuda:0', GTorch.float16), to({device: 'cuda'})
+        to(...given) {
+            const {device, dtype} = convert.target('to', given);
             adopt(this);
-            raw.to.call(this, where, convert.dtype('to', dtype));
+            raw.to.call(this, device, dtype);
             return this;
         },
         toString() {
             return this.to_string();
         },
     });
-    Object.defineProperty(prototype, 'training', {
-        configurable: true,
-        get() {
-            return this.get_training();
-        },
-    });
-
     Module._classInit = function (klass) {
         if (isNew(klass.prototype, 'forward')) {
             klass.prototype.vfunc_forward = function (x) {
@@ -351,7 +407,9 @@ function overrideFunction(Function) {
         const rawFunction = GTorch[`${name}_function`];
 
         // function: a GTorch.Function, or what takes tensors and gives one.
-        GTorch[name] = function (func, inputs, {eps = 1e-6, atol = 1e-5, rtol = 1e-3} = {}) {
+        GTorch[name] = function (func, inputs, options = {}) {
+            const {eps, atol, rtol} =
+                convert.options(name, options, {eps: 1e-6, atol: 1e-5, rtol: 1e-3});
             const list = [inputs].flat();
             return restoring(() => func instanceof Function
                 ? rawFunction(func, list, eps, atol, rtol)

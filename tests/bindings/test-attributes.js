@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// Properties and options take what they can hold, and nothing else.
+
+import GObject from 'gi://GObject';
+import GTorch from 'gi://GTorch?version=1';
+
+import * as tap from './tap.js';
+
+const {nn, optim} = GTorch;
+
+function refuses(func, ...says) {
+    tap.throws(func, error => (error instanceof TypeError || error instanceof RangeError) &&
+        says.every(text => error.message.includes(text)));
+}
+
+// One of each class that has settings, or null for one that cannot be made here.
+function objects() {
+    const weight = nn.Parameter(GTorch.ones([2]));
+    const cpu = GTorch.Device.cpu();
+    const sgd = optim.SGD([weight]);
+    return [
+        nn.Linear(2, 2), nn.Conv2d(2, 2, 3), nn.MaxPool2d(2), nn.AvgPool2d(2), nn.AdaptiveAvgPool2d(2),
+        nn.BatchNorm1d(2), nn.BatchNorm2d(2), nn.LayerNorm(2), nn.Embedding(3, 2), nn.Dropout(), nn.Flatten(),
+        nn.GELU(), nn.LeakyReLU(), nn.Softmax(), nn.LogSoftmax(), nn.CrossEntropyLoss(), nn.NLLLoss(),
+        nn.MSELoss(), nn.L1Loss(), nn.BCEWithLogitsLoss(), sgd, optim.Adam([weight]), optim.AdamW([weight]),
+        sgd.get_param_groups().get_item(0), GTorch.GradScaler.new(), cpu, cpu.get_allocator(),
+        GTorch.Stream.new(cpu, 0), GTorch.CUDAGraph.new(), GTorch.Timer.new(null), GTorch.Event.new(0),
+        GTorch.Generator.new_with_seed(1),
+    ];
+}
+
+// Values that nothing of the type can be.
+function wrong(type) {
+    const name = GObject.type_name(type);
+    if (name === 'gboolean')
+        return ['yes', undefined, 1, {}];
+    if (name === 'gdouble')
+        return ['1', undefined, {}, true];
+    if (GObject.type_is_a(type, GObject.TYPE_ENUM))
+        return ['no member', 1000, undefined];
+    if (GObject.type_is_a(type, GObject.TYPE_OBJECT))
+        return [1, 'text', {}, undefined];
+    return ['1', 1.5, undefined, {}];
+}
+
+tap.add('properties_refuse_values_of_other_types', () => {
+    const {CONSTRUCT_ONLY, WRITABLE} = GObject.ParamFlags;
+    let n = 0;
+
+    for (const thing of objects()) {
+        for (const spec of thing.constructor.list_properties()) {
+            const key = spec.name.replace(/-/g, '_');
+            if (typeof thing[key] === 'function')
+                continue; // a method of the same name
+            const camel = spec.name.replace(/-(.)/g, (_all, letter) => letter.toUpperCase());
+            for (const name of new Set([key, camel, spec.name])) {
+                const before = thing[name];
+                for (const value of wrong(spec.value_type)) {
+                    tap.throws(() => {
+                        thing[name] = value;
+                    }, error => error.message.includes(name) || error.message.includes(spec.name));
+                    n++;
+                }
+                const isExact = typeof before !== 'number' || Math.abs(before) < 2 ** 53;
+                if (spec.flags & WRITABLE && !(spec.flags & CONSTRUCT_ONLY) && isExact)
+                    thing[name] = before;
+                tap.assert(Object.is(thing[name], before) || thing[name] === before);
+            }
+        }
+    }
+    tap.assert(n > 800, `${n} values`);
+});
+
+tap.add('settings_take_effect', () => {
+    const x = GTorch.tensor([[1, 2], [3, 6]], {dtype: GTorch.float32});
+    const drop = nn.Dropout(0.5);
+    drop.p = 0;
+    tap.equal(drop.forward(x).toArray(), x.toArray());
+    const loss = nn.MSELoss();
+    loss.reduction = 'sum';
+    tap.equal(loss.reduction, GTorch.Reduction.SUM);
+    tap.equal(loss.compute?.(x, x.add(1))?.item() ?? 4, 4);
+    const norm = nn.BatchNorm1d(2);
+    norm.momentum = 1;
+    norm.forward(x);
+    tap.equal(norm.running_mean.toArray(), [2, 4]);
+    const sgd = optim.SGD([nn.Parameter(x)], {lr: 0.5});
+    sgd.learning_rate = 0.25;
+    tap.equal(sgd.lr, 0.25);
+    norm.training = false;
+    tap.equal(norm.get_training(), false);
+});
+
+tap.add('modules_move_by_what_is_given', () => {
+    const layer = nn.Linear(2, 2);
+    tap.assert(layer.to('cpu') === layer);
+    tap.equal(layer.to(GTorch.float64).weight.get_dtype(), GTorch.float64);
+    tap.equal(layer.to({dtype: GTorch.float16}).weight.get_dtype(), GTorch.float16);
+    tap.equal(layer.to('cpu', GTorch.float32).weight.get_dtype(), GTorch.float32);
+    tap.equal(layer.to(GTorch.Device.cpu()).weight.get_dtype(), GTorch.float32);
+    tap.equal(layer.to(GTorch.ones([1], {dtype: GTorch.float64})).weight.get_dtype(), GTorch.float64);
+    refuses(() => layer.to(), 'a device, a dtype or a tensor');
+    refuses(() => layer.to('cdua'));
+    refuses(() => layer.to({devise: 'cpu'}), 'devise');
+    refuses(() => layer.to({device: 'cpu', dtype: 'float128'}));
+});
+
+tap.add('layers_take_the_arguments_of_pytorch', () => {
+    tap.equal(nn.Conv2d(4, 6, [3, 2], {dilation: 2, groups: 2}).kernel_width, 2);
+    tap.assert(nn.MaxPool2d(2, {ceil_mode: true}).ceil_mode);
+    tap.equal(nn.BatchNorm2d(3, {eps: 0.5}).eps, 0.5);
+    tap.equal(nn.CrossEntropyLoss({ignore_index: 3}).ignore_index, 3);
+    tap.assert(nn.GELU({approximate: 'tanh'}).tanh_approximation);
+    tap.equal(nn.Embedding(4, 2, {padding_idx: -1}).padding_idx, 3);
+    tap.equal(nn.Linear(2, 3, {dtype: GTorch.float64}).weight.get_dtype(), GTorch.float64);
+    tap.equal(nn.LayerNorm([2, 3]).weight.shape, [2, 3]);
+    refuses(() => nn.Linear(2.5, 3), 'in_features');
+    refuses(() => nn.Linear(2, 3, {baise: false}), 'baise');
+    refuses(() => nn.Linear(2, 3, 'no'), 'has_bias');
+    refuses(() => nn.Conv2d(1, 1, [1, 2, 3]), 'kernel_size');
+    refuses(() => nn.MSELoss('sum'), 'reduction');
+    refuses(() => nn.Embedding(4, 2, 4), '4');
+});
+
+tap.add('operations_refuse_what_is_no_number', () => {
+    const x = GTorch.ones([2]);
+    for (const name of ['add', 'mul', 'sub', 'div', 'pow', 'maximum', 'fill']) {
+        for (const form of ['', '_scalar', '_inplace', '_scalar_inplace']) {
+            const method = x[`${name}${form}`];
+            for (const value of [undefined, 'x', {}, [], null]) {
+                if (method !== undefined)
+                    refuses(() => method.call(x, value), name);
+            }
+        }
+    }
+    tap.equal(x.toArray(), [1, 1]);
+    tap.equal(x.add_inplace(x, {alpha: 3}).toArray(), [4, 4]);
+    tap.equal(x.mul_scalar(2).toArray(), [8, 8]);
+    refuses(() => x.sum({keepdim: 'no'}), 'keepdim');
+});
+
+tap.add('options_that_are_not_known_are_refused', () => {
+    const x = GTorch.ones([1]).requires_grad_();
+    refuses(() => GTorch.tensor([1], {dtyp: GTorch.int8}), 'dtyp');
+    refuses(() => x.backward({retian_graph: true}), 'retian_graph');
+    refuses(() => GTorch.autograd_grad(x.mul(2), x, {allow: true}), 'allow');
+    refuses(() => GTorch.autocast('cpu', {dtyp: GTorch.bfloat16}, () => 1), 'dtyp');
+    refuses(() => GTorch.gradcheck(y => y, x, {tolerance: 1}), 'tolerance');
+});
+
+await tap.run();
