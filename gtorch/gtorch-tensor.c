@@ -566,6 +566,13 @@ gtorch_tensors_unwrap (GTorchTensor **tensors, gsize n)
   return impls;
 }
 
+static void
+clear_entry (gpointer tensor)
+{
+  g_clear_object (&tensor);
+}
+
+/* Entries may be NULL. */
 GPtrArray *
 gtorch_tensors_wrap (GPtrArray *impls)
 {
@@ -574,7 +581,7 @@ gtorch_tensors_wrap (GPtrArray *impls)
 
   if (impls == NULL)
     return NULL;
-  tensors = g_ptr_array_new_full (impls->len, g_object_unref);
+  tensors = g_ptr_array_new_full (impls->len, clear_entry);
   for (i = 0; i < impls->len; i++)
     g_ptr_array_add (tensors, gtorch_tensor_wrap (impls->pdata[i]));
   g_ptr_array_set_free_func (impls, NULL); /* its references went to the tensors */

@@ -114,15 +114,14 @@ gtorch_autograd_backward (GTorchTensor **tensors, gsize n_tensors, GTorchTensor 
  * @n_grad_outputs: the length of @grad_outputs
  * @retain_graph: keep what operations have saved
  * @create_graph: record the backward pass itself, for gradients of gradients
- * @allow_unused: give zeros for an input that the outputs do not depend on, instead of an error
+ * @allow_unused: give %NULL for an input that the outputs do not depend on, instead of an error
  * @error: return location for an error
  *
  * Computes the gradients of @outputs with respect to @inputs and gives them back; no grad is
  * changed.
  *
- * Returns: (transfer container) (element-type GTorchTensor): one gradient for each input, or %NULL
- *   with @error
- *   set
+ * Returns: (transfer container) (element-type GTorchTensor): one gradient for each input, %NULL for
+ *   one that is not used; or %NULL with @error set
  *
  * Since: 0.1
  */
@@ -160,23 +159,16 @@ gtorch_autograd_grad (GTorchTensor **outputs, gsize n_outputs, GTorchTensor **in
   backward.results = (GTorchImpl **) results->pdata;
   if (n_inputs > 0 && !gtorch_engine_run (&backward, error))
     goto failed;
-  for (i = 0; i < n_inputs; i++)
-    {
-      if (results->pdata[i] != NULL)
-        continue;
-      if (!allow_unused)
-        {
-          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                       _ ("grad: input %" G_GSIZE_FORMAT
-                          ", of shape %s, was not used to compute the outputs: pass "
-                          "allow_unused for zeros"),
-                       i, gtorch_impl_shape_str (wanted[i]));
-          goto failed;
-        }
-      results->pdata[i] = gtorch_op_zeros_like (wanted[i], GTORCH_DTYPE_NONE, error);
-      if (results->pdata[i] == NULL)
+  for (i = 0; i < n_inputs && !allow_unused; i++)
+    if (results->pdata[i] == NULL)
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+                     _ ("grad: input %" G_GSIZE_FORMAT
+                        ", of shape %s, was not used to compute the outputs: pass "
+                        "allow_unused if it may be left out"),
+                     i, gtorch_impl_shape_str (wanted[i]));
         goto failed;
-    }
+      }
   return gtorch_tensors_wrap (g_steal_pointer (&results));
 
 failed:

@@ -150,4 +150,17 @@ tap.add('options_that_are_not_known_are_refused', () => {
     refuses(() => GTorch.gradcheck(y => y, x, {tolerance: 1}), 'tolerance');
 });
 
+tap.add('gradients_that_are_not_there_are_null', () => {
+    const [x, unused] = [GTorch.ones([2]).requires_grad_(), GTorch.ones([3]).requires_grad_()];
+    const [used, none] = GTorch.autograd_grad(x.mul(2).sum(), [x, unused], {allow_unused: true});
+    tap.equal(used.toArray(), [2, 2]);
+    tap.equal(none, null);
+});
+
+tap.add('arrays_that_hold_themselves_are_refused', () => {
+    const endless = [];
+    endless.push(endless);
+    refuses(() => GTorch.tensor(endless), 'dimensions');
+});
+
 await tap.run();

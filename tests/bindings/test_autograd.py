@@ -171,5 +171,33 @@ def functions_go_backward_in_the_autocast_of_forward():
     assert x.grad.dtype == GTorch.float32
 
 
+@tap.case
+def gradients_that_are_not_there_are_none():
+    x, unused = GTorch.ones(2).requires_grad_(), GTorch.ones(3).requires_grad_()
+    raises_text = None
+    try:
+        GTorch.autograd.grad((x * 2).sum(), [x, unused])
+    except GLib.Error as error:
+        raises_text = str(error)
+    assert 'allow_unused' in raises_text
+    used, none = GTorch.autograd.grad((x * 2).sum(), [x, unused], allow_unused=True)
+    assert used.tolist() == [2, 2] and none is None
+    used, zeros = GTorch.autograd.grad((x * 2).sum(), [x, unused], materialize_grads=True)
+    assert used.tolist() == [2, 2] and zeros.tolist() == [0, 0, 0]
+
+
+@tap.case
+def lists_that_hold_themselves_are_refused():
+    endless = []
+    endless.append(endless)
+    for function in (GTorch.tensor, GTorch.as_tensor):
+        try:
+            function(endless)
+        except ValueError as error:
+            assert 'dimensions' in str(error)
+        else:
+            raise AssertionError('an endless list was taken')
+
+
 if __name__ == '__main__':
     tap.main()

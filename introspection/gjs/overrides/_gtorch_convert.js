@@ -13,6 +13,8 @@ const {GLib} = imports.gi;
 // The greatest Number that gjs takes for a gint64: enough for "to the end".
 const MAX_NUMBER = 2 ** 63 - 1024;
 
+const MAX_DIMS = 16; // GTORCH_MAX_DIMS
+
 let GTorch = null;
 let typedArrays = null;
 
@@ -226,8 +228,11 @@ function encodeIndex(given) {
 
 function shapeOf(data) {
     const shape = [];
-    for (; Array.isArray(data); data = data[0])
+    for (; Array.isArray(data); data = data[0]) {
         shape.push(data.length);
+        if (shape.length > MAX_DIMS)
+            throw new RangeError(`tensor: arrays are nested deeper than ${MAX_DIMS} dimensions`);
+    }
     return shape;
 }
 

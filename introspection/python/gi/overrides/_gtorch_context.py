@@ -8,6 +8,7 @@ from contextlib import ContextDecorator
 from gi.repository import GLib
 
 from gi.overrides import _gtorch_function as function
+from gi.overrides import _gtorch_ops as ops
 from gi.overrides._gtorch_convert import GTorch, convert_tensors
 
 
@@ -61,14 +62,20 @@ def grad(
     grad_outputs=None,
     retain_graph=None,
     create_graph=False,
-    allow_unused=False,
+    allow_unused=None,
+    materialize_grads=False,
 ):
-    """The gradients of @outputs with respect to @inputs, which keep their own grad."""
+    """The gradients of @outputs with respect to @inputs, which keep their own grad. With @allow_unused there is
+    None for an input that they do not depend on, with @materialize_grads zeros."""
+    if allow_unused is False and materialize_grads:
+        raise ValueError('grad(): materialize_grads needs allow_unused')
     keep = create_graph if retain_graph is None else retain_graph
     lists = _list(outputs), _list(inputs), _list(grad_outputs)
-    return tuple(
-        function.restoring(lambda: GTorch.autograd_grad(*lists, keep, create_graph, allow_unused))
-    )
+    unused = bool(allow_unused or materialize_grads)
+    found = function.restoring(lambda: GTorch.autograd_grad(*lists, keep, create_graph, unused))
+    if materialize_grads:
+        found = [ops.FUNCTIONS['zeros_like'](x) if g is None else g for g, x in zip(found, lists[1])]
+    return tuple(found)
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False):

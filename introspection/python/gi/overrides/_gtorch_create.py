@@ -32,6 +32,9 @@ for _name in 'lq':
 BUFFER_FORMATS['q'] = DType.INT64
 
 
+MAX_DIMS = 16  # GTORCH_MAX_DIMS
+
+
 def _flatten(data, shape, depth, values):
     if depth == len(shape):
         if isinstance(data, (list, tuple)):
@@ -49,6 +52,8 @@ def _from_list(data, dtype, device):
     shape, inner = [], data
     while isinstance(inner, (list, tuple, range)):
         shape.append(len(inner))
+        if len(shape) > MAX_DIMS:
+            raise ValueError(f'a tensor has at most {MAX_DIMS} dimensions: lists are nested deeper')
         if not inner:
             break
         inner = inner[0]
