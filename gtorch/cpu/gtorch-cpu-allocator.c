@@ -15,8 +15,7 @@
  *
  * The system promises more memory than there is, so a request is held against what the machine has.
  * Threads count what they allocate by themselves and add it up every 64 KiB: current numbers are
- * exact,
- * peaks are exact to 64 KiB a thread. */
+ * exact, peaks are exact to what threads have not added up yet, 64 KiB each. */
 
 #include "config.h"
 
@@ -59,6 +58,20 @@ typedef struct
   gint64 requested_added, requested_freed;
 } Flow;
 
+/* How much there is now, and was at most; atomically. */
+enum
+{
+  LEVEL_COUNT,
+  LEVEL_BYTES,
+  LEVEL_REQUESTED,
+  N_LEVELS,
+};
+
+typedef struct
+{
+  gint64 now[N_LEVELS], peak[N_LEVELS];
+} Levels;
+
 typedef struct _ThreadCache ThreadCache;
 struct _ThreadCache
 {
@@ -70,7 +83,8 @@ struct _ThreadCache
   gint64
       delta; /* allocated here and not yet in the total; atomically, written by its thread only */
   Flow flow; /* of small storages */
-  guint flushes; /* of empty_cache (), seen so far */
+  gint64 in_levels[N_LEVELS]; /* of that, what is in the levels already */
+  guint flushes;              /* of empty_cache (), seen so far */
   ThreadCache *next, *prev;
 };
 
@@ -97,6 +111,7 @@ static gint64 total_allocated, total_peak, total_reserved, total_reserved_peak;
 static Flow flows[2];
 /* From the system, in and out: pieces and bytes, for small and large storages. */
 static Flow pieces[2];
+static Levels allocated_levels[GTORCH_N_POOLS], reserved_levels[GTORCH_N_POOLS];
 static Flow synced[2], synced_pieces[2]; /* as in the statistics; under their lock */
 static guint flushes;
 
@@ -177,6 +192,45 @@ raise_peak (gint64 *peak, gint64 value)
 }
 
 static void
+levels_add (Levels *levels, guint pool, const gint64 *n)
+{
+  const guint pools[] = { pool, GTORCH_POOL_ALL };
+  guint i, k;
+
+  for (i = 0; i < 2; i++)
+    for (k = 0; k < N_LEVELS; k++)
+      raise_peak (&levels[pools[i]].peak[k],
+                  __atomic_add_fetch (&levels[pools[i]].now[k], n[k], __ATOMIC_RELAXED));
+}
+
+static void
+levels_add_one (Levels *levels, guint pool, gboolean added, gint64 bytes, gint64 requested)
+{
+  const gint64 sign = added ? 1 : -1, n[N_LEVELS] = { sign, sign * bytes, sign * requested };
+
+  levels_add (levels, pool, n);
+}
+
+/* What the thread's small storages have become since the last time. */
+static void
+levels_add_cache (ThreadCache *cache)
+{
+  const Flow *flow = &cache->flow;
+  const gint64 now[N_LEVELS] = { flow->n_added - flow->n_freed,
+                                 flow->bytes_added - flow->bytes_freed,
+                                 flow->requested_added - flow->requested_freed };
+  gint64 n[N_LEVELS];
+  guint k;
+
+  for (k = 0; k < N_LEVELS; k++)
+    {
+      n[k] = now[k] - cache->in_levels[k];
+      cache->in_levels[k] = now[k];
+    }
+  levels_add (allocated_levels, GTORCH_POOL_SMALL, n);
+}
+
+static void
 flow_add (Flow *flow, gboolean added, gint64 size, gint64 requested)
 {
   __atomic_add_fetch (added ? &flow->n_added : &flow->n_freed, 1, __ATOMIC_RELAXED);
@@ -198,6 +252,7 @@ flow_in (ThreadCache *cache, gint64 size, gint64 requested)
   if (G_UNLIKELY (cache == NULL))
     {
       flow_add (&flows[0], TRUE, size, requested);
+      levels_add_one (allocated_levels, GTORCH_POOL_SMALL, TRUE, size, requested);
       return;
     }
   add_own (&cache->flow.n_added, 1);
@@ -211,6 +266,7 @@ flow_out (ThreadCache *cache, gint64 size, gint64 requested)
   if (G_UNLIKELY (cache == NULL))
     {
       flow_add (&flows[0], FALSE, size, requested);
+      levels_add_one (allocated_levels, GTORCH_POOL_SMALL, FALSE, size, requested);
       return;
     }
   add_own (&cache->flow.n_freed, 1);
@@ -233,6 +289,8 @@ static void
 count_reserved (gint64 n, gboolean large)
 {
   flow_add (&pieces[large], n > 0, ABS (n), 0);
+  levels_add_one (reserved_levels, large ? GTORCH_POOL_LARGE : GTORCH_POOL_SMALL, n > 0, ABS (n),
+                  0);
   raise_peak (&total_reserved_peak, __atomic_add_fetch (&total_reserved, n, __ATOMIC_RELAXED));
 }
 
@@ -262,6 +320,7 @@ count (GTorchDevice *device, ThreadCache *cache, gint64 n)
   if (G_UNLIKELY (delta > FLUSH || delta < -FLUSH))
     {
       __atomic_store_n (&cache->delta, 0, __ATOMIC_RELAXED);
+      levels_add_cache (cache);
       count_total (device, delta);
     }
   else
@@ -334,6 +393,7 @@ thread_cache_free (gpointer data)
   thread_cache_empty (cache);
   g_mutex_lock (&lock);
   __atomic_add_fetch (&total_allocated, cache->delta, __ATOMIC_RELAXED);
+  levels_add_cache (cache);
   flow_sum (&flows[0], &cache->flow);
   if (cache->prev != NULL)
     cache->prev->next = cache->next;
@@ -543,6 +603,7 @@ alloc_large (GTorchDevice *device, gsize n_bytes, GError **error)
   ASAN_POISON_MEMORY_REGION ((gchar *) data + n_bytes, size - n_bytes);
   count_total (device, size);
   flow_add (&flows[1], TRUE, size, n_bytes);
+  levels_add_one (allocated_levels, GTORCH_POOL_LARGE, TRUE, size, n_bytes);
   return storage_init (g_new (GTorchStorage, 1), device, data, n_bytes, size);
 }
 
@@ -566,8 +627,8 @@ alloc_from_system (GTorchDevice *device, gsize n_bytes, guint index, ThreadCache
       return NULL;
     }
   count_reserved (size, FALSE);
-  count (device, cache, size);
   flow_in (cache, size, n_bytes);
+  count (device, cache, size);
   return storage_init (block, device, (gchar *) block + HEADER, n_bytes, index);
 }
 
@@ -590,8 +651,8 @@ gtorch_cpu_alloc (GTorchDevice *device, gsize n_bytes, GError **error)
   storage = cache->bins[index].head;
   cache->bins[index].head = storage->data;
   cache->bins[index].count--;
-  count (device, cache, class_size (index));
   flow_in (cache, class_size (index), n_bytes);
+  count (device, cache, class_size (index));
   return storage_init (storage, device, (gchar *) storage + HEADER, n_bytes, index);
 }
 
@@ -605,6 +666,7 @@ gtorch_cpu_free (GTorchDevice *device, GTorchStorage *storage)
     {
       count_total (device, -(gint64) marker);
       flow_add (&flows[1], FALSE, marker, storage->n_bytes);
+      levels_add_one (allocated_levels, GTORCH_POOL_LARGE, FALSE, marker, storage->n_bytes);
       ASAN_UNPOISON_MEMORY_REGION (storage->data, marker);
       pages_give (storage->data, marker);
       g_free (storage);
@@ -612,8 +674,8 @@ gtorch_cpu_free (GTorchDevice *device, GTorchStorage *storage)
     }
   if (G_UNLIKELY (cache == NULL))
     cache = thread_cache_new ();
-  count (device, cache, -(gint64) class_size (marker));
   flow_out (cache, class_size (marker), storage->n_bytes);
+  count (device, cache, -(gint64) class_size (marker));
   if (G_UNLIKELY (cache == NULL || cache->bins[marker].count >= bin_limit (marker)))
     {
       system_free (storage, marker);
@@ -701,6 +763,23 @@ sync_pool (GTorchMemoryStats *stats, guint pool, const Flow *now, const Flow *be
     }
 }
 
+static void
+sync_peaks (GTorchMemoryStats *stats, guint pool)
+{
+  static const guint kinds[][N_LEVELS] = {
+    { GTORCH_STAT_ALLOCATION, GTORCH_STAT_ALLOCATED_BYTES, GTORCH_STAT_REQUESTED_BYTES },
+    { GTORCH_STAT_ACTIVE, GTORCH_STAT_ACTIVE_BYTES, GTORCH_STAT_REQUESTED_BYTES },
+    { GTORCH_STAT_SEGMENT, GTORCH_STAT_RESERVED_BYTES, GTORCH_STAT_RESERVED_BYTES },
+  };
+  guint i, k;
+
+  for (i = 0; i < G_N_ELEMENTS (kinds); i++)
+    for (k = 0; k < (i == 2 ? LEVEL_REQUESTED : N_LEVELS); k++)
+      raise_peak (&stats->counters[pool][kinds[i][k]].peak,
+                  __atomic_load_n (&(i == 2 ? reserved_levels : allocated_levels)[pool].peak[k],
+                                   __ATOMIC_RELAXED));
+}
+
 void
 gtorch_cpu_sync_stats (GTorchDevice *device, GTorchMemoryStats *stats)
 {
@@ -728,7 +807,10 @@ gtorch_cpu_sync_stats (GTorchDevice *device, GTorchMemoryStats *stats)
       flow_sum (&from_before[GTORCH_POOL_ALL], &from_before[1 + i]);
     }
   for (i = 0; i < GTORCH_N_POOLS; i++)
-    sync_pool (stats, i, &now[i], &before[i], &from[i], &from_before[i]);
+    {
+      sync_pool (stats, i, &now[i], &before[i], &from[i], &from_before[i]);
+      sync_peaks (stats, i);
+    }
   all[GTORCH_STAT_ALLOCATED_BYTES].peak =
       MAX (all[GTORCH_STAT_ALLOCATED_BYTES].peak, __atomic_load_n (&total_peak, __ATOMIC_RELAXED));
   all[GTORCH_STAT_RESERVED_BYTES].peak =
@@ -736,9 +818,26 @@ gtorch_cpu_sync_stats (GTorchDevice *device, GTorchMemoryStats *stats)
            __atomic_load_n (&total_reserved_peak, __ATOMIC_RELAXED));
 }
 
+static void
+levels_reset (Levels *levels)
+{
+  guint k;
+
+  for (k = 0; k < N_LEVELS; k++)
+    __atomic_store_n (&levels->peak[k], __atomic_load_n (&levels->now[k], __ATOMIC_RELAXED),
+                      __ATOMIC_RELAXED);
+}
+
 void
 gtorch_cpu_reset_peak (GTorchDevice *device)
 {
+  guint i;
+
+  for (i = 0; i < GTORCH_N_POOLS; i++)
+    {
+      levels_reset (&allocated_levels[i]);
+      levels_reset (&reserved_levels[i]);
+    }
   __atomic_store_n (&total_peak, allocated_now (), __ATOMIC_RELAXED);
   __atomic_store_n (&total_reserved_peak, __atomic_load_n (&total_reserved, __ATOMIC_RELAXED),
                     __ATOMIC_RELAXED);

@@ -77,6 +77,54 @@ tensors_are_counted (void)
   g_assert_cmpint (stat ("allocation.all.freed"), ==, 0);
 }
 
+/* All counters have a peak, exact to what a thread has not added up yet. */
+static void
+peaks_are_those_of_the_past (void)
+{
+  static const gchar *const bytes_of[] = { "allocated_bytes", "active_bytes", "requested_bytes" };
+  static const gchar *const counts_of[] = { "allocation", "active" };
+  GTorchTensor *small[400], *large;
+  gint64 before[G_N_ELEMENTS (bytes_of)], n[G_N_ELEMENTS (counts_of)];
+  gchar key[64];
+  guint i, k;
+
+  gtorch_allocator_reset_peak (allocator ());
+  for (k = 0; k < G_N_ELEMENTS (bytes_of); k++)
+    {
+      g_snprintf (key, sizeof key, "%s.small_pool.current", bytes_of[k]);
+      before[k] = stat (key);
+    }
+  for (k = 0; k < G_N_ELEMENTS (counts_of); k++)
+    {
+      g_snprintf (key, sizeof key, "%s.small_pool.current", counts_of[k]);
+      n[k] = stat (key);
+    }
+  for (i = 0; i < G_N_ELEMENTS (small); i++)
+    small[i] = bytes (4000);
+  large = bytes (3 * MIB);
+  g_object_unref (large);
+  for (i = 0; i < G_N_ELEMENTS (small); i++)
+    g_object_unref (small[i]);
+  for (k = 0; k < G_N_ELEMENTS (bytes_of); k++)
+    {
+      g_snprintf (key, sizeof key, "%s.small_pool.peak", bytes_of[k]);
+      g_assert_cmpint (stat (key), >=, before[k] + 400 * 4000 - 65536);
+      g_snprintf (key, sizeof key, "%s.large_pool.peak", bytes_of[k]);
+      g_assert_cmpint (stat (key), >=, 3 * MIB);
+      g_snprintf (key, sizeof key, "%s.all.peak", bytes_of[k]);
+      g_assert_cmpint (stat (key), >=, 3 * MIB + 400 * 4000 - 65536);
+    }
+  for (k = 0; k < G_N_ELEMENTS (counts_of); k++)
+    {
+      g_snprintf (key, sizeof key, "%s.small_pool.peak", counts_of[k]);
+      g_assert_cmpint (stat (key), >=, n[k] + 400 - 65536 / 4000 - 1);
+      g_snprintf (key, sizeof key, "%s.large_pool.peak", counts_of[k]);
+      g_assert_cmpint (stat (key), >=, 1);
+    }
+  gtorch_allocator_reset_peak (allocator ());
+  g_assert_cmpint (stat ("allocation.small_pool.peak"), <=, n[0] + 65536 / 4000 + 1);
+}
+
 static void
 what_is_kept_can_be_given_back (void)
 {
@@ -333,6 +381,7 @@ main (gint argc, gchar **argv)
   g_test_init (&argc, &argv, NULL);
   TEST (there_is_one_for_the_cpu);
   TEST (tensors_are_counted);
+  TEST (peaks_are_those_of_the_past);
   TEST (what_is_kept_can_be_given_back);
   TEST (threads_that_are_over_stay_counted);
   TEST (the_table_names_the_device);
