@@ -111,6 +111,7 @@ main (gint argc, gchar **argv)
       fprintf (stderr, "bench-alloc: %s\n", error->message);
       return 1;
     }
+  device = gtorch_device_resolve (device);
   neighbour = alloc (64); /* so that pages are never all free */
   printf ("host.alloc_64B, %.3g\n", measure (one_after_the_other, 64));
   printf ("host.alloc_1MiB, %.3g\n", measure (one_after_the_other, 1 << 20));

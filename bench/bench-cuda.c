@@ -331,6 +331,7 @@ main (int argc, char *argv[])
       fprintf (stderr, "%s\n", error->message);
       return 1;
     }
+  bench_device = gtorch_device_resolve (bench_device);
   if (argc > 1 && strcmp (argv[1], "--first") == 0)
     return make_first ();
   /* As the peer has it. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Mixed precision. Regions are a stack of each thread; a region holds the whole state, so that ending one
- * needs no more than the next one below. What is cast follows from the operation's row.
+/* Mixed precision. What is cast follows from the operation's row.
  *
  * Parameters are used by several operations of a region, perhaps: their casts are kept until the outermost
  * one ends. A kept cast is used only while the parameter has the elements that it was made from, and one
@@ -36,7 +35,8 @@
  * turns autocast off by itself.
  *
  * In C, `g_autoptr` ends it with the block. Languages with a garbage collector call
- * [method@AutocastGuard.end]. Guards nest; the innermost counts for its type of device.
+ * [method@AutocastGuard.end]. Guards nest; the innermost counts for its type of device. They may end in
+ * any order.
  *
  * ```c
  * {
@@ -53,9 +53,7 @@
  */
 struct _GTorchAutocastGuard
 {
-  gint ref_count;
-  GThread *thread;
-  GTorchAutocastRegion *region; /* the thread's; NULL: has ended */
+  GTorchGuard parent;
 };
 
 G_DEFINE_BOXED_TYPE (GTorchAutocastGuard, gtorch_autocast_guard, gtorch_autocast_guard_ref,
@@ -64,56 +62,40 @@ G_DEFINE_BOXED_TYPE (GTorchAutocastGuard, gtorch_autocast_guard, gtorch_autocast
 /* --- regions --- */
 
 static void
-set_current (void)
+change_to (GTorchChange *change, GTorchAutocastDTypes dtypes, gboolean is_lean)
 {
-  GTorchAutocastRegion *top = gtorch_thread.regions;
   guint i;
 
-  gtorch_thread.autocast = NULL;
-  for (i = 0; top != NULL && i < GTORCH_N_DEVICE_TYPES; i++)
-    if (top->dtypes[i] != GTORCH_DTYPE_NONE)
-      gtorch_thread.autocast = top;
-}
-
-void
-gtorch_autocast_push (GTorchAutocastRegion *region)
-{
-  region->below = gtorch_thread.regions;
-  gtorch_thread.regions = region;
-  set_current ();
-}
-
-void
-gtorch_autocast_push_off (GTorchAutocastRegion *region)
-{
-  memset (region->dtypes, GTORCH_DTYPE_NONE, sizeof region->dtypes);
-  region->caches = TRUE;
-  region->below = gtorch_thread.regions;
-  gtorch_thread.regions = region;
-  gtorch_thread.autocast = NULL;
-}
-
-void
-gtorch_autocast_pop (GTorchAutocastRegion *region)
-{
-  GTorchAutocastRegion **at = &gtorch_thread.regions;
-
-  while (*at != NULL && *at != region)
-    at = &(*at)->below;
-  if (*at != NULL)
-    *at = region->below;
-  set_current ();
-  if (gtorch_thread.regions == NULL)
-    gtorch_clear_autocast_cache ();
+  gtorch_change_begin (change);
+  for (i = 0; i < GTORCH_N_DEVICE_TYPES; i++)
+    gtorch_change_byte (change, &gtorch_thread.autocast.dtypes[i], dtypes.dtypes[i]);
+  gtorch_change_byte (change, &gtorch_thread.autocast_is_lean, is_lean);
 }
 
 void
 gtorch_autocast_get (GTorchAutocastRegion *region)
 {
-  if (gtorch_thread.regions != NULL)
-    *region = *gtorch_thread.regions;
-  else
-    *region = (GTorchAutocastRegion){ .caches = TRUE };
+  region->dtypes = gtorch_thread.autocast;
+  region->is_lean = gtorch_thread.autocast_is_lean;
+}
+
+void
+gtorch_autocast_change_to (GTorchChange *change, const GTorchAutocastRegion *region)
+{
+  change_to (change, region->dtypes, region->is_lean);
+}
+
+void
+gtorch_autocast_change_to_off (GTorchChange *change)
+{
+  change_to (change, (GTorchAutocastDTypes){ .any = 0 }, FALSE);
+}
+
+void
+gtorch_autocast_region_ended (void)
+{
+  if (--gtorch_thread.n_regions == 0)
+    gtorch_clear_autocast_cache ();
 }
 
 /* --- casts that are kept --- */
@@ -198,20 +180,6 @@ gtorch_clear_autocast_cache (void)
   g_clear_pointer (&kept_casts, g_hash_table_unref);
 }
 
-void
-gtorch_autocast_clear (void)
-{
-  while (gtorch_thread.regions != NULL)
-    {
-      GTorchAutocastRegion *region = gtorch_thread.regions;
-
-      gtorch_thread.regions = region->below;
-      g_free (region); /* at the end of a thread only those of guards are left */
-    }
-  gtorch_thread.autocast = NULL;
-  gtorch_clear_autocast_cache ();
-}
-
 /* --- calls --- */
 
 gboolean
@@ -233,7 +201,7 @@ find_policy (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
     {
       guint policy = (op->autocast >> (8 * type)) & 0xff;
 
-      if (gtorch_thread.autocast->dtypes[type] == GTORCH_DTYPE_NONE)
+      if (gtorch_thread.autocast.dtypes[type] == GTORCH_DTYPE_NONE)
         continue;
       for (i = 0; i < n_inputs; i++)
         if (inputs[i] != NULL && !gtorch_impl_is_released (inputs[i]) && !inputs[i]->is_number
@@ -261,7 +229,6 @@ gboolean
 gtorch_autocast_begin (GTorchAutocastCall *call, const GTorchOpClass *op, GTorchImpl *const *inputs,
                        guint n_inputs, GError **error)
 {
-  const GTorchAutocastRegion *region = gtorch_thread.autocast;
   guint device_type = 0, dtype, i;
   guint policy = find_policy (op, inputs, n_inputs, &device_type);
   GTorchImpl **cast;
@@ -272,7 +239,7 @@ gtorch_autocast_begin (GTorchAutocastCall *call, const GTorchOpClass *op, GTorch
   switch (policy)
     {
     case GTORCH_AUTOCAST_LOWER:
-      dtype = region->dtypes[device_type];
+      dtype = gtorch_thread.autocast.dtypes[device_type];
       break;
     case GTORCH_AUTOCAST_FLOAT32:
       dtype = GTORCH_DTYPE_FLOAT32;
@@ -294,7 +261,7 @@ gtorch_autocast_begin (GTorchAutocastCall *call, const GTorchOpClass *op, GTorch
                       "leave out the sigmoid before it and use binary_cross_entropy_with_logits, "
                       "or "
                       "call it with float32 tensors in a region that is not enabled"),
-                   op->name, gtorch_dtype_get_name (region->dtypes[device_type]));
+                   op->name, gtorch_dtype_get_name (gtorch_thread.autocast.dtypes[device_type]));
       return FALSE;
     default:
       return TRUE;
@@ -311,9 +278,10 @@ gtorch_autocast_begin (GTorchAutocastCall *call, const GTorchOpClass *op, GTorch
       if (dtype == GTORCH_DTYPE_NONE || !gtorch_autocast_takes (inputs[i], device_type)
           || inputs[i]->dtype == dtype)
         continue;
-      call->owned[i] = policy == GTORCH_AUTOCAST_LOWER && region->caches && is_kept (inputs[i])
-                           ? cast_and_keep (inputs[i], dtype, error)
-                           : gtorch_op_to_dtype (inputs[i], dtype, error);
+      call->owned[i] =
+          policy == GTORCH_AUTOCAST_LOWER && !gtorch_thread.autocast_is_lean && is_kept (inputs[i])
+              ? cast_and_keep (inputs[i], dtype, error)
+              : gtorch_op_to_dtype (inputs[i], dtype, error);
       if (call->owned[i] == NULL)
         {
           gtorch_impl_clear (call->owned, i);
@@ -326,7 +294,7 @@ gtorch_autocast_begin (GTorchAutocastCall *call, const GTorchOpClass *op, GTorch
     }
   call->inputs = cast;
   call->is_active = TRUE;
-  gtorch_autocast_push_off (&call->off);
+  gtorch_autocast_change_to_off (&call->off);
   return TRUE;
 }
 
@@ -335,7 +303,7 @@ gtorch_autocast_end (GTorchAutocastCall *call)
 {
   if (!call->is_active)
     return;
-  gtorch_autocast_pop (&call->off);
+  gtorch_change_end (&call->off);
   gtorch_impl_clear (call->owned, call->n_inputs);
   if (call->owned != call->room)
     g_free (call->owned);
@@ -384,15 +352,11 @@ gtorch_autocast_guard_new (GTorchDeviceType device_type, GTorchDType dtype, gboo
                    gtorch_dtype_get_name (dtype));
       return NULL;
     }
-  gtorch_thread_clean_up_later ();
-  guard = g_new0 (GTorchAutocastGuard, 1);
-  guard->ref_count = 1;
-  guard->thread = g_thread_self ();
-  guard->region = g_new (GTorchAutocastRegion, 1);
-  gtorch_autocast_get (guard->region);
-  guard->region->dtypes[device_type] = enabled ? dtype : GTORCH_DTYPE_NONE;
-  guard->region->caches = cache_enabled;
-  gtorch_autocast_push (guard->region);
+  guard = gtorch_guard_new (sizeof *guard, gtorch_autocast_region_ended);
+  gtorch_thread.n_regions++;
+  gtorch_change_byte (&guard->parent.change, &gtorch_thread.autocast.dtypes[device_type],
+                      enabled ? dtype : GTORCH_DTYPE_NONE);
+  gtorch_change_byte (&guard->parent.change, &gtorch_thread.autocast_is_lean, !cache_enabled);
   return guard;
 }
 
@@ -400,7 +364,8 @@ gtorch_autocast_guard_new (GTorchDeviceType device_type, GTorchDType dtype, gboo
  * gtorch_autocast_guard_end:
  * @guard: a guard
  *
- * Ends the region. Does nothing the second time, or in another thread.
+ * Ends the region. Does nothing the second time. In another thread than its own it ends the region when that
+ * thread next begins or ends a guard.
  *
  * Since: 0.1
  */
@@ -408,10 +373,7 @@ void
 gtorch_autocast_guard_end (GTorchAutocastGuard *guard)
 {
   g_return_if_fail (guard != NULL);
-  if (guard->thread != g_thread_self () || guard->region == NULL)
-    return;
-  gtorch_autocast_pop (guard->region);
-  g_clear_pointer (&guard->region, g_free);
+  gtorch_guard_end (guard);
 }
 
 /**
@@ -428,8 +390,7 @@ GTorchAutocastGuard *
 gtorch_autocast_guard_ref (GTorchAutocastGuard *guard)
 {
   g_return_val_if_fail (guard != NULL, NULL);
-  g_atomic_int_inc (&guard->ref_count);
-  return guard;
+  return gtorch_guard_ref (guard);
 }
 
 /**
@@ -444,10 +405,7 @@ void
 gtorch_autocast_guard_unref (GTorchAutocastGuard *guard)
 {
   g_return_if_fail (guard != NULL);
-  if (!g_atomic_int_dec_and_test (&guard->ref_count))
-    return;
-  gtorch_autocast_guard_end (guard);
-  g_free (guard);
+  gtorch_guard_unref (guard);
 }
 
 /**
@@ -497,8 +455,8 @@ gboolean
 gtorch_is_autocast_enabled (GTorchDeviceType device_type)
 {
   g_return_val_if_fail ((guint) device_type < GTORCH_N_DEVICE_TYPES, FALSE);
-  return gtorch_thread.autocast != NULL
-         && gtorch_thread.autocast->dtypes[device_type] != GTORCH_DTYPE_NONE;
+  gtorch_guards_settle ();
+  return gtorch_thread.autocast.dtypes[device_type] != GTORCH_DTYPE_NONE;
 }
 
 /**
@@ -516,7 +474,7 @@ gtorch_get_autocast_dtype (GTorchDeviceType device_type)
 {
   g_return_val_if_fail ((guint) device_type < GTORCH_N_DEVICE_TYPES, GTORCH_DTYPE_NONE);
   if (gtorch_is_autocast_enabled (device_type))
-    return gtorch_thread.autocast->dtypes[device_type];
+    return gtorch_thread.autocast.dtypes[device_type];
   return device_type == GTORCH_DEVICE_TYPE_CPU ? GTORCH_DTYPE_BFLOAT16 : GTORCH_DTYPE_FLOAT16;
 }
 
@@ -532,5 +490,6 @@ gtorch_get_autocast_dtype (GTorchDeviceType device_type)
 gboolean
 gtorch_is_autocast_cache_enabled (void)
 {
-  return gtorch_thread.regions == NULL || gtorch_thread.regions->caches;
+  gtorch_guards_settle ();
+  return !gtorch_thread.autocast_is_lean;
 }

@@ -22,6 +22,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "gtorch-choice-private.h"
 #include "gtorch-fork-private.h"
 #include "gtorch-graph-audit-private.h"
 #include "gtorch-graph-exec-private.h"
@@ -454,14 +455,14 @@ gtorch_capture_add_child (GTorchCapture *capture, GTorchStream *stream, GTorchGr
   result = may_launch (capture, stream, error);
   if (result && capture->native != NULL)
     {
-      g_autoptr (GTorchStream) former = gtorch_stream_swap (stream->device, stream);
-      g_autoptr (GTorchStream) inner = NULL;
+      GTorchChange change;
 
+      gtorch_change_to_stream (&change, stream->device, stream);
       capture->backend->enter (capture->native, stream);
       result =
           gtorch_graph_exec_launch (child, capture->native, stream, count_random (capture), error);
       capture->backend->leave (capture->native, stream);
-      inner = gtorch_stream_swap (stream->device, former);
+      gtorch_change_end (&change);
     }
   if (result)
     {

@@ -231,6 +231,7 @@ gtorch_device_get_capability (GTorchDevice *self, gint *major, gint *minor)
   const GTorchDeviceInfo *info;
 
   g_return_if_fail (GTORCH_IS_DEVICE (self));
+  self = gtorch_device_resolved (self);
   info = gtorch_device_get_info (self);
   if (major != NULL)
     *major = info->major;
@@ -252,6 +253,7 @@ gint
 gtorch_device_get_compute_major (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
+  self = gtorch_device_resolved (self);
   return gtorch_device_get_info (self)->major;
 }
 
@@ -269,6 +271,7 @@ gint
 gtorch_device_get_compute_minor (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
+  self = gtorch_device_resolved (self);
   return gtorch_device_get_info (self)->minor;
 }
 
@@ -286,6 +289,7 @@ guint
 gtorch_device_get_n_multiprocessors (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
+  self = gtorch_device_resolved (self);
   return gtorch_device_get_info (self)->n_multiprocessors;
 }
 
@@ -303,6 +307,7 @@ guint
 gtorch_device_get_threads_per_multiprocessor (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
+  self = gtorch_device_resolved (self);
   return gtorch_device_get_info (self)->threads_per_multiprocessor;
 }
 
@@ -320,6 +325,7 @@ guint
 gtorch_device_get_warp_size (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
+  self = gtorch_device_resolved (self);
   return gtorch_device_get_info (self)->warp_size;
 }
 
@@ -337,6 +343,7 @@ gsize
 gtorch_device_get_max_shared_memory (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
+  self = gtorch_device_resolved (self);
   return gtorch_device_get_info (self)->max_shared_memory;
 }
 
@@ -354,6 +361,7 @@ gsize
 gtorch_device_get_l2_size (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
+  self = gtorch_device_resolved (self);
   return gtorch_device_get_info (self)->l2_size;
 }
 
@@ -371,6 +379,7 @@ const gchar *
 gtorch_device_get_pci_id (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), NULL);
+  self = gtorch_device_resolved (self);
   return gtorch_device_get_info (self)->pci_id;
 }
 
@@ -390,6 +399,7 @@ const gchar *
 gtorch_device_get_uuid (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), NULL);
+  self = gtorch_device_resolved (self);
   return gtorch_device_get_info (self)->uuid;
 }
 
@@ -408,6 +418,7 @@ gboolean
 gtorch_device_get_integrated (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
+  self = gtorch_device_resolved (self);
   return gtorch_device_get_info (self)->integrated;
 }
 
@@ -425,6 +436,7 @@ const gchar *
 gtorch_device_get_driver_version (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), NULL);
+  self = gtorch_device_resolved (self);
   return gtorch_device_get_info (self)->driver_version;
 }
 
@@ -448,6 +460,8 @@ gtorch_device_can_access_peer (GTorchDevice *self, GTorchDevice *peer)
 
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
   g_return_val_if_fail (GTORCH_IS_DEVICE (peer), FALSE);
+  self = gtorch_device_resolved (self);
+  peer = gtorch_device_resolved (peer);
   klass = GTORCH_DEVICE_GET_CLASS (self);
   return self == peer || (klass->can_access_peer != NULL && klass->can_access_peer (self, peer));
 }
@@ -484,6 +498,8 @@ gtorch_device_enable_peer (GTorchDevice *self, GTorchDevice *peer, GError **erro
 
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
   g_return_val_if_fail (GTORCH_IS_DEVICE (peer), FALSE);
+  self = gtorch_device_resolved (self);
+  peer = gtorch_device_resolved (peer);
   klass = GTORCH_DEVICE_GET_CLASS (self);
   if (self == peer)
     return TRUE;

@@ -237,9 +237,19 @@ find (const GTorchBackend *backend, guint64 index, const gchar *string, GError *
   return NULL;
 }
 
+GTorchDevice *
+gtorch_device_find_first (GTorchDeviceType type, GError **error)
+{
+  guint i;
+
+  for (i = 0; backends[i]->type != type; i++)
+    ;
+  return find (backends[i], 0, backends[i]->prefix, error);
+}
+
 /**
  * gtorch_device_cuda:
- * @index: which GPU, from 0; -1 for the current one
+ * @index: which GPU, from 0; -1 for whichever is current when the device is used
  * @error: return location for an error
  *
  * Gets a GPU by number.
@@ -251,7 +261,6 @@ find (const GTorchBackend *backend, guint64 index, const gchar *string, GError *
 GTorchDevice *
 gtorch_device_cuda (gint index, GError **error)
 {
-  GTorchDevice *current = gtorch_device_get_current ();
   g_autofree gchar *string = NULL;
 
   if (index < -1)
@@ -261,7 +270,7 @@ gtorch_device_cuda (gint index, GError **error)
       return NULL;
     }
   if (index == -1)
-    index = current->type == GTORCH_DEVICE_TYPE_CUDA ? current->index : 0;
+    return gtorch_device_get_follower (GTORCH_DEVICE_TYPE_CUDA, error);
   string = g_strdup_printf ("cuda:%d", index);
   return find (&gtorch_backend_cuda, index, string, error);
 }
@@ -271,8 +280,8 @@ gtorch_device_cuda (gint index, GError **error)
  * @string: `cpu`, `cuda`, `cuda:1`, or `1` for the latter
  * @error: return location for an error
  *
- * Finds a device by name. `cuda` without a number is the current GPU of this thread, the first one
- * until another was made current.
+ * Finds a device by name. `cuda` without a number is a device that stands for another one: each time that it
+ * is used, for the current GPU of the thread that uses it ([func@Device.get_current]).
  *
  * ```c
  * g_autoptr (GTorchDevice) device = gtorch_device_new_from_string ("cuda:1", &error);
@@ -361,7 +370,7 @@ gtorch_device_get_default (void)
  * gtorch_init:
  * @error: return location for an error
  *
- * Makes the current GPU ready, or the first one if the CPU is the current device.
+ * Makes the current GPU of this thread ready.
  *
  * No program has to call this, and it may be called again: whatever needs a GPU makes it ready. The first
  * operation then takes some tenths of a second longer, and has the errors of a GPU that does not work. Where
@@ -379,7 +388,7 @@ gtorch_init (GError **error)
 
   if (gtorch_backend_cuda.count () == 0)
     return TRUE;
-  device = gtorch_device_cuda (-1, error);
+  device = gtorch_device_get_current (GTORCH_DEVICE_TYPE_CUDA, error);
   return device != NULL && gtorch_device_make_default_stream (device, error) != NULL;
 }
 

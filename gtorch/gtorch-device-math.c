@@ -166,6 +166,7 @@ GTorchPrecision
 gtorch_device_get_matmul_precision (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), GTORCH_PRECISION_IEEE);
+  self = gtorch_device_resolved (self);
   return g_atomic_int_get (&self->matmul_precision);
 }
 
@@ -189,6 +190,7 @@ gtorch_device_set_matmul_precision (GTorchDevice *self, GTorchPrecision precisio
 {
   g_return_if_fail (GTORCH_IS_DEVICE (self));
   g_return_if_fail (precision >= GTORCH_PRECISION_IEEE && precision <= GTORCH_PRECISION_BF16);
+  self = gtorch_device_resolved (self);
   set_choice (self, &self->matmul_precision, precision, PROP_MATMUL_PRECISION);
 }
 
@@ -206,6 +208,7 @@ GTorchPrecision
 gtorch_device_get_conv_precision (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), GTORCH_PRECISION_IEEE);
+  self = gtorch_device_resolved (self);
   return g_atomic_int_get (&self->conv_precision);
 }
 
@@ -224,6 +227,7 @@ gtorch_device_set_conv_precision (GTorchDevice *self, GTorchPrecision precision)
 {
   g_return_if_fail (GTORCH_IS_DEVICE (self));
   g_return_if_fail (precision >= GTORCH_PRECISION_IEEE && precision <= GTORCH_PRECISION_BF16);
+  self = gtorch_device_resolved (self);
   set_choice (self, &self->conv_precision, precision, PROP_CONV_PRECISION);
 }
 
@@ -273,7 +277,7 @@ gtorch_set_float32_matmul_precision (const gchar *precision, GError **error)
 /**
  * gtorch_get_float32_matmul_precision:
  *
- * Gets [property@Device:matmul-precision] of the current device in PyTorch's words.
+ * Gets [property@Device:matmul-precision] of the device that this thread has chosen last, in PyTorch's words.
  *
  * Returns: `highest`, `high` or `medium`
  *
@@ -282,7 +286,7 @@ gtorch_set_float32_matmul_precision (const gchar *precision, GError **error)
 const gchar *
 gtorch_get_float32_matmul_precision (void)
 {
-  return precision_names[gtorch_device_get_matmul_precision (gtorch_device_get_current ())];
+  return precision_names[gtorch_device_get_matmul_precision (gtorch_device_or_current (NULL))];
 }
 
 /**
@@ -299,6 +303,7 @@ gboolean
 gtorch_device_get_benchmark (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
+  self = gtorch_device_resolved (self);
   return g_atomic_int_get (&self->benchmark);
 }
 
@@ -321,6 +326,7 @@ void
 gtorch_device_set_benchmark (GTorchDevice *self, gboolean benchmark)
 {
   g_return_if_fail (GTORCH_IS_DEVICE (self));
+  self = gtorch_device_resolved (self);
   set_choice (self, &self->benchmark, !!benchmark, PROP_BENCHMARK);
 }
 
@@ -339,6 +345,7 @@ gboolean
 gtorch_device_get_deterministic (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
+  self = gtorch_device_resolved (self);
   return g_atomic_int_get (&self->deterministic);
 }
 
@@ -356,5 +363,6 @@ void
 gtorch_device_set_deterministic (GTorchDevice *self, gboolean deterministic)
 {
   g_return_if_fail (GTORCH_IS_DEVICE (self));
+  self = gtorch_device_resolved (self);
   set_choice (self, &self->deterministic, !!deterministic, PROP_DETERMINISTIC);
 }

@@ -268,7 +268,9 @@ gtorch_device_monitor_set_property (GObject *object, guint prop_id, const GValue
   switch (prop_id)
     {
     case PROP_DEVICE:
-      self->device = g_value_dup_object (value);
+      self->device = gtorch_device_resolved (g_value_get_object (value));
+      if (self->device != NULL)
+        g_object_ref (self->device);
       break;
     case PROP_INTERVAL:
       gtorch_device_monitor_set_interval (self, g_value_get_uint (value));

@@ -185,6 +185,27 @@ GTorchDevice *gtorch_cpu_device_new (void);
 void gtorch_device_manager_recount (void);
 /* NULL until one is set. */
 GTorchDevice *gtorch_peek_default_device (void);
+/* The one with the number 0. */
+GTorchDevice *gtorch_device_find_first (GTorchDeviceType type, GError **error);
+/* The one without a number, which stands for whichever is current. */
+GTorchDevice *gtorch_device_get_follower (GTorchDeviceType type, GError **error);
+/* The current device of the type of one without a number; gtorch_device_resolved () calls it. */
+GTorchDevice *gtorch_device_follow (GTorchDevice *device);
+
+/* The device that this one stands for in this thread. Each public function does this with the devices
+ * that it is given; what is private has never anything to do with one that has no number. NULL stays
+ * NULL. */
+static inline GTorchDevice *
+gtorch_device_resolved (GTorchDevice *device)
+{
+  return device == NULL || G_LIKELY (device->index >= 0) ? device : gtorch_device_follow (device);
+}
+
+/* The same; NULL: the device that this thread has chosen last. */
+GTorchDevice *gtorch_device_or_current (GTorchDevice *device);
+/* The same; NULL: the default device. */
+GTorchDevice *gtorch_device_or_default (GTorchDevice *device);
+gboolean gtorch_device_can_be_current (GTorchDevice *device, GError **error);
 void gtorch_device_install_math_properties (GObjectClass *klass);
 gboolean gtorch_device_get_math_property (GTorchDevice *self, guint prop_id, GValue *value);
 gboolean gtorch_device_set_math_property (GTorchDevice *self, guint prop_id, const GValue *value);

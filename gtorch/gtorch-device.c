@@ -22,8 +22,12 @@
  * There is one object for each device, and it lives as long as the process: devices can be compared
  * by pointer. [ctor@Device.new_from_string] finds one by its name. An operation works on the device
  * of its operands; the default device ([func@get_default_device]) is where tensors are made when
- * none is named, the current device ([func@Device.get_current]) is what `cuda` without a number and
- * functions that want a stream mean.
+ * none is named.
+ *
+ * Each thread has a current device of each type ([func@Device.get_current]), at first the one with the
+ * number 0. The device called `cuda`, without a number, is an object of its own: whatever is done with
+ * it is done with the GPU that is current at that moment in that thread. Its index is -1, it equals none
+ * of the devices with a number, and emits no signals.
  *
  * Since: 0.1
  */
@@ -48,8 +52,7 @@ enum
 
 static GParamSpec *props[N_PROPS];
 static guint signals[N_SIGNALS];
-static GTorchDevice *default_device; /* atomically; NULL: the CPU */
-static GMutex lock;                  /* of what devices make late */
+static GMutex lock; /* of what devices make late */
 GTORCH_FORK_LOCK (lock);
 
 G_DEFINE_TYPE (GTorchDevice, gtorch_device, G_TYPE_OBJECT)
@@ -86,6 +89,7 @@ gtorch_device_get_property (GObject *object, guint prop_id, GValue *value, GPara
       g_value_set_string (value, gtorch_device_get_name (self));
       break;
     default:
+      self = gtorch_device_resolved (self);
       if (!gtorch_device_get_math_property (self, prop_id, value)
           && !gtorch_device_get_info_property (self, prop_id, value))
         G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
@@ -95,7 +99,8 @@ gtorch_device_get_property (GObject *object, guint prop_id, GValue *value, GPara
 static void
 gtorch_device_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
 {
-  if (!gtorch_device_set_math_property (GTORCH_DEVICE (object), prop_id, value))
+  if (!gtorch_device_set_math_property (gtorch_device_resolved (GTORCH_DEVICE (object)), prop_id,
+                                        value))
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
 }
 
@@ -131,11 +136,11 @@ gtorch_device_class_init (GTorchDeviceClass *klass)
   /**
    * GTorchDevice:index:
    *
-   * Which one of its kind, from 0.
+   * Which one of its kind, from 0; -1 for the one that stands for whichever is current.
    *
    * Since: 0.1
    */
-  props[PROP_INDEX] = g_param_spec_int ("index", NULL, NULL, 0, G_MAXINT, 0,
+  props[PROP_INDEX] = g_param_spec_int ("index", NULL, NULL, -1, G_MAXINT, 0,
                                         G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
   /**
    * GTorchDevice:name:
@@ -234,7 +239,7 @@ gtorch_device_get_device_type (GTorchDevice *self)
  *
  * Gets which one of its kind the device is.
  *
- * Returns: the index, from 0
+ * Returns: the index, from 0; -1 for the device that stands for whichever is current
  *
  * Since: 0.1
  */
@@ -259,6 +264,7 @@ const gchar *
 gtorch_device_get_name (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), NULL);
+  self = gtorch_device_resolved (self);
   return GTORCH_DEVICE_GET_CLASS (self)->get_name (self);
 }
 
@@ -266,7 +272,7 @@ gtorch_device_get_name (GTorchDevice *self)
  * gtorch_device_to_string:
  * @self: a device
  *
- * Gets the name by which [ctor@Device.new_from_string] finds the device: `cpu`, `cuda:0`.
+ * Gets the name by which [ctor@Device.new_from_string] finds the device: `cpu`, `cuda:0`, `cuda`.
  *
  * Returns: (transfer full): the string
  *
@@ -284,7 +290,7 @@ gtorch_device_to_string (GTorchDevice *self)
  * @self: a device
  * @other: another device
  *
- * Tells whether the two are one.
+ * Tells whether the two are one. `cuda` is not `cuda:0`; see [method@Device.resolve].
  *
  * Returns: %TRUE if so
  *
@@ -298,86 +304,7 @@ gtorch_device_equal (GTorchDevice *self, GTorchDevice *other)
   return self == other;
 }
 
-/* --- current and default --- */
-
-/**
- * gtorch_device_get_current:
- *
- * Gets the current device of this thread: the CPU until another one is set.
- *
- * Returns: (transfer none): the device
- *
- * Since: 0.1
- */
-GTorchDevice *
-gtorch_device_get_current (void)
-{
-  return gtorch_thread.device != NULL ? gtorch_thread.device : gtorch_device_cpu ();
-}
-
-/**
- * gtorch_device_set_current:
- * @device: a device
- * @error: return location for an error
- *
- * Makes @device the current one of this thread. Operations on existing tensors are not affected:
- * they are done where the tensors are.
- *
- * Returns: %TRUE on success
- *
- * Since: 0.1
- */
-gboolean
-gtorch_device_set_current (GTorchDevice *device, GError **error)
-{
-  GTorchDeviceClass *klass;
-
-  g_return_val_if_fail (GTORCH_IS_DEVICE (device), FALSE);
-  klass = GTORCH_DEVICE_GET_CLASS (device);
-  if (klass->make_current != NULL && !klass->make_current (device, error))
-    return FALSE;
-  gtorch_thread.device = device;
-  return TRUE;
-}
-
-GTorchDevice *
-gtorch_peek_default_device (void)
-{
-  return g_atomic_pointer_get (&default_device);
-}
-
-/**
- * gtorch_get_default_device:
- *
- * Gets the device of new tensors when none is named. [func@Device.get_default] finds the best one
- * that there is.
- *
- * Returns: (transfer none): the device
- *
- * Since: 0.1
- */
-GTorchDevice *
-gtorch_get_default_device (void)
-{
-  GTorchDevice *device = g_atomic_pointer_get (&default_device);
-
-  return device != NULL ? device : gtorch_device_cpu ();
-}
-
-/**
- * gtorch_set_default_device:
- * @device: (nullable): a device, or %NULL for the CPU
- *
- * Sets, for the whole process, the device of new tensors when none is named.
- *
- * Since: 0.1
- */
-void
-gtorch_set_default_device (GTorchDevice *device)
-{
-  g_return_if_fail (device == NULL || GTORCH_IS_DEVICE (device));
-  g_atomic_pointer_set (&default_device, device);
-}
+/* --- streams and generators --- */
 
 GTorchStream *
 gtorch_device_make_default_stream (GTorchDevice *self, GError **error)
@@ -430,6 +357,7 @@ gtorch_device_get_default_stream (GTorchDevice *self)
   GTorchStream *stream;
 
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), NULL);
+  self = gtorch_device_resolved (self);
   stream = gtorch_device_make_default_stream (self, NULL);
   if (stream != NULL)
     return stream;
@@ -458,6 +386,7 @@ GTorchGenerator *
 gtorch_device_get_default_generator (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), NULL);
+  self = gtorch_device_resolved (self);
   g_mutex_lock (&lock);
   if (self->generator == NULL)
     self->generator = gtorch_generator_new ();
@@ -482,6 +411,7 @@ gtorch_device_get_stream_priority_range (GTorchDevice *self, gint *least, gint *
   gint last = 0, first = 0;
 
   g_return_if_fail (GTORCH_IS_DEVICE (self));
+  self = gtorch_device_resolved (self);
   if (GTORCH_DEVICE_GET_CLASS (self)->get_priorities != NULL)
     GTORCH_DEVICE_GET_CLASS (self)->get_priorities (self, &last, &first);
   if (least != NULL)
@@ -552,6 +482,7 @@ gboolean
 gtorch_device_check (GTorchDevice *self, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
+  self = gtorch_device_resolved (self);
   return gtorch_device_works (self, error);
 }
 
@@ -577,6 +508,7 @@ gtorch_device_synchronize (GTorchDevice *self, GCancellable *cancellable, GError
 
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  self = gtorch_device_resolved (self);
   stream = gtorch_current_stream (self);
   if (stream != NULL && gtorch_stream_is_capturing (stream))
     {
@@ -595,9 +527,9 @@ synchronize_in_thread (GTask *task, gpointer source, gpointer data, GCancellable
 {
   GError *error = NULL;
 
-  if (GTORCH_DEVICE_GET_CLASS (source)->synchronize != NULL
-          ? GTORCH_DEVICE_GET_CLASS (source)->synchronize (source, cancellable, &error)
-          : gtorch_timelines_synchronize (source, cancellable, &error))
+  if (GTORCH_DEVICE_GET_CLASS (data)->synchronize != NULL
+          ? GTORCH_DEVICE_GET_CLASS (data)->synchronize (data, cancellable, &error)
+          : gtorch_timelines_synchronize (data, cancellable, &error))
     g_task_return_boolean (task, TRUE);
   else
     g_task_return_error (task, error);
@@ -624,6 +556,7 @@ gtorch_device_synchronize_async (GTorchDevice *self, GCancellable *cancellable,
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   task = g_task_new (self, cancellable, callback, user_data);
   g_task_set_source_tag (task, gtorch_device_synchronize_async);
+  g_task_set_task_data (task, gtorch_device_resolved (self), NULL);
   g_task_run_in_thread (task, synchronize_in_thread);
 }
 
@@ -663,6 +596,7 @@ GTorchAllocator *
 gtorch_device_get_allocator (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), NULL);
+  self = gtorch_device_resolved (self);
   return self->allocator;
 }
 
@@ -680,6 +614,7 @@ guint64
 gtorch_device_get_memory_allocated (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
+  self = gtorch_device_resolved (self);
   return gtorch_allocator_get_allocated (self->allocator);
 }
 
@@ -698,6 +633,7 @@ guint64
 gtorch_device_get_peak_memory_allocated (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
+  self = gtorch_device_resolved (self);
   return gtorch_allocator_get_peak_allocated (self->allocator);
 }
 
@@ -716,6 +652,7 @@ guint64
 gtorch_device_get_memory_reserved (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
+  self = gtorch_device_resolved (self);
   return gtorch_allocator_get_reserved (self->allocator);
 }
 
@@ -733,6 +670,7 @@ guint64
 gtorch_device_get_peak_memory_reserved (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
+  self = gtorch_device_resolved (self);
   return gtorch_allocator_get_peak_reserved (self->allocator);
 }
 
@@ -750,6 +688,7 @@ guint64
 gtorch_device_get_total_memory (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
+  self = gtorch_device_resolved (self);
   return GTORCH_DEVICE_GET_CLASS (self)->get_total_memory (self);
 }
 
@@ -783,6 +722,7 @@ gtorch_device_get_memory_info (GTorchDevice *self, guint64 *available, guint64 *
   guint64 numbers[2];
 
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
+  self = gtorch_device_resolved (self);
   if (!GTORCH_DEVICE_GET_CLASS (self)->get_memory_info (self, &numbers[0], &numbers[1], error))
     return FALSE;
   if (available != NULL)
@@ -804,6 +744,7 @@ void
 gtorch_device_reset_peak_memory (GTorchDevice *self)
 {
   g_return_if_fail (GTORCH_IS_DEVICE (self));
+  self = gtorch_device_resolved (self);
   gtorch_allocator_reset_peak (self->allocator);
 }
 
@@ -820,6 +761,7 @@ void
 gtorch_device_empty_cache (GTorchDevice *self)
 {
   g_return_if_fail (GTORCH_IS_DEVICE (self));
+  self = gtorch_device_resolved (self);
   GTORCH_DEVICE_GET_CLASS (self)->empty_cache (self);
 }
 
@@ -837,6 +779,7 @@ guint64
 gtorch_device_get_pressure_threshold (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
+  self = gtorch_device_resolved (self);
   return __atomic_load_n (&self->pressure_threshold, __ATOMIC_RELAXED);
 }
 
@@ -855,6 +798,7 @@ gtorch_device_set_pressure_threshold (GTorchDevice *self, guint64 n_bytes)
   guint64 allocated;
 
   g_return_if_fail (GTORCH_IS_DEVICE (self));
+  self = gtorch_device_resolved (self);
   allocated = gtorch_allocator_get_allocated (self->allocator);
   __atomic_store_n (&self->pressure_threshold, n_bytes, __ATOMIC_RELAXED);
   __atomic_store_n (&self->pressure_mark,
@@ -886,13 +830,10 @@ gtorch_device_name (GTorchDevice *device)
 GTorchStorage *
 gtorch_device_alloc (GTorchDevice *device, gsize n_bytes, GError **error)
 {
-  if (G_UNLIKELY (gtorch_thread.pools != NULL))
-    {
-      GTorchPool *pool = gtorch_current_pool (device);
+  GTorchPool *pool = gtorch_thread.pools[device->slot];
 
-      if (pool != NULL)
-        return gtorch_pool_alloc (pool, n_bytes, FALSE, error);
-    }
+  if (G_UNLIKELY (pool != NULL))
+    return gtorch_pool_alloc (pool, n_bytes, FALSE, error);
   if (G_LIKELY (device->type == GTORCH_DEVICE_TYPE_CPU))
     return gtorch_cpu_alloc (device, n_bytes, error);
   return GTORCH_DEVICE_GET_CLASS (device)->alloc (device, n_bytes, error);

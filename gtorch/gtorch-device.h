@@ -61,9 +61,11 @@ GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_device_equal (GTorchDevice *self, GTorchDevice *other);
 
 GTORCH_AVAILABLE_IN_0_1
-GTorchDevice *gtorch_device_get_current (void);
+GTorchDevice *gtorch_device_get_current (GTorchDeviceType type, GError **error);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_device_set_current (GTorchDevice *device, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+GTorchDevice *gtorch_device_resolve (GTorchDevice *self);
 GTORCH_AVAILABLE_IN_0_1
 GTorchDevice *gtorch_get_default_device (void);
 GTORCH_AVAILABLE_IN_0_1

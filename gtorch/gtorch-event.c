@@ -274,7 +274,7 @@ record_shared (GTorchEvent *self, GTorchStream *stream, GError **error)
  * gtorch_event_get_ipc_handle:
  * @self: an event made with %GTORCH_EVENT_INTERPROCESS
  * @device: (nullable): the device of the event, which counts if it was not recorded yet, or %NULL for
- *   the current one
+ *   the one that this thread has chosen last
  * @error: return location for an error
  *
  * Gets what another process needs to have the same event: bytes to be sent to it by any means.
@@ -301,7 +301,7 @@ gtorch_event_get_ipc_handle (GTorchEvent *self, GTorchDevice *device, GError **e
                       "have it"));
       return NULL;
     }
-  if (!ensure_shared (self, device != NULL ? device : gtorch_device_get_current (), error))
+  if (!ensure_shared (self, gtorch_device_or_current (device), error))
     return NULL;
   return GTORCH_DEVICE_GET_CLASS (self->device)->shared_events->get_handle (self->shared, error);
 }
@@ -329,6 +329,7 @@ gtorch_event_new_from_ipc_handle (GTorchDevice *device, GBytes *handle, GError *
 
   g_return_val_if_fail (GTORCH_IS_DEVICE (device), NULL);
   g_return_val_if_fail (handle != NULL, NULL);
+  device = gtorch_device_resolved (device);
   events = find_shared_events (device, error);
   shared = events != NULL ? events->open (device, handle, error) : NULL;
   if (shared == NULL)
@@ -352,7 +353,8 @@ emit_completed (gpointer data)
 /**
  * gtorch_event_record:
  * @self: an event
- * @stream: (nullable): a stream, or %NULL for the current one of the current device
+ * @stream: (nullable): a stream, or %NULL for the current one of the device that
+ *   this thread has chosen last (see [func@Stream.get_current])
  * @error: return location for an error
  *
  * Puts the event behind what is in the stream's queue now.
@@ -404,7 +406,8 @@ gtorch_event_record (GTorchEvent *self, GTorchStream *stream, GError **error)
 /**
  * gtorch_event_wait:
  * @self: an event
- * @stream: (nullable): a stream, or %NULL for the current one of the current device
+ * @stream: (nullable): a stream, or %NULL for the current one of the device that
+ *   this thread has chosen last (see [func@Stream.get_current])
  * @error: return location for an error
  *
  * The same as [method@Stream.wait_event]: the stream waits, not the thread.

@@ -259,6 +259,7 @@ gtorch_device_get_fft_plan_cache (GTorchDevice *self)
   GTorchFFTPlanCache *cache, *made;
 
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), NULL);
+  self = gtorch_device_resolved (self);
 
   cache = g_atomic_pointer_get (&caches[self->slot]);
   if (cache != NULL)

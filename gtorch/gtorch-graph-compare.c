@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "autograd/gtorch-grad-mode.h"
+#include "gtorch-choice-private.h"
 #include "gtorch-generator-private.h"
 #include "gtorch-ops-private.h"
 
@@ -442,8 +443,7 @@ gboolean
 gtorch_graph_compare_end (GTorchGraphCompare *self, GError **error)
 {
   g_autoptr (GPtrArray) after = g_ptr_array_new_with_free_func ((GDestroyNotify) g_bytes_unref);
-  g_autoptr (GTorchStream) former = NULL;
-  gboolean before = gtorch_set_grad_enabled (FALSE);
+  GTorchChange mode, change;
   gboolean success = gtorch_device_synchronize (self->stream->device, NULL, error);
   Difference difference = { .node = G_MAXUINT };
   guint i;
@@ -453,7 +453,8 @@ gtorch_graph_compare_end (GTorchGraphCompare *self, GError **error)
       g_ptr_array_add (after, gtorch_generator_get_state (self->generators->pdata[i]));
       gtorch_generator_set_state (self->generators->pdata[i], self->states->pdata[i], NULL);
     }
-  former = gtorch_stream_swap (self->stream->device, NULL);
+  gtorch_change_to_grad (&mode, FALSE);
+  gtorch_change_to_stream (&change, self->stream->device, NULL);
   success = success && call_all (self, error);
   for (i = 0; success && i < self->regions->len; i++)
     success = compare_region (self, &g_array_index (self->regions, Region, i), &difference, error);
@@ -463,10 +464,10 @@ gtorch_graph_compare_end (GTorchGraphCompare *self, GError **error)
       success = FALSE;
     }
   difference_clear (&difference);
-  g_clear_object (&(GTorchStream *){ gtorch_stream_swap (self->stream->device, former) });
+  gtorch_change_end (&change);
+  gtorch_change_end (&mode);
   for (i = 0; i < self->generators->len; i++)
     gtorch_generator_set_state (self->generators->pdata[i], after->pdata[i], NULL);
-  gtorch_set_grad_enabled (before);
   gtorch_graph_compare_free (self);
   return success;
 }

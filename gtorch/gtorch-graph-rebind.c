@@ -7,6 +7,7 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "gtorch-choice-private.h"
 #include "gtorch-graph-exec-private.h"
 
 typedef struct
@@ -155,11 +156,11 @@ capture_again (GTorchGraphExec *exec, GError **error)
   capture = exec->backend->begin (stream, exec->scratch, GTORCH_CAPTURE_MODE_RELAXED, error);
   if (capture != NULL)
     {
-      g_autoptr (GTorchStream) former = gtorch_stream_swap (exec->device, stream);
-      g_autoptr (GTorchStream) inner = NULL;
+      GTorchChange change;
 
+      gtorch_change_to_stream (&change, exec->device, stream);
       result = gtorch_graph_exec_launch (exec, capture, stream, 0, error);
-      inner = gtorch_stream_swap (exec->device, former);
+      gtorch_change_end (&change);
       exec->native = exec->backend->end (capture, result ? error : NULL);
     }
   gtorch_pool_set_capturing (exec->scratch, FALSE);

@@ -9,11 +9,11 @@ G_BEGIN_DECLS
 
 /**
  * GTorchDeviceFunc:
- * @device: the device, which is the thread's current one
+ * @device: the device, which is the thread's current or default one
  * @user_data: what was given with the function
  * @error: return location for an error
  *
- * Does some work with a device as the current one.
+ * Does some work with a device as the current or the default one.
  *
  * Returns: %TRUE on success
  *
@@ -21,9 +21,10 @@ G_BEGIN_DECLS
  */
 typedef gboolean (*GTorchDeviceFunc) (GTorchDevice *device, gpointer user_data, GError **error);
 
-#define GTORCH_TYPE_DEVICE_GUARD      (gtorch_device_guard_get_type ())
-#define GTORCH_TYPE_STREAM_GUARD      (gtorch_stream_guard_get_type ())
-#define GTORCH_TYPE_MEMORY_POOL_GUARD (gtorch_memory_pool_guard_get_type ())
+#define GTORCH_TYPE_DEVICE_GUARD         (gtorch_device_guard_get_type ())
+#define GTORCH_TYPE_DEFAULT_DEVICE_GUARD (gtorch_default_device_guard_get_type ())
+#define GTORCH_TYPE_STREAM_GUARD         (gtorch_stream_guard_get_type ())
+#define GTORCH_TYPE_MEMORY_POOL_GUARD    (gtorch_memory_pool_guard_get_type ())
 
 GTORCH_AVAILABLE_IN_0_1
 GType gtorch_device_guard_get_type (void) G_GNUC_CONST;
@@ -41,6 +42,23 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchDeviceGuard, gtorch_device_guard_unref)
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_device_run (GTorchDevice *self, GTorchDeviceFunc func, gpointer user_data,
                             GError **error);
+
+GTORCH_AVAILABLE_IN_0_1
+GType gtorch_default_device_guard_get_type (void) G_GNUC_CONST;
+GTORCH_AVAILABLE_IN_0_1
+GTorchDefaultDeviceGuard *
+gtorch_default_device_guard_new (GTorchDevice *device) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_default_device_guard_end (GTorchDefaultDeviceGuard *guard);
+GTORCH_AVAILABLE_IN_0_1
+GTorchDefaultDeviceGuard *gtorch_default_device_guard_ref (GTorchDefaultDeviceGuard *guard);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_default_device_guard_unref (GTorchDefaultDeviceGuard *guard);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchDefaultDeviceGuard, gtorch_default_device_guard_unref)
+
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_device_run_as_default (GTorchDevice *self, GTorchDeviceFunc func,
+                                       gpointer user_data, GError **error);
 
 GTORCH_AVAILABLE_IN_0_1
 GType gtorch_stream_guard_get_type (void) G_GNUC_CONST;

@@ -13,6 +13,7 @@
 #endif
 
 #include "autograd/gtorch-autograd-private.h"
+#include "gtorch-choice-private.h"
 #include "gtorch-fork-private.h"
 #include "gtorch-hold-private.h"
 #include "gtorch-memory-pool-private.h"

@@ -10,6 +10,7 @@
 
 #include "gtorch-allocator-private.h"
 #include "gtorch-capture-private.h"
+#include "gtorch-choice-private.h"
 #include "gtorch-environment-private.h"
 #include "gtorch-generator-private.h"
 #include "gtorch-graph-audit-private.h"
@@ -135,14 +136,17 @@ gboolean
 gtorch_saved_call_run (GTorchSavedCall *saved, GError **error)
 {
   GTorchDevice *device = saved->call.device;
-  GTorchStream *former = gtorch_thread.streams[device->slot];
+  const GTorchStream *former = gtorch_thread.streams[device->slot];
+  GTorchChange change;
   gboolean result;
 
-  gtorch_thread.streams[device->slot] = NULL;
+  if (former != NULL)
+    gtorch_change_to_stream (&change, device, NULL);
   gtorch_thread.must_finish = TRUE;
   result = saved->call.op->cpu (&saved->call, error);
   gtorch_thread.must_finish = FALSE;
-  gtorch_thread.streams[device->slot] = former;
+  if (former != NULL)
+    gtorch_change_end (&change);
   if (!result)
     gtorch_call_name_error (&saved->call, error);
   return result;

@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-allocator-private.h"
+#include "gtorch-choice-private.h"
 #include "gtorch-scratch-private.h"
 #include "gtorch-stream-private.h"
 
@@ -170,11 +171,11 @@ gtorch_allocator_alloc (GTorchAllocator *self, gsize n_bytes, GTorchStream *stre
       return NULL;
     }
   {
-    g_autoptr (GTorchStream) former = gtorch_stream_swap (self->device, stream);
-    g_autoptr (GTorchStream) inner = NULL;
+    GTorchChange change;
 
+    gtorch_change_to_stream (&change, self->device, stream);
     storage = gtorch_device_alloc (self->device, n_bytes, error);
-    inner = gtorch_stream_swap (self->device, former);
+    gtorch_change_end (&change);
   }
   if (storage == NULL)
     {

@@ -89,29 +89,4 @@ void gtorch_pool_set_writer (GTorchPool *self, GTorchTimeline *timeline, guint64
 /* Waits for the last replay if the storage came from a pool. */
 gboolean gtorch_pool_sync (GTorchStorage *storage, GError **error);
 
-/* --- what a thread has chosen (gtorch-guard.c) --- */
-
-/* One of the thread's guards, the innermost first. Owned by the thread. */
-struct _GTorchPoolUse
-{
-  GTorchPool *pool;
-  GTorchPoolUse *below;
-};
-
-/* Where the thread's storages of the device come from; NULL: from the allocator. Borrowed. */
-static inline GTorchPool *
-gtorch_current_pool (GTorchDevice *device)
-{
-  GTorchPoolUse *use = gtorch_thread.pools;
-
-  while (use != NULL && use->pool->device != device)
-    use = use->below;
-  return use != NULL ? use->pool : NULL;
-}
-
-/* When the thread ends. */
-void gtorch_pool_uses_clear (void);
-/* Has that done. */
-void gtorch_thread_clean_up_later (void);
-
 G_END_DECLS

@@ -447,7 +447,7 @@ gtorch_memory_pool_set_property (GObject *object, guint prop_id, const GValue *v
       break;
     case PROP_DEVICE:
       device = g_value_get_object (value);
-      self->pool = gtorch_pool_new (device != NULL ? device : gtorch_device_get_current ());
+      self->pool = gtorch_pool_new (gtorch_device_or_current (device));
       break;
     case PROP_USE_ON_OOM:
       gtorch_memory_pool_set_use_on_oom (self, g_value_get_boolean (value));
@@ -477,7 +477,7 @@ gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
   /**
    * GTorchMemoryPool:device: (getter get_device)
    *
-   * The device whose memory it is; when it is made, %NULL stands for the current one.
+   * The device whose memory it is; when it is made, %NULL stands for the one that the thread has chosen last.
    *
    * Since: 0.1
    */
@@ -577,7 +577,7 @@ gtorch_memory_pool_get_pool (GTorchMemoryPool *self)
 
 /**
  * gtorch_memory_pool_new:
- * @device: (nullable): a device, or %NULL for the current one
+ * @device: (nullable): a device, or %NULL for the one that this thread has chosen last
  *
  * Makes an empty pool. Nothing is asked of the device before something is allocated in it.
  *
@@ -594,7 +594,7 @@ gtorch_memory_pool_new (GTorchDevice *device)
 
 /**
  * gtorch_memory_pool_new_with_source:
- * @device: (nullable): a GPU, or %NULL for the current device
+ * @device: (nullable): a GPU, or %NULL for the device that this thread has chosen last
  * @source: where memory comes from
  * @error: return location for an error
  *
@@ -614,8 +614,7 @@ gtorch_memory_pool_new_with_source (GTorchDevice *device, GTorchMemorySource *so
 
   g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
   g_return_val_if_fail (GTORCH_IS_MEMORY_SOURCE (source), NULL);
-  if (device == NULL)
-    device = gtorch_device_get_current ();
+  device = gtorch_device_or_current (device);
   if (device->type != GTORCH_DEVICE_TYPE_CUDA)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,

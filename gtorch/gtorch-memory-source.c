@@ -179,6 +179,7 @@ gtorch_memory_source_allocate (GTorchMemorySource *self, GTorchDevice *device, g
 
   g_return_val_if_fail (GTORCH_IS_MEMORY_SOURCE (self), 0);
   g_return_val_if_fail (GTORCH_IS_DEVICE (device), 0);
+  device = gtorch_device_resolved (device);
   klass = GTORCH_MEMORY_SOURCE_GET_CLASS (self);
   if (klass->allocate == NULL)
     {
@@ -220,6 +221,7 @@ gtorch_memory_source_release (GTorchMemorySource *self, GTorchDevice *device, gu
 
   g_return_if_fail (GTORCH_IS_MEMORY_SOURCE (self));
   g_return_if_fail (GTORCH_IS_DEVICE (device));
+  device = gtorch_device_resolved (device);
   klass = GTORCH_MEMORY_SOURCE_GET_CLASS (self);
   if (klass->release != NULL)
     klass->release (self, device, address, n_bytes, stream);

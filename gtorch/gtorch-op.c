@@ -389,7 +389,7 @@ run_autocast (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs
 {
   g_autofree GTorchAttr *changed = NULL;
   GTorchAutocastCall call;
-  GTorchAutocastRegion off;
+  GTorchChange off;
   gboolean success;
   guint i;
   GTORCH_HOLD_MANY (inputs, n_inputs);
@@ -404,10 +404,10 @@ run_autocast (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs
         break;
       }
   if (!call.is_active)
-    gtorch_autocast_push_off (&off);
+    gtorch_autocast_change_to_off (&off);
   success = gtorch_op_run (op, call.inputs, n_inputs, attrs, outputs, error);
   if (!call.is_active)
-    gtorch_autocast_pop (&off);
+    gtorch_change_end (&off);
   gtorch_autocast_end (&call);
   return success;
 }
@@ -419,7 +419,7 @@ gtorch_op_run (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_input
   GTorchOpCall call;
   guint hold, i;
 
-  if (G_UNLIKELY (gtorch_thread.autocast != NULL) && op->autocast != 0)
+  if (G_UNLIKELY (gtorch_autocast_is_on ()) && op->autocast != 0)
     return run_autocast (op, inputs, n_inputs, attrs, outputs, error);
   hold = gtorch_hold_begin (inputs, n_inputs);
   init_call (&call, op, inputs, n_inputs, attrs, FALSE);

@@ -11,7 +11,6 @@ G_BEGIN_DECLS
 
 typedef struct _GTorchCapture GTorchCapture;
 typedef struct _GTorchFence GTorchFence;
-typedef struct _GTorchPoolUse GTorchPoolUse;
 typedef struct _GTorchTimeline GTorchTimeline;
 
 /* The order of work on one queue, apart from the stream that feeds it: storages remember (timeline, number)
@@ -194,23 +193,38 @@ struct _GTorchStreamClass
 /* Work under one of these is done in order. */
 gpointer gtorch_stream_get_queue (GTorchStream *stream);
 
-typedef struct _GTorchAutocastRegion GTorchAutocastRegion;
+typedef struct _GTorchChange GTorchChange;
 typedef struct _GTorchHolds GTorchHolds;
 
-/* What a thread has chosen. A stream that is not set is the device's default one. */
+/* Mixed precision: what to cast to on which type of device. */
+typedef union
+{
+  guint8 dtypes[GTORCH_N_DEVICE_TYPES]; /* GTORCH_DTYPE_NONE: off */
+  guint16 any;                          /* 0: off everywhere */
+} GTorchAutocastDTypes;
+
+G_STATIC_ASSERT (sizeof (GTorchAutocastDTypes) == sizeof (guint16));
+
+/* What a thread has chosen; gtorch-choice-private.h has the means to choose for a while. */
 typedef struct
 {
-  GTorchStream *streams[GTORCH_MAX_DEVICES]; /* owned */
-  GTorchDevice *device;
+  GTorchStream *streams[GTORCH_MAX_DEVICES]; /* owned; NULL: the default one of the device */
+  struct _GTorchPool
+      *pools[GTORCH_MAX_DEVICES]; /* owned; where storages come from; NULL: the allocator */
+  GTorchDevice *current[GTORCH_N_DEVICE_TYPES]; /* of each type; NULL: the first */
+  GTorchDevice *device;         /* that was made current last; NULL: the default one */
+  GTorchDevice *default_device; /* of new tensors; NULL: that of the process */
+  GTorchAutocastDTypes autocast;
+  guint8 autocast_is_lean; /* casts of parameters are not kept */
+  guint8 no_grad;
+  guint n_regions;        /* of mixed precision that the program has begun */
+  GTorchChange *changes;  /* the last one */
   GTorchHolds *holds;     /* tensors in use, NULL before the first (gtorch-hold-private.h) */
   GTorchTimeline *worker; /* the queue that this thread works for */
   gboolean must_finish;   /* what is called now is read as soon as it returns */
   gboolean is_apart;      /* what is called now is the library's own affair, captured or not */
   gboolean keeps_errors;  /* it only looks: errors that it meets stay for whoever can report them */
-  const GTorchOpClass *calling;   /* a composite that the program called, NULL if none */
-  GTorchPoolUse *pools;           /* where its storages come from (gtorch-memory-pool-private.h) */
-  GTorchAutocastRegion *autocast; /* the innermost region, NULL while nothing is to be cast */
-  GTorchAutocastRegion *regions;  /* the innermost of all (gtorch-autocast-private.h) */
+  const GTorchOpClass *calling; /* a composite that the program called, NULL if none */
 } GTorchThread;
 
 extern __thread GTorchThread gtorch_thread G_GNUC_INTERNAL;
@@ -242,10 +256,6 @@ gtorch_auto_sync (GTorchDevice *device, GError **error)
   return G_LIKELY (__atomic_load_n (&gtorch_n_auto_syncs, __ATOMIC_RELAXED) == 0)
          || gtorch_stream_join_others (device, error);
 }
-
-/* Makes stream (NULL: the default one) current, gives the reference to the former one, or NULL. */
-GTorchStream *gtorch_stream_swap (GTorchDevice *device,
-                                  GTorchStream *stream) G_GNUC_WARN_UNUSED_RESULT;
 
 /* Between gtorch-event.c, gtorch-stream.c and captures. */
 GTorchFence *gtorch_stream_record_fence (GTorchStream *stream, guint flags, GError **error);

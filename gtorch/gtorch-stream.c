@@ -5,9 +5,9 @@
 
 #include <glib/gi18n-lib.h>
 
-#include "gtorch-autocast-private.h"
 #include "gtorch-callback-private.h"
 #include "gtorch-capture-private.h"
+#include "gtorch-choice-private.h"
 #include "gtorch-event-private.h"
 #include "gtorch-hold-private.h"
 #include "gtorch-fork-private.h"
@@ -56,8 +56,6 @@ enum
 static GParamSpec *props[N_PROPS];
 
 gint gtorch_n_auto_syncs;
-
-__thread GTorchThread gtorch_thread;
 
 G_DEFINE_TYPE (GTorchStream, gtorch_stream, G_TYPE_OBJECT)
 
@@ -148,7 +146,7 @@ gtorch_stream_init (GTorchStream *self)
 
 /**
  * gtorch_stream_new:
- * @device: (nullable): a device, or %NULL for the current one
+ * @device: (nullable): a device, or %NULL for the one that this thread has chosen last
  * @priority: 0 is normal, smaller numbers go first where the device can do that
  * @error: return location for an error
  *
@@ -162,8 +160,7 @@ GTorchStream *
 gtorch_stream_new (GTorchDevice *device, gint priority, GError **error)
 {
   g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
-  if (device == NULL)
-    device = gtorch_device_get_current ();
+  device = gtorch_device_or_current (device);
   return GTORCH_DEVICE_GET_CLASS (device)->new_stream (device, priority, error);
 }
 
@@ -188,6 +185,7 @@ GTorchStream *
 gtorch_stream_new_external (GTorchDevice *device, gpointer handle, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (device), NULL);
+  device = gtorch_device_resolved (device);
   if (GTORCH_DEVICE_GET_CLASS (device)->new_external_stream != NULL)
     return GTORCH_DEVICE_GET_CLASS (device)->new_external_stream (device, handle, error);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
@@ -367,44 +365,14 @@ gtorch_stream_is_capturing (GTorchStream *self)
 
 /* --- the current stream --- */
 
-static void
-drop_thread (gpointer data)
-{
-  guint i;
-
-  for (i = 0; i < GTORCH_MAX_DEVICES; i++)
-    g_clear_object (&gtorch_thread.streams[i]);
-  gtorch_pool_uses_clear ();
-  gtorch_autocast_clear ();
-  gtorch_holds_unregister ();
-}
-
-static GPrivate thread_cleanup = G_PRIVATE_INIT (drop_thread);
-
-void
-gtorch_thread_clean_up_later (void)
-{
-  if (g_private_get (&thread_cleanup) == NULL)
-    g_private_set (&thread_cleanup, &gtorch_thread);
-}
-
-GTorchStream *
-gtorch_stream_swap (GTorchDevice *device, GTorchStream *stream)
-{
-  GTorchStream *former = gtorch_thread.streams[device->slot];
-
-  if (stream != NULL)
-    gtorch_thread_clean_up_later ();
-  gtorch_thread.streams[device->slot] =
-      stream == NULL || stream->is_default ? NULL : g_object_ref (stream);
-  return former;
-}
-
 /**
  * gtorch_stream_get_current:
- * @device: (nullable): a device, or %NULL for the current one
+ * @device: (nullable): a device, or %NULL for the one that this thread has chosen last
  *
  * Gets the stream that operations of this thread on the device go to.
+ *
+ * A thread chooses a device by making it, or a stream of it, current, or by making it its default one
+ * with a [struct@DefaultDeviceGuard]; until then it is the default device of the process.
  *
  * Returns: (transfer none): the stream
  *
@@ -416,8 +384,8 @@ gtorch_stream_get_current (GTorchDevice *device)
   GTorchStream *stream;
 
   g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
-  if (device == NULL)
-    device = gtorch_device_get_current ();
+  gtorch_guards_settle ();
+  device = gtorch_device_or_current (device);
   stream = gtorch_current_stream (device);
   return stream != NULL ? stream : gtorch_device_get_default_stream (device);
 }
@@ -426,8 +394,10 @@ gtorch_stream_get_current (GTorchDevice *device)
  * gtorch_stream_set_current:
  * @stream: a stream
  *
- * Makes operations of this thread on the stream's device go to it, until another one is set. The
- * current stream of other devices stays as it is.
+ * Makes operations of this thread on the stream's device go to it, and its device the current one
+ * of its type. The current streams of other devices stay as they are.
+ *
+ * This lasts until another one is set, and within a [struct@StreamGuard] no longer than that does.
  *
  * Since: 0.1
  */
@@ -435,9 +405,16 @@ void
 gtorch_stream_set_current (GTorchStream *stream)
 {
   g_autoptr (GTorchStream) former = NULL;
+  GTorchDevice *device;
 
   g_return_if_fail (GTORCH_IS_STREAM (stream));
-  former = gtorch_stream_swap (gtorch_stream_get_device (stream), stream);
+  gtorch_guards_settle ();
+  gtorch_thread_clean_up_later ();
+  device = stream->device;
+  former = gtorch_thread.streams[device->slot];
+  gtorch_thread.streams[device->slot] = stream->is_default ? NULL : g_object_ref (stream);
+  gtorch_thread.current[device->type] = device;
+  gtorch_thread.device = device;
 }
 
 /**
@@ -447,7 +424,8 @@ gtorch_stream_set_current (GTorchStream *stream)
  * @user_data: given to @func
  * @error: return location for an error
  *
- * Calls @func in this thread with the stream as its current one, and goes back to the former one.
+ * Calls @func in this thread with the stream and its device as the current ones, and goes back to the
+ * former ones.
  *
  * Returns: what @func returned
  *
@@ -456,16 +434,16 @@ gtorch_stream_set_current (GTorchStream *stream)
 gboolean
 gtorch_stream_run (GTorchStream *self, GTorchStreamFunc func, gpointer user_data, GError **error)
 {
-  g_autoptr (GTorchStream) former = NULL;
-  g_autoptr (GTorchStream) inner = NULL;
+  GTorchChange change;
   GError *local = NULL;
   gboolean success;
 
   g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
   g_return_val_if_fail (func != NULL, FALSE);
-  former = gtorch_stream_swap (gtorch_stream_get_device (self), self);
+  gtorch_change_to_stream (&change, self->device, self);
+  gtorch_change_current (&change, self->device);
   success = func (self, user_data, &local);
-  inner = gtorch_stream_swap (self->device, former);
+  gtorch_change_end (&change);
   return gtorch_callback_ended ("stream_run", success, local, error);
 }
 

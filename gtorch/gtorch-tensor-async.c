@@ -15,6 +15,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-capture-private.h"
+#include "gtorch-choice-private.h"
 #include "gtorch-guard.h"
 #include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
@@ -126,19 +127,15 @@ copy_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cance
 {
   Copy *copy = data;
   GTorchDevice *gpu = find_gpu (copy);
-  GTorchStream *own = NULL, *used;
+  GTorchChange change;
   GError *error = NULL;
   gboolean done;
 
   if (copy->stream != NULL)
-    own = gtorch_stream_swap (gpu, copy->stream);
+    gtorch_change_to_stream (&change, gpu, copy->stream);
   done = copy_here (copy, cancellable, &error);
   if (copy->stream != NULL)
-    {
-      used = gtorch_stream_swap (gpu, own);
-      g_clear_object (&used);
-      g_clear_object (&own);
-    }
+    gtorch_change_end (&change);
   if (done)
     return_result (task);
   else
@@ -351,7 +348,7 @@ gtorch_tensor_to_device_async (GTorchTensor *self, GTorchDevice *device, GCancel
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   task = g_task_new (self, cancellable, callback, user_data);
   g_task_set_source_tag (task, gtorch_tensor_to_device_async);
-  start (task, NULL, gtorch_tensor_unwrap (self), device, FALSE);
+  start (task, NULL, gtorch_tensor_unwrap (self), gtorch_device_resolved (device), FALSE);
 }
 
 /**

@@ -143,8 +143,7 @@ new_from_values (const gchar *op, guint source, gconstpointer values, gsize n_va
                                        gtorch_dtype_size (source), n_values);
     }
   return gtorch_tensor_wrap (
-      gtorch_impl_move (g_steal_pointer (&impl),
-                        device != NULL ? device : gtorch_get_default_device (), error));
+      gtorch_impl_move (g_steal_pointer (&impl), gtorch_device_or_default (device), error));
 }
 
 /**

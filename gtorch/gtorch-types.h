@@ -13,6 +13,7 @@ G_BEGIN_DECLS
 typedef struct _GTorchAllocator GTorchAllocator;
 typedef struct _GTorchAutocastGuard GTorchAutocastGuard;
 typedef struct _GTorchDevice GTorchDevice;
+typedef struct _GTorchDefaultDeviceGuard GTorchDefaultDeviceGuard;
 typedef struct _GTorchDeviceGuard GTorchDeviceGuard;
 typedef struct _GTorchDeviceManager GTorchDeviceManager;
 typedef struct _GTorchDeviceMonitor GTorchDeviceMonitor;

@@ -21,6 +21,8 @@ static void __attribute__ ((constructor)) choose_device (void)
   if (name == NULL || name[0] == '\0')
     return;
   device = gtorch_device_new_from_string (name, &error);
+  if (device != NULL)
+    device = gtorch_device_resolve (device); /* there is one object for each, which stays */
   if (device != NULL && gtorch_device_set_current (device, &error))
     x = gtorch_full (GTORCH_SHAPE (5), 2, GTORCH_DTYPE_FLOAT32, device, &error);
   if (x == NULL) /* no such device, or no kernels for it */

@@ -242,6 +242,8 @@ typedef struct
 
 void gtorch_thread_streams_take (GTorchThreadStreams *self);
 void gtorch_thread_streams_apply (const GTorchThreadStreams *self);
+/* The same until the end of the change. */
+void gtorch_thread_streams_change_to (const GTorchThreadStreams *self, GTorchChange *change);
 void gtorch_thread_streams_clear (GTorchThreadStreams *self);
 /* Has the thread chosen any? */
 gboolean gtorch_thread_has_streams (void);
@@ -261,9 +263,9 @@ void gtorch_pass_streams_clear (GTorchPassStreams *self);
 /* Are forward and backward of the node in the same capture, or in none? */
 gboolean gtorch_pass_streams_check_capture (GTorchPassStreams *self, GTorchNode *node,
                                             GError **error);
-/* Makes the stream (NULL: the default one) current. */
-gboolean gtorch_pass_streams_enter (GTorchPassStreams *self, GTorchDevice *device,
-                                    GTorchStream *stream, GError **error);
+/* The change makes the stream (NULL: the default one) current. */
+gboolean gtorch_pass_streams_enter (GTorchPassStreams *self, GTorchChange *change,
+                                    GTorchDevice *device, GTorchStream *stream, GError **error);
 /* What is put on `next` from now on comes after what the current stream has, which computed the gradient. */
 gboolean gtorch_pass_streams_order (GTorchPassStreams *self, GTorchImpl *grad, GTorchStream *next,
                                     GError **error);

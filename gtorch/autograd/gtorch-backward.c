@@ -10,6 +10,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-autograd-private.h"
+#include "gtorch-choice-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-tensor-private.h"
 
@@ -218,15 +219,15 @@ backward_thread (GTask *task, gpointer source, gpointer data, GCancellable *canc
     .create_graph = self->create_graph,
     .cancellable = cancellable,
   };
-  GTorchThreadStreams none = { { NULL } };
+  GTorchChange change;
   GError *error = NULL;
   gboolean success;
 
-  gtorch_thread_streams_apply (&self->streams);
+  gtorch_thread_streams_change_to (&self->streams, &change);
   gtorch_engine_set_context (self->context);
   success = gtorch_engine_run (&backward, &error);
   gtorch_engine_set_context (NULL);
-  gtorch_thread_streams_apply (&none);
+  gtorch_change_end (&change);
   if (success)
     g_task_return_boolean (task, TRUE);
   else

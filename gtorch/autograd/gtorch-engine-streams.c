@@ -9,6 +9,7 @@
 
 #include "gtorch-autograd-private.h"
 #include "gtorch-capture-private.h"
+#include "gtorch-choice-private.h"
 
 /* --- the streams of a thread --- */
 
@@ -33,9 +34,19 @@ gtorch_thread_streams_apply (const GTorchThreadStreams *self)
 
       if (own == next)
         continue;
-      own = gtorch_stream_swap (own != NULL ? own->device : next->device, next);
+      gtorch_thread.streams[i] = next != NULL ? g_object_ref (next) : NULL;
       g_clear_object (&own);
     }
+}
+
+void
+gtorch_thread_streams_change_to (const GTorchThreadStreams *self, GTorchChange *change)
+{
+  guint i;
+
+  gtorch_change_begin (change);
+  for (i = 0; i < GTORCH_MAX_DEVICES; i++)
+    gtorch_change_slot (change, i, self->streams[i]);
 }
 
 void
@@ -126,15 +137,12 @@ use (GTorchPassStreams *self, GTorchStream *stream, GError **error)
 }
 
 gboolean
-gtorch_pass_streams_enter (GTorchPassStreams *self, GTorchDevice *device, GTorchStream *stream,
-                           GError **error)
+gtorch_pass_streams_enter (GTorchPassStreams *self, GTorchChange *change, GTorchDevice *device,
+                           GTorchStream *stream, GError **error)
 {
-  GTorchStream *former;
-
   if (gtorch_current_stream (device) == stream)
     return TRUE;
-  former = gtorch_stream_swap (device, stream);
-  g_clear_object (&former);
+  gtorch_change_stream (change, device, stream);
   return use (self, stream_of (device, stream), error);
 }
 

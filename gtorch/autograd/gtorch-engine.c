@@ -24,6 +24,7 @@
 #include "gtorch-autocast-private.h"
 #include "gtorch-autograd-private.h"
 #include "gtorch-capture-private.h"
+#include "gtorch-choice-private.h"
 #include "gtorch-grad-mode.h"
 #include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
@@ -287,21 +288,12 @@ pop_ready (Run *run)
 
 /* Makes the stream (NULL: the default one) current; FALSE if it is already. */
 static gboolean
-enter (GTorchDevice *device, GTorchStream *stream, GTorchStream **former)
+enter (GTorchChange *change, GTorchDevice *device, GTorchStream *stream)
 {
   if (gtorch_current_stream (device) == stream)
     return FALSE;
-  *former = gtorch_stream_swap (device, stream);
+  gtorch_change_to_stream (change, device, stream);
   return TRUE;
-}
-
-static void
-leave (GTorchDevice *device, GTorchStream *former)
-{
-  GTorchStream *own = gtorch_stream_swap (device, former);
-
-  g_clear_object (&own);
-  g_clear_object (&former);
 }
 
 /* Before anything runs. */
@@ -329,7 +321,7 @@ receive (Run *run, Task *task, guint index, GTorchImpl *grad, GError **error)
 {
   GTorchDevice *device = gtorch_impl_device (grad);
   GTorchImpl **buffer = &task->buffers[index];
-  GTorchStream *former = NULL;
+  GTorchChange change;
   gboolean success = TRUE, entered = FALSE;
   GTorchImpl *sum;
 
@@ -346,7 +338,7 @@ receive (Run *run, Task *task, guint index, GTorchImpl *grad, GError **error)
         }
       if (*buffer != NULL)
         {
-          entered = enter (device, stream, &former);
+          entered = enter (&change, device, stream);
           if (!entered)
             gtorch_pass_streams_forget_fence (&run->streams);
         }
@@ -370,7 +362,7 @@ receive (Run *run, Task *task, guint index, GTorchImpl *grad, GError **error)
       gtorch_impl_unref (grad);
     }
   if (entered)
-    leave (device, former);
+    gtorch_change_end (&change);
   return success;
 }
 
@@ -401,14 +393,14 @@ finish_leaf (Run *run, Task *task, GError **error)
   GTorchAutograd *autograd = leaf->autograd;
   GTorchImpl **buffer = &task->buffers[0];
   GTorchDevice *device = gtorch_impl_device (leaf);
-  GTorchStream *former = NULL;
+  GTorchChange change;
   gboolean success, entered = FALSE;
 
   if (*buffer == NULL)
     return TRUE;
   if (G_UNLIKELY (run->has_streams))
     {
-      entered = enter (device, task->stream, &former);
+      entered = enter (&change, device, task->stream);
       gtorch_pass_streams_forget_fence (&run->streams);
     }
   success = autograd == NULL || gtorch_hooks_run (&autograd->hooks, 0, buffer, error);
@@ -422,7 +414,7 @@ finish_leaf (Run *run, Task *task, GError **error)
     }
   g_clear_pointer (buffer, gtorch_impl_unref);
   if (entered)
-    leave (device, former);
+    gtorch_change_end (&change);
   return success;
 }
 
@@ -519,17 +511,16 @@ static G_GNUC_NO_INLINE gboolean
 run_in_places (Run *run, Task *task, GError **error)
 {
   const GTorchNodeExtra *extra = task->node->extra;
-  GTorchThreadStreams former;
+  GTorchChange change;
   gboolean success = TRUE;
   guint i;
 
-  gtorch_thread_streams_take (&former);
+  gtorch_change_begin (&change);
   for (i = 0; success && i < extra->n_places; i++)
-    success = gtorch_pass_streams_enter (&run->streams, extra->places[i].device,
+    success = gtorch_pass_streams_enter (&run->streams, &change, extra->places[i].device,
                                          extra->places[i].stream, error);
   success = success && run_and_send (run, task, error);
-  gtorch_thread_streams_apply (&former);
-  gtorch_thread_streams_clear (&former);
+  gtorch_change_end (&change);
   return success;
 }
 
@@ -539,19 +530,19 @@ run_task (Run *run, Task *task, GError **error)
 {
   GTorchNode *node = task->node;
   GTorchDevice *device;
-  GTorchStream *former = NULL;
+  GTorchChange change;
   gboolean success, entered;
 
   if (G_LIKELY (!run->has_streams))
     return run_and_send (run, task, error);
   device = node->stream != NULL ? node->stream->device : node->output_metas[0].device;
-  entered = enter (device, node->stream, &former);
+  entered = enter (&change, device, node->stream);
   gtorch_pass_streams_forget_fence (&run->streams);
   success = node->extra != NULL && node->extra->n_places > 0 ? run_in_places (run, task, error)
                                                              : run_and_send (run, task, error);
   gtorch_pass_streams_forget_fence (&run->streams);
   if (entered)
-    leave (device, former);
+    gtorch_change_end (&change);
   return success;
 }
 
@@ -698,9 +689,9 @@ gtorch_engine_run (const GTorchBackward *backward, GError **error)
 {
   g_autofree GTorchEdge *edges = NULL;
   g_autofree guint *next_wanted = NULL;
-  gboolean before, success = FALSE;
+  gboolean success = FALSE;
   Run run = { .backward = backward, .table_size = 32 };
-  GTorchAutocastRegion off;
+  GTorchChange mode, off;
   guint i, j;
 
   edges = g_new0 (GTorchEdge, MAX (backward->n_roots, 1));
@@ -708,8 +699,8 @@ gtorch_engine_run (const GTorchBackward *backward, GError **error)
     return FALSE;
 
   /* Gradients are of the forward pass, whose inputs were cast: nothing is left to cast. */
-  gtorch_autocast_push_off (&off);
-  before = gtorch_set_grad_enabled (backward->create_graph);
+  gtorch_autocast_change_to_off (&off);
+  gtorch_change_to_grad (&mode, backward->create_graph);
   run.next_wanted = next_wanted = g_new0 (guint, MAX (backward->n_inputs, 1));
   run.table = g_new0 (Task *, run.table_size);
   run.order = g_ptr_array_new ();
@@ -724,8 +715,8 @@ gtorch_engine_run (const GTorchBackward *backward, GError **error)
   if (G_UNLIKELY (run.has_streams))
     success = gtorch_pass_streams_join (&run.streams, success ? error : NULL) && success;
 
-  gtorch_set_grad_enabled (before);
-  gtorch_autocast_pop (&off);
+  gtorch_change_end (&mode);
+  gtorch_change_end (&off);
   for (i = 0; i < 2; i++)
     {
       GPtrArray *tasks = i == 0 ? run.order : run.leaves;
@@ -772,18 +763,15 @@ static gboolean
 run_user_call (gpointer data)
 {
   UserCall *call = data;
-  gboolean before = gtorch_set_grad_enabled (call->grad_enabled);
-  GTorchThreadStreams own;
-  GTorchAutocastRegion off;
+  GTorchChange mode, off, streams;
 
-  gtorch_autocast_push_off (&off);
-  gtorch_thread_streams_take (&own);
-  gtorch_thread_streams_apply (&call->streams);
+  gtorch_change_to_grad (&mode, call->grad_enabled);
+  gtorch_autocast_change_to_off (&off);
+  gtorch_thread_streams_change_to (&call->streams, &streams);
   call->func (call->data);
-  gtorch_thread_streams_apply (&own);
-  gtorch_thread_streams_clear (&own);
-  gtorch_autocast_pop (&off);
-  gtorch_set_grad_enabled (before);
+  gtorch_change_end (&streams);
+  gtorch_change_end (&off);
+  gtorch_change_end (&mode);
   g_mutex_lock (&call->lock);
   call->done = TRUE;
   g_cond_signal (&call->cond);

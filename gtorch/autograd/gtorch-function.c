@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-autocast-private.h"
+#include "gtorch-choice-private.h"
 #include "gtorch-function-private.h"
 #include "gtorch-grad-mode.h"
 #include "gtorch-ops-private.h"
@@ -197,12 +198,14 @@ call_backward (gpointer data)
   BackwardCall *call = data;
   GTorchFunction *function = call->node->function;
   GTorchFunctionClass *klass = GTORCH_FUNCTION_GET_CLASS (function);
-  GTorchAutocastRegion region = call->node->autocast;
+  GTorchChange change;
 
-  gtorch_autocast_push (&region);
+  gtorch_autocast_change_to (&change, &call->node->autocast);
+  gtorch_thread.n_regions++;
   call->result = klass->backward (function, call->node->context, call->grads,
                                   call->node->node.n_outputs, &call->error);
-  gtorch_autocast_pop (&region);
+  gtorch_change_end (&change);
+  gtorch_autocast_region_ended ();
 }
 
 static gboolean
@@ -505,7 +508,7 @@ cast_inputs (GTorchFunction *self, GTorchImpl *const *impls, gsize n, GError **e
                    (guint) dtype < GTORCH_N_DTYPES ? gtorch_dtype_get_name (dtype) : "no dtype");
       return NULL;
     }
-  for (i = 0; i < n && dtype != GTORCH_DTYPE_NONE && gtorch_thread.autocast != NULL; i++)
+  for (i = 0; i < n && dtype != GTORCH_DTYPE_NONE && gtorch_autocast_is_on (); i++)
     in_region |= !gtorch_impl_is_released (impls[i])
                  && gtorch_is_autocast_enabled (gtorch_impl_device (impls[i])->type);
   if (!in_region)
@@ -585,11 +588,12 @@ gtorch_function_apply (GTorchFunction *self, GTorchTensor **inputs, gsize n_inpu
   g_autoptr (GTorchFunctionContext) context = NULL;
   g_autoptr (GPtrArray) cast = NULL;
   g_autoptr (GError) inner = NULL;
-  GTorchAutocastRegion autocast, off;
+  GTorchAutocastRegion autocast;
+  GTorchChange mode, off;
   GTorchFunctionClass *klass;
   GPtrArray *result;
   GTorchTensor **tensors;
-  gboolean wanted, before, success;
+  gboolean wanted, success;
   gsize n, i;
 
   g_return_val_if_fail (GTORCH_IS_FUNCTION (self), NULL);
@@ -606,18 +610,18 @@ gtorch_function_apply (GTorchFunction *self, GTorchTensor **inputs, gsize n_inpu
       }
   wanted = gtorch_autograd_wanted (impls, n_inputs);
   context = gtorch_function_context_new (impls, n_inputs);
-  before = gtorch_set_grad_enabled (FALSE);
+  gtorch_change_to_grad (&mode, FALSE);
   cast = cast_inputs (self, impls, n_inputs, &inner);
   if (cast != NULL)
-    gtorch_autocast_push_off (&off);
+    gtorch_autocast_change_to_off (&off);
   gtorch_autocast_get (&autocast);
   result = inner != NULL ? NULL
                          : klass->forward (self, context,
                                            cast != NULL ? (GTorchTensor **) cast->pdata : inputs,
                                            n_inputs, &inner);
   if (cast != NULL)
-    gtorch_autocast_pop (&off);
-  gtorch_set_grad_enabled (before);
+    gtorch_change_end (&off);
+  gtorch_change_end (&mode);
   if (result == NULL)
     {
       if (inner == NULL)

@@ -5,13 +5,15 @@
 
 #include "gtorch-grad-mode.h"
 
-static __thread gboolean grad_disabled;
+#include "gtorch-choice-private.h"
 
 struct _GTorchGradGuard
 {
-  gboolean before;
-  gint ref_count;
+  GTorchGuard parent;
 };
+
+G_DEFINE_BOXED_TYPE (GTorchGradGuard, gtorch_grad_guard, gtorch_grad_guard_ref,
+                     gtorch_grad_guard_unref)
 
 /**
  * gtorch_is_grad_enabled:
@@ -25,15 +27,16 @@ struct _GTorchGradGuard
 gboolean
 gtorch_is_grad_enabled (void)
 {
-  return !grad_disabled;
+  gtorch_guards_settle ();
+  return !gtorch_thread.no_grad;
 }
 
 /**
  * gtorch_set_grad_enabled:
  * @enabled: whether to record
  *
- * Turns the recording of gradients in this thread on or off. The guards of [func@no_grad] and
- * [func@enable_grad] restore the former state by themselves.
+ * Turns the recording of gradients in this thread on or off, within a [struct@GradGuard] until that
+ * ends. The guards of [func@no_grad] and [func@enable_grad] restore the former state by themselves.
  *
  * Returns: the former state
  *
@@ -42,35 +45,27 @@ gtorch_is_grad_enabled (void)
 gboolean
 gtorch_set_grad_enabled (gboolean enabled)
 {
-  gboolean before = !grad_disabled;
+  gboolean before;
 
-  grad_disabled = !enabled;
+  gtorch_guards_settle ();
+  before = !gtorch_thread.no_grad;
+  gtorch_thread.no_grad = !enabled;
   return before;
 }
 
 static GTorchGradGuard *
 guard_new (gboolean enabled)
 {
-  GTorchGradGuard *self = g_new (GTorchGradGuard, 1);
+  GTorchGradGuard *self = gtorch_guard_new (sizeof *self, NULL);
 
-  self->ref_count = 1;
-  self->before = gtorch_set_grad_enabled (enabled);
+  gtorch_change_byte (&self->parent.change, &gtorch_thread.no_grad, !enabled);
   return self;
 }
-
-static GTorchGradGuard *
-guard_ref (GTorchGradGuard *self)
-{
-  g_atomic_int_inc (&self->ref_count);
-  return self;
-}
-
-G_DEFINE_BOXED_TYPE (GTorchGradGuard, gtorch_grad_guard, guard_ref, gtorch_grad_guard_free)
 
 /**
  * gtorch_no_grad:
  *
- * Turns the recording of gradients off until the guard is freed.
+ * Turns the recording of gradients off until the guard ends.
  *
  * Returns: (transfer full): a guard
  *
@@ -85,7 +80,7 @@ gtorch_no_grad (void)
 /**
  * gtorch_enable_grad:
  *
- * Turns the recording of gradients on until the guard is freed.
+ * Turns the recording of gradients on until the guard ends.
  *
  * Returns: (transfer full): a guard
  *
@@ -98,19 +93,50 @@ gtorch_enable_grad (void)
 }
 
 /**
- * gtorch_grad_guard_free:
- * @self: (transfer full): a guard
+ * gtorch_grad_guard_end:
+ * @guard: a guard
  *
- * Restores the state from before the guard and frees it.
+ * Restores the state from before the guard, or leaves that to a younger guard that lasts. Does nothing the
+ * second time. In another thread than its own it ends the guard when that thread next begins or ends a guard,
+ * or runs an operation.
  *
  * Since: 0.1
  */
 void
-gtorch_grad_guard_free (GTorchGradGuard *self)
+gtorch_grad_guard_end (GTorchGradGuard *guard)
 {
-  g_return_if_fail (self != NULL);
-  if (!g_atomic_int_dec_and_test (&self->ref_count))
-    return;
-  gtorch_set_grad_enabled (self->before);
-  g_free (self);
+  g_return_if_fail (guard != NULL);
+  gtorch_guard_end (guard);
+}
+
+/**
+ * gtorch_grad_guard_ref:
+ * @guard: a guard
+ *
+ * Adds a reference.
+ *
+ * Returns: (transfer full): @guard
+ *
+ * Since: 0.1
+ */
+GTorchGradGuard *
+gtorch_grad_guard_ref (GTorchGradGuard *guard)
+{
+  g_return_val_if_fail (guard != NULL, NULL);
+  return gtorch_guard_ref (guard);
+}
+
+/**
+ * gtorch_grad_guard_unref:
+ * @guard: (transfer full): a guard
+ *
+ * Drops a reference; the last one ends the guard.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_grad_guard_unref (GTorchGradGuard *guard)
+{
+  g_return_if_fail (guard != NULL);
+  gtorch_guard_unref (guard);
 }

@@ -15,9 +15,10 @@ gboolean gtorch_set_grad_enabled (gboolean enabled);
 /**
  * GTorchGradGuard:
  *
- * Turns the recording of gradients off or on until it is freed. Guards nest; each belongs to the
- * thread
- * that made it.
+ * Turns the recording of gradients off or on while it lasts.
+ *
+ * In C, `g_autoptr` ends it with the block. Languages with a garbage collector call
+ * [method@GradGuard.end]. Guards nest, may end in any order, and each belongs to the thread that made it.
  *
  * ```c
  * {
@@ -39,8 +40,11 @@ GTorchGradGuard *gtorch_no_grad (void) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 GTorchGradGuard *gtorch_enable_grad (void) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
-void gtorch_grad_guard_free (GTorchGradGuard *self);
-
-G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchGradGuard, gtorch_grad_guard_free)
+void gtorch_grad_guard_end (GTorchGradGuard *guard);
+GTORCH_AVAILABLE_IN_0_1
+GTorchGradGuard *gtorch_grad_guard_ref (GTorchGradGuard *guard);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_grad_guard_unref (GTorchGradGuard *guard);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchGradGuard, gtorch_grad_guard_unref)
 
 G_END_DECLS

@@ -10,6 +10,7 @@
 
 #include "gtorch-autograd-private.h"
 #include "gtorch-capture-private.h"
+#include "gtorch-choice-private.h"
 #include "gtorch-grad-mode.h"
 #include "gtorch-graph-audit-private.h"
 #include "gtorch-hold-private.h"
@@ -269,11 +270,12 @@ gtorch_grad_set_zero (GTorchImpl *impl, GError **error)
 {
   GTorchAutograd *autograd = impl->autograd;
   GTorchImpl *former = NULL, *zeros = NULL;
-  gboolean before, success = TRUE;
+  gboolean success = TRUE;
+  GTorchChange mode;
 
   if (autograd == NULL)
     return TRUE;
-  before = gtorch_set_grad_enabled (FALSE);
+  gtorch_change_to_grad (&mode, FALSE);
   g_mutex_lock (&autograd->lock);
   if (autograd->grad != NULL && gtorch_impl_requires_grad (autograd->grad))
     {
@@ -288,7 +290,7 @@ gtorch_grad_set_zero (GTorchImpl *impl, GError **error)
   else if (autograd->grad != NULL)
     success = gtorch_op_zero_inplace (autograd->grad, error);
   g_mutex_unlock (&autograd->lock);
-  gtorch_set_grad_enabled (before);
+  gtorch_change_end (&mode);
   g_clear_pointer (&former, gtorch_impl_unref);
   return success;
 }

@@ -14,6 +14,7 @@
 #include <math.h>
 
 #include "gtorch-autograd-private.h"
+#include "gtorch-choice-private.h"
 #include "gtorch-grad-mode.h"
 #include "gtorch-device.h"
 #include "gtorch-ops-private.h"
@@ -67,8 +68,9 @@ append_values (GTorchImpl *impl, GArray *values, GError **error)
   g_autoptr (GTorchImpl) wide = NULL;
   g_autoptr (GTorchImpl) host = NULL;
   GTorchImpl *plain;
-  gboolean before = gtorch_set_grad_enabled (FALSE);
+  GTorchChange mode;
 
+  gtorch_change_to_grad (&mode, FALSE);
   wide = gtorch_op_to_dtype (impl, complex_one ? GTORCH_DTYPE_COMPLEX128 : GTORCH_DTYPE_FLOAT64,
                              error);
   plain = wide != NULL ? gtorch_op_contiguous (wide, error) : NULL;
@@ -79,7 +81,7 @@ append_values (GTorchImpl *impl, GArray *values, GError **error)
     }
   else
     host = plain;
-  gtorch_set_grad_enabled (before);
+  gtorch_change_end (&mode);
   if (host == NULL || !gtorch_impl_sync (host, error))
     return FALSE;
   g_array_append_vals (values, gtorch_impl_data (host), (complex_one ? 2 : 1) * host->numel);
@@ -131,11 +133,14 @@ one_hot (GTorchImpl *impl, gint64 position, gdouble value, GError **error)
 static gboolean
 shift (GTorchTensor *input, gint64 position, gdouble by, GError **error)
 {
-  gboolean before = gtorch_set_grad_enabled (FALSE);
-  g_autoptr (GTorchImpl) step = one_hot (input->impl, position, by, error);
-  gboolean success = step != NULL && gtorch_op_add_inplace (input->impl, step, 1.0, error);
+  g_autoptr (GTorchImpl) step = NULL;
+  GTorchChange mode;
+  gboolean success;
 
-  gtorch_set_grad_enabled (before);
+  gtorch_change_to_grad (&mode, FALSE);
+  step = one_hot (input->impl, position, by, error);
+  success = step != NULL && gtorch_op_add_inplace (input->impl, step, 1.0, error);
+  gtorch_change_end (&mode);
   return success;
 }
 
@@ -147,20 +152,22 @@ numeric_column (Check *self, guint input, gint64 position, GError **error)
   g_autoptr (GTorchImpl) original = NULL;
   g_autoptr (GArray) below = NULL;
   g_autoptr (GArray) above = NULL;
-  gboolean before = gtorch_set_grad_enabled (FALSE), restored;
+  GTorchChange mode;
+  gboolean restored;
   guint i;
 
+  gtorch_change_to_grad (&mode, FALSE);
   original = gtorch_op_clone (tensor->impl, error);
-  gtorch_set_grad_enabled (before);
+  gtorch_change_end (&mode);
   if (original == NULL)
     return NULL;
   if (shift (tensor, position, -self->eps, error))
     below = compute (self, error);
   if (below != NULL && shift (tensor, position, 2 * self->eps, error))
     above = compute (self, error);
-  before = gtorch_set_grad_enabled (FALSE);
+  gtorch_change_to_grad (&mode, FALSE);
   restored = gtorch_op_copy_inplace (tensor->impl, original, FALSE, above != NULL ? error : NULL);
-  gtorch_set_grad_enabled (before);
+  gtorch_change_end (&mode);
   if (above == NULL || !restored)
     return NULL;
   if (above->len != below->len)
@@ -316,7 +323,7 @@ take_inputs (Check *self, GTorchTensor **inputs, gsize n, GError **error)
     {
       GTorchImpl *impl = GTORCH_IS_TENSOR (inputs[i]) ? gtorch_tensor_unwrap (inputs[i]) : NULL;
       GTorchImpl *copy;
-      gboolean before;
+      GTorchChange mode;
 
       if (impl == NULL)
         {
@@ -333,9 +340,9 @@ take_inputs (Check *self, GTorchTensor **inputs, gsize n, GError **error)
                        self->name, i, gtorch_dtype_get_name (impl->dtype));
           return FALSE;
         }
-      before = gtorch_set_grad_enabled (FALSE);
+      gtorch_change_to_grad (&mode, FALSE);
       copy = gtorch_op_clone (impl, error);
-      gtorch_set_grad_enabled (before);
+      gtorch_change_end (&mode);
       if (copy == NULL)
         return FALSE;
       if (gtorch_impl_requires_grad (impl))
@@ -420,14 +427,15 @@ static GTorchTensor *
 seed_like (GTorchImpl *impl, guint k, GError **error)
 {
   const gboolean complex_one = gtorch_dtype_kind (impl->dtype) == GTORCH_KIND_COMPLEX;
-  gboolean before = gtorch_set_grad_enabled (FALSE);
-  g_autoptr (GTorchImpl) host =
-      gtorch_op_zeros (impl->shape, impl->n_dims,
-                       complex_one ? GTORCH_DTYPE_COMPLEX128 : GTORCH_DTYPE_FLOAT64,
-                       gtorch_device_cpu (), error);
+  g_autoptr (GTorchImpl) host = NULL;
   GTorchImpl *result = NULL;
+  GTorchChange mode;
   gint64 i;
 
+  gtorch_change_to_grad (&mode, FALSE);
+  host = gtorch_op_zeros (impl->shape, impl->n_dims,
+                          complex_one ? GTORCH_DTYPE_COMPLEX128 : GTORCH_DTYPE_FLOAT64,
+                          gtorch_device_cpu (), error);
   if (host != NULL && gtorch_impl_sync (host, error))
     {
       for (i = 0; i < host->numel * (complex_one ? 2 : 1); i++)
@@ -436,7 +444,7 @@ seed_like (GTorchImpl *impl, guint k, GError **error)
                    ? g_steal_pointer (&host)
                    : gtorch_op_to_device (host, gtorch_impl_device (impl), FALSE, error);
     }
-  gtorch_set_grad_enabled (before);
+  gtorch_change_end (&mode);
   if (result != NULL)
     gtorch_autograd_ensure (result)->requires_grad = TRUE;
   return gtorch_tensor_wrap (result);

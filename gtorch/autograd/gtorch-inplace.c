@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "gtorch-autograd-private.h"
+#include "gtorch-choice-private.h"
 #include "gtorch-grad-mode.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-stream-private.h"
@@ -462,7 +463,8 @@ gtorch_autograd_begin_in_place (const GTorchOpCall *call, gboolean *records, GTo
 {
   GTorchImpl *self = call->inputs[0];
   g_autoptr (GTorchImpl) values = NULL;
-  gboolean before, is_needed = FALSE;
+  gboolean is_needed = FALSE;
+  GTorchChange mode;
   GTorchGradSaves saves;
   guint i;
 
@@ -494,9 +496,9 @@ gtorch_autograd_begin_in_place (const GTorchOpCall *call, gboolean *records, GTo
     is_needed = is_overwritten (call, saves, i);
   if (!is_needed)
     return TRUE;
-  before = gtorch_set_grad_enabled (FALSE);
+  gtorch_change_to_grad (&mode, FALSE);
   values = gtorch_op_clone (self, error);
-  gtorch_set_grad_enabled (before);
+  gtorch_change_end (&mode);
   if (values == NULL)
     return FALSE;
   *formers = g_new0 (GTorchImpl *, call->n_inputs);

@@ -454,8 +454,9 @@ refuse (const gchar *reason, GError **error)
  * @mode: what is refused during the capture
  * @error: return location for an error
  *
- * Lets the current stream of the current device capture. Until [method@CUDAGraph.capture_end],
- * operations on it are recorded and not done.
+ * Lets the current stream of the device that this thread has chosen last capture
+ * ([func@Stream.get_current]). Until [method@CUDAGraph.capture_end], operations on it are recorded and
+ * not done.
  *
  * [struct@GraphCapture] and [method@CUDAGraph.capture] care for the stream and the end, too.
  *

@@ -38,7 +38,8 @@ G_DEFINE_BOXED_TYPE (GTorchGraphCapture, gtorch_graph_capture, gtorch_graph_capt
 /**
  * gtorch_graph_capture_new:
  * @graph: an empty graph
- * @stream: (nullable): the stream to capture, or %NULL for a new one on the current device
+ * @stream: (nullable): the stream to capture, or %NULL for a new one on the device that this thread
+ *   has chosen last
  * @pool: (nullable): memory to share with other graphs, or %NULL for its own
  * @mode: what is refused during the capture
  * @error: return location for an error
@@ -54,7 +55,6 @@ gtorch_graph_capture_new (GTorchCUDAGraph *graph, GTorchStream *stream, GTorchMe
                           GTorchCaptureMode mode, GError **error)
 {
   g_autoptr (GTorchStream) own = NULL;
-  g_autoptr (GTorchDeviceGuard) device = NULL;
   GTorchGraphCapture *capture;
   GTorchStreamGuard *guard;
 
@@ -64,9 +64,6 @@ gtorch_graph_capture_new (GTorchCUDAGraph *graph, GTorchStream *stream, GTorchMe
   if (stream == NULL)
     stream = own = gtorch_stream_new (NULL, 0, error);
   if (stream == NULL)
-    return NULL;
-  device = gtorch_device_guard_new (gtorch_stream_get_device (stream), error);
-  if (device == NULL)
     return NULL;
   guard = gtorch_stream_guard_new (stream);
   if (!gtorch_cuda_graph_capture_begin (graph, pool, mode, error))
@@ -188,7 +185,8 @@ warm_up (guint n, GTorchStream *stream, GTorchStreamFunc func, gpointer user_dat
 /**
  * gtorch_cuda_graph_capture:
  * @self: an empty graph
- * @stream: (nullable): the stream to capture, or %NULL for a new one on the current device
+ * @stream: (nullable): the stream to capture, or %NULL for a new one on the device that this thread
+ *   has chosen last
  * @pool: (nullable): memory to share with other graphs, or %NULL for its own
  * @func: (scope call) (closure user_data): calls the operations
  * @user_data: given to @func

@@ -349,10 +349,8 @@ watch_memory (gpointer data)
 static GTorchCudaDevice *
 find_device (GError **error)
 {
-  GTorchDevice *device = gtorch_thread.device;
+  GTorchDevice *device = gtorch_device_get_current (GTORCH_DEVICE_TYPE_CUDA, error);
 
-  if (device == NULL || device->type != GTORCH_DEVICE_TYPE_CUDA)
-    device = gtorch_device_cuda (0, error);
   if (device == NULL || !gtorch_device_works (device, error)
       || !gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (device), error))
     return NULL;

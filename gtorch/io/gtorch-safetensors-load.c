@@ -262,8 +262,7 @@ gtorch_safetensors_read_stream (GInputStream *stream, GTorchDevice *device,
   gsize n_read;
   guint i;
 
-  if (device == NULL)
-    device = gtorch_get_default_device ();
+  device = gtorch_device_or_default (device);
   header = read_header (stream, &start, cancellable, error);
   if (header == NULL || !check_rest (stream, header, start, cancellable, error))
     return NULL;
@@ -386,8 +385,7 @@ gtorch_safetensors_read_file (GFile *file, gboolean map, GTorchDevice *device,
   if (bytes == NULL)
     return gtorch_safetensors_read_stream (G_INPUT_STREAM (stream), device, cancellable, progress,
                                            progress_data, error);
-  content =
-      load_bytes (bytes, FALSE, device != NULL ? device : gtorch_get_default_device (), error);
+  content = load_bytes (bytes, FALSE, gtorch_device_or_default (device), error);
   if (content != NULL && progress != NULL)
     progress (g_bytes_get_size (bytes), g_bytes_get_size (bytes), progress_data);
   return content;
@@ -481,7 +479,7 @@ load_begin (gpointer tag, gpointer source, gboolean map, GTorchDevice *device, i
 
   load->source = g_object_ref (source);
   load->map = map;
-  load->device = device != NULL ? device : gtorch_get_default_device ();
+  load->device = gtorch_device_or_default (device);
   load->progress = gtorch_progress_new (progress, progress_data, progress_data_free);
   g_task_set_source_tag (task, tag);
   g_task_set_priority (task, io_priority);

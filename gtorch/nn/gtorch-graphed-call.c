@@ -13,6 +13,7 @@
 #include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-grad-mode.h"
 #include "gtorch-capture-private.h"
+#include "gtorch-choice-private.h"
 #include "gtorch-ops-private.h"
 
 /* --- what is given away --- */
@@ -353,13 +354,14 @@ static gboolean
 replay (GTorchGraphed *self, GTorchImpl *const *inputs, GTorchStream *stream, guint64 *generation,
         GError **error)
 {
-  gboolean before = gtorch_set_grad_enabled (FALSE);
+  GTorchChange mode;
   gboolean success = TRUE;
   guint i;
 
+  gtorch_change_to_grad (&mode, FALSE);
   for (i = 0; success && i < self->n_inputs; i++)
     success = fill (self->inputs[i], inputs[i], error);
-  gtorch_set_grad_enabled (before);
+  gtorch_change_end (&mode);
   if (!success)
     {
       g_prefix_error (error, "%s: ", self->name);

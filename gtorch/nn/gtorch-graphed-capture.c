@@ -15,6 +15,7 @@
 #include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-grad-mode.h"
 #include "gtorch-capture-private.h"
+#include "gtorch-choice-private.h"
 #include "gtorch-generator.h"
 #include "gtorch-guard.h"
 #include "gtorch-module-private.h"
@@ -511,18 +512,19 @@ restore (Kept *kept, GError **error)
 static gboolean
 warm_up (GTorchGraphed *self, const GTorchGraphedSpec *spec, GError **error)
 {
-  gboolean before = gtorch_set_grad_enabled (FALSE);
+  GTorchChange mode;
   gboolean success;
   Kept kept;
   guint i;
 
+  gtorch_change_to_grad (&mode, FALSE);
   success = keep (&kept, spec, self->group->device, error);
-  gtorch_set_grad_enabled (before);
+  gtorch_change_end (&mode);
   for (i = 0; success && i < spec->n_warmups; i++)
     success = warm_up_once (self, spec, error);
-  gtorch_set_grad_enabled (FALSE);
+  gtorch_change_to_grad (&mode, FALSE);
   success = restore (&kept, success ? error : NULL) && success;
-  gtorch_set_grad_enabled (before);
+  gtorch_change_end (&mode);
   if (!success)
     g_prefix_error (error, _ ("warming up: "));
   return success;

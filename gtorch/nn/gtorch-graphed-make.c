@@ -24,7 +24,7 @@ device_of (GTorchGraphedModule *self)
   for (i = 0; i < below.members->len && member == NULL; i++)
     member = below.members->pdata[i];
   gtorch_graphed_below_clear (&below);
-  return member != NULL ? gtorch_tensor_get_device (member) : gtorch_device_get_current ();
+  return member != NULL ? gtorch_tensor_get_device (member) : gtorch_device_or_current (NULL);
 }
 
 static gboolean

@@ -518,6 +518,7 @@ gtorch_module_to (GTorchModule *self, GTorchDevice *device, GTorchDType dtype, G
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
   g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), FALSE);
+  device = gtorch_device_resolved (device);
   if (!gtorch_module_is_usable (self, error))
     return FALSE;
   if (dtype != GTORCH_DTYPE_NONE && !gtorch_dtype_is_floating_point (dtype)

@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "autograd/gtorch-grad-mode.h"
+#include "gtorch-choice-private.h"
 #include "gtorch-dtype-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-scratch-private.h"
@@ -68,12 +69,15 @@ GTorchImpl *
 gtorch_op_median (GTorchImpl *self, GError **error)
 {
   static const gint64 all = -1;
-  gboolean before = gtorch_set_grad_enabled (FALSE);
-  g_autoptr (GTorchImpl) row = gtorch_op_reshape (self, &all, 1, error);
+  g_autoptr (GTorchImpl) row = NULL;
   g_autoptr (GTorchImpl) value = NULL;
-  gboolean success = row != NULL && gtorch_op_median_dim (row, 0, FALSE, &value, NULL, error);
+  GTorchChange mode;
+  gboolean success;
 
-  gtorch_set_grad_enabled (before);
+  gtorch_change_to_grad (&mode, FALSE);
+  row = gtorch_op_reshape (self, &all, 1, error);
+  success = row != NULL && gtorch_op_median_dim (row, 0, FALSE, &value, NULL, error);
+  gtorch_change_end (&mode);
   if (!success)
     return NULL;
   return gtorch_autograd_wanted (&self, 1) ? gtorch_op_with_gradient_of (value, self, error)

@@ -536,7 +536,8 @@ def emit_form(row, header, source, suffix, scalar, ctype, in_place):
             source.append(
                 f'  g_return_val_if_fail ({a.name} != NULL || {a.c_length} == 0, {fail});'
             )
-    source.append('')
+    devices = [a.name for a in row.args if a.kind == 'Device?']
+    source += [*(f'  {d} = gtorch_device_resolved ({d});' for d in devices), '']
     if scalar:
         source.append(
             f'  number = gtorch_impl_new_{"number" if ctype == "gdouble" else "int"} ({scalar});'

@@ -86,7 +86,7 @@ def emit_wrapper(row):
         '  GTorchAutocastCall call;',
         f'  {returns}{"" if returns.endswith("*") else " "}result;',
         '',
-        '  if (G_LIKELY (gtorch_thread.autocast == NULL))',
+        '  if (G_LIKELY (!gtorch_autocast_is_on ()))',
         f'    return {body} ({", ".join(passed)});',
         f'  if (!gtorch_autocast_begin (&call, &gtorch_ops[{enum_constant("OP", row.name)}], {inputs}, '
         f'{n_inputs}, error))',

@@ -5,6 +5,7 @@
 
 #include "config.h"
 
+#include "gtorch-choice-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-optimizer-private.h"
 #include "gtorch-stream-private.h"
@@ -13,26 +14,23 @@
 
 /* Out of the capture of the current stream, if there is one. */
 static gboolean
-leave (GTorchDevice *device, GTorchStream **former)
+leave (GTorchDevice *device, GTorchChange *change)
 {
   GTorchStream *current = gtorch_current_stream (device);
 
   if (current == NULL || !gtorch_stream_is_capturing (current))
     return FALSE;
-  *former = gtorch_stream_swap (device, NULL);
+  gtorch_change_to_stream (change, device, NULL);
   gtorch_thread.is_apart = TRUE;
   return TRUE;
 }
 
 /* A replay may be on any stream. */
 static gboolean
-come_back (GTorchDevice *device, GTorchStream *former, GError **error)
+come_back (GTorchDevice *device, GTorchChange *change, GError **error)
 {
-  GTorchStream *own = gtorch_stream_swap (device, former);
-
+  gtorch_change_end (change);
   gtorch_thread.is_apart = FALSE;
-  g_clear_object (&own);
-  g_clear_object (&former);
   return gtorch_stream_synchronize (gtorch_device_get_default_stream (device), NULL, error);
 }
 
@@ -40,14 +38,14 @@ GTorchTensor *
 gtorch_optim_new_filled (GTorchTensor *like, GTorchDevice *device, gdouble value, GError **error)
 {
   g_autoptr (GTorchTensor) tensor = NULL;
-  GTorchStream *former = NULL;
-  gboolean left = leave (device, &former);
+  GTorchChange change;
+  gboolean left = leave (device, &change);
 
   if (like != NULL)
     tensor = gtorch_tensor_full_like (like, value, GTORCH_DTYPE_NONE, error);
   else
     tensor = gtorch_full (NULL, 0, value, GTORCH_DTYPE_FLOAT64, device, error);
-  if (left && !come_back (device, former, tensor != NULL ? error : NULL))
+  if (left && !come_back (device, &change, tensor != NULL ? error : NULL))
     return NULL;
   return g_steal_pointer (&tensor);
 }
@@ -56,11 +54,11 @@ gboolean
 gtorch_optim_fill (GTorchTensor *tensor, gdouble value, GError **error)
 {
   GTorchDevice *device = gtorch_tensor_get_device (tensor);
-  GTorchStream *former = NULL;
-  gboolean left = leave (device, &former);
+  GTorchChange change;
+  gboolean left = leave (device, &change);
   gboolean result = gtorch_op_fill_inplace (gtorch_tensor_unwrap (tensor), value, error);
 
   if (left)
-    result = come_back (device, former, result ? error : NULL) && result;
+    result = come_back (device, &change, result ? error : NULL) && result;
   return result;
 }

@@ -11,7 +11,6 @@ NAME = os.environ.get('GTORCH_TEST_DEVICE', '')
 if NAME:
     try:
         GTorch.set_default_device(GTorch.Device.new_from_string(NAME))
-        GTorch.get_default_device().set_current()
         GTorch.full((5,), 2.0)
     except GLib.Error as error:
         print(f'1..0 # SKIP {error.message}')

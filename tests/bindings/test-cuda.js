@@ -9,7 +9,7 @@ import Gio from 'gi://Gio';
 import * as tap from './tap.js';
 
 const gpu = index => GTorch.Device.new_from_string(`cuda:${index}`);
-const current = () => GTorch.Device.new_from_string('cuda').to_string();
+const current = () => GTorch.Device.get_current(GTorch.DeviceType.CUDA).to_string();
 const ones = (shape, device) => GTorch.ones(shape, {device});
 const says = (code, part) => error => error.matches(GTorch.Error, code) && error.message.includes(part);
 
@@ -38,6 +38,97 @@ tap.add('the_current_device_and_stream_come_back', () => {
     tap.equal(current(), 'cuda:0');
     tap.assert(stream.run(() => GTorch.Stream.get_current(gpu(0)) === stream));
     tap.assert(GTorch.Stream.get_current(gpu(0)).is_default());
+});
+
+tap.add('cuda_without_a_number_is_the_gpu_that_is_current', () => {
+    const cuda = GTorch.Device.new_from_string('cuda');
+    const made = () => [ones([2], cuda), ones([2], 'cuda'), GTorch.ones([2]).to('cuda'),
+        GTorch.ones([2]).to(cuda), GTorch.Stream.new(cuda, 0), GTorch.MemoryPool.new(cuda)];
+    const places = () => made().map(x => x.get_device().to_string());
+    tap.equal([cuda.to_string(), cuda.index, cuda.get_index(), cuda.type], ['cuda', -1, -1, gpu(0).type]);
+    tap.assert(cuda !== gpu(0) && cuda === GTorch.Device.cuda(-1) && cuda.resolve() === gpu(0));
+    tap.equal(places(), Array(6).fill('cuda:0'));
+    gpu(1).run(() => {
+        tap.equal(places(), Array(6).fill('cuda:1'));
+        tap.equal([cuda.name, cuda.get_name(), cuda.uuid], ['Fake 1', 'Fake 1', gpu(1).uuid]);
+        tap.assert(cuda.get_allocator() === gpu(1).get_allocator());
+    });
+    tap.equal(GTorch.ones([2]).get_device().to_string(), 'cpu');
+});
+
+tap.add('the_default_device_is_a_matter_of_its_own', () => {
+    const made = () => GTorch.ones([2]).get_device().to_string();
+    const inside = gpu(1).run_as_default(device => {
+        tap.equal([device.to_string(), made(), current()], ['cuda:1', 'cuda:1', 'cuda:0']);
+        return GTorch.Device.cpu().run_as_default(made);
+    });
+    tap.equal([inside, made()], ['cpu', 'cpu']);
+    const within = GTorch.Device.new_from_string('cuda').run_as_default(() => gpu(1).run(made));
+    tap.equal(within, 'cuda:1');
+    tap.throws(() => gpu(1).run_as_default(() => {
+        throw new Error('from inside');
+    }), error => error.message === 'from inside');
+    tap.equal(made(), 'cpu');
+});
+
+tap.add('guards_end_in_any_order', () => {
+    const stream = GTorch.Stream.new(gpu(1), 0);
+    const pool = GTorch.MemoryPool.new(gpu(0));
+    const make = [
+        () => GTorch.DeviceGuard.new(gpu(1)),
+        () => GTorch.DefaultDeviceGuard.new(gpu(1)),
+        () => GTorch.StreamGuard.new(stream),
+        () => GTorch.MemoryPoolGuard.new(pool),
+        () => GTorch.AutocastGuard.new(GTorch.DeviceType.CUDA, GTorch.DType.NONE, true, true),
+    ];
+    const state = () => {
+        const held = ones([10], gpu(0));
+        const allocated = pool.allocated > 0;
+        held.release();
+        return [current(), GTorch.get_default_device().to_string(),
+            GTorch.Stream.get_current(gpu(1)) === stream,
+            GTorch.Stream.get_current(null).device.to_string(), allocated,
+            GTorch.is_autocast_enabled(GTorch.DeviceType.CUDA)];
+    };
+    const plain = state();
+    make.forEach(first => make.forEach(second => {
+        const one = first();
+        const two = second();
+        one.end();
+        const left = state();
+        two.end();
+        tap.equal(state(), plain);
+        const alone = second();
+        tap.equal(state(), left);
+        alone.end();
+        two.end();
+        tap.equal(state(), plain);
+    }));
+});
+
+tap.add('what_rests_within_a_function_is_no_trouble', () => {
+    const rests = function* () {
+        const guard = GTorch.StreamGuard.new(GTorch.Stream.new(gpu(1), 0));
+        try {
+            yield current();
+        } finally {
+            guard.end();
+        }
+    };
+    const [one, two] = [rests(), rests()];
+    tap.equal([one.next().value, two.next().value], ['cuda:1', 'cuda:1']);
+    one.return();
+    tap.equal(current(), 'cuda:1');
+    tap.assert(GTorch.no_grad(() => {
+        two.return();
+        return !GTorch.is_grad_enabled();
+    }));
+    tap.assert(GTorch.is_grad_enabled() && current() === 'cuda:0');
+    tap.assert(GTorch.no_grad(() => GTorch.enable_grad(() => GTorch.is_grad_enabled())));
+    tap.throws(() => GTorch.no_grad(() => {
+        throw new Error('from inside');
+    }), error => error.message === 'from inside');
+    tap.assert(GTorch.is_grad_enabled());
 });
 
 tap.add('tensors_of_two_devices_do_not_meet', () => {

@@ -46,7 +46,7 @@ Tensor ones (int64 n, Device? device) throws GLib.Error {
 }
 
 string current () throws GLib.Error {
-    return new Device.from_string ("cuda").to_string ();
+    return Device.get_current (DeviceType.CUDA).to_string ();
 }
 
 async void wait_for_all () throws GLib.Error {
@@ -101,6 +101,34 @@ int main () {
             return true;
         });
         check (GTorch.Stream.get_current (gpu (0)).is_default (), "default stream");
+    });
+    test ("cuda_without_a_number_is_the_gpu_that_is_current", () => {
+        var cuda = new Device.from_string ("cuda");
+
+        check (cuda.index == -1 && cuda != gpu (0) && cuda.resolve () == gpu (0), "cuda");
+        gpu (1).run ((device) => {
+            check (ones (3, cuda).get_device () == gpu (1) && cuda.name == "Fake 1", "cuda:1");
+            return true;
+        });
+        check (ones (3, cuda).get_device () == gpu (0), "cuda:0");
+        gpu (1).run_as_default ((device) => {
+            check (ones (3, null).get_device () == gpu (1) && current () == "cuda:0", "default");
+            return true;
+        });
+        check (ones (3, null).get_device () == Device.cpu (), "the CPU");
+    });
+    test ("guards_end_in_any_order", () => {
+        var stream = new GTorch.Stream (gpu (1), 0);
+        var first = new DeviceGuard (gpu (1));
+        var second = new StreamGuard (stream);
+        var third = no_grad ();
+
+        first.end ();
+        check (current () == "cuda:1" && !is_grad_enabled (), "two are left");
+        second.end ();
+        check (current () == "cuda:0" && !is_grad_enabled (), "one is left");
+        third.end ();
+        check (is_grad_enabled () && GTorch.Stream.get_current (gpu (1)).is_default (), "none is left");
     });
     test ("tensors_of_two_devices_do_not_meet", () => {
         var x = ones (3, gpu (0));

@@ -108,7 +108,7 @@ def pools_run_a_function():
 def graphs_share_pools():
     pool = cuda.graph_pool_handle()
     graph = cuda.CUDAGraph()
-    x = GTorch.ones(10)
+    x = GTorch.ones(10, device='cuda')
     with cuda.graph(graph, pool=pool):
         y = x + 1
     graph.replay()

@@ -348,7 +348,7 @@ def precisions_have_pytorchs_names():
 
 def need_captures():
     try:
-        with GTorch.cuda.graph(GTorch.cuda.CUDAGraph()):
+        with GTorch.graph(GTorch.CUDAGraph()):
             pass
     except GLib.Error as error:
         raise tap.Skip(error.message)

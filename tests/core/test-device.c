@@ -92,21 +92,27 @@ manager_lists_the_devices (void)
   g_assert_null (g_list_model_get_item (list, n + 1));
 }
 
+static GTorchDevice *
+current (void)
+{
+  return gtorch_device_get_current (GTORCH_DEVICE_TYPE_CPU, NULL);
+}
+
 static gpointer
 get_current (gpointer data)
 {
-  return gtorch_device_get_current ();
+  return current ();
 }
 
 static void
 current_and_default_are_the_cpu_at_first (void)
 {
-  g_assert_true (gtorch_device_get_current () == gtorch_device_cpu ());
+  g_assert_true (current () == gtorch_device_cpu ());
   g_assert_true (gtorch_get_default_device () == gtorch_device_cpu ());
   {
     g_autoptr (GTorchDeviceGuard) guard = gtorch_device_guard_new (gtorch_device_cpu (), NULL);
 
-    g_assert_true (gtorch_device_get_current () == gtorch_device_cpu ());
+    g_assert_true (current () == gtorch_device_cpu ());
     gtorch_device_guard_end (guard);
   }
   g_assert_true (g_thread_join (g_thread_new ("other", get_current, NULL)) == gtorch_device_cpu ());

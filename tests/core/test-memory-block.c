@@ -108,7 +108,8 @@ main (int argc, char **argv)
   const gchar *name = g_getenv ("GTORCH_TEST_DEVICE");
 
   g_test_init (&argc, &argv, NULL);
-  device = gtorch_device_new_from_string (name != NULL ? name : "cpu", NULL);
+  device =
+      gtorch_device_resolve (gtorch_device_new_from_string (name != NULL ? name : "cpu", NULL));
   g_assert_nonnull (device);
 #define ADD(name) g_test_add_func ("/GTorchMemoryBlock/" #name, name)
   ADD (block_is_counted_as_tensors_are);

@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include <gtorch/gtorch-choice-private.h>
 #include <kernels/gtorch-kernel-params.h>
 #include <tests/fake-cuda/fake-cublaslt.h>
 #include <tests/fake-cuda/fake-cufft.h>
@@ -453,16 +454,15 @@ fork_and_join (GTorchImpl *x, GTorchStream *side, GTorchImpl **z, GError **error
 {
   GTorchStream *main = gtorch_stream_get_current (gpu (0));
   const gint64 n = N;
-  g_autoptr (GTorchStream) former = NULL;
-  g_autoptr (GTorchStream) inner = NULL;
   g_autoptr (GTorchImpl) y = NULL;
   g_autoptr (GTorchImpl) noise = NULL;
+  GTorchChange change;
 
   if (!gtorch_stream_wait_stream (side, main, error))
     return FALSE;
-  former = gtorch_stream_swap (gpu (0), side);
+  gtorch_change_to_stream (&change, gpu (0), side);
   y = gtorch_op_add (x, x, 1, error);
-  inner = gtorch_stream_swap (gpu (0), former);
+  gtorch_change_end (&change);
   if (y == NULL)
     return FALSE;
   noise = gtorch_op_rand (&n, 1, GTORCH_DTYPE_FLOAT64, gpu (0), NULL, error);

@@ -246,7 +246,7 @@ tensors_know_the_number_of_their_gpu (void)
 
   g_assert_cmpint (gtorch_tensor_get_device_index (there), ==, 1);
   g_assert_cmpint (gtorch_tensor_get_device_index (here), ==, -1);
-  g_assert_true (gtorch_device_cuda (-1, NULL) == gpu (1));
+  g_assert_true (gtorch_device_resolve (gtorch_device_cuda (-1, NULL)) == gpu (1));
 }
 
 static void

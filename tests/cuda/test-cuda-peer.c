@@ -305,7 +305,7 @@ the_current_device_moves_no_results (void)
   g_autoptr (GTorchDeviceGuard) guard = gtorch_device_guard_new (gpu (0), NULL);
   g_autoptr (GTorchImpl) sum = gtorch_op_add (x, x, 1, NULL);
 
-  g_assert_true (gtorch_device_get_current () == gpu (0));
+  g_assert_true (gtorch_device_get_current (GTORCH_DEVICE_TYPE_CUDA, NULL) == gpu (0));
   g_assert_true (gtorch_impl_device (sum) == gpu (1));
 }
 

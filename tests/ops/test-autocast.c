@@ -451,7 +451,7 @@ casts_of_changed_parameters_are_made_anew (void)
   g_clear_object (&y);
   off = gtorch_no_grad ();
   g_assert_nonnull (gtorch_tensor_mul_scalar_inplace (weight, 3, &error));
-  gtorch_grad_guard_free (off);
+  gtorch_grad_guard_unref (off);
   y = gtorch_tensor_mm (weight, weight, &error);
   g_assert_no_error (error);
   g_assert_cmpfloat (test_element (y, 0), ==, 18);
@@ -468,7 +468,7 @@ casts_without_a_history_are_not_taken_for_gradients (void)
 
   y = gtorch_tensor_mm (weight, weight, &error);
   g_assert_false (gtorch_tensor_get_requires_grad (y));
-  gtorch_grad_guard_free (off);
+  gtorch_grad_guard_unref (off);
   g_clear_object (&y);
   y = gtorch_tensor_mm (weight, weight, &error);
   g_assert_true (gtorch_tensor_get_requires_grad (y));
@@ -476,7 +476,7 @@ casts_without_a_history_are_not_taken_for_gradients (void)
   g_clear_object (&y);
   y = gtorch_tensor_mm (weight, weight, &error);
   g_assert_false (gtorch_tensor_get_requires_grad (y));
-  gtorch_grad_guard_free (off);
+  gtorch_grad_guard_unref (off);
 }
 
 static void
@@ -509,7 +509,7 @@ nothing_is_kept_while_a_graph_is_captured (void)
   gtorch_graph_capture_unref (capture);
   off = gtorch_no_grad ();
   g_assert_nonnull (gtorch_tensor_mul_scalar_inplace (weight, 3, &error));
-  gtorch_grad_guard_free (off);
+  gtorch_grad_guard_unref (off);
   g_assert_true (gtorch_device_synchronize (test_device (), NULL, &error));
   g_assert_true (gtorch_cuda_graph_replay (graph, &error));
   g_assert_true (gtorch_device_synchronize (test_device (), NULL, &error));

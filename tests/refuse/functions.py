@@ -164,7 +164,7 @@ def parameters(interface, name, params):
 
 
 # No GType: nothing but NULL can be told from what it should be.
-OPAQUE = {'GTorchImpl', 'GTorchGradGuard'}
+OPAQUE = {'GTorchImpl'}
 
 
 def returned(interface, name, returns):

@@ -290,6 +290,12 @@ make_device_guard (void)
 }
 
 static gpointer
+make_default_device_guard (void)
+{
+  return gtorch_default_device_guard_new (gtorch_device_cpu ());
+}
+
+static gpointer
 make_stream_guard (void)
 {
   g_autoptr (GTorchStream) stream = make_stream ();
@@ -382,6 +388,7 @@ static const struct
   { "GTorchAutocastGuard", make_autocast_guard },
   { "GTorchCUDAGraph", (gpointer (*) (void)) gtorch_cuda_graph_new },
   { "GTorchDevice", make_device },
+  { "GTorchDefaultDeviceGuard", make_default_device_guard },
   { "GTorchDeviceGuard", make_device_guard },
   { "GTorchDeviceManager", make_manager },
   { "GTorchDeviceMonitor", make_monitor },

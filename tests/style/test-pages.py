@@ -100,10 +100,7 @@ def run_in(folder, command):
 
 
 def check_python(page):
-    device = (
-        "GTorch.set_default_device(GTorch.Device.new_from_string('{}'))\n"
-        "GTorch.get_default_device().set_current()\n"
-    )
+    device = "GTorch.set_default_device(GTorch.Device.new_from_string('{}'))\n"
     program = PYTHON_START + choose_device(page, device) + "\n".join(blocks(page, "python"))
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "page.py"), "w", encoding="utf-8") as file:
@@ -132,10 +129,7 @@ def c_program(page):
         result = "false" if any(name in block for name in FAILS) else "true"
         calls += f"  g_assert_{result} (example_{i} ());\n"
     begin = C_START + C_GIVEN.get(page, "") + "".join(outside)
-    device = (
-        '  gtorch_set_default_device (gtorch_device_new_from_string ("{}", NULL));\n'
-        "  gtorch_device_set_current (gtorch_get_default_device (), NULL);\n"
-    )
+    device = '  gtorch_set_default_device (gtorch_device_new_from_string ("{}", NULL));\n'
     calls = choose_device(page, device) + calls
     return begin + body + f"int\nmain (void)\n{{\n{calls}  return 0;\n}}\n"
 
@@ -184,10 +178,7 @@ def check_output(page, language, name, program, command):
 def check_js(page):
     if not shutil.which("gjs"):
         raise tap.Skip("gjs is not installed")
-    device = (
-        "GTorch.set_default_device(GTorch.Device.new_from_string('{}'));\n"
-        "GTorch.get_default_device().set_current();\n"
-    )
+    device = "GTorch.set_default_device(GTorch.Device.new_from_string('{}'));\n"
     start = "import GTorch from 'gi://GTorch?version=1';\n"
     program = start + choose_device(page, device) + "\n".join(blocks(page, "js")).replace(start, "")
     command = f"{ENVIRONMENT.get(page, '')} G_DEBUG=fatal-criticals gjs -m page.js"
@@ -201,10 +192,7 @@ def check_vala(page):
     program = "using GTorch;\n" + "".join(
         f"void example_{i} () throws GLib.Error {{\n{block}}}\n" for i, block in enumerate(functions)
     )
-    device = (
-        '        set_default_device (new Device.from_string ("{}"));\n'
-        "        get_default_device ().set_current ();\n"
-    )
+    device = '        set_default_device (new Device.from_string ("{}"));\n'
     calls = choose_device(page, device)
     calls += "".join(f"        example_{i} ();\n" for i in range(len(functions)))
     program += f"int main () {{\n    try {{\n{calls}        return 0;\n    }}"

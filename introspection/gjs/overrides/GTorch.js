@@ -181,13 +181,11 @@ function tidy(func) {
     }
 }
 
-function withGrad(enabled, func) {
-    const before = GTorch.is_grad_enabled();
-    GTorch.set_grad_enabled(enabled);
+function within(guard, func) {
     try {
         return func();
     } finally {
-        GTorch.set_grad_enabled(before);
+        guard.end();
     }
 }
 
@@ -202,11 +200,7 @@ function withAutocast(deviceType, ...rest) {
     const guard = GTorch.AutocastGuard.new(
         convert.enumeration('autocast', 'device_type', 'DeviceType', type),
         convert.dtype('autocast', wanted), enabled, caches);
-    try {
-        return func();
-    } finally {
-        guard.end();
-    }
+    return within(guard, func);
 }
 
 // --- the namespace --------------------------------------------------------------------------------
@@ -311,12 +305,13 @@ const AWAITED = {
 
 function overrideFunctions() {
     const rawGrad = GTorch.autograd_grad;
+    const {no_grad: noGrad, enable_grad: enableGrad} = GTorch;
 
     Object.assign(GTorch, {
         tensor: convert.make,
         tidy,
-        no_grad: func => withGrad(false, func),
-        enable_grad: func => withGrad(true, func),
+        no_grad: func => within(noGrad(), func),
+        enable_grad: func => within(enableGrad(), func),
         autocast: withAutocast,
         autograd_grad(outputs, inputs, options = {}) {
             const {grad_outputs: weights, retain_graph: retain, create_graph: create, allow_unused: unused} =
@@ -343,20 +338,13 @@ function overrideFunctions() {
 // The result, or the exception, of func comes out again, which a callback of the library's cannot pass on.
 function overrideRun() {
     GTorch.Device.prototype.run = function (func) {
-        const guard = GTorch.DeviceGuard.new(this);
-        try {
-            return func(this);
-        } finally {
-            guard.end();
-        }
+        return within(GTorch.DeviceGuard.new(this), () => func(this));
+    };
+    GTorch.Device.prototype.run_as_default = function (func) {
+        return within(GTorch.DefaultDeviceGuard.new(this), () => func(this));
     };
     GTorch.Stream.prototype.run = function (func) {
-        const guard = GTorch.StreamGuard.new(this);
-        try {
-            return func(this);
-        } finally {
-            guard.end();
-        }
+        return within(GTorch.StreamGuard.new(this), () => func(this));
     };
 }
 

@@ -6,6 +6,7 @@ import types
 from contextlib import ContextDecorator
 
 from gi.overrides import override
+from gi.overrides._gtorch_context import enter, leave
 from gi.overrides._gtorch_convert import (
     GTorch,
     RawTensor,
@@ -34,22 +35,15 @@ class autocast(ContextDecorator):  # noqa: N801, the name is PyTorch's
     def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
         self._region = (_device_type(device_type), convert_dtype(dtype), bool(enabled))
         self._cache_enabled = cache_enabled
-        self._guards = []
 
     def __enter__(self):
         caches = self._cache_enabled
         if caches is None:
             caches = GTorch.is_autocast_cache_enabled()
-        self._guards.append(GTorch.AutocastGuard.new(*self._region, caches))
-        return self
+        return enter(self, GTorch.AutocastGuard.new(*self._region, caches))
 
     def __exit__(self, *_exception):
-        self._guards.pop().end()
-        return False
-
-    def _recreate_cm(self):
-        # A decorated function may be called by several threads at once.
-        return autocast(*self._region, self._cache_enabled)
+        return leave(self)
 
 
 def is_autocast_enabled(device_type='cuda'):

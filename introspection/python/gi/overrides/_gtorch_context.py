@@ -12,20 +12,39 @@ from gi.overrides import _gtorch_ops as ops
 from gi.overrides._gtorch_convert import GTorch, convert_tensors
 
 
+def enter(owner, guard):
+    """Begins a block: `with owner`, which several threads may do with one object at a time."""
+    guards = owner.__dict__.setdefault('_guards', {})
+    guards.setdefault(threading.get_ident(), []).append(guard)
+    return owner
+
+
+def leave(owner):
+    """Ends the last such block of this thread."""
+    guards = owner.__dict__['_guards']
+    own = guards.get(threading.get_ident())
+    if not own:  # a generator that goes on, or is closed, in another thread than it began in
+        own = next(others for others in list(guards.values()) if others)
+    own.pop().end()
+    if not guards.get(threading.get_ident()):
+        guards.pop(threading.get_ident(), None)
+    return False
+
+
+GUARDS = {False: GTorch.no_grad, True: GTorch.enable_grad}
+
+
 class _GradMode(ContextDecorator):
     """A block, or a decorated function, in which gradients are recorded or not."""
 
     def __init__(self, enabled):
-        self._enabled, self._before = enabled, []
+        self._enabled = bool(enabled)
 
     def __enter__(self):
-        self._before.append(GTorch.is_grad_enabled())
-        GTorch.set_grad_enabled(self._enabled)
-        return self
+        return enter(self, GUARDS[self._enabled]())
 
     def __exit__(self, *_exception):
-        GTorch.set_grad_enabled(self._before.pop())
-        return False
+        return leave(self)
 
 
 class set_grad_enabled(_GradMode):  # noqa: N801, the name is PyTorch's
@@ -33,11 +52,21 @@ class set_grad_enabled(_GradMode):  # noqa: N801, the name is PyTorch's
 
     def __init__(self, enabled):
         super().__init__(enabled)
-        self._before = [GTorch.is_grad_enabled()]
-        GTorch.set_grad_enabled(enabled)
+        self._before = GTorch.set_grad_enabled(self._enabled)
+        self._thread = threading.get_ident()
+
+    def _take_back(self):
+        if self._thread == threading.get_ident():
+            self._thread = None
+            GTorch.set_grad_enabled(self._before)
+
+    def __call__(self, function):
+        self._take_back()
+        return super().__call__(function)
 
     def __enter__(self):
-        return self
+        self._take_back()
+        return super().__enter__()
 
 
 def no_grad():
@@ -108,18 +137,16 @@ class _Loop:
 def on_streams(begin, *values):
     """@begin, for another thread, with this one's current streams for the tensors and devices among @values."""
     devices = [v.get_device() if isinstance(v, GTorch.Tensor) else v for v in values]
-    devices = {d for d in devices if isinstance(d, GTorch.Device)}
+    devices = {d.resolve() for d in devices if isinstance(d, GTorch.Device)}
     streams = [GTorch.Stream.get_current(device) for device in devices]
 
     def begin_there(*args):
-        before = [GTorch.Stream.get_current(stream.get_device()) for stream in streams]
-        for stream in streams:
-            GTorch.Stream.set_current(stream)
+        guards = [GTorch.StreamGuard.new(stream) for stream in streams]
         try:
             begin(*args)
         finally:
-            for stream in before:
-                GTorch.Stream.set_current(stream)
+            for guard in guards:
+                guard.end()
 
     return begin_there
 

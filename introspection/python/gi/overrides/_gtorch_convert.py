@@ -51,6 +51,11 @@ def convert_device(value):
     )
 
 
+def cuda_device(value=None):
+    """The same; None is the current GPU, and an error where there is none. The device has a number."""
+    return convert_device('cuda' if value is None else value).resolve()
+
+
 def convert_enum(enum, value):
     """A member of @enum from itself or from its name in any case."""
     if isinstance(value, str):

@@ -8,14 +8,17 @@ from gi.overrides import override
 from gi.repository import GLib
 
 from gi.overrides import _gtorch_memory as memory
-from gi.overrides._gtorch_context import awaitable
-from gi.overrides._gtorch_convert import GTorch, convert_device, convert_enum
+from gi.overrides._gtorch_context import awaitable, enter, leave
+from gi.overrides._gtorch_convert import GTorch, convert_device, convert_enum, cuda_device
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
 
 
 class Device(GTorch.Device):
-    """GTorch.Device('cpu'), GTorch.Device('cuda:0'), GTorch.Device('cuda', 0)"""
+    """GTorch.Device('cpu'), GTorch.Device('cuda:0'), GTorch.Device('cuda', 0)
+
+    GTorch.Device('cuda') is whichever GPU is current when it is used. In a block, `with device:`, tensors
+    are made on the device when none is named."""
 
     __module__ = OVERRIDES
 
@@ -26,7 +29,7 @@ class Device(GTorch.Device):
         pass
 
     type = property(lambda self: str(self.get_property('type').value_nick))
-    index = property(lambda self: self.get_index())
+    index = property(lambda self: None if self.get_index() < 0 else self.get_index())
 
     def __repr__(self):
         return f"GTorch.Device('{self.to_string()}')"
@@ -37,13 +40,10 @@ class Device(GTorch.Device):
         return convert_device, (self.to_string(),)
 
     def __enter__(self):
-        self.__dict__.setdefault('_before', []).append(GTorch.get_default_device())
-        GTorch.set_default_device(self)
-        return self
+        return enter(self, GTorch.DefaultDeviceGuard.new(self))
 
     def __exit__(self, *_exception):
-        GTorch.set_default_device(self._before.pop())
-        return False
+        return leave(self)
 
 
 class Stream(GTorch.Stream):
@@ -52,7 +52,7 @@ class Stream(GTorch.Stream):
     __module__ = OVERRIDES
 
     def __new__(cls, device=None, priority=0):
-        return GTorch.Stream.new(convert_device(device) or GTorch.Device.get_current(), priority)
+        return GTorch.Stream.new(convert_device(device), priority)
 
     def __init__(self, *_args, **_kwargs):
         pass
@@ -69,13 +69,10 @@ class Stream(GTorch.Stream):
         return self.is_idle()
 
     def __enter__(self):
-        self.__dict__.setdefault('_before', []).append(GTorch.Stream.get_current(self.get_device()))
-        GTorch.Stream.set_current(self)
-        return self
+        return enter(self, GTorch.StreamGuard.new(self))
 
     def __exit__(self, *_exception):
-        GTorch.Stream.set_current(self._before.pop())
-        return False
+        return leave(self)
 
 
 class Event(GTorch.Event):
@@ -96,11 +93,14 @@ class Event(GTorch.Event):
     def __init__(self, *_args, **_kwargs):
         pass
 
+    def _stream(self, stream):
+        return current_stream() if stream is None and is_for_gpus(self) else stream
+
     def record(self, stream=None):
-        return GTorch.Event.record(self, stream)
+        return GTorch.Event.record(self, self._stream(stream))
 
     def wait(self, stream=None):
-        return GTorch.Event.wait(self, stream)
+        return GTorch.Event.wait(self, self._stream(stream))
 
     def synchronize(self, cancellable=None):
         return GTorch.Event.synchronize(self, cancellable)
@@ -115,12 +115,14 @@ class Event(GTorch.Event):
 
     def ipc_handle(self, device=None):
         """Bytes by which another process gets the event: Event.from_ipc_handle(device, handle)."""
-        return self.get_ipc_handle(None if device is None else _device(device)).get_data()
+        if device is None and is_for_gpus(self):
+            device = cuda_device()
+        return self.get_ipc_handle(convert_device(device)).get_data()
 
     @classmethod
     def from_ipc_handle(cls, device, handle):
         """The event of another process."""
-        return GTorch.Event.new_from_ipc_handle(_device(device), GLib.Bytes.new(handle))
+        return GTorch.Event.new_from_ipc_handle(cuda_device(device), GLib.Bytes.new(handle))
 
 
 class Timer(GTorch.Timer):
@@ -135,6 +137,13 @@ class Timer(GTorch.Timer):
         pass
 
     elapsed_ms = property(lambda self: self.get_elapsed_ms())
+
+    def start(self):
+        """Begins behind what is in the stream's queue now."""
+        if not is_for_gpus(self):
+            return GTorch.Timer.start(self)
+        with device(None if self.get_stream() else cuda_device()):
+            return GTorch.Timer.start(self)
 
     def stop(self, cancellable=None):
         """Milliseconds since the start; waits for the work."""
@@ -165,23 +174,69 @@ class CUDAGraph(GTorch.CUDAGraph):
         return GTorch.CUDAGraph.replay(self)
 
 
+# What GTorch.cuda makes of a class that is for all devices.
+FOR_GPUS = '_for_gpus'
+
+
+def is_for_gpus(made):
+    return FOR_GPUS in made.__dict__
+
+
+class _ForGpus(type):
+    """A class of GTorch.cuda: what it makes is on the current GPU, or an error, and never on the CPU."""
+
+    def __call__(cls, *args, **kwargs):
+        return cls.make(*args, **kwargs)
+
+    def __instancecheck__(cls, value):
+        return isinstance(value, cls.general) and cls.has(value)
+
+    def __getattr__(cls, name):
+        return getattr(cls.general, name)
+
+
+def _for_gpus(cls, make, has):
+    members = {'general': cls, 'make': staticmethod(make), 'has': staticmethod(has), '__doc__': cls.__doc__}
+    return _ForGpus(cls.__name__, (), members)
+
+
+def _marked(cls):
+    """Its objects belong to no device, but those that this makes use the current GPU's current stream."""
+
+    def make(*args, **kwargs):
+        cuda_device()
+        made = cls(*args, **kwargs)
+        made.__dict__[FOR_GPUS] = True
+        return made
+
+    return _for_gpus(cls, make, is_for_gpus)
+
+
+def _placed(cls):
+    """Its objects are made on the device that comes first among the arguments."""
+
+    def make(device=None, *args, **kwargs):
+        return cls(cuda_device(device), *args, **kwargs)
+
+    return _for_gpus(cls, make, lambda made: made.get_device().type == 'cuda')
+
+
 @contextmanager
 def stream(value):
     """with GTorch.cuda.stream(s): the work of the block goes to the stream."""
     if value is None:
         yield None
         return
-    before = GTorch.Stream.get_current(value.get_device())
-    GTorch.Stream.set_current(value)
+    guard = GTorch.StreamGuard.new(value)
     try:
         yield value
     finally:
-        GTorch.Stream.set_current(before)
+        guard.end()
 
 
 @contextmanager
 def graph(cuda_graph, pool=None, stream=None, capture_error_mode='thread_local'):
-    """with GTorch.cuda.graph(g): the work of the block is recorded, not done."""
+    """with GTorch.graph(g): the work of the block is recorded, not done."""
     mode = convert_enum(GTorch.CaptureMode, capture_error_mode)
     capture = GTorch.GraphCapture.new(cuda_graph, stream, pool, mode)
     try:
@@ -195,26 +250,30 @@ def graph(cuda_graph, pool=None, stream=None, capture_error_mode='thread_local')
     capture.end()
 
 
+def cuda_graph(cuda_graph, pool=None, stream=None, capture_error_mode='thread_local'):
+    """with GTorch.cuda.graph(g): the work of the block on the current GPU is recorded, not done."""
+    return graph(cuda_graph, pool, stream or Stream(cuda_device()), capture_error_mode)
+
+
 def _manager():
     return GTorch.DeviceManager.get_default()
-
-
-def _device(device):
-    return convert_device(device) or GTorch.Device.get_current()
-
-
-def _gpu(device):
-    return _device('cuda' if device is None else device)
 
 
 def _changes_nothing(value):
     return value is None or (isinstance(value, int) and value < 0)
 
 
+def _gpu(value):
+    found = cuda_device(value)
+    if found.type != 'cuda':
+        raise ValueError(f'a GPU was expected, not {found}')
+    return found
+
+
 def set_device(value):
-    """Makes a GPU the one that is called `cuda` in this thread."""
+    """Makes a GPU the one that is called `cuda` in this thread; a negative number changes nothing."""
     if not _changes_nothing(value):
-        GTorch.Device.set_current(_device(value))
+        GTorch.Device.set_current(_gpu(value))
 
 
 @contextmanager
@@ -223,21 +282,52 @@ def device(value):
     if _changes_nothing(value):
         yield
         return
-    guard = GTorch.DeviceGuard.new(_device(value))
+    guard = GTorch.DeviceGuard.new(_gpu(value))
     try:
         yield
     finally:
         guard.end()
 
 
+def current_stream(device=None):
+    """The stream to which this thread's work on the current GPU, or another device, goes."""
+    return GTorch.Stream.get_current(cuda_device(device))
+
+
+def set_stream(value):
+    """Makes a stream the current one of its device, and its device the current one."""
+    if value is not None:
+        GTorch.Stream.set_current(value)
+
+
+def _generator(device=None):
+    return cuda_device(device).get_default_generator()
+
+
+def _all_gpus():
+    return range(_manager().get_device_count())
+
+
+def manual_seed(seed):
+    """Seeds random operations on the current GPU; does nothing without one."""
+    if _all_gpus():
+        _generator().set_seed(seed % 2**64)
+
+
+def manual_seed_all(seed):
+    """Seeds random operations on all GPUs; does nothing without one."""
+    for index in _all_gpus():
+        _generator(index).set_seed(seed % 2**64)
+
+
 def synchronize(device=None, cancellable=None):
-    """Waits until all work of a device is done."""
-    return _device(device).synchronize(cancellable)
+    """Waits until all work of the current GPU, or another device, is done."""
+    return cuda_device(device).synchronize(cancellable)
 
 
 def init():
     """Makes the current GPU ready, which otherwise the first operation does; an error if there is none."""
-    convert_device('cuda')
+    cuda_device()
     GTorch.init()
 
 
@@ -277,19 +367,26 @@ CUDA = {
     'device_count': lambda: _manager().get_device_count(),
     'device': device,
     'set_device': set_device,
-    'current_device': lambda: convert_device('cuda').get_index(),
-    'get_device_name': lambda device=None: _gpu(device).get_name(),
-    'get_device_capability': lambda device=None: tuple(_gpu(device).get_capability()),
-    'get_device_properties': lambda device=None: _gpu(device).props,
+    'current_device': lambda: cuda_device().get_index(),
+    'get_device_name': lambda device=None: cuda_device(device).get_name(),
+    'get_device_capability': lambda device=None: tuple(cuda_device(device).get_capability()),
+    'get_device_properties': lambda device=None: cuda_device(device).props,
     'get_arch_list': lambda: GTorch.get_arch_list(),
-    'can_device_access_peer': lambda device, peer: _gpu(device).can_access_peer(_gpu(peer)),
+    'can_device_access_peer': lambda device, peer: cuda_device(device).can_access_peer(
+        cuda_device(peer)
+    ),
     'synchronize': synchronize,
-    'current_stream': lambda device=None: GTorch.Stream.get_current(_device(device)),
-    'default_stream': lambda device=None: _device(device).get_default_stream(),
-    'set_stream': lambda value: GTorch.Stream.set_current(value),
+    'current_stream': current_stream,
+    'default_stream': lambda device=None: cuda_device(device).get_default_stream(),
+    'set_stream': set_stream,
+    'manual_seed': manual_seed,
+    'manual_seed_all': manual_seed_all,
+    'initial_seed': lambda: _generator().get_seed(),
+    'get_rng_state': lambda device=None: _generator(device).get_state(),
+    'set_rng_state': lambda state, device=None: _generator(device).set_state(state),
     **memory.CUDA,
     'stream': stream,
-    'graph': graph,
+    'graph': cuda_graph,
 }
 
 
@@ -301,13 +398,17 @@ def _collect(_device, _n_bytes):
 
 def install(export, submodule, _ops):
     members = dict(CUDA)
+    makers = {Stream: _placed, memory.MemoryPool: _placed, Event: _marked, Timer: _marked}
     for cls in (Device, Stream, Event, Timer, CUDAGraph, memory.MemoryPool):
-        members[cls.__name__] = export(cls.__name__, override(cls))
+        made = export(cls.__name__, override(cls))
+        members[cls.__name__] = makers.get(cls, lambda cls: cls)(made)
     export('device', members['Device'])
+    export('graph', graph)
+    export('current_stream', lambda device=None: GTorch.Stream.get_current(convert_device(device)))
     export('get_option_group', get_option_group)
     export('manual_seed', lambda seed: GTorch.manual_seed(seed % 2**64))
     del members['Device']
-    cuda = submodule('cuda', 'GPUs, and the same classes for the CPU.', members)
+    cuda = submodule('cuda', 'GPUs: of several the current one, and never the CPU by itself.', members)
     cuda.memory = submodule('cuda.memory', 'The memory of devices.', memory.MEMORY)
     # Only objects in cycles wait for Python's collector, but those may hold large tensors.
     GTorch.Device.cpu().connect('memory-pressure', _collect)

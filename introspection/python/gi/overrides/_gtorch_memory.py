@@ -9,17 +9,14 @@ from contextlib import contextmanager
 
 from gi.repository import Gio, GLib
 
-from gi.overrides._gtorch_convert import GTorch, convert_device, convert_enum
+from gi.overrides._gtorch_context import enter, leave
+from gi.overrides._gtorch_convert import GTorch, convert_device, convert_enum, cuda_device
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
 
 
-def _device(device):
-    return convert_device(device) or GTorch.Device.get_current()
-
-
 def _allocator(device):
-    return _device(device).get_allocator()
+    return cuda_device(device).get_allocator()
 
 
 class MemoryPool(GTorch.MemoryPool):
@@ -28,7 +25,7 @@ class MemoryPool(GTorch.MemoryPool):
     __module__ = OVERRIDES
 
     def __new__(cls, device=None, source=None, use_on_oom=False):
-        device = None if device is None else _device(device)
+        device = convert_device(device)
         if source is None:
             pool = GTorch.MemoryPool.new(device)
         else:
@@ -43,12 +40,10 @@ class MemoryPool(GTorch.MemoryPool):
     id = property(lambda self: (0, self.get_id()))
 
     def __enter__(self):
-        self.__dict__.setdefault('_guards', []).append(GTorch.MemoryPoolGuard.new(self))
-        return self
+        return enter(self, GTorch.MemoryPoolGuard.new(self))
 
     def __exit__(self, *_exception):
-        self._guards.pop().end()
-        return False
+        return leave(self)
 
     def snapshot(self):
         """What is in the pool, as a list of segments."""
@@ -58,8 +53,8 @@ class MemoryPool(GTorch.MemoryPool):
 @contextmanager
 def use_mem_pool(pool, device=None):
     """with GTorch.cuda.use_mem_pool(pool): what this thread allocates comes from the pool."""
-    if device is not None and _device(device) != pool.get_device():
-        raise ValueError(f'the pool is of {pool.get_device()}, not of {_device(device)}')
+    if device is not None and cuda_device(device) != pool.get_device():
+        raise ValueError(f'the pool is of {pool.get_device()}, not of {cuda_device(device)}')
     guard = GTorch.MemoryPoolGuard.new(pool)
     try:
         yield pool
@@ -68,8 +63,8 @@ def use_mem_pool(pool, device=None):
 
 
 def _mem_pool(allocator=None, use_on_oom=False, device=None):
-    """A private pool of the current device; allocator: where it has its memory from."""
-    return MemoryPool(device, allocator, use_on_oom)
+    """A private pool of the current GPU; allocator: where it has its memory from."""
+    return MemoryPool(cuda_device(device), allocator, use_on_oom)
 
 
 def _pluggable(path_to_so_file, alloc_fn_name, free_fn_name):
@@ -95,8 +90,15 @@ def change_current_allocator(allocator, device=None):
     return True
 
 
+def _has_none(device):
+    """Does the call mean the current GPU where there is none? It has no memory, then."""
+    return device is None and not GTorch.DeviceManager.get_default().is_available()
+
+
 def memory_stats(device=None):
-    """All that is counted, by the names of PyTorch."""
+    """All that is counted, by the names of PyTorch; nothing without a GPU."""
+    if _has_none(device):
+        return {}
     allocator = _allocator(device)
     return {key: allocator.get_stat(key) for key in allocator.dup_stat_keys()}
 
@@ -141,6 +143,19 @@ def _dump_snapshot(filename='dump_snapshot.pickle', device=None):
     _allocator(device).save_snapshot(Gio.File.new_for_path(os.fspath(filename)), None)
 
 
+def _count(name):
+    def call(device=None):
+        return 0 if _has_none(device) else getattr(_allocator(device), f'get_{name}')()
+
+    return call
+
+
+def empty_cache(device=None):
+    """Gives memory back that no tensor holds; does nothing without a GPU."""
+    if not _has_none(device):
+        _allocator(device).trim()
+
+
 def _deprecated(name, instead, function):
     def call(*args, **kwargs):
         warnings.warn(f'GTorch.cuda.{name} is now {instead}', DeprecationWarning, stacklevel=2)
@@ -152,14 +167,14 @@ def _deprecated(name, instead, function):
 
 
 CUDA = {
-    'memory_allocated': lambda device=None: _allocator(device).get_allocated(),
-    'max_memory_allocated': lambda device=None: _allocator(device).get_peak_allocated(),
-    'memory_reserved': lambda device=None: _allocator(device).get_reserved(),
-    'max_memory_reserved': lambda device=None: _allocator(device).get_peak_reserved(),
+    'memory_allocated': _count('allocated'),
+    'max_memory_allocated': _count('peak_allocated'),
+    'memory_reserved': _count('reserved'),
+    'max_memory_reserved': _count('peak_reserved'),
     'reset_peak_memory_stats': lambda device=None: _allocator(device).reset_peak(),
     'reset_accumulated_memory_stats': lambda device=None: _allocator(device).reset_accumulated(),
-    'empty_cache': lambda device=None: _allocator(device).trim(),
-    'mem_get_info': lambda device=None: tuple(_device(device).get_memory_info()[1:]),
+    'empty_cache': empty_cache,
+    'mem_get_info': lambda device=None: tuple(cuda_device(device).get_memory_info()[1:]),
     'memory_stats': memory_stats,
     'memory_summary': memory_summary,
     'memory_snapshot': memory_snapshot,
@@ -173,7 +188,7 @@ CUDA = {
     'caching_allocator_delete': caching_allocator_delete,
     'MemPool': _mem_pool,
     'use_mem_pool': use_mem_pool,
-    'graph_pool_handle': lambda: MemoryPool(),
+    'graph_pool_handle': lambda: MemoryPool(cuda_device()),
     'CUDAPluggableAllocator': _pluggable,
     'change_current_allocator': change_current_allocator,
 }

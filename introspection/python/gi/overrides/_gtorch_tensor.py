@@ -262,6 +262,7 @@ class TensorMethods:
             else:
                 dtype = arg
         dtype, device = convert_dtype(dtype), convert_device(device)
+        device = device and device.resolve()
         if non_blocking:
             return RawTensor.to(self, dtype, device, True, copy)
         result = self
