@@ -314,7 +314,10 @@ def derived_classes_stay_themselves():
     assert type(chain) is Chain and type(chain[0]) is Doubled
     assert chain(ones(1, 2)).tolist() == [[4, 4]]
     assert Mean(reduction='sum')(ones(2), ones(2)).item() == 1
-    raises(TypeError, lambda: type('P', (nn.Parameter,), {}), 'Parameter')
+    for final in (nn.Parameter, GTorch.Stream, GTorch.Event, GTorch.Timer, GTorch.Device, GTorch.MemoryPool):
+        raises(TypeError, lambda: type(final)('Mine', (final,), {}), final.__name__)
+    for final in (GTorch.cuda.Stream, GTorch.cuda.Event):
+        raises(TypeError, lambda: type(final)('Mine', (final,), {}), 'cannot be derived')
     raises(TypeError, lambda: chain.__class__('x'), 'str')
 
     class Steps(optim.SGD):
@@ -398,6 +401,7 @@ def parts_of_a_tensor_are_attributes():
     assert matrix.is_cpu and not matrix.is_cuda
     raises(AttributeError, lambda: setattr(z, 'dtype', GTorch.float32))
     raises(AttributeError, lambda: setattr(z, 'shape', (1,)))
+    raises(TypeError, lambda: GTorch.manual_seed('a'))
 
 
 if __name__ == '__main__':

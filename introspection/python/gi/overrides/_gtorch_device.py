@@ -9,11 +9,19 @@ from gi.repository import GLib
 
 from gi.overrides import _gtorch_memory as memory
 from gi.overrides._gtorch_context import awaitable, enter, leave
-from gi.overrides._gtorch_convert import GTorch, convert_device, convert_enum, cuda_device
+from gi.overrides._gtorch_convert import (
+    GTorch,
+    convert_device,
+    convert_enum,
+    convert_whole,
+    cuda_device,
+)
+from gi.overrides._gtorch_properties import final
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
 
 
+@final
 class Device(GTorch.Device):
     """GTorch.Device('cpu'), GTorch.Device('cuda:0'), GTorch.Device('cuda', 0)
 
@@ -46,6 +54,7 @@ class Device(GTorch.Device):
         return leave(self)
 
 
+@final
 class Stream(GTorch.Stream):
     """An in-order queue: GTorch.Stream('cpu')."""
 
@@ -75,6 +84,7 @@ class Stream(GTorch.Stream):
         return leave(self)
 
 
+@final
 class Event(GTorch.Event):
     """A mark in a stream: GTorch.Event(enable_timing=True)."""
 
@@ -125,6 +135,7 @@ class Event(GTorch.Event):
         return GTorch.Event.new_from_ipc_handle(cuda_device(device), GLib.Bytes.new(handle))
 
 
+@final
 class Timer(GTorch.Timer):
     """How long work takes: with GTorch.Timer() as timer: ...; then timer.elapsed_ms."""
 
@@ -184,6 +195,11 @@ def is_for_gpus(made):
 
 class _ForGpus(type):
     """A class of GTorch.cuda: what it makes is on the current GPU, or an error, and never on the CPU."""
+
+    def __init__(cls, name, bases, members):
+        if bases:
+            raise TypeError(f'{name}: {bases[0].__name__} cannot be derived from')
+        super().__init__(name, bases, members)
 
     def __call__(cls, *args, **kwargs):
         return cls.make(*args, **kwargs)
@@ -311,13 +327,13 @@ def _all_gpus():
 def manual_seed(seed):
     """Seeds random operations on the current GPU; does nothing without one."""
     if _all_gpus():
-        _generator().set_seed(seed % 2**64)
+        _generator().set_seed(convert_whole(seed) % 2**64)
 
 
 def manual_seed_all(seed):
     """Seeds random operations on all GPUs; does nothing without one."""
     for index in _all_gpus():
-        _generator(index).set_seed(seed % 2**64)
+        _generator(index).set_seed(convert_whole(seed) % 2**64)
 
 
 def synchronize(device=None, cancellable=None):
@@ -406,7 +422,7 @@ def install(export, submodule, _ops):
     export('graph', graph)
     export('current_stream', lambda device=None: GTorch.Stream.get_current(convert_device(device)))
     export('get_option_group', get_option_group)
-    export('manual_seed', lambda seed: GTorch.manual_seed(seed % 2**64))
+    export('manual_seed', lambda seed: GTorch.manual_seed(convert_whole(seed) % 2**64))
     del members['Device']
     cuda = submodule('cuda', 'GPUs: of several the current one, and never the CPU by itself.', members)
     cuda.memory = submodule('cuda.memory', 'The memory of devices.', memory.MEMORY)

@@ -10,12 +10,14 @@ from gi.overrides import _gtorch_hooks as hooks
 
 from gi.overrides._gtorch_convert import GTorch
 from gi.overrides._gtorch_function import guarded, restoring, tensor_list
+from gi.overrides._gtorch_properties import final
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
 RawGraphed = GTorch.GraphedModule
 raw_make = GTorch.make_graphed_callables
 
 
+@final
 class GraphedModule(RawGraphed):
     """GraphedModule(module or function, samples), to be captured by make_graphed_callables()."""
 

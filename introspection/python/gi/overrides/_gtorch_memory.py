@@ -11,6 +11,7 @@ from gi.repository import Gio, GLib
 
 from gi.overrides._gtorch_context import enter, leave
 from gi.overrides._gtorch_convert import GTorch, convert_device, convert_enum, cuda_device
+from gi.overrides._gtorch_properties import final
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
 
@@ -19,6 +20,7 @@ def _allocator(device):
     return cuda_device(device).get_allocator()
 
 
+@final
 class MemoryPool(GTorch.MemoryPool):
     """Memory apart from that of everybody else: with pool: ... or GTorch.cuda.use_mem_pool(pool)."""
 

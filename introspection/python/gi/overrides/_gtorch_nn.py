@@ -10,7 +10,7 @@ from gi.overrides import _gtorch_layers as layers
 from gi.overrides import _gtorch_optim as optim
 from gi.overrides import _gtorch_state as state
 from gi.overrides._gtorch_convert import DType, GTorch, RawTensor, convert_device, convert_dtype
-from gi.overrides._gtorch_properties import set_attribute
+from gi.overrides._gtorch_properties import final, set_attribute
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
 RawModule = GTorch.Module
@@ -223,13 +223,11 @@ def _sequential():
     return Sequential
 
 
+@final
 class Parameter(GTorch.Parameter):
     """A tensor that a module learns: GTorch.nn.Parameter(GTorch.zeros(3))."""
 
     __module__ = OVERRIDES
-
-    def __init_subclass__(cls, **_options):
-        raise TypeError('Parameter cannot be derived from: a tensor of C has no other class')
 
     def __new__(cls, data, requires_grad=True):
         return GTorch.Parameter.new(data, requires_grad)

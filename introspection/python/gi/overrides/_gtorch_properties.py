@@ -101,6 +101,16 @@ def prepare(cls):
         cls.__setattr__ = set_attribute
 
 
+def final(cls):
+    """A class whose objects only C can make: what is derived from it would be of this class all the same."""
+
+    def refuse(derived, **_options):
+        raise TypeError(f'{derived.__name__}: {cls.__name__} cannot be derived from')
+
+    cls.__init_subclass__ = classmethod(refuse)
+    return cls
+
+
 class Module(IntrospectionModule):
     """The namespace, which prepares classes when they are made."""
 
