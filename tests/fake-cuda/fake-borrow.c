@@ -33,6 +33,14 @@ FAKE_CUDA_API CUresult gtorch_cuda_stand_in_launch (const GTorchOpCall *call, CU
                                                     GTorchDevice *host, gpointer report,
                                                     gconstpointer random);
 
+static __thread gboolean is_borrowing;
+
+gboolean
+fake_cuda_is_borrowing (void)
+{
+  return is_borrowing;
+}
+
 static void
 keep (GTorchStorage *storage)
 {
@@ -114,6 +122,7 @@ run_borrowed (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer para
   const Borrowed *borrowed = *(Borrowed *const *) parameter;
   GTorchOpCall call = borrowed->saved->call;
   g_autoptr (GError) error = NULL;
+  gboolean ok;
   guint i;
 
   for (i = 0; i < call.n_inputs; i++)
@@ -124,7 +133,10 @@ run_borrowed (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer para
       return CUDA_ERROR_ILLEGAL_ADDRESS;
   if (kernel->n_bytes == sizeof (RandomParameter))
     fake_kernel_find_numbers (&((const RandomParameter *) parameter)->random, &call);
-  if (call.op->cpu (&call, &error))
+  is_borrowing = TRUE;
+  ok = call.op->cpu (&call, &error);
+  is_borrowing = FALSE;
+  if (ok)
     return CUDA_SUCCESS;
   if (borrowed->report != NULL
       && (error->code == GTORCH_ERROR_INDEX || (call.op->flags & GTORCH_OP_FLAG_RANDOM)))

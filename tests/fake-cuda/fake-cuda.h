@@ -56,6 +56,9 @@ FAKE_CUDA_API void fake_cuda_fail_randomly (gdouble probability, guint32 seed, g
 FAKE_CUDA_API void fake_cuda_break (guint device, guint nth, gint result);
 /* Ends all of the above, and heals broken devices. TRUE if a fault of fake_cuda_fail() has come up. */
 FAKE_CUDA_API gboolean fake_cuda_clear_faults (void);
+/* Does this thread run the program's own code for the CPU in place of a kernel ("borrow=1")? What that code
+ * allocates is no memory that the program has asked for. */
+FAKE_CUDA_API gboolean fake_cuda_is_borrowing (void);
 
 /* --- memory and accounts --- */
 FAKE_CUDA_API void fake_cuda_set_memory (guint device, gsize n_bytes);

@@ -3,7 +3,8 @@
 # SPDX-FileCopyrightText: The GTorch authors
 """Runs the programs of suite `cuda' under compute-sanitizer, a few of their tests at a time, many side by side.
 
-    sanitize.py BUILD memcheck|racecheck [--jobs N] [--tests N] [--limit S] [--seconds S] [PROGRAM[:TEST]...]
+    sanitize.py BUILD memcheck|racecheck [--jobs N] [--tests N] [--limit S] [--seconds S] [--part I/N]
+                [PROGRAM[:TEST]...]
 
 memcheck looks at each access to memory of each kernel. There each tensor is an allocation of its own, so that what
 goes beyond its end is seen. The errors of calls are not reported: tests ask for some.
@@ -13,8 +14,8 @@ own. Where the tool breaks off, as it does at kernels of cublasLt and cuDNN that
 once more with all kernels looked at, and what it says of others' does not count. What it says of KNOWN is wrong: it
 does not know that a barrier orders the copies of the copy engine.
 
-PROGRAM is a name of `meson test --list', TEST a path of GLib's test framework; both may have wildcards. Prints what
-is not clean, at the end the tests that were not done in time, in the form that the command takes, and sums. Ends
+PROGRAM is a name of `meson test --list', TEST a path of GLib's test framework; both may have wildcards. `--part 2/5'
+does the second of five parts, which together are all of it: each has some tests of each program. Prints what is not clean, at the end the tests that were not done in time, in the form that the command takes, and sums. Ends
 with 1 if there are any, or something was found.
 """
 
@@ -65,6 +66,13 @@ def run(command, environment, seconds):
         process.wait()
         output.seek(0)
         return output.read(), status
+
+
+def read_part(text):
+    match = re.fullmatch(r'(\d+)/(\d+)', text)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
+        raise argparse.ArgumentTypeError(f'{text} is not I/N with I from 1 to N')
+    return int(match[1]), int(match[2])
 
 
 def list_parts(build, patterns, n_tests, environment):
@@ -141,6 +149,7 @@ def main():
     parser.add_argument('--tests', type=int, default=8, help='of a program at a time')
     parser.add_argument('--limit', type=float, default=1800, help='seconds for these')
     parser.add_argument('--seconds', type=float, default=24 * 3600, help='for all')
+    parser.add_argument('--part', type=read_part, default=(1, 1), metavar='I/N', help='only the I-th of N parts')
     parser.add_argument('programs', nargs='*')
     options = parser.parse_intermixed_args()
     arguments, settings = TOOLS[options.tool]
@@ -156,6 +165,7 @@ def main():
 
     environment = os.environ | settings | {'GTORCH_TEST_SERIAL': '1'}
     parts = list(list_parts(options.build.resolve(), options.programs, options.tests, environment))
+    parts = parts[options.part[0] - 1 :: options.part[1]]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for future in concurrent.futures.as_completed([pool.submit(check_in_time, part) for part in parts]):
             part, result, seconds = future.result()

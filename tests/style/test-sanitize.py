@@ -127,6 +127,16 @@ def tests_that_fail_are_found():
 
 
 @tap.case
+def parts_are_all_of_it_together():
+    report = RACE % ("gt_add", "gt_add")
+    check(["1 tests done", "nothing found"], 0, "racecheck", "--part", "1/2", REPORT=report)
+    check(["1 tests done", "two, /b", "something found"], 1, "racecheck", "--part", "2/2", REPORT=report)
+    check(["2 tests done", "something found"], 1, "racecheck", "--part", "1/1", REPORT=report)
+    for wrong in ("0/2", "3/2", "1", "a/b"):
+        check([], 2, "racecheck", "--part", wrong)
+
+
+@tap.case
 def tests_that_take_too_long_are_named():
     words = ["not done in time: two:/b", "1 tests done, 1 not done"]
     check(words, 1, "racecheck", "--limit", "4", B="sleep 60")

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/gtorch.h>
+
+G_BEGIN_DECLS
+
+/* One after the other: made ready without faults, run with one, looked at without. */
+typedef struct
+{
+  GHashTable *objects; /* what was made ready, by name */
+  GPtrArray *results;  /* tensors */
+} State;
+
+void state_clear (State *state);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (State, state_clear)
+
+typedef struct
+{
+  const gchar *name;
+  void (*prepare) (State *state);
+  gboolean (*run) (State *state, GError **error);
+  const gchar *may_change;        /* what is another after a failure, or NULL: nothing */
+  gboolean is_parted;             /* changes tensors one by one, by launches */
+  gboolean (*is_possible) (void); /* NULL: always */
+} Program;
+
+extern const Program programs[];
+extern const guint n_programs;
+
+G_END_DECLS
