@@ -9,11 +9,13 @@
 #include "gtorch-state-private.h"
 
 #include <glib/gi18n-lib.h>
+#include <math.h>
 
 #include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-tensor-autograd.h"
 #include "gtorch-dtype-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-tensor-bytes.h"
 #include "gtorch-tensor-private.h"
 #include "nn/gtorch-module-private.h"
 
@@ -88,6 +90,50 @@ gtorch_zero_grads (GPtrArray *tensors, gboolean set_to_none, GError **error)
         return FALSE;
     }
   return zero_all (impls, error);
+}
+
+static gchar *
+describe_range (gdouble low, gdouble high, gboolean is_whole)
+{
+  if (high < G_MAXDOUBLE)
+    return is_whole ? g_strdup_printf (_ ("it must be a whole number within [%g, %g]"), low, high)
+                    : g_strdup_printf (_ ("it must be within [%g, %g]"), low, high);
+  return is_whole ? g_strdup_printf (_ ("it must be a whole number of at least %g"), low)
+                  : g_strdup_printf (_ ("it must be finite and at least %g"), low);
+}
+
+gboolean
+gtorch_state_get_number (const gchar *who, const gchar *name, GTorchTensor *value, gdouble low,
+                         gdouble high, gboolean is_whole, gdouble *number, GError **error)
+{
+  const GTorchImpl *impl = gtorch_tensor_unwrap (value);
+  GError *failure = NULL;
+  gdouble x;
+
+  if (impl->storage == NULL || impl->numel != 1 || gtorch_dtype_is_complex (impl->dtype))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT, "%s: “%s” %s", who,
+                   gtorch_name_str (name),
+                   impl->storage == NULL ? _ ("was released") : _ ("is not one number"));
+      return FALSE;
+    }
+  x = gtorch_tensor_item_double (value, &failure);
+  if (failure != NULL)
+    {
+      g_propagate_prefixed_error (error, failure, "%s: %s: ", who, gtorch_name_str (name));
+      return FALSE;
+    }
+  if (!(x >= low && x <= high) || (is_whole && x != floor (x)))
+    {
+      g_autofree gchar *rule = describe_range (low, high, is_whole);
+
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT, _ ("%s: “%s” is %g, %s"), who,
+                   gtorch_name_str (name), x, rule);
+      return FALSE;
+    }
+  if (number != NULL)
+    *number = x;
+  return TRUE;
 }
 
 GTorchStateWrites *

@@ -140,6 +140,7 @@ gtorch_module_add_running_stats (GTorchModule *self, gint64 n)
       mean != NULL ? gtorch_op_ones (&n, 1, GTORCH_DTYPE_NONE, NULL, &error) : NULL;
   g_autoptr (GTorchImpl) count =
       var != NULL ? gtorch_op_zeros (NULL, 0, GTORCH_DTYPE_INT64, NULL, &error) : NULL;
+  GArray *buffers;
 
   if (count == NULL)
     {
@@ -149,6 +150,8 @@ gtorch_module_add_running_stats (GTorchModule *self, gint64 n)
   gtorch_module_add_buffer (self, "running_mean", g_steal_pointer (&mean));
   gtorch_module_add_buffer (self, "running_var", g_steal_pointer (&var));
   gtorch_module_add_buffer (self, "num_batches_tracked", g_steal_pointer (&count));
+  buffers = gtorch_module_get_private (self)->buffers;
+  g_array_index (buffers, GTorchMember, buffers->len - 1).is_count = TRUE;
 }
 
 gboolean

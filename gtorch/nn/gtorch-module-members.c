@@ -132,6 +132,7 @@ set_member (GArray *array, const gchar *name, GTorchTensor *tensor, gboolean per
   g_set_object (&member->tensor, tensor);
   g_atomic_int_inc (&gtorch_module_changes);
   member->persistent = persistent;
+  member->is_count = FALSE;
 }
 
 /**

@@ -19,6 +19,7 @@ typedef struct
   gchar *name;
   GTorchTensor *tensor; /* NULL: the name is taken, there is none (a Linear without bias) */
   gboolean persistent;
+  gboolean is_count; /* never less than 0 */
 } GTorchMember;
 
 typedef struct

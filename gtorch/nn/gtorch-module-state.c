@@ -68,6 +68,7 @@ typedef struct
 {
   gchar *path;
   GTorchTensor *tensor;
+  gboolean is_count;
 } StateItem;
 
 static void
@@ -98,6 +99,7 @@ list_state (GTorchModule *self, GString *path, GArray *items)
           continue;
         item.path = g_strconcat (path->str, member->name, NULL);
         item.tensor = g_object_ref (member->tensor);
+        item.is_count = member->is_count;
         g_array_append_val (items, item);
       }
   for (i = 0; i < priv->child_names->len; i++)
@@ -377,6 +379,20 @@ list_used (GArray *items, GHashTable *state)
 }
 
 static gboolean
+load_item (const StateItem *item, GTorchTensor *value, const gchar *who, GTorchStateWrites *writes,
+           GError **error)
+{
+  if (item->is_count
+      && !gtorch_state_get_number (who, item->path, value, 0, G_MAXDOUBLE, TRUE, NULL, error))
+    return FALSE;
+  if (gtorch_state_writes_add (writes, gtorch_tensor_unwrap (item->tensor),
+                               gtorch_tensor_unwrap (value), error))
+    return TRUE;
+  g_prefix_error (error, "%s: %s: ", who, item->path);
+  return FALSE;
+}
+
+static gboolean
 load_items (GTorchModule *self, GArray *items, GHashTable *state, gboolean strict, GPtrArray *used,
             GError **error)
 {
@@ -384,6 +400,7 @@ load_items (GTorchModule *self, GArray *items, GHashTable *state, gboolean stric
   g_autoptr (GTorchGradGuard) guard = NULL;
   g_autoptr (GTorchStateWrites) writes = gtorch_state_writes_new ();
   g_autofree gchar *faults = NULL;
+  g_autofree gchar *who = NULL;
   GTorchError code;
   guint i;
 
@@ -395,19 +412,14 @@ load_items (GTorchModule *self, GArray *items, GHashTable *state, gboolean stric
       return FALSE;
     }
   guard = gtorch_no_grad ();
+  who = g_strdup_printf ("%s: load_state_dict", gtorch_module_type_name (self));
   for (i = 0; i < items->len; i++)
     {
       StateItem *item = &g_array_index (items, StateItem, i);
       GTorchTensor *value = g_hash_table_lookup (state, item->path);
 
-      if (value != NULL
-          && !gtorch_state_writes_add (writes, gtorch_tensor_unwrap (item->tensor),
-                                       gtorch_tensor_unwrap (value), error))
-        {
-          g_prefix_error (error, "%s: load_state_dict: %s: ", gtorch_module_type_name (self),
-                          item->path);
-          return FALSE;
-        }
+      if (value != NULL && !load_item (item, value, who, writes, error))
+        return FALSE;
     }
   return gtorch_state_writes_run (writes, error);
 }
@@ -425,7 +437,8 @@ load_items (GTorchModule *self, GArray *items, GHashTable *state, gboolean stric
  *
  * Returns: %TRUE on success. On failure nothing was copied, and the error lists the names that are
  *   missing or not expected (%GTORCH_ERROR_NOT_FOUND), the shapes that differ (%GTORCH_ERROR_SHAPE), complex
- *   values for real tensors (%GTORCH_ERROR_DTYPE) and what cannot be written to (%GTORCH_ERROR_INVALID). Only
+ *   values for real tensors (%GTORCH_ERROR_DTYPE), what cannot be written to (%GTORCH_ERROR_INVALID) and counts
+ *   that are not whole numbers of at least 0 (%GTORCH_ERROR_FORMAT). Only
  *   a GPU that refuses to copy within its own memory, with %GTORCH_ERROR_CUDA, may leave some tensors loaded
  *
  * Since: 0.1

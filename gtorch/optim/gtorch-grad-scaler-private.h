@@ -11,7 +11,8 @@ G_BEGIN_DECLS
 struct _GTorchGradScaler
 {
   GObject parent_instance;
-  gdouble initial; /* until there is a tensor */
+  gdouble initial;   /* until there is a tensor, … */
+  gboolean is_stale; /* … or while that has another than was set */
   gdouble growth_factor, backoff_factor;
   gint growth_interval, initial_tracker;
   gboolean enabled, capturable;

@@ -4,7 +4,6 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
-#include <math.h>
 
 #include "gtorch-grad-scaler-private.h"
 #include "gtorch-hold-private.h"
@@ -43,6 +42,8 @@ gtorch_grad_scaler_state_dict (GTorchGradScaler *self, GError **error)
   dict = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_object_unref);
   if (!self->enabled)
     return g_steal_pointer (&dict);
+  if (!gtorch_grad_scaler_check (self, error))
+    return NULL;
   values[0] = gtorch_grad_scaler_get_scale (self, &failure);
   values[1] = self->growth_factor;
   values[2] = self->backoff_factor;
@@ -112,30 +113,24 @@ gtorch_grad_scaler_load_state_dict (GTorchGradScaler *self, GHashTable *state, G
   for (i = 0; i < G_N_ELEMENTS (state_names); i++)
     {
       GTorchTensor *tensor = g_hash_table_lookup (state, state_names[i]);
-      g_autoptr (GError) failure = NULL;
-      gboolean is_single = GTORCH_IS_TENSOR (tensor) && gtorch_tensor_unwrap (tensor)->numel == 1;
 
-      values[i] = is_single ? gtorch_tensor_item_double (tensor, &failure) : -1;
-      if (!is_single || failure != NULL || !(values[i] >= least[i] && values[i] <= most[i]))
+      if (!GTORCH_IS_TENSOR (tensor))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                       _ ("load_state_dict: “%s” must be a number between %g and %g"),
-                       state_names[i], least[i], most[i]);
+                       _ ("load_state_dict: “%s” is not in the table, or no tensor"),
+                       state_names[i]);
           return FALSE;
         }
-      if (is_whole[i] && values[i] != floor (values[i]))
-        {
-          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                       _ ("load_state_dict: “%s” must be a whole number, it is %g"), state_names[i],
-                       values[i]);
-          return FALSE;
-        }
+      if (!gtorch_state_get_number ("load_state_dict", state_names[i], tensor, least[i], most[i],
+                                    is_whole[i], &values[i], error))
+        return FALSE;
     }
   if (!write_numbers (self, values[0], values[4], error))
     return FALSE;
   g_object_set (self, "growth-factor", values[1], "backoff-factor", values[2], "growth-interval",
                 (gint) values[3], NULL);
   self->initial = values[0];
+  self->is_stale = FALSE;
   self->initial_tracker = (gint) values[4];
   return TRUE;
 }

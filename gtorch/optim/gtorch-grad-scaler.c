@@ -91,12 +91,31 @@ progress_free (gpointer data)
   g_free (progress);
 }
 
+static gboolean
+is_scale (gdouble scale)
+{
+  return scale >= G_MINFLOAT && scale <= G_MAXFLOAT;
+}
+
+/* What was set goes to the memory that graphs read. */
+static gboolean
+write_scale (GTorchGradScaler *self, GError **error)
+{
+  if (self->scale != NULL && self->is_stale
+      && !gtorch_op_fill_inplace (self->scale, self->initial, error))
+    return FALSE;
+  self->is_stale = FALSE;
+  return TRUE;
+}
+
+/* At once if that is possible; what is not possible is said where the scale is used. */
 static void
 set_scale (GTorchGradScaler *self, gdouble scale)
 {
   self->initial = scale;
-  if (self->scale != NULL)
-    gtorch_op_fill_inplace (self->scale, scale, NULL);
+  self->is_stale = self->scale != NULL;
+  if (is_scale (scale))
+    write_scale (self, NULL);
 }
 
 static void
@@ -135,8 +154,6 @@ gtorch_grad_scaler_set_property (GObject *object, guint prop_id, const GValue *v
 {
   GTorchGradScaler *self = GTORCH_GRAD_SCALER (object);
 
-  if (G_VALUE_HOLDS_DOUBLE (value) && isnan (g_value_get_double (value)))
-    return; /* it is in no range, where numbers are moved to the nearest end */
   switch (prop_id)
     {
     case PROP_SCALE_FACTOR:
@@ -190,38 +207,41 @@ gtorch_grad_scaler_class_init (GTorchGradScalerClass *klass)
   /**
    * GTorchGradScaler:scale-factor:
    *
-   * What losses are multiplied by. Reading it waits for the device; there is no notification.
+   * What losses are multiplied by: a number that float32 has, larger than 0. Reading it waits for the device;
+   * there is no notification.
    *
    * Since: 0.1
    */
   props[PROP_SCALE_FACTOR] =
-      g_param_spec_double ("scale-factor", NULL, NULL, G_MINFLOAT, G_MAXFLOAT, 65536, flags);
+      g_param_spec_double ("scale-factor", NULL, NULL, -INFINITY, INFINITY, 65536, flags);
   /**
    * GTorchGradScaler:growth-factor:
    *
-   * By how much the scale grows after [property@GradScaler:growth-interval] steps without an overflow.
+   * By how much the scale grows after [property@GradScaler:growth-interval] steps without an overflow, at
+   * least 1.
    *
    * Since: 0.1
    */
   props[PROP_GROWTH_FACTOR] =
-      g_param_spec_double ("growth-factor", NULL, NULL, 1, G_MAXFLOAT, 2, flags);
+      g_param_spec_double ("growth-factor", NULL, NULL, -INFINITY, INFINITY, 2, flags);
   /**
    * GTorchGradScaler:backoff-factor:
    *
-   * What remains of the scale after an overflow.
+   * What remains of the scale after an overflow, between 0 and 1.
    *
    * Since: 0.1
    */
-  props[PROP_BACKOFF_FACTOR] = g_param_spec_double ("backoff-factor", NULL, NULL, 0, 1, 0.5, flags);
+  props[PROP_BACKOFF_FACTOR] =
+      g_param_spec_double ("backoff-factor", NULL, NULL, -INFINITY, INFINITY, 0.5, flags);
   /**
    * GTorchGradScaler:growth-interval:
    *
-   * How many steps without an overflow make the scale grow.
+   * How many steps without an overflow make the scale grow, at least 1.
    *
    * Since: 0.1
    */
   props[PROP_GROWTH_INTERVAL] =
-      g_param_spec_int ("growth-interval", NULL, NULL, 1, G_MAXINT, 2000, flags);
+      g_param_spec_int ("growth-interval", NULL, NULL, G_MININT, G_MAXINT, 2000, flags);
   /**
    * GTorchGradScaler:enabled:
    *
@@ -280,6 +300,33 @@ gtorch_grad_scaler_new (void)
   return g_object_new (GTORCH_TYPE_GRAD_SCALER, NULL);
 }
 
+/**
+ * gtorch_grad_scaler_check:
+ * @self: a scaler
+ * @error: return location for an error
+ *
+ * Tells whether the scaler can work with the settings as they are. Properties take any number; this and
+ * whatever uses them say what is wrong with one. One that is not enabled can have any.
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_grad_scaler_check (GTorchGradScaler *self, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), FALSE);
+  return !self->enabled
+         || (gtorch_optim_check_number ("grad_scaler", "the scale", self->initial, G_MINFLOAT,
+                                        G_MAXFLOAT, error)
+             && gtorch_optim_check_number ("grad_scaler", "the growth factor", self->growth_factor,
+                                           1, G_MAXFLOAT, error)
+             && gtorch_optim_check_number ("grad_scaler", "the backoff factor",
+                                           self->backoff_factor, 0, 1, error)
+             && gtorch_optim_check_number ("grad_scaler", "the growth interval",
+                                           self->growth_interval, 1, G_MAXINT, error));
+}
+
 /* --- scaling --- */
 
 static gboolean
@@ -288,8 +335,10 @@ ensure_scale (GTorchGradScaler *self, GTorchDevice *device, GError **error)
   g_autoptr (GTorchImpl) scale = NULL;
   g_autoptr (GTorchImpl) tracker = NULL;
 
+  if (!gtorch_grad_scaler_check (self, error))
+    return FALSE;
   if (self->scale != NULL)
-    return TRUE;
+    return write_scale (self, error);
   scale = gtorch_op_full (NULL, 0, self->initial, GTORCH_DTYPE_FLOAT32, device, error);
   tracker = scale != NULL ? gtorch_op_full_int (NULL, 0, self->initial_tracker, GTORCH_DTYPE_INT32,
                                                 device, error)
@@ -304,8 +353,10 @@ ensure_scale (GTorchGradScaler *self, GTorchDevice *device, GError **error)
 static gboolean
 check_scale (GTorchGradScaler *self, const gchar *what, GError **error)
 {
+  if (!gtorch_grad_scaler_check (self, error))
+    return FALSE;
   if (self->scale != NULL)
-    return TRUE;
+    return write_scale (self, error);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                _ ("%s: the scaler has scaled nothing yet: backward is for what its method scale "
                   "gave"),
@@ -323,7 +374,7 @@ check_scale (GTorchGradScaler *self, const gchar *what, GError **error)
  *
  * Returns: (transfer full): the product, of the dtype of @outputs; @outputs itself if the scaler is not
  * enabled;
- *   %NULL with @error set
+ *   %NULL with @error set, %GTORCH_ERROR_INVALID for settings that [method@GradScaler.check] refuses
  *
  * Since: 0.1
  */
@@ -828,12 +879,25 @@ tell_later (GTorchGradScaler *self, GTorchImpl *found)
   gtorch_tensor_item_double_async (tensor, NULL, maybe_emit_overflow, g_object_ref (self));
 }
 
+/* Its value, too, where nobody has to wait for it. */
 static gboolean
-check_new_scale (GTorchImpl *impl, GError **error)
+check_new_scale (GTorchTensor *new_scale, GError **error)
 {
+  GTorchImpl *impl = gtorch_tensor_unwrap (new_scale);
+
   if (impl->storage != NULL && impl->dtype == GTORCH_DTYPE_FLOAT32 && impl->numel == 1
       && !gtorch_autograd_wanted (&impl, 1))
-    return TRUE;
+    {
+      const gboolean is_near = gtorch_impl_device (impl) == gtorch_device_cpu ();
+      GError *failure = NULL;
+      gdouble scale = is_near ? gtorch_tensor_item_double (new_scale, &failure) : 1;
+
+      if (failure == NULL)
+        return gtorch_optim_check_number ("update", "the new scale", scale, G_MINFLOAT, G_MAXFLOAT,
+                                          error);
+      g_propagate_error (error, failure);
+      return FALSE;
+    }
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                _ ("update: the new scale must be one float32 that requires no gradient, not %s of "
                   "shape %s"),
@@ -878,7 +942,7 @@ gtorch_grad_scaler_update (GTorchGradScaler *self, GTorchTensor *new_scale, GErr
       g_autoptr (GTorchImpl) single = NULL;
       GTorchImpl *impl = gtorch_tensor_unwrap (new_scale);
 
-      if (!check_new_scale (impl, error))
+      if (!check_new_scale (new_scale, error))
         return FALSE;
       single = gtorch_op_reshape (impl, NULL, 0, error);
       if (single == NULL || !gtorch_op_copy_inplace (self->scale, single, FALSE, error))
@@ -929,7 +993,7 @@ gtorch_grad_scaler_get_scale (GTorchGradScaler *self, GError **error)
   g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), 0);
   if (!self->enabled)
     return 1;
-  scale = gtorch_grad_scaler_get_scale_tensor (self);
+  scale = self->is_stale ? NULL : gtorch_grad_scaler_get_scale_tensor (self);
   return scale != NULL ? gtorch_tensor_item_double (scale, error) : self->initial;
 }
 

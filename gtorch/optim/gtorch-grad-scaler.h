@@ -18,6 +18,8 @@ GTORCH_AVAILABLE_IN_0_1
 GTorchGradScaler *gtorch_grad_scaler_new (void) G_GNUC_WARN_UNUSED_RESULT;
 
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_grad_scaler_check (GTorchGradScaler *self, GError **error);
+GTORCH_AVAILABLE_IN_0_1
 GTorchTensor *gtorch_grad_scaler_scale (GTorchGradScaler *self, GTorchTensor *outputs,
                                         GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1

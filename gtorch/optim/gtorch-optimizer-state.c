@@ -15,7 +15,6 @@
 #include "gtorch-optimizer-private.h"
 #include "gtorch-scope-private.h"
 #include "gtorch-state-private.h"
-#include "gtorch-tensor-bytes.h"
 #include "gtorch-tensor-private.h"
 #include "nn/gtorch-module-private.h"
 
@@ -133,6 +132,10 @@ convert_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *key, con
                  is_count ? _ ("is not one number") : _ ("has not the shape of its parameter"));
       return NULL;
     }
+  if (is_ours && is_count
+      && !gtorch_state_get_number ("load_state_dict", key, value, 0, G_MAXDOUBLE, TRUE, NULL,
+                                   error))
+    return NULL;
   if (dtype != GTORCH_DTYPE_NONE && gtorch_dtype_loses_imaginary (impl->dtype, dtype))
     {
       fail_load (error, key, _ ("is complex, and its parameter is not"));
@@ -200,24 +203,14 @@ load_setting (GTorchOptimizer *self, Load *load, const gchar *key, guint64 index
 {
   guint n = g_list_model_get_n_items (gtorch_optimizer_get_param_groups (self)), i;
   GTorchImpl *impl = gtorch_tensor_unwrap (value);
-  GError *failure = NULL;
-  gdouble number;
 
   for (i = 0; i < G_N_ELEMENTS (group_names) && strcmp (name, group_names[i]) != 0; i++)
     ;
-  if (index >= n || i == G_N_ELEMENTS (group_names) || impl->storage == NULL || impl->numel != 1
-      || impl->dtype != GTORCH_DTYPE_FLOAT64)
+  if (index >= n || i == G_N_ELEMENTS (group_names)
+      || (impl->storage != NULL && impl->dtype != GTORCH_DTYPE_FLOAT64))
     return fail_load (error, key, _ ("is not a setting of a group of this optimizer"));
-  number = gtorch_tensor_item_double (value, &failure);
-  if (failure != NULL)
-    {
-      g_propagate_error (error, failure);
-      return FALSE;
-    }
-  if (!(number >= 0 && number <= G_MAXDOUBLE))
-    return fail_load (error, key, _ ("must be finite and not negative"));
-  load->settings[index * G_N_ELEMENTS (group_names) + i] = number;
-  return TRUE;
+  return gtorch_state_get_number ("load_state_dict", key, value, 0, G_MAXDOUBLE, FALSE,
+                                  &load->settings[index * G_N_ELEMENTS (group_names) + i], error);
 }
 
 /* What the state lacks is forgotten. Where a graph goes on with it, it is as at first; but for the count of a
@@ -365,7 +358,8 @@ load_all (GTorchOptimizer *self, GHashTable *state, GPtrArray *used, GError **er
  *
  * Takes over what another optimizer of as many parameters remembers, and forgets what it remembered itself.
  * The tensors are copied, and converted to the dtype and the device that the steps want. Settings of groups
- * that @state lacks stay. Nothing is changed if @state does not fit.
+ * that @state lacks stay. Nothing is changed if @state does not fit: if, say, a count of steps is not a whole
+ * number of at least 0.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_FORMAT naming the entry that does not fit
  *

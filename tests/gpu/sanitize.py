@@ -15,8 +15,9 @@ once more with all kernels looked at, and what it says of others' does not count
 does not know that a barrier orders the copies of the copy engine.
 
 PROGRAM is a name of `meson test --list', TEST a path of GLib's test framework; both may have wildcards. `--part 2/5'
-does the second of five parts, which together are all of it: each has some tests of each program. Prints what is not clean, at the end the tests that were not done in time, in the form that the command takes, and sums. Ends
-with 1 if there are any, or something was found.
+does the second of five parts, which together are all of it: each has some tests of each program. Prints what is not
+clean, at the end the tests that were not done in time, in the form that the command takes, and sums. Ends with 1 if
+there are any, or something was found.
 """
 
 import argparse

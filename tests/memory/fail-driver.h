@@ -7,9 +7,9 @@
 
 G_BEGIN_DECLS
 
-/* Calls of the CUDA driver that fail on demand, where the program runs on the driver of the tests. A program that
- * is built for any device cannot be linked with that driver, and finds its functions in the library that
- * GTORCH_CUDA_DRIVER names. */
+/* Calls of the CUDA driver that fail on demand, where the program runs on the driver of the tests. A program
+ * that is built for any device cannot be linked with that driver, and finds its functions in the library
+ * that GTORCH_CUDA_DRIVER names. */
 
 gboolean fail_driver_can (void);
 /* The nth call from now on, of whatever function, does nothing and gives the result; those after it work. */

@@ -419,6 +419,103 @@ the_scale_can_be_set (void)
                   "of shape []");
 }
 
+/* What a property takes is refused by whatever uses it, and forgotten with the next number. */
+static void
+settings_are_refused_where_they_are_used (void)
+{
+  static const struct
+  {
+    const gchar *name;
+    gdouble value, right;
+    const gchar *message;
+  } cases[] = {
+    { "scale-factor", NAN, 4,
+      "grad_scaler: the scale is nan, it must be within [1.17549e-38, 3.40282e+38]" },
+    { "scale-factor", 0, 4,
+      "grad_scaler: the scale is 0, it must be within [1.17549e-38, 3.40282e+38]" },
+    { "scale-factor", -INFINITY, 4,
+      "grad_scaler: the scale is -inf, it must be within [1.17549e-38, 3.40282e+38]" },
+    { "growth-factor", 0.5, 2,
+      "grad_scaler: the growth factor is 0.5, it must be within [1, 3.40282e+38]" },
+    { "growth-factor", NAN, 2,
+      "grad_scaler: the growth factor is nan, it must be within [1, 3.40282e+38]" },
+    { "backoff-factor", 1.5, 0.5,
+      "grad_scaler: the backoff factor is 1.5, it must be within [0, 1]" },
+    { "backoff-factor", NAN, 0.5,
+      "grad_scaler: the backoff factor is nan, it must be within [0, 1]" },
+    { "growth-interval", 0, 3,
+      "grad_scaler: the growth interval is 0, it must be within [1, 2.14748e+09]" },
+    { "growth-interval", -7, 3,
+      "grad_scaler: the growth interval is -7, it must be within [1, 2.14748e+09]" },
+  };
+  guint i, is_used;
+
+  for (i = 0; i < G_N_ELEMENTS (cases); i++)
+    for (is_used = 0; is_used < 2; is_used++)
+      {
+        g_autoptr (GTorchGradScaler) scaler = scaler_new (4, 2, 0.5, 3);
+        const gboolean is_double = !g_str_equal (cases[i].name, "growth-interval");
+        g_autoptr (GTorchTensor) loss = leaf (1, 2, GTORCH_DTYPE_FLOAT32);
+        g_autoptr (GTorchTensor) scaled = NULL;
+        g_autoptr (GHashTable) state = NULL;
+        g_autoptr (GError) error = NULL;
+        g_auto (Model) model = { NULL };
+
+        model_init (&model, leaf (1, 2, GTORCH_DTYPE_FLOAT32), FALSE);
+        if (is_used)
+          go_backward (scaler, &model, 1, FALSE);
+        if (is_double)
+          g_object_set (scaler, cases[i].name, cases[i].value, NULL);
+        else
+          g_object_set (scaler, cases[i].name, (gint) cases[i].value, NULL);
+        assert_refused (gtorch_grad_scaler_check (scaler, &error), &error, cases[i].message);
+        assert_refused (gtorch_grad_scaler_scale (scaler, loss, &error) != NULL, &error,
+                        cases[i].message);
+        assert_refused (gtorch_grad_scaler_state_dict (scaler, &error) != NULL, &error,
+                        cases[i].message);
+        assert_refused (gtorch_grad_scaler_unscale (scaler, model.optimizer, &error), &error,
+                        cases[i].message);
+        assert_refused (gtorch_grad_scaler_step (scaler, model.optimizer, &error), &error,
+                        cases[i].message);
+        assert_refused (gtorch_grad_scaler_update (scaler, NULL, &error), &error, cases[i].message);
+        g_object_set (scaler, "enabled", FALSE, NULL);
+        g_assert_true (gtorch_grad_scaler_check (scaler, &error));
+        g_object_set (scaler, "enabled", TRUE, NULL);
+        if (is_double)
+          g_object_set (scaler, cases[i].name, cases[i].right, NULL);
+        else
+          g_object_set (scaler, cases[i].name, (gint) cases[i].right, NULL);
+        scaled = gtorch_grad_scaler_scale (scaler, loss, &error);
+        g_assert_no_error (error);
+        g_assert_cmpfloat (test_element (scaled, 0), ==, 4);
+      }
+}
+
+static void
+a_new_scale_is_a_number (void)
+{
+  const gdouble numbers[] = { NAN, INFINITY, -1, 0 };
+  g_autoptr (GTorchGradScaler) scaler = scaler_new (4, 2, 0.5, 3);
+  g_autoptr (GTorchTensor) scaled = NULL;
+  g_autoptr (GTorchTensor) loss = leaf (1, 2, GTORCH_DTYPE_FLOAT32);
+  g_autoptr (GError) error = NULL;
+  guint i;
+
+  scaled = gtorch_grad_scaler_scale (scaler, loss, &error);
+  g_assert_no_error (error);
+  for (i = 0; i < G_N_ELEMENTS (numbers); i++)
+    {
+      g_autoptr (GTorchTensor) number =
+          gtorch_full (NULL, 0, numbers[i], GTORCH_DTYPE_FLOAT32, gtorch_device_cpu (), NULL);
+      g_autofree gchar *message =
+          g_strdup_printf ("update: the new scale is %g, it must be within [%g, %g]", numbers[i],
+                           G_MINFLOAT, G_MAXFLOAT);
+
+      assert_refused (gtorch_grad_scaler_update (scaler, number, &error), &error, message);
+      g_assert_cmpfloat (scale_of (scaler), ==, 4);
+    }
+}
+
 static void
 several_losses_are_scaled (void)
 {
@@ -848,6 +945,8 @@ main (int argc, char **argv)
   ADD (misuse_is_named);
   ADD (without_being_enabled_it_does_nothing);
   ADD (the_scale_can_be_set);
+  ADD (settings_are_refused_where_they_are_used);
+  ADD (a_new_scale_is_a_number);
   ADD (several_losses_are_scaled);
   ADD (state_goes_to_another_scaler);
   ADD (overflows_are_told);

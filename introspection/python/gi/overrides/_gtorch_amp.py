@@ -71,6 +71,7 @@ class GradScaler(RawScaler):
         if init_scale is not None:
             options['scale_factor'] = init_scale
         super().__init__(**options)
+        self.check()
 
     def scale(self, outputs):
         """The product of a loss and the scale; a list of several losses gives a list."""
