@@ -649,7 +649,8 @@ autocast_func (gpointer user_data, GError **error)
 static GTorchTensor *
 gradcheck_func (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
 {
-  return called_back (error) ? gtorch_tensor_mul (inputs[0], inputs[0], error) : NULL;
+  return called_back (error) && n_inputs > 0 ? gtorch_tensor_mul (inputs[0], inputs[0], error)
+                                             : NULL;
 }
 
 static GPtrArray *
@@ -659,7 +660,7 @@ graphed_func (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError 
 
   if (!called_back (error))
     g_clear_pointer (&outputs, g_ptr_array_unref);
-  else
+  else if (n_inputs > 0)
     g_ptr_array_add (outputs, gtorch_tensor_mul (inputs[0], inputs[0], error));
   return outputs;
 }

@@ -44,8 +44,11 @@ count (const gchar *domain, GLogLevelFlags level, const gchar *message, gpointer
       g_log_default_handler (domain, level, message, data);
       return;
     }
-  if (logged == NULL)
-    logged = g_strdup_printf ("%s: %s", domain, message);
+  if (logged == NULL || (level & G_LOG_LEVEL_CRITICAL && n_criticals == 1))
+    {
+      g_free (logged);
+      logged = g_strdup_printf ("%s: %s", domain, message);
+    }
 }
 
 void
@@ -64,6 +67,39 @@ refuse_take_log (void)
   taken = g_steal_pointer (&logged);
   n_criticals = n_warnings = 0;
   return taken;
+}
+
+const gchar *
+refuse_take_critical (void)
+{
+  const gboolean is_critical = n_criticals > 0;
+  const gchar *taken = refuse_take_log ();
+
+  return is_critical ? taken : NULL;
+}
+
+void
+refuse_restore (void)
+{
+  static gint n_threads;
+  GTorchDevice *cpu = gtorch_device_cpu ();
+  GTorchAllocator *allocator = gtorch_device_get_allocator (cpu);
+
+  if (n_threads == 0)
+    n_threads = gtorch_get_num_threads ();
+  gtorch_set_num_threads (n_threads, NULL);
+  gtorch_set_default_dtype (GTORCH_DTYPE_FLOAT32, NULL);
+  gtorch_set_default_device (cpu);
+  gtorch_device_set_current (cpu, NULL);
+  gtorch_set_grad_enabled (TRUE);
+  gtorch_set_launch_blocking (FALSE);
+  gtorch_set_print_options (4, 1000, 3, 80, GTORCH_SCI_MODE_AUTO, NULL);
+  gtorch_stream_set_current (gtorch_device_get_default_stream (cpu));
+  gtorch_device_set_pressure_threshold (cpu, 0);
+  gtorch_host_allocator_set_limit (gtorch_host_allocator_get_default (), 0);
+  gtorch_allocator_record_history (allocator, 0, 0, NULL);
+  while (g_main_context_iteration (NULL, FALSE))
+    ;
 }
 
 gpointer

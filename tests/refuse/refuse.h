@@ -94,6 +94,7 @@ typedef struct
   Expectation expect;
   gchar *what;        /* is wrong with the call */
   gchar *mention;     /* what an error must name, or NULL */
+  gboolean is_state;  /* what is wrong is no mistake in C */
   gboolean no_place;  /* results that must have one are given none */
   const gchar *begin; /* what an error must begin with, before a colon, or NULL */
 } Refusal;
@@ -105,6 +106,10 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Refusal, refusal_clear)
 void refuse_init (void);
 /* The first of them since this was asked last, or NULL; borrowed. */
 const gchar *refuse_take_log (void);
+/* The same, but NULL where there were warnings alone. */
+const gchar *refuse_take_critical (void);
+/* What is set for the whole program or thread is as at the beginning. */
+void refuse_restore (void);
 const Function *refuse_find (const gchar *name);
 /* Calls twice, the second time without places for the error and the results; says what is not as it should
  * be. Was the first a success? */
@@ -115,6 +120,9 @@ gboolean refuse_call_once (const Function *function, const Value *args, const Re
 gpointer refuse_make (const Param *param);
 /* The m-th other one, which the function will hardly like, and what is odd about it. */
 gpointer refuse_make_odd (const Param *param, guint m, const gchar **what);
+/* The m-th one that is disposed, or has lost what it works with: whatever is called with it, nothing is a
+ * mistake of the caller's (states.c). */
+gpointer refuse_make_state (const Param *param, guint m, const gchar **what);
 void refuse_drop (const Param *param, gpointer object);
 /* What a function is called back by. It works, fails with an error, or fails without one. */
 gpointer refuse_func (const Param *param);

@@ -388,6 +388,35 @@ spoil_object (Call *call, guint i, guint m, Refusal *refusal)
   return TRUE;
 }
 
+/* The m-th object at its end in the place of the argument, or in each place of a list. */
+static gboolean
+wear_out (Call *call, guint i, guint m, Refusal *refusal)
+{
+  const Param *param = &call->function->params[i];
+  const guint n = param->kind == PARAM_OBJECTS ? call->args[i + 1].i : 1;
+  const gchar *what = "";
+  gpointer worn;
+
+  if (param->kind != PARAM_FOREIGN && param->kind != PARAM_OBJECT && param->kind != PARAM_OBJECTS)
+    return FALSE;
+  worn = refuse_make_state (param, m / n, &what);
+  if (worn == NULL)
+    return FALSE;
+  refusal->is_state = TRUE;
+  if (param->kind == PARAM_OBJECTS)
+    {
+      refusal->what = g_strdup_printf ("[%u] %s", m % n, what);
+      g_object_unref (call->lists[i][m % n]);
+      call->lists[i][m % n] = worn;
+    }
+  else
+    {
+      refusal->what = g_strdup (what);
+      replace (call, i, worn);
+    }
+  return TRUE;
+}
+
 static gboolean
 spoil_list (Call *call, guint i, guint m, Refusal *refusal)
 {
@@ -535,31 +564,6 @@ spoil (Call *call, guint i, guint m, Refusal *refusal)
     }
 }
 
-/* What is set for the whole program or thread, as it is at the beginning. */
-static void
-restore (void)
-{
-  static gint n_threads;
-  GTorchDevice *cpu = gtorch_device_cpu ();
-  GTorchAllocator *allocator = gtorch_device_get_allocator (cpu);
-
-  if (n_threads == 0)
-    n_threads = gtorch_get_num_threads ();
-  gtorch_set_num_threads (n_threads, NULL);
-  gtorch_set_default_dtype (GTORCH_DTYPE_FLOAT32, NULL);
-  gtorch_set_default_device (cpu);
-  gtorch_device_set_current (cpu, NULL);
-  gtorch_set_grad_enabled (TRUE);
-  gtorch_set_launch_blocking (FALSE);
-  gtorch_set_print_options (4, 1000, 3, 80, GTORCH_SCI_MODE_AUTO, NULL);
-  gtorch_stream_set_current (gtorch_device_get_default_stream (cpu));
-  gtorch_device_set_pressure_threshold (cpu, 0);
-  gtorch_host_allocator_set_limit (gtorch_host_allocator_get_default (), 0);
-  gtorch_allocator_record_history (allocator, 0, 0, NULL);
-  while (g_main_context_iteration (NULL, FALSE))
-    ;
-}
-
 /* Numbers come from data, and nothing is logged because of those: a function without a place for an error
  * takes them all, and what uses them says what is wrong. */
 static gboolean
@@ -581,9 +585,11 @@ lacks_object (const Call *call)
   return FALSE;
 }
 
+typedef gboolean (*Spoiler) (Call *call, guint i, guint m, Refusal *refusal);
+
 /* One call with one thing wrong, or none; FALSE: there are no more. */
 static gboolean
-refuse_one (const Function *function, gint arg, guint m, gboolean wants_error)
+refuse_one (const Function *function, Spoiler spoiler, gint arg, guint m, gboolean wants_error)
 {
   Call call = { .function = function };
   g_auto (Refusal) refusal = { .expect = MAY_FAIL };
@@ -597,7 +603,7 @@ refuse_one (const Function *function, gint arg, guint m, gboolean wants_error)
     {
       g_autofree gchar *what = NULL;
 
-      more = spoil (&call, arg, m, &refusal);
+      more = spoiler (&call, arg, m, &refusal);
       what = refusal.what;
       refusal.what = g_strdup_printf ("%s %s", function->params[arg].name, what);
     }
@@ -608,7 +614,7 @@ refuse_one (const Function *function, gint arg, guint m, gboolean wants_error)
         refusal.expect = MUST_COMPLAIN; /* it is not this function's result */
       else if (lacks_object (&call))
         refusal.expect = MUST_COMPLAIN; /* there is none of its class here */
-      else if (arg >= 0 && refusal.expect == MAY_FAIL && !function->throws
+      else if (arg >= 0 && refusal.expect == MAY_FAIL && !function->throws && !refusal.is_state
                && !is_number (&function->params[arg]))
         refusal.expect = MAY_COMPLAIN;
       if (g_str_equal (function->header, "gtorch-function-context.h"))
@@ -629,7 +635,7 @@ refuse_one (const Function *function, gint arg, guint m, gboolean wants_error)
         }
     }
   call_clear (&call);
-  restore ();
+  refuse_restore ();
   return more;
 }
 
@@ -647,14 +653,16 @@ has_results (const Function *function)
 static void
 refuses (gconstpointer data)
 {
+  static const Spoiler spoilers[] = { spoil, wear_out };
   const Function *function = data;
-  guint i, m;
+  guint i, k, m;
 
-  refuse_one (function, -1, 0, TRUE);
-  for (i = 0; i < function->n_params; i++)
-    for (m = 0; refuse_one (function, i, m, TRUE); m++)
-      if (function->throws || has_results (function))
-        refuse_one (function, i, m, FALSE);
+  refuse_one (function, NULL, -1, 0, TRUE);
+  for (k = 0; k < G_N_ELEMENTS (spoilers); k++)
+    for (i = 0; i < function->n_params; i++)
+      for (m = 0; refuse_one (function, spoilers[k], i, m, TRUE); m++)
+        if (function->throws || has_results (function))
+          refuse_one (function, spoilers[k], i, m, FALSE);
 }
 
 int
@@ -664,7 +672,7 @@ main (int argc, char *argv[])
 
   g_test_init (&argc, &argv, NULL);
   refuse_init ();
-  restore ();
+  refuse_restore ();
   for (i = 0; i < n_functions; i++)
     {
       g_autofree gchar *path = g_strdup_printf ("/GTorch/refuse/%s", functions[i].name);
