@@ -27,9 +27,9 @@ GTorchStateWrites *gtorch_state_writes_new (void);
 void gtorch_state_writes_free (GTorchStateWrites *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchStateWrites, gtorch_state_writes_free)
 /* Takes the value as it is now, in the dtype and on the device of the target: one that can be written to, of
- * the same shape. */
+ * the same shape. Errors begin with who loads, and the name. */
 gboolean gtorch_state_writes_add (GTorchStateWrites *self, GTorchImpl *target, GTorchImpl *value,
-                                  GError **error);
+                                  const gchar *who, const gchar *name, GError **error);
 /* On failure nothing is written, unless it was a GPU that failed in between. */
 gboolean gtorch_state_writes_run (GTorchStateWrites *self, GError **error);
 

@@ -158,22 +158,27 @@ gtorch_state_writes_free (GTorchStateWrites *self)
 
 gboolean
 gtorch_state_writes_add (GTorchStateWrites *self, GTorchImpl *target, GTorchImpl *value,
-                         GError **error)
+                         const gchar *who, const gchar *name, GError **error)
 {
   const gchar *obstacle = gtorch_impl_write_obstacle (target);
   GTorchImpl *converted;
 
-  /* Whoever calls has looked; another thread may have released it since. */
+  /* Whoever calls may have looked; another thread may have released it since. */
   if (obstacle != NULL)
     {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED, _ ("a tensor of shape %s %s"),
+      g_set_error (error, GTORCH_ERROR,
+                   target->storage == NULL ? GTORCH_ERROR_RELEASED : GTORCH_ERROR_INVALID,
+                   _ ("%s: %s: a tensor of shape %s %s"), who, gtorch_name_str (name),
                    gtorch_impl_shape_str (target), obstacle);
       return FALSE;
     }
   g_assert (gtorch_impl_same_shape (target, value));
   converted = gtorch_impl_to (value, gtorch_impl_device (target), target->dtype, error);
   if (converted == NULL)
-    return FALSE;
+    {
+      g_prefix_error (error, "%s: %s: ", who, gtorch_name_str (name));
+      return FALSE;
+    }
   g_ptr_array_add (self->targets, gtorch_impl_ref (target));
   g_ptr_array_add (self->values, converted);
   g_hash_table_add (self->storages, target->storage);

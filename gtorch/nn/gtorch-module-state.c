@@ -385,11 +385,8 @@ load_item (const StateItem *item, GTorchTensor *value, const gchar *who, GTorchS
   if (item->is_count
       && !gtorch_state_get_number (who, item->path, value, 0, G_MAXDOUBLE, TRUE, NULL, error))
     return FALSE;
-  if (gtorch_state_writes_add (writes, gtorch_tensor_unwrap (item->tensor),
-                               gtorch_tensor_unwrap (value), error))
-    return TRUE;
-  g_prefix_error (error, "%s: %s: ", who, item->path);
-  return FALSE;
+  return gtorch_state_writes_add (writes, gtorch_tensor_unwrap (item->tensor),
+                                  gtorch_tensor_unwrap (value), who, item->path, error);
 }
 
 static gboolean

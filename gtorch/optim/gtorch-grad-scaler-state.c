@@ -79,8 +79,10 @@ write_numbers (GTorchGradScaler *self, gdouble scale, gdouble tracker, GError **
   g_autoptr (GTorchImpl) tracker_number = gtorch_impl_new_number (tracker);
 
   return self->scale == NULL
-         || (gtorch_state_writes_add (writes, self->scale, scale_number, error)
-             && gtorch_state_writes_add (writes, self->tracker, tracker_number, error)
+         || (gtorch_state_writes_add (writes, self->scale, scale_number, "load_state_dict",
+                                      state_names[0], error)
+             && gtorch_state_writes_add (writes, self->tracker, tracker_number, "load_state_dict",
+                                         state_names[4], error)
              && gtorch_state_writes_run (writes, error));
 }
 

@@ -194,7 +194,7 @@ load_state (GTorchOptimizer *self, Load *load, const gchar *key, guint64 index, 
     }
   gtorch_optimizer_states_put (load->states, param, name, known);
   return gtorch_state_writes_add (load->writes, gtorch_tensor_unwrap (known),
-                                  gtorch_tensor_unwrap (copy), error);
+                                  gtorch_tensor_unwrap (copy), "load_state_dict", key, error);
 }
 
 static gboolean
@@ -244,7 +244,9 @@ load_rest (GTorchOptimizer *self, Load *load, GError **error)
             continue;
           first = gtorch_op_full_like (impl, was_stepped && strcmp (name, "step") == 0 ? 1 : 0,
                                        GTORCH_DTYPE_NONE, error);
-          if (first == NULL || !gtorch_state_writes_add (load->writes, impl, first, error))
+          if (first == NULL
+              || !gtorch_state_writes_add (load->writes, impl, first, "load_state_dict", name,
+                                           error))
             return FALSE;
         }
     }

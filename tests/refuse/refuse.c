@@ -166,6 +166,8 @@ find_fault (const GError *error, const Refusal *refusal)
     return "the message has no text where one should be";
   if (error->domain == GTORCH_ERROR && error->code > GTORCH_ERROR_DEVICE_LOST)
     return "the error has a code that there is not";
+  if (refusal->is_state && error->domain == GTORCH_ERROR && strchr (message, ':') == NULL)
+    return "the message does not say who";
   /* what a launch says begins with the name of the kernel */
   if (refusal->begin != NULL && !g_str_has_prefix (message, "gt_")
       && (!g_str_has_prefix (message, refusal->begin) || message[strlen (refusal->begin)] != ':'))

@@ -28,7 +28,9 @@ is_object (const Param *param)
 static gpointer
 make (const gchar *type, GType (*get_type) (void))
 {
-  const Param param = { .kind = PARAM_OBJECT, .name = "object", .type = type, .get_type = get_type };
+  const Param param = {
+    .kind = PARAM_OBJECT, .name = "object", .type = type, .get_type = get_type
+  };
 
   return refuse_make (&param);
 }
@@ -188,7 +190,8 @@ empty_graphed_module (void)
 static gpointer
 loss_of_released (void)
 {
-  g_autoptr (GTorchTensor) weight = gtorch_ones (GTORCH_SHAPE (3), GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GTorchTensor) weight =
+      gtorch_ones (GTORCH_SHAPE (3), GTORCH_DTYPE_FLOAT32, NULL, NULL);
   gpointer self = gtorch_nll_loss_new (weight, GTORCH_REDUCTION_MEAN);
 
   gtorch_tensor_release (weight);
@@ -201,8 +204,7 @@ make_stepped (void)
   GTorchOptimizer *self = make ("GTorchOptimizer", gtorch_optimizer_get_type);
   g_autoptr (GTorchParamGroup) group =
       g_list_model_get_item (gtorch_optimizer_get_param_groups (self), 0);
-  g_autoptr (GTorchTensor) param =
-      g_list_model_get_item (gtorch_param_group_get_params (group), 0);
+  g_autoptr (GTorchTensor) param = g_list_model_get_item (gtorch_param_group_get_params (group), 0);
   g_autoptr (GTorchTensor) grad = make_tensor ();
 
   gtorch_tensor_set_grad (param, grad, NULL);

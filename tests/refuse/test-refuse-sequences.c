@@ -19,11 +19,11 @@
 
 #include "refuse.h"
 
-#define MAX_OBJECTS  48
-#define N_CALLS      60
-#define N_PER_TEST   50
-#define MAX_LIST     3
-#define PATIENCE     60 /* seconds for a call */
+#define MAX_OBJECTS 48
+#define N_CALLS     60
+#define N_PER_TEST  50
+#define MAX_LIST    3
+#define PATIENCE    60 /* seconds for a call */
 
 static guint32 first_seed = 1;
 static guint n_sequences = 400, n_calls, n_errors, n_kept;
@@ -53,13 +53,14 @@ typedef struct
 static gboolean
 is_left_out (const Function *function)
 {
-  static const gchar *const ends[] = { "_async", "_finish", "_finish_lists", "_free",
-                                       "_get_type", "_quark", "_ref", "_unref" };
+  static const gchar *const ends[] = { "_async",    "_finish", "_finish_lists", "_free",
+                                       "_get_type", "_quark",  "_ref",          "_unref" };
   static const gchar *const names[] = {
-    "gtorch_dlpack_delete",          "gtorch_memory_source_release", "gtorch_stream_new_external",
-    "gtorch_tensor_export_dlpack",   "gtorch_tensor_import_dlpack",  "gtorch_tensor_new_from_dlpack",
-    "gtorch_tensor_to_dlpack",       "gtorch_set_num_threads",
-    "gtorch_tensor_to_buffer", NULL,
+    "gtorch_dlpack_delete",        "gtorch_memory_source_release",
+    "gtorch_stream_new_external",  "gtorch_tensor_export_dlpack",
+    "gtorch_tensor_import_dlpack", "gtorch_tensor_new_from_dlpack",
+    "gtorch_tensor_to_dlpack",     "gtorch_set_num_threads",
+    "gtorch_tensor_to_buffer",     NULL,
   };
   guint i;
 
@@ -73,7 +74,8 @@ is_left_out (const Function *function)
         || g_str_equal (function->params[i].type, "GTorchDeviceMonitor")
         || g_str_equal (function->params[i].type, "GTorchDeviceProcess"))
       return TRUE;
-  return strstr (function->name, "guard") != NULL || strstr (function->name, "_grad_enabled") != NULL
+  return strstr (function->name, "guard") != NULL
+         || strstr (function->name, "_grad_enabled") != NULL
          || g_str_equal (function->name, "gtorch_no_grad")
          || g_str_equal (function->name, "gtorch_enable_grad")
          || g_str_equal (function->header, "gtorch-function-context.h")
@@ -256,8 +258,8 @@ choose_double (Sequence *self)
 static const gchar *
 choose_string (Sequence *self, const Param *param)
 {
-  static const gchar *const texts[] = { "weight", "bias", "0", "cpu", "float32", "", "0.weight",
-                                        "a.b", "...,0", "state.0.step", "1:2" };
+  static const gchar *const texts[] = { "weight",   "bias", "0",     "cpu",          "float32", "",
+                                        "0.weight", "a.b",  "...,0", "state.0.step", "1:2" };
 
   return param->nullable && one_in (self, 4) ? NULL : texts[below (self, G_N_ELEMENTS (texts))];
 }
@@ -280,7 +282,8 @@ choose_list (Sequence *self, guint i)
 
   for (k = 0; k < 4; k++)
     {
-      self->ints[i][k] = one_in (self, 3) ? (k == 0 ? 2 : 3) : choose_int (self, &(Param){ .low = -9, .high = 9 });
+      self->ints[i][k] =
+          one_in (self, 3) ? (k == 0 ? 2 : 3) : choose_int (self, &(Param){ .low = -9, .high = 9 });
       self->doubles[i][k] = choose_double (self);
       self->floats[i][k] = (gfloat) choose_double (self);
       self->bools[i][k] = below (self, 2);
@@ -498,16 +501,21 @@ add_tensors (Sequence *self)
     GTorchDType dtype;
     gboolean is_leaf;
   } kinds[] = {
-    { { 2, 3 }, 2, GTORCH_DTYPE_FLOAT32, FALSE },      { { 2, 3 }, 2, GTORCH_DTYPE_FLOAT32, TRUE },
-    { { 2, 3 }, 2, GTORCH_DTYPE_FLOAT64, TRUE },       { { 2, 3 }, 2, GTORCH_DTYPE_BOOL, FALSE },
-    { { 0 }, 0, GTORCH_DTYPE_FLOAT32, TRUE },          { { 3, 3 }, 2, GTORCH_DTYPE_FLOAT32, FALSE },
-    { { 1, 2, 5, 5 }, 4, GTORCH_DTYPE_FLOAT32, TRUE }, { { 2, 2, 3, 3 }, 4, GTORCH_DTYPE_FLOAT32, TRUE },
-    { { 3 }, 1, GTORCH_DTYPE_COMPLEX64, FALSE },       { { 0, 3 }, 2, GTORCH_DTYPE_FLOAT32, FALSE },
+    { { 2, 3 }, 2, GTORCH_DTYPE_FLOAT32, FALSE },
+    { { 2, 3 }, 2, GTORCH_DTYPE_FLOAT32, TRUE },
+    { { 2, 3 }, 2, GTORCH_DTYPE_FLOAT64, TRUE },
+    { { 2, 3 }, 2, GTORCH_DTYPE_BOOL, FALSE },
+    { { 0 }, 0, GTORCH_DTYPE_FLOAT32, TRUE },
+    { { 3, 3 }, 2, GTORCH_DTYPE_FLOAT32, FALSE },
+    { { 1, 2, 5, 5 }, 4, GTORCH_DTYPE_FLOAT32, TRUE },
+    { { 2, 2, 3, 3 }, 4, GTORCH_DTYPE_FLOAT32, TRUE },
+    { { 3 }, 1, GTORCH_DTYPE_COMPLEX64, FALSE },
+    { { 0, 3 }, 2, GTORCH_DTYPE_FLOAT32, FALSE },
   };
   guint i, k;
 
-  keep (self, gtorch_tensor_new_from_ints (indices, 2, GTORCH_SHAPE (2), GTORCH_DTYPE_INT64, NULL,
-                                           NULL));
+  keep (self,
+        gtorch_tensor_new_from_ints (indices, 2, GTORCH_SHAPE (2), GTORCH_DTYPE_INT64, NULL, NULL));
   for (i = 0; i < 6; i++)
     {
       GTorchTensor *tensor;
