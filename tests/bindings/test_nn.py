@@ -274,6 +274,24 @@ def layers_have_defaults():
 
 
 @tap.case
+def numbers_of_scalers_and_states_are_checked():
+    nan, inf = float('nan'), float('inf')
+    for name, value in (('init_scale', nan), ('init_scale', -1.0), ('growth_factor', 0.5),
+                        ('backoff_factor', inf), ('growth_interval', 0)):
+        raises(GLib.Error, lambda: GTorch.GradScaler(**{name: value}), 'grad_scaler:', f'{value:g}')
+        GTorch.GradScaler(enabled=False, **{name: value})
+    weight = nn.Parameter(GTorch.ones(2))
+    optimizer = GTorch.optim.Adam([weight])
+    (weight * 2).sum().backward()
+    optimizer.step()
+    state = optimizer.state_dict()
+    for value in (nan, inf, -1.0, 0.5):
+        wrong = {**state, 'state.0.step': GTorch.tensor(value)}
+        raises(GLib.Error, lambda: optimizer.load_state_dict(wrong), 'load_state_dict', 'state.0.step', f'{value:g}')
+    optimizer.load_state_dict(state)
+
+
+@tap.case
 def gradients_are_scaled():
     weight = nn.Parameter(GTorch.ones(2))
     optimizer = GTorch.optim.SGD([weight], lr=0.5)
