@@ -150,7 +150,8 @@ gtorch_allocator_note (GTorchAllocator *self, GTorchMemoryAction action, guint64
  * With any level but %GTORCH_HISTORY_NEVER, an error that there is no more memory names the five places whose
  * tensors hold most.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_NOT_SUPPORTED on the CPU
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_NOT_SUPPORTED on the CPU, %GTORCH_ERROR_INVALID for a
+ *   @level that there is not
  *
  * Since: 0.1
  */
@@ -167,6 +168,13 @@ gtorch_allocator_record_history (GTorchAllocator *self, GTorchHistoryLevel level
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
                    _ ("allocator: the one of %s keeps no history"),
                    gtorch_device_name (self->device));
+      return FALSE;
+    }
+  if ((guint) level > GTORCH_HISTORY_ALL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("allocator: %d is not a level of history, they are 0 to %d"), level,
+                   GTORCH_HISTORY_ALL);
       return FALSE;
     }
   entries = gtorch_scratch_new0 ((gint64) MIN (max_entries, G_MAXINT64), sizeof (Entry), error);

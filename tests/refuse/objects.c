@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "refuse.h"
+#include "test-device.h"
 
 CallbackMode callback_mode;
 
@@ -138,13 +139,13 @@ make_parameters (void)
 static gpointer
 make_device (void)
 {
-  return g_object_ref (gtorch_device_cpu ());
+  return g_object_ref (test_device ());
 }
 
 static gpointer
 make_stream (void)
 {
-  return gtorch_stream_new (gtorch_device_cpu (), 0, NULL);
+  return gtorch_stream_new (test_device (), 0, NULL);
 }
 
 static gpointer
@@ -156,13 +157,13 @@ make_event (void)
 static gpointer
 make_pool (void)
 {
-  return gtorch_memory_pool_new (gtorch_device_cpu ());
+  return gtorch_memory_pool_new (test_device ());
 }
 
 static gpointer
 make_allocator (void)
 {
-  return g_object_ref (gtorch_device_get_allocator (gtorch_device_cpu ()));
+  return g_object_ref (gtorch_device_get_allocator (test_device ()));
 }
 
 static gpointer
@@ -180,14 +181,13 @@ make_manager (void)
 static gpointer
 make_block (void)
 {
-  return gtorch_allocator_alloc (gtorch_device_get_allocator (gtorch_device_cpu ()), 64, NULL,
-                                 NULL);
+  return gtorch_allocator_alloc (gtorch_device_get_allocator (test_device ()), 64, NULL, NULL);
 }
 
 static gpointer
 make_plan_cache (void)
 {
-  return g_object_ref (gtorch_device_get_fft_plan_cache (gtorch_device_cpu ()));
+  return g_object_ref (gtorch_device_get_fft_plan_cache (test_device ()));
 }
 
 static gpointer
@@ -286,7 +286,7 @@ make_autocast_guard (void)
 static gpointer
 make_device_guard (void)
 {
-  return gtorch_device_guard_new (gtorch_device_cpu (), NULL);
+  return gtorch_device_guard_new (test_device (), NULL);
 }
 
 static gpointer
@@ -587,7 +587,7 @@ make_odd_device (guint m, const gchar **what)
     return NULL;
   *what = "is another";
   return g_object_ref (gtorch_device_cuda (0, NULL) != NULL ? gtorch_device_cuda (0, NULL)
-                                                            : gtorch_device_cpu ());
+                                                            : test_device ());
 }
 
 gpointer

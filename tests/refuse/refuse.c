@@ -5,6 +5,8 @@
 
 #include "refuse.h"
 
+#include "test-device.h"
+
 #include <string.h>
 
 /* Many failures of one kind are no news. */
@@ -82,20 +84,20 @@ void
 refuse_restore (void)
 {
   static gint n_threads;
-  GTorchDevice *cpu = gtorch_device_cpu ();
-  GTorchAllocator *allocator = gtorch_device_get_allocator (cpu);
+  GTorchDevice *device = test_device ();
+  GTorchAllocator *allocator = gtorch_device_get_allocator (device);
 
   if (n_threads == 0)
     n_threads = gtorch_get_num_threads ();
   gtorch_set_num_threads (n_threads, NULL);
   gtorch_set_default_dtype (GTORCH_DTYPE_FLOAT32, NULL);
-  gtorch_set_default_device (cpu);
-  gtorch_device_set_current (cpu, NULL);
+  gtorch_set_default_device (device);
+  gtorch_device_set_current (device, NULL);
   gtorch_set_grad_enabled (TRUE);
   gtorch_set_launch_blocking (FALSE);
   gtorch_set_print_options (4, 1000, 3, 80, GTORCH_SCI_MODE_AUTO, NULL);
-  gtorch_stream_set_current (gtorch_device_get_default_stream (cpu));
-  gtorch_device_set_pressure_threshold (cpu, 0);
+  gtorch_stream_set_current (gtorch_device_get_default_stream (device));
+  gtorch_device_set_pressure_threshold (device, 0);
   gtorch_host_allocator_set_limit (gtorch_host_allocator_get_default (), 0);
   gtorch_allocator_record_history (allocator, 0, 0, NULL);
   while (g_main_context_iteration (NULL, FALSE))
