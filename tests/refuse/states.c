@@ -507,9 +507,12 @@ static const struct
 gpointer
 refuse_make_state (const Param *param, guint m, const gchar **what)
 {
+  g_autoptr (GTorchTensor) probe = make_tensor ();
   gpointer object;
   guint i;
 
+  if (probe == NULL)
+    return NULL; /* nothing can be made */
   if (is_object (param) && m-- == 0)
     {
       *what = "is disposed";
