@@ -14,8 +14,8 @@ gboolean gtorch_zero_grads (GPtrArray *tensors, gboolean set_to_none, GError **e
 /* Whether an imaginary part would be lost. */
 gboolean gtorch_dtype_loses_imaginary (guint from, guint to);
 
-/* A number that a state may have: FORMAT, naming the value, where the only element of the tensor is not within
- * the bounds, or has a fraction and must not. Errors begin with `who`: what loads. */
+/* A number that a state may have: FORMAT, naming the value, where the only element of the tensor is not
+ * within the bounds, or has a fraction and must not. Errors begin with `who`: what loads. */
 gboolean gtorch_state_get_number (const gchar *who, const gchar *name, GTorchTensor *value,
                                   gdouble low, gdouble high, gboolean is_whole, gdouble *number,
                                   GError **error);

@@ -434,8 +434,8 @@ load_items (GTorchModule *self, GArray *items, GHashTable *state, gboolean stric
  *
  * Returns: %TRUE on success. On failure nothing was copied, and the error lists the names that are
  *   missing or not expected (%GTORCH_ERROR_NOT_FOUND), the shapes that differ (%GTORCH_ERROR_SHAPE), complex
- *   values for real tensors (%GTORCH_ERROR_DTYPE), what cannot be written to (%GTORCH_ERROR_INVALID) and counts
- *   that are not whole numbers of at least 0 (%GTORCH_ERROR_FORMAT). Only
+ *   values for real tensors (%GTORCH_ERROR_DTYPE), what cannot be written to (%GTORCH_ERROR_INVALID) and
+ *   counts that are not whole numbers of at least 0 (%GTORCH_ERROR_FORMAT). Only
  *   a GPU that refuses to copy within its own memory, with %GTORCH_ERROR_CUDA, may leave some tensors loaded
  *
  * Since: 0.1

@@ -17,6 +17,63 @@ static const gchar *const state_names[] = { "scale", "growth_factor", "backoff_f
                                             "growth_interval", "_growth_tracker" };
 
 /**
+ * gtorch_grad_scaler_get_scale:
+ * @self: a scaler
+ * @error: return location for an error
+ *
+ * Gets the scale. Waits for the device.
+ *
+ * Returns: the scale; 1 if the scaler is not enabled; 0 with @error set
+ *
+ * Since: 0.1
+ */
+gdouble
+gtorch_grad_scaler_get_scale (GTorchGradScaler *self, GError **error)
+{
+  g_autoptr (GTorchTensor) scale = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), 0);
+  if (!self->enabled)
+    return 1;
+  scale = self->is_stale ? NULL : gtorch_grad_scaler_get_scale_tensor (self);
+  return scale != NULL ? gtorch_tensor_item_double (scale, error) : self->initial;
+}
+
+/**
+ * gtorch_grad_scaler_get_scale_tensor:
+ * @self: a scaler
+ *
+ * Gets the tensor that holds the scale, on the device of what was scaled first. Waits for nothing.
+ *
+ * Returns: (transfer full) (nullable): a float32 without dimensions, %NULL until something is scaled
+ *
+ * Since: 0.1
+ */
+GTorchTensor *
+gtorch_grad_scaler_get_scale_tensor (GTorchGradScaler *self)
+{
+  g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), NULL);
+  return self->scale != NULL ? gtorch_tensor_wrap (gtorch_impl_ref (self->scale)) : NULL;
+}
+
+/**
+ * gtorch_grad_scaler_is_enabled:
+ * @self: a scaler
+ *
+ * Tells whether the scaler does anything.
+ *
+ * Returns: [property@GradScaler:enabled]
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_grad_scaler_is_enabled (GTorchGradScaler *self)
+{
+  g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), FALSE);
+  return self->enabled;
+}
+
+/**
  * gtorch_grad_scaler_state_dict:
  * @self: a scaler
  * @error: return location for an error

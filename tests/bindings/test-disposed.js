@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Nothing that JavaScript does ends the process: objects of each class, as they are, released and disposed, and
-// each of their methods and properties with arguments of all kinds, wrong ones too; the same with the functions
-// of the namespace and the static ones of each class. A child process does it and notes each call before it
-// makes it; a call that kills it, or that makes GLib or GTorch log something critical, is a failure.
+// Nothing that JavaScript does ends the process: objects of each class, as they are, released and disposed,
+// and each of their methods and properties with arguments of all kinds, wrong ones too; the same with the
+// functions of the namespace and the static ones of each class. A child process does it and notes each call
+// before it makes it; a call that kills it, or that makes GLib or GTorch log something critical, is a
+// failure.
 //
 //     gjs -m test-disposed.js SEED ROUNDS      makes that many calls of random arguments for each method
 
@@ -42,7 +43,7 @@ function functions() {
         const value = GTorch[name];
         if (isClass(value)) {
             for (const method of Object.getOwnPropertyNames(value)) {
-                if (typeof value[method] === 'function' && !LEFT_OUT.has(method) && !/^(prototype|constructor)$/.test(method))
+                if (typeof value[method] === 'function' && !LEFT_OUT.has(method) && method !== 'prototype')
                     found[`${name}.${method}`] = (...given) => value[method](...given);
             }
             found[`new ${name}`] = (...given) => new value(...given);
@@ -95,11 +96,11 @@ const statesOf = name => {
         return ['whole'];
     return name.startsWith('Tensor ') || name === 'view' ? STATES.slice(0, 2) : STATES;
 };
-// What waits for something that nobody does, ends the process on purpose, takes an address, or changes what all
-// threads see.
+// What waits for something that nobody does, ends the process on purpose, takes an address, or changes what
+// all threads see.
 const LEFT_OUT = new Set([
-    'run_dispose', 'unref', 'ref', 'import_dlpack', 'export_dlpack', 'dlpack_delete', 'new_from_dlpack', 'from_dlpack',
-    'to_dlpack', 'new_external', 'set_num_threads', '$gtype', 'constructor',
+    'run_dispose', 'unref', 'ref', 'import_dlpack', 'export_dlpack', 'dlpack_delete', 'new_from_dlpack',
+    'from_dlpack', 'to_dlpack', 'new_external', 'set_num_threads', '$gtype', 'constructor',
 ]);
 
 function listed(model) {
@@ -144,18 +145,20 @@ function disposed() {
 
 const PLAUSIBLE = [
     () => 0, () => 1, () => -1, () => 0.5, () => true, () => 'a', () => 'weight', () => [0], () => [2, 2],
-    () => ones(2, 2), () => GTorch.tensor([0, 1], {dtype: GTorch.int64}), () => [ones(2, 2), ones(2, 2)], () => GTorch.float32,
+    () => ones(2, 2), () => GTorch.tensor([0, 1], {dtype: GTorch.int64}), () => [ones(2, 2), ones(2, 2)],
+    () => GTorch.float32,
     () => GTorch.Device.cpu(), () => null, () => nn.ReLU(), () => ({dim: 0}),
 ];
 const NONSENSE = [
-    gone, disposed, () => 2 ** 62, () => -(2 ** 63), () => 2 ** 80, () => NaN, () => Infinity, () => [], () => [null],
-    () => [gone(), null], () => [gone(), disposed()], () => [ones(2), 'a'], () => [2 ** 40, 2 ** 40], () => [-5],
+    gone, disposed, () => 2 ** 62, () => -(2 ** 63), () => 2 ** 80, () => NaN, () => Infinity, () => [],
+    () => [null], () => [gone(), null], () => [gone(), disposed()], () => [ones(2), 'a'],
+    () => [2 ** 40, 2 ** 40], () => [-5],
     () => ({}), () => ({weight: null}), () => ({weight: gone()}), () => '', () => '\ud800', () => 'a\0b',
     () => new Uint8Array([0, 255]), () => () => undefined, () => () => {
         throw new Error('no');
     }, () => new GLib.Bytes([1, 2, 3, 4]), () => Gio.Cancellable.new(),
-    () => new Gio.MemoryInputStream(), () => GTorch.Tensor, () => 10 ** 6, () => 10n ** 20n, () => Symbol('s'),
-    () => undefined, () => new GObject.Object(),
+    () => new Gio.MemoryInputStream(), () => GTorch.Tensor, () => 10 ** 6, () => 10n ** 20n,
+    () => Symbol('s'), () => undefined, () => new GObject.Object(),
 ];
 const PROTOCOLS = [
     String, thing => `${thing}`, thing => JSON.stringify(thing), thing => [...thing], thing => thing + 1,
@@ -191,10 +194,12 @@ function args(source) {
 
 function methodsOf(thing) {
     const names = new Set();
-    for (let o = thing; o && o !== GObject.Object.prototype && o !== Object.prototype; o = Object.getPrototypeOf(o)) {
+    const last = new Set([null, GObject.Object.prototype, Object.prototype]);
+    for (let o = thing; !last.has(o); o = Object.getPrototypeOf(o)) {
         for (const name of Object.getOwnPropertyNames(o)) {
             const descriptor = Object.getOwnPropertyDescriptor(o, name);
-            if (typeof descriptor.value === 'function' && !LEFT_OUT.has(name) && !/_(async|finish|finish_lists)$/.test(name))
+            if (typeof descriptor.value === 'function' && !LEFT_OUT.has(name) &&
+                !/_(async|finish|finish_lists)$/.test(name))
                 names.add(name);
         }
     }
@@ -234,7 +239,8 @@ function exercise(name, state, seed, rounds) {
             if (!SHARED.has(name))
                 thing = make(name, state);
             const given = args(source);
-            print(`${name}, ${state}: ${method} ${given.map(value => Object.prototype.toString.call(value))}`);
+            const kinds = given.map(value => Object.prototype.toString.call(value));
+            print(`${name}, ${state}: ${method} ${kinds}`);
             attempt(() => thing[method](...given));
         }
     }

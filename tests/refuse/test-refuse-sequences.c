@@ -5,8 +5,9 @@
  * disposed: each gives a result or an error that says who it is from. Nothing is of a wrong class and nothing
  * NULL that may not be, so that no critical is in order.
  *
- *     test-refuse-sequences [SEED [SEQUENCES]]      by hand; GTORCH_TEST_SEQUENCE=N does only the Nth of them,
- *                                                   and says what it calls
+ *     test-refuse-sequences [SEED [SEQUENCES]]
+ *
+ * does so many, by hand; with GTORCH_TEST_SEQUENCE=N only the Nth of them, saying what it calls.
  */
 
 #include "config.h"
