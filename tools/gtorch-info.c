@@ -9,15 +9,19 @@
 #include <glib/gi18n-lib.h>
 #include <gtorch/gtorch.h>
 #include <locale.h>
+#include <stdio.h>
 
-static gboolean show_version, need_cuda;
+static gboolean show_version, need_cuda, as_json;
 
 static const GOptionEntry entries[] = {
   { "version", 0, 0, G_OPTION_ARG_NONE, &show_version, N_ ("Print the version and end"), NULL },
   { "need-cuda", 0, 0, G_OPTION_ARG_NONE, &need_cuda,
     N_ ("Fail unless there is a GPU that can be computed on"), NULL },
+  { "json", 0, 0, G_OPTION_ARG_NONE, &as_json, N_ ("Print an object of JSON for programs"), NULL },
   { NULL },
 };
+
+/* --- for people --- */
 
 static void
 print_build (void)
@@ -95,20 +99,203 @@ print_libraries (void)
     }
 }
 
+static void
+print_text (GTorchDevice *best)
+{
+  print_build ();
+  print_devices (best);
+  print_libraries ();
+}
+
+/* --- for programs --- */
+
+static void
+json_quote (GString *json, const gchar *text)
+{
+  g_autofree gchar *valid = text != NULL ? g_utf8_make_valid (text, -1) : NULL;
+  const gchar *p;
+
+  if (valid == NULL)
+    {
+      g_string_append (json, "null");
+      return;
+    }
+  g_string_append_c (json, '"');
+  for (p = valid; *p != '\0'; p++)
+    {
+      if (*p == '"' || *p == '\\')
+        g_string_append_c (json, '\\');
+      if (g_ascii_iscntrl (*p))
+        g_string_append_printf (json, "\\u%04x", *p);
+      else
+        g_string_append_c (json, *p);
+    }
+  g_string_append_c (json, '"');
+}
+
+/* Begins a value; a NULL name is that of an element of an array. */
+static void
+json_begin (GString *json, guint depth, const gchar *name)
+{
+  if (!g_str_has_suffix (json->str, "{") && !g_str_has_suffix (json->str, "["))
+    g_string_append_c (json, ',');
+  g_string_append_printf (json, "\n%*s", (int) (2 * depth), "");
+  if (name != NULL)
+    {
+      json_quote (json, name);
+      g_string_append (json, ": ");
+    }
+}
+
+static void
+json_end (GString *json, guint depth, const gchar *bracket)
+{
+  g_string_append_printf (json, "\n%*s%s", (int) (2 * depth), "", bracket);
+}
+
+static void
+json_string (GString *json, guint depth, const gchar *name, const gchar *value)
+{
+  json_begin (json, depth, name);
+  json_quote (json, value);
+}
+
+static void
+json_number (GString *json, guint depth, const gchar *name, guint64 value)
+{
+  json_begin (json, depth, name);
+  g_string_append_printf (json, "%" G_GUINT64_FORMAT, value);
+}
+
+static void
+json_build (GString *json)
+{
+  g_auto (GStrv) keys = gtorch_get_build_keys ();
+  guint i;
+
+  json_begin (json, 1, "build");
+  g_string_append_c (json, '{');
+  for (i = 0; keys[i] != NULL; i++)
+    {
+      g_autofree gchar *value = gtorch_get_build_info (keys[i]);
+
+      json_string (json, 2, keys[i], value[0] != '\0' ? value : NULL);
+    }
+  json_end (json, 1, "}");
+}
+
+static void
+json_device (GString *json, GTorchDevice *device, gboolean is_default)
+{
+  g_autofree gchar *device_id = gtorch_device_to_string (device);
+  g_autofree gchar *capability = g_strdup_printf ("%d.%d", gtorch_device_get_compute_major (device),
+                                                  gtorch_device_get_compute_minor (device));
+
+  json_begin (json, 2, NULL);
+  g_string_append_c (json, '{');
+  json_string (json, 3, "device", device_id);
+  json_string (json, 3, "name", gtorch_device_get_name (device));
+  json_begin (json, 3, "is-default");
+  g_string_append (json, is_default ? "true" : "false");
+  json_number (json, 3, "total-memory", gtorch_device_get_total_memory (device));
+  json_number (json, 3, "n-multiprocessors", gtorch_device_get_n_multiprocessors (device));
+  if (gtorch_device_get_device_type (device) == GTORCH_DEVICE_TYPE_CPU)
+    json_number (json, 3, "n-threads", gtorch_get_num_threads ());
+  else
+    {
+      json_string (json, 3, "capability", capability);
+      json_number (json, 3, "threads-per-multiprocessor",
+                   gtorch_device_get_threads_per_multiprocessor (device));
+      json_number (json, 3, "l2-size", gtorch_device_get_l2_size (device));
+      json_string (json, 3, "pci-id", gtorch_device_get_pci_id (device));
+      json_string (json, 3, "uuid", gtorch_device_get_uuid (device));
+    }
+  json_end (json, 2, "}");
+}
+
+static void
+json_devices (GString *json, GTorchDevice *best)
+{
+  GListModel *devices = G_LIST_MODEL (gtorch_device_manager_get_default ());
+  g_autofree gchar *reason =
+      gtorch_device_manager_dup_reason (gtorch_device_manager_get_default ());
+  guint i;
+
+  json_begin (json, 1, "devices");
+  g_string_append_c (json, '[');
+  for (i = 0; i < g_list_model_get_n_items (devices); i++)
+    {
+      g_autoptr (GTorchDevice) device = g_list_model_get_item (devices, i);
+
+      if (device != NULL)
+        json_device (json, device, device == best);
+    }
+  json_end (json, 1, "]");
+  json_string (json, 1, "reason", reason);
+}
+
+static void
+json_libraries (GString *json)
+{
+  g_auto (GStrv) names = gtorch_get_cuda_libraries ();
+  guint i;
+
+  json_begin (json, 1, "libraries");
+  g_string_append_c (json, '{');
+  for (i = 0; names[i] != NULL; i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autofree gchar *version = gtorch_get_cuda_library_version (names[i], &error);
+
+      json_begin (json, 2, names[i]);
+      g_string_append_c (json, '{');
+      json_string (json, 3, "version", version);
+      json_string (json, 3, "error", error != NULL ? error->message : NULL);
+      json_end (json, 2, "}");
+    }
+  json_end (json, 1, "}");
+}
+
+static void
+print_json (GTorchDevice *best)
+{
+  g_autoptr (GString) json = g_string_new ("{");
+
+  json_build (json);
+  json_devices (json, best);
+  json_libraries (json);
+  json_end (json, 0, "}\n");
+  fputs (json->str, stdout); /* JSON is UTF-8, whatever the locale's encoding */
+}
+
+static gboolean
+parse_options (int argc, char *argv[], GError **error)
+{
+  g_autoptr (GOptionContext) context = g_option_context_new (NULL);
+
+  g_option_context_set_summary (context, _ ("Says how GTorch was built and what it finds here."));
+  g_option_context_set_translation_domain (context, GETTEXT_PACKAGE);
+  g_option_context_add_main_entries (context, entries, GETTEXT_PACKAGE);
+  if (!g_option_context_parse (context, &argc, &argv, error))
+    return FALSE;
+  if (argc > 1)
+    {
+      g_set_error (error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED, _ ("unexpected argument “%s”"),
+                   argv[1]);
+      return FALSE;
+    }
+  return TRUE;
+}
+
 int
 main (int argc, char *argv[])
 {
-  g_autoptr (GOptionContext) context = NULL;
   g_autoptr (GError) error = NULL;
   GTorchDevice *best;
 
   setlocale (LC_ALL, "");
   g_set_prgname ("gtorch-info");
-  context = g_option_context_new (NULL);
-  g_option_context_set_summary (context, _ ("Says how GTorch was built and what it finds here."));
-  g_option_context_set_translation_domain (context, GETTEXT_PACKAGE);
-  g_option_context_add_main_entries (context, entries, GETTEXT_PACKAGE);
-  if (!g_option_context_parse (context, &argc, &argv, &error))
+  if (!parse_options (argc, argv, &error))
     {
       g_printerr ("gtorch-info: %s\n", error->message);
       return 2;
@@ -119,8 +306,9 @@ main (int argc, char *argv[])
       return 0;
     }
   best = gtorch_device_get_default ();
-  print_build ();
-  print_devices (best);
-  print_libraries ();
+  if (as_json)
+    print_json (best);
+  else
+    print_text (best);
   return need_cuda && best == gtorch_device_cpu () ? 1 : 0;
 }

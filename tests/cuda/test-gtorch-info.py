@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the program gtorch-info says with a driver, without one, and of libraries that are missing."""
 
+import json
 import os
 import pathlib
 import re
@@ -18,8 +19,9 @@ PROGRAM = os.path.abspath(sys.argv.pop(1))
 
 def run(*arguments, **environment):
     environment = {**os.environ, 'LC_ALL': 'C.UTF-8', **environment}
-    result = subprocess.run([PROGRAM, *arguments], env=environment, capture_output=True, text=True, check=False)
-    return result.returncode, result.stdout.replace('\xa0', ' '), result.stderr
+    result = subprocess.run([PROGRAM, *arguments], env=environment, capture_output=True, check=False)
+    out, err = (text.decode(errors='replace') for text in (result.stdout, result.stderr))
+    return result.returncode, out.replace('\xa0', ' '), err
 
 
 def has(pattern, text):
@@ -112,6 +114,71 @@ def options_are_checked():
     has(r'^gtorch-info \d+\.\d+\.\d+$', out)
     code, _, err = run('--abacus')
     assert code == 2 and '--abacus' in err
+
+
+@tap.case
+def stray_arguments_are_refused():
+    for arguments in (
+        ['abacus'], ['--json', 'abacus'], ['abacus', '--version'], ['--', 'abacus'], ['--need-cuda', '', 'x']
+    ):
+        code, out, err = run(*arguments)
+        stray = '' if '' in arguments else 'abacus'
+        assert (code, out, err) == (2, '', f'gtorch-info: unexpected argument “{stray}”\n'), (arguments, code, out, err)
+    assert run('--', GTORCH_CUDA_DRIVER='/nowhere')[0] == 0
+
+
+def size(n):
+    for unit in ('bytes', 'KiB', 'MiB', 'GiB', 'TiB'):
+        if n < 1024:
+            return f'{n} bytes' if unit == 'bytes' else f'{n:.1f} {unit}'
+        n /= 1024
+    raise AssertionError(n)
+
+
+def as_text(report):
+    """What the program prints for people, from what it says to programs."""
+    lines = ['Build']
+    lines += [f'  {key:20} {"none" if value is None else value}' for key, value in report['build'].items()]
+    lines += ['', 'Devices']
+    for device in report['devices']:
+        default = ' (the default)' if device['is-default'] else ''
+        lines.append(f'  {device["device"]:7} {device["name"]}, {size(device["total-memory"])}{default}')
+        if device['device'] == 'cpu':
+            lines.append(f'          {device["n-multiprocessors"]} processors, {device["n-threads"]} threads')
+            continue
+        lines.append(
+            f'          capability {device["capability"]}, {device["n-multiprocessors"]} multiprocessors of '
+            f'{device["threads-per-multiprocessor"]} threads, L2 cache {size(device["l2-size"])}'
+        )
+        lines.append(f'          PCI {device["pci-id"]}, {device["uuid"]}')
+    if report['reason'] is not None:
+        lines.append(f'  {report["reason"]}')
+    lines += ['', 'Libraries for GPUs, each opened when it is first needed']
+    for name, library in report['libraries'].items():
+        assert (library['version'] is None) != (library['error'] is None), library
+        lines.append(f'  {name:20} {library["version"] or library["error"]}')
+    return '\n'.join(lines) + '\n'
+
+
+@tap.case
+def programs_are_told_what_people_are():
+    for environment in (
+        {'GTORCH_FAKE_CUDA': 'devices=2'},
+        {'GTORCH_FAKE_CUDA': 'devices=0'},
+        {'GTORCH_FAKE_CUDA': 'devices=1,mode=2'},
+        {'GTORCH_FAKE_NCCL': '0'},
+        {'GTORCH_CUDA_DRIVER': '/nowhere/with "quotes", \\ and\tcontrol\x01characters\n\x7f'},
+        {'GTORCH_CUDA_DRIVER': '/nowhere/not \udcff UTF-8'},
+        {'GTORCH_CUDA_LIBRARY_PATH': '/nowhere', 'CUDA_HOME': '/nowhere', 'LD_LIBRARY_PATH': ''},
+    ):
+        for option in ([], ['--need-cuda']):
+            text, json_text = run(*option, **environment), run('--json', *option, **environment)
+            assert text[0] == json_text[0] and text[2] == json_text[2], (text, json_text)
+            expected = as_text(json.loads(json_text[1]))
+            if 'UTF-8' in environment.get('GTORCH_CUDA_DRIVER', ''):
+                assert '\ufffd' in expected, expected
+                continue
+            assert text[1] == expected, f'{text[1]}\n{expected}'
 
 
 if __name__ == '__main__':
