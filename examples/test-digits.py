@@ -18,14 +18,17 @@ import tempfile
 DEVICE = os.environ.get('GTORCH_TEST_DEVICE') or 'cpu'
 
 
-def last_line(command, folder):
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
-    print(''.join(f'# {line}\n' for line in result.stderr.splitlines()), end='')
-    if DEVICE != 'cpu' and re.search(f'device: no .*{DEVICE}', result.stderr):
+def run(command, folder):
+    """With the lines before it."""
+    # in bytes: as text, what goes back to the beginning of a line would be a new line
+    result = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=300)
+    errors = result.stderr.decode()
+    print(''.join(f'# {line}\n' for line in errors.splitlines()), end='')
+    if DEVICE != 'cpu' and re.search(f'device: no .*{DEVICE}', errors):
         print(f'1..0 # SKIP no device {DEVICE}')
         sys.exit()
-    lines = result.stdout.replace('\r', '\n').splitlines()
-    return lines[-1] if result.returncode == 0 and lines else f'exit status {result.returncode}'
+    lines = result.stdout.decode().split('\n')[:-1]
+    return (lines[-1] if result.returncode == 0 and lines else f'exit status {result.returncode}'), lines
 
 
 def main():
@@ -40,7 +43,7 @@ def main():
     count, failed, first = 0, 0, None
     for name, command in programs:
         with tempfile.TemporaryDirectory() as folder:
-            line = last_line(command + ['--seed=3', f'--device={DEVICE}'], folder)
+            line, lines = run(command + ['--seed=3', f'--device={DEVICE}'], folder)
             match = re.fullmatch(r'digits: accuracy ([\d.]+) %, loss [\d.]+, weights [0-9a-f]{16}', line)
             first = first or line
             picture = os.path.join(folder, 'digits.png')
@@ -48,6 +51,10 @@ def main():
                 'reaches_98_percent': match is not None and float(match[1]) >= 98,
                 'draws_a_picture': os.path.exists(picture) and open(picture, 'rb').read(4) == b'\x89PNG',
                 'ends_as_the_first_one_does': line == first,
+                'refuses_a_stray_argument': run(command + ['stray'], folder)[0].startswith('exit status'),
+                'prints_a_line_for_each_epoch': sum(
+                    bool(re.fullmatch(r'epoch +\d+ of 20: loss \d\.\d{4}', text)) for text in lines
+                ) == 20,
             }
             for what, passed in checks.items():
                 count += 1

@@ -9,6 +9,7 @@ the main loop must be free all the time.
 GTORCH_TEST_DEVICE names another device than the CPU.
 """
 
+import contextlib
 import os
 import pathlib
 import re
@@ -37,7 +38,7 @@ def start(command, *arguments):
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        encoding='utf-8',
     )
 
 
@@ -46,8 +47,22 @@ def run(command, *arguments, status=0):
     process = start(command, *arguments)
     output, errors = process.communicate()
     assert process.returncode == status, f'exit status {process.returncode}\n{output[-200:]}{errors}'
-    assert status == 1 or errors == '', errors
-    return (errors if status == 1 else output).replace('\r', '\n').splitlines()
+    assert status != 0 or errors == '', errors
+    return (output if status == 0 else errors).splitlines()
+
+
+def run_on_terminal(command, *arguments):
+    """What the program prints, as bytes."""
+    ours, its = os.openpty()
+    with subprocess.Popen([*command, f'--device={DEVICE}', *arguments], env=ENVIRONMENT, stdout=its) as process:
+        os.close(its)
+        output = b''
+        with contextlib.suppress(OSError):  # of a terminal whose other end is closed
+            while more := os.read(ours, 4096):
+                output += more
+    os.close(ours)
+    assert process.returncode == 0, output
+    return output.replace(b'\r\n', b'\n')
 
 
 def learns_as_the_first_one_does(command):
@@ -88,6 +103,23 @@ def leaves_when_it_is_interrupted(command):
 def says_what_is_wrong(command):
     lines = run(command, '--device=cud', status=1)
     assert len(lines) == 1 and re.match('meanwhile: .*cud', lines[0]), lines
+    status = 2 if 'meanwhile.py' in command[-1] else 1
+    lines = run(command, 'stray', status=status)
+    assert 'stray' in lines[-1], lines
+
+
+def draws_in_place_on_a_terminal_only(command):
+    arguments = ('--seed=3', '--points=500', '--steps=40')
+    bar = re.compile(rb'\[(#*)\.*\] +\d+ %, loss \d\.\d{4}')
+    done = subprocess.run(
+        [*command, f'--device={DEVICE}', *arguments], env=ENVIRONMENT, stdout=subprocess.PIPE, check=True
+    ).stdout
+    assert b'\r' not in done and b'\x1b' not in done, done
+    lengths = [len(match[1]) for line in done.splitlines() if (match := bar.fullmatch(line))]
+    assert lengths and lengths == sorted(set(lengths)) and lengths[-1] == 20, done
+    done = run_on_terminal(command, *arguments)
+    pieces = [piece for piece in re.split(rb'\r|\n\x1b\[A|\n', done) if bar.fullmatch(piece)]
+    assert pieces and done.count(b'\r') + done.count(b'\x1b[A') == len(pieces), done
 
 
 def is_there_no_device(command):
@@ -116,6 +148,7 @@ if __name__ == '__main__':
             does_not_block_its_main_loop,
             leaves_when_it_is_interrupted,
             says_what_is_wrong,
+            draws_in_place_on_a_terminal_only,
         ):
             tap.add(f'{name}_{case.__name__}', case, command)
     tap.main()

@@ -7,6 +7,7 @@
 #include <gtorch/gtorch.h>
 #include <math.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define N     1797
 #define BATCH 64
@@ -95,6 +96,7 @@ train (GTorchModule *model, GTorchTensor *images, GTorchTensor *labels, GArray *
   g_autoptr (GListModel) params = gtorch_module_get_parameters (model, TRUE);
   g_autoptr (GTorchOptimizer) adam = GTORCH_OPTIMIZER (gtorch_adam_new (params, 2e-3, error));
   gint64 n = gtorch_tensor_get_numel (labels);
+  gboolean in_place = isatty (STDOUT_FILENO);
 
   for (gint epoch = 0; epoch < epochs; epoch++)
     {
@@ -121,9 +123,11 @@ train (GTorchModule *model, GTorchTensor *images, GTorchTensor *labels, GArray *
         }
       total /= n;
       g_array_append_val (losses, total);
-      g_print ("\repoch %2d of %d: loss %.4f", epoch + 1, epochs, total);
+      g_print ("%sepoch %2d of %d: loss %.4f%s", in_place ? "\r" : "", epoch + 1, epochs, total,
+               in_place ? "" : "\n");
     }
-  g_print ("\n");
+  if (in_place)
+    g_print ("\n");
   return TRUE;
 }
 
@@ -259,7 +263,10 @@ main (int argc, char *argv[])
 
   g_option_context_add_main_entries (context, entries, NULL);
   g_option_context_add_group (context, gtorch_get_option_group ());
-  if (g_option_context_parse (context, &argc, &argv, &error))
+  if (g_option_context_parse (context, &argc, &argv, &error) && argc > 1)
+    g_set_error (&error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED, "unexpected argument “%s”",
+                 argv[1]);
+  if (error == NULL)
     {
       print_device ();
       if (run (&error))

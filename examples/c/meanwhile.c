@@ -10,6 +10,7 @@
 
 #include <glib-unix.h>
 #include <gtorch/gtorch.h>
+#include <unistd.h>
 
 #define WIDTH       128
 #define AHEAD       2
@@ -39,15 +40,22 @@ typedef struct
   gint n_awaited; /* steps and losses */
   gdouble loss;   /* the last one that is known */
   gint n_ticks;
+  gboolean in_place; /* on a terminal; elsewhere there is a line for each bar that is longer */
+  gint bar_length;
   gint64 last_tick, longest_us;
 } Run;
 
 static gboolean
-check_options (GError **error)
+check_options (const char *argument, GError **error)
 {
-  if (steps > 0 && points > 0)
+  if (argument != NULL)
+    g_set_error (error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED, "unexpected argument “%s”",
+                 argument);
+  else if (steps < 1 || points < 1)
+    g_set_error (error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                 "--steps and --points begin at 1");
+  else
     return TRUE;
-  g_set_error (error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "--steps and --points begin at 1");
   return FALSE;
 }
 
@@ -195,10 +203,15 @@ static void
 draw (Run *run)
 {
   gchar bar[] = "....................";
+  gint length = strlen (bar) * run->n_done / steps;
 
-  memset (bar, '#', strlen (bar) * run->n_done / steps);
-  g_print ("\r[%s] %3d %%, loss %.4f", bar, 100 * run->n_done / steps, run->loss);
+  if (!run->in_place && length == run->bar_length)
+    return;
+  memset (bar, '#', length);
+  g_print ("%s[%s] %3d %%, loss %.4f%s", run->in_place ? "\r" : "", bar, 100 * run->n_done / steps,
+           run->loss, run->in_place ? "" : "\n");
   run->n_drawn = run->n_done;
+  run->bar_length = length;
 }
 
 static gboolean
@@ -229,11 +242,15 @@ train (Run *run, GError **error)
 
   g_unix_signal_add (SIGINT, interrupted, run->cancellable);
   g_timeout_add (TICK_MS, tick, run);
+  run->in_place = isatty (STDOUT_FILENO);
+  run->bar_length = -1;
   start = run->last_tick = g_get_monotonic_time ();
   g_main_loop_run (run->loop);
   measure_gap (run);
   draw (run);
-  g_print ("\nmeanwhile: %d ticks in %.2f s, %.1f ms from one to the next at most\n", run->n_ticks,
+  if (run->in_place)
+    g_print ("\n");
+  g_print ("meanwhile: %d ticks in %.2f s, %.1f ms from one to the next at most\n", run->n_ticks,
            (run->last_tick - start) / 1e6, run->longest_us / 1e3);
   if (run->error == NULL)
     return TRUE;
@@ -275,7 +292,7 @@ main (int argc, char *argv[])
 
   g_option_context_add_main_entries (context, entries, NULL);
   g_option_context_add_group (context, gtorch_get_option_group ());
-  if (g_option_context_parse (context, &argc, &argv, &error) && check_options (&error))
+  if (g_option_context_parse (context, &argc, &argv, &error) && check_options (argv[1], &error))
     {
       print_device ();
       run.loop = g_main_loop_new (NULL, FALSE);

@@ -21,6 +21,8 @@ const TICK_MS = 10;
 const SIGINT = 2;
 const INTERRUPTED = 130;
 const {nn, optim} = GTorch;
+// Only a terminal can draw the bar in its place; elsewhere there is a line for each bar that is longer.
+const inPlace = GLib.log_writer_supports_color(1);
 // GLib 2.80 has it in a library of its own, where later releases call it signal_add.
 const addSignal = await import('gi://GLibUnix?version=2.0').then(
     ({default: unix}) => unix.signal_add ?? unix.signal_add_full, () => GLib.unix_signal_add);
@@ -45,6 +47,7 @@ class Run {
         this.error = null; // the first one
         this.nSent = this.nDone = this.nDrawn = this.nAwaited = this.nTicks = 0;
         this.loss = this.longest = 0;
+        this.barLength = -1;
     }
 
     // --- work for the device ---
@@ -109,10 +112,15 @@ class Run {
     }
 
     draw() {
-        const bar = '#'.repeat(Math.floor(20 * this.nDone / this.nSteps)).padEnd(20, '.');
+        const length = Math.floor(20 * this.nDone / this.nSteps);
+        if (!inPlace && length === this.barLength)
+            return;
+        const bar = '#'.repeat(length).padEnd(20, '.');
         const percent = String(Math.floor(100 * this.nDone / this.nSteps)).padStart(3);
-        print(`\x1b[A[${bar}] ${percent} %, loss ${this.loss.toFixed(4)}`); // over the line above
+        const up = inPlace ? '\x1b[A' : ''; // over the line above
+        print(`${up}[${bar}] ${percent} %, loss ${this.loss.toFixed(4)}`);
         this.nDrawn = this.nDone;
+        this.barLength = length;
     }
 
     onTick() {
@@ -133,7 +141,8 @@ class Run {
             return GLib.SOURCE_REMOVE; // another Ctrl-C ends the program at once
         });
         GLib.timeout_add(GLib.PRIORITY_DEFAULT, TICK_MS, () => this.onTick());
-        print('');
+        if (inPlace)
+            print('');
         const start = this.lastTick = GLib.get_monotonic_time();
         await new Promise(resolve => (this.end = resolve)); // the main loop goes on
         this.measureGap();

@@ -7,6 +7,7 @@ import argparse
 import gzip
 import hashlib
 import pathlib
+import sys
 
 import cairo
 import gi
@@ -51,6 +52,8 @@ def read_digits(model, images):
 def train(model, images, labels, epochs):
     adam = GTorch.Adam.new(model.get_parameters(True), 2e-3)
     n, losses = labels.get_numel(), []
+    in_place = sys.stdout.isatty()
+    begin, end = ('\r', '') if in_place else ('', '\n')
     for epoch in range(epochs):
         order = GTorch.randperm(n, GTorch.DType.INT64, None, None)
         total = 0.0
@@ -63,8 +66,9 @@ def train(model, images, labels, epochs):
             adam.step()
             total += loss.item_double() * min(BATCH, n - start)
         losses.append(total / n)
-        print(f'\repoch {epoch + 1:2d} of {epochs}: loss {losses[-1]:.4f}', end='', flush=True)
-    print()
+        print(f'{begin}epoch {epoch + 1:2d} of {epochs}: loss {losses[-1]:.4f}', end=end, flush=True)
+    if in_place:
+        print()
     return losses
 
 

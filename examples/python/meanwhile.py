@@ -44,6 +44,8 @@ class Run:
         )
         self.adam = GTorch.optim.Adam(self.model.parameters(), 0.01)
         self.error = None  # the first one
+        self.in_place = sys.stdout.isatty()  # elsewhere there is a line for each bar that is longer
+        self.bar_length = -1
         self.n_sent = self.n_done = self.n_drawn = self.n_awaited = self.n_ticks = 0
         self.loss = self.longest = 0.0
 
@@ -104,10 +106,15 @@ class Run:
         self.last_tick = now
 
     def draw(self):
-        bar = ('#' * (20 * self.n_done // self.n_steps)).ljust(20, '.')
+        length = 20 * self.n_done // self.n_steps
+        if not self.in_place and length == self.bar_length:
+            return
+        bar = ('#' * length).ljust(20, '.')
         percent = 100 * self.n_done // self.n_steps
-        print(f'\r[{bar}] {percent:3d} %, loss {self.loss:.4f}', end='', flush=True)
+        begin, end = ('\r', '') if self.in_place else ('', '\n')
+        print(f'{begin}[{bar}] {percent:3d} %, loss {self.loss:.4f}', end=end, flush=True)
         self.n_drawn = self.n_done
+        self.bar_length = length
 
     def on_tick(self):
         self.n_ticks += 1
@@ -127,7 +134,9 @@ class Run:
         self.loop.run()
         self.measure_gap()
         self.draw()
-        print(f'\nmeanwhile: {self.n_ticks} ticks in {self.last_tick - start:.2f} s, '
+        if self.in_place:
+            print()
+        print(f'meanwhile: {self.n_ticks} ticks in {self.last_tick - start:.2f} s, '
               f'{1000 * self.longest:.1f} ms from one to the next at most')
         if self.error is not None:
             raise self.error

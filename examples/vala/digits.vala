@@ -67,6 +67,7 @@ double[] train (GTorch.Module model, GTorch.Tensor images, GTorch.Tensor labels)
     var adam = new GTorch.Adam (model.get_parameters (true), 2e-3);
     var n = labels.get_numel ();
     double[] losses = {};
+    var in_place = Posix.isatty (Posix.STDOUT_FILENO);
 
     for (int epoch = 0; epoch < epochs; epoch++) {
         var order = GTorch.randperm (n, GTorch.DType.INT64, null, null);
@@ -84,9 +85,11 @@ double[] train (GTorch.Module model, GTorch.Tensor images, GTorch.Tensor labels)
             total += loss.item_double () * int64.min (BATCH, n - start);
         }
         losses += total / n;
-        print ("\repoch %2d of %d: loss %.4f", epoch + 1, epochs, losses[epoch]);
+        print ("%sepoch %2d of %d: loss %.4f%s", in_place ? "\r" : "", epoch + 1, epochs, losses[epoch],
+               in_place ? "" : "\n");
     }
-    print ("\n");
+    if (in_place)
+        print ("\n");
     return losses;
 }
 
@@ -180,6 +183,8 @@ int main (string[] args) {
         context.add_main_entries (ENTRIES, null);
         context.add_group (GTorch.get_option_group ());
         context.parse (ref args);
+        if (args.length > 1)
+            throw new OptionError.FAILED ("unexpected argument “%s”", args[1]);
         print_device ();
         run ();
         return 0;

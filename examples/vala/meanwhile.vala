@@ -39,6 +39,9 @@ class Run {
     Error? error = null; // the first one
     int n_sent = 0;
     int n_drawn = 0;
+    // elsewhere there is a line for each bar that is longer
+    bool in_place = Posix.isatty (Posix.STDOUT_FILENO);
+    int bar_length = -1;
     int n_awaited = 0; // steps and losses
     int n_ticks = 0;
     int64 last_tick;
@@ -136,10 +139,15 @@ class Run {
     }
 
     void draw () {
-        var bar = string.nfill (20 * n_done / steps, '#') + string.nfill (20 - 20 * n_done / steps, '.');
+        var length = 20 * n_done / steps;
+        var bar = string.nfill (length, '#') + string.nfill (20 - length, '.');
 
-        print ("\r[%s] %3d %%, loss %.4f", bar, 100 * n_done / steps, loss);
+        if (!in_place && length == bar_length)
+            return;
+        print ("%s[%s] %3d %%, loss %.4f%s", in_place ? "\r" : "", bar, 100 * n_done / steps, loss,
+               in_place ? "" : "\n");
         n_drawn = n_done;
+        bar_length = length;
     }
 
     bool on_tick () {
@@ -161,7 +169,9 @@ class Run {
         loop.run ();
         measure_gap ();
         draw ();
-        print ("\nmeanwhile: %d ticks in %.2f s, %.1f ms from one to the next at most\n", n_ticks,
+        if (in_place)
+            print ("\n");
+        print ("meanwhile: %d ticks in %.2f s, %.1f ms from one to the next at most\n", n_ticks,
                (last_tick - start) / 1e6, longest_us / 1e3);
         if (error != null)
             throw error;
@@ -184,6 +194,8 @@ int main (string[] args) {
         context.add_main_entries (ENTRIES, null);
         context.add_group (GTorch.get_option_group ());
         context.parse (ref args);
+        if (args.length > 1)
+            throw new OptionError.FAILED ("unexpected argument “%s”", args[1]);
         if (steps < 1 || points < 1)
             throw new OptionError.BAD_VALUE ("--steps and --points begin at 1");
         print_device ();

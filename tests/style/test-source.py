@@ -472,11 +472,25 @@ def news_begins_with_the_version_of_the_build():
 
 @tap.case
 def every_page_of_the_manual_is_in_its_contents():
-    text = tree.read("docs/gtorch.toml.in")
+    """Except for the plan, which is for those who write GTorch."""
+    text = tree.read("docs/meson.build")
+    pages = [path for path in tree.files() if re.match(r"docs/(?!plan)[^/]*\.md$", path)]
     report(
-        f"{path} is not in docs/gtorch.toml.in"
+        f"{path} is not in docs/meson.build" for path in pages if f"'{os.path.basename(path)}'" not in text
+    )
+    report(f"{path}: begins with no `Title: …`" for path in pages if not tree.read(path).startswith("Title: "))
+
+
+@tap.case
+def what_is_printed_again_and_again_in_its_place_asks_for_a_terminal():
+    """In a pipe or a file, a line that goes back to its beginning is one long line."""
+    report(
+        f"{path}: moves the cursor, and does not ask whether there is a terminal"
         for path in tree.files()
-        if re.match(r"docs/[^/]*\.md$", path) and f'"{os.path.basename(path)}"' not in text
+        if tree.is_source(path) and re.match(r"(bench|docs|examples|tools|bootstrap)", path)
+        and re.search(r"[\"'`]\\r(?!\\n)|\\(x1b|033|e)\[", tree.read(path))
+        and not re.search(r"isatty|supports_color|-t 1", tree.read(path))
+        and not os.path.basename(path).startswith("test-")
     )
 
 
