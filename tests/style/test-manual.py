@@ -60,6 +60,13 @@ def links_inside_the_manual_lead_somewhere():
 
 
 @tap.case
+def every_page_has_a_title():
+    """gi-docgen takes it from the page's first line, `Title: …`."""
+    found = [name for name, text in pages() if re.search("Unknown document|None</title>", text)]
+    assert not found, "\n".join(found)
+
+
+@tap.case
 def references_to_symbols_are_resolved():
     """What gi-docgen does not know stays in the page as it was typed."""
     link = re.compile(r"\[(?:alias|callback|class|const|ctor|enum|error|flags|func|iface|method|"
