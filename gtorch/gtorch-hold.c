@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#ifdef __linux__
+#ifdef HAVE_LINUX_MEMBARRIER_H
 #include <linux/membarrier.h>
 #endif
 
@@ -99,7 +99,7 @@ gtorch_holds_unregister (void)
   g_free (holds);
 }
 
-#ifdef __linux__
+#ifdef HAVE_LINUX_MEMBARRIER_H
 static gboolean
 membarrier (gint command)
 {
@@ -111,7 +111,7 @@ membarrier (gint command)
 static void
 barrier_everywhere (void)
 {
-#ifdef __linux__
+#ifdef HAVE_LINUX_MEMBARRIER_H
   static gint registered = -1;
 
   /* Registering takes the kernel some 10 ms, once, in programs that release while several threads

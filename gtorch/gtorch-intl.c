@@ -7,6 +7,8 @@
 
 #include "config.h"
 
+#include "gtorch-build-config.h"
+
 #include <glib.h>
 #include <libintl.h>
 

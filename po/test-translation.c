@@ -4,6 +4,7 @@
 /* Messages reach the user in en@test, where each stands in double brackets. Arguments: the catalogue. */
 
 #include "config.h"
+#include "gtorch-build-config.h"
 
 #include <glib/gstdio.h>
 #include <gtorch/gtorch.h>

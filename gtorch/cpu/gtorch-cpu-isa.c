@@ -22,18 +22,15 @@ detect (const gchar *limit)
 {
   guint level = GTORCH_ISA_LEVEL_BASELINE;
 
-  gboolean has_v3 G_GNUC_UNUSED = __builtin_cpu_supports ("avx2") && __builtin_cpu_supports ("fma")
-                                  && __builtin_cpu_supports ("bmi2")
-                                  && __builtin_cpu_supports ("f16c");
-
 #ifdef GTORCH_HAVE_ISA_V3
-  if (has_v3)
+  if (__builtin_cpu_supports ("avx2") && __builtin_cpu_supports ("fma")
+      && __builtin_cpu_supports ("bmi2") && __builtin_cpu_supports ("f16c"))
     level = GTORCH_ISA_LEVEL_V3;
 #endif
 #ifdef GTORCH_HAVE_ISA_V4
-  if (has_v3 && __builtin_cpu_supports ("avx512f") && __builtin_cpu_supports ("avx512bw")
-      && __builtin_cpu_supports ("avx512cd") && __builtin_cpu_supports ("avx512dq")
-      && __builtin_cpu_supports ("avx512vl"))
+  if (level == GTORCH_ISA_LEVEL_V3 && __builtin_cpu_supports ("avx512f")
+      && __builtin_cpu_supports ("avx512bw") && __builtin_cpu_supports ("avx512cd")
+      && __builtin_cpu_supports ("avx512dq") && __builtin_cpu_supports ("avx512vl"))
     level = GTORCH_ISA_LEVEL_V4;
 #endif
   if (g_strcmp0 (limit, "baseline") == 0)

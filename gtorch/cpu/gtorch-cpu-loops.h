@@ -12,15 +12,19 @@
 
 #include <gtorch/cpu/gtorch-cpu-isa.h>
 
-#undef I
-
 typedef float _Complex GTorchComplex64;
 typedef double _Complex GTorchComplex128;
 
 /* glibc's libmvec has these for vectors; its own declarations of that ask for -ffast-math. Instrumented loops
- * become no vectors, but for those over buffers, which would then differ. */
-#if defined(__x86_64__) && defined(__GLIBC__) && __GLIBC_PREREQ(2, 35) \
+ * become no vectors, but for those over buffers, which would then differ. Clang has no such attribute. */
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) \
     && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if __GLIBC_PREREQ(2, 35)
+#define GTORCH_HAVE_LIBMVEC 1
+#endif
+#endif
+
+#ifdef GTORCH_HAVE_LIBMVEC
 #define GTORCH_SIMD_1(name)                                                             \
   extern double (name) (double) __attribute__ ((simd ("notinbranch"), const, nothrow)); \
   extern float (name##f) (float) __attribute__ ((simd ("notinbranch"), const, nothrow));

@@ -60,10 +60,10 @@ typedef gfloat Four __attribute__ ((vector_size (16)));
 typedef gint32 Choice __attribute__ ((vector_size (16)));
 typedef gint64 Places __attribute__ ((vector_size (16)));
 
-#define EVEN(a, b)           __builtin_shuffle (a, b, (Choice){ 0, 2, 4, 6 })
-#define ODD(a, b)            __builtin_shuffle (a, b, (Choice){ 1, 3, 5, 7 })
-#define LOW(a, b)            __builtin_shuffle (a, b, (Choice){ 0, 4, 1, 5 })
-#define HIGH(a, b)           __builtin_shuffle (a, b, (Choice){ 2, 6, 3, 7 })
+#define EVEN(a, b)           __builtin_shufflevector (a, b, 0, 2, 4, 6)
+#define ODD(a, b)            __builtin_shufflevector (a, b, 1, 3, 5, 7)
+#define LOW(a, b)            __builtin_shufflevector (a, b, 0, 4, 1, 5)
+#define HIGH(a, b)           __builtin_shufflevector (a, b, 2, 6, 3, 7)
 #define CHOOSE(choice, a, b) (((choice) & (Choice) (a)) | (~(choice) & (Choice) (b)))
 
 /* Four windows of 2 by 2 side by side; `at`: the place of the first element, `below`: how far away the one

@@ -48,7 +48,7 @@ system_open (int folder, const char *name, int flags, mode_t mode)
 static int
 system_exchange (int folder, const char *one, const char *other)
 {
-#ifdef RENAME_EXCHANGE
+#ifdef HAVE_RENAMEAT2
   return renameat2 (folder, one, folder, other, RENAME_EXCHANGE);
 #else
   errno = ENOSYS;

@@ -86,8 +86,8 @@ typedef struct
 
 typedef guint32 Four __attribute__ ((vector_size (16), aligned (4), may_alias));
 
-#define LOW(a, b)  __builtin_shuffle (a, b, (Four){ 0, 4, 1, 5 })
-#define HIGH(a, b) __builtin_shuffle (a, b, (Four){ 2, 6, 3, 7 })
+#define LOW(a, b)  __builtin_shufflevector (a, b, 0, 4, 1, 5)
+#define HIGH(a, b) __builtin_shufflevector (a, b, 2, 6, 3, 7)
 
 /* A whole tile of elements of four bytes, four by four in registers. */
 static void

@@ -130,10 +130,10 @@ typedef union
   guint32 i;
 } Bits;
 
-#define LOW(a, b)         __builtin_shuffle (a, b, (Choice){ 0, 4, 1, 5 })
-#define HIGH(a, b)        __builtin_shuffle (a, b, (Choice){ 2, 6, 3, 7 })
-#define LOW_HALVES(a, b)  __builtin_shuffle (a, b, (Choice){ 0, 1, 4, 5 })
-#define HIGH_HALVES(a, b) __builtin_shuffle (a, b, (Choice){ 2, 3, 6, 7 })
+#define LOW(a, b)         __builtin_shufflevector (a, b, 0, 4, 1, 5)
+#define HIGH(a, b)        __builtin_shufflevector (a, b, 2, 6, 3, 7)
+#define LOW_HALVES(a, b)  __builtin_shufflevector (a, b, 0, 1, 4, 5)
+#define HIGH_HALVES(a, b) __builtin_shufflevector (a, b, 2, 3, 6, 7)
 
 /* A point of the plane. Its distance is a cubic in the first word, taken as a number; the sign, the lower
  * bits of the exponent and the upper bits of the fraction of that number choose it. The second word's lower
