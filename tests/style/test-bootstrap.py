@@ -5,10 +5,12 @@
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 
+import readme
 import tap
 
 BOOTSTRAP = os.path.join(tap.SOURCE_ROOT, "bootstrap")
@@ -209,6 +211,58 @@ def the_build_is_told_of_the_wheels():
             for part in (option, f"-Dnvcc={folder}/b-cuda/nvidia/cu13/bin/nvcc",
                          f"-Dcuda-library-path={folder}/b-cuda/nvidia/cu13/lib"):
                 assert part in setup[0], (part, setup)
+
+
+def installs(folder, *arguments):
+    """Runs `bootstrap install` there; returns the result and the calls of meson."""
+    done = subprocess.run(
+        ["/bin/sh", BOOTSTRAP, "install", *arguments], capture_output=True, text=True, check=False,
+        env={"PATH": folder, "LOG": os.path.join(folder, "log"), "GTORCH_DEPS": "skip", "PYTHON": "python3",
+             "GTORCH_BUILDDIR": os.path.join(folder, "b")},
+    )
+    try:
+        with open(os.path.join(folder, "log"), encoding="utf-8") as file:
+            return done, [call for call in file.read().splitlines() if call.startswith("meson ")]
+    except FileNotFoundError:
+        return done, []
+
+
+@tap.case
+def an_installation_is_what_the_readme_says():
+    local_commands, local_variables, own_commands, own_variables = readme.installing()
+    for arguments, prefix, commands, variables in (
+        ([], "/usr/local", local_commands, local_variables),
+        (["/usr/local"], "/usr/local", local_commands, local_variables),
+        (["/home/me/my gtorch"], "/home/me/my gtorch", own_commands, own_variables),
+    ):
+        with machine(**{**GPU, "nvidia_smi": "exit 9\n"}, meson=MESON, tr=None, sort=None, paste=None) as folder:
+            done, calls = installs(folder, *arguments)
+        assert done.returncode == 0, done
+        assert [call.split()[1] for call in calls] == ["setup", "compile", "install"], calls
+        setup = commands.splitlines()[0].replace('"', "").replace("$HOME/gtorch", prefix)
+        options = re.findall(r"--\w+=(?:[^-]|-(?!-))+", setup.partition(" build ")[2])
+        for option in options:
+            option = option.strip().replace("--buildtype=", "-Dbuildtype=")
+            assert option in calls[0], (option, calls)
+        assert "ldconfig" in done.stdout or prefix != "/usr/local", done.stdout
+        assert variables.replace("$HOME/gtorch", prefix) in done.stdout, (variables, done.stdout)
+
+
+@tap.case
+def a_prefix_that_depends_on_the_folder_is_refused():
+    with machine(**GPU, meson=MESON) as folder:
+        done, calls = installs(folder, "here")
+    assert done.returncode == 1 and calls == [] and "here" in done.stderr, (done, calls)
+
+
+@tap.case
+def users_get_a_release():
+    for command in ("build", "demo"):
+        with machine(**{**GPU, "nvidia_smi": "exit 9\n"}, meson=MESON, tr=None, sort=None, paste=None) as folder:
+            done, calls = deps(folder, command=command, GTORCH_DEPS="skip", PYTHON="python3",
+                               CUDA_HOME="/nonexistent", GTORCH_BUILDDIR=os.path.join(folder, "b"))
+        setup = [call for call in calls if call.startswith("meson setup")]
+        assert done.returncode == 0 and len(setup) == 1 and "-Dbuildtype=release" in setup[0], (done, calls)
 
 
 @tap.case
