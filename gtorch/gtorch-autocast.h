@@ -35,7 +35,7 @@ GTORCH_AVAILABLE_IN_0_1
 GTorchAutocastGuard *gtorch_autocast_guard_ref (GTorchAutocastGuard *guard);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_autocast_guard_unref (GTorchAutocastGuard *guard);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchAutocastGuard, gtorch_autocast_guard_unref)
+_GTORCH_DEFINE_GUARD_AUTOPTR (GTorchAutocastGuard, gtorch_autocast_guard_unref)
 
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_autocast_run (GTorchDeviceType device_type, GTorchDType dtype, gboolean enabled,

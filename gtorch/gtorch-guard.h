@@ -37,7 +37,7 @@ GTORCH_AVAILABLE_IN_0_1
 GTorchDeviceGuard *gtorch_device_guard_ref (GTorchDeviceGuard *guard);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_device_guard_unref (GTorchDeviceGuard *guard);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchDeviceGuard, gtorch_device_guard_unref)
+_GTORCH_DEFINE_GUARD_AUTOPTR (GTorchDeviceGuard, gtorch_device_guard_unref)
 
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_device_run (GTorchDevice *self, GTorchDeviceFunc func, gpointer user_data,
@@ -70,7 +70,7 @@ GTORCH_AVAILABLE_IN_0_1
 GTorchStreamGuard *gtorch_stream_guard_ref (GTorchStreamGuard *guard);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_stream_guard_unref (GTorchStreamGuard *guard);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchStreamGuard, gtorch_stream_guard_unref)
+_GTORCH_DEFINE_GUARD_AUTOPTR (GTorchStreamGuard, gtorch_stream_guard_unref)
 
 GTORCH_AVAILABLE_IN_0_1
 GType gtorch_memory_pool_guard_get_type (void) G_GNUC_CONST;
@@ -83,6 +83,6 @@ GTORCH_AVAILABLE_IN_0_1
 GTorchMemoryPoolGuard *gtorch_memory_pool_guard_ref (GTorchMemoryPoolGuard *guard);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_memory_pool_guard_unref (GTorchMemoryPoolGuard *guard);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchMemoryPoolGuard, gtorch_memory_pool_guard_unref)
+_GTORCH_DEFINE_GUARD_AUTOPTR (GTorchMemoryPoolGuard, gtorch_memory_pool_guard_unref)
 
 G_END_DECLS

@@ -23,6 +23,6 @@ GTORCH_AVAILABLE_IN_0_1
 GTorchScope *gtorch_scope_ref (GTorchScope *self);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_scope_unref (GTorchScope *self);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchScope, gtorch_scope_unref)
+_GTORCH_DEFINE_GUARD_AUTOPTR (GTorchScope, gtorch_scope_unref)
 
 G_END_DECLS

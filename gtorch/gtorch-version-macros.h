@@ -15,3 +15,12 @@
  * Marks a function that exists since version 0.1.
  */
 #define GTORCH_AVAILABLE_IN_0_1 GTORCH_EXTERN
+
+/* g_autoptr () of a guard, which is there for its end: clang calls a variable that nobody reads unused. */
+#ifndef __GI_SCANNER__
+#define _GTORCH_DEFINE_GUARD_AUTOPTR(TypeName, free_func) \
+  G_DEFINE_AUTOPTR_CLEANUP_FUNC (TypeName, free_func)     \
+  typedef TypeName *TypeName##_autoptr G_GNUC_UNUSED;
+#else
+#define _GTORCH_DEFINE_GUARD_AUTOPTR(TypeName, free_func)
+#endif

@@ -45,6 +45,7 @@ GTORCH_AVAILABLE_IN_0_1
 GTorchGradGuard *gtorch_grad_guard_ref (GTorchGradGuard *guard);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_grad_guard_unref (GTorchGradGuard *guard);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchGradGuard, gtorch_grad_guard_unref)
+
+_GTORCH_DEFINE_GUARD_AUTOPTR (GTorchGradGuard, gtorch_grad_guard_unref)
 
 G_END_DECLS

@@ -5,6 +5,10 @@
 
 #include "gtorch-cpu-isa.h"
 
+#ifdef GTORCH_HAVE_ISA_V3
+#include <cpuid.h>
+#endif
+
 #include "gtorch-environment-private.h"
 
 typedef const GTorchLoop (*LoopTable)[GTORCH_N_DTYPES];
@@ -17,6 +21,17 @@ extern const GTorchLoop gtorch_loop_table_v3[][GTORCH_N_DTYPES];
 extern const GTorchLoop gtorch_loop_table_v4[][GTORCH_N_DTYPES];
 #endif
 
+#ifdef GTORCH_HAVE_ISA_V3
+/* Clang's __builtin_cpu_supports () does not know it. Whether the system keeps its registers, AVX2 tells. */
+static gboolean
+has_f16c (void)
+{
+  guint a, b, c, d;
+
+  return __get_cpuid (1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
+}
+#endif
+
 static guint
 detect (const gchar *limit)
 {
@@ -24,7 +39,7 @@ detect (const gchar *limit)
 
 #ifdef GTORCH_HAVE_ISA_V3
   if (__builtin_cpu_supports ("avx2") && __builtin_cpu_supports ("fma")
-      && __builtin_cpu_supports ("bmi2") && __builtin_cpu_supports ("f16c"))
+      && __builtin_cpu_supports ("bmi2") && has_f16c ())
     level = GTORCH_ISA_LEVEL_V3;
 #endif
 #ifdef GTORCH_HAVE_ISA_V4

@@ -129,65 +129,71 @@ max_in_row_of_fours (const Pool *pool, gint64 image, gint64 oy)
         max_in_window (pool, image, oy, k);
 }
 
+/* gcc makes vectors at -O3 only; clang does at -O2, and has no such attribute. */
+#ifdef __clang__
+#define GTORCH_VECTORIZED
+#else
+#define GTORCH_VECTORIZED __attribute__ ((optimize ("O3")))
+#endif
+
 /* A row of results: one element of each window after the other. Places are counted in P. */
-#define MAX_IN_ROW(T, P, name)                                                                   \
-  static inline __attribute__ ((always_inline)) void name##_pass (const T *x, P step, P at, P n, \
-                                                                  T *best, P *place)             \
-  {                                                                                              \
-    P k;                                                                                         \
-                                                                                                 \
-    _Pragma ("GCC ivdep") for (k = 0; k < n; k++)                                                \
-    {                                                                                            \
-      const T v = x[k * step], former = best[k];                                                 \
-      const P own = at + k * step, taken = -(P) ((v > former) | (v != v));                       \
-                                                                                                 \
-      best[k] = taken ? v : former;                                                              \
-      place[k] = (own & taken) | (place[k] & ~taken);                                            \
-    }                                                                                            \
-  }                                                                                              \
-                                                                                                 \
-  static __attribute__ ((optimize ("O3"))) void name (const Pool *pool, gint64 image, gint64 oy, \
-                                                      gpointer scratch)                          \
-  {                                                                                              \
-    const T *x = (const T *) pool->x + image * pool->in[0] * pool->in[1];                        \
-    const gint64 result = (image * pool->out[0] + oy) * pool->out[1];                            \
-    const P step = pool->stride[1];                                                              \
-    T *best = (T *) pool->y + result;                                                            \
-    P *place = scratch;                                                                          \
-    gint64 first = oy * pool->stride[0] - pool->padding[0], i, j, ox;                            \
-                                                                                                 \
-    while (first < 0)                                                                            \
-      first += pool->dilation[0];                                                                \
-    for (ox = 0; ox < pool->out[1]; ox++)                                                        \
-      {                                                                                          \
-        gint64 left = ox * pool->stride[1] - pool->padding[1];                                   \
-                                                                                                 \
-        if (left < 0)                                                                            \
-          left += (pool->dilation[1] - 1 - left) / pool->dilation[1] * pool->dilation[1];        \
-        best[ox] = -INFINITY;                                                                    \
-        place[ox] = first * pool->in[1] + left;                                                  \
-      }                                                                                          \
-    for (i = 0; i < pool->kernel[0]; i++)                                                        \
-      for (j = 0; j < pool->kernel[1]; j++)                                                      \
-        {                                                                                        \
-          const gint64 row = oy * pool->stride[0] - pool->padding[0] + i * pool->dilation[0];    \
-          const gint64 left = j * pool->dilation[1] - pool->padding[1];                          \
-          const gint64 begin = left < 0 ? (-left + step - 1) / step : 0;                         \
-          const gint64 end =                                                                     \
-              left < pool->in[1] ? MIN ((pool->in[1] - 1 - left) / step + 1, pool->out[1]) : 0;  \
-          const gint64 at = row * pool->in[1] + left + begin * step;                             \
-                                                                                                 \
-          if (row < 0 || row >= pool->in[0] || begin >= end)                                     \
-            continue;                                                                            \
-          if (step == 1)                                                                         \
-            name##_pass (x + at, 1, at, end - begin, best + begin, place + begin);               \
-          else if (step == 2)                                                                    \
-            name##_pass (x + at, 2, at, end - begin, best + begin, place + begin);               \
-          else                                                                                   \
-            name##_pass (x + at, step, at, end - begin, best + begin, place + begin);            \
-        }                                                                                        \
-    for (ox = 0; ox < pool->out[1]; ox++)                                                        \
-      pool->indices[result + ox] = place[ox];                                                    \
+#define MAX_IN_ROW(T, P, name)                                                                     \
+  static inline __attribute__ ((always_inline)) void name##_pass (const T *x, P step, P at, P n,   \
+                                                                  T *best, P *place)               \
+  {                                                                                                \
+    P k;                                                                                           \
+                                                                                                   \
+    _Pragma ("GCC ivdep") for (k = 0; k < n; k++)                                                  \
+    {                                                                                              \
+      const T v = x[k * step], former = best[k];                                                   \
+      const P own = at + k * step, taken = -(P) ((v > former) | (v != v));                         \
+                                                                                                   \
+      best[k] = taken ? v : former;                                                                \
+      place[k] = (own & taken) | (place[k] & ~taken);                                              \
+    }                                                                                              \
+  }                                                                                                \
+                                                                                                   \
+  static GTORCH_VECTORIZED void name (const Pool *pool, gint64 image, gint64 oy, gpointer scratch) \
+  {                                                                                                \
+    const T *x = (const T *) pool->x + image * pool->in[0] * pool->in[1];                          \
+    const gint64 result = (image * pool->out[0] + oy) * pool->out[1];                              \
+    const P step = pool->stride[1];                                                                \
+    T *best = (T *) pool->y + result;                                                              \
+    P *place = scratch;                                                                            \
+    gint64 first = oy * pool->stride[0] - pool->padding[0], i, j, ox;                              \
+                                                                                                   \
+    while (first < 0)                                                                              \
+      first += pool->dilation[0];                                                                  \
+    for (ox = 0; ox < pool->out[1]; ox++)                                                          \
+      {                                                                                            \
+        gint64 left = ox * pool->stride[1] - pool->padding[1];                                     \
+                                                                                                   \
+        if (left < 0)                                                                              \
+          left += (pool->dilation[1] - 1 - left) / pool->dilation[1] * pool->dilation[1];          \
+        best[ox] = -INFINITY;                                                                      \
+        place[ox] = first * pool->in[1] + left;                                                    \
+      }                                                                                            \
+    for (i = 0; i < pool->kernel[0]; i++)                                                          \
+      for (j = 0; j < pool->kernel[1]; j++)                                                        \
+        {                                                                                          \
+          const gint64 row = oy * pool->stride[0] - pool->padding[0] + i * pool->dilation[0];      \
+          const gint64 left = j * pool->dilation[1] - pool->padding[1];                            \
+          const gint64 begin = left < 0 ? (-left + step - 1) / step : 0;                           \
+          const gint64 end =                                                                       \
+              left < pool->in[1] ? MIN ((pool->in[1] - 1 - left) / step + 1, pool->out[1]) : 0;    \
+          const gint64 at = row * pool->in[1] + left + begin * step;                               \
+                                                                                                   \
+          if (row < 0 || row >= pool->in[0] || begin >= end)                                       \
+            continue;                                                                              \
+          if (step == 1)                                                                           \
+            name##_pass (x + at, 1, at, end - begin, best + begin, place + begin);                 \
+          else if (step == 2)                                                                      \
+            name##_pass (x + at, 2, at, end - begin, best + begin, place + begin);                 \
+          else                                                                                     \
+            name##_pass (x + at, step, at, end - begin, best + begin, place + begin);              \
+        }                                                                                          \
+    for (ox = 0; ox < pool->out[1]; ox++)                                                          \
+      pool->indices[result + ox] = place[ox];                                                      \
   }
 
 MAX_IN_ROW (gfloat, gint32, max_in_row_f32)

@@ -277,6 +277,9 @@ compare_names (gconstpointer a, gconstpointer b)
   return strcmp (*(const gchar *const *) a, *(const gchar *const *) b);
 }
 
+static void append_fault (GString *text, const gchar *path, const gchar *format, ...)
+    G_GNUC_PRINTF (3, 4);
+
 static void
 append_fault (GString *text, const gchar *path, const gchar *format, ...)
 {

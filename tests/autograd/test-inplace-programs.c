@@ -218,8 +218,7 @@ below (Program *self, guint n)
   return (guint) g_rand_int_range (self->rand, 0, (gint32) n);
 }
 
-static void
-note (Program *self, const gchar *format, ...)
+static void G_GNUC_PRINTF (2, 3) note (Program *self, const gchar *format, ...)
 {
   va_list args;
 

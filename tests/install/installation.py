@@ -57,6 +57,7 @@ def bring_outputs(build, folder):
     """Puts what the build folder has into the other one, as if it had been built there."""
     for path in introspect(folder, "--install-plan").get("targets", {}):
         inside = pathlib.Path(path).relative_to(folder)
+        assert (pathlib.Path(build) / inside).exists(), f"{inside} is not built: meson compile -C {build}"
         _bring(pathlib.Path(build) / inside, folder / inside)
 
 
