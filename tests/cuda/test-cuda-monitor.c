@@ -212,7 +212,8 @@ a_slow_answer_blocks_no_main_loop (void)
   before = fake_nvml_get_asked (0);
   while (fake_nvml_get_asked (0) == before)
     g_main_context_iteration (NULL, TRUE);
-  for (ticks = 0; ticks < 10;)
+  ticks = 0;
+  while (ticks < 10)
     g_main_context_iteration (NULL, TRUE); /* or for ever */
   fake_nvml_hold (FALSE);
   g_source_remove (source);
