@@ -54,7 +54,7 @@ GTORCH_AVAILABLE_IN_0_1
 GTorchDefaultDeviceGuard *gtorch_default_device_guard_ref (GTorchDefaultDeviceGuard *guard);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_default_device_guard_unref (GTorchDefaultDeviceGuard *guard);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchDefaultDeviceGuard, gtorch_default_device_guard_unref)
+_GTORCH_DEFINE_GUARD_AUTOPTR (GTorchDefaultDeviceGuard, gtorch_default_device_guard_unref)
 
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_device_run_as_default (GTorchDevice *self, GTorchDeviceFunc func,
