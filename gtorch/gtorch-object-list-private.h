@@ -5,6 +5,8 @@
 
 #include <gio/gio.h>
 
+#include <gtorch/gtorch-types.h>
+
 G_BEGIN_DECLS
 
 /* A list model that the library shows to programs and changes by itself. Unlike a GListStore it cannot be
@@ -18,5 +20,6 @@ GTorchObjectList *gtorch_object_list_new (GType item_type);
 void gtorch_object_list_splice (GTorchObjectList *self, guint position, guint n_removals,
                                 gpointer *additions, guint n_additions);
 void gtorch_object_list_append (GTorchObjectList *self, gpointer item);
+void gtorch_object_list_add_references (GTorchObjectList *self, GTorchReferences *references);
 
 G_END_DECLS

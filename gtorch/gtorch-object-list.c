@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "gtorch-object-list-private.h"
+#include "gtorch-references-private.h"
 
 struct _GTorchObjectList
 {
@@ -82,10 +83,14 @@ gtorch_object_list_splice (GTorchObjectList *self, guint position, guint n_remov
   guint i;
 
   g_assert (position + n_removals <= self->items->len);
+  for (i = 0; i < n_additions; i++)
+    g_object_ref (additions[i]);
+  gtorch_references_lock ();
   for (i = 0; i < n_removals; i++)
     g_ptr_array_add (removed, g_ptr_array_steal_index (self->items, position));
   for (i = 0; i < n_additions; i++)
-    g_ptr_array_insert (self->items, position + i, g_object_ref (additions[i]));
+    g_ptr_array_insert (self->items, position + i, additions[i]);
+  gtorch_references_unlock ();
   if (n_removals > 0 || n_additions > 0)
     g_list_model_items_changed (G_LIST_MODEL (self), position, n_removals, n_additions);
 }
@@ -94,4 +99,13 @@ void
 gtorch_object_list_append (GTorchObjectList *self, gpointer item)
 {
   gtorch_object_list_splice (self, self->items->len, 0, &item, 1);
+}
+
+void
+gtorch_object_list_add_references (GTorchObjectList *self, GTorchReferences *references)
+{
+  guint i;
+
+  for (i = 0; i < self->items->len; i++)
+    gtorch_references_add_object (references, self->items->pdata[i]);
 }

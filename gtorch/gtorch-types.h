@@ -30,6 +30,7 @@ typedef struct _GTorchFunction GTorchFunction;
 typedef struct _GTorchFunctionContext GTorchFunctionContext;
 typedef struct _GTorchGenerator GTorchGenerator;
 typedef struct _GTorchHostAllocator GTorchHostAllocator;
+typedef struct _GTorchReferences GTorchReferences;
 typedef struct _GTorchScope GTorchScope;
 typedef struct _GTorchTensor GTorchTensor;
 typedef struct _GTorchTimer GTorchTimer;

@@ -31,6 +31,7 @@
 #include <gtorch/gtorch-memory-pool.h>
 #include <gtorch/gtorch-memory-source.h>
 #include <gtorch/gtorch-options.h>
+#include <gtorch/gtorch-references.h>
 #include <gtorch/gtorch-scope.h>
 #include <gtorch/gtorch-shape.h>
 #include <gtorch/gtorch-stream.h>

@@ -189,8 +189,10 @@ gtorch_autograd_is_outdated (const GTorchAutograd *view)
 }
 
 /* --- hooks --- */
-typedef GTorchImpl *(*GTorchHookFunc) (GTorchImpl *grad, gpointer user_data);
-typedef void (*GTorchAccumulatedFunc) (GTorchImpl *leaf, gpointer user_data);
+/* Gives another gradient in `changed`, or leaves that NULL. */
+typedef gboolean (*GTorchHookFunc) (GTorchImpl *grad, gpointer user_data, GTorchImpl **changed,
+                                    GError **error);
+typedef gboolean (*GTorchAccumulatedFunc) (GTorchImpl *leaf, gpointer user_data, GError **error);
 
 /* One of the two functions is given. destroy may be NULL. */
 guint64 gtorch_hooks_add (GPtrArray **hooks, guint index, GTorchHookFunc func,
@@ -198,7 +200,7 @@ guint64 gtorch_hooks_add (GPtrArray **hooks, guint index, GTorchHookFunc func,
                           GDestroyNotify destroy);
 gboolean gtorch_hooks_remove (guint64 id);
 gboolean gtorch_hooks_run (GPtrArray **hooks, guint index, GTorchImpl **grad, GError **error);
-void gtorch_hooks_run_accumulated (GPtrArray **hooks, GTorchImpl *leaf);
+gboolean gtorch_hooks_run_accumulated (GPtrArray **hooks, GTorchImpl *leaf, GError **error);
 void gtorch_hooks_free (GPtrArray *hooks);
 
 /* --- gradients --- */

@@ -408,9 +408,8 @@ finish_leaf (Run *run, Task *task, GError **error)
     success = deliver (run, task, 0, TRUE, error);
   else if (success)
     {
-      success = gtorch_grad_accumulate (leaf, *buffer, TRUE, error);
-      if (success)
-        gtorch_hooks_run_accumulated (&leaf->autograd->hooks, leaf);
+      success = gtorch_grad_accumulate (leaf, *buffer, TRUE, error)
+                && gtorch_hooks_run_accumulated (&leaf->autograd->hooks, leaf, error);
     }
   g_clear_pointer (buffer, gtorch_impl_unref);
   if (entered)

@@ -12,6 +12,7 @@
 #include "gtorch-function-private.h"
 #include "gtorch-grad-mode.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-references-private.h"
 #include "gtorch-stream-private.h"
 #include "gtorch-tensor-private.h"
 
@@ -326,10 +327,22 @@ function_node_finalize (GTorchNode *node)
     g_free ((gpointer) node->output_metas[i].shape);
   g_object_unref (self->context);
   g_object_unref (self->function);
+  gtorch_autograd_count_data (-1);
 }
 
 static const GTorchNodeClass function_node_class = { function_node_apply, function_node_release,
                                                      function_node_finalize };
+
+void
+gtorch_function_node_add_references (GTorchNode *node, GTorchReferences *references)
+{
+  FunctionNode *self = (FunctionNode *) node;
+
+  if (node->klass != &function_node_class)
+    return;
+  gtorch_references_add_object (references, self->function);
+  gtorch_references_add_object (references, self->context);
+}
 
 /* --- forward --- */
 
@@ -351,6 +364,7 @@ function_node_new (GTorchFunction *function, GTorchFunctionContext *context,
   g_set_object (&self->node.stream, gtorch_current_stream (device));
   self->function = g_object_ref (function);
   self->context = g_object_ref (context);
+  gtorch_autograd_count_data (1);
   for (i = 0; i < n_inputs; i++)
     {
       gtorch_meta_init (&self->input_metas[i], inputs[i], g_new (gint64, inputs[i]->n_dims + 1));

@@ -10,6 +10,7 @@
 
 #include "gtorch-autograd-private.h"
 #include "gtorch-fork-private.h"
+#include "gtorch-references-private.h"
 
 typedef struct
 {
@@ -27,6 +28,19 @@ static GMutex lock; /* for all lists, and */
 GTORCH_FORK_LOCK (lock);
 static GHashTable *hooks; /* id -> Hook */
 static guint64 last_id;
+static gint n_alive; /* hooks, and nodes of functions; atomically */
+
+void
+gtorch_autograd_count_data (gint n)
+{
+  g_atomic_int_add (&n_alive, n);
+}
+
+gboolean
+gtorch_autograd_has_data (void)
+{
+  return g_atomic_int_get (&n_alive) > 0;
+}
 
 static void
 hook_unref (Hook *hook)
@@ -36,6 +50,7 @@ hook_unref (Hook *hook)
   if (hook->destroy != NULL)
     hook->destroy (hook->user_data);
   g_free (hook);
+  gtorch_autograd_count_data (-1);
 }
 
 guint64
@@ -45,6 +60,7 @@ gtorch_hooks_add (GPtrArray **list, guint index, GTorchHookFunc func,
   Hook *hook = g_new0 (Hook, 1);
   guint64 id;
 
+  gtorch_autograd_count_data (1);
   hook->ref_count = 1;
   hook->index = index;
   hook->func = func;
@@ -128,11 +144,12 @@ gtorch_hooks_run (GPtrArray **list, guint index, GTorchImpl **grad, GError **err
   for (i = 0; running != NULL && *grad != NULL && i < running->len; i++)
     {
       Hook *hook = running->pdata[i];
-      GTorchImpl *changed;
+      GTorchImpl *changed = NULL;
 
       if (hook->func == NULL || hook->index != index)
         continue;
-      changed = hook->func (*grad, hook->user_data);
+      if (!hook->func (*grad, hook->user_data, &changed, error))
+        return FALSE;
       if (changed == NULL)
         continue;
       if (!gtorch_impl_same_shape (changed, *grad) || changed->dtype != (*grad)->dtype
@@ -152,8 +169,8 @@ gtorch_hooks_run (GPtrArray **list, guint index, GTorchImpl **grad, GError **err
   return TRUE;
 }
 
-void
-gtorch_hooks_run_accumulated (GPtrArray **list, GTorchImpl *leaf)
+gboolean
+gtorch_hooks_run_accumulated (GPtrArray **list, GTorchImpl *leaf, GError **error)
 {
   g_autoptr (GPtrArray) running = copy (list);
   guint i;
@@ -162,7 +179,24 @@ gtorch_hooks_run_accumulated (GPtrArray **list, GTorchImpl *leaf)
     {
       Hook *hook = running->pdata[i];
 
-      if (hook->accumulated != NULL)
-        hook->accumulated (leaf, hook->user_data);
+      if (hook->accumulated != NULL && !hook->accumulated (leaf, hook->user_data, error))
+        return FALSE;
     }
+  return TRUE;
+}
+
+void
+gtorch_hooks_add_references (GPtrArray *list, GTorchReferences *references)
+{
+  guint i;
+
+  g_mutex_lock (&lock);
+  for (i = 0; i < list->len; i++)
+    {
+      Hook *hook = list->pdata[i];
+
+      if (g_atomic_int_get (&hook->ref_count) == 1) /* it is not running */
+        gtorch_tensor_hook_add_references (hook->user_data, references);
+    }
+  g_mutex_unlock (&lock);
 }

@@ -10,6 +10,7 @@
 
 #include "gtorch-autograd-private.h"
 #include "gtorch-fork-private.h"
+#include "gtorch-references-private.h"
 #include "gtorch-stream-private.h"
 
 static __thread guint64 last_sequence;
@@ -220,7 +221,14 @@ gtorch_node_set_output (GTorchNode *node, guint index, GTorchImpl *output)
   GTorchAutograd *autograd = gtorch_autograd_ensure (output);
   GTorchNode *former = autograd->grad_fn;
 
-  autograd->grad_fn = gtorch_node_ref (node);
+  if (G_LIKELY (former == NULL))
+    __atomic_store_n (&autograd->grad_fn, gtorch_node_ref (node), __ATOMIC_RELEASE);
+  else
+    {
+      gtorch_references_lock ();
+      autograd->grad_fn = gtorch_node_ref (node);
+      gtorch_references_unlock ();
+    }
   if (G_UNLIKELY (autograd->retains_grad))
     {
       if (former != NULL)
@@ -259,19 +267,22 @@ static GPrivate pool_cleanup = G_PRIVATE_INIT (pool_drain);
 GTorchAutograd *
 gtorch_autograd_ensure (GTorchImpl *impl)
 {
+  GTorchAutograd *autograd;
+
   if (impl->autograd != NULL)
     return impl->autograd;
   if (G_LIKELY (pool != NULL))
     {
-      impl->autograd = pool;
+      autograd = pool;
       pool = (GTorchAutograd *) pool->grad_fn;
       pool_length--;
-      memset (impl->autograd, 0, sizeof (GTorchAutograd));
+      memset (autograd, 0, sizeof (GTorchAutograd));
     }
   else
-    impl->autograd = g_new0 (GTorchAutograd, 1);
-  g_mutex_init (&impl->autograd->lock);
-  return impl->autograd;
+    autograd = g_new0 (GTorchAutograd, 1);
+  g_mutex_init (&autograd->lock);
+  __atomic_store_n (&impl->autograd, autograd, __ATOMIC_RELEASE); /* for gtorch-references.c */
+  return autograd;
 }
 
 void
@@ -428,4 +439,35 @@ gtorch_edge_attach (const GTorchEdge *edge, GTorchImpl *unpacked)
       gtorch_node_set_output (edge->node, edge->index, unpacked);
     }
   return unpacked;
+}
+
+/* --- references --- */
+
+/* The grad is left out: it leads nowhere but with create_graph. */
+void
+gtorch_autograd_add_references (GTorchAutograd *autograd, GTorchReferences *references)
+{
+  GPtrArray *hooks = g_atomic_pointer_get (&autograd->hooks);
+
+  gtorch_references_add_node (references, __atomic_load_n (&autograd->grad_fn, __ATOMIC_ACQUIRE));
+  gtorch_references_add_impl (references, autograd->base);
+  if (hooks != NULL)
+    gtorch_hooks_add_references (hooks, references);
+}
+
+void
+gtorch_node_add_references (GTorchNode *node, GTorchReferences *references)
+{
+  GTorchNodeExtra *extra = g_atomic_pointer_get (&node->extra);
+  GPtrArray *hooks = extra != NULL ? g_atomic_pointer_get (&extra->hooks) : NULL;
+  guint i;
+
+  for (i = 0; i < node->n_edges; i++)
+    {
+      gtorch_references_add_node (references, node->edges[i].node);
+      gtorch_references_add_impl (references, node->edges[i].leaf);
+    }
+  if (hooks != NULL)
+    gtorch_hooks_add_references (hooks, references);
+  gtorch_function_node_add_references (node, references);
 }

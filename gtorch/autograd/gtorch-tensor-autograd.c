@@ -10,8 +10,10 @@
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-autograd-private.h"
+#include "gtorch-callback-private.h"
 #include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-references-private.h"
 #include "gtorch-tensor-private.h"
 
 /**
@@ -368,7 +370,9 @@ gtorch_tensor_detach_inplace (GTorchTensor *self, GError **error)
     gtorch_node_set_retained (autograd->grad_fn, autograd->index, NULL);
   autograd->retains_grad = FALSE;
   autograd->requires_grad = FALSE;
+  gtorch_references_lock ();
   node = g_steal_pointer (&autograd->grad_fn);
+  gtorch_references_unlock ();
   if (node != NULL)
     gtorch_node_unref (node);
   return self;
@@ -389,6 +393,8 @@ typedef struct
   TensorHook *hook;
   GTorchImpl *impl;
   GTorchImpl *changed;
+  gboolean success;
+  GError *error;
 } HookCall;
 
 static void
@@ -400,29 +406,33 @@ call_tensor_hook (gpointer data)
 
   if (call->hook->accumulated != NULL)
     {
-      call->hook->accumulated (tensor, call->hook->user_data);
+      call->success = call->hook->accumulated (tensor, call->hook->user_data, &call->error);
       return;
     }
-  changed = call->hook->hook (tensor, call->hook->user_data);
-  if (changed != NULL && changed != tensor)
+  changed = call->hook->hook (tensor, call->hook->user_data, &call->error);
+  call->success = call->error == NULL;
+  if (call->success && changed != NULL && changed != tensor)
     call->changed = gtorch_impl_ref (gtorch_tensor_unwrap (changed));
 }
 
-static GTorchImpl *
-run_tensor_hook (GTorchImpl *grad, gpointer user_data)
+static gboolean
+run_tensor_hook (GTorchImpl *grad, gpointer user_data, GTorchImpl **changed, GError **error)
 {
-  HookCall call = { user_data, grad, NULL };
+  HookCall call = { user_data, grad, NULL, FALSE, NULL };
 
   gtorch_engine_call_user (call_tensor_hook, &call);
-  return call.changed;
+  *changed = call.changed;
+  return gtorch_callback_ended ("register_hook", call.success, call.error, error);
 }
 
-static void
-run_accumulated_hook (GTorchImpl *leaf, gpointer user_data)
+static gboolean
+run_accumulated_hook (GTorchImpl *leaf, gpointer user_data, GError **error)
 {
-  HookCall call = { user_data, leaf, NULL };
+  HookCall call = { user_data, leaf, NULL, FALSE, NULL };
 
   gtorch_engine_call_user (call_tensor_hook, &call);
+  return gtorch_callback_ended ("register_post_accumulate_grad_hook", call.success, call.error,
+                                error);
 }
 
 static void
@@ -433,6 +443,14 @@ tensor_hook_free (gpointer data)
   if (self->destroy != NULL)
     self->destroy (self->user_data);
   g_free (self);
+}
+
+void
+gtorch_tensor_hook_add_references (gpointer data, GTorchReferences *references)
+{
+  TensorHook *self = data;
+
+  gtorch_references_add_data (references, self->user_data, self->destroy);
 }
 
 static TensorHook *
@@ -461,8 +479,9 @@ tensor_hook_new (GTorchTensorHook hook, GTorchAccumulatedHook accumulated, gpoin
  *
  * Hooks run in the order in which they were added, in the thread that runs the pass; those of
  * [method@Tensor.backward_async] run in the main context of its caller. A hook must not write to the
- * gradient; it may return another one, which takes its place. The hook belongs to what @self is now: once
- * @self was changed in place, it sees the gradient of what @self was before.
+ * gradient; it may return another one, which takes its place. If it sets its error, the pass ends with that.
+ * The hook belongs to what @self is now: once @self was changed in place, it sees the gradient of what @self
+ * was before.
  *
  * Returns: an id for [method@Tensor.remove_hook], or 0 with %GTORCH_ERROR_AUTOGRAD if no gradient flows to
  *   @self
@@ -507,7 +526,7 @@ gtorch_tensor_register_hook (GTorchTensor *self, GTorchTensorHook hook, gpointer
  * @error: return location for an error
  *
  * Adds a hook that runs when the grad of a leaf is complete in this pass, for example to step an optimizer
- * and drop the grad while the pass still goes on.
+ * and drop the grad while the pass still goes on. If it fails, so does the pass; the grad is complete then.
  *
  * Returns: an id for [method@Tensor.remove_hook], or 0 with %GTORCH_ERROR_AUTOGRAD if @self is not a leaf
  *   that requires grad

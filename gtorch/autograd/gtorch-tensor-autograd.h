@@ -13,26 +13,31 @@ G_BEGIN_DECLS
  * GTorchTensorHook:
  * @grad: the gradient that arrived
  * @user_data: the data given with the hook
+ * @error: return location for an error, with which the backward pass fails
  *
  * Sees, and may replace, the gradient of a tensor during the backward pass.
  *
  * Returns: (transfer full) (nullable): a gradient of the same shape to go on with, or %NULL to
- *   keep @grad
+ *   keep @grad, or with @error set
  *
  * Since: 0.1
  */
-typedef GTorchTensor *(*GTorchTensorHook) (GTorchTensor *grad, gpointer user_data);
+typedef GTorchTensor *(*GTorchTensorHook) (GTorchTensor *grad, gpointer user_data, GError **error);
 
 /**
  * GTorchAccumulatedHook:
  * @tensor: the leaf
  * @user_data: the data given with the hook
+ * @error: return location for an error, with which the backward pass fails
  *
  * Is told that the grad of a leaf is complete.
  *
+ * Returns: %TRUE, or %FALSE with @error set
+ *
  * Since: 0.1
  */
-typedef void (*GTorchAccumulatedHook) (GTorchTensor *tensor, gpointer user_data);
+typedef gboolean (*GTorchAccumulatedHook) (GTorchTensor *tensor, gpointer user_data,
+                                           GError **error);
 
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_tensor_get_requires_grad (GTorchTensor *self);

@@ -62,8 +62,12 @@ static GTorchTensor *
 gtorch_loss_forward_many (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs,
                           GError **error)
 {
+  GTorchLossClass *klass = GTORCH_LOSS_GET_CLASS (module);
+
   if (n_inputs == 2)
-    return gtorch_loss_forward (GTORCH_LOSS (module), inputs[0], inputs[1], error);
+    return klass->compute != NULL
+               ? klass->compute (GTORCH_LOSS (module), inputs[0], inputs[1], error)
+               : NULL;
   return GTORCH_MODULE_CLASS (gtorch_loss_parent_class)
       ->forward_many (module, inputs, n_inputs, error);
 }
@@ -112,20 +116,13 @@ gtorch_loss_init (GTorchLoss *self)
 GTorchTensor *
 gtorch_loss_forward (GTorchLoss *self, GTorchTensor *input, GTorchTensor *target, GError **error)
 {
-  GTorchLossClass *klass;
-  GTorchTensor *loss = NULL;
-  GError *local = NULL;
+  GTorchTensor *inputs[] = { input, target };
 
   g_return_val_if_fail (GTORCH_IS_LOSS (self), NULL);
   g_return_val_if_fail (GTORCH_IS_TENSOR (input), NULL);
   g_return_val_if_fail (GTORCH_IS_TENSOR (target), NULL);
 
-  if (!gtorch_module_is_usable (GTORCH_MODULE (self), error))
-    return NULL;
-  klass = GTORCH_LOSS_GET_CLASS (self);
-  if (klass->compute != NULL)
-    loss = klass->compute (self, input, target, &local);
-  return gtorch_module_check_output (GTORCH_MODULE (self), loss, local, error);
+  return gtorch_module_call (GTORCH_MODULE (self), inputs, 2, error);
 }
 
 /**

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What a module consists of: parameters, buffers and other modules, by name; and its hooks. */
+/* What a module consists of: parameters, buffers and other modules, by name. */
 
 #include "config.h"
 
@@ -12,6 +12,7 @@
 
 #include "autograd/gtorch-tensor-autograd.h"
 #include "gtorch-hold-private.h"
+#include "gtorch-references-private.h"
 #include "gtorch-scope-private.h"
 #include "gtorch-graphed-module.h"
 #include "gtorch-module-private.h"
@@ -118,18 +119,24 @@ check_name (GTorchModule *self, const gchar *name, gpointer own, GError **error)
 static void
 set_member (GArray *array, const gchar *name, GTorchTensor *tensor, gboolean persistent)
 {
+  g_autoptr (GTorchTensor) former = NULL;
   GTorchMember *member = find_member (array, name);
   GTorchMember made = { NULL, NULL, FALSE };
 
+  if (tensor != NULL && gtorch_scope_current != NULL)
+    gtorch_scope_exempt (tensor);
+  if (tensor != NULL)
+    g_object_ref (tensor);
+  gtorch_references_lock ();
   if (member == NULL)
     {
       made.name = g_strdup (name);
       g_array_append_val (array, made);
       member = &g_array_index (array, GTorchMember, array->len - 1);
     }
-  if (tensor != NULL && gtorch_scope_current != NULL)
-    gtorch_scope_exempt (tensor);
-  g_set_object (&member->tensor, tensor);
+  former = member->tensor;
+  member->tensor = tensor;
+  gtorch_references_unlock ();
   g_atomic_int_inc (&gtorch_module_changes);
   member->persistent = persistent;
   member->is_count = FALSE;
@@ -309,6 +316,7 @@ belongs_to_class (GTorchModule *self, const gchar *name)
 static gboolean
 remove_tensor (GTorchModule *self, GArray *members, const gchar *name, GError **error)
 {
+  g_autoptr (GTorchTensor) former = NULL;
   GTorchMember *member = find_member (members, name);
 
   if (belongs_to_class (self, name))
@@ -319,7 +327,10 @@ remove_tensor (GTorchModule *self, GArray *members, const gchar *name, GError **
                    gtorch_module_type_name (self), name);
       return FALSE;
     }
+  gtorch_references_lock ();
+  former = g_steal_pointer (&member->tensor);
   g_array_remove_index (members, (guint) (member - (GTorchMember *) (gpointer) members->data));
+  gtorch_references_unlock ();
   g_atomic_int_inc (&gtorch_module_changes);
   return TRUE;
 }
@@ -820,158 +831,34 @@ gtorch_module_get_module (GTorchModule *self, const gchar *path, GError **error)
   return walk_path (self, path, strlen (path), error);
 }
 
-/* --- hooks --- */
+/* --- references --- */
 
 static void
-hook_unref (gpointer data)
+add_members (GArray *members, GTorchReferences *references)
 {
-  GTorchModuleHook *hook = data;
-
-  if (!g_atomic_int_dec_and_test (&hook->ref_count))
-    return;
-  if (hook->destroy != NULL)
-    hook->destroy (hook->user_data);
-  g_free (hook);
-}
-
-static guint64
-add_hook (GTorchModule *self, gboolean before, GCallback func, gpointer user_data,
-          GDestroyNotify destroy)
-{
-  static guint64 last_id;
-  GTorchModulePrivate *priv = gtorch_module_get_private (self);
-  GTorchModuleHook *hook = g_new0 (GTorchModuleHook, 1);
-
-  hook->id = __atomic_add_fetch (&last_id, 1, __ATOMIC_RELAXED);
-  hook->before = before;
-  hook->func = func;
-  hook->user_data = user_data;
-  hook->destroy = destroy;
-  hook->ref_count = 1;
-  if (priv->hooks == NULL)
-    priv->hooks = g_ptr_array_new_with_free_func (hook_unref);
-  g_ptr_array_add (priv->hooks, hook);
-  g_atomic_int_inc (&gtorch_module_changes);
-  return hook->id;
-}
-
-static GTorchTensor *
-run_hooks (GTorchModule *self, gboolean before, GTorchTensor *input, GTorchTensor *value)
-{
-  GTorchModulePrivate *priv = gtorch_module_get_private (self);
-  g_autoptr (GPtrArray) hooks = NULL;
   guint i;
 
-  if (G_LIKELY (priv->hooks == NULL || priv->hooks->len == 0))
-    return value;
-  hooks = g_ptr_array_new_with_free_func (hook_unref); /* a hook may remove itself */
-  for (i = 0; i < priv->hooks->len; i++)
+  for (i = 0; i < members->len; i++)
+    gtorch_references_add_object (references, g_array_index (members, GTorchMember, i).tensor);
+}
+
+void
+gtorch_module_add_references (gpointer module, GTorchReferences *references)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (module);
+  guint i;
+
+  add_members (priv->parameters, references);
+  add_members (priv->buffers, references);
+  gtorch_references_add_object (references, priv->children);
+  for (i = 0; priv->hooks != NULL && i < priv->hooks->len; i++)
     {
       GTorchModuleHook *hook = priv->hooks->pdata[i];
 
-      g_atomic_int_inc (&hook->ref_count);
-      g_ptr_array_add (hooks, hook);
+      if (g_atomic_int_get (&hook->ref_count) == 1) /* it is not running */
+        gtorch_references_add_data (references, hook->user_data, hook->destroy);
     }
-  for (i = 0; i < hooks->len; i++)
-    {
-      GTorchModuleHook *hook = hooks->pdata[i];
-      GTorchTensor *other;
-
-      if (hook->before != before)
-        continue;
-      if (before)
-        other = ((GTorchForwardPreHook) hook->func) (self, value, hook->user_data);
-      else
-        other = ((GTorchForwardHook) hook->func) (self, input, value, hook->user_data);
-      if (other != NULL)
-        {
-          g_object_unref (value);
-          value = other;
-        }
-    }
-  return value;
-}
-
-GTorchTensor *
-gtorch_module_run_pre_hooks (GTorchModule *self, GTorchTensor *input)
-{
-  return run_hooks (self, TRUE, NULL, input);
-}
-
-GTorchTensor *
-gtorch_module_run_hooks (GTorchModule *self, GTorchTensor *input, GTorchTensor *output)
-{
-  return run_hooks (self, FALSE, input, output);
-}
-
-/**
- * gtorch_module_register_forward_pre_hook:
- * @self: a module
- * @hook: (scope notified) (closure user_data) (destroy destroy): called before each forward
- * @user_data: data for @hook
- * @destroy: (nullable): frees @user_data
- *
- * Calls a function before each [method@Module.forward].
- *
- * Returns: an id for [method@Module.remove_hook]
- *
- * Since: 0.1
- */
-guint64
-gtorch_module_register_forward_pre_hook (GTorchModule *self, GTorchForwardPreHook hook,
-                                         gpointer user_data, GDestroyNotify destroy)
-{
-  g_return_val_if_fail (GTORCH_IS_MODULE (self), 0);
-  g_return_val_if_fail (hook != NULL, 0);
-  return add_hook (self, TRUE, G_CALLBACK (hook), user_data, destroy);
-}
-
-/**
- * gtorch_module_register_forward_hook:
- * @self: a module
- * @hook: (scope notified) (closure user_data) (destroy destroy): called after each forward
- * @user_data: data for @hook
- * @destroy: (nullable): frees @user_data
- *
- * Calls a function after each [method@Module.forward] that succeeded.
- *
- * Returns: an id for [method@Module.remove_hook]
- *
- * Since: 0.1
- */
-guint64
-gtorch_module_register_forward_hook (GTorchModule *self, GTorchForwardHook hook, gpointer user_data,
-                                     GDestroyNotify destroy)
-{
-  g_return_val_if_fail (GTORCH_IS_MODULE (self), 0);
-  g_return_val_if_fail (hook != NULL, 0);
-  return add_hook (self, FALSE, G_CALLBACK (hook), user_data, destroy);
-}
-
-/**
- * gtorch_module_remove_hook:
- * @self: a module
- * @id: what registering it gave
- *
- * Removes a hook.
- *
- * Returns: %FALSE if there is none with this id
- *
- * Since: 0.1
- */
-gboolean
-gtorch_module_remove_hook (GTorchModule *self, guint64 id)
-{
-  GTorchModulePrivate *priv;
-  guint i;
-
-  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
-  priv = gtorch_module_get_private (self);
-  for (i = 0; priv->hooks != NULL && i < priv->hooks->len; i++)
-    if (((GTorchModuleHook *) priv->hooks->pdata[i])->id == id)
-      {
-        g_ptr_array_remove_index (priv->hooks, i);
-        return TRUE;
-      }
-  return FALSE;
+  if (GTORCH_IS_GRAPHED_MODULE (module))
+    gtorch_references_add_object (references, gtorch_graphed_module_get_wrapped (
+                                                  GTORCH_GRAPHED_MODULE (module)));
 }

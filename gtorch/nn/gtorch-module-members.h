@@ -78,43 +78,4 @@ GListModel *gtorch_module_get_modules (GTorchModule *self) G_GNUC_WARN_UNUSED_RE
 GTORCH_AVAILABLE_IN_0_1
 gchar **gtorch_module_get_module_names (GTorchModule *self) G_GNUC_WARN_UNUSED_RESULT;
 
-/**
- * GTorchForwardPreHook:
- * @module: the module
- * @input: what goes in
- * @user_data: what was given with the hook
- *
- * Sees, and may replace, the input of a module.
- *
- * Returns: (transfer full) (nullable): an input to go on with, or %NULL to keep @input
- *
- * Since: 0.1
- */
-typedef GTorchTensor *(*GTorchForwardPreHook) (GTorchModule *module, GTorchTensor *input,
-                                               gpointer user_data);
-/**
- * GTorchForwardHook:
- * @module: the module
- * @input: what went in
- * @output: what came out
- * @user_data: what was given with the hook
- *
- * Sees, and may replace, the output of a module.
- *
- * Returns: (transfer full) (nullable): an output to go on with, or %NULL to keep @output
- *
- * Since: 0.1
- */
-typedef GTorchTensor *(*GTorchForwardHook) (GTorchModule *module, GTorchTensor *input,
-                                            GTorchTensor *output, gpointer user_data);
-
-GTORCH_AVAILABLE_IN_0_1
-guint64 gtorch_module_register_forward_pre_hook (GTorchModule *self, GTorchForwardPreHook hook,
-                                                 gpointer user_data, GDestroyNotify destroy);
-GTORCH_AVAILABLE_IN_0_1
-guint64 gtorch_module_register_forward_hook (GTorchModule *self, GTorchForwardHook hook,
-                                             gpointer user_data, GDestroyNotify destroy);
-GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_module_remove_hook (GTorchModule *self, guint64 id);
-
 G_END_DECLS

@@ -109,10 +109,17 @@ typedef void (*GTorchModuleVisit) (GTorchModule *module, const gchar *path, gpoi
 void gtorch_module_visit (GTorchModule *self, gboolean recurse, GTorchModuleVisit func,
                           gpointer user_data);
 
-/* Run the hooks around forward. Take the reference on the tensor. */
-GTorchTensor *gtorch_module_run_pre_hooks (GTorchModule *self, GTorchTensor *input);
-GTorchTensor *gtorch_module_run_hooks (GTorchModule *self, GTorchTensor *input,
-                                       GTorchTensor *output);
+/* The class's forward for so many inputs, with the hooks around it. */
+GTorchTensor *gtorch_module_call (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs,
+                                  GError **error);
+/* The hooks as they are now, as one may add or remove some; NULL if there are none. */
+GPtrArray *gtorch_module_dup_hooks (GTorchModule *self);
+/* The inputs, or what hooks have put in their place. */
+GPtrArray *gtorch_module_run_pre_hooks (GTorchModule *self, GPtrArray *hooks, GTorchTensor **inputs,
+                                        gsize n_inputs, GError **error);
+/* Takes the reference on the output. */
+GTorchTensor *gtorch_module_run_hooks (GTorchModule *self, GPtrArray *hooks, GPtrArray *inputs,
+                                       GTorchTensor *output, GError **error);
 
 /* Gives impl the elements of data, which has the same shape; PyTorch's `impl.data = data`. */
 void gtorch_impl_set_data (GTorchImpl *impl, GTorchImpl *data);

@@ -10,11 +10,13 @@
 #include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-grad-mode.h"
 #include "autograd/gtorch-tensor-autograd.h"
+#include "gtorch-callback-private.h"
 #include "gtorch-device-private.h"
 #include "gtorch-guard.h"
 #include "gtorch-hold-private.h"
 #include "gtorch-module-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-references-private.h"
 #include "gtorch-state-private.h"
 #include "gtorch-stream.h"
 
@@ -126,7 +128,13 @@ clear_member (gpointer data)
 static void
 gtorch_module_dispose (GObject *object)
 {
-  g_clear_pointer (&gtorch_module_get_private (GTORCH_MODULE (object))->hooks, g_ptr_array_unref);
+  GTorchModulePrivate *priv = gtorch_module_get_private (GTORCH_MODULE (object));
+  GPtrArray *hooks;
+
+  gtorch_references_lock ();
+  hooks = g_steal_pointer (&priv->hooks);
+  gtorch_references_unlock ();
+  g_clear_pointer (&hooks, g_ptr_array_unref);
   G_OBJECT_CLASS (gtorch_module_parent_class)->dispose (object);
 }
 
@@ -231,6 +239,39 @@ gtorch_module_check_output (GTorchModule *self, GTorchTensor *output, GError *lo
   return NULL;
 }
 
+static GTorchTensor *
+call_class (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs, GError **error)
+{
+  GTorchModuleClass *klass = GTORCH_MODULE_GET_CLASS (self);
+  GError *local = NULL;
+  GTorchTensor *output;
+
+  if (n_inputs == 1)
+    output = klass->forward (self, inputs[0], &local);
+  else
+    output = klass->forward_many (self, inputs, n_inputs, &local);
+  return gtorch_module_check_output (self, output, local, error);
+}
+
+GTorchTensor *
+gtorch_module_call (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs, GError **error)
+{
+  g_autoptr (GPtrArray) hooks = NULL;
+  g_autoptr (GPtrArray) seen = NULL;
+  GTorchTensor *output;
+
+  if (!gtorch_module_is_usable (self, error))
+    return NULL;
+  hooks = gtorch_module_dup_hooks (self);
+  if (G_LIKELY (hooks == NULL))
+    return call_class (self, inputs, n_inputs, error);
+  seen = gtorch_module_run_pre_hooks (self, hooks, inputs, n_inputs, error);
+  if (seen == NULL)
+    return NULL;
+  output = call_class (self, (GTorchTensor **) seen->pdata, seen->len, error);
+  return output != NULL ? gtorch_module_run_hooks (self, hooks, seen, output, error) : NULL;
+}
+
 /**
  * gtorch_module_forward: (virtual forward)
  * @self: a module
@@ -246,19 +287,9 @@ gtorch_module_check_output (GTorchModule *self, GTorchTensor *output, GError *lo
 GTorchTensor *
 gtorch_module_forward (GTorchModule *self, GTorchTensor *input, GError **error)
 {
-  g_autoptr (GTorchTensor) seen = NULL;
-  GTorchTensor *output;
-  GError *local = NULL;
-
   g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
   g_return_val_if_fail (GTORCH_IS_TENSOR (input), NULL);
-
-  if (!gtorch_module_is_usable (self, error))
-    return NULL;
-  seen = gtorch_module_run_pre_hooks (self, g_object_ref (input));
-  output = GTORCH_MODULE_GET_CLASS (self)->forward (self, seen, &local);
-  output = gtorch_module_check_output (self, output, local, error);
-  return output != NULL ? gtorch_module_run_hooks (self, seen, output) : NULL;
+  return gtorch_module_call (self, &input, 1, error);
 }
 
 /**
@@ -269,7 +300,7 @@ gtorch_module_forward (GTorchModule *self, GTorchTensor *input, GError **error)
  * @error: return location for an error
  *
  * Computes the output for several inputs. With one this is [method@Module.forward]; modules
- * that take more override this one. Hooks run for modules with one input only.
+ * that take more override this one.
  *
  * Returns: (transfer full): the output, or %NULL with the error of the module;
  *   %GTORCH_ERROR_NOT_SUPPORTED if it takes another number of inputs
@@ -280,8 +311,6 @@ GTorchTensor *
 gtorch_module_forward_many (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs,
                             GError **error)
 {
-  GTorchTensor *output;
-  GError *local = NULL;
   gsize i;
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
@@ -295,10 +324,7 @@ gtorch_module_forward_many (GTorchModule *self, GTorchTensor **inputs, gsize n_i
         return NULL;
       }
 
-  if (!gtorch_module_is_usable (self, error))
-    return NULL;
-  output = GTORCH_MODULE_GET_CLASS (self)->forward_many (self, inputs, n_inputs, &local);
-  return gtorch_module_check_output (self, output, local, error);
+  return gtorch_module_call (self, inputs, n_inputs, error);
 }
 
 static void
@@ -628,27 +654,35 @@ gtorch_module_set_requires_grad (GTorchModule *self, gboolean requires_grad, GEr
  * @self: a module
  * @func: (scope call) (closure user_data): what to do
  * @user_data: data for @func
+ * @error: return location for an error
  *
- * Calls a function for all modules inside, each after those inside it, and last for the module itself.
+ * Calls a function for all modules inside, each after those inside it, and last for the module itself. Ends
+ * with the first that fails.
+ *
+ * Returns: %TRUE, or %FALSE with the error of @func
  *
  * Since: 0.1
  */
-void
-gtorch_module_apply (GTorchModule *self, GTorchModuleFunc func, gpointer user_data)
+gboolean
+gtorch_module_apply (GTorchModule *self, GTorchModuleFunc func, gpointer user_data, GError **error)
 {
   GTorchModulePrivate *priv;
+  GError *local = NULL;
+  gboolean success;
   guint i;
 
-  g_return_if_fail (GTORCH_IS_MODULE (self));
-  g_return_if_fail (func != NULL);
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  g_return_val_if_fail (func != NULL, FALSE);
   priv = gtorch_module_get_private (self);
   for (i = 0; i < priv->child_names->len; i++)
     {
       g_autoptr (GTorchModule) child = g_list_model_get_item (G_LIST_MODEL (priv->children), i);
 
-      gtorch_module_apply (child, func, user_data);
+      if (!gtorch_module_apply (child, func, user_data, error))
+        return FALSE;
     }
-  func (self, user_data);
+  success = func (self, user_data, &local);
+  return gtorch_callback_ended ("module_apply", success, local, error);
 }
 
 static void

@@ -42,12 +42,15 @@ struct _GTorchModuleClass
  * GTorchModuleFunc:
  * @module: a module
  * @user_data: what was given with the function
+ * @error: return location for an error
  *
  * Does something with a module.
  *
+ * Returns: %TRUE, or %FALSE with @error set
+ *
  * Since: 0.1
  */
-typedef void (*GTorchModuleFunc) (GTorchModule *module, gpointer user_data);
+typedef gboolean (*GTorchModuleFunc) (GTorchModule *module, gpointer user_data, GError **error);
 
 GTORCH_AVAILABLE_IN_0_1
 GTorchTensor *gtorch_module_forward (GTorchModule *self, GTorchTensor *input,
@@ -82,7 +85,8 @@ GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_module_set_requires_grad (GTorchModule *self, gboolean requires_grad,
                                           GError **error);
 GTORCH_AVAILABLE_IN_0_1
-void gtorch_module_apply (GTorchModule *self, GTorchModuleFunc func, gpointer user_data);
+gboolean gtorch_module_apply (GTorchModule *self, GTorchModuleFunc func, gpointer user_data,
+                              GError **error);
 GTORCH_AVAILABLE_IN_0_1
 gint64 gtorch_module_count_parameters (GTorchModule *self, gboolean trainable_only);
 GTORCH_AVAILABLE_IN_0_1

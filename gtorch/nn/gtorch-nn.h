@@ -24,6 +24,7 @@
 #include <gtorch/nn/gtorch-log-softmax.h>
 #include <gtorch/nn/gtorch-loss.h>
 #include <gtorch/nn/gtorch-max-pool2d.h>
+#include <gtorch/nn/gtorch-module-hooks.h>
 #include <gtorch/nn/gtorch-module-members.h>
 #include <gtorch/nn/gtorch-module-state.h>
 #include <gtorch/nn/gtorch-module.h>

@@ -12,6 +12,7 @@
 #include "autograd/gtorch-tensor-autograd.h"
 #include "gtorch-object-list-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-references-private.h"
 #include "gtorch-scope-private.h"
 #include "gtorch-state-private.h"
 #include "gtorch-stream-private.h"
@@ -166,7 +167,10 @@ gtorch_optimizer_states_put (GHashTable *all, GTorchTensor *param, const gchar *
   if (states == NULL)
     {
       states = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_object_unref);
-      g_hash_table_insert (all, g_object_ref (param), states);
+      g_object_ref (param);
+      gtorch_references_lock ();
+      g_hash_table_insert (all, param, states);
+      gtorch_references_unlock ();
     }
   g_hash_table_insert (states, g_strdup (name), g_object_ref (value));
 }
@@ -180,9 +184,12 @@ gtorch_optimizer_get_states (GTorchOptimizer *self)
 void
 gtorch_optimizer_take_states (GTorchOptimizer *self, GHashTable *states)
 {
-  GHashTable *former = PRIVATE (self)->states;
+  GHashTable *former;
 
+  gtorch_references_lock ();
+  former = PRIVATE (self)->states;
   PRIVATE (self)->states = states;
+  gtorch_references_unlock ();
   g_hash_table_unref (former);
 }
 
@@ -756,4 +763,17 @@ gtorch_optimizer_set_state (GTorchOptimizer *self, GTorchTensor *param, const gc
     }
   else if (states != NULL)
     g_hash_table_remove (states, name);
+}
+
+void
+gtorch_optimizer_add_references (gpointer optimizer, GTorchReferences *references)
+{
+  GTorchOptimizerPrivate *priv = PRIVATE (GTORCH_OPTIMIZER (optimizer));
+  GHashTableIter iter;
+  gpointer param;
+
+  gtorch_references_add_object (references, priv->groups);
+  g_hash_table_iter_init (&iter, priv->states);
+  while (g_hash_table_iter_next (&iter, &param, NULL))
+    gtorch_references_add_object (references, param);
 }

@@ -9,6 +9,7 @@
 
 #include "gtorch-object-list-private.h"
 #include "gtorch-optimizer-private.h"
+#include "gtorch-references-private.h"
 #include "gtorch-scope-private.h"
 
 /**
@@ -330,4 +331,10 @@ void
 gtorch_param_group_note_capture (GTorchParamGroup *self)
 {
   self->was_captured = TRUE;
+}
+
+void
+gtorch_param_group_add_references (gpointer group, GTorchReferences *references)
+{
+  gtorch_references_add_object (references, GTORCH_PARAM_GROUP (group)->params);
 }

@@ -10,13 +10,10 @@
  * thread that costs a switch interval (5 ms) each time, so this code keeps the lock for small work, and
  * takes the object out of a dying wrapper before PyGObject sees it. */
 
-#include <Python.h>
+#include "_gtorch.h"
+
 #include <math.h>
 #include <structmember.h>
-
-#include <pygobject.h>
-
-#include <gtorch/gtorch.h>
 
 #define MAX_INTS 32
 
@@ -40,7 +37,7 @@ enum
 static PyTypeObject *tensor_type; /* the override class, once set_type() was called */
 static PyObject *fallbacks;       /* name to function */
 static PyObject *dtypes;          /* a tuple of the members of GTorch.DType, by value */
-static GQuark wrapper_quark;      /* 0: the finalize hook is off */
+GQuark gt_wrapper_quark;
 
 static inline gboolean
 gt_is (PyObject *object)
@@ -716,10 +713,11 @@ gt_finalize (PyObject *self)
   PyGObject *wrapper = (PyGObject *) self;
   GObject *object = wrapper->obj;
 
-  if (wrapper_quark == 0 || object == NULL || Py_REFCNT (self) != 1 || wrapper->weakreflist != NULL
+  if (gt_wrapper_quark == 0 || object == NULL || Py_REFCNT (self) != 1
+      || wrapper->weakreflist != NULL
       || (wrapper->private_flags.flags & PYGOBJECT_USING_TOGGLE_REF) != 0)
     return;
-  g_object_set_qdata (object, wrapper_quark, NULL);
+  g_object_set_qdata (object, gt_wrapper_quark, NULL);
   wrapper->obj = NULL;
   g_object_unref (object);
 }
@@ -741,7 +739,7 @@ try_hook (PyObject *wrapper)
   GQuark quark = g_quark_try_string ("PyGObject::wrapper");
 
   if (quark != 0 && g_object_get_qdata (pygobject_get (wrapper), quark) == wrapper)
-    wrapper_quark = quark;
+    gt_wrapper_quark = quark;
 }
 
 static PyObject *
@@ -758,7 +756,7 @@ set_up (PyObject *module, PyObject *args)
   fallbacks = Py_NewRef (functions);
   dtypes = Py_NewRef (members);
   try_hook (wrapper);
-  return PyBool_FromLong (wrapper_quark != 0);
+  return PyBool_FromLong (gt_wrapper_quark != 0);
 }
 
 static PyMethodDef functions[] = {
@@ -792,6 +790,8 @@ PyInit__gtorch (void)
     return NULL;
   self = PyModule_Create (&module);
   if (self != NULL && PyModule_AddObjectRef (self, "TensorMixin", (PyObject *) &gt_type) < 0)
+    Py_CLEAR (self);
+  if (self != NULL && !gt_collect_init (self))
     Py_CLEAR (self);
   return self;
 }

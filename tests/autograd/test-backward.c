@@ -253,7 +253,7 @@ gradients_of_gradients (void)
 }
 
 static GTorchTensor *
-double_it (GTorchTensor *grad, gpointer user_data)
+double_it (GTorchTensor *grad, gpointer user_data, GError **error)
 {
   (*(guint *) user_data)++;
   return gtorch_tensor_mul_scalar (grad, 2, NULL);
@@ -284,7 +284,85 @@ hooks_see_and_change_gradients (void)
 }
 
 static GTorchTensor *
-note_address (GTorchTensor *grad, gpointer user_data)
+fail_at_gradient (GTorchTensor *grad, gpointer user_data, GError **error)
+{
+  (*(guint *) user_data)++;
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "not now");
+  return NULL;
+}
+
+static gboolean
+fail_at_leaf (GTorchTensor *leaf, gpointer user_data, GError **error)
+{
+  (*(guint *) user_data)++;
+  if (error != NULL && *(guint *) user_data == 1)
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "not now");
+  return FALSE;
+}
+
+/* Of a leaf, of what was computed, and in autograd_grad. */
+static void
+a_hook_that_fails_ends_the_pass_with_its_error (void)
+{
+  guint i;
+
+  for (i = 0; i < 3; i++)
+    {
+      guint n_calls = 0;
+      g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
+      g_autoptr (GTorchTensor) p = gtorch_tensor_mul (x, x, NULL);
+      g_autoptr (GTorchTensor) s = sum (p);
+      g_autoptr (GTorchTensor) grad = NULL;
+      g_autoptr (GPtrArray) grads = NULL;
+      g_autoptr (GError) error = NULL;
+      GTorchTensor *hooked = i == 1 ? p : x;
+      guint64 id = gtorch_tensor_register_hook (hooked, fail_at_gradient, &n_calls, NULL, NULL);
+
+      if (i == 2)
+        grads = gtorch_autograd_grad (&s, 1, &x, 1, NULL, 0, TRUE, FALSE, FALSE, &error);
+      else
+        g_assert_false (gtorch_tensor_backward (s, NULL, TRUE, FALSE, &error));
+      g_assert_null (grads);
+      g_assert_error (error, G_IO_ERROR, G_IO_ERROR_BUSY);
+      g_assert_cmpstr (error->message, ==, "not now");
+      g_assert_cmpuint (n_calls, ==, 1);
+      g_assert_null (gtorch_tensor_get_grad (x));
+      g_assert_true (gtorch_tensor_remove_hook (hooked, id));
+      g_assert_true (gtorch_tensor_backward (s, NULL, FALSE, FALSE, NULL));
+      grad = gtorch_tensor_get_grad (x);
+      g_assert_nonnull (grad);
+    }
+}
+
+static void
+a_hook_after_accumulating_that_fails_leaves_the_grad (void)
+{
+  guint n_calls = 0;
+  g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
+  g_autoptr (GTorchTensor) grad = NULL;
+  guint i;
+
+  g_assert_cmpuint (gtorch_tensor_register_post_accumulate_grad_hook (x, fail_at_leaf, &n_calls,
+                                                                      NULL, NULL),
+                    !=, 0);
+  for (i = 1; i <= 2; i++)
+    {
+      g_autoptr (GTorchTensor) s = sum (x);
+      g_autoptr (GError) error = NULL;
+
+      g_assert_false (gtorch_tensor_backward (s, NULL, FALSE, FALSE, &error));
+      if (i == 1)
+        g_assert_error (error, G_IO_ERROR, G_IO_ERROR_BUSY);
+      else
+        g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED);
+      g_assert_cmpuint (n_calls, ==, i);
+    }
+  grad = gtorch_tensor_get_grad (x);
+  g_assert_nonnull (grad);
+}
+
+static GTorchTensor *
+note_address (GTorchTensor *grad, gpointer user_data, GError **error)
 {
   *(gsize *) user_data = gtorch_tensor_get_data_ptr (grad);
   return NULL;
@@ -418,6 +496,8 @@ main (int argc, char *argv[])
   ADD (grad_gives_gradients_back);
   ADD (gradients_of_gradients);
   ADD (hooks_see_and_change_gradients);
+  ADD (a_hook_that_fails_ends_the_pass_with_its_error);
+  ADD (a_hook_after_accumulating_that_fails_leaves_the_grad);
   ADD (layouts_are_kept);
   ADD (a_long_chain_needs_no_stack);
   ADD (threads_share_a_leaf);

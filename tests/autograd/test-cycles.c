@@ -66,7 +66,7 @@ count (gpointer data)
 }
 
 static GTorchTensor *
-pass (GTorchTensor *grad, gpointer user_data)
+pass (GTorchTensor *grad, gpointer user_data, GError **error)
 {
   return NULL;
 }
@@ -231,7 +231,8 @@ operands_that_are_the_target_make_no_cycle (void)
 }
 
 static GTorchTensor *
-after_module (GTorchModule *module, GTorchTensor *input, GTorchTensor *output, gpointer user_data)
+after_module (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GTorchTensor *output,
+              gpointer user_data, GError **error)
 {
   return NULL;
 }

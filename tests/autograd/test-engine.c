@@ -482,7 +482,7 @@ typedef struct
 } Pass;
 
 static GTorchTensor *
-leave_gradient (GTorchTensor *grad, gpointer data)
+leave_gradient (GTorchTensor *grad, gpointer data, GError **error)
 {
   return NULL;
 }

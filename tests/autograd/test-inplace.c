@@ -184,7 +184,7 @@ a_kept_gradient_is_that_of_the_new_value (void)
 }
 
 static GTorchTensor *
-remember (GTorchTensor *grad, gpointer user_data)
+remember (GTorchTensor *grad, gpointer user_data, GError **error)
 {
   *(GTorchTensor **) user_data = g_object_ref (grad);
   return NULL;

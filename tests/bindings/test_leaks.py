@@ -18,6 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style')
 import gi  # noqa: E402
 
 gi.require_version('GTorch', '1')
+from gi.overrides._gtorch_mixin import mixin  # noqa: E402
 from gi.repository import Gio, GLib, GTorch  # noqa: E402
 
 import tap  # noqa: E402
@@ -252,6 +253,8 @@ def cycle(make):
     """make () gives an object that refers to itself through C."""
 
     def check():
+        if mixin is None and make in BY_C:
+            raise tap.Skip('there is no C accelerator')
         made = make()
         gone = weakref.ref(made)
         del made
@@ -342,6 +345,9 @@ def step_with_a_closure():
     return net
 
 
+# What only the C accelerator lets the collector find.
+BY_C = (module_whose_method_is_a_hook_of_its_child, module_whose_method_is_a_hook_of_its_parameter)
+
 for _make in (
     module_with_its_method_as_hook,
     module_in_the_closure_of_its_hook,
@@ -378,14 +384,24 @@ def hooks_are_removed_and_replace_what_goes_through():
 
 
 @tap.case
-def a_method_of_what_is_gone_is_not_called():
+def a_hook_that_is_a_method_keeps_its_object():
+    class Counter:
+        n = 0
+
+        def note(self, *_args):
+            Counter.n += 1
+
     net, other = nn.Linear(2, 2), Big()
+    net.register_forward_hook(Counter().note)
     net.register_forward_hook(other.note)
-    net(GTorch.ones([1, 2]))
-    assert other.seen
+    gone = weakref.ref(other)
     del other
     gc.collect()
     net(GTorch.ones([1, 2]))
+    assert Counter.n == 1 and gone().seen
+    del net
+    gc.collect()
+    assert gone() is None
 
 
 @tap.case
@@ -434,7 +450,7 @@ def find_gir():
 def every_function_that_keeps_something_is_known():
     path = find_gir()
     if path is None:
-        return tap.skip('there is no GIR')
+        raise tap.Skip('there is no GIR')
     found = set()
     for function in ET.parse(path).getroot().iter():
         kind = function.tag.removeprefix(NAMESPACE)
@@ -494,6 +510,8 @@ def names_are_not_cut_at_nulls():
 
 
 if __name__ == '__main__':
-    tap.main()
-    if FILE.query_exists(None):
-        FILE.delete(None)
+    try:
+        tap.main()
+    finally:
+        if FILE.query_exists(None):
+            FILE.delete(None)

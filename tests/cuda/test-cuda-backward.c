@@ -580,17 +580,18 @@ several_passes (Case *c)
 }
 
 static GTorchTensor *
-double_it (GTorchTensor *grad, gpointer data)
+double_it (GTorchTensor *grad, gpointer data, GError **error)
 {
   return must (gtorch_tensor_mul_scalar (grad, 2, NULL));
 }
 
-static void
-halve_it (GTorchTensor *leaf, gpointer data)
+static gboolean
+halve_it (GTorchTensor *leaf, gpointer data, GError **error)
 {
   g_autoptr (GTorchTensor) grad = must (gtorch_tensor_get_grad (leaf));
 
   g_assert_nonnull (gtorch_tensor_mul_scalar_inplace (grad, 0.5, NULL));
+  return TRUE;
 }
 
 /* What hooks put on streams is part of the pass. */

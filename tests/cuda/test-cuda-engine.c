@@ -96,7 +96,7 @@ typedef struct
 } Seen;
 
 static GTorchTensor *
-see_gradient (GTorchTensor *grad, gpointer data)
+see_gradient (GTorchTensor *grad, gpointer data, GError **error)
 {
   Seen *seen = data;
 
@@ -108,10 +108,10 @@ see_gradient (GTorchTensor *grad, gpointer data)
   return NULL;
 }
 
-static void
-see_leaf (GTorchTensor *leaf, gpointer data)
+static gboolean
+see_leaf (GTorchTensor *leaf, gpointer data, GError **error)
 {
-  see_gradient (leaf, data);
+  return see_gradient (leaf, data, error) == NULL;
 }
 
 static void
@@ -278,7 +278,7 @@ typedef struct
 } Pair;
 
 static GTorchTensor *
-assert_pair (GTorchTensor *grad, gpointer data)
+assert_pair (GTorchTensor *grad, gpointer data, GError **error)
 {
   Pair *pair = data;
   guint i;

@@ -637,8 +637,9 @@ inputs_must_be_like_the_samples (void)
     }
 }
 
-static GTorchTensor *
-no_change (GTorchModule *module, GTorchTensor *input, gpointer data)
+static GPtrArray *
+no_change (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, gpointer data,
+           GError **error)
 {
   return NULL;
 }

@@ -419,10 +419,14 @@ zero_grad_drops_or_zeroes (void)
   g_assert_null (gtorch_tensor_get_grad (scale));
 }
 
-static void
-append_name (GTorchModule *module, gpointer user_data)
+static gboolean
+append_name (GTorchModule *module, gpointer user_data, GError **error)
 {
   g_string_append_printf (user_data, "%s ", G_OBJECT_TYPE_NAME (module));
+  if (((GString *) user_data)->len < 40)
+    return TRUE;
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "enough");
+  return FALSE;
 }
 
 static void
@@ -431,8 +435,14 @@ apply_visits_inner_ones_first (void)
   g_autoptr (TestNet) net = net_new ();
   g_autoptr (GString) names = g_string_new (NULL);
 
-  gtorch_module_apply (GTORCH_MODULE (net), append_name, names);
+  g_autoptr (GError) error = NULL;
+
+  g_assert_true (gtorch_module_apply (GTORCH_MODULE (net), append_name, names, &error));
+  g_assert_no_error (error);
   g_assert_cmpstr (names->str, ==, "GTorchLinear TestNet ");
+  g_assert_false (gtorch_module_apply (GTORCH_MODULE (net), append_name, names, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_BUSY);
+  g_assert_cmpstr (names->str, ==, "GTorchLinear TestNet GTorchLinear TestNet ");
 }
 
 static void
@@ -458,18 +468,105 @@ frozen_modules_want_no_gradient (void)
   g_assert_cmpint (gtorch_module_count_parameters (GTORCH_MODULE (net), TRUE), ==, 0);
 }
 
-static GTorchTensor *
-double_input (GTorchModule *module, GTorchTensor *input, gpointer user_data)
+static GPtrArray *
+double_input (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, gpointer user_data,
+              GError **error)
 {
+  GPtrArray *doubled = g_ptr_array_new ();
+  gsize i;
+
   (*(guint *) user_data)++;
-  return gtorch_tensor_mul_scalar (input, 2, NULL);
+  for (i = 0; i < n_inputs; i++)
+    g_ptr_array_add (doubled, gtorch_tensor_mul_scalar (inputs[i], 2, NULL));
+  return doubled;
 }
 
 static GTorchTensor *
-watch_output (GTorchModule *module, GTorchTensor *input, GTorchTensor *output, gpointer user_data)
+watch_output (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GTorchTensor *output,
+              gpointer user_data, GError **error)
 {
-  *(gdouble *) user_data = at (input, 0);
+  *(gdouble *) user_data = at (inputs[n_inputs - 1], 0);
   return NULL;
+}
+
+static GTorchTensor *
+fail_after (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GTorchTensor *output,
+            gpointer user_data, GError **error)
+{
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "not now");
+  return user_data != NULL ? g_object_ref (output) : NULL;
+}
+
+static GPtrArray *
+fail_before (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, gpointer user_data,
+             GError **error)
+{
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "not now");
+  return user_data != NULL ? g_ptr_array_new () : NULL;
+}
+
+/* Each also with something given back all the same. */
+static void
+hooks_that_fail_let_the_call_fail (void)
+{
+  GTorchModule *modules[] = { GTORCH_MODULE (gtorch_identity_new ()),
+                              GTORCH_MODULE (gtorch_mse_loss_new (GTORCH_REDUCTION_MEAN)) };
+  g_autoptr (GTorchTensor) x = full (2, 3);
+  GTorchTensor *inputs[] = { x, x };
+  guint i, k;
+
+  for (i = 0; i < 2; i++)
+    {
+      g_autoptr (GTorchModule) module = modules[i];
+      g_autoptr (GTorchTensor) last = NULL;
+
+      for (k = 0; k < 4; k++)
+        {
+          g_autoptr (GError) error = NULL;
+          g_autoptr (GTorchTensor) y = NULL;
+          gpointer data = k % 2 == 0 ? NULL : &k;
+          guint64 id =
+              k < 2 ? gtorch_module_register_forward_hook (module, fail_after, data, NULL)
+                    : gtorch_module_register_forward_pre_hook (module, fail_before, data, NULL);
+
+          g_assert_true (gtorch_module_has_hooks (module));
+          if (i == 0)
+            y = gtorch_module_forward (module, x, &error);
+          else
+            y = gtorch_loss_forward (GTORCH_LOSS (module), x, x, &error);
+          g_assert_null (y);
+          g_assert_error (error, G_IO_ERROR, G_IO_ERROR_BUSY);
+          g_assert_true (gtorch_module_remove_hook (module, id));
+          g_assert_false (gtorch_module_has_hooks (module));
+        }
+      last = gtorch_module_forward_many (module, inputs, i + 1, NULL);
+      g_assert_nonnull (last);
+    }
+}
+
+/* Once, whichever way the call comes. */
+static void
+hooks_see_all_inputs (void)
+{
+  g_autoptr (GTorchModule) loss = GTORCH_MODULE (gtorch_mse_loss_new (GTORCH_REDUCTION_MEAN));
+  g_autoptr (GTorchTensor) x = full (2, 3);
+  g_autoptr (GTorchTensor) y = full (2, 5);
+  GTorchTensor *inputs[] = { x, y };
+  guint n = 0, i;
+  gdouble seen = 0;
+
+  gtorch_module_register_forward_pre_hook (loss, double_input, &n, NULL);
+  gtorch_module_register_forward_hook (loss, watch_output, &seen, NULL);
+  for (i = 0; i < 2; i++)
+    {
+      g_autoptr (GTorchTensor) value = i == 0
+                                           ? gtorch_module_forward_many (loss, inputs, 2, NULL)
+                                           : gtorch_loss_forward (GTORCH_LOSS (loss), x, y, NULL);
+
+      g_assert_cmpfloat (gtorch_tensor_item_double (value, NULL), ==, 16);
+      g_assert_cmpuint (n, ==, i + 1);
+      g_assert_cmpfloat (seen, ==, 10);
+    }
 }
 
 static void
@@ -596,6 +693,8 @@ main (int argc, char **argv)
   ADD (to_string_is_a_tree);
   ADD (frozen_modules_want_no_gradient);
   ADD (hooks_see_and_replace);
+  ADD (hooks_see_all_inputs);
+  ADD (hooks_that_fail_let_the_call_fail);
   ADD (forward_async_gives_the_same);
   ADD (modules_are_freed_with_what_they_hold);
   ADD (parameters_refuse_integers_and_released_tensors);

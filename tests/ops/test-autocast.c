@@ -525,7 +525,7 @@ typedef struct
 } Seen;
 
 static GTorchTensor *
-look (GTorchTensor *grad, gpointer data)
+look (GTorchTensor *grad, gpointer data, GError **error)
 {
   ((Seen *) data)->in_hook = gtorch_is_autocast_enabled (device_type ());
   return NULL;

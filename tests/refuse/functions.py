@@ -33,6 +33,7 @@ FOREIGN = {
     'GHashTable': 'g_hash_table_unref',
     'GInputStream': 'g_object_unref',
     'GListModel': 'g_object_unref',
+    'GObject': 'g_object_unref',
     'GOptionGroup': 'g_option_group_unref',
     'GOutputStream': 'g_object_unref',
     'GPtrArray': 'g_ptr_array_unref',
@@ -100,6 +101,8 @@ class Interface:
             return 'g_strfreev'
         if base in FOREIGN:
             return FOREIGN[base]
+        if base in OPAQUE:
+            return OPAQUE[base]
         return 'NULL' if base.startswith('GTorch') else 'g_free'
 
 
@@ -163,8 +166,11 @@ def parameters(interface, name, params):
     return out
 
 
-# No GType: nothing but NULL can be told from what it should be.
-OPAQUE = {'GTorchImpl'}
+# No GType: nothing but NULL can be told from what it should be. What frees them.
+OPAQUE = {
+    'GTorchImpl': 'NULL',
+    'GTorchReferences': 'gtorch_references_free',
+}
 
 
 def returned(interface, name, returns):

@@ -284,6 +284,18 @@ make_autocast_guard (void)
 }
 
 static gpointer
+no_proxy (GObject *object)
+{
+  return NULL;
+}
+
+static gpointer
+make_references (void)
+{
+  return gtorch_references_new (no_proxy, NULL, NULL);
+}
+
+static gpointer
 make_device_guard (void)
 {
   return gtorch_device_guard_new (test_device (), NULL);
@@ -383,6 +395,7 @@ static const struct
   { "GHashTable", make_table },
   { "GInputStream", make_input },
   { "GListModel", make_parameters },
+  { "GObject", (gpointer (*) (void)) make_tensor },
   { "GOutputStream", make_output },
   { "GTorchAllocator", make_allocator },
   { "GTorchAutocastGuard", make_autocast_guard },
@@ -412,6 +425,7 @@ static const struct
   { "GTorchOptimizer", make_optimizer },
   { "GTorchParamGroup", make_group },
   { "GTorchParameter", make_parameter },
+  { "GTorchReferences", make_references },
   { "GTorchScope", (gpointer (*) (void)) gtorch_scope_new },
   { "GTorchSequential", make_sequential },
   { "GTorchStream", make_stream },
@@ -458,6 +472,8 @@ refuse_drop (const Param *param, gpointer object)
     g_bytes_unref (object);
   else if (g_str_equal (param->type, "GHashTable"))
     g_hash_table_unref (object);
+  else if (g_str_equal (param->type, "GTorchReferences"))
+    gtorch_references_free (object);
   else if (param->get_type != NULL && !G_TYPE_IS_OBJECT (param->get_type ()))
     g_boxed_free (param->get_type (), object);
   else
@@ -666,26 +682,34 @@ graphed_func (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError 
 }
 
 static GTorchTensor *
-tensor_hook (GTorchTensor *grad, gpointer user_data)
+tensor_hook (GTorchTensor *grad, gpointer user_data, GError **error)
+{
+  return NULL;
+}
+
+static gboolean
+quiet_func (gpointer object, gpointer user_data, GError **error)
+{
+  return TRUE;
+}
+
+static GPtrArray *
+module_pre_hook (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, gpointer user_data,
+                 GError **error)
+{
+  return NULL;
+}
+
+static GTorchTensor *
+module_hook (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GTorchTensor *output,
+             gpointer user_data, GError **error)
 {
   return NULL;
 }
 
 static void
-quiet_func (gpointer object, gpointer user_data)
+references_func (gpointer value, gpointer user_data)
 {
-}
-
-static GTorchTensor *
-module_pre_hook (GTorchModule *module, GTorchTensor *input, gpointer user_data)
-{
-  return NULL;
-}
-
-static GTorchTensor *
-module_hook (GTorchModule *module, GTorchTensor *input, GTorchTensor *output, gpointer user_data)
-{
-  return NULL;
 }
 
 static void
@@ -715,6 +739,9 @@ static const struct
   { "GTorchGraphedFunc", G_CALLBACK (graphed_func) },
   { "GTorchMemoryPoolFunc", G_CALLBACK (object_func) },
   { "GTorchModuleFunc", G_CALLBACK (quiet_func) },
+  { "GTorchReferencesExtraFunc", G_CALLBACK (references_func) },
+  { "GTorchReferencesFunc", G_CALLBACK (references_func) },
+  { "GTorchReferencesProxyFunc", G_CALLBACK (no_proxy) },
   { "GTorchStreamFunc", G_CALLBACK (object_func) },
   { "GTorchTensorHook", G_CALLBACK (tensor_hook) },
 };

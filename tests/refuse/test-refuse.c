@@ -352,8 +352,9 @@ static gboolean
 is_object (const Param *param)
 {
   if (param->kind == PARAM_FOREIGN)
-    return !g_str_equal (param->type, "GBytes") && !g_str_equal (param->type, "GHashTable");
-  return G_TYPE_IS_OBJECT (param->get_type ());
+    return !g_str_equal (param->type, "GBytes") && !g_str_equal (param->type, "GHashTable")
+           && !g_str_equal (param->type, "GObject");
+  return param->get_type != NULL && G_TYPE_IS_OBJECT (param->get_type ());
 }
 
 static gboolean

@@ -13,6 +13,7 @@ const {Gio, GObject} = imports.gi;
 const System = imports.system;
 const {operations} = imports.overrides._gtorch_ops;
 const convert = imports.overrides._gtorch_convert;
+const {noteVfuncs, noting, restore, restoring} = imports.overrides._gtorch_errors;
 const nn = imports.overrides._gtorch_nn;
 const properties = imports.overrides._gtorch_properties;
 
@@ -243,7 +244,7 @@ function overrideTensor(prototype) {
                 ? options : {gradient: options, retain_graph: keep, create_graph: more};
             const {gradient, retain_graph: retain, create_graph: create} = convert.options('backward', given,
                 {gradient: null, retain_graph: null, create_graph: false});
-            return raw.backward.call(this, gradient, retain ?? create, create);
+            return restoring(() => raw.backward.call(this, gradient, retain ?? create, create));
         },
         at(...items) {
             return raw.index.call(this, ...convert.encodeIndex(items));
@@ -306,6 +307,7 @@ const AWAITED = {
 function overrideFunctions() {
     const rawGrad = GTorch.autograd_grad;
     const {no_grad: noGrad, enable_grad: enableGrad} = GTorch;
+    const rawBackward = GTorch.autograd_backward;
 
     Object.assign(GTorch, {
         tensor: convert.make,
@@ -317,7 +319,11 @@ function overrideFunctions() {
             const {grad_outputs: weights, retain_graph: retain, create_graph: create, allow_unused: unused} =
                 convert.options('autograd_grad', options,
                     {grad_outputs: [], retain_graph: null, create_graph: false, allow_unused: false});
-            return rawGrad([outputs].flat(), [inputs].flat(), weights, retain ?? create, create, unused);
+            return restoring(() =>
+                rawGrad([outputs].flat(), [inputs].flat(), weights, retain ?? create, create, unused));
+        },
+        autograd_backward(...given) {
+            return restoring(() => rawBackward(...given));
         },
     });
     for (const value of Object.values(GTorch.DType)) {
@@ -335,16 +341,56 @@ function overrideFunctions() {
         Gio._promisify(GTorch, `safetensors_${name}_lists_async`);
 }
 
-// The result, or the exception, of func comes out again, which a callback of the library's cannot pass on.
+function isFunction(name, func) {
+    if (typeof func !== 'function')
+        throw new TypeError(`${name}: a function is wanted, not ${typeof func}`);
+}
+
+function guarded(name, func, guard, ...values) {
+    try {
+        isFunction(name, func);
+        return func(...values);
+    } finally {
+        guard.end();
+    }
+}
+
+// They give what their functions give, or throw what those throw. gjs up to at least 1.74 frees a
+// function too often that is given to C in a function that the same function of C calls, so that these do
+// without.
 function overrideRun() {
     GTorch.Device.prototype.run = function (func) {
-        return within(GTorch.DeviceGuard.new(this), () => func(this));
+        return guarded('run', func, GTorch.DeviceGuard.new(this), this);
     };
     GTorch.Device.prototype.run_as_default = function (func) {
-        return within(GTorch.DefaultDeviceGuard.new(this), () => func(this));
+        return guarded('run_as_default', func, GTorch.DefaultDeviceGuard.new(this), this);
     };
     GTorch.Stream.prototype.run = function (func) {
-        return within(GTorch.StreamGuard.new(this), () => func(this));
+        return guarded('run', func, GTorch.StreamGuard.new(this), this);
+    };
+    GTorch.MemoryPool.prototype.run = function (func) {
+        return guarded('run', func, GTorch.MemoryPoolGuard.new(this), this);
+    };
+    GTorch.autocast_run = (deviceType, dtype, enabled, caches, func) =>
+        guarded('autocast_run', func, GTorch.AutocastGuard.new(deviceType, dtype, enabled, caches));
+
+    const {capture} = GTorch.CUDAGraph.prototype;
+    GTorch.CUDAGraph.prototype.capture = function (stream, pool, func) {
+        let result;
+        isFunction('capture', func);
+        restoring(() => capture.call(this, stream, pool, (...values) => noting(() => {
+            result = func(...values);
+            return true;
+        })));
+        return result;
+    };
+}
+
+function overrideMemorySource(MemorySource) {
+    restore(MemorySource.prototype, 'allocate');
+    MemorySource._classInit = function (klass) {
+        noteVfuncs(klass.prototype, 'allocate');
+        return GObject.Object._classInit(klass);
     };
 }
 
@@ -355,6 +401,7 @@ function _init() {
     overrideTensor(GTorch.Tensor.prototype);
     overrideFunctions();
     overrideRun();
+    overrideMemorySource(GTorch.MemorySource);
     nn.setup(GTorch);
     properties.setup(GTorch);
     GTorch.Device.cpu().connect('memory-pressure', collect);

@@ -16,8 +16,9 @@
 
 /* exported setup */
 
-const {Gio, GLib, GObject} = imports.gi;
+const {Gio, GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
+const {noteVfuncs, noting, restore, restoring} = imports.overrides._gtorch_errors;
 const properties = imports.overrides._gtorch_properties;
 const state = imports.overrides._gtorch_state;
 
@@ -78,9 +79,6 @@ const OPTIMIZERS = {
     Adam: [[['lr', 1e-3]], ['betas', 'eps', 'weight_decay', 'amsgrad', 'capturable']],
     AdamW: [[['lr', 1e-3], ['weight_decay', 1e-2]], ['betas', 'eps', 'amsgrad', 'capturable']],
 };
-
-// What a forward() threw, on the way through C; the last one is the innermost.
-const pending = [];
 
 // The arguments in order, and the options that are left over.
 function bind(name, spec, given) {
@@ -230,37 +228,41 @@ function adopt(module) {
     forEachItem(module.get_children.raw.call(module), adopt);
 }
 
-// Calls into C, and throws what a forward() in JavaScript has thrown there as it was.
-function restoring(func) {
-    const depth = pending.length;
-    try {
-        return func();
-    } catch (error) {
-        if (pending.length > depth) {
-            const original = pending.at(-1);
-            pending.length = depth;
-            throw original;
-        }
-        throw error;
-    }
-}
-
 const LOOKING = [
-    'apply', 'eval', 'get_buffer', 'get_buffer_names', 'get_buffers', 'get_child_names', 'get_children',
+    'eval', 'get_buffer', 'get_buffer_names', 'get_buffers', 'get_child_names', 'get_children',
     'get_module', 'get_modules', 'get_parameter', 'get_parameter_names', 'get_parameters',
     'load_state_lists', 'register_buffer', 'register_module', 'register_parameter', 'set_requires_grad',
     'state_lists', 'to', 'to_string', 'train', 'zero_grad',
 ];
 
-// A hook that returns nothing replaces nothing. (gjs itself keeps the function with its module, where the
-// collector sees both.)
+// What a hook that gave value gives to C. (gjs itself keeps the function with its module, where the collector
+// sees both. An array that is null arrives as one without elements.)
+const HOOKS = {
+    register_forward_hook: tensorOrNothing,
+    register_forward_pre_hook: (name, value, [_module, inputs]) =>
+        [value ?? inputs].flat().map(one => tensorOrNothing(name, one)),
+    register_hook: tensorOrNothing,
+    register_post_accumulate_grad_hook: () => true,
+};
+
+function tensorOrNothing(name, value) {
+    value ??= null;
+    if (value !== null && !(value instanceof GTorch.Tensor)) {
+        const kind = value?.constructor?.name ?? typeof value;
+        throw new TypeError(`${name}: the hook gave ${kind}, not a tensor or nothing`);
+    }
+    return value;
+}
+
 function overrideHooks(prototype) {
-    for (const name of ['register_forward_hook', 'register_forward_pre_hook']) {
+    for (const [name, result] of Object.entries(HOOKS)) {
         const register = prototype[name];
+        if (register === undefined)
+            continue;
         prototype[name] = function (hook) {
             if (typeof hook !== 'function')
                 throw new TypeError(`${name}: the hook must be a function, not ${typeof hook}`);
-            return register.call(this, (...values) => hook(...values) ?? null);
+            return register.call(this, (...values) => noting(() => result(name, hook(...values), values)));
         };
     }
 }
@@ -268,7 +270,7 @@ function overrideHooks(prototype) {
 function overrideModule(Module) {
     const prototype = Module.prototype;
     overrideHooks(prototype);
-    const raw = {forward: prototype.forward};
+    const raw = {forward: prototype.forward, forward_many: prototype.forward_many};
 
     for (const name of LOOKING) {
         const method = prototype[name];
@@ -286,10 +288,25 @@ function overrideModule(Module) {
         forward(x) {
             return restoring(() => raw.forward.call(this, x));
         },
+        forward_many(inputs) {
+            return restoring(() => raw.forward_many.call(this, inputs));
+        },
         // The same, with hooks, for modules whose forward() is written in JavaScript.
-        call(x) {
+        call(...inputs) {
             adopt(this);
-            return restoring(() => raw.forward.call(this, x));
+            if (inputs.length === 1)
+                return restoring(() => raw.forward.call(this, inputs[0]));
+            if (!this.has_hooks())
+                return this.forward(...inputs);
+            return this.forward_many(inputs.map(x => mustBeTensor(`${this.constructor.name}: an input`, x)));
+        },
+        // Calls func with each module inside, and last with this one.
+        apply(func) {
+            if (typeof func !== 'function')
+                throw new TypeError(`apply: a function is wanted, not ${typeof func}`);
+            this.children().forEach(child => child.apply(func));
+            func(this);
+            return this;
         },
         parameters(recurse = true) {
             return items(this.get_parameters(recurse));
@@ -344,7 +361,13 @@ function overrideModule(Module) {
             klass.prototype.vfunc_forward = function (x) {
                 return noting(() => mustBeTensor(`${klass.name}: forward()`, this.forward(x)));
             };
+            if (!Object.hasOwn(klass.prototype, 'vfunc_forward_many')) {
+                klass.prototype.vfunc_forward_many = function (inputs) {
+                    return noting(() => mustBeTensor(`${klass.name}: forward()`, this.forward(...inputs)));
+                };
+            }
         }
+        noteVfuncs(klass.prototype, 'compute');
         return GObject.Object._classInit(klass);
     };
 }
@@ -357,17 +380,6 @@ function mustBeTensor(what, value) {
     if (!(value instanceof GTorch.Tensor))
         throw new TypeError(`${what} gave ${typeof value}, not a tensor`);
     return value;
-}
-
-// Called from C, which forgets what kind of error it was.
-function noting(func) {
-    try {
-        return func();
-    } catch (error) {
-        if (!(error instanceof GLib.Error))
-            pending.push(error);
-        throw error;
-    }
 }
 
 // --- functions ------------------------------------------------------------------------------------
@@ -413,12 +425,20 @@ function overrideFunction(Function) {
             const list = [inputs].flat();
             return restoring(() => func instanceof Function
                 ? rawFunction(func, list, eps, atol, rtol)
-                : raw(tensors => noting(() => func(...tensors)), list, eps, atol, rtol));
+                : raw(tensors => noting(() => mustBeTensor('the function', func(...tensors))),
+                    list, eps, atol, rtol));
         };
     }
 }
 
-function overrideOptimizer(prototype) {
+function overrideOptimizer(Optimizer) {
+    const {prototype} = Optimizer;
+    restore(prototype, 'step');
+    Optimizer._classInit = function (klass) {
+        noteVfuncs(klass.prototype, 'step_param');
+        return GObject.Object._classInit(klass);
+    };
+
     const zeroGrad = prototype.zero_grad;
 
     prototype.zero_grad = function (setToNone = true) {
@@ -443,6 +463,7 @@ function overrideOptimizer(prototype) {
 
 function overrideScaler(prototype) {
     const {scale, update} = prototype;
+    restore(prototype, 'step');
 
     prototype.scale = function (outputs) {
         return Array.isArray(outputs) ? this.scale_list(outputs) : scale.call(this, outputs);
@@ -464,7 +485,14 @@ function setup(namespace) {
     state.setup(GTorch);
     overrideModule(GTorch.Module);
     overrideFunction(GTorch.Function);
-    overrideOptimizer(GTorch.Optimizer.prototype);
+    overrideOptimizer(GTorch.Optimizer);
+    overrideHooks(GTorch.Tensor.prototype);
+    restore(GTorch.Loss.prototype, 'forward');
+    restore(GTorch.GraphedModule.prototype, 'run');
+    const makeGraphed = GTorch.GraphedModule.new_for_func;
+    GTorch.GraphedModule.new_for_func = (func, samples) =>
+        makeGraphed.call(GTorch.GraphedModule, inputs => noting(() => func(inputs)), samples);
+    restore(GTorch, 'make_graphed_callables');
     overrideScaler(GTorch.GradScaler.prototype);
 
     const nn = {

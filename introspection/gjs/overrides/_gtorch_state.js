@@ -6,6 +6,11 @@
 
 /* exported lists object setup */
 
+const {withProgress} = imports.overrides._gtorch_errors;
+
+// Where the function for progress is among the arguments.
+const PROGRESS = {load: 3, load_file: 4, save: 5, save_file: 5};
+
 let GTorch = null;
 
 // The tensors come first, as the functions return them. A file may call a tensor __proto__.
@@ -52,13 +57,15 @@ function loaded([tensors, names, texts]) {
 function setup(namespace) {
     GTorch = namespace;
     for (const name of ['load', 'load_bytes', 'load_file']) {
-        const raw = GTorch[`safetensors_${name}_lists`];
+        const lists = GTorch[`safetensors_${name}_lists`];
+        const raw = name in PROGRESS ? withProgress(lists, PROGRESS[name]) : lists;
         GTorch[`safetensors_${name}`] = (...given) => loaded(raw(...given));
     }
     for (const name of ['save', 'save_file']) {
         for (const how of ['', '_async']) {
             const whole = `safetensors_${name}${how}`;
-            const raw = GTorch[`safetensors_${name}_lists${how}`];
+            const plain = GTorch[`safetensors_${name}_lists${how}`];
+            const raw = how ? plain : withProgress(plain, PROGRESS[name]);
             GTorch[whole] = (tensors, metadata, ...given) =>
                 raw.call(GTorch, ...lists(whole, tensors), texts(whole, metadata), ...given);
         }

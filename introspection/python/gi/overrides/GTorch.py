@@ -89,9 +89,11 @@ for _name in ('tensor', 'as_tensor', 'from_dlpack', 'from_numpy', 'arange', 'ful
 
 def _import_parts():
     from gi.overrides import _gtorch_amp, _gtorch_context, _gtorch_device, _gtorch_nn, _gtorch_state
+    from gi.overrides import _gtorch_callbacks
 
     for part in (_gtorch_amp, _gtorch_context, _gtorch_device, _gtorch_nn, _gtorch_state):
         part.install(export, submodule, ops)
+    _gtorch_callbacks.install(export, submodule, ops)
     # Its class is derived from one of those.
     from gi.overrides import _gtorch_graphed
 
@@ -99,3 +101,15 @@ def _import_parts():
 
 
 _import_parts()
+
+if mixin is not None:
+    from gi.overrides._gtorch_convert import GTorch as _GTorch
+
+    # Whose objects refer to others in C.
+    finds_cycles = mixin.collect_cycles(
+        tuple(
+            globals().get(name) or getattr(_GTorch, name)
+            for name in ('Tensor', 'Module', 'Optimizer', 'ParamGroup', 'Function', 'FunctionContext')
+        ),
+        _GTorch.Identity.new(),
+    )

@@ -10,6 +10,7 @@ from gi.repository import GLib
 from gi.overrides import _gtorch_function as function
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides._gtorch_convert import GTorch, convert_tensors
+from gi.overrides._gtorch_errors import restoring
 
 
 def enter(owner, guard):
@@ -101,7 +102,7 @@ def grad(
     keep = create_graph if retain_graph is None else retain_graph
     lists = _list(outputs), _list(inputs), _list(grad_outputs)
     unused = bool(allow_unused or materialize_grads)
-    found = function.restoring(lambda: GTorch.autograd_grad(*lists, keep, create_graph, unused))
+    found = restoring(GTorch.autograd_grad, *lists, keep, create_graph, unused)
     if materialize_grads:
         found = [ops.FUNCTIONS['zeros_like'](x) if g is None else g for g, x in zip(found, lists[1])]
     return tuple(found)
@@ -111,7 +112,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False):
     """Adds the gradients of several tensors to the leaves."""
     keep = create_graph if retain_graph is None else retain_graph
     lists = _list(tensors), _list(grad_tensors)
-    function.restoring(lambda: GTorch.autograd_backward(*lists, keep, create_graph))
+    restoring(GTorch.autograd_backward, *lists, keep, create_graph)
 
 
 class _Loop:

@@ -415,7 +415,7 @@ def _collect(_device, _n_bytes):
 def install(export, submodule, _ops):
     members = dict(CUDA)
     makers = {Stream: _placed, memory.MemoryPool: _placed, Event: _marked, Timer: _marked}
-    for cls in (Device, Stream, Event, Timer, CUDAGraph, memory.MemoryPool):
+    for cls in (Device, Stream, Event, Timer, CUDAGraph, memory.MemoryPool, memory.MemorySource):
         made = export(cls.__name__, override(cls))
         members[cls.__name__] = makers.get(cls, lambda cls: cls)(made)
     export('device', members['Device'])

@@ -3,17 +3,13 @@
 """Differentiable functions written in Python, and the check that their gradients are right."""
 
 from gi.overrides import override
-from gi.repository import GLib
+from gi.repository import GObject
 
 from gi.overrides._gtorch_convert import GTorch, RawTensor
+from gi.overrides._gtorch_errors import passes, passing, restores, restoring
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
 RawFunction = GTorch.Function
-
-# Thrown by a function in Python, on the way through C; the last one is the innermost. Nothing is kept
-# where nobody will ask for it, as in a backward pass in another thread.
-_pending = []
-_depth = [0]
 
 
 def tensor_list(value, what):
@@ -25,15 +21,8 @@ def tensor_list(value, what):
 
 
 def guarded(self, what, call):
-    try:
-        return tensor_list(call(), f'{type(self).__name__}.{what}()')
-    except GLib.Error:
-        raise
-    except Exception as error:
-        if _depth[0] > 0:
-            _pending.append(error)
-        message = f'{type(self).__name__}: {type(error).__name__}: {error}'
-        raise GLib.Error.new_literal(GTorch.error_quark(), message, GTorch.Error.FAILED) from error
+    name = f'{type(self).__name__}.{what}()'
+    return passing(type(self).__name__, lambda: tensor_list(call(), name))
 
 
 # A vfunc is given the length of the list as well.
@@ -51,21 +40,6 @@ def _do_backward(self, context, grads, *_length):
     return guarded(self, 'backward', call)
 
 
-def restoring(call):
-    """Calls into C, and raises what Python code has raised there as it was."""
-    depth = len(_pending)
-    _depth[0] += 1
-    try:
-        return call()
-    except GLib.Error:
-        if len(_pending) > depth:
-            raise _pending[-1] from None
-        raise
-    finally:
-        _depth[0] -= 1
-        del _pending[depth:]
-
-
 class Function(RawFunction):
     """class Double(GTorch.Function): def forward(self, context, x): …; def backward(self, context, grad): …
 
@@ -81,12 +55,15 @@ class Function(RawFunction):
             cls.do_backward = _do_backward
 
     def __call__(self, *inputs):
-        outputs = restoring(lambda: RawFunction.apply(self, list(inputs)))
+        outputs = self.apply(list(inputs))
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    apply = restores(RawFunction.apply)
 
 
 class FunctionContext(GTorch.FunctionContext):
     __module__ = OVERRIDES
+    __setattr__ = GObject.Object.__setattr__  # what forward() keeps for backward() has any name
 
     def save_for_backward(self, *tensors):
         """Keeps tensors for backward(), which finds them in saved_tensors."""
@@ -105,8 +82,15 @@ def _check(raw, raw_function):
         Inputs of float64 that want gradients; @function takes them and gives a tensor."""
         inputs = [inputs] if isinstance(inputs, RawTensor) else list(inputs)
         if isinstance(function, RawFunction):
-            return restoring(lambda: raw_function(function, inputs, eps, atol, rtol))
-        return restoring(lambda: raw(lambda tensors, *_: function(*tensors), None, inputs, eps, atol, rtol))
+            return restoring(raw_function, function, inputs, eps, atol, rtol)
+
+        def call(tensors, *_):
+            result = function(*tensors)
+            if not isinstance(result, RawTensor):
+                raise TypeError(f'the function gave {type(result).__name__}, not a tensor')
+            return result
+
+        return restoring(raw, passes(raw.__name__, call), None, inputs, eps, atol, rtol)
 
     return check
 

@@ -9,7 +9,8 @@ from gi.overrides import override
 from gi.overrides import _gtorch_hooks as hooks
 
 from gi.overrides._gtorch_convert import GTorch
-from gi.overrides._gtorch_function import guarded, restoring, tensor_list
+from gi.overrides._gtorch_errors import restoring
+from gi.overrides._gtorch_function import guarded, tensor_list
 from gi.overrides._gtorch_properties import final
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
@@ -34,8 +35,8 @@ class GraphedModule(RawGraphed):
 
         graphed = RawGraphed.new_for_func(call, None, samples)
         made = weakref.ref(graphed)
-        hooks.kept(graphed).add(
-            graphed, 0, lambda inputs: guarded(target, 'call', lambda: target(*inputs))
+        hooks.kept(graphed).functions[0] = lambda inputs: guarded(
+            target, 'call', lambda: target(*inputs)
         )
         return graphed
 
@@ -46,7 +47,7 @@ class GraphedModule(RawGraphed):
         """The output, or a tuple of outputs; the next call overwrites them."""
         if len(inputs) == 1 and self.props.wrapped is not None:
             return super().__call__(*inputs)
-        outputs = restoring(lambda: self.run(list(inputs)))
+        outputs = restoring(self.run, list(inputs))
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
@@ -73,7 +74,7 @@ def make_graphed_callables(
         made.set_allow_unused(allow_unused_input)
         made.set_both_modes(both_modes)
         graphed.append(made)
-    restoring(lambda: raw_make(graphed, pool))
+    restoring(raw_make, graphed, pool)
     return tuple(graphed) if several else graphed[0]
 
 

@@ -1,34 +1,17 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Functions that an object of C keeps.
+"""Functions that C keeps.
 
-Python's collector cannot look into C: a function there that leads back to its object keeps it, and itself, for
-ever. So C is given a function that leads nowhere, and the real one is in the dictionary of the object, where the
-collector sees it. PyGObject keeps that dictionary for as long as the object lives.
+Python's collector cannot look into C: a function there that leads back to what keeps it would stay for ever. So
+C is given a function that leads nowhere, and the real one is in the dictionary of the object, where the collector
+sees it. PyGObject keeps that dictionary for as long as the object lives.
 
-A method of another object of C is kept weakly: it is gone when its object is. The two may hold each other in C as
-well, as a module does its children and parameters, and hooks there are mostly methods of the module above.
+The hooks of tensors belong to the graph, which is no object. The C accelerator registers them so that the
+collector sees them; without it, a hook that leads back to its tensor keeps it until the hook is removed."""
 
-Tensors have no such dictionary: their hooks live on in the graph when the Python object is gone. A function there
-that leads back to its tensor keeps it until the hook is removed."""
-
-from types import MethodType
-from weakref import WeakMethod
-
-from gi.repository import GObject
-
-
-def weakly(function):
-    """What calls @function; if that is a method of an object of C, for as long as there is the object."""
-    if not isinstance(function, MethodType) or not isinstance(function.__self__, GObject.Object):
-        return function
-    weak = WeakMethod(function)
-
-    def call(*args):
-        method = weak()
-        return None if method is None else method(*args)
-
-    return call
+from gi.overrides._gtorch_convert import GTorch, RawTensor
+from gi.overrides._gtorch_errors import passes, passing
+from gi.overrides._gtorch_mixin import mixin
 
 
 class Kept:
@@ -38,42 +21,96 @@ class Kept:
 
     def __init__(self, owner):
         self.functions = {}
-        setattr(owner, Kept.ATTRIBUTE, self)
-
-    def add(self, owner, number, function):
-        is_own = getattr(function, '__self__', None) is owner
-        self.functions[number] = function if is_own else weakly(function)
+        owner.__dict__[Kept.ATTRIBUTE] = self
 
     def call(self, number, *args):
-        return self.functions[number](*args)
+        function = self.functions.get(number)
+        return None if function is None else function(*args)  # removed while the hooks run
 
 
 def kept(owner):
     return owner.__dict__.get(Kept.ATTRIBUTE) or Kept(owner)
 
 
-def check(raw, function):
+def check(name, function):
     if not callable(function):
-        raise TypeError(f'{raw.__name__}(): the hook {function!r} cannot be called')
+        raise TypeError(f'{name}(): the hook {function!r} cannot be called')
 
 
-def register(raw, owner, function, *data):
-    """Calls raw (owner, function, data), a method whose function is called with the owner first."""
-    check(raw, function)
-    number = None
+def describe(name, function):
+    return f'{name}: {getattr(function, "__qualname__", None) or type(function).__name__}'
 
-    def call(module, *args):
-        return kept(module).call(number, module, *args)
 
-    mine = kept(owner)
-    number = raw(owner, call, *data)
-    mine.add(owner, number, function)
+def refuse(name, function, result, wanted):
+    raise TypeError(f'{describe(name, function)} gave {type(result).__name__}, not {wanted}')
+
+
+# --- tensors ---
+
+
+def gradient_hook(function):
+    def call(grad, *_data):
+        result = function(grad)
+        if result is None or isinstance(result, RawTensor):
+            return result
+        refuse('register_hook', function, result, 'a tensor or None')
+
+    return call
+
+
+def accumulated_hook(function, data):
+    def call(tensor, *_data):
+        function(tensor, *data)
+        return True
+
+    return call
+
+
+def register(name, owner, function, data=()):
+    """Registers a hook of a tensor."""
+    check(name, function)
+    accumulated = name != 'register_hook'
+    hook = accumulated_hook(function, data) if accumulated else gradient_hook(function)
+    hook = passes(describe(name, function), hook)
+    if mixin is not None:
+        return mixin.add_hook(owner, hook, accumulated)
+    return getattr(RawTensor, name)(owner, hook)
+
+
+# --- modules ---
+
+
+def inputs_from(name, function, result):
+    """What a hook gave in place of the inputs, as a list; None if nothing."""
+    if result is None or isinstance(result, RawTensor):
+        return None if result is None else [result]
+    if isinstance(result, (tuple, list)) and all(isinstance(one, RawTensor) for one in result):
+        return list(result)
+    refuse(name, function, result, 'a tensor, several or None')
+
+
+def register_forward(name, owner, function, data):
+    """Registers a hook of a module, which is called with the module, its inputs and, after forward, the output."""
+    check(name, function)
+    what, number = describe(name, function), None
+    after = name == 'register_forward_hook'
+
+    def call(module, inputs, *rest):
+        return passing(what, kept(module).call, number, module, inputs, *rest)
+
+    def run(module, inputs, *rest):
+        # the length of the list may come with it
+        outputs = [one for one in rest if isinstance(one, RawTensor)][:1] if after else []
+        result = function(module, tuple(inputs), *outputs, *data)
+        if not after:
+            return inputs_from(name, function, result)
+        if result is None or isinstance(result, RawTensor):
+            return result
+        refuse(name, function, result, 'a tensor or None')
+
+    number = getattr(GTorch.Module, name)(owner, call)
+    kept(owner).functions[number] = run
     return number
-
-
-def register_weakly(raw, owner, function, *data):
-    check(raw, function)
-    return raw(owner, weakly(function), *data)
 
 
 def remove(raw, owner, number):

@@ -7,6 +7,7 @@ from gi.overrides import override
 from gi.repository import GObject
 
 from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_ints, convert_whole
+from gi.overrides._gtorch_errors import restores
 from gi.overrides._gtorch_properties import attribute, convert
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
@@ -204,7 +205,7 @@ def _approximate():
 
 def forward_of(raw):
     """forward() of a class of C as PyTorch has it: without hooks, and what derived classes call by super()."""
-    compute = raw.do_compute if issubclass(raw, GTorch.Loss) else raw.do_forward
+    compute = restores(raw.do_compute if issubclass(raw, GTorch.Loss) else raw.do_forward)
 
     def forward(self, *values):
         return compute(self, *values)
@@ -238,6 +239,6 @@ def layer(name, spec):
             _several(cls, name, spec, args, options) if cls is made else raw.__new__(cls)
         )
     if issubclass(raw, GTorch.Loss):
-        members['__call__'] = lambda self, value, target: GTorch.Loss.forward(self, value, target)
+        members['__call__'] = restores(GTorch.Loss.forward)
     made = type(raw)(name, (raw,), members)
     return override(made)

@@ -11,6 +11,7 @@ from gi.repository import Gio, GLib
 
 from gi.overrides._gtorch_context import enter, leave
 from gi.overrides._gtorch_convert import GTorch, convert_device, convert_enum, cuda_device
+from gi.overrides._gtorch_errors import guard_vfuncs
 from gi.overrides._gtorch_properties import final
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
@@ -18,6 +19,16 @@ OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
 
 def _allocator(device):
     return cuda_device(device).get_allocator()
+
+
+class MemorySource(GTorch.MemorySource):
+    """Where memory comes from: a subclass has do_allocate() and do_release()."""
+
+    __module__ = OVERRIDES
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        guard_vfuncs(cls, ('allocate',))
 
 
 @final

@@ -3,36 +3,35 @@
 """Modules: GTorch.Module to derive from, and GTorch.nn."""
 
 from gi.overrides import override
-from gi.repository import GLib, GObject
+from gi.repository import GObject
 
 from gi.overrides import _gtorch_hooks as hooks
 from gi.overrides import _gtorch_layers as layers
 from gi.overrides import _gtorch_optim as optim
 from gi.overrides import _gtorch_state as state
 from gi.overrides._gtorch_convert import DType, GTorch, RawTensor, convert_device, convert_dtype
+from gi.overrides._gtorch_errors import guard_vfuncs, passes, passing, restoring
 from gi.overrides._gtorch_properties import final, set_attribute
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
 RawModule = GTorch.Module
 
 
-def _do_forward(self, *values):
-    """What C calls. An exception of Python's waits in the module for whoever called it."""
-    try:
-        result = self.forward(*values)
-        if not isinstance(result, RawTensor):
-            raise TypeError(f'forward() gave {type(result).__name__}, not a tensor')
-        return result
-    except GLib.Error:
-        raise
-    except Exception as error:
-        _pending.append(error)
-        message = f'{type(self).__name__}: {type(error).__name__}: {error}'
-        raise GLib.Error.new_literal(GTorch.error_quark(), message, GTorch.Error.FAILED) from error
+def _forward(self, *inputs):
+    result = self.forward(*inputs)
+    if not isinstance(result, RawTensor):
+        raise TypeError(f'forward() gave {type(result).__name__}, not a tensor')
+    return result
 
 
-# Thrown by a forward() in Python, on the way through C; the last one is the innermost.
-_pending = []
+# What C calls.
+def _do_forward(self, *inputs):
+    return passing(type(self).__name__, _forward, self, *inputs)
+
+
+def _do_forward_many(self, inputs, *_length):
+    return passing(type(self).__name__, _forward, self, *inputs)
+
 
 
 class Module(RawModule):
@@ -46,20 +45,21 @@ class Module(RawModule):
         if 'forward' in vars(cls) and cls.__module__ != OVERRIDES:
             name = 'do_compute' if issubclass(cls, GTorch.Loss) else 'do_forward'
             setattr(cls, name, _do_forward)
+            cls.do_forward_many = _do_forward_many
+        else:
+            guard_vfuncs(cls, ('compute',))  # of a loss
 
     def __call__(self, *inputs):
         """Runs the module, with its hooks."""
-        if len(inputs) != 1:
+        if len(inputs) == 1:
+            return RawModule.forward(self, inputs[0])
+        if not self.has_hooks():
             return self.forward(*inputs)
-        depth = len(_pending)
-        try:
-            return RawModule.forward(self, *inputs)
-        except GLib.Error as error:
-            if len(_pending) > depth:
-                original = _pending[-1]
-                del _pending[depth:]
-                raise original from None
-            raise error
+        for value in inputs:
+            if not isinstance(value, RawTensor):
+                kind = type(value).__name__
+                raise TypeError(f'{type(self).__name__}: with hooks, inputs are tensors, not {kind}')
+        return RawModule.forward_many(self, list(inputs))
 
     def _own_kind(self, name):
         """What this module has by the name: 'parameter', 'buffer', 'module' or None."""
@@ -176,10 +176,20 @@ class Module(RawModule):
         self.load_state_lists(*state.lists('load_state_dict', 'state', table), strict)
 
     def register_forward_pre_hook(self, hook, *data):
-        return hooks.register(RawModule.register_forward_pre_hook, self, hook, *data)
+        return hooks.register_forward('register_forward_pre_hook', self, hook, data)
 
     def register_forward_hook(self, hook, *data):
-        return hooks.register(RawModule.register_forward_hook, self, hook, *data)
+        return hooks.register_forward('register_forward_hook', self, hook, data)
+
+    def apply(self, function, *data):
+        """Calls @function with each module inside, and last with this one; gives the module."""
+
+        def call(module, *_data):
+            function(module, *data)
+            return True
+
+        restoring(RawModule.apply, self, passes(hooks.describe('apply', function), call))
+        return self
 
     def remove_hook(self, number):
         return hooks.remove(RawModule.remove_hook, self, number)

@@ -7,6 +7,7 @@ from gi.repository import Gio
 
 from gi.overrides import _gtorch_state as state
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_double
+from gi.overrides._gtorch_errors import guard_vfuncs
 from gi.overrides._gtorch_layers import REQUIRED, bind, construct
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
@@ -118,6 +119,10 @@ class Optimizer(RawOptimizer):
     """What optimizers are derived from."""
 
     __module__ = OVERRIDES
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        guard_vfuncs(cls, ('step_param',))
 
     def state_dict(self):
         return state.pairs(self.state_lists())

@@ -3,6 +3,7 @@
 """Tensors by their names. PyGObject never lets go of the values of a table that C is given: here names and
 tensors go in two lists."""
 
+from gi.overrides._gtorch_callbacks import with_progress
 from gi.overrides._gtorch_convert import GTorch, RawTensor
 
 
@@ -59,9 +60,14 @@ def _load(raw):
     return load
 
 
+# Where the function for progress is among the arguments.
+PROGRESS = {'load': 3, 'load_file': 4, 'save': 5, 'save_file': 5}
+
+
 def install(export, _submodule, _ops):
     for name in ('load', 'load_bytes', 'load_file'):
-        made = _load(getattr(GTorch, f'safetensors_{name}_lists'))
+        raw = getattr(GTorch, f'safetensors_{name}_lists')
+        made = _load(with_progress(raw, PROGRESS[name]) if name in PROGRESS else raw)
         made.__doc__ = getattr(GTorch, f'safetensors_{name}').__doc__
         export(f'safetensors_{name}', made)
     finish = _load(GTorch.safetensors_load_finish_lists)
@@ -70,6 +76,7 @@ def install(export, _submodule, _ops):
     for name in ('save', 'save_file'):
         for how in ('', '_async'):
             whole = f'safetensors_{name}{how}'
-            made = _save(whole, getattr(GTorch, f'safetensors_{name}_lists{how}'))
+            raw = getattr(GTorch, f'safetensors_{name}_lists{how}')
+            made = _save(whole, raw if how else with_progress(raw, PROGRESS[name]))
             made.__doc__ = getattr(GTorch, whole).__doc__
             export(whole, made)

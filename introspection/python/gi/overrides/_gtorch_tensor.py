@@ -16,7 +16,7 @@ from gi.overrides._gtorch_convert import (
     is_number,
     number_tensor,
 )
-from gi.overrides._gtorch_function import restoring
+from gi.overrides._gtorch_errors import restoring
 from gi.overrides._gtorch_index import encode
 from gi.overrides._gtorch_mixin import mixin
 
@@ -177,15 +177,15 @@ class TensorMethods:
     def backward(self, gradient=None, retain_graph=None, create_graph=False):
         """Adds the gradients of this tensor to the leaves that it was computed from."""
         keep = create_graph if retain_graph is None else retain_graph
-        restoring(lambda: RawTensor.backward(self, gradient, keep, create_graph))
+        restoring(RawTensor.backward, self, gradient, keep, create_graph)
 
     def register_hook(self, hook):
         """Calls @hook with the gradient during backward(); what it returns, if not None, replaces it."""
-        return HookHandle(self, hooks.register_weakly(RawTensor.register_hook, self, hook))
+        return HookHandle(self, hooks.register('register_hook', self, hook))
 
     def register_post_accumulate_grad_hook(self, hook, *data):
         """Calls @hook with the tensor when backward() has added to its gradient; gives a number for remove_hook()."""
-        return hooks.register_weakly(RawTensor.register_post_accumulate_grad_hook, self, hook, *data)
+        return hooks.register('register_post_accumulate_grad_hook', self, hook, data)
 
     # Values
 

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* The hooks of a module, around its forward. */
+
+#include "config.h"
+
+#include "gtorch-module-hooks.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "gtorch-module-private.h"
+#include "gtorch-references-private.h"
+
+static void
+hook_unref (gpointer data)
+{
+  GTorchModuleHook *hook = data;
+
+  if (!g_atomic_int_dec_and_test (&hook->ref_count))
+    return;
+  if (hook->destroy != NULL)
+    hook->destroy (hook->user_data);
+  g_free (hook);
+}
+
+static guint64
+add_hook (GTorchModule *self, gboolean before, GCallback func, gpointer user_data,
+          GDestroyNotify destroy)
+{
+  static guint64 last_id;
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+  GTorchModuleHook *hook = g_new0 (GTorchModuleHook, 1);
+
+  hook->id = __atomic_add_fetch (&last_id, 1, __ATOMIC_RELAXED);
+  hook->before = before;
+  hook->func = func;
+  hook->user_data = user_data;
+  hook->destroy = destroy;
+  hook->ref_count = 1;
+  gtorch_references_lock ();
+  if (priv->hooks == NULL)
+    priv->hooks = g_ptr_array_new_with_free_func (hook_unref);
+  g_ptr_array_add (priv->hooks, hook);
+  gtorch_references_unlock ();
+  g_atomic_int_inc (&gtorch_module_changes);
+  return hook->id;
+}
+
+GPtrArray *
+gtorch_module_dup_hooks (GTorchModule *self)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+  GPtrArray *hooks;
+  guint i;
+
+  if (G_LIKELY (priv->hooks == NULL || priv->hooks->len == 0))
+    return NULL;
+  hooks = g_ptr_array_new_with_free_func (hook_unref);
+  for (i = 0; i < priv->hooks->len; i++)
+    {
+      GTorchModuleHook *hook = priv->hooks->pdata[i];
+
+      g_atomic_int_inc (&hook->ref_count);
+      g_ptr_array_add (hooks, hook);
+    }
+  return hooks;
+}
+
+/* From another language the array has no function that frees its elements. */
+static GPtrArray *
+take_inputs (GTorchModule *self, GPtrArray *given, GError **error)
+{
+  gsize i, n;
+  gpointer *elements = g_ptr_array_steal (given, &n);
+  g_autoptr (GPtrArray) inputs = g_ptr_array_new_full (n, g_object_unref);
+
+  g_ptr_array_unref (given);
+  for (i = 0; i < n; i++)
+    if (elements[i] != NULL)
+      g_ptr_array_add (inputs, elements[i]);
+  g_free (elements);
+  for (i = 0; i < inputs->len; i++)
+    if (!GTORCH_IS_TENSOR (inputs->pdata[i]))
+      break;
+  if (i == n)
+    return g_steal_pointer (&inputs);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("%s: register_forward_pre_hook: input %" G_GSIZE_FORMAT
+                  " that a hook gave is no tensor"),
+               gtorch_module_type_name (self), i);
+  return NULL;
+}
+
+GPtrArray *
+gtorch_module_run_pre_hooks (GTorchModule *self, GPtrArray *hooks, GTorchTensor **inputs,
+                             gsize n_inputs, GError **error)
+{
+  g_autoptr (GPtrArray) seen = g_ptr_array_new_full (n_inputs, g_object_unref);
+  guint i;
+
+  for (i = 0; i < n_inputs; i++)
+    g_ptr_array_add (seen, g_object_ref (inputs[i]));
+  for (i = 0; i < hooks->len; i++)
+    {
+      GTorchModuleHook *hook = hooks->pdata[i];
+      GPtrArray *others;
+      GError *local = NULL;
+
+      if (!hook->before)
+        continue;
+      others = ((GTorchForwardPreHook) hook->func) (self, (GTorchTensor **) seen->pdata, seen->len,
+                                                    hook->user_data, &local);
+      if (others != NULL)
+        {
+          others = take_inputs (self, others, local == NULL ? &local : NULL);
+          g_ptr_array_unref (seen);
+          seen = others;
+        }
+      if (local != NULL)
+        {
+          g_propagate_error (error, local);
+          return NULL;
+        }
+    }
+  return g_steal_pointer (&seen);
+}
+
+GTorchTensor *
+gtorch_module_run_hooks (GTorchModule *self, GPtrArray *hooks, GPtrArray *inputs,
+                         GTorchTensor *output, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < hooks->len; i++)
+    {
+      GTorchModuleHook *hook = hooks->pdata[i];
+      GTorchTensor *other;
+      GError *local = NULL;
+
+      if (hook->before)
+        continue;
+      other = ((GTorchForwardHook) hook->func) (self, (GTorchTensor **) inputs->pdata, inputs->len,
+                                                output, hook->user_data, &local);
+      if (other != NULL)
+        {
+          g_object_unref (output);
+          output = other;
+        }
+      if (local != NULL)
+        {
+          g_object_unref (output);
+          g_propagate_error (error, local);
+          return NULL;
+        }
+    }
+  return output;
+}
+
+/**
+ * gtorch_module_register_forward_pre_hook:
+ * @self: a module
+ * @hook: (scope notified) (closure user_data) (destroy destroy): called before each forward
+ * @user_data: data for @hook
+ * @destroy: (nullable): frees @user_data
+ *
+ * Calls a function before each [method@Module.forward] and [method@Module.forward_many]. If it sets its
+ * error, they fail with that.
+ *
+ * Returns: an id for [method@Module.remove_hook]
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_module_register_forward_pre_hook (GTorchModule *self, GTorchForwardPreHook hook,
+                                         gpointer user_data, GDestroyNotify destroy)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), 0);
+  g_return_val_if_fail (hook != NULL, 0);
+  return add_hook (self, TRUE, G_CALLBACK (hook), user_data, destroy);
+}
+
+/**
+ * gtorch_module_register_forward_hook:
+ * @self: a module
+ * @hook: (scope notified) (closure user_data) (destroy destroy): called after each forward
+ * @user_data: data for @hook
+ * @destroy: (nullable): frees @user_data
+ *
+ * Calls a function after each [method@Module.forward] and [method@Module.forward_many] that succeeded. If it
+ * sets its error, they fail with that.
+ *
+ * Returns: an id for [method@Module.remove_hook]
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_module_register_forward_hook (GTorchModule *self, GTorchForwardHook hook, gpointer user_data,
+                                     GDestroyNotify destroy)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), 0);
+  g_return_val_if_fail (hook != NULL, 0);
+  return add_hook (self, FALSE, G_CALLBACK (hook), user_data, destroy);
+}
+
+/**
+ * gtorch_module_remove_hook:
+ * @self: a module
+ * @id: what registering it gave
+ *
+ * Removes a hook.
+ *
+ * Returns: %FALSE if there is none with this id
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_remove_hook (GTorchModule *self, guint64 id)
+{
+  GTorchModulePrivate *priv;
+  guint i;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  priv = gtorch_module_get_private (self);
+  for (i = 0; priv->hooks != NULL && i < priv->hooks->len; i++)
+    if (((GTorchModuleHook *) priv->hooks->pdata[i])->id == id)
+      {
+        gpointer hook;
+
+        gtorch_references_lock ();
+        hook = g_ptr_array_steal_index (priv->hooks, i);
+        gtorch_references_unlock ();
+        hook_unref (hook);
+        return TRUE;
+      }
+  return FALSE;
+}
+
+/**
+ * gtorch_module_has_hooks:
+ * @self: a module
+ *
+ * Tells whether [method@Module.forward] calls hooks of this module.
+ *
+ * Returns: %TRUE if there is a hook
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_has_hooks (GTorchModule *self)
+{
+  GTorchModulePrivate *priv;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  priv = gtorch_module_get_private (self);
+  return priv->hooks != NULL && priv->hooks->len > 0;
+}

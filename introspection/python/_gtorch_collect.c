@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Cycles of references through the library, for Python's collector.
+ *
+ * The collector learns from tp_traverse which values a value refers to. First it calls it with a function
+ * that takes one from the count of each of them that it looks at; what is left with a count above zero is
+ * in use, and then it is called with another function, for what can be reached from there. GTorchReferences
+ * does the same for the objects of the library in between. The two functions are found out by looking on at
+ * a collection when the module is loaded; another one means that somebody is just curious, and hears
+ * nothing of the library.
+ *
+ * Only complete collections, those of the last generation, look into the library: a graph may be large.
+ *
+ * What the library keeps of Python's, and with it what is told of:
+ * - Wrappers that have a dictionary. PyGObject keeps such a wrapper for as long as its object lives. Hooks of
+ *   modules are in the dictionary, see _gtorch_hooks.py.
+ * - Handlers of signals, which belong to the object.
+ * - Hooks of tensors, which belong to the graph and not to an object: the Hook below. */
+
+#define NO_IMPORT_PYGOBJECT
+
+#include "_gtorch.h"
+
+static visitproc take_away, reach;   /* the collector's functions; NULL: they are not known */
+static GTorchReferences *references; /* while a complete collection is going on */
+static gboolean is_reaching;
+static traverseproc base_traverse;
+
+/* What PyGObject keeps with an object: its own, tried out before it is believed. */
+typedef struct
+{
+  PyTypeObject *type;
+  GSList *closures;
+} InstanceData;
+
+static GQuark instance_quark; /* 0: it is something else */
+
+/* --- hooks of tensors --- */
+
+typedef struct
+{
+  PyObject_HEAD;
+  PyObject *function;
+} Hook;
+
+static int
+hook_traverse (PyObject *self, visitproc visit, void *arg)
+{
+  Py_VISIT (((Hook *) self)->function);
+  return 0;
+}
+
+static int
+hook_clear (PyObject *self)
+{
+  Py_CLEAR (((Hook *) self)->function);
+  return 0;
+}
+
+static void
+hook_dealloc (PyObject *self)
+{
+  PyObject_GC_UnTrack (self);
+  hook_clear (self);
+  PyObject_GC_Del (self);
+}
+
+static PyTypeObject hook_type = {
+  PyVarObject_HEAD_INIT (NULL, 0).tp_name = "gi.overrides._gtorch.Hook",
+  .tp_basicsize = sizeof (Hook),
+  .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+  .tp_traverse = hook_traverse,
+  .tp_clear = hook_clear,
+  .tp_dealloc = hook_dealloc,
+};
+
+static void
+hook_unref (gpointer data)
+{
+  PyGILState_STATE state;
+
+  if (!Py_IsInitialized ())
+    return;
+  state = PyGILState_Ensure ();
+  Py_DECREF ((PyObject *) data);
+  PyGILState_Release (state);
+}
+
+/* Calls it with the tensor; NULL with the error. */
+static PyObject *
+hook_call (gpointer data, GTorchTensor *tensor, GError **error)
+{
+  PyObject *function = Py_XNewRef (((Hook *) data)->function);
+  PyObject *argument, *result;
+
+  if (function == NULL) /* the collector has cleared it */
+    Py_RETURN_NONE;
+  argument = pygobject_new ((GObject *) tensor);
+  result = argument != NULL ? PyObject_CallOneArg (function, argument) : NULL;
+  Py_XDECREF (argument);
+  if (result == NULL)
+    {
+      if (PyErr_ExceptionMatches (PyExc_Exception))
+        pyg_gerror_exception_check (error);
+      if (PyErr_Occurred () != NULL)
+        PyErr_WriteUnraisable (function);
+      if (error != NULL && *error == NULL)
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "a hook raised an exception");
+    }
+  Py_DECREF (function);
+  return result;
+}
+
+static GTorchTensor *
+call_gradient (GTorchTensor *grad, gpointer data, GError **error)
+{
+  PyGILState_STATE state = PyGILState_Ensure ();
+  PyObject *result = hook_call (data, grad, error);
+  GTorchTensor *changed = NULL;
+
+  if (result != NULL && PyObject_TypeCheck (result, pygobject_lookup_class (G_TYPE_OBJECT))
+      && GTORCH_IS_TENSOR (pygobject_get (result)))
+    changed = (GTorchTensor *) g_object_ref (pygobject_get (result));
+  Py_XDECREF (result);
+  PyGILState_Release (state);
+  return changed;
+}
+
+static gboolean
+call_accumulated (GTorchTensor *tensor, gpointer data, GError **error)
+{
+  PyGILState_STATE state = PyGILState_Ensure ();
+  PyObject *result = hook_call (data, tensor, error);
+  gboolean success = result != NULL;
+
+  Py_XDECREF (result);
+  PyGILState_Release (state);
+  return success;
+}
+
+static PyObject *
+add_hook (PyObject *module, PyObject *args)
+{
+  PyObject *wrapper, *function;
+  GError *error = NULL;
+  GObject *object;
+  int accumulated;
+  guint64 id;
+  Hook *hook;
+
+  if (!PyArg_ParseTuple (args, "OOp", &wrapper, &function, &accumulated))
+    return NULL;
+  object = PyObject_TypeCheck (wrapper, pygobject_lookup_class (G_TYPE_OBJECT))
+               ? pygobject_get (wrapper)
+               : NULL;
+  if (!GTORCH_IS_TENSOR (object))
+    return PyErr_Format (PyExc_TypeError, "the tensor is not initialized");
+  hook = PyObject_GC_New (Hook, &hook_type);
+  if (hook == NULL)
+    return NULL;
+  hook->function = Py_NewRef (function);
+  PyObject_GC_Track ((PyObject *) hook);
+  /* On failure this lets go of the hook, too. */
+  if (accumulated)
+    id =
+        gtorch_tensor_register_post_accumulate_grad_hook ((GTorchTensor *) object, call_accumulated,
+                                                          hook, hook_unref, &error);
+  else
+    id = gtorch_tensor_register_hook ((GTorchTensor *) object, call_gradient, hook, hook_unref,
+                                      &error);
+  if (pyg_error_check (&error))
+    return NULL;
+  return PyLong_FromUnsignedLongLong (id);
+}
+
+/* --- collections --- */
+
+static gpointer
+find_proxy (GObject *object)
+{
+  PyGObject *wrapper = g_object_get_qdata (object, gt_wrapper_quark);
+
+  if (wrapper == NULL || (wrapper->private_flags.flags & PYGOBJECT_USING_TOGGLE_REF) == 0)
+    return NULL;
+  return wrapper;
+}
+
+typedef void (*ValueFunc) (gpointer data, gpointer value);
+
+static void
+each_of_handlers (GObject *object, ValueFunc func, gpointer data)
+{
+  InstanceData *instance = instance_quark != 0 ? g_object_get_qdata (object, instance_quark) : NULL;
+  GSList *link;
+
+  for (link = instance != NULL ? instance->closures : NULL; link != NULL; link = link->next)
+    {
+      PyGClosure *closure = link->data;
+
+      func (data, closure->callback);
+      func (data, closure->extra_args);
+      func (data, closure->swap_data);
+    }
+}
+
+/* Handlers of signals, where PyGObject does not tell of them itself. */
+static void
+add_handlers (GTorchReferences *self, GObject *object)
+{
+  if (object->ref_count != 1 || g_object_get_qdata (object, gt_wrapper_quark) == NULL)
+    each_of_handlers (object, (ValueFunc) gtorch_references_add_value, self);
+}
+
+typedef struct
+{
+  visitproc visit;
+  void *arg;
+  int result;
+} Visit;
+
+static void
+visit_value (gpointer value, gpointer data)
+{
+  Visit *visit = data;
+
+  if (visit->result == 0 && value != NULL)
+    visit->result = visit->visit (value, visit->arg);
+}
+
+static void
+visit_handler (gpointer data, gpointer value)
+{
+  visit_value (value, data);
+}
+
+static int
+traverse (PyObject *self, visitproc visit, void *arg)
+{
+  Visit told = { visit, arg, 0 };
+  GObject *object = ((PyGObject *) self)->obj;
+  int result;
+
+  Py_VISIT (Py_TYPE (self)); /* as a base that is made in Python does */
+  result = base_traverse (self, visit, arg);
+  if (G_LIKELY (references == NULL) || result != 0 || object == NULL)
+    return result;
+  if (visit == take_away)
+    {
+      if (is_reaching) /* what was taken for garbage is looked at again */
+        gtorch_references_begin (references);
+      is_reaching = FALSE;
+      gtorch_references_count (references, object, visit_value, &told);
+    }
+  else if (visit == reach)
+    {
+      is_reaching = TRUE;
+      gtorch_references_follow (references, object, visit_value, &told);
+      each_of_handlers (object, visit_handler, &told);
+    }
+  return told.result;
+}
+
+/* A value that is always in use tells when the second step begins. Once, it tells the functions as well. */
+static visitproc seen[3];
+static guint n_seen;
+
+static int
+witness_traverse (PyObject *self, visitproc visit, void *arg)
+{
+  if (n_seen < G_N_ELEMENTS (seen))
+    seen[n_seen++] = visit;
+  if (visit == reach)
+    is_reaching = TRUE;
+  return 0;
+}
+
+static PyTypeObject witness_type = {
+  PyVarObject_HEAD_INIT (NULL, 0).tp_name = "gi.overrides._gtorch.Witness",
+  .tp_basicsize = sizeof (PyObject),
+  .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+  .tp_traverse = witness_traverse,
+  .tp_dealloc = (destructor) PyObject_GC_Del,
+};
+
+static PyObject *
+collecting (PyObject *module, PyObject *args)
+{
+  PyObject *info, *generation;
+  const char *phase;
+
+  if (!PyArg_ParseTuple (args, "sO!", &phase, &PyDict_Type, &info))
+    return NULL;
+  g_clear_pointer (&references, gtorch_references_free);
+  generation = PyDict_GetItemString (info, "generation");
+  if (g_str_equal (phase, "start") && generation != NULL && PyLong_AsLong (generation) == 2)
+    {
+      references = gtorch_references_new (find_proxy, add_handlers, hook_unref);
+      is_reaching = FALSE;
+    }
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef collecting_method = { "collecting", collecting, METH_VARARGS,
+                                         "For gc.callbacks." };
+
+/* Looks on at a collection of a new value, and has the next ones announced. */
+static gboolean
+watch (void)
+{
+  PyObject *witness = (PyObject *) PyObject_GC_New (PyObject, &witness_type);
+  PyObject *gc = PyImport_ImportModule ("gc");
+  PyObject *callbacks = NULL, *callback = NULL, *result = NULL;
+  gboolean success = FALSE;
+
+  if (witness == NULL || gc == NULL)
+    goto out;
+  PyObject_GC_Track (witness);
+  n_seen = 0;
+  result = PyObject_CallMethod (gc, "collect", "i", 0);
+  if (result == NULL || n_seen != 2 || seen[0] == seen[1])
+    goto out;
+  callbacks = PyObject_GetAttrString (gc, "callbacks");
+  callback = PyCFunction_New (&collecting_method, NULL);
+  if (callbacks == NULL || callback == NULL || !PyList_Check (callbacks)
+      || PyList_Append (callbacks, callback) < 0)
+    goto out;
+  take_away = seen[0];
+  reach = seen[1];
+  Py_INCREF (witness); /* for ever */
+  success = TRUE;
+
+out:
+  Py_XDECREF (callback);
+  Py_XDECREF (callbacks);
+  Py_XDECREF (result);
+  Py_XDECREF (gc);
+  Py_XDECREF (witness);
+  return success;
+}
+
+/* A handler that is connected to @wrapper must be found where it is believed to be. */
+static gboolean
+try_handlers (PyObject *wrapper)
+{
+  GObject *object = pygobject_get (wrapper);
+  PyObject *function = PyCFunction_New (&collecting_method, NULL);
+  PyObject *id =
+      function != NULL ? PyObject_CallMethod (wrapper, "connect", "sO", "notify", function) : NULL;
+  InstanceData *instance;
+  PyObject *done = NULL;
+  GQuark quark;
+
+  quark = g_quark_try_string ("PyGObject::instance-data");
+  instance = quark != 0 && id != NULL ? g_object_get_qdata (object, quark) : NULL;
+  if (instance != NULL && instance->type == Py_TYPE (wrapper) && instance->closures != NULL
+      && instance->closures->next == NULL
+      && ((PyGClosure *) instance->closures->data)->callback == function)
+    instance_quark = quark;
+  if (id != NULL)
+    done = PyObject_CallMethod (wrapper, "disconnect", "O", id);
+  if (instance_quark != 0 && instance->closures != NULL)
+    instance_quark = 0;
+  Py_XDECREF (done);
+  Py_XDECREF (id);
+  Py_XDECREF (function);
+  return done != NULL;
+}
+
+static PyObject *
+collect_cycles (PyObject *module, PyObject *args)
+{
+  PyObject *classes, *wrapper;
+  Py_ssize_t i;
+
+  if (!PyArg_ParseTuple (args, "O!O", &PyTuple_Type, &classes, &wrapper))
+    return NULL;
+  if (gt_wrapper_quark == 0 || take_away != NULL)
+    Py_RETURN_FALSE;
+  if (!PyObject_TypeCheck (wrapper, pygobject_lookup_class (G_TYPE_OBJECT)))
+    return PyErr_Format (PyExc_TypeError, "an object is needed to try handlers with");
+  if (!try_handlers (wrapper))
+    return NULL;
+  if (!watch ())
+    {
+      if (PyErr_Occurred () != NULL)
+        return NULL;
+      Py_RETURN_FALSE;
+    }
+  for (i = 0; i < PyTuple_GET_SIZE (classes); i++)
+    {
+      PyTypeObject *type = (PyTypeObject *) PyTuple_GET_ITEM (classes, i);
+      PyTypeObject *base = type;
+
+      if (!PyType_Check (type))
+        return PyErr_Format (PyExc_TypeError, "%R is not a class", type);
+      while (base != NULL && (base->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0)
+        base = base->tp_base;
+      if (base == NULL || base->tp_traverse == NULL || base == type
+          || (base_traverse != NULL && base_traverse != base->tp_traverse))
+        return PyErr_Format (PyExc_TypeError, "%R is not a class of objects", type);
+      base_traverse = base->tp_traverse;
+      type->tp_traverse = traverse;
+    }
+  Py_RETURN_TRUE;
+}
+
+static PyMethodDef functions[] = {
+  { "add_hook", add_hook, METH_VARARGS,
+    "add_hook(tensor, function, accumulated): a hook that the collector sees; its number." },
+  { "collect_cycles", collect_cycles, METH_VARARGS,
+    "collect_cycles(classes, object): lets the collector see what their objects lead to." },
+  { NULL, NULL, 0, NULL },
+};
+
+gboolean
+gt_collect_init (PyObject *module)
+{
+  return PyType_Ready (&hook_type) >= 0 && PyType_Ready (&witness_type) >= 0
+         && PyModule_AddFunctions (module, functions) >= 0;
+}

@@ -1,0 +1,98 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Exceptions on their way through C.
+
+A function in Python that C calls can only fail with an error of GLib's. passing() makes one of any
+exception and remembers the exception itself; restoring() is around the calls into C that may call such
+functions, and raises what was remembered: the same object, with its traceback. If the exception is an error
+of the library's and C has said where it happened, that is raised, with the former one as its cause. Where
+nobody waits for the call in this thread, as in the callback of a main loop, the error of GLib's arrives
+with the text of the exception."""
+
+import functools
+import threading
+
+from gi.repository import GLib
+
+from gi.overrides._gtorch_convert import GTorch
+
+
+class _Thread(threading.local):
+    """The exceptions, with the messages of their errors; the last is the innermost."""
+
+    def __init__(self):
+        self.pending, self.depth = [], 0
+
+
+_thread = _Thread()
+
+
+def passing(what, call, *args):
+    """call (…), for C: an exception becomes an error of GLib's. @what is named in its message."""
+    try:
+        return call(*args)
+    except BaseException as error:
+        is_ours = isinstance(error, GLib.Error)
+        message = error.message if is_ours else f'{what}: {type(error).__name__}: {error}'
+        if _thread.depth > 0:
+            _thread.pending.append((error, message))
+        if is_ours:
+            raise
+        raise GLib.Error.new_literal(GTorch.error_quark(), message, GTorch.Error.FAILED) from error
+
+
+def passes(what, function):
+    """The function, for C."""
+    return functools.partial(passing, what, function)
+
+
+def restoring(call, *args, **options):
+    """Calls into C, and raises what Python code has raised there as it was."""
+    depth, found, longer = len(_thread.pending), None, None
+    _thread.depth += 1
+    try:
+        return call(*args, **options)
+    except GLib.Error as error:
+        # The message may have been added to on its way.
+        for exception, message in reversed(_thread.pending[depth:]):
+            if message in error.message:
+                found = exception
+                break
+        if found is None:
+            raise
+        if isinstance(found, GLib.Error) and error.message != message:
+            longer = error  # the library tells more
+    finally:
+        _thread.depth -= 1
+        del _thread.pending[depth:]
+    try:
+        if longer is not None:
+            longer.__context__ = None
+            raise longer from found
+        raise found
+    finally:
+        del found, longer  # their tracebacks have this frame
+
+
+def restores(function):
+    """The function of C with restoring () around it."""
+
+    def call(*args, **options):
+        return restoring(function, *args, **options)
+
+    call.__name__ = getattr(function, '__name__', 'call')
+    call.__doc__ = function.__doc__
+    return call
+
+
+def guard_vfuncs(cls, names):
+    """Lets exceptions out of the virtual functions that @cls itself defines."""
+    for name in names:
+        function = vars(cls).get(f'do_{name}')
+        if function is None:
+            continue
+
+        def guarded(self, *args, _function=function, _name=name):
+            return passing(f'{type(self).__name__}.{_name}()', _function, self, *args)
+
+        setattr(cls, f'do_{name}', functools.wraps(function)(guarded))

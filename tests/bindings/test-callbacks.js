@@ -1,0 +1,356 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// What a function that C calls throws comes out of the call that was going on: the same object. The kinds of
+// functions are those of the GIR: a new one has to be called here, or be among those that nobody waits for.
+
+import Gio from 'gi://Gio';
+import GLib from 'gi://GLib';
+import GObject from 'gi://GObject';
+import GTorch from 'gi://GTorch?version=1';
+
+import * as tap from './tap.js';
+
+const {nn} = GTorch;
+
+class Boom extends Error {}
+
+const ways = [];
+
+// func is given a function to call, which throws, and calls what calls that.
+function way(kind, name, func) {
+    ways.push([kind, name, func]);
+}
+
+function leaf() {
+    return GTorch.tensor([1, 1, 1], {dtype: GTorch.float64, requires_grad: true});
+}
+
+// --- hooks of tensors ---
+
+way('TensorHook', 'backward_to_a_leaf', func => {
+    const x = leaf();
+    x.register_hook(func);
+    x.mul(2).sum().backward();
+});
+way('TensorHook', 'backward_through_what_was_computed', func => {
+    const y = leaf().mul(2);
+    y.register_hook(func);
+    y.sum().backward();
+});
+way('TensorHook', 'gradients', func => {
+    const x = leaf();
+    x.register_hook(func);
+    GTorch.autograd_grad([x.mul(2).sum()], [x]);
+});
+way('TensorHook', 'backward_of_several', func => {
+    const x = leaf();
+    x.register_hook(func);
+    GTorch.autograd_backward([x.sum(), x.mul(2).sum()], [], false, false);
+});
+way('TensorHook', 'backward_in_a_hook', func => {
+    const [x, y] = [leaf(), leaf()];
+    const loss = x.mul(2).sum();
+    x.register_hook(func);
+    y.register_hook(() => {
+        loss.backward();
+    });
+    y.sum().backward();
+});
+way('AccumulatedHook', 'backward_then_accumulated', func => {
+    const x = leaf();
+    x.register_post_accumulate_grad_hook(func);
+    x.mul(2).sum().backward();
+});
+
+// --- modules ---
+
+const Add = GObject.registerClass(class Add extends GTorch.Module {
+    forward(...inputs) {
+        this.func?.();
+        return inputs.reduce((sum, x) => sum.add(x), GTorch.zeros([2]));
+    }
+});
+
+function add(func = null) {
+    const net = new Add();
+    net.func = func;
+    return net;
+}
+
+for (const [kind, register] of [
+    ['ForwardHook', 'register_forward_hook'], ['ForwardPreHook', 'register_forward_pre_hook']]) {
+    way(kind, 'of_one_input', func => {
+        const net = nn.Linear(2, 2);
+        net[register](func);
+        net.forward(GTorch.ones([1, 2]));
+    });
+    way(kind, 'in_a_container', func => {
+        const net = nn.Linear(2, 2);
+        net[register](func);
+        nn.Sequential(nn.Identity(), net).forward(GTorch.ones([1, 2]));
+    });
+    way(kind, 'in_javascript', func => {
+        const net = add();
+        net[register](func);
+        net.call(GTorch.ones([2]));
+    });
+    way(kind, 'of_two_inputs', func => {
+        const net = add();
+        net[register](func);
+        net.call(GTorch.ones([2]), GTorch.ones([2]));
+    });
+    way(kind, 'of_a_loss', func => {
+        const net = nn.MSELoss();
+        net[register](func);
+        net.forward(GTorch.ones([2]), GTorch.zeros([2]));
+    });
+}
+way('ModuleFunc', 'apply', func => {
+    nn.Sequential(nn.Linear(1, 1), nn.Tanh()).apply(() => func());
+});
+way('Module.forward', 'call', func => add(func).call(GTorch.ones([2])));
+way('Module.forward', 'in_a_container', func =>
+    nn.Sequential(nn.Identity(), add(func)).forward(GTorch.ones([2])));
+way('Module.forward_many', 'with_hooks', func => {
+    const net = add(func);
+    net.register_forward_hook(() => undefined);
+    net.call(GTorch.ones([2]), GTorch.ones([2]));
+});
+
+const Distance = GObject.registerClass(class Distance extends GTorch.Loss {
+    vfunc_compute(value, target) {
+        this.func();
+        return value.sub(target).abs().sum();
+    }
+});
+
+way('Loss.compute', 'forward', func => {
+    const loss = new Distance();
+    loss.func = func;
+    loss.forward(GTorch.ones([2]), GTorch.zeros([2]));
+});
+
+const Step = GObject.registerClass(class Step extends GTorch.Optimizer {
+    vfunc_step_param() {
+        this.func();
+        return true;
+    }
+});
+
+way('Optimizer.step_param', 'step', func => {
+    const x = leaf();
+    const optimizer = new Step();
+    const params = Gio.ListStore.new(GTorch.Tensor.$gtype);
+    optimizer.func = func;
+    params.append(x);
+    optimizer.add_param_group(GTorch.ParamGroup.new(params, 0.1, 0));
+    x.sum().backward();
+    optimizer.step();
+});
+
+// --- functions of autograd ---
+
+const Both = GObject.registerClass(class Both extends GTorch.Function {
+    forward(_context, x) {
+        this.inForward?.();
+        return x.mul(2);
+    }
+
+    backward(_context, grad) {
+        this.inBackward?.();
+        return grad.mul(2);
+    }
+});
+
+function both(members) {
+    return Object.assign(new Both(), members);
+}
+
+way('Function.forward', 'call', func => both({inForward: func}).call(leaf()));
+way('Function.backward', 'backward', func => both({inBackward: func}).call(leaf()).sum().backward());
+way('Function.backward', 'gradients', func => {
+    const x = leaf();
+    GTorch.autograd_grad([both({inBackward: func}).call(x).sum()], [x]);
+});
+way('GradcheckFunc', 'gradcheck', func => GTorch.gradcheck(x => func() ?? x.mul(2), leaf()));
+way('GradcheckFunc', 'gradgradcheck', func => GTorch.gradgradcheck(x => func() ?? x.mul(x), leaf()));
+
+// --- what calls at once ---
+
+const cpu = GTorch.Device.cpu();
+
+way('StreamFunc', 'run', func => GTorch.Stream.new(cpu, 0).run(() => func()));
+way('StreamFunc', 'capture', func => {
+    new GTorch.CUDAGraph().capture(GTorch.Stream.new(cpu, 0), null, () => {
+        func();
+        GTorch.ones([2]).add(1);
+    });
+});
+way('DeviceFunc', 'run', func => cpu.run(() => func()));
+way('MemoryPoolFunc', 'run', func => GTorch.MemoryPool.new(cpu).run(() => func()));
+way('AutocastFunc', 'run', func => {
+    GTorch.autocast_run(GTorch.DeviceType.CPU, GTorch.bfloat16, true, true, () => func());
+});
+way('GraphedFunc', 'make', func => {
+    const graphed = GTorch.GraphedModule.new_for_func(inputs => {
+        func();
+        return [inputs[0].mul(2)];
+    }, [GTorch.ones([2])]);
+    GTorch.make_graphed_callables([graphed], null);
+});
+
+const Source = GObject.registerClass(class Source extends GTorch.MemorySource {
+    vfunc_allocate() {
+        this.func();
+        return 256;
+    }
+});
+
+way('MemorySource.allocate', 'allocate', func => {
+    const source = new Source();
+    source.func = func;
+    source.allocate(cpu, 10, 0);
+});
+
+const file = Gio.File.new_for_path(`${GLib.get_tmp_dir()}/gtorch-callbacks-js-${GLib.random_int()}`);
+const table = () => ({a: GTorch.ones([5])});
+
+function saved() {
+    const out = Gio.MemoryOutputStream.new_resizable();
+    GTorch.safetensors_save(table(), null, out, null, null);
+    out.close(null);
+    return out.steal_as_bytes();
+}
+
+way('FileProgressCallback', 'save', func =>
+    GTorch.safetensors_save(table(), null, Gio.MemoryOutputStream.new_resizable(), null, func));
+way('FileProgressCallback', 'save_with_cancellable', func => {
+    const cancellable = new Gio.Cancellable();
+    GTorch.safetensors_save(table(), null, Gio.MemoryOutputStream.new_resizable(), cancellable, func);
+    tap.assert(!cancellable.is_cancelled());
+});
+way('FileProgressCallback', 'save_file', func =>
+    GTorch.safetensors_save_file(table(), null, file, null, func));
+way('FileProgressCallback', 'load', func =>
+    GTorch.safetensors_load(Gio.MemoryInputStream.new_from_bytes(saved()), null, null, func));
+way('FileProgressCallback', 'load_file', func => {
+    GTorch.safetensors_save_file(table(), null, file, null, null);
+    try {
+        GTorch.safetensors_load_file(file, false, null, null, func);
+    } finally {
+        file.delete(null);
+    }
+});
+
+// What is called from a main loop or has no way to fail: gjs logs the exception.
+const LOGGED = ['MemorySource.release', 'Module.extra_repr'];
+
+// --- the cases ---
+
+for (const [kind, name, call] of ways) {
+    tap.add(`${kind}: ${name}`, () => {
+        const errors = [new Boom('boom'), new TypeError('of a type'), new GTorch.Error(
+            {code: GTorch.Error.SHAPE, message: 'an error of the library'})];
+        for (const error of errors) {
+            let caught = null;
+            try {
+                call(() => {
+                    throw error;
+                });
+            } catch (thrown) {
+                caught = thrown;
+            }
+            tap.assert(caught !== null, `${error.message} vanished`);
+            const longer = error instanceof GLib.Error && caught.message.endsWith(`: ${error.message}`)
+                && caught.matches(GTorch.Error, GTorch.Error.SHAPE);
+            tap.assert(caught === error || longer, `${caught} instead of ${error}`);
+            call(() => undefined);
+        }
+        tap.assert(GTorch.is_grad_enabled());
+        tap.assert(GTorch.Stream.get_current(cpu) === cpu.get_default_stream());
+    });
+}
+
+const isTypeError = part => error => error instanceof TypeError && error.message.includes(part);
+
+tap.add('a_hook_that_gives_something_else_is_a_type_error', () => {
+    for (const [kind, , call] of ways) {
+        const name = {
+            TensorHook: 'register_hook',
+            ForwardHook: 'register_forward_hook',
+            ForwardPreHook: 'register_forward_pre_hook',
+        }[kind];
+        if (name)
+            tap.throws(() => call(() => 'text'), isTypeError(`${name}: the hook gave String`));
+    }
+    tap.throws(() => GTorch.gradcheck(() => 3, leaf()), isTypeError('not a tensor'));
+});
+
+tap.add('hooks_that_give_nothing_change_nothing', () => {
+    for (const nothing of [undefined, null]) {
+        const x = leaf();
+        x.register_hook(() => nothing);
+        x.mul(2).sum().backward();
+        tap.equal(x.grad.toArray(), [2, 2, 2]);
+    }
+    const x = leaf();
+    x.register_hook(grad => grad.mul(5));
+    x.mul(2).sum().backward();
+    tap.equal(x.grad.toArray(), [10, 10, 10]);
+});
+
+tap.add('hooks_see_and_replace_all_inputs', () => {
+    const seen = [];
+    const net = add();
+    net.register_forward_pre_hook((_module, inputs) => inputs.map(x => x.mul(2)));
+    net.register_forward_hook((_module, inputs, y) => {
+        seen.push([inputs.length, y.toArray()]);
+    });
+    const one = GTorch.ones([2]);
+    tap.equal(net.call(one, one, one).toArray(), [6, 6]);
+    tap.equal(net.call(one).toArray(), [2, 2]);
+    tap.equal(seen, [[3, [6, 6]], [1, [2, 2]]]);
+    tap.throws(() => net.call(one, 3), isTypeError('not a tensor'));
+});
+
+tap.add('runners_give_what_their_functions_give', () => {
+    tap.equal(GTorch.Stream.new(cpu, 0).run(() => 4), 4);
+    tap.assert(cpu.run(device => device) === cpu);
+    tap.throws(() => cpu.run(3), isTypeError('a function is wanted'));
+    tap.equal(cpu.run(() => cpu.run(() => 5)), 5);
+    const net = nn.Sequential(nn.Linear(1, 1), nn.Tanh());
+    let n = 0;
+    net.apply(() => net.apply(() => n++));
+    tap.equal(n, 9);
+});
+
+function findGir() {
+    const folders = [...(GLib.getenv('GI_TYPELIB_PATH') ?? '').split(':'),
+        ...GLib.get_system_data_dirs().map(folder => `${folder}/gir-1.0`)];
+    return folders.filter(folder => folder).map(folder => `${folder}/GTorch-1.gir`)
+        .find(path => GLib.file_test(path, GLib.FileTest.EXISTS)) ?? null;
+}
+
+tap.add('every_kind_of_callback_is_known', () => {
+    const path = findGir();
+    if (path === null)
+        tap.skip('there is no GIR');
+    const text = new TextDecoder().decode(GLib.file_get_contents(path)[1]);
+    const found = new Set();
+    for (const [whole, name] of text.matchAll(/^ {4}<callback name="(\w+)"[^>]*>/gm)) {
+        if (!whole.includes('introspectable="0"'))
+            found.add(name);
+    }
+    for (const [, name, body] of text.matchAll(/<class name="(\w+)"(.*?)<\/class>/gs)) {
+        for (const [, vfunc] of body.matchAll(/<virtual-method name="(\w+)"/g))
+            found.add(`${name}.${vfunc}`);
+    }
+    tap.assert(found.size > 10);
+    const known = new Set([...ways.map(([kind]) => kind), ...LOGGED]);
+    known.delete('FileProgressCallback'); // GIO's
+    tap.equal([...found].filter(name => !known.has(name)), []);
+    tap.equal([...known].filter(name => !found.has(name)), []);
+});
+
+tap.run();

@@ -1,0 +1,547 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What a function that C calls raises comes out of the call that was going on: the same object.
+
+The kinds of functions are those of the GIR: a new one has to be called here, or be among those that nobody waits
+for."""
+
+import io
+import os
+import pathlib
+import sys
+import traceback
+import xml.etree.ElementTree as ET
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
+
+import gi  # noqa: E402
+
+gi.require_version('GTorch', '1')
+from gi.repository import Gio, GLib, GTorch  # noqa: E402
+
+import tap  # noqa: E402
+
+nn = GTorch.nn
+
+
+class Boom(Exception):
+    pass
+
+
+class Stop(BaseException):
+    """As KeyboardInterrupt, no Exception."""
+
+
+def leaf():
+    return GTorch.ones([3], dtype=GTorch.float64).requires_grad_()
+
+
+def kinds(*errors):
+    """The exceptions that each way is tried with."""
+    library = GLib.Error.new_literal(GTorch.error_quark(), 'an error of the library', GTorch.Error.SHAPE)
+    return (Boom('boom'), Stop('stop'), KeyError('key'), library)
+
+
+# Each way is given a function to call, of which it makes one of the kind, and calls what calls that.
+WAYS = {}
+
+
+def way(*names):
+    def add(function):
+        for name in names:
+            WAYS.setdefault(name, []).append(function)
+        return function
+
+    return add
+
+
+# --- hooks of tensors ---
+
+
+@way('TensorHook')
+def backward_to_a_leaf(func):
+    x = leaf()
+    x.register_hook(func)
+    (x * 2).sum().backward()
+
+
+@way('TensorHook')
+def backward_through_what_was_computed(func):
+    y = leaf() * 2
+    y.register_hook(func)
+    y.sum().backward()
+
+
+@way('TensorHook')
+def gradients(func):
+    x = leaf()
+    x.register_hook(func)
+    GTorch.autograd.grad((x * 2).sum(), x)
+
+
+@way('TensorHook')
+def backward_of_several(func):
+    x = leaf()
+    x.register_hook(func)
+    GTorch.autograd.backward([x.sum(), (x * 2).sum()])
+
+
+@way('TensorHook')
+def backward_in_a_hook(func):
+    x, y = leaf(), leaf()
+    x.register_hook(func)
+    loss = (x * 2).sum()
+    y.register_hook(lambda grad: loss.backward())
+    y.sum().backward()
+
+
+@way('AccumulatedHook')
+def backward_then_accumulated(func):
+    x = leaf()
+    x.register_post_accumulate_grad_hook(func)
+    (x * 2).sum().backward()
+
+
+# --- modules ---
+
+
+class Add(GTorch.Module):
+    def __init__(self, func=None):
+        super().__init__()
+        self.func = func
+
+    def forward(self, *inputs):
+        if self.func is not None:
+            self.func()
+        return sum(inputs[1:], inputs[0] * 1)
+
+
+def one_and_two(register):
+    def single(func):
+        net = nn.Linear(2, 2)
+        getattr(net, register)(func)
+        net(GTorch.ones(1, 2))
+
+    def in_a_container(func):
+        net = nn.Linear(2, 2)
+        getattr(net, register)(func)
+        nn.Sequential(nn.Identity(), net)(GTorch.ones(1, 2))
+
+    def in_python(func):
+        net = Add()
+        getattr(net, register)(func)
+        net(GTorch.ones(2))
+
+    def two(func):
+        net = Add()
+        getattr(net, register)(func)
+        net(GTorch.ones(2), GTorch.ones(2))
+
+    def loss(func):
+        net = nn.MSELoss()
+        getattr(net, register)(func)
+        net(GTorch.ones(2), GTorch.zeros(2))
+
+    return single, in_a_container, in_python, two, loss
+
+
+for _function in one_and_two('register_forward_hook'):
+    way('ForwardHook')(_function)
+for _function in one_and_two('register_forward_pre_hook'):
+    way('ForwardPreHook')(_function)
+
+
+@way('ModuleFunc')
+def apply(func):
+    nn.Sequential(nn.Linear(1, 1), nn.Tanh()).apply(lambda module: func())
+
+
+@way('Module.forward')
+def forward(func):
+    Add(func)(GTorch.ones(2))
+
+
+@way('Module.forward')
+def forward_in_a_container(func):
+    nn.Sequential(nn.Identity(), Add(func))(GTorch.ones(2))
+
+
+@way('Module.forward')
+def forward_by_name(func):
+    nn.Sequential(Add(func)).forward(GTorch.ones(2))
+
+
+@way('Module.forward_many')
+def forward_of_several(func):
+    net = Add(func)
+    net.register_forward_hook(lambda *_args: None)
+    net(GTorch.ones(2), GTorch.ones(2))
+
+
+class Distance(GTorch.Loss):
+    def __init__(self, func):
+        super().__init__()
+        self.func = func
+
+    def do_compute(self, value, target):
+        self.func()
+        return (value - target).abs().sum()
+
+
+@way('Loss.compute')
+def loss(func):
+    GTorch.Loss.forward(Distance(func), GTorch.ones(2), GTorch.zeros(2))
+
+
+class Step(GTorch.Optimizer):
+    func = None
+
+    def do_step_param(self, group, param, grad):
+        type(self).func()
+        return True
+
+
+@way('Optimizer.step_param')
+def step(func):
+    x, Step.func = leaf(), func
+    optimizer = Step()
+    params = Gio.ListStore.new(GTorch.Tensor.__gtype__)
+    params.append(x)
+    optimizer.add_param_group(GTorch.ParamGroup.new(params, 0.1, 0))
+    x.sum().backward()
+    optimizer.step()
+
+
+# --- functions of autograd ---
+
+
+class Both(GTorch.Function):
+    def __init__(self, forward=None, backward=None):
+        super().__init__()
+        self.funcs = forward, backward
+
+    def forward(self, context, x):
+        self.funcs[0] and self.funcs[0]()
+        return x * 2
+
+    def backward(self, context, grad):
+        self.funcs[1] and self.funcs[1]()
+        return grad * 2
+
+
+@way('Function.forward')
+def function_forward(func):
+    Both(forward=func)(leaf())
+
+
+@way('Function.forward')
+def function_apply(func):
+    Both(forward=func).apply([leaf()])
+
+
+@way('Function.backward')
+def function_backward(func):
+    Both(backward=func)(leaf()).sum().backward()
+
+
+@way('Function.backward')
+def function_gradients(func):
+    x = leaf()
+    GTorch.autograd.grad(Both(backward=func)(x).sum(), x)
+
+
+@way('GradcheckFunc')
+def gradcheck(func):
+    GTorch.gradcheck(lambda x: func() or x * 2, leaf())
+
+
+@way('GradcheckFunc')
+def gradgradcheck(func):
+    GTorch.gradgradcheck(lambda x: func() or x * x, leaf())
+
+
+# --- what calls at once ---
+
+
+@way('StreamFunc')
+def stream_run(func):
+    GTorch.Stream('cpu').run(lambda stream: func())
+
+
+@way('StreamFunc')
+def graph_capture(func):
+    stream = GTorch.Stream('cpu')
+
+    def work(_stream):
+        func()
+        return GTorch.ones(2) + 1
+
+    GTorch.cuda.CUDAGraph().capture(stream, None, work)
+
+
+@way('DeviceFunc')
+def device_run(func):
+    GTorch.Device('cpu').run(lambda device: func())
+
+
+@way('MemoryPoolFunc')
+def pool_run(func):
+    GTorch.MemoryPool('cpu').run(lambda pool: func())
+
+
+@way('AutocastFunc')
+def autocast_run(func):
+    GTorch.autocast_run(GTorch.DeviceType.CPU, GTorch.bfloat16, True, True, lambda: func())
+
+
+@way('GraphedFunc')
+def graphed(func):
+    def call(x):
+        func()
+        return x * 2
+
+    GTorch.cuda.make_graphed_callables(call, (GTorch.ones(2),))
+
+
+class Source(GTorch.MemorySource):
+    def __init__(self, func):
+        super().__init__()
+        self.func = func
+
+    def do_allocate(self, device, n_bytes, stream):
+        self.func()
+        return 256
+
+
+@way('MemorySource.allocate')
+def allocate(func):
+    Source(func).allocate(GTorch.Device('cpu'), 10, 0)
+
+
+def saved():
+    out = Gio.MemoryOutputStream.new_resizable()
+    GTorch.safetensors_save({'a': GTorch.ones(5)}, None, out, None, None)
+    out.close(None)
+    return out.steal_as_bytes()
+
+
+FILE = Gio.File.new_for_path(os.path.join(os.environ.get('TMPDIR', '/tmp'), f'gtorch-callbacks-{os.getpid()}'))
+CONTENT = saved()
+
+
+@way('FileProgressCallback')
+def save(func):
+    out = Gio.MemoryOutputStream.new_resizable()
+    GTorch.safetensors_save({'a': GTorch.ones(5)}, None, out, None, func)
+
+
+@way('FileProgressCallback')
+def save_with_cancellable(func):
+    out, cancellable = Gio.MemoryOutputStream.new_resizable(), Gio.Cancellable()
+    GTorch.safetensors_save({'a': GTorch.ones(5)}, None, out, cancellable, func)
+    assert not cancellable.is_cancelled()
+
+
+@way('FileProgressCallback')
+def save_file(func):
+    GTorch.safetensors_save_file({'a': GTorch.ones(5)}, None, FILE, None, func)
+
+
+@way('FileProgressCallback')
+def load(func):
+    GTorch.safetensors_load(Gio.MemoryInputStream.new_from_bytes(CONTENT), None, None, func)
+
+
+@way('FileProgressCallback')
+def load_file(func):
+    GTorch.safetensors_save_file({'a': GTorch.ones(5)}, None, FILE, None, None)
+    GTorch.safetensors_load_file(FILE, False, None, None, func)
+
+
+# What is called from a main loop or has no way to fail: PyGObject prints the exception.
+PRINTED = {'MemorySource.release', 'Module.extra_repr'}
+
+
+# --- the cases ---
+
+
+class Printed:
+    """What was printed meanwhile."""
+
+    def __enter__(self):
+        self.text, self.before = io.StringIO(), (sys.stderr, sys.excepthook, sys.unraisablehook)
+        sys.stderr = self.text
+        sys.excepthook = sys.unraisablehook = lambda *args: self.text.write(f'{args}')
+        return self
+
+    def __exit__(self, *_exception):
+        sys.stderr, sys.excepthook, sys.unraisablehook = self.before
+        return False
+
+
+def raising(error):
+    def where_it_was_raised(*_args):
+        raise error
+
+    return where_it_was_raised
+
+
+def quiet(*_args):
+    return None
+
+
+def adder(name, call):
+    def check():
+        for error in kinds():
+            with Printed() as printed:
+                try:
+                    call(raising(error))
+                except BaseException as caught:
+                    longer = isinstance(error, GLib.Error) and caught.__cause__ is error
+                    assert caught is error or longer, repr(caught)
+                    if longer:
+                        assert caught.message.endswith(error.message), caught.message
+                        assert caught.matches(GTorch.error_quark(), GTorch.Error.SHAPE), caught
+                else:
+                    raise AssertionError(f'{error!r} vanished')
+            assert printed.text.getvalue() == '', printed.text.getvalue()
+            frames = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+            assert frames[-1] == 'where_it_was_raised', frames
+            assert error.__cause__ is None and error.__context__ is None, error.__context__
+            call(quiet)
+        assert GTorch.is_grad_enabled()
+        assert GTorch.Stream.get_current(GTorch.Device('cpu')) == GTorch.Device('cpu').get_default_stream()
+
+    check.__name__ = f'{name}: {call.__name__}'
+    return check
+
+
+for _name, _calls in WAYS.items():
+    for _call in _calls:
+        tap.case(adder(_name, _call))
+
+
+def raises(kind, call, *parts):
+    try:
+        call()
+    except kind as error:
+        for part in parts:
+            assert part in str(error), error
+        return
+    raise AssertionError(f'no {kind.__name__}')
+
+
+@tap.case
+def a_cause_that_was_given_stays():
+    def hook(_grad):
+        raise Boom('outer') from KeyError('inner')
+
+    try:
+        backward_to_a_leaf(hook)
+    except Boom as error:
+        assert isinstance(error.__cause__, KeyError)
+
+
+@tap.case
+def a_hook_that_gives_something_else_is_a_type_error():
+    for call in WAYS['TensorHook']:
+        raises(TypeError, lambda call=call: call(lambda grad: 3), 'register_hook', 'gave int', 'a tensor or None')
+    for name, function in (('ForwardHook', lambda *_args: 'x'), ('ForwardPreHook', lambda *_args: ['x'])):
+        for call in WAYS[name]:
+            raises(TypeError, lambda call=call: call(function), 'register_forward_', 'gave ', 'or None')
+    raises(TypeError, lambda: GTorch.gradcheck(lambda x: 3, leaf()), 'gave int')
+
+
+@tap.case
+def hooks_that_give_nothing_change_nothing():
+    x = leaf()
+    x.register_hook(lambda grad: None)
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [2] * 3
+
+
+@tap.case
+def hooks_see_and_replace_all_inputs():
+    seen = []
+    net = Add()
+    net.register_forward_pre_hook(lambda module, inputs: tuple(2 * x for x in inputs))
+    net.register_forward_hook(lambda module, inputs, y: seen.append((len(inputs), y.tolist())))
+    assert net(GTorch.ones(2), GTorch.ones(2), GTorch.ones(2)).tolist() == [6, 6]
+    assert net(GTorch.ones(2)).tolist() == [2, 2]
+    assert seen == [(3, [6, 6]), (1, [2, 2])], seen
+    loss = nn.MSELoss()
+    loss.register_forward_pre_hook(lambda module, inputs: [inputs[0] * 3, inputs[1]])
+    loss.register_forward_hook(lambda module, inputs, y: y + len(inputs))
+    assert loss(GTorch.ones(2), GTorch.zeros(2)).item() == 11
+    raises(TypeError, lambda: net(GTorch.ones(2), 3), 'with hooks', 'int')
+
+
+@tap.case
+def runners_give_what_their_functions_give():
+    assert GTorch.Stream('cpu').run(lambda stream, n: n + 1, 3) == 4
+    assert GTorch.Device('cpu').run(lambda device: device) == GTorch.Device('cpu')
+    raises(TypeError, lambda: GTorch.Stream('cpu').run(3), 'cannot be called')
+
+
+@tap.case
+def a_pass_in_another_thread_ends_with_the_text():
+    x, loop, results = leaf(), GLib.MainLoop(), []
+    x.register_hook(raising(Boom('boom')))
+    loss = x.sum()
+
+    def done(_source, result, *_data):
+        results.append(result)
+        loop.quit()
+
+    loss.backward_async(None, False, False, None, done)
+    loop.run()
+    raises(GLib.Error, lambda: loss.backward_finish(results[0]), 'Boom: boom')
+
+
+NAMESPACE = '{http://www.gtk.org/introspection/core/1.0}'
+
+
+def find_gir():
+    for folder in (*os.environ.get('GI_TYPELIB_PATH', '').split(':'), *GLib.get_system_data_dirs()):
+        for path in (pathlib.Path(folder) / 'GTorch-1.gir', pathlib.Path(folder) / 'gir-1.0' / 'GTorch-1.gir'):
+            if folder and path.exists():
+                return path
+    return None
+
+
+@tap.case
+def every_kind_of_callback_is_known():
+    path = find_gir()
+    if path is None:
+        raise tap.Skip('there is no GIR')
+    root = ET.parse(path).getroot()
+    found = set()
+    for function in root.iter():
+        kind = function.tag.removeprefix(NAMESPACE)
+        if kind not in ('function', 'method', 'constructor') or function.get('introspectable') == '0':
+            continue
+        for parameter in function.iterfind(f'{NAMESPACE}parameters/{NAMESPACE}parameter'):
+            if parameter.get('scope') in ('call', 'notified', 'forever'):
+                found.add(parameter.find(f'{NAMESPACE}type').get('name').split('.')[-1])
+    for cls in root.iter(f'{NAMESPACE}class'):
+        for vfunc in cls.iterfind(f'{NAMESPACE}virtual-method'):
+            found.add(f'{cls.get("name")}.{vfunc.get("name")}')
+            known = f'{cls.get("name")}.{vfunc.get("name")}' in PRINTED
+            assert (vfunc.get('throws') == '1') != known, vfunc.get('name')
+    for callback in root.iterfind(f'{NAMESPACE}namespace/{NAMESPACE}callback'):
+        if callback.get('introspectable') == '0':
+            continue
+        assert callback.get('throws') == '1', f'{callback.get("name")} cannot fail'
+        found.add(callback.get('name'))
+    known = set(WAYS) | PRINTED
+    assert found <= known, f'no test calls {sorted(found - known)}'
+    assert known <= found, f'there is no {sorted(known - found)}'
+
+
+if __name__ == '__main__':
+    try:
+        tap.main()
+    finally:
+        if FILE.query_exists(None):
+            FILE.delete(None)
