@@ -367,10 +367,24 @@ gtorch_cpu_reduce_run (const GTorchReduceLoop *loop, guint dtype, const GTorchIm
   return TRUE;
 }
 
+/* Sums lose nothing by the rounding of parts that are added pairwise; to a product the error of each factor
+ * counts, so that one is made in twice the width. */
+static guint
+accumulated_in (const GTorchOpCall *call)
+{
+  guint dtype = gtorch_dtype_infos[call->compute].compute;
+
+  if (call->op->id != GTORCH_OP_PROD)
+    return dtype;
+  if (dtype == GTORCH_DTYPE_FLOAT32)
+    return GTORCH_DTYPE_FLOAT64;
+  return dtype == GTORCH_DTYPE_COMPLEX64 ? GTORCH_DTYPE_COMPLEX128 : dtype;
+}
+
 gboolean
 gtorch_cpu_reduce (GTorchOpCall *call, GError **error)
 {
-  guint dtype = gtorch_dtype_infos[call->compute].compute;
+  guint dtype = accumulated_in (call);
   gboolean keepdim;
   guint64 mask;
   guint ignored;

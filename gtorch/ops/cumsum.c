@@ -34,6 +34,76 @@ typedef struct
   gint64 n, inner, n_tiles;
 } Scan;
 
+/* Columns of float32 whose sums, and what was before, stay in registers. */
+#define VECTOR  4
+#define VECTORS 4
+
+typedef float Vector __attribute__ ((vector_size (4 * VECTOR), aligned (4), may_alias));
+
+static inline __attribute__ ((always_inline)) void
+columns_in_registers (const float *x, float *y, gint64 n, gint64 hop, const gint n_vectors)
+{
+  double total[VECTOR * VECTORS] = { 0 };
+  Vector before[VECTORS], acc[VECTORS];
+  gint64 i;
+  gint j;
+
+  for (i = 0; i < n;)
+    {
+      const gint64 stop = MIN (i + CHAIN, n);
+
+      _Pragma ("GCC unroll 16") for (j = 0; j < n_vectors; j++) acc[j] = (Vector){ 0 };
+      _Pragma ("GCC unroll 16") for (j = 0; j < VECTOR * n_vectors; j++)
+          before[j / VECTOR][j % VECTOR] = (float) total[j];
+      for (; i < stop; i++, x += hop, y += hop)
+        {
+          _Pragma ("GCC unroll 16") for (j = 0; j < n_vectors; j++)
+          {
+            acc[j] += ((const Vector *) x)[j];
+            ((Vector *) y)[j] = before[j] + acc[j];
+          }
+        }
+      _Pragma ("GCC unroll 16") for (j = 0; j < VECTOR * n_vectors; j++) total[j] +=
+          acc[j / VECTOR][j % VECTOR];
+    }
+}
+
+static void
+one_column (const float *x, float *y, gint64 n, gint64 hop)
+{
+  double total = 0;
+  gint64 i;
+
+  for (i = 0; i < n;)
+    {
+      const gint64 stop = MIN (i + CHAIN, n);
+      const float before = (float) total;
+      float acc = 0;
+
+      for (; i < stop; i++, x += hop, y += hop)
+        {
+          acc += *x;
+          *y = before + acc;
+        }
+      total += acc;
+    }
+}
+
+static void
+long_columns (const float *x, float *y, gint64 n, gint64 hop, gint64 width)
+{
+  for (; width >= VECTOR * VECTORS; width -= VECTOR * VECTORS)
+    {
+      columns_in_registers (x, y, n, hop, VECTORS);
+      x += VECTOR * VECTORS;
+      y += VECTOR * VECTORS;
+    }
+  for (; width >= VECTOR; width -= VECTOR, x += VECTOR, y += VECTOR)
+    columns_in_registers (x, y, n, hop, 1);
+  for (; width > 0; width--)
+    one_column (x++, y++, n, hop);
+}
+
 /* T: of the elements, A: what is accumulated in. Four additions of a row are taken together, which shortens
  * the chain of dependent additions. */
 #define SUM_ROW(T, A)                                                 \
@@ -64,7 +134,7 @@ typedef struct
       }                                                               \
   }
 
-/* What is float64 already, or short, goes on from the row before. */
+/* Of what is float64 already, or short, a row goes on from the one before. */
 #define SUM_COLUMNS(T, A)                                                              \
   {                                                                                    \
     const gint64 hop = step * s->inner;                                                \
@@ -81,10 +151,12 @@ typedef struct
             _Pragma ("omp simd") for (j = 0; j < width; j++) y[j] = y[j - hop] + x[j]; \
           }                                                                            \
       }                                                                                \
+    else if (s->dtype == GTORCH_DTYPE_FLOAT32)                                         \
+      long_columns ((const float *) x, (float *) y, s->n, hop, width);                 \
     else                                                                               \
       for (i = 0; i < s->n;)                                                           \
         {                                                                              \
-          const gint64 stop = MIN (i + BLOCK, s->n);                                   \
+          const gint64 stop = MIN (i + CHAIN, s->n);                                   \
           for (j = 0; j < width; j++)                                                  \
             {                                                                          \
               before[j] = total[j];                                                    \

@@ -3,7 +3,6 @@
 
 #include "config.h"
 
-#include <complex.h>
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
@@ -102,63 +101,45 @@ gtorch_cpu_embedding (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
-#define ADD_ROW(T)              \
-  for (c = 0; c < columns; c++) \
-    ((T *) to)[c] += ((const T *) from)[c];
-
 gboolean
 gtorch_cpu_embedding_backward (GTorchOpCall *call, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
-  guint dtype = gtorch_dtype_infos[output->dtype].compute;
-  gint64 rows = output->shape[0], columns = output->shape[1], i, c;
-  gsize row_size = columns * gtorch_dtype_size (dtype);
+  guint dtype = output->dtype;
+  gint64 rows = output->shape[0], columns = output->shape[1], i;
+  gint64 row_size = columns * (gint64) gtorch_dtype_size (dtype);
   g_autoptr (GTorchImpl) upper = gtorch_cpu_pack (call->inputs[0], dtype, error);
   g_autoptr (GTorchImpl) indices =
       upper != NULL ? gtorch_cpu_private_copy (call->inputs[1], GTORCH_DTYPE_INT64, error) : NULL;
   g_autoptr (GTorchImpl) sum =
       indices != NULL ? gtorch_cpu_pack_output (output, dtype, error) : NULL;
-  const gint64 *index;
+  GTorchBlocks blocks = { .indexed = sum,
+                          .n_pre = 1,
+                          .inner = columns,
+                          .extent = MAX (rows - 1, 0) * row_size,
+                          .unit = row_size,
+                          .n_inner_dims = 1,
+                          .inner_shape = { columns },
+                          .inner_strides = { 1 },
+                          .size = gtorch_dtype_size (dtype),
+                          .inner_contiguous = TRUE };
 
   if (sum == NULL)
     return FALSE;
-  index = gtorch_impl_data (indices);
+  blocks.offsets = gtorch_impl_data (indices);
+  blocks.n_index = indices->numel;
+  for (i = 0; i < blocks.n_index; i++)
+    {
+      const gint64 index = blocks.offsets[i];
+
+      if (!check_index (call, index, rows, error))
+        return FALSE;
+      blocks.offsets[i] = index == call->attrs[1].i ? -1 : index * row_size;
+    }
   if (sum->numel > 0)
     memset (gtorch_impl_data (sum), 0, gtorch_impl_n_bytes (sum));
-  for (i = 0; i < indices->numel; i++)
-    {
-      const char *from = (const char *) gtorch_impl_data (upper) + i * row_size;
-      char *to = (char *) gtorch_impl_data (sum) + index[i] * row_size;
-
-      if (!check_index (call, index[i], rows, error))
-        return FALSE;
-      if (index[i] == call->attrs[1].i)
-        continue;
-      switch (dtype)
-        {
-        case GTORCH_DTYPE_FLOAT32:
-          ADD_ROW (float)
-          break;
-        case GTORCH_DTYPE_FLOAT64:
-          ADD_ROW (double)
-          break;
-        case GTORCH_DTYPE_COMPLEX64:
-          ADD_ROW (float _Complex)
-          break;
-        case GTORCH_DTYPE_COMPLEX128:
-          ADD_ROW (double _Complex)
-          break;
-        case GTORCH_DTYPE_INT32:
-          ADD_ROW (gint32)
-          break;
-        case GTORCH_DTYPE_INT64:
-          ADD_ROW (gint64)
-          break;
-        default:
-          for (c = 0; c < columns; c++)
-            to[c] |= from[c];
-        }
-    }
+  if (!gtorch_blocks_run (&blocks, gtorch_impl_data (upper), GTORCH_BLOCKS_ADD, NULL, error))
+    return FALSE;
   gtorch_cpu_unpack (sum, output);
   return TRUE;
 }

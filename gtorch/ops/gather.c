@@ -122,69 +122,77 @@ lines_init (Lines *lines, GTorchImpl *indexed, GTorchImpl *index, GTorchImpl *pl
   lines->across = lines->iter.strides[0][1] < lines->index && lines->iter.shape[0] > 1;
 }
 
-static gboolean
-in_range (const char *at, gint64 stride, gint64 n, gint64 size)
+#define PIECE 256 /* indices that are taken at a time */
+
+/* Takes n indices, at most PIECE, to where no other thread writes to them, and tells whether all are in
+ * [0, size). */
+static inline gboolean
+take_indices (gint64 *taken, const char *at, gint64 stride, gint64 n, gint64 size)
 {
   gint64 signs = 0, last = size - 1, i;
 
-  if (stride == 8)
-    {
-      const gint64 *data = (const gint64 *) (gconstpointer) at;
-
-#pragma omp simd reduction(| : signs)
-      for (i = 0; i < n; i++)
-        signs |= data[i] | (last - data[i]);
-    }
+  if (stride == sizeof (gint64))
+    memcpy (taken, at, n * sizeof (gint64));
   else
     for (i = 0; i < n; i++)
-      signs |= *(const gint64 *) (at + i * stride) | (last - *(const gint64 *) (at + i * stride));
+      taken[i] = *(const gint64 *) (gconstpointer) (at + i * stride);
+  /* From here on memory may have changed: what was taken is not loaded again. */
+  __asm__ volatile("" : : "r"(taken) : "memory");
+#pragma omp simd reduction(| : signs)
+  for (i = 0; i < n; i++)
+    signs |= taken[i] | (last - taken[i]);
   return signs >= 0;
 }
 
-#define LINES(T)                                                                                  \
-  {                                                                                               \
-    const gint64 outer = l->across ? l->length : n, inner = l->across ? n : l->length;            \
-    const gint64 so = l->across ? l->indexed : strides[0];                                        \
-    const gint64 io = l->across ? l->index : strides[1];                                          \
-    const gint64 po = l->across ? l->plain : strides[2];                                          \
-    const gint64 si = l->across ? strides[0] : 0, ii = l->across ? strides[1] : l->index;         \
-    const gint64 pi = l->across ? strides[2] : l->plain;                                          \
-    const gint64 scale = l->indexed, base = l->across ? 0 : so;                                   \
-                                                                                                  \
-    for (i = 0; i < outer; i++)                                                                   \
-      {                                                                                           \
-        const char *at = data[1] + i * io;                                                        \
-        char *p = data[2] + i * po, *q = data[0] + i * base;                                      \
-                                                                                                  \
-        const gboolean simple = !l->across && scale == sizeof (T) && ii == 8 && pi == sizeof (T); \
-                                                                                                  \
-        if (l->read && !in_range (at, ii, inner, l->n_indexed))                                   \
-          {                                                                                       \
-            g_atomic_int_set (l->bad, 1);                                                         \
-            return;                                                                               \
-          }                                                                                       \
-        if (simple && l->read)                                                                    \
-          for (j = 0; j < inner; j++)                                                             \
-            ((T *) p)[j] = ((const T *) q)[((const gint64 *) at)[j]];                             \
-        else if (simple)                                                                          \
-          for (j = 0; j < inner; j++)                                                             \
-            ((T *) q)[((const gint64 *) at)[j]] = ((const T *) p)[j];                             \
-        else if (l->read)                                                                         \
-          for (j = 0; j < inner; j++)                                                             \
-            *(T *) (p + j * pi) =                                                                 \
-                *(const T *) (q + j * si + *(const gint64 *) (at + j * ii) * scale);              \
-        else                                                                                      \
-          for (j = 0; j < inner; j++)                                                             \
-            *(T *) (q + j * si + *(const gint64 *) (at + j * ii) * scale) =                       \
-                *(const T *) (p + j * pi);                                                        \
-      }                                                                                           \
+/* Reads or writes lines; of an index that is read, which other threads may write to, pieces are taken. */
+#define LINES(T)                                                                          \
+  {                                                                                       \
+    const gint64 outer = l->across ? l->length : n, inner = l->across ? n : l->length;    \
+    const gint64 so = l->across ? l->indexed : strides[0];                                \
+    const gint64 io = l->across ? l->index : strides[1];                                  \
+    const gint64 po = l->across ? l->plain : strides[2];                                  \
+    const gint64 si = l->across ? strides[0] : 0, ii = l->across ? strides[1] : l->index; \
+    const gint64 pi = l->across ? strides[2] : l->plain;                                  \
+    const gint64 scale = l->indexed, base = l->across ? 0 : so;                           \
+    const gboolean simple = !l->across && scale == sizeof (T) && pi == sizeof (T);        \
+                                                                                          \
+    for (i = 0; i < outer; i++)                                                           \
+      {                                                                                   \
+        const char *at = data[1] + i * io;                                                \
+        char *p = data[2] + i * po, *q = data[0] + i * base;                              \
+                                                                                          \
+        if (l->read)                                                                      \
+          for (k = 0; k < inner; k += m, at += m * ii, p += m * pi, q += m * si)          \
+            {                                                                             \
+              m = MIN (inner - k, PIECE);                                                 \
+              if (!take_indices (taken, at, ii, m, l->n_indexed))                         \
+                {                                                                         \
+                  g_atomic_int_set (l->bad, 1);                                           \
+                  return;                                                                 \
+                }                                                                         \
+              if (simple)                                                                 \
+                for (j = 0; j < m; j++)                                                   \
+                  ((T *) p)[j] = ((const T *) q)[taken[j]];                               \
+              else                                                                        \
+                for (j = 0; j < m; j++)                                                   \
+                  *(T *) (p + j * pi) = *(const T *) (q + j * si + taken[j] * scale);     \
+            }                                                                             \
+        else if (simple && ii == 8)                                                       \
+          for (j = 0; j < inner; j++)                                                     \
+            ((T *) q)[((const gint64 *) at)[j]] = ((const T *) p)[j];                     \
+        else                                                                              \
+          for (j = 0; j < inner; j++)                                                     \
+            *(T *) (q + j * si + *(const gint64 *) (at + j * ii) * scale) =               \
+                *(const T *) (p + j * pi);                                                \
+      }                                                                                   \
   }
 
 static void
 move_lines (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
 {
   const Lines *l = user_data;
-  gint64 i, j;
+  gint64 taken[PIECE];
+  gint64 i, j, k, m;
 
   switch (l->size)
     {
@@ -302,28 +310,99 @@ gtorch_cpu_gather (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
+/* Instead of lines the elements as single blocks, for which crowds are added up apart. The index, which is
+ * nobody else's, becomes the list of their offsets. */
+static gboolean
+scatter_crowds (GTorchOpCall *call, GTorchImpl *index, GTorchImpl *src, guint dim,
+                GTorchBlocksMode mode, GError **error)
+{
+  GTorchImpl *output = call->outputs[0];
+  const gint64 size = gtorch_dtype_size (output->dtype);
+  gint64 *offsets = gtorch_impl_data (index);
+  g_autoptr (GTorchImpl) used = NULL;
+  g_autoptr (GTorchImpl) dense = NULL;
+  gint64 at[GTORCH_MAX_DIMS] = { 0 };
+  GTorchBlocks blocks = {
+    .indexed = output,
+    .offsets = offsets,
+    .n_index = index->numel,
+    .n_pre = 1,
+    .inner = 1,
+    .unit = size,
+    .size = size,
+    .inner_contiguous = TRUE,
+  };
+  const gint n_dims = output->n_dims > 0 ? index->n_dims : 0;
+  const gint64 length = n_dims > 0 ? index->shape[n_dims - 1] : index->numel;
+  const gint64 scale = n_dims > 0 ? output->strides[dim] * size : 0;
+  const gint64 step =
+      n_dims > 0 && (gint) dim != n_dims - 1 ? output->strides[n_dims - 1] * size : 0;
+  gint64 other = 0, i, j;
+  gint k;
+
+  used = gtorch_impl_new_view (src, src->offset, index->shape, src->strides, index->n_dims);
+  dense = gtorch_cpu_contiguous (used, output->dtype, error);
+  if (dense == NULL)
+    return FALSE;
+  for (k = 0; k < (gint) output->n_dims; k++)
+    blocks.extent += (output->shape[k] - 1) * output->strides[k] * size;
+  /* along the last dimension of the index, and from one such line to the next */
+  for (i = 0; i < index->numel; i += length)
+    {
+      for (j = 0; j < length; j++)
+        offsets[i + j] = offsets[i + j] * scale + other + j * step;
+      for (k = n_dims - 1; k-- > 0;)
+        {
+          const gint64 stride = k == (gint) dim ? 0 : output->strides[k] * size;
+
+          other += stride;
+          if (++at[k] < index->shape[k])
+            break;
+          other -= stride * at[k];
+          at[k] = 0;
+        }
+    }
+  return gtorch_blocks_run (&blocks, gtorch_impl_data (dense), mode,
+                            call->in_place ? NULL : call->inputs[0], error);
+}
+
 gboolean
 gtorch_cpu_scatter (GTorchOpCall *call, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   g_autoptr (GTorchImpl) index = NULL;
   g_autoptr (GTorchImpl) src = NULL;
+  GTorchBlocksMode mode = GTORCH_BLOCKS_PUT;
   Lines lines = { .add = NULL };
+  gboolean crowded = FALSE;
+  gint64 size;
   guint dim;
 
   if (call->op->id == GTORCH_OP_SCATTER_ADD)
-    lines.add = gtorch_cpu_add (output->dtype);
+    {
+      lines.add = gtorch_cpu_add (output->dtype);
+      mode = GTORCH_BLOCKS_ADD;
+    }
   else if (call->op->id == GTORCH_OP_SCATTER_FOLD)
-    lines.add = gtorch_cpu_fold (output->dtype, call->attrs[1].i);
+    {
+      lines.add = gtorch_cpu_fold (output->dtype, call->attrs[1].i);
+      if (call->attrs[1].i == GTORCH_INDEX_REDUCTION_PROD)
+        mode = GTORCH_BLOCKS_MUL;
+    }
 
   gtorch_normalize_dim (call->op->name, call->attrs[0].i, output->n_dims, &dim, NULL);
-  index = gtorch_cpu_indices (call, call->inputs[1], output->n_dims > 0 ? output->shape[dim] : 1,
-                              dim, error);
+  size = output->n_dims > 0 ? output->shape[dim] : 1;
+  index = gtorch_cpu_indices (call, call->inputs[1], size, dim, error);
   src = call->inputs[2]->dtype == output->dtype
             ? gtorch_impl_ref (call->inputs[2])
             : gtorch_cpu_contiguous (call->inputs[2], output->dtype, error);
   if (index == NULL || src == NULL)
     return FALSE;
+  if (index->numel > 0 && mode != GTORCH_BLOCKS_PUT
+      && !gtorch_crowds_find (index, dim, size, output->dtype, &crowded, error))
+    return FALSE;
+  if (crowded)
+    return scatter_crowds (call, index, src, dim, mode, error);
   if (!call->in_place)
     gtorch_cpu_copy (output, call->inputs[0]);
   if (index->numel == 0)

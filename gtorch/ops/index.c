@@ -13,11 +13,10 @@
 #include "gtorch-ops-private.h"
 
 /* Out of place the result begins as a copy of self. */
-static void
-begin_output (GTorchOpCall *call)
+static GTorchImpl *
+start (GTorchOpCall *call)
 {
-  if (!call->in_place)
-    gtorch_cpu_copy (call->outputs[0], call->inputs[0]);
+  return call->in_place ? NULL : call->inputs[0];
 }
 
 /* A contiguous tensor of the dtype and dense shape of the blocks, with the (broadcast) values in it. */
@@ -86,8 +85,8 @@ gtorch_cpu_index (GTorchOpCall *call, GError **error)
   if (!gtorch_blocks_init (&blocks, call, call->inputs[0], call->inputs + 1, call->n_inputs - 1,
                            call->attrs[0].list.data, TRUE, error))
     return FALSE;
-  gtorch_blocks_run (&blocks, gtorch_impl_data (call->outputs[0]), GTORCH_BLOCKS_GET);
-  return TRUE;
+  return gtorch_blocks_run (&blocks, gtorch_impl_data (call->outputs[0]), GTORCH_BLOCKS_GET, NULL,
+                            error);
 }
 
 gboolean
@@ -145,10 +144,9 @@ gtorch_cpu_index_put (GTorchOpCall *call, GError **error)
   dense = dense_values (call, call->inputs[1], shape, n_dims, error);
   if (dense == NULL)
     return FALSE;
-  begin_output (call);
-  gtorch_blocks_run (&blocks, gtorch_impl_data (dense),
-                     call->attrs[1].i ? GTORCH_BLOCKS_ADD : GTORCH_BLOCKS_PUT);
-  return TRUE;
+  return gtorch_blocks_run (&blocks, gtorch_impl_data (dense),
+                            call->attrs[1].i ? GTORCH_BLOCKS_ADD : GTORCH_BLOCKS_PUT, start (call),
+                            error);
 }
 
 gboolean
@@ -241,8 +239,8 @@ gtorch_cpu_index_select (GTorchOpCall *call, GError **error)
 
   if (!blocks_along_dim (&blocks, call, call->inputs[0], error))
     return FALSE;
-  gtorch_blocks_run (&blocks, gtorch_impl_data (call->outputs[0]), GTORCH_BLOCKS_GET);
-  return TRUE;
+  return gtorch_blocks_run (&blocks, gtorch_impl_data (call->outputs[0]), GTORCH_BLOCKS_GET, NULL,
+                            error);
 }
 
 gboolean
@@ -311,10 +309,8 @@ gtorch_cpu_index_write (GTorchOpCall *call, GError **error)
     dense = gtorch_cpu_contiguous (source, source->dtype, error);
   if (dense == NULL)
     return FALSE;
-  begin_output (call);
-  gtorch_blocks_run (&blocks, gtorch_impl_data (dense),
-                     add ? GTORCH_BLOCKS_ADD : GTORCH_BLOCKS_PUT);
-  return TRUE;
+  return gtorch_blocks_run (&blocks, gtorch_impl_data (dense),
+                            add ? GTORCH_BLOCKS_ADD : GTORCH_BLOCKS_PUT, start (call), error);
 }
 
 gboolean
@@ -348,9 +344,8 @@ gtorch_cpu_index_fill (GTorchOpCall *call, GError **error)
   dense = dense_values (call, call->inputs[2], shape, 1, error);
   if (dense == NULL)
     return FALSE;
-  begin_output (call);
-  gtorch_blocks_run (&blocks, gtorch_impl_data (dense), GTORCH_BLOCKS_PUT);
-  return TRUE;
+  return gtorch_blocks_run (&blocks, gtorch_impl_data (dense), GTORCH_BLOCKS_PUT, start (call),
+                            error);
 }
 
 /* --- positions in a tensor seen as one row --- */
@@ -388,8 +383,8 @@ gtorch_cpu_take (GTorchOpCall *call, GError **error)
 
   if (self == NULL || !blocks_flat (&blocks, call, self, error))
     return FALSE;
-  gtorch_blocks_run (&blocks, gtorch_impl_data (call->outputs[0]), GTORCH_BLOCKS_GET);
-  return TRUE;
+  return gtorch_blocks_run (&blocks, gtorch_impl_data (call->outputs[0]), GTORCH_BLOCKS_GET, NULL,
+                            error);
 }
 
 gboolean
@@ -432,10 +427,10 @@ gtorch_cpu_put (GTorchOpCall *call, GError **error)
             : gtorch_impl_new (call->device, output->dtype, output->shape, output->n_dims, error);
   if (row == NULL || !blocks_flat (&blocks, call, row, error))
     return FALSE;
-  if (row != output || !call->in_place)
-    gtorch_cpu_copy (row, call->inputs[0]);
-  gtorch_blocks_run (&blocks, gtorch_impl_data (source),
-                     call->attrs[0].i ? GTORCH_BLOCKS_ADD : GTORCH_BLOCKS_PUT);
+  if (!gtorch_blocks_run (&blocks, gtorch_impl_data (source),
+                          call->attrs[0].i ? GTORCH_BLOCKS_ADD : GTORCH_BLOCKS_PUT,
+                          row == output ? start (call) : call->inputs[0], error))
+    return FALSE;
   if (row != output)
     gtorch_cpu_copy (output, row);
   return TRUE;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What the operations that find elements by index share: checked indices and moves of blocks. */
+/* What the operations that find elements by index share: checked indices and the blocks that they name. */
 
 #include "config.h"
 
 #include <complex.h>
 #include <glib/gi18n-lib.h>
-#include <omp.h>
 #include <string.h>
 
 #include "cpu/gtorch-cpu-cast.h"
@@ -229,8 +228,7 @@ add_offsets (GTorchBlocks *blocks, GTorchOpCall *call, GTorchImpl *index, const 
   gint64 size = blocks->indexed->shape[dim];
   gint64 stride = blocks->indexed->strides[dim] * (gint64) blocks->size;
   const gint64 *data;
-  guint64 bad = 0;
-  gint64 i;
+  gint64 i, rest, unit;
 
   if (index->numel == blocks->n_index)
     plain = gtorch_cpu_contiguous (index, GTORCH_DTYPE_INT64, error);
@@ -245,20 +243,24 @@ add_offsets (GTorchBlocks *blocks, GTorchOpCall *call, GTorchImpl *index, const 
   data = gtorch_impl_data (plain);
   for (i = 0; i < blocks->n_index; i++)
     {
-      gint64 at = data[i] + (wrap && data[i] < 0 ? size : 0);
+      /* Loaded once: another thread may write to the index meanwhile. */
+      const gint64 value = __atomic_load_n (&data[i], __ATOMIC_RELAXED);
+      const gint64 at = value + (wrap && value < 0 ? size : 0);
 
-      bad |= (guint64) ((guint64) at >= (guint64) size);
+      if (G_UNLIKELY ((guint64) at >= (guint64) size))
+        {
+          out_of_range (call, value, dim, size, error);
+          return FALSE;
+        }
       blocks->offsets[i] += at * stride;
     }
   blocks->extent += MAX (size - 1, 0) * stride;
-  if (G_LIKELY (bad == 0))
-    return TRUE;
-  /* Another thread may have mended it meanwhile. */
-  for (i = 0; i < blocks->n_index - 1; i++)
-    if ((guint64) (data[i] + (wrap && data[i] < 0 ? size : 0)) >= (guint64) size)
-      break;
-  out_of_range (call, data[i], dim, size, error);
-  return FALSE;
+  for (rest = stride; rest != 0; rest = unit)
+    {
+      unit = blocks->unit % rest;
+      blocks->unit = rest;
+    }
+  return TRUE;
 }
 
 gboolean
@@ -316,177 +318,4 @@ void
 gtorch_blocks_clear (GTorchBlocks *blocks)
 {
   g_clear_pointer (&blocks->offsets, g_free);
-}
-
-typedef struct
-{
-  const GTorchBlocks *blocks;
-  char *dense;
-  GTorchBlocksMode mode;
-  GTorchAdd add;
-  GTorchIter inner; /* dense, indexed */
-  gint64 n_parts;
-} Run;
-
-static void
-inner_copy (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
-{
-  const Run *run = user_data;
-  GTorchImpl *indexed = run->blocks->indexed;
-
-  if (run->mode == GTORCH_BLOCKS_ADD)
-    run->add (data[1], strides[1], data[0], strides[0], n);
-  else if (run->mode == GTORCH_BLOCKS_PUT)
-    gtorch_cpu_cast (indexed->dtype, indexed->dtype) (data[1], strides[1], data[0], strides[0], n);
-  else
-    gtorch_cpu_cast (indexed->dtype, indexed->dtype) (data[0], strides[0], data[1], strides[1], n);
-}
-
-static char *
-pre_base (const GTorchBlocks *blocks, gint64 pre)
-{
-  char *base = gtorch_impl_data (blocks->indexed);
-  guint i;
-
-  for (i = blocks->n_pre_dims; i-- > 0;)
-    {
-      base += pre % blocks->pre_shape[i] * blocks->pre_strides[i];
-      pre /= blocks->pre_shape[i];
-    }
-  return base;
-}
-
-/* Blocks are as aligned as their elements. Everything in locals: the stores may alias the structures. */
-#define EACH(SIZE)                                               \
-  {                                                              \
-    const gint64 *offsets = blocks->offsets;                     \
-    char *dense = run->dense + (pre * blocks->n_index) * (SIZE); \
-                                                                 \
-    for (; b < b_end; b++)                                       \
-      memcpy (dense + b * (SIZE), base + offsets[b], (SIZE));    \
-  }
-
-/* The blocks [b, b_end) of one pre position. */
-static void
-get_range (const Run *run, gint64 pre, gint64 b, gint64 b_end)
-{
-  const GTorchBlocks *blocks = run->blocks;
-  const char *base = pre_base (blocks, pre);
-  gsize block = (gsize) blocks->inner * blocks->size;
-
-  if (blocks->inner_contiguous)
-    switch (block)
-      {
-      case 1:
-        EACH (1)
-        return;
-      case 2:
-        EACH (2)
-        return;
-      case 4:
-        EACH (4)
-        return;
-      case 8:
-        EACH (8)
-        return;
-      case 16:
-        EACH (16)
-        return;
-      default:
-        for (; b < b_end; b++)
-          memcpy (run->dense + (gsize) (pre * blocks->n_index + b) * block,
-                  base + blocks->offsets[b], block);
-        return;
-      }
-  else
-    {
-      GTorchIter iter = run->inner;
-
-      for (; b < b_end; b++)
-        {
-          iter.data[0] = run->dense + (gsize) (pre * blocks->n_index + b) * block;
-          iter.data[1] = (char *) base + blocks->offsets[b];
-          gtorch_iter_range (&iter, 0, iter.numel, inner_copy, (gpointer) run);
-        }
-    }
-}
-
-static void
-get_part (gint64 begin, gint64 end, gpointer user_data)
-{
-  const Run *run = user_data;
-  gint64 n = run->blocks->n_index;
-
-  while (begin < end)
-    {
-      gint64 b = begin % n, m = MIN (end - begin, n - b);
-
-      get_range (run, begin / n, b, b + m);
-      begin += m;
-    }
-}
-
-/* Each part owns a range of offsets, so that equal indices are met by one thread and in order. */
-static void
-write_part (gint64 begin, gint64 end, gpointer user_data)
-{
-  const Run *run = user_data;
-  const GTorchBlocks *blocks = run->blocks;
-  gsize block = (gsize) blocks->inner * blocks->size;
-  gint64 span = blocks->extent / run->n_parts + 1;
-  gint64 low = begin * span, high = end * span;
-  GTorchIter iter = run->inner;
-  gint64 pre, b;
-
-  for (pre = 0; pre < blocks->n_pre; pre++)
-    {
-      char *base = pre_base (blocks, pre);
-      char *dense = run->dense + (gsize) (pre * blocks->n_index) * block;
-
-      for (b = 0; b < blocks->n_index; b++, dense += block)
-        {
-          gint64 offset = blocks->offsets[b];
-
-          if (offset < low || offset >= high)
-            continue;
-          if (!blocks->inner_contiguous)
-            {
-              iter.data[0] = dense;
-              iter.data[1] = base + offset;
-              gtorch_iter_range (&iter, 0, iter.numel, inner_copy, (gpointer) run);
-            }
-          else if (run->mode == GTORCH_BLOCKS_ADD)
-            run->add (base + offset, blocks->size, dense, blocks->size, blocks->inner);
-          else
-            memcpy (base + offset, dense, block);
-        }
-    }
-}
-
-void
-gtorch_blocks_run (const GTorchBlocks *blocks, char *dense, GTorchBlocksMode mode)
-{
-  Run run = { blocks, dense, mode, gtorch_cpu_add (blocks->indexed->dtype) };
-  gint64 total = blocks->n_pre * blocks->n_index;
-
-  if (total == 0 || blocks->inner == 0)
-    return;
-  if (!blocks->inner_contiguous)
-    {
-      gint64 strides[GTORCH_MAX_DIMS];
-      const gint64 *rows[] = { strides, blocks->inner_strides };
-      char *data[] = { dense, gtorch_impl_data (blocks->indexed) };
-      const gsize sizes[] = { blocks->size, blocks->size };
-
-      gtorch_contiguous_strides (blocks->inner_shape, blocks->n_inner_dims, strides);
-      gtorch_iter_init_raw (&run.inner, data, rows, sizes, 2, blocks->inner_shape,
-                            blocks->n_inner_dims);
-    }
-  if (mode == GTORCH_BLOCKS_GET)
-    gtorch_parallel_for (total, MAX (GTORCH_CPU_GRAIN / blocks->inner, 1), get_part, &run);
-  else
-    {
-      run.n_parts = total * blocks->inner < 2 * GTORCH_CPU_GRAIN ? 1 : omp_get_max_threads ();
-      gtorch_parallel_for (run.n_parts, 1, write_part, &run);
-    }
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The gradient of a product: for each element the product of all others, right for zeros too. */
+/* The gradient of a product: for each element the product of all others, right for zeros too. Each factor's
+ * error counts, so float32 are multiplied in float64. */
 
 #include "config.h"
 
@@ -19,21 +20,23 @@ typedef struct
   guint dtype;
 } Others;
 
-#define OTHERS_OF(T)                                        \
-  for (; begin < end; begin++)                              \
-    {                                                       \
-      const T *x = (const T *) others->input + begin * n;   \
-      T *y = (T *) others->output + begin * n, product = 1; \
-      for (i = 0; i < n; i++)                               \
-        {                                                   \
-          y[i] = product;                                   \
-          product *= x[i];                                  \
-        }                                                   \
-      for (product = 1; i-- > 0;)                           \
-        {                                                   \
-          y[i] *= product;                                  \
-          product *= x[i];                                  \
-        }                                                   \
+/* T: of the elements, A: of products */
+#define OTHERS_OF(T, A)                                   \
+  for (; begin < end; begin++)                            \
+    {                                                     \
+      const T *x = (const T *) others->input + begin * n; \
+      T *y = (T *) others->output + begin * n;            \
+      A product = 1;                                      \
+      for (i = 0; i < n; i++)                             \
+        {                                                 \
+          y[i] = product;                                 \
+          product *= x[i];                                \
+        }                                                 \
+      for (product = 1; i-- > 0;)                         \
+        {                                                 \
+          y[i] *= product;                                \
+          product *= x[i];                                \
+        }                                                 \
     }
 
 static void
@@ -43,13 +46,13 @@ others_of_rows (gint64 begin, gint64 end, gpointer user_data)
   gint64 n = others->n, i;
 
   if (others->dtype == GTORCH_DTYPE_FLOAT32)
-    OTHERS_OF (float)
+    OTHERS_OF (float, double)
   else if (others->dtype == GTORCH_DTYPE_FLOAT64)
-    OTHERS_OF (double)
+    OTHERS_OF (double, double)
   else if (others->dtype == GTORCH_DTYPE_COMPLEX64)
-    OTHERS_OF (float _Complex)
+    OTHERS_OF (float _Complex, double _Complex)
   else
-    OTHERS_OF (double _Complex)
+    OTHERS_OF (double _Complex, double _Complex)
 }
 
 gboolean

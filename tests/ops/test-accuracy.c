@@ -20,6 +20,7 @@ typedef struct
   guint dtype;
   gint64 n;
   gdouble c;         /* as the dtype has it */
+  gdouble chain;     /* roundings, if not as many as said above */
   GTorchImpl *x;     /* n times c */
   GTorchImpl *mixed; /* c and 2 c in turns */
   GTorchImpl *ones;
@@ -83,7 +84,7 @@ check_at (const Data *data, const gchar *what, GTorchImpl *result, gint64 i, gdo
   const guint dtype = result->dtype;
   /* Products add those of blocks of at least 256 to the result, and scans of GPUs pass the sums of blocks
    * on. */
-  const gdouble chain = CHAIN + (gdouble) data->n / 256;
+  const gdouble chain = data->chain > 0 ? data->chain : CHAIN + (gdouble) data->n / 256;
   const gdouble tolerance = gtorch_dtype_infos[dtype].eps
                             + chain * gtorch_dtype_infos[gtorch_dtype_infos[dtype].compute].eps / 2;
   const gdouble value = creal (element_get (result, i));
@@ -157,6 +158,7 @@ running_sums (gconstpointer dtype)
   g_autoptr (GTorchImpl) backwards = NULL;
   g_autoptr (GTorchImpl) columns = NULL;
   g_autoptr (GTorchImpl) near = NULL;
+  g_autoptr (GTorchImpl) near_columns = NULL;
   gint64 rows[2];
   gdouble n, c;
 
@@ -174,6 +176,15 @@ running_sums (gconstpointer dtype)
   if (data.dtype == GTORCH_DTYPE_FLOAT32)
     {
       near = filled (&data.n, 1, 1 + 0x1p-22, data.dtype);
+      /* each factor's rounding would count */
+      if (test_device ()->type == GTORCH_DEVICE_TYPE_CPU)
+        data.chain = 3;
+      near_columns = shaped (near, rows, 2);
+      CHECK ("prod", gtorch_op_prod (near, NULL, 0, FALSE, 0, &error), exp (n * log1p (0x1p-22)));
+      CHECK ("prod of columns", gtorch_op_prod (near_columns, (gint64[]){ 0 }, 1, FALSE, 0, &error),
+             exp (n / 4 * log1p (0x1p-22)));
+      CHECK ("prod_others", gtorch_op_prod_others (near, NULL, 0, &error),
+             exp (n * log1p (0x1p-22)));
       CHECK ("cumprod", gtorch_op_cumprod (near, 0, 0, &error), exp (n * log1p (0x1p-22)));
     }
 }
@@ -335,6 +346,106 @@ gradients (gconstpointer dtype)
   CHECK ("bincount", gtorch_op_bincount (zeros, data.x, 0, &error), n * c);
 }
 
+static GTorchImpl *
+indices (gint64 n, gint64 (*place) (gint64 i, gint64 n))
+{
+  GTorchImpl *index = filled (&n, 1, 0, GTORCH_DTYPE_INT64);
+  g_autoptr (GTorchImpl) host = impl_to_host (index);
+  gint64 *places = gtorch_impl_data (host);
+  gint64 i;
+
+  for (i = 0; i < n; i++)
+    places[i] = place (i, n);
+  g_assert_true (gtorch_op_copy_inplace (index, host, FALSE, NULL));
+  return index;
+}
+
+static gint64
+last (gint64 i, gint64 n)
+{
+  return n - 1;
+}
+
+/* Every second element comes to the last place, the others to as many others. */
+static gint64
+half_last (gint64 i, gint64 n)
+{
+  return i % 2 == 0 ? n - 1 : i / 2;
+}
+
+/* To which places the elements go, of how many. */
+static void
+crowds_of (Data data, const gchar *what, gint64 (*place) (gint64 i, gint64 n), gint64 n_places,
+           gdouble part)
+{
+  const gint64 n = data.n, one = 1;
+  const gdouble expected = n * part * data.c;
+  g_autoptr (GTorchImpl) found = indices (n, place);
+  g_autoptr (GTorchImpl) limit = filled (&one, 1, n_places - 1, GTORCH_DTYPE_INT64);
+  g_autoptr (GTorchImpl) index = gtorch_op_minimum (found, limit, NULL);
+  g_autoptr (GTorchImpl) target = filled (&n_places, 1, 0, data.dtype);
+  g_autoptr (GTorchImpl) column = shaped (data.x, (gint64[]){ n, 1 }, 2);
+  g_autoptr (GTorchImpl) row = shaped (data.x, (gint64[]){ 1, n }, 2);
+  g_autoptr (GTorchImpl) pair = gtorch_op_expand (column, (gint64[]){ n, 2 }, 2, NULL);
+  g_autoptr (GTorchImpl) index_row = shaped (index, (gint64[]){ 1, n }, 2);
+  g_autoptr (GTorchImpl) index_column = shaped (index, (gint64[]){ n, 1 }, 2);
+  g_autoptr (GTorchImpl) index_pair = gtorch_op_expand (index_column, (gint64[]){ n, 2 }, 2, NULL);
+  g_autoptr (GTorchImpl) target_row = shaped (target, (gint64[]){ 1, n_places }, 2);
+  g_autoptr (GTorchImpl) target_pair = filled ((gint64[]){ n_places, 2 }, 2, 0, data.dtype);
+  g_autoptr (GTorchImpl) turned = gtorch_op_transpose (target_pair, 0, 1, NULL);
+  g_autoptr (GTorchImpl) pair_turned = gtorch_op_transpose (pair, 0, 1, NULL);
+  const gint64 sizes[] = { n_places, 2 };
+  const gint64 dim0 = 0;
+
+  g_test_message ("%s", what);
+  CHECK ("scatter_add", gtorch_op_scatter_add (target, 0, index, data.x, &error), expected);
+  CHECK ("scatter_add of a row", gtorch_op_scatter_add (target_row, 1, index_row, row, &error),
+         expected);
+  CHECK ("scatter_add of columns", gtorch_op_scatter_add (target_pair, 0, index_pair, pair, &error),
+         expected);
+  CHECK ("index_add", gtorch_op_index_add (target, 0, index, data.x, 1, &error), expected);
+  CHECK ("index_add of rows", gtorch_op_index_add (target_pair, 0, index, pair, 1, &error),
+         expected);
+  CHECK ("index_add of columns", gtorch_op_index_add (turned, 1, index, pair_turned, 1, &error),
+         expected);
+  CHECK ("index_put", gtorch_op_index_put (target_pair, pair, &index, 1, &dim0, 1, TRUE, &error),
+         expected);
+  CHECK ("put", gtorch_op_put (target, index, data.x, TRUE, &error), expected);
+  CHECK ("embedding_backward", gtorch_op_embedding_backward (pair, index, sizes, 2, -1, &error),
+         expected);
+  if (expected < gtorch_dtype_infos[data.dtype].max)
+    CHECK ("scatter_reduce to a mean",
+           gtorch_op_scatter_reduce (target, 0, index, data.x, GTORCH_INDEX_REDUCTION_MEAN, FALSE,
+                                     &error),
+           data.c);
+  CHECK ("index_reduce to a mean",
+         gtorch_op_index_reduce (target_pair, 0, index, pair, GTORCH_INDEX_REDUCTION_MEAN, FALSE,
+                                 &error),
+         data.c);
+  if (data.dtype == GTORCH_DTYPE_FLOAT32)
+    {
+      g_autoptr (GTorchImpl) near = filled (&n, 1, 1 + 0x1p-22, data.dtype);
+
+      data.chain = data.chain > 0 ? 3 : 0;
+      CHECK ("scatter_reduce to a product",
+             gtorch_op_scatter_reduce (target, 0, index, near, GTORCH_INDEX_REDUCTION_PROD, FALSE,
+                                       &error),
+             exp (n * part * log1p (0x1p-22)));
+    }
+}
+
+static void
+crowds (gconstpointer dtype)
+{
+  g_auto (Data) data = { 0 };
+
+  data_init (&data, GPOINTER_TO_UINT (dtype));
+  crowds_of (data, "one of one place", last, 1, 1);
+  crowds_of (data, "one of few places", last, 3000, 1);
+  crowds_of (data, "one of as many places", last, data.n, 1);
+  crowds_of (data, "one beside others", half_last, data.n, 0.5);
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -347,6 +458,7 @@ main (int argc, char *argv[])
   } tests[] = {
     { "reductions", reductions }, { "running_sums", running_sums }, { "products", products },
     { "losses", losses },         { "statistics", statistics },     { "gradients", gradients },
+    { "crowds", crowds },
   };
   const gchar *elements = g_getenv ("GTORCH_TEST_ELEMENTS");
   guint i, k;

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Places to which indices send many elements. Each addition to a float32 is rounded, and the errors of n
+ * additions one after the other add up to n / 2 units of the last place: a few may be added where they
+ * belong, but a crowd is added up in an accumulator of twice the width, which is rounded once. Crowds are
+ * few, since each takes many of the n elements, so their accumulators are small whatever the size of the
+ * target. Mostly there are none, and to know that must be cheap. Elements are counted
+ *
+ *   not at all, where there are so few places that most are crowded: each place has an accumulator;
+ *   else in buckets of several places, which fit into the cache: mostly none of them is crowded;
+ *   else in a table of the places whose bucket is crowded.
+ *
+ * Which places are crowds, and the order in which their elements are added, does not depend on the number of
+ * threads. */
+
+#include "config.h"
+
+#include <string.h>
+
+#include "cpu/gtorch-cpu-index.h"
+#include "gtorch-device-manager.h"
+#include "gtorch-ops-private.h"
+#include "gtorch-scratch-private.h"
+
+/* Additions to a float32 one after the other: their roundings are below 2^-16 of the sum of the sizes. */
+#define FEW 256
+
+guint
+gtorch_crowds_limit (guint dtype)
+{
+  switch (dtype)
+    {
+    case GTORCH_DTYPE_FLOAT32:
+    case GTORCH_DTYPE_COMPLEX64:
+      return FEW;
+    case GTORCH_DTYPE_FLOAT16:
+    case GTORCH_DTYPE_BFLOAT16:
+      return 1; /* even a few roundings to these are seen */
+    default:
+      return 0;
+    }
+}
+
+static inline guint64
+hash (gint64 place, guint bits)
+{
+  return ((guint64) place * G_GUINT64_CONSTANT (0x9e3779b97f4a7c15)) >> (64 - bits);
+}
+
+static guint
+bits_for (gint64 n, guint least)
+{
+  return MAX (least, g_bit_storage (MAX (n, 1)));
+}
+
+/* Counts places in 2^bits buckets and tells whether any has more than FEW. Counts stay far below their limit:
+ * it is looked at after each piece. */
+#define PIECE 4096
+
+#define COUNT_PIECE(bucket)                      \
+  for (; i < stop; i++)                          \
+    {                                            \
+      const guint16 count = counts[bucket];      \
+                                                 \
+      seen |= count;                             \
+      counts[bucket] = count + (places[i] >= 0); \
+    }
+
+static gboolean
+count_places (guint16 *counts, guint bits, gboolean direct, const gint64 *places, gint64 n)
+{
+  guint seen = 0;
+  gint64 i = 0;
+
+  while (i < n && seen < FEW)
+    {
+      const gint64 stop = MIN (i + PIECE, n);
+
+      if (direct)
+        COUNT_PIECE (places[i])
+      else
+        COUNT_PIECE (hash (places[i], bits))
+    }
+  return seen >= FEW;
+}
+
+/* --- places of one list --- */
+
+static gboolean
+number_all (GTorchCrowds *self, const gint64 *offsets, gint64 n, gint64 unit, gint64 n_places,
+            GError **error)
+{
+  const guint shift = g_bit_nth_lsf (unit, -1);
+  gint64 i;
+
+  self->places = gtorch_scratch_new (n_places, sizeof (gint64), error);
+  if (self->places == NULL)
+    return FALSE;
+  self->n_slots = n_places;
+  for (i = 0; i < n_places; i++)
+    self->places[i] = i * unit;
+  if (unit == G_GINT64_CONSTANT (1) << shift)
+    for (i = 0; i < n; i++)
+      self->slots[i] = offsets[i] < 0 ? GTORCH_NO_CROWD : (guint32) (offsets[i] >> shift);
+  else
+    for (i = 0; i < n; i++)
+      self->slots[i] = offsets[i] < 0 ? GTORCH_NO_CROWD : (guint32) (offsets[i] / unit);
+  return TRUE;
+}
+
+/* Places and their counts at open addresses. */
+typedef struct
+{
+  gint64 place;  /* or -1 */
+  guint32 count; /* then the number of the crowd */
+} Entry;
+
+typedef struct
+{
+  Entry *entries;
+  guint bits;
+  gint64 n_used;
+} Table;
+
+static inline Entry *
+table_find (const Table *table, gint64 place)
+{
+  const guint64 mask = (G_GUINT64_CONSTANT (1) << table->bits) - 1;
+  guint64 at = hash (place, table->bits);
+
+  while (table->entries[at].place >= 0 && table->entries[at].place != place)
+    at = (at + 1) & mask;
+  return &table->entries[at];
+}
+
+static gboolean
+table_grow (Table *table, GError **error)
+{
+  g_autofree Entry *old = table->entries;
+  const gint64 n_old = old != NULL ? G_GINT64_CONSTANT (1) << table->bits : 0;
+  gint64 i, n;
+
+  table->bits = old != NULL ? table->bits + 2 : 8;
+  n = G_GINT64_CONSTANT (1) << table->bits;
+  table->entries = gtorch_scratch_new (n, sizeof (Entry), error);
+  if (table->entries == NULL)
+    return FALSE;
+  for (i = 0; i < n; i++)
+    table->entries[i] = (Entry){ -1, 0 };
+  for (i = 0; i < n_old; i++)
+    if (old[i].place >= 0)
+      *table_find (table, old[i].place) = old[i];
+  return TRUE;
+}
+
+static gboolean
+number_table (GTorchCrowds *self, const Table *table, guint limit, GError **error)
+{
+  const gint64 n = G_GINT64_CONSTANT (1) << table->bits;
+  gint64 i, k = 0;
+
+  for (i = 0; i < n; i++)
+    k += table->entries[i].count > limit;
+  self->n_slots = k;
+  if (k == 0)
+    return TRUE;
+  self->places = gtorch_scratch_new (k, sizeof (gint64), error);
+  if (self->places == NULL)
+    return FALSE;
+  for (i = 0, k = 0; i < n; i++)
+    if (table->entries[i].count > limit)
+      {
+        self->places[k] = table->entries[i].place;
+        table->entries[i].count = k++;
+      }
+    else
+      table->entries[i].count = GTORCH_NO_CROWD;
+  return TRUE;
+}
+
+/* buckets: NULL to look at all places */
+static gboolean
+number_found (GTorchCrowds *self, const gint64 *offsets, gint64 n, const guint16 *buckets,
+              guint bits, guint limit, GError **error)
+{
+  Table table = { NULL };
+  gboolean done = table_grow (&table, error);
+  gint64 i;
+
+#define IS_CANDIDATE(i) \
+  (offsets[i] >= 0 && (buckets == NULL || buckets[hash (offsets[i], bits)] > limit))
+  for (i = 0; done && i < n; i++)
+    if (IS_CANDIDATE (i))
+      {
+        Entry *entry = table_find (&table, offsets[i]);
+
+        entry->count++;
+        if (entry->place >= 0)
+          continue;
+        entry->place = offsets[i];
+        if (2 * ++table.n_used > G_GINT64_CONSTANT (1) << table.bits)
+          done = table_grow (&table, error);
+      }
+  done = done && number_table (self, &table, limit, error);
+  for (i = 0; done && i < n && self->n_slots > 0; i++)
+    self->slots[i] = IS_CANDIDATE (i) ? table_find (&table, offsets[i])->count : GTORCH_NO_CROWD;
+#undef IS_CANDIDATE
+  g_free (table.entries);
+  return done;
+}
+
+static gboolean
+number (GTorchCrowds *self, const gint64 *offsets, gint64 n, gint64 unit, gint64 n_places,
+        guint limit, GError **error)
+{
+  const guint bits = bits_for (n / 64, 8);
+  g_autofree guint16 *buckets = NULL;
+  gint64 i;
+
+  if (n_places <= n / FEW)
+    return number_all (self, offsets, n, unit, n_places, error);
+  if (limit == 1)
+    return number_found (self, offsets, n, NULL, 0, limit, error);
+  buckets = gtorch_scratch_new0 (G_GINT64_CONSTANT (1) << bits, sizeof (guint16), error);
+  if (buckets == NULL)
+    return FALSE;
+  if (!count_places (buckets, bits, FALSE, offsets, n))
+    return TRUE;
+  /* Counting ended with the first crowd. */
+  memset (buckets, 0, sizeof (guint16) << bits);
+  for (i = 0; i < n; i++)
+    {
+      guint16 *count = &buckets[hash (offsets[i], bits)];
+
+      *count += offsets[i] >= 0 && *count <= limit;
+    }
+  return number_found (self, offsets, n, buckets, bits, limit, error);
+}
+
+gboolean
+gtorch_crowds_init (GTorchCrowds *self, const gint64 *offsets, gint64 n, gint64 unit, gint64 extent,
+                    guint dtype, GError **error)
+{
+  const guint limit = gtorch_crowds_limit (dtype);
+  const gint64 n_places = extent / unit + 1;
+  gboolean done;
+
+  memset (self, 0, sizeof *self);
+  if (limit == 0 || n <= limit || n >= GTORCH_NO_CROWD)
+    return TRUE;
+  self->slots = gtorch_scratch_new (n, sizeof (guint32), error);
+  if (self->slots == NULL)
+    return FALSE;
+  done = number (self, offsets, n, unit, n_places, limit, error);
+  if (!done || self->n_slots == 0)
+    gtorch_crowds_clear (self);
+  return done;
+}
+
+void
+gtorch_crowds_clear (GTorchCrowds *self)
+{
+  g_clear_pointer (&self->slots, g_free);
+  g_clear_pointer (&self->places, g_free);
+  self->n_slots = 0;
+}
+
+/* --- lines: each has places of its own --- */
+
+#define WIDTH 32 /* lines that are counted together, where they are far apart */
+
+typedef struct
+{
+  const gint64 *index;
+  gint64 length, inner, n_tiles, size;
+  guint bits;
+  guint16 *counts; /* of each thread */
+  gint n_taken, found;
+} Lines;
+
+static void
+count_tiles (gint64 begin, gint64 end, gpointer user_data)
+{
+  Lines *l = user_data;
+  const gint64 width = l->inner == 1 ? 1 : WIDTH;
+  const gsize n = (gsize) 1 << l->bits;
+  const gboolean direct = l->size * width <= (gint64) n;
+  guint16 *counts = l->counts + (gsize) g_atomic_int_add (&l->n_taken, 1) * n;
+  gint64 places[WIDTH];
+  gint64 i, k;
+
+  for (; begin < end && !g_atomic_int_get (&l->found); begin++)
+    {
+      const gint64 first = begin % l->n_tiles * width, m = MIN (width, l->inner - first);
+      const gint64 *index = l->index + begin / l->n_tiles * l->length * l->inner + first;
+      gboolean found = FALSE;
+
+      memset (counts, 0, n * sizeof *counts);
+      if (width == 1)
+        found = count_places (counts, l->bits, direct, index, l->length);
+      else
+        for (i = 0; i < l->length && !found; i++, index += l->inner)
+          {
+            for (k = 0; k < m; k++)
+              places[k] = index[k] * width + k;
+            found = count_places (counts, l->bits, direct, places, m);
+          }
+      if (found)
+        g_atomic_int_set (&l->found, 1);
+    }
+}
+
+gboolean
+gtorch_crowds_find (const GTorchImpl *index, guint dim, gint64 size, guint dtype, gboolean *found,
+                    GError **error)
+{
+  const guint limit = gtorch_crowds_limit (dtype);
+  Lines l = { .inner = 1, .size = size };
+  gint64 outer;
+  guint i;
+
+  *found = FALSE;
+  l.length = index->n_dims > 0 ? index->shape[dim] : 1;
+  if (limit == 0 || l.length <= limit || index->numel >= GTORCH_NO_CROWD)
+    return TRUE;
+  if (limit == 1 || size <= l.length / FEW)
+    {
+      *found = TRUE;
+      return TRUE;
+    }
+  for (i = dim + 1; i < index->n_dims; i++)
+    l.inner *= index->shape[i];
+  outer = index->numel / (l.length * l.inner);
+  l.index = gtorch_impl_data (index);
+  l.n_tiles = l.inner == 1 ? 1 : (l.inner + WIDTH - 1) / WIDTH;
+  l.bits = bits_for (l.length / 64, 6) + (l.inner == 1 ? 0 : 5);
+  l.counts =
+      gtorch_scratch_new ((gint64) gtorch_get_num_threads () << l.bits, sizeof (guint16), error);
+  if (l.counts == NULL)
+    return FALSE;
+  gtorch_parallel_for (outer * l.n_tiles, 1 + GTORCH_CPU_GRAIN / (l.length * MIN (l.inner, WIDTH)),
+                       count_tiles, &l);
+  g_free (l.counts);
+  *found = l.found;
+  return TRUE;
+}
