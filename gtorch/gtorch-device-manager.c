@@ -5,15 +5,13 @@
 
 #include "config.h"
 
-#include <cblas.h>
 #include <glib/gi18n-lib.h>
-#include <omp.h>
 #include <string.h>
 
 #include "gtorch-device-manager.h"
 
+#include "cpu/gtorch-cpu-threads.h"
 #include "gtorch-device-private.h"
-#include "gtorch-fork-private.h"
 
 /**
  * GTorchDeviceManager:
@@ -399,8 +397,9 @@ static gint thread_count; /* atomically; 0: not asked for yet */
 /**
  * gtorch_get_num_threads:
  *
- * Gets how many threads an operation on the CPU may use: at first as many as there are processors,
- * or what the environment variable `OMP_NUM_THREADS` says.
+ * Gets how many threads an operation on the CPU may use: at first what the environment variable
+ * `GTORCH_NUM_THREADS` says or, without it, `OMP_NUM_THREADS`; else as many as the process may use
+ * processors, which its control group may limit.
  *
  * Returns: the number of threads
  *
@@ -411,12 +410,10 @@ gtorch_get_num_threads (void)
 {
   gint n = g_atomic_int_get (&thread_count);
 
-  if (G_UNLIKELY (gtorch_fork_is_alone ()))
-    return 1;
   if (G_UNLIKELY (n == 0))
     {
-      n = MAX (omp_get_max_threads (), 1);
-      g_atomic_int_set (&thread_count, n);
+      g_atomic_int_compare_and_exchange (&thread_count, 0, gtorch_cpu_default_threads ());
+      n = g_atomic_int_get (&thread_count);
     }
   return n;
 }
@@ -426,12 +423,12 @@ gtorch_get_num_threads (void)
  * @n_threads: how many, at least 1
  * @error: return location for an error
  *
- * Sets how many threads an operation on the CPU may use. Results of random operations do not depend
- * on it.
+ * Sets how many threads an operation on the CPU may use, whichever thread calls it. Results do not
+ * depend on it.
  *
- * They are OpenMP's, which wait for each other awake for some milliseconds: best on a machine that has
- * nothing else to do, and many times slower than one thread on a busy one. `GOMP_SPINCOUNT=10000` in the
- * environment of the process lets them fall asleep soon.
+ * The thread that calls an operation is one of them; the others are shared by all that call one. They
+ * sleep when there is nothing to do, and an operation does not wait for a thread that another program
+ * keeps from running.
  *
  * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the number is not possible
  *
@@ -440,7 +437,7 @@ gtorch_get_num_threads (void)
 gboolean
 gtorch_set_num_threads (gint n_threads, GError **error)
 {
-  if (n_threads < 1 || n_threads > 65536)
+  if (n_threads < 1 || n_threads > GTORCH_MAX_THREADS)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("set_num_threads: %d is not a number of threads: it must be from 1 to 65536"),
@@ -448,9 +445,5 @@ gtorch_set_num_threads (gint n_threads, GError **error)
       return FALSE;
     }
   g_atomic_int_set (&thread_count, n_threads);
-  omp_set_num_threads (n_threads);
-  openblas_set_num_threads (n_threads);
-  if (gtorch_fork_is_alone ())
-    omp_set_num_threads (1);
   return TRUE;
 }

@@ -33,8 +33,5 @@ void gtorch_fork_add_child (void (*func) (void));
 
 /* FALSE, with the error of a stream whose thread is not in this process. */
 gboolean gtorch_fork_refuse_stream (GError **error);
-/* Must this thread compute alone? So it must if it has come along with a fork from a process that had other
- * threads, as some may have been helpers that it believes to have still. */
-gboolean gtorch_fork_is_alone (void);
 
 G_END_DECLS

@@ -8,10 +8,7 @@
  *   first. The order in which other threads take several of them is not known here, so it waits for none
  * while it holds another. Should it not get them all, because one is held for long or by itself, the
  * child makes the missing ones anew: perhaps it finds something half done then, but it does not hang.
- * - The thread that came along computes alone. OpenMP's runtime has its helpers noted down for it, and
- *   would wait for ever for them. Nobody outside can ask the runtime whether there are any, and other
- * libraries use it, too; but a process with one thread has none, and its child may start some. Threads
- * that the child starts have helpers as ever.
+ * - The helpers of operations on the CPU have not come along: the child makes new ones.
  * - Streams of before have no thread: their timelines are orphans, and whoever needs one gets an error
  *   (gtorch-timeline.c). Work that they had not done stays undone; what it was to write cannot be read.
  * - Devices say what they need with gtorch_fork_add_child ().
@@ -24,9 +21,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
-#include <omp.h>
 #include <pthread.h>
-#include <sys/stat.h>
 
 #include "gtorch-fork-private.h"
 
@@ -38,18 +33,6 @@ static GMutex list_lock; /* of what follows; the first to be taken, and held acr
 static GPtrArray *locks;
 static GPtrArray *children;
 static GByteArray *taken; /* of each lock, while a process forks */
-static gboolean had_threads;
-
-static __thread gboolean is_alone;
-
-/* /proc/self/task has a folder for each thread, and so as many links and two. */
-static gboolean
-has_other_threads (void)
-{
-  struct stat status;
-
-  return stat ("/proc/self/task", &status) != 0 || status.st_nlink != 3;
-}
 
 static void
 release_taken (void)
@@ -92,7 +75,6 @@ static void
 prepare (void)
 {
   g_mutex_lock (&list_lock);
-  had_threads = has_other_threads ();
   take_locks ();
 }
 
@@ -113,12 +95,6 @@ go_on_in_child (void)
     if (!taken->data[i])
       g_mutex_init (locks->pdata[i]);
   g_mutex_unlock (&list_lock);
-  if (had_threads)
-    {
-      is_alone = TRUE;
-      omp_set_num_threads (
-          1); /* of this thread; other libraries that ask OpenMP compute alone, too */
-    }
   for (i = 0; i < children->len; i++)
     ((void (*) (void)) children->pdata[i]) ();
 }
@@ -159,12 +135,6 @@ gtorch_fork_add_child (void (*func) (void))
   ensure_lists ();
   g_ptr_array_add (children, (gpointer) func);
   g_mutex_unlock (&list_lock);
-}
-
-gboolean
-gtorch_fork_is_alone (void)
-{
-  return is_alone;
 }
 
 gboolean

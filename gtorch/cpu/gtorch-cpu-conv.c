@@ -13,13 +13,13 @@
 
 #include "config.h"
 
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cpu/gtorch-cpu-conv.h"
 #include "cpu/gtorch-cpu-gemm.h"
 #include "cpu/gtorch-cpu-iter.h"
+#include "gtorch-device-manager.h"
 #include "gtorch-scratch-private.h"
 
 #define PATCHES   64        /* patches in a block of the weight's gradient */
@@ -153,7 +153,7 @@ forward (Forward *f, GError **error)
 {
   gint64 phases = f->stride[1], work, k = 0, c, y, x;
   g_autofree gint64 *table = NULL;
-  gint64 n_items;
+  gint64 n_items, n_threads = gtorch_get_num_threads ();
 
   f->size = gtorch_dtype_size (f->dtype);
   f->padded[0] = (f->out[0] - 1) * f->stride[0] + f->dilation[0] * (f->kernel[0] - 1) + 1;
@@ -175,8 +175,8 @@ forward (Forward *f, GError **error)
   f->n_parts = 1;
   n_items = f->batch * f->groups;
   work = MAX (1, f->out_channels * k * f->out[0] * f->out[1]);
-  if (n_items < 2 * omp_get_max_threads () && work > (1 << 18))
-    f->n_parts = CLAMP (f->out_channels / 12, 1, omp_get_max_threads ());
+  if (n_items < 2 * n_threads && work > (1 << 18))
+    f->n_parts = CLAMP (f->out_channels / 12, 1, n_threads);
   gtorch_parallel_for (n_items * f->n_parts, 1 + (1 << 18) * f->n_parts / work, forward_items, f);
   if (!f->failed)
     return TRUE;

@@ -10,7 +10,6 @@
 
 #include <cblas.h>
 #include <complex.h>
-#include <omp.h>
 #include <stdlib.h>
 
 #include "cpu/gtorch-cpu-gemm.h"
@@ -298,7 +297,7 @@ gtorch_cpu_gemm (guint dtype, const GTorchGemm *g)
     gtorch_cpu_gemm_serial (dtype, g);
   else if (has_kernel (dtype) || !blas (dtype, g))
     {
-      choose_blocks (&blocks, omp_in_parallel () ? 1 : gtorch_get_num_threads ());
+      choose_blocks (&blocks, gtorch_cpu_threads_is_inside () ? 1 : gtorch_get_num_threads ());
       gtorch_parallel_for (blocks.down * blocks.across, 1, gemm_blocks, &blocks);
     }
 }
@@ -370,7 +369,7 @@ gtorch_cpu_gemm_batches (guint dtype, const GTorchImpl *a, const GTorchImpl *b, 
   if (c->numel == 0)
     return;
   count = c->numel / (m * n);
-  batches.threads_inside = count == 1 || (count < 2 * omp_get_max_threads () && work >= 2 * SPLIT);
+  batches.threads_inside = count == 1 || (count < 2 * gtorch_get_num_threads () && work >= 2 * SPLIT);
   if (batches.threads_inside)
     batches_part (0, count, &batches);
   else

@@ -3,12 +3,9 @@
 
 #include "config.h"
 
-#include <omp.h>
 #include <string.h>
 
 #include "gtorch-cpu-iter.h"
-
-#include "gtorch-device-manager.h"
 
 static gboolean
 dim_before (const gint64 *a, const gint64 *b, guint n)
@@ -150,28 +147,6 @@ gtorch_iter_range (const GTorchIter *iter, gint64 begin, gint64 end, GTorchIterF
           index[i] = 0;
         }
     }
-}
-
-void
-gtorch_parallel_for (gint64 n, gint64 grain, void (*func) (gint64, gint64, gpointer),
-                     gpointer user_data)
-{
-  gint64 n_parts = MIN ((gint64) gtorch_get_num_threads (), n / MAX (grain, 1));
-
-  if (n_parts <= 1 || omp_in_parallel ())
-    {
-      func (0, n, user_data);
-      return;
-    }
-#pragma omp parallel num_threads(n_parts)
-  {
-    gint64 parts = omp_get_num_threads (), part = omp_get_thread_num ();
-    gint64 size = (n + parts - 1) / parts;
-    gint64 begin = part * size, end = MIN (begin + size, n);
-
-    if (begin < end)
-      func (begin, end, user_data);
-  }
 }
 
 typedef struct

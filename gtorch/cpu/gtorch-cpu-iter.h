@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <gtorch/cpu/gtorch-cpu-threads.h>
 #include <gtorch/gtorch-impl-private.h>
 
 G_BEGIN_DECLS
@@ -40,11 +41,6 @@ void gtorch_iter_run (const GTorchIter *iter, gint64 grain, GTorchIterFunc func,
 /* Calls func over the elements [begin, end) in the iterator's order, in this thread. */
 void gtorch_iter_range (const GTorchIter *iter, gint64 begin, gint64 end, GTorchIterFunc func,
                         gpointer user_data);
-
-/* Splits [0, n) over the threads: func (begin, end, user_data), each part at least grain long. */
-void gtorch_parallel_for (gint64 n, gint64 grain,
-                          void (*func) (gint64 begin, gint64 end, gpointer user_data),
-                          gpointer user_data);
 
 /* Copies src, broadcast and converted, to the elements of dst. */
 void gtorch_cpu_copy (GTorchImpl *dst, GTorchImpl *src);

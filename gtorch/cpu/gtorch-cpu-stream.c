@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "cpu/gtorch-cpu-threads.h"
 #include "gtorch-fork-private.h"
 #include "gtorch-race-private.h"
 #include "gtorch-stream-private.h"
@@ -99,6 +100,7 @@ queue_thread (gpointer data)
 #ifdef SYS_gettid
   if (queue->priority > 0) /* lower than normal; higher would need a privilege */
     setpriority (PRIO_PROCESS, syscall (SYS_gettid), MIN (queue->priority, LEAST_PRIORITY));
+  gtorch_cpu_threads_set_niceness (MAX (queue->priority, 0));
 #endif
   g_mutex_lock (&timeline->lock);
   while (TRUE)

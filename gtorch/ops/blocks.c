@@ -5,11 +5,11 @@
 
 #include "config.h"
 
-#include <omp.h>
 #include <string.h>
 
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-index.h"
+#include "gtorch-device-manager.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-scratch-private.h"
 
@@ -307,7 +307,7 @@ gtorch_blocks_run (const GTorchBlocks *blocks, char *dense, GTorchBlocksMode mod
     gtorch_parallel_for (total, MAX (GTORCH_CPU_GRAIN / blocks->inner, 1), get_part, &run);
   else
     {
-      run.n_parts = total * blocks->inner < 2 * GTORCH_CPU_GRAIN ? 1 : omp_get_max_threads ();
+      run.n_parts = total * blocks->inner < 2 * GTORCH_CPU_GRAIN ? 1 : gtorch_get_num_threads ();
       gtorch_parallel_for (run.n_parts, 1, write_part, &run);
     }
   return TRUE;

@@ -7,12 +7,12 @@
 
 #include <complex.h>
 #include <glib/gi18n-lib.h>
-#include <omp.h>
 #include <string.h>
 
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-index.h"
 #include "cpu/gtorch-cpu-order.h"
+#include "gtorch-device-manager.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-scratch-private.h"
 
@@ -414,7 +414,7 @@ gtorch_cpu_order (GTorchOpCall *call, GError **error)
   sizes[0] = order.size;
   gtorch_iter_init_raw (&order.iter, data, rows, sizes, 3, shape, self->n_dims);
   order.by_halves = order.what == SORT && order.iter.numel == 1 && order.n >= 2 * GTORCH_CPU_GRAIN
-                    && omp_get_max_threads () > 1;
+                    && gtorch_get_num_threads () > 1;
   order.room = 1 + (order.what == FIRST_K && order.k < order.n / 4 ? 2 * order.k + 64 : order.n);
   order.item = order.wide ? sizeof (GTorchWideItem) : sizeof (guint64);
   gtorch_parallel_for (order.iter.numel, MAX (GTORCH_CPU_GRAIN / 8 / order.n, 1), order_part,

@@ -254,7 +254,7 @@ def child(name, state, seed, rounds):
 def run_child(name, seed, rounds):
     read, write = os.pipe()
     command = [sys.executable, __file__, '--child', name, str(seed), str(rounds), str(write)]
-    env = {**os.environ, 'G_DEBUG': 'fatal-criticals', 'OMP_NUM_THREADS': '1'}
+    env = {**os.environ, 'G_DEBUG': 'fatal-criticals', 'GTORCH_NUM_THREADS': '1'}
     process = subprocess.Popen(
         command, env=env, pass_fds=(write,), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )

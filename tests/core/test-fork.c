@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <gtorch/cpu/gtorch-cpu-threads.h>
 #include <gtorch/gtorch-fork-private.h>
 
 #include "test-device.h"
@@ -81,14 +82,6 @@ compute (gpointer data)
   g_assert_cmpfloat (test_element (grad, 0), ==, 2.0 * SIDE);
 }
 
-static gpointer
-compute_in_thread (gpointer data)
-{
-  compute (data);
-  g_assert_cmpuint (gtorch_get_num_threads (), ==, GPOINTER_TO_UINT (data));
-  return NULL;
-}
-
 static void
 child_computes (void)
 {
@@ -97,70 +90,67 @@ child_computes (void)
   compute (NULL);
 }
 
+typedef struct
+{
+  guint n_threads;
+  gint n_there; /* atomically */
+  gint64 deadline;
+} Meeting;
+
+/* Each part waits until there are as many threads as parts. */
 static void
-compute_alone (gpointer n_threads)
+meet (gint64 begin, gint64 end, gpointer data)
+{
+  Meeting *meeting = data;
+
+  g_atomic_int_inc (&meeting->n_there);
+  while (g_atomic_int_get (&meeting->n_there) < (gint) meeting->n_threads
+         && g_get_monotonic_time () < meeting->deadline)
+    g_usleep (100);
+}
+
+static void
+meet_helpers (guint n_threads)
+{
+  Meeting meeting = { n_threads, 0, g_get_monotonic_time () + LIMIT * G_USEC_PER_SEC / 2 };
+
+  g_assert_cmpuint (gtorch_get_num_threads (), ==, n_threads);
+  gtorch_parallel_for (n_threads, 1, meet, &meeting);
+  g_assert_cmpint (g_get_monotonic_time (), <, meeting.deadline);
+}
+
+static gpointer
+meet_in_thread (gpointer n_threads)
+{
+  meet_helpers (GPOINTER_TO_UINT (n_threads));
+  return NULL;
+}
+
+static void
+meet_in_child (gpointer n_threads)
 {
   g_autoptr (GError) error = NULL;
 
-  g_assert_cmpuint (gtorch_get_num_threads (), ==, 1);
+  meet_helpers (GPOINTER_TO_UINT (n_threads));
+  g_assert_true (gtorch_set_num_threads (5, &error));
+  meet_helpers (5);
   compute (NULL);
+  g_thread_join (g_thread_new ("meet", meet_in_thread, GUINT_TO_POINTER (5)));
+}
+
+/* The parent's have not come along. */
+static void
+child_has_helpers_of_its_own (void)
+{
+  const guint before = gtorch_get_num_threads ();
+  g_autoptr (GError) error = NULL;
+
   g_assert_true (gtorch_set_num_threads (3, &error));
-  g_assert_cmpuint (gtorch_get_num_threads (), ==, 1);
   compute (NULL);
-  /* A thread of the child is as any other. */
-  g_thread_join (g_thread_new ("compute", compute_in_thread, GUINT_TO_POINTER (3)));
-}
-
-static void
-thread_that_came_along_is_alone (void)
-{
-  guint n_threads;
-
-  compute (NULL);
-  n_threads = gtorch_get_num_threads ();
-  if (n_threads < 2)
-    {
-      g_test_skip ("one processor");
-      return;
-    }
-  in_child (compute_alone, NULL);
-  g_assert_cmpuint (gtorch_get_num_threads (), ==, n_threads);
-}
-
-/* --- before any thread was started --- */
-
-static gboolean early_is_known;
-static guint early_n_threads;
-
-static void
-count_threads (gpointer data)
-{
-  _exit (gtorch_get_num_threads () == early_n_threads ? 0 : 1);
-}
-
-/* To be called before the first thread is started. */
-static void
-look_early (void)
-{
-  pid_t child;
-  int status = 0;
-
-  early_n_threads = gtorch_get_num_threads ();
-  child = fork ();
-  if (child == 0)
-    {
-      alarm (LIMIT);
-      compute (NULL);
-      count_threads (NULL);
-    }
-  early_is_known =
-      waitpid (child, &status, 0) == child && WIFEXITED (status) && WEXITSTATUS (status) == 0;
-}
-
-static void
-child_of_one_thread_has_helpers (void)
-{
-  g_assert_true (early_is_known);
+  meet_helpers (3);
+  in_child (meet_in_child, GUINT_TO_POINTER (3));
+  meet_helpers (3);
+  g_assert_true (gtorch_set_num_threads (before, &error));
 }
 
 /* --- streams --- */
@@ -504,12 +494,10 @@ main (int argc, char *argv[])
   g_test_init (&argc, &argv, NULL);
   if (argc > 1)
     n_forks = atoi (argv[1]);
-  look_early ();
 
 #define TEST(name) g_test_add_func ("/GTorch/fork/" #name, name)
-  TEST (child_of_one_thread_has_helpers);
   TEST (child_computes);
-  TEST (thread_that_came_along_is_alone);
+  TEST (child_has_helpers_of_its_own);
   TEST (streams_of_before_are_refused);
   TEST (current_stream_can_be_left);
   TEST (child_draws_the_same_numbers);

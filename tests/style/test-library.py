@@ -20,7 +20,7 @@ LIBRARY = sys.argv[1]
 STATIC_TLS_MAX = 1024
 
 ALLOWED_LIBRARIES = re.compile(
-    r"lib(glib|gobject|gio|gmodule)-2\.0\.so|lib(openblas|gomp|m|mvec|c|pthread|dl|gcc_s|rt)\.so|"
+    r"lib(glib|gobject|gio|gmodule)-2\.0\.so|lib(openblas|m|mvec|c|pthread|dl|gcc_s|rt)\.so|"
     r"ld-linux|lib(a|ub|t)san\.so"
 )
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What ThreadSanitizer cannot see of GLib and of OpenMP's runtime, told to it. Neither is built with it, and
- * both wait with futexes and count with atomic instructions of their own, so that all that they put into an
- * order would look like a race. The functions here have the names of theirs, are linked into each test
- * program, and say what the real ones then do: a lock is taken, or whatever was done before the one call was
- * done before the other ("release" and "acquire" of an address that both know).
+/* What ThreadSanitizer cannot see of GLib, told to it. It is not built with it, and waits with futexes and
+ * counts with atomic instructions of its own, so that all that it puts into an order would look like a
+ * race. The functions here have the names of its own, are linked into each test program, and say what the
+ * real ones then do: a lock is taken, or whatever was done before the one call was done before the other
+ * ("release" and "acquire" of an address that both know).
  *
  * GLib's calls of its own functions do not come through here, GObject's and GIO's do. What GLib waits for
  * inside (the lock of a main context, the queue of a pool of threads) is therefore told where it begins and
@@ -68,8 +68,6 @@ __tsan_default_suppressions (void)
       "called_from_lib:libglib-2.0.so.0\n"
       "called_from_lib:libgobject-2.0.so.0\n"
       "called_from_lib:libgio-2.0.so.0\n"
-      /* Its pool of threads; the teams themselves are told below. */
-      "called_from_lib:libgomp.so.1\n"
       /* It hands its buffers from thread to thread, under a lock that it makes of atomic instructions. */
       "race:libopenblas.so\n";
 }
@@ -553,35 +551,4 @@ g_async_queue_pop (GAsyncQueue *queue)
 
   __tsan_acquire (queue);
   return data;
-}
-
-/* --- teams of OpenMP: each thread begins after what was before, and all end before what follows --- */
-
-void GOMP_parallel (void (*func) (void *data), void *data, unsigned n_threads, unsigned flags);
-
-typedef struct
-{
-  void (*func) (void *data);
-  gpointer data;
-  gint64 beginning, end;
-} Team;
-
-static void
-run_in_team (void *data)
-{
-  Team *team = data;
-
-  __tsan_acquire (&team->beginning);
-  team->func (team->data);
-  __tsan_release (&team->end);
-}
-
-void
-GOMP_parallel (void (*func) (void *data), void *data, unsigned n_threads, unsigned flags)
-{
-  Team team = { .func = func, .data = data };
-
-  __tsan_release (&team.beginning);
-  REAL (GOMP_parallel) (run_in_team, &team, n_threads, flags);
-  __tsan_acquire (&team.end);
 }

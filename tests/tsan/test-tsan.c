@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The detector of races finds those that are planted here, and has nothing to say where GLib or OpenMP put
- * things into an order. Each case runs in a process of its own. */
+/* The detector of races finds those that are planted here, and has nothing to say where GLib or the
+ * threads of loops put things into an order. Each case runs in a process of its own. */
 
 #include "config.h"
 
-#include <omp.h>
-
+#include <gtorch/cpu/gtorch-cpu-threads.h>
 #include <gtorch/gtorch-tensor-private.h>
 #include <gtorch/gtorch.h>
 
@@ -132,21 +131,45 @@ written_after_attaching (void)
   g_thread_join (thread);
 }
 
+/* A thread for each of two ranges: neither ends before both have begun. */
 static void
-threads_of_a_team (void)
+meet (gint *n_there)
 {
-#pragma omp parallel num_threads(2)
+  g_atomic_int_inc (n_there);
+  while (g_atomic_int_get (n_there) < 2)
+    g_usleep (100);
+}
+
+static void
+write_range (gint64 begin, gint64 end, gpointer data)
+{
+  meet (data);
   write_values ();
 }
 
 static void
-team_and_thread (void)
+threads_of_a_loop (void)
+{
+  gint n_there = 0;
+
+  gtorch_parallel_for (2, 1, write_range, &n_there);
+}
+
+static void
+write_second_range (gint64 begin, gint64 end, gpointer data)
+{
+  meet (data);
+  if (begin == 1)
+    write_values ();
+}
+
+static void
+loop_and_thread (void)
 {
   GThread *thread = g_thread_new (NULL, write_bare, NULL);
+  gint n_there = 0;
 
-#pragma omp parallel num_threads(2)
-  if (omp_get_thread_num () == 1)
-    write_values ();
+  gtorch_parallel_for (2, 1, write_second_range, &n_there);
   g_thread_join (thread);
 }
 
@@ -309,18 +332,34 @@ the_last_reference (void)
   g_thread_join (thread);
 }
 
-static void
-teams (void)
+typedef struct
 {
-  gint both[2] = { 1, 2 }, i;
+  gint values[2];
+  gint n_there;
+} Both;
+
+static void
+count_range (gint64 begin, gint64 end, gpointer data)
+{
+  Both *both = data;
+
+  meet (&both->n_there);
+  both->values[begin]++;
+}
+
+static void
+loops (void)
+{
+  Both both = { { 1, 2 }, 0 };
+  gint i;
 
   for (i = 0; i < 3; i++)
     {
-#pragma omp parallel num_threads(2)
-      both[omp_get_thread_num ()]++;
-      both[0] += both[1];
+      both.n_there = 0;
+      gtorch_parallel_for (2, 1, count_range, &both);
+      both.values[0] += both.values[1];
     }
-  g_assert_cmpint (both[0], >, 3);
+  g_assert_cmpint (both.values[0], >, 3);
 }
 
 static void
@@ -356,8 +395,8 @@ static const Case cases[] = {
   CASE (freed_and_read, "*ThreadSanitizer: heap-use-after-free*"),
   CASE (locks_in_two_orders, "*ThreadSanitizer: lock-order-inversion*"),
   CASE (queue_and_reader, RACE),
-  CASE (team_and_thread, RACE),
-  CASE (threads_of_a_team, RACE),
+  CASE (loop_and_thread, RACE),
+  CASE (threads_of_a_loop, RACE),
   CASE (two_locks, RACE),
   CASE (two_writers, RACE),
   CASE (written_after_attaching, RACE),
@@ -366,7 +405,7 @@ static const Case cases[] = {
   CASE (queue_and_patient_reader, NULL),
   CASE (sources, NULL),
   CASE (tasks, NULL),
-  CASE (teams, NULL),
+  CASE (loops, NULL),
   CASE (the_last_reference, NULL),
 };
 
