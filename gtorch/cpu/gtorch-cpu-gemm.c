@@ -2,22 +2,25 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Matrix products: real floats by the own kernel where the processor has wide vectors (it reads any
- * strides, keeps its order whatever the number of threads, and knows newer processors than some
- * builds
- * of OpenBLAS do), else and for complex ones by CBLAS; integers by a plain loop. */
+ * strides, keeps its order wherever a block ends, and knows newer processors than some builds of
+ * OpenBLAS do), else and for complex ones by BLAS; integers by a plain loop. Results do not depend on
+ * the number of threads. */
 
 #include "config.h"
 
-#include <cblas.h>
 #include <complex.h>
 #include <stdlib.h>
 
+#include "cpu/gtorch-cpu-blas.h"
 #include "cpu/gtorch-cpu-gemm.h"
 #include "cpu/gtorch-cpu-iter.h"
 #include "gtorch-device-manager.h"
 
 #define SMALL 4096      /* multiplications; fewer are not worth a call of BLAS */
 #define SPLIT (1 << 19) /* the same for a second thread */
+
+#define MAX_ROUNDS      4   /* blocks for a thread */
+#define NEXT_TO_NOTHING 100 /* a hundredth of the time */
 
 static GPrivate workspace_key = G_PRIVATE_INIT (free);
 
@@ -87,91 +90,6 @@ plain (guint dtype, const GTorchGemm *g)
     }
 }
 
-/* The leading dimension of a matrix that BLAS can read as it is, or 0. */
-static gint64
-leading (gint64 rows, gint64 columns, gint64 row, gint64 col, enum CBLAS_TRANSPOSE *trans)
-{
-  if ((col == 1 || columns == 1) && (row >= MAX (1, columns) || rows == 1))
-    {
-      *trans = CblasNoTrans;
-      return rows == 1 ? MAX (1, columns) : row;
-    }
-  if ((row == 1 || rows == 1) && (col >= MAX (1, rows) || columns == 1))
-    {
-      *trans = CblasTrans;
-      return columns == 1 ? MAX (1, rows) : col;
-    }
-  return 0;
-}
-
-static gboolean
-blas (guint dtype, const GTorchGemm *g)
-{
-  enum CBLAS_TRANSPOSE trans_a = CblasNoTrans, trans_b = CblasNoTrans;
-  gint64 lda = leading (g->m, g->k, g->a_row, g->a_col, &trans_a);
-  gint64 ldb = leading (g->k, g->n, g->b_row, g->b_col, &trans_b);
-  double complex alpha = g->alpha, beta = g->beta;
-  float complex alpha_f = (float) g->alpha, beta_f = (float) g->beta;
-
-  if (lda == 0 || ldb == 0 || g->k == 0 || MAX (MAX (g->m, g->n), g->k) > G_MAXINT32
-      || MAX (MAX (lda, ldb), g->ldc) > G_MAXINT32)
-    return FALSE;
-  switch (dtype)
-    {
-    case GTORCH_DTYPE_FLOAT32:
-      cblas_sgemm (CblasRowMajor, trans_a, trans_b, g->m, g->n, g->k, g->alpha, g->a, lda, g->b,
-                   ldb, g->beta, g->c, g->ldc);
-      return TRUE;
-    case GTORCH_DTYPE_FLOAT64:
-      cblas_dgemm (CblasRowMajor, trans_a, trans_b, g->m, g->n, g->k, g->alpha, g->a, lda, g->b,
-                   ldb, g->beta, g->c, g->ldc);
-      return TRUE;
-    case GTORCH_DTYPE_COMPLEX64:
-      cblas_cgemm (CblasRowMajor, trans_a, trans_b, g->m, g->n, g->k, &alpha_f, g->a, lda, g->b,
-                   ldb, &beta_f, g->c, g->ldc);
-      return TRUE;
-    case GTORCH_DTYPE_COMPLEX128:
-      cblas_zgemm (CblasRowMajor, trans_a, trans_b, g->m, g->n, g->k, &alpha, g->a, lda, g->b, ldb,
-                   &beta, g->c, g->ldc);
-      return TRUE;
-    default:
-      return FALSE;
-    }
-}
-
-/* A matrix by a vector is bound by memory: BLAS does it well. */
-static gboolean
-blas_vector (guint dtype, const GTorchGemm *g)
-{
-  gboolean column = g->n == 1;
-  gint64 rows = column ? g->m : g->k, columns = column ? g->k : g->n;
-  enum CBLAS_TRANSPOSE trans;
-  gint64 ld = column ? leading (rows, columns, g->a_row, g->a_col, &trans)
-                     : leading (rows, columns, g->b_row, g->b_col, &trans);
-  gint64 x_step = column ? g->b_row : g->a_col, y_step = column ? g->ldc : 1;
-  gconstpointer matrix = column ? g->a : g->b, x = column ? g->b : g->a;
-
-  if (ld == 0 || g->k == 0 || x_step <= 0 || y_step <= 0
-      || MAX (MAX (rows, columns), MAX (ld, MAX (x_step, y_step))) > G_MAXINT32)
-    return FALSE;
-  if (trans == CblasTrans)
-    {
-      gint64 swap = rows;
-
-      rows = columns;
-      columns = swap;
-    }
-  if (!column)
-    trans = trans == CblasTrans ? CblasNoTrans : CblasTrans;
-  if (dtype == GTORCH_DTYPE_FLOAT32)
-    cblas_sgemv (CblasRowMajor, trans, rows, columns, g->alpha, matrix, ld, x, x_step, g->beta,
-                 g->c, y_step);
-  else
-    cblas_dgemv (CblasRowMajor, trans, rows, columns, g->alpha, matrix, ld, x, x_step, g->beta,
-                 g->c, y_step);
-  return TRUE;
-}
-
 static gboolean
 is_vector (guint dtype, const GTorchGemm *g)
 {
@@ -187,20 +105,25 @@ is_scattered_dot (const GTorchGemm *g)
 }
 
 static gboolean
+is_integer (guint dtype)
+{
+  return dtype == GTORCH_DTYPE_INT32 || dtype == GTORCH_DTYPE_INT64;
+}
+
+static gboolean
 has_kernel (guint dtype)
 {
   return (dtype == GTORCH_DTYPE_FLOAT32 || dtype == GTORCH_DTYPE_FLOAT64)
          && gtorch_cpu_isa () > GTORCH_ISA_LEVEL_BASELINE;
 }
 
-void
-gtorch_cpu_gemm_serial (guint dtype, const GTorchGemm *g)
+static void
+one_block (guint dtype, const GTorchGemm *g)
 {
-  if (g->m == 0 || g->n == 0)
-    return;
   if (is_vector (dtype, g))
     {
-      if (g->m * g->n * g->k <= SMALL / 4 || is_scattered_dot (g) || !blas_vector (dtype, g))
+      if (g->m * g->n * g->k <= SMALL / 4 || is_scattered_dot (g)
+          || !gtorch_cpu_blas_gemv (dtype, g))
         plain (dtype, g);
     }
   else if (has_kernel (dtype) && gtorch_cpu_gemm_workspace () != NULL)
@@ -210,13 +133,17 @@ gtorch_cpu_gemm_serial (guint dtype, const GTorchGemm *g)
       else
         GTORCH_ISA_CALL (gtorch_gemm_f64) (g, gtorch_cpu_gemm_workspace ());
     }
-  else if (g->m * g->n * g->k <= SMALL || !blas (dtype, g))
+  else if (g->m * g->n * g->k <= SMALL || !gtorch_cpu_blas_gemm (dtype, g))
     plain (dtype, g);
 }
+
+/* --- blocks of the result --- */
 
 /* Multiples of the kernels' own tiles, or nearly: an edge costs as much as a whole tile. */
 #define TILE_ROWS    12
 #define TILE_COLUMNS 32
+#define TILE_VECTOR  64  /* elements of the result */
+#define BLAS_EDGE    256 /* of a block that is large enough for BLAS to be at its best */
 
 static gint64
 round_up (gint64 n, gint64 tile)
@@ -243,37 +170,41 @@ gemm_blocks (gint64 begin, gint64 end, gpointer user_data)
 {
   const Blocks *blocks = user_data;
   gint64 size = gtorch_dtype_size (blocks->dtype);
+  gboolean vector = is_vector (blocks->dtype, blocks->g);
+  gint64 tile_rows = vector ? TILE_VECTOR : TILE_ROWS;
+  gint64 tile_columns = vector ? TILE_VECTOR : TILE_COLUMNS;
 
   for (; begin < end; begin++)
     {
       gint64 i = begin % blocks->down, j = begin / blocks->down;
       GTorchGemm g = *blocks->g;
-      gint64 row = edge (g.m, TILE_ROWS, i, blocks->down),
-             column = edge (g.n, TILE_COLUMNS, j, blocks->across);
+      gint64 row = edge (g.m, tile_rows, i, blocks->down),
+             column = edge (g.n, tile_columns, j, blocks->across);
 
-      g.m = edge (g.m, TILE_ROWS, i + 1, blocks->down) - row;
-      g.n = edge (g.n, TILE_COLUMNS, j + 1, blocks->across) - column;
+      g.m = edge (g.m, tile_rows, i + 1, blocks->down) - row;
+      g.n = edge (g.n, tile_columns, j + 1, blocks->across) - column;
       g.a = (const char *) g.a + row * g.a_row * size;
       g.b = (const char *) g.b + column * g.b_col * size;
       g.c = (char *) g.c + (row * g.ldc + column) * size;
-      gtorch_cpu_gemm_serial (blocks->dtype, &g);
+      one_block (blocks->dtype, &g);
     }
 }
 
-/* One block for each thread: each packs its rows of a and its columns of b, so squares cost least. */
-static void
-choose_blocks (Blocks *blocks, gint64 n_threads)
+/* The best way to make that many blocks, or a few less: each packs its rows of a and its columns of b, so
+ * squares cost least. What the largest of them costs. */
+static gint64
+divide (Blocks *blocks, gint64 count)
 {
   const GTorchGemm *g = blocks->g;
   gint64 panel = GTORCH_GEMM_PANEL / gtorch_dtype_size (blocks->dtype);
   gint64 best = G_MAXINT64, down;
 
-  for (down = 1; down <= n_threads; down++)
+  for (down = 1; down <= count; down++)
     {
-      gint64 across = n_threads / down;
+      gint64 across = count / down;
       gint64 rows = (g->m + down - 1) / down, columns = (g->n + across - 1) / across;
       gint64 n_panels = (columns + panel - 1) / panel;
-      /* of the slowest thread: its share of the products, and what it packs, a for each panel of b */
+      /* its share of the products, and what it packs, a for each panel of b */
       gint64 cost = round_up (rows, TILE_ROWS) * round_up (columns, TILE_COLUMNS)
                     + 16 * (rows * n_panels + columns);
 
@@ -284,22 +215,154 @@ choose_blocks (Blocks *blocks, gint64 n_threads)
           blocks->across = across;
         }
     }
+  return best;
+}
+
+/* One block for each thread or, if that costs next to nothing, more: whoever has more time then does more.
+ */
+static void
+choose_blocks (Blocks *blocks, gint64 n_threads)
+{
+  gint64 least = divide (blocks, n_threads), rounds;
+
+  for (rounds = 2; n_threads > 1 && rounds <= MAX_ROUNDS; rounds++)
+    {
+      Blocks more = *blocks;
+
+      if (rounds * divide (&more, rounds * n_threads) <= least + least / NEXT_TO_NOTHING)
+        *blocks = more;
+    }
+}
+
+/* BLAS may add in another order at an edge: where edges are follows from the shape alone. */
+static void
+choose_blocks_for_blas (Blocks *blocks)
+{
+  const GTorchGemm *g = blocks->g;
+
+  if (is_vector (blocks->dtype, g))
+    {
+      gint64 length = round_up (MAX (GTORCH_CPU_GRAIN / MAX (g->k, 1), 1), TILE_VECTOR);
+
+      blocks->down = (g->m + length - 1) / length;
+      blocks->across = (g->n + length - 1) / length;
+    }
+  else if (g->m * g->n * g->k >= SPLIT)
+    {
+      blocks->down = (g->m + BLAS_EDGE - 1) / BLAS_EDGE;
+      blocks->across = (g->n + BLAS_EDGE - 1) / BLAS_EDGE;
+    }
+}
+
+/* --- few sums of many products --- */
+
+#define MAX_CUTS 64
+
+typedef struct
+{
+  guint dtype;
+  const GTorchGemm *g;
+  gint64 length; /* of a cut */
+  gboolean is_column;
+  char sums[MAX_CUTS * TILE_VECTOR * sizeof (gdouble)] __attribute__ ((aligned (64)));
+} Cuts;
+
+static void
+sum_cuts (gint64 begin, gint64 end, gpointer user_data)
+{
+  Cuts *cuts = user_data;
+  gint64 size = gtorch_dtype_size (cuts->dtype);
+
+  for (; begin < end; begin++)
+    {
+      GTorchGemm g = *cuts->g;
+      gint64 first = begin * cuts->length;
+
+      g.k = MIN (cuts->length, g.k - first);
+      g.a = (const char *) g.a + first * g.a_col * size;
+      g.b = (const char *) g.b + first * g.b_row * size;
+      g.c = cuts->sums + begin * TILE_VECTOR * size;
+      g.ldc = cuts->is_column ? 1 : TILE_VECTOR;
+      g.beta = 0;
+      one_block (cuts->dtype, &g);
+    }
+}
+
+/* In pairs, then pairs of those. */
+#define ADD_CUTS(T)                                                        \
+  {                                                                        \
+    T *sums = (T *) cuts.sums, *c = g->c;                                  \
+                                                                           \
+    for (step = 1; step < n_cuts; step *= 2)                               \
+      for (i = 0; i + step < n_cuts; i += 2 * step)                        \
+        for (j = 0; j < n; j++)                                            \
+          sums[i * TILE_VECTOR + j] += sums[(i + step) * TILE_VECTOR + j]; \
+    for (j = 0; j < n; j++, c += cuts.is_column ? g->ldc : 1)              \
+      *c = g->beta == 0 ? sums[j] : sums[j] + (T) g->beta * *c;            \
+  }
+
+/* A vector of less than a tile: the products are cut into parts, as many whatever the number of threads. */
+static G_NO_INLINE void
+gemv_in_cuts (guint dtype, const GTorchGemm *g, gboolean threads)
+{
+  Cuts cuts;
+  gint64 n = g->m * g->n, n_cuts = MIN (n * g->k / GTORCH_CPU_GRAIN, MAX_CUTS), step, i, j;
+
+  cuts.dtype = dtype;
+  cuts.g = g;
+  cuts.is_column = g->n == 1;
+  cuts.length = round_up ((g->k + n_cuts - 1) / n_cuts, TILE_VECTOR);
+  n_cuts = (g->k + cuts.length - 1) / cuts.length;
+  if (threads)
+    gtorch_parallel_for (n_cuts, 1, sum_cuts, &cuts);
+  else
+    sum_cuts (0, n_cuts, &cuts);
+  if (dtype == GTORCH_DTYPE_FLOAT32)
+    ADD_CUTS (float)
+  else
+    ADD_CUTS (double)
+}
+
+/* --- products --- */
+
+static void
+multiply (guint dtype, const GTorchGemm *g, gboolean threads)
+{
+  Blocks blocks = { dtype, g, 1, 1 };
+  gint64 work = g->m * g->n * g->k;
+
+  if (g->m == 0 || g->n == 0)
+    return;
+  if (work < 2 * GTORCH_CPU_GRAIN)
+    {
+      one_block (dtype, g);
+      return;
+    }
+  if (is_vector (dtype, g) && g->m * g->n < TILE_VECTOR)
+    {
+      gemv_in_cuts (dtype, g, threads);
+      return;
+    }
+  if (is_vector (dtype, g) || !(has_kernel (dtype) || is_integer (dtype)))
+    choose_blocks_for_blas (&blocks);
+  else if (threads && work >= SPLIT && !gtorch_cpu_threads_is_inside ())
+    choose_blocks (&blocks, gtorch_get_num_threads ());
+  if (threads)
+    gtorch_parallel_for (blocks.down * blocks.across, 1, gemm_blocks, &blocks);
+  else
+    gemm_blocks (0, blocks.down * blocks.across, &blocks);
+}
+
+void
+gtorch_cpu_gemm_serial (guint dtype, const GTorchGemm *g)
+{
+  multiply (dtype, g, FALSE);
 }
 
 void
 gtorch_cpu_gemm (guint dtype, const GTorchGemm *g)
 {
-  Blocks blocks = { dtype, g, 1, 1 };
-
-  if (g->m == 0 || g->n == 0)
-    return;
-  if (g->m * g->n * g->k < SPLIT || is_vector (dtype, g))
-    gtorch_cpu_gemm_serial (dtype, g);
-  else if (has_kernel (dtype) || !blas (dtype, g))
-    {
-      choose_blocks (&blocks, gtorch_cpu_threads_is_inside () ? 1 : gtorch_get_num_threads ());
-      gtorch_parallel_for (blocks.down * blocks.across, 1, gemm_blocks, &blocks);
-    }
+  multiply (dtype, g, TRUE);
 }
 
 typedef struct
@@ -369,7 +432,8 @@ gtorch_cpu_gemm_batches (guint dtype, const GTorchImpl *a, const GTorchImpl *b, 
   if (c->numel == 0)
     return;
   count = c->numel / (m * n);
-  batches.threads_inside = count == 1 || (count < 2 * gtorch_get_num_threads () && work >= 2 * SPLIT);
+  batches.threads_inside =
+      count == 1 || (count < 2 * gtorch_get_num_threads () && work >= 2 * SPLIT);
   if (batches.threads_inside)
     batches_part (0, count, &batches);
   else

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/cpu/gtorch-cpu-gemm.h>
+
+G_BEGIN_DECLS
+
+/* In this thread alone. FALSE, and nothing is done, if BLAS cannot read the operands as they are. */
+gboolean gtorch_cpu_blas_gemm (guint dtype, const GTorchGemm *g);
+/* Of a product with m or n = 1, in float32 or float64. */
+gboolean gtorch_cpu_blas_gemv (guint dtype, const GTorchGemm *g);
+
+G_END_DECLS
