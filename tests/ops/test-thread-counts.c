@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Every operation, on as many elements as are shared out, gives the same bits whatever the number of threads.
+ * Which thread has which part is another matter each time. */
+
+#include "config.h"
+
+#include <string.h>
+
+#include "op-calls.h"
+
+#define LEAST 70000 /* elements: more than one thread takes by itself */
+#define MOST  200000
+
+static void
+set_threads (guint n)
+{
+  g_autoptr (GError) error = NULL;
+
+  gtorch_set_num_threads (n, &error);
+  g_assert_no_error (error);
+}
+
+static gboolean
+are_equal (const GTorchImpl *a, const GTorchImpl *b)
+{
+  g_autoptr (GTorchTensor) x = gtorch_tensor_wrap (gtorch_impl_ref ((GTorchImpl *) a));
+  g_autoptr (GTorchTensor) y = gtorch_tensor_wrap (gtorch_impl_ref ((GTorchImpl *) b));
+  g_autoptr (GBytes) of_a = gtorch_tensor_get_bytes (x, NULL);
+  g_autoptr (GBytes) of_b = gtorch_tensor_get_bytes (y, NULL);
+
+  return of_a != NULL && of_b != NULL && g_bytes_equal (of_a, of_b);
+}
+
+/* FALSE if the sizes do not fit each other, or the results are too large to look at. */
+static gboolean
+check (const GTorchSample *sample, guint dtype)
+{
+  static const guint threads[] = { 2, 5, 8 };
+  g_auto (Inputs) inputs = { { NULL }, 0 };
+  g_autoptr (GPtrArray) expected = NULL;
+  guint i, k;
+
+  inputs_make (&inputs, sample, dtype, LAYOUT_CONTIGUOUS);
+  set_threads (1);
+  expected = invoke (sample, &inputs, NULL);
+  if (expected == NULL)
+    return FALSE;
+  for (i = 0; i < expected->len; i++)
+    if (expected->pdata[i] != NULL && ((GTorchImpl *) expected->pdata[i])->numel > 4 * MOST)
+      return FALSE;
+  for (k = 0; k < G_N_ELEMENTS (threads); k++)
+    {
+      g_autoptr (GPtrArray) results = NULL;
+      g_autoptr (GError) error = NULL;
+
+      set_threads (threads[k]);
+      results = invoke (sample, &inputs, &error);
+      g_assert_no_error (error);
+      for (i = 0; i < results->len; i++)
+        if (results->pdata[i] != NULL && !are_equal (results->pdata[i], expected->pdata[i]))
+          {
+            g_test_message ("sample %u, %s, %u threads: result %u differs", sample->index,
+                            gtorch_dtype_get_name (dtype), threads[k], i);
+            g_test_fail ();
+          }
+    }
+  return TRUE;
+}
+
+/* One size of the sample grows until the tensors are large enough. */
+static guint
+check_sizes (const GTorchSample *sample, guint dtype)
+{
+  static const gint64 lengths[] = { 100003, 30011, 9001, 3001, 1009, 331 };
+  g_autoptr (GHashTable) done = g_hash_table_new (NULL, NULL);
+  guint i, l, n_checked = 0;
+  gint k;
+
+  for (i = 0; i < sample->n_tensors; i++)
+    for (k = 0; k < sample->tensors[i].n_dims; k++)
+      {
+        gint64 old = sample->tensors[i].shape[k];
+
+        if (!g_hash_table_add (done, GINT_TO_POINTER (old)))
+          continue;
+        for (l = 0; l < G_N_ELEMENTS (lengths); l++)
+          {
+            Resized resized;
+
+            sample_resize (&resized, sample, old, lengths[l]);
+            if (resized.most < LEAST || resized.most > MOST)
+              continue;
+            n_checked += check (&resized.sample, dtype);
+            break;
+          }
+      }
+  return n_checked;
+}
+
+static void
+results_are_the_same (gconstpointer data)
+{
+  const GTorchOpClass *op = data;
+  guint before = gtorch_get_num_threads (), i, n_checked = 0;
+  static const guint dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_COMPLEX64,
+                                  GTORCH_DTYPE_INT64 };
+  guint k;
+
+  for (i = 0; i < gtorch_n_op_samples; i++)
+    for (k = 0; k < G_N_ELEMENTS (dtypes); k++)
+      if (gtorch_op_samples[i].op == op->id && is_for (&gtorch_op_samples[i], dtypes[k]))
+        {
+          n_checked += check_sizes (&gtorch_op_samples[i], dtypes[k]);
+          if (op->shape == gtorch_shape_pointwise)
+            break;
+        }
+  set_threads (before);
+  if (n_checked == 0)
+    g_test_skip ("no sample can be made large enough");
+}
+
+int
+main (int argc, char *argv[])
+{
+  guint i;
+
+  g_test_init (&argc, &argv, NULL);
+  for (i = 0; i < gtorch_n_ops; i++)
+    if (has_values (&gtorch_ops[i]))
+      {
+        g_autofree gchar *path =
+            g_strdup_printf ("/GTorch/thread-counts/%s/results_are_the_same", gtorch_ops[i].name);
+
+        g_test_add_data_func (path, &gtorch_ops[i], results_are_the_same);
+      }
+  return g_test_run ();
+}
