@@ -142,7 +142,8 @@ one_block (guint dtype, const GTorchGemm *g)
 /* Multiples of the kernels' own tiles, or nearly: an edge costs as much as a whole tile. */
 #define TILE_ROWS    12
 #define TILE_COLUMNS 32
-#define TILE_VECTOR  64  /* elements of the result */
+#define TILE_VECTOR  64 /* elements of the result */
+#define LEAST_BESIDE 512
 #define BLAS_EDGE    256 /* of a block that is large enough for BLAS to be at its best */
 
 static gint64
@@ -242,7 +243,10 @@ choose_blocks_for_blas (Blocks *blocks)
 
   if (is_vector (blocks->dtype, g))
     {
-      gint64 length = round_up (MAX (GTORCH_CPU_GRAIN / MAX (g->k, 1), 1), TILE_VECTOR);
+      /* where results lie side by side as what they are made of, short pieces of many rows are slow to read */
+      gboolean beside = g->n == 1 ? g->a_row == 1 && g->a_col != 1 : g->b_col == 1;
+      gint64 length =
+          round_up (MAX (GTORCH_CPU_GRAIN / MAX (g->k, 1), beside ? LEAST_BESIDE : 1), TILE_VECTOR);
 
       blocks->down = (g->m + length - 1) / length;
       blocks->across = (g->n + length - 1) / length;
