@@ -259,6 +259,7 @@ gboolean gtorch_allocator_promise (GTorchAllocator *self, gsize n_bytes, gboolea
 extern gint64 gtorch_allocator_patience;
 /* Asks the application to drop what it can; TRUE if anybody was asked. */
 gboolean gtorch_allocator_memory_pressure (GTorchAllocator *self, guint64 n_bytes);
+gboolean gtorch_device_manager_memory_pressure (GTorchDevice *device, guint64 n_bytes);
 /* TRUE if somebody has made room. */
 gboolean gtorch_allocator_out_of_memory (GTorchAllocator *self, guint64 n_bytes);
 void gtorch_allocator_add_signals (GTorchAllocatorClass *klass);

@@ -11,6 +11,7 @@
 #include "gtorch-device-manager.h"
 
 #include "cpu/gtorch-cpu-threads.h"
+#include "gtorch-allocator-private.h"
 #include "gtorch-device-private.h"
 
 /**
@@ -29,8 +30,18 @@ struct _GTorchDeviceManager
 {
   GObject parent_instance;
   GMainContext *context;
-  guint n_items; /* as the list has said */
+  gint n_items; /* as the list has said, atomically; UNASKED before that */
 };
+
+#define UNASKED (-1) /* counting GPUs loads the driver */
+
+enum
+{
+  MEMORY_PRESSURE,
+  N_SIGNALS
+};
+
+static guint signals[N_SIGNALS];
 
 static const GTorchBackend *const backends[] = { &gtorch_backend_cpu, &gtorch_backend_cuda };
 
@@ -48,10 +59,16 @@ get_item_type (GListModel *list)
 
 static GTorchDeviceManager *manager; /* atomically */
 
+static guint count_items (void);
+
 static guint
 get_n_items (GListModel *list)
 {
-  return GTORCH_DEVICE_MANAGER (list)->n_items;
+  GTorchDeviceManager *self = GTORCH_DEVICE_MANAGER (list);
+
+  if (g_atomic_int_get (&self->n_items) == UNASKED)
+    g_atomic_int_compare_and_exchange (&self->n_items, UNASKED, (gint) count_items ());
+  return (guint) g_atomic_int_get (&self->n_items);
 }
 
 static guint
@@ -68,9 +85,9 @@ static gboolean
 change_items (gpointer data)
 {
   GTorchDeviceManager *self = data;
-  guint former = self->n_items, n = count_items ();
+  guint former = (guint) g_atomic_int_get (&self->n_items), n = count_items ();
 
-  self->n_items = n;
+  g_atomic_int_set (&self->n_items, (gint) n);
   if (n != former)
     g_list_model_items_changed (G_LIST_MODEL (self), MIN (n, former), former - MIN (n, former),
                                 n - MIN (n, former));
@@ -83,7 +100,8 @@ gtorch_device_manager_recount (void)
   GTorchDeviceManager *self = g_atomic_pointer_get (&manager);
   g_autoptr (GSource) source = NULL;
 
-  if (self == NULL || count_items () == self->n_items)
+  if (self == NULL || g_atomic_int_get (&self->n_items) == UNASKED
+      || count_items () == (guint) g_atomic_int_get (&self->n_items))
     return;
   source = g_idle_source_new ();
   g_source_set_priority (source, G_PRIORITY_DEFAULT);
@@ -96,7 +114,7 @@ get_item (GListModel *list, guint position)
 {
   guint i;
 
-  if (position >= GTORCH_DEVICE_MANAGER (list)->n_items)
+  if (position >= get_n_items (list))
     return NULL;
   for (i = 0; i < G_N_ELEMENTS (backends); i++)
     {
@@ -124,13 +142,40 @@ gtorch_device_manager_list_model_init (GListModelInterface *iface)
 static void
 gtorch_device_manager_class_init (GTorchDeviceManagerClass *klass)
 {
+  /**
+   * GTorchDeviceManager::memory-pressure:
+   * @self: the manager
+   * @device: the device
+   * @n_bytes: how much is about to be allocated
+   *
+   * Much memory of a device was allocated since the last time, or an allocation would fail.
+   *
+   * [signal@Device::memory-pressure] of any device, also of one that is first used later. The bindings
+   * run the garbage collectors of their languages then.
+   *
+   * Since: 0.1
+   */
+  signals[MEMORY_PRESSURE] = g_signal_new ("memory-pressure", GTORCH_TYPE_DEVICE_MANAGER,
+                                           G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 2,
+                                           GTORCH_TYPE_DEVICE, G_TYPE_UINT64);
+}
+
+gboolean
+gtorch_device_manager_memory_pressure (GTorchDevice *device, guint64 n_bytes)
+{
+  GTorchDeviceManager *self = g_atomic_pointer_get (&manager);
+
+  if (self == NULL || !g_signal_has_handler_pending (self, signals[MEMORY_PRESSURE], 0, FALSE))
+    return FALSE;
+  g_signal_emit (self, signals[MEMORY_PRESSURE], 0, device, n_bytes);
+  return TRUE;
 }
 
 static void
 gtorch_device_manager_init (GTorchDeviceManager *self)
 {
   self->context = g_main_context_ref_thread_default ();
-  self->n_items = count_items ();
+  self->n_items = UNASKED;
 }
 
 /**

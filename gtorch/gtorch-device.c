@@ -810,15 +810,21 @@ gboolean
 gtorch_device_memory_pressure (GTorchDevice *device, guint64 n_bytes)
 {
   static __thread gboolean is_asking;
+  gboolean has_asked;
 
-  if (is_asking || device->owner != g_thread_self ()
-      || !g_signal_has_handler_pending (device, signals[MEMORY_PRESSURE], 0, FALSE))
+  if (is_asking || device->owner != g_thread_self ())
     return FALSE;
   is_asking = TRUE;
-  g_signal_emit (device, signals[MEMORY_PRESSURE], 0, n_bytes);
-  gtorch_device_set_pressure_threshold (device, gtorch_device_get_pressure_threshold (device));
+  has_asked = gtorch_device_manager_memory_pressure (device, n_bytes);
+  if (g_signal_has_handler_pending (device, signals[MEMORY_PRESSURE], 0, FALSE))
+    {
+      g_signal_emit (device, signals[MEMORY_PRESSURE], 0, n_bytes);
+      has_asked = TRUE;
+    }
+  if (has_asked)
+    gtorch_device_set_pressure_threshold (device, gtorch_device_get_pressure_threshold (device));
   is_asking = FALSE;
-  return TRUE;
+  return has_asked;
 }
 
 const gchar *

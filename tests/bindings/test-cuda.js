@@ -250,4 +250,16 @@ tap.add('options_choose_the_device', () => {
     GTorch.set_default_device(null);
 });
 
+// A tensor is a small object to the collector, which has no reason of its own to run.
+tap.add('the_collector_runs_when_memory_of_a_gpu_is_short', () => {
+    const device = GTorch.Device.cuda(1);
+    const half = device.get_total_memory() / 2;
+    const sizes = [half / 16, half / 16];
+    for (let turn = 0; turn < 24; turn++) {
+        for (const size of sizes)
+            GTorch.zeros([size], {dtype: GTorch.int8, device});
+        tap.equal(GTorch.zeros([half], {dtype: GTorch.int8, device}).get_numel(), half);
+    }
+});
+
 await tap.run();

@@ -231,5 +231,20 @@ def snapshots_are_files():
     assert x.sum().item() == 0
 
 
+@tap.case
+def collector_runs_when_memory_of_a_gpu_is_short():
+    device = GTorch.Device('cuda:1')
+    half = device.get_total_memory() // 2
+    gc.disable()
+    try:
+        for _ in range(8):
+            cycle = [GTorch.zeros(half, dtype=GTorch.int8, device=device)]
+            cycle.append(cycle)
+            del cycle
+    finally:
+        gc.enable()
+    gc.collect()
+
+
 if __name__ == '__main__':
     tap.main()

@@ -541,7 +541,7 @@ a_guard_may_outlive_the_function_that_made_it (void)
 }
 
 static GTorchTensor *
-end_in_hook (GTorchTensor *grad, gpointer data)
+end_in_hook (GTorchTensor *grad, gpointer data, GError **error)
 {
   gtorch_grad_guard_end (data);
   return NULL;

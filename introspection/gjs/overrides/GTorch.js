@@ -404,5 +404,5 @@ function _init() {
     overrideMemorySource(GTorch.MemorySource);
     nn.setup(GTorch);
     properties.setup(GTorch);
-    GTorch.Device.cpu().connect('memory-pressure', collect);
+    GTorch.DeviceManager.get_default().connect('memory-pressure', collect);
 }

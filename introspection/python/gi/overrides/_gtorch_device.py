@@ -406,7 +406,7 @@ CUDA = {
 }
 
 
-def _collect(_device, _n_bytes):
+def _collect(_manager, _device, _n_bytes):
     import gc
 
     gc.collect()
@@ -427,4 +427,4 @@ def install(export, submodule, _ops):
     cuda = submodule('cuda', 'GPUs: of several the current one, and never the CPU by itself.', members)
     cuda.memory = submodule('cuda.memory', 'The memory of devices.', memory.MEMORY)
     # Only objects in cycles wait for Python's collector, but those may hold large tensors.
-    GTorch.Device.cpu().connect('memory-pressure', _collect)
+    _manager().connect('memory-pressure', _collect)
