@@ -243,7 +243,7 @@ choose_blocks_for_blas (Blocks *blocks)
 
   if (is_vector (blocks->dtype, g))
     {
-      /* where results lie side by side as what they are made of, short pieces of many rows are slow to read */
+      /* where results lie side by side as what they are made of, short pieces of rows are slow to read */
       gboolean beside = g->n == 1 ? g->a_row == 1 && g->a_col != 1 : g->b_col == 1;
       gint64 length =
           round_up (MAX (GTORCH_CPU_GRAIN / MAX (g->k, 1), beside ? LEAST_BESIDE : 1), TILE_VECTOR);
