@@ -155,9 +155,9 @@ gtorch_device_manager_class_init (GTorchDeviceManagerClass *klass)
    *
    * Since: 0.1
    */
-  signals[MEMORY_PRESSURE] = g_signal_new ("memory-pressure", GTORCH_TYPE_DEVICE_MANAGER,
-                                           G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 2,
-                                           GTORCH_TYPE_DEVICE, G_TYPE_UINT64);
+  signals[MEMORY_PRESSURE] =
+      g_signal_new ("memory-pressure", GTORCH_TYPE_DEVICE_MANAGER, G_SIGNAL_RUN_LAST, 0, NULL, NULL,
+                    NULL, G_TYPE_NONE, 2, GTORCH_TYPE_DEVICE, G_TYPE_UINT64);
 }
 
 gboolean

@@ -30,7 +30,8 @@ gradient (GTorchTensor *output, GTorchTensor *input, gboolean create_graph)
       gtorch_autograd_grad (&s, 1, &input, 1, NULL, 0, create_graph, create_graph, TRUE, &error);
 
   g_assert_no_error (error);
-  return g_object_ref (grads->pdata[0]);
+  return grads->pdata[0] != NULL ? g_object_ref (grads->pdata[0])
+                                 : gtorch_tensor_zeros_like (input, GTORCH_DTYPE_NONE, NULL);
 }
 
 static GTorchTensor *

@@ -358,6 +358,8 @@ choose_argument (Sequence *self, guint i)
       self->args[i].p = refuse_func (param);
       return self->args[i].p != NULL;
     case PARAM_OBJECT:
+      if (param->get_type == NULL) /* of no type that could be told from another */
+        return param->nullable;
       if (param->nullable && one_in (self, 3))
         return TRUE;
       if (!G_TYPE_IS_OBJECT (param->get_type ()))

@@ -161,8 +161,9 @@ function makeLayer(name, spec) {
         const values = Object.fromEntries(spec.map(([key], i) => [key, list[i]]));
         let made;
         if (name === 'LayerNorm') {
-            const sizes = [values.normalized_shape].flat().map(v => convert.integer(name, 'normalized_shape', v));
-            made = klass.new(sizes, convert.number(name, 'eps', values.eps), values.elementwise_affine, values.bias);
+            const {normalized_shape: shape, eps, elementwise_affine: isAffine, bias} = values;
+            const sizes = [shape].flat().map(v => convert.integer(name, 'normalized_shape', v));
+            made = klass.new(sizes, convert.number(name, 'eps', eps), isAffine, bias);
         } else {
             made = new klass(properties.construction(name, toProperties(name, values)));
         }

@@ -105,6 +105,8 @@ def final(cls):
     """A class whose objects only C can make: what is derived from it would be of this class all the same."""
 
     def refuse(derived, **_options):
+        if derived.__module__ == '__gi__':
+            return  # a class of C's that is not in the typelib, such as that of the CPU
         raise TypeError(f'{derived.__name__}: {cls.__name__} cannot be derived from')
 
     cls.__init_subclass__ = classmethod(refuse)
