@@ -76,7 +76,7 @@ async void wait_for_all () throws GLib.Error {
 }
 
 int main () {
-    print ("1..7\n");
+    print ("1..9\n");
     test ("gpus_are_counted_and_described", () => {
         var manager = DeviceManager.get_default ();
         check (manager.is_available () && manager.get_device_count () == 2, "count");

@@ -398,7 +398,7 @@ def parts_of_a_tensor_are_attributes():
     assert z.tolist() == [2j, -4j]
     matrix = GTorch.tensor([[1 + 2j, 3j]])
     assert matrix.H.tolist() == [[1 - 2j], [-3j]] and matrix.mH.shape == (2, 1)
-    assert matrix.is_cpu and not matrix.is_cuda
+    assert matrix.is_cpu != matrix.is_cuda and matrix.is_cuda == (matrix.device.type == 'cuda')
     raises(AttributeError, lambda: setattr(z, 'dtype', GTorch.float32))
     raises(AttributeError, lambda: setattr(z, 'shape', (1,)))
     raises(TypeError, lambda: GTorch.manual_seed('a'))

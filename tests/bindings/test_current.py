@@ -710,7 +710,7 @@ ARGUMENTS = {'device': (0,), 'set_device': (0,), 'can_device_access_peer': (0, 1
              'set_per_process_memory_fraction': (0.5,), 'caching_allocator_alloc': (512,),
              'set_rng_state': (None,)}
 APART = {'CUDAGraph', 'CUDAPluggableAllocator', 'caching_allocator_delete', 'use_mem_pool', 'stream', 'set_stream',
-         'change_current_allocator', 'memory'}
+         'change_current_allocator', 'memory', 'MemorySource'}
 said = []
 for name, value in vars(cuda).items():
     if name.startswith('_') or name in NO_OPS | APART or not callable(value):

@@ -233,12 +233,12 @@ def snapshots_are_files():
 
 @tap.case
 def collector_runs_when_memory_of_a_gpu_is_short():
-    device = GTorch.Device('cuda:1')
+    device = GTorch.Device('cuda:0')
     half = device.get_total_memory() // 2
     gc.disable()
     try:
         for _ in range(8):
-            cycle = [GTorch.zeros(half, dtype=GTorch.int8, device=device)]
+            cycle = [GTorch.empty(half, dtype=GTorch.int8, device=device)]
             cycle.append(cycle)
             del cycle
     finally:
