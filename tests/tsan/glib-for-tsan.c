@@ -552,3 +552,12 @@ g_async_queue_pop (GAsyncQueue *queue)
   __tsan_acquire (queue);
   return data;
 }
+
+gpointer
+g_async_queue_try_pop (GAsyncQueue *queue)
+{
+  gpointer data = REAL (g_async_queue_try_pop) (queue);
+
+  __tsan_acquire (queue);
+  return data;
+}
