@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <math.h>
+
 #include <gtorch/gtorch-impl-private.h>
 
 G_BEGIN_DECLS
@@ -34,6 +36,7 @@ typedef enum
   GTORCH_ARG_TENSORS, /* a list; the op's inputs are the fixed ones, then these */
   GTORCH_ARG_INT,
   GTORCH_ARG_DOUBLE,
+  GTORCH_ARG_NUMBER, /* of the dtype of the elements, which is not known where it is given */
   GTORCH_ARG_BOOL,
   GTORCH_ARG_INTS,
   GTORCH_ARG_DTYPE,
@@ -52,8 +55,14 @@ typedef struct
 /* The value of an argument that is not a tensor; which member counts is said by the spec. */
 typedef union
 {
-  gint64 i; /* INT, BOOL, DTYPE, ENUM */
-  gdouble d;
+  gint64 i;  /* INT, BOOL, DTYPE, ENUM */
+  gdouble d; /* DOUBLE, and the first part of NUMBER */
+  struct
+  {
+    gdouble d;
+    gint64 i; /* d cut off to the range of int64, or what d is the nearest double of */
+    gboolean is_int;
+  } number;
   gpointer p; /* DEVICE, GENERATOR: borrowed in a call, owned in a node */
   struct
   {
@@ -61,6 +70,35 @@ typedef union
     gsize n;
   } list;
 } GTorchAttr;
+
+static inline GTorchAttr
+gtorch_attr_number (gdouble value)
+{
+  gint64 whole = value >= 0x1p63 ? G_MAXINT64 : G_MININT64;
+
+  if (value >= -0x1p63 && value < 0x1p63)
+    whole = (gint64) value;
+  return (GTorchAttr){ .number = { value, whole, FALSE } };
+}
+
+static inline GTorchAttr
+gtorch_attr_int (gint64 value)
+{
+  return (GTorchAttr){ .number = { (gdouble) value, value, TRUE } };
+}
+
+/* The ends of the range of int64 are no bounds. */
+static inline GTorchAttr
+gtorch_attr_bound (gint64 value)
+{
+  GTorchAttr attr = gtorch_attr_int (value);
+
+  if (value == G_MAXINT64)
+    attr.number.d = (gdouble) INFINITY;
+  else if (value == G_MININT64)
+    attr.number.d = -(gdouble) INFINITY;
+  return attr;
+}
 
 typedef enum
 {
@@ -84,6 +122,10 @@ typedef enum
   GTORCH_OP_FLAG_NUMBERS =
       1 << 5, /* inputs without dimensions may be on the CPU, but not all of them */
   GTORCH_OP_FLAG_WHOLE = 1 << 6, /* computed in integers its attributes are such, too */
+  GTORCH_OP_FLAG_DIVIDES =
+      1 << 7, /* integers are not divided by 0: an error where the host sees it */
+  GTORCH_OP_FLAG_POWERS = 1 << 8,      /* integers have no negative number as an exponent */
+  GTORCH_OP_FLAG_PROBABILITY = 1 << 9, /* the first input is in [0, 1]: likewise */
 } GTorchOpFlags;
 
 /* What a region of mixed precision (gtorch-autocast-private.h) does with the inputs that are floating-point
@@ -206,6 +248,20 @@ gboolean gtorch_call_promote (GTorchOpCall *call, guint first, guint n, guint *d
                               GError **error);
 /* Is what was given for one a dtype at all? */
 gboolean gtorch_call_is_dtype (GTorchOpCall *call, guint dtype, GError **error);
+/* Are all of the first n attributes numbers that were given as integers? */
+static inline gboolean
+gtorch_call_has_ints (const GTorchOpCall *call, guint n)
+{
+  while (n > 0 && call->attrs[n - 1].number.is_int)
+    n--;
+  return n == 0;
+}
+
+/* Is attribute i, a number, one that the dtype has? As in PyTorch infinities, and numbers that an unsigned
+ * integer wraps to, are; fractions are cut off. */
+gboolean gtorch_call_check_value (GTorchOpCall *call, guint i, guint dtype, GError **error);
+/* The same of input i, a whole number that becomes an element of dtype. */
+gboolean gtorch_call_check_scalar (GTorchOpCall *call, guint i, guint dtype, GError **error);
 gboolean gtorch_call_check_dtype (GTorchOpCall *call, guint dtype, GError **error);
 /* Must be one element of the dtype, if it is given; `what` is for the message. */
 gboolean gtorch_call_check_number (GTorchOpCall *call, const GTorchImpl *impl, guint dtype,

@@ -659,9 +659,22 @@ gtorch_call_is_dtype (GTorchOpCall *call, guint dtype, GError **error)
 
 /* Negative ones stand for what they wrap to, where the dtype has none. */
 static gboolean
+fits (gdouble value, guint dtype)
+{
+  const GTorchDTypeInfo *info = &gtorch_dtype_infos[dtype];
+
+  if (info->kind == GTORCH_KIND_BOOL || (isinf (value) && info->kind != GTORCH_KIND_INT))
+    return TRUE;
+  if (info->kind != GTORCH_KIND_INT)
+    return !(fabs (value) > info->max);
+  value = trunc (value);
+  return value >= (info->is_signed ? info->min : -info->max) && value <= info->max
+         && value < 0x1p63;
+}
+
+static gboolean
 check_whole (GTorchOpCall *call, guint dtype, GError **error)
 {
-  const gdouble max = gtorch_dtype_infos[dtype].max;
   guint i;
 
   for (i = 0; i < call->op->n_attrs; i++)
@@ -669,14 +682,44 @@ check_whole (GTorchOpCall *call, guint dtype, GError **error)
       const GTorchArgSpec *arg = find_arg (call->op, FALSE, i);
       const gdouble value = call->attrs[i].d;
 
-      if (arg->kind != GTORCH_ARG_DOUBLE
-          || (value == trunc (value) && value >= -max - 1 && value <= max && value < 0x1p63))
+      if (arg->kind != GTORCH_ARG_DOUBLE || (value == trunc (value) && fits (value, dtype)))
         continue;
       gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s is %g, which is no %s"),
                          arg->name, value, gtorch_dtype_get_name (dtype));
       return FALSE;
     }
   return TRUE;
+}
+
+gboolean
+gtorch_call_check_value (GTorchOpCall *call, guint i, guint dtype, GError **error)
+{
+  const GTorchAttr *attr = &call->attrs[i];
+
+  if (G_LIKELY (fits (attr->d, dtype)
+                || (attr->number.is_int && gtorch_dtype_infos[dtype].size == 8)))
+    return TRUE;
+  gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s is %.17g, which is no %s"),
+                     find_arg (call->op, FALSE, i)->name, attr->d, gtorch_dtype_get_name (dtype));
+  return FALSE;
+}
+
+gboolean
+gtorch_call_check_scalar (GTorchOpCall *call, guint i, guint dtype, GError **error)
+{
+  const GTorchImpl *input = call->inputs[i];
+  gint64 value;
+
+  if (!input->is_number || input->dtype != GTORCH_DTYPE_INT64
+      || gtorch_dtype_kind (dtype) != GTORCH_KIND_INT || gtorch_dtype_size (dtype) == 8)
+    return TRUE;
+  value = *(const gint64 *) gtorch_impl_data (input);
+  if (G_LIKELY (fits ((gdouble) value, dtype)))
+    return TRUE;
+  gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s is %.17g, which is no %s"),
+                     find_arg (call->op, TRUE, i)->name, (gdouble) value,
+                     gtorch_dtype_get_name (dtype));
+  return FALSE;
 }
 
 gboolean
@@ -701,9 +744,21 @@ has_fraction (GTorchOpCall *call)
   guint i;
 
   for (i = 0; i < call->op->n_attrs; i++)
-    if (isfinite (call->attrs[i].d) && call->attrs[i].d != trunc (call->attrs[i].d))
+    if (!isinf (call->attrs[i].d) && call->attrs[i].d != trunc (call->attrs[i].d))
       return TRUE;
   return FALSE;
+}
+
+/* Infinities are no bounds. */
+static gboolean
+check_bounds (GTorchOpCall *call, guint dtype, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < call->op->n_attrs && gtorch_dtype_kind (dtype) == GTORCH_KIND_INT; i++)
+    if (!isinf (call->attrs[i].d) && !gtorch_call_check_value (call, i, dtype, error))
+      return FALSE;
+  return TRUE;
 }
 
 gboolean
@@ -727,10 +782,19 @@ gtorch_call_promote (GTorchOpCall *call, guint first, guint n, guint *dtype, GEr
            && gtorch_dtype_kind (common) == GTORCH_KIND_INT && has_fraction (call))
     common = gtorch_get_default_dtype ();
 
+  if (G_UNLIKELY (call->op->promote == GTORCH_PROMOTE_BOUNDS)
+      && !check_bounds (call, common, error))
+    return FALSE;
   call->compute = common;
   *dtype = common;
   if (call->op->promote == GTORCH_PROMOTE_BOOL)
-    *dtype = GTORCH_DTYPE_BOOL;
+    {
+      *dtype = GTORCH_DTYPE_BOOL;
+      for (i = first; i < first + n; i++)
+        if (call->inputs[i] != NULL && G_UNLIKELY (call->inputs[i]->is_number)
+            && !gtorch_call_check_scalar (call, i, common, error))
+          return FALSE;
+    }
   else if (call->op->promote == GTORCH_PROMOTE_REAL)
     *dtype = gtorch_dtype_infos[common].real;
   return gtorch_call_check_dtype (call, common, error);
@@ -746,6 +810,23 @@ gtorch_shape_same (GTorchOpCall *call, GError **error)
                                     error);
 }
 
+/* Tensors of integers may have negative exponents, whose powers are 0, 1 or -1; a number is a mistake. */
+static gboolean
+check_exponent (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *exponent = call->inputs[1];
+
+  if (!exponent->is_number || exponent->dtype != GTORCH_DTYPE_INT64
+      || gtorch_dtype_kind (call->compute) != GTORCH_KIND_INT
+      || *(const gint64 *) gtorch_impl_data (exponent) >= 0)
+    return TRUE;
+  gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                     _ ("integers have no integer powers of %" G_GINT64_FORMAT
+                        ": the exponent must not be negative"),
+                     *(const gint64 *) gtorch_impl_data (exponent));
+  return FALSE;
+}
+
 gboolean
 gtorch_shape_pointwise (GTorchOpCall *call, GError **error)
 {
@@ -755,6 +836,8 @@ gtorch_shape_pointwise (GTorchOpCall *call, GError **error)
   guint dtype, i;
 
   if (G_UNLIKELY (!gtorch_call_promote (call, 0, call->n_inputs, &dtype, error)))
+    return FALSE;
+  if (G_UNLIKELY (call->op->flags & GTORCH_OP_FLAG_POWERS) && !check_exponent (call, error))
     return FALSE;
   for (i = 1; i < call->n_inputs; i++)
     if (call->inputs[i]->n_dims != 0 && !gtorch_impl_same_shape (self, call->inputs[i]))

@@ -60,7 +60,8 @@ class Arg:
         named = {'max': INT_MAX, 'min': -INT_MAX - 1}
         if self.default in named:
             return named[self.default]
-        return int(self.default) if self.kind == 'int' else float(self.default)
+        value = float(self.default) if self.kind != 'int' else int(self.default)
+        return int(value) if self.kind == 'number' and value.is_integer() else value
 
 
 class Row:
@@ -76,6 +77,11 @@ class Row:
         self.forms = data['forms']
         self.operator = data['operator']
         self.doc = data['doc']
+
+    @property
+    def numbers(self):
+        """The arguments that a form has for integers, which a float does not hold exactly."""
+        return [a for a in self.args if a.kind == 'number']
 
     @property
     def is_list(self):
@@ -121,6 +127,7 @@ from gi.overrides._gtorch_convert import (
     convert_double as _double,
     convert_dtype as _dtype,
     convert_enum as _enum,
+    convert_integers as _integers,
     convert_ints as _ints,
     convert_number as _number,
     convert_optional as _optional,
@@ -162,6 +169,7 @@ def python_value(arg, bare=False):
         'Tensor[]': f"_tensors({name}, '{name}')",
         'int': f'_index({name})',
         'double': f'_double({name})',
+        'number': f'_double({name})',
         'bool': f'_bool({name})',
         'int[]': f'_ints({name})',
         'DType': f'_dtype({name})',
@@ -215,6 +223,8 @@ def python_wrapper(row, in_place):
                 values.append(arg.name)
             elif arg is row.variadic:
                 values.append(arg.name)
+            elif form and arg in row.numbers:
+                values.append(f'whole[{row.numbers.index(arg)}]')
             else:
                 values.append(python_value(arg, bare=arg.name == row.scalar))
         return python_result(row, f'_raw_{name}{form}({", ".join(values)})', in_place)
@@ -225,7 +235,11 @@ def python_wrapper(row, in_place):
         values = ', '.join(['', *rest])
         lines.append(f"    {names} = _variadic('{row.name}', {row.variadic.name}{values})")
 
-    if len(row.forms) > 1:
+    if row.numbers:
+        given = ', '.join(a.name for a in row.numbers)
+        lines += [f'    whole = _integers({given})', '    if whole is not None:']
+        lines += [f'        return {call("_int")}']
+    elif len(row.forms) > 1:
         lines += [f'    if not isinstance({row.scalar}, RawTensor):']
         lines += [f'        kind, {row.scalar} = _number({row.scalar}, {row.args[0].name}, {row.scalar!r})']
         test = 'kind is float' if '_int' in row.forms else 'kind is not None'
@@ -326,7 +340,7 @@ def gjs_arg(arg):
     entry = [arg.c_name, arg.kind if arg.kind != 'enum' else f'enum:{arg.enum}']
     if arg.required:
         return entry
-    if arg.kind in ('int', 'double'):
+    if arg.kind in ('int', 'double', 'number'):
         value = arg.number
         if value in (float('inf'), -float('inf')):
             return [*entry, 'inf' if value > 0 else '-inf']
@@ -357,6 +371,7 @@ def emit_gjs(rows):
             entry['inplace'] = True
         if row.scalar:
             entry['scalar'] = row.scalar
+        if row.scalar or row.numbers:
             entry['forms'] = [f for f in row.forms if f]
         if row.outputs:
             entry['outputs'] = row.outputs

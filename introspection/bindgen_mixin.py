@@ -51,6 +51,14 @@ def variable(arg):
     if arg.kind == 'double':
         value = '0' if default is None else repr(arg.number).replace('inf', 'INFINITY')
         return f'gdouble {name} = {value}', f'gt_double ({{}}, &{name})', name
+    if arg.kind == 'number':
+        value = '{ 0 }'
+        if default is not None:
+            real = repr(float(arg.number)).replace('inf', 'INFINITY')
+            whole = {'inf': 'G_MAXINT64', '-inf': 'G_MININT64'}.get(default) or str(arg.number)
+            kind = 'GT_INFINITE' if default in ('inf', '-inf') else 'GT_INTEGER'
+            value = f'{{ {real}, {whole}, {kind} }}'
+        return f'Number {name} = {value}', f'gt_element ({{}}, &{name})', f'{name}.real'
     if arg.kind == 'bool':
         value = 'TRUE' if default == 'true' else 'FALSE'
         return f'gboolean {name} = {value}', f'gt_bool ({{}}, &{name})', name
@@ -87,7 +95,7 @@ def emit_function(row, in_place):
         lines.append(f'  PyObject *v[{len(args)}] = {{ NULL }};')
     described = [variable(a) for a in args]
     lines += [f'  {declaration};' for declaration, _, _ in described]
-    if len(row.forms) > 1:
+    if row.scalar and len(row.forms) > 1:
         lines += ['  gdouble number = 0;', '  gint64 whole = 0;', '  int form = GT_TENSOR;']
     tests = []
     if args:
@@ -101,7 +109,7 @@ def emit_function(row, in_place):
         tests.append('n != 0 || names != NULL')
     for i, (arg, (_, test, _)) in enumerate(zip(args, described)):
         value = f'v[{i}]'
-        if arg.name == row.scalar and len(row.forms) > 1:
+        if row.scalar and arg.name == row.scalar and len(row.forms) > 1:
             tests.append(
                 f'!(form = gt_form ({value}, &{arg.c_name}, &number, &whole, '
                 f'{int("_int" in row.forms)}))'
@@ -114,11 +122,20 @@ def emit_function(row, in_place):
     def call(form, number):
         values = ['gt_get (self)']
         for arg, (_, _, passed) in zip(args, described):
+            if form and arg.kind == 'number':
+                passed = f'{arg.c_name}.whole'
             values.append(number if form and arg.name == row.scalar else passed)
         return f'gtorch_tensor_{row.name}{form}{tail} ({", ".join(values)}, &error)'
 
     run = 'GT_RUN_INPLACE' if in_place else 'GT_RUN'
-    if len(row.forms) > 1:
+    if row.numbers:
+        every = ' && '.join(f'{a.c_name}.kind != GT_REAL' for a in row.numbers)
+        some = ' || '.join(f'{a.c_name}.kind == GT_INTEGER' for a in row.numbers)
+        lines += [f'  if ({every} && ({some}))', f'    {run} ({call("_int", "")});']
+        if len(row.numbers) > 1:
+            exact = ' && '.join(f'gt_is_exact (&{a.c_name})' for a in row.numbers)
+            lines += [f'  if (!({exact}))', f'    return gt_fallback ("{name}", self, args, n, names);']
+    elif len(row.forms) > 1:
         lines += ['  if (form == GT_NUMBER)', f'    {run} ({call("_scalar", "number")});']
         if '_int' in row.forms:
             lines += ['  if (form == GT_WHOLE)', f'    {run} ({call("_int", "whole")});']

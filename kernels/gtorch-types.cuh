@@ -324,6 +324,14 @@ cimag (cuda::std::complex<R> x)
    * (gt_gelu_du (x) * (1 - (x) *tanh (gt_gelu_u (x)) * gt_gelu_du (x)) \
       + (x) * (T) (0.5 * 0.7978845608028654 * 0.26829) * (x)))
 
+GT_DEVICE gint32
+gt_clip_int32 (gint64 value)
+{
+  return (gint32) (value < -2147483647 - 1 ? -2147483647 - 1
+                   : value > 2147483647    ? 2147483647
+                                           : value);
+}
+
 GT_DEVICE gint64
 gt_floor_div_int (gint64 a, gint64 b)
 {

@@ -532,13 +532,19 @@ WHERE_ROWS (8, uint64_t)
 
 /* --- made from the position --- */
 
-/* out[0] i = d[0] + i d[1] in double; the last one of n[0] is d[2] where n[1] */
+/* out[0] i = d[0] + i d[1] in double; the last one of n[0] is d[2] where n[1]. In integers, where n[3], it is
+ * n[4] + i n[5]. */
 template <typename T>
 static __device__ __forceinline__ void
 progression (const GtPlain &p)
 {
   for (GT_LOOP (i, p.n[0]))
     {
+      if (p.n[3])
+        {
+          ((T *) p.out[0])[i] = gt_convert<T>::from ((gint64) (p.n[4] + i * p.n[5]));
+          continue;
+        }
       const double x =
           p.n[1] && i + 1 == p.n[0] && i > 0 ? p.d[2] : __dadd_rn (p.d[0], __dmul_rn (i, p.d[1]));
 

@@ -266,8 +266,16 @@ enum
    * (gt_gelu_du (x) * (1 - (x) *tanh (gt_gelu_u (x)) * gt_gelu_du (x)) \
       + (x) * (T) (0.5 * 0.7978845608028654 * 0.26829) * (x)))
 
-/* Integer division by PyTorch's rules. Division by zero, which would trap, gives what PyTorch's vector code
- * cannot promise either: 0 (the quotient) and the dividend (the remainder). */
+/* A number among 32-bit integers: bounds that are no such stand for infinities. */
+static inline gint32
+gt_clip_int32 (gint64 value)
+{
+  return (gint32) CLAMP (value, G_MININT32, G_MAXINT32);
+}
+
+/* Integer division by PyTorch's rules. Division by zero, which would trap, has been refused on the CPU,
+ * unless another thread writes the zero meanwhile: it gives 0 (the quotient) and the dividend (the
+ * remainder). */
 static inline gint64
 gt_floor_div_int (gint64 a, gint64 b)
 {

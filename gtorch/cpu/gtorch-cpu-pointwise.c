@@ -8,6 +8,8 @@
 
 #include "config.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-iter.h"
 #include "gtorch-ops-private.h"
@@ -23,6 +25,13 @@ typedef struct
   GTorchCast
       casts[GTORCH_ITER_MAX_OPERANDS]; /* of inputs into it, of the output out of it; or NULL */
 } Pointwise;
+
+typedef struct
+{
+  gint64 size;
+  GTorchCast load;
+  gint *found;
+} Search;
 
 static void
 run_direct (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
@@ -64,6 +73,71 @@ run_buffered (char *const *data, const gint64 *strides, gint64 n, gpointer user_
     }
 }
 
+static void
+find_zero (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
+{
+  const Search *search = user_data;
+  gint64 i, k;
+
+  for (i = 0; i < n; i++)
+    {
+      const char *at = data[0] + i * strides[0];
+      guint8 bits = 0;
+
+      for (k = 0; k < search->size; k++)
+        bits |= at[k];
+      if (bits == 0)
+        {
+          g_atomic_int_set (search->found, 1);
+          return;
+        }
+    }
+}
+
+static void
+find_improbable (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
+{
+  const Search *search = user_data;
+  double values[BLOCK];
+  gint64 i, m;
+  gboolean good = TRUE;
+
+  for (; n > 0; n -= m)
+    {
+      const char *at = data[0] + (n - MIN (n, BLOCK)) * strides[0];
+
+      m = MIN (n, BLOCK);
+      search->load ((char *) values, sizeof *values, at, strides[0], m);
+      for (i = 0; i < m; i++)
+        good &= values[i] >= 0 && values[i] <= 1;
+    }
+  if (!good)
+    g_atomic_int_set (search->found, 1);
+}
+
+/* What the loops cannot refuse: integers divided by zero, probabilities beyond 0 and 1. */
+static gboolean
+check_values (GTorchOpCall *call, GError **error)
+{
+  gboolean divides = (call->op->flags & GTORCH_OP_FLAG_DIVIDES) != 0;
+  GTorchImpl *input = call->inputs[divides ? 1 : 0];
+  gint found = 0;
+  Search search = { gtorch_dtype_size (input->dtype),
+                    gtorch_cpu_cast (GTORCH_DTYPE_FLOAT64, input->dtype), &found };
+  GTorchIter iter;
+
+  if (input->numel == 0 || (divides && gtorch_dtype_kind (call->compute) != GTORCH_KIND_INT))
+    return TRUE;
+  gtorch_iter_init (&iter, &input, 1, input->shape, input->n_dims);
+  gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, divides ? find_zero : find_improbable, &search);
+  if (G_LIKELY (!found))
+    return TRUE;
+  gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                     divides ? _ ("integers cannot be divided by zero")
+                             : _ ("the probabilities must be between 0 and 1"));
+  return FALSE;
+}
+
 gboolean
 gtorch_cpu_pointwise (GTorchOpCall *call, GError **error)
 {
@@ -80,6 +154,9 @@ gtorch_cpu_pointwise (GTorchOpCall *call, GError **error)
   g_assert (op.loop != NULL);
   if (output->numel == 0)
     return TRUE;
+  if (G_UNLIKELY (call->op->flags & (GTORCH_OP_FLAG_DIVIDES | GTORCH_OP_FLAG_PROBABILITY))
+      && !check_values (call, error))
+    return FALSE;
   if (call->op->promote == GTORCH_PROMOTE_BOOL)
     out_dtype = GTORCH_DTYPE_BOOL;
   else if (call->op->promote == GTORCH_PROMOTE_REAL)

@@ -476,23 +476,25 @@ fill (GTorchOpCall *call, GTorchCudaLane *lane, gdouble value, GError **error)
   return gtorch_cuda_fill_with (call->outputs[0], GTORCH_DTYPE_FLOAT64, &value, lane, error);
 }
 
-gboolean
-gtorch_cuda_full_int (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+static gboolean
+fill_number (GTorchOpCall *call, GTorchCudaLane *lane, const GTorchAttr *attr, GError **error)
 {
-  return gtorch_cuda_fill_with (call->outputs[0], GTORCH_DTYPE_INT64, &call->attrs[1].i, lane,
-                                error);
+  if (gtorch_dtype_kind (call->outputs[0]->dtype) == GTORCH_KIND_INT)
+    return gtorch_cuda_fill_with (call->outputs[0], GTORCH_DTYPE_INT64, &attr->number.i, lane,
+                                  error);
+  return fill (call, lane, attr->number.d, error);
 }
 
 gboolean
 gtorch_cuda_scalar_tensor (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return fill (call, lane, call->attrs[0].d, error);
+  return fill_number (call, lane, &call->attrs[0], error);
 }
 
 gboolean
 gtorch_cuda_new_full (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return fill (call, lane, call->attrs[1].d, error);
+  return fill_number (call, lane, &call->attrs[1], error);
 }
 
 gboolean
@@ -510,17 +512,17 @@ gtorch_cuda_ones (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 gboolean
 gtorch_cuda_full (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return fill (call, lane, call->attrs[1].d, error);
+  return fill_number (call, lane, &call->attrs[1], error);
 }
 
 gboolean
 gtorch_cuda_full_like (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return fill (call, lane, call->attrs[0].d, error);
+  return fill_number (call, lane, &call->attrs[0], error);
 }
 
 gboolean
 gtorch_cuda_fill (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return fill (call, lane, call->attrs[0].d, error);
+  return fill_number (call, lane, &call->attrs[0], error);
 }

@@ -144,6 +144,11 @@ fill_in_attrs (const GTorchOpCall *call, GtContiguous *p)
   p->numbers = 0;
   for (i = 0; i < call->op->n_attrs; i++)
     p->attrs[i].i = call->attrs[i].i;
+  /* what has numbers has no other attributes; computed in integers they are such */
+  if (G_UNLIKELY (call->op->promote == GTORCH_PROMOTE_BOUNDS)
+      && gtorch_dtype_kind (call->compute) == GTORCH_KIND_INT)
+    for (i = 0; i < call->op->n_attrs; i++)
+      p->attrs[i].i = call->attrs[i].number.i;
 }
 
 static G_GNUC_NO_INLINE gboolean

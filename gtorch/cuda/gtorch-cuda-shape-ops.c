@@ -250,7 +250,16 @@ progression (GTorchOpCall *call, GTorchCudaLane *lane, gdouble start, gdouble st
 gboolean
 gtorch_cuda_arange (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return progression (call, lane, call->attrs[0].d, call->attrs[2].d, NULL, NULL, error);
+  GTorchImpl *output = call->outputs[0];
+  GtPlain p = {
+    .out = { gtorch_impl_data (output) },
+    .n = { output->numel, 0, 0, TRUE, call->attrs[0].number.i, call->attrs[2].number.i },
+  };
+
+  if (!gtorch_call_has_ints (call, 3))
+    return progression (call, lane, call->attrs[0].d, call->attrs[2].d, NULL, NULL, error);
+  return gtorch_cuda_plain_run (FAMILY, "progression", output->dtype, lane, output->numel, &p,
+                                error);
 }
 
 static gdouble

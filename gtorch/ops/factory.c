@@ -49,17 +49,38 @@ gtorch_shape_factory_like (GTorchOpCall *call, GError **error)
   return like (call, call->attrs[0].i, error);
 }
 
+/* What was made has elements that are attribute i. */
+static gboolean
+takes_number (GTorchOpCall *call, guint i, GError **error)
+{
+  return gtorch_call_check_value (call, i, call->outputs[0]->dtype, error);
+}
+
+/* Integers make a tensor of int64 where no dtype is named. */
+static gint64
+dtype_for (gint64 dtype, const GTorchAttr *number)
+{
+  return dtype == GTORCH_DTYPE_NONE && number->number.is_int ? GTORCH_DTYPE_INT64 : dtype;
+}
+
 gboolean
 gtorch_shape_full_like (GTorchOpCall *call, GError **error)
 {
-  return like (call, call->attrs[1].i, error);
+  return like (call, call->attrs[1].i, error) && takes_number (call, 0, error);
+}
+
+gboolean
+gtorch_shape_fill (GTorchOpCall *call, GError **error)
+{
+  return gtorch_shape_same (call, error) && takes_number (call, 0, error);
 }
 
 gboolean
 gtorch_shape_full (GTorchOpCall *call, GError **error)
 {
-  return new_output (call, call->attrs[2].i, call->attrs[0].list.data, call->attrs[0].list.n,
-                     error);
+  return new_output (call, dtype_for (call->attrs[2].i, &call->attrs[1]), call->attrs[0].list.data,
+                     call->attrs[0].list.n, error)
+         && takes_number (call, 1, error);
 }
 
 gboolean
@@ -77,22 +98,15 @@ gtorch_shape_new_full (GTorchOpCall *call, GError **error)
   gint64 dtype = call->attrs[2].i;
 
   return new_output (call, dtype != GTORCH_DTYPE_NONE ? dtype : call->inputs[0]->dtype,
-                     call->attrs[0].list.data, call->attrs[0].list.n, error);
-}
-
-gboolean
-gtorch_shape_full_int (GTorchOpCall *call, GError **error)
-{
-  gint64 dtype = call->attrs[2].i;
-
-  return new_output (call, dtype != GTORCH_DTYPE_NONE ? dtype : GTORCH_DTYPE_INT64,
-                     call->attrs[0].list.data, call->attrs[0].list.n, error);
+                     call->attrs[0].list.data, call->attrs[0].list.n, error)
+         && takes_number (call, 1, error);
 }
 
 gboolean
 gtorch_shape_scalar_tensor (GTorchOpCall *call, GError **error)
 {
-  return new_output (call, call->attrs[1].i, NULL, 0, error);
+  return new_output (call, dtype_for (call->attrs[1].i, &call->attrs[0]), NULL, 0, error)
+         && takes_number (call, 0, error);
 }
 
 gboolean
@@ -187,22 +201,24 @@ fill (GTorchOpCall *call, gdouble value)
   return fill_with (call, GTORCH_DTYPE_FLOAT64, &value);
 }
 
-gboolean
-gtorch_cpu_full_int (GTorchOpCall *call, GError **error)
+static gboolean
+fill_number (GTorchOpCall *call, const GTorchAttr *attr)
 {
-  return fill_with (call, GTORCH_DTYPE_INT64, &call->attrs[1].i);
+  if (gtorch_dtype_kind (call->outputs[0]->dtype) == GTORCH_KIND_INT)
+    return fill_with (call, GTORCH_DTYPE_INT64, &attr->number.i);
+  return fill_with (call, GTORCH_DTYPE_FLOAT64, &attr->number.d);
 }
 
 gboolean
 gtorch_cpu_scalar_tensor (GTorchOpCall *call, GError **error)
 {
-  return fill (call, call->attrs[0].d);
+  return fill_number (call, &call->attrs[0]);
 }
 
 gboolean
 gtorch_cpu_new_full (GTorchOpCall *call, GError **error)
 {
-  return fill (call, call->attrs[1].d);
+  return fill_number (call, &call->attrs[1]);
 }
 
 gboolean
@@ -220,19 +236,19 @@ gtorch_cpu_ones (GTorchOpCall *call, GError **error)
 gboolean
 gtorch_cpu_full (GTorchOpCall *call, GError **error)
 {
-  return fill (call, call->attrs[1].d);
+  return fill_number (call, &call->attrs[1]);
 }
 
 gboolean
 gtorch_cpu_full_like (GTorchOpCall *call, GError **error)
 {
-  return fill (call, call->attrs[0].d);
+  return fill_number (call, &call->attrs[0]);
 }
 
 gboolean
 gtorch_cpu_fill (GTorchOpCall *call, GError **error)
 {
-  return fill (call, call->attrs[0].d);
+  return fill_number (call, &call->attrs[0]);
 }
 
 typedef struct
@@ -270,28 +286,87 @@ progression (GTorchImpl *output, gdouble start, gdouble step)
     gtorch_parallel_for (output->numel, GTORCH_CPU_GRAIN, progression_part, &p);
 }
 
+typedef struct
+{
+  GTorchImpl *output;
+  GTorchCast cast;
+  gint64 start, step;
+} Integers;
+
+static void
+integers_part (gint64 begin, gint64 end, gpointer user_data)
+{
+  const Integers *p = user_data;
+  gint64 size = gtorch_dtype_size (p->output->dtype);
+  gint64 values[256];
+  gint64 i, n;
+
+  for (; begin < end; begin += n)
+    {
+      n = MIN (end - begin, (gint64) G_N_ELEMENTS (values));
+      for (i = 0; i < n; i++)
+        values[i] = p->start + (begin + i) * p->step;
+      p->cast ((char *) gtorch_impl_data (p->output) + begin * size, size, (const char *) values, 8,
+               n);
+    }
+}
+
+/* How many integers are there from start to before end? -1: the way leads elsewhere. */
+static gint64
+count_integers (gint64 start, gint64 end, gint64 step)
+{
+  const guint64 distance = step > 0 ? (guint64) end - start : (guint64) start - end;
+
+  if (start == end)
+    return 0;
+  if ((step > 0) != (start < end) || step == 0)
+    return -1;
+  return (gint64) MIN ((distance - 1) / (step > 0 ? (guint64) step : 0 - (guint64) step) + 1,
+                       G_MAXINT64);
+}
+
 gboolean
 gtorch_shape_arange (GTorchOpCall *call, GError **error)
 {
   gdouble start = call->attrs[0].d, end = call->attrs[1].d, step = call->attrs[2].d;
   gdouble count = ceil ((end - start) / step);
-  gint64 n;
+  gboolean is_whole = gtorch_call_has_ints (call, 3);
+  gint64 n = is_whole ? count_integers (call->attrs[0].number.i, call->attrs[1].number.i,
+                                        call->attrs[2].number.i)
+                      : 0;
 
-  if (!(step != 0) || !isfinite (count) || count < 0 || count >= 0x1p62)
+  if (!(step != 0) || !isfinite (count) || count < 0 || count >= 0x1p62 || n < 0)
     {
-      gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                         _ ("there is no finite way from %g to %g in steps of %g"), start, end,
-                         step);
+      if (is_whole)
+        gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                           _ ("there is no finite way from %" G_GINT64_FORMAT
+                              " to %" G_GINT64_FORMAT " in steps of %" G_GINT64_FORMAT),
+                           call->attrs[0].number.i, call->attrs[1].number.i,
+                           call->attrs[2].number.i);
+      else
+        gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                           _ ("there is no finite way from %g to %g in steps of %g"), start, end,
+                           step);
       return FALSE;
     }
-  n = (gint64) count;
-  return new_output (call, call->attrs[3].i, &n, 1, error);
+  if (!is_whole)
+    n = (gint64) count;
+  return new_output (call,
+                     is_whole ? dtype_for (call->attrs[3].i, &call->attrs[0]) : call->attrs[3].i,
+                     &n, 1, error);
 }
 
 gboolean
 gtorch_cpu_arange (GTorchOpCall *call, GError **error)
 {
-  progression (call->outputs[0], call->attrs[0].d, call->attrs[2].d);
+  GTorchImpl *output = call->outputs[0];
+  Integers p = { output, gtorch_cpu_cast (output->dtype, GTORCH_DTYPE_INT64),
+                 call->attrs[0].number.i, call->attrs[2].number.i };
+
+  if (!gtorch_call_has_ints (call, 3))
+    progression (output, call->attrs[0].d, call->attrs[2].d);
+  else if (output->numel > 0)
+    gtorch_parallel_for (output->numel, GTORCH_CPU_GRAIN, integers_part, &p);
   return TRUE;
 }
 

@@ -67,6 +67,8 @@ gtorch_shape_scatter (GTorchOpCall *call, GError **error)
                          gtorch_dtype_get_name (self->dtype), gtorch_dtype_get_name (src->dtype));
       return FALSE;
     }
+  if (!gtorch_call_check_scalar (call, 2, self->dtype, error))
+    return FALSE;
   for (i = 0; i < index->n_dims && !src->is_number && index->numel > 0; i++)
     if (MAX (src->n_dims, 1) != index->n_dims
         || index->shape[i] > (src->n_dims > 0 ? src->shape[i] : 1))

@@ -328,7 +328,8 @@ gtorch_shape_index_fill (GTorchOpCall *call, GError **error)
                          gtorch_impl_shape_str (value));
       return FALSE;
     }
-  return gtorch_call_set_output (call, 0, self->dtype, self->shape, self->n_dims, error);
+  return gtorch_call_check_scalar (call, 2, self->dtype, error)
+         && gtorch_call_set_output (call, 0, self->dtype, self->shape, self->n_dims, error);
 }
 
 gboolean

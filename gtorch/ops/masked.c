@@ -38,6 +38,8 @@ gtorch_shape_masked_fill (GTorchOpCall *call, GError **error)
       not_a_mask (call->op->name, mask, error);
       return FALSE;
     }
+  if (!gtorch_call_check_scalar (call, 2, self->dtype, error))
+    return FALSE;
   if (value->n_dims > 0)
     {
       gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,

@@ -11,7 +11,6 @@ docs/writing-an-op.md describes the rows. A mistake in one is reported as `file:
 
 import json
 import pathlib
-import re
 import sys
 import tomllib
 
@@ -19,11 +18,11 @@ import opgen_autocast
 import opgen_cuda
 import opgen_expr
 import opgen_fuse
+import opgen_loops
 from opgen_common import (
     CLASSES,
     COMPUTE,
     KINDS,
-    LOOP_TYPES,
     RowError,
     c_string,
     declare_function as declare,
@@ -77,6 +76,9 @@ FLAGS = {
     'devices': 'GTORCH_OP_FLAG_DEVICES',
     'numbers': 'GTORCH_OP_FLAG_NUMBERS',
     'whole': 'GTORCH_OP_FLAG_WHOLE',
+    'divides': 'GTORCH_OP_FLAG_DIVIDES',
+    'powers': 'GTORCH_OP_FLAG_POWERS',
+    'probability': 'GTORCH_OP_FLAG_PROBABILITY',
 }
 
 
@@ -113,8 +115,8 @@ class Row:
         )
         if self.promote not in ('common', 'float', 'bool', 'sum', 'real', 'bounds', 'none'):
             self.fail('promote', f'no such rule: {self.promote}')
-        if self.promote == 'bounds' and any(a.kind != 'double' for a in self.attrs):
-            self.fail('promote', 'bounds are numbers of kind double')
+        if self.promote == 'bounds' and any(a.kind != 'number' for a in self.attrs):
+            self.fail('promote', 'bounds are arguments of kind number')
         self.dtypes = data.get('dtypes', 'all')
         if self.dtypes not in CLASSES:
             self.fail('dtypes', f'must be one of {", ".join(CLASSES)}')
@@ -124,6 +126,9 @@ class Row:
         self.scalar = data.get('scalar')
         if self.scalar and self.scalar not in [t.name for t in self.tensors]:
             self.fail('scalar', f'{self.scalar} is not a tensor argument')
+        self.has_numbers = any(a.kind == 'number' for a in self.args)
+        if self.has_numbers and (self.scalar or self.composite):
+            self.fail('args', 'arguments of kind number are for operations of their own without scalar')
         self.is_method = data.get('method', True) and self.args and self.args[0].kind == 'Tensor'
         self.samples = data.get('sample', [])
         if isinstance(self.samples, dict):
@@ -197,7 +202,7 @@ class Row:
             if a.name == scalar:
                 out.append((scalar_type + ' ', a.name))
             else:
-                out += a.c_declaration(public)
+                out += a.c_declaration(public, scalar_type == 'gint64')
         return out
 
     def call_args(self, public, scalar=None):
@@ -220,8 +225,13 @@ class Row:
             return 'GPtrArray *'
         return 'GTorchImpl *' if len(self.outputs) == 1 else 'gboolean'
 
-    def op_params(self):
-        params = self.c_args(False)
+    def op_forms(self):
+        """Suffixes of the internal functions, and the C type of numbers in them."""
+        whole = [('_int', 'gint64')] if self.has_numbers and not self.internal else []
+        return [('', 'gdouble'), *whole]
+
+    def op_params(self, number='gdouble'):
+        params = self.c_args(False, None, number)
         if len(self.outputs) > 1:
             params += [('GTorchImpl **', o) for o in self.outputs]
         return params + [('GError **', 'error')]
@@ -235,10 +245,11 @@ class Row:
 
 
 # -- internal functions and the table ----------------------------------------------------------------
-def emit_op_function(row):
-    lines = [declare(row.op_returns(), f'gtorch_op_{row.name}', row.op_params()), '{']
+def emit_op_function(row, form, number):
+    name = f'gtorch_op_{row.name}{form}'
+    lines = [declare(row.op_returns(), name, row.op_params(number)), '{']
     inputs, n_inputs = emit_inputs(row, lines)
-    attrs = emit_attrs(row, lines)
+    attrs = emit_attrs(row, lines, number)
     n = len(row.outputs)
     lines.append(f'  GTorchImpl *outputs[{n}] = {{ NULL }};')
     lines.append('')
@@ -259,10 +270,10 @@ def emit_op_function(row):
         lines.append('  return TRUE;')
     lines += ['}', '']
     if row.inplace:
-        params = row.c_args(False) + [('GError **', 'error')]
-        lines += [declare('gboolean', f'gtorch_op_{row.name}_inplace', params), '{']
+        params = row.c_args(False, None, number) + [('GError **', 'error')]
+        lines += [declare('gboolean', f'{name}_inplace', params), '{']
         inputs, n_inputs = emit_inputs(row, lines)
-        attrs = emit_attrs(row, lines)
+        attrs = emit_attrs(row, lines, number)
         lines.append('')
         emit_copy_of_list(row, lines)
         lines += [
@@ -301,10 +312,11 @@ def emit_copy_of_list(row, lines):
     lines.append(f'    inputs[i + {len(fixed)}] = {row.list.name}[i];')
 
 
-def emit_attrs(row, lines):
+def emit_attrs(row, lines, number):
     if not row.attrs:
         return 'NULL'
-    lines.append(f'  const GTorchAttr attrs[] = {{ {", ".join(a.c_attr() for a in row.attrs)} }};')
+    values = ', '.join(a.c_attr(number == 'gint64') for a in row.attrs)
+    lines.append(f'  const GTorchAttr attrs[] = {{ {values} }};')
     return 'attrs'
 
 
@@ -379,14 +391,12 @@ def emit_ops_header(rows):
     out += ['};', '']
     functions = {'gtorch_cpu_pointwise'}
     for row in rows:
-        out.append(
-            declare(row.op_returns(), f'gtorch_op_{row.name}', row.op_params(), newline=' ') + ';'
-        )
-        if row.inplace:
-            params = row.c_args(False) + [('GError **', 'error')]
-            out.append(
-                declare('gboolean', f'gtorch_op_{row.name}_inplace', params, newline=' ') + ';'
-            )
+        for form, number in row.op_forms():
+            name, params = f'gtorch_op_{row.name}{form}', row.op_params(number)
+            out.append(declare(row.op_returns(), name, params, newline=' ') + ';')
+            if row.inplace:
+                params = row.c_args(False, None, number) + [('GError **', 'error')]
+                out.append(declare('gboolean', f'{name}_inplace', params, newline=' ') + ';')
         if row.grad or row.grad_function:
             out.append(
                 f'gboolean gtorch_grad_{row.name} (GTorchGradContext *context, GError **error);'
@@ -417,81 +427,9 @@ def emit_ops_header(rows):
     return out + ['', 'G_END_DECLS', '']
 
 
-# Functions that libmvec has for vectors, directly or in a macro.
-VECTOR_FUNCTIONS = re.compile(
-    r'\b(a?(cos|sin|tan)h?|atan2|cbrt|erfc?|exp2?|expm1|hypot|log(10|1p|2)?|pow'
-    r'|gt_(sigmoid|softplus|gelu_tanh_grad|gelu_tanh_second|sech2)) \('
-)
-
-
-# -- loops -----------------------------------------------------------------------------------------
-def emit_loops(rows):
-    out = [HEADER, '#include "cpu/gtorch-cpu-loops.h"', '#include "cpu/gtorch-cpu-reduce-loops.h"', '']
-    for row in rows:
-        for dtype, texts in row.loops.items():
-            suffix, ctype, real = LOOP_TYPES[dtype]
-            name = f'GTORCH_ISA_SYMBOL (gtorch_loop_{row.name}_{suffix})'
-            if row.family == 'reduce':
-                combine = texts['combine'] or re.sub(r'\bx\b', 'other', texts['step'])
-                out.append(
-                    f'GTORCH_REDUCE_LOOP ({row.name}, {suffix}, {ctype}, ({texts["init"]}), '
-                    f'({texts["step"]}), {int(bool(texts["quick"]))}, ({texts["quick"] or texts["step"]}), '
-                    f'({combine}), ({texts["finish"] or "acc"}))'
-                )
-                out.append('')
-                continue
-            result = {'bool': 'guint8', 'real': real}.get(row.promote, ctype)
-            out += [
-                f'void {name} (char *const *data, const gint64 *strides, gint64 n,',
-                '                   const GTorchAttr *attrs)',
-                '{',
-                f'  typedef {ctype} T G_GNUC_UNUSED;',
-            ]
-            for i, a in enumerate(row.attrs):
-                if re.search(rf'\b{a.name}\b', texts['forward']):
-                    out.append(f'  const {a.c_type} {a.name} = {a.c_attr_get(f"attrs[{i}]")};')
-            inputs = ', '.join(t.name for t in row.tensors)
-            vector = KINDS[dtype] == 'float' and VECTOR_FUNCTIONS.search(texts['forward'])
-            loop = 'GTORCH_VECTOR_LOOP' if vector and len(row.tensors) < 3 else 'GTORCH_LOOP'
-            out.append(f'  {loop}_{len(row.tensors)} ({result}, {ctype}, {inputs},')
-            out += [f'                 {texts["forward"]})', '}', '']
-    return out
-
-
-def emit_loop_table(rows):
-    out = [HEADER, '#include "cpu/gtorch-cpu-loops.h"', '#include "cpu/gtorch-cpu-reduce-loops.h"', '']
-    for family, ctype, stem, address in (
-        ('pointwise', 'GTorchLoop', 'gtorch_loop', ''),
-        ('reduce', 'GTorchReduceLoop *const', 'gtorch_reduce', '&'),
-    ):
-        wanted = [r for r in rows if r.loop_index >= 0 and r.family == family]
-        for row in wanted:
-            for dtype in row.loops:
-                name = f'GTORCH_ISA_SYMBOL ({stem}_{row.name}_{LOOP_TYPES[dtype][0]})'
-                if family == 'reduce':
-                    out.append(f'extern const GTorchReduceLoop {name};')
-                else:
-                    out.append(
-                        f'void {name} (char *const *, const gint64 *, gint64, const GTorchAttr *);'
-                    )
-        table = f'GTORCH_ISA_SYMBOL ({stem}_table)'
-        out += ['', f'const {ctype} {table}[][GTORCH_N_DTYPES] = {{']
-        out += ['  [0] = { NULL },'] if not wanted else []
-        for row in wanted:
-            out.append(f'  [{row.loop_index}] = {{')
-            for dtype in row.loops:
-                out.append(
-                    f'    [GTORCH_DTYPE_{dtype.upper()}] = '
-                    f'{address}GTORCH_ISA_SYMBOL ({stem}_{row.name}_{LOOP_TYPES[dtype][0]}),'
-                )
-            out.append('  },')
-        out += ['};', '']
-    return out
-
-
 # -- public functions ------------------------------------------------------------------------------
 def emit_public(row, header, source, forms):
-    variants = [('', None, 'gdouble')]
+    variants = [(form, None, number) for form, number in row.op_forms()]
     if row.scalar:
         variants.append(('_scalar', row.scalar, 'gdouble'))
         if any(d in CLASSES[row.dtypes] for d in ('int64',)):
@@ -511,7 +449,7 @@ def emit_form(row, header, source, suffix, scalar, ctype, in_place):
     returns = 'GPtrArray *' if row.returns_list else ('gboolean' if outs else 'GTorchTensor *')
     fail = 'FALSE' if outs else 'NULL'
     header += ['GTORCH_AVAILABLE_IN_0_1', declare(returns, name, params, newline=' ') + ';']
-    source += emit_doc(row, name, scalar, outs, in_place)
+    source += emit_doc(row, name, scalar, outs, in_place, row.has_numbers and ctype == 'gint64')
     source += [declare(returns, name, params), '{']
     if scalar:
         source.append('  g_autoptr (GTorchImpl) number = NULL;')
@@ -547,7 +485,8 @@ def emit_form(row, header, source, suffix, scalar, ctype, in_place):
             f'  {row.list.name}_impls = gtorch_tensors_unwrap ({row.list.name}, {row.list.c_length});'
         )
     args = row.call_args(True, scalar) + [f'&{o}_impl' for o in outs] + ['error']
-    call = f'gtorch_op_{row.name}{"_inplace" if in_place else ""} ({", ".join(args)})'
+    form = '_int' if row.has_numbers and ctype == 'gint64' else ''
+    call = f'gtorch_op_{row.name}{form}{"_inplace" if in_place else ""} ({", ".join(args)})'
     if row.composite:
         # an error of a part names the part
         ctype = 'GPtrArray *' if row.returns_list else 'GTorchImpl *'
@@ -621,7 +560,7 @@ def wrap(text, prefix=' * ', width=100):
     return lines + [prefix + line] if line else lines
 
 
-def emit_doc(row, name, scalar, outs, in_place):
+def emit_doc(row, name, scalar, outs, in_place, whole):
     lines = ['/**', f' * {name}:']
     docs = row.data.get('params', {})
     for a in row.args:
@@ -642,6 +581,8 @@ def emit_doc(row, name, scalar, outs, in_place):
         text += ' The result is written to @self.'
     if scalar:
         text += f' Here @{scalar} is a number, which takes part in type promotion by its kind only.'
+    if whole:
+        text += ' Here numbers are integers of 64 bits, which a double may not have exactly.'
     lines += wrap(text)
     if 'formula' in row.data:
         lines += [' *', f' * Formula: `{row.data["formula"]}`']
@@ -716,7 +657,8 @@ def generate(folder, files):
     forms = {}
     for row in rows:
         if not row.composite:
-            functions += emit_op_function(row)
+            for form, number in row.op_forms():
+                functions += emit_op_function(row, form, number)
         elif 'composite' in row.data:
             functions += opgen_expr.emit_composite(row, by_name)
         if row.composite and row.autocast:
@@ -754,14 +696,14 @@ def generate(folder, files):
         + include[:-1]
         + ['#include "gtorch-hold-private.h"', '#include "gtorch-tensor-ops.h"', '']
         + source,
-        'gtorch-loop-table.c': emit_loop_table(rows),
+        'gtorch-loop-table.c': opgen_loops.emit_loop_table(rows, HEADER),
         'gtorch-op-samples.c': [HEADER] + emit_samples(rows),
         'gtorch-ops.json': [json.dumps(rows_as_json(rows, forms), indent=1), ''],
     }
     for file in files:
         stem = pathlib.Path(file).stem
-        outputs[f'gtorch-loops-{stem}.c'] = emit_loops(
-            [r for r in rows if r.file == f'{stem}.toml' and r.loops]
+        outputs[f'gtorch-loops-{stem}.c'] = opgen_loops.emit_loops(
+            [r for r in rows if r.file == f'{stem}.toml' and r.loops], HEADER
         )
     for name in opgen_cuda.kernel_files(rows):
         emit = opgen_cuda.EMITTERS[name.split('_')[0]]

@@ -65,6 +65,7 @@ class Arg:
         'Tensor[]': ('TENSORS', 'GTorchTensor **', 'GTorchImpl *const *', None),
         'int': ('INT', 'gint64 ', 'gint64 ', 'i'),
         'double': ('DOUBLE', 'gdouble ', 'gdouble ', 'd'),
+        'number': ('NUMBER', 'gdouble ', 'gdouble ', 'd'),
         'bool': ('BOOL', 'gboolean ', 'gboolean ', 'i'),
         'int[]': ('INTS', 'const gint64 *', 'const gint64 *', 'list'),
         'DType': ('DTYPE', 'GTorchDType ', 'GTorchDType ', 'i'),
@@ -95,13 +96,17 @@ class Arg:
         if self.kind.endswith('[]'):
             self.c_length = 'n_dims' if self.name in ('shape', 'size') else f'n_{self.name}'
 
-    def c_declaration(self, public):
-        out = [(self.public if public else self.internal, self.name)]
+    def c_declaration(self, public, whole=False):
+        ctype = self.public if public else self.internal
+        out = [('gint64 ' if whole and self.kind == 'number' else ctype, self.name)]
         if self.c_length:
             out.append(('gsize ', self.c_length))
         return out
 
-    def c_attr(self):
+    def c_attr(self, whole=False):
+        if self.kind == 'number':
+            form = 'number' if not whole else ('bound' if self.default in ('inf', '-inf') else 'int')
+            return f'gtorch_attr_{form} ({self.name})'
         if self.member == 'list':
             return f'{{ .list = {{ {self.name}, {self.c_length} }} }}'
         return f'{{ .{self.member} = {self.name} }}'
@@ -154,6 +159,7 @@ class Arg:
         return '', {
             'int': 'an integer',
             'double': 'a number',
+            'number': 'a number',
             'bool': 'a boolean',
             'DType': 'a dtype, or %GTORCH_DTYPE_NONE for the default',
             'enum': 'a choice',

@@ -4,7 +4,7 @@
 
 import re
 
-from opgen_common import CLASSES, LOOP_TYPES
+from opgen_common import CLASSES, KINDS, LOOP_TYPES
 
 # compute dtype -> what is stored in memory when that is computed in: dtype, suffix, C++ type
 MEMORY = {
@@ -49,8 +49,13 @@ def emit_kernels(rows, header):
             ]
             for i, a in enumerate(row.attrs):
                 if re.search(rf'\b{a.name}\b', texts['forward']):
-                    kind = 'double' if a.member == 'd' else 'int64_t'
-                    out.append(f'    const {kind} {a.name} = attrs[{i}].{a.member};')
+                    # the host passes a number as an integer where that is computed in
+                    member = 'i' if a.kind == 'number' and KINDS[dtype] == 'int' else a.member
+                    kind = {'i': 'int64_t', 'd': 'double'}[member]
+                    text = f'attrs[{i}].{member}'
+                    if a.kind == 'number' and dtype == 'int32':
+                        kind, text = 'gint32', f'gt_clip_int32 ({text})'
+                    out.append(f'    const {kind} {a.name} = {text};')
             out += [f'    return (O) ({texts["forward"]});', '  }', '};']
             for name, memory, mtype in memory_types(dtype):
                 if name not in CLASSES[row.dtypes]:

@@ -250,7 +250,7 @@ def emit_gradient(row, rows):
         elif a.member == 'p':
             names[a.name] = Value('raw', f'{attr}.p')
         else:
-            names[a.name] = Value('number', f'{attr}.{a.member}', is_int=a.kind != 'double')
+            names[a.name] = Value('number', f'{attr}.{a.member}', is_int=a.kind not in ('double', 'number'))
 
     body, used = [], set()
     for i, t in enumerate(row.tensors):
@@ -356,7 +356,7 @@ def emit_composite(row, rows):
         elif a.member == 'p':
             names[a.name] = Value('raw', a.name)
         else:
-            names[a.name] = Value('number', a.name, is_int=a.kind != 'double')
+            names[a.name] = Value('number', a.name, is_int=a.kind not in ('double', 'number'))
     compiler = Compiler(row, 'composite', rows, names, metas, 'return NULL;')
     value = compiler.expression(parse(row, 'composite', row.data['composite']))
     lines = [declare(row.op_returns(), row.body_name(), row.op_params()), '{']

@@ -130,7 +130,7 @@ def fuse_one(row, tensor, rows, make_row):
         return None
     names = {t.name: ('tensor', t.name) for t in row.tensors}
     names |= {'grad': ('tensor', 'grad_output'), 'result': ('tensor', 'result')}
-    names |= {a.name: ('number', a.name) for a in row.attrs if a.kind in ('int', 'double')}
+    names |= {a.name: ('number', a.name) for a in row.attrs if a.kind in ('int', 'double', 'number')}
     texts, used, n = {}, set(), 0
     for kind in KINDS[dtypes]:
         inliner = Inliner(row, rows, kind, names)

@@ -48,6 +48,13 @@ def attr_value(row, sample, a):
         )
     if a.member == 'p':
         return '{ .p = NULL }'
+    if a.kind == 'number' and (value is not None or a.default is not None):
+        real = float(a.default if value is None else value)
+        whole = 'G_MAXINT64' if real > 0 else 'G_MININT64'
+        text = f'{"-" if real < 0 else ""}G_MAXDOUBLE * 2'
+        if real not in (float('inf'), -float('inf')):
+            text, whole = repr(real), int(real)
+        return f'{{ .number = {{ {text}, {whole}, FALSE }} }}'
     if value is None:
         default = a.c_default()
         if default is None:

@@ -108,7 +108,46 @@ gt_double (PyObject *object, gdouble *value)
   if (!gt_int (object, &whole))
     return FALSE;
   *value = whole;
+  /* what a double does not hold is left to Python, which says so */
+  return *value < 0x1p63 && (gint64) *value == whole;
+}
+
+/* A number of the tensor's dtype: integers arrive as such. An infinite bound beside one is the end of their
+ * range. */
+typedef struct
+{
+  gdouble real;
+  gint64 whole;
+  enum
+  {
+    GT_REAL,
+    GT_INTEGER,
+    GT_INFINITE,
+  } kind;
+} Number;
+
+static gboolean
+gt_element (PyObject *object, Number *number)
+{
+  if (gt_int (object, &number->whole))
+    {
+      number->kind = GT_INTEGER;
+      number->real = number->whole;
+      return TRUE;
+    }
+  if (!gt_double (object, &number->real))
+    return FALSE;
+  number->kind = isinf (number->real) ? GT_INFINITE : GT_REAL;
+  number->whole = number->real > 0 ? G_MAXINT64 : G_MININT64;
   return TRUE;
+}
+
+/* What a double does not hold is left to Python, which says so. */
+static inline gboolean
+gt_is_exact (const Number *number)
+{
+  return number->kind != GT_INTEGER
+         || (number->real < 0x1p63 && (gint64) number->real == number->whole);
 }
 
 static gboolean

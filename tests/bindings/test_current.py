@@ -298,7 +298,8 @@ PLACES = {
             lambda result: x.to_device_finish(result).device,
         )
     )(GTorch.ones(2)),
-    'arange': made(GTorch.arange, 3),
+    'arange': made(GTorch.arange, 0.0, 1.0, 0.25),
+    'arange_int': made(GTorch.arange, 3),
     'empty': made(GTorch.empty, 3),
     'eye': made(GTorch.eye, 3),
     'fft_fftfreq': made(GTorch.fft_fftfreq, 4),
@@ -319,6 +320,7 @@ PLACES = {
     ),
     'safetensors_load_file_async': load_file_later,
     'scalar_tensor': made(GTorch.scalar_tensor, 1.0),
+    'scalar_tensor_int': made(GTorch.scalar_tensor, 1),
     'set_default_device': set_default,
     'tril_indices': made(GTorch.tril_indices, 3, 3),
     'triu_indices': made(GTorch.triu_indices, 3, 3),

@@ -286,6 +286,95 @@ def bounds_count_by_their_kind():
     assert x.to(GTorch.float64).clamp(max=1).dtype == GTorch.float64
 
 
+WIDE = (2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), 2**62 + 1, 7, 0)
+
+
+@tap.case
+def integers_arrive_exactly():
+    zero, mask = GTorch.zeros([2], dtype=GTorch.int64), GTorch.ones([2], dtype=GTorch.bool)
+    for v in WIDE:
+        for what, made in {
+            'full': GTorch.full([2], v),
+            'full_like': zero.full_like(v),
+            'new_full': zero.new_full([2], v),
+            'fill_': zero.clone().fill_(v),
+            'clamp from below': GTorch.full([2], -(2**63)).clamp(min=v),
+            'clamp from above': GTorch.full([2], 2**63 - 1).clamp(max=v),
+            'clamp': zero.clamp(v, v),
+            'add': zero + v,
+            'mul': (zero + 1) * v,
+            'masked_fill': zero.masked_fill(mask, v),
+            'tensor': GTorch.tensor([v, v]),
+        }.items():
+            # the ends of the range are no bounds
+            if what.startswith('clamp') and v in (2**63 - 1, -(2**63)):
+                continue
+            assert made.dtype == GTorch.int64 and made.tolist() == [v, v], (what, v, made)
+            assert made[0].item() == v
+        assert (GTorch.full([2], v) == v).all() and not (GTorch.full([2], v) != v).any()
+    for start in (2**53 + 1, -(2**60) - 1, 5):
+        assert GTorch.arange(start, start + 5, 2).tolist() == [start, start + 2, start + 4]
+    assert GTorch.arange(3).tolist() == [0, 1, 2] and GTorch.arange(3).dtype == GTorch.int64
+    assert GTorch.arange(0, 1, 0.25).tolist() == [0, 0.25, 0.5, 0.75]
+    assert GTorch.full([2], 3, dtype=GTorch.float32).tolist() == [3, 3]
+    assert GTorch.ones([2]).clamp(min=2).tolist() == [2, 2]
+    raises(OverflowError, '9007199254740993', lambda: zero.add(zero, alpha=2**53 + 1))
+
+
+@tap.case
+def numbers_that_a_dtype_lacks_are_refused():
+    x = GTorch.ones([2], dtype=GTorch.int8)
+    for function in (
+        lambda: GTorch.full([1], 300, dtype=GTorch.int8),
+        lambda: x.clone().fill_(-129),
+        lambda: x.masked_fill(x > 0, 128),
+        lambda: x.clamp(max=300),
+        lambda: x < 300,
+        lambda: GTorch.full([1], 2**63, dtype=GTorch.int64),
+        lambda: GTorch.full([1], 1e5, dtype=GTorch.float16),
+    ):
+        raises(GLib.Error, 'which is no ', function)
+    assert GTorch.full([1], 2**70, dtype=GTorch.float32).item() == 2.0**70
+    assert GTorch.full([1], -1, dtype=GTorch.uint8).item() == 255
+
+
+@tap.case
+def what_integers_do_not_have_is_refused():
+    x = GTorch.tensor([4, 5])
+    if x.get_device().type == GTorch.DeviceType.CPU:
+        for function in (lambda: x // 0, lambda: x % 0, lambda: x.fmod(0), lambda: x // GTorch.tensor([1, 0])):
+            raises(GLib.Error, 'divided by zero', function)
+    raises(GLib.Error, 'the exponent must not be negative', lambda: x**-1)
+    assert (x ** GTorch.tensor([-1, 0])).tolist() == [0, 1]
+
+
+@tap.case
+def a_bool_is_no_dimension():
+    x = GTorch.tensor([[1.0, 2.0], [3.0, 5.0]])
+    assert x.var(False).item() == x.var(correction=0).item() != x.var(True).item() == x.var().item()
+    assert x.std(False).item() == x.std(correction=0).item()
+    for function in (lambda: x.sum(True), lambda: x.sum([False]), lambda: x.unsqueeze(True)):
+        raises(TypeError, 'whole number', function)
+
+
+@tap.case
+def no_dimensions_are_not_all():
+    x = GTorch.ones([1, 3, 1])
+    assert x.squeeze(()).shape == x.squeeze([]).shape == (1, 3, 1)
+    assert x.squeeze().shape == (3,) and x.squeeze(0).shape == (3, 1) and x.squeeze((0, -1)).shape == (3,)
+
+
+@tap.case
+def a_tensor_for_a_number_keeps_its_gradient():
+    x, y = GTorch.tensor([1.0, 2.0]), GTorch.tensor([3.0, 6.0])
+    weight = GTorch.tensor([0.5, 0.25], requires_grad=True)
+    x.lerp(y, weight).sum().backward()
+    assert weight.grad.tolist() == [2, 4] and x.lerp(y, 0.5).tolist() == [2, 4]
+    factor = GTorch.tensor(2.0, requires_grad=True)
+    raises(TypeError, 'requires grad', lambda: x.add(y, alpha=factor))
+    assert x.add(y, alpha=factor.detach()).tolist() == [7, 14]
+
+
 @tap.case
 def to_takes_dtypes_devices_and_tensors():
     x = GTorch.ones([2], device='cpu')

@@ -100,7 +100,7 @@ def flatten(values):
 
 
 def literal(value, kind):
-    if kind == 'double':
+    if kind in ('double', 'number'):
         return repr(float(value))
     if kind == 'bool':
         return 'true' if value else 'false'

@@ -160,8 +160,8 @@ compute (const GTorchOpClass *op, GTorchImpl *const *hosts, GTorchDevice *device
       inputs[i] = gtorch_tensor_get_impl (leaves->pdata[i]);
     }
   for (i = 0; i < op->n_args; i++)
-    if (op->args[i].kind == GTORCH_ARG_DOUBLE)
-      attrs[attr++].d = 0.75;
+    if (op->args[i].kind == GTORCH_ARG_DOUBLE || op->args[i].kind == GTORCH_ARG_NUMBER)
+      attrs[attr++] = gtorch_attr_number (0.75);
     else if (op->args[i].kind > GTORCH_ARG_TENSORS)
       attrs[attr++].i = 1;
   g_assert_true (gtorch_op_run (op, inputs, op->n_inputs, attrs, &output, &error));

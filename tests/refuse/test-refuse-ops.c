@@ -111,6 +111,12 @@ call_init (Call *call)
         case GTORCH_ARG_DOUBLE:
           value->d = sample->attrs[attr++].d;
           break;
+        case GTORCH_ARG_NUMBER:
+          if (kind == PARAM_DOUBLE)
+            value->d = sample->attrs[attr++].number.d;
+          else
+            value->i = sample->attrs[attr++].number.i;
+          break;
         case GTORCH_ARG_DEVICE:
         case GTORCH_ARG_GENERATOR:
           value->p = sample->attrs[attr++].p;

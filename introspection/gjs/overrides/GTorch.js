@@ -64,6 +64,10 @@ function nameOutputs(operation, value) {
     return result;
 }
 
+function isPlainNumber(value) {
+    return typeof value === 'number' || typeof value === 'bigint';
+}
+
 // x.add_scalar(2), as it is in C, takes what its arguments can hold: gjs would make NaN of anything.
 function makeForm(name, operation, owner, form, tail) {
     const whole = `${name}${form}${tail}`;
@@ -71,14 +75,17 @@ function makeForm(name, operation, owner, form, tail) {
     if (raw === undefined)
         return;
     const kind = form === '_int' ? 'int' : form === '_scalar' ? 'double' : null;
-    const args = operation.args.map(arg =>
-        arg[0] === operation.scalar && kind !== null ? [arg[0], kind, ...arg.slice(2)] : arg);
+    const args = operation.args.map(arg => {
+        if (arg[1] === 'number' && kind === 'int')
+            return [arg[0], 'whole', ...arg.slice(2)];
+        return arg[0] === operation.scalar && kind !== null ? [arg[0], kind, ...arg.slice(2)] : arg;
+    });
     const tensors = [...args.keys()].filter(i => args[i][1] === 'Tensor' || args[i][1] === 'Tensor?');
 
     owner[whole] = function (...given) {
         const values = gather(whole, args, operation.method ? [this, ...given] : given);
         for (const i of tensors) {
-            if (typeof values[i] === 'number')
+            if (isPlainNumber(values[i]))
                 values[i] = convert.tensor(values[i], values.find(v => v instanceof GTorch.Tensor));
         }
         countWrapper();
@@ -100,6 +107,7 @@ function makeWrapper(name, operation, owner, raw, tail) {
     const {args, forms, method, variadic, outputs} = operation;
     const scalar = args.findIndex(([argName]) => argName === operation.scalar);
     const tensors = [...args.keys()].filter(i => args[i][1] === 'Tensor' || args[i][1] === 'Tensor?');
+    const numbers = [...args.keys()].filter(i => args[i][1] === 'number');
     let rawScalar = null;
     let rawInt = null;
 
@@ -116,13 +124,20 @@ function makeWrapper(name, operation, owner, raw, tail) {
         if (variadic)
             given = collectSizes(given, method ? 1 : 0);
         const values = gather(name, args, given);
-        if (rawScalar === null && forms || raw === null)
+        if (rawInt === null && forms || raw === null)
             resolve();
         let callee = raw;
-        if (forms && typeof values[scalar] === 'number')
-            callee = Number.isInteger(values[scalar]) ? rawInt : rawScalar;
+        if (numbers.some(i => typeof values[i] === 'bigint')) {
+            callee = rawInt;
+            for (const i of numbers)
+                values[i] = convert.whole(name, args[i][0], values[i]);
+        }
+        if (forms && isPlainNumber(values[scalar]))
+            callee = convert.isInteger(values[scalar]) ? rawInt : rawScalar;
+        if (callee === rawScalar && typeof values[scalar] === 'bigint')
+            values[scalar] = Number(values[scalar]); // computed in floats
         for (const i of tensors) {
-            if (typeof values[i] === 'number' && (callee === raw || i !== scalar))
+            if (isPlainNumber(values[i]) && (callee === raw || i !== scalar))
                 values[i] = convert.tensor(values[i], values.find(v => v instanceof GTorch.Tensor));
         }
         countWrapper();

@@ -4,8 +4,8 @@
 // From JavaScript's values to what the introspected functions take. gjs takes 1.5 for an integer, a
 // string for an enum (as 0) and undefined for anything: here they are errors.
 
-/* exported argument describe device dtype encodeIndex enumeration integer isOptions item make number options
-   setup target tensor toArray toTypedArray */
+/* exported argument describe device dtype encodeIndex enumeration integer isInteger isOptions item make
+   number options setup target tensor toArray toTypedArray whole */
 
 const {GLib} = imports.gi;
 
@@ -84,9 +84,33 @@ function integer(name, argName, value) {
 function number(name, argName, value) {
     if (value === 'inf' || value === '-inf')
         return value === 'inf' ? Infinity : -Infinity;
+    if (typeof value === 'bigint' && BigInt(Number(value)) === value)
+        return Number(value);
+    if (typeof value === 'bigint')
+        throw new RangeError(`${name}: ${argName} is ${value}, which no number has exactly`);
     if (typeof value !== 'number')
         throw new TypeError(`${name}: ${argName} must be a number, not ${describe(value)}`);
     return value;
+}
+
+// A number of the tensor's dtype: a BigInt stays one, and calls the form for integers.
+function wholeOrNumber(name, argName, value) {
+    if (typeof value !== 'bigint')
+        return number(name, argName, value);
+    if (BigInt.asIntN(64, value) !== value)
+        throw new RangeError(`${name}: ${argName} does not fit into 64 bits: ${value}`);
+    return value;
+}
+
+// The same for that form: a bound that is none is the end of the range.
+function whole(name, argName, value) {
+    if (typeof value === 'string')
+        value = number(name, argName, value);
+    if (value === Infinity || value === -Infinity)
+        return value > 0 ? 2n ** 63n - 1n : -(2n ** 63n);
+    if (!isInteger(value))
+        throw new TypeError(`${name}: ${argName} must be an integer beside a BigInt, not ${describe(value)}`);
+    return wholeOrNumber(name, argName, BigInt(value));
 }
 
 function integers(name, argName, value) {
@@ -159,6 +183,8 @@ function argument(name, argName, kind, value) {
     case 'Tensor':
         if (value instanceof GTorch.Tensor || typeof value === 'number')
             return value;
+        if (typeof value === 'bigint')
+            return wholeOrNumber(name, argName, value);
         if (typeof value === 'boolean')
             return tensor(value);
         throw new TypeError(`${name}: ${argName} must be a tensor or a number, not ${describe(value)}`);
@@ -169,9 +195,15 @@ function argument(name, argName, kind, value) {
             throw new TypeError(`${name}: ${argName} must be an array of tensors, not ${describe(value)}`);
         return value;
     case 'int':
+        if (typeof value === 'bigint')
+            return wholeOrNumber(name, argName, value);
         return integer(name, argName, value);
     case 'double':
         return number(name, argName, value);
+    case 'number':
+        return wholeOrNumber(name, argName, value);
+    case 'whole':
+        return whole(name, argName, value);
     case 'bool':
         return flag(name, argName, value);
     case 'int[]':
@@ -257,6 +289,11 @@ function fromTypedArray(data, shape) {
     return GTorch.Tensor.new_from_bytes(bytes, entry[1], shape ?? [data.length]).clone();
 }
 
+// Beyond 64 bits a Number is one for doubles, and a BigInt an error.
+function isWhole(value) {
+    return typeof value !== 'number' || Number.isInteger(value) && Math.abs(value) <= MAX_NUMBER;
+}
+
 // JavaScript has one kind of number: [1, 2] is of int64 as in Python, [1, 2.5] of the default dtype.
 function fromNumbers(data, wanted, where) {
     const {DType, Tensor} = GTorch;
@@ -266,8 +303,14 @@ function fromNumbers(data, wanted, where) {
 
     if (values.length > 0 && values.every(v => typeof v === 'boolean')) {
         made = Tensor.new_from_bools(values, shape, where);
-    } else if (values.length > 0 && values.every(v => typeof v !== 'number' || Number.isInteger(v))) {
+    } else if (values.length > 0 && values.every(isWhole)) {
+        values.filter(v => typeof v === 'bigint').forEach(v => wholeOrNumber('tensor', 'an element', v));
         const plain = wanted === DType.NONE || wanted === DType.BOOL || DType.is_complex(wanted);
+        const wide = values.some(v => typeof v === 'bigint' && BigInt(Number(v)) !== v);
+        if (wide && (plain || wanted === DType.INT64)) { // gjs would round them
+            made = fromTypedArray(BigInt64Array.from(values, BigInt), shape);
+            return where === null ? made : made.to(where);
+        }
         made = Tensor.new_from_ints(values.map(Number), shape, plain ? DType.INT64 : wanted, where);
     } else {
         const plain = wanted !== DType.NONE && DType.is_complex(wanted);

@@ -72,7 +72,21 @@ def _tensor_class():
 
 
 # What takes more kinds of arguments than the operation of the name.
-REPLACED = ('clamp', 'imag', 'max', 'median', 'min', 'real', 'repeat_interleave', 'split', 'to')
+REPLACED = (
+    'clamp',
+    'imag',
+    'lerp',
+    'max',
+    'median',
+    'min',
+    'real',
+    'repeat_interleave',
+    'split',
+    'squeeze',
+    'std',
+    'to',
+    'var',
+)
 
 Tensor = export('Tensor', override(_tensor_class()))
 if mixin is not None:

@@ -69,20 +69,30 @@ def convert_enum(enum, value):
 
 
 def convert_whole(value):
-    """A whole number; a float is an error, never cut off. A dtype is an int to Python, but no number."""
+    """A whole number; a float is an error, never cut off. To Python a dtype and a bool are integers, too: the
+    one is no number, the other stands for another argument that was meant."""
     if isinstance(value, DType):
         raise TypeError(f'a whole number was expected, not the dtype {value}')
+    if isinstance(value, bool):
+        raise TypeError(f'a whole number was expected, not {value}')
     return index(value)
 
 
 def convert_double(value):
-    """A real number."""
+    """A real number; an integer that a double does not hold exactly is an error, never rounded."""
     kind = type(value)
-    if kind is float or kind is int:
+    if kind is float:
+        return value
+    if isinstance(value, numbers.Integral) and not isinstance(value, DType):
+        value = index(value)
+        if abs(value) > 2**53 and not (abs(value) < 2**1023 and int(float(value)) == value):
+            raise OverflowError(f'{value} is no number that a float has exactly')
         return value
     if isinstance(value, DType) or not hasattr(value, '__float__') or isinstance(value, str):
         shown = f'the dtype {value}' if isinstance(value, DType) else kind.__name__
         raise TypeError(f'a number was expected, not {shown}')
+    if isinstance(value, RawTensor) and value.requires_grad:
+        raise TypeError('a number was expected: a tensor that requires grad would lose its gradient')
     return float(value)
 
 
@@ -118,6 +128,9 @@ def convert_variadic(name, values, *rest):
     return convert_ints(values[0]), *given, *rest[len(given) :]
 
 
+INFINITY = float('inf')
+
+
 def is_number(value):
     """Is it something that may stand where the row has a scalar form?"""
     if isinstance(value, DType):
@@ -151,6 +164,23 @@ def number_tensor(value, like=None):
         wide = (like.get_dtype() if like is not None else GTorch.get_default_dtype()) in WIDE
         return make_number(complex(value), DType.COMPLEX128 if wide else DType.COMPLEX64, device)
     raise TypeError(f'a number was expected, not {type(value).__name__}')
+
+
+def convert_integers(*values):
+    """The numbers as integers, if all are such; an infinite bound beside them is the end of the range."""
+    found, any_whole = [], False
+    for value in values:
+        if isinstance(value, numbers.Integral) and not isinstance(value, DType):
+            value = index(value)
+            if not -(2**63) <= value < 2**63:
+                return None
+            any_whole = True
+        elif isinstance(value, float) and abs(value) == INFINITY:
+            value = 2**63 - 1 if value > 0 else -(2**63)
+        else:
+            return None
+        found.append(value)
+    return found if any_whole else None
 
 
 def convert_number(value, like, name):

@@ -11,7 +11,9 @@ from gi.overrides._gtorch_convert import (
     GTorch,
     RawTensor,
     convert_device,
+    convert_double,
     convert_dtype,
+    convert_integers,
     convert_ints,
 )
 
@@ -158,7 +160,10 @@ def arange(start, end=None, step=1, dtype=None, device=None):
     dtype = convert_dtype(dtype)
     if dtype == DType.NONE and all(isinstance(v, numbers.Integral) for v in (start, end, step)):
         dtype = DType.INT64
-    return GTorch.arange(start, end, step, dtype, convert_device(device))
+    whole = convert_integers(start, end, step)
+    if whole is not None:
+        return GTorch.arange_int(*whole, dtype, convert_device(device))
+    return GTorch.arange(*map(convert_double, (start, end, step)), dtype, convert_device(device))
 
 
 def full(shape, value, dtype=None, device=None):
@@ -171,4 +176,7 @@ def full(shape, value, dtype=None, device=None):
     shape = convert_ints(shape)
     if isinstance(value, complex):
         return tensor(value, dtype or DType.COMPLEX64, device).expand(shape).clone()
-    return GTorch.full(shape, value, dtype, convert_device(device))
+    whole = convert_integers(value)
+    if whole is not None:
+        return GTorch.full_int(shape, *whole, dtype, convert_device(device))
+    return GTorch.full(shape, convert_double(value), dtype, convert_device(device))

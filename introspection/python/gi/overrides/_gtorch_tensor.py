@@ -432,6 +432,39 @@ def clamp(self, min=None, max=None):
     return _clamp_between(self, low, high)
 
 
+_squeeze_those = ops.METHODS['squeeze'] if mixin is None else mixin.TensorMixin.squeeze
+
+
+def squeeze(self, dim=None):
+    """Takes away dimensions of size 1: those in dim, of which () has none, or all."""
+    if isinstance(dim, (list, tuple)) and not dim:
+        return self.expand(self.shape)
+    return _squeeze_those(self, dim)
+
+
+def var(name):
+    """var and std, whose first argument may say unbiased, as in PyTorch, for a correction of 1 or 0."""
+    plain = ops.METHODS[name] if mixin is None else getattr(mixin.TensorMixin, name)
+
+    def method(self, dim=None, correction=1.0, keepdim=False):
+        if isinstance(dim, bool):
+            dim, correction = None, float(dim)
+        return plain(self, dim, correction, keepdim)
+
+    method.__name__, method.__doc__ = name, ops.METHODS[name].__doc__
+    return method
+
+
+def lerp(self, end, weight):
+    """Interpolates linearly from self to end; the weight is a number or a tensor."""
+    if isinstance(weight, RawTensor):
+        return self + weight * (end - self)
+    return _lerp_number(self, end, weight)
+
+
+_lerp_number = ops.METHODS['lerp'] if mixin is None else mixin.TensorMixin.lerp
+
+
 def repeat_interleave(self, repeats, dim=None):
     """Repeats elements along dim: each as often, or as a tensor of integers says."""
     name = 'repeat_interleave_tensor' if isinstance(repeats, RawTensor) else 'repeat_interleave'
@@ -462,6 +495,10 @@ def extra_methods():
     return {
         **conversions(),
         'clamp': clamp,
+        'lerp': lerp,
+        'squeeze': squeeze,
+        'std': var('std'),
+        'var': var('var'),
         'max': _with_dim('max', 'The greatest element, of all or along a dimension.'),
         'median': _with_dim('median', 'The middle element, of all or along a dimension.'),
         'repeat_interleave': repeat_interleave,

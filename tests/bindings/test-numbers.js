@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// A BigInt is an integer of 64 bits, exact wherever it becomes an element or is compared with one.
+
+import GTorch from 'gi://GTorch?version=1';
+
+import * as tap from './tap.js';
+
+const WIDE = [2n ** 53n + 1n, -(2n ** 53n) - 1n, 2n ** 62n + 1n, 7n, 0n];
+
+function refuses(func, says) {
+    tap.throws(func, error => error.message.includes(says));
+}
+
+function whole(values) {
+    return GTorch.tensor(values, {dtype: 'int64'});
+}
+
+tap.add('integers_arrive_exactly', () => {
+    const zero = whole([0, 0]);
+    const mask = GTorch.tensor([true, true]);
+    const index = whole([0, 1]);
+    for (const v of WIDE) {
+        const made = {
+            'full': GTorch.full([2], v),
+            'full_int': GTorch.full_int([2], v, GTorch.DType.NONE, null),
+            'full_like': zero.full_like(v),
+            'new_full': zero.new_full([2], v),
+            'fill_': zero.clone().fill_(v),
+            'clamp from below': GTorch.full([2], -(2n ** 63n)).clamp({min: v}),
+            'clamp from above': GTorch.full([2], 2n ** 63n - 1n).clamp({max: v}),
+            'add': zero.add(v),
+            'sub_': zero.clone().sub_(-v),
+            'mul': zero.add(1).mul(v),
+            'masked_fill': zero.masked_fill(mask, v),
+            'index_fill': zero.index_fill(0, index, v),
+            'where': GTorch.where(mask, v, zero),
+            'tensor': GTorch.tensor([v, v]),
+            'a number': zero.add(GTorch.tensor(v)),
+        };
+        for (const [what, result] of Object.entries(made)) {
+            const found = result.to('int64').toTypedArray();
+            tap.equal([what, ...found].map(String), [what, v, v].map(String));
+        }
+        tap.equal(GTorch.full([2], v).eq(v).toArray(), [true, true]);
+        tap.equal(GTorch.full([2], v).eq(v - 1n).toArray(), [false, false]);
+    }
+    const counted = [...GTorch.arange(WIDE[0], WIDE[0] + 5n, 2).toTypedArray()];
+    tap.equal(counted.map(String), [0n, 2n, 4n].map(v => String(WIDE[0] + v)));
+});
+
+tap.add('numbers_stay_what_they_are', () => {
+    tap.equal(GTorch.arange(0, 1, 0.25).toArray(), [0, 0.25, 0.5, 0.75]);
+    tap.equal(GTorch.full([1], 3).toArray(), [3]);
+    tap.equal(GTorch.tensor([0.5, 3]).clamp({min: 1}).toArray(), [1, 3]);
+    tap.equal(GTorch.tensor([1e300], {dtype: 'float64'}).toArray(), [1e300]);
+    tap.equal(GTorch.ones([1], {dtype: 'float64'}).div(4n).item(), 0.25);
+});
+
+tap.add('what_does_not_fit_is_refused', () => {
+    refuses(() => GTorch.full([1], 2n ** 64n), '64 bits');
+    refuses(() => GTorch.tensor([2n ** 64n]), '64 bits');
+    refuses(() => GTorch.full_int([1], 1.5, GTorch.DType.NONE, null), 'integer');
+    refuses(() => GTorch.full([1], 4n).clamp(0.5, 3n), 'beside a BigInt');
+    refuses(() => GTorch.full([1], 300, {dtype: 'int8'}), 'which is no int8');
+    refuses(() => GTorch.full([1], 300n, {dtype: 'int8'}), 'which is no int8');
+    refuses(() => GTorch.tensor([2n ** 60n], {dtype: 'int8'}), 'int8');
+    refuses(() => GTorch.ones([1]).add(1, {alpha: WIDE[0]}), 'no number has exactly');
+});
+
+await tap.run();
