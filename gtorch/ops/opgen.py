@@ -147,8 +147,9 @@ class Row:
         for key in self.grad:
             if key not in [t.name for t in self.tensors]:
                 self.fail(f'grad.{key}', 'is not a tensor argument')
-        self.saved = set(data.get('saves', []))
-        self.saved_by = {}
+        saves = data.get('saves', [])
+        self.saved_by = {k: set(v) for k, v in saves.items()} if isinstance(saves, dict) else {}
+        self.saved = set().union(*self.saved_by.values()) or set(saves)
         self.fused = {}  # see opgen_fuse
 
     def fail(self, key, message):
