@@ -118,11 +118,19 @@ has_fraction (const GTorchSample *sample)
   return FALSE;
 }
 
+/* Divisors between 0 and 1 are zeros as integers. */
+static gboolean
+divides_by_zero (const GTorchSample *sample)
+{
+  return (gtorch_ops[sample->op].flags & GTORCH_OP_FLAG_DIVIDES) != 0 && sample->low < 1;
+}
+
 gboolean
 is_for (const GTorchSample *sample, guint dtype)
 {
   return (gtorch_ops[sample->op].dtypes & (1u << dtype)) != 0
-         && (gtorch_dtype_kind (dtype) != GTORCH_KIND_INT || !has_fraction (sample));
+         && (gtorch_dtype_kind (dtype) != GTORCH_KIND_INT
+             || (!has_fraction (sample) && !divides_by_zero (sample)));
 }
 
 void
