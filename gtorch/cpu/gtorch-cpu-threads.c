@@ -14,7 +14,7 @@
  * - The pieces lie in as many ranges as threads take part. Each thread begins with a range of its own,
  *   always the same, so that it finds in its cache what it had in the operation before, and then takes from
  *   the others'.
- * - Helpers look for the next job for up to 50 microseconds, as operations often follow each other quickly,
+ * - Helpers look for the next job for up to 200 microseconds, as operations often follow each other quickly,
  *   and then sleep. For how long is halved each time that it was in vain, and doubled each time that it
  *   was, or would have been, of use. They do not look at all where threads outnumber processors. The same
  *   goes for a caller that waits for the last pieces.
@@ -61,7 +61,7 @@
 #define PIECES      4 /* to a thread, so that one that comes late or is stopped leaves little behind */
 #define ALIGN       64 /* items at which long pieces end: whole vectors, whole lines of the cache */
 #define N_WAKES     2
-#define SPIN_NS     50000
+#define SPIN_NS     200000 /* a training step of small layers leaves up to this between two loops */
 #define LEAST_NS    1000
 #define LOOKS       32 /* between two looks at the clock */
 #define NICENESSES  20
