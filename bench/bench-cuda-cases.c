@@ -349,6 +349,23 @@ CASE (attn_causal, attend (get (ROWS_16), get (ROWS_16), NULL, TRUE, error))
 CASE (attn_padding, attend (get (ROWS_16), get (ROWS_16), get (PADDING), FALSE, error))
 CASE (attn_grouped, attend (get (ROWS_16), get (FEW_ROWS_16), NULL, FALSE, error))
 
+/* The device is busy for about as long as the row's name says. */
+static const gint64 n_negated[] = { 10000000, 75000000, 250000000 };
+
+static gboolean
+negate (gconstpointer data, guint n, GError **error)
+{
+  for (; n > 0; n--)
+    {
+      g_autoptr (GTorchTensor) part =
+          gtorch_tensor_narrow (get (Y), 0, 0, *(const gint64 *) data, error);
+
+      if (part == NULL || !gtorch_tensor_neg_inplace (part, error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
 CASE (bw_fft, gtorch_fft_fft (get (WAVES), -1, -1, GTORCH_FFT_NORM_BACKWARD, error))
 
 /* The result's gradient is the result. */
@@ -410,6 +427,11 @@ const BenchCase bench_cases[] = {
   { "host.mul_sum_backward", host_backward, 0, NULL },
   { "host.alloc_free_1MiB", host_alloc, 0, NULL },
   { "host.item", host_item, 0, NULL, .floor = bench_item },
+  { "wait.device_20us", NULL, 0, "wait", &n_negated[0], negate },
+  { "wait.device_150us", NULL, 0, "wait", &n_negated[1], negate },
+  { "wait.device_500us", NULL, 0, "wait", &n_negated[2], negate },
+  { "wait.stream_150us", NULL, 0, "wait", &n_negated[1], negate },
+  { "wait.event_150us", NULL, 0, "wait", &n_negated[1], negate },
   { "bw.copy_f32", bw_copy, 8 * N, "B" },
   { "bw.add_f32", bw_add, 12 * N, "B" },
   { "bw.relu_f32", bw_relu, 8 * N, "B" },

@@ -193,6 +193,43 @@ time_device (const BenchCase *row, gdouble *seconds, GError **error)
   return TRUE;
 }
 
+/* What passes between the record of an event before the call and the return of the wait for it, less what the
+ * device needed: what the launch takes until the device begins, and how late the thread notices the end. The
+ * row's name tells what is waited for. */
+static gboolean
+time_wait (const BenchCase *row, gdouble *seconds, GError **error)
+{
+  g_autoptr (GTorchEvent) start = gtorch_event_new (GTORCH_EVENT_TIMING);
+  g_autoptr (GTorchEvent) end = gtorch_event_new (GTORCH_EVENT_TIMING);
+  GTorchStream *stream = gtorch_stream_get_current (bench_device);
+  gdouble times[101];
+  guint i;
+
+  if (!warm_up (row, 5, error))
+    return FALSE;
+  for (i = 0; i < G_N_ELEMENTS (times); i++)
+    {
+      gint64 begin = g_get_monotonic_time ();
+      gboolean is_done;
+
+      if (!gtorch_event_record (start, stream, error) || !call (row, 1, error)
+          || !gtorch_event_record (end, stream, error))
+        return FALSE;
+      if (g_str_has_prefix (row->name, "wait.device"))
+        is_done = synchronize (error);
+      else if (g_str_has_prefix (row->name, "wait.stream"))
+        is_done = gtorch_stream_synchronize (stream, NULL, error);
+      else
+        is_done = gtorch_event_synchronize (end, NULL, error);
+      if (!is_done)
+        return FALSE;
+      times[i] = (g_get_monotonic_time () - begin) * 1e-6
+                 - gtorch_event_get_elapsed_ms (start, end, NULL) * 1e-3;
+    }
+  *seconds = median (times, G_N_ELEMENTS (times));
+  return TRUE;
+}
+
 /* Of one of many calls that follow each other. */
 static gboolean
 time_wall (const BenchCase *row, gdouble *seconds, GError **error)
@@ -241,6 +278,8 @@ measure (const BenchCase *row, gdouble *seconds, gdouble *floor, GError **error)
 {
   if (row->unit == NULL || strcmp (row->unit, "audit") == 0)
     return time_host (row, seconds, floor, error);
+  if (strcmp (row->unit, "wait") == 0)
+    return time_wait (row, seconds, error);
   return strcmp (row->unit, "wall") == 0 ? time_wall (row, seconds, error)
                                          : time_device (row, seconds, error);
 }

@@ -13,8 +13,8 @@ typedef struct
   const gchar *name;
   GTorchTensor *(*run) (gconstpointer data, GError **error);
   gdouble amount; /* of the unit, for one call */
-  /* "B", "FLOP", "key"; "s": none; "wall": what passes while calls follow each other; "audit": host time with
-   * GTORCH_CHECK and without; NULL: host time */
+  /* "B", "FLOP", "key"; "s": none; "wall": what passes while calls follow each other; "wait": what a wait
+   * takes longer than the device's work; "audit": host time with GTORCH_CHECK and without; NULL: host time */
   const gchar *unit;
   gconstpointer data;
   /* Instead of run: n calls without a result, for what is not much longer than to count references of one. */

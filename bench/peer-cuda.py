@@ -255,6 +255,27 @@ def wall(run, n=20, repetitions=9, host=False):
     return statistics.median(times)
 
 
+def wait(name):
+    """What a wait takes longer than the work of the device; see bench-cuda.c."""
+    part = get('y')[:{'20us': 10_000_000, '150us': 75_000_000, '500us': 250_000_000}[name.split('_')[1]]]
+    warm_up(part.neg_, 5)
+    times = []
+    for _ in range(101):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin = time.perf_counter()
+        start.record()
+        part.neg_()
+        end.record()
+        if name.startswith('wait.device'):
+            torch.cuda.synchronize()
+        elif name.startswith('wait.stream'):
+            torch.cuda.current_stream().synchronize()
+        else:
+            end.synchronize()
+        times.append(time.perf_counter() - begin - start.elapsed_time(end) * 1e-3)
+    return statistics.median(times)
+
+
 def measure(run, seconds):
     warm_up(run, 5, seconds)
     times = []
@@ -274,6 +295,8 @@ def answer(name):
         return peaks(name.removeprefix('peak.').removesuffix('.reserved'))[name.endswith('.reserved')]
     if name.startswith(('train.', 'infer.')):
         return wall(lambda: LATEST.run(name))
+    if name.startswith('wait.'):
+        return wait(name)
     if name in WALL:
         return wall(WALL[name])
     if name == 'graph.replay_100_tiny.host':

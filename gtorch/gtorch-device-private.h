@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <gtorch/gtorch-device-wait.h>
 #include <gtorch/gtorch-device.h>
 #include <gtorch/gtorch-op-private.h>
 
@@ -25,6 +26,7 @@ struct _GTorchDevice
   gint conv_precision;
   gboolean benchmark; /* atomically, as … */
   gboolean deterministic;
+  gint wait_policy; /* GTorchWaitPolicy */
   GTorchAllocator *allocator;
   GThread *owner;        /* where memory-pressure is emitted */
   GMainContext *context; /* … and error */
@@ -41,6 +43,8 @@ struct _GTorchSharedEvents;
 
 /* The numbers of properties in gtorch-device-math.c begin behind this one, … */
 #define GTORCH_DEVICE_MATH_PROP_0 50
+/* … those in gtorch-device-wait.c behind this one, … */
+#define GTORCH_DEVICE_WAIT_PROP_0 60
 /* … those in gtorch-device-info.c behind this one. */
 #define GTORCH_DEVICE_INFO_PROP_0 16
 
@@ -119,6 +123,8 @@ struct _GTorchDeviceClass
   gboolean (*wait_storage) (GTorchDevice *device, GTorchStorage *storage, GError **error);
   /* Waits for all streams (optional: all timelines of the device). */
   gboolean (*synchronize) (GTorchDevice *device, GCancellable *cancellable, GError **error);
+  /* The wait policy is another one now (optional). */
+  void (*wait_policy_changed) (GTorchDevice *device, GTorchWaitPolicy policy);
   /* Events that other processes can have (optional: there are none). */
   const struct _GTorchSharedEvents *shared_events;
   /* Captures of its own (optional: operations are kept and run again). */
@@ -209,6 +215,13 @@ gboolean gtorch_device_can_be_current (GTorchDevice *device, GError **error);
 void gtorch_device_install_math_properties (GObjectClass *klass);
 gboolean gtorch_device_get_math_property (GTorchDevice *self, guint prop_id, GValue *value);
 gboolean gtorch_device_set_math_property (GTorchDevice *self, guint prop_id, const GValue *value);
+void gtorch_device_install_wait_property (GObjectClass *klass);
+gboolean gtorch_device_get_wait_property (GTorchDevice *self, guint prop_id, GValue *value);
+gboolean gtorch_device_set_wait_property (GTorchDevice *self, guint prop_id, const GValue *value);
+/* The longest that a thread spins in a callback of a main loop: a tenth of a frame. */
+#define GTORCH_MAIN_LOOP_SPIN_US 1600
+/* What the environment asks for. */
+GTorchWaitPolicy gtorch_default_wait_policy (void);
 void gtorch_device_install_info_properties (GObjectClass *klass);
 gboolean gtorch_device_get_info_property (GTorchDevice *self, guint prop_id, GValue *value);
 

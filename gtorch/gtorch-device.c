@@ -91,6 +91,7 @@ gtorch_device_get_property (GObject *object, guint prop_id, GValue *value, GPara
     default:
       self = gtorch_device_resolved (self);
       if (!gtorch_device_get_math_property (self, prop_id, value)
+          && !gtorch_device_get_wait_property (self, prop_id, value)
           && !gtorch_device_get_info_property (self, prop_id, value))
         G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
     }
@@ -99,8 +100,10 @@ gtorch_device_get_property (GObject *object, guint prop_id, GValue *value, GPara
 static void
 gtorch_device_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
 {
-  if (!gtorch_device_set_math_property (gtorch_device_resolved (GTORCH_DEVICE (object)), prop_id,
-                                        value))
+  GTorchDevice *self = gtorch_device_resolved (GTORCH_DEVICE (object));
+
+  if (!gtorch_device_set_math_property (self, prop_id, value)
+      && !gtorch_device_set_wait_property (self, prop_id, value))
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
 }
 
@@ -153,6 +156,7 @@ gtorch_device_class_init (GTorchDeviceClass *klass)
       g_param_spec_string ("name", NULL, NULL, NULL, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
   g_object_class_install_properties (object_class, N_PROPS, props);
   gtorch_device_install_math_properties (object_class);
+  gtorch_device_install_wait_property (object_class);
   gtorch_device_install_info_properties (object_class);
 
   /**
@@ -192,6 +196,7 @@ gtorch_device_init (GTorchDevice *self)
 {
   self->owner = g_thread_self ();
   self->context = g_main_context_ref_thread_default ();
+  self->wait_policy = gtorch_default_wait_policy ();
   self->pressure_threshold = DEFAULT_PRESSURE_THRESHOLD;
   self->pressure_mark = DEFAULT_PRESSURE_THRESHOLD;
   self->allocator = g_object_new (GTORCH_TYPE_ALLOCATOR, "device", self, NULL);

@@ -17,6 +17,7 @@
 #include <gtorch/gtorch-device-info.h>
 #include <gtorch/gtorch-device-manager.h>
 #include <gtorch/gtorch-device-math.h>
+#include <gtorch/gtorch-device-wait.h>
 #include <gtorch/gtorch-device-monitor.h>
 #include <gtorch/gtorch-device.h>
 #include <gtorch/gtorch-dtype.h>

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cpu/gtorch-cpu-threads.h"
 #include "gtorch-device-private.h"
 #include "gtorch-stream-private.h"
 
@@ -60,6 +61,12 @@ gtorch_cpu_device_get_info (GTorchDevice *device)
 }
 
 static void
+gtorch_cpu_device_wait_policy_changed (GTorchDevice *device, GTorchWaitPolicy policy)
+{
+  gtorch_cpu_threads_set_wait_policy (policy);
+}
+
+static void
 gtorch_cpu_device_class_init (GTorchCpuDeviceClass *klass)
 {
   GTorchDeviceClass *device_class = (GTorchDeviceClass *) klass;
@@ -77,6 +84,7 @@ gtorch_cpu_device_class_init (GTorchCpuDeviceClass *klass)
   device_class->new_stream = gtorch_cpu_stream_new;
   device_class->get_priorities = gtorch_cpu_stream_get_priorities;
   device_class->record_stream = gtorch_cpu_stream_record;
+  device_class->wait_policy_changed = gtorch_cpu_device_wait_policy_changed;
 }
 
 static void
@@ -84,6 +92,7 @@ gtorch_cpu_device_init (GTorchCpuDevice *self)
 {
   self->type = GTORCH_DEVICE_TYPE_CPU;
   self->string = "cpu";
+  gtorch_cpu_threads_set_wait_policy (self->wait_policy);
 }
 
 GTorchDevice *

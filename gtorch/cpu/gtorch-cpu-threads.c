@@ -53,6 +53,7 @@
 #endif
 
 #include "gtorch-device-manager.h"
+#include "gtorch-device-private.h"
 #include "gtorch-fork-private.h"
 
 #define N_JOBS      32
@@ -110,6 +111,8 @@ static GMutex pools_lock;
 GTORCH_FORK_LOCK (pools_lock);
 static Pool *pools[NICENESSES]; /* atomically */
 static guint n_processors;      /* under the lock */
+
+static gint wait_policy; /* GTorchWaitPolicy; atomically */
 
 static __thread gboolean is_inside;
 static __thread guint8 niceness;
@@ -187,10 +190,26 @@ spin_shorter (guint32 *spin_ns)
   *spin_ns = MAX (*spin_ns / 2, LEAST_NS);
 }
 
+void
+gtorch_cpu_threads_set_wait_policy (GTorchWaitPolicy policy)
+{
+  __atomic_store_n (&wait_policy, (gint) policy, __ATOMIC_RELAXED);
+}
+
 static gboolean
 may_spin (void)
 {
-  return gtorch_get_num_threads () <= n_processors;
+  return __atomic_load_n (&wait_policy, __ATOMIC_RELAXED) != GTORCH_WAIT_POLICY_SLEEP
+         && gtorch_get_num_threads () <= n_processors;
+}
+
+/* For so long does a thread spin whose own time is spin_ns. */
+static gint64
+get_spin_ns (guint32 spin_ns)
+{
+  if (G_LIKELY (__atomic_load_n (&wait_policy, __ATOMIC_RELAXED) != GTORCH_WAIT_POLICY_SPIN))
+    return spin_ns;
+  return g_main_depth () > 0 ? GTORCH_MAIN_LOOP_SPIN_US * 1000 : G_MAXINT64;
 }
 
 /* --- pieces --- */
@@ -354,7 +373,7 @@ look_for_work (Helper *self)
             return TRUE;
         }
     }
-  while (get_ns () - begin < self->spin_ns);
+  while (may_spin () && get_ns () - begin < get_spin_ns (self->spin_ns));
   return FALSE;
 }
 
@@ -525,7 +544,7 @@ wait_for_helpers (Job *job)
             }
           pause_a_little ();
         }
-    while (get_ns () - begin < caller_spin_ns);
+    while (get_ns () - begin < get_spin_ns (caller_spin_ns));
 
   left = __atomic_load_n (&job->n_left, __ATOMIC_ACQUIRE);
   while (left != 0 && left != IS_WAITED)

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <gtorch/gtorch-types.h>
+#include <gtorch/gtorch-device-wait.h>
 
 G_BEGIN_DECLS
 
@@ -21,6 +21,8 @@ void gtorch_parallel_for (gint64 n, gint64 grain, GTorchRangeFunc func, gpointer
 gboolean gtorch_cpu_threads_is_inside (void);
 /* How nice this thread is to others, 0 to 19, and so are the helpers that it gets from now on. */
 void gtorch_cpu_threads_set_niceness (guint niceness);
+/* Whether helpers without work and callers that wait for helpers spin or sleep. */
+void gtorch_cpu_threads_set_wait_policy (GTorchWaitPolicy policy);
 
 /* How many processors the process may use: those that it may run on, or fewer where its control group has a
  * quota. root is where the file system begins. */

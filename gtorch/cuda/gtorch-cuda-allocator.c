@@ -172,7 +172,7 @@ drain_limbo (GTorchCudaDevice *device, gboolean wait)
     {
       next = block->list_next;
       for (i = 0; block->events[i] != NULL; i++)
-        if (wait ? gtorch_cuda_event_wait (device, block->events[i]) == CUDA_ERROR_NOT_READY
+        if (wait ? gtorch_cuda_event_wait (device, block->events[i], FALSE) == CUDA_ERROR_NOT_READY
                  : gtorch_cuda.cuEventQuery (block->events[i]) == CUDA_ERROR_NOT_READY)
           break;
       if (block->events[i] != NULL)

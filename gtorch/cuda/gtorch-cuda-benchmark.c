@@ -31,7 +31,7 @@ time_runs (GTorchCudaLane *lane, const CUevent *events, guint n, GTorchCudaAttem
     if (!attempt (which, data))
       return -1;
   if (gtorch_cuda.cuEventRecord (events[1], lane->handle) != CUDA_SUCCESS
-      || gtorch_cuda_event_wait (lane->device, events[1]) != CUDA_SUCCESS
+      || gtorch_cuda_event_wait (lane->device, events[1], FALSE) != CUDA_SUCCESS
       || gtorch_cuda.cuEventElapsedTime (&time, events[0], events[1]) != CUDA_SUCCESS)
     return -1;
   return time / n;

@@ -73,10 +73,12 @@ gboolean gtorch_cuda_allow_wait (GTorchCudaLane *lane, const gchar *what, GError
 /* An event behind what the lane was given to do outside of captures; NULL if there is none to be had. With
  * the device's lock held. */
 CUevent gtorch_cuda_lane_mark (GTorchCudaLane *lane, GError **error);
-/* Wait as short as can be: ask for a moment, then sleep (gtorch-cuda-read.c). The event is of no
- * capture. */
+/* Spin or sleep, as the device's wait policy says (gtorch-cuda-wait.c). The event is of no capture;
+ * is_blocking: the thread sleeps at once. */
 CUresult gtorch_cuda_lane_wait (GTorchCudaLane *lane);
-CUresult gtorch_cuda_event_wait (GTorchCudaDevice *device, CUevent event);
+CUresult gtorch_cuda_event_wait (GTorchCudaDevice *device, CUevent event, gboolean is_blocking);
+/* For all work of the device's context, which is the current one. Nothing on the device captures. */
+CUresult gtorch_cuda_device_wait (GTorchCudaDevice *device);
 /* Further work of the lane comes after that of the other (gtorch-cuda-stream.c). */
 gboolean gtorch_cuda_lane_join (GTorchCudaLane *lane, GTorchCudaLane *other, GError **error);
 /* Waits for the same. */

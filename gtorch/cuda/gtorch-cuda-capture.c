@@ -187,7 +187,7 @@ gtorch_cuda_lane_mark (GTorchCudaLane *lane, GError **error)
 CUresult
 gtorch_cuda_lane_settle (GTorchCudaLane *lane)
 {
-  return lane->before != NULL ? gtorch_cuda_event_wait (lane->device, lane->before)
+  return lane->before != NULL ? gtorch_cuda_event_wait (lane->device, lane->before, FALSE)
                               : gtorch_cuda.cuStreamSynchronize (lane->handle);
 }
 
@@ -211,7 +211,7 @@ wait_for_context (GTorchCudaDevice *device)
 
   device->n_settling++;
   g_mutex_unlock (&device->lock);
-  result = gtorch_cuda_context_wait ();
+  result = gtorch_cuda_device_wait (device);
   g_mutex_lock (&device->lock);
   if (--device->n_settling == 0)
     g_cond_broadcast (&device->settled);

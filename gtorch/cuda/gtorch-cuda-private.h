@@ -53,7 +53,7 @@ struct _GTorchCudaDevice
   GMutex event_lock;       /* of what follows; taken by the driver's threads too */
   GArray *events[2];       /* CUevents that nobody uses: without, with timing */
   GArray *retired;         /* CUevents to be destroyed when the driver may be called */
-  GArray *sleepers;        /* what threads sleep with; made late (gtorch-cuda-read.c) */
+  GArray *sleepers;        /* what threads sleep with; made late (gtorch-cuda-wait.c) */
   GTorchCudaMagazine *magazines; /* of all threads; with what follows under the statistics' lock */
   gint64 rooms[GTORCH_CUDA_N_SUMS]; /* of all of them */
   gpointer report;                  /* GtReport in pinned memory, made late; atomically */

@@ -58,7 +58,9 @@ fence_poll (GTorchFence *fence)
 static void
 fence_wait (GTorchFence *fence)
 {
-  finish (fence, gtorch_cuda_event_wait (fence_device (fence), fence->handle), TRUE);
+  const gboolean is_blocking = (fence->flags & GTORCH_EVENT_BLOCKING) != 0;
+
+  finish (fence, gtorch_cuda_event_wait (fence_device (fence), fence->handle, is_blocking), TRUE);
 }
 
 /* The driver does not signal on a device that has failed, so now and then a thread asks how the devices

@@ -493,6 +493,44 @@ helpers_without_work_do_not_run (void)
                       g_ascii_strtoull (after->pdata[i], NULL, 10));
 }
 
+static gint64
+cpu_time_us (void)
+{
+  struct timespec now;
+
+  clock_gettime (CLOCK_PROCESS_CPUTIME_ID, &now);
+  return now.tv_sec * G_USEC_PER_SEC + now.tv_nsec / 1000;
+}
+
+/* All helpers fall asleep once the policy is another one. */
+static void
+helpers_spin_if_the_policy_says_so (void)
+{
+  const gint64 deadline = g_get_monotonic_time () + LIMIT * G_USEC_PER_SEC;
+  GTorchDevice *cpu = gtorch_device_cpu ();
+  guint n = gtorch_get_num_threads ();
+  gint64 begin;
+
+  if (gtorch_cpu_count ("/") < 2)
+    {
+      g_test_skip ("there is one processor only, on which nobody spins");
+      return;
+    }
+  gtorch_device_set_wait_policy (cpu, GTORCH_WAIT_POLICY_SPIN);
+  assert_all_meet (2, get_niceness ());
+  begin = cpu_time_us ();
+  while (cpu_time_us () - begin < 20000 && g_get_monotonic_time () < deadline)
+    g_usleep (1000);
+  g_assert_cmpint (cpu_time_us () - begin, >=, 20000);
+  gtorch_device_set_wait_policy (cpu, GTORCH_WAIT_POLICY_SLEEP);
+  while (!all_sleep () && g_get_monotonic_time () < deadline)
+    g_usleep (1000);
+  g_assert_true (all_sleep ());
+  assert_all_meet (2, get_niceness ());
+  gtorch_device_set_wait_policy (cpu, GTORCH_WAIT_POLICY_ADAPTIVE);
+  set_threads (n);
+}
+
 /* --- children --- */
 
 static gpointer
@@ -655,8 +693,12 @@ environment_is_asked (void)
         g_setenv ("GTORCH_NUM_THREADS", cases[i].own, TRUE);
       if (cases[i].openmp != NULL)
         g_setenv ("OMP_NUM_THREADS", cases[i].openmp, TRUE);
+      if (cases[i].own != NULL && (cases[i].n == 0 || cases[i].openmp != NULL)
+          && !g_str_equal (cases[i].own, "3"))
+        g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING, "*GTORCH_NUM_THREADS*65536*");
       g_assert_cmpuint (gtorch_cpu_default_threads (), ==,
                         cases[i].n > 0 ? cases[i].n : gtorch_cpu_count ("/"));
+      g_test_assert_expected_messages ();
     }
   g_unsetenv ("GTORCH_NUM_THREADS");
   g_unsetenv ("OMP_NUM_THREADS");
@@ -688,6 +730,7 @@ main (int argc, char *argv[])
   TEST (loops_come_one_after_the_other);
   TEST (helpers_leave_signals_to_others);
   TEST (helpers_without_work_do_not_run);
+  TEST (helpers_spin_if_the_policy_says_so);
   TEST (children_have_helpers_of_their_own);
   return g_test_run ();
 }
