@@ -61,10 +61,10 @@ gtorch_device_install_wait_property (GObjectClass *klass)
    *
    * Since: 0.1
    */
-  wait_policy_spec = g_param_spec_enum ("wait-policy", NULL, NULL, GTORCH_TYPE_WAIT_POLICY,
-                                        GTORCH_WAIT_POLICY_ADAPTIVE,
-                                        G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS
-                                            | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_LAX_VALIDATION);
+  wait_policy_spec =
+      g_param_spec_enum ("wait-policy", NULL, NULL, GTORCH_TYPE_WAIT_POLICY,
+                         GTORCH_WAIT_POLICY_ADAPTIVE,
+                         G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
   g_object_class_install_property (klass, PROP_WAIT_POLICY, wait_policy_spec);
 }
 
