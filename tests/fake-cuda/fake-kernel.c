@@ -185,7 +185,10 @@ run_pointwise (const FakeKernel *kernel, const GtContiguous *p, const guint8 *dt
   else if (class->promote == GTORCH_PROMOTE_REAL)
     given = gtorch_dtype_infos[compute].real;
   for (k = 0; k < class->n_attrs; k++)
-    op.attrs[k].i = p->attrs[k].i;
+    {
+      op.attrs[k].i = p->attrs[k].i;
+      op.attrs[k].number.i = p->attrs[k].i; /* what a number is where it is computed in integers */
+    }
   for (k = 0; k < w->n_operands; k++)
     {
       op.sizes[k] = gtorch_dtype_size (k > 0 ? compute : given);
