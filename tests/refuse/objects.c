@@ -112,6 +112,12 @@ make_tensor (void)
 }
 
 static gpointer
+make_size (void)
+{
+  return gtorch_size_new (SHAPE);
+}
+
+static gpointer
 make_parameter (void)
 {
   g_autoptr (GTorchTensor) data = make_tensor ();
@@ -428,6 +434,7 @@ static const struct
   { "GTorchReferences", make_references },
   { "GTorchScope", (gpointer (*) (void)) gtorch_scope_new },
   { "GTorchSequential", make_sequential },
+  { "GTorchSize", make_size },
   { "GTorchStream", make_stream },
   { "GTorchStreamGuard", make_stream_guard },
   { "GTorchTensor", make_tensor },
