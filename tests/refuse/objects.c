@@ -217,7 +217,7 @@ make_context (void)
 static gpointer
 make_module (void)
 {
-  return gtorch_linear_new (3, 4, TRUE, NULL);
+  return gtorch_linear_new (3, 4, NULL);
 }
 
 static gpointer
@@ -232,7 +232,7 @@ make_graphed_module (void)
 static gpointer
 make_loss (void)
 {
-  return gtorch_mse_loss_new (GTORCH_REDUCTION_MEAN);
+  return gtorch_mse_loss_new ();
 }
 
 static gpointer
