@@ -38,7 +38,7 @@ set_layers (BenchTraining *self, GTorchModule **layers, guint n, GError **error)
 static gboolean
 set_adam (BenchTraining *self, GListModel *params, gdouble learning_rate, GError **error)
 {
-  self->loss = GTORCH_LOSS (gtorch_cross_entropy_loss_new (NULL, GTORCH_REDUCTION_MEAN));
+  self->loss = GTORCH_LOSS (gtorch_cross_entropy_loss_new ());
   self->optimizer = GTORCH_OPTIMIZER (gtorch_adam_new (params, learning_rate, error));
   return self->optimizer != NULL;
 }
@@ -55,16 +55,16 @@ static gboolean
 make_seed_mlp (BenchTraining *self, GError **error)
 {
   GTorchModule *layers[] = {
-    GTORCH_MODULE (gtorch_linear_new (4096, 2048, TRUE, error)),
+    GTORCH_MODULE (gtorch_linear_new (4096, 2048, error)),
     GTORCH_MODULE (gtorch_dropout_new (0.2, error)),
-    GTORCH_MODULE (gtorch_linear_new (2048, 1024, TRUE, error)),
+    GTORCH_MODULE (gtorch_linear_new (2048, 1024, error)),
     GTORCH_MODULE (gtorch_dropout_new (0.1, error)),
   };
   g_autoptr (GListModel) params = set_layers (self, layers, G_N_ELEMENTS (layers), error);
 
   if (params == NULL)
     return FALSE;
-  self->loss = GTORCH_LOSS (gtorch_mse_loss_new (GTORCH_REDUCTION_MEAN));
+  self->loss = GTORCH_LOSS (gtorch_mse_loss_new ());
   self->optimizer = GTORCH_OPTIMIZER (gtorch_sgd_new (params, 0.1, 0, error));
   if (self->optimizer == NULL)
     return FALSE;
@@ -84,10 +84,10 @@ make_small_mlp50 (BenchTraining *self, GError **error)
 
   for (i = 0; i < 50; i++)
     {
-      layers[2 * i] = GTORCH_MODULE (gtorch_linear_new (64, 64, TRUE, error));
+      layers[2 * i] = GTORCH_MODULE (gtorch_linear_new (64, 64, error));
       layers[2 * i + 1] = GTORCH_MODULE (gtorch_relu_new ());
     }
-  layers[100] = GTORCH_MODULE (gtorch_linear_new (64, 10, TRUE, error));
+  layers[100] = GTORCH_MODULE (gtorch_linear_new (64, 10, error));
   params = set_layers (self, layers, G_N_ELEMENTS (layers), error);
   if (params == NULL || !set_adam (self, params, 1e-3, error))
     return FALSE;
@@ -99,14 +99,18 @@ static gboolean
 make_digits (BenchTraining *self, GError **error)
 {
   GTorchModule *layers[] = {
-    GTORCH_MODULE (gtorch_conv2d_new (1, 16, 3, 1, 1, TRUE, error)),
+    GTORCH_MODULE (gtorch_module_new (GTORCH_TYPE_CONV2D, error, "in-channels", (gint64) 1,
+                                      "out-channels", (gint64) 16, "kernel-size", GTORCH_SIZE (3),
+                                      "padding", GTORCH_SIZE (1), NULL)),
     GTORCH_MODULE (gtorch_relu_new ()),
-    GTORCH_MODULE (gtorch_conv2d_new (16, 32, 3, 1, 1, TRUE, error)),
+    GTORCH_MODULE (gtorch_module_new (GTORCH_TYPE_CONV2D, error, "in-channels", (gint64) 16,
+                                      "out-channels", (gint64) 32, "kernel-size", GTORCH_SIZE (3),
+                                      "padding", GTORCH_SIZE (1), NULL)),
     GTORCH_MODULE (gtorch_relu_new ()),
-    GTORCH_MODULE (gtorch_max_pool2d_new (2, 2, 0, error)),
-    GTORCH_MODULE (gtorch_flatten_new (1, -1)),
+    GTORCH_MODULE (gtorch_max_pool2d_new (GTORCH_SHAPE (2), error)),
+    GTORCH_MODULE (gtorch_flatten_new ()),
     GTORCH_MODULE (gtorch_dropout_new (0.25, error)),
-    GTORCH_MODULE (gtorch_linear_new (512, 10, TRUE, error)),
+    GTORCH_MODULE (gtorch_linear_new (512, 10, error)),
   };
   g_autoptr (GListModel) params = set_layers (self, layers, G_N_ELEMENTS (layers), error);
 

@@ -35,6 +35,7 @@
 #include <gtorch/gtorch-references.h>
 #include <gtorch/gtorch-scope.h>
 #include <gtorch/gtorch-shape.h>
+#include <gtorch/gtorch-size.h>
 #include <gtorch/gtorch-stream.h>
 #include <gtorch/gtorch-tensor-async.h>
 #include <gtorch/gtorch-tensor-bytes.h>

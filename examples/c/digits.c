@@ -59,14 +59,18 @@ static GTorchModule *
 make_model (GError **error)
 {
   GTorchModule *layers[] = {
-    GTORCH_MODULE (gtorch_conv2d_new (1, 16, 3, 1, 1, TRUE, error)),
+    GTORCH_MODULE (gtorch_module_new (GTORCH_TYPE_CONV2D, error, "in-channels", (gint64) 1,
+                                      "out-channels", (gint64) 16, "kernel-size", GTORCH_SIZE (3),
+                                      "padding", GTORCH_SIZE (1), NULL)),
     GTORCH_MODULE (gtorch_relu_new ()),
-    GTORCH_MODULE (gtorch_conv2d_new (16, 32, 3, 1, 1, TRUE, error)),
+    GTORCH_MODULE (gtorch_module_new (GTORCH_TYPE_CONV2D, error, "in-channels", (gint64) 16,
+                                      "out-channels", (gint64) 32, "kernel-size", GTORCH_SIZE (3),
+                                      "padding", GTORCH_SIZE (1), NULL)),
     GTORCH_MODULE (gtorch_relu_new ()),
-    GTORCH_MODULE (gtorch_max_pool2d_new (2, 2, 0, error)),
-    GTORCH_MODULE (gtorch_flatten_new (1, -1)),
+    GTORCH_MODULE (gtorch_max_pool2d_new (GTORCH_SHAPE (2), error)),
+    GTORCH_MODULE (gtorch_flatten_new ()),
     GTORCH_MODULE (gtorch_dropout_new (0.25, error)),
-    GTORCH_MODULE (gtorch_linear_new (512, 10, TRUE, error)),
+    GTORCH_MODULE (gtorch_linear_new (512, 10, error)),
   };
   GTorchSequential *model =
       gtorch_sequential_new_from_modules (layers, G_N_ELEMENTS (layers), error);

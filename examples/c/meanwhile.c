@@ -88,11 +88,9 @@ static gboolean
 make_model (Run *run, GError **error)
 {
   GTorchModule *layers[] = {
-    GTORCH_MODULE (gtorch_linear_new (2, WIDTH, TRUE, error)),
-    GTORCH_MODULE (gtorch_tanh_new ()),
-    GTORCH_MODULE (gtorch_linear_new (WIDTH, WIDTH, TRUE, error)),
-    GTORCH_MODULE (gtorch_tanh_new ()),
-    GTORCH_MODULE (gtorch_linear_new (WIDTH, 1, TRUE, error)),
+    GTORCH_MODULE (gtorch_linear_new (2, WIDTH, error)),     GTORCH_MODULE (gtorch_tanh_new ()),
+    GTORCH_MODULE (gtorch_linear_new (WIDTH, WIDTH, error)), GTORCH_MODULE (gtorch_tanh_new ()),
+    GTORCH_MODULE (gtorch_linear_new (WIDTH, 1, error)),
   };
   g_autoptr (GListModel) params = NULL;
 

@@ -30,14 +30,14 @@ def load_digits(path):
 
 def make_model():
     return GTorch.Sequential.new_from_modules([
-        GTorch.Conv2d.new(1, 16, 3, 1, 1, True),
-        GTorch.ReLU.new(),
-        GTorch.Conv2d.new(16, 32, 3, 1, 1, True),
-        GTorch.ReLU.new(),
-        GTorch.MaxPool2d.new(2, 2, 0),
-        GTorch.Flatten.new(1, -1),
-        GTorch.Dropout.new(0.25),
-        GTorch.Linear.new(512, 10, True),
+        GTorch.Conv2d(1, 16, 3, padding=1),
+        GTorch.ReLU(),
+        GTorch.Conv2d(16, 32, 3, padding=1),
+        GTorch.ReLU(),
+        GTorch.MaxPool2d(2),
+        GTorch.Flatten(),
+        GTorch.Dropout(0.25),
+        GTorch.Linear(512, 10),
     ])
 
 

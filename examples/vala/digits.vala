@@ -41,16 +41,26 @@ void load_digits (out GTorch.Tensor images, out GTorch.Tensor labels) throws Err
     labels = new GTorch.Tensor.from_ints (digits, { N }, GTorch.DType.INT64, null);
 }
 
+/* A convolution that keeps the size of the image. */
+GTorch.Module make_conv (int64 in_channels, int64 out_channels) throws Error {
+    var conv = (GTorch.Module) Object.new (typeof (GTorch.Conv2d),
+        "in-channels", in_channels, "out-channels", out_channels, "kernel-size", new GTorch.Size ({ 3 }),
+        "padding", new GTorch.Size ({ 1 }));
+
+    conv.check ();
+    return conv;
+}
+
 GTorch.Module make_model () throws Error {
     return new GTorch.Sequential.from_modules ({
-        new GTorch.Conv2d (1, 16, 3, 1, 1, true),
+        make_conv (1, 16),
         new GTorch.ReLU (),
-        new GTorch.Conv2d (16, 32, 3, 1, 1, true),
+        make_conv (16, 32),
         new GTorch.ReLU (),
-        new GTorch.MaxPool2d (2, 2, 0),
-        new GTorch.Flatten (1, -1),
+        new GTorch.MaxPool2d ({ 2 }),
+        new GTorch.Flatten (),
         new GTorch.Dropout (0.25),
-        new GTorch.Linear (512, 10, true),
+        new GTorch.Linear (512, 10),
     });
 }
 

@@ -51,11 +51,11 @@ class Run {
         this.stream = stream;
         make_spirals ();
         model = new GTorch.Sequential.from_modules ({
-            new GTorch.Linear (2, WIDTH, true),
+            new GTorch.Linear (2, WIDTH),
             new GTorch.Tanh (),
-            new GTorch.Linear (WIDTH, WIDTH, true),
+            new GTorch.Linear (WIDTH, WIDTH),
             new GTorch.Tanh (),
-            new GTorch.Linear (WIDTH, 1, true),
+            new GTorch.Linear (WIDTH, 1),
         });
         adam = new GTorch.Adam (model.get_parameters (true), 0.01);
     }

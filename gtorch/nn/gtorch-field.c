@@ -8,6 +8,8 @@
 
 #include "gtorch-field-private.h"
 
+#include "gtorch-device.h"
+#include "gtorch-layer-enums.h"
 #include "gtorch-module-members.h"
 
 static G_DEFINE_QUARK (gtorch - field, field)
@@ -20,10 +22,43 @@ static G_DEFINE_QUARK (gtorch - field, field)
                                  field_quark ());
 }
 
+/* The tensor that tells where a module is and of what dtype. */
+static GTorchTensor *
+first_tensor (GTorchModule *module)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (module);
+  GArray *members[] = { priv->parameters, priv->buffers };
+
+  for (guint i = 0; i < G_N_ELEMENTS (members); i++)
+    for (guint j = 0; j < members[i]->len; j++)
+      if (g_array_index (members[i], GTorchMember, j).tensor != NULL)
+        return g_array_index (members[i], GTorchMember, j).tensor;
+  return NULL;
+}
+
+/* The size with as many numbers as there are dimensions. */
+static GTorchSize *
+expanded (const GTorchField *field, GTorchSize *size)
+{
+  const gint64 *values;
+  gint64 copies[GTORCH_MAX_DIMS];
+  gsize n;
+
+  if (size == NULL)
+    return NULL;
+  values = gtorch_size_get_values (size, &n);
+  if (n != 1 || field->length <= 1)
+    return gtorch_size_ref (size);
+  for (guint i = 0; i < field->length; i++)
+    copies[i] = values[0];
+  return gtorch_size_new (copies, field->length);
+}
+
 static void
 get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
 {
   const GTorchField *field = find_field (pspec);
+  GTorchTensor *tensor;
   gconstpointer place;
 
   if (field == NULL)
@@ -52,6 +87,18 @@ get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
       break;
     case GTORCH_FIELD_BUFFER:
       g_value_set_object (value, gtorch_module_nth_buffer (GTORCH_MODULE (object), field->offset));
+      break;
+    case GTORCH_FIELD_SIZE:
+      g_value_take_boxed (value, expanded (field, *(GTorchSize *const *) place));
+      break;
+    case GTORCH_FIELD_DEVICE:
+      tensor = first_tensor (GTORCH_MODULE (object));
+      g_value_set_object (value, tensor != NULL ? gtorch_tensor_get_device (tensor) : NULL);
+      break;
+    case GTORCH_FIELD_DTYPE:
+      tensor = first_tensor (GTORCH_MODULE (object));
+      g_value_set_enum (value,
+                        tensor != NULL ? gtorch_tensor_get_dtype (tensor) : GTORCH_DTYPE_NONE);
       break;
     }
 }
@@ -104,7 +151,17 @@ set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *p
     case GTORCH_FIELD_BUFFER:
       changed = set_buffer (object, field, g_value_get_object (value));
       break;
-    default:
+    case GTORCH_FIELD_SIZE: /* set at construction only */
+      g_clear_pointer ((GTorchSize **) place, gtorch_size_unref);
+      *(GTorchSize **) place = g_value_dup_boxed (value);
+      break;
+    case GTORCH_FIELD_DEVICE:
+      g_set_object ((GObject **) place, g_value_get_object (value));
+      break;
+    case GTORCH_FIELD_DTYPE:
+      SET (gint, enum);
+      break;
+    case GTORCH_FIELD_PARAMETER:
       break;
     }
 #undef SET
@@ -135,6 +192,13 @@ make_spec (const GTorchField *field)
     case GTORCH_FIELD_PARAMETER:
       return g_param_spec_object (field->name, NULL, NULL, GTORCH_TYPE_PARAMETER,
                                   G_PARAM_STATIC_STRINGS | G_PARAM_READABLE);
+    case GTORCH_FIELD_SIZE:
+      return g_param_spec_boxed (field->name, NULL, NULL, GTORCH_TYPE_SIZE, flags);
+    case GTORCH_FIELD_DEVICE:
+      return g_param_spec_object (field->name, NULL, NULL, GTORCH_TYPE_DEVICE, flags);
+    case GTORCH_FIELD_DTYPE:
+      return g_param_spec_enum (field->name, NULL, NULL, GTORCH_TYPE_DTYPE, GTORCH_DTYPE_NONE,
+                                flags);
     case GTORCH_FIELD_BUFFER:
       break;
     }
@@ -159,6 +223,134 @@ gtorch_fields_install (GObjectClass *klass, const GTorchField *fields, guint n)
     }
 }
 
+void
+gtorch_fields_clear (gpointer object, const GTorchField *fields, guint n)
+{
+  for (guint i = 0; i < n; i++)
+    {
+      gpointer place = (char *) object + fields[i].offset;
+
+      if (fields[i].kind == GTORCH_FIELD_SIZE)
+        g_clear_pointer ((GTorchSize **) place, gtorch_size_unref);
+      else if (fields[i].kind == GTORCH_FIELD_DEVICE)
+        g_clear_object ((GObject **) place);
+    }
+}
+
+/* Has the field the value that it gets when nothing is said? */
+static gboolean
+is_default (const GTorchField *field, gconstpointer place)
+{
+  GTorchSize *size;
+  const gint64 *values;
+  gsize n;
+
+  switch (field->kind)
+    {
+    case GTORCH_FIELD_INT:
+      return *(const gint64 *) place == (gint64) field->value;
+    case GTORCH_FIELD_DOUBLE:
+      return *(const gdouble *) place == field->value;
+    case GTORCH_FIELD_BOOL:
+      return (*(const gboolean *) place != FALSE) == (field->value != 0);
+    case GTORCH_FIELD_ENUM:
+      return *(const gint *) place == (gint) field->value;
+    case GTORCH_FIELD_SIZE:
+      size = *(GTorchSize *const *) place;
+      if (size == NULL)
+        return TRUE;
+      values = gtorch_size_get_values (size, &n);
+      for (gsize i = 0; i < n; i++)
+        if (values[i] != (gint64) field->value)
+          return FALSE;
+      return TRUE;
+    default:
+      return TRUE;
+    }
+}
+
+static void
+append_value (GString *text, const GTorchField *field, gconstpointer place)
+{
+  g_autoptr (GTypeClass) klass = NULL;
+  GTorchSize *size;
+  const gint64 *values;
+  gsize n;
+
+  switch (field->kind)
+    {
+    case GTORCH_FIELD_INT:
+      if (field->is_optional && *(const gint64 *) place == GTORCH_NONE)
+        g_string_append (text, "None");
+      else
+        g_string_append_printf (text, "%" G_GINT64_FORMAT, *(const gint64 *) place);
+      break;
+    case GTORCH_FIELD_DOUBLE:
+      g_string_append (text, field->is_optional && isnan (*(const gdouble *) place)
+                                 ? "None"
+                                 : gtorch_double_str (*(const gdouble *) place));
+      break;
+    case GTORCH_FIELD_BOOL:
+      g_string_append (text, GTORCH_BOOL_STR (*(const gboolean *) place));
+      break;
+    case GTORCH_FIELD_ENUM:
+      klass = g_type_class_ref (field->type ());
+      g_string_append (text, g_enum_get_value (G_ENUM_CLASS (klass), *(const gint *) place) != NULL
+                                 ? g_enum_get_value (G_ENUM_CLASS (klass), *(const gint *) place)
+                                       ->value_nick
+                                 : "?");
+      break;
+    case GTORCH_FIELD_SIZE:
+      size = *(GTorchSize *const *) place;
+      values = size != NULL ? gtorch_size_get_values (size, &n) : NULL;
+      if (values != NULL && n == 1 && field->length > 0) /* as it was given */
+        g_string_append_printf (text, "%" G_GINT64_FORMAT, values[0]);
+      else if (values != NULL)
+        {
+          g_autofree gchar *tuple = gtorch_tuple_str (values, (guint) n);
+
+          g_string_append (text, tuple);
+        }
+      else
+        g_string_append (text, "None");
+      break;
+    default:
+      break;
+    }
+}
+
+gchar *
+gtorch_fields_str (gpointer object, const GTorchField *fields, guint n)
+{
+  GString *text = g_string_new (NULL);
+
+  for (guint i = 0; i < n; i++)
+    {
+      const GTorchField *field = &fields[i];
+      gconstpointer place = (const char *) object + field->offset;
+      const gchar *quote = field->text == GTORCH_FIELD_QUOTED ? "'" : "";
+
+      if (field->text == GTORCH_FIELD_HIDDEN
+          || (field->text == GTORCH_FIELD_CHANGED && is_default (field, place)))
+        continue;
+      if (text->len > 0)
+        g_string_append (text, ", ");
+      if (field->text != GTORCH_FIELD_BARE)
+        {
+          g_autofree gchar *name = g_strdelimit (g_strdup (field->name), "-", '_');
+
+          /* has-bias is PyTorch's bias, padding-rule its padding as a text */
+          if (g_str_has_suffix (name, "_rule"))
+            name[strlen (name) - strlen ("_rule")] = '\0';
+          g_string_append_printf (text, "%s=", name + (g_str_has_prefix (name, "has_") ? 4 : 0));
+        }
+      g_string_append (text, quote);
+      append_value (text, field, place);
+      g_string_append (text, quote);
+    }
+  return g_string_free (text, FALSE);
+}
+
 gchar *
 gtorch_tuple_str (const gint64 *values, guint n)
 {
@@ -169,14 +361,6 @@ gtorch_tuple_str (const gint64 *values, guint n)
     g_string_append_printf (text, "%s%" G_GINT64_FORMAT, i > 0 ? ", " : "", values[i]);
   g_string_append (text, n == 1 ? ",)" : ")");
   return g_string_free (text, FALSE);
-}
-
-gchar *
-gtorch_pair_str (gint64 first, gint64 second)
-{
-  const gint64 values[] = { first, second };
-
-  return gtorch_tuple_str (values, 2);
 }
 
 const gchar *

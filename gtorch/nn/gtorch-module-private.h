@@ -61,24 +61,14 @@ gpointer gtorch_module_checked (gpointer self, GError **error);
  * has an error, too) if that failed. Borrowed. */
 GTorchTensor *gtorch_module_add_parameter (GTorchModule *self, const gchar *name,
                                            const gint64 *shape, guint n_dims);
-void gtorch_module_add_buffer (GTorchModule *self, const gchar *name, GTorchImpl *impl);
-/* New values, as PyTorch's, for parameter 0 (a weight) and 1 (a bias, or NULL). */
-void gtorch_module_reset_weights (GTorchModule *self);
-/* Parameter 0, ones, and parameter 1, zeros, or NULL for those not wanted. */
-void gtorch_module_add_norm (GTorchModule *self, const gint64 *shape, guint n_dims,
-                             gboolean has_weight, gboolean has_bias);
-/* The buffers of a batch normalisation, and counting up the third. */
-void gtorch_module_add_running_stats (GTorchModule *self, gint64 n);
-gboolean gtorch_module_count_batch (GTorchModule *self, GError **error);
+/* Takes impl. A count is never negative. */
+void gtorch_module_add_buffer (GTorchModule *self, const gchar *name, GTorchImpl *impl,
+                               gboolean is_count);
 /* FALSE with the error of construction. */
 gboolean gtorch_module_is_usable (GTorchModule *self, GError **error);
 /* What a vfunc gave, with its error: one in another language may fail without saying why. */
 GTorchTensor *gtorch_module_check_output (GTorchModule *self, GTorchTensor *output, GError *local,
                                           GError **error);
-/* "Linear: in_features must be at least 1, it is -3" */
-gboolean gtorch_module_check_size (GTorchModule *self, const gchar *name, gint64 value,
-                                   gint64 least);
-
 /* The registered parameter or buffer number i, borrowed; NULL if it was registered as such. */
 GTorchTensor *gtorch_module_nth_parameter (GTorchModule *self, guint i);
 GTorchTensor *gtorch_module_nth_buffer (GTorchModule *self, guint i);

@@ -32,7 +32,7 @@
  * ```c
  * g_autoptr (GTorchSequential) net = gtorch_sequential_new ();
  *
- * gtorch_sequential_append (net, GTORCH_MODULE (gtorch_linear_new (4, 8, TRUE, &error)), &error);
+ * gtorch_sequential_append (net, GTORCH_MODULE (gtorch_linear_new (4, 8, &error)), &error);
  * y = gtorch_module_forward (GTORCH_MODULE (net), x, &error);
  * ```
  *
@@ -270,6 +270,40 @@ gtorch_module_call (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs, G
     return NULL;
   output = call_class (self, (GTorchTensor **) seen->pdata, seen->len, error);
   return output != NULL ? gtorch_module_run_hooks (self, hooks, seen, output, error) : NULL;
+}
+
+/**
+ * gtorch_module_new: (skip)
+ * @type: the type of a module
+ * @error: return location for an error
+ * @first_property: (nullable): the name of a property, or %NULL for none
+ * @...: its value, further names and values, and %NULL
+ *
+ * Makes a module with properties, and tells whether that failed.
+ *
+ * ```c
+ * g_autoptr (GTorchLinear) layer =
+ *     gtorch_module_new (GTORCH_TYPE_LINEAR, &error, "in-features", (gint64) 3, "out-features", (gint64) 4,
+ *                        "has-bias", FALSE, NULL);
+ * ```
+ *
+ * It is [ctor@GObject.Object.new] and [method@Module.check], which other languages have.
+ *
+ * Returns: (transfer full): a new module, or %NULL with the error of its construction
+ *
+ * Since: 0.1
+ */
+gpointer
+gtorch_module_new (GType type, GError **error, const gchar *first_property, ...)
+{
+  GObject *self;
+  va_list args;
+
+  g_return_val_if_fail (g_type_is_a (type, GTORCH_TYPE_MODULE), NULL);
+  va_start (args, first_property);
+  self = g_object_new_valist (type, first_property, args);
+  va_end (args);
+  return gtorch_module_checked (self, error);
 }
 
 /**

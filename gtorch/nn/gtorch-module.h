@@ -53,6 +53,9 @@ struct _GTorchModuleClass
 typedef gboolean (*GTorchModuleFunc) (GTorchModule *module, gpointer user_data, GError **error);
 
 GTORCH_AVAILABLE_IN_0_1
+gpointer gtorch_module_new (GType type, GError **error, const gchar *first_property,
+                            ...) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
 GTorchTensor *gtorch_module_forward (GTorchModule *self, GTorchTensor *input,
                                      GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1

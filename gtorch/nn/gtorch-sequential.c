@@ -18,7 +18,7 @@
  *
  * ```c
  * g_autoptr (GTorchSequential) net = gtorch_sequential_new ();
- * g_autoptr (GTorchLinear) first = gtorch_linear_new (4, 8, TRUE, &error);
+ * g_autoptr (GTorchLinear) first = gtorch_linear_new (4, 8, &error);
  * g_autoptr (GTorchReLU) second = gtorch_relu_new ();
  *
  * gtorch_sequential_append (net, GTORCH_MODULE (first), &error);

@@ -155,8 +155,12 @@ a_pass_that_somebody_else_may_do_keeps_the_graph (void)
 static void
 a_parameter_of_two_modules_is_complete_with_both (void)
 {
-  g_autoptr (GTorchModule) one = GTORCH_MODULE (gtorch_linear_new (1, 1, FALSE, NULL));
-  g_autoptr (GTorchModule) two = GTORCH_MODULE (gtorch_linear_new (1, 1, FALSE, NULL));
+  g_autoptr (GTorchModule) one =
+      GTORCH_MODULE (gtorch_module_new (GTORCH_TYPE_LINEAR, NULL, "in-features", (gint64) 1,
+                                        "out-features", (gint64) 1, "has-bias", FALSE, NULL));
+  g_autoptr (GTorchModule) two =
+      GTORCH_MODULE (gtorch_module_new (GTORCH_TYPE_LINEAR, NULL, "in-features", (gint64) 1,
+                                        "out-features", (gint64) 1, "has-bias", FALSE, NULL));
   GTorchTensor *weight = GTORCH_TENSOR (gtorch_module_get_parameter (one, "weight", NULL));
   g_autoptr (GTorchReferences) references = language ();
 
@@ -171,7 +175,9 @@ a_parameter_of_two_modules_is_complete_with_both (void)
 static void
 an_optimizer_and_a_module_share_parameters (void)
 {
-  g_autoptr (GTorchModule) module = GTORCH_MODULE (gtorch_linear_new (1, 1, FALSE, NULL));
+  g_autoptr (GTorchModule) module =
+      GTORCH_MODULE (gtorch_module_new (GTORCH_TYPE_LINEAR, NULL, "in-features", (gint64) 1,
+                                        "out-features", (gint64) 1, "has-bias", FALSE, NULL));
   GTorchTensor *weight = GTORCH_TENSOR (gtorch_module_get_parameter (module, "weight", NULL));
   g_autoptr (GListModel) parameters = gtorch_module_get_parameters (module, TRUE);
   g_autoptr (GTorchOptimizer) optimizer =
@@ -192,7 +198,9 @@ an_optimizer_and_a_module_share_parameters (void)
 static void
 a_proxy_stands_for_its_object (void)
 {
-  g_autoptr (GTorchModule) inner = GTORCH_MODULE (gtorch_linear_new (1, 1, FALSE, NULL));
+  g_autoptr (GTorchModule) inner =
+      GTORCH_MODULE (gtorch_module_new (GTORCH_TYPE_LINEAR, NULL, "in-features", (gint64) 1,
+                                        "out-features", (gint64) 1, "has-bias", FALSE, NULL));
   GTorchModule *modules[] = { inner };
   g_autoptr (GTorchModule) outer =
       GTORCH_MODULE (gtorch_sequential_new_from_modules (modules, 1, NULL));
@@ -280,7 +288,9 @@ be_busy (gpointer data)
 static void
 another_thread_may_change_what_is_read (void)
 {
-  g_autoptr (GTorchModule) module = GTORCH_MODULE (gtorch_linear_new (1, 1, FALSE, NULL));
+  g_autoptr (GTorchModule) module =
+      GTORCH_MODULE (gtorch_module_new (GTORCH_TYPE_LINEAR, NULL, "in-features", (gint64) 1,
+                                        "out-features", (gint64) 1, "has-bias", FALSE, NULL));
   g_autoptr (GTorchTensor) x = leaf (1, 2, TRUE);
   Busy busy = { module, x, 0 };
   GThread *thread;

@@ -13,8 +13,10 @@ class Net : GTorch.Module {
     public Net () throws GLib.Error {
         int64[] one = { 1 };
 
-        first = new Linear (2, 8, true);
-        second = new Linear (8, 1, false);
+        first = new Linear (2, 8);
+        second = (Linear) Object.new (typeof (Linear), "in-features", (int64) 8, "out-features", (int64) 1,
+            "has-bias", false);
+        second.check ();
         scale = new GTorch.Parameter (GTorch.ones (one, DType.FLOAT32, null), true);
         register_module ("first", first);
         register_module ("second", second);
@@ -138,7 +140,7 @@ void optimizers_learn () throws GLib.Error {
     int64[] columns = { 1 };
     var y = x.sum (columns, true, DType.NONE).mul_scalar (0.5);
     var adam = new Adam (net.get_parameters (true), 0.05);
-    var loss_of = new MSELoss (Reduction.MEAN);
+    var loss_of = new MSELoss ();
     double first = 0, last = 0;
 
     for (int i = 0; i < 60; i++) {

@@ -96,6 +96,9 @@ def every_property_is_an_attribute():
     for thing in objects():
         for spec in GObject.list_properties(type(thing)):
             name = spec.name.replace('-', '_')
+            if isinstance(thing, GTorch.Module) and name in ('device', 'dtype'):
+                assert not hasattr(thing, name), name  # a name for classes that are derived
+                continue
             there = getattr(thing, name)
             if callable(there) and not spec.value_type.is_a(GObject.TYPE_OBJECT):
                 continue  # a method of the same name
@@ -162,7 +165,7 @@ def settings_take_effect():
     assert math.isclose(soft(x)[:, 0].sum().item(), 1, rel_tol=1e-6)
     gelu = nn.GELU()
     gelu.approximate = 'tanh'
-    assert gelu.approximate == 'tanh' and gelu.tanh_approximation
+    assert gelu.approximate == 'tanh' and gelu.get_property('approximate') == GTorch.Approximation.TANH
     weight = param(1)
     sgd = optim.SGD([weight], lr=0.1)
     sgd.lr = 0.5
@@ -200,7 +203,7 @@ def arguments_are_those_of_pytorch():
     assert nn.MaxPool2d(2, ceil_mode=True).ceil_mode
     assert nn.BatchNorm2d(3, eps=1e-3, momentum=0.5).eps == 1e-3
     assert nn.CrossEntropyLoss(ignore_index=3, label_smoothing=0.5).ignore_index == 3
-    assert nn.GELU(approximate='tanh').tanh_approximation
+    assert nn.GELU(approximate='tanh').approximate == 'tanh'
     assert nn.Embedding(4, 2, padding_idx=-1).padding_idx == 3
     assert nn.Linear(2, 3, dtype=GTorch.float64).weight.dtype == GTorch.float64
     assert nn.LayerNorm((2, 3)).weight.shape == (2, 3)
@@ -208,8 +211,8 @@ def arguments_are_those_of_pytorch():
     raises(TypeError, lambda: nn.Linear(2, 3, in_features=2), 'twice')
     raises(TypeError, lambda: nn.Linear(2, 3, baise=False), 'baise')
     raises(TypeError, lambda: nn.Conv2d(1, 1, 'same'))
-    raises(TypeError, lambda: nn.MSELoss('sum'), 'by name')
-    raises(ValueError, lambda: nn.Embedding(4, 2, padding_idx=4), '4')
+    raises(TypeError, lambda: nn.MSELoss('sum'), 'size_average', 'reduction')
+    raises(GLib.Error, lambda: nn.Embedding(4, 2, padding_idx=4), '4')
     raises(GLib.Error, lambda: nn.Linear(0, 3), 'in_features')
 
 

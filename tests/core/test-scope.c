@@ -105,7 +105,7 @@ test_scope_leaves_what_the_library_keeps (void)
         {
           g_autoptr (GListModel) parameters = NULL;
 
-          model = GTORCH_MODULE (gtorch_linear_new (2, 3, TRUE, &error));
+          model = GTORCH_MODULE (gtorch_linear_new (2, 3, &error));
           parameters = gtorch_module_get_parameters (model, TRUE);
           optimizer = GTORCH_OPTIMIZER (gtorch_sgd_new (parameters, 0.1, 0.9, &error));
         }

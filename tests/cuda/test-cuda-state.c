@@ -21,7 +21,7 @@ make_net (gdouble value)
 
   for (i = 0; i < N_MODULES; i++)
     {
-      g_autoptr (GTorchModule) linear = GTORCH_MODULE (gtorch_linear_new (SIZE, SIZE, TRUE, NULL));
+      g_autoptr (GTorchModule) linear = GTORCH_MODULE (gtorch_linear_new (SIZE, SIZE, NULL));
 
       g_assert_true (gtorch_sequential_append (net, linear, NULL));
     }

@@ -384,10 +384,10 @@ training_init (Training *self)
 {
   g_autoptr (GListModel) parameters = NULL;
   GTorchModule *layers[] = {
-    GTORCH_MODULE (gtorch_linear_new (64, 128, TRUE, NULL)),
+    GTORCH_MODULE (gtorch_linear_new (64, 128, NULL)),
     GTORCH_MODULE (gtorch_relu_new ()),
     GTORCH_MODULE (gtorch_dropout_new (0.2, NULL)),
-    GTORCH_MODULE (gtorch_linear_new (128, 10, TRUE, NULL)),
+    GTORCH_MODULE (gtorch_linear_new (128, 10, NULL)),
   };
   guint i;
 
@@ -395,8 +395,8 @@ training_init (Training *self)
   for (i = 0; i < 2; i++)
     { /* drawn anew, for both trainings alike */
       g_object_unref (layers[3 * i]);
-      layers[3 * i] = GTORCH_MODULE (i == 0 ? gtorch_linear_new (64, 128, TRUE, NULL)
-                                            : gtorch_linear_new (128, 10, TRUE, NULL));
+      layers[3 * i] = GTORCH_MODULE (i == 0 ? gtorch_linear_new (64, 128, NULL)
+                                            : gtorch_linear_new (128, 10, NULL));
     }
   self->model = GTORCH_MODULE (gtorch_sequential_new_from_modules (layers, 4, NULL));
   for (i = 0; i < 4; i++)

@@ -185,7 +185,7 @@ training_goes_as_on_the_cpu (void)
       GError *problem = NULL;
 
       gtorch_manual_seed (3);
-      network = GTORCH_MODULE (gtorch_linear_new (20, 4, TRUE, &problem));
+      network = GTORCH_MODULE (gtorch_linear_new (20, 4, &problem));
       g_assert_true (gtorch_module_to (network, devices[d], GTORCH_DTYPE_NONE, &problem));
       parameters = gtorch_module_get_parameters (network, TRUE);
       optimizer = GTORCH_OPTIMIZER (gtorch_adam_new (parameters, 0.05, &problem));

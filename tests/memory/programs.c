@@ -123,17 +123,21 @@ run_forward (State *state, GError **error)
     prepare_layer (state, layer, shape, G_N_ELEMENTS (shape)); \
   }
 
-LAYER (linear, gtorch_linear_new (3, 4, TRUE, NULL), 2, 3)
-LAYER (conv2d, gtorch_conv2d_new (2, 3, 3, 1, 1, TRUE, NULL), 2, 2, 5, 4)
-LAYER (max_pool2d, gtorch_max_pool2d_new (2, -1, 0, NULL), 1, 2, 4, 6)
-LAYER (avg_pool2d, gtorch_avg_pool2d_new (2, 2, 0, NULL), 1, 2, 4, 6)
-LAYER (adaptive_avg_pool2d, gtorch_adaptive_avg_pool2d_new (2, NULL), 1, 2, 5, 7)
+LAYER (linear, gtorch_linear_new (3, 4, NULL), 2, 3)
+LAYER (conv2d,
+       gtorch_module_new (GTORCH_TYPE_CONV2D, NULL, "in-channels", (gint64) 2, "out-channels",
+                          (gint64) 3, "kernel-size", GTORCH_SIZE (3), "padding", GTORCH_SIZE (1),
+                          NULL),
+       2, 2, 5, 4)
+LAYER (max_pool2d, gtorch_max_pool2d_new (GTORCH_SHAPE (2), NULL), 1, 2, 4, 6)
+LAYER (avg_pool2d, gtorch_avg_pool2d_new (GTORCH_SHAPE (2), NULL), 1, 2, 4, 6)
+LAYER (adaptive_avg_pool2d, gtorch_adaptive_avg_pool2d_new (GTORCH_SHAPE (2), NULL), 1, 2, 5, 7)
 LAYER (batch_norm1d, gtorch_batch_norm1d_new (3, NULL), 4, 3)
 LAYER (batch_norm2d, gtorch_batch_norm2d_new (3, NULL), 2, 3, 2, 2)
-LAYER (layer_norm, gtorch_layer_norm_new (GTORCH_SHAPE (3, 4), 1e-5, TRUE, TRUE, NULL), 2, 3, 4)
+LAYER (layer_norm, gtorch_layer_norm_new (GTORCH_SHAPE (3, 4), NULL), 2, 3, 4)
 LAYER (dropout, gtorch_dropout_new (0.5, NULL), 4, 5)
-LAYER (gelu, gtorch_gelu_new (FALSE), 2, 3)
-LAYER (leaky_relu, gtorch_leaky_relu_new (0.2), 2, 3)
+LAYER (gelu, gtorch_gelu_new (), 2, 3)
+LAYER (leaky_relu, g_object_new (GTORCH_TYPE_LEAKY_RELU, "negative-slope", 0.2, NULL), 2, 3)
 LAYER (softmax, gtorch_softmax_new (1), 2, 3)
 LAYER (log_softmax, gtorch_log_softmax_new (0), 2, 3)
 LAYER (silu, gtorch_silu_new (), 2, 3)
@@ -143,7 +147,9 @@ prepare_embedding (State *state)
 {
   const gint64 indices[] = { 1, 0, 4, 1 };
 
-  set (state, "layer", gtorch_embedding_new (5, 3, 1, NULL));
+  set (state, "layer",
+       gtorch_module_new (GTORCH_TYPE_EMBEDDING, NULL, "num-embeddings", (gint64) 5,
+                          "embedding-dim", (gint64) 3, "padding-idx", (gint64) 1, NULL));
   set (state, "input",
        gtorch_tensor_new_from_ints (indices, 4, GTORCH_SHAPE (4), GTORCH_DTYPE_INT64, NULL, NULL));
 }
@@ -167,11 +173,11 @@ prepare_loss (State *state, gpointer loss, gboolean has_classes)
 #define LOSS(name, loss, has_classes) \
   static void prepare_##name (State *state) { prepare_loss (state, (loss), (has_classes)); }
 
-LOSS (cross_entropy, gtorch_cross_entropy_loss_new (NULL, GTORCH_REDUCTION_MEAN), TRUE)
-LOSS (nll, gtorch_nll_loss_new (NULL, GTORCH_REDUCTION_SUM), TRUE)
-LOSS (bce_with_logits, gtorch_bce_with_logits_loss_new (NULL, NULL, GTORCH_REDUCTION_MEAN), FALSE)
-LOSS (mse, gtorch_mse_loss_new (GTORCH_REDUCTION_MEAN), FALSE)
-LOSS (l1, gtorch_l1_loss_new (GTORCH_REDUCTION_SUM), FALSE)
+LOSS (cross_entropy, gtorch_cross_entropy_loss_new (), TRUE)
+LOSS (nll, g_object_new (GTORCH_TYPE_NLL_LOSS, "reduction", GTORCH_REDUCTION_SUM, NULL), TRUE)
+LOSS (bce_with_logits, gtorch_bce_with_logits_loss_new (), FALSE)
+LOSS (mse, gtorch_mse_loss_new (), FALSE)
+LOSS (l1, g_object_new (GTORCH_TYPE_L1_LOSS, "reduction", GTORCH_REDUCTION_SUM, NULL), FALSE)
 
 static gboolean
 run_loss (State *state, GError **error)
@@ -191,7 +197,7 @@ run_loss (State *state, GError **error)
 static gboolean
 make_layers (State *state, GError **error)
 {
-  g_autoptr (GTorchLinear) linear = gtorch_linear_new (3, 4, TRUE, error);
+  g_autoptr (GTorchLinear) linear = gtorch_linear_new (3, 4, error);
   g_autoptr (GTorchConv2d) conv = NULL;
   g_autoptr (GTorchBatchNorm2d) norm = NULL;
   g_autoptr (GTorchEmbedding) embedding = NULL;
@@ -199,16 +205,19 @@ make_layers (State *state, GError **error)
 
   if (linear == NULL)
     return FALSE;
-  conv = gtorch_conv2d_new (2, 3, 3, 1, 1, TRUE, error);
+  conv = gtorch_module_new (GTORCH_TYPE_CONV2D, error, "in-channels", (gint64) 2, "out-channels",
+                            (gint64) 3, "kernel-size", GTORCH_SIZE (3), "padding", GTORCH_SIZE (1),
+                            NULL);
   if (conv == NULL)
     return FALSE;
   norm = gtorch_batch_norm2d_new (3, error);
   if (norm == NULL)
     return FALSE;
-  embedding = gtorch_embedding_new (5, 3, 1, error);
+  embedding = gtorch_module_new (GTORCH_TYPE_EMBEDDING, error, "num-embeddings", (gint64) 5,
+                                 "embedding-dim", (gint64) 3, "padding-idx", (gint64) 1, NULL);
   if (embedding == NULL)
     return FALSE;
-  layer_norm = gtorch_layer_norm_new (GTORCH_SHAPE (3, 4), 1e-5, TRUE, TRUE, error);
+  layer_norm = gtorch_layer_norm_new (GTORCH_SHAPE (3, 4), error);
   return layer_norm != NULL;
 }
 
@@ -233,8 +242,8 @@ prepare_optimizer (State *state, guint n_steps, gpointer (*optimizer_new) (GList
   guint i;
 
   gtorch_manual_seed (5);
-  first = gtorch_linear_new (3, 5, TRUE, NULL);
-  second = gtorch_linear_new (5, 2, TRUE, NULL);
+  first = gtorch_linear_new (3, 5, NULL);
+  second = gtorch_linear_new (5, 2, NULL);
   gtorch_sequential_append (model, GTORCH_MODULE (first), NULL);
   gtorch_sequential_append (model, GTORCH_MODULE (second), NULL);
   parameters = gtorch_module_get_parameters (GTORCH_MODULE (model), TRUE);
@@ -381,7 +390,7 @@ load_module (State *state, GError **error)
 static gboolean
 train (State *state, GError **error)
 {
-  g_autoptr (GTorchLoss) measure = GTORCH_LOSS (gtorch_mse_loss_new (GTORCH_REDUCTION_MEAN));
+  g_autoptr (GTorchLoss) measure = GTORCH_LOSS (gtorch_mse_loss_new ());
   GTorchModule *model = get (state, "model");
   GTorchTensor *input = get (state, "input");
   g_autoptr (GTorchTensor) target = NULL;

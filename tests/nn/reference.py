@@ -1,14 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Prints the tables of test-layers.c and test-losses.c: what PyTorch's modules give, in float64.
+"""Prints the tables of test-layer-rows.c and test-losses.c: what PyTorch's modules give, in float64, for the samples of
+the layers' rows. A sample whose text is not PyTorch's is named.
 
 Element j of the input and of each parameter is sin (j + 1). The output is multiplied by cos (j) and summed; the table
-holds how PyTorch writes the module, the shape, that sum, and the same sum of the input's gradient.
+holds the layer and its arguments, the shape of the output, that sum, and the same sum of the input's gradient.
 """
+
+import pathlib
+import tomllib
 
 import torch
 from torch import nn
+
+ROWS = pathlib.Path(__file__).resolve().parents[2] / 'gtorch' / 'nn' / 'layers'
+NAMES = {'nn': nn, 'tensor': lambda n: 2.0 ** torch.arange(-1, n - 1, dtype=torch.float64)}
 
 
 def waves(tensor):
@@ -21,40 +28,29 @@ def weigh(tensor):
     return (tensor.reshape(-1) * torch.cos(n)).sum()
 
 
-LAYERS = [
-    ('identity', nn.Identity(), (2, 3)),
-    ('relu', nn.ReLU(), (2, 3)),
-    ('sigmoid', nn.Sigmoid(), (2, 3)),
-    ('tanh', nn.Tanh(), (2, 3)),
-    ('silu', nn.SiLU(), (2, 3)),
-    ('gelu', nn.GELU(), (2, 3)),
-    ('gelu_tanh', nn.GELU(approximate='tanh'), (2, 3)),
-    ('leaky_relu', nn.LeakyReLU(0.2), (2, 3)),
-    ('softmax', nn.Softmax(1), (2, 3)),
-    ('log_softmax', nn.LogSoftmax(0), (2, 3)),
-    ('flatten', nn.Flatten(), (2, 3, 4)),
-    ('linear', nn.Linear(3, 4), (2, 3)),
-    ('linear_without_bias', nn.Linear(3, 4, bias=False), (2, 5, 3)),
-    ('conv2d', nn.Conv2d(2, 3, 3, padding=1), (2, 2, 5, 4)),
-    ('conv2d_full', nn.Conv2d(4, 6, (3, 2), (2, 1), (1, 0), (1, 2), 2, False), (1, 4, 6, 7)),
-    ('max_pool2d', nn.MaxPool2d(2), (1, 2, 4, 6)),
-    ('max_pool2d_full', nn.MaxPool2d((3, 2), (2, 1), (1, 0), ceil_mode=True), (1, 2, 5, 7)),
-    ('avg_pool2d', nn.AvgPool2d(2), (1, 2, 4, 6)),
-    ('adaptive_avg_pool2d', nn.AdaptiveAvgPool2d((2, 3)), (1, 2, 5, 7)),
-    ('batch_norm1d', nn.BatchNorm1d(3), (4, 3)),
-    ('batch_norm2d', nn.BatchNorm2d(3), (2, 3, 2, 2)),
-    ('layer_norm', nn.LayerNorm([3, 4]), (2, 3, 4)),
-]
-for name, module, shape in LAYERS:
+def samples():
+    for path in sorted(ROWS.glob('*.toml')):
+        for name, row in tomllib.loads(path.read_text(encoding='utf-8')).items():
+            for sample in row['sample']:
+                yield name, sample
+
+
+for name, sample in samples():
+    arguments = sample.get('new', '')
+    module = eval(f'nn.{name}({arguments})', NAMES)
+    if str(module) != sample['text']:
+        print(f'/* {name}({arguments}): PyTorch writes {module} */')
+    if 'integers' in sample or 'target' in sample or isinstance(module, nn.Dropout):
+        continue
     module = module.double()
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.copy_(waves(parameter))
-    x = waves(torch.empty(shape)).requires_grad_()
-    y = module(x)
+    x = waves(torch.empty([int(n) for n in sample['shape'].split(',')])).requires_grad_()
+    y = module(x.clone())
     weigh(y).backward()
     dims = ', '.join(map(str, y.shape))
-    print(f'  {{ "{name}", "{module}", "[{dims}]", {weigh(y).item()!r}, {weigh(x.grad).item()!r} }},')
+    print(f'  {{ "{name}", "{arguments}", "[{dims}]", {weigh(y).item()!r}, {weigh(x.grad).item()!r} }},')
 
 norm = nn.BatchNorm2d(3).double()
 norm(waves(torch.empty(2, 3, 2, 2)))

@@ -24,7 +24,7 @@ static GTorchModule *
 linear (gint64 n_in, gint64 n_out)
 {
   g_autoptr (GError) error = NULL;
-  GTorchLinear *module = gtorch_linear_new (n_in, n_out, TRUE, &error);
+  GTorchLinear *module = gtorch_linear_new (n_in, n_out, &error);
 
   g_assert_no_error (error);
   return GTORCH_MODULE (module);

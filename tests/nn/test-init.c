@@ -85,7 +85,7 @@ spreads_follow_the_fans (void)
 static void
 layers_begin_as_pytorchs (void)
 {
-  g_autoptr (GTorchModule) linear = GTORCH_MODULE (gtorch_linear_new (900, 200, TRUE, NULL));
+  g_autoptr (GTorchModule) linear = GTORCH_MODULE (gtorch_linear_new (900, 200, NULL));
   GTorchTensor *weight = GTORCH_TENSOR (gtorch_module_get_parameter (linear, "weight", NULL));
   GTorchTensor *bias = GTORCH_TENSOR (gtorch_module_get_parameter (linear, "bias", NULL));
   Moments moments = moments_of (bias);

@@ -48,17 +48,17 @@ loss_new (const gchar *name)
                                       NULL);
 
   if (g_str_equal (name, "mse"))
-    return gtorch_mse_loss_new (GTORCH_REDUCTION_MEAN);
+    return gtorch_mse_loss_new ();
   if (g_str_equal (name, "l1_sum"))
-    return gtorch_l1_loss_new (GTORCH_REDUCTION_SUM);
+    return g_object_new (GTORCH_TYPE_L1_LOSS, "reduction", GTORCH_REDUCTION_SUM, NULL);
   if (g_str_equal (name, "nll"))
     return g_object_new (GTORCH_TYPE_NLL_LOSS, "weight", weight, "ignore-index", (gint64) 0, NULL);
   if (g_str_equal (name, "cross_entropy"))
-    return gtorch_cross_entropy_loss_new (NULL, GTORCH_REDUCTION_MEAN);
+    return gtorch_cross_entropy_loss_new ();
   if (g_str_equal (name, "cross_entropy_full"))
     return g_object_new (GTORCH_TYPE_CROSS_ENTROPY_LOSS, "weight", weight, "label-smoothing", 0.2,
                          "reduction", GTORCH_REDUCTION_SUM, NULL);
-  return gtorch_bce_with_logits_loss_new (NULL, weight, GTORCH_REDUCTION_MEAN);
+  return g_object_new (GTORCH_TYPE_BCE_WITH_LOGITS_LOSS, "pos-weight", weight, NULL);
 }
 
 static void

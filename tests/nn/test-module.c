@@ -70,7 +70,7 @@ test_net_init (TestNet *self)
   g_autoptr (GTorchTensor) half = full (2, 0.5);
   g_autoptr (GTorchTensor) scratch = full (3, 0);
   g_autoptr (GTorchParameter) scale = gtorch_parameter_new (two, TRUE, NULL);
-  g_autoptr (GTorchLinear) linear = gtorch_linear_new (3, 2, TRUE, NULL);
+  g_autoptr (GTorchLinear) linear = gtorch_linear_new (3, 2, NULL);
 
   self->inner = GTORCH_MODULE (linear);
   g_assert_true (gtorch_module_register_module (module, "inner", self->inner, NULL));
@@ -186,7 +186,9 @@ members_are_listed_in_order (void)
 static void
 shared_parameters_are_listed_once (void)
 {
-  g_autoptr (GTorchLinear) a = gtorch_linear_new (3, 3, FALSE, NULL);
+  g_autoptr (GTorchLinear) a =
+      gtorch_module_new (GTORCH_TYPE_LINEAR, NULL, "in-features", (gint64) 3, "out-features",
+                         (gint64) 3, "has-bias", FALSE, NULL);
   g_autoptr (GTorchSequential) row = gtorch_sequential_new ();
   g_autoptr (GListModel) parameters = NULL;
   g_autoptr (GHashTable) state = NULL;
@@ -510,7 +512,7 @@ static void
 hooks_that_fail_let_the_call_fail (void)
 {
   GTorchModule *modules[] = { GTORCH_MODULE (gtorch_identity_new ()),
-                              GTORCH_MODULE (gtorch_mse_loss_new (GTORCH_REDUCTION_MEAN)) };
+                              GTORCH_MODULE (gtorch_mse_loss_new ()) };
   g_autoptr (GTorchTensor) x = full (2, 3);
   GTorchTensor *inputs[] = { x, x };
   guint i, k;
@@ -548,7 +550,7 @@ hooks_that_fail_let_the_call_fail (void)
 static void
 hooks_see_all_inputs (void)
 {
-  g_autoptr (GTorchModule) loss = GTORCH_MODULE (gtorch_mse_loss_new (GTORCH_REDUCTION_MEAN));
+  g_autoptr (GTorchModule) loss = GTORCH_MODULE (gtorch_mse_loss_new ());
   g_autoptr (GTorchTensor) x = full (2, 3);
   g_autoptr (GTorchTensor) y = full (2, 5);
   GTorchTensor *inputs[] = { x, y };

@@ -11,9 +11,10 @@ static GTorchSequential *
 row_new (void)
 {
   GTorchModule *modules[] = {
-    GTORCH_MODULE (gtorch_linear_new (3, 5, TRUE, NULL)),
+    GTORCH_MODULE (gtorch_linear_new (3, 5, NULL)),
     GTORCH_MODULE (gtorch_relu_new ()),
-    GTORCH_MODULE (gtorch_linear_new (5, 2, FALSE, NULL)),
+    GTORCH_MODULE (gtorch_module_new (GTORCH_TYPE_LINEAR, NULL, "in-features", (gint64) 5,
+                                      "out-features", (gint64) 2, "has-bias", FALSE, NULL)),
   };
   GTorchSequential *row = gtorch_sequential_new_from_modules (modules, 3, NULL);
 
@@ -106,7 +107,7 @@ it_is_a_list_that_tells_of_changes (void)
                    "Sequential(\n"
                    "  (0): Linear(in_features=3, out_features=5, bias=True)\n"
                    "  (1): ReLU()\n"
-                   "  (2): Dropout(p=0.5)\n"
+                   "  (2): Dropout(p=0.5, inplace=False)\n"
                    "  (3): Linear(in_features=5, out_features=2, bias=False)\n"
                    ")");
   g_assert_nonnull (gtorch_module_get_parameter (GTORCH_MODULE (row), "3.weight", NULL));
@@ -154,14 +155,14 @@ a_small_network_learns (void)
   g_autoptr (GTorchOptimizer) adam = NULL;
   g_autoptr (GTorchTensor) x = NULL;
   g_autoptr (GTorchTensor) wave = NULL;
-  g_autoptr (GTorchLoss) mse = GTORCH_LOSS (gtorch_mse_loss_new (GTORCH_REDUCTION_MEAN));
+  g_autoptr (GTorchLoss) mse = GTORCH_LOSS (gtorch_mse_loss_new ());
   gdouble value = 1;
   GTorchModule *modules[3];
 
   gtorch_manual_seed (0);
-  modules[0] = GTORCH_MODULE (gtorch_linear_new (1, 32, TRUE, NULL));
+  modules[0] = GTORCH_MODULE (gtorch_linear_new (1, 32, NULL));
   modules[1] = GTORCH_MODULE (gtorch_tanh_new ());
-  modules[2] = GTORCH_MODULE (gtorch_linear_new (32, 1, TRUE, NULL));
+  modules[2] = GTORCH_MODULE (gtorch_linear_new (32, 1, NULL));
   row = gtorch_sequential_new_from_modules (modules, 3, NULL);
   for (guint i = 0; i < 3; i++)
     g_object_unref (modules[i]);
@@ -213,7 +214,7 @@ several_threads_may_infer (void)
 
   for (i = 0; i < 4; i++)
     {
-      g_autoptr (GTorchModule) layer = GTORCH_MODULE (gtorch_linear_new (4, 4, TRUE, NULL));
+      g_autoptr (GTorchModule) layer = GTORCH_MODULE (gtorch_linear_new (4, 4, NULL));
 
       g_assert_true (gtorch_sequential_append (GTORCH_SEQUENTIAL (row), layer, NULL));
     }

@@ -689,10 +689,10 @@ functions_may_have_a_dtype_of_their_own (void)
 static GTorchModule *
 network_new (GError **error)
 {
-  GTorchModule *layers[] = { GTORCH_MODULE (gtorch_linear_new (2, 32, TRUE, error)),
+  GTorchModule *layers[] = { GTORCH_MODULE (gtorch_linear_new (2, 32, error)),
                              GTORCH_MODULE (gtorch_batch_norm1d_new (32, error)),
                              GTORCH_MODULE (gtorch_relu_new ()),
-                             GTORCH_MODULE (gtorch_linear_new (32, 2, TRUE, error)) };
+                             GTORCH_MODULE (gtorch_linear_new (32, 2, error)) };
   GTorchSequential *network = gtorch_sequential_new ();
   guint i;
 

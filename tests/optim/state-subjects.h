@@ -126,9 +126,10 @@ make_module (guint variant, guint seed)
   g_autoptr (GTorchModule) last = NULL;
 
   gtorch_manual_seed (seed);
-  linear = GTORCH_MODULE (gtorch_linear_new (3, 3, TRUE, NULL));
+  linear = GTORCH_MODULE (gtorch_linear_new (3, 3, NULL));
   norm = GTORCH_MODULE (gtorch_batch_norm1d_new (3, NULL));
-  last = GTORCH_MODULE (gtorch_linear_new (3, 2, FALSE, NULL));
+  last = GTORCH_MODULE (gtorch_module_new (GTORCH_TYPE_LINEAR, NULL, "in-features", (gint64) 3,
+                                           "out-features", (gint64) 2, "has-bias", FALSE, NULL));
   g_assert_true (gtorch_sequential_append (inner, linear, NULL));
   g_assert_true (gtorch_sequential_append (inner, norm, NULL));
   g_assert_true (gtorch_sequential_append (net, GTORCH_MODULE (inner), NULL));

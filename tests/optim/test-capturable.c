@@ -55,9 +55,9 @@ trainer_init (Trainer *self, Kind kind)
 
   gtorch_manual_seed (7);
   self->net = GTORCH_MODULE (gtorch_sequential_new ());
-  append (self->net, GTORCH_MODULE (gtorch_linear_new (4, 8, TRUE, NULL)));
+  append (self->net, GTORCH_MODULE (gtorch_linear_new (4, 8, NULL)));
   append (self->net, GTORCH_MODULE (gtorch_relu_new ()));
-  append (self->net, GTORCH_MODULE (gtorch_linear_new (8, 2, TRUE, NULL)));
+  append (self->net, GTORCH_MODULE (gtorch_linear_new (8, 2, NULL)));
   params = gtorch_module_get_parameters (self->net, TRUE);
   if (kind <= SGD_DAMPENING)
     self->optimizer =
@@ -71,7 +71,7 @@ trainer_init (Trainer *self, Kind kind)
     g_object_set (self->optimizer, "dampening", 0.5, NULL);
   if (kind == ADAM_AMSGRAD)
     g_object_set (self->optimizer, "amsgrad", TRUE, NULL);
-  self->loss = gtorch_mse_loss_new (GTORCH_REDUCTION_MEAN);
+  self->loss = gtorch_mse_loss_new ();
   self->input = gtorch_zeros (GTORCH_SHAPE (16, 4), GTORCH_DTYPE_FLOAT32, NULL, NULL);
   self->target = gtorch_zeros (GTORCH_SHAPE (16, 2), GTORCH_DTYPE_FLOAT32, NULL, NULL);
   self->result = NULL;

@@ -65,6 +65,8 @@ class Interface:
                 self.prototypes.append((path.name, 'GType', f'{stem}_get_type', []))
                 continue
             declaration = re.sub(r' G_GNUC_\w+$', '', declaration)
+            if declaration.endswith(', ...)'):
+                continue  # sugar for C; its types cannot be told
             match = re.fullmatch(r'(.+?[ *])(\w+) \((.*)\)', declaration)
             if match is None:
                 sys.exit(f'{path.name}: cannot read “{declaration}”')

@@ -112,6 +112,12 @@ make_tensor (void)
 }
 
 static gpointer
+make_size (void)
+{
+  return gtorch_size_new (SHAPE);
+}
+
+static gpointer
 make_parameter (void)
 {
   g_autoptr (GTorchTensor) data = make_tensor ();
@@ -211,7 +217,7 @@ make_context (void)
 static gpointer
 make_module (void)
 {
-  return gtorch_linear_new (3, 4, TRUE, NULL);
+  return gtorch_linear_new (3, 4, NULL);
 }
 
 static gpointer
@@ -226,7 +232,7 @@ make_graphed_module (void)
 static gpointer
 make_loss (void)
 {
-  return gtorch_mse_loss_new (GTORCH_REDUCTION_MEAN);
+  return gtorch_mse_loss_new ();
 }
 
 static gpointer
@@ -428,6 +434,7 @@ static const struct
   { "GTorchReferences", make_references },
   { "GTorchScope", (gpointer (*) (void)) gtorch_scope_new },
   { "GTorchSequential", make_sequential },
+  { "GTorchSize", make_size },
   { "GTorchStream", make_stream },
   { "GTorchStreamGuard", make_stream_guard },
   { "GTorchTensor", make_tensor },

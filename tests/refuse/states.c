@@ -192,7 +192,7 @@ loss_of_released (void)
 {
   g_autoptr (GTorchTensor) weight =
       gtorch_ones (GTORCH_SHAPE (3), GTORCH_DTYPE_FLOAT32, NULL, NULL);
-  gpointer self = gtorch_nll_loss_new (weight, GTORCH_REDUCTION_MEAN);
+  gpointer self = g_object_new (GTORCH_TYPE_NLL_LOSS, "weight", weight, NULL);
 
   gtorch_tensor_release (weight);
   return self;

@@ -7,70 +7,23 @@ The tree is copied, the row of that section is added to the file that it names, 
 is built, and the tests that came with the row are run.
 """
 
-import os
 import re
-import shutil
-import subprocess
 import tempfile
 
 import tap
-import tree
+import walkthrough
 
-
-def section():
-    """The file named by the section, the row, and its name."""
-    text = tree.read("HACKING.md").split("## Adding an operation")[1].split("\n## ")[0]
-    match = re.search(r"`(gtorch/ops/\w+\.toml)`:\s*```toml\n(.*?)```", text, re.DOTALL)
-    assert match, "there is no row in a ```toml block after the name of its file"
-    names = re.findall(r"^\[(\w+)\]$", match[2], re.MULTILINE)
-    assert len(names) == 1, f"one row was expected, there are {names}"
-    return match[1], match[2], names[0]
-
-
-PATH, ROW, NAME = section()
-
-
-class Copy:
-    """A copy of the tree with the row in it."""
-
-    def __init__(self, folder):
-        # The compiler gives its cache keys without this folder: a second run finds everything.
-        self.folder = folder
-        self.env = {**os.environ, "CCACHE_BASEDIR": folder, "CCACHE_NOHASHDIR": "1"}
-        for path in tree.files():
-            target = os.path.join(folder, path)
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            shutil.copy2(tree.full(path), target)
-        with open(os.path.join(folder, PATH), "a", encoding="utf-8") as rows:
-            rows.write("\n" + ROW)
-
-    def run(self, *command):
-        done = subprocess.run(
-            command, cwd=self.folder, env=self.env, check=False, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )
-        assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-8000:]}"
-        return done.stdout
-
-    def read(self, path):
-        with open(os.path.join(self.folder, path), encoding="utf-8") as file:
-            return file.read()
+PATH, ROW, NAME = walkthrough.section("Adding an operation", "gtorch/ops")
 
 
 @tap.case
 def the_name_is_still_free():
-    """A toy that became an operation of its own would test nothing."""
-    for path in tree.files():
-        if path.startswith("gtorch/ops/") and path.endswith(".toml"):
-            assert f"\n[{NAME}]" not in tree.read(path), f"{path} has a row {NAME}"
+    walkthrough.check_name_is_free("gtorch/ops", NAME)
 
 
 @tap.case
 def the_row_builds():
-    copy.run(
-        "meson", "setup", "build", "-Dbuildtype=plain", "-Dwerror=true", "-Dcpu-isa=baseline",
-        "-Dintrospection=false", "-Ddocs=false", "-Dexamples=false", "-Dbench=false", "-Dcuda-kernels=disabled",
-    )
+    copy.setup("-Dintrospection=false")
     copy.run("ninja", "-C", "build", "tests/ops/test-ops")
 
 
@@ -91,5 +44,5 @@ def the_tests_of_the_row_pass():
 
 
 with tempfile.TemporaryDirectory(prefix="gtorch-walkthrough-") as copy_folder:
-    copy = Copy(copy_folder)
+    copy = walkthrough.Copy(copy_folder, PATH, ROW)
     tap.main()

@@ -19,59 +19,11 @@
 const {Gio, GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
 const {noteVfuncs, noting, restore, restoring} = imports.overrides._gtorch_errors;
+const {LAYERS} = imports.overrides._gtorch_layer_table;
 const properties = imports.overrides._gtorch_properties;
 const state = imports.overrides._gtorch_state;
 
 let GTorch;
-
-// Arguments of the layers: [name, default], or [name] for what must be given.
-const LAYERS = {
-    Linear: [['in_features'], ['out_features'], ['bias', true]],
-    Conv2d: [
-        ['in_channels'], ['out_channels'], ['kernel_size'], ['stride', 1], ['padding', 0], ['dilation', 1],
-        ['groups', 1], ['bias', true],
-    ],
-    MaxPool2d: [['kernel_size'], ['stride', null], ['padding', 0], ['dilation', 1], ['ceil_mode', false]],
-    AvgPool2d: [
-        ['kernel_size'], ['stride', null], ['padding', 0], ['ceil_mode', false], ['count_include_pad', true],
-    ],
-    AdaptiveAvgPool2d: [['output_size']],
-    BatchNorm1d: [
-        ['num_features'], ['eps', 1e-5], ['momentum', 0.1], ['affine', true], ['track_running_stats', true],
-    ],
-    LayerNorm: [['normalized_shape'], ['eps', 1e-5], ['elementwise_affine', true], ['bias', true]],
-    Embedding: [['num_embeddings'], ['embedding_dim'], ['padding_idx', null]],
-    Dropout: [['p', 0.5]],
-    Flatten: [['start_dim', 1], ['end_dim', -1]],
-    GELU: [['approximate', 'none']],
-    LeakyReLU: [['negative_slope', 0.01]],
-    Softmax: [['dim', -1]],
-    LogSoftmax: [['dim', -1]],
-    Identity: [],
-    ReLU: [],
-    SiLU: [],
-    Sigmoid: [],
-    Tanh: [],
-    CrossEntropyLoss: [
-        ['weight', null], ['ignore_index', -100], ['reduction', 'mean'], ['label_smoothing', 0],
-    ],
-    NLLLoss: [['weight', null], ['ignore_index', -100], ['reduction', 'mean']],
-    MSELoss: [['reduction', 'mean']],
-    L1Loss: [['reduction', 'mean']],
-    BCEWithLogitsLoss: [['weight', null], ['reduction', 'mean'], ['pos_weight', null]],
-};
-LAYERS.BatchNorm2d = LAYERS.BatchNorm1d;
-
-const PAIRS = {
-    kernel_size: 'kernel_width',
-    stride: 'stride_width',
-    padding: 'padding_width',
-    dilation: 'dilation_width',
-    output_size: 'output_width',
-};
-
-// PyTorch still takes size_average and reduce by position, where these would stand.
-const BY_NAME = ['ignore_index', 'reduction', 'label_smoothing', 'pos_weight'];
 
 // Arguments of the constructor, then properties.
 const OPTIMIZERS = {
@@ -105,70 +57,47 @@ function refuse(name, options) {
         throw new TypeError(`${name}: there is no option ${key}`);
 }
 
-function pair(name, key, value) {
-    const found = [value].flat();
-    if (found.length < 1 || found.length > 2)
-        throw new TypeError(`${name}: ${key} is one or two integers, not ${convert.describe(value)}`);
-    return [found[0], found.at(-1)].map(one => convert.integer(name, key, one));
-}
-
-// PyTorch counts a negative one from the end; in C -1 says that there is none.
-function paddingIndex(name, values) {
-    const {num_embeddings: n, padding_idx: value} = values;
-    if (value === null)
-        return -1;
-    const wanted = convert.integer(name, 'padding_idx', value);
-    if (wanted < -n || wanted >= n)
-        throw new RangeError(`${name}: padding_idx ${wanted} is not one of ${n} rows`);
-    return wanted < 0 ? wanted + n : wanted;
-}
-
 // What the arguments are as properties.
-function toProperties(name, values) {
+function toProperties(name, args, values) {
     const found = {};
-    for (const [key, value] of Object.entries(values)) {
-        if (key in PAIRS) {
-            if (key !== 'stride' || value !== null)
-                [found[key], found[PAIRS[key]]] = pair(name, key, value);
-        } else if (key === 'bias') {
-            found.has_bias = value;
-        } else if (key === 'padding_idx') {
-            found.padding_idx = paddingIndex(name, values);
-        } else if (key === 'approximate') {
-            if (value !== 'none' && value !== 'tanh')
-                throw new TypeError(`${name}: approximate is none or tanh, not ${convert.describe(value)}`);
-            found.tanh_approximation = value === 'tanh';
+    for (const arg of args) {
+        const {name: key, property, kind} = arg;
+        const value = values[key];
+        if (value === undefined)
+            continue;
+        if (value === null && arg.default === null && ['size', 'device', 'dtype'].includes(kind))
+            continue;
+        if (kind === 'refused') {
+            if (value !== arg.default)
+                throw new TypeError(`${name}: ${key} is not supported: ${arg.why}`);
+        } else if (kind === 'device') {
+            found[property] = convert.device(name, value);
+        } else if (arg.rule !== undefined && typeof value === 'string') {
+            if (value !== 'same' && value !== 'valid')
+                throw new TypeError(`${name}: ${key} must be integers, 'valid' or 'same', not ${value}`);
+            found[`${property}_rule`] = GTorch.PaddingRule[value.toUpperCase()];
         } else {
-            found[key] = value;
+            const spec = GTorch[name].find_property(property.replace(/_/g, '-'));
+            found[property] = properties.checked(`${name}: ${key}`, spec, value, arg);
         }
     }
     return found;
 }
 
-function makeLayer(name, spec) {
+function makeLayer(name, {args, any}) {
     const klass = GTorch[name];
-    const n = spec.filter(([key]) => !BY_NAME.includes(key)).length;
+    const spec = args.map(arg => arg.required ? [arg.name] : [arg.name, undefined]);
 
     return function (...given) {
-        const positional = convert.isOptions(given.at(-1)) ? given.length - 1 : given.length;
-        if (positional > n && n < spec.length) {
-            const names = spec.slice(n).map(([key]) => key).join(', ');
-            throw new TypeError(`${name}: ${names} can only be given in an object with options`);
+        let values = {};
+        if (!any) {
+            const [list, rest] = bind(name, spec, given);
+            refuse(name, rest);
+            values = Object.fromEntries(spec.map(([key], i) => [key, list[i]]));
         }
-        const [list, rest] = bind(name, spec, given);
-        const {device = null, dtype = null, ...others} = rest;
-        refuse(name, others);
-        const values = Object.fromEntries(spec.map(([key], i) => [key, list[i]]));
-        let made;
-        if (name === 'LayerNorm') {
-            const {normalized_shape: shape, eps, elementwise_affine: isAffine, bias} = values;
-            const sizes = [shape].flat().map(v => convert.integer(name, 'normalized_shape', v));
-            made = klass.new(sizes, convert.number(name, 'eps', eps), isAffine, bias);
-        } else {
-            made = new klass(properties.construction(name, toProperties(name, values)));
-        }
+        const made = new klass(toProperties(name, args, values));
         made.check();
-        return device === null && dtype === null ? made : made.to({device, dtype});
+        return made;
     };
 }
 

@@ -4,18 +4,28 @@
 // Properties that take what they can hold, and nothing else. gjs makes NaN of a text for a number, 0 of a
 // text for an enumeration, true of any object for a flag, and only warns where a property cannot be set.
 
-/* exported construction setup */
+/* exported checked setup */
 
 const {GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
+const {LAYERS} = imports.overrides._gtorch_layer_table;
 
 let GTorch;
 
-// What a property of the type takes, from what a program gives.
-function checked(what, spec, value) {
+// What a property of the type takes, from what a program gives. An argument that is optional may be null, for
+// which the property has a number.
+function checked(what, spec, value, arg = {}) {
     const type = spec.value_type;
     const name = GObject.type_name(type);
 
+    if (arg.optional && arg.kind !== 'tensor') {
+        if (value === null)
+            return arg.kind === 'int' ? GTorch.NONE : NaN;
+        if (Number.isNaN(value))
+            throw new TypeError(`${what} must be a number or null, not NaN`);
+    }
+    if (name === 'GTorchSize')
+        return value instanceof GTorch.Size ? value : GTorch.Size.new(sizes(what, value));
     if (name === 'GTorchDType')
         return convert.dtype(what, value);
     if (GObject.type_is_a(type, GObject.TYPE_ENUM))
@@ -34,12 +44,19 @@ function checked(what, spec, value) {
     return value;
 }
 
-// The values for new GTorch[name]({…}).
-function construction(name, values) {
-    const specs = new Map(GTorch[name].list_properties().map(spec => [spec.name.replace(/-/g, '_'), spec]));
-    const entries = Object.entries(values).map(([key, value]) =>
-        [key, checked(`${name}: ${key}`, specs.get(key), value)]);
-    return Object.fromEntries(entries);
+function sizes(what, value) {
+    if (value === null || value === undefined)
+        throw new TypeError(`${what} must be an integer or an array of integers, not ${value}`);
+    return convert.integers(what, 'the value', value);
+}
+
+// What a program sees of a value.
+function shown(value, arg) {
+    if (value instanceof GTorch.Size)
+        return value.get_values();
+    if (arg?.optional && (value === GTorch.NONE || Number.isNaN(value)))
+        return null;
+    return value;
 }
 
 function replace(prototype, className, spec, key) {
@@ -47,18 +64,21 @@ function replace(prototype, className, spec, key) {
     if (!raw?.get || !raw.configurable)
         return;
     const what = `${className}.${key}`;
+    const arg = LAYERS[className]?.args.find(one => one.property === spec.name.replace(/-/g, '_'));
     const {CONSTRUCT_ONLY, WRITABLE} = GObject.ParamFlags;
 
     Object.defineProperty(prototype, key, {
         configurable: true,
         enumerable: raw.enumerable,
-        get: raw.get,
+        get() {
+            return shown(raw.get.call(this), arg);
+        },
         set(value) {
             if (spec.flags & CONSTRUCT_ONLY)
                 throw new TypeError(`${what} is fixed when the object is made`);
             if (!(spec.flags & WRITABLE))
                 throw new TypeError(`${what} can only be read`);
-            raw.set.call(this, checked(what, spec, value));
+            raw.set.call(this, checked(what, spec, value, arg));
         },
     });
 }
@@ -103,9 +123,7 @@ function watch(name, functions) {
 const CLASSES = [
     'Allocator', 'CUDAGraph', 'Device', 'DeviceMonitor', 'Event', 'FFTPlanCache', 'Function', 'Generator',
     'GradScaler', 'GraphedModule', 'HostAllocator', 'Loss', 'MemoryPool', 'Module', 'Optimizer', 'ParamGroup',
-    'Stream', 'Timer', 'Adam', 'SGD', 'AdaptiveAvgPool2d', 'AvgPool2d', 'BCEWithLogitsLoss', 'BatchNorm1d',
-    'BatchNorm2d', 'Conv2d', 'CrossEntropyLoss', 'Dropout', 'Embedding', 'Flatten', 'GELU', 'LayerNorm',
-    'LeakyReLU', 'Linear', 'LogSoftmax', 'MaxPool2d', 'NLLLoss', 'Softmax',
+    'Stream', 'Timer', 'Adam', 'SGD', ...Object.keys(LAYERS),
 ];
 
 function setup(namespace) {

@@ -252,8 +252,8 @@ def install(export, submodule, ops):
     nn = {'Module': Module}
     for cls in (_sequential(), Parameter):
         nn[cls.__name__] = export(cls.__name__, override(cls))
-    for name, spec in layers.LAYERS.items():
-        nn[name] = export(name, layers.layer(name, spec))
+    for name in layers.LAYERS:
+        nn[name] = export(name, layers.layer(name))
     nn['functional'] = submodule('nn.functional', 'Operations as functions.', ops.FUNCTIONS)
     submodule('nn', 'Modules and layers.', nn)
     optim.install(export, submodule)

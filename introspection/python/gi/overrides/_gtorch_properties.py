@@ -32,6 +32,15 @@ def convert(owner, spec, value):
         if kind.name == 'GTorchDType':
             return conversions.convert_dtype(value)
         return conversions.convert_enum(python_class(kind), value)
+    if kind.name == 'GTorchSize':
+        if isinstance(value, python_class(kind)):
+            return value
+        if value is None or isinstance(value, (str, bytes)):
+            raise TypeError(f'{name} must be whole numbers, not {value!r}')
+        try:
+            return python_class(kind).new(conversions.convert_ints(value))
+        except TypeError as error:
+            raise TypeError(f'{name}: {error}') from None
     for types, function in (
         ((GObject.TYPE_BOOLEAN,), conversions.convert_bool),
         (WHOLE, conversions.convert_whole),
@@ -51,9 +60,11 @@ def convert(owner, spec, value):
 def attribute(spec, function=None):
     """A Python property for one of GObject's; @function sets it, and can tell of an error."""
     name = spec.name
+    is_size = spec.value_type.name == 'GTorchSize'
 
     def get(self):
-        return self.get_property(name)
+        value = self.get_property(name)
+        return tuple(value.get_values()) if is_size and value is not None else value
 
     def set_(self, value):
         value = convert(type(self), spec, value)
@@ -91,11 +102,16 @@ def set_attribute(self, name, value):
     GObject.Object.__setattr__(self, name, value)
 
 
+def is_place(cls, name):
+    """Is it where a layer is made? PyTorch's layers have no such attribute, and those derived from them often do."""
+    return name in ('device', 'dtype') and any(base.__name__ == 'Module' for base in cls.__mro__)
+
+
 def prepare(cls):
     """Gives @cls the properties that it adds to its base."""
     for spec in GObject.list_properties(cls):
         name = spec.name.replace('-', '_')
-        if spec.owner_type == cls.__gtype__ and not hasattr(cls, name):
+        if spec.owner_type == cls.__gtype__ and not hasattr(cls, name) and not is_place(cls, name):
             setattr(cls, name, attribute(spec, getattr(cls, f'set_{name}', None)))
     if cls.__base__ is GObject.Object and cls.__name__ != 'Tensor':
         cls.__setattr__ = set_attribute

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""The arguments of the constructors as data, for Python and JavaScript, and what their tests need."""
+
+import ast
+import json
+import pprint
+
+import samples
+from text import fill
+
+# What the manual and the tests read, and a program does not.
+OF_TESTS = ('doc', 'samples', 'refuse')
+
+
+def argument(prop):
+    found = {'name': prop.name, 'property': prop.field, 'kind': prop.kind, 'required': prop.is_required}
+    if prop.python_default is not None:
+        found['default'] = ast.literal_eval(prop.python_default)
+    if prop.is_optional:
+        found['optional'] = True
+    if prop.enum or prop.kind == 'reduction':
+        found['enum'] = prop.enum or 'Reduction'
+    if prop.has_rule:
+        found['rule'] = 'PaddingRule'
+    if prop.length:
+        found['length'] = prop.length
+    if prop.kind == 'refused':
+        found['why'] = prop.doc
+    return found
+
+
+def arguments(layer):
+    found = [argument(prop) for prop in layer.props]
+    if layer.moves:
+        for name in ('device', 'dtype'):
+            found.append({'name': name, 'property': name, 'kind': name, 'required': False, 'default': None})
+    return found
+
+
+def sample(layer, row):
+    positional, named = samples.parse(layer, row.get('new', ''))
+    return {**row, 'new': row.get('new', ''), 'positional': positional, 'named': named}
+
+
+def table(layers):
+    return {
+        layer.name: {
+            'doc': layer.doc,
+            'any': layer.any,
+            'args': arguments(layer),
+            'samples': [sample(layer, row) for row in layer.samples],
+            'refuse': [sample(layer, {'new': text}) for text in layer.refuse],
+        }
+        for layer in layers.values()
+    }
+
+
+def without_tests(rows):
+    return {name: {k: v for k, v in row.items() if k not in OF_TESTS} for name, row in rows.items()}
+
+
+def python(rows):
+    return fill('table.py.in', table=pprint.pformat(without_tests(rows), width=110, sort_dicts=False))
+
+
+def gjs(rows):
+    return fill('table.js.in', table=json.dumps(without_tests(rows), indent=4))
+
+
+def shown(arg):
+    """An argument as the manual has it."""
+    return arg['name'] if arg['required'] else f'{arg["name"]}={arg["default"]!r}'
+
+
+def manual(rows):
+    """The table of all layers."""
+    lines = ['| layer | |', '|---|---|']
+    for name, row in rows.items():
+        args = ', '.join(shown(arg) for arg in row['args'] if arg['kind'] != 'refused')
+        sentence = ' '.join(row['doc'].split('\n\n')[0].split())
+        lines.append(f'| `{name}({args})` | {sentence} |')
+    return '\n'.join(lines) + '\n'
+
+
+EMITTERS = {'python': python, 'gjs': gjs, 'manual': manual}

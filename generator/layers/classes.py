@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""The class of a layer in C."""
+
+import re
+
+from rows import RowError
+from text import comment, declaration, fill, sentence
+
+C_TYPES = {
+    'int': 'gint64 ',
+    'double': 'gdouble ',
+    'bool': 'gboolean ',
+    'enum': 'gint ',
+    'size': 'GTorchSize *',
+    'device': 'GTorchDevice *',
+    'dtype': 'gint ',
+}
+RULE = 'PaddingRule'
+
+
+def dashed(name):
+    return name.lstrip('_').replace('_', '-')
+
+
+def constant(enum, member):
+    snake = re.sub('([a-z0-9]|[A-Z]{2})([A-Z][a-z])', r'\1_\2', enum).upper()
+    return f'GTORCH_{snake}_{member.upper()}'
+
+
+def enum_type(enum):
+    return re.sub('([a-z0-9]|[A-Z]{2})([A-Z][a-z])', r'\1_\2', enum).lower()
+
+
+class Field:
+    """A member of the instance that is a property."""
+
+    def __init__(self, name, kind, **rest):
+        self.name, self.kind = name, kind
+        self.value, self.doc = rest.get('value', '0'), rest['doc']
+        self.enum, self.text = rest.get('enum'), rest.get('text', 'HIDDEN')
+        self.is_mutable, self.is_optional = rest.get('is_mutable', False), rest.get('is_optional', False)
+        self.length = rest.get('length', 0)
+
+    def row(self, layer):
+        type_ = f'gtorch_{enum_type(self.enum)}_get_type' if self.enum else 'NULL'
+        flags = ', '.join('TRUE' if flag else 'FALSE' for flag in (self.is_mutable,))
+        return (
+            f'  {{ "{dashed(self.name)}", GTORCH_FIELD_{self.kind.upper()}, '
+            f'GTORCH_FIELD (GTorch{layer.name}, {self.name}), {self.value}, {type_}, {flags}, '
+            f'GTORCH_FIELD_{self.text}, {"TRUE" if self.is_optional else "FALSE"}, {self.length} }},\n'
+        )
+
+
+def default_value(prop):
+    """The default as a C expression that fits into a double."""
+    if prop.default is None or (prop.kind == 'size' and not re.fullmatch(r'-?\d+', prop.default)):
+        return '0'
+    if prop.kind == 'enum':
+        return constant(prop.enum, prop.default)
+    if prop.default == 'None':
+        return 'GTORCH_NONE' if prop.kind == 'int' else 'NAN'
+    return {'true': '1', 'false': '0'}.get(prop.default, prop.default)
+
+
+def fields_of(layer):
+    found = []
+    for prop in layer.props:
+        if not prop.is_field:
+            continue
+        doc = sentence(prop.doc)
+        if prop.is_optional:
+            doc += ' %GTORCH_NONE: none.' if prop.kind == 'int' else ' NaN: none.'
+        if prop.length:
+            doc += ' One number stands for both dimensions.' if prop.length == 2 else ' One number stands for all.'
+        found.append(
+            Field(
+                prop.field, prop.kind, value=default_value(prop), doc=doc, enum=prop.enum,
+                text=layer.texts.get(prop.name, 'HIDDEN'), is_mutable=not prop.is_fixed,
+                is_optional=prop.is_optional, length=prop.length,
+            )
+        )
+        if prop.has_rule:
+            text = f'What says {prop.doc}. Other rules than numbers set [property@{layer.name}:{prop.name}] to 0.'
+            found.append(Field(f'{prop.field}_rule', 'enum', value=constant(RULE, 'numbers'), doc=text, enum=RULE,
+                               text=layer.texts.get(prop.name, 'HIDDEN')))
+    if layer.moves:
+        places = 'Where the parameters are, and at construction where they are made.'
+        found.append(Field('device', 'device', doc=places))
+        dtypes = 'The dtype of the parameters, also at construction.'
+        found.append(Field('dtype', 'dtype', value='GTORCH_DTYPE_NONE', enum='DType', doc=dtypes))
+    return found
+
+
+def with_self(layer, text):
+    """An expression with the arguments' names as members of the instance."""
+    names = [field.name for field in fields_of(layer)]
+    pattern = r'(?<![\w"])(' + '|'.join(map(re.escape, sorted(names, key=len, reverse=True))) + r')\b(?!")'
+    if not names:
+        return text
+    return ''.join(
+        part if part.startswith('"') else re.sub(pattern, r'self->\1', part)
+        for part in re.split(r'("[^"]*")', text)
+    )
+
+
+# -- construction ------------------------------------------------------------------------------------
+def check_lines(layer):
+    """The conditions, in the order of the arguments, sizes and limits before what combines them."""
+    first, second = [], []
+    for prop in layer.props:
+        rules = layer.check.get(prop.name, [])
+        place = f'self->{prop.field}'
+        if prop.kind == 'size':
+            least = next((rule[3:] for rule in rules if rule.startswith('>= ')), 'G_MININT64')
+            first.append(f'gtorch_layer_check_size (module, "{prop.name}", {place}, {prop.length}, {least})')
+            continue
+        for rule in rules:
+            word, _, rest = rule.partition(' ')
+            lead = f'(module, "{prop.name}", {place}'
+            if word == '>=':
+                first.append(f'gtorch_layer_check_least {lead}, {rest})')
+            elif word == '%':
+                second.append(f'gtorch_layer_check_multiple {lead}, "{rest}", self->{rest})')
+            elif word == 'finite':
+                first.append(f'gtorch_layer_check_finite {lead})')
+            elif rule == '!= 0':
+                first.append(f'gtorch_layer_check_nonzero {lead})')
+            elif word == 'index':
+                second.append(f'gtorch_layer_check_index (module, "{prop.name}", &{place}, self->{rest})')
+            elif re.fullmatch(r'\S+ \.\. \S+', rule):
+                low, high = rule.split(' .. ')
+                first.append(f'gtorch_layer_check_between {lead}, {low}, {high})')
+            else:
+                raise RowError(f'{layer.file}:{layer.name}.check.{prop.name}: no such rule: {rule}')
+    return first + second
+
+
+def shape_of(layer, text, name):
+    """(lines that declare the shape, the shape, its length)."""
+    if not text:
+        return '', 'NULL', '0'
+    match = re.fullmatch(r'\*(\w+)', text)
+    if match:
+        size = f'self->{match[1]}'
+        return '', f'gtorch_layer_numbers ({size})', f'gtorch_size_get_length ({size})'
+    parts = []
+    for part in text.split(', '):
+        if part.startswith('*'):
+            prop = layer.prop(part[1:])
+            parts += [f'gtorch_layer_numbers (self->{prop.name})[{i}]' for i in range(prop.length)]
+        else:
+            parts.append(with_self(layer, part))
+    lines = f'      const gint64 {name}_shape[] = {{ {", ".join(parts)} }};\n'
+    return lines, f'{name}_shape', f'G_N_ELEMENTS ({name}_shape)'
+
+
+def constructed(layer):
+    checks = check_lines(layer)
+    prepare, declared, made, end = '', '', '', ''
+    for prop in layer.props:
+        if prop.kind == 'size' and prop.default is not None:
+            if re.fullmatch(r'-?\d+', prop.default):
+                prepare += f'  gtorch_layer_default_size (&self->{prop.field}, {prop.default});\n'
+            else:
+                prepare += (
+                    f'  if (self->{prop.field} == NULL && self->{prop.default} != NULL)\n'
+                    f'    self->{prop.field} = gtorch_size_ref (self->{prop.default});\n'
+                )
+    body = ''
+    if 'prepare' in layer.data:
+        prepare += f'  {called(layer, layer.data["prepare"], "module")};\n'
+    for prop in layer.props:
+        if prop.kind == 'size' and prop.length and not prop.is_given:
+            prepare += f'  gtorch_layer_expand_size (&self->{prop.field}, {prop.length});\n'
+    for tensor in layer.tensors:
+        line, shape, length = shape_of(layer, tensor.shape, tensor.name)
+        declared += line
+        wanted = with_self(layer, tensor.condition) if tensor.condition else 'TRUE'
+        made += (
+            f'        {{ "{tensor.name}", GTORCH_LAYER_{tensor.init.upper()}, '
+            f'{"TRUE" if tensor.is_buffer else "FALSE"}, {wanted}, {shape}, {length} }},\n'
+        )
+    if layer.tensors:
+        body += f'{declared}      const GTorchLayerTensor tensors[] = {{\n{made}      }};\n\n'
+        body += '      gtorch_layer_make_tensors (module, tensors, G_N_ELEMENTS (tensors));\n'
+        if 'built' in layer.data:
+            body += f'      {called(layer, layer.data["built"], "module")};\n'
+        end = '  gtorch_layer_move (module, self->device, self->dtype);\n  g_clear_object (&self->device);\n'
+    if not checks and not prepare and not body:
+        return ''
+    if not body:
+        body = '      return;\n'
+    return fill(
+        'layer.c.in', 'constructed', snake=layer.snake, Name=layer.name, SNAKE=layer.snake.upper(), prepare=prepare,
+        checks='\n      && '.join(checks) or 'TRUE', body=body, end=end,
+    )
+
+
+def called(layer, text, *before):
+    """A call of a function that a row names, with what every such function gets first and last."""
+    name, arguments = re.fullmatch(r'(\w+) \((.*)\)', text).groups()
+    return f'{name} ({", ".join([*before, *filter(None, [with_self(layer, arguments)])])})'
+
+
+# -- forward -----------------------------------------------------------------------------------------
+def op_arguments(layer):
+    inputs = ['input', 'target']
+    params = [t.name for t in layer.tensors if not t.is_buffer]
+    buffers = [prop.name for prop in layer.buffers] + [t.name for t in layer.tensors if t.is_buffer]
+    given = layer.data.get('args', {})
+    found = []
+    for arg in layer.op.args:
+        prop = layer.prop(arg.name)
+        if arg.name in given:
+            found.append(with_self(layer, given[arg.name]))
+        elif arg.is_tensor and arg.name in params:
+            found.append(f'gtorch_module_parameter_impl (module, {params.index(arg.name)})')
+        elif arg.is_tensor and arg.name in buffers:
+            found.append(f'gtorch_module_buffer_impl (module, {buffers.index(arg.name)})')
+        elif arg.is_tensor and arg.kind == 'Tensor':
+            found.append(f'gtorch_tensor_unwrap ({inputs.pop(0)})')
+        elif prop is not None and prop.kind == 'reduction':
+            found.append('gtorch_loss_get_reduction (module)')
+        elif prop is not None and prop.kind == 'size':
+            found.append(f'gtorch_layer_numbers (self->{prop.field})')
+            found.append(f'gtorch_size_get_length (self->{prop.field})')
+        elif prop is not None and prop.is_optional:
+            none = 'self->{0} == GTORCH_NONE' if prop.kind == 'int' else 'isnan (self->{0})'
+            found.append(f'{none.format(prop.field)} ? {arg.c_default()[0]} : self->{prop.field}')
+        elif prop is not None:
+            found.append(f'self->{prop.field}')
+        elif arg.name == 'training':
+            found.append('gtorch_module_get_training (GTORCH_MODULE (module))')
+        elif arg.c_default() is not None:
+            found += arg.c_default()
+        else:
+            layer.fail('op', f'nothing is known of the argument {arg.name}')
+    return found
+
+
+def forward(layer):
+    is_loss = layer.base == 'Loss'
+    if layer.forward:
+        module = 'module'
+        text = f'  return {called(layer, layer.forward, module, "input")[:-1]}, error);\n'
+    else:
+        arguments = ', '.join([*op_arguments(layer), 'error'])
+        text = ''
+        if layer.prop('inplace') is not None:
+            if not layer.op.inplace:
+                layer.fail('props.inplace', f'{layer.op.name} has no form in place')
+            text = (
+                f'  if (self->inplace)\n    return gtorch_op_{layer.op.name}_inplace ({arguments}) '
+                '? g_object_ref (input) : NULL;\n'
+            )
+        text += f'  return gtorch_tensor_wrap (gtorch_op_{layer.op.name} ({arguments}));\n'
+    needs = 'self->' in text
+    return fill(
+        'layer.c.in', 'forward', snake=layer.snake, vfunc='compute' if is_loss else 'forward', Base=layer.base,
+        target='GTorchTensor *target, ' if is_loss else '', body=text,
+        self=fill('layer.c.in', 'self', Name=layer.name, SNAKE=layer.snake.upper()) if needs else '',
+    )
+
+
+# -- the constructor ---------------------------------------------------------------------------------
+def new_parameters(layer):
+    found = []
+    for prop in layer.required:
+        if prop.kind == 'size':
+            found += [f'const gint64 *{prop.name}', f'gsize n_{prop.name}']
+        else:
+            found.append(f'{C_TYPES[prop.kind]}{prop.name}')
+    if layer.can_fail:
+        found.append('GError **error')
+    return found
+
+
+def constructor(layer):
+    params, locals_, values, checks, sizes = '', '', '', '', ''
+    for prop in layer.required:
+        value = prop.name
+        if prop.kind == 'size':
+            params += f' * @{prop.name}: (array length=n_{prop.name}): {prop.doc}\n'
+            params += f' * @n_{prop.name}: the length of @{prop.name}\n'
+            locals_ += f'  g_autoptr (GTorchSize) {prop.name}_size = NULL;\n'
+            checks += f'  g_return_val_if_fail ({prop.name} != NULL || n_{prop.name} == 0, NULL);\n'
+            # One more than there may be is enough to refuse them.
+            sizes += f'  {prop.name}_size = gtorch_size_new ({prop.name}, MIN (n_{prop.name}, GTORCH_MAX_DIMS + 1));\n'
+            value = f'{prop.name}_size'
+        else:
+            params += f' * @{prop.name}: {prop.doc}\n'
+        values += f', "{dashed(prop.field)}", {value}'
+    call = f'g_object_new (GTORCH_TYPE_{layer.snake.upper()}{values}, NULL)'
+    failure = ''
+    if layer.can_fail:
+        params += ' * @error: return location for an error\n'
+        call = f'gtorch_module_checked ({call}, error)'
+        failure = ', or %NULL with @error set if an argument is\n *   out of its range'
+    article = 'an' if layer.name[0] in 'AEIOU' else 'a'
+    doc = f'Makes {article} [class@{layer.name}]. '
+    rest = [p for p in layer.props if p.is_field and p not in layer.required]
+    doc += 'Other settings are properties: see `gtorch_module_new ()`.' if rest else ''
+    return fill(
+        'layer.c.in', 'new', snake=layer.snake, Name=layer.name, params=params, doc=comment(doc.strip()),
+        failure=failure,
+        declared=declaration(new_parameters(layer)), locals=f'{locals_}\n{checks}{sizes}' if locals_ else '', call=call,
+    )
+
+
+# -- everything --------------------------------------------------------------------------------------
+def class_init(layer, fields, has_constructed, has_finalize):
+    vfunc = 'LOSS' if layer.base == 'Loss' else 'MODULE'
+    name = 'compute' if layer.base == 'Loss' else 'forward'
+    lines = ''
+    if has_constructed:
+        lines += f'  G_OBJECT_CLASS (klass)->constructed = gtorch_{layer.snake}_constructed;\n'
+    if has_finalize:
+        lines += f'  G_OBJECT_CLASS (klass)->finalize = gtorch_{layer.snake}_finalize;\n'
+    lines += f'  GTORCH_{vfunc}_CLASS (klass)->{name} = gtorch_{layer.snake}_{name};\n'
+    if layer.texts:
+        lines += f'  GTORCH_MODULE_CLASS (klass)->extra_repr = gtorch_{layer.snake}_extra_repr;\n'
+    docs = [(dashed(field.name), field.doc) for field in fields]
+    docs += [(dashed(tensor.name), tensor.doc) for tensor in layer.tensors if tensor.doc]
+    docs += [(dashed(prop.name), sentence(prop.doc)) for prop in layer.buffers]
+    if docs:
+        lines += '\n'
+    for key, doc in docs:
+        lines += fill('layer.c.in', 'property', Name=layer.name, property=key, doc=comment(doc, '  '))
+    if docs:
+        lines += f'  GTORCH_FIELDS (klass, gtorch_{layer.snake}_fields);\n'
+    return lines
+
+
+def source(layer):
+    """The class in C."""
+    fields = fields_of(layer)
+    rows = ''.join(field.row(layer) for field in fields)
+    counts = {False: 0, True: 0}
+    for i, prop in enumerate(layer.buffers):
+        rows += f'  {{ "{dashed(prop.name)}", GTORCH_FIELD_BUFFER, {i}, 0, NULL, TRUE }},\n'
+    for tensor in layer.tensors:
+        kind = 'BUFFER' if tensor.is_buffer else 'PARAMETER'
+        if tensor.doc:
+            rows += f'  {{ "{dashed(tensor.name)}", GTORCH_FIELD_{kind}, {counts[tensor.is_buffer]} }},\n'
+        counts[tensor.is_buffer] += 1
+    built = constructed(layer)
+    finalize = ''
+    if any(field.kind in ('size', 'device') for field in fields):
+        finalize = fill('layer.c.in', 'finalize', snake=layer.snake)
+    functions = built + finalize + forward(layer)
+    if layer.texts:
+        functions += fill('layer.c.in', 'extra_repr', snake=layer.snake, SNAKE=layer.snake.upper())
+    init = ''.join(
+        f'  gtorch_module_register_buffer (GTORCH_MODULE (self), "{prop.name}", NULL, TRUE, NULL);\n'
+        for prop in layer.buffers
+    )
+    return fill(
+        'layer.c.in', 'class', Name=layer.name, snake=layer.snake, SNAKE=layer.snake.upper(), Base=layer.base,
+        BASE=layer.base.upper(), doc=comment(layer.doc),
+        members=''.join(f'  {C_TYPES[field.kind]}{field.name};\n' for field in fields),
+        table=fill('layer.c.in', 'table', snake=layer.snake, rows=rows) if rows else '',
+        functions=functions.rstrip('\n') + '\n',
+        class_init=class_init(layer, fields, bool(built), bool(finalize)), init=init,
+        constructor=constructor(layer),
+    )
+
+
+def header(layer):
+    return fill(
+        'layers.h.in', 'declaration', Name=layer.name, snake=layer.snake, SNAKE=layer.snake.upper(), Base=layer.base,
+        declared=declaration(new_parameters(layer)),
+    )

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""The rows of layers, read and checked. docs/writing-a-layer.md says what their keys mean."""
+
+import pathlib
+import re
+import tomllib
+
+import ops
+
+KEYS = {
+    'op', 'base', 'like', 'doc', 'props', 'args', 'forward', 'params', 'buffers', 'check', 'prepare', 'built',
+    'repr', 'new', 'any', 'sample', 'refuse',
+}
+TYPES = r'(?:int|int\?|double|double\?|bool|Tensor\?|int\[\]|(?:given:|rule:)?int\[\d\]|enum:\w+|reduction|refused)'
+SPEC = re.compile(rf'({TYPES})(?:\s*=\s*([^:]+?))?:\s+(.*)', re.DOTALL)
+INITS = ('kaiming', 'fan_in', 'normal', 'ones', 'zeros', 'count')
+
+
+class RowError(Exception):
+    """A mistake in a row."""
+
+
+def snake(name):
+    """BCEWithLogitsLoss -> bce_with_logits_loss."""
+    return re.sub('([a-z0-9]|[A-Z]{2})([A-Z][a-z])', r'\1_\2', name).lower()
+
+
+class Prop:
+    """One argument of PyTorch's constructor, which is a property of the class unless it is refused."""
+
+    def __init__(self, layer, name, text):
+        self.layer, self.name = layer, name
+        match = SPEC.fullmatch(text)
+        if match is None:
+            arg = layer.op_args.get(name)
+            if arg is None:
+                layer.fail(f'props.{name}', 'is neither “type = default: text” nor an argument of the operation')
+            kind = arg.kind if arg.kind != 'enum' else f'enum:{arg.enum}'
+            if re.fullmatch(TYPES, kind) is None:
+                layer.fail(f'props.{name}', f'no property can be of the kind {kind} of the operation')
+            self.default, self.doc = arg.default, text
+        else:
+            kind, self.default, self.doc = match.groups()
+        self.is_given = kind.startswith('given:')
+        self.has_rule = kind.startswith('rule:')
+        kind = kind.removeprefix('given:').removeprefix('rule:')
+        self.enum = kind.partition(':')[2] or None
+        self.length = int(kind[4]) if re.fullmatch(r'int\[\d\]', kind) else 0
+        self.is_optional = kind in ('int?', 'double?')
+        self.kind = 'size' if kind.startswith('int[') else kind.partition(':')[0].rstrip('?').lower()
+        if self.kind == 'tensor':
+            self.is_optional = True
+        self.is_required = self.default is None
+        if self.kind == 'enum' and self.default is None:
+            layer.fail(f'props.{name}', 'an enumeration needs a default')
+
+    @property
+    def field(self):
+        """The name in C, where a parameter may have PyTorch's."""
+        return f'has_{self.name}' if self.name in self.layer.params else self.name
+
+    @property
+    def is_field(self):
+        return self.kind not in ('refused', 'reduction', 'tensor')
+
+    @property
+    def is_fixed(self):
+        """Is it only set at construction?"""
+        if self.kind in ('size', 'device', 'dtype'):
+            return True
+        layer = self.layer
+        texts = [part for tensor in layer.tensors for part in (tensor.shape, tensor.condition)]
+        texts += [rule for rules in layer.check.values() for rule in rules if rule.startswith('% ')]
+        return any(re.search(rf'\b{self.field}\b', text) for text in texts)
+
+    @property
+    def python_default(self):
+        """The default as a literal of Python's, or None for what must be given."""
+        if self.default is None:
+            return None
+        if self.kind in ('enum', 'reduction'):
+            return repr(self.default)
+        if self.kind == 'size' and not re.fullmatch(r'-?\d+', self.default):
+            return 'None'
+        return {'true': 'True', 'false': 'False'}.get(self.default, self.default)
+
+
+class Tensor:
+    """A parameter, or a buffer that the layer makes."""
+
+    def __init__(self, layer, table, name, spec):
+        where = f'{table}.{name}'
+        if not isinstance(spec, list) or len(spec) not in (3, 4):
+            layer.fail(where, 'is a list of a shape, a beginning, a text and perhaps a condition')
+        self.name, self.is_buffer = name, table == 'buffers'
+        self.shape, self.init, self.doc = spec[:3]
+        if self.init not in INITS:
+            layer.fail(where, f'begins as one of {", ".join(INITS)}, not as {self.init}')
+        self.condition = spec[3] if len(spec) == 4 else f'has_{name}' if name in layer.data.get('props', {}) else ''
+
+
+class Layer:
+    """One row."""
+
+    def __init__(self, file, name, data, table):
+        self.file, self.name, self.data = file, name, data
+        for key in data:
+            if key not in KEYS:
+                self.fail(key, 'no such key')
+        if 'doc' not in data:
+            self.fail('doc', 'is missing')
+        self.doc = data['doc'].strip()
+        self.snake = snake(name)
+        self.base = data.get('base', 'Module')
+        self.op = None
+        if 'op' in data:
+            self.op = table.get(data['op'])
+            if self.op is None:
+                self.fail('op', f'no such operation: {data["op"]}')
+        elif 'forward' not in data:
+            self.fail('op', 'is missing, and so is forward')
+        self.op_args = {arg.name: arg for arg in self.op.args} if self.op else {}
+        self.forward = data.get('forward')
+        self.params = data.get('params', {})
+        self.check = data.get('check', {})
+        self.tensors = [Tensor(self, t, k, v) for t in ('params', 'buffers') for k, v in data.get(t, {}).items()]
+        props = dict(data.get('props', {}))
+        self.props = [Prop(self, key, text) for key, text in props.items()]
+        self.any = data.get('any', False)
+        self.new = data.get('new', [])
+        self.samples = data.get('sample', [])
+        self.refuse = data.get('refuse', [])
+        self.read_repr()
+        names = {prop.name for prop in self.props}
+        for key, known in (('check', names), ('new', names), ('args', set(self.op_args))):
+            for name_ in data.get(key, ()):
+                if name_ not in known:
+                    self.fail(f'{key}.{name_}', 'no such argument')
+        if not self.samples:
+            self.fail('sample', 'is missing')
+
+    def fail(self, key, text):
+        raise RowError(f'{self.file}:{self.name}.{key}: {text}')
+
+    def read_repr(self):
+        """How each argument is shown: * alone, ? if it is not the default, ' in quotes."""
+        text = self.data.get('repr')
+        self.texts = {}
+        words = text.split() if text is not None else [p.name for p in self.props if p.is_field]
+        for word in words if self.base == 'Module' else ():
+            name = word.strip("*?'")
+            if all(prop.name != name for prop in self.props):
+                self.fail('repr', f'no such argument: {name}')
+            form = word.replace(name, '')
+            self.texts[name] = {'*': 'BARE', '?': 'CHANGED', "'": 'QUOTED', '': 'NAMED'}[form]
+
+    @property
+    def moves(self):
+        """Has the constructor the arguments device and dtype?"""
+        return bool(self.tensors)
+
+    @property
+    def required(self):
+        """The arguments of the constructor in C."""
+        return [p for p in self.props if (p.is_required and p.kind != 'refused') or p.name in self.new]
+
+    @property
+    def can_fail(self):
+        checked = any(prop.kind == 'size' or prop.name in self.check for prop in self.required)
+        return bool(self.tensors) or checked
+
+    @property
+    def buffers(self):
+        """Arguments that are tensors, which the module keeps as buffers."""
+        return [prop for prop in self.props if prop.kind == 'tensor']
+
+    def prop(self, name):
+        return next((prop for prop in self.props if prop.name == name), None)
+
+
+def merged(file, name, row, rows):
+    """The row with what it takes from the one that it is like."""
+    if 'like' not in row:
+        return row
+    if row['like'] not in rows:
+        raise RowError(f'{file}:{name}.like: no such row: {row["like"]}')
+    return {**rows[row['like']], **row}
+
+
+def load(files, op_files):
+    """The layers of the files, by name."""
+    table = ops.load(op_files)
+    rows, layers = {}, {}
+    for file in files:
+        path = pathlib.Path(file)
+        try:
+            rows[path.name] = tomllib.loads(path.read_text(encoding='utf-8'))
+        except tomllib.TOMLDecodeError as error:
+            raise RowError(f'{path.name}: {error}') from None
+    everything = {name: row for found in rows.values() for name, row in found.items()}
+    for file, found in rows.items():
+        for name, row in found.items():
+            if name in layers:
+                raise RowError(f'{file}:{name}: {layers[name].file} has a row of this name too')
+            layers[name] = Layer(file, name, merged(file, name, row, everything), table)
+    return dict(sorted(layers.items()))

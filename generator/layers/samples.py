@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""The samples of the rows: calls of the constructors as Python has them, made into C for the tests."""
+
+import ast
+
+from classes import constant, dashed
+from text import fill
+
+NUMBERS = {'nan': 'NAN', 'inf': 'INFINITY'}
+
+
+def parse(layer, text):
+    """(values by position, values by name) of the arguments in @text. A tensor is {'tensor': length}."""
+    try:
+        call = ast.parse(f'f({text})', mode='eval').body
+        return [value(node) for node in call.args], {word.arg: value(word.value) for word in call.keywords}
+    except (SyntaxError, ValueError):
+        layer.fail('sample', f'cannot read the arguments “{text}”')
+
+
+def value(node):
+    if isinstance(node, ast.Call) and node.func.id == 'tensor':
+        return {'tensor': node.args[0].value}
+    if isinstance(node, ast.Name) and node.id in NUMBERS:
+        return {'number': node.id}
+    found = ast.literal_eval(node)
+    return list(found) if isinstance(found, tuple) else found
+
+
+def bound(layer, text):
+    """The values by the names of the arguments."""
+    positional, named = parse(layer, text)
+    names = [prop.name for prop in layer.props]
+    if len(positional) > len(names) or any(name not in names for name in named):
+        layer.fail('sample', f'there are no such arguments: “{text}”')
+    return {**dict(zip(names, positional)), **named}
+
+
+def c_value(layer, prop, found, lines):
+    """Expressions for the property and its value; declarations go to @lines."""
+    name = f'"{dashed(prop.field)}"'
+    if isinstance(found, dict) and 'tensor' in found:
+        lines.append(f'  g_autoptr (GTorchTensor) {prop.name} = layer_sample_weights ({found["tensor"]});\n')
+        return f'{name}, {prop.name}'
+    if isinstance(found, dict):
+        return f'{name}, {NUMBERS[found["number"]]}'
+    if prop.has_rule and isinstance(found, str):
+        return f'"{dashed(prop.field)}-rule", {constant("PaddingRule", found)}'
+    if prop.kind == 'size':
+        numbers = found if isinstance(found, list) else [found]
+        lines.append(
+            f'  const gint64 {prop.name}_numbers[] = {{ {", ".join(map(str, numbers)) or 0} }};\n'
+            f'  g_autoptr (GTorchSize) {prop.name} = gtorch_size_new ({prop.name}_numbers, {len(numbers)});\n'
+        )
+        return f'{name}, {prop.name}'
+    if prop.kind in ('enum', 'reduction'):
+        return f'{name}, {constant(prop.enum or "Reduction", found)}'
+    if found is None:
+        return f'{name}, {"(gint64) GTORCH_NONE" if prop.kind == "int" else "NAN" if prop.kind == "double" else "NULL"}'
+    if prop.kind == 'bool':
+        return f'{name}, {"TRUE" if found else "FALSE"}'
+    return f'{name}, (gint64) {found}' if prop.kind == 'int' else f'{name}, {float(found)!r}'
+
+
+def maker(layer, text, name):
+    """A function that makes the layer with the arguments in @text."""
+    lines, values = [], ''
+    for key, found in bound(layer, text).items():
+        values += c_value(layer, layer.prop(key), found, lines) + ', '
+    snake = layer.snake.upper()
+    return fill('layer-samples.c.in', 'sample', name=name, lines=''.join(lines), SNAKE=snake, values=values)
+
+
+def dims(text):
+    numbers = [part for part in (text or '').split(',') if part]
+    return f'{{ {", ".join(numbers) or 0} }}, {len(numbers)}'
+
+
+def quoted(text):
+    return '"' + text.replace('\\', '\\\\').replace('"', '\\"') + '"'
+
+
+def source(layers):
+    """The tables of the tests in C."""
+    functions, rows, refusals = '', '', ''
+    for layer in layers.values():
+        for i, sample in enumerate(layer.samples):
+            name, text = f'{layer.snake}_{i}', sample.get('new', '')
+            functions += maker(layer, text, name)
+            rows += (
+                f'  {{ "{layer.name}", {quoted(text)}, {name}, {dims(sample["shape"])}, {dims(sample.get("target"))}, '
+                f'{sample.get("integers", 0)}, {"TRUE" if layer.base == "Loss" else "FALSE"}, '
+                f'{"TRUE" if sample.get("training", True) else "FALSE"}, {quoted(sample["text"])} }},\n'
+            )
+        for i, text in enumerate(layer.refuse):
+            name = f'{layer.snake}_refused_{i}'
+            functions += maker(layer, text, name)
+            refusals += f'  {{ "{layer.name}", {quoted(text)}, {name} }},\n'
+    return fill('layer-samples.c.in', 'samples', functions=functions, rows=rows, refusals=refusals)

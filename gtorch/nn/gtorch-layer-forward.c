@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Layers that compute more than one operation. Their rows name these functions. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <math.h>
+
+#include "autograd/gtorch-grad-mode.h"
+#include "gtorch-layer-private.h"
+#include "gtorch-ops-private.h"
+#include "gtorch-tensor-bytes.h"
+
+GTorchTensor *
+gtorch_layer_identity (GTorchModule *self, GTorchTensor *input, GError **error)
+{
+  return g_object_ref (input);
+}
+
+GTorchTensor *
+gtorch_layer_dropout (GTorchModule *self, GTorchTensor *input, gdouble p, gboolean inplace,
+                      GError **error)
+{
+  GTorchImpl *impl = gtorch_tensor_unwrap (input);
+  const gboolean training = gtorch_module_get_training (self);
+  g_autoptr (GTorchImpl) ones = NULL;
+  g_autoptr (GTorchImpl) factors = NULL;
+
+  if (!inplace)
+    return gtorch_tensor_wrap (gtorch_op_dropout (impl, p, training, NULL, error));
+  ones = gtorch_op_ones_like (impl, GTORCH_DTYPE_NONE, error);
+  factors = ones != NULL ? gtorch_op_dropout (ones, p, training, NULL, error) : NULL;
+  if (factors == NULL || (factors != ones && !gtorch_op_mul_inplace (impl, factors, error)))
+    return NULL;
+  return g_object_ref (input);
+}
+
+/* --- batch normalisation --- */
+static gboolean
+count_batch (GTorchModule *self, GError **error)
+{
+  GTorchImpl *count = gtorch_module_buffer_impl (self, 2);
+  g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
+  g_autoptr (GTorchImpl) one = gtorch_impl_new_int (1);
+
+  return count == NULL || gtorch_op_add_inplace (count, one, 1, error);
+}
+
+/* The share of this batch: without a momentum, all batches have the same. */
+static gboolean
+share_of_batch (GTorchModule *self, gdouble *momentum, GError **error)
+{
+  GTorchTensor *count = gtorch_module_nth_buffer (self, 2);
+  GError *local = NULL;
+  gint64 n;
+
+  if (!isnan (*momentum))
+    return TRUE;
+  n = count != NULL ? gtorch_tensor_item_int (count, &local) : 0;
+  if (local != NULL)
+    {
+      g_propagate_error (error, local);
+      return FALSE;
+    }
+  *momentum = 1 / ((gdouble) n + 1);
+  return TRUE;
+}
+
+GTorchTensor *
+gtorch_layer_batch_norm (GTorchModule *self, GTorchTensor *input, gint64 num_features,
+                         gdouble momentum, gdouble eps, guint least_dims, guint most_dims,
+                         const gchar *layout, GError **error)
+{
+  GTorchImpl *impl = gtorch_tensor_unwrap (input);
+  GTorchImpl *mean = gtorch_module_buffer_impl (self, 0);
+  GTorchImpl *var = gtorch_module_buffer_impl (self, 1);
+  const gboolean training = gtorch_module_get_training (self);
+  GTorchImpl *output;
+
+  if (impl->n_dims < least_dims || impl->n_dims > most_dims || impl->shape[1] != num_features)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("%s: shape %s is not %s with %" G_GINT64_FORMAT " channels"),
+                   gtorch_module_type_name (self), gtorch_impl_shape_str (impl), layout,
+                   num_features);
+      return NULL;
+    }
+  if (training && mean != NULL && !share_of_batch (self, &momentum, error))
+    return NULL;
+  output = gtorch_op_batch_norm (impl, mean, var, gtorch_module_parameter_impl (self, 0),
+                                 gtorch_module_parameter_impl (self, 1), training || mean == NULL,
+                                 isnan (momentum) ? 0 : momentum, eps, error);
+  /* a batch that failed is none */
+  if (output != NULL && training && mean != NULL && !count_batch (self, error))
+    g_clear_pointer (&output, gtorch_impl_unref);
+  return gtorch_tensor_wrap (output);
+}
+
+/* --- convolution --- */
+void
+gtorch_layer_check_same_padding (GTorchModule *self, GTorchSize **padding, gint padding_rule,
+                                 GTorchSize *stride)
+{
+  const gint64 zero = 0;
+
+  if (padding_rule == GTORCH_PADDING_RULE_NUMBERS)
+    return;
+  g_clear_pointer (padding, gtorch_size_unref);
+  *padding = gtorch_size_new (&zero, 1);
+  for (gsize i = 0; padding_rule == GTORCH_PADDING_RULE_SAME && i < gtorch_size_get_length (stride);
+       i++)
+    if (gtorch_layer_numbers (stride)[i] != 1)
+      {
+        gtorch_module_set_error (self,
+                                 g_error_new (GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                                              _ ("%s: padding 'same' needs a stride of 1, it is "
+                                                 "%" G_GINT64_FORMAT),
+                                              gtorch_module_type_name (self),
+                                              gtorch_layer_numbers (stride)[i]));
+        return;
+      }
+}
+
+/* Which element of n stands at each place from -before to n + after. */
+static GTorchImpl *
+padded_indices (GTorchModule *self, gint64 n, gint64 before, gint64 after, gint mode,
+                GTorchDevice *device, GError **error)
+{
+  const gint64 most = mode == GTORCH_PADDING_MODE_REFLECT ? n - 1 : n;
+  g_autoptr (GTorchImpl) places = NULL;
+  g_autoptr (GTorchImpl) step = NULL;
+  g_autoptr (GTorchImpl) last = NULL;
+  g_autoptr (GTorchImpl) size = NULL;
+
+  if (n < 1 || (mode != GTORCH_PADDING_MODE_REPLICATE && MAX (before, after) > most))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("%s: padding %" G_GINT64_FORMAT
+                      " is too much for a dimension of %" G_GINT64_FORMAT),
+                   gtorch_module_type_name (self), MAX (before, after), n);
+      return NULL;
+    }
+  places = gtorch_op_arange_int (-before, n + after, 1, GTORCH_DTYPE_INT64, device, error);
+  if (places == NULL || mode == GTORCH_PADDING_MODE_REPLICATE)
+    return places != NULL ? gtorch_op_clamp_int (places, 0, n - 1, error) : NULL;
+  if (mode == GTORCH_PADDING_MODE_CIRCULAR)
+    {
+      size = gtorch_impl_new_int (n);
+      return gtorch_op_remainder (places, size, error);
+    }
+  /* (n - 1) - |(n - 1) - |i|| */
+  last = gtorch_impl_new_int (n - 1);
+  step = gtorch_op_abs (places, error);
+  g_clear_pointer (&places, gtorch_impl_unref);
+  places = step != NULL ? gtorch_op_sub (last, step, 1, error) : NULL;
+  g_clear_pointer (&step, gtorch_impl_unref);
+  step = places != NULL ? gtorch_op_abs (places, error) : NULL;
+  return step != NULL ? gtorch_op_sub (last, step, 1, error) : NULL;
+}
+
+GTorchTensor *
+gtorch_layer_conv (GTorchModule *self, GTorchTensor *input, GTorchSize *stride, GTorchSize *padding,
+                   gint padding_rule, GTorchSize *dilation, gint64 groups, gint padding_mode,
+                   GError **error)
+{
+  GTorchImpl *weight = gtorch_module_parameter_impl (self, 0);
+  g_autoptr (GTorchImpl) impl = gtorch_impl_ref (gtorch_tensor_unwrap (input));
+  g_autoptr (GTorchImpl) output = NULL;
+  const gint64 zero = 0;
+  gint64 before[GTORCH_MAX_DIMS], after[GTORCH_MAX_DIMS];
+  const gint64 *steps = gtorch_layer_numbers (stride), *gaps = gtorch_layer_numbers (dilation);
+  const guint n = (guint) gtorch_size_get_length (stride);
+  gboolean is_explicit = FALSE;
+
+  if (weight == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: there is no weight"),
+                   gtorch_module_type_name (self));
+      return NULL;
+    }
+  for (guint i = 0; i < n; i++)
+    {
+      before[i] = after[i] =
+          gtorch_layer_numbers (padding)[gtorch_size_get_length (padding) == 1 ? 0 : i];
+      if (padding_rule == GTORCH_PADDING_RULE_SAME)
+        {
+          const gint64 total = gaps[i] * (weight->shape[weight->n_dims - n + i] - 1);
+
+          before[i] = total / 2;
+          after[i] = total - total / 2;
+        }
+      is_explicit |= padding_mode != GTORCH_PADDING_MODE_ZEROS && after[i] > 0;
+    }
+  if (is_explicit && (impl->n_dims == n + 1 || impl->n_dims == n + 2))
+    for (guint i = 0; i < n; i++)
+      {
+        const guint dim = impl->n_dims - n + i;
+        g_autoptr (GTorchImpl) indices = NULL;
+        GTorchImpl *padded;
+
+        if (after[i] == 0)
+          continue;
+        indices = padded_indices (self, impl->shape[dim], before[i], after[i], padding_mode,
+                                  impl->device, error);
+        padded = indices != NULL ? gtorch_op_index_select (impl, dim, indices, error) : NULL;
+        if (padded == NULL)
+          return NULL;
+        gtorch_impl_unref (impl);
+        impl = padded;
+      }
+  output =
+      gtorch_op_conv2d (impl, weight, gtorch_module_parameter_impl (self, 1), steps, n,
+                        is_explicit ? &zero : after, is_explicit ? 1 : n, gaps, n, groups, error);
+  /* Zeros on both sides of an even kernel are one too many at the beginning. */
+  for (guint i = 0; output != NULL && !is_explicit && i < n; i++)
+    if (before[i] != after[i])
+      {
+        const guint dim = output->n_dims - n + i;
+        GTorchImpl *rest = gtorch_op_narrow (output, dim, 1, output->shape[dim] - 1, error);
+
+        gtorch_impl_unref (output);
+        output = rest;
+      }
+  return gtorch_tensor_wrap (g_steal_pointer (&output));
+}
+
+/* --- others --- */
+void
+gtorch_layer_clear_row (GTorchModule *self, gint64 row)
+{
+  GTorchImpl *weight = gtorch_module_parameter_impl (self, 0);
+  g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
+  g_autoptr (GTorchImpl) part = NULL;
+  GError *error = NULL;
+
+  if (row == GTORCH_NONE || weight == NULL || gtorch_module_get_private (self)->error != NULL)
+    return;
+  part = gtorch_op_select (weight, 0, row, &error);
+  if (part == NULL || !gtorch_op_zero_inplace (part, &error))
+    gtorch_module_set_error (self, error);
+}
+
+gint64
+gtorch_layer_implicit_dim (gint64 dim, GTorchTensor *input)
+{
+  const guint n_dims = gtorch_tensor_unwrap (input)->n_dims;
+
+  if (dim != GTORCH_NONE)
+    return dim;
+  return n_dims == 0 || n_dims == 1 || n_dims == 3 ? 0 : 1;
+}

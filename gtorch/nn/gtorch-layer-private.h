@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* What the code that is generated from the rows of layers calls. */
+
+#pragma once
+
+#include <gtorch/nn/gtorch-field-private.h>
+#include <gtorch/nn/gtorch-layer-enums.h>
+
+G_BEGIN_DECLS
+
+/* How a parameter or buffer begins. */
+typedef enum
+{
+  GTORCH_LAYER_KAIMING, /* uniform over ± 1 / √fan-in */
+  GTORCH_LAYER_FAN_IN,  /* uniform over the same range as the first parameter */
+  GTORCH_LAYER_NORMAL,  /* the standard normal distribution */
+  GTORCH_LAYER_ONES,
+  GTORCH_LAYER_ZEROS,
+  GTORCH_LAYER_COUNT, /* of buffers: an integer that is never negative, 0 */
+} GTorchLayerInit;
+
+typedef struct
+{
+  const gchar *name;
+  GTorchLayerInit init;
+  gboolean is_buffer;
+  gboolean is_wanted; /* else the name is taken, there is no tensor */
+  const gint64 *shape;
+  gsize n_dims;
+} GTorchLayerTensor;
+
+/* For constructed (). Checks keep their error in the module, and give FALSE. */
+gboolean gtorch_layer_check_least (GTorchModule *self, const gchar *name, gint64 value,
+                                   gint64 least);
+/* Each number of the size; a size of length > 0 has one number or as many, another 1 to GTORCH_MAX_DIMS. */
+gboolean gtorch_layer_check_size (GTorchModule *self, const gchar *name, GTorchSize *size,
+                                  guint length, gint64 least);
+gboolean gtorch_layer_check_multiple (GTorchModule *self, const gchar *name, gint64 value,
+                                      const gchar *other_name, gint64 other);
+gboolean gtorch_layer_check_between (GTorchModule *self, const gchar *name, gdouble value,
+                                     gdouble low, gdouble high);
+gboolean gtorch_layer_check_finite (GTorchModule *self, const gchar *name, gdouble value);
+gboolean gtorch_layer_check_nonzero (GTorchModule *self, const gchar *name, gint64 value);
+/* A negative index counts from the end, and becomes one that does not; GTORCH_NONE stays. */
+gboolean gtorch_layer_check_index (GTorchModule *self, const gchar *name, gint64 *value, gint64 n);
+
+gboolean gtorch_layer_check_type (gpointer self, GType type, GError **error);
+
+/* What a size is that was not given. */
+void gtorch_layer_default_size (GTorchSize **size, gint64 value);
+/* length numbers instead of one. */
+void gtorch_layer_expand_size (GTorchSize **size, guint length);
+static inline const gint64 *
+gtorch_layer_numbers (GTorchSize *size)
+{
+  gsize n;
+
+  return gtorch_size_get_values (size, &n);
+}
+
+/* A vfunc that another language calls may get an object of any class. */
+static inline gboolean
+gtorch_layer_is (gpointer self, GType type, GError **error)
+{
+  return G_TYPE_FROM_INSTANCE (self) == type || gtorch_layer_check_type (self, type, error);
+}
+
+/* Makes the tensors, in their order, and then their values; the error is kept in the module. */
+void gtorch_layer_make_tensors (GTorchModule *self, const GTorchLayerTensor *tensors, guint n);
+/* Moves the new module to where it was asked for. */
+void gtorch_layer_move (GTorchModule *self, GTorchDevice *device, gint dtype);
+
+/* Functions that rows name. */
+GTorchTensor *gtorch_layer_identity (GTorchModule *self, GTorchTensor *input, GError **error);
+GTorchTensor *gtorch_layer_dropout (GTorchModule *self, GTorchTensor *input, gdouble p,
+                                    gboolean inplace, GError **error);
+GTorchTensor *gtorch_layer_batch_norm (GTorchModule *self, GTorchTensor *input, gint64 num_features,
+                                       gdouble momentum, gdouble eps, guint least_dims,
+                                       guint most_dims, const gchar *layout, GError **error);
+GTorchTensor *gtorch_layer_conv (GTorchModule *self, GTorchTensor *input, GTorchSize *stride,
+                                 GTorchSize *padding, gint padding_rule, GTorchSize *dilation,
+                                 gint64 groups, gint padding_mode, GError **error);
+void gtorch_layer_check_same_padding (GTorchModule *self, GTorchSize **padding, gint padding_rule,
+                                      GTorchSize *stride);
+void gtorch_layer_clear_row (GTorchModule *self, gint64 row);
+/* PyTorch's choice for softmax where none was made: the second dimension, of 0, 1 or 3 the first. */
+gint64 gtorch_layer_implicit_dim (gint64 dim, GTorchTensor *input);
+
+G_END_DECLS

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* The construction of layers: what constructed () calls, which is generated from their rows. */
+
+#include "config.h"
+
+#include "gtorch-layer-private.h"
+
+#include <glib/gi18n-lib.h>
+#include <math.h>
+
+#include "gtorch-init.h"
+#include "gtorch-ops-private.h"
+
+static gboolean G_GNUC_PRINTF (3, 4)
+    refuse (GTorchModule *self, gint code, const gchar *format, ...)
+{
+  g_autofree gchar *text = NULL;
+  va_list args;
+
+  va_start (args, format);
+  text = g_strdup_vprintf (format, args);
+  va_end (args);
+  gtorch_module_set_error (self, g_error_new (GTORCH_ERROR, code, "%s: %s",
+                                              gtorch_module_type_name (self), text));
+  return FALSE;
+}
+
+gboolean
+gtorch_layer_check_least (GTorchModule *self, const gchar *name, gint64 value, gint64 least)
+{
+  if (value >= least)
+    return TRUE;
+  return refuse (self, GTORCH_ERROR_INVALID,
+                 _ ("%s must be at least %" G_GINT64_FORMAT ", it is %" G_GINT64_FORMAT), name,
+                 least, value);
+}
+
+gboolean
+gtorch_layer_check_size (GTorchModule *self, const gchar *name, GTorchSize *size, guint length,
+                         gint64 least)
+{
+  const gint64 *values;
+  gsize n;
+
+  if (size == NULL)
+    return refuse (self, GTORCH_ERROR_INVALID, _ ("%s must be given"), name);
+  values = gtorch_size_get_values (size, &n);
+  if (length > 0 && n != 1 && n != length)
+    return refuse (self, GTORCH_ERROR_INVALID,
+                   _ ("%s must have 1 or %u numbers, it has %" G_GSIZE_FORMAT), name, length, n);
+  if (n == 0 || n > GTORCH_MAX_DIMS)
+    return refuse (self, GTORCH_ERROR_INVALID,
+                   _ ("%s must have 1 to %d dimensions, it has %" G_GSIZE_FORMAT), name,
+                   GTORCH_MAX_DIMS, n);
+  for (gsize i = 0; i < n; i++)
+    if (!gtorch_layer_check_least (self, name, values[i], least))
+      return FALSE;
+  return TRUE;
+}
+
+gboolean
+gtorch_layer_check_multiple (GTorchModule *self, const gchar *name, gint64 value,
+                             const gchar *other_name, gint64 other)
+{
+  if (value % other == 0)
+    return TRUE;
+  return refuse (self, GTORCH_ERROR_INVALID,
+                 _ ("%s must be divisible by %s, %" G_GINT64_FORMAT " is not by %" G_GINT64_FORMAT),
+                 name, other_name, value, other);
+}
+
+gboolean
+gtorch_layer_check_between (GTorchModule *self, const gchar *name, gdouble value, gdouble low,
+                            gdouble high)
+{
+  if (value >= low && value <= high) /* not so for NaN */
+    return TRUE;
+  return refuse (self, GTORCH_ERROR_INVALID, _ ("%s must be between %g and %g, it is %g"), name,
+                 low, high, value);
+}
+
+gboolean
+gtorch_layer_check_finite (GTorchModule *self, const gchar *name, gdouble value)
+{
+  if (isfinite (value))
+    return TRUE;
+  return refuse (self, GTORCH_ERROR_INVALID, _ ("%s must be finite, it is %g"), name, value);
+}
+
+gboolean
+gtorch_layer_check_nonzero (GTorchModule *self, const gchar *name, gint64 value)
+{
+  return value != 0 || refuse (self, GTORCH_ERROR_INVALID, _ ("%s must not be 0"), name);
+}
+
+gboolean
+gtorch_layer_check_index (GTorchModule *self, const gchar *name, gint64 *value, gint64 n)
+{
+  if (*value == GTORCH_NONE)
+    return TRUE;
+  if (*value < -n || *value >= n)
+    return refuse (self, GTORCH_ERROR_INDEX,
+                   _ ("%s %" G_GINT64_FORMAT " is out of range for %" G_GINT64_FORMAT " rows"),
+                   name, *value, n);
+  if (*value < 0)
+    *value += n;
+  return TRUE;
+}
+
+gboolean
+gtorch_layer_check_type (gpointer self, GType type, GError **error)
+{
+  if (g_type_is_a (G_TYPE_FROM_INSTANCE (self), type))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: it is no %s"),
+               gtorch_module_type_name (self), g_type_name (type));
+  return FALSE;
+}
+
+void
+gtorch_layer_default_size (GTorchSize **size, gint64 value)
+{
+  if (*size == NULL)
+    *size = gtorch_size_new (&value, 1);
+}
+
+void
+gtorch_layer_expand_size (GTorchSize **size, guint length)
+{
+  gint64 values[GTORCH_MAX_DIMS];
+
+  if (*size == NULL || gtorch_size_get_length (*size) != 1)
+    return;
+  for (guint i = 0; i < length; i++)
+    values[i] = gtorch_layer_numbers (*size)[0];
+  gtorch_size_unref (*size);
+  *size = gtorch_size_new (values, length);
+}
+
+static gboolean
+make_buffer (GTorchModule *self, const GTorchLayerTensor *tensor, GError **error)
+{
+  GTorchImpl *impl;
+
+  if (tensor->init == GTORCH_LAYER_COUNT)
+    impl = gtorch_op_zeros (tensor->shape, tensor->n_dims, GTORCH_DTYPE_INT64, NULL, error);
+  else if (tensor->init == GTORCH_LAYER_ONES)
+    impl = gtorch_op_ones (tensor->shape, tensor->n_dims, GTORCH_DTYPE_NONE, NULL, error);
+  else
+    impl = gtorch_op_zeros (tensor->shape, tensor->n_dims, GTORCH_DTYPE_NONE, NULL, error);
+  if (impl == NULL)
+    return FALSE;
+  gtorch_module_add_buffer (self, tensor->name, impl, tensor->init == GTORCH_LAYER_COUNT);
+  return TRUE;
+}
+
+static gboolean
+set_values (GTorchModule *self, GTorchTensor *parameter, GTorchLayerInit init, GError **error)
+{
+  gint64 fan_in;
+  gdouble bound;
+
+  switch (init)
+    {
+    case GTORCH_LAYER_KAIMING:
+      return gtorch_init_kaiming_uniform (parameter, sqrt (5), GTORCH_FAN_MODE_IN,
+                                          GTORCH_NONLINEARITY_LEAKY_RELU, NULL, error);
+    case GTORCH_LAYER_FAN_IN:
+      if (!gtorch_init_calculate_fan (gtorch_module_nth_parameter (self, 0), &fan_in, NULL, error))
+        return FALSE;
+      bound = fan_in > 0 ? 1 / sqrt ((gdouble) fan_in) : 0;
+      return gtorch_init_uniform (parameter, -bound, bound, NULL, error);
+    case GTORCH_LAYER_NORMAL:
+      return gtorch_init_normal (parameter, 0, 1, NULL, error);
+    case GTORCH_LAYER_ONES:
+      return gtorch_init_constant (parameter, 1, error);
+    default:
+      return gtorch_init_constant (parameter, 0, error);
+    }
+}
+
+void
+gtorch_layer_make_tensors (GTorchModule *self, const GTorchLayerTensor *tensors, guint n)
+{
+  GTorchTensor *made[8] = { NULL };
+  GError *error = NULL;
+
+  g_assert (n <= G_N_ELEMENTS (made));
+  for (guint i = 0; i < n; i++)
+    {
+      const GTorchLayerTensor *tensor = &tensors[i];
+
+      if (tensor->is_buffer)
+        {
+          if (tensor->is_wanted && !make_buffer (self, tensor, &error))
+            break;
+        }
+      else if (!tensor->is_wanted)
+        gtorch_module_register_parameter (self, tensor->name, NULL, NULL);
+      else
+        {
+          made[i] = gtorch_module_add_parameter (self, tensor->name, tensor->shape,
+                                                 (guint) tensor->n_dims);
+          if (made[i] == NULL) /* the module has the error */
+            return;
+        }
+    }
+  for (guint i = 0; i < n && error == NULL; i++)
+    if (made[i] != NULL)
+      set_values (self, made[i], tensors[i].init, &error);
+  if (error != NULL)
+    gtorch_module_set_error (self, error);
+}
+
+void
+gtorch_layer_move (GTorchModule *self, GTorchDevice *device, gint dtype)
+{
+  GError *error = NULL;
+
+  if ((device == NULL && dtype == GTORCH_DTYPE_NONE)
+      || gtorch_module_get_private (self)->error != NULL)
+    return;
+  if (!gtorch_module_to (self, device, dtype, &error))
+    gtorch_module_set_error (self, error);
+}

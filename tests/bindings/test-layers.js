@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// Every layer with the samples of its row, and with every argument that PyTorch's constructor has.
+
+import Gio from 'gi://Gio';
+import GLib from 'gi://GLib';
+import GTorch from 'gi://GTorch?version=1';
+
+import * as tap from './tap.js';
+
+const {nn} = GTorch;
+
+function read(file) {
+    const [, text] = file.load_contents(null);
+    return JSON.parse(new TextDecoder().decode(text));
+}
+
+const folder = Gio.File.new_for_uri(import.meta.url).get_parent();
+const signatures = read(folder.get_child('layer-signatures.json')).layers;
+const table = read(Gio.File.new_for_path(GLib.getenv('GTORCH_LAYERS')));
+
+function values(value) {
+    if (value?.tensor !== undefined)
+        return GTorch.ones([value.tensor]);
+    return value?.number !== undefined ? {nan: NaN, inf: Infinity}[value.number] : value;
+}
+
+function make(name, {positional, named}) {
+    const options = Object.fromEntries(Object.entries(named).map(([key, value]) => [key, values(value)]));
+    return nn[name](...positional.map(values), options);
+}
+
+// Values for the arguments that have no default.
+function required(name) {
+    const {positional, named} = table[name].samples[0];
+    const given = {...named};
+    positional.forEach((value, i) => {
+        given[signatures[name][i][0]] = value;
+    });
+    const keys = signatures[name].filter(arg => arg.length === 1).map(([key]) => key);
+    return Object.fromEntries(keys.map(key => [key, given[key]]));
+}
+
+tap.add('samples_print_as_in_pytorch', () => {
+    let n = 0;
+    for (const [name, row] of Object.entries(table)) {
+        for (const sample of row.samples) {
+            tap.equal(make(name, sample).toString(), sample.text);
+            n++;
+        }
+    }
+    tap.assert(n > 45, `${n} samples`);
+});
+
+tap.add('bad_arguments_are_refused', () => {
+    for (const [name, row] of Object.entries(table)) {
+        for (const sample of row.refuse)
+            tap.throws(() => make(name, sample), error => error.message.includes(name));
+    }
+});
+
+tap.add('every_argument_may_be_given_by_name_and_by_position', () => {
+    let n = 0;
+    for (const [name, signature] of Object.entries(signatures)) {
+        const given = required(name);
+        const text = nn[name](given).toString();
+        const everything = signature.map(arg => arg.length === 1 ? given[arg[0]] : arg[1]);
+        signature.forEach(([key], i) => {
+            tap.equal(nn[name]({...given, [key]: everything[i]}).toString(), text);
+            n++;
+        });
+        tap.equal(nn[name](...everything).toString(), text);
+        if (!table[name].any)
+            tap.throws(() => nn[name]({...given, no_such: 1}), error => error.message.includes('no_such'));
+    }
+    tap.assert(n > 80, `${n} arguments`);
+});
+
+tap.add('what_is_not_supported_is_named', () => {
+    let n = 0;
+    for (const [name, row] of Object.entries(table)) {
+        for (const arg of row.args.filter(one => one.kind === 'refused')) {
+            const value = typeof arg.default === 'boolean' ? !arg.default : 3;
+            tap.throws(() => nn[name]({...required(name), [arg.name]: value}),
+                error => error.message.includes(arg.name) && error.message.includes(arg.why));
+            n++;
+        }
+    }
+    tap.assert(n > 10, `${n} arguments`);
+});
+
+tap.add('texts_and_null_stand_for_settings', () => {
+    const conv = nn.Conv2d(1, 1, 3, {padding: 'same', padding_mode: 'circular'});
+    tap.equal(conv.forward(GTorch.ones([1, 5, 7])).shape, [1, 5, 7]);
+    tap.equal(conv.kernel_size, [3, 3]);
+    tap.equal(conv.padding_mode, GTorch.PaddingMode.CIRCULAR);
+    tap.equal(nn.BatchNorm1d(2, {momentum: null}).momentum, null);
+    const rows = nn.Embedding(3, 2);
+    tap.equal(rows.padding_idx, null);
+    rows.padding_idx = 1;
+    tap.equal(rows.padding_idx, 1);
+    tap.equal(nn.Softmax().dim, null);
+    tap.equal(nn.LayerNorm(3).normalized_shape, [3]);
+    tap.equal(nn.Linear(2, 3, {dtype: GTorch.float64, device: 'cpu'}).weight.get_dtype(), GTorch.float64);
+});
+
+await tap.run();

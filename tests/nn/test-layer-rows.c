@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Every layer with the arguments of its row's samples: its text, values, gradients and state, and what it
+ * refuses. */
+
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "layer-samples.h"
+
+/* clang-format off */
+/* Written by reference.py beside this file, with PyTorch 2.11. */
+static const struct
+{
+  const gchar *layer;
+  const gchar *arguments;
+  const gchar *shape;
+  gdouble output;
+  gdouble gradient;
+} reference[] = {
+  { "Identity", "", "[2, 3]", 2.5708037522309235, 2.952904133177273 },
+  { "ReLU", "", "[2, 3]", 1.2740398363141574, 1.465104771294623 },
+  { "Sigmoid", "", "[2, 3]", 0.48608066372016745, 0.6316689637400599 },
+  { "Tanh", "", "[2, 3]", 2.059406230263779, 1.6836642639623047 },
+  { "SiLU", "", "[2, 3]", 1.2856014394765432, 1.45431209359351 },
+  { "GELU", "", "[2, 3]", 1.2857192264324957, 1.4400375234751923 },
+  { "GELU", "approximate='tanh'", "[2, 3]", 1.2857166832639162, 1.4400417340493274 },
+  { "LeakyReLU", "0.2", "[2, 3]", 1.5333926194975107, 1.762664643671153 },
+  { "Softmax", "1", "[2, 3]", 0.22329868824097487, 0.5878978047301948 },
+  { "LogSoftmax", "0", "[2, 3]", 2.765451591438419, 2.97100384621406 },
+  { "Flatten", "", "[2, 12]", 10.58493669414348, 12.286713423569037 },
+  { "Linear", "3, 4", "[2, 4]", 3.9190213749235356, 2.001517423468486 },
+  { "Linear", "3, 4, bias=False", "[2, 5, 4]", 1.683099690067594, 2.098481198923505 },
+  { "Conv2d", "2, 3, 3, padding=1", "[2, 3, 5, 4]", 131.31071195464088, 58.87849112904159 },
+  { "Conv2d", "4, 6, (3, 2), (2, 1), (1, 0), (1, 2), 2, False", "[1, 6, 3, 5]", -3.4853441765824527, -1.3156003634911966 },
+  { "MaxPool2d", "2", "[1, 2, 2, 3]", 0.0578551487227609, -0.48248237935439875 },
+  { "MaxPool2d", "(3, 2), (2, 1), (1, 0), ceil_mode=True", "[1, 2, 3, 6]", 2.0558981493842543, 0.8465575161646619 },
+  { "AvgPool2d", "2", "[1, 2, 2, 3]", 0.33897728673362615, -0.12305646423330019 },
+  { "AdaptiveAvgPool2d", "(2, 3)", "[1, 2, 2, 3]", 0.6081629930505665, 0.49021438843719295 },
+  { "BatchNorm1d", "3", "[4, 3]", 5.522113211660767, 0.14118463885150595 },
+  { "BatchNorm2d", "3", "[2, 3, 2, 2]", 11.91021185507045, 1.8621784531603534 },
+  { "LayerNorm", "[3, 4]", "[2, 3, 4]", 11.485912203816701, 0.36185498081821965 },
+};
+/* clang-format on */
+
+GTorchTensor *
+layer_sample_weights (gint64 n)
+{
+  gdouble values[8];
+
+  for (gint64 i = 0; i < n; i++)
+    values[i] = ldexp (0.5, (gint) i);
+  return gtorch_tensor_new_from_doubles (values, n, &n, 1, GTORCH_DTYPE_FLOAT64, NULL, NULL);
+}
+
+static GTorchTensor *
+waves (const gint64 *shape, gsize n_dims)
+{
+  gint64 n = 1;
+  g_autofree gdouble *values = NULL;
+
+  for (gsize i = 0; i < n_dims; i++)
+    n *= shape[i];
+  values = g_new (gdouble, n);
+  for (gint64 i = 0; i < n; i++)
+    values[i] = sin ((gdouble) i + 1);
+  return gtorch_tensor_new_from_doubles (values, n, shape, n_dims, GTORCH_DTYPE_FLOAT64, NULL,
+                                         NULL);
+}
+
+static GTorchTensor *
+integers (const gint64 *shape, gsize n_dims, gint64 limit)
+{
+  gint64 n = 1;
+  g_autofree gint64 *values = NULL;
+
+  for (gsize i = 0; i < n_dims; i++)
+    n *= shape[i];
+  values = g_new (gint64, n);
+  for (gint64 i = 0; i < n; i++)
+    values[i] = (5 * i + 2) % limit;
+  return gtorch_tensor_new_from_ints (values, n, shape, n_dims, GTORCH_DTYPE_INT64, NULL, NULL);
+}
+
+/* The sum of the elements, element j times cos (j). */
+static gdouble
+weighed (GTorchTensor *tensor)
+{
+  gsize n;
+  g_autofree gdouble *values = gtorch_tensor_to_doubles (tensor, &n, NULL);
+  gdouble sum = 0;
+
+  for (gsize i = 0; i < n; i++)
+    sum += values[i] * cos ((gdouble) i);
+  return sum;
+}
+
+static GTorchModule *
+make (const LayerSample *sample)
+{
+  g_autoptr (GError) error = NULL;
+  GTorchModule *module = sample->make (&error);
+  g_autoptr (GListModel) parameters = NULL;
+  g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
+
+  g_assert_no_error (error);
+  g_assert_true (gtorch_module_to (module, NULL, GTORCH_DTYPE_FLOAT64, NULL));
+  gtorch_module_set_training (module, sample->training);
+  parameters = gtorch_module_get_parameters (module, TRUE);
+  for (guint i = 0; i < g_list_model_get_n_items (parameters); i++)
+    {
+      g_autoptr (GTorchTensor) parameter = g_list_model_get_item (parameters, i);
+      gsize n_dims;
+      const gint64 *shape = gtorch_tensor_get_shape (parameter, &n_dims);
+      g_autoptr (GTorchTensor) values = waves (shape, n_dims);
+
+      g_assert_true (gtorch_tensor_copy_inplace (parameter, values, FALSE, NULL));
+    }
+  return module;
+}
+
+static GTorchTensor *
+input_of (const LayerSample *sample)
+{
+  return sample->n_integers > 0 && !sample->is_loss
+             ? integers (sample->shape, sample->n_dims, sample->n_integers)
+             : waves (sample->shape, sample->n_dims);
+}
+
+static GTorchTensor *
+target_of (const LayerSample *sample)
+{
+  g_autoptr (GTorchTensor) values = NULL;
+  g_autoptr (GTorchTensor) absolute = NULL;
+
+  if (!sample->is_loss)
+    return NULL;
+  if (sample->n_integers > 0)
+    return integers (sample->target_shape, sample->n_target_dims, sample->n_integers);
+  values = waves (sample->target_shape, sample->n_target_dims);
+  absolute = gtorch_tensor_abs (values, NULL);
+  return gtorch_tensor_add_scalar (absolute, 0.125, 1, NULL);
+}
+
+/* The module's output. What works in place gets a copy. */
+static GTorchTensor *
+run (GTorchModule *module, GTorchTensor *input, GTorchTensor *target, GError **error)
+{
+  g_autoptr (GTorchTensor) copy = gtorch_tensor_clone (input, error);
+  GTorchTensor *inputs[] = { copy, target };
+
+  return gtorch_module_forward_many (module, inputs, target != NULL ? 2 : 1, error);
+}
+
+static void
+say (const LayerSample *sample)
+{
+  g_test_message ("%s(%s)", sample->layer, sample->arguments);
+}
+
+static void
+texts_are_pytorchs (void)
+{
+  for (guint i = 0; i < n_layer_samples; i++)
+    {
+      g_autoptr (GTorchModule) module = make (&layer_samples[i]);
+      g_autofree gchar *text = gtorch_module_to_string (module);
+
+      say (&layer_samples[i]);
+      g_assert_cmpstr (text, ==, layer_samples[i].text);
+    }
+}
+
+static const LayerSample *
+find (const gchar *layer, const gchar *arguments)
+{
+  for (guint i = 0; i < n_layer_samples; i++)
+    if (g_str_equal (layer_samples[i].layer, layer)
+        && g_str_equal (layer_samples[i].arguments, arguments))
+      return &layer_samples[i];
+  g_error ("no row has the sample %s(%s)", layer, arguments);
+}
+
+static void
+values_are_pytorchs (void)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (reference); i++)
+    {
+      const LayerSample *sample = find (reference[i].layer, reference[i].arguments);
+      g_autoptr (GTorchModule) module = make (sample);
+      g_autoptr (GTorchTensor) x = input_of (sample);
+      g_autoptr (GTorchTensor) y = NULL;
+      g_autoptr (GTorchTensor) numbers = NULL;
+      g_autoptr (GTorchTensor) cosines = NULL;
+      g_autoptr (GTorchTensor) seed = NULL;
+      g_autoptr (GTorchTensor) grad = NULL;
+      g_autoptr (GError) error = NULL;
+      GString *text = g_string_new ("[");
+      const gint64 *shape;
+      gsize n_dims;
+
+      say (sample);
+      g_assert_true (gtorch_tensor_set_requires_grad (x, TRUE, NULL));
+      y = run (module, x, NULL, &error);
+      g_assert_no_error (error);
+      shape = gtorch_tensor_get_shape (y, &n_dims);
+      for (gsize j = 0; j < n_dims; j++)
+        g_string_append_printf (text, "%s%d", j > 0 ? ", " : "", (gint) shape[j]);
+      g_string_append_c (text, ']');
+      g_assert_cmpstr (text->str, ==, reference[i].shape);
+      g_string_free (text, TRUE);
+      numbers = gtorch_arange (0, (gdouble) gtorch_tensor_get_numel (y), 1, GTORCH_DTYPE_FLOAT64,
+                               NULL, NULL);
+      cosines = gtorch_tensor_cos (numbers, NULL);
+      seed = gtorch_tensor_reshape (cosines, shape, n_dims, NULL);
+      gtorch_tensor_backward (y, seed, FALSE, FALSE, &error);
+      g_assert_no_error (error);
+      grad = gtorch_tensor_get_grad (x);
+      g_assert_cmpfloat_with_epsilon (weighed (y), reference[i].output, 1e-11);
+      g_assert_cmpfloat_with_epsilon (weighed (grad), reference[i].gradient, 1e-11);
+    }
+}
+
+typedef struct
+{
+  GTorchModule *module;
+  GTorchTensor *target;
+} Subject;
+
+/* The first input is the layer's; the others are its parameters, which it has already. */
+static GTorchTensor *
+forward (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
+{
+  Subject *self = user_data;
+
+  return run (self->module, inputs[0], self->target, error);
+}
+
+static void
+gradients_are_differences (void)
+{
+  guint n_checked = 0;
+
+  for (guint i = 0; i < n_layer_samples; i++)
+    {
+      const LayerSample *sample = &layer_samples[i];
+      g_autoptr (GTorchModule) module = make (sample);
+      g_autoptr (GListModel) parameters = gtorch_module_get_parameters (module, TRUE);
+      g_autoptr (GPtrArray) inputs = g_ptr_array_new_with_free_func (g_object_unref);
+      g_autoptr (GTorchTensor) target = target_of (sample);
+      g_autoptr (GError) error = NULL;
+      Subject subject = { module, target };
+      GTorchTensor *x = input_of (sample);
+
+      say (sample);
+      g_ptr_array_add (inputs, x);
+      if (sample->n_integers == 0 || sample->is_loss)
+        g_assert_true (gtorch_tensor_set_requires_grad (x, TRUE, NULL));
+      for (guint j = 0; j < g_list_model_get_n_items (parameters); j++)
+        g_ptr_array_add (inputs, g_list_model_get_item (parameters, j));
+      gtorch_gradcheck (forward, &subject, (GTorchTensor **) inputs->pdata, inputs->len, 1e-6, 1e-6,
+                        1e-5, &error);
+      g_assert_no_error (error);
+      n_checked++;
+    }
+  g_assert_cmpuint (n_checked, ==, n_layer_samples);
+}
+
+static void
+states_are_carried_over (void)
+{
+  for (guint i = 0; i < n_layer_samples; i++)
+    {
+      const LayerSample *sample = &layer_samples[i];
+      g_autoptr (GTorchModule) from = make (sample);
+      g_autoptr (GTorchModule) to = sample->make (NULL);
+      g_autoptr (GHashTable) state = NULL;
+      g_autoptr (GTorchTensor) x = input_of (sample);
+      g_autoptr (GTorchTensor) target = target_of (sample);
+      g_autoptr (GTorchTensor) trained = NULL;
+      g_autoptr (GTorchTensor) y = NULL;
+      g_autoptr (GTorchTensor) z = NULL;
+      g_autoptr (GTorchTensor) same = NULL;
+      g_autoptr (GTorchTensor) all = NULL;
+      g_autoptr (GError) error = NULL;
+
+      say (sample);
+      g_assert_true (gtorch_module_to (to, NULL, GTORCH_DTYPE_FLOAT64, NULL));
+      trained = run (from, x, target, &error); /* moves running statistics */
+      g_assert_no_error (error);
+      state = gtorch_module_state_dict (from);
+      g_assert_true (gtorch_module_load_state_dict (to, state, TRUE, &error));
+      gtorch_module_eval (from);
+      gtorch_module_eval (to);
+      y = run (from, x, target, &error);
+      z = run (to, x, target, &error);
+      g_assert_no_error (error);
+      same = gtorch_tensor_eq (y, z, &error);
+      all = gtorch_tensor_all (same, NULL, 0, FALSE, &error);
+      g_assert_cmpint (gtorch_tensor_item_int (all, &error), ==, 1);
+    }
+}
+
+static void
+bad_arguments_are_named (void)
+{
+  for (guint i = 0; i < n_layer_refusals; i++)
+    {
+      const LayerRefusal *refusal = &layer_refusals[i];
+      g_autoptr (GError) error = NULL;
+      g_autofree gchar *lead = g_strconcat (refusal->layer, ": ", NULL);
+
+      g_test_message ("%s(%s)", refusal->layer, refusal->arguments);
+      g_assert_null (refusal->make (&error));
+      g_assert_nonnull (error);
+      g_assert_true (error->domain == GTORCH_ERROR);
+      g_assert_true (error->code == GTORCH_ERROR_INVALID || error->code == GTORCH_ERROR_INDEX);
+      g_assert_true (g_str_has_prefix (error->message, lead));
+    }
+  g_assert_cmpuint (n_layer_refusals, >, 40);
+}
+
+static void
+parameters_are_made_of_the_dtype_that_was_asked_for (void)
+{
+  guint n = 0;
+
+  for (guint i = 0; i < n_layer_samples; i++)
+    {
+      g_autoptr (GTorchModule) module = layer_samples[i].make (NULL);
+      g_autoptr (GTorchDevice) device = NULL;
+      g_autoptr (GTorchModule) other = NULL;
+      g_autoptr (GError) error = NULL;
+      GTorchDType dtype;
+      gint64 features = 3;
+
+      if (g_object_class_find_property (G_OBJECT_GET_CLASS (module), "dtype") == NULL)
+        continue;
+      say (&layer_samples[i]);
+      g_object_get (module, "dtype", &dtype, "device", &device, NULL);
+      g_assert_true (dtype == GTORCH_DTYPE_FLOAT32 || dtype == GTORCH_DTYPE_NONE);
+      g_assert_true (gtorch_module_to (module, NULL, GTORCH_DTYPE_FLOAT64, NULL));
+      if (dtype != GTORCH_DTYPE_NONE)
+        {
+          g_object_get (module, "dtype", &dtype, NULL);
+          g_assert_cmpint (dtype, ==, GTORCH_DTYPE_FLOAT64);
+        }
+      n++;
+      if (!GTORCH_IS_BATCH_NORM1D (module))
+        continue;
+      other = gtorch_module_new (GTORCH_TYPE_BATCH_NORM1D, &error, "num-features", features,
+                                 "dtype", GTORCH_DTYPE_FLOAT16, NULL);
+      g_assert_no_error (error);
+      g_object_get (other, "dtype", &dtype, NULL);
+      g_assert_cmpint (dtype, ==, GTORCH_DTYPE_FLOAT16);
+      g_assert_null (gtorch_module_new (GTORCH_TYPE_BATCH_NORM1D, &error, "num-features", features,
+                                        "dtype", GTORCH_DTYPE_INT32, NULL));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE);
+    }
+  g_assert_cmpuint (n, >, 10);
+}
+
+/* What is written to the input is what the same layer gives otherwise. */
+static void
+layers_in_place_write_to_their_input (void)
+{
+  const GType types[] = { GTORCH_TYPE_RELU, GTORCH_TYPE_LEAKY_RELU, GTORCH_TYPE_SILU,
+                          GTORCH_TYPE_DROPOUT };
+  const gint64 shape[] = { 4, 33 };
+
+  for (guint i = 0; i < G_N_ELEMENTS (types); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GTorchModule) plain = gtorch_module_new (types[i], &error, NULL);
+      g_autoptr (GTorchModule) inplace =
+          gtorch_module_new (types[i], &error, "inplace", TRUE, NULL);
+      g_autoptr (GTorchTensor) x = waves (shape, 2);
+      g_autoptr (GTorchTensor) y = NULL;
+      g_autoptr (GTorchTensor) z = NULL;
+
+      gtorch_manual_seed (3);
+      y = gtorch_module_forward (plain, x, &error);
+      gtorch_manual_seed (3);
+      z = gtorch_module_forward (inplace, x, &error);
+      g_assert_no_error (error);
+      g_assert_true (z == x);
+      g_assert_true (y != x);
+      g_assert_cmpfloat_with_epsilon (weighed (y), weighed (x), 1e-12);
+    }
+}
+
+/* A convolution with padding is one without, of an image that was padded by hand. */
+static void
+padding_modes_repeat_the_image (void)
+{
+  /* Where each element of the padded image comes from, along 3 rows and 4 columns; -1: zero. */
+  const struct
+  {
+    GTorchPaddingMode mode;
+    gint rows[7], columns[6];
+  } cases[] = {
+    { GTORCH_PADDING_MODE_ZEROS, { -1, -1, 0, 1, 2, -1, -1 }, { -1, 0, 1, 2, 3, -1 } },
+    { GTORCH_PADDING_MODE_REFLECT, { 2, 1, 0, 1, 2, 1, 0 }, { 1, 0, 1, 2, 3, 2 } },
+    { GTORCH_PADDING_MODE_REPLICATE, { 0, 0, 0, 1, 2, 2, 2 }, { 0, 0, 1, 2, 3, 3 } },
+    { GTORCH_PADDING_MODE_CIRCULAR, { 1, 2, 0, 1, 2, 0, 1 }, { 3, 0, 1, 2, 3, 0 } },
+  };
+  const gint64 shape[] = { 1, 1, 3, 4 };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GTorchModule) conv =
+          gtorch_module_new (GTORCH_TYPE_CONV2D, &error, "in-channels", (gint64) 1, "out-channels",
+                             (gint64) 2, "kernel-size", GTORCH_SIZE (3, 2), "padding",
+                             GTORCH_SIZE (2, 1), "padding-mode", cases[i].mode, "dtype",
+                             GTORCH_DTYPE_FLOAT64, NULL);
+      g_autoptr (GTorchTensor) x = waves (shape, 4);
+      g_autoptr (GTorchTensor) padded = NULL;
+      g_autoptr (GTorchTensor) y = NULL;
+      g_autoptr (GTorchTensor) z = NULL;
+      gdouble values[42];
+
+      g_assert_no_error (error);
+      for (guint j = 0; j < 42; j++)
+        {
+          const gint row = cases[i].rows[j / 6], column = cases[i].columns[j % 6];
+
+          values[j] = row < 0 || column < 0 ? 0 : sin (row * 4 + column + 1);
+        }
+      padded = gtorch_tensor_new_from_doubles (values, 42, GTORCH_SHAPE (1, 1, 7, 6),
+                                               GTORCH_DTYPE_FLOAT64, NULL, NULL);
+      y = gtorch_module_forward (conv, x, &error);
+      g_assert_no_error (error);
+      z = gtorch_conv2d (padded, GTORCH_TENSOR (gtorch_module_get_parameter (conv, "weight", NULL)),
+                         GTORCH_TENSOR (gtorch_module_get_parameter (conv, "bias", NULL)),
+                         GTORCH_SHAPE (1), GTORCH_SHAPE (0), GTORCH_SHAPE (1), 1, &error);
+      g_assert_no_error (error);
+      g_assert_cmpint (gtorch_tensor_get_numel (y), ==, gtorch_tensor_get_numel (z));
+      g_assert_cmpfloat_with_epsilon (weighed (y), weighed (z), 1e-12);
+    }
+}
+
+/* With padding "same" the output is as large as the input; an even kernel has one more zero at the end. */
+static void
+same_padding_keeps_the_size (void)
+{
+  for (gint64 kernel = 1; kernel < 6; kernel++)
+    for (gint64 dilation = 1; dilation < 3; dilation++)
+      {
+        const gint64 total = dilation * (kernel - 1), before = total / 2, shape[] = { 2, 1, 7, 9 };
+        g_autoptr (GError) error = NULL;
+        g_autoptr (GTorchModule) conv =
+            gtorch_module_new (GTORCH_TYPE_CONV2D, &error, "in-channels", (gint64) 1,
+                               "out-channels", (gint64) 1, "kernel-size", GTORCH_SIZE (1, kernel),
+                               "dilation", GTORCH_SIZE (1, dilation), "padding-rule",
+                               GTORCH_PADDING_RULE_SAME, "dtype", GTORCH_DTYPE_FLOAT64, NULL);
+        g_autoptr (GTorchTensor) x = waves (shape, 4);
+        g_autoptr (GTorchTensor) zeros =
+            gtorch_zeros (GTORCH_SHAPE (2, 1, 7, 20), GTORCH_DTYPE_FLOAT64, NULL, &error);
+        g_autoptr (GTorchTensor) middle = gtorch_tensor_narrow (zeros, 3, before, 9, &error);
+        g_autoptr (GTorchTensor) wide = NULL;
+        g_autoptr (GTorchTensor) y = NULL;
+        g_autoptr (GTorchTensor) z = NULL;
+
+        g_assert_no_error (error);
+        g_assert_true (gtorch_tensor_copy_inplace (middle, x, FALSE, NULL));
+        wide = gtorch_tensor_narrow (zeros, 3, 0, 9 + total, &error);
+        y = gtorch_module_forward (conv, x, &error);
+        z = gtorch_conv2d (wide, GTORCH_TENSOR (gtorch_module_get_parameter (conv, "weight", NULL)),
+                           GTORCH_TENSOR (gtorch_module_get_parameter (conv, "bias", NULL)),
+                           GTORCH_SHAPE (1), GTORCH_SHAPE (0), GTORCH_SHAPE (1, dilation), 1,
+                           &error);
+        g_assert_no_error (error);
+        g_assert_cmpint (gtorch_tensor_get_numel (y), ==, 2 * 7 * 9);
+        g_assert_cmpfloat_with_epsilon (weighed (y), weighed (z), 1e-12);
+      }
+}
+
+/* Without a momentum the running mean is that of all batches. */
+static void
+batches_without_momentum_count_alike (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchModule) norm =
+      gtorch_module_new (GTORCH_TYPE_BATCH_NORM1D, &error, "num-features", (gint64) 1, "momentum",
+                         NAN, NULL);
+  const gdouble batches[][2] = { { 1, 3 }, { 5, 9 }, { -2, 0 } };
+  gdouble sum = 0;
+
+  g_assert_no_error (error);
+  g_assert_true (gtorch_module_to (norm, NULL, GTORCH_DTYPE_FLOAT64, NULL));
+  for (guint i = 0; i < G_N_ELEMENTS (batches); i++)
+    {
+      g_autoptr (GTorchTensor) x =
+          gtorch_tensor_new_from_doubles (batches[i], 2, GTORCH_SHAPE (2, 1), GTORCH_DTYPE_FLOAT64,
+                                          NULL, NULL);
+      g_autoptr (GTorchTensor) y = gtorch_module_forward (norm, x, &error);
+      GTorchTensor *mean = gtorch_module_get_buffer (norm, "running_mean", NULL);
+
+      g_assert_no_error (error);
+      sum += (batches[i][0] + batches[i][1]) / 2;
+      g_assert_cmpfloat_with_epsilon (gtorch_tensor_item_double (mean, NULL), sum / (i + 1), 1e-14);
+    }
+}
+
+#define ADD(name) g_test_add_func ("/GTorch/LayerRows/" #name, name)
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  ADD (texts_are_pytorchs);
+  ADD (values_are_pytorchs);
+  ADD (gradients_are_differences);
+  ADD (states_are_carried_over);
+  ADD (bad_arguments_are_named);
+  ADD (parameters_are_made_of_the_dtype_that_was_asked_for);
+  ADD (layers_in_place_write_to_their_input);
+  ADD (padding_modes_repeat_the_image);
+  ADD (same_padding_keeps_the_size);
+  ADD (batches_without_momentum_count_alike);
+  return g_test_run ();
+}
