@@ -186,7 +186,7 @@ static gchar *
 place_str (GTorchImpl *impl, gint64 position)
 {
   const gboolean complex_one = gtorch_dtype_kind (impl->dtype) == GTORCH_KIND_COMPLEX;
-  gint64 index[GTORCH_MAX_DIMS], rest = complex_one ? position / 2 : position;
+  gint64 index[GTORCH_MAX_DIMS] = { 0 }, rest = complex_one ? position / 2 : position;
   gint i;
 
   for (i = (gint) impl->n_dims - 1; i >= 0; i--)

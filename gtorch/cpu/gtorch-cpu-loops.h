@@ -6,11 +6,8 @@
 /* The loop body of every pointwise operation, and the functions that their expressions may use.
  * Included by the generated loop files only, which are compiled for each x86-64 level. */
 
-#include <complex.h>
-#include <math.h>
-#include <tgmath.h>
-
 #include <gtorch/cpu/gtorch-cpu-isa.h>
+#include <gtorch/cpu/gtorch-cpu-math.h>
 
 typedef float _Complex GTorchComplex64;
 typedef double _Complex GTorchComplex128;
@@ -242,7 +239,7 @@ enum
 #define GT_SPECIAL static inline
 #include "kernels/gtorch-special.h"
 
-/* --- what expressions may use beside <tgmath.h>; T-generic by macros --- */
+/* --- what expressions may use beside gtorch-cpu-math.h; T-generic by macros --- */
 #define gt_max(a, b) \
   ((a) != (a) || (a) > (b) ? (a) : (b)) /* NaN wins; of floats only a may be NaN here: */
 #define gt_min(a, b)     ((a) != (a) || (a) < (b) ? (a) : (b))

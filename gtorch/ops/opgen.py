@@ -172,6 +172,8 @@ class Row:
                 if isinstance(value, dict):
                     value = value.get(dtype, value.get(KINDS[dtype], value.get('default')))
                 texts[key] = value
+                for name in opgen_loops.unknown_calls(value or ''):
+                    self.fail(key, f'no such function of all types: {name}')
             if texts[main] is None:
                 self.fail(main, f'has no form for {dtype}')
             loops[dtype] = texts

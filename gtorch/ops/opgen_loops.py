@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The GTorch authors
 """Writes the CPU loops of pointwise and reduce rows, and the tables by which they are found."""
 
+import pathlib
 import re
 
 from opgen_common import KINDS, LOOP_TYPES
@@ -11,6 +12,18 @@ VECTOR_FUNCTIONS = re.compile(
     r'\b(a?(cos|sin|tan)h?|atan2|cbrt|erfc?|exp2?|expm1|hypot|log(10|1p|2)?|pow'
     r'|gt_(sigmoid|softplus|gelu_tanh_grad|gelu_tanh_second|sech2)) \('
 )
+# Functions that expressions may call: what has one name for all types there, by macros, and what C libraries have for
+# doubles alone and rows want so.
+MATH_HEADER = pathlib.Path(__file__).parent.parent / 'cpu' / 'gtorch-cpu-math.h'
+MATH_FUNCTIONS = set(re.findall(r'^#define (\w+)\(', MATH_HEADER.read_text(), re.MULTILINE))
+CALLED = re.compile(r'\b(?!sizeof\b)([A-Za-z_]\w*) *\(')
+IN_DOUBLE = {'cabs'}
+
+
+def unknown_calls(text):
+    """The functions in an expression that C would take from <math.h>, and compute in double whatever the type is."""
+    known = MATH_FUNCTIONS | IN_DOUBLE
+    return [name for name in CALLED.findall(text) if name not in known and not name.startswith('gt_')]
 
 
 def value_of(arg, dtype, i):

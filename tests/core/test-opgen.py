@@ -19,6 +19,10 @@ FILES = ['gtorch-ops-private.h', 'gtorch-tensor-ops.h', 'gtorch-tensor-ops.c', '
 
 MISTAKES = [
     ('[a]\nargs = "Tensor self"\nfamily = "pointwise"\ndoc = "x"\n', 'wrong.toml:a.forward: is missing'),
+    ('[a]\nargs = "Tensor self"\nfamily = "pointwise"\ndtypes = "float"\nforward = "round (self)"\ndoc = "x"\n',
+     'wrong.toml:a.forward: no such function of all types: round'),
+    ('[a]\nargs = "Tensor self"\nfamily = "reduce"\ndtypes = "float"\ninit = "0"\nstep = "acc + x"\n'
+     'finish = "cbrtf (acc)"\ndoc = "x"\n', 'wrong.toml:a.finish: no such function of all types: cbrtf'),
     ('[a]\nargs = "Tensor self"\nfamily = "point"\ndoc = "x"\n', 'wrong.toml:a.family: must be one of'),
     ('[a]\nargs = "Tenser self"\nfamily = "view"\ndoc = "x"\n', 'no such kind of argument: Tenser'),
     ('[a]\nargs = "Tensor self"\nfamily = "view"\ndoc = "x"\ncolour = 1\n', 'wrong.toml:a.colour: no such key'),

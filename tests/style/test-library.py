@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The shared library is one that any program can load late, and shows nothing but its interface.
 
-Argument: the library.
+Arguments: the library, one that takes half of the static memory of threads, and how many bytes that is.
 """
 
+import platform
 import re
 import shutil
 import subprocess
@@ -13,11 +14,12 @@ import sys
 
 import tap
 
-LIBRARY = sys.argv[1]
+LIBRARY, CROWD = sys.argv[1:3]
 
-# dlopen() takes the memory of initial-exec variables from a surplus of about 1.6 kB, which other
-# libraries want to have a part of.
-STATIC_TLS_MAX = 1024
+# dlopen() takes the memory of initial-exec variables from a surplus: 1664 bytes in glibc 2.36. Half of it is
+# for others; that of libgomp, 136 bytes, which OpenBLAS brings along, is in ours.
+STATIC_TLS_MAX = int(sys.argv[3])
+LIBGOMP = 136
 
 ALLOWED_LIBRARIES = re.compile(
     r"lib(glib|gobject|gio|gmodule)-2\.0\.so|lib(openblas|m|mvec|c|pthread|dl|gcc_s|rt)\.so|"
@@ -46,11 +48,27 @@ def only_functions_of_the_interface_are_exported():
 
 
 @tap.case
-def it_can_be_loaded_late():
+def variables_of_threads_leave_static_memory_to_others():
     sizes = [int(line.split()[5], 16) for line in readelf("--segments").splitlines()
              if line.strip().startswith("TLS")]
     if "STATIC_TLS" in readelf("--dynamic"):
-        assert sum(sizes) <= STATIC_TLS_MAX, f"{sum(sizes)} bytes of static TLS"
+        total = sum(sizes) + LIBGOMP
+        assert total <= STATIC_TLS_MAX, f"{total} bytes of static TLS"
+
+
+@tap.case
+def it_can_be_loaded_late():
+    """By a process where others have taken their half already."""
+    machine = re.search(r"Machine: *(.+)", readelf("--file-header"))[1]
+    if platform.machine().replace("_", "-").lower() not in machine.lower():
+        raise tap.Skip(f"it is for {machine}")
+    if re.search(r"NEEDED.*lib(a|t|ub)san", readelf("--dynamic")):
+        raise tap.Skip("a sanitizer must be loaded first")
+    program = "import ctypes, sys; print(*[ctypes.CDLL(name)._name for name in sys.argv[1:]])"
+    result = subprocess.run(
+        [sys.executable, "-c", program, CROWD, LIBRARY], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0 and LIBRARY in result.stdout, result.stderr
 
 
 @tap.case

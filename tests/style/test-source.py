@@ -295,6 +295,13 @@ def the_environment_is_asked_in_one_place():
 
 
 @tap.case
+def functions_of_any_type_are_those_of_one_header():
+    """What <tgmath.h> makes of a call, and how long that takes, each C library decides for itself."""
+    found = (p for p in tree.files() if re.search(r"\.(c|h|cu|cuh|py|in)$", p))
+    report(p for p in found if re.search(r"^\s*#\s*include\s*<tgmath\.h>", tree.read(p), re.MULTILINE))
+
+
+@tap.case
 def libraries_are_opened_in_one_place():
     report(
         calls_outside(
