@@ -125,6 +125,33 @@ peaks_are_those_of_the_past (void)
   g_assert_cmpint (stat ("allocation.small_pool.peak"), <=, n[0] + 65536 / 4000 + 1);
 }
 
+/* What a thread has not added up yet counts as well: here, more was freed than allocated. */
+static void
+resetting_peaks_makes_them_the_present (void)
+{
+  g_auto (GStrv) keys = gtorch_allocator_dup_stat_keys (allocator ());
+  GTorchTensor *some[10];
+  guint i, n = 0;
+
+  for (i = 0; i < G_N_ELEMENTS (some); i++)
+    some[i] = bytes (4000);
+  g_object_unref (bytes (MIB)); /* more than a thread keeps to itself */
+  for (i = 0; i < G_N_ELEMENTS (some); i++)
+    g_object_unref (some[i]);
+  gtorch_allocator_reset_peak (allocator ());
+  for (i = 0; keys[i] != NULL; i++)
+    if (g_str_has_suffix (keys[i], ".peak"))
+      {
+        g_autofree gchar *current =
+            g_strdup_printf ("%.*scurrent", (gint) strlen (keys[i]) - 4, keys[i]);
+
+        g_test_message ("%s", keys[i]);
+        g_assert_cmpint (stat (keys[i]), ==, stat (current));
+        n++;
+      }
+  g_assert_cmpuint (n, >, 20);
+}
+
 static void
 what_is_kept_can_be_given_back (void)
 {
@@ -382,6 +409,7 @@ main (gint argc, gchar **argv)
   TEST (there_is_one_for_the_cpu);
   TEST (tensors_are_counted);
   TEST (peaks_are_those_of_the_past);
+  TEST (resetting_peaks_makes_them_the_present);
   TEST (what_is_kept_can_be_given_back);
   TEST (threads_that_are_over_stay_counted);
   TEST (the_table_names_the_device);
