@@ -37,8 +37,8 @@ static const GTorchField fields[] = {
   { "stride-width", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchAvgPool2d, stride_width), -1 },
   { "padding", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchAvgPool2d, padding), 0 },
   { "padding-width", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchAvgPool2d, padding_width), -1 },
-  { "ceil-mode", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchAvgPool2d, ceil_mode), 0, NULL, TRUE },
-  { "count-include-pad", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchAvgPool2d, count_include_pad), 1, NULL, TRUE },
+  { "ceil-mode", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchAvgPool2d, ceil_mode), 0, TRUE },
+  { "count-include-pad", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchAvgPool2d, count_include_pad), 1, TRUE },
 };
 /* clang-format on */
 

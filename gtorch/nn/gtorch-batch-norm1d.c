@@ -36,8 +36,8 @@ struct _GTorchBatchNorm1d
 /* clang-format off */
 static const GTorchField fields[] = {
   { "num-features", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchBatchNorm1d, num_features), 0 },
-  { "eps", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchBatchNorm1d, eps), 1e-5, NULL, TRUE },
-  { "momentum", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchBatchNorm1d, momentum), 0.1, NULL, TRUE },
+  { "eps", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchBatchNorm1d, eps), 1e-5, TRUE },
+  { "momentum", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchBatchNorm1d, momentum), 0.1, TRUE },
   { "affine", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchBatchNorm1d, affine), 1 },
   { "track-running-stats", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchBatchNorm1d, track_running_stats), 1 },
   { "weight", GTORCH_FIELD_PARAMETER, 0 },

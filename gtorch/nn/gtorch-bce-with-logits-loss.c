@@ -24,8 +24,8 @@ struct _GTorchBCEWithLogitsLoss
 
 /* clang-format off */
 static const GTorchField fields[] = {
-  { "weight", GTORCH_FIELD_BUFFER, 0, 0, NULL, TRUE },
-  { "pos-weight", GTORCH_FIELD_BUFFER, 1, 0, NULL, TRUE },
+  { "weight", GTORCH_FIELD_BUFFER, 0, 0, TRUE },
+  { "pos-weight", GTORCH_FIELD_BUFFER, 1, 0, TRUE },
 };
 /* clang-format on */
 

@@ -30,9 +30,9 @@ struct _GTorchCrossEntropyLoss
 
 /* clang-format off */
 static const GTorchField fields[] = {
-  { "weight", GTORCH_FIELD_BUFFER, 0, 0, NULL, TRUE },
-  { "ignore-index", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchCrossEntropyLoss, ignore_index), -100, NULL, TRUE },
-  { "label-smoothing", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchCrossEntropyLoss, label_smoothing), 0.0, NULL, TRUE },
+  { "weight", GTORCH_FIELD_BUFFER, 0, 0, TRUE },
+  { "ignore-index", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchCrossEntropyLoss, ignore_index), -100, TRUE },
+  { "label-smoothing", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchCrossEntropyLoss, label_smoothing), 0.0, TRUE },
 };
 /* clang-format on */
 

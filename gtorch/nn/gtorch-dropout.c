@@ -27,7 +27,7 @@ struct _GTorchDropout
 
 /* clang-format off */
 static const GTorchField fields[] = {
-  { "p", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchDropout, p), 0.5, NULL, TRUE },
+  { "p", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchDropout, p), 0.5, TRUE },
 };
 /* clang-format on */
 

@@ -35,7 +35,7 @@ struct _GTorchEmbedding
 static const GTorchField fields[] = {
   { "num-embeddings", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchEmbedding, num_embeddings), 0 },
   { "embedding-dim", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchEmbedding, embedding_dim), 0 },
-  { "padding-idx", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchEmbedding, padding_idx), -1, NULL, TRUE },
+  { "padding-idx", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchEmbedding, padding_idx), -1, TRUE },
   { "weight", GTORCH_FIELD_PARAMETER, 0 },
 };
 /* clang-format on */

@@ -15,7 +15,6 @@ typedef enum
   GTORCH_FIELD_INT,       /* gint64 */
   GTORCH_FIELD_DOUBLE,    /* gdouble */
   GTORCH_FIELD_BOOL,      /* gboolean */
-  GTORCH_FIELD_ENUM,      /* gint */
   GTORCH_FIELD_PARAMETER, /* read only: the parameter number `offset` of a module */
   GTORCH_FIELD_BUFFER, /* the buffer number `offset`; if mutable, registered by init () as NULL */
 } GTorchFieldKind;
@@ -25,9 +24,8 @@ typedef struct
   const gchar *name;
   GTorchFieldKind kind;
   gsize offset;
-  gdouble value;        /* the default */
-  GType (*type) (void); /* of an enum */
-  gboolean is_mutable;  /* else set at construction only */
+  gdouble value;       /* the default */
+  gboolean is_mutable; /* else set at construction only */
 } GTorchField;
 
 #define GTORCH_FIELD(Type, field) G_STRUCT_OFFSET (Type, field)

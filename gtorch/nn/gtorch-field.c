@@ -43,9 +43,6 @@ get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
     case GTORCH_FIELD_BOOL:
       g_value_set_boolean (value, *(const gboolean *) place);
       break;
-    case GTORCH_FIELD_ENUM:
-      g_value_set_enum (value, *(const gint *) place);
-      break;
     case GTORCH_FIELD_PARAMETER:
       g_value_set_object (value,
                           gtorch_module_nth_parameter (GTORCH_MODULE (object), field->offset));
@@ -98,9 +95,6 @@ set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *p
     case GTORCH_FIELD_BOOL:
       SET (gboolean, boolean);
       break;
-    case GTORCH_FIELD_ENUM:
-      SET (gint, enum);
-      break;
     case GTORCH_FIELD_BUFFER:
       changed = set_buffer (object, field, g_value_get_object (value));
       break;
@@ -129,9 +123,6 @@ make_spec (const GTorchField *field)
                                   flags);
     case GTORCH_FIELD_BOOL:
       return g_param_spec_boolean (field->name, NULL, NULL, field->value != 0, flags);
-    case GTORCH_FIELD_ENUM:
-      return g_param_spec_enum (field->name, NULL, NULL, field->type (), (gint) field->value,
-                                flags);
     case GTORCH_FIELD_PARAMETER:
       return g_param_spec_object (field->name, NULL, NULL, GTORCH_TYPE_PARAMETER,
                                   G_PARAM_STATIC_STRINGS | G_PARAM_READABLE);

@@ -25,8 +25,8 @@ struct _GTorchFlatten
 
 /* clang-format off */
 static const GTorchField fields[] = {
-  { "start-dim", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchFlatten, start_dim), 1, NULL, TRUE },
-  { "end-dim", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchFlatten, end_dim), -1, NULL, TRUE },
+  { "start-dim", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchFlatten, start_dim), 1, TRUE },
+  { "end-dim", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchFlatten, end_dim), -1, TRUE },
 };
 /* clang-format on */
 

@@ -24,7 +24,7 @@ struct _GTorchGELU
 
 /* clang-format off */
 static const GTorchField fields[] = {
-  { "tanh-approximation", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchGELU, tanh_approximation), 0, NULL, TRUE },
+  { "tanh-approximation", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchGELU, tanh_approximation), 0, TRUE },
 };
 /* clang-format on */
 

@@ -41,7 +41,7 @@ struct _GTorchLayerNorm
 /* clang-format off */
 static const GTorchField fields[] = {
   { "normalized-size", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchLayerNorm, normalized_size), 0 },
-  { "eps", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchLayerNorm, eps), 1e-5, NULL, TRUE },
+  { "eps", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchLayerNorm, eps), 1e-5, TRUE },
   { "elementwise-affine", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchLayerNorm, elementwise_affine), 1 },
   { "has-bias", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchLayerNorm, has_bias), 1 },
   { "weight", GTORCH_FIELD_PARAMETER, 0 },

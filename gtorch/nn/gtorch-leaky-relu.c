@@ -24,7 +24,7 @@ struct _GTorchLeakyReLU
 
 /* clang-format off */
 static const GTorchField fields[] = {
-  { "negative-slope", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchLeakyReLU, negative_slope), 0.01, NULL, TRUE },
+  { "negative-slope", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchLeakyReLU, negative_slope), 0.01, TRUE },
 };
 /* clang-format on */
 

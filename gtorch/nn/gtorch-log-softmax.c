@@ -24,7 +24,7 @@ struct _GTorchLogSoftmax
 
 /* clang-format off */
 static const GTorchField fields[] = {
-  { "dim", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchLogSoftmax, dim), -1, NULL, TRUE },
+  { "dim", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchLogSoftmax, dim), -1, TRUE },
 };
 /* clang-format on */
 

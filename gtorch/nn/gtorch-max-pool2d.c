@@ -40,7 +40,7 @@ static const GTorchField fields[] = {
   { "padding-width", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchMaxPool2d, padding_width), -1 },
   { "dilation", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchMaxPool2d, dilation), 1 },
   { "dilation-width", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchMaxPool2d, dilation_width), -1 },
-  { "ceil-mode", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchMaxPool2d, ceil_mode), 0, NULL, TRUE },
+  { "ceil-mode", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchMaxPool2d, ceil_mode), 0, TRUE },
 };
 /* clang-format on */
 

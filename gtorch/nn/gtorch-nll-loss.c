@@ -24,8 +24,8 @@ struct _GTorchNLLLoss
 
 /* clang-format off */
 static const GTorchField fields[] = {
-  { "weight", GTORCH_FIELD_BUFFER, 0, 0, NULL, TRUE },
-  { "ignore-index", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchNLLLoss, ignore_index), -100, NULL, TRUE },
+  { "weight", GTORCH_FIELD_BUFFER, 0, 0, TRUE },
+  { "ignore-index", GTORCH_FIELD_INT, GTORCH_FIELD (GTorchNLLLoss, ignore_index), -100, TRUE },
 };
 /* clang-format on */
 

@@ -398,6 +398,22 @@ knobs_are_properties_too (void)
   g_assert_cmpuint (gtorch_allocator_get_max_split_size (allocator ()), ==, G_MAXUINT64);
   g_assert_cmpfloat (gtorch_allocator_get_gc_threshold (allocator ()), ==, 0.5);
   g_object_set (allocator (), "gc-threshold", 0.0, NULL);
+  g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING,
+                         "GTorchAllocator:memory-fraction stays as it was: allocator: the memory "
+                         "fraction 0 "
+                         "is not above 0 and up to 1");
+  g_object_set (allocator (), "memory-fraction", 0.0, NULL);
+  g_test_assert_expected_messages ();
+  g_assert_true (gtorch_allocator_set_caching (allocator (),
+                                               gtorch_allocator_get_caching (allocator ()),
+                                               &error));
+  g_assert_no_error (error);
+  g_assert_false (gtorch_allocator_set_caching (allocator (),
+                                                !gtorch_allocator_get_caching (allocator ()),
+                                                &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+  g_assert_cmpstr (error->message, ==,
+                   "allocator: the environment decides about caching on the cpu");
 }
 
 #define TEST(name) g_test_add_func ("/GTorch/Allocator/" #name, name)
