@@ -19,7 +19,6 @@
 
 #include "config.h"
 
-#include <glib/gi18n-lib.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -540,34 +539,6 @@ pages_give (gpointer data, gsize size)
 
 /* --- the two paths --- */
 
-/* What threads have and the levels do not know of yet. */
-static void
-all_outstanding (gint64 *sum)
-{
-  ThreadCache *cache;
-  gint64 n[N_LEVELS];
-  guint k;
-
-  memset (sum, 0, sizeof (gint64) * N_LEVELS);
-  g_mutex_lock (&lock);
-  for (cache = threads; cache != NULL; cache = cache->next)
-    {
-      cache_outstanding (cache, n);
-      for (k = 0; k < N_LEVELS; k++)
-        sum[k] += n[k];
-    }
-  g_mutex_unlock (&lock);
-}
-
-static gint64
-allocated_now (void)
-{
-  gint64 outstanding[N_LEVELS];
-
-  all_outstanding (outstanding);
-  return MAX (levels_bytes (allocated_levels) + outstanding[LEVEL_BYTES], 0);
-}
-
 /* Would `n` more bytes from the system fit? If not so, gives back what is kept and asks others to. */
 static gboolean
 make_room (GTorchDevice *device, gsize n)
@@ -592,12 +563,18 @@ make_room (GTorchDevice *device, gsize n)
 }
 
 static void
-set_out_of_memory (gsize n_bytes, GError **error)
+set_out_of_memory (GTorchDevice *device, gsize n_bytes, GError **error)
 {
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-               _ ("%" G_GSIZE_FORMAT " bytes on cpu are more than can be had: %" G_GINT64_FORMAT
-                  " are allocated, the machine has %" G_GUINT64_FORMAT),
-               n_bytes, allocated_now (), memory_limit ());
+  guint64 available, total;
+  gsize largest = 0;
+  guint i;
+
+  gtorch_cpu_memory_info (device, &available, &total, NULL);
+  g_mutex_lock (&lock);
+  for (i = 0; i < n_cached; i++)
+    largest = MAX (largest, cached[i].size);
+  g_mutex_unlock (&lock);
+  gtorch_allocator_set_oom (device->allocator, n_bytes, available, largest, error);
 }
 
 static GTorchStorage *
@@ -623,7 +600,7 @@ alloc_large (GTorchDevice *device, gsize n_bytes, GError **error)
 
   if (n_bytes > G_MAXSSIZE - grain)
     {
-      set_out_of_memory (n_bytes, error);
+      set_out_of_memory (device, n_bytes, error);
       return NULL;
     }
   size = (n_bytes + grain - 1) / grain * grain;
@@ -632,7 +609,7 @@ alloc_large (GTorchDevice *device, gsize n_bytes, GError **error)
     data = pages_map (size);
   if (data == NULL)
     {
-      set_out_of_memory (n_bytes, error);
+      set_out_of_memory (device, n_bytes, error);
       return NULL;
     }
   ASAN_POISON_MEMORY_REGION ((gchar *) data + n_bytes, size - n_bytes);
@@ -658,7 +635,7 @@ alloc_from_system (GTorchDevice *device, gsize n_bytes, guint index, ThreadCache
   if (!make_room (device, size)
       || posix_memalign (&block, ALIGNMENT, HEADER + (is_caching () ? size : n_bytes)) != 0)
     {
-      set_out_of_memory (n_bytes, error);
+      set_out_of_memory (device, n_bytes, error);
       return NULL;
     }
   count_reserved (size, FALSE);
@@ -830,6 +807,25 @@ gtorch_cpu_sync_stats (GTorchDevice *device, GTorchMemoryStats *stats)
       sync_pool (stats, i, &now[i], &before[i], &from[i], &from_before[i]);
       sync_peaks (stats, i);
     }
+}
+
+/* What threads have and the levels do not know of yet. */
+static void
+all_outstanding (gint64 *sum)
+{
+  ThreadCache *cache;
+  gint64 n[N_LEVELS];
+  guint k;
+
+  memset (sum, 0, sizeof (gint64) * N_LEVELS);
+  g_mutex_lock (&lock);
+  for (cache = threads; cache != NULL; cache = cache->next)
+    {
+      cache_outstanding (cache, n);
+      for (k = 0; k < N_LEVELS; k++)
+        sum[k] += n[k];
+    }
+  g_mutex_unlock (&lock);
 }
 
 static void

@@ -202,6 +202,34 @@ the_table_names_the_device (void)
     g_assert_cmpuint (strlen (lines[i]), ==, 77);
 }
 
+/* The same text as on a GPU, with the numbers of the CPU and nothing that it does not know. */
+static void
+a_lack_of_memory_names_what_there_is (void)
+{
+  const gint64 n = (gint64) 1 << 50;
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) x = gtorch_empty (&n, 1, GTORCH_DTYPE_UINT8, NULL, &error);
+  g_autoptr (GTorchTensor) held = bytes (3 * MIB);
+
+  g_assert_null (x);
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
+  g_test_message ("%s", error->message);
+  g_assert_true (
+      g_pattern_match_simple ("empty: 1.0*PiB cannot be allocated on cpu: of its * are free; "
+                              "tensors of this process hold *, and "
+                              "* are reserved but unallocated, the largest piece of them being *",
+                              error->message));
+  g_assert_null (strstr (error->message, "GTORCH_ALLOC_CONF"));
+  g_assert_null (strstr (error->message, "streams"));
+  g_assert_null (strstr (error->message, "memory-fraction"));
+  g_clear_error (&error);
+  x = gtorch_tensor_repeat (held, (const gint64[]){ (gint64) 1 << 30 }, 1, &error);
+  g_assert_null (x);
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
+  g_assert_true (g_str_has_prefix (error->message, "repeat: 3.0"));
+  g_assert_nonnull (strstr (error->message, "tensors of this process hold"));
+}
+
 static void
 a_wrong_key_is_an_error (void)
 {
@@ -429,6 +457,7 @@ main (gint argc, gchar **argv)
   TEST (what_is_kept_can_be_given_back);
   TEST (threads_that_are_over_stay_counted);
   TEST (the_table_names_the_device);
+  TEST (a_lack_of_memory_names_what_there_is);
   TEST (a_wrong_key_is_an_error);
   TEST (what_is_not_named_stays);
   TEST (wrong_words_are_named);
