@@ -8,12 +8,12 @@
  * target. Mostly there are none, and to know that must be cheap. Elements are counted
  *
  *   not at all, where there are so few places that most are crowded: each place has an accumulator;
- *   else one of eight, in buckets of several places, which fit into the cache: mostly none of them is crowded;
+ *   else one of eight, in buckets of several places, which fit into the cache: mostly none is crowded;
  *   else all in the same buckets, and then in a table of the places whose bucket is crowded.
  *
- * Counting one of eight may miss crowds that are barely such. A place with 1024 elements has 128 of them counted on
- * average, with a deviation of 11, where 32 are enough. Which one of eight it is jumps about by the golden ratio, so
- * that no period of the indices hides a crowd.
+ * Counting one of eight may miss crowds that are barely such. A place with 1024 elements has 128 of them
+ * counted on average, with a deviation of 11, where 32 are enough. Which one of eight it is jumps about by
+ * the golden ratio, so that no period of the indices hides a crowd.
  *
  * Which places are crowds, and the order in which their elements are added, does not depend on the number of
  * threads. */
@@ -69,8 +69,8 @@ pick (guint32 *turn)
   return *turn >> (32 - SAMPLE_BITS);
 }
 
-/* Counts places in 2^bits buckets and tells whether any of those counts is a crowd's, as `seen`, which has the bits
- * of all counts, does. Counts stay far below their limit: it is looked at after each piece. */
+/* Counts places in 2^bits buckets and tells whether any of those counts is a crowd's, as `seen`, which has
+ * the bits of all counts, does. Counts stay far below their limit: it is looked at after each piece. */
 #define PIECE        (4096 * SAMPLE)
 #define IS_CROWDED() (seen >= FEW / SAMPLE)
 

@@ -2,8 +2,9 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Every writable property of every class that the functions of the headers know, with numbers, choices and
- * texts that its type has. A property has no place for an error. Either it keeps what it is given, logs nothing,
- * and the object works or says in a later call what is wrong; or it stays as it was, and one warning names it. */
+ * texts that its type has. A property has no place for an error. Either it keeps what it is given, logs
+ * nothing, and the object works or says in a later call what is wrong; or it stays as it was, and a warning
+ * names it. */
 
 #include "config.h"
 
@@ -190,8 +191,8 @@ are_equal (GParamSpec *pspec, const GValue *a, const GValue *b)
   return g_param_values_cmp (pspec, a, b) == 0;
 }
 
-/* NULL is the current device, and -1 the height of a kernel whose width is wanted: the values that such properties
- * have at first. */
+/* NULL is the current device, and -1 the height of a kernel whose width is wanted: the values that such
+ * properties have at first. */
 static gboolean
 stands_for_another (GParamSpec *pspec, const GValue *value)
 {
