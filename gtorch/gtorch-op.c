@@ -263,9 +263,8 @@ is_plain_operand (const GTorchImpl *impl)
          && impl->storage->free_func == NULL;
 }
 
-/* Are the attributes numbers such as every floating-point dtype has them? */
-static inline gboolean
-are_small (const GTorchOpCall *call)
+static G_GNUC_NO_INLINE gboolean
+are_all_small (const GTorchOpCall *call)
 {
   guint i;
 
@@ -275,8 +274,16 @@ are_small (const GTorchOpCall *call)
   return TRUE;
 }
 
-/* The commonest call is one in which nothing has to be found out, and nothing can be wrong. */
+/* Are the attributes numbers such as every floating-point dtype has them? Mostly it is one, alpha. */
 static inline gboolean
+are_small (const GTorchOpCall *call)
+{
+  return G_LIKELY (call->op->n_attrs == 1 && fabs (call->attrs[0].d) <= 65504)
+         || are_all_small (call);
+}
+
+/* The commonest call is one in which nothing has to be found out, and nothing can be wrong. */
+static inline __attribute__ ((always_inline)) gboolean
 is_plain (const GTorchOpCall *call)
 {
   const GTorchImpl *first;
