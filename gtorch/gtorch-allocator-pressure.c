@@ -206,6 +206,7 @@ gtorch_allocator_set_oom (GTorchAllocator *self, gsize n_bytes, gsize available,
   g_autofree gchar *allocated = NULL, *kept = NULL;
   g_autofree gchar *places = gtorch_allocator_describe_places (self);
   g_autoptr (GString) hints = g_string_new (NULL);
+  const gboolean is_cpu = self->device->type == GTORCH_DEVICE_TYPE_CPU;
   guint64 held, unused, others, private;
 
   gtorch_allocator_lock_stats (self);
@@ -218,7 +219,7 @@ gtorch_allocator_set_oom (GTorchAllocator *self, gsize n_bytes, gsize available,
   allocated = g_format_size_full (held, G_FORMAT_SIZE_IEC_UNITS);
   kept = g_format_size_full (unused, G_FORMAT_SIZE_IEC_UNITS);
 
-  if (self->config.fraction < 1)
+  if (self->config.fraction < 1 && !is_cpu)
     {
       g_autofree gchar *limit =
           g_format_size_full (self->config.fraction * total, G_FORMAT_SIZE_IEC_UNITS);
@@ -238,17 +239,16 @@ gtorch_allocator_set_oom (GTorchAllocator *self, gsize n_bytes, gsize available,
       g_string_append_printf (hints, _ ("; %s are reserved in private pools (MemoryPool, graphs)"),
                               size);
     }
-  if (unused >= n_bytes && self->config.backend == GTORCH_BACKEND_SEGMENTS)
+  if (unused >= n_bytes && !is_cpu && self->config.backend == GTORCH_BACKEND_SEGMENTS)
     g_string_append (hints, _ ("; memory is in pieces: backend:arenas or max_split_size_mb in "
                                "GTORCH_ALLOC_CONF may help"));
-  else if (unused >= n_bytes)
+  else if (unused >= n_bytes && !is_cpu)
     g_string_append (hints, _ ("; memory is in pieces: tensors of different life on streams of "
                                "their own may help"));
   if (held > total / 2 && gtorch_is_grad_enabled ())
     g_string_append (hints,
-                     _ ("; smaller batches, gradient accumulation, checkpointing or 16-bit "
-                        "floats need less, and so does what needs no gradients with the grad "
-                        "mode off"));
+                     _ ("; smaller batches, gradient accumulation or 16-bit floats need less, and "
+                        "so does what needs no gradients with the grad mode off"));
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
                _ ("%s cannot be allocated on %s: of its %s, %s are free; tensors of this process "
                   "hold %s, and %s are reserved but unallocated, the largest piece of them being "

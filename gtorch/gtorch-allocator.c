@@ -7,6 +7,10 @@
 
 #include "gtorch-fork-private.h"
 #include "gtorch-memory-pool-private.h"
+#include "gtorch-property-private.h"
+
+/* PyTorch's bound: smaller requests share segments of this size. */
+#define MAX_UNSPLIT (G_GUINT64_CONSTANT (20) << 20)
 
 /**
  * GTorchAllocator:
@@ -122,28 +126,30 @@ gtorch_allocator_set_property (GObject *object, guint prop_id, const GValue *val
                                GParamSpec *pspec)
 {
   GTorchAllocator *self = GTORCH_ALLOCATOR (object);
+  GError *error = NULL;
 
-  /* What cannot be set is left as it is: the functions tell why. */
   switch (prop_id)
     {
     case PROP_DEVICE:
       self->device = g_value_get_object (value); /* it lives longer */
       break;
     case PROP_MEMORY_FRACTION:
-      gtorch_allocator_set_memory_fraction (self, g_value_get_double (value), NULL);
+      gtorch_allocator_set_memory_fraction (self, g_value_get_double (value), &error);
       break;
     case PROP_MAX_SPLIT_SIZE:
-      gtorch_allocator_set_max_split_size (self, g_value_get_uint64 (value), NULL);
+      gtorch_allocator_set_max_split_size (self, g_value_get_uint64 (value), &error);
       break;
     case PROP_GC_THRESHOLD:
-      gtorch_allocator_set_gc_threshold (self, g_value_get_double (value), NULL);
+      gtorch_allocator_set_gc_threshold (self, g_value_get_double (value), &error);
       break;
     case PROP_CACHING:
-      gtorch_allocator_set_caching (self, g_value_get_boolean (value));
+      gtorch_allocator_set_caching (self, g_value_get_boolean (value), &error);
       break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
     }
+  if (error != NULL)
+    gtorch_property_refuse (object, pspec, error);
 }
 
 static void
@@ -269,8 +275,7 @@ gtorch_allocator_class_init (GTorchAllocatorClass *klass)
    */
   props[PROP_MEMORY_FRACTION] =
       g_param_spec_double ("memory-fraction", NULL, NULL, 0, 1, 1,
-                           G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS
-                               | G_PARAM_LAX_VALIDATION);
+                           G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
   /**
    * GTorchAllocator:max-split-size:
    *
@@ -280,7 +285,7 @@ gtorch_allocator_class_init (GTorchAllocatorClass *klass)
    * Since: 0.1
    */
   props[PROP_MAX_SPLIT_SIZE] =
-      g_param_spec_uint64 ("max-split-size", NULL, NULL, 0, G_MAXUINT64, G_MAXUINT64,
+      g_param_spec_uint64 ("max-split-size", NULL, NULL, MAX_UNSPLIT + 1, G_MAXUINT64, G_MAXUINT64,
                            G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
   /**
    * GTorchAllocator:gc-threshold:
@@ -292,8 +297,7 @@ gtorch_allocator_class_init (GTorchAllocatorClass *klass)
    */
   props[PROP_GC_THRESHOLD] =
       g_param_spec_double ("gc-threshold", NULL, NULL, 0, 1, 0,
-                           G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS
-                               | G_PARAM_LAX_VALIDATION);
+                           G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
   /**
    * GTorchAllocator:caching:
    *
@@ -756,11 +760,14 @@ gtorch_allocator_set_max_split_size (GTorchAllocator *self, guint64 n_bytes, GEr
   GTorchAllocatorConfig former;
 
   g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), FALSE);
-  if (n_bytes <= 20 << 20)
+  if (n_bytes <= MAX_UNSPLIT || (n_bytes > G_MAXINT64 && n_bytes != G_MAXUINT64))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("allocator: a max-split-size of %" G_GUINT64_FORMAT
-                      " bytes is not above 20 MiB"),
+                   n_bytes <= MAX_UNSPLIT
+                       ? _ ("allocator: a max-split-size of %" G_GUINT64_FORMAT
+                            " bytes is not above 20 MiB")
+                       : _ ("allocator: a max-split-size of %" G_GUINT64_FORMAT
+                            " bytes is no size; the largest 64-bit number stands for no limit"),
                    n_bytes);
       return FALSE;
     }
@@ -845,23 +852,32 @@ gtorch_allocator_get_caching (GTorchAllocator *self)
  * gtorch_allocator_set_caching:
  * @self: an allocator
  * @caching: whether to keep memory
+ * @error: return location for an error
  *
- * Sets whether freed memory is kept for the next tensor; see [property@Allocator:caching]. Nothing
- * happens on the CPU.
+ * Sets whether freed memory is kept for the next tensor; see [property@Allocator:caching]. On the CPU this cannot
+ * be changed.
+ *
+ * Returns: %TRUE if it is so now; %FALSE with %GTORCH_ERROR_NOT_SUPPORTED on the CPU
  *
  * Since: 0.1
  */
-void
-gtorch_allocator_set_caching (GTorchAllocator *self, gboolean caching)
+gboolean
+gtorch_allocator_set_caching (GTorchAllocator *self, gboolean caching, GError **error)
 {
-  g_return_if_fail (GTORCH_IS_ALLOCATOR (self));
-  if (self->device->type == GTORCH_DEVICE_TYPE_CPU
-      || g_atomic_int_get (&self->caching) == (caching != FALSE))
-    return;
+  g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), FALSE);
+  if (g_atomic_int_get (&self->caching) == (caching != FALSE))
+    return TRUE;
+  if (self->device->type == GTORCH_DEVICE_TYPE_CPU)
+    {
+      g_set_error_literal (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                           _ ("allocator: the environment decides about caching on the cpu"));
+      return FALSE;
+    }
   g_atomic_int_set (&self->caching, caching != FALSE);
   if (!caching)
     gtorch_allocator_trim (self);
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_CACHING]);
+  return TRUE;
 }
 
 /* --- beginning again --- */

@@ -56,7 +56,7 @@ gboolean gtorch_allocator_set_gc_threshold (GTorchAllocator *self, gdouble thres
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_allocator_get_caching (GTorchAllocator *self);
 GTORCH_AVAILABLE_IN_0_1
-void gtorch_allocator_set_caching (GTorchAllocator *self, gboolean caching);
+gboolean gtorch_allocator_set_caching (GTorchAllocator *self, gboolean caching, GError **error);
 
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_allocator_reset_peak (GTorchAllocator *self);

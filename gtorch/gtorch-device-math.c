@@ -75,8 +75,7 @@ gtorch_device_set_math_property (GTorchDevice *self, guint prop_id, const GValue
 void
 gtorch_device_install_math_properties (GObjectClass *klass)
 {
-  const GParamFlags flags =
-      G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_LAX_VALIDATION;
+  const GParamFlags flags = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY;
   guint i;
 
   /**

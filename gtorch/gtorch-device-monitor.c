@@ -10,6 +10,7 @@
 #include "gtorch-device-private.h"
 #include "gtorch-device-sample-private.h"
 #include "gtorch-object-list-private.h"
+#include "gtorch-property-private.h"
 
 /**
  * GTorchDeviceMonitor:
@@ -264,6 +265,7 @@ gtorch_device_monitor_set_property (GObject *object, guint prop_id, const GValue
                                     GParamSpec *pspec)
 {
   GTorchDeviceMonitor *self = GTORCH_DEVICE_MONITOR (object);
+  GError *error = NULL;
 
   switch (prop_id)
     {
@@ -273,7 +275,7 @@ gtorch_device_monitor_set_property (GObject *object, guint prop_id, const GValue
         g_object_ref (self->device);
       break;
     case PROP_INTERVAL:
-      gtorch_device_monitor_set_interval (self, g_value_get_uint (value));
+      gtorch_device_monitor_set_interval (self, g_value_get_uint (value), &error);
       break;
     case PROP_ACTIVE:
       gtorch_device_monitor_set_active (self, g_value_get_boolean (value));
@@ -281,6 +283,8 @@ gtorch_device_monitor_set_property (GObject *object, guint prop_id, const GValue
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
     }
+  if (error != NULL)
+    gtorch_property_refuse (object, pspec, error);
 }
 
 static void
@@ -330,14 +334,14 @@ gtorch_device_monitor_class_init (GTorchDeviceMonitorClass *klass)
   /**
    * GTorchDeviceMonitor:interval:
    *
-   * How long to wait between two looks, in milliseconds; 100 at least.
+   * How long to wait between two looks, in milliseconds; from 100 to an hour.
    *
    * Since: 0.1
    */
   props[PROP_INTERVAL] =
-      g_param_spec_uint ("interval", NULL, NULL, GTORCH_SAMPLE_INTERVAL_MIN, 3600 * 1000, 1000,
-                         G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY
-                             | G_PARAM_LAX_VALIDATION);
+      g_param_spec_uint ("interval", NULL, NULL, GTORCH_SAMPLE_INTERVAL_MIN,
+                         GTORCH_SAMPLE_INTERVAL_MAX, 1000,
+                         G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
   /**
    * GTorchDeviceMonitor:active:
    *
@@ -558,23 +562,33 @@ gtorch_device_monitor_get_interval (GTorchDeviceMonitor *self)
  * gtorch_device_monitor_set_interval:
  * @self: a monitor
  * @interval: milliseconds
+ * @error: return location for an error
  *
- * Sets how long to wait between two looks. No device is looked at more than ten times a second:
- * less than 100 becomes 100, more than an hour an hour.
+ * Sets how long to wait between two looks. No device is looked at more than ten times a second, nor less than
+ * once an hour.
+ *
+ * Returns: %TRUE if it is set; %FALSE with %GTORCH_ERROR_INVALID if the interval is not from 100 to 3600000
  *
  * Since: 0.1
  */
-void
-gtorch_device_monitor_set_interval (GTorchDeviceMonitor *self, guint interval)
+gboolean
+gtorch_device_monitor_set_interval (GTorchDeviceMonitor *self, guint interval, GError **error)
 {
-  g_return_if_fail (GTORCH_IS_DEVICE_MONITOR (self));
-  interval = CLAMP (interval, GTORCH_SAMPLE_INTERVAL_MIN, 3600 * 1000);
+  g_return_val_if_fail (GTORCH_IS_DEVICE_MONITOR (self), FALSE);
+  if (interval < GTORCH_SAMPLE_INTERVAL_MIN || interval > GTORCH_SAMPLE_INTERVAL_MAX)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("device_monitor: the interval is %u, it must be from %d to %d milliseconds"),
+                   interval, GTORCH_SAMPLE_INTERVAL_MIN, GTORCH_SAMPLE_INTERVAL_MAX);
+      return FALSE;
+    }
   if (interval == self->interval)
-    return;
+    return TRUE;
   self->interval = interval;
   if (self->watch != NULL)
     gtorch_watch_set_interval (self->watch, interval);
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_INTERVAL]);
+  return TRUE;
 }
 
 /**

@@ -32,7 +32,8 @@ GTorchDevice *gtorch_device_monitor_get_device (GTorchDeviceMonitor *self);
 GTORCH_AVAILABLE_IN_0_1
 guint gtorch_device_monitor_get_interval (GTorchDeviceMonitor *self);
 GTORCH_AVAILABLE_IN_0_1
-void gtorch_device_monitor_set_interval (GTorchDeviceMonitor *self, guint interval);
+gboolean gtorch_device_monitor_set_interval (GTorchDeviceMonitor *self, guint interval,
+                                             GError **error);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_device_monitor_get_active (GTorchDeviceMonitor *self);
 GTORCH_AVAILABLE_IN_0_1

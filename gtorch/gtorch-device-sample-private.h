@@ -30,6 +30,7 @@ void gtorch_device_sample_clear (GTorchDeviceSample *sample);
 
 /* Ten times a second and no more, however many ask. */
 #define GTORCH_SAMPLE_INTERVAL_MIN 100
+#define GTORCH_SAMPLE_INTERVAL_MAX (3600 * 1000)
 
 typedef struct _GTorchWatch GTorchWatch;
 

@@ -121,7 +121,7 @@ typedef enum
   GTORCH_OP_FLAG_INPLACE_OK = 1 << 3, /* has an in-place form */
   GTORCH_OP_FLAG_NUMBERS =
       1 << 5, /* inputs without dimensions may be on the CPU, but not all of them */
-  GTORCH_OP_FLAG_WHOLE = 1 << 6, /* computed in integers its attributes are such, too */
+  GTORCH_OP_FLAG_FACTORS = 1 << 6, /* its doubles are such as what is computed in has */
   GTORCH_OP_FLAG_DIVIDES =
       1 << 7, /* integers are not divided by 0: an error where the host sees it */
   GTORCH_OP_FLAG_POWERS = 1 << 8,      /* integers have no negative number as an exponent */
@@ -260,7 +260,9 @@ gtorch_call_has_ints (const GTorchOpCall *call, guint n)
 /* Is attribute i, a number, one that the dtype has? As in PyTorch infinities, and numbers that an unsigned
  * integer wraps to, are; fractions are cut off. */
 gboolean gtorch_call_check_value (GTorchOpCall *call, guint i, guint dtype, GError **error);
-/* The same of input i, a whole number that becomes an element of dtype. */
+/* The same of attribute i, a double, which for integers must not have been rounded to that. */
+gboolean gtorch_call_check_double (GTorchOpCall *call, guint i, guint dtype, GError **error);
+/* The same of input i, if that is a number, which becomes an element of dtype. */
 gboolean gtorch_call_check_scalar (GTorchOpCall *call, guint i, guint dtype, GError **error);
 gboolean gtorch_call_check_dtype (GTorchOpCall *call, guint dtype, GError **error);
 /* Must be one element of the dtype, if it is given; `what` is for the message. */

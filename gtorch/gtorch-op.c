@@ -263,8 +263,27 @@ is_plain_operand (const GTorchImpl *impl)
          && impl->storage->free_func == NULL;
 }
 
-/* The commonest call is one in which nothing has to be found out, and nothing can be wrong. */
+static G_GNUC_NO_INLINE gboolean
+are_all_small (const GTorchOpCall *call)
+{
+  guint i;
+
+  for (i = 0; i < call->op->n_attrs; i++)
+    if (fabs (call->attrs[i].d) > 65504 && !isinf (call->attrs[i].d))
+      return FALSE;
+  return TRUE;
+}
+
+/* Are the attributes numbers such as every floating-point dtype has them? Mostly it is one, alpha. */
 static inline gboolean
+are_small (const GTorchOpCall *call)
+{
+  return G_LIKELY (call->op->n_attrs == 1 && fabs (call->attrs[0].d) <= 65504)
+         || are_all_small (call);
+}
+
+/* The commonest call is one in which nothing has to be found out, and nothing can be wrong. */
+static inline __attribute__ ((always_inline)) gboolean
 is_plain (const GTorchOpCall *call)
 {
   const GTorchImpl *first;
@@ -286,7 +305,7 @@ is_plain (const GTorchOpCall *call)
           || (call->in_place && input->storage == first->storage))
         return FALSE;
     }
-  return TRUE;
+  return !(call->op->flags & GTORCH_OP_FLAG_FACTORS) || are_small (call);
 }
 
 /* One member after the other: the compiler would clear the whole of it in a loop. */
@@ -672,9 +691,38 @@ fits (gdouble value, guint dtype)
          && value < 0x1p63;
 }
 
+/* From here on a double may be an integer that was rounded to it. */
+#define MAX_EXACT 0x1p53
+
 static gboolean
-check_whole (GTorchOpCall *call, guint dtype, GError **error)
+may_be_rounded (GTorchOpCall *call, guint i, guint dtype, GError **error)
 {
+  if (gtorch_dtype_kind (dtype) != GTORCH_KIND_INT || fabs (call->attrs[i].d) < MAX_EXACT)
+    return FALSE;
+  gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                     _ ("%s is %.17g, and integers from 2^53 on would be rounded here"),
+                     find_arg (call->op, FALSE, i)->name, call->attrs[i].d);
+  return TRUE;
+}
+
+gboolean
+gtorch_call_check_double (GTorchOpCall *call, guint i, guint dtype, GError **error)
+{
+  if (G_UNLIKELY (!fits (call->attrs[i].d, dtype)))
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s is %.17g, which is no %s"),
+                         find_arg (call->op, FALSE, i)->name, call->attrs[i].d,
+                         gtorch_dtype_get_name (dtype));
+      return FALSE;
+    }
+  return !may_be_rounded (call, i, dtype, error);
+}
+
+/* Are all doubles such as what is computed in has? */
+static gboolean
+check_factors (GTorchOpCall *call, guint dtype, GError **error)
+{
+  const gboolean is_int = gtorch_dtype_kind (dtype) == GTORCH_KIND_INT;
   guint i;
 
   for (i = 0; i < call->op->n_attrs; i++)
@@ -682,9 +730,16 @@ check_whole (GTorchOpCall *call, guint dtype, GError **error)
       const GTorchArgSpec *arg = find_arg (call->op, FALSE, i);
       const gdouble value = call->attrs[i].d;
 
-      if (arg->kind != GTORCH_ARG_DOUBLE || (value == trunc (value) && fits (value, dtype)))
+      if (arg->kind != GTORCH_ARG_DOUBLE)
         continue;
-      gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s is %g, which is no %s"),
+      if (!is_int || value == trunc (value))
+        {
+          if (!gtorch_call_check_double (call, i,
+                                         is_int ? dtype : gtorch_dtype_infos[dtype].compute, error))
+            return FALSE;
+          continue;
+        }
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s is %.17g, which is no %s"),
                          arg->name, value, gtorch_dtype_get_name (dtype));
       return FALSE;
     }
@@ -708,17 +763,20 @@ gboolean
 gtorch_call_check_scalar (GTorchOpCall *call, guint i, guint dtype, GError **error)
 {
   const GTorchImpl *input = call->inputs[i];
-  gint64 value;
+  gdouble value;
 
-  if (!input->is_number || input->dtype != GTORCH_DTYPE_INT64
-      || gtorch_dtype_kind (dtype) != GTORCH_KIND_INT || gtorch_dtype_size (dtype) == 8)
+  if (!input->is_number)
     return TRUE;
-  value = *(const gint64 *) gtorch_impl_data (input);
-  if (G_LIKELY (fits ((gdouble) value, dtype)))
+  if (input->dtype == GTORCH_DTYPE_INT64 && gtorch_dtype_size (dtype) < 8)
+    value = (gdouble) * (const gint64 *) gtorch_impl_data (input);
+  else if (input->dtype == GTORCH_DTYPE_FLOAT64)
+    value = *(const gdouble *) gtorch_impl_data (input);
+  else
+    return TRUE;
+  if (G_LIKELY (fits (value, dtype)))
     return TRUE;
   gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s is %.17g, which is no %s"),
-                     find_arg (call->op, TRUE, i)->name, (gdouble) value,
-                     gtorch_dtype_get_name (dtype));
+                     find_arg (call->op, TRUE, i)->name, value, gtorch_dtype_get_name (dtype));
   return FALSE;
 }
 
@@ -727,15 +785,15 @@ gtorch_call_check_dtype (GTorchOpCall *call, guint dtype, GError **error)
 {
   if (G_UNLIKELY (!gtorch_call_is_dtype (call, dtype, error)))
     return FALSE;
-  if (G_UNLIKELY ((call->op->flags & GTORCH_OP_FLAG_WHOLE)
-                  && gtorch_dtype_kind (dtype) == GTORCH_KIND_INT
-                  && !check_whole (call, dtype, error)))
-    return FALSE;
-  if (G_LIKELY (call->op->dtypes & (1u << dtype)))
-    return TRUE;
-  gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("not defined for dtype %s"),
-                     gtorch_dtype_get_name (dtype));
-  return FALSE;
+  if (G_UNLIKELY (!(call->op->dtypes & (1u << dtype))))
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("not defined for dtype %s"),
+                         gtorch_dtype_get_name (dtype));
+      return FALSE;
+    }
+  return !(call->op->flags & GTORCH_OP_FLAG_FACTORS)
+         || G_LIKELY (gtorch_dtype_kind (dtype) != GTORCH_KIND_INT && are_small (call))
+         || check_factors (call, dtype, error);
 }
 
 static gboolean
@@ -755,7 +813,7 @@ check_bounds (GTorchOpCall *call, guint dtype, GError **error)
 {
   guint i;
 
-  for (i = 0; i < call->op->n_attrs && gtorch_dtype_kind (dtype) == GTORCH_KIND_INT; i++)
+  for (i = 0; i < call->op->n_attrs; i++)
     if (!isinf (call->attrs[i].d) && !gtorch_call_check_value (call, i, dtype, error))
       return FALSE;
   return TRUE;
@@ -792,6 +850,7 @@ gtorch_call_promote (GTorchOpCall *call, guint first, guint n, guint *dtype, GEr
       *dtype = GTORCH_DTYPE_BOOL;
       for (i = first; i < first + n; i++)
         if (call->inputs[i] != NULL && G_UNLIKELY (call->inputs[i]->is_number)
+            && gtorch_dtype_kind (common) == GTORCH_KIND_INT
             && !gtorch_call_check_scalar (call, i, common, error))
           return FALSE;
     }
@@ -808,6 +867,33 @@ gtorch_shape_same (GTorchOpCall *call, GError **error)
   return gtorch_call_promote (call, 0, 1, &dtype, error)
          && gtorch_call_set_output (call, 0, dtype, call->inputs[0]->shape, call->inputs[0]->n_dims,
                                     error);
+}
+
+/* Sums, products and bits are right as far as the dtype goes, whatever a number wraps to. Quotients and powers
+ * are not: there it must be one that the dtype has. */
+static gboolean
+check_operands (GTorchOpCall *call, GError **error)
+{
+  const GTorchDTypeInfo *info = &gtorch_dtype_infos[call->compute];
+  guint i;
+
+  for (i = 0; i < call->n_inputs && info->kind == GTORCH_KIND_INT && info->size < 8; i++)
+    {
+      const GTorchImpl *input = call->inputs[i];
+      gint64 value;
+
+      if (!input->is_number || input->dtype != GTORCH_DTYPE_INT64)
+        continue;
+      value = *(const gint64 *) gtorch_impl_data (input);
+      if ((gdouble) value >= info->min && (gdouble) value <= info->max)
+        continue;
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                         _ ("%s is %" G_GINT64_FORMAT ", which is no %s"),
+                         find_arg (call->op, TRUE, i)->name, value,
+                         gtorch_dtype_get_name (call->compute));
+      return FALSE;
+    }
+  return TRUE;
 }
 
 /* Tensors of integers may have negative exponents, whose powers are 0, 1 or -1; a number is a mistake. */
@@ -838,6 +924,9 @@ gtorch_shape_pointwise (GTorchOpCall *call, GError **error)
   if (G_UNLIKELY (!gtorch_call_promote (call, 0, call->n_inputs, &dtype, error)))
     return FALSE;
   if (G_UNLIKELY (call->op->flags & GTORCH_OP_FLAG_POWERS) && !check_exponent (call, error))
+    return FALSE;
+  if (G_UNLIKELY (call->op->flags & (GTORCH_OP_FLAG_POWERS | GTORCH_OP_FLAG_DIVIDES))
+      && !check_operands (call, error))
     return FALSE;
   for (i = 1; i < call->n_inputs; i++)
     if (call->inputs[i]->n_dims != 0 && !gtorch_impl_same_shape (self, call->inputs[i]))

@@ -11,6 +11,7 @@
 #include "autograd/gtorch-tensor-autograd.h"
 #include "gtorch-device-private.h"
 #include "gtorch-hold-private.h"
+#include "gtorch-property-private.h"
 #include "gtorch-scope-private.h"
 #include "gtorch-stream-private.h"
 #include "gtorch-tensor-bytes-private.h"
@@ -118,7 +119,7 @@ static void
 gtorch_tensor_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
 {
   GTorchTensor *self = GTORCH_TENSOR (object);
-  g_autoptr (GError) error = NULL;
+  GError *error = NULL;
 
   switch (prop_id)
     {
@@ -132,7 +133,7 @@ gtorch_tensor_set_property (GObject *object, guint prop_id, const GValue *value,
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
     }
   if (error != NULL)
-    g_warning ("%s", error->message);
+    gtorch_property_refuse (object, pspec, error);
 }
 
 /* Making and dropping a GObject costs more than all the rest of a small operation, so each thread keeps

@@ -133,8 +133,7 @@ gtorch_function_class_init (GTorchFunctionClass *klass)
    */
   props[PROP_CAST_INPUTS] =
       g_param_spec_enum ("cast-inputs", NULL, NULL, GTORCH_TYPE_DTYPE, GTORCH_DTYPE_NONE,
-                         G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY
-                             | G_PARAM_LAX_VALIDATION);
+                         G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
   g_object_class_install_properties (object_class, N_PROPS, props);
   klass->forward = gtorch_function_real_forward;
   klass->backward = gtorch_function_real_backward;

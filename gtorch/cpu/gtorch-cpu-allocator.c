@@ -19,7 +19,6 @@
 
 #include "config.h"
 
-#include <glib/gi18n-lib.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -80,11 +79,10 @@ struct _ThreadCache
     GTorchStorage *head; /* linked through data */
     guint count;
   } bins[N_CLASSES];
-  gint64
-      delta; /* allocated here and not yet in the total; atomically, written by its thread only */
   Flow flow; /* of small storages */
-  gint64 in_levels[N_LEVELS]; /* of that, what is in the levels already */
-  guint flushes;              /* of empty_cache (), seen so far */
+  /* The part of that which the levels have already; atomically, written by its thread only. */
+  gint64 in_levels[N_LEVELS];
+  guint flushes; /* of empty_cache (), seen so far */
   ThreadCache *next, *prev;
 };
 
@@ -106,7 +104,6 @@ static guint n_cached;
 static guint64 cached_bytes;
 static guint64 cache_age;
 
-static gint64 total_allocated, total_peak, total_reserved, total_reserved_peak;
 /* Small ones without a thread's cache, and what threads that are over had; large ones. */
 static Flow flows[2];
 /* From the system, in and out: pieces and bytes, for small and large storages. */
@@ -211,22 +208,42 @@ levels_add_one (Levels *levels, guint pool, gboolean added, gint64 bytes, gint64
   levels_add (levels, pool, n);
 }
 
-/* What the thread's small storages have become since the last time. */
+static inline gint64
+levels_bytes (const Levels *levels)
+{
+  return __atomic_load_n (&levels[GTORCH_POOL_ALL].now[LEVEL_BYTES], __ATOMIC_RELAXED);
+}
+
+/* What has come since @cache was last added to the levels; any thread may ask. */
 static void
-levels_add_cache (ThreadCache *cache)
+cache_outstanding (const ThreadCache *cache, gint64 *n)
 {
   const Flow *flow = &cache->flow;
-  const gint64 now[N_LEVELS] = { flow->n_added - flow->n_freed,
-                                 flow->bytes_added - flow->bytes_freed,
-                                 flow->requested_added - flow->requested_freed };
-  gint64 n[N_LEVELS];
+  const gint64 *added[N_LEVELS] = { &flow->n_added, &flow->bytes_added, &flow->requested_added };
+  const gint64 *freed[N_LEVELS] = { &flow->n_freed, &flow->bytes_freed, &flow->requested_freed };
   guint k;
 
   for (k = 0; k < N_LEVELS; k++)
-    {
-      n[k] = now[k] - cache->in_levels[k];
-      cache->in_levels[k] = now[k];
-    }
+    n[k] = __atomic_load_n (added[k], __ATOMIC_RELAXED)
+           - __atomic_load_n (freed[k], __ATOMIC_RELAXED)
+           - __atomic_load_n (&cache->in_levels[k], __ATOMIC_RELAXED);
+}
+
+static inline void
+add_own (gint64 *number, gint64 n)
+{
+  __atomic_store_n (number, *number + n, __ATOMIC_RELAXED);
+}
+
+static void
+levels_add_cache (ThreadCache *cache)
+{
+  gint64 n[N_LEVELS];
+  guint k;
+
+  cache_outstanding (cache, n);
+  for (k = 0; k < N_LEVELS; k++)
+    add_own (&cache->in_levels[k], n[k]);
   levels_add (allocated_levels, GTORCH_POOL_SMALL, n);
 }
 
@@ -237,12 +254,6 @@ flow_add (Flow *flow, gboolean added, gint64 size, gint64 requested)
   __atomic_add_fetch (added ? &flow->bytes_added : &flow->bytes_freed, size, __ATOMIC_RELAXED);
   __atomic_add_fetch (added ? &flow->requested_added : &flow->requested_freed, requested,
                       __ATOMIC_RELAXED);
-}
-
-static inline void
-add_own (gint64 *number, gint64 n)
-{
-  __atomic_store_n (number, *number + n, __ATOMIC_RELAXED);
 }
 
 /* Of a small storage. */
@@ -291,40 +302,36 @@ count_reserved (gint64 n, gboolean large)
   flow_add (&pieces[large], n > 0, ABS (n), 0);
   levels_add_one (reserved_levels, large ? GTORCH_POOL_LARGE : GTORCH_POOL_SMALL, n > 0, ABS (n),
                   0);
-  raise_peak (&total_reserved_peak, __atomic_add_fetch (&total_reserved, n, __ATOMIC_RELAXED));
 }
 
+/* Asks those who can free memory to do so, if the @n bytes that were added make it scarce. */
 static void
-count_total (GTorchDevice *device, gint64 n)
+look_at_pressure (GTorchDevice *device, gint64 n)
 {
-  gint64 now = __atomic_add_fetch (&total_allocated, n, __ATOMIC_RELAXED);
+  gint64 now = levels_bytes (allocated_levels);
 
-  if (n <= 0)
-    return;
-  raise_peak (&total_peak, now);
-  if (G_UNLIKELY ((guint64) now > __atomic_load_n (&device->pressure_mark, __ATOMIC_RELAXED)))
+  /* below 0 for a moment, when one thread has freed what another has not added to the levels yet */
+  if (n > 0 && now > 0
+      && G_UNLIKELY ((guint64) now > __atomic_load_n (&device->pressure_mark, __ATOMIC_RELAXED)))
     gtorch_device_memory_pressure (device, n);
 }
 
 static inline void
 count (GTorchDevice *device, ThreadCache *cache, gint64 n)
 {
-  gint64 delta;
+  gint64 outstanding;
 
   if (G_UNLIKELY (cache == NULL))
     {
-      count_total (device, n);
+      look_at_pressure (device, n);
       return;
     }
-  delta = cache->delta + n;
-  if (G_UNLIKELY (delta > FLUSH || delta < -FLUSH))
+  outstanding = cache->flow.bytes_added - cache->flow.bytes_freed - cache->in_levels[LEVEL_BYTES];
+  if (G_UNLIKELY (outstanding > FLUSH || outstanding < -FLUSH))
     {
-      __atomic_store_n (&cache->delta, 0, __ATOMIC_RELAXED);
       levels_add_cache (cache);
-      count_total (device, delta);
+      look_at_pressure (device, outstanding);
     }
-  else
-    __atomic_store_n (&cache->delta, delta, __ATOMIC_RELAXED);
 }
 
 /* --- size classes --- */
@@ -392,7 +399,6 @@ thread_cache_free (gpointer data)
   thread_is_over = TRUE; /* what is freed in this thread from here on goes straight to the system */
   thread_cache_empty (cache);
   g_mutex_lock (&lock);
-  __atomic_add_fetch (&total_allocated, cache->delta, __ATOMIC_RELAXED);
   levels_add_cache (cache);
   flow_sum (&flows[0], &cache->flow);
   if (cache->prev != NULL)
@@ -542,7 +548,7 @@ make_room (GTorchDevice *device, gsize n)
 
   for (round = 0; round < 3; round++)
     {
-      guint64 reserved = MAX (__atomic_load_n (&total_reserved, __ATOMIC_RELAXED), 0);
+      guint64 reserved = MAX (levels_bytes (reserved_levels), 0);
 
       if (n <= limit && reserved <= limit - n)
         return TRUE;
@@ -557,12 +563,18 @@ make_room (GTorchDevice *device, gsize n)
 }
 
 static void
-set_out_of_memory (gsize n_bytes, GError **error)
+set_out_of_memory (GTorchDevice *device, gsize n_bytes, GError **error)
 {
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-               _ ("%" G_GSIZE_FORMAT " bytes on cpu are more than can be had: %" G_GINT64_FORMAT
-                  " are allocated, the machine has %" G_GUINT64_FORMAT),
-               n_bytes, __atomic_load_n (&total_allocated, __ATOMIC_RELAXED), memory_limit ());
+  guint64 available, total;
+  gsize largest = 0;
+  guint i;
+
+  gtorch_cpu_memory_info (device, &available, &total, NULL);
+  g_mutex_lock (&lock);
+  for (i = 0; i < n_cached; i++)
+    largest = MAX (largest, cached[i].size);
+  g_mutex_unlock (&lock);
+  gtorch_allocator_set_oom (device->allocator, n_bytes, available, largest, error);
 }
 
 static GTorchStorage *
@@ -588,7 +600,7 @@ alloc_large (GTorchDevice *device, gsize n_bytes, GError **error)
 
   if (n_bytes > G_MAXSSIZE - grain)
     {
-      set_out_of_memory (n_bytes, error);
+      set_out_of_memory (device, n_bytes, error);
       return NULL;
     }
   size = (n_bytes + grain - 1) / grain * grain;
@@ -597,13 +609,13 @@ alloc_large (GTorchDevice *device, gsize n_bytes, GError **error)
     data = pages_map (size);
   if (data == NULL)
     {
-      set_out_of_memory (n_bytes, error);
+      set_out_of_memory (device, n_bytes, error);
       return NULL;
     }
   ASAN_POISON_MEMORY_REGION ((gchar *) data + n_bytes, size - n_bytes);
-  count_total (device, size);
   flow_add (&flows[1], TRUE, size, n_bytes);
   levels_add_one (allocated_levels, GTORCH_POOL_LARGE, TRUE, size, n_bytes);
+  look_at_pressure (device, size);
   return storage_init (g_new (GTorchStorage, 1), device, data, n_bytes, size);
 }
 
@@ -623,7 +635,7 @@ alloc_from_system (GTorchDevice *device, gsize n_bytes, guint index, ThreadCache
   if (!make_room (device, size)
       || posix_memalign (&block, ALIGNMENT, HEADER + (is_caching () ? size : n_bytes)) != 0)
     {
-      set_out_of_memory (n_bytes, error);
+      set_out_of_memory (device, n_bytes, error);
       return NULL;
     }
   count_reserved (size, FALSE);
@@ -664,7 +676,6 @@ gtorch_cpu_free (GTorchDevice *device, GTorchStorage *storage)
 
   if (G_UNLIKELY (marker >= LARGE_MARKER))
     {
-      count_total (device, -(gint64) marker);
       flow_add (&flows[1], FALSE, marker, storage->n_bytes);
       levels_add_one (allocated_levels, GTORCH_POOL_LARGE, FALSE, marker, storage->n_bytes);
       ASAN_UNPOISON_MEMORY_REGION (storage->data, marker);
@@ -684,20 +695,6 @@ gtorch_cpu_free (GTorchDevice *device, GTorchStorage *storage)
   storage->data = cache->bins[marker].head;
   cache->bins[marker].head = storage;
   cache->bins[marker].count++;
-}
-
-static gint64
-allocated_now (void)
-{
-  ThreadCache *cache;
-  gint64 sum;
-
-  g_mutex_lock (&lock);
-  sum = __atomic_load_n (&total_allocated, __ATOMIC_RELAXED);
-  for (cache = threads; cache != NULL; cache = cache->next)
-    sum += __atomic_load_n (&cache->delta, __ATOMIC_RELAXED);
-  g_mutex_unlock (&lock);
-  return MAX (sum, 0);
 }
 
 guint64
@@ -783,7 +780,6 @@ sync_peaks (GTorchMemoryStats *stats, guint pool)
 void
 gtorch_cpu_sync_stats (GTorchDevice *device, GTorchMemoryStats *stats)
 {
-  GTorchCounter *all = stats->counters[GTORCH_POOL_ALL];
   Flow now[3] = { { 0 } }, before[3] = { { 0 } }, from[3] = { { 0 } }, from_before[3] = { { 0 } };
   ThreadCache *cache;
   guint i;
@@ -811,36 +807,51 @@ gtorch_cpu_sync_stats (GTorchDevice *device, GTorchMemoryStats *stats)
       sync_pool (stats, i, &now[i], &before[i], &from[i], &from_before[i]);
       sync_peaks (stats, i);
     }
-  all[GTORCH_STAT_ALLOCATED_BYTES].peak =
-      MAX (all[GTORCH_STAT_ALLOCATED_BYTES].peak, __atomic_load_n (&total_peak, __ATOMIC_RELAXED));
-  all[GTORCH_STAT_RESERVED_BYTES].peak =
-      MAX (all[GTORCH_STAT_RESERVED_BYTES].peak,
-           __atomic_load_n (&total_reserved_peak, __ATOMIC_RELAXED));
+}
+
+/* What threads have and the levels do not know of yet. */
+static void
+all_outstanding (gint64 *sum)
+{
+  ThreadCache *cache;
+  gint64 n[N_LEVELS];
+  guint k;
+
+  memset (sum, 0, sizeof (gint64) * N_LEVELS);
+  g_mutex_lock (&lock);
+  for (cache = threads; cache != NULL; cache = cache->next)
+    {
+      cache_outstanding (cache, n);
+      for (k = 0; k < N_LEVELS; k++)
+        sum[k] += n[k];
+    }
+  g_mutex_unlock (&lock);
 }
 
 static void
-levels_reset (Levels *levels)
+levels_reset (Levels *levels, const gint64 *outstanding)
 {
   guint k;
 
   for (k = 0; k < N_LEVELS; k++)
-    __atomic_store_n (&levels->peak[k], __atomic_load_n (&levels->now[k], __ATOMIC_RELAXED),
+    __atomic_store_n (&levels->peak[k],
+                      __atomic_load_n (&levels->now[k], __ATOMIC_RELAXED) + outstanding[k],
                       __ATOMIC_RELAXED);
 }
 
 void
 gtorch_cpu_reset_peak (GTorchDevice *device)
 {
+  static const gint64 none[N_LEVELS];
+  gint64 outstanding[N_LEVELS];
   guint i;
 
+  all_outstanding (outstanding); /* caches are of small storages */
   for (i = 0; i < GTORCH_N_POOLS; i++)
     {
-      levels_reset (&allocated_levels[i]);
-      levels_reset (&reserved_levels[i]);
+      levels_reset (&allocated_levels[i], i == GTORCH_POOL_LARGE ? none : outstanding);
+      levels_reset (&reserved_levels[i], none);
     }
-  __atomic_store_n (&total_peak, allocated_now (), __ATOMIC_RELAXED);
-  __atomic_store_n (&total_reserved_peak, __atomic_load_n (&total_reserved, __ATOMIC_RELAXED),
-                    __ATOMIC_RELAXED);
 }
 
 void

@@ -370,9 +370,10 @@ reserve (GTorchHostAllocator *self, guint64 size, GError **error)
     self->reserved += size;
   else
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                 _ ("%" G_GUINT64_FORMAT " bytes more of pinned memory: the limit is "
-                    "%" G_GUINT64_FORMAT ", and %" G_GUINT64_FORMAT " are in use"),
-                 size, self->limit, self->reserved);
+                 _ ("%" G_GUINT64_FORMAT " bytes of pinned memory cannot be allocated: the “limit” "
+                    "of the host allocator is %" G_GUINT64_FORMAT ", and %" G_GUINT64_FORMAT
+                    " are reserved, %" G_GUINT64_FORMAT " of them by tensors"),
+                 size, self->limit, self->reserved, self->allocated);
   return result;
 }
 
@@ -521,7 +522,9 @@ alloc_pinned (gsize n_bytes, GError **error)
   if (size_class >= N_CLASSES)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                   _ ("there is no pinned memory of %" G_GSIZE_FORMAT " bytes"), n_bytes);
+                   _ ("%" G_GSIZE_FORMAT " bytes of pinned memory cannot be allocated: a block has "
+                      "%" G_GSIZE_FORMAT " at most"),
+                   n_bytes, (gsize) 1 << (N_CLASSES - 1));
       return NULL;
     }
   g_mutex_lock (&self->lock);

@@ -183,7 +183,7 @@ make_spec (const GTorchField *field)
                                  (gint64) field->value, flags);
     case GTORCH_FIELD_DOUBLE:
       return g_param_spec_double (field->name, NULL, NULL, -INFINITY, INFINITY, field->value,
-                                  flags);
+                                  flags & ~G_PARAM_LAX_VALIDATION);
     case GTORCH_FIELD_BOOL:
       return g_param_spec_boolean (field->name, NULL, NULL, field->value != 0, flags);
     case GTORCH_FIELD_ENUM:

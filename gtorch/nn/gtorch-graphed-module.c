@@ -316,7 +316,7 @@ gtorch_graphed_module_forward_many (GTorchModule *module, GTorchTensor **inputs,
   if (outputs->len != 1)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                   _ ("%s: it has %u outputs: gtorch_graphed_module_run () gives them"),
+                   _ ("%s: it has %u outputs, all of which run () gives"),
                    gtorch_graphed_module_name (GTORCH_GRAPHED_MODULE (module)), outputs->len);
       return NULL;
     }

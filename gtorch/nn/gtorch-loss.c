@@ -91,13 +91,16 @@ gtorch_loss_class_init (GTorchLossClass *klass)
   props[PROP_REDUCTION] =
       g_param_spec_enum ("reduction", NULL, NULL, GTORCH_TYPE_REDUCTION, GTORCH_REDUCTION_MEAN,
                          G_PARAM_READWRITE | G_PARAM_CONSTRUCT | G_PARAM_STATIC_STRINGS
-                             | G_PARAM_LAX_VALIDATION | G_PARAM_EXPLICIT_NOTIFY);
+                             | G_PARAM_EXPLICIT_NOTIFY);
   g_object_class_install_properties (object_class, N_PROPS, props);
 }
 
 static void
 gtorch_loss_init (GTorchLoss *self)
 {
+  GTorchLossPrivate *priv = gtorch_loss_get_instance_private (self);
+
+  priv->reduction = GTORCH_REDUCTION_MEAN; /* for a choice that GObject refuses */
 }
 
 /**

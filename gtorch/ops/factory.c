@@ -373,7 +373,9 @@ gtorch_cpu_arange (GTorchOpCall *call, GError **error)
 gboolean
 gtorch_shape_linspace (GTorchOpCall *call, GError **error)
 {
-  return new_output (call, call->attrs[3].i, &call->attrs[2].i, 1, error);
+  return new_output (call, call->attrs[3].i, &call->attrs[2].i, 1, error)
+         && gtorch_call_check_double (call, 0, call->outputs[0]->dtype, error)
+         && gtorch_call_check_double (call, 1, call->outputs[0]->dtype, error);
 }
 
 gboolean

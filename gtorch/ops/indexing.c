@@ -130,10 +130,16 @@ out_of_range (GTorchOpCall *call, gint64 index, guint dim, gint64 size, GError *
                      index, dim, size);
 }
 
+#define TAKEN \
+  1024 /* indices that are copied at a time, and looked at while they are in the cache */
+
 typedef struct
 {
-  const gint64 *data;
+  gint64 *data; /* nobody else's */
   gint64 last;
+  const char *from; /* NULL: they are there already */
+  gint64 stride;
+  GTorchCast take;
   gint bad;
 } Check;
 
@@ -141,36 +147,47 @@ static void
 check_part (gint64 begin, gint64 end, gpointer user_data)
 {
   Check *check = user_data;
-  const gint64 *data = check->data, last = check->last;
-  gint64 signs = 0, i;
+  const gint64 last = check->last;
+  gint64 signs = 0, i, m;
 
+  for (; begin < end; begin += m)
+    {
+      gint64 *data = check->data + begin;
+
+      m = MIN (end - begin, TAKEN);
+      if (check->from != NULL)
+        check->take ((char *) data, sizeof *data, check->from + begin * check->stride,
+                     check->stride, m);
 #pragma omp simd reduction(| : signs)
-  for (i = begin; i < end; i++)
-    signs |= data[i] | (last - data[i]); /* negative if the index, or what is left, is */
+      for (i = 0; i < m; i++)
+        signs |= data[i] | (last - data[i]); /* negative if the index, or what is left, is */
+    }
   if (signs < 0)
     g_atomic_int_set (&check->bad, 1);
-}
-
-static gboolean
-all_in_range (const gint64 *data, gint64 n, gint64 size)
-{
-  Check check = { data, size - 1, 0 };
-
-  gtorch_parallel_for (n, GTORCH_CPU_GRAIN, check_part, &check);
-  return n == 0 || !check.bad;
 }
 
 GTorchImpl *
 gtorch_cpu_indices (GTorchOpCall *call, GTorchImpl *index, gint64 size, guint dim, GError **error)
 {
-  g_autoptr (GTorchImpl) plain = gtorch_cpu_private_copy (index, GTORCH_DTYPE_INT64, error);
+  g_autoptr (GTorchImpl) plain =
+      gtorch_impl_new (index->device, GTORCH_DTYPE_INT64, index->shape, index->n_dims, error);
+  Check check = { .last = size - 1 };
   const gint64 *data;
   gint64 i;
 
   if (plain == NULL)
     return NULL;
-  data = gtorch_impl_data (plain);
-  if (G_LIKELY (all_in_range (data, plain->numel, size)))
+  data = check.data = gtorch_impl_data (plain);
+  if (index->is_contiguous)
+    {
+      check.from = gtorch_impl_data (index);
+      check.stride = gtorch_dtype_size (index->dtype);
+      check.take = gtorch_cpu_cast (GTORCH_DTYPE_INT64, index->dtype);
+    }
+  else
+    gtorch_cpu_copy (plain, index);
+  gtorch_parallel_for (plain->numel, GTORCH_CPU_GRAIN, check_part, &check);
+  if (G_LIKELY (plain->numel == 0 || !check.bad))
     return g_steal_pointer (&plain);
   for (i = 0; (guint64) data[i] < (guint64) size; i++)
     ;

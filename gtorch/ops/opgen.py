@@ -75,7 +75,7 @@ FLAGS = {
     'sync': 'GTORCH_OP_FLAG_SYNC',
     'devices': 'GTORCH_OP_FLAG_DEVICES',
     'numbers': 'GTORCH_OP_FLAG_NUMBERS',
-    'whole': 'GTORCH_OP_FLAG_WHOLE',
+    'factors': 'GTORCH_OP_FLAG_FACTORS',
     'divides': 'GTORCH_OP_FLAG_DIVIDES',
     'powers': 'GTORCH_OP_FLAG_POWERS',
     'probability': 'GTORCH_OP_FLAG_PROBABILITY',
@@ -105,7 +105,9 @@ class Row:
         self.tensors = [a for a in self.args if a.kind in ('Tensor', 'Tensor?')]
         self.list = next((a for a in self.args if a.kind == 'Tensor[]'), None)
         self.attrs = [a for a in self.args if not a.is_tensor]
-        self.flags = data.get('flags', [])
+        self.flags = list(data.get('flags', []))
+        if self.family == 'pointwise' and any(a.kind in ('double', 'number') for a in self.attrs):
+            self.flags.append('factors')
         self.internal = 'internal' in self.flags
         for flag in self.flags:
             if flag not in FLAGS and flag != 'internal':
@@ -189,7 +191,7 @@ class Row:
             return []
         if len(self.tensors) > 3 or len(self.attrs) > 4:  # GT_MAX_OPERANDS with the output, GT_MAX_ATTRS
             return []
-        takes_any = self.promote == 'common' and 'whole' not in self.flags
+        takes_any = self.promote == 'common' and 'factors' not in self.flags
         return [d for d in CLASSES[self.dtypes] if takes_any or d in CLASSES['floatc']]
 
     def grad_name(self):

@@ -12,6 +12,7 @@
 #include "autograd/gtorch-tensor-autograd.h"
 #include "gtorch-object-list-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-property-private.h"
 #include "gtorch-references-private.h"
 #include "gtorch-scope-private.h"
 #include "gtorch-state-private.h"
@@ -599,7 +600,8 @@ gtorch_optimizer_get_learning_rate (GTorchOptimizer *self)
  * @self: an optimizer
  * @learning_rate: how far a step goes, not negative
  *
- * Sets the learning rate of all groups, from the next step on.
+ * Sets the learning rate of all groups, from the next step on. Without a group there is nothing to set, which
+ * is logged as a warning: groups that are added later bring their own.
  *
  * Since: 0.1
  */
@@ -611,6 +613,13 @@ gtorch_optimizer_set_learning_rate (GTorchOptimizer *self, gdouble learning_rate
 
   g_return_if_fail (GTORCH_IS_OPTIMIZER (self));
   groups = G_LIST_MODEL (PRIVATE (self)->groups);
+  if (g_list_model_get_n_items (groups) == 0)
+    {
+      gtorch_property_refuse (G_OBJECT (self), props[PROP_LEARNING_RATE],
+                              g_error_new_literal (GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                                                   _ ("there is no group of parameters")));
+      return;
+    }
   for (i = 0; i < g_list_model_get_n_items (groups); i++)
     {
       g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);

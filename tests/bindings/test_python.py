@@ -465,7 +465,7 @@ def pinned_memory_has_a_limit():
         raise AssertionError('it was pinned')
     except GLib.Error as error:
         assert error.matches(GTorch.error_quark(), GTorch.Error.OUT_OF_MEMORY), error.message
-        assert 'the limit is 1' in error.message, error.message
+        assert '“limit” of the host allocator is 1,' in error.message, error.message
     finally:
         allocator.set_limit(0)
     assert allocator.get_allocated() == 0 and allocator.props.reserved == 0

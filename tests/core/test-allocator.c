@@ -125,6 +125,33 @@ peaks_are_those_of_the_past (void)
   g_assert_cmpint (stat ("allocation.small_pool.peak"), <=, n[0] + 65536 / 4000 + 1);
 }
 
+/* What a thread has not added up yet counts as well: here, more was freed than allocated. */
+static void
+resetting_peaks_makes_them_the_present (void)
+{
+  g_auto (GStrv) keys = gtorch_allocator_dup_stat_keys (allocator ());
+  GTorchTensor *some[10];
+  guint i, n = 0;
+
+  for (i = 0; i < G_N_ELEMENTS (some); i++)
+    some[i] = bytes (4000);
+  g_object_unref (bytes (MIB)); /* more than a thread keeps to itself */
+  for (i = 0; i < G_N_ELEMENTS (some); i++)
+    g_object_unref (some[i]);
+  gtorch_allocator_reset_peak (allocator ());
+  for (i = 0; keys[i] != NULL; i++)
+    if (g_str_has_suffix (keys[i], ".peak"))
+      {
+        g_autofree gchar *current =
+            g_strdup_printf ("%.*scurrent", (gint) strlen (keys[i]) - 4, keys[i]);
+
+        g_test_message ("%s", keys[i]);
+        g_assert_cmpint (stat (keys[i]), ==, stat (current));
+        n++;
+      }
+  g_assert_cmpuint (n, >, 20);
+}
+
 static void
 what_is_kept_can_be_given_back (void)
 {
@@ -173,6 +200,34 @@ the_table_names_the_device (void)
   g_assert_nonnull (strstr (text, "GTorch memory summary, device cpu "));
   for (i = 0; lines[i + 1] != NULL; i++)
     g_assert_cmpuint (strlen (lines[i]), ==, 77);
+}
+
+/* The same text as on a GPU, with the numbers of the CPU and nothing that it does not know. */
+static void
+a_lack_of_memory_names_what_there_is (void)
+{
+  const gint64 n = (gint64) 1 << 50;
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) x = gtorch_empty (&n, 1, GTORCH_DTYPE_UINT8, NULL, &error);
+  g_autoptr (GTorchTensor) held = bytes (3 * MIB);
+
+  g_assert_null (x);
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
+  g_test_message ("%s", error->message);
+  g_assert_true (
+      g_pattern_match_simple ("empty: 1.0*PiB cannot be allocated on cpu: of its * are free; "
+                              "tensors of this process hold *, and "
+                              "* are reserved but unallocated, the largest piece of them being *",
+                              error->message));
+  g_assert_null (strstr (error->message, "GTORCH_ALLOC_CONF"));
+  g_assert_null (strstr (error->message, "streams"));
+  g_assert_null (strstr (error->message, "memory-fraction"));
+  g_clear_error (&error);
+  x = gtorch_tensor_repeat (held, (const gint64[]){ (gint64) 1 << 30 }, 1, &error);
+  g_assert_null (x);
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
+  g_assert_true (g_str_has_prefix (error->message, "repeat: 3.0"));
+  g_assert_nonnull (strstr (error->message, "tensors of this process hold"));
 }
 
 static void
@@ -371,6 +426,22 @@ knobs_are_properties_too (void)
   g_assert_cmpuint (gtorch_allocator_get_max_split_size (allocator ()), ==, G_MAXUINT64);
   g_assert_cmpfloat (gtorch_allocator_get_gc_threshold (allocator ()), ==, 0.5);
   g_object_set (allocator (), "gc-threshold", 0.0, NULL);
+  g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING,
+                         "GTorchAllocator:memory-fraction stays as it was: allocator: the memory "
+                         "fraction 0 "
+                         "is not above 0 and up to 1");
+  g_object_set (allocator (), "memory-fraction", 0.0, NULL);
+  g_test_assert_expected_messages ();
+  g_assert_true (gtorch_allocator_set_caching (allocator (),
+                                               gtorch_allocator_get_caching (allocator ()),
+                                               &error));
+  g_assert_no_error (error);
+  g_assert_false (gtorch_allocator_set_caching (allocator (),
+                                                !gtorch_allocator_get_caching (allocator ()),
+                                                &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+  g_assert_cmpstr (error->message, ==,
+                   "allocator: the environment decides about caching on the cpu");
 }
 
 #define TEST(name) g_test_add_func ("/GTorch/Allocator/" #name, name)
@@ -382,9 +453,11 @@ main (gint argc, gchar **argv)
   TEST (there_is_one_for_the_cpu);
   TEST (tensors_are_counted);
   TEST (peaks_are_those_of_the_past);
+  TEST (resetting_peaks_makes_them_the_present);
   TEST (what_is_kept_can_be_given_back);
   TEST (threads_that_are_over_stay_counted);
   TEST (the_table_names_the_device);
+  TEST (a_lack_of_memory_names_what_there_is);
   TEST (a_wrong_key_is_an_error);
   TEST (what_is_not_named_stays);
   TEST (wrong_words_are_named);

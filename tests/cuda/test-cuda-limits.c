@@ -63,7 +63,7 @@ without_a_cache_all_comes_from_the_driver (void)
   gint64 n;
   GTorchImpl *x, *kept = bytes (100);
 
-  gtorch_allocator_set_caching (allocator (0), FALSE);
+  g_assert_true (gtorch_allocator_set_caching (allocator (0), FALSE, NULL));
   n = gpu_stat (0, "num_device_alloc");
   x = bytes (1000);
   g_assert_cmpint (gpu_stat (0, "num_device_alloc"), ==, n + 1);
@@ -76,7 +76,7 @@ without_a_cache_all_comes_from_the_driver (void)
   gtorch_allocator_trim (allocator (0));
   g_assert_cmpint (gpu_stat (0, "reserved_bytes.all.current"), ==, 0);
   g_assert_cmpint (gpu_stat (0, "allocation.all.current"), ==, 0);
-  gtorch_allocator_set_caching (allocator (0), TRUE);
+  g_assert_true (gtorch_allocator_set_caching (allocator (0), TRUE, NULL));
 }
 
 /* Before the second device has allocated; then it is too late. */

@@ -30,8 +30,15 @@ monitor_new (guint device)
   GTorchDeviceMonitor *monitor = gtorch_device_monitor_new (gpu (device), &error);
 
   g_assert_no_error (error);
-  gtorch_device_monitor_set_interval (monitor, 0);
-  g_assert_cmpuint (gtorch_device_monitor_get_interval (monitor), ==, 100);
+  g_assert_false (gtorch_device_monitor_set_interval (monitor, 99, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==,
+                   "device_monitor: the interval is 99, it must be from 100 to 3600000 "
+                   "milliseconds");
+  g_clear_error (&error);
+  g_assert_cmpuint (gtorch_device_monitor_get_interval (monitor), ==, 1000);
+  g_assert_true (gtorch_device_monitor_set_interval (monitor, 100, &error));
+  g_assert_no_error (error);
   return monitor;
 }
 
@@ -353,7 +360,7 @@ one_can_be_made_without_waiting (void)
   g_assert_no_error (first.error);
   g_assert_cmpint (gtorch_device_monitor_get_temperature (first.monitor), ==, 61);
   g_assert_true (fake_nvml_get_thread () != g_thread_self ());
-  gtorch_device_monitor_set_interval (first.monitor, 100);
+  g_assert_true (gtorch_device_monitor_set_interval (first.monitor, 100, NULL));
   g_signal_connect (first.monitor, "notify::temperature", G_CALLBACK (notice), &hot);
   values.temperature = 33;
   fake_nvml_set (0, &values);

@@ -368,8 +368,9 @@ the_limit_holds (void)
   g_assert_null (gtorch_tensor_pin_memory (x, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
   g_assert_cmpstr (error->message, ==,
-                   "pin_memory: 4096 bytes more of pinned memory: the limit is 10000, and 8192 are "
-                   "in use");
+                   "pin_memory: 4096 bytes of pinned memory cannot be allocated: the “limit” of "
+                   "the host "
+                   "allocator is 10000, and 8192 are reserved, 8192 of them by tensors");
   g_clear_error (&error);
   g_clear_object (&first);
   g_clear_object (&second);

@@ -109,7 +109,7 @@ a_monitor_sees_memory_grow (void)
   guint64 before;
 
   g_assert_no_error (problem);
-  gtorch_device_monitor_set_interval (monitor, 100);
+  g_assert_true (gtorch_device_monitor_set_interval (monitor, 100, NULL));
   before = gtorch_device_monitor_get_memory_used (monitor);
   g_assert_cmpuint (before, >, 0);
   g_assert_cmpint (gtorch_device_monitor_get_utilization (monitor), <=, 100);

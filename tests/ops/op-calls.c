@@ -113,7 +113,7 @@ has_fraction (const GTorchSample *sample)
         const GTorchAttr *attr = &sample->attrs[n_attrs++];
 
         if (op->args[i].kind == GTORCH_ARG_DOUBLE && attr->d != trunc (attr->d))
-          return (op->flags & GTORCH_OP_FLAG_WHOLE) != 0;
+          return (op->flags & GTORCH_OP_FLAG_FACTORS) != 0;
       }
   return FALSE;
 }

@@ -373,6 +373,64 @@ half_last (gint64 i, gint64 n)
   return i % 2 == 0 ? n - 1 : i / 2;
 }
 
+/* Every `period`-th element comes to the last place; with a negative one, about as many at random. */
+static gint64 period;
+
+static gint64
+sometimes_last (gint64 i, gint64 n)
+{
+  const guint64 noise = ((guint64) i * G_GUINT64_CONSTANT (0xd1342543de82ef95)) >> 32;
+
+  return (period > 0 ? i : (gint64) (noise ^ noise >> 15)) % ABS (period) == ABS (period) - 1
+             ? n - 1
+             : i / 2;
+}
+
+/* However small its part is, and wherever its elements lie: each sum of a crowd is rounded once. */
+static void
+crowds_of_all_periods (void)
+{
+  static const gint64 periods[] = { 2, 3, 5, 8, 13, 16, 21, 32, 89 };
+  g_auto (Data) data = { 0 };
+  gint64 i;
+  guint k;
+
+  data_init (&data, GTORCH_DTYPE_FLOAT32);
+  if (gtorch_device_get_device_type (test_device ()) == GTORCH_DEVICE_TYPE_CPU)
+    data.chain = 2;
+  for (k = 0; k < 2 * G_N_ELEMENTS (periods); k++)
+    {
+      const gint64 pair[] = { data.n / 2, 2 };
+      g_autoptr (GTorchImpl) index = NULL;
+      g_autoptr (GTorchImpl) index_pair = NULL;
+      g_autoptr (GTorchImpl) target = filled (&data.n, 1, 0, data.dtype);
+      g_autoptr (GTorchImpl) target_pair = filled (pair, 2, 0, data.dtype);
+      g_autoptr (GTorchImpl) x_pair = shaped (data.x, pair, 2);
+      g_autoptr (GTorchImpl) limit = filled (NULL, 0, data.n / 2 - 1, GTORCH_DTYPE_INT64);
+      g_autoptr (GTorchImpl) column = NULL;
+      gint64 n = 0, n_column = 0;
+
+      period = periods[k / 2] * (k % 2 == 0 ? 1 : -1);
+      for (i = 0; i < data.n; i++)
+        {
+          const gboolean is_last = sometimes_last (i, data.n) >= data.n / 2 - 1;
+
+          n += sometimes_last (i, data.n) == data.n - 1;
+          n_column += is_last && i % 2 == 1;
+        }
+      index = indices (data.n, sometimes_last);
+      column = gtorch_op_minimum (index, limit, NULL);
+      index_pair = shaped (column, pair, 2);
+      g_test_message ("period %" G_GINT64_FORMAT, period);
+      CHECK ("scatter_add", gtorch_op_scatter_add (target, 0, index, data.x, &error), n * data.c);
+      CHECK ("index_add", gtorch_op_index_add (target, 0, index, data.x, 1, &error), n * data.c);
+      if (n_column > 1000)
+        CHECK ("scatter_add of columns",
+               gtorch_op_scatter_add (target_pair, 0, index_pair, x_pair, &error),
+               n_column * data.c);
+    }
+}
+
 /* To which places the elements go, of how many. */
 static void
 crowds_of (Data data, const gchar *what, gint64 (*place) (gint64 i, gint64 n), gint64 n_places,
@@ -474,5 +532,6 @@ main (int argc, char *argv[])
 
         g_test_add_data_func (path, GUINT_TO_POINTER (dtypes[k]), tests[i].func);
       }
+  g_test_add_func ("/GTorch/accuracy/crowds_of_all_periods/float32", crowds_of_all_periods);
   return g_test_run ();
 }

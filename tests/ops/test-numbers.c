@@ -425,15 +425,162 @@ probabilities_are_checked (void)
   g_assert_cmpuint (n, ==, 3);
 }
 
+/* Calls each row that has factors with the values of its first sample, but for one factor. */
+static gboolean
+takes_factor (const GTorchOpClass *op, guint attr, gdouble value, guint dtype)
+{
+  const gint64 shape[] = { 2, 2, 2 };
+  const guint n_dims = g_str_equal (op->name, "baddbmm") ? 3 : 2;
+  GTorchImpl *inputs[8] = { NULL }, *output = NULL;
+  GTorchAttr attrs[8] = { { 0 } };
+  GError *error = NULL;
+  gboolean taken;
+  guint i, n_inputs = 0, n_attrs = 0;
+
+  for (i = 0; i < op->n_args; i++)
+    {
+      const GTorchArgSpec *arg = &op->args[i];
+
+      if (arg->kind == GTORCH_ARG_TENSOR && g_str_equal (arg->name, "index"))
+        inputs[n_inputs++] =
+            gtorch_op_full (shape, 1, 1, GTORCH_DTYPE_INT64, test_device (), &error);
+      else if (arg->kind == GTORCH_ARG_TENSOR)
+        inputs[n_inputs++] = gtorch_op_full (shape, n_dims, 1, dtype, test_device (), &error);
+      else if (arg->kind == GTORCH_ARG_DOUBLE)
+        attrs[n_attrs++].d = 1;
+      else
+        attrs[n_attrs++].i = 0;
+      g_assert_no_error (error);
+    }
+  attrs[attr].d = value;
+  taken = gtorch_op_run (op, inputs, n_inputs, attrs, &output, &error);
+  if (!taken && is_lacking (error))
+    taken = 2;
+  else if (!taken)
+    {
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+      g_assert_true (g_str_has_prefix (error->message, op->name));
+    }
+  g_clear_error (&error);
+  g_clear_pointer (&output, gtorch_impl_unref);
+  for (i = 0; i < n_inputs; i++)
+    gtorch_impl_unref (inputs[i]);
+  return taken;
+}
+
+static void
+factors_are_of_what_is_computed_in (void)
+{
+  static const gdouble values[] = { 0,    1,     -3,       0.5,       300,    65504,      1e5,
+                                    -1e5, 3e9,   0x1p53,   -0x1p53,   0x1p62, 0x1.8p63,   3e38,
+                                    1e39, 1e300, INFINITY, -INFINITY, NAN,    0x1p53 - 1, -0.25 };
+  guint i, k, d, v, n = 0;
+
+  for (i = 0; i < gtorch_n_ops; i++)
+    {
+      const GTorchOpClass *op = &gtorch_ops[i];
+      guint attr = 0;
+
+      for (k = 0; k < op->n_args && (op->flags & GTORCH_OP_FLAG_FACTORS); k++)
+        {
+          const GTorchArgSpec *arg = &op->args[k];
+
+          if (arg->kind == GTORCH_ARG_TENSOR)
+            continue;
+          attr++;
+          if (arg->kind != GTORCH_ARG_DOUBLE)
+            continue;
+          for (d = GTORCH_DTYPE_NONE + 1; d < GTORCH_N_DTYPES; d++)
+            for (v = 0; v < G_N_ELEMENTS (values) && (op->dtypes & (1u << d)); v++)
+              {
+                const GTorchDTypeInfo *info = &gtorch_dtype_infos[d];
+                const gdouble value = values[v];
+                const gdouble max = gtorch_dtype_infos[info->compute].max;
+                gboolean expected = isinf (value) || isnan (value) || fabs (value) <= max, taken;
+
+                if (info->kind == GTORCH_KIND_BOOL)
+                  expected = TRUE;
+                if (info->kind == GTORCH_KIND_INT)
+                  expected = value == trunc (value) && fabs (value) < 0x1p53
+                             && value >= (info->is_signed ? info->min : -info->max)
+                             && value <= info->max;
+                taken = takes_factor (op, attr - 1, value, d);
+                if (taken == 2 || taken == expected)
+                  {
+                    n += taken != 2;
+                    continue;
+                  }
+                g_test_message ("%s, %s, %s %g: %s", op->name, info->name, arg->name, value,
+                                taken ? "taken" : "refused");
+                g_test_fail ();
+              }
+        }
+    }
+  g_test_message ("%u calls", n);
+  g_assert_cmpuint (n, >, 500);
+}
+
+/* Each way in which a number becomes an element: the dtype has it, or it is refused. */
+static void
+elements_are_of_their_dtype (void)
+{
+  static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_BFLOAT16,
+                                        GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
+                                        GTORCH_DTYPE_COMPLEX64 };
+  static const gdouble values[] = { 1,      65504, 65505, 1e5,      -1e5,      3.3e38,
+                                    3.4e38, -1e39, 1e300, INFINITY, -INFINITY, NAN };
+  const gint64 one = 1, big = 100000;
+  guint i, k;
+
+  n_refused = 0;
+  for (i = 0; i < G_N_ELEMENTS (dtypes); i++)
+    for (k = 0; k < G_N_ELEMENTS (values); k++)
+      {
+        const GTorchDType dtype = dtypes[i];
+        const gdouble value = values[k];
+        const gboolean expected = isinf (value) || !(fabs (value) > gtorch_dtype_infos[dtype].max);
+        const gboolean is_real = dtype != GTORCH_DTYPE_COMPLEX64;
+        g_autoptr (GTorchTensor) x = whole (1, dtype);
+        g_autoptr (GTorchTensor) index = whole (0, GTORCH_DTYPE_INT64);
+        g_autoptr (GTorchTensor) mask =
+            gtorch_ones ((const gint64[]){ 3 }, 1, GTORCH_DTYPE_BOOL, test_device (), NULL);
+
+        FITS ("full", gtorch_full (&one, 1, value, dtype, test_device (), &error));
+        FITS ("full_like", gtorch_tensor_full_like (x, value, GTORCH_DTYPE_NONE, &error));
+        FITS ("new_full", gtorch_tensor_new_full (x, &one, 1, value, GTORCH_DTYPE_NONE, &error));
+        FITS ("scalar_tensor", gtorch_scalar_tensor (value, dtype, test_device (), &error));
+        FITS ("fill", gtorch_tensor_fill (x, value, &error));
+        FITS ("masked_fill", gtorch_tensor_masked_fill_scalar (x, mask, value, &error));
+        FITS ("index_fill", gtorch_tensor_index_fill_scalar (x, 0, index, value, &error));
+        FITS ("scatter", gtorch_tensor_scatter_scalar (x, 0, index, value, &error));
+        if (is_real)
+          {
+            FITS ("clamp to a minimum", gtorch_tensor_clamp (x, value, INFINITY, &error));
+            FITS ("clamp to a maximum", gtorch_tensor_clamp (x, -INFINITY, value, &error));
+            FITS ("linspace", gtorch_linspace (0, value, 5, dtype, test_device (), &error));
+          }
+      }
+  {
+    const GTorchDType dtype = GTORCH_DTYPE_FLOAT16;
+    const gint64 value = big;
+    const gboolean expected = FALSE;
+    g_autoptr (GTorchTensor) x = whole (1, dtype);
+    g_autoptr (GTorchTensor) mask =
+        gtorch_ones ((const gint64[]){ 3 }, 1, GTORCH_DTYPE_BOOL, test_device (), NULL);
+
+    FITS ("masked_fill by an integer", gtorch_tensor_masked_fill_int (x, mask, value, &error));
+    FITS ("clamp to an integer", gtorch_tensor_clamp_int (x, value, G_MAXINT64, &error));
+  }
+  g_assert_cmpint (n_refused, ==, 12 * (5 * 8 + 4 * 3) + 2);
+}
+
 /* What a row calls a double is no element of a tensor of integers, or is refused where it is no double. */
 static void
 doubles_are_no_elements (void)
 {
   static const gchar *const known[] = {
-    "add.alpha",       "addcmul.value", "addmm.alpha",    "addmm.beta",    "baddbmm.alpha",
-    "baddbmm.beta",    "bernoulli_p.p", "dropout.p",      "fft_fftfreq.d", "fft_rfftfreq.d",
-    "index_add.alpha", "linspace.end",  "linspace.start", "logspace.base", "logspace.end",
-    "logspace.start",  "sub.alpha",
+    "bernoulli_p.p",  "dropout.p",     "fft_fftfreq.d", "fft_rfftfreq.d", "linspace.end",
+    "linspace.start", "logspace.base", "logspace.end",  "logspace.start",
   };
   guint i, k, n = 0;
 
@@ -446,7 +593,8 @@ doubles_are_no_elements (void)
         guint j;
 
         n += op->args[k].kind == GTORCH_ARG_NUMBER; /* of the loop of clamp's gradient, too */
-        if (op->args[k].kind != GTORCH_ARG_DOUBLE || !(op->dtypes & (1u << GTORCH_DTYPE_INT64)))
+        if (op->args[k].kind != GTORCH_ARG_DOUBLE || !(op->dtypes & (1u << GTORCH_DTYPE_INT64))
+            || (op->flags & GTORCH_OP_FLAG_FACTORS))
           continue;
         for (j = 0; j < G_N_ELEMENTS (known); j++)
           listed |= g_str_equal (known[j], name);
@@ -472,6 +620,8 @@ main (int argc, char *argv[])
   TEST (integers_have_no_negative_powers);
   TEST (clamp_follows_its_bounds);
   TEST (probabilities_are_checked);
+  TEST (factors_are_of_what_is_computed_in);
+  TEST (elements_are_of_their_dtype);
   TEST (doubles_are_no_elements);
   return g_test_run ();
 }
