@@ -9,9 +9,10 @@
 
 /* exported _init */
 
-const {Gio, GObject} = imports.gi;
+const {GObject} = imports.gi;
 const System = imports.system;
 const {operations} = imports.overrides._gtorch_ops;
+const async = imports.overrides._gtorch_async;
 const convert = imports.overrides._gtorch_convert;
 const {noteVfuncs, noting, restore, restoring} = imports.overrides._gtorch_errors;
 const nn = imports.overrides._gtorch_nn;
@@ -51,7 +52,7 @@ function gather(name, args, given) {
 // reshape(2, 3) for reshape([2, 3])
 function collectSizes(given, first) {
     let end = first;
-    while (end < given.length && typeof given[end] === 'number')
+    while (end < given.length && isPlainNumber(given[end]))
         end++;
     return end === first ? given : [...given.slice(0, first), given.slice(first, end), ...given.slice(end)];
 }
@@ -247,6 +248,7 @@ function overrideTensor(prototype) {
 
     const raw = {
         backward: prototype.backward,
+        get_size: prototype.get_size,
         index: prototype.index,
         index_put_inplace: prototype.index_put_inplace,
         set: prototype.set,
@@ -260,6 +262,9 @@ function overrideTensor(prototype) {
             const {gradient, retain_graph: retain, create_graph: create} = convert.options('backward', given,
                 {gradient: null, retain_graph: null, create_graph: false});
             return restoring(() => raw.backward.call(this, gradient, retain ?? create, create));
+        },
+        get_size(dim) {
+            return raw.get_size.call(this, convert.integer('get_size', 'dim', dim));
         },
         at(...items) {
             return raw.index.call(this, ...convert.encodeIndex(items));
@@ -308,17 +313,6 @@ function overrideTensor(prototype) {
     });
 }
 
-// What gives a promise.
-const AWAITED = {
-    Device: ['open_monitor', 'synchronize'],
-    Event: ['synchronize'],
-    GradScaler: ['step'],
-    Module: ['forward'],
-    Stream: ['synchronize'],
-    Tensor: ['backward', 'copy_inplace', 'item_double', 'item_int', 'to_device'],
-    Timer: ['stop'],
-};
-
 function overrideFunctions() {
     const rawGrad = GTorch.autograd_grad;
     const {no_grad: noGrad, enable_grad: enableGrad} = GTorch;
@@ -345,15 +339,6 @@ function overrideFunctions() {
         if (typeof value === 'number' && value !== GTorch.DType.NONE)
             GTorch[GTorch.DType.get_name(value)] = value;
     }
-    for (const [owner, names] of Object.entries(AWAITED)) {
-        for (const name of names)
-            Gio._promisify(GTorch[owner].prototype, `${name}_async`);
-    }
-    // A function for progress would be taken for the callback: with one, the callback is needed too.
-    for (const name of ['load', 'load_file'])
-        Gio._promisify(GTorch, `safetensors_${name}_async`);
-    for (const name of ['save', 'save_file'])
-        Gio._promisify(GTorch, `safetensors_${name}_lists_async`);
 }
 
 function isFunction(name, func) {
@@ -415,6 +400,7 @@ function _init() {
     overrideOperations(GTorch.Tensor.prototype);
     overrideTensor(GTorch.Tensor.prototype);
     overrideFunctions();
+    async.setup(GTorch);
     overrideRun();
     overrideMemorySource(GTorch.MemorySource);
     nn.setup(GTorch);

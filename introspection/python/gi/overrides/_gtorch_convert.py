@@ -120,7 +120,7 @@ def convert_ints(value):
 
 def convert_variadic(name, values, *rest):
     """The sizes of f(2, 3) or of f((2, 3)), and what else was given by position after the latter."""
-    if not values or hasattr(values[0], '__index__'):
+    if not values or (hasattr(values[0], '__index__') and not getattr(values[0], 'ndim', 0)):
         return [convert_whole(v) for v in values], *rest
     given = values[1:]
     if len(given) > len(rest):
