@@ -126,16 +126,11 @@ def as_tensor(data, dtype=None, device=None):
 
 
 def from_dlpack(source):
-    """Shows the memory of another library's array, without a copy."""
-    capsule = source
-    if hasattr(source, '__dlpack__'):
-        try:
-            capsule = source.__dlpack__(max_version=(1, 0))
-        except TypeError:  # a library from before DLPack 1.0
-            capsule = source.__dlpack__()
-    from gi.overrides._gtorch_dlpack import import_capsule
+    """Shows the memory of another library's array, without a copy; of one on a GPU on the same GPU, in order with
+    the work of this thread's current stream there."""
+    from gi.overrides._gtorch_dlpack import ask, import_capsule
 
-    return import_capsule(capsule)
+    return import_capsule(ask(source) if hasattr(source, '__dlpack__') else source)
 
 
 def from_numpy(array):
