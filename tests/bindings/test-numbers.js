@@ -105,4 +105,35 @@ tap.add('sizes_that_are_too_large_are_not_rounded', () => {
     refuses(() => x.get_size(2n ** 64n), '64 bits');
 });
 
+tap.add('normal_takes_all_forms', () => {
+    const means = GTorch.tensor([[0], [100]], {dtype: GTorch.float32});
+    const stds = GTorch.tensor([1, 0, 5], {dtype: GTorch.float32});
+    const of = (...given) => {
+        GTorch.manual_seed(5);
+        return GTorch.normal(...given);
+    };
+    for (const [given, mean, std] of [
+        [[means, stds], means, stds],
+        [[means], means, 1],
+        [[means, 0.25], means, 0.25],
+        [[3, stds], 3, stds],
+    ]) {
+        const got = of(...given);
+        GTorch.manual_seed(5);
+        const expected = GTorch.randn(got.get_shape(), {dtype: GTorch.float32}).mul(std).add(mean);
+        tap.equal(got.toArray(), expected.toArray());
+        tap.equal(got.get_dtype(), GTorch.float32);
+    }
+    const one = of(3, 2, [4n, 5], {dtype: GTorch.float64});
+    GTorch.manual_seed(5);
+    tap.equal(one.toArray(), GTorch.empty([4, 5], {dtype: GTorch.float64}).normal_(3, 2).toArray());
+    refuses(() => GTorch.normal(means, -1), 'negative');
+    refuses(() => GTorch.normal(0, -1, [2]), 'at least 0');
+    refuses(() => GTorch.normal(0, 1), 'a size');
+    refuses(() => GTorch.normal(0), 'a size');
+    refuses(() => GTorch.normal(means, stds, [2]), 'an object with options');
+    refuses(() => GTorch.normal(means, stds, {dtype: GTorch.float64}), 'no option dtype');
+    refuses(() => GTorch.normal('x', stds), 'must be a number');
+});
+
 await tap.run();

@@ -198,6 +198,32 @@ function tidy(func) {
     }
 }
 
+// A number beside a tensor: exact, and without a say in the dtype of the result.
+function parameter(name, value, other) {
+    if (value instanceof GTorch.Tensor)
+        return value;
+    const dtype = other.get_n_dims() > 0 ? GTorch.DType.FLOAT64 : other.get_dtype();
+    return convert.make(convert.number('normal', name, value), {dtype, device: other.get_device()});
+}
+
+// Numbers from normal distributions: normal(means, stds), of which one may be a number, or
+// normal(0, 1, [2, 3], {dtype: GTorch.float64}).
+function normal(mean, std, ...rest) {
+    const sized = !(mean instanceof GTorch.Tensor) && !(std instanceof GTorch.Tensor);
+    const size = sized ? rest.shift() : null;
+    const {generator, ...where} = convert.options('normal', rest[0] ?? {},
+        sized ? {generator: null, dtype: null, device: null} : {generator: null});
+    if (rest.length > 1)
+        throw new TypeError(`normal: ${rest.length} arguments are too many after the mean and the std`);
+    if (!sized) {
+        const one = mean instanceof GTorch.Tensor ? mean : std;
+        return GTorch.normal_around(parameter('mean', mean, one), parameter('std', std ?? 1, one), generator);
+    }
+    if (std === undefined || size === undefined)
+        throw new TypeError('normal: a mean, a std and a size are wanted, or tensors of means or stds');
+    return GTorch.empty(size, where).normal_(mean, std, {generator});
+}
+
 function within(guard, func) {
     try {
         return func();
@@ -319,6 +345,7 @@ function overrideFunctions() {
     const rawBackward = GTorch.autograd_backward;
 
     Object.assign(GTorch, {
+        normal,
         tensor: convert.make,
         tidy,
         no_grad: func => within(noGrad(), func),

@@ -97,7 +97,7 @@ if mixin is not None:
 for _name, _function in ops.FUNCTIONS.items():
     _method = getattr(Tensor, _name) if _name in ops.METHODS else _function
     export(_name, _function if isinstance(_method, property) else _method)
-for _name in ('tensor', 'as_tensor', 'from_dlpack', 'from_numpy', 'arange', 'full'):
+for _name in ('tensor', 'as_tensor', 'from_dlpack', 'from_numpy', 'arange', 'full', 'normal'):
     export(_name, getattr(create, _name))
 
 
