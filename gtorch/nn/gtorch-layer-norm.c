@@ -206,3 +206,23 @@ gtorch_layer_norm_new (const gint64 *normalized_shape, gsize n_dims, gdouble eps
   gtorch_layer_norm_build (self);
   return gtorch_module_checked (self, error);
 }
+
+/**
+ * gtorch_layer_norm_get_normalized_shape:
+ * @self: a layer normalisation
+ * @n_dims: (out): the length of the result
+ *
+ * Gets the sizes of the dimensions that it normalises.
+ *
+ * Returns: (array length=n_dims) (transfer none): the sizes of the last dimensions
+ *
+ * Since: 0.1
+ */
+const gint64 *
+gtorch_layer_norm_get_normalized_shape (GTorchLayerNorm *self, gsize *n_dims)
+{
+  g_return_val_if_fail (GTORCH_IS_LAYER_NORM (self), NULL);
+  g_return_val_if_fail (n_dims != NULL, NULL);
+  *n_dims = self->n_dims;
+  return self->shape;
+}

@@ -17,4 +17,7 @@ GTorchLayerNorm *gtorch_layer_norm_new (const gint64 *normalized_shape, gsize n_
                                         gboolean elementwise_affine, gboolean bias,
                                         GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
+GTORCH_AVAILABLE_IN_0_1
+const gint64 *gtorch_layer_norm_get_normalized_shape (GTorchLayerNorm *self, gsize *n_dims);
+
 G_END_DECLS

@@ -116,6 +116,15 @@ def _import_parts():
 
 _import_parts()
 
+
+def _copies():
+    from gi.overrides import _gtorch_copy
+
+    _gtorch_copy.install(globals())
+
+
+_copies()
+
 if mixin is not None:
     from gi.overrides._gtorch_convert import GTorch as _GTorch
 

@@ -21,6 +21,7 @@ class Kept:
 
     def __init__(self, owner):
         self.functions = {}
+        self.made = {}  # of what: the arguments of register_forward() but for the owner
         owner.__dict__[Kept.ATTRIBUTE] = self
 
     def call(self, number, *args):
@@ -110,6 +111,7 @@ def register_forward(name, owner, function, data):
 
     number = getattr(GTorch.Module, name)(owner, call)
     kept(owner).functions[number] = run
+    kept(owner).made[number] = name, function, data
     return number
 
 
@@ -117,4 +119,5 @@ def remove(raw, owner, number):
     removed = raw(owner, number)
     if removed:
         kept(owner).functions.pop(number, None)
+        kept(owner).made.pop(number, None)
     return removed

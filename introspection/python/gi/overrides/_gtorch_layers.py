@@ -235,6 +235,7 @@ def layer(name, spec):
     if 'reduction' in spec:
         members['reduction'] = _nick('reduction')
     if name == 'LayerNorm':
+        members['normalized_shape'] = property(lambda self: tuple(self.get_normalized_shape()))
         members['__new__'] = lambda cls, *args, device=None, dtype=None, **options: (
             _several(cls, name, spec, args, options) if cls is made else raw.__new__(cls)
         )

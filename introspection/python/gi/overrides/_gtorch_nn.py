@@ -245,6 +245,18 @@ class Parameter(GTorch.Parameter):
     def __init__(self, *_args, **_options):
         pass
 
+    def __copy__(self):
+        return GTorch.Parameter.new(self.detach(), self.requires_grad)
+
+    def __deepcopy__(self, memo):
+        result = memo[id(self)] = GTorch.Parameter.new(self.detach().clone(), self.requires_grad)
+        return result
+
+    def __reduce_ex__(self, _protocol):
+        from gi.overrides import _gtorch_unpickle as unpickle
+
+        return unpickle.parameter, (self.detach(), self.requires_grad)
+
 
 def install(export, submodule, ops):
     """Classes that are derived from by others come first: PyGObject looks bases up only once."""
