@@ -92,7 +92,7 @@ def members(module, kind):
     """The names of a kind that the module itself has: those of members, and of what is None."""
     names = list(module.get_child_names() if kind == 'module' else getattr(module, f'get_{kind}_names')(False))
     others = [name for name in module.__dict__ if name not in names]
-    return names + [name for name in others if not name.startswith('_') and module._own_kind(name) == kind]
+    return names + [name for name in others if name not in PASSING and module._own_kind(name) == kind]
 
 
 def get_module(self):

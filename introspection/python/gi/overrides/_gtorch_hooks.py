@@ -14,6 +14,31 @@ from gi.overrides._gtorch_errors import passes, passing
 from gi.overrides._gtorch_mixin import mixin
 
 
+class HookHandle(int):
+    """The number of a hook, for remove_hook(), which can take the hook away itself: at the end of a `with`, too."""
+
+    @classmethod
+    def of(cls, owner, number):
+        made = cls(number)
+        made._owner = owner
+        return made
+
+    def remove(self):
+        """Takes the hook away; a second time changes nothing."""
+        owner, self._owner = self._owner, None
+        if owner is not None:
+            owner.remove_hook(int(self))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_exception):
+        self.remove()
+
+    def __reduce_ex__(self, _protocol):
+        return int, (int(self),)  # the hooks of a copy have other numbers
+
+
 class Kept:
     """The functions that an object keeps, by their numbers."""
 

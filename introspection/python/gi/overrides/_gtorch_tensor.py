@@ -74,16 +74,6 @@ def _names_device(value):
     )
 
 
-class HookHandle:
-    """Takes a hook away again."""
-
-    def __init__(self, tensor, number):
-        self._tensor, self._number = tensor, number
-
-    def remove(self):
-        self._tensor.remove_hook(self._number)
-
-
 def _awaitable(name):
     """A method that gives a future of asyncio's; its work is that of the caller's current streams."""
 
@@ -179,11 +169,12 @@ class TensorMethods:
 
     def register_hook(self, hook):
         """Calls @hook with the gradient during backward(); what it returns, if not None, replaces it."""
-        return HookHandle(self, hooks.register('register_hook', self, hook))
+        return hooks.HookHandle.of(self, hooks.register('register_hook', self, hook))
 
     def register_post_accumulate_grad_hook(self, hook, *data):
         """Calls @hook with the tensor when backward() has added to its gradient; gives a number for remove_hook()."""
-        return hooks.register('register_post_accumulate_grad_hook', self, hook, data)
+        number = hooks.register('register_post_accumulate_grad_hook', self, hook, data)
+        return hooks.HookHandle.of(self, number)
 
     # Values
 
