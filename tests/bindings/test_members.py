@@ -55,7 +55,7 @@ MAKE = {
 
 
 class Model:
-    """What PyTorch says of the same steps."""
+    """What the same steps should lead to."""
 
     def __init__(self):
         self.kinds, self.values = {}, {}
@@ -65,7 +65,7 @@ class Model:
         if what in ('parameter', 'module'):
             self.kinds[name], self.values[name] = what, value
         elif what == 'none':
-            if kind is None:
+            if kind in (None, 'module'):  # PyTorch still takes nothing but a module for that name
                 self.kinds[name] = 'plain'
             self.values[name] = None
         elif kind in ('parameter', 'module') or (kind == 'buffer' and what != 'buffer'):
@@ -77,9 +77,10 @@ class Model:
 
     def register(self, name, what, value):
         kind = self.kinds.get(name, what)
-        if kind != what and not (kind == 'module' and self.values[name] is None):
-            return (GLib.Error, KeyError)
-        self.kinds[name], self.values[name] = what, value
+        if kind != what:
+            return GLib.Error
+        self.kinds[name] = 'plain' if what == 'module' and value is None else what
+        self.values[name] = value
         return None
 
     def delete(self, name):

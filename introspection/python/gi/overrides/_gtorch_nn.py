@@ -104,7 +104,8 @@ class Module(RawModule):
         """Is it worth asking C? What begins with _ is mostly something else, and often asked for."""
         if not name.startswith('_'):
             return True
-        return isinstance(value, MEMBERS) or isinstance(self.__dict__.get(name), MEMBERS)
+        former = self.__dict__.get(name, False)
+        return former is None or isinstance(value, MEMBERS) or isinstance(former, MEMBERS)
 
     def _show(self, name, value):
         """Lets a member be found sooner than by __getattr__(); a property of the class stays one."""
