@@ -86,9 +86,12 @@ hand_over (GTorchImpl *impl, GTorchStream *stream, GError **error)
   GTorchDeviceClass *klass = GTORCH_DEVICE_GET_CLASS (device);
   GTorchStream *current;
 
-  if (stream == NULL || klass->order_storage == NULL)
+  if (klass->order_storage == NULL)
     return gtorch_impl_wait ("to_dlpack", impl, error);
   current = gtorch_stream_get_current (device);
+  if (stream == NULL)
+    return gtorch_impl_wait ("to_dlpack", impl, error)
+           && gtorch_stream_synchronize (current, NULL, error);
   return (gtorch_stream_get_queue (current) == gtorch_stream_get_queue (stream)
           || gtorch_stream_wait_stream (stream, current, error))
          && klass->order_storage (device, impl->storage, stream, error);
