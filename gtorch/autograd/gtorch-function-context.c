@@ -186,8 +186,8 @@ gtorch_function_context_save_for_backward (GTorchFunctionContext *self, GTorchTe
  * Gets what was saved, in that order.
  *
  * Returns: (transfer container) (element-type GTorchTensor): the tensors, or %NULL with
- *   %GTORCH_ERROR_AUTOGRAD if one was changed in place since, if they were freed by an earlier backward, or if
- *   forward has ended and was not recorded
+ *   %GTORCH_ERROR_AUTOGRAD if one was changed in place since, if they were freed by an earlier backward, or
+ *   if forward has ended and was not recorded
  *
  * Since: 0.1
  */

@@ -7,6 +7,8 @@
 
 #include "config.h"
 
+#include "cuda/gtorch-cuda-adopt-private.h"
+
 #include <glib/gi18n-lib.h>
 
 #include "cuda/gtorch-cuda-capture-private.h"

@@ -7,6 +7,7 @@
 
 #include "config.h"
 
+#include "cuda/gtorch-cuda-adopt-private.h"
 #include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-magazine-private.h"
 #include "cuda/gtorch-cuda-pool-private.h"

@@ -9,6 +9,7 @@
 
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-iter.h"
+#include "cuda/gtorch-cuda-adopt-private.h"
 #include "cuda/gtorch-cuda-capture-private.h"
 #include "gtorch-ops-private.h"
 #include "kernels/gtorch-kernel-params.h"

@@ -203,18 +203,6 @@ gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane)
 /* Has work on the lane used it, as far as that is known? NULL: on any other than `but`. */
 gboolean gtorch_cuda_is_used (GTorchStorage *storage, GTorchCudaLane *lane, GTorchCudaLane *but);
 
-/* --- memory of others (gtorch-cuda-adopt.c) --- */
-
-/* free_func is called, in any thread, when nothing that was given to the GPU uses it. FORMAT if the memory is
- * not the device's. is_managed: it may be the host's as well. */
-GTorchStorage *gtorch_cuda_adopt (GTorchDevice *device, gpointer data, gsize n_bytes,
-                                  gboolean is_managed, GDestroyNotify free_func, gpointer free_data,
-                                  GError **error);
-/* The bits of the lanes that have used it; NULL for other storages. */
-guint64 *gtorch_cuda_adopted_uses (GTorchStorage *storage);
-/* Pinned, by whoever it was: the driver copies it after the call has returned. */
-gboolean gtorch_cuda_is_host_memory (gconstpointer address);
-
 /* --- copies from and to pinned memory of the host (gtorch-host-allocator.c) --- */
 
 /* Further work on the lane comes after the copies that are under way. */

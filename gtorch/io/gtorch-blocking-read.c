@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Reading from what may have nothing to say for a long time: pipes, terminals. GIO opens and reads a local file
- * without a look at the cancellable in between, which regular files do not need. */
+/* Reading from what may have nothing to say for a long time: pipes, terminals. GIO opens and reads a local
+ * file without a look at the cancellable in between, which regular files do not need. */
 
 #include "config.h"
 

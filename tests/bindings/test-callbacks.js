@@ -364,20 +364,24 @@ tap.add('what_gives_a_promise_counts_its_arguments', () => {
     let n = 0;
     const check = (owner, name, body) => {
         // The cancellable and what is before it: the rest is about callbacks.
+        const hidden = ['callback', 'user_data', 'n_tensors'];
         const names = [...body.matchAll(/<parameter name="(\w+)"/g)].map(([, one]) => one)
-            .filter(one => !['callback', 'user_data', 'n_tensors'].includes(one) && !one.startsWith('progress_'));
+            .filter(one => !hidden.includes(one) && !one.startsWith('progress_'));
         for (const length of [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].filter(one => one !== names.length)) {
             tap.throws(() => owner[name].apply(owner, Array(length).fill(null)), wanted);
             n++;
         }
-        for (const more of [1, 2])
-            tap.throws(() => owner[name].call(owner, ...Array(names.length + more).fill(null), () => {}), wanted);
+        for (const more of [1, 2]) {
+            const given = Array(names.length + more).fill(null);
+            tap.throws(() => owner[name].call(owner, ...given, () => {}), wanted);
+        }
     };
     for (const [, className, body] of text.matchAll(/<class name="(\w+)"(.*?)<\/class>/gs)) {
         for (const [, name, inner] of body.matchAll(/<method name="(\w+_async)"(.*?)<\/method>/gs))
             check(GTorch[className].prototype, name, inner);
     }
-    for (const [whole, name, inner] of text.matchAll(/^ {4}<function name="(\w+_async)"(.*?)<\/function>/gms)) {
+    const functions = /^ {4}<function name="(\w+_async)"(.*?)<\/function>/gms;
+    for (const [whole, name, inner] of text.matchAll(functions)) {
         // Those that take tables are in JavaScript, with the lists in place of the tables.
         if (!whole.includes('introspectable="0"') && !/safetensors_save(_file)?_async/.test(name))
             check(GTorch, name, inner);

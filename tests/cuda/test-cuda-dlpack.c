@@ -445,7 +445,7 @@ without_a_stream_the_host_waits_for_all (void)
   assert_no_misuse ();
 }
 
-/* The deleter is called while the consumer's work is queued; nobody else gets the memory before it is done. */
+/* The deleter is called while the consumer's work is queued; nobody gets the memory before it is done. */
 static void
 what_the_consumer_still_reads_stays (void)
 {

@@ -25,8 +25,8 @@ function counted(name, func, count) {
     return function (...given) {
         const hasCallback = given.some(value => typeof value === 'function');
         if (hasCallback ? given.length > count + 1 : given.length !== count) {
-            throw new TypeError(
-                `${name}: ${count} arguments are wanted before the callback, not ${given.length - (hasCallback ? 1 : 0)}`);
+            const n = given.length - (hasCallback ? 1 : 0);
+            throw new TypeError(`${name}: ${count} arguments are wanted before the callback, not ${n}`);
         }
         return func.apply(this, given);
     };

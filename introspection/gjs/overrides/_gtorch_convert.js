@@ -122,7 +122,8 @@ function integers(name, argName, value) {
         return value;
     if (!Array.isArray(value))
         throw new TypeError(`${name}: ${argName} must be an array of integers, not ${describe(value)}`);
-    const found = value.map(v => typeof v === 'bigint' ? wholeOrNumber(name, argName, v) : integer(name, argName, v));
+    const found = value.map(v =>
+        typeof v === 'bigint' ? wholeOrNumber(name, argName, v) : integer(name, argName, v));
     // gjs makes a Number of a BigInt in an array, but not of one in a typed array.
     return found.some(v => typeof v === 'bigint') ? BigInt64Array.from(found, BigInt) : found;
 }
