@@ -88,6 +88,10 @@ struct _GTorchDeviceClass
   struct _GTorchPool *(*get_pool) (GTorchStorage *storage);
   void (*trim_pool) (GTorchDevice *device, struct _GTorchPool *pool);
   void (*drop_pool) (GTorchDevice *device, struct _GTorchPool *pool);
+  /* A storage of memory that others have allocated. free_func is called, in any thread, when nothing uses it
+   * any more. is_managed: it is the host's as well (optional: nobody else has memory of the device). */
+  GTorchStorage *(*adopt) (GTorchDevice *device, gpointer data, gsize n_bytes, gboolean is_managed,
+                           GDestroyNotify free_func, gpointer free_data, GError **error);
   /* How many bytes of memory the device has. */
   guint64 (*get_total_memory) (GTorchDevice *device);
   /* How much of it nobody has, and all, as whoever gives it away says now. */
@@ -121,6 +125,10 @@ struct _GTorchDeviceClass
                              GError **error);
   /* Waits for the work of other streams than the current one that may write to the storage (optional). */
   gboolean (*wait_storage) (GTorchDevice *device, GTorchStorage *storage, GError **error);
+  /* The same without waiting: the stream's further work comes after it, and is known to use the storage
+   * (optional: the host waits instead). */
+  gboolean (*order_storage) (GTorchDevice *device, GTorchStorage *storage, GTorchStream *stream,
+                             GError **error);
   /* Waits for all streams (optional: all timelines of the device). */
   gboolean (*synchronize) (GTorchDevice *device, GCancellable *cancellable, GError **error);
   /* The wait policy is another one now (optional). */

@@ -194,6 +194,31 @@ gtorch_stream_new_external (GTorchDevice *device, gpointer handle, GError **erro
 }
 
 /**
+ * gtorch_stream_new_from_address:
+ * @device: a device
+ * @address: what [method@Stream.get_address] gives, or another library's number of a queue
+ * @error: return location for an error
+ *
+ * Makes a stream of a queue that another library has made, for languages that have no pointers.
+ *
+ * ```python
+ * theirs = GTorch.Stream.new_from_address(device, torch.cuda.current_stream().cuda_stream)
+ * ```
+ *
+ * The same holds for it as for a `gtorch_stream_new_external ()`.
+ *
+ * Returns: (transfer full): a new stream, or %NULL with %GTORCH_ERROR_NOT_SUPPORTED if the device has no
+ *   such queues (as the CPU), %GTORCH_ERROR_DEVICE_MISMATCH if this one belongs to another device
+ *
+ * Since: 0.1
+ */
+GTorchStream *
+gtorch_stream_new_from_address (GTorchDevice *device, gsize address, GError **error)
+{
+  return gtorch_stream_new_external (device, (gpointer) address, error);
+}
+
+/**
  * gtorch_stream_get_handle: (skip)
  * @self: a stream
  *
@@ -213,6 +238,22 @@ gtorch_stream_get_handle (GTorchStream *self)
   if (GTORCH_STREAM_GET_CLASS (self)->get_handle == NULL)
     return NULL;
   return GTORCH_STREAM_GET_CLASS (self)->get_handle (self);
+}
+
+/**
+ * gtorch_stream_get_address:
+ * @self: a stream
+ *
+ * Gets what [method@Stream.get_handle] does as a number, for languages that have no pointers.
+ *
+ * Returns: the address; 0 where there is none, and for the driver's default queue
+ *
+ * Since: 0.1
+ */
+gsize
+gtorch_stream_get_address (GTorchStream *self)
+{
+  return (gsize) gtorch_stream_get_handle (self);
 }
 
 /**

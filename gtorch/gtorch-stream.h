@@ -40,6 +40,9 @@ GTorchStream *gtorch_stream_new (GTorchDevice *device, gint priority,
 GTORCH_AVAILABLE_IN_0_1
 GTorchStream *gtorch_stream_new_external (GTorchDevice *device, gpointer handle,
                                           GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+GTorchStream *gtorch_stream_new_from_address (GTorchDevice *device, gsize address,
+                                              GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
 GTORCH_AVAILABLE_IN_0_1
 GTorchDevice *gtorch_stream_get_device (GTorchStream *self);
@@ -47,6 +50,8 @@ GTORCH_AVAILABLE_IN_0_1
 gint gtorch_stream_get_priority (GTorchStream *self);
 GTORCH_AVAILABLE_IN_0_1
 gpointer gtorch_stream_get_handle (GTorchStream *self);
+GTORCH_AVAILABLE_IN_0_1
+gsize gtorch_stream_get_address (GTorchStream *self);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_stream_is_default (GTorchStream *self);
 GTORCH_AVAILABLE_IN_0_1

@@ -16,6 +16,8 @@
 #include "gtorch-dlpack-private.h"
 #include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-stream-private.h"
+#include "gtorch-tensor-bytes-private.h"
 #include "gtorch-tensor-private.h"
 
 /* --- out --- */
@@ -76,37 +78,70 @@ fill_tensor (GTorchDLTensor *tensor, Exported *exported, const GTorchImpl *impl)
   dlpack_device (impl, &tensor->device);
 }
 
+/* Lets the stream's work find the elements as they are now; without a stream, anybody's. */
+static gboolean
+hand_over (GTorchImpl *impl, GTorchStream *stream, GError **error)
+{
+  GTorchDevice *device = gtorch_impl_device (impl);
+  GTorchDeviceClass *klass = GTORCH_DEVICE_GET_CLASS (device);
+  GTorchStream *current;
+
+  if (klass->order_storage == NULL)
+    return gtorch_impl_wait ("to_dlpack", impl, error);
+  current = gtorch_stream_get_current (device);
+  if (stream == NULL)
+    return gtorch_impl_wait ("to_dlpack", impl, error)
+           && gtorch_stream_synchronize (current, NULL, error);
+  return (gtorch_stream_get_queue (current) == gtorch_stream_get_queue (stream)
+          || gtorch_stream_wait_stream (stream, current, error))
+         && klass->order_storage (device, impl->storage, stream, error);
+}
+
 /**
  * gtorch_tensor_to_dlpack: (skip)
  * @self: a tensor
  * @versioned: whether a `DLManagedTensorVersioned` is wanted (DLPack 1.x), else a `DLManagedTensor`
  * @copy: whether the memory is to be a copy
+ * @stream: (nullable): the stream of the tensor's device on which the memory will be used first, or %NULL if
+ *   that is not known
  * @error: return location for an error
  *
  * Gives the tensor to another library through DLPack, without copying its elements unless @copy is set.
  * The structure keeps the memory alive, also after [method@Tensor.release], until its deleter is called.
  *
+ * Further work of @stream comes after the work that was given to the device before; %NULL makes this thread
+ * wait for that. @stream's queue must exist until the deleter is called and what it has by then is done: only
+ * then is the memory used for something else.
+ *
  * Returns: a `DLManagedTensorVersioned *` or `DLManagedTensor *`; %NULL with %GTORCH_ERROR_AUTOGRAD if
  *   the tensor requires a gradient (export what [method@Tensor.detach] gives), %GTORCH_ERROR_INVALID
- *   if it is read-only and the old form cannot say so
+ *   if it is read-only and the old form cannot say so, %GTORCH_ERROR_DEVICE_MISMATCH if @stream is another
+ *   device's
  *
  * Since: 0.1
  */
 gpointer
-gtorch_tensor_to_dlpack (GTorchTensor *self, gboolean versioned, gboolean copy, GError **error)
+gtorch_tensor_to_dlpack (GTorchTensor *self, gboolean versioned, gboolean copy,
+                         GTorchStream *stream, GError **error)
 {
   GTORCH_HOLD_TENSOR (self);
   g_autoptr (GTorchImpl) impl = NULL;
   Exported *exported;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
+  g_return_val_if_fail (stream == NULL || GTORCH_IS_STREAM (stream), NULL);
 
   impl = gtorch_impl_ref (gtorch_tensor_unwrap (self));
-  if (!gtorch_impl_sync (impl, error))
+  if (stream != NULL && stream->device != gtorch_impl_device (impl))
     {
-      g_prefix_error (error, "to_dlpack: ");
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH,
+                   _ ("to_dlpack: the tensor of shape %s is on %s, the stream on %s"),
+                   gtorch_impl_shape_str (impl), gtorch_device_name (gtorch_impl_device (impl)),
+                   gtorch_device_name (stream->device));
       return NULL;
     }
+  if (gtorch_impl_is_released (impl) && !gtorch_impl_wait ("to_dlpack", impl, error))
+    return NULL;
   if (gtorch_impl_requires_grad (impl))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
@@ -123,8 +158,6 @@ gtorch_tensor_to_dlpack (GTorchTensor *self, gboolean versioned, gboolean copy, 
         return NULL;
       gtorch_impl_unref (g_steal_pointer (&impl));
       impl = clone;
-      if (!gtorch_impl_sync (impl, error))
-        return NULL;
     }
   else if (!versioned && gtorch_storage_is_read_only (impl->storage))
     {
@@ -134,6 +167,9 @@ gtorch_tensor_to_dlpack (GTorchTensor *self, gboolean versioned, gboolean copy, 
                    gtorch_impl_shape_str (impl));
       return NULL;
     }
+
+  if (!hand_over (impl, stream, error))
+    return NULL;
 
   exported = g_malloc0 (sizeof (Exported) + 2 * impl->n_dims * sizeof (gint64));
   exported->storage = gtorch_storage_ref (impl->storage);
@@ -162,28 +198,35 @@ gtorch_tensor_to_dlpack (GTorchTensor *self, gboolean versioned, gboolean copy, 
  * @self: a tensor
  * @versioned: whether a `DLManagedTensorVersioned` is wanted (DLPack 1.x), else a `DLManagedTensor`
  * @copy: whether the memory is to be a copy
+ * @stream: (nullable): the stream of the tensor's device on which the memory will be used first, or %NULL if
+ *   that is not known
  * @error: return location for an error
  *
  * Gives the tensor to another library through DLPack, as an address for languages that have no pointers:
  *
  * ```python
- * capsule = ctypes.pythonapi.PyCapsule_New (t.export_dlpack(True, False), b'dltensor_versioned', None)
+ * capsule = ctypes.pythonapi.PyCapsule_New (t.export_dlpack(True, False, None), b'dltensor_versioned', None)
  * ```
+ *
+ * Further work of @stream comes after the work that was given to the device before; %NULL makes this thread
+ * wait for that.
  *
  * Whoever receives the address calls the deleter; if nobody does, [func@dlpack_delete].
  *
  * Returns: the address of the structure; 0 with @error set if it cannot be exported: because it
- *   requires a gradient (%GTORCH_ERROR_AUTOGRAD), was released (%GTORCH_ERROR_RELEASED), or is read-only
- *   and the old form cannot say so (%GTORCH_ERROR_INVALID)
+ *   requires a gradient (%GTORCH_ERROR_AUTOGRAD), was released (%GTORCH_ERROR_RELEASED), is read-only
+ *   and the old form cannot say so (%GTORCH_ERROR_INVALID), or because @stream is another device's
+ *   (%GTORCH_ERROR_DEVICE_MISMATCH)
  *
  * Since: 0.1
  */
 gsize
-gtorch_tensor_export_dlpack (GTorchTensor *self, gboolean versioned, gboolean copy, GError **error)
+gtorch_tensor_export_dlpack (GTorchTensor *self, gboolean versioned, gboolean copy,
+                             GTorchStream *stream, GError **error)
 {
   GTORCH_HOLD_TENSOR (self);
 
-  return (gsize) gtorch_tensor_to_dlpack (self, versioned, copy, error);
+  return (gsize) gtorch_tensor_to_dlpack (self, versioned, copy, stream, error);
 }
 
 /**
@@ -232,6 +275,18 @@ delete_foreign (gpointer structure, gboolean versioned)
 }
 
 static void
+delete_foreign_managed (gpointer structure)
+{
+  delete_foreign (structure, FALSE);
+}
+
+static void
+delete_foreign_versioned (gpointer structure)
+{
+  delete_foreign (structure, TRUE);
+}
+
+static void
 free_managed (GTorchStorage *storage)
 {
   delete_foreign (storage->free_data, FALSE);
@@ -241,6 +296,34 @@ static void
 free_versioned (GTorchStorage *storage)
 {
   delete_foreign (storage->free_data, TRUE);
+}
+
+/* The device that has the memory, which for the host's is the CPU whoever has pinned it. */
+static GTorchDevice *
+find_device (const GTorchDLDevice *from, GError **error)
+{
+  g_autoptr (GError) reason = NULL;
+  GTorchDevice *device = NULL;
+  gboolean known = from->device_type > 0 && from->device_type <= GTORCH_DL_LAST_DEVICE;
+
+  if (from->device_type == GTORCH_DL_CPU || from->device_type == GTORCH_DL_CUDA_HOST)
+    return gtorch_device_cpu ();
+  if (from->device_type == GTORCH_DL_CUDA || from->device_type == GTORCH_DL_CUDA_MANAGED)
+    {
+      if (from->device_id >= 0)
+        device = gtorch_device_cuda (from->device_id, &reason);
+      if (device == NULL)
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                     _ ("from_dlpack: memory of the GPU of number %d cannot be used: %s"),
+                     from->device_id,
+                     reason != NULL ? reason->message : _ ("there is no such number"));
+      return device;
+    }
+  g_set_error (error, GTORCH_ERROR, known ? GTORCH_ERROR_NOT_SUPPORTED : GTORCH_ERROR_FORMAT,
+               known ? _ ("from_dlpack: memory on a device of type %d (number %d) cannot be used")
+                     : _ ("from_dlpack: there is no type %d of devices (number %d)"),
+               from->device_type, from->device_id);
+  return NULL;
 }
 
 static guint
@@ -258,19 +341,6 @@ find_dtype (const GTorchDLDataType *type)
 static gboolean
 check_kind (const GTorchDLTensor *tensor, guint *dtype, GError **error)
 {
-  gint device = tensor->device.device_type;
-
-  if (device != GTORCH_DL_CPU && device != GTORCH_DL_CUDA_HOST)
-    {
-      gboolean known = device > 0 && device <= GTORCH_DL_LAST_DEVICE;
-
-      g_set_error (error, GTORCH_ERROR, known ? GTORCH_ERROR_NOT_SUPPORTED : GTORCH_ERROR_FORMAT,
-                   known
-                       ? _ ("from_dlpack: memory on a device of type %d (number %d) cannot be used")
-                       : _ ("from_dlpack: there is no type %d of devices (number %d)"),
-                   device, tensor->device.device_id);
-      return FALSE;
-    }
   if (tensor->dtype.lanes != 1)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
@@ -392,9 +462,14 @@ check_address (const GTorchDLTensor *tensor, guint dtype, gsize n_bytes, gsize *
  * @versioned: which of the two
  * @error: return location for an error
  *
- * Makes a tensor that shows the memory of another library.
+ * Makes a tensor that shows the memory of another library: the host's, pinned or not, a GPU's or what CUDA
+ * moves between them.
  *
- * On success the tensor owns @managed and calls its deleter, in whatever thread drops the memory last. On
+ * The memory of a GPU must be ready for this thread's current stream of that GPU, which its maker has to be
+ * told ([method@Stream.get_handle]).
+ *
+ * On success the tensor owns @managed and calls its deleter once, in whatever thread drops the memory last or
+ * in one of the library's: of memory of a GPU, when what was given to the GPU is done with it. On
  * failure @managed still belongs to the caller. If it is marked read-only, in-place operations on the
  * tensor fail.
  *
@@ -409,6 +484,7 @@ gtorch_tensor_new_from_dlpack (gpointer managed, gboolean versioned, GError **er
   GTorchDLManagedVersioned *structure = managed;
   const GTorchDLTensor *tensor;
   gint64 strides[GTORCH_MAX_DIMS];
+  GTorchDevice *device;
   GTorchStorage *storage;
   GTorchImpl *impl;
   gsize n_bytes = 0, address = 0;
@@ -428,13 +504,24 @@ gtorch_tensor_new_from_dlpack (gpointer managed, gboolean versioned, GError **er
       return NULL;
     }
   tensor = versioned ? &structure->tensor : &((GTorchDLManaged *) managed)->tensor;
-  if (!check_kind (tensor, &dtype, error)
+  device = find_device (&tensor->device, error);
+  if (device == NULL || !check_kind (tensor, &dtype, error)
       || !check_geometry (tensor, dtype, strides, &n_bytes, error)
       || !check_address (tensor, dtype, n_bytes, &address, error))
     return NULL;
 
-  storage = gtorch_storage_new_foreign (gtorch_device_cpu (), (gpointer) address, n_bytes,
-                                        versioned ? free_versioned : free_managed, managed);
+  if (GTORCH_DEVICE_GET_CLASS (device)->adopt != NULL)
+    storage = GTORCH_DEVICE_GET_CLASS (device)->adopt (device, (gpointer) address, n_bytes,
+                                                       tensor->device.device_type
+                                                           == GTORCH_DL_CUDA_MANAGED,
+                                                       versioned ? delete_foreign_versioned
+                                                                 : delete_foreign_managed,
+                                                       managed, error);
+  else
+    storage = gtorch_storage_new_foreign (device, (gpointer) address, n_bytes,
+                                          versioned ? free_versioned : free_managed, managed);
+  if (storage == NULL)
+    return NULL;
   if (versioned && (structure->flags & GTORCH_DL_READ_ONLY) != 0)
     gtorch_storage_set_read_only (storage);
   impl = gtorch_impl_new_strided (storage, dtype, 0, tensor->shape, strides, tensor->n_dims);

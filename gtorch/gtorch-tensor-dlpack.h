@@ -9,13 +9,13 @@ G_BEGIN_DECLS
 
 GTORCH_AVAILABLE_IN_0_1
 gpointer gtorch_tensor_to_dlpack (GTorchTensor *self, gboolean versioned, gboolean copy,
-                                  GError **error) G_GNUC_WARN_UNUSED_RESULT;
+                                  GTorchStream *stream, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 GTorchTensor *gtorch_tensor_new_from_dlpack (gpointer managed, gboolean versioned,
                                              GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 gsize gtorch_tensor_export_dlpack (GTorchTensor *self, gboolean versioned, gboolean copy,
-                                   GError **error) G_GNUC_WARN_UNUSED_RESULT;
+                                   GTorchStream *stream, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 GTorchTensor *gtorch_tensor_import_dlpack (gsize address, gboolean versioned,
                                            GError **error) G_GNUC_WARN_UNUSED_RESULT;

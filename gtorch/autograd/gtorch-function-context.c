@@ -135,30 +135,47 @@ gtorch_function_context_end_forward (GTorchFunctionContext *self)
   g_clear_pointer (&self->constant, g_ptr_array_unref);
 }
 
+/* What is declared to a call of forward that has ended would have no effect. */
+static gboolean
+is_in_forward (GTorchFunctionContext *self, const gchar *what, GError **error)
+{
+  if (self->to_save != NULL)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+               _ ("%s: forward of %s has ended: call it before that"), what,
+               self->node != NULL ? self->node->name : G_OBJECT_TYPE_NAME (self));
+  return FALSE;
+}
+
 /**
  * gtorch_function_context_save_for_backward:
  * @self: a context, while forward runs
  * @tensors: (array length=n_tensors): inputs, outputs or others
  * @n_tensors: the length of @tensors
+ * @error: return location for an error
  *
  * Keeps tensors for backward, after those that were kept before. Keeping them in another way makes a cycle of
  * references where they are outputs, and misses that they were changed in place.
  *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_AUTOGRAD if forward has ended
+ *
  * Since: 0.1
  */
-void
+gboolean
 gtorch_function_context_save_for_backward (GTorchFunctionContext *self, GTorchTensor **tensors,
-                                           gsize n_tensors)
+                                           gsize n_tensors, GError **error)
 {
   GTORCH_HOLD_TENSORS (tensors, n_tensors);
   gsize i;
 
-  g_return_if_fail (GTORCH_IS_FUNCTION_CONTEXT (self));
-  g_return_if_fail (tensors != NULL || n_tensors == 0);
-  g_return_if_fail (self->to_save != NULL);
+  g_return_val_if_fail (GTORCH_IS_FUNCTION_CONTEXT (self), FALSE);
+  g_return_val_if_fail (tensors != NULL || n_tensors == 0, FALSE);
+  if (!is_in_forward (self, "save_for_backward", error))
+    return FALSE;
   for (i = 0; i < n_tensors; i++)
     if (GTORCH_IS_TENSOR (tensors[i]))
       g_ptr_array_add (self->to_save, g_object_ref (tensors[i]));
+  return TRUE;
 }
 
 /**
@@ -169,7 +186,8 @@ gtorch_function_context_save_for_backward (GTorchFunctionContext *self, GTorchTe
  * Gets what was saved, in that order.
  *
  * Returns: (transfer container) (element-type GTorchTensor): the tensors, or %NULL with
- *   %GTORCH_ERROR_AUTOGRAD if one was changed in place since, or if they were freed by an earlier backward
+ *   %GTORCH_ERROR_AUTOGRAD if one was changed in place since, if they were freed by an earlier backward, or
+ *   if forward has ended and was not recorded
  *
  * Since: 0.1
  */
@@ -181,9 +199,16 @@ gtorch_function_context_get_saved_tensors (GTorchFunctionContext *self, GError *
 
   g_return_val_if_fail (GTORCH_IS_FUNCTION_CONTEXT (self), NULL);
   impls = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+  if (self->node == NULL && self->to_save == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+                   _ ("get_saved_tensors: forward has ended, and nothing was recorded or it is "
+                      "freed: there is no backward that could need them"));
+      return NULL;
+    }
   if (self->node == NULL)
     {
-      for (i = 0; self->to_save != NULL && i < self->to_save->len; i++)
+      for (i = 0; i < self->to_save->len; i++)
         g_ptr_array_add (impls, gtorch_impl_ref (gtorch_tensor_unwrap (self->to_save->pdata[i])));
       return gtorch_tensors_wrap (g_steal_pointer (&impls));
     }
@@ -271,21 +296,26 @@ mark (GPtrArray *list, GTorchTensor **tensors, gsize n_tensors)
  * @self: a context, while forward runs
  * @tensors: (array length=n_tensors): inputs that forward has changed in place
  * @n_tensors: the length of @tensors
+ * @error: return location for an error
  *
  * Declares inputs changed. Each must also be an output, and takes on the history of that.
  *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_AUTOGRAD if forward has ended
+ *
  * Since: 0.1
  */
-void
+gboolean
 gtorch_function_context_mark_dirty (GTorchFunctionContext *self, GTorchTensor **tensors,
-                                    gsize n_tensors)
+                                    gsize n_tensors, GError **error)
 {
   GTORCH_HOLD_TENSORS (tensors, n_tensors);
 
-  g_return_if_fail (GTORCH_IS_FUNCTION_CONTEXT (self));
-  g_return_if_fail (tensors != NULL || n_tensors == 0);
-  g_return_if_fail (self->dirty != NULL);
+  g_return_val_if_fail (GTORCH_IS_FUNCTION_CONTEXT (self), FALSE);
+  g_return_val_if_fail (tensors != NULL || n_tensors == 0, FALSE);
+  if (!is_in_forward (self, "mark_dirty", error))
+    return FALSE;
   mark (self->dirty, tensors, n_tensors);
+  return TRUE;
 }
 
 /**
@@ -293,21 +323,27 @@ gtorch_function_context_mark_dirty (GTorchFunctionContext *self, GTorchTensor **
  * @self: a context, while forward runs
  * @tensors: (array length=n_tensors): outputs
  * @n_tensors: the length of @tensors
+ * @error: return location for an error
  *
  * Declares outputs to be without gradient. Those of an integer dtype are so by themselves.
  *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_AUTOGRAD if forward has ended
+ *
  * Since: 0.1
  */
-void
+gboolean
 gtorch_function_context_mark_non_differentiable (GTorchFunctionContext *self,
-                                                 GTorchTensor **tensors, gsize n_tensors)
+                                                 GTorchTensor **tensors, gsize n_tensors,
+                                                 GError **error)
 {
   GTORCH_HOLD_TENSORS (tensors, n_tensors);
 
-  g_return_if_fail (GTORCH_IS_FUNCTION_CONTEXT (self));
-  g_return_if_fail (tensors != NULL || n_tensors == 0);
-  g_return_if_fail (self->constant != NULL);
+  g_return_val_if_fail (GTORCH_IS_FUNCTION_CONTEXT (self), FALSE);
+  g_return_val_if_fail (tensors != NULL || n_tensors == 0, FALSE);
+  if (!is_in_forward (self, "mark_non_differentiable", error))
+    return FALSE;
   mark (self->constant, tensors, n_tensors);
+  return TRUE;
 }
 
 /**

@@ -14,8 +14,9 @@ G_DECLARE_FINAL_TYPE (GTorchFunctionContext, gtorch_function_context, GTORCH, FU
                       GObject)
 
 GTORCH_AVAILABLE_IN_0_1
-void gtorch_function_context_save_for_backward (GTorchFunctionContext *self, GTorchTensor **tensors,
-                                                gsize n_tensors);
+gboolean gtorch_function_context_save_for_backward (GTorchFunctionContext *self,
+                                                    GTorchTensor **tensors, gsize n_tensors,
+                                                    GError **error);
 GTORCH_AVAILABLE_IN_0_1
 GPtrArray *gtorch_function_context_get_saved_tensors (GTorchFunctionContext *self,
                                                       GError **error) G_GNUC_WARN_UNUSED_RESULT;
@@ -24,11 +25,12 @@ gboolean gtorch_function_context_get_needs_input_grad (GTorchFunctionContext *se
 GTORCH_AVAILABLE_IN_0_1
 guint gtorch_function_context_get_n_inputs (GTorchFunctionContext *self);
 GTORCH_AVAILABLE_IN_0_1
-void gtorch_function_context_mark_dirty (GTorchFunctionContext *self, GTorchTensor **tensors,
-                                         gsize n_tensors);
+gboolean gtorch_function_context_mark_dirty (GTorchFunctionContext *self, GTorchTensor **tensors,
+                                             gsize n_tensors, GError **error);
 GTORCH_AVAILABLE_IN_0_1
-void gtorch_function_context_mark_non_differentiable (GTorchFunctionContext *self,
-                                                      GTorchTensor **tensors, gsize n_tensors);
+gboolean gtorch_function_context_mark_non_differentiable (GTorchFunctionContext *self,
+                                                          GTorchTensor **tensors, gsize n_tensors,
+                                                          GError **error);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_function_context_set_materialize_grads (GTorchFunctionContext *self,
                                                     gboolean materialize);

@@ -182,6 +182,7 @@ typedef enum
 typedef enum
 {
   CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+  CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
 } CUpointer_attribute;
 
 typedef enum

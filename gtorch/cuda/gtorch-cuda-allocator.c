@@ -7,6 +7,7 @@
 
 #include "config.h"
 
+#include "cuda/gtorch-cuda-adopt-private.h"
 #include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-magazine-private.h"
 #include "cuda/gtorch-cuda-pool-private.h"
@@ -717,12 +718,14 @@ gtorch_cuda_free (GTorchDevice *device, GTorchStorage *storage)
 }
 
 void
-gtorch_cuda_note_use (GTorchCudaBlock *block, GTorchCudaLane *lane)
+gtorch_cuda_note_use (GTorchStorage *storage, GTorchCudaLane *lane)
 {
   const guint64 bit = gtorch_cuda_lane_bit (lane);
+  guint64 *uses = storage->free_func == NULL ? &((GTorchCudaBlock *) storage)->uses
+                                             : gtorch_cuda_adopted_uses (storage);
 
-  if ((__atomic_load_n (&block->uses, __ATOMIC_RELAXED) & bit) == 0)
-    __atomic_or_fetch (&block->uses, bit, __ATOMIC_RELAXED);
+  if (uses != NULL && (__atomic_load_n (uses, __ATOMIC_RELAXED) & bit) == 0)
+    __atomic_or_fetch (uses, bit, __ATOMIC_RELAXED);
 }
 
 static void
@@ -736,10 +739,15 @@ gtorch_cuda_is_used (GTorchStorage *storage, GTorchCudaLane *lane, GTorchCudaLan
 {
   GTorchCudaBlock *block = (GTorchCudaBlock *) storage;
   GTorchCudaLane *own;
-  guint64 uses;
+  guint64 uses, *adopted;
 
   if (storage->free_func != NULL)
-    return FALSE;
+    {
+      adopted = gtorch_cuda_adopted_uses (storage);
+      uses = adopted != NULL ? __atomic_load_n (adopted, __ATOMIC_RELAXED) : 0;
+      return (uses & (lane != NULL ? gtorch_cuda_lane_bit (lane) : ~gtorch_cuda_lane_bit (but)))
+             != 0;
+    }
   own = gtorch_cuda_arena_get_lane (block->arena);
   uses = __atomic_load_n (&block->uses, __ATOMIC_RELAXED);
   if (lane != NULL)

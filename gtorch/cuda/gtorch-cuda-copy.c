@@ -9,6 +9,7 @@
 
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-iter.h"
+#include "cuda/gtorch-cuda-adopt-private.h"
 #include "cuda/gtorch-cuda-capture-private.h"
 #include "gtorch-ops-private.h"
 #include "kernels/gtorch-kernel-params.h"
@@ -417,17 +418,23 @@ gtorch_cuda_copy (GTorchDevice *device, GTorchImpl *dst, GTorchImpl *src, gboole
            && (non_blocking || gtorch_cuda_lane_synchronize (lane, "copy", error));
   if (from->type == GTORCH_DEVICE_TYPE_CPU)
     {
-      /* The driver has read pageable memory when this returns. */
+      /* The driver has read pageable memory when this returns, but not what others have pinned. */
+      gboolean is_others = src->storage->free_func != NULL
+                           && !gtorch_storage_is_pinned (src->storage)
+                           && gtorch_cuda_is_host_memory (gtorch_impl_data (src))
+                           && !gtorch_cuda_lane_is_capturing (lane);
+
       gtorch_cuda_use_storage (dst->storage, lane);
       if (!gtorch_impl_sync (src, error))
         return FALSE;
       gtorch_cuda_note_begin (lane, "copy");
       return gtorch_cuda_note_end (
-          lane, gtorch_cuda_check (gtorch_cuda.cuMemcpyHtoDAsync ((CUdeviceptr) (guintptr)
-                                                                      gtorch_impl_data (dst),
-                                                                  gtorch_impl_data (src), n_bytes,
-                                                                  lane->handle),
-                                   "cuMemcpyHtoDAsync", error));
+                 lane, gtorch_cuda_check (gtorch_cuda.cuMemcpyHtoDAsync ((CUdeviceptr) (guintptr)
+                                                                             gtorch_impl_data (dst),
+                                                                         gtorch_impl_data (src),
+                                                                         n_bytes, lane->handle),
+                                          "cuMemcpyHtoDAsync", error))
+             && (!is_others || gtorch_cuda_lane_synchronize (lane, "copy", error));
     }
   return gtorch_impl_sync (dst, error)
          && gtorch_cuda_read_tensor (device, src, gtorch_impl_data (dst), error);

@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "cuda/gtorch-cuda-adopt-private.h"
 #include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-magazine-private.h"
 #include "cuda/gtorch-cuda-pool-private.h"
@@ -159,11 +160,13 @@ gtorch_cuda_device_class_init (GTorchCudaDeviceClass *klass)
   klass->read = gtorch_cuda_read_tensor;
   klass->launch = gtorch_cuda_launch;
   klass->new_stream = gtorch_cuda_stream_new;
+  klass->adopt = gtorch_cuda_adopt;
   klass->new_external_stream = gtorch_cuda_stream_new_external;
   klass->get_priorities = gtorch_cuda_stream_get_priorities;
   klass->record_stream = gtorch_cuda_record_stream;
   klass->shared_events = &gtorch_cuda_shared_events;
   klass->graphs = &gtorch_cuda_graphs;
+  klass->order_storage = gtorch_cuda_order_storage;
   klass->wait_storage = gtorch_cuda_wait_storage;
   klass->synchronize = gtorch_cuda_synchronize;
   klass->can_access_peer = gtorch_cuda_can_access_peer;

@@ -189,15 +189,15 @@ void gtorch_cuda_list_blocks (GTorchDevice *device, GArray *blocks);
 void gtorch_cuda_empty_cache (GTorchDevice *device);
 void gtorch_cuda_settle (GTorchDevice *device);
 
-void gtorch_cuda_note_use (GTorchCudaBlock *block, GTorchCudaLane *lane);
+void gtorch_cuda_note_use (GTorchStorage *storage, GTorchCudaLane *lane);
 /* Notes that work on the stream uses the storage; its memory is not given to others before that is done. */
 static inline void
 gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane)
 {
   GTorchCudaBlock *block = (GTorchCudaBlock *) storage;
 
-  if (G_UNLIKELY (storage->free_func == NULL && gtorch_cuda_arena_get_lane (block->arena) != lane))
-    gtorch_cuda_note_use (block, lane);
+  if (G_UNLIKELY (storage->free_func != NULL || gtorch_cuda_arena_get_lane (block->arena) != lane))
+    gtorch_cuda_note_use (storage, lane);
 }
 
 /* Has work on the lane used it, as far as that is known? NULL: on any other than `but`. */
@@ -276,6 +276,8 @@ GTorchStream *gtorch_cuda_stream_new_external (GTorchDevice *device, gpointer ha
                                                GError **error);
 void gtorch_cuda_stream_get_priorities (GTorchDevice *device, gint *least, gint *greatest);
 gboolean gtorch_cuda_wait_storage (GTorchDevice *device, GTorchStorage *storage, GError **error);
+gboolean gtorch_cuda_order_storage (GTorchDevice *device, GTorchStorage *storage,
+                                    GTorchStream *stream, GError **error);
 gboolean gtorch_cuda_record_stream (GTorchDevice *device, GTorchStorage *storage,
                                     GTorchStream *stream, GError **error);
 gboolean gtorch_cuda_synchronize (GTorchDevice *device, GCancellable *cancellable, GError **error);

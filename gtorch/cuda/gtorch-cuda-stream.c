@@ -637,6 +637,36 @@ gtorch_cuda_record_stream (GTorchDevice *device, GTorchStorage *storage, GTorchS
 }
 
 gboolean
+gtorch_cuda_order_storage (GTorchDevice *device, GTorchStorage *storage, GTorchStream *stream,
+                           GError **error)
+{
+  GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
+  GTorchCudaLane *lane = GTORCH_CUDA_STREAM (stream)->lane, *other;
+  gboolean result = TRUE, has_joined;
+
+  if (!gtorch_cuda_stream_prepare (stream, error))
+    return FALSE;
+  g_mutex_lock (&cuda->lock);
+  for (other = g_atomic_pointer_get (&cuda->newest); result && other != NULL; other = other->next)
+    {
+      if (other == lane || !gtorch_cuda_is_used (storage, other, NULL))
+        continue;
+      result = join_if_possible (lane, other, &has_joined, error);
+      if (result && has_joined && gtorch_is_checking (GTORCH_CHECK_STREAMS))
+        {
+          GTorchRaceOrder *order = gtorch_race_order_new (other);
+
+          gtorch_race_wait (stream, order);
+          gtorch_race_order_free (order);
+        }
+    }
+  g_mutex_unlock (&cuda->lock);
+  if (result)
+    gtorch_cuda_use_storage (storage, lane);
+  return result;
+}
+
+gboolean
 gtorch_cuda_wait_storage (GTorchDevice *device, GTorchStorage *storage, GError **error)
 {
   GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);

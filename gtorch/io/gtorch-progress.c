@@ -14,7 +14,8 @@ struct _GTorchProgress
   gpointer data;
   GDestroyNotify destroy;
   GMainContext *context;
-  GThread *thread; /* whose context it is */
+  GThread *thread;     /* whose context it is */
+  gboolean is_stopped; /* atomically */
 };
 
 typedef struct
@@ -29,7 +30,7 @@ gtorch_progress_new (GFileProgressCallback func, gpointer data, GDestroyNotify d
   GTorchProgress *self = g_new (GTorchProgress, 1);
 
   *self = (GTorchProgress){
-    1, func, data, destroy, g_main_context_ref_thread_default (), g_thread_self ()
+    1, func, data, destroy, g_main_context_ref_thread_default (), g_thread_self (), FALSE
   };
   return self;
 }
@@ -74,12 +75,19 @@ gtorch_progress_unref (gpointer progress)
     attach (self, destroy_data, self, NULL);
 }
 
+void
+gtorch_progress_stop (GTorchProgress *self)
+{
+  g_atomic_int_set (&self->is_stopped, TRUE);
+}
+
 static gboolean
 deliver (gpointer data)
 {
   Report *report = data;
 
-  report->progress->func (report->current, report->total, report->progress->data);
+  if (!g_atomic_int_get (&report->progress->is_stopped))
+    report->progress->func (report->current, report->total, report->progress->data);
   return G_SOURCE_REMOVE;
 }
 
@@ -98,7 +106,7 @@ gtorch_progress_report (goffset current, goffset total, gpointer progress)
   GTorchProgress *self = progress;
   Report *report;
 
-  if (self->func == NULL)
+  if (self->func == NULL || g_atomic_int_get (&self->is_stopped))
     return;
   report = g_new (Report, 1);
   *report = (Report){ self, current, total };

@@ -185,7 +185,7 @@ read_header (GInputStream *stream, guint64 *start, GCancellable *cancellable, GE
   guint64 length = 0;
   gsize n_read;
 
-  if (!g_input_stream_read_all (stream, &length, 8, &n_read, cancellable, error))
+  if (!gtorch_stream_read_all (stream, &length, 8, &n_read, cancellable, error))
     return NULL;
   if (n_read < 8)
     {
@@ -202,7 +202,7 @@ read_header (GInputStream *stream, guint64 *start, GCancellable *cancellable, GE
       gsize step = MIN (length - before, MAX (before, 65536));
 
       g_byte_array_set_size (text, before + step);
-      if (!g_input_stream_read_all (stream, text->data + before, step, &n_read, cancellable, error))
+      if (!gtorch_stream_read_all (stream, text->data + before, step, &n_read, cancellable, error))
         return NULL;
       if (n_read < step)
         {
@@ -283,8 +283,8 @@ gtorch_safetensors_read_stream (GInputStream *stream, GTorchDevice *device,
         {
           gsize step = MIN (n_bytes - filled, CHUNK);
 
-          if (!g_input_stream_read_all (stream, (char *) gtorch_impl_data (impl) + filled, step,
-                                        &n_read, cancellable, error))
+          if (!gtorch_stream_read_all (stream, (char *) gtorch_impl_data (impl) + filled, step,
+                                       &n_read, cancellable, error))
             return NULL;
           if (n_read < step)
             {
@@ -303,7 +303,7 @@ gtorch_safetensors_read_stream (GInputStream *stream, GTorchDevice *device,
         return NULL;
       content_add (content, entry, moved);
     }
-  if (!g_input_stream_read_all (stream, &after, 1, &n_read, cancellable, error)
+  if (!gtorch_stream_read_all (stream, &after, 1, &n_read, cancellable, error)
       || !check_total (header->n_bytes + n_read, header, start, error))
     return NULL;
   content->metadata = g_hash_table_ref (header->metadata);
@@ -353,7 +353,7 @@ gtorch_safetensors_load (GInputStream *stream, GTorchDevice *device, GHashTable 
 /* --- from a file --- */
 
 static GBytes *
-map_stream (GFileInputStream *stream)
+map_stream (GInputStream *stream)
 {
   g_autoptr (GMappedFile) mapped = NULL;
   struct stat info;
@@ -374,7 +374,7 @@ gtorch_safetensors_read_file (GFile *file, gboolean map, GTorchDevice *device,
                               GCancellable *cancellable, GFileProgressCallback progress,
                               gpointer progress_data, GError **error)
 {
-  g_autoptr (GFileInputStream) stream = g_file_read (file, cancellable, error);
+  g_autoptr (GInputStream) stream = gtorch_file_open (file, cancellable, error);
   g_autoptr (GBytes) bytes = NULL;
   GTorchSafetensorsContent *content;
 
@@ -383,8 +383,8 @@ gtorch_safetensors_read_file (GFile *file, gboolean map, GTorchDevice *device,
   if (map)
     bytes = map_stream (stream);
   if (bytes == NULL)
-    return gtorch_safetensors_read_stream (G_INPUT_STREAM (stream), device, cancellable, progress,
-                                           progress_data, error);
+    return gtorch_safetensors_read_stream (stream, device, cancellable, progress, progress_data,
+                                           error);
   content = load_bytes (bytes, FALSE, gtorch_device_or_default (device), error);
   if (content != NULL && progress != NULL)
     progress (g_bytes_get_size (bytes), g_bytes_get_size (bytes), progress_data);
@@ -436,6 +436,7 @@ typedef struct
   gboolean map;
   GTorchDevice *device;
   GTorchProgress *progress;
+  gboolean is_done; /* atomically: the thread has no more use for all of this */
 } Load;
 
 static void
@@ -463,6 +464,7 @@ load_in_thread (GTask *task, gpointer source_object, gpointer task_data, GCancel
     content =
         gtorch_safetensors_read_stream (G_INPUT_STREAM (load->source), load->device, cancellable,
                                         gtorch_progress_report, load->progress, &error);
+  g_atomic_int_set (&load->is_done, TRUE);
   if (content != NULL)
     g_task_return_pointer (task, content, (GDestroyNotify) gtorch_safetensors_content_free);
   else
@@ -484,6 +486,8 @@ load_begin (gpointer tag, gpointer source, gboolean map, GTorchDevice *device, i
   g_task_set_source_tag (task, tag);
   g_task_set_priority (task, io_priority);
   g_task_set_task_data (task, load, load_free);
+  /* A stream may block whatever the cancellable says; then only the thread waits for it. */
+  g_task_set_return_on_cancel (task, TRUE);
   g_task_run_in_thread (task, load_in_thread);
 }
 
@@ -492,7 +496,10 @@ gtorch_safetensors_read_finish (GAsyncResult *result, GError **error)
 {
   Load *load = g_task_get_task_data (G_TASK (result));
 
-  g_clear_pointer (&load->progress, gtorch_progress_unref);
+  if (load->progress != NULL)
+    gtorch_progress_stop (load->progress);
+  if (g_atomic_int_get (&load->is_done))
+    g_clear_pointer (&load->progress, gtorch_progress_unref);
   return g_task_propagate_pointer (G_TASK (result), error);
 }
 
@@ -510,6 +517,9 @@ gtorch_safetensors_read_finish (GAsyncResult *result, GError **error)
  * @user_data: data for @callback
  *
  * Reads tensors from a stream in another thread; see [func@safetensors_load].
+ *
+ * Cancelling ends it at once, also where @stream blocks and does not look at its cancellable; then the thread
+ * uses @stream until that returns.
  *
  * Since: 0.1
  */

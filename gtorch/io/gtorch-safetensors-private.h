@@ -59,11 +59,18 @@ GTorchSafetensorsContent *gtorch_safetensors_read_file (GFile *file, gboolean ma
                                                         gpointer progress_data, GError **error);
 GTorchSafetensorsContent *gtorch_safetensors_read_finish (GAsyncResult *result, GError **error);
 
+/* Both can be cancelled while there is nothing to read (gtorch-blocking-read.c). */
+GInputStream *gtorch_file_open (GFile *file, GCancellable *cancellable, GError **error);
+gboolean gtorch_stream_read_all (GInputStream *stream, gpointer buffer, gsize count, gsize *n_read,
+                                 GCancellable *cancellable, GError **error);
+
 /* A progress callback that is called in the main context of whoever began the operation. */
 typedef struct _GTorchProgress GTorchProgress;
 
 GTorchProgress *gtorch_progress_new (GFileProgressCallback func, gpointer data,
                                      GDestroyNotify destroy);
+/* In the thread of the owner: nothing is told any more, though the work may go on. */
+void gtorch_progress_stop (GTorchProgress *self);
 void gtorch_progress_report (goffset current, goffset total, gpointer progress);
 void gtorch_progress_unref (gpointer progress);
 

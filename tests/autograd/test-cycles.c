@@ -26,7 +26,7 @@ test_square_forward (GTorchFunction *self, GTorchFunctionContext *context, GTorc
   GTorchTensor *saved[] = { inputs[0], gtorch_tensor_mul (inputs[0], inputs[0], error) };
   GPtrArray *outputs = g_ptr_array_new_with_free_func (g_object_unref);
 
-  gtorch_function_context_save_for_backward (context, saved, 2);
+  gtorch_function_context_save_for_backward (context, saved, 2, NULL);
   g_ptr_array_add (outputs, saved[1]);
   return outputs;
 }

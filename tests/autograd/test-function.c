@@ -62,7 +62,7 @@ test_function_forward (GTorchFunction *function, GTorchFunctionContext *context,
     {
     case EXP:
       y = gtorch_tensor_exp (x, error);
-      gtorch_function_context_save_for_backward (context, &y, 1);
+      gtorch_function_context_save_for_backward (context, &y, 1, NULL);
       return list (y, NULL);
     case SPLIT:
       g_assert_cmpuint (n_inputs, ==, 2);
@@ -71,14 +71,14 @@ test_function_forward (GTorchFunction *function, GTorchFunctionContext *context,
                    gtorch_tensor_sub (x, inputs[1], 1, NULL), count, NULL);
     case SCALE_INPLACE:
       gtorch_tensor_mul_scalar_inplace (x, 3, NULL);
-      gtorch_function_context_mark_dirty (context, &x, 1);
+      gtorch_function_context_mark_dirty (context, &x, 1, NULL);
       return list (g_object_ref (x), NULL);
     case IDENTITY:
       return list (g_object_ref (x), NULL);
     case NOTHING:
       return NULL;
     default:
-      gtorch_function_context_save_for_backward (context, &x, 1);
+      gtorch_function_context_save_for_backward (context, &x, 1, NULL);
       square = gtorch_tensor_mul (x, x, error);
       return square != NULL ? list (gtorch_tensor_mul (square, x, error), NULL) : NULL;
     }

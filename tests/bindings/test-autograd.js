@@ -113,4 +113,33 @@ tap.add('autocast_calls_a_function_in_a_region', () => {
     tap.equal(GTorch.is_autocast_enabled(type), false);
 });
 
+const Late = GObject.registerClass(class Late extends GTorch.Function {
+    forward(context, x) {
+        this.context = context;
+        context.save_for_backward([x]);
+        return x.clone();
+    }
+
+    backward(context, grad) {
+        for (const name of ['save_for_backward', 'mark_dirty', 'mark_non_differentiable'])
+            tap.throws(() => context[name]([grad]), isLate);
+        tap.equal(context.get_saved_tensors().length, 1);
+        return grad;
+    }
+});
+
+function isLate(error) {
+    return error.matches(GTorch.Error, GTorch.Error.AUTOGRAD) && error.message.includes('forward');
+}
+
+tap.add('a_context_is_told_nothing_when_forward_has_ended', () => {
+    const late = new Late();
+    const x = leaf(1, 2);
+    late.call(x).sum().backward();
+    tap.equal(x.grad.toArray(), [1, 1]);
+    GTorch.no_grad(() => late.call(x));
+    tap.throws(() => late.context.get_saved_tensors(), isLate);
+    tap.throws(() => late.context.mark_dirty([x]), isLate);
+});
+
 await tap.run();

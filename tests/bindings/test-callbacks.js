@@ -353,4 +353,45 @@ tap.add('every_kind_of_callback_is_known', () => {
     tap.equal([...known].filter(name => !found.has(name)), []);
 });
 
+// What is called without a callback gives a promise, and one argument too many or too few would leave it
+// unsettled for ever.
+tap.add('what_gives_a_promise_counts_its_arguments', () => {
+    const path = findGir();
+    if (path === null)
+        tap.skip('there is no GIR');
+    const text = new TextDecoder().decode(GLib.file_get_contents(path)[1]);
+    const wanted = error => error instanceof TypeError && error.message.includes('before the callback');
+    let n = 0;
+    const check = (owner, name, body) => {
+        // The cancellable and what is before it: the rest is about callbacks.
+        const hidden = ['callback', 'user_data', 'n_tensors'];
+        const names = [...body.matchAll(/<parameter name="(\w+)"/g)].map(([, one]) => one)
+            .filter(one => !hidden.includes(one) && !one.startsWith('progress_'));
+        for (const length of [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].filter(one => one !== names.length)) {
+            tap.throws(() => owner[name].apply(owner, Array(length).fill(null)), wanted);
+            n++;
+        }
+        for (const more of [1, 2]) {
+            const given = Array(names.length + more).fill(null);
+            tap.throws(() => owner[name].call(owner, ...given, () => {}), wanted);
+        }
+    };
+    for (const [, className, body] of text.matchAll(/<class name="(\w+)"(.*?)<\/class>/gs)) {
+        for (const [, name, inner] of body.matchAll(/<method name="(\w+_async)"(.*?)<\/method>/gs))
+            check(GTorch[className].prototype, name, inner);
+    }
+    const functions = /^ {4}<function name="(\w+_async)"(.*?)<\/function>/gms;
+    for (const [whole, name, inner] of text.matchAll(functions)) {
+        // Those that take tables are in JavaScript, with the lists in place of the tables.
+        if (!whole.includes('introspectable="0"') && !/safetensors_save(_file)?_async/.test(name))
+            check(GTorch, name, inner);
+    }
+    tap.assert(n >= 9 * 15, `${n} calls`);
+    const tensors = {x: GTorch.zeros([1])};
+    for (const name of ['safetensors_save_async', 'safetensors_save_file_async']) {
+        for (const given of [[], [null], Array(3).fill(null), Array(5).fill(null)])
+            tap.throws(() => GTorch[name](tensors, null, ...given), wanted);
+    }
+});
+
 tap.run();

@@ -256,4 +256,59 @@ tap.add('modules_and_functions_are_replayed_as_graphs', () => {
         error.message.includes('in the capture it had [4, 2]'));
 });
 
+const Parts = GObject.registerClass(class Parts extends GTorch.Module {
+    _init() {
+        super._init();
+        this.fc = new nn.Linear(2, 3);
+        this.w = nn.Parameter(GTorch.ones([3]));
+        this.register_buffer('b', GTorch.zeros([1]), true);
+    }
+
+    forward(x) {
+        return this.fc.forward(x).mul(this.w);
+    }
+});
+
+// What a module says of its members after a change: parameters, modules, buffers.
+const CHANGES = {
+    'nothing': [_m => {}, ['fc.bias', 'fc.weight', 'w'], ['fc'], ['b']],
+    'delete of a module': [m => delete m.fc, ['w'], [], ['b']],
+    'delete of a parameter': [m => delete m.w, ['fc.bias', 'fc.weight'], ['fc'], ['b']],
+    'null for a module': [m => (m.fc = null), ['w'], [], ['b']],
+    'null for a parameter': [m => (m.w = null), ['fc.bias', 'fc.weight'], ['fc'], ['b']],
+    'undefined for a module': [m => (m.fc = undefined), ['w'], [], ['b']],
+    'another module': [m => (m.fc = new nn.ReLU()), ['w'], ['fc'], ['b']],
+    'another parameter': [m => (m.w = nn.Parameter(GTorch.zeros([1]))),
+        ['fc.bias', 'fc.weight', 'w'], ['fc'], ['b']],
+    'a number for a module': [m => (m.fc = 5), ['w'], [], ['b']],
+    'a tensor for a parameter': [m => (m.w = GTorch.ones([3])), ['fc.bias', 'fc.weight'], ['fc'], ['b']],
+    'a module for a parameter': [m => (m.w = new nn.ReLU()), ['fc.bias', 'fc.weight'], ['fc', 'w'], ['b']],
+    'a parameter for a module': [m => (m.fc = nn.Parameter(GTorch.ones([1]))), ['fc', 'w'], [], ['b']],
+    'a second name': [m => (m.g = m.fc) && delete m.fc, ['g.bias', 'g.weight', 'w'], ['g'], ['b']],
+    'unregister of a module': [m => m.unregister('fc'), ['w'], [], ['b']],
+    'unregister of a parameter': [m => m.unregister('w'), ['fc.bias', 'fc.weight'], ['fc'], ['b']],
+    'unregister of a buffer': [m => m.unregister('b'), ['fc.bias', 'fc.weight', 'w'], ['fc'], []],
+    'register_module': [m => m.register_module('fc', new nn.ReLU()), ['w'], ['fc'], ['b']],
+};
+
+tap.add('members_are_what_the_properties_hold', () => {
+    for (const [what, [change, parameters, modules, buffers]] of Object.entries(CHANGES)) {
+        for (const looksBefore of [false, true]) {
+            const m = new Parts();
+            if (looksBefore)
+                m.state_dict();
+            change(m);
+            tap.equal([what, m.get_parameter_names(true).sort()], [what, parameters]);
+            tap.equal([what, m.get_child_names().sort()], [what, modules]);
+            tap.equal([what, m.get_buffer_names(true)], [what, buffers]);
+            tap.equal([what, Object.keys(m.state_dict()).sort()], [what, [...parameters, ...buffers].sort()]);
+            tap.equal(m.parameters().length, parameters.length);
+            const [param] = m.parameters().filter(p => p === m.w);
+            tap.equal([what, param !== undefined], [what, m.w instanceof GTorch.Parameter]);
+            if (modules.includes('fc'))
+                tap.assert(m.children().includes(m.fc), what);
+        }
+    }
+});
+
 await tap.run();

@@ -69,4 +69,71 @@ tap.add('what_does_not_fit_is_refused', () => {
     refuses(() => GTorch.ones([1]).add(1, {alpha: WIDE[0]}), 'no number has exactly');
 });
 
+tap.add('sizes_and_positions_may_be_big_ints', () => {
+    const x = GTorch.arange(0, 6).view([2, 3]);
+    const same = {
+        zeros: [GTorch.zeros([2n, 3n]), GTorch.zeros([2, 3])],
+        full: [GTorch.full([2n], 1), GTorch.full([2], 1)],
+        view: [x.view([3n, -1n]), x.view([3, -1])],
+        'view, one by one': [x.view(3n, -1n), x.view(3, -1)],
+        'view, of both kinds': [x.view(3, -1n), x.view(3n, -1)],
+        'permute, one by one': [x.permute(1n, 0n), x.permute(1, 0)],
+        expand: [x.expand(2n, 2n, 3n), x.expand([2, 2, 3])],
+        sum: [x.sum([0n]), x.sum([0])],
+        'sum, by name': [x.sum({dim: 1n}), x.sum({dim: 1})],
+        as_strided: [x.as_strided([2n, 2n], [1n, 2n], 1n), x.as_strided([2, 2], [1, 2], 1)],
+        split: [x.split_with_sizes([1n, 2n], 1n)[1], x.split_with_sizes([1, 2], 1)[1]],
+        at: [x.at(1n, [0n, 2n]), x.at(1, [0, 2])],
+        new_from_doubles: [GTorch.Tensor.new_from_doubles([1, 2], [2n, 1n], GTorch.float32, null),
+            GTorch.tensor([[1], [2]])],
+    };
+    for (const [what, [got, expected]] of Object.entries(same))
+        tap.equal([what, got.get_shape(), got.toArray()], [what, expected.get_shape(), expected.toArray()]);
+    tap.equal(x.get_size(1n), 3);
+    tap.equal(String(new GTorch.nn.Conv2d(1n, 2n, 3n)), String(new GTorch.nn.Conv2d(1, 2, 3)));
+    tap.equal(String(new GTorch.nn.LayerNorm([2n, 3n])), String(new GTorch.nn.LayerNorm([2, 3])));
+});
+
+tap.add('sizes_that_are_too_large_are_not_rounded', () => {
+    const x = GTorch.zeros([2, 3]);
+    refuses(() => GTorch.zeros([WIDE[0], 0, 2n ** 12n]), String(WIDE[0]));
+    refuses(() => x.view(WIDE[0], 1n), String(WIDE[0]));
+    refuses(() => GTorch.zeros([2n ** 64n]), '64 bits');
+    refuses(() => x.view(2n ** 64n + 2n, 3n), '64 bits');
+    refuses(() => x.at(2n ** 64n), '64 bits');
+    refuses(() => x.at(2 ** 64), '64 bits');
+    refuses(() => x.get_size(2n ** 64n), '64 bits');
+});
+
+tap.add('normal_takes_all_forms', () => {
+    const means = GTorch.tensor([[0], [100]], {dtype: GTorch.float32});
+    const stds = GTorch.tensor([1, 0, 5], {dtype: GTorch.float32});
+    const of = (...given) => {
+        GTorch.manual_seed(5);
+        return GTorch.normal(...given);
+    };
+    for (const [given, mean, std] of [
+        [[means, stds], means, stds],
+        [[means], means, 1],
+        [[means, 0.25], means, 0.25],
+        [[3, stds], 3, stds],
+    ]) {
+        const got = of(...given);
+        GTorch.manual_seed(5);
+        const expected = GTorch.randn(got.get_shape(), {dtype: GTorch.float32}).mul(std).add(mean);
+        tap.equal(got.toArray(), expected.toArray());
+        tap.equal(got.get_dtype(), GTorch.float32);
+    }
+    const one = of(3, 2, [4n, 5], {dtype: GTorch.float64});
+    GTorch.manual_seed(5);
+    tap.equal(one.toArray(), GTorch.empty([4, 5], {dtype: GTorch.float64}).normal_(3, 2).toArray());
+    refuses(() => GTorch.normal(means, -1), 'negative');
+    refuses(() => GTorch.normal(0, -1, [2]), 'at least 0');
+    refuses(() => GTorch.normal(0, 1), 'a size');
+    refuses(() => GTorch.normal(0), 'a size');
+    refuses(() => GTorch.normal(means, stds, [2]), 'an object with options');
+    refuses(() => GTorch.normal(means, stds, {dtype: GTorch.float64}), 'no option dtype');
+    refuses(() => GTorch.normal('x', stds), 'must be a number');
+});
+
 await tap.run();

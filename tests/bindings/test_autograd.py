@@ -199,5 +199,92 @@ def lists_that_hold_themselves_are_refused():
             raise AssertionError('an endless list was taken')
 
 
+# Each method of a context, and in which moments it is an error: 'forward', 'backward', 'between' the two, 'after'
+# both, 'unrecorded' after a forward without gradients.
+PAST = {'backward', 'between', 'after', 'unrecorded'}
+MOMENTS = {
+    'save_for_backward': (lambda c, x: c.save_for_backward(x), PAST),
+    'mark_dirty': (lambda c, x: c.mark_dirty(x), PAST),
+    'mark_non_differentiable': (lambda c, x: c.mark_non_differentiable(x), PAST),
+    'get_saved_tensors': (lambda c, x: c.get_saved_tensors(), {'after', 'unrecorded'}),
+    'get_needs_input_grad': (lambda c, x: c.get_needs_input_grad(7), set()),
+    'get_n_inputs': (lambda c, x: c.get_n_inputs(), set()),
+    'set_materialize_grads': (lambda c, x: c.set_materialize_grads(True), set()),
+}
+
+
+class Moments(GTorch.Function):
+    """Calls all methods whenever it can; what was an error is in @found."""
+
+    def __init__(self):
+        super().__init__()
+        self.found, self.contexts = {}, []
+
+    def try_all(self, context, x, moment):
+        for name, (call, _) in MOMENTS.items():
+            try:
+                call(context, x)
+            except GLib.Error as error:
+                assert error.matches(GTorch.error_quark(), GTorch.Error.AUTOGRAD), error
+                assert 'forward' in error.message, error
+                self.found.setdefault(name, set()).add(moment)
+
+    def forward(self, context, x):
+        self.contexts.append(context)
+        y = x.clone()
+        context.save_for_backward(x, y)
+        for name in ('get_saved_tensors', 'get_needs_input_grad', 'get_n_inputs', 'set_materialize_grads'):
+            MOMENTS[name][0](context, x)
+        return y
+
+    def backward(self, context, grad):
+        self.try_all(context, grad, 'backward')
+        assert len(context.saved_tensors) == 2  # nothing was added
+        return grad
+
+
+@tap.case
+def a_context_is_told_nothing_when_forward_has_ended():
+    raw = {name for name in dir(GTorch.FunctionContext.__base__) if name in vars(GTorch.FunctionContext.__base__)}
+    methods = {n for n in raw if hasattr(vars(GTorch.FunctionContext.__base__)[n], 'get_arguments')} - {'new'}
+    assert methods == set(MOMENTS), methods ^ set(MOMENTS)
+    function = Moments()
+    y = function(leaf(1.0, 2.0))
+    function.try_all(function.contexts[0], leaf(1.0), 'between')
+    y.sum().backward()
+    del y
+    function.try_all(function.contexts[0], leaf(1.0), 'after')
+    with GTorch.no_grad():
+        function(leaf(1.0))
+    function.try_all(function.contexts[1], leaf(1.0), 'unrecorded')
+    for name, (_, wanted) in MOMENTS.items():
+        assert function.found.get(name, set()) == wanted, f'{name}: {function.found.get(name)}'
+
+
+class Marks(GTorch.Function):
+    """Doubles its first input in place, and says how its second output is made."""
+
+    def forward(self, context, x):
+        x.mul_(2)
+        sign = x.detach() > 0
+        context.mark_dirty(x)
+        rounded = x.detach().round()
+        context.mark_non_differentiable(sign, rounded)
+        return x, sign, rounded
+
+    def backward(self, context, grad, _sign, _rounded):
+        return grad * 2
+
+
+@tap.case
+def what_forward_declares_is_given_one_by_one():
+    x = leaf(1.0, -2.0)
+    y = x * 1
+    doubled, sign, rounded = Marks()(y)
+    assert doubled.requires_grad and not sign.requires_grad and not rounded.requires_grad
+    doubled.sum().backward()
+    assert x.grad.tolist() == [2, 2]
+
+
 if __name__ == '__main__':
     tap.main()

@@ -343,5 +343,112 @@ print(GTorch.get_launch_blocking(), GTorch.cuda.default_stream(0).query())
     assert elsewhere(program, GTORCH_FAKE_CUDA='seed=2') == 'False False'
 
 
+class Producer:
+    """Another library's array, which notes what it is asked."""
+
+    def __init__(self, tensor, device=None, takes_version=True):
+        self.tensor, self.device, self.takes_version, self.asked = tensor, device, takes_version, []
+
+    def __dlpack_device__(self):
+        return self.device or self.tensor.__dlpack_device__()
+
+    def __dlpack__(self, stream=None, **options):
+        if options and not self.takes_version:
+            raise TypeError(f'no arguments {options}')
+        self.asked.append((stream, options.get('max_version')))
+        return self.tensor.__dlpack__(stream=stream, **options)
+
+
+@tap.case
+def memory_of_gpus_is_shared_through_dlpack():
+    for index in range(2):
+        device = GTorch.Device('cuda', index)
+        for source in (
+            lambda x: x,
+            lambda x: x.__dlpack__(),
+            lambda x: x.__dlpack__(max_version=(1, 0)),
+            lambda x: x.__dlpack__(max_version=(1, 2), dl_device=(2, index), copy=False),
+            lambda x: Producer(x),
+            lambda x: Producer(x, takes_version=False),
+        ):
+            x = GTorch.arange(6, dtype='float64').view(2, 3).to(device)
+            shown = GTorch.from_dlpack(source(x.T))
+            assert shown.device == device and shown.shape == (3, 2) and shown.dtype == GTorch.float64
+            assert shown.data_ptr() == x.data_ptr() and shown.stride() == (1, 3)
+            x.mul_(2)
+            del x
+            assert shown.tolist() == [[0, 6], [2, 8], [4, 10]]
+            shown.add_(1)
+            assert GTorch.as_tensor(Producer(shown)).data_ptr() == shown.data_ptr()
+        assert x_copied(device)
+        empty = GTorch.from_dlpack(GTorch.zeros(0, 3, device=device))
+        assert empty.device == device and empty.shape == (0, 3)
+
+
+def x_copied(device):
+    x = GTorch.ones(3, device=device)
+    copied = GTorch.from_dlpack(x.__dlpack__(copy=True))
+    x.zero_()
+    return copied.tolist() == [1, 1, 1] and copied.data_ptr() != x.data_ptr()
+
+
+@tap.case
+def a_producer_is_told_the_stream():
+    producer = Producer(GTorch.ones(3, device='cuda:1'))
+    GTorch.from_dlpack(producer)
+    usual = GTorch.cuda.default_stream(1).get_address() or 1
+    with GTorch.Stream('cuda:1') as stream:
+        GTorch.from_dlpack(producer)
+    assert producer.asked == [(usual, (1, 1)), (stream.get_address(), (1, 1))], producer.asked
+    host = Producer(GTorch.ones(3, device='cpu'))
+    GTorch.from_dlpack(host)
+    assert host.asked == [(None, (1, 1))], host.asked
+
+
+@tap.case
+def a_consumer_names_its_stream():
+    theirs = GTorch.Stream('cuda:0')
+    x = GTorch.ones(1000, device='cuda:0')
+    for stream in (None, -1, 1, 2, theirs.get_address()):
+        x.add_(1)
+        capsule = x.__dlpack__(stream=stream)
+        consumer = theirs if stream != 1 else GTorch.Stream.new_from_address(x.device, 0)
+        if stream == -1:
+            consumer.wait_stream(GTorch.cuda.default_stream(0))
+        with consumer:
+            seen = GTorch.from_dlpack(capsule) + 0
+        consumer.synchronize()
+        assert seen.tolist() == x.tolist(), stream
+    for wrong in (0, -2):
+        try:
+            x.__dlpack__(stream=wrong)
+            raise AssertionError(f'{wrong} was taken')
+        except ValueError as error:
+            assert f'{wrong} is no stream' in str(error), error
+    fails(GTorch.Error.DEVICE_MISMATCH, 'does not belong to cuda:1', GTorch.Stream.new_from_address,
+          GTorch.Device('cuda:1'), theirs.get_address())
+    other = GTorch.Stream.new_from_address(GTorch.Device('cuda:0'), theirs.get_address())
+    assert other.get_address() == theirs.get_address()
+
+
+@tap.case
+def a_gpu_that_is_not_there_has_no_memory():
+    import ctypes
+
+    x = GTorch.ones(3, device='cuda:0')
+    address = x.export_dlpack(False, False, None)
+    number = ctypes.c_int32.from_address(address + 12)  # of the device, behind the address and its type
+    assert number.value == 0
+    for wrong, code, says in (
+        (1, GTorch.Error.FORMAT, 'no memory of cuda:1'),
+        (9, GTorch.Error.NOT_SUPPORTED, 'GPU of number 9'),
+        (-1, GTorch.Error.NOT_SUPPORTED, 'GPU of number -1'),
+    ):
+        number.value = wrong
+        fails(code, says, GTorch.Tensor.import_dlpack, address, False)
+    number.value = 0
+    assert GTorch.Tensor.import_dlpack(address, False).tolist() == [1, 1, 1]
+
+
 if __name__ == '__main__':
     tap.main()

@@ -285,6 +285,7 @@ PLACES = {
     'MemorySource.release': source_asked(lambda s, d: s.release(d, 512, 512, 0)),
     'Module.to': move_module,
     'Stream.new': lambda d: GTorch.Stream.new(d, 0).get_device(),
+    'Stream.new_from_address': lambda d: GTorch.Stream.new_from_address(d, 0).get_device(),
     'Stream.get_current': lambda d: GTorch.Stream.get_current(d).get_device(),
     'Tensor.new_from_bools': lambda d: GTorch.Tensor.new_from_bools([True], [1], d).device,
     'Tensor.new_from_doubles': lambda d: GTorch.Tensor.new_from_doubles([1], [1], GTorch.float32, d).device,

@@ -131,7 +131,7 @@ def memory_that_is_not_there_is_an_error():
 
 @tap.case
 def other_devices_are_errors():
-    refused('2', device_type=2)
+    refused('type 4', device_type=4)
     refused('77', device_type=77)
 
 

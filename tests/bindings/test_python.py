@@ -471,6 +471,123 @@ def pinned_memory_has_a_limit():
     assert allocator.get_allocated() == 0 and allocator.props.reserved == 0
 
 
+def same(a, b):
+    return a.shape == b.shape and a.dtype == b.dtype and bool((a == b).all())
+
+
+def normal_of(seed, *args, **options):
+    GTorch.manual_seed(seed)
+    return GTorch.normal(*args, **options)
+
+
+@tap.case
+def normal_takes_all_forms():
+    means = GTorch.tensor([[0.0], [100.0]])
+    stds = GTorch.tensor([1.0, 0.0, 5.0])
+    for dtype in (GTorch.float32, GTorch.float64, GTorch.bfloat16):
+        m, s = means.to(dtype), stds.to(dtype)
+        for args, mean, std in (
+            ((m, s), m, s),
+            ((m,), m, 1.0),
+            ((m, 0.25), m, 0.25),
+            ((m, 2), m, 2),
+            ((0.5, s), 0.5, s),
+            ((3, s), 3, s),
+        ):
+            got = normal_of(5, *args)
+            GTorch.manual_seed(5)
+            expected = GTorch.randn(got.shape, dtype=dtype) * std + mean
+            assert got.dtype == dtype and got.shape == expected.shape, got
+            assert same(got, expected), f'{args}: {got}, not {expected}'
+            assert not got.requires_grad
+        exact = normal_of(5, 0.1, GTorch.zeros(2, dtype=dtype))
+        assert same(exact, GTorch.full((2,), 0.1, dtype=dtype)), exact
+    one = normal_of(7, 3.0, 2.0, (4, 5), dtype='float64')
+    assert same(one, normal_of(7, mean=3, std=2, size=[4, 5], dtype=GTorch.float64))
+    GTorch.manual_seed(7)
+    assert same(one, GTorch.empty((4, 5), dtype='float64').normal_(3, 2))
+    drawn = [normal_of(i, means, std=stds, generator=seeded(9)) for i in range(2)]
+    assert same(*drawn), drawn
+    many = normal_of(1, GTorch.full((100000,), 4.0), GTorch.full((), 3.0))
+    # of n numbers the mean lies within 6 std / sqrt (n) with probability 1 - 2e-9, the std within about the same
+    assert abs(float(many.mean()) - 4) < 6 * 3 / 100000**0.5, many.mean()
+    assert abs(float(many.std()) - 3) < 6 * 3 / (2 * 100000) ** 0.5, many.std()
+    assert GTorch.normal(GTorch.zeros(0, 3), GTorch.ones(3)).shape == (0, 3)
+
+
+def seeded(seed):
+    generator = GTorch.Generator.new()
+    generator.set_seed(seed)
+    return generator
+
+
+@tap.case
+def normal_refuses_what_is_no_distribution():
+    ones = GTorch.ones(2)
+    for args, says in (
+        ((ones, GTorch.ones(3)), 'shapes [2] and [3] cannot be broadcast'),
+        ((ones, -1.0), 'none may be negative or NaN'),
+        ((ones, GTorch.tensor([1.0, float('nan')])), 'none may be negative or NaN'),
+        ((ones.to('int64'), ones), 'means of int64'),
+        ((1.0, -1.0, (2,)), 'it must be at least 0'),
+    ):
+        raises(GLib.Error, says, GTorch.normal, *args)
+    raises(TypeError, 'size', GTorch.normal, 1.0)
+    raises(TypeError, 'size', GTorch.normal, 1.0, 2.0)
+    raises(TypeError, 'size', GTorch.normal, ones, 1.0, (2,))
+    raises(TypeError, 'number', GTorch.normal, ones, 'x')
+    raises(TypeError, 'number', GTorch.normal, 'x', ones)
+
+
+class Index:
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        return self.value
+
+
+@tap.case
+def sizes_are_whatever_is_an_integer():
+    x = GTorch.arange(6).view(2, 3)
+    calls = {
+        'zeros': lambda k: GTorch.zeros((k(2), k(3))),
+        'zeros, one by one': lambda k: GTorch.zeros(k(2), k(3)),
+        'full': lambda k: GTorch.full((k(2),), 1.0),
+        'randint': lambda k: GTorch.randint(k(7), k(8), (k(2),)),
+        'view': lambda k: x.view([k(3), -1]),
+        'view, one by one': lambda k: x.view(k(3), k(2)),
+        'permute': lambda k: x.permute(k(1), k(0)),
+        'sum': lambda k: x.sum(k(1)),
+        'sum of two': lambda k: x.sum([k(0), k(1)]),
+        'expand': lambda k: x.expand(k(2), k(2), k(3)),
+        'as_strided': lambda k: x.as_strided((k(2), k(2)), (k(1), k(2)), k(1)),
+        'split': lambda k: x.split([k(1), k(2)], k(1))[1],
+        'an item': lambda k: x[k(1), k(0) : k(2)],
+        'repeat': lambda k: x.repeat(k(1), k(2)),
+        'roll': lambda k: x.roll(k(1), k(0)),
+        'narrow': lambda k: x.narrow(k(1), k(1), k(2)),
+        'flatten': lambda k: x.flatten(k(0), k(1)),
+        'eye': lambda k: GTorch.eye(k(2)),
+        'unflatten': lambda k: x.unflatten(k(1), (k(3), k(1))),
+    }
+    kinds = (numpy.int64, numpy.int32, numpy.uint8, Index, lambda n: GTorch.tensor(n), lambda n: numpy.array(n))
+    for name, call in calls.items():
+        expected = call(int)
+        for kind in kinds:
+            got = call(kind)
+            assert same(got, expected), f'{name}: {got}, not {expected}'
+    for several in (numpy.array([3, 2]), GTorch.tensor([3, 2]), range(3, 1, -1)):
+        assert x.view(several).shape == (3, 2) and GTorch.zeros(several).shape == (3, 2)
+    for wrong in (2.0, numpy.float32(2), True, '2', GTorch.float32, numpy.array([2.0])):
+        for call in (GTorch.zeros, x.view, lambda size: GTorch.zeros([size])):
+            try:
+                call(wrong)
+                raise AssertionError(f'{wrong!r} was taken for a size')
+            except TypeError:
+                pass
+
+
 @tap.case
 def operations_can_be_awaited():
     async def main():

@@ -170,7 +170,7 @@ call_dlpack (GTorchTensor *x, GError **error)
 
   if (test_device () != gtorch_device_cpu ()) /* whose memory cannot be taken back */
     return gtorch_tensor_clone (x, error);
-  managed = gtorch_tensor_to_dlpack (x, TRUE, FALSE, error);
+  managed = gtorch_tensor_to_dlpack (x, TRUE, FALSE, NULL, error);
   return managed != NULL ? gtorch_tensor_new_from_dlpack (managed, TRUE, error) : NULL;
 }
 

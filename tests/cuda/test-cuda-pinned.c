@@ -133,7 +133,7 @@ read_text (GTorchTensor *host, GError **error)
 static gdouble
 read_dlpack (GTorchTensor *host, GError **error)
 {
-  gpointer exported = gtorch_tensor_to_dlpack (host, FALSE, FALSE, error);
+  gpointer exported = gtorch_tensor_to_dlpack (host, FALSE, FALSE, NULL, error);
   g_autoptr (GTorchTensor) imported = gtorch_tensor_new_from_dlpack (exported, FALSE, error);
 
   return raw (imported, N - 1);

@@ -678,6 +678,14 @@ cuPointerGetAttributes (unsigned int n, CUpointer_attribute *attributes, void **
   r = find_reservation (address, 1);
   for (i = 0; i < n; i++)
     {
+      if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+        {
+          *(int *) data[i] =
+              r != NULL && r->mappings->len > 0
+                  ? (int) g_array_index (r->mappings, Mapping, 0).handle->device->index
+                  : -2;
+          continue;
+        }
       if (attributes[i] != CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
         LEAVE (CUDA_ERROR_NOT_SUPPORTED);
       if (r != NULL && r->mappings->len > 0)

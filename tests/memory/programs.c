@@ -516,7 +516,7 @@ save_and_load_file (State *state, GError **error)
 static gboolean
 exchange (State *state, GError **error)
 {
-  gsize address = gtorch_tensor_export_dlpack (get (state, "matrix"), TRUE, TRUE, error);
+  gsize address = gtorch_tensor_export_dlpack (get (state, "matrix"), TRUE, TRUE, NULL, error);
   GTorchTensor *tensor;
 
   if (address == 0)

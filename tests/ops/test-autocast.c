@@ -603,7 +603,7 @@ test_product_forward (GTorchFunction *function, GTorchFunctionContext *context,
 
   self->given = gtorch_tensor_get_dtype (inputs[0]);
   self->forward = product_dtype ();
-  gtorch_function_context_save_for_backward (context, inputs, 1);
+  gtorch_function_context_save_for_backward (context, inputs, 1, NULL);
   return single (gtorch_tensor_mul_scalar (inputs[0], 3, error));
 }
 

@@ -61,6 +61,7 @@ is_left_out (const Function *function)
     "gtorch_dlpack_delete",
     "gtorch_memory_source_release",
     "gtorch_stream_new_external",
+    "gtorch_stream_new_from_address",
     "gtorch_tensor_export_dlpack",
     "gtorch_tensor_import_dlpack",
     "gtorch_tensor_new_from_dlpack",

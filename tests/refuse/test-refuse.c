@@ -69,7 +69,7 @@ static const struct
 } addresses[] = {
   { "gtorch_dlpack_delete", "address" },          { "gtorch_memory_source_release", "address" },
   { "gtorch_stream_new_external", "handle" },     { "gtorch_tensor_import_dlpack", "address" },
-  { "gtorch_tensor_new_from_dlpack", "managed" },
+  { "gtorch_tensor_new_from_dlpack", "managed" }, { "gtorch_stream_new_from_address", "address" },
 };
 
 static gboolean

@@ -9,9 +9,10 @@
 
 /* exported _init */
 
-const {Gio, GObject} = imports.gi;
+const {GObject} = imports.gi;
 const System = imports.system;
 const {operations} = imports.overrides._gtorch_ops;
+const async = imports.overrides._gtorch_async;
 const convert = imports.overrides._gtorch_convert;
 const {noteVfuncs, noting, restore, restoring} = imports.overrides._gtorch_errors;
 const nn = imports.overrides._gtorch_nn;
@@ -51,7 +52,7 @@ function gather(name, args, given) {
 // reshape(2, 3) for reshape([2, 3])
 function collectSizes(given, first) {
     let end = first;
-    while (end < given.length && typeof given[end] === 'number')
+    while (end < given.length && isPlainNumber(given[end]))
         end++;
     return end === first ? given : [...given.slice(0, first), given.slice(first, end), ...given.slice(end)];
 }
@@ -197,6 +198,32 @@ function tidy(func) {
     }
 }
 
+// A number beside a tensor: exact, and without a say in the dtype of the result.
+function parameter(name, value, other) {
+    if (value instanceof GTorch.Tensor)
+        return value;
+    const dtype = other.get_n_dims() > 0 ? GTorch.DType.FLOAT64 : other.get_dtype();
+    return convert.make(convert.number('normal', name, value), {dtype, device: other.get_device()});
+}
+
+// Numbers from normal distributions: normal(means, stds), of which one may be a number, or
+// normal(0, 1, [2, 3], {dtype: GTorch.float64}).
+function normal(mean, std, ...rest) {
+    const sized = !(mean instanceof GTorch.Tensor) && !(std instanceof GTorch.Tensor);
+    const size = sized ? rest.shift() : null;
+    const {generator, ...where} = convert.options('normal', rest[0] ?? {},
+        sized ? {generator: null, dtype: null, device: null} : {generator: null});
+    if (rest.length > 1)
+        throw new TypeError(`normal: ${rest.length} arguments are too many after the mean and the std`);
+    if (!sized) {
+        const one = mean instanceof GTorch.Tensor ? mean : std;
+        return GTorch.normal_around(parameter('mean', mean, one), parameter('std', std ?? 1, one), generator);
+    }
+    if (std === undefined || size === undefined)
+        throw new TypeError('normal: a mean, a std and a size are wanted, or tensors of means or stds');
+    return GTorch.empty(size, where).normal_(mean, std, {generator});
+}
+
 function within(guard, func) {
     try {
         return func();
@@ -247,6 +274,7 @@ function overrideTensor(prototype) {
 
     const raw = {
         backward: prototype.backward,
+        get_size: prototype.get_size,
         index: prototype.index,
         index_put_inplace: prototype.index_put_inplace,
         set: prototype.set,
@@ -260,6 +288,9 @@ function overrideTensor(prototype) {
             const {gradient, retain_graph: retain, create_graph: create} = convert.options('backward', given,
                 {gradient: null, retain_graph: null, create_graph: false});
             return restoring(() => raw.backward.call(this, gradient, retain ?? create, create));
+        },
+        get_size(dim) {
+            return raw.get_size.call(this, convert.integer('get_size', 'dim', dim));
         },
         at(...items) {
             return raw.index.call(this, ...convert.encodeIndex(items));
@@ -308,23 +339,13 @@ function overrideTensor(prototype) {
     });
 }
 
-// What gives a promise.
-const AWAITED = {
-    Device: ['open_monitor', 'synchronize'],
-    Event: ['synchronize'],
-    GradScaler: ['step'],
-    Module: ['forward'],
-    Stream: ['synchronize'],
-    Tensor: ['backward', 'copy_inplace', 'item_double', 'item_int', 'to_device'],
-    Timer: ['stop'],
-};
-
 function overrideFunctions() {
     const rawGrad = GTorch.autograd_grad;
     const {no_grad: noGrad, enable_grad: enableGrad} = GTorch;
     const rawBackward = GTorch.autograd_backward;
 
     Object.assign(GTorch, {
+        normal,
         tensor: convert.make,
         tidy,
         no_grad: func => within(noGrad(), func),
@@ -345,15 +366,6 @@ function overrideFunctions() {
         if (typeof value === 'number' && value !== GTorch.DType.NONE)
             GTorch[GTorch.DType.get_name(value)] = value;
     }
-    for (const [owner, names] of Object.entries(AWAITED)) {
-        for (const name of names)
-            Gio._promisify(GTorch[owner].prototype, `${name}_async`);
-    }
-    // A function for progress would be taken for the callback: with one, the callback is needed too.
-    for (const name of ['load', 'load_file'])
-        Gio._promisify(GTorch, `safetensors_${name}_async`);
-    for (const name of ['save', 'save_file'])
-        Gio._promisify(GTorch, `safetensors_${name}_lists_async`);
 }
 
 function isFunction(name, func) {
@@ -415,6 +427,7 @@ function _init() {
     overrideOperations(GTorch.Tensor.prototype);
     overrideTensor(GTorch.Tensor.prototype);
     overrideFunctions();
+    async.setup(GTorch);
     overrideRun();
     overrideMemorySource(GTorch.MemorySource);
     nn.setup(GTorch);

@@ -122,7 +122,10 @@ function integers(name, argName, value) {
         return value;
     if (!Array.isArray(value))
         throw new TypeError(`${name}: ${argName} must be an array of integers, not ${describe(value)}`);
-    return value.map(v => integer(name, argName, v));
+    const found = value.map(v =>
+        typeof v === 'bigint' ? wholeOrNumber(name, argName, v) : integer(name, argName, v));
+    // gjs makes a Number of a BigInt in an array, but not of one in a typed array.
+    return found.some(v => typeof v === 'bigint') ? BigInt64Array.from(found, BigInt) : found;
 }
 
 function enumeration(name, argName, type, value) {
@@ -233,7 +236,7 @@ function encodeIndex(given) {
 
     for (const item of given) {
         if (isInteger(item)) {
-            items.push(Kind.INT, Number(item), 0, 0);
+            items.push(Kind.INT, integer('at', 'an index', item), 0, 0);
         } else if (item === null) {
             items.push(Kind.NEW_AXIS, 0, 0, 0);
         } else if (item === '...') {

@@ -143,27 +143,83 @@ function listModel(params) {
 
 // --- modules --------------------------------------------------------------------------------------
 
-// Members that were assigned to a module belong to it. They cannot be seen while they are assigned, so
-// everything that looks into a module looks for them first.
+// What each module holds in properties that are members: names to values.
+const adopted = new WeakMap();
+
+function isMember(value) {
+    return value instanceof GTorch.Parameter || value instanceof GTorch.Module;
+}
+
+// Takes a member out. A parameter that a layer is made of stays its own, without a value.
+function forget(module, name) {
+    const kind = module.get_member_kind(name);
+    if (kind === GTorch.MemberKind.NONE)
+        return;
+    try {
+        module.unregister.raw.call(module, name);
+    } catch (error) {
+        if (kind !== GTorch.MemberKind.PARAMETER)
+            throw error;
+        module.register_parameter.raw.call(module, name, null);
+    }
+}
+
+// Members that were assigned to a module belong to it, and no longer when the property is deleted or holds
+// something else. That cannot be seen when it happens, so everything that looks into a module looks for it
+// first.
 function adopt(module) {
-    const children = module.get_child_names.raw.call(module);
-    const parameters = module.get_parameter_names.raw.call(module, false);
+    const known = adopted.get(module) ?? new Map();
 
     for (const [name, value] of Object.entries(module)) {
-        if (value instanceof GTorch.Parameter && !parameters.includes(name))
-            module.register_parameter.raw.call(module, name, value);
-        else if (value instanceof GTorch.Module && !children.includes(name))
-            module.register_module.raw.call(module, name, value);
+        if (!isMember(value) || known.get(name) === value)
+            continue;
+        const kind = value instanceof GTorch.Parameter ? 'parameter' : 'module';
+        const former = module.get_member_kind(name);
+        if (former !== GTorch.MemberKind.NONE && former !== GTorch.MemberKind[kind.toUpperCase()])
+            forget(module, name);
+        module[`register_${kind}`].raw.call(module, name, value);
+        known.set(name, value);
     }
+    for (const name of [...known.keys()]) {
+        if (!Object.hasOwn(module, name) || !isMember(module[name])) {
+            forget(module, name);
+            known.delete(name);
+        }
+    }
+    if (known.size > 0)
+        adopted.set(module, known);
     forEachItem(module.get_children.raw.call(module), adopt);
+}
+
+// After a member was registered or taken out by a method: the property of its name, if there is one, follows.
+function follow(module, name, value) {
+    if (!Object.hasOwn(module, name))
+        return;
+    if (value === undefined)
+        delete module[name];
+    else
+        module[name] = value;
+    const known = adopted.get(module);
+    if (isMember(value))
+        known?.set(name, value);
+    else
+        known?.delete(name);
 }
 
 const LOOKING = [
     'eval', 'get_buffer', 'get_buffer_names', 'get_buffers', 'get_child_names', 'get_children',
     'get_module', 'get_modules', 'get_parameter', 'get_parameter_names', 'get_parameters',
     'load_state_lists', 'register_buffer', 'register_module', 'register_parameter', 'set_requires_grad',
-    'state_lists', 'to', 'to_string', 'train', 'zero_grad',
+    'set_buffer', 'state_lists', 'to', 'to_string', 'train', 'unregister', 'zero_grad',
 ];
+// What a property of the name holds after them.
+const CHANGING = {
+    register_buffer: (_name, buffer) => buffer,
+    register_module: (_name, module) => module,
+    register_parameter: (_name, parameter) => parameter,
+    set_buffer: (_name, buffer) => buffer,
+    unregister: () => undefined,
+};
 
 // What a hook that gave value gives to C. (gjs itself keeps the function with its module, where the collector
 // sees both. An array that is null arrives as one without elements.)
@@ -209,7 +265,10 @@ function overrideModule(Module) {
         raw[name] = method;
         prototype[name] = function (...given) {
             adopt(this);
-            return method.apply(this, given);
+            const result = method.apply(this, given);
+            if (Object.hasOwn(CHANGING, name))
+                follow(this, given[0], CHANGING[name](...given));
+            return result;
         };
         prototype[name].raw = method;
     }

@@ -97,7 +97,7 @@ if mixin is not None:
 for _name, _function in ops.FUNCTIONS.items():
     _method = getattr(Tensor, _name) if _name in ops.METHODS else _function
     export(_name, _function if isinstance(_method, property) else _method)
-for _name in ('tensor', 'as_tensor', 'from_dlpack', 'from_numpy', 'arange', 'full'):
+for _name in ('tensor', 'as_tensor', 'from_dlpack', 'from_numpy', 'arange', 'full', 'normal'):
     export(_name, getattr(create, _name))
 
 
@@ -115,6 +115,15 @@ def _import_parts():
 
 
 _import_parts()
+
+
+def _copies():
+    from gi.overrides import _gtorch_copy
+
+    _gtorch_copy.install(globals())
+
+
+_copies()
 
 if mixin is not None:
     from gi.overrides._gtorch_convert import GTorch as _GTorch

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Gradients on and off, autograd's functions, and operations to await."""
 
+import inspect
 import threading
 from contextlib import ContextDecorator
 
+from gi.module import get_introspection_module
 from gi.repository import GLib
 
 from gi.overrides import _gtorch_function as function
@@ -149,14 +151,64 @@ def on_streams(begin, *values):
             for guard in guards:
                 guard.end()
 
+    begin_there.__wrapped__ = begin
     return begin_there
+
+
+def _is_bound(info):
+    """Does a method of the typelib have its object already? One that has not is the class's own."""
+    owner = getattr(get_introspection_module(info.get_namespace()), info.get_container().get_name(), None)
+    return getattr(owner, info.get_name(), None) is not info
+
+
+def arrange(begin, args, cancellable, done):
+    """The arguments with which @begin is called: PyGObject takes what is too much for the data of the
+    callback, and a callback that is one place too early for another argument, and then nothing ever ends."""
+    info = inspect.unwrap(begin)
+    if not hasattr(info, 'get_arguments'):
+        given = (*args, cancellable, done)
+        try:
+            signature = inspect.signature(begin)
+        except (TypeError, ValueError):
+            return given  # nobody says what it takes
+        signature.bind(*given)
+        return given
+    arguments = info.get_arguments()
+    names = [argument.get_name() for argument in arguments]
+    kinds, hidden = {}, set()  # what PyGObject does not ask for: lengths of arrays, and how data is freed
+    for name, argument in zip(names, arguments):
+        kind = argument.get_type().get_interface()
+        kinds[name] = None if kind is None else kind.get_name()
+        hidden |= {argument.get_destroy(), argument.get_type().get_array_length()}
+        if kinds[name] == 'AsyncReadyCallback':
+            hidden.add(argument.get_closure())
+    shown = [name for i, name in enumerate(names) if i not in hidden]
+    if info.is_method() and not _is_bound(info):
+        shown.insert(0, 'self')
+    if 'AsyncReadyCallback' not in kinds.values():
+        raise TypeError(f'awaitable(): {info.get_name()} takes no callback')
+    wanted = [name for name in shown if kinds.get(name) not in ('Cancellable', 'AsyncReadyCallback')]
+    first = [name for name in shown if kinds.get(name) == 'Cancellable'] or shown[-1:]
+    wanted = wanted[: shown.index(first[0])]
+    if len(args) != len(wanted):
+        raise TypeError(
+            f'awaitable(): {info.get_name()} takes {len(wanted)} arguments ({", ".join(wanted) or "none"}) '
+            f'before the cancellable and the callback, not {len(args)}'
+        )
+    values = dict(zip(wanted, args))
+    return [
+        cancellable if kinds.get(name) == 'Cancellable'
+        else done if kinds.get(name) == 'AsyncReadyCallback'
+        else values.get(name)
+        for name in shown
+    ]
 
 
 def awaitable(begin, finish, *args, cancellable=None, at_once=False):
     """A future of asyncio's for a pair of GLib's: await GTorch.awaitable(s.synchronize_async, s.synchronize_finish).
 
-    Cancelling the future cancels the operation if @cancellable was given. With @at_once it has begun, in
-    another thread, when this returns.
+    @args are those before the cancellable: another number of them raises. Cancelling the future cancels the
+    operation if @cancellable was given. With @at_once it has begun, in another thread, when this returns.
     """
     import asyncio  # 20 ms that most programs need not wait for
 
@@ -182,9 +234,13 @@ def awaitable(begin, finish, *args, cancellable=None, at_once=False):
         else:
             post(future.set_result, value)
 
+    given = arrange(begin, args, cancellable, done)
+    if not callable(finish):
+        raise TypeError(f'awaitable(): {finish!r} cannot be called')
+
     def start(*_data):
         try:
-            begin(*args, cancellable, done)
+            begin(*given)
         except Exception as error:
             post(future.set_exception, error)
         finally:

@@ -105,13 +105,18 @@ def convert_bool(value):
     raise TypeError(f'True or False was expected, not {value!r}')
 
 
+def _is_one(value):
+    """Is it an integer, and not several? Arrays and tensors have an __index__ whatever they hold."""
+    return hasattr(value, '__index__') and not getattr(value, 'ndim', 0)
+
+
 def convert_ints(value):
     """Whole numbers from one, several or None."""
     if value is None:
         return ()
     if isinstance(value, (list, tuple)):
         return [convert_whole(v) for v in value]
-    if hasattr(value, '__index__') and not isinstance(value, RawTensor):
+    if _is_one(value):
         return (convert_whole(value),)
     if not hasattr(value, '__iter__'):
         raise TypeError(f'whole numbers were expected, not {type(value).__name__}')
@@ -120,7 +125,7 @@ def convert_ints(value):
 
 def convert_variadic(name, values, *rest):
     """The sizes of f(2, 3) or of f((2, 3)), and what else was given by position after the latter."""
-    if not values or hasattr(values[0], '__index__'):
+    if not values or _is_one(values[0]):
         return [convert_whole(v) for v in values], *rest
     given = values[1:]
     if len(given) > len(rest):

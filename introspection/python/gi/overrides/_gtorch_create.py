@@ -15,6 +15,7 @@ from gi.overrides._gtorch_convert import (
     convert_dtype,
     convert_integers,
     convert_ints,
+    make_number,
 )
 
 BUFFER_FORMATS = {
@@ -126,16 +127,11 @@ def as_tensor(data, dtype=None, device=None):
 
 
 def from_dlpack(source):
-    """Shows the memory of another library's array, without a copy."""
-    capsule = source
-    if hasattr(source, '__dlpack__'):
-        try:
-            capsule = source.__dlpack__(max_version=(1, 0))
-        except TypeError:  # a library from before DLPack 1.0
-            capsule = source.__dlpack__()
-    from gi.overrides._gtorch_dlpack import import_capsule
+    """Shows the memory of another library's array, without a copy; of one on a GPU on the same GPU, in order with
+    the work of this thread's current stream there."""
+    from gi.overrides._gtorch_dlpack import ask, import_capsule
 
-    return import_capsule(capsule)
+    return import_capsule(ask(source) if hasattr(source, '__dlpack__') else source)
 
 
 def from_numpy(array):
@@ -143,6 +139,30 @@ def from_numpy(array):
     if not hasattr(array, '__array_interface__'):
         raise TypeError(f'from_numpy takes an array of numpy, not {type(array).__name__}')
     return from_dlpack(array)
+
+
+def _parameter(value, other):
+    """One of a distribution's, a number beside a tensor: exact, and without a say in the dtype of the result."""
+    if isinstance(value, RawTensor):
+        return value
+    kind = DType.FLOAT64 if other.ndim else other.dtype
+    return make_number(convert_double(value), kind, other.get_device())
+
+
+def normal(mean, std=None, size=None, *, generator=None, dtype=None, device=None):
+    """Numbers from normal distributions: of the means and standard deviations in two tensors, or in a tensor and a
+    number, whose shapes are broadcast; or from one distribution, normal(mean, std, size)."""
+    one = mean if isinstance(mean, RawTensor) else std
+    if isinstance(one, RawTensor):
+        if (size, dtype, device) != (None, None, None):
+            raise TypeError('normal(): size, dtype and device belong to a mean and a std that are numbers')
+        other = mean if one is std else 1.0 if std is None else std
+        other = _parameter(other, one)
+        return GTorch.normal_around(*((other, one) if one is std else (one, other)), generator)
+    if std is None or size is None:
+        raise TypeError('normal() takes a mean, a std and a size, or tensors of means or stds')
+    made = GTorch.empty(convert_ints(size), convert_dtype(dtype), convert_device(device))
+    return made.normal_(mean, std, generator)
 
 
 def _number(value):

@@ -44,8 +44,16 @@ class Device(GTorch.Device):
 
     __str__ = GTorch.Device.to_string
 
-    def __reduce__(self):
-        return convert_device, (self.to_string(),)
+    def __reduce_ex__(self, _protocol):
+        from gi.overrides import _gtorch_unpickle as unpickle
+
+        return unpickle.device, (self.to_string(),)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, _memo):
+        return self
 
     def __enter__(self):
         return enter(self, GTorch.DefaultDeviceGuard.new(self))

@@ -3,6 +3,7 @@
 """DLPack: memory shared with numpy, PyTorch, CuPy and others through capsules."""
 
 import ctypes
+from operator import index
 
 from gi.overrides._gtorch_convert import GTorch, RawTensor
 
@@ -36,17 +37,49 @@ def _destroy(capsule):
             GTorch.dlpack_delete(_dying_pointer(capsule, name), versioned)
 
 
+# How DLPack counts devices, and what it calls streams.
+GPU_KINDS = (2, 13)  # kDLCUDA, kDLCUDAManaged
+ANY, ITS_DEFAULT, PER_THREAD = -1, 1, 2
+
+
+def _consumer(self, stream):
+    """The stream on which the memory will be used; None if that is not known, and the host waits."""
+    if stream is None or stream == PER_THREAD or self.device.type != 'cuda':
+        return None  # each thread has another queue under the name of PER_THREAD
+    stream = index(stream)
+    if stream == ANY:
+        return GTorch.Stream.get_current(self.device)
+    if stream < ANY or stream == 0:
+        raise ValueError(f'__dlpack__(): {stream} is no stream of CUDA for DLPack, which counts from 1')
+    return GTorch.Stream.new_from_address(self.device, 0 if stream == ITS_DEFAULT else stream)
+
+
 def export(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-    """The capsule that another library's from_dlpack() takes."""
+    """The capsule that another library's from_dlpack() takes. @stream is the address of a queue whose further work
+    finds the elements as they are now; with -1 the library sees to the order itself."""
     if dl_device is not None and tuple(dl_device) != device(self):
         raise BufferError(f'the tensor is on device {device(self)}, not on {tuple(dl_device)}')
     versioned = max_version is not None and max_version[0] >= 1
-    return _new(self.export_dlpack(versioned, bool(copy)), NAMES[versioned], _destroy)
+    address = self.export_dlpack(versioned, bool(copy), _consumer(self, stream))
+    return _new(address, NAMES[versioned], _destroy)
 
 
 def device(self):
     """The kind and the number of the device, as DLPack counts them."""
     return tuple(int(v) for v in self.get_dlpack_device())
+
+
+def ask(source):
+    """The capsule of an object, made for this thread's current stream of the GPU that has the memory."""
+    options = {}
+    kind, number = getattr(source, '__dlpack_device__', lambda: (1, 0))()
+    if int(kind) in GPU_KINDS:
+        stream = GTorch.Stream.get_current(GTorch.Device.cuda(int(number)))
+        options['stream'] = stream.get_address() or ITS_DEFAULT
+    try:
+        return source.__dlpack__(max_version=(1, 1), **options)
+    except TypeError:  # a library from before DLPack 1.0
+        return source.__dlpack__(**options)
 
 
 def import_capsule(capsule):

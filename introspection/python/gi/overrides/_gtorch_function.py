@@ -69,6 +69,14 @@ class FunctionContext(GTorch.FunctionContext):
         """Keeps tensors for backward(), which finds them in saved_tensors."""
         GTorch.FunctionContext.save_for_backward(self, list(tensors))
 
+    def mark_dirty(self, *tensors):
+        """Declares inputs that forward() has changed in place; each is an output, too."""
+        GTorch.FunctionContext.mark_dirty(self, list(tensors))
+
+    def mark_non_differentiable(self, *tensors):
+        """Declares outputs to be without gradient."""
+        GTorch.FunctionContext.mark_non_differentiable(self, list(tensors))
+
     saved_tensors = property(lambda self: tuple(self.get_saved_tensors()))
     needs_input_grad = property(
         lambda self: tuple(self.get_needs_input_grad(i) for i in range(self.get_n_inputs()))

@@ -14,6 +14,31 @@ from gi.overrides._gtorch_errors import passes, passing
 from gi.overrides._gtorch_mixin import mixin
 
 
+class HookHandle(int):
+    """The number of a hook, for remove_hook(), which can take the hook away itself: at the end of a `with`, too."""
+
+    @classmethod
+    def of(cls, owner, number):
+        made = cls(number)
+        made._owner = owner
+        return made
+
+    def remove(self):
+        """Takes the hook away; a second time changes nothing."""
+        owner, self._owner = self._owner, None
+        if owner is not None:
+            owner.remove_hook(int(self))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_exception):
+        self.remove()
+
+    def __reduce_ex__(self, _protocol):
+        return int, (int(self),)  # the hooks of a copy have other numbers
+
+
 class Kept:
     """The functions that an object keeps, by their numbers."""
 
@@ -21,6 +46,7 @@ class Kept:
 
     def __init__(self, owner):
         self.functions = {}
+        self.made = {}  # of what: the arguments of register_forward() but for the owner
         owner.__dict__[Kept.ATTRIBUTE] = self
 
     def call(self, number, *args):
@@ -110,6 +136,7 @@ def register_forward(name, owner, function, data):
 
     number = getattr(GTorch.Module, name)(owner, call)
     kept(owner).functions[number] = run
+    kept(owner).made[number] = name, function, data
     return number
 
 
@@ -117,4 +144,5 @@ def remove(raw, owner, number):
     removed = raw(owner, number)
     if removed:
         kept(owner).functions.pop(number, None)
+        kept(owner).made.pop(number, None)
     return removed

@@ -9,12 +9,20 @@ from gi.overrides import _gtorch_hooks as hooks
 from gi.overrides import _gtorch_layers as layers
 from gi.overrides import _gtorch_optim as optim
 from gi.overrides import _gtorch_state as state
-from gi.overrides._gtorch_convert import DType, GTorch, RawTensor, convert_device, convert_dtype
+from gi.overrides._gtorch_convert import (
+    DType,
+    GTorch,
+    RawTensor,
+    convert_device,
+    convert_dtype,
+    convert_whole,
+)
 from gi.overrides._gtorch_errors import guard_vfuncs, passes, passing, restoring
 from gi.overrides._gtorch_properties import final, set_attribute
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
 RawModule = GTorch.Module
+MEMBERS = (RawTensor, RawModule)
 
 
 def _forward(self, *inputs):
@@ -87,27 +95,38 @@ class Module(RawModule):
         if own not in (None, kind) or (kind == 'module' and value is None):
             self.unregister(name)
         if kind == 'buffer':
-            self.set_buffer(name, value)
+            RawModule.set_buffer(self, name, value)
         elif kind == 'parameter' or value is not None:
             getattr(RawModule, f'register_{kind}')(self, name, value)
         return True
 
+    def _may_be_member(self, name, value=None):
+        """Is it worth asking C? What begins with _ is mostly something else, and often asked for."""
+        if not name.startswith('_'):
+            return True
+        former = self.__dict__.get(name, False)
+        return former is None or isinstance(value, MEMBERS) or isinstance(former, MEMBERS)
+
+    def _show(self, name, value):
+        """Lets a member be found sooner than by __getattr__(); a property of the class stays one."""
+        if not hasattr(type(self), name):
+            GObject.Object.__setattr__(self, name, value)
+
     def __setattr__(self, name, value):
-        if name.startswith('_') or not self._take(name, value):
+        if not self._may_be_member(name, value) or not self._take(name, value):
             set_attribute(self, name, value)
-        elif not hasattr(type(self), name):
-            GObject.Object.__setattr__(self, name, value)  # found sooner than by __getattr__()
+        else:
+            self._show(name, value)
 
     def __delattr__(self, name):
-        if not name.startswith('_') and self._own_kind(name) is not None:
+        if self._may_be_member(name) and self._own_kind(name) is not None:
             self.unregister(name)
-            self.__dict__.pop(name, None)
         else:
             super().__delattr__(name)
 
     def __getattr__(self, name):
         # only what is not found otherwise comes here
-        if not name.startswith('_'):
+        if not name.startswith('__'):
             kind = self._own_kind(name)
             if kind == 'module':
                 return self.get_module(name)
@@ -119,14 +138,21 @@ class Module(RawModule):
     def register_parameter(self, name, parameter):
         """Adds a parameter, or None for one that this module does not have."""
         RawModule.register_parameter(self, name, parameter)
-        if not hasattr(type(self), name):
-            GObject.Object.__setattr__(self, name, parameter)
+        self._show(name, parameter)
 
     def register_module(self, name, module):
-        """Puts a module into this one."""
-        RawModule.register_module(self, name, module)
-        if not hasattr(type(self), name):
-            GObject.Object.__setattr__(self, name, module)
+        """Puts a module into this one, or with None takes out the one of the name."""
+        if module is not None:
+            RawModule.register_module(self, name, module)
+        elif self._own_kind(name) == 'module':
+            RawModule.unregister(self, name)
+        self._show(name, module)
+
+    def unregister(self, name):
+        """Takes a member out."""
+        RawModule.unregister(self, name)
+        self.__dict__.pop(name, None)
+        return True
 
     add_module = register_module
 
@@ -151,8 +177,13 @@ class Module(RawModule):
 
     def register_buffer(self, name, buffer, persistent=True):
         RawModule.register_buffer(self, name, buffer, persistent)
-        if not hasattr(type(self), name):
-            GObject.Object.__setattr__(self, name, buffer)
+        self._show(name, buffer)
+
+    def set_buffer(self, name, buffer):
+        """Replaces a buffer."""
+        RawModule.set_buffer(self, name, buffer)
+        self._show(name, buffer)
+        return True
 
     def train(self, mode=True):
         RawModule.train(self, mode)
@@ -176,10 +207,12 @@ class Module(RawModule):
         self.load_state_lists(*state.lists('load_state_dict', 'state', table), strict)
 
     def register_forward_pre_hook(self, hook, *data):
-        return hooks.register_forward('register_forward_pre_hook', self, hook, data)
+        number = hooks.register_forward('register_forward_pre_hook', self, hook, data)
+        return hooks.HookHandle.of(self, number)
 
     def register_forward_hook(self, hook, *data):
-        return hooks.register_forward('register_forward_hook', self, hook, data)
+        number = hooks.register_forward('register_forward_hook', self, hook, data)
+        return hooks.HookHandle.of(self, number)
 
     def apply(self, function, *data):
         """Calls @function with each module inside, and last with this one; gives the module."""
@@ -205,6 +238,11 @@ class Module(RawModule):
 
 
 def _sequential():
+    def made(*modules):
+        from gi.repository import GTorch as found
+
+        return found.Sequential(*modules)
+
     class Sequential(GTorch.Sequential):
         """One module after the other: GTorch.nn.Sequential(a, b, c)."""
 
@@ -221,14 +259,54 @@ def _sequential():
 
         forward = layers.forward_of(GTorch.Sequential)
 
+        def _position(self, position, end=0):
+            given, n = convert_whole(position), len(self)
+            if not -n <= given < n + end:
+                raise IndexError(f'{type(self).__name__}: position {given} is not one of {n} modules')
+            return given + n if given < 0 else given
+
         def __len__(self):
             return len(self.get_children())
 
         def __getitem__(self, position):
-            return self.children()[position]
+            if isinstance(position, slice):
+                return made(*self.children()[position])
+            return self.children()[self._position(position)]
+
+        def __setitem__(self, position, module):
+            if not isinstance(module, RawModule):
+                raise TypeError(f'{type(self).__name__} takes modules, not {type(module).__name__}')
+            position = self._position(position)
+            self.remove(position)
+            self.insert(position, module)
+
+        def __delitem__(self, position):
+            found = range(len(self))[position] if isinstance(position, slice) else [self._position(position)]
+            for one in sorted(found, reverse=True):
+                self.remove(one)
 
         def __iter__(self):
             return iter(self.children())
+
+        def append(self, module):
+            GTorch.Sequential.append(self, module)
+            return self
+
+        def extend(self, modules):
+            for module in list(modules):
+                self.append(module)
+            return self
+
+        def insert(self, position, module):
+            """Puts a module before the one at a position."""
+            GTorch.Sequential.insert(self, self._position(position, 1), module)
+            return self
+
+        def pop(self, position=-1):
+            """Takes a module out, and gives it."""
+            found = self[position]
+            del self[position]
+            return found
 
     return Sequential
 
@@ -244,6 +322,18 @@ class Parameter(GTorch.Parameter):
 
     def __init__(self, *_args, **_options):
         pass
+
+    def __copy__(self):
+        return GTorch.Parameter.new(self.detach(), self.requires_grad)
+
+    def __deepcopy__(self, memo):
+        result = memo[id(self)] = GTorch.Parameter.new(self.detach().clone(), self.requires_grad)
+        return result
+
+    def __reduce_ex__(self, _protocol):
+        from gi.overrides import _gtorch_unpickle as unpickle
+
+        return unpickle.parameter, (self.detach(), self.requires_grad)
 
 
 def install(export, submodule, ops):

@@ -79,4 +79,5 @@ def install(export, _submodule, _ops):
             raw = getattr(GTorch, f'safetensors_{name}_lists{how}')
             made = _save(whole, raw if how else with_progress(raw, PROGRESS[name]))
             made.__doc__ = getattr(GTorch, whole).__doc__
+            made.__wrapped__ = getattr(GTorch, whole)  # which takes the same
             export(whole, made)

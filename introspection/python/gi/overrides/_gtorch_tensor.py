@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What a tensor has in Python beside the operations: values, attributes, protocols."""
 
-from gi.repository import GLib
-
 from gi.overrides import _gtorch_hooks as hooks
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides._gtorch_convert import (
@@ -74,16 +72,6 @@ def _names_device(value):
     return isinstance(value, GTorch.Device) or (
         isinstance(value, int) and not isinstance(value, (bool, DType))
     )
-
-
-class HookHandle:
-    """Takes a hook away again."""
-
-    def __init__(self, tensor, number):
-        self._tensor, self._number = tensor, number
-
-    def remove(self):
-        self._tensor.remove_hook(self._number)
 
 
 def _awaitable(name):
@@ -181,11 +169,12 @@ class TensorMethods:
 
     def register_hook(self, hook):
         """Calls @hook with the gradient during backward(); what it returns, if not None, replaces it."""
-        return HookHandle(self, hooks.register('register_hook', self, hook))
+        return hooks.HookHandle.of(self, hooks.register('register_hook', self, hook))
 
     def register_post_accumulate_grad_hook(self, hook, *data):
         """Calls @hook with the tensor when backward() has added to its gradient; gives a number for remove_hook()."""
-        return hooks.register('register_post_accumulate_grad_hook', self, hook, data)
+        number = hooks.register('register_post_accumulate_grad_hook', self, hook, data)
+        return hooks.HookHandle.of(self, number)
 
     # Values
 
@@ -333,17 +322,27 @@ class TensorMethods:
         return device(self)
 
     def __copy__(self):
-        return self.detach()
+        return self.detach().requires_grad_(self.requires_grad)
 
     def __deepcopy__(self, memo):
+        if not self.is_leaf:
+            raise RuntimeError(
+                f'a tensor that {self.grad_fn} has computed cannot be copied deeply, with all that led to it: '
+                'use t.detach() or t.clone()'
+            )
         result = self.detach().clone().requires_grad_(self.requires_grad)
         memo[id(self)] = result
+        if self.grad is not None:
+            result.grad = self.grad.detach().clone()
         return result
 
-    def __reduce__(self):
-        plain = self.detach().contiguous()
+    def __reduce_ex__(self, _protocol):
+        from gi.overrides import _gtorch_unpickle as unpickle
+
+        plain = self.detach().cpu().contiguous()
         data = bytes(plain.get_bytes().get_data() or b'')
-        return rebuild, (data, DType.get_name(self.dtype), self.shape, self.requires_grad)
+        device = self.device.to_string()
+        return unpickle.tensor, (data, DType.get_name(self.dtype), self.shape, self.requires_grad, device)
 
 
 class PythonMethods:
@@ -392,13 +391,6 @@ def value_for(target, value):
     from gi.overrides._gtorch_create import tensor
 
     return tensor(value, dtype=target.dtype, device=target.device)
-
-
-def rebuild(data, dtype, shape, requires_grad):
-    """Unpickles."""
-    kind = DType.from_name(dtype)
-    plain = RawTensor.new_from_bytes(GLib.Bytes.new(data), kind, shape).clone()
-    return plain.requires_grad_() if requires_grad else plain
 
 
 def _with_dim(name, pair):

@@ -1,0 +1,208 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Copies and pickles, of what PyTorch has them of.
+
+What belongs to a device's queues (streams, events, graphs, memory) and to one pass (contexts) has none: PyGObject and
+pickle raise TypeError of it. An object is made without its __init__(), from its properties; then it gets its state.
+Making a layer draws its weights, which here is undone: a copy takes no random numbers."""
+
+import copy
+
+from gi.repository import GObject
+
+from gi.overrides import _gtorch_hooks as hooks
+from gi.overrides import _gtorch_state as tables
+from gi.overrides._gtorch_convert import GTorch
+from gi.overrides._gtorch_properties import FLAGS, OWN
+
+# In the dictionary of an object, but no part of its state.
+PASSING = (hooks.Kept.ATTRIBUTE, '_guards')
+KINDS = ('parameter', 'buffer', 'module')
+
+
+def unpickle():
+    from gi.overrides import _gtorch_unpickle  # which needs all of this
+
+    return _gtorch_unpickle
+
+
+# --- what is common ---
+
+
+def plain(value):
+    """A property's value as something that can be pickled."""
+    return value.value_nick if isinstance(value, GObject.GEnum) and not isinstance(value, GTorch.DType) else value
+
+
+def properties(owner):
+    """Those that make it what it is."""
+    found = {}
+    for spec in GObject.list_properties(type(owner)):
+        if spec.flags & FLAGS.READABLE and spec.flags & (FLAGS.WRITABLE | FLAGS.CONSTRUCT_ONLY):
+            found[spec.name] = plain(owner.get_property(spec.name))
+    return found
+
+
+def named(cls):
+    """A class as pickles have it: the library's by name, since they may be read before it is imported."""
+    return cls.__name__ if cls.__module__ in OWN else cls
+
+
+def attributes(owner, without=()):
+    return {k: v for k, v in owner.__dict__.items() if k not in PASSING and k not in without}
+
+
+def reduce(self, _protocol=4):
+    return unpickle().make, (named(type(self)), properties(self)), self._get_copied()
+
+
+def deep_copy(self, memo):
+    function, args, state = self.__reduce_ex__(4)
+    made = function(*copy.deepcopy(args, memo))
+    memo[id(self)] = made
+    made.__setstate__(copy.deepcopy(state, memo))
+    return made
+
+
+def shallow_copy(self):
+    function, args, state = self.__reduce_ex__(4)
+    made = function(*args)
+    made.__setstate__(state)
+    return made
+
+
+def copyable(cls, get, set_, reducer=reduce):
+    """Lets the objects of a class be copied and pickled; @get gives the state beside the properties."""
+    cls._get_copied, cls.__setstate__ = get, set_
+    cls.__reduce_ex__, cls.__copy__, cls.__deepcopy__ = reducer, shallow_copy, deep_copy
+
+
+def get_attributes(self):
+    return {'attributes': attributes(self)}
+
+
+def set_attributes(self, state):
+    self.__dict__.update(state['attributes'])
+
+
+# --- modules ---
+
+
+def members(module, kind):
+    """The names of a kind that the module itself has: those of members, and of what is None."""
+    names = list(module.get_child_names() if kind == 'module' else getattr(module, f'get_{kind}_names')(False))
+    others = [name for name in module.__dict__ if name not in names]
+    return names + [name for name in others if name not in PASSING and module._own_kind(name) == kind]
+
+
+def get_module(self):
+    lasting = set(self.get_state_names())
+    found = {kind: {name: getattr(self, name, None) for name in members(self, kind)} for kind in KINDS}
+    every = {name for kind in KINDS for name in found[kind]}
+    kept = self.__dict__.get(hooks.Kept.ATTRIBUTE)
+    return {
+        'members': found,
+        'passing': [n for n, b in found['buffer'].items() if b is not None and n not in lasting],
+        'shown': [name for name in every if name in self.__dict__],
+        'attributes': attributes(self, every),
+        'hooks': list(kept.made.values()) if kept else [],
+        'training': self.get_training(),
+    }
+
+
+def set_module(self, state):
+    raw = GTorch.Module
+    found = state['members']
+    for kind in KINDS:
+        for name in members(self, kind):
+            if name not in found[kind] and kind != 'module':
+                getattr(raw, f'register_{kind}')(self, name, None, *([True] if kind == 'buffer' else []))
+    for name, parameter in found['parameter'].items():
+        raw.register_parameter(self, name, parameter)
+    for name, buffer in found['buffer'].items():
+        raw.register_buffer(self, name, buffer, name not in state['passing'])
+    for name, module in found['module'].items():
+        if isinstance(self, GTorch.Sequential):
+            self.append(module)
+        elif module is not None:
+            raw.register_module(self, name, module)
+    every = {name: value for kind in KINDS for name, value in found[kind].items()}
+    self.__dict__.update(state['attributes'], **{name: every[name] for name in state['shown']})
+    for made in state['hooks']:
+        hooks.register_forward(made[0], self, *made[1:])
+    self.set_training(state['training'])
+
+
+def reduce_layer_norm(self, _protocol=4):
+    if named(type(self)) != 'LayerNorm':
+        return reduce(self)
+    values = [self.get_property(name) for name in ('eps', 'elementwise-affine', 'has-bias')]
+    return unpickle().layer_norm, (list(self.normalized_shape), *values), self._get_copied()
+
+
+# --- optimizers and scalers ---
+
+
+def get_optimizer(self):
+    groups = []
+    for group in self.get_param_groups():
+        groups.append(reduce_group(group)[1])
+    return {'groups': groups, 'state': tables.pairs(self.state_lists()), 'attributes': attributes(self)}
+
+
+def set_optimizer(self, state):
+    for group in state['groups']:
+        GTorch.Optimizer.add_param_group(self, unpickle().group(*group))
+    self.load_state_dict(state['state'])
+    set_attributes(self, state)
+
+
+def reduce_group(self, _protocol=4):
+    return unpickle().group, (list(self.get_params()), self.learning_rate, self.weight_decay)
+
+
+def deep_copy_group(self, memo):
+    made = memo[id(self)] = unpickle().group(*copy.deepcopy(reduce_group(self)[1], memo))
+    return made
+
+
+def get_scaler(self):
+    return {'state': tables.pairs(self.state_lists()), 'attributes': attributes(self)}
+
+
+def set_scaler(self, state):
+    self.load_state_lists(*tables.lists('__setstate__', 'state', state['state']))
+    set_attributes(self, state)
+
+
+# --- the others ---
+
+
+def reduce_generator(self, _protocol=4):
+    return unpickle().generator, (self.get_state().get_data(),)
+
+
+def copy_generator(self, _memo=None):
+    return unpickle().generator(self.get_state().get_data())
+
+
+def refuse(self, *_):
+    raise TypeError(f"cannot copy or pickle '{type(self).__name__}' object: it belongs to a device")
+
+
+def install(namespace):
+    for name, get, set_ in (
+        ('Module', get_module, set_module),
+        ('Optimizer', get_optimizer, set_optimizer),
+        ('GradScaler', get_scaler, set_scaler),
+        ('Function', get_attributes, set_attributes),
+    ):
+        copyable(namespace[name], get, set_)
+    namespace['LayerNorm'].__reduce_ex__ = reduce_layer_norm
+    group = namespace['ParamGroup']
+    group.__reduce_ex__, group.__deepcopy__ = reduce_group, deep_copy_group
+    group.__copy__ = lambda self: unpickle().group(*reduce_group(self)[1])
+    graphed = GTorch.GraphedModule
+    graphed.__reduce_ex__ = graphed.__copy__ = graphed.__deepcopy__ = refuse
+    GTorch.Generator.__reduce_ex__ = reduce_generator
+    GTorch.Generator.__copy__ = GTorch.Generator.__deepcopy__ = copy_generator

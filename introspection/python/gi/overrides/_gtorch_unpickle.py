@@ -1,0 +1,66 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What pickles call. A process that reads one may not have the library yet: this loads it before all else."""
+
+from contextlib import contextmanager
+
+from gi.repository import GLib, GObject, GTorch
+
+from gi.overrides._gtorch_convert import RawTensor, convert_device
+from gi.overrides._gtorch_properties import convert
+
+
+@contextmanager
+def same_random_numbers():
+    """Whatever is drawn in the block was not."""
+    generator = GTorch.get_default_device().get_default_generator()
+    before = generator.get_state()
+    try:
+        yield
+    finally:
+        generator.set_state(before)
+
+
+def make(cls, values):
+    """An object of a class, or of the library's class of the name, without its __init__()."""
+    if isinstance(cls, str):
+        cls = getattr(GTorch, cls)
+    specs = {spec.name: spec for spec in GObject.list_properties(cls)}
+    given = {name.replace('-', '_'): convert(cls, specs[name], value) for name, value in values.items()}
+    with same_random_numbers():
+        made = cls.__new__(cls)
+        GObject.Object.__init__(made, **given)
+    return made
+
+
+def layer_norm(*args):
+    """One of several dimensions, perhaps, for which there is no property."""
+    with same_random_numbers():
+        return GTorch.nn.LayerNorm.new(*args)
+
+
+def tensor(data, dtype, shape, requires_grad, device):
+    """Raises where there is no such device."""
+    made = RawTensor.new_from_bytes(GLib.Bytes.new(data), GTorch.DType.from_name(dtype), shape)
+    made = made.clone() if device == 'cpu' else made.to(device=device)
+    return made.requires_grad_() if requires_grad else made
+
+
+def parameter(data, requires_grad):
+    return GTorch.Parameter(data, requires_grad)
+
+
+def generator(state):
+    made = GTorch.Generator.new()
+    made.set_state(GLib.Bytes.new(state))
+    return made
+
+
+def group(params, learning_rate, weight_decay):
+    from gi.overrides._gtorch_optim import list_model
+
+    return GTorch.ParamGroup.new(list_model(params), learning_rate, weight_decay)
+
+
+def device(name):
+    return convert_device(name)

@@ -1,0 +1,343 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What can be copied and pickled comes back as what it was, and everything else raises."""
+
+import copy
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
+
+import gi  # noqa: E402
+
+gi.require_version('GTorch', '1')
+from gi.repository import GTorch  # noqa: E402
+
+import on_device  # noqa: E402, F401
+import tap  # noqa: E402
+
+nn = GTorch.nn
+
+
+def through_pickle(value):
+    return pickle.loads(pickle.dumps(value))
+
+
+DEEP = {'deepcopy': copy.deepcopy, 'pickle': through_pickle}
+WAYS = {'copy': copy.copy, **DEEP}
+
+WEIGHTS = GTorch.tensor([1.0, 2.0])
+# Each layer as it is made, and an input that it takes; None: a loss, or one that needs more.
+LAYERS = {
+    'Linear': (lambda: nn.Linear(2, 3), (4, 2)),
+    'Linear without bias': (lambda: nn.Linear(2, 3, bias=False), (4, 2)),
+    'Conv2d': (lambda: nn.Conv2d(2, 4, (1, 2), stride=(1, 2), padding=1, dilation=2, groups=2), (1, 2, 6, 6)),
+    'MaxPool2d': (lambda: nn.MaxPool2d(2, stride=1, ceil_mode=True), (1, 2, 5, 5)),
+    'AvgPool2d': (lambda: nn.AvgPool2d(2, padding=1, count_include_pad=False), (1, 2, 5, 5)),
+    'AdaptiveAvgPool2d': (lambda: nn.AdaptiveAvgPool2d((2, 3)), (1, 2, 5, 5)),
+    'BatchNorm1d': (lambda: nn.BatchNorm1d(3, momentum=0.5), (4, 3)),
+    'BatchNorm1d without weights': (lambda: nn.BatchNorm1d(3, affine=False), (4, 3)),
+    'BatchNorm2d': (lambda: nn.BatchNorm2d(3, track_running_stats=False), (2, 3, 4, 4)),
+    'LayerNorm': (lambda: nn.LayerNorm(3, eps=0.5), (4, 3)),
+    'LayerNorm of two': (lambda: nn.LayerNorm((2, 3), bias=False), (4, 2, 3)),
+    'LayerNorm without weights': (lambda: nn.LayerNorm((2, 3), elementwise_affine=False), (4, 2, 3)),
+    'Embedding': (lambda: nn.Embedding(4, 3, padding_idx=-1), None),
+    'Dropout': (lambda: nn.Dropout(0.25).eval(), (2, 3)),
+    'Flatten': (lambda: nn.Flatten(0, 1), (2, 3, 4)),
+    'GELU': (lambda: nn.GELU('tanh'), (2, 3)),
+    'LeakyReLU': (lambda: nn.LeakyReLU(0.5), (2, 3)),
+    'Softmax': (lambda: nn.Softmax(0), (2, 3)),
+    'LogSoftmax': (lambda: nn.LogSoftmax(1), (2, 3)),
+    'Identity': (nn.Identity, (2, 3)),
+    'ReLU': (nn.ReLU, (2, 3)),
+    'SiLU': (nn.SiLU, (2, 3)),
+    'Sigmoid': (nn.Sigmoid, (2, 3)),
+    'Tanh': (nn.Tanh, (2, 3)),
+    'Sequential': (lambda: nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.ReLU(), nn.Linear(3, 1))), (4, 2)),
+    'CrossEntropyLoss': (lambda: nn.CrossEntropyLoss(WEIGHTS, label_smoothing=0.25), None),
+    'NLLLoss': (lambda: nn.NLLLoss(WEIGHTS, ignore_index=1, reduction='sum'), None),
+    'MSELoss': (lambda: nn.MSELoss(reduction='none'), None),
+    'L1Loss': (nn.L1Loss, None),
+    'BCEWithLogitsLoss': (lambda: nn.BCEWithLogitsLoss(pos_weight=WEIGHTS), None),
+}
+
+
+def same(a, b):
+    return a.shape == b.shape and a.dtype == b.dtype and bool((a == b).all())
+
+
+def same_state(a, b):
+    a, b = a.state_dict(), b.state_dict()
+    return a.keys() == b.keys() and all(same(a[name], b[name]) for name in a)
+
+
+def raises(kind, says, function, *args):
+    try:
+        got = function(*args)
+    except kind as error:
+        assert says in str(error), f'{error} does not say {says!r}'
+        return
+    raise AssertionError(f'no {kind.__name__}, but {got!r}')
+
+
+def values_of(module):
+    return {
+        spec.name: module.get_property(spec.name)
+        for spec in type(module).list_properties()
+        if not isinstance(module.get_property(spec.name), GTorch.Tensor)
+    }
+
+
+@tap.case
+def every_layer_comes_back():
+    names = {name.partition(' ')[0] for name in LAYERS}
+    every = {name for name in dir(nn) if isinstance(getattr(nn, name), type)} - {'Module', 'Parameter'}
+    assert names == every, names ^ every
+    for name, (make, shape) in LAYERS.items():
+        layer = make()
+        layer.train(name != 'Dropout')
+        layer.requires_grad_(False)
+        for how, way in WAYS.items():
+            GTorch.manual_seed(1)
+            made = way(layer)
+            drawn = GTorch.rand(1)
+            GTorch.manual_seed(1)
+            assert same(drawn, GTorch.rand(1)), f'{how} of {name} takes random numbers'
+            where = f'{how} of {name}: {made}, not {layer}'
+            assert type(made) is type(layer) and repr(made) == repr(layer), where
+            assert values_of(made) == values_of(layer) and same_state(made, layer), where
+            assert [p.requires_grad for p in made.parameters()] == [False] * len(layer.parameters()), where
+            assert all(type(p) is nn.Parameter for p in made.parameters()), where
+            if shape is not None:
+                x = GTorch.rand(shape)
+                assert same(made(x), layer(x)), where
+            shared = [p.data_ptr() == q.data_ptr() for p, q in zip(made.parameters(), layer.parameters())]
+            assert shared == [how == 'copy'] * len(shared), where
+
+
+class Net(GTorch.Module):
+    def __init__(self, width=3):
+        super().__init__()
+        self.first = nn.Linear(2, width)
+        self.again = self.first
+        self.scale = nn.Parameter(GTorch.ones(width), requires_grad=False)
+        self.register_buffer('seen', GTorch.zeros(1))
+        self.register_buffer('cache', GTorch.ones(2), persistent=False)
+        self.register_buffer('nothing', None)
+        self.register_parameter('absent', None)
+        self.settings = {'width': width, 'me': self, 'first': self.first}
+        self.calls = []
+
+    def forward(self, x):
+        return self.first(x) * self.scale
+
+
+def note_call(module, inputs, _output, *words):
+    module.calls.append((len(inputs), *words))
+
+
+@tap.case
+def a_module_of_ones_own_comes_back_whole():
+    net = Net()
+    net.eval()
+    net.first.weight.grad = GTorch.ones(3, 2)
+    for how, way in DEEP.items():
+        made = way(net)
+        assert type(made) is Net and made is not net and same_state(made, net), how
+        assert made.again is made.first and made.first is not net.first, how
+        assert made.settings['me'] is made and made.settings['first'] is made.first, how
+        assert made.settings['width'] == 3 and made.settings is not net.settings, how
+        assert not made.training and not made.scale.requires_grad and made.first.weight.requires_grad, how
+        assert made.nothing is None and made.absent is None, how
+        assert made.get_member_kind('nothing') == GTorch.MemberKind.BUFFER, how
+        assert made.get_member_kind('absent') == GTorch.MemberKind.PARAMETER, how
+        assert 'cache' not in made.state_dict() and same(made.cache, net.cache), how
+        assert [n for n, _ in made.named_parameters()] == [n for n, _ in net.named_parameters()], how
+        x = GTorch.rand(4, 2)
+        assert same(made(x), net(x)), how
+        made.first.weight.data.fill_(7.0)
+        assert not same(made.first.weight, net.first.weight), how
+        made.scale = nn.Parameter(GTorch.zeros(3))
+        assert bool((made(x) == 0).all()) and not bool((net(x) == 0).all()), how
+
+
+@tap.case
+def hooks_come_along():
+    net = Net()
+    number = net.register_forward_hook(note_call, 'a', 'b')
+    removed = net.register_forward_hook(note_call, 'removed')
+    net.remove_hook(removed)
+    for how, way in DEEP.items():
+        net.calls.clear()
+        made = way(net)
+        made(GTorch.rand(1, 2))
+        assert made.calls == [(1, 'a', 'b')] and net.calls == [], f'{how}: {made.calls} {net.calls}'
+    assert net.remove_hook(number)
+    made = copy.deepcopy(net)
+    made(GTorch.rand(1, 2))
+    assert made.calls == []
+    net.register_forward_hook(lambda *_: None)
+    copy.deepcopy(net)
+    raises((pickle.PicklingError, AttributeError), 'lambda', pickle.dumps, net)
+
+
+@tap.case
+def parameters_and_tensors_stay_what_they_are():
+    for how, way in WAYS.items():
+        for wanted in (True, False):
+            p = nn.Parameter(GTorch.ones(2), requires_grad=wanted)
+            p.grad = GTorch.ones(2) if wanted else None
+            made = way(p)
+            assert type(made) is nn.Parameter and made.requires_grad == wanted and same(made, p), how
+            assert made.is_leaf and made.grad is None, how
+            assert (made.data_ptr() == p.data_ptr()) == (how == 'copy'), how
+            x = GTorch.ones(2).requires_grad_(wanted)
+            made = way(x)
+            assert type(made) is type(x) and made.requires_grad == wanted and same(made, x), how
+    x = GTorch.ones(2).requires_grad_()
+    (x * 3).sum().backward()
+    made = copy.deepcopy(x)
+    assert same(made.grad, x.grad) and made.grad.data_ptr() != x.grad.data_ptr()
+    p = nn.Parameter(GTorch.ones(2))
+    a, b = copy.deepcopy([p, p])
+    assert a is b
+    raises(RuntimeError, 'detach', copy.deepcopy, x * 2)
+    assert through_pickle(x * 2).is_leaf
+    for dtype in ('bfloat16', 'complex64', 'bool', 'int8'):
+        y = GTorch.ones(2, 0, 3).to(dtype)
+        assert through_pickle(y).shape == (2, 0, 3) and through_pickle(y).dtype == y.dtype
+        y = GTorch.ones(2, 3).to(dtype).T
+        assert same(through_pickle(y), y) and same(copy.deepcopy(y), y)
+
+
+def train(net, optimizer, n):
+    for i in range(n):
+        optimizer.zero_grad()
+        net(GTorch.full((1, 2), i + 1.0)).sum().backward()
+        optimizer.step()
+
+
+@tap.case
+def optimizers_go_on_where_they_were():
+    for make in (
+        lambda p: GTorch.optim.SGD([{'params': p[:1], 'lr': 0.5}, {'params': p[1:]}], lr=0.1, momentum=0.9),
+        lambda p: GTorch.optim.Adam(p, lr=0.1, betas=(0.5, 0.75), amsgrad=True),
+        lambda p: GTorch.optim.AdamW(p, weight_decay=0.5),
+    ):
+        net = nn.Linear(2, 3)
+        optimizer = make(net.parameters())
+        for n in (0, 3):
+            train(net, optimizer, n)
+            for how, way in DEEP.items():
+                other, its = way((net, optimizer))
+                assert type(its) is type(optimizer) and same_state(its, optimizer), how
+                params = [p.data_ptr() for g in its.get_param_groups() for p in g['params']]
+                assert params == [p.data_ptr() for p in other.parameters()], how
+                settings = [[(g['lr'], g['weight_decay']) for g in o.get_param_groups()] for o in (its, optimizer)]
+                assert settings[0] == settings[1], f'{how}: {settings}'
+                assert values(its) == values(optimizer), f'{how}: {values(its)}, not {values(optimizer)}'
+                third, its_third = copy.deepcopy((net, optimizer))
+                train(other, its, 2)
+                train(third, its_third, 2)
+                assert same_state(other, third) and not same_state(other, net), how
+    group = optimizer.get_param_groups()[0]
+    for how, way in WAYS.items():
+        made = way(group)
+        assert type(made) is type(group) and made['lr'] == group['lr'] and len(made['params']) == 2, how
+
+
+def values(owner):
+    found = {spec.name: owner.get_property(spec.name) for spec in type(owner).list_properties()}
+    return {name: value for name, value in found.items() if isinstance(value, (bool, int, float))}
+
+
+class Cube(GTorch.Function):
+    def forward(self, context, x):
+        return x * x * x * self.factor
+
+    def backward(self, context, grad):
+        return grad
+
+
+@tap.case
+def what_else_has_a_value_comes_back():
+    generator = GTorch.Generator.new()
+    generator.set_seed(5)
+    GTorch.rand(3, generator=generator)
+    scaler = GTorch.GradScaler(init_scale=8.0, growth_interval=3)
+    cube = Cube()
+    cube.factor = 2.0
+    for how, way in WAYS.items():
+        made, again = way(generator), way(generator)
+        assert same(GTorch.rand(3, generator=made), GTorch.rand(3, generator=again)), how
+        assert made.get_state().get_data() != generator.get_state().get_data(), how
+        assert way(GTorch.Device('cpu')) == GTorch.Device('cpu'), how
+        assert way(GTorch.float16) is GTorch.float16 and way(GTorch.rand(2, 3).shape) == (2, 3), how
+        assert way(scaler).state_dict() == scaler.state_dict(), how
+        made = way(cube)
+        assert type(made) is Cube and made(GTorch.full((1,), 2.0)).item() == 16, how
+
+
+@tap.case
+def what_belongs_to_a_device_raises():
+    class Keep(Cube):
+        def forward(self, context, x):
+            self.context = context
+            return x.clone()
+
+    function = Keep()
+    function(GTorch.ones(1))
+    scope = GTorch.Scope.new()
+    for value in (
+        GTorch.Event(),
+        GTorch.Stream('cpu'),
+        GTorch.Timer(),
+        GTorch.Device('cpu').get_allocator(),
+        GTorch.MemoryPool('cpu'),
+        GTorch.DeviceManager.get_default(),
+        GTorch.cuda.GraphedModule(nn.Linear(1, 1), [GTorch.ones(1, 1)])
+        if hasattr(GTorch.cuda, 'GraphedModule')
+        else GTorch.GraphedModule(nn.Linear(1, 1), [GTorch.ones(1, 1)]),
+        function.context,
+        scope,
+    ):
+        for how, way in WAYS.items():
+            raises((TypeError, pickle.PicklingError), '', way, value)
+    scope.end()
+    holder = nn.Linear(1, 1)
+    holder.__dict__['_event'] = GTorch.Event()
+    for way in DEEP.values():
+        raises(TypeError, '', way, holder)
+
+
+@tap.case
+def another_process_reads_it():
+    values = {
+        'module': nn.Sequential(nn.Linear(2, 3), nn.LayerNorm((3,)), nn.Dropout(0.5)),
+        'parameter': nn.Parameter(GTorch.ones(2)),
+        'optimizer': GTorch.optim.Adam(nn.Linear(1, 1).parameters()),
+        'generator': GTorch.Generator.new(),
+        'dtype': GTorch.bfloat16,
+        'device': GTorch.Device('cpu'),
+    }
+    for name, value in values.items():
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / 'pickle'
+            path.write_bytes(pickle.dumps(value))
+            program = (
+                'import pickle, gi; gi.require_version("GTorch", "1"); '
+                f'made = pickle.load(open({str(path)!r}, "rb")); print(type(made).__name__)'
+            )
+            done = subprocess.run(
+                [sys.executable, '-c', program], capture_output=True, text=True, env=os.environ, check=False
+            )
+        assert done.returncode == 0 and done.stdout.strip() == type(value).__name__, f'{name}: {done.stderr}'
+
+
+if __name__ == '__main__':
+    tap.main()
