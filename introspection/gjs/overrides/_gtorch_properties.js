@@ -8,6 +8,7 @@
 
 const {GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
+const {OPTIMIZERS, SCHEDULES} = imports.overrides._gtorch_steps;
 
 let GTorch;
 
@@ -103,7 +104,8 @@ function watch(name, functions) {
 const CLASSES = [
     'Allocator', 'CUDAGraph', 'Device', 'DeviceMonitor', 'Event', 'FFTPlanCache', 'Function', 'Generator',
     'GradScaler', 'GraphedModule', 'HostAllocator', 'Loss', 'MemoryPool', 'Module', 'Optimizer', 'ParamGroup',
-    'Stream', 'Timer', 'Adam', 'SGD', 'AdaptiveAvgPool2d', 'AvgPool2d', 'BCEWithLogitsLoss', 'BatchNorm1d',
+    'Stream', 'Timer', 'LRScheduler', ...OPTIMIZERS.map(row => row.name), ...SCHEDULES.map(row => row.name),
+    'AdaptiveAvgPool2d', 'AvgPool2d', 'BCEWithLogitsLoss', 'BatchNorm1d',
     'BatchNorm2d', 'Conv2d', 'CrossEntropyLoss', 'Dropout', 'Embedding', 'Flatten', 'GELU', 'LayerNorm',
     'LeakyReLU', 'Linear', 'LogSoftmax', 'MaxPool2d', 'NLLLoss', 'Softmax',
 ];
