@@ -3,6 +3,7 @@
 """The arguments of optimizers and schedules, for Python and for JavaScript, and the samples of the tests."""
 
 import json
+import math
 
 from . import text
 
@@ -67,17 +68,26 @@ def emit_samples(steps, schedules):
         })
     for row in schedules:
         found['schedules'].append({
-            'name': row.name, 'numbers': {number.name: number.default for number in row.numbers},
+            'name': row.name, 'numbers': {number.label: number.default for number in row.numbers},
             'reference': row.reference, 'samples': row.samples,
         })
     return json.dumps(found, indent=1) + '\n'
 
 
-SAMPLES_HEAD = '''/* Settings of optimizers that tests try, made from steps.toml. */
+SAMPLES_HEAD = '''/* Settings of optimizers that tests try, made from steps.toml, with the parameters after a few steps of the published
+ * algorithm: with the learning rate 0.05, from 1, -2 and 3, with the gradients gtorch_step_sample_grad (). */
 
 #pragma once
 
 #include <gtorch/gtorch.h>
+
+#define GTORCH_STEP_SAMPLE_STEPS 8
+
+static inline gdouble
+gtorch_step_sample_grad (guint step, guint element)
+{
+  return ((step * 3 + element) * 7 % 11 - 5.25) / 8;
+}
 
 typedef struct
 {
@@ -90,10 +100,24 @@ typedef struct
   } settings[12];
   guint n_settings;
   gdouble weight_decay; /* the default of the class */
+  gdouble expected[3];
 } GTorchStepSample;
 
 static const GTorchStepSample gtorch_step_samples[] = {
 '''
+
+
+def follow(step, sample, value, element):
+    """Where the published algorithm takes a number."""
+    values = {**vars(math), **{number.name: number.default for number in step.numbers}, 'lr': 0.05, **sample, 'p': value}
+    for state in step.like:
+        values[state.name] = eval(state.begin or '0.0', dict(values))
+    code = compile(step.reference.strip('\n'), f'{step.name}.reference', 'exec')
+    for t in range(8):
+        values['t'] = t + 1
+        values['g'] = ((t * 3 + element) * 7 % 11 - 5.25) / 8
+        exec(code, values)
+    return values['p']
 
 
 def emit_c_samples(steps):
@@ -103,6 +127,7 @@ def emit_c_samples(steps):
         for index, sample in enumerate(step.samples):
             values = ', '.join(f'{{ {text.c_string(name if name == "weight_decay" else name.replace("_", "-"))},'
                                f' {float(value)!r} }}' for name, value in sample.items())
+            found = ', '.join(repr(follow(step, sample, value, i)) for i, value in enumerate((1.0, -2.0, 3.0)))
             lines.append(f'  {{ "{step.name}/{index}", gtorch_{step.c_name}_get_type,'
-                         f' {{ {values} }}, {len(sample)}, {decay} }},'.replace('{  }', '{ { NULL, 0 } }'))
+                         f' {{ {values or "{ NULL, 0 }"} }}, {len(sample)}, {decay}, {{ {found} }} }},')
     return text.HEAD + SAMPLES_HEAD + '\n'.join(lines) + '\n};\n'

@@ -31,10 +31,10 @@ def snake(name):
 
 
 class Number:
-    """One property: a number or a truth value."""
+    """One property: a number or a truth value. label: what the row and PyTorch call it."""
 
-    def __init__(self, name, default, data, doc):
-        self.name, self.default, self.doc = name, default, doc
+    def __init__(self, name, default, data, doc, label):
+        self.name, self.default, self.doc, self.label = name, default, doc, label
         self.kind = 'BOOL' if isinstance(default, bool) else 'DOUBLE'
         if data.get('type') == 'int':
             self.kind = 'INT'
@@ -80,7 +80,8 @@ class Arg:
         for text in docs:
             if not text.endswith('.'):
                 row.fail(f'args.{name}.doc', 'must be a sentence')
-        self.numbers = [Number(*one[:2], data, one[2]) for one in zip(names, defaults, docs)]
+        labels = names if len(names) > 1 else [name]
+        self.numbers = [Number(*one[:2], data, *one[2:]) for one in zip(names, defaults, docs, labels)]
 
 
 class Row:
@@ -122,7 +123,7 @@ class Row:
         return [number for arg in self.args for number in arg.numbers]
 
     def check_samples(self):
-        known = {number.name for number in self.numbers}
+        known = {number.label for number in self.numbers}
         for sample in self.samples:
             for key in sample:
                 if key not in known:
@@ -254,15 +255,15 @@ class Schedule(Row):
         if 'lr' not in data or not self.reference:
             self.fail('lr', 'and the reference are wanted')
         self.lr = self.compile('lr', expressions.parse_value, data['lr'])
-        known = {number.name for number in self.numbers} | {'base', 't', 'pi'}
+        known = {number.label for number in self.numbers} | {'base', 't', 'pi'}
         for used in expressions.names_in(self.lr):
             if used not in known:
                 self.fail('lr', f'no such name: {used}')
         self.check_samples()
         for sample in self.samples:
             for number in self.numbers:
-                if number.is_required and number.name not in sample:
-                    self.fail('sample', f'{number.name} has no value')
+                if number.is_required and number.label not in sample:
+                    self.fail('sample', f'{number.label} has no value')
 
 
 def read(path):

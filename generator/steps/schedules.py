@@ -13,7 +13,7 @@ def params(row):
 
 
 def number_row(row, number):
-    return (f'  {{ {text.c_string(number.name)}, GTORCH_FIELD_{number.kind},'
+    return (f'  {{ {text.c_string(number.label)}, {text.c_string(number.property_name)}, GTORCH_FIELD_{number.kind},'
             f' G_STRUCT_OFFSET ({row.type_name}, {number.name}), {bound(number.least)}, {bound(number.most)} }},')
 
 
@@ -28,7 +28,7 @@ def emit_new_doc(row):
 
 
 def emit_class(row):
-    names = {number.name: f'numbers[{index}]' for index, number in enumerate(row.numbers)}
+    names = {number.label: f'numbers[{index}]' for index, number in enumerate(row.numbers)}
     compiler = Compiler({**names, 'base': 'base', 't': 't', 'pi': 'G_PI'})
     doc = [f'{row.type_name}:', '', row.doc, '', f'With the learning rate base at first, in epoch t it is: `{row.data["lr"]}`.']
     if row.source:

@@ -13,6 +13,7 @@ G_BEGIN_DECLS
 typedef struct
 {
   const gchar *name;
+  const gchar *property;
   GTorchFieldKind kind;
   gsize offset; /* in the instance */
   gdouble least, most;

@@ -51,7 +51,7 @@ gtorch_schedule_set_numbers (GTorchLRScheduler *self, const gdouble *numbers)
 
   for (i = 0; row != NULL && i < row->n_numbers; i++)
     {
-      g_autofree gchar *name = g_strdelimit (g_strdup (row->numbers[i].name), "_", '-');
+      const gchar *name = row->numbers[i].property;
 
       if (row->numbers[i].kind == GTORCH_FIELD_INT)
         g_object_set (self, name, (gint64) numbers[i], NULL);

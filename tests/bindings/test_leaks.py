@@ -126,6 +126,12 @@ def fit(make):
     return optimizer
 
 
+def scheduler_state():
+    schedule = GTorch.optim.lr_scheduler.StepLR(GTorch.optim.SGD(module_of_one().parameters()), 2)
+    schedule.step()
+    schedule.load_state_dict(schedule.state_dict())
+
+
 def state_of(make):
     state = fit(make).state_dict()
     fit(make).load_state_dict(state)
@@ -189,6 +195,7 @@ CALLS = {
         state_of(lambda params: GTorch.optim.SGD(params, momentum=0.9)),
     ),
     'scaler_load_state_dict': scaler_state,
+    'lr_scheduler_load_state_dict': scheduler_state,
     'autograd_grad': gradients,
     'autograd_backward': backward_of_lists,
     'tensor_backward_async': async_backward,

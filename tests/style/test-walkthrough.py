@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""HACKING.md's section "Adding an operation" works as it stands there.
+"""HACKING.md's section "Adding an operation" works as it stands there, and so does docs/writing-an-optimizer.md.
 
-The tree is copied, the row of that section is added to the file that it names, as little as possible
-is built, and the tests that came with the row are run.
+The tree is copied, the rows are added to the files that the texts name, as little as possible is built, and the
+tests that came with the rows are run.
 """
 
 import os
@@ -17,17 +17,17 @@ import tap
 import tree
 
 
-def section():
-    """The file named by the section, the row, and its name."""
-    text = tree.read("HACKING.md").split("## Adding an operation")[1].split("\n## ")[0]
-    match = re.search(r"`(gtorch/ops/\w+\.toml)`:\s*```toml\n(.*?)```", text, re.DOTALL)
+def section(text):
+    """The file named by the text, the row, and its name."""
+    match = re.search(r"`(gtorch/(?:ops|optim)/\w+\.toml)`:\s*```toml\n(.*?)```", text, re.DOTALL)
     assert match, "there is no row in a ```toml block after the name of its file"
     names = re.findall(r"^\[(\w+)\]$", match[2], re.MULTILINE)
     assert len(names) == 1, f"one row was expected, there are {names}"
     return match[1], match[2], names[0]
 
 
-PATH, ROW, NAME = section()
+PATH, ROW, NAME = section(tree.read("HACKING.md").split("## Adding an operation")[1].split("\n## ")[0])
+OPTIMIZER_PATH, OPTIMIZER_ROW, OPTIMIZER = section(tree.read("docs/writing-an-optimizer.md"))
 
 
 class Copy:
@@ -41,8 +41,9 @@ class Copy:
             target = os.path.join(folder, path)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             shutil.copy2(tree.full(path), target)
-        with open(os.path.join(folder, PATH), "a", encoding="utf-8") as rows:
-            rows.write("\n" + ROW)
+        for path, row in ((PATH, ROW), (OPTIMIZER_PATH, OPTIMIZER_ROW)):
+            with open(os.path.join(folder, path), "a", encoding="utf-8") as rows:
+                rows.write("\n" + row)
 
     def run(self, *command):
         done = subprocess.run(
@@ -63,15 +64,17 @@ def the_name_is_still_free():
     for path in tree.files():
         if path.startswith("gtorch/ops/") and path.endswith(".toml"):
             assert f"\n[{NAME}]" not in tree.read(path), f"{path} has a row {NAME}"
+    assert f"\n[{OPTIMIZER}]" not in tree.read(OPTIMIZER_PATH), f"there is a row {OPTIMIZER}"
 
 
 @tap.case
-def the_row_builds():
+def the_rows_build():
     copy.run(
         "meson", "setup", "build", "-Dbuildtype=plain", "-Dwerror=true", "-Dcpu-isa=baseline",
         "-Dintrospection=false", "-Ddocs=false", "-Dexamples=false", "-Dbench=false", "-Dcuda-kernels=disabled",
     )
-    copy.run("ninja", "-C", "build", "tests/ops/test-ops")
+    programs = [f"tests/optim/test-{name}" for name in ("optim", "fused", "capturable")]
+    copy.run("ninja", "-C", "build", "tests/ops/test-ops", *programs)
 
 
 @tap.case
@@ -88,6 +91,20 @@ def the_tests_of_the_row_pass():
         print(f"# {line}")
     n_passed = len(re.findall(r"^ok (?!.*# SKIP)", output, re.MULTILINE))
     assert n_passed >= 3, f"only {n_passed} cases ran"
+
+
+@tap.case
+def the_optimizer_of_the_row_is_public():
+    header = copy.read("build/gtorch/optim/gtorch-optimizers.h")
+    assert re.search(rf"\bgtorch_{OPTIMIZER.lower()}_new \(", header), header
+
+
+@tap.case
+def the_tests_of_the_optimizer_pass():
+    for name, folder in (("optim", "GTorch/optim"), ("fused", "GTorchFused"), ("capturable", "GTorchOptimizer")):
+        output = copy.run(f"build/tests/optim/test-{name}", "--tap", "-p", f"/{folder}/{OPTIMIZER}")
+        n_passed = len(re.findall(r"^ok (?!.*# SKIP)", output, re.MULTILINE))
+        assert n_passed >= 2, output
 
 
 with tempfile.TemporaryDirectory(prefix="gtorch-walkthrough-") as copy_folder:

@@ -63,13 +63,19 @@ function checkForms({name, args}, values) {
         throw new TypeError(`${name}: ${chosen.join(' and ')} cannot both be true`);
 }
 
-// An argument of several numbers as its properties.
-function spread(name, arg, values) {
-    const value = values[arg.name];
-    if (!Array.isArray(value) || value.length !== arg.names.length)
-        throw new TypeError(`${name}: ${arg.name} must be ${arg.names.length} numbers, not ${convert.describe(value)}`);
-    delete values[arg.name];
-    arg.names.forEach((key, i) => (values[key] = value[i]));
+// The values of the arguments as those of properties: an argument may be several numbers.
+function toProperties({name, args}, values) {
+    const found = {...values};
+    for (const {name: key, names} of args) {
+        if (!(key in found) || names.length === 0)
+            continue;
+        const given = names.length === 1 ? [found[key]] : found[key];
+        if (!Array.isArray(given) || given.length !== names.length)
+            throw new TypeError(`${name}: ${key} must be ${names.length} numbers, not ${convert.describe(given)}`);
+        delete found[key];
+        names.forEach((own, i) => (found[own] = given[i]));
+    }
+    return found;
 }
 
 // A number, or a tensor without dimensions that has one.
@@ -79,14 +85,13 @@ function setting(name, key, value) {
 
 function makeOptimizer(row) {
     return function (params, ...given) {
-        const {name, args} = row;
+        const {name} = row;
         const values = bind(row, given);
         checkForms(row, values);
         const {lr, weight_decay: decay = 0, ...others} = values;
-        args.filter(arg => arg.names.length > 1).forEach(arg => spread(name, arg, others));
         const group = GTorch.ParamGroup.new(listModel(params), setting(name, 'lr', lr),
             setting(name, 'weight_decay', decay));
-        const made = new GTorch[name](properties.construction(name, others));
+        const made = new GTorch[name](properties.construction(name, toProperties(row, others)));
         made.add_param_group(group);
         made.check();
         return made;
@@ -97,7 +102,8 @@ function makeSchedule(row) {
     const full = {...row, args: [...row.args, LAST_EPOCH], positional: row.positional + 1};
 
     return function (optimizer, ...given) {
-        const made = new GTorch[row.name](properties.construction(row.name, {optimizer, ...bind(full, given)}));
+        const values = toProperties(full, bind(full, given));
+        const made = new GTorch[row.name](properties.construction(row.name, {optimizer, ...values}));
         made.step();
         return made;
     };

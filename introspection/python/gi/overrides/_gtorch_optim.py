@@ -10,7 +10,7 @@ from gi.overrides import _gtorch_state as state
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_double
 from gi.overrides._gtorch_errors import guard_vfuncs
 from gi.overrides._gtorch_layers import construct
-from gi.overrides._gtorch_scheduler import bind
+from gi.overrides._gtorch_scheduler import attributes, bind, to_properties
 from gi.overrides._gtorch_steps import OPTIMIZERS
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
@@ -23,14 +23,6 @@ GROUP = {
     'weight_decay': 'weight_decay',
     'initial_lr': 'initial_learning_rate',
 }
-
-
-def pair_properties(name, arg, value):
-    """The properties of an argument that is several numbers."""
-    found = list(value) if isinstance(value, (tuple, list)) else None
-    if found is None or len(found) != len(arg['names']):
-        raise TypeError(f'{name}: {arg["name"]} must be {len(arg["names"])} numbers, not {value!r}')
-    return dict(zip(arg['names'], found))
 
 
 def _check_forms(name, row, values):
@@ -163,14 +155,6 @@ class Optimizer(RawOptimizer):
     )
 
 
-def _pair(arg):
-    def set_(self, value):
-        for name, one in pair_properties(type(self).__name__, arg, value).items():
-            setattr(self, name, one)
-
-    return property(lambda self: tuple(getattr(self, name) for name in arg['names']), set_)
-
-
 def _optimizer(row):
     """The class of a row."""
     raw = getattr(GTorch, row['name'])
@@ -181,16 +165,13 @@ def _optimizer(row):
         _check_forms(own, row, values)
         defaults = {key: values.pop(key) for key in ('lr', 'weight_decay') if key in values}
         groups = [_group(own, given, {'weight_decay': 0.0, **defaults}) for given in _groups(values.pop('params'))]
-        for arg in row['args']:
-            if len(arg['names']) > 1:
-                values.update(pair_properties(own, arg, values.pop(arg['name'])))
-        construct(self, values)
+        construct(self, to_properties(own, row, values))
         for group in groups:
             RawOptimizer.add_param_group(self, group)
         self.check()
 
     members = {'__module__': OVERRIDES, '__init__': init, '__doc__': raw.__doc__}
-    members.update({arg['name']: _pair(arg) for arg in row['args'] if len(arg['names']) > 1})
+    members.update(attributes(row))
     return override(type(raw)(row['name'], (raw,), members))
 
 

@@ -6,7 +6,7 @@ from gi.overrides import override
 
 from gi.overrides import _gtorch_state as state
 from gi.overrides._gtorch_convert import GTorch, convert_double, convert_whole
-from gi.overrides._gtorch_errors import guard_vfuncs, restores
+from gi.overrides._gtorch_errors import guard_vfuncs
 from gi.overrides._gtorch_layers import construct
 from gi.overrides._gtorch_steps import SCHEDULES
 
@@ -34,6 +34,42 @@ def bind(name, row, first, args, options):
             raise TypeError(f'{name}() needs {key}')
         values.setdefault(key, spec['default'])
     return values
+
+
+def _spread(name, arg, value):
+    """The properties of an argument, which may be several numbers."""
+    if len(arg['names']) == 1:
+        return {arg['names'][0]: value}
+    found = list(value) if isinstance(value, (tuple, list)) else []
+    if len(found) != len(arg['names']):
+        raise TypeError(f'{name}: {arg["name"]} must be {len(arg["names"])} numbers, not {value!r}')
+    return dict(zip(arg['names'], found))
+
+
+def to_properties(name, row, values):
+    """The values of the arguments as those of properties."""
+    found = dict(values)
+    for arg in row['args']:
+        if arg['name'] in found and arg['names'] not in ([], [arg['name']]):
+            found.update(_spread(name, arg, found.pop(arg['name'])))
+    return found
+
+
+def _attribute(arg):
+    def get(self):
+        found = tuple(getattr(self, name) for name in arg['names'])
+        return found if len(found) > 1 else found[0]
+
+    def set_(self, value):
+        for name, one in _spread(type(self).__name__, arg, value).items():
+            setattr(self, name, one)
+
+    return property(get, set_)
+
+
+def attributes(row):
+    """The arguments that have not the names of properties."""
+    return {arg['name']: _attribute(arg) for arg in row['args'] if arg['names'] not in ([], [arg['name']])}
 
 
 def _compute(self, group, base_lr):
@@ -71,8 +107,6 @@ class LRScheduler(RawScheduler):
         construct(self, {'optimizer': optimizer, 'last_epoch': last_epoch})
         self.step()
 
-    step = restores(RawScheduler.step)
-
     def get_last_lr(self):
         return list(RawScheduler.get_last_lr(self))
 
@@ -93,12 +127,11 @@ def _schedule(row):
     def init(self, optimizer, *args, **options):
         name = type(self).__name__
         values = bind(name, row, 'optimizer', (optimizer, *args), options)
-        construct(self, values)
+        construct(self, to_properties(name, row, values))
         self.step()
 
-    return override(
-        type(raw)(row['name'], (raw,), {'__module__': OVERRIDES, '__init__': init, '__doc__': raw.__doc__})
-    )
+    members = {'__module__': OVERRIDES, '__init__': init, '__doc__': raw.__doc__, **attributes(row)}
+    return override(type(raw)(row['name'], (raw,), members))
 
 
 def install(export, submodule):
