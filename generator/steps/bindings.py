@@ -116,7 +116,10 @@ def follow(step, sample, value, element):
     for t in range(8):
         values['t'] = t + 1
         values['g'] = ((t * 3 + element) * 7 % 11 - 5.25) / 8
-        exec(code, values)
+        try:
+            exec(code, values)
+        except Exception as error:
+            step.fail('reference', f'{type(error).__name__}: {error}')
     return values['p']
 
 

@@ -156,9 +156,13 @@ def compile_statements(nodes, compiler, declare, test, indent):
             new = name not in compiler.names
             compiler.names.setdefault(name, name)
             lines.append(f'{indent}{declare + " " if new else ""}{compiler.names[name]} = {value};')
-        elif isinstance(node, ast.If) and isinstance(node.test, ast.Name) and not node.orelse:
+        elif isinstance(node, ast.If) and isinstance(node.test, ast.Name) and not node.orelse and test:
+            try:
+                wanted = test(node.test.id)
+            except KeyError:
+                raise ExpressionError(f'{node.test.id} is no state that may be missing') from None
             inner = compile_statements(node.body, compiler, declare, test, indent + '    ')
-            lines += [f'{indent}if ({test (node.test.id)})', f'{indent}  {{', *inner, f'{indent}  }}']
+            lines += [f'{indent}if ({wanted})', f'{indent}  {{', *inner, f'{indent}  }}']
         else:
             raise ExpressionError(f'cannot compile “{ast.unparse(node)}”')
     return lines

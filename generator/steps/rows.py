@@ -2,23 +2,20 @@
 # SPDX-FileCopyrightText: The GTorch authors
 """Rows of optimizers and of schedules: what they say, checked."""
 
-import ast
 import math
 import pathlib
 import re
 import tomllib
 
-from . import expressions
+from . import expressions, schema
 from .expressions import ExpressionError
 
 MAX_NUMBERS = 12  # GT_STEP_NUMBERS of kernels/gtorch-kernel-params.h
+MAX_ONCE = 16  # GTORCH_STEP_MAX_ONCE
+MAX_SETTINGS = 8  # GTORCH_SCHEDULE_MAX_NUMBERS
 MAX_STATES = 3  # GT_STEP_KINDS less the parameter and its gradient
 GROUP_ARGS = ('lr', 'weight_decay')  # which each group of parameters has for itself
 FORMS = ('form', 'refused', 'base')
-STEP_KEYS = {'doc', 'source', 'extends', 'new', 'by_name', 'without', 'state', 'check', 'once', 'update', 'reference',
-             'sample', 'args'}
-SCHEDULE_KEYS = {'doc', 'source', 'lr', 'reference', 'sample', 'args'}
-ARG_KEYS = {'default', 'names', 'least', 'most', 'below', 'doc', 'type'}
 
 
 class RowError(Exception):
@@ -67,9 +64,7 @@ class Arg:
                 row.fail(f'args.{name}', f'must be a table or one of {", ".join(FORMS)}')
             self.form, self.default = data, None if data != 'base' else False
             return
-        for key in data:
-            if key not in ARG_KEYS:
-                row.fail(f'args.{name}.{key}', 'no such key')
+        schema.check(data, schema.ARG, row.fail, f'args.{name}.')
         self.default = data.get('default')
         names = data.get('names', [name])
         defaults = self.default if isinstance(self.default, list) else [self.default]
@@ -77,6 +72,8 @@ class Arg:
         docs = docs if isinstance(docs, list) else [docs]
         if not len(names) == len(defaults) == len(docs):
             row.fail(f'args.{name}', 'names, defaults and docs must be as many')
+        if data.get('type') == 'int' and any(one is not None and type(one) is not int for one in defaults):
+            row.fail(f'args.{name}.default', 'must be a whole number')
         for text in docs:
             if not text.endswith('.'):
                 row.fail(f'args.{name}.doc', 'must be a sentence')
@@ -90,15 +87,14 @@ class Row:
     def __init__(self, path, name, data, keys):
         self.path, self.name, self.data = path, name, data
         self.c_name = snake(name)
-        for key in data:
-            if key not in keys:
-                self.fail(key, 'no such key')
-        for key in ('doc', 'args'):
+        schema.check(data, keys, self.fail)
+        for key in ('doc', 'args', 'reference'):
             if key not in data:
                 self.fail(key, 'is missing')
         self.doc, self.source = data['doc'], data.get('source', '')
         self.args = [Arg(self, key, value) for key, value in data['args'].items()]
-        self.reference = data.get('reference', '')
+        self.reference = data['reference']
+        self.compile('reference', expressions.parse, self.reference.strip('\n').replace('\\\n', ''))
         self.samples = data.get('sample', [{}])
 
     def fail(self, key, message):
@@ -134,9 +130,7 @@ class State:
     """What is remembered of a parameter: a tensor like it, or the count of its steps."""
 
     def __init__(self, row, name, data):
-        for key in data:
-            if key not in ('when', 'begin', 'count'):
-                row.fail(f'state.{name}.{key}', 'no such key')
+        schema.check(data, schema.STATE, row.fail, f'state.{name}.')
         self.name, self.when, self.begin = name, data.get('when'), data.get('begin')
         self.count = data.get('count')
         if (self.count is not None) != (name == 'step') or self.count not in (None, 'always', 'needed'):
@@ -147,14 +141,15 @@ class Step(Row):
     """An optimizer."""
 
     def __init__(self, path, name, data, others):
-        self.base = None
+        self.path, self.name, self.base = path, name, None
+        schema.check(data, schema.STEP, self.fail)
         if 'extends' in data:
             self.base = others.get(data['extends'])
             if self.base is None:
-                raise RowError(f'{path}:{name}.extends: no such row above: {data["extends"]}')
+                self.fail('extends', f'no such row above: {data["extends"]}')
             data = self.extended(data)
-        super().__init__(path, name, data, STEP_KEYS)
-        for key in ('new', 'update', 'reference', 'state'):
+        super().__init__(path, name, data, schema.STEP)
+        for key in ('new', 'update', 'state'):
             if key not in data:
                 self.fail(key, 'is missing')
         self.new, self.without = data['new'], data.get('without', [])
@@ -173,7 +168,11 @@ class Step(Row):
     def extended(self, data):
         """The row with what it leaves out taken from the one that it extends."""
         base = self.base.data
-        args = {key: {**value, **data['args'].get(key, {})} if isinstance(value, dict) else value
+        own = data.get('args', {})
+        for key, value in own.items():
+            if not isinstance(value, dict) or not isinstance(base['args'].get(key), dict):
+                self.fail(f'args.{key}', 'is no property of the row that this one extends')
+        args = {key: {**value, **own.get(key, {})} if isinstance(value, dict) else value
                 for key, value in base['args'].items()}
         return {**base, **data, 'args': args}
 
@@ -210,14 +209,19 @@ class Step(Row):
 
     def check(self):
         names = [number.name for number in self.numbers]
-        if 'lr' not in names or len(names) > MAX_NUMBERS or len(self.like) > MAX_STATES:
-            self.fail('args', f'lr, at most {MAX_NUMBERS} numbers and {MAX_STATES} states like the parameter are wanted')
+        if len(set(names)) < len(names) or any(number.default is None for number in self.numbers):
+            self.fail('args', 'each property wants a name of its own, and a default')
+        if names[:1] != ['lr'] or len(names) > MAX_NUMBERS or len(self.like) > MAX_STATES:
+            self.fail('args', f'lr first, at most {MAX_NUMBERS} numbers and {MAX_STATES} states like the parameter are wanted')
         for name in self.new:
             if name not in names:
                 self.fail('new', f'there is no argument {name}')
-        for name in self.data.get('check', {}):
+        for name in self.checks:
             if name not in names:
                 self.fail('check', f'there is no argument {name}')
+            if not self.is_bool(name):
+                self.fail('check', f'{name} is not true or false')
+        self.try_to_compile()
         known = {*names, 't', 'first'}
         self.check_names('once', expressions.names_in(self.once), known | set(expressions.assigned_in(self.once)))
         known |= {'param', 'grad', *expressions.assigned_in(self.once), *expressions.assigned_in(self.update)}
@@ -227,7 +231,31 @@ class Step(Row):
             self.fail('update', 'does not change param')
         if 't' in expressions.names_in(self.once + self.update) and not any(s.count == 'always' for s in self.states):
             self.fail('state', 't is the count of steps, which is not always there')
+        if len(self.once_names) > MAX_ONCE:
+            self.fail('once', f'at most {MAX_ONCE} numbers may be the same for all elements')
+        if len(self.conditional) > 2:
+            self.fail('state', 'at most two may be there under a condition')
+        if 'weight_decay' in names and self.is_bool('weight_decay') or self.is_bool('lr'):
+            self.fail('args', 'lr and weight_decay are numbers')
         self.check_samples()
+
+    def try_to_compile(self):
+        """What the other modules compile, so that mistakes are found with their place."""
+        compiler = expressions.Compiler({number.name: number.name for number in self.numbers})
+        for name, node in self.checks.items():
+            self.compile('check', compiler.compile, node)
+        for state in self.states:
+            for value in (state.when, state.begin):
+                if value is not None:
+                    node = self.compile(f'state.{state.name}', expressions.parse_value, value)
+                    self.compile(f'state.{state.name}', compiler.compile, node)
+        known = [*compiler.names, 't', 'first']
+        once = expressions.Compiler({name: name for name in known})
+        self.compile('once', expressions.compile_statements, self.once, once, '', None, '')
+        known += ['param', 'grad', *expressions.assigned_in(self.once), *(state.name for state in self.like)]
+        update = expressions.Compiler({name: name for name in known})
+        tests = {state.name: state.name for state in self.conditional}
+        self.compile('update', expressions.compile_statements, self.update, update, '', tests.__getitem__, '')
 
     def check_names(self, key, used, known):
         for name in used:
@@ -251,14 +279,18 @@ class Schedule(Row):
     """A schedule of the learning rate."""
 
     def __init__(self, path, name, data):
-        super().__init__(path, name, data, SCHEDULE_KEYS)
-        if 'lr' not in data or not self.reference:
-            self.fail('lr', 'and the reference are wanted')
+        super().__init__(path, name, data, schema.SCHEDULE)
+        if 'lr' not in data:
+            self.fail('lr', 'is missing')
+        names = [number.name for number in self.numbers]
+        if len(set(names)) < len(names) or len(names) > MAX_SETTINGS or any(number.is_bool for number in self.numbers):
+            self.fail('args', f'at most {MAX_SETTINGS} numbers with names of their own are wanted')
         self.lr = self.compile('lr', expressions.parse_value, data['lr'])
         known = {number.label for number in self.numbers} | {'base', 't', 'pi'}
         for used in expressions.names_in(self.lr):
             if used not in known:
                 self.fail('lr', f'no such name: {used}')
+        self.compile('lr', expressions.Compiler({one: one for one in known}).compile, self.lr)
         self.check_samples()
         for sample in self.samples:
             for number in self.numbers:
@@ -285,6 +317,3 @@ def load_schedules(path):
     name = pathlib.Path(path).name
     return [Schedule(name, key, data) for key, data in read(path).items()]
 
-
-def unparse(node):
-    return ast.unparse(node)

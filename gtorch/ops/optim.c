@@ -43,11 +43,7 @@ has_state (const GTorchOpCall *call, guint state)
 static guint
 n_kinds (const GTorchOpCall *call)
 {
-  guint kinds = STATES, state;
-
-  for (state = 0; state < step_of (call)->n_states; state++)
-    kinds += has_state (call, state);
-  return kinds;
+  return STATES + __builtin_popcount ((guint) call->attrs[1].i);
 }
 
 static guint
@@ -102,9 +98,9 @@ gboolean
 gtorch_shape_optim_steps (GTorchOpCall *call, GError **error)
 {
   GTorchImpl *self = call->inputs[0];
-  guint n = n_params (call), count = find_count (call), kind, i;
+  guint n = n_params (call), kinds = n_kinds (call), count = find_count (call), kind, i;
 
-  for (kind = 0; kind < n_kinds (call); kind++)
+  for (kind = 0; kind < kinds; kind++)
     for (i = 0; i < n; i++)
       {
         const GTorchImpl *param = operand (call, n, PARAM, i), *other = operand (call, n, kind, i);
@@ -205,7 +201,9 @@ gtorch_cpu_optim_steps (GTorchOpCall *call, GError **error)
 
       if (t != NULL)
         *t += 1;
-      loop->prepare (numbers, t != NULL ? *t : 0, t != NULL ? *t == 1 : call->attrs[3].i, run.once);
+      if (t != NULL || i == 0) /* without counts all parameters have the same numbers */
+        loop->prepare (numbers, t != NULL ? *t : 0, t != NULL ? *t == 1 : call->attrs[3].i,
+                       run.once);
       run_loop (call, n, i, kinds, n_operands, loop->run, &run);
     }
   return TRUE;

@@ -175,7 +175,7 @@ call (const GTorchOptimStep *step, GTorchImpl *const *operands, guint n, guint k
                                         run->step->n_numbers, run->first, error);
 }
 
-/* All states are there. */
+/* Makes what is not there before anything is changed. */
 static gboolean
 run_part (GTorchOptimizer *self, const GTorchOptimStep *step, Run *run, GError **error)
 {
@@ -276,15 +276,11 @@ step_params (GTorchOptimizer *self, const GTorchOptimStep *step, GError **error)
 {
   const GTorchStepClass *row = class_of (self);
   Run run = { .step = &gtorch_steps[row->step], .index = row->step };
-  guint i;
 
   get_numbers (self, step->group, run.numbers);
   run.states = run.step->get_states (run.numbers);
   if (run.step->counts_if_needed && run.states != 0)
     return run_by_kind (self, step, &run, error);
-  for (i = 0; i < step->n; i++)
-    if (!ensure_all (self, &run, step->params[i], run.states, FALSE, error))
-      return FALSE;
   return run_part (self, step, &run, error);
 }
 

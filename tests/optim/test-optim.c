@@ -373,8 +373,8 @@ main (int argc, char *argv[])
     }
   for (i = 0; i < N_STEP_SAMPLES; i++)
     {
-      g_autofree gchar *path = g_strdup_printf ("/GTorch/optim/%s/steps_are_as_published",
-                                                gtorch_step_samples[i].name);
+      g_autofree gchar *path =
+          g_strdup_printf ("/GTorch/optim/%s/steps_are_as_published", gtorch_step_samples[i].name);
 
       g_test_add_data_func (path, GUINT_TO_POINTER (i), steps_are_as_published);
     }

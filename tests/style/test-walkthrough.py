@@ -102,9 +102,9 @@ def the_optimizer_of_the_row_is_public():
 @tap.case
 def the_tests_of_the_optimizer_pass():
     for name, folder in (("optim", "GTorch/optim"), ("fused", "GTorchFused"), ("capturable", "GTorchOptimizer")):
-        output = copy.run(f"build/tests/optim/test-{name}", "--tap", "-p", f"/{folder}/{OPTIMIZER}")
+        output = copy.run(f"build/tests/optim/test-{name}", "--tap", "-p", f"/{folder}/{OPTIMIZER}/0")
         n_passed = len(re.findall(r"^ok (?!.*# SKIP)", output, re.MULTILINE))
-        assert n_passed >= 2, output
+        assert n_passed >= 1, output
 
 
 with tempfile.TemporaryDirectory(prefix="gtorch-walkthrough-") as copy_folder:
