@@ -435,7 +435,8 @@ def tables_are_checked():
 NAMESPACE = '{http://www.gtk.org/introspection/core/1.0}'
 # What takes tables, or functions that are kept, and is called above, by the name of the C function.
 SEEN = {
-    'gtorch_grad_scaler_load_state_dict', 'gtorch_module_load_state_dict', 'gtorch_optimizer_load_state_dict',
+    'gtorch_grad_scaler_load_state_dict', 'gtorch_lr_scheduler_load_state_dict', 'gtorch_module_load_state_dict',
+    'gtorch_optimizer_load_state_dict',
     'gtorch_safetensors_save', 'gtorch_safetensors_save_async', 'gtorch_safetensors_save_file',
     'gtorch_safetensors_save_file_async', 'gtorch_safetensors_save_lists_async',
     'gtorch_safetensors_save_file_lists_async', 'gtorch_safetensors_load_async',
