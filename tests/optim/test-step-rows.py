@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: The GTorch authors
 """Tests generator/steps: its output for small rows against kept files, and what it says of mistakes.
 
-After a wanted change of the output: `test-generator.py --update`, and read the difference.
+After a wanted change of the output: `test-step-rows.py --update`, and read the difference.
 """
 
 import copy
@@ -114,13 +114,14 @@ WRONG = (None, 5, -0.5, True, '', 'x y', 'lr', [], ['lr'], {}, {'default': 1.0})
 def no_value_of_a_row_makes_it_crash():
     """Each value of each real row is left out, and changed to one of another kind: this works, or says which row it is."""
     n = 0
-    real_steps, real_plans = rows.read(REAL / 'steps.toml'), rows.read(REAL / 'schedules.toml')
-    for which, table in enumerate((real_steps, real_plans)):
+    for which, file in enumerate(('steps.toml', 'schedules.toml')):
+        table = rows.read(REAL / file)
         for path in list(places(table)):
+            row = table[path[0]]
+            needed = {name: table[name] for name in (row.get('extends'), path[0]) if name}
             for wrong in WRONG:
-                tables = [real_steps, real_plans]
-                tables[which] = copy.deepcopy(table)
-                place = tables[which]
+                tables = [{}, {}]
+                tables[which] = place = copy.deepcopy(needed)
                 for key in path[:-1]:
                     place = place[key]
                 if wrong is None:
