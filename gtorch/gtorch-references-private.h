@@ -30,6 +30,7 @@ void gtorch_autograd_count_data (gint n);
 
 /* Each calls those for what it owns. */
 void gtorch_module_add_references (gpointer module, GTorchReferences *references);
+void gtorch_lr_scheduler_add_references (gpointer scheduler, GTorchReferences *references);
 void gtorch_optimizer_add_references (gpointer optimizer, GTorchReferences *references);
 void gtorch_param_group_add_references (gpointer group, GTorchReferences *references);
 void gtorch_autograd_add_references (GTorchAutograd *autograd, GTorchReferences *references);

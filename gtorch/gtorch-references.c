@@ -33,6 +33,7 @@
 #include "gtorch-references-private.h"
 #include "gtorch-tensor-private.h"
 #include "nn/gtorch-module.h"
+#include "optim/gtorch-lr-scheduler.h"
 #include "optim/gtorch-optimizer.h"
 #include "optim/gtorch-param-group.h"
 
@@ -259,6 +260,8 @@ look_into_object (GTorchReferences *self, GObject *object)
     gtorch_module_add_references (object, self);
   else if (GTORCH_IS_OPTIMIZER (object))
     gtorch_optimizer_add_references (object, self);
+  else if (GTORCH_IS_LR_SCHEDULER (object))
+    gtorch_lr_scheduler_add_references (object, self);
   else if (GTORCH_IS_PARAM_GROUP (object))
     gtorch_param_group_add_references (object, self);
   else if (GTORCH_IS_OBJECT_LIST (object))

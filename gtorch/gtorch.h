@@ -50,8 +50,9 @@
 #include <gtorch/gtorch-version-macros.h>
 #include <gtorch/io/gtorch-safetensors.h>
 #include <gtorch/nn/gtorch-nn.h>
-#include <gtorch/optim/gtorch-adam.h>
 #include <gtorch/optim/gtorch-grad-scaler.h>
+#include <gtorch/optim/gtorch-lr-scheduler.h>
+#include <gtorch/optim/gtorch-lr-schedules.h>
 #include <gtorch/optim/gtorch-optimizer.h>
+#include <gtorch/optim/gtorch-optimizers.h>
 #include <gtorch/optim/gtorch-param-group.h>
-#include <gtorch/optim/gtorch-sgd.h>

@@ -127,11 +127,14 @@ typedef struct
 } GtPlain;
 
 /* One parameter of an optimizer, or one gradient that is unscaled; all tensors are contiguous. */
+#define GT_STEP_KINDS 5
+
 typedef struct
 {
-  void *param, *first, *second, *most; /* state; NULL where there is none */
-  const void *grad;
-  double *count; /* of steps, or NULL */
+  void *data
+      [GT_STEP_KINDS]; /* the parameter, its states in the order of the row (NULL: not there), the
+                                gradient */
+  double *count;       /* of steps, or NULL */
   uint64_t n;
   uint32_t block;      /* the first of its blocks */
   uint32_t is_aligned; /* to 16 bytes, all of them */
@@ -140,15 +143,16 @@ typedef struct
 #define GT_STEP_TENSORS 60    /* so that a launch has less than 4096 bytes */
 #define GT_STEP_BYTES   16384 /* of a parameter, for a block */
 #define GT_STEP_THREADS 256
+#define GT_STEP_NUMBERS 12
 
 typedef struct
 {
   GtStep steps[GT_STEP_TENSORS];
   const void *cell; /* the learning rate, float64, in place of d[0], or NULL; the scale, float32 */
   float *found;     /* where it is not 0 a step changes nothing; or NULL. Unscaling sets it */
-  double d[6];
+  double d[GT_STEP_NUMBERS];
   uint32_t n, blocks;
-  uint32_t nesterov, decoupled, maximize;
+  uint32_t first; /* is this the first step, for those without a count? */
 } GtSteps;
 
 /* Random numbers. `start` and `keys` are what the rounds of Philox take beside the number of a block; mask:

@@ -7,23 +7,30 @@
 
 G_BEGIN_DECLS
 
-/* The loops of optimizer steps, of one parameter, and of unscaling. Operands that a step does not have are
- * not touched. */
+#define GTORCH_STEP_MAX_NUMBERS 12 /* arguments of a step */
+#define GTORCH_STEP_MAX_STATES  3  /* tensors like the parameter */
+#define GTORCH_STEP_MAX_ONCE    16 /* numbers that are the same for all elements */
+
+/* A step of one parameter. The operands of its loop are the parameter, the gradient and all states like the
+ * parameter that the step can have; those that this one does not have are not touched. */
 typedef struct
 {
   guint dtype;
-  gboolean has_buffer, nesterov, maximize, first;
-  gdouble lr, momentum, dampening, weight_decay;
-} GTorchSGDStep;
+  guint states; /* bit i: state i is there */
+  gdouble once[GTORCH_STEP_MAX_ONCE];
+} GTorchStepRun;
 
 typedef struct
 {
-  guint dtype;
-  gboolean amsgrad, decoupled, maximize;
-  gdouble lr, beta1, beta2, eps, weight_decay;
-  gdouble correction1, correction2_sqrt; /* 1 - beta1^t, sqrt (1 - beta2^t) */
-} GTorchAdamStep;
+  /* t is the number of this step, the first is 1; only what the step counts is given. */
+  void (*prepare) (const gdouble *numbers, gdouble t, gboolean first, gdouble *once);
+  void (*run) (char *const *data, const gint64 *strides, gint64 n, gpointer run);
+} GTorchStepLoop;
 
+/* In the order of gtorch_steps, made from the rows of optimizers. */
+GTORCH_ISA_DECLARE (extern const GTorchStepLoop, gtorch_step_loops, []);
+
+/* The unscaling of a gradient. */
 typedef struct
 {
   guint dtype;
@@ -31,10 +38,6 @@ typedef struct
   gint found; /* becomes 1, atomically, where an element is not finite */
 } GTorchUnscaleStep;
 
-GTORCH_ISA_DECLARE (void, gtorch_sgd_loop,
-                    (char *const *data, const gint64 *strides, gint64 n, gpointer step));
-GTORCH_ISA_DECLARE (void, gtorch_adam_loop,
-                    (char *const *data, const gint64 *strides, gint64 n, gpointer step));
 GTORCH_ISA_DECLARE (void, gtorch_unscale_loop,
                     (char *const *data, const gint64 *strides, gint64 n, gpointer step));
 

@@ -88,9 +88,9 @@ gather (GTorchImpl *const *packed, guint n, guint first, guint dtype, GtSteps *p
       {
         GtStep *step = &p->steps[p->n++];
 
-        step->param = gtorch_impl_data (packed[i]);
+        step->data[0] = gtorch_impl_data (packed[i]);
         step->n = packed[i]->numel;
-        step->is_aligned = ((guintptr) step->param & 15) == 0;
+        step->is_aligned = ((guintptr) step->data[0] & 15) == 0;
         step->block = p->blocks;
         p->blocks += (step->n * gtorch_dtype_size (dtype) + GT_STEP_BYTES - 1) / GT_STEP_BYTES;
       }

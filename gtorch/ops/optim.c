@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The steps of optimizers, each over any number of parameters. */
+/* The steps of optimizers, each over any number of parameters, as the rows of optim/steps.toml say. */
 
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
-#include <math.h>
+#include <string.h>
 
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-optim.h"
 #include "cuda/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
+#include "optim/gtorch-step-private.h"
 
 /* --- what is where among the operands --- */
 
@@ -19,24 +20,30 @@
 #define SKIP    2
 #define OTHERS  3
 
-/* Of the list, in its order; counts are of float64, the others are like their parameter. */
+/* Of the list, in its order; then the states that are there, in the order of the row. */
 enum
 {
   PARAM,
   GRAD,
-  SGD_BUFFER,
-  SGD_COUNT,
-  ADAM_AVG = SGD_BUFFER,
-  ADAM_SQ,
-  ADAM_COUNT,
-  ADAM_MOST,
-  MAX_KINDS,
+  STATES,
 };
+
+static const GTorchStep *
+step_of (const GTorchOpCall *call)
+{
+  return &gtorch_steps[call->attrs[0].i];
+}
+
+static gboolean
+has_state (const GTorchOpCall *call, guint state)
+{
+  return (call->attrs[1].i >> state & 1) != 0;
+}
 
 static guint
 n_kinds (const GTorchOpCall *call)
 {
-  return (guint) call->attrs[0].i;
+  return STATES + __builtin_popcount ((guint) call->attrs[1].i);
 }
 
 static guint
@@ -45,25 +52,37 @@ n_params (const GTorchOpCall *call)
   return (call->n_inputs - OTHERS + 1) / n_kinds (call);
 }
 
-static guint
-place_of (const GTorchOpCall *call, guint kind, guint i)
+/* Where the operands of each state of the row are among the kinds; 0 if it is not there. */
+static void
+find_kinds (const GTorchOpCall *call, guint *kinds)
 {
-  guint at = kind * n_params (call) + i;
+  guint kind = STATES, state;
 
-  return at == 0 ? 0 : at + OTHERS - 1;
+  for (state = 0; state < step_of (call)->n_states; state++)
+    kinds[state] = has_state (call, state) ? kind++ : 0;
 }
 
-/* NULL if there are none of the kind. */
+#define MAX_STATES (GTORCH_STEP_MAX_STATES + 1) /* the count, too */
+
 static GTorchImpl *
-operand (const GTorchOpCall *call, guint kind, guint i)
+operand (const GTorchOpCall *call, guint n, guint kind, guint i)
 {
-  return kind < n_kinds (call) ? call->inputs[place_of (call, kind, i)] : NULL;
+  guint at = kind * n + i;
+
+  return call->inputs[at == 0 ? 0 : at + OTHERS - 1];
 }
 
-static gboolean
-is_count (const GTorchOpCall *call, guint kind)
+/* The kind of the counts, 0 if there are none. */
+static guint
+find_count (const GTorchOpCall *call)
 {
-  return kind == (call->op->id == GTORCH_OP_ADAM_STEPS ? ADAM_COUNT : SGD_COUNT);
+  guint kinds[MAX_STATES], state;
+
+  find_kinds (call, kinds);
+  for (state = 0; state < step_of (call)->n_states; state++)
+    if (step_of (call)->states[state].is_count)
+      return kinds[state];
+  return 0;
 }
 
 gboolean
@@ -79,14 +98,14 @@ gboolean
 gtorch_shape_optim_steps (GTorchOpCall *call, GError **error)
 {
   GTorchImpl *self = call->inputs[0];
-  guint n = n_params (call), kind, i;
+  guint n = n_params (call), kinds = n_kinds (call), count = find_count (call), kind, i;
 
-  for (kind = 0; kind < n_kinds (call); kind++)
+  for (kind = 0; kind < kinds; kind++)
     for (i = 0; i < n; i++)
       {
-        const GTorchImpl *param = operand (call, PARAM, i), *other = operand (call, kind, i);
+        const GTorchImpl *param = operand (call, n, PARAM, i), *other = operand (call, n, kind, i);
 
-        if (is_count (call, kind))
+        if (kind == count && count != 0)
           {
             if (!gtorch_call_check_number (call, other, GTORCH_DTYPE_FLOAT64,
                                            _ ("a count of steps"), error))
@@ -128,96 +147,64 @@ is_skipped (const GTorchOpCall *call)
   return skip != NULL && *(const gfloat *) gtorch_impl_data (skip) != 0;
 }
 
-static gdouble
-learning_rate (const GTorchOpCall *call)
+/* How many there are. */
+static guint
+get_numbers (const GTorchOpCall *call, gdouble *numbers)
 {
-  const GTorchImpl *cell = call->inputs[LR_CELL];
+  const GTorchAttr *attr = &call->attrs[2];
 
-  return cell != NULL ? *(const gdouble *) gtorch_impl_data (cell) : call->attrs[1].d;
+  memcpy (numbers, attr->list.data, attr->list.n * sizeof (gdouble));
+  return attr->list.n;
 }
 
-static gdouble *
-count_of (const GTorchOpCall *call, guint kind, guint i)
-{
-  GTorchImpl *count = operand (call, kind, i);
-
-  return count != NULL ? gtorch_impl_data (count) : NULL;
-}
-
+/* The operands of the loop, of which kinds[2] and later are those of states, 0 where there is none. */
 static void
-run (GTorchOpCall *call, guint i, const guint *kinds, guint n, GTorchIterFunc func, gpointer step)
+run_loop (GTorchOpCall *call, guint n_all, guint i, const guint *kinds, guint n,
+          GTorchIterFunc func, gpointer run)
 {
   GTorchImpl *operands[GTORCH_ITER_MAX_OPERANDS] = { NULL };
   GTorchIter iter;
   guint k;
 
-  for (k = 0; k < n; k++)
-    {
-      operands[k] = operand (call, kinds[k], i);
-      if (operands[k] == NULL) /* is not touched */
-        operands[k] = operands[1];
-    }
+  for (k = 0; k < n; k++) /* what is not there is not touched */
+    operands[k] = operand (call, n_all, k >= STATES && kinds[k] == 0 ? GRAD : kinds[k], i);
   if (operands[0]->numel == 0)
     return;
   gtorch_iter_init (&iter, operands, n, operands[0]->shape, operands[0]->n_dims);
-  gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, func, step);
+  gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, func, run);
 }
 
 gboolean
-gtorch_cpu_sgd_steps (GTorchOpCall *call, GError **error)
+gtorch_cpu_optim_steps (GTorchOpCall *call, GError **error)
 {
-  const guint kinds[] = { PARAM, GRAD, SGD_BUFFER };
-  const GTorchAttr *attrs = call->attrs;
-  GTorchSGDStep step = {
-    .dtype = call->compute,
-    .has_buffer = n_kinds (call) > SGD_BUFFER,
-    .lr = learning_rate (call),
-    .momentum = attrs[2].d,
-    .dampening = attrs[3].d,
-    .weight_decay = attrs[4].d,
-    .nesterov = attrs[5].i,
-    .maximize = attrs[6].i,
-  };
-  guint i;
+  const GTorchStepLoop *loop = &GTORCH_ISA_CALL (gtorch_step_loops)[call->attrs[0].i];
+  guint all[MAX_STATES], kinds[STATES + GTORCH_STEP_MAX_STATES] = { PARAM, GRAD };
+  guint n = n_params (call), count = find_count (call), n_operands = STATES, state, i;
+  gdouble numbers[GTORCH_STEP_MAX_NUMBERS];
+  GTorchStepRun run = { .dtype = call->compute };
 
-  for (i = 0; !is_skipped (call) && i < n_params (call); i++)
+  if (is_skipped (call))
+    return TRUE;
+  find_kinds (call, all);
+  for (state = 0; state < step_of (call)->n_states; state++)
+    if (!step_of (call)->states[state].is_count)
+      {
+        run.states |= all[state] != 0 ? 1u << (n_operands - STATES) : 0;
+        kinds[n_operands++] = all[state];
+      }
+  get_numbers (call, numbers);
+  if (call->inputs[LR_CELL] != NULL)
+    numbers[0] = *(const gdouble *) gtorch_impl_data (call->inputs[LR_CELL]);
+  for (i = 0; i < n; i++)
     {
-      gdouble *count = count_of (call, SGD_COUNT, i);
+      gdouble *t = count != 0 ? gtorch_impl_data (operand (call, n, count, i)) : NULL;
 
-      step.first = count != NULL ? *count == 0 : attrs[7].i;
-      run (call, i, kinds, G_N_ELEMENTS (kinds), GTORCH_ISA_CALL (gtorch_sgd_loop), &step);
-      if (count != NULL)
-        *count += 1;
-    }
-  return TRUE;
-}
-
-gboolean
-gtorch_cpu_adam_steps (GTorchOpCall *call, GError **error)
-{
-  const guint kinds[] = { PARAM, GRAD, ADAM_AVG, ADAM_SQ, ADAM_MOST };
-  const GTorchAttr *attrs = call->attrs;
-  GTorchAdamStep step = {
-    .dtype = call->compute,
-    .amsgrad = n_kinds (call) > ADAM_MOST,
-    .lr = learning_rate (call),
-    .beta1 = attrs[2].d,
-    .beta2 = attrs[3].d,
-    .eps = attrs[4].d,
-    .weight_decay = attrs[5].d,
-    .decoupled = attrs[6].i,
-    .maximize = attrs[7].i,
-  };
-  guint i;
-
-  for (i = 0; !is_skipped (call) && i < n_params (call); i++)
-    {
-      gdouble *count = count_of (call, ADAM_COUNT, i);
-
-      *count += 1;
-      step.correction1 = 1 - pow (step.beta1, *count);
-      step.correction2_sqrt = sqrt (1 - pow (step.beta2, *count));
-      run (call, i, kinds, G_N_ELEMENTS (kinds), GTORCH_ISA_CALL (gtorch_adam_loop), &step);
+      if (t != NULL)
+        *t += 1;
+      if (t != NULL || i == 0) /* without counts all parameters have the same numbers */
+        loop->prepare (numbers, t != NULL ? *t : 0, t != NULL ? *t == 1 : call->attrs[3].i,
+                       run.once);
+      run_loop (call, n, i, kinds, n_operands, loop->run, &run);
     }
   return TRUE;
 }
@@ -226,30 +213,35 @@ gtorch_cpu_adam_steps (GTorchOpCall *call, GError **error)
 
 /* As many parameters as a launch takes, from `first` on. */
 static guint
-gather (GTorchImpl *const *packed, guint n_kinds, guint n, guint first, gboolean is_adam,
-        GtSteps *p)
+gather (const GTorchOpCall *call, GTorchImpl *const *packed, guint n, guint first, GtSteps *p)
 {
-  guint size = gtorch_dtype_size (packed[0]->dtype), i, kind;
+  const GTorchStep *row = step_of (call);
+  guint size = gtorch_dtype_size (packed[0]->dtype), kinds[MAX_STATES], i, state;
 
+  find_kinds (call, kinds);
   p->blocks = 0;
   for (i = 0; i < GT_STEP_TENSORS && first + i < n; i++)
     {
       GtStep *step = &p->steps[i];
-      void *data[MAX_KINDS] = { NULL };
-      guintptr address = 0;
+      guint place = 0, k;
+      guintptr address;
 
-      for (kind = 0; kind < n_kinds; kind++)
+      memset (step->data, 0, sizeof step->data);
+      step->count = NULL;
+      step->data[place++] = gtorch_impl_data (packed[first + i]);
+      for (state = 0; state < row->n_states; state++)
         {
-          data[kind] = gtorch_impl_data (packed[kind * n + first + i]);
-          if (kind != (is_adam ? ADAM_COUNT : SGD_COUNT))
-            address |= (guintptr) data[kind];
+          gpointer data =
+              kinds[state] != 0 ? gtorch_impl_data (packed[kinds[state] * n + first + i]) : NULL;
+
+          if (row->states[state].is_count)
+            step->count = data;
+          else
+            step->data[place++] = data;
         }
-      step->param = data[PARAM];
-      step->grad = data[GRAD];
-      step->first = data[2];
-      step->second = is_adam ? data[ADAM_SQ] : NULL;
-      step->count = data[is_adam ? ADAM_COUNT : SGD_COUNT];
-      step->most = is_adam ? data[ADAM_MOST] : NULL;
+      step->data[place] = gtorch_impl_data (packed[GRAD * n + first + i]);
+      for (address = 0, k = 0; k <= place; k++)
+        address |= (guintptr) step->data[k];
       step->n = packed[first + i]->numel;
       step->is_aligned = (address & 15) == 0;
       step->block = p->blocks;
@@ -259,16 +251,20 @@ gather (GTorchImpl *const *packed, guint n_kinds, guint n, guint first, gboolean
   return i;
 }
 
-static gboolean
-cuda_steps (GTorchOpCall *call, GTorchCudaLane *lane, gboolean is_adam, GtSteps *p, GError **error)
+gboolean
+gtorch_cuda_optim_steps (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  const gchar *name = is_adam ? "adam_steps" : "sgd_steps";
-  guint n = n_params (call), kinds = n_kinds (call), total = n * kinds, i, taken;
+  guint n = n_params (call), total = n * n_kinds (call), i, taken;
+  g_autofree gchar *name = g_strconcat (step_of (call)->name, "_steps", NULL);
   g_autofree GTorchImpl **packed = g_new0 (GTorchImpl *, total);
   g_autoptr (GTorchImpl) cell = NULL;
   g_autoptr (GTorchImpl) skip = NULL;
+  GtSteps p = { .first = call->attrs[3].i };
   gboolean ok = TRUE;
 
+  G_STATIC_ASSERT (GT_STEP_NUMBERS == GTORCH_STEP_MAX_NUMBERS);
+  G_STATIC_ASSERT (GT_STEP_KINDS == STATES + GTORCH_STEP_MAX_STATES);
+  get_numbers (call, p.d);
   if (call->inputs[LR_CELL] != NULL)
     ok = (cell = gtorch_cuda_pack (call->inputs[LR_CELL], GTORCH_DTYPE_FLOAT64, lane, error))
          != NULL;
@@ -276,58 +272,26 @@ cuda_steps (GTorchOpCall *call, GTorchCudaLane *lane, gboolean is_adam, GtSteps 
     ok = (skip = gtorch_cuda_pack (call->inputs[SKIP], GTORCH_DTYPE_FLOAT32, lane, error)) != NULL;
   for (i = 0; ok && i < total; i++)
     {
-      GTorchImpl *impl = operand (call, i / n, i % n);
+      GTorchImpl *impl = operand (call, n, i / n, i % n);
 
       packed[i] = gtorch_cuda_pack (impl, impl->dtype, lane, error);
       ok = packed[i] != NULL;
     }
-  p->cell = cell != NULL ? gtorch_impl_data (cell) : NULL;
-  p->found = skip != NULL ? gtorch_impl_data (skip) : NULL;
+  p.cell = cell != NULL ? gtorch_impl_data (cell) : NULL;
+  p.found = skip != NULL ? gtorch_impl_data (skip) : NULL;
   for (i = 0; ok && i < n; i += taken)
     {
-      taken = gather (packed, kinds, n, i, is_adam, p);
-      /* Adam's corrections are of the step that this is; the first of SGD has made none before. */
-      if (is_adam)
-        ok = gtorch_cuda_run_struct (GTORCH_CUDA_FAMILY_OPTIM, "step_counts", GTORCH_DTYPE_FLOAT64,
-                                     lane, taken, p, error);
-      ok = ok
+      taken = gather (call, packed, n, i, &p);
+      /* What the step reads is the count of the step that this is. */
+      ok = (find_count (call) == 0
+            || gtorch_cuda_run_struct (GTORCH_CUDA_FAMILY_OPTIM, "step_counts",
+                                       GTORCH_DTYPE_FLOAT64, lane, taken, &p, error))
            && gtorch_cuda_run_struct (GTORCH_CUDA_FAMILY_OPTIM, name, call->compute, lane,
-                                      (gint64) p->blocks * GT_STEP_THREADS, p, error);
-      if (!is_adam && kinds > SGD_COUNT)
-        ok = ok
-             && gtorch_cuda_run_struct (GTORCH_CUDA_FAMILY_OPTIM, "step_counts",
-                                        GTORCH_DTYPE_FLOAT64, lane, taken, p, error);
+                                      (gint64) p.blocks * GT_STEP_THREADS, &p, error);
     }
   for (i = 0; ok && i < total; i++)
     if (i / n != GRAD)
-      ok = gtorch_cuda_unpack (packed[i], operand (call, i / n, i % n), lane, error);
+      ok = gtorch_cuda_unpack (packed[i], operand (call, n, i / n, i % n), lane, error);
   gtorch_impl_clear (packed, total);
   return ok;
-}
-
-gboolean
-gtorch_cuda_sgd_steps (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  const GTorchAttr *a = call->attrs;
-  gboolean first = a[7].i && n_kinds (call) <= SGD_COUNT;
-  GtSteps p = {
-    .d = { a[1].d, a[2].d, first ? 1 : 1 - a[3].d, a[4].d, first ? 0 : a[2].d },
-    .nesterov = a[5].i,
-    .maximize = a[6].i,
-  };
-
-  return cuda_steps (call, lane, FALSE, &p, error);
-}
-
-gboolean
-gtorch_cuda_adam_steps (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  const GTorchAttr *a = call->attrs;
-  GtSteps p = {
-    .d = { a[1].d, a[2].d, a[3].d, a[4].d, a[5].d },
-    .decoupled = a[6].i,
-    .maximize = a[7].i,
-  };
-
-  return cuda_steps (call, lane, TRUE, &p, error);
 }

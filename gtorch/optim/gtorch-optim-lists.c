@@ -88,6 +88,9 @@ gtorch_optim_check_number (const gchar *who, const gchar *name, gdouble value, g
   if (high < G_MAXDOUBLE)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                  _ ("%s: %s is %g, it must be within [%g, %g]"), who, name, value, low, high);
+  else if (low == -G_MAXDOUBLE)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: %s is %g, it must be finite"),
+                 who, name, value);
   else
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                  _ ("%s: %s is %g, it must be finite and at least %g"), who, name, value, low);

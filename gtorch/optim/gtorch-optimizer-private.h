@@ -86,7 +86,5 @@ void gtorch_param_group_note_capture (GTorchParamGroup *self);
 /* Whether steps read the learning rate of the group from memory: *cell is set then. */
 gboolean gtorch_optimizer_find_cell (GTorchOptimizer *self, GTorchParamGroup *group,
                                      GTorchTensor *param, GTorchImpl **cell, GError **error);
-/* For setters: warns if a graph has captured the former value. */
-void gtorch_optimizer_changed (GTorchOptimizer *self, GParamSpec *pspec);
 
 G_END_DECLS

@@ -13,6 +13,7 @@
 #include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-optimizer-private.h"
+#include "gtorch-step-private.h"
 #include "gtorch-scope-private.h"
 #include "gtorch-state-private.h"
 #include "gtorch-tensor-private.h"
@@ -21,18 +22,26 @@
 static gdouble
 group_value (GTorchParamGroup *group, guint i)
 {
-  return i == 0 ? gtorch_param_group_get_learning_rate (group)
-                : gtorch_param_group_get_weight_decay (group);
+  switch (i)
+    {
+    case 0:
+      return gtorch_param_group_get_learning_rate (group);
+    case 1:
+      return gtorch_param_group_get_weight_decay (group);
+    default:
+      return gtorch_param_group_get_initial_learning_rate (group);
+    }
 }
 
-static const gchar *const group_names[] = { "lr", "weight_decay" };
+static const gchar *const group_names[] = { "lr", "weight_decay", "initial_lr" };
 
 /**
  * gtorch_optimizer_state_dict:
  * @self: an optimizer
  *
  * Gets all that the optimizer remembers: `state.<parameter>.<name>` for each parameter by its position,
- * and `group.<group>.lr` and `.weight_decay` as numbers. The tensors are shared, not copied.
+ * and `group.<group>.lr`, `.weight_decay` and, where a schedule has begun, `.initial_lr` as numbers. The tensors
+ * are shared, not copied.
  *
  * Returns: (transfer container) (element-type utf8 GTorchTensor): names and tensors, for
  *   [func@safetensors_save] for example
@@ -69,8 +78,12 @@ gtorch_optimizer_state_dict (GTorchOptimizer *self)
     for (j = 0; j < G_N_ELEMENTS (group_names); j++)
       {
         g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
-        GTorchImpl *number = gtorch_impl_new_number (group_value (group, j));
+        gdouble value = group_value (group, j);
+        GTorchImpl *number;
 
+        if (j == 2 && value < 0)
+          continue;
+        number = gtorch_impl_new_number (value);
         number->is_number = FALSE;
         g_hash_table_insert (dict, g_strdup_printf ("group.%u.%s", i, group_names[j]),
                              gtorch_tensor_wrap (number));
@@ -242,7 +255,10 @@ load_rest (GTorchOptimizer *self, Load *load, GError **error)
           loaded = g_hash_table_lookup (load->states, param);
           if (is_foreign)
             continue;
-          first = gtorch_op_full_like (impl, was_stepped && strcmp (name, "step") == 0 ? 1 : 0,
+          first = gtorch_op_full_like (impl,
+                                       was_stepped && strcmp (name, "step") == 0
+                                           ? 1
+                                           : gtorch_step_get_begin (self, name),
                                        GTORCH_DTYPE_NONE, error);
           if (first == NULL
               || !gtorch_state_writes_add (load->writes, impl, first, "load_state_dict", name,
@@ -258,10 +274,17 @@ set_setting (GTorchParamGroup *group, guint i, gdouble value)
 {
   if (isnan (value))
     return;
-  if (i == 0)
-    gtorch_param_group_set_learning_rate (group, value);
-  else
-    gtorch_param_group_set_weight_decay (group, value);
+  switch (i)
+    {
+    case 0:
+      gtorch_param_group_set_learning_rate (group, value);
+      break;
+    case 1:
+      gtorch_param_group_set_weight_decay (group, value);
+      break;
+    default:
+      gtorch_param_group_set_initial_learning_rate (group, value);
+    }
 }
 
 static void

@@ -102,6 +102,18 @@ gtorch_optimizer_set_property (GObject *object, guint prop_id, const GValue *val
     }
 }
 
+/* Warns of a change of a setting that a graph has captured. The learning rate is read from memory. */
+static void
+gtorch_optimizer_notify (GObject *object, GParamSpec *pspec)
+{
+  if (pspec->owner_type != GTORCH_TYPE_OPTIMIZER
+      && PRIVATE (GTORCH_OPTIMIZER (object))->was_captured)
+    g_warning ("%s: a graph has captured steps with the former %s: its replays go on with that",
+               G_OBJECT_TYPE_NAME (object), pspec->name);
+  if (G_OBJECT_CLASS (gtorch_optimizer_parent_class)->notify != NULL)
+    G_OBJECT_CLASS (gtorch_optimizer_parent_class)->notify (object, pspec);
+}
+
 static void
 gtorch_optimizer_finalize (GObject *object)
 {
@@ -120,6 +132,7 @@ gtorch_optimizer_class_init (GTorchOptimizerClass *klass)
   object_class->get_property = gtorch_optimizer_get_property;
   object_class->set_property = gtorch_optimizer_set_property;
   object_class->finalize = gtorch_optimizer_finalize;
+  object_class->notify = gtorch_optimizer_notify;
 
   /**
    * GTorchOptimizer:capturable:
@@ -699,15 +712,6 @@ gtorch_optimizer_find_cell (GTorchOptimizer *self, GTorchParamGroup *group, GTor
     return FALSE;
   *cell = gtorch_tensor_unwrap (tensor);
   return TRUE;
-}
-
-void
-gtorch_optimizer_changed (GTorchOptimizer *self, GParamSpec *pspec)
-{
-  if (PRIVATE (self)->was_captured)
-    g_warning ("%s: a graph has captured steps with the former %s: its replays go on with that",
-               G_OBJECT_TYPE_NAME (self), pspec->name);
-  g_object_notify_by_pspec (G_OBJECT (self), pspec);
 }
 
 /**

@@ -43,7 +43,8 @@ struct _GTorchOptimizerClass
   /*< private >*/
   gpointer step_params; /* of a fused optimizer */
   gpointer check;
-  gpointer padding[6];
+  gconstpointer row; /* of an optimizer that is made from one */
+  gpointer padding[5];
 };
 
 GTORCH_AVAILABLE_IN_0_1

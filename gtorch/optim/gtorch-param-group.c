@@ -26,6 +26,7 @@ struct _GTorchParamGroup
   GObject parent_instance;
   GTorchObjectList *params;
   gdouble learning_rate;
+  gdouble initial_learning_rate; /* negative: no schedule has begun */
   gdouble weight_decay;
   GPtrArray
       *cells; /* the learning rate in memory, one for each device that steps are captured on */
@@ -36,6 +37,7 @@ enum
 {
   PROP_0,
   PROP_PARAMS,
+  PROP_INITIAL_LEARNING_RATE,
   PROP_LEARNING_RATE,
   PROP_WEIGHT_DECAY,
   N_PROPS
@@ -54,6 +56,9 @@ gtorch_param_group_get_property (GObject *object, guint prop_id, GValue *value, 
     {
     case PROP_PARAMS:
       g_value_set_object (value, self->params);
+      break;
+    case PROP_INITIAL_LEARNING_RATE:
+      g_value_set_double (value, self->initial_learning_rate);
       break;
     case PROP_LEARNING_RATE:
       g_value_set_double (value, self->learning_rate);
@@ -74,6 +79,9 @@ gtorch_param_group_set_property (GObject *object, guint prop_id, const GValue *v
 
   switch (prop_id)
     {
+    case PROP_INITIAL_LEARNING_RATE:
+      gtorch_param_group_set_initial_learning_rate (self, g_value_get_double (value));
+      break;
     case PROP_LEARNING_RATE:
       gtorch_param_group_set_learning_rate (self, g_value_get_double (value));
       break;
@@ -112,6 +120,16 @@ gtorch_param_group_class_init (GTorchParamGroupClass *klass)
   props[PROP_PARAMS] = g_param_spec_object ("params", NULL, NULL, G_TYPE_LIST_MODEL,
                                             G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
   /**
+   * GTorchParamGroup:initial-learning-rate:
+   *
+   * The learning rate that a [class@LRScheduler] found at first; negative if there was none yet.
+   *
+   * Since: 0.1
+   */
+  props[PROP_INITIAL_LEARNING_RATE] =
+      g_param_spec_double ("initial-learning-rate", NULL, NULL, -INFINITY, INFINITY, -1,
+                           GTORCH_SETTING_FLAGS);
+  /**
    * GTorchParamGroup:learning-rate:
    *
    * How far a step goes.
@@ -138,6 +156,7 @@ gtorch_param_group_init (GTorchParamGroup *self)
   self->params = gtorch_object_list_new (GTORCH_TYPE_TENSOR);
   self->cells = g_ptr_array_new_with_free_func (g_object_unref);
   self->learning_rate = 1e-3;
+  self->initial_learning_rate = -1;
 }
 
 gboolean
@@ -267,6 +286,45 @@ gtorch_param_group_set_learning_rate (GTorchParamGroup *self, gdouble learning_r
                    error->message);
     }
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_LEARNING_RATE]);
+}
+
+/**
+ * gtorch_param_group_get_initial_learning_rate:
+ * @self: a group
+ *
+ * Gets the learning rate that a schedule found at first.
+ *
+ * Returns: the learning rate; negative if there was no schedule yet
+ *
+ * Since: 0.1
+ */
+gdouble
+gtorch_param_group_get_initial_learning_rate (GTorchParamGroup *self)
+{
+  g_return_val_if_fail (GTORCH_IS_PARAM_GROUP (self), 0);
+  return self->initial_learning_rate;
+}
+
+/**
+ * gtorch_param_group_set_initial_learning_rate:
+ * @self: a group
+ * @learning_rate: the learning rate of the first epoch; a negative number for none
+ *
+ * Sets what schedules that are made from now on begin with; without it that is the learning rate that the group
+ * has when the first one is made.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_param_group_set_initial_learning_rate (GTorchParamGroup *self, gdouble learning_rate)
+{
+  g_return_if_fail (GTORCH_IS_PARAM_GROUP (self));
+  if (!(learning_rate >= 0))
+    learning_rate = -1;
+  if (self->initial_learning_rate == learning_rate)
+    return;
+  self->initial_learning_rate = learning_rate;
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_INITIAL_LEARNING_RATE]);
 }
 
 /**

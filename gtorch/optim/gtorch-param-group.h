@@ -25,6 +25,10 @@ gdouble gtorch_param_group_get_learning_rate (GTorchParamGroup *self);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_param_group_set_learning_rate (GTorchParamGroup *self, gdouble learning_rate);
 GTORCH_AVAILABLE_IN_0_1
+gdouble gtorch_param_group_get_initial_learning_rate (GTorchParamGroup *self);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_param_group_set_initial_learning_rate (GTorchParamGroup *self, gdouble learning_rate);
+GTORCH_AVAILABLE_IN_0_1
 gdouble gtorch_param_group_get_weight_decay (GTorchParamGroup *self);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_param_group_set_weight_decay (GTorchParamGroup *self, gdouble weight_decay);

@@ -130,6 +130,52 @@ tap.add('learning_rate_can_be_read_and_set', () => {
     tap.equal(optimizer.learning_rate, 0.25);
 });
 
+tap.add('optimizers_take_the_arguments_of_their_rows', () => {
+    const {SGD, Adam, AdamW, RMSprop} = GTorch.optim;
+    const weight = () => [nn.Parameter(GTorch.ones([1]))];
+    const adam = Adam(weight(), 0.1, [0.5, 0.75], 1e-4, 0.02, true);
+    tap.equal([adam.lr, adam.beta1, adam.beta2, adam.eps, adam.amsgrad], [0.1, 0.5, 0.75, 1e-4, true]);
+    tap.equal(adam.get_param_groups().get_item(0).weight_decay, 0.02);
+    tap.equal(AdamW(weight()).get_param_groups().get_item(0).weight_decay, 0.01);
+    tap.equal(RMSprop(weight(), {alpha: 0.9, centered: true, capturable: true}).capturable, true);
+    tap.equal(SGD(weight(), {lr: GTorch.tensor(0.5), fused: true, foreach: null, maximize: true}).lr, 0.5);
+    tap.throws(() => SGD(weight(), {differentiable: true}), error => error.message.includes('differentiable'));
+    tap.throws(() => SGD(weight(), {fused: true, foreach: true}), error => error.message.includes('fused'));
+    tap.throws(() => Adam(weight(), {betas: 0.5}), error => error.message.includes('betas'));
+    tap.throws(() => SGD(weight(), {nesterov: true}), error => error.message.includes('momentum > 0'));
+});
+
+tap.add('schedules_set_the_learning_rate', () => {
+    const {StepLR, CosineAnnealingLR, LRScheduler} = GTorch.optim.lr_scheduler;
+    const optimizer = GTorch.optim.SGD([nn.Parameter(GTorch.ones([1]))], {lr: 1});
+    const schedule = StepLR(optimizer, {step_size: 2, gamma: 0.5});
+    const rates = [];
+    for (let i = 0; i < 5; i++) {
+        rates.push(optimizer.lr);
+        schedule.step();
+    }
+    tap.equal(rates, [1, 1, 0.5, 0.5, 0.25]);
+    const other = StepLR(optimizer, 1);
+    other.load_state_dict(schedule.state_dict());
+    tap.equal([other.last_epoch, other.step_size, other.gamma], [5, 2, 0.5]);
+    tap.equal(CosineAnnealingLR(optimizer, 4, {eta_min: 0.5}).eta_min, 0.5);
+    tap.throws(() => StepLR(optimizer, 0), error => error.message.includes('step_size is 0'));
+
+    const Halves = GObject.registerClass(class Halves extends LRScheduler {
+        vfunc_compute(group, base) {
+            if (this.last_epoch > 2)
+                throw new RangeError('no such epoch');
+            return base / 2 ** this.last_epoch;
+        }
+    });
+    const halves = new Halves({optimizer: GTorch.optim.SGD([nn.Parameter(GTorch.ones([1]))], {lr: 1})});
+    for (let i = 0; i < 3; i++)
+        halves.step();
+    tap.equal(halves.optimizer.lr, 0.25);
+    tap.throws(() => halves.step(), error => error instanceof RangeError && error.message === 'no such epoch');
+    tap.equal([halves.optimizer.lr, halves.last_epoch], [0.25, 2]);
+});
+
 tap.add('unknown_and_missing_arguments_are_type_errors', () => {
     const says = part => error => error instanceof TypeError && error.message.includes(part);
     tap.throws(() => nn.Linear(2), says('out_features'));

@@ -284,6 +284,13 @@ def several_at_once(w):
     net.optimizer = GTorch.optim.SGD(net.parameters(), momentum=0.5)
 
 
+@kind
+def a_schedule_and_its_optimizer(w):
+    net = Net()
+    net.scale.register_hook(lambda *_args: (net, w) and None)
+    net.schedule = GTorch.optim.lr_scheduler.StepLR(GTorch.optim.SGD([net.scale]), 2)
+
+
 def finder(make):
     def check():
         if mixin is None:
@@ -456,6 +463,20 @@ def an_optimizer_keeps_parameters_with_their_hooks():
     del net
     collect()
     log.assert_alive()
+    list(list(optimizer.get_param_groups())[0].get_params())[0].sum().backward()
+    assert log.n == 1
+
+
+@tap.case
+def a_schedule_in_c_keeps_parameters():
+    net, log = Net(), Log()
+    net.scale.register_hook(to(log, net))
+    net.schedule = GTorch.optim.lr_scheduler.StepLR(GTorch.optim.SGD([net.scale]), 2)
+    store = in_c(net.schedule)
+    del net
+    collect()
+    log.assert_alive()
+    optimizer = store.get_item(0).optimizer
     list(list(optimizer.get_param_groups())[0].get_params())[0].sum().backward()
     assert log.n == 1
 

@@ -126,6 +126,12 @@ def fit(make):
     return optimizer
 
 
+def scheduler_state():
+    schedule = GTorch.optim.lr_scheduler.StepLR(GTorch.optim.SGD(module_of_one().parameters()), 2)
+    schedule.step()
+    schedule.load_state_dict(schedule.state_dict())
+
+
 def state_of(make):
     state = fit(make).state_dict()
     fit(make).load_state_dict(state)
@@ -189,6 +195,7 @@ CALLS = {
         state_of(lambda params: GTorch.optim.SGD(params, momentum=0.9)),
     ),
     'scaler_load_state_dict': scaler_state,
+    'lr_scheduler_load_state_dict': scheduler_state,
     'autograd_grad': gradients,
     'autograd_backward': backward_of_lists,
     'tensor_backward_async': async_backward,
@@ -428,7 +435,8 @@ def tables_are_checked():
 NAMESPACE = '{http://www.gtk.org/introspection/core/1.0}'
 # What takes tables, or functions that are kept, and is called above, by the name of the C function.
 SEEN = {
-    'gtorch_grad_scaler_load_state_dict', 'gtorch_module_load_state_dict', 'gtorch_optimizer_load_state_dict',
+    'gtorch_grad_scaler_load_state_dict', 'gtorch_lr_scheduler_load_state_dict', 'gtorch_module_load_state_dict',
+    'gtorch_optimizer_load_state_dict',
     'gtorch_safetensors_save', 'gtorch_safetensors_save_async', 'gtorch_safetensors_save_file',
     'gtorch_safetensors_save_file_async', 'gtorch_safetensors_save_lists_async',
     'gtorch_safetensors_save_file_lists_async', 'gtorch_safetensors_load_async',

@@ -7,21 +7,11 @@
 
 #include <string.h>
 
+#include "step-samples.h"
 #include "test-device.h"
 
 #define N_STEPS (is_under_sanitizer () ? 6 : 20)
 #define MODE    GTORCH_CAPTURE_MODE_THREAD_LOCAL
-
-typedef enum
-{
-  SGD,
-  SGD_MOMENTUM,
-  SGD_DAMPENING,
-  ADAM,
-  ADAM_AMSGRAD,
-  ADAM_W,
-  N_KINDS,
-} Kind;
 
 /* A network of two layers with its optimizer. */
 typedef struct
@@ -48,10 +38,9 @@ append (GTorchModule *net, GTorchModule *module)
 }
 
 static void
-trainer_init (Trainer *self, Kind kind)
+trainer_init (Trainer *self, guint sample)
 {
   g_autoptr (GListModel) params = NULL;
-  g_autoptr (GError) error = NULL;
 
   gtorch_manual_seed (7);
   self->net = GTORCH_MODULE (gtorch_sequential_new ());
@@ -59,18 +48,7 @@ trainer_init (Trainer *self, Kind kind)
   append (self->net, GTORCH_MODULE (gtorch_relu_new ()));
   append (self->net, GTORCH_MODULE (gtorch_linear_new (8, 2, NULL)));
   params = gtorch_module_get_parameters (self->net, TRUE);
-  if (kind <= SGD_DAMPENING)
-    self->optimizer =
-        GTORCH_OPTIMIZER (gtorch_sgd_new (params, 0.1, kind == SGD ? 0 : 0.9, &error));
-  else if (kind == ADAM_W)
-    self->optimizer = GTORCH_OPTIMIZER (gtorch_adam_w_new (params, 0.1, 0.01, &error));
-  else
-    self->optimizer = GTORCH_OPTIMIZER (gtorch_adam_new (params, 0.1, &error));
-  g_assert_no_error (error);
-  if (kind == SGD_DAMPENING)
-    g_object_set (self->optimizer, "dampening", 0.5, NULL);
-  if (kind == ADAM_AMSGRAD)
-    g_object_set (self->optimizer, "amsgrad", TRUE, NULL);
+  self->optimizer = step_sample_new (sample, params, 0.05);
   self->loss = gtorch_mse_loss_new ();
   self->input = gtorch_zeros (GTORCH_SHAPE (16, 4), GTORCH_DTYPE_FLOAT32, NULL, NULL);
   self->target = gtorch_zeros (GTORCH_SHAPE (16, 2), GTORCH_DTYPE_FLOAT32, NULL, NULL);
@@ -169,7 +147,7 @@ change_rate (Trainer *self, guint step)
 
 /* `warm`: so many steps are done before the capture. */
 static void
-replays_train_as_calls_do (Kind kind, guint warm)
+replays_train_as_calls_do (guint kind, guint warm)
 {
   g_autoptr (GTorchCUDAGraph) graph = NULL;
   Trainer eager, captured;
@@ -208,92 +186,77 @@ replays_train_as_calls_do (Kind kind, guint warm)
 }
 
 static void
-a_network_is_trained_by_replays (void)
+a_network_is_trained_by_replays (gconstpointer data)
 {
-  Kind kind;
-
-  for (kind = 0; kind < N_KINDS; kind++)
-    {
-      replays_train_as_calls_do (kind, 0);
-      replays_train_as_calls_do (kind, 3);
-    }
+  replays_train_as_calls_do (GPOINTER_TO_UINT (data), 0);
+  replays_train_as_calls_do (GPOINTER_TO_UINT (data), 3);
 }
 
 /* Steps outside of graphs and replays may alternate. */
 static void
-calls_go_on_where_replays_end (void)
+calls_go_on_where_replays_end (gconstpointer data)
 {
-  Kind kind;
+  g_autoptr (GTorchCUDAGraph) graph = NULL;
+  Trainer eager, captured;
+  guint i;
 
-  for (kind = 0; kind < N_KINDS; kind++)
+  trainer_init (&eager, GPOINTER_TO_UINT (data));
+  trainer_init (&captured, GPOINTER_TO_UINT (data));
+  gtorch_optimizer_set_capturable (captured.optimizer, TRUE);
+  graph = capture_training (&captured);
+  for (i = 0; i < N_STEPS; i++)
     {
-      g_autoptr (GTorchCUDAGraph) graph = NULL;
-      Trainer eager, captured;
-      guint i;
-
-      trainer_init (&eager, kind);
-      trainer_init (&captured, kind);
-      gtorch_optimizer_set_capturable (captured.optimizer, TRUE);
-      graph = capture_training (&captured);
-      for (i = 0; i < N_STEPS; i++)
-        {
-          if (i == N_STEPS / 2)
-            gtorch_optimizer_set_capturable (captured.optimizer, FALSE);
-          set_batch (&eager, i);
-          set_batch (&captured, i);
-          g_assert_true (train (&eager, NULL));
-          if (i % 2)
-            g_assert_true (train (&captured, NULL));
-          else
-            g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
-          assert_same_params (&eager, &captured);
-        }
-      g_clear_object (&graph);
-      trainer_clear (&eager);
-      trainer_clear (&captured);
+      if (i == N_STEPS / 2)
+        gtorch_optimizer_set_capturable (captured.optimizer, FALSE);
+      set_batch (&eager, i);
+      set_batch (&captured, i);
+      g_assert_true (train (&eager, NULL));
+      if (i % 2)
+        g_assert_true (train (&captured, NULL));
+      else
+        g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
+      assert_same_params (&eager, &captured);
     }
+  g_clear_object (&graph);
+  trainer_clear (&eager);
+  trainer_clear (&captured);
 }
 
 static void
-a_loaded_state_counts_in_replays (void)
+a_loaded_state_counts_in_replays (gconstpointer data)
 {
-  static const Kind kinds[] = { SGD_DAMPENING, ADAM };
-  guint k, i;
+  g_autoptr (GTorchCUDAGraph) graph = NULL;
+  g_autoptr (GHashTable) state = NULL;
+  g_autoptr (GHashTable) weights = NULL;
+  Trainer eager, captured;
+  guint i;
 
-  for (k = 0; k < G_N_ELEMENTS (kinds); k++)
+  trainer_init (&eager, GPOINTER_TO_UINT (data));
+  trainer_init (&captured, GPOINTER_TO_UINT (data));
+  gtorch_optimizer_set_capturable (captured.optimizer, TRUE);
+  set_batch (&captured, 50);
+  graph = capture_training (&captured);
+  g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
+  for (i = 0; i < 5; i++)
     {
-      g_autoptr (GTorchCUDAGraph) graph = NULL;
-      g_autoptr (GHashTable) state = NULL;
-      g_autoptr (GHashTable) weights = NULL;
-      Trainer eager, captured;
-
-      trainer_init (&eager, kinds[k]);
-      trainer_init (&captured, kinds[k]);
-      gtorch_optimizer_set_capturable (captured.optimizer, TRUE);
-      set_batch (&captured, 50);
-      graph = capture_training (&captured);
-      g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
-      for (i = 0; i < 5; i++)
-        {
-          set_batch (&eager, i);
-          g_assert_true (train (&eager, NULL));
-        }
-      state = gtorch_optimizer_state_dict (eager.optimizer);
-      g_assert_true (gtorch_optimizer_load_state_dict (captured.optimizer, state, NULL));
-      weights = gtorch_module_state_dict (eager.net);
-      g_assert_true (gtorch_module_load_state_dict (captured.net, weights, TRUE, NULL));
-      for (i = 5; i < 10; i++)
-        {
-          set_batch (&eager, i);
-          set_batch (&captured, i);
-          g_assert_true (train (&eager, NULL));
-          g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
-          assert_same_params (&eager, &captured);
-        }
-      g_clear_object (&graph);
-      trainer_clear (&eager);
-      trainer_clear (&captured);
+      set_batch (&eager, i);
+      g_assert_true (train (&eager, NULL));
     }
+  state = gtorch_optimizer_state_dict (eager.optimizer);
+  g_assert_true (gtorch_optimizer_load_state_dict (captured.optimizer, state, NULL));
+  weights = gtorch_module_state_dict (eager.net);
+  g_assert_true (gtorch_module_load_state_dict (captured.net, weights, TRUE, NULL));
+  for (i = 5; i < 10; i++)
+    {
+      set_batch (&eager, i);
+      set_batch (&captured, i);
+      g_assert_true (train (&eager, NULL));
+      g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
+      assert_same_params (&eager, &captured);
+    }
+  g_clear_object (&graph);
+  trainer_clear (&eager);
+  trainer_clear (&captured);
 }
 
 /* --- what would be frozen --- */
@@ -302,20 +265,20 @@ static void
 a_step_that_is_not_capturable_is_refused (void)
 {
   static const gchar *const names[] = { "GTorchSGD", "GTorchAdam", "GTorchAdamW" };
-  static const Kind kinds[] = { SGD_MOMENTUM, ADAM, ADAM_W };
+  static const gchar *const samples[] = { "SGD/1", "Adam/0", "AdamW/0" };
   guint k;
 
-  for (k = 0; k < G_N_ELEMENTS (kinds); k++)
+  for (k = 0; k < G_N_ELEMENTS (samples); k++)
     {
       g_autofree gchar *expected =
-          g_strdup_printf ("step: %s is not capturable: its learning-rate, 0.1, would stay",
+          g_strdup_printf ("step: %s is not capturable: its learning-rate, 0.05, would stay",
                            names[k]);
       g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
       GTorchGraphCapture *capture;
       g_autoptr (GError) error = NULL;
       Trainer trainer;
 
-      trainer_init (&trainer, kinds[k]);
+      trainer_init (&trainer, step_sample_find (samples[k]));
       capture = gtorch_graph_capture_new (graph, NULL, NULL, MODE, &error);
       g_assert_no_error (error);
       g_assert_false (train (&trainer, &error));
@@ -338,7 +301,7 @@ changes_that_replays_do_not_see_are_warned_about (void)
   g_autoptr (GTorchParamGroup) group = NULL;
   Trainer trainer;
 
-  trainer_init (&trainer, ADAM);
+  trainer_init (&trainer, step_sample_find ("Adam/0"));
   gtorch_optimizer_set_capturable (trainer.optimizer, TRUE);
   g_object_set (trainer.optimizer, "beta1", 0.8, NULL); /* nothing was captured */
   graph = capture_training (&trainer);
@@ -367,7 +330,7 @@ the_property_notifies (void)
   Trainer trainer;
   gboolean value;
 
-  trainer_init (&trainer, SGD);
+  trainer_init (&trainer, step_sample_find ("SGD/0"));
   g_signal_connect (trainer.optimizer, "notify::capturable", count, NULL);
   g_object_get (trainer.optimizer, "capturable", &value, NULL);
   g_assert_false (value);
@@ -381,11 +344,25 @@ the_property_notifies (void)
 gint
 main (gint argc, gchar **argv)
 {
+  guint i;
+
   g_test_init (&argc, &argv, NULL);
 #define ADD(name) g_test_add_func ("/GTorchOptimizer/" #name, name)
-  ADD (a_network_is_trained_by_replays);
-  ADD (calls_go_on_where_replays_end);
-  ADD (a_loaded_state_counts_in_replays);
+#define ADD_SAMPLE(function, i)                                                            \
+  do                                                                                       \
+    {                                                                                      \
+      g_autofree gchar *path =                                                             \
+          g_strdup_printf ("/GTorchOptimizer/%s/" #function, gtorch_step_samples[i].name); \
+                                                                                           \
+      g_test_add_data_func (path, GUINT_TO_POINTER (i), function);                         \
+    }                                                                                      \
+  while (0)
+  for (i = 0; i < N_STEP_SAMPLES; i++)
+    {
+      ADD_SAMPLE (a_network_is_trained_by_replays, i);
+      ADD_SAMPLE (calls_go_on_where_replays_end, i);
+      ADD_SAMPLE (a_loaded_state_counts_in_replays, i);
+    }
   ADD (a_step_that_is_not_capturable_is_refused);
   ADD (changes_that_replays_do_not_see_are_warned_about);
   ADD (the_property_notifies);

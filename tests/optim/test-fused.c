@@ -9,18 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "step-samples.h"
 #include "test-device.h"
-
-typedef enum
-{
-  SGD,
-  SGD_MOMENTUM,
-  SGD_NESTEROV,
-  ADAM,
-  ADAM_AMSGRAD,
-  ADAM_W,
-  N_KINDS,
-} Kind;
 
 /* More of them than one launch takes, with more elements than a block, and none. */
 static const gint64 sizes[] = { 3, 0, 1, 64, 4096, 5000, 16, 7, 20001, 12, 33, 8192 };
@@ -75,32 +65,9 @@ new_params (guint first, guint n, GTorchDType dtype, GTorchDevice *device)
 }
 
 static GTorchOptimizer *
-new_optimizer (Kind kind, GListStore *params)
+new_optimizer (guint sample, GListStore *params)
 {
-  GListModel *model = G_LIST_MODEL (params);
-  g_autoptr (GError) error = NULL;
-  GTorchOptimizer *optimizer;
-
-  switch (kind)
-    {
-    case SGD:
-    case SGD_MOMENTUM:
-    case SGD_NESTEROV:
-      optimizer = GTORCH_OPTIMIZER (gtorch_sgd_new (model, 0.1, kind == SGD ? 0 : 0.9, &error));
-      if (kind == SGD_MOMENTUM)
-        g_object_set (optimizer, "dampening", 0.25, NULL);
-      if (kind == SGD_NESTEROV)
-        g_object_set (optimizer, "nesterov", TRUE, "maximize", TRUE, NULL);
-      break;
-    case ADAM_W:
-      optimizer = GTORCH_OPTIMIZER (gtorch_adam_w_new (model, 0.1, 0.02, &error));
-      break;
-    default:
-      optimizer = GTORCH_OPTIMIZER (gtorch_adam_new (model, 0.1, &error));
-      g_object_set (optimizer, "amsgrad", kind == ADAM_AMSGRAD, NULL);
-    }
-  g_assert_no_error (error);
-  return optimizer;
+  return step_sample_new (sample, G_LIST_MODEL (params), 0.1);
 }
 
 static GTorchTensor *
@@ -174,40 +141,39 @@ static const struct
 };
 
 static void
-many_are_as_each_by_itself (void)
+many_are_as_each_by_itself (gconstpointer data)
 {
-  guint kind, d, i, at;
+  guint kind = GPOINTER_TO_UINT (data), d, i, at;
 
-  for (kind = 0; kind < N_KINDS; kind++)
-    for (d = 0; d < G_N_ELEMENTS (dtypes); d++)
-      {
-        GTorchDType dtype = dtypes[d].dtype;
-        g_autoptr (GListStore) all = new_params (0, N_PARAMS, dtype, test_device ());
-        g_autoptr (GListStore) host = new_params (0, N_PARAMS, dtype, gtorch_device_cpu ());
-        g_autoptr (GTorchOptimizer) optimizer = new_optimizer (kind, all);
-        g_autoptr (GTorchOptimizer) on_host = new_optimizer (kind, host);
+  for (d = 0; d < G_N_ELEMENTS (dtypes); d++)
+    {
+      GTorchDType dtype = dtypes[d].dtype;
+      g_autoptr (GListStore) all = new_params (0, N_PARAMS, dtype, test_device ());
+      g_autoptr (GListStore) host = new_params (0, N_PARAMS, dtype, gtorch_device_cpu ());
+      g_autoptr (GTorchOptimizer) optimizer = new_optimizer (kind, all);
+      g_autoptr (GTorchOptimizer) on_host = new_optimizer (kind, host);
 
-        for (at = 0; at < N_STEPS; at++)
-          {
-            set_grads (all, 0, at);
-            set_grads (host, 0, at);
-            step (optimizer);
-            step (on_host);
-          }
-        for (i = 0; i < N_PARAMS; i += is_under_sanitizer () ? 60 : 3)
-          {
-            g_autoptr (GListStore) one = new_params (i, 1, dtype, test_device ());
-            g_autoptr (GTorchOptimizer) own = new_optimizer (kind, one);
+      for (at = 0; at < N_STEPS; at++)
+        {
+          set_grads (all, 0, at);
+          set_grads (host, 0, at);
+          step (optimizer);
+          step (on_host);
+        }
+      for (i = 0; i < N_PARAMS; i += is_under_sanitizer () ? 60 : 3)
+        {
+          g_autoptr (GListStore) one = new_params (i, 1, dtype, test_device ());
+          g_autoptr (GTorchOptimizer) own = new_optimizer (kind, one);
 
-            for (at = 0; at < N_STEPS; at++)
-              {
-                set_grads (one, i, at);
-                step (own);
-              }
-            assert_same_bits (nth (all, i), nth (one, 0));
-            assert_near (nth (all, i), nth (host, i), dtypes[d].tolerance);
-          }
-      }
+          for (at = 0; at < N_STEPS; at++)
+            {
+              set_grads (one, i, at);
+              step (own);
+            }
+          assert_same_bits (nth (all, i), nth (one, 0));
+          assert_near (nth (all, i), nth (host, i), dtypes[d].tolerance);
+        }
+    }
 }
 
 /* --- what they have in common --- */
@@ -222,7 +188,7 @@ dtypes_and_devices_may_be_mixed (void)
   for (i = 0; i < 24; i++)
     append (params,
             new_param (i, dtypes[i % 4].dtype, i % 3 == 0 ? gtorch_device_cpu () : test_device ()));
-  optimizer = new_optimizer (ADAM, params);
+  optimizer = new_optimizer (step_sample_find ("Adam/0"), params);
   set_grads (params, 0, 1);
   step (optimizer);
   for (i = 0; i < 24; i++)
@@ -232,7 +198,7 @@ dtypes_and_devices_may_be_mixed (void)
 
       append (one, new_param (i, dtypes[i % 4].dtype,
                               i % 3 == 0 ? gtorch_device_cpu () : test_device ()));
-      own = new_optimizer (ADAM, one);
+      own = new_optimizer (step_sample_find ("Adam/0"), one);
       set_grads (one, i, 1);
       step (own);
       assert_same_bits (nth (params, i), nth (one, 0));
@@ -257,7 +223,7 @@ parameters_may_share_memory (void)
 
       append (params, gtorch_tensor_detach (part, NULL));
     }
-  optimizer = new_optimizer (SGD, params);
+  optimizer = new_optimizer (step_sample_find ("SGD/0"), params);
   set_grads (params, 0, 0);
   step (optimizer);
   for (i = 0; i < 3; i++)
@@ -269,7 +235,7 @@ parameters_may_share_memory (void)
       g_autoptr (GTorchOptimizer) own = NULL;
 
       append (one, gtorch_tensor_detach (part, NULL));
-      own = new_optimizer (SGD, one);
+      own = new_optimizer (step_sample_find ("SGD/0"), one);
       g_assert_true (gtorch_tensor_set_grad (nth (one, 0), grad, NULL));
       step (own);
     }
@@ -288,7 +254,7 @@ memory_that_is_not_to_be_written_is_refused (void)
   gdouble before = test_element (nth (params, 0), 0);
 
   append (params, gtorch_tensor_detach (wide, NULL));
-  optimizer = new_optimizer (SGD, params);
+  optimizer = new_optimizer (step_sample_find ("SGD/0"), params);
   set_grads (params, 3, 1);
   g_assert_false (gtorch_optimizer_step (optimizer, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
@@ -308,7 +274,7 @@ static void
 states_are_known_to_be_written (void)
 {
   g_autoptr (GListStore) params = new_params (3, 2, GTORCH_DTYPE_FLOAT32, gtorch_device_cpu ());
-  g_autoptr (GTorchOptimizer) optimizer = new_optimizer (ADAM, params);
+  g_autoptr (GTorchOptimizer) optimizer = new_optimizer (step_sample_find ("Adam/0"), params);
   g_autoptr (GTorchStream) stream = gtorch_stream_new (gtorch_device_cpu (), 0, NULL);
   GTorchTensor *second = nth (params, 1);
   guint version = gtorch_tensor_get_version (second);
@@ -328,9 +294,17 @@ states_are_known_to_be_written (void)
 int
 main (int argc, char *argv[])
 {
+  guint i;
+
   g_test_init (&argc, &argv, NULL);
 #define ADD(name) g_test_add_func ("/GTorchFused/" #name, name)
-  ADD (many_are_as_each_by_itself);
+  for (i = 0; i < N_STEP_SAMPLES; i++)
+    {
+      g_autofree gchar *path = g_strdup_printf ("/GTorchFused/%s/many_are_as_each_by_itself",
+                                                gtorch_step_samples[i].name);
+
+      g_test_add_data_func (path, GUINT_TO_POINTER (i), many_are_as_each_by_itself);
+    }
   ADD (dtypes_and_devices_may_be_mixed);
   ADD (parameters_may_share_memory);
   ADD (memory_that_is_not_to_be_written_is_refused);

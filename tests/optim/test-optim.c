@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "step-samples.h"
 #include "test-device.h"
 
 /* clang-format off */
@@ -140,6 +141,46 @@ steps_are_pytorchs (gconstpointer data)
       for (i = 0; i < 3; i++)
         g_assert_cmpfloat_with_epsilon (value (p, i), reference[k].values[i],
                                         dtypes[j].tolerance * (1 + fabs (reference[k].values[i])));
+    }
+}
+
+/* Of all samples of all rows, and where the algorithm that the row gives beside its formula has come to. */
+static void
+steps_are_as_published (gconstpointer data)
+{
+  const guint k = GPOINTER_TO_UINT (data);
+  static const struct
+  {
+    GTorchDType dtype;
+    gdouble tolerance;
+  } dtypes[] = {
+    { GTORCH_DTYPE_FLOAT64, 1e-13 },
+    { GTORCH_DTYPE_FLOAT32, 1e-5 },
+  };
+  guint i, j, step;
+
+  for (j = 0; j < G_N_ELEMENTS (dtypes); j++)
+    {
+      g_autoptr (GTorchTensor) p = vector (1, -2, 3, dtypes[j].dtype);
+      g_autoptr (GListModel) params = list_of (p);
+      g_autoptr (GTorchOptimizer) optimizer = step_sample_new (k, params, 0.05);
+      g_autoptr (GError) error = NULL;
+
+      g_assert_true (gtorch_tensor_set_requires_grad (p, TRUE, NULL));
+      for (step = 0; step < GTORCH_STEP_SAMPLE_STEPS; step++)
+        {
+          g_autoptr (GTorchTensor) grad =
+              vector (gtorch_step_sample_grad (step, 0), gtorch_step_sample_grad (step, 1),
+                      gtorch_step_sample_grad (step, 2), dtypes[j].dtype);
+
+          g_assert_true (gtorch_tensor_set_grad (p, grad, NULL));
+          gtorch_optimizer_step (optimizer, &error);
+          g_assert_no_error (error);
+        }
+      for (i = 0; i < 3; i++)
+        g_assert_cmpfloat_with_epsilon (value (p, i), gtorch_step_samples[k].expected[i],
+                                        dtypes[j].tolerance
+                                            * (1 + fabs (gtorch_step_samples[k].expected[i])));
     }
 }
 
@@ -329,6 +370,13 @@ main (int argc, char *argv[])
           g_strdup_printf ("/GTorch/optim/%s/steps_are_pytorchs", reference[i].name);
 
       g_test_add_data_func (path, GUINT_TO_POINTER (i), steps_are_pytorchs);
+    }
+  for (i = 0; i < N_STEP_SAMPLES; i++)
+    {
+      g_autofree gchar *path =
+          g_strdup_printf ("/GTorch/optim/%s/steps_are_as_published", gtorch_step_samples[i].name);
+
+      g_test_add_data_func (path, GUINT_TO_POINTER (i), steps_are_as_published);
     }
   g_test_add_func ("/GTorch/optim/learning_rate_can_be_bound", learning_rate_can_be_bound);
   g_test_add_func ("/GTorch/optim/state_goes_on_elsewhere", state_goes_on_elsewhere);

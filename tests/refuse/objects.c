@@ -262,6 +262,14 @@ make_optimizer (void)
 }
 
 static gpointer
+make_scheduler (void)
+{
+  g_autoptr (GTorchOptimizer) optimizer = make_optimizer ();
+
+  return gtorch_step_lr_new (optimizer, 2, 0.5, NULL);
+}
+
+static gpointer
 make_group (void)
 {
   g_autoptr (GListModel) params = make_parameters ();
@@ -430,6 +438,7 @@ static const struct
   { "GTorchGraphCapture", make_capture },
   { "GTorchGraphedModule", make_graphed_module },
   { "GTorchHostAllocator", make_host_allocator },
+  { "GTorchLRScheduler", make_scheduler },
   { "GTorchLayerNorm", make_layer_norm },
   { "GTorchLoss", make_loss },
   { "GTorchMemoryBlock", make_block },

@@ -324,9 +324,8 @@ settings_are_refused_by_the_step (void)
       "param_group: the learning rate is nan, it must be finite and at least 0" },
     { "learning-rate", -1,
       "param_group: the learning rate is -1, it must be finite and at least 0" },
-    { "momentum", -0.5, "sgd: the momentum is -0.5, it must be finite and at least 0" },
-    { "dampening", INFINITY,
-      "sgd: the dampening is inf, it must be finite and at least -1.79769e+308" },
+    { "momentum", -0.5, "sgd: momentum is -0.5, it must be finite and at least 0" },
+    { "dampening", INFINITY, "sgd: dampening is inf, it must be finite" },
   };
   guint i;
 

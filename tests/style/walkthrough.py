@@ -11,8 +11,11 @@ import tree
 
 
 def section(heading, folder):
-    """The file in @folder named by the section, the row, and its name."""
-    text = tree.read("HACKING.md").split(f"## {heading}\n")[1].split("\n## ")[0]
+    """The file in @folder named by the section of HACKING.md, the row, and its name."""
+    return find_row(tree.read("HACKING.md").split(f"## {heading}\n")[1].split("\n## ")[0], folder)
+
+
+def find_row(text, folder):
     match = re.search(rf"`({folder}/\w+\.toml)`:\s*```toml\n(.*?)```", text, re.DOTALL)
     assert match, "there is no row in a ```toml block after the name of its file"
     names = re.findall(r"^\[(\w+)\]$", match[2], re.MULTILINE)

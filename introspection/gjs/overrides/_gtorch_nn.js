@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Modules and optimizers: GTorch.Module to derive from, GTorch.nn, GTorch.optim.
+// Modules: GTorch.Module to derive from, GTorch.nn.
 //
 //     const Net = GObject.registerClass(class Net extends GTorch.Module {
 //         constructor() {
@@ -16,21 +16,15 @@
 
 /* exported setup */
 
-const {Gio, GObject} = imports.gi;
+const {GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
 const {noteVfuncs, noting, restore, restoring} = imports.overrides._gtorch_errors;
 const {LAYERS} = imports.overrides._gtorch_layer_table;
+const optim = imports.overrides._gtorch_optim;
 const properties = imports.overrides._gtorch_properties;
 const state = imports.overrides._gtorch_state;
 
 let GTorch;
-
-// Arguments of the constructor, then properties.
-const OPTIMIZERS = {
-    SGD: [[['lr', 1e-3], ['momentum', 0]], ['weight_decay', 'nesterov', 'dampening', 'capturable']],
-    Adam: [[['lr', 1e-3]], ['betas', 'eps', 'weight_decay', 'amsgrad', 'capturable']],
-    AdamW: [[['lr', 1e-3], ['weight_decay', 1e-2]], ['betas', 'eps', 'amsgrad', 'capturable']],
-};
 
 // The arguments in order, and the options that are left over.
 function bind(name, spec, given) {
@@ -101,27 +95,6 @@ function makeLayer(name, {args, any}) {
     };
 }
 
-function makeOptimizer(name, spec, properties) {
-    const raw = GTorch[name];
-
-    return function (params, ...given) {
-        const [values, options] = bind(name, spec, given);
-        const made = raw.new(listModel(params), ...values);
-        for (const [key, value] of Object.entries(options)) {
-            if (!properties.includes(key))
-                refuse(name, {[key]: value});
-            if (key === 'betas')
-                [made.beta1, made.beta2] = value;
-            else if (key === 'weight_decay')
-                forEachItem(made.get_param_groups(), group => group.set_weight_decay(value));
-            else
-                made[key] = value;
-        }
-        made.check();
-        return made;
-    };
-}
-
 function forEachItem(model, func) {
     for (let i = 0; i < model.get_n_items(); i++)
         func(model.get_item(i), i);
@@ -131,14 +104,6 @@ function items(model) {
     const found = [];
     forEachItem(model, item => found.push(item));
     return found;
-}
-
-function listModel(params) {
-    if (params instanceof Gio.ListModel || params.get_n_items)
-        return params;
-    const store = Gio.ListStore.new(GTorch.Tensor.$gtype);
-    params.forEach(param => store.append(param));
-    return store;
 }
 
 // --- modules --------------------------------------------------------------------------------------
@@ -420,36 +385,6 @@ function overrideFunction(Function) {
     }
 }
 
-function overrideOptimizer(Optimizer) {
-    const {prototype} = Optimizer;
-    restore(prototype, 'step');
-    Optimizer._classInit = function (klass) {
-        noteVfuncs(klass.prototype, 'step_param');
-        return GObject.Object._classInit(klass);
-    };
-
-    const zeroGrad = prototype.zero_grad;
-
-    prototype.zero_grad = function (setToNone = true) {
-        zeroGrad.call(this, setToNone);
-    };
-    prototype.state_dict = function () {
-        return state.object(...this.state_lists());
-    };
-    prototype.load_state_dict = function (table) {
-        return this.load_state_lists(...state.lists('load_state_dict', table));
-    };
-    Object.defineProperty(prototype, 'lr', {
-        configurable: true,
-        get() {
-            return this.get_learning_rate();
-        },
-        set(value) {
-            this.set_learning_rate(value);
-        },
-    });
-}
-
 function overrideScaler(prototype) {
     const {scale, update} = prototype;
     restore(prototype, 'step');
@@ -474,7 +409,6 @@ function setup(namespace) {
     state.setup(GTorch);
     overrideModule(GTorch.Module);
     overrideFunction(GTorch.Function);
-    overrideOptimizer(GTorch.Optimizer);
     overrideHooks(GTorch.Tensor.prototype);
     restore(GTorch.Loss.prototype, 'forward');
     restore(GTorch.GraphedModule.prototype, 'run');
@@ -495,10 +429,7 @@ function setup(namespace) {
     };
     for (const [name, spec] of Object.entries(LAYERS))
         nn[name] = makeLayer(name, spec);
-    const optim = {Optimizer: GTorch.Optimizer};
-    for (const [name, [spec, properties]] of Object.entries(OPTIMIZERS))
-        optim[name] = makeOptimizer(name, spec, properties);
     // The namespace looks for every name in the typelib first, where these are not.
     Object.defineProperty(GTorch, 'nn', {value: nn});
-    Object.defineProperty(GTorch, 'optim', {value: optim});
+    Object.defineProperty(GTorch, 'optim', {value: optim.setup(GTorch)});
 }

@@ -9,6 +9,7 @@
 const {GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
 const {LAYERS} = imports.overrides._gtorch_layer_table;
+const {OPTIMIZERS, SCHEDULES} = imports.overrides._gtorch_steps;
 
 let GTorch;
 
@@ -123,7 +124,8 @@ function watch(name, functions) {
 const CLASSES = [
     'Allocator', 'CUDAGraph', 'Device', 'DeviceMonitor', 'Event', 'FFTPlanCache', 'Function', 'Generator',
     'GradScaler', 'GraphedModule', 'HostAllocator', 'Loss', 'MemoryPool', 'Module', 'Optimizer', 'ParamGroup',
-    'Stream', 'Timer', 'Adam', 'SGD', ...Object.keys(LAYERS),
+    'Stream', 'Timer', 'LRScheduler', ...OPTIMIZERS.map(row => row.name), ...SCHEDULES.map(row => row.name),
+    ...Object.keys(LAYERS),
 ];
 
 function setup(namespace) {

@@ -132,7 +132,15 @@ if mixin is not None:
     finds_cycles = mixin.collect_cycles(
         tuple(
             globals().get(name) or getattr(_GTorch, name)
-            for name in ('Tensor', 'Module', 'Optimizer', 'ParamGroup', 'Function', 'FunctionContext')
+            for name in (
+                'Tensor',
+                'Module',
+                'Optimizer',
+                'ParamGroup',
+                'LRScheduler',
+                'Function',
+                'FunctionContext',
+            )
         ),
         _GTorch.Identity.new(),
     )

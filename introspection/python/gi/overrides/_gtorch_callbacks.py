@@ -22,6 +22,7 @@ RUNNERS = {
 # What calls virtual functions that a class in Python may have.
 CALLERS = {
     'GradScaler': ('step',),
+    'LRScheduler': ('step',),
     'Loss': ('forward',),
     'MemorySource': ('allocate',),
     'Module': ('forward', 'forward_many'),

@@ -3,42 +3,45 @@
 """Optimizers: GTorch.optim."""
 
 from gi.overrides import override
-from gi.repository import Gio
+from gi.repository import Gio, GLib
 
+from gi.overrides import _gtorch_scheduler as scheduler
 from gi.overrides import _gtorch_state as state
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_double
 from gi.overrides._gtorch_errors import guard_vfuncs
-from gi.overrides._gtorch_layers import REQUIRED, bind, construct
+from gi.overrides._gtorch_layers import construct
+from gi.overrides._gtorch_scheduler import attributes, bind, to_properties
+from gi.overrides._gtorch_steps import OPTIMIZERS
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
 RawOptimizer = GTorch.Optimizer
 RawGroup = GTorch.ParamGroup
 
-OPTIMIZERS = {
-    'SGD': {
-        'params': REQUIRED,
-        'lr': 1e-3,
-        'momentum': 0.0,
-        'dampening': 0.0,
-        'weight_decay': 0.0,
-        'nesterov': False,
-        'maximize': False,
-        'capturable': False,
-    },
-    'Adam': {
-        'params': REQUIRED,
-        'lr': 1e-3,
-        'betas': (0.9, 0.999),
-        'eps': 1e-8,
-        'weight_decay': 0.0,
-        'amsgrad': False,
-        'maximize': False,
-        'capturable': False,
-    },
+GROUP = {
+    'lr': 'learning_rate',
+    'learning_rate': 'learning_rate',
+    'weight_decay': 'weight_decay',
+    'initial_lr': 'initial_learning_rate',
 }
-OPTIMIZERS['AdamW'] = {**OPTIMIZERS['Adam'], 'weight_decay': 1e-2}
 
-GROUP = {'lr': 'learning_rate', 'learning_rate': 'learning_rate', 'weight_decay': 'weight_decay'}
+
+def _check_forms(name, row, values):
+    """Arguments that choose how a step is computed: here there is one way, which has the results of all."""
+    chosen = []
+    for arg in row['args']:
+        key, form = arg['name'], arg['form']
+        if form not in ('form', 'refused'):
+            continue
+        value = values.pop(key)
+        if value is not None and not isinstance(value, bool):
+            raise TypeError(f'{name}: {key} must be True, False or None, not {value!r}')
+        if form == 'refused' and value:
+            text = f'{name}: {key}=True is not supported: the step is not recorded for gradients'
+            raise GLib.Error.new_literal(GTorch.error_quark(), text, GTorch.Error.NOT_SUPPORTED)
+        if value and form == 'form':
+            chosen.append(key)
+    if len(chosen) > 1:
+        raise ValueError(f'{name}: {" and ".join(chosen)} cannot both be True')
 
 
 def list_model(params):
@@ -55,11 +58,6 @@ def list_model(params):
     return store
 
 
-def _betas(value):
-    beta1, beta2 = value
-    return {'beta1': beta1, 'beta2': beta2}
-
-
 def _group(name, given, defaults):
     """A group from PyTorch's dictionary."""
     settings = {**defaults, **given}
@@ -67,8 +65,18 @@ def _group(name, given, defaults):
     for key in settings:
         if key not in GROUP:
             raise TypeError(f'{name}: {key!r} is a setting of the whole optimizer, not of a group')
-    settings = {GROUP[key]: convert_double(value) for key, value in settings.items()}
-    return RawGroup.new(list_model(params), settings['learning_rate'], settings['weight_decay'])
+    settings = {GROUP[key]: _setting(name, key, value) for key, value in settings.items()}
+    made = RawGroup.new(list_model(params), settings['learning_rate'], settings['weight_decay'])
+    if 'initial_learning_rate' in settings:
+        made.set_initial_learning_rate(settings['initial_learning_rate'])
+    return made
+
+
+def _setting(name, key, value):
+    try:
+        return convert_double(value)
+    except TypeError as error:
+        raise TypeError(f'{name}: {key}: {error}') from None
 
 
 def _groups(params):
@@ -94,7 +102,8 @@ class ParamGroup(RawGroup):
     )
 
     def keys(self):
-        return ['params', 'lr', 'weight_decay']
+        begun = ['initial_lr'] if self.initial_learning_rate >= 0 else []
+        return ['params', 'lr', 'weight_decay', *begun]
 
     def __contains__(self, key):
         return key in self.keys()
@@ -105,7 +114,7 @@ class ParamGroup(RawGroup):
     def __getitem__(self, key):
         if key == 'params':
             return list(self.get_params())
-        if key not in GROUP:
+        if key not in GROUP or (key == 'initial_lr' and key not in self.keys()):
             raise KeyError(key)
         return getattr(self, GROUP[key])
 
@@ -146,34 +155,31 @@ class Optimizer(RawOptimizer):
     )
 
 
-def _optimizer(name, spec):
-    raw = getattr(GTorch, name)
+def _optimizer(row):
+    """The class of a row."""
+    raw = getattr(GTorch, row['name'])
 
     def init(self, params, *args, **options):
         own = type(self).__name__
-        values = bind(own, spec, (params, *args), options)
-        defaults = {key: values.pop(key) for key in ('lr', 'weight_decay')}
-        groups = [_group(own, given, defaults) for given in _groups(values.pop('params'))]
-        if 'betas' in values:
-            values.update(_betas(values.pop('betas')))
-        construct(self, values)
+        values = bind(own, row, 'params', (params, *args), options)
+        _check_forms(own, row, values)
+        defaults = {key: values.pop(key) for key in ('lr', 'weight_decay') if key in values}
+        groups = [_group(own, given, {'weight_decay': 0.0, **defaults}) for given in _groups(values.pop('params'))]
+        construct(self, to_properties(own, row, values))
         for group in groups:
             RawOptimizer.add_param_group(self, group)
         self.check()
 
     members = {'__module__': OVERRIDES, '__init__': init, '__doc__': raw.__doc__}
-    if 'betas' in spec:
-        members['betas'] = property(
-            lambda self: (self.beta1, self.beta2),
-            lambda self, value: [setattr(self, *item) for item in _betas(value).items()] and None,
-        )
-    return override(type(raw)(name, (raw,), members))
+    members.update(attributes(row))
+    return override(type(raw)(row['name'], (raw,), members))
 
 
 def install(export, submodule):
     """The base class comes first: PyGObject looks bases up only once."""
     export('ParamGroup', override(ParamGroup))
     optim = {'Optimizer': export('Optimizer', override(Optimizer))}
-    for name, spec in OPTIMIZERS.items():
-        optim[name] = export(name, _optimizer(name, spec))
+    for row in OPTIMIZERS:
+        optim[row['name']] = export(row['name'], _optimizer(row))
+    optim['lr_scheduler'] = scheduler.install(export, submodule)
     submodule('optim', 'Optimizers.', optim)

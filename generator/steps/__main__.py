@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""Makes the files of optimizers and schedules in a folder; those that do not change are not written.
+
+    __main__.py library|python|gjs FOLDER STEPS.toml SCHEDULES.toml
+"""
+
+import pathlib
+import sys
+
+if not __package__:  # run as a file by the build
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+
+from generator.steps import bindings, classes, kernels, loops, rows, schedules, text
+
+FILES = {
+    'library': {
+        'gtorch-optimizers.h': lambda steps, plans: classes.emit_header(steps),
+        'gtorch-lr-schedules.h': lambda steps, plans: schedules.emit_header(plans),
+        'gtorch-optimizers.c': lambda steps, plans: classes.emit_classes(steps),
+        'gtorch-lr-schedules.c': lambda steps, plans: schedules.emit_classes(plans),
+        'gtorch-step-table.c': lambda steps, plans: classes.emit_table(steps),
+        'gtorch-step-loops.c': lambda steps, plans: loops.emit(steps),
+        'gtorch-step-formulas.cuh': lambda steps, plans: kernels.emit(steps),
+        'gtorch-step-samples.h': lambda steps, plans: bindings.emit_c_samples(steps),
+        'gtorch-steps.json': bindings.emit_samples,
+    },
+    'python': {'_gtorch_steps.py': bindings.emit_python},
+    'gjs': {'_gtorch_steps.js': bindings.emit_javascript},
+}
+
+
+def main(kind, folder, step_path, schedule_path):
+    steps, plans = rows.load_steps(step_path), rows.load_schedules(schedule_path)
+    for name, emit in FILES[kind].items():
+        text.write(folder, name, emit(steps, plans))
+
+
+if __name__ == '__main__':
+    if len(sys.argv) != 5 or sys.argv[1] not in FILES:
+        sys.exit(__doc__)
+    try:
+        main(*sys.argv[1:])
+    except rows.RowError as error:
+        sys.exit(f'generator.steps: {error}')

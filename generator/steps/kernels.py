@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""The GPU's form of a step. What is computed once is computed by each block, as the count of steps and the learning rate
+may be in memory that a captured graph changes; powers of the count are computed by a warp each."""
+
+from . import text
+from .expressions import Compiler, assigned_in, compile_statements, powers_in
+from .loops import prepare_lines
+
+
+def emit_element(step, names):
+    last = 1 + len(step.like)
+    names = {**names, 'param': 'param', 'grad': 'grad'}
+    lines = ['    C param = gt_convert<C>::from (*x[0]);', f'    C grad = gt_convert<C>::from (*x[{last}]);']
+    changed, stores = assigned_in(step.update), ['    *x[0] = gt_convert<T>::from (param);']
+    places = {}
+    for index, state in enumerate(step.like, 1):
+        names[state.name], places[state.name] = state.name, index
+        value = f'gt_convert<C>::from (*x[{index}])'
+        lines.append(f'    C {state.name} = {f"at[{index}] != NULL ? {value} : (C) 0" if state.when else value};')
+        if state.name in changed:
+            if state.when:
+                stores.append(f'    if (at[{index}] != NULL)')
+            stores.append(f'{"  " if state.when else ""}    *x[{index}] = gt_convert<T>::from ({state.name});')
+    compiler = Compiler(names, 'C', constants=('true', 'false'))
+    lines += compile_statements(step.update, compiler, 'C', lambda name: f'at[{places[name]}] != NULL', '    ')
+    return '\n'.join(lines + stores)
+
+
+def emit_kernel(step):
+    powers = powers_in(step.once)
+    index_of = {number.name: index for index, number in enumerate(step.numbers)}
+    lines, names = prepare_lines(step, 'double', 'bool', 'd')
+    texts = {base: f'powers[{index}]' for index, base in enumerate(powers)}
+    compiler = Compiler(names, 'gdouble', texts, ('true', 'false'))
+    lines += compile_statements(step.once, compiler, 'const double', None, '  ')
+    lines += ['', *(f'  this->{name} = {name};' for name in step.once_names)]
+    reals = [name for name in step.once_names if not step.is_bool(name)]
+    truths = [name for name in step.once_names if step.is_bool(name)]
+    members = [f'  C {", ".join(reals)};'] + ([f'  bool {", ".join(truths)};'] if truths else [])
+    base = '0'
+    for index in reversed(range(len(powers))):
+        value = f'd[{index_of[powers[index]]}]'
+        base = value if base == '0' else f'power == {index} ? {value} : {base}'
+    return text.fill('kernel.cuh.in', title=step.name, name=step.c_name, n=str(2 + len(step.like)),
+                     n_powers=str(len(powers)), members='\n'.join(members), base=base,
+                     prepare='\n'.join(f'  {line}' if line else line for line in lines),
+                     element=emit_element(step, {name: name for name in step.once_names}))
+
+
+def emit(steps):
+    own = [step for step in steps if step.base is None]
+    kernels = [f'  GT_STEPS_KERNEL (gt_{step.c_name}_steps_##dtype) {{ run_steps<T, gt_{step.c_name}<T, C>> (p); }}'
+               for step in own]
+    return text.fill('kernels.cuh.in', head=text.HEAD, steps=''.join(map(emit_kernel, own)).rstrip('\n') + '\n',
+                     kernels=' \\\n'.join(kernels))

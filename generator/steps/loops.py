@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""The CPU's loops: what is computed once, then the update of each element.
+
+They are compiled once for elements that follow each other, which become vectors, and once for any strides, each with
+and without the states that a step may have, since a branch in a loop would keep it from being vectorized.
+"""
+
+import itertools
+
+from . import text
+from .expressions import Compiler, assigned_in, compile_statements, names_in
+
+# suffix: what is stored, what is computed in, load, store
+DTYPES = {
+    'f32': ('float', 'float', '{}', '{}'),
+    'f64': ('double', 'double', '{}', '{}'),
+    'f16': ('guint16', 'float', 'gt_half_to_float ({})', 'gt_half_from_float ({})'),
+    'bf16': ('guint16', 'float', 'gt_bfloat16_to_float ({})', 'gt_bfloat16_from_float ({})'),
+}
+
+
+def prepare_lines(step, real='gdouble', truth='gboolean', numbers='numbers'):
+    """Declares the arguments that are read, then computes what is computed once. Also the compiler with its names."""
+    read = {name for name in names_in(step.once)} | set(step.once_names)
+    lines = []
+    names = {'t': 't', 'first': 'first'}
+    for index, number in enumerate(step.numbers):
+        names[number.name] = number.name
+        if number.name not in read or (number.name == 'lr' and numbers == 'd'):
+            continue
+        test = ' != 0' if number.is_bool else ''
+        lines.append(f'  const {truth if number.is_bool else real} {number.name} = {numbers}[{index}]{test};')
+    return lines, names
+
+
+def emit_prepare(step):
+    lines, names = prepare_lines(step)
+    compiler = Compiler(names)
+    lines += compile_statements(step.once, compiler, 'const gdouble', None, '  ')
+    lines.append('')
+    lines += [f'  once[{index}] = {name};' for index, name in enumerate(step.once_names)]
+    return text.fill('prepare.c.in', title=step.name, name=step.root.c_name, lines='\n'.join(lines))
+
+
+def masks(step):
+    """The sets of states like the parameter that a step may have, as bits."""
+    fixed = sum(1 << index for index, state in enumerate(step.like) if state.when is None)
+    bits = [1 << index for index, state in enumerate(step.like) if state.when is not None]
+    for chosen in itertools.product((0, 1), repeat=len(bits)):
+        yield fixed + sum(bit for bit, take in zip(bits, chosen) if take)
+
+
+def emit_loop(step, suffix):
+    stored, real, load, store = DTYPES[suffix]
+    bits = {state.name: 1 << index for index, state in enumerate(step.like)}
+    constants, names = [], {'param': 'param', 'grad': 'grad'}
+    for index, name in enumerate(step.once_names):
+        kind = ('gboolean', ' != 0') if step.is_bool(name) else (real, '')
+        constants.append(f'  const {kind[0]} {name} = once[{index}]{kind[1]};')
+        names[name] = name
+
+    def at(place):
+        return f'GTORCH_STEP_AT ({stored}, {place})'
+
+    loads = [f'      {real} param = {load.format(at(0))};', f'      {real} grad = {load.format(at(1))};']
+    changed = assigned_in(step.update)
+    stores = [f'      {at(0)} = {store.format("param")};']
+    for index, state in enumerate(step.like):
+        value, keep = load.format(at(2 + index)), f'{at(2 + index)} = {store.format(state.name)};'
+        names[state.name] = state.name
+        has = f'(states & {bits[state.name]}) != 0'
+        loads.append(f'      {real} {state.name} = {f"{has} ? {value} : 0" if state.when else value};')
+        if state.name in changed:
+            stores += [f'      if ({has})', f'        {keep}'] if state.when else [f'      {keep}']
+    inner = [name for name in changed if name not in names]
+    if inner:
+        loads.append(f'      {real} {", ".join(inner)};')
+        names.update({name: name for name in inner})
+    loads.append('')
+    update = compile_statements(step.update, Compiler(names, real), real,
+                                lambda name: f'(states & {bits[name]}) != 0', '      ')
+    cases = []
+    for mask in masks(step):
+        for label, packed in ((f'{mask}', 'TRUE'), (f'~{mask}u', 'FALSE')):
+            cases += [f'    case {label}:',
+                      f'      {step.c_name}_loop_{suffix} (data, strides, n, run->once, {packed}, {mask});',
+                      '      break;']
+    return text.fill('loop.c.in', name=step.c_name, suffix=suffix, n=str(2 + len(step.like)), stored=stored,
+                     constants='\n'.join(constants), loads='\n'.join(loads), update='\n'.join(update),
+                     stores='\n'.join(stores), cases='\n'.join(cases))
+
+
+def emit(steps):
+    out, table = [], []
+    for step in steps:
+        if step.base is not None:
+            continue
+        out.append(emit_prepare(step))
+        out += [emit_loop(step, suffix) for suffix in DTYPES]
+        out.append(text.fill('dispatch.c.in', name=step.c_name))
+        table.append(f'  {{ {step.c_name}_prepare, {step.c_name}_run }},')
+    return text.fill('loops.c.in', head=text.HEAD, steps=''.join(out).rstrip('\n') + '\n', table='\n'.join(table))

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+/* What the loops of optimizer steps are made with. */
+
+#include "cpu/gtorch-cpu-optim.h"
+#include "cpu/isa/gtorch-isa-half.h"
+
+#define GTORCH_STEP_OPERANDS_MAX (2 + GTORCH_STEP_MAX_STATES)
+
+/* Element i of operand k; `packed` is a constant. */
+#define GTORCH_STEP_AT(S, k) (*(S *) (at[k] + i * (packed ? (gint64) sizeof (S) : stride[k])))
+
+/* Copies, of which the compiler knows that no element is among them. */
+#define GTORCH_STEP_OPERANDS(n_operands)   \
+  char *at[GTORCH_STEP_OPERANDS_MAX];      \
+  gint64 stride[GTORCH_STEP_OPERANDS_MAX]; \
+                                           \
+  for (guint k = 0; k < (n_operands); k++) \
+    {                                      \
+      at[k] = data[k];                     \
+      stride[k] = strides[k];              \
+    }
+
+#define GTORCH_STEP_DISPATCH(name)              \
+  switch (((const GTorchStepRun *) run)->dtype) \
+    {                                           \
+    case GTORCH_DTYPE_FLOAT64:                  \
+      name##_f64 (data, strides, n, run);       \
+      break;                                    \
+    case GTORCH_DTYPE_FLOAT16:                  \
+      name##_f16 (data, strides, n, run);       \
+      break;                                    \
+    case GTORCH_DTYPE_BFLOAT16:                 \
+      name##_bf16 (data, strides, n, run);      \
+      break;                                    \
+    default:                                    \
+      name##_f32 (data, strides, n, run);       \
+    }
+
+/* Do the elements of all operands that are there follow each other? Bit i of states is operand 2 + i. */
+static inline gboolean
+gtorch_step_is_packed (const gint64 *strides, guint n_operands, guint states, gint64 size)
+{
+  for (guint k = 0; k < n_operands; k++)
+    if (strides[k] != size && (k < 2 || (states & 1u << (k - 2)) != 0))
+      return FALSE;
+  return TRUE;
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "gtorch-lr-scheduler-private.h"
+
+#include <glib/gi18n-lib.h>
+#include <math.h>
+
+#include "gtorch-optimizer-private.h"
+#include "gtorch-references-private.h"
+
+/**
+ * GTorchLRScheduler:
+ *
+ * Changes the learning rates of an optimizer from epoch to epoch.
+ *
+ * The learning rate of each group is computed from the one that it had at first and from the number of the
+ * epoch, so that a schedule can go on anywhere. A subclass, in any language, overrides `compute`. Captured
+ * graphs of a [property@Optimizer:capturable] optimizer see the change, as they see any change of a learning
+ * rate.
+ *
+ * ```c
+ * scheduler = GTORCH_LR_SCHEDULER (gtorch_step_lr_new (optimizer, 30, 0.1, &error));
+ * for (epoch = 0; epoch < 100; epoch++)
+ *   {
+ *     train (model, optimizer);
+ *     gtorch_lr_scheduler_step (scheduler, &error);
+ *   }
+ * ```
+ *
+ * Since: 0.1
+ */
+typedef struct
+{
+  GTorchOptimizer *optimizer;
+  GTorchScheduleState state;
+  gboolean is_stepping;
+} GTorchLRSchedulerPrivate;
+
+enum
+{
+  PROP_0,
+  PROP_LAST_EPOCH,
+  PROP_OPTIMIZER,
+  N_PROPS
+};
+
+enum
+{
+  STEPPED,
+  N_SIGNALS
+};
+
+static GParamSpec *props[N_PROPS];
+static guint signals[N_SIGNALS];
+
+G_DEFINE_ABSTRACT_TYPE_WITH_PRIVATE (GTorchLRScheduler, gtorch_lr_scheduler, G_TYPE_OBJECT)
+
+#define PRIVATE(self) ((GTorchLRSchedulerPrivate *) gtorch_lr_scheduler_get_instance_private (self))
+
+static void
+gtorch_lr_scheduler_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
+{
+  GTorchLRSchedulerPrivate *priv = PRIVATE (GTORCH_LR_SCHEDULER (object));
+
+  switch (prop_id)
+    {
+    case PROP_LAST_EPOCH:
+      g_value_set_int64 (value, priv->state.last_epoch);
+      break;
+    case PROP_OPTIMIZER:
+      g_value_set_object (value, priv->optimizer);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+}
+
+static void
+gtorch_lr_scheduler_set_property (GObject *object, guint prop_id, const GValue *value,
+                                  GParamSpec *pspec)
+{
+  GTorchLRSchedulerPrivate *priv = PRIVATE (GTORCH_LR_SCHEDULER (object));
+
+  switch (prop_id)
+    {
+    case PROP_LAST_EPOCH:
+      priv->state.last_epoch = CLAMP (g_value_get_int64 (value), -1, G_GINT64_CONSTANT (1) << 53);
+      break;
+    case PROP_OPTIMIZER:
+      priv->optimizer = g_value_dup_object (value);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+}
+
+static void
+gtorch_lr_scheduler_finalize (GObject *object)
+{
+  GTorchLRSchedulerPrivate *priv = PRIVATE (GTORCH_LR_SCHEDULER (object));
+
+  g_clear_object (&priv->optimizer);
+  g_array_unref (priv->state.base_lrs);
+  g_array_unref (priv->state.last_lrs);
+  G_OBJECT_CLASS (gtorch_lr_scheduler_parent_class)->finalize (object);
+}
+
+static void
+gtorch_lr_scheduler_class_init (GTorchLRSchedulerClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->get_property = gtorch_lr_scheduler_get_property;
+  object_class->set_property = gtorch_lr_scheduler_set_property;
+  object_class->finalize = gtorch_lr_scheduler_finalize;
+
+  /**
+   * GTorchLRScheduler:last-epoch:
+   *
+   * The epoch whose learning rates are set; -1 before the first step. One that goes on from an earlier run is
+   * made with the last epoch of that.
+   *
+   * Since: 0.1
+   */
+  props[PROP_LAST_EPOCH] =
+      g_param_spec_int64 ("last-epoch", NULL, NULL, G_MININT64, G_MAXINT64, -1,
+                          G_PARAM_READWRITE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchLRScheduler:optimizer:
+   *
+   * The optimizer whose learning rates are changed.
+   *
+   * Since: 0.1
+   */
+  props[PROP_OPTIMIZER] =
+      g_param_spec_object ("optimizer", NULL, NULL, GTORCH_TYPE_OPTIMIZER,
+                           G_PARAM_READWRITE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+
+  /**
+   * GTorchLRScheduler::stepped:
+   * @self: the schedule
+   * @epoch: the epoch that begins
+   *
+   * The learning rates of an epoch were set. Emitted within [method@LRScheduler.step].
+   *
+   * Since: 0.1
+   */
+  signals[STEPPED] = g_signal_new ("stepped", GTORCH_TYPE_LR_SCHEDULER, G_SIGNAL_RUN_LAST, 0, NULL,
+                                   NULL, NULL, G_TYPE_NONE, 1, G_TYPE_INT64);
+}
+
+static void
+gtorch_lr_scheduler_init (GTorchLRScheduler *self)
+{
+  GTorchScheduleState *state = &PRIVATE (self)->state;
+
+  state->last_epoch = -1;
+  state->base_lrs = g_array_new (FALSE, FALSE, sizeof (gdouble));
+  state->last_lrs = g_array_new (FALSE, FALSE, sizeof (gdouble));
+}
+
+GTorchScheduleState *
+gtorch_lr_scheduler_get_state (GTorchLRScheduler *self)
+{
+  return &PRIVATE (self)->state;
+}
+
+void
+gtorch_lr_scheduler_notify_epoch (GTorchLRScheduler *self)
+{
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_LAST_EPOCH]);
+}
+
+void
+gtorch_lr_scheduler_add_references (gpointer scheduler, GTorchReferences *references)
+{
+  GTorchLRSchedulerPrivate *priv = PRIVATE (GTORCH_LR_SCHEDULER (scheduler));
+
+  if (priv->optimizer != NULL)
+    gtorch_references_add_object (references, priv->optimizer);
+}
+
+/**
+ * gtorch_lr_scheduler_get_optimizer:
+ * @self: a schedule
+ *
+ * Gets the optimizer whose learning rates are changed.
+ *
+ * Returns: (transfer none) (nullable): the optimizer; %NULL if none was given
+ *
+ * Since: 0.1
+ */
+GTorchOptimizer *
+gtorch_lr_scheduler_get_optimizer (GTorchLRScheduler *self)
+{
+  g_return_val_if_fail (GTORCH_IS_LR_SCHEDULER (self), NULL);
+  return PRIVATE (self)->optimizer;
+}
+
+/**
+ * gtorch_lr_scheduler_get_last_epoch:
+ * @self: a schedule
+ *
+ * Gets the epoch whose learning rates are set.
+ *
+ * Returns: the epoch, from 0 on; -1 before the first step
+ *
+ * Since: 0.1
+ */
+gint64
+gtorch_lr_scheduler_get_last_epoch (GTorchLRScheduler *self)
+{
+  g_return_val_if_fail (GTORCH_IS_LR_SCHEDULER (self), -1);
+  return PRIVATE (self)->state.last_epoch;
+}
+
+static gdouble *
+dup_numbers (GArray *numbers, gsize *n)
+{
+  if (n != NULL)
+    *n = numbers->len;
+  return g_memdup2 (numbers->data, numbers->len * sizeof (gdouble));
+}
+
+/**
+ * gtorch_lr_scheduler_get_base_lrs:
+ * @self: a schedule
+ * @n: (out) (optional): how many there are
+ *
+ * Gets the learning rates that the groups had at first.
+ *
+ * Returns: (transfer full) (nullable) (array length=n): one number for each group
+ *
+ * Since: 0.1
+ */
+gdouble *
+gtorch_lr_scheduler_get_base_lrs (GTorchLRScheduler *self, gsize *n)
+{
+  g_return_val_if_fail (GTORCH_IS_LR_SCHEDULER (self), NULL);
+  return dup_numbers (PRIVATE (self)->state.base_lrs, n);
+}
+
+/**
+ * gtorch_lr_scheduler_get_last_lr:
+ * @self: a schedule
+ * @n: (out) (optional): how many there are
+ *
+ * Gets the learning rates that the schedule has set last.
+ *
+ * Returns: (transfer full) (nullable) (array length=n): one number for each group
+ *
+ * Since: 0.1
+ */
+gdouble *
+gtorch_lr_scheduler_get_last_lr (GTorchLRScheduler *self, gsize *n)
+{
+  g_return_val_if_fail (GTORCH_IS_LR_SCHEDULER (self), NULL);
+  return dup_numbers (PRIVATE (self)->state.last_lrs, n);
+}
+
+/**
+ * gtorch_lr_scheduler_check:
+ * @self: a schedule
+ * @error: return location for an error
+ *
+ * Tells whether a step can be made with the settings as they are. Properties take any number; this and
+ * [method@LRScheduler.step] say what is wrong with one.
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_lr_scheduler_check (GTorchLRScheduler *self, GError **error)
+{
+  gboolean (*check) (GTorchLRScheduler *, GError **);
+
+  g_return_val_if_fail (GTORCH_IS_LR_SCHEDULER (self), FALSE);
+  if (PRIVATE (self)->optimizer == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("lr_scheduler: %s has no optimizer"), G_OBJECT_TYPE_NAME (self));
+      return FALSE;
+    }
+  check = GTORCH_LR_SCHEDULER_GET_CLASS (self)->check;
+  return check == NULL || check (self, error);
+}
+
+/* --- steps --- */
+
+/* Groups that were added meanwhile begin with the learning rate that they have. */
+static gboolean
+find_bases (GTorchLRScheduler *self, GListModel *groups, GError **error)
+{
+  GTorchScheduleState *state = &PRIVATE (self)->state;
+  guint n = g_list_model_get_n_items (groups), i;
+
+  for (i = 0; i < n && state->base_lrs->len == 0 && state->last_epoch >= 0; i++)
+    {
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+
+      if (gtorch_param_group_get_initial_learning_rate (group) < 0)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                       _ ("lr_scheduler: last_epoch is %" G_GINT64_FORMAT
+                          ", but group %u has no initial learning rate to go on from"),
+                       state->last_epoch, i);
+          return FALSE;
+        }
+    }
+  for (i = state->base_lrs->len; i < n; i++)
+    {
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+      gdouble base = gtorch_param_group_get_initial_learning_rate (group);
+
+      if (base < 0)
+        {
+          base = gtorch_param_group_get_learning_rate (group);
+          gtorch_param_group_set_initial_learning_rate (group, base);
+        }
+      g_array_append_val (state->base_lrs, base);
+    }
+  return TRUE;
+}
+
+static gboolean
+compute (GTorchLRScheduler *self, GTorchParamGroup *group, gdouble base, gdouble *lr,
+         GError **error)
+{
+  GTorchLRSchedulerClass *klass = GTORCH_LR_SCHEDULER_GET_CLASS (self);
+  GError *failure = NULL;
+
+  *lr = NAN;
+  if (klass->compute == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("lr_scheduler: %s does not override compute"), G_OBJECT_TYPE_NAME (self));
+      return FALSE;
+    }
+  if (!klass->compute (self, group, base, lr, &failure) || failure != NULL)
+    {
+      if (failure == NULL) /* an exception of a language that has no GError for it */
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
+                     _ ("lr_scheduler: compute of %s failed without saying why"),
+                     G_OBJECT_TYPE_NAME (self));
+      else
+        g_propagate_error (error, failure);
+      return FALSE;
+    }
+  if (isfinite (*lr))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("lr_scheduler: %s gives %g for epoch %" G_GINT64_FORMAT
+                  ", a learning rate must be finite"),
+               G_OBJECT_TYPE_NAME (self), *lr, PRIVATE (self)->state.last_epoch);
+  return FALSE;
+}
+
+static gboolean
+compute_all (GTorchLRScheduler *self, GListModel *groups, GArray *lrs, GError **error)
+{
+  GTorchLRSchedulerPrivate *priv = PRIVATE (self);
+  guint i;
+
+  for (i = 0; i < lrs->len; i++)
+    {
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+
+      if (!compute (self, group, g_array_index (priv->state.base_lrs, gdouble, i),
+                    &g_array_index (lrs, gdouble, i), error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+/**
+ * gtorch_lr_scheduler_step:
+ * @self: a schedule
+ * @error: return location for an error
+ *
+ * Goes on to the next epoch: sets the learning rates of all groups. If it fails nothing has changed.
+ *
+ * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_INVALID for settings that
+ *   [method@LRScheduler.check] refuses, or a learning rate that is not finite
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_lr_scheduler_step (GTorchLRScheduler *self, GError **error)
+{
+  g_autoptr (GArray) lrs = NULL;
+  g_autoptr (GTorchLRScheduler) holder = NULL;
+  GTorchLRSchedulerPrivate *priv;
+  GListModel *groups;
+  gboolean ok;
+  guint i;
+
+  g_return_val_if_fail (GTORCH_IS_LR_SCHEDULER (self), FALSE);
+  priv = PRIVATE (self);
+  if (!gtorch_lr_scheduler_check (self, error))
+    return FALSE;
+  if (priv->is_stepping)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("lr_scheduler: compute of %s makes a step itself"),
+                   G_OBJECT_TYPE_NAME (self));
+      return FALSE;
+    }
+  groups = gtorch_optimizer_get_param_groups (priv->optimizer);
+  if (!find_bases (self, groups, error))
+    return FALSE;
+  holder = g_object_ref (self); /* handlers may drop theirs */
+  lrs = g_array_new (FALSE, TRUE, sizeof (gdouble));
+  g_array_set_size (lrs, priv->state.base_lrs->len);
+  priv->is_stepping = TRUE;
+  priv->state.last_epoch++;
+  ok = compute_all (self, groups, lrs, error);
+  priv->is_stepping = FALSE;
+  if (!ok)
+    {
+      priv->state.last_epoch--;
+      return FALSE;
+    }
+  for (i = 0; i < lrs->len; i++)
+    {
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+
+      gtorch_param_group_set_learning_rate (group, g_array_index (lrs, gdouble, i));
+    }
+  g_array_unref (priv->state.last_lrs);
+  priv->state.last_lrs = g_steal_pointer (&lrs);
+  g_object_notify (G_OBJECT (priv->optimizer), "learning-rate");
+  gtorch_lr_scheduler_notify_epoch (self);
+  g_signal_emit (self, signals[STEPPED], 0, priv->state.last_epoch);
+  return TRUE;
+}

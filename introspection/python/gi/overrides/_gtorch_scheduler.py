@@ -1,0 +1,141 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Schedules of the learning rate: GTorch.optim.lr_scheduler."""
+
+from gi.overrides import override
+
+from gi.overrides import _gtorch_state as state
+from gi.overrides._gtorch_convert import GTorch, convert_double, convert_whole
+from gi.overrides._gtorch_errors import guard_vfuncs
+from gi.overrides._gtorch_layers import construct
+from gi.overrides._gtorch_steps import SCHEDULES
+
+OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
+RawScheduler = GTorch.LRScheduler
+LAST_EPOCH = {'name': 'last_epoch', 'required': False, 'default': -1, 'form': None, 'names': ['last_epoch']}
+
+
+def bind(name, row, first, args, options):
+    """The values of the arguments of a row by their names; @first is the one before them."""
+    specs = {first: {'required': True, 'default': None}, **{arg['name']: arg for arg in row['args']}}
+    names, n = list(specs), row['positional'] + 1
+    if len(args) > n:
+        rest = f', {", ".join(names[n:])} by name' if n < len(names) else ''
+        raise TypeError(f'{name}() takes {n} arguments by position{rest}; {len(args)} were given')
+    values = dict(zip(names, args))
+    for key, value in options.items():
+        if key not in specs:
+            raise TypeError(f'{name}() has no argument {key!r}')
+        if key in values:
+            raise TypeError(f'{name}() was given {key} twice')
+        values[key] = value
+    for key, spec in specs.items():
+        if key not in values and spec['required']:
+            raise TypeError(f'{name}() needs {key}')
+        values.setdefault(key, spec['default'])
+    return values
+
+
+def _spread(name, arg, value):
+    """The properties of an argument, which may be several numbers."""
+    if len(arg['names']) == 1:
+        return {arg['names'][0]: value}
+    found = list(value) if isinstance(value, (tuple, list)) else []
+    if len(found) != len(arg['names']):
+        raise TypeError(f'{name}: {arg["name"]} must be {len(arg["names"])} numbers, not {value!r}')
+    return dict(zip(arg['names'], found))
+
+
+def to_properties(name, row, values):
+    """The values of the arguments as those of properties."""
+    found = dict(values)
+    for arg in row['args']:
+        if arg['name'] in found and arg['names'] not in ([], [arg['name']]):
+            found.update(_spread(name, arg, found.pop(arg['name'])))
+    return found
+
+
+def _attribute(arg):
+    def get(self):
+        found = tuple(getattr(self, name) for name in arg['names'])
+        return found if len(found) > 1 else found[0]
+
+    def set_(self, value):
+        for name, one in _spread(type(self).__name__, arg, value).items():
+            setattr(self, name, one)
+
+    return property(get, set_)
+
+
+def attributes(row):
+    """The arguments that have not the names of properties."""
+    return {arg['name']: _attribute(arg) for arg in row['args'] if arg['names'] not in ([], [arg['name']])}
+
+
+def _compute(self, group, base_lr):
+    """compute() of a class that has PyTorch's get_lr(), which gives the learning rates of all groups."""
+    groups = list(self.optimizer.get_param_groups())
+    found = list(self.get_lr())
+    if len(found) != len(groups):
+        raise ValueError(f'get_lr() gave {len(found)} learning rates for {len(groups)} groups')
+    return convert_double(found[groups.index(group)])
+
+
+def _returns(function):
+    """compute() for C, which wants to know whether it was successful, too."""
+
+    def compute(self, group, base_lr):
+        return True, convert_double(function(self, group, base_lr))
+
+    return compute
+
+
+class LRScheduler(RawScheduler):
+    """What schedules are derived from: get_lr() gives the learning rates of all groups, or do_compute (group,
+    base_lr) that of one."""
+
+    __module__ = OVERRIDES
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        function = vars(cls).get('do_compute', _compute if 'get_lr' in vars(cls) else None)
+        if function is not None:
+            cls.do_compute = _returns(function)
+            guard_vfuncs(cls, ('compute',))
+
+    def __init__(self, optimizer, last_epoch=-1):
+        construct(self, {'optimizer': optimizer, 'last_epoch': last_epoch})
+        self.step()
+
+    def get_last_lr(self):
+        return list(RawScheduler.get_last_lr(self))
+
+    base_lrs = property(lambda self: list(self.get_base_lrs()))
+
+    def state_dict(self):
+        return state.pairs(self.state_lists())
+
+    def load_state_dict(self, table):
+        self.load_state_lists(*state.lists('load_state_dict', 'state', table))
+
+
+def _schedule(row):
+    """The class of a row."""
+    raw = getattr(GTorch, row['name'])
+    row = {**row, 'args': [*row['args'], LAST_EPOCH], 'positional': row['positional'] + 1}
+
+    def init(self, optimizer, *args, **options):
+        name = type(self).__name__
+        values = bind(name, row, 'optimizer', (optimizer, *args), options)
+        construct(self, to_properties(name, row, values))
+        self.step()
+
+    members = {'__module__': OVERRIDES, '__init__': init, '__doc__': raw.__doc__, **attributes(row)}
+    return override(type(raw)(row['name'], (raw,), members))
+
+
+def install(export, submodule):
+    members = {'LRScheduler': export('LRScheduler', override(LRScheduler))}
+    for row in SCHEDULES:
+        members[row['name']] = export(row['name'], _schedule(row))
+    return submodule('optim.lr_scheduler', 'Schedules of the learning rate.', members)

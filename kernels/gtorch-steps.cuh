@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* One loop for all that works on many tensors in one launch: each block works on GT_STEP_BYTES of one of them. */
+
+#pragma once
+
+#include "gtorch-pointwise.cuh"
+#include "gtorch-plain.cuh"
+
+#define GT_STEPS_KERNEL(name)                                    \
+  extern "C" __global__ void __launch_bounds__ (GT_STEP_THREADS) \
+      name (const __grid_constant__ GtSteps p)
+
+/* The last whose blocks begin at or before this one: those without elements have none. */
+GT_DEVICE const GtStep &
+step_of (const GtSteps &p, uint32_t block)
+{
+  uint32_t low = 0, high = p.n;
+
+  while (high - low > 1)
+    {
+      const uint32_t middle = (low + high) / 2;
+
+      if (p.steps[middle].block <= block)
+        low = middle;
+      else
+        high = middle;
+    }
+  return p.steps[low];
+}
+
+/* Calls op for each element of what is the block's, with as many at a time as 16 bytes have if it may. Op has
+ * N arrays of T, at[0] to at[N - 1], of which it changes the first N_WRITTEN; element () gets references. */
+template <typename T, int V, typename Op>
+GT_DEVICE void
+each_vector (Op &op, int64_t begin, int64_t end)
+{
+  typedef gt_vector<T, V> Vector;
+
+  for (int64_t i = begin / V + threadIdx.x; i < end / V; i += GT_STEP_THREADS)
+    {
+      Vector x[Op::N];
+
+#pragma unroll
+      for (int k = 0; k < Op::N; k++)
+        if (op.at[k] != NULL)
+          x[k] = ((const Vector *) op.at[k])[i];
+#pragma unroll
+      for (int v = 0; v < V; v++)
+        {
+          T *element[Op::N];
+
+#pragma unroll
+          for (int k = 0; k < Op::N; k++)
+            element[k] = &x[k].at[v];
+          op.element (element);
+        }
+#pragma unroll
+      for (int k = 0; k < Op::N_WRITTEN; k++)
+        if (op.at[k] != NULL)
+          ((Vector *) op.at[k])[i] = x[k];
+    }
+}
+
+template <typename T, typename Op>
+GT_DEVICE void
+each_element (Op &op, const GtStep &s, uint32_t block)
+{
+  const int V = 16 / sizeof (T);
+  const int64_t size = GT_STEP_BYTES / sizeof (T);
+  const int64_t begin = (block - s.block) * size;
+  const int64_t end = min (begin + size, (int64_t) s.n), whole = s.is_aligned ? end / V * V : begin;
+
+  each_vector<T, V> (op, begin, whole);
+  each_vector<T, 1> (op, whole, end);
+}
+
+/* The step of an optimizer: Op is made from a row of steps.toml. Its at[] are the parameter, the states and the
+ * gradient. What all elements have in common is computed by each block, in float64: the learning rate and the
+ * count may be in memory, which a captured graph reads anew. Powers of the count take long; each is computed in
+ * a warp of its own. */
+template <typename T, typename Op>
+GT_DEVICE void
+run_steps (const GtSteps &p)
+{
+  __shared__ double powers[Op::N_POWERS > 0 ? Op::N_POWERS : 1];
+
+  if (p.found != NULL && *p.found != 0)
+    return;
+  for (uint32_t block = blockIdx.x; block < p.blocks; block += gridDim.x)
+    {
+      const GtStep &s = step_of (p, block);
+      const double lr = p.cell != NULL ? *(const double *) p.cell : p.d[0];
+      Op op;
+
+#pragma unroll
+      for (int k = 0; k < Op::N; k++)
+        op.at[k] = (T *) s.data[k];
+      if (Op::N_POWERS > 0)
+        {
+          __syncthreads ();
+          if (threadIdx.x % 32 == 0 && (int) threadIdx.x / 32 < Op::N_POWERS)
+            powers[threadIdx.x / 32] = pow (Op::base (p.d, threadIdx.x / 32), *s.count);
+          __syncthreads ();
+        }
+      op.prepare (p.d, lr, s.count != NULL ? *s.count : 0,
+                  s.count != NULL ? *s.count == 1 : p.first != 0, powers);
+      each_element<T> (op, s, block);
+    }
+}

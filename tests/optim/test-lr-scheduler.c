@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Schedules in C: what they change and when, also in graphs. Their values are compared with PyTorch's formulas in
+ * tests/bindings/test_optim.py. */
+
+#include "config.h"
+
+#include <string.h>
+
+#include "test-device.h"
+
+static GTorchOptimizer *
+optimizer_new (GTorchTensor **param)
+{
+  g_autoptr (GListStore) params = g_list_store_new (GTORCH_TYPE_TENSOR);
+  g_autoptr (GTorchTensor) tensor = gtorch_ones (GTORCH_SHAPE (3), GTORCH_DTYPE_NONE, NULL, NULL);
+  g_autoptr (GTorchTensor) grad = gtorch_ones (GTORCH_SHAPE (3), GTORCH_DTYPE_NONE, NULL, NULL);
+  g_autoptr (GError) error = NULL;
+  GTorchOptimizer *optimizer;
+
+  g_assert_true (gtorch_tensor_set_requires_grad (tensor, TRUE, NULL));
+  g_assert_true (gtorch_tensor_set_grad (tensor, grad, NULL));
+  g_list_store_append (params, tensor);
+  optimizer = GTORCH_OPTIMIZER (gtorch_sgd_new (G_LIST_MODEL (params), 0.5, 0, &error));
+  g_assert_no_error (error);
+  if (param != NULL)
+    *param = g_steal_pointer (&tensor);
+  return optimizer;
+}
+
+static void
+each_step_begins_an_epoch (void)
+{
+  static const gdouble rates[] = { 0.5, 0.5, 0.125, 0.125, 0.03125 };
+  g_autoptr (GTorchOptimizer) optimizer = optimizer_new (NULL);
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchLRScheduler) schedule =
+      GTORCH_LR_SCHEDULER (gtorch_step_lr_new (optimizer, 2, 0.25, &error));
+  guint i;
+
+  g_assert_no_error (error);
+  g_assert_true (gtorch_lr_scheduler_get_optimizer (schedule) == optimizer);
+  for (i = 0; i < G_N_ELEMENTS (rates); i++)
+    {
+      g_autofree gdouble *last = NULL;
+      gsize n;
+
+      last = gtorch_lr_scheduler_get_last_lr (schedule, &n);
+      g_assert_cmpuint (n, ==, 1);
+      g_assert_cmpfloat (last[0], ==, rates[i]);
+      g_assert_cmpfloat (gtorch_optimizer_get_learning_rate (optimizer), ==, rates[i]);
+      g_assert_cmpint (gtorch_lr_scheduler_get_last_epoch (schedule), ==, i);
+      gtorch_lr_scheduler_step (schedule, &error);
+      g_assert_no_error (error);
+    }
+}
+
+static void
+replays_follow_a_schedule (void)
+{
+  g_autoptr (GTorchTensor) param = NULL;
+  g_autoptr (GTorchTensor) other = NULL;
+  g_autoptr (GTorchOptimizer) captured = optimizer_new (&param);
+  g_autoptr (GTorchOptimizer) eager = optimizer_new (&other);
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchLRScheduler) first =
+      GTORCH_LR_SCHEDULER (gtorch_exponential_lr_new (captured, 0.5, &error));
+  g_autoptr (GTorchLRScheduler) second =
+      GTORCH_LR_SCHEDULER (gtorch_exponential_lr_new (eager, 0.5, &error));
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  GTorchGraphCapture *capture;
+  guint i, j;
+
+  gtorch_optimizer_set_capturable (captured, TRUE);
+  capture = gtorch_graph_capture_new (graph, NULL, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
+  g_assert_no_error (error);
+  gtorch_optimizer_step (captured, &error);
+  g_assert_no_error (error);
+  g_assert_true (gtorch_graph_capture_end (capture, &error));
+  gtorch_graph_capture_unref (capture);
+  for (i = 0; i < 6; i++)
+    {
+      g_assert_true (gtorch_cuda_graph_replay (graph, &error));
+      g_assert_true (gtorch_optimizer_step (eager, &error));
+      for (j = 0; j < 3; j++)
+        g_assert_cmpfloat (test_element (param, j), ==, test_element (other, j));
+      g_assert_true (gtorch_lr_scheduler_step (first, &error));
+      g_assert_true (gtorch_lr_scheduler_step (second, &error));
+    }
+  /* 1 - 0.5 * (1 + 1/2 + … + 1/32) */
+  g_assert_cmpfloat (test_element (param, 0), ==, 0.015625);
+}
+
+static void
+wrong_settings_are_errors (void)
+{
+  g_autoptr (GTorchOptimizer) optimizer = optimizer_new (NULL);
+  g_autoptr (GTorchLRScheduler) schedule = NULL;
+  g_autoptr (GError) error = NULL;
+
+  g_assert_null (gtorch_step_lr_new (optimizer, 0, 0.1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==, "steplr: step_size is 0, it must be finite and at least 1");
+  g_clear_error (&error);
+  schedule = g_object_new (GTORCH_TYPE_EXPONENTIAL_LR, "gamma", 0.5, NULL);
+  g_assert_false (gtorch_lr_scheduler_step (schedule, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==, "lr_scheduler: GTorchExponentialLR has no optimizer");
+}
+
+static void
+a_learning_rate_that_is_not_finite_changes_nothing (void)
+{
+  g_autoptr (GTorchOptimizer) optimizer = optimizer_new (NULL);
+  g_autoptr (GTorchLRScheduler) schedule =
+      GTORCH_LR_SCHEDULER (gtorch_exponential_lr_new (optimizer, 1e308, NULL));
+  g_autoptr (GError) error = NULL;
+
+  g_assert_true (gtorch_lr_scheduler_step (schedule, &error));
+  g_assert_false (gtorch_lr_scheduler_step (schedule, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==,
+                   "lr_scheduler: GTorchExponentialLR gives inf for epoch 2, a learning rate must "
+                   "be "
+                   "finite");
+  g_assert_cmpint (gtorch_lr_scheduler_get_last_epoch (schedule), ==, 1);
+  g_assert_cmpfloat (gtorch_optimizer_get_learning_rate (optimizer), ==, 0.5 * 1e308);
+}
+
+static void
+a_state_that_does_not_fit_changes_nothing (void)
+{
+  static const gchar *const names[] = { "last_epoch", "base_lrs", "step_size", "nonsense" };
+  g_autoptr (GTorchOptimizer) optimizer = optimizer_new (NULL);
+  g_autoptr (GTorchLRScheduler) schedule =
+      GTORCH_LR_SCHEDULER (gtorch_step_lr_new (optimizer, 2, 0.25, NULL));
+  const gdouble values[] = { -3.5, 7 };
+  g_autoptr (GTorchTensor) wrong =
+      gtorch_tensor_new_from_doubles (values, 2, GTORCH_SHAPE (2), GTORCH_DTYPE_FLOAT64,
+                                      gtorch_device_cpu (), NULL);
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (names); i++)
+    {
+      g_autoptr (GHashTable) dict = gtorch_lr_scheduler_state_dict (schedule);
+      g_autoptr (GError) error = NULL;
+      gint64 step_size;
+
+      g_hash_table_insert (dict, g_strdup (names[i]), g_object_ref (wrong));
+      g_assert_false (gtorch_lr_scheduler_load_state_dict (schedule, dict, &error));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT);
+      g_assert_nonnull (strstr (error->message, names[i]));
+      g_object_get (schedule, "step-size", &step_size, NULL);
+      g_assert_cmpint (step_size, ==, 2);
+      g_assert_cmpint (gtorch_lr_scheduler_get_last_epoch (schedule), ==, 0);
+    }
+}
+
+int
+main (int argc, char *argv[])
+{
+  g_test_init (&argc, &argv, NULL);
+#define ADD(name) g_test_add_func ("/GTorchLRScheduler/" #name, name)
+  ADD (each_step_begins_an_epoch);
+  ADD (replays_follow_a_schedule);
+  ADD (wrong_settings_are_errors);
+  ADD (a_learning_rate_that_is_not_finite_changes_nothing);
+  ADD (a_state_that_does_not_fit_changes_nothing);
+  return g_test_run ();
+}
