@@ -854,8 +854,8 @@ gtorch_allocator_get_caching (GTorchAllocator *self)
  * @caching: whether to keep memory
  * @error: return location for an error
  *
- * Sets whether freed memory is kept for the next tensor; see [property@Allocator:caching]. On the CPU this cannot
- * be changed.
+ * Sets whether freed memory is kept for the next tensor; see [property@Allocator:caching]. On the CPU this
+ * cannot be changed.
  *
  * Returns: %TRUE if it is so now; %FALSE with %GTORCH_ERROR_NOT_SUPPORTED on the CPU
  *

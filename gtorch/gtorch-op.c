@@ -710,7 +710,7 @@ gtorch_call_check_double (GTorchOpCall *call, guint i, guint dtype, GError **err
 {
   if (G_UNLIKELY (!fits (call->attrs[i].d, dtype)))
     {
-      gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s is %.17g, which is no %s"),
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s is %g, which is no %s"),
                          find_arg (call->op, FALSE, i)->name, call->attrs[i].d,
                          gtorch_dtype_get_name (dtype));
       return FALSE;
@@ -739,7 +739,7 @@ check_factors (GTorchOpCall *call, guint dtype, GError **error)
             return FALSE;
           continue;
         }
-      gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s is %.17g, which is no %s"),
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s is %g, which is no %s"),
                          arg->name, value, gtorch_dtype_get_name (dtype));
       return FALSE;
     }
@@ -869,8 +869,8 @@ gtorch_shape_same (GTorchOpCall *call, GError **error)
                                     error);
 }
 
-/* Sums, products and bits are right as far as the dtype goes, whatever a number wraps to. Quotients and powers
- * are not: there it must be one that the dtype has. */
+/* Sums, products and bits are right as far as the dtype goes, whatever a number wraps to. Quotients and
+ * powers are not: there it must be one that the dtype has. */
 static gboolean
 check_operands (GTorchOpCall *call, GError **error)
 {

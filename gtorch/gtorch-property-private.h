@@ -7,8 +7,8 @@
 
 G_BEGIN_DECLS
 
-/* For set_property(), which has no place for an error: says in a warning, as GObject does of a value that is out
- * of range, that the property stays as it was, and why. Takes the error. */
+/* For set_property(), which has no place for an error: says in a warning, as GObject does of a value that is
+ * out of range, that the property stays as it was, and why. Takes the error. */
 void gtorch_property_refuse (GObject *object, GParamSpec *pspec, GError *error);
 
 G_END_DECLS
