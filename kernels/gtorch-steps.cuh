@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* One loop for all that works on many tensors in one launch: each block works on GT_STEP_BYTES of one of them. */
+/* One loop for all that works on many tensors in one launch: each block works on GT_STEP_BYTES of one
+ * of them. */
 
 #pragma once
 
@@ -76,9 +77,11 @@ each_element (Op &op, const GtStep &s, uint32_t block)
   each_vector<T, 1> (op, whole, end);
 }
 
-/* The step of an optimizer: Op is made from a row of steps.toml. Its at[] are the parameter, the states and the
+/* The step of an optimizer: Op is made from a row of steps.toml. Its at[] are the parameter, the states
+ * and the
  * gradient. What all elements have in common is computed by each block, in float64: the learning rate and the
- * count may be in memory, which a captured graph reads anew. Powers of the count take long; each is computed in
+ * count may be in memory, which a captured graph reads anew. Powers of the count take long; each is
+ * computed in
  * a warp of its own. */
 template <typename T, typename Op>
 GT_DEVICE void

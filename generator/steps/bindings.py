@@ -74,8 +74,9 @@ def emit_samples(steps, schedules):
     return json.dumps(found, indent=1) + '\n'
 
 
-SAMPLES_HEAD = '''/* Settings of optimizers that tests try, made from steps.toml, with the parameters after a few steps of the published
- * algorithm: with the learning rate 0.05, from 1, -2 and 3, with the gradients gtorch_step_sample_grad (). */
+SAMPLES_HEAD = '''/* Settings of optimizers that tests try, made from steps.toml, with the parameters after a few
+ * steps of the published algorithm: with the learning rate 0.05, from 1, -2 and 3, with the gradients that
+ * gtorch_step_sample_grad () gives. */
 
 #pragma once
 
@@ -109,7 +110,8 @@ static const GTorchStepSample gtorch_step_samples[] = {
 
 def follow(step, sample, value, element):
     """Where the published algorithm takes a number."""
-    values = {**vars(math), **{number.name: number.default for number in step.numbers}, 'lr': 0.05, **sample, 'p': value}
+    defaults = {number.name: number.default for number in step.numbers}
+    values = {**vars(math), **defaults, 'lr': 0.05, **sample, 'p': value}
     for state in step.like:
         values[state.name] = eval(state.begin or '0.0', dict(values))
     code = compile(step.reference.strip('\n'), f'{step.name}.reference', 'exec')

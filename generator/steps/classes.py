@@ -147,7 +147,7 @@ def emit_class(step, index):
 def emit_classes(steps):
     own = [step for step in steps if step.base is None]
     classes = [emit_class(step, own.index(step.root)) for step in steps]
-    return text.fill('classes.c.in', head=text.HEAD, classes='\n'.join(classes).rstrip('\n') + '\n')
+    return text.fill('classes.c.in', head=text.HEAD, classes='\n'.join(classes).rstrip('\n'))
 
 
 def emit_header(steps):

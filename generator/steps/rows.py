@@ -212,7 +212,8 @@ class Step(Row):
         if len(set(names)) < len(names) or any(number.default is None for number in self.numbers):
             self.fail('args', 'each property wants a name of its own, and a default')
         if names[:1] != ['lr'] or len(names) > MAX_NUMBERS or len(self.like) > MAX_STATES:
-            self.fail('args', f'lr first, at most {MAX_NUMBERS} numbers and {MAX_STATES} states like the parameter are wanted')
+            self.fail('args', f'lr first, at most {MAX_NUMBERS} numbers and {MAX_STATES} states like the parameter '
+                      'are wanted')
         for name in self.new:
             if name not in names:
                 self.fail('new', f'there is no argument {name}')
@@ -316,4 +317,3 @@ def load_steps(path):
 def load_schedules(path):
     name = pathlib.Path(path).name
     return [Schedule(name, key, data) for key, data in read(path).items()]
-

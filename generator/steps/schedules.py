@@ -30,7 +30,8 @@ def emit_new_doc(row):
 def emit_class(row):
     names = {number.label: f'numbers[{index}]' for index, number in enumerate(row.numbers)}
     compiler = Compiler({**names, 'base': 'base', 't': 't', 'pi': 'G_PI'})
-    doc = [f'{row.type_name}:', '', row.doc, '', f'With the learning rate base at first, in epoch t it is: `{row.data["lr"]}`.']
+    doc = [f'{row.type_name}:', '', row.doc, '',
+           f'With the learning rate base at first, in epoch t it is: `{row.data["lr"]}`.']
     if row.source:
         doc += ['', f'Source: {row.source}']
     fields = ['  GTorchLRScheduler parent_instance;', *(f'  {n.c_type} {n.name};' for n in row.numbers)]
@@ -46,7 +47,7 @@ def emit_class(row):
 
 def emit_classes(rows):
     return text.fill('schedules.c.in', head=text.HEAD,
-                     classes='\n'.join(map(emit_class, rows)).rstrip('\n') + '\n')
+                     classes='\n'.join(map(emit_class, rows)).rstrip('\n'))
 
 
 def emit_header(rows):

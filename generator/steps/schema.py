@@ -20,7 +20,8 @@ def is_list_of(check):
 
 
 def is_table_of(check):
-    return lambda value: isinstance(value, dict) and all(key.isidentifier() and check(one) for key, one in value.items())
+    return lambda value: isinstance(value, dict) and all(
+        key.isidentifier() and check(one) for key, one in value.items())
 
 
 def is_any(value):
@@ -31,7 +32,8 @@ TEXT = ('a text', is_text)
 NUMBER = ('a number', is_real)
 TEXTS = ('a list of texts', is_list_of(is_text))
 ARG = {
-    'default': ('a number, true or false, or a list of numbers', lambda v: is_number(v) or v != [] and is_list_of(is_real)(v)),
+    'default': ('a number, true or false, or a list of numbers',
+                lambda v: is_number(v) or v != [] and is_list_of(is_real)(v)),
     'names': ('a list of names', lambda v: v != [] and is_list_of(lambda one: is_text(one) and one.isidentifier())(v)),
     'least': NUMBER,
     'most': NUMBER,

@@ -18,8 +18,10 @@ class Template(string.Template):
 
 
 def fill(template, /, **values):
-    """The template of a name with values put in; names are in capitals between @."""
-    text = (TEMPLATES / template).read_text('utf-8')
+    """The template of a name with values put in; names are in capitals between @. Parts of files end with an empty
+    line."""
+    text = (TEMPLATES / template).read_text('utf-8').removeprefix(HEAD)
+    text += '' if '@HEAD@' in text else '\n'
     return Template(text).substitute({key.upper(): value for key, value in values.items()})
 
 

@@ -40,8 +40,8 @@ static const gchar *const group_names[] = { "lr", "weight_decay", "initial_lr" }
  * @self: an optimizer
  *
  * Gets all that the optimizer remembers: `state.<parameter>.<name>` for each parameter by its position,
- * and `group.<group>.lr`, `.weight_decay` and, where a schedule has begun, `.initial_lr` as numbers. The tensors
- * are shared, not copied.
+ * and `group.<group>.lr`, `.weight_decay` and, where a schedule has begun, `.initial_lr` as numbers. The
+ * tensors are shared, not copied.
  *
  * Returns: (transfer container) (element-type utf8 GTorchTensor): names and tensors, for
  *   [func@safetensors_save] for example

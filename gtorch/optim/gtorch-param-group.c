@@ -310,7 +310,8 @@ gtorch_param_group_get_initial_learning_rate (GTorchParamGroup *self)
  * @self: a group
  * @learning_rate: the learning rate of the first epoch; a negative number for none
  *
- * Sets what schedules that are made from now on begin with; without it that is the learning rate that the group
+ * Sets what schedules that are made from now on begin with; without it that is the learning rate that
+ * the group
  * has when the first one is made.
  *
  * Since: 0.1

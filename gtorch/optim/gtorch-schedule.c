@@ -131,7 +131,8 @@ put_numbers (GHashTable *dict, const gchar *name, GArray *numbers)
  * gtorch_lr_scheduler_state_dict:
  * @self: a schedule
  *
- * Gets all that the schedule remembers: `last_epoch`, `base_lrs` and `last_lr` with one number for each group,
+ * Gets all that the schedule remembers: `last_epoch`, `base_lrs` and `last_lr` with one number for each
+ * group,
  * and its settings by their names.
  *
  * Returns: (transfer container) (element-type utf8 GTorchTensor): names and tensors, for
@@ -259,7 +260,8 @@ load_entry (GTorchLRScheduler *self, Load *load, const gchar *name, gpointer val
  * @state: (element-type utf8 GTorchTensor): what [method@LRScheduler.state_dict] gave
  * @error: return location for an error
  *
- * Takes over what another schedule remembers. What @state lacks stays. The learning rates of the optimizer stay
+ * Takes over what another schedule remembers. What @state lacks stays. The learning rates of the
+ * optimizer stay
  * until the next step: they are part of the optimizer's state. Nothing is changed if @state does not fit.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_FORMAT naming the entry that does not fit

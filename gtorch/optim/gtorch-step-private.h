@@ -8,7 +8,8 @@
 
 G_BEGIN_DECLS
 
-/* Optimizers that are rows of steps.toml. The tables are generated; what is done with them is in gtorch-step.c
+/* Optimizers that are rows of steps.toml. The tables are generated; what is done with them is in
+ * gtorch-step.c
  * and, for the operation, in ops/optim.c. */
 
 typedef struct

@@ -233,7 +233,8 @@ kind_of (GTorchOptimizer *self, const Run *run, GTorchTensor *param, guint state
 }
 
 /* Counts tell the device which step is the first where the host does not know: in graphs, and where steps may
- * be skipped. So there are parameters that have been stepped and others, and those with a count and without. */
+ * be skipped. So there are parameters that have been stepped and others, and those with a count and
+ * without. */
 static gboolean
 run_by_kind (GTorchOptimizer *self, const GTorchOptimStep *step, Run *run, GError **error)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Schedules in C: what they change and when, also in graphs. Their values are compared with PyTorch's formulas in
+/* Schedules in C: what they change and when, also in graphs. Their values are compared with PyTorch's
+ * formulas in
  * tests/bindings/test_optim.py. */
 
 #include "config.h"

@@ -112,7 +112,7 @@ WRONG = (None, 5, -0.5, True, '', 'x y', 'lr', [], ['lr'], {}, {'default': 1.0})
 
 @tap.case
 def no_value_of_a_row_makes_it_crash():
-    """Each value of each real row is left out, and changed to one of another kind: this works, or says which row it is."""
+    """Each value of each real row is left out, or changed to another kind: this works, or names the row."""
     n = 0
     for which, file in enumerate(('steps.toml', 'schedules.toml')):
         table = rows.read(REAL / file)

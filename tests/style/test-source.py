@@ -429,6 +429,7 @@ def generated_c_has_no_translatable_text():
 def build_scripts_import_the_standard_library_only():
     found = []
     local = {os.path.basename(path)[:-3] for path in tree.files() if path.endswith(".py")}
+    local |= {path.split("/")[0] for path in tree.files() if path.endswith("/__init__.py")}
     for path in tree.files():
         if not path.endswith(".py") or path.startswith(("examples/", "tests/bindings/")):
             continue

@@ -23,7 +23,8 @@ let GTorch;
 function bind(row, given) {
     const positional = [...given];
     const {name, args} = row;
-    const options = positional.length > 0 && convert.isOptions(positional.at(-1)) ? {...positional.pop()} : {};
+    const hasOptions = positional.length > 0 && convert.isOptions(positional.at(-1));
+    const options = hasOptions ? {...positional.pop()} : {};
     if (positional.length > row.positional)
         throw new TypeError(`${name}: ${positional.length} arguments were given, it takes ${row.positional}`);
     const values = {};
@@ -51,7 +52,7 @@ function checkForms({name, args}, values) {
         const value = values[key];
         delete values[key];
         if (value !== null && typeof value !== 'boolean')
-            throw new TypeError(`${name}: ${key} must be true, false or null, not ${convert.describe(value)}`);
+            throw new TypeError(`${name}: ${key} is true, false or null, not ${convert.describe(value)}`);
         if (form === 'refused' && value) {
             throw new GLib.Error(GTorch.Error, GTorch.Error.NOT_SUPPORTED,
                 `${name}: ${key}=true is not supported: the step is not recorded for gradients`);
@@ -71,7 +72,7 @@ function toProperties({name, args}, values) {
             continue;
         const given = names.length === 1 ? [found[key]] : found[key];
         if (!Array.isArray(given) || given.length !== names.length)
-            throw new TypeError(`${name}: ${key} must be ${names.length} numbers, not ${convert.describe(given)}`);
+            throw new TypeError(`${name}: ${key} is ${names.length} numbers, not ${convert.describe(given)}`);
         delete found[key];
         names.forEach((own, i) => (found[own] = given[i]));
     }
