@@ -47,7 +47,7 @@ wait_for_dropped (gpointer data)
       gtorch_cuda_device_activate (adopted->device, NULL);
       for (i = 0; adopted->events[i] != NULL; i++)
         {
-          gtorch_cuda_event_wait (adopted->device, adopted->events[i]);
+          gtorch_cuda_event_wait (adopted->device, adopted->events[i], TRUE);
           gtorch_cuda_event_put (adopted->device, adopted->events[i], FALSE);
         }
       g_free (adopted->events);

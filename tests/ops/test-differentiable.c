@@ -15,9 +15,9 @@
 
 /* Results that have shapes from an input, or are drawn. */
 static const gchar *const without_history[] = {
-  "bernoulli_p", "empty_like",   "exponential", "full_like",     "new_empty",
-  "new_full",    "new_ones",     "normal",      "normal_around", "ones_like",
-  "rand_like",   "randint_like", "randn_like",  "random",        "uniform",
+  "bernoulli_p",  "empty_like", "exponential", "full_like",     "new_empty",  "new_full",
+  "new_ones",     "new_zeros",  "normal",      "normal_around", "ones_like",  "rand_like",
+  "randint_like", "randn_like", "random",      "uniform",       "zeros_like",
 };
 
 /* Inputs of which something else than values is taken, or that are not read in a sample. */

@@ -246,14 +246,6 @@ make_sequential (void)
 }
 
 static gpointer
-make_layer_norm (void)
-{
-  const gint64 shape[] = { 4 };
-
-  return gtorch_layer_norm_new (shape, 1, 1e-5, TRUE, TRUE, NULL);
-}
-
-static gpointer
 make_optimizer (void)
 {
   g_autoptr (GListModel) params = make_parameters ();
@@ -439,7 +431,6 @@ static const struct
   { "GTorchGraphedModule", make_graphed_module },
   { "GTorchHostAllocator", make_host_allocator },
   { "GTorchLRScheduler", make_scheduler },
-  { "GTorchLayerNorm", make_layer_norm },
   { "GTorchLoss", make_loss },
   { "GTorchMemoryBlock", make_block },
   { "GTorchMemoryPool", make_pool },
