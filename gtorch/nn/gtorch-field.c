@@ -93,12 +93,13 @@ get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
       break;
     case GTORCH_FIELD_DEVICE:
       tensor = first_tensor (GTORCH_MODULE (object));
-      g_value_set_object (value, tensor != NULL ? gtorch_tensor_get_device (tensor) : NULL);
+      g_value_set_object (value, tensor != NULL ? gtorch_tensor_get_device (tensor)
+                                                : *(GTorchDevice *const *) place);
       break;
     case GTORCH_FIELD_DTYPE:
       tensor = first_tensor (GTORCH_MODULE (object));
       g_value_set_enum (value,
-                        tensor != NULL ? gtorch_tensor_get_dtype (tensor) : GTORCH_DTYPE_NONE);
+                        tensor != NULL ? gtorch_tensor_get_dtype (tensor) : *(const guint *) place);
       break;
     }
 }
@@ -172,7 +173,7 @@ set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *p
 static GParamSpec *
 make_spec (const GTorchField *field)
 {
-  /* any number is taken: what is computed with it fails */
+  /* any number is kept, and what computes with it fails; a choice that there is not is refused */
   GParamFlags flags = G_PARAM_STATIC_STRINGS | G_PARAM_READWRITE | G_PARAM_LAX_VALIDATION;
 
   flags |= field->is_mutable ? G_PARAM_CONSTRUCT | G_PARAM_EXPLICIT_NOTIFY : G_PARAM_CONSTRUCT_ONLY;
@@ -183,12 +184,12 @@ make_spec (const GTorchField *field)
                                  (gint64) field->value, flags);
     case GTORCH_FIELD_DOUBLE:
       return g_param_spec_double (field->name, NULL, NULL, -INFINITY, INFINITY, field->value,
-                                  flags & ~G_PARAM_LAX_VALIDATION);
+                                  flags);
     case GTORCH_FIELD_BOOL:
       return g_param_spec_boolean (field->name, NULL, NULL, field->value != 0, flags);
     case GTORCH_FIELD_ENUM:
       return g_param_spec_enum (field->name, NULL, NULL, field->type (), (gint) field->value,
-                                flags);
+                                flags & ~G_PARAM_LAX_VALIDATION);
     case GTORCH_FIELD_PARAMETER:
       return g_param_spec_object (field->name, NULL, NULL, GTORCH_TYPE_PARAMETER,
                                   G_PARAM_STATIC_STRINGS | G_PARAM_READABLE);
@@ -198,7 +199,7 @@ make_spec (const GTorchField *field)
       return g_param_spec_object (field->name, NULL, NULL, GTORCH_TYPE_DEVICE, flags);
     case GTORCH_FIELD_DTYPE:
       return g_param_spec_enum (field->name, NULL, NULL, GTORCH_TYPE_DTYPE, GTORCH_DTYPE_NONE,
-                                flags);
+                                flags & ~G_PARAM_LAX_VALIDATION);
     case GTORCH_FIELD_BUFFER:
       break;
     }

@@ -127,8 +127,8 @@ gtorch_param_group_class_init (GTorchParamGroupClass *klass)
    * Since: 0.1
    */
   props[PROP_INITIAL_LEARNING_RATE] =
-      g_param_spec_double ("initial-learning-rate", NULL, NULL, -INFINITY, INFINITY, -1,
-                           GTORCH_SETTING_FLAGS);
+      g_param_spec_double ("initial-learning-rate", NULL, NULL, -1, INFINITY, -1,
+                           GTORCH_SETTING_FLAGS & ~G_PARAM_LAX_VALIDATION);
   /**
    * GTorchParamGroup:learning-rate:
    *
@@ -311,8 +311,7 @@ gtorch_param_group_get_initial_learning_rate (GTorchParamGroup *self)
  * @learning_rate: the learning rate of the first epoch; a negative number for none
  *
  * Sets what schedules that are made from now on begin with; without it that is the learning rate that
- * the group
- * has when the first one is made.
+ * the group has when the first one is made.
  *
  * Since: 0.1
  */

@@ -149,6 +149,19 @@ way('Optimizer.step_param', 'step', func => {
     optimizer.step();
 });
 
+const Schedule = GObject.registerClass(class Schedule extends GTorch.optim.lr_scheduler.LRScheduler {
+    vfunc_compute(_group, base) {
+        this.func?.();
+        return base;
+    }
+});
+
+way('LRScheduler.compute', 'step', func => {
+    const schedule = new Schedule({optimizer: GTorch.optim.SGD([leaf()], {lr: 0.1})});
+    schedule.func = func;
+    schedule.step();
+});
+
 // --- functions of autograd ---
 
 const Both = GObject.registerClass(class Both extends GTorch.Function {

@@ -213,6 +213,20 @@ def step(func):
     optimizer.step()
 
 
+class Schedule(GTorch.optim.lr_scheduler.LRScheduler):
+    func = None
+
+    def do_compute(self, group, base_lr):
+        type(self).func()
+        return base_lr
+
+
+@way('LRScheduler.compute')
+def schedule(func):
+    Schedule.func = func
+    Schedule(GTorch.optim.SGD([leaf()], lr=0.1))
+
+
 # --- functions of autograd ---
 
 

@@ -100,10 +100,12 @@ def each_function_of_a_device_follows():
         'can_access_peer', 'enable_peer', 'equal', 'get_current', 'open_monitor_async', 'open_monitor_finish',
         'run', 'run_as_default', 'set_benchmark', 'set_conv_precision', 'set_deterministic',
         'set_matmul_precision', 'set_pressure_threshold', 'synchronize', 'synchronize_async',
-        'synchronize_finish', 'resolve', 'set_current', 'cpu', 'cuda', 'new_from_string', 'get_default',
+        'set_wait_policy', 'synchronize_finish', 'resolve', 'set_current',
+        'cpu', 'cuda', 'new_from_string', 'get_default',
     }  # fmt: skip
     held = [GTorch.zeros(1000 * (i + 1), device=f'cuda:{i}') for i in range(2)]
     second.set_benchmark(True)
+    second.set_wait_policy(GTorch.WaitPolicy.SLEEP)
     second.set_pressure_threshold(12345)
     differ = set()
     for name in [n for n in vars(plain) if not n.startswith('_') and n not in with_arguments]:

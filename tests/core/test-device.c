@@ -359,7 +359,7 @@ more_than_there_is_is_an_error (void)
   for (i = 0; i < G_N_ELEMENTS (sizes); i++)
     {
       g_autoptr (GError) error = NULL;
-      g_autofree gchar *number = g_strdup_printf ("%" G_GSIZE_FORMAT, sizes[i]);
+      g_autofree gchar *number = g_format_size_full (sizes[i], G_FORMAT_SIZE_IEC_UNITS);
 
       g_assert_null (gtorch_storage_new (gtorch_device_cpu (), sizes[i], &error));
       g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);

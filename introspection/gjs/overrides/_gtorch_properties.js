@@ -4,7 +4,7 @@
 // Properties that take what they can hold, and nothing else. gjs makes NaN of a text for a number, 0 of a
 // text for an enumeration, true of any object for a flag, and only warns where a property cannot be set.
 
-/* exported checked setup */
+/* exported checked construction setup */
 
 const {GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
@@ -43,6 +43,14 @@ function checked(what, spec, value, arg = {}) {
             throw new TypeError(`${what} must be a ${name} or null, not ${convert.describe(value)}`);
     }
     return value;
+}
+
+// The properties of an object of the class, checked.
+function construction(name, values) {
+    const specs = new Map(GTorch[name].list_properties().map(spec => [spec.name.replace(/-/g, '_'), spec]));
+    const entries = Object.entries(values).map(([key, value]) =>
+        [key, checked(`${name}: ${key}`, specs.get(key), value)]);
+    return Object.fromEntries(entries);
 }
 
 function sizes(what, value) {

@@ -31,6 +31,8 @@ def unpickle():
 
 def plain(value):
     """A property's value as something that can be pickled."""
+    if isinstance(value, GTorch.Size):
+        return tuple(value.get_values())
     return value.value_nick if isinstance(value, GObject.GEnum) and not isinstance(value, GTorch.DType) else value
 
 
@@ -40,6 +42,8 @@ def properties(owner):
     for spec in GObject.list_properties(type(owner)):
         if spec.flags & FLAGS.READABLE and spec.flags & (FLAGS.WRITABLE | FLAGS.CONSTRUCT_ONLY):
             found[spec.name] = plain(owner.get_property(spec.name))
+    if isinstance(owner, GTorch.Optimizer):
+        found.pop('learning-rate')  # the groups have it
     return found
 
 
@@ -133,13 +137,6 @@ def set_module(self, state):
     self.set_training(state['training'])
 
 
-def reduce_layer_norm(self, _protocol=4):
-    if named(type(self)) != 'LayerNorm':
-        return reduce(self)
-    values = [self.get_property(name) for name in ('eps', 'elementwise-affine', 'has-bias')]
-    return unpickle().layer_norm, (list(self.normalized_shape), *values), self._get_copied()
-
-
 # --- optimizers and scalers ---
 
 
@@ -198,7 +195,6 @@ def install(namespace):
         ('Function', get_attributes, set_attributes),
     ):
         copyable(namespace[name], get, set_)
-    namespace['LayerNorm'].__reduce_ex__ = reduce_layer_norm
     group = namespace['ParamGroup']
     group.__reduce_ex__, group.__deepcopy__ = reduce_group, deep_copy_group
     group.__copy__ = lambda self: unpickle().group(*reduce_group(self)[1])

@@ -26,17 +26,14 @@ def make(cls, values):
     if isinstance(cls, str):
         cls = getattr(GTorch, cls)
     specs = {spec.name: spec for spec in GObject.list_properties(cls)}
-    given = {name.replace('-', '_'): convert(cls, specs[name], value) for name, value in values.items()}
+    given = {
+        name.replace('-', '_'): convert(cls, specs[name], value) if isinstance(value, (str, tuple)) else value
+        for name, value in values.items()
+    }
     with same_random_numbers():
         made = cls.__new__(cls)
         GObject.Object.__init__(made, **given)
     return made
-
-
-def layer_norm(*args):
-    """One of several dimensions, perhaps, for which there is no property."""
-    with same_random_numbers():
-        return GTorch.nn.LayerNorm.new(*args)
 
 
 def tensor(data, dtype, shape, requires_grad, device):
