@@ -4,7 +4,7 @@
 /* Finds what a capture has recorded that the library has not launched: the program's own kernels, and
  * those of other libraries that got the stream.
  *
- * * Around each operation the stream's capture dependencies are queried. The nodes between the two sets
+ * Around each operation the stream's capture dependencies are queried. The nodes between the two sets
  * were launched by the operation, through whatever library; all other nodes of the graph are foreign.
  * Nothing keeps the memory that foreign nodes use. The driver reports it: words in the parameters of
  * kernels, and the addresses of copies and fills, that lie in memory of the allocators. */

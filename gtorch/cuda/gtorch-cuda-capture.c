@@ -5,7 +5,7 @@
  * are allocated from the graph's pool. The driver's graph contains addresses and numbers: those of random
  * calls are replaced before each replay.
  *
- * * Other threads continue meanwhile. Code that needs a point after the work that a capturing queue had
+ * Other threads continue meanwhile. Code that needs a point after the work that a capturing queue had
  * before (to free memory, for example) uses an event that was recorded when the capture began. */
 
 #include "config.h"
