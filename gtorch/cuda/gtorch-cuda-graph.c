@@ -450,7 +450,7 @@ refuse (const gchar *reason, GError **error)
 /**
  * gtorch_cuda_graph_capture_begin:
  * @self: an empty graph
- * @pool: (nullable): memory to share with other graphs, or %NULL for its own
+ * @pool: (nullable): a pool to share with other graphs, or %NULL for a new one
  * @mode: what is refused during the capture
  * @error: return location for an error
  *
