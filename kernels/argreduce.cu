@@ -154,7 +154,7 @@ of_row (const M *x, uint32_t n, uint32_t lane, uint32_t width, const GtExtreme &
 #pragma unroll
           for (int u = 0; u < GROUP; u++)
             {
-              from[u] = min (j + u * width, n_vectors - 1); /* reading the last vector again is harmless */
+              from[u] = min (j + u * width, n_vectors - 1); /* reading the last again: no harm */
               in[u] = v[from[u]];
             }
 #pragma unroll

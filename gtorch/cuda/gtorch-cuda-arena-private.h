@@ -58,8 +58,7 @@ struct _GTorchCudaArena
   GTorchCudaBlock *holes; /* list linked by list_next */
   GArray *pages;          /* Page, sorted by offset */
   Extent *extents;        /* per GTORCH_CUDA_PAGE of addresses: the page mapped there */
-  Counts inactive,
-      told; /* free blocks that share pages with others: current, and last added to the statistics */
+  Counts inactive, told;  /* free blocks that share pages: now, and last added to the statistics */
   guint64 class_map;
   guint32 sub_maps[N_CLASSES];
   GTorchCudaBlock *lists[N_CLASSES][N_SUB];

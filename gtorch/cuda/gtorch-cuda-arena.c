@@ -325,7 +325,7 @@ GTorchCudaArena *
 gtorch_cuda_arena_new (GTorchCudaDevice *device, GTorchCudaLane *lane, guint pool, GError **error)
 {
   GTorchCudaArena *self = g_new0 (GTorchCudaArena, 1);
-  gsize n_bytes = device->total_memory * 2; /* addresses cost nothing, and fragmentation needs some */
+  gsize n_bytes = device->total_memory * 2; /* addresses are free; allow for fragmentation */
 
   self->device = device;
   self->lane = lane;
@@ -481,8 +481,8 @@ gtorch_cuda_arena_segment_size (GTorchCudaArena *self, gsize n_bytes)
     return SEGMENT_SMALL;
   if (size < SEGMENT_EXACT)
     return SEGMENT_LARGE;
-  return size < max_split && rounded >= max_split ? size : rounded; /* a rounded-up oversize segment could
-                                                                     * serve no other request */
+  /* An oversize segment can only serve oversize requests. */
+  return size < max_split && rounded >= max_split ? size : rounded;
 }
 
 void
@@ -845,7 +845,8 @@ wait_for_lane (GTorchCudaArena *self)
   if (gtorch_cuda_lane_is_closed (self->lane)) /* its queue may not exist */
     return !gtorch_cuda_device_is_capturing (self->device)
            && gtorch_cuda_context_wait () == CUDA_SUCCESS;
-  return gtorch_cuda_lane_capture (self->lane) == NULL /* also before a capture that is about to begin */
+  /* A lane that is about to capture has the capture set before the driver reports it. */
+  return gtorch_cuda_lane_capture (self->lane) == NULL
          && gtorch_cuda.cuStreamIsCapturing (self->lane->handle, &status) == CUDA_SUCCESS
          && status == CU_STREAM_CAPTURE_STATUS_NONE
          && gtorch_cuda.cuStreamSynchronize (self->lane->handle) == CUDA_SUCCESS;

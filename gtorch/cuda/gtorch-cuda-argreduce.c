@@ -14,7 +14,7 @@
 #define SHORT_ROW 16384 /* bytes of a row that one warp reduces */
 #define PART      65536 /* minimum bytes of a row per block */
 #define FEW       2048  /* minimum elements of a tile of columns per block */
-#define AT_ONCE   5 /* resident blocks per multiprocessor: with more, a few would run last */
+#define AT_ONCE   5     /* resident blocks per multiprocessor: with more, a few would run last */
 
 GTORCH_CUDA_IMAGE (argreduce)
 

@@ -388,8 +388,9 @@ gtorch_cuda_attention (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   if (!call_form (&form, call, 0, 3, lane, error)
       || !gtorch_cuda_device_activate (lane->device, error))
     return FALSE;
+  /* If this is FALSE, the form has the mask of every row, and run () reports a missing plan. */
   if (form.mask_rows == 1)
-    has_plan (&form); /* if not, the mask is expanded for every row; run () fails if there is no plan */
+    has_plan (&form);
   for (i = 0; i < G_N_ELEMENTS (ids) && ok; i++)
     if (call->inputs[i] != NULL)
       {

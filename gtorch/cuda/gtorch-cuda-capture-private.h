@@ -75,8 +75,9 @@ gboolean gtorch_cuda_allow_wait (GTorchCudaLane *lane, const gchar *what, GError
 /* Returns an event recorded after the lane's work outside of captures, or NULL if there is none. The
  * device's lock must be held. */
 CUevent gtorch_cuda_lane_mark (GTorchCudaLane *lane, GError **error);
-/* Waits for a lane or an event, spinning or sleeping according to the device's wait policy (gtorch-cuda-
- * wait.c). The event must not be part of a capture; with is_blocking the thread sleeps at once. */
+/* Waits for a lane or an event, spinning or sleeping according to the device's wait policy
+ * (gtorch-cuda-wait.c). The event must not be part of a capture; with is_blocking the thread sleeps at
+ * once. */
 CUresult gtorch_cuda_lane_wait (GTorchCudaLane *lane);
 CUresult gtorch_cuda_event_wait (GTorchCudaDevice *device, CUevent event, gboolean is_blocking);
 /* Waits for all work of the device's context, which must be current. Nothing on the device may be

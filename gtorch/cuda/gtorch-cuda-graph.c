@@ -577,8 +577,9 @@ gtorch_cuda_graph_capture_end (GTorchCUDAGraph *self, GError **error)
       exec = gtorch_capture_end (g_steal_pointer (&self->capture), error);
       if (exec != NULL && !is_as_meant (self, exec, elsewhere, is_relaxed, &notes, error))
         g_clear_pointer (&exec, gtorch_graph_exec_unref);
+      /* With foreign nodes, the recorded calls are not the whole graph. */
       if (exec == NULL || gtorch_graph_exec_get_n_foreign (exec) > 0)
-        g_clear_pointer (&self->calls, g_ptr_array_unref); /* the recorded calls are not the whole graph */
+        g_clear_pointer (&self->calls, g_ptr_array_unref);
       self->exec = exec;
       self->is_ready = FALSE;
       if (exec != NULL)
@@ -961,7 +962,8 @@ gtorch_cuda_graph_take_exec (GTorchCUDAGraph *self, GTorchGraphExec *former, GTo
   if (result)
     {
       self->exec = exec;
-      g_clear_pointer (&self->calls, g_ptr_array_unref); /* the recorded calls have the former operands */
+      /* The recorded calls have the former operands. */
+      g_clear_pointer (&self->calls, g_ptr_array_unref);
       self->is_ready = FALSE;
     }
   g_mutex_unlock (&self->lock);

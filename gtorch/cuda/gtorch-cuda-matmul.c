@@ -20,8 +20,7 @@
 
 #define SONAME        "libcublasLt.so.13"
 #define WORKSPACE     (G_GUINT64_CONSTANT (32) << 20)
-#define N_TIMED       16                              /* number of algorithms to time, the most promising
-                                                       * ones */
+#define N_TIMED       16                              /* algorithms, the most promising ones */
 #define MAX_ALIGNMENT GTORCH_CUDA_RECORDING_ALIGNMENT /* larger ones do not help */
 /* The number of calls of a plan after which a recording pays off; multiplied by MORE_CALLS before each
  * retry. */

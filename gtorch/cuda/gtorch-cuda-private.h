@@ -44,17 +44,17 @@ struct _GTorchCudaDevice
   GPtrArray *arenas;       /* all arenas, of lanes and of pools */
   GPtrArray *dead_pools;   /* pools whose memory could not be freed yet */
   GArray *dead_graphs;     /* freed graphs that the device may still be executing */
-  GTorchCudaBlock *held;   /* freed in a capture that may use them on several lanes; list by list_next */
+  GTorchCudaBlock *held;   /* freed in a capture with several lanes; list by list_next */
   GTorchCudaBlock *limbo;  /* freed, but other lanes may still use them; list by list_next */
   CUstream signal;         /* wakes main loops; made on first use */
   CUmemoryPool async_pool; /* the driver's memory pool, if it is the backend */
   GMutex release_lock;     /* protects released */
   GArray *released;        /* GTorchCudaReleased */
-  GMutex event_lock;       /* protects events, retired, sleepers; also taken by the driver's threads */
+  GMutex event_lock;       /* protects the next three fields; also taken by driver threads */
   GArray *events[2];       /* unused CUevents: without, with timing */
   GArray *retired;         /* CUevents to destroy when the driver may be called */
   GArray *sleepers;        /* what threads sleep on; made on first use (gtorch-cuda-wait.c) */
-  GTorchCudaMagazine *magazines; /* of all threads; protected by the statistics' lock, as is rooms */
+  GTorchCudaMagazine *magazines;    /* of all threads; this and rooms: under the statistics' lock */
   gint64 rooms[GTORCH_CUDA_N_SUMS]; /* summed over all magazines */
   gpointer report;                  /* GtReport in pinned memory, made on first use; atomic */
 };
@@ -85,8 +85,8 @@ GTorchFence *gtorch_cuda_fence_new (GTorchCudaDevice *device, CUevent event);
 
 CUevent gtorch_cuda_event_get (GTorchCudaDevice *device, gboolean timing, GError **error);
 void gtorch_cuda_event_put (GTorchCudaDevice *device, CUevent event, gboolean timing);
-/* Returns the error that a kernel has reported, if any; called after waiting for the device (gtorch-cuda-
- * report.c). */
+/* Returns FALSE with the error that a kernel has reported, if any (gtorch-cuda-report.c). Called after
+ * waiting for the device. */
 gboolean gtorch_cuda_check_report (GTorchCudaDevice *device, GError **error);
 
 /* Returns the device if it was requested before, else NULL. */
@@ -127,8 +127,8 @@ typedef struct
   gboolean is_oversize;
 } GTorchCudaPage;
 
-/* Makes an arena of reserved addresses for one lane and pool, where pages are mapped as needed. Arenas are
- * locked by the caller. Pages and free memory between used blocks are counted in the device's statistics. */
+/* Makes an arena of reserved addresses for one lane and pool, where pages are mapped as needed. The caller
+ * locks arenas. The statistics count pages and free memory between used blocks. */
 GTorchCudaArena *gtorch_cuda_arena_new (GTorchCudaDevice *device, GTorchCudaLane *lane, guint pool,
                                         GError **error);
 /* Makes an arena of separate segments. direct: freed memory is not cached. */
@@ -153,8 +153,8 @@ gsize gtorch_cuda_arena_trim (GTorchCudaArena *arena);
 gboolean gtorch_cuda_arena_has_pages (GTorchCudaArena *arena);
 /* Returns how many bytes are in free pages of this size or larger. */
 gsize gtorch_cuda_arena_get_spare (GTorchCudaArena *arena, gsize least);
-/* Waits for the lane and removes free pages of at least this size until n_bytes are reached; appends them
- * to lent as GTorchCudaPages. */
+/* Waits for the lane and moves free pages of at least this size to lent (GTorchCudaPage) until n_bytes are
+ * reached. */
 void gtorch_cuda_arena_lend (GTorchCudaArena *arena, gsize n_bytes, gsize least, GArray *lent);
 /* Maps the lent pages in one piece; releases those that cannot be mapped. */
 void gtorch_cuda_arena_adopt (GTorchCudaArena *arena, GArray *lent);
@@ -169,7 +169,7 @@ void gtorch_cuda_arena_list (GTorchCudaArena *arena, GArray *blocks);
 gboolean gtorch_cuda_arena_is_sound (GTorchCudaArena *arena);
 
 /* Makes an arena of the configured backend and adds it to the device, whose lock must be held. direct:
- * freed memory is not cached. owner: a private pool; captured: the pool is for graphs. */
+ * freed memory is not cached. owner: a private pool; captured: for graphs. */
 GTorchCudaArena *gtorch_cuda_make_arena (GTorchCudaDevice *device, GTorchCudaLane *lane, guint pool,
                                          gboolean direct, struct _GTorchPool *owner,
                                          gboolean captured, GError **error);
@@ -192,8 +192,7 @@ void gtorch_cuda_empty_cache (GTorchDevice *device);
 void gtorch_cuda_settle (GTorchDevice *device);
 
 void gtorch_cuda_note_use (GTorchCudaBlock *block, GTorchCudaLane *lane);
-/* Notes that work on the stream uses the storage; its memory is not reused on other streams before that
- * work is done. */
+/* Notes that work on the stream uses the storage, whose memory is then not reused before its end. */
 static inline void
 gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane)
 {
@@ -213,8 +212,8 @@ gboolean gtorch_cuda_is_used (GTorchStorage *storage, GTorchCudaLane *lane, GTor
 gboolean gtorch_host_order (GTorchStorage *storage, GTorchCudaLane *lane, GError **error);
 /* Notes that the last work of the stream is such a copy. Readers of the storage wait for it. */
 gboolean gtorch_host_note_copy (GTorchStorage *storage, GTorchStream *stream, GError **error);
-/* Withdraws the memory from reuse for ever, as the end of work that uses it cannot be observed.
- * gtorch_host_get_lost () returns the total withdrawn. */
+/* Withdraws memory from reuse for ever, as the end of work on it is unknown. gtorch_host_get_lost () is the
+ * total. */
 void gtorch_host_lose (GTorchStorage *storage);
 guint64 gtorch_host_get_lost (void);
 
@@ -229,8 +228,7 @@ typedef struct
   const gchar *what; /* the operation; NULL: nothing was enqueued */
 } GTorchCudaNote;
 
-/* Begins a piece of work. Calls of this and gtorch_cuda_note_end () surround everything that enqueues work;
- * what is enqueued in between belongs to the piece. */
+/* Begins a piece of work: everything that enqueues work is between this and gtorch_cuda_note_end (). */
 void gtorch_cuda_note_begin (GTorchCudaLane *lane, const gchar *what);
 /* Begins another piece of the same name for what is enqueued next, after the first was waited for. */
 void gtorch_cuda_note_next (GTorchCudaLane *lane);
@@ -253,15 +251,15 @@ struct _GTorchCudaLane
   gint n_users;                       /* streams that use it; atomic */
   GTorchCudaArena *small, *large;     /* made on first use */
   GTorchCudaArena *direct[2];         /* used instead while caching is off */
-  struct _GTorchCudaCapture *capture; /* atomic; capture and before are written with the device's lock held */
+  struct _GTorchCudaCapture *capture; /* atomic; written under the device's lock, as is before */
   CUevent before;                     /* recorded after the work that precedes the capture */
   GTorchStorage *workspace;           /* of cuBLASLt; made on first use */
   gpointer bounce;                    /* pinned, for small results; made on first use */
   gboolean bounce_is_taken;           /* atomic */
   GTorchCudaLane *next;               /* the next older lane of the device */
-  guint64 enqueued, done; /* atomic: number of pieces noted; number known to be done */
+  guint64 enqueued, done;             /* atomic: number of pieces noted; number known to be done */
   GTorchCudaNote notes[GTORCH_CUDA_N_NOTES]; /* piece n is at n modulo GTORCH_CUDA_N_NOTES */
-  GTorchSite *sites; /* of each note; sites and cell are made on first use, with GTORCH_CHECK=errors */
+  GTorchSite *sites; /* one per note; sites and cell are made only with GTORCH_CHECK=errors */
   guint32 *cell;     /* in pinned memory: the number of the last piece that the device completed */
 };
 
@@ -269,7 +267,7 @@ struct _GTorchCudaStream
 {
   GTorchStream parent_instance;
   GTorchCudaLane *lane;
-  GArray *joined; /* with auto-sync: guint64, by lane index: up to which piece each lane was waited for */
+  GArray *joined; /* with auto-sync: guint64, by lane index: pieces of the lane waited for */
 };
 
 #define GTORCH_CUDA_STREAM(stream) ((GTorchCudaStream *) (stream))
@@ -330,7 +328,7 @@ typedef struct
 {
   CUkernel kernel;
   gsize n_bytes;                                 /* of the parameter struct; 0: not queried yet */
-  CUfunction functions[GTORCH_CUDA_MAX_DEVICES]; /* in each device's context, by index of the device */
+  CUfunction functions[GTORCH_CUDA_MAX_DEVICES]; /* by index of the device */
 } GTorchCudaKernel;
 /* Finds the kernel called name in the family. */
 gboolean gtorch_cuda_kernel_get (GTorchCudaKernel *self, GTorchCudaFamily *family,

@@ -148,8 +148,7 @@ read_graph (CUgraph graph, Sample *sample)
   for (i = 0; i < n; i++)
     {
       CUgraphNode before[2] = { NULL };
-      CUgraphEdgeData edges[2]; /* programmatic dependencies, by which a kernel may begin early, may be
-                                 * dropped */
+      CUgraphEdgeData edges[2]; /* programmatic dependencies (early starts) may be dropped */
 
       n_before = G_N_ELEMENTS (before);
       if (gtorch_cuda.cuGraphNodeGetDependencies (nodes[i], before, edges, &n_before)

@@ -16,8 +16,7 @@
 #define THREADS   256
 #define SHORT_ROW 2048 /* bytes of a row that one warp scans */
 
-#define EVERYWHERE_SHARED (48 * 1024) /* bytes of shared memory that every kernel may use without an
-                                       * attribute */
+#define EVERYWHERE_SHARED (48 * 1024) /* bytes of shared memory that need no attribute */
 
 GTORCH_CUDA_IMAGE (running)
 GTORCH_CUDA_IMAGE (scan)
@@ -74,8 +73,7 @@ static const gchar *const kinds[] = { "sum",     "product",          "greatest",
 static GTorchCudaFamily family = { .name = "scan", .image = gtorch_fatbin_scan };
 static GTorchCudaFamily pair_family = { .name = "running", .image = gtorch_fatbin_running };
 static GTorchCudaKernel kernels[N_KINDS][N_FORMS][GTORCH_N_DTYPES];
-static guint may_share[N_KINDS][N_FORMS][GTORCH_N_DTYPES]; /* bits of devices where the shared-memory
-                                                            * attribute is set */
+static guint may_share[N_KINDS][N_FORMS][GTORCH_N_DTYPES]; /* bits of devices */
 static GTorchCudaKernel line_kernels[2][GTORCH_N_DTYPES];
 
 /* Returns x itself if it is contiguous and of the dtype, else a copy. */
@@ -224,7 +222,7 @@ scan (GtScan *p, Kind kind, guint dtype, GTorchCudaDevice *device, GTorchCudaLan
     }
   else if (form == ROWS && p->tiles == 1)
     threads = MAX (gtorch_cuda_power_of_two ((p->n * THREADS + tile - 1) / tile, THREADS), 32);
-  if (forms[form].most > 0) /* as many blocks as can be resident, each of which processes several tiles */
+  if (forms[form].most > 0) /* as many blocks as can be resident */
     lines = MIN (lines, forms[form].most * multis);
   return launch (kind, form, dtype, device, lane, lines, threads, p, error);
 }

@@ -191,7 +191,7 @@ sleep_for_event (GTorchCudaDevice *device, gpointer event)
       if (!is_asleep)
         put_sleeper (device, &sleeper, FALSE);
     }
-  /* only the original event is decisive: if the sleeper fails, the memory may be reused too early */
+  /* this call alone decides that the event is done: a wait that gives up lets others reuse the memory */
   result = gtorch_cuda.cuEventSynchronize (is_asleep ? sleeper.event : event);
   if (is_asleep)
     put_sleeper (device, &sleeper, TRUE);

@@ -190,8 +190,8 @@ warm_up (guint n, GTorchStream *stream, GTorchStreamFunc func, gpointer user_dat
  * @user_data: data to pass to @func
  * @error: return location for an error
  *
- * Captures the operations that @func calls. Before that, @func is called [property@CUDAGraph:warmup-
- * iterations] times without capturing. If it fails, the graph stays empty.
+ * Captures the operations that @func calls. Before that, @func is called
+ * [property@CUDAGraph:warmup-iterations] times without capturing. If it fails, the graph stays empty.
  *
  * Returns: %TRUE on success; %FALSE with the error of @func or of the capture
  *
