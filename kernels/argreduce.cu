@@ -154,7 +154,7 @@ of_row (const M *x, uint32_t n, uint32_t lane, uint32_t width, const GtExtreme &
 #pragma unroll
           for (int u = 0; u < GROUP; u++)
             {
-              from[u] = min (j + u * width, n_vectors - 1); /* reading the last again: no harm */
+              from[u] = min (j + u * width, n_vectors - 1); /* the last one again past the end */
               in[u] = v[from[u]];
             }
 #pragma unroll

@@ -323,7 +323,8 @@ take (GTorchCudaArena *arena, gsize n_bytes)
   return block;
 }
 
-/* The error is set if the result is CUDA_ERROR_NOT_PERMITTED. */
+/* Takes a block, growing the arena if necessary. The error is set if the result is
+ * CUDA_ERROR_NOT_PERMITTED. */
 static GTorchCudaBlock *
 take_or_grow (GTorchCudaArena *arena, gsize n_bytes, CUresult *result, GError **error)
 {

@@ -67,7 +67,8 @@ static gboolean
 run_normal (GTorchDevice *device, GTorchCudaLane *lane, Form form, guint dtype, const gchar *name,
             GtRandom *p, GError **error)
 {
-  static guint ready[2][GTORCH_N_DTYPES]; /* bit i: set for CUDA device i; atomic */
+  /* Bit i: CUDA device i lets the kernel use shared memory for the table; atomic. */
+  static guint ready[2][GTORCH_N_DTYPES];
   GTorchCudaKernel *kernel = &kernels[form][dtype];
   guint *is_ready = &ready[form - NORMAL][dtype];
   const guint bit = 1u << device->index;

@@ -73,7 +73,8 @@ static const gchar *const kinds[] = { "sum",     "product",          "greatest",
 static GTorchCudaFamily family = { .name = "scan", .image = gtorch_fatbin_scan };
 static GTorchCudaFamily pair_family = { .name = "running", .image = gtorch_fatbin_running };
 static GTorchCudaKernel kernels[N_KINDS][N_FORMS][GTORCH_N_DTYPES];
-static guint may_share[N_KINDS][N_FORMS][GTORCH_N_DTYPES]; /* bits of devices */
+/* Bit i: CUDA device i lets the kernel use its dynamic shared memory. */
+static guint may_share[N_KINDS][N_FORMS][GTORCH_N_DTYPES];
 static GTorchCudaKernel line_kernels[2][GTORCH_N_DTYPES];
 
 /* Returns x itself if it is contiguous and of the dtype, else a copy. */
