@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The greatest element and where it is: NaN counts as greatest, of equal ones the first is taken. For
- * the least element the bits are turned so that the order is reversed (the sign of a float, all bits
- * of an integer). A thread keeps the greatest value and which group of its loads had it; the element
- * is looked up at the end. */
+/* The greatest element and its index: NaN counts as greatest, and of equal elements the first is taken. For
+ * the least element the bits are transformed to reverse the order (the sign of a float, all bits of an
+ * integer). A thread keeps the greatest value and which group of its loads had it; the element is looked up
+ * at the end. */
 
 #include "gtorch-pointwise.cuh"
 
 #define NONE  0xffffffffu
-#define GROUP 4 /* vectors that a thread has under way */
+#define GROUP 4 /* vectors that a thread has in flight */
 
-/* What an element is compared as, and its lowest value. */
+/* The type that elements are compared as, and its lowest value. */
 template <typename M> struct gt_order;
 #define ORDER(M, C_, LOWEST, FLOATING)         \
   template <> struct gt_order<M>               \
@@ -58,7 +58,7 @@ greater (gint64 a, gint64 b)
   return a > b ? a : b;
 }
 
-/* Does a come before b, wherever they are? */
+/* Whether a comes before b, whatever their indices. */
 template <typename C>
 GT_DEVICE bool
 beats (C a, C b)
@@ -66,7 +66,7 @@ beats (C a, C b)
   return !(a <= b) && b == b;
 }
 
-/* One element, its order turned. */
+/* Returns an element, with its order reversed if p asks for it. */
 template <typename M>
 GT_DEVICE M
 turned (M x, const GtExtreme &p)
@@ -122,8 +122,8 @@ of_lanes (Best<C> best, int width)
   return best;
 }
 
-/* Of n elements, by `width` threads of which this one is `lane`. It keeps the greatest value and the
- * vector that had it first, in which the element is looked up at the end. */
+/* Finds the extreme of n elements with `width` threads, of which this one is `lane`. It keeps the greatest
+ * value and the first vector that had it, in which the element is looked up at the end. */
 template <typename M>
 GT_DEVICE Best<typename gt_order<M>::C>
 of_row (const M *x, uint32_t n, uint32_t lane, uint32_t width, const GtExtreme &p)
@@ -154,7 +154,7 @@ of_row (const M *x, uint32_t n, uint32_t lane, uint32_t width, const GtExtreme &
 #pragma unroll
           for (int u = 0; u < GROUP; u++)
             {
-              from[u] = min (j + u * width, n_vectors - 1); /* the last one again does no harm */
+              from[u] = min (j + u * width, n_vectors - 1); /* the last one again past the end */
               in[u] = v[from[u]];
             }
 #pragma unroll
@@ -255,7 +255,7 @@ rows (const GtExtreme &p)
     }
 }
 
-/* `width` threads beside each other have V columns each, the others of the block have other rows. */
+/* Reduces columns: `width` adjacent threads have V columns each, the others of the block have other rows. */
 template <typename M>
 GT_DEVICE void
 columns (const GtExtreme &p)
@@ -341,7 +341,7 @@ columns (const GtExtreme &p)
     }
 }
 
-/* A thread for each result. */
+/* Reduces with one thread for each result. */
 template <typename M>
 GT_DEVICE void
 items (const GtExtreme &p)
@@ -368,7 +368,8 @@ items (const GtExtreme &p)
   write<M> (p, to, first + at * p.inner, at);
 }
 
-/* The extremes of the splits, outer * inner apart: `width` results a block, several threads each. */
+/* Combines the extremes of the splits, which are outer * inner apart: `width` results per block, several
+ * threads each. */
 template <typename M>
 GT_DEVICE void
 parts (const GtExtreme &p)

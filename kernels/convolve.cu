@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Convolutions as the sums that they are, for what no library has: n[0] batch, n[1] groups, n[2] channels and
- * n[3] filters of a group, n[4..5] input, n[6..7] kernel, n[8..9] output, n[10..11] stride, n[12..13]
- * padding, n[14..15] dilation. Then what a library leaves to do: the bias. */
+/* Direct convolutions, for cases that no library supports: n[0] batch, n[1] groups, n[2] channels and n[3]
+ * filters of a group, n[4..5] input, n[6..7] kernel, n[8..9] output, n[10..11] stride, n[12..13] padding,
+ * n[14..15] dilation. Also the bias, which libraries leave out. */
 
 #include "gtorch-plain.cuh"
 
-/* in x, weight, bias or NULL */
+/* Computes the output. in: x, weight, bias or NULL */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 forward (const GtPlain &p)
@@ -43,7 +43,7 @@ forward (const GtPlain &p)
     }
 }
 
-/* in g, weight */
+/* Computes the gradient of the input. in: g, weight */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 input (const GtPlain &p)
@@ -82,7 +82,7 @@ input (const GtPlain &p)
     }
 }
 
-/* in g, x; a block for each element of the weight */
+/* Computes the gradient of the weight, with one block per element. in: g, x */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 weight (const GtPlain &p)
@@ -114,7 +114,7 @@ weight (const GtPlain &p)
     }
 }
 
-/* out += in, n[0] elements: of n[2] channels, each n[1] elements long */
+/* Adds the bias: out += in, n[0] elements, in n[2] channels of n[1] elements each */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 bias (const GtPlain &p)
@@ -152,7 +152,8 @@ bias (const GtPlain &p)
     }
 }
 
-/* out [n[0], n[2], n[1]] = in[0] [n[0], n[1], n[2]] + in[1] [n[2]], by tiles of 64 by 64; 256 threads */
+/* Transposes and adds the bias: out [n[0], n[2], n[1]] = in[0] [n[0], n[1], n[2]] + in[1] [n[2]], in tiles
+ * of 64 by 64; 256 threads */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 turn (const GtPlain &p)

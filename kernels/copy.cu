@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Copies: with conversion, of any layout, transposed; and filling. */
+/* Copies (converting, between any strides, transposing) and fills. */
 
 #include "gtorch-pointwise.cuh"
 
@@ -71,7 +71,7 @@ CASTS (bool, gt_bool)
 CASTS (c64, GTorchComplex64)
 CASTS (c128, GTorchComplex128)
 
-/* --- any layout --- */
+/* --- any strides --- */
 template <typename F>
 static __device__ __forceinline__ void
 each (const GtStrided &p, F f)
@@ -110,7 +110,7 @@ MOVE (4, uint32_t)
 MOVE (8, uint64_t)
 MOVE (16, ulonglong2)
 
-/* C holds every value of the source's dtype. */
+/* C is a type that holds every value of the source's dtype. */
 #define CONVERT(c, C)                                                \
   extern "C" __global__ void __launch_bounds__ (GT_THREADS)          \
       gt_convert_##c (const __grid_constant__ GtStrided p)           \
@@ -126,13 +126,13 @@ CONVERT (c128, GTorchComplex128)
 /* --- transposed: a tile at a time goes through shared memory --- */
 #define TILE 64
 
-/* rows: along the dimension in which the source is contiguous; columns: … the destination. */
+/* Transposes. rows: along the source's contiguous dimension; columns: along the destination's. */
 template <typename T>
 static __device__ __forceinline__ void
 transpose (const GtTranspose &p)
 {
   __shared__ T tile[TILE][TILE + (sizeof (T) >= 4 ? 1 : 4 / sizeof (T))];
-  const uint32_t n = gt_divide (blockIdx.x, p.tiles); /* which matrix */
+  const uint32_t n = gt_divide (blockIdx.x, p.tiles); /* index of the matrix */
   const uint32_t in = blockIdx.x - n * p.tiles.divisor;
   const uint32_t down = gt_divide (in, p.tiles_across), across = in - down * p.tiles_across.divisor;
   const uint32_t r0 = across * TILE, c0 = down * TILE;
@@ -190,7 +190,7 @@ TRANSPOSE (2, uint16_t)
 TRANSPOSE (4, uint32_t)
 TRANSPOSE (8, uint64_t)
 
-/* --- filling: number[0], already in the dtype --- */
+/* --- filling: number[0] is already of the dtype --- */
 #define FILL(size, T)                                                                           \
   extern "C" __global__ void __launch_bounds__ (GT_THREADS)                                     \
       gt_fill_##size (const __grid_constant__ GtContiguous p)                                   \

@@ -3,13 +3,13 @@
 
 #pragma once
 
-/* Blocks of a tensor that are found by index. */
+/* Blocks of a tensor that are addressed by index. */
 
 #include "gtorch-plain.cuh"
 
 #define GT_NOWHERE INT64_MIN
 
-/* Where element e of the dense tensor is; NULL: nowhere. */
+/* Returns the address of element e of the dense tensor; NULL if the block is skipped. */
 GT_DEVICE char *
 gt_find_block (const GtBlocks &p, int64_t e)
 {
@@ -36,7 +36,7 @@ gt_find_block (const GtBlocks &p, int64_t e)
   return where;
 }
 
-/* Which of those that write to a slot comes last? */
+/* Notes that write i goes to the slot; the owner is the last write. */
 GT_DEVICE void
 gt_claim (void *owner, bool wide, int64_t slot, int64_t i)
 {

@@ -3,13 +3,13 @@
 
 #pragma once
 
-/* Kernels that need no more than a loop over elements, and reductions within a block. */
+/* Support for kernels that are simple loops over elements, and reductions within a block. */
 
 #include "gtorch-types.cuh"
 
 #define GT_PLAIN_THREADS 256
 
-/* name, element, what is computed in */
+/* name, element type, compute type */
 #define GT_EACH_FLOAT(M)  \
   M (f32, float, float)   \
   M (f64, double, double) \
@@ -27,7 +27,7 @@
 #define GT_KERNEL(name) \
   extern "C" __global__ void __launch_bounds__ (1024) name (const __grid_constant__ GtPlain p)
 
-/* for (GT_LOOP (i, n)) */
+/* A grid-stride loop: for (GT_LOOP (i, n)) */
 #define GT_LOOP(i, end)                                        \
   int64_t i = (int64_t) blockIdx.x * blockDim.x + threadIdx.x; \
   i < (int64_t) (end);                                         \
@@ -47,7 +47,7 @@ gt_put (void *p, int64_t i, C x)
   ((T *) p)[i] = gt_convert<T>::from (x);
 }
 
-/* i / n with the remainder; in 32 bits where they suffice, which is much quicker. */
+/* Divides i by n with remainder; in 32 bits where they suffice, which is much faster. */
 GT_DEVICE int64_t
 gt_split (int64_t i, int64_t n, int64_t *rest)
 {
@@ -62,8 +62,8 @@ gt_split (int64_t i, int64_t n, int64_t *rest)
   return i / n;
 }
 
-/* Notes an index that is out of range, once: the threads of the device settle whose it is, and the host reads
- * nothing that is not whole. */
+/* Reports an index that is out of range, once: the device's threads decide by an atomic operation whose
+ * report it is, and the host reads only complete ones. */
 GT_DEVICE void
 gt_report (void *where, int64_t op, int64_t value, int64_t size)
 {
@@ -78,8 +78,8 @@ gt_report (void *where, int64_t op, int64_t value, int64_t size)
   *(volatile uint32_t *) &report->state = 2;
 }
 
-/* Over the threads with one threadIdx.y: a warp, or the whole block, which all have the result. The order is
- * fixed. shared: 32 elements. */
+/* Reduces over the threads with one threadIdx.y: a warp, or the whole block; all of them get the result.
+ * The order is fixed. shared: 32 elements. */
 template <typename C, typename F>
 GT_DEVICE C
 gt_row_reduce (C x, F combine, C *shared)

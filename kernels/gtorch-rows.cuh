@@ -3,7 +3,7 @@
 
 #pragma once
 
-/* Rows that fit into the registers of the threads of a row: K vectors of V elements each. A block has
+/* Rows that fit into the registers of their threads: K vectors of V elements per thread. A block has
  * blockDim.y rows. */
 
 #include "gtorch-plain.cuh"
@@ -13,7 +13,7 @@ template <typename T, typename C, int V, int K> struct gt_row
 {
   C x[K * V];
 
-  /* Missing elements become `fill`. */
+  /* Loads a row; elements beyond its end become `fill`. */
   __device__ __forceinline__ void
   load (const void *from, int64_t n, C fill)
   {
@@ -64,7 +64,7 @@ template <typename T, typename C, int V, int K> struct gt_row
   }
 };
 
-/* M (dtype, T, C, form, V, K): by vectors of 16 bytes, and by elements */
+/* M (dtype, T, C, form, V, K): forms with vectors of 16 bytes, and with single elements */
 #define GT_EACH_ROW_OF(M, dtype, T, C)      \
   M (dtype, T, C, v1, (16 / sizeof (T)), 1) \
   M (dtype, T, C, v2, (16 / sizeof (T)), 2) \

@@ -3,12 +3,12 @@
 
 #pragma once
 
-/* Tiles of lines that many blocks share, read ahead. */
+/* Scans of lines in tiles that many blocks share, with prefetching. */
 
 #include "gtorch-scan-forms.cuh"
 
-/* Tiles are given out one by one: while a block waits for what goes before its tile,
- * the next one is on its way to shared memory. Each thread reads only what it asked for itself. */
+/* Scans rows. Tiles are assigned one by one: while a block waits for the prefix of its tile, the next one
+ * is being copied to shared memory. Each thread reads only what it copied itself. */
 template <typename Op, typename M, int U = GT_SCAN_UNROLL (16 / sizeof (M))>
 GT_DEVICE void
 rows_ahead (const GtScan &p)
@@ -53,7 +53,7 @@ rows_ahead (const GtScan &p)
       C y[U][V], sum, total, carry;
 
       if (threadIdx.x == 0)
-        next = atomicAdd (p.counter, 1); /* wanted behind the barrier */
+        next = atomicAdd (p.counter, 1); /* needed after the barrier */
       await_copies<0> ();
 #pragma unroll
       for (int u = 0; u < U; u++)
@@ -87,7 +87,7 @@ rows_ahead (const GtScan &p)
     }
 }
 
-/* The same ahead of time, as for rows. */
+/* Scans columns, prefetching like rows_ahead (). */
 template <typename Op, typename M>
 GT_DEVICE void
 columns_ahead (const GtScan &p)
@@ -106,7 +106,7 @@ columns_ahead (const GtScan &p)
   const int64_t hop = p.reverse ? -(int64_t) p.inner : (int64_t) p.inner;
   uint32_t ticket;
 
-  /* Where this thread's part of a tile is. */
+  /* The position of this thread's part of a tile. */
   struct Place
   {
     uint64_t first, column;
@@ -152,7 +152,7 @@ columns_ahead (const GtScan &p)
       C y[U][V], before[V];
 
       if (threadIdx.x == 0)
-        next = atomicAdd (p.counter, 1); /* wanted behind the barrier */
+        next = atomicAdd (p.counter, 1); /* needed after the barrier */
       await_copies<0> ();
 #pragma unroll
       for (int u = 0; u < U; u++)

@@ -3,8 +3,8 @@
 
 #pragma once
 
-/* Long lines in tiles that are given out one by one. The copy engine brings them and takes results away. A
- * warp asks for tiles, one finds out what goes before them, all others combine. */
+/* Scans of long lines in tiles that are assigned one by one. The copy engine (TMA) loads them and stores
+ * the results. One warp requests tiles, one computes their prefixes, all others scan. */
 
 #include "gtorch-scan-ahead.cuh"
 
@@ -23,7 +23,7 @@ barrier_init (uint64_t *barrier)
   asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address (barrier)) : "memory");
 }
 
-/* The copy engine sees them too. */
+/* Makes initialised barriers visible to the copy engine. */
 GT_DEVICE void
 barriers_are_ready ()
 {
@@ -70,7 +70,7 @@ bulk_load (void *to, const void *from, uint32_t n_bytes, uint64_t *barrier)
                : "memory");
 }
 
-/* What the threads wrote to shared memory is for the copy engine. */
+/* Makes the threads' writes to shared memory visible to the copy engine. */
 GT_DEVICE void
 bulk_fence ()
 {
@@ -86,7 +86,7 @@ bulk_store (void *to, const void *from, uint32_t n_bytes)
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-/* All stores but the last have read their source. */
+/* Waits until all stores but the last have read their source. */
 GT_DEVICE void
 bulk_await_reads ()
 {
@@ -99,7 +99,7 @@ bulk_await_stores ()
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
-/* Of the first THREADS threads. */
+/* Synchronises the first THREADS threads. */
 template <int ID>
 GT_DEVICE void
 meet ()
@@ -107,16 +107,17 @@ meet ()
   asm volatile("bar.sync %0, %1;" ::"n"(ID), "n"(THREADS) : "memory");
 }
 
-/* --- what goes before a tile --- */
+/* --- the prefix of a tile --- */
 
-/* The first `groups` groups of 32 tiles of a line. */
+/* The total of the first `groups` groups of 32 tiles of a line. */
 template <typename C> struct gt_before
 {
   uint32_t line, groups;
   C sum;
 };
 
-/* The same for a warp, whose lanes stay together: alone, each would wait for itself, one after the other. */
+/* Waits for the slots of a warp's lanes, which poll together: diverged, they would wait one after the
+ * other. */
 template <typename C>
 GT_DEVICE C
 wait_together (const GtScan &p, uint64_t slot, gt_told<C> told, bool wanted)
@@ -127,7 +128,7 @@ wait_together (const GtScan &p, uint64_t slot, gt_told<C> told, bool wanted)
   return number_of (told);
 }
 
-/* For a warp. The groups are combined from the left. */
+/* Computes the prefix of a tile, in one warp. The groups are combined from the left. */
 template <typename Op>
 GT_DEVICE typename Op::C
 look_back (gt_before<typename Op::C> &before, const GtScan &p, uint32_t line, uint32_t tile,
@@ -185,7 +186,7 @@ rows_bulk (const GtScan &p)
 #if __CUDA_ARCH__ >= 900
   typedef typename Op::C C;
   constexpr int V = 16 / sizeof (M), U = GT_SCAN_BULK_UNROLL, S = GT_SCAN_BULK_STAGES;
-  constexpr int LATER = 2; /* tiles after which what goes before one is wanted */
+  constexpr int LATER = 2; /* tiles after which a tile's prefix is needed */
   constexpr int N_WARPS = THREADS / 32, N_VECTORS = THREADS * U;
   __shared__ uint64_t full[S], empty[S], found[S];
   __shared__ uint32_t tickets[S];
@@ -196,7 +197,7 @@ rows_bulk (const GtScan &p)
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const uint32_t n_tickets = (uint32_t) p.outer * p.tiles;
 
-  /* The vectors of a tile and where they are. */
+  /* Returns the number of vectors of a tile and its offset. */
   auto place = [&] (uint32_t ticket, uint64_t *offset) {
     const uint32_t line = ticket / p.tiles;
     const uint64_t first = (uint64_t) (ticket - line * p.tiles) * (N_VECTORS * V);
@@ -261,7 +262,7 @@ rows_bulk (const GtScan &p)
         }
     }
 
-  C sums[LATER + 1]; /* what goes before this thread's vectors in their tile, of the last tiles */
+  C sums[LATER + 1]; /* prefixes of this thread's vectors within the latest tiles */
   uint32_t end = ~0u;
   for (uint32_t i = 0; i < LATER || i - LATER < end; i++)
     {

@@ -3,13 +3,13 @@
 
 #pragma once
 
-/* The bodies of kernels of running sums and their like. */
+/* The bodies of scan kernels. */
 
 #include "gtorch-scan.cuh"
 
 /* --- rows --- */
 
-/* `width` threads have a row. */
+/* Scans rows with `width` threads each. */
 template <typename Op, typename M>
 GT_DEVICE void
 short_rows (const GtScan &p)
@@ -44,7 +44,7 @@ short_rows (const GtScan &p)
     }
 }
 
-/* A block for each tile in turn, or for each line, of as many warps as it needs. */
+/* Scans rows with a block for each tile in turn, or for each line, of as many warps as it needs. */
 template <typename Op, typename M>
 GT_DEVICE void
 rows (const GtScan &p)
@@ -105,7 +105,7 @@ rows (const GtScan &p)
 
 /* --- columns --- */
 
-/* `width` threads have V columns each, all others of the block U other rows each. */
+/* Scans columns: `width` threads have V columns each, all others of the block U other rows each. */
 template <typename Op, typename M>
 GT_DEVICE void
 columns (const GtScan &p)
@@ -170,7 +170,7 @@ columns (const GtScan &p)
           shared[k][threadIdx.x] = y[U - 1][k];
         }
       __syncthreads ();
-      /* A thread for each column: what goes before each of its parts, and the total. */
+      /* One thread per column computes the prefix of each part, and the total. */
 #pragma unroll
       for (int k = 0; k < V; k++)
         before[k] = Op::identity ();
@@ -203,7 +203,7 @@ columns (const GtScan &p)
       if (tile + 1 < end)
         {
           __syncthreads ();
-          if (down == height - 1) /* what it had last is what goes before the next tile */
+          if (down == height - 1) /* the last value is the prefix of the next tile */
 #pragma unroll
             for (int k = 0; k < V; k++)
               carries[across * V + k] = y[U - 1][k];
@@ -212,7 +212,7 @@ columns (const GtScan &p)
     }
 }
 
-/* `blocks` of a multiprocessor at once. */
+/* `blocks` blocks are resident on a multiprocessor at once. */
 #define GT_SCAN_FORM(form, op, name, M, threads, blocks, ...)      \
   extern "C" __global__ void __launch_bounds__ (threads, blocks)   \
       gt_##op##_##form##_##name (const __grid_constant__ GtScan p) \

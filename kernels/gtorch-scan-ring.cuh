@@ -3,12 +3,12 @@
 
 #pragma once
 
-/* A block has line after line. Each thread asks for what it wants of the next tiles, of further lines too,
- * and reads only what it asked for itself. */
+/* Scans in which a block has whole lines, one after the other. Each thread prefetches its part of the next
+ * tiles, also of further lines, and reads only what it copied itself. */
 
 #include "gtorch-scan-forms.cuh"
 
-/* Where a block is. */
+/* A block's position. */
 struct Walk
 {
   uint32_t line, tile;
@@ -93,7 +93,8 @@ rows_ring (const GtScan &p)
     }
 }
 
-/* A line is a strip of columns: a warp beside each other, all others of the block U other rows each. */
+/* Scans columns. A line is a strip of columns: a warp has adjacent ones, all others of the block U other
+ * rows each. */
 template <typename Op, typename M>
 GT_DEVICE void
 columns_ring (const GtScan &p)
@@ -111,7 +112,7 @@ columns_ring (const GtScan &p)
   Walk at = { blockIdx.x, 0 }, wanted = at;
   C carry[V];
 
-  /* The first of this thread's rows, p.n if there is none, and where it is. */
+  /* Returns the first of this thread's rows, p.n if there is none, and its offset. */
   auto place = [&] (const Walk &where, uint64_t *offset) {
     const uint32_t line = where.line / strips;
     const uint64_t column = ((where.line - line * strips) * 32 + across) * (uint64_t) V;

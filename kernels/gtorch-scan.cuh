@@ -3,16 +3,16 @@
 
 #pragma once
 
-/* What the kernels of running sums have in common: what is combined, within a warp and between blocks,
- * and how elements come and go. */
+/* Common parts of the scan kernels: the operations, scans within a warp and between blocks, loads and
+ * stores. */
 
 #include "gtorch-pointwise.cuh"
 
 #define THREADS 256
 
-/* What is combined: C, in any order. It is made of an element at its position along the line (of two
- * inputs if there are TWO) and gives an element (made WITH that of another input; POSITIONS: it gives a
- * position as well). */
+/* Base of the operations, which combine values of type C in any grouping. A value is made from an element
+ * at its position along the line (from two inputs if TWO) and converted back to an element (with that of
+ * another input if WITH; if POSITIONS, a position is stored as well). */
 template <typename C_> struct gt_plain
 {
   typedef C_ C;
@@ -59,7 +59,7 @@ template <typename C> struct gt_product : gt_plain<C>
   }
 };
 
-/* x of another lane; `move` brings 4 bytes of it. */
+/* Exchanges x between lanes; `move` transfers 4 bytes of it. */
 template <typename C, typename Move>
 GT_DEVICE C
 by_words (C x, Move move)
@@ -97,7 +97,7 @@ shuffle_xor (C x, int mask)
   return by_words (x, [=] (uint32_t word) { return __shfl_xor_sync (0xffffffffu, word, mask); });
 }
 
-/* Over the lanes of each group of `width`. */
+/* Scans over the lanes of each group of `width`. */
 template <typename Op>
 GT_DEVICE typename Op::C
 scan_lanes (typename Op::C x, int lane, int width)
@@ -111,8 +111,8 @@ scan_lanes (typename Op::C x, int lane, int width)
   return x;
 }
 
-/* A thread's vectors, between which those of the warp's other lanes stand: all that is in the warp up to each
- * element; gives the warp's total. */
+/* Scans a warp's vectors, which are interleaved between its lanes: each element gets all that precedes it
+ * in the warp; returns the warp's total. */
 template <typename Op, int U, int V>
 GT_DEVICE typename Op::C
 scan_vectors (typename Op::C (&y)[U][V], int lane)
@@ -139,9 +139,9 @@ scan_vectors (typename Op::C (&y)[U][V], int lane)
   return total;
 }
 
-/* --- what blocks tell each other --- */
+/* --- communication between blocks --- */
 
-/* A number as it is told: each 4 bytes of it have a flag beside them, they come together. */
+/* A published number: each 4 bytes of it are stored together with a flag, in one 8-byte word. */
 template <typename C> struct gt_told
 {
   uint64_t words[sizeof (C) / 4];
@@ -162,7 +162,7 @@ tell (const GtScan &p, uint64_t slot, C x)
                  : "memory");
 }
 
-/* What is there now. */
+/* Reads the slot without waiting. */
 template <typename C>
 GT_DEVICE gt_told<C>
 look (const GtScan &p, uint64_t slot)
@@ -206,7 +206,7 @@ number_of (const gt_told<C> &told)
   return x;
 }
 
-/* The number of the slot, which was looked at. */
+/* Waits for the slot's number, which is in told if it was there already. */
 template <typename C>
 GT_DEVICE C
 wait (const GtScan &p, uint64_t slot, gt_told<C> told)
@@ -223,7 +223,7 @@ wait (const GtScan &p, uint64_t slot)
   return wait (p, slot, look<C> (p, slot));
 }
 
-/* Of `count` slots, `hop` apart; several are asked for at once. */
+/* Waits for and combines `count` slots, `hop` apart; several are read at once. */
 template <typename Op>
 GT_DEVICE typename Op::C
 wait_for (const GtScan &p, uint64_t slot, uint64_t hop, int count)
@@ -250,7 +250,7 @@ wait_for (const GtScan &p, uint64_t slot, uint64_t hop, int count)
 
 /* --- elements --- */
 
-/* 16 bytes to shared memory, without waiting for them. */
+/* Copies 16 bytes to shared memory asynchronously. */
 GT_DEVICE void
 copy_ahead (uint4 *to, const void *from)
 {
@@ -266,7 +266,7 @@ commit_copies ()
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Until what this thread asked for is there, but for what it committed the last N times. */
+/* Waits until this thread's copies are complete, except for the last N groups that it committed. */
 template <int N>
 GT_DEVICE void
 await_copies ()
@@ -274,7 +274,7 @@ await_copies ()
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
-/* The memory whose size the launch says. */
+/* Returns the dynamic shared memory, whose size the launch determines. */
 GT_DEVICE uint4 *
 dynamic_memory ()
 {
@@ -283,7 +283,7 @@ dynamic_memory ()
   return gt_dynamic;
 }
 
-/* What came to shared memory, in the order of the scan. */
+/* Converts 16 bytes from shared memory to V values, in the order of the scan. */
 template <typename Op, typename M, int V>
 GT_DEVICE void
 take_words (typename Op::C *y, uint4 words, bool here, bool turn)
@@ -311,7 +311,7 @@ give_words (const typename Op::C *y, bool turn)
   return words;
 }
 
-/* Elements at `at` of the inputs, of which y is made. */
+/* Makes y from the elements at `at` of the inputs. */
 template <typename Op, typename M>
 GT_DEVICE void
 take (typename Op::C *y, const GtScan &p, uint64_t at, uint64_t position)
@@ -333,7 +333,7 @@ take_vector (typename Op::C *y, const GtScan &p, uint64_t at, uint64_t position,
     y[k] = Op::take (in.at[k], also.at[k], position + k * hop);
 }
 
-/* What y gives, to `at` of the outputs. */
+/* Stores the elements that y is converted to at `at` of the outputs. */
 template <typename Op, typename M>
 GT_DEVICE void
 give (const typename Op::C &y, const GtScan &p, uint64_t at)
@@ -361,7 +361,7 @@ give_vector (const typename Op::C *y, const GtScan &p, uint64_t at)
       *(gt_vector<int64_t, 2> *) (p.positions + at + k) = { y[k].position, y[k + 1].position };
 }
 
-/* V elements at i of the line that begins at `line`, in the order of the scan. */
+/* Loads V elements at i of the line that begins at `line`, in the order of the scan. */
 template <typename Op, typename M, int V>
 GT_DEVICE void
 load (typename Op::C *y, const GtScan &p, uint64_t line, uint64_t i)
@@ -403,9 +403,9 @@ store (const typename Op::C *y, const GtScan &p, uint64_t line, uint64_t i)
         give<Op, M> (y[k], p, line + (p.reverse ? p.n - 1 - i - k : i + k));
 }
 
-/* --- what goes before a tile --- */
+/* --- the prefix of a tile --- */
 
-/* Of all threads of the block: what is in a, and in b. */
+/* Reduces a and b over all threads of the block. */
 template <typename Op>
 GT_DEVICE void
 gather (typename Op::C *a, typename Op::C *b, typename Op::C *shared)
@@ -434,7 +434,7 @@ gather (typename Op::C *a, typename Op::C *b, typename Op::C *shared)
     }
 }
 
-/* Tells this tile's total, and that of its group if it is the last of one; gives what goes before it. */
+/* Publishes this tile's total, and that of its group if it is the last of one; returns the tile's prefix. */
 template <typename Op>
 GT_DEVICE typename Op::C
 before_row_tile (const GtScan &p, uint64_t line, uint32_t tile, typename Op::C total,
@@ -466,8 +466,8 @@ before_row_tile (const GtScan &p, uint64_t line, uint32_t tile, typename Op::C t
   return Op::combine (b, a);
 }
 
-/* Tells the totals of a tile's columns, of its group's if it is the last of one; what goes before the tile to
- * carries. `shared` has what each thread's rows come to. */
+/* Publishes the totals of a tile's columns, and of its group if it is the last of one; stores the tile's
+ * prefixes in carries. `shared` has the totals of each thread's rows. */
 template <typename Op, int V>
 GT_DEVICE void
 before_column_tile (const GtScan &p, uint64_t line, uint64_t column, uint32_t tile,

@@ -3,12 +3,12 @@
 
 #pragma once
 
-/* Functions of one number that have no form in <math.h>, for loops of CPUs and kernels alike: whoever
- * includes this has defined GT_SPECIAL, which stands before a function. They are computed in double. */
+/* Functions of one number that <math.h> lacks, for both CPU loops and kernels: the including file defines
+ * GT_SPECIAL, the qualifiers of a function. They are computed in double. */
 
-/* The derivative of sin (pi x) / (pi x) of an order of at least 0. With u = pi x and s_n the n-th derivative
- * of sin (u) / u: u s_n = sin (u + n pi / 2) - n s_(n - 1), which loses digits where u is less than n; there
- * the series is short. */
+/* Computes the derivative of sin (pi x) / (pi x) of an order of at least 0. With u = pi x and s_n the n-th
+ * derivative of sin (u) / u: u s_n = sin (u + n pi / 2) - n s_(n - 1), which loses digits where u is less
+ * than n; there the series is short. */
 GT_SPECIAL double
 gt_sinc_derivative (double x, long long order)
 {
@@ -46,7 +46,8 @@ gt_sinc_derivative (double x, long long order)
   return s * scale;
 }
 
-/* The sum of (x + k)^(-s) over k from 0, for x > 0 and whole s > 1, by the formula of Euler and Maclaurin. */
+/* Computes the sum of (x + k)^(-s) over k from 0, for x > 0 and integer s > 1, by the Euler-Maclaurin
+ * formula. */
 GT_SPECIAL double
 gt_hurwitz_zeta (long long s, double x)
 {
@@ -80,8 +81,8 @@ gt_hurwitz_zeta (long long s, double x)
   return sum;
 }
 
-/* The derivatives of the logarithm of the gamma function: the first one for an order of 0. Below 0 those of a
- * point and of its mirror image, 1 - x, differ by a function of period 1. */
+/* Computes derivatives of the logarithm of the gamma function: the first one for an order of 0. Below 0
+ * those at x and at its reflection, 1 - x, differ by a function of period 1. */
 GT_SPECIAL double
 gt_polygamma (double x, long long order)
 {

@@ -3,7 +3,7 @@
 
 #pragma once
 
-/* Element types, and what the expressions of the rows may use. */
+/* Element types, and the functions that expressions of operations may use. */
 
 #include <cuda/std/complex>
 #include <cuda_bf16.h>
@@ -46,8 +46,8 @@ enum
   GT_COMPLEX128,
 };
 
-/* --- conversion: as C does it; complex to real takes the real part, anything to bool compares with 0 --- */
-struct gt_bool /* an element that is 0 or 1, to tell it from uint8 */
+/* --- conversion: as in C; complex to real takes the real part, and conversion to bool compares with 0 --- */
+struct gt_bool /* an element that is 0 or 1, a type distinct from uint8 */
 {
   guint8 value;
 };
@@ -170,7 +170,7 @@ template <typename R> struct gt_convert<cuda::std::complex<R> >
   }
 };
 
-/* Reads and writes an element whose dtype is known at run time only. */
+/* Load and store an element whose dtype is known at run time only. */
 template <typename C>
 static __device__ __noinline__ C
 gt_load (const void *p, int dtype)
@@ -247,14 +247,14 @@ gt_store (void *p, int dtype, C x)
     }
 }
 
-/* --- division of an index --- */
+/* --- division of an index by a constant --- */
 GT_DEVICE uint32_t
 gt_divide (uint32_t n, const GtDivider &d)
 {
   return (__umulhi (n, d.multiplier) + n) >> d.shift;
 }
 
-/* --- complex numbers beside plain ones, as C allows it --- */
+/* --- arithmetic of complex numbers with real ones, as C allows it --- */
 #define GT_MIXED(op)                                                           \
   template <typename R>                                                        \
   GT_DEVICE cuda::std::complex<R> operator op (int a, cuda::std::complex<R> b) \
@@ -310,7 +310,7 @@ cimag (cuda::std::complex<R> x)
 #define gt_maximum(a, b) ((b) != (b) ? (b) : gt_max (a, b))
 #define gt_minimum(a, b) ((b) != (b) ? (b) : gt_min (a, b))
 #define gt_sign(x)       ((x) > 0 ? 1 : ((x) < 0 ? -1 : 0))
-/* As 1 / (1 + exp (-x)), which would be 0 where the exponential overflows. From 37 on it is 1. */
+/* Equals 1 / (1 + exp (-x)), which would be 0 where the exponential overflows. From 37 on it is 1. */
 #define gt_sigmoid(x)   (gt_exp_to_40 (x) / (1 + gt_exp_to_40 (x)))
 #define gt_exp_to_40(x) exp ((x) > 40 ? (T) 40 : (x))
 #define gt_softplus(x)  (((x) > 0 ? (x) : 0) + log1p (exp (-fabs (x))))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Elements found by index, chosen by truth values, or made from their position. */
+/* Elements addressed by index, chosen by truth values, or computed from their position. */
 
 #include "gtorch-pointwise.cuh"
 #include "gtorch-blocks.cuh"
 
-/* --- addition where several meet: of integers, to which the order does not matter --- */
+/* --- atomic addition: of integers, for which the order does not matter --- */
 template <typename T>
 GT_DEVICE void
 add_to (T *to, T x)
@@ -77,8 +77,9 @@ add_to (gt_bool *to, gt_bool x)
 
 /* --- blocks --- */
 
-/* out[0] (+)= in[0] * n[1], for n[0] indices into a dimension of n[2]; n[3] negative ones count from the end,
- * n[4] is it the first? n[5] op; n[6] an index that is left out where n[7], without a word where that is 2 */
+/* Computes offsets: out[0] (+)= in[0] * n[1], for n[0] indices into a dimension of n[2]; n[3] negative ones
+ * count from the end, n[4] is it the first? n[5] op; n[6] an index that is skipped if n[7], and not
+ * reported if n[7] is 2 */
 GT_KERNEL (gt_offsets_i64)
 {
   int64_t *offsets = (int64_t *) p.out[0];
@@ -97,9 +98,9 @@ GT_KERNEL (gt_offsets_i64)
     }
 }
 
-/* --- of several writes to one block the last stays --- */
+/* --- of several writes to one block the last one is kept --- */
 
-/* out[0]: who writes there last, by in[0] numbers of blocks, n[0] of them; n[1]: int64, not int32 */
+/* Finds the last write to each slot, out[0], from in[0], n[0] numbers of blocks; n[1]: int64, not int32 */
 GT_KERNEL (gt_claim_i64)
 {
   for (GT_LOOP (i, p.n[0]))
@@ -111,7 +112,7 @@ GT_KERNEL (gt_claim_i64)
     }
 }
 
-/* out[0] offsets, of which those of others than the last go nowhere */
+/* Marks all writes but the last to each block as skipped: out[0] offsets */
 GT_KERNEL (gt_keep_last_i64)
 {
   for (GT_LOOP (i, p.n[0]))
@@ -123,7 +124,8 @@ GT_KERNEL (gt_keep_last_i64)
     }
 }
 
-/* The same by in[0] sorted numbers of blocks, which were at in[1]. */
+/* Marks all writes but the last to each block as skipped, by in[0] sorted numbers of blocks and in[1] their
+ * former positions. */
 GT_KERNEL (gt_drop_earlier_i64)
 {
   for (GT_LOOP (j, p.n[0] - 1))
@@ -132,7 +134,7 @@ GT_KERNEL (gt_drop_earlier_i64)
       ((int64_t *) p.out[0])[((const int64_t *) p.in[1])[j]] = GT_NOWHERE;
 }
 
-/* Numbers of blocks, to be sorted. */
+/* Copies numbers of blocks, to be sorted. */
 GT_KERNEL (gt_keys_i32)
 {
   for (GT_LOOP (i, p.n[0]))
@@ -181,8 +183,8 @@ EACH_ADDED (BLOCKS_ADD)
 
 /* --- gather and scatter --- */
 
-/* Calls f (e, where in indexed, where in plain), or bad (e) where the index is out of range. Some elements at
- * a time, so that their indices are on the way together. */
+/* Calls f (e, offset in indexed, offset in plain), or bad (e) where the index is out of range. Handles
+ * several elements at a time, so that their indices are loaded together. */
 template <typename F, typename G>
 static __device__ __forceinline__ void
 each_index (const GtGather &p, F f, G bad)
@@ -314,7 +316,7 @@ GATHER_KERNEL (gt_scatter_slots_i64)
   }
 EACH_ADDED (SCATTER_ADD)
 
-/* Floats where no two indices are of the same element. */
+/* Adds floats where no two indices name the same element. */
 #define SCATTER_ADD_ONCE(name, T, C)                                           \
   GATHER_KERNEL (gt_scatter_add_##name)                                        \
   {                                                                            \
@@ -329,7 +331,7 @@ GT_EACH_FLOAT (SCATTER_ADD_ONCE)
 SCATTER_ADD_ONCE (c64, GTorchComplex64, GTorchComplex64)
 SCATTER_ADD_ONCE (c128, GTorchComplex128, GTorchComplex128)
 
-/* [outer, n, inner] and [outer, inner] of places: n[0] places, n[1] n, n[2] inner, n[3] op */
+/* Takes from [outer, n, inner] at positions [outer, inner]: n[0] positions, n[1] n, n[2] inner, n[3] op */
 #define AT(size, T)                                                                         \
   GT_KERNEL (gt_take_at_##size)                                                             \
   {                                                                                         \
@@ -355,7 +357,7 @@ SCATTER_ADD_ONCE (c128, GTorchComplex128, GTorchComplex128)
   }
 GT_EACH_SIZE (AT)
 
-/* --- where: operands out, condition, a, b of any layout --- */
+/* --- where: operands out, condition, a, b with any strides --- */
 #define WHERE(size, T)                                                             \
   extern "C" __global__ void __launch_bounds__ (GT_THREADS)                        \
       gt_where_##size (const __grid_constant__ GtStrided p)                        \
@@ -383,8 +385,8 @@ GT_EACH_SIZE (AT)
   }
 GT_EACH_SIZE (WHERE)
 
-/* The same where all are contiguous, or one element (bits 2 and 3 of p.numbers); as many elements at once as
- * the widest load has. */
+/* Computes where for contiguous operands, or ones of one element (bits 2 and 3 of p.numbers); as many
+ * elements at once as the widest load holds. */
 template <typename T>
 static __device__ __forceinline__ void
 where_flat (const GtContiguous &p)
@@ -451,9 +453,9 @@ WHERE_FLAT (2, uint16_t)
 WHERE_FLAT (4, uint32_t)
 WHERE_FLAT (8, uint64_t)
 
-/* The same where the output is contiguous and each operand, along its rows, contiguous or one element. Bits
- * 2 and 3 of numbers: it is the output, of which nothing is written that stays. What is not chosen is not
- * read. */
+/* Computes where for a contiguous output and operands that are, along its rows, contiguous or one element.
+ * Bits 2 and 3 of numbers: a or b is the output itself, so elements chosen from it need not be written.
+ * Elements that are not chosen are not read. */
 template <typename T>
 static __device__ __forceinline__ void
 where_rows (const GtRows &p)
@@ -530,10 +532,10 @@ WHERE_ROWS (2, uint16_t)
 WHERE_ROWS (4, uint32_t)
 WHERE_ROWS (8, uint64_t)
 
-/* --- made from the position --- */
+/* --- elements computed from their position --- */
 
-/* out[0] i = d[0] + i d[1] in double; the last one of n[0] is d[2] where n[1]. In integers, where n[3], it is
- * n[4] + i n[5]. */
+/* Computes out[0] i = d[0] + i d[1] in double; the last one of n[0] is d[2] if n[1]. If n[3], computes in
+ * integers: n[4] + i n[5]. */
 template <typename T>
 static __device__ __forceinline__ void
 progression (const GtPlain &p)
@@ -552,7 +554,7 @@ progression (const GtPlain &p)
     }
 }
 
-/* Ones at the diagonal of zeros: n[0] of them, rows of n[1] */
+/* Sets the diagonal of zeros to one: n[0] elements of it, rows of n[1] */
 template <typename T>
 static __device__ __forceinline__ void
 eye (const GtPlain &p)
@@ -566,7 +568,7 @@ eye (const GtPlain &p)
   GT_KERNEL (gt_eye_##name) { eye<T> (p); }
 EACH_ELEMENT (MADE)
 
-/* in[0] where it is in the triangle: n[0] elements, n[1] rows, n[2] columns, n[3] diagonal, n[4] lower? */
+/* Copies in[0] within the triangle: n[0] elements, n[1] rows, n[2] columns, n[3] diagonal, n[4] lower? */
 #define TRIANGLE(size, T)                                                        \
   GT_KERNEL (gt_triangle_##size)                                                 \
   {                                                                              \
@@ -581,7 +583,7 @@ EACH_ELEMENT (MADE)
   }
 GT_EACH_SIZE (TRIANGLE)
 
-/* in[0] n[0] indices, out[0] zeros [n[0], n[1]]; n[2] op */
+/* Computes one_hot: in[0] n[0] indices, out[0] zeros [n[0], n[1]]; n[2] op */
 GT_KERNEL (gt_one_hot_i64)
 {
   for (GT_LOOP (i, p.n[0]))
@@ -595,7 +597,7 @@ GT_KERNEL (gt_one_hot_i64)
     }
 }
 
-/* How many of the whole numbers below m are there, each as often as it says, but `most` times at most? */
+/* Returns the sum of min (i, most) over the integers i from 0 to m - 1. */
 GT_DEVICE int64_t
 up_to (int64_t m, int64_t most)
 {
@@ -604,8 +606,8 @@ up_to (int64_t m, int64_t most)
   return m <= most + 1 ? m * (m - 1) / 2 : most * (most + 1) / 2 + (m - most - 1) * most;
 }
 
-/* out[0] [2, n[0]]: rows and columns of the positions in a triangle of n[1] rows and n[2] columns; n[3]
- * diagonal, n[4] lower? */
+/* Computes triangle indices: out[0] [2, n[0]] rows and columns of the positions in a triangle of n[1] rows
+ * and n[2] columns; n[3] diagonal, n[4] lower? */
 GT_KERNEL (gt_triangle_indices_i64)
 {
   const int64_t columns = p.n[2], start = p.n[3] + (p.n[4] ? 1 : 0);
@@ -637,7 +639,8 @@ GT_KERNEL (gt_triangle_indices_i64)
 
 /* --- bincount --- */
 
-/* in[0] n[0] integers; out[0]: the largest one plus 1 and how far the smallest is below 0, zeros at first */
+/* Finds bounds: in[0] n[0] integers; out[0], initially zeros: the largest one plus 1, and how far the
+ * smallest is below 0 */
 GT_KERNEL (gt_bounds_i64)
 {
   __shared__ int64_t shared[32];
@@ -661,7 +664,7 @@ GT_KERNEL (gt_bounds_i64)
 
 #define FEW_BINS 8192
 
-/* out[0] n[1] counts of the n[0] integers in[0], which are in range */
+/* Counts: out[0] n[1] counts of the n[0] integers in[0], which are in range */
 GT_KERNEL (gt_count_i64)
 {
   __shared__ unsigned int counts[FEW_BINS];
@@ -684,9 +687,9 @@ GT_KERNEL (gt_count_i64)
       atomicAdd (&out[((const int64_t *) p.in[0])[i]], 1ull);
 }
 
-/* --- nonzero: parts of n[1] of the n[0] flags in[0] --- */
+/* --- nonzero: the n[0] flags in[0] in parts of n[1] --- */
 
-/* out[0]: how many in each part */
+/* Counts the true flags of each part: out[0] */
 GT_KERNEL (gt_count_flags_bool)
 {
   __shared__ int64_t shared[32];
@@ -705,7 +708,8 @@ GT_KERNEL (gt_count_flags_bool)
     }
 }
 
-/* One block: out[0] of n[0] numbers becomes the sum of those before, the total at the end. */
+/* Computes exclusive sums, in one block: each of the n[0] numbers of out[0] becomes the sum of those
+ * before; the total is appended. */
 GT_KERNEL (gt_sum_before_i64)
 {
   __shared__ int64_t sums[1024];
@@ -734,8 +738,8 @@ GT_KERNEL (gt_sum_before_i64)
     x[p.n[0]] = base;
 }
 
-/* in[1]: the sums before; out[0] [total, n[2]] positions in a tensor of n[2] dims, n[3..] sizes. A warp has a
- * part. */
+/* Lists the positions of true flags. in[1]: the sums before each part; out[0] [total, n[2]] positions in a
+ * tensor of n[2] dims, n[3..] sizes. Each warp has a part. */
 GT_KERNEL (gt_find_flags_bool)
 {
   const int lane = threadIdx.x % 32;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Losses of class indices, pooling. */
+/* Losses of class indices, and pooling. */
 
 #include "gtorch-pointwise.cuh"
 #include "gtorch-plain.cuh"
 
-/* --- the negative log likelihood, of x [outer, classes n[1], inner n[2]], n[0] targets ---
- * in x, target (int64), weight (double or NULL); n[3] ignored, n[4] op; d[0] smoothing */
+/* --- negative log likelihood, of x [outer, classes n[1], inner n[2]], n[0] targets --- in x, target
+ * (int64), weight (double or NULL); n[3] ignored index, n[4] op; d[0] smoothing */
 template <typename T, typename C>
 GT_DEVICE double
 nll_of (const GtPlain &p, int64_t i, double *total)
@@ -44,7 +44,7 @@ nll_each (const GtPlain &p)
     gt_put<T> (p.out[0], i, nll_of<T, C> (p, i, &total));
 }
 
-/* One block: out[0] the sum, or with n[5] the mean by weight. */
+/* Computes the sum, or, if n[5], the weighted mean, in one block: out[0] */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 nll_all (const GtPlain &p)
@@ -60,7 +60,7 @@ nll_all (const GtPlain &p)
     gt_put<T> (p.out[0], 0, p.n[5] ? sum / total : sum);
 }
 
-/* One block: out[0] (double) the total weight of the targets, by which the mean divides. */
+/* Computes the total weight of the targets, by which the mean divides, in one block: out[0] (double) */
 GT_KERNEL (gt_nll_total_f64)
 {
   __shared__ double shared[32];
@@ -83,7 +83,8 @@ GT_KERNEL (gt_nll_total_f64)
     *(double *) p.out[0] = total;
 }
 
-/* in g (each, or one: n[6]), target, weight, total (or NULL); over all elements of x */
+/* Computes the gradient of x, over all elements. in: g (one per target, or a single one: n[6]), target,
+ * weight, total (or NULL) */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 nll_grad (const GtPlain &p)
@@ -145,8 +146,8 @@ max_pool (const GtPlain &p)
     }
 }
 
-/* Each element of the images looks in the windows that it is in, in their order, for its own place, in[1];
- * n[15] elements. */
+/* Computes the gradient of max pooling, n[15] elements. Each element of the images searches the windows
+ * that contain it, in order, for its own index in in[1]. */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 max_pool_grad (const GtPlain &p)
@@ -215,7 +216,8 @@ mean_pool (const GtPlain &p)
     }
 }
 
-/* Each element of the images collects from the windows that it is in; n[15] elements. */
+/* Computes the gradient of mean pooling, n[15] elements. Each element of the images collects from the
+ * windows that contain it. */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 mean_pool_grad (const GtPlain &p)
@@ -229,7 +231,7 @@ mean_pool_grad (const GtPlain &p)
 
       for (int d = 0; d < 2; d++)
         if (p.n[12])
-          { /* o n / m <= at < ceil ((o + 1) n / m), with room to spare: the windows are looked at below */
+          { /* o n / m <= at < ceil ((o + 1) n / m), with a margin: the windows are checked below */
             first[d] = max (at[d] * p.n[2 + d] / p.n[d] - 1, (int64_t) 0);
             last[d] = min ((at[d] + 1) * p.n[2 + d] / p.n[d] + 2, p.n[2 + d]);
           }
@@ -253,7 +255,8 @@ mean_pool_grad (const GtPlain &p)
     }
 }
 
-/* in[0] big [images, n[1]], in[1] indices [images, n[2]], n[0] all indices; n[3] op */
+/* Takes elements by index: in[0] big [images, n[1]], in[1] indices [images, n[2]], n[0] all indices; n[3]
+ * op */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 pool_take (const GtPlain &p)

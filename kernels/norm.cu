@@ -92,7 +92,8 @@ layer_norm_long (const GtPlain &p)
   GT_KERNEL (gt_layer_norm_##dtype##_##form) { layer_norm<T, C, V, K> (p); }
 GT_EACH_ROW (LAYER_NORM)
 
-/* The gradient of x, a block for each row: in g, x, weight, mean, rstd (mean and rstd as stored) */
+/* Computes the gradient of x, with a block for each row. in: g, x, weight, mean, rstd (mean and rstd as
+ * stored) */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 layer_norm_grad (const GtPlain &p)
@@ -127,7 +128,8 @@ layer_norm_grad (const GtPlain &p)
     }
 }
 
-/* Those of weight and bias: parts of n[2] rows, [parts][2][n] in out[0]; then their sum in order. */
+/* Computes partial gradients of weight and bias, over n[2] rows each: out[0] [parts][2][n]; add_parts ()
+ * adds them in order. */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 layer_norm_sums (const GtPlain &p)
@@ -152,7 +154,7 @@ layer_norm_sums (const GtPlain &p)
     }
 }
 
-/* in[0]: [n[0]][2][n[1]]; out: two of n[1] */
+/* Adds parts: in[0] [n[0]][2][n[1]]; out: two of n[1] */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 add_parts (const GtPlain &p)
@@ -167,7 +169,8 @@ add_parts (const GtPlain &p)
     }
 }
 
-/* --- moments: in[0] [outer, n, inner], a part of n a block: (mean, sum of squares from it, count) --- */
+/* --- moments of in[0] [outer, n, inner], a part of n per block: (mean, sum of squared deviations, count)
+ * --- */
 template <typename C>
 GT_DEVICE void
 merge (C &mean, C &square, C &count, C other_mean, C other_square, C other_count)
@@ -181,7 +184,7 @@ merge (C &mean, C &square, C &count, C other_mean, C other_square, C other_count
   count = total;
 }
 
-/* Rows that lie together (n[2] = 1): n[3] parts of each. out[0]: [rows][parts][3]. */
+/* Computes moments of contiguous rows (n[2] = 1), in n[3] parts each. out[0]: [rows][parts][3]. */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 moments_rows (const GtPlain &p)
@@ -216,7 +219,8 @@ moments_rows (const GtPlain &p)
     }
 }
 
-/* The end: d[0] is subtracted from the count, n[4]: the root; out[0] of T */
+/* Computes the variance from the moments: d[0] is subtracted from the count, n[4]: standard deviation;
+ * out[0] of T */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 variance (const GtPlain &p)
@@ -235,7 +239,7 @@ variance (const GtPlain &p)
 
 /* --- batch norm of [batch n[0], channels n[1], inner n[2]]; statistics in double --- */
 
-/* A block for each channel. in[0] x, out[0] mean, out[1] var */
+/* Computes the moments of each channel, with a block each. in[0] x, out[0] mean, out[1] var */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 channel_moments (const GtPlain &p)
@@ -248,7 +252,7 @@ channel_moments (const GtPlain &p)
       const C first = gt_get<C, T> (p.in[0], c * inner);
       C sum = 0, mean, square = 0;
 
-      /* from the first element: that of equal elements is exact */
+      /* relative to the first element: the moments of equal elements are exact */
       for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
         {
           int64_t in, b = gt_split (i, inner, &in);
@@ -272,7 +276,7 @@ channel_moments (const GtPlain &p)
     }
 }
 
-/* in x, mean, var, weight, bias (all but x double, the last two may be NULL); d[0] eps */
+/* Normalises. in: x, mean, var, weight, bias (all but x double, the last two may be NULL); d[0] eps */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 channel_scale (const GtPlain &p)
@@ -293,7 +297,7 @@ channel_scale (const GtPlain &p)
     }
 }
 
-/* in g, x, mean; out[0] sum of g, out[1] of g (x - mean), double */
+/* Computes the sums of the backward pass. in: g, x, mean; out[0] sum of g, out[1] of g (x - mean), double */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 channel_dots (const GtPlain &p)
@@ -324,7 +328,7 @@ channel_dots (const GtPlain &p)
     }
 }
 
-/* in g, x, mean, var, weight, sums ([2][channels]: sum, dot); out[0] the gradient of x */
+/* Computes the gradient of x, out[0]. in: g, x, mean, var, weight, sums ([2][channels]: sum, dot) */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 channel_grad (const GtPlain &p)
@@ -348,7 +352,7 @@ channel_grad (const GtPlain &p)
     }
 }
 
-/* out[0] = dot * rstd: the gradient of the weight; in dots, var; n[1] channels */
+/* Computes the gradient of the weight: out[0] = dot * rstd; in dots, var; n[1] channels */
 GT_KERNEL (gt_channel_weight_f64)
 {
   for (GT_LOOP (c, p.n[1]))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Rows and elements taken by index, tensors joined: contiguous ones, in pieces as wide as they allow. */
+/* Indexing of rows and elements, and concatenation: of contiguous tensors, with the widest words that they
+ * allow. */
 
 #include "gtorch-plain.cuh"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Random numbers, the same as the CPU's: see gtorch/cpu/gtorch-cpu-philox.h for which words an element gets,
- * and gtorch/cpu/isa/gtorch-isa-random.c for the formulas. What is computed in float32 is equal to the bit:
- * the same operations are fused, and no others. */
+/* Random numbers, the same as the CPU's: gtorch/cpu/gtorch-cpu-philox.h defines which words an element
+ * gets, and gtorch/cpu/isa/gtorch-isa-random.c the formulas. Results in float32 are bitwise equal: exactly
+ * the same operations are fused. */
 
 #include <float.h>
 
@@ -11,7 +11,7 @@
 #include "gtorch-pointwise.cuh"
 
 #define THREADS 256
-#define UNROLL  4 /* blocks of Philox that a thread makes */
+#define UNROLL  4 /* blocks of Philox that a thread computes */
 
 enum
 {
@@ -35,8 +35,8 @@ multiply (uint32_t a, uint32_t b, uint32_t *low, uint32_t *high)
       : "r"(a), "r"(b));
 }
 
-/* What the upper half of a block's number makes of the first three rounds, in which the lower half has no
- * share. The host did what the number of the call makes of the first. */
+/* The contribution of the upper half of a block's number to the first three rounds, before the lower half
+ * takes part. The host has computed the contribution of the call's number to the first. */
 struct gt_upper
 {
   uint32_t c0, c2, c3;
@@ -118,7 +118,7 @@ template <> struct gt_bits<gt_bf16>
   static constexpr int n = 8;
 };
 
-/* Four elements from a block. */
+/* Makes four elements from a block. */
 template <typename T, int KIND, bool AFFINE>
 GT_DEVICE void
 numbers (const GtRandom &p, const uint32_t words[4], float v[4])
@@ -156,7 +156,7 @@ positive_double (const uint32_t *words)
   return ((double) ((((uint64_t) words[1] << 32) | words[0]) >> 11) + 1.0) * 0x1p-53;
 }
 
-/* Two elements from a block. */
+/* Makes two elements from a block. */
 template <typename T, int KIND, bool AFFINE>
 GT_DEVICE void
 numbers (const GtRandom &p, const uint32_t words[4], double v[2])
@@ -190,7 +190,8 @@ numbers (const GtRandom &p, const uint32_t words[4], double v[2])
     }
 }
 
-/* Is a uniform number below p? It has the bits of C: as few as a 16-bit float has would change p. */
+/* Whether a uniform number is below p. It has the bits of C: the few bits of a 16-bit float would change
+ * the probability. */
 template <typename C>
 GT_DEVICE bool
 below (const GtRandom &p, const uint32_t *words, int i)
@@ -201,7 +202,7 @@ below (const GtRandom &p, const uint32_t *words, int i)
     return words[i] >> (32 - gt_bits<float>::n) < p.limit;
 }
 
-/* N elements as a vector if all are there. */
+/* Loads N elements, as a vector if all exist. */
 template <typename T, int N>
 GT_DEVICE void
 load (gt_vector<T, N> *x, const void *from, uint64_t block, uint64_t n, bool whole)
@@ -228,8 +229,8 @@ store (void *to, const gt_vector<T, N> &x, uint64_t block, uint64_t n, bool whol
         ((T *) to)[block * N + i] = x.at[i];
 }
 
-/* Block begin + offset, of which begin is a multiple of THREADS * UNROLL: nothing carries over to the upper
- * half of the number. */
+/* Processes block begin + offset, where begin is a multiple of THREADS * UNROLL: nothing carries into the
+ * upper half of the number. */
 template <typename T, typename C, int KIND, int USE, bool AFFINE>
 GT_DEVICE void
 one_block (const GtRandom &p, const gt_upper &upper, uint64_t begin, uint32_t offset, bool whole)
@@ -327,10 +328,12 @@ static __device__ const float4 distances[1024] = {
 #include "gtorch-normal-table.h"
 };
 
-/* The halves of the table lie so far apart that the sign of a number leads to the second as it is. */
+/* The distance between the halves of the table, chosen so that the sign bit of a number selects the second
+ * half without further instructions. */
 #define SECOND_HALF 4096 /* lines */
 
-/* Not known to the compiler, which would take two instructions to set bits and clear others. */
+/* A constant that is hidden from the compiler, which would otherwise use two instructions to set bits and
+ * clear others. */
 static __constant__ uint32_t one_and_a_bit = 0x3f800001;
 
 GT_DEVICE void
@@ -376,8 +379,8 @@ four_normals (const GtRandom &p, const gt_upper &upper, const float4 *table, uin
 
 #define NORMAL_THREADS 512
 
-/* Each block takes several rows of NORMAL_THREADS blocks of Philox, four at a time as far as they are whole
- * and the upper half of their numbers stays. */
+/* Fills several rows of NORMAL_THREADS blocks of Philox, four at a time as long as they are complete and
+ * the upper half of their numbers does not change. */
 template <typename T, bool AFFINE>
 GT_DEVICE void
 normal_rows (const GtRandom &p, const float4 *table, uint32_t row, uint32_t end)
@@ -446,9 +449,9 @@ NORMAL_KERNELS (f32, float)
 NORMAL_KERNELS (f16, gt_f16)
 NORMAL_KERNELS (bf16, gt_bf16)
 
-/* --- dropout: four elements a thread at a time, whatever a block of Philox has --- */
+/* --- dropout: four elements per thread at a time, whatever a block of Philox yields --- */
 
-/* Those of the elements 4 * (begin + offset) and on that stay. */
+/* Determines which of the elements from 4 * (begin + offset) on are kept. */
 template <typename C>
 GT_DEVICE void
 choose (const GtRandom &p, uint64_t begin, uint32_t offset, bool keep[4])
@@ -480,7 +483,7 @@ drop (const GtRandom &p, gt_vector<T, 4> *x, const bool keep[4])
     x->at[i] = gt_convert<T>::from (keep[i] ? gt_convert<C>::from (x->at[i]) * factor : (C) 0);
 }
 
-/* A warp's bits of the mask: 4 words, of which word i has those of the elements i of its threads. */
+/* A warp's bits of the mask: 4 words, of which word i has the bits of the elements i of its threads. */
 typedef gt_vector<uint32_t, 4> gt_mask;
 
 GT_DEVICE gt_mask
@@ -502,8 +505,8 @@ elect (const gt_mask &mask, bool keep[4])
     keep[i] = mask.at[i] >> threadIdx.x % 32 & 1;
 }
 
-/* BACK: the mask is there. One vector a thread: what is read and written is most of it, and more of them in a
- * thread come to the memory in bursts. At the end whole warps stop. */
+/* Applies dropout; BACK: the mask exists already. Each thread has one vector: memory traffic dominates, and
+ * with more vectors per thread it would come in bursts. At the end whole warps stop. */
 template <typename T, typename C, bool BACK>
 GT_DEVICE void
 dropout (const GtRandom &p)
@@ -549,7 +552,7 @@ dropout (const GtRandom &p)
   }
 GT_EACH_FLOAT (DROPOUT)
 
-/* Two from a block. */
+/* Makes two integers from a block. */
 template <typename T>
 GT_DEVICE void
 random_integers (const GtRandom &p)
@@ -584,14 +587,14 @@ GT_EACH_FLOAT (INTEGERS)
 GT_EACH_INTEGER (INTEGERS)
 INTEGERS (bool, gt_bool, gint64)
 
-/* For dtypes that have no random floats: a truth value or an integer. */
+/* For dtypes that have no random floats: the kernel draws a truth value or an integer. */
 #define BELOW_KERNEL(dtype, T, C) KERNEL (dtype, T, float, below, UNIFORM, BELOW)
 GT_EACH_INTEGER (BELOW_KERNEL)
 BELOW_KERNEL (bool, gt_bool, gint64)
 
-/* --- keys, by which the host has indices sorted --- */
+/* --- keys that the host sorts indices by --- */
 
-/* out[0] n[0] words; as signed numbers they are in the order of the unsigned ones. */
+/* Draws n[0] words, out[0]; interpreted as signed numbers they are in the order of the unsigned ones. */
 extern "C" __global__ void __launch_bounds__ (256)
     gt_random_keys_i64 (const __grid_constant__ GtDraw draw)
 {
@@ -609,7 +612,7 @@ extern "C" __global__ void __launch_bounds__ (256)
     }
 }
 
-/* out[0] when each of n[0] clocks with the rates in[0] rings first */
+/* Draws when each of n[0] exponential clocks with the rates in[0] rings first: out[0] */
 extern "C" __global__ void __launch_bounds__ (256)
     gt_multinomial_keys_f64 (const __grid_constant__ GtDraw draw)
 {
@@ -625,14 +628,15 @@ extern "C" __global__ void __launch_bounds__ (256)
         {
           const double rate = ((const double *) p.in[0])[2 * block + i];
 
-          /* before what has no rate in any case, though the rate be so small that the quotient overflows */
+          /* comes before any clock without a rate, even if the rate is so small that the quotient
+           * overflows */
           ((double *) p.out[0])[2 * block + i] =
               rate > 0 ? fmin (-log (positive_double (words + 2 * i)) / rate, DBL_MAX) : INFINITY;
         }
     }
 }
 
-/* out[0] n[0] indices, n[4] to a row, drawn by in[0] the running sums of the weights in[1], n[1] to a row */
+/* Draws n[0] indices, out[0], n[4] to a row, by in[0] the running sums of the weights in[1], n[1] to a row */
 extern "C" __global__ void __launch_bounds__ (256)
     gt_multinomial_find_f64 (const __grid_constant__ GtDraw draw)
 {
@@ -661,7 +665,7 @@ extern "C" __global__ void __launch_bounds__ (256)
               else
                 low = middle + 1;
             }
-          /* sums are rounded in parts, so that what weighs nothing may seem to have a width */
+          /* sums are rounded in parts, so that an element of zero weight may seem to have a width */
           while (low < p.n[1] - 1 && !(weights[low] > 0))
             low++;
           while (low > 0 && !(weights[low] > 0))
@@ -671,7 +675,8 @@ extern "C" __global__ void __launch_bounds__ (256)
     }
 }
 
-/* Can each of n[0] rows of n[1] weights in[0] be drawn from? At least n[2] must be above 0; n[3] op. */
+/* Checks that each of n[0] rows of n[1] weights in[0] can be drawn from: at least n[2] must be above 0;
+ * n[3] op. */
 GT_KERNEL (gt_multinomial_check_f64)
 {
   __shared__ double sums[32];

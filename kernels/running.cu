@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Running extremes with their positions, running sums of exponentials as logarithms and what these sums'
- * derivatives are. They are scans as sums are (scan.cu), of more than a number for each element. */
+/* Running extremes with their positions, running log-sum-exps, and their derivatives. They are scans like
+ * running sums (scan.cu), with more than one number per element. */
 
 #include "gtorch-reduce.cuh"
 #include "gtorch-scan-forms.cuh"
 
-/* The greatest or least value so far: NaN if there is one, of equal ones the last. */
+/* The greatest or least value so far: NaN if there is one; of equal values the last. */
 template <typename Value, bool LEAST> struct gt_extreme
 {
   struct C
@@ -44,7 +44,7 @@ template <typename Value, bool LEAST> struct gt_extreme
   }
 };
 
-/* sum * exp (most): a sum of exponentials times numbers. */
+/* A sum of exponentials with factors, represented as sum * exp (most). */
 template <typename R> struct gt_scaled
 {
   R most, sum;
@@ -92,8 +92,8 @@ template <typename R> struct gt_log_sum : gt_exponentials<R>
   }
 };
 
-/* From the end: of the totals and the numbers, with x. What is less than everything has no part in any
- * sum. */
+/* The backward scan, from the end: it sums exponentials of the negated totals with the numbers as factors;
+ * results are scaled with x. An x of -infinity takes no part in any sum. */
 template <typename R> struct gt_log_sum_backward : gt_exponentials<R>
 {
   static constexpr bool TWO = true, WITH = true;
@@ -113,7 +113,8 @@ template <typename R> struct gt_log_sum_backward : gt_exponentials<R>
   }
 };
 
-/* Of x and the numbers, with the totals. */
+/* The forward-mode derivative: it sums exponentials of x with the numbers as factors; results are scaled
+ * with the totals. */
 template <typename R> struct gt_log_sum_tangent : gt_exponentials<R>
 {
   static constexpr bool TWO = true, WITH = true;

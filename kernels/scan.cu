@@ -2,16 +2,15 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Running sums and products in one pass over memory. A block has whole lines, or tiles of a line are
- * given out in order; each tells its total as soon as it has it and then takes in those before it. What
- * is added to what depends on the shape and on the kind of GPU only, never on who came first.
- */
+ * assigned in order; each block publishes its tile's total as soon as it is known and then combines those
+ * before it. The grouping of the additions depends on the shape and the kind of GPU only, never on timing. */
 
 #include "gtorch-scan-bulk.cuh"
 #include "gtorch-scan-ring.cuh"
 
-/* --- gradients, a block for each line --- */
+/* --- gradients, with a block for each line --- */
 
-/* Over the threads of the block; the total in *total. */
+/* Scans over the threads of the block; *total gets the total. */
 template <typename Op>
 GT_DEVICE typename Op::C
 scan_block (typename Op::C x, typename Op::C *total, typename Op::C *shared)
@@ -35,7 +34,7 @@ scan_block (typename Op::C x, typename Op::C *total, typename Op::C *shared)
   return Op::combine (before, x);
 }
 
-/* The first i >= begin where x is 0, n if there is none. */
+/* Returns the first i >= begin where x is 0, n if there is none. */
 template <typename C>
 GT_DEVICE uint64_t
 find_zero (const C *x, uint64_t begin, uint64_t n, unsigned long long *shared)
@@ -54,8 +53,8 @@ find_zero (const C *x, uint64_t begin, uint64_t n, unsigned long long *shared)
   return *shared;
 }
 
-/* With z the first zero: before it every result holds x[i] as a factor; at z the results up to the
- * next zero do not vanish; behind it all vanish. */
+/* Computes the gradient of a running product. With z the first zero: before it every result contains x[i]
+ * as a factor; at z the results up to the next zero do not vanish; after it all vanish. */
 template <typename C>
 GT_DEVICE void
 cumprod_backward (const GtLines &p)

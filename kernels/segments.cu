@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Floats added to blocks that several indices may name: those of one block in the order of the indices, so
- * that every run has the same sums. Products and extremes likewise. */
+/* Additions of floats to blocks that several indices may name: those of one block are added in the order of
+ * the indices, so that every run has the same sums. Likewise products and extremes. */
 
 #include "gtorch-blocks.cuh"
 
-#define AHEAD 8 /* elements that are on the way together */
+#define AHEAD 8 /* elements that are loaded together */
 
 template <typename C> struct limits
 {
@@ -118,7 +118,7 @@ put_to (const GtSegments &p, int64_t pre, int64_t at, int64_t in, C value)
     *to = gt_convert<T>::from (F::join (gt_convert<C>::from (*to), value));
 }
 
-/* One column of one tile a thread. */
+/* Folds one column of one tile per thread. */
 template <typename F, typename T, typename C>
 static __device__ __forceinline__ void
 segments (const GtSegments &p)
@@ -187,8 +187,8 @@ shuffle_xor (C x, int mask)
   return y;
 }
 
-/* Those that go on in further tiles: by the thread of the tile where they begin, or, where there are many
- * tiles and few columns, by its warp. */
+/* Folds segments that continue in further tiles: in the thread of the tile where they begin, or, if there
+ * are many tiles and few columns, in its warp. */
 template <typename F, typename T, typename C>
 static __device__ __forceinline__ void
 join (const GtSegments &p)
@@ -218,7 +218,7 @@ join (const GtSegments &p)
                        && !(begin > 0 && key (p, begin - 1) == current);
               if (begins)
                 {
-                  int64_t low = end, high = n; /* low is of the block, high is not */
+                  int64_t low = end, high = n; /* low belongs to the block, high does not */
 
                   while (high - low > 1)
                     {
@@ -279,7 +279,7 @@ GT_EACH_FLOAT (SUM)
 SUM (c64, GTorchComplex64, GTorchComplex64)
 SUM (c128, GTorchComplex128, GTorchComplex128)
 
-/* The host brings other dtypes to these. */
+/* The host converts other dtypes to these. */
 #define FOLDS(name, T)                  \
   SEGMENTS (prod, product, name, T, T)  \
   SEGMENTS (amax, greatest, name, T, T) \

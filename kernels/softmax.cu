@@ -7,7 +7,7 @@
 
 #include "gtorch-rows.cuh"
 
-/* Exact enough for floats of 16 bits. */
+/* Computes exp with an accuracy that suffices for 16-bit floats. */
 GT_DEVICE float
 quick_exp (float x)
 {
@@ -17,7 +17,7 @@ quick_exp (float x)
   return y;
 }
 
-/* Floats of 16 bits stay as they are in the registers, so that more rows are under way. */
+/* A row of 16-bit floats, which stay unconverted in the registers, so that more rows are in flight. */
 template <typename T, int K> struct gt_narrow_row
 {
   uint4 words[K];
@@ -36,7 +36,7 @@ template <typename T, int K> struct gt_narrow_row
                      : make_uint4 (fill, fill, fill, fill);
   }
 
-  /* Converted anew each time, so that it need not be kept. */
+  /* Converts on each call, so that the result need not be kept. */
   __device__ __forceinline__ void
   get (int k, float x[8])
   {
@@ -169,7 +169,7 @@ softmax_grad (const GtPlain &p)
   g.store ((T *) p.out[0] + row * n, n);
 }
 
-/* Any length: the row is read twice. */
+/* Processes rows of any length, reading them twice. */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 softmax_long (const GtPlain &p)
@@ -232,7 +232,7 @@ softmax_grad_long (const GtPlain &p)
     }
 }
 
-/* inner > 1: a thread for each row, neighbours read neighbouring elements */
+/* Processes columns (inner > 1): one thread for each row; adjacent threads read adjacent elements. */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 softmax_columns (const GtPlain &p)
@@ -287,7 +287,7 @@ softmax_grad_columns (const GtPlain &p)
     }
 }
 
-/* A block for each row: the logarithm of the sum of exponentials. */
+/* Computes the logarithm of the sum of exponentials, with a block for each row. */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 logsumexp (const GtPlain &p)
@@ -310,7 +310,7 @@ logsumexp (const GtPlain &p)
         {
           const C v = gt_get<C, T> (p.in[0], row * n + i);
 
-          /* nothing but -inf is not a number less than itself */
+          /* if all elements are -inf, their difference would be NaN */
           sum += v == most ? (C) 1 : exp (v - most);
         }
       sum = gt_row_reduce (sum, gt_sum_of (), shared);
@@ -319,7 +319,7 @@ logsumexp (const GtPlain &p)
     }
 }
 
-/* Narrow rows need few registers: two of the longest fit beside each other. */
+/* Narrow rows need few registers: two blocks of the longest are resident at once. */
 #define ROWS(dtype, T, C, form, V, K)                                   \
   extern "C" __global__ void __launch_bounds__ (1024, (V) == 8 ? 2 : 1) \
       gt_softmax_##dtype##_##form (const __grid_constant__ GtPlain p)   \

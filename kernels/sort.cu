@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Order: lines are sorted by their keys' digits of 8 bits, the least first; each pass reads and writes
- * everything once. Tiles of a line are given out in order, and each takes in how many of each digit
- * those before it have. Only whole numbers are added up, so that the result does not depend on who
- * came first. Short lines are sorted within a block. */
+/* Sorting: a radix sort of lines by 8-bit digits of their keys, the least significant first; each pass
+ * reads and writes everything once. Tiles of a line are assigned in order, and each adds up how many of
+ * each digit the tiles before it have. Only integers are added, so the result does not depend on timing.
+ * Short lines are sorted within a block. */
 
 #include <cub/block/block_radix_rank.cuh>
 #include <cub/block/block_radix_sort.cuh>
@@ -27,7 +27,7 @@ key_of (U bits, const GtOrder &p)
 
   if (p.kind == 2)
     {
-      const U plain = bits == sign ? (U) 0 : bits; /* -0 is 0 */
+      const U plain = bits == sign ? (U) 0 : bits; /* -0 is equal to 0 */
 
       key =
           (U) (bits & (U) ~sign) > (U) p.infinity ? all : (U) (plain ^ (plain & sign ? all : sign));
@@ -37,7 +37,7 @@ key_of (U bits, const GtOrder &p)
   return p.descending ? (U) ~key : key;
 }
 
-/* The element of a key, where that is certain. */
+/* Returns the element of a key, which is read from the input if the key does not determine it. */
 template <typename U>
 GT_DEVICE U
 element (U key, uint64_t from, const GtOrder &p)
@@ -75,7 +75,7 @@ template <typename U> struct Extractor
 
 /* --- long lines --- */
 
-/* How often each digit of each pass occurs; blockIdx.y is the line. */
+/* Counts how often each digit of each pass occurs; blockIdx.y is the line. */
 template <typename U>
 GT_DEVICE void
 histogram (const GtOrder &p)
@@ -117,7 +117,7 @@ histogram (const GtOrder &p)
     }
 }
 
-/* Where each digit begins. */
+/* Computes the offset of each digit. */
 extern "C" __global__ void __launch_bounds__ (256)
     gt_order_offsets (const __grid_constant__ GtOrder p)
 {
@@ -163,7 +163,7 @@ sort_pass (const GtOrder &p)
   for (int i = 0; i < ITEMS; i++)
     keys[i] = first + i * 32 < n ? key_at<U> (line, begin + first + i * 32, p) : (U) ~(U) 0;
 
-  /* What is behind the end comes last of the last digit. */
+  /* Elements beyond the end count as the last of the last digit. */
   Rank (shared.rank).RankKeys (keys, ranks, digits, before, [&] (int (&bins)[1]) {
     if (threadIdx.x < 256)
       {
@@ -178,7 +178,7 @@ sort_pass (const GtOrder &p)
 #pragma unroll
   for (int i = 0; i < ITEMS; i++)
     shared.keys[ranks[i]] = keys[i];
-    /* On their way while this waits for other tiles. */
+    /* These loads are in flight while this waits for other tiles. */
 #pragma unroll
   for (int i = 0; i < ITEMS; i++)
     {
@@ -264,7 +264,7 @@ write (const GtOrder &p, uint64_t line, uint64_t to, uint32_t at)
   ((U *) p.values)[to] = ((const U *) p.x)[line * p.row + at];
 }
 
-/* A block for each line. */
+/* Sorts a line in each block. */
 template <typename U, int N_THREADS, int ITEMS>
 GT_DEVICE void
 sort_block (const GtOrder &p)
@@ -289,7 +289,7 @@ sort_block (const GtOrder &p)
                 p.at_in != NULL ? p.at_in[line * p.n + at[i]] : at[i]);
 }
 
-/* `width` threads for a line of as many or fewer: each counts those before it. */
+/* Sorts lines of up to `width` elements with as many threads: each counts the elements before its own. */
 template <typename U>
 GT_DEVICE void
 sort_tiny (const GtOrder &p)
@@ -316,7 +316,7 @@ sort_tiny (const GtOrder &p)
 
 /* --- the first k --- */
 
-/* Counts a digit of those keys that agree with what was chosen of the higher ones. */
+/* Counts a digit of those keys that agree with the higher digits chosen so far. */
 template <typename U>
 GT_DEVICE void
 select_count (const GtOrder &p)
@@ -359,7 +359,7 @@ select_count (const GtOrder &p)
     }
 }
 
-/* A block for each line. */
+/* Chooses the digit, with a block for each line. */
 extern "C" __global__ void __launch_bounds__ (256)
     gt_order_choose (const __grid_constant__ GtOrder p)
 {
@@ -382,7 +382,7 @@ extern "C" __global__ void __launch_bounds__ (256)
 
 #define CHUNK 4096 /* elements of a block */
 
-/* The smaller ones and the equal ones of each chunk. */
+/* Counts the smaller and the equal elements of each chunk. */
 template <typename U>
 GT_DEVICE void
 select_mark (const GtOrder &p)
@@ -410,7 +410,7 @@ select_mark (const GtOrder &p)
     }
 }
 
-/* What goes before each chunk; a block for each line. */
+/* Computes the sums before each chunk, with a block for each line. */
 extern "C" __global__ void __launch_bounds__ (1024)
     gt_order_sums (const __grid_constant__ GtOrder p)
 {
@@ -435,7 +435,7 @@ extern "C" __global__ void __launch_bounds__ (1024)
     }
 }
 
-/* The first k, the smaller ones before the equal ones, each in the order of the line. */
+/* Takes the first k, the smaller elements before the equal ones, each in the order of the line. */
 template <typename U>
 GT_DEVICE void
 select_take (const GtOrder &p)
@@ -449,7 +449,7 @@ select_take (const GtOrder &p)
   uint64_t to = p.counts[2 * (uint64_t) blockIdx.x];
   uint64_t to_equal = equal + p.counts[2 * (uint64_t) blockIdx.x + 1];
   const bool last = blockIdx.x + 1 - line * p.tiles == p.tiles;
-  /* Nothing to be taken here? */
+  /* Return early if nothing is taken from this chunk. */
   if (!last && p.counts[2 * (uint64_t) blockIdx.x + 2] == to
       && (to_equal >= p.k || equal + p.counts[2 * (uint64_t) blockIdx.x + 3] == to_equal))
     return;
@@ -466,7 +466,7 @@ select_take (const GtOrder &p)
         {
           const uint64_t at = mine == 1 ? to + (before & 0xffff) : to_equal + (before >> 16);
 
-          if (p.values != NULL) /* only the last of them is wanted */
+          if (p.values != NULL) /* only the last one is wanted */
             {
               if (at == p.k - 1)
                 {
@@ -485,7 +485,7 @@ select_take (const GtOrder &p)
     }
 }
 
-/* --- different elements --- */
+/* --- unique elements --- */
 
 template <typename U>
 GT_DEVICE bool

@@ -4,8 +4,8 @@
 #pragma once
 
 /* The part of the CUDA driver's binary interface that GTorch uses, so that it builds without NVIDIA's
- * toolkit. Names and values are those of the driver API's reference;
- * tests/cuda/abi-values.h lists them, and a test compares both headers where a toolkit is installed. */
+ * toolkit. Names and values are those of the driver API's reference; tests/cuda/abi-values.h lists them,
+ * and a test compares both headers where a toolkit is installed. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -334,6 +334,6 @@ typedef enum
   CU_FUNCTION_LOADING_STATE_LOADED = 1,
 } CUfunctionLoadingState;
 
-/* Enumerations of which no value is used. */
+/* Enumerations of which GTorch uses no value. */
 typedef int CUjit_option;
 typedef int CUlibraryOption;

@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* The memory of a GPU. Each lane (the queue behind a stream) has two arenas, for small and for large
- * storages: memory that was freed is given to the next storage of the same lane at once, since work of one
- * lane is done in order. What other lanes have used too waits in limbo until their work is done. */
+ * storages: freed memory is reused by the next storage of the same lane at once, since the work of one lane
+ * is executed in order. Memory that other lanes have used too waits in limbo until their work is done. */
 
 #include "config.h"
 
@@ -15,7 +15,7 @@
 #include "gtorch-multiply-private.h"
 
 #define SMALL_MAX   (G_GUINT64_CONSTANT (1) << 20)
-#define MAX_RETRIES 100 /* of a handler that says every time that there is room now */
+#define MAX_RETRIES 100 /* for a handler that claims every time that memory is available now */
 
 /* --- statistics --- */
 
@@ -31,7 +31,7 @@ allocator_of (GTorchCudaDevice *device)
   return device->parent_instance.allocator;
 }
 
-/* Of a private pool; NULL: it is the device's. */
+/* Returns the private pool that owns the block; NULL: the device. */
 static inline GTorchPool *
 owner_of (GTorchCudaBlock *block)
 {
@@ -65,7 +65,7 @@ note_free (GTorchCudaDevice *device, GTorchCudaBlock *block, gboolean freed, gbo
   gtorch_memory_site_unref (site);
 }
 
-/* As it was when the block was taken. */
+/* Counts an oversize block, by the limit in force when the block was allocated. */
 static void
 count_oversize (GTorchMemoryStats *stats, GTorchCudaBlock *block, gint n)
 {
@@ -96,7 +96,7 @@ count_alloc (GTorchCudaDevice *device, GTorchCudaBlock *block)
     note (device, GTORCH_MEMORY_ALLOC, block, site);
 }
 
-/* freed: by its tensors; inactive: nor is it used by a stream any more. */
+/* freed: its tensors have freed it; inactive: no stream uses it any more either. */
 static inline void
 count_free (GTorchCudaDevice *device, GTorchCudaBlock *block, gboolean freed, gboolean inactive)
 {
@@ -157,7 +157,8 @@ give_back (GTorchCudaDevice *device, GTorchCudaBlock *block)
     gtorch_pool_unref (owner);
 }
 
-/* Lets go of blocks that all lanes are done with; `wait`: of all of them. TRUE if there were some. */
+/* Frees blocks in limbo that all lanes are done with; `wait`: waits for the others too. TRUE if any were
+ * freed. */
 static gboolean
 drain_limbo (GTorchCudaDevice *device, gboolean wait)
 {
@@ -222,7 +223,7 @@ gtorch_cuda_send_to_limbo (GTorchCudaDevice *device, GTorchCudaBlock *block)
       if (event != NULL)
         g_array_append_val (events, event);
       else
-        gtorch_cuda_lane_settle (lane); /* as good, only slower */
+        gtorch_cuda_lane_settle (lane); /* equivalent, only slower */
     }
   block->uses = 0;
   if (events->len > 0)
@@ -239,7 +240,7 @@ gtorch_cuda_send_to_limbo (GTorchCudaDevice *device, GTorchCudaBlock *block)
   give_back (device, block);
 }
 
-/* Free memory that threads keep, or that waits for streams. TRUE if there was some. */
+/* Frees memory that threads cache or that waits for streams. TRUE if there was any. */
 static gboolean
 gather (GTorchCudaDevice *device)
 {
@@ -248,9 +249,9 @@ gather (GTorchCudaDevice *device)
   return drain_limbo (device, TRUE) || drained;
 }
 
-/* --- from the driver --- */
+/* --- the driver's memory --- */
 
-/* Waits for everything, since free pages may have work on them. */
+/* Waits for all streams, since work on free pages may still be running. */
 static void
 sync_all (GTorchCudaDevice *device)
 {
@@ -297,13 +298,14 @@ trim (GTorchCudaArena *arena, gpointer data)
     gtorch_cuda_arena_trim (arena);
 }
 
-/* needed: there is no more memory, and pools help that shall do so. */
+/* Releases free memory to the driver. needed: memory has run out, so pools that allow it release theirs
+ * too. */
 static void
 trim_all (GTorchCudaDevice *device, gboolean needed)
 {
   gtorch_cuda_foreach_arena (device, trim, &needed);
   if (device->async_pool != NULL)
-    { /* what came out of limbo is freed by now, but not done with */
+    { /* blocks from limbo are freed, but the driver's pool may still order them after work */
       gtorch_cuda_device_settle (device);
       gtorch_cuda.cuMemPoolTrimTo (device->async_pool, 0);
     }
@@ -322,7 +324,8 @@ take (GTorchCudaArena *arena, gsize n_bytes)
   return block;
 }
 
-/* The error is set if the result is CUDA_ERROR_NOT_PERMITTED. */
+/* Takes a block, growing the arena if necessary. The error is set if the result is
+ * CUDA_ERROR_NOT_PERMITTED. */
 static GTorchCudaBlock *
 take_or_grow (GTorchCudaArena *arena, gsize n_bytes, CUresult *result, GError **error)
 {
@@ -331,7 +334,7 @@ take_or_grow (GTorchCudaArena *arena, gsize n_bytes, CUresult *result, GError **
 
   if (G_UNLIKELY (gtorch_cuda_arena_get_source (arena) != NULL))
     {
-      for (tries = 0; tries < MAX_RETRIES; tries++) /* others may take it before us */
+      for (tries = 0; tries < MAX_RETRIES; tries++) /* other threads may take it first */
         {
           block = take (arena, n_bytes);
           if (block != NULL || !gtorch_cuda_ask_source (arena, n_bytes, result, error))
@@ -380,7 +383,7 @@ set_oom (GTorchCudaDevice *device, gsize n_bytes, GError **error)
   gtorch_allocator_set_oom (allocator_of (device), n_bytes, available, largest, error);
 }
 
-/* Would this much more be above the threshold? Then what is free goes back first. */
+/* Releases free memory if n_bytes more would exceed the garbage collection threshold. */
 static void
 collect (GTorchCudaDevice *device, gsize n_bytes)
 {
@@ -405,11 +408,11 @@ give_all_back (GTorchCudaDevice *device)
 
 typedef struct
 {
-  GTorchCudaLane *lane; /* of this one, or of all others */
+  GTorchCudaLane *lane; /* lends pages from this lane if is_own, else from all others */
   gboolean is_own;
-  GTorchPool *owner; /* … but only of this pool */
+  GTorchPool *owner; /* lends only pages of this pool */
   gsize wanted, least, found;
-  GArray *pages; /* NULL: it is only counted what there is */
+  GArray *pages; /* NULL: only counts the pages */
 } Loan;
 
 static void
@@ -443,8 +446,8 @@ borrow_all (GTorchCudaDevice *device, Loan *loan)
   return loan->found;
 }
 
-/* Puts free pages together that are scattered over this arena, its sibling, and those of other lanes: the
- * driver need not make memory for that. NULL if there are not enough of them. */
+/* Moves free pages that are scattered over this arena, its sibling, and those of other lanes into one
+ * piece, so that the driver need not allocate memory. NULL if there are not enough of them. */
 static GTorchCudaBlock *
 move_pages (GTorchCudaDevice *device, GTorchCudaArena *arena, gsize n_bytes)
 {
@@ -466,7 +469,7 @@ move_pages (GTorchCudaDevice *device, GTorchCudaArena *arena, gsize n_bytes)
   return block;
 }
 
-/* What is tried when the driver has no more memory, from the cheapest on. */
+/* Allocates when the arena has no room: tries everything that may free memory, the cheapest first. */
 static GTorchCudaBlock *
 alloc_slowly (GTorchCudaDevice *device, GTorchCudaArena *arena, gsize n_bytes, GError **error)
 {
@@ -529,7 +532,8 @@ alloc_slowly (GTorchCudaDevice *device, GTorchCudaArena *arena, gsize n_bytes, G
   return NULL;
 }
 
-/* The driver keeps what is freed there, as far as it can, rather than give it to other programs. */
+/* Configures the driver's memory pool to keep freed memory, as far as it can, rather than release it to
+ * other programs. */
 static gboolean
 open_async_pool (GTorchCudaDevice *device, GError **error)
 {
@@ -576,7 +580,7 @@ gtorch_cuda_make_arena (GTorchCudaDevice *device, GTorchCudaLane *lane, guint po
   g_atomic_int_set (&allocator->started, TRUE);
   g_mutex_unlock (&allocator->config_lock);
 
-  /* Pools keep what they have; apart from that, sources and the driver's pool do. */
+  /* Private pools cache memory; the device does not, where a source or the driver's pool does. */
   if (source != NULL || backend == GTORCH_BACKEND_ASYNC)
     direct = owner == NULL;
   if (source == NULL && backend == GTORCH_BACKEND_ASYNC && owner == NULL
@@ -625,9 +629,9 @@ get_arena (GTorchCudaDevice *device, GTorchCudaLane *lane, gboolean is_small, GE
   return arena;
 }
 
-/* --- the contract --- */
+/* --- GTorchDeviceClass functions --- */
 
-/* Small blocks are kept by threads, unless somebody wants to see each of them. */
+/* Whether the thread caches blocks of this arena: small ones, unless each state change is recorded. */
 static inline gboolean
 is_kept_at_hand (GTorchAllocator *allocator, GTorchCudaLane *lane, GTorchCudaArena *arena)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What is in an arena: for snapshots, and for tests. */
+/* Lists an arena's contents for snapshots, and checks them for tests. */
 
 #include "config.h"
 
@@ -99,7 +99,7 @@ gtorch_cuda_arena_look (GTorchCudaArena *self, guint64 address)
   return result;
 }
 
-/* What a chain of blocks, from the address on, breaks of the rules; its end, or 0. */
+/* Checks a chain of blocks that starts at the address; returns its end, or 0 if it violates an invariant. */
 static gsize
 check_chain (GTorchCudaArena *self, GTorchCudaBlock *block, gsize offset, gsize *n_free,
              gsize *mapped, Counts *inactive)
@@ -112,7 +112,7 @@ check_chain (GTorchCudaArena *self, GTorchCudaBlock *block, gsize offset, gsize 
           || block->size % GRAIN != 0 || block->arena != self)
         return 0;
       if (prev != NULL && prev->state == block->state && block->state != USED)
-        return 0; /* not joined */
+        return 0; /* adjacent free blocks were not merged */
       offset += block->size;
       *n_free += block->state == FREE;
       *mapped += block->state == HOLE ? 0 : block->size;

@@ -8,7 +8,7 @@
 
 G_BEGIN_DECLS
 
-/* Between gtorch-cuda-arena.c and gtorch-cuda-arena-list.c. */
+/* Definitions that gtorch-cuda-arena.c and gtorch-cuda-arena-list.c share. */
 
 #define GRAIN     512
 #define SUB_BITS  4
@@ -29,7 +29,7 @@ typedef struct
   gboolean is_oversize;
 } Page;
 
-/* In units of GTORCH_CUDA_PAGE; end is 0 where nothing is mapped. */
+/* A mapped page, as a range in units of GTORCH_CUDA_PAGE; end is 0 where nothing is mapped. */
 typedef struct
 {
   guint32 start, end;
@@ -42,28 +42,27 @@ typedef struct
 
 struct _GTorchCudaArena
 {
-  GTorchCudaLane *lane; /* first: see gtorch_cuda_arena_get_lane () */
+  GTorchCudaLane *lane; /* must be first: see gtorch_cuda_arena_get_lane () */
   GTorchCudaDevice *device;
   guint pool;
-  GTorchPool *owner;    /* a private pool; NULL: the device */
-  gboolean is_captured; /* what is here belongs to graphs */
-  gboolean is_async;    /* segments are of the driver's own pool */
+  GTorchPool *owner;    /* a private pool, or NULL: the device */
+  gboolean is_captured; /* the memory belongs to captured graphs */
+  gboolean is_async;    /* segments come from the driver's memory pool */
   GTorchMemorySource *source;
-  gboolean is_segments, is_direct; /* direct: a segment for each block, and gone with it */
-  GPtrArray *segments;             /* their first blocks */
+  gboolean is_segments, is_direct; /* is_direct: each block is a segment, freed with it */
+  GPtrArray *segments;             /* the first block of each segment */
   GMutex lock;
   CUdeviceptr base;
   gsize reserved, page, mapped;
   GTorchCudaBlock *first;
-  GTorchCudaBlock *holes; /* by list_next */
-  GArray *pages;          /* Page, by offset */
-  Extent *extents;        /* for each GTORCH_CUDA_PAGE of addresses: the page there */
-  Counts inactive,
-      told; /* free blocks that share pages with others: now, and as in the statistics */
+  GTorchCudaBlock *holes; /* list linked by list_next */
+  GArray *pages;          /* Page, sorted by offset */
+  Extent *extents;        /* per GTORCH_CUDA_PAGE of addresses: the page mapped there */
+  Counts inactive, told;  /* free blocks that share pages: now, and last added to the statistics */
   guint64 class_map;
   guint32 sub_maps[N_CLASSES];
   GTorchCudaBlock *lists[N_CLASSES][N_SUB];
-  GTorchCudaBlock *spare; /* descriptions to be used again */
+  GTorchCudaBlock *spare; /* block descriptors to reuse */
 };
 
 static inline GTorchAllocator *
@@ -72,7 +71,7 @@ gtorch_cuda_arena_allocator (GTorchCudaArena *self)
   return self->device->parent_instance.allocator;
 }
 
-/* As PyTorch has it: 0 is the default one. */
+/* Returns the stream's ID as in PyTorch: 0 is the default stream. */
 static inline guint64
 gtorch_cuda_arena_stream_id (GTorchCudaArena *self)
 {
@@ -85,7 +84,7 @@ gtorch_cuda_arena_pool_id (GTorchCudaArena *self)
   return self->owner != NULL ? self->owner->id : 0;
 }
 
-/* The list that a block of this size belongs into. */
+/* Finds the list that a block of this size belongs to. */
 static inline void
 gtorch_cuda_arena_class (gsize size, guint *level, guint *sub)
 {
@@ -97,7 +96,7 @@ gtorch_cuda_arena_class (gsize size, guint *level, guint *sub)
                           : (units << (SUB_BITS - bits)) & (N_SUB - 1);
 }
 
-/* How much of a free block is in pages that it shares, and which therefore cannot be given back. */
+/* Returns how many bytes of a free block are in pages shared with other blocks, which cannot be released. */
 gsize gtorch_cuda_arena_shared_bytes (GTorchCudaArena *self, GTorchCudaBlock *block);
 
 G_END_DECLS

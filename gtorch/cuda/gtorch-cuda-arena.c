@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* A range of addresses for the tensors of one lane. Its blocks, used, free or without memory behind them,
- * follow each other without gaps; free ones are found by size class in constant time (two levels
- * of lists with bit maps over them: M. Masmano, I. Ripoll, A. Crespo, J. Real, "TLSF: a new dynamic
- * memory allocator for real-time systems", ECRTS 2004). What describes a block is on the host, since
- * the host cannot read the device's memory. */
+/* An arena: a range of addresses for the tensors of one lane. Its blocks, used, free or unmapped (holes),
+ * cover it without gaps; free ones are found by size class in constant time (two levels of lists with bit
+ * maps over them: M. Masmano, I. Ripoll, A. Crespo, J. Real, "TLSF: a new dynamic memory allocator for
+ * real-time systems", ECRTS 2004). Block descriptors are in host memory, since the host cannot read the
+ * device's memory. */
 
 #include "config.h"
 
@@ -17,13 +17,13 @@
 #include "cuda/gtorch-cuda-recording-private.h"
 #include "gtorch-allocator-history.h"
 
-/* Where pages cannot be mapped, or are not wanted, the blocks are of separate segments instead: pieces of
- * memory that the driver gave as such. Then there is no range, a block's offset is its address, the
- * first block of each segment has no previous one and the last no next one. */
+/* Where pages cannot be mapped, or are not wanted, an arena consists of separate segments instead:
+ * allocations of the driver's. Then there is no range, a block's offset is its address, the first block of
+ * each segment has no previous one and the last no next one. */
 
 #define LARGE_PAGE (G_GUINT64_CONSTANT (32) << 20)
 
-/* Sizes of segments: of small blocks; of blocks up to SEGMENT_EXACT; larger ones are rounded up. */
+/* Sizes of segments: for small blocks; for blocks up to SEGMENT_EXACT; larger ones are rounded up. */
 #define SEGMENT_SMALL_MAX (G_GUINT64_CONSTANT (1) << 20)
 #define SEGMENT_SMALL     (G_GUINT64_CONSTANT (2) << 20)
 #define SEGMENT_LARGE     (G_GUINT64_CONSTANT (20) << 20)
@@ -36,7 +36,7 @@ gsize
 gtorch_cuda_arena_shared_bytes (GTorchCudaArena *self, GTorchCudaBlock *block)
 {
   gsize start = block->offset, end = start + block->size;
-  gsize whole = start, whole_end = end; /* pages */
+  gsize whole = start, whole_end = end; /* of whole pages */
   const Extent *first, *last;
 
   if (self->is_segments)
@@ -59,7 +59,8 @@ count_inactive (GTorchCudaArena *self, GTorchCudaBlock *block, gint sign)
   self->inactive.n_bytes += sign * (gint64) shared;
 }
 
-/* Between changes the numbers go up and down; only what is left at the end is told. */
+/* Adds the changes to the statistics. The numbers go up and down during an operation; only the difference
+ * at its end is added. */
 static void
 tell (GTorchCudaArena *self)
 {
@@ -101,7 +102,8 @@ note_page (GTorchCudaArena *self, CUdeviceptr address, gint64 n_bytes)
     }
 }
 
-/* Of a page or a segment, which is in no use. Oversize is what it was by the limit when it came. */
+/* Counts a page or segment, all of which is free. *oversize is decided by the limit in force when it is
+ * added. */
 static void
 count_page (GTorchAllocator *allocator, guint pool, gint64 n_bytes, gboolean *oversize)
 {
@@ -179,8 +181,8 @@ list_remove (GTorchCudaArena *self, GTorchCudaBlock *block)
   block->list_prev = block->list_next = NULL;
 }
 
-/* A free block of at least this size: the first of the next larger class, and, before memory is asked of the
- * driver, one of the same class that happens to be large enough. */
+/* Finds a free block of at least this size: the first of the next larger class, or else one of the same
+ * class that happens to be large enough, before the driver is asked for memory. */
 static GTorchCudaBlock *
 find_free (GTorchCudaArena *self, gsize size)
 {
@@ -213,8 +215,8 @@ find_free (GTorchCudaArena *self, gsize size)
   return NULL;
 }
 
-/* Of a segment: the smallest that is large enough. Large blocks that shall not be split are left to large
- * requests, and not to much smaller ones. */
+/* Finds the smallest free block of a segment that is large enough. Large blocks that must not be split are
+ * reserved for requests of nearly their size. */
 static GTorchCudaBlock *
 find_best (GTorchCudaArena *self, gsize size)
 {
@@ -271,7 +273,7 @@ block_drop (GTorchCudaArena *self, GTorchCudaBlock *block)
   self->spare = block;
 }
 
-/* Cuts the block after `size` bytes; gives what is behind, of the same state and in no list. */
+/* Cuts the block after `size` bytes; returns the rest, which has the same state and is in no list. */
 static GTorchCudaBlock *
 block_split (GTorchCudaArena *self, GTorchCudaBlock *block, gsize size)
 {
@@ -286,7 +288,8 @@ block_split (GTorchCudaArena *self, GTorchCudaBlock *block, gsize size)
   return rest;
 }
 
-/* Joins the block, which is in no list, with neighbours of its state, and puts it into its list. */
+/* Merges the block, which is in no list, with neighbours of its state, and inserts the result into its
+ * list. */
 static GTorchCudaBlock *
 block_settle (GTorchCudaArena *self, GTorchCudaBlock *block)
 {
@@ -322,7 +325,7 @@ GTorchCudaArena *
 gtorch_cuda_arena_new (GTorchCudaDevice *device, GTorchCudaLane *lane, guint pool, GError **error)
 {
   GTorchCudaArena *self = g_new0 (GTorchCudaArena, 1);
-  gsize n_bytes = device->total_memory * 2; /* addresses cost nothing, and gaps need some */
+  gsize n_bytes = device->total_memory * 2; /* addresses are free; allow for fragmentation */
 
   self->device = device;
   self->lane = lane;
@@ -355,7 +358,7 @@ gtorch_cuda_arena_new_segments (GTorchCudaDevice *device, GTorchCudaLane *lane, 
   self->pool = pool;
   self->is_segments = TRUE;
   self->is_direct = direct;
-  self->reserved = (gsize) 1 << 45; /* no request is as large */
+  self->reserved = (gsize) 1 << 45; /* larger than any request */
   g_mutex_init (&self->lock);
   self->pages = g_array_new (FALSE, FALSE, sizeof (Page));
   self->segments = g_ptr_array_new ();
@@ -371,7 +374,7 @@ gtorch_cuda_arena_free (GTorchCudaArena *self)
   if (!self->is_segments)
     {
       gtorch_cuda.cuMemAddressFree (self->base, self->reserved);
-      block_drop (self, self->first); /* one hole */
+      block_drop (self, self->first); /* a single hole */
     }
   while ((block = self->spare) != NULL)
     {
@@ -449,14 +452,14 @@ gtorch_cuda_arena_take (GTorchCudaArena *self, gsize n_bytes)
   gsize size = (MAX (n_bytes, 1) + GRAIN - 1) & ~(gsize) (GRAIN - 1);
   GTorchCudaBlock *block;
 
-  if (n_bytes > self->reserved) /* there are no lists for such sizes */
+  if (n_bytes > self->reserved) /* larger than any size class */
     return NULL;
   block = self->is_segments ? find_best (self, size) : find_free (self, size);
   if (block == NULL)
     return NULL;
   list_remove (self, block);
   if (block->size > size && shall_split (self, block, size))
-    list_insert (self, block_split (self, block, size)); /* what follows is not free */
+    list_insert (self, block_split (self, block, size)); /* the rest is not free */
   block->state = USED;
   tell (self);
   block->storage.data = (gpointer) (guintptr) (self->base + block->offset);
@@ -478,7 +481,8 @@ gtorch_cuda_arena_segment_size (GTorchCudaArena *self, gsize n_bytes)
     return SEGMENT_SMALL;
   if (size < SEGMENT_EXACT)
     return SEGMENT_LARGE;
-  return size < max_split && rounded >= max_split ? size : rounded; /* else nobody could take it */
+  /* An oversize segment can only serve oversize requests. */
+  return size < max_split && rounded >= max_split ? size : rounded;
 }
 
 void
@@ -515,7 +519,7 @@ segment_new (GTorchCudaArena *self, gsize n_bytes)
   if (self->is_async)
     result = gtorch_cuda.cuMemAllocAsync (&address, size, self->lane->handle);
   else
-    { /* the program may capture a stream without the library's knowing */
+    { /* the program may capture a stream unknown to the library */
       gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
       result = gtorch_cuda.cuMemAlloc (&address, size);
       gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
@@ -540,7 +544,7 @@ segment_free (GTorchCudaArena *self, CUdeviceptr address)
   return result;
 }
 
-/* Gives a segment back that is one free block; FALSE if the driver does not take it. */
+/* Releases a segment that is one free block; FALSE if the driver does not accept it. */
 static gboolean
 segment_drop (GTorchCudaArena *self, GTorchCudaBlock *block)
 {
@@ -587,7 +591,7 @@ gtorch_cuda_arena_give (GTorchCudaArena *self, GTorchCudaBlock *block)
   tell (self);
 }
 
-/* At its offset. stuck: it cannot be used there, nor taken away again. */
+/* Maps the page at its offset. *stuck: it is inaccessible there, and cannot be unmapped either. */
 static CUresult
 place_page (GTorchCudaArena *self, const Page *page, gboolean *stuck)
 {
@@ -647,7 +651,7 @@ new_page (GTorchCudaArena *self, gsize offset, gsize size, gboolean *stuck)
   properties.allocFlags.gpuDirectRDMACapable = 1;
   result = gtorch_cuda.cuMemCreate (&page.handle, size, &properties, 0);
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY)
-    { /* not every system can share memory with other processes or cards */
+    { /* not every system can share memory with other processes or devices */
       properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
       properties.allocFlags.gpuDirectRDMACapable = 0;
       result = gtorch_cuda.cuMemCreate (&page.handle, size, &properties, 0);
@@ -667,7 +671,8 @@ new_page (GTorchCudaArena *self, gsize offset, gsize size, gboolean *stuck)
   return result;
 }
 
-/* The page's size is 0 then. */
+/* Moves a lent page to the offset. lent->size is 0 afterwards, unless the page could not be mapped; it is 0
+ * also if the page is stuck. */
 static CUresult
 move_page (GTorchCudaArena *self, gsize offset, GTorchCudaPage *lent, gboolean *stuck)
 {
@@ -708,8 +713,8 @@ gtorch_cuda_arena_allow (GTorchCudaArena *self, GTorchCudaDevice *reader)
   return result;
 }
 
-/* Fills the hole, which is in no list, with new pages of `size` bytes, or with those that were lent, which
- * are as large as it is. What came is free, even if not all came. */
+/* Fills the hole, which is in no list, with new pages of `size` bytes, or with lent ones whose sizes add up
+ * to its own. The pages that could be mapped are free afterwards, even if some could not. */
 static CUresult
 fill_hole (GTorchCudaArena *self, GTorchCudaBlock *hole, gsize size, GArray *lent)
 {
@@ -736,7 +741,7 @@ fill_hole (GTorchCudaArena *self, GTorchCudaBlock *hole, gsize size, GArray *len
           hole = rest;
         }
       if (stuck)
-        { /* nobody's for ever */
+        { /* marked as used for ever */
           hole->state = USED;
           if (part == hole->size)
             return result;
@@ -751,7 +756,7 @@ fill_hole (GTorchCudaArena *self, GTorchCudaBlock *hole, gsize size, GArray *len
   return CUDA_SUCCESS;
 }
 
-/* Takes the hole out of its list, no larger than this. */
+/* Takes the hole out of its list and cuts it to at most this size. */
 static GTorchCudaBlock *
 cut_hole (GTorchCudaArena *self, GTorchCudaBlock *hole, gsize size)
 {
@@ -768,8 +773,8 @@ grow (GTorchCudaArena *self, gsize n_bytes, gsize page)
   GTorchCudaBlock *hole, *best = NULL;
   gsize best_need = G_MAXSIZE, need, step;
 
-  /* The hole that needs the fewest new pages: free memory just before one counts, unless the request is so
-   * large that it shall be one piece for whoever registers memory. */
+  /* Find the hole that needs the fewest new pages: free memory just before a hole counts, unless the
+   * request is so large that it must be one mapping for libraries that register memory. */
   for (hole = self->holes; hole != NULL; hole = hole->list_next)
     {
       gsize before = hole->prev != NULL && hole->prev->state == FREE && size < GTORCH_CUDA_ONE_PIECE
@@ -810,7 +815,7 @@ gtorch_cuda_arena_grow (GTorchCudaArena *self, gsize n_bytes)
 
 /* --- taking pages away --- */
 
-/* From this block and page on. */
+/* Finds the next free page, starting with this block and page. */
 static gboolean
 find_free_page (GTorchCudaArena *self, GTorchCudaBlock **block, guint *i)
 {
@@ -830,24 +835,25 @@ find_free_page (GTorchCudaArena *self, GTorchCudaBlock **block, guint *i)
   return FALSE;
 }
 
-/* What is free may have work of the lane on it. There is no waiting for one that captures. With the device's
- * lock held, so that none begins to. */
+/* Waits for the lane, as its work on free memory may still be running. FALSE if the lane captures. The
+ * device's lock must be held, so that no capture begins. */
 static gboolean
 wait_for_lane (GTorchCudaArena *self)
 {
   CUstreamCaptureStatus status;
 
-  if (gtorch_cuda_lane_is_closed (self->lane)) /* it cannot be asked */
+  if (gtorch_cuda_lane_is_closed (self->lane)) /* its queue may not exist */
     return !gtorch_cuda_device_is_capturing (self->device)
            && gtorch_cuda_context_wait () == CUDA_SUCCESS;
-  return gtorch_cuda_lane_capture (self->lane) == NULL /* nor one that is about to */
+  /* A lane that is about to capture has the capture set before the driver reports it. */
+  return gtorch_cuda_lane_capture (self->lane) == NULL
          && gtorch_cuda.cuStreamIsCapturing (self->lane->handle, &status) == CUDA_SUCCESS
          && status == CU_STREAM_CAPTURE_STATUS_NONE
          && gtorch_cuda.cuStreamSynchronize (self->lane->handle) == CUDA_SUCCESS;
 }
 
-/* Free pages of this size or larger, until n_bytes are reached: into `lent`, or, if that is NULL, to the
- * driver. */
+/* Removes free pages of this size or larger until n_bytes are reached; puts them into `lent` or, if that is
+ * NULL, releases them to the driver. */
 static void
 take_pages (GTorchCudaArena *self, gsize n_bytes, gsize least, GArray *lent)
 {

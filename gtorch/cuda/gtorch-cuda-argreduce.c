@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Extremes with their positions: the input as [outer, n, inner], the form of kernel that fits it. */
+/* Minimum and maximum with their positions: the input is viewed as [outer, n, inner], and a kernel that
+ * suits it is chosen. */
 
 #include "config.h"
 
@@ -10,10 +11,10 @@
 #include "kernels/gtorch-kernel-params.h"
 
 #define THREADS   256
-#define SHORT_ROW 16384 /* bytes of a row that one warp takes */
-#define PART      65536 /* bytes of a row that are worth a block */
-#define FEW       2048  /* elements of a tile of columns that are not worth a block */
-#define AT_ONCE   5 /* blocks that a multiprocessor has room for: no more, or a few would come last */
+#define SHORT_ROW 16384 /* bytes of a row that one warp reduces */
+#define PART      65536 /* minimum bytes of a row per block */
+#define FEW       2048  /* minimum elements of a tile of columns per block */
+#define AT_ONCE   5     /* resident blocks per multiprocessor: with more, a few would run last */
 
 GTORCH_CUDA_IMAGE (argreduce)
 
@@ -61,7 +62,7 @@ choose_flip (guint dtype, GtExtreme *p)
     p->flip[0] = 0;
 }
 
-/* Splits n into parts so that there are about `wanted` blocks. */
+/* Splits n so that there are about `wanted` blocks, with at least `least` elements each. */
 static void
 split (GtExtreme *p, guint64 blocks, guint64 wanted, guint64 least)
 {
@@ -78,7 +79,7 @@ run (const GTorchImpl *x, GtExtreme *p, GTorchCudaLane *lane, GError **error)
   GTorchDevice *device = x->storage->device;
   guint64 size = gtorch_dtype_size (x->dtype), multis, blocks;
   guint dtype = x->dtype == GTORCH_DTYPE_BOOL ? GTORCH_DTYPE_UINT8 : x->dtype;
-  guint v = size == 1 ? 8 : 16 / size; /* of columns */
+  guint v = size == 1 ? 8 : 16 / size; /* columns per vector */
   g_autoptr (GTorchImpl) partial = NULL;
   g_autoptr (GTorchImpl) partial_at = NULL;
 
@@ -133,7 +134,7 @@ run (const GTorchImpl *x, GtExtreme *p, GTorchCudaLane *lane, GError **error)
   return launch (PARTS, dtype, lane, (blocks + p->width - 1) / p->width, 1, p, error);
 }
 
-/* Along dim; all of it if dim is negative. */
+/* Reduces along dim, or over all elements if dim is negative. */
 static gboolean
 extreme (GTorchOpCall *call, GTorchCudaLane *lane, gint dim, GTorchImpl *values,
          GTorchImpl *indices, gboolean least, GError **error)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The graphs of products, softmax and products that cuDNN knows as attention, forward and backward. It
- * recognises them by their order. Tensors have the dimensions batch, head, row, element; what is in between
- * is virtual. */
+/* The operation graphs (matrix product, softmax, matrix product) that cuDNN recognises as attention,
+ * forward and backward, by the order of the operations. Tensors have the dimensions batch, head, row,
+ * element; intermediate ones are virtual. */
 
 #include "config.h"
 
@@ -11,7 +11,7 @@
 
 #define FIRST_VIRTUAL 100 /* id */
 
-/* --- cuDNN's binary interface, as far as it is used --- */
+/* --- the part of cuDNN's binary interface that is used --- */
 enum
 {
   POINTWISE = 0,
@@ -164,7 +164,7 @@ tensor (Graph *graph, gint64 id, const gint64 *shape, const gint64 *strides, gin
   return keep (graph, self, good);
 }
 
-/* [batch, heads, rows, columns] without gaps. */
+/* Makes a contiguous tensor [batch, heads, rows, columns]. */
 static gpointer
 plain (Graph *graph, gint64 id, gint64 rows, gint64 columns, gint type)
 {
@@ -189,7 +189,7 @@ number (Graph *graph, gint64 id)
   return tensor (graph, id, ones, ones, FLOAT);
 }
 
-/* The last two dimensions in the other order, if turned. */
+/* Makes an operand; if turned, its last two dimensions are transposed. */
 static gpointer
 operand (Graph *graph, gint64 id, gint64 heads, gint64 rows, gint64 columns, const gint64 *strides,
          gboolean turned)
@@ -209,7 +209,7 @@ add_op (Graph *graph, gpointer op, gboolean good)
     graph->ops[graph->n_ops++] = op;
 }
 
-/* y = mode (x, b), or x where t and b elsewhere. */
+/* Computes y = mode (x, b), or with a mask t: x where t is true, b elsewhere. */
 static gpointer
 pointwise (Graph *graph, gint mode, gpointer y, gpointer x, gpointer b, gpointer t, gint precision,
            gint64 axis)
@@ -276,7 +276,7 @@ reshape (Graph *graph, gpointer x, gpointer y)
   return y;
 }
 
-/* The virtual matrix x of weights in the other order and the dtype of the operands. */
+/* Transposes the virtual matrix x of weights and converts it to the dtype of the operands. */
 static gpointer
 turn (Graph *graph, gpointer x)
 {
@@ -289,7 +289,7 @@ turn (Graph *graph, gpointer x)
                           gtorch_cudnn_data_type (f->dtype)));
 }
 
-/* The lower left of x, -infinity elsewhere. */
+/* Keeps the lower left triangle of x, and sets the rest to -infinity. */
 static gpointer
 mask (Graph *graph, gpointer x)
 {
@@ -304,7 +304,7 @@ mask (Graph *graph, gpointer x)
                     number (graph, GTORCH_ATTENTION_NOTHING), below, FLOAT, 0);
 }
 
-/* 1 with the probability to be kept, else 0: the same each time for one seed. */
+/* Draws the dropout mask: 1 with the probability of being kept, else 0; the same seed gives the same mask. */
 static gpointer
 draw (Graph *graph)
 {
@@ -326,7 +326,7 @@ draw (Graph *graph)
   return y;
 }
 
-/* x plus the mask */
+/* Adds the mask to x. */
 static gpointer
 add_mask (Graph *graph, gpointer x)
 {
@@ -339,7 +339,8 @@ add_mask (Graph *graph, gpointer x)
                   tensor (graph, GTORCH_ATTENTION_MASK, shape, strides, f->mask_type));
 }
 
-/* [batch, key heads, columns, n] of x, [batch, heads, columns, n] */
+/* Multiplies to [batch, heads, columns, n], and sums the heads of each key head: [batch, key heads,
+ * columns, n]. */
 static void
 gather_heads (Graph *graph, gpointer turned, gpointer other, gint64 id, gint64 n)
 {
@@ -410,7 +411,7 @@ build_backward (Graph *graph)
   dots = combine (graph, MUL, plain (graph, GTORCH_ATTENTION_DOTS, f->rows, 1, FLOAT), x,
                   number (graph, GTORCH_ATTENTION_ONE));
 
-  /* the weights again */
+  /* recompute the weights */
   x = matmul (graph, q, k, between (graph, f->columns, FLOAT));
   x = combine (graph, MUL, between (graph, f->columns, FLOAT), x, scale);
   if (f->mask[0] > 0)
@@ -429,7 +430,7 @@ build_backward (Graph *graph)
     }
   gather_heads (graph, turn (graph, x), upper, GTORCH_ATTENTION_GRAD_V, f->width);
 
-  /* the gradient of the products */
+  /* compute the gradient of the products */
   x = matmul (graph, upper, v, between (graph, f->columns, FLOAT));
   if (f->dropout > 0)
     x = combine (graph, MUL, between (graph, f->columns, FLOAT), x, drawn);

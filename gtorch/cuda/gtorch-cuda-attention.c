@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Attention of 16-bit dtypes by cuDNN, which does it in one kernel, without the matrix of weights. */
+/* Attention of 16-bit dtypes by cuDNN, which computes it in one kernel, without storing the matrix of
+ * weights. */
 
 #include "config.h"
 
@@ -17,7 +18,7 @@
 #include "gtorch-ops-private.h"
 
 #define MIN_VERSION  90600
-#define ANY_COLUMNS  91600 /* before that, the backward direction wants multiples of 128 */
+#define ANY_COLUMNS  91600 /* from here on, the backward pass takes any number of columns */
 #define MAX_ELEMENTS G_MAXINT32
 
 /* --- plans --- */
@@ -45,7 +46,7 @@ look_for_plan (const GTorchAttentionForm *form, gpointer handle)
   return plan;
 }
 
-/* Between gtorch_cudnn_begin () and gtorch_cudnn_end (). */
+/* Finds or makes a plan. Must be called between gtorch_cudnn_begin () and gtorch_cudnn_end (). */
 static const GTorchCudnnPlan *
 find_plan (const GTorchAttentionForm *form, gpointer handle)
 {
@@ -62,8 +63,8 @@ find_plan (const GTorchAttentionForm *form, gpointer handle)
 
 /* --- operands --- */
 
-/* Can cuDNN take it as it is? Batch and heads are the two dimensions before the last two; more of them
- * must be without gaps. */
+/* Whether cuDNN can take the tensor as it is. Batch and heads are the two dimensions before the last two;
+ * if there are more, they must be contiguous. */
 static gboolean
 is_laid_out (const GTorchImpl *impl)
 {
@@ -124,7 +125,7 @@ has_same_rows (const GTorchImpl *mask)
   return n < 2 || mask->shape[n - 2] == 1 || mask->strides[n - 2] == 0;
 }
 
-/* FALSE if it is nothing for cuDNN. */
+/* Describes the attention; FALSE if cuDNN cannot compute it. */
 static gboolean
 form_init (GTorchAttentionForm *form, const GTorchImpl *q, const GTorchImpl *k, const GTorchImpl *v,
            const GTorchImpl *mask, gboolean is_causal, gdouble dropout_p, GTorchDevice *device)
@@ -165,7 +166,8 @@ form_init (GTorchAttentionForm *form, const GTorchImpl *q, const GTorchImpl *k, 
              || form->rows * form->columns <= MAX_ELEMENTS / (form->mask[0] * form->mask[1]));
 }
 
-/* Backward cuDNN wants the mask of every row: with one for all it gives other gradients. */
+/* Makes the form one for the backward pass. There cuDNN needs the mask of every row: with one row for all
+ * it computes wrong gradients. */
 static void
 turn_back (GTorchAttentionForm *form, GTorchDevice *device)
 {
@@ -175,7 +177,7 @@ turn_back (GTorchAttentionForm *form, GTorchDevice *device)
   form->deterministic = g_atomic_int_get (&device->deterministic);
 }
 
-/* One row of a mask for all is tried first. */
+/* Whether cuDNN has a plan. If all rows share one row of the mask, that is tried first. */
 static gboolean
 has_plan (GTorchAttentionForm *form)
 {
@@ -207,7 +209,7 @@ gtorch_cuda_attention_has (GTorchImpl *q, GTorchImpl *k, GTorchImpl *v, GTorchIm
       || !form_init (&form, q, k, v, mask, is_causal, dropout_p, device)
       || !gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (device), NULL) || !has_plan (&form))
     return FALSE;
-  /* A graph would drop the same each time. */
+  /* A captured graph would drop the same elements in every replay. */
   if (dropout_p > 0
       && ((lane = gtorch_cuda_current_lane (device, NULL)) == NULL
           || gtorch_cuda_lane_may_capture (lane)))
@@ -252,7 +254,7 @@ round_up (gint64 n_bytes)
   return (n_bytes + 255) / 256 * 256;
 }
 
-/* pointers: by id, NULL where the graph has none. */
+/* Executes the plan. pointers: indexed by tensor ID, NULL where the graph has no such tensor. */
 static gboolean
 run (GTorchOpCall *call, const GTorchAttentionForm *form, GTorchCudaLane *lane, gpointer *pointers,
      GError **error)
@@ -275,7 +277,7 @@ run (GTorchOpCall *call, const GTorchAttentionForm *form, GTorchCudaLane *lane, 
 
   handle = gtorch_cudnn_begin (form->device);
   plan = handle != NULL ? find_plan (form, handle) : NULL;
-  /* Allocating may call the application: not under the lock. */
+  /* The lock is released here, as allocating may call the application. */
   while (plan != NULL && dots + wide + drawing + plan->workspace > MAX (space, 0))
     {
       space = dots + wide + drawing + plan->workspace;
@@ -337,7 +339,7 @@ run (GTorchOpCall *call, const GTorchAttentionForm *form, GTorchCudaLane *lane, 
   return ok;
 }
 
-/* As it comes from make_bias (). */
+/* Whether the mask, as make_bias () returns it, can be used. */
 static gboolean
 is_usable_mask (const GTorchImpl *mask, const GTorchImpl *q, const GTorchImpl *k)
 {
@@ -386,8 +388,9 @@ gtorch_cuda_attention (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   if (!call_form (&form, call, 0, 3, lane, error)
       || !gtorch_cuda_device_activate (lane->device, error))
     return FALSE;
+  /* If this is FALSE, the form has the mask of every row, and run () reports a missing plan. */
   if (form.mask_rows == 1)
-    has_plan (&form); /* or the mask is laid out for every row; run () says if there is none */
+    has_plan (&form);
   for (i = 0; i < G_N_ELEMENTS (ids) && ok; i++)
     if (call->inputs[i] != NULL)
       {

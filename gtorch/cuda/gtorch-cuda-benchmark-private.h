@@ -3,17 +3,18 @@
 
 #pragma once
 
-/* Which way is the quickest. */
+/* Measures which of several implementations is the fastest. */
 
 #include <gtorch/cuda/gtorch-cuda-private.h>
 
 G_BEGIN_DECLS
 
-/* Enqueues the work in one of the ways; FALSE if that cannot be. */
+/* Enqueues the work with one of the implementations; FALSE if it cannot be used. */
 typedef gboolean (*GTorchCudaAttempt) (guint which, gpointer data);
 
-/* Tries n ways, each several times; not in a capture. -1 if none can be; of those that are about as quick it
- * is the first. The device is done with all of them then. */
+/* Runs each of n implementations several times and returns the fastest, or the first of those that are
+ * about as fast; -1 if none can be used. The device has completed all of the work on return. Must not be
+ * called during a capture. */
 gint gtorch_cuda_benchmark (GTorchCudaLane *lane, guint n, GTorchCudaAttempt attempt,
                             gpointer data);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Branches of captured graphs. A kernel reads the predicate and gives it to a node that has a graph of its
- * own, its body, and does that or not. The body is captured by another queue, which takes the place of the
- * lane's until the branch ends; to all others, the lane is the same. */
+/* Branches of captured graphs. A kernel reads the predicate and passes it to a conditional node, which
+ * executes its body, a graph of its own, or skips it. The body is captured on another queue, which replaces
+ * the lane's until the branch ends; to the rest of the library, the lane is unchanged. */
 
 #include "config.h"
 
@@ -30,7 +30,7 @@ make_handle (GTorchCudaDevice *device, CUgraph graph, CUgraphConditionalHandle *
   return FALSE;
 }
 
-/* The node comes after what the lane has captured, and further work of the lane after the node. */
+/* Adds the conditional node after what the lane has captured, and orders the lane's further work after it. */
 static gboolean
 add_node (GTorchCudaBranch *self, const void *predicate, GError **error)
 {
@@ -43,7 +43,7 @@ add_node (GTorchCudaBranch *self, const void *predicate, GError **error)
   size_t n_before = 0;
   CUgraph graph = NULL;
 
-  /* First, as a graph with a handle but no node is not made ready. */
+  /* Load the kernel first, as a graph that has a conditional handle but no node cannot be instantiated. */
   if (g_atomic_pointer_get (&kernel.kernel) == NULL
       && !gtorch_cuda_kernel_get (&kernel, &family, "gt_branch", error))
     return FALSE;
@@ -110,7 +110,8 @@ gtorch_cuda_branch_begin (GTorchCudaBranch *self, GTorchCudaLane *lane, const vo
 
 /* --- the end --- */
 
-/* What the driver has no place for in a body it refuses when the graph is made ready, without a name. */
+/* Checks the types of the body's nodes: the driver refuses unsupported ones only when the graph is
+ * instantiated, without naming them. */
 static gboolean
 check_body (CUgraph body, GError **error)
 {
@@ -146,7 +147,7 @@ check_body (CUgraph body, GError **error)
   return TRUE;
 }
 
-/* Whoever kept the handle from before may have gone on with it. */
+/* Checks that nothing was captured on the original queue meanwhile, as by a program that kept its handle. */
 static gboolean
 check_outer (GTorchCudaBranch *self, GError **error)
 {
@@ -176,7 +177,7 @@ gtorch_cuda_branch_end (GTorchCudaBranch *self, GError **error)
 
   gtorch_cuda_device_activate (self->lane->device, NULL);
   result = gtorch_cuda_stream_end_capture (inner, &captured, &is_over);
-  set_handle (self->lane, self->outer); /* other threads ask all queues how they are */
+  set_handle (self->lane, self->outer); /* other threads query all queues */
   if (is_over)
     gtorch_cuda.cuStreamDestroy (inner);
   return gtorch_cuda_check (result, "graph: cuStreamEndCapture", error)

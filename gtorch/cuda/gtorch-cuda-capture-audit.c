@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What a capture has recorded without the library's doing: kernels of the program's own, and those of other
- * libraries that it gave the stream to.
+/* Finds what a capture has recorded that the library has not launched: the program's own kernels, and
+ * those of other libraries that got the stream.
  *
- * Around each operation the capture is asked what its stream comes after. What lies between the two answers
- * was launched by the operation, by whatever library; all other nodes of the graph were not. Memory that
- * these use is kept by nobody. It is found as the driver has it: words in the parameters of kernels, and the
- * addresses of copies and fills, that lie in memory of the allocators. */
+ * Around each operation the stream's capture dependencies are queried. The nodes between the two sets
+ * were launched by the operation, through whatever library; all other nodes of the graph are foreign.
+ * Nothing keeps the memory that foreign nodes use. The driver reports it: words in the parameters of
+ * kernels, and the addresses of copies and fills, that lie in memory of the allocators. */
 
 #include "config.h"
 
@@ -17,9 +17,9 @@
 struct _GTorchCudaOwnNodes
 {
   GHashTable *nodes;
-  GArray *bodies;     /* of CUgraph: they have nodes, too */
-  GHashTable *before; /* what the stream came after when the operation began */
-  gboolean is_blind;  /* the driver did not tell once: nothing can be said */
+  GArray *bodies;     /* CUgraph: bodies, which have nodes of their own */
+  GHashTable *before; /* the stream's dependencies when the operation began */
+  gboolean is_blind;  /* the driver once did not report them: the result is unknown */
 };
 
 GTorchCudaOwnNodes *
@@ -70,7 +70,8 @@ gtorch_cuda_own_nodes_enter (GTorchCudaOwnNodes *self, CUstream stream)
     g_hash_table_add (self->before, nodes[i]);
 }
 
-/* Edges between kernels that overlap have data, without which the driver does not give them. */
+/* Adds the nodes that this one depends on. Edges between kernels that overlap carry edge data; the driver
+ * does not return such edges without it. */
 static gboolean
 add_nodes_before (CUgraphNode node, GArray *nodes)
 {
@@ -140,7 +141,7 @@ add_words (gsize offset, gconstpointer bytes, gsize n_bytes, gpointer words)
     }
 }
 
-/* All that could be an address; the name is the driver's. */
+/* Collects all words that could be addresses; the name belongs to the driver. */
 static void
 look_at_kernel (CUgraphNode node, const gchar **name, GArray *words)
 {
@@ -156,7 +157,7 @@ look_at_kernel (CUgraphNode node, const gchar **name, GArray *words)
 typedef struct
 {
   guint64 address;
-  const GTorchPool *own; /* memory of this pool is the graph's */
+  const GTorchPool *own; /* memory of this pool belongs to the graph */
   GTorchCudaAt at;
 } Search;
 
@@ -191,7 +192,7 @@ judge (GTorchForeignNodes *found, const gchar *name, guint64 address, GTorchPool
       || keeps (address, data))
     return;
   if (found->user != NULL && (found->is_lost || search.at == GTORCH_CUDA_AT_BLOCK))
-    return; /* one of the worst kind is enough */
+    return; /* nothing is worse than this */
   g_free (found->user);
   found->user = g_strdup (name);
   found->address = address;
@@ -261,7 +262,7 @@ audit_graph (CUgraph graph, GTorchCudaOwnNodes *own, GTorchPool *pool, GTorchGra
           if (!audit_graph (child, NULL, pool, keeps, data, found, error))
             return FALSE;
         }
-      else if (type != CU_GRAPH_NODE_TYPE_EMPTY) /* which does nothing */
+      else if (type != CU_GRAPH_NODE_TYPE_EMPTY) /* an empty node does nothing */
         audit_node (nodes[i], type, pool, keeps, data, found);
     }
   return TRUE;

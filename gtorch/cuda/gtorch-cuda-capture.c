@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Captures and graphs of a GPU. Operations are launched as ever, on queues that capture; what they allocate
- * comes from the graph's pool. The driver's graph holds addresses and numbers: those of random calls are
- * replaced before each replay.
+/* Captures and graphs of a GPU. Operations are launched as usual, on queues that capture; their outputs
+ * are allocated from the graph's pool. The driver's graph contains addresses and numbers: those of random
+ * calls are replaced before each replay.
  *
- * Other threads go on meanwhile. Whoever needs a point behind the work that a capturing queue had before (to
- * give memory back, say) finds an event that was recorded when it began to capture. */
+ * Other threads continue meanwhile. Code that needs a point after the work that a capturing queue had
+ * before (to free memory, for example) uses an event that was recorded when the capture began. */
 
 #include "config.h"
 
@@ -20,17 +20,17 @@
 
 #define USE_NODE_PRIORITY 8
 
-/* A kernel with random numbers. */
+/* A kernel that uses random numbers. */
 typedef struct
 {
   CUgraphNode node;
-  guint64 number; /* of its call among the random ones */
-  gsize offset;   /* of the GtRandom in … */
+  guint64 number; /* the call's index among the random calls */
+  gsize offset;   /* of the GtRandom in the parameters */
   gpointer values;
   CUDA_KERNEL_NODE_PARAMS parameters;
 } Draw;
 
-/* What nodes need beside memory, as the tables of a transform. */
+/* An object other than memory that nodes need, such as the tables of a Fourier transform. */
 typedef struct
 {
   gpointer object;
@@ -40,15 +40,15 @@ typedef struct
 struct _GTorchCudaCapture
 {
   GTorchCudaDevice *device;
-  GTorchPool *pool; /* borrowed of who captures */
-  GPtrArray *lanes; /* the first is where it began */
+  GTorchPool *pool; /* borrowed from the caller that captures */
+  GPtrArray *lanes; /* the capture began on the first */
   CUstreamCaptureMode mode;
-  GArray *branches; /* of GTorchCudaBranch: those that are open */
-  GArray *events;   /* CUevents that were recorded in it */
+  GArray *branches; /* GTorchCudaBranch: the open branches */
+  GArray *events;   /* CUevents that were recorded in the capture */
   GArray *draws;
-  GArray *kept; /* of Kept */
+  GArray *kept; /* Kept */
   GTorchCudaOwnNodes *own;
-  GString *loaded; /* the names of kernels that were loaded meanwhile, with GTORCH_CHECK=graph */
+  GString *loaded; /* names of kernels loaded during the capture, with GTORCH_CHECK=graph */
   gboolean has_priorities;
 };
 
@@ -59,12 +59,12 @@ typedef struct
   CUgraphExec exec;
   GArray *draws;
   GArray *kept;
-  gboolean has_priorities; /* not all streams had the usual one */
-  GTorchCudaLane *last;    /* where it was replayed last */
-  GTorchCudaOwnNodes *own; /* until it was audited */
+  gboolean has_priorities; /* a stream has a priority other than the default */
+  GTorchCudaLane *last;    /* where the graph was last replayed */
+  GTorchCudaOwnNodes *own; /* freed by the audit */
 } Graph;
 
-/* A graph that is gone, but the device may still be at its last replay. */
+/* A freed graph whose last replay the device may still be executing. */
 typedef struct
 {
   CUevent event;
@@ -81,7 +81,7 @@ lane_of (GTorchStream *stream)
 
 /* --- lanes that capture --- */
 
-/* Made when it is first needed, with the device's lock held. */
+/* Makes the device's signal queue on first use; the device's lock must be held. */
 static gboolean
 have_signal (GTorchCudaDevice *device, GError **error)
 {
@@ -102,7 +102,7 @@ add_lane (GTorchCudaCapture *self, GTorchCudaLane *lane, GError **error)
   if (event == NULL)
     return FALSE;
   g_mutex_lock (&device->lock);
-  /* The context cannot be waited for while it captures, and a thread is about to. */
+  /* A thread is about to wait for the context, which is impossible during a capture. */
   while (device->n_settling > 0)
     g_cond_wait (&device->settled, &device->lock);
   result = have_signal (device, error)
@@ -142,7 +142,7 @@ gtorch_cuda_lane_dup_pool (GTorchCudaLane *lane)
 
   if (G_LIKELY (gtorch_cuda_lane_capture (lane) == NULL))
     return NULL;
-  g_mutex_lock (&lane->device->lock); /* another thread may be ending it */
+  g_mutex_lock (&lane->device->lock); /* another thread may be ending the capture */
   if (lane->capture != NULL)
     result = gtorch_pool_ref (lane->capture->pool);
   g_mutex_unlock (&lane->device->lock);
@@ -203,7 +203,8 @@ gtorch_cuda_device_is_capturing (GTorchCudaDevice *device)
   return captures;
 }
 
-/* With the lock, which is let go of meanwhile: lanes that want to capture wait all the same. */
+/* Waits for the context. The lock must be held; it is released meanwhile, but lanes that want to capture
+ * wait. */
 static CUresult
 wait_for_context (GTorchCudaDevice *device)
 {
@@ -224,7 +225,7 @@ gtorch_cuda_device_settle (GTorchCudaDevice *device)
   CUresult result = CUDA_SUCCESS;
   GTorchCudaLane *lane;
 
-  g_mutex_lock (&device->lock); /* no other lane begins to capture */
+  g_mutex_lock (&device->lock); /* keeps other lanes from starting a capture */
   if (!gtorch_cuda_device_is_capturing (device))
     result = wait_for_context (device);
   else
@@ -346,7 +347,7 @@ gtorch_cuda_lane_keep (GTorchCudaLane *lane, gpointer object, GDestroyNotify dro
 
   for (i = 0; capture != NULL && i < capture->kept->len; i++)
     if (g_array_index (capture->kept, Kept, i).object == object)
-      capture = NULL; /* once is enough */
+      capture = NULL; /* it is already kept */
   if (capture != NULL)
     g_array_append_val (capture->kept, kept);
   else
@@ -456,8 +457,8 @@ begin_branch (gpointer capture, GTorchStream *stream, GTorchImpl *predicate, GEr
   return TRUE;
 }
 
-/* Those that took part since then. The driver ends a body without them, but crashes when the graph is freed;
- * whoever forgot to wait is told by the capture. */
+/* Makes the branch wait for lanes that have joined since it began. The driver would end the body without
+ * them and crash when the graph is freed; the capture reports the missing wait. */
 static void
 join_others (GTorchCudaCapture *self, const GTorchCudaBranch *branch)
 {
@@ -507,7 +508,7 @@ gtorch_cuda_capture_load (GTorchCudaCapture *capture, CUfunction function, GErro
   CUfunctionLoadingState state = CU_FUNCTION_LOADING_STATE_LOADED;
   const gchar *name = "?";
 
-  /* Where it cannot be told, the launch tells of what is wrong. */
+  /* If the state is unknown, the launch reports what is wrong. */
   if (gtorch_cuda.cuFuncIsLoaded (&state, function) != CUDA_SUCCESS
       || state != CU_FUNCTION_LOADING_STATE_UNLOADED)
     return TRUE;
@@ -556,12 +557,12 @@ end_capture (gpointer capture, GError **error)
   if (result != CUDA_SUCCESS && captured != NULL)
     gtorch_cuda.cuGraphDestroy (captured);
   if (!is_over && gtorch_cuda_lane_is_capturing (first))
-    { /* as from another thread: the lanes stay as they are, and nobody gets them */
+    { /* another thread's capture, for example: the lanes stay as they are, unused */
       g_warning ("a capture was given up where it cannot be ended, perhaps in another thread than "
                  "the one in which it began: its streams are lost");
       gtorch_cuda_check (result, "graph: cuStreamEndCapture", error);
-      g_atomic_int_inc (&gtorch_n_captures); /* it goes on */
-      gtorch_pool_ref (pool);                /* for who still has such a stream */
+      g_atomic_int_inc (&gtorch_n_captures); /* the capture goes on */
+      gtorch_pool_ref (pool);                /* streams may still refer to it */
       return NULL;
     }
   if (gtorch_cuda_check (result, "graph: cuStreamEndCapture", error))

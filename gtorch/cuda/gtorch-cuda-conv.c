@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What stands between the operations and cuDNN: images are brought into a layout that it is quick with, in
- * the order of their dimensions or with the channels last; it gets no more of them at once than it can
- * count; the bias is added. */
+/* Prepares convolutions for cuDNN: brings images into a layout that is fast there, contiguous or with
+ * channels last; passes no more images at once than cuDNN can count; adds the bias. */
 
 #include "config.h"
 
@@ -57,7 +56,7 @@ new_image (GTorchImpl *like, guint dtype, gboolean channels_last, GTorchCudaLane
   return gtorch_impl_new_strided (plain->storage, dtype, 0, like->shape, strides, 4);
 }
 
-/* The tensor itself if cuDNN can take it as it is. */
+/* Lays the tensor out for cuDNN; returns the tensor itself if cuDNN can take it as it is. */
 static GTorchImpl *
 lay_out (GTorchImpl *impl, guint dtype, gboolean channels_last, gboolean with_values,
          GTorchCudaLane *lane, GError **error)
@@ -73,14 +72,15 @@ lay_out (GTorchImpl *impl, guint dtype, gboolean channels_last, gboolean with_va
   return g_steal_pointer (&copy);
 }
 
-/* The place of the wanted one among x, w, y. */
+/* Returns the index of the computed tensor among x, w, y. */
 static guint
 wanted_place (const GTorchCudaConv *conv)
 {
   return conv->kind == GTORCH_CUDNN_FORWARD ? 2 : (conv->kind == GTORCH_CUDNN_INPUT ? 0 : 1);
 }
 
-/* Tensor cores want the channels last: to bring them there takes less time than the other engines lose. */
+/* Whether channels last is preferable. Tensor cores require it: converting takes less time than other
+ * engines would lose. */
 static gboolean
 prefers_channels_last (const GTorchCudaConv *conv, gboolean tf32)
 {
@@ -113,7 +113,7 @@ add_bias (GTorchImpl *y, GTorchImpl *bias, gboolean channels_last, GTorchCudaLan
                                 (y->numel + vector - 1) / vector, &p, error);
 }
 
-/* From channels last to the order of the dimensions, with the bias on the way. */
+/* Converts from channels last to contiguous and adds the bias on the way. */
 static gboolean
 turn (GTorchImpl *to, GTorchImpl *from, GTorchImpl *bias, GTorchCudaLane *lane, GError **error)
 {
@@ -129,7 +129,7 @@ turn (GTorchImpl *to, GTorchImpl *from, GTorchImpl *bias, GTorchCudaLane *lane, 
                                 tiles * 256, &p, error);
 }
 
-/* In the layout that form says; that cuDNN has an engine is known. */
+/* Runs the convolution in the form's layout, for which cuDNN is known to have an engine. */
 static gboolean
 run_form (const GTorchCudaConv *conv, const GTorchCudnnConv *form, GTorchCudaLane *lane,
           gboolean *done, GError **error)
@@ -171,7 +171,7 @@ run_one (const GTorchCudaConv *conv, gboolean accumulate, GTorchCudaLane *lane, 
   gboolean tf32 = conv->dtype == GTORCH_DTYPE_FLOAT32
                   && g_atomic_int_get (&device->conv_precision) != GTORCH_PRECISION_IEEE;
   gboolean last = prefers_channels_last (conv, tf32);
-  /* What is added to the result cannot be added several times. */
+  /* Timing would add to the output several times. */
   gboolean timed = !accumulate && g_atomic_int_get (&device->benchmark);
   g_autoptr (GError) local = NULL;
   GTorchCudnnConv form = {
@@ -189,7 +189,7 @@ run_one (const GTorchCudaConv *conv, gboolean accumulate, GTorchCudaLane *lane, 
   memcpy (form.padding, conv->padding, sizeof form.padding);
   memcpy (form.dilation, conv->dilation, sizeof form.dilation);
 
-  /* In the layout that suits, in the other one; then, short of memory, the same without workspace. */
+  /* Try the preferred layout, then the other one; then, if memory is short, both without workspace. */
   *done = FALSE;
   for (attempt = 0; attempt < 4 && !*done && (attempt < 2 || local != NULL); attempt++)
     {
@@ -231,7 +231,7 @@ gtorch_cuda_conv_run (const GTorchCudaConv *conv, GTorchCudaLane *lane, gboolean
   if (largest <= MAX_ELEMENTS)
     return run_one (conv, FALSE, lane, done, error);
 
-  /* cuDNN counts in 32 bits. */
+  /* cuDNN's counts have 32 bits. */
   step = MAX_ELEMENTS / (largest / batch);
   if (step == 0)
     return TRUE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Copies on a GPU, between GPUs and between a GPU and the host; filling. */
+/* Copies on a GPU, between GPUs, and between a GPU and the host; fills. */
 
 #include "config.h"
 
@@ -58,7 +58,7 @@ run_strided (Strided *s, GTorchIter *iter, GError **error)
   GtStrided *p = &s->p;
 
   if (iter->numel >= G_MAXINT32)
-    { /* in halves */
+    { /* as two halves */
       GTorchIter part = *iter;
       gint64 whole = iter->shape[outer], half = whole / 2;
 
@@ -100,7 +100,8 @@ gtorch_cuda_run_strided (GTorchCudaFamily *in, GTorchCudaKernel *kernel, const g
 
 /* --- transposed --- */
 
-/* The dimension along which the source is contiguous, when the destination is along the inner one; else 0. */
+/* Returns the dimension along which the source is contiguous, if the destination is contiguous along the
+ * innermost one; else 0. */
 static guint
 transposed_dim (const GTorchIter *iter, gint64 size)
 {
@@ -284,7 +285,8 @@ wait_for_lane (GTorchCudaDevice *waiting, GTorchCudaLane *lane, GTorchCudaDevice
   return result;
 }
 
-/* A graph would read and write what is at these addresses when it is replayed. */
+/* Refuses copies to and from the host in a capture: a graph would access these addresses when it is
+ * replayed. */
 static gboolean
 allow (GTorchCudaLane *lane, GTorchDevice *from, GTorchDevice *to, GError **error)
 {
@@ -332,7 +334,7 @@ copy_from_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GError **error)
          && wait_for_lane (to, to_lane, from, from_lane, error);
 }
 
-/* Can the GPU be left alone with it? Not in a capture, where no event tells when it is done. */
+/* Whether the copy can be asynchronous. Not in a capture, where no event reports its end. */
 static gboolean
 runs_by_itself (GTorchStorage *host, GTorchCudaLane *lane)
 {
@@ -342,11 +344,11 @@ runs_by_itself (GTorchStorage *host, GTorchCudaLane *lane)
     return FALSE;
   gtorch_cuda.cuStreamIsCapturing (lane->handle, &status);
   if (status != CU_STREAM_CAPTURE_STATUS_NONE)
-    gtorch_host_lose (host); /* a graph will have the address */
+    gtorch_host_lose (host); /* a graph refers to the address from now on */
   return status == CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* Before a copy that does not wait: the host's own work is waited for, that of GPUs is left to them. */
+/* Prepares an asynchronous copy: waits for the host's own work, and orders the copy after that of GPUs. */
 static gboolean
 come_after (GTorchStorage *host, GTorchImpl *impl, GTorchCudaLane *lane, GError **error)
 {

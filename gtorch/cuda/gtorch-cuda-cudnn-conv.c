@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Convolutions by cuDNN. A plan is made once for each form of convolution and kept. Engines that round
- * float32 to fewer bits unasked, add in no fixed order or let one NaN spread over an image are passed
- * over. */
+/* Convolutions by cuDNN. A plan is made once for each form of convolution and cached. Engines are skipped
+ * that implicitly round float32 to fewer bits, add in no fixed order, or let one NaN spread over an image. */
 
 #include "config.h"
 
@@ -15,11 +14,11 @@
 #include "cuda/gtorch-cuda-benchmark-private.h"
 #include "cuda/gtorch-cuda-private.h"
 
-#define N_TIMED 16 /* engines, the most promising ones */
+#define N_TIMED 16 /* number of engines to time, the most promising ones */
 #define WORKSPACE \
-  (G_GINT64_CONSTANT (64) << 20) /* what a plan may want beside copies of the tensors */
+  (G_GINT64_CONSTANT (64) << 20) /* workspace allowed beside copies of the tensors */
 
-/* --- cuDNN's binary interface, as far as it is used --- */
+/* --- the part of cuDNN's binary interface that is used --- */
 enum
 {
   CONVOLUTION = 1,
@@ -115,8 +114,8 @@ convolution_new (const GTorchCudnnConv *conv)
   return NULL;
 }
 
-/* Attributes of the three operations, from `first`: alpha, beta, convolution, and the tensors of which the
- * order differs. */
+/* Makes an operation. The attributes of the three kinds start at `first`: alpha, beta, convolution, and the
+ * tensors, whose order differs. */
 static gpointer
 operation_new (const GTorchCudnnConv *conv, gpointer convolution, gpointer x, gpointer w,
                gpointer y)
@@ -176,7 +175,7 @@ is_exact (gpointer config, gconstpointer data)
       case NOTE_DOWN_CONVERT:
         good = conv->tf32;
         break;
-      case NOTE_TENSOR_CORE: /* they take float32 for TF32; float64 they leave as it is */
+      case NOTE_TENSOR_CORE: /* these engines round float32 to TF32; float64 is not rounded */
         good = conv->dtype != GTORCH_DTYPE_FLOAT32 || conv->tf32;
         break;
       case NOTE_WINOGRAD:
@@ -191,7 +190,7 @@ is_exact (gpointer config, gconstpointer data)
   return good;
 }
 
-/* Engines that want another layout make copies of all three. */
+/* Returns the most workspace allowed. Engines that need another layout copy all three tensors. */
 static gint64
 most_workspace (const GTorchCudnnConv *conv)
 {
@@ -228,7 +227,8 @@ find_engines (const GTorchCudnnConv *conv, gpointer handle, GTorchCudnnPlan *fou
   return n_found;
 }
 
-/* Under the lock, until the plan has been used: another thread may drop it. */
+/* Finds or makes a plan. cuDNN stays locked until the plan has been executed, as other threads may drop
+ * it. */
 static const GTorchCudnnPlan *
 find_plan (const GTorchCudnnConv *conv, gpointer handle)
 {
@@ -264,7 +264,7 @@ gtorch_cuda_cudnn_has (const GTorchCudnnConv *conv, GTorchCudaLane *lane)
   return result;
 }
 
-/* --- the quickest engine --- */
+/* --- the fastest engine --- */
 
 typedef struct
 {
@@ -272,7 +272,7 @@ typedef struct
   guint device, n;
   gconstpointer *pointers;
   GTorchImpl *workspace;
-  GTorchCudnnPlan found[N_TIMED]; /* nobody else's yet */
+  GTorchCudnnPlan found[N_TIMED]; /* not shared with other threads yet */
 } Trial;
 
 static const gint64 ids[] = { 'x', 'w', 'y' };
@@ -306,7 +306,7 @@ drop_engine (Trial *trial, guint i)
   memmove (&trial->found[i], &trial->found[i + 1], (trial->n - i) * sizeof *trial->found);
 }
 
-/* As much as can be had; engines that want more are dropped. */
+/* Allocates the workspace; engines that need more than is available are dropped. */
 static void
 find_room (Trial *trial)
 {
@@ -327,7 +327,8 @@ find_room (Trial *trial)
     }
 }
 
-/* Not under the lock. FALSE if nothing may be timed or no engine can be used. */
+/* Times the engines and caches the fastest. cuDNN must not be locked. FALSE if timing is impossible or no
+ * engine can be used. */
 static gboolean
 choose (const GTorchCudnnConv *conv, GTorchCudaLane *lane, gconstpointer *pointers)
 {
@@ -389,7 +390,7 @@ gtorch_cuda_cudnn_convolve (const GTorchCudnnConv *conv, GTorchCudaLane *lane, g
       key.unordered = key.timed && key.unordered;
       gtorch_cudnn_begin (device);
     }
-  /* Allocating may call the application, which may convolve: not under the lock. */
+  /* The lock is released here, as allocating may call the application, which may convolve. */
   while ((plan = find_plan (&key, handle)) != NULL && plan->workspace > space)
     {
       space = plan->workspace;

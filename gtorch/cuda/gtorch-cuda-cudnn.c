@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* cuDNN's graph interface. A plan is an engine of cuDNN's with all it needs to know for a graph of
- * operations. */
+/* cuDNN's graph interface. A plan is one of cuDNN's engines, configured for a graph of operations. */
 
 #include "config.h"
 
@@ -17,9 +16,9 @@
 
 #define SONAME       "libcudnn.so.9"
 #define N_CANDIDATES 128
-#define MAX_PLANS    4096 /* of a device */
+#define MAX_PLANS    4096 /* per device */
 
-/* --- cuDNN's binary interface, as far as it is used --- */
+/* --- the part of cuDNN's binary interface that is used --- */
 enum
 {
   ENGINE_CONFIG = 3,
@@ -91,7 +90,7 @@ static const struct
 
 static GMutex lock;
 GTORCH_FORK_LOCK (lock);
-static gint state; /* 0: not looked for; 1: there; -1: missing */
+static gint state; /* 0: not loaded yet; 1: loaded; -1: missing */
 static gpointer handles[GTORCH_CUDA_MAX_DEVICES];
 static GHashTable *plans[GTORCH_CUDA_MAX_DEVICES];
 
@@ -185,7 +184,7 @@ try_config (gpointer handle, gpointer config, gint64 most, gint64 *workspace)
   return NULL;
 }
 
-/* Up to n of those that a heuristic proposes, in its order. */
+/* Lists up to n plans that a heuristic proposes, in its order. */
 static guint
 list_plans (gpointer handle, gpointer graph, gint mode, GTorchCudnnAccept accept,
             gconstpointer data, gint64 most, GTorchCudnnPlan *found, guint n)
@@ -215,7 +214,7 @@ list_plans (gpointer handle, gpointer graph, gint mode, GTorchCudnnAccept accept
   return n_found;
 }
 
-/* What the quick heuristic proposes and, where that is nothing, what runs everywhere. */
+/* Uses the fast heuristic's proposals or, if there are none, the engines that support everything. */
 guint
 gtorch_cudnn_find (gpointer handle, gpointer *operations, guint n_operations,
                    GTorchCudnnAccept accept, gconstpointer data, gint64 most,
@@ -236,7 +235,7 @@ gtorch_cudnn_find (gpointer handle, gpointer *operations, guint n_operations,
   return n_found;
 }
 
-/* --- kept plans --- */
+/* --- cached plans --- */
 
 typedef struct
 {
@@ -249,13 +248,13 @@ typedef struct _Plan Plan;
 struct _Plan
 {
   GTorchCudnnPlan found;
-  gint ref_count; /* of the table, and of graphs that replay it */
-  Plan *next;     /* in the garbage */
+  gint ref_count; /* references held by the table and by graphs that replay the plan */
+  Plan *next;     /* in the list of garbage */
   Key key;
   guint64 form[];
 };
 
-/* Plans that graphs were the last to need: those go at any time, also while the lock is held. */
+/* Plans whose last reference a graph dropped, which can happen at any time, also while the lock is held. */
 static Plan *garbage;
 
 static guint
@@ -281,7 +280,7 @@ plan_free (Plan *plan)
   g_free (plan);
 }
 
-/* The table's. */
+/* Drops the table's reference. */
 static void
 plan_unref (gpointer data)
 {
@@ -291,7 +290,7 @@ plan_unref (gpointer data)
     plan_free (plan);
 }
 
-/* A graph's. */
+/* Drops a graph's reference. */
 static void
 plan_leave (gpointer data)
 {
@@ -343,7 +342,7 @@ gtorch_cudnn_keep (guint device, gconstpointer form, gsize n_bytes, const GTorch
   Plan *plan;
 
   if (former != NULL)
-    { /* another thread was first, and is at work with it */
+    { /* another thread has cached a plan, and may be using it */
       gtorch_cudnn_descriptor_free (found->plan);
       return former;
     }
@@ -351,7 +350,7 @@ gtorch_cudnn_keep (guint device, gconstpointer form, gsize n_bytes, const GTorch
   plan->ref_count = 1;
   if (plans[device] == NULL)
     plans[device] = g_hash_table_new_full (key_hash, key_equal, NULL, plan_unref);
-  /* What plans hold must stay as long as it may be at work. */
+  /* Memory of plans must not be freed while the device may use it. */
   if (g_hash_table_size (plans[device]) >= MAX_PLANS
       && gtorch_cuda_device_try_settle (gtorch_cuda_device_peek (device)))
     g_hash_table_remove_all (plans[device]);

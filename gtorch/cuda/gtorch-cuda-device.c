@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* GPUs as a backend. */
+/* The backend for NVIDIA GPUs. */
 
 #include "config.h"
 
@@ -61,7 +61,7 @@ gtorch_cuda_device_activate (GTorchCudaDevice *self, GError **error)
       done = self->context != NULL;
       if (!done)
         {
-          /* A thread that waits shall sleep, unless somebody has already decided otherwise. */
+          /* Threads that wait for the device sleep, unless the context already exists with other flags. */
           gtorch_cuda.cuDevicePrimaryCtxGetState (self->handle, &flags, &active);
           if (!active)
             gtorch_cuda.cuDevicePrimaryCtxSetFlags (self->handle, CU_CTX_SCHED_BLOCKING_SYNC);
@@ -130,7 +130,7 @@ gtorch_cuda_event_get (GTorchCudaDevice *self, gboolean timing, GError **error)
   return event;
 }
 
-/* An event is never destroyed: this may run where the driver must not be called. */
+/* An event is never destroyed here: this may run where the driver must not be called. */
 void
 gtorch_cuda_event_put (GTorchCudaDevice *self, CUevent event, gboolean timing)
 {
@@ -197,7 +197,7 @@ gtorch_cuda_device_init (GTorchCudaDevice *self)
   self->retired = g_array_new (FALSE, FALSE, sizeof (CUevent));
 }
 
-/* "GPU-", then the bytes in groups of 4, 2, 2, 2 and 6. */
+/* Formats a UUID as "GPU-", then the bytes in groups of 4, 2, 2, 2 and 6. */
 static void
 format_uuid (const CUuuid *uuid, gchar *text)
 {
@@ -248,7 +248,7 @@ device_new (guint index, GError **error)
   gint facts[N_FACTS];
   guint i;
 
-  /* Without its size, or the number of its processors, nothing would be right later on. */
+  /* Without the memory size or the number of multiprocessors, later computations would fail. */
   if (!gtorch_cuda_check (gtorch_cuda.cuDeviceGet (&handle, index), "cuDeviceGet", error)
       || !gtorch_cuda_check (gtorch_cuda.cuDeviceTotalMem (&total, handle), "cuDeviceTotalMem",
                              error))
@@ -304,8 +304,8 @@ count_with_driver (void)
   return n;
 }
 
-/* A process that has initialised the driver cannot fork children that use it. Whoever only wants to know
- * whether there are GPUs is therefore answered by the management library, as long as nobody needs more. */
+/* Counts the GPUs. A process that has initialised the driver cannot fork children that use it. Until
+ * something else needs the driver, the management library is therefore asked for the number. */
 static guint
 cuda_count (void)
 {
@@ -361,7 +361,8 @@ cuda_reason (void)
   return (const gchar *) text;
 }
 
-/* Kernels that the GPU understands, of the build's or the stand-in's, and nobody keeps others off it. */
+/* Whether the GPU can be used: its compute mode allows it, and there are kernels for it, from the build or
+ * the fake driver. */
 static gboolean
 cuda_is_usable (GTorchDevice *device, GError **error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Finds NVIDIA's driver at run time: nothing of it is linked. */
+/* Loads NVIDIA's driver at run time: the library is not linked to it. */
 
 #include "config.h"
 
@@ -21,10 +21,10 @@ typedef CUresult (*GetProcAddress) (const char *symbol, void **function, int ver
 GTorchCudaDriver gtorch_cuda;
 
 static gboolean loaded;
-static gint tried;    /* atomically */
-static gchar *reason; /* why not */
+static gint tried;    /* atomic */
+static gchar *reason; /* why there is no driver */
 static gint version;
-static gint forked; /* atomically */
+static gint forked; /* atomic */
 static void *library;
 static const void *stand_in_image;
 static CUresult (*stand_in_launch) (const GTorchOpCall *call, CUstream queue, GTorchDevice *host,
@@ -55,7 +55,8 @@ new_fork_error (void)
                                  "used in the child: fork earlier, or start a new program"));
 }
 
-/* In the child. Drivers take work there without an error, so the devices have to refuse it. */
+/* Marks all devices as unusable in a forked child. Drivers accept work there without an error, so the
+ * devices have to refuse it. */
 static void
 note_fork (void)
 {
@@ -71,7 +72,7 @@ note_fork (void)
     }
 }
 
-/* Without initialising it, which a forked child would suffer from. */
+/* Opens the driver without initialising it, which would affect forked children. */
 static gboolean
 find_driver (void)
 {

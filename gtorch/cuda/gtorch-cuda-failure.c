@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What happens when a device is lost.
+/* Error reports for a device that has failed.
  *
- * A GPU works behind the program's back, and the driver says that a kernel has gone wrong when it is next
- * called, whatever for. From then on all that needs the device gives the same result. So that the error
- * says more than that, each lane notes the names of the last operations that it was given, under numbers
- * that count up, and how far the device is known to have come: every wait that ended well says so. What
- * failed is one of those in between.
+ * A GPU works asynchronously, and the driver reports a kernel's failure at the next call, whatever it is.
+ * From then on every call that needs the device returns the same error. To report more than that, each
+ * lane notes the names of the last operations that it was given, under ascending numbers, and the last
+ * number that the device is known to have completed: every successful wait updates it. One of the
+ * operations in between has failed.
  *
- * To know which, the device would have to say where it is. With GTORCH_CHECK=errors it does: after each
- * operation it writes the operation's number into memory of the host, which can be read when the device is
- * lost (events cannot: the driver only repeats the error). Several lanes may have work that is not done;
- * then the first of each is named, the culprit being one of them. */
+ * To know which one, the device has to record its progress. With GTORCH_CHECK=errors it does: after each
+ * operation it writes the operation's number into host memory, which can be read when the device has
+ * failed (events cannot: the driver only repeats the error). If several lanes have unfinished work, the
+ * first unfinished operation of each is named, as one of them has failed. */
 
 #include "config.h"
 
@@ -21,7 +21,7 @@
 
 #include "cuda/gtorch-cuda-capture-private.h"
 
-/* What is being enqueued: an operation, and in it, perhaps, one on a lane of another device. */
+/* The operation that is being enqueued, and perhaps one within it on a lane of another device. */
 #define MAX_OPEN 2
 
 typedef struct
@@ -29,7 +29,7 @@ typedef struct
   GTorchCudaLane *lane;
   guint64 number;
   const gchar *what;
-  guint depth; /* how often it was begun */
+  guint depth; /* nesting depth */
 } Open;
 
 static __thread Open pieces[MAX_OPEN];
@@ -138,9 +138,9 @@ gtorch_cuda_note_done (GTorchCudaLane *lane, guint64 number)
     ;
 }
 
-/* --- reading them --- */
+/* --- reading notes --- */
 
-/* The operation of this number, or NULL if it was not enqueued or is forgotten. */
+/* Returns the operation of this number, or NULL if it was not enqueued or its note was overwritten. */
 static const gchar *
 get_note (GTorchCudaLane *lane, guint64 number)
 {
@@ -150,7 +150,7 @@ get_note (GTorchCudaLane *lane, guint64 number)
   return __atomic_load_n (&note->number, __ATOMIC_ACQUIRE) == number ? what : NULL;
 }
 
-/* Looks for work between what is done and the last that can have been. */
+/* Describes the work between the last piece completed and the last one that can have been. */
 static void
 describe_lane (GTorchCudaLane *lane, GPtrArray *parts, gboolean *is_vague)
 {
@@ -208,26 +208,26 @@ describe_lane (GTorchCudaLane *lane, GPtrArray *parts, gboolean *is_vague)
     }
 }
 
-/* --- devices that are lost --- */
+/* --- failed devices --- */
 
 static gboolean
 is_final (CUresult result)
 {
   switch ((gint) result)
     {
-    case 214: /* an error of memory that could not be corrected */
-    case 220: /* … of NVLink */
+    case 214: /* uncorrectable memory error */
+    case 220: /* uncorrectable NVLink error */
     case CUDA_ERROR_ILLEGAL_ADDRESS:
-    case 702: /* took too long */
-    case 709: /* the context is gone */
-    case 710: /* an assertion */
-    case 714: /* stack */
-    case 715: /* instruction */
-    case 716: /* alignment */
-    case 717: /* address space */
-    case 718: /* program counter */
+    case 702: /* timeout */
+    case 709: /* context destroyed */
+    case 710: /* assertion */
+    case 714: /* hardware stack error */
+    case 715: /* illegal instruction */
+    case 716: /* misaligned address */
+    case 717: /* invalid address space */
+    case 718: /* invalid program counter */
     case CUDA_ERROR_LAUNCH_FAILED:
-    case 999: /* unknown */
+    case 999: /* unknown error */
       return TRUE;
     default:
       return FALSE;
@@ -287,11 +287,11 @@ gtorch_cuda_check_devices (CUresult result, GError **error)
       GTorchCudaLane *lane = device != NULL ? g_atomic_pointer_get (&device->newest) : NULL;
 
       while (lane != NULL && lane->handle == NULL && device->context != context)
-        lane = lane->next; /* that would be another device's queue */
+        lane = lane->next; /* the queue would be the current device's */
       if (lane == NULL)
         continue;
       if (gtorch_device_works ((GTorchDevice *) device, NULL))
-        { /* any lane says it of its device */
+        { /* any lane reports its device's error */
           CUresult again = gtorch_cuda.cuStreamQuery (lane->handle);
 
           if (!is_final (again))

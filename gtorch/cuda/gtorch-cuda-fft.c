@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Fourier transforms by cuFFT. It transforms up to three dimensions at once of lines at one distance, which
- * in a contiguous tensor are its last dimensions, or its first one; others are moved to the end in a copy.
- * Plans are kept in the cache of the device; their memory is our allocator's, for the time of a call. */
+/* Fourier transforms by cuFFT. It transforms up to three dimensions at once, of lines with one stride,
+ * which in a contiguous tensor are its last dimensions, or its first one; others are moved to the end in a
+ * copy. Plans are kept in the device's cache; their work areas come from our allocator, for the duration of
+ * a call. */
 
 #include "config.h"
 
@@ -21,7 +22,7 @@
 #define SONAME   "libcufft.so.12"
 #define MAX_RANK 3
 
-/* --- cuFFT's binary interface, as far as it is used --- */
+/* --- the part of cuFFT's binary interface that is used --- */
 
 enum
 {
@@ -63,7 +64,7 @@ static const struct
   { "cufftXtExec", (gpointer *) &fft.exec },
 };
 
-static GMutex lock; /* of opening the library */
+static GMutex lock; /* protects opening the library */
 GTORCH_FORK_LOCK (lock);
 static gpointer library;
 
@@ -103,7 +104,7 @@ fft_check (gint status, const gchar *what, GError **error)
 
 typedef struct
 {
-  gint64 rank, n[MAX_RANK]; /* of real elements, where there are such */
+  gint64 rank, n[MAX_RANK]; /* sizes of the real tensor, if one is real */
   gint64 in_stride, in_distance, out_stride, out_distance, batch;
   gint64 in_dtype, out_dtype;
   gint64 device;
@@ -126,7 +127,8 @@ plan_free (gpointer data)
   Plan *plan = data;
   GTORCH_CUDA_APART;
 
-  /* what was enqueued with it is done before its memory goes: cuFFT frees as the driver does */
+  /* work of the plan is done before its memory is freed: cuFFT frees it with the driver's synchronising
+   * functions */
   if (gtorch_cuda_device_activate (plan->device, NULL))
     fft.destroy (plan->handle);
   g_mutex_clear (&plan->lock);
@@ -162,7 +164,7 @@ plan_new (const Layout *layout, GTorchCudaDevice *device, GError **error)
     return NULL;
   for (i = 0; i < layout->rank; i++)
     n[i] = in_embed[i] = out_embed[i] = layout->n[i];
-  /* several dimensions are complex ones without gaps; of one the size in memory does not matter */
+  /* several dimensions are complex and contiguous; of a single one, the embedding size is ignored */
   if (!fft_check (fft.set_auto_allocation (handle, 0), "cufftSetAutoAllocation", error)
       || !fft_check (fft.make_plan_many (handle, layout->rank, n, in_embed, layout->in_stride,
                                          layout->in_distance, cuda_type (layout->in_dtype),
@@ -230,7 +232,7 @@ run (const Layout *layout, GTorchCudaLane *lane, gpointer in, gpointer out, gboo
 
 /* --- tensors --- */
 
-/* The last `rank` dimensions of contiguous tensors; of real ones the last. */
+/* Transforms the last `rank` dimensions of contiguous tensors; one dimension if either is real. */
 static gboolean
 run_last (GTorchImpl *in, GTorchImpl *out, guint rank, gboolean inverse, GTorchCudaLane *lane,
           GError **error)
@@ -256,7 +258,7 @@ run_last (GTorchImpl *in, GTorchImpl *out, guint rank, gboolean inverse, GTorchC
         layout.in_distance *= in->shape[i];
         layout.out_distance *= out->shape[i];
       }
-  /* between real and complex elements it is the number of the real ones that counts */
+  /* between real and complex tensors, cuFFT wants the size of the real one */
   if (gtorch_dtype_kind (in->dtype) != GTORCH_KIND_COMPLEX)
     layout.n[0] = in->shape[first];
   else if (gtorch_dtype_kind (out->dtype) != GTORCH_KIND_COMPLEX)
@@ -264,7 +266,7 @@ run_last (GTorchImpl *in, GTorchImpl *out, guint rank, gboolean inverse, GTorchC
   return run (&layout, lane, gtorch_impl_data (in), gtorch_impl_data (out), inverse, error);
 }
 
-/* The first dimension of contiguous complex tensors. */
+/* Transforms the first dimension of contiguous complex tensors. */
 static gboolean
 run_first (GTorchImpl *in, GTorchImpl *out, gboolean inverse, GTorchCudaLane *lane, GError **error)
 {
@@ -283,7 +285,7 @@ run_first (GTorchImpl *in, GTorchImpl *out, gboolean inverse, GTorchCudaLane *la
   return run (&layout, lane, gtorch_impl_data (in), gtorch_impl_data (out), inverse, error);
 }
 
-/* cuFFT wants addresses of whole complex numbers, also of real ones. */
+/* Whether the address is aligned to a complex number, as cuFFT requires of real tensors too. */
 static gboolean
 is_usable (GTorchImpl *impl)
 {
@@ -292,7 +294,7 @@ is_usable (GTorchImpl *impl)
   return impl->is_contiguous && (gsize) gtorch_impl_data (impl) % size == 0;
 }
 
-/* Up to MAX_RANK dimensions from in to out, which may be the same tensor. */
+/* Transforms up to MAX_RANK dimensions from in to out, which may be the same tensor. */
 static gboolean
 transform (GTorchImpl *in, GTorchImpl *out, guint64 mask, gboolean inverse, GTorchCudaLane *lane,
            GError **error)
@@ -316,8 +318,8 @@ transform (GTorchImpl *in, GTorchImpl *out, guint64 mask, gboolean inverse, GTor
       if (from == NULL || !gtorch_cuda_copy_here (from, in_view, lane, error))
         return FALSE;
     }
-  /* a transform to real numbers writes to its input; and imaginary parts that a real line cannot have do not
-   * count */
+  /* a transform to real numbers overwrites its input; imaginary parts that are zero for a real line are
+   * ignored */
   for (i = 0; to_real && i < 2 - (guint) (out_view->shape[n - 1] & 1); i++)
     {
       const gint64 at = i == 0 ? 0 : in_view->shape[n - 1] - 1;

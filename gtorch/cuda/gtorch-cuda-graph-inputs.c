@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What graphs read from outside: by name, and at another address. */
+/* The inputs of graphs: named tensors, and replacing one tensor by another. */
 
 #include "config.h"
 
@@ -30,7 +30,7 @@ find_input (GTorchCUDAGraph *self, const gchar *name, GError **error)
   return NULL;
 }
 
-/* A tensor that takes the place of another must be as that is. */
+/* Checks that a tensor can replace the placeholder. */
 static gboolean
 check_like (const gchar *name, GTorchImpl *placeholder, GTorchImpl *value, gboolean strides,
             GError **error)
@@ -72,7 +72,7 @@ check_like (const gchar *name, GTorchImpl *placeholder, GTorchImpl *value, gbool
  * @placeholder: the tensor that captured operations read
  * @error: return location for an error
  *
- * Gives a name to a tensor that the graph reads, for [method@CUDAGraph.set_input]. The graph keeps it.
+ * Names a tensor that the graph reads, for [method@CUDAGraph.set_input]. The graph keeps a reference to it.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if another one has the name, or with
  *   %GTORCH_ERROR_RELEASED
@@ -163,14 +163,14 @@ gtorch_cuda_graph_get_input_names (GTorchCUDAGraph *self)
  * gtorch_cuda_graph_set_input:
  * @self: a graph
  * @name: the name of an input
- * @value: what the next replays are to compute with
+ * @value: the value for the following replays
  * @error: return location for an error
  *
- * Copies a tensor to where the graph reads the input, in order of the current stream. @value may be on
+ * Copies a tensor into the input's placeholder, in order of the current stream. @value may be on
  * another device. For large inputs that stay where they are, [method@CUDAGraph.rebind_input] saves the copy.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_NOT_FOUND if there is no such input, with
- *   %GTORCH_ERROR_SHAPE or %GTORCH_ERROR_DTYPE if @value is not as it was in the capture, or with
+ *   %GTORCH_ERROR_SHAPE or %GTORCH_ERROR_DTYPE if @value differs from the placeholder, or with
  *   %GTORCH_ERROR_RELEASED
  *
  * Since: 0.1
@@ -226,16 +226,17 @@ rebind (GTorchCUDAGraph *self, const gchar *name, GTorchImpl *from, GTorchImpl *
 /**
  * gtorch_cuda_graph_rebind:
  * @self: a graph with a capture
- * @from: a tensor that the graph reads or writes and that it does not compute
+ * @from: a tensor that the graph reads or writes and does not compute
  * @to: another one of the same dtype, shape, strides and device
  * @error: return location for an error
  *
- * Lets the graph use @to wherever it used @from: the recorded operations get its address, nothing is copied.
- * Replays that are under way still use @from.
+ * Makes the graph use @to instead of @from: the recorded operations get its address, nothing is copied.
+ * Replays that are in progress still use @from.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_NOT_FOUND if the graph does not use @from, with
- *   %GTORCH_ERROR_INVALID if it uses other parts of the same memory, too, or computes @from itself, or with
- *   %GTORCH_ERROR_SHAPE, %GTORCH_ERROR_DTYPE or %GTORCH_ERROR_DEVICE_MISMATCH if @to is not as @from
+ *   %GTORCH_ERROR_INVALID if it uses other parts of the same memory, too, or computes @from itself, or
+ *   with %GTORCH_ERROR_SHAPE, %GTORCH_ERROR_DTYPE or %GTORCH_ERROR_DEVICE_MISMATCH if @to differs from
+ *   @from
  *
  * Since: 0.1
  */
@@ -256,10 +257,10 @@ gtorch_cuda_graph_rebind (GTorchCUDAGraph *self, GTorchTensor *from, GTorchTenso
  * gtorch_cuda_graph_rebind_input:
  * @self: a graph with a capture
  * @name: the name of an input
- * @to: a tensor like the present one
+ * @to: a tensor like the input's placeholder
  * @error: return location for an error
  *
- * Does what [method@CUDAGraph.rebind] does for an input that has a name, which is that of @to from now on.
+ * Calls [method@CUDAGraph.rebind] for a named input. The name refers to @to from then on.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_NOT_FOUND if there is no such input, or as
  *   [method@CUDAGraph.rebind]

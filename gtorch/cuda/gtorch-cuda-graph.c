@@ -16,19 +16,19 @@
 /**
  * GTorchCUDAGraph:
  *
- * Operations that are recorded once and done again as a whole.
+ * A recorded sequence of operations that can be replayed as a whole.
  *
- * While a stream captures, operations on it are not done: their results have memory, in the graph's
- * pool, but no values. [method@CUDAGraph.replay] does them all in order, on the same memory: to
- * compute with other inputs, copy those into the tensors that were used in the capture, replay, and
- * read the results from the tensors that the capture gave. Tensors from outside that the graph uses
- * are kept alive by it.
+ * While a stream captures, operations on it are not executed: their results have memory, in the graph's
+ * pool, but no values. [method@CUDAGraph.replay] executes them all in order, on the same memory: to
+ * compute with other inputs, copy those into the tensors that were used in the capture, replay, and read
+ * the results from the tensors that the capture returned. The graph keeps tensors alive that it uses but
+ * does not compute.
  *
- * Every device has graphs. On the CPU they save the work around the operations; on a GPU the whole
- * sequence is launched at once. The rules are the GPU's: only a stream that is not the default one
- * can capture, no element can be read on the host during a capture, shapes and the flow of control
- * are those of the capture, but for branches ([method@CUDAGraph.begin_if]). Random operations draw new
- * numbers with each replay, the same that the operations themselves would have drawn.
+ * Every device supports graphs. On the CPU they save the overhead of calling operations; on a GPU the
+ * whole sequence is launched at once. The rules are the GPU's: only a stream that is not the default one
+ * can capture, no element can be read on the host during a capture, shapes and the flow of control are
+ * those of the capture, except for branches ([method@CUDAGraph.begin_if]). Random operations draw new
+ * numbers with each replay, the same that the operations would have drawn without a graph.
  *
  * ```c
  * g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
@@ -52,10 +52,10 @@ struct _GTorchCUDAGraph
   GTorchCapture *capture;
   GTorchDevice *device;
   GPtrArray *calls; /* to compare the first replays with, or NULL */
-  gint n_compared;  /* atomically */
+  gint n_compared;  /* atomic */
   guint n_warmups;
   GTorchMemoryPool *pool;
-  GHashTable *inputs; /* of GTorchTensor by name, or NULL */
+  GHashTable *inputs; /* GTorchTensor by name, or NULL */
   GThread *owner;
   GMainContext *context;
 };
@@ -149,7 +149,7 @@ gtorch_cuda_graph_set_property (GObject *object, guint prop_id, const GValue *va
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
 }
 
-/* To be called without a lock. */
+/* Drops a reference. Must be called without a lock. */
 static void
 drop_exec (GTorchGraphExec *exec)
 {
@@ -206,7 +206,7 @@ gtorch_cuda_graph_class_init (GTorchCUDAGraphClass *klass)
   /**
    * GTorchCUDAGraph:pool:
    *
-   * The memory of what the graph computes.
+   * The memory pool of the tensors that the graph computes.
    *
    * Since: 0.1
    */
@@ -215,7 +215,7 @@ gtorch_cuda_graph_class_init (GTorchCUDAGraphClass *klass)
   /**
    * GTorchCUDAGraph:state:
    *
-   * Where in its life the graph is.
+   * The state of the graph.
    *
    * Since: 0.1
    */
@@ -225,9 +225,9 @@ gtorch_cuda_graph_class_init (GTorchCUDAGraphClass *klass)
   /**
    * GTorchCUDAGraph:warmup-iterations: (getter get_warmup_iterations) (setter set_warmup_iterations)
    *
-   * How often [method@CUDAGraph.capture] calls the function before it is captured. What a first call sets
-   * up, memory, libraries and the choice of algorithms, is then not part of the graph. The function does its
-   * work each time: a training step trains.
+   * How often [method@CUDAGraph.capture] calls the function before it is captured. One-time set-up
+   * (memory, libraries and the choice of algorithms) is then not part of the graph. Each call is
+   * executed: a training step changes the parameters.
    *
    * Since: 0.1
    */
@@ -240,7 +240,7 @@ gtorch_cuda_graph_class_init (GTorchCUDAGraphClass *klass)
    * GTorchCUDAGraph::captured:
    * @self: the graph
    *
-   * A capture has ended well. Emitted in the main context of the thread that made the graph.
+   * Emitted when a capture has ended successfully, in the main context of the thread that made the graph.
    *
    * Since: 0.1
    */
@@ -250,7 +250,7 @@ gtorch_cuda_graph_class_init (GTorchCUDAGraphClass *klass)
    * GTorchCUDAGraph::replayed:
    * @self: the graph
    *
-   * A replay is done. Emitted in the main context of the thread that made the graph.
+   * Emitted when a replay has completed, in the main context of the thread that made the graph.
    *
    * Since: 0.1
    */
@@ -269,7 +269,7 @@ gtorch_cuda_graph_init (GTorchCUDAGraph *self)
 /**
  * gtorch_cuda_graph_new:
  *
- * Makes an empty graph.
+ * Creates an empty graph.
  *
  * Returns: (transfer full): a new graph
  *
@@ -285,7 +285,7 @@ gtorch_cuda_graph_new (void)
  * gtorch_cuda_graph_get_state: (get-property state)
  * @self: a graph
  *
- * Gets where in its life the graph is.
+ * Gets the state of the graph.
  *
  * Returns: the state
  *
@@ -310,8 +310,8 @@ gtorch_cuda_graph_get_state (GTorchCUDAGraph *self)
  * gtorch_cuda_graph_get_n_nodes: (get-property n-nodes)
  * @self: a graph
  *
- * Gets the number of recorded operations; 0 before the capture has ended. Views are no operations, and a
- * branch is one.
+ * Gets the number of recorded operations; 0 before the capture has ended. Views do not count, and a
+ * branch counts as one.
  *
  * Returns: the number of nodes
  *
@@ -333,7 +333,7 @@ gtorch_cuda_graph_get_n_nodes (GTorchCUDAGraph *self)
  * gtorch_cuda_graph_get_pool: (get-property pool)
  * @self: a graph
  *
- * Gets the memory of what the graph computes, for another capture to share.
+ * Gets the memory pool of the tensors that the graph computes, to share it with another capture.
  *
  * Returns: (transfer none) (nullable): the pool, or %NULL before the first capture
  *
@@ -416,7 +416,7 @@ emit (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-/* When the fence (NULL: now) is done. */
+/* Emits a signal when the fence is done; at once if it is NULL. */
 static void
 emit_later (GTorchCUDAGraph *self, guint signal, GTorchFence *fence)
 {
@@ -450,18 +450,17 @@ refuse (const gchar *reason, GError **error)
 /**
  * gtorch_cuda_graph_capture_begin:
  * @self: an empty graph
- * @pool: (nullable): memory to share with other graphs, or %NULL for its own
+ * @pool: (nullable): a pool to share with other graphs, or %NULL for a new one
  * @mode: what is refused during the capture
  * @error: return location for an error
  *
- * Lets the current stream of the device that this thread has chosen last capture
- * ([func@Stream.get_current]). Until [method@CUDAGraph.capture_end], operations on it are recorded and
- * not done.
+ * Begins a capture on the current stream of this thread's current device ([func@Stream.get_current]).
+ * Until [method@CUDAGraph.capture_end], operations on it are recorded and not executed.
  *
- * [struct@GraphCapture] and [method@CUDAGraph.capture] care for the stream and the end, too.
+ * [struct@GraphCapture] and [method@CUDAGraph.capture] also set the stream and end the capture.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if the stream is the default one or
- *   captures already, if the graph is not empty, or if @pool is of another device
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if the stream is the default one or is
+ *   capturing already, if the graph is not empty, or if @pool belongs to another device
  *
  * Since: 0.1
  */
@@ -512,7 +511,8 @@ is_empty (GTorchGraphExec *exec)
   return gtorch_graph_exec_get_n_nodes (exec) == 0 && gtorch_graph_exec_get_n_foreign (exec) == 0;
 }
 
-/* elsewhere: another device that the program has used meanwhile, or NULL. */
+/* Checks that the graph is what the program meant to capture. elsewhere: another device that the program
+ * has used meanwhile, or NULL. */
 static gboolean
 is_as_meant (GTorchCUDAGraph *self, GTorchGraphExec *exec, GTorchDevice *elsewhere,
              gboolean is_relaxed, gchar **notes, GError **error)
@@ -538,13 +538,13 @@ is_as_meant (GTorchCUDAGraph *self, GTorchGraphExec *exec, GTorchDevice *elsewhe
  * @self: a graph that captures
  * @error: return location for an error
  *
- * Ends the capture. The stream that it began on must be the current one.
+ * Ends the capture. The stream on which it began must be the current one.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE. If another stream took part and was
- *   not waited for, the capture has ended and the graph is empty again; if this is not the stream or
- *   the thread of the capture, or a branch is open, it goes on. The graph is empty, too, if something that
- *   the library did not launch, as a kernel of the program's own, uses memory of a tensor that is gone,
- *   and if all operations were on another device
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE. If another stream took part and was not
+ *   waited for, the capture has ended and the graph is empty again; if this is not the stream or the
+ *   thread of the capture, or a branch is open, the capture continues. The graph is also empty if work
+ *   that the library did not launch, such as the program's own kernel, uses memory of a tensor that was
+ *   freed, or if all operations were on another device
  *
  * Since: 0.1
  */
@@ -577,8 +577,9 @@ gtorch_cuda_graph_capture_end (GTorchCUDAGraph *self, GError **error)
       exec = gtorch_capture_end (g_steal_pointer (&self->capture), error);
       if (exec != NULL && !is_as_meant (self, exec, elsewhere, is_relaxed, &notes, error))
         g_clear_pointer (&exec, gtorch_graph_exec_unref);
+      /* With foreign nodes, the recorded calls are not the whole graph. */
       if (exec == NULL || gtorch_graph_exec_get_n_foreign (exec) > 0)
-        g_clear_pointer (&self->calls, g_ptr_array_unref); /* they are not all of it */
+        g_clear_pointer (&self->calls, g_ptr_array_unref);
       self->exec = exec;
       self->is_ready = FALSE;
       if (exec != NULL)
@@ -600,7 +601,7 @@ gtorch_cuda_graph_capture_end (GTorchCUDAGraph *self, GError **error)
   return TRUE;
 }
 
-/* The capture, with a reference, and the current stream, which takes part in it; NULL with an error. */
+/* Returns a reference to the capture, and the current stream, which takes part in it; NULL with an error. */
 static GTorchCapture *
 dup_capture (GTorchCUDAGraph *self, GTorchStream **stream, GError **error)
 {
@@ -630,11 +631,11 @@ dup_capture (GTorchCUDAGraph *self, GTorchStream **stream, GError **error)
 /**
  * gtorch_cuda_graph_begin_if:
  * @self: a graph that captures
- * @predicate: a tensor of one element, of the device of the capture
+ * @predicate: a tensor of one element, on the device of the capture
  * @error: return location for an error
  *
- * Begins a branch: what is captured up to [method@CUDAGraph.end_if] is done by a replay only if @predicate,
- * at this point of the replay, is true, or another number than 0. The device decides; the host does not wait.
+ * Begins a branch: a replay executes what is captured up to [method@CUDAGraph.end_if] only if @predicate
+ * is true, or not 0, at this point of the replay. The device decides; the host does not wait.
  *
  * ```c
  * too_large = gtorch_tensor_gt_scalar (norm, 1, &error);
@@ -643,14 +644,14 @@ dup_capture (GTorchCUDAGraph *self, GTorchStream **stream, GError **error)
  * gtorch_cuda_graph_end_if (graph, &error);
  * ```
  *
- * Results of the branch are tensors like all others, but what is in their memory where it was left out is
- * not known: let the branch write into tensors from before it. Random operations in it take their numbers
- * from the generator in any case. Branches can be in branches. A stream that waits for that of the branch
- * takes part in the branch alone and must be waited for before its end; those that take part in the capture
- * already cannot do anything meanwhile.
+ * Results of the branch are ordinary tensors, but their contents are undefined if the branch was skipped:
+ * let the branch write into tensors that were made before it. Random operations in it advance the
+ * generator in either case. Branches can be nested. A stream that waits for the branch's stream takes
+ * part in the branch only and must be waited for before its end; streams that already take part in the
+ * capture cannot be used meanwhile.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if the current stream takes no part in the
- *   graph's capture, or in the branch that is open, %GTORCH_ERROR_SHAPE if @predicate has not one element,
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if the current stream is not part of the
+ *   graph's capture or of the open branch, %GTORCH_ERROR_SHAPE if @predicate does not have one element,
  *   %GTORCH_ERROR_DEVICE_MISMATCH, %GTORCH_ERROR_RELEASED, and %GTORCH_ERROR_NOT_SUPPORTED where the
  *   driver is older than CUDA 12.3
  *
@@ -675,12 +676,12 @@ gtorch_cuda_graph_begin_if (GTorchCUDAGraph *self, GTorchTensor *predicate, GErr
  * @self: a graph that captures
  * @error: return location for an error
  *
- * Ends the branch that [method@CUDAGraph.begin_if] began last, with the same stream current.
+ * Ends the innermost branch that [method@CUDAGraph.begin_if] began. The same stream must be current.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if there is no branch or it began on another
- *   stream. If a stream took part in the branch and was not waited for, or the branch has something that a
- *   branch cannot have, as a call of a function of the host, the branch has ended and the capture can only be
- *   ended, too, which fails
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if no branch is open or it began on
+ *   another stream. If a stream took part in the branch and was not waited for, or the branch contains
+ *   something unsupported, such as a call of a host function, the branch has ended, and the capture can
+ *   only be ended, which fails
  *
  * Since: 0.1
  */
@@ -700,8 +701,8 @@ gtorch_cuda_graph_end_if (GTorchCUDAGraph *self, GError **error)
  * @self: a graph with a capture
  * @error: return location for an error
  *
- * Prepares the replay. The first replay does it, too; to do it before makes that one as fast as the
- * others.
+ * Prepares the graph for replay. The first replay does this if necessary; calling this earlier makes it
+ * as fast as the others.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if nothing was captured
  *
@@ -725,7 +726,7 @@ gtorch_cuda_graph_instantiate (GTorchCUDAGraph *self, GError **error)
   return reason != NULL ? refuse (reason, error) : result;
 }
 
-/* What one replay needs of a graph that other threads may use meanwhile. */
+/* The state that one replay takes from a graph that other threads may use meanwhile. */
 typedef struct
 {
   GTorchGraphExec *exec;
@@ -824,7 +825,7 @@ replay (GTorchCUDAGraph *self, GTorchStream *stream, GError **error)
  * @self: a graph with a capture
  * @error: return location for an error
  *
- * Does the recorded operations on the current stream of the graph's device.
+ * Executes the recorded operations on the current stream of the graph's device.
  *
  * Returns: as [method@CUDAGraph.replay_on]
  *
@@ -847,16 +848,16 @@ gtorch_cuda_graph_replay (GTorchCUDAGraph *self, GError **error)
  * @stream: a stream of the graph's device
  * @error: return location for an error
  *
- * Does the recorded operations on a stream, which need not be the one of the capture. Replays of
+ * Executes the recorded operations on a stream, which need not be the one of the capture. Replays of
  * one graph, and of graphs that share a pool, never overlap. On a stream that captures another
- * graph, the replay becomes a part of that one.
+ * graph, the replay becomes a part of that graph.
  *
- * On a GPU operations have the priority of @stream, unless one of the streams of the capture had
- * another one than the usual 0: then each keeps that of its stream in the capture.
+ * On a GPU operations have the priority of @stream, unless a stream of the capture had a priority other
+ * than the default 0: then each operation keeps the priority of its stream in the capture.
  *
- * Returns: %TRUE if it was done or queued; %FALSE with %GTORCH_ERROR_CAPTURE if there is nothing to
+ * Returns: %TRUE if it was executed or queued; %FALSE with %GTORCH_ERROR_CAPTURE if there is nothing to
  *   replay or the graph itself is capturing, %GTORCH_ERROR_DEVICE_MISMATCH if the stream is on
- *   another device, %GTORCH_ERROR_INVALID if it is the turn of another graph that shares the pool
+ *   another device, %GTORCH_ERROR_INVALID if another graph that shares the pool must be replayed first
  *   (see [property@MemoryPool:check-order]), or with the error of an operation
  *
  * Since: 0.1
@@ -874,8 +875,8 @@ gtorch_cuda_graph_replay_on (GTorchCUDAGraph *self, GTorchStream *stream, GError
  * @self: a graph
  * @error: return location for an error
  *
- * Makes the graph empty again. Replays that are under way come to their end; tensors that the
- * capture gave keep their memory.
+ * Makes the graph empty again. Replays that are in progress complete; tensors that the capture returned
+ * keep their memory.
  *
  * Returns: %TRUE; %FALSE with %GTORCH_ERROR_CAPTURE if the graph is capturing
  *
@@ -907,11 +908,11 @@ gtorch_cuda_graph_reset (GTorchCUDAGraph *self, GError **error)
 /**
  * gtorch_cuda_graph_debug_dump:
  * @self: a graph with a capture
- * @stream: where to
- * @cancellable: (nullable): stops the writing
+ * @stream: the stream to write to
+ * @cancellable: (nullable): a #GCancellable, or %NULL
  * @error: return location for an error
  *
- * Writes the operations and what they depend on, in the language of Graphviz.
+ * Writes the operations and their dependencies in Graphviz's DOT language.
  *
  * Returns: %TRUE on success
  *
@@ -961,7 +962,8 @@ gtorch_cuda_graph_take_exec (GTorchCUDAGraph *self, GTorchGraphExec *former, GTo
   if (result)
     {
       self->exec = exec;
-      g_clear_pointer (&self->calls, g_ptr_array_unref); /* those have the former operands */
+      /* The recorded calls have the former operands. */
+      g_clear_pointer (&self->calls, g_ptr_array_unref);
       self->is_ready = FALSE;
     }
   g_mutex_unlock (&self->lock);
@@ -975,7 +977,7 @@ gtorch_cuda_graph_set_unordered (GTorchCUDAGraph *self)
   self->is_unordered = TRUE;
 }
 
-/* For guards: ends the capture without keeping it. */
+/* Ends the capture and discards it; for guards. */
 void
 gtorch_cuda_graph_abandon (GTorchCUDAGraph *self)
 {

@@ -12,11 +12,11 @@ G_BEGIN_DECLS
 
 /**
  * GTorchCaptureMode:
- * @GTORCH_CAPTURE_MODE_THREAD_LOCAL: the capturing thread must not read elements on the host
- * @GTORCH_CAPTURE_MODE_GLOBAL: no thread may, for the time of the capture
+ * @GTORCH_CAPTURE_MODE_THREAD_LOCAL: the capturing thread may not read elements on the host
+ * @GTORCH_CAPTURE_MODE_GLOBAL: no thread may read elements on the host during the capture
  * @GTORCH_CAPTURE_MODE_RELAXED: elements of tensors that the capture does not compute may be read
  *
- * What is refused during a capture.
+ * Determines what is refused during a capture.
  *
  * Since: 0.1
  */
@@ -29,12 +29,12 @@ typedef enum
 
 /**
  * GTorchGraphState:
- * @GTORCH_GRAPH_STATE_EMPTY: nothing was captured, or it was reset
+ * @GTORCH_GRAPH_STATE_EMPTY: nothing was captured, or the graph was reset
  * @GTORCH_GRAPH_STATE_CAPTURING: operations are being recorded
  * @GTORCH_GRAPH_STATE_CAPTURED: the recording is complete
- * @GTORCH_GRAPH_STATE_READY: … and prepared for replay
+ * @GTORCH_GRAPH_STATE_READY: the recording is complete and prepared for replay
  *
- * The life of a graph.
+ * The state of a graph.
  *
  * Since: 0.1
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Additions to elements that several indices may name, on GPUs. Integers are added as they come; floats in
+/* Additions to elements that several indices may name, on GPUs. Integers are added in any order; floats in
  * the order of the indices, which are sorted for that, so that every run gives the same bits. */
 
 #include "config.h"
@@ -13,9 +13,9 @@
 #define FAMILY     GTORCH_CUDA_FAMILY_INDEX
 #define MIN_TILE   8
 #define MAX_TILE   1024
-#define MANY_TILES (1 << 20) /* with their columns; enough for any GPU */
+#define MANY_TILES (1 << 20) /* tiles with their columns; enough to fill any GPU */
 
-/* --- in order --- */
+/* --- additions in a fixed order --- */
 
 gboolean
 gtorch_cuda_sort_line (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *keys,
@@ -125,7 +125,7 @@ gtorch_cuda_segments_fold (GTorchOpCall *call, GTorchCudaLane *lane, const GtBlo
                                         lane, s.tiles * columns, &s, error));
 }
 
-/* Adds values to the places of a row. */
+/* Adds values to the elements of a row at the indices. */
 static gboolean
 add_to_row (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *row, GTorchImpl *index,
             GTorchImpl *values, GError **error)
@@ -208,7 +208,7 @@ gtorch_cuda_bincount (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 
 /* --- gradients of views --- */
 
-/* Each stride beyond all that the smaller ones reach: no element is there twice. */
+/* Whether no element occurs twice: each stride exceeds the extent of all smaller ones. */
 static gboolean
 is_distinct (const gint64 *shape, const gint64 *strides, guint n_dims)
 {
@@ -255,7 +255,7 @@ gtorch_cuda_strided_view_backward (GTorchOpCall *call, GTorchCudaLane *lane, GEr
         return FALSE;
     }
   else if (source->numel > 0)
-    { /* 0, 1, 2, …, seen as the view sees the row: the positions */
+    { /* compute the positions: a ramp 0, 1, 2, …, viewed as the view views the row */
       g_autoptr (GTorchImpl) ramp =
           gtorch_impl_new (call->device, GTORCH_DTYPE_INT64, &n, 1, error);
       g_autoptr (GTorchImpl) seen = NULL;

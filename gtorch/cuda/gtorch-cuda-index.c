@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Operations that find elements by index, on GPUs. An index that is out of range is skipped and reported. */
+/* Indexing operations on GPUs. An index that is out of range is skipped and reported. */
 
 #include "config.h"
 
@@ -24,10 +24,10 @@ typedef enum
   AMIN,
 } Mode;
 
-/* --- whole blocks that lie one behind the other --- */
+/* --- contiguous blocks --- */
 
-/* Do the kernels that count in 32 bits do it? from and to are contiguous; index has int64, contiguous, one
- * for each block or, if each, for each element of `to`. */
+/* Whether the kernels that count in 32 bits apply. from and to are contiguous; index is int64 and
+ * contiguous, with one element for each block or, if each, for each element of `to`. */
 static gboolean
 pick_fits (const GTorchImpl *from, const GTorchImpl *to)
 {
@@ -59,7 +59,7 @@ pick (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *from, guint dim, GTo
   for (i = dim + 1; i < from->n_dims; i++)
     inner *= from->shape[i];
   if (!each)
-    { /* in pieces as wide as the blocks allow */
+    { /* copy with the widest words that the blocks allow */
       bits = (guintptr) p.dst | (guintptr) p.src | inner | 16;
       size = bits & -bits;
     }
@@ -76,7 +76,7 @@ typedef struct
 {
   GtBlocks b;
   GTorchImpl *offsets; /* int64, on the device */
-  GTorchImpl *slots;   /* which block each index means, where several may mean one */
+  GTorchImpl *slots;   /* the block that each index names, where several may name one */
   gint64 n_slots;
   guint dtype;
 } Blocks;
@@ -90,7 +90,7 @@ blocks_clear (Blocks *blocks)
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Blocks, blocks_clear)
 
-/* Integers are added as they come. */
+/* Whether the result depends on the order: integers are added in any order. */
 static gboolean
 is_ordered (Mode mode, guint dtype)
 {
@@ -188,7 +188,7 @@ blocks_init (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GTorchImp
 
         if (b->n_inner_dims > 0
             && b->inner_strides[last] == indexed->strides[i] * size * indexed->shape[i])
-          { /* goes on where the one before does: as one */
+          { /* this dimension continues the one before: merge them */
             b->inner_shape[last] *= indexed->shape[i];
             b->inner_strides[last] = indexed->strides[i] * size;
           }
@@ -221,7 +221,7 @@ blocks_init (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GTorchImp
   return TRUE;
 }
 
-/* Inner parts in pieces of 16 bytes where everything allows it. */
+/* Copies inner parts in words of 16 bytes where sizes and alignment allow it; returns the word size. */
 static guint
 widen (GtBlocks *b, guint size)
 {
@@ -241,14 +241,15 @@ widen (GtBlocks *b, guint size)
   return 16;
 }
 
-/* A place for each slot costs less than putting the indices in order, unless there are very many slots. */
+/* Whether an array with one entry for each slot costs less than sorting the indices; it does unless there
+ * are very many slots. */
 static gboolean
 few_slots (gint64 n_slots, gint64 n_indices)
 {
   return n_slots / 8 <= n_indices + 65536;
 }
 
-/* Who writes to each slot last; nobody yet. */
+/* Makes an array of the last writer of each slot, initially none. */
 static GTorchImpl *
 new_owners (GTorchOpCall *call, GTorchCudaLane *lane, gint64 n_slots, gint64 n_indices,
             GError **error)
@@ -264,7 +265,7 @@ new_owners (GTorchOpCall *call, GTorchCudaLane *lane, gint64 n_slots, gint64 n_i
   return g_steal_pointer (&owners);
 }
 
-/* Of indices that mean the same block the last one stays. */
+/* Skips all but the last of the indices that name the same block. */
 static gboolean
 keep_last (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
@@ -303,7 +304,7 @@ keep_last (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GError **er
     }
 }
 
-/* dense: a block for each index, or one element for all. */
+/* Runs the kernel. dense: a block for each index, or one element for all. */
 static gboolean
 blocks_run (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *dense, Mode mode,
             gint64 block_stride, GError **error)
@@ -328,7 +329,8 @@ blocks_run (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl
                                        lane, b->total, b, error);
 }
 
-/* All strides of dimensions that are indexed, or'ed: whether blocks begin at multiples of 16 bytes. */
+/* Returns all strides of indexed dimensions, or'ed: they tell whether blocks begin at multiples of 16
+ * bytes. */
 static gint64
 strides_of (const GTorchImpl *indexed, const gint64 *dims, guint n)
 {
@@ -348,7 +350,7 @@ get (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *indexed, GTorchImpl *
   g_autoptr (GTorchImpl) dense = NULL;
   g_auto (Blocks) blocks = { { NULL } };
 
-  if (output->numel == 0) /* wrong indices are found in any case */
+  if (output->numel == 0) /* out-of-range indices are reported even so */
     return blocks_init (&blocks, call, lane, indexed, indices, n, dims, wrap, NULL, GET, error);
   if (n == 1 && pick_fits (indexed, output))
     return pick (call, lane, indexed, dims[0], indices[0], FALSE, wrap, output, error);
@@ -359,7 +361,7 @@ get (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *indexed, GTorchImpl *
          && gtorch_cuda_unpack (dense, output, lane, error);
 }
 
-/* To a tensor that has everything else already. */
+/* Changes the indexed blocks of a tensor that has all other elements already. */
 static gboolean
 change (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *indexed, GTorchImpl *const *indices,
         guint n, const gint64 *dims, gboolean wrap, const gint64 *left_out, GTorchImpl *dense,
@@ -367,14 +369,14 @@ change (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *indexed, GTorchImp
 {
   g_auto (Blocks) blocks = { { NULL } };
 
-  /* wrong indices are found in any case */
+  /* out-of-range indices are reported even if the tensor is empty */
   return blocks_init (&blocks, call, lane, indexed, indices, n, dims, wrap, left_out, mode, error)
          && (indexed->numel == 0
              || blocks_run (&blocks, call, lane, dense, mode, strides_of (indexed, dims, n),
                             error));
 }
 
-/* The output, as the input is, then changed. */
+/* Copies the input to the output, and changes the indexed blocks. */
 static gboolean
 put (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *output, GTorchImpl *const *indices,
      guint n, const gint64 *dims, gboolean wrap, GTorchImpl *dense, Mode mode, GError **error)
@@ -383,7 +385,7 @@ put (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *output, GTorchImpl *c
          && change (call, lane, output, indices, n, dims, wrap, NULL, dense, mode, error);
 }
 
-/* The values, contiguous and of this shape, or one element for all. */
+/* Returns the values, contiguous and of this shape, or one element for all. */
 static GTorchImpl *
 dense_values (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *values, const gint64 *shape,
               guint n_dims, GError **error)
@@ -426,7 +428,7 @@ gtorch_cuda_index_put (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
                  dense, call->attrs[1].i ? ADD : PUT, error);
 }
 
-/* A tensor without dimensions behaves like one with a dimension of size 1. */
+/* Returns a tensor without dimensions as one with a dimension of size 1. */
 static GTorchImpl *
 with_dim (GTorchImpl *impl)
 {
@@ -521,7 +523,7 @@ gtorch_cuda_take (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   return row != NULL && get (call, lane, row, &call->inputs[1], 1, &dim, TRUE, error);
 }
 
-/* The whole output, contiguous, as the input is. */
+/* Returns the whole output, contiguous, as a copy of the input. */
 static GTorchImpl *
 begin_whole (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
@@ -609,7 +611,7 @@ gather_init (GtGather *g, GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *
   return TRUE;
 }
 
-/* Is each line of a beside one of b? */
+/* Whether a and b have the same sizes in all dimensions but dim. */
 static gboolean
 same_lines (const GTorchImpl *a, const GTorchImpl *b, guint dim)
 {
@@ -639,7 +641,7 @@ gtorch_cuda_gather (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
          && gtorch_cuda_run_struct_sized (FAMILY, "gather", g.element, lane, g.n, &g, error);
 }
 
-/* A view of the part that has as many lines as the index. */
+/* Returns a view of the part that has as many lines as the index. */
 static GTorchImpl *
 lines_of (GTorchImpl *impl, const GTorchImpl *index, guint dim, gboolean whole)
 {
@@ -651,7 +653,7 @@ lines_of (GTorchImpl *impl, const GTorchImpl *index, guint dim, gboolean whole)
   return gtorch_impl_new_view (impl, impl->offset, shape, impl->strides, index->n_dims);
 }
 
-/* Has each line the same indices? */
+/* Whether all lines have the same indices. */
 static gboolean
 is_one_line (const GTorchImpl *index, guint dim)
 {
@@ -663,7 +665,7 @@ is_one_line (const GTorchImpl *index, guint dim)
   return TRUE;
 }
 
-/* Whole blocks, found by the indices of one line. */
+/* Scatters whole blocks by the indices of one line. */
 static gboolean
 scatter_blocks (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *src, guint dim, Mode mode,
                 GError **error)
@@ -681,7 +683,8 @@ scatter_blocks (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *src, guint
          && change (call, lane, target, &line, 1, dims, FALSE, NULL, dense, mode, error);
 }
 
-/* Every element as a block: those with several indices are found by numbering all. */
+/* Scatters each element as a block; the elements' numbers are the slots that show where several indices
+ * name the same element. */
 static gboolean
 scatter_numbered (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *whole, GtGather *g,
                   GTorchImpl *dense, Mode mode, GError **error)
@@ -709,7 +712,7 @@ scatter_numbered (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *whole, G
          && blocks_run (&blocks, call, lane, dense, mode, 1, error);
 }
 
-/* The last of those that are for one element. */
+/* Scatters with only the last of the indices that name each element. */
 static gboolean
 scatter_last (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *whole, GtGather *g,
               GError **error)
@@ -734,7 +737,7 @@ scatter_mode (const GTorchOpCall *call)
   return call->attrs[1].i == GTORCH_INDEX_REDUCTION_AMAX ? AMAX : AMIN;
 }
 
-/* Products and extremes have kernels for the widest dtypes alone. */
+/* Scatters in the widest dtypes, the only ones for which products and extremes have kernels. */
 static gboolean
 scatter_wide (GTorchOpCall *call, GTorchCudaLane *lane, guint dtype, GError **error)
 {
@@ -781,7 +784,7 @@ gtorch_cuda_scatter (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   if (mode <= ADD
       && (raw->n_dims == 0 || raw->shape[dim] == 1
           || (mode == ADD && !is_ordered (mode, output->dtype))))
-    { /* each is for another element, or the order does not matter */
+    { /* every index names another element, or the order does not matter */
       values = gtorch_cuda_pack (src, output->dtype, lane, error);
       if (values == NULL
           || (!call->in_place && !gtorch_cuda_copy_here (output, call->inputs[0], lane, error))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Events that several processes have. Such an event is one of the driver's for all its life, so that a
- * handle given away stays good, and a recording takes the place of the one before. */
+/* Events that several processes share. The driver's event stays the same, so that an exported handle stays
+ * valid, and each recording replaces the one before. */
 
 #include "config.h"
 
@@ -18,8 +18,8 @@ typedef struct
   CUevent event;
 } SharedEvent;
 
-/* What could not be destroyed when it was dropped, perhaps in a thread of the driver's. If it cannot be now,
- * it is tried again another time, unless the device has failed for good. */
+/* Destroys events that could not be destroyed when they were dropped, perhaps in a thread of the driver's.
+ * Those that cannot be destroyed now are retried later, unless the device has failed for good. */
 static void
 destroy_retired (GTorchCudaDevice *device)
 {

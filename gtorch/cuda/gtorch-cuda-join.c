@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Tensors joined on a GPU: many with one kernel. */
+/* Concatenation of tensors on a GPU: many with one kernel. */
 
 #include "config.h"
 
@@ -9,14 +9,14 @@
 #include "gtorch-ops-private.h"
 
 #define PER_BLOCK 1024
-#define LARGE     (1 << 20) /* bytes; from here on a copy by the driver does not cost more */
+#define LARGE     (1 << 20) /* bytes from which a copy by the driver is as fast */
 
 typedef struct
 {
   GTorchCudaLane *lane;
-  gint64 outer, row; /* rows, bytes in a row of the output */
+  gint64 outer, row; /* number of rows, and bytes of a row of the output */
   GtJoin p;
-  GTorchImpl *packed[GT_MAX_JOINED]; /* beside the inputs, in bytes */
+  GTorchImpl *packed[GT_MAX_JOINED]; /* contiguous inputs, in bytes */
   gint64 starts[GT_MAX_JOINED], widths[GT_MAX_JOINED];
 } Join;
 
@@ -62,7 +62,7 @@ join_add (Join *join, GTorchImpl *packed, gint64 start, gint64 width, GError **e
   return join->p.n_inputs < GT_MAX_JOINED || join_flush (join, error);
 }
 
-/* Has it an own copy that is as quick? One row, or more bytes than the kernel counts. */
+/* Whether a separate copy is as fast: there is one row, or more bytes than the kernel can count. */
 static gboolean
 goes_alone (const Join *join, const GTorchImpl *input, gint64 n_bytes)
 {

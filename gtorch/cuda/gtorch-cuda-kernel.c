@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Kernels: found by name in the images that the build embeds, loaded when first wanted, launched. */
+/* Kernels: they are found by name in the embedded images, loaded on first use, and launched. */
 
 #include "config.h"
 
@@ -25,7 +25,7 @@ load_family (GTorchCudaFamily *family, GError **error)
                    _ ("this build of GTorch was made without the CUDA kernels “%s”"), family->name);
       return FALSE;
     }
-  /* The program may capture the stream without the library's knowing. */
+  /* The program may capture the stream unknown to the library. */
   gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
   result = gtorch_cuda.cuLibraryLoadData (&library, image, NULL, NULL, 0, NULL, NULL, 0);
   gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
@@ -66,12 +66,13 @@ find_function (GTorchCudaKernel *self, GTorchCudaDevice *device, CUfunction *pla
           && gtorch_cuda.cuKernelGetFunction (&function, self->kernel) == CUDA_SUCCESS;
   gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
   if (!found)
-    return (CUfunction) self->kernel; /* and the launch tells of what is wrong */
+    return (CUfunction) self->kernel; /* the launch reports what is wrong */
   g_atomic_pointer_set (place, function);
   return function;
 }
 
-/* The driver launches a kernel as well, but looks for its function each time. */
+/* Returns the kernel's function. The driver can launch a kernel directly, but then looks its function up
+ * each time. */
 static inline CUfunction
 get_function (GTorchCudaKernel *self, GTorchCudaDevice *device)
 {
@@ -81,8 +82,8 @@ get_function (GTorchCudaKernel *self, GTorchCudaDevice *device)
   return G_LIKELY (function != NULL) ? function : find_function (self, device, place);
 }
 
-/* Of the only parameter. Not before the first launch outside of a capture: the driver may load the kernel to
- * tell, and the capture would not. */
+/* Returns the size of the only parameter. Must not be called before the first launch outside of a capture:
+ * the driver may load the kernel for this query, which a capture would not allow. */
 static G_GNUC_NO_INLINE gsize
 ask_size (GTorchCudaKernel *self, CUfunction function)
 {
@@ -97,8 +98,9 @@ ask_size (GTorchCudaKernel *self, CUfunction function)
   return n_bytes;
 }
 
-/* The driver takes so many bytes sooner than something whose size it has to ask the kernel for. Not in a
- * capture of the library's: there parameters of nodes are read and changed, by pointers. */
+/* Launches the kernel. The driver is faster with parameters of a given size than if it has to query the
+ * kernel. In the library's captures they are passed by pointers, as nodes' parameters are read and changed
+ * that way. */
 static inline gboolean
 enqueue (GTorchCudaKernel *self, GTorchCudaLane *lane, const GTorchCudaLaunch *launch,
          gconstpointer parameters, GError **error)

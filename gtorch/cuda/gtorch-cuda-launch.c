@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Where an operation goes to a GPU. */
+/* Launches operations on a GPU. */
 
 #include "config.h"
 
@@ -11,7 +11,7 @@
 #include "cuda/gtorch-cuda-capture-private.h"
 #include "cuda/gtorch-cuda-plain-private.h"
 
-/* The driver of tests has no kernels for all operations. */
+/* Lets the fake driver perform an operation, as it does not have kernels for all of them. */
 static gboolean
 stand_in (GTorchOpCall *call, GTorchCudaLane *lane)
 {
@@ -48,7 +48,7 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   return G_LIKELY (call->op->cuda (call, lane, &reason)) || fall_back (call, lane, reason, error);
 }
 
-/* Errors of the driver begin with the function or the kernel. */
+/* Prefixes the operation's name: the driver's errors begin with the function or the kernel. */
 static G_GNUC_NO_INLINE void
 name_error (const GTorchOpCall *call, GError **error)
 {

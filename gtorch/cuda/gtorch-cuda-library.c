@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* NVIDIA's libraries beside the driver, each opened when it is first needed. */
+/* NVIDIA's libraries other than the driver, each opened when it is first needed. */
 
 #include "config.h"
 
@@ -31,7 +31,7 @@ cufft_version (gpointer function, GError **error)
   return g_strdup_printf ("%d.%d.%d", number / 1000, number / 100 % 10, number % 100);
 }
 
-/* The minor number has two digits since 2.9. */
+/* Returns NCCL's version. The minor number has two digits since 2.9. */
 static gchar *
 nccl_version (gpointer function, GError **error)
 {
@@ -59,7 +59,7 @@ static const struct
   const gchar *name, *soname;
   const gchar *purpose;  /* marked for translation */
   const gchar *packages; /* marked for translation */
-  const gchar *symbol;   /* a function that tells the version */
+  const gchar *symbol;   /* a function that returns the version */
   gchar *(*version) (gpointer function, GError **error);
 } libraries[] = {
   { "cublasLt", "libcublasLt.so.13", N_ ("products of matrices"),
@@ -100,8 +100,8 @@ add_folders (GPtrArray *paths, const gchar *folders, const gchar *soname)
       g_ptr_array_add (paths, g_build_filename (list[i], soname, NULL));
 }
 
-/* What is in the process already (another framework's copy), then the folders of the environment, then what
- * the system finds, then the folders that the build names, then where toolkits are installed. */
+/* Searches, in this order: copies that are loaded already (another framework's), the folders of the
+ * environment, the system's search path, the folders set at build time, and the usual folders of toolkits. */
 gpointer
 gtorch_cuda_library_open (const gchar *soname, GError **error)
 {

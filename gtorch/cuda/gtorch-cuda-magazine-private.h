@@ -7,24 +7,28 @@
 
 G_BEGIN_DECLS
 
-/* Small blocks that threads keep at hand: gtorch-cuda-magazine.c. */
+/* Per-thread caches of small blocks: gtorch-cuda-magazine.c. */
 
-/* A block of just this size that the calling thread has freed, counted as allocated; NULL. */
+/* Takes a block of exactly this size that the calling thread has freed, and counts it as allocated; NULL if
+ * there is none. */
 GTorchCudaBlock *gtorch_cuda_magazine_take (GTorchCudaLane *lane, gsize size, gsize requested);
-/* Counts a block of an arena of small ones as allocated. FALSE if the thread is ending: it counts for
- * itself no more. */
+/* Counts a block of an arena of small blocks as allocated. FALSE if the thread is ending and has no
+ * counters any more. */
 gboolean gtorch_cuda_magazine_count (GTorchCudaDevice *device, GTorchCudaBlock *block,
                                      gsize requested);
-/* Counts the block of the lane's arena of small ones as free, and keeps it. FALSE as above. */
+/* Counts a block of the lane's arena of small blocks as free, and caches it. FALSE if the thread is
+ * ending. */
 gboolean gtorch_cuda_magazine_give (GTorchCudaLane *lane, GTorchCudaBlock *block);
-/* Gives what all threads keep, of the lane (NULL: of all), to its arenas; TRUE if there was something. */
+/* Returns the blocks that all threads cache, for the lane (NULL: for all lanes), to their arenas; TRUE if
+ * there were any. */
 gboolean gtorch_cuda_magazines_drain (GTorchCudaDevice *device, GTorchCudaLane *lane);
-/* How much they keep. */
+/* Returns how many bytes the magazines hold. */
 gsize gtorch_cuda_magazines_size (GTorchCudaDevice *device);
-/* For numbers and blocks of one moment. */
+/* Lock all counters, to read numbers and blocks that are consistent with each other. */
 void gtorch_cuda_lock_counts (GTorchCudaDevice *device);
 void gtorch_cuda_unlock_counts (GTorchCudaDevice *device);
-/* With the statistics locked: of one more block; as GTorchDeviceClass.sync_stats and reset_peak. */
+/* Counts one more block; the statistics must be locked. The others implement GTorchDeviceClass.sync_stats
+ * and reset_peak. */
 void gtorch_cuda_count_block (GTorchCudaDevice *device, guint pool, gsize size, gsize requested);
 void gtorch_cuda_magazines_sync (GTorchDevice *device, GTorchMemoryStats *stats);
 void gtorch_cuda_magazines_recall (GTorchDevice *device);

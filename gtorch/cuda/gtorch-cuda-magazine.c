@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What a thread keeps at hand of a GPU's memory.
+/* Magazines: per-thread caches of a GPU's small blocks.
  *
- * A small storage that is freed stays with the thread that freed it, in a magazine, until the thread wants
- * one of that size on the same lane. Neither is the arena asked then, whose lock all threads share, nor are
- * the statistics changed: a magazine has sums of its own of what its thread has allocated and freed, which
- * are added to the statistics when somebody reads them. A magazine has a lock, which is nearly always free.
- * For the arena its blocks are in use; for the statistics they are free, and not counted as split.
+ * A small storage that is freed stays in the magazine of the thread that freed it, until the thread
+ * allocates one of that size on the same lane. Neither the arena, whose lock all threads share, nor the
+ * statistics are touched then: a magazine has sums of its own of what its thread has allocated and freed,
+ * which are added to the statistics when they are read. A magazine has a lock, which is nearly always
+ * free. For the arena its blocks are in use; for the statistics they are free, and not counted as split.
  *
  * The peaks are exact nevertheless. A magazine may only add to the current values as much as it has room
  * for, and the room of all of them together never reaches above the peak:
  *
  *   current value in the statistics + rooms when they were last added up <= peak
  *
- * so that no peak can be passed unseen. A thread without enough room asks for half of what there is below
- * the peak; if that is not enough either, all sums are added up, all rooms taken back, and the value and
- * its peak are raised where everybody sees it.
+ * so no peak is passed unnoticed. A thread without enough room requests half of what is left below the
+ * peak; if that is not enough either, all sums are added up, all rooms are withdrawn, and the value and
+ * its peak are raised in the statistics.
  *
  * Locks are taken in this order: an arena's, the statistics', magazines'. */
 
@@ -30,7 +30,7 @@
 #define GRAIN      512
 #define SUB_BITS   2
 #define N_CLASSES  ((11 << SUB_BITS) + 1) /* up to GRAIN << 11: 1 MiB */
-#define MAX_BLOCKS 16                     /* of a class */
+#define MAX_BLOCKS 16                     /* per class */
 #define MAX_BYTES  (G_GUINT64_CONSTANT (8) << 20)
 
 typedef enum
@@ -43,14 +43,14 @@ typedef enum
 
 G_STATIC_ASSERT (N_SUMS == GTORCH_CUDA_N_SUMS);
 
-/* In the order in which they came. */
+/* The cached blocks of one class, oldest first. */
 typedef struct
 {
   guint n;
   GTorchCudaBlock *blocks[MAX_BLOCKS];
 } Bin;
 
-/* Of one lane. */
+/* The cached blocks of one lane. */
 typedef struct
 {
   Bin bins[N_CLASSES];
@@ -58,23 +58,23 @@ typedef struct
 
 struct _GTorchCudaMagazine
 {
-  gint lock; /* of all that follows, but for next */
+  gint lock; /* protects all fields below but next */
   gsize n_bytes;
   guint n_racks;
-  Rack **racks; /* by the lane's index; NULL where there was nothing yet */
+  Rack **racks; /* by the lane's index; NULL where nothing was cached yet */
   gint64 room[N_SUMS];
-  gint64 added[N_SUMS], freed[N_SUMS]; /* since they were last added up */
+  gint64 added[N_SUMS], freed[N_SUMS]; /* since they were last added to the statistics */
   GTorchCudaDevice *device;
-  GTorchCudaMagazine *next; /* of another thread; under the statistics' lock */
+  GTorchCudaMagazine *next; /* of another thread; protected by the statistics' lock */
 };
 
-/* By the device's index. */
+/* The thread's magazines, by the device's index. */
 static __thread GTorchCudaMagazine **hand;
 static __thread gboolean is_over; /* the thread is ending */
 
 /* --- statistics --- */
 
-/* The counters that a sum belongs to; all are of both pools. */
+/* The counters that a sum belongs to; each exists for both pools. */
 static const struct
 {
   guint n;
@@ -109,7 +109,7 @@ fold (GTorchCudaMagazine *self)
             counter->current += change;
             counter->added += added;
           }
-      self->device->rooms[sum] -= change; /* its room has changed with it */
+      self->device->rooms[sum] -= change; /* its room has changed as well */
       self->added[sum] = self->freed[sum] = 0;
     }
 }
@@ -163,7 +163,7 @@ gtorch_cuda_unlock_counts (GTorchCudaDevice *device)
   gtorch_allocator_unlock_stats (allocator_of (device));
 }
 
-/* How much more fits under all peaks, whatever the magazines do. */
+/* Returns how much more fits below all peaks, whatever the magazines do. */
 static gint64
 find_room (GTorchCudaDevice *device, guint last_pool, Sum sum)
 {
@@ -218,7 +218,7 @@ give_chain (GTorchCudaBlock *chain)
     }
 }
 
-/* Takes the n oldest blocks out. */
+/* Removes the n oldest blocks and adds them to the chain. */
 static GTorchCudaBlock *
 bin_empty (GTorchCudaMagazine *self, Bin *bin, guint n, GTorchCudaBlock *chain)
 {
@@ -245,7 +245,7 @@ rack_empty (GTorchCudaMagazine *self, Rack *rack, GTorchCudaBlock *chain)
   return chain;
 }
 
-/* lane: NULL for all of them. */
+/* Removes the blocks of a lane; NULL: of all lanes. */
 static GTorchCudaBlock *
 magazine_empty (GTorchCudaMagazine *self, GTorchCudaLane *lane, GTorchCudaBlock *chain)
 {
@@ -257,7 +257,7 @@ magazine_empty (GTorchCudaMagazine *self, GTorchCudaLane *lane, GTorchCudaBlock 
   return chain;
 }
 
-/* When the thread ends. */
+/* Frees the thread's magazines when it ends. */
 static void
 hand_free (gpointer data)
 {
@@ -317,7 +317,7 @@ magazine_new (GTorchCudaDevice *device)
   return self;
 }
 
-/* The thread's own; NULL if it is ending. */
+/* Returns the thread's magazine; NULL if it is ending. */
 static inline GTorchCudaMagazine *
 get_magazine (GTorchCudaDevice *device)
 {
@@ -349,7 +349,7 @@ add_rack (GTorchCudaMagazine *self, guint index)
   self->racks[index] = g_new0 (Rack, 1);
 }
 
-/* With the lock held. FALSE if there is no room for it. */
+/* Counts an allocation; the magazine's lock must be held. FALSE if there is no room for it. */
 static inline gboolean
 note_alloc (GTorchCudaMagazine *self, GTorchCudaBlock *block, gsize requested)
 {

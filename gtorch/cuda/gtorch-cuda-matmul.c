@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Products of matrices by cublasLt, where no kernel of our own does them (gtorch-cuda-multiply.c).
- * Descriptions and the algorithm of each kind of product are kept: to ask for them anew takes longer than the
- * product. cublasLt's matrices have their columns contiguous: c = a b in rows is c' = b' a' there. */
+/* Matrix products by cuBLASLt, where no kernel of our own computes them (gtorch-cuda-multiply.c).
+ * Descriptors and the algorithm of each kind of product are cached: to query them takes longer than the
+ * product. cuBLASLt's matrices are column-major: c = a b in row-major order is c' = b' a' there. */
 
 #include "config.h"
 
@@ -21,13 +21,14 @@
 #define SONAME        "libcublasLt.so.13"
 #define WORKSPACE     (G_GUINT64_CONSTANT (32) << 20)
 #define N_TIMED       16                              /* algorithms, the most promising ones */
-#define MAX_ALIGNMENT GTORCH_CUDA_RECORDING_ALIGNMENT /* more does not help */
-/* Calls of a plan before a recording of them will pay; so many times as many before it is tried again. */
+#define MAX_ALIGNMENT GTORCH_CUDA_RECORDING_ALIGNMENT /* larger ones do not help */
+/* The number of calls of a plan after which a recording pays off; multiplied by MORE_CALLS before each
+ * retry. */
 #define N_CALLS     8
 #define MORE_CALLS  8
-#define N_RECORDING 3 /* times that it is tried */
+#define N_RECORDING 3 /* number of attempts */
 
-/* --- cublasLt's binary interface, as far as it is used --- */
+/* --- the part of cuBLASLt's binary interface that is used --- */
 
 typedef struct
 {
@@ -63,7 +64,7 @@ enum
   LT_DESC_EPILOGUE = 7,
   LT_DESC_BIAS_POINTER = 8,
   LT_EPILOGUE_BIAS = 4,
-  LT_EPILOGUE_GRADIENT_B = 512, /* the sums of b's columns */
+  LT_EPILOGUE_GRADIENT_B = 512, /* computes the sums of b's columns */
   LT_PREFERENCE_WORKSPACE = 1,
   LT_PREFERENCE_REDUCTIONS = 3,
   LT_PREFERENCE_ALIGNMENT_A = 5,
@@ -126,7 +127,7 @@ lt_check (gint status, const gchar *what, GError **error)
   return FALSE;
 }
 
-/* Under the lock, with the device's context current. */
+/* Returns cuBLASLt's handle. The lock must be held, and the device's context current. */
 static gpointer
 get_handle (GTorchDevice *device, GError **error)
 {
@@ -155,27 +156,27 @@ get_handle (GTorchDevice *device, GError **error)
 
 typedef struct
 {
-  gint64 m, n, k; /* in cublasLt's order */
+  gint64 m, n, k; /* in cuBLASLt's order */
   gint64 lda, ldb, ldc;
   gint64 batch, a_batch, b_batch, c_batch;
   gint64 compute;
-  gint64 timed; /* the quickest of several algorithms, else the one that cublasLt thinks is that */
+  gint64 timed; /* uses the fastest of several algorithms, else cuBLASLt's first choice */
   gint32 device, dtype;
   gint32 transpose_a, transpose_b, epilogue, alignment;
 } Key;
 
-/* A call of a plan, without a factor. */
+/* The recording of a plan's calls with a given beta. */
 typedef struct
 {
-  GTorchCudaRecording *recording; /* NULL: cublasLt is called */
-  guint n_calls;                  /* of it */
-  guint n_tried;                  /* to record them */
+  GTorchCudaRecording *recording; /* NULL: cuBLASLt is called */
+  guint n_calls;                  /* calls of cuBLASLt */
+  guint n_tried;                  /* attempts to record */
 } Replay;
 
 typedef struct
 {
   Key key;
-  gpointer desc, a, b, c; /* NULL: cublasLt cannot do this */
+  gpointer desc, a, b, c; /* NULL: cuBLASLt does not support this */
   LtAlgo algo;
   gsize workspace;
   Replay replays[2]; /* of a product, and of one that is added to c */
@@ -201,7 +202,7 @@ lt_type (guint dtype)
     }
 }
 
-/* What the numbers alpha and beta are. */
+/* Returns the dtype of alpha and beta. */
 static guint
 scale_dtype (guint dtype)
 {
@@ -268,7 +269,7 @@ plan_free (Plan *plan)
   g_free (plan);
 }
 
-/* With the first of n_found algorithms in found, which has room for n_wanted. */
+/* Makes a plan with the first of the n_found algorithms in found, which has room for n_wanted. */
 static Plan *
 plan_new (const Key *key, gpointer handle, gconstpointer bias, gint n_wanted, LtHeuristic *found,
           gint *n_found, GError **error)
@@ -310,8 +311,8 @@ plan_new (const Key *key, gpointer handle, gconstpointer bias, gint n_wanted, Lt
   if (result)
     {
       lt.preference_set (preference, LT_PREFERENCE_WORKSPACE, &most, sizeof most);
-      /* cublasLt divides even short depths, and would add the parts up as 16-bit floats: twenty times
-       * the error of one rounding, for no time. */
+      /* cuBLASLt splits even a small k, and would add the partial sums as 16-bit floats: twenty times the
+       * error of one rounding, for no gain in time. */
       if (gtorch_dtype_size (key->dtype) == 2)
         lt.preference_set (preference, LT_PREFERENCE_REDUCTIONS, &reductions, sizeof reductions);
       for (i = 0; i < 4; i++)
@@ -333,9 +334,10 @@ plan_new (const Key *key, gpointer handle, gconstpointer bias, gint n_wanted, Lt
   return plan;
 }
 
-/* --- one product, or a batch at equal distances --- */
+/* --- one product, or a batch with constant strides --- */
 
-/* Which of the last two dimensions is contiguous: the columns of a row (FALSE) or the rows of a column. */
+/* Whether the matrix is row-major (*by_column is FALSE) or column-major (TRUE), with any leading
+ * dimension. */
 static gboolean
 fits (const GTorchImpl *x, gboolean *by_column, gint64 *stride)
 {
@@ -368,11 +370,11 @@ typedef struct
   gdouble alpha, beta;
   char *a, *b, *c;
   Key key;
-  GTorchStorage *workspace; /* in a capture; made late */
+  GTorchStorage *workspace; /* in a capture; made on first use */
   gboolean has_recorded;
 } Product;
 
-/* For kernels of our own. */
+/* Describes the product for our own kernels. */
 static GtMultiply
 describe (const Product *p)
 {
@@ -406,7 +408,7 @@ hash_of (const Key *key)
   return GUINT_TO_POINTER (gtorch_hash_words (key, sizeof *key));
 }
 
-/* Under the lock. */
+/* Adds the plan to the cache; the lock must be held. */
 static void
 keep_plan (Plan *plan)
 {
@@ -417,7 +419,8 @@ keep_plan (Plan *plan)
   g_clear_pointer (&former, plan_free);
 }
 
-/* For what the one who asks can do without, but will ask for again. */
+/* Makes an empty plan for an unsupported epilogue that the caller can do without, so that it is not tried
+ * again. */
 static Plan *
 plan_new_impossible (const Key *key)
 {
@@ -430,7 +433,8 @@ plan_new_impossible (const Key *key)
   return plan;
 }
 
-/* Under the lock. NULL without an error if algorithms would have to be timed. */
+/* Finds or makes a plan; the lock must be held. NULL without an error if algorithms would have to be
+ * timed. */
 static Plan *
 find_plan (const Product *p, gpointer handle, gconstpointer bias, GError **error)
 {
@@ -450,7 +454,7 @@ find_plan (const Product *p, gpointer handle, gconstpointer bias, GError **error
   return plan;
 }
 
-/* alpha and beta in every form they can have */
+/* alpha and beta in every dtype that they can have */
 typedef union
 {
   gfloat f[2];
@@ -465,7 +469,7 @@ number (const Product *p, gdouble value)
   return is_double ? (Number){ .d = { value } } : (Number){ .f = { value } };
 }
 
-/* The lane's; a graph has its own, which no other work of the lane uses. */
+/* Returns the lane's workspace; a graph has its own, which no other work of the lane uses. */
 static GTorchStorage *
 get_workspace (const Product *p)
 {
@@ -473,7 +477,7 @@ get_workspace (const Product *p)
                                                     : g_atomic_pointer_get (&p->lane->workspace);
 }
 
-/* What a product works with; 0: it does without. */
+/* The memory that a product uses; an address of 0 means none. */
 enum
 {
   A,
@@ -532,14 +536,14 @@ find_replay (const Product *p, Plan *plan)
 {
   const gboolean is_plain = p->alpha == 1 && (p->beta == 0 || p->beta == 1);
 
-  /* the library captures what its graphs can be audited and changed by */
+  /* in captures, the library audits the nodes and changes their parameters by pointers */
   if (!is_plain || p->key.alignment != GTORCH_CUDA_RECORDING_ALIGNMENT
       || gtorch_cuda_lane_capture (p->lane) != NULL)
     return NULL;
   return &plan->replays[p->beta != 0];
 }
 
-/* Under the lock, after a call. */
+/* Records the call just made, if that pays off; the lock must be held. */
 static void
 record (Product *p, Plan *plan, Replay *replay, gpointer handle)
 {
@@ -551,7 +555,7 @@ record (Product *p, Plan *plan, Replay *replay, gpointer handle)
   replay->recording =
       gtorch_cuda_recording_new (addresses, N_ADDRESSES, call_again, &data, &is_busy);
   if (is_busy)
-    return; /* the next call will do */
+    return; /* retry at the next call */
   replay->n_tried++;
   replay->n_calls = 0;
   p->has_recorded = replay->recording != NULL;
@@ -568,7 +572,7 @@ is_worth_recording (const Product *p, Replay *replay)
          && !gtorch_cuda_lane_may_capture (p->lane);
 }
 
-/* Under the lock. */
+/* Enqueues the product; the lock must be held. */
 static gboolean
 multiply (Product *p, Plan *plan, gpointer handle, GError **error)
 {
@@ -587,7 +591,7 @@ multiply (Product *p, Plan *plan, gpointer handle, GError **error)
           g_propagate_error (error, g_steal_pointer (&local));
           return FALSE;
         }
-      /* cublasLt may have set up its kernel in another way meanwhile */
+      /* cuBLASLt may have configured its kernel differently meanwhile */
       g_clear_pointer (&replay->recording, gtorch_cuda_recording_free);
     }
   if (!lt_check (call_library (p, plan, handle, p->lane->handle, addresses), "cublasLtMatmul",
@@ -598,7 +602,7 @@ multiply (Product *p, Plan *plan, gpointer handle, GError **error)
   return TRUE;
 }
 
-/* Not under the lock: who hears of it may multiply. */
+/* Logs the recording. The lock must not be held, as a log handler may multiply. */
 static void
 tell_of_recording (Product *p)
 {
@@ -609,7 +613,7 @@ tell_of_recording (Product *p)
   p->has_recorded = FALSE;
 }
 
-/* Not under the lock: this may call the application, which may multiply. */
+/* Allocates the workspace. The lock must not be held: this may call the application, which may multiply. */
 static gboolean
 need_workspace (Product *p, GError **error)
 {
@@ -627,7 +631,7 @@ need_workspace (Product *p, GError **error)
   return TRUE;
 }
 
-/* Not under the lock. Products that are not enqueued yet take theirs anew. */
+/* Frees all workspaces. The lock must not be held. Products that are not enqueued yet allocate new ones. */
 void
 gtorch_cuda_drop_workspaces (GTorchDevice *device)
 {
@@ -646,13 +650,13 @@ gtorch_cuda_drop_workspaces (GTorchDevice *device)
     }
 }
 
-/* --- the quickest algorithm --- */
+/* --- the fastest algorithm --- */
 
 typedef struct
 {
   Product *product;
   gpointer handle;
-  Plan *plan; /* nobody else's yet */
+  Plan *plan; /* not shared with other threads yet */
   LtHeuristic found[N_TIMED];
   Replay replays[N_TIMED];
 } Trial;
@@ -676,14 +680,14 @@ attempt (guint which, gpointer data)
     return FALSE;
   g_mutex_lock (&lock);
   while (trial->found[which].workspace > 0 && get_workspace (trial->product) == NULL)
-    { /* it was given back meanwhile */
+    { /* the workspace was freed meanwhile */
       g_mutex_unlock (&lock);
       if (!need_workspace (trial->product, NULL))
         return FALSE;
       g_mutex_lock (&lock);
     }
   take (trial, which);
-  /* recorded the first time */
+  /* record the first call */
   trial->plan->replays[0].n_calls = trial->plan->replays[0].n_tried == 0 ? N_CALLS : 0;
   result = multiply (trial->product, trial->plan, trial->handle, NULL);
   g_mutex_unlock (&lock);
@@ -692,7 +696,8 @@ attempt (guint which, gpointer data)
   return result;
 }
 
-/* Not under the lock. FALSE, without an error, if there is nothing to choose or no room for it. */
+/* Times the algorithms and caches the fastest. The lock must not be held. FALSE, without an error, if there
+ * is no choice or no memory for it. */
 static gboolean
 choose (Product *p, gpointer handle, gconstpointer bias)
 {
@@ -758,7 +763,7 @@ run_product (Product *p, GError **error)
     }
   addresses |= MAX_ALIGNMENT;
   p->key.alignment = addresses & -addresses;
-  /* What is added to c cannot be added several times. */
+  /* Timing would add to c several times. */
   p->key.timed = p->beta == 0 && g_atomic_int_get (&p->device->benchmark);
 
   for (;;)
@@ -782,7 +787,7 @@ run_product (Product *p, GError **error)
   return result;
 }
 
-/* Batches that are not at equal distances: one level of dimensions at a time. */
+/* Runs batches without constant strides, one dimension at a time. */
 static gboolean
 run_batches (Product *p, const GTorchImpl *x, const GTorchImpl *y, const GTorchImpl *z, guint dim,
              GError **error)
@@ -795,7 +800,7 @@ run_batches (Product *p, const GTorchImpl *x, const GTorchImpl *y, const GTorchI
 
   if (dim == n_batch)
     return run_product (p, error);
-  /* cublasLt's a is our y */
+  /* cuBLASLt's a is our y */
   step_x = (gint) dim + lead_x >= 0 && x->shape[dim + lead_x] > 1 ? x->strides[dim + lead_x] : 0;
   step_y = (gint) dim + lead_y >= 0 && y->shape[dim + lead_y] > 1 ? y->strides[dim + lead_y] : 0;
   step_z = z->strides[dim];
@@ -836,7 +841,7 @@ prepare (GTorchImpl *x, guint dtype, gboolean *by_column, gint64 *stride, GTorch
   return g_steal_pointer (&copy);
 }
 
-/* bias: what the epilogue reads or writes. */
+/* Multiplies batches. bias: the tensor that the epilogue reads or writes. */
 static gboolean
 multiply_batches (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *a, GTorchImpl *b,
                   GTorchImpl *c, gint epilogue, GTorchImpl *bias, gdouble alpha, gdouble beta,

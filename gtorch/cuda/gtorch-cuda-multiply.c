@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Products of matrices by kernels/matmul.cu: all of integers, and those of floats that are so small that
- * cublasLt's call, which costs the host twice a launch, takes longer than the product. */
+/* Matrix products by kernels/matmul.cu: all products of integers, and those of floats that are so small
+ * that cuBLASLt's call, which costs the host twice a launch, takes longer than the product. */
 
 #include "config.h"
 
@@ -14,12 +14,12 @@
 GTORCH_CUDA_IMAGE (matmul)
 
 static GTorchCudaFamily family = { .name = "matmul", .image = gtorch_fatbin_matmul };
-static GTorchCudaKernel kernels[2][GTORCH_N_DTYPES]; /* the second for large matrices */
+static GTorchCudaKernel kernels[2][GTORCH_N_DTYPES]; /* [1]: for large matrices */
 
 #define THREADS    256 /* as in the kernels */
 #define SMALL_TILE 16
 #define LARGE_TILE 64
-#define DEPTH      64 /* of a small tile: what is loaded at once */
+#define DEPTH      64 /* depth of a small tile, which is loaded at once */
 
 static guint64
 tiles_of (gint64 size, guint side)
@@ -33,9 +33,9 @@ n_blocks (const GtMultiply *m, guint side)
   return tiles_of (m->m, side) * tiles_of (m->n, side) * m->batch;
 }
 
-/* Measured on an H200: up to here the kernel is done sooner than cublasLt's in a graph, or hardly later;
- * vectors and 16-bit floats, of which cublasLt's kernels are quick, as long as the call alone makes up for
- * it. */
+/* Whether our kernel is faster. Thresholds were measured on an H200: up to them it is done sooner than
+ * cuBLASLt's kernel in a graph, or hardly later; for vectors and 16-bit floats, for which cuBLASLt's
+ * kernels are fast, as long as the saved call makes up for it. */
 static gboolean
 is_small (const GtMultiply *m, guint dtype, gboolean is_exact, guint n_multiprocessors)
 {
@@ -53,7 +53,7 @@ is_small (const GtMultiply *m, guint dtype, gboolean is_exact, guint n_multiproc
   return m->k <= depth && n_blocks (m, SMALL_TILE) <= blocks;
 }
 
-/* As the kernel takes it: integers of any size as the lower bits of an int64. */
+/* Converts a number for the kernel: an integer of any size is the lower bits of an int64. */
 static GtNumber
 number (guint dtype, gdouble value)
 {
@@ -93,7 +93,7 @@ gtorch_cuda_multiply_by_kernel (GTorchCudaLane *lane, guint dtype, GtMultiply *m
   *done =
       gtorch_cuda_kernel_run (kernel, &family, name, lane, n_blocks (m, side), THREADS, m, &local);
   if (*done || (is_float && g_error_matches (local, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED)))
-    return TRUE; /* a build without kernels has cublasLt do it */
+    return TRUE; /* without kernels in the build, cuBLASLt computes it */
   g_propagate_error (error, g_steal_pointer (&local));
   return FALSE;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The kernels in graphs that others have captured. */
+/* Reads kernel nodes of graphs that were captured from any code. */
 
 #include "config.h"
 
@@ -24,7 +24,7 @@ gtorch_cuda_kernel_node_read (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *kernel,
   if (*function == NULL && gtorch_cuda.cuKernelGetFunction (function, kernel->kern) != CUDA_SUCCESS)
     return FALSE;
   if (kernel->extra == NULL)
-    { /* that there are no more of them is an error */
+    { /* the call fails after the last parameter */
       for (i = 0;
            (result = gtorch_cuda.cuFuncGetParamInfo (*function, i, &offset, &size)) == CUDA_SUCCESS
            && kernel->kernelParams != NULL;

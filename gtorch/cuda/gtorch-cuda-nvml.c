@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* NVIDIA's management library: what GPUs are doing, and how many there are. Unlike the driver it can be asked
- * without harm to children that are forked afterwards. */
+/* NVIDIA's management library (NVML), which reports the state of GPUs and their number. Unlike the driver,
+ * it can be used before forking without harm to the children. */
 
 #include "config.h"
 
@@ -17,7 +17,7 @@
 #define SONAME        "libnvidia-ml.so.1"
 #define MAX_PROCESSES 4096
 
-/* --- the library's binary interface, as far as it is used --- */
+/* --- the part of the library's binary interface that is used --- */
 typedef gpointer NvmlDevice;
 
 enum
@@ -49,7 +49,7 @@ typedef struct
 typedef struct
 {
   guint pid;
-  guint64 memory; /* all ones: not known */
+  guint64 memory; /* all ones: unknown */
   guint gpu_instance, compute_instance;
 } NvmlProcess;
 
@@ -107,7 +107,7 @@ check (gint result, const gchar *what, GError **error)
   return FALSE;
 }
 
-/* A library that is missing now may be there the next time. */
+/* Loads the library. If it is missing, the next call tries again. */
 static gboolean
 load (GError **error)
 {
@@ -143,10 +143,10 @@ gtorch_cuda_nvml_dup_version (GError **error)
   return g_strdup (text);
 }
 
-/* --- how many --- */
+/* --- the number of GPUs --- */
 
-/* What CUDA_VISIBLE_DEVICES says of n GPUs: numbers and beginnings of UUIDs, up to the first that is none.
- * For all that is not plain the driver has to be asked. */
+/* Counts the GPUs of n that CUDA_VISIBLE_DEVICES selects: indices and prefixes of UUIDs, up to the first
+ * invalid one. Returns -1 for more complex values, for which the driver has to be asked. */
 static gint
 count_visible (const gchar *text, guint n)
 {
@@ -195,7 +195,7 @@ gtorch_cuda_nvml_count (void)
   const gchar *visible = gtorch_getenv ("CUDA_VISIBLE_DEVICES");
   guint n = 0, i;
 
-  /* The driver may look at what is ignored here. */
+  /* The driver may honour the variable even if it is ignored here. */
   if (gtorch_env_is_ignored ("CUDA_VISIBLE_DEVICES") || !load (NULL)
       || nvml.count (&n) != NVML_SUCCESS)
     return -1;
@@ -206,12 +206,12 @@ gtorch_cuda_nvml_count (void)
 
       if (nvml.by_index (i, &device) != NVML_SUCCESS
           || (nvml.mig_mode (device, &current, &pending) == NVML_SUCCESS && current != 0))
-        return -1; /* parts of GPUs are counted by other rules */
+        return -1; /* parts of GPUs (MIG) are counted by other rules */
     }
   return visible != NULL ? count_visible (visible, n) : (gint) n;
 }
 
-/* --- what one is doing --- */
+/* --- the state of a GPU --- */
 
 static gint
 by_pid (gconstpointer a, gconstpointer b)
@@ -251,8 +251,8 @@ get_processes (NvmlDevice device, GTorchDeviceSample *sample)
   return result;
 }
 
-/* Not every GPU can say everything, nor to everybody; any other failure means that it is not there any
- * more. */
+/* Whether a value is known. Not every GPU reports all values, nor to every user; any other failure means
+ * that the GPU is gone. */
 static gboolean
 knows (gint result, gint *failure)
 {

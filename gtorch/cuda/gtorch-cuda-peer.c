@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* One GPU in the memory of another. What cuMemAlloc() gives is opened to a peer by a switch of the context's;
- * pages of arenas are not, each has a list of its own of who may use it. */
+/* Access of one GPU to the memory of another. For memory of cuMemAlloc() this is enabled per context; for
+ * arenas, per page and device. */
 
 #include "config.h"
 
@@ -11,9 +11,9 @@
 #include "cuda/gtorch-cuda-private.h"
 #include "gtorch-fork-private.h"
 
-static GMutex lock; /* of enabling */
+static GMutex lock; /* protects enabling */
 GTORCH_FORK_LOCK (lock);
-static gint tried[GTORCH_CUDA_MAX_DEVICES][GTORCH_CUDA_MAX_DEVICES]; /* atomically */
+static gint tried[GTORCH_CUDA_MAX_DEVICES][GTORCH_CUDA_MAX_DEVICES]; /* atomic */
 
 static guint
 device_bit (GTorchCudaDevice *device)
@@ -48,7 +48,8 @@ open_arena (GTorchCudaArena *arena, gpointer data)
     opening->result = gtorch_cuda_arena_allow (arena, opening->reader);
 }
 
-/* Pages that are mapped from now on get it from `readers`; those that are there must be gone through. */
+/* Opens an owner's arenas to a reader. Pages mapped later follow `readers`; pages that are already mapped
+ * are changed one by one. */
 static gboolean
 open_arenas (GTorchCudaDevice *owner, GTorchCudaDevice *reader, GError **error)
 {

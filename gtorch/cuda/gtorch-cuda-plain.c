@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* For operations whose kernels take contiguous operands: packing, finding kernels by name, launching. */
+/* Support for operations whose kernels take contiguous operands: packs them, finds kernels by name, and
+ * launches them. */
 
 #include "config.h"
 
@@ -44,9 +45,9 @@ static GTorchCudaFamily families[] = {
 
 static GMutex lock;
 GTORCH_FORK_LOCK (lock);
-static GHashTable *kernels; /* by name, of all families: GTorchCudaKernel */
+static GHashTable *kernels; /* GTorchCudaKernel by name, of all families */
 
-/* Kernels are few and stay: the hot ones have static places of their own elsewhere. */
+/* Finds a kernel by name. Kernels are few and never freed; frequently used ones are static elsewhere. */
 static GTorchCudaKernel *
 find (guint family, const gchar *name, GError **error)
 {
@@ -204,7 +205,7 @@ gtorch_cuda_pack (GTorchImpl *impl, guint dtype, GTorchCudaLane *lane, GError **
   gdouble number[2];
 
   if (impl->storage->device != device)
-    { /* a number, or a tensor without dimensions, of the host */
+    { /* a number, or a tensor without dimensions, on the host */
       copy = gtorch_impl_new (device, dtype, impl->shape, impl->n_dims, error);
       if (copy == NULL || !gtorch_impl_sync (impl, error))
         return NULL;
@@ -249,7 +250,7 @@ gtorch_cuda_clear (GTorchImpl *impl, GTorchCudaLane *lane, GError **error)
   return gtorch_cuda_fill_with (impl, GTORCH_DTYPE_FLOAT64, &zero, lane, error);
 }
 
-/* In place. */
+/* Scales the tensor in place. */
 gboolean
 gtorch_cuda_scale (GTorchImpl *impl, gdouble factor, GTorchCudaLane *lane, GError **error)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Chooses and launches the kernel of an operation that works element by element: all contiguous, inputs
- * that are constant along rows or columns, or anything else. */
+/* Chooses and launches the kernel of an element-wise operation: for contiguous operands, for inputs that
+ * are constant along rows or columns, or for any strides. */
 
 #include "config.h"
 
@@ -25,7 +25,7 @@ enum
 };
 
 #define MAX_POINTWISE    256
-#define DIVIDED_UP(n, d) (((n) + (d) -1) / (d)) /* d constant: no division */
+#define DIVIDED_UP(n, d) (((n) + (d) -1) / (d)) /* d must be constant, to avoid a division */
 
 static GTorchCudaKernel kernels[MAX_POINTWISE][GTORCH_N_DTYPES][N_FORMS];
 
@@ -92,7 +92,7 @@ gtorch_cuda_as_rows (const GTorchIter *iter, const guint *sizes, guint vector, G
   return TRUE;
 }
 
-/* Fewer than 2^31 elements at a time. */
+/* Launches the kernel for fewer than 2^31 elements at a time. */
 static gboolean
 launch_strided (GTorchOpCall *call, GTorchCudaLane *lane, guint dtype, GTorchIter *iter,
                 GtStrided *p, GError **error)
@@ -144,7 +144,7 @@ fill_in_attrs (const GTorchOpCall *call, GtContiguous *p)
   p->numbers = 0;
   for (i = 0; i < call->op->n_attrs; i++)
     p->attrs[i].i = call->attrs[i].i;
-  /* what has numbers has no other attributes; computed in integers they are such */
+  /* these operations have only numbers as attributes, which are integers if the dtype is */
   if (G_UNLIKELY (call->op->promote == GTORCH_PROMOTE_BOUNDS)
       && gtorch_dtype_kind (call->compute) == GTORCH_KIND_INT)
     for (i = 0; i < call->op->n_attrs; i++)

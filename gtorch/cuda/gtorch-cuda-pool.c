@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Private pools of a GPU. A pool has arenas of its own: for each lane, for small and large storages, and
- * others for what is allocated in captures, where graphs write without anybody seeing it. Storages hold the
- * pool until they are given back, limbo included. */
+ * separate ones for allocations in captures, which graphs write to unknown to the allocator. Storages keep
+ * the pool alive until they are freed and have left limbo. */
 
 #include "config.h"
 
@@ -122,7 +122,7 @@ gtorch_cuda_trim_pool (GTorchDevice *device, GTorchPool *pool)
   gtorch_cuda_send_back (self);
 }
 
-/* --- memory of a program's own --- */
+/* --- memory from the program's own source --- */
 
 gboolean
 gtorch_cuda_ask_source (GTorchCudaArena *arena, gsize n_bytes, CUresult *result, GError **error)
@@ -188,9 +188,9 @@ gtorch_cuda_send_back (GTorchCudaDevice *device)
     }
 }
 
-/* --- when a pool is gone --- */
+/* --- freeing pools --- */
 
-/* With the lock of the device. */
+/* Frees a pool's memory; the device's lock must be held. */
 static gboolean
 release (GTorchCudaDevice *device, GTorchPool *pool, gboolean settled)
 {
@@ -200,7 +200,7 @@ release (GTorchCudaDevice *device, GTorchPool *pool, gboolean settled)
     {
       GTorchCudaLane *lane = gtorch_cuda_arena_get_lane (pool->arenas->pdata[i]);
 
-      if (gtorch_cuda_lane_capture (lane) != NULL /* it cannot be asked */
+      if (gtorch_cuda_lane_capture (lane) != NULL /* it cannot be queried */
           || gtorch_cuda.cuStreamQuery (lane->handle) != CUDA_SUCCESS)
         return FALSE;
     }
@@ -228,7 +228,7 @@ gtorch_cuda_collect_pools (GTorchCudaDevice *device, gboolean settled)
   GTORCH_CUDA_APART;
 
   gtorch_cuda_collect_graphs (device);
-  /* A stream that captures must not be asked whether it is done. */
+  /* A stream that captures must not be queried. */
   if (__atomic_load_n (&device->dead_pools->len, __ATOMIC_RELAXED) == 0
       || (!settled && gtorch_captures_exist ()) || !gtorch_cuda_device_activate (device, NULL))
     return;

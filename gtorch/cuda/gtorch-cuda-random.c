@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Random numbers on GPUs: the same as on the CPU for one seed. */
+/* Random numbers on GPUs: for one seed, they are the same as on the CPU. */
 
 #include "config.h"
 
@@ -16,19 +16,19 @@
 #include "kernels/gtorch-kernel-params.h"
 
 #define THREADS 256
-#define UNROLL  4 /* blocks of Philox that a thread makes, but for dropout */
+#define UNROLL  4 /* blocks of Philox that a thread computes, except for dropout */
 #define FAMILY  GTORCH_CUDA_FAMILY_RANDOM
-/* normal numbers by the table, whose halves are 65536 bytes apart */
+/* table look-up of normal numbers; the table's halves are 65536 bytes apart */
 #define NORMAL_THREADS 512
 #define NORMAL_ROW     (4 * NORMAL_THREADS) /* elements */
 #define TABLE_BYTES    (65536 + 8192)
-#define MAX_THREADS    (1 << 19) /* of a draw: each goes on to further elements */
+#define MAX_THREADS    (1 << 19) /* of a draw: each draws several elements if necessary */
 
 typedef enum
 {
   UNIFORM,
   NORMAL,
-  NORMAL_AFFINE, /* with another mean or deviation, where there is a table */
+  NORMAL_AFFINE, /* with any mean or deviation, where the table is used */
   EXPONENTIAL,
   INTEGERS,
   BERNOULLI,
@@ -40,7 +40,8 @@ typedef enum
 
 static GTorchCudaKernel kernels[N_FORMS][GTORCH_N_DTYPES];
 
-/* What the seed and the number of the call make of the rounds: the first is done but for the block. */
+/* Computes what the seed and the call's number contribute to the rounds: the first round is complete except
+ * for the block number. */
 void
 gtorch_cuda_random_keys (GtRandom *p, guint64 seed, guint64 counter)
 {
@@ -60,13 +61,14 @@ gtorch_cuda_random_keys (GtRandom *p, guint64 seed, guint64 counter)
   p->keys[0][1] ^= (guint32) low;
 }
 
-/* More blocks than the GPU has room for: multiprocessors that are done sooner take another one. */
+/* Launches the table kernel with more blocks than are resident at once: multiprocessors that finish early
+ * take another one. */
 static gboolean
 run_normal (GTorchDevice *device, GTorchCudaLane *lane, Form form, guint dtype, const gchar *name,
             GtRandom *p, GError **error)
 {
-  static guint ready[2]
-                    [GTORCH_N_DTYPES]; /* bit i: CUDA device i has room for the table; atomically */
+  /* Bit i: CUDA device i lets the kernel use shared memory for the table; atomic. */
+  static guint ready[2][GTORCH_N_DTYPES];
   GTorchCudaKernel *kernel = &kernels[form][dtype];
   guint *is_ready = &ready[form - NORMAL][dtype];
   const guint bit = 1u << device->index;
@@ -153,7 +155,8 @@ fill (GTorchOpCall *call, GTorchCudaLane *lane, Form form, gdouble scale, gdoubl
   return run (call, lane, form, &p, NULL, error);
 }
 
-/* p as uniform numbers of float32 see it: k / 2^24 is below p if k is below the limit. */
+/* Returns the limit for p in terms of uniform float32 numbers: k / 2^24 is below p if k is below the
+ * limit. */
 static guint
 limit_of (gdouble p)
 {
@@ -255,7 +258,7 @@ gtorch_cuda_dropout_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError *
   return run (call, lane, DROPOUT_BACKWARD, &p, call->inputs[0], error);
 }
 
-/* --- indices, by keys that are sorted --- */
+/* --- indices, by sorting random keys --- */
 
 static gboolean
 run_draw (GTorchOpCall *call, GTorchCudaLane *lane, const gchar *name, guint dtype, gint64 threads,
@@ -288,7 +291,7 @@ gtorch_cuda_randperm (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
          && gtorch_cuda_copy_here (output, at, lane, error);
 }
 
-/* Where the running sums of the weights first exceed random numbers. */
+/* Draws with replacement: finds where the running sums of the weights first exceed random numbers. */
 static gboolean
 draw_again (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *weights, GtDraw *p,
             GError **error)
@@ -317,7 +320,8 @@ draw_again (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *weights, GtDra
                    error);
 }
 
-/* The first of several clocks with these rates to ring: Efraimidis and Spirakis, 2006. */
+/* Draws without replacement: the indices whose exponential clocks with these rates ring first (Efraimidis
+ * and Spirakis, 2006). */
 static gboolean
 draw_once (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *weights, GtDraw *p, GError **error)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Elements that the host reads. A few of them are copied to pinned memory first, since the driver is slow
- * with memory that is not. */
+/* Reads elements on the host. Small amounts are copied to pinned memory first, since the driver is slow
+ * with pageable memory. */
 
 #include "config.h"
 
@@ -12,7 +12,8 @@
 
 #define BOUNCE 4096 /* bytes */
 
-/* NULL while another thread has it, or where there is none: it is only quicker. */
+/* Takes the lane's bounce buffer, which is only an optimisation; NULL while another thread has it, or if
+ * there is none. */
 static gpointer
 take_bounce (GTorchCudaLane *lane)
 {

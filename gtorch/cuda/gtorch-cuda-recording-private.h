@@ -3,8 +3,8 @@
 
 #pragma once
 
-/* What a call of a library of NVIDIA's launches, to be launched again without the library, with other
- * memory. */
+/* Recordings of the kernels that a call of one of NVIDIA's libraries launches, to launch them again with
+ * other memory and without the library. */
 
 #include <gtorch/cuda/gtorch-cuda-private.h>
 
@@ -12,28 +12,29 @@ G_BEGIN_DECLS
 
 typedef struct _GTorchCudaRecording GTorchCudaRecording;
 
-/* The addresses of a recording are multiples of this. */
+/* The alignment of the addresses of a recording. */
 #define GTORCH_CUDA_RECORDING_ALIGNMENT 256
 #define GTORCH_CUDA_RECORDING_MAX       8 /* addresses */
 
-/* Has the library enqueue its work on the stream, with memory at these addresses, of which 0 is none. The
- * stream captures: nothing of this is done, and there need not be memory. */
+/* Makes the library enqueue its work on the stream, with memory at these addresses, of which 0 means none.
+ * The stream captures: nothing is executed, and the addresses need not be valid. */
 typedef gboolean (*GTorchCudaEnqueue) (CUstream stream, const guint64 *addresses, gpointer data);
 
-/* The call must have been made before, so that everything is loaded, and the device's context be current.
- * NULL if it does more than launch kernels of which only those addresses change with the memory, or if it
- * cannot be told at the moment, since somebody waits for the context. */
+/* Records a call. It must have been made before, so that everything is loaded, and the device's context
+ * must be current. NULL if the call does more than launch kernels whose parameters depend on the memory
+ * only through these addresses, or if, with *is_busy, it cannot be recorded now because a thread waits for
+ * the context. */
 GTorchCudaRecording *gtorch_cuda_recording_new (const guint64 *addresses, guint n,
                                                 GTorchCudaEnqueue enqueue, gpointer data,
                                                 gboolean *is_busy);
 void gtorch_cuda_recording_free (GTorchCudaRecording *self);
 
-/* With addresses for all that it was made with, on a lane of the same device, which the library does not
- * capture. If it fails after 0 launches, the call that was recorded can be made instead. */
+/* Launches the recording with all the addresses that it was made with, on a lane of the same device that
+ * does not capture. If it fails after 0 launches, the recorded call can be made instead. */
 gboolean gtorch_cuda_recording_launch (const GTorchCudaRecording *self, GTorchCudaLane *lane,
                                        const guint64 *addresses, guint *n_launched, GError **error);
 
-/* As cuCtxSynchronize(), but not while anything is recorded. Other locks may be held. */
+/* Waits like cuCtxSynchronize(), but not while anything is being recorded. Other locks may be held. */
 CUresult gtorch_cuda_context_wait (void);
 
 G_END_DECLS

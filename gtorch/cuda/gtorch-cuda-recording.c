@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* A call of cublasLt takes two to four times as long as the driver takes for the launches in it: the library
- * looks at its descriptions each time and encodes them for the device. All of that depends on the
- * shapes, and the addresses of the matrices are what is left. So the call is captured a few times, with other
- * addresses each time; where the parameters of its kernels differ by just what the addresses
- * differ by, they are put there for the next launches, and where anything else differs, or could be memory
- * of the library's, there is no recording. */
+/* Recordings of library calls. A call of cuBLASLt takes two to four times as long as the launches in it:
+ * the library evaluates its descriptors each time and encodes them for the device. All of that depends on
+ * the shapes only; just the addresses of the matrices vary. So the call is captured a few times, with
+ * different addresses each time; where its kernels' parameters differ by exactly the difference of an
+ * address, that address is written for later launches. Where they differ in any other way, or could refer
+ * to memory of the library's, no recording is made. */
 
 #include "config.h"
 
@@ -22,7 +22,7 @@
 #define MAX_BYTES  4096 /* of a kernel's parameters */
 #define MAX_PLACES 64
 
-/* Those that a launch must have as well. Others of a node only hint, or are the stream's. */
+/* Attributes that a launch must repeat. Others of a node are only hints, or belong to the stream. */
 static const CUlaunchAttributeID attributes[] = {
   CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
   CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
@@ -31,12 +31,12 @@ static const CUlaunchAttributeID attributes[] = {
 
 typedef struct
 {
-  guint offset;  /* in the parameters, of an address … */
-  guint which;   /* … that many bytes … */
-  guint64 ahead; /* … ahead of this one of those that are given */
+  guint offset;  /* where the parameters contain an address */
+  guint which;   /* index of the given address */
+  guint64 ahead; /* distance in bytes from the given address */
 } Place;
 
-/* A launch, but for its parameters; compared byte by byte. */
+/* A launch without its parameters; compared byte by byte. */
 typedef struct
 {
   CUfunction function;
@@ -71,7 +71,7 @@ struct _GTorchCudaRecording
   Launch launches[MAX_NODES];
 };
 
-/* --- what the library has captured --- */
+/* --- reading captured nodes --- */
 
 static gboolean
 read_attributes (CUgraphNode node, Kernel *result)
@@ -80,7 +80,7 @@ read_attributes (CUgraphNode node, Kernel *result)
   CUlaunchAttributeValue value = none;
   guint i;
 
-  /* it holds addresses */
+  /* this attribute contains addresses */
   if (gtorch_cuda.cuGraphKernelNodeGetAttribute (node, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW,
                                                  &value)
           != CUDA_SUCCESS
@@ -135,7 +135,7 @@ read_node (CUgraphNode node, Node *result)
   return read_attributes (node, &result->kernel);
 }
 
-/* One kernel after the other. */
+/* Reads a graph whose kernels form a chain. */
 static gboolean
 read_graph (CUgraph graph, Sample *sample)
 {
@@ -148,7 +148,7 @@ read_graph (CUgraph graph, Sample *sample)
   for (i = 0; i < n; i++)
     {
       CUgraphNode before[2] = { NULL };
-      CUgraphEdgeData edges[2]; /* that one may begin before the other is done may be left out */
+      CUgraphEdgeData edges[2]; /* programmatic dependencies (early starts) may be dropped */
 
       n_before = G_N_ELEMENTS (before);
       if (gtorch_cuda.cuGraphNodeGetDependencies (nodes[i], before, edges, &n_before)
@@ -179,7 +179,7 @@ take_sample (CUstream stream, const guint64 *addresses, GTorchCudaEnqueue enqueu
   return result;
 }
 
-/* --- what of it changes with the memory --- */
+/* --- parameters that depend on the memory --- */
 
 static guint64
 word_at (const Node *node, gsize offset)
@@ -190,7 +190,8 @@ word_at (const Node *node, gsize offset)
   return word;
 }
 
-/* Memory that was not given is the library's, and who knows what else it uses it for. */
+/* Whether a word could be an address. Memory other than the given is the library's, which may reuse it at
+ * any time. */
 static gboolean
 may_be_memory (guint64 word)
 {
@@ -226,7 +227,7 @@ find_place (Sample *const *samples, guint node, guint offset,
   return FALSE;
 }
 
-/* The parameters of one node in all samples. */
+/* Finds the addresses in the parameters of one node, comparing all samples. */
 static gboolean
 find_places (Sample *const *samples, guint node,
              const guint64 (*addresses)[GTORCH_CUDA_RECORDING_MAX], guint n, Place *places,
@@ -284,7 +285,7 @@ compare (Sample *const *samples, const guint64 (*addresses)[GTORCH_CUDA_RECORDIN
   return self;
 }
 
-/* Other addresses than the program's, near them and far from them, each by a distance of its own. */
+/* Chooses addresses other than the program's, near and far, each with a different distance. */
 static void
 vary (guint64 (*addresses)[GTORCH_CUDA_RECORDING_MAX], guint n)
 {
@@ -304,16 +305,17 @@ vary (guint64 (*addresses)[GTORCH_CUDA_RECORDING_MAX], guint n)
       addresses[1][i] = addresses[2][i] = 0;
 }
 
-/* --- one at a time with those who wait for the context --- */
+/* --- exclusion of recordings and context waits --- */
 
-/* Nobody may wait for a context in which anything is captured: the wait fails, and spoils the capture.
- * Captures of the program are its own affair, but of these it knows nothing. */
+/* A thread must not wait for a context in which anything is captured: the wait fails and invalidates the
+ * capture. The program knows of its own captures, but not of these. */
 static GMutex turn_lock;
 GTORCH_FORK_LOCK (turn_lock);
 static GCond turn;
 static guint n_recording, n_waiting;
 
-/* Recordings do not wait: locks are held for them. */
+/* Begins a recording, or fails at once if a thread waits for the context: recordings do not block, as their
+ * callers hold locks. */
 static gboolean
 begin_recording (void)
 {
@@ -397,7 +399,7 @@ gtorch_cuda_recording_new (const guint64 *addresses, guint n, GTorchCudaEnqueue 
   *is_busy = !begin_recording ();
   if (*is_busy)
     return NULL;
-  /* others, of whom the library knows nothing, may capture elsewhere */
+  /* the program may capture elsewhere, unknown to the library */
   gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
   self = record (addresses, n, enqueue, data);
   gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);

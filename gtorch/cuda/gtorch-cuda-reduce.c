@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Brings a reduction to the form [outer, n, inner] and launches its kernels. */
+/* Brings a reduction into the form [outer, n, inner] and launches its kernels. */
 
 #include "config.h"
 
@@ -12,9 +12,9 @@
 
 #define THREADS    256
 #define SHORT_ROW  1024  /* elements that one warp reduces */
-#define PART       16384 /* elements of a row that are worth a block */
+#define PART       16384 /* minimum elements of a row per block */
 #define MAX_SPLITS 2048
-#define AT_ONCE    6 /* blocks that a multiprocessor has room for: no more, or a few would come last */
+#define AT_ONCE    6 /* resident blocks per multiprocessor: with more, a few would run last */
 
 enum
 {
@@ -48,7 +48,7 @@ launch (GTorchOpCall *call, GTorchCudaLane *lane, guint dtype, guint form, guint
   return gtorch_cuda_kernel_launch (kernel, lane, &shape, p, error);
 }
 
-/* Is the input contiguous, and are the reduced dimensions next to each other? */
+/* Whether the input is contiguous and the reduced dimensions are adjacent. */
 static gboolean
 as_block (const GTorchImpl *x, guint64 mask, GtReduce *p)
 {
@@ -70,7 +70,7 @@ as_block (const GTorchImpl *x, guint64 mask, GtReduce *p)
   return TRUE;
 }
 
-/* A contiguous copy, converted, with the reduced dimensions behind the others. */
+/* Makes a contiguous, converted copy, with the reduced dimensions last. */
 static GTorchImpl *
 rearrange (GTorchImpl *x, guint64 mask, guint dtype, GtReduce *p, GTorchCudaLane *lane,
            GError **error)
@@ -104,7 +104,7 @@ choose_splits (const GtReduce *p, GTorchDevice *device)
   guint64 blocks = is_rows ? p->outer : p->outer * ((p->inner + 31) / 32);
   guint64 most = is_rows ? (p->n + PART - 1) / PART : (p->n + 255) / 256;
 
-  /* blocks of columns are small: rather some more of them */
+  /* blocks of columns are small: rather use more of them */
   if (!is_rows)
     wanted += blocks - 1;
   return CLAMP (wanted / MAX (blocks, 1), 1, CLAMP (most, 1, MAX_SPLITS));
@@ -130,7 +130,7 @@ gtorch_cuda_reduce (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
     return TRUE;
   g_assert (call->op->loop < MAX_REDUCE);
 
-  /* The kernels read what they compute in, or a narrower form of it. */
+  /* The kernels read call->compute, and accumulate in it or in a wider dtype. */
   if (x->dtype == call->compute && as_block (x, mask, &p))
     ready = gtorch_impl_ref (x);
   else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Indices that kernels find out of range. The kernel goes on without them; the first is noted in memory that
- * the host sees, and whoever next waits for the device gets an error that names the operation. */
+/* Reports of indices that kernels find out of range. The kernel skips them; the first is noted in
+ * host-visible memory, and the next wait for the device returns an error that names the operation. */
 
 #include "config.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Running sums and their like along a dimension, and the gradients of products. */
+/* Scans (running sums, products, extremes and log-sum-exps) along a dimension, and the gradients of
+ * products. */
 
 #include "config.h"
 
@@ -13,14 +14,14 @@
 #include "kernels/gtorch-kernel-params.h"
 
 #define THREADS   256
-#define SHORT_ROW 2048 /* bytes of a row that a warp takes */
+#define SHORT_ROW 2048 /* bytes of a row that one warp scans */
 
-#define EVERYWHERE_SHARED (48 * 1024) /* bytes of shared memory that kernels have without asking */
+#define EVERYWHERE_SHARED (48 * 1024) /* bytes of shared memory that need no attribute */
 
 GTORCH_CUDA_IMAGE (running)
 GTORCH_CUDA_IMAGE (scan)
 
-/* Of kernels: ROWS and COLUMNS for everything, the others for what is in vectors and SUM or PRODUCT. */
+/* Forms of kernels: ROWS and COLUMNS for any operands, the others for operands that suit vectors. */
 enum
 {
   SHORT_ROWS,
@@ -37,7 +38,7 @@ enum
 static const struct
 {
   const gchar *name;
-  guint shared; /* bytes, at the launch */
+  guint shared; /* bytes of dynamic shared memory */
   guint most;   /* blocks for each multiprocessor; 0: one for each line or tile */
   guint threads;
 } forms[] = {
@@ -49,7 +50,7 @@ static const struct
                   THREADS + 64 },
   [COLUMNS] = { "columns", 0, 0, THREADS },
   [COLUMNS_AHEAD] = { "columns_ahead", 0, 3, THREADS },
-  /* and what columns come to, twice */
+  /* the ring, and two buffers of column totals */
   [COLUMNS_RING] = { "columns_ring", (GT_SCAN_RING * 16 + 64) * GT_SCAN_COLUMN_THREADS, 1,
                      GT_SCAN_COLUMN_THREADS },
 };
@@ -72,10 +73,11 @@ static const gchar *const kinds[] = { "sum",     "product",          "greatest",
 static GTorchCudaFamily family = { .name = "scan", .image = gtorch_fatbin_scan };
 static GTorchCudaFamily pair_family = { .name = "running", .image = gtorch_fatbin_running };
 static GTorchCudaKernel kernels[N_KINDS][N_FORMS][GTORCH_N_DTYPES];
-static guint may_share[N_KINDS][N_FORMS][GTORCH_N_DTYPES]; /* bits of devices */
+/* Bit i: CUDA device i lets the kernel use its dynamic shared memory. */
+static guint may_share[N_KINDS][N_FORMS][GTORCH_N_DTYPES];
 static GTorchCudaKernel line_kernels[2][GTORCH_N_DTYPES];
 
-/* Of dtype and contiguous: x itself, or a copy. */
+/* Returns x itself if it is contiguous and of the dtype, else a copy. */
 static GTorchImpl *
 ready (GTorchImpl *x, guint dtype, GTorchCudaLane *lane, GError **error)
 {
@@ -120,14 +122,15 @@ launch (Kind kind, guint form, guint dtype, GTorchCudaDevice *device, GTorchCuda
   return gtorch_cuda_kernel_launch (kernel, lane, &launch, p, error);
 }
 
-/* There is memory for it, and what little else a kernel has. */
+/* Whether a block's shared memory, with a reserve for static variables, fits on the device. */
 static gboolean
 fits (guint form, GTorchCudaDevice *device)
 {
   return forms[form].shared + 1024 <= device->info.max_shared_memory;
 }
 
-/* The form for vectors of v elements; those that read ahead take over where tiles have to be shared. */
+/* Chooses the form for vectors of v elements; those that prefetch are chosen where lines or tiles are long
+ * enough. */
 static guint
 choose (const GtScan *p, gboolean streams, guint v, GTorchCudaDevice *device)
 {
@@ -153,7 +156,7 @@ choose (const GtScan *p, gboolean streams, guint v, GTorchCudaDevice *device)
   strips = p->outer * ((p->inner + 32 * v - 1) / (32 * v));
   waves = (strips + multis - 1) / multis;
   full = waves * multis * 32 * v;
-  /* A few multiprocessors that are busy all the time do as well as all with the other form. */
+  /* A few multiprocessors that are always busy are as fast as all of them with the other form. */
   return tiles * waves >= 16 && 4 * p->n >= 3 * tiles * tile
                  && (waves == 1 ? 5 * p->outer * p->inner >= 2 * full
                                 : 4 * p->outer * p->inner >= 3 * full)
@@ -220,12 +223,12 @@ scan (GtScan *p, Kind kind, guint dtype, GTorchCudaDevice *device, GTorchCudaLan
     }
   else if (form == ROWS && p->tiles == 1)
     threads = MAX (gtorch_cuda_power_of_two ((p->n * THREADS + tile - 1) / tile, THREADS), 32);
-  if (forms[form].most > 0) /* blocks that go on to further tiles, as many as there is room for */
+  if (forms[form].most > 0) /* as many blocks as can be resident */
     lines = MIN (lines, forms[form].most * multis);
   return launch (kind, form, dtype, device, lane, lines, threads, p, error);
 }
 
-/* The dtype that the kernels read and write for one that is computed in. */
+/* Whether there are kernels that read and write the dtype. */
 static gboolean
 has_kernel (guint dtype)
 {
@@ -241,7 +244,7 @@ has_kernel (guint dtype)
     }
 }
 
-/* Along the wanted dimension of x, ready, to output; what else there is is in p. */
+/* Scans x, which is ready, along the wanted dimension into the output; p has the other parameters. */
 static gboolean
 run (GTorchOpCall *call, GTorchCudaLane *lane, Kind kind, GtScan *p, GTorchImpl *x, GError **error)
 {
@@ -348,8 +351,8 @@ gtorch_cuda_logcumsumexp (GTorchOpCall *call, GTorchCudaLane *lane, GError **err
   return x != NULL && run (call, lane, LOG_SUM, &p, x, error);
 }
 
-/* Sums of the first input, the numbers: one of the others is taken in with them, with the other results are
- * made. */
+/* Scans exponentials with the first input's numbers as factors: one of the other inputs is an operand of
+ * the sums, the other one converts the results. */
 static gboolean
 log_sums (GTorchOpCall *call, GTorchCudaLane *lane, Kind kind, GError **error)
 {
@@ -385,7 +388,7 @@ gtorch_cuda_logcumsumexp_tangent (GTorchOpCall *call, GTorchCudaLane *lane, GErr
 
 /* --- gradients --- */
 
-/* The dimensions in mask behind the others. */
+/* Moves the dimensions in mask behind the others. */
 static GTorchImpl *
 move_last (GTorchImpl *x, guint64 mask)
 {
@@ -402,7 +405,7 @@ move_last (GTorchImpl *x, guint64 mask)
   return gtorch_impl_new_view (x, x->offset, shape, strides, n);
 }
 
-/* Lines over the dimensions in mask: of g if there is one, and x to the output. */
+/* Runs a kernel over lines along the dimensions in mask: from x, and g if it is not NULL, to the output. */
 static gboolean
 lines (GTorchOpCall *call, GTorchCudaLane *lane, guint64 mask, GTorchImpl *g, GTorchImpl *x,
        GError **error)

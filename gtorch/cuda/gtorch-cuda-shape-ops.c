@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Operations on GPUs that move whole parts of tensors, choose by truth values, or make elements from their
- * position. */
+/* Operations on GPUs that move whole parts of tensors, choose by truth values, or compute elements from
+ * their position. */
 
 #include "config.h"
 
@@ -34,7 +34,8 @@ gtorch_cuda_flip (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   return gtorch_cuda_copy_here (call->outputs[0], mirrored, lane, error);
 }
 
-/* Zeros, in which the view that the forward operation makes receives the gradient. */
+/* Fills the output with zeros, and makes the view of it that the forward operation would make, to receive
+ * the gradient. */
 static gboolean
 fill_view (GTorchOpCall *call, GTorchCudaLane *lane, guint op,
            gboolean (*shape) (GTorchOpCall *, GError **), const GTorchAttr *attrs,
@@ -89,7 +90,7 @@ gtorch_cuda_diag_embed (GTorchOpCall *call, GTorchCudaLane *lane, GError **error
                     error);
 }
 
-/* Windows may overlap: one position of all windows after the other is added. */
+/* Windows may overlap: add one position of all windows after the other. */
 gboolean
 gtorch_cuda_unfold_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
@@ -131,7 +132,8 @@ gtorch_cuda_unfold_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **
 
 /* --- where --- */
 
-/* Contiguous, of one shape and at addresses for vectors, but for choices of one element: bits in *single. */
+/* Whether all tensors are contiguous, of one shape and aligned for vectors, except for choices of one
+ * element, which set bits in *single. */
 static gboolean
 all_flat (GTorchImpl *const *impls, guint n, guint32 *single)
 {
@@ -230,7 +232,7 @@ gtorch_cuda_masked_fill (GTorchOpCall *call, GTorchCudaLane *lane, GError **erro
   return here != NULL && choose (call, lane, here, call->inputs[2], call->inputs[0], error);
 }
 
-/* --- made from the position --- */
+/* --- elements computed from their position --- */
 
 static gboolean
 progression (GTorchOpCall *call, GTorchCudaLane *lane, gdouble start, gdouble step,
@@ -356,7 +358,7 @@ gtorch_cuda_triangle_indices (GTorchOpCall *call, GTorchCudaLane *lane, GError *
 
 #define PART 4096
 
-/* How many elements are true; the counts before each part in *sums, if wanted. */
+/* Counts the true elements; *sums gets the counts before each part, unless it is NULL. */
 static gboolean
 count_flags (GTorchCudaLane *lane, GTorchImpl *flags, GTorchImpl **sums, gint64 *count,
              GError **error)

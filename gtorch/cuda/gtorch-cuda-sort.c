@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* sort, topk and kthvalue: the lines one behind the other, then the kernels that fit their length.
- * unique and searchsorted. */
+/* sort, topk and kthvalue: lines are made contiguous, then sorted by the kernels that suit their length.
+ * Also unique and searchsorted. */
 
 #include "config.h"
 
@@ -14,7 +14,7 @@
 #include "gtorch-ops-private.h"
 #include "kernels/gtorch-kernel-params.h"
 
-#define CHUNK 4096 /* elements of a block of select_mark and unique_count */
+#define CHUNK 4096 /* elements per block of select_mark and unique_count */
 
 GTORCH_CUDA_IMAGE (sort)
 
@@ -40,7 +40,7 @@ typedef struct
   guint size, size_index;
 } Order;
 
-/* Tensors that go out of scope together. */
+/* Tensors that are released together. */
 typedef struct
 {
   GTorchImpl *impls[4];
@@ -114,7 +114,7 @@ multiprocessors (const Order *o)
   return GTORCH_CUDA_DEVICE (o->device)->n_multiprocessors;
 }
 
-/* Blocks along a line and lines at a time. */
+/* Computes the number of blocks along a line and of lines at a time. */
 static void
 choose_grid (const Order *o, const GtOrder *p, guint64 per_block, guint64 *across, guint64 *down)
 {
@@ -122,13 +122,13 @@ choose_grid (const Order *o, const GtOrder *p, guint64 per_block, guint64 *acros
   *across = CLAMP (8 * multiprocessors (o) / *down, 1, (p->n + per_block - 1) / per_block);
 }
 
-/* Lines longer than a block sorts. Without outputs, keys and positions stay in *keys and *at. */
+/* Sorts lines longer than a block can sort. Without outputs, keys and positions are left in *keys and *at. */
 static gboolean
 sort_long (const Order *o, GtOrder p, GTorchImpl **keys, GTorchImpl **at, GError **error)
 {
   static const guint items[] = { 16, 16, 16, 12 };
   guint64 tile = 384 * items[o->size_index], n = p.lines * p.n, across, down;
-  g_auto (Several) spare = { { NULL } }; /* keys and positions, twice */
+  g_auto (Several) spare = { { NULL } }; /* keys and positions, double-buffered */
   g_autoptr (GTorchImpl) histograms = NULL;
   g_autoptr (GTorchImpl) states = NULL;
   gpointer values = p.values;
@@ -199,8 +199,8 @@ sort_lines (const Order *o, GtOrder *p, GError **error)
   return sort_long (o, *p, NULL, NULL, error);
 }
 
-/* Finds the key of the k-th digit by digit, then takes what comes before it and as many equal ones as
- * needed. */
+/* Selects the first k: finds the k-th key digit by digit, then takes the elements before it and as many
+ * equal ones as needed. */
 static gboolean
 select_first (const Order *o, GtOrder *p, gboolean only_kth, GError **error)
 {
@@ -253,7 +253,7 @@ select_first (const Order *o, GtOrder *p, gboolean only_kth, GError **error)
   return sort_lines (o, p, error);
 }
 
-/* A view with dim behind the others. */
+/* Returns a view with dim behind the others. */
 static GTorchImpl *
 move_last (GTorchImpl *x, guint dim)
 {
@@ -274,7 +274,7 @@ move_last (GTorchImpl *x, guint dim)
   return gtorch_impl_new_view (x, x->offset, shape, strides, x->n_dims);
 }
 
-/* The first k of each line but not the first skip; k 0: all. */
+/* Orders each line and returns its elements from skip to k; k 0: to the end. */
 static gboolean
 order (GTorchOpCall *call, GTorchCudaLane *lane, gint64 raw_dim, gint64 k, gint64 skip,
        gboolean descending, GError **error)
@@ -348,9 +348,9 @@ gtorch_cuda_order (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   return order (call, lane, attrs[1].i, attrs[0].i, attrs[0].i - 1, FALSE, error);
 }
 
-/* --- different elements --- */
+/* --- unique elements --- */
 
-/* All of it in the shape function, which must know how many there are. */
+/* Computes everything within the shape function, which needs the number of unique elements. */
 static gboolean
 find_unique (GTorchOpCall *call, GTorchCudaLane *lane, gpointer data, GError **error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Queues of a GPU, points in their order, and waiting for them. */
+/* Queues of a GPU, fences in them, and waiting for them. */
 
 #include "config.h"
 
@@ -19,7 +19,7 @@ typedef GTorchStreamClass GTorchCudaStreamClass;
 
 G_DEFINE_TYPE (GTorchCudaStream, gtorch_cuda_stream, GTORCH_TYPE_STREAM)
 
-/* As many queues as a block's uses can tell apart; then streams share them. */
+/* The most queues that a block's uses can distinguish; further streams share them. */
 #define MAX_LANES 63
 
 /* --- fences --- */
@@ -63,8 +63,8 @@ fence_wait (GTorchFence *fence)
   finish (fence, gtorch_cuda_event_wait (fence_device (fence), fence->handle, is_blocking), TRUE);
 }
 
-/* The driver does not signal on a device that has failed, so now and then a thread asks how the devices
- * are on which somebody waits. A fence in the set has a reference; who takes it out completes it. */
+/* The interval at which a thread checks devices with pending fences, as the driver sends no signal for a
+ * device that has failed. The set holds a reference to each fence; whoever removes a fence completes it. */
 #define WATCH_INTERVAL (G_USEC_PER_SEC / 4)
 
 static GMutex armed_lock;
@@ -72,7 +72,7 @@ GTORCH_FORK_LOCK (armed_lock);
 static GCond armed_cond;
 static GHashTable *armed; /* set of GTorchFence */
 
-/* The library's own threads are no business of captures. */
+/* Exempts the library's own threads from the restrictions of captures. */
 static void
 stay_apart (void)
 {
@@ -155,7 +155,7 @@ remove_armed (GTorchFence *fence)
   return result;
 }
 
-/* In a thread of the driver's, where CUDA must not be called. */
+/* Completes a fence, in a thread of the driver's, where CUDA must not be called. */
 static void
 on_signal (void *data)
 {
@@ -171,7 +171,7 @@ on_signal (void *data)
   gtorch_fence_unref (fence);
 }
 
-/* Where the signal cannot be sent, a thread sleeps instead. */
+/* Waits in a thread if the driver cannot send the signal. */
 static gpointer
 wait_in_thread (gpointer data)
 {
@@ -221,7 +221,7 @@ fence_elapsed (GTorchFence *fence, GTorchFence *other, gdouble *milliseconds, GE
   return TRUE;
 }
 
-/* May run in a thread of the driver's. */
+/* Frees a fence. May run in a thread of the driver's. */
 static void
 fence_free (GTorchFence *fence)
 {
@@ -294,11 +294,12 @@ gtorch_cuda_stream_wait (GTorchStream *stream, GTorchFence *fence, GError **erro
                                   .cuStreamWaitEvent (GTORCH_CUDA_STREAM (stream)->lane->handle,
                                                       fence->handle, 0),
                               "cuStreamWaitEvent", error);
-  /* Work of the CPU's: the GPU has nothing to look at, so the thread waits. */
+  /* The fence is for work of the CPU, which the GPU cannot wait for, so the thread waits. */
   return gtorch_fence_wait (fence, NULL, error);
 }
 
-/* Whoever has the handle may have begun a capture, which other streams' work would become part of. */
+/* Whether the driver reports that the queue captures. Whoever has the handle may have begun a capture,
+ * which other streams' work would become part of. */
 gboolean
 gtorch_cuda_lane_is_capturing (GTorchCudaLane *lane)
 {
@@ -308,7 +309,7 @@ gtorch_cuda_lane_is_capturing (GTorchCudaLane *lane)
   return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* Further work of the lane comes after what the other has now. With the device's lock held. */
+/* Orders further work of the lane after the current work of the other. The device's lock must be held. */
 gboolean
 gtorch_cuda_lane_join (GTorchCudaLane *lane, GTorchCudaLane *other, GError **error)
 {
@@ -323,8 +324,9 @@ gtorch_cuda_lane_join (GTorchCudaLane *lane, GTorchCudaLane *other, GError **err
   return result;
 }
 
-/* The same, if it can be told what that is; not where the driver captures without the library's doing. A
- * queue that is perhaps gone cannot be asked, only all of the context. With the device's lock held. */
+/* Joins the lanes if possible, which it is not while the driver captures unknown to the library. A queue
+ * that may be destroyed cannot be queried, so the whole context is waited for. The device's lock must be
+ * held. */
 static gboolean
 join_if_possible (GTorchCudaLane *lane, GTorchCudaLane *other, gboolean *has_joined, GError **error)
 {
@@ -384,7 +386,7 @@ gtorch_cuda_stream_join_all (GTorchStream *stream, GError **error)
   return result;
 }
 
-/* The driver's default queue is that of the thread's current context. */
+/* Makes the context current for the driver's default queue, which belongs to the thread's current context. */
 static gboolean
 find_default_queue (GTorchCudaLane *lane, GError **error)
 {
@@ -398,7 +400,7 @@ query (GTorchCudaLane *lane)
   CUresult result;
   GTORCH_CUDA_APART;
 
-  if (gtorch_cuda_lane_capture (lane) != NULL) /* there is nothing to wait for */
+  if (gtorch_cuda_lane_capture (lane) != NULL) /* nothing is executed that could be waited for */
     return CUDA_ERROR_NOT_READY;
   if (!find_default_queue (lane, NULL))
     return CUDA_ERROR_INVALID_CONTEXT;
@@ -517,7 +519,8 @@ add_lane (GTorchCudaDevice *device, GTorchCudaLane *lane)
   g_atomic_pointer_set (&device->newest, lane);
 }
 
-/* A queue that no stream uses, a new one, or, when there are many, the one with the fewest users. */
+/* Finds a queue that no stream uses, makes a new one, or, if there are many, chooses the one with the
+ * fewest users. */
 static GTorchCudaLane *
 find_lane (GTorchCudaDevice *device, gint priority, GError **error)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Threads that wait for a GPU. A thread that sleeps notices the end of the work some 30 microseconds later
- * than one that spins, which is long beside most kernels; one that spins takes a processor away from others.
- * So an adaptive wait spins first, for a time that is small beside what a wait of more than that takes. Where
- * the last few waits of the thread were long it spins for about as long as a wake-up takes, which is never
+/* Waiting for a GPU. A thread that sleeps notices the end of the work some 30 microseconds later than one
+ * that spins, which is long compared with most kernels; one that spins takes a processor away from others.
+ * So an adaptive wait spins first, for a time that is small compared with a wait that exceeds it. If the
+ * last few waits of the thread were long, it spins for about as long as a wake-up takes, which is never
  * much worse than the better of both.
  *
- * A thread spins by asking the driver, which takes locks of the driver that other threads need for their
- * launches. After the first questions it therefore pauses for about a microsecond between two of them. */
+ * A thread spins by querying the driver, which takes locks of the driver that other threads need for their
+ * launches. After the first queries it therefore pauses for about a microsecond between two of them. */
 
 #include "config.h"
 
@@ -17,14 +17,14 @@
 #include "gtorch-device-private.h"
 
 #define SPIN_US       1000 /* of an adaptive wait */
-#define SHORT_SPIN_US 50   /* of one after N_LONG long ones */
+#define SHORT_SPIN_US 50   /* of an adaptive wait after N_LONG long ones */
 #define N_LONG        4
-#define N_EAGER       16 /* questions without a pause between them */
-#define N_PAUSES      32 /* between two later questions */
+#define N_EAGER       16 /* queries without a pause between them */
+#define N_PAUSES      32 /* pause instructions between two later queries */
 #define SLEEP_AT_ONCE -1
 #define NEVER_SLEEP   G_MAXINT64
 
-/* How many waits of this thread in succession took longer than SPIN_US, up to N_LONG. */
+/* The number of consecutive waits of this thread that took longer than SPIN_US, up to N_LONG. */
 static __thread guint n_long;
 
 typedef CUresult (*Query) (gpointer what);
@@ -46,7 +46,7 @@ pause_a_little (void)
     }
 }
 
-/* In microseconds. */
+/* Returns how long to spin, in microseconds. */
 static gint64
 get_patience (GTorchCudaDevice *device, gboolean is_blocking)
 {
@@ -64,7 +64,7 @@ get_patience (GTorchCudaDevice *device, gboolean is_blocking)
     }
 }
 
-/* Asks until the answer is another one than "not ready", or the patience is over. */
+/* Queries until the result is other than "not ready", or the patience is over. */
 static CUresult
 spin (Query query, gpointer what, gint64 begin, gint64 patience)
 {
@@ -81,8 +81,8 @@ spin (Query query, gpointer what, gint64 begin, gint64 patience)
   return result;
 }
 
-/* Spins as the policy of the device says, then calls sleep. Others may begin a capture meanwhile that forbids
- * to ask. */
+/* Spins according to the device's policy, then calls sleep. Other threads may meanwhile begin a capture
+ * during which queries are forbidden. */
 static CUresult
 wait_for (GTorchCudaDevice *device, gboolean is_blocking, Query query, gpointer what,
           CUresult (*sleep) (GTorchCudaDevice *device, gpointer what))
@@ -162,7 +162,7 @@ take_sleeper (GTorchCudaDevice *device, Sleeper *sleeper)
   return FALSE;
 }
 
-/* One that could not be used comes last. */
+/* Returns a sleeper; one that could not be used goes to the end. */
 static void
 put_sleeper (GTorchCudaDevice *device, const Sleeper *sleeper, gboolean is_good)
 {
@@ -171,9 +171,10 @@ put_sleeper (GTorchCudaDevice *device, const Sleeper *sleeper, gboolean is_good)
   g_mutex_unlock (&device->event_lock);
 }
 
-/* An event that wakes threads up is an interrupt each time it is passed, which takes 35 us from whoever is
- * on the processor that gets it. So events do not, but for one that is recorded behind them when a thread
- * falls asleep. It takes a queue of the device's meanwhile, as every stream that waits does. */
+/* Sleeps until an event is done. An event that wakes threads up causes an interrupt each time it is passed,
+ * which takes 35 us from whatever runs on that processor. So ordinary events do not; instead, such an event
+ * is recorded behind them when a thread falls asleep. Like every stream that waits, it occupies one of the
+ * device's queues meanwhile. */
 static CUresult
 sleep_for_event (GTorchCudaDevice *device, gpointer event)
 {
@@ -190,7 +191,7 @@ sleep_for_event (GTorchCudaDevice *device, gpointer event)
       if (!is_asleep)
         put_sleeper (device, &sleeper, FALSE);
     }
-  /* only this tells of the event: the memory of who gives up waiting goes to others */
+  /* this call alone decides that the event is done: a wait that gives up lets others reuse the memory */
   result = gtorch_cuda.cuEventSynchronize (is_asleep ? sleeper.event : event);
   if (is_asleep)
     put_sleeper (device, &sleeper, TRUE);
@@ -211,9 +212,9 @@ gtorch_cuda_event_wait (GTorchCudaDevice *device, CUevent event, gboolean is_blo
   return wait_for (device, is_blocking, query_event, event, sleep_for_event);
 }
 
-/* --- all of a device --- */
+/* --- whole devices --- */
 
-/* Whether all lanes are done that can be asked. */
+/* Returns whether all lanes that can be queried are done. */
 static CUresult
 query_device (gpointer device)
 {
@@ -241,7 +242,8 @@ sleep_for_context (GTorchCudaDevice *device, gpointer what)
   return gtorch_cuda_context_wait ();
 }
 
-/* The context may have work that is not of the library's, so it is asked in any case. */
+/* Waits for the device. The context is synchronised in any case, as it may have work that is not the
+ * library's. */
 CUresult
 gtorch_cuda_device_wait (GTorchCudaDevice *device)
 {

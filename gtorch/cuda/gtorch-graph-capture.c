@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Captures that end by themselves. */
+/* Captures that end automatically. */
 
 #include "config.h"
 
@@ -15,11 +15,11 @@
 /**
  * GTorchGraphCapture:
  *
- * A capture with a stream of its own, from [ctor@GraphCapture.new] to [method@GraphCapture.end].
+ * A capture on a stream of its own, which lasts from [ctor@GraphCapture.new] to
+ * [method@GraphCapture.end].
  *
- * If it is dropped before its end, as `g_autoptr` does after an error, the capture is abandoned:
- * the
- * graph is empty again and the former stream current.
+ * If the last reference is dropped before its end, as by `g_autoptr` after an error, the capture is
+ * abandoned: the graph is empty again and the former stream is current.
  *
  * Since: 0.1
  */
@@ -38,9 +38,8 @@ G_DEFINE_BOXED_TYPE (GTorchGraphCapture, gtorch_graph_capture, gtorch_graph_capt
 /**
  * gtorch_graph_capture_new:
  * @graph: an empty graph
- * @stream: (nullable): the stream to capture, or %NULL for a new one on the device that this thread
- *   has chosen last
- * @pool: (nullable): memory to share with other graphs, or %NULL for its own
+ * @stream: (nullable): the stream to capture, or %NULL for a new one on this thread's current device
+ * @pool: (nullable): a pool to share with other graphs, or %NULL for a new one
  * @mode: what is refused during the capture
  * @error: return location for an error
  *
@@ -84,8 +83,8 @@ gtorch_graph_capture_new (GTorchCUDAGraph *graph, GTorchStream *stream, GTorchMe
  * @capture: a capture
  * @error: return location for an error
  *
- * Ends the capture and makes the former stream current again. Whatever happens, nothing captures
- * any more afterwards.
+ * Ends the capture and makes the former stream current again. No stream captures afterwards, even if this
+ * fails.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if a stream did not join, or the
  *   capture has ended before
@@ -159,7 +158,7 @@ call_func (GTorchStream *stream, GTorchStreamFunc func, gpointer user_data, GErr
   return gtorch_callback_ended ("graph", success, local, error);
 }
 
-/* On a stream aside, as the capture itself. */
+/* Calls the function n times without capturing, on a stream of its own like that of the capture. */
 static gboolean
 warm_up (guint n, GTorchStream *stream, GTorchStreamFunc func, gpointer user_data, GError **error)
 {
@@ -185,15 +184,14 @@ warm_up (guint n, GTorchStream *stream, GTorchStreamFunc func, gpointer user_dat
 /**
  * gtorch_cuda_graph_capture:
  * @self: an empty graph
- * @stream: (nullable): the stream to capture, or %NULL for a new one on the device that this thread
- *   has chosen last
- * @pool: (nullable): memory to share with other graphs, or %NULL for its own
- * @func: (scope call) (closure user_data): calls the operations
- * @user_data: given to @func
+ * @stream: (nullable): the stream to capture, or %NULL for a new one on this thread's current device
+ * @pool: (nullable): a pool to share with other graphs, or %NULL for a new one
+ * @func: (scope call) (closure user_data): a function that calls the operations
+ * @user_data: data to pass to @func
  * @error: return location for an error
  *
- * Captures what @func calls, after it was called as often as [property@CUDAGraph:warmup-iterations] says. If
- * it fails, the graph stays empty.
+ * Captures the operations that @func calls. Before that, @func is called
+ * [property@CUDAGraph:warmup-iterations] times without capturing. If it fails, the graph stays empty.
  *
  * Returns: %TRUE on success; %FALSE with the error of @func or of the capture
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Pinned memory of the host, and the copies that are under way from and to it. */
+/* Pinned host memory, and the copies in progress from and to it. */
 
 #include "config.h"
 
@@ -21,12 +21,11 @@
 /**
  * GTorchHostAllocator:
  *
- * Where pinned memory of the host comes from.
+ * The allocator of pinned host memory.
  *
- * Memory is pinned when the system promises not to move it or to put it onto a disk. A GPU copies
- * from and to such memory at full speed, and by itself while the program goes on:
- * [method@Tensor.pin_memory] gives a tensor in it, and [method@Tensor.copy_inplace] with
- * `non_blocking` does not wait for it.
+ * Pinned memory is memory that the system neither moves nor swaps out. A GPU copies from and to such
+ * memory at full speed, and asynchronously while the program continues: [method@Tensor.pin_memory]
+ * returns a tensor in it, and [method@Tensor.copy_inplace] with `non_blocking` does not wait for it.
  *
  * ```c
  * g_autoptr (GTorchTensor) pinned = gtorch_tensor_pin_memory (batch, &error);
@@ -34,17 +33,16 @@
  * gtorch_tensor_copy_inplace (on_gpu, pinned, TRUE, &error); // returns at once
  * ```
  *
- * There is one object in a process, which serves all GPUs. Memory comes in powers of two of bytes,
- * 4096 at least, and what tensors give back is kept for later ones, since pinning takes long; it is not
- * given out again before the copies from and to it are done. [method@HostAllocator.trim] gives what is kept
- * back to the system; that happens by itself when the system says that memory is low.
+ * There is one allocator per process, which serves all GPUs. Sizes are rounded up to powers of two, at
+ * least 4096 bytes. Memory that tensors free is cached for later ones, since pinning takes long; it is
+ * not reused before the copies from and to it are done. [method@HostAllocator.trim] releases cached
+ * memory to the system; this happens automatically when the system reports low memory.
  *
- * With `pinned_use_cuda_host_register:True` in the configuration of the GPU ([method@Allocator.configure])
- * memory is the system's and shown to the driver, which is quicker for large sizes when several threads
- * prepare it, `pinned_num_register_threads`.
+ * With `pinned_use_cuda_host_register:True` in the configuration of the GPU
+ * ([method@Allocator.configure]) memory is allocated from the system and registered with the driver,
+ * which is faster for large sizes when several threads prepare it, `pinned_num_register_threads`.
  *
- * Pinned memory is lost to all other programs. [property@HostAllocator:limit] says how much may
- * be taken.
+ * Pinned memory is not available to other programs. [property@HostAllocator:limit] limits it.
  *
  * Since: 0.1
  */
@@ -54,7 +52,7 @@
 #define TOUCH_STEP  4096
 #define MAX_THREADS 128
 
-/* A copy that the GPU may still be at. */
+/* A copy that the GPU may still be executing. */
 typedef struct
 {
   GTorchFence *fence;
@@ -65,25 +63,25 @@ typedef struct
 {
   gpointer data;
   guint size_class;
-  gboolean is_registered;   /* the system's memory, shown to the driver */
-  GTorchCudaDevice *device; /* in whose context it was made; all can use it */
+  gboolean is_registered;   /* allocated from the system and registered with the driver */
+  GTorchCudaDevice *device; /* made in its context; all devices can use it */
   GTorchTimeline *timeline; /* of the copies */
-  GQueue uses;              /* Use, in the order of their numbers */
-  GError *failure;          /* of a copy: the device has failed */
-  gboolean is_lost;         /* nobody can tell when the copies are done */
+  GQueue uses;              /* Use, sorted by seq */
+  GError *failure;          /* error of a copy: the device has failed */
+  gboolean is_lost;         /* the end of the copies cannot be observed */
 } Block;
 
 struct _GTorchHostAllocator
 {
   GObject parent_instance;
-  GMutex lock; /* of everything, blocks too */
+  GMutex lock; /* protects everything, including blocks */
   guint64 limit;
   guint64 allocated;
   guint64 reserved;
-  guint64 lost; /* of what is reserved */
+  guint64 lost; /* bytes of reserved that are lost */
   guint64 num_allocs;
-  GQueue waiting;          /* blocks without a tensor, with copies; in the order they were freed */
-  GQueue ready[N_CLASSES]; /* blocks that can be given out */
+  GQueue waiting;          /* freed blocks with copies in progress, in the order they were freed */
+  GQueue ready[N_CLASSES]; /* blocks that can be reused */
   gboolean watches_memory;
 };
 
@@ -151,7 +149,7 @@ gtorch_host_allocator_class_init (GTorchHostAllocatorClass *klass)
   /**
    * GTorchHostAllocator:limit: (getter get_limit) (setter set_limit)
    *
-   * How many bytes may be pinned at a time, kept ones included; 0: no limit.
+   * The maximum number of bytes pinned at a time, cached ones included; 0: no limit.
    *
    * Since: 0.1
    */
@@ -161,7 +159,7 @@ gtorch_host_allocator_class_init (GTorchHostAllocatorClass *klass)
   /**
    * GTorchHostAllocator:allocated: (getter get_allocated)
    *
-   * How many bytes tensors have. Not notified.
+   * The number of bytes that tensors use. Not notified.
    *
    * Since: 0.1
    */
@@ -170,7 +168,7 @@ gtorch_host_allocator_class_init (GTorchHostAllocatorClass *klass)
   /**
    * GTorchHostAllocator:reserved: (getter get_reserved)
    *
-   * How many bytes are pinned, for tensors or kept for later ones. Not notified.
+   * The number of bytes that are pinned, in use or cached. Not notified.
    *
    * Since: 0.1
    */
@@ -178,7 +176,7 @@ gtorch_host_allocator_class_init (GTorchHostAllocatorClass *klass)
   /**
    * GTorchHostAllocator:num-allocs: (getter get_num_allocs)
    *
-   * How often memory had to be pinned since the program began. Not notified.
+   * The number of times that memory was pinned since the program began. Not notified.
    *
    * Since: 0.1
    */
@@ -235,7 +233,7 @@ use_free (gpointer data)
   g_free (use);
 }
 
-/* With the lock held. Takes what is done off the block; TRUE if that was everything. */
+/* Removes completed copies from the block; TRUE if there are no others. The lock must be held. */
 static gboolean
 poll_uses (Block *block)
 {
@@ -255,10 +253,10 @@ static void
 make_ready (GTorchHostAllocator *self, Block *block)
 {
   g_clear_error (&block->failure);
-  g_queue_push_head (&self->ready[block->size_class], block); /* the warmest first */
+  g_queue_push_head (&self->ready[block->size_class], block); /* the most recently used first */
 }
 
-/* With the lock held. */
+/* Makes waiting blocks whose copies are done ready; the lock must be held. */
 static void
 poll_waiting (GTorchHostAllocator *self)
 {
@@ -288,8 +286,9 @@ block_free (Block *block)
   return TRUE;
 }
 
-/* Gives kept blocks back until at least n_bytes are, large ones first. With the lock held, but not around
- * calls of the driver: it may wait for one of its threads, which may be about to drop a tensor. */
+/* Frees cached blocks, large ones first, until at least n_bytes are freed. The lock must be held, but is
+ * released around calls of the driver: it may wait for one of its threads, which may be about to drop a
+ * tensor. */
 static void
 release_ready (GTorchHostAllocator *self, guint64 n_bytes)
 {
@@ -328,20 +327,20 @@ trim_in_thread (gpointer data)
   return NULL;
 }
 
-/* Giving memory back can make the driver wait for a GPU. */
+/* Trims in a thread, as freeing memory can make the driver wait for a GPU. */
 static void
 on_low_memory (GMemoryMonitor *monitor, GMemoryMonitorWarningLevel level, GTorchHostAllocator *self)
 {
   g_thread_unref (g_thread_new ("gtorch-trim", trim_in_thread, self));
 }
 
-/* To find out who knows of low memory may take a while. */
+/* Watches for low memory, in a thread, as finding the monitor's backend may take a while. */
 static gpointer
 watch_memory (gpointer data)
 {
   GMemoryMonitor *monitor = g_memory_monitor_dup_default ();
 
-  if (monitor != NULL) /* kept for ever */
+  if (monitor != NULL) /* never unreferenced */
     g_signal_connect (monitor, "low-memory-warning", G_CALLBACK (on_low_memory), data);
   return NULL;
 }
@@ -357,7 +356,7 @@ find_device (GError **error)
   return GTORCH_CUDA_DEVICE (device);
 }
 
-/* Counts the bytes as pinned before they are: threads must not go beyond the limit together. */
+/* Counts the bytes as pinned in advance: threads must not exceed the limit together. */
 static gboolean
 reserve (GTorchHostAllocator *self, guint64 size, GError **error)
 {
@@ -383,7 +382,7 @@ typedef struct
   gsize size;
 } Part;
 
-/* The system makes pages when they are first written to. */
+/* Writes to each page, as the system allocates pages when they are first written to. */
 static gpointer
 touch (gpointer data)
 {
@@ -395,7 +394,8 @@ touch (gpointer data)
   return NULL;
 }
 
-/* Memory of the system, whose pages several threads make, is pinned sooner than the driver's own. */
+/* Allocates memory from the system, whose pages several threads touch, and registers it: this is faster
+ * than the driver's allocation. */
 static CUresult
 register_memory (guint n_threads, guint64 size, gpointer *data)
 {
@@ -459,7 +459,7 @@ pin (GTorchHostAllocator *self, guint64 size, GTorchCudaDevice **device, gboolea
              : NULL;
 }
 
-/* With the lock held, which is dropped in between. */
+/* Makes a block. The lock must be held; it is released meanwhile. */
 static Block *
 new_block (GTorchHostAllocator *self, guint size_class, GError **error)
 {
@@ -495,7 +495,7 @@ free_pinned (GTorchStorage *storage)
   GTorchHostAllocator *self = gtorch_host_allocator_get_default ();
   Block *block = storage->free_data;
 
-  /* The driver is not asked here, for this may be one of its threads. */
+  /* The driver is not called here, as this may be one of its threads. */
   g_mutex_lock (&self->lock);
   self->allocated -= block_size (block);
   if (block->is_lost)
@@ -555,7 +555,7 @@ gtorch_storage_is_pinned (const GTorchStorage *storage)
   return storage->free_func == free_pinned;
 }
 
-/* A timeline's wait. Copies are counted as done in their order, whoever sees it first. */
+/* Implements a timeline's wait. Copies are completed in order, whichever thread notices first. */
 static gboolean
 wait_for_copies (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable, GError **error)
 {
@@ -706,15 +706,15 @@ gtorch_host_get_lost (void)
   return read_number (self, &self->lost);
 }
 
-/* --- the public side --- */
+/* --- public API --- */
 
 /**
  * gtorch_host_allocator_get_limit:
  * @self: the allocator
  *
- * Gets how much may be pinned at a time.
+ * Gets the maximum number of bytes pinned at a time.
  *
- * Returns: the number of bytes; 0: there is no limit
+ * Returns: the number of bytes; 0 means no limit
  *
  * Since: 0.1
  */
@@ -728,12 +728,12 @@ gtorch_host_allocator_get_limit (GTorchHostAllocator *self)
 /**
  * gtorch_host_allocator_set_limit:
  * @self: the allocator
- * @n_bytes: how many bytes; 0: no limit
+ * @n_bytes: the number of bytes; 0: no limit
  *
- * Sets how much may be pinned at a time, what is kept for later tensors included.
+ * Sets the maximum number of bytes pinned at a time, cached ones included.
  *
- * Where a tensor would go beyond that, kept memory is given back first; if that is not enough there is
- * %GTORCH_ERROR_OUT_OF_MEMORY. What is pinned already stays.
+ * If a tensor would exceed the limit, cached memory is released first; if that is not enough, the
+ * allocation fails with %GTORCH_ERROR_OUT_OF_MEMORY. Memory that is in use stays pinned.
  *
  * Since: 0.1
  */
@@ -755,7 +755,7 @@ gtorch_host_allocator_set_limit (GTorchHostAllocator *self, guint64 n_bytes)
  * gtorch_host_allocator_get_allocated:
  * @self: the allocator
  *
- * Gets how much pinned memory tensors have.
+ * Gets how much pinned memory tensors use.
  *
  * Returns: the number of bytes, each tensor's rounded up to a power of two
  *
@@ -772,7 +772,7 @@ gtorch_host_allocator_get_allocated (GTorchHostAllocator *self)
  * gtorch_host_allocator_get_reserved:
  * @self: the allocator
  *
- * Gets how much memory is pinned, for tensors or kept for later ones.
+ * Gets how much memory is pinned, in use or cached.
  *
  * Returns: the number of bytes
  *
@@ -789,9 +789,9 @@ gtorch_host_allocator_get_reserved (GTorchHostAllocator *self)
  * gtorch_host_allocator_get_num_allocs:
  * @self: the allocator
  *
- * Gets how often memory had to be pinned. It no longer grows when what is kept suffices.
+ * Gets how often memory was pinned. The number does not grow while cached memory suffices.
  *
- * Returns: the number since the program began
+ * Returns: the number of times since the program began
  *
  * Since: 0.1
  */
@@ -806,7 +806,7 @@ gtorch_host_allocator_get_num_allocs (GTorchHostAllocator *self)
  * gtorch_host_allocator_trim:
  * @self: the allocator
  *
- * Gives memory back to the system that is kept for later tensors. What copies still use is kept.
+ * Releases cached memory to the system, except memory that copies still use.
  *
  * Since: 0.1
  */
@@ -829,7 +829,7 @@ gtorch_impl_new_pinned (guint dtype, const gint64 *shape, guint n_dims, GError *
 
   for (i = 0; i < n_dims; i++)
     if (!g_size_checked_mul (&n_bytes, n_bytes, shape[i]))
-      n_bytes = G_MAXSIZE; /* what is expanded may be larger than any memory */
+      n_bytes = G_MAXSIZE; /* an expanded tensor may be larger than any memory */
   storage = alloc_pinned (n_bytes, error);
   if (storage == NULL)
     return NULL;
@@ -840,17 +840,17 @@ gtorch_impl_new_pinned (guint dtype, const gint64 *shape, guint n_dims, GError *
 
 /**
  * gtorch_tensor_pin_memory:
- * @self: a tensor of the CPU
+ * @self: a tensor on the CPU
  * @error: return location for an error
  *
- * Gives a copy of the tensor in pinned memory, which GPUs copy from and to by themselves; @self itself if it
- * is pinned already.
+ * Copies the tensor to pinned memory, which GPUs copy from and to asynchronously. Returns @self itself if
+ * it is pinned already.
  *
  * The copy is contiguous and of the same shape and dtype, and gradients flow through it.
- * [method@Tensor.copy_inplace] with `non_blocking` between it and a contiguous tensor of a GPU, of the same
- * shape and dtype, returns at once. Operations and everything that reads elements wait for such
- * copies by themselves. Only who has a pointer to the elements, as from [method@Tensor.get_bytes], must
- * neither read nor write there before [method@Stream.synchronize].
+ * [method@Tensor.copy_inplace] with `non_blocking` between it and a contiguous tensor of a GPU, of the
+ * same shape and dtype, returns at once. Operations and all functions that read elements wait for such
+ * copies automatically. Only code that has a pointer to the elements, as from [method@Tensor.get_bytes],
+ * must neither read nor write there before [method@Stream.synchronize].
  *
  * ```c
  * g_autoptr (GTorchTensor) pinned = gtorch_tensor_pin_memory (host, &error);
@@ -862,7 +862,7 @@ gtorch_impl_new_pinned (guint dtype, const gint64 *shape, guint n_dims, GError *
  * ```
  *
  * Returns: (transfer full): the tensor; %NULL with %GTORCH_ERROR_DEVICE if it is not on the CPU,
- *   %GTORCH_ERROR_OUT_OF_MEMORY beyond [property@HostAllocator:limit], %GTORCH_ERROR_RELEASED, or
+ *   %GTORCH_ERROR_OUT_OF_MEMORY if [property@HostAllocator:limit] is exceeded, %GTORCH_ERROR_RELEASED, or
  *   the reason why there is no GPU
  *
  * Since: 0.1
@@ -909,8 +909,8 @@ gtorch_tensor_pin_memory (GTorchTensor *self, GError **error)
  * gtorch_tensor_is_pinned:
  * @self: a tensor
  *
- * Tells whether the elements are in pinned memory, as those of [method@Tensor.pin_memory] and of views of
- * it.
+ * Tells whether the elements are in pinned memory, as in results of [method@Tensor.pin_memory] and their
+ * views.
  *
  * Returns: %TRUE if so
  *
