@@ -202,8 +202,7 @@ gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane)
     gtorch_cuda_note_use (storage, lane);
 }
 
-/* Whether work on the lane has used the storage, as far as is known. With a NULL lane: on any lane other
- * than `but`. */
+/* Whether work on the lane, or with NULL on any lane but `but`, is known to have used the storage. */
 gboolean gtorch_cuda_is_used (GTorchStorage *storage, GTorchCudaLane *lane, GTorchCudaLane *but);
 
 /* --- copies from and to pinned memory of the host (gtorch-host-allocator.c) --- */
