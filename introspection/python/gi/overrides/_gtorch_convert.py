@@ -78,21 +78,30 @@ def convert_whole(value):
     return index(value)
 
 
+def plain_number(value):
+    """@value; of a tensor of one element or a scalar of numpy's, the number of Python's that has its kind and all of
+    its bits. A dtype is none, though those are ints to Python."""
+    if isinstance(value, DType):
+        raise TypeError(f'a number was expected, not the dtype {value}')
+    if isinstance(value, RawTensor):
+        if value.requires_grad:
+            raise TypeError('a number was expected: a tensor that requires grad would lose its gradient')
+        return value.item()
+    return value.item() if hasattr(value, '__array_interface__') else value
+
+
 def convert_double(value):
     """A real number; an integer that a double does not hold exactly is an error, never rounded."""
-    kind = type(value)
-    if kind is float:
+    if type(value) is float:
         return value
-    if isinstance(value, numbers.Integral) and not isinstance(value, DType):
+    value = plain_number(value)
+    if isinstance(value, numbers.Integral):
         value = index(value)
         if abs(value) > 2**53 and not (abs(value) < 2**1023 and int(float(value)) == value):
             raise OverflowError(f'{value} is no number that a float has exactly')
         return value
-    if isinstance(value, DType) or not hasattr(value, '__float__') or isinstance(value, str):
-        shown = f'the dtype {value}' if isinstance(value, DType) else kind.__name__
-        raise TypeError(f'a number was expected, not {shown}')
-    if isinstance(value, RawTensor) and value.requires_grad:
-        raise TypeError('a number was expected: a tensor that requires grad would lose its gradient')
+    if is_complex_number(value) or not hasattr(value, '__float__') or isinstance(value, str):
+        raise TypeError(f'a number was expected, not {type(value).__name__}')
     return float(value)
 
 
@@ -145,6 +154,11 @@ def is_number(value):
     )
 
 
+def is_complex_number(value):
+    """Is it a number with an imaginary part? Real numbers are complex ones, too, to Python."""
+    return isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real)
+
+
 def make_number(value, dtype, device=None):
     """A tensor without dimensions."""
     if dtype == DType.INT64:
@@ -174,8 +188,8 @@ def number_tensor(value, like=None):
 def convert_integers(*values):
     """The numbers as integers, if all are such; an infinite bound beside them is the end of the range."""
     found, any_whole = [], False
-    for value in values:
-        if isinstance(value, numbers.Integral) and not isinstance(value, DType):
+    for value in map(plain_number, values):
+        if isinstance(value, numbers.Integral):
             value = index(value)
             if not -(2**63) <= value < 2**63:
                 return None

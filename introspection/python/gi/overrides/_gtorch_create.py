@@ -15,7 +15,9 @@ from gi.overrides._gtorch_convert import (
     convert_dtype,
     convert_integers,
     convert_ints,
+    is_complex_number,
     make_number,
+    plain_number,
 )
 
 BUFFER_FORMATS = {
@@ -69,6 +71,8 @@ def _from_list(data, dtype, device):
         if kind is DType or not issubclass(kind, (bool, int, float, complex)):
             raise TypeError(f'a tensor is made of numbers, not of {kind.__name__}')
     if any(issubclass(k, complex) for k in kinds):
+        if dtype not in (DType.NONE, DType.BOOL, DType.COMPLEX64, DType.COMPLEX128):
+            raise TypeError(f'a tensor of {dtype} is made of real numbers, not of complex ones')
         wide = dtype == DType.COMPLEX128 or GTorch.get_default_dtype() == DType.FLOAT64
         target = DType.COMPLEX128 if wide else DType.COMPLEX64
         parts = [part for v in map(complex, values) for part in (v.real, v.imag)]
@@ -165,18 +169,11 @@ def normal(mean, std=None, size=None, *, generator=None, dtype=None, device=None
     return made.normal_(mean, std, generator)
 
 
-def _number(value):
-    """@value, which must not be a dtype: those are ints to Python."""
-    if isinstance(value, DType):
-        raise TypeError(f'a number was expected, not the dtype {value}')
-    return value
-
-
 def arange(start, end=None, step=1, dtype=None, device=None):
     """The numbers from start (0 if one number is given) up to before end, step apart."""
     if end is None:
         start, end = 0, start
-    start, end, step = (_number(v) for v in (start, end, step))
+    start, end, step = map(plain_number, (start, end, step))
     dtype = convert_dtype(dtype)
     if dtype == DType.NONE and all(isinstance(v, numbers.Integral) for v in (start, end, step)):
         dtype = DType.INT64
@@ -188,14 +185,14 @@ def arange(start, end=None, step=1, dtype=None, device=None):
 
 def full(shape, value, dtype=None, device=None):
     """A tensor in which every element is value."""
-    dtype, value = convert_dtype(dtype), _number(value)
+    dtype, value = convert_dtype(dtype), plain_number(value)
     if dtype == DType.NONE and isinstance(value, bool):
         dtype = DType.BOOL
     elif dtype == DType.NONE and isinstance(value, numbers.Integral):
         dtype = DType.INT64
     shape = convert_ints(shape)
-    if isinstance(value, complex):
-        return tensor(value, dtype or DType.COMPLEX64, device).expand(shape).clone()
+    if is_complex_number(value):
+        return tensor(complex(value), dtype or DType.COMPLEX64, device).expand(shape).clone()
     whole = convert_integers(value)
     if whole is not None:
         return GTorch.full_int(shape, *whole, dtype, convert_device(device))

@@ -11,8 +11,8 @@ from gi.overrides._gtorch_convert import (
     convert_device,
     convert_dtype,
     convert_whole as index,
+    is_complex_number,
     is_number,
-    number_tensor,
 )
 from gi.overrides._gtorch_errors import restoring
 from gi.overrides._gtorch_index import encode
@@ -385,12 +385,20 @@ class PythonMethods:
 
 
 def value_for(target, value):
-    """What is written into @target, as a tensor."""
-    if is_number(value):
-        return number_tensor(value, target)
-    from gi.overrides._gtorch_create import tensor
+    """What is written into @target, as a tensor; a number that its dtype has not is an error, as in fill_()."""
+    dtype, device = target.dtype, target.device
+    if not is_number(value):
+        from gi.overrides._gtorch_create import tensor
 
-    return tensor(value, dtype=target.dtype, device=target.device)
+        return tensor(value, dtype=dtype, device=device)
+    if is_complex_number(value) and dtype in COMPLEX:
+        part = DType.FLOAT64 if dtype == DType.COMPLEX128 else DType.FLOAT32
+        return GTorch.complex(*(_filled(x, part, device) for x in (value.real, value.imag)))
+    return _filled(value, dtype, device)
+
+
+def _filled(value, dtype, device):
+    return ops.METHODS['fill_'](GTorch.empty([], dtype, device), value)
 
 
 def _with_dim(name, pair):

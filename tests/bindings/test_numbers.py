@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Numbers given to functions and to indexed assignment: they arrive whole, or they are refused."""
+
+import itertools
+import math
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
+
+import gi  # noqa: E402
+
+gi.require_version('GTorch', '1')
+from gi.repository import GLib, GTorch  # noqa: E402
+
+import on_device  # noqa: E402, F401
+import tap  # noqa: E402
+
+DTYPES = ('float32', 'float64', 'float16', 'bfloat16', 'int8', 'uint8', 'int16', 'int32', 'int64', 'bool',
+          'complex64', 'complex128')  # fmt: skip
+NUMBERS = (0, 1, -1, 127, 128, 255, 256, -129, 2**31, 2**53 + 1, 2**63 - 1, 2**63, 2**70, 1.5, 65504.0, 65536.0, 1e300,
+           math.nan, math.inf, -math.inf, True, False)  # fmt: skip
+REFUSED = (GLib.Error, TypeError, OverflowError, RuntimeError)
+
+
+def outcome(function):
+    """What it gives, in words, or that it raises."""
+    try:
+        return repr(function())
+    except REFUSED:
+        return 'raises'
+
+
+def written(dtype, key, number):
+    made = GTorch.zeros(2, dtype=dtype)
+    made[key] = number
+    return made[0].item()
+
+
+def filled(dtype, number):
+    return GTorch.zeros((), dtype=dtype).fill_(number).item()
+
+
+@tap.case
+def indexed_assignment_takes_the_numbers_that_fill_takes():
+    keys = (0, slice(0, 1), [0], GTorch.tensor([True, False]), ..., (None, 0), GTorch.tensor([0]))
+    seen = set()
+    for name, number in itertools.product(DTYPES, NUMBERS):
+        dtype = getattr(GTorch, name)
+        expected = outcome(lambda: filled(dtype, number))
+        seen.add(expected == 'raises')
+        for key in keys:
+            found = outcome(lambda key=key: written(dtype, key, number))
+            assert found == expected, (name, number, key, found, expected)
+    assert seen == {True, False}
+
+
+@tap.case
+def complex_numbers_go_into_complex_tensors_only():
+    for name in DTYPES:
+        dtype = getattr(GTorch, name)
+        if dtype.is_complex:
+            assert written(dtype, 0, 3 + 4j) == 3 + 4j
+            assert GTorch.full((1,), 3 + 4j, dtype=dtype)[0].item() == 3 + 4j
+            assert GTorch.tensor([3 + 4j, 1], dtype=dtype)[0].item() == 3 + 4j
+            continue
+        assert outcome(lambda: written(dtype, 0, 3 + 4j)) == 'raises', name
+        if name != 'bool':
+            assert outcome(lambda: GTorch.tensor(3 + 4j, dtype=dtype)) == 'raises', name
+            assert outcome(lambda: GTorch.tensor([[1], [3j]], dtype=dtype)) == 'raises', name
+            assert outcome(lambda: GTorch.full((1,), 3 + 4j, dtype=dtype)) == 'raises', name
+    assert outcome(lambda: written(GTorch.complex64, 0, 1e300j)) == 'raises'
+    assert written(GTorch.complex128, 0, 1e300j) == 1e300j
+
+
+WHOLE = (0, 3, -7, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63))
+
+
+@tap.case
+def an_integer_in_a_tensor_keeps_its_bits():
+    for number in WHOLE:
+        tensor, start = GTorch.tensor(number), GTorch.tensor([0])
+        for call in (
+            lambda n: GTorch.tensor([0]).fill_(n),
+            start.fill,
+            start.full_like,
+            lambda n: GTorch.full((1,), n),
+            lambda n: GTorch.full((1,), n, dtype=GTorch.int64),
+            lambda n: start.masked_fill(GTorch.tensor([True]), n),
+        ):
+            assert call(tensor).item() == call(number).item() == number, number
+    for tensor in (GTorch.tensor(2**53 + 1), GTorch.tensor([2**53 + 1])):
+        end = tensor + 2
+        assert GTorch.arange(tensor, end).tolist() == [2**53 + 1, 2**53 + 2]
+
+
+@tap.case
+def a_number_in_a_tensor_has_a_say_in_the_dtype_as_by_itself():
+    for number in (3, 3.0, True, 3 + 4j):
+        whole = GTorch.tensor(number)
+        assert GTorch.full((2,), whole).dtype == GTorch.full((2,), number).dtype == whole.dtype, number
+        assert GTorch.full((2,), whole).tolist() == [number, number]
+    assert GTorch.arange(GTorch.tensor(5)).dtype == GTorch.int64
+    assert GTorch.arange(GTorch.tensor(5.0)).dtype == GTorch.float32
+    loss = GTorch.tensor(3.0, requires_grad=True)
+    for call in (lambda: GTorch.full((2,), loss), lambda: GTorch.arange(loss), lambda: GTorch.ones(2).fill_(loss)):
+        assert outcome(call) == 'raises'
+
+
+@tap.case
+def scalars_of_numpy_are_numbers():
+    try:
+        import numpy
+    except ImportError:
+        return
+    for scalar, dtype in (
+        (numpy.bool_(True), GTorch.bool),
+        (numpy.int8(3), GTorch.int64),
+        (numpy.uint64(7), GTorch.int64),
+        (numpy.int64(2**53 + 1), GTorch.int64),
+        (numpy.float16(1.5), GTorch.float32),
+        (numpy.float64(1.5), GTorch.float32),
+        (numpy.complex64(3j), GTorch.complex64),
+        (numpy.array(3), GTorch.int64),
+    ):
+        made = GTorch.full((1,), scalar)
+        assert made.dtype == dtype and made.item() == scalar.item(), scalar
+        written = GTorch.zeros(1, dtype=dtype)
+        written[0] = scalar
+        assert written.item() == scalar.item(), scalar
+    for call in (
+        lambda: GTorch.ones(2).fill_(numpy.complex64(1j)),
+        lambda: GTorch.ones(2).__setitem__(0, numpy.complex64(1j)),
+        lambda: GTorch.tensor(numpy.complex64(1j), dtype=GTorch.float32),
+        lambda: GTorch.zeros(2, dtype=GTorch.int8).__setitem__(0, numpy.int64(300)),
+    ):
+        assert outcome(call) == 'raises'
+
+
+tap.main()
