@@ -4,6 +4,7 @@
 """DLPack from Python: memory shared both ways, and capsules that lie."""
 
 import ctypes
+import gc
 import pathlib
 import sys
 import threading
@@ -156,6 +157,27 @@ def numpy_shares_memory_both_ways():
     back = numpy.from_dlpack(x)
     back_pointer = back.__array_interface__['data'][0]
     assert back_pointer == array.__array_interface__['data'][0]
+
+
+@tap.case
+def what_a_library_refuses_is_an_error_of_its_own_and_given_back():
+    """On the CPU, numpy has no bfloat16; on a GPU it has nothing."""
+    allocator = GTorch.get_default_device().get_allocator()
+    before = allocator.get_allocated()
+    for _ in range(5):
+        try:
+            numpy.from_dlpack(GTorch.ones(100000, dtype=GTorch.bfloat16))
+        except (RuntimeError, BufferError, TypeError):
+            continue  # and no SystemError
+        raise AssertionError('numpy took a tensor of bfloat16')
+    unused = [GTorch.ones(100000).__dlpack__() for _ in range(3)]
+    taken = GTorch.from_dlpack(unused[1])
+    gc.collect()
+    assert taken.sum().item() == 100000 and allocator.get_allocated() >= before + 3 * 400000
+    assert GTorch.from_dlpack(unused[0]).sum().item() == 100000
+    del taken, unused
+    gc.collect()
+    assert allocator.get_allocated() == before
 
 
 def on_host(*shape):

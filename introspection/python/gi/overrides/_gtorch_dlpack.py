@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """DLPack: memory shared with numpy, PyTorch, CuPy and others through capsules."""
 
+import collections
 import ctypes
+import gc
+import sys
 from operator import index
 
 from gi.overrides._gtorch_convert import GTorch, RawTensor
 
 _api = ctypes.pythonapi
-_Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 
 
 def _function(name, result, *arguments):
@@ -16,25 +18,55 @@ def _function(name, result, *arguments):
     return ctypes.PYFUNCTYPE(result, *arguments)((name, _api))
 
 
-_new = _function('PyCapsule_New', ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, _Destructor)
+_new = _function('PyCapsule_New', ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
 _is_valid = _function('PyCapsule_IsValid', ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
 _pointer = _function('PyCapsule_GetPointer', ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
 _set_name = _function('PyCapsule_SetName', ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
-# In a destructor the capsule has no references left and must not get one.
-_dying_is_valid = _function('PyCapsule_IsValid', ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
-_dying_pointer = _function('PyCapsule_GetPointer', ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
 
 # Python keeps only the address of a capsule's name: these must live on.
 NAMES = {v: GTorch.dlpack_get_capsule_name(v, False).encode() for v in (False, True)}
 USED = {v: GTorch.dlpack_get_capsule_name(v, True).encode() for v in (False, True)}
 
 
-@_Destructor
-def _destroy(capsule):
-    """Nobody took it."""
-    for versioned, name in NAMES.items():
-        if _dying_is_valid(capsule, name):
-            GTorch.dlpack_delete(_dying_pointer(capsule, name), versioned)
+class _Given:
+    """The capsules that others were given, of which some are never taken.
+
+    A capsule has no destructor in Python: where a library refuses what is in a capsule, it drops that with its
+    exception set, and no code of Python's can run then without the exception being lost. So the capsules are kept
+    here until nobody else has them, which is looked for when another is made and when Python's collector runs, as it
+    does under memory pressure too."""
+
+    def __init__(self):
+        self.capsules = collections.deque()
+        gc.callbacks.append(self.collect)
+
+    def add(self, capsule):
+        self.collect('stop')
+        self.capsules.append(capsule)
+        return capsule
+
+    def collect(self, phase, _info=None):
+        if phase != 'stop':
+            return
+        for _ in range(len(self.capsules)):
+            try:
+                capsule = self.capsules.popleft()
+            except IndexError:  # another thread does the same
+                return
+            if sys.getrefcount(capsule) > ALONE:
+                self.capsules.append(capsule)
+            else:
+                self.drop(capsule)
+
+    @staticmethod
+    def drop(capsule):
+        for versioned, name in NAMES.items():
+            if _is_valid(capsule, name):  # nobody took it
+                GTorch.dlpack_delete(_pointer(capsule, name), versioned)
+
+
+ALONE = 2  # references to an object that only a variable has: that, and the argument of getrefcount()
+_given = _Given()
 
 
 # How DLPack counts devices, and what it calls streams.
@@ -61,7 +93,7 @@ def export(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         raise BufferError(f'the tensor is on device {device(self)}, not on {tuple(dl_device)}')
     versioned = max_version is not None and max_version[0] >= 1
     address = self.export_dlpack(versioned, bool(copy), _consumer(self, stream))
-    return _new(address, NAMES[versioned], _destroy)
+    return _given.add(_new(address, NAMES[versioned], None))
 
 
 def device(self):
