@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Differentiable functions written in Python."""
 
+import asyncio
 import pathlib
 import sys
 
@@ -284,6 +285,74 @@ def what_forward_declares_is_given_one_by_one():
     assert doubled.requires_grad and not sign.requires_grad and not rounded.requires_grad
     doubled.sum().backward()
     assert x.grad.tolist() == [2, 2]
+
+
+@tap.case
+def decorated_generators_run_in_the_block_and_their_callers_do_not():
+    blocks = (GTorch.no_grad, lambda: GTorch.set_grad_enabled(False), lambda: GTorch.autocast('cpu'))
+    asks = (GTorch.is_grad_enabled, GTorch.is_grad_enabled, lambda: not GTorch.is_autocast_enabled('cpu'))
+    for block, outside in zip(blocks, asks):
+        ends = []
+
+        @block()
+        def steps(first, outside=outside, ends=ends):
+            try:
+                ends.append((yield outside()))
+                try:
+                    yield outside()
+                except KeyError as error:
+                    ends.append(error)
+                yield outside()
+            finally:
+                ends.append(outside())
+            return first
+
+        assert outside() and not any(steps(3)) and outside()
+        ends.clear()
+        generator, error = steps(1), KeyError(1)
+        found = [next(generator), outside(), generator.send('sent'), outside(), generator.throw(error), outside()]
+        assert found == [False, True] * 3
+        generator.close()
+        assert ends == ['sent', error, False] and outside()
+
+        def whole(steps=steps):
+            return (yield from steps(7))
+
+        generator = whole()
+        assert [next(generator), next(generator)] == [False] * 2
+        try:
+            next(generator)
+            next(generator)
+        except StopIteration as end:
+            assert end.value == 7
+        assert outside()
+
+        @block()
+        async def awaits(outside=outside):
+            before = outside()
+            await asyncio.sleep(0)
+            return before, outside()
+
+        async def two(awaits=awaits, outside=outside):
+            task = asyncio.ensure_future(awaits())
+            await asyncio.sleep(0)
+            return outside(), await task, outside()
+
+        assert asyncio.run(two()) == (True, (False, False), True)
+
+
+@tap.case
+def a_block_that_was_not_begun_cannot_end():
+    for block in (GTorch.no_grad(), GTorch.autocast('cpu'), GTorch.Stream('cpu'), GTorch.Device('cpu')):
+        for _ in range(2):
+            try:
+                block.__exit__(None, None, None)
+            except RuntimeError as error:
+                assert 'never begun' in str(error)
+            else:
+                raise AssertionError(block)
+            with block:
+                pass
 
 
 if __name__ == '__main__':

@@ -441,6 +441,75 @@ def events_and_timers_of_cuda_use_the_current_stream_of_the_current_gpu():
     assert not isinstance(GTorch.Stream('cpu'), cuda.Stream)
 
 
+def in_blocks(block, now):
+    """What @now gives in two blocks one after the other, in one within the other, and after each."""
+    found = []
+    for _ in range(2):
+        with block:
+            with block:
+                found.append(now())
+            found.append(now())
+    found.append(now())
+    return found
+
+
+@fresh
+def blocks_can_be_begun_again_and_in_threads():
+    pool, stream = cuda.MemPool(device=1), cuda.Stream(1)
+
+    def in_use():
+        return sum(segment['allocated_size'] for segment in pool.snapshot())
+
+    def used():
+        before, held = in_use(), GTorch.ones(N_ELEMENTS, device='cuda:1')
+        return held.numel() * 4 == in_use() - before
+
+    def is_current():
+        return cuda.current_stream(1) is stream
+
+    for block, now, inside, outside in (
+        (cuda.device(1), cuda.current_device, 1, 0),
+        (cuda.stream(stream), is_current, True, False),
+    ):
+        expected = [inside] * 4 + [outside]
+        assert in_blocks(block, now) == expected
+        assert [in_thread(in_blocks, block, now) for _ in range(2)] == [expected] * 2
+        with block:
+            assert in_thread(now) == outside and in_thread(in_blocks, block, now) == expected
+            assert now() == inside
+
+        @block
+        def decorated(now=now):
+            return now()
+
+        assert [decorated(), decorated(), now()] == [inside, inside, outside]
+    block = cuda.use_mem_pool(pool)
+    assert in_blocks(block, used) == [True] * 4 + [False]
+    with block as given:
+        assert given is pool and not in_thread(used)
+    for nothing in (cuda.device(None), cuda.device(-1), cuda.stream(None)):
+        assert in_blocks(nothing, cuda.current_device) == [0] * 5
+
+
+@fresh
+def a_graph_is_empty_after_an_exception_in_its_block():
+    x = GTorch.ones(3, device='cuda')
+    for make in (GTorch.graph, cuda.graph):
+        graph, former = GTorch.CUDAGraph(), cuda.current_stream()
+        for error in (ValueError, KeyboardInterrupt):
+            try:
+                with make(graph, stream=cuda.Stream()):
+                    y = x * 2
+                    raise error
+            except error:
+                pass
+            assert graph.props.state == GTorch.GraphState.EMPTY and cuda.current_stream() is former
+        with make(graph, stream=cuda.Stream()):
+            y = x * 3
+        graph.replay()
+        assert y.tolist() == [3, 3, 3]
+
+
 @fresh
 def graphs_of_cuda_are_captured_on_the_current_gpu():
     for number in (0, 1):

@@ -3,14 +3,17 @@
 """Mixed precision, in the words of torch.amp."""
 
 import types
-from contextlib import ContextDecorator
+
+from gi.repository import GLib
 
 from gi.overrides import override
-from gi.overrides._gtorch_context import enter, leave
+from gi.overrides import _gtorch_ops as ops
+from gi.overrides._gtorch_context import Decorator, enter, leave
 from gi.overrides._gtorch_convert import (
     GTorch,
     RawTensor,
     convert_bool,
+    convert_double,
     convert_dtype,
     convert_enum,
     convert_tensors,
@@ -27,7 +30,7 @@ def _device_type(value):
     return convert_enum(GTorch.DeviceType, value)
 
 
-class autocast(ContextDecorator):  # noqa: N801, the name is PyTorch's
+class autocast(Decorator):  # noqa: N801, the name is PyTorch's
     """with GTorch.autocast('cuda'): each operation takes the dtype that suits it; a decorator as well.
 
     @dtype is float16 or bfloat16; by itself float16 on GPUs and bfloat16 on the CPU."""
@@ -60,6 +63,22 @@ RawScaler = GTorch.GradScaler
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
 
 
+UNSCALED, STEPPED = range(2)
+
+
+def _gradients(optimizer):
+    params = (param for group in optimizer.get_param_groups() for param in group.get_params())
+    return [param.grad.detach() for param in params if param.grad is not None]
+
+
+def _are_finite(grads):
+    """Are they all? Each device is waited for once."""
+    flags = {}
+    for grad in grads:
+        flags.setdefault(grad.device.to_string(), []).append(ops.FUNCTIONS['isfinite'](grad).all())
+    return all(GTorch.stack(found, 0).all().item() for found in flags.values())
+
+
 class GradScaler(RawScaler):
     """GradScaler(init_scale=65536.0, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True)
 
@@ -79,15 +98,47 @@ class GradScaler(RawScaler):
             return RawScaler.scale(self, outputs)
         return type(outputs)(RawScaler.scale_list(self, convert_tensors(outputs, 'outputs')))
 
-    def unscale_(self, optimizer):
+    def unscale(self, optimizer):
         """Divides the gradients by the scale."""
-        self.unscale(optimizer)
+        RawScaler.unscale(self, optimizer)
+        self._stages()[optimizer] = UNSCALED
+
+    unscale_ = unscale
+
+    def step(self, optimizer, *args, **options):
+        """Makes a step if all gradients are finite; @args are for a step() that the class has in Python."""
+        step = optimizer.step
+        if getattr(step, '__func__', None) is GTorch.Optimizer.step and not args and not options:
+            return RawScaler.step(self, optimizer)
+        if not self.is_enabled():
+            return step(*args, **options)
+        grads = _gradients(optimizer)
+        if not grads:
+            return RawScaler.step(self, optimizer)  # says why not
+        if self._stages().get(optimizer) == STEPPED:
+            name = type(optimizer).__name__
+            text = f'step: this {name} has made its step already since the last update'
+            raise GLib.Error.new_literal(GTorch.error_quark(), text, GTorch.Error.INVALID)
+        if self._stages().get(optimizer) != UNSCALED:
+            self.unscale(optimizer)
+        result = None
+        if _are_finite(grads):
+            result = step(*args, **options)
+        else:
+            self.emit('overflow', optimizer)
+        self._stages()[optimizer] = STEPPED
+        return result
+
+    def _stages(self):
+        """How far each optimizer is since the last update(), of those that C does not know to be so far."""
+        return self.__dict__.setdefault('_stages_of', {})
 
     def update(self, new_scale=None):
         """Makes the scale smaller or larger, or what is given."""
         if new_scale is not None and not isinstance(new_scale, RawTensor):
-            new_scale = make_number(float(new_scale), GTorch.DType.FLOAT32)
+            new_scale = make_number(convert_double(new_scale), GTorch.DType.FLOAT32)
         RawScaler.update(self, new_scale)
+        self._stages().clear()
 
     def state_dict(self):
         """What the scaler remembers, as numbers."""

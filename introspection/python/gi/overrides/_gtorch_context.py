@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Gradients on and off, autograd's functions, and operations to await."""
 
+import functools
 import inspect
 import threading
+import types
 from contextlib import ContextDecorator
 
 from gi.module import get_introspection_module
@@ -24,20 +26,85 @@ def enter(owner, guard):
 
 def leave(owner):
     """Ends the last such block of this thread."""
-    guards = owner.__dict__['_guards']
+    guards = owner.__dict__.get('_guards', {})
     own = guards.get(threading.get_ident())
     if not own:  # a generator that goes on, or is closed, in another thread than it began in
-        own = next(others for others in list(guards.values()) if others)
+        own = next((others for others in list(guards.values()) if others), None)
+    if own is None:
+        raise RuntimeError(f'{type(owner).__name__}: the block has ended, or was never begun')
     own.pop().end()
     if not guards.get(threading.get_ident()):
         guards.pop(threading.get_ident(), None)
     return False
 
 
+def _steps(block, generator):
+    """Runs a generator, each of its steps within the block: what the caller does between them is not."""
+    step, given = generator.send, None
+    while True:
+        try:
+            with block:
+                value = step(given)
+        except StopIteration as end:
+            return end.value
+        try:
+            step, given = generator.send, (yield value)
+        except GeneratorExit:
+            with block:
+                generator.close()
+            raise
+        except BaseException as error:
+            step, given = generator.throw, error
+
+
+class Decorator(ContextDecorator):
+    """A block that a function can be decorated with: all that the function does is in such a block, also where it is
+    a generator or a coroutine."""
+
+    def __call__(self, function):
+        if inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def generate(*args, **options):
+                return (yield from _steps(self, function(*args, **options)))
+
+            return generate
+        if inspect.iscoroutinefunction(function):
+            drive = types.coroutine(_steps)
+
+            @functools.wraps(function)
+            async def await_(*args, **options):
+                return await drive(self, function(*args, **options))
+
+            return await_
+        return super().__call__(function)
+
+
+class Block(Decorator):
+    """with block: …, as often as wanted, in several threads too, and one within the other. @begin gives the guard that
+    each begins with, or None; `as` gives @value."""
+
+    def __init__(self, begin, value=None):
+        self._begin, self._value = begin, value
+
+    def __enter__(self):
+        enter(self, self._begin() or NOTHING)
+        return self._value
+
+    def __exit__(self, *_exception):
+        return leave(self)
+
+
+class _Nothing:
+    def end(self):
+        """There is nothing to end."""
+
+
+NOTHING = _Nothing()
 GUARDS = {False: GTorch.no_grad, True: GTorch.enable_grad}
 
 
-class _GradMode(ContextDecorator):
+class _GradMode(Decorator):
     """A block, or a decorated function, in which gradients are recorded or not."""
 
     def __init__(self, enabled):

@@ -16,7 +16,7 @@ from gi.overrides._gtorch_convert import GTorch
 from gi.overrides._gtorch_properties import FLAGS, OWN
 
 # In the dictionary of an object, but no part of its state.
-PASSING = (hooks.Kept.ATTRIBUTE, '_guards')
+PASSING = (hooks.Kept.ATTRIBUTE, '_guards', '_stages_of')
 KINDS = ('parameter', 'buffer', 'module')
 
 

@@ -8,7 +8,7 @@ from gi.overrides import override
 from gi.repository import GLib
 
 from gi.overrides import _gtorch_memory as memory
-from gi.overrides._gtorch_context import awaitable, enter, leave
+from gi.overrides._gtorch_context import Block, awaitable, enter, leave
 from gi.overrides._gtorch_convert import (
     GTorch,
     convert_device,
@@ -245,31 +245,21 @@ def _placed(cls):
     return _for_gpus(cls, make, lambda made: made.get_device().type == 'cuda')
 
 
-@contextmanager
 def stream(value):
     """with GTorch.cuda.stream(s): the work of the block goes to the stream."""
-    if value is None:
-        yield None
-        return
-    guard = GTorch.StreamGuard.new(value)
-    try:
-        yield value
-    finally:
-        guard.end()
+    return Block(lambda: None if value is None else GTorch.StreamGuard.new(value), value)
 
 
 @contextmanager
 def graph(cuda_graph, pool=None, stream=None, capture_error_mode='thread_local'):
-    """with GTorch.graph(g): the work of the block is recorded, not done."""
+    """with GTorch.graph(g): the work of the block is recorded, not done; after an exception in it the graph is empty
+    again."""
     mode = convert_enum(GTorch.CaptureMode, capture_error_mode)
     capture = GTorch.GraphCapture.new(cuda_graph, stream, pool, mode)
     try:
         yield cuda_graph
     except BaseException:
-        try:
-            capture.end()
-        except Exception:
-            pass  # the first error is the one to hear of
+        del capture  # which abandons what it has not ended
         raise
     capture.end()
 
@@ -300,17 +290,9 @@ def set_device(value):
         GTorch.Device.set_current(_gpu(value))
 
 
-@contextmanager
 def device(value):
     """with GTorch.cuda.device(1): what is called `cuda` in the block, in this thread, is that GPU."""
-    if _changes_nothing(value):
-        yield
-        return
-    guard = GTorch.DeviceGuard.new(_gpu(value))
-    try:
-        yield
-    finally:
-        guard.end()
+    return Block(lambda: None if _changes_nothing(value) else GTorch.DeviceGuard.new(_gpu(value)))
 
 
 def current_stream(device=None):

@@ -15,6 +15,7 @@ import threading
 from gi.repository import GLib
 
 from gi.overrides._gtorch_convert import GTorch
+from gi.overrides._gtorch_properties import OWN
 
 
 class _Thread(threading.local):
@@ -85,10 +86,22 @@ def restores(function):
     return call
 
 
+def own_vfunc(cls, name):
+    """The virtual function that @cls itself defines, with do_ before its name or without; or None."""
+    own = vars(cls)
+    if f'do_{name}' in own or not callable(own.get(name)) or cls.__module__ in OWN:
+        return own.get(f'do_{name}')
+
+    def call(self, *args):
+        return getattr(self, name)(*args)
+
+    return functools.wraps(own[name])(call)
+
+
 def guard_vfuncs(cls, names):
     """Lets exceptions out of the virtual functions that @cls itself defines."""
     for name in names:
-        function = vars(cls).get(f'do_{name}')
+        function = own_vfunc(cls, name)
         if function is None:
             continue
 

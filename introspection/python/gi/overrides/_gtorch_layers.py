@@ -6,7 +6,7 @@ from the layers' rows, by _gtorch_layer_table."""
 import math
 
 from gi.overrides import override
-from gi.repository import GObject
+from gi.repository import GLib, GObject
 
 from gi.overrides._gtorch_convert import GTorch, convert_device, convert_double
 from gi.overrides._gtorch_errors import restores
@@ -141,6 +141,18 @@ def forward_of(raw):
     return forward
 
 
+def extra_repr_of(raw):
+    """extra_repr() of a class of C, which derived classes call by super()."""
+
+    def extra_repr(self):
+        try:
+            return raw.do_extra_repr(self) or ''
+        except GLib.Error:  # the class has none
+            return ''
+
+    return extra_repr
+
+
 def layer(name):
     """The class of a layer: nn.Linear(2, 3), and class Mine(nn.Linear)."""
     raw, row = getattr(GTorch, name), LAYERS[name]
@@ -155,6 +167,7 @@ def layer(name):
 
     members = {'__module__': OVERRIDES, '__init__': init, '__doc__': raw.__doc__}
     members['forward'] = forward_of(raw)
+    members['extra_repr'] = extra_repr_of(raw)
     members.update(_attributes(raw, args))
     if issubclass(raw, GTorch.Loss):
         members['__call__'] = restores(GTorch.Loss.forward)

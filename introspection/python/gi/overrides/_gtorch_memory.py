@@ -5,13 +5,12 @@
 import os
 import pickle
 import warnings
-from contextlib import contextmanager
 
 from gi.repository import Gio, GLib
 
-from gi.overrides._gtorch_context import enter, leave
+from gi.overrides._gtorch_context import Block, enter, leave
 from gi.overrides._gtorch_convert import GTorch, convert_device, convert_enum, cuda_device
-from gi.overrides._gtorch_errors import guard_vfuncs
+from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc
 from gi.overrides._gtorch_properties import final
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
@@ -22,13 +21,16 @@ def _allocator(device):
 
 
 class MemorySource(GTorch.MemorySource):
-    """Where memory comes from: a subclass has do_allocate() and do_release()."""
+    """Where memory comes from: a subclass has allocate() and release()."""
 
     __module__ = OVERRIDES
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         guard_vfuncs(cls, ('allocate',))
+        release = own_vfunc(cls, 'release')
+        if release is not None:
+            cls.do_release = release
 
 
 @final
@@ -63,16 +65,15 @@ class MemoryPool(GTorch.MemoryPool):
         return pickle.loads(GTorch.MemoryPool.snapshot(self).get_data())['segments']
 
 
-@contextmanager
 def use_mem_pool(pool, device=None):
     """with GTorch.cuda.use_mem_pool(pool): what this thread allocates comes from the pool."""
-    if device is not None and cuda_device(device) != pool.get_device():
-        raise ValueError(f'the pool is of {pool.get_device()}, not of {cuda_device(device)}')
-    guard = GTorch.MemoryPoolGuard.new(pool)
-    try:
-        yield pool
-    finally:
-        guard.end()
+
+    def begin():
+        if device is not None and cuda_device(device) != pool.get_device():
+            raise ValueError(f'the pool is of {pool.get_device()}, not of {cuda_device(device)}')
+        return GTorch.MemoryPoolGuard.new(pool)
+
+    return Block(begin, pool)
 
 
 def _mem_pool(allocator=None, use_on_oom=False, device=None):

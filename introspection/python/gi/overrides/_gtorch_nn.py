@@ -13,12 +13,13 @@ from gi.overrides._gtorch_convert import (
     DType,
     GTorch,
     RawTensor,
+    convert_bool,
     convert_device,
     convert_dtype,
     convert_whole,
 )
-from gi.overrides._gtorch_errors import guard_vfuncs, passes, passing, restoring
-from gi.overrides._gtorch_properties import final, set_attribute
+from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passes, passing, restoring
+from gi.overrides._gtorch_properties import OWN, final, set_attribute
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
 RawModule = GTorch.Module
@@ -42,6 +43,15 @@ def _do_forward_many(self, inputs, *_length):
 
 
 
+def _train_inside(module, mode):
+    """C has prepared them all, and knows of no train() in Python."""
+    for child in module.get_children():
+        if getattr(child.train, '__func__', None) is Module.train:
+            _train_inside(child, mode)
+        else:
+            child.train(mode)
+
+
 class Module(RawModule):
     """class Net(GTorch.Module): def forward(self, x): … — tensors, modules and parameters that are
     assigned to it belong to it."""
@@ -50,12 +60,22 @@ class Module(RawModule):
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if 'forward' in vars(cls) and cls.__module__ != OVERRIDES:
+        if cls.__module__ in OWN:
+            return
+        if 'forward' in vars(cls):
             name = 'do_compute' if issubclass(cls, GTorch.Loss) else 'do_forward'
             setattr(cls, name, _do_forward)
             cls.do_forward_many = _do_forward_many
-        else:
-            guard_vfuncs(cls, ('compute',))  # of a loss
+        elif issubclass(cls, GTorch.Loss):
+            guard_vfuncs(cls, ('compute',))
+        extra_repr = own_vfunc(cls, 'extra_repr')
+        if extra_repr is not None:
+            cls.do_extra_repr = extra_repr
+        forward_many = own_vfunc(cls, 'forward_many')
+        if forward_many not in (None, _do_forward_many):
+            cls.do_forward_many = lambda self, inputs, *_length: passing(
+                type(self).__name__, forward_many, self, inputs
+            )
 
     def __call__(self, *inputs):
         """Runs the module, with its hooks."""
@@ -186,12 +206,15 @@ class Module(RawModule):
         return True
 
     def train(self, mode=True):
+        """Prepares the module and all inside for training, those with a train() of their own by that."""
+        mode = convert_bool(mode)
         RawModule.train(self, mode)
+        _train_inside(self, mode)
         return self
 
     def eval(self):
-        RawModule.eval(self)
-        return self
+        """The same as train(False)."""
+        return self.train(False)
 
     def zero_grad(self, set_to_none=True):
         RawModule.zero_grad(self, set_to_none)
@@ -232,6 +255,8 @@ class Module(RawModule):
             device, dtype = None, device
         RawModule.to(self, convert_device(device), convert_dtype(dtype))
         return self
+
+    extra_repr = layers.extra_repr_of(RawModule)
 
     def __repr__(self):
         return self.to_string()

@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Optimizers: GTorch.optim."""
 
+import functools
+
 from gi.overrides import override
 from gi.repository import Gio, GLib
 
 from gi.overrides import _gtorch_scheduler as scheduler
 from gi.overrides import _gtorch_state as state
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_double
-from gi.overrides._gtorch_errors import guard_vfuncs
+from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc
 from gi.overrides._gtorch_layers import construct
 from gi.overrides._gtorch_scheduler import attributes, bind, to_properties
 from gi.overrides._gtorch_steps import OPTIMIZERS
@@ -124,6 +126,15 @@ class ParamGroup(RawGroup):
         setattr(self, GROUP[key], value)
 
 
+def _succeeds(function):
+    """step_param() for C, which wants to know whether it was successful: it was if it gives nothing."""
+
+    def step_param(self, *args):
+        return function(self, *args) is not False
+
+    return functools.wraps(function)(step_param)
+
+
 class Optimizer(RawOptimizer):
     """What optimizers are derived from."""
 
@@ -131,7 +142,10 @@ class Optimizer(RawOptimizer):
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        guard_vfuncs(cls, ('step_param',))
+        function = own_vfunc(cls, 'step_param')
+        if function is not None:
+            cls.do_step_param = _succeeds(function)
+            guard_vfuncs(cls, ('step_param',))
 
     def state_dict(self):
         return state.pairs(self.state_lists())

@@ -6,7 +6,7 @@ from gi.overrides import override
 
 from gi.overrides import _gtorch_state as state
 from gi.overrides._gtorch_convert import GTorch, convert_double, convert_whole
-from gi.overrides._gtorch_errors import guard_vfuncs
+from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc
 from gi.overrides._gtorch_layers import construct
 from gi.overrides._gtorch_steps import SCHEDULES
 
@@ -91,14 +91,14 @@ def _returns(function):
 
 
 class LRScheduler(RawScheduler):
-    """What schedules are derived from: get_lr() gives the learning rates of all groups, or do_compute (group,
+    """What schedules are derived from: get_lr() gives the learning rates of all groups, or compute (group,
     base_lr) that of one."""
 
     __module__ = OVERRIDES
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        function = vars(cls).get('do_compute', _compute if 'get_lr' in vars(cls) else None)
+        function = own_vfunc(cls, 'compute') or (_compute if 'get_lr' in vars(cls) else None)
         if function is not None:
             cls.do_compute = _returns(function)
             guard_vfuncs(cls, ('compute',))

@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Methods that classes in Python have instead of the library's: all who should call them do."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
+
+import gi  # noqa: E402
+
+gi.require_version('GTorch', '1')
+from gi.repository import GLib, GTorch  # noqa: E402
+
+import on_device  # noqa: E402, F401
+import tap  # noqa: E402
+
+nn, optim = GTorch.nn, GTorch.optim
+
+
+def raises(kind, call, *parts):
+    try:
+        call()
+    except kind as error:
+        for part in parts:
+            assert part in str(error), error
+        return
+    raise AssertionError(f'no {kind.__name__}')
+
+
+class Frozen(nn.BatchNorm1d):
+    """It is never trained."""
+
+    def train(self, mode=True):
+        return super().train(False)
+
+
+@tap.case
+def train_of_a_child_is_called():
+    inner = nn.Sequential(Frozen(2), nn.Dropout())
+    net = nn.Sequential(nn.Linear(2, 2), inner, Frozen(2))
+    assert net.train() is net and net.training and inner.training and inner[1].training
+    assert not inner[0].training and not net[2].training
+    before = inner[0].running_mean.tolist()
+    net(GTorch.randn(8, 2))
+    assert inner[0].running_mean.tolist() == before
+    assert net.eval() is net and not any(module.training for module in net.modules())
+
+    calls = []
+
+    class Listed(nn.ReLU):
+        def train(self, mode=True):
+            calls.append(mode)
+            return super().train(mode)
+
+    net = nn.Sequential(nn.Sequential(Listed()), Listed())
+    net.train()
+    net.eval()
+    assert calls == [True, True, False, False]
+    raises(TypeError, lambda: net.train('no'), 'True or False')
+
+
+class Counted(optim.SGD):
+    n = 0
+
+    def step(self, extra=0):
+        self.n += 1 + extra
+        super().step()
+        return self.n
+
+
+class Own(GTorch.Optimizer):
+    n = 0
+
+    def step(self):
+        self.n += 1
+
+
+def scaled(optimizer_class, **options):
+    param = nn.Parameter(GTorch.ones(2))
+    if optimizer_class is Own:
+        optimizer = Own()
+        optimizer.add_param_group({'params': [param], 'lr': 0.5})
+    else:
+        optimizer = optimizer_class([param], lr=0.5)
+    return param, optimizer, GTorch.GradScaler(init_scale=4.0, **options)
+
+
+@tap.case
+def scalers_call_step():
+    for cls in (Counted, Own):
+        param, optimizer, scaler = scaled(cls)
+        overflows = []
+        scaler.connect('overflow', lambda _scaler, which, found=overflows: found.append(which))
+        scaler.scale(param.sum()).backward()
+        scaler.step(optimizer)
+        assert optimizer.n == 1 and param.grad.tolist() == [1, 1]
+        assert param.tolist() == ([0.5, 0.5] if cls is Counted else [1, 1])
+        raises(GLib.Error, lambda: scaler.step(optimizer), 'has made its step already')
+        scaler.update()
+        assert optimizer.n == 1 and not overflows
+
+        param.grad = None
+        scaler.scale((param * float('inf')).sum()).backward()
+        scaler.step(optimizer)
+        assert optimizer.n == 1 and overflows == [optimizer]
+        scaler.update()
+        assert scaler.state_dict()['scale'] == 2.0
+
+        param.grad = None
+        raises(GLib.Error, lambda: scaler.step(optimizer), 'no parameter', 'has a gradient')
+
+
+@tap.case
+def scalers_leave_alone_what_is_unscaled():
+    param, optimizer, scaler = scaled(Counted)
+    scaler.scale(param.sum()).backward()
+    scaler.unscale_(optimizer)
+    raises(GLib.Error, lambda: scaler.unscale_(optimizer), 'unscaled already')
+    param.grad.mul_(0.5)
+    assert scaler.step(optimizer, extra=2) == 3 and param.tolist() == [0.75, 0.75]
+    scaler.update()
+    param, optimizer, scaler = scaled(Counted, enabled=False)
+    scaler.scale(param.sum()).backward()
+    assert scaler.step(optimizer) == 1 and param.tolist() == [0.5, 0.5]
+
+
+# What C calls, by names with do_ and without.
+
+TESTED = {'allocate', 'backward', 'compute', 'extra_repr', 'forward', 'forward_many', 'release', 'step_param'}
+
+
+@tap.case
+def all_virtual_functions_are_tested_here():
+    found = set()
+    for cls in [getattr(GTorch, name, None) for name in dir(GTorch)]:
+        for function in (getattr(cls, name) for name in dir(cls) if name.startswith('do_')):
+            if type(function).__name__ == 'VFuncInfo' and function.get_container().get_namespace() == 'GTorch':
+                found.add(function.get_name())
+    assert found == TESTED, found ^ TESTED
+
+
+def virtual_functions(prefix):
+    calls = []
+
+    def called(name, result=None):
+        def call(self, *args):
+            calls.append(name)
+            return result
+
+        return {f'{prefix}{name}': call}
+
+    return calls, called
+
+
+@tap.case
+def virtual_functions_need_no_prefix():
+    x = GTorch.ones(2)
+    for prefix in ('do_', ''):
+        calls, called = virtual_functions(prefix)
+        assert repr(type('A', (nn.Module,), called('extra_repr', 'size=3'))()).endswith('(size=3)')
+        assert repr(type('B', (nn.Linear,), called('extra_repr', 'x'))(1, 2)).endswith('(x)')
+        source = type('C', (GTorch.MemorySource,), {**called('allocate', 0), **called('release')})()
+        assert GTorch.MemorySource.allocate(source, x.device, 64, 0) == 0
+        GTorch.MemorySource.release(source, x.device, 64, 64, 0)
+        assert calls == ['extra_repr', 'extra_repr', 'allocate', 'release'], (prefix, calls)
+
+        for result in (None, True):
+            param = nn.Parameter(x.clone())
+            optimizer = type('D', (GTorch.Optimizer,), called('step_param', result))()
+            optimizer.add_param_group({'params': [param], 'lr': 0.1})
+            param.grad = x
+            optimizer.step()
+        refused = type('E', (GTorch.Optimizer,), called('step_param', False))()
+        refused.add_param_group({'params': [param], 'lr': 0.1})
+        raises(GLib.Error, refused.step, 'step_param of')
+
+        scheduler = type('F', (optim.lr_scheduler.LRScheduler,), called('compute', 0.25))(optimizer)
+        assert scheduler.get_last_lr() == [0.25]
+        loss = type('G', (GTorch.Loss,), called('compute', x))()
+        assert loss(x, x).tolist() == [1, 1]
+        assert calls[4:7] == ['step_param'] * 3 and 'compute' in calls[7:-1] and calls[-1] == 'compute'
+
+        for function, base in (('forward', GTorch.Module), ('forward_many', GTorch.Module)):
+            if (prefix, function) == ('', 'forward'):
+                continue
+            module = type('H', (base,), called(function, x))()
+            module.register_forward_hook(lambda *_args: None)
+            made = GTorch.Module.forward_many(module, [x, x]) if function == 'forward_many' else module(x)
+            assert made.tolist() == [1, 1] and calls[-1] == function
+
+
+@tap.case
+def what_is_overridden_calls_what_it_overrides():
+    class Mine(nn.Linear):
+        def extra_repr(self):
+            return f'{super().extra_repr()}, mine'
+
+    class Plain(nn.Module):
+        def extra_repr(self):
+            return super().extra_repr() + 'plain'
+
+    class Later(Plain):
+        def extra_repr(self):
+            return super().extra_repr() + ' later'
+
+    assert repr(Mine(1, 2)) == 'Mine(in_features=1, out_features=2, bias=True, mine)'
+    assert repr(Plain()) == 'Plain(plain)' and repr(Later()) == 'Later(plain later)'
+    assert nn.ReLU().extra_repr() == nn.Module().extra_repr() == nn.Sequential().extra_repr() == ''
+
+
+@tap.case
+def what_virtual_functions_raise_comes_out():
+    class Broken(GTorch.Optimizer):
+        def step_param(self, group, param, grad):
+            raise LookupError('in the step')
+
+    param = nn.Parameter(GTorch.ones(2))
+    optimizer = Broken()
+    optimizer.add_param_group({'params': [param], 'lr': 0.1})
+    param.grad = GTorch.ones(2)
+    raises(LookupError, optimizer.step, 'in the step')
+
+
+tap.main()
