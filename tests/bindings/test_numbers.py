@@ -139,4 +139,109 @@ def scalars_of_numpy_are_numbers():
         assert outcome(call) == 'raises'
 
 
+def takers():
+    """Calls with one argument that must be a whole number, and calls with one that must be True or False."""
+    x, net = GTorch.ones(2), GTorch.nn.BatchNorm1d(2)
+    optimizer = GTorch.optim.SGD(net.parameters(), lr=0.1)
+    whole = {
+        'device': GTorch.device,
+        'ones device': lambda value: GTorch.ones(2, device=value),
+        'set_device': GTorch.cuda.set_device,
+        'cuda.device': lambda value: GTorch.cuda.device(value).__enter__(),
+        'memory_allocated': GTorch.cuda.memory_allocated,
+        'set_num_threads': GTorch.set_num_threads,
+        'Stream priority': lambda value: GTorch.Stream('cpu', priority=value),
+        'manual_seed': GTorch.manual_seed,
+        'shape': GTorch.ones,
+        'dim': lambda value: GTorch.ones(2, 2).sum(value),
+    }
+
+    def loss():
+        return (GTorch.ones(2).requires_grad_() * 2).sum()
+
+    flags = {
+        'requires_grad': lambda value: setattr(GTorch.ones(2), 'requires_grad', value),
+        'requires_grad_': x.clone().requires_grad_,
+        'tensor': lambda value: GTorch.tensor([1.0], requires_grad=value),
+        'Parameter': lambda value: GTorch.nn.Parameter(x, value),
+        'train': net.train,
+        'Module.requires_grad_': net.requires_grad_,
+        'Module.zero_grad': net.zero_grad,
+        'Optimizer.zero_grad': optimizer.zero_grad,
+        'load_state_dict': lambda value: net.load_state_dict(net.state_dict(), value),
+        'register_buffer': lambda value: net.register_buffer('other', x, value),
+        'to non_blocking': lambda value: x.to(GTorch.float64, non_blocking=value),
+        'to copy': lambda value: x.to(GTorch.float64, copy=value),
+        'backward keep': lambda value: loss().backward(retain_graph=value),
+        'backward create': lambda value: loss().backward(create_graph=value),
+        'autograd.backward': lambda value: GTorch.autograd.backward([loss()], create_graph=value),
+        'set_grad_enabled': lambda value: GTorch.set_grad_enabled(value).__enter__().__exit__(),
+        'autocast': lambda value: GTorch.autocast('cpu', enabled=value),
+        'autocast cache': lambda value: GTorch.autocast('cpu', cache_enabled=value),
+        'Event timing': lambda value: GTorch.Event(value),
+        'Event blocking': lambda value: GTorch.Event(blocking=value),
+        'bias': lambda value: GTorch.nn.Linear(2, 2, bias=value),
+        'training': lambda value: setattr(net, 'training', value),
+        'keepdim': lambda value: x.sum(0, keepdim=value),
+    }
+    return whole, flags
+
+
+@tap.case
+def dtypes_and_booleans_are_no_whole_numbers():
+    whole, _flags = takers()
+    before = GTorch.get_num_threads(), GTorch.cuda.is_available() and GTorch.cuda.current_device()
+    for name, call in whole.items():
+        for value in (GTorch.float32, GTorch.int8, True, False):
+            if name == 'shape' and isinstance(value, bool):
+                continue
+            try:
+                call(value)
+            except TypeError:
+                continue
+            except GLib.Error as error:
+                raise AssertionError(f'{name} took {value!r}: {error}') from None
+            raise AssertionError(f'{name} took {value!r}')
+    assert before == (GTorch.get_num_threads(), GTorch.cuda.is_available() and GTorch.cuda.current_device())
+
+
+@tap.case
+def only_true_and_false_are_booleans():
+    _whole, flags = takers()
+    for name, call in flags.items():
+        for value in (True, False, 1, 0):
+            call(value)
+        for value in ('no', '', 'False', 2, 0.5, [], GTorch.int8, GTorch.float32, GTorch.ones(1)):
+            try:
+                call(value)
+            except TypeError:
+                continue
+            raise AssertionError(f'{name} took {value!r}')
+    GTorch.set_grad_enabled(True)
+    for call in (lambda: GTorch.ones(1).to(True), lambda: GTorch.ones(1).to(False, True)):
+        assert outcome(call) == 'raises'
+    assert GTorch.ones(1).to(GTorch.float64, True).dtype == GTorch.float64
+
+
+@tap.case
+def nothing_is_computed_with_dtypes():
+    kind = GTorch.float32
+    for call in (
+        lambda: kind + 1,
+        lambda: 1 + kind,
+        lambda: kind * kind,
+        lambda: 2**kind,
+        lambda: kind / 2,
+        lambda: 1 - kind,
+        lambda: -kind,
+        lambda: abs(kind),
+        lambda: kind % 2,
+        lambda: kind | 1,
+        lambda: float(kind),
+        lambda: GTorch.ones(2) + kind,
+    ):
+        assert outcome(call) == 'raises'
+    assert kind == GTorch.float32 != GTorch.float64 and {kind: 1}[GTorch.float32] == 1 and kind in (kind,)
+
+
 tap.main()

@@ -42,6 +42,15 @@ def _dtype_text(self):
     return f'GTorch.{DType.get_name(self)}' if self != DType.NONE else 'GTorch.DType.NONE'
 
 
+def _no_arithmetic(self, *_others):
+    raise TypeError(f'{self} is a dtype, with which nothing can be computed')
+
+
+for _name in ('add', 'sub', 'mul', 'truediv', 'floordiv', 'mod', 'divmod', 'pow', 'lshift', 'rshift', 'and', 'or', 'xor'):
+    setattr(DType, f'__{_name}__', _no_arithmetic)
+    setattr(DType, f'__r{_name}__', _no_arithmetic)
+for _name in ('neg', 'pos', 'abs', 'invert', 'float'):
+    setattr(DType, f'__{_name}__', _no_arithmetic)
 DType.__repr__ = DType.__str__ = _dtype_text
 for _name, _raw in (
     ('is_floating_point', DType.is_floating_point),

@@ -36,8 +36,8 @@ class autocast(Decorator):  # noqa: N801, the name is PyTorch's
     @dtype is float16 or bfloat16; by itself float16 on GPUs and bfloat16 on the CPU."""
 
     def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
-        self._region = (_device_type(device_type), convert_dtype(dtype), bool(enabled))
-        self._cache_enabled = cache_enabled
+        self._region = (_device_type(device_type), convert_dtype(dtype), convert_bool(enabled))
+        self._cache_enabled = cache_enabled if cache_enabled is None else convert_bool(cache_enabled)
 
     def __enter__(self):
         caches = self._cache_enabled

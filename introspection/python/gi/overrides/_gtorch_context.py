@@ -13,7 +13,7 @@ from gi.repository import GLib
 
 from gi.overrides import _gtorch_function as function
 from gi.overrides import _gtorch_ops as ops
-from gi.overrides._gtorch_convert import GTorch, convert_tensors
+from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_tensors
 from gi.overrides._gtorch_errors import restoring
 
 
@@ -108,7 +108,7 @@ class _GradMode(Decorator):
     """A block, or a decorated function, in which gradients are recorded or not."""
 
     def __init__(self, enabled):
-        self._enabled = bool(enabled)
+        self._enabled = convert_bool(enabled)
 
     def __enter__(self):
         return enter(self, GUARDS[self._enabled]())
@@ -168,9 +168,10 @@ def grad(
     None for an input that they do not depend on, with @materialize_grads zeros."""
     if allow_unused is False and materialize_grads:
         raise ValueError('grad(): materialize_grads needs allow_unused')
-    keep = create_graph if retain_graph is None else retain_graph
+    create_graph = convert_bool(create_graph)
+    keep = create_graph if retain_graph is None else convert_bool(retain_graph)
     lists = _list(outputs), _list(inputs), _list(grad_outputs)
-    unused = bool(allow_unused or materialize_grads)
+    unused = convert_bool(materialize_grads) or (allow_unused is not None and convert_bool(allow_unused))
     found = restoring(GTorch.autograd_grad, *lists, keep, create_graph, unused)
     if materialize_grads:
         found = [ops.FUNCTIONS['zeros_like'](x) if g is None else g for g, x in zip(found, lists[1])]
@@ -179,7 +180,8 @@ def grad(
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False):
     """Adds the gradients of several tensors to the leaves."""
-    keep = create_graph if retain_graph is None else retain_graph
+    create_graph = convert_bool(create_graph)
+    keep = create_graph if retain_graph is None else convert_bool(retain_graph)
     lists = _list(tensors), _list(grad_tensors)
     restoring(GTorch.autograd_backward, *lists, keep, create_graph)
 

@@ -44,7 +44,7 @@ def convert_device(value):
         return GTorch.Device.new_from_string(value)
     if value is None or isinstance(value, GTorch.Device):
         return value
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, (bool, DType)):
         return GTorch.Device.cuda(value)
     raise TypeError(
         f'device must be a GTorch.Device, its name or its number, not {type(value).__name__}'

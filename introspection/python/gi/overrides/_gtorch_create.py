@@ -10,6 +10,7 @@ from gi.overrides._gtorch_convert import (
     DType,
     GTorch,
     RawTensor,
+    convert_bool,
     convert_device,
     convert_double,
     convert_dtype,
@@ -115,7 +116,7 @@ def tensor(data, dtype=None, device=None, requires_grad=False):
         made = _from_list(data.item() if hasattr(data, 'item') else data, dtype, device)
     else:
         made = _from_buffer(data, dtype, device)
-    return made.requires_grad_() if requires_grad else made
+    return made.requires_grad_() if convert_bool(requires_grad) else made
 
 
 def as_tensor(data, dtype=None, device=None):

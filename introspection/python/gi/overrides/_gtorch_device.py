@@ -11,6 +11,7 @@ from gi.overrides import _gtorch_memory as memory
 from gi.overrides._gtorch_context import Block, awaitable, enter, leave
 from gi.overrides._gtorch_convert import (
     GTorch,
+    convert_bool,
     convert_device,
     convert_enum,
     convert_whole,
@@ -69,7 +70,7 @@ class Stream(GTorch.Stream):
     __module__ = OVERRIDES
 
     def __new__(cls, device=None, priority=0):
-        return GTorch.Stream.new(convert_device(device), priority)
+        return GTorch.Stream.new(convert_device(device), convert_whole(priority))
 
     def __init__(self, *_args, **_kwargs):
         pass
@@ -100,11 +101,11 @@ class Event(GTorch.Event):
 
     def __new__(cls, enable_timing=False, blocking=False, interprocess=False):
         flags = GTorch.EventFlags.NONE
-        if enable_timing:
+        if convert_bool(enable_timing):
             flags |= GTorch.EventFlags.TIMING
-        if blocking:
+        if convert_bool(blocking):
             flags |= GTorch.EventFlags.BLOCKING
-        if interprocess:
+        if convert_bool(interprocess):
             flags |= GTorch.EventFlags.INTERPROCESS
         return GTorch.Event.new(flags)
 
@@ -274,7 +275,7 @@ def _manager():
 
 
 def _changes_nothing(value):
-    return value is None or (isinstance(value, int) and value < 0)
+    return value is None or (isinstance(value, int) and not isinstance(value, GTorch.DType) and value < 0)
 
 
 def _gpu(value):
@@ -412,6 +413,7 @@ def install(export, submodule, _ops):
     export('graph', graph)
     export('current_stream', lambda device=None: GTorch.Stream.get_current(convert_device(device)))
     export('get_option_group', get_option_group)
+    export('set_num_threads', lambda n_threads: GTorch.set_num_threads(convert_whole(n_threads)))
     export('manual_seed', lambda seed: GTorch.manual_seed(convert_whole(seed) % 2**64))
     del members['Device']
     cuda = submodule('cuda', 'GPUs: of several the current one, and never the CPU by itself.', members)

@@ -8,7 +8,7 @@ from gi.overrides import override
 
 from gi.overrides import _gtorch_hooks as hooks
 
-from gi.overrides._gtorch_convert import GTorch
+from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_whole
 from gi.overrides._gtorch_errors import restoring
 from gi.overrides._gtorch_function import guarded, tensor_list
 from gi.overrides._gtorch_properties import final
@@ -70,9 +70,9 @@ def make_graphed_callables(
     graphed = []
     for target, own in zip(targets, samples):
         made = GraphedModule(target, own)
-        made.set_warmup_iterations(num_warmup_iters)
-        made.set_allow_unused(allow_unused_input)
-        made.set_both_modes(both_modes)
+        made.set_warmup_iterations(convert_whole(num_warmup_iters))
+        made.set_allow_unused(convert_bool(allow_unused_input))
+        made.set_both_modes(convert_bool(both_modes))
         graphed.append(made)
     restoring(raw_make, graphed, pool)
     return tuple(graphed) if several else graphed[0]

@@ -9,7 +9,7 @@ import warnings
 from gi.repository import Gio, GLib
 
 from gi.overrides._gtorch_context import Block, enter, leave
-from gi.overrides._gtorch_convert import GTorch, convert_device, convert_enum, cuda_device
+from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_device, convert_enum, cuda_device
 from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc
 from gi.overrides._gtorch_properties import final
 
@@ -45,7 +45,7 @@ class MemoryPool(GTorch.MemoryPool):
             pool = GTorch.MemoryPool.new(device)
         else:
             pool = GTorch.MemoryPool.new_with_source(device, source)
-        if use_on_oom:
+        if convert_bool(use_on_oom):
             pool.set_use_on_oom(True)
         return pool
 

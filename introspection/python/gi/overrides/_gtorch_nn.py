@@ -196,7 +196,7 @@ class Module(RawModule):
         return list(self.get_buffers(recurse))
 
     def register_buffer(self, name, buffer, persistent=True):
-        RawModule.register_buffer(self, name, buffer, persistent)
+        RawModule.register_buffer(self, name, buffer, convert_bool(persistent))
         self._show(name, buffer)
 
     def set_buffer(self, name, buffer):
@@ -217,17 +217,17 @@ class Module(RawModule):
         return self.train(False)
 
     def zero_grad(self, set_to_none=True):
-        RawModule.zero_grad(self, set_to_none)
+        RawModule.zero_grad(self, convert_bool(set_to_none))
 
     def requires_grad_(self, requires_grad=True):
-        RawModule.set_requires_grad(self, requires_grad)
+        RawModule.set_requires_grad(self, convert_bool(requires_grad))
         return self
 
     def state_dict(self):
         return state.pairs(self.state_lists())
 
     def load_state_dict(self, table, strict=True):
-        self.load_state_lists(*state.lists('load_state_dict', 'state', table), strict)
+        self.load_state_lists(*state.lists('load_state_dict', 'state', table), convert_bool(strict))
 
     def register_forward_pre_hook(self, hook, *data):
         number = hooks.register_forward('register_forward_pre_hook', self, hook, data)
@@ -343,7 +343,7 @@ class Parameter(GTorch.Parameter):
     __module__ = OVERRIDES
 
     def __new__(cls, data, requires_grad=True):
-        return GTorch.Parameter.new(data, requires_grad)
+        return GTorch.Parameter.new(data, convert_bool(requires_grad))
 
     def __init__(self, *_args, **_options):
         pass

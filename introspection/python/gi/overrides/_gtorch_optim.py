@@ -9,7 +9,7 @@ from gi.repository import Gio, GLib
 
 from gi.overrides import _gtorch_scheduler as scheduler
 from gi.overrides import _gtorch_state as state
-from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_double
+from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_double
 from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc
 from gi.overrides._gtorch_layers import construct
 from gi.overrides._gtorch_scheduler import attributes, bind, to_properties
@@ -154,7 +154,7 @@ class Optimizer(RawOptimizer):
         self.load_state_lists(*state.lists('load_state_dict', 'state', table))
 
     def zero_grad(self, set_to_none=True):
-        RawOptimizer.zero_grad(self, set_to_none)
+        RawOptimizer.zero_grad(self, convert_bool(set_to_none))
 
     def add_param_group(self, group):
         """A group, or PyTorch's dictionary: {'params': …, 'lr': …}."""

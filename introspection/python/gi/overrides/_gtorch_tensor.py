@@ -8,6 +8,7 @@ from gi.overrides._gtorch_convert import (
     GTorch,
     DType,
     RawTensor,
+    convert_bool,
     convert_device,
     convert_dtype,
     convert_whole as index,
@@ -103,7 +104,7 @@ class TensorMethods:
         self.set_grad(grad)
 
     def _set_requires_grad(self, requires_grad):
-        self.set_requires_grad(requires_grad)
+        self.set_requires_grad(convert_bool(requires_grad))
 
     grad = property(_get_grad, _set_grad, doc='The gradient that backward() added up, or None.')
     requires_grad = property(lambda self: self.get_requires_grad(), _set_requires_grad)
@@ -153,7 +154,7 @@ class TensorMethods:
 
     def requires_grad_(self, requires_grad=True):
         """Sets whether gradients are wanted; gives the tensor."""
-        self.set_requires_grad(requires_grad)
+        self.set_requires_grad(convert_bool(requires_grad))
         return self
 
     def is_floating_point(self):
@@ -165,7 +166,7 @@ class TensorMethods:
     def backward(self, gradient=None, retain_graph=None, create_graph=False):
         """Adds the gradients of this tensor to the leaves that it was computed from."""
         keep = create_graph if retain_graph is None else retain_graph
-        restoring(RawTensor.backward, self, gradient, keep, create_graph)
+        restoring(RawTensor.backward, self, gradient, convert_bool(keep), convert_bool(create_graph))
 
     def register_hook(self, hook):
         """Calls @hook with the gradient during backward(); what it returns, if not None, replaces it."""
@@ -243,6 +244,9 @@ class TensorMethods:
         if flags:
             non_blocking, copy = (flags + [copy])[:2]
             args = args[: -len(flags)]
+            if not args and dtype is None and device is None:
+                raise TypeError(f'to(): a dtype, a device or a tensor comes before {flags[0]}')
+        non_blocking, copy = convert_bool(non_blocking), convert_bool(copy)
         for arg in args:
             if isinstance(arg, RawTensor):
                 dtype, device = arg.dtype, arg.device
