@@ -187,7 +187,7 @@ def groups_are_dictionaries_too():
     for group in sgd.param_groups:
         group['lr'] *= 2
     assert [group.lr for group in sgd.param_groups] == [0.5, 1.0]
-    assert sgd.param_groups[1]['params'] == [second]
+    assert sgd.param_groups[1]['params'] == (second,)
     sgd.add_param_group({'params': [param(3)], 'lr': 3})
     assert sgd.param_groups[2].learning_rate == 3
     raises(KeyError, lambda: sgd.param_groups[0].__setitem__('momentum', 1), 'momentum')

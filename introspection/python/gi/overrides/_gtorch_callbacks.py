@@ -14,6 +14,7 @@ from gi.overrides._gtorch_hooks import describe
 # Where the function is among the arguments.
 RUNNERS = {
     ('Device', 'run'): 1,
+    ('Device', 'run_as_default'): 1,
     ('MemoryPool', 'run'): 1,
     ('Stream', 'run'): 1,
     ('CUDAGraph', 'capture'): 3,

@@ -413,6 +413,7 @@ def install(export, submodule, _ops):
     export('graph', graph)
     export('current_stream', lambda device=None: GTorch.Stream.get_current(convert_device(device)))
     export('get_option_group', get_option_group)
+    export('set_default_device', lambda device: GTorch.set_default_device(convert_device(device)))
     export('set_num_threads', lambda n_threads: GTorch.set_num_threads(convert_whole(n_threads)))
     export('manual_seed', lambda seed: GTorch.manual_seed(convert_whole(seed) % 2**64))
     del members['Device']

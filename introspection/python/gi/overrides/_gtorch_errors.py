@@ -26,6 +26,14 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
+Failure, DOMAIN, FAILED = GLib.Error, GLib.quark_to_string(GTorch.error_quark()), int(GTorch.Error.FAILED)
+MANY = 16  # calls of C within another; more of them may be a recursion without an end
+SPARE = 40  # calls of Python that are left when C is called, enough for passing() to tell of an error
+
+
+def _descend(n):
+    if n > 0:
+        _descend(n - 1)
 
 
 def passing(what, call, *args):
@@ -39,7 +47,10 @@ def passing(what, call, *args):
             _thread.pending.append((error, message))
         if is_ours:
             raise
-        raise GLib.Error.new_literal(GTorch.error_quark(), message, GTorch.Error.FAILED) from error
+        # No function of Python's is called for it: where the stack is at its end none can be.
+        told = Failure.__new__(Failure)
+        told.domain, told.code, told.message = DOMAIN, FAILED, message
+        raise told from error
 
 
 def passes(what, function):
@@ -49,6 +60,8 @@ def passes(what, function):
 
 def restoring(call, *args, **options):
     """Calls into C, and raises what Python code has raised there as it was."""
+    if _thread.depth > MANY:
+        _descend(SPARE)
     depth, found, longer = len(_thread.pending), None, None
     _thread.depth += 1
     try:

@@ -66,8 +66,9 @@ class FunctionContext(GTorch.FunctionContext):
     __setattr__ = GObject.Object.__setattr__  # what forward() keeps for backward() has any name
 
     def save_for_backward(self, *tensors):
-        """Keeps tensors for backward(), which finds them in saved_tensors."""
-        GTorch.FunctionContext.save_for_backward(self, list(tensors))
+        """Keeps tensors for backward(), which finds them in saved_tensors, with None where that was given."""
+        GTorch.FunctionContext.save_for_backward(self, [t for t in tensors if t is not None])
+        self._absent = [t is None for t in tensors]
 
     def mark_dirty(self, *tensors):
         """Declares inputs that forward() has changed in place; each is an output, too."""
@@ -77,7 +78,11 @@ class FunctionContext(GTorch.FunctionContext):
         """Declares outputs to be without gradient."""
         GTorch.FunctionContext.mark_non_differentiable(self, list(tensors))
 
-    saved_tensors = property(lambda self: tuple(self.get_saved_tensors()))
+    def _get_saved(self):
+        saved = iter(self.get_saved_tensors())
+        return tuple(None if absent else next(saved) for absent in self.__dict__.get('_absent', ()))
+
+    saved_tensors = property(_get_saved)
     needs_input_grad = property(
         lambda self: tuple(self.get_needs_input_grad(i) for i in range(self.get_n_inputs()))
     )

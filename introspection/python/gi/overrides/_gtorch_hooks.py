@@ -140,6 +140,22 @@ def register_forward(name, owner, function, data):
     return number
 
 
+def run_forward(owner, inputs, options):
+    """forward() between the hooks that Python has registered, which take and give anything."""
+    registered = list(kept(owner).made.values())
+    for name, function, data in registered:
+        if name == 'register_forward_pre_hook':
+            result = function(owner, inputs, *data)
+            if result is not None:
+                inputs = result if isinstance(result, tuple) else (result,)
+    output = owner.forward(*inputs, **options)
+    for name, function, data in registered:
+        if name == 'register_forward_hook':
+            result = function(owner, inputs, output, *data)
+            output = output if result is None else result
+    return output
+
+
 def remove(raw, owner, number):
     removed = raw(owner, number)
     if removed:

@@ -77,16 +77,14 @@ class Module(RawModule):
                 type(self).__name__, forward_many, self, inputs
             )
 
-    def __call__(self, *inputs):
-        """Runs the module, with its hooks."""
-        if len(inputs) == 1:
+    def __call__(self, *inputs, **options):
+        """Runs the module, with its hooks. C is given tensors only: others go to forward() directly."""
+        if len(inputs) == 1 and not options and isinstance(inputs[0], RawTensor):
             return RawModule.forward(self, inputs[0])
         if not self.has_hooks():
-            return self.forward(*inputs)
-        for value in inputs:
-            if not isinstance(value, RawTensor):
-                kind = type(value).__name__
-                raise TypeError(f'{type(self).__name__}: with hooks, inputs are tensors, not {kind}')
+            return self.forward(*inputs, **options)
+        if options or not all(isinstance(value, RawTensor) for value in inputs):
+            return hooks.run_forward(self, inputs, options)
         return RawModule.forward_many(self, list(inputs))
 
     def _own_kind(self, name):
@@ -289,6 +287,13 @@ def _sequential():
             if not -n <= given < n + end:
                 raise IndexError(f'{type(self).__name__}: position {given} is not one of {n} modules')
             return given + n if given < 0 else given
+
+        def unregister(self, name):
+            """Takes a module out by its position; the later ones move up."""
+            if not name.isdecimal():
+                return Module.unregister(self, name)
+            del self[int(name)]
+            return True
 
         def __len__(self):
             return len(self.get_children())

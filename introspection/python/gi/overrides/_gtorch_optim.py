@@ -81,12 +81,14 @@ def _setting(name, key, value):
         raise TypeError(f'{name}: {key}: {error}') from None
 
 
-def _groups(params):
+def _groups(name, params):
     """The parameters as groups: one, or one for each of PyTorch's dictionaries."""
     if isinstance(params, (Gio.ListModel, RawTensor)):
         return [{'params': params}]
     params = list(params)
-    if params and all(isinstance(group, dict) for group in params):
+    if not params:
+        raise ValueError(f'{name}: there are no parameters to optimize')
+    if all(isinstance(group, dict) for group in params):
         for group in params:
             if 'params' not in group:
                 raise TypeError("a group of parameters needs 'params'")
@@ -115,7 +117,7 @@ class ParamGroup(RawGroup):
 
     def __getitem__(self, key):
         if key == 'params':
-            return list(self.get_params())
+            return tuple(self.get_params())  # add_param_group() adds some
         if key not in GROUP or (key == 'initial_lr' and key not in self.keys()):
             raise KeyError(key)
         return getattr(self, GROUP[key])
@@ -178,7 +180,7 @@ def _optimizer(row):
         values = bind(own, row, 'params', (params, *args), options)
         _check_forms(own, row, values)
         defaults = {key: values.pop(key) for key in ('lr', 'weight_decay') if key in values}
-        groups = [_group(own, given, {'weight_decay': 0.0, **defaults}) for given in _groups(values.pop('params'))]
+        groups = [_group(own, given, {'weight_decay': 0.0, **defaults}) for given in _groups(own, values.pop('params'))]
         construct(self, to_properties(own, row, values))
         for group in groups:
             RawOptimizer.add_param_group(self, group)

@@ -225,6 +225,8 @@ class TensorMethods:
         return iter(self.unbind(0))
 
     def __contains__(self, value):
+        if not isinstance(value, RawTensor) and not is_number(value):
+            raise TypeError(f'a tensor has numbers in it, and no {type(value).__name__}')
         return bool((self == value).any())
 
     def __hash__(self):
