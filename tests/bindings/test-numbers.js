@@ -136,4 +136,34 @@ tap.add('normal_takes_all_forms', () => {
     refuses(() => GTorch.normal('x', stds), 'must be a number');
 });
 
+tap.add('indexed_assignment_takes_the_numbers_that_fill_takes', () => {
+    const outcome = func => {
+        try {
+            return func().to_string();
+        } catch (error) {
+            return 'an error';
+        }
+    };
+    const values = [0, 300, -129, 1.5, 65536, 1e300, NaN, Infinity, 2n ** 53n + 1n, 2n ** 63n - 1n];
+    const seen = new Set();
+    for (const dtype of ['float32', 'float16', 'int8', 'uint8', 'int32', 'int64', 'bool', 'complex64']) {
+        for (const value of values) {
+            const expected = outcome(() => GTorch.zeros([], {dtype}).fill_(value));
+            seen.add(expected === 'an error');
+            for (const put of [
+                x => x.put_at(0, value),
+                x => x.put_at([GTorch.tensor([true, false])], value),
+                x => x.set('0', value),
+            ]) {
+                tap.equal(outcome(() => {
+                    const x = GTorch.zeros([2], {dtype});
+                    put(x);
+                    return x.at(0);
+                }), expected);
+            }
+        }
+    }
+    tap.equal(seen.size, 2);
+});
+
 await tap.run();

@@ -297,12 +297,12 @@ function overrideTensor(prototype) {
         },
         put_at(items, value) {
             const code = convert.encodeIndex(Array.isArray(items) ? items : [items]);
-            return raw.index_put_inplace.call(this, ...code, convert.tensor(value, this), false);
+            return raw.index_put_inplace.call(this, ...code, convert.element(this, value), false);
         },
         // GObject's own set ({property: value}) stays.
         set(where, value) {
             return typeof where === 'string'
-                ? raw.set.call(this, where, convert.tensor(value, this))
+                ? raw.set.call(this, where, convert.element(this, value))
                 : GObject.Object.prototype.set.call(this, where);
         },
         item() {

@@ -180,6 +180,13 @@ function tensor(value, like = null) {
     return value instanceof GTorch.Tensor ? value : make(value, {device: like?.get_device() ?? null});
 }
 
+// What is written into a tensor: a number that its dtype has not is an error, as in fill_().
+function element(target, value) {
+    if (typeof value !== 'number' && typeof value !== 'bigint')
+        return tensor(value, target);
+    return GTorch.empty([], {dtype: target.get_dtype(), device: target.get_device()}).fill_(value);
+}
+
 // One argument of a call. A number for a tensor stays one: the wrapper knows whether it has a form.
 function argument(name, argName, kind, value) {
     switch (kind) {
