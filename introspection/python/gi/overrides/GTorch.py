@@ -46,7 +46,8 @@ def _no_arithmetic(self, *_others):
     raise TypeError(f'{self} is a dtype, with which nothing can be computed')
 
 
-for _name in ('add', 'sub', 'mul', 'truediv', 'floordiv', 'mod', 'divmod', 'pow', 'lshift', 'rshift', 'and', 'or', 'xor'):
+TWO = ('add', 'sub', 'mul', 'truediv', 'floordiv', 'mod', 'divmod', 'pow', 'lshift', 'rshift', 'and', 'or', 'xor')
+for _name in TWO:
     setattr(DType, f'__{_name}__', _no_arithmetic)
     setattr(DType, f'__r{_name}__', _no_arithmetic)
 for _name in ('neg', 'pos', 'abs', 'invert', 'float'):
