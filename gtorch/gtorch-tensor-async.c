@@ -131,6 +131,9 @@ copy_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cance
   GError *error = NULL;
   gboolean done;
 
+  /* A task that is cancelled before it starts has its error; GLib would lose that behind a second. */
+  if (g_task_had_error (task))
+    return;
   if (copy->stream != NULL)
     gtorch_change_to_stream (&change, gpu, copy->stream);
   done = copy_here (copy, cancellable, &error);

@@ -43,10 +43,8 @@ def make_model():
 
 def read_digits(model, images):
     """The digits that the model reads, without recording gradients."""
-    before = GTorch.set_grad_enabled(False)
-    digits = list(model.forward(images).argmax([1], False).to_ints())
-    GTorch.set_grad_enabled(before)
-    return digits
+    with GTorch.no_grad():
+        return list(model.forward(images).argmax([1], False).to_ints())
 
 
 def train(model, images, labels, epochs):

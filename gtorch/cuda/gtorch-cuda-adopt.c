@@ -87,6 +87,9 @@ mark_lanes (GTorchCudaDevice *device, guint64 uses)
 
       if ((uses & gtorch_cuda_lane_bit (lane)) == 0)
         continue;
+      if (gtorch_cuda_lane_capture (lane) == NULL
+          && gtorch_cuda.cuStreamQuery (lane->handle) == CUDA_SUCCESS)
+        continue;
       event = gtorch_cuda_lane_mark (lane, NULL);
       if (event == NULL)
         gtorch_cuda_lane_settle (lane); /* as good, only slower */

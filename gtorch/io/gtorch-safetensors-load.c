@@ -456,6 +456,12 @@ load_in_thread (GTask *task, gpointer source_object, gpointer task_data, GCancel
   GError *error = NULL;
   GTorchSafetensorsContent *content;
 
+  /* A task that is cancelled before it starts has its error; GLib would lose that behind a second. */
+  if (g_task_had_error (task))
+    {
+      g_atomic_int_set (&load->is_done, TRUE);
+      return;
+    }
   if (G_IS_FILE (load->source))
     content =
         gtorch_safetensors_read_file (G_FILE (load->source), load->map, load->device, cancellable,
