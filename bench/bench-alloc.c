@@ -13,8 +13,8 @@
 
 #include <gtorch/gtorch.h>
 
-#include <gtorch/gtorch-device-private.h>
-#include <gtorch/gtorch-impl-private.h>
+#include <gtorch/device/gtorch-device-private.h>
+#include <gtorch/tensor/gtorch-impl-private.h>
 
 #define N_TIMES   41
 #define N_CALLS   5000

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gtorch/cuda/gtorch-cuda-abi-private.h"
+#include "gtorch/cuda/driver/gtorch-cuda-abi-private.h"
 
 extern void *bench_driver;
 extern CUdeviceptr bench_driver_memory; /* of 64 bytes */

@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-#include <gtorch/cuda/gtorch-cuda-private.h>
-#include <gtorch/gtorch-device-private.h>
+#include <gtorch/cuda/driver/gtorch-cuda-private.h>
+#include <gtorch/device/gtorch-device-private.h>
 
 static GTorchDevice *device;
 

@@ -3,8 +3,8 @@
 
 #pragma once
 
-#include <gtorch/gtorch-stream-private.h>
-#include <gtorch/gtorch-tensor-private.h>
+#include <gtorch/stream/gtorch-stream-private.h>
+#include <gtorch/tensor/gtorch-tensor-private.h>
 #include <gtorch/gtorch.h>
 
 #include "sanitizer.h"

@@ -5,8 +5,8 @@
 
 #include <gio/gio.h>
 
-#include <gtorch/gtorch-op-private.h>
-#include <gtorch/gtorch-stream-private.h>
+#include <gtorch/dispatch/gtorch-op-private.h>
+#include <gtorch/stream/gtorch-stream-private.h>
 
 G_BEGIN_DECLS
 

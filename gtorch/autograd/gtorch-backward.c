@@ -5,14 +5,14 @@
 
 #include "config.h"
 
-#include "gtorch-tensor-autograd.h"
+#include "autograd/gtorch-tensor-autograd.h"
 
 #include <glib/gi18n-lib.h>
 
-#include "gtorch-autograd-private.h"
-#include "gtorch-choice-private.h"
+#include "autograd/gtorch-autograd-private.h"
+#include "stream/gtorch-choice-private.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-tensor-private.h"
+#include "tensor/gtorch-tensor-private.h"
 
 /**
  * gtorch_tensor_backward:

@@ -7,9 +7,9 @@
 
 #include <glib/gi18n-lib.h>
 
-#include "gtorch-autograd-private.h"
-#include "gtorch-capture-private.h"
-#include "gtorch-choice-private.h"
+#include "autograd/gtorch-autograd-private.h"
+#include "graph/gtorch-capture-private.h"
+#include "stream/gtorch-choice-private.h"
 
 /* --- the streams of a thread --- */
 

@@ -21,12 +21,12 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "gtorch-autocast-private.h"
-#include "gtorch-autograd-private.h"
-#include "gtorch-capture-private.h"
-#include "gtorch-choice-private.h"
-#include "gtorch-grad-mode.h"
-#include "gtorch-hold-private.h"
+#include "dispatch/gtorch-autocast-private.h"
+#include "autograd/gtorch-autograd-private.h"
+#include "graph/gtorch-capture-private.h"
+#include "stream/gtorch-choice-private.h"
+#include "autograd/gtorch-grad-mode.h"
+#include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 
 typedef struct _Task Task;

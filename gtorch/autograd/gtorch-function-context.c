@@ -3,14 +3,14 @@
 
 #include "config.h"
 
-#include "gtorch-function-context.h"
+#include "autograd/gtorch-function-context.h"
 
 #include <glib/gi18n-lib.h>
 
-#include "gtorch-function-private.h"
-#include "gtorch-grad-mode.h"
-#include "gtorch-hold-private.h"
-#include "gtorch-tensor-private.h"
+#include "autograd/gtorch-function-private.h"
+#include "autograd/gtorch-grad-mode.h"
+#include "tensor/gtorch-hold-private.h"
+#include "tensor/gtorch-tensor-private.h"
 
 /**
  * GTorchFunctionContext:

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <gtorch/gtorch-tensor.h>
+#include <gtorch/tensor/gtorch-tensor.h>
 
 G_BEGIN_DECLS
 

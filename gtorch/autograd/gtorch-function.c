@@ -3,18 +3,18 @@
 
 #include "config.h"
 
-#include "gtorch-function.h"
+#include "autograd/gtorch-function.h"
 
 #include <glib/gi18n-lib.h>
 
-#include "gtorch-autocast-private.h"
-#include "gtorch-choice-private.h"
-#include "gtorch-function-private.h"
-#include "gtorch-grad-mode.h"
+#include "dispatch/gtorch-autocast-private.h"
+#include "stream/gtorch-choice-private.h"
+#include "autograd/gtorch-function-private.h"
+#include "autograd/gtorch-grad-mode.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-references-private.h"
-#include "gtorch-stream-private.h"
-#include "gtorch-tensor-private.h"
+#include "base/gtorch-references-private.h"
+#include "stream/gtorch-stream-private.h"
+#include "tensor/gtorch-tensor-private.h"
 
 /**
  * GTorchFunction:

@@ -3,9 +3,9 @@
 
 #include "config.h"
 
-#include "gtorch-grad-mode.h"
+#include "autograd/gtorch-grad-mode.h"
 
-#include "gtorch-choice-private.h"
+#include "stream/gtorch-choice-private.h"
 
 struct _GTorchGradGuard
 {

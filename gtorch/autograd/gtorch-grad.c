@@ -8,12 +8,12 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "gtorch-autograd-private.h"
-#include "gtorch-capture-private.h"
-#include "gtorch-choice-private.h"
-#include "gtorch-grad-mode.h"
-#include "gtorch-graph-audit-private.h"
-#include "gtorch-hold-private.h"
+#include "autograd/gtorch-autograd-private.h"
+#include "graph/gtorch-capture-private.h"
+#include "stream/gtorch-choice-private.h"
+#include "autograd/gtorch-grad-mode.h"
+#include "check/gtorch-graph-audit-private.h"
+#include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 
 GTorchImpl *

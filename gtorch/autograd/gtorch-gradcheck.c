@@ -8,18 +8,18 @@
 
 #include "config.h"
 
-#include "gtorch-gradcheck.h"
+#include "autograd/gtorch-gradcheck.h"
 
 #include <glib/gi18n-lib.h>
 #include <math.h>
 
-#include "gtorch-autograd-private.h"
-#include "gtorch-choice-private.h"
-#include "gtorch-grad-mode.h"
-#include "gtorch-device.h"
+#include "autograd/gtorch-autograd-private.h"
+#include "stream/gtorch-choice-private.h"
+#include "autograd/gtorch-grad-mode.h"
+#include "device/gtorch-device.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-tensor-autograd.h"
-#include "gtorch-tensor-private.h"
+#include "autograd/gtorch-tensor-autograd.h"
+#include "tensor/gtorch-tensor-private.h"
 
 /* What is checked: gives new references to the outputs. */
 typedef GPtrArray *(*CheckFunc) (GTorchTensor **inputs, gsize n_inputs, gpointer data,

@@ -8,9 +8,9 @@
 
 #include <glib/gi18n-lib.h>
 
-#include "gtorch-autograd-private.h"
-#include "gtorch-fork-private.h"
-#include "gtorch-references-private.h"
+#include "autograd/gtorch-autograd-private.h"
+#include "base/gtorch-fork-private.h"
+#include "base/gtorch-references-private.h"
 
 typedef struct
 {

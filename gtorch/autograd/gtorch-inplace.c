@@ -11,11 +11,11 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "gtorch-autograd-private.h"
-#include "gtorch-choice-private.h"
-#include "gtorch-grad-mode.h"
+#include "autograd/gtorch-autograd-private.h"
+#include "stream/gtorch-choice-private.h"
+#include "autograd/gtorch-grad-mode.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-stream-private.h"
+#include "stream/gtorch-stream-private.h"
 
 /* Where elements lie in a piece of memory. */
 typedef struct

@@ -8,10 +8,10 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "gtorch-autograd-private.h"
-#include "gtorch-fork-private.h"
-#include "gtorch-references-private.h"
-#include "gtorch-stream-private.h"
+#include "autograd/gtorch-autograd-private.h"
+#include "base/gtorch-fork-private.h"
+#include "base/gtorch-references-private.h"
+#include "stream/gtorch-stream-private.h"
 
 static __thread guint64 last_sequence;
 

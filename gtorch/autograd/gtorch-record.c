@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-#include "gtorch-autograd-private.h"
-#include "gtorch-grad-mode.h"
-#include "gtorch-stream-private.h"
+#include "autograd/gtorch-autograd-private.h"
+#include "autograd/gtorch-grad-mode.h"
+#include "stream/gtorch-stream-private.h"
 
 #define LIST_BIT 31
 

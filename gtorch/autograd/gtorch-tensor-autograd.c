@@ -5,16 +5,16 @@
 
 #include "config.h"
 
-#include "gtorch-tensor-autograd.h"
+#include "autograd/gtorch-tensor-autograd.h"
 
 #include <glib/gi18n-lib.h>
 
-#include "gtorch-autograd-private.h"
-#include "gtorch-callback-private.h"
-#include "gtorch-hold-private.h"
+#include "autograd/gtorch-autograd-private.h"
+#include "base/gtorch-callback-private.h"
+#include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-references-private.h"
-#include "gtorch-tensor-private.h"
+#include "base/gtorch-references-private.h"
+#include "tensor/gtorch-tensor-private.h"
 
 /**
  * gtorch_tensor_get_requires_grad:

@@ -5,7 +5,7 @@
 
 #include <gio/gio.h>
 
-#include <gtorch/gtorch-tensor.h>
+#include <gtorch/tensor/gtorch-tensor.h>
 
 G_BEGIN_DECLS
 

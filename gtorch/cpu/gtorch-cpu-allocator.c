@@ -24,9 +24,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "gtorch-allocator-private.h"
-#include "gtorch-environment-private.h"
-#include "gtorch-fork-private.h"
+#include "memory/gtorch-allocator-private.h"
+#include "base/gtorch-environment-private.h"
+#include "base/gtorch-fork-private.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <gtorch/cpu/gtorch-cpu-gemm.h>
+#include <gtorch/cpu/ops/gtorch-cpu-gemm.h>
 
 G_BEGIN_DECLS
 

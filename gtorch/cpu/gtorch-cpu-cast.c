@@ -3,7 +3,7 @@
 
 #include "config.h"
 
-#include "gtorch-cpu-cast.h"
+#include "cpu/gtorch-cpu-cast.h"
 
 typedef const GTorchCast Table[GTORCH_N_DTYPES][GTORCH_N_DTYPES];
 

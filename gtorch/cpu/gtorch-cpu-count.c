@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gtorch-environment-private.h"
+#include "base/gtorch-environment-private.h"
 
 static guint
 count_affinity (void)

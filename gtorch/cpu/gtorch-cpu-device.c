@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "cpu/gtorch-cpu-threads.h"
-#include "gtorch-device-private.h"
-#include "gtorch-stream-private.h"
+#include "device/gtorch-device-private.h"
+#include "stream/gtorch-stream-private.h"
 
 typedef GTorchDevice GTorchCpuDevice;
 typedef GTorchDeviceClass GTorchCpuDeviceClass;

@@ -3,13 +3,13 @@
 
 #include "config.h"
 
-#include "gtorch-cpu-isa.h"
+#include "cpu/gtorch-cpu-isa.h"
 
 #ifdef GTORCH_HAVE_ISA_V3
 #include <cpuid.h>
 #endif
 
-#include "gtorch-environment-private.h"
+#include "base/gtorch-environment-private.h"
 
 typedef const GTorchLoop (*LoopTable)[GTORCH_N_DTYPES];
 

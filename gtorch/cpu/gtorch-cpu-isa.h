@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <gtorch/gtorch-op-private.h>
+#include <gtorch/dispatch/gtorch-op-private.h>
 
 G_BEGIN_DECLS
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "gtorch-cpu-iter.h"
+#include "cpu/gtorch-cpu-iter.h"
 
 static gboolean
 dim_before (const gint64 *a, const gint64 *b, guint n)

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <gtorch/cpu/gtorch-cpu-threads.h>
-#include <gtorch/gtorch-impl-private.h>
+#include <gtorch/tensor/gtorch-impl-private.h>
 
 G_BEGIN_DECLS
 

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <gtorch/gtorch-impl-private.h>
+#include <gtorch/tensor/gtorch-impl-private.h>
 
 G_BEGIN_DECLS
 

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "cpu/gtorch-cpu-threads.h"
-#include "gtorch-fork-private.h"
-#include "gtorch-race-private.h"
-#include "gtorch-stream-private.h"
+#include "base/gtorch-fork-private.h"
+#include "check/gtorch-race-private.h"
+#include "stream/gtorch-stream-private.h"
 
 #define LEAST_PRIORITY 19
 

@@ -52,9 +52,9 @@
 #include <sys/syscall.h>
 #endif
 
-#include "gtorch-device-manager.h"
-#include "gtorch-device-private.h"
-#include "gtorch-fork-private.h"
+#include "device/gtorch-device-manager.h"
+#include "device/gtorch-device-private.h"
+#include "base/gtorch-fork-private.h"
 
 #define N_JOBS      32
 #define N_RANGES    64   /* more threads than that share some */

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <gtorch/gtorch-device-wait.h>
+#include <gtorch/device/gtorch-device-wait.h>
 
 G_BEGIN_DECLS
 

@@ -13,7 +13,7 @@
 #include <glib/gstdio.h>
 #include <sys/stat.h>
 
-#include "gtorch-safetensors-private.h"
+#include "io/gtorch-safetensors-private.h"
 
 /* Opening a pipe for reading waits for a writer, unless told not to; the stream waits instead, and can be
  * cancelled. A pipe that was never written to is not at its end for poll(). */

@@ -5,7 +5,7 @@
 
 #include "config.h"
 
-#include "gtorch-safetensors-private.h"
+#include "io/gtorch-safetensors-private.h"
 
 struct _GTorchProgress
 {

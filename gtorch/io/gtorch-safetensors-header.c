@@ -14,7 +14,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "gtorch-safetensors-private.h"
+#include "io/gtorch-safetensors-private.h"
 
 typedef struct
 {

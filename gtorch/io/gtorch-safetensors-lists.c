@@ -8,10 +8,10 @@
 
 #include <glib/gi18n-lib.h>
 
-#include "gtorch-safetensors.h"
+#include "io/gtorch-safetensors.h"
 
-#include "gtorch-device.h"
-#include "gtorch-safetensors-private.h"
+#include "device/gtorch-device.h"
+#include "io/gtorch-safetensors-private.h"
 
 static gchar **
 list_metadata (GHashTable *metadata)

@@ -3,17 +3,17 @@
 
 #include "config.h"
 
-#include "gtorch-safetensors.h"
+#include "io/gtorch-safetensors.h"
 
 #include <gio/gfiledescriptorbased.h>
 #include <glib/gi18n-lib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "gtorch-device-private.h"
-#include "gtorch-safetensors-private.h"
-#include "gtorch-tensor-bytes-private.h"
-#include "gtorch-tensor-private.h"
+#include "device/gtorch-device-private.h"
+#include "io/gtorch-safetensors-private.h"
+#include "tensor/gtorch-tensor-bytes-private.h"
+#include "tensor/gtorch-tensor-private.h"
 
 #define CHUNK (4 * 1024 * 1024)
 

@@ -5,7 +5,7 @@
 
 #include <gio/gio.h>
 
-#include <gtorch/gtorch-impl-private.h>
+#include <gtorch/tensor/gtorch-impl-private.h>
 
 G_BEGIN_DECLS
 

@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "cpu/gtorch-cpu-iter.h"
-#include "gtorch-device-private.h"
-#include "gtorch-safetensors-private.h"
-#include "gtorch-safetensors.h"
-#include "gtorch-scratch-private.h"
-#include "gtorch-tensor-bytes-private.h"
-#include "gtorch-tensor-private.h"
+#include "device/gtorch-device-private.h"
+#include "io/gtorch-safetensors-private.h"
+#include "io/gtorch-safetensors.h"
+#include "device/gtorch-scratch-private.h"
+#include "tensor/gtorch-tensor-bytes-private.h"
+#include "tensor/gtorch-tensor-private.h"
 #include "io/gtorch-file-save-private.h"
 
 #define CHUNK (4 * 1024 * 1024)

@@ -5,7 +5,7 @@
 
 #include <glib-object.h>
 
-#include <gtorch/gtorch-size.h>
+#include <gtorch/base/gtorch-size.h>
 #include <gtorch/nn/gtorch-module-private.h>
 
 G_BEGIN_DECLS

@@ -6,11 +6,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "gtorch-field-private.h"
+#include "nn/gtorch-field-private.h"
 
-#include "gtorch-device.h"
-#include "gtorch-layer-enums.h"
-#include "gtorch-module-members.h"
+#include "device/gtorch-device.h"
+#include "nn/gtorch-layer-enums.h"
+#include "nn/gtorch-module-members.h"
 
 static G_DEFINE_QUARK (gtorch - field, field)
 

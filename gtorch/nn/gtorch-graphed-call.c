@@ -5,15 +5,15 @@
 
 #include "config.h"
 
-#include "gtorch-graphed-private.h"
+#include "nn/gtorch-graphed-private.h"
 
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-grad-mode.h"
-#include "gtorch-capture-private.h"
-#include "gtorch-choice-private.h"
+#include "graph/gtorch-capture-private.h"
+#include "stream/gtorch-choice-private.h"
 #include "gtorch-ops-private.h"
 
 /* --- what is given away --- */

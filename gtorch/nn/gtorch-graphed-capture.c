@@ -7,20 +7,20 @@
 
 #include "config.h"
 
-#include "gtorch-graphed-private.h"
+#include "nn/gtorch-graphed-private.h"
 
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-grad-mode.h"
-#include "gtorch-capture-private.h"
-#include "gtorch-choice-private.h"
-#include "gtorch-generator.h"
-#include "gtorch-guard.h"
-#include "gtorch-module-private.h"
+#include "graph/gtorch-capture-private.h"
+#include "stream/gtorch-choice-private.h"
+#include "device/gtorch-generator.h"
+#include "stream/gtorch-guard.h"
+#include "nn/gtorch-module-private.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-scratch-private.h"
+#include "device/gtorch-scratch-private.h"
 
 static void
 group_unref (GTorchGraphedGroup *group)

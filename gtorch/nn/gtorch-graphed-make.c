@@ -8,8 +8,8 @@
 #include <glib/gi18n-lib.h>
 
 #include "autograd/gtorch-autograd-private.h"
-#include "gtorch-graphed-module-private.h"
-#include "gtorch-module-private.h"
+#include "nn/gtorch-graphed-module-private.h"
+#include "nn/gtorch-module-private.h"
 
 static GTorchDevice *
 device_of (GTorchGraphedModule *self)

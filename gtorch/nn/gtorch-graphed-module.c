@@ -3,14 +3,14 @@
 
 #include "config.h"
 
-#include "gtorch-graphed-module.h"
+#include "nn/gtorch-graphed-module.h"
 
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
-#include "gtorch-graphed-module-private.h"
-#include "gtorch-module-private.h"
+#include "nn/gtorch-graphed-module-private.h"
+#include "nn/gtorch-module-private.h"
 
 /**
  * GTorchGraphedModule:

@@ -3,9 +3,9 @@
 
 #pragma once
 
-#include <gtorch/cuda/gtorch-cuda-graph.h>
-#include <gtorch/gtorch-memory-pool.h>
-#include <gtorch/gtorch-stream-private.h>
+#include <gtorch/graph/gtorch-cuda-graph.h>
+#include <gtorch/memory/gtorch-memory-pool.h>
+#include <gtorch/stream/gtorch-stream-private.h>
 #include <gtorch/nn/gtorch-module.h>
 
 G_BEGIN_DECLS

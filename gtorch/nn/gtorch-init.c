@@ -3,15 +3,15 @@
 
 #include "config.h"
 
-#include "gtorch-init.h"
+#include "nn/gtorch-init.h"
 
 #include <glib/gi18n-lib.h>
 #include <math.h>
 
 #include "autograd/gtorch-grad-mode.h"
-#include "gtorch-generator.h"
+#include "device/gtorch-generator.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-tensor-private.h"
+#include "tensor/gtorch-tensor-private.h"
 
 GType
 gtorch_fan_mode_get_type (void)

@@ -3,7 +3,7 @@
 
 #include "config.h"
 
-#include "gtorch-layer-enums.h"
+#include "nn/gtorch-layer-enums.h"
 
 static GType
 register_enum (gsize *type, const gchar *name, const GEnumValue *values)

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <gtorch/gtorch-types.h>
+#include <gtorch/base/gtorch-types.h>
 
 G_BEGIN_DECLS
 

@@ -9,9 +9,9 @@
 #include <math.h>
 
 #include "autograd/gtorch-grad-mode.h"
-#include "gtorch-layer-private.h"
+#include "nn/gtorch-layer-private.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-tensor-bytes.h"
+#include "tensor/gtorch-tensor-bytes.h"
 
 GTorchTensor *
 gtorch_layer_identity (GTorchModule *self, GTorchTensor *input, GError **error)

@@ -5,12 +5,12 @@
 
 #include "config.h"
 
-#include "gtorch-layer-private.h"
+#include "nn/gtorch-layer-private.h"
 
 #include <glib/gi18n-lib.h>
 #include <math.h>
 
-#include "gtorch-init.h"
+#include "nn/gtorch-init.h"
 #include "gtorch-ops-private.h"
 
 static gboolean G_GNUC_PRINTF (3, 4)

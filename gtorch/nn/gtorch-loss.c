@@ -3,9 +3,9 @@
 
 #include "config.h"
 
-#include "gtorch-loss.h"
+#include "nn/gtorch-loss.h"
 
-#include "gtorch-field-private.h"
+#include "nn/gtorch-field-private.h"
 
 /**
  * GTorchLoss:

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <gtorch/gtorch-enums.h>
+#include <gtorch/base/gtorch-enums.h>
 #include <gtorch/nn/gtorch-module.h>
 
 G_BEGIN_DECLS

@@ -5,7 +5,7 @@
 
 #include "config.h"
 
-#include "gtorch-module-private.h"
+#include "nn/gtorch-module-private.h"
 #include "gtorch-ops-private.h"
 
 void

@@ -5,12 +5,12 @@
 
 #include "config.h"
 
-#include "gtorch-module-hooks.h"
+#include "nn/gtorch-module-hooks.h"
 
 #include <glib/gi18n-lib.h>
 
-#include "gtorch-module-private.h"
-#include "gtorch-references-private.h"
+#include "nn/gtorch-module-private.h"
+#include "base/gtorch-references-private.h"
 
 static void
 hook_unref (gpointer data)

@@ -5,18 +5,18 @@
 
 #include "config.h"
 
-#include "gtorch-module-members.h"
+#include "nn/gtorch-module-members.h"
 
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "autograd/gtorch-tensor-autograd.h"
-#include "gtorch-hold-private.h"
-#include "gtorch-references-private.h"
-#include "gtorch-scope-private.h"
-#include "gtorch-graphed-module.h"
-#include "gtorch-module-private.h"
-#include "gtorch-sequential.h"
+#include "tensor/gtorch-hold-private.h"
+#include "base/gtorch-references-private.h"
+#include "tensor/gtorch-scope-private.h"
+#include "nn/gtorch-graphed-module.h"
+#include "nn/gtorch-module-private.h"
+#include "nn/gtorch-sequential.h"
 
 gint gtorch_module_changes;
 

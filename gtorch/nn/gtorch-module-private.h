@@ -5,8 +5,8 @@
 
 #include <gio/gio.h>
 
-#include <gtorch/gtorch-object-list-private.h>
-#include <gtorch/gtorch-tensor-private.h>
+#include <gtorch/device/gtorch-object-list-private.h>
+#include <gtorch/tensor/gtorch-tensor-private.h>
 #include <gtorch/nn/gtorch-module-members.h>
 #include <gtorch/nn/gtorch-module-state.h>
 #include <gtorch/nn/gtorch-module.h>

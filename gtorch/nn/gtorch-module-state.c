@@ -5,18 +5,18 @@
 
 #include "config.h"
 
-#include "gtorch-module-state.h"
+#include "nn/gtorch-module-state.h"
 
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-grad-mode.h"
-#include "gtorch-device-private.h"
-#include "gtorch-hold-private.h"
-#include "gtorch-module-private.h"
+#include "device/gtorch-device-private.h"
+#include "tensor/gtorch-hold-private.h"
+#include "nn/gtorch-module-private.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-state-private.h"
+#include "tensor/gtorch-state-private.h"
 
 void
 gtorch_impl_set_data (GTorchImpl *impl, GTorchImpl *data)

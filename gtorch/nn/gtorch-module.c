@@ -3,22 +3,22 @@
 
 #include "config.h"
 
-#include "gtorch-module.h"
+#include "nn/gtorch-module.h"
 
 #include <glib/gi18n-lib.h>
 
 #include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-grad-mode.h"
 #include "autograd/gtorch-tensor-autograd.h"
-#include "gtorch-callback-private.h"
-#include "gtorch-device-private.h"
-#include "gtorch-guard.h"
-#include "gtorch-hold-private.h"
-#include "gtorch-module-private.h"
+#include "base/gtorch-callback-private.h"
+#include "device/gtorch-device-private.h"
+#include "stream/gtorch-guard.h"
+#include "tensor/gtorch-hold-private.h"
+#include "nn/gtorch-module-private.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-references-private.h"
-#include "gtorch-state-private.h"
-#include "gtorch-stream.h"
+#include "base/gtorch-references-private.h"
+#include "tensor/gtorch-state-private.h"
+#include "stream/gtorch-stream.h"
 
 /**
  * GTorchModule:

@@ -3,13 +3,13 @@
 
 #include "config.h"
 
-#include "gtorch-parameter.h"
+#include "nn/gtorch-parameter.h"
 
 #include <glib/gi18n-lib.h>
 
 #include "autograd/gtorch-tensor-autograd.h"
-#include "gtorch-hold-private.h"
-#include "gtorch-tensor-private.h"
+#include "tensor/gtorch-hold-private.h"
+#include "tensor/gtorch-tensor-private.h"
 
 /**
  * GTorchParameter:

@@ -3,11 +3,11 @@
 
 #include "config.h"
 
-#include "gtorch-sequential.h"
+#include "nn/gtorch-sequential.h"
 
 #include <glib/gi18n-lib.h>
 
-#include "gtorch-module-private.h"
+#include "nn/gtorch-module-private.h"
 
 /**
  * GTorchSequential:

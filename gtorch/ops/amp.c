@@ -8,8 +8,8 @@
 #include <math.h>
 
 #include "cpu/gtorch-cpu-iter.h"
-#include "cpu/gtorch-cpu-optim.h"
-#include "cuda/gtorch-cuda-plain-private.h"
+#include "cpu/ops/gtorch-cpu-optim.h"
+#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
 static gboolean

@@ -11,8 +11,8 @@
 
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-pack.h"
-#include "cpu/gtorch-cpu-reduce.h"
-#include "cpu/gtorch-cpu-select.h"
+#include "cpu/ops/gtorch-cpu-reduce.h"
+#include "cpu/ops/gtorch-cpu-select.h"
 #include "gtorch-ops-private.h"
 
 #define TILE 64

@@ -12,13 +12,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/gtorch-cpu-gemm.h"
+#include "cpu/ops/gtorch-cpu-gemm.h"
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-pack.h"
-#include "cpu/gtorch-cpu-rows.h"
-#include "gtorch-attention-private.h"
+#include "cpu/ops/gtorch-cpu-rows.h"
+#include "dispatch/gtorch-attention-private.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-scratch-private.h"
+#include "device/gtorch-scratch-private.h"
 
 #define MAX_ROWS  64        /* of q at a time */
 #define MAX_BLOCK (1 << 18) /* weights at a time, where the rows are not too long for that */

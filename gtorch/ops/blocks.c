@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "cpu/gtorch-cpu-cast.h"
-#include "cpu/gtorch-cpu-index.h"
-#include "gtorch-device-manager.h"
+#include "cpu/ops/gtorch-cpu-index.h"
+#include "device/gtorch-device-manager.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-scratch-private.h"
+#include "device/gtorch-scratch-private.h"
 
 typedef struct
 {

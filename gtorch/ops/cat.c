@@ -10,7 +10,7 @@
 
 #include "cpu/gtorch-cpu-iter.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-scratch-private.h"
+#include "device/gtorch-scratch-private.h"
 
 /* As in PyTorch, an empty row joins anything. */
 static gboolean

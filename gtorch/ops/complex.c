@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cpu/gtorch-cpu-iter.h"
-#include "cuda/gtorch-cuda-plain-private.h"
+#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
 /* The real (0) or imaginary (1) parts of a complex tensor. */

@@ -8,11 +8,11 @@
 #include <glib/gi18n-lib.h>
 
 #include "autograd/gtorch-grad-mode.h"
-#include "gtorch-choice-private.h"
-#include "gtorch-dtype-private.h"
+#include "stream/gtorch-choice-private.h"
+#include "base/gtorch-dtype-private.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-scratch-private.h"
-#include "gtorch-tensor-bytes-private.h"
+#include "device/gtorch-scratch-private.h"
+#include "tensor/gtorch-tensor-bytes-private.h"
 
 /* The lower one of two in the middle. NaN counts as the largest value, so that it is the last one if there is
  * one, and then it is the median. */

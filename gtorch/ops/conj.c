@@ -4,7 +4,7 @@
 #include "config.h"
 
 #include "cpu/gtorch-cpu-iter.h"
-#include "cuda/gtorch-cuda-plain-private.h"
+#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
 /* A real tensor is its own conjugate: the result is then a view of it. */

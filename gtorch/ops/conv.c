@@ -6,10 +6,10 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "cpu/gtorch-cpu-conv.h"
+#include "cpu/ops/gtorch-cpu-conv.h"
 #include "cpu/gtorch-cpu-pack.h"
-#include "cuda/gtorch-cuda-conv-private.h"
-#include "cuda/gtorch-cuda-plain-private.h"
+#include "cuda/ops/gtorch-cuda-conv-private.h"
+#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
 /* The attributes end in stride, padding, dilation, groups. */

@@ -9,9 +9,9 @@
 
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-iter.h"
-#include "gtorch-device-private.h"
+#include "device/gtorch-device-private.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-stream-private.h"
+#include "stream/gtorch-stream-private.h"
 
 static void
 run_cast (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)

@@ -22,10 +22,10 @@
 
 #include <string.h>
 
-#include "cpu/gtorch-cpu-index.h"
-#include "gtorch-device-manager.h"
+#include "cpu/ops/gtorch-cpu-index.h"
+#include "device/gtorch-device-manager.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-scratch-private.h"
+#include "device/gtorch-scratch-private.h"
 
 /* Additions to a float32 one after the other: their roundings are below 2^-16 of the sum of the sizes. */
 #define FEW 256

@@ -6,7 +6,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "cpu/gtorch-cpu-index.h"
+#include "cpu/ops/gtorch-cpu-index.h"
 #include "cpu/gtorch-cpu-pack.h"
 #include "gtorch-ops-private.h"
 

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/gtorch-cpu-fft.h"
+#include "cpu/ops/gtorch-cpu-fft.h"
 #include "gtorch-ops-private.h"
 
 /* --- the three transforms --- */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cpu/gtorch-cpu-cast.h"
-#include "cpu/gtorch-cpu-index.h"
+#include "cpu/ops/gtorch-cpu-index.h"
 #include "gtorch-ops-private.h"
 
 static gboolean

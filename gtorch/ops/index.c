@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "cpu/gtorch-cpu-cast.h"
-#include "cpu/gtorch-cpu-index.h"
+#include "cpu/ops/gtorch-cpu-index.h"
 #include "gtorch-ops-private.h"
 
 /* Out of place the result begins as a copy of self. */

@@ -9,10 +9,10 @@
 
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-pack.h"
-#include "cpu/gtorch-cpu-rows.h"
-#include "cuda/gtorch-cuda-plain-private.h"
+#include "cpu/ops/gtorch-cpu-rows.h"
+#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-scratch-private.h"
+#include "device/gtorch-scratch-private.h"
 
 #define PART 64 /* rows whose gradients for weight and bias are summed in one go */
 

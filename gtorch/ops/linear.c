@@ -6,11 +6,11 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "cpu/gtorch-cpu-gemm.h"
+#include "cpu/ops/gtorch-cpu-gemm.h"
 #include "cpu/gtorch-cpu-pack.h"
-#include "cpu/gtorch-cpu-reduce.h"
-#include "gtorch-device-private.h"
-#include "gtorch-multiply-private.h"
+#include "cpu/ops/gtorch-cpu-reduce.h"
+#include "device/gtorch-device-private.h"
+#include "dispatch/gtorch-multiply-private.h"
 #include "gtorch-ops-private.h"
 
 /* All leading dimensions as one: a view, or a copy. */

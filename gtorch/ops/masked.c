@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "cpu/gtorch-cpu-cast.h"
-#include "cpu/gtorch-cpu-index.h"
-#include "cuda/gtorch-cuda-plain-private.h"
-#include "gtorch-device-private.h"
+#include "cpu/ops/gtorch-cpu-index.h"
+#include "cuda/ops/gtorch-cuda-plain-private.h"
+#include "device/gtorch-device-private.h"
 #include "gtorch-ops-private.h"
 
 static gboolean

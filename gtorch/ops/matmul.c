@@ -8,9 +8,9 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "cpu/gtorch-cpu-gemm.h"
+#include "cpu/ops/gtorch-cpu-gemm.h"
 #include "cpu/gtorch-cpu-pack.h"
-#include "gtorch-multiply-private.h"
+#include "dispatch/gtorch-multiply-private.h"
 #include "gtorch-ops-private.h"
 
 gboolean

@@ -384,8 +384,8 @@ def emit_ops_header(rows):
         HEADER,
         '#pragma once',
         '',
-        '#include <gtorch/gtorch-enums.h>',
-        '#include <gtorch/gtorch-op-private.h>',
+        '#include <gtorch/base/gtorch-enums.h>',
+        '#include <gtorch/dispatch/gtorch-op-private.h>',
         '',
         'G_BEGIN_DECLS',
         '',
@@ -653,9 +653,9 @@ def generate(folder, files):
         '',
         '#include <math.h>',
         '',
-        '#include "gtorch-autocast-private.h"',
+        '#include "dispatch/gtorch-autocast-private.h"',
         '#include "gtorch-ops-private.h"',
-        '#include "gtorch-tensor-private.h"',
+        '#include "tensor/gtorch-tensor-private.h"',
         '',
     ]
     functions, header, source = [], [], []
@@ -687,10 +687,10 @@ def generate(folder, files):
             HEADER,
             '#pragma once',
             '',
-            '#include <gtorch/gtorch-device.h>',
-            '#include <gtorch/gtorch-enums.h>',
-            '#include <gtorch/gtorch-generator.h>',
-            '#include <gtorch/gtorch-tensor.h>',
+            '#include <gtorch/device/gtorch-device.h>',
+            '#include <gtorch/base/gtorch-enums.h>',
+            '#include <gtorch/device/gtorch-generator.h>',
+            '#include <gtorch/tensor/gtorch-tensor.h>',
             '',
             'G_BEGIN_DECLS',
             '',
@@ -699,7 +699,7 @@ def generate(folder, files):
         + ['', 'G_END_DECLS', ''],
         'gtorch-tensor-ops.c': [HEADER]
         + include[:-1]
-        + ['#include "gtorch-hold-private.h"', '#include "gtorch-tensor-ops.h"', '']
+        + ['#include "tensor/gtorch-hold-private.h"', '#include "gtorch-tensor-ops.h"', '']
         + source,
         'gtorch-loop-table.c': opgen_loops.emit_loop_table(rows, HEADER),
         'gtorch-op-samples.c': [HEADER] + emit_samples(rows),

@@ -80,7 +80,7 @@ def kernel_files(rows):
 
 def emit_kernel_table(rows, header):
     names = kernel_files(rows)
-    out = [header, '#include "config.h"', '', '#include "cuda/gtorch-cuda-private.h"', '']
+    out = [header, '#include "config.h"', '', '#include "cuda/driver/gtorch-cuda-private.h"', '']
     out += [f'GTORCH_CUDA_IMAGE ({name})' for name in names]
     out += ['', 'static GTorchCudaFamily families[] = {']
     out += [f'  {{ .name = "{name}", .image = gtorch_fatbin_{name} }},' for name in names]

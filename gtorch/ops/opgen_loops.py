@@ -37,7 +37,7 @@ def value_of(arg, dtype, i):
 
 
 def emit_loops(rows, header):
-    out = [header, '#include "cpu/gtorch-cpu-loops.h"', '#include "cpu/gtorch-cpu-reduce-loops.h"', '']
+    out = [header, '#include "cpu/gtorch-cpu-loops.h"', '#include "cpu/ops/gtorch-cpu-reduce-loops.h"', '']
     for row in rows:
         for dtype, texts in row.loops.items():
             suffix, ctype, real = LOOP_TYPES[dtype]
@@ -70,7 +70,7 @@ def emit_loops(rows, header):
 
 
 def emit_loop_table(rows, header):
-    out = [header, '#include "cpu/gtorch-cpu-loops.h"', '#include "cpu/gtorch-cpu-reduce-loops.h"', '']
+    out = [header, '#include "cpu/gtorch-cpu-loops.h"', '#include "cpu/ops/gtorch-cpu-reduce-loops.h"', '']
     for family, ctype, stem, address in (
         ('pointwise', 'GTorchLoop', 'gtorch_loop', ''),
         ('reduce', 'GTorchReduceLoop *const', 'gtorch_reduce', '&'),

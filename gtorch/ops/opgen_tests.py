@@ -142,7 +142,7 @@ def emit_samples(rows):
     out = [
         '#include <math.h>',
         '',
-        '#include "gtorch-op-samples-private.h"',
+        '#include "dispatch/gtorch-op-samples-private.h"',
         '#include "gtorch-ops-private.h"',
         '',
     ]

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#include "cpu/gtorch-cpu-order.h"
+#include "cpu/ops/gtorch-cpu-order.h"
 #include "cpu/isa/gtorch-isa-half.h"
-#include "gtorch-dtype-private.h"
+#include "base/gtorch-dtype-private.h"
 
 static inline guint32
 key_of_float (float x)

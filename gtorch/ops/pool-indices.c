@@ -8,9 +8,9 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "cpu/gtorch-cpu-index.h"
+#include "cpu/ops/gtorch-cpu-index.h"
 #include "cpu/gtorch-cpu-pack.h"
-#include "cuda/gtorch-cuda-plain-private.h"
+#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
 static gboolean

@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "cpu/gtorch-cpu-iter.h"
-#include "cpu/gtorch-cpu-index.h"
+#include "cpu/ops/gtorch-cpu-index.h"
 #include "cpu/gtorch-cpu-pack.h"
-#include "cpu/gtorch-cpu-pool.h"
-#include "cuda/gtorch-cuda-plain-private.h"
+#include "cpu/ops/gtorch-cpu-pool.h"
+#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-scratch-private.h"
+#include "device/gtorch-scratch-private.h"
 
 typedef GTorchCpuPool Pool;
 

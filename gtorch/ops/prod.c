@@ -10,7 +10,7 @@
 
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-pack.h"
-#include "cpu/gtorch-cpu-reduce.h"
+#include "cpu/ops/gtorch-cpu-reduce.h"
 #include "gtorch-ops-private.h"
 
 typedef struct

@@ -13,7 +13,7 @@
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-philox.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-scratch-private.h"
+#include "device/gtorch-scratch-private.h"
 
 static guint64
 word_64 (const GTorchOpCall *call, guint64 i)

@@ -14,7 +14,7 @@
 #include "autograd/gtorch-autograd-private.h"
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-pack.h"
-#include "cuda/gtorch-cuda-plain-private.h"
+#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
 typedef struct

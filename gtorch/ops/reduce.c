@@ -8,7 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "cpu/gtorch-cpu-reduce.h"
+#include "cpu/ops/gtorch-cpu-reduce.h"
 #include "gtorch-ops-private.h"
 
 gboolean

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "cpu/gtorch-cpu-philox.h"
-#include "gtorch-attention-private.h"
-#include "gtorch-device-private.h"
-#include "gtorch-generator-private.h"
+#include "dispatch/gtorch-attention-private.h"
+#include "device/gtorch-device-private.h"
+#include "device/gtorch-generator-private.h"
 #include "gtorch-ops-private.h"
 
 #define NAME "scaled_dot_product_attention"

@@ -13,7 +13,7 @@
 
 #include "autograd/gtorch-autograd-private.h"
 #include "cpu/gtorch-cpu-cast.h"
-#include "cpu/gtorch-cpu-index.h"
+#include "cpu/ops/gtorch-cpu-index.h"
 #include "gtorch-ops-private.h"
 
 /* --- elements --- */

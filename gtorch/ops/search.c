@@ -8,13 +8,13 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "cpu/gtorch-cpu-index.h"
-#include "cpu/gtorch-cpu-order.h"
+#include "cpu/ops/gtorch-cpu-index.h"
+#include "cpu/ops/gtorch-cpu-order.h"
 #include "cpu/gtorch-cpu-pack.h"
-#include "cuda/gtorch-cuda-plain-private.h"
-#include "gtorch-device-private.h"
+#include "cuda/ops/gtorch-cuda-plain-private.h"
+#include "device/gtorch-device-private.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-scratch-private.h"
+#include "device/gtorch-scratch-private.h"
 
 gboolean
 gtorch_shape_searchsorted (GTorchOpCall *call, GError **error)

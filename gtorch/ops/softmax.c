@@ -5,9 +5,9 @@
 
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-pack.h"
-#include "cpu/gtorch-cpu-reduce.h"
-#include "cpu/gtorch-cpu-rows.h"
-#include "cuda/gtorch-cuda-plain-private.h"
+#include "cpu/ops/gtorch-cpu-reduce.h"
+#include "cpu/ops/gtorch-cpu-rows.h"
+#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
 static gboolean

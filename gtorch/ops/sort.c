@@ -10,11 +10,11 @@
 #include <string.h>
 
 #include "cpu/gtorch-cpu-cast.h"
-#include "cpu/gtorch-cpu-index.h"
-#include "cpu/gtorch-cpu-order.h"
-#include "gtorch-device-manager.h"
+#include "cpu/ops/gtorch-cpu-index.h"
+#include "cpu/ops/gtorch-cpu-order.h"
+#include "device/gtorch-device-manager.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-scratch-private.h"
+#include "device/gtorch-scratch-private.h"
 
 static gboolean
 two_outputs (GTorchOpCall *call, const gint64 *shape, guint n_dims, GError **error)

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
-#include "cpu/gtorch-cpu-index.h"
+#include "cpu/ops/gtorch-cpu-index.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-scratch-private.h"
+#include "device/gtorch-scratch-private.h"
 
 /* For n views, if the machine has memory for so many: each is described, and shown in an object. */
 static GPtrArray *

@@ -5,10 +5,10 @@
 
 #include <glib/gi18n-lib.h>
 
-#include "gtorch-device-private.h"
+#include "device/gtorch-device-private.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-race-private.h"
-#include "gtorch-stream-private.h"
+#include "check/gtorch-race-private.h"
+#include "stream/gtorch-stream-private.h"
 
 static gboolean
 is_there (const gchar *op, const GTorchImpl *impl, GError **error)

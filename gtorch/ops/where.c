@@ -9,7 +9,7 @@
 
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-iter.h"
-#include "cpu/gtorch-cpu-select.h"
+#include "cpu/ops/gtorch-cpu-select.h"
 #include "gtorch-ops-private.h"
 
 gboolean

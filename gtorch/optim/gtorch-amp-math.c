@@ -5,12 +5,12 @@
 
 #include "config.h"
 
-#include "gtorch-grad-scaler-private.h"
+#include "optim/gtorch-grad-scaler-private.h"
 
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-ops-private.h"
-#include "gtorch-optimizer-private.h"
+#include "optim/gtorch-optimizer-private.h"
 
 GTorchImpl *
 gtorch_amp_unscale (GTorchImpl *const *grads, guint n_grads, GTorchImpl *scale, GError **error)

@@ -5,12 +5,12 @@
 
 #include <glib/gi18n-lib.h>
 
-#include "gtorch-grad-scaler-private.h"
-#include "gtorch-hold-private.h"
+#include "optim/gtorch-grad-scaler-private.h"
+#include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-state-private.h"
-#include "gtorch-tensor-bytes.h"
-#include "gtorch-tensor-private.h"
+#include "tensor/gtorch-state-private.h"
+#include "tensor/gtorch-tensor-bytes.h"
+#include "tensor/gtorch-tensor-private.h"
 #include "nn/gtorch-module-private.h"
 
 static const gchar *const state_names[] = { "scale", "growth_factor", "backoff_factor",

@@ -3,22 +3,22 @@
 
 #include "config.h"
 
-#include "gtorch-grad-scaler.h"
+#include "optim/gtorch-grad-scaler.h"
 
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "autograd/gtorch-grad-mode.h"
 #include "autograd/gtorch-tensor-autograd.h"
-#include "gtorch-capture-private.h"
-#include "gtorch-grad-scaler-private.h"
-#include "gtorch-hold-private.h"
+#include "graph/gtorch-capture-private.h"
+#include "optim/gtorch-grad-scaler-private.h"
+#include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-optimizer-private.h"
-#include "gtorch-stream-private.h"
-#include "gtorch-tensor-async.h"
-#include "gtorch-tensor-bytes.h"
-#include "gtorch-tensor-private.h"
+#include "optim/gtorch-optimizer-private.h"
+#include "stream/gtorch-stream-private.h"
+#include "tensor/gtorch-tensor-async.h"
+#include "tensor/gtorch-tensor-bytes.h"
+#include "tensor/gtorch-tensor-private.h"
 
 /**
  * GTorchGradScaler:

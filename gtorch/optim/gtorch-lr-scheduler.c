@@ -3,13 +3,13 @@
 
 #include "config.h"
 
-#include "gtorch-lr-scheduler-private.h"
+#include "optim/gtorch-lr-scheduler-private.h"
 
 #include <glib/gi18n-lib.h>
 #include <math.h>
 
-#include "gtorch-optimizer-private.h"
-#include "gtorch-references-private.h"
+#include "optim/gtorch-optimizer-private.h"
+#include "base/gtorch-references-private.h"
 
 /**
  * GTorchLRScheduler:

@@ -5,12 +5,12 @@
 
 #include "config.h"
 
-#include "gtorch-choice-private.h"
+#include "stream/gtorch-choice-private.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-optimizer-private.h"
-#include "gtorch-stream-private.h"
+#include "optim/gtorch-optimizer-private.h"
+#include "stream/gtorch-stream-private.h"
 #include "gtorch-tensor-ops.h"
-#include "gtorch-tensor-private.h"
+#include "tensor/gtorch-tensor-private.h"
 
 /* Out of the capture of the current stream, if there is one. */
 static gboolean

@@ -8,8 +8,8 @@
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-ops-private.h"
-#include "gtorch-optimizer-private.h"
-#include "gtorch-tensor-private.h"
+#include "optim/gtorch-optimizer-private.h"
+#include "tensor/gtorch-tensor-private.h"
 
 typedef struct
 {

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include <gtorch/gtorch-impl-private.h>
+#include <gtorch/tensor/gtorch-impl-private.h>
 #include <gtorch/optim/gtorch-optimizer.h>
 
 G_BEGIN_DECLS

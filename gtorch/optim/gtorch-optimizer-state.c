@@ -10,13 +10,13 @@
 #include <string.h>
 
 #include "autograd/gtorch-grad-mode.h"
-#include "gtorch-hold-private.h"
+#include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-optimizer-private.h"
-#include "gtorch-step-private.h"
-#include "gtorch-scope-private.h"
-#include "gtorch-state-private.h"
-#include "gtorch-tensor-private.h"
+#include "optim/gtorch-optimizer-private.h"
+#include "optim/gtorch-step-private.h"
+#include "tensor/gtorch-scope-private.h"
+#include "tensor/gtorch-state-private.h"
+#include "tensor/gtorch-tensor-private.h"
 #include "nn/gtorch-module-private.h"
 
 static gdouble

@@ -3,22 +3,22 @@
 
 #include "config.h"
 
-#include "gtorch-optimizer-private.h"
+#include "optim/gtorch-optimizer-private.h"
 
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "autograd/gtorch-grad-mode.h"
 #include "autograd/gtorch-tensor-autograd.h"
-#include "gtorch-object-list-private.h"
+#include "device/gtorch-object-list-private.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-property-private.h"
-#include "gtorch-references-private.h"
-#include "gtorch-scope-private.h"
-#include "gtorch-state-private.h"
-#include "gtorch-stream-private.h"
+#include "base/gtorch-property-private.h"
+#include "base/gtorch-references-private.h"
+#include "tensor/gtorch-scope-private.h"
+#include "tensor/gtorch-state-private.h"
+#include "stream/gtorch-stream-private.h"
 #include "gtorch-tensor-ops.h"
-#include "gtorch-tensor-private.h"
+#include "tensor/gtorch-tensor-private.h"
 #include "nn/gtorch-module-private.h"
 
 /**

@@ -3,14 +3,14 @@
 
 #include "config.h"
 
-#include "gtorch-param-group.h"
+#include "optim/gtorch-param-group.h"
 
 #include <glib/gi18n-lib.h>
 
-#include "gtorch-object-list-private.h"
-#include "gtorch-optimizer-private.h"
-#include "gtorch-references-private.h"
-#include "gtorch-scope-private.h"
+#include "device/gtorch-object-list-private.h"
+#include "optim/gtorch-optimizer-private.h"
+#include "base/gtorch-references-private.h"
+#include "tensor/gtorch-scope-private.h"
 
 /**
  * GTorchParamGroup:

@@ -9,16 +9,16 @@
 #include <math.h>
 #include <string.h>
 
-#include "gtorch-lr-scheduler-private.h"
+#include "optim/gtorch-lr-scheduler-private.h"
 
-#include "gtorch-device.h"
-#include "gtorch-impl-private.h"
-#include "gtorch-optimizer-private.h"
-#include "gtorch-state-private.h"
-#include "gtorch-tensor-bytes.h"
-#include "gtorch-tensor-create.h"
-#include "gtorch-tensor-private.h"
-#include "gtorch-tensor.h"
+#include "device/gtorch-device.h"
+#include "tensor/gtorch-impl-private.h"
+#include "optim/gtorch-optimizer-private.h"
+#include "tensor/gtorch-state-private.h"
+#include "tensor/gtorch-tensor-bytes.h"
+#include "tensor/gtorch-tensor-create.h"
+#include "tensor/gtorch-tensor-private.h"
+#include "tensor/gtorch-tensor.h"
 #include "nn/gtorch-module-private.h"
 
 static const GTorchScheduleClass *

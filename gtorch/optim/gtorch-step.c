@@ -8,11 +8,11 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "gtorch-step-private.h"
+#include "optim/gtorch-step-private.h"
 
-#include "cpu/gtorch-cpu-optim.h"
+#include "cpu/ops/gtorch-cpu-optim.h"
 #include "gtorch-ops-private.h"
-#include "gtorch-tensor-private.h"
+#include "tensor/gtorch-tensor-private.h"
 
 static const GTorchStepClass *
 class_of (GTorchOptimizer *self)

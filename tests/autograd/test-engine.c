@@ -5,7 +5,7 @@
 
 #include "config.h"
 
-#include <gtorch/gtorch-stream-private.h>
+#include <gtorch/stream/gtorch-stream-private.h>
 #include <gtorch/gtorch.h>
 
 #include "autograd-values.h"

@@ -8,7 +8,7 @@
 #include <gtorch/gtorch.h>
 #include <string.h>
 
-#include <gtorch/gtorch-allocator-private.h>
+#include <gtorch/memory/gtorch-allocator-private.h>
 
 #define MIB ((gint64) 1 << 20)
 

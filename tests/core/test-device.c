@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include <gtorch/gtorch-device-private.h>
-#include <gtorch/gtorch-device-sample-private.h>
+#include <gtorch/device/gtorch-device-private.h>
+#include <gtorch/device/gtorch-device-sample-private.h>
 #include <gtorch/gtorch.h>
 
 static void

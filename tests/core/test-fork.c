@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include <gtorch/cpu/gtorch-cpu-threads.h>
-#include <gtorch/gtorch-fork-private.h>
+#include <gtorch/base/gtorch-fork-private.h>
 
 #include "test-device.h"
 

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include <gtorch/gtorch-check-private.h>
+#include <gtorch/base/gtorch-check-private.h>
 
 #include "graph-test.h"
 

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include <gtorch/gtorch-check-private.h>
-#include <gtorch/gtorch-op-private.h>
+#include <gtorch/base/gtorch-check-private.h>
+#include <gtorch/dispatch/gtorch-op-private.h>
 
 #include "graph-test.h"
 

@@ -7,8 +7,8 @@
 
 #include "config.h"
 
-#include <gtorch/gtorch-memory-pool-private.h>
-#include <gtorch/gtorch-stream-private.h>
+#include <gtorch/memory/gtorch-memory-pool-private.h>
+#include <gtorch/stream/gtorch-stream-private.h>
 #include <gtorch/gtorch.h>
 
 #include "sanitizer.h"

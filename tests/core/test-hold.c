@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "gtorch-hold-private.h"
+#include "tensor/gtorch-hold-private.h"
 #include "test-device.h"
 
 #define N 20000

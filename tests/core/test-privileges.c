@@ -9,8 +9,8 @@
 #include <dlfcn.h>
 #include <glib/gstdio.h>
 #include <grp.h>
-#include <gtorch/cuda/gtorch-cuda-private.h>
-#include <gtorch/gtorch-environment-private.h>
+#include <gtorch/cuda/driver/gtorch-cuda-private.h>
+#include <gtorch/base/gtorch-environment-private.h>
 #include <gtorch/gtorch.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -6,7 +6,7 @@
 #include "config.h"
 
 #include <execinfo.h>
-#include <gtorch/gtorch-check-private.h>
+#include <gtorch/base/gtorch-check-private.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -3,7 +3,7 @@
 
 #include "config.h"
 
-#include <gtorch/gtorch-dlpack-private.h>
+#include <gtorch/tensor/gtorch-dlpack-private.h>
 #include <string.h>
 
 #include "test-device.h"

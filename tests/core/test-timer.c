@@ -3,7 +3,7 @@
 
 #include "config.h"
 
-#include <gtorch/gtorch-stream-private.h>
+#include <gtorch/stream/gtorch-stream-private.h>
 #include <gtorch/gtorch.h>
 #include <math.h>
 

@@ -13,7 +13,7 @@
 #define F(name, version, arguments)                                                              \
   _Static_assert(__builtin_types_compatible_p (PFN_##name##_v##version, CUresult (*) arguments), \
                  #name " has another form");
-#include <gtorch/cuda/gtorch-cuda-functions.inc>
+#include <gtorch/cuda/driver/gtorch-cuda-functions.inc>
 #undef F
 
 const AbiValue abi_toolkit_values[] = {

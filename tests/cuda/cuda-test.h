@@ -8,8 +8,8 @@
 #include <gtorch/gtorch.h>
 #include <string.h>
 
-#include <gtorch/cuda/gtorch-cuda-private.h>
-#include <gtorch/gtorch-tensor-bytes-private.h>
+#include <gtorch/cuda/driver/gtorch-cuda-private.h>
+#include <gtorch/tensor/gtorch-tensor-bytes-private.h>
 #include <tests/fake-cuda/fake-cuda.h>
 
 #include "gtorch-ops-private.h"

@@ -4,7 +4,7 @@
 /* The driver's binary interface as the library declares it, against the headers of NVIDIA's toolkit. */
 
 #include <glib.h>
-#include <gtorch/cuda/gtorch-cuda-abi-private.h>
+#include <gtorch/cuda/driver/gtorch-cuda-abi-private.h>
 
 #include "abi.h"
 

@@ -8,7 +8,7 @@
 
 #include "config.h"
 
-#include <gtorch/gtorch-check-private.h>
+#include <gtorch/base/gtorch-check-private.h>
 
 #include "race-test.h"
 

@@ -9,8 +9,8 @@
 #include <tests/fake-cuda/fake-cublaslt.h>
 
 #include "cuda-test.h"
-#include "cuda/gtorch-cuda-cudnn-private.h"
-#include "gtorch-multiply-private.h"
+#include "cuda/ops/gtorch-cuda-cudnn-private.h"
+#include "dispatch/gtorch-multiply-private.h"
 
 #define N_ALGORITHMS          5 /* of the fake cublasLt */
 #define NOTE_NONDETERMINISTIC 4

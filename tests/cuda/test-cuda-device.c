@@ -5,7 +5,7 @@
 
 #include "config.h"
 
-#include <gtorch/gtorch-build-info-private.h>
+#include <gtorch/base/gtorch-build-info-private.h>
 
 #include "cuda-test.h"
 

@@ -6,7 +6,7 @@
 
 #include "config.h"
 
-#include <gtorch/gtorch-dlpack-private.h>
+#include <gtorch/tensor/gtorch-dlpack-private.h>
 
 #include "cuda-test.h"
 

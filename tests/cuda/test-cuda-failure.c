@@ -5,7 +5,7 @@
 
 #include "config.h"
 
-#include <gtorch/gtorch-check-private.h>
+#include <gtorch/base/gtorch-check-private.h>
 
 #include "cuda-test.h"
 

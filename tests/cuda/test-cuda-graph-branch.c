@@ -6,8 +6,8 @@
 
 #include "config.h"
 
-#include <gtorch/gtorch-check-private.h>
-#include <gtorch/gtorch-tensor-private.h>
+#include <gtorch/base/gtorch-check-private.h>
+#include <gtorch/tensor/gtorch-tensor-private.h>
 #include <kernels/gtorch-kernel-params.h>
 
 #include "cuda-test.h"

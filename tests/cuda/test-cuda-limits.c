@@ -6,7 +6,7 @@
 
 #include "config.h"
 
-#include <gtorch/gtorch-allocator-private.h>
+#include <gtorch/memory/gtorch-allocator-private.h>
 
 #include "cuda-test.h"
 

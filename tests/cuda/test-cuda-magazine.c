@@ -7,7 +7,7 @@
 
 #include "config.h"
 
-#include <gtorch/cuda/gtorch-cuda-magazine-private.h>
+#include <gtorch/cuda/memory/gtorch-cuda-magazine-private.h>
 
 #include "cuda-test.h"
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "cuda-test.h"
-#include "cuda/gtorch-cuda-pool-private.h"
+#include "cuda/memory/gtorch-cuda-pool-private.h"
 
 #define N_RUNS    200
 #define N_STEPS   250

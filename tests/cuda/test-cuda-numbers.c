@@ -6,7 +6,7 @@
 #include "config.h"
 
 #include "cuda-test.h"
-#include "gtorch-stream-private.h"
+#include "stream/gtorch-stream-private.h"
 
 #define N 5
 

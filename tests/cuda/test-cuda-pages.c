@@ -9,7 +9,7 @@
 #include <tests/capture-test.h>
 
 #include "cuda-test.h"
-#include "cuda/gtorch-cuda-capture-private.h"
+#include "cuda/graph/gtorch-cuda-capture-private.h"
 
 #define PAGE (32 * MIB)
 

@@ -7,7 +7,7 @@
 
 #include "cuda-test.h"
 
-#include <gtorch/gtorch-memory-pool-private.h>
+#include <gtorch/memory/gtorch-memory-pool-private.h>
 
 static gsize
 used (void)

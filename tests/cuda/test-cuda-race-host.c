@@ -7,7 +7,7 @@
 
 #include "config.h"
 
-#include <gtorch/gtorch-check-private.h>
+#include <gtorch/base/gtorch-check-private.h>
 
 #include <tests/capture-test.h>
 

@@ -7,7 +7,7 @@
 #include "config.h"
 
 #include <dlfcn.h>
-#include <gtorch/gtorch-check-private.h>
+#include <gtorch/base/gtorch-check-private.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -9,7 +9,7 @@
 
 #include <dlfcn.h>
 
-#include <gtorch/gtorch-memory-source.h>
+#include <gtorch/memory/gtorch-memory-source.h>
 
 /* Takes memory from the driver and counts. */
 typedef struct

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cuda-test.h"
-#include "cuda/gtorch-cuda-plain-private.h"
+#include "cuda/ops/gtorch-cuda-plain-private.h"
 
 #define N_SEEDS 300
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "fake-cuda-private.h"
-#include "gtorch-stream-private.h"
+#include "stream/gtorch-stream-private.h"
 #include "kernels/gtorch-kernel-params.h"
 
 typedef struct

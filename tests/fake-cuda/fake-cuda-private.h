@@ -3,8 +3,8 @@
 
 #pragma once
 
-#include <gtorch/cuda/gtorch-cuda-abi-private.h>
-#include <gtorch/gtorch-op-private.h>
+#include <gtorch/cuda/driver/gtorch-cuda-abi-private.h>
+#include <gtorch/dispatch/gtorch-op-private.h>
 
 #include "fake-cuda.h"
 
@@ -19,13 +19,13 @@ typedef struct CUctx_st FakeDevice;
 
 /* Every function of the loader's table, with the types that the loader gives it. */
 #define F(name, version, arguments) CUresult name arguments;
-#include <gtorch/cuda/gtorch-cuda-functions.inc>
+#include <gtorch/cuda/driver/gtorch-cuda-functions.inc>
 #undef F
 
 enum
 {
 #define F(name, version, arguments) FAKE_##name,
-#include <gtorch/cuda/gtorch-cuda-functions.inc>
+#include <gtorch/cuda/driver/gtorch-cuda-functions.inc>
 #undef F
   FAKE_N_FUNCTIONS
 };

@@ -44,7 +44,7 @@ static const struct
   void *function;
 } functions[] = {
 #define F(name, version, arguments) { #name, version, (void *) name },
-#include <gtorch/cuda/gtorch-cuda-functions.inc>
+#include <gtorch/cuda/driver/gtorch-cuda-functions.inc>
 #undef F
 };
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "cpu/gtorch-cpu-cast.h"
-#include "cpu/gtorch-cpu-reduce.h"
+#include "cpu/ops/gtorch-cpu-reduce.h"
 #include "fake-cuda-private.h"
 #include "kernels/gtorch-kernel-params.h"
 

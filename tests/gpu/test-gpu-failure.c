@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-#include <gtorch/gtorch-impl-private.h>
+#include <gtorch/tensor/gtorch-impl-private.h>
 
 #include "gpu-test.h"
 #include "gtorch-ops-private.h"

@@ -6,9 +6,9 @@
 
 #include "config.h"
 
-#include <gtorch/cuda/gtorch-cuda-private.h>
-#include <gtorch/gtorch-check-private.h>
-#include <gtorch/gtorch-tensor-private.h>
+#include <gtorch/cuda/driver/gtorch-cuda-private.h>
+#include <gtorch/base/gtorch-check-private.h>
+#include <gtorch/tensor/gtorch-tensor-private.h>
 
 #include "gpu-test.h"
 

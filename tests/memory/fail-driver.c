@@ -7,7 +7,7 @@
 
 #include <dlfcn.h>
 
-#include <gtorch/gtorch-device-private.h>
+#include <gtorch/device/gtorch-device-private.h>
 
 #include "test-device.h"
 

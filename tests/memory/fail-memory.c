@@ -7,9 +7,9 @@
 
 #include "fail-driver.h"
 
-#include <gtorch/gtorch-device-private.h>
-#include <gtorch/gtorch-memory-pool-private.h>
-#include <gtorch/gtorch-scratch-private.h>
+#include <gtorch/device/gtorch-device-private.h>
+#include <gtorch/memory/gtorch-memory-pool-private.h>
+#include <gtorch/device/gtorch-scratch-private.h>
 
 /* All atomically. */
 static guint fails_at, n_so_far;

@@ -5,7 +5,7 @@
 
 #include "fault.h"
 
-#include <gtorch/cuda/gtorch-cuda-abi-private.h>
+#include <gtorch/cuda/driver/gtorch-cuda-abi-private.h>
 
 #include "fail-driver.h"
 #include "fail-memory.h"

@@ -22,8 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <gtorch/cuda/gtorch-cuda-plain-private.h>
-#include <gtorch/cuda/gtorch-cuda-private.h>
+#include <gtorch/cuda/ops/gtorch-cuda-plain-private.h>
+#include <gtorch/cuda/driver/gtorch-cuda-private.h>
 
 #include "fail-memory.h"
 #include "op-values.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include <gtorch/cpu/gtorch-cpu-cast.h>
-#include <gtorch/gtorch-device-private.h>
+#include <gtorch/device/gtorch-device-private.h>
 
 const gchar *const layout_names[N_LAYOUTS] = { "contiguous", "transposed", "strided", "expanded",
                                                "offset" };

@@ -5,7 +5,7 @@
 
 #include <complex.h>
 
-#include <gtorch/gtorch-op-samples-private.h>
+#include <gtorch/dispatch/gtorch-op-samples-private.h>
 #include <gtorch/gtorch.h>
 
 #include "test-device.h"

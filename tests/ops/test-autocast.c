@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "gtorch-autocast-private.h"
+#include "dispatch/gtorch-autocast-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch/autograd/gtorch-autograd-private.h"
 #include "op-values.h"

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include <gtorch/gtorch-tensor-private.h>
+#include <gtorch/tensor/gtorch-tensor-private.h>
 #include <gtorch/gtorch.h>
 
 #include "op-values.h"

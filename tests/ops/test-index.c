@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include <gtorch/gtorch-tensor-private.h>
+#include <gtorch/tensor/gtorch-tensor-private.h>
 #include <gtorch/gtorch.h>
 
 #include "op-values.h"

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "gtorch-ops-private.h"
-#include "gtorch-tensor-private.h"
+#include "tensor/gtorch-tensor-private.h"
 #include "op-values.h"
 
 #define WIDE (G_GINT64_CONSTANT (9007199254740993)) /* 2^53 + 1, no double */

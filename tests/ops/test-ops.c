@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gtorch-hold-private.h"
+#include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch/cpu/gtorch-cpu-isa.h"
 #include "op-calls.h"

@@ -5,7 +5,7 @@
 
 #include "config.h"
 
-#include <gtorch/gtorch-tensor-private.h>
+#include <gtorch/tensor/gtorch-tensor-private.h>
 #include <gtorch/gtorch.h>
 
 #include "op-values.h"

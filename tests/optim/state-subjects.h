@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include <gtorch/gtorch-tensor-private.h>
+#include <gtorch/tensor/gtorch-tensor-private.h>
 #include <gtorch/gtorch.h>
 #include <gtorch/optim/gtorch-optimizer-private.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 
 #include "config.h"
 
-#include <gtorch/gtorch-allocator-private.h>
+#include <gtorch/memory/gtorch-allocator-private.h>
 #include <gtorch/nn/gtorch-module-private.h>
 #include <math.h>
 

@@ -43,7 +43,7 @@ def variables_of_the_environment_are_asked_for():
 
 @tap.case
 def settings_of_the_allocator_are_read():
-    config = TEXT['gtorch/gtorch-allocator-config.c']
+    config = TEXT['gtorch/memory/gtorch-allocator-config.c']
 
     def exists(setting):
         key, _, value = setting.partition(':')

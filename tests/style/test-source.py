@@ -289,7 +289,7 @@ def the_environment_is_asked_in_one_place():
     report(
         calls_outside(
             r"(?:g_|secure_|__secure_)?getenv|g_get_environ|g_environ_getenv|g_listenv",
-            "gtorch/gtorch-environment.c", "gtorch|tools|introspection",
+            "gtorch/base/gtorch-environment.c", "gtorch|tools|introspection",
         )
     )
 
@@ -305,7 +305,7 @@ def functions_of_any_type_are_those_of_one_header():
 def libraries_are_opened_in_one_place():
     report(
         calls_outside(
-            r"dlm?open|g_module_open(?:_full)?", "gtorch/gtorch-environment.c",
+            r"dlm?open|g_module_open(?:_full)?", "gtorch/base/gtorch-environment.c",
             "gtorch|tools|introspection",
         )
     )

@@ -7,7 +7,7 @@
 #include "config.h"
 
 #include <gtorch/cpu/gtorch-cpu-threads.h>
-#include <gtorch/gtorch-tensor-private.h>
+#include <gtorch/tensor/gtorch-tensor-private.h>
 #include <gtorch/gtorch.h>
 
 static GMutex lock, other_lock;

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#include "cpu/gtorch-cpu-fft-private.h"
+#include "cpu/ops/gtorch-cpu-fft-private.h"
 
 #if defined(__AVX512F__)
 #define VECTOR 64

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-#include "cpu/gtorch-cpu-gemm.h"
+#include "cpu/ops/gtorch-cpu-gemm.h"
 
 #if defined(__AVX512F__)
 #define VECTOR 64

@@ -8,7 +8,7 @@
 #include "config.h"
 
 #include "cpu/gtorch-cpu-loops.h"
-#include "cpu/gtorch-cpu-rows.h"
+#include "cpu/ops/gtorch-cpu-rows.h"
 
 #define T       float
 #define NAME(n) n##_f32

@@ -5,7 +5,7 @@
 
 #include "config.h"
 
-#include "cpu/gtorch-cpu-select.h"
+#include "cpu/ops/gtorch-cpu-select.h"
 
 #define SELECT(name, T)                                                                          \
   void GTORCH_ISA_SYMBOL (gtorch_select_##name) (void *to, const guint8 *which, const void *yes, \

@@ -5,7 +5,7 @@
 
 /* What the loops of optimizer steps are made with. */
 
-#include "cpu/gtorch-cpu-optim.h"
+#include "cpu/ops/gtorch-cpu-optim.h"
 #include "cpu/isa/gtorch-isa-half.h"
 
 #define GTORCH_STEP_OPERANDS_MAX (2 + GTORCH_STEP_MAX_STATES)

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "base/gtorch-enums.h"
+
+GType
+gtorch_precision_get_type (void)
+{
+  static gsize type = 0;
+
+  if (g_once_init_enter (&type))
+    {
+      static const GEnumValue values[] = {
+        { GTORCH_PRECISION_IEEE, "GTORCH_PRECISION_IEEE", "ieee" },
+        { GTORCH_PRECISION_TF32, "GTORCH_PRECISION_TF32", "tf32" },
+        { GTORCH_PRECISION_BF16, "GTORCH_PRECISION_BF16", "bf16" },
+        { 0, NULL, NULL },
+      };
+
+      g_once_init_leave (&type, g_enum_register_static ("GTorchPrecision", values));
+    }
+  return type;
+}
+
+GType
+gtorch_reduction_get_type (void)
+{
+  static gsize type = 0;
+
+  if (g_once_init_enter (&type))
+    {
+      static const GEnumValue values[] = {
+        { GTORCH_REDUCTION_NONE, "GTORCH_REDUCTION_NONE", "none" },
+        { GTORCH_REDUCTION_MEAN, "GTORCH_REDUCTION_MEAN", "mean" },
+        { GTORCH_REDUCTION_SUM, "GTORCH_REDUCTION_SUM", "sum" },
+        { 0, NULL, NULL },
+      };
+
+      g_once_init_leave (&type, g_enum_register_static ("GTorchReduction", values));
+    }
+  return type;
+}
+
+GType
+gtorch_index_reduction_get_type (void)
+{
+  static gsize type = 0;
+
+  if (g_once_init_enter (&type))
+    {
+      static const GEnumValue values[] = {
+        { GTORCH_INDEX_REDUCTION_SUM, "GTORCH_INDEX_REDUCTION_SUM", "sum" },
+        { GTORCH_INDEX_REDUCTION_PROD, "GTORCH_INDEX_REDUCTION_PROD", "prod" },
+        { GTORCH_INDEX_REDUCTION_MEAN, "GTORCH_INDEX_REDUCTION_MEAN", "mean" },
+        { GTORCH_INDEX_REDUCTION_AMAX, "GTORCH_INDEX_REDUCTION_AMAX", "amax" },
+        { GTORCH_INDEX_REDUCTION_AMIN, "GTORCH_INDEX_REDUCTION_AMIN", "amin" },
+        { 0, NULL, NULL },
+      };
+
+      g_once_init_leave (&type, g_enum_register_static ("GTorchIndexReduction", values));
+    }
+  return type;
+}
+
+GType
+gtorch_fft_norm_get_type (void)
+{
+  static gsize type = 0;
+
+  if (g_once_init_enter (&type))
+    {
+      static const GEnumValue values[] = {
+        { GTORCH_FFT_NORM_BACKWARD, "GTORCH_FFT_NORM_BACKWARD", "backward" },
+        { GTORCH_FFT_NORM_ORTHO, "GTORCH_FFT_NORM_ORTHO", "ortho" },
+        { GTORCH_FFT_NORM_FORWARD, "GTORCH_FFT_NORM_FORWARD", "forward" },
+        { 0, NULL, NULL },
+      };
+
+      g_once_init_leave (&type, g_enum_register_static ("GTorchFFTNorm", values));
+    }
+  return type;
+}

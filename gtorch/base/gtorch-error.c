@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "base/gtorch-error.h"
+
+/**
+ * gtorch_error_quark:
+ *
+ * Gets the domain of all errors of the library.
+ *
+ * Returns: the quark
+ *
+ * Since: 0.1
+ */
+/* clang-format off */
+G_DEFINE_QUARK (gtorch-error-quark, gtorch_error)
+/* clang-format on */
+
+#define VALUE(name, nick)                            \
+  {                                                  \
+    GTORCH_ERROR_##name, "GTORCH_ERROR_" #name, nick \
+  }
+
+GType
+gtorch_error_get_type (void)
+{
+  static gsize type = 0;
+  static const GEnumValue values[] = {
+    VALUE (FAILED, "failed"),
+    VALUE (SHAPE, "shape"),
+    VALUE (DTYPE, "dtype"),
+    VALUE (DEVICE, "device"),
+    VALUE (DEVICE_MISMATCH, "device-mismatch"),
+    VALUE (INDEX, "index"),
+    VALUE (INVALID, "invalid"),
+    VALUE (OUT_OF_MEMORY, "out-of-memory"),
+    VALUE (RELEASED, "released"),
+    VALUE (AUTOGRAD, "autograd"),
+    VALUE (CAPTURE, "capture"),
+    VALUE (NOT_SUPPORTED, "not-supported"),
+    VALUE (NOT_FOUND, "not-found"),
+    VALUE (FORMAT, "format"),
+    VALUE (CUDA, "cuda"),
+    VALUE (FORKED, "forked"),
+    VALUE (DEVICE_LOST, "device-lost"),
+    { 0, NULL, NULL },
+  };
+
+  if (g_once_init_enter (&type))
+    g_once_init_leave (&type, g_enum_register_static ("GTorchError", values));
+  return type;
+}

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Which values of another language are kept by which objects of the library.
+ *
+ * A collector of cycles, as Python's, works in two steps. It takes from the count of references of each of
+ * its values what other values hold; what has references left is in use. Then it follows the references
+ * from what is in use. For values that the library keeps it has to be told, in the first step, of exactly
+ * those references whose holders it can see, and in the second of at least those.
+ *
+ * What is between two values of the language is here: objects, inner tensors and nodes of graphs, which
+ * have counts of their own. In the first step, gtorch_references_count () is called for each object that a
+ * value holds one reference to. Each counts one; when all references of an object, tensor or node have been
+ * counted, nobody but those holders can get at it, and what it owns is counted in turn. A value of the
+ * language is told of when that which keeps it is complete. What somebody else has a reference to (a thread
+ * that goes backward, a program in C) never becomes complete, so that nothing that it leads to is told of:
+ * it stays in use.
+ *
+ * The second step repeats what was noted in the first and looks at no object, so that the two cannot differ:
+ * other threads may run meanwhile. They change what is read here under a lock, and each thing that was found
+ * is kept by a reference until the end.
+ *
+ * A proxy is a value of the language that lives exactly as long as its object, which holds one reference to
+ * it while anybody else knows the object. It tells of what its object owns by itself. */
+
+#include "config.h"
+
+#include "base/gtorch-references.h"
+
+#include "autograd/gtorch-autograd-private.h"
+#include "base/gtorch-fork-private.h"
+#include "device/gtorch-object-list-private.h"
+#include "base/gtorch-references-private.h"
+#include "tensor/gtorch-tensor-private.h"
+#include "nn/gtorch-module.h"
+#include "optim/gtorch-lr-scheduler.h"
+#include "optim/gtorch-optimizer.h"
+#include "optim/gtorch-param-group.h"
+
+typedef enum
+{
+  KIND_OBJECT,
+  KIND_IMPL,
+  KIND_NODE,
+} Kind;
+
+/* Positions in an array of all. */
+typedef struct
+{
+  guint start, n;
+} Range;
+
+typedef struct
+{
+  gpointer pointer;
+  gpointer proxy;
+  guint8 kind;
+  guint8 is_kept; /* by a reference */
+  guint8 is_complete, is_followed;
+  guint pass; /* what follows is of that */
+  gint n_found;
+  Range things; /* that it has references to */
+  Range values;
+} Thing;
+
+#define BLOCK 512
+
+/**
+ * GTorchReferences: (skip)
+ *
+ * Counts references for a collector of another language, which tells nothing that is in use from garbage by
+ * itself if the way to it is through objects of the library.
+ *
+ * For bindings. The collector begins with [method@References.begin]; calls [method@References.count] for
+ * each object that one of its values has a reference to; and then [method@References.follow] for those
+ * whose values are in use.
+ *
+ * Since: 0.1
+ */
+struct _GTorchReferences
+{
+  GTorchReferencesProxyFunc proxy;
+  GTorchReferencesExtraFunc extra;
+  GDestroyNotify destroy;
+  GHashTable *table; /* pointer -> Thing */
+  GPtrArray *blocks; /* of BLOCK of Thing */
+  guint n_in_block;
+  guint pass;
+  gboolean has_graph;         /* graphs are looked into */
+  GPtrArray *things, *values; /* of all things, in ranges */
+  GPtrArray *todo;
+  Thing *current;
+};
+
+static GMutex structure_lock;
+GTORCH_FORK_LOCK (structure_lock);
+
+void
+gtorch_references_lock (void)
+{
+  g_mutex_lock (&structure_lock);
+}
+
+void
+gtorch_references_unlock (void)
+{
+  g_mutex_unlock (&structure_lock);
+}
+
+/* That of the pointer, as it is at the beginning of a pass if it is new to this one. */
+static Thing *
+get_thing (GTorchReferences *self, Kind kind, gpointer pointer)
+{
+  Thing *thing = g_hash_table_lookup (self->table, pointer);
+
+  if (thing == NULL)
+    {
+      if (self->n_in_block == BLOCK)
+        {
+          g_ptr_array_add (self->blocks, g_new0 (Thing, BLOCK));
+          self->n_in_block = 0;
+        }
+      thing = (Thing *) self->blocks->pdata[self->blocks->len - 1] + self->n_in_block++;
+      thing->pointer = pointer;
+      g_hash_table_insert (self->table, pointer, thing);
+    }
+  else if (thing->pass == self->pass)
+    return thing;
+  thing->pass = self->pass;
+  thing->kind = kind;
+  thing->proxy = kind == KIND_OBJECT ? self->proxy (pointer) : NULL;
+  thing->is_complete = thing->is_followed = FALSE;
+  thing->n_found = 0;
+  thing->things.n = thing->values.n = 0;
+  return thing;
+}
+
+static gint
+object_references (gpointer object)
+{
+  return g_atomic_int_get ((gint *) &((GObject *) object)->ref_count);
+}
+
+/* Those of others: without the one of keep (), and without that which holds the proxy. */
+static gint
+n_references (const Thing *thing)
+{
+  gint n;
+
+  if (thing->kind == KIND_OBJECT)
+    n = object_references (thing->pointer);
+  else if (thing->kind == KIND_IMPL)
+    n = g_atomic_int_get (&((GTorchImpl *) thing->pointer)->ref_count);
+  else
+    n = g_atomic_int_get (&((GTorchNode *) thing->pointer)->ref_count);
+  return n - thing->is_kept - (thing->proxy != NULL);
+}
+
+static void
+keep (Thing *thing)
+{
+  if (thing->is_kept)
+    return;
+  thing->is_kept = TRUE;
+  if (thing->kind == KIND_OBJECT)
+    g_object_ref (thing->pointer);
+  else if (thing->kind == KIND_IMPL)
+    gtorch_impl_ref (thing->pointer);
+  else
+    gtorch_node_ref (thing->pointer);
+}
+
+static void
+found (GTorchReferences *self, Thing *thing)
+{
+  thing->n_found++;
+  if (thing->is_complete || thing->n_found != n_references (thing))
+    return;
+  thing->is_complete = TRUE;
+  g_ptr_array_add (self->todo, thing);
+}
+
+static void
+find (GTorchReferences *self, Kind kind, gpointer pointer)
+{
+  Thing *thing;
+
+  if (pointer == NULL)
+    return;
+  thing = get_thing (self, kind, pointer);
+  keep (thing);
+  g_ptr_array_add (self->things, thing);
+  found (self, thing);
+}
+
+void
+gtorch_references_add_object (GTorchReferences *self, gpointer object)
+{
+  find (self, KIND_OBJECT, object);
+}
+
+void
+gtorch_references_add_impl (GTorchReferences *self, GTorchImpl *impl)
+{
+  if (self->has_graph)
+    find (self, KIND_IMPL, impl);
+}
+
+void
+gtorch_references_add_node (GTorchReferences *self, GTorchNode *node)
+{
+  find (self, KIND_NODE, node);
+}
+
+/**
+ * gtorch_references_add_value: (skip)
+ * @self: the count
+ * @value: (nullable): a value of the language
+ *
+ * Tells of a value to which the object that is being looked at holds a reference. For
+ * [callback@ReferencesExtraFunc].
+ *
+ * Since: 0.1
+ */
+void
+gtorch_references_add_value (GTorchReferences *self, gpointer value)
+{
+  g_return_if_fail (self != NULL);
+  if (value == NULL || self->current == NULL)
+    return;
+  g_ptr_array_add (self->values, value);
+}
+
+void
+gtorch_references_add_data (GTorchReferences *self, gpointer user_data, GDestroyNotify destroy)
+{
+  if (destroy == self->destroy)
+    gtorch_references_add_value (self, user_data);
+}
+
+/* Most tensors. */
+static gboolean
+leads_nowhere (GTorchReferences *self, GObject *object)
+{
+  GTorchImpl *impl;
+
+  if (!GTORCH_IS_TENSOR (object) || object_references (object) != 1)
+    return FALSE;
+  impl = GTORCH_TENSOR (object)->impl;
+  return impl == NULL || !self->has_graph
+         || __atomic_load_n (&impl->autograd, __ATOMIC_ACQUIRE) == NULL;
+}
+
+static void
+look_into_object (GTorchReferences *self, GObject *object)
+{
+  if (GTORCH_IS_TENSOR (object))
+    gtorch_references_add_impl (self, GTORCH_TENSOR (object)->impl);
+  else if (GTORCH_IS_MODULE (object))
+    gtorch_module_add_references (object, self);
+  else if (GTORCH_IS_OPTIMIZER (object))
+    gtorch_optimizer_add_references (object, self);
+  else if (GTORCH_IS_LR_SCHEDULER (object))
+    gtorch_lr_scheduler_add_references (object, self);
+  else if (GTORCH_IS_PARAM_GROUP (object))
+    gtorch_param_group_add_references (object, self);
+  else if (GTORCH_IS_OBJECT_LIST (object))
+    gtorch_object_list_add_references (GTORCH_OBJECT_LIST (object), self);
+  if (self->extra != NULL)
+    self->extra (self, object);
+}
+
+static void
+look_into (GTorchReferences *self, Thing *thing)
+{
+  self->current = thing;
+  thing->things.start = self->things->len;
+  thing->values.start = self->values->len;
+  if (thing->kind == KIND_NODE)
+    gtorch_node_add_references (thing->pointer, self);
+  else if (thing->kind == KIND_IMPL)
+    {
+      GTorchImpl *impl = thing->pointer;
+      GTorchAutograd *autograd = __atomic_load_n (&impl->autograd, __ATOMIC_ACQUIRE);
+
+      if (autograd != NULL)
+        gtorch_autograd_add_references (autograd, self);
+    }
+  else
+    look_into_object (self, thing->pointer);
+  thing->things.n = self->things->len - thing->things.start;
+  thing->values.n = self->values->len - thing->values.start;
+  self->current = NULL;
+}
+
+/**
+ * gtorch_references_new: (skip)
+ * @proxy: finds what stands for an object
+ * @extra: (nullable): tells what else the language has attached to an object
+ * @destroy: what frees the data of the hooks of the language: theirs is a value of it
+ *
+ * Makes a count without anything in it.
+ *
+ * Returns: (transfer full): a new count, for gtorch_references_free()
+ *
+ * Since: 0.1
+ */
+GTorchReferences *
+gtorch_references_new (GTorchReferencesProxyFunc proxy, GTorchReferencesExtraFunc extra,
+                       GDestroyNotify destroy)
+{
+  GTorchReferences *self;
+
+  g_return_val_if_fail (proxy != NULL, NULL);
+  self = g_new0 (GTorchReferences, 1);
+  self->proxy = proxy;
+  self->extra = extra;
+  self->destroy = destroy;
+  self->table = g_hash_table_new (NULL, NULL);
+  self->blocks = g_ptr_array_new_with_free_func (g_free);
+  self->n_in_block = BLOCK;
+  self->things = g_ptr_array_new ();
+  self->values = g_ptr_array_new ();
+  self->todo = g_ptr_array_new ();
+  gtorch_references_begin (self);
+  return self;
+}
+
+/**
+ * gtorch_references_free: (skip)
+ * @self: (transfer full): a count
+ *
+ * Lets go of what was found, which may call the program: the collector is done by then.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_references_free (GTorchReferences *self)
+{
+  guint i, k;
+
+  g_return_if_fail (self != NULL);
+  for (i = 0; i < self->blocks->len; i++)
+    for (k = 0; k < (i + 1 < self->blocks->len ? BLOCK : self->n_in_block); k++)
+      {
+        Thing *thing = (Thing *) self->blocks->pdata[i] + k;
+
+        if (!thing->is_kept)
+          continue;
+        if (thing->kind == KIND_OBJECT)
+          g_object_unref (thing->pointer);
+        else if (thing->kind == KIND_IMPL)
+          gtorch_impl_unref (thing->pointer);
+        else
+          gtorch_node_unref (thing->pointer);
+      }
+  g_hash_table_unref (self->table);
+  g_ptr_array_unref (self->blocks);
+  g_ptr_array_unref (self->things);
+  g_ptr_array_unref (self->values);
+  g_ptr_array_unref (self->todo);
+  g_free (self);
+}
+
+/**
+ * gtorch_references_begin: (skip)
+ * @self: a count
+ *
+ * Begins to count from nothing, as a collector does that looks again at what it took for garbage. What was
+ * found before is kept all the same.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_references_begin (GTorchReferences *self)
+{
+  g_return_if_fail (self != NULL);
+  self->pass++;
+  self->has_graph = gtorch_autograd_has_data ();
+  g_ptr_array_set_size (self->things, 0);
+  g_ptr_array_set_size (self->values, 0);
+}
+
+/**
+ * gtorch_references_count: (skip)
+ * @self: a count
+ * @object: an object
+ * @func: (scope call): told of each value whose references are complete with this one
+ * @user_data: data for @func
+ *
+ * Counts the one reference that a value of the language holds to an object, or, if the value is its proxy,
+ * what the object owns. Once for each value.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_references_count (GTorchReferences *self, GObject *object, GTorchReferencesFunc func,
+                         gpointer user_data)
+{
+  guint i, told;
+  Thing *thing;
+
+  g_return_if_fail (self != NULL);
+  g_return_if_fail (G_IS_OBJECT (object));
+  g_return_if_fail (func != NULL);
+  if (leads_nowhere (self, object))
+    return;
+  told = self->values->len;
+  gtorch_references_lock ();
+  thing = get_thing (self, KIND_OBJECT, object);
+  if (thing->proxy != NULL)
+    look_into (self, thing);
+  else
+    {
+      /* If only the value has it, the count stays as it is, so that a binding may ask how many references
+       * there are: PyGObject follows the handlers of signals if there is one. */
+      if (object_references (object) > 1)
+        keep (thing);
+      found (self, thing);
+    }
+  while (self->todo->len > 0)
+    {
+      thing = g_ptr_array_steal_index_fast (self->todo, self->todo->len - 1);
+      if (thing->proxy != NULL)
+        func (thing->proxy, user_data);
+      else
+        look_into (self, thing);
+    }
+  gtorch_references_unlock ();
+  for (i = told; i < self->values->len; i++)
+    func (self->values->pdata[i], user_data);
+}
+
+/**
+ * gtorch_references_follow: (skip)
+ * @self: a count
+ * @object: an object, whose value is in use
+ * @func: (scope call): told of each value that it leads to
+ * @user_data: data for @func
+ *
+ * Goes where [method@References.count] went. What was followed once is not followed again.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_references_follow (GTorchReferences *self, GObject *object, GTorchReferencesFunc func,
+                          gpointer user_data)
+{
+  Thing *thing;
+  guint i;
+
+  g_return_if_fail (self != NULL);
+  g_return_if_fail (G_IS_OBJECT (object));
+  g_return_if_fail (func != NULL);
+  thing = g_hash_table_lookup (self->table, object);
+  while (thing != NULL)
+    {
+      if (thing->pass == self->pass && !thing->is_followed)
+        {
+          thing->is_followed = TRUE;
+          for (i = 0; i < thing->values.n; i++)
+            func (self->values->pdata[thing->values.start + i], user_data);
+          for (i = 0; i < thing->things.n; i++)
+            {
+              Thing *next = self->things->pdata[thing->things.start + i];
+
+              if (next->proxy == NULL)
+                g_ptr_array_add (self->todo, next);
+              else if (next->is_complete)
+                func (next->proxy, user_data);
+            }
+        }
+      thing = self->todo->len > 0 ? g_ptr_array_steal_index_fast (self->todo, self->todo->len - 1)
+                                  : NULL;
+    }
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Does a replay compute what its operations compute? All memory that the operations touch is copied before
+ * the replay. After it they are called on the copies one by one, with the random numbers that the replay
+ * had, and copies and originals must be equal in every byte. Tensors of a graph share memory one after
+ * the other, and so do their copies, since it is ranges of addresses that are copied. */
+
+#include "config.h"
+
+#include "check/gtorch-graph-compare-private.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "autograd/gtorch-grad-mode.h"
+#include "stream/gtorch-choice-private.h"
+#include "device/gtorch-generator-private.h"
+#include "gtorch-ops-private.h"
+
+typedef struct
+{
+  GTorchDevice *device;
+  char *start, *end;
+  GTorchImpl *original; /* its bytes */
+  GTorchImpl *copy;
+} Region;
+
+struct _GTorchGraphCompare
+{
+  GPtrArray *calls;     /* of GTorchSavedCall */
+  GHashTable *left_out; /* of these: in a branch that was not taken */
+  GTorchStream *stream;
+  GArray *regions;       /* of Region, by address */
+  GPtrArray *generators; /* of GTorchGenerator, each once */
+  GPtrArray *states;     /* theirs, before the replay; of GBytes */
+};
+
+static const GTorchArgSpec branch_args[] = {
+  { "predicate", GTORCH_ARG_TENSOR },
+  { "n_calls", GTORCH_ARG_INT },
+};
+
+const GTorchOpClass gtorch_graph_branch = {
+  .name = "branch",
+  .n_args = G_N_ELEMENTS (branch_args),
+  .n_inputs = 1,
+  .n_attrs = 1,
+  .args = branch_args,
+};
+
+static void
+clear_region (gpointer data)
+{
+  Region *region = data;
+
+  g_clear_pointer (&region->original, gtorch_impl_unref);
+  g_clear_pointer (&region->copy, gtorch_impl_unref);
+}
+
+void
+gtorch_graph_compare_free (GTorchGraphCompare *self)
+{
+  g_array_unref (self->regions);
+  g_ptr_array_unref (self->generators);
+  g_ptr_array_unref (self->states);
+  g_ptr_array_unref (self->calls);
+  g_hash_table_unref (self->left_out);
+  g_object_unref (self->stream);
+  g_free (self);
+}
+
+/* --- memory --- */
+
+static guint
+n_operands (const GTorchSavedCall *saved)
+{
+  return saved->call.n_inputs + saved->call.n_outputs;
+}
+
+/* NULL: none, or a number, which is not in memory of the graph. */
+static GTorchImpl *
+nth_operand (const GTorchSavedCall *saved, guint i)
+{
+  GTorchImpl *impl =
+      i < saved->call.n_inputs ? saved->inputs[i] : saved->call.outputs[i - saved->call.n_inputs];
+
+  return impl != NULL && !impl->is_number && impl->storage != NULL && impl->storage->n_bytes > 0
+             ? impl
+             : NULL;
+}
+
+static gint
+by_address (gconstpointer a, gconstpointer b)
+{
+  const Region *x = a, *y = b;
+
+  return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* Ranges that touch become one. */
+static void
+find_regions (GTorchGraphCompare *self)
+{
+  GArray *all = g_array_new (FALSE, TRUE, sizeof (Region));
+  guint i, j;
+
+  for (i = 0; i < self->calls->len; i++)
+    for (j = 0; j < n_operands (self->calls->pdata[i]); j++)
+      {
+        GTorchImpl *impl = nth_operand (self->calls->pdata[i], j);
+        Region region = { NULL };
+
+        if (impl == NULL)
+          continue;
+        region.device = impl->storage->device;
+        region.start = impl->storage->data;
+        region.end = region.start + impl->storage->n_bytes;
+        g_array_append_val (all, region);
+      }
+  g_array_sort (all, by_address);
+  for (i = 0; i < all->len; i++)
+    {
+      Region *next = &g_array_index (all, Region, i);
+      Region *last = self->regions->len > 0
+                         ? &g_array_index (self->regions, Region, self->regions->len - 1)
+                         : NULL;
+
+      if (last != NULL && next->start < last->end && next->device == last->device)
+        last->end = MAX (last->end, next->end);
+      else
+        g_array_append_val (self->regions, *next);
+    }
+  g_array_unref (all);
+}
+
+static void
+keep_memory (GTorchStorage *storage)
+{
+}
+
+static GTorchImpl *
+show_bytes (const Region *region)
+{
+  gint64 n = region->end - region->start;
+  GTorchStorage *storage =
+      gtorch_storage_new_foreign (region->device, region->start, n, keep_memory, NULL);
+  GTorchImpl *impl = gtorch_impl_new_strided (storage, GTORCH_DTYPE_UINT8, 0, &n, NULL, 1);
+
+  gtorch_storage_unref (storage);
+  return impl;
+}
+
+static Region *
+find_region (GTorchGraphCompare *self, const char *address)
+{
+  guint i;
+
+  for (i = 0; i < self->regions->len; i++)
+    {
+      Region *region = &g_array_index (self->regions, Region, i);
+
+      if (address >= region->start && address < region->end)
+        return region;
+    }
+  return NULL;
+}
+
+/* --- before --- */
+
+static void
+find_generators (GTorchGraphCompare *self)
+{
+  guint i, j, attr;
+
+  for (i = 0; i < self->calls->len; i++)
+    {
+      const GTorchOpCall *call = &((GTorchSavedCall *) self->calls->pdata[i])->call;
+      GTorchGenerator *generator = NULL;
+
+      if (!(call->op->flags & GTORCH_OP_FLAG_RANDOM))
+        continue;
+      for (j = 0, attr = 0; j < call->op->n_args; j++)
+        {
+          if (call->op->args[j].kind <= GTORCH_ARG_TENSORS)
+            continue;
+          if (call->op->args[j].kind == GTORCH_ARG_GENERATOR)
+            generator = call->attrs[attr].p;
+          attr++;
+        }
+      if (generator == NULL)
+        generator = gtorch_device_get_default_generator (call->device);
+      if (g_ptr_array_find (self->generators, generator, NULL))
+        continue;
+      g_ptr_array_add (self->generators, g_object_ref (generator));
+      g_ptr_array_add (self->states, gtorch_generator_get_state (generator));
+    }
+}
+
+GTorchGraphCompare *
+gtorch_graph_compare_begin (GPtrArray *calls, GTorchStream *stream, GError **error)
+{
+  GTorchGraphCompare *self = g_new0 (GTorchGraphCompare, 1);
+  guint i;
+
+  self->calls = g_ptr_array_ref (calls);
+  self->left_out = g_hash_table_new (NULL, NULL);
+  self->stream = g_object_ref (stream);
+  self->regions = g_array_new (FALSE, TRUE, sizeof (Region));
+  g_array_set_clear_func (self->regions, clear_region);
+  self->generators = g_ptr_array_new_with_free_func (g_object_unref);
+  self->states = g_ptr_array_new_with_free_func ((GDestroyNotify) g_bytes_unref);
+  find_generators (self);
+  find_regions (self);
+  if (gtorch_device_synchronize (stream->device, NULL, error))
+    {
+      for (i = 0; i < self->regions->len; i++)
+        {
+          Region *region = &g_array_index (self->regions, Region, i);
+
+          region->original = show_bytes (region);
+          region->copy = gtorch_op_clone (region->original, error);
+          if (region->copy == NULL)
+            break;
+        }
+      if (i == self->regions->len)
+        return self;
+    }
+  gtorch_graph_compare_free (self);
+  return NULL;
+}
+
+/* --- after --- */
+
+static GTorchImpl *
+copied_operand (GTorchImpl *impl, gpointer data)
+{
+  const char *address;
+  Region *region;
+  GTorchImpl *result;
+
+  if (impl->is_number || impl->storage == NULL || impl->storage->n_bytes == 0)
+    return gtorch_impl_alias (impl);
+  address = gtorch_impl_data (impl);
+  region = find_region (data, impl->storage->data);
+  result = gtorch_impl_new_strided (region->copy->storage, impl->dtype,
+                                    (address - region->start) / gtorch_dtype_size (impl->dtype),
+                                    impl->shape, impl->strides, impl->n_dims);
+  return result;
+}
+
+static GTorchImpl *
+to_host (GTorchImpl *impl, GError **error)
+{
+  return gtorch_impl_device (impl)->type == GTORCH_DEVICE_TYPE_CPU
+             ? gtorch_impl_ref (impl)
+             : gtorch_copy_to_device (impl, gtorch_device_cpu (), FALSE, NULL, error);
+}
+
+static gboolean
+take_branch (GTorchGraphCompare *self, guint index, const GTorchOpCall *copied, GError **error)
+{
+  g_autoptr (GTorchImpl) predicate = to_host (copied->inputs[0], error);
+  guint i;
+
+  if (predicate == NULL)
+    return FALSE;
+  for (i = 1; !*(const guint8 *) gtorch_impl_data (predicate) && i <= copied->attrs[0].i; i++)
+    g_hash_table_add (self->left_out, self->calls->pdata[index + i]);
+  return TRUE;
+}
+
+static gboolean
+call_one (GTorchGraphCompare *self, guint index, GTorchOpCall *copied, GError **error)
+{
+  if (copied->op->flags & GTORCH_OP_FLAG_RANDOM)
+    gtorch_random_reserve (copied);
+  if (g_hash_table_contains (self->left_out, self->calls->pdata[index]))
+    return TRUE;
+  if (copied->op == &gtorch_graph_branch)
+    return take_branch (self, index, copied, error);
+  return gtorch_launch (copied, error)
+         && gtorch_device_synchronize (self->stream->device, NULL, error);
+}
+
+static gboolean
+call_all (GTorchGraphCompare *self, GError **error)
+{
+  gboolean success = TRUE;
+  guint i;
+
+  for (i = 0; success && i < self->calls->len; i++)
+    {
+      GTorchSavedCall *saved = self->calls->pdata[i];
+      GTorchSavedCall *copied = gtorch_saved_call_new (&saved->call, copied_operand, self);
+
+      success = call_one (self, i, &copied->call, error);
+      gtorch_saved_call_free (copied);
+      if (!success)
+        g_prefix_error (error, _ ("graph: node %u without the graph: "), i);
+    }
+  return success;
+}
+
+/* The element whose memory has the address, by its place in memory; -1: none. */
+static gint64
+find_element (const GTorchImpl *impl, const char *address)
+{
+  gint64 offset = address - (const char *) impl->storage->data;
+  gint64 size = gtorch_dtype_size (impl->dtype), rest = offset / size - impl->offset, index = 0;
+  gint64 order[GTORCH_MAX_DIMS];
+  guint i, j;
+
+  if (rest < 0)
+    return -1;
+  for (i = 0; i < impl->n_dims; i++)
+    {
+      for (j = i; j > 0 && impl->strides[order[j - 1]] < impl->strides[i]; j--)
+        order[j] = order[j - 1];
+      order[j] = i;
+    }
+  for (i = 0; i < impl->n_dims; i++)
+    {
+      gint64 stride = impl->strides[order[i]], at, step = 1;
+
+      if (impl->shape[order[i]] == 1 || stride <= 0)
+        continue;
+      at = MIN (rest / stride, impl->shape[order[i]] - 1);
+      rest -= at * stride;
+      for (j = order[i] + 1; j < impl->n_dims; j++)
+        step *= impl->shape[j];
+      index += at * step;
+    }
+  return rest == 0 ? index : -1;
+}
+
+static gchar *
+to_hex (const guint8 *bytes, gsize n)
+{
+  GString *text = g_string_new ("0x");
+
+  while (n-- > 0) /* the most significant first, as numbers are written */
+    g_string_append_printf (text, "%02x", bytes[n]);
+  return g_string_free (text, FALSE);
+}
+
+typedef struct
+{
+  gboolean exists;
+  guint node; /* G_MAXUINT: no operation writes there */
+  gint64 element;
+  gchar *replayed, *called; /* its bytes */
+} Difference;
+
+static void
+difference_clear (Difference *difference)
+{
+  g_clear_pointer (&difference->replayed, g_free);
+  g_clear_pointer (&difference->called, g_free);
+}
+
+/* Each byte is what the last call that wrote it left there; the first such call that differs is to blame. */
+static void
+find_difference (GTorchGraphCompare *self, Region *region, const guint8 *replayed,
+                 const guint8 *called, Difference *difference)
+{
+  gsize n = region->end - region->start, byte;
+  guint i, j;
+
+  for (byte = 0; byte < n; byte++)
+    {
+      gint64 where = -1;
+
+      if (replayed[byte] == called[byte])
+        continue;
+      difference->exists = TRUE;
+      for (i = self->calls->len; where < 0 && i-- > 0;)
+        {
+          const GTorchSavedCall *saved = self->calls->pdata[i];
+
+          if (g_hash_table_contains (self->left_out, saved))
+            continue;
+          for (j = 0; where < 0 && j < saved->call.n_outputs; j++)
+            {
+              GTorchImpl *output = nth_operand (saved, saved->call.n_inputs + j);
+              gsize size, at;
+
+              if (output == NULL || find_region (self, output->storage->data) != region)
+                continue;
+              where = find_element (output, region->start + byte);
+              if (where < 0 || i >= difference->node)
+                continue;
+              size = gtorch_dtype_size (output->dtype);
+              at = byte - byte % size;
+              difference_clear (difference);
+              difference->node = i;
+              difference->element = where;
+              difference->replayed = to_hex (replayed + at, size);
+              difference->called = to_hex (called + at, size);
+            }
+        }
+    }
+}
+
+static void
+set_error (GTorchGraphCompare *self, const Difference *difference, GError **error)
+{
+  const GTorchOpCall *call;
+
+  if (difference->node == G_MAXUINT)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
+                   _ ("graph: the replay has changed memory that none of its operations writes "
+                      "to"));
+      return;
+    }
+  call = &((GTorchSavedCall *) self->calls->pdata[difference->node])->call;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
+               _ ("graph: the replay gives something else than its operations: node %u, %s of %s "
+                  "%s, "
+                  "element %" G_GINT64_FORMAT ": %s instead of %s"),
+               difference->node, call->op->name, gtorch_dtype_get_name (call->outputs[0]->dtype),
+               gtorch_impl_shape_str (call->outputs[0]), difference->element, difference->replayed,
+               difference->called);
+}
+
+static gboolean
+compare_region (GTorchGraphCompare *self, Region *region, Difference *difference, GError **error)
+{
+  g_autoptr (GTorchImpl) replayed = to_host (region->original, error);
+  g_autoptr (GTorchImpl) called = replayed != NULL ? to_host (region->copy, error) : NULL;
+
+  if (called == NULL)
+    return FALSE;
+  if (memcmp (gtorch_impl_data (replayed), gtorch_impl_data (called), region->end - region->start)
+      != 0)
+    find_difference (self, region, gtorch_impl_data (replayed), gtorch_impl_data (called),
+                     difference);
+  return TRUE;
+}
+
+gboolean
+gtorch_graph_compare_end (GTorchGraphCompare *self, GError **error)
+{
+  g_autoptr (GPtrArray) after = g_ptr_array_new_with_free_func ((GDestroyNotify) g_bytes_unref);
+  GTorchChange mode, change;
+  gboolean success = gtorch_device_synchronize (self->stream->device, NULL, error);
+  Difference difference = { .node = G_MAXUINT };
+  guint i;
+
+  for (i = 0; i < self->generators->len; i++)
+    {
+      g_ptr_array_add (after, gtorch_generator_get_state (self->generators->pdata[i]));
+      gtorch_generator_set_state (self->generators->pdata[i], self->states->pdata[i], NULL);
+    }
+  gtorch_change_to_grad (&mode, FALSE);
+  gtorch_change_to_stream (&change, self->stream->device, NULL);
+  success = success && call_all (self, error);
+  for (i = 0; success && i < self->regions->len; i++)
+    success = compare_region (self, &g_array_index (self->regions, Region, i), &difference, error);
+  if (success && difference.exists)
+    {
+      set_error (self, &difference, error);
+      success = FALSE;
+    }
+  difference_clear (&difference);
+  gtorch_change_end (&change);
+  gtorch_change_end (&mode);
+  for (i = 0; i < self->generators->len; i++)
+    gtorch_generator_set_state (self->generators->pdata[i], after->pdata[i], NULL);
+  gtorch_graph_compare_free (self);
+  return success;
+}

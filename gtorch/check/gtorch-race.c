@@ -1,0 +1,853 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Finds work on two streams that uses the same memory without order.
+ *
+ * Each queue counts its work, and has a clock: for every other queue, up to which number that one's work is
+ * known to come before whatever is put into this queue next. An event takes a copy of the clock of the queue
+ * it is recorded on, with that queue's own count; a queue that waits for the event raises its own clock to
+ * it. What the host has waited for, in whichever thread and by whichever way, is done for all: how the
+ * threads of a program tell each other of it is not known here. Nothing depends on what happens to be done:
+ * a program is reported for what it left to chance, also in a run in which chance was kind.
+ *
+ * Each storage has a list of who used which part of it. A new use must come after all earlier ones that
+ * touch the same elements, unless both only read. Uses that every later one must come after anyway, because
+ * it has to come after a newer one, are dropped. The CPU's default stream works where it is called and waits
+ * for whoever wrote its operands, as the launcher does.
+ *
+ * A graph has one note of its replays for all that it reads and writes, and each of those storages knows the
+ * graph. The other way round the graph knows the last work of each queue that no replay may overlap. So a
+ * replay looks at single storages only where there is something to report. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "graph/gtorch-capture-private.h"
+#include "base/gtorch-fork-private.h"
+#include "check/gtorch-race-use-private.h"
+
+#define MAX_QUEUES 256
+
+typedef struct
+{
+  guint index;
+  gpointer key;
+  GTorchDevice *device;
+  gpointer stream; /* seen last; for messages, may be gone */
+  gboolean is_default;
+  guint64 submitted, done;
+  guint64 clock[MAX_QUEUES];
+} Queue;
+
+struct _GTorchRaceOrder
+{
+  guint n;
+  guint64 clock[];
+};
+
+struct _GTorchRaceGraph
+{
+  GPtrArray *read, *written;           /* the caller's */
+  GPtrArray *host_read, *host_written; /* those of them that are the host's */
+  GPtrArray *others;                   /* graphs whose replays must not overlap its own */
+  GArray *replays;                     /* GTorchRaceUse: the last of each queue */
+  guint64 met[MAX_QUEUES]; /* by queue, its last other work that no replay may overlap */
+};
+
+static GMutex lock; /* of all that follows */
+GTORCH_FORK_LOCK (lock);
+static Queue *queues[MAX_QUEUES];
+static guint n_queues, last_found;
+static gboolean has_left_out, has_said_so; /* queues, as there are too many */
+static GArray *pending;                    /* of the work that is being noted */
+
+/* --- queues --- */
+
+static Queue *
+find_queue (gpointer key)
+{
+  guint i;
+
+  if (n_queues > 0 && queues[last_found]->key == key)
+    return queues[last_found];
+  for (i = 0; i < n_queues; i++)
+    if (queues[i]->key == key)
+      {
+        last_found = i;
+        return queues[i];
+      }
+  has_left_out = n_queues == MAX_QUEUES;
+  if (has_left_out)
+    return NULL;
+  queues[n_queues] = g_new0 (Queue, 1);
+  queues[n_queues]->index = n_queues;
+  queues[n_queues]->key = key;
+  return queues[n_queues++];
+}
+
+static Queue *
+stream_queue (GTorchStream *stream, GTorchDevice *device)
+{
+  Queue *queue;
+
+  if (stream == NULL)
+    stream = gtorch_device_get_default_stream (device);
+  queue = find_queue (gtorch_stream_get_queue (stream));
+  if (queue != NULL)
+    {
+      queue->device = device;
+      queue->stream = stream;
+      queue->is_default = stream->is_default;
+    }
+  return queue;
+}
+
+static GTorchRaceOrder *
+order_of (Queue *queue)
+{
+  GTorchRaceOrder *order =
+      g_malloc (sizeof (GTorchRaceOrder) + n_queues * sizeof (order->clock[0]));
+
+  order->n = n_queues;
+  memcpy (order->clock, queue->clock, n_queues * sizeof (order->clock[0]));
+  order->clock[queue->index] = queue->submitted;
+  return order;
+}
+
+static void
+raise_clock (Queue *queue, const GTorchRaceOrder *order)
+{
+  guint i;
+
+  for (i = 0; i < order->n; i++)
+    queue->clock[i] = MAX (queue->clock[i], order->clock[i]);
+}
+
+GTorchRaceOrder *
+gtorch_race_order_new (gpointer key)
+{
+  GTorchRaceOrder *order = NULL;
+  Queue *queue;
+
+  g_mutex_lock (&lock);
+  queue = find_queue (key);
+  if (queue != NULL)
+    order = order_of (queue);
+  g_mutex_unlock (&lock);
+  return order;
+}
+
+GTorchRaceOrder *
+gtorch_race_order_copy (const GTorchRaceOrder *order)
+{
+  return order != NULL ? g_memdup2 (order, sizeof *order + order->n * sizeof order->clock[0])
+                       : NULL;
+}
+
+void
+gtorch_race_order_free (GTorchRaceOrder *order)
+{
+  g_free (order);
+}
+
+static void
+reached (const GTorchRaceOrder *order)
+{
+  guint i;
+
+  for (i = 0; order != NULL && i < order->n; i++)
+    queues[i]->done = MAX (queues[i]->done, order->clock[i]);
+}
+
+void
+gtorch_race_reached (const GTorchRaceOrder *order)
+{
+  if (order == NULL || gtorch_thread.worker != NULL)
+    return;
+  g_mutex_lock (&lock);
+  reached (order);
+  g_mutex_unlock (&lock);
+}
+
+void
+gtorch_race_wait (GTorchStream *stream, const GTorchRaceOrder *order)
+{
+  Queue *queue;
+
+  if (order == NULL)
+    return;
+  g_mutex_lock (&lock);
+  queue = stream_queue (stream, stream->device);
+  if (queue != NULL)
+    raise_clock (queue, order);
+  g_mutex_unlock (&lock);
+}
+
+/* --- copies of pinned memory --- */
+
+void
+gtorch_race_wait_copies (GTorchStream *stream, GTorchTimeline *copies)
+{
+  Queue *queue;
+
+  g_mutex_lock (&lock);
+  queue = stream_queue (stream, stream->device);
+  if (queue != NULL && copies->copies_order != NULL)
+    raise_clock (queue, copies->copies_order);
+  g_mutex_unlock (&lock);
+}
+
+void
+gtorch_race_note_host_copy (GTorchTimeline *copies, GTorchStream *stream, gboolean is_only)
+{
+  GTorchRaceOrder *former, *order;
+  Queue *queue;
+  guint i;
+
+  g_mutex_lock (&lock);
+  former = copies->copies_order;
+  queue = stream_queue (stream, stream->device);
+  order = queue != NULL ? order_of (queue) : NULL;
+  for (i = 0; order != NULL && former != NULL && !is_only && i < former->n; i++)
+    order->clock[i] = MAX (order->clock[i], former->clock[i]);
+  g_free (former);
+  copies->copies_order = order;
+  g_mutex_unlock (&lock);
+}
+
+void
+gtorch_race_copies_waited (GTorchTimeline *copies)
+{
+  if (gtorch_thread.worker != NULL)
+    return;
+  g_mutex_lock (&lock);
+  reached (copies->copies_order);
+  g_mutex_unlock (&lock);
+}
+
+static gboolean
+is_before (const GTorchRaceUse *use, const Queue *queue)
+{
+  return use->queue == queue->index || use->number <= queues[use->queue]->done
+         || use->number <= queue->clock[use->queue];
+}
+
+/* --- uses of storages --- */
+
+void
+gtorch_race_remove (GTorchStorage *storage)
+{
+  g_mutex_lock (&lock);
+  gtorch_race_record_remove (storage);
+  g_mutex_unlock (&lock);
+}
+
+static void
+waited_for_uses (const GTorchRaceUse *uses, guint n, gpointer writer)
+{
+  guint i;
+
+  for (i = 0; i < n; i++)
+    if (queues[uses[i].queue]->key == writer)
+      reached (uses[i].order);
+}
+
+static void
+waited_for (GTorchStorage *storage, gpointer writer)
+{
+  GTorchRaceRecord *record = writer != NULL ? gtorch_race_record_find (storage) : NULL;
+  guint i;
+
+  if (record == NULL)
+    return;
+  waited_for_uses (record->uses, record->n_uses, writer);
+  for (i = 0; i < record->n_members; i++)
+    if (record->members[i].is_written)
+      {
+        GArray *replays = record->members[i].graph->replays;
+
+        waited_for_uses ((const GTorchRaceUse *) replays->data, replays->len, writer);
+      }
+}
+
+/* Of pinned memory: the queue's work, or the host before it, waits for the copies. */
+static gboolean
+follow_copies (Queue *queue, GTorchStorage *storage)
+{
+  GTorchTimeline *writer = __atomic_load_n (&storage->writer, __ATOMIC_ACQUIRE);
+
+  if (writer == NULL || !gtorch_timeline_is_of_copies (writer))
+    return FALSE;
+  if (queue != NULL && writer->copies_order != NULL)
+    raise_clock (queue, writer->copies_order);
+  return TRUE;
+}
+
+/* Before the work the host waits for whoever writes to the storage, if it is the host's. */
+static void
+follow_host (Queue *queue, GTorchStorage *storage)
+{
+  GTorchStream *stream = gtorch_current_stream (storage->device);
+  Queue *own;
+
+  if (storage->device->type != GTORCH_DEVICE_TYPE_CPU || follow_copies (queue, storage))
+    return;
+  if (stream != NULL && stream->timeline != NULL) /* … and for its current stream */
+    {
+      own = stream_queue (stream, storage->device);
+      if (own != NULL)
+        {
+          g_autofree GTorchRaceOrder *order = order_of (own);
+
+          reached (order);
+        }
+    }
+  waited_for (storage, __atomic_load_n (&storage->writer, __ATOMIC_ACQUIRE));
+}
+
+void
+gtorch_race_storage_waited (GTorchStorage *storage, gpointer writer)
+{
+  if (gtorch_thread.worker != NULL)
+    return;
+  g_mutex_lock (&lock);
+  waited_for (storage, writer);
+  g_mutex_unlock (&lock);
+}
+
+static gchar *
+describe (const GTorchRaceUse *use)
+{
+  const Queue *queue = queues[use->queue];
+  g_autofree gchar *shape = gtorch_race_use_get_shape (use);
+  g_autofree gchar *stream =
+      queue->is_default
+          ? g_strdup_printf (_ ("the default stream of %s"), gtorch_device_name (queue->device))
+          : g_strdup_printf (_ ("stream %p of %s"), queue->stream,
+                             gtorch_device_name (queue->device));
+
+  return g_strdup_printf (use->is_write ? _ ("%s%s on %s, which writes to it as shape %s")
+                                        : _ ("%s%s on %s, which reads it as shape %s"),
+                          use->call->what, use->call->in_place ? "_" : "", stream, shape);
+}
+
+/* Two uses without an order. */
+typedef struct
+{
+  gchar *former, *use; /* NULL: there are none */
+  GTorchSite former_site, use_site;
+} Race;
+
+/* The loader tells of places under a lock of its own, which those have who begin or end a library and may be
+ * at work with tensors: not under ours. */
+static gchar *
+race_steal_message (Race *race)
+{
+  g_autofree gchar *former = g_steal_pointer (&race->former);
+  g_autofree gchar *use = g_steal_pointer (&race->use);
+  g_autofree gchar *former_site = gtorch_site_to_string (&race->former_site);
+  g_autofree gchar *use_site = gtorch_site_to_string (&race->use_site);
+
+  return g_strdup_printf (_ ("streams: nothing says which comes first for one "
+                             "tensor: %s, or %s: let the second stream wait for "
+                             "the first (called by %s; and by %s)"),
+                          former, use, former_site, use_site);
+}
+
+/* Says once that the two have no order, and takes it that they have, unless the use is refused for it. */
+static G_GNUC_NO_INLINE void
+report (const GTorchRaceUse *former, const GTorchRaceUse *use, Queue *queue, Race *race)
+{
+  if (race->former == NULL)
+    {
+      race->former = describe (former);
+      race->use = describe (use);
+      race->former_site = former->call->site;
+      race->use_site = use->call->site;
+    }
+  if (!gtorch_is_checking (GTORCH_CHECK_STREAMS_FATAL))
+    queue->clock[former->queue] = MAX (queue->clock[former->queue], former->number);
+}
+
+/* With a race if the use has no order with an earlier one. */
+static void
+check (GTorchRaceRecord *record, const GTorchRaceUse *use, Queue *queue, Race *race)
+{
+  guint i, j;
+
+  for (i = 0; i < record->n_members; i++)
+    {
+      const GTorchRaceMember *member = &record->members[i];
+      GArray *replays = member->graph->replays;
+
+      for (j = 0; (use->is_write || member->is_written) && j < replays->len; j++)
+        {
+          GTorchRaceUse former = g_array_index (replays, GTorchRaceUse, j);
+
+          if (is_before (&former, queue))
+            continue;
+          former.is_write = member->is_written;
+          former.part.high = record->storage->n_bytes;
+          report (&former, use, queue, race);
+        }
+    }
+  for (i = 0; i < record->n_uses; i++)
+    {
+      const GTorchRaceUse *former = &record->uses[i];
+
+      if ((use->is_write || former->is_write) && !is_before (former, queue)
+          && gtorch_race_parts_meet (&use->part, &former->part))
+        report (former, use, queue, race);
+    }
+}
+
+/* Takes the use. */
+static void
+add_use (GTorchRaceRecord *record, const GTorchRaceUse *use, Queue *queue)
+{
+  guint i = 0;
+
+  while (i < record->n_uses)
+    {
+      const GTorchRaceUse *former = &record->uses[i];
+
+      if (former->number <= queues[former->queue]->done
+          || (is_before (former, queue) && gtorch_race_use_covers (use, former)))
+        gtorch_race_record_remove_use (record, i);
+      else
+        i++;
+    }
+  gtorch_race_record_append (record, use);
+  for (i = 0; i < record->n_members; i++)
+    if (use->is_write || record->members[i].is_written)
+      record->members[i].graph->met[use->queue] = use->number;
+}
+
+/* --- work --- */
+
+typedef struct
+{
+  GTorchRaceRecord *record;
+  Queue *queue;
+  GTorchRaceUse use;
+} Pending;
+
+static void
+begin (void)
+{
+  g_mutex_lock (&lock);
+  if (pending == NULL)
+    pending = g_array_new (FALSE, FALSE, sizeof (Pending));
+}
+
+static void
+add_pending (Queue *queue, GTorchImpl *impl, gboolean is_write, GTorchRaceCall *call)
+{
+  Pending *next;
+
+  if (queue == NULL || impl->is_number || impl->numel == 0)
+    return;
+  g_array_set_size (pending, pending->len + 1);
+  next = &g_array_index (pending, Pending, pending->len - 1);
+  next->record = gtorch_race_record_get (impl->storage);
+  next->queue = queue;
+  gtorch_race_use_init (&next->use, call, impl->storage, impl, is_write);
+  next->use.queue = queue->index;
+}
+
+/* The host waits for single writes of the CPU's queues. */
+static GTorchRaceOrder *
+order_of_write (Queue *queue)
+{
+  return queue->device->type == GTORCH_DEVICE_TYPE_CPU && queue->key != queue->device
+             ? order_of (queue)
+             : NULL;
+}
+
+static gboolean
+is_refused (const Race *race)
+{
+  return race->former != NULL && gtorch_is_checking (GTORCH_CHECK_STREAMS_FATAL);
+}
+
+/* Under the lock, which it gives up. Takes what is in the race. */
+static gboolean
+finish (Race *race, GError **error)
+{
+  g_autofree gchar *text = NULL;
+  const gboolean says_so = has_left_out && !has_said_so;
+
+  has_said_so |= says_so;
+  g_mutex_unlock (&lock);
+  if (G_UNLIKELY (says_so))
+    g_warning ("streams: more than %u are in use at once: the others are not checked", MAX_QUEUES);
+  if (G_LIKELY (race->former == NULL))
+    return TRUE;
+  text = race_steal_message (race);
+  if (!gtorch_is_checking (GTORCH_CHECK_STREAMS_FATAL))
+    {
+      g_warning ("%s", text);
+      return TRUE;
+    }
+  g_set_error_literal (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, text);
+  return FALSE;
+}
+
+/* Under the lock, which it gives up: checks all, then notes them as one piece of work of each queue. */
+static gboolean
+note_pending (GTorchRaceCall *call, GError **error)
+{
+  Race race = { NULL };
+  guint i, j;
+
+  for (i = 0; i < pending->len; i++)
+    {
+      Pending *next = &g_array_index (pending, Pending, i);
+
+      check (next->record, &next->use, next->queue, &race);
+    }
+  for (i = 0; i < pending->len; i++)
+    {
+      Pending *next = &g_array_index (pending, Pending, i);
+
+      if (is_refused (&race))
+        {
+          gtorch_race_use_clear (&next->use);
+          continue;
+        }
+      for (j = 0; j < i && g_array_index (pending, Pending, j).queue != next->queue; j++)
+        continue;
+      if (j == i)
+        next->queue->submitted++;
+      next->use.number = next->queue->submitted;
+      if (next->use.is_write)
+        next->use.order = order_of_write (next->queue);
+      add_use (next->record, &next->use, next->queue);
+    }
+  for (i = 0; i < pending->len; i++)
+    {
+      Queue *queue = g_array_index (pending, Pending, i).queue;
+
+      if (queue->key == queue->device) /* done where it is called */
+        queue->done = queue->submitted;
+    }
+  g_array_set_size (pending, 0);
+  gtorch_race_call_unref (call);
+  return finish (&race, error);
+}
+
+/* Does it only make memory? */
+static gboolean
+is_empty (const gchar *name, gsize length)
+{
+  return strncmp (name, "empty", 5) == 0
+         || (length > 6 && memcmp (name + length - 6, "_empty", 6) == 0);
+}
+
+gboolean
+gtorch_race_note_call (GTorchStream *stream, GTorchOpCall *call, GError **error)
+{
+  const gchar *name = call->op->name;
+  gsize length = strlen (name);
+  GTorchRaceCall *noted;
+  GTorchSite site;
+  Queue *queue;
+  guint i, j;
+
+  if (gtorch_thread.worker != NULL || is_empty (name, length)
+      || (stream != NULL && gtorch_stream_is_capturing (stream)))
+    return TRUE;
+  gtorch_site_take (&site);
+  if (stream == NULL)
+    stream = gtorch_device_get_default_stream (call->device);
+
+  begin ();
+  noted = gtorch_race_call_new (name, call->in_place, &site);
+  queue = stream_queue (stream, call->device);
+  /* Those like another tensor look at its shape only. */
+  for (i = length > 5 && memcmp (name + length - 5, "_like", 5) == 0 ? 1 : 0; i < call->n_inputs;
+       i++)
+    {
+      GTorchImpl *input = call->inputs[i];
+
+      if (input == NULL)
+        continue;
+      if (input->storage->device != call->device) /* a copy will see to it */
+        {
+          follow_host (queue, input->storage);
+          continue;
+        }
+      if (queue != NULL && queue->key == call->device)
+        follow_host (queue, input->storage);
+      else
+        follow_copies (queue, input->storage);
+      for (j = 0; j < call->n_outputs && call->outputs[j] != input; j++)
+        continue;
+      add_pending (queue, input, j < call->n_outputs || gtorch_call_writes (call, i), noted);
+    }
+  for (i = 0; i < call->n_outputs; i++)
+    {
+      GTorchImpl *output = call->outputs[i];
+
+      for (j = 0; j < call->n_inputs && call->inputs[j] != output; j++)
+        continue;
+      if (output != NULL && j == call->n_inputs)
+        add_pending (queue, output, TRUE, noted);
+    }
+  return note_pending (noted, error);
+}
+
+gboolean
+gtorch_race_note_copy (GTorchImpl *dst, GTorchImpl *src, GError **error)
+{
+  GTorchImpl *sides[2] = { dst, src };
+  Queue *found[2] = { NULL, NULL };
+  GTorchStream *streams[2];
+  GTorchRaceCall *noted;
+  GTorchSite site;
+  guint i;
+
+  if (gtorch_thread.worker != NULL)
+    return TRUE;
+  for (i = 0; i < 2; i++)
+    {
+      streams[i] = gtorch_current_stream (sides[i]->storage->device);
+      if (streams[i] == NULL)
+        streams[i] = gtorch_device_get_default_stream (sides[i]->storage->device);
+      if (gtorch_stream_is_capturing (streams[i]))
+        return TRUE;
+    }
+  gtorch_site_take (&site);
+
+  begin ();
+  noted = gtorch_race_call_new ("copy", FALSE, &site);
+  for (i = 0; i < 2; i++)
+    if (sides[i]->storage->device->type != GTORCH_DEVICE_TYPE_CPU) /* there the host waits */
+      {
+        found[i] = stream_queue (streams[i], sides[i]->storage->device);
+        follow_host (found[i], sides[1 - i]->storage);
+        add_pending (found[i], sides[i], i == 0, noted);
+      }
+  if (found[0] != NULL && found[1] != NULL && found[0] != found[1])
+    { /* each waits for the other */
+      g_autofree GTorchRaceOrder *of_dst = order_of (found[0]);
+      g_autofree GTorchRaceOrder *of_src = order_of (found[1]);
+
+      raise_clock (found[1], of_dst);
+      of_src->clock[found[1]->index]++;
+      raise_clock (found[0], of_src);
+    }
+  return note_pending (noted, error);
+}
+
+/* --- graphs --- */
+
+static void
+clear_use (gpointer use)
+{
+  gtorch_race_use_clear (use);
+}
+
+/* No replay of one may overlap one of the other. */
+static void
+set_apart (GTorchRaceGraph *graph, GTorchRaceGraph *other)
+{
+  guint i;
+
+  for (i = graph->others->len; i > 0; i--)
+    if (graph->others->pdata[i - 1] == other)
+      return;
+  g_ptr_array_add (graph->others, other);
+  g_ptr_array_add (other->others, graph);
+  for (i = 0; i < other->replays->len; i++)
+    {
+      const GTorchRaceUse *replay = &g_array_index (other->replays, GTorchRaceUse, i);
+
+      graph->met[replay->queue] = MAX (graph->met[replay->queue], replay->number);
+    }
+}
+
+static void
+join (GTorchRaceGraph *graph, GTorchStorage *storage, gboolean is_written)
+{
+  GTorchRaceRecord *record = gtorch_race_record_get (storage);
+  GTorchRaceMember *member = gtorch_race_record_join (record, graph);
+  guint i;
+
+  member->is_written |= is_written;
+  for (i = 0; i < record->n_uses; i++)
+    {
+      const GTorchRaceUse *use = &record->uses[i];
+
+      if (is_written || use->is_write)
+        graph->met[use->queue] = MAX (graph->met[use->queue], use->number);
+    }
+  for (i = 0; i < record->n_members; i++)
+    if (record->members[i].graph != graph && (is_written || record->members[i].is_written))
+      set_apart (graph, record->members[i].graph);
+  if (storage->device->type == GTORCH_DEVICE_TYPE_CPU)
+    g_ptr_array_add (is_written ? graph->host_written : graph->host_read, storage);
+}
+
+static GTorchRaceGraph *
+graph_new (GPtrArray *read, GPtrArray *written)
+{
+  GTorchRaceGraph *graph = g_new0 (GTorchRaceGraph, 1);
+  guint i;
+
+  graph->read = read;
+  graph->written = written;
+  graph->host_read = g_ptr_array_new ();
+  graph->host_written = g_ptr_array_new ();
+  graph->others = g_ptr_array_new ();
+  graph->replays = g_array_new (FALSE, FALSE, sizeof (GTorchRaceUse));
+  g_array_set_clear_func (graph->replays, clear_use);
+  for (i = 0; i < read->len; i++)
+    join (graph, read->pdata[i], FALSE);
+  for (i = 0; i < written->len; i++)
+    join (graph, written->pdata[i], TRUE);
+  return graph;
+}
+
+/* The storage goes on without the graph, whose replays may not be done. */
+static void
+leave (GTorchRaceGraph *graph, GTorchStorage *storage)
+{
+  GTorchRaceRecord *record = gtorch_race_record_find (storage);
+  GTorchRaceMember member = { NULL };
+  guint i;
+
+  for (i = 0; record != NULL && i < record->n_members; i++)
+    if (record->members[i].graph == graph)
+      member = record->members[i];
+  if (member.graph == NULL)
+    return;
+  gtorch_race_record_leave (record, graph);
+  for (i = 0; i < graph->replays->len; i++)
+    {
+      const GTorchRaceUse *replay = &g_array_index (graph->replays, GTorchRaceUse, i);
+      GTorchRaceUse use;
+
+      if (replay->number <= queues[replay->queue]->done)
+        continue;
+      gtorch_race_use_init (&use, replay->call, storage, NULL, member.is_written);
+      use.queue = replay->queue;
+      use.number = replay->number;
+      use.order = gtorch_race_order_copy (replay->order);
+      gtorch_race_record_append (record, &use);
+    }
+}
+
+void
+gtorch_race_graph_free (GTorchRaceGraph *graph)
+{
+  guint i;
+
+  g_mutex_lock (&lock);
+  for (i = 0; i < graph->read->len; i++)
+    leave (graph, graph->read->pdata[i]);
+  for (i = 0; i < graph->written->len; i++)
+    leave (graph, graph->written->pdata[i]);
+  for (i = 0; i < graph->others->len; i++)
+    g_ptr_array_remove_fast (((GTorchRaceGraph *) graph->others->pdata[i])->others, graph);
+  g_array_unref (graph->replays);
+  g_mutex_unlock (&lock);
+  g_ptr_array_unref (graph->others);
+  g_ptr_array_unref (graph->host_read);
+  g_ptr_array_unref (graph->host_written);
+  g_free (graph);
+}
+
+/* Is there nothing that the next replay, by this queue, could overlap with? */
+static gboolean
+is_apart (const GTorchRaceGraph *graph, const Queue *queue)
+{
+  guint i;
+
+  for (i = 0; i < n_queues; i++)
+    if (graph->met[i] > queue->clock[i] && graph->met[i] > queues[i]->done && i != queue->index)
+      return FALSE;
+  for (i = 0; graph->written->len > 0 && i < graph->replays->len; i++)
+    if (!is_before (&g_array_index (graph->replays, GTorchRaceUse, i), queue))
+      return FALSE;
+  return TRUE;
+}
+
+static G_GNUC_NO_INLINE void
+check_storages (GPtrArray *storages, gboolean is_write, Queue *queue, GTorchRaceCall *call,
+                Race *race)
+{
+  guint i;
+
+  for (i = 0; i < storages->len; i++)
+    {
+      GTorchStorage *storage = storages->pdata[i];
+      GTorchRaceUse use;
+
+      gtorch_race_use_init (&use, call, storage, NULL, is_write);
+      use.queue = queue->index;
+      check (gtorch_race_record_get (storage), &use, queue, race);
+      gtorch_race_use_clear (&use);
+    }
+}
+
+static void
+add_replay (GTorchRaceGraph *graph, Queue *queue, GTorchRaceCall *call)
+{
+  GTorchRaceUse use = { .call = call, .queue = queue->index, .n_dims = GTORCH_RACE_ALL };
+  guint i;
+
+  use.number = ++queue->submitted;
+  if (graph->written->len > 0)
+    use.order = order_of_write (queue);
+  call->n_uses++;
+  for (i = graph->replays->len; i > 0; i--)
+    if (is_before (&g_array_index (graph->replays, GTorchRaceUse, i - 1), queue))
+      g_array_remove_index_fast (graph->replays, i - 1);
+  g_array_append_val (graph->replays, use);
+  for (i = 0; i < graph->others->len; i++)
+    ((GTorchRaceGraph *) graph->others->pdata[i])->met[use.queue] = use.number;
+  if (queue->key == queue->device)
+    queue->done = queue->submitted;
+}
+
+gboolean
+gtorch_race_note_graph (GTorchStream *stream, GTorchRaceGraph **known, GPtrArray *read,
+                        GPtrArray *written, GError **error)
+{
+  Race race = { NULL };
+  GTorchRaceGraph *graph;
+  GTorchRaceCall *call;
+  GTorchSite site;
+  Queue *queue;
+  guint i;
+
+  gtorch_site_take (&site);
+  begin ();
+  if (*known == NULL)
+    *known = graph_new (read, written);
+  graph = *known;
+  queue = stream_queue (stream, stream->device);
+  for (i = 0; i < graph->host_read->len; i++)
+    if (queue != NULL && queue->key == stream->device)
+      follow_host (queue, graph->host_read->pdata[i]);
+    else
+      follow_copies (queue, graph->host_read->pdata[i]);
+  for (i = 0; i < graph->host_written->len; i++)
+    follow_copies (queue, graph->host_written->pdata[i]);
+  if (queue == NULL)
+    return finish (&race, error);
+
+  call = gtorch_race_call_new ("graph", FALSE, &site);
+  if (!is_apart (graph, queue))
+    {
+      check_storages (read, FALSE, queue, call, &race);
+      check_storages (written, TRUE, queue, call, &race);
+    }
+  if (!is_refused (&race))
+    add_replay (graph, queue, call);
+  gtorch_race_call_unref (call);
+  return finish (&race, error);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/cuda/ops/gtorch-cuda-cudnn-private.h>
+
+G_BEGIN_DECLS
+
+typedef struct
+{
+  GTorchCudnnKind kind;
+  guint dtype;           /* of all tensors but perhaps the computed one */
+  GTorchImpl *x, *w, *y; /* [N, C, H, W], [K, C / groups, R, S], [N, K, P, Q]; none empty */
+  GTorchImpl *bias;      /* [K], or NULL */
+  gint64 stride[2], padding[2], dilation[2];
+} GTorchCudaConv;
+
+/* Convolves with cuDNN. *done is FALSE, without an error, where cuDNN is missing or has no engine for it. */
+gboolean gtorch_cuda_conv_run (const GTorchCudaConv *conv, GTorchCudaLane *lane, gboolean *done,
+                               GError **error);
+
+G_END_DECLS

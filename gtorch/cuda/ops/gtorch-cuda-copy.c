@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Copies on a GPU, between GPUs, and between a GPU and the host; fills. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "cpu/gtorch-cpu-cast.h"
+#include "cpu/gtorch-cpu-iter.h"
+#include "cuda/memory/gtorch-cuda-adopt-private.h"
+#include "cuda/graph/gtorch-cuda-capture-private.h"
+#include "gtorch-ops-private.h"
+#include "kernels/gtorch-kernel-params.h"
+
+#define TILE 64
+
+GTORCH_CUDA_IMAGE (copy)
+
+static GTorchCudaFamily family = { .name = "copy", .image = gtorch_fatbin_copy };
+static GTorchCudaKernel casts[GTORCH_N_DTYPES][GTORCH_N_DTYPES];
+static GTorchCudaKernel moves[5], converts[3], transposes[4], fills[5], spreads[5];
+
+static guint64
+n_blocks (guint64 n, guint per_thread)
+{
+  return MAX ((n + GT_THREADS * per_thread - 1) / (GT_THREADS * per_thread), 1);
+}
+
+static guint
+size_index (gsize size)
+{
+  return g_bit_storage (size) - 1;
+}
+
+static gboolean
+is_aligned (gconstpointer data)
+{
+  return ((guintptr) data & 15) == 0;
+}
+
+/* --- one element at a time, any layout --- */
+
+typedef struct
+{
+  GTorchCudaLane *lane;
+  GTorchCudaFamily *family;
+  GTorchCudaKernel *kernel;
+  const gchar *name;
+  GtStrided p;
+} Strided;
+
+static gboolean
+run_strided (Strided *s, GTorchIter *iter, GError **error)
+{
+  guint d, k, outer = iter->n_dims - 1;
+  GtStrided *p = &s->p;
+
+  if (iter->numel >= G_MAXINT32)
+    { /* as two halves */
+      GTorchIter part = *iter;
+      gint64 whole = iter->shape[outer], half = whole / 2;
+
+      part.shape[outer] = half;
+      part.numel = iter->numel / whole * half;
+      part.n_dims -= half == 1;
+      if (!run_strided (s, &part, error))
+        return FALSE;
+      part = *iter;
+      part.shape[outer] = whole - half;
+      part.numel = iter->numel / whole * (whole - half);
+      for (k = 0; k < iter->n_operands; k++)
+        part.data[k] += half * iter->strides[outer][k];
+      part.n_dims -= whole - half == 1;
+      return run_strided (s, &part, error);
+    }
+  p->base.n = iter->numel;
+  p->n_dims = iter->n_dims;
+  for (d = 0; d < iter->n_dims; d++)
+    {
+      p->shape[d] = gt_divider (iter->shape[d]);
+      for (k = 0; k < iter->n_operands; k++)
+        p->strides[d][k] = iter->strides[d][k];
+    }
+  for (k = 0; k < iter->n_operands; k++)
+    p->base.data[k] = iter->data[k];
+  return gtorch_cuda_kernel_run (s->kernel, s->family, s->name, s->lane,
+                                 n_blocks (iter->numel, GT_STEPS), GT_THREADS, p, error);
+}
+
+gboolean
+gtorch_cuda_run_strided (GTorchCudaFamily *in, GTorchCudaKernel *kernel, const gchar *name,
+                         GTorchIter *iter, GTorchCudaLane *lane, GError **error)
+{
+  Strided s = { .lane = lane, .family = in, .kernel = kernel, .name = name };
+
+  return run_strided (&s, iter, error);
+}
+
+/* --- transposed --- */
+
+/* Returns the dimension along which the source is contiguous, if the destination is contiguous along the
+ * innermost one; else 0. */
+static guint
+transposed_dim (const GTorchIter *iter, gint64 size)
+{
+  guint i;
+
+  if (size > 8 || iter->strides[0][0] != size || iter->strides[0][1] == size || iter->shape[0] < 16)
+    return 0;
+  for (i = 1; i < iter->n_dims; i++)
+    if (iter->strides[i][1] == size && iter->shape[i] >= 16)
+      return i;
+  return 0;
+}
+
+static gboolean
+run_transpose (GTorchCudaLane *lane, const GTorchIter *iter, guint row_dim, gint64 size,
+               gboolean *done, GError **error)
+{
+  guint64 across = (iter->shape[row_dim] + TILE - 1) / TILE;
+  guint64 down = (iter->shape[0] + TILE - 1) / TILE;
+  guint64 n_batches = 1;
+  GtTranspose p = {
+    .dst = iter->data[0],
+    .src = iter->data[1],
+    .rows = iter->shape[row_dim],
+    .columns = iter->shape[0],
+    .dst_row = iter->strides[row_dim][0] / size,
+    .src_column = iter->strides[0][1] / size,
+  };
+  gchar name[32];
+  guint i;
+
+  *done = FALSE;
+  if (iter->strides[row_dim][0] % size != 0 || iter->strides[0][1] % size != 0
+      || iter->shape[0] >= G_MAXINT32 || iter->shape[row_dim] >= G_MAXINT32)
+    return TRUE;
+  for (i = 1; i < iter->n_dims; i++)
+    if (i != row_dim)
+      {
+        if (iter->shape[i] >= G_MAXINT32)
+          return TRUE;
+        p.shape[p.n_dims] = gt_divider (iter->shape[i]);
+        p.strides[p.n_dims][0] = iter->strides[i][0];
+        p.strides[p.n_dims++][1] = iter->strides[i][1];
+        n_batches *= iter->shape[i];
+      }
+  if (n_batches * across * down >= G_MAXINT32)
+    return TRUE;
+  p.tiles = gt_divider (across * down);
+  p.tiles_across = gt_divider (across);
+  *done = TRUE;
+  g_snprintf (name, sizeof name, "gt_transpose_%d", (int) size);
+  return gtorch_cuda_kernel_run (&transposes[size_index (size)], &family, name, lane,
+                                 n_batches * across * down, 256, &p, error);
+}
+
+/* --- on one GPU --- */
+
+gboolean
+gtorch_cuda_copy_here (GTorchImpl *dst, GTorchImpl *src, GTorchCudaLane *lane, GError **error)
+{
+  GTorchImpl *operands[] = { dst, src };
+  gsize size = gtorch_dtype_size (dst->dtype);
+  gboolean same = dst->dtype == src->dtype, done = FALSE;
+  Strided s = { .lane = lane, .family = &family };
+  gchar name[32];
+  GTorchIter iter;
+  guint row_dim;
+
+  if (dst->numel == 0)
+    return TRUE;
+  if (dst->is_contiguous && src->is_contiguous && gtorch_impl_same_shape (dst, src))
+    {
+      if (same)
+        return gtorch_cuda_device_activate (lane->device, error)
+               && gtorch_cuda_check (gtorch_cuda.cuMemcpyDtoDAsync ((CUdeviceptr) (guintptr)
+                                                                        gtorch_impl_data (dst),
+                                                                    (CUdeviceptr) (guintptr)
+                                                                        gtorch_impl_data (src),
+                                                                    dst->numel * size,
+                                                                    lane->handle),
+                                     "cuMemcpyDtoDAsync", error);
+      if (is_aligned (gtorch_impl_data (dst)) && is_aligned (gtorch_impl_data (src)))
+        {
+          GtContiguous p = { .data = { gtorch_impl_data (dst), gtorch_impl_data (src) },
+                             .n = dst->numel };
+          guint vector = 16 / MAX (size, gtorch_dtype_size (src->dtype));
+
+          g_snprintf (name, sizeof name, "gt_cast_%s_%s", gtorch_cuda_dtype_suffixes[dst->dtype],
+                      gtorch_cuda_dtype_suffixes[src->dtype]);
+          return gtorch_cuda_kernel_run (&casts[dst->dtype][src->dtype], &family, name, lane,
+                                         n_blocks (p.n / vector, GT_VECTORS), GT_THREADS, &p,
+                                         error);
+        }
+    }
+
+  gtorch_iter_init (&iter, operands, 2, dst->shape, dst->n_dims);
+  if (same)
+    {
+      row_dim = transposed_dim (&iter, size);
+      if (row_dim > 0 && !run_transpose (lane, &iter, row_dim, size, &done, error))
+        return FALSE;
+      if (done)
+        return TRUE;
+      s.kernel = &moves[size_index (size)];
+      g_snprintf (name, sizeof name, "gt_move_%d", (int) size);
+    }
+  else
+    {
+      guint kind = gtorch_dtype_kind (src->dtype);
+      guint which = kind == GTORCH_KIND_COMPLEX ? 2 : (kind == GTORCH_KIND_FLOAT ? 1 : 0);
+      static const gchar *const names[] = { "i64", "f64", "c128" };
+
+      s.kernel = &converts[which];
+      g_snprintf (name, sizeof name, "gt_convert_%s", names[which]);
+      s.p.dtypes[0] = dst->dtype;
+      s.p.dtypes[1] = src->dtype;
+    }
+  s.name = name;
+  return run_strided (&s, &iter, error);
+}
+
+gboolean
+gtorch_cuda_fill_with (GTorchImpl *dst, guint dtype, gconstpointer value, GTorchCudaLane *lane,
+                       GError **error)
+{
+  gsize size = gtorch_dtype_size (dst->dtype);
+  Strided s = { .lane = lane, .family = &family };
+  GtContiguous *p = &s.p.base;
+  gchar name[32];
+  GTorchIter iter;
+
+  if (dst->numel == 0)
+    return TRUE;
+  gtorch_cpu_cast (dst->dtype, dtype) ((char *) &p->number[0], 16, value, 16, 1);
+  if (dst->is_contiguous)
+    {
+      CUdeviceptr data = (CUdeviceptr) (guintptr) gtorch_impl_data (dst);
+
+      if (p->number[0].words[0] == 0 && p->number[0].words[1] == 0)
+        return gtorch_cuda_device_activate (lane->device, error)
+               && gtorch_cuda_check (gtorch_cuda.cuMemsetD8Async (data, 0, dst->numel * size,
+                                                                  lane->handle),
+                                     "cuMemsetD8Async", error);
+      if (is_aligned (gtorch_impl_data (dst)))
+        {
+          p->data[0] = gtorch_impl_data (dst);
+          p->n = dst->numel;
+          g_snprintf (name, sizeof name, "gt_fill_%d", (int) size);
+          return gtorch_cuda_kernel_run (&fills[size_index (size)], &family, name, lane,
+                                         n_blocks (p->n * size / 16, GT_VECTORS), GT_THREADS, p,
+                                         error);
+        }
+    }
+  gtorch_iter_init (&iter, &dst, 1, dst->shape, dst->n_dims);
+  g_snprintf (name, sizeof name, "gt_spread_%d", (int) size);
+  s.kernel = &spreads[size_index (size)];
+  s.name = name;
+  return run_strided (&s, &iter, error);
+}
+
+/* --- between devices --- */
+
+static gboolean
+wait_for_lane (GTorchCudaDevice *waiting, GTorchCudaLane *lane, GTorchCudaDevice *other,
+               GTorchCudaLane *other_lane, GError **error)
+{
+  CUevent event;
+  gboolean result;
+
+  if (!gtorch_cuda_device_activate (other, error))
+    return FALSE;
+  event = gtorch_cuda_event_get (other, FALSE, error);
+  result = event != NULL
+           && gtorch_cuda_check (gtorch_cuda.cuEventRecord (event, other_lane->handle),
+                                 "cuEventRecord", error)
+           && gtorch_cuda_device_activate (waiting, error)
+           && gtorch_cuda_check (gtorch_cuda.cuStreamWaitEvent (lane->handle, event, 0),
+                                 "cuStreamWaitEvent", error);
+  if (event != NULL)
+    gtorch_cuda_event_put (other, event, FALSE);
+  return result;
+}
+
+/* Refuses copies to and from the host in a capture: a graph would access these addresses when it is
+ * replayed. */
+static gboolean
+allow (GTorchCudaLane *lane, GTorchDevice *from, GTorchDevice *to, GError **error)
+{
+  if (G_LIKELY (gtorch_cuda_lane_capture (lane) == NULL))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+               _ ("copy: from %s to %s cannot be captured: make the copy before the capture, and "
+                  "copy "
+                  "into the same tensor before each replay"),
+               gtorch_device_name (from), gtorch_device_name (to));
+  return FALSE;
+}
+
+static gboolean
+copy_from_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GError **error)
+{
+  GTorchCudaDevice *to = GTORCH_CUDA_DEVICE (dst->storage->device);
+  GTorchCudaDevice *from = GTORCH_CUDA_DEVICE (src->storage->device);
+  GTorchCudaLane *to_lane = gtorch_cuda_current_lane (dst->storage->device, error);
+  GTorchCudaLane *from_lane =
+      to_lane != NULL ? gtorch_cuda_current_lane (src->storage->device, error) : NULL;
+
+  if (from_lane != NULL)
+    gtorch_cuda_try_peer (from, to);
+  if (from_lane == NULL || !allow (from_lane, src->storage->device, dst->storage->device, error)
+      || !allow (to_lane, src->storage->device, dst->storage->device, error)
+      || !wait_for_lane (from, from_lane, to, to_lane, error)
+      || !gtorch_cuda_device_activate (from, error))
+    return FALSE;
+  gtorch_cuda_use_storage (src->storage, from_lane);
+  gtorch_cuda_use_storage (dst->storage, to_lane);
+  gtorch_cuda_note_begin (from_lane, "copy");
+  return gtorch_cuda_note_end (from_lane,
+                               gtorch_cuda_check (gtorch_cuda
+                                                      .cuMemcpyPeerAsync ((CUdeviceptr) (guintptr)
+                                                                              gtorch_impl_data (
+                                                                                  dst),
+                                                                          to->context,
+                                                                          (CUdeviceptr) (guintptr)
+                                                                              gtorch_impl_data (
+                                                                                  src),
+                                                                          from->context, n_bytes,
+                                                                          from_lane->handle),
+                                                  "cuMemcpyPeerAsync", error))
+         && wait_for_lane (to, to_lane, from, from_lane, error);
+}
+
+/* Whether the copy can be asynchronous. Not in a capture, where no event reports its end. */
+static gboolean
+runs_by_itself (GTorchStorage *host, GTorchCudaLane *lane)
+{
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+  if (!gtorch_storage_is_pinned (host) || gtorch_captures_exist ())
+    return FALSE;
+  gtorch_cuda.cuStreamIsCapturing (lane->handle, &status);
+  if (status != CU_STREAM_CAPTURE_STATUS_NONE)
+    gtorch_host_lose (host); /* a graph refers to the address from now on */
+  return status == CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* Prepares an asynchronous copy: waits for the host's own work, and orders the copy after that of GPUs. */
+static gboolean
+come_after (GTorchStorage *host, GTorchImpl *impl, GTorchCudaLane *lane, GError **error)
+{
+  GTorchTimeline *writer = __atomic_load_n (&host->writer, __ATOMIC_ACQUIRE);
+
+  if (gtorch_current_stream (host->device) != NULL
+      || (writer != NULL && !gtorch_timeline_is_of_copies (writer)))
+    return gtorch_impl_sync (impl, error);
+  return gtorch_host_order (host, lane, error);
+}
+
+static gboolean
+copy_by_itself (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GTorchCudaLane *lane,
+                GError **error)
+{
+  gboolean to_host = dst->storage->device->type == GTORCH_DEVICE_TYPE_CPU;
+  GTorchImpl *host = to_host ? dst : src, *other = to_host ? src : dst;
+  GTorchDevice *device = other->storage->device;
+  GTorchStream *stream = gtorch_stream_peek_current (device);
+  CUdeviceptr address = (CUdeviceptr) (guintptr) gtorch_impl_data (other);
+  gboolean result;
+
+  gtorch_cuda_use_storage (other->storage, lane);
+  if (!come_after (host->storage, host, lane, error))
+    return FALSE;
+  gtorch_cuda_note_begin (lane, "copy");
+  if (to_host)
+    result = gtorch_cuda_check (gtorch_cuda.cuMemcpyDtoHAsync (gtorch_impl_data (host), address,
+                                                               n_bytes, lane->handle),
+                                "cuMemcpyDtoHAsync", error);
+  else
+    result = gtorch_cuda_check (gtorch_cuda.cuMemcpyHtoDAsync (address, gtorch_impl_data (host),
+                                                               n_bytes, lane->handle),
+                                "cuMemcpyHtoDAsync", error);
+  return gtorch_cuda_note_end (lane, result)
+         && gtorch_host_note_copy (host->storage, stream, error);
+}
+
+gboolean
+gtorch_cuda_read_tensor (GTorchDevice *device, GTorchImpl *src, gpointer to, GError **error)
+{
+  GTorchCudaLane *lane = gtorch_cuda_current_lane (device, error);
+
+  if (lane == NULL)
+    return FALSE;
+  gtorch_cuda_use_storage (src->storage, lane);
+  return gtorch_cuda_read (lane, to, gtorch_impl_data (src), gtorch_impl_n_bytes (src), error);
+}
+
+gboolean
+gtorch_cuda_copy (GTorchDevice *device, GTorchImpl *dst, GTorchImpl *src, gboolean non_blocking,
+                  GError **error)
+{
+  gsize n_bytes = dst->numel * gtorch_dtype_size (dst->dtype);
+  GTorchDevice *from = src->storage->device, *to = dst->storage->device;
+  GTorchCudaLane *lane;
+
+  if (n_bytes == 0)
+    return TRUE;
+  if (from->type == to->type)
+    return copy_from_peer (dst, src, n_bytes, error);
+  lane = gtorch_cuda_current_lane (device, error);
+  if (lane == NULL || !allow (lane, from, to, error)
+      || !gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (device), error))
+    return FALSE;
+  if (runs_by_itself (from->type == GTORCH_DEVICE_TYPE_CPU ? src->storage : dst->storage, lane)
+      && (non_blocking || from->type == GTORCH_DEVICE_TYPE_CPU))
+    return copy_by_itself (dst, src, n_bytes, lane, error)
+           && (non_blocking || gtorch_cuda_lane_synchronize (lane, "copy", error));
+  if (from->type == GTORCH_DEVICE_TYPE_CPU)
+    {
+      /* The driver has read pageable memory when this returns, but not what others have pinned. */
+      gboolean is_others = src->storage->free_func != NULL
+                           && !gtorch_storage_is_pinned (src->storage)
+                           && gtorch_cuda_is_host_memory (gtorch_impl_data (src))
+                           && !gtorch_cuda_lane_is_capturing (lane);
+
+      gtorch_cuda_use_storage (dst->storage, lane);
+      if (!gtorch_impl_sync (src, error))
+        return FALSE;
+      gtorch_cuda_note_begin (lane, "copy");
+      return gtorch_cuda_note_end (
+                 lane, gtorch_cuda_check (gtorch_cuda.cuMemcpyHtoDAsync ((CUdeviceptr) (guintptr)
+                                                                             gtorch_impl_data (dst),
+                                                                         gtorch_impl_data (src),
+                                                                         n_bytes, lane->handle),
+                                          "cuMemcpyHtoDAsync", error))
+             && (!is_others || gtorch_cuda_lane_synchronize (lane, "copy", error));
+    }
+  return gtorch_impl_sync (dst, error)
+         && gtorch_cuda_read_tensor (device, src, gtorch_impl_data (dst), error);
+}
+
+/* --- operations --- */
+
+gboolean
+gtorch_cuda_clone (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return gtorch_cuda_copy_here (call->outputs[0], call->inputs[0], lane, error);
+}
+
+gboolean
+gtorch_cuda_to_dtype (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return gtorch_cuda_copy_here (call->outputs[0], call->inputs[0], lane, error);
+}
+
+gboolean
+gtorch_cuda_copy_op (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  GTorchImpl *dst = call->outputs[0], *src = call->inputs[1];
+  g_autoptr (GTorchImpl) moved = NULL;
+
+  if (src->storage->device == dst->storage->device)
+    return gtorch_cuda_copy_here (dst, src, lane, error);
+  moved = gtorch_copy_to_device (src, dst->storage->device, call->attrs[0].i,
+                                 dst->is_contiguous && dst->dtype == src->dtype
+                                         && gtorch_impl_same_shape (dst, src)
+                                     ? dst
+                                     : NULL,
+                                 error);
+  return moved != NULL && (moved == dst || gtorch_cuda_copy_here (dst, moved, lane, error));
+}
+
+gboolean
+gtorch_cuda_empty (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return TRUE;
+}
+
+static gboolean
+fill (GTorchOpCall *call, GTorchCudaLane *lane, gdouble value, GError **error)
+{
+  return gtorch_cuda_fill_with (call->outputs[0], GTORCH_DTYPE_FLOAT64, &value, lane, error);
+}
+
+static gboolean
+fill_number (GTorchOpCall *call, GTorchCudaLane *lane, const GTorchAttr *attr, GError **error)
+{
+  if (gtorch_dtype_kind (call->outputs[0]->dtype) == GTORCH_KIND_INT)
+    return gtorch_cuda_fill_with (call->outputs[0], GTORCH_DTYPE_INT64, &attr->number.i, lane,
+                                  error);
+  return fill (call, lane, attr->number.d, error);
+}
+
+gboolean
+gtorch_cuda_scalar_tensor (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return fill_number (call, lane, &call->attrs[0], error);
+}
+
+gboolean
+gtorch_cuda_new_full (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return fill_number (call, lane, &call->attrs[1], error);
+}
+
+gboolean
+gtorch_cuda_zeros (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return fill (call, lane, 0, error);
+}
+
+gboolean
+gtorch_cuda_ones (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return fill (call, lane, 1, error);
+}
+
+gboolean
+gtorch_cuda_full (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return fill_number (call, lane, &call->attrs[1], error);
+}
+
+gboolean
+gtorch_cuda_full_like (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return fill_number (call, lane, &call->attrs[0], error);
+}
+
+gboolean
+gtorch_cuda_fill (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return fill_number (call, lane, &call->attrs[0], error);
+}

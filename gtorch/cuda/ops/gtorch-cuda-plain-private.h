@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/dispatch/gtorch-op-private.h>
+
+#include "kernels/gtorch-kernel-params.h"
+
+G_BEGIN_DECLS
+
+/* Helpers for the CUDA implementations of structured operations, which stand beside the CPU ones in ops/.
+ * Operands are packed (made contiguous, in the kernel's dtype), then a kernel of kernels/<family>.cu runs. */
+
+enum
+{
+  GTORCH_CUDA_FAMILY_SOFTMAX,
+  GTORCH_CUDA_FAMILY_NORM,
+  GTORCH_CUDA_FAMILY_NN,
+  GTORCH_CUDA_FAMILY_OPTIM,
+  GTORCH_CUDA_FAMILY_INDEX,
+  GTORCH_CUDA_FAMILY_ORDER,
+  GTORCH_CUDA_FAMILY_RANDOM,
+  GTORCH_CUDA_FAMILY_CONVOLVE,
+  GTORCH_CUDA_FAMILY_PICK,
+  GTORCH_CUDA_FAMILY_SEGMENTS,
+};
+
+/* Launches gt_<name>_<dtype> over n elements. */
+gboolean gtorch_cuda_plain_run (guint family, const gchar *name, guint dtype, GTorchCudaLane *lane,
+                                gint64 n, GtPlain *p, GError **error);
+/* Launches gt_<name>_<dtype>_<form> over n elements. */
+gboolean gtorch_cuda_plain_run_form (guint family, const gchar *name, guint dtype,
+                                     const gchar *form, GTorchCudaLane *lane, gint64 n, GtPlain *p,
+                                     GError **error);
+/* Launches gt_<name>_<dtype> in n blocks, each of which processes several elements. */
+gboolean gtorch_cuda_plain_run_blocks (guint family, const gchar *name, guint dtype,
+                                       GTorchCudaLane *lane, gint64 n, GtPlain *p, GError **error);
+/* Launches gt_<name>_<size of the dtype> over n elements. */
+gboolean gtorch_cuda_plain_run_sized (guint family, const gchar *name, guint dtype,
+                                      GTorchCudaLane *lane, gint64 n, GtPlain *p, GError **error);
+/* Processes whole rows of n elements with the kernels of gtorch-rows.cuh. aligned: all rows' addresses,
+ * or'ed. */
+gboolean gtorch_cuda_rows_run (guint family, const gchar *name, guint dtype, GTorchCudaLane *lane,
+                               gint64 rows, gint64 n, gconstpointer aligned, GtPlain *p,
+                               GError **error);
+
+/* Launch kernels with a parameter struct of their own over n elements. */
+gboolean gtorch_cuda_run_struct (guint family, const gchar *name, guint dtype, GTorchCudaLane *lane,
+                                 gint64 n, gconstpointer p, GError **error);
+gboolean gtorch_cuda_run_struct_sized (guint family, const gchar *name, guint size,
+                                       GTorchCudaLane *lane, gint64 n, gconstpointer p,
+                                       GError **error);
+/* Launches the kernel in this many blocks of 256 threads, each of which processes its own part. */
+gboolean gtorch_cuda_run_struct_blocks (guint family, const gchar *name, guint size,
+                                        GTorchCudaLane *lane, guint64 blocks, gconstpointer p,
+                                        GError **error);
+
+/* Fills in the kernel's parameters other than operands, sizes and strides (gtorch-cuda-multiply.c). *done
+ * is FALSE, without an error, if a library is faster; is_exact: float32 must not be rounded first. */
+gboolean gtorch_cuda_multiply_by_kernel (GTorchCudaLane *lane, guint dtype, GtMultiply *m,
+                                         gdouble alpha, gdouble beta, gboolean is_exact,
+                                         gboolean *done, GError **error);
+
+struct _GTorchIter;
+
+/* Whether the merged layout suits kernels over rows with vectors of this many elements. If so, fills in
+ * their parameters, except operands that are numbers in p. sizes: the element size of each operand, in
+ * bytes. */
+gboolean gtorch_cuda_as_rows (const struct _GTorchIter *iter, const guint *sizes, guint vector,
+                              GtRows *p);
+
+/* Pack and unpack as in cpu/gtorch-cpu-pack.h; numbers on the host are copied to the device. */
+GTorchImpl *gtorch_cuda_pack (GTorchImpl *impl, guint dtype, GTorchCudaLane *lane, GError **error);
+GTorchImpl *gtorch_cuda_pack_output (GTorchImpl *output, guint dtype, GError **error);
+gboolean gtorch_cuda_unpack (GTorchImpl *packed, GTorchImpl *output, GTorchCudaLane *lane,
+                             GError **error);
+GTorchImpl *gtorch_cuda_scratch (GTorchCudaLane *lane, gint64 n_bytes, GError **error);
+gboolean gtorch_cuda_clear (GTorchImpl *impl, GTorchCudaLane *lane, GError **error);
+gboolean gtorch_cuda_scale (GTorchImpl *impl, gdouble factor, GTorchCudaLane *lane, GError **error);
+GTorchDevice *gtorch_cuda_lane_device (GTorchCudaLane *lane);
+gboolean gtorch_cuda_copy_here (GTorchImpl *dst, GTorchImpl *src, GTorchCudaLane *lane,
+                                GError **error);
+gboolean gtorch_cuda_fill_with (GTorchImpl *dst, guint dtype, gconstpointer value,
+                                GTorchCudaLane *lane, GError **error);
+/* Returns the GtReport where kernels of the lane's device report indices that are out of range; NULL with
+ * an error. */
+gpointer gtorch_cuda_report (GTorchCudaLane *lane, GError **error);
+/* Returns GtReport.op: the operation that the program called, and the dimension of the index or -1. */
+static inline guint32
+gtorch_cuda_report_op (const GTorchOpCall *call, gint dim)
+{
+  return gtorch_call_named_op (call)->id | (guint32) (dim + 1) << 16;
+}
+
+typedef enum
+{
+  GTORCH_CUDA_FOLD_SUM, /* for floats */
+  GTORCH_CUDA_FOLD_PROD,
+  GTORCH_CUDA_FOLD_AMAX,
+  GTORCH_CUDA_FOLD_AMIN,
+} GTorchCudaFold;
+
+/* Combines the dense blocks (by addition, multiplication, …) in the order of their indices. slots: the
+ * int64 numbers of the blocks, of which there are n_slots; blocks with negative ones are skipped. */
+gboolean gtorch_cuda_segments_fold (GTorchOpCall *call, GTorchCudaLane *lane,
+                                    const GtBlocks *blocks, GTorchCudaFold fold, guint dtype,
+                                    GTorchImpl *slots, gint64 n_slots, GError **error);
+/* Sorts one line of keys in ascending order, stably; *at gets their former positions, int64. sorted: NULL
+ * or the keys. */
+gboolean gtorch_cuda_sort_line (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *keys,
+                                GTorchImpl **sorted, GTorchImpl **at, GError **error);
+/* Sorts the numbers of blocks; *at gets their former positions. The keys are int32 or, if *wide, int64. */
+gboolean gtorch_cuda_sort_slots (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *slots,
+                                 gint64 n_slots, GTorchImpl **keys, GTorchImpl **at, gboolean *wide,
+                                 GError **error);
+/* Values that a shape depends on. Shape functions call these; their work is noted, and their errors are
+ * named, as the operation itself. */
+
+/* Computes, for bincount, the largest value plus 1, and how far the smallest is below 0. */
+gboolean gtorch_cuda_bounds (GTorchOpCall *call, GTorchImpl *self, gint64 bounds[2],
+                             GError **error);
+/* Counts the elements that are not zero. */
+gboolean gtorch_cuda_count_true (GTorchOpCall *call, GTorchImpl *self, gint64 *count,
+                                 GError **error);
+/* Makes the outputs of unique, with their contents. */
+gboolean gtorch_cuda_unique_outputs (GTorchOpCall *call, GError **error);
+
+typedef gboolean (*GTorchCudaEarlyFunc) (GTorchOpCall *call, GTorchCudaLane *lane, gpointer data,
+                                         GError **error);
+
+/* Calls func on behalf of a shape function, and notes its work and names its errors as the operation's. */
+gboolean gtorch_cuda_run_early (GTorchOpCall *call, GTorchCudaEarlyFunc func, gpointer data,
+                                GError **error);
+
+/* Returns the lane of the calling thread's current stream. */
+GTorchCudaLane *gtorch_cuda_current_lane (GTorchDevice *device, GError **error);
+
+G_END_DECLS

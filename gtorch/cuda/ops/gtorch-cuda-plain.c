@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Support for operations whose kernels take contiguous operands: packs them, finds kernels by name, and
+ * launches them. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "cuda/driver/gtorch-cuda-private.h"
+#include "cuda/ops/gtorch-cuda-plain-private.h"
+#include "gtorch-ops-private.h"
+#include "base/gtorch-fork-private.h"
+
+#define THREADS    256
+#define MAX_BLOCKS (1 << 20)
+
+GTORCH_CUDA_IMAGE (softmax)
+GTORCH_CUDA_IMAGE (norm)
+GTORCH_CUDA_IMAGE (nn)
+GTORCH_CUDA_IMAGE (optim)
+GTORCH_CUDA_IMAGE (index)
+GTORCH_CUDA_IMAGE (order)
+GTORCH_CUDA_IMAGE (random)
+GTORCH_CUDA_IMAGE (convolve)
+GTORCH_CUDA_IMAGE (pick)
+GTORCH_CUDA_IMAGE (segments)
+
+#define FAMILY(n) [GTORCH_CUDA_FAMILY_##n]
+
+static GTorchCudaFamily families[] = {
+  FAMILY (SOFTMAX) = { .name = "softmax", .image = gtorch_fatbin_softmax },
+  FAMILY (NORM) = { .name = "norm", .image = gtorch_fatbin_norm },
+  FAMILY (NN) = { .name = "nn", .image = gtorch_fatbin_nn },
+  FAMILY (OPTIM) = { .name = "optim", .image = gtorch_fatbin_optim },
+  FAMILY (INDEX) = { .name = "index", .image = gtorch_fatbin_index },
+  FAMILY (ORDER) = { .name = "order", .image = gtorch_fatbin_order },
+  FAMILY (RANDOM) = { .name = "random", .image = gtorch_fatbin_random },
+  FAMILY (CONVOLVE) = { .name = "convolve", .image = gtorch_fatbin_convolve },
+  FAMILY (PICK) = { .name = "pick", .image = gtorch_fatbin_pick },
+  FAMILY (SEGMENTS) = { .name = "segments", .image = gtorch_fatbin_segments },
+};
+
+static GMutex lock;
+GTORCH_FORK_LOCK (lock);
+static GHashTable *kernels; /* GTorchCudaKernel by name, of all families */
+
+/* Finds a kernel by name. Kernels are few and never freed; frequently used ones are static elsewhere. */
+static GTorchCudaKernel *
+find (guint family, const gchar *name, GError **error)
+{
+  GTorchCudaKernel *kernel;
+
+  g_mutex_lock (&lock);
+  if (kernels == NULL)
+    kernels = g_hash_table_new (g_str_hash, g_str_equal);
+  kernel = g_hash_table_lookup (kernels, name);
+  if (kernel == NULL)
+    {
+      kernel = g_new0 (GTorchCudaKernel, 1);
+      if (gtorch_cuda_kernel_get (kernel, &families[family], name, error))
+        g_hash_table_insert (kernels, g_strdup (name), kernel);
+      else
+        g_clear_pointer (&kernel, g_free);
+    }
+  g_mutex_unlock (&lock);
+  return kernel;
+}
+
+static gboolean
+launch (guint family, const gchar *name, const gchar *suffix, const gchar *form,
+        GTorchCudaLane *lane, const GTorchCudaLaunch *shape, gconstpointer p, GError **error)
+{
+  gchar full[64];
+  GTorchCudaKernel *kernel;
+
+  g_snprintf (full, sizeof full, "gt_%s_%s%s%s", name, suffix, form[0] != '\0' ? "_" : "", form);
+  kernel = find (family, full, error);
+  return kernel != NULL && gtorch_cuda_kernel_launch (kernel, lane, shape, p, error);
+}
+
+static gboolean
+launch_over (guint family, const gchar *name, const gchar *suffix, const gchar *form,
+             GTorchCudaLane *lane, gint64 n, gconstpointer p, GError **error)
+{
+  const GTorchCudaLaunch shape = {
+    .grid = { CLAMP ((n + THREADS - 1) / THREADS, 1, MAX_BLOCKS) },
+    .block = { THREADS },
+  };
+
+  return n == 0 || launch (family, name, suffix, form, lane, &shape, p, error);
+}
+
+gboolean
+gtorch_cuda_plain_run (guint family, const gchar *name, guint dtype, GTorchCudaLane *lane, gint64 n,
+                       GtPlain *p, GError **error)
+{
+  return launch_over (family, name, gtorch_cuda_dtype_suffixes[dtype], "", lane, n, p, error);
+}
+
+gboolean
+gtorch_cuda_plain_run_form (guint family, const gchar *name, guint dtype, const gchar *form,
+                            GTorchCudaLane *lane, gint64 n, GtPlain *p, GError **error)
+{
+  return launch_over (family, name, gtorch_cuda_dtype_suffixes[dtype], form, lane, n, p, error);
+}
+
+gboolean
+gtorch_cuda_run_struct (guint family, const gchar *name, guint dtype, GTorchCudaLane *lane,
+                        gint64 n, gconstpointer p, GError **error)
+{
+  return launch_over (family, name, gtorch_cuda_dtype_suffixes[dtype], "", lane, n, p, error);
+}
+
+gboolean
+gtorch_cuda_run_struct_sized (guint family, const gchar *name, guint size, GTorchCudaLane *lane,
+                              gint64 n, gconstpointer p, GError **error)
+{
+  gchar text[4];
+
+  g_snprintf (text, sizeof text, "%u", size);
+  return launch_over (family, name, text, "", lane, n, p, error);
+}
+
+gboolean
+gtorch_cuda_run_struct_blocks (guint family, const gchar *name, guint size, GTorchCudaLane *lane,
+                               guint64 blocks, gconstpointer p, GError **error)
+{
+  const GTorchCudaLaunch shape = { .grid = { blocks }, .block = { THREADS } };
+  gchar text[4];
+
+  g_snprintf (text, sizeof text, "%u", size);
+  return blocks == 0 || launch (family, name, text, "", lane, &shape, p, error);
+}
+
+GTorchCudaFamily *
+gtorch_cuda_plain_family (guint family)
+{
+  return &families[family];
+}
+
+gboolean
+gtorch_cuda_plain_run_sized (guint family, const gchar *name, guint dtype, GTorchCudaLane *lane,
+                             gint64 n, GtPlain *p, GError **error)
+{
+  return gtorch_cuda_run_struct_sized (family, name, gtorch_dtype_size (dtype), lane, n, p, error);
+}
+
+gboolean
+gtorch_cuda_plain_run_blocks (guint family, const gchar *name, guint dtype, GTorchCudaLane *lane,
+                              gint64 n, GtPlain *p, GError **error)
+{
+  const GTorchCudaLaunch shape = { .grid = { MIN (n, MAX_BLOCKS) },
+                                   .block = { n < 64 ? 1024 : THREADS } };
+
+  return n == 0
+         || launch (family, name, gtorch_cuda_dtype_suffixes[dtype], "", lane, &shape, p, error);
+}
+
+gboolean
+gtorch_cuda_rows_run (guint family, const gchar *name, guint dtype, GTorchCudaLane *lane,
+                      gint64 rows, gint64 n, gconstpointer aligned, GtPlain *p, GError **error)
+{
+  gint64 v = 16 / (gint64) gtorch_dtype_size (dtype), k, width;
+  GTorchCudaLaunch shape = { .grid = { 1 }, .block = { 32, 1 } };
+  gchar form[8], kind = 's';
+
+  if (rows == 0 || n == 0)
+    return TRUE;
+  if (n % v == 0 && ((guintptr) aligned & 15) == 0 && n / v <= 4096)
+    {
+      kind = 'v';
+      width = n / v;
+      k = width <= 32 ? 1 : (width <= 64 ? 2 : 4);
+    }
+  else
+    {
+      width = n;
+      k = width <= 32 ? 1 : (width <= 128 ? 4 : 8);
+    }
+  if (width > 1024 * k)
+    {
+      shape.grid[0] = MIN (rows, G_MAXINT32);
+      shape.block[0] = 1024;
+      return launch (family, name, gtorch_cuda_dtype_suffixes[dtype], "long", lane, &shape, p,
+                     error);
+    }
+  shape.block[0] = (width + 32 * k - 1) / (32 * k) * 32;
+  if (shape.block[0] == 32)
+    shape.block[1] = 4;
+  shape.grid[0] = (rows + shape.block[1] - 1) / shape.block[1];
+  g_snprintf (form, sizeof form, "%c%d", kind, (int) k);
+  return launch (family, name, gtorch_cuda_dtype_suffixes[dtype], form, lane, &shape, p, error);
+}
+
+/* --- operands --- */
+
+GTorchImpl *
+gtorch_cuda_pack (GTorchImpl *impl, guint dtype, GTorchCudaLane *lane, GError **error)
+{
+  g_autoptr (GTorchImpl) copy = NULL;
+  GTorchDevice *device = gtorch_cuda_lane_device (lane);
+  gdouble number[2];
+
+  if (impl->storage->device != device)
+    { /* a number, or a tensor without dimensions, on the host */
+      copy = gtorch_impl_new (device, dtype, impl->shape, impl->n_dims, error);
+      if (copy == NULL || !gtorch_impl_sync (impl, error))
+        return NULL;
+      memcpy (number, gtorch_impl_data (impl), gtorch_dtype_size (impl->dtype));
+      return gtorch_cuda_fill_with (copy, impl->dtype, number, lane, error)
+                 ? g_steal_pointer (&copy)
+                 : NULL;
+    }
+  if (impl->dtype == dtype && impl->is_contiguous)
+    return gtorch_impl_ref (impl);
+  copy = gtorch_impl_new (device, dtype, impl->shape, impl->n_dims, error);
+  if (copy == NULL || !gtorch_cuda_copy_here (copy, impl, lane, error))
+    return NULL;
+  return g_steal_pointer (&copy);
+}
+
+GTorchImpl *
+gtorch_cuda_pack_output (GTorchImpl *output, guint dtype, GError **error)
+{
+  if (output->dtype == dtype && output->is_contiguous)
+    return gtorch_impl_ref (output);
+  return gtorch_impl_new (output->storage->device, dtype, output->shape, output->n_dims, error);
+}
+
+gboolean
+gtorch_cuda_unpack (GTorchImpl *packed, GTorchImpl *output, GTorchCudaLane *lane, GError **error)
+{
+  return packed == output || gtorch_cuda_copy_here (output, packed, lane, error);
+}
+
+GTorchImpl *
+gtorch_cuda_scratch (GTorchCudaLane *lane, gint64 n_bytes, GError **error)
+{
+  return gtorch_impl_new (gtorch_cuda_lane_device (lane), GTORCH_DTYPE_UINT8, &n_bytes, 1, error);
+}
+
+gboolean
+gtorch_cuda_clear (GTorchImpl *impl, GTorchCudaLane *lane, GError **error)
+{
+  const gdouble zero = 0;
+
+  return gtorch_cuda_fill_with (impl, GTORCH_DTYPE_FLOAT64, &zero, lane, error);
+}
+
+/* Scales the tensor in place. */
+gboolean
+gtorch_cuda_scale (GTorchImpl *impl, gdouble factor, GTorchCudaLane *lane, GError **error)
+{
+  g_autoptr (GTorchImpl) number = gtorch_impl_new_number (factor);
+  GTorchImpl *inputs[] = { impl, number };
+  GTorchOpCall mul = {
+    .op = &gtorch_ops[GTORCH_OP_MUL],
+    .inputs = inputs,
+    .n_inputs = 2,
+    .outputs = { impl },
+    .n_outputs = 1,
+    .in_place = TRUE,
+    .device = gtorch_impl_device (impl),
+    .compute = impl->dtype,
+  };
+
+  return factor == 1 || mul.op->cuda (&mul, lane, error);
+}

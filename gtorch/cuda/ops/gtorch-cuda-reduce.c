@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Brings a reduction into the form [outer, n, inner] and launches its kernels. */
+
+#include "config.h"
+
+#include "cpu/ops/gtorch-cpu-reduce.h"
+#include "cuda/driver/gtorch-cuda-private.h"
+#include "gtorch-ops-private.h"
+#include "kernels/gtorch-kernel-params.h"
+
+#define THREADS    256
+#define SHORT_ROW  1024  /* elements that one warp reduces */
+#define PART       16384 /* minimum elements of a row per block */
+#define MAX_SPLITS 2048
+#define AT_ONCE    6 /* resident blocks per multiprocessor: with more, a few would run last */
+
+enum
+{
+  ROWS,
+  COLUMNS,
+  PARTS,
+  N_FORMS
+};
+
+#define MAX_REDUCE 32
+
+static GTorchCudaKernel kernels[MAX_REDUCE][GTORCH_N_DTYPES][N_FORMS];
+
+static gboolean
+launch (GTorchOpCall *call, GTorchCudaLane *lane, guint dtype, guint form, guint64 blocks,
+        guint splits, const GtReduce *p, GError **error)
+{
+  static const gchar *const ends[] = { "rows", "columns", "parts" };
+  const GTorchCudaLoop *op = &gtorch_cuda_reduce_kernels[call->op->loop];
+  GTorchCudaKernel *kernel = &kernels[call->op->loop][dtype][form];
+  const GTorchCudaLaunch shape = { .grid = { blocks, splits }, .block = { THREADS } };
+  gchar name[64];
+
+  if (G_UNLIKELY (g_atomic_pointer_get (&kernel->kernel) == NULL))
+    {
+      g_snprintf (name, sizeof name, "gt_%s_%s_%s", op->name, gtorch_cuda_dtype_suffixes[dtype],
+                  ends[form]);
+      if (!gtorch_cuda_kernel_get (kernel, op->family, name, error))
+        return FALSE;
+    }
+  return gtorch_cuda_kernel_launch (kernel, lane, &shape, p, error);
+}
+
+/* Whether the input is contiguous and the reduced dimensions are adjacent. */
+static gboolean
+as_block (const GTorchImpl *x, guint64 mask, GtReduce *p)
+{
+  guint i = 0;
+
+  if (!x->is_contiguous)
+    return FALSE;
+  p->outer = p->n = p->inner = 1;
+  while (i < x->n_dims && !(mask & (G_GUINT64_CONSTANT (1) << i)))
+    p->outer *= x->shape[i++];
+  for (; i < x->n_dims && ((mask & (G_GUINT64_CONSTANT (1) << i)) || x->shape[i] == 1); i++)
+    p->n *= x->shape[i];
+  for (; i < x->n_dims; i++)
+    {
+      if ((mask & (G_GUINT64_CONSTANT (1) << i)) && x->shape[i] != 1)
+        return FALSE;
+      p->inner *= x->shape[i];
+    }
+  return TRUE;
+}
+
+/* Makes a contiguous, converted copy, with the reduced dimensions last. */
+static GTorchImpl *
+rearrange (GTorchImpl *x, guint64 mask, guint dtype, GtReduce *p, GTorchCudaLane *lane,
+           GError **error)
+{
+  gint64 shape[GTORCH_MAX_DIMS], strides[GTORCH_MAX_DIMS];
+  g_autoptr (GTorchImpl) view = NULL;
+  g_autoptr (GTorchImpl) copy = NULL;
+  guint reduced, i, n = 0;
+
+  p->outer = p->n = p->inner = 1;
+  for (reduced = 0; reduced < 2; reduced++)
+    for (i = 0; i < x->n_dims; i++)
+      if (((mask >> i) & 1) == reduced)
+        {
+          shape[n] = x->shape[i];
+          strides[n++] = x->strides[i];
+          *(reduced ? &p->n : &p->outer) *= x->shape[i];
+        }
+  view = gtorch_impl_new_view (x, x->offset, shape, strides, n);
+  copy = gtorch_impl_new (x->storage->device, dtype, shape, n, error);
+  if (copy == NULL || !gtorch_cuda_copy_here (copy, view, lane, error))
+    return NULL;
+  return g_steal_pointer (&copy);
+}
+
+static guint
+choose_splits (const GtReduce *p, GTorchDevice *device)
+{
+  gboolean is_rows = p->inner == 1;
+  guint64 wanted = (is_rows ? AT_ONCE : 4) * GTORCH_CUDA_DEVICE (device)->n_multiprocessors;
+  guint64 blocks = is_rows ? p->outer : p->outer * ((p->inner + 31) / 32);
+  guint64 most = is_rows ? (p->n + PART - 1) / PART : (p->n + 255) / 256;
+
+  /* blocks of columns are small: rather use more of them */
+  if (!is_rows)
+    wanted += blocks - 1;
+  return CLAMP (wanted / MAX (blocks, 1), 1, CLAMP (most, 1, MAX_SPLITS));
+}
+
+gboolean
+gtorch_cuda_reduce (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  GTorchImpl *x = call->inputs[0], *output = call->outputs[0];
+  guint compute = gtorch_dtype_infos[call->compute].compute;
+  guint stored = call->op->promote == GTORCH_PROMOTE_BOOL ? GTORCH_DTYPE_BOOL : call->compute;
+  g_autoptr (GTorchImpl) ready = NULL;
+  g_autoptr (GTorchImpl) partial = NULL;
+  g_autoptr (GTorchImpl) result = NULL;
+  GtReduce p = { NULL };
+  gboolean keepdim;
+  guint64 mask, blocks;
+  guint ignored, splits;
+
+  if (!gtorch_reduce_parse (call, &mask, &keepdim, &ignored, error))
+    return FALSE;
+  if (output->numel == 0)
+    return TRUE;
+  g_assert (call->op->loop < MAX_REDUCE);
+
+  /* The kernels read call->compute, and accumulate in it or in a wider dtype. */
+  if (x->dtype == call->compute && as_block (x, mask, &p))
+    ready = gtorch_impl_ref (x);
+  else
+    ready = rearrange (x, mask, call->compute, &p, lane, error);
+  if (ready == NULL)
+    return FALSE;
+  result =
+      output->dtype == stored && output->is_contiguous
+          ? gtorch_impl_ref (output)
+          : gtorch_impl_new (output->storage->device, stored, output->shape, output->n_dims, error);
+  if (result == NULL)
+    return FALSE;
+  p.src = gtorch_impl_data (ready);
+  p.dst = gtorch_impl_data (result);
+  p.n_total = p.n;
+
+  splits = choose_splits (&p, output->storage->device);
+  if (p.inner == 1 && p.n <= SHORT_ROW)
+    splits = 0;
+  if (splits > 1)
+    {
+      const gint64 n_bytes = (gint64) (splits * p.outer * p.inner) * gtorch_dtype_size (compute);
+
+      partial = gtorch_impl_new (output->storage->device, GTORCH_DTYPE_UINT8, &n_bytes, 1, error);
+      if (partial == NULL)
+        return FALSE;
+      p.partial = gtorch_impl_data (partial);
+    }
+  p.n_splits = splits;
+  if (p.inner == 1)
+    {
+      blocks = splits == 0 ? (p.outer + 7) / 8 : p.outer * splits;
+      if (!launch (call, lane, call->compute, ROWS, blocks, 1, &p, error))
+        return FALSE;
+    }
+  else
+    {
+      blocks = p.outer * ((p.inner + 31) / 32);
+      if (!launch (call, lane, call->compute, COLUMNS, blocks, splits, &p, error))
+        return FALSE;
+    }
+  if (splits > 1)
+    {
+      p.inner *= p.outer;
+      p.n = splits;
+      p.width = 1;
+      while (p.width < THREADS && p.width < p.inner && p.width * splits < 4 * THREADS)
+        p.width *= 2;
+      if (!launch (call, lane, call->compute, PARTS, (p.inner + p.width - 1) / p.width, 1, &p,
+                   error))
+        return FALSE;
+    }
+  return result == output || gtorch_cuda_copy_here (output, result, lane, error);
+}

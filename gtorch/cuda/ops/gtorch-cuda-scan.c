@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Scans (running sums, products, extremes and log-sum-exps) along a dimension, and the gradients of
+ * products. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "cpu/ops/gtorch-cpu-reduce.h"
+#include "cuda/driver/gtorch-cuda-private.h"
+#include "gtorch-ops-private.h"
+#include "kernels/gtorch-kernel-params.h"
+
+#define THREADS   256
+#define SHORT_ROW 2048 /* bytes of a row that one warp scans */
+
+#define EVERYWHERE_SHARED (48 * 1024) /* bytes of shared memory that need no attribute */
+
+GTORCH_CUDA_IMAGE (running)
+GTORCH_CUDA_IMAGE (scan)
+
+/* Forms of kernels: ROWS and COLUMNS for any operands, the others for operands that suit vectors. */
+enum
+{
+  SHORT_ROWS,
+  ROWS,
+  ROWS_AHEAD,
+  ROWS_RING,
+  ROWS_BULK,
+  COLUMNS,
+  COLUMNS_AHEAD,
+  COLUMNS_RING,
+  N_FORMS
+};
+
+static const struct
+{
+  const gchar *name;
+  guint shared; /* bytes of dynamic shared memory */
+  guint most;   /* blocks for each multiprocessor; 0: one for each line or tile */
+  guint threads;
+} forms[] = {
+  [SHORT_ROWS] = { "short_rows", 0, 0, THREADS },
+  [ROWS] = { "rows", 0, 0, THREADS },
+  [ROWS_AHEAD] = { "rows_ahead", 16 * 8 * THREADS, 4, THREADS },
+  [ROWS_RING] = { "rows_ring", 16 * GT_SCAN_RING *THREADS, 2, THREADS },
+  [ROWS_BULK] = { "rows_bulk", 16 * GT_SCAN_BULK_STAGES *GT_SCAN_BULK_UNROLL *THREADS, 1,
+                  THREADS + 64 },
+  [COLUMNS] = { "columns", 0, 0, THREADS },
+  [COLUMNS_AHEAD] = { "columns_ahead", 0, 3, THREADS },
+  /* the ring, and two buffers of column totals */
+  [COLUMNS_RING] = { "columns_ring", (GT_SCAN_RING * 16 + 64) * GT_SCAN_COLUMN_THREADS, 1,
+                     GT_SCAN_COLUMN_THREADS },
+};
+
+typedef enum
+{
+  SUM,
+  PRODUCT,
+  GREATEST,
+  LEAST,
+  LOG_SUM,
+  LOG_SUM_BACKWARD,
+  LOG_SUM_TANGENT,
+  N_KINDS
+} Kind;
+
+static const gchar *const kinds[] = { "sum",     "product",          "greatest",       "least",
+                                      "log_sum", "log_sum_backward", "log_sum_tangent" };
+
+static GTorchCudaFamily family = { .name = "scan", .image = gtorch_fatbin_scan };
+static GTorchCudaFamily pair_family = { .name = "running", .image = gtorch_fatbin_running };
+static GTorchCudaKernel kernels[N_KINDS][N_FORMS][GTORCH_N_DTYPES];
+/* Bit i: CUDA device i lets the kernel use its dynamic shared memory. */
+static guint may_share[N_KINDS][N_FORMS][GTORCH_N_DTYPES];
+static GTorchCudaKernel line_kernels[2][GTORCH_N_DTYPES];
+
+/* Returns x itself if it is contiguous and of the dtype, else a copy. */
+static GTorchImpl *
+ready (GTorchImpl *x, guint dtype, GTorchCudaLane *lane, GError **error)
+{
+  g_autoptr (GTorchImpl) copy = NULL;
+
+  if (x->is_contiguous && x->dtype == dtype)
+    return gtorch_impl_ref (x);
+  copy = gtorch_impl_new (x->storage->device, dtype, x->shape, x->n_dims, error);
+  if (copy == NULL || !gtorch_cuda_copy_here (copy, x, lane, error))
+    return NULL;
+  return g_steal_pointer (&copy);
+}
+
+static gboolean
+launch (Kind kind, guint form, guint dtype, GTorchCudaDevice *device, GTorchCudaLane *lane,
+        guint64 blocks, guint threads, const GtScan *p, GError **error)
+{
+  const GTorchCudaLaunch launch = { .grid = { blocks },
+                                    .block = { threads },
+                                    .shared = forms[form].shared };
+  GTorchCudaKernel *kernel = &kernels[kind][form][dtype];
+  guint *shares = &may_share[kind][form][dtype], bit = 1u << device->parent_instance.index;
+
+  if (G_UNLIKELY (g_atomic_pointer_get (&kernel->kernel) == NULL))
+    {
+      gchar name[64];
+
+      g_snprintf (name, sizeof name, "gt_%s_%s_%s", kinds[kind], forms[form].name,
+                  gtorch_cuda_dtype_suffixes[dtype]);
+      if (!gtorch_cuda_kernel_get (kernel, kind > PRODUCT ? &pair_family : &family, name, error))
+        return FALSE;
+    }
+  if (G_UNLIKELY (launch.shared > EVERYWHERE_SHARED && (g_atomic_int_get (shares) & bit) == 0))
+    {
+      if (!gtorch_cuda_check (
+              gtorch_cuda.cuKernelSetAttribute (CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                launch.shared, kernel->kernel, device->handle),
+              "cuKernelSetAttribute", error))
+        return FALSE;
+      g_atomic_int_or (shares, bit);
+    }
+  return gtorch_cuda_kernel_launch (kernel, lane, &launch, p, error);
+}
+
+/* Whether a block's shared memory, with a reserve for static variables, fits on the device. */
+static gboolean
+fits (guint form, GTorchCudaDevice *device)
+{
+  return forms[form].shared + 1024 <= device->info.max_shared_memory;
+}
+
+/* Chooses the form for vectors of v elements; those that prefetch are chosen where lines or tiles are long
+ * enough. */
+static guint
+choose (const GtScan *p, gboolean streams, guint v, GTorchCudaDevice *device)
+{
+  guint64 multis = device->n_multiprocessors, tile, tiles, strips, waves, full;
+
+  if (p->inner == 1)
+    {
+      if (!streams)
+        return ROWS;
+      if (p->outer >= 16 * multis)
+        return 2 * p->n > THREADS * v * GT_SCAN_UNROLL (v) && fits (ROWS_RING, device) ? ROWS_RING
+                                                                                       : ROWS;
+      tiles = p->n / (THREADS * v * GT_SCAN_BULK_UNROLL);
+      return tiles >= 4 && p->outer * tiles >= 8 * multis && device->info.major >= 9
+                     && fits (ROWS_BULK, device)
+                 ? ROWS_BULK
+                 : ROWS;
+    }
+  if (!streams || p->width < 32 || !fits (COLUMNS_RING, device))
+    return COLUMNS;
+  tile = GT_SCAN_COLUMN_THREADS / 32 * GT_SCAN_UNROLL (v);
+  tiles = (p->n + tile - 1) / tile;
+  strips = p->outer * ((p->inner + 32 * v - 1) / (32 * v));
+  waves = (strips + multis - 1) / multis;
+  full = waves * multis * 32 * v;
+  /* A few multiprocessors that are always busy are as fast as all of them with the other form. */
+  return tiles * waves >= 16 && 4 * p->n >= 3 * tiles * tile
+                 && (waves == 1 ? 5 * p->outer * p->inner >= 2 * full
+                                : 4 * p->outer * p->inner >= 3 * full)
+             ? COLUMNS_RING
+             : COLUMNS;
+}
+
+static gboolean
+scan (GtScan *p, Kind kind, guint dtype, GTorchCudaDevice *device, GTorchCudaLane *lane,
+      GError **error)
+{
+  guint size = gtorch_dtype_size (dtype), v = 16 / size, unroll = GT_SCAN_UNROLL (v), form, threads;
+  guint64 tile, lines, slots, multis = device->n_multiprocessors;
+  gsize accumulator = MAX (size, 4) * (kind > PRODUCT ? 2 : 1);
+  g_autoptr (GTorchImpl) state = NULL;
+  gboolean streams;
+  gint64 n_bytes;
+
+  p->vectors = (((guintptr) p->src | (guintptr) p->also | (guintptr) p->with | (guintptr) p->dst
+                 | (guintptr) p->positions)
+                & 15)
+                   == 0
+               && (p->inner == 1 ? p->n : p->inner) % v == 0;
+  p->width = gtorch_cuda_power_of_two (((p->inner == 1 ? p->n : p->inner) + v - 1) / v, 32);
+  if (p->inner == 1 && p->n * size <= SHORT_ROW && (p->n * size <= 1024 || p->outer >= 16 * multis))
+    return launch (kind, SHORT_ROWS, dtype, device, lane,
+                   (p->outer * p->width + THREADS - 1) / THREADS, THREADS, p, error);
+  streams = p->vectors && kind <= PRODUCT;
+  form = choose (p, streams, v, device);
+  threads = forms[form].threads;
+  if (p->inner == 1)
+    {
+      tile = THREADS * v * (form == ROWS_BULK ? GT_SCAN_BULK_UNROLL : unroll);
+      lines = p->outer;
+    }
+  else
+    {
+      tile = threads / p->width * unroll;
+      lines = p->outer * ((p->inner + p->width * v - 1) / (p->width * v));
+    }
+  p->tiles = (p->n + tile - 1) / tile;
+  while (p->group < THREADS && p->group * p->group < p->tiles)
+    p->group *= 2;
+  p->groups = (p->tiles + p->group - 1) / p->group;
+  if (p->tiles > 1 && form != COLUMNS_RING && lines < 16 * multis && lines * p->tiles < G_MAXINT32)
+    { /* too few lines for a block each */
+      slots = p->outer * (p->tiles + p->groups) * p->inner;
+      n_bytes = slots * accumulator * 2 + 16;
+      state = gtorch_impl_new (GTORCH_DEVICE (device), GTORCH_DTYPE_UINT8, &n_bytes, 1, error);
+      if (state == NULL)
+        return FALSE;
+      p->totals = gtorch_impl_data (state);
+      p->counter = (uint32_t *) (p->totals + slots * accumulator / 4);
+      if (!gtorch_cuda_device_activate (lane->device, error)
+          || !gtorch_cuda_check (gtorch_cuda.cuMemsetD8Async ((CUdeviceptr) (guintptr) p->totals, 0,
+                                                              n_bytes, lane->handle),
+                                 "cuMemsetD8Async", error))
+        return FALSE;
+      lines *= p->tiles;
+      if (streams && form == ROWS)
+        form = ROWS_AHEAD;
+      else if (streams && form == COLUMNS)
+        form = COLUMNS_AHEAD;
+    }
+  else if (form == ROWS && p->tiles == 1)
+    threads = MAX (gtorch_cuda_power_of_two ((p->n * THREADS + tile - 1) / tile, THREADS), 32);
+  if (forms[form].most > 0) /* as many blocks as can be resident */
+    lines = MIN (lines, forms[form].most * multis);
+  return launch (kind, form, dtype, device, lane, lines, threads, p, error);
+}
+
+/* Whether there are kernels that read and write the dtype. */
+static gboolean
+has_kernel (guint dtype)
+{
+  switch (dtype)
+    {
+    case GTORCH_DTYPE_INT8:
+    case GTORCH_DTYPE_UINT8:
+    case GTORCH_DTYPE_INT16:
+    case GTORCH_DTYPE_BOOL:
+      return FALSE;
+    default:
+      return TRUE;
+    }
+}
+
+/* Scans x, which is ready, along the wanted dimension into the output; p has the other parameters. */
+static gboolean
+run (GTorchOpCall *call, GTorchCudaLane *lane, Kind kind, GtScan *p, GTorchImpl *x, GError **error)
+{
+  GTorchImpl *output = call->outputs[0];
+  g_autoptr (GTorchImpl) y = NULL;
+  guint dim, i;
+
+  if (!gtorch_normalize_dim (call->op->name, call->attrs[0].i, x->n_dims, &dim, error))
+    return FALSE;
+  p->n = x->n_dims == 0 ? 1 : x->shape[dim];
+  if (p->positions != NULL && p->n > G_MAXUINT32)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_NOT_SUPPORTED,
+                         _ ("dim %u has %" G_GUINT64_FORMAT
+                            " elements: on a GPU there may be %u of them"),
+                         dim, (guint64) p->n, G_MAXUINT32);
+      return FALSE;
+    }
+  y = output->is_contiguous && output->dtype == x->dtype
+          ? gtorch_impl_ref (output)
+          : gtorch_impl_new (output->storage->device, x->dtype, x->shape, x->n_dims, error);
+  if (y == NULL)
+    return FALSE;
+  p->src = gtorch_impl_data (x);
+  p->dst = gtorch_impl_data (y);
+  p->group = 1;
+  p->inner = 1;
+  for (i = dim + 1; i < x->n_dims; i++)
+    p->inner *= x->shape[i];
+  p->outer = x->numel / (p->n * p->inner);
+  return scan (p, kind, x->dtype, GTORCH_CUDA_DEVICE (output->storage->device), lane, error)
+         && (y == output || gtorch_cuda_copy_here (output, y, lane, error));
+}
+
+static gboolean
+sums (GTorchOpCall *call, GTorchCudaLane *lane, Kind kind, gboolean reverse, GError **error)
+{
+  GTorchImpl *self = call->inputs[0];
+  guint dtype = gtorch_dtype_infos[call->compute].compute;
+  GtScan p = { .reverse = reverse };
+  g_autoptr (GTorchImpl) x = NULL;
+
+  if (self->numel == 0)
+    return TRUE;
+  if (self->dtype == call->outputs[0]->dtype && has_kernel (self->dtype))
+    dtype = self->dtype;
+  x = ready (self, dtype, lane, error);
+  return x != NULL && run (call, lane, kind, &p, x, error);
+}
+
+gboolean
+gtorch_cuda_cumsum (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return sums (call, lane, SUM, FALSE, error);
+}
+
+gboolean
+gtorch_cuda_cumsum_reverse (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return sums (call, lane, SUM, TRUE, error);
+}
+
+gboolean
+gtorch_cuda_cumprod (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return sums (call, lane, PRODUCT, FALSE, error);
+}
+
+static gboolean
+extremes (GTorchOpCall *call, GTorchCudaLane *lane, Kind kind, GError **error)
+{
+  GTorchImpl *self = call->inputs[0];
+  GtScan p = { .positions = gtorch_impl_data (call->outputs[1]) };
+  g_autoptr (GTorchImpl) x = NULL;
+
+  if (self->numel == 0)
+    return TRUE;
+  x = ready (self, has_kernel (self->dtype) ? self->dtype : GTORCH_DTYPE_INT32, lane, error);
+  return x != NULL && run (call, lane, kind, &p, x, error);
+}
+
+gboolean
+gtorch_cuda_cummax (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return extremes (call, lane, GREATEST, error);
+}
+
+gboolean
+gtorch_cuda_cummin (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return extremes (call, lane, LEAST, error);
+}
+
+gboolean
+gtorch_cuda_logcumsumexp (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  GTorchImpl *self = call->inputs[0];
+  GtScan p = { 0 };
+  g_autoptr (GTorchImpl) x = NULL;
+
+  if (self->numel == 0)
+    return TRUE;
+  x = ready (self, call->outputs[0]->dtype, lane, error);
+  return x != NULL && run (call, lane, LOG_SUM, &p, x, error);
+}
+
+/* Scans exponentials with the first input's numbers as factors: one of the other inputs is an operand of
+ * the sums, the other one converts the results. */
+static gboolean
+log_sums (GTorchOpCall *call, GTorchCudaLane *lane, Kind kind, GError **error)
+{
+  guint dtype = call->outputs[0]->dtype;
+  g_autoptr (GTorchImpl) numbers = NULL;
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) totals = NULL;
+  GtScan p = { .reverse = kind == LOG_SUM_BACKWARD };
+
+  if (call->inputs[0]->numel == 0)
+    return TRUE;
+  numbers = ready (call->inputs[0], dtype, lane, error);
+  x = numbers != NULL ? ready (call->inputs[1], dtype, lane, error) : NULL;
+  totals = x != NULL ? ready (call->inputs[2], dtype, lane, error) : NULL;
+  if (totals == NULL)
+    return FALSE;
+  p.also = gtorch_impl_data (numbers);
+  p.with = gtorch_impl_data (p.reverse ? x : totals);
+  return run (call, lane, kind, &p, p.reverse ? totals : x, error);
+}
+
+gboolean
+gtorch_cuda_logcumsumexp_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return log_sums (call, lane, LOG_SUM_BACKWARD, error);
+}
+
+gboolean
+gtorch_cuda_logcumsumexp_tangent (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return log_sums (call, lane, LOG_SUM_TANGENT, error);
+}
+
+/* --- gradients --- */
+
+/* Moves the dimensions in mask behind the others. */
+static GTorchImpl *
+move_last (GTorchImpl *x, guint64 mask)
+{
+  gint64 shape[GTORCH_MAX_DIMS], strides[GTORCH_MAX_DIMS];
+  guint last, i, n = 0;
+
+  for (last = 0; last < 2; last++)
+    for (i = 0; i < x->n_dims; i++)
+      if (((mask >> i) & 1) == last)
+        {
+          shape[n] = x->shape[i];
+          strides[n++] = x->strides[i];
+        }
+  return gtorch_impl_new_view (x, x->offset, shape, strides, n);
+}
+
+/* Runs a kernel over lines along the dimensions in mask: from x, and g if it is not NULL, to the output. */
+static gboolean
+lines (GTorchOpCall *call, GTorchCudaLane *lane, guint64 mask, GTorchImpl *g, GTorchImpl *x,
+       GError **error)
+{
+  GTorchImpl *output = call->outputs[0];
+  guint dtype = gtorch_dtype_infos[call->compute].compute;
+  g_autoptr (GTorchImpl) near_x = move_last (x, mask);
+  g_autoptr (GTorchImpl) near_g = g != NULL ? move_last (g, mask) : NULL;
+  g_autoptr (GTorchImpl) target = move_last (output, mask);
+  g_autoptr (GTorchImpl) ready_x = ready (near_x, dtype, lane, error);
+  g_autoptr (GTorchImpl) ready_g = NULL;
+  g_autoptr (GTorchImpl) y = NULL;
+  GtLines p = { .n = 1 };
+  gchar name[64];
+  guint i;
+
+  if (ready_x == NULL || (g != NULL && (ready_g = ready (near_g, dtype, lane, error)) == NULL))
+    return FALSE;
+  for (i = 0; i < x->n_dims; i++)
+    if ((mask >> i) & 1)
+      p.n *= x->shape[i];
+  y = target->is_contiguous && target->dtype == dtype && output->storage != x->storage
+              && (g == NULL || output->storage != g->storage)
+          ? gtorch_impl_ref (target)
+          : gtorch_impl_new (output->storage->device, dtype, target->shape, target->n_dims, error);
+  if (y == NULL)
+    return FALSE;
+  p.x = gtorch_impl_data (ready_x);
+  p.g = ready_g != NULL ? gtorch_impl_data (ready_g) : NULL;
+  p.y = gtorch_impl_data (y);
+  g_snprintf (name, sizeof name, "gt_%s_%s", call->op->name, gtorch_cuda_dtype_suffixes[dtype]);
+  return gtorch_cuda_kernel_run (&line_kernels[g != NULL][dtype], &family, name, lane,
+                                 x->numel / p.n, THREADS, &p, error)
+         && (y == target || gtorch_cuda_copy_here (target, y, lane, error));
+}
+
+gboolean
+gtorch_cuda_cumprod_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  GTorchImpl *upper = call->inputs[0], *self = call->inputs[1];
+  guint dim;
+
+  if (self->numel == 0)
+    return TRUE;
+  return gtorch_normalize_dim (call->op->name, call->attrs[0].i, self->n_dims, &dim, error)
+         && lines (call, lane, G_GUINT64_CONSTANT (1) << dim, upper, self, error);
+}
+
+gboolean
+gtorch_cuda_prod_others (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  gboolean keepdim;
+  guint64 mask;
+  guint ignored;
+
+  if (call->inputs[0]->numel == 0)
+    return TRUE;
+  return gtorch_reduce_parse (call, &mask, &keepdim, &ignored, error)
+         && lines (call, lane, mask, NULL, call->inputs[0], error);
+}

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Finding devices: by number, by name, on the command line. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "device/gtorch-device-manager.h"
+
+#include "cpu/gtorch-cpu-threads.h"
+#include "memory/gtorch-allocator-private.h"
+#include "device/gtorch-device-private.h"
+
+/**
+ * GTorchDeviceManager:
+ *
+ * The devices of this machine, as a list: the CPU first, then the GPUs.
+ *
+ * To look at it makes no context on any GPU, and to count does not even initialise CUDA, so that
+ * children forked afterwards can use it. Should CUDA, when it is first used, have another number of
+ * GPUs than was counted, the list emits [signal@Gio.ListModel::items-changed].
+ *
+ * Since: 0.1
+ */
+
+struct _GTorchDeviceManager
+{
+  GObject parent_instance;
+  GMainContext *context;
+  gint n_items; /* as the list has said, atomically; UNASKED before that */
+};
+
+#define UNASKED (-1) /* counting GPUs loads the driver */
+
+enum
+{
+  MEMORY_PRESSURE,
+  N_SIGNALS
+};
+
+static guint signals[N_SIGNALS];
+
+static const GTorchBackend *const backends[] = { &gtorch_backend_cpu, &gtorch_backend_cuda };
+
+static void gtorch_device_manager_list_model_init (GListModelInterface *iface);
+
+G_DEFINE_TYPE_WITH_CODE (GTorchDeviceManager, gtorch_device_manager, G_TYPE_OBJECT,
+                         G_IMPLEMENT_INTERFACE (G_TYPE_LIST_MODEL,
+                                                gtorch_device_manager_list_model_init))
+
+static GType
+get_item_type (GListModel *list)
+{
+  return GTORCH_TYPE_DEVICE;
+}
+
+static GTorchDeviceManager *manager; /* atomically */
+
+static guint count_items (void);
+
+static guint
+get_n_items (GListModel *list)
+{
+  GTorchDeviceManager *self = GTORCH_DEVICE_MANAGER (list);
+
+  if (g_atomic_int_get (&self->n_items) == UNASKED)
+    g_atomic_int_compare_and_exchange (&self->n_items, UNASKED, (gint) count_items ());
+  return (guint) g_atomic_int_get (&self->n_items);
+}
+
+static guint
+count_items (void)
+{
+  guint i, n = 0;
+
+  for (i = 0; i < G_N_ELEMENTS (backends); i++)
+    n += backends[i]->count ();
+  return n;
+}
+
+static gboolean
+change_items (gpointer data)
+{
+  GTorchDeviceManager *self = data;
+  guint former = (guint) g_atomic_int_get (&self->n_items), n = count_items ();
+
+  g_atomic_int_set (&self->n_items, (gint) n);
+  if (n != former)
+    g_list_model_items_changed (G_LIST_MODEL (self), MIN (n, former), former - MIN (n, former),
+                                n - MIN (n, former));
+  return G_SOURCE_REMOVE;
+}
+
+void
+gtorch_device_manager_recount (void)
+{
+  GTorchDeviceManager *self = g_atomic_pointer_get (&manager);
+  g_autoptr (GSource) source = NULL;
+
+  if (self == NULL || g_atomic_int_get (&self->n_items) == UNASKED
+      || count_items () == (guint) g_atomic_int_get (&self->n_items))
+    return;
+  source = g_idle_source_new ();
+  g_source_set_priority (source, G_PRIORITY_DEFAULT);
+  g_source_set_callback (source, change_items, self, NULL); /* the manager lives for ever */
+  g_source_attach (source, self->context);
+}
+
+static gpointer
+get_item (GListModel *list, guint position)
+{
+  guint i;
+
+  if (position >= get_n_items (list))
+    return NULL;
+  for (i = 0; i < G_N_ELEMENTS (backends); i++)
+    {
+      guint n = backends[i]->count ();
+
+      if (position < n)
+        {
+          GTorchDevice *device = backends[i]->get (position, NULL);
+
+          return device != NULL ? g_object_ref (device) : NULL;
+        }
+      position -= n;
+    }
+  return NULL;
+}
+
+static void
+gtorch_device_manager_list_model_init (GListModelInterface *iface)
+{
+  iface->get_item_type = get_item_type;
+  iface->get_n_items = get_n_items;
+  iface->get_item = get_item;
+}
+
+static void
+gtorch_device_manager_class_init (GTorchDeviceManagerClass *klass)
+{
+  /**
+   * GTorchDeviceManager::memory-pressure:
+   * @self: the manager
+   * @device: the device
+   * @n_bytes: how much is about to be allocated
+   *
+   * Much memory of a device was allocated since the last time, or an allocation would fail.
+   *
+   * [signal@Device::memory-pressure] of any device, also of one that is first used later. The bindings
+   * run the garbage collectors of their languages then.
+   *
+   * Since: 0.1
+   */
+  signals[MEMORY_PRESSURE] =
+      g_signal_new ("memory-pressure", GTORCH_TYPE_DEVICE_MANAGER, G_SIGNAL_RUN_LAST, 0, NULL, NULL,
+                    NULL, G_TYPE_NONE, 2, GTORCH_TYPE_DEVICE, G_TYPE_UINT64);
+}
+
+gboolean
+gtorch_device_manager_memory_pressure (GTorchDevice *device, guint64 n_bytes)
+{
+  GTorchDeviceManager *self = g_atomic_pointer_get (&manager);
+
+  if (self == NULL || !g_signal_has_handler_pending (self, signals[MEMORY_PRESSURE], 0, FALSE))
+    return FALSE;
+  g_signal_emit (self, signals[MEMORY_PRESSURE], 0, device, n_bytes);
+  return TRUE;
+}
+
+static void
+gtorch_device_manager_init (GTorchDeviceManager *self)
+{
+  self->context = g_main_context_ref_thread_default ();
+  self->n_items = UNASKED;
+}
+
+/**
+ * gtorch_device_manager_get_default:
+ *
+ * Gets the list of devices.
+ *
+ * Returns: (transfer none): the manager
+ *
+ * Since: 0.1
+ */
+GTorchDeviceManager *
+gtorch_device_manager_get_default (void)
+{
+  if (g_once_init_enter (&manager))
+    g_once_init_leave (&manager, g_object_new (GTORCH_TYPE_DEVICE_MANAGER, NULL));
+  return manager;
+}
+
+/**
+ * gtorch_device_manager_is_available:
+ * @self: the manager
+ *
+ * Tells whether there is a GPU that can be used.
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_device_manager_is_available (GTorchDeviceManager *self)
+{
+  return gtorch_device_manager_get_device_count (self) > 0;
+}
+
+/**
+ * gtorch_device_manager_dup_reason:
+ * @self: the manager
+ *
+ * Tells why no GPU can be used, in words for people: there is none, the driver is missing or too old,
+ * or this build has no kernels for it.
+ *
+ * ```c
+ * g_autofree gchar *reason = gtorch_device_manager_dup_reason (manager);
+ *
+ * if (reason != NULL)
+ *   g_print ("computing on the CPU: %s\n", reason);
+ * ```
+ *
+ * Returns: (transfer full) (nullable): the reason, or %NULL if [func@Device.get_default] gives a GPU
+ *
+ * Since: 0.1
+ */
+gchar *
+gtorch_device_manager_dup_reason (GTorchDeviceManager *self)
+{
+  g_autoptr (GError) error = NULL;
+  GTorchDevice *device;
+
+  g_return_val_if_fail (GTORCH_IS_DEVICE_MANAGER (self), NULL);
+  if (gtorch_device_get_default () != gtorch_device_cpu ())
+    return NULL;
+  if (gtorch_backend_cuda.count () == 0)
+    return g_strdup (gtorch_backend_cuda.reason ());
+  device = gtorch_backend_cuda.get (0, &error);
+  if (device != NULL)
+    gtorch_backend_cuda.is_usable (device, &error);
+  return error != NULL ? g_strdup (error->message) : NULL;
+}
+
+/**
+ * gtorch_device_manager_get_device_count:
+ * @self: the manager
+ *
+ * Gets the number of GPUs. The CPU does not count.
+ *
+ * Returns: the number of CUDA devices
+ *
+ * Since: 0.1
+ */
+guint
+gtorch_device_manager_get_device_count (GTorchDeviceManager *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE_MANAGER (self), 0);
+  return gtorch_backend_cuda.count ();
+}
+
+static GTorchDevice *
+find (const GTorchBackend *backend, guint64 index, const gchar *string, GError **error)
+{
+  guint n = backend->count ();
+
+  if (index < n)
+    return backend->get (index, error);
+  if (n == 0)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE, _ ("device: no “%s”: %s"), string,
+                 backend->reason ());
+  else
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
+                 _ ("device: no “%s”: the numbers of %s devices end at %u"), string,
+                 backend->prefix, n - 1);
+  return NULL;
+}
+
+GTorchDevice *
+gtorch_device_find_first (GTorchDeviceType type, GError **error)
+{
+  guint i;
+
+  for (i = 0; backends[i]->type != type; i++)
+    ;
+  return find (backends[i], 0, backends[i]->prefix, error);
+}
+
+/**
+ * gtorch_device_cuda:
+ * @index: which GPU, from 0; -1 for whichever is current when the device is used
+ * @error: return location for an error
+ *
+ * Gets a GPU by number.
+ *
+ * Returns: (transfer none): the device, or %NULL with %GTORCH_ERROR_DEVICE
+ *
+ * Since: 0.1
+ */
+GTorchDevice *
+gtorch_device_cuda (gint index, GError **error)
+{
+  g_autofree gchar *string = NULL;
+
+  if (index < -1)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
+                   _ ("device: %d is not the number of a CUDA device"), index);
+      return NULL;
+    }
+  if (index == -1)
+    return gtorch_device_get_follower (GTORCH_DEVICE_TYPE_CUDA, error);
+  string = g_strdup_printf ("cuda:%d", index);
+  return find (&gtorch_backend_cuda, index, string, error);
+}
+
+/**
+ * gtorch_device_new_from_string:
+ * @string: `cpu`, `cuda`, `cuda:1`, or `1` for the latter
+ * @error: return location for an error
+ *
+ * Finds a device by name. `cuda` without a number is a device that stands for another one: each time that it
+ * is used, for the current GPU of the thread that uses it ([func@Device.get_current]).
+ *
+ * ```c
+ * g_autoptr (GTorchDevice) device = gtorch_device_new_from_string ("cuda:1", &error);
+ * ```
+ *
+ * Returns: (transfer full): the device, or %NULL with %GTORCH_ERROR_DEVICE if the string is not the
+ *   name of one or there is no such device; the message says why
+ *
+ * Since: 0.1
+ */
+GTorchDevice *
+gtorch_device_new_from_string (const gchar *string, GError **error)
+{
+  GTorchDevice *device = NULL;
+  const gchar *number = NULL;
+  const GTorchBackend *backend = NULL;
+  guint64 index = 0;
+  guint i;
+
+  g_return_val_if_fail (string != NULL, NULL);
+  for (i = 0; i < G_N_ELEMENTS (backends); i++)
+    {
+      gsize length = strlen (backends[i]->prefix);
+
+      if (strncmp (string, backends[i]->prefix, length) != 0)
+        continue;
+      if (string[length] == '\0' || string[length] == ':')
+        {
+          backend = backends[i];
+          number = string[length] == ':' ? string + length + 1 : NULL;
+        }
+    }
+  if (backend == NULL && g_ascii_isdigit (string[0]))
+    {
+      backend = &gtorch_backend_cuda;
+      number = string;
+    }
+  if (backend == NULL
+      || (number != NULL && !g_ascii_string_to_unsigned (number, 10, 0, G_MAXINT16, &index, NULL)))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
+                   _ ("device: “%s” does not name one: expected cpu, cuda or cuda:N"), string);
+      return NULL;
+    }
+  if (backend->type == GTORCH_DEVICE_TYPE_CUDA && number == NULL)
+    device = gtorch_device_cuda (-1, error);
+  else
+    device = find (backend, index, string, error);
+  return device != NULL ? g_object_ref (device) : NULL;
+}
+
+/**
+ * gtorch_device_get_default:
+ *
+ * Finds the device that a program should compute on when its user has no wish: the first GPU on
+ * which operations work, else the CPU.
+ *
+ * A GPU that this build has no kernels for is passed over, and so is one that nobody may compute
+ * on. The first call initialises CUDA; no context is made. This is not the device of new tensors
+ * ([func@get_default_device]) until it is made that:
+ *
+ * ```c
+ * gtorch_set_default_device (gtorch_device_get_default ());
+ * ```
+ *
+ * Returns: (transfer none): the device
+ *
+ * Since: 0.1
+ */
+GTorchDevice *
+gtorch_device_get_default (void)
+{
+  guint i, n = gtorch_backend_cuda.count ();
+
+  for (i = 0; i < n; i++)
+    {
+      GTorchDevice *device = gtorch_backend_cuda.get (i, NULL);
+
+      if (device != NULL && gtorch_backend_cuda.is_usable (device, NULL))
+        return device;
+    }
+  return gtorch_device_cpu ();
+}
+
+/**
+ * gtorch_init:
+ * @error: return location for an error
+ *
+ * Makes the current GPU of this thread ready.
+ *
+ * No program has to call this, and it may be called again: whatever needs a GPU makes it ready. The first
+ * operation then takes some tenths of a second longer, and has the errors of a GPU that does not work. Where
+ * there is no GPU nothing is done.
+ *
+ * Returns: %TRUE if a GPU is ready or there is none; %FALSE with %GTORCH_ERROR_CUDA, %GTORCH_ERROR_FORKED
+ *   or %GTORCH_ERROR_OUT_OF_MEMORY
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_init (GError **error)
+{
+  GTorchDevice *device;
+
+  if (gtorch_backend_cuda.count () == 0)
+    return TRUE;
+  device = gtorch_device_get_current (GTORCH_DEVICE_TYPE_CUDA, error);
+  return device != NULL && gtorch_device_make_default_stream (device, error) != NULL;
+}
+
+/* --- threads of the CPU --- */
+
+static gint thread_count; /* atomically; 0: not asked for yet */
+
+/**
+ * gtorch_get_num_threads:
+ *
+ * Gets how many threads an operation on the CPU may use: at first what the environment variable
+ * `GTORCH_NUM_THREADS` says or, without it, `OMP_NUM_THREADS`; else as many as the process may use
+ * processors, which its control group may limit.
+ *
+ * Returns: the number of threads
+ *
+ * Since: 0.1
+ */
+guint
+gtorch_get_num_threads (void)
+{
+  gint n = g_atomic_int_get (&thread_count);
+
+  if (G_UNLIKELY (n == 0))
+    {
+      g_atomic_int_compare_and_exchange (&thread_count, 0, gtorch_cpu_default_threads ());
+      n = g_atomic_int_get (&thread_count);
+    }
+  return n;
+}
+
+/**
+ * gtorch_set_num_threads:
+ * @n_threads: how many, at least 1
+ * @error: return location for an error
+ *
+ * Sets how many threads an operation on the CPU may use, whichever thread calls it. Results do not
+ * depend on it.
+ *
+ * The thread that calls an operation is one of them; the others are shared by all that call one. They
+ * sleep when there is nothing to do, and an operation does not wait for a thread that another program
+ * keeps from running.
+ *
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the number is not possible
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_set_num_threads (gint n_threads, GError **error)
+{
+  if (n_threads < 1 || n_threads > GTORCH_MAX_THREADS)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("set_num_threads: %d is not a number of threads: it must be from 1 to 65536"),
+                   n_threads);
+      return FALSE;
+    }
+  g_atomic_int_set (&thread_count, n_threads);
+  return TRUE;
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* How exactly a device computes and how it chooses the way, as functions and as properties. */
+
+#include "config.h"
+
+#include "device/gtorch-device-math.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "device/gtorch-device-manager.h"
+#include "device/gtorch-device-private.h"
+#include "base/gtorch-error.h"
+#include "tensor/gtorch-impl-private.h"
+
+enum
+{
+  PROP_0 = GTORCH_DEVICE_MATH_PROP_0,
+  PROP_MATMUL_PRECISION,
+  PROP_CONV_PRECISION,
+  PROP_BENCHMARK,
+  PROP_DETERMINISTIC,
+  PROP_END
+};
+
+static GParamSpec *props[PROP_END - PROP_0];
+
+gboolean
+gtorch_device_get_math_property (GTorchDevice *self, guint prop_id, GValue *value)
+{
+  switch (prop_id)
+    {
+    case PROP_MATMUL_PRECISION:
+      g_value_set_enum (value, gtorch_device_get_matmul_precision (self));
+      break;
+    case PROP_CONV_PRECISION:
+      g_value_set_enum (value, gtorch_device_get_conv_precision (self));
+      break;
+    case PROP_BENCHMARK:
+      g_value_set_boolean (value, gtorch_device_get_benchmark (self));
+      break;
+    case PROP_DETERMINISTIC:
+      g_value_set_boolean (value, gtorch_device_get_deterministic (self));
+      break;
+    default:
+      return FALSE;
+    }
+  return TRUE;
+}
+
+gboolean
+gtorch_device_set_math_property (GTorchDevice *self, guint prop_id, const GValue *value)
+{
+  switch (prop_id)
+    {
+    case PROP_MATMUL_PRECISION:
+      gtorch_device_set_matmul_precision (self, g_value_get_enum (value));
+      break;
+    case PROP_CONV_PRECISION:
+      gtorch_device_set_conv_precision (self, g_value_get_enum (value));
+      break;
+    case PROP_BENCHMARK:
+      gtorch_device_set_benchmark (self, g_value_get_boolean (value));
+      break;
+    case PROP_DETERMINISTIC:
+      gtorch_device_set_deterministic (self, g_value_get_boolean (value));
+      break;
+    default:
+      return FALSE;
+    }
+  return TRUE;
+}
+
+void
+gtorch_device_install_math_properties (GObjectClass *klass)
+{
+  const GParamFlags flags = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY;
+  guint i;
+
+  /**
+   * GTorchDevice:matmul-precision:
+   *
+   * How exactly products of float32 (and complex64) matrices are computed: `mm`, `bmm`, `matmul`,
+   * `linear` and what is made of them, and their gradients.
+   *
+   * [enum@Precision.IEEE] at first. With [enum@Precision.TF32] a GPU with tensor cores is several times
+   * as fast and about a hundred times less exact; with [enum@Precision.BF16] it may be twice as fast again,
+   * and eight times less exact. Operations that begin later are affected. Devices that know neither, the
+   * CPU among them, keep the setting and compute as before. [func@set_float32_matmul_precision] sets it for
+   * all devices.
+   *
+   * Since: 0.1
+   */
+  props[PROP_MATMUL_PRECISION - PROP_0] =
+      g_param_spec_enum ("matmul-precision", NULL, NULL, GTORCH_TYPE_PRECISION,
+                         GTORCH_PRECISION_IEEE, flags);
+  /**
+   * GTorchDevice:conv-precision:
+   *
+   * The same as [property@Device:matmul-precision], for convolutions and their gradients; a GPU takes
+   * [enum@Precision.BF16] for TF32.
+   *
+   * Since: 0.1
+   */
+  props[PROP_CONV_PRECISION - PROP_0] =
+      g_param_spec_enum ("conv-precision", NULL, NULL, GTORCH_TYPE_PRECISION, GTORCH_PRECISION_IEEE,
+                         flags);
+  /**
+   * GTorchDevice:benchmark:
+   *
+   * Whether the ways of computing a product of matrices or a convolution are timed, to go on with the
+   * quickest.
+   *
+   * %FALSE at first: NVIDIA's libraries choose by the shapes. With %TRUE the first operation with new
+   * shapes, dtypes and layouts runs several times in each of about a dozen ways and waits for the GPU,
+   * which takes a fraction of a second; later ones use what was found. The choice, and with it the last
+   * bits of results, may differ from one run of a program to the next. Nothing is timed while a graph is
+   * captured, nor where an operation adds to what its output holds. The CPU keeps the setting and computes
+   * as before.
+   *
+   * Since: 0.1
+   */
+  props[PROP_BENCHMARK - PROP_0] = g_param_spec_boolean ("benchmark", NULL, NULL, FALSE, flags);
+  /**
+   * GTorchDevice:deterministic:
+   *
+   * Whether only such ways of computing are used as give the same bits each time.
+   *
+   * %FALSE at first. It makes a difference, and may cost time, for the gradients of attention in 16-bit
+   * dtypes on a GPU and, with [property@Device:benchmark], for the gradients of convolutions. All other
+   * operations add in a fixed order in any case. The CPU keeps the setting.
+   *
+   * Since: 0.1
+   */
+  props[PROP_DETERMINISTIC - PROP_0] =
+      g_param_spec_boolean ("deterministic", NULL, NULL, FALSE, flags);
+  for (i = PROP_0 + 1; i < PROP_END; i++)
+    g_object_class_install_property (klass, i, props[i - PROP_0]);
+}
+
+static void
+set_choice (GTorchDevice *self, gint *place, gint choice, guint prop)
+{
+  gint former;
+
+  do
+    former = g_atomic_int_get (place);
+  while (!g_atomic_int_compare_and_exchange (place, former, choice));
+  if (former != choice)
+    g_object_notify_by_pspec (G_OBJECT (self), props[prop - PROP_0]);
+}
+
+/**
+ * gtorch_device_get_matmul_precision: (get-property matmul-precision)
+ * @self: a device
+ *
+ * Gets how exactly matrices are multiplied.
+ *
+ * Returns: the precision
+ *
+ * Since: 0.1
+ */
+GTorchPrecision
+gtorch_device_get_matmul_precision (GTorchDevice *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), GTORCH_PRECISION_IEEE);
+  self = gtorch_device_resolved (self);
+  return g_atomic_int_get (&self->matmul_precision);
+}
+
+/**
+ * gtorch_device_set_matmul_precision: (set-property matmul-precision)
+ * @self: a device
+ * @precision: the precision
+ *
+ * Sets how exactly float32 and complex64 matrices are multiplied, from the next operation on, in all
+ * threads; see [property@Device:matmul-precision].
+ *
+ * ```c
+ * gtorch_device_set_matmul_precision (device, GTORCH_PRECISION_TF32);
+ * product = gtorch_tensor_mm (a, b, &error);
+ * ```
+ *
+ * Since: 0.1
+ */
+void
+gtorch_device_set_matmul_precision (GTorchDevice *self, GTorchPrecision precision)
+{
+  g_return_if_fail (GTORCH_IS_DEVICE (self));
+  g_return_if_fail (precision >= GTORCH_PRECISION_IEEE && precision <= GTORCH_PRECISION_BF16);
+  self = gtorch_device_resolved (self);
+  set_choice (self, &self->matmul_precision, precision, PROP_MATMUL_PRECISION);
+}
+
+/**
+ * gtorch_device_get_conv_precision: (get-property conv-precision)
+ * @self: a device
+ *
+ * Gets how exactly convolutions are computed.
+ *
+ * Returns: the precision
+ *
+ * Since: 0.1
+ */
+GTorchPrecision
+gtorch_device_get_conv_precision (GTorchDevice *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), GTORCH_PRECISION_IEEE);
+  self = gtorch_device_resolved (self);
+  return g_atomic_int_get (&self->conv_precision);
+}
+
+/**
+ * gtorch_device_set_conv_precision: (set-property conv-precision)
+ * @self: a device
+ * @precision: the precision
+ *
+ * Sets how exactly convolutions of float32 and their gradients are computed, from the next operation
+ * on, in all threads; see [property@Device:conv-precision].
+ *
+ * Since: 0.1
+ */
+void
+gtorch_device_set_conv_precision (GTorchDevice *self, GTorchPrecision precision)
+{
+  g_return_if_fail (GTORCH_IS_DEVICE (self));
+  g_return_if_fail (precision >= GTORCH_PRECISION_IEEE && precision <= GTORCH_PRECISION_BF16);
+  self = gtorch_device_resolved (self);
+  set_choice (self, &self->conv_precision, precision, PROP_CONV_PRECISION);
+}
+
+/* PyTorch's words, in the order of GTorchPrecision. */
+static const gchar *const precision_names[] = { "highest", "high", "medium" };
+
+/**
+ * gtorch_set_float32_matmul_precision:
+ * @precision: `highest`, `high` or `medium`
+ * @error: return location for an error
+ *
+ * Sets [property@Device:matmul-precision] of all devices by PyTorch's words: `highest` is IEEE, `high` TF32,
+ * `medium` BF16.
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if @precision is another word
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_set_float32_matmul_precision (const gchar *precision, GError **error)
+{
+  GTorchDeviceManager *manager = gtorch_device_manager_get_default ();
+  guint wanted, i;
+
+  g_return_val_if_fail (precision != NULL, FALSE);
+  for (wanted = 0; wanted < G_N_ELEMENTS (precision_names); wanted++)
+    if (g_str_equal (precision, precision_names[wanted]))
+      break;
+  if (wanted == G_N_ELEMENTS (precision_names))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("set_float32_matmul_precision: “%s” is not highest, high or medium"),
+                   gtorch_name_str (precision));
+      return FALSE;
+    }
+  gtorch_device_set_matmul_precision (gtorch_device_cpu (), wanted);
+  for (i = 0; i < gtorch_device_manager_get_device_count (manager); i++)
+    {
+      GTorchDevice *device = gtorch_device_cuda (i, NULL);
+
+      if (device != NULL)
+        gtorch_device_set_matmul_precision (device, wanted);
+    }
+  return TRUE;
+}
+
+/**
+ * gtorch_get_float32_matmul_precision:
+ *
+ * Gets [property@Device:matmul-precision] of the device that this thread has chosen last, in PyTorch's words.
+ *
+ * Returns: `highest`, `high` or `medium`
+ *
+ * Since: 0.1
+ */
+const gchar *
+gtorch_get_float32_matmul_precision (void)
+{
+  return precision_names[gtorch_device_get_matmul_precision (gtorch_device_or_current (NULL))];
+}
+
+/**
+ * gtorch_device_get_benchmark: (get-property benchmark)
+ * @self: a device
+ *
+ * Tells whether the quickest way is looked for; see [property@Device:benchmark].
+ *
+ * Returns: %TRUE if it is
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_device_get_benchmark (GTorchDevice *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
+  self = gtorch_device_resolved (self);
+  return g_atomic_int_get (&self->benchmark);
+}
+
+/**
+ * gtorch_device_set_benchmark: (set-property benchmark)
+ * @self: a device
+ * @benchmark: whether the ways of computing a product or a convolution are timed
+ *
+ * Lets the first operation with new shapes look for the quickest way, in all threads; see
+ * [property@Device:benchmark].
+ *
+ * ```c
+ * gtorch_device_set_benchmark (device, TRUE);
+ * output = gtorch_module_forward (model, input, &error);
+ * ```
+ *
+ * Since: 0.1
+ */
+void
+gtorch_device_set_benchmark (GTorchDevice *self, gboolean benchmark)
+{
+  g_return_if_fail (GTORCH_IS_DEVICE (self));
+  self = gtorch_device_resolved (self);
+  set_choice (self, &self->benchmark, !!benchmark, PROP_BENCHMARK);
+}
+
+/**
+ * gtorch_device_get_deterministic: (get-property deterministic)
+ * @self: a device
+ *
+ * Tells whether results must be the same to the last bit each time; see
+ * [property@Device:deterministic].
+ *
+ * Returns: %TRUE if they must
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_device_get_deterministic (GTorchDevice *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
+  self = gtorch_device_resolved (self);
+  return g_atomic_int_get (&self->deterministic);
+}
+
+/**
+ * gtorch_device_set_deterministic: (set-property deterministic)
+ * @self: a device
+ * @deterministic: whether results must be the same to the last bit each time
+ *
+ * Sets whether operations may add in no fixed order, from the next one on, in all threads; see
+ * [property@Device:deterministic].
+ *
+ * Since: 0.1
+ */
+void
+gtorch_device_set_deterministic (GTorchDevice *self, gboolean deterministic)
+{
+  g_return_if_fail (GTORCH_IS_DEVICE (self));
+  self = gtorch_device_resolved (self);
+  set_choice (self, &self->deterministic, !!deterministic, PROP_DETERMINISTIC);
+}

@@ -1,0 +1,793 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "device/gtorch-device-monitor.h"
+
+#include "device/gtorch-device-private.h"
+#include "device/gtorch-device-sample-private.h"
+#include "device/gtorch-object-list-private.h"
+#include "base/gtorch-property-private.h"
+
+/**
+ * GTorchDeviceMonitor:
+ *
+ * What a GPU is doing: how busy, hot and full it is, and which programs use it.
+ *
+ * A monitor looks at its device while it lives and is active, every [property@DeviceMonitor:interval]
+ * milliseconds, from a thread of its own; properties change and notify in the [struct@GLib.MainContext]
+ * that was the thread's default one when the monitor was made. Drop the monitor, or make it
+ * inactive, and nobody looks any more. Several monitors of one device share what is found.
+ *
+ * ```c
+ * monitor = gtorch_device_monitor_new (device, &error);
+ * if (monitor == NULL)
+ *   return FALSE;
+ * g_object_bind_property (monitor, "temperature", gauge, "value", G_BINDING_SYNC_CREATE);
+ * ```
+ *
+ * This needs NVIDIA's management library, which comes with the driver and is opened for the first
+ * monitor.
+ *
+ * Since: 0.1
+ */
+
+struct _GTorchDeviceMonitor
+{
+  GObject parent_instance;
+  GTorchDevice *device;
+  GMainContext *context;
+  guint interval;
+  gboolean active;
+  GTorchWatch *watch; /* while active */
+  GError *error;
+  GTorchDeviceSample sample;
+  GTorchObjectList *processes; /* GTorchDeviceProcess */
+};
+
+enum
+{
+  PROP_0,
+  PROP_DEVICE,
+  PROP_INTERVAL,
+  PROP_ACTIVE,
+  PROP_ERROR,
+  PROP_UTILIZATION,
+  PROP_MEMORY_UTILIZATION,
+  PROP_TEMPERATURE,
+  PROP_POWER,
+  PROP_SM_CLOCK,
+  PROP_MEMORY_CLOCK,
+  PROP_MEMORY_USED,
+  PROP_PROCESSES,
+  N_PROPS
+};
+
+static GParamSpec *props[N_PROPS];
+
+static void gtorch_device_monitor_initable_init (GInitableIface *iface);
+
+G_DEFINE_TYPE_WITH_CODE (GTorchDeviceMonitor, gtorch_device_monitor, G_TYPE_OBJECT,
+                         G_IMPLEMENT_INTERFACE (G_TYPE_INITABLE,
+                                                gtorch_device_monitor_initable_init))
+
+/* --- what was found --- */
+
+static gboolean
+same_processes (const GArray *a, const GArray *b)
+{
+  guint i;
+
+  if ((a != NULL ? a->len : 0) != (b != NULL ? b->len : 0))
+    return FALSE;
+  for (i = 0; a != NULL && i < a->len; i++)
+    {
+      const GTorchProcessSample *x = &g_array_index (a, GTorchProcessSample, i);
+      const GTorchProcessSample *y = &g_array_index (b, GTorchProcessSample, i);
+
+      if (x->pid != y->pid || x->memory_used != y->memory_used)
+        return FALSE;
+    }
+  return TRUE;
+}
+
+static void
+fill_processes (GTorchDeviceMonitor *self, const GArray *processes)
+{
+  g_autoptr (GPtrArray) items = g_ptr_array_new_with_free_func (g_object_unref);
+  guint i;
+
+  for (i = 0; processes != NULL && i < processes->len; i++)
+    {
+      const GTorchProcessSample *p = &g_array_index (processes, GTorchProcessSample, i);
+
+      g_ptr_array_add (items, g_object_new (GTORCH_TYPE_DEVICE_PROCESS, "pid", p->pid,
+                                            "memory-used", p->memory_used, NULL));
+    }
+  gtorch_object_list_splice (self->processes, 0,
+                             g_list_model_get_n_items (G_LIST_MODEL (self->processes)),
+                             items->pdata, items->len);
+}
+
+static void
+take (GTorchDeviceMonitor *self, GTorchDeviceSample *sample)
+{
+  GTorchDeviceSample former = self->sample;
+  GObject *object = G_OBJECT (self);
+  gboolean same = same_processes (former.processes, sample->processes);
+
+  self->sample = *sample;
+  sample->processes = NULL;
+  g_object_freeze_notify (object);
+  if (former.utilization != self->sample.utilization)
+    g_object_notify_by_pspec (object, props[PROP_UTILIZATION]);
+  if (former.memory_utilization != self->sample.memory_utilization)
+    g_object_notify_by_pspec (object, props[PROP_MEMORY_UTILIZATION]);
+  if (former.temperature != self->sample.temperature)
+    g_object_notify_by_pspec (object, props[PROP_TEMPERATURE]);
+  if (former.power != self->sample.power)
+    g_object_notify_by_pspec (object, props[PROP_POWER]);
+  if (former.sm_clock != self->sample.sm_clock)
+    g_object_notify_by_pspec (object, props[PROP_SM_CLOCK]);
+  if (former.memory_clock != self->sample.memory_clock)
+    g_object_notify_by_pspec (object, props[PROP_MEMORY_CLOCK]);
+  if (former.memory_used != self->sample.memory_used)
+    g_object_notify_by_pspec (object, props[PROP_MEMORY_USED]);
+  if (!same)
+    {
+      fill_processes (self, self->sample.processes);
+      g_object_notify_by_pspec (object, props[PROP_PROCESSES]);
+    }
+  gtorch_device_sample_clear (&former);
+  g_object_thaw_notify (object);
+}
+
+static void
+found (GObject *object, GTorchDeviceSample *sample, const GError *error)
+{
+  GTorchDeviceMonitor *self = GTORCH_DEVICE_MONITOR (object);
+
+  if (error == NULL)
+    {
+      take (self, sample);
+      return;
+    }
+  g_object_freeze_notify (object);
+  g_clear_error (&self->error);
+  self->error = g_error_copy (error);
+  g_object_notify_by_pspec (object, props[PROP_ERROR]);
+  gtorch_device_monitor_set_active (self, FALSE);
+  g_object_thaw_notify (object);
+}
+
+static void
+update_watch (GTorchDeviceMonitor *self, gboolean now)
+{
+  if (!self->active)
+    g_clear_pointer (&self->watch, gtorch_watch_stop);
+  else if (self->watch == NULL && self->device != NULL)
+    self->watch =
+        gtorch_watch_new (self->device, self->interval, now, self->context, G_OBJECT (self), found);
+}
+
+/* --- making one --- */
+
+static gboolean
+gtorch_device_monitor_initable_real_init (GInitable *initable, GCancellable *cancellable,
+                                          GError **error)
+{
+  GTorchDeviceMonitor *self = GTORCH_DEVICE_MONITOR (initable);
+  GTorchDeviceSample sample;
+
+  if (self->device == NULL)
+    {
+      g_set_error_literal (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                           _ ("device_monitor: no device"));
+      return FALSE;
+    }
+  if (!gtorch_device_take_sample (self->device, &sample, error))
+    return FALSE;
+  self->sample = sample;
+  fill_processes (self, sample.processes);
+  update_watch (self, FALSE);
+  return TRUE;
+}
+
+static void
+gtorch_device_monitor_initable_init (GInitableIface *iface)
+{
+  iface->init = gtorch_device_monitor_initable_real_init;
+}
+
+static void
+gtorch_device_monitor_constructed (GObject *object)
+{
+  GTorchDeviceMonitor *self = GTORCH_DEVICE_MONITOR (object);
+
+  G_OBJECT_CLASS (gtorch_device_monitor_parent_class)->constructed (object);
+  self->context = g_main_context_ref_thread_default ();
+}
+
+static void
+gtorch_device_monitor_get_property (GObject *object, guint prop_id, GValue *value,
+                                    GParamSpec *pspec)
+{
+  GTorchDeviceMonitor *self = GTORCH_DEVICE_MONITOR (object);
+
+  switch (prop_id)
+    {
+    case PROP_DEVICE:
+      g_value_set_object (value, self->device);
+      break;
+    case PROP_INTERVAL:
+      g_value_set_uint (value, self->interval);
+      break;
+    case PROP_ACTIVE:
+      g_value_set_boolean (value, self->active);
+      break;
+    case PROP_ERROR:
+      g_value_set_boxed (value, self->error);
+      break;
+    case PROP_UTILIZATION:
+      g_value_set_int (value, self->sample.utilization);
+      break;
+    case PROP_MEMORY_UTILIZATION:
+      g_value_set_int (value, self->sample.memory_utilization);
+      break;
+    case PROP_TEMPERATURE:
+      g_value_set_int (value, self->sample.temperature);
+      break;
+    case PROP_POWER:
+      g_value_set_double (value, self->sample.power);
+      break;
+    case PROP_SM_CLOCK:
+      g_value_set_int (value, self->sample.sm_clock);
+      break;
+    case PROP_MEMORY_CLOCK:
+      g_value_set_int (value, self->sample.memory_clock);
+      break;
+    case PROP_MEMORY_USED:
+      g_value_set_uint64 (value, self->sample.memory_used);
+      break;
+    case PROP_PROCESSES:
+      g_value_set_object (value, self->processes);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+}
+
+static void
+gtorch_device_monitor_set_property (GObject *object, guint prop_id, const GValue *value,
+                                    GParamSpec *pspec)
+{
+  GTorchDeviceMonitor *self = GTORCH_DEVICE_MONITOR (object);
+  GError *error = NULL;
+
+  switch (prop_id)
+    {
+    case PROP_DEVICE:
+      self->device = gtorch_device_resolved (g_value_get_object (value));
+      if (self->device != NULL)
+        g_object_ref (self->device);
+      break;
+    case PROP_INTERVAL:
+      gtorch_device_monitor_set_interval (self, g_value_get_uint (value), &error);
+      break;
+    case PROP_ACTIVE:
+      gtorch_device_monitor_set_active (self, g_value_get_boolean (value));
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+  if (error != NULL)
+    gtorch_property_refuse (object, pspec, error);
+}
+
+static void
+gtorch_device_monitor_dispose (GObject *object)
+{
+  GTorchDeviceMonitor *self = GTORCH_DEVICE_MONITOR (object);
+
+  g_clear_pointer (&self->watch, gtorch_watch_stop);
+  G_OBJECT_CLASS (gtorch_device_monitor_parent_class)->dispose (object);
+}
+
+static void
+gtorch_device_monitor_finalize (GObject *object)
+{
+  GTorchDeviceMonitor *self = GTORCH_DEVICE_MONITOR (object);
+
+  g_clear_object (&self->device);
+  g_clear_object (&self->processes);
+  g_clear_error (&self->error);
+  g_main_context_unref (self->context);
+  gtorch_device_sample_clear (&self->sample);
+  G_OBJECT_CLASS (gtorch_device_monitor_parent_class)->finalize (object);
+}
+
+static void
+gtorch_device_monitor_class_init (GTorchDeviceMonitorClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+  const GParamFlags readable = G_PARAM_READABLE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY;
+
+  object_class->constructed = gtorch_device_monitor_constructed;
+  object_class->get_property = gtorch_device_monitor_get_property;
+  object_class->set_property = gtorch_device_monitor_set_property;
+  object_class->dispose = gtorch_device_monitor_dispose;
+  object_class->finalize = gtorch_device_monitor_finalize;
+
+  /**
+   * GTorchDeviceMonitor:device:
+   *
+   * The device that is looked at.
+   *
+   * Since: 0.1
+   */
+  props[PROP_DEVICE] =
+      g_param_spec_object ("device", NULL, NULL, GTORCH_TYPE_DEVICE,
+                           G_PARAM_READWRITE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchDeviceMonitor:interval:
+   *
+   * How long to wait between two looks, in milliseconds; from 100 to an hour.
+   *
+   * Since: 0.1
+   */
+  props[PROP_INTERVAL] =
+      g_param_spec_uint ("interval", NULL, NULL, GTORCH_SAMPLE_INTERVAL_MIN,
+                         GTORCH_SAMPLE_INTERVAL_MAX, 1000,
+                         G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+  /**
+   * GTorchDeviceMonitor:active:
+   *
+   * Whether the device is looked at. Becomes %FALSE when it cannot be any more; see
+   * [property@DeviceMonitor:error].
+   *
+   * Since: 0.1
+   */
+  props[PROP_ACTIVE] =
+      g_param_spec_boolean ("active", NULL, NULL, TRUE,
+                            G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+  /**
+   * GTorchDeviceMonitor:error:
+   *
+   * Why the device cannot be looked at any more: it was lost, for example.
+   *
+   * Since: 0.1
+   */
+  props[PROP_ERROR] = g_param_spec_boxed ("error", NULL, NULL, G_TYPE_ERROR, readable);
+  /**
+   * GTorchDeviceMonitor:utilization:
+   *
+   * How much of the time since the last look kernels ran, in percent; -1 if it is not known.
+   *
+   * Since: 0.1
+   */
+  props[PROP_UTILIZATION] =
+      g_param_spec_int ("utilization", NULL, NULL, -1, G_MAXINT, -1, readable);
+  /**
+   * GTorchDeviceMonitor:memory-utilization:
+   *
+   * How much of the time since the last look memory was read or written, in percent; -1 if it is not known.
+   *
+   * Since: 0.1
+   */
+  props[PROP_MEMORY_UTILIZATION] =
+      g_param_spec_int ("memory-utilization", NULL, NULL, -1, G_MAXINT, -1, readable);
+  /**
+   * GTorchDeviceMonitor:temperature:
+   *
+   * How hot the device is, in degrees Celsius; -1 if it is not known.
+   *
+   * Since: 0.1
+   */
+  props[PROP_TEMPERATURE] =
+      g_param_spec_int ("temperature", NULL, NULL, -1, G_MAXINT, -1, readable);
+  /**
+   * GTorchDeviceMonitor:power:
+   *
+   * What the device draws, in watts; -1 if it is not known.
+   *
+   * Since: 0.1
+   */
+  props[PROP_POWER] = g_param_spec_double ("power", NULL, NULL, -1, G_MAXDOUBLE, -1, readable);
+  /**
+   * GTorchDeviceMonitor:sm-clock:
+   *
+   * How fast the multiprocessors go, in MHz; -1 if it is not known.
+   *
+   * Since: 0.1
+   */
+  props[PROP_SM_CLOCK] = g_param_spec_int ("sm-clock", NULL, NULL, -1, G_MAXINT, -1, readable);
+  /**
+   * GTorchDeviceMonitor:memory-clock:
+   *
+   * How fast the memory goes, in MHz; -1 if it is not known.
+   *
+   * Since: 0.1
+   */
+  props[PROP_MEMORY_CLOCK] =
+      g_param_spec_int ("memory-clock", NULL, NULL, -1, G_MAXINT, -1, readable);
+  /**
+   * GTorchDeviceMonitor:memory-used:
+   *
+   * How much memory of the device all programs use together, in bytes.
+   *
+   * Since: 0.1
+   */
+  props[PROP_MEMORY_USED] =
+      g_param_spec_uint64 ("memory-used", NULL, NULL, 0, G_MAXUINT64, 0, readable);
+  /**
+   * GTorchDeviceMonitor:processes:
+   *
+   * The programs that use the device, by number, as [class@DeviceProcess]. It is always the same
+   * list, whose items change.
+   *
+   * Since: 0.1
+   */
+  props[PROP_PROCESSES] =
+      g_param_spec_object ("processes", NULL, NULL, G_TYPE_LIST_MODEL, readable);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+}
+
+static void
+gtorch_device_monitor_init (GTorchDeviceMonitor *self)
+{
+  self->interval = 1000;
+  self->active = TRUE;
+  self->processes = gtorch_object_list_new (GTORCH_TYPE_DEVICE_PROCESS);
+}
+
+/**
+ * gtorch_device_monitor_new:
+ * @device: a GPU
+ * @error: return location for an error
+ *
+ * Begins to look at a device, every second at first.
+ *
+ * The first look is done before this returns, which takes some milliseconds, and for the first
+ * monitor of a program much longer; [method@Device.open_monitor_async] does not wait for it.
+ *
+ * Returns: (transfer full): the monitor; %NULL with %GTORCH_ERROR_NOT_SUPPORTED for the CPU, with
+ *   %GTORCH_ERROR_CUDA if NVIDIA's management library is missing, which the message names, or
+ *   reports an error, with %GTORCH_ERROR_DEVICE_LOST if it does not reach the GPU any more
+ *
+ * Since: 0.1
+ */
+GTorchDeviceMonitor *
+gtorch_device_monitor_new (GTorchDevice *device, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (device), NULL);
+  return g_initable_new (GTORCH_TYPE_DEVICE_MONITOR, NULL, error, "device", device, NULL);
+}
+
+static void
+open_in_thread (GTask *task, gpointer source, gpointer monitor, GCancellable *cancellable)
+{
+  GError *error = NULL;
+
+  if (g_initable_init (monitor, cancellable, &error))
+    g_task_return_pointer (task, g_object_ref (monitor), g_object_unref);
+  else
+    g_task_return_error (task, error);
+}
+
+/**
+ * gtorch_device_open_monitor_async:
+ * @self: a GPU
+ * @cancellable: (nullable): stops the waiting
+ * @callback: (nullable) (scope async) (closure user_data): called when the first look is done
+ * @user_data: given to @callback
+ *
+ * Begins to look at a device, as [ctor@DeviceMonitor.new] does, without blocking the main loop.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_device_open_monitor_async (GTorchDevice *self, GCancellable *cancellable,
+                                  GAsyncReadyCallback callback, gpointer user_data)
+{
+  g_autoptr (GTask) task = NULL;
+
+  g_return_if_fail (GTORCH_IS_DEVICE (self));
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
+  task = g_task_new (self, cancellable, callback, user_data);
+  g_task_set_source_tag (task, gtorch_device_open_monitor_async);
+  /* Made here, since it belongs to the main context of this thread. */
+  g_task_set_task_data (task, g_object_new (GTORCH_TYPE_DEVICE_MONITOR, "device", self, NULL),
+                        g_object_unref);
+  g_task_run_in_thread (task, open_in_thread);
+}
+
+/**
+ * gtorch_device_open_monitor_finish:
+ * @self: the device
+ * @result: what the callback was given
+ * @error: return location for an error
+ *
+ * Ends [method@Device.open_monitor_async].
+ *
+ * Returns: (transfer full): the monitor; %NULL with the errors of [ctor@DeviceMonitor.new]
+ *
+ * Since: 0.1
+ */
+GTorchDeviceMonitor *
+gtorch_device_open_monitor_finish (GTorchDevice *self, GAsyncResult *result, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), NULL);
+  g_return_val_if_fail (g_task_is_valid (result, self), NULL);
+  return g_task_propagate_pointer (G_TASK (result), error);
+}
+
+/**
+ * gtorch_device_monitor_get_device:
+ * @self: a monitor
+ *
+ * Gets the device that is looked at.
+ *
+ * Returns: (transfer none): the device
+ *
+ * Since: 0.1
+ */
+GTorchDevice *
+gtorch_device_monitor_get_device (GTorchDeviceMonitor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE_MONITOR (self), NULL);
+  return self->device;
+}
+
+/**
+ * gtorch_device_monitor_get_interval:
+ * @self: a monitor
+ *
+ * Gets how long to wait between two looks.
+ *
+ * Returns: milliseconds
+ *
+ * Since: 0.1
+ */
+guint
+gtorch_device_monitor_get_interval (GTorchDeviceMonitor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE_MONITOR (self), 0);
+  return self->interval;
+}
+
+/**
+ * gtorch_device_monitor_set_interval:
+ * @self: a monitor
+ * @interval: milliseconds
+ * @error: return location for an error
+ *
+ * Sets how long to wait between two looks. No device is looked at more than ten times a second, nor less than
+ * once an hour.
+ *
+ * Returns: %TRUE if it is set; %FALSE with %GTORCH_ERROR_INVALID if the interval is not from 100 to 3600000
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_device_monitor_set_interval (GTorchDeviceMonitor *self, guint interval, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE_MONITOR (self), FALSE);
+  if (interval < GTORCH_SAMPLE_INTERVAL_MIN || interval > GTORCH_SAMPLE_INTERVAL_MAX)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("device_monitor: the interval is %u, it must be from %d to %d milliseconds"),
+                   interval, GTORCH_SAMPLE_INTERVAL_MIN, GTORCH_SAMPLE_INTERVAL_MAX);
+      return FALSE;
+    }
+  if (interval == self->interval)
+    return TRUE;
+  self->interval = interval;
+  if (self->watch != NULL)
+    gtorch_watch_set_interval (self->watch, interval);
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_INTERVAL]);
+  return TRUE;
+}
+
+/**
+ * gtorch_device_monitor_get_active:
+ * @self: a monitor
+ *
+ * Tells whether the device is looked at.
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_device_monitor_get_active (GTorchDeviceMonitor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE_MONITOR (self), FALSE);
+  return self->active;
+}
+
+/**
+ * gtorch_device_monitor_set_active:
+ * @self: a monitor
+ * @active: whether to look
+ *
+ * Stops looking at the device, or begins again. What was found last stays. To be called in the
+ * thread of the monitor's main context.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_device_monitor_set_active (GTorchDeviceMonitor *self, gboolean active)
+{
+  g_return_if_fail (GTORCH_IS_DEVICE_MONITOR (self));
+  active = active != FALSE;
+  if (active == self->active)
+    return;
+  self->active = active;
+  g_object_freeze_notify (G_OBJECT (self));
+  if (active && self->error != NULL)
+    {
+      g_clear_error (&self->error);
+      g_object_notify_by_pspec (G_OBJECT (self), props[PROP_ERROR]);
+    }
+  update_watch (self, TRUE);
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_ACTIVE]);
+  g_object_thaw_notify (G_OBJECT (self));
+}
+
+/**
+ * gtorch_device_monitor_get_error:
+ * @self: a monitor
+ *
+ * Gets why the device cannot be looked at any more.
+ *
+ * Returns: (transfer none) (nullable): the error, %NULL while all is well
+ *
+ * Since: 0.1
+ */
+const GError *
+gtorch_device_monitor_get_error (GTorchDeviceMonitor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE_MONITOR (self), NULL);
+  return self->error;
+}
+
+/**
+ * gtorch_device_monitor_get_utilization:
+ * @self: a monitor
+ *
+ * Gets how much of the time kernels ran, in percent.
+ *
+ * Returns: the percentage, -1 if it is not known
+ *
+ * Since: 0.1
+ */
+gint
+gtorch_device_monitor_get_utilization (GTorchDeviceMonitor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE_MONITOR (self), -1);
+  return self->sample.utilization;
+}
+
+/**
+ * gtorch_device_monitor_get_memory_utilization:
+ * @self: a monitor
+ *
+ * Gets how much of the time memory was read or written, in percent.
+ *
+ * Returns: the percentage, -1 if it is not known
+ *
+ * Since: 0.1
+ */
+gint
+gtorch_device_monitor_get_memory_utilization (GTorchDeviceMonitor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE_MONITOR (self), -1);
+  return self->sample.memory_utilization;
+}
+
+/**
+ * gtorch_device_monitor_get_temperature:
+ * @self: a monitor
+ *
+ * Gets how hot the device is.
+ *
+ * Returns: degrees Celsius, -1 if it is not known
+ *
+ * Since: 0.1
+ */
+gint
+gtorch_device_monitor_get_temperature (GTorchDeviceMonitor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE_MONITOR (self), -1);
+  return self->sample.temperature;
+}
+
+/**
+ * gtorch_device_monitor_get_power:
+ * @self: a monitor
+ *
+ * Gets what the device draws.
+ *
+ * Returns: watts, -1 if it is not known
+ *
+ * Since: 0.1
+ */
+gdouble
+gtorch_device_monitor_get_power (GTorchDeviceMonitor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE_MONITOR (self), -1);
+  return self->sample.power;
+}
+
+/**
+ * gtorch_device_monitor_get_sm_clock:
+ * @self: a monitor
+ *
+ * Gets how fast the multiprocessors go.
+ *
+ * Returns: MHz, -1 if it is not known
+ *
+ * Since: 0.1
+ */
+gint
+gtorch_device_monitor_get_sm_clock (GTorchDeviceMonitor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE_MONITOR (self), -1);
+  return self->sample.sm_clock;
+}
+
+/**
+ * gtorch_device_monitor_get_memory_clock:
+ * @self: a monitor
+ *
+ * Gets how fast the memory goes.
+ *
+ * Returns: MHz, -1 if it is not known
+ *
+ * Since: 0.1
+ */
+gint
+gtorch_device_monitor_get_memory_clock (GTorchDeviceMonitor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE_MONITOR (self), -1);
+  return self->sample.memory_clock;
+}
+
+/**
+ * gtorch_device_monitor_get_memory_used:
+ * @self: a monitor
+ *
+ * Gets how much memory of the device all programs use together; what tensors of this one use is
+ * [method@Device.get_memory_allocated].
+ *
+ * Returns: the number of bytes
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_device_monitor_get_memory_used (GTorchDeviceMonitor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE_MONITOR (self), 0);
+  return self->sample.memory_used;
+}
+
+/**
+ * gtorch_device_monitor_get_processes:
+ * @self: a monitor
+ *
+ * Gets the programs that use the device, by number, as [class@DeviceProcess]. The list changes in
+ * the monitor's main context.
+ *
+ * Returns: (transfer none): the list
+ *
+ * Since: 0.1
+ */
+GListModel *
+gtorch_device_monitor_get_processes (GTorchDeviceMonitor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE_MONITOR (self), NULL);
+  return G_LIST_MODEL (self->processes);
+}

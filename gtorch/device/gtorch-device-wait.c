@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Whether threads that wait for a device spin or sleep, as functions and as a property. */
+
+#include "config.h"
+
+#include "device/gtorch-device-wait.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "device/gtorch-device-private.h"
+#include "base/gtorch-environment-private.h"
+
+enum
+{
+  PROP_WAIT_POLICY = GTORCH_DEVICE_WAIT_PROP_0 + 1
+};
+
+static GParamSpec *wait_policy_spec;
+
+gboolean
+gtorch_device_get_wait_property (GTorchDevice *self, guint prop_id, GValue *value)
+{
+  if (prop_id != PROP_WAIT_POLICY)
+    return FALSE;
+  g_value_set_enum (value, gtorch_device_get_wait_policy (self));
+  return TRUE;
+}
+
+gboolean
+gtorch_device_set_wait_property (GTorchDevice *self, guint prop_id, const GValue *value)
+{
+  if (prop_id != PROP_WAIT_POLICY)
+    return FALSE;
+  gtorch_device_set_wait_policy (self, g_value_get_enum (value));
+  return TRUE;
+}
+
+void
+gtorch_device_install_wait_property (GObjectClass *klass)
+{
+  /**
+   * GTorchDevice:wait-policy:
+   *
+   * Whether threads that wait for the device spin or sleep.
+   *
+   * [enum@WaitPolicy.ADAPTIVE] at first, or what the environment variable `GTORCH_WAIT_POLICY` says:
+   * `adaptive`, `spin` or `sleep`.
+   *
+   * On a GPU it is about streams, events, the device itself and elements that are read. An adaptive wait
+   * spins for up to a millisecond, then sleeps; after four waits in succession that took longer, the thread
+   * spins for 50 microseconds only, until a wait is short again. With [enum@WaitPolicy.SPIN] threads that run
+   * callbacks of a main loop still sleep after 1.6 milliseconds, a tenth of a frame. Events with
+   * %GTORCH_EVENT_BLOCKING are slept for at once in any case.
+   *
+   * On the CPU it is about the threads that share operations out: adaptive ones look for work for up to 200
+   * microseconds before they sleep, depending on how often they find some; with [enum@WaitPolicy.SPIN] they
+   * keep their processors busy all the time, and with [enum@WaitPolicy.SLEEP] they sleep whenever there is
+   * nothing to do. None spins where threads outnumber processors.
+   *
+   * Since: 0.1
+   */
+  wait_policy_spec =
+      g_param_spec_enum ("wait-policy", NULL, NULL, GTORCH_TYPE_WAIT_POLICY,
+                         GTORCH_WAIT_POLICY_ADAPTIVE,
+                         G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+  g_object_class_install_property (klass, PROP_WAIT_POLICY, wait_policy_spec);
+}
+
+GType
+gtorch_wait_policy_get_type (void)
+{
+  static gsize type = 0;
+
+  if (g_once_init_enter (&type))
+    {
+      static const GEnumValue values[] = {
+        { GTORCH_WAIT_POLICY_ADAPTIVE, "GTORCH_WAIT_POLICY_ADAPTIVE", "adaptive" },
+        { GTORCH_WAIT_POLICY_SPIN, "GTORCH_WAIT_POLICY_SPIN", "spin" },
+        { GTORCH_WAIT_POLICY_SLEEP, "GTORCH_WAIT_POLICY_SLEEP", "sleep" },
+        { 0, NULL, NULL },
+      };
+
+      g_once_init_leave (&type, g_enum_register_static ("GTorchWaitPolicy", values));
+    }
+  return type;
+}
+
+GTorchWaitPolicy
+gtorch_default_wait_policy (void)
+{
+  static gsize policy = 0; /* 1 more */
+
+  if (g_once_init_enter (&policy))
+    {
+      const gchar *text = gtorch_getenv ("GTORCH_WAIT_POLICY");
+      GEnumClass *klass = g_type_class_ref (GTORCH_TYPE_WAIT_POLICY);
+      const GEnumValue *value = text != NULL ? g_enum_get_value_by_nick (klass, text) : NULL;
+
+      if (text != NULL && *text != '\0' && value == NULL)
+        g_warning ("GTORCH_WAIT_POLICY: “%s” is not adaptive, spin or sleep, and is ignored", text);
+      g_once_init_leave (&policy, (value != NULL ? value->value : GTORCH_WAIT_POLICY_ADAPTIVE) + 1);
+      g_type_class_unref (klass);
+    }
+  return policy - 1;
+}
+
+/**
+ * gtorch_device_get_wait_policy: (get-property wait-policy)
+ * @self: a device
+ *
+ * Gets what threads do that wait for the device.
+ *
+ * Returns: the policy
+ *
+ * Since: 0.1
+ */
+GTorchWaitPolicy
+gtorch_device_get_wait_policy (GTorchDevice *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), GTORCH_WAIT_POLICY_ADAPTIVE);
+  self = gtorch_device_resolved (self);
+  return g_atomic_int_get (&self->wait_policy);
+}
+
+/**
+ * gtorch_device_set_wait_policy: (set-property wait-policy)
+ * @self: a device
+ * @policy: whether threads spin or sleep
+ *
+ * Sets what threads do that wait for the device, from the next wait on; see [property@Device:wait-policy].
+ *
+ * ```c
+ * gtorch_device_set_wait_policy (device, GTORCH_WAIT_POLICY_SLEEP);
+ * ```
+ *
+ * Since: 0.1
+ */
+void
+gtorch_device_set_wait_policy (GTorchDevice *self, GTorchWaitPolicy policy)
+{
+  gint former;
+
+  g_return_if_fail (GTORCH_IS_DEVICE (self));
+  g_return_if_fail (policy >= GTORCH_WAIT_POLICY_ADAPTIVE && policy <= GTORCH_WAIT_POLICY_SLEEP);
+  self = gtorch_device_resolved (self);
+  former = __atomic_exchange_n (&self->wait_policy, (gint) policy, __ATOMIC_SEQ_CST);
+  if (former == (gint) policy)
+    return;
+  if (GTORCH_DEVICE_GET_CLASS (self)->wait_policy_changed != NULL)
+    GTORCH_DEVICE_GET_CLASS (self)->wait_policy_changed (self, policy);
+  g_object_notify_by_pspec (G_OBJECT (self), wait_policy_spec);
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <string.h>
+
+#include "device/gtorch-device-private.h"
+#include "device/gtorch-fft-plan-cache-private.h"
+#include "base/gtorch-fork-private.h"
+#include "base/gtorch-hash-private.h"
+
+/**
+ * GTorchFFTPlanCache:
+ *
+ * The plans of Fourier transforms that a device keeps.
+ *
+ * A transform needs a plan: tables on the CPU, an object of NVIDIA's library with memory of its own
+ * on a GPU. To make one takes longer than a small transform, so each device keeps those that were
+ * used last, up to [property@FFTPlanCache:max-size] of them. A plan is for one dtype, one shape of
+ * what is transformed and one number of lines (on the CPU for one length).
+ *
+ * Each device has one cache, which lives as long as the process.
+ *
+ * ```c
+ * GTorchFFTPlanCache *cache = gtorch_device_get_fft_plan_cache (device);
+ *
+ * gtorch_fft_plan_cache_set_max_size (cache, 16);
+ * ```
+ *
+ * Since: 0.1
+ */
+
+#define MAX_SIZE  4096
+#define MAX_BYTES ((gsize) 256 << 20)
+
+typedef struct
+{
+  GTorchFFTKey key;
+  GTorchFFTCached *plan;
+  GList link; /* data: this */
+} Entry;
+
+struct _GTorchFFTPlanCache
+{
+  GObject parent_instance;
+  GMutex lock; /* of what follows */
+  guint max_size;
+  gsize n_bytes;
+  GHashTable *entries;
+  GQueue order; /* the last used one first */
+};
+
+enum
+{
+  PROP_0,
+  PROP_SIZE,
+  PROP_MAX_SIZE,
+  N_PROPS
+};
+
+static GParamSpec *props[N_PROPS];
+
+G_DEFINE_TYPE (GTorchFFTPlanCache, gtorch_fft_plan_cache, G_TYPE_OBJECT)
+
+static guint
+key_hash (gconstpointer data)
+{
+  return gtorch_hash_words (data, sizeof (GTorchFFTKey));
+}
+
+static gboolean
+key_equal (gconstpointer a, gconstpointer b)
+{
+  return memcmp (a, b, sizeof (GTorchFFTKey)) == 0;
+}
+
+gpointer
+gtorch_fft_cached_ref (gpointer plan)
+{
+  g_atomic_int_inc (&((GTorchFFTCached *) plan)->ref_count);
+  return plan;
+}
+
+void
+gtorch_fft_cached_unref (gpointer plan)
+{
+  GTorchFFTCached *cached = plan;
+
+  if (g_atomic_int_dec_and_test (&cached->ref_count))
+    cached->free (plan);
+}
+
+/* Under the lock: the oldest plans that are too many; the caller drops them without the lock, since what
+ * frees a plan may take long. */
+static GSList *
+take_surplus (GTorchFFTPlanCache *self, guint max_size)
+{
+  GSList *plans = NULL;
+
+  while (self->order.length > max_size || (self->n_bytes > MAX_BYTES && self->order.length > 0))
+    {
+      Entry *entry = self->order.tail->data;
+
+      g_queue_unlink (&self->order, &entry->link);
+      g_hash_table_remove (self->entries, &entry->key);
+      self->n_bytes -= entry->plan->n_bytes;
+      plans = g_slist_prepend (plans, entry->plan);
+      g_free (entry);
+    }
+  return plans;
+}
+
+gpointer
+gtorch_fft_plan_cache_find (GTorchFFTPlanCache *self, const GTorchFFTKey *key)
+{
+  gpointer plan = NULL;
+  Entry *entry;
+
+  g_mutex_lock (&self->lock);
+  entry = g_hash_table_lookup (self->entries, key);
+  if (entry != NULL)
+    {
+      g_queue_unlink (&self->order, &entry->link);
+      g_queue_push_head_link (&self->order, &entry->link);
+      plan = gtorch_fft_cached_ref (entry->plan);
+    }
+  g_mutex_unlock (&self->lock);
+  return plan;
+}
+
+gpointer
+gtorch_fft_plan_cache_add (GTorchFFTPlanCache *self, const GTorchFFTKey *key, gpointer plan)
+{
+  GSList *surplus;
+  Entry *entry;
+
+  g_mutex_lock (&self->lock);
+  entry = g_hash_table_lookup (self->entries, key);
+  if (entry != NULL)
+    {
+      surplus = g_slist_prepend (NULL, plan);
+      plan = gtorch_fft_cached_ref (entry->plan);
+    }
+  else
+    {
+      entry = g_new0 (Entry, 1);
+      entry->key = *key;
+      entry->plan = gtorch_fft_cached_ref (plan);
+      entry->link.data = entry;
+      self->n_bytes += entry->plan->n_bytes;
+      g_hash_table_insert (self->entries, &entry->key, entry);
+      g_queue_push_head_link (&self->order, &entry->link);
+      surplus = take_surplus (self, self->max_size);
+    }
+  g_mutex_unlock (&self->lock);
+  g_slist_free_full (surplus, gtorch_fft_cached_unref);
+  return plan;
+}
+
+/* --- the object --- */
+
+static void
+gtorch_fft_plan_cache_get_property (GObject *object, guint prop_id, GValue *value,
+                                    GParamSpec *pspec)
+{
+  GTorchFFTPlanCache *self = GTORCH_FFT_PLAN_CACHE (object);
+
+  switch (prop_id)
+    {
+    case PROP_SIZE:
+      g_value_set_uint (value, gtorch_fft_plan_cache_get_size (self));
+      break;
+    case PROP_MAX_SIZE:
+      g_value_set_uint (value, gtorch_fft_plan_cache_get_max_size (self));
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+}
+
+static void
+gtorch_fft_plan_cache_set_property (GObject *object, guint prop_id, const GValue *value,
+                                    GParamSpec *pspec)
+{
+  if (prop_id == PROP_MAX_SIZE)
+    gtorch_fft_plan_cache_set_max_size (GTORCH_FFT_PLAN_CACHE (object), g_value_get_uint (value));
+  else
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+}
+
+static void
+gtorch_fft_plan_cache_finalize (GObject *object)
+{
+  GTorchFFTPlanCache *self = GTORCH_FFT_PLAN_CACHE (object);
+
+  gtorch_fft_plan_cache_clear (self);
+  g_hash_table_unref (self->entries);
+  gtorch_fork_remove_lock (&self->lock);
+  g_mutex_clear (&self->lock);
+  G_OBJECT_CLASS (gtorch_fft_plan_cache_parent_class)->finalize (object);
+}
+
+static void
+gtorch_fft_plan_cache_class_init (GTorchFFTPlanCacheClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->get_property = gtorch_fft_plan_cache_get_property;
+  object_class->set_property = gtorch_fft_plan_cache_set_property;
+  object_class->finalize = gtorch_fft_plan_cache_finalize;
+
+  /**
+   * GTorchFFTPlanCache:size: (getter get_size)
+   *
+   * How many plans are kept. Changes, with work on the device in any thread, are not notified.
+   *
+   * Since: 0.1
+   */
+  props[PROP_SIZE] = g_param_spec_uint ("size", NULL, NULL, 0, G_MAXUINT, 0,
+                                        G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+
+  /**
+   * GTorchFFTPlanCache:max-size: (getter get_max_size) (setter set_max_size)
+   *
+   * How many plans are kept at most.
+   *
+   * Since: 0.1
+   */
+  props[PROP_MAX_SIZE] =
+      g_param_spec_uint ("max-size", NULL, NULL, 0, G_MAXUINT, MAX_SIZE,
+                         G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+}
+
+static void
+gtorch_fft_plan_cache_init (GTorchFFTPlanCache *self)
+{
+  g_mutex_init (&self->lock);
+  gtorch_fork_add_lock (&self->lock);
+  self->max_size = MAX_SIZE;
+  self->entries = g_hash_table_new (key_hash, key_equal);
+}
+
+/**
+ * gtorch_device_get_fft_plan_cache:
+ * @self: a device
+ *
+ * Gets the cache of plans of Fourier transforms on the device.
+ *
+ * Returns: (transfer none): the cache
+ *
+ * Since: 0.1
+ */
+GTorchFFTPlanCache *
+gtorch_device_get_fft_plan_cache (GTorchDevice *self)
+{
+  static GTorchFFTPlanCache *caches[GTORCH_MAX_DEVICES];
+  GTorchFFTPlanCache *cache, *made;
+
+  g_return_val_if_fail (GTORCH_IS_DEVICE (self), NULL);
+  self = gtorch_device_resolved (self);
+
+  cache = g_atomic_pointer_get (&caches[self->slot]);
+  if (cache != NULL)
+    return cache;
+  made = g_object_new (GTORCH_TYPE_FFT_PLAN_CACHE, NULL);
+  if (!g_atomic_pointer_compare_and_exchange (&caches[self->slot], NULL, made))
+    g_object_unref (made);
+  return g_atomic_pointer_get (&caches[self->slot]);
+}
+
+/**
+ * gtorch_fft_plan_cache_get_size:
+ * @self: a cache
+ *
+ * Gets how many plans are kept.
+ *
+ * Returns: the number of plans
+ *
+ * Since: 0.1
+ */
+guint
+gtorch_fft_plan_cache_get_size (GTorchFFTPlanCache *self)
+{
+  guint size;
+
+  g_return_val_if_fail (GTORCH_IS_FFT_PLAN_CACHE (self), 0);
+
+  g_mutex_lock (&self->lock);
+  size = self->order.length;
+  g_mutex_unlock (&self->lock);
+  return size;
+}
+
+/**
+ * gtorch_fft_plan_cache_get_max_size:
+ * @self: a cache
+ *
+ * Gets how many plans are kept at most.
+ *
+ * Returns: the number of plans; 4096 unless it was changed
+ *
+ * Since: 0.1
+ */
+guint
+gtorch_fft_plan_cache_get_max_size (GTorchFFTPlanCache *self)
+{
+  guint max_size;
+
+  g_return_val_if_fail (GTORCH_IS_FFT_PLAN_CACHE (self), 0);
+
+  g_mutex_lock (&self->lock);
+  max_size = self->max_size;
+  g_mutex_unlock (&self->lock);
+  return max_size;
+}
+
+/**
+ * gtorch_fft_plan_cache_set_max_size:
+ * @self: a cache
+ * @max_size: how many plans to keep; 0 for none
+ *
+ * Sets how many plans are kept at most. What is too many is dropped at once, the longest unused
+ * first.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_fft_plan_cache_set_max_size (GTorchFFTPlanCache *self, guint max_size)
+{
+  GSList *surplus;
+  gboolean changed;
+
+  g_return_if_fail (GTORCH_IS_FFT_PLAN_CACHE (self));
+
+  g_mutex_lock (&self->lock);
+  changed = self->max_size != max_size;
+  self->max_size = max_size;
+  surplus = take_surplus (self, max_size);
+  g_mutex_unlock (&self->lock);
+  g_slist_free_full (surplus, gtorch_fft_cached_unref);
+  if (changed)
+    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_MAX_SIZE]);
+}
+
+/**
+ * gtorch_fft_plan_cache_clear:
+ * @self: a cache
+ *
+ * Drops all plans. Those that are in use, or that a graph replays, go when they are not any more.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_fft_plan_cache_clear (GTorchFFTPlanCache *self)
+{
+  GSList *surplus;
+
+  g_return_if_fail (GTORCH_IS_FFT_PLAN_CACHE (self));
+
+  g_mutex_lock (&self->lock);
+  surplus = take_surplus (self, 0);
+  g_mutex_unlock (&self->lock);
+  g_slist_free_full (surplus, gtorch_fft_cached_unref);
+}

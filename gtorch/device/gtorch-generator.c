@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "graph/gtorch-capture-private.h"
+#include "device/gtorch-device-manager.h"
+#include "base/gtorch-fork-private.h"
+#include "device/gtorch-generator-private.h"
+#include "check/gtorch-graph-audit-private.h"
+
+/**
+ * GTorchGenerator:
+ *
+ * A source of random numbers: Philox4x32-10, keyed by element.
+ *
+ * An element of a random tensor depends on the seed, on how many random operations were done since
+ * the seed was set, and on its index; not on the number of threads, the layout of the tensor or the
+ * device. A generator serves every device. Each device has one that operations use when none is
+ * given; [func@manual_seed] seeds them all.
+ *
+ * The child of a fork draws the numbers that its parent draws, unless one of them sets a seed.
+ *
+ * A graph reserves new numbers for each replay, exactly those that the same operations would have
+ * drawn had they been called.
+ *
+ * ```c
+ * g_autoptr (GTorchGenerator) generator = gtorch_generator_new_with_seed (42);
+ * g_autoptr (GTorchTensor) x =
+ *     gtorch_randn (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_FLOAT32, NULL, generator, &error);
+ * ```
+ *
+ * Since: 0.1
+ */
+
+#define DEFAULT_SEED G_GUINT64_CONSTANT (67280421310721)
+#define STATE_SIZE   24
+
+static const guint8 state_magic[8] = { 'G', 'T', 'p', 'h', 'i', 'l', 'o', 1 };
+
+struct _GTorchGenerator
+{
+  GObject parent_instance;
+  GMutex lock;
+  guint64 seed;
+  guint64 counter;
+};
+
+enum
+{
+  PROP_0,
+  PROP_SEED,
+  N_PROPS
+};
+
+static GParamSpec *props[N_PROPS];
+
+G_DEFINE_TYPE (GTorchGenerator, gtorch_generator, G_TYPE_OBJECT)
+
+static void
+gtorch_generator_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
+{
+  if (prop_id == PROP_SEED)
+    g_value_set_uint64 (value, gtorch_generator_get_seed (GTORCH_GENERATOR (object)));
+  else
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+}
+
+static void
+gtorch_generator_set_property (GObject *object, guint prop_id, const GValue *value,
+                               GParamSpec *pspec)
+{
+  if (prop_id == PROP_SEED)
+    gtorch_generator_set_seed (GTORCH_GENERATOR (object), g_value_get_uint64 (value));
+  else
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+}
+
+static void
+gtorch_generator_finalize (GObject *object)
+{
+  gtorch_fork_remove_lock (&GTORCH_GENERATOR (object)->lock);
+  g_mutex_clear (&GTORCH_GENERATOR (object)->lock);
+  G_OBJECT_CLASS (gtorch_generator_parent_class)->finalize (object);
+}
+
+static void
+gtorch_generator_class_init (GTorchGeneratorClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->get_property = gtorch_generator_get_property;
+  object_class->set_property = gtorch_generator_set_property;
+  object_class->finalize = gtorch_generator_finalize;
+
+  /**
+   * GTorchGenerator:seed:
+   *
+   * The number that everything follows from. Setting it starts the sequence again.
+   *
+   * Since: 0.1
+   */
+  props[PROP_SEED] =
+      g_param_spec_uint64 ("seed", NULL, NULL, 0, G_MAXUINT64, DEFAULT_SEED,
+                           G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+}
+
+static void
+gtorch_generator_init (GTorchGenerator *self)
+{
+  g_mutex_init (&self->lock);
+  gtorch_fork_add_lock (&self->lock);
+  self->seed = DEFAULT_SEED;
+}
+
+/**
+ * gtorch_generator_new:
+ *
+ * Makes a generator with the default seed, which is always the same.
+ *
+ * Returns: (transfer full): a new generator
+ *
+ * Since: 0.1
+ */
+GTorchGenerator *
+gtorch_generator_new (void)
+{
+  return g_object_new (GTORCH_TYPE_GENERATOR, NULL);
+}
+
+/**
+ * gtorch_generator_new_with_seed:
+ * @seed: any number
+ *
+ * Makes a generator with a seed.
+ *
+ * Returns: (transfer full): a new generator
+ *
+ * Since: 0.1
+ */
+GTorchGenerator *
+gtorch_generator_new_with_seed (guint64 seed)
+{
+  GTorchGenerator *self = gtorch_generator_new ();
+
+  self->seed = seed;
+  return self;
+}
+
+/**
+ * gtorch_generator_get_seed: (get-property seed)
+ * @self: a generator
+ *
+ * Gets the seed that was last set.
+ *
+ * Returns: the seed
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_generator_get_seed (GTorchGenerator *self)
+{
+  guint64 seed;
+
+  g_return_val_if_fail (GTORCH_IS_GENERATOR (self), 0);
+  g_mutex_lock (&self->lock);
+  seed = self->seed;
+  g_mutex_unlock (&self->lock);
+  return seed;
+}
+
+static void
+set_seed (GTorchGenerator *self, guint64 seed)
+{
+  gboolean changed;
+
+  g_mutex_lock (&self->lock);
+  changed = self->seed != seed;
+  self->seed = seed;
+  self->counter = 0;
+  g_mutex_unlock (&self->lock);
+  if (changed)
+    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_SEED]);
+}
+
+/**
+ * gtorch_generator_set_seed: (set-property seed)
+ * @self: a generator
+ * @seed: any number
+ *
+ * Starts the sequence that belongs to @seed from its beginning.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_generator_set_seed (GTorchGenerator *self, guint64 seed)
+{
+  g_return_if_fail (GTORCH_IS_GENERATOR (self));
+  if (gtorch_captures_exist ())
+    gtorch_audit_host_work ("seeding a generator");
+  set_seed (self, seed);
+}
+
+/**
+ * gtorch_generator_seed_from_entropy:
+ * @self: a generator
+ *
+ * Sets a seed that nobody can foresee.
+ *
+ * Returns: the seed
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_generator_seed_from_entropy (GTorchGenerator *self)
+{
+  guint64 seed = (guint64) g_random_int () << 32 | g_random_int ();
+
+  g_return_val_if_fail (GTORCH_IS_GENERATOR (self), 0);
+  gtorch_generator_set_seed (self, seed);
+  return seed;
+}
+
+/**
+ * gtorch_generator_get_state:
+ * @self: a generator
+ *
+ * Gets all that is needed to go on from here later, in this process or in another.
+ *
+ * Returns: (transfer full): 24 bytes
+ *
+ * Since: 0.1
+ */
+GBytes *
+gtorch_generator_get_state (GTorchGenerator *self)
+{
+  guint8 *data;
+  guint64 numbers[2];
+
+  g_return_val_if_fail (GTORCH_IS_GENERATOR (self), NULL);
+  g_mutex_lock (&self->lock);
+  numbers[0] = GUINT64_TO_LE (self->seed);
+  numbers[1] = GUINT64_TO_LE (self->counter);
+  g_mutex_unlock (&self->lock);
+  data = g_malloc (STATE_SIZE);
+  memcpy (data, state_magic, sizeof (state_magic));
+  memcpy (data + sizeof (state_magic), numbers, sizeof (numbers));
+  return g_bytes_new_take (data, STATE_SIZE);
+}
+
+/**
+ * gtorch_generator_set_state:
+ * @self: a generator
+ * @state: what [method@Generator.get_state] gave
+ * @error: return location for an error
+ *
+ * Goes on from where @state was taken.
+ *
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_FORMAT if @state is not one
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_generator_set_state (GTorchGenerator *self, GBytes *state, GError **error)
+{
+  const guint8 *data;
+  guint64 numbers[2];
+  gboolean changed;
+  gsize size;
+
+  g_return_val_if_fail (GTORCH_IS_GENERATOR (self), FALSE);
+  g_return_val_if_fail (state != NULL, FALSE);
+  data = g_bytes_get_data (state, &size);
+  if (size != STATE_SIZE || memcmp (data, state_magic, sizeof (state_magic)) != 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
+                   _ ("generator: %" G_GSIZE_FORMAT
+                      " bytes that are not a generator's state of %d"),
+                   size, STATE_SIZE);
+      return FALSE;
+    }
+  memcpy (numbers, data + sizeof (state_magic), sizeof (numbers));
+  g_mutex_lock (&self->lock);
+  changed = self->seed != GUINT64_FROM_LE (numbers[0]);
+  self->seed = GUINT64_FROM_LE (numbers[0]);
+  self->counter = GUINT64_FROM_LE (numbers[1]);
+  g_mutex_unlock (&self->lock);
+  if (changed)
+    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_SEED]);
+  return TRUE;
+}
+
+/**
+ * gtorch_manual_seed:
+ * @seed: any number
+ *
+ * Seeds the default generators of all devices.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_manual_seed (guint64 seed)
+{
+  GListModel *devices = G_LIST_MODEL (gtorch_device_manager_get_default ());
+  guint i;
+
+  if (gtorch_captures_exist ())
+    gtorch_audit_host_work ("seeding the generators");
+  for (i = 0; i < g_list_model_get_n_items (devices); i++)
+    {
+      g_autoptr (GTorchDevice) device = g_list_model_get_item (devices, i);
+
+      set_seed (gtorch_device_get_default_generator (device), seed);
+    }
+}
+
+void
+gtorch_generator_reserve (GTorchGenerator *self, guint64 *seed, guint64 *counter)
+{
+  g_mutex_lock (&self->lock);
+  *seed = self->seed;
+  *counter = self->counter++;
+  g_mutex_unlock (&self->lock);
+}
+
+void
+gtorch_random_reserve (GTorchOpCall *call)
+{
+  const GTorchOpClass *op = call->op;
+  GTorchStream *stream = gtorch_current_stream (call->device);
+  GTorchGenerator *generator = NULL;
+  guint i, attr;
+
+  if (stream != NULL && __atomic_load_n (&stream->capture, __ATOMIC_RELAXED) != NULL)
+    return;
+  for (i = 0, attr = 0; i < op->n_args; i++)
+    if (op->args[i].kind > GTORCH_ARG_TENSORS)
+      {
+        if (op->args[i].kind == GTORCH_ARG_GENERATOR)
+          generator = call->attrs[attr].p;
+        attr++;
+      }
+  if (generator == NULL)
+    generator = gtorch_device_get_default_generator (call->device);
+  gtorch_generator_reserve (generator, &call->seed, &call->counter);
+}

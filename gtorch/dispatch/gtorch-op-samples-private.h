@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/dispatch/gtorch-op-private.h>
+
+G_BEGIN_DECLS
+
+/* The samples of the op rows, for the tests: gtorch-op-samples.c is generated and linked by them only. */
+typedef struct
+{
+  const gchar *name;
+  gint n_dims; /* -1: not given (NULL) */
+  gint64 shape[8];
+  guint dtype; /* GTORCH_DTYPE_NONE: the dtype under test */
+} GTorchSampleTensor;
+
+typedef struct
+{
+  guint op;
+  guint index; /* among the samples of the op */
+  guint n_tensors;
+  const GTorchSampleTensor *tensors; /* in the order of the call's inputs */
+  const GTorchAttr *attrs;
+  gdouble low, high; /* the range of random inputs */
+  gboolean grad;
+} GTorchSample;
+
+/* Calls any operation, composite ones too; appends new references to results. */
+typedef gboolean (*GTorchInvoker) (GTorchImpl *const *inputs, guint n_inputs,
+                                   const GTorchAttr *attrs, GPtrArray *results, GError **error);
+
+extern const GTorchInvoker gtorch_op_invokers[];
+/* The same for the in-place forms, whose result is input 0; NULL where there is none. */
+extern const GTorchInvoker gtorch_op_in_place_invokers[];
+extern const GTorchSample gtorch_op_samples[];
+extern const guint gtorch_n_op_samples;
+
+G_END_DECLS

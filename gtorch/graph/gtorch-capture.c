@@ -1,0 +1,758 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Captures.
+ *
+ * A stream that captures does not run calls but hands them to its capture, which keeps them in the order in
+ * which they came. That order is a correct one for a replay whatever streams took part, since a stream takes
+ * part only by waiting for an event that another one of the capture recorded. To find streams whose work the
+ * first one never waited for, each stream has a clock: for every stream of the capture, how many nodes had
+ * been recorded when it last heard of it.
+ *
+ * A branch is a graph in the graph. While one is open its stream adds to it, and so do streams that come to
+ * take part; they leave the capture with its end. Other streams have to wait until then, and whoever waits
+ * for an event of a stream must be in the same branch.
+ *
+ * Outputs come from the graph's pool. A node does not keep them from being reused by later nodes when the
+ * program drops them, only their memory alive; operands from outside are kept, as they may be replaced by
+ * nothing. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "stream/gtorch-choice-private.h"
+#include "base/gtorch-fork-private.h"
+#include "check/gtorch-graph-audit-private.h"
+#include "graph/gtorch-graph-exec-private.h"
+#include "gtorch-ops-private.h"
+#include "check/gtorch-race-private.h"
+
+#define MAX_STREAMS 64
+
+gint gtorch_n_captures;
+static gint n_global_captures;
+
+typedef struct
+{
+  GTorchGraphExec *exec;
+  GTorchImpl *predicate;
+  guint number;
+  guint stream;    /* the index of its own one */
+  guint n_streams; /* when it began: later ones take part in it alone */
+} GTorchBranch;
+
+struct _GTorchCapture
+{
+  gint ref_count;
+  gpointer graph;
+  GTorchPool *pool;
+  GTorchCaptureMode mode;
+  GThread *thread;
+  GMutex lock;
+  GTorchGraphExec *exec;
+  const GTorchGraphBackend *backend;
+  gpointer native;
+  /* Of the backend's captures: they have the nodes in the same order, and what is between a branch's begin
+   * and end, those of graphs in the graph, too, has come from there. Taken before the other one. */
+  GRecMutex launch_lock;
+  GSList *fences;
+  guint n_streams; /* the first is where it began */
+  GTorchStream *streams[MAX_STREAMS];
+  guint n_nodes;           /* so far, with those in branches */
+  guint last[MAX_STREAMS]; /* the number of the stream's last node, from 1 on */
+  const gchar *last_name[MAX_STREAMS];
+  guint clocks[MAX_STREAMS][MAX_STREAMS];
+  GArray *branches; /* of GTorchBranch: those that are open */
+  guint n_branches; /* so far */
+  GError *failure;  /* of a branch */
+};
+
+static GMutex capture_lock; /* of the capture of every stream */
+GTORCH_FORK_LOCK (capture_lock);
+
+static void
+set_capture (GTorchStream *stream, GTorchCapture *capture)
+{
+  g_mutex_lock (&capture_lock);
+  __atomic_store_n (&stream->capture, capture, __ATOMIC_RELEASE);
+  g_mutex_unlock (&capture_lock);
+}
+
+GTorchCapture *
+gtorch_stream_dup_capture (GTorchStream *stream)
+{
+  GTorchCapture *capture;
+
+  if (stream == NULL || __atomic_load_n (&stream->capture, __ATOMIC_ACQUIRE) == NULL)
+    return NULL;
+  g_mutex_lock (&capture_lock);
+  capture = stream->capture;
+  if (capture != NULL)
+    gtorch_capture_ref (capture);
+  g_mutex_unlock (&capture_lock);
+  return capture;
+}
+
+GTorchCapture *
+gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchPool *pool,
+                      GTorchCaptureMode mode, GError **error)
+{
+  const GTorchGraphBackend *backend = GTORCH_DEVICE_GET_CLASS (stream->device)->graphs;
+  GTorchGraphExec *exec;
+  GTorchCapture *capture;
+  gpointer native = NULL;
+
+  /* The backend asks whether anything is captured: it is told before there is. */
+  g_atomic_int_inc (&gtorch_n_captures);
+  gtorch_pool_set_capturing (pool, TRUE);
+  if (backend != NULL && (native = backend->begin (stream, pool, mode, error)) == NULL)
+    {
+      gtorch_pool_set_capturing (pool, FALSE);
+      g_atomic_int_add (&gtorch_n_captures, -1);
+      return NULL;
+    }
+  exec = gtorch_graph_exec_new (stream->device, pool);
+  capture = g_new0 (GTorchCapture, 1);
+
+  capture->ref_count = 1;
+  capture->graph = graph;
+  capture->pool = gtorch_pool_ref (exec->pool);
+  capture->mode = mode;
+  capture->thread = g_thread_self ();
+  capture->exec = exec;
+  exec->backend = capture->backend = backend;
+  capture->native = native;
+  g_mutex_init (&capture->lock);
+  g_rec_mutex_init (&capture->launch_lock);
+  capture->n_streams = 1;
+  capture->streams[0] = g_object_ref (stream);
+  capture->branches = g_array_new (FALSE, FALSE, sizeof (GTorchBranch));
+
+  if (mode == GTORCH_CAPTURE_MODE_GLOBAL)
+    g_atomic_int_inc (&n_global_captures);
+  gtorch_audit_begin (capture, mode);
+  set_capture (stream, capture);
+  return capture;
+}
+
+GTorchCapture *
+gtorch_capture_ref (GTorchCapture *capture)
+{
+  g_atomic_int_inc (&capture->ref_count);
+  return capture;
+}
+
+void
+gtorch_capture_unref (GTorchCapture *capture)
+{
+  if (!g_atomic_int_dec_and_test (&capture->ref_count))
+    return;
+  g_mutex_clear (&capture->lock);
+  g_rec_mutex_clear (&capture->launch_lock);
+  g_array_unref (capture->branches);
+  g_clear_error (&capture->failure);
+  gtorch_pool_unref (capture->pool);
+  g_free (capture);
+}
+
+static void
+set_unjoined (GTorchCapture *capture, guint index, const GTorchBranch *branch, GError **error)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+               branch == NULL
+                   ? _ ("graph: stream %p took part in the capture and the first one, %p, did not "
+                        "wait for its last work (%s): it must join before the end")
+                   : _ ("graph: stream %p took part in the branch and that of the branch, %p, did "
+                        "not wait for its last work (%s): it must join before the end"),
+               capture->streams[index], capture->streams[branch != NULL ? branch->stream : 0],
+               capture->last_name[index]);
+}
+
+static void
+drop_branch (GTorchCapture *capture)
+{
+  GTorchBranch *branch =
+      &g_array_index (capture->branches, GTorchBranch, capture->branches->len - 1);
+
+  g_clear_pointer (&branch->exec, gtorch_graph_exec_unref);
+  gtorch_impl_unref (branch->predicate);
+  g_array_set_size (capture->branches, capture->branches->len - 1);
+}
+
+GTorchGraphExec *
+gtorch_capture_end (GTorchCapture *capture, GError **error)
+{
+  GTorchGraphExec *exec;
+  g_autoptr (GError) reason = NULL;
+  GSList *fences, *l;
+  guint n_streams, i;
+
+  g_rec_mutex_lock (&capture->launch_lock); /* another thread may be launching */
+  g_mutex_lock (&capture->lock);
+  exec = g_steal_pointer (&capture->exec);
+  g_mutex_unlock (&capture->lock);
+  gtorch_audit_end (capture);
+  if (capture->native != NULL)
+    exec->native = capture->backend->end (g_steal_pointer (&capture->native), &reason);
+  /* Not before: the driver crashes if one thread works on a stream while another ends its capture. */
+  g_mutex_lock (&capture->lock);
+  for (i = 0; i < capture->n_streams; i++)
+    set_capture (capture->streams[i], NULL);
+  g_mutex_unlock (&capture->lock);
+  g_rec_mutex_unlock (&capture->launch_lock);
+  gtorch_pool_set_capturing (capture->pool, FALSE);
+  g_atomic_int_add (&gtorch_n_captures, -1);
+  if (capture->mode == GTORCH_CAPTURE_MODE_GLOBAL)
+    g_atomic_int_add (&n_global_captures, -1);
+
+  if (capture->failure != NULL)
+    {
+      g_propagate_prefixed_error (error, g_steal_pointer (&capture->failure),
+                                  _ ("the capture is spoiled: "));
+      g_clear_pointer (&exec, gtorch_graph_exec_unref);
+    }
+  while (capture->branches->len > 0)
+    {
+      if (exec != NULL)
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE, _ ("graph: a branch is open"));
+      g_clear_pointer (&exec, gtorch_graph_exec_unref);
+      g_mutex_lock (&capture->lock);
+      drop_branch (capture);
+      g_mutex_unlock (&capture->lock);
+    }
+  for (i = 1; i < capture->n_streams; i++)
+    if (exec != NULL && capture->last[i] > capture->clocks[0][i])
+      {
+        set_unjoined (capture, i, NULL, error);
+        g_clear_pointer (&exec, gtorch_graph_exec_unref);
+      }
+  if (exec != NULL && reason != NULL)
+    {
+      g_propagate_error (error, g_steal_pointer (&reason));
+      g_clear_pointer (&exec, gtorch_graph_exec_unref);
+    }
+
+  g_mutex_lock (&capture->lock);
+  fences = g_steal_pointer (&capture->fences);
+  n_streams = capture->n_streams;
+  capture->n_streams = 0;
+  g_mutex_unlock (&capture->lock);
+  for (l = fences; l != NULL; l = l->next)
+    gtorch_fence_complete (l->data, NULL);
+  g_slist_free_full (fences, (GDestroyNotify) gtorch_fence_unref);
+  for (i = 0; i < n_streams; i++)
+    g_object_unref (capture->streams[i]);
+  gtorch_capture_unref (capture);
+  return exec;
+}
+
+gpointer
+gtorch_capture_get_graph (GTorchCapture *capture)
+{
+  return capture->graph;
+}
+
+GTorchStream *
+gtorch_capture_get_stream (GTorchCapture *capture)
+{
+  return capture->streams[0];
+}
+
+GThread *
+gtorch_capture_get_thread (GTorchCapture *capture)
+{
+  return capture->thread;
+}
+
+GTorchPool *
+gtorch_capture_get_pool (GTorchCapture *capture)
+{
+  return capture->pool;
+}
+
+gboolean
+gtorch_capture_is_relaxed (GTorchCapture *capture)
+{
+  return capture->mode == GTORCH_CAPTURE_MODE_RELAXED;
+}
+
+static guint
+find_stream (GTorchCapture *capture, GTorchStream *stream)
+{
+  guint i;
+
+  for (i = 0; i < capture->n_streams && capture->streams[i] != stream; i++)
+    continue;
+  return i;
+}
+
+GTorchImpl *
+gtorch_capture_alias_operand (GTorchImpl *impl, gpointer data)
+{
+  GTorchStorage *memory;
+  GTorchImpl *alias;
+
+  if (gtorch_pool_of (impl->storage) == NULL)
+    return gtorch_impl_alias (impl);
+  memory = gtorch_pool_get_memory (impl->storage);
+  alias = gtorch_impl_new_strided (memory, impl->dtype, impl->offset, impl->shape, impl->strides,
+                                   impl->n_dims);
+  alias->is_number = impl->is_number;
+  gtorch_storage_unref (memory);
+  return alias;
+}
+
+/* The innermost open branch; NULL. With the lock held, as all of these. */
+static GTorchBranch *
+open_branch (GTorchCapture *capture)
+{
+  return capture->branches->len > 0
+             ? &g_array_index (capture->branches, GTorchBranch, capture->branches->len - 1)
+             : NULL;
+}
+
+/* The number of the branch that the stream is in. */
+static guint
+branch_of (GTorchCapture *capture, guint index)
+{
+  guint i;
+
+  for (i = capture->branches->len; i-- > 0;)
+    {
+      const GTorchBranch *branch = &g_array_index (capture->branches, GTorchBranch, i);
+
+      if (index == branch->stream || index >= branch->n_streams)
+        return branch->number;
+    }
+  return 0;
+}
+
+/* Can the stream add nodes now? */
+static gboolean
+check_stream (GTorchCapture *capture, GTorchStream *stream, GError **error)
+{
+  const guint index = find_stream (capture, stream);
+  const GTorchBranch *branch = open_branch (capture);
+
+  if (capture->exec == NULL || index == capture->n_streams)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+                 _ ("graph: the capture of stream %p has just ended"), stream);
+  else if (branch != NULL && branch_of (capture, index) != branch->number)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+                 _ ("graph: stream %p takes part in the capture but not in the branch that stream "
+                    "%p has begun: that must end first"),
+                 stream, capture->streams[branch->stream]);
+  else
+    return TRUE;
+  return FALSE;
+}
+
+/* How many random calls were captured so far. */
+static guint
+count_random (GTorchCapture *capture)
+{
+  guint n = capture->exec->n_random, i;
+
+  for (i = 0; i < capture->branches->len; i++)
+    n += g_array_index (capture->branches, GTorchBranch, i).exec->n_random;
+  return n;
+}
+
+static gboolean
+add_node (GTorchCapture *capture, GTorchStream *stream, GTorchGraphNode *node, GError **error)
+{
+  gboolean result;
+  guint index;
+
+  g_mutex_lock (&capture->lock);
+  index = find_stream (capture, stream);
+  result = check_stream (capture, stream, error);
+  if (result)
+    {
+      const GTorchBranch *branch = open_branch (capture);
+      GTorchGraphExec *exec = branch != NULL ? branch->exec : capture->exec;
+
+      node->random = exec->n_random;
+      if (node->child != NULL)
+        {
+          exec->has_children = TRUE;
+          exec->n_random += node->child->n_random;
+        }
+      else if (gtorch_graph_node_is_random (node))
+        exec->n_random++;
+      g_ptr_array_add (exec->nodes, node);
+      capture->last[index] = capture->clocks[index][index] = ++capture->n_nodes;
+      capture->last_name[index] = node->call != NULL ? node->call->call.op->name : "graph";
+    }
+  g_mutex_unlock (&capture->lock);
+  if (!result)
+    gtorch_graph_node_unref (node);
+  return result;
+}
+
+/* The same, without a node, for who is about to launch something. */
+static gboolean
+may_launch (GTorchCapture *capture, GTorchStream *stream, GError **error)
+{
+  gboolean result;
+
+  g_mutex_lock (&capture->lock);
+  result = check_stream (capture, stream, error);
+  g_mutex_unlock (&capture->lock);
+  return result;
+}
+
+gboolean
+gtorch_capture_add (GTorchCapture *capture, GTorchStream *stream, GTorchOpCall *call,
+                    GError **error)
+{
+  gboolean result;
+
+  g_rec_mutex_lock (&capture->launch_lock);
+  result = may_launch (capture, stream, error);
+  if (result && capture->native != NULL)
+    {
+      capture->backend->enter (capture->native, stream);
+      result = gtorch_graph_launch_call (stream, call, count_random (capture), error);
+      capture->backend->leave (capture->native, stream);
+    }
+  if (result)
+    {
+      GTorchGraphNode *node = gtorch_graph_node_new ();
+
+      node->call = gtorch_saved_call_new (call, gtorch_capture_alias_operand, capture);
+      result = add_node (capture, stream, node, error);
+    }
+  g_rec_mutex_unlock (&capture->launch_lock);
+  return result;
+}
+
+gboolean
+gtorch_capture_add_child (GTorchCapture *capture, GTorchStream *stream, GTorchGraphExec *child,
+                          GError **error)
+{
+  gboolean result;
+
+  /* What the child needs only in between is free memory of its pool. */
+  if (gtorch_graph_exec_uses_pool (child, capture->pool))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+                   _ ("graph: one cannot become part of another that shares its pool of memory: "
+                      "give them pools of their own"));
+      return FALSE;
+    }
+  if (gtorch_graph_exec_get_n_foreign (child) > 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+                   _ ("graph: one with %u nodes that the library did not launch cannot become part "
+                      "of another"),
+                   gtorch_graph_exec_get_n_foreign (child));
+      return FALSE;
+    }
+  g_rec_mutex_lock (&capture->launch_lock);
+  result = may_launch (capture, stream, error);
+  if (result && capture->native != NULL)
+    {
+      GTorchChange change;
+
+      gtorch_change_to_stream (&change, stream->device, stream);
+      capture->backend->enter (capture->native, stream);
+      result =
+          gtorch_graph_exec_launch (child, capture->native, stream, count_random (capture), error);
+      capture->backend->leave (capture->native, stream);
+      gtorch_change_end (&change);
+    }
+  if (result)
+    {
+      GTorchGraphNode *node = gtorch_graph_node_new ();
+
+      node->child = gtorch_graph_exec_ref (child);
+      result = add_node (capture, stream, node, error);
+    }
+  g_rec_mutex_unlock (&capture->launch_lock);
+  return result;
+}
+
+gboolean
+gtorch_capture_record (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence,
+                       GError **error)
+{
+  gboolean result = TRUE, takes_part;
+  guint index;
+
+  g_rec_mutex_lock (&capture->launch_lock);
+  g_mutex_lock (&capture->lock);
+  index = find_stream (capture, stream);
+  takes_part = capture->exec != NULL && index < capture->n_streams;
+  if (takes_part && capture->native != NULL)
+    result = capture->backend->record (capture->native, stream, fence, error);
+  if (takes_part && result)
+    {
+      fence->capture = gtorch_capture_ref (capture);
+      fence->clock = g_memdup2 (capture->clocks[index], sizeof (capture->clocks[index]));
+      fence->branch = branch_of (capture, index);
+      capture->fences = g_slist_prepend (capture->fences, gtorch_fence_ref (fence));
+    }
+  g_mutex_unlock (&capture->lock);
+  g_rec_mutex_unlock (&capture->launch_lock);
+  if (result && fence->capture == NULL)
+    gtorch_fence_complete (fence, NULL); /* the capture ended in between */
+  return result;
+}
+
+static gboolean
+is_after (GTorchCapture *capture, guint index, const GTorchFence *fence)
+{
+  guint i;
+
+  for (i = 0; i < MAX_STREAMS && capture->clocks[index][i] >= fence->clock[i]; i++)
+    continue;
+  return i == MAX_STREAMS;
+}
+
+/* Is what the fence stands for where the stream, or one that joins, can wait for it? */
+static const gchar *
+find_obstacle (GTorchCapture *capture, guint index, const GTorchFence *fence)
+{
+  const GTorchBranch *branch = open_branch (capture);
+  const guint now = branch != NULL ? branch->number : 0;
+  const guint number = index < capture->n_streams ? branch_of (capture, index) : now;
+
+  if (fence->branch == number)
+    return NULL;
+  return number != now || fence->branch < number
+             ? _ ("one of both is in a branch of the graph, and the other is not")
+             : _ ("it was recorded in a branch of the graph, which has ended");
+}
+
+gboolean
+gtorch_capture_join (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence,
+                     GError **error)
+{
+  g_autoptr (GTorchCapture) own = gtorch_stream_dup_capture (stream);
+  const gchar *reason = NULL;
+  gboolean result = TRUE;
+  guint index, i;
+
+  g_rec_mutex_lock (&capture->launch_lock);
+  g_mutex_lock (&capture->lock);
+  index = find_stream (capture, stream);
+  if (capture->exec == NULL)
+    result = TRUE; /* it has just ended, and with it the fence */
+  else if (own != NULL && own != capture)
+    reason = _ ("another graph captures it");
+  else if (stream->device != capture->exec->device)
+    reason = _ ("it is on another device");
+  else if (own == NULL && stream->is_default)
+    reason = _ ("it is a default stream, which cannot be captured");
+  else if (own == NULL && index == MAX_STREAMS)
+    reason = _ ("too many streams take part");
+  else if (own != NULL && fence->branch != branch_of (capture, index)
+           && is_after (capture, index, fence))
+    result = TRUE; /* what is after the branch is after all in it, and the other way round */
+  else if ((reason = find_obstacle (capture, index, fence)) != NULL)
+    result = FALSE;
+  else if (capture->native == NULL
+           || (result = capture->backend->join (capture->native, stream, fence, error)))
+    {
+      if (own == NULL)
+        {
+          if (index == capture->n_streams)
+            capture->streams[capture->n_streams++] = g_object_ref (stream);
+          set_capture (stream, capture);
+        }
+      for (i = 0; i < MAX_STREAMS; i++)
+        capture->clocks[index][i] = MAX (capture->clocks[index][i], fence->clock[i]);
+    }
+  g_mutex_unlock (&capture->lock);
+  g_rec_mutex_unlock (&capture->launch_lock);
+  if (reason == NULL)
+    return result;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+               _ ("stream: %p cannot wait for an event of a capture: %s"), stream, reason);
+  return FALSE;
+}
+
+gboolean
+gtorch_capture_allow_sync (GTorchImpl *impl, GError **error)
+{
+  GTorchStream *stream = gtorch_current_stream (impl->storage->device);
+  GTorchPool *pool = gtorch_pool_of (impl->storage);
+  g_autoptr (GTorchCapture) capture = gtorch_stream_dup_capture (stream);
+  const gchar *reason;
+
+  if (pool != NULL && gtorch_pool_is_capturing (pool))
+    reason = _ ("it is not computed before the graph is replayed");
+  else if (capture != NULL && capture->mode != GTORCH_CAPTURE_MODE_RELAXED)
+    reason = _ ("the current stream captures a graph");
+  else if (g_atomic_int_get (&n_global_captures) != 0)
+    reason = _ ("a graph is captured in global mode");
+  else
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+               _ ("the elements of a tensor of shape %s cannot be read on the host: %s"),
+               gtorch_impl_shape_str (impl), reason);
+  return FALSE;
+}
+
+/* --- branches --- */
+
+static GTorchImpl *
+to_bool (GTorchStream *stream, GTorchImpl *predicate, GError **error)
+{
+  g_autofree gchar *device = NULL;
+
+  if (predicate->storage == NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
+                 _ ("graph: the predicate of shape %s was released"),
+                 gtorch_impl_shape_str (predicate));
+  else if (predicate->numel != 1)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                 _ ("graph: a predicate has one element, not the shape %s"),
+                 gtorch_impl_shape_str (predicate));
+  else if (predicate->storage->device != stream->device)
+    {
+      device = gtorch_device_to_string (stream->device);
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH,
+                   _ ("graph: the capture is on %s and the predicate on %s"), device,
+                   gtorch_device_name (predicate->storage->device));
+    }
+  else
+    return predicate->dtype == GTORCH_DTYPE_BOOL
+               ? gtorch_impl_alias (predicate)
+               : gtorch_op_to_dtype (predicate, GTORCH_DTYPE_BOOL, error);
+  return NULL;
+}
+
+gboolean
+gtorch_capture_begin_branch (GTorchCapture *capture, GTorchStream *stream, GTorchImpl *predicate,
+                             GError **error)
+{
+  g_autoptr (GTorchImpl) flag = NULL;
+  gboolean result;
+
+  flag = to_bool (stream, predicate, error);
+  if (flag == NULL)
+    return FALSE;
+  /* With both locks: no stream comes to take part while it is not clear in what. */
+  g_rec_mutex_lock (&capture->launch_lock);
+  g_mutex_lock (&capture->lock);
+  result = check_stream (capture, stream, error);
+  if (result && capture->native != NULL)
+    {
+      capture->backend->enter (capture->native, stream);
+      result = capture->backend->begin_branch (capture->native, stream, flag, error);
+      capture->backend->leave (capture->native, stream);
+    }
+  if (result)
+    {
+      GTorchBranch branch = { .predicate = gtorch_capture_alias_operand (flag, capture) };
+
+      branch.exec = gtorch_graph_exec_new (stream->device, capture->pool);
+      branch.exec->backend = capture->backend;
+      branch.number = ++capture->n_branches;
+      branch.stream = find_stream (capture, stream);
+      branch.n_streams = capture->n_streams;
+      g_array_append_val (capture->branches, branch);
+      gtorch_audit_branch (capture, flag);
+    }
+  g_mutex_unlock (&capture->lock);
+  g_rec_mutex_unlock (&capture->launch_lock);
+  return result;
+}
+
+/* Has the branch's stream waited for those that have come since it began? */
+static gboolean
+check_joined (GTorchCapture *capture, const GTorchBranch *branch, GError **error)
+{
+  guint i;
+
+  for (i = branch->n_streams; i < capture->n_streams; i++)
+    if (capture->last[i] > capture->clocks[branch->stream][i])
+      {
+        set_unjoined (capture, i, branch, error);
+        return FALSE;
+      }
+  return TRUE;
+}
+
+/* They leave. Into `streams`, to be let go of without the lock. */
+static void
+part (GTorchCapture *capture, const GTorchBranch *branch, GPtrArray *streams)
+{
+  guint i;
+
+  for (i = branch->n_streams; i < capture->n_streams; i++)
+    {
+      set_capture (capture->streams[i], NULL);
+      g_ptr_array_add (streams, g_steal_pointer (&capture->streams[i]));
+      memset (capture->clocks[i], 0, sizeof (capture->clocks[i]));
+      capture->last[i] = 0;
+    }
+  capture->n_streams = branch->n_streams;
+}
+
+gboolean
+gtorch_capture_end_branch (GTorchCapture *capture, GTorchStream *stream, GError **error)
+{
+  g_autoptr (GPtrArray) streams = g_ptr_array_new_with_free_func (g_object_unref);
+  g_autoptr (GError) reason = NULL;
+  GTorchGraphNode *node = NULL;
+  GTorchBranch *branch;
+  gboolean result;
+
+  g_rec_mutex_lock (&capture->launch_lock);
+  g_mutex_lock (&capture->lock);
+  branch = open_branch (capture);
+  if (capture->exec == NULL || branch == NULL || capture->streams[branch->stream] != stream)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+                   capture->exec == NULL ? _ ("graph: the capture of stream %p has just ended")
+                   : branch == NULL      ? _ ("graph: there is no branch to end on stream %p")
+                                         : _ ("graph: the branch did not begin on stream %p"),
+                   stream);
+      g_mutex_unlock (&capture->lock);
+      g_rec_mutex_unlock (&capture->launch_lock);
+      return FALSE;
+    }
+  result = check_joined (capture, branch, &reason);
+  gtorch_audit_branch_end (capture);
+  if (capture->native != NULL)
+    {
+      capture->backend->enter (capture->native, stream);
+      result =
+          capture->backend->end_branch (capture->native, stream, result ? &reason : NULL) && result;
+      capture->backend->leave (capture->native, stream);
+    }
+  /* Not before: until then what is launched on them would still be captured. */
+  part (capture, branch, streams);
+  if (result)
+    {
+      node = gtorch_graph_node_new ();
+      node->child = g_steal_pointer (&branch->exec);
+      node->predicate = gtorch_impl_ref (branch->predicate);
+    }
+  else if (capture->failure == NULL)
+    capture->failure = g_error_copy (reason);
+  drop_branch (capture);
+  g_mutex_unlock (&capture->lock);
+  if (result)
+    result = add_node (capture, stream, node, error);
+  else
+    g_propagate_error (error, g_steal_pointer (&reason));
+  g_rec_mutex_unlock (&capture->launch_lock);
+  return result;
+}
+
+gboolean
+gtorch_capture_has_branch (GTorchCapture *capture)
+{
+  gboolean result;
+
+  g_mutex_lock (&capture->lock);
+  result = capture->branches->len > 0;
+  g_mutex_unlock (&capture->lock);
+  return result;
+}

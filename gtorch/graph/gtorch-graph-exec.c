@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Graphs: what captures make, replayed. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "device/gtorch-generator-private.h"
+#include "graph/gtorch-graph-exec-private.h"
+#include "check/gtorch-race-private.h"
+
+GTorchGraphNode *
+gtorch_graph_node_new (void)
+{
+  GTorchGraphNode *node = g_new0 (GTorchGraphNode, 1);
+
+  node->ref_count = 1;
+  return node;
+}
+
+void
+gtorch_graph_node_unref (gpointer data)
+{
+  GTorchGraphNode *node = data;
+
+  if (!g_atomic_int_dec_and_test (&node->ref_count))
+    return;
+  g_clear_pointer (&node->call, gtorch_saved_call_free);
+  g_clear_pointer (&node->child, gtorch_graph_exec_unref);
+  g_clear_pointer (&node->predicate, gtorch_impl_unref);
+  g_free (node);
+}
+
+GTorchGraphExec *
+gtorch_graph_exec_new (GTorchDevice *device, GTorchPool *pool)
+{
+  GTorchGraphExec *exec = g_new0 (GTorchGraphExec, 1);
+
+  exec->ref_count = 1;
+  exec->device = device;
+  exec->pool = gtorch_pool_ref (pool);
+  gtorch_pool_set_graph (pool, TRUE);
+  exec->nodes = g_ptr_array_new_with_free_func (gtorch_graph_node_unref);
+  exec->written = g_ptr_array_new ();
+  exec->read = g_ptr_array_new ();
+  return exec;
+}
+
+GTorchGraphExec *
+gtorch_graph_exec_ref (GTorchGraphExec *exec)
+{
+  g_atomic_int_inc (&exec->ref_count);
+  return exec;
+}
+
+/* When no replay uses it any more. */
+static void
+graph_exec_free (gpointer data)
+{
+  GTorchGraphExec *exec = data;
+
+  g_clear_pointer (&exec->race, gtorch_race_graph_free);
+  g_ptr_array_unref (exec->nodes);
+  g_ptr_array_unref (exec->written);
+  g_ptr_array_unref (exec->read);
+  g_clear_pointer (&exec->pools, g_ptr_array_unref);
+  gtorch_pool_set_graph (exec->pool, FALSE);
+  gtorch_pool_unref (exec->pool);
+  if (exec->scratch != NULL)
+    gtorch_pool_set_graph (exec->scratch, FALSE);
+  g_clear_pointer (&exec->scratch, gtorch_pool_unref);
+  g_free (exec);
+}
+
+void
+gtorch_graph_exec_unref (GTorchGraphExec *exec)
+{
+  if (!g_atomic_int_dec_and_test (&exec->ref_count))
+    return;
+  if (exec->native != NULL)
+    exec->backend->free (exec->native, graph_exec_free, exec);
+  else
+    graph_exec_free (exec);
+}
+
+guint
+gtorch_graph_exec_get_n_nodes (GTorchGraphExec *exec)
+{
+  return exec->nodes->len;
+}
+
+guint
+gtorch_graph_exec_get_n_foreign (GTorchGraphExec *exec)
+{
+  return exec->n_foreign;
+}
+
+static void
+add_once (GPtrArray *array, GHashTable *known, GTorchImpl *impl)
+{
+  /* Memory of the pool has no writer of its own: the pool has. */
+  if (impl != NULL && !impl->is_number && !gtorch_pool_is_memory (impl->storage)
+      && g_hash_table_add (known, impl->storage))
+    g_ptr_array_add (array, impl->storage);
+}
+
+static void
+find_operands (GTorchGraphExec *exec)
+{
+  g_autoptr (GHashTable) written = g_hash_table_new (NULL, NULL);
+  g_autoptr (GHashTable) read = g_hash_table_new (NULL, NULL);
+  guint i, j;
+
+  if (exec->has_operands)
+    return;
+  exec->has_operands = TRUE;
+  for (i = 0; i < exec->nodes->len; i++)
+    {
+      GTorchGraphNode *node = exec->nodes->pdata[i];
+
+      if (node->child != NULL)
+        {
+          find_operands (node->child);
+          add_once (exec->read, read, node->predicate);
+          for (j = 0; j < node->child->written->len; j++)
+            if (g_hash_table_add (written, node->child->written->pdata[j]))
+              g_ptr_array_add (exec->written, node->child->written->pdata[j]);
+          for (j = 0; j < node->child->read->len; j++)
+            if (g_hash_table_add (read, node->child->read->pdata[j]))
+              g_ptr_array_add (exec->read, node->child->read->pdata[j]);
+          continue;
+        }
+      for (j = 0; j < node->call->call.n_outputs; j++)
+        add_once (exec->written, written, node->call->call.outputs[j]);
+      for (j = 0; j < node->call->call.n_inputs; j++)
+        {
+          if (gtorch_call_writes (&node->call->call, j))
+            add_once (exec->written, written, node->call->inputs[j]);
+          add_once (exec->read, read, node->call->inputs[j]);
+        }
+    }
+}
+
+static void
+add_pools (GTorchGraphExec *exec, GPtrArray *pools)
+{
+  guint i;
+
+  if (!g_ptr_array_find (pools, exec->pool, NULL))
+    g_ptr_array_add (pools, exec->pool);
+  for (i = 0; exec->has_children && i < exec->nodes->len; i++)
+    {
+      GTorchGraphNode *node = exec->nodes->pdata[i];
+
+      if (node->child != NULL)
+        add_pools (node->child, pools);
+    }
+}
+
+static gint
+compare_pools (gconstpointer a, gconstpointer b)
+{
+  const GTorchPool *first = *(GTorchPool *const *) a, *second = *(GTorchPool *const *) b;
+
+  return first->id < second->id ? -1 : first->id > second->id;
+}
+
+static void
+find_pools (GTorchGraphExec *exec)
+{
+  GPtrArray *pools = g_ptr_array_new ();
+
+  add_pools (exec, pools);
+  if (pools->len == 1)
+    {
+      g_ptr_array_unref (pools);
+      return;
+    }
+  g_ptr_array_sort (pools, compare_pools);
+  exec->pools = pools;
+}
+
+static inline guint
+n_pools (const GTorchGraphExec *exec)
+{
+  return exec->pools != NULL ? exec->pools->len : 1;
+}
+
+static inline GTorchPool *
+nth_pool (const GTorchGraphExec *exec, guint i)
+{
+  return exec->pools != NULL ? exec->pools->pdata[i] : exec->pool;
+}
+
+/* One replay at a time uses a pool. */
+static void
+lock_pools (GTorchGraphExec *exec)
+{
+  guint i;
+
+  for (i = 0; i < n_pools (exec); i++)
+    g_mutex_lock (&nth_pool (exec, i)->run_lock);
+}
+
+static void
+unlock_pools (GTorchGraphExec *exec)
+{
+  guint i;
+
+  for (i = n_pools (exec); i > 0; i--)
+    g_mutex_unlock (&nth_pool (exec, i - 1)->run_lock);
+}
+
+gboolean
+gtorch_graph_exec_prepare (GTorchGraphExec *exec, GError **error)
+{
+  if (exec->is_prepared)
+    return TRUE;
+  if (exec->native != NULL && !exec->backend->prepare (exec->native, error))
+    return FALSE;
+  find_operands (exec);
+  find_pools (exec);
+  exec->is_prepared = TRUE;
+  return TRUE;
+}
+
+/* In the order of the nodes, as the calls themselves would have drawn. */
+static void
+reserve (GTorchGraphExec *exec, guint64 *numbers)
+{
+  guint i;
+
+  for (i = 0; i < exec->nodes->len; i++)
+    {
+      GTorchGraphNode *node = exec->nodes->pdata[i];
+
+      if (node->child != NULL)
+        reserve (node->child, numbers + 2 * node->random);
+      else if (gtorch_graph_node_is_random (node))
+        {
+          GTorchOpCall call = node->call->call;
+
+          gtorch_random_reserve (&call);
+          numbers[2 * node->random] = call.seed;
+          numbers[2 * node->random + 1] = call.counter;
+        }
+    }
+}
+
+static gboolean
+run_nodes (GTorchGraphExec *exec, const guint64 *numbers, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < exec->nodes->len; i++)
+    {
+      GTorchGraphNode *node = exec->nodes->pdata[i];
+
+      if (node->predicate != NULL && !*(const guint8 *) gtorch_impl_data (node->predicate))
+        continue;
+      if (node->child != NULL)
+        {
+          if (!run_nodes (node->child, numbers + 2 * node->random, error))
+            return FALSE;
+          continue;
+        }
+      if (gtorch_graph_node_is_random (node))
+        {
+          node->call->call.seed = numbers[2 * node->random];
+          node->call->call.counter = numbers[2 * node->random + 1];
+        }
+      if (!gtorch_saved_call_run (node->call, error))
+        {
+          g_prefix_error (error, "graph: node %u: ", i);
+          return FALSE;
+        }
+    }
+  return TRUE;
+}
+
+/* Of a pool: when what uses it now is done. */
+typedef struct
+{
+  GTorchTimeline *writer; /* NULL: it is */
+  guint64 seq;
+} Former;
+
+typedef struct
+{
+  GTorchGraphExec *exec;
+  Former *formers;   /* one for each pool */
+  guint64 numbers[]; /* seed and counter of each random call */
+} Replay;
+
+/* On the stream, which waits for what uses the pools now. */
+static Replay *
+replay_new (GTorchGraphExec *exec, GTorchStream *stream)
+{
+  const gsize size = sizeof (Replay) + 2 * exec->n_random * sizeof (guint64);
+  Replay *replay = g_malloc0 (size + n_pools (exec) * sizeof (Former));
+  guint i;
+
+  replay->exec = gtorch_graph_exec_ref (exec);
+  replay->formers = (Former *) ((gchar *) replay + size);
+  for (i = 0; i < n_pools (exec); i++)
+    {
+      Former *former = &replay->formers[i];
+      g_autoptr (GTorchRaceOrder) order = NULL;
+
+      former->writer = gtorch_pool_get_writer (nth_pool (exec, i), &former->seq, &order);
+      if (former->writer == stream->timeline)
+        former->writer = NULL;
+      gtorch_race_wait (stream, order);
+    }
+  return replay;
+}
+
+static gboolean
+replay_run (gpointer data, GError **error)
+{
+  Replay *replay = data;
+  gboolean result;
+  guint i;
+
+  for (i = 0; i < n_pools (replay->exec); i++)
+    if (replay->formers[i].writer != NULL)
+      gtorch_timeline_wait (replay->formers[i].writer, replay->formers[i].seq, NULL, NULL);
+  lock_pools (replay->exec);
+  result = run_nodes (replay->exec, replay->numbers, error);
+  unlock_pools (replay->exec);
+  return result;
+}
+
+static void
+replay_free (gpointer data)
+{
+  Replay *replay = data;
+
+  gtorch_graph_exec_unref (replay->exec);
+  g_free (replay);
+}
+
+static gboolean
+wait_for_operands (GTorchGraphExec *exec, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < exec->read->len; i++)
+    {
+      GTorchStorage *storage = exec->read->pdata[i];
+      GTorchTimeline *writer = __atomic_load_n (&storage->writer, __ATOMIC_ACQUIRE);
+
+      if (writer == NULL)
+        continue;
+      if (!gtorch_storage_wait_copies (storage, error))
+        return FALSE;
+      if (!gtorch_timeline_wait (writer, __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED),
+                                 NULL, error)
+          || !gtorch_timeline_report (writer, error))
+        return FALSE;
+    }
+  for (i = 0; i < exec->written->len; i++)
+    if (!gtorch_storage_wait_copies (exec->written->pdata[i], error))
+      return FALSE;
+  return TRUE;
+}
+
+/* What follow() will do, for the checker of streams, which asks before. */
+static gboolean
+note_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < n_pools (exec); i++)
+    {
+      gpointer queue = g_atomic_pointer_get (&nth_pool (exec, i)->queue);
+      g_autoptr (GTorchRaceOrder) order = queue != NULL ? gtorch_race_order_new (queue) : NULL;
+
+      gtorch_race_wait (stream, order);
+    }
+  return gtorch_race_note_graph (stream, &exec->race, exec->read, exec->written, error);
+}
+
+/* How many random calls have their numbers on the stack. */
+#define FEW 16
+
+static gboolean
+replay_native (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
+{
+  guint64 few[2 * FEW];
+  g_autofree guint64 *many = exec->n_random > FEW ? g_new0 (guint64, 2 * exec->n_random) : NULL;
+  guint64 *numbers = many != NULL ? many : few;
+  gboolean result = TRUE;
+  guint i;
+
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && !note_replay (exec, stream, error))
+    return FALSE;
+  lock_pools (exec);
+  if (exec->n_random > 0)
+    reserve (exec, numbers);
+  for (i = 0; result && i < n_pools (exec); i++)
+    result = exec->backend->follow (nth_pool (exec, i), stream, error);
+  result = result && exec->backend->replay (exec->native, stream, numbers, error);
+  unlock_pools (exec);
+  for (i = 0; result && i < exec->written->len; i++)
+    {
+      g_atomic_int_inc (&((GTorchStorage *) exec->written->pdata[i])->version);
+      exec->backend->note_write (exec->written->pdata[i], stream);
+    }
+  return result;
+}
+
+gboolean
+gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
+{
+  gboolean result = TRUE;
+  Replay *replay;
+  guint64 seq;
+  guint i;
+
+  if (exec->native != NULL)
+    return replay_native (exec, stream, error);
+  replay = replay_new (exec, stream);
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS)
+      && !gtorch_race_note_graph (stream, &exec->race, exec->read, exec->written, error))
+    {
+      replay_free (replay);
+      return FALSE;
+    }
+  reserve (exec, replay->numbers);
+  for (i = 0; i < exec->written->len; i++)
+    g_atomic_int_inc (&((GTorchStorage *) exec->written->pdata[i])->version);
+
+  if (stream->timeline == NULL)
+    {
+      result = wait_for_operands (exec, error) && replay_run (replay, error);
+      replay_free (replay);
+      return result;
+    }
+  for (i = 0; i < exec->read->len; i++)
+    gtorch_stream_enqueue_copies (stream, exec->read->pdata[i]);
+  for (i = 0; i < exec->written->len; i++)
+    gtorch_stream_enqueue_copies (stream, exec->written->pdata[i]);
+  seq = GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, replay_run, replay, replay_free);
+  for (i = 0; i < n_pools (exec); i++)
+    gtorch_pool_set_writer (nth_pool (exec, i), stream->timeline, seq);
+  for (i = 0; i < exec->written->len; i++)
+    gtorch_storage_set_writer (exec->written->pdata[i], stream->timeline, seq);
+  if (gtorch_get_launch_blocking ())
+    {
+      gtorch_timeline_wait (stream->timeline, G_MAXUINT64, NULL, NULL);
+      result = gtorch_timeline_report (stream->timeline, error);
+    }
+  return result;
+}
+
+/* writers: the name of the node that has written last, by the start of the storage. */
+static void
+write_edge (const GTorchImpl *operand, const gchar *name, GHashTable *writers, GString *text)
+{
+  const gchar *from =
+      operand != NULL ? g_hash_table_lookup (writers, operand->storage->data) : NULL;
+
+  if (from != NULL)
+    g_string_append_printf (text, "  %s -> %s;\n", from, name);
+}
+
+static void
+write_call (const GTorchOpCall *call, guint index, const gchar *name, GHashTable *writers,
+            GString *text)
+{
+  guint i;
+
+  g_string_append_printf (text, "  %s [label=\"%u: %s%s", name, index, call->op->name,
+                          call->in_place ? "_" : "");
+  for (i = 0; i < call->n_outputs; i++)
+    if (call->outputs[i] != NULL)
+      g_string_append_printf (text, "\\n%s %s", gtorch_dtype_get_name (call->outputs[i]->dtype),
+                              gtorch_impl_shape_str (call->outputs[i]));
+  g_string_append (text, "\"];\n");
+  for (i = 0; i < call->n_inputs; i++)
+    write_edge (call->inputs[i], name, writers, text);
+  for (i = 0; i < call->n_outputs; i++)
+    if (call->outputs[i] != NULL)
+      g_hash_table_insert (writers, call->outputs[i]->storage->data, g_strdup (name));
+  for (i = 0; i < call->n_inputs; i++)
+    if (gtorch_call_writes (call, i))
+      g_hash_table_insert (writers, call->inputs[i]->storage->data, g_strdup (name));
+}
+
+static void
+write_nodes (GTorchGraphExec *exec, const gchar *prefix, GHashTable *writers, GString *text)
+{
+  guint i;
+
+  for (i = 0; i < exec->nodes->len; i++)
+    {
+      GTorchGraphNode *node = exec->nodes->pdata[i];
+      g_autofree gchar *name = g_strdup_printf ("%s%u", prefix, i);
+      g_autofree gchar *inner = g_strdup_printf ("%s_", name);
+
+      if (node->child == NULL)
+        {
+          write_call (&node->call->call, i, name, writers, text);
+          continue;
+        }
+      g_string_append_printf (text, "  %s [label=\"%u: %s of %u nodes\"];\n", name, i,
+                              node->predicate != NULL ? "branch" : "graph",
+                              node->child->nodes->len);
+      if (node->predicate == NULL)
+        continue;
+      write_edge (node->predicate, name, writers, text);
+      g_string_append_printf (text, "  subgraph cluster_%s {\n", name);
+      write_nodes (node->child, inner, writers, text);
+      g_string_append (text, "  }\n");
+    }
+}
+
+void
+gtorch_graph_exec_write_dot (GTorchGraphExec *exec, GString *text)
+{
+  g_autoptr (GHashTable) writers = g_hash_table_new_full (NULL, NULL, NULL, g_free);
+
+  g_string_append (text, "digraph gtorch {\n  node [shape=box, fontname=\"monospace\"];\n");
+  write_nodes (exec, "n", writers, text);
+  g_string_append (text, "}\n");
+}
+
+/* --- in another capture --- */
+
+gboolean
+gtorch_graph_launch_call (GTorchStream *stream, const GTorchOpCall *call, guint random,
+                          GError **error)
+{
+  GTorchOpCall own = *call;
+
+  own.seed = 0;
+  own.counter = random;
+  return GTORCH_DEVICE_GET_CLASS (call->device)->launch (call->device, stream, &own, error);
+}
+
+gboolean
+gtorch_graph_exec_launch (GTorchGraphExec *exec, gpointer capture, GTorchStream *stream,
+                          guint random, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < exec->nodes->len; i++)
+    {
+      const GTorchGraphNode *node = exec->nodes->pdata[i];
+      gboolean result = node->predicate == NULL
+                        || exec->backend->begin_branch (capture, stream, node->predicate, error);
+
+      if (!result)
+        return FALSE;
+      result = node->child != NULL ? gtorch_graph_exec_launch (node->child, capture, stream,
+                                                               random + node->random, error)
+                                   : gtorch_graph_launch_call (stream, &node->call->call,
+                                                               random + node->random, error);
+      if (node->predicate != NULL)
+        result = exec->backend->end_branch (capture, stream, result ? error : NULL) && result;
+      if (!result)
+        return FALSE;
+    }
+  return TRUE;
+}
+
+gboolean
+gtorch_graph_exec_uses_pool (GTorchGraphExec *exec, GTorchPool *pool)
+{
+  gboolean result = exec->pool == pool;
+  guint i;
+
+  for (i = 0; exec->has_children && i < exec->nodes->len && !result; i++)
+    {
+      const GTorchGraphNode *node = exec->nodes->pdata[i];
+
+      result = node->child != NULL && gtorch_graph_exec_uses_pool (node->child, pool);
+    }
+  return result;
+}

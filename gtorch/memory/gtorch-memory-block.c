@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "memory/gtorch-memory-block.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "memory/gtorch-allocator-private.h"
+#include "stream/gtorch-choice-private.h"
+#include "device/gtorch-scratch-private.h"
+#include "stream/gtorch-stream-private.h"
+
+/**
+ * GTorchMemoryBlock:
+ *
+ * Memory of a device without a tensor, from [method@Allocator.alloc].
+ *
+ * It is for work that other libraries do on a device: they get its address, and it is counted, kept and
+ * shared out as that of tensors is. It goes back with the last reference or with
+ * [method@MemoryBlock.release], and may then be given to whoever works on the block's stream next.
+ *
+ * ```c
+ * g_autoptr (GTorchMemoryBlock) block = gtorch_allocator_alloc (allocator, 1 << 20, NULL, &error);
+ *
+ * if (block == NULL)
+ *   return FALSE;
+ * launch_something (gtorch_memory_block_get_pointer (block));
+ * ```
+ *
+ * Since: 0.1
+ */
+struct _GTorchMemoryBlock
+{
+  GObject parent_instance;
+  GTorchDevice *device;
+  GTorchStream *stream;
+  gsize size;
+  GTorchStorage *storage; /* atomically; NULL: released */
+};
+
+enum
+{
+  PROP_0,
+  PROP_DEVICE,
+  PROP_STREAM,
+  PROP_SIZE,
+  PROP_ADDRESS,
+  N_PROPS
+};
+
+static GParamSpec *props[N_PROPS];
+
+G_DEFINE_TYPE (GTorchMemoryBlock, gtorch_memory_block, G_TYPE_OBJECT)
+
+static void
+gtorch_memory_block_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
+{
+  GTorchMemoryBlock *self = GTORCH_MEMORY_BLOCK (object);
+
+  switch (prop_id)
+    {
+    case PROP_DEVICE:
+      g_value_set_object (value, self->device);
+      break;
+    case PROP_STREAM:
+      g_value_set_object (value, self->stream);
+      break;
+    case PROP_SIZE:
+      g_value_set_uint64 (value, self->size);
+      break;
+    case PROP_ADDRESS:
+      g_value_set_uint64 (value, gtorch_memory_block_get_address (self));
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+}
+
+static void
+gtorch_memory_block_finalize (GObject *object)
+{
+  GTorchMemoryBlock *self = GTORCH_MEMORY_BLOCK (object);
+
+  gtorch_memory_block_release (self);
+  g_clear_object (&self->stream);
+  G_OBJECT_CLASS (gtorch_memory_block_parent_class)->finalize (object);
+}
+
+static void
+gtorch_memory_block_class_init (GTorchMemoryBlockClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+  const GParamFlags read_only = G_PARAM_READABLE | G_PARAM_STATIC_STRINGS;
+
+  object_class->get_property = gtorch_memory_block_get_property;
+  object_class->finalize = gtorch_memory_block_finalize;
+
+  /**
+   * GTorchMemoryBlock:device: (getter get_device)
+   *
+   * The device whose memory it is.
+   *
+   * Since: 0.1
+   */
+  props[PROP_DEVICE] = g_param_spec_object ("device", NULL, NULL, GTORCH_TYPE_DEVICE, read_only);
+  /**
+   * GTorchMemoryBlock:stream: (getter get_stream)
+   *
+   * The stream whose work may have the memory next.
+   *
+   * Since: 0.1
+   */
+  props[PROP_STREAM] = g_param_spec_object ("stream", NULL, NULL, GTORCH_TYPE_STREAM, read_only);
+  /**
+   * GTorchMemoryBlock:size: (getter get_size)
+   *
+   * How many bytes were asked for.
+   *
+   * Since: 0.1
+   */
+  props[PROP_SIZE] = g_param_spec_uint64 ("size", NULL, NULL, 0, G_MAXUINT64, 0, read_only);
+  /**
+   * GTorchMemoryBlock:address: (getter get_address)
+   *
+   * Where it is, in the addresses of the device; 0 after [method@MemoryBlock.release]. Not notified.
+   *
+   * Since: 0.1
+   */
+  props[PROP_ADDRESS] = g_param_spec_uint64 ("address", NULL, NULL, 0, G_MAXUINT64, 0, read_only);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+}
+
+static void
+gtorch_memory_block_init (GTorchMemoryBlock *self)
+{
+}
+
+/**
+ * gtorch_allocator_alloc:
+ * @self: an allocator
+ * @n_bytes: how many bytes
+ * @stream: (nullable): a stream of the allocator's device, or %NULL for the current one
+ * @error: return location for an error
+ *
+ * Allocates memory for others than tensors. What is in it is undefined.
+ *
+ * It comes from where tensors of this thread have theirs, a [class@MemoryPool] included.
+ *
+ * Returns: (transfer full): the memory; %NULL with %GTORCH_ERROR_OUT_OF_MEMORY, or with
+ *   %GTORCH_ERROR_DEVICE_MISMATCH for a stream of another device
+ *
+ * Since: 0.1
+ */
+GTorchMemoryBlock *
+gtorch_allocator_alloc (GTorchAllocator *self, gsize n_bytes, GTorchStream *stream, GError **error)
+{
+  GTorchStorage *storage;
+  GTorchMemoryBlock *block;
+
+  g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), NULL);
+  g_return_val_if_fail (stream == NULL || GTORCH_IS_STREAM (stream), NULL);
+  if (stream == NULL)
+    stream = gtorch_stream_get_current (self->device);
+  if (stream->device != self->device)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH,
+                   _ ("allocator: it is for %s, the stream is on %s"),
+                   gtorch_device_name (self->device), gtorch_device_name (stream->device));
+      return NULL;
+    }
+  {
+    GTorchChange change;
+
+    gtorch_change_to_stream (&change, self->device, stream);
+    storage = gtorch_device_alloc (self->device, n_bytes, error);
+    gtorch_change_end (&change);
+  }
+  if (storage == NULL)
+    {
+      gtorch_error_name_op (error, "allocator");
+      return NULL;
+    }
+  block = g_object_new (GTORCH_TYPE_MEMORY_BLOCK, NULL);
+  block->device = self->device;
+  block->stream = g_object_ref (stream);
+  block->size = n_bytes;
+  block->storage = storage;
+  return block;
+}
+
+/**
+ * gtorch_memory_block_get_device:
+ * @self: a block of memory
+ *
+ * Gets the device whose memory it is.
+ *
+ * Returns: (transfer none): the device
+ *
+ * Since: 0.1
+ */
+GTorchDevice *
+gtorch_memory_block_get_device (GTorchMemoryBlock *self)
+{
+  g_return_val_if_fail (GTORCH_IS_MEMORY_BLOCK (self), NULL);
+  return self->device;
+}
+
+/**
+ * gtorch_memory_block_get_stream:
+ * @self: a block of memory
+ *
+ * Gets the stream whose work may have the memory next.
+ *
+ * Returns: (transfer none): the stream
+ *
+ * Since: 0.1
+ */
+GTorchStream *
+gtorch_memory_block_get_stream (GTorchMemoryBlock *self)
+{
+  g_return_val_if_fail (GTORCH_IS_MEMORY_BLOCK (self), NULL);
+  return self->stream;
+}
+
+/**
+ * gtorch_memory_block_get_size:
+ * @self: a block of memory
+ *
+ * Gets how many bytes were asked for.
+ *
+ * Returns: the number of bytes
+ *
+ * Since: 0.1
+ */
+gsize
+gtorch_memory_block_get_size (GTorchMemoryBlock *self)
+{
+  g_return_val_if_fail (GTORCH_IS_MEMORY_BLOCK (self), 0);
+  return self->size;
+}
+
+/**
+ * gtorch_memory_block_get_address:
+ * @self: a block of memory
+ *
+ * Gets where the memory is, for languages without pointers. On a GPU the host cannot look there.
+ *
+ * Returns: the address; 0 after [method@MemoryBlock.release]
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_memory_block_get_address (GTorchMemoryBlock *self)
+{
+  return (guintptr) gtorch_memory_block_get_pointer (self);
+}
+
+/**
+ * gtorch_memory_block_get_pointer: (skip)
+ * @self: a block of memory
+ *
+ * Gets where the memory is. On a GPU the host cannot look there.
+ *
+ * Returns: (nullable): the address; %NULL after [method@MemoryBlock.release]
+ *
+ * Since: 0.1
+ */
+gpointer
+gtorch_memory_block_get_pointer (GTorchMemoryBlock *self)
+{
+  GTorchStorage *storage;
+
+  g_return_val_if_fail (GTORCH_IS_MEMORY_BLOCK (self), NULL);
+  storage = g_atomic_pointer_get (&self->storage);
+  return storage != NULL ? storage->data : NULL;
+}
+
+/**
+ * gtorch_memory_block_record_stream:
+ * @self: a block of memory
+ * @stream: a stream of its device that uses it, too
+ * @error: return location for an error
+ *
+ * Lets the memory be used again only when what is in the stream's queue now is done. Its own stream need not
+ * be named.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_RELEASED, or with %GTORCH_ERROR_DEVICE_MISMATCH for
+ *   a stream of another device
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_memory_block_record_stream (GTorchMemoryBlock *self, GTorchStream *stream, GError **error)
+{
+  GTorchDeviceClass *klass;
+  GTorchStorage *storage;
+
+  g_return_val_if_fail (GTORCH_IS_MEMORY_BLOCK (self), FALSE);
+  g_return_val_if_fail (GTORCH_IS_STREAM (stream), FALSE);
+  storage = g_atomic_pointer_get (&self->storage);
+  if (storage == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
+                   _ ("record_stream: the block of %" G_GSIZE_FORMAT " bytes was released"),
+                   self->size);
+      return FALSE;
+    }
+  if (stream->device != self->device)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH,
+                   _ ("record_stream: the block of %" G_GSIZE_FORMAT
+                      " bytes is on %s, the stream on %s"),
+                   self->size, gtorch_device_name (self->device),
+                   gtorch_device_name (stream->device));
+      return FALSE;
+    }
+  klass = GTORCH_DEVICE_GET_CLASS (self->device);
+  return klass->record_stream == NULL
+         || klass->record_stream (self->device, storage, stream, error);
+}
+
+/**
+ * gtorch_memory_block_release:
+ * @self: a block of memory
+ *
+ * Gives the memory back now. Does nothing the second time.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_memory_block_release (GTorchMemoryBlock *self)
+{
+  GTorchStorage *storage;
+
+  g_return_if_fail (GTORCH_IS_MEMORY_BLOCK (self));
+  storage = __atomic_exchange_n (&self->storage, NULL, __ATOMIC_ACQ_REL);
+  if (storage != NULL)
+    gtorch_storage_unref (storage);
+}

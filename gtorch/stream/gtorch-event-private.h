@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/stream/gtorch-event.h>
+#include <gtorch/stream/gtorch-stream-private.h>
+
+G_BEGIN_DECLS
+
+/* What the event was last recorded as, or NULL. */
+GTorchFence *gtorch_event_dup_fence (GTorchEvent *event);
+
+G_END_DECLS

@@ -1,0 +1,776 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "base/gtorch-callback-private.h"
+#include "graph/gtorch-capture-private.h"
+#include "stream/gtorch-choice-private.h"
+#include "stream/gtorch-event-private.h"
+#include "tensor/gtorch-hold-private.h"
+#include "base/gtorch-fork-private.h"
+#include "check/gtorch-race-private.h"
+
+/**
+ * GTorchStream:
+ *
+ * A queue of work on a device, done in order.
+ *
+ * Each device has a default stream; operations go to the one that is current in the calling thread
+ * ([method@Stream.set_current], [struct@StreamGuard], [method@Stream.run]). On the CPU the default
+ * stream works at once in the thread that calls; a stream made with [ctor@Stream.new] has a thread
+ * of its own, and operations return before they are computed.
+ *
+ * Work on different streams has no order but what [method@Stream.wait_stream], events and waiting
+ * give it. Reading elements on the host waits for what writes them.
+ *
+ * An error that shows only when the work is done is kept, with the name of the operation; the work
+ * queued behind it is left out. The next [method@Stream.synchronize], [method@Stream.check] or read
+ * on the host reports it, after which the stream can be used again; what the work left out would
+ * have computed is undefined.
+ *
+ * Dropping the last reference does not wait: work that was queued is still done.
+ *
+ * ```c
+ * g_autoptr (GTorchStream) stream = gtorch_stream_new (gtorch_device_cpu (), 0, &error);
+ * g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
+ * g_autoptr (GTorchTensor) y = gtorch_tensor_matmul (a, b, &error);
+ *
+ * gtorch_stream_synchronize (stream, NULL, &error);
+ * ```
+ *
+ * Since: 0.1
+ */
+
+enum
+{
+  PROP_0,
+  PROP_DEVICE,
+  PROP_PRIORITY,
+  PROP_AUTO_SYNC,
+  N_PROPS
+};
+
+static GParamSpec *props[N_PROPS];
+
+gint gtorch_n_auto_syncs;
+
+G_DEFINE_TYPE (GTorchStream, gtorch_stream, G_TYPE_OBJECT)
+
+static void
+gtorch_stream_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
+{
+  GTorchStream *self = GTORCH_STREAM (object);
+
+  switch (prop_id)
+    {
+    case PROP_DEVICE:
+      g_value_set_object (value, gtorch_stream_get_device (self));
+      break;
+    case PROP_PRIORITY:
+      g_value_set_int (value, self->priority);
+      break;
+    case PROP_AUTO_SYNC:
+      g_value_set_boolean (value, gtorch_stream_get_auto_sync (self));
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+}
+
+static void
+gtorch_stream_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
+{
+  if (prop_id == PROP_AUTO_SYNC)
+    gtorch_stream_set_auto_sync (GTORCH_STREAM (object), g_value_get_boolean (value));
+  else
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+}
+
+static void
+gtorch_stream_finalize (GObject *object)
+{
+  if (GTORCH_STREAM (object)->auto_sync)
+    g_atomic_int_add (&gtorch_n_auto_syncs, -1);
+  G_OBJECT_CLASS (gtorch_stream_parent_class)->finalize (object);
+}
+
+static void
+gtorch_stream_class_init (GTorchStreamClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->get_property = gtorch_stream_get_property;
+  object_class->set_property = gtorch_stream_set_property;
+  object_class->finalize = gtorch_stream_finalize;
+
+  /**
+   * GTorchStream:device:
+   *
+   * The device that does the work.
+   *
+   * Since: 0.1
+   */
+  props[PROP_DEVICE] = g_param_spec_object ("device", NULL, NULL, GTORCH_TYPE_DEVICE,
+                                            G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchStream:priority:
+   *
+   * 0 is normal, smaller numbers go first.
+   *
+   * Since: 0.1
+   */
+  props[PROP_PRIORITY] = g_param_spec_int ("priority", NULL, NULL, G_MININT, G_MAXINT, 0,
+                                           G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchStream:auto-sync:
+   *
+   * Whether operations of the stream wait for what the device's other streams were given before them;
+   * see [method@Stream.set_auto_sync].
+   *
+   * Since: 0.1
+   */
+  props[PROP_AUTO_SYNC] =
+      g_param_spec_boolean ("auto-sync", NULL, NULL, FALSE,
+                            G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+}
+
+static void
+gtorch_stream_init (GTorchStream *self)
+{
+  self->device = gtorch_device_cpu (); /* a bare one, as bindings make it, works in its caller */
+}
+
+/**
+ * gtorch_stream_new:
+ * @device: (nullable): a device, or %NULL for the one that this thread has chosen last
+ * @priority: 0 is normal, smaller numbers go first where the device can do that
+ * @error: return location for an error
+ *
+ * Makes a queue of its own.
+ *
+ * Returns: (transfer full): a new stream, or %NULL
+ *
+ * Since: 0.1
+ */
+GTorchStream *
+gtorch_stream_new (GTorchDevice *device, gint priority, GError **error)
+{
+  g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
+  device = gtorch_device_or_current (device);
+  return GTORCH_DEVICE_GET_CLASS (device)->new_stream (device, priority, error);
+}
+
+/**
+ * gtorch_stream_new_external: (skip)
+ * @device: a device
+ * @handle: (nullable): a queue of the device's driver, for CUDA a `CUstream`
+ * @error: return location for an error
+ *
+ * Makes a stream of a queue that another library has made, so that GTorch's work can be put into it.
+ * Several streams may stand for one queue. %NULL means the driver's default queue (stream 0).
+ *
+ * The queue stays its maker's: it must exist for as long as there are streams of it, tensors that were
+ * used on them, and graphs that were replayed on them.
+ *
+ * Returns: (transfer full): a new stream, or %NULL with %GTORCH_ERROR_NOT_SUPPORTED if the device has no
+ *   such queues (as the CPU), %GTORCH_ERROR_DEVICE_MISMATCH if this one belongs to another device
+ *
+ * Since: 0.1
+ */
+GTorchStream *
+gtorch_stream_new_external (GTorchDevice *device, gpointer handle, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE (device), NULL);
+  device = gtorch_device_resolved (device);
+  if (GTORCH_DEVICE_GET_CLASS (device)->new_external_stream != NULL)
+    return GTORCH_DEVICE_GET_CLASS (device)->new_external_stream (device, handle, error);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+               _ ("stream: %s has no queues that others could make"), gtorch_device_name (device));
+  return NULL;
+}
+
+/**
+ * gtorch_stream_new_from_address:
+ * @device: a device
+ * @address: what [method@Stream.get_address] gives, or another library's number of a queue
+ * @error: return location for an error
+ *
+ * Makes a stream of a queue that another library has made, for languages that have no pointers.
+ *
+ * ```python
+ * theirs = GTorch.Stream.new_from_address(device, torch.cuda.current_stream().cuda_stream)
+ * ```
+ *
+ * The same holds for it as for a `gtorch_stream_new_external ()`.
+ *
+ * Returns: (transfer full): a new stream, or %NULL with %GTORCH_ERROR_NOT_SUPPORTED if the device has no
+ *   such queues (as the CPU), %GTORCH_ERROR_DEVICE_MISMATCH if this one belongs to another device
+ *
+ * Since: 0.1
+ */
+GTorchStream *
+gtorch_stream_new_from_address (GTorchDevice *device, gsize address, GError **error)
+{
+  return gtorch_stream_new_external (device, (gpointer) address, error);
+}
+
+/**
+ * gtorch_stream_get_handle: (skip)
+ * @self: a stream
+ *
+ * Gets the queue behind the stream for use with another library; for CUDA a `CUstream`. It is valid as
+ * long as the stream is. What that library does with tensors must be told to
+ * [method@Tensor.record_stream] if the stream is not the one on which they were made.
+ *
+ * Returns: (transfer none) (nullable): the handle; %NULL where there is none, and for the driver's
+ *   default queue
+ *
+ * Since: 0.1
+ */
+gpointer
+gtorch_stream_get_handle (GTorchStream *self)
+{
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), NULL);
+  if (GTORCH_STREAM_GET_CLASS (self)->get_handle == NULL)
+    return NULL;
+  return GTORCH_STREAM_GET_CLASS (self)->get_handle (self);
+}
+
+/**
+ * gtorch_stream_get_address:
+ * @self: a stream
+ *
+ * Gets what [method@Stream.get_handle] does as a number, for languages that have no pointers.
+ *
+ * Returns: the address; 0 where there is none, and for the driver's default queue
+ *
+ * Since: 0.1
+ */
+gsize
+gtorch_stream_get_address (GTorchStream *self)
+{
+  return (gsize) gtorch_stream_get_handle (self);
+}
+
+/**
+ * gtorch_stream_get_device:
+ * @self: a stream
+ *
+ * Gets the device that does the work.
+ *
+ * Returns: (transfer none): the device
+ *
+ * Since: 0.1
+ */
+GTorchDevice *
+gtorch_stream_get_device (GTorchStream *self)
+{
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), NULL);
+  return self->device;
+}
+
+/**
+ * gtorch_stream_get_priority:
+ * @self: a stream
+ *
+ * Gets the priority that the stream was made with.
+ *
+ * Returns: the priority
+ *
+ * Since: 0.1
+ */
+gint
+gtorch_stream_get_priority (GTorchStream *self)
+{
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), 0);
+  return self->priority;
+}
+
+/**
+ * gtorch_stream_is_default:
+ * @self: a stream
+ *
+ * Tells whether this is the default stream of its device.
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_stream_is_default (GTorchStream *self)
+{
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
+  return self->is_default;
+}
+
+/**
+ * gtorch_stream_get_auto_sync:
+ * @self: a stream
+ *
+ * Tells whether operations of the stream wait for those of other streams.
+ *
+ * Returns: %TRUE if so; %FALSE at first
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_stream_get_auto_sync (GTorchStream *self)
+{
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
+  return g_atomic_int_get (&self->auto_sync);
+}
+
+/**
+ * gtorch_stream_set_auto_sync:
+ * @self: a stream
+ * @auto_sync: whether to wait
+ *
+ * Lets operations of the stream begin only when everything is done that the device's other streams
+ * were given before them, as if [method@Stream.wait_stream] were called each time.
+ *
+ * Streams whose work meets in one place are safe that way without another word: nothing on this stream
+ * reads too early what others compute, or overwrites what they still read. Other streams do not wait
+ * for this one unless they have the property, too. What could overlap with other streams no longer does.
+ * A stream that captures a graph does not wait.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_stream_set_auto_sync (GTorchStream *self, gboolean auto_sync)
+{
+  g_return_if_fail (GTORCH_IS_STREAM (self));
+  auto_sync = auto_sync != FALSE;
+  if (__atomic_exchange_n (&self->auto_sync, auto_sync, __ATOMIC_ACQ_REL) == auto_sync)
+    return;
+  g_atomic_int_add (&gtorch_n_auto_syncs, auto_sync ? 1 : -1);
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_AUTO_SYNC]);
+}
+
+static gboolean
+is_idle (GTorchStream *self)
+{
+  if (GTORCH_STREAM_GET_CLASS (self)->is_idle != NULL)
+    return GTORCH_STREAM_GET_CLASS (self)->is_idle (self);
+  return self->timeline == NULL
+         || gtorch_timeline_completed (self->timeline) >= gtorch_timeline_submitted (self->timeline)
+         || self->timeline->is_orphan;
+}
+
+/**
+ * gtorch_stream_is_idle:
+ * @self: a stream
+ *
+ * Tells, without waiting, whether everything that was queued is done.
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_stream_is_idle (GTorchStream *self)
+{
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), TRUE);
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
+    {
+      GTorchRaceOrder *order = gtorch_race_order_new (gtorch_stream_get_queue (self));
+      gboolean result = is_idle (self);
+
+      if (result)
+        gtorch_race_reached (order);
+      gtorch_race_order_free (order);
+      return result;
+    }
+  return is_idle (self);
+}
+
+/**
+ * gtorch_stream_is_capturing:
+ * @self: a stream
+ *
+ * Tells whether operations on the stream are recorded in a graph instead of being done.
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_stream_is_capturing (GTorchStream *self)
+{
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
+  return __atomic_load_n (&self->capture, __ATOMIC_ACQUIRE) != NULL;
+}
+
+/* --- the current stream --- */
+
+/**
+ * gtorch_stream_get_current:
+ * @device: (nullable): a device, or %NULL for the one that this thread has chosen last
+ *
+ * Gets the stream that operations of this thread on the device go to.
+ *
+ * A thread chooses a device by making it, or a stream of it, current, or by making it its default one
+ * with a [struct@DefaultDeviceGuard]; until then it is the default device of the process.
+ *
+ * Returns: (transfer none): the stream
+ *
+ * Since: 0.1
+ */
+GTorchStream *
+gtorch_stream_get_current (GTorchDevice *device)
+{
+  GTorchStream *stream;
+
+  g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
+  gtorch_guards_settle ();
+  device = gtorch_device_or_current (device);
+  stream = gtorch_current_stream (device);
+  return stream != NULL ? stream : gtorch_device_get_default_stream (device);
+}
+
+/**
+ * gtorch_stream_set_current:
+ * @stream: a stream
+ *
+ * Makes operations of this thread on the stream's device go to it, and its device the current one
+ * of its type. The current streams of other devices stay as they are.
+ *
+ * This lasts until another one is set, and within a [struct@StreamGuard] no longer than that does.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_stream_set_current (GTorchStream *stream)
+{
+  g_autoptr (GTorchStream) former = NULL;
+  GTorchDevice *device;
+
+  g_return_if_fail (GTORCH_IS_STREAM (stream));
+  gtorch_guards_settle ();
+  gtorch_thread_clean_up_later ();
+  device = stream->device;
+  former = gtorch_thread.streams[device->slot];
+  gtorch_thread.streams[device->slot] = stream->is_default ? NULL : g_object_ref (stream);
+  gtorch_thread.current[device->type] = device;
+  gtorch_thread.device = device;
+}
+
+/**
+ * gtorch_stream_run:
+ * @self: a stream
+ * @func: (scope call) (closure user_data): what to do
+ * @user_data: given to @func
+ * @error: return location for an error
+ *
+ * Calls @func in this thread with the stream and its device as the current ones, and goes back to the
+ * former ones.
+ *
+ * Returns: what @func returned
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_stream_run (GTorchStream *self, GTorchStreamFunc func, gpointer user_data, GError **error)
+{
+  GTorchChange change;
+  GError *local = NULL;
+  gboolean success;
+
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
+  g_return_val_if_fail (func != NULL, FALSE);
+  gtorch_change_to_stream (&change, self->device, self);
+  gtorch_change_current (&change, self->device);
+  success = func (self, user_data, &local);
+  gtorch_change_end (&change);
+  return gtorch_callback_ended ("stream_run", success, local, error);
+}
+
+/* --- order --- */
+
+gpointer
+gtorch_stream_get_queue (GTorchStream *stream)
+{
+  if (GTORCH_STREAM_GET_CLASS (stream)->get_queue != NULL)
+    return GTORCH_STREAM_GET_CLASS (stream)->get_queue (stream);
+  return stream->timeline != NULL ? (gpointer) stream->timeline : stream->device;
+}
+
+static gboolean
+refuse_in_capture (GTorchStream *self, GError **error)
+{
+  if (__atomic_load_n (&self->capture, __ATOMIC_ACQUIRE) == NULL)
+    return FALSE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+               _ ("stream: %p captures a graph, there is nothing to wait for before it is "
+                  "replayed"),
+               self);
+  return TRUE;
+}
+
+/* Not so the CPU's default one, which works where it is called. */
+static gboolean
+has_queue (GTorchStream *self)
+{
+  return self->timeline != NULL || GTORCH_STREAM_GET_CLASS (self)->synchronize != NULL;
+}
+
+static void
+wait_here (GTorchTimeline *timeline, guint64 seq, gpointer data)
+{
+  gtorch_timeline_wait (timeline, G_MAXUINT64, NULL, NULL);
+}
+
+gboolean
+gtorch_stream_join_others (GTorchDevice *device, GError **error)
+{
+  GTorchStream *stream = gtorch_stream_peek_current (device);
+
+  if (stream == NULL || !g_atomic_int_get (&stream->auto_sync) || gtorch_thread.worker != NULL
+      || __atomic_load_n (&stream->capture, __ATOMIC_ACQUIRE) != NULL)
+    return TRUE;
+  if (GTORCH_STREAM_GET_CLASS (stream)->join_all != NULL)
+    return GTORCH_STREAM_GET_CLASS (stream)->join_all (stream, error);
+  gtorch_timelines_foreach_busy (device, NULL, wait_here, NULL);
+  return TRUE;
+}
+
+GTorchFence *
+gtorch_stream_record_fence (GTorchStream *stream, guint flags, GError **error)
+{
+  g_autoptr (GTorchCapture) capture = gtorch_stream_dup_capture (stream);
+  GTorchFence *fence = gtorch_fence_new ();
+
+  fence->flags = flags;
+  if (capture != NULL)
+    {
+      if (!gtorch_capture_record (capture, stream, fence, error))
+        g_clear_pointer (&fence, gtorch_fence_unref);
+    }
+  else if (!has_queue (stream))
+    gtorch_fence_complete (fence, NULL);
+  else if (!GTORCH_STREAM_GET_CLASS (stream)->record (stream, fence, error))
+    g_clear_pointer (&fence, gtorch_fence_unref);
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && fence != NULL && capture == NULL)
+    fence->order = gtorch_race_order_new (gtorch_stream_get_queue (stream));
+  return fence;
+}
+
+gboolean
+gtorch_stream_wait_fence (GTorchStream *stream, GTorchFence *fence, GError **error)
+{
+  g_autoptr (GTorchCapture) capture = gtorch_stream_dup_capture (stream);
+
+  if (gtorch_fence_is_orphan (fence))
+    return gtorch_fork_refuse_stream (error);
+  if (fence->capture != NULL && !gtorch_fence_is_done (fence))
+    return gtorch_capture_join (fence->capture, stream, fence, error);
+  if (capture != NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+                   _ ("stream: %p captures a graph and cannot wait for work outside of the "
+                      "capture: "
+                      "wait before the capture begins"),
+                   stream);
+      return FALSE;
+    }
+  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
+    gtorch_race_wait (stream, fence->order);
+  if (!has_queue (stream))
+    return gtorch_fence_wait (fence, NULL, error);
+  return GTORCH_STREAM_GET_CLASS (stream)->wait (stream, fence, error);
+}
+
+/**
+ * gtorch_stream_check:
+ * @self: a stream
+ * @error: return location for an error
+ *
+ * Reports, without waiting, an error of work that was done in the meantime.
+ *
+ * Returns: %TRUE if there was none
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_stream_check (GTorchStream *self, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
+  if (GTORCH_STREAM_GET_CLASS (self)->check != NULL)
+    return GTORCH_STREAM_GET_CLASS (self)->check (self, error);
+  return self->timeline == NULL || gtorch_timeline_report (self->timeline, error);
+}
+
+/**
+ * gtorch_stream_synchronize:
+ * @self: a stream
+ * @cancellable: (nullable): stops the waiting, not the work
+ * @error: return location for an error
+ *
+ * Waits until everything that was queued until now is done.
+ *
+ * In a program with a main loop prefer [method@Stream.synchronize_async].
+ *
+ * Returns: %TRUE on success; %FALSE with the error of the work, with %G_IO_ERROR_CANCELLED, or with
+ *   %GTORCH_ERROR_CAPTURE while the stream captures a graph
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_stream_synchronize (GTorchStream *self, GCancellable *cancellable, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (refuse_in_capture (self, error))
+    return FALSE;
+  if (GTORCH_STREAM_GET_CLASS (self)->synchronize != NULL)
+    return GTORCH_STREAM_GET_CLASS (self)->synchronize (self, cancellable, error);
+  if (self->timeline == NULL)
+    return !g_cancellable_set_error_if_cancelled (cancellable, error);
+  return gtorch_timeline_wait (self->timeline, G_MAXUINT64, cancellable, error)
+         && gtorch_timeline_report (self->timeline, error);
+}
+
+/**
+ * gtorch_stream_synchronize_async:
+ * @self: a stream
+ * @cancellable: (nullable): stops the waiting, not the work
+ * @callback: (nullable) (scope async) (closure user_data): called when all is done
+ * @user_data: given to @callback
+ *
+ * Waits in the main loop for everything that was queued until now. Costs no time while it waits.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_stream_synchronize_async (GTorchStream *self, GCancellable *cancellable,
+                                 GAsyncReadyCallback callback, gpointer user_data)
+{
+  g_autoptr (GTask) task = NULL;
+  GError *error = NULL;
+  GTorchFence *fence;
+
+  g_return_if_fail (GTORCH_IS_STREAM (self));
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
+  task = g_task_new (self, cancellable, callback, user_data);
+  g_task_set_source_tag (task, gtorch_stream_synchronize_async);
+  if (refuse_in_capture (self, &error))
+    {
+      g_task_return_error (task, error);
+      return;
+    }
+  fence = gtorch_stream_record_fence (self, GTORCH_EVENT_NONE, &error);
+  if (fence == NULL)
+    {
+      g_task_return_error (task, error);
+      return;
+    }
+  gtorch_fence_return_task (fence, task, self->timeline);
+  gtorch_fence_unref (fence);
+}
+
+/**
+ * gtorch_stream_synchronize_finish:
+ * @self: a stream
+ * @result: what the callback got
+ * @error: return location for an error
+ *
+ * Ends [method@Stream.synchronize_async].
+ *
+ * Returns: as [method@Stream.synchronize]
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_stream_synchronize_finish (GTorchStream *self, GAsyncResult *result, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
+  g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
+  return g_task_propagate_boolean (G_TASK (result), error);
+}
+
+/**
+ * gtorch_stream_record_event:
+ * @self: a stream
+ * @error: return location for an error
+ *
+ * Makes an event, without timing, that is done when everything queued until now is.
+ *
+ * Returns: (transfer full): a new event, or %NULL
+ *
+ * Since: 0.1
+ */
+GTorchEvent *
+gtorch_stream_record_event (GTorchStream *self, GError **error)
+{
+  g_autoptr (GTorchEvent) event = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), NULL);
+  event = gtorch_event_new (GTORCH_EVENT_NONE);
+  return gtorch_event_record (event, self, error) ? g_steal_pointer (&event) : NULL;
+}
+
+/**
+ * gtorch_stream_wait_event:
+ * @self: a stream
+ * @event: an event
+ * @error: return location for an error
+ *
+ * Lets work that is queued from now on begin only when @event is done. The call does not wait,
+ * unless the stream is the CPU's default one, which has no queue. An event that was never recorded
+ * counts as done.
+ *
+ * A stream that waits for an event recorded in a capture takes part in the capture; it must be
+ * waited for by the first stream before the capture ends.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if a capture forbids it
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_stream_wait_event (GTorchStream *self, GTorchEvent *event, GError **error)
+{
+  GTorchFence *fence;
+  gboolean result;
+
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
+  g_return_val_if_fail (GTORCH_IS_EVENT (event), FALSE);
+  fence = gtorch_event_dup_fence (event);
+  if (fence == NULL)
+    return TRUE;
+  result = gtorch_stream_wait_fence (self, fence, error);
+  gtorch_fence_unref (fence);
+  return result;
+}
+
+/**
+ * gtorch_stream_wait_stream:
+ * @self: a stream
+ * @other: another stream
+ * @error: return location for an error
+ *
+ * Lets work that is queued from now on begin only when what @other has in its queue now is done.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if a capture forbids it
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_stream_wait_stream (GTorchStream *self, GTorchStream *other, GError **error)
+{
+  GTorchFence *fence;
+  gboolean result;
+
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
+  g_return_val_if_fail (GTORCH_IS_STREAM (other), FALSE);
+  if (self == other)
+    return TRUE;
+  fence = gtorch_stream_record_fence (other, GTORCH_EVENT_NONE, error);
+  if (fence == NULL)
+    return FALSE;
+  result = gtorch_stream_wait_fence (self, fence, error);
+  gtorch_fence_unref (fence);
+  return result;
+}

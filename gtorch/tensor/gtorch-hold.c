@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Releasing the memory of tensors that other threads may be using. See gtorch-hold-private.h. */
+
+#include "config.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifdef HAVE_LINUX_MEMBARRIER_H
+#include <linux/membarrier.h>
+#endif
+
+#include "autograd/gtorch-autograd-private.h"
+#include "stream/gtorch-choice-private.h"
+#include "base/gtorch-fork-private.h"
+#include "tensor/gtorch-hold-private.h"
+#include "memory/gtorch-memory-pool-private.h"
+
+/* A tensor that was released while a call held it. */
+typedef struct
+{
+  GTorchImpl *impl; /* owned */
+  GTorchStorage *storage;
+  GTorchAutograd *autograd;
+} Pending;
+
+static GMutex lock;
+static GTorchHolds *all_holds; /* of each thread that runs operations */
+static GArray *pending;        /* of Pending, NULL while there is none */
+
+GTORCH_FORK_LOCK (lock);
+
+/* The calls of other threads have not come along. */
+static void
+forget_other_threads (void)
+{
+  all_holds = gtorch_thread.holds;
+  if (all_holds != NULL)
+    all_holds->next = NULL;
+}
+
+GTORCH_FORK_CHILD (forget_other_threads);
+
+static void
+add_to_list (GTorchHolds *holds)
+{
+  g_mutex_lock (&lock);
+  holds->next = all_holds;
+  all_holds = holds;
+  g_mutex_unlock (&lock);
+}
+
+GTorchHolds *
+gtorch_holds_register (void)
+{
+  GTorchHolds *holds = g_new0 (GTorchHolds, 1);
+
+  /* A new thread takes the lock before its first hold, so that it sees every tensor marked that was
+   * released without a barrier because the thread was not there yet. */
+  add_to_list (holds);
+  gtorch_thread.holds = holds;
+  gtorch_thread_clean_up_later ();
+  return holds;
+}
+
+guint
+gtorch_hold_tensors (GTorchTensor *const *tensors, gsize n)
+{
+  GTorchImpl *impls[GTORCH_HOLDS_MAX];
+  g_autofree GTorchImpl **many = NULL;
+  GTorchImpl **used = impls;
+  gsize i;
+
+  if (tensors == NULL)
+    n = 0;
+  if (n > GTORCH_HOLDS_MAX)
+    used = many = g_new (GTorchImpl *, n);
+  for (i = 0; i < n; i++)
+    used[i] = GTORCH_IS_TENSOR (tensors[i]) ? gtorch_tensor_unwrap (tensors[i]) : NULL;
+  return gtorch_hold (used, n);
+}
+
+void
+gtorch_holds_unregister (void)
+{
+  GTorchHolds *holds = gtorch_thread.holds;
+  GTorchHolds **link;
+
+  if (holds == NULL)
+    return;
+  g_mutex_lock (&lock);
+  for (link = &all_holds; *link != holds; link = &(*link)->next)
+    ;
+  *link = holds->next;
+  g_mutex_unlock (&lock);
+  gtorch_thread.holds = NULL;
+  g_free (holds);
+}
+
+#ifdef HAVE_LINUX_MEMBARRIER_H
+static gboolean
+membarrier (gint command)
+{
+  return syscall (SYS_membarrier, command, 0, 0) == 0;
+}
+#endif
+
+/* Every thread of the process executes a memory barrier. Under the lock. */
+static void
+barrier_everywhere (void)
+{
+#ifdef HAVE_LINUX_MEMBARRIER_H
+  static gint registered = -1;
+
+  /* Registering takes the kernel some 10 ms, once, in programs that release while several threads
+   * run operations. */
+  if (registered < 0)
+    registered = membarrier (MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+  if (registered && membarrier (MEMBARRIER_CMD_PRIVATE_EXPEDITED))
+    return;
+  if (membarrier (MEMBARRIER_CMD_GLOBAL))
+    return;
+#endif
+  /* Without help of the kernel: no store stays in a processor's buffer for that long. */
+  __atomic_thread_fence (__ATOMIC_SEQ_CST);
+  g_usleep (1000);
+  __atomic_thread_fence (__ATOMIC_SEQ_CST);
+}
+
+static gboolean
+contains (const GTorchHolds *holds, const GTorchImpl *impl)
+{
+  guint n = __atomic_load_n (&holds->n, __ATOMIC_ACQUIRE), i;
+
+  if (n > GTORCH_HOLDS_MAX)
+    return TRUE;
+  for (i = 0; i < n; i++)
+    if (__atomic_load_n (&holds->impls[i], __ATOMIC_RELAXED) == impl)
+      return TRUE;
+  return FALSE;
+}
+
+/* Under the lock. A thread that holds impl is told to flush when it ends a call. */
+static gboolean
+is_held (const GTorchImpl *impl)
+{
+  GTorchHolds *holds;
+
+  for (holds = all_holds; holds != NULL; holds = holds->next)
+    {
+      if (!contains (holds, impl))
+        continue;
+      __atomic_store_n (&holds->must_flush, TRUE, __ATOMIC_RELAXED);
+      if (holds == gtorch_thread.holds)
+        return TRUE;
+      /* Either the thread sees the flag, or its hold has ended meanwhile. */
+      barrier_everywhere ();
+      if (contains (holds, impl))
+        return TRUE;
+    }
+  return FALSE;
+}
+
+/* Under the lock. */
+static void
+take (Pending *entry)
+{
+  entry->storage = __atomic_exchange_n (&entry->impl->storage, NULL, __ATOMIC_ACQ_REL);
+  /* A result also gives up the graph that led to it, with everything saved there. A leaf does not, since
+   * graphs that it is part of may yet run, nor does what others own, such as the base of a view. */
+  if (entry->impl->autograd != NULL && entry->impl->autograd->grad_fn != NULL
+      && g_atomic_int_get (&entry->impl->ref_count) == 2)
+    entry->autograd = g_steal_pointer (&entry->impl->autograd);
+}
+
+/* Without the lock: destructors of the program may run. */
+static void
+drop (Pending *entry)
+{
+  g_clear_pointer (&entry->autograd, gtorch_autograd_destroy);
+  g_clear_pointer (&entry->storage, gtorch_storage_unref);
+  if (entry->impl != NULL && entry->impl->autograd != NULL)
+    gtorch_grad_drop_graph (entry->impl);
+  g_clear_pointer (&entry->impl, gtorch_impl_unref);
+}
+
+void
+gtorch_impl_release (GTorchImpl *impl)
+{
+  Pending entry = { NULL };
+
+  /* A thread that registers later sees the mark, so that without other threads there is no barrier. */
+  g_mutex_lock (&lock);
+  if (!__atomic_exchange_n (&impl->is_released, TRUE, __ATOMIC_ACQ_REL))
+    {
+      entry.impl = gtorch_impl_ref (impl);
+      if (all_holds != NULL && (all_holds != gtorch_thread.holds || all_holds->next != NULL))
+        barrier_everywhere ();
+      if (!is_held (impl))
+        take (&entry);
+      else
+        {
+          if (pending == NULL)
+            pending = g_array_new (FALSE, FALSE, sizeof (Pending));
+          g_array_append_val (pending, entry);
+          entry.impl = NULL;
+        }
+    }
+  g_mutex_unlock (&lock);
+  drop (&entry);
+}
+
+void
+gtorch_holds_settle (void)
+{
+  g_mutex_lock (&lock);
+  g_mutex_unlock (&lock);
+}
+
+void
+gtorch_holds_flush (void)
+{
+  g_autoptr (GArray) done = g_array_new (FALSE, FALSE, sizeof (Pending));
+  guint i = 0;
+
+  g_mutex_lock (&lock);
+  __atomic_store_n (&gtorch_thread.holds->must_flush, FALSE, __ATOMIC_RELAXED);
+  while (pending != NULL && i < pending->len)
+    {
+      Pending *entry = &g_array_index (pending, Pending, i);
+
+      if (is_held (entry->impl))
+        i++;
+      else
+        {
+          take (entry);
+          g_array_append_val (done, *entry);
+          g_array_remove_index_fast (pending, i);
+        }
+    }
+  if (pending != NULL && pending->len == 0)
+    g_clear_pointer (&pending, g_array_unref);
+  g_mutex_unlock (&lock);
+  for (i = 0; i < done->len; i++)
+    drop (&g_array_index (done, Pending, i));
+}

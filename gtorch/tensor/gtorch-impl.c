@@ -1,0 +1,619 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Life and geometry of the inner tensor. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "tensor/gtorch-impl-private.h"
+
+#include "autograd/gtorch-autograd-private.h"
+#include "device/gtorch-device-private.h"
+#include "check/gtorch-race-private.h"
+
+/* --- storage --- */
+
+GTorchStorage *
+gtorch_storage_new (GTorchDevice *device, gsize n_bytes, GError **error)
+{
+  return gtorch_device_alloc (device, n_bytes, error);
+}
+
+typedef struct
+{
+  GTorchStorage storage;
+  gboolean is_read_only;
+  const gchar *stale_by; /* atomically */
+} ForeignStorage;
+
+GTorchStorage *
+gtorch_storage_new_foreign (GTorchDevice *device, gpointer data, gsize n_bytes,
+                            void (*free_func) (GTorchStorage *), gpointer free_data)
+{
+  GTorchStorage *storage = (GTorchStorage *) g_new0 (ForeignStorage, 1);
+
+  storage->ref_count = 1;
+  storage->data = data;
+  storage->n_bytes = n_bytes;
+  storage->device = device;
+  storage->free_func = free_func;
+  storage->free_data = free_data;
+  return storage;
+}
+
+void
+gtorch_storage_set_read_only (GTorchStorage *storage)
+{
+  g_assert (storage->free_func != NULL);
+  ((ForeignStorage *) storage)->is_read_only = TRUE;
+}
+
+gboolean
+gtorch_storage_is_read_only (const GTorchStorage *storage)
+{
+  return storage->free_func != NULL && ((const ForeignStorage *) storage)->is_read_only;
+}
+
+void
+gtorch_storage_set_stale (GTorchStorage *storage, const gchar *by)
+{
+  g_assert (storage->free_func != NULL);
+  __atomic_store_n (&((ForeignStorage *) storage)->stale_by, by, __ATOMIC_RELEASE);
+}
+
+const gchar *
+gtorch_storage_get_stale (const GTorchStorage *storage)
+{
+  return storage->free_func != NULL
+             ? __atomic_load_n (&((const ForeignStorage *) storage)->stale_by, __ATOMIC_ACQUIRE)
+             : NULL;
+}
+
+GTorchStorage *
+gtorch_storage_ref (GTorchStorage *storage)
+{
+  g_atomic_int_inc (&storage->ref_count);
+  return storage;
+}
+
+/* The only owner need not tell others: locked instructions are much of the time of a small operation. */
+static inline gboolean
+drop_reference (gint *ref_count)
+{
+  return __atomic_load_n (ref_count, __ATOMIC_ACQUIRE) == 1
+         || g_atomic_int_dec_and_test (ref_count);
+}
+
+void
+gtorch_storage_unref (GTorchStorage *storage)
+{
+  if (!drop_reference (&storage->ref_count))
+    return;
+  gtorch_race_forget (storage);
+  if (storage->free_func != NULL)
+    {
+      storage->free_func (storage);
+      g_free (storage);
+    }
+  else
+    gtorch_device_free (storage->device, storage);
+}
+
+/* --- impls --- */
+
+/* Impls come and go with every operation: each thread keeps some of the last ones. */
+#define POOL_SIZE 64
+
+static __thread GTorchImpl *pool;
+static __thread guint pool_length;
+static __thread gboolean pool_registered;
+
+static void
+pool_drain (gpointer data)
+{
+  while (pool != NULL)
+    {
+      GTorchImpl *impl = pool;
+
+      pool = (GTorchImpl *) impl->shape;
+      g_free (impl);
+    }
+  pool_length = POOL_SIZE; /* what dies later in this thread is freed at once */
+}
+
+static GPrivate pool_cleanup = G_PRIVATE_INIT (pool_drain);
+
+static GTorchImpl *
+impl_alloc (guint n_dims)
+{
+  GTorchImpl *impl;
+
+  if (G_LIKELY (pool != NULL))
+    {
+      impl = pool;
+      pool = (GTorchImpl *) impl->shape;
+      pool_length--;
+    }
+  else
+    impl = g_malloc (sizeof (GTorchImpl));
+
+  memset (impl, 0, G_STRUCT_OFFSET (GTorchImpl, inline_dims));
+  impl->ref_count = 1;
+  impl->n_dims = n_dims;
+  if (G_LIKELY (n_dims <= GTORCH_INLINE_DIMS))
+    {
+      impl->shape = impl->inline_dims;
+      impl->strides = impl->inline_dims + GTORCH_INLINE_DIMS;
+    }
+  else
+    {
+      impl->shape = g_new (gint64, 2 * n_dims);
+      impl->strides = impl->shape + n_dims;
+    }
+  return impl;
+}
+
+static void
+impl_free (GTorchImpl *impl)
+{
+  if (impl->autograd != NULL)
+    gtorch_autograd_free (impl);
+  if (impl->storage != NULL)
+    gtorch_storage_unref (impl->storage);
+  if (impl->shape != impl->inline_dims)
+    g_free (impl->shape);
+#ifndef __SANITIZE_ADDRESS__
+  if (G_LIKELY (pool_length < POOL_SIZE))
+    {
+      if (G_UNLIKELY (!pool_registered))
+        {
+          pool_registered = TRUE;
+          g_private_set (&pool_cleanup, &pool);
+        }
+      impl->shape = (gint64 *) pool;
+      pool = impl;
+      pool_length++;
+      return;
+    }
+#endif
+  g_free (impl);
+}
+
+void
+gtorch_contiguous_strides (const gint64 *shape, guint n_dims, gint64 *strides)
+{
+  gint64 stride = 1;
+  guint i = n_dims;
+
+  while (i-- > 0)
+    {
+      strides[i] = stride;
+      stride *= MAX (shape[i], 1);
+    }
+}
+
+/* Counts the elements and notes the geometry in one go; strides NULL: contiguous. FALSE where
+ * gtorch_shape_measure () gives it. Most dimensions are above 0, and nothing overflows. */
+static inline gboolean
+measure (const gint64 *shape, const gint64 *strides, guint n_dims, guint dtype, gint64 *to_shape,
+         gint64 *to_strides, gint64 *numel, gboolean *is_contiguous)
+{
+  gboolean is_empty = FALSE, in_order = TRUE, overflows = FALSE;
+  gint64 stride = 1, n_bytes;
+  guint i = n_dims;
+
+  while (i-- > 0)
+    {
+      const gint64 size = shape[i], step = strides != NULL ? strides[i] : stride;
+
+      to_shape[i] = size;
+      to_strides[i] = step;
+      if (strides != NULL)
+        in_order &= size == 1 || step == stride;
+      if (G_UNLIKELY (size <= 0))
+        {
+          if (size < 0)
+            {
+              *numel = -1;
+              return FALSE;
+            }
+          is_empty = TRUE;
+        }
+      else
+        overflows |= __builtin_mul_overflow (stride, size, &stride);
+    }
+  *numel = is_empty ? 0 : stride;
+  *is_contiguous = in_order || *numel <= 1;
+  overflows |= __builtin_mul_overflow (stride, (gint64) gtorch_dtype_size (dtype), &n_bytes);
+  return !overflows;
+}
+
+gboolean
+gtorch_shape_measure (const gint64 *shape, guint n_dims, guint dtype, gint64 *strides,
+                      gint64 *numel)
+{
+  gint64 same[GTORCH_MAX_DIMS];
+  gboolean is_contiguous;
+
+  return measure (shape, NULL, n_dims, dtype, same, strides, numel, &is_contiguous);
+}
+
+void
+gtorch_shape_set_error (const gint64 *shape, guint n_dims, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < n_dims; i++)
+    if (shape[i] < 0)
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                     _ ("shape %s has a negative dimension"), gtorch_shape_str (shape, n_dims));
+        return;
+      }
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+               _ ("the size of shape %s overflows 64 bits"), gtorch_shape_str (shape, n_dims));
+}
+
+GTorchImpl *
+gtorch_impl_new_strided (GTorchStorage *storage, guint dtype, gint64 offset, const gint64 *shape,
+                         const gint64 *strides, guint n_dims)
+{
+  GTorchImpl *impl = impl_alloc (n_dims);
+  gboolean is_contiguous = TRUE;
+  gboolean fits = measure (shape, strides, n_dims, dtype, impl->shape, impl->strides, &impl->numel,
+                           &is_contiguous);
+
+  /* Whoever makes a view that has more elements than its base checks the shape. */
+  g_assert (fits || impl->numel == 0);
+  impl->dtype = dtype;
+  impl->storage = storage != NULL ? gtorch_storage_ref (storage) : NULL;
+  impl->device = storage != NULL ? storage->device : gtorch_device_cpu ();
+  impl->is_released = storage == NULL;
+  impl->offset = offset;
+  impl->is_contiguous = is_contiguous;
+  return impl;
+}
+
+GTorchImpl *
+gtorch_impl_new (GTorchDevice *device, guint dtype, const gint64 *shape, guint n_dims,
+                 GError **error)
+{
+  GTorchImpl *impl = impl_alloc (n_dims);
+  gboolean is_contiguous;
+
+  impl->dtype = dtype;
+  impl->is_contiguous = TRUE;
+  impl->device = device;
+  if (G_UNLIKELY (!measure (shape, NULL, n_dims, dtype, impl->shape, impl->strides, &impl->numel,
+                            &is_contiguous)))
+    gtorch_shape_set_error (shape, n_dims, error);
+  else
+    impl->storage = gtorch_device_alloc (device, gtorch_impl_n_bytes (impl), error);
+  if (G_UNLIKELY (impl->storage == NULL))
+    {
+      gtorch_impl_unref (impl);
+      return NULL;
+    }
+  return impl;
+}
+
+GTorchImpl *
+gtorch_impl_new_view (GTorchImpl *base, gint64 offset, const gint64 *shape, const gint64 *strides,
+                      guint n_dims)
+{
+  return gtorch_impl_new_strided (base->storage, base->dtype, offset, shape, strides, n_dims);
+}
+
+GTorchImpl *
+gtorch_impl_alias (GTorchImpl *impl)
+{
+  GTorchImpl *alias = gtorch_impl_new_strided (impl->storage, impl->dtype, impl->offset,
+                                               impl->shape, impl->strides, impl->n_dims);
+
+  alias->device = impl->device; /* also of a released one */
+  alias->is_number = impl->is_number;
+  return alias;
+}
+
+static GTorchImpl *
+number_new (guint dtype)
+{
+  GTorchDevice *cpu = gtorch_device_cpu ();
+  GTorchImpl *impl = impl_alloc (0);
+
+  impl->dtype = dtype;
+  impl->numel = 1;
+  impl->is_contiguous = TRUE;
+  impl->is_number = TRUE;
+  impl->device = cpu;
+  /* A few bytes, in no pool: were they not to be had, GLib itself could not go on either. */
+  impl->storage = gtorch_cpu_alloc (cpu, gtorch_dtype_size (dtype), NULL);
+  g_assert (impl->storage != NULL);
+  return impl;
+}
+
+GTorchImpl *
+gtorch_impl_new_number (gdouble value)
+{
+  GTorchImpl *impl = number_new (GTORCH_DTYPE_FLOAT64);
+
+  *(gdouble *) gtorch_impl_data (impl) = value;
+  return impl;
+}
+
+GTorchImpl *
+gtorch_impl_new_int (gint64 value)
+{
+  GTorchImpl *impl = number_new (GTORCH_DTYPE_INT64);
+
+  *(gint64 *) gtorch_impl_data (impl) = value;
+  return impl;
+}
+
+GTorchImpl *
+gtorch_impl_new_bool (gboolean value)
+{
+  GTorchImpl *impl = number_new (GTORCH_DTYPE_BOOL);
+
+  *(guint8 *) gtorch_impl_data (impl) = value != FALSE;
+  return impl;
+}
+
+GTorchImpl *
+gtorch_impl_ref (GTorchImpl *impl)
+{
+  g_atomic_int_inc (&impl->ref_count);
+  return impl;
+}
+
+void
+gtorch_impl_unref (GTorchImpl *impl)
+{
+  if (drop_reference (&impl->ref_count))
+    impl_free (impl);
+}
+
+void
+gtorch_impl_clear (GTorchImpl **impls, guint n)
+{
+  guint i;
+
+  for (i = 0; i < n; i++)
+    g_clear_pointer (&impls[i], gtorch_impl_unref);
+}
+
+/* --- asking --- */
+
+gint64
+gtorch_strides_extent (gint64 offset, const gint64 *shape, const gint64 *strides, guint n_dims)
+{
+  guint i;
+
+  for (i = 0; i < n_dims; i++)
+    {
+      if (shape[i] == 0)
+        return 0;
+      if (strides[i] > 0)
+        offset += (shape[i] - 1) * strides[i];
+    }
+  return offset + 1;
+}
+
+GTorchImpl *
+gtorch_impl_new_mirrored (GTorchImpl *impl, guint64 mask)
+{
+  gint64 strides[GTORCH_MAX_DIMS];
+  gint64 offset = impl->offset;
+  guint i;
+
+  for (i = 0; i < impl->n_dims; i++)
+    {
+      strides[i] = impl->strides[i];
+      if (!(mask & (G_GUINT64_CONSTANT (1) << i)))
+        continue;
+      offset += (impl->shape[i] - 1) * strides[i];
+      strides[i] = -strides[i];
+    }
+  return gtorch_impl_new_view (impl, offset, impl->shape, strides, impl->n_dims);
+}
+
+gboolean
+gtorch_strides_overlap (const gint64 *shape, const gint64 *strides, guint n_dims)
+{
+  gint64 sorted[GTORCH_MAX_DIMS], sizes[GTORCH_MAX_DIMS];
+  gint64 reach = 0;
+  gboolean shares = FALSE;
+  guint i, j, n = 0;
+
+  for (i = 0; i < n_dims; i++)
+    {
+      gint64 stride = ABS (strides[i]);
+
+      if (shape[i] == 0)
+        return FALSE;
+      if (shape[i] == 1)
+        continue;
+      shares |= stride == 0;
+      for (j = n++; j > 0 && sorted[j - 1] > stride; j--)
+        {
+          sorted[j] = sorted[j - 1];
+          sizes[j] = sizes[j - 1];
+        }
+      sorted[j] = stride;
+      sizes[j] = shape[i];
+    }
+  /* Each dimension must step over all that the smaller ones reach; rarer layouts count as overlapping. */
+  for (i = 0; i < n && !shares; i++)
+    {
+      shares = sorted[i] <= reach;
+      reach += sorted[i] * (sizes[i] - 1);
+    }
+  return shares;
+}
+
+gboolean
+gtorch_impl_overlaps_itself (const GTorchImpl *impl)
+{
+  return !impl->is_contiguous && impl->numel > 1
+         && gtorch_strides_overlap (impl->shape, impl->strides, impl->n_dims);
+}
+
+#define TEXT  256
+#define SHOWN 60 /* bytes of a name */
+
+typedef struct
+{
+  gchar texts[8][TEXT];
+  guint next;
+} Texts;
+
+static gchar *
+next_text (void)
+{
+  /* Not __thread: a library that is loaded late gets no more than about 1 kB of static TLS. */
+  static GPrivate private = G_PRIVATE_INIT (g_free);
+  Texts *ring = g_private_get (&private);
+
+  if (ring == NULL)
+    {
+      ring = g_new0 (Texts, 1);
+      g_private_set (&private, ring);
+    }
+  return ring->texts[ring->next++ % G_N_ELEMENTS (ring->texts)];
+}
+
+const gchar *
+gtorch_name_str (const gchar *name)
+{
+  gsize length = strnlen (name, SHOWN + 1);
+  gchar *buffer = next_text (), *end;
+  g_autofree gchar *valid = NULL;
+
+  if (length > SHOWN)
+    for (length = SHOWN; length > SHOWN - 4 && (name[length] & 0xc0) == 0x80; length--)
+      ;
+  valid = g_utf8_make_valid (name, length); /* no byte becomes more than three */
+  end = g_stpcpy (buffer, valid);
+  if (name[length] != '\0')
+    g_stpcpy (end, "…");
+  return buffer;
+}
+
+const gchar *
+gtorch_shape_str (const gint64 *shape, gsize n_dims)
+{
+  gchar *buffer = next_text ();
+  gsize i, length = 0;
+
+  buffer[length++] = '[';
+  for (i = 0; i < n_dims && length < 220; i++)
+    length += g_snprintf (buffer + length, TEXT - length,
+                          i == 0 ? "%" G_GINT64_FORMAT : ", %" G_GINT64_FORMAT, shape[i]);
+  g_snprintf (buffer + length, TEXT - length, i < n_dims ? ", …]" : "]");
+  return buffer;
+}
+
+const gchar *
+gtorch_impl_shape_str (const GTorchImpl *impl)
+{
+  return gtorch_shape_str (impl->shape, impl->n_dims);
+}
+
+gboolean
+gtorch_shape_check (const gchar *op, const gint64 *shape, gsize n_dims, guint dtype, GError **error)
+{
+  gint64 strides[GTORCH_MAX_DIMS], numel;
+
+  if (n_dims > GTORCH_MAX_DIMS)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("%s: %" G_GSIZE_FORMAT
+                      " dimensions are more than the %d that a tensor can have"),
+                   op, n_dims, GTORCH_MAX_DIMS);
+      return FALSE;
+    }
+  if (G_LIKELY (gtorch_shape_measure (shape, n_dims, dtype, strides, &numel)))
+    return TRUE;
+  gtorch_shape_set_error (shape, n_dims, error);
+  g_prefix_error (error, "%s: ", op);
+  return FALSE;
+}
+
+gboolean
+gtorch_normalize_dim (const gchar *op, gint64 dim, guint n_dims, guint *result, GError **error)
+{
+  gint64 range = MAX (n_dims, 1);
+
+  if (dim < -range || dim >= range)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
+                   _ ("%s: dim %" G_GINT64_FORMAT " is out of the range [%" G_GINT64_FORMAT
+                      ", %" G_GINT64_FORMAT "] of a tensor with %u dimensions"),
+                   op, dim, -range, range - 1, n_dims);
+      return FALSE;
+    }
+  *result = dim < 0 ? dim + range : dim;
+  return TRUE;
+}
+
+gboolean
+gtorch_normalize_dims (const gchar *op, const gint64 *dims, gsize n, guint n_dims, guint64 *mask,
+                       GError **error)
+{
+  gsize i;
+  guint dim;
+
+  *mask = 0;
+  if (n == 0)
+    *mask = n_dims == 0 ? 1 : (G_GUINT64_CONSTANT (1) << n_dims) - 1;
+  for (i = 0; i < n; i++)
+    {
+      if (!gtorch_normalize_dim (op, dims[i], n_dims, &dim, error))
+        return FALSE;
+      if (*mask & (G_GUINT64_CONSTANT (1) << dim))
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                       _ ("%s: dim %u appears twice in %s"), op, dim, gtorch_shape_str (dims, n));
+          return FALSE;
+        }
+      *mask |= G_GUINT64_CONSTANT (1) << dim;
+    }
+  return TRUE;
+}
+
+gboolean
+gtorch_broadcast_shapes (const gchar *op, const gint64 *a, guint a_dims, const gint64 *b,
+                         guint b_dims, gint64 *shape, guint *n_dims, GError **error)
+{
+  gint64 result[GTORCH_MAX_DIMS];
+  guint n = MAX (a_dims, b_dims);
+  guint i;
+
+  for (i = 1; i <= n; i++)
+    {
+      gint64 x = i <= a_dims ? a[a_dims - i] : 1;
+      gint64 y = i <= b_dims ? b[b_dims - i] : 1;
+
+      if (x != y && x != 1 && y != 1)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                       _ ("%s: shapes %s and %s cannot be broadcast: dimension -%u is "
+                          "%" G_GINT64_FORMAT " and %" G_GINT64_FORMAT),
+                       op, gtorch_shape_str (a, a_dims), gtorch_shape_str (b, b_dims), i, x, y);
+          return FALSE;
+        }
+    }
+  for (i = n; i > 0; i--)
+    {
+      gint64 x = i <= a_dims ? a[a_dims - i] : 1;
+      gint64 y = i <= b_dims ? b[b_dims - i] : 1;
+
+      result[n - i] = x == 1 ? y : x;
+    }
+  memcpy (shape, result, n * sizeof (gint64)); /* shape may be a or b itself */
+  *n_dims = n;
+  return TRUE;
+}

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Values of tensors for the program, and the end of their memory. */
+
+#include "config.h"
+
+#include "tensor/gtorch-tensor-bytes.h"
+
+#include <complex.h>
+#include <glib/gi18n-lib.h>
+#include <math.h>
+#include <string.h>
+
+#include "autograd/gtorch-autograd-private.h"
+#include "cpu/gtorch-cpu-cast.h"
+#include "cpu/gtorch-cpu-iter.h"
+#include "graph/gtorch-capture-private.h"
+#include "base/gtorch-check-private.h"
+#include "device/gtorch-device-private.h"
+#include "tensor/gtorch-hold-private.h"
+#include "gtorch-ops-private.h"
+#include "device/gtorch-scratch-private.h"
+#include "stream/gtorch-stream-private.h"
+#include "tensor/gtorch-tensor-bytes-private.h"
+#include "tensor/gtorch-tensor-private.h"
+
+gboolean
+gtorch_impl_wait (const gchar *op, GTorchImpl *impl, GError **error)
+{
+  GTorchDeviceClass *class;
+
+  if (!gtorch_impl_sync (impl, error))
+    {
+      g_prefix_error (error, "%s: ", op);
+      return FALSE;
+    }
+  class = GTORCH_DEVICE_GET_CLASS (gtorch_impl_device (impl));
+  if (class->wait_storage == NULL
+      || class->wait_storage (gtorch_impl_device (impl), impl->storage, error))
+    return TRUE;
+  gtorch_error_set_op (error, op);
+  return FALSE;
+}
+
+GTorchImpl *
+gtorch_impl_to_host (const gchar *op, GTorchImpl *impl, GError **error)
+{
+  g_autoptr (GTorchImpl) host = NULL;
+  GTORCH_HOLD (impl);
+
+  if (!gtorch_impl_wait (op, impl, error))
+    return NULL;
+  if (gtorch_impl_device (impl)->type == GTORCH_DEVICE_TYPE_CPU)
+    return gtorch_impl_alias (impl); /* release () of the tensor does not reach it */
+  /* what is captured or looked at for a capture is an operation */
+  if (G_LIKELY (!gtorch_captures_exist ()))
+    host = gtorch_copy_to_device (impl, gtorch_device_cpu (), FALSE, NULL, error);
+  else
+    {
+      host = gtorch_impl_new (gtorch_device_cpu (), impl->dtype, impl->shape, impl->n_dims, error);
+      if (host != NULL && !gtorch_op_copy_inplace (host, impl, FALSE, error))
+        g_clear_pointer (&host, gtorch_impl_unref);
+    }
+  if (host == NULL)
+    gtorch_error_set_op (error, op);
+  return g_steal_pointer (&host);
+}
+
+static void
+keep (GTorchStorage *storage)
+{
+}
+
+void
+gtorch_impl_read (GTorchImpl *host, guint dtype, gpointer buffer)
+{
+  GTorchStorage *storage;
+  GTorchImpl *target;
+
+  if (host->numel == 0)
+    return;
+  if (host->numel == 1)
+    {
+      gtorch_cpu_cast (dtype, host->dtype) (buffer, gtorch_dtype_size (dtype),
+                                            gtorch_impl_data (host), 0, 1);
+      return;
+    }
+  storage = gtorch_storage_new_foreign (gtorch_device_cpu (), buffer,
+                                        host->numel * gtorch_dtype_size (dtype), keep, NULL);
+  target = gtorch_impl_new_strided (storage, dtype, 0, host->shape, NULL, host->n_dims);
+  gtorch_cpu_copy (target, host);
+  gtorch_impl_unref (target);
+  gtorch_storage_unref (storage);
+}
+
+/**
+ * gtorch_tensor_get_bytes:
+ * @self: a tensor
+ * @error: return location for an error
+ *
+ * Gets the elements, in C order and the machine's byte order.
+ *
+ * A contiguous tensor on the CPU is not copied: the result shows its memory, as it is now and as later
+ * in-place operations change it, and keeps that memory alive, also after [method@Tensor.release].
+ * Anything else is copied. Waits until the elements are computed.
+ *
+ * Returns: (transfer full): the bytes, or %NULL with %GTORCH_ERROR_RELEASED or, while a graph captures,
+ *   %GTORCH_ERROR_CAPTURE
+ *
+ * Since: 0.1
+ */
+GBytes *
+gtorch_tensor_get_bytes (GTorchTensor *self, GError **error)
+{
+  g_autoptr (GTorchImpl) host = NULL;
+  g_autoptr (GTorchImpl) flat = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
+
+  host = gtorch_impl_to_host ("get_bytes", gtorch_tensor_unwrap (self), error);
+  if (host == NULL)
+    return NULL;
+  if (host->is_contiguous)
+    flat = g_steal_pointer (&host);
+  else
+    {
+      flat = gtorch_impl_new (gtorch_device_cpu (), host->dtype, host->shape, host->n_dims, error);
+      if (flat == NULL)
+        {
+          gtorch_error_name_op (error, "get_bytes");
+          return NULL;
+        }
+      gtorch_cpu_copy (flat, host);
+    }
+  if (flat->numel == 0)
+    return g_bytes_new (NULL, 0);
+  return g_bytes_new_with_free_func (gtorch_impl_data (flat), gtorch_impl_n_bytes (flat),
+                                     (GDestroyNotify) gtorch_storage_unref,
+                                     gtorch_storage_ref (flat->storage));
+}
+
+static gpointer
+read_all (const gchar *op, GTorchTensor *self, guint dtype, gsize *n_values, GError **error)
+{
+  g_autoptr (GTorchImpl) host = gtorch_impl_to_host (op, gtorch_tensor_unwrap (self), error);
+  gpointer values;
+  guint n_parts;
+
+  if (host == NULL)
+    return NULL;
+  if (dtype == GTORCH_DTYPE_FLOAT64 && gtorch_dtype_kind (host->dtype) == GTORCH_KIND_COMPLEX)
+    dtype = GTORCH_DTYPE_COMPLEX128;
+  n_parts = dtype == GTORCH_DTYPE_COMPLEX128 ? 2 : 1;
+  /* an expanded tensor may be larger than any memory */
+  values = gtorch_scratch_new (host->numel, gtorch_dtype_size (dtype), error);
+  if (values == NULL)
+    {
+      gtorch_error_set_op (error, op);
+      return NULL;
+    }
+  gtorch_impl_read (host, dtype, values);
+  *n_values = host->numel * n_parts;
+  return values;
+}
+
+/**
+ * gtorch_tensor_to_doubles:
+ * @self: a tensor
+ * @n_values: (out): the number of values
+ * @error: return location for an error
+ *
+ * Gets the elements in C order, converted to double. Of a complex tensor there are twice as many: real
+ * and imaginary parts in turns.
+ *
+ * Returns: (array length=n_values) (transfer full): the values, or %NULL with %GTORCH_ERROR_RELEASED,
+ *   %GTORCH_ERROR_CAPTURE or %GTORCH_ERROR_OUT_OF_MEMORY; free with g_free()
+ *
+ * Since: 0.1
+ */
+gdouble *
+gtorch_tensor_to_doubles (GTorchTensor *self, gsize *n_values, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
+  g_return_val_if_fail (n_values != NULL, NULL);
+  return read_all ("to_doubles", self, GTORCH_DTYPE_FLOAT64, n_values, error);
+}
+
+/**
+ * gtorch_tensor_to_ints:
+ * @self: a tensor
+ * @n_values: (out): the number of values
+ * @error: return location for an error
+ *
+ * Gets the elements in C order, converted to integers as [method@Tensor.to_dtype] does. bool gives 0
+ * and 1.
+ *
+ * Returns: (array length=n_values) (transfer full): the values, or %NULL with %GTORCH_ERROR_RELEASED,
+ *   %GTORCH_ERROR_CAPTURE or %GTORCH_ERROR_OUT_OF_MEMORY; free with g_free()
+ *
+ * Since: 0.1
+ */
+gint64 *
+gtorch_tensor_to_ints (GTorchTensor *self, gsize *n_values, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
+  g_return_val_if_fail (n_values != NULL, NULL);
+  return read_all ("to_ints", self, GTORCH_DTYPE_INT64, n_values, error);
+}
+
+/* --- one element --- */
+
+/* Without a tensor of the host's. */
+static gboolean
+reads_itself (const GTorchImpl *impl)
+{
+  return impl->storage != NULL && GTORCH_DEVICE_GET_CLASS (impl->storage->device)->read != NULL
+         && !gtorch_captures_exist () && !gtorch_is_checking (GTORCH_CHECK_STREAMS);
+}
+
+static gboolean
+read_there (GTorchImpl *impl, gpointer to, GError **error)
+{
+  GTorchDevice *device = impl->storage->device;
+
+  if (gtorch_auto_sync (device, error)
+      && GTORCH_DEVICE_GET_CLASS (device)->read (device, impl, to, error))
+    return TRUE;
+  gtorch_error_set_op (error, "item");
+  return FALSE;
+}
+
+static gboolean
+read_item (GTorchTensor *self, guint dtype, gpointer value, GError **error)
+{
+  GTorchImpl *impl = gtorch_tensor_unwrap (self);
+  g_autoptr (GTorchImpl) host = NULL;
+  GTORCH_HOLD (impl);
+  char element[16] __attribute__ ((aligned (16)));
+  gconstpointer from = element;
+
+  if (G_UNLIKELY (impl->numel != 1))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("item: a tensor of shape %s has %" G_GINT64_FORMAT " elements, not one"),
+                   gtorch_impl_shape_str (impl), impl->numel);
+      return FALSE;
+    }
+  if (reads_itself (impl))
+    {
+      if (!gtorch_impl_wait ("item", impl, error) || !read_there (impl, element, error))
+        return FALSE;
+    }
+  else if (gtorch_impl_device (impl)->type == GTORCH_DEVICE_TYPE_CPU)
+    {
+      if (!gtorch_impl_wait ("item", impl, error))
+        return FALSE;
+      from = gtorch_impl_data (impl);
+    }
+  else
+    {
+      host = gtorch_impl_to_host ("item", impl, error);
+      if (host == NULL)
+        return FALSE;
+      from = gtorch_impl_data (host);
+    }
+  if (dtype != GTORCH_DTYPE_COMPLEX128 && dtype != GTORCH_DTYPE_BOOL
+      && gtorch_dtype_kind (impl->dtype) == GTORCH_KIND_COMPLEX)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
+                   _ ("item: an element of %s is not one number but two: use item_complex"),
+                   gtorch_dtype_get_name (impl->dtype));
+      return FALSE;
+    }
+  gtorch_cpu_cast (dtype, impl->dtype) (value, gtorch_dtype_size (dtype), from, 0, 1);
+  return TRUE;
+}
+
+/**
+ * gtorch_tensor_item_double:
+ * @self: a tensor with one element
+ * @error: return location for an error
+ *
+ * Gets the only element as a number. Waits until it is computed.
+ *
+ * Returns: the element; 0 with @error set to %GTORCH_ERROR_SHAPE if there is not exactly one, or to
+ *   %GTORCH_ERROR_DTYPE if it is complex
+ *
+ * Since: 0.1
+ */
+gdouble
+gtorch_tensor_item_double (GTorchTensor *self, GError **error)
+{
+  gdouble value = 0;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
+  return read_item (self, GTORCH_DTYPE_FLOAT64, &value, error) ? value : 0;
+}
+
+/**
+ * gtorch_tensor_item_int:
+ * @self: a tensor with one element
+ * @error: return location for an error
+ *
+ * Gets the only element as an integer; the fraction is cut off. Waits until it is computed.
+ *
+ * Returns: the element; 0 with @error set to %GTORCH_ERROR_SHAPE if there is not exactly one, to
+ *   %GTORCH_ERROR_DTYPE if it is complex, or to %GTORCH_ERROR_INVALID if 64 bits do not hold it
+ *
+ * Since: 0.1
+ */
+gint64
+gtorch_tensor_item_int (GTorchTensor *self, GError **error)
+{
+  gint64 value = 0;
+  gdouble real;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
+
+  if (gtorch_dtype_kind (gtorch_tensor_unwrap (self)->dtype) != GTORCH_KIND_FLOAT)
+    return read_item (self, GTORCH_DTYPE_INT64, &value, error) ? value : 0;
+  if (!read_item (self, GTORCH_DTYPE_FLOAT64, &real, error))
+    return 0;
+  if (!(real >= -0x1p63 && real < 0x1p63))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("item: %g is not an integer"),
+                   real);
+      return 0;
+    }
+  return real;
+}
+
+/**
+ * gtorch_tensor_item_bool:
+ * @self: a tensor with one element
+ * @value: (out): whether the element is not 0
+ * @error: return location for an error
+ *
+ * Tells whether the only element is true, which numbers are when they are not 0. Waits until it is
+ * computed.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_SHAPE if there is not exactly one element
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_tensor_item_bool (GTorchTensor *self, gboolean *value, GError **error)
+{
+  guint8 byte;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
+  g_return_val_if_fail (value != NULL, FALSE);
+
+  if (!read_item (self, GTORCH_DTYPE_BOOL, &byte, error))
+    return FALSE;
+  *value = byte;
+  return TRUE;
+}
+
+/**
+ * gtorch_tensor_item_complex:
+ * @self: a tensor with one element
+ * @real: (out): the real part
+ * @imaginary: (out): the imaginary part, 0 for real dtypes
+ * @error: return location for an error
+ *
+ * Gets the only element as a complex number. Waits until it is computed.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_SHAPE if there is not exactly one element
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_tensor_item_complex (GTorchTensor *self, gdouble *real, gdouble *imaginary, GError **error)
+{
+  gdouble parts[2];
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
+  g_return_val_if_fail (real != NULL && imaginary != NULL, FALSE);
+
+  if (!read_item (self, GTORCH_DTYPE_COMPLEX128, parts, error))
+    return FALSE;
+  *real = parts[0];
+  *imaginary = parts[1];
+  return TRUE;
+}
+
+/* --- memory --- */
+
+/**
+ * gtorch_tensor_get_data_ptr:
+ * @self: a tensor
+ *
+ * Gets the address of the first element, for interfaces that take addresses as numbers.
+ *
+ * It is the device's address, does not wait for what is being computed, and is valid as long as
+ * the tensor and until [method@Tensor.release]; [method@Tensor.get_bytes] has none of these traps.
+ *
+ * Returns: the address; 0 if there is no element or the memory was given back
+ *
+ * Since: 0.1
+ */
+gsize
+gtorch_tensor_get_data_ptr (GTorchTensor *self)
+{
+  GTORCH_HOLD_TENSOR (self);
+  GTorchImpl *impl;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
+  impl = gtorch_tensor_unwrap (self);
+  return impl->storage != NULL && impl->numel > 0 ? (gsize) gtorch_impl_data (impl) : 0;
+}
+
+/**
+ * gtorch_tensor_is_read_only:
+ * @self: a tensor
+ *
+ * Tells whether the tensor shows memory that it must not write to: that of a [struct@GLib.Bytes] or of
+ * a library that shared it so.
+ *
+ * Returns: %TRUE if in-place operations fail
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_tensor_is_read_only (GTorchTensor *self)
+{
+  GTORCH_HOLD_TENSOR (self);
+  GTorchImpl *impl;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
+  impl = gtorch_tensor_unwrap (self);
+  return impl->storage != NULL && gtorch_storage_is_read_only (impl->storage);
+}
+
+/**
+ * gtorch_tensor_release:
+ * @self: a tensor
+ *
+ * Gives back the memory now, without waiting for the last reference or a garbage collector.
+ *
+ * The memory is free at once unless something else shows it: a view, an operation still to run, one
+ * that has saved it for its gradient, or a [struct@GLib.Bytes] from [method@Tensor.get_bytes]. The tensor
+ * keeps its shape and dtype; operations on it fail with %GTORCH_ERROR_RELEASED. Releasing it again does
+ * nothing.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_tensor_release (GTorchTensor *self)
+{
+  g_return_if_fail (GTORCH_IS_TENSOR (self));
+  gtorch_impl_release (gtorch_tensor_unwrap (self));
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/tensor/gtorch-tensor.h>
+
+G_BEGIN_DECLS
+
+/**
+ * GTorchIndexKind:
+ * @GTORCH_INDEX_INT: one position of a dimension, which disappears; the second number is the position
+ * @GTORCH_INDEX_SLICE: a range; the numbers are start, stop and step
+ * @GTORCH_INDEX_ELLIPSIS: all dimensions that the other items leave over
+ * @GTORCH_INDEX_NEW_AXIS: a new dimension of size 1
+ * @GTORCH_INDEX_TENSOR: an index tensor; the second number is its place in the list of tensors
+ * @GTORCH_INDEX_BOOL: a truth value: a new dimension of size 1 (true) or 0; the second number is the value
+ *
+ * What an item of an index does. Each item is four integers: the kind and up to three numbers. See
+ * [method@Tensor.index].
+ *
+ * Since: 0.1
+ */
+typedef enum
+{
+  GTORCH_INDEX_INT,
+  GTORCH_INDEX_SLICE,
+  GTORCH_INDEX_ELLIPSIS,
+  GTORCH_INDEX_NEW_AXIS,
+  GTORCH_INDEX_TENSOR,
+  GTORCH_INDEX_BOOL,
+} GTorchIndexKind;
+
+GTORCH_AVAILABLE_IN_0_1
+GType gtorch_index_kind_get_type (void) G_GNUC_CONST;
+#define GTORCH_TYPE_INDEX_KIND (gtorch_index_kind_get_type ())
+
+GTORCH_AVAILABLE_IN_0_1
+GTorchTensor *gtorch_tensor_index (GTorchTensor *self, const gint64 *items, gsize n_items,
+                                   GTorchTensor **tensors, gsize n_tensors, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+GTorchTensor *gtorch_tensor_index_put_inplace (GTorchTensor *self, const gint64 *items,
+                                               gsize n_items, GTorchTensor **tensors,
+                                               gsize n_tensors, GTorchTensor *value,
+                                               gboolean accumulate, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+GTorchTensor *gtorch_tensor_get (GTorchTensor *self, const gchar *spec, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+GTorchTensor *gtorch_tensor_set (GTorchTensor *self, const gchar *spec, GTorchTensor *value,
+                                 GError **error);
+GTORCH_AVAILABLE_IN_0_1
+GTorchTensor *gtorch_tensor_set_scalar (GTorchTensor *self, const gchar *spec, gdouble value,
+                                        GError **error);
+
+G_END_DECLS

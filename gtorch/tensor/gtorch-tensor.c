@@ -1,0 +1,894 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
+
+#include "autograd/gtorch-tensor-autograd.h"
+#include "device/gtorch-device-private.h"
+#include "tensor/gtorch-hold-private.h"
+#include "base/gtorch-property-private.h"
+#include "tensor/gtorch-scope-private.h"
+#include "stream/gtorch-stream-private.h"
+#include "tensor/gtorch-tensor-bytes-private.h"
+#include "cuda/memory/gtorch-host-allocator.h"
+#include "tensor/gtorch-tensor-private.h"
+
+/**
+ * GTorchTensor:
+ *
+ * An array of numbers of one dtype with any number of dimensions, on a device.
+ *
+ * A tensor is a view of a storage: several tensors may share their memory, as the results of
+ * [method@Tensor.transpose] or [method@Tensor.select] do. Operations are methods that end in a
+ * #GError; those that take a tensor never change it, except the ones with `_inplace` in their name.
+ *
+ * ```c
+ * g_autoptr (GTorchTensor) x = gtorch_ones (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_FLOAT32, NULL,
+ * &error);
+ * g_autoptr (GTorchTensor) y = gtorch_tensor_mul (x, x, &error);
+ * ```
+ *
+ * Since: 0.1
+ */
+
+enum
+{
+  PROP_0,
+  PROP_DTYPE,
+  PROP_DEVICE,
+  PROP_NUMEL,
+  PROP_REQUIRES_GRAD,
+  PROP_GRAD,
+  PROP_IS_LEAF,
+  PROP_PINNED,
+  N_PROPS
+};
+
+static GParamSpec *props[N_PROPS];
+
+G_DEFINE_TYPE (GTorchTensor, gtorch_tensor, G_TYPE_OBJECT)
+
+static void
+object_lock (GTorchImpl *impl)
+{
+  while (__atomic_exchange_n (&impl->object_lock, 1, __ATOMIC_ACQUIRE) != 0)
+    g_thread_yield ();
+}
+
+static void
+object_unlock (GTorchImpl *impl)
+{
+  __atomic_store_n (&impl->object_lock, 0, __ATOMIC_RELEASE);
+}
+
+static inline gboolean
+has_one_reference (GTorchTensor *self)
+{
+  return __atomic_load_n ((gint *) &((GObject *) self)->ref_count, __ATOMIC_ACQUIRE) == 1;
+}
+
+/* Whoever has the last reference comes after all who dropped theirs. ThreadSanitizer cannot see that of
+ * GObject, so that tests/tsan releases in g_object_unref (). */
+static inline void
+come_last (GTorchTensor *self)
+{
+#ifdef __SANITIZE_THREAD__
+  __tsan_acquire (self);
+#endif
+}
+
+static void
+gtorch_tensor_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
+{
+  GTorchTensor *self = GTORCH_TENSOR (object);
+
+  switch (prop_id)
+    {
+    case PROP_DTYPE:
+      g_value_set_enum (value, gtorch_tensor_get_dtype (self));
+      break;
+    case PROP_DEVICE:
+      g_value_set_object (value, gtorch_tensor_get_device (self));
+      break;
+    case PROP_NUMEL:
+      g_value_set_int64 (value, gtorch_tensor_get_numel (self));
+      break;
+    case PROP_REQUIRES_GRAD:
+      g_value_set_boolean (value, gtorch_tensor_get_requires_grad (self));
+      break;
+    case PROP_GRAD:
+      g_value_take_object (value, gtorch_tensor_get_grad (self));
+      break;
+    case PROP_IS_LEAF:
+      g_value_set_boolean (value, gtorch_tensor_is_leaf (self));
+      break;
+    case PROP_PINNED:
+      g_value_set_boolean (value, gtorch_tensor_is_pinned (self));
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+}
+
+static void
+gtorch_tensor_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
+{
+  GTorchTensor *self = GTORCH_TENSOR (object);
+  GError *error = NULL;
+
+  switch (prop_id)
+    {
+    case PROP_REQUIRES_GRAD:
+      gtorch_tensor_set_requires_grad (self, g_value_get_boolean (value), &error);
+      break;
+    case PROP_GRAD:
+      gtorch_tensor_set_grad (self, g_value_get_object (value), &error);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
+    }
+  if (error != NULL)
+    gtorch_property_refuse (object, pspec, error);
+}
+
+/* Making and dropping a GObject costs more than all the rest of a small operation, so each thread keeps
+ * some that nobody else ever knew more of than their address: no data, weak reference, toggle reference,
+ * closure or signal handler was attached. Taking a reference in dispose keeps such an object alive past
+ * g_object_unref(), with nothing in it. */
+#define RECYCLED_MAX 32
+
+/* A chain through the impl fields: the space for thread-local data of a late-loaded library is small. */
+static __thread GTorchTensor *recycled;
+static __thread guint n_recycled;
+static __thread gboolean recycling;
+
+/* Found by another thread while this one dropped what was the last reference. GObject touches the object once
+ * more after that, when the other may be done with it: a reference keeps it until later. */
+static __thread GTorchTensor *resurrected;
+
+static void
+drop_recycled (gpointer data)
+{
+  n_recycled = RECYCLED_MAX + 1; /* nothing more is kept in this thread */
+  g_clear_object (&resurrected);
+  while (recycled != NULL)
+    {
+      GTorchTensor *self = recycled;
+
+      recycled = (GTorchTensor *) self->impl;
+      self->impl = NULL;
+      g_object_unref (self);
+    }
+}
+
+static GPrivate recycled_cleanup = G_PRIVATE_INIT (drop_recycled);
+static guint notify_signal;
+static GQuark data_quark, queue_quark;
+
+typedef struct
+{
+  gboolean in_dispose, is_ours;
+  guint n_others;
+} DataCount;
+
+static void
+count_data (GQuark key, gpointer data, gpointer user_data)
+{
+  DataCount *count = user_data;
+
+  if (key == data_quark)
+    count->is_ours = TRUE;
+  else
+    count->n_others += !(count->in_dispose && key == queue_quark);
+}
+
+/* In dispose the list of data may hold an entry of GObject's own, the frozen notify queue. It puts it in and
+ * takes it out whenever the last reference goes: with one of ours that stays, the list is not made anew each
+ * time. */
+static gboolean
+is_plain (GTorchTensor *self, gboolean in_dispose)
+{
+  GObject *object = (GObject *) self;
+  DataCount count = { .in_dispose = in_dispose };
+
+  if (object->qdata != NULL) /* an entry, or the flag of floating references */
+    {
+      g_datalist_foreach (&object->qdata, count_data, &count);
+      if (count.n_others > 0 || g_object_is_floating (object))
+        return FALSE;
+    }
+  if (g_signal_handler_find (self, G_SIGNAL_MATCH_ID, notify_signal, 0, NULL, NULL, NULL) != 0)
+    return FALSE;
+  if (G_UNLIKELY (in_dispose && !count.is_ours))
+    g_object_set_qdata (object, data_quark, &data_quark);
+  return TRUE;
+}
+
+static inline void
+clean_up_later (void)
+{
+  if (G_UNLIKELY (!recycling))
+    {
+      recycling = TRUE;
+      g_private_set (&recycled_cleanup, &recycling); /* anything but NULL */
+    }
+}
+
+/* Lets nobody find the object through its impl any more; FALSE if somebody has done so already. */
+static gboolean
+hide (GTorchTensor *self)
+{
+  GTorchImpl *impl = self->impl;
+  gboolean alone;
+
+  object_lock (impl);
+  alone = has_one_reference (self);
+  if (impl->object == self)
+    impl->object = NULL;
+  object_unlock (impl);
+  return alone;
+}
+
+static gboolean
+may_recycle (GTorchTensor *self, gboolean in_dispose)
+{
+#ifdef __SANITIZE_ADDRESS__
+  return FALSE;
+#endif
+  return G_LIKELY (n_recycled < RECYCLED_MAX) && G_OBJECT_TYPE (self) == GTORCH_TYPE_TENSOR
+         && is_plain (self, in_dispose);
+}
+
+/* Of a hidden object. The reference is the one that was the last. */
+static void
+recycle (GTorchTensor *self)
+{
+  GTorchImpl *impl = self->impl;
+
+  come_last (self);
+  clean_up_later ();
+  self->impl = (GTorchImpl *) recycled;
+  recycled = self;
+  n_recycled++;
+  gtorch_impl_unref (impl); /* last: it may free, and recycle, others */
+}
+
+/* In dispose GObject's own entry looks like that of somebody who froze notifications and left it so. */
+static inline gboolean
+is_frozen (GTorchTensor *self)
+{
+  return ((GObject *) self)->qdata != NULL
+         && g_object_get_qdata ((GObject *) self, queue_quark) != NULL;
+}
+
+static GTorchTensor *
+tensor_new (GTorchImpl *impl)
+{
+  GTorchTensor *self = NULL;
+
+  while (G_LIKELY (self == NULL && n_recycled - 1 < RECYCLED_MAX))
+    {
+      self = recycled;
+      recycled = (GTorchTensor *) self->impl;
+      n_recycled--;
+      self->impl = NULL;
+      if (G_UNLIKELY (is_frozen (self)))
+        g_clear_object (&self);
+    }
+  if (G_UNLIKELY (self == NULL))
+    self = g_object_new (GTORCH_TYPE_TENSOR, NULL);
+  self->impl = impl;
+  return self;
+}
+
+static void
+gtorch_tensor_dispose (GObject *object)
+{
+  GTorchTensor *self = (GTorchTensor *) object;
+
+  /* From here on the impl makes a new object if one is wanted; this one keeps it until finalize. */
+  if (self->impl != NULL)
+    {
+      if (G_LIKELY (hide (self)))
+        {
+          if (may_recycle (self, TRUE))
+            {
+              /* our reference, without a locked instruction: the object is hidden */
+              __atomic_store_n ((gint *) &((GObject *) self)->ref_count, 2, __ATOMIC_RELAXED);
+              recycle (self);
+              return;
+            }
+        }
+      else if (resurrected == NULL)
+        {
+          resurrected = g_object_ref (self);
+          clean_up_later ();
+        }
+    }
+  G_OBJECT_CLASS (gtorch_tensor_parent_class)->dispose (object);
+}
+
+static void
+gtorch_tensor_finalize (GObject *object)
+{
+  GTorchTensor *self = GTORCH_TENSOR (object);
+
+  if (self->impl != NULL)
+    gtorch_impl_unref (self->impl);
+  G_OBJECT_CLASS (gtorch_tensor_parent_class)->finalize (object);
+}
+
+static void
+gtorch_tensor_class_init (GTorchTensorClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  notify_signal = g_signal_lookup ("notify", G_TYPE_OBJECT);
+  data_quark = g_quark_from_static_string ("gtorch-tensor");
+  queue_quark = g_quark_from_static_string ("GObject-notify-queue");
+  object_class->get_property = gtorch_tensor_get_property;
+  object_class->set_property = gtorch_tensor_set_property;
+  object_class->dispose = gtorch_tensor_dispose;
+  object_class->finalize = gtorch_tensor_finalize;
+
+  /**
+   * GTorchTensor:dtype:
+   *
+   * The type of the elements.
+   *
+   * Since: 0.1
+   */
+  props[PROP_DTYPE] =
+      g_param_spec_enum ("dtype", NULL, NULL, GTORCH_TYPE_DTYPE, GTORCH_DTYPE_FLOAT32,
+                         G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchTensor:device:
+   *
+   * The device that holds the elements.
+   *
+   * Since: 0.1
+   */
+  props[PROP_DEVICE] = g_param_spec_object ("device", NULL, NULL, GTORCH_TYPE_DEVICE,
+                                            G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchTensor:numel:
+   *
+   * The number of elements.
+   *
+   * Since: 0.1
+   */
+  props[PROP_NUMEL] = g_param_spec_int64 ("numel", NULL, NULL, 0, G_MAXINT64, 0,
+                                          G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchTensor:requires-grad: (getter get_requires_grad)
+   *
+   * Whether gradients flow to the tensor. Setting it where that is not possible is a warning;
+   * [method@Tensor.set_requires_grad] gives an error.
+   *
+   * Since: 0.1
+   */
+  props[PROP_REQUIRES_GRAD] =
+      g_param_spec_boolean ("requires-grad", NULL, NULL, FALSE,
+                            G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+  /**
+   * GTorchTensor:grad: (getter get_grad)
+   *
+   * The gradient that has been accumulated. Setting one that does not fit is a warning;
+   * [method@Tensor.set_grad] gives an error. Not notified when a backward pass changes it.
+   *
+   * Since: 0.1
+   */
+  props[PROP_GRAD] =
+      g_param_spec_object ("grad", NULL, NULL, GTORCH_TYPE_TENSOR,
+                           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+  /**
+   * GTorchTensor:is-leaf: (getter is_leaf)
+   *
+   * Whether no recorded operation has computed the tensor.
+   *
+   * Since: 0.1
+   */
+  props[PROP_IS_LEAF] =
+      g_param_spec_boolean ("is-leaf", NULL, NULL, TRUE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchTensor:pinned: (getter is_pinned)
+   *
+   * Whether the elements are in pinned memory of the host; see [method@Tensor.pin_memory].
+   *
+   * Since: 0.1
+   */
+  props[PROP_PINNED] =
+      g_param_spec_boolean ("pinned", NULL, NULL, FALSE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+}
+
+static void
+gtorch_tensor_init (GTorchTensor *self)
+{
+}
+
+GTorchTensor *
+gtorch_tensor_wrap_as (GType type, GTorchImpl *impl)
+{
+  GTorchTensor *self = g_object_new (type, NULL);
+
+  g_assert (impl->object == NULL);
+  self->impl = impl;
+  impl->object = self;
+  return self;
+}
+
+GTorchTensor *
+gtorch_tensor_wrap (GTorchImpl *impl)
+{
+  GTorchTensor *self, *made;
+
+  if (impl == NULL)
+    return NULL;
+  if (G_UNLIKELY (resurrected != NULL))
+    g_clear_object (&resurrected);
+
+  if (G_LIKELY (g_atomic_int_get (&impl->ref_count) == 1 && impl->object == NULL))
+    {
+      self = tensor_new (impl);
+      impl->object = self;
+      if (G_UNLIKELY (gtorch_scope_current != NULL))
+        gtorch_scope_add (self);
+      return self;
+    }
+
+  object_lock (impl);
+  self = impl->object;
+  if (self != NULL)
+    g_object_ref (self);
+  object_unlock (impl);
+  if (self != NULL)
+    {
+      gtorch_impl_unref (impl);
+      return self;
+    }
+
+  made = g_object_new (GTORCH_TYPE_TENSOR, NULL);
+  object_lock (impl);
+  self = impl->object;
+  if (self != NULL)
+    g_object_ref (self);
+  else
+    {
+      made->impl = impl;
+      impl->object = made;
+    }
+  object_unlock (impl);
+  if (self == NULL)
+    {
+      if (G_UNLIKELY (gtorch_scope_current != NULL))
+        gtorch_scope_add (made);
+      return made;
+    }
+  g_object_unref (made);
+  gtorch_impl_unref (impl);
+  return self;
+}
+
+/**
+ * gtorch_tensor_unref: (skip)
+ * @self: a tensor
+ *
+ * Drops a reference. It does what g_object_unref() does, in less than half the time where the last reference
+ * goes of an object to which nothing is attached, no data, weak reference or signal handler. g_autoptr() of
+ * tensors calls it.
+ *
+ * ```c
+ * g_clear_pointer (&x, gtorch_tensor_unref);
+ * ```
+ *
+ * Since: 0.1
+ */
+void
+gtorch_tensor_unref (GTorchTensor *self)
+{
+  GTorchImpl *impl;
+  gboolean alone = FALSE;
+
+  g_return_if_fail (GTORCH_IS_TENSOR (self));
+
+  impl = self->impl;
+  if (impl != NULL && has_one_reference (self))
+    {
+      /* Nobody gets a first reference from the impl meanwhile. */
+      object_lock (impl);
+      alone = has_one_reference (self) && may_recycle (self, FALSE);
+      if (alone && impl->object == self)
+        impl->object = NULL;
+      object_unlock (impl);
+    }
+  if (alone)
+    recycle (self);
+  else
+    g_object_unref (self);
+}
+
+void
+gtorch_tensor_let_go (GTorchTensor *tensor)
+{
+  GTorchImpl *impl = tensor->impl, *empty;
+
+  if (impl == NULL || gtorch_impl_is_released (impl))
+    return;
+  /* A released one from the start: nobody else knows it, so that no thread has to be asked. */
+  empty = gtorch_impl_new_strided (NULL, impl->dtype, impl->offset, impl->shape, impl->strides,
+                                   impl->n_dims);
+  empty->device = impl->device;
+  empty->object = tensor;
+  object_lock (impl);
+  if (impl->object == tensor)
+    impl->object = NULL;
+  tensor->impl = empty;
+  object_unlock (impl);
+  gtorch_impl_unref (impl);
+}
+
+GTorchImpl *
+gtorch_tensor_get_impl (GTorchTensor *tensor)
+{
+  if (G_UNLIKELY (tensor->impl == NULL))
+    {
+      /* A bare g_object_new (GTORCH_TYPE_TENSOR): an empty float32 tensor, as torch.Tensor () is. */
+      const gint64 shape[] = { 0 };
+      GTorchStorage *storage = gtorch_cpu_alloc (gtorch_device_cpu (), 0, NULL);
+      GTorchImpl *impl;
+
+      g_assert (storage != NULL); /* of no bytes */
+      impl = gtorch_impl_new_strided (storage, GTORCH_DTYPE_FLOAT32, 0, shape, NULL, 1);
+      gtorch_storage_unref (storage);
+      impl->object = tensor;
+      if (!g_atomic_pointer_compare_and_exchange (&tensor->impl, NULL, impl))
+        {
+          impl->object = NULL;
+          gtorch_impl_unref (impl);
+        }
+    }
+  return tensor->impl;
+}
+
+GTorchImpl **
+gtorch_tensors_unwrap (GTorchTensor **tensors, gsize n)
+{
+  GTorchImpl **impls = g_new (GTorchImpl *, MAX (n, 1));
+  gsize i;
+
+  for (i = 0; i < n; i++)
+    impls[i] = GTORCH_IS_TENSOR (tensors[i]) ? gtorch_tensor_unwrap (tensors[i]) : NULL;
+  return impls;
+}
+
+static void
+clear_entry (gpointer tensor)
+{
+  g_clear_object (&tensor);
+}
+
+/* Entries may be NULL. */
+GPtrArray *
+gtorch_tensors_wrap (GPtrArray *impls)
+{
+  GPtrArray *tensors;
+  guint i;
+
+  if (impls == NULL)
+    return NULL;
+  tensors = g_ptr_array_new_full (impls->len, clear_entry);
+  for (i = 0; i < impls->len; i++)
+    g_ptr_array_add (tensors, gtorch_tensor_wrap (impls->pdata[i]));
+  g_ptr_array_set_free_func (impls, NULL); /* its references went to the tensors */
+  g_ptr_array_unref (impls);
+  return tensors;
+}
+
+/**
+ * gtorch_tensor_get_dtype:
+ * @self: a tensor
+ *
+ * Gets the type of the elements.
+ *
+ * Returns: the dtype
+ *
+ * Since: 0.1
+ */
+GTorchDType
+gtorch_tensor_get_dtype (GTorchTensor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), GTORCH_DTYPE_NONE);
+  return gtorch_tensor_unwrap (self)->dtype;
+}
+
+/**
+ * gtorch_tensor_get_device:
+ * @self: a tensor
+ *
+ * Gets the device that holds the elements.
+ *
+ * Returns: (transfer none): the device
+ *
+ * Since: 0.1
+ */
+GTorchDevice *
+gtorch_tensor_get_device (GTorchTensor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
+  return gtorch_impl_device (gtorch_tensor_unwrap (self));
+}
+
+/**
+ * gtorch_tensor_get_device_index:
+ * @self: a tensor
+ *
+ * Gets which GPU holds the elements.
+ *
+ * Returns: the [property@Device:index] of the GPU; -1 if the tensor is on the CPU
+ *
+ * Since: 0.1
+ */
+gint
+gtorch_tensor_get_device_index (GTorchTensor *self)
+{
+  GTorchDevice *device;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), -1);
+  device = gtorch_impl_device (gtorch_tensor_unwrap (self));
+  return device->type == GTORCH_DEVICE_TYPE_CPU ? -1 : (gint) device->index;
+}
+
+/**
+ * gtorch_tensor_record_stream:
+ * @self: a tensor
+ * @stream: a stream of the tensor's device
+ * @error: return location for an error
+ *
+ * Lets the memory be used again only when what is in the stream's queue now is done.
+ *
+ * Operations see to that themselves. This is for work that another library has put into the queue
+ * ([method@Stream.get_handle]): call it after that and before the tensor is dropped. It gives no order to
+ * the work of two streams.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_RELEASED, or with %GTORCH_ERROR_DEVICE_MISMATCH if
+ *   the stream is on another device
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_tensor_record_stream (GTorchTensor *self, GTorchStream *stream, GError **error)
+{
+  GTORCH_HOLD_TENSOR (self);
+  GTorchImpl *impl;
+  GTorchDevice *device;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
+  g_return_val_if_fail (GTORCH_IS_STREAM (stream), FALSE);
+  impl = gtorch_tensor_unwrap (self);
+  if (impl->storage == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
+                   _ ("record_stream: the tensor of shape %s was released"),
+                   gtorch_impl_shape_str (impl));
+      return FALSE;
+    }
+  device = impl->storage->device;
+  if (stream->device != device)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH,
+                   _ ("record_stream: the tensor of shape %s is on %s, the stream on %s"),
+                   gtorch_impl_shape_str (impl), gtorch_device_name (device),
+                   gtorch_device_name (stream->device));
+      return FALSE;
+    }
+  return GTORCH_DEVICE_GET_CLASS (device)->record_stream == NULL
+         || GTORCH_DEVICE_GET_CLASS (device)->record_stream (device, impl->storage, stream, error);
+}
+
+/**
+ * gtorch_tensor_get_n_dims:
+ * @self: a tensor
+ *
+ * Gets the number of dimensions; 0 for a single number.
+ *
+ * Returns: the number of dimensions
+ *
+ * Since: 0.1
+ */
+guint
+gtorch_tensor_get_n_dims (GTorchTensor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
+  return gtorch_tensor_unwrap (self)->n_dims;
+}
+
+/**
+ * gtorch_tensor_get_shape:
+ * @self: a tensor
+ * @n_dims: (out): the number of dimensions
+ *
+ * Gets the sizes of the dimensions, outermost first. The array belongs to the tensor.
+ *
+ * Returns: (array length=n_dims) (transfer none): the sizes
+ *
+ * Since: 0.1
+ */
+const gint64 *
+gtorch_tensor_get_shape (GTorchTensor *self, gsize *n_dims)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
+  g_return_val_if_fail (n_dims != NULL, NULL);
+  *n_dims = gtorch_tensor_unwrap (self)->n_dims;
+  return self->impl->shape;
+}
+
+/**
+ * gtorch_tensor_get_strides:
+ * @self: a tensor
+ * @n_dims: (out): the number of dimensions
+ *
+ * Gets, for each dimension, how many elements of the storage lie between neighbours. The array
+ * belongs to the tensor.
+ *
+ * Returns: (array length=n_dims) (transfer none): the strides in elements
+ *
+ * Since: 0.1
+ */
+const gint64 *
+gtorch_tensor_get_strides (GTorchTensor *self, gsize *n_dims)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
+  g_return_val_if_fail (n_dims != NULL, NULL);
+  *n_dims = gtorch_tensor_unwrap (self)->n_dims;
+  return self->impl->strides;
+}
+
+/**
+ * gtorch_tensor_get_size:
+ * @self: a tensor
+ * @dim: a dimension; negative ones count from the end
+ * @error: return location for an error
+ *
+ * Gets the size of one dimension.
+ *
+ * Returns: the size, or -1 with %GTORCH_ERROR_INDEX if there is no such dimension
+ *
+ * Since: 0.1
+ */
+gint64
+gtorch_tensor_get_size (GTorchTensor *self, gint dim, GError **error)
+{
+  GTorchImpl *impl;
+  guint index;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), -1);
+  impl = gtorch_tensor_unwrap (self);
+  if (impl->n_dims == 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
+                   _ ("size: dim %d of a tensor without dimensions"), dim);
+      return -1;
+    }
+  if (!gtorch_normalize_dim ("size", dim, impl->n_dims, &index, error))
+    return -1;
+  return impl->shape[index];
+}
+
+/**
+ * gtorch_tensor_get_numel:
+ * @self: a tensor
+ *
+ * Gets the number of elements, the product of the shape.
+ *
+ * Returns: the number of elements
+ *
+ * Since: 0.1
+ */
+gint64
+gtorch_tensor_get_numel (GTorchTensor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
+  return gtorch_tensor_unwrap (self)->numel;
+}
+
+/**
+ * gtorch_tensor_get_storage_offset:
+ * @self: a tensor
+ *
+ * Gets where in its storage the tensor begins.
+ *
+ * Returns: the offset in elements
+ *
+ * Since: 0.1
+ */
+gint64
+gtorch_tensor_get_storage_offset (GTorchTensor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
+  return gtorch_tensor_unwrap (self)->offset;
+}
+
+/**
+ * gtorch_tensor_get_version:
+ * @self: a tensor
+ *
+ * Gets how often the storage was written to in place. Autograd compares it to find values that
+ * changed after they were saved.
+ *
+ * Returns: the count
+ *
+ * Since: 0.1
+ */
+guint
+gtorch_tensor_get_version (GTorchTensor *self)
+{
+  GTORCH_HOLD_TENSOR (self);
+  GTorchImpl *impl;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
+  impl = gtorch_tensor_unwrap (self);
+  return impl->storage != NULL ? (guint) g_atomic_int_get (&impl->storage->version) : 0;
+}
+
+/**
+ * gtorch_tensor_is_contiguous:
+ * @self: a tensor
+ *
+ * Tells whether the elements lie in C order without gaps.
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_tensor_is_contiguous (GTorchTensor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
+  return gtorch_tensor_unwrap (self)->is_contiguous;
+}
+
+/**
+ * gtorch_tensor_is_released:
+ * @self: a tensor
+ *
+ * Tells whether the memory was given back with [method@Tensor.release].
+ *
+ * Returns: %TRUE if the tensor can no longer be used
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_tensor_is_released (GTorchTensor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
+  return gtorch_impl_is_released (gtorch_tensor_unwrap (self));
+}
+
+/**
+ * gtorch_tensor_shares_storage:
+ * @self: a tensor
+ * @other: another tensor
+ *
+ * Tells whether the two are views of one storage, so that a write to one may show in the other.
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_tensor_shares_storage (GTorchTensor *self, GTorchTensor *other)
+{
+  GTORCH_HOLD_TENSOR (self);
+  GTORCH_HOLD_TENSOR (other);
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
+  g_return_val_if_fail (GTORCH_IS_TENSOR (other), FALSE);
+  return gtorch_tensor_unwrap (self)->storage != NULL
+         && self->impl->storage == gtorch_tensor_unwrap (other)->storage;
+}
