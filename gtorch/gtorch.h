@@ -32,7 +32,7 @@
 #include <gtorch/memory/gtorch-memory-pool.h>
 #include <gtorch/memory/gtorch-memory-source.h>
 #include <gtorch/device/gtorch-options.h>
-#include <gtorch/base/gtorch-references.h>
+#include <gtorch/binding/gtorch-references.h>
 #include <gtorch/tensor/gtorch-scope.h>
 #include <gtorch/base/gtorch-shape.h>
 #include <gtorch/base/gtorch-size.h>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <gtorch/tensor/gtorch-impl-private.h>
-#include <gtorch/base/gtorch-references.h>
+#include <gtorch/binding/gtorch-references.h>
 
 G_BEGIN_DECLS
 

@@ -25,7 +25,7 @@
 
 #include "config.h"
 
-#include "base/gtorch-references.h"
+#include "binding/gtorch-references.h"
 
 #include "autograd/gtorch-autograd-private.h"
 #include "base/gtorch-fork-private.h"
