@@ -59,10 +59,12 @@ function sizes(what, value) {
     return convert.integers(what, 'the value', value);
 }
 
-// What a program sees of a value.
+// What a program sees of a value. A size of all dimensions that was given as one number stays one.
 function shown(value, arg) {
-    if (value instanceof GTorch.Size)
-        return value.get_values();
+    if (value instanceof GTorch.Size) {
+        const values = value.get_values();
+        return values.length === 1 && arg?.length > 1 ? values[0] : values;
+    }
     if (arg?.optional && (value === GTorch.NONE || Number.isNaN(value)))
         return null;
     return value;
