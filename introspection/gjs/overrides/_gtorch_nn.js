@@ -186,8 +186,7 @@ const CHANGING = {
     unregister: () => undefined,
 };
 
-// What a hook that gave value gives to C. (gjs itself keeps the function with its module, where the collector
-// sees both. An array that is null arrives as one without elements.)
+// What a hook that gave value gives to C. (An array that is null arrives as one without elements.)
 const HOOKS = {
     register_forward_hook: tensorOrNothing,
     register_forward_pre_hook: (name, value, [_module, inputs]) =>
@@ -205,11 +204,24 @@ function tensorOrNothing(name, value) {
     return value;
 }
 
+// gjs keeps what a method is given with the object of the method, where the collector sees both, and lets go
+// of it with that object. A module that C has lives on with its object, and so do its hooks. The hooks of a
+// tensor belong to what was computed, which may outlive that object. What functions of the namespace are
+// given stays until C lets go of it.
+const FUNCTIONS = {
+    register_hook: 'register_tensor_hook',
+    register_post_accumulate_grad_hook: 'register_tensor_post_accumulate_grad_hook',
+};
+
 function overrideHooks(prototype) {
     for (const [name, result] of Object.entries(HOOKS)) {
-        const register = prototype[name];
-        if (register === undefined)
+        const method = prototype[name];
+        if (method === undefined)
             continue;
+        const instead = GTorch[FUNCTIONS[name]];
+        const register = instead === undefined ? method : function (hook) {
+            return instead(this, hook);
+        };
         prototype[name] = function (hook) {
             if (typeof hook !== 'function')
                 throw new TypeError(`${name}: the hook must be a function, not ${typeof hook}`);
@@ -410,6 +422,8 @@ function setup(namespace) {
     overrideModule(GTorch.Module);
     overrideFunction(GTorch.Function);
     overrideHooks(GTorch.Tensor.prototype);
+    for (const [method, name] of Object.entries(FUNCTIONS))
+        GTorch[name] = (tensor, hook) => GTorch.Tensor.prototype[method].call(tensor, hook);
     restore(GTorch.Loss.prototype, 'forward');
     restore(GTorch.GraphedModule.prototype, 'run');
     const makeGraphed = GTorch.GraphedModule.new_for_func;
