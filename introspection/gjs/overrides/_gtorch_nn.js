@@ -251,8 +251,11 @@ function overrideModule(Module) {
     }
 
     Object.assign(prototype, {
+        // Calls the hooks, too. super.forward(x) only computes what the class above does.
         forward(x) {
-            return restoring(() => raw.forward.call(this, x));
+            const above = this.forward === prototype.forward ? null : parentOf(this);
+            return restoring(() => above === null
+                ? raw.forward.call(this, x) : above.vfunc_forward.call(this, x));
         },
         forward_many(inputs) {
             return restoring(() => raw.forward_many.call(this, inputs));
@@ -263,7 +266,7 @@ function overrideModule(Module) {
             if (inputs.length === 1)
                 return restoring(() => raw.forward.call(this, inputs[0]));
             if (!this.has_hooks())
-                return this.forward(...inputs);
+                return computeOf(this).apply(this, inputs);
             return this.forward_many(inputs.map(x => mustBeTensor(`${this.constructor.name}: an input`, x)));
         },
         // Calls func with each module inside, and last with this one.
@@ -324,18 +327,47 @@ function overrideModule(Module) {
     });
     Module._classInit = function (klass) {
         if (isNew(klass.prototype, 'forward')) {
+            const compute = (self, inputs) =>
+                mustBeTensor(`${klass.name}: forward()`, computeOf(self).apply(self, inputs));
+            klass.prototype.forward = withHooks(klass.prototype.forward);
             klass.prototype.vfunc_forward = function (x) {
-                return noting(() => mustBeTensor(`${klass.name}: forward()`, this.forward(x)));
+                return noting(() => compute(this, [x]));
             };
             if (!Object.hasOwn(klass.prototype, 'vfunc_forward_many')) {
                 klass.prototype.vfunc_forward_many = function (inputs) {
-                    return noting(() => mustBeTensor(`${klass.name}: forward()`, this.forward(...inputs)));
+                    return noting(() => compute(this, inputs));
                 };
             }
         }
         noteVfuncs(klass.prototype, 'compute');
         return GObject.Object._classInit(klass);
     };
+}
+
+// The class above those that have a forward() in JavaScript.
+function parentOf(module) {
+    let prototype = Object.getPrototypeOf(module);
+    let found = prototype;
+    for (; prototype !== GTorch.Module.prototype; prototype = Object.getPrototypeOf(prototype)) {
+        if (Object.hasOwn(prototype, 'forward'))
+            found = Object.getPrototypeOf(prototype);
+    }
+    return found;
+}
+
+// What a module computes, without hooks.
+function computeOf(module) {
+    return module.forward.compute ?? module.forward;
+}
+
+// forward() of a class as others call it, where it runs hooks; C and super.forward() only compute.
+function withHooks(compute) {
+    const forward = function (...inputs) {
+        const isOutermost = this.forward === forward;
+        return isOutermost && this.has_hooks() ? this.call(...inputs) : compute.apply(this, inputs);
+    };
+    forward.compute = compute;
+    return forward;
 }
 
 function isNew(prototype, name) {
