@@ -223,8 +223,7 @@ function overrideHooks(prototype) {
             return instead(this, hook);
         };
         prototype[name] = function (hook) {
-            if (typeof hook !== 'function')
-                throw new TypeError(`${name}: the hook must be a function, not ${typeof hook}`);
+            convert.plainFunction(name, hook);
             return register.call(this, (...values) => noting(() => result(name, hook(...values), values)));
         };
     }
@@ -271,8 +270,7 @@ function overrideModule(Module) {
         },
         // Calls func with each module inside, and last with this one.
         apply(func) {
-            if (typeof func !== 'function')
-                throw new TypeError(`apply: a function is wanted, not ${typeof func}`);
+            convert.plainFunction('apply', func);
             this.children().forEach(child => child.apply(func));
             func(this);
             return this;
@@ -418,6 +416,8 @@ function overrideFunction(Function) {
 
         // function: a GTorch.Function, or what takes tensors and gives one.
         GTorch[name] = function (func, inputs, options = {}) {
+            if (!(func instanceof Function))
+                convert.plainFunction(name, func);
             const {eps, atol, rtol} =
                 convert.options(name, options, {eps: 1e-6, atol: 1e-5, rtol: 1e-3});
             const list = [inputs].flat();
@@ -459,8 +459,10 @@ function setup(namespace) {
     restore(GTorch.Loss.prototype, 'forward');
     restore(GTorch.GraphedModule.prototype, 'run');
     const makeGraphed = GTorch.GraphedModule.new_for_func;
-    GTorch.GraphedModule.new_for_func = (func, samples) =>
-        makeGraphed.call(GTorch.GraphedModule, inputs => noting(() => func(inputs)), samples);
+    GTorch.GraphedModule.new_for_func = (func, samples) => {
+        convert.plainFunction('new_for_func', func);
+        return makeGraphed.call(GTorch.GraphedModule, inputs => noting(() => func(inputs)), samples);
+    };
     restore(GTorch, 'make_graphed_callables');
     overrideScaler(GTorch.GradScaler.prototype);
 
