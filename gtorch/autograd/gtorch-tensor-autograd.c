@@ -559,6 +559,57 @@ gtorch_tensor_register_post_accumulate_grad_hook (GTorchTensor *self, GTorchAccu
 }
 
 /**
+ * gtorch_register_tensor_hook:
+ * @tensor: a tensor that requires grad
+ * @hook: (scope notified) (closure user_data) (destroy destroy): called with the gradient of @tensor when
+ *   the backward pass has computed it
+ * @user_data: data for @hook
+ * @destroy: frees @user_data
+ * @error: return location for an error
+ *
+ * Does what [method@Tensor.register_hook] does, for language bindings.
+ *
+ * A hook belongs to what was computed and lives as long as that, which may be longer than the object @tensor.
+ * A binding that frees the callbacks of an object's methods with the object, as gjs does, calls this instead.
+ *
+ * Returns: an id for [method@Tensor.remove_hook], or 0 with %GTORCH_ERROR_AUTOGRAD if no gradient flows to
+ *   @tensor
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_register_tensor_hook (GTorchTensor *tensor, GTorchTensorHook hook, gpointer user_data,
+                             GDestroyNotify destroy, GError **error)
+{
+  return gtorch_tensor_register_hook (tensor, hook, user_data, destroy, error);
+}
+
+/**
+ * gtorch_register_tensor_post_accumulate_grad_hook:
+ * @tensor: a leaf that requires grad
+ * @hook: (scope notified) (closure user_data) (destroy destroy): called with @tensor after a gradient was
+ *   added to its grad
+ * @user_data: data for @hook
+ * @destroy: frees @user_data
+ * @error: return location for an error
+ *
+ * Does what [method@Tensor.register_post_accumulate_grad_hook] does, for language bindings: see
+ * [func@register_tensor_hook].
+ *
+ * Returns: an id for [method@Tensor.remove_hook], or 0 with %GTORCH_ERROR_AUTOGRAD if @tensor is not a leaf
+ *   that requires grad
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_register_tensor_post_accumulate_grad_hook (GTorchTensor *tensor, GTorchAccumulatedHook hook,
+                                                  gpointer user_data, GDestroyNotify destroy,
+                                                  GError **error)
+{
+  return gtorch_tensor_register_post_accumulate_grad_hook (tensor, hook, user_data, destroy, error);
+}
+
+/**
  * gtorch_tensor_remove_hook:
  * @self: a tensor
  * @id: what [method@Tensor.register_hook] or [method@Tensor.register_post_accumulate_grad_hook] gave

@@ -72,6 +72,14 @@ guint64 gtorch_tensor_register_post_accumulate_grad_hook (GTorchTensor *self,
                                                           gpointer user_data,
                                                           GDestroyNotify destroy, GError **error);
 GTORCH_AVAILABLE_IN_0_1
+guint64 gtorch_register_tensor_hook (GTorchTensor *tensor, GTorchTensorHook hook,
+                                     gpointer user_data, GDestroyNotify destroy, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+guint64 gtorch_register_tensor_post_accumulate_grad_hook (GTorchTensor *tensor,
+                                                          GTorchAccumulatedHook hook,
+                                                          gpointer user_data,
+                                                          GDestroyNotify destroy, GError **error);
+GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_tensor_remove_hook (GTorchTensor *self, guint64 id);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_tensor_backward (GTorchTensor *self, GTorchTensor *gradient, gboolean retain_graph,

@@ -36,24 +36,6 @@ first_tensor (GTorchModule *module)
   return NULL;
 }
 
-/* The size with as many numbers as there are dimensions. */
-static GTorchSize *
-expanded (const GTorchField *field, GTorchSize *size)
-{
-  const gint64 *values;
-  gint64 copies[GTORCH_MAX_DIMS];
-  gsize n;
-
-  if (size == NULL)
-    return NULL;
-  values = gtorch_size_get_values (size, &n);
-  if (n != 1 || field->length <= 1)
-    return gtorch_size_ref (size);
-  for (guint i = 0; i < field->length; i++)
-    copies[i] = values[0];
-  return gtorch_size_new (copies, field->length);
-}
-
 static void
 get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
 {
@@ -89,7 +71,7 @@ get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
       g_value_set_object (value, gtorch_module_nth_buffer (GTORCH_MODULE (object), field->offset));
       break;
     case GTORCH_FIELD_SIZE:
-      g_value_take_boxed (value, expanded (field, *(GTorchSize *const *) place));
+      g_value_set_boxed (value, *(GTorchSize *const *) place);
       break;
     case GTORCH_FIELD_DEVICE:
       tensor = first_tensor (GTORCH_MODULE (object));

@@ -77,6 +77,28 @@ tap.add('every_argument_may_be_given_by_name_and_by_position', () => {
     tap.assert(n > 80, `${n} arguments`);
 });
 
+tap.add('layers_made_of_properties_print_as_what_they_were_read_from', () => {
+    let n = 0;
+    for (const [name, row] of Object.entries(table)) {
+        if (row.any)
+            continue;
+        for (const sample of row.samples) {
+            const layer = make(name, sample);
+            const given = row.args.filter(({kind}) => !['refused', 'device', 'dtype'].includes(kind))
+                .map(arg => {
+                    const rule = arg.rule ? layer[`${arg.property}_rule`] : GTorch.PaddingRule.NUMBERS;
+                    const isNumbers = rule === GTorch.PaddingRule.NUMBERS;
+                    return [arg.name, isNumbers ? layer[arg.property] : sample.named[arg.name]];
+                });
+            tap.equal(nn[name](Object.fromEntries(given)).toString(), sample.text);
+            n++;
+        }
+    }
+    tap.assert(n > 40, `${n} samples`);
+    tap.equal(nn.MaxPool2d(2).stride, 2);
+    tap.equal(nn.MaxPool2d([2, 3]).stride, [2, 3]);
+});
+
 tap.add('what_is_not_supported_is_named', () => {
     let n = 0;
     for (const [name, row] of Object.entries(table)) {

@@ -258,6 +258,87 @@ tap.add('layers_have_defaults', () => {
         tap.equal(nn[name]().forward(row, GTorch.tensor([0, 1, 3])).shape, []);
 });
 
+tap.add('a_forward_of_ones_own_runs_hooks', () => {
+    const Sum = GObject.registerClass(class Sum extends GTorch.Module {
+        forward(...inputs) {
+            return inputs.reduce((sum, x) => sum.add(x));
+        }
+    });
+    const Twice = GObject.registerClass(class Twice extends Sum {
+        forward(...inputs) {
+            return super.forward(...inputs).mul(2);
+        }
+    });
+    const Same = GObject.registerClass(class Same extends Twice {});
+    for (const [Class, factor] of [[Sum, 1], [Twice, 2], [Same, 2]]) {
+        const net = new Class();
+        const seen = [];
+        const x = GTorch.ones([1]);
+        tap.equal([net.forward(x).item(), net.forward(x, x).item()], [factor, 2 * factor]);
+        const ids = [
+            net.register_forward_pre_hook((_net, inputs) => {
+                seen.push(inputs.length);
+                return inputs.map(one => one.mul(3));
+            }),
+            net.register_forward_hook((_net, inputs, output) => {
+                seen.push(inputs.length);
+                return output.add(1);
+            }),
+        ];
+        const ways = [
+            () => net.forward(x), () => net.call(x), () => nn.Sequential(net).forward(x),
+            () => net.forward(x, x), () => net.call(x, x),
+        ];
+        ways.forEach((call, i) => {
+            const n = i < 3 ? 1 : 2;
+            tap.equal(call().item(), 3 * n * factor + 1);
+            tap.equal(seen.splice(0), [n, n]);
+        });
+        ids.forEach(id => net.remove_hook(id));
+        tap.equal(net.forward(x).item(), factor);
+        tap.equal(seen, []);
+    }
+});
+
+tap.add('what_is_not_a_tensor_passes_a_forward_of_ones_own', () => {
+    const Pick = GObject.registerClass(class Pick extends GTorch.Module {
+        forward(options, list) {
+            return [options.name, ...list];
+        }
+    });
+    tap.equal(new Pick().forward({name: 'a'}, [1, 2]), ['a', 1, 2]);
+});
+
+tap.add('a_layer_derived_from_calls_what_it_computes', () => {
+    const Double = GObject.registerClass(class Double extends GTorch.Linear {
+        forward(x) {
+            return super.forward(x).mul(2);
+        }
+    });
+    const Eightfold = GObject.registerClass(class Eightfold extends Double {
+        forward(x) {
+            return super.forward(x).mul(4);
+        }
+    });
+    const x = GTorch.ones([1, 2]);
+    for (const [Class, factor] of [[Double, 2], [Eightfold, 8]]) {
+        const net = new Class({in_features: 2, out_features: 3});
+        net.check();
+        let n = 0;
+        net.register_forward_hook(() => void n++);
+        const plain = GTorch.linear(x, net.weight, net.bias).mul(factor);
+        for (const call of [() => net.forward(x), () => net.call(x), () => nn.Sequential(net).forward(x)])
+            tap.assert(call().sub(plain).abs().max().item() < 1e-5);
+        tap.equal(n, 3);
+    }
+    const Bare = GObject.registerClass(class Bare extends GTorch.Module {
+        forward(x) {
+            return super.forward(x);
+        }
+    });
+    tap.throws(() => new Bare().forward(x), error => error.message.includes('forward'));
+});
+
 tap.add('a_forward_can_be_awaited', async () => {
     const layer = nn.Linear(3, 2);
     const x = GTorch.ones([4, 3]);

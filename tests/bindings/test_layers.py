@@ -3,9 +3,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Every layer with the samples of its row, and with every argument that PyTorch's constructor has."""
 
+import copy
 import json
 import os
 import pathlib
+import pickle
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -148,6 +150,36 @@ def arguments_have_the_defaults_of_pytorch():
                 assert plain(getattr(layer, key)) == default, (name, key, getattr(layer, key))
         if 'bias' in dict((arg[0], 1) for arg in signature):
             assert layer.bias is not None and getattr(nn, name)(**required(name), bias=False).bias is None
+
+
+@tap.case
+def copies_print_as_what_they_were_made_of():
+    n = 0
+    for name, sample in samples():
+        layer = made(name, sample)
+        copies = [copy.copy(layer), copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))]
+        assert [repr(one) for one in copies] == [sample['text']] * 3, (sample['text'], copies)
+        n += len(copies)
+    assert n > 120, n
+
+
+@tap.case
+def sizes_are_read_as_they_were_given():
+    n = 0
+    for name, sample in samples():
+        layer = made(name, sample)
+        given = dict(zip((arg['name'] for arg in TABLE[name]['args']), sample['positional']))
+        for arg in TABLE[name]['args']:
+            if arg['kind'] != 'size' or 'rule' in arg:
+                continue
+            value = {**given, **sample['named']}.get(arg['name'], arg.get('default'))
+            value = tuple(value) if isinstance(value, list) else value
+            got = getattr(layer, arg['name'])
+            spread = (value,) * max(arg.get('length', 0), 1)  # of what PyTorch makes a tuple at once
+            assert value is None or got == value or got == spread and 'Pool' not in name, (name, got, value)
+            n += value is not None
+    assert n > 20, n
+    assert nn.MaxPool2d(2).stride == 2 and nn.MaxPool2d((2, 3)).stride == (2, 3)
 
 
 @tap.case

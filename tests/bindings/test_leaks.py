@@ -213,6 +213,8 @@ CALLS = {
     'tensor_register_post_accumulate_grad_hook': hooked(
         lambda x, hook: x.register_post_accumulate_grad_hook(hook)
     ),
+    'register_tensor_hook': hooked(GTorch.register_tensor_hook),
+    'register_tensor_post_accumulate_grad_hook': hooked(GTorch.register_tensor_post_accumulate_grad_hook),
     'new_from_bytes': lambda: GTorch.Tensor.new_from_bytes(GLib.Bytes.new(bytes(64)), GTorch.uint8, [64]),
     'sequential': lambda: nn.Sequential(module_of_one(), module_of_one()),
     'optimizer': lambda: GTorch.optim.SGD(module_of_one().parameters()),
@@ -443,6 +445,7 @@ SEEN = {
     'gtorch_safetensors_load_file_async', 'gtorch_module_register_forward_hook',
     'gtorch_module_register_forward_pre_hook', 'gtorch_tensor_register_hook',
     'gtorch_tensor_register_post_accumulate_grad_hook', 'gtorch_graphed_module_new_for_func',
+    'gtorch_register_tensor_hook', 'gtorch_register_tensor_post_accumulate_grad_hook',
 }  # fmt: skip
 
 

@@ -97,7 +97,7 @@ enum
 
 static GParamSpec *props[N_PROPS];
 
-G_DEFINE_FINAL_TYPE (GTorchHostAllocator, gtorch_host_allocator, G_TYPE_OBJECT)
+G_DEFINE_TYPE (GTorchHostAllocator, gtorch_host_allocator, G_TYPE_OBJECT)
 
 static void
 gtorch_host_allocator_get_property (GObject *object, guint prop_id, GValue *value,

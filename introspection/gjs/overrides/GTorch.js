@@ -13,6 +13,7 @@ const {GObject} = imports.gi;
 const System = imports.system;
 const {operations} = imports.overrides._gtorch_ops;
 const async = imports.overrides._gtorch_async;
+const calls = imports.overrides._gtorch_calls;
 const convert = imports.overrides._gtorch_convert;
 const {noteVfuncs, noting, restore, restoring} = imports.overrides._gtorch_errors;
 const nn = imports.overrides._gtorch_nn;
@@ -149,6 +150,8 @@ function makeWrapper(name, operation, owner, raw, tail) {
 
 function overrideOperations(prototype) {
     for (const [name, operation] of Object.entries(operations)) {
+        for (const arg of operation.args.filter(one => one.length > 2))
+            arg[2] = convert.fallback(arg[1], arg[2]);
         const owner = operation.method ? prototype : GTorch;
         operation.forms ??= null;
         owner[name] = makeWrapper(name, operation, owner, owner[name], '');
@@ -188,9 +191,14 @@ function listTensors(value, found, depth) {
 
 // Runs func; of the tensors that it made only those in its result stay.
 function tidy(func) {
+    convert.plainFunction('tidy', func);
     const scope = GTorch.Scope.new();
     try {
         const result = func();
+        if (/Promise|Generator/.test(Object.prototype.toString.call(result))) {
+            throw new TypeError('tidy: the function gave what computes later, and needs its tensors then; ' +
+                'call tidy for each part that does not wait');
+        }
         listTensors(result, [], 8).forEach(tensor => scope.keep(tensor));
         return result;
     } finally {
@@ -224,9 +232,12 @@ function normal(mean, std, ...rest) {
     return GTorch.empty(size, where).normal_(mean, std, {generator});
 }
 
-function within(guard, func) {
+// Runs func while the guard, which makeGuard makes, is in force.
+function within(name, func, makeGuard, ...values) {
+    convert.plainFunction(name, func);
+    const guard = makeGuard();
     try {
-        return func();
+        return func(...values);
     } finally {
         guard.end();
     }
@@ -240,10 +251,10 @@ function withAutocast(deviceType, ...rest) {
     let type = typeof deviceType === 'string' ? deviceType.split(':')[0] : deviceType;
     if (type instanceof GTorch.Device)
         type = type.get_device_type();
-    const guard = GTorch.AutocastGuard.new(
-        convert.enumeration('autocast', 'device_type', 'DeviceType', type),
-        convert.dtype('autocast', wanted), enabled, caches);
-    return within(guard, func);
+    const kind = convert.enumeration('autocast', 'device_type', 'DeviceType', type);
+    const computed = convert.dtype('autocast', wanted);
+    return within('autocast', func, () => GTorch.AutocastGuard.new(kind, computed,
+        convert.flag('autocast', 'enabled', enabled), convert.flag('autocast', 'cache_enabled', caches)));
 }
 
 // --- the namespace --------------------------------------------------------------------------------
@@ -272,6 +283,7 @@ function overrideTensor(prototype) {
         this.set_requires_grad(value);
     });
 
+    const setProperties = properties.set;
     const raw = {
         backward: prototype.backward,
         get_size: prototype.get_size,
@@ -287,6 +299,7 @@ function overrideTensor(prototype) {
                 ? options : {gradient: options, retain_graph: keep, create_graph: more};
             const {gradient, retain_graph: retain, create_graph: create} = convert.options('backward', given,
                 {gradient: null, retain_graph: null, create_graph: false});
+            convert.flag('backward', 'create_graph', create);
             return restoring(() => raw.backward.call(this, gradient, retain ?? create, create));
         },
         get_size(dim) {
@@ -300,10 +313,15 @@ function overrideTensor(prototype) {
             return raw.index_put_inplace.call(this, ...code, convert.element(this, value), false);
         },
         // GObject's own set ({property: value}) stays.
-        set(where, value) {
-            return typeof where === 'string'
-                ? raw.set.call(this, where, convert.element(this, value))
-                : GObject.Object.prototype.set.call(this, where);
+        set(...given) {
+            if (given.length === 1 && convert.isOptions(given[0]))
+                return setProperties.call(this, ...given);
+            const [where, value] = given;
+            if (given.length !== 2 || typeof where !== 'string') {
+                throw new TypeError('set: positions as a text and a value are wanted, as in ' +
+                    "set('0, 1:', 5); put_at() takes positions that are computed");
+            }
+            return raw.set.call(this, where, convert.element(this, value));
         },
         item() {
             return convert.item(this);
@@ -315,7 +333,9 @@ function overrideTensor(prototype) {
             return convert.toTypedArray(this);
         },
         // to('cuda:0'), to(GTorch.float64), to(other), to('cpu', {non_blocking: true})
-        to(target, options = {}) {
+        to(target, options = {}, ...rest) {
+            if (rest.length > 0 || !convert.isOptions(options))
+                throw new TypeError('to: one target and an object with options are wanted');
             let dtype = GTorch.DType.NONE;
             let device = null;
             if (target instanceof GTorch.Tensor)
@@ -348,13 +368,14 @@ function overrideFunctions() {
         normal,
         tensor: convert.make,
         tidy,
-        no_grad: func => within(noGrad(), func),
-        enable_grad: func => within(enableGrad(), func),
+        no_grad: func => within('no_grad', func, noGrad),
+        enable_grad: func => within('enable_grad', func, enableGrad),
         autocast: withAutocast,
         autograd_grad(outputs, inputs, options = {}) {
             const {grad_outputs: weights, retain_graph: retain, create_graph: create, allow_unused: unused} =
                 convert.options('autograd_grad', options,
                     {grad_outputs: [], retain_graph: null, create_graph: false, allow_unused: false});
+            convert.flag('autograd_grad', 'create_graph', create);
             return restoring(() =>
                 rawGrad([outputs].flat(), [inputs].flat(), weights, retain ?? create, create, unused));
         },
@@ -368,43 +389,29 @@ function overrideFunctions() {
     }
 }
 
-function isFunction(name, func) {
-    if (typeof func !== 'function')
-        throw new TypeError(`${name}: a function is wanted, not ${typeof func}`);
-}
-
-function guarded(name, func, guard, ...values) {
-    try {
-        isFunction(name, func);
-        return func(...values);
-    } finally {
-        guard.end();
-    }
-}
-
 // They give what their functions give, or throw what those throw. gjs up to at least 1.74 frees a
 // function too often that is given to C in a function that the same function of C calls, so that these do
 // without.
 function overrideRun() {
     GTorch.Device.prototype.run = function (func) {
-        return guarded('run', func, GTorch.DeviceGuard.new(this), this);
+        return within('run', func, () => GTorch.DeviceGuard.new(this), this);
     };
     GTorch.Device.prototype.run_as_default = function (func) {
-        return guarded('run_as_default', func, GTorch.DefaultDeviceGuard.new(this), this);
+        return within('run_as_default', func, () => GTorch.DefaultDeviceGuard.new(this), this);
     };
     GTorch.Stream.prototype.run = function (func) {
-        return guarded('run', func, GTorch.StreamGuard.new(this), this);
+        return within('run', func, () => GTorch.StreamGuard.new(this), this);
     };
     GTorch.MemoryPool.prototype.run = function (func) {
-        return guarded('run', func, GTorch.MemoryPoolGuard.new(this), this);
+        return within('run', func, () => GTorch.MemoryPoolGuard.new(this), this);
     };
     GTorch.autocast_run = (deviceType, dtype, enabled, caches, func) =>
-        guarded('autocast_run', func, GTorch.AutocastGuard.new(deviceType, dtype, enabled, caches));
+        within('autocast_run', func, () => GTorch.AutocastGuard.new(deviceType, dtype, enabled, caches));
 
     const {capture} = GTorch.CUDAGraph.prototype;
     GTorch.CUDAGraph.prototype.capture = function (stream, pool, func) {
         let result;
-        isFunction('capture', func);
+        convert.plainFunction('capture', func);
         restoring(() => capture.call(this, stream, pool, (...values) => noting(() => {
             result = func(...values);
             return true;
@@ -424,6 +431,8 @@ function overrideMemorySource(MemorySource) {
 function _init() {
     GTorch = this;
     convert.setup(GTorch);
+    properties.setup(GTorch);
+    calls.setup(GTorch);
     overrideOperations(GTorch.Tensor.prototype);
     overrideTensor(GTorch.Tensor.prototype);
     overrideFunctions();
@@ -431,6 +440,5 @@ function _init() {
     overrideRun();
     overrideMemorySource(GTorch.MemorySource);
     nn.setup(GTorch);
-    properties.setup(GTorch);
     GTorch.DeviceManager.get_default().connect('memory-pressure', collect);
 }

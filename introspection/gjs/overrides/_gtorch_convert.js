@@ -4,8 +4,9 @@
 // From JavaScript's values to what the introspected functions take. gjs takes 1.5 for an integer, a
 // string for an enum (as 0) and undefined for anything: here they are errors.
 
-/* exported argument describe device dtype encodeIndex enumeration integer isInteger isOptions item make
-   number options setup target tensor toArray toTypedArray whole */
+/* exported argument bounded describe device dtype element encodeIndex enumeration fallback flag integer
+   integers isInteger isOptions item make number options plainFunction setup target tensor toArray
+   toTypedArray whole */
 
 const {GLib} = imports.gi;
 
@@ -17,9 +18,13 @@ const MAX_DIMS = 16; // GTORCH_MAX_DIMS
 
 let GTorch = null;
 let typedArrays = null;
+let isFloating = null; // of a dtype, and not checked
+let isComplex = null;
 
 function setup(namespace) {
     const {DType} = GTorch = namespace;
+    isFloating = DType.is_floating_point;
+    isComplex = DType.is_complex;
     typedArrays = [
         [Float32Array, DType.FLOAT32],
         [Float64Array, DType.FLOAT64],
@@ -72,8 +77,6 @@ function isInteger(value) {
 }
 
 function integer(name, argName, value) {
-    if (typeof value === 'string' && /^-?\d{16,}$/.test(value)) // a default beyond 2^53
-        value = Math.max(-MAX_NUMBER, Math.min(MAX_NUMBER, Number(value)));
     if (!isInteger(value))
         throw new TypeError(`${name}: ${argName} must be an integer, not ${describe(value)}`);
     if (Math.abs(Number(value)) > MAX_NUMBER)
@@ -81,9 +84,24 @@ function integer(name, argName, value) {
     return typeof value === 'bigint' ? Number(value) : value;
 }
 
+const BITS = {int32: 32, uint8: 8, uint32: 32, int64: 64, uint64: 64};
+
+// An integer of one of C's types. A BigInt stays one where gjs takes it, which is for 64 bits.
+function bounded(name, argName, kind, value) {
+    if (!isInteger(value))
+        throw new TypeError(`${name}: ${argName} must be an integer, not ${describe(value)}`);
+    if (value >= 0 && value < 128)
+        return Number(value);
+    const wide = BigInt(value);
+    const [bits, isUnsigned] = [BITS[kind], kind.startsWith('u')];
+    if ((isUnsigned ? BigInt.asUintN(bits, wide) : BigInt.asIntN(bits, wide)) !== wide) {
+        const range = isUnsigned ? `${bits} bits without a sign` : `${bits} bits`;
+        throw new RangeError(`${name}: ${argName} does not fit into ${range}: ${value}`);
+    }
+    return bits === 64 ? value : Number(wide);
+}
+
 function number(name, argName, value) {
-    if (value === 'inf' || value === '-inf')
-        return value === 'inf' ? Infinity : -Infinity;
     if (typeof value === 'bigint' && BigInt(Number(value)) === value)
         return Number(value);
     if (typeof value === 'bigint')
@@ -104,8 +122,6 @@ function wholeOrNumber(name, argName, value) {
 
 // The same for that form: a bound that is none is the end of the range.
 function whole(name, argName, value) {
-    if (typeof value === 'string')
-        value = number(name, argName, value);
     if (value === Infinity || value === -Infinity)
         return value > 0 ? 2n ** 63n - 1n : -(2n ** 63n);
     if (!isInteger(value))
@@ -128,12 +144,16 @@ function integers(name, argName, value) {
     return found.some(v => typeof v === 'bigint') ? BigInt64Array.from(found, BigInt) : found;
 }
 
+const numbersOf = new Map(); // of an enumeration
+
 function enumeration(name, argName, type, value) {
     const members = GTorch[type];
+    if (!numbersOf.has(type))
+        numbersOf.set(type, new Set(Object.values(members).filter(one => typeof one === 'number')));
     const key = typeof value === 'string' ? value.toUpperCase().replace(/-/g, '_') : null;
     if (key !== null && typeof members[key] === 'number')
         return members[key];
-    if (typeof value !== 'number' || !Object.values(members).includes(value))
+    if (!numbersOf.get(type).has(value))
         throw new TypeError(`${name}: ${argName} must be a GTorch.${type}, not ${describe(value)}`);
     return value;
 }
@@ -185,6 +205,26 @@ function element(target, value) {
     if (typeof value !== 'number' && typeof value !== 'bigint')
         return tensor(value, target);
     return GTorch.empty([], {dtype: target.get_dtype(), device: target.get_device()}).fill_(value);
+}
+
+// The default of a row: JSON has no infinity, and no integer beyond 2^53 exactly.
+function fallback(kind, text) {
+    if (typeof text !== 'string' || !['int', 'double', 'number'].includes(kind))
+        return text;
+    const value = Number(text.replace('inf', 'Infinity'));
+    return kind === 'int' ? Math.max(-MAX_NUMBER, Math.min(MAX_NUMBER, value)) : value;
+}
+
+// What runs func and then undoes something: a function that goes on later would go on without it.
+function plainFunction(name, func) {
+    if (typeof func !== 'function')
+        throw new TypeError(`${name}: a function is wanted, not ${describe(func)}`);
+    const kind = Object.prototype.toString.call(func).slice('[object '.length, -1);
+    if (kind !== 'Function') {
+        throw new TypeError(`${name}: the function must be a plain one, not ${kind}, which goes on after ` +
+            `${name} has returned; call ${name} for each part that does not wait`);
+    }
+    return func;
 }
 
 // One argument of a call. A number for a tensor stays one: the wrapper knows whether it has a form.
@@ -315,7 +355,7 @@ function fromNumbers(data, wanted, where) {
         made = Tensor.new_from_bools(values, shape, where);
     } else if (values.length > 0 && values.every(isWhole)) {
         values.filter(v => typeof v === 'bigint').forEach(v => wholeOrNumber('tensor', 'an element', v));
-        const plain = wanted === DType.NONE || wanted === DType.BOOL || DType.is_complex(wanted);
+        const plain = wanted === DType.NONE || wanted === DType.BOOL || isComplex(wanted);
         const wide = values.some(v => typeof v === 'bigint' && BigInt(Number(v)) !== v);
         if (wide && (plain || wanted === DType.INT64)) { // gjs would round them
             made = fromTypedArray(BigInt64Array.from(values, BigInt), shape);
@@ -323,7 +363,7 @@ function fromNumbers(data, wanted, where) {
         }
         made = Tensor.new_from_ints(values.map(Number), shape, plain ? DType.INT64 : wanted, where);
     } else {
-        const plain = wanted !== DType.NONE && DType.is_complex(wanted);
+        const plain = wanted !== DType.NONE && isComplex(wanted);
         made = Tensor.new_from_doubles(values.map(Number), shape, plain ? DType.FLOAT64 : wanted, where);
     }
     return made;
@@ -351,9 +391,9 @@ function item(self) {
     const {DType} = GTorch;
     const kind = self.get_dtype();
 
-    if (DType.is_floating_point(kind))
+    if (isFloating(kind))
         return self.item_double();
-    if (DType.is_complex(kind))
+    if (isComplex(kind))
         return self.item_complex().slice(1);
     return kind === DType.BOOL ? self.item_bool()[1] : self.item_int();
 }
@@ -377,9 +417,9 @@ function toArray(self) {
     const kind = self.get_dtype();
     let values;
 
-    if (DType.is_floating_point(kind)) {
+    if (isFloating(kind)) {
         values = Array.from(self.to_doubles());
-    } else if (DType.is_complex(kind)) {
+    } else if (isComplex(kind)) {
         const parts = self.to_doubles();
         values = Array.from({length: parts.length / 2}, (_, i) => [parts[2 * i], parts[2 * i + 1]]);
     } else {

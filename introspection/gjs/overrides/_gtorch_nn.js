@@ -186,8 +186,7 @@ const CHANGING = {
     unregister: () => undefined,
 };
 
-// What a hook that gave value gives to C. (gjs itself keeps the function with its module, where the collector
-// sees both. An array that is null arrives as one without elements.)
+// What a hook that gave value gives to C. (An array that is null arrives as one without elements.)
 const HOOKS = {
     register_forward_hook: tensorOrNothing,
     register_forward_pre_hook: (name, value, [_module, inputs]) =>
@@ -205,14 +204,26 @@ function tensorOrNothing(name, value) {
     return value;
 }
 
+// gjs keeps what a method is given with the object of the method, where the collector sees both, and lets go
+// of it with that object. A module that C has lives on with its object, and so do its hooks. The hooks of a
+// tensor belong to what was computed, which may outlive that object. What functions of the namespace are
+// given stays until C lets go of it.
+const FUNCTIONS = {
+    register_hook: 'register_tensor_hook',
+    register_post_accumulate_grad_hook: 'register_tensor_post_accumulate_grad_hook',
+};
+
 function overrideHooks(prototype) {
     for (const [name, result] of Object.entries(HOOKS)) {
-        const register = prototype[name];
-        if (register === undefined)
+        const method = prototype[name];
+        if (method === undefined)
             continue;
+        const instead = GTorch[FUNCTIONS[name]];
+        const register = instead === undefined ? method : function (hook) {
+            return instead(this, hook);
+        };
         prototype[name] = function (hook) {
-            if (typeof hook !== 'function')
-                throw new TypeError(`${name}: the hook must be a function, not ${typeof hook}`);
+            convert.plainFunction(name, hook);
             return register.call(this, (...values) => noting(() => result(name, hook(...values), values)));
         };
     }
@@ -239,8 +250,11 @@ function overrideModule(Module) {
     }
 
     Object.assign(prototype, {
+        // Calls the hooks, too. super.forward(x) only computes what the class above does.
         forward(x) {
-            return restoring(() => raw.forward.call(this, x));
+            const above = this.forward === prototype.forward ? null : parentOf(this);
+            return restoring(() => above === null
+                ? raw.forward.call(this, x) : above.vfunc_forward.call(this, x));
         },
         forward_many(inputs) {
             return restoring(() => raw.forward_many.call(this, inputs));
@@ -251,13 +265,12 @@ function overrideModule(Module) {
             if (inputs.length === 1)
                 return restoring(() => raw.forward.call(this, inputs[0]));
             if (!this.has_hooks())
-                return this.forward(...inputs);
+                return computeOf(this).apply(this, inputs);
             return this.forward_many(inputs.map(x => mustBeTensor(`${this.constructor.name}: an input`, x)));
         },
         // Calls func with each module inside, and last with this one.
         apply(func) {
-            if (typeof func !== 'function')
-                throw new TypeError(`apply: a function is wanted, not ${typeof func}`);
+            convert.plainFunction('apply', func);
             this.children().forEach(child => child.apply(func));
             func(this);
             return this;
@@ -312,18 +325,47 @@ function overrideModule(Module) {
     });
     Module._classInit = function (klass) {
         if (isNew(klass.prototype, 'forward')) {
+            const compute = (self, inputs) =>
+                mustBeTensor(`${klass.name}: forward()`, computeOf(self).apply(self, inputs));
+            klass.prototype.forward = withHooks(klass.prototype.forward);
             klass.prototype.vfunc_forward = function (x) {
-                return noting(() => mustBeTensor(`${klass.name}: forward()`, this.forward(x)));
+                return noting(() => compute(this, [x]));
             };
             if (!Object.hasOwn(klass.prototype, 'vfunc_forward_many')) {
                 klass.prototype.vfunc_forward_many = function (inputs) {
-                    return noting(() => mustBeTensor(`${klass.name}: forward()`, this.forward(...inputs)));
+                    return noting(() => compute(this, inputs));
                 };
             }
         }
         noteVfuncs(klass.prototype, 'compute');
         return GObject.Object._classInit(klass);
     };
+}
+
+// The class above those that have a forward() in JavaScript.
+function parentOf(module) {
+    let prototype = Object.getPrototypeOf(module);
+    let found = prototype;
+    for (; prototype !== GTorch.Module.prototype; prototype = Object.getPrototypeOf(prototype)) {
+        if (Object.hasOwn(prototype, 'forward'))
+            found = Object.getPrototypeOf(prototype);
+    }
+    return found;
+}
+
+// What a module computes, without hooks.
+function computeOf(module) {
+    return module.forward.compute ?? module.forward;
+}
+
+// forward() of a class as others call it, where it runs hooks; C and super.forward() only compute.
+function withHooks(compute) {
+    const forward = function (...inputs) {
+        const isOutermost = this.forward === forward;
+        return isOutermost && this.has_hooks() ? this.call(...inputs) : compute.apply(this, inputs);
+    };
+    forward.compute = compute;
+    return forward;
 }
 
 function isNew(prototype, name) {
@@ -374,6 +416,8 @@ function overrideFunction(Function) {
 
         // function: a GTorch.Function, or what takes tensors and gives one.
         GTorch[name] = function (func, inputs, options = {}) {
+            if (!(func instanceof Function))
+                convert.plainFunction(name, func);
             const {eps, atol, rtol} =
                 convert.options(name, options, {eps: 1e-6, atol: 1e-5, rtol: 1e-3});
             const list = [inputs].flat();
@@ -410,11 +454,15 @@ function setup(namespace) {
     overrideModule(GTorch.Module);
     overrideFunction(GTorch.Function);
     overrideHooks(GTorch.Tensor.prototype);
+    for (const [method, name] of Object.entries(FUNCTIONS))
+        GTorch[name] = (tensor, hook) => GTorch.Tensor.prototype[method].call(tensor, hook);
     restore(GTorch.Loss.prototype, 'forward');
     restore(GTorch.GraphedModule.prototype, 'run');
     const makeGraphed = GTorch.GraphedModule.new_for_func;
-    GTorch.GraphedModule.new_for_func = (func, samples) =>
-        makeGraphed.call(GTorch.GraphedModule, inputs => noting(() => func(inputs)), samples);
+    GTorch.GraphedModule.new_for_func = (func, samples) => {
+        convert.plainFunction('new_for_func', func);
+        return makeGraphed.call(GTorch.GraphedModule, inputs => noting(() => func(inputs)), samples);
+    };
     restore(GTorch, 'make_graphed_callables');
     overrideScaler(GTorch.GradScaler.prototype);
 

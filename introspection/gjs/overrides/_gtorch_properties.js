@@ -4,14 +4,18 @@
 // Properties that take what they can hold, and nothing else. gjs makes NaN of a text for a number, 0 of a
 // text for an enumeration, true of any object for a flag, and only warns where a property cannot be set.
 
-/* exported checked construction setup */
+/* exported checked construction protectPrivate set setup */
 
 const {GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
+const {classes} = imports.overrides._gtorch_calls_table;
 const {LAYERS} = imports.overrides._gtorch_layer_table;
-const {OPTIMIZERS, SCHEDULES} = imports.overrides._gtorch_steps;
 
 let GTorch;
+
+const WHOLE = {
+    guchar: 'uint8', gint: 'int32', guint: 'uint32', gint64: 'int64', guint64: 'uint64',
+};
 
 // What a property of the type takes, from what a program gives. An argument that is optional may be null, for
 // which the property has a number.
@@ -31,13 +35,17 @@ function checked(what, spec, value, arg = {}) {
         return convert.dtype(what, value);
     if (GObject.type_is_a(type, GObject.TYPE_ENUM))
         return convert.enumeration(what, 'the value', name.replace('GTorch', ''), value);
+    if (GObject.type_is_a(type, GObject.TYPE_FLAGS))
+        return convert.bounded(what, 'the value', 'uint32', value);
+    if (name === 'gchararray' && value !== null && typeof value !== 'string')
+        throw new TypeError(`${what} must be a text or null, not ${convert.describe(value)}`);
     if (name === 'gboolean') {
         if (typeof value !== 'boolean')
             throw new TypeError(`${what} must be true or false, not ${convert.describe(value)}`);
     } else if (name === 'gdouble') {
         return convert.number(what, 'the value', value);
-    } else if (['gint', 'guint', 'gint64', 'guint64'].includes(name)) {
-        return convert.integer(what, 'the value', value);
+    } else if (Object.hasOwn(WHOLE, name)) {
+        return convert.bounded(what, 'the value', WHOLE[name], value);
     } else if (GObject.type_is_a(type, GObject.TYPE_OBJECT) && value !== null) {
         if (!(value instanceof GObject.Object) || !GObject.type_is_a(value.constructor.$gtype, type))
             throw new TypeError(`${what} must be a ${name} or null, not ${convert.describe(value)}`);
@@ -59,10 +67,12 @@ function sizes(what, value) {
     return convert.integers(what, 'the value', value);
 }
 
-// What a program sees of a value.
+// What a program sees of a value. A size of all dimensions that was given as one number stays one.
 function shown(value, arg) {
-    if (value instanceof GTorch.Size)
-        return value.get_values();
+    if (value instanceof GTorch.Size) {
+        const values = value.get_values();
+        return values.length === 1 && arg?.length > 1 ? values[0] : values;
+    }
     if (arg?.optional && (value === GTorch.NONE || Number.isNaN(value)))
         return null;
     return value;
@@ -80,7 +90,9 @@ function replace(prototype, className, spec, key) {
         configurable: true,
         enumerable: raw.enumerable,
         get() {
-            return shown(raw.get.call(this), arg);
+            const value = shown(raw.get.call(this), arg);
+            const kind = PRIVATE.find(one => value instanceof GTorch[one]);
+            return kind === undefined ? value : protectPrivate(value, kind);
         },
         set(value) {
             if (spec.flags & CONSTRUCT_ONLY)
@@ -109,10 +121,13 @@ function protect(name) {
     protectPrototype(GTorch[name].prototype, name, own);
 }
 
+const PRIVATE = ['Device', 'Stream'];
 const seen = new Set();
 
 // Devices and streams are of classes that are not in the typelib, which gjs gives properties of their own.
 function protectPrivate(object, name) {
+    if (object === null)
+        return null;
     const prototype = Object.getPrototypeOf(object);
 
     if (prototype !== GTorch[name].prototype && !seen.has(prototype)) {
@@ -122,23 +137,89 @@ function protectPrivate(object, name) {
     return object;
 }
 
-function watch(name, functions) {
-    for (const key of functions) {
-        const raw = GTorch[name][key];
-        GTorch[name][key] = (...given) => protectPrivate(raw.apply(GTorch[name], given), name);
-    }
+// The property of a class that a program names in one of the ways that gjs knows, or null.
+function find(klass, key) {
+    const name = key.replace(/_/g, '-').replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`);
+    return klass.find_property(name);
 }
 
-const CLASSES = [
-    'Allocator', 'CUDAGraph', 'Device', 'DeviceMonitor', 'Event', 'FFTPlanCache', 'Function', 'Generator',
-    'GradScaler', 'GraphedModule', 'HostAllocator', 'Loss', 'MemoryPool', 'Module', 'Optimizer', 'ParamGroup',
-    'Stream', 'Timer', 'LRScheduler', ...OPTIMIZERS.map(row => row.name), ...SCHEDULES.map(row => row.name),
-    ...Object.keys(LAYERS),
-];
+function nameOf(klass) {
+    return klass.name.replace(/^GTorch_/, ''); // which gjs puts in front
+}
+
+function mustBeProperties(name, given) {
+    if (given.length !== 1 || !convert.isOptions(given[0])) {
+        const found = given.length > 0 ? given.map(convert.describe).join(', ') : 'nothing';
+        throw new TypeError(`${name}: an object with properties is wanted, not ${found}`);
+    }
+    return given[0];
+}
+
+// What new takes: new GTorch.Dropout({p: 0.1}). Properties of a class of the program's own are its affair.
+function protectConstruction(prototype) {
+    const init = prototype._init;
+
+    prototype._init = function (...given) {
+        const klass = this.constructor;
+        const name = nameOf(klass);
+        const values = given.length > 0 ? mustBeProperties(name, given) : {};
+        const entries = Object.entries(values).map(([key, value]) => {
+            const spec = find(klass, key);
+            if (spec === null)
+                throw new TypeError(`${name}: there is no property ${key}`);
+            const owner = GObject.type_name(spec.owner_type).replace(/^GTorch/, '');
+            if (!classes.includes(owner))
+                return [key, value];
+            if (!(spec.flags & GObject.ParamFlags.WRITABLE))
+                throw new TypeError(`${name}: ${key} can only be read`);
+            const arg = LAYERS[owner]?.args.find(one => one.property === spec.name.replace(/-/g, '_'));
+            const isNone = value === null && arg?.optional;
+            return [key, checked(`${name}: ${key}`, spec, value, isNone ? arg : {})];
+        });
+        return init.call(this, Object.fromEntries(entries));
+    };
+    if (prototype.set === GObject.Object.prototype.set)
+        prototype.set = set;
+}
+
+// GObject's own set() makes an attribute of what is no property.
+function set(...given) {
+    const name = nameOf(this.constructor);
+    const values = mustBeProperties(`${name}.set`, given);
+    for (const key of Object.keys(values)) {
+        if (find(this.constructor, key) === null && (!(key in this) || typeof this[key] === 'function'))
+            throw new TypeError(`${name}.set: there is no property ${key}`);
+    }
+    Object.assign(this, values);
+}
+
+// C makes the CPU of a bare device, which is of another class. new GTorch.Device('cuda:0') gives that device.
+function overrideDevice(prototype) {
+    prototype._init = function (...given) {
+        const [where = 'cpu', ...rest] = given;
+        if (rest.length > 0 || convert.isOptions(where) || where === null) {
+            const found = given.map(convert.describe).join(', ');
+            throw new TypeError(`Device: one name or number is wanted, not ${found}`);
+        }
+        return convert.device('Device', where);
+    };
+}
+
+// What C makes of a class derived from these is the CPU's allocator, or a device without functions.
+const FINAL = {Allocator: 'each device has one', Device: 'they are those of the machine'};
+
+function forbidDerived(name) {
+    GTorch[name]._classInit = function (klass) {
+        throw new TypeError(`${klass.name}: ${name} cannot be derived from: ${FINAL[name]}`);
+    };
+}
 
 function setup(namespace) {
     GTorch = namespace;
-    CLASSES.forEach(protect);
-    watch('Device', ['cpu', 'cuda', 'get_current', 'new_from_string']);
-    watch('Stream', ['get_current', 'new']);
+    classes.forEach(protect);
+    classes.map(name => GTorch[name].prototype)
+        .filter(prototype => Object.getPrototypeOf(prototype) === GObject.Object.prototype)
+        .forEach(protectConstruction);
+    Object.keys(FINAL).forEach(forbidDerived);
+    overrideDevice(GTorch.Device.prototype);
 }

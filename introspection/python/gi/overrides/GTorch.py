@@ -107,6 +107,9 @@ if mixin is not None:
 for _name, _function in ops.FUNCTIONS.items():
     _method = getattr(Tensor, _name) if _name in ops.METHODS else _function
     export(_name, _function if isinstance(_method, property) else _method)
+# The methods as functions, for languages that free with an object what its methods were given.
+for _name in ('hook', 'post_accumulate_grad_hook'):
+    export(f'register_tensor_{_name}', getattr(Tensor, f'register_{_name}'))
 for _name in ('tensor', 'as_tensor', 'from_dlpack', 'from_numpy', 'arange', 'full', 'normal'):
     export(_name, getattr(create, _name))
 

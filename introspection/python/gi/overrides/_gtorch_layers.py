@@ -105,6 +105,16 @@ def _optional(arg, plain):
     return property(get, lambda self, value: plain.fset(self, _present(type(self).__name__, arg, value)))
 
 
+def _size(plain):
+    """One number for each dimension, or one number for all if that was given, as PyTorch keeps it."""
+
+    def get(self):
+        values = plain.fget(self)
+        return values[0] if values is not None and len(values) == 1 else values
+
+    return property(get, plain.fset)
+
+
 def _padding(plain):
     """Numbers, or the text of the rule that stands for them."""
 
@@ -128,6 +138,8 @@ def _attributes(raw, args):
             found[arg['name']] = _optional(arg, attribute(spec))
         elif 'rule' in arg:
             found[arg['name']] = _padding(attribute(spec))
+        elif arg['kind'] == 'size' and arg.get('length', 0) > 1:
+            found[arg['name']] = _size(attribute(spec))
     return found
 
 

@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// Functions that are no operations take what their arguments can hold, and nothing else. gjs makes true of
+// any object, 0 of null, NaN of a text and the first member of an enumeration of what is none. The table
+// comes from the GIR. Everything else that overrides a function calls the checked one.
+
+/* exported setup */
+
+const convert = imports.overrides._gtorch_convert;
+const {protectPrivate} = imports.overrides._gtorch_properties;
+const {functions, owners} = imports.overrides._gtorch_calls_table;
+
+let GTorch;
+
+function one(name, argName, kind, value) {
+    switch (kind) {
+    case 'bool':
+        return convert.flag(name, argName, value);
+    case 'double':
+        return convert.number(name, argName, value);
+    default:
+        return kind.startsWith('enum:')
+            ? convert.enumeration(name, argName, kind.slice('enum:'.length), value)
+            : convert.bounded(name, argName, kind, value);
+    }
+}
+
+// Lists of integers take what sizes take. gjs itself refuses what is no array, and knows which may be null.
+function many(name, argName, kind, value) {
+    if (value === null || typeof value === 'string' || ArrayBuffer.isView(value))
+        return value;
+    if (kind === 'int64')
+        return convert.integers(name, argName, value);
+    return Array.isArray(value) ? value.map(item => one(name, argName, kind, item)) : value;
+}
+
+function checked(name, raw, {args = [], returns = null}) {
+    const list = args.map(([position, argName, kind]) => kind.endsWith('[]')
+        ? {position, argName, kind: kind.slice(0, -'[]'.length), check: many}
+        : {position, argName, kind, check: one});
+    const func = function (...given) {
+        for (let i = 0; i < list.length; i++) { // without an iterator, which costs more than the call
+            const {position, argName, kind, check} = list[i];
+            if (position < given.length)
+                given[position] = check(name, argName, kind, given[position]);
+        }
+        const result = raw.apply(this, given);
+        return returns === null ? result : protectPrivate(result, returns);
+    };
+    Object.defineProperty(func, 'length', {value: raw.length, configurable: true});
+    return func;
+}
+
+function replace(owner, table) {
+    for (const [name, entry] of Object.entries(table)) {
+        if (typeof owner[name] === 'function')
+            owner[name] = checked(name, owner[name], entry);
+    }
+}
+
+function setup(namespace) {
+    GTorch = namespace;
+    replace(GTorch, functions);
+    for (const [name, {methods, statics}] of Object.entries(owners)) {
+        replace(GTorch[name], statics);
+        replace(GTorch[name].prototype ?? {}, methods);
+    }
+}

@@ -1,0 +1,227 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// Every argument of every function of the typelib that gjs would convert without a word: a text, null or an
+// object for a number, a flag or a member of an enumeration. And every function that takes a function, which
+// must be one that is over when it returns.
+
+import GTorch from 'gi://GTorch?version=1';
+
+import * as tap from './tap.js';
+import * as typelib from './typelib.js';
+
+const {nn, optim} = GTorch;
+const cpu = GTorch.Device.cpu();
+const weight = () => nn.Parameter(GTorch.ones([2]));
+
+const NOT_WHOLE = [null, undefined, '', '1', true, {}, [], 1.5, NaN, 2 ** 70];
+// What gjs makes a number, a flag or a member of by itself.
+const WRONG = {
+    gboolean: [null, undefined, '', 'no', 0, 1, {}, {mode: false}, []],
+    gdouble: [null, undefined, '', '0.1', 'inf', true, {}, []],
+    gfloat: [null, undefined, '', '0.1', 'inf', true, {}, []],
+    gint32: NOT_WHOLE,
+    guint32: [...NOT_WHOLE, -1],
+    gint64: NOT_WHOLE,
+    guint64: [...NOT_WHOLE, -1],
+    enum: [null, undefined, '', 'no member', {}, [], 1.5, 1000, true],
+    flags: NOT_WHOLE,
+};
+// Whose methods are called. What is not here has only methods that look at their arguments before themselves.
+const OBJECTS = {
+    Tensor: () => GTorch.ones([2]),
+    Module: () => nn.Linear(2, 2),
+    Optimizer: () => optim.SGD([weight()]),
+    LRScheduler: () => optim.lr_scheduler.StepLR(optim.SGD([weight()]), 1),
+    GradScaler: () => GTorch.GradScaler.new(),
+    Device: () => cpu,
+};
+
+// The first values that an argument takes.
+function right(arg) {
+    const value = {
+        gboolean: false, gdouble: 1, gfloat: 1, gint32: 1, guint32: 1, gint64: 1, guint64: 1, flags: 0,
+        utf8: '0',
+        enum: arg.tag === 'enum' ? Object.values(GTorch[arg.type]).find(one => typeof one === 'number') : 0,
+        callback: () => null,
+        ghash: {},
+        object: arg.type === 'Tensor' ? GTorch.ones([2]) : null,
+    }[arg.tag] ?? null;
+    return arg.isArray ? [value] : value;
+}
+
+// A dtype may be left out.
+function isWrong(arg, value) {
+    return arg.type !== 'DType' || value !== null && value !== undefined;
+}
+
+// Functions that take options in place of what C has at those positions.
+const x = () => GTorch.tensor([1, 2], {dtype: GTorch.float64, requires_grad: true});
+const BY_NAME = {
+    'Tensor.backward': options => x().sum().backward(options),
+    'Tensor.to': options => x().to('cpu', options),
+    'autograd_grad': options => GTorch.autograd_grad(x().sum(), x(), options),
+    'gradcheck': options => GTorch.gradcheck(one => one.mul(2), x(), options),
+    'gradgradcheck': options => GTorch.gradgradcheck(one => one.mul(2), x(), options),
+};
+// There they stand for the default.
+const MAY_BE_NULL = ['retain_graph'];
+const MAY_BE_UNDEFINED = [
+    'Module.load_state_dict', 'Module.train', 'Module.zero_grad', 'Optimizer.zero_grad',
+];
+
+function isOption(func, object, before) {
+    try {
+        func.call(object, ...before, {no_such_option: 1});
+    } catch (error) {
+        return error.message.includes('there is no option no_such_option');
+    }
+    return false;
+}
+
+tap.add('arguments_refuse_what_gjs_would_convert', async () => {
+    const failed = [];
+    let [nArguments, nValues] = [0, 0];
+
+    const check = async (what, arg, value, call) => {
+        nValues++;
+        try {
+            await call(value);
+            failed.push(`${what}: ${arg.name} = ${JSON.stringify(value)} is taken`);
+        } catch (error) {
+            const isOurs = error instanceof TypeError || error instanceof RangeError;
+            if (!isOurs || !error.message.includes(arg.name))
+                failed.push(`${what}: ${arg.name} = ${JSON.stringify(value)}: ${error.message}`);
+        }
+    };
+    for (const {owner, name, isMethod, args} of typelib.callables()) {
+        const holder = owner === null ? GTorch : isMethod ? GTorch[owner].prototype : GTorch[owner];
+        const what = owner === null ? name : `${owner}.${name}`;
+        const func = holder?.[name];
+        if (typeof func !== 'function')
+            continue; // what has another name
+        const end = args.findIndex(arg => arg.type === 'Gio.AsyncReadyCallback');
+        const given = end < 0 ? args : args.slice(0, end);
+        for (const [i, arg] of given.entries()) {
+            if (!Object.hasOwn(WRONG, arg.tag))
+                continue;
+            nArguments++;
+            const before = given.slice(0, i).map(right);
+            const object = isMethod ? OBJECTS[owner]?.() ?? null : holder;
+            const isLast = !arg.isArray && !BY_NAME[what] && isOption(func, object, before);
+            for (const value of WRONG[arg.tag].filter(one => isWrong(arg, one))) {
+                const isPlain = value !== null && typeof value === 'object' && !Array.isArray(value);
+                if (isLast && isPlain)
+                    continue; // these would be options
+                if (BY_NAME[what]) {
+                    const isDefault = value === undefined || value === null && MAY_BE_NULL.includes(arg.name);
+                    if (!isDefault && arg.type !== 'DType')
+                        await check(what, arg, value, one => BY_NAME[what]({[arg.name]: one}));
+                } else if (value !== undefined || !MAY_BE_UNDEFINED.includes(what)) {
+                    await check(what, arg, arg.isArray ? [value] : value,
+                        one => func.apply(object, given.map((other, k) => k === i ? one : right(other))));
+                }
+            }
+        }
+    }
+    const first = failed.slice(0, 40).join('\n');
+    tap.assert(failed.length === 0, `${failed.length} of ${nValues} values: ${first}`);
+    tap.assert(nArguments > 700 && nValues > 6000, `${nArguments} arguments, ${nValues} values`);
+});
+
+// --- functions that are given functions ---
+
+const leaf = () => GTorch.ones([2]).requires_grad_();
+const TAKERS = {
+    'CUDAGraph.capture': func => GTorch.CUDAGraph.new().capture(GTorch.Stream.new(cpu, 0), null, func),
+    'Device.run': func => cpu.run(func),
+    'Device.run_as_default': func => cpu.run_as_default(func),
+    'GraphedModule.new_for_func': func => GTorch.GraphedModule.new_for_func(func, [GTorch.ones([1])]),
+    'MemoryPool.run': func => GTorch.MemoryPool.new(cpu).run(func),
+    'Module.apply': func => nn.Linear(1, 1).apply(func),
+    'Module.register_forward_hook': func => nn.Linear(1, 1).register_forward_hook(func),
+    'Module.register_forward_pre_hook': func => nn.Linear(1, 1).register_forward_pre_hook(func),
+    'Stream.run': func => GTorch.Stream.new(cpu, 0).run(func),
+    'Tensor.register_hook': func => leaf().register_hook(func),
+    'Tensor.register_post_accumulate_grad_hook': func => leaf().register_post_accumulate_grad_hook(func),
+    'autocast_run': func => GTorch.autocast_run(GTorch.DeviceType.CPU, GTorch.bfloat16, true, true, func),
+    'gradcheck': func => GTorch.gradcheck(func, x()),
+    'gradgradcheck': func => GTorch.gradgradcheck(func, x()),
+    'register_tensor_hook': func => GTorch.register_tensor_hook(leaf(), func),
+    'register_tensor_post_accumulate_grad_hook': func =>
+        GTorch.register_tensor_post_accumulate_grad_hook(leaf(), func),
+};
+// Those that JavaScript has instead, or in addition.
+const MORE_TAKERS = {
+    autocast: func => GTorch.autocast('cpu', func),
+    enable_grad: func => GTorch.enable_grad(func),
+    no_grad: func => GTorch.no_grad(func),
+    tidy: func => GTorch.tidy(func),
+};
+
+tap.add('functions_that_go_on_later_are_refused', () => {
+    const {CALL, NOTIFIED} = typelib;
+    const kept = typelib.callables().filter(({args}) => args.some(arg =>
+        arg.tag === 'callback' && [CALL, NOTIFIED].includes(arg.scope) && !arg.type.startsWith('Gio.')));
+    const names = kept.map(({owner, name}) => owner === null ? name : `${owner}.${name}`);
+    tap.equal(names.sort(), Object.keys(TAKERS).sort());
+
+    let nCalls = 0;
+    const call = () => nCalls++;
+    const later = [async () => call(), function* () {
+        yield call();
+    }, async function* () {
+        yield call();
+    }];
+    for (const [name, take] of Object.entries({...TAKERS, ...MORE_TAKERS})) {
+        for (const func of later) {
+            tap.throws(() => take(func), error => error instanceof TypeError &&
+                error.message.includes(': the function must be a plain one'));
+        }
+        for (const value of [null, undefined, 3, 'x', {}]) {
+            tap.throws(() => take(value), error => error instanceof TypeError &&
+                error.message.includes('a function is wanted'));
+        }
+    }
+    tap.equal(nCalls, 0);
+    tap.assert(GTorch.is_grad_enabled());
+});
+
+tap.add('tidy_keeps_no_promises', () => {
+    const isRefused = error => error instanceof TypeError && error.message.includes('computes later');
+    const generate = function* () {
+        yield GTorch.ones([1]);
+    };
+    tap.throws(() => GTorch.tidy(() => Promise.resolve(1)), isRefused);
+    tap.throws(() => GTorch.tidy(() => generate()), isRefused);
+    tap.equal(GTorch.tidy(() => ({next: GTorch.ones([1])})).next.item(), 1);
+});
+
+// --- names and positions ---
+
+tap.add('set_loses_nothing', () => {
+    const t = GTorch.zeros([2, 2]);
+    const says = text => error => error instanceof TypeError && error.message.includes(text);
+    t.set('0, 1', 5);
+    tap.equal(t.toArray(), [[0, 5], [0, 0]]);
+    for (const given of [[0, 5], [[0, 1], 5], [{where: 0}, 5], ['0'], ['0', 1, 2], [], [null, 3], [t, 1]])
+        tap.throws(() => t.set(...given), says('set: positions as a text'));
+    tap.throws(() => t.set({gard: null}), says('no property gard'));
+    t.set({requires_grad: true});
+    tap.assert(t.requires_grad);
+    tap.throws(() => t.set({requires_grad: 'no'}), says('requires_grad'));
+
+    const drop = nn.Dropout(0.5);
+    drop.set({p: 0.25});
+    tap.equal(drop.p, 0.25);
+    for (const given of [[{p: 'x'}], [{q: 1}], [{train: false}], [3], [], [{p: 0.1}, {}], ['p', 0.1]])
+        tap.throws(() => drop.set(...given), error => error instanceof TypeError);
+    tap.throws(() => drop.set({p: 0.75, q: 1}), says('no property q'));
+    tap.equal(drop.p, 0.25);
+    const sgd = optim.SGD([weight()]);
+    sgd.set({lr: 0.5});
+    tap.equal(sgd.lr, 0.5);
+    tap.throws(() => GTorch.ones([1]).to('cpu', {}, true), says('to: '));
+});
+
+await tap.run();

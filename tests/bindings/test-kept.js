@@ -1,0 +1,232 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// Functions that the library keeps: gjs frees what a method is given with the object of the method. They are
+// called all the same when no variable has that object any more, and freed when nothing calls them any more.
+
+import GObject from 'gi://GObject';
+import GTorch from 'gi://GTorch?version=1';
+import System from 'system';
+
+import * as tap from './tap.js';
+import * as typelib from './typelib.js';
+
+const {nn} = GTorch;
+
+// Collects until the wrappers of what is dropped are gone, and writes over where they were.
+function collect() {
+    for (let i = 0; i < 3; i++) {
+        for (let k = 0; k < 50; k++)
+            GTorch.ones([3]).requires_grad_();
+        System.gc();
+    }
+}
+
+const BYTES = 4 * 65536;
+const allocator = GTorch.Device.cpu().get_allocator();
+
+// What a function has that is to be freed: much more memory than anything else here.
+function data() {
+    return GTorch.zeros([65536], {device: 'cpu'});
+}
+
+function nAlive() {
+    collect();
+    return Math.round(allocator.allocated / BYTES);
+}
+
+// A few may be left on a stack or in compiled code until others take their places; a leak would leave all.
+const N_HELD = 16;
+const N_LEFT = N_HELD / 2;
+
+function areFreed() {
+    for (let i = 0; i < 10; i++) {
+        if (nAlive() <= N_LEFT)
+            return true;
+    }
+    return false;
+}
+
+function leaf() {
+    return GTorch.tensor([1, 2, 3], {dtype: GTorch.float64, requires_grad: true});
+}
+
+// Each is given a function, which is to be called once by the function that it returns. Nothing else may have
+// the object whose method was given the function.
+const WAYS = {
+    'Tensor.register_hook': {
+        'of a leaf': func => {
+            const x = leaf();
+            x.register_hook(func);
+            const loss = x.mul(3).sum();
+            return () => loss.backward();
+        },
+        'of what was computed': func => {
+            const x = leaf();
+            const y = x.mul(3);
+            y.register_hook(func);
+            const loss = y.sum();
+            return () => loss.backward();
+        },
+        'of a parameter in a module': func => {
+            const net = nn.Sequential(nn.Linear(3, 1, {dtype: GTorch.float64}));
+            net.parameters()[0].register_hook(func);
+            return () => net.forward(GTorch.ones([1, 3], {dtype: GTorch.float64})).sum().backward();
+        },
+        'of a tensor that was released': func => {
+            const x = leaf();
+            const loss = x.mul(3).sum();
+            x.register_hook(func);
+            x.run_dispose();
+            return () => loss.backward();
+        },
+        'as a function': func => {
+            const x = leaf();
+            GTorch.register_tensor_hook(x, func);
+            const loss = x.mul(3).sum();
+            return () => loss.backward();
+        },
+        'in a tidy function': func => {
+            const loss = GTorch.tidy(() => {
+                const x = leaf();
+                x.register_hook(func);
+                return x.mul(3).sum();
+            });
+            return () => loss.backward();
+        },
+    },
+    'Tensor.register_post_accumulate_grad_hook': {
+        'of a leaf': func => {
+            const x = leaf();
+            x.register_post_accumulate_grad_hook(func);
+            const loss = x.mul(3).sum();
+            return () => loss.backward();
+        },
+        'as a function': func => {
+            const x = leaf();
+            GTorch.register_tensor_post_accumulate_grad_hook(x, func);
+            const loss = x.mul(3).sum();
+            return () => loss.backward();
+        },
+        'of a parameter in a module': func => {
+            const net = nn.Linear(3, 1, {dtype: GTorch.float64});
+            net.weight.register_post_accumulate_grad_hook(func);
+            return () => net.forward(GTorch.ones([1, 3], {dtype: GTorch.float64})).sum().backward();
+        },
+    },
+};
+const Double = GObject.registerClass(class Double extends GTorch.Module {
+    forward(x) {
+        return x.mul(2);
+    }
+});
+for (const name of ['register_forward_hook', 'register_forward_pre_hook']) {
+    WAYS[`Module.${name}`] = {
+        'of a child': func => {
+            const net = nn.Sequential(nn.Identity(), nn.Tanh());
+            net.get_module('1')[name](func);
+            return () => net.forward(GTorch.ones([2]));
+        },
+        'of a child that JavaScript made': func => {
+            const net = nn.Sequential(new Double());
+            net.get_module('0')[name](func);
+            return () => net.forward(GTorch.ones([2]));
+        },
+        'of a grandchild': func => {
+            const net = nn.Sequential(nn.Sequential(nn.Tanh()));
+            net.get_module('0').get_module('0')[name](func);
+            return () => net.forward(GTorch.ones([2]));
+        },
+    };
+}
+
+tap.add('every_method_that_keeps_a_function_is_known', () => {
+    const found = typelib.callables().filter(({isMethod, args}) =>
+        isMethod && args.some(arg => arg.scope === typelib.NOTIFIED));
+    tap.equal(found.map(({owner, name}) => `${owner}.${name}`).sort(), Object.keys(WAYS).sort());
+});
+
+for (const [method, ways] of Object.entries(WAYS)) {
+    for (const [how, way] of Object.entries(ways)) {
+        const title = `${method}_${how}`.replace(/\W/g, '_');
+
+        tap.add(`${title}_is_called_without_variables`, () => {
+            const calls = [];
+            const runs = Array.from({length: 10}, (_, i) => way(() => {
+                calls.push(i);
+            }));
+            collect();
+            for (const [i, run] of runs.entries()) {
+                run();
+                tap.equal(calls.splice(0), [i]);
+                System.gc();
+            }
+        });
+
+        tap.add(`${title}_raises_without_variables`, () => {
+            const thrown = new Error('from the hook');
+            const run = way(() => {
+                throw thrown;
+            });
+            collect();
+            tap.throws(run, error => error === thrown);
+        });
+
+        tap.add(`${title}_is_freed`, () => {
+            const make = () => {
+                const held = data();
+                return way(() => void held.shape);
+            };
+            for (let round = 0; round < 2; round++) {
+                const runs = Array.from({length: N_HELD}, make);
+                tap.assert(nAlive() >= N_HELD);
+                runs.forEach(run => run());
+                runs.splice(0);
+                tap.assert(areFreed());
+            }
+        });
+    }
+}
+
+tap.add('values_are_right_without_variables', () => {
+    const x = leaf();
+    const seen = [];
+    const losses = Array.from({length: 20}, (_, i) => {
+        const y = x.mul(2);
+        y.register_hook(grad => {
+            seen.push(grad.toArray()[0]);
+            return grad.mul(i);
+        });
+        return y.sum().mul(3);
+    });
+    collect();
+    losses.forEach(loss => loss.backward());
+    tap.equal(seen, Array(20).fill(3));
+    const total = losses.reduce((sum, _loss, i) => sum + 6 * i, 0);
+    tap.equal(x.grad.toArray(), [total, total, total]);
+});
+
+tap.add('removed_hooks_are_freed', () => {
+    const layer = nn.Linear(2, 2);
+    for (const object of [leaf(), leaf().mul(2), layer.weight, layer]) {
+        const register = held =>
+            object[object === layer ? 'register_forward_hook' : 'register_hook'](() => void held.shape);
+        const ids = Array.from({length: N_HELD}, () => register(data()));
+        tap.assert(nAlive() >= N_HELD);
+        tap.assert(ids.every(id => object.remove_hook(id)));
+        tap.assert(areFreed());
+        tap.assert(!ids.some(id => object.remove_hook(id)));
+    }
+});
+
+tap.add('refused_hooks_are_freed', () => {
+    const refuse = (held, says, register) =>
+        tap.throws(() => register(() => void held.shape), error => error.message.includes(says));
+    for (let i = 0; i < N_HELD; i++) {
+        refuse(data(), 'does not require grad', hook => GTorch.ones([1]).register_hook(hook));
+        refuse(data(), 'not a leaf', hook => leaf().mul(2).register_post_accumulate_grad_hook(hook));
+    }
+    tap.assert(areFreed());
+});
+
+await tap.run();
