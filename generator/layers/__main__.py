@@ -11,11 +11,9 @@ import json
 import pathlib
 import sys
 
-import bindings
-import classes
-import samples
-from rows import RowError, load
-from text import fill
+from generator.layers import bindings, classes, samples
+from generator.layers.rows import RowError, load
+from generator.layers.text import fill
 
 
 def write(path, text):
@@ -56,7 +54,3 @@ def main(argv):
         print(f'layers: {error}', file=sys.stderr)
         return 1
     return 0
-
-
-if __name__ == '__main__':
-    sys.exit(main(sys.argv))

@@ -6,8 +6,8 @@ import ast
 import json
 import pprint
 
-import samples
-from text import fill
+from generator.layers import samples
+from generator.layers.text import fill
 
 # What the manual and the tests read, and a program does not.
 OF_TESTS = ('doc', 'samples', 'refuse')

@@ -4,8 +4,8 @@
 
 import re
 
-from rows import RowError
-from text import comment, declaration, fill, sentence
+from generator.layers.rows import RowError
+from generator.layers.text import comment, declaration, fill, sentence
 
 C_TYPES = {
     'int': 'gint64 ',

@@ -3,12 +3,9 @@
 """What layers need of the rows of operations: their arguments, and whether they work in place."""
 
 import pathlib
-import sys
 import tomllib
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'gtorch' / 'ops'))
-
-from opgen_common import parse_args  # noqa: E402
+from generator.signatures import parse_args
 
 
 class Operation:

@@ -6,7 +6,7 @@ import pathlib
 import re
 import tomllib
 
-import ops
+from generator.layers import ops
 
 KEYS = {
     'op', 'base', 'like', 'doc', 'props', 'args', 'forward', 'params', 'buffers', 'check', 'prepare', 'built',

@@ -4,8 +4,8 @@
 
 import ast
 
-from classes import constant, dashed
-from text import fill
+from generator.layers.classes import constant, dashed
+from generator.layers.text import fill
 
 NUMBERS = {'nan': 'NAN', 'inf': 'INFINITY'}
 

@@ -2,14 +2,10 @@
 # SPDX-FileCopyrightText: The GTorch authors
 """Makes the files of optimizers and schedules in a folder; those that do not change are not written.
 
-    __main__.py library|python|gjs FOLDER STEPS.toml SCHEDULES.toml
+    steps library|python|gjs FOLDER STEPS.toml SCHEDULES.toml
 """
 
-import pathlib
 import sys
-
-if not __package__:  # run as a file by the build
-    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
 from generator.steps import bindings, classes, kernels, loops, rows, schedules, text
 
@@ -30,16 +26,19 @@ FILES = {
 }
 
 
-def main(kind, folder, step_path, schedule_path):
+def generate(kind, folder, step_path, schedule_path):
     steps, plans = rows.load_steps(step_path), rows.load_schedules(schedule_path)
     for name, emit in FILES[kind].items():
         text.write(folder, name, emit(steps, plans))
 
 
-if __name__ == '__main__':
-    if len(sys.argv) != 5 or sys.argv[1] not in FILES:
-        sys.exit(__doc__)
+def main(argv):
+    if len(argv) != 5 or argv[1] not in FILES:
+        print(__doc__, file=sys.stderr)
+        return 2
     try:
-        main(*sys.argv[1:])
+        generate(*argv[1:])
     except rows.RowError as error:
-        sys.exit(f'generator.steps: {error}')
+        print(f'generator.steps: {error}', file=sys.stderr)
+        return 1
+    return 0

@@ -5,7 +5,7 @@
 import json
 import math
 
-from . import text
+from generator.steps import text
 
 NOTE = ('SPDX-FileCopyrightText: The GTorch authors', 'SPDX-License-Identifier: LGPL-2.1-or-later')
 

@@ -4,9 +4,9 @@
 
 import math
 
-from . import text
-from .expressions import Compiler
-from .rows import GROUP_ARGS
+from generator.steps import text
+from generator.steps.expressions import Compiler
+from generator.steps.rows import GROUP_ARGS
 
 C_NAMES = {'lr': 'learning_rate'}  # of arguments in C
 

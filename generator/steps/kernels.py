@@ -3,9 +3,9 @@
 """The GPU's form of a step. What is computed once is computed by each block, as the count of steps and the learning
 rate may be in memory that a captured graph changes; powers of the count are computed by a warp each."""
 
-from . import text
-from .expressions import Compiler, assigned_in, compile_statements, powers_in
-from .loops import prepare_lines
+from generator.steps import text
+from generator.steps.expressions import Compiler, assigned_in, compile_statements, powers_in
+from generator.steps.loops import prepare_lines
 
 
 def emit_element(step, names):

@@ -8,8 +8,8 @@ and without the states that a step may have, since a branch in a loop would keep
 
 import itertools
 
-from . import text
-from .expressions import Compiler, assigned_in, compile_statements, names_in
+from generator.steps import text
+from generator.steps.expressions import Compiler, assigned_in, compile_statements, names_in
 
 # suffix: what is stored, what is computed in, load, store
 DTYPES = {

@@ -7,8 +7,8 @@ import pathlib
 import re
 import tomllib
 
-from . import expressions, schema
-from .expressions import ExpressionError
+from generator.steps import expressions, schema
+from generator.steps.expressions import ExpressionError
 
 MAX_NUMBERS = 12  # GT_STEP_NUMBERS of kernels/gtorch-kernel-params.h
 MAX_ONCE = 16  # GTORCH_STEP_MAX_ONCE

@@ -2,9 +2,9 @@
 # SPDX-FileCopyrightText: The GTorch authors
 """The classes of schedules of the learning rate."""
 
-from . import text
-from .classes import bound, emit_fields
-from .expressions import Compiler
+from generator.steps import text
+from generator.steps.classes import bound, emit_fields
+from generator.steps.expressions import Compiler
 
 
 def params(row):

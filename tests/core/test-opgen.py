@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-OPGEN = HERE.parent.parent / 'gtorch' / 'ops' / 'opgen.py'
+GENERATOR = HERE.parent.parent / 'generator'
 GOLDEN = HERE / 'golden'
 FILES = ['gtorch-ops-private.h', 'gtorch-tensor-ops.h', 'gtorch-tensor-ops.c', 'gtorch-ops.c',
          'gtorch-op-grads.c', 'gtorch-op-table.c', 'gtorch-loops-golden.c', 'gtorch-op-samples.c']
@@ -66,7 +66,8 @@ class Tap:
 
 
 def opgen(*args):
-    return subprocess.run([sys.executable, OPGEN, *map(str, args)], capture_output=True, text=True, check=False)
+    command = [sys.executable, GENERATOR, 'ops', *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def main():

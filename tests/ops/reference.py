@@ -22,10 +22,10 @@ import torch
 
 HERE = pathlib.Path(__file__).resolve().parent
 OPS = HERE.parent.parent / 'gtorch' / 'ops'
-sys.path.insert(0, str(OPS))
-from opgen import load  # noqa: E402
-from opgen_common import CLASSES  # noqa: E402
-from opgen_tests import fixed_dtypes, sample_tensors  # noqa: E402
+sys.path.insert(0, str(OPS.parent.parent))
+from generator.ops.__main__ import load  # noqa: E402
+from generator.signatures import CLASSES  # noqa: E402
+from generator.ops.samples import fixed_dtypes, sample_tensors  # noqa: E402
 
 SKIPPED = {
     'empty': 'has no values',

@@ -1,11 +1,10 @@
-#!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Writes what the overrides need to know of the operations, from opgen.py's gtorch-ops.json.
 
-    bindgen.py python OPS.json OUTPUT.py    wrappers with defaults, scalar forms and operators
-    bindgen.py gjs OPS.json OUTPUT.js       a table for introspection/gjs/overrides/GTorch.js
-    bindgen.py mixin OPS.json OUTPUT.inc    the same wrappers in C for introspection/python/_gtorch.c
+    bindings python OPS.json OUTPUT.py    wrappers with defaults, scalar forms and operators
+    bindings gjs OPS.json OUTPUT.js       a table for introspection/gjs/overrides/GTorch.js
+    bindings mixin OPS.json OUTPUT.inc    the same wrappers in C for introspection/python/_gtorch.c
 
 Introspection shows every function with all its arguments. What it cannot say is in the rows: which
 arguments have a default, that a number may stand where a tensor is wanted, which names are operators.
@@ -387,7 +386,7 @@ def main(argv):
         return 2
     rows = load(argv[2])
     if argv[1] == 'mixin':
-        from bindgen_mixin import emit_mixin
+        from generator.bindings.mixin import emit_mixin
 
         lines = emit_mixin(rows)
     else:
@@ -397,7 +396,3 @@ def main(argv):
     if not path.exists() or path.read_text('utf-8') != text:
         path.write_text(text, 'utf-8')
     return 0
-
-
-if __name__ == '__main__':
-    sys.exit(main(sys.argv))

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: The GTorch authors
 """The autocast key of a row: what a region of mixed precision does with the operation's inputs."""
 
-from opgen_common import declare_function, enum_constant
+from generator.signatures import declare_function, enum_constant
 
 DEVICES = ['cpu', 'cuda']  # in the order of GTorchDeviceType
 DEVICE_TEXT = {'cpu': 'the CPU', 'cuda': 'CUDA devices'}

@@ -4,7 +4,7 @@
 
 import ast
 
-from opgen_common import declare_function as declare
+from generator.signatures import declare_function as declare
 
 BINARY = {
     ast.Add: ('+', 'add'),

@@ -5,7 +5,7 @@
 import pathlib
 import re
 
-from opgen_common import KINDS, LOOP_TYPES
+from generator.signatures import KINDS, LOOP_TYPES
 
 # Functions that libmvec has for vectors, directly or in a macro.
 VECTOR_FUNCTIONS = re.compile(
@@ -14,7 +14,7 @@ VECTOR_FUNCTIONS = re.compile(
 )
 # Functions that expressions may call: what has one name for all types there, by macros, and what C libraries have for
 # doubles alone and rows want so.
-MATH_HEADER = pathlib.Path(__file__).parent.parent / 'cpu' / 'gtorch-cpu-math.h'
+MATH_HEADER = pathlib.Path(__file__).resolve().parents[2] / 'gtorch' / 'cpu' / 'gtorch-cpu-math.h'
 MATH_FUNCTIONS = set(re.findall(r'^#define (\w+)\(', MATH_HEADER.read_text(), re.MULTILINE))
 CALLED = re.compile(r'\b(?!sizeof\b)([A-Za-z_]\w*) *\(')
 IN_DOUBLE = {'cabs'}

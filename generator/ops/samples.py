@@ -3,7 +3,7 @@
 """The outputs of opgen that tests and bindings read: samples and the rows as JSON."""
 
 
-from opgen_common import enum_constant, enum_name
+from generator.signatures import enum_constant, enum_name
 
 SAMPLE_KEYS = {'shapes', 'low', 'high', 'dtype', 'torch', 'grad'}
 

@@ -1,10 +1,9 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
 """Writes C, JSON and Markdown from the operation rows in *.toml.
 
-    opgen.py list FOLDER                  the row files and hand-written sources, one a line
-    opgen.py generate OUTDIR FILE.toml…   all outputs; a file is written only when its text changed
+    ops list FOLDER                  the row files and hand-written sources, one a line
+    ops generate OUTDIR FILE.toml…   all outputs; a file is written only when its text changed
 
 docs/writing-an-op.md describes the rows. A mistake in one is reported as `file:row.key: message`.
 """
@@ -14,12 +13,8 @@ import pathlib
 import sys
 import tomllib
 
-import opgen_autocast
-import opgen_cuda
-import opgen_expr
-import opgen_fuse
-import opgen_loops
-from opgen_common import (
+from generator.ops import autocast, cuda, expressions, fusion, loops
+from generator.signatures import (
     CLASSES,
     COMPUTE,
     KINDS,
@@ -124,7 +119,7 @@ class Row:
             self.fail('dtypes', f'must be one of {", ".join(CLASSES)}')
         self.inplace = data.get('inplace', False)
         self.composite = self.family == 'composite'
-        self.autocast = opgen_autocast.parse(self)
+        self.autocast = autocast.parse(self)
         self.scalar = data.get('scalar')
         if self.scalar and self.scalar not in [t.name for t in self.tensors]:
             self.fail('scalar', f'{self.scalar} is not a tensor argument')
@@ -152,7 +147,7 @@ class Row:
         saves = data.get('saves', [])
         self.saved_by = {k: set(v) for k, v in saves.items()} if isinstance(saves, dict) else {}
         self.saved = set().union(*self.saved_by.values()) or set(saves)
-        self.fused = {}  # see opgen_fuse
+        self.fused = {}  # see fusion
 
     def fail(self, key, message):
         raise RowError(f'{self.file}:{self.name}.{key}: {message}')
@@ -164,7 +159,7 @@ class Row:
         main = 'forward' if self.family == 'pointwise' else 'step'
         if main not in self.data:
             self.fail(main, 'is missing')
-        loops = {}
+        found = {}
         for dtype in COMPUTE:
             if dtype not in CLASSES[self.dtypes]:
                 continue
@@ -174,12 +169,12 @@ class Row:
                 if isinstance(value, dict):
                     value = value.get(dtype, value.get(KINDS[dtype], value.get('default')))
                 texts[key] = value
-                for name in opgen_loops.unknown_calls(value or ''):
+                for name in loops.unknown_calls(value or ''):
                     self.fail(key, f'no such function of all types: {name}')
             if texts[main] is None:
                 self.fail(main, f'has no form for {dtype}')
-            loops[dtype] = texts
-        return loops
+            found[dtype] = texts
+        return found
 
     def plain_dtypes(self):
         """The dtypes that the result has as well, if all operands have one of them and one shape."""
@@ -351,7 +346,7 @@ def emit_table(rows):
             cpu = 'NULL'
         cuda = cpu.replace('gtorch_cpu_', 'gtorch_cuda_')
         plain = ' | '.join(f'GTORCH_DTYPES ({d.upper()})' for d in row.plain_dtypes())
-        saved_in, saved_out = opgen_expr.saved_masks(row, row.saved)
+        saved_in, saved_out = expressions.saved_masks(row, row.saved)
         out.append(f'  [{enum_constant("OP", row.name)}] = {{')
         out.append(f'    .name = "{row.name}",')
         out.append(f'    .id = {enum_constant("OP", row.name)},')
@@ -364,7 +359,7 @@ def emit_table(rows):
         out.append(f'    .loop = {row.loop_index},')
         out.append(f'    .dtypes = {mask},')
         out.append(f'    .plain = {plain or 0},')
-        out.append(f'    .autocast = {opgen_autocast.table_entry(row)},')
+        out.append(f'    .autocast = {autocast.table_entry(row)},')
         out.append(f'    .saved_inputs = {saved_in},')
         out.append(f'    .saved_outputs = {saved_out},')
         out.append(f'    .args = {"args_" + row.name if row.args else "NULL"},')
@@ -600,7 +595,7 @@ def emit_doc(row, name, scalar, outs, in_place, whole):
         rules += ' The result shares the memory of @self.'
     if not (row.grad or row.grad_function or row.composite) and not row.internal:
         rules += ' Not differentiable.'
-    rules += opgen_autocast.text(row)
+    rules += autocast.text(row)
     lines += [' *'] + wrap(rules) + [' *']
     if in_place:
         lines += [f' * Returns: (transfer none): @{row.args[0].name}, or %NULL with @error set']
@@ -626,7 +621,7 @@ def load(files):
         except tomllib.TOMLDecodeError as error:
             raise RowError(f'{path.name}: {error}') from None
         rows += [Row(path.name, name, row) for name, row in data.items()]
-    rows += opgen_fuse.fuse(rows, Row)
+    rows += fusion.fuse(rows, Row)
     rows.sort(key=lambda r: r.name)
     for a, b in zip(rows, rows[1:]):
         if a.name == b.name:
@@ -640,14 +635,14 @@ def load(files):
 
 
 def generate(folder, files):
-    from opgen_tests import emit_samples, rows_as_json
+    from generator.ops.samples import emit_samples, rows_as_json
 
     rows = load(files)
     by_name = {r.name: r for r in rows}
     grads = []
     for row in rows:
         if row.grad:
-            grads += opgen_expr.emit_gradient(row, by_name)
+            grads += expressions.emit_gradient(row, by_name)
     include = [
         '#include "config.h"',
         '',
@@ -665,9 +660,9 @@ def generate(folder, files):
             for form, number in row.op_forms():
                 functions += emit_op_function(row, form, number)
         elif 'composite' in row.data:
-            functions += opgen_expr.emit_composite(row, by_name)
+            functions += expressions.emit_composite(row, by_name)
         if row.composite and row.autocast:
-            functions += opgen_autocast.emit_wrapper(row)
+            functions += autocast.emit_wrapper(row)
         if not row.internal:
             forms[row.name] = []
             emit_public(row, header, source, forms[row.name])
@@ -677,7 +672,7 @@ def generate(folder, files):
         + include[:-1]
         + ['#include "autograd/gtorch-autograd-private.h"', '']
         + emit_table(rows)
-        + opgen_expr.emit_saves(rows),
+        + expressions.emit_saves(rows),
         'gtorch-ops.c': [HEADER] + include + functions,
         'gtorch-op-grads.c': [HEADER]
         + include[:-1]
@@ -701,21 +696,21 @@ def generate(folder, files):
         + include[:-1]
         + ['#include "gtorch-hold-private.h"', '#include "gtorch-tensor-ops.h"', '']
         + source,
-        'gtorch-loop-table.c': opgen_loops.emit_loop_table(rows, HEADER),
+        'gtorch-loop-table.c': loops.emit_loop_table(rows, HEADER),
         'gtorch-op-samples.c': [HEADER] + emit_samples(rows),
         'gtorch-ops.json': [json.dumps(rows_as_json(rows, forms), indent=1), ''],
     }
     for file in files:
         stem = pathlib.Path(file).stem
-        outputs[f'gtorch-loops-{stem}.c'] = opgen_loops.emit_loops(
+        outputs[f'gtorch-loops-{stem}.c'] = loops.emit_loops(
             [r for r in rows if r.file == f'{stem}.toml' and r.loops], HEADER
         )
-    for name in opgen_cuda.kernel_files(rows):
-        emit = opgen_cuda.EMITTERS[name.split('_')[0]]
+    for name in cuda.kernel_files(rows):
+        emit = cuda.EMITTERS[name.split('_')[0]]
         outputs[f'gtorch-kernels-{name}.cu'] = emit(
-            [r for r in rows if r.loops and opgen_cuda.family_name(r) == name], HEADER
+            [r for r in rows if r.loops and cuda.family_name(r) == name], HEADER
         )
-    outputs['gtorch-cuda-kernel-table.c'] = opgen_cuda.emit_kernel_table(rows, HEADER)
+    outputs['gtorch-cuda-kernel-table.c'] = cuda.emit_kernel_table(rows, HEADER)
     for name, lines in outputs.items():
         path = pathlib.Path(folder) / name
         text = '\n'.join(lines)
@@ -726,7 +721,7 @@ def generate(folder, files):
 def main(argv):
     try:
         if len(argv) > 2 and argv[1] == 'kernels':
-            print('\n'.join(opgen_cuda.kernel_files(load(argv[2:]))))
+            print('\n'.join(cuda.kernel_files(load(argv[2:]))))
         elif len(argv) == 3 and argv[1] == 'list':
             folder = pathlib.Path(argv[2])
             for path in sorted(folder.glob('*.toml')) + sorted(folder.glob('*.c')):
@@ -740,7 +735,3 @@ def main(argv):
         print(f'opgen: {error}', file=sys.stderr)
         return 1
     return 0
-
-
-if __name__ == '__main__':
-    sys.exit(main(sys.argv))

@@ -9,7 +9,7 @@ is that of the operations put into each other.
 import ast
 import re
 
-from opgen_expr import BINARY, COMPARE, parse
+from generator.ops.expressions import BINARY, COMPARE, parse
 
 # dtypes of a row -> those of them that have gradients
 DTYPES = {

@@ -4,7 +4,7 @@
 
 import re
 
-from opgen_common import CLASSES, KINDS, LOOP_TYPES
+from generator.signatures import CLASSES, KINDS, LOOP_TYPES
 
 # compute dtype -> what is stored in memory when that is computed in: dtype, suffix, C++ type
 MEMORY = {
