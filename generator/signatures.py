@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""What the parts of opgen share: dtype classes, the kinds of arguments and their C forms."""
+"""The dtypes and the arguments of operations, and their forms in C."""
 
 import re
+
+from generator import c
+from generator.rows import RowError
 
 FLOAT = ['float32', 'float64', 'float16', 'bfloat16']
 INT = ['int8', 'uint8', 'int16', 'int32', 'int64']
@@ -43,18 +46,6 @@ LOOP_TYPES = {
 }
 
 
-class RowError(Exception):
-    """A mistake in a row."""
-
-
-def c_string(text):
-    return '"' + text.replace('\\', '\\\\').replace('"', '\\"') + '"'
-
-
-def enum_constant(prefix, name):
-    return f'GTORCH_{prefix}_{name.upper()}'
-
-
 class Arg:
     """One argument of a row."""
 
@@ -87,7 +78,6 @@ class Arg:
         constant, public, internal, self.member = self.TABLE[self.kind]
         if self.enum:
             public = internal = f'GTorch{self.enum} '
-            self.enum_prefix = enum_name(self.enum)
         self.public, self.internal = public, internal
         self.c_kind = f'GTORCH_ARG_{constant}'
         self.is_tensor = self.kind.startswith('Tensor')
@@ -127,9 +117,9 @@ class Arg:
         if self.kind == 'bool':
             return ['TRUE' if text.lower() == 'true' else 'FALSE']
         if self.kind == 'DType':
-            return [f'GTORCH_DTYPE_{text.upper()}']
+            return [c.constant('DTYPE', text)]
         if self.kind == 'enum':
-            return [f'{enum_constant(enum_name(self.enum), text)}']
+            return [c.constant(self.enum, text)]
         if text in ('None', 'none'):
             return ['NULL']
         if text in ('inf', '-inf'):
@@ -138,7 +128,7 @@ class Arg:
             return ['G_MAXINT64']
         return [text]
 
-    def doc(self, row):
+    def doc(self):
         """Annotation and text for the documentation."""
         if self.kind == 'Tensor':
             return '', 'a tensor'
@@ -164,10 +154,6 @@ class Arg:
             'DType': 'a dtype, or %GTORCH_DTYPE_NONE for the default',
             'enum': 'a choice',
         }[self.kind]
-
-
-def enum_name(name):
-    return re.sub('([a-z0-9]|[A-Z]{2})([A-Z][a-z])', r'\1_\2', name).upper()
 
 
 def parse_args(text):
@@ -196,26 +182,3 @@ def parse_returns(text):
             raise RowError(f'cannot read the result “{part.strip()}”')
         names.append(words[1])
     return names
-
-
-def params_text(params):
-    return ', '.join(t + n for t, n in params)
-
-
-def declare_function(returns, name, params, static=False, newline='\n'):
-    text = params_text(params) if params else 'void'
-    if newline == ' ' and returns.rstrip().endswith('*'):
-        newline = ''
-    lead = f'{"static " if static else ""}{returns.rstrip()}{newline}{name} ('
-    width = len(name) + 2
-    if width + len(text) <= 98:
-        return f'{lead}{text})'
-    parts, line, lines = text.split(', '), '', []
-    for part in parts:
-        if line and width + len(line) + len(part) + 3 > 98:
-            lines.append(line + ',')
-            line = part
-        else:
-            line = f'{line}, {part}' if line else part
-    lines.append(line)
-    return lead + ('\n' + ' ' * width).join(lines) + ')'

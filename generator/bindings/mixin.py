@@ -1,41 +1,12 @@
-# SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
 """The operations as functions of the C accelerator: what they do not take is left to the Python ones."""
 
 import json
 
-INT_MAX = 2**63 - 1
-
-NUMBER_SLOTS = {
-    '+': 'add',
-    '-': 'subtract',
-    '*': 'multiply',
-    '/': 'true_divide',
-    '//': 'floor_divide',
-    '%': 'remainder',
-    '@': 'matrix_multiply',
-    '&': 'and',
-    '|': 'or',
-    '^': 'xor',
-    '<<': 'lshift',
-    '>>': 'rshift',
-}
-SPECIAL = {
-    '+': 'add',
-    '-': 'sub',
-    '*': 'mul',
-    '/': 'truediv',
-    '//': 'floordiv',
-    '%': 'mod',
-    '@': 'matmul',
-    '&': 'and',
-    '|': 'or',
-    '^': 'xor',
-    '<<': 'lshift',
-    '>>': 'rshift',
-}
-COMPARE = {'==': 'EQ', '!=': 'NE', '<': 'LT', '<=': 'LE', '>': 'GT', '>=': 'GE'}
-UNARY = {'neg': 'negative', '~': 'invert', 'abs': 'absolute'}
+from generator import c
+from generator.bindings import fill
+from generator.bindings.rows import BINARY, COMPARE, INT_MAX, UNARY
 
 
 def variable(arg):
@@ -71,9 +42,7 @@ def variable(arg):
     if arg.kind == 'enum':
         if default is None:
             return None
-        words = ''.join('_' + c if c.isupper() else c.upper() for c in arg.enum)
-        member = f'GTORCH{words}_{default.upper()}'
-        return f'gint {name} = {member}', f'gt_enum ({{}}, &{name})', name
+        return f'gint {name} = {c.constant(arg.enum, default)}', f'gt_enum ({{}}, &{name})', name
     return f'gpointer {name} = NULL', '(({}) == Py_None)', name
 
 
@@ -83,130 +52,129 @@ def supported(row):
     return all(a.kind != 'Tensor[]' and (a.kind != 'enum' or not a.required) for a in row.args)
 
 
-def emit_function(row, in_place):
-    name = row.name + ('_' if in_place else '')
-    tail = '_inplace' if in_place else ''
-    args = row.args[1:]
-    lines = ['static PyObject *']
-    lines += [f'op_{name} (PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)', '{']
-    if args:
-        texts = ', '.join(f'"{a.name}"' for a in args)
-        lines.append(f'  static const char *const known[] = {{ {texts} }};')
-        lines.append(f'  PyObject *v[{len(args)}] = {{ NULL }};')
-    described = [variable(a) for a in args]
-    lines += [f'  {declaration};' for declaration, _, _ in described]
-    if row.scalar and len(row.forms) > 1:
-        lines += ['  gdouble number = 0;', '  gint64 whole = 0;', '  int form = GT_TENSOR;']
-    tests = []
-    if args:
-        n_required = len([a for a in args if a.required])
+class Function:
+    """A function of the accelerator, or that which works in place."""
+
+    def __init__(self, row, in_place):
+        self.row, self.in_place = row, in_place
+        self.name = row.name + ('_' if in_place else '')
+        self.run = 'GT_RUN_INPLACE' if in_place else 'GT_RUN'
+        self.args = [(arg, *variable(arg)) for arg in row.args[1:]]
+        self.has_forms = bool(row.scalar) and len(row.forms) > 1
+
+    def locals(self):
+        found = []
+        if self.args:
+            texts = ', '.join(f'"{arg.name}"' for arg, *_ in self.args)
+            found.append(f'static const char *const known[] = {{ {texts} }};')
+            found.append(f'PyObject *v[{len(self.args)}] = {{ NULL }};')
+        found += [f'{declaration};' for _, declaration, _, _ in self.args]
+        return found + (['gdouble number = 0;', 'gint64 whole = 0;', 'int form = GT_TENSOR;'] if self.has_forms else [])
+
+    def tests(self):
+        """Whether the arguments are not such as this function takes."""
+        row, n = self.row, len(self.args)
+        if not self.args:
+            return 'n != 0 || names != NULL'
+        n_required = sum(arg.required for arg, *_ in self.args)
         collect = 'gt_collect_sizes' if row.variadic else 'gt_collect'
         extra = f', &{row.variadic.c_name}' if row.variadic else ''
-        tests.append(
-            f'!{collect} (known, {len(args)}, {n_required}, args, n, names, v{extra})'
-        )
-    else:
-        tests.append('n != 0 || names != NULL')
-    for i, (arg, (_, test, _)) in enumerate(zip(args, described)):
-        value = f'v[{i}]'
-        if row.scalar and arg.name == row.scalar and len(row.forms) > 1:
-            tests.append(
-                f'!(form = gt_form ({value}, &{arg.c_name}, &number, &whole, '
-                f'{int("_int" in row.forms)}))'
-            )
-        else:
-            tests.append(f'({value} != NULL && !{test.format(value)})')
-    lines += ['', '  if (' + '\n      || '.join(tests) + ')']
-    lines += [f'    return gt_fallback ("{name}", self, args, n, names);']
+        found = [f'!{collect} (known, {n}, {n_required}, args, n, names, v{extra})']
+        for i, (arg, _, test, _) in enumerate(self.args):
+            if self.has_forms and arg.name == row.scalar:
+                has_int = int('_int' in row.forms)
+                found.append(f'!(form = gt_form (v[{i}], &{arg.c_name}, &number, &whole, {has_int}))')
+            else:
+                found.append(f'(v[{i}] != NULL && !{test.format(f"v[{i}]")})')
+        return '\n      || '.join(found)
 
-    def call(form, number):
+    def call(self, form, number=''):
         values = ['gt_get (self)']
-        for arg, (_, _, passed) in zip(args, described):
+        for arg, _, _, passed in self.args:
             if form and arg.kind == 'number':
                 passed = f'{arg.c_name}.whole'
-            values.append(number if form and arg.name == row.scalar else passed)
-        return f'gtorch_tensor_{row.name}{form}{tail} ({", ".join(values)}, &error)'
+            values.append(number if form and arg.name == self.row.scalar else passed)
+        tail = '_inplace' if self.in_place else ''
+        return f'gtorch_tensor_{self.row.name}{form}{tail} ({", ".join(values)}, &error)'
 
-    run = 'GT_RUN_INPLACE' if in_place else 'GT_RUN'
-    if row.numbers:
-        every = ' && '.join(f'{a.c_name}.kind != GT_REAL' for a in row.numbers)
-        some = ' || '.join(f'{a.c_name}.kind == GT_INTEGER' for a in row.numbers)
-        lines += [f'  if ({every} && ({some}))', f'    {run} ({call("_int", "")});']
-        if len(row.numbers) > 1:
-            exact = ' && '.join(f'gt_is_exact (&{a.c_name})' for a in row.numbers)
-            lines += [f'  if (!({exact}))', f'    return gt_fallback ("{name}", self, args, n, names);']
-    elif len(row.forms) > 1:
-        lines += ['  if (form == GT_NUMBER)', f'    {run} ({call("_scalar", "number")});']
+    def forms(self):
+        """What is called instead for numbers."""
+        row = self.row
+        if row.numbers:
+            names = [a.c_name for a in row.numbers]
+            exact = ' && '.join(f'gt_is_exact (&{name})' for name in names)
+            return [fill(
+                'ops.inc.in', 'integers', run=self.run, call=self.call('_int'),
+                every=' && '.join(f'{name}.kind != GT_REAL' for name in names),
+                some=' || '.join(f'{name}.kind == GT_INTEGER' for name in names),
+                exact=[fill('ops.inc.in', 'exact', exact=exact, name=self.name)] if len(names) > 1 else [],
+            )]
+        if len(row.forms) == 1:
+            return []
+        found = [fill('ops.inc.in', 'number', run=self.run, call=self.call('_scalar', 'number'))]
         if '_int' in row.forms:
-            lines += ['  if (form == GT_WHOLE)', f'    {run} ({call("_int", "whole")});']
-    lines.append(f'  {run} ({call("", "")});')
-    lines += ['}', '']
-    return lines
+            found.append(fill('ops.inc.in', 'whole', run=self.run, call=self.call('_int', 'whole')))
+        return found
+
+    def emit(self):
+        return fill('ops.inc.in', 'function', name=self.name, locals=self.locals(), tests=self.tests(),
+                    forms=self.forms(), run=self.run, call=self.call(''))
+
+    def method(self):
+        doc = json.dumps(self.row.doc.replace('@', ''), ensure_ascii=False)
+        return f'GT_METHOD ("{self.name}", op_{self.name}, {doc}),'
 
 
-def emit_operator(row):
-    special = SPECIAL[row.operator]
-    lines = ['static PyObject *', f'nb_{special} (PyObject *a, PyObject *b)', '{']
-    lines.append('  if (gt_is (a) && gt_is_operand (b))')
-    lines.append(f'    return op_{row.name} (a, &b, 1, NULL);')
+def supported(row):
+    if not row.method or row.returns_more:
+        return False
+    return all(a.kind != 'Tensor[]' and (a.kind != 'enum' or not a.required) for a in row.args)
+
+
+def binary(row):
+    special, function = BINARY[row.operator][0], f'op_{row.name}'
+    reflected = None
     if row.operator in ('+', '*'):
-        lines += ['  if (gt_is (b) && gt_is_operand (a))', f'    return op_{row.name} (b, &a, 1, NULL);']
+        reflected = f'{function} (b, &a, 1, NULL)'
     elif row.scalar:
-        lines.append('  if (gt_is (b) && gt_is_operand (a))')
-        lines.append(f'    return gt_lift (op_{row.name}, a, b);')
-    lines.append(f'  return gt_reflect ("__{special}__", "__r{special}__", a, b);')
-    lines += ['}', '']
+        reflected = f'gt_lift ({function}, a, b)'
+    reflected = [fill('ops.inc.in', 'reflected', call=reflected)] if reflected else []
+    text = fill('ops.inc.in', 'binary', special=special, function=function, reflected=reflected,
+                otherwise=f'gt_reflect ("__{special}__", "__r{special}__", a, b)')
     if row.inplace:
-        lines += ['static PyObject *', f'nb_i{special} (PyObject *a, PyObject *b)', '{']
-        lines.append('  if (gt_is (a) && gt_is_operand (b))')
-        lines.append(f'    return op_{row.name}_ (a, &b, 1, NULL);')
         otherwise = f'gt_reflect ("__i{special}__", NULL, a, b)'
         if row.operator == '+':
             otherwise = 'gt_iadd_otherwise (a, b)'
-        lines.append(f'  return {otherwise};')
-        lines += ['}', '']
-    return lines
+        text += fill('ops.inc.in', 'binary', special=f'i{special}', function=f'{function}_', reflected=[],
+                     otherwise=otherwise)
+    return text
 
 
-def emit_mixin(rows):
+def operator(row):
+    """(functions, slots)"""
+    function = f'op_{row.name}'
+    if row.operator in UNARY:
+        _, slot = UNARY[row.operator]
+        return fill('ops.inc.in', 'unary', special=slot, function=function), [f'.nb_{slot} = nb_{slot},']
+    if row.operator not in BINARY:
+        return '', []
+    special, slot = BINARY[row.operator]
+    slots = [f'.nb_{slot} = nb_{special},']
+    if row.operator == '**':
+        return fill('ops.inc.in', 'power', function=function), slots
+    return binary(row), slots + ([f'.nb_inplace_{slot} = nb_i{special},'] if row.inplace else [])
+
+
+def emit(rows):
     """The text of _gtorch_ops.inc."""
-    rows = [r for r in rows if supported(r)]
-    lines = ['/* Written by bindgen.py. */', '']
-    methods = ['static PyMethodDef gt_methods[] = {', '  GT_OWN_METHODS']
-    slots = ['static PyNumberMethods gt_number = {', '  GT_OWN_NUMBER']
-    compare = [
-        'static PyObject *',
-        'gt_compare (PyObject *a, PyObject *b, int op)',
-        '{',
-        '  if (!gt_is (a) || !gt_is_operand (b))',
-        '    return gt_compare_otherwise (a, b, op);',
-        '  switch (op)',
-        '    {',
-    ]
-    for row in rows:
-        for in_place in (False, True) if row.inplace else (False,):
-            lines += emit_function(row, in_place)
-            name = row.name + ('_' if in_place else '')
-            doc = json.dumps(row.doc.replace('@', ''), ensure_ascii=False)
-            methods.append(f'  GT_METHOD ("{name}", op_{name}, {doc}),')
-        if row.operator in UNARY:
-            lines += ['static PyObject *', f'nb_{UNARY[row.operator]} (PyObject *a)', '{']
-            lines += [f'  return op_{row.name} (a, NULL, 0, NULL);', '}', '']
-            slots.append(f'  .nb_{UNARY[row.operator]} = nb_{UNARY[row.operator]},')
-        elif row.operator in COMPARE:
-            compare.append(f'    case Py_{COMPARE[row.operator]}:')
-            compare.append(f'      return op_{row.name} (a, &b, 1, NULL);')
-        elif row.operator in NUMBER_SLOTS:
-            lines += emit_operator(row)
-            slot, special = NUMBER_SLOTS[row.operator], SPECIAL[row.operator]
-            slots.append(f'  .nb_{slot} = nb_{special},')
-            if row.inplace:
-                slots.append(f'  .nb_inplace_{slot} = nb_i{special},')
-        elif row.operator == '**':
-            lines += ['static PyObject *', 'nb_pow (PyObject *a, PyObject *b, PyObject *c)', '{']
-            lines.append('  if (c == Py_None && gt_is (a) && gt_is_operand (b))')
-            lines.append(f'    return op_{row.name} (a, &b, 1, NULL);')
-            lines += ['  return gt_reflect ("__pow__", "__rpow__", a, b);', '}', '']
-            slots.append('  .nb_power = nb_pow,')
-    compare += ['    default:', '      Py_RETURN_NOTIMPLEMENTED;', '    }', '}', '']
-    return lines + compare + [*slots, '};', '', *methods, '  { NULL, NULL, 0, NULL },', '};']
+    text, methods, slots, cases = '', [], [], []
+    for row in filter(supported, rows):
+        functions = [Function(row, in_place) for in_place in ((False, True) if row.inplace else (False,))]
+        more, own = operator(row)
+        text += ''.join(function.emit() for function in functions) + more
+        methods += [function.method() for function in functions]
+        slots += own
+        if row.operator in COMPARE:
+            kind = COMPARE[row.operator].upper()
+            cases.append(fill('ops.inc.in', 'compare', kind=kind, function=f'op_{row.name}'))
+    return fill('ops.inc.in', 'file', functions=text.removesuffix('\n'), cases=cases, slots=slots, methods=methods)

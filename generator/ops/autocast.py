@@ -2,8 +2,6 @@
 # SPDX-FileCopyrightText: The GTorch authors
 """The autocast key of a row: what a region of mixed precision does with the operation's inputs."""
 
-from generator.signatures import declare_function, enum_constant
-
 DEVICES = ['cpu', 'cuda']  # in the order of GTorchDeviceType
 DEVICE_TEXT = {'cpu': 'the CPU', 'cuda': 'CUDA devices'}
 POLICIES = {
@@ -53,47 +51,3 @@ def text(row):
             devices.setdefault(row.autocast[device], []).append(DEVICE_TEXT[device])
     parts = [f'{POLICIES[policy]} on {" and ".join(where)}' for policy, where in devices.items()]
     return f' In a region of [struct@AutocastGuard] {", ".join(parts)}.' if parts else ''
-
-
-def emit_wrapper(row):
-    """Of a composite: casts its tensors, then runs the body with autocast off, as one operation would."""
-    fixed = [t.name for t in row.tensors]
-    lines = [declare_function(row.op_returns(), f'gtorch_op_{row.name}', row.op_params()), '{']
-    passed, cast = [], []
-    for a in row.args:
-        names = [name for _, name in a.c_declaration(False)]
-        passed += names
-        if a.kind == 'Tensor[]':
-            cast += [f'call.inputs + {len(fixed)}' if fixed else 'call.inputs', a.c_length]
-        elif a.is_tensor:
-            cast.append(f'call.inputs[{fixed.index(a.name)}]')
-        else:
-            cast += names
-    outs = row.outputs if len(row.outputs) > 1 else []
-    passed += outs + ['error']
-    cast += outs + ['error']
-    inputs = 'inputs'
-    if row.list is None:
-        lines.append(f'  GTorchImpl *inputs[] = {{ {", ".join(fixed)} }};')
-        n_inputs = len(fixed)
-    elif fixed:
-        row.fail('autocast', 'a composite of fixed tensors and a list cannot have this')
-    else:
-        inputs, n_inputs = row.list.name, row.list.c_length
-    returns = row.op_returns().rstrip()
-    body = f'gtorch_composite_{row.name}'
-    return lines + [
-        '  GTorchAutocastCall call;',
-        f'  {returns}{"" if returns.endswith("*") else " "}result;',
-        '',
-        '  if (G_LIKELY (!gtorch_autocast_is_on ()))',
-        f'    return {body} ({", ".join(passed)});',
-        f'  if (!gtorch_autocast_begin (&call, &gtorch_ops[{enum_constant("OP", row.name)}], {inputs}, '
-        f'{n_inputs}, error))',
-        f'    return {"FALSE" if outs else "NULL"};',
-        f'  result = {body} ({", ".join(cast)});',
-        '  gtorch_autocast_end (&call);',
-        '  return result;',
-        '}',
-        '',
-    ]

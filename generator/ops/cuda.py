@@ -2,8 +2,7 @@
 # SPDX-FileCopyrightText: The GTorch authors
 """Writes the CUDA kernels of pointwise and reduce rows, and the tables by which the host finds them."""
 
-import re
-
+from generator.ops import fill, loops
 from generator.signatures import CLASSES, KINDS, LOOP_TYPES
 
 # compute dtype -> what is stored in memory when that is computed in: dtype, suffix, C++ type
@@ -27,46 +26,48 @@ def memory_types(dtype):
     return MEMORY.get(dtype, [(dtype, suffix, ctype)])
 
 
-def emit_kernels(rows, header):
-    out = [header, '#include "gtorch-pointwise.cuh"', '']
-    for row in rows:
-        if row.family != 'pointwise':
-            continue
-        n = len(row.tensors)
-        for dtype, texts in row.loops.items():
-            suffix, ctype, real = LOOP_TYPES[dtype]
-            result = {'bool': 'guint8', 'real': real}.get(row.promote, ctype)
-            inputs = ', '.join(f'C {t.name}' for t in row.tensors)
-            out += [
-                f'struct gt_op_{row.name}_{suffix}',
-                '{',
-                f'  typedef {ctype} C;',
-                f'  typedef {result} O;',
-                f'  static constexpr int N = {n};',
-                f'  GT_DEVICE O run ({inputs}, const GtAttr *attrs)',
-                '  {',
-                '    typedef C T;',
-            ]
-            for i, a in enumerate(row.attrs):
-                if re.search(rf'\b{a.name}\b', texts['forward']):
-                    # the host passes a number as an integer where that is computed in
-                    member = 'i' if a.kind == 'number' and KINDS[dtype] == 'int' else a.member
-                    kind = {'i': 'int64_t', 'd': 'double'}[member]
-                    text = f'attrs[{i}].{member}'
-                    if a.kind == 'number' and dtype == 'int32':
-                        kind, text = 'gint32', f'gt_clip_int32 ({text})'
-                    out.append(f'    const {kind} {a.name} = {text};')
-            out += [f'    return (O) ({texts["forward"]});', '  }', '};']
-            for name, memory, mtype in memory_types(dtype):
-                if name not in CLASSES[row.dtypes]:
-                    continue
-                stored = mtype if result == ctype else result
-                what = f'({row.name}, {suffix}, {memory}, {mtype}, {stored})'
-                out.append(f'GT_VECTOR_KERNELS {what}')
-                if n > 1:
-                    out.append(f'GT_ROW_KERNELS {what}')
-            out += [f'GT_STRIDED_KERNEL ({row.name}, {suffix})', '']
-    return out
+def stored_in(row, dtype):
+    """(dtype, suffix, C++ type) of what a row has and computes in a dtype."""
+    return [one for one in memory_types(dtype) if one[0] in CLASSES[row.dtypes]]
+
+
+def attribute(arg, dtype, i):
+    """The declaration of an attribute; the host passes a number as an integer where that is computed in."""
+    member = 'i' if arg.kind == 'number' and KINDS[dtype] == 'int' else arg.member
+    kind, text = {'i': 'int64_t', 'd': 'double'}[member], f'attrs[{i}].{member}'
+    if arg.kind == 'number' and dtype == 'int32':
+        kind, text = 'gint32', f'gt_clip_int32 ({text})'
+    return f'const {kind} {arg.name} = {text};'
+
+
+def emit_pointwise(row, dtype, texts):
+    suffix, ctype, _ = LOOP_TYPES[dtype]
+    result = loops.result_type(row, dtype)
+    lines = [fill(
+        'kernels.cu.in', 'pointwise_op', name=f'{row.name}_{suffix}', type=ctype, result=result,
+        n=str(len(row.tensors)), inputs=', '.join(f'C {t.name}' for t in row.tensors), forward=texts['forward'],
+        attrs=[attribute(a, dtype, i) for i, a in enumerate(row.attrs) if loops.is_used(a, texts)],
+    )]
+    for _, memory, mtype in stored_in(row, dtype):
+        what = f'({row.name}, {suffix}, {memory}, {mtype}, {mtype if result == ctype else result})'
+        lines.append(f'GT_VECTOR_KERNELS {what}')
+        if len(row.tensors) > 1:
+            lines.append(f'GT_ROW_KERNELS {what}')
+    return [*lines, f'GT_STRIDED_KERNEL ({row.name}, {suffix})', '']
+
+
+def emit_reduce(row, dtype, texts):
+    suffix, ctype, _ = LOOP_TYPES[dtype]
+    name = f'{row.name}_{suffix}'
+    lines = [fill('kernels.cu.in', 'reduce_op', name=name, type=ctype, **loops.reduction(texts))]
+    truth = row.promote == 'bool'
+    for _, memory, mtype in stored_in(row, dtype):
+        stored = 'guint8' if truth else mtype
+        lines.append(f'GT_REDUCE_KERNELS ({row.name}, {suffix}, {memory}, {mtype}, {stored}, {str(truth).lower()})')
+    return [*lines, '']
+
+
+EMITTERS = {'pointwise': emit_pointwise, 'reduce': emit_reduce}
 
 
 def family_name(row):
@@ -75,53 +76,26 @@ def family_name(row):
 
 def kernel_files(rows):
     """One image for the rows of each family in each file."""
-    return sorted({family_name(r) for r in rows if r.loops})
+    return sorted({family_name(row) for row in rows if row.loops})
 
 
-def emit_kernel_table(rows, header):
+def emit_kernels(rows, name):
+    """The kernels of one image."""
+    family = name.split('_')[0]
+    wanted = [row for row in rows if row.loops and family_name(row) == name]
+    lines = [line for row in wanted for dtype, texts in row.loops.items()
+             for line in EMITTERS[family](row, dtype, texts)]
+    return fill('kernels.cu.in', family, kernels=lines)
+
+
+def emit_table(rows):
     names = kernel_files(rows)
-    out = [header, '#include "config.h"', '', '#include "cuda/gtorch-cuda-private.h"', '']
-    out += [f'GTORCH_CUDA_IMAGE ({name})' for name in names]
-    out += ['', 'static GTorchCudaFamily families[] = {']
-    out += [f'  {{ .name = "{name}", .image = gtorch_fatbin_{name} }},' for name in names]
-    out += ['};']
-    for family in ('pointwise', 'reduce'):
-        out += ['', f'const GTorchCudaLoop gtorch_cuda_{family}_kernels[] = {{']
-        for row in rows:
-            if row.loop_index >= 0 and row.family == family:
-                index = names.index(family_name(row))
-                out.append(f'  [{row.loop_index}] = {{ "{row.name}", &families[{index}] }},')
-        out.append('};')
-    return out + ['']
-
-
-def emit_reduce_kernels(rows, header):
-    out = [header, '#include "gtorch-reduce.cuh"', '']
-    for row in rows:
-        if row.family != 'reduce':
-            continue
-        for dtype, texts in row.loops.items():
-            suffix, ctype, _ = LOOP_TYPES[dtype]
-            combine = texts['combine'] or re.sub(r'\bx\b', 'other', texts['step'])
-            out += [
-                f'struct gt_op_{row.name}_{suffix}',
-                '{',
-                f'  typedef {ctype} C;',
-                f'  typedef {ctype} T;',
-                f'  GT_DEVICE C init () {{ return (C) ({texts["init"]}); }}',
-                f'  GT_DEVICE C step (C acc, C x) {{ return (C) ({texts["step"]}); }}',
-                f'  GT_DEVICE C combine (C acc, C other) {{ return (C) ({combine}); }}',
-                f'  GT_DEVICE C finish (C acc, double n) {{ return (C) ({texts["finish"] or "acc"}); }}',
-                '};',
-            ]
-            truth = row.promote == 'bool'
-            for name, memory, mtype in memory_types(dtype):
-                if name in CLASSES[row.dtypes]:
-                    stored = 'guint8' if truth else mtype
-                    what = f'{row.name}, {suffix}, {memory}, {mtype}, {stored}, {str(truth).lower()}'
-                    out.append(f'GT_REDUCE_KERNELS ({what})')
-            out.append('')
-    return out
-
-
-EMITTERS = {'pointwise': emit_kernels, 'reduce': emit_reduce_kernels}
+    kernels = {
+        family: [f'[{row.loop_index}] = {{ "{row.name}", &families[{names.index(family_name(row))}] }},'
+                 for row in rows if row.loop_index >= 0 and row.family == family]
+        for family in EMITTERS
+    }
+    return fill(
+        'kernels.cu.in', 'table', images=[f'GTORCH_CUDA_IMAGE ({name})' for name in names],
+        families=[f'{{ .name = "{name}", .image = gtorch_fatbin_{name} }},' for name in names], **kernels,
+    )

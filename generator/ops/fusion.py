@@ -9,6 +9,7 @@ is that of the operations put into each other.
 import ast
 import re
 
+from generator import visitor
 from generator.ops.expressions import BINARY, COMPARE, parse
 
 # dtypes of a row -> those of them that have gradients
@@ -29,7 +30,7 @@ class NotFusible(Exception):
     """Something that is not done element by element."""
 
 
-class Inliner:
+class Inliner(visitor.Visitor):
     """Turns an expression over operations into one over elements; kind: of the elements' dtype."""
 
     def __init__(self, row, rows, kind, names):
@@ -41,11 +42,8 @@ class Inliner:
         kind, text = value
         return text if kind == 'tensor' else f'((T) {text})'
 
-    def visit(self, node):
-        method = getattr(self, 'visit_' + type(node).__name__, None)
-        if method is None:
-            raise NotFusible
-        return method(node)
+    def refuse(self, node):
+        raise NotFusible
 
     def visit_Constant(self, node):
         if isinstance(node.value, bool) or not isinstance(node.value, (int, float)):
@@ -79,8 +77,8 @@ class Inliner:
     def visit_Compare(self, node):
         if len(node.ops) != 1:
             raise NotFusible
-        left, right = self.visit(node.left), self.visit(node.comparators[0])
-        return self.operate(*COMPARE[type(node.ops[0])], left, right)
+        left, right, kind = self.visit(node.left), self.visit(node.comparators[0]), type(node.ops[0])
+        return self.operate(visitor.COMPARE[kind], COMPARE[kind], left, right)
 
     def visit_Call(self, node):
         name = node.func.id

@@ -5,6 +5,7 @@
 import pathlib
 import re
 
+from generator.ops import fill
 from generator.signatures import KINDS, LOOP_TYPES
 
 # Functions that libmvec has for vectors, directly or in a macro.
@@ -26,6 +27,22 @@ def unknown_calls(text):
     return [name for name in CALLED.findall(text) if name not in known and not name.startswith('gt_')]
 
 
+def is_used(arg, texts):
+    return re.search(rf'\b{arg.name}\b', texts['forward'])
+
+
+def result_type(row, dtype):
+    """The C type of what a pointwise loop gives."""
+    _, ctype, real = LOOP_TYPES[dtype]
+    return {'bool': 'guint8', 'real': real}.get(row.promote, ctype)
+
+
+def reduction(texts):
+    """The expressions of a reduction, those that are left out too."""
+    combine = texts['combine'] or re.sub(r'\bx\b', 'other', texts['step'])
+    return {'init': texts['init'], 'step': texts['step'], 'combine': combine, 'finish': texts['finish'] or 'acc'}
+
+
 def value_of(arg, dtype, i):
     """The declaration of an attribute; a number is an integer where that is computed in."""
     if arg.kind != 'number' or KINDS[dtype] != 'int':
@@ -36,65 +53,42 @@ def value_of(arg, dtype, i):
     return f'gint64 {arg.name} = {text}'
 
 
-def emit_loops(rows, header):
-    out = [header, '#include "cpu/gtorch-cpu-loops.h"', '#include "cpu/gtorch-cpu-reduce-loops.h"', '']
-    for row in rows:
-        for dtype, texts in row.loops.items():
-            suffix, ctype, real = LOOP_TYPES[dtype]
-            name = f'GTORCH_ISA_SYMBOL (gtorch_loop_{row.name}_{suffix})'
-            if row.family == 'reduce':
-                combine = texts['combine'] or re.sub(r'\bx\b', 'other', texts['step'])
-                out.append(
-                    f'GTORCH_REDUCE_LOOP ({row.name}, {suffix}, {ctype}, ({texts["init"]}), '
-                    f'({texts["step"]}), {int(bool(texts["quick"]))}, ({texts["quick"] or texts["step"]}), '
-                    f'({combine}), ({texts["finish"] or "acc"}))'
-                )
-                out.append('')
-                continue
-            result = {'bool': 'guint8', 'real': real}.get(row.promote, ctype)
-            out += [
-                f'void {name} (char *const *data, const gint64 *strides, gint64 n,',
-                '                   const GTorchAttr *attrs)',
-                '{',
-                f'  typedef {ctype} T G_GNUC_UNUSED;',
-            ]
-            for i, a in enumerate(row.attrs):
-                if re.search(rf'\b{a.name}\b', texts['forward']):
-                    out.append(f'  const {value_of(a, dtype, i)};')
-            inputs = ', '.join(t.name for t in row.tensors)
-            vector = KINDS[dtype] == 'float' and VECTOR_FUNCTIONS.search(texts['forward'])
-            loop = 'GTORCH_VECTOR_LOOP' if vector and len(row.tensors) < 3 else 'GTORCH_LOOP'
-            out.append(f'  {loop}_{len(row.tensors)} ({result}, {ctype}, {inputs},')
-            out += [f'                 {texts["forward"]})', '}', '']
-    return out
+def emit_loop(row, dtype, texts):
+    suffix, ctype, _ = LOOP_TYPES[dtype]
+    if row.family == 'reduce':
+        return fill('loops.c.in', 'reduce', name=row.name, suffix=suffix, type=ctype,
+                    has_quick=str(int(bool(texts['quick']))), quick=texts['quick'] or texts['step'],
+                    **reduction(texts))
+    vector = KINDS[dtype] == 'float' and VECTOR_FUNCTIONS.search(texts['forward'])
+    return fill(
+        'loops.c.in', 'pointwise', name=f'{row.name}_{suffix}', type=ctype,
+        attrs=[f'const {value_of(a, dtype, i)};' for i, a in enumerate(row.attrs) if is_used(a, texts)],
+        loop='GTORCH_VECTOR_LOOP' if vector and len(row.tensors) < 3 else 'GTORCH_LOOP', n=str(len(row.tensors)),
+        result=result_type(row, dtype), inputs=', '.join(t.name for t in row.tensors), forward=texts['forward'],
+    )
 
 
-def emit_loop_table(rows, header):
-    out = [header, '#include "cpu/gtorch-cpu-loops.h"', '#include "cpu/gtorch-cpu-reduce-loops.h"', '']
-    for family, ctype, stem, address in (
-        ('pointwise', 'GTorchLoop', 'gtorch_loop', ''),
-        ('reduce', 'GTorchReduceLoop *const', 'gtorch_reduce', '&'),
-    ):
-        wanted = [r for r in rows if r.loop_index >= 0 and r.family == family]
-        for row in wanted:
-            for dtype in row.loops:
-                name = f'GTORCH_ISA_SYMBOL ({stem}_{row.name}_{LOOP_TYPES[dtype][0]})'
-                if family == 'reduce':
-                    out.append(f'extern const GTorchReduceLoop {name};')
-                else:
-                    out.append(
-                        f'void {name} (char *const *, const gint64 *, gint64, const GTorchAttr *);'
-                    )
-        table = f'GTORCH_ISA_SYMBOL ({stem}_table)'
-        out += ['', f'const {ctype} {table}[][GTORCH_N_DTYPES] = {{']
-        out += ['  [0] = { NULL },'] if not wanted else []
-        for row in wanted:
-            out.append(f'  [{row.loop_index}] = {{')
-            for dtype in row.loops:
-                out.append(
-                    f'    [GTORCH_DTYPE_{dtype.upper()}] = '
-                    f'{address}GTORCH_ISA_SYMBOL ({stem}_{row.name}_{LOOP_TYPES[dtype][0]}),'
-                )
-            out.append('  },')
-        out += ['};', '']
-    return out
+def emit(rows):
+    text = ''.join(emit_loop(row, dtype, texts) for row in rows for dtype, texts in row.loops.items())
+    return fill('loops.c.in', 'file', loops=text)
+
+
+def emit_table_of(rows, family, ctype, stem, address):
+    wanted = [row for row in rows if row.loop_index >= 0 and row.family == family]
+    declared, loops = [], [] if wanted else ['[0] = { NULL },']
+    for row in wanted:
+        names = {dtype: f'GTORCH_ISA_SYMBOL ({stem}_{row.name}_{LOOP_TYPES[dtype][0]})' for dtype in row.loops}
+        for name in names.values():
+            if family == 'reduce':
+                declared.append(f'extern const GTorchReduceLoop {name};')
+            else:
+                declared.append(f'void {name} (char *const *, const gint64 *, gint64, const GTorchAttr *);')
+        dtypes = [f'[GTORCH_DTYPE_{dtype.upper()}] = {address}{name},' for dtype, name in names.items()]
+        loops.append(fill('loops.c.in', 'row', index=str(row.loop_index), dtypes=dtypes))
+    return fill('loops.c.in', 'table', declared=declared, type=ctype, stem=stem, loops=loops)
+
+
+def emit_table(rows):
+    text = emit_table_of(rows, 'pointwise', 'GTorchLoop', 'gtorch_loop', '')
+    text += emit_table_of(rows, 'reduce', 'GTorchReduceLoop *const', 'gtorch_reduce', '&')
+    return fill('loops.c.in', 'file', loops=text)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The outputs of opgen that tests and bindings read: samples and the rows as JSON."""
+"""What tests and bindings read: samples in C, and the rows as data."""
 
-
-from generator.signatures import enum_constant, enum_name
+from generator import c
+from generator.ops import fill
 
 SAMPLE_KEYS = {'shapes', 'low', 'high', 'dtype', 'torch', 'grad'}
 
@@ -61,12 +61,9 @@ def attr_value(row, sample, a):
             row.fail('sample', f'{a.name} has no value')
         return f'{{ .{a.member} = {default[0]} }}'
     if isinstance(value, bool):
-        return f'{{ .i = {"TRUE" if value else "FALSE"} }}'
-    if a.kind == 'DType':
-        return f'{{ .i = GTORCH_DTYPE_{value.upper()} }}'
-    if a.kind == 'enum':
-        prefix = enum_name(a.enum)
-        return f'{{ .i = {enum_constant(prefix, value)} }}'
+        return f'{{ .i = {c.boolean(value)} }}'
+    if a.kind in ('DType', 'enum'):
+        return f'{{ .i = {c.constant(a.enum or "DType", value)} }}'
     if isinstance(value, float) and value in (float('inf'), float('-inf')):
         return f'{{ .d = {"-" if value < 0 else ""}INFINITY }}'
     return f'{{ .{a.member} = {value} }}'
@@ -92,129 +89,72 @@ def invoker_args(row):
 
 def emit_invoker(row):
     """One signature for every op, composites too, and for its in-place form."""
-    params = (
-        '(GTorchImpl *const *inputs, guint n_inputs, '
-        'const GTorchAttr *attrs, GPtrArray *results, GError **error)'
-    )
     args, n = invoker_args(row), len(row.outputs)
-    out = ['static gboolean', f'invoke_{row.name} {params}', '{']
+    call = f'gtorch_op_{row.name} ({", ".join([*args, "error"])})'
     if row.returns_list:
-        out += [
-            f'  g_autoptr (GPtrArray) list = gtorch_op_{row.name} ({", ".join(args + ["error"])});',
-            '  if (list == NULL)',
-            '    return FALSE;',
-            '  for (guint i = 0; i < list->len; i++)',
-            '    g_ptr_array_add (results, gtorch_impl_ref (list->pdata[i]));',
-        ]
+        body = fill('samples.c.in', 'list', call=call)
     elif n == 1:
-        out += [
-            f'  GTorchImpl *result = gtorch_op_{row.name} ({", ".join(args + ["error"])});',
-            '  if (result == NULL)',
-            '    return FALSE;',
-            '  g_ptr_array_add (results, result);',
-        ]
+        body = fill('samples.c.in', 'one', call=call)
     else:
         addresses = [f'&r[{i}]' for i in range(n)]
-        out += [
-            f'  GTorchImpl *r[{n}] = {{ NULL }};',
-            f'  if (!gtorch_op_{row.name} ({", ".join(args + addresses + ["error"])}))',
-            '    return FALSE;',
-            f'  for (guint i = 0; i < {n}; i++)',
-            '    g_ptr_array_add (results, r[i]);',
-        ]
-    out += ['  return TRUE;', '}', '']
+        call = f'gtorch_op_{row.name} ({", ".join([*args, *addresses, "error"])})'
+        body = fill('samples.c.in', 'several', n=str(n), call=call)
+    text = fill('samples.c.in', 'invoker', name=row.name, body=[body])
     if row.inplace:
-        out += [
-            'static gboolean',
-            f'invoke_{row.name}_inplace {params}',
-            '{',
-            f'  if (!gtorch_op_{row.name}_inplace ({", ".join(args + ["error"])}))',
-            '    return FALSE;',
-            '  g_ptr_array_add (results, gtorch_impl_ref (inputs[0]));',
-            '  return TRUE;',
-            '}',
-            '',
-        ]
-    return out
+        call = f'gtorch_op_{row.name}_inplace ({", ".join([*args, "error"])})'
+        body = fill('samples.c.in', 'in_place', call=call)
+        text += fill('samples.c.in', 'invoker', name=f'{row.name}_inplace', body=[body])
+    return text
 
 
-def emit_samples(rows):
-    out = [
-        '#include <math.h>',
-        '',
-        '#include "gtorch-op-samples-private.h"',
-        '#include "gtorch-ops-private.h"',
-        '',
-    ]
-    table = []
+def emit_tensor(a, shape, dtypes):
+    dims = ', '.join(map(str, shape)) if shape else '0'
+    dtype = c.constant('DTYPE', dtypes[a.name]) if a.name in dtypes else '0'
+    return f'{{ "{a.name}", {len(shape) if shape is not None else -1}, {{ {dims} }}, {dtype} }},'
+
+
+def emit_sample(row, n, sample):
+    """(definitions, the line of the table)"""
+    for key in sample:
+        if key not in SAMPLE_KEYS and key not in {a.name for a in row.args}:
+            row.fail('sample', f'no argument {key}')
+    tensors, name, text = sample_tensors(row, sample), f'{row.name}_{n}', ''
+    if tensors:
+        dtypes = fixed_dtypes(sample)
+        lines = [emit_tensor(a, shape, dtypes) for a, _, shape in tensors]
+        text += fill('samples.c.in', 'tensors', name=name, tensors=lines)
+    if row.attrs:
+        values = ', '.join(attr_value(row, sample, a) for a in row.attrs)
+        text += fill('samples.c.in', 'attrs', name=name, values=values)
+    low, high = sample.get('low', -2.0), sample.get('high', 2.0)
+    return text, (
+        f'{{ {row.constant}, {n}, {len(tensors)}, {"tensors_" + name if tensors else "NULL"}, '
+        f'{"attrs_" + name if row.attrs else "NULL"}, {low}, {high}, {c.boolean(sample.get("grad", True))} }},'
+    )
+
+
+def emit(rows):
+    text, table = '', []
     for row in rows:
-        out += emit_invoker(row)
+        text += emit_invoker(row)
         for n, sample in enumerate(row.samples):
-            names = {a.name for a in row.args}
-            for key in sample:
-                if key not in SAMPLE_KEYS and key not in names:
-                    row.fail('sample', f'no argument {key}')
-            tensors = sample_tensors(row, sample)
-            ident = f'{row.name}_{n}'
-            dtypes = fixed_dtypes(sample)
-            if tensors:
-                out.append(f'static const GTorchSampleTensor tensors_{ident}[] = {{')
-                for a, _, shape in tensors:
-                    dims = ', '.join(map(str, shape)) if shape else '0'
-                    dtype = f'GTORCH_DTYPE_{dtypes[a.name].upper()}' if a.name in dtypes else '0'
-                    n_dims = len(shape) if shape is not None else -1
-                    out.append(
-                        f'  {{ "{a.name}", {n_dims}, {{ {dims} }}, {dtype} }},'
-                    )
-                out += ['};', '']
-            if row.attrs:
-                values = ', '.join(attr_value(row, sample, a) for a in row.attrs)
-                out += [f'static const GTorchAttr attrs_{ident}[] = {{ {values} }};', '']
-            low, high = sample.get('low', -2.0), sample.get('high', 2.0)
-            table.append(
-                f'  {{ {enum_constant("OP", row.name)}, {n}, {len(tensors)}, '
-                f'{"tensors_" + ident if tensors else "NULL"}, {"attrs_" + ident if row.attrs else "NULL"}, '
-                f'{low}, {high}, {"TRUE" if sample.get("grad", True) else "FALSE"} }},'
-            )
-    out += ['const GTorchInvoker gtorch_op_invokers[] = {']
-    out += [f'  [{enum_constant("OP", r.name)}] = invoke_{r.name},' for r in rows]
-    out += ['};', '', 'const GTorchInvoker gtorch_op_in_place_invokers[] = {']
-    out += [f'  [{enum_constant("OP", r.name)}] = invoke_{r.name}_inplace,' for r in rows if r.inplace]
-    out += [f'  [{enum_constant("OP", rows[-1].name)} + 1] = NULL,']
-    out += ['};', '', 'const GTorchSample gtorch_op_samples[] = {'] + table
-    return out + [
-        '};',
-        '',
-        'const guint gtorch_n_op_samples = G_N_ELEMENTS (gtorch_op_samples);',
-        '',
-    ]
+            definitions, line = emit_sample(row, n, sample)
+            text += definitions
+            table.append(line)
+    return fill(
+        'samples.c.in', 'file', rows=text.removesuffix('\n'), samples=table, last=rows[-1].constant,
+        invokers=[f'[{row.constant}] = invoke_{row.name},' for row in rows],
+        in_place=[f'[{row.constant}] = invoke_{row.name}_inplace,' for row in rows if row.inplace],
+    )
 
 
-def rows_as_json(rows, forms):
-    out = []
-    for r in rows:
-        out.append(
-            {
-                'name': r.name,
-                'family': r.family,
-                'internal': r.internal,
-                'method': bool(r.is_method),
-                'args': [
-                    {'name': a.name, 'kind': a.kind, 'enum': a.enum, 'default': a.default}
-                    for a in r.args
-                ],
-                'returns': 'Tensor[]'
-                if r.returns_list
-                else ('Tensor' if len(r.outputs) == 1 else r.outputs),
-                'dtypes': r.dtypes,
-                'promote': r.promote,
-                'inplace': r.inplace,
-                'scalar': r.scalar,
-                'forms': forms.get(r.name, []),
-                'operator': r.data.get('operator'),
-                'doc': r.data['doc'],
-                'torch': r.data.get('torch'),
-                'samples': r.samples,
-            }
-        )
-    return out
+def as_data(row, forms):
+    """What bindings and other tests read."""
+    args = [{'name': a.name, 'kind': a.kind, 'enum': a.enum, 'default': a.default} for a in row.args]
+    returns = 'Tensor[]' if row.returns_list else 'Tensor' if len(row.outputs) == 1 else row.outputs
+    return {
+        'name': row.name, 'family': row.family, 'internal': row.internal, 'method': bool(row.is_method), 'args': args,
+        'returns': returns, 'dtypes': row.dtypes, 'promote': row.promote, 'inplace': row.inplace, 'scalar': row.scalar,
+        'forms': forms, 'operator': row.data.get('operator'), 'doc': row.data['doc'], 'torch': row.data.get('torch'),
+        'samples': row.samples,
+    }

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Makes the files of optimizers and schedules in a folder; those that do not change are not written.
+"""Writes what follows from the rows of optimizers and schedules.
 
     steps library|python|gjs FOLDER STEPS.toml SCHEDULES.toml
 """
 
-import sys
+import functools
+import pathlib
 
-from generator.steps import bindings, classes, kernels, loops, rows, schedules, text
+from generator import rows as shared
+from generator.steps import bindings, classes, kernels, loops, rows, schedules
+from generator.text import write
 
 FILES = {
     'library': {
@@ -29,16 +32,11 @@ FILES = {
 def generate(kind, folder, step_path, schedule_path):
     steps, plans = rows.load_steps(step_path), rows.load_schedules(schedule_path)
     for name, emit in FILES[kind].items():
-        text.write(folder, name, emit(steps, plans))
+        write(pathlib.Path(folder) / name, emit(steps, plans))
+
+
+COMMANDS = {kind: (3, 3, functools.partial(generate, kind)) for kind in FILES}
 
 
 def main(argv):
-    if len(argv) != 5 or argv[1] not in FILES:
-        print(__doc__, file=sys.stderr)
-        return 2
-    try:
-        generate(*argv[1:])
-    except rows.RowError as error:
-        print(f'generator.steps: {error}', file=sys.stderr)
-        return 1
-    return 0
+    return shared.run('steps', __doc__, COMMANDS, argv)

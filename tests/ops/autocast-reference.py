@@ -19,7 +19,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from reference import HERE, OPS, evaluate, results_of
 
 sys.path.insert(0, str(OPS.parent.parent))
-from generator.ops.__main__ import load  # noqa: E402
+from generator.ops.rows import load  # noqa: E402
 from generator.signatures import CLASSES  # noqa: E402
 from generator.ops.samples import fixed_dtypes, sample_tensors  # noqa: E402
 

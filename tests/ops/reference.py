@@ -23,7 +23,7 @@ import torch
 HERE = pathlib.Path(__file__).resolve().parent
 OPS = HERE.parent.parent / 'gtorch' / 'ops'
 sys.path.insert(0, str(OPS.parent.parent))
-from generator.ops.__main__ import load  # noqa: E402
+from generator.ops.rows import load  # noqa: E402
 from generator.signatures import CLASSES  # noqa: E402
 from generator.ops.samples import fixed_dtypes, sample_tensors  # noqa: E402
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Tests opgen: its output for small rows against kept files, and what it says of mistakes.
+"""Tests generator/ops: its output for small rows against kept files, and what it says of mistakes.
 
-After a wanted change of the output: `test-opgen.py --update`, and read the difference.
+After a wanted change of the output: `test-op-rows.py --update`, and read the difference.
 """
 
 import pathlib
@@ -25,11 +25,16 @@ MISTAKES = [
      'finish = "cbrtf (acc)"\ndoc = "x"\n', 'wrong.toml:a.finish: no such function of all types: cbrtf'),
     ('[a]\nargs = "Tensor self"\nfamily = "point"\ndoc = "x"\n', 'wrong.toml:a.family: must be one of'),
     ('[a]\nargs = "Tenser self"\nfamily = "view"\ndoc = "x"\n', 'no such kind of argument: Tenser'),
-    ('[a]\nargs = "Tensor self"\nfamily = "view"\ndoc = "x"\ncolour = 1\n', 'wrong.toml:a.colour: no such key'),
+    ('[a]\nargs = "Tensor self"\nfamily = "view"\ndoc = "x"\ncolour = 1\n',
+     'wrong.toml:a.colour: no such key (line 5)'),
     ('[a]\nargs = "Tensor self"\nfamily = "view"\ndoc = "x"\ngrad = "nothing"\n',
      'wrong.toml:a.grad: no such form: nothing'),
     ('[a]\nargs = "Tensor self"\nfamily = "view"\ndoc = "x"\ngrad.self = "b(grad)"\n',
-     'wrong.toml:a.grad.self: no such operation: b'),
+     'wrong.toml:a.grad.self: no such operation: b (line 5)'),
+    ('[b]\nargs = "Tensor self"\nfamily = "view"\ndoc = "x"\n[a]\nargs = "Tensor self"\nfamily = "view"\ndoc = "x"\n'
+     '[a.grad]\nself = "d(grad)"\n', 'wrong.toml:a.grad.self: no such operation: d (line 10)'),
+    ('# forward\n\n[a]\nargs = "Tensor self"\nfamily = "pointwise"\ndoc = "x"\n',
+     'wrong.toml:a.forward: is missing (line 3)'),
     ('[a]\nargs = "Tensor self"\nfamily = "view"\ndoc = "x"\ngrad.self = "a(gr"\n', 'wrong.toml:a.grad.self:'),
     ('[a]\nargs = "Tensor self, int n"\nfamily = "view"\ndoc = "x"\ngrad.self = "a(grad)"\n', 'n is missing'),
     ('[a]\nargs = "Tensor self, int n"\nfamily = "view"\ndoc = "x"\nsample = [{ shapes = ["2"] }]\n',
@@ -65,7 +70,7 @@ class Tap:
             print(f'# {line}')
 
 
-def opgen(*args):
+def generator(*args):
     command = [sys.executable, GENERATOR, 'ops', *map(str, args)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
@@ -74,7 +79,7 @@ def main():
     tap = Tap()
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder)
-        result = opgen('generate', out, HERE / 'golden.toml')
+        result = generator('generate', out, HERE / 'golden.toml')
         tap.check('rows_are_accepted', result.returncode == 0, result.stderr)
         if '--update' in sys.argv:
             GOLDEN.mkdir(exist_ok=True)
@@ -83,13 +88,13 @@ def main():
         for name in FILES:
             tap.check(f'{name}_is_as_kept', (out / name).read_text() == (GOLDEN / f'{name}.txt').read_text())
         before = {path: path.stat().st_mtime_ns for path in out.iterdir()}
-        opgen('generate', out, HERE / 'golden.toml')
+        generator('generate', out, HERE / 'golden.toml')
         after = {path: path.stat().st_mtime_ns for path in out.iterdir()}
         tap.check('unchanged_files_are_not_written', before == after)
         for number, (text, message) in enumerate(MISTAKES):
             wrong = out / 'wrong.toml'
             wrong.write_text(text)
-            result = opgen('generate', out, wrong)
+            result = generator('generate', out, wrong)
             tap.check(f'mistake_{number}_is_named', result.returncode == 1 and message in result.stderr,
                       f'{message!r} is not in {result.stderr!r}')
     print(f'1..{tap.count}')
