@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The GTorch authors
 """Rows in TOML: how they are read, and how a mistake in one is told."""
 
+import itertools
 import pathlib
 import re
 import sys
@@ -45,21 +46,19 @@ class Row:
 
 
 def line_of(text, name, key):
-    """The number of the line where a row has a key, or where the row begins."""
-    begin, parts = 0, key.split('.')
-    longest = 0
+    """The number of the line that has most of a key of a row, or that the row begins in; 0: there is no such row."""
+    begin, longest, parts = 0, 0, key.split('.')
     for number, line in enumerate(text.split('\n'), 1):
         if header := re.match(r'\s*\[+\s*([^\]]+?)\s*\]', line):
             if begin and not header[1].startswith(f'{name}.'):
                 break
             begin = begin or (number if header[1].split('.')[0] == name else 0)
-            found = header[1].split('.')[1:]
-            prefix = found
+            found = prefix = header[1].split('.')[1:]
         elif begin and (entry := re.match(r'\s*([\w.-]+)\s*=', line)):
             found = prefix + entry[1].split('.')
         else:
             continue
-        same = len(found) if found == parts[: len(found)] else 0
+        same = len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], zip(found, parts))))
         if begin and same > longest:
             longest, begin = same, number
     return begin
