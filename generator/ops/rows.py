@@ -10,7 +10,7 @@ from generator.rows import RowError
 from generator.signatures import CLASSES, COMPUTE, KINDS, parse_args, parse_returns
 
 FAMILIES = {'pointwise', 'reduce', 'view', 'structured', 'composite'}
-FLAGS = ('random', 'sync', 'devices', 'numbers', 'factors', 'divides', 'powers', 'probability')
+FLAGS = ('random', 'sync', 'devices', 'numbers', 'factors', 'divides', 'powers', 'probability', 'unread', 'unset')
 PROMOTIONS = ('common', 'float', 'bool', 'sum', 'real', 'bounds', 'none')
 PARTS = ('forward', 'init', 'step', 'quick', 'combine', 'finish')  # of loops
 ERROR = [('GError **', 'error')]
@@ -70,6 +70,8 @@ class Row(rows.Row):
         for flag in self.flags:
             if flag not in FLAGS and flag != 'internal':
                 self.fail('flags', f'no such flag: {flag}')
+        if 'unread' in self.flags and not any(a.is_tensor for a in self.args):
+            self.fail('flags', 'there is no tensor to leave unread')
         self.promote = self.data.get('promote', 'common' if self.family in ('pointwise', 'reduce') else 'none')
         if self.promote not in PROMOTIONS:
             self.fail('promote', f'no such rule: {self.promote}')

@@ -52,6 +52,8 @@ MISTAKES = [
      'wrong.toml:a.promote: bounds are arguments of kind number'),
     ('[a]\nargs = "Tensor self, Tensor other, number n"\nfamily = "structured"\nscalar = "other"\ndoc = "x"\n',
      'wrong.toml:a.args: arguments of kind number are for'),
+    ('[a]\nargs = "int n"\nfamily = "structured"\nflags = ["unread"]\ndoc = "x"\n',
+     'wrong.toml:a.flags: there is no tensor to leave unread (line 4)'),
     ('[a\n', 'wrong.toml: '),
 ]
 
