@@ -2,61 +2,48 @@
 # SPDX-FileCopyrightText: The GTorch authors
 """Writes what follows from the rows of layers.
 
-layers list FOLDER                            the files with rows
-layers generate FOLDER OPS... -- ROWS...      the classes in C, and the table that the others read
-layers python|gjs|manual TABLE FILE           the arguments of the constructors, for the bindings and the manual
+    layers list FOLDER                            the files with rows, one a line
+    layers generate FOLDER OPS... -- ROWS...      the classes in C, and the table that the others read
+    layers python|gjs|manual TABLE FILE           the arguments of the constructors, for the bindings and the manual
 """
 
+import functools
 import json
 import pathlib
 import sys
 
-import bindings
-import classes
-import samples
-from rows import RowError, load
-from text import fill
+from generator import rows as shared
+from generator.layers import bindings, classes, fill, samples
+from generator.layers.rows import load
+from generator.text import write
 
 
-def write(path, text):
-    """Writes the file if its text changed, so that what is made from it is not made again."""
-    path = pathlib.Path(path)
-    if not path.exists() or path.read_text(encoding='utf-8') != text:
-        path.write_text(text, encoding='utf-8')
+def list_sources(folder):
+    print('\n'.join(path.name for path in sorted(pathlib.Path(folder).glob('*.toml'))))
 
 
-def generate(folder, op_files, files):
-    layers = load(files, op_files)
-    folder = pathlib.Path(folder)
-    declarations = ''.join(classes.header(layer) for layer in layers.values())
-    write(folder / 'gtorch-layers.h', fill('layers.h.in', 'header', declarations=declarations))
-    for file in files:
-        name = pathlib.Path(file).name
-        own = [classes.source(layer) for layer in layers.values() if layer.file == name]
-        text = fill('layer.c.in', 'source', file=name, classes='\n'.join(own))
-        write(folder / f'gtorch-layers-{name.removesuffix(".toml")}.c', text.rstrip('\n') + '\n')
+def generate(folder, *files):
+    middle, folder = files.index('--'), pathlib.Path(folder)
+    layers = load(files[middle + 1 :], files[:middle])
+    write(folder / 'gtorch-layers.h', classes.emit_header(layers.values()))
+    for file in map(pathlib.Path, files[middle + 1 :]):
+        own = [classes.source(layer) for layer in layers.values() if layer.file == file.name]
+        text = fill('layer.c.in', 'source', file=file.name, classes='\n'.join(own))
+        write(folder / f'gtorch-layers-{file.stem}.c', text)
     write(folder / 'gtorch-layer-samples.c', samples.source(layers))
-    write(folder / 'gtorch-layers.json', json.dumps(bindings.table(layers), indent=1) + '\n')
+    write(folder / 'gtorch-layers.json', json.dumps(bindings.table(layers), indent=1))
+
+
+def convert(emit, table, file):
+    write(file, emit(json.loads(pathlib.Path(table).read_text('utf-8'))))
+
+
+COMMANDS = {
+    'list': (1, 1, list_sources),
+    'generate': (3, sys.maxsize, generate),
+    **{name: (2, 2, functools.partial(convert, emit)) for name, emit in bindings.EMITTERS.items()},
+}
 
 
 def main(argv):
-    try:
-        if len(argv) == 3 and argv[1] == 'list':
-            print('\n'.join(path.name for path in sorted(pathlib.Path(argv[2]).glob('*.toml'))))
-        elif len(argv) > 4 and argv[1] == 'generate' and '--' in argv:
-            middle = argv.index('--')
-            generate(argv[2], argv[3:middle], argv[middle + 1 :])
-        elif len(argv) == 4 and argv[1] in bindings.EMITTERS:
-            table = json.loads(pathlib.Path(argv[2]).read_text(encoding='utf-8'))
-            write(argv[3], bindings.EMITTERS[argv[1]](table))
-        else:
-            print(__doc__, file=sys.stderr)
-            return 2
-    except RowError as error:
-        print(f'layers: {error}', file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == '__main__':
-    sys.exit(main(sys.argv))
+    return shared.run('layers', __doc__, COMMANDS, argv)

@@ -6,8 +6,7 @@ import ast
 import json
 import pprint
 
-import samples
-from text import fill
+from generator.layers import fill, samples
 
 # What the manual and the tests read, and a program does not.
 OF_TESTS = ('doc', 'samples', 'refuse')

@@ -4,8 +4,10 @@
 
 import re
 
-from rows import RowError
-from text import comment, declaration, fill, sentence
+from generator import c
+from generator.layers import fill
+from generator.rows import RowError
+from generator.text import sentence, starred, wrap
 
 C_TYPES = {
     'int': 'gint64 ',
@@ -19,19 +21,6 @@ C_TYPES = {
 RULE = 'PaddingRule'
 
 
-def dashed(name):
-    return name.lstrip('_').replace('_', '-')
-
-
-def constant(enum, member):
-    snake = re.sub('([a-z0-9]|[A-Z]{2})([A-Z][a-z])', r'\1_\2', enum).upper()
-    return f'GTORCH_{snake}_{member.upper()}'
-
-
-def enum_type(enum):
-    return re.sub('([a-z0-9]|[A-Z]{2})([A-Z][a-z])', r'\1_\2', enum).lower()
-
-
 class Field:
     """A member of the instance that is a property."""
 
@@ -43,12 +32,11 @@ class Field:
         self.length = rest.get('length', 0)
 
     def row(self, layer):
-        type_ = f'gtorch_{enum_type(self.enum)}_get_type' if self.enum else 'NULL'
-        flags = ', '.join('TRUE' if flag else 'FALSE' for flag in (self.is_mutable,))
+        type_ = f'gtorch_{c.snake(self.enum)}_get_type' if self.enum else 'NULL'
         return (
-            f'  {{ "{dashed(self.name)}", GTORCH_FIELD_{self.kind.upper()}, '
-            f'GTORCH_FIELD (GTorch{layer.name}, {self.name}), {self.value}, {type_}, {flags}, '
-            f'GTORCH_FIELD_{self.text}, {"TRUE" if self.is_optional else "FALSE"}, {self.length} }},\n'
+            f'  {{ "{c.dashed(self.name)}", GTORCH_FIELD_{self.kind.upper()}, '
+            f'GTORCH_FIELD (GTorch{layer.name}, {self.name}), {self.value}, {type_}, {c.boolean(self.is_mutable)}, '
+            f'GTORCH_FIELD_{self.text}, {c.boolean(self.is_optional)}, {self.length} }},\n'
         )
 
 
@@ -57,7 +45,7 @@ def default_value(prop):
     if prop.default is None or (prop.kind == 'size' and not re.fullmatch(r'-?\d+', prop.default)):
         return '0'
     if prop.kind == 'enum':
-        return constant(prop.enum, prop.default)
+        return c.constant(prop.enum, prop.default)
     if prop.default == 'None':
         return 'GTORCH_NONE' if prop.kind == 'int' else 'NAN'
     return {'true': '1', 'false': '0'}.get(prop.default, prop.default)
@@ -82,7 +70,7 @@ def fields_of(layer):
         )
         if prop.has_rule:
             text = f'What says {prop.doc}. Other rules than numbers set [property@{layer.name}:{prop.name}] to 0.'
-            found.append(Field(f'{prop.field}_rule', 'enum', value=constant(RULE, 'numbers'), doc=text, enum=RULE,
+            found.append(Field(f'{prop.field}_rule', 'enum', value=c.constant(RULE, 'numbers'), doc=text, enum=RULE,
                                text=layer.texts.get(prop.name, 'HIDDEN')))
     if layer.moves:
         places = 'Where the parameters are, and at construction where they are made.'
@@ -102,6 +90,22 @@ def with_self(layer, text):
         part if part.startswith('"') else re.sub(pattern, r'self->\1', part)
         for part in re.split(r'("[^"]*")', text)
     )
+
+
+def comment(text, indent=''):
+    """The lines of a documentation comment; blocks of code stay as they are."""
+    lines, is_code = [], False
+    for paragraph in text.split('\n\n'):
+        if lines:
+            lines.append('')
+        if '```' in paragraph:
+            is_code = paragraph.count('```') % 2 == 1
+            lines += paragraph.split('\n')
+        elif is_code:
+            lines += paragraph.split('\n')
+        else:
+            lines += wrap(paragraph, 100)
+    return starred(lines, indent)
 
 
 # -- construction ------------------------------------------------------------------------------------
@@ -179,7 +183,7 @@ def constructed(layer):
         wanted = with_self(layer, tensor.condition) if tensor.condition else 'TRUE'
         made += (
             f'        {{ "{tensor.name}", GTORCH_LAYER_{tensor.init.upper()}, '
-            f'{"TRUE" if tensor.is_buffer else "FALSE"}, {wanted}, {shape}, {length} }},\n'
+            f'{c.boolean(tensor.is_buffer)}, {wanted}, {shape}, {length} }},\n'
         )
     if layer.tensors:
         body += f'{declared}      const GTorchLayerTensor tensors[] = {{\n{made}      }};\n\n'
@@ -276,6 +280,10 @@ def new_parameters(layer):
     return found
 
 
+def declared(layer):
+    return ', '.join(new_parameters(layer)) or 'void'
+
+
 def constructor(layer):
     params, locals_, values, checks, sizes = '', '', '', '', ''
     for prop in layer.required:
@@ -290,7 +298,7 @@ def constructor(layer):
             value = f'{prop.name}_size'
         else:
             params += f' * @{prop.name}: {prop.doc}\n'
-        values += f', "{dashed(prop.field)}", {value}'
+        values += f', "{c.dashed(prop.field)}", {value}'
     call = f'g_object_new (GTORCH_TYPE_{layer.snake.upper()}{values}, NULL)'
     failure = ''
     if layer.can_fail:
@@ -304,7 +312,7 @@ def constructor(layer):
     return fill(
         'layer.c.in', 'new', snake=layer.snake, Name=layer.name, params=params, doc=comment(doc.strip()),
         failure=failure,
-        declared=declaration(new_parameters(layer)), locals=f'{locals_}\n{checks}{sizes}' if locals_ else '', call=call,
+        declared=declared(layer), locals=f'{locals_}\n{checks}{sizes}' if locals_ else '', call=call,
     )
 
 
@@ -320,9 +328,9 @@ def class_init(layer, fields, has_constructed, has_finalize):
     lines += f'  GTORCH_{vfunc}_CLASS (klass)->{name} = gtorch_{layer.snake}_{name};\n'
     if layer.texts:
         lines += f'  GTORCH_MODULE_CLASS (klass)->extra_repr = gtorch_{layer.snake}_extra_repr;\n'
-    docs = [(dashed(field.name), field.doc) for field in fields]
-    docs += [(dashed(tensor.name), tensor.doc) for tensor in layer.tensors if tensor.doc]
-    docs += [(dashed(prop.name), sentence(prop.doc)) for prop in layer.buffers]
+    docs = [(c.dashed(field.name), field.doc) for field in fields]
+    docs += [(c.dashed(tensor.name), tensor.doc) for tensor in layer.tensors if tensor.doc]
+    docs += [(c.dashed(prop.name), sentence(prop.doc)) for prop in layer.buffers]
     if docs:
         lines += '\n'
     for key, doc in docs:
@@ -338,11 +346,11 @@ def source(layer):
     rows = ''.join(field.row(layer) for field in fields)
     counts = {False: 0, True: 0}
     for i, prop in enumerate(layer.buffers):
-        rows += f'  {{ "{dashed(prop.name)}", GTORCH_FIELD_BUFFER, {i}, 0, NULL, TRUE }},\n'
+        rows += f'  {{ "{c.dashed(prop.name)}", GTORCH_FIELD_BUFFER, {i}, 0, NULL, TRUE }},\n'
     for tensor in layer.tensors:
         kind = 'BUFFER' if tensor.is_buffer else 'PARAMETER'
         if tensor.doc:
-            rows += f'  {{ "{dashed(tensor.name)}", GTORCH_FIELD_{kind}, {counts[tensor.is_buffer]} }},\n'
+            rows += f'  {{ "{c.dashed(tensor.name)}", GTORCH_FIELD_{kind}, {counts[tensor.is_buffer]} }},\n'
         counts[tensor.is_buffer] += 1
     built = constructed(layer)
     finalize = ''
@@ -356,7 +364,7 @@ def source(layer):
         for prop in layer.buffers
     )
     return fill(
-        'layer.c.in', 'class', Name=layer.name, snake=layer.snake, SNAKE=layer.snake.upper(), Base=layer.base,
+        'layer.c.in', 'class', Name=layer.name, snake=layer.snake, Base=layer.base,
         BASE=layer.base.upper(), doc=comment(layer.doc),
         members=''.join(f'  {C_TYPES[field.kind]}{field.name};\n' for field in fields),
         table=fill('layer.c.in', 'table', snake=layer.snake, rows=rows) if rows else '',
@@ -366,8 +374,10 @@ def source(layer):
     )
 
 
-def header(layer):
-    return fill(
-        'layers.h.in', 'declaration', Name=layer.name, snake=layer.snake, SNAKE=layer.snake.upper(), Base=layer.base,
-        declared=declaration(new_parameters(layer)),
-    )
+def emit_header(layers):
+    declarations = [
+        fill('layers.h.in', 'declaration', Name=layer.name, snake=layer.snake, SNAKE=layer.snake.upper(),
+             Base=layer.base, declared=declared(layer))
+        for layer in layers
+    ]
+    return fill('layers.h.in', 'header', declarations=''.join(declarations))

@@ -4,26 +4,23 @@
 
 import pathlib
 import re
-import tomllib
 
-import ops
+from generator import c, rows
+from generator.rows import RowError
+from generator.signatures import parse_args
 
-KEYS = {
-    'op', 'base', 'like', 'doc', 'props', 'args', 'forward', 'params', 'buffers', 'check', 'prepare', 'built',
-    'repr', 'new', 'any', 'sample', 'refuse',
-}
 TYPES = r'(?:int|int\?|double|double\?|bool|Tensor\?|int\[\]|(?:given:|rule:)?int\[\d\]|enum:\w+|reduction|refused)'
 SPEC = re.compile(rf'({TYPES})(?:\s*=\s*([^:]+?))?:\s+(.*)', re.DOTALL)
 INITS = ('kaiming', 'fan_in', 'normal', 'ones', 'zeros', 'count')
 
 
-class RowError(Exception):
-    """A mistake in a row."""
+class Operation:
+    """What layers need of an operation: its arguments, and whether it works in place."""
 
-
-def snake(name):
-    """BCEWithLogitsLoss -> bce_with_logits_loss."""
-    return re.sub('([a-z0-9]|[A-Z]{2})([A-Z][a-z])', r'\1_\2', name).lower()
+    def __init__(self, name, row):
+        self.name = name
+        self.args = parse_args(row['args'])
+        self.inplace = row.get('inplace', False)
 
 
 class Prop:
@@ -100,18 +97,19 @@ class Tensor:
         self.condition = spec[3] if len(spec) == 4 else f'has_{name}' if name in layer.data.get('props', {}) else ''
 
 
-class Layer:
+class Layer(rows.Row):
     """One row."""
 
+    KEYS = {
+        'op', 'base', 'like', 'doc', 'props', 'args', 'forward', 'params', 'buffers', 'check', 'prepare', 'built',
+        'repr', 'new', 'any', 'sample', 'refuse',
+    }
+    NEEDED = ('doc',)
+
     def __init__(self, file, name, data, table):
-        self.file, self.name, self.data = file, name, data
-        for key in data:
-            if key not in KEYS:
-                self.fail(key, 'no such key')
-        if 'doc' not in data:
-            self.fail('doc', 'is missing')
+        super().__init__(file, name, data)
         self.doc = data['doc'].strip()
-        self.snake = snake(name)
+        self.snake = c.snake(name)
         self.base = data.get('base', 'Module')
         self.op = None
         if 'op' in data:
@@ -139,9 +137,6 @@ class Layer:
                     self.fail(f'{key}.{name_}', 'no such argument')
         if not self.samples:
             self.fail('sample', 'is missing')
-
-    def fail(self, key, text):
-        raise RowError(f'{self.file}:{self.name}.{key}: {text}')
 
     def read_repr(self):
         """How each argument is shown: * alone, ? if it is not the default, ' in quotes."""
@@ -179,28 +174,22 @@ class Layer:
         return next((prop for prop in self.props if prop.name == name), None)
 
 
-def merged(file, name, row, rows):
+def merged(file, name, row, everything):
     """The row with what it takes from the one that it is like."""
     if 'like' not in row:
         return row
-    if row['like'] not in rows:
-        raise RowError(f'{file}:{name}.like: no such row: {row["like"]}')
-    return {**rows[row['like']], **row}
+    if row['like'] not in everything:
+        rows.Row(file, name, row).fail('like', f'no such row: {row["like"]}')
+    return {**everything[row['like']], **row}
 
 
 def load(files, op_files):
     """The layers of the files, by name."""
-    table = ops.load(op_files)
-    rows, layers = {}, {}
-    for file in files:
-        path = pathlib.Path(file)
-        try:
-            rows[path.name] = tomllib.loads(path.read_text(encoding='utf-8'))
-        except tomllib.TOMLDecodeError as error:
-            raise RowError(f'{path.name}: {error}') from None
-    everything = {name: row for found in rows.values() for name, row in found.items()}
-    for file, found in rows.items():
-        for name, row in found.items():
+    table = {name: Operation(name, row) for file in op_files for name, row in rows.read(file).items()}
+    found, layers = {pathlib.Path(file).name: rows.read(file) for file in files}, {}
+    everything = {name: row for table in found.values() for name, row in table.items()}
+    for file, own in found.items():
+        for name, row in own.items():
             if name in layers:
                 raise RowError(f'{file}:{name}: {layers[name].file} has a row of this name too')
             layers[name] = Layer(file, name, merged(file, name, row, everything), table)

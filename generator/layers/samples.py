@@ -4,8 +4,8 @@
 
 import ast
 
-from classes import constant, dashed
-from text import fill
+from generator import c
+from generator.layers import fill
 
 NUMBERS = {'nan': 'NAN', 'inf': 'INFINITY'}
 
@@ -39,14 +39,14 @@ def bound(layer, text):
 
 def c_value(layer, prop, found, lines):
     """Expressions for the property and its value; declarations go to @lines."""
-    name = f'"{dashed(prop.field)}"'
+    name = f'"{c.dashed(prop.field)}"'
     if isinstance(found, dict) and 'tensor' in found:
         lines.append(f'  g_autoptr (GTorchTensor) {prop.name} = layer_sample_weights ({found["tensor"]});\n')
         return f'{name}, {prop.name}'
     if isinstance(found, dict):
         return f'{name}, {NUMBERS[found["number"]]}'
     if prop.has_rule and isinstance(found, str):
-        return f'"{dashed(prop.field)}-rule", {constant("PaddingRule", found)}'
+        return f'"{c.dashed(prop.field)}-rule", {c.constant("PaddingRule", found)}'
     if prop.kind == 'size':
         numbers = found if isinstance(found, list) else [found]
         lines.append(
@@ -55,11 +55,11 @@ def c_value(layer, prop, found, lines):
         )
         return f'{name}, {prop.name}'
     if prop.kind in ('enum', 'reduction'):
-        return f'{name}, {constant(prop.enum or "Reduction", found)}'
+        return f'{name}, {c.constant(prop.enum or "Reduction", found)}'
     if found is None:
         return f'{name}, {"(gint64) GTORCH_NONE" if prop.kind == "int" else "NAN" if prop.kind == "double" else "NULL"}'
     if prop.kind == 'bool':
-        return f'{name}, {"TRUE" if found else "FALSE"}'
+        return f'{name}, {c.boolean(found)}'
     return f'{name}, (gint64) {found}' if prop.kind == 'int' else f'{name}, {float(found)!r}'
 
 
@@ -77,10 +77,6 @@ def dims(text):
     return f'{{ {", ".join(numbers) or 0} }}, {len(numbers)}'
 
 
-def quoted(text):
-    return '"' + text.replace('\\', '\\\\').replace('"', '\\"') + '"'
-
-
 def source(layers):
     """The tables of the tests in C."""
     functions, rows, refusals = '', '', ''
@@ -89,12 +85,12 @@ def source(layers):
             name, text = f'{layer.snake}_{i}', sample.get('new', '')
             functions += maker(layer, text, name)
             rows += (
-                f'  {{ "{layer.name}", {quoted(text)}, {name}, {dims(sample["shape"])}, {dims(sample.get("target"))}, '
-                f'{sample.get("integers", 0)}, {"TRUE" if layer.base == "Loss" else "FALSE"}, '
-                f'{"TRUE" if sample.get("training", True) else "FALSE"}, {quoted(sample["text"])} }},\n'
+                f'  {{ "{layer.name}", {c.string(text)}, {name}, {dims(sample["shape"])}, '
+                f'{dims(sample.get("target"))}, {sample.get("integers", 0)}, {c.boolean(layer.base == "Loss")}, '
+                f'{c.boolean(sample.get("training", True))}, {c.string(sample["text"])} }},\n'
             )
         for i, text in enumerate(layer.refuse):
             name = f'{layer.snake}_refused_{i}'
             functions += maker(layer, text, name)
-            refusals += f'  {{ "{layer.name}", {quoted(text)}, {name} }},\n'
+            refusals += f'  {{ "{layer.name}", {c.string(text)}, {name} }},\n'
     return fill('layer-samples.c.in', 'samples', functions=functions, rows=rows, refusals=refusals)

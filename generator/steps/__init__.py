@@ -1,3 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Makes optimizers and learning-rate schedules from rows."""
+"""Optimizers and learning-rate schedules."""
+
+from generator.text import Templates
+
+fill = Templates(__file__)

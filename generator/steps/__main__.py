@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Makes the files of optimizers and schedules in a folder; those that do not change are not written.
+"""Writes what follows from the rows of optimizers and schedules.
 
-    __main__.py library|python|gjs FOLDER STEPS.toml SCHEDULES.toml
+    steps library|python|gjs FOLDER STEPS.toml SCHEDULES.toml
 """
 
+import functools
 import pathlib
-import sys
 
-if not __package__:  # run as a file by the build
-    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-
-from generator.steps import bindings, classes, kernels, loops, rows, schedules, text
+from generator import rows as shared
+from generator.steps import bindings, classes, kernels, loops, rows, schedules
+from generator.text import write
 
 FILES = {
     'library': {
@@ -30,16 +29,14 @@ FILES = {
 }
 
 
-def main(kind, folder, step_path, schedule_path):
+def generate(kind, folder, step_path, schedule_path):
     steps, plans = rows.load_steps(step_path), rows.load_schedules(schedule_path)
     for name, emit in FILES[kind].items():
-        text.write(folder, name, emit(steps, plans))
+        write(pathlib.Path(folder) / name, emit(steps, plans))
 
 
-if __name__ == '__main__':
-    if len(sys.argv) != 5 or sys.argv[1] not in FILES:
-        sys.exit(__doc__)
-    try:
-        main(*sys.argv[1:])
-    except rows.RowError as error:
-        sys.exit(f'generator.steps: {error}')
+COMMANDS = {kind: (3, 3, functools.partial(generate, kind)) for kind in FILES}
+
+
+def main(argv):
+    return shared.run('steps', __doc__, COMMANDS, argv)

@@ -5,9 +5,8 @@
 import json
 import math
 
-from . import text
-
-NOTE = ('SPDX-FileCopyrightText: The GTorch authors', 'SPDX-License-Identifier: LGPL-2.1-or-later')
+from generator import c
+from generator.steps import fill
 
 
 def argument(arg):
@@ -33,27 +32,19 @@ def tables(steps, schedules):
     return [step_table(step) for step in steps], [schedule_table(row) for row in schedules]
 
 
+def python_row(row):
+    args = [f'{arg!r},' for arg in row['args']]
+    return fill('table.py.in', 'row', name=repr(row['name']), positional=repr(row['positional']), args=args)
+
+
 def emit_python(steps, schedules):
-    optimizers, schedulers = tables(steps, schedules)
-    lines = [f'# {line}' for line in NOTE]
-    lines += ['"""Made from rows: the arguments of optimizers and of schedules."""', '']
-    for name, table in (('OPTIMIZERS', optimizers), ('SCHEDULES', schedulers)):
-        lines.append(f'{name} = [')
-        for row in table:
-            lines += ['    {', f'        \'name\': {row["name"]!r},', f'        \'positional\': {row["positional"]},',
-                      '        \'args\': [', *(f'            {arg!r},' for arg in row['args']), '        ],', '    },']
-        lines += [']', '']
-    return '\n'.join(lines)
+    optimizers, schedulers = ([python_row(row) for row in table] for table in tables(steps, schedules))
+    return fill('table.py.in', 'table', optimizers=optimizers, schedules=schedulers)
 
 
 def emit_javascript(steps, schedules):
-    optimizers, schedulers = tables(steps, schedules)
-    lines = [f'// {line}' for line in NOTE]
-    lines += ['', '// Made from rows: the arguments of optimizers and of schedules.', '',
-              '/* exported OPTIMIZERS SCHEDULES */', '']
-    for name, table in (('OPTIMIZERS', optimizers), ('SCHEDULES', schedulers)):
-        lines += [f'var {name} = {json.dumps(table, indent=4)};', '']
-    return '\n'.join(lines)
+    optimizers, schedulers = (json.dumps(table, indent=4) for table in tables(steps, schedules))
+    return fill('table.js.in', 'table', optimizers=optimizers, schedules=schedulers)
 
 
 def emit_samples(steps, schedules):
@@ -72,40 +63,6 @@ def emit_samples(steps, schedules):
             'reference': row.reference, 'samples': row.samples,
         })
     return json.dumps(found, indent=1) + '\n'
-
-
-SAMPLES_HEAD = '''/* Settings of optimizers that tests try, made from steps.toml, with the parameters after a few
- * steps of the published algorithm: with the learning rate 0.05, from 1, -2 and 3, with the gradients that
- * gtorch_step_sample_grad () gives. */
-
-#pragma once
-
-#include <gtorch/gtorch.h>
-
-#define GTORCH_STEP_SAMPLE_STEPS 8
-
-static inline gdouble
-gtorch_step_sample_grad (guint step, guint element)
-{
-  return ((step * 3 + element) * 7 % 11 - 5.25) / 8;
-}
-
-typedef struct
-{
-  const gchar *name; /* such as Adam/1 */
-  GType (*get_type) (void);
-  struct
-  {
-    const gchar *name; /* of a property, or weight_decay, which is of the group */
-    gdouble value;
-  } settings[12];
-  guint n_settings;
-  gdouble weight_decay; /* the default of the class */
-  gdouble expected[3];
-} GTorchStepSample;
-
-static const GTorchStepSample gtorch_step_samples[] = {
-'''
 
 
 def follow(step, sample, value, element):
@@ -130,9 +87,9 @@ def emit_c_samples(steps):
     for step in steps:
         decay = next((number.c_default for number in step.numbers if number.name == 'weight_decay'), '0')
         for index, sample in enumerate(step.samples):
-            values = ', '.join(f'{{ {text.c_string(name if name == "weight_decay" else name.replace("_", "-"))},'
+            values = ', '.join(f'{{ {c.string(name if name == "weight_decay" else c.dashed(name))},'
                                f' {float(value)!r} }}' for name, value in sample.items())
             found = ', '.join(repr(follow(step, sample, value, i)) for i, value in enumerate((1.0, -2.0, 3.0)))
-            lines.append(f'  {{ "{step.name}/{index}", gtorch_{step.c_name}_get_type,'
+            lines.append(f'{{ "{step.name}/{index}", gtorch_{step.c_name}_get_type,'
                          f' {{ {values or "{ NULL, 0 }"} }}, {len(sample)}, {decay}, {{ {found} }} }},')
-    return text.HEAD + SAMPLES_HEAD + '\n'.join(lines) + '\n};\n'
+    return fill('samples.h.in', 'samples', rows=lines)

@@ -4,8 +4,9 @@
 
 import ast
 
+from generator import visitor
+
 BINARY = {ast.Add: '+', ast.Sub: '-', ast.Mult: '*', ast.Div: '/'}
-COMPARE = {ast.Eq: '==', ast.NotEq: '!=', ast.Lt: '<', ast.LtE: '<=', ast.Gt: '>', ast.GtE: '>='}
 LOGIC = {ast.And: '&&', ast.Or: '||'}
 # How tightly the operators of C bind.
 CONDITION, OR, AND, EQUAL, LESS, SUM, PRODUCT, UNARY, ATOM = range(9)
@@ -69,7 +70,11 @@ def is_count_power(node):
     return isinstance(node.right, ast.Name) and node.right.id == 't' and isinstance(node.left, ast.Name)
 
 
-class Compiler:
+def refuse(node):
+    raise ExpressionError(f'cannot compile “{ast.unparse(node)}”')
+
+
+class Compiler(visitor.Visitor):
     """Expressions to C.
 
     names: what may be read, as a table of the name and its C text. real: the type of literals with a fraction.
@@ -84,11 +89,8 @@ class Compiler:
         text, level = self.visit(node)
         return f'({text})' if level < least else text
 
-    def visit(self, node):
-        method = getattr(self, f'visit_{type(node).__name__}', None)
-        if method is None:
-            raise ExpressionError(f'cannot compile “{ast.unparse(node)}”')
-        return method(node)
+    def refuse(self, node):
+        refuse(node)
 
     def visit_Constant(self, node):
         if isinstance(node.value, bool):
@@ -107,7 +109,7 @@ class Compiler:
     def visit_UnaryOp(self, node):
         sign = {ast.USub: '-', ast.Not: '!', ast.UAdd: '+'}.get(type(node.op))
         if sign is None:
-            raise ExpressionError(f'cannot compile “{ast.unparse(node)}”')
+            refuse(node)
         return sign + self.compile(node.operand, UNARY), UNARY
 
     def visit_BinOp(self, node):
@@ -120,17 +122,17 @@ class Compiler:
         if isinstance(node.op, ast.Mod):
             return f'gtorch_step_modulo ({self.compile(node.left)}, {self.compile(node.right)})', ATOM
         if type(node.op) not in BINARY:
-            raise ExpressionError(f'cannot compile “{ast.unparse(node)}”')
+            refuse(node)
         level = SUM if isinstance(node.op, (ast.Add, ast.Sub)) else PRODUCT
         left, right = self.compile(node.left, level), self.compile(node.right, level + 1)
         return f'{left} {BINARY[type(node.op)]} {right}', level
 
     def visit_Compare(self, node):
-        if len(node.ops) != 1 or type(node.ops[0]) not in COMPARE:
-            raise ExpressionError(f'cannot compile “{ast.unparse(node)}”')
+        if len(node.ops) != 1 or type(node.ops[0]) not in visitor.COMPARE:
+            refuse(node)
         level = EQUAL if isinstance(node.ops[0], (ast.Eq, ast.NotEq)) else LESS
         left = self.compile(node.left, level + 1)
-        return f'{left} {COMPARE[type(node.ops[0])]} {self.compile(node.comparators[0], level + 1)}', level
+        return f'{left} {visitor.COMPARE[type(node.ops[0])]} {self.compile(node.comparators[0], level + 1)}', level
 
     def visit_BoolOp(self, node):
         level = AND if isinstance(node.op, ast.And) else OR
@@ -143,7 +145,7 @@ class Compiler:
 
     def visit_Call(self, node):
         if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS or node.keywords:
-            raise ExpressionError(f'cannot compile “{ast.unparse(node)}”')
+            refuse(node)
         return f'{node.func.id} ({", ".join(self.compile(arg) for arg in node.args)})', ATOM
 
 
@@ -164,5 +166,5 @@ def compile_statements(nodes, compiler, declare, test, indent):
             inner = compile_statements(node.body, compiler, declare, test, indent + '    ')
             lines += [f'{indent}if ({wanted})', f'{indent}  {{', *inner, f'{indent}  }}']
         else:
-            raise ExpressionError(f'cannot compile “{ast.unparse(node)}”')
+            refuse(node)
     return lines

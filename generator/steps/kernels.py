@@ -3,9 +3,9 @@
 """The GPU's form of a step. What is computed once is computed by each block, as the count of steps and the learning
 rate may be in memory that a captured graph changes; powers of the count are computed by a warp each."""
 
-from . import text
-from .expressions import Compiler, assigned_in, compile_statements, powers_in
-from .loops import prepare_lines
+from generator.steps import fill
+from generator.steps.expressions import Compiler, assigned_in, compile_statements, powers_in
+from generator.steps.loops import prepare_lines
 
 
 def emit_element(step, names):
@@ -42,7 +42,7 @@ def emit_kernel(step):
     for index in reversed(range(len(powers))):
         value = f'd[{index_of[powers[index]]}]'
         base = value if base == '0' else f'power == {index} ? {value} : {base}'
-    return text.fill('kernel.cuh.in', title=step.name, name=step.c_name, n=str(2 + len(step.like)),
+    return fill('kernels.cuh.in', 'kernel', title=step.name, name=step.c_name, n=str(2 + len(step.like)),
                      n_powers=str(len(powers)), members='\n'.join(members), base=base,
                      prepare='\n'.join(f'  {line}' if line else line for line in lines),
                      element=emit_element(step, {name: name for name in step.once_names}))
@@ -52,5 +52,5 @@ def emit(steps):
     own = [step for step in steps if step.base is None]
     kernels = [f'  GT_STEPS_KERNEL (gt_{step.c_name}_steps_##dtype) {{ run_steps<T, gt_{step.c_name}<T, C>> (p); }}'
                for step in own]
-    return text.fill('kernels.cuh.in', head=text.HEAD, steps=''.join(map(emit_kernel, own)).rstrip('\n') + '\n',
+    return fill('kernels.cuh.in', 'kernels', steps=''.join(map(emit_kernel, own)).rstrip('\n') + '\n',
                      kernels=' \\\n'.join(kernels))

@@ -8,8 +8,8 @@ and without the states that a step may have, since a branch in a loop would keep
 
 import itertools
 
-from . import text
-from .expressions import Compiler, assigned_in, compile_statements, names_in
+from generator.steps import fill
+from generator.steps.expressions import Compiler, assigned_in, compile_statements, names_in
 
 # suffix: what is stored, what is computed in, load, store
 DTYPES = {
@@ -40,7 +40,7 @@ def emit_prepare(step):
     lines += compile_statements(step.once, compiler, 'const gdouble', None, '  ')
     lines.append('')
     lines += [f'  once[{index}] = {name};' for index, name in enumerate(step.once_names)]
-    return text.fill('prepare.c.in', title=step.name, name=step.root.c_name, lines='\n'.join(lines))
+    return fill('loops.c.in', 'prepare', title=step.name, name=step.root.c_name, lines='\n'.join(lines))
 
 
 def masks(step):
@@ -86,7 +86,7 @@ def emit_loop(step, suffix):
             cases += [f'    case {label}:',
                       f'      {step.c_name}_loop_{suffix} (data, strides, n, run->once, {packed}, {mask});',
                       '      break;']
-    return text.fill('loop.c.in', name=step.c_name, suffix=suffix, n=str(2 + len(step.like)), stored=stored,
+    return fill('loops.c.in', 'loop', name=step.c_name, suffix=suffix, n=str(2 + len(step.like)), stored=stored,
                      constants='\n'.join(constants), loads='\n'.join(loads), update='\n'.join(update),
                      stores='\n'.join(stores), cases='\n'.join(cases))
 
@@ -98,6 +98,6 @@ def emit(steps):
             continue
         out.append(emit_prepare(step))
         out += [emit_loop(step, suffix) for suffix in DTYPES]
-        out.append(text.fill('dispatch.c.in', name=step.c_name))
+        out.append(fill('loops.c.in', 'dispatch', name=step.c_name))
         table.append(f'  {{ {step.c_name}_prepare, {step.c_name}_run }},')
-    return text.fill('loops.c.in', head=text.HEAD, steps=''.join(out).rstrip('\n') + '\n', table='\n'.join(table))
+    return fill('loops.c.in', 'loops', steps=''.join(out).rstrip('\n') + '\n', table='\n'.join(table))

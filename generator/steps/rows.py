@@ -5,10 +5,11 @@
 import math
 import pathlib
 import re
-import tomllib
 
-from . import expressions, schema
-from .expressions import ExpressionError
+from generator import c, rows
+from generator.rows import RowError, read
+from generator.steps import expressions, schema
+from generator.steps.expressions import ExpressionError
 
 MAX_NUMBERS = 12  # GT_STEP_NUMBERS of kernels/gtorch-kernel-params.h
 MAX_ONCE = 16  # GTORCH_STEP_MAX_ONCE
@@ -16,10 +17,6 @@ MAX_SETTINGS = 8  # GTORCH_SCHEDULE_MAX_NUMBERS
 MAX_STATES = 3  # GT_STEP_KINDS less the parameter and its gradient
 GROUP_ARGS = ('lr', 'weight_decay')  # which each group of parameters has for itself
 FORMS = ('form', 'refused', 'base')
-
-
-class RowError(Exception):
-    """A mistake in a row."""
 
 
 def snake(name):
@@ -43,7 +40,7 @@ class Number:
 
     @property
     def property_name(self):
-        return self.name.replace('_', '-')
+        return c.dashed(self.name)
 
     @property
     def c_type(self):
@@ -81,24 +78,21 @@ class Arg:
         self.numbers = [Number(*one[:2], data, *one[2:]) for one in zip(names, defaults, docs, labels)]
 
 
-class Row:
+class Row(rows.Row):
     """What optimizers and schedules have in common."""
 
-    def __init__(self, path, name, data, keys):
-        self.path, self.name, self.data = path, name, data
-        self.c_name = snake(name)
+    NEEDED = ('doc', 'args', 'reference')
+
+    def __init__(self, file, name, data, keys):
+        self.file, self.name = file, name
         schema.check(data, keys, self.fail)
-        for key in ('doc', 'args', 'reference'):
-            if key not in data:
-                self.fail(key, 'is missing')
+        super().__init__(file, name, data)
+        self.c_name = snake(name)
         self.doc, self.source = data['doc'], data.get('source', '')
         self.args = [Arg(self, key, value) for key, value in data['args'].items()]
         self.reference = data['reference']
         self.compile('reference', expressions.parse, self.reference.strip('\n').replace('\\\n', ''))
         self.samples = data.get('sample', [{}])
-
-    def fail(self, key, message):
-        raise RowError(f'{self.path}:{self.name}.{key}: {message}')
 
     def compile(self, key, function, *args):
         try:
@@ -140,18 +134,17 @@ class State:
 class Step(Row):
     """An optimizer."""
 
-    def __init__(self, path, name, data, others):
-        self.path, self.name, self.base = path, name, None
+    NEEDED = (*Row.NEEDED, 'new', 'update', 'state')
+
+    def __init__(self, file, name, data, others):
+        self.file, self.name, self.base = file, name, None
         schema.check(data, schema.STEP, self.fail)
         if 'extends' in data:
             self.base = others.get(data['extends'])
             if self.base is None:
                 self.fail('extends', f'no such row above: {data["extends"]}')
             data = self.extended(data)
-        super().__init__(path, name, data, schema.STEP)
-        for key in ('new', 'update', 'state'):
-            if key not in data:
-                self.fail(key, 'is missing')
+        super().__init__(file, name, data, schema.STEP)
         self.new, self.without = data['new'], data.get('without', [])
         self.states = [State(self, key, value) for key, value in data['state'].items()]
         self.once = self.compile('once', expressions.parse, data.get('once', ''))
@@ -279,10 +272,10 @@ class Step(Row):
 class Schedule(Row):
     """A schedule of the learning rate."""
 
-    def __init__(self, path, name, data):
-        super().__init__(path, name, data, schema.SCHEDULE)
-        if 'lr' not in data:
-            self.fail('lr', 'is missing')
+    NEEDED = (*Row.NEEDED, 'lr')
+
+    def __init__(self, file, name, data):
+        super().__init__(file, name, data, schema.SCHEDULE)
         names = [number.name for number in self.numbers]
         if len(set(names)) < len(names) or len(names) > MAX_SETTINGS or any(number.is_bool for number in self.numbers):
             self.fail('args', f'at most {MAX_SETTINGS} numbers with names of their own are wanted')
@@ -299,19 +292,11 @@ class Schedule(Row):
                     self.fail('sample', f'{number.label} has no value')
 
 
-def read(path):
-    with open(path, 'rb') as file:
-        try:
-            return tomllib.load(file)
-        except tomllib.TOMLDecodeError as error:
-            raise RowError(f'{pathlib.Path(path).name}: {error}') from error
-
-
 def load_steps(path):
-    rows = {}
+    found = {}
     for name, data in read(path).items():
-        rows[name] = Step(pathlib.Path(path).name, name, data, rows)
-    return list(rows.values())
+        found[name] = Step(pathlib.Path(path).name, name, data, found)
+    return list(found.values())
 
 
 def load_schedules(path):

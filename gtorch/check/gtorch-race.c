@@ -538,25 +538,15 @@ note_pending (GTorchRaceCall *call, GError **error)
   return finish (&race, error);
 }
 
-/* Does it only make memory? */
-static gboolean
-is_empty (const gchar *name, gsize length)
-{
-  return strncmp (name, "empty", 5) == 0
-         || (length > 6 && memcmp (name + length - 6, "_empty", 6) == 0);
-}
-
 gboolean
 gtorch_race_note_call (GTorchStream *stream, GTorchOpCall *call, GError **error)
 {
-  const gchar *name = call->op->name;
-  gsize length = strlen (name);
   GTorchRaceCall *noted;
   GTorchSite site;
   Queue *queue;
   guint i, j;
 
-  if (gtorch_thread.worker != NULL || is_empty (name, length)
+  if (gtorch_thread.worker != NULL || (call->op->flags & GTORCH_OP_FLAG_UNSET) != 0
       || (stream != NULL && gtorch_stream_is_capturing (stream)))
     return TRUE;
   gtorch_site_take (&site);
@@ -564,11 +554,9 @@ gtorch_race_note_call (GTorchStream *stream, GTorchOpCall *call, GError **error)
     stream = gtorch_device_get_default_stream (call->device);
 
   begin ();
-  noted = gtorch_race_call_new (name, call->in_place, &site);
+  noted = gtorch_race_call_new (call->op->name, call->in_place, &site);
   queue = stream_queue (stream, call->device);
-  /* Those like another tensor look at its shape only. */
-  for (i = length > 5 && memcmp (name + length - 5, "_like", 5) == 0 ? 1 : 0; i < call->n_inputs;
-       i++)
+  for (i = 0; gtorch_call_takes_values (call) && i < call->n_inputs; i++)
     {
       GTorchImpl *input = call->inputs[i];
 

@@ -126,6 +126,8 @@ typedef enum
       1 << 7, /* integers are not divided by 0: an error where the host sees it */
   GTORCH_OP_FLAG_POWERS = 1 << 8,      /* integers have no negative number as an exponent */
   GTORCH_OP_FLAG_PROBABILITY = 1 << 9, /* the first input is in [0, 1]: likewise */
+  GTORCH_OP_FLAG_UNREAD = 1 << 10,     /* the values of the inputs have no part in it */
+  GTORCH_OP_FLAG_UNSET = 1 << 11,      /* makes memory only, and writes nothing */
 } GTorchOpFlags;
 
 /* What a region of mixed precision (gtorch-autocast-private.h) does with the inputs that are floating-point
@@ -287,6 +289,12 @@ gtorch_call_writes (const GTorchOpCall *call, guint i)
 {
   return G_UNLIKELY (call->op->writes != NULL) && call->inputs[i] != NULL
          && call->op->writes (call, i);
+}
+/* Has it to do with the values of its inputs? Not if these only say what shape and dtype the result has. */
+static inline gboolean
+gtorch_call_takes_values (const GTorchOpCall *call)
+{
+  return (call->op->flags & GTORCH_OP_FLAG_UNREAD) == 0 || call->in_place;
 }
 /* Around a composite that the program calls: errors of its parts get its name, those that are found later,
  * too. Begin returns what end must be given. */

@@ -135,7 +135,8 @@ find_operands (GTorchGraphExec *exec)
         }
       for (j = 0; j < node->call->call.n_outputs; j++)
         add_once (exec->written, written, node->call->call.outputs[j]);
-      for (j = 0; j < node->call->call.n_inputs; j++)
+      for (j = 0; gtorch_call_takes_values (&node->call->call) && j < node->call->call.n_inputs;
+           j++)
         {
           if (gtorch_call_writes (&node->call->call, j))
             add_once (exec->written, written, node->call->inputs[j]);

@@ -232,6 +232,36 @@ the_wait_that_is_missing (void)
   tear_down (&c);
 }
 
+/* A graph that makes zeros like a tensor looks at its shape only. */
+static void
+zeros_like_what_another_stream_writes (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchTensor) zeros = NULL;
+  GTorchGraphCapture *capture;
+  Case c;
+
+  set_up (&c);
+  gtorch_stream_set_current (c.a);
+  capture = gtorch_graph_capture_new (graph, c.a, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, NULL);
+  g_assert_nonnull (capture);
+  zeros = gtorch_tensor_zeros_like (c.x, GTORCH_DTYPE_NONE, NULL);
+  g_assert_nonnull (zeros);
+  g_assert_nonnull (gtorch_tensor_copy_inplace (c.y, zeros, FALSE, NULL));
+  g_assert_true (gtorch_graph_capture_end (capture, NULL));
+  gtorch_graph_capture_unref (capture);
+  finish_all ();
+  replay_on (c.a, graph); /* the graph is known from its first replay on */
+  write_on (c.b, c.x);
+  replay_on (c.a, graph);
+  expect (0);
+  finish_all ();
+  write_on (c.b, c.y);
+  replay_on (c.a, graph);
+  expect_between ("fill_ on ", "graph on ");
+  tear_down (&c);
+}
+
 static void
 two_graphs (void)
 {
@@ -396,6 +426,7 @@ memory_of_a_graph_that_is_gone (void)
 RACING (work_after_a_replay)
 RACING (work_before_a_replay)
 RACING (the_wait_that_is_missing)
+RACING (zeros_like_what_another_stream_writes)
 RACING (two_graphs)
 RACING (work_behind_the_replay_before)
 RACING (a_graph_that_is_gone)
@@ -415,6 +446,7 @@ main (gint argc, gchar **argv)
   TEST (work_after_a_replay);
   TEST (work_before_a_replay);
   TEST (the_wait_that_is_missing);
+  TEST (zeros_like_what_another_stream_writes);
   TEST (two_graphs);
   TEST (work_behind_the_replay_before);
   TEST (a_graph_that_is_gone);

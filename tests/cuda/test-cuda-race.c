@@ -145,6 +145,31 @@ writing_what_another_stream_reads_or_writes (void)
   tear_down (&c);
 }
 
+/* Memory is made after a tensor whose values another stream writes: only its shape is looked at. */
+static void
+making_memory_like_it_reads_nothing (void)
+{
+  g_autoptr (GPtrArray) made = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+  Case c;
+
+  set_up (&c);
+  on (c.b);
+  g_ptr_array_add (made, must (gtorch_op_empty_like (c.x, GTORCH_DTYPE_NONE, NULL)));
+  g_ptr_array_add (made, must (gtorch_op_zeros_like (c.x, GTORCH_DTYPE_NONE, NULL)));
+  g_ptr_array_add (made, must (gtorch_op_full_like (c.x, 2, GTORCH_DTYPE_NONE, NULL)));
+  g_ptr_array_add (made, must (gtorch_op_new_empty (c.x, shape, 2, GTORCH_DTYPE_NONE, NULL)));
+  g_ptr_array_add (made, must (gtorch_op_new_zeros (c.x, shape, 2, GTORCH_DTYPE_NONE, NULL)));
+  g_ptr_array_add (made, must (gtorch_op_new_full (c.x, shape, 2, 3, GTORCH_DTYPE_NONE, NULL)));
+  g_ptr_array_add (made, must (gtorch_op_fill (c.x, 4, NULL)));
+  g_ptr_array_add (made, must (gtorch_op_zero (c.x, NULL)));
+  if (HAS_RANDOM_NUMBERS)
+    g_ptr_array_add (made, must (gtorch_op_uniform (c.x, 0, 1, NULL, NULL)));
+  expect (0);
+  read_on (c.a, made->pdata[1]); /* what was made is written, though */
+  expect (1);
+  tear_down (&c);
+}
+
 /* a waits for b, not b for a. */
 static void
 waiting_the_wrong_way_round (void)
@@ -581,6 +606,7 @@ an_initial_gradient_of_another_stream (void)
 
 RACING (reading_what_another_stream_writes)
 RACING (writing_what_another_stream_reads_or_writes)
+RACING (making_memory_like_it_reads_nothing)
 RACING (waiting_the_wrong_way_round)
 RACING (an_event_recorded_too_early)
 ON_BOTH (asked_to_it_is_an_error)
@@ -605,6 +631,7 @@ main (gint argc, gchar **argv)
   count_warnings ();
   TEST (reading_what_another_stream_writes);
   TEST (writing_what_another_stream_reads_or_writes);
+  TEST (making_memory_like_it_reads_nothing);
   TEST (waiting_the_wrong_way_round);
   TEST (an_event_recorded_too_early);
   TEST (asked_to_it_is_an_error);

@@ -18,7 +18,7 @@ sys.path.insert(0, str(HERE.parent / 'style'))
 
 import tap  # noqa: E402
 
-GENERATOR = ROOT / 'generator' / 'layers'
+GENERATOR = ROOT / 'generator'
 GOLDEN = HERE / 'golden'
 PAGE = ROOT / 'docs' / 'modules.md'
 OPS = sorted((ROOT / 'gtorch' / 'ops').glob('*.toml'))
@@ -59,7 +59,7 @@ MISTAKES = [
 
 def layers(*args):
     return subprocess.run(
-        [sys.executable, GENERATOR, *map(str, args)], capture_output=True, text=True, check=False
+        [sys.executable, GENERATOR, 'layers', *map(str, args)], capture_output=True, text=True, check=False
     )
 
 

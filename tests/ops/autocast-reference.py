@@ -18,10 +18,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from reference import HERE, OPS, evaluate, results_of
 
-sys.path.insert(0, str(OPS))
-from opgen import load  # noqa: E402
-from opgen_common import CLASSES  # noqa: E402
-from opgen_tests import fixed_dtypes, sample_tensors  # noqa: E402
+sys.path.insert(0, str(OPS.parent.parent))
+from generator.ops.rows import load  # noqa: E402
+from generator.signatures import CLASSES  # noqa: E402
+from generator.ops.samples import fixed_dtypes, sample_tensors  # noqa: E402
 
 PATTERNS = ['l', 'f', 'd', 'lf', 'fl']
 DTYPES = {'float16': torch.float16, 'bfloat16': torch.bfloat16}

@@ -95,9 +95,10 @@ invoke (const GTorchSample *sample, const Inputs *inputs, GError **error)
 gboolean
 has_values (const GTorchOpClass *op)
 {
-  static const gchar *const without[] = { "empty", "empty_like", "new_empty", "dropout", NULL };
+  static const gchar *const random[] = { "dropout", NULL }; /* by their parts */
 
-  return !(op->flags & GTORCH_OP_FLAG_RANDOM) && !g_strv_contains (without, op->name);
+  return !(op->flags & (GTORCH_OP_FLAG_RANDOM | GTORCH_OP_FLAG_UNSET))
+         && !g_strv_contains (random, op->name);
 }
 
 /* Numbers that are no integers, of a sample whose operation takes such where it computes in them. */

@@ -22,16 +22,11 @@ import torch
 
 HERE = pathlib.Path(__file__).resolve().parent
 OPS = HERE.parent.parent / 'gtorch' / 'ops'
-sys.path.insert(0, str(OPS))
-from opgen import load  # noqa: E402
-from opgen_common import CLASSES  # noqa: E402
-from opgen_tests import fixed_dtypes, sample_tensors  # noqa: E402
+sys.path.insert(0, str(OPS.parent.parent))
+from generator.ops.rows import load  # noqa: E402
+from generator.signatures import CLASSES  # noqa: E402
+from generator.ops.samples import fixed_dtypes, sample_tensors  # noqa: E402
 
-SKIPPED = {
-    'empty': 'has no values',
-    'empty_like': 'has no values',
-    'new_empty': 'has no values',
-}
 NAMES = {torch.float64: 'F64', torch.int64: 'I64', torch.bool: 'BOOL', torch.float32: 'F32', torch.int32: 'I32',
          torch.uint8: 'U8', torch.int8: 'I8', torch.int16: 'I16', torch.float16: 'F16', torch.bfloat16: 'BF16'}
 CODES = {torch.float64: 'd', torch.int64: 'q', torch.bool: 'B', torch.float32: 'f', torch.int32: 'i',
@@ -173,9 +168,10 @@ def main():
     store, missing = {}, []
     rows = load(sorted(OPS.glob('*.toml')))
     for row in rows:
-        if row.name in SKIPPED or 'random' in row.flags or row.internal or not row.samples:
-            why = SKIPPED.get(row.name, 'is random' if 'random' in row.flags else
-                              'is internal' if row.internal else 'has no sample')
+        unset, drawn = 'unset' in row.flags, 'random' in row.flags
+        if unset or drawn or row.internal or not row.samples:
+            why = ('has no values' if unset else 'is random' if drawn else
+                   'is internal' if row.internal else 'has no sample')
             missing.append(f'{row.name}: {why}')
             continue
         dtypes = [d for d in ('float64', 'int64', 'bool', 'complex128') if d in CLASSES[row.dtypes]]

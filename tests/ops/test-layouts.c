@@ -299,11 +299,10 @@ empty_tensors_give_what_the_cpu_gives (gconstpointer data)
 static gboolean
 is_about_layout (const GTorchOpClass *op)
 {
-  static const gchar *const names[] = { "view",       "view_as",    "unflatten", "view_as_complex",
-                                        "as_strided", "empty_like", "new_empty", "empty",
-                                        NULL };
+  static const gchar *const names[] = { "view",       "view_as", "unflatten", "view_as_complex",
+                                        "as_strided", NULL };
 
-  return g_strv_contains (names, op->name);
+  return g_strv_contains (names, op->name) || (op->flags & GTORCH_OP_FLAG_UNSET) != 0;
 }
 
 int

@@ -155,9 +155,9 @@ def main():
 @tap.case
 def unchanged_files_are_not_written():
     with tempfile.TemporaryDirectory() as folder:
-        generator.main('library', folder, STEPS, SCHEDULES)
+        generator.generate('library', folder, STEPS, SCHEDULES)
         before = {path: path.stat().st_mtime_ns for path in pathlib.Path(folder).iterdir()}
-        generator.main('library', folder, STEPS, SCHEDULES)
+        generator.generate('library', folder, STEPS, SCHEDULES)
         assert before == {path: path.stat().st_mtime_ns for path in pathlib.Path(folder).iterdir()}
         assert len(before) == len(generator.FILES['library'])
 

@@ -12,6 +12,11 @@ import pathlib
 import re
 import sys
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+
+from generator.text import write  # noqa: E402
+
 NUMBERS = {
     'gint': ('G_MININT', 'G_MAXINT'),
     'int': ('G_MININT', 'G_MAXINT'),
@@ -251,7 +256,7 @@ def main(output, *files):
         if path.suffix == '.h':
             interface.read_header(path)
         interface.read_docs(path)
-    pathlib.Path(output).write_text('\n'.join(emit(interface)), encoding='utf-8')
+    write(output, '\n'.join(emit(interface)))
 
 
 if __name__ == '__main__':

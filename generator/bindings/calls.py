@@ -1,0 +1,120 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Writes what gjs converts without a word in the arguments of the functions that are no operations.
+
+The operations have wrappers of their own. The positions are those of JavaScript, which has no
+lengths of arrays, no data of callbacks, and nothing that only comes out.
+"""
+
+import json
+import xml.etree.ElementTree as ET
+
+from generator.bindings.rows import load
+from generator.text import write
+
+CORE = '{http://www.gtk.org/introspection/core/1.0}'
+PLAIN = {
+    'gboolean': 'bool',
+    'gdouble': 'double',
+    'gfloat': 'double',
+    'gint': 'int32',
+    'gint32': 'int32',
+    'guint': 'uint32',
+    'guint32': 'uint32',
+    'guint8': 'uint8',
+    'gint64': 'int64',
+    'gssize': 'int64',
+    'glong': 'int64',
+    'gsize': 'uint64',
+    'gulong': 'uint64',
+    'guint64': 'uint64',
+}
+OWNERS = ('class', 'record', 'enumeration', 'bitfield')
+# Their objects are of classes that are not in the typelib.
+WITH_PRIVATE_CLASSES = ('Device', 'Stream')
+
+
+def names_of_operations(rows):
+    found = set()
+    for row in rows:
+        for form in {'', *row.forms}:
+            found |= {f'{row.name}{form}', f'{row.name}{form}_inplace'}
+    return found
+
+
+def kind_of(element, enums, flags):
+    """What an argument, or an element of an array, is checked for, or None."""
+    name = element.get('name') if element is not None else None
+    if name in enums:
+        return f'enum:{name}'
+    return 'uint32' if name in flags else PLAIN.get(name)
+
+
+def arguments(function, enums, flags):
+    """Position, name and kind of what is checked."""
+    parameters = function.find(CORE + 'parameters')
+    given = parameters.findall(CORE + 'parameter') if parameters is not None else []
+    hidden = set()
+    for part in (*given, function.find(CORE + 'return-value')):
+        array = part.find(CORE + 'array')
+        places = [part.get('closure'), part.get('destroy'), array.get('length') if array is not None else None]
+        hidden |= {int(place) for place in places if place is not None}
+    found = []
+    position = 0
+    for i, parameter in enumerate(given):
+        if i in hidden or parameter.get('direction', 'in') == 'out':
+            continue
+        array = parameter.find(CORE + 'array')
+        kind = kind_of((parameter if array is None else array).find(CORE + 'type'), enums, flags)
+        if kind is not None:
+            found.append([position, parameter.get('name'), kind if array is None else f'{kind}[]'])
+        position += 1
+    return found
+
+
+def entry(function, enums, flags):
+    result = function.find(f'{CORE}return-value/{CORE}type')
+    found = {}
+    if checked := arguments(function, enums, flags):
+        found['args'] = checked
+    if result is not None and result.get('name') in WITH_PRIVATE_CLASSES:
+        found['returns'] = result.get('name')
+    return found
+
+
+def table(gir, rows):
+    namespace = ET.parse(gir).getroot().find(CORE + 'namespace')
+    enums = {e.get('name') for e in namespace.findall(CORE + 'enumeration')}
+    flags = {e.get('name') for e in namespace.findall(CORE + 'bitfield')}
+    operations = names_of_operations(rows)
+
+    def entries(owner, *tags):
+        found = {}
+        for function in (e for tag in tags for e in owner.findall(CORE + tag)):
+            name = function.get('name')
+            is_operation = name in operations and owner.get('name') in ('GTorch', 'Tensor')
+            if function.get('introspectable') == '0' or is_operation:
+                continue
+            if one := entry(function, enums, flags):
+                found[name] = one
+        return found
+
+    owners = {}
+    for owner in (e for tag in OWNERS for e in namespace.findall(CORE + tag)):
+        methods, statics = entries(owner, 'method'), entries(owner, 'function', 'constructor')
+        if methods or statics:
+            owners[owner.get('name')] = {'methods': methods, 'statics': statics}
+    classes = [e.get('name') for e in namespace.findall(CORE + 'class')]
+    return {'functions': entries(namespace, 'function'), 'owners': owners, 'classes': sorted(classes)}
+
+
+def emit(gir, ops, file):
+    lines = [
+        '// SPDX-FileCopyrightText: The GTorch authors',
+        '// SPDX-License-Identifier: LGPL-2.1-or-later',
+        '',
+        '// Written by generator/bindings: position, name and kind of the arguments that are checked.',
+        '/* exported classes functions owners */',
+        *(f'var {key} = {json.dumps(value)};' for key, value in table(gir, load(ops)).items()),
+    ]
+    write(file, '\n'.join(lines))

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""The operations as a table for JavaScript."""
+
+import json
+
+from generator.bindings import fill
+
+
+def argument(arg):
+    entry = [arg.c_name, arg.kind if arg.kind != 'enum' else f'enum:{arg.enum}']
+    if arg.required:
+        return entry
+    if arg.kind in ('int', 'double', 'number'):
+        value = arg.number
+        if value in (float('inf'), -float('inf')):
+            return [*entry, 'inf' if value > 0 else '-inf']
+        return [*entry, str(value) if abs(value) > 2**53 else value]
+    if arg.kind == 'bool':
+        return [*entry, arg.default == 'true']
+    if arg.kind == 'int[]':
+        return [*entry, json.loads(arg.default)]
+    if arg.kind == 'enum':
+        return [*entry, arg.default]
+    return [*entry, None]
+
+
+def entry(row):
+    found = {'args': [argument(a) for a in row.args]}
+    if row.method:
+        found['method'] = True
+    if row.inplace:
+        found['inplace'] = True
+    if row.scalar:
+        found['scalar'] = row.scalar
+    if row.scalar or row.numbers:
+        found['forms'] = [form for form in row.forms if form]
+    if row.outputs:
+        found['outputs'] = row.outputs
+    if row.variadic:
+        found['variadic'] = True
+    return found
+
+
+def emit(rows):
+    return fill('ops.js.in', 'file', operations=[f'{row.name}: {json.dumps(entry(row))},' for row in rows])

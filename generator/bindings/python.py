@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""The operations as functions in Python, with defaults, forms for numbers, and operators."""
+
+from generator.bindings import fill
+from generator.bindings.rows import BINARY, COMPARE, UNARY
+
+# A method has the same name as the function, except where Python's idea of the name is another.
+WITHOUT_FUNCTION = {'view', 'expand', 't', 'copy', 'contiguous', 'fill', 'zero', 'item'}
+
+
+def default(arg):
+    if arg.kind in ('Tensor?', 'DType', 'Device?', 'Generator?'):
+        return 'None'
+    if arg.kind == 'int[]':
+        values = arg.default.strip('[]').replace(' ', '')
+        return '(' + ''.join(f'{v}, ' for v in values.split(',') if v).rstrip() + ')'
+    if arg.kind == 'bool':
+        return 'True' if arg.default == 'true' else 'False'
+    if arg.kind == 'enum':
+        return repr(arg.default)
+    if arg.kind == 'Tensor':
+        return arg.default
+    return repr(arg.number).replace('inf', '_inf')
+
+
+def value(arg, bare=False):
+    """The expression that is handed to the introspected function."""
+    name = arg.name
+    return {
+        'Tensor': name if bare else f"_tensor({name}, '{name}')",
+        'Tensor?': f"_optional({name}, '{name}')",
+        'Tensor[]': f"_tensors({name}, '{name}')",
+        'int': f'_index({name})',
+        'double': f'_double({name})',
+        'number': f'_double({name})',
+        'bool': f'_bool({name})',
+        'int[]': f'_ints({name})',
+        'DType': f'_dtype({name})',
+        'Device?': f'_device({name})',
+        'Generator?': name,
+        'enum': f'_enum(GTorch.{arg.enum}, {name})',
+    }[arg.kind]
+
+
+def doc(text):
+    text = text.replace('@', '').replace('\\', '\\\\').replace('"', "'")
+    return text if text.endswith('.') else text + '.'
+
+
+def raw(row, suffix):
+    """The function that introspection gives."""
+    return f'{"RawTensor" if row.method else "GTorch"}.{row.name}{suffix}'
+
+
+def parameter(row, arg):
+    if arg is row.variadic:
+        return f'*{arg.name}'
+    return arg.name if arg.required else f'{arg.name}={default(arg)}'
+
+
+class Wrapper:
+    """A function around the one of introspection, or around that which works in place."""
+
+    def __init__(self, row, in_place):
+        self.row, self.in_place = row, in_place
+        self.tail = '_inplace' if in_place else ''
+        self.name = f'{row.name}_' if in_place else row.name
+
+    def argument(self, form, i, arg):
+        row = self.row
+        if (form and arg.name == row.scalar) or (i == 0 and row.method) or arg is row.variadic:
+            return arg.name
+        if form and arg in row.numbers:
+            return f'whole[{row.numbers.index(arg)}]'
+        return value(arg, bare=arg.name == row.scalar)
+
+    def call(self, form):
+        row = self.row
+        values = ', '.join(self.argument(form, i, arg) for i, arg in enumerate(row.args))
+        call = f'_raw_{self.name}{form}({values})'
+        if row.is_list and not self.in_place:
+            return f'tuple({call})'
+        return f'{row.name}_result(*{call}[1:])' if row.outputs and not self.in_place else call
+
+    def variadic(self):
+        row = self.row
+        if not row.variadic:
+            return []
+        rest = [a.name for a in row.args[row.args.index(row.variadic) + 1 :]]
+        names = ', '.join([row.variadic.name, *rest]) + ('' if rest else ',')
+        values = ', '.join([row.variadic.name, *rest])
+        return [fill('ops.py.in', 'variadic', names=names, name=row.name, values=values)]
+
+    def forms(self):
+        """What is called instead for numbers."""
+        row = self.row
+        if row.numbers:
+            numbers = ', '.join(a.name for a in row.numbers)
+            return [fill('ops.py.in', 'integers', numbers=numbers, call=self.call('_int'))]
+        if len(row.forms) == 1:
+            return []
+        has_int = '_int' in row.forms
+        whole = [fill('ops.py.in', 'whole', call=self.call('_int'))] if has_int else []
+        return [fill('ops.py.in', 'scalar', scalar=row.scalar, first=row.args[0].name,
+                     wanted='float' if has_int else 'not None', call=self.call('_scalar'), whole=whole)]
+
+    def emit(self):
+        row = self.row
+        if row.method and len(row.args) == 1 and not row.returns_more:
+            return f'op_{self.name} = {raw(row, self.tail)}\n'
+        result = []
+        if row.outputs and not self.in_place:
+            result.append(f"{row.name}_result = namedtuple('{row.name}', [{', '.join(map(repr, row.outputs))}])")
+        raws = [f'_raw_{self.name}{form} = {raw(row, form + self.tail)}' for form in row.forms]
+        return fill(
+            'ops.py.in', 'wrapper', raws=raws, local=f'op_{self.name}',
+            params=', '.join(parameter(row, arg) for arg in row.args), doc=doc(row.doc),
+            variadic=self.variadic(), forms=self.forms(), call=self.call(''), name=self.name, result=result,
+        )
+
+    def entries(self):
+        row = self.row
+        text = f"METHODS['{self.name}'] = op_{self.name}\n" if row.method else ''
+        if not self.in_place and (not row.method or row.name not in WITHOUT_FUNCTION):
+            text += f"FUNCTIONS['{self.name}'] = op_{self.name}\n"
+        return text
+
+
+def operator(row):
+    """The methods by which Python finds an operator. numpy stands back from tensors, also with an array on the left:
+    arrays are for these to take."""
+    if row.operator in UNARY:
+        return f"METHODS['__{UNARY[row.operator][0]}__'] = op_{row.name}\n"
+    is_binary = row.operator in BINARY
+    special = BINARY[row.operator][0] if is_binary else COMPARE[row.operator]
+    names = {'first': row.args[0].name, 'function': f'op_{row.name}'}
+    test = 'isinstance(other, RawTensor)' + (' or _is_number(other)' if row.scalar else '')
+    text = fill('ops.py.in', 'operator', special=f'__{special}__', test=test, **names)
+    if is_binary:
+        number = [fill('ops.py.in', 'number', **names)] if row.scalar else []
+        text += fill('ops.py.in', 'reflected', special=f'__r{special}__', number=number, **names)
+    if is_binary and row.inplace:
+        names['function'] += '_'
+        text += fill('ops.py.in', 'operator', special=f'__i{special}__', test=test, **names)
+    return text
+
+
+def emit(rows):
+    text = ''
+    for row in rows:
+        for in_place in (False, True) if row.inplace else (False,):
+            wrapper = Wrapper(row, in_place)
+            text += wrapper.emit() + wrapper.entries()
+        text += operator(row) if row.operator else ''
+    return fill('ops.py.in', 'file', functions=text)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""The public operations as the bindings see them."""
+
+import json
+import keyword
+import pathlib
+
+INT_MAX = 2**63 - 1
+
+# operator: Python's name of its method, and of its slot in C
+BINARY = {
+    '+': ('add', 'add'),
+    '-': ('sub', 'subtract'),
+    '*': ('mul', 'multiply'),
+    '/': ('truediv', 'true_divide'),
+    '//': ('floordiv', 'floor_divide'),
+    '%': ('mod', 'remainder'),
+    '**': ('pow', 'power'),
+    '@': ('matmul', 'matrix_multiply'),
+    '&': ('and', 'and'),
+    '|': ('or', 'or'),
+    '^': ('xor', 'xor'),
+    '<<': ('lshift', 'lshift'),
+    '>>': ('rshift', 'rshift'),
+}
+UNARY = {'neg': ('neg', 'negative'), '~': ('invert', 'invert'), 'abs': ('abs', 'absolute')}
+COMPARE = {'==': 'eq', '!=': 'ne', '<': 'lt', '<=': 'le', '>': 'gt', '>=': 'ge'}
+
+
+class Arg:
+    """One argument of a row, as the bindings see it."""
+
+    def __init__(self, data):
+        self.c_name = data['name']
+        self.name = self.c_name + ('_' if keyword.iskeyword(self.c_name) else '')
+        self.kind = data['kind']
+        self.enum = data['enum']
+        self.default = data['default']
+
+    @property
+    def required(self):
+        return self.default is None
+
+    @property
+    def number(self):
+        """The default of an int or a double as a number."""
+        named = {'max': INT_MAX, 'min': -INT_MAX - 1}
+        if self.default in named:
+            return named[self.default]
+        value = float(self.default) if self.kind != 'int' else int(self.default)
+        return int(value) if self.kind == 'number' and value.is_integer() else value
+
+
+class Row:
+    """One public operation."""
+
+    def __init__(self, data):
+        self.name = data['name']
+        self.args = [Arg(a) for a in data['args']]
+        self.method = data['method']
+        self.returns = data['returns']
+        self.inplace = data['inplace']
+        self.scalar = data['scalar']
+        self.forms = data['forms']
+        self.operator = data['operator']
+        self.doc = data['doc']
+
+    @property
+    def numbers(self):
+        """The arguments that a form has for integers, which a float does not hold exactly."""
+        return [a for a in self.args if a.kind == 'number']
+
+    @property
+    def is_list(self):
+        return self.returns in ('Tensor[]', ['Tensor[]'])
+
+    @property
+    def returns_more(self):
+        return self.is_list or bool(self.outputs)
+
+    @property
+    def outputs(self):
+        return self.returns if isinstance(self.returns, list) and not self.is_list else []
+
+    @property
+    def variadic(self):
+        """The argument that may be written without brackets, as in reshape(2, 3)."""
+        args = self.args[1:] if self.method else self.args
+        if not args or args[0].kind != 'int[]' or not args[0].required:
+            return None
+        rest = ('DType', 'Device?', 'Generator?')
+        return args[0] if all(a.kind in rest for a in args[1:]) else None
+
+
+def load(path):
+    rows = [Row(row) for row in json.loads(pathlib.Path(path).read_text('utf-8')) if not row['internal']]
+    return sorted(rows, key=lambda row: row.name)

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""The autocast key of a row: what a region of mixed precision does with the operation's inputs."""
+
+DEVICES = ['cpu', 'cuda']  # in the order of GTorchDeviceType
+DEVICE_TEXT = {'cpu': 'the CPU', 'cuda': 'CUDA devices'}
+POLICIES = {
+    'lower': 'computed in the dtype of the region',
+    'float32': 'computed in float32',
+    'dtype': 'computed in float32 unless @dtype says otherwise',
+    'widest': 'computed in the widest dtype among its inputs',
+    'plain': '',
+    'refused': 'refused',
+}
+
+
+def parse(row):
+    """Device -> policy, for a row's value: a policy for all devices, or a table."""
+    value = row.data.get('autocast', {})
+    table = dict.fromkeys(DEVICES, value) if isinstance(value, str) else value
+    for device, policy in table.items():
+        if device not in DEVICES:
+            row.fail('autocast', f'no such device: {device}')
+        if policy not in POLICIES:
+            row.fail('autocast', f'must be one of {", ".join(POLICIES)}')
+        if policy == 'plain' and not row.composite:
+            row.fail('autocast', 'only a composite has parts to keep from it')
+        if policy == 'dtype' and (row.composite or not any(a.kind == 'DType' for a in row.args)):
+            row.fail('autocast', 'only an operation with an argument of kind DType can have this')
+    if table and not row.tensors and row.list is None:
+        row.fail('autocast', 'there are no tensors to cast')
+    if table and row.returns_list:
+        row.fail('autocast', 'an operation that gives a list cannot have this')
+    return table
+
+
+def table_entry(row):
+    parts = [
+        f'GTORCH_AUTOCAST_POLICY ({device.upper()}, {row.autocast[device].upper()})'
+        for device in DEVICES
+        if device in row.autocast
+    ]
+    return ' | '.join(parts) or '0'
+
+
+def text(row):
+    """A sentence for the documentation, or nothing."""
+    devices = {}
+    for device in reversed(DEVICES):
+        if POLICIES.get(row.autocast.get(device)):
+            devices.setdefault(row.autocast[device], []).append(DEVICE_TEXT[device])
+    parts = [f'{POLICIES[policy]} on {" and ".join(where)}' for policy, where in devices.items()]
+    return f' In a region of [struct@AutocastGuard] {", ".join(parts)}.' if parts else ''

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""Composites that are expressions over other operations, and what regions of mixed precision do with composites."""
+
+from generator import c
+from generator.ops import fill
+from generator.ops.expressions import Compiler, Value, parse, value_of
+
+
+def emit(row, rows):
+    names, metas = {}, {}
+    for a in row.args:
+        if a.is_tensor:
+            names[a.name], metas[a.name] = Value('tensor', a.name), f'{a.name}->'
+        else:
+            names[a.name] = value_of(a, a.name, (a.name, a.c_length))
+    compiler = Compiler(row, 'composite', rows, names, metas, 'return NULL;')
+    value = compiler.visit(parse(row, 'composite', row.data['composite']))
+    if row.inplace:
+        row.fail('inplace', 'a composite has no in-place form of its own')
+    head = c.declaration(row.op_returns(), row.body_name(), row.op_params())
+    return fill('functions.c.in', 'composite', declaration=head, locals=compiler.declarations(), lines=compiler.lines,
+                result=compiler.result(value))
+
+
+def cast_argument(row, a, fixed):
+    """An argument of the body that was cast."""
+    if a.kind == 'Tensor[]':
+        return ['call.inputs', a.c_length]
+    if a.is_tensor:
+        return [f'call.inputs[{fixed.index(a.name)}]']
+    return [name for _, name in a.c_declaration(False)]
+
+
+def emit_wrapper(row):
+    """Casts a composite's tensors, then runs the body with autocast off, as one operation would."""
+    fixed = [t.name for t in row.tensors]
+    if row.list is not None and fixed:
+        row.fail('autocast', 'a composite of fixed tensors and a list cannot have this')
+    outs = row.outputs if len(row.outputs) > 1 else []
+    plain = [name for a in row.args for _, name in a.c_declaration(False)]
+    cast = [text for a in row.args for text in cast_argument(row, a, fixed)]
+    inputs = [] if row.list is not None else [f'GTorchImpl *inputs[] = {{ {", ".join(fixed)} }};']
+    given = ('inputs', str(len(fixed))) if row.list is None else (row.list.name, row.list.c_length)
+    returns = row.op_returns()
+    return fill(
+        'functions.c.in', 'autocast', declaration=c.declaration(returns, f'gtorch_op_{row.name}', row.op_params()),
+        inputs=inputs, type=returns if returns.endswith('*') else f'{returns} ', body=row.body_name(), op=row.op_class,
+        list=given[0], n=given[1], failure='FALSE' if outs else 'NULL', plain=', '.join([*plain, *outs, 'error']),
+        cast=', '.join([*cast, *outs, 'error']),
+    )

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""The documentation of operations."""
+
+from generator.ops import autocast
+from generator.text import starred, wrap
+
+DTYPES = {
+    'float': 'floating-point dtypes',
+    'int': 'integers',
+    'real': 'integers and floating-point dtypes',
+    'number': 'all dtypes but bool',
+    'floatc': 'floating-point and complex dtypes',
+    'complex': 'complex dtypes',
+    'wide': 'float32 and float64',
+    'realb': 'all dtypes but complex ones',
+    'intb': 'integers and bool',
+    'bool': 'bool',
+    'all': 'all dtypes',
+}
+PROMOTIONS = {
+    'common': 'Inputs of different dtypes are promoted to their common dtype, which is also the result\'s.',
+    'float': 'Integers and bool are computed in, and give, the default floating-point dtype.',
+    'bool': 'Inputs are promoted to their common dtype; the result is of dtype bool.',
+    'sum': 'Integers and bool give int64.',
+    'real': 'A complex input gives its real dtype.',
+    'bounds': 'Integers stay integers between whole bounds; a bound that is not whole gives the default '
+    'floating-point dtype.',
+    'none': '',
+}
+
+
+def paragraph(text):
+    return wrap(text, 97, break_on_hyphens=False)
+
+
+def arguments(form):
+    texts = form.row.data.get('params', {})
+    for a in form.row.args:
+        annotation, text = a.doc()
+        text = texts.get(a.name, text)
+        if a.name == form.scalar:
+            annotation, text = '', 'a number'
+        if a.default is not None and a.default not in ('None', '[]'):
+            text += f'; {a.default} by default in the bindings'
+        yield from paragraph(f'@{a.name}: {annotation}{": " if annotation else ""}{text}')
+        if a.c_length:
+            yield f'@{a.c_length}: the length of @{a.name}'
+    for o in form.outs:
+        yield f'@{o}: (out) (transfer full): the {o.replace("_", " ")}'
+    yield '@error: return location for an error'
+
+
+def description(form):
+    text = form.row.data['doc']
+    if form.in_place:
+        text += ' The result is written to @self.'
+    if form.scalar:
+        text += f' Here @{form.scalar} is a number, which takes part in type promotion by its kind only.'
+    if form.whole:
+        text += ' Here numbers are integers of 64 bits, which a double may not have exactly.'
+    return text
+
+
+def rules(row):
+    text = f'Defined for {DTYPES[row.dtypes]}. {PROMOTIONS[row.promote]}'
+    if row.family == 'pointwise' and len(row.tensors) > 1:
+        text += ' Shapes are broadcast.'
+    if row.family == 'view':
+        text += ' The result shares the memory of @self.'
+    if not (row.grad or row.grad_function or row.composite) and not row.internal:
+        text += ' Not differentiable.'
+    return text + autocast.text(row)
+
+
+def result(form):
+    if form.in_place:
+        return f'(transfer none): @{form.row.args[0].name}, or %NULL with @error set'
+    if form.row.returns_list:
+        return '(transfer container) (element-type GTorchTensor): the tensors, or %NULL with\n  @error set'
+    if form.outs:
+        return '%TRUE, or %FALSE with @error set'
+    return '(transfer full): the result, or %NULL with @error set'
+
+
+def emit(form):
+    """The lines of the comment."""
+    data = form.row.data
+    lines = [f'{form.name}:', *arguments(form), '', *paragraph(description(form))]
+    if 'formula' in data:
+        lines += ['', f'Formula: `{data["formula"]}`']
+    if 'source' in data:
+        lines += ['', *paragraph(f'Source: {data["source"]}')]
+    lines += ['', *paragraph(rules(form.row)), '', *f'Returns: {result(form)}'.split('\n'), '']
+    return ['/**', *starred([*lines, f'Since: {data.get("since", "0.1")}']), ' */']

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""The internal functions, one for each form of an operation, and the header with all that operations consist of."""
+
+from generator import c
+from generator.ops import composites, fill
+
+
+def inputs_of(row):
+    """(declaration, the inputs as an expression, their number)"""
+    fixed = [t.name for t in row.tensors]
+    if not fixed:
+        return ([], 'NULL', '0') if row.list is None else ([], row.list.name, row.list.c_length)
+    if row.list is None:
+        return [f'GTorchImpl *inputs[] = {{ {", ".join(fixed)} }};'], 'inputs', str(len(fixed))
+    total = f'{row.list.c_length} + {len(fixed)}'
+    return [f'g_autofree GTorchImpl **inputs = g_new (GTorchImpl *, {total});'], 'inputs', total
+
+
+def copy_of_list(row):
+    """Fills what inputs_of() declares for a list behind fixed tensors."""
+    if row.list is None or not row.tensors:
+        return []
+    fixed = [f'inputs[{i}] = {t.name};' for i, t in enumerate(row.tensors)]
+    return [fill('functions.c.in', 'copy', fixed=fixed, length=row.list.c_length, n=str(len(fixed)),
+                 list=row.list.name)]
+
+
+def attrs_of(row, number):
+    """(declaration, the attributes as an expression)"""
+    if not row.attrs:
+        return [], 'NULL'
+    values = ', '.join(a.c_attr(number == 'gint64') for a in row.attrs)
+    return [f'const GTorchAttr attrs[] = {{ {values} }};'], 'attrs'
+
+
+def emit_function(row, form, number):
+    """The function, and that which works in place."""
+    inputs, *passed = inputs_of(row)
+    attrs, values = attrs_of(row, number)
+    arguments = ', '.join([row.op_class, *passed, values])
+    name = f'gtorch_op_{row.name}{form}'
+    if len(row.outputs) == 1:
+        result = fill('functions.c.in', 'one', arguments=f'{arguments}, outputs, error')
+    else:
+        outputs = [fill('functions.c.in', 'output', name=o, i=str(i)) for i, o in enumerate(row.outputs)]
+        result = fill('functions.c.in', 'several', arguments=f'{arguments}, outputs, error', outputs=outputs)
+    text = fill(
+        'functions.c.in', 'function', declaration=c.declaration(row.op_returns(), name, row.op_params(number)),
+        locals=inputs + attrs, n=str(len(row.outputs)), copy=copy_of_list(row), result=[result],
+    )
+    if row.inplace:
+        head = c.declaration('gboolean', f'{name}_inplace', row.in_place_params(number))
+        text += fill('functions.c.in', 'in_place', declaration=head, locals=inputs + attrs, copy=copy_of_list(row),
+                     arguments=f'{arguments}, error')
+    return text
+
+
+def emit(rows):
+    by_name = {row.name: row for row in rows}
+    functions = []
+    for row in rows:
+        if not row.composite:
+            functions += [emit_function(row, form, number) for form, number in row.op_forms()]
+        elif 'composite' in row.data:
+            functions.append(composites.emit(row, by_name))
+        if row.composite and row.autocast:
+            functions.append(composites.emit_wrapper(row))
+    return fill('functions.c.in', 'file', functions=''.join(functions))
+
+
+def prototypes(row):
+    found = []
+    for form, number in row.op_forms():
+        name = f'gtorch_op_{row.name}{form}'
+        found.append(c.prototype(row.op_returns(), name, row.op_params(number)))
+        if row.inplace:
+            found.append(c.prototype('gboolean', f'{name}_inplace', row.in_place_params(number)))
+    if row.grad or row.grad_function:
+        found.append(f'gboolean gtorch_grad_{row.name} (GTorchGradContext *context, GError **error);')
+    if row.composite and row.autocast:
+        found.append(c.prototype(row.op_returns(), row.body_name(), row.op_params()))
+    return found
+
+
+def device_functions(rows):
+    """The functions of shapes and devices that are written by hand or shared by a family."""
+    names = {'gtorch_cpu_pointwise'}
+    for row in rows:
+        if row.composite:
+            continue
+        if row.family in ('view', 'structured') or 'shape' in row.data:
+            names.add(row.function('shape'))
+        if row.family in ('reduce', 'structured') or 'cpu' in row.data:
+            names.add(row.function('cpu'))
+        if row.family == 'reduce':
+            names.add('gtorch_cpu_reduce')
+    # Weak: an operation that a GPU does not have says so when it is called there.
+    return [f'gboolean {name} (GTorchOpCall *call, GError **error);' for name in sorted(names)] + [
+        f'gboolean {name.replace("_cpu_", "_cuda_")} (GTorchOpCall *call, GTorchCudaLane *lane,\n'
+        '    GError **error) __attribute__ ((weak));'
+        for name in sorted(names)
+        if '_cpu_' in name
+    ]
+
+
+def emit_header(rows):
+    written = sorted({row.data['writes'] for row in rows if 'writes' in row.data})
+    return fill(
+        'ops.h.in', 'file', constants=[f'{row.constant},' for row in rows],
+        functions=[line for row in rows for line in prototypes(row)],
+        written=[f'gboolean gtorch_writes_{name} (const GTorchOpCall *call, guint i);' for name in written],
+        devices=device_functions(rows),
+    )

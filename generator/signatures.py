@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""The dtypes and the arguments of operations, and their forms in C."""
+
+import re
+
+from generator import c
+from generator.rows import RowError
+
+FLOAT = ['float32', 'float64', 'float16', 'bfloat16']
+INT = ['int8', 'uint8', 'int16', 'int32', 'int64']
+COMPLEX = ['complex64', 'complex128']
+CLASSES = {
+    'float': FLOAT,
+    'int': INT,
+    'real': FLOAT + INT,
+    'number': FLOAT + INT + COMPLEX,
+    'floatc': FLOAT + COMPLEX,
+    'complex': COMPLEX,
+    'wide': ['float32', 'float64'],
+    'realb': FLOAT + INT + ['bool'],
+    'intb': INT + ['bool'],
+    'bool': ['bool'],
+    'all': FLOAT + INT + COMPLEX + ['bool'],
+}
+# The dtypes that loops are compiled for; the others are computed in one of these.
+COMPUTE = ['float32', 'float64', 'int32', 'int64', 'bool', 'complex64', 'complex128']
+KINDS = {
+    'float32': 'float',
+    'float64': 'float',
+    'int32': 'int',
+    'int64': 'int',
+    'bool': 'bool',
+    'complex64': 'complex',
+    'complex128': 'complex',
+}
+# suffix, C type, C type of the real part
+LOOP_TYPES = {
+    'float32': ('f32', 'float', 'float'),
+    'float64': ('f64', 'double', 'double'),
+    'int32': ('i32', 'gint32', 'gint32'),
+    'int64': ('i64', 'gint64', 'gint64'),
+    'bool': ('bool', 'guint8', 'guint8'),
+    'complex64': ('c64', 'GTorchComplex64', 'float'),
+    'complex128': ('c128', 'GTorchComplex128', 'double'),
+}
+
+
+class Arg:
+    """One argument of a row."""
+
+    # kind: (constant, C type, internal C type, attribute member)
+    TABLE = {
+        'Tensor': ('TENSOR', 'GTorchTensor *', 'GTorchImpl *', None),
+        'Tensor?': ('OPTIONAL_TENSOR', 'GTorchTensor *', 'GTorchImpl *', None),
+        'Tensor[]': ('TENSORS', 'GTorchTensor **', 'GTorchImpl *const *', None),
+        'int': ('INT', 'gint64 ', 'gint64 ', 'i'),
+        'double': ('DOUBLE', 'gdouble ', 'gdouble ', 'd'),
+        'number': ('NUMBER', 'gdouble ', 'gdouble ', 'd'),
+        'bool': ('BOOL', 'gboolean ', 'gboolean ', 'i'),
+        'int[]': ('INTS', 'const gint64 *', 'const gint64 *', 'list'),
+        'DType': ('DTYPE', 'GTorchDType ', 'GTorchDType ', 'i'),
+        'Device?': ('DEVICE', 'GTorchDevice *', 'GTorchDevice *', 'p'),
+        'Generator?': ('GENERATOR', 'GTorchGenerator *', 'GTorchGenerator *', 'p'),
+        'enum': ('ENUM', None, None, 'i'),
+    }
+
+    def __init__(self, text):
+        match = re.fullmatch(r'(\S+)\s+(\w+)\s*(?:=\s*(.+))?', text.strip())
+        if match is None:
+            raise RowError(f'cannot read the argument “{text}”')
+        self.kind, self.name, self.default = match.groups()
+        self.enum = None
+        if self.kind.startswith('enum:'):
+            self.kind, self.enum = 'enum', self.kind[5:]
+        if self.kind not in self.TABLE:
+            raise RowError(f'no such kind of argument: {self.kind}')
+        constant, public, internal, self.member = self.TABLE[self.kind]
+        if self.enum:
+            public = internal = f'GTorch{self.enum} '
+        self.public, self.internal = public, internal
+        self.c_kind = f'GTORCH_ARG_{constant}'
+        self.is_tensor = self.kind.startswith('Tensor')
+        self.c_type = internal.rstrip() if internal else None
+        self.c_length = None
+        if self.kind.endswith('[]'):
+            self.c_length = 'n_dims' if self.name in ('shape', 'size') else f'n_{self.name}'
+
+    def c_declaration(self, public, whole=False):
+        ctype = self.public if public else self.internal
+        out = [('gint64 ' if whole and self.kind == 'number' else ctype, self.name)]
+        if self.c_length:
+            out.append(('gsize ', self.c_length))
+        return out
+
+    def c_attr(self, whole=False):
+        if self.kind == 'number':
+            form = 'number' if not whole else ('bound' if self.default in ('inf', '-inf') else 'int')
+            return f'gtorch_attr_{form} ({self.name})'
+        if self.member == 'list':
+            return f'{{ .list = {{ {self.name}, {self.c_length} }} }}'
+        return f'{{ .{self.member} = {self.name} }}'
+
+    def c_attr_get(self, attr):
+        return f'{attr}.{self.member}'
+
+    def c_default(self):
+        """The default as C expressions for c_declaration(), or None."""
+        if self.default is None:
+            return None
+        text = self.default
+        if self.kind == 'int[]':
+            values = text.strip('[]').strip()
+            if not values:
+                return ['NULL', '0']
+            return [f'(const gint64[]) {{ {values} }}', str(len(values.split(',')))]
+        if self.kind == 'bool':
+            return ['TRUE' if text.lower() == 'true' else 'FALSE']
+        if self.kind == 'DType':
+            return [c.constant('DTYPE', text)]
+        if self.kind == 'enum':
+            return [c.constant(self.enum, text)]
+        if text in ('None', 'none'):
+            return ['NULL']
+        if text in ('inf', '-inf'):
+            return [text.replace('inf', 'G_MAXDOUBLE * 2')]
+        if self.kind == 'int' and text == 'max':
+            return ['G_MAXINT64']
+        return [text]
+
+    def doc(self):
+        """Annotation and text for the documentation."""
+        if self.kind == 'Tensor':
+            return '', 'a tensor'
+        if self.kind == 'Tensor?':
+            return '(nullable)', 'a tensor, or %NULL'
+        if self.kind == 'Tensor[]':
+            return f'(array length={self.c_length})', 'tensors'
+        if self.kind == 'int[]':
+            text = 'sizes of the dimensions' if self.name in ('shape', 'size') else 'integers'
+            if self.name in ('dim', 'dims'):
+                text = 'dimensions; negative ones count from the end, none means all'
+            return f'(array length={self.c_length}) (nullable)', text
+        if self.kind in ('Device?', 'Generator?'):
+            what = 'device' if self.kind == 'Device?' else 'generator'
+            return '(nullable)', f'a {what}, or %NULL for the default'
+        if self.kind == 'int' and self.name.startswith('dim'):
+            return '', 'a dimension; negative ones count from the end'
+        return '', {
+            'int': 'an integer',
+            'double': 'a number',
+            'number': 'a number',
+            'bool': 'a boolean',
+            'DType': 'a dtype, or %GTORCH_DTYPE_NONE for the default',
+            'enum': 'a choice',
+        }[self.kind]
+
+
+def parse_args(text):
+    depth, part, parts = 0, '', []
+    for char in text:
+        depth += {'[': 1, ']': -1}.get(char, 0)
+        if char == ',' and depth == 0:
+            parts.append(part)
+            part = ''
+        else:
+            part += char
+    if part.strip():
+        parts.append(part)
+    return [Arg(p) for p in parts]
+
+
+def parse_returns(text):
+    if text == 'Tensor':
+        return ['']
+    if text == 'Tensor[]':
+        return ['[]']
+    names = []
+    for part in text.split(','):
+        words = part.split()
+        if len(words) != 2 or words[0] != 'Tensor':
+            raise RowError(f'cannot read the result “{part.strip()}”')
+        names.append(words[1])
+    return names
