@@ -13,6 +13,7 @@
 #include "gtorch-environment-private.h"
 #include "gtorch-fork-private.h"
 #include "gtorch-generator-private.h"
+#include "gtorch-task-private.h"
 
 /**
  * GTorchDevice:
@@ -559,8 +560,7 @@ gtorch_device_synchronize_async (GTorchDevice *self, GCancellable *cancellable,
 
   g_return_if_fail (GTORCH_IS_DEVICE (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = g_task_new (self, cancellable, callback, user_data);
-  g_task_set_source_tag (task, gtorch_device_synchronize_async);
+  task = gtorch_task_new (self, gtorch_device_synchronize_async, cancellable, callback, user_data);
   g_task_set_task_data (task, gtorch_device_resolved (self), NULL);
   g_task_run_in_thread (task, synchronize_in_thread);
 }
@@ -581,7 +581,9 @@ gboolean
 gtorch_device_synchronize_finish (GTorchDevice *self, GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
-  g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
+  if (!gtorch_task_take (result, self, gtorch_device_synchronize_async, error))
+    return FALSE;
   return g_task_propagate_boolean (G_TASK (result), error);
 }
 

@@ -9,6 +9,7 @@
 #include "gtorch-capture-private.h"
 #include "gtorch-event-private.h"
 #include "gtorch-race-private.h"
+#include "gtorch-task-private.h"
 
 /**
  * GTorchEvent:
@@ -533,8 +534,7 @@ gtorch_event_synchronize_async (GTorchEvent *self, GCancellable *cancellable,
 
   g_return_if_fail (GTORCH_IS_EVENT (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = g_task_new (self, cancellable, callback, user_data);
-  g_task_set_source_tag (task, gtorch_event_synchronize_async);
+  task = gtorch_task_new (self, gtorch_event_synchronize_async, cancellable, callback, user_data);
   fence = gtorch_event_dup_fence (self);
   if (fence == NULL)
     g_task_return_boolean (task, TRUE);
@@ -561,7 +561,9 @@ gboolean
 gtorch_event_synchronize_finish (GTorchEvent *self, GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_EVENT (self), FALSE);
-  g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
+  if (!gtorch_task_take (result, self, gtorch_event_synchronize_async, error))
+    return FALSE;
   return g_task_propagate_boolean (G_TASK (result), error);
 }
 

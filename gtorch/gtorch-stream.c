@@ -9,9 +9,10 @@
 #include "gtorch-capture-private.h"
 #include "gtorch-choice-private.h"
 #include "gtorch-event-private.h"
-#include "gtorch-hold-private.h"
 #include "gtorch-fork-private.h"
+#include "gtorch-hold-private.h"
 #include "gtorch-race-private.h"
+#include "gtorch-task-private.h"
 
 /**
  * GTorchStream:
@@ -654,8 +655,7 @@ gtorch_stream_synchronize_async (GTorchStream *self, GCancellable *cancellable,
 
   g_return_if_fail (GTORCH_IS_STREAM (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = g_task_new (self, cancellable, callback, user_data);
-  g_task_set_source_tag (task, gtorch_stream_synchronize_async);
+  task = gtorch_task_new (self, gtorch_stream_synchronize_async, cancellable, callback, user_data);
   if (refuse_in_capture (self, &error))
     {
       g_task_return_error (task, error);
@@ -687,7 +687,9 @@ gboolean
 gtorch_stream_synchronize_finish (GTorchStream *self, GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
-  g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
+  if (!gtorch_task_take (result, self, gtorch_stream_synchronize_async, error))
+    return FALSE;
   return g_task_propagate_boolean (G_TASK (result), error);
 }
 

@@ -11,6 +11,7 @@
 #include "gtorch-error.h"
 #include "gtorch-event.h"
 #include "gtorch-stream.h"
+#include "gtorch-task-private.h"
 
 /**
  * GTorchTimer:
@@ -278,8 +279,7 @@ gtorch_timer_stop_async (GTorchTimer *self, GCancellable *cancellable, GAsyncRea
 
   g_return_if_fail (GTORCH_IS_TIMER (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = g_task_new (self, cancellable, callback, user_data);
-  g_task_set_source_tag (task, gtorch_timer_stop_async);
+  task = gtorch_task_new (self, gtorch_timer_stop_async, cancellable, callback, user_data);
   end = record_end (self, &error);
   if (end == NULL)
     {
@@ -307,7 +307,9 @@ gdouble
 gtorch_timer_stop_finish (GTorchTimer *self, GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_TIMER (self), (gdouble) NAN);
-  g_return_val_if_fail (g_task_is_valid (result, self), (gdouble) NAN);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), (gdouble) NAN);
+  if (!gtorch_task_take (result, self, gtorch_timer_stop_async, error))
+    return (gdouble) NAN;
   return g_task_propagate_boolean (G_TASK (result), error) ? self->elapsed_ms : (gdouble) NAN;
 }
 

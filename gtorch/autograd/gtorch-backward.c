@@ -12,6 +12,7 @@
 #include "gtorch-autograd-private.h"
 #include "gtorch-choice-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-task-private.h"
 #include "gtorch-tensor-private.h"
 
 /**
@@ -290,8 +291,7 @@ gtorch_tensor_backward_async (GTorchTensor *self, GTorchTensor *gradient, gboole
   gtorch_thread_streams_take (&data->streams);
   data->context = g_main_context_ref_thread_default ();
 
-  task = g_task_new (self, cancellable, callback, user_data);
-  g_task_set_source_tag (task, gtorch_tensor_backward_async);
+  task = gtorch_task_new (self, gtorch_tensor_backward_async, cancellable, callback, user_data);
   thread = g_task_new (NULL, cancellable, backward_done, task);
   g_task_set_task_data (thread, data, async_backward_free);
   g_task_run_in_thread (thread, backward_thread);
@@ -313,6 +313,8 @@ gboolean
 gtorch_tensor_backward_finish (GTorchTensor *self, GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
-  g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
+  if (!gtorch_task_take (result, self, gtorch_tensor_backward_async, error))
+    return FALSE;
   return g_task_propagate_boolean (G_TASK (result), error);
 }

@@ -8,9 +8,10 @@
 
 #include "cpu/gtorch-cpu-iter.h"
 #include "gtorch-device-private.h"
-#include "gtorch-safetensors-private.h"
 #include "gtorch-safetensors.h"
+#include "gtorch-safetensors-private.h"
 #include "gtorch-scratch-private.h"
+#include "gtorch-task-private.h"
 #include "gtorch-tensor-bytes-private.h"
 #include "gtorch-tensor-private.h"
 #include "io/gtorch-file-save-private.h"
@@ -318,17 +319,14 @@ save_in_thread (GTask *task, gpointer source_object, gpointer task_data, GCancel
 }
 
 static void
-save_begin (gpointer tag, GHashTable *tensors, GHashTable *metadata, gpointer target,
-            int io_priority, GCancellable *cancellable, GFileProgressCallback progress,
-            gpointer progress_data, GDestroyNotify progress_data_free, GAsyncReadyCallback callback,
-            gpointer user_data)
+save_begin (GTask *task, GHashTable *tensors, GHashTable *metadata, gpointer target,
+            int io_priority, GFileProgressCallback progress, gpointer progress_data,
+            GDestroyNotify progress_data_free)
 {
-  g_autoptr (GTask) task = g_task_new (NULL, cancellable, callback, user_data);
   GTorchProgress *reports = gtorch_progress_new (progress, progress_data, progress_data_free);
   GError *error = NULL;
   Save *save = save_new (tensors, metadata, target, &error);
 
-  g_task_set_source_tag (task, tag);
   g_task_set_priority (task, io_priority);
   if (save == NULL)
     {
@@ -377,11 +375,14 @@ gtorch_safetensors_save_async (GHashTable *tensors, GHashTable *metadata, GOutpu
                                GDestroyNotify progress_data_free, GAsyncReadyCallback callback,
                                gpointer user_data)
 {
+  g_autoptr (GTask) task = NULL;
+
   g_return_if_fail (tensors != NULL);
   g_return_if_fail (G_IS_OUTPUT_STREAM (stream));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  save_begin (gtorch_safetensors_save_async, tensors, metadata, stream, io_priority, cancellable,
-              progress, progress_data, progress_data_free, callback, user_data);
+  task = gtorch_task_new (NULL, gtorch_safetensors_save_async, cancellable, callback, user_data);
+  save_begin (task, tensors, metadata, stream, io_priority, progress, progress_data,
+              progress_data_free);
 }
 
 /**
@@ -399,8 +400,8 @@ gboolean
 gtorch_safetensors_save_finish (GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
-  g_return_val_if_fail (g_async_result_is_tagged (result, gtorch_safetensors_save_async), FALSE);
-  return save_end (result, error);
+  return gtorch_task_take (result, NULL, gtorch_safetensors_save_async, error)
+         && save_end (result, error);
 }
 
 /**
@@ -429,11 +430,15 @@ gtorch_safetensors_save_file_async (GHashTable *tensors, GHashTable *metadata, G
                                     GDestroyNotify progress_data_free, GAsyncReadyCallback callback,
                                     gpointer user_data)
 {
+  g_autoptr (GTask) task = NULL;
+
   g_return_if_fail (tensors != NULL);
   g_return_if_fail (G_IS_FILE (file));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  save_begin (gtorch_safetensors_save_file_async, tensors, metadata, file, io_priority, cancellable,
-              progress, progress_data, progress_data_free, callback, user_data);
+  task =
+      gtorch_task_new (NULL, gtorch_safetensors_save_file_async, cancellable, callback, user_data);
+  save_begin (task, tensors, metadata, file, io_priority, progress, progress_data,
+              progress_data_free);
 }
 
 /**
@@ -451,7 +456,6 @@ gboolean
 gtorch_safetensors_save_file_finish (GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
-  g_return_val_if_fail (g_async_result_is_tagged (result, gtorch_safetensors_save_file_async),
-                        FALSE);
-  return save_end (result, error);
+  return gtorch_task_take (result, NULL, gtorch_safetensors_save_file_async, error)
+         && save_end (result, error);
 }

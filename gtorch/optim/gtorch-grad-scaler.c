@@ -16,6 +16,7 @@
 #include "gtorch-ops-private.h"
 #include "gtorch-optimizer-private.h"
 #include "gtorch-stream-private.h"
+#include "gtorch-task-private.h"
 #include "gtorch-tensor-async.h"
 #include "gtorch-tensor-bytes.h"
 #include "gtorch-tensor-private.h"
@@ -803,8 +804,7 @@ gtorch_grad_scaler_step_async (GTorchGradScaler *self, GTorchOptimizer *optimize
   g_return_if_fail (GTORCH_IS_GRAD_SCALER (self));
   g_return_if_fail (GTORCH_IS_OPTIMIZER (optimizer));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = g_task_new (self, cancellable, callback, user_data);
-  g_task_set_source_tag (task, gtorch_grad_scaler_step_async);
+  task = gtorch_task_new (self, gtorch_grad_scaler_step_async, cancellable, callback, user_data);
   g_task_set_task_data (task, g_object_ref (optimizer), g_object_unref);
   if (!self->enabled)
     {
@@ -849,7 +849,9 @@ gboolean
 gtorch_grad_scaler_step_finish (GTorchGradScaler *self, GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), FALSE);
-  g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
+  if (!gtorch_task_take (result, self, gtorch_grad_scaler_step_async, error))
+    return FALSE;
   return g_task_propagate_boolean (G_TASK (result), error);
 }
 
