@@ -498,6 +498,8 @@ gtorch_device_open_monitor_async (GTorchDevice *self, GCancellable *cancellable,
   g_return_if_fail (GTORCH_IS_DEVICE (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   task = gtorch_task_new (self, gtorch_device_open_monitor_async, cancellable, callback, user_data);
+  if (g_task_return_error_if_cancelled (task))
+    return;
   /* Made here, since it belongs to the main context of this thread. */
   g_task_set_task_data (task, g_object_new (GTORCH_TYPE_DEVICE_MONITOR, "device", self, NULL),
                         g_object_unref);

@@ -514,6 +514,8 @@ gtorch_device_synchronize (GTorchDevice *self, GCancellable *cancellable, GError
 
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
   self = gtorch_device_resolved (self);
   stream = gtorch_current_stream (self);
   if (stream != NULL && gtorch_stream_is_capturing (stream))
@@ -561,6 +563,8 @@ gtorch_device_synchronize_async (GTorchDevice *self, GCancellable *cancellable,
   g_return_if_fail (GTORCH_IS_DEVICE (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   task = gtorch_task_new (self, gtorch_device_synchronize_async, cancellable, callback, user_data);
+  if (g_task_return_error_if_cancelled (task))
+    return;
   g_task_set_task_data (task, gtorch_device_resolved (self), NULL);
   g_task_run_in_thread (task, synchronize_in_thread);
 }

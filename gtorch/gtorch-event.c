@@ -505,6 +505,8 @@ gtorch_event_synchronize (GTorchEvent *self, GCancellable *cancellable, GError *
 
   g_return_val_if_fail (GTORCH_IS_EVENT (self), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
   fence = gtorch_event_dup_fence (self);
   if (fence == NULL)
     return TRUE;
@@ -535,6 +537,8 @@ gtorch_event_synchronize_async (GTorchEvent *self, GCancellable *cancellable,
   g_return_if_fail (GTORCH_IS_EVENT (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   task = gtorch_task_new (self, gtorch_event_synchronize_async, cancellable, callback, user_data);
+  if (g_task_return_error_if_cancelled (task))
+    return;
   fence = gtorch_event_dup_fence (self);
   if (fence == NULL)
     g_task_return_boolean (task, TRUE);

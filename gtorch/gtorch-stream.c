@@ -624,12 +624,12 @@ gtorch_stream_synchronize (GTorchStream *self, GCancellable *cancellable, GError
 {
   g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
-  if (refuse_in_capture (self, error))
+  if (g_cancellable_set_error_if_cancelled (cancellable, error) || refuse_in_capture (self, error))
     return FALSE;
   if (GTORCH_STREAM_GET_CLASS (self)->synchronize != NULL)
     return GTORCH_STREAM_GET_CLASS (self)->synchronize (self, cancellable, error);
   if (self->timeline == NULL)
-    return !g_cancellable_set_error_if_cancelled (cancellable, error);
+    return TRUE;
   return gtorch_timeline_wait (self->timeline, G_MAXUINT64, cancellable, error)
          && gtorch_timeline_report (self->timeline, error);
 }
@@ -656,6 +656,8 @@ gtorch_stream_synchronize_async (GTorchStream *self, GCancellable *cancellable,
   g_return_if_fail (GTORCH_IS_STREAM (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   task = gtorch_task_new (self, gtorch_stream_synchronize_async, cancellable, callback, user_data);
+  if (g_task_return_error_if_cancelled (task))
+    return;
   if (refuse_in_capture (self, &error))
     {
       g_task_return_error (task, error);

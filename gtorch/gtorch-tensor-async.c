@@ -269,6 +269,8 @@ start (GTask *task, GTorchImpl *dst, GTorchImpl *src, GTorchDevice *device, gboo
   GError *error = NULL;
 
   g_task_set_task_data (task, copy, copy_free);
+  if (g_task_return_error_if_cancelled (task))
+    return;
   /* Aliases: release () does not reach them, and no gradient flows. */
   copy->src = src->storage != NULL ? gtorch_impl_alias (src) : NULL;
   copy->dst = dst != NULL && dst->storage != NULL ? gtorch_impl_alias (dst) : NULL;

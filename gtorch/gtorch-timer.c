@@ -237,6 +237,8 @@ gtorch_timer_stop (GTorchTimer *self, GCancellable *cancellable, GError **error)
 
   g_return_val_if_fail (GTORCH_IS_TIMER (self), (gdouble) NAN);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), (gdouble) NAN);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return (gdouble) NAN;
   end = record_end (self, error);
   if (end == NULL || !gtorch_event_synchronize (end, cancellable, error)
       || !take_time (self, self->start, end, error))
@@ -280,10 +282,11 @@ gtorch_timer_stop_async (GTorchTimer *self, GCancellable *cancellable, GAsyncRea
   g_return_if_fail (GTORCH_IS_TIMER (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   task = gtorch_task_new (self, gtorch_timer_stop_async, cancellable, callback, user_data);
-  end = record_end (self, &error);
+  end = !g_task_return_error_if_cancelled (task) ? record_end (self, &error) : NULL;
   if (end == NULL)
     {
-      g_task_return_error (task, error);
+      if (error != NULL)
+        g_task_return_error (task, error);
       g_object_unref (task);
       return;
     }

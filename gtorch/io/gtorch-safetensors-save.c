@@ -152,7 +152,9 @@ write_stream (Save *save, GOutputStream *stream, GCancellable *cancellable,
   goffset total = save->text->len + save->header->n_bytes, done = save->text->len;
   guint i;
 
-  if (!g_output_stream_write_all (stream, save->text->str, save->text->len, NULL, cancellable,
+  /* not every stream looks at it */
+  if (g_cancellable_set_error_if_cancelled (cancellable, error)
+      || !g_output_stream_write_all (stream, save->text->str, save->text->len, NULL, cancellable,
                                   error))
     return FALSE;
   for (i = 0; i < save->header->entries->len; i++)
@@ -183,7 +185,8 @@ write_stream (Save *save, GOutputStream *stream, GCancellable *cancellable,
         {
           gsize step = MIN (n_bytes - written, CHUNK);
 
-          if (!g_output_stream_write_all (stream, (char *) gtorch_impl_data (host) + written, step,
+          if (g_cancellable_set_error_if_cancelled (cancellable, error)
+              || !g_output_stream_write_all (stream, (char *) gtorch_impl_data (host) + written, step,
                                           NULL, cancellable, error))
             return FALSE;
           written += step;
@@ -192,7 +195,8 @@ write_stream (Save *save, GOutputStream *stream, GCancellable *cancellable,
             progress (done, total, progress_data);
         }
     }
-  return g_output_stream_flush (stream, cancellable, error);
+  return !g_cancellable_set_error_if_cancelled (cancellable, error)
+         && g_output_stream_flush (stream, cancellable, error);
 }
 
 typedef struct

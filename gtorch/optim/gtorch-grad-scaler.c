@@ -805,6 +805,8 @@ gtorch_grad_scaler_step_async (GTorchGradScaler *self, GTorchOptimizer *optimize
   g_return_if_fail (GTORCH_IS_OPTIMIZER (optimizer));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   task = gtorch_task_new (self, gtorch_grad_scaler_step_async, cancellable, callback, user_data);
+  if (g_task_return_error_if_cancelled (task))
+    return;
   g_task_set_task_data (task, g_object_ref (optimizer), g_object_unref);
   if (!self->enabled)
     {
@@ -814,8 +816,6 @@ gtorch_grad_scaler_step_async (GTorchGradScaler *self, GTorchOptimizer *optimize
         g_task_return_error (task, error);
       return;
     }
-  if (g_task_return_error_if_cancelled (task))
-    return;
   progress = begin_step (self, optimizer, &error);
   capture = progress != NULL ? dup_capture (progress) : NULL;
   if (progress != NULL && is_left_to_device (self, optimizer, capture))

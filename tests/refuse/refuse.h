@@ -96,6 +96,7 @@ typedef struct
   gchar *mention;     /* what an error must name, or NULL */
   gboolean is_state;  /* what is wrong is no mistake in C */
   gboolean no_place;  /* results that must have one are given none */
+  gboolean is_cancelled; /* an error must say that, and nothing else */
   const gchar *begin; /* what an error must begin with, before a colon, or NULL */
 } Refusal;
 

@@ -779,6 +779,81 @@ keeps_its_result (gconstpointer data)
   refuse_restore ();
 }
 
+/* --- calls that are cancelled before they begin --- */
+
+static gint
+find_cancellable (const Function *function)
+{
+  guint i;
+
+  for (i = 0; i < function->n_params; i++)
+    if (g_str_equal (function->params[i].type, "GCancellable"))
+      return i;
+  return -1;
+}
+
+/* It is ready at once then. */
+static gboolean
+gives_a_source (const Function *function)
+{
+  return function->drop == (GDestroyNotify) g_source_unref;
+}
+
+static void
+obeys_a_cancelled_cancellable (gconstpointer data)
+{
+  const Function *function = data;
+  const gboolean is_async = g_str_has_suffix (function->name, "_async");
+  guint k;
+
+  for (k = 0; k < 2; k++) /* with and without a place for the error */
+    {
+      Call call = { .function = function };
+      g_auto (Refusal) refusal = { .is_cancelled = TRUE };
+      g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+      const Function *own = NULL;
+
+      g_cancellable_cancel (cancellable);
+      refusal.what = g_strdup ("is cancelled");
+      refusal.expect = is_async ? MAY_FAIL : MUST_FAIL;
+      call_init (&call);
+      replace (&call, find_cancellable (function), g_steal_pointer (&cancellable));
+      if (lacks_object (&call))
+        {
+          g_test_skip ("there is no such object here");
+          call_clear (&call);
+          return;
+        }
+      if (is_async)
+        {
+          find_finish (function);
+          own = g_steal_pointer (&waiting.finish);
+        }
+      call.is_called = TRUE;
+      refuse_call_once (function, call.args, &refusal, k == 0);
+      if (is_async)
+        {
+          g_autoptr (GAsyncResult) result = NULL;
+          g_autoptr (GObject) source = NULL;
+          Call end = { .function = own };
+          guint i;
+
+          wait_until_ready (function);
+          result = g_steal_pointer (&waiting.result);
+          source = g_async_result_get_source_object (result);
+          for (i = 0; i < own->n_params; i++)
+            if (g_str_equal (own->params[i].type, "GAsyncResult"))
+              end.args[i].p = result;
+            else if (own->params[i].kind == PARAM_OBJECT)
+              end.args[i].p = source;
+          refusal.expect = MUST_FAIL;
+          refuse_call_once (own, end.args, &refusal, k == 0);
+        }
+      call_clear (&call);
+      refuse_restore ();
+    }
+}
+
 /* A result that is no task. */
 typedef struct
 {
@@ -833,11 +908,14 @@ main (int argc, char *argv[])
   for (i = 0; i < n_functions; i++)
     {
       g_autofree gchar *path = g_strdup_printf ("/GTorch/refuse/%s", functions[i].name);
+      g_autofree gchar *cancelled = g_strdup_printf ("/GTorch/cancelled/%s", functions[i].name);
       g_autofree gchar *results = g_strdup_printf ("/GTorch/results/%s", functions[i].name);
 
       if (!g_str_equal (functions[i].header, "gtorch-tensor-ops.h")
           || g_str_equal (functions[i].name, WITHOUT_SAMPLE))
         g_test_add_data_func (path, &functions[i], refuses);
+      if (find_cancellable (&functions[i]) >= 0 && !gives_a_source (&functions[i]))
+        g_test_add_data_func (cancelled, &functions[i], obeys_a_cancelled_cancellable);
       if (g_str_has_suffix (functions[i].name, "_async"))
         g_test_add_data_func (results, &functions[i], keeps_its_result);
       else if (is_finish (&functions[i]))
