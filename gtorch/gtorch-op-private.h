@@ -126,6 +126,7 @@ typedef enum
       1 << 7, /* integers are not divided by 0: an error where the host sees it */
   GTORCH_OP_FLAG_POWERS = 1 << 8,      /* integers have no negative number as an exponent */
   GTORCH_OP_FLAG_PROBABILITY = 1 << 9, /* the first input is in [0, 1]: likewise */
+  GTORCH_OP_FLAG_OVERWRITES = 1 << 10, /* in place, every element is written and none is read */
 } GTorchOpFlags;
 
 /* What a region of mixed precision (gtorch-autocast-private.h) does with the inputs that are floating-point

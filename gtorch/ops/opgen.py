@@ -79,6 +79,7 @@ FLAGS = {
     'divides': 'GTORCH_OP_FLAG_DIVIDES',
     'powers': 'GTORCH_OP_FLAG_POWERS',
     'probability': 'GTORCH_OP_FLAG_PROBABILITY',
+    'overwrites': 'GTORCH_OP_FLAG_OVERWRITES',
 }
 
 
