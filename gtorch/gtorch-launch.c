@@ -181,8 +181,8 @@ wait_for_writer (GTorchStorage *storage, GError **error)
     return FALSE;
   if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
     gtorch_race_storage_waited (storage, writer);
-  if (!gtorch_timeline_report_work (writer,
-                                    __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED), error))
+  if (!gtorch_timeline_report_work (writer, __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED),
+                                    error))
     return FALSE; /* and the next one who asks */
   __atomic_store_n (&storage->writer, NULL, __ATOMIC_RELAXED);
   return TRUE;
@@ -200,8 +200,9 @@ gtorch_stream_check_operand (GTorchStream *stream, GTorchStorage *storage, GErro
   GTorchTimeline *writer = __atomic_load_n (&storage->writer, __ATOMIC_ACQUIRE);
 
   return writer == NULL || (writer == stream->timeline && g_atomic_int_get (&writer->is_failed))
-         || gtorch_timeline_check_work (
-             writer, __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED), error);
+         || gtorch_timeline_check_work (writer,
+                                        __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED),
+                                        error);
 }
 
 gboolean
@@ -389,8 +390,9 @@ launch_behind_writers (GTorchOpCall *call, GError **error)
         continue;
       if (!gtorch_timeline_is_of_copies (writer) && gtorch_call_overwrites (call, i))
         {
-          if (!gtorch_timeline_wait (writer, __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED),
-                                     NULL, error))
+          if (!gtorch_timeline_wait (writer,
+                                     __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED), NULL,
+                                     error))
             return FALSE;
           written = storage; /* what was not computed is not looked at */
         }

@@ -28,9 +28,10 @@
  * give it. Reading elements on the host waits for what writes them.
  *
  * An error that shows only when the work is done is kept, with the name of the operation; the work
- * queued behind it is left out. The next [method@Stream.synchronize], [method@Stream.check] or read
- * on the host reports it, after which the stream can be used again; what the work left out would
- * have computed is undefined.
+ * queued behind it is left out, and so is that of streams that wait for this one. The next
+ * [method@Stream.synchronize], [method@Stream.check] or read of what was left out reports it, after
+ * which the stream can be used again. On the CPU what was not computed keeps the error, for all who
+ * read it or compute with it, until it is overwritten.
  *
  * Dropping the last reference does not wait: work that was queued is still done.
  *

@@ -155,7 +155,7 @@ write_stream (Save *save, GOutputStream *stream, GCancellable *cancellable,
   /* not every stream looks at it */
   if (g_cancellable_set_error_if_cancelled (cancellable, error)
       || !g_output_stream_write_all (stream, save->text->str, save->text->len, NULL, cancellable,
-                                  error))
+                                     error))
     return FALSE;
   for (i = 0; i < save->header->entries->len; i++)
     {
@@ -186,8 +186,8 @@ write_stream (Save *save, GOutputStream *stream, GCancellable *cancellable,
           gsize step = MIN (n_bytes - written, CHUNK);
 
           if (g_cancellable_set_error_if_cancelled (cancellable, error)
-              || !g_output_stream_write_all (stream, (char *) gtorch_impl_data (host) + written, step,
-                                          NULL, cancellable, error))
+              || !g_output_stream_write_all (stream, (char *) gtorch_impl_data (host) + written,
+                                             step, NULL, cancellable, error))
             return FALSE;
           written += step;
           done += step;

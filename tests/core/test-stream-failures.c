@@ -240,7 +240,8 @@ errors_that_nobody_asks_for_are_logged (void)
     {
       g_test_trap_subprocess (NULL, 0, G_TEST_SUBPROCESS_DEFAULT);
       g_test_trap_assert_failed ();
-      g_test_trap_assert_stderr ("*nobody has asked for the error: gather: index * is out of range*");
+      g_test_trap_assert_stderr (
+          "*nobody has asked for the error: gather: index * is out of range*");
       return;
     }
   for (i = 0; i < 100; i++)
@@ -338,7 +339,7 @@ typedef struct
 {
   GTorchTensor *tensor;
   gdouble value;
-  gint failure; /* that kept it from being computed; 0: none */
+  gint failure;  /* that kept it from being computed; 0: none */
   guint writer;  /* the last stream that wrote to it */
   guint episode; /* … during which of its failures */
   guint readers; /* the streams that have read it since, one bit each */
@@ -483,12 +484,14 @@ run_program (guint32 seed)
 
   for (i = 0; i < N_STREAMS; i++)
     p.streams[i].stream =
-        i == 0 ? g_object_ref (gtorch_device_get_default_stream (gtorch_device_cpu ())) : new_stream ();
+        i == 0 ? g_object_ref (gtorch_device_get_default_stream (gtorch_device_cpu ()))
+               : new_stream ();
   for (i = 0; i < N_TENSORS; i++)
     p.tensors[i] = (ModelTensor){ .tensor = ones (), .value = 1 };
   for (i = 0; i < 60; i++)
     {
-      const guint s = g_rand_int_range (rand, 0, N_STREAMS), o = g_rand_int_range (rand, 0, N_STREAMS);
+      const guint s = g_rand_int_range (rand, 0, N_STREAMS),
+                  o = g_rand_int_range (rand, 0, N_STREAMS);
       ModelTensor *a = &p.tensors[g_rand_int_range (rand, 0, N_TENSORS)];
       ModelTensor *b = &p.tensors[g_rand_int_range (rand, 0, N_TENSORS)];
 
