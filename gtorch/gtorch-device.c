@@ -316,19 +316,20 @@ GTorchStream *
 gtorch_device_make_default_stream (GTorchDevice *self, GError **error)
 {
   GTorchStream *stream = g_atomic_pointer_get (&self->default_stream);
+  GTorchDeviceClass *klass = GTORCH_DEVICE_GET_CLASS (self);
+  gboolean is_legacy;
 
   if (G_LIKELY (stream != NULL))
     return stream;
+  is_legacy =
+      klass->new_external_stream != NULL && gtorch_env_choice ("GTORCH_DEFAULT_STREAM") == 0;
   g_mutex_lock (&lock);
   stream = self->default_stream;
   if (stream == NULL)
     {
-      GTorchDeviceClass *klass = GTORCH_DEVICE_GET_CLASS (self);
-
       if (self->type == GTORCH_DEVICE_TYPE_CPU)
         stream = g_object_new (GTORCH_TYPE_STREAM, NULL);
-      else if (klass->new_external_stream != NULL
-               && g_strcmp0 (gtorch_getenv ("GTORCH_DEFAULT_STREAM"), "legacy") == 0)
+      else if (is_legacy)
         stream = klass->new_external_stream (self, NULL, error);
       else
         stream = klass->new_stream (self, 0, error);

@@ -36,11 +36,8 @@ gtorch_get_launch_blocking (void)
 
   if (G_UNLIKELY (value < 0))
     {
-      const gchar *text = gtorch_getenv ("GTORCH_LAUNCH_BLOCKING");
-
-      if (text == NULL)
-        text = gtorch_getenv ("CUDA_LAUNCH_BLOCKING");
-      value = text != NULL && text[0] != '\0' && strcmp (text, "0") != 0;
+      value =
+          gtorch_env_flag ("GTORCH_LAUNCH_BLOCKING", gtorch_env_is_on ("CUDA_LAUNCH_BLOCKING"));
       g_atomic_int_set (&launch_blocking, value);
     }
   return value;

@@ -388,13 +388,15 @@ GTorchCudaRecording *
 gtorch_cuda_recording_new (const guint64 *addresses, guint n, GTorchCudaEnqueue enqueue,
                            gpointer data, gboolean *is_busy)
 {
-  const gchar *wish = gtorch_getenv ("GTORCH_CUDA_RECORDINGS");
+  static gsize wish = 0; /* 1: no, 2: yes */
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   GTorchCudaRecording *self;
 
   g_assert (n <= GTORCH_CUDA_RECORDING_MAX);
   *is_busy = FALSE;
-  if (g_strcmp0 (wish, "0") == 0)
+  if (g_once_init_enter (&wish))
+    g_once_init_leave (&wish, gtorch_env_flag ("GTORCH_CUDA_RECORDINGS", TRUE) ? 2 : 1);
+  if (wish == 1)
     return NULL;
   *is_busy = !begin_recording ();
   if (*is_busy)
