@@ -94,8 +94,9 @@ gtorch_default_wait_policy (void)
 
   if (g_once_init_enter (&policy))
     {
-      static const GTorchWaitPolicy policies[]
-          = { GTORCH_WAIT_POLICY_ADAPTIVE, GTORCH_WAIT_POLICY_SPIN, GTORCH_WAIT_POLICY_SLEEP };
+      static const GTorchWaitPolicy policies[] = { GTORCH_WAIT_POLICY_ADAPTIVE,
+                                                   GTORCH_WAIT_POLICY_SPIN,
+                                                   GTORCH_WAIT_POLICY_SLEEP };
       const gint choice = gtorch_env_choice ("GTORCH_WAIT_POLICY");
 
       g_once_init_leave (&policy, policies[MAX (choice, 0)] + 1);

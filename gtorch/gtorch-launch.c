@@ -36,8 +36,7 @@ gtorch_get_launch_blocking (void)
 
   if (G_UNLIKELY (value < 0))
     {
-      value =
-          gtorch_env_flag ("GTORCH_LAUNCH_BLOCKING", gtorch_env_is_on ("CUDA_LAUNCH_BLOCKING"));
+      value = gtorch_env_flag ("GTORCH_LAUNCH_BLOCKING", gtorch_env_is_on ("CUDA_LAUNCH_BLOCKING"));
       g_atomic_int_set (&launch_blocking, value);
     }
   return value;

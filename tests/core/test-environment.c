@@ -53,8 +53,10 @@ read_text (const GTorchEnvVariable *variable, const gchar *text)
 static void
 nonsense_is_warned_of (gconstpointer data)
 {
-  static const gchar *const texts[] = { "nonsense", "2x", "-1", "0x1", "99999999999999999999", "\xff\xfe",
-                                        "Legacy ", " 1", "%s%n", "spin,legacy,v3,errors,7x" };
+  static const gchar *const texts[] = {
+    "nonsense", "2x",      "-1", "0x1",  "99999999999999999999",
+    "\xff\xfe", "Legacy ", " 1", "%s%n", "spin,legacy,v3,errors,7x"
+  };
   const GTorchEnvVariable *variable = data;
   g_autofree gchar *pattern = g_strdup_printf ("%s: *ignored", variable->name);
   guint i;
@@ -62,8 +64,9 @@ nonsense_is_warned_of (gconstpointer data)
   for (i = 0; i < G_N_ELEMENTS (texts); i++)
     {
       /* a number may have blanks before it; of words those that there are count */
-      const gboolean is_one = (variable->kind == GTORCH_ENV_NUMBER && g_str_equal (texts[i], " 1"))
-                              || (variable->kind == GTORCH_ENV_WORDS && i == G_N_ELEMENTS (texts) - 1);
+      const gboolean is_one =
+          (variable->kind == GTORCH_ENV_NUMBER && g_str_equal (texts[i], " 1"))
+          || (variable->kind == GTORCH_ENV_WORDS && i == G_N_ELEMENTS (texts) - 1);
       guint k;
       const guint n_warnings = variable->kind == GTORCH_ENV_WORDS && is_one ? 4 : !is_one;
 
