@@ -565,6 +565,9 @@ collect_members (GTorchModule *module, const gchar *path, gpointer user_data)
  * Moves all parameters, their gradients and the buffers, which stay the same objects. Integers keep
  * their dtype.
  *
+ * An optimizer that has made steps keeps its state where it was, and refuses the next step until it has
+ * loaded its own state dict. A forward pass before the move has no backward pass after it.
+ *
  * Returns: %TRUE on success. On failure (%GTORCH_ERROR_DTYPE, %GTORCH_ERROR_OUT_OF_MEMORY) nothing
  *   was moved
  *
