@@ -38,8 +38,8 @@ struct _GTorchTimeline
   struct _GTorchRaceOrder *copies_order; /* of these copies, only with GTORCH_CHECK=streams */
 };
 
-/* Work that was not done: the first failed, what came behind it until somebody was told was left out. What that
- * work would have written has the error until something else writes to it. */
+/* Work that was not done: the first failed, what came behind it until somebody was told was left out. What
+ * that work would have written has the error until something else writes to it. */
 typedef struct
 {
   guint64 first, last; /* G_MAXUINT64: nobody was told yet */

@@ -13,8 +13,8 @@ G_BEGIN_DECLS
   gtorch_task_new_named ((source), (gpointer) (async), #async, (cancellable), (callback), \
                          (user_data))
 
-/* The beginning of a function that ends `async`: FALSE with an error if the result is not one of that function
- * and this object, or was taken before. Once it has returned TRUE the result counts as taken. */
+/* The beginning of a function that ends `async`: FALSE with an error if the result is not one of that
+ * function and this object, or was taken before. Once it has returned TRUE the result counts as taken. */
 #define gtorch_task_take(result, source, async, error) \
   gtorch_task_take_named ((result), (source), (gpointer) (async), #async, G_STRFUNC, (error))
 

@@ -388,15 +388,12 @@ GTorchCudaRecording *
 gtorch_cuda_recording_new (const guint64 *addresses, guint n, GTorchCudaEnqueue enqueue,
                            gpointer data, gboolean *is_busy)
 {
-  static gsize wish = 0; /* 1: no, 2: yes */
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   GTorchCudaRecording *self;
 
   g_assert (n <= GTORCH_CUDA_RECORDING_MAX);
   *is_busy = FALSE;
-  if (g_once_init_enter (&wish))
-    g_once_init_leave (&wish, gtorch_env_flag ("GTORCH_CUDA_RECORDINGS", TRUE) ? 2 : 1);
-  if (wish == 1)
+  if (!gtorch_env_flag ("GTORCH_CUDA_RECORDINGS", TRUE))
     return NULL;
   *is_busy = !begin_recording ();
   if (*is_busy)

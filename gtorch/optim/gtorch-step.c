@@ -138,7 +138,8 @@ count_bit (const GTorchStep *step)
   return 0;
 }
 
-/* A module that was moved or converted takes its parameters and their grads along, and knows of no optimizer. */
+/* A module that was moved or converted takes its parameters and their grads along, and knows of no
+ * optimizer. */
 static gboolean
 fits (GTorchOptimizer *self, GTorchTensor *param, GTorchTensor *tensor, const gchar *name,
       gboolean is_count, GError **error)

@@ -3,8 +3,8 @@
 
 /* What becomes of work behind work that has failed: nobody may ever read elements that nobody has computed.
  *
- * The random programs run against a model of what each stream and each tensor knows. For a long run give their
- * number and a first seed: GTORCH_TEST_PROGRAMS=1000000 GTORCH_TEST_SEED=7. */
+ * The random programs run against a model of what each stream and each tensor knows. For a long run give
+ * their number and a first seed: GTORCH_TEST_PROGRAMS=1000000 GTORCH_TEST_SEED=7. */
 
 #include "config.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Every operation with each of its operands in turn as what a stream has left out: it is refused, or gives what
- * is refused, unless it writes to all of the operand without a look at it. */
+/* Every operation with each of its operands in turn as what a stream has left out: it is refused, or gives
+ * what is refused, unless it writes to all of the operand without a look at it. */
 
 #include "config.h"
 

@@ -38,8 +38,9 @@ def headers():
     """The text of each, by its name in an #include."""
     found = {p: tree.read(p) for p in tree.files()
              if p.startswith('gtorch/') and p.endswith('.h') and not tree.is_private_header(p)}
-    text = {name: found[name] for name in sorted(found) if re.search(r'GTORCH_AVAILABLE_IN|^#define GTORCH', found[name], re.M)
-            and not name.startswith(('gtorch/cpu/',))}
+    text = {name: found[name] for name in sorted(found)
+            if re.search(r'GTORCH_AVAILABLE_IN|^#define GTORCH', found[name], re.M)
+            and not name.startswith('gtorch/cpu/')}
     for path in sorted((BUILD / 'gtorch').glob('*.h')) + sorted((BUILD / 'gtorch').glob('*/*.h')):
         name = str(path.relative_to(BUILD))
         if 'GTORCH_AVAILABLE_IN' in path.read_text(encoding='utf-8') and not tree.is_private_header(name):
@@ -98,8 +99,8 @@ def compile_all(text, compiler, language, standards):
     def one(standard):
         # the typedefs are in one header, and GLib's macros repeat them, which clang alone tells of
         own = ['-Wno-typedef-redefinition'] if 'clang' in compiler and standard == 'c99' else []
-        done = subprocess.run([compiler, f'-std={standard}', *WARNINGS, *own, *flags(), '-fsyntax-only', f'-x{language}', '-'],
-                              input=text, text=True, capture_output=True, check=False)
+        command = [compiler, f'-std={standard}', *WARNINGS, *own, *flags(), '-fsyntax-only', f'-x{language}', '-']
+        done = subprocess.run(command, input=text, text=True, capture_output=True, check=False)
         return f'{compiler} -std={standard}:\n{done.stderr}' if done.returncode else ''
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -113,7 +114,8 @@ def check(compiler, language, standards):
     compile_all(program(uses()), compiler, language, standards)
 
 
-for name, kind, all_standards in (('gcc', 'c', C), ('clang', 'c', C), ('g++', 'c++', CPLUSPLUS), ('clang++', 'c++', CPLUSPLUS)):
+for name, kind, all_standards in (('gcc', 'c', C), ('clang', 'c', C),
+                                  ('g++', 'c++', CPLUSPLUS), ('clang++', 'c++', CPLUSPLUS)):
     tap.add(f'{name}_takes_every_macro_in_every_standard', check, name, kind, all_standards)
 
 
