@@ -10,7 +10,8 @@ from generator.rows import RowError
 from generator.signatures import CLASSES, COMPUTE, KINDS, parse_args, parse_returns
 
 FAMILIES = {'pointwise', 'reduce', 'view', 'structured', 'composite'}
-FLAGS = ('random', 'sync', 'devices', 'numbers', 'factors', 'divides', 'powers', 'probability', 'unread', 'unset')
+FLAGS = ('random', 'sync', 'devices', 'numbers', 'factors', 'divides', 'powers', 'probability', 'overwrites',
+         'unread', 'unset')
 PROMOTIONS = ('common', 'float', 'bool', 'sum', 'real', 'bounds', 'none')
 PARTS = ('forward', 'init', 'step', 'quick', 'combine', 'finish')  # of loops
 ERROR = [('GError **', 'error')]

@@ -13,6 +13,7 @@
 #include "stream/gtorch-choice-private.h"
 #include "gtorch-ops-private.h"
 #include "tensor/gtorch-tensor-private.h"
+#include "base/gtorch-task-private.h"
 
 /**
  * gtorch_tensor_backward:
@@ -282,6 +283,12 @@ gtorch_tensor_backward_async (GTorchTensor *self, GTorchTensor *gradient, gboole
   g_return_if_fail (gradient == NULL || GTORCH_IS_TENSOR (gradient));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
 
+  task = gtorch_task_new (self, gtorch_tensor_backward_async, cancellable, callback, user_data);
+  if (g_task_return_error_if_cancelled (task))
+    {
+      g_object_unref (task);
+      return;
+    }
   data = g_new0 (AsyncBackward, 1);
   data->root = gtorch_impl_ref (gtorch_tensor_unwrap (self));
   data->gradient = gradient != NULL ? gtorch_impl_ref (gtorch_tensor_unwrap (gradient)) : NULL;
@@ -290,8 +297,6 @@ gtorch_tensor_backward_async (GTorchTensor *self, GTorchTensor *gradient, gboole
   gtorch_thread_streams_take (&data->streams);
   data->context = g_main_context_ref_thread_default ();
 
-  task = g_task_new (self, cancellable, callback, user_data);
-  g_task_set_source_tag (task, gtorch_tensor_backward_async);
   thread = g_task_new (NULL, cancellable, backward_done, task);
   g_task_set_task_data (thread, data, async_backward_free);
   g_task_run_in_thread (thread, backward_thread);
@@ -313,6 +318,8 @@ gboolean
 gtorch_tensor_backward_finish (GTorchTensor *self, GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
-  g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
+  if (!gtorch_task_take (result, self, gtorch_tensor_backward_async, error))
+    return FALSE;
   return g_task_propagate_boolean (G_TASK (result), error);
 }

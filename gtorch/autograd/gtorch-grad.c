@@ -230,6 +230,18 @@ gtorch_grad_accumulate (GTorchImpl *impl, GTorchImpl *grad, gboolean may_take, G
   GTorchImpl *sum;
   GTORCH_HOLD (impl);
 
+  if (G_UNLIKELY (impl->dtype != grad->dtype || impl->device != grad->device))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+                   _ ("backward: the gradient for a tensor of shape %s is %s on %s, the tensor %s "
+                      "on "
+                      "%s by now: it was moved or converted after the forward pass"),
+                   gtorch_impl_shape_str (impl), gtorch_dtype_get_name (grad->dtype),
+                   gtorch_device_name (grad->device), gtorch_dtype_get_name (impl->dtype),
+                   gtorch_device_name (impl->device));
+      return FALSE;
+    }
+
   g_mutex_lock (&autograd->lock);
   success = follow_stream (autograd, gtorch_impl_device (impl), error);
   if (success && autograd->grad == NULL)

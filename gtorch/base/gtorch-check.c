@@ -16,26 +16,13 @@ _Atomic guint gtorch_checks;
 void
 gtorch_checks_init (void)
 {
-  const gchar *text = gtorch_getenv ("GTORCH_CHECK");
-  g_auto (GStrv) words = g_strsplit (text != NULL ? text : "", ",", -1);
+  static const guint checks[] = { GTORCH_CHECK_ERRORS, GTORCH_CHECK_GRAPH, GTORCH_CHECK_REPLAY,
+                                  GTORCH_CHECK_STREAMS,
+                                  GTORCH_CHECK_STREAMS | GTORCH_CHECK_STREAMS_FATAL };
+  const guint words = gtorch_env_words ("GTORCH_CHECK");
   guint i;
 
-  for (i = 0; words[i] != NULL; i++)
-    {
-      const gchar *word = g_strstrip (words[i]);
-
-      if (strcmp (word, "errors") == 0)
-        gtorch_checks |= GTORCH_CHECK_ERRORS;
-      else if (strcmp (word, "streams") == 0)
-        gtorch_checks |= GTORCH_CHECK_STREAMS;
-      else if (strcmp (word, "streams=fatal") == 0)
-        gtorch_checks |= GTORCH_CHECK_STREAMS | GTORCH_CHECK_STREAMS_FATAL;
-      else if (strcmp (word, "graph") == 0)
-        gtorch_checks |= GTORCH_CHECK_GRAPH;
-      else if (strcmp (word, "replay") == 0)
-        gtorch_checks |= GTORCH_CHECK_REPLAY;
-      else if (word[0] != '\0')
-        g_warning ("GTORCH_CHECK: “%s” is not one of errors, graph, replay, streams, streams=fatal",
-                   word);
-    }
+  for (i = 0; i < G_N_ELEMENTS (checks); i++)
+    if (words & 1u << i)
+      gtorch_checks |= checks[i];
 }

@@ -13,6 +13,38 @@ gboolean gtorch_is_privileged (void);
 
 /* The value of an environment variable; NULL if there is none, and in a privileged process. */
 const gchar *gtorch_getenv (const gchar *name);
+/* What the library's own variables may be. Another value is warned of and ignored; none, and an empty one, is
+ * what there is without the variable. Tests compare the list with the manual. */
+typedef enum
+{
+  GTORCH_ENV_FLAG,   /* 0 or 1, no or yes, false or true, off or on */
+  GTORCH_ENV_CHOICE, /* one of a few words */
+  GTORCH_ENV_WORDS,  /* several of them, with commas between */
+  GTORCH_ENV_NUMBER, /* from 1 to limit; further ones behind commas do not count */
+  GTORCH_ENV_TEXT,   /* a path, or something with a parser of its own that warns */
+} GTorchEnvKind;
+
+typedef struct
+{
+  const gchar *name;
+  GTorchEnvKind kind;
+  const gchar *words; /* CHOICE, WORDS: separated by commas */
+  guint limit;        /* NUMBER */
+} GTorchEnvVariable;
+
+extern const GTorchEnvVariable gtorch_env_variables[];
+extern const guint gtorch_n_env_variables;
+
+gboolean gtorch_env_flag (const gchar *name, gboolean otherwise);
+/* Its place among the words; -1: none. */
+gint gtorch_env_choice (const gchar *name);
+/* A bit for each word. */
+guint gtorch_env_words (const gchar *name);
+guint gtorch_env_number (const gchar *name, guint otherwise);
+
+/* A switch of another library's, which takes everything but 0 for on. */
+gboolean gtorch_env_is_on (const gchar *name);
+
 /* Whether there is one that counts for nothing, because the process is privileged. */
 gboolean gtorch_env_is_ignored (const gchar *name);
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gtorch/base/gtorch-types.h>
+#include <gtorch/base/gtorch-shape.h>
 
 G_BEGIN_DECLS
 
@@ -26,7 +27,8 @@ typedef struct _GTorchSize GTorchSize;
  * GTORCH_SIZE: (skip)
  * @...: integers
  *
- * A size as an argument, which lives as long as the block that it is written in. What keeps it makes a copy.
+ * A size as an argument, which lives as long as the block that it is written in, in C++ until the end of the
+ * statement. What keeps it makes a copy.
  *
  * ```c
  * layer = gtorch_module_new (GTORCH_TYPE_MAX_POOL2D, &error, "kernel-size", GTORCH_SIZE (3, 2), NULL);
@@ -34,8 +36,12 @@ typedef struct _GTorchSize GTorchSize;
  *
  * Since: 0.1
  */
+#ifndef __cplusplus
 #define GTORCH_SIZE(...) \
   ((GTorchSize *) (gint64[]){ sizeof ((gint64[]){ __VA_ARGS__ }) / sizeof (gint64), __VA_ARGS__ })
+#else
+#define GTORCH_SIZE(...) (_gtorch_size_of (_gtorch_numbers (__VA_ARGS__).numbers))
+#endif
 
 GTORCH_AVAILABLE_IN_0_1
 GType gtorch_size_get_type (void) G_GNUC_CONST;
@@ -57,3 +63,11 @@ gchar *gtorch_size_to_string (GTorchSize *self) G_GNUC_WARN_UNUSED_RESULT;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchSize, gtorch_size_unref)
 
 G_END_DECLS
+
+#ifdef __cplusplus
+inline GTorchSize *
+_gtorch_size_of (const gint64 *numbers)
+{
+  return reinterpret_cast<GTorchSize *> (const_cast<gint64 *> (numbers));
+}
+#endif

@@ -161,9 +161,9 @@ is_caching (void)
 
   if (g_once_init_enter (&state))
     {
-      const gchar *value = gtorch_getenv ("GTORCH_NO_MEMORY_CACHING");
+      const gboolean is_off = gtorch_env_flag ("GTORCH_NO_MEMORY_CACHING", FALSE);
 
-      g_once_init_leave (&state, value != NULL && value[0] != '\0' && value[0] != '0' ? 2 : 1);
+      g_once_init_leave (&state, is_off ? 2 : 1);
     }
   return state == 1;
 #endif

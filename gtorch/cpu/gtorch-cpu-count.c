@@ -139,12 +139,8 @@ ask (const gchar *name)
 guint
 gtorch_cpu_default_threads (void)
 {
-  const gchar *text = gtorch_getenv ("GTORCH_NUM_THREADS");
-  guint n = ask ("GTORCH_NUM_THREADS");
+  guint n = gtorch_env_number ("GTORCH_NUM_THREADS", 0);
 
-  if (n == 0 && text != NULL && *text != '\0')
-    g_warning ("GTORCH_NUM_THREADS: “%s” is not a number from 1 to %d, and is ignored", text,
-               GTORCH_MAX_THREADS);
   if (n == 0)
     n = ask ("OMP_NUM_THREADS");
   return n > 0 ? n : gtorch_cpu_count ("/");

@@ -75,7 +75,10 @@ gtorch_cpu_isa_choose (const gchar *limit)
 
 static void __attribute__ ((constructor)) choose (void)
 {
-  gtorch_cpu_isa_choose (gtorch_getenv ("GTORCH_CPU_ISA"));
+  static const gchar *const names[] = { "baseline", "v3", "v4" };
+  const gint choice = gtorch_env_choice ("GTORCH_CPU_ISA");
+
+  gtorch_cpu_isa_choose (choice >= 0 ? names[choice] : NULL);
 }
 
 guint

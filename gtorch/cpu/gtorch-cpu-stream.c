@@ -66,14 +66,11 @@ work_run (Queue *queue, Work *work)
 {
   GTorchTimeline *timeline = queue->timeline;
   GError *error = NULL;
-  GError *pending;
+  GError *pending = NULL;
 
-  g_mutex_lock (&timeline->lock);
-  pending = timeline->error != NULL ? g_error_copy (timeline->error) : NULL;
-  g_mutex_unlock (&timeline->lock);
-
+  gtorch_timeline_check_work (timeline, work->seq, &pending);
   if (work->fence != NULL && work->wait)
-    gtorch_fence_wait (work->fence, NULL, NULL); /* an error there is reported there */
+    gtorch_fence_wait (work->fence, NULL, &error); /* what failed there lacks here, too */
   else if (work->func != NULL && pending == NULL && !work->func (work->data, &error)
            && error == NULL)
     error = g_error_new (GTORCH_ERROR, GTORCH_ERROR_FAILED, "work failed without an error");
@@ -185,7 +182,8 @@ gtorch_cpu_stream_wait (GTorchStream *stream, GTorchFence *fence, GError **error
 
   if (G_UNLIKELY (stream->timeline->is_orphan))
     return gtorch_fork_refuse_stream (error);
-  if (g_atomic_int_get (&fence->done) || fence->timeline == stream->timeline)
+  if (fence->timeline == stream->timeline
+      || (g_atomic_int_get (&fence->done) && fence->error == NULL))
     return TRUE;
   work = g_new0 (Work, 1);
   work->fence = gtorch_fence_ref (fence);
@@ -205,8 +203,8 @@ await_place (gpointer data, GError **error)
 {
   const Place *place = data;
 
-  gtorch_timeline_wait (place->timeline, place->seq, NULL, NULL); /* errors are reported there */
-  return TRUE;
+  return gtorch_timeline_wait (place->timeline, place->seq, NULL, error)
+         && gtorch_timeline_check_work (place->timeline, place->seq, error);
 }
 
 static void
@@ -353,6 +351,13 @@ gtorch_cpu_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *cal
   if (G_UNLIKELY (stream->timeline->is_orphan))
     return gtorch_fork_refuse_stream (error);
 
+  for (i = 0; i < call->n_inputs; i++)
+    if (call->inputs[i] != NULL && !gtorch_call_overwrites (call, i)
+        && !gtorch_stream_check_operand (stream, call->inputs[i]->storage, error))
+      {
+        g_prefix_error (error, "%s: ", gtorch_call_named_op (call)->name);
+        return FALSE;
+      }
   for (i = 0; i < call->n_inputs; i++)
     if (call->inputs[i] != NULL)
       gtorch_stream_enqueue_copies (stream, call->inputs[i]->storage);

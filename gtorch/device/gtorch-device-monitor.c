@@ -11,6 +11,7 @@
 #include "device/gtorch-device-sample-private.h"
 #include "device/gtorch-object-list-private.h"
 #include "base/gtorch-property-private.h"
+#include "base/gtorch-task-private.h"
 
 /**
  * GTorchDeviceMonitor:
@@ -496,8 +497,9 @@ gtorch_device_open_monitor_async (GTorchDevice *self, GCancellable *cancellable,
 
   g_return_if_fail (GTORCH_IS_DEVICE (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = g_task_new (self, cancellable, callback, user_data);
-  g_task_set_source_tag (task, gtorch_device_open_monitor_async);
+  task = gtorch_task_new (self, gtorch_device_open_monitor_async, cancellable, callback, user_data);
+  if (g_task_return_error_if_cancelled (task))
+    return;
   /* Made here, since it belongs to the main context of this thread. */
   g_task_set_task_data (task, g_object_new (GTORCH_TYPE_DEVICE_MONITOR, "device", self, NULL),
                         g_object_unref);
@@ -520,7 +522,9 @@ GTorchDeviceMonitor *
 gtorch_device_open_monitor_finish (GTorchDevice *self, GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), NULL);
-  g_return_val_if_fail (g_task_is_valid (result, self), NULL);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), NULL);
+  if (!gtorch_task_take (result, self, gtorch_device_open_monitor_async, error))
+    return NULL;
   return g_task_propagate_pointer (G_TASK (result), error);
 }
 

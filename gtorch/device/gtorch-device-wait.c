@@ -94,14 +94,12 @@ gtorch_default_wait_policy (void)
 
   if (g_once_init_enter (&policy))
     {
-      const gchar *text = gtorch_getenv ("GTORCH_WAIT_POLICY");
-      GEnumClass *klass = g_type_class_ref (GTORCH_TYPE_WAIT_POLICY);
-      const GEnumValue *value = text != NULL ? g_enum_get_value_by_nick (klass, text) : NULL;
+      static const GTorchWaitPolicy policies[] = { GTORCH_WAIT_POLICY_ADAPTIVE,
+                                                   GTORCH_WAIT_POLICY_SPIN,
+                                                   GTORCH_WAIT_POLICY_SLEEP };
+      const gint choice = gtorch_env_choice ("GTORCH_WAIT_POLICY");
 
-      if (text != NULL && *text != '\0' && value == NULL)
-        g_warning ("GTORCH_WAIT_POLICY: “%s” is not adaptive, spin or sleep, and is ignored", text);
-      g_once_init_leave (&policy, (value != NULL ? value->value : GTORCH_WAIT_POLICY_ADAPTIVE) + 1);
-      g_type_class_unref (klass);
+      g_once_init_leave (&policy, policies[MAX (choice, 0)] + 1);
     }
   return policy - 1;
 }

@@ -13,6 +13,7 @@
 #include "base/gtorch-environment-private.h"
 #include "base/gtorch-fork-private.h"
 #include "device/gtorch-generator-private.h"
+#include "base/gtorch-task-private.h"
 
 /**
  * GTorchDevice:
@@ -315,19 +316,20 @@ GTorchStream *
 gtorch_device_make_default_stream (GTorchDevice *self, GError **error)
 {
   GTorchStream *stream = g_atomic_pointer_get (&self->default_stream);
+  GTorchDeviceClass *klass = GTORCH_DEVICE_GET_CLASS (self);
+  gboolean is_legacy;
 
   if (G_LIKELY (stream != NULL))
     return stream;
+  is_legacy =
+      klass->new_external_stream != NULL && gtorch_env_choice ("GTORCH_DEFAULT_STREAM") == 0;
   g_mutex_lock (&lock);
   stream = self->default_stream;
   if (stream == NULL)
     {
-      GTorchDeviceClass *klass = GTORCH_DEVICE_GET_CLASS (self);
-
       if (self->type == GTORCH_DEVICE_TYPE_CPU)
         stream = g_object_new (GTORCH_TYPE_STREAM, NULL);
-      else if (klass->new_external_stream != NULL
-               && g_strcmp0 (gtorch_getenv ("GTORCH_DEFAULT_STREAM"), "legacy") == 0)
+      else if (is_legacy)
         stream = klass->new_external_stream (self, NULL, error);
       else
         stream = klass->new_stream (self, 0, error);
@@ -513,6 +515,8 @@ gtorch_device_synchronize (GTorchDevice *self, GCancellable *cancellable, GError
 
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
   self = gtorch_device_resolved (self);
   stream = gtorch_current_stream (self);
   if (stream != NULL && gtorch_stream_is_capturing (stream))
@@ -559,8 +563,9 @@ gtorch_device_synchronize_async (GTorchDevice *self, GCancellable *cancellable,
 
   g_return_if_fail (GTORCH_IS_DEVICE (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = g_task_new (self, cancellable, callback, user_data);
-  g_task_set_source_tag (task, gtorch_device_synchronize_async);
+  task = gtorch_task_new (self, gtorch_device_synchronize_async, cancellable, callback, user_data);
+  if (g_task_return_error_if_cancelled (task))
+    return;
   g_task_set_task_data (task, gtorch_device_resolved (self), NULL);
   g_task_run_in_thread (task, synchronize_in_thread);
 }
@@ -581,7 +586,9 @@ gboolean
 gtorch_device_synchronize_finish (GTorchDevice *self, GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
-  g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
+  if (!gtorch_task_take (result, self, gtorch_device_synchronize_async, error))
+    return FALSE;
   return g_task_propagate_boolean (G_TASK (result), error);
 }
 

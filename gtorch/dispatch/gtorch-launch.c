@@ -36,11 +36,7 @@ gtorch_get_launch_blocking (void)
 
   if (G_UNLIKELY (value < 0))
     {
-      const gchar *text = gtorch_getenv ("GTORCH_LAUNCH_BLOCKING");
-
-      if (text == NULL)
-        text = gtorch_getenv ("CUDA_LAUNCH_BLOCKING");
-      value = text != NULL && text[0] != '\0' && strcmp (text, "0") != 0;
+      value = gtorch_env_flag ("GTORCH_LAUNCH_BLOCKING", gtorch_env_is_on ("CUDA_LAUNCH_BLOCKING"));
       g_atomic_int_set (&launch_blocking, value);
     }
   return value;
@@ -181,10 +177,38 @@ wait_for_writer (GTorchStorage *storage, GError **error)
     return FALSE;
   if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
     gtorch_race_storage_waited (storage, writer);
-  if (G_UNLIKELY (gtorch_thread.keeps_errors) && !gtorch_timeline_report (writer, error))
-    return FALSE;
+  if (!gtorch_timeline_report_work (writer, __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED),
+                                    error))
+    return FALSE; /* and the next one who asks */
   __atomic_store_n (&storage->writer, NULL, __ATOMIC_RELAXED);
-  return gtorch_timeline_report (writer, error);
+  return TRUE;
+}
+
+gboolean
+gtorch_storage_wait (GTorchStorage *storage, GError **error)
+{
+  return wait_for_writer (storage, error);
+}
+
+gboolean
+gtorch_stream_check_operand (GTorchStream *stream, GTorchStorage *storage, GError **error)
+{
+  GTorchTimeline *writer = __atomic_load_n (&storage->writer, __ATOMIC_ACQUIRE);
+
+  return writer == NULL || (writer == stream->timeline && g_atomic_int_get (&writer->is_failed))
+         || gtorch_timeline_check_work (writer,
+                                        __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED),
+                                        error);
+}
+
+gboolean
+gtorch_call_overwrites (const GTorchOpCall *call, guint i)
+{
+  const GTorchImpl *impl = call->inputs[i];
+
+  return i == 0 && call->in_place && (call->op->flags & GTORCH_OP_FLAG_OVERWRITES)
+         && impl->is_contiguous
+         && (gsize) impl->numel * gtorch_dtype_size (impl->dtype) == impl->storage->n_bytes;
 }
 
 gboolean
@@ -343,6 +367,41 @@ launch_on_stream (GTorchStream *stream, GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
+/* On the CPU's default stream, which is in order with the others as far as its operands go. */
+static G_GNUC_NO_INLINE gboolean
+launch_behind_writers (GTorchOpCall *call, GError **error)
+{
+  GTorchStorage *written = NULL;
+  guint i;
+
+  for (i = 0; i < call->n_inputs; i++)
+    {
+      GTorchStorage *storage = call->inputs[i] != NULL ? call->inputs[i]->storage : NULL;
+      GTorchTimeline *writer =
+          storage != NULL ? __atomic_load_n (&storage->writer, __ATOMIC_ACQUIRE) : NULL;
+
+      if (writer == NULL
+          || ((call->op->flags & GTORCH_OP_FLAG_DEVICES) /* copies do it by themselves */
+              && gtorch_timeline_is_of_copies (writer)))
+        continue;
+      if (!gtorch_timeline_is_of_copies (writer) && gtorch_call_overwrites (call, i))
+        {
+          if (!gtorch_timeline_wait (writer,
+                                     __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED), NULL,
+                                     error))
+            return FALSE;
+          written = storage; /* what was not computed is not looked at */
+        }
+      else if (!wait_for_writer (storage, error))
+        return FALSE;
+    }
+  if (!call->op->cpu (call, error))
+    return FALSE;
+  if (written != NULL)
+    __atomic_store_n (&written->writer, NULL, __ATOMIC_RELAXED);
+  return TRUE;
+}
+
 gboolean
 gtorch_launch (GTorchOpCall *call, GError **error)
 {
@@ -362,15 +421,11 @@ gtorch_launch (GTorchOpCall *call, GError **error)
   if (call->device->type != GTORCH_DEVICE_TYPE_CPU)
     return launch_on_device (NULL, call, error);
 
-  /* The default stream is in order with the others as far as its operands go. */
   for (i = 0; i < call->n_inputs; i++)
     if (call->inputs[i] != NULL
         && G_UNLIKELY (__atomic_load_n (&call->inputs[i]->storage->writer, __ATOMIC_RELAXED)
                        != NULL)
-        && gtorch_thread.worker == NULL
-        && !((call->op->flags & GTORCH_OP_FLAG_DEVICES) /* copies do it by themselves */
-             && gtorch_timeline_is_of_copies (call->inputs[i]->storage->writer))
-        && !wait_for_writer (call->inputs[i]->storage, error))
-      return FALSE;
+        && gtorch_thread.worker == NULL)
+      return launch_behind_writers (call, error);
   return call->op->cpu (call, error);
 }

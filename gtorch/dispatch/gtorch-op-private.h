@@ -128,6 +128,7 @@ typedef enum
   GTORCH_OP_FLAG_PROBABILITY = 1 << 9, /* the first input is in [0, 1]: likewise */
   GTORCH_OP_FLAG_UNREAD = 1 << 10,     /* the values of the inputs have no part in it */
   GTORCH_OP_FLAG_UNSET = 1 << 11,      /* makes memory only, and writes nothing */
+  GTORCH_OP_FLAG_OVERWRITES = 1 << 12, /* in place, every element is written and none is read */
 } GTorchOpFlags;
 
 /* What a region of mixed precision (gtorch-autocast-private.h) does with the inputs that are floating-point

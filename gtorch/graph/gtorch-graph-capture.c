@@ -19,7 +19,9 @@
  * [method@GraphCapture.end].
  *
  * If the last reference is dropped before its end, as by `g_autoptr` after an error, the capture is
- * abandoned: the graph is empty again and the former stream is current.
+ * abandoned: the graph is empty again and the former stream is current. That should happen in the thread
+ * in which the capture began: a GPU's driver does not let another thread end it, and its streams are
+ * lost then, with a warning.
  *
  * Since: 0.1
  */
@@ -84,10 +86,12 @@ gtorch_graph_capture_new (GTorchCUDAGraph *graph, GTorchStream *stream, GTorchMe
  * @error: return location for an error
  *
  * Ends the capture and makes the former stream current again. No stream captures afterwards, even if this
- * fails.
+ * fails. Only in another thread than that in which the capture began nothing happens: the capture goes on,
+ * and can be ended where it began.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if a stream did not join, or the
- *   capture has ended before
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if a stream did not join, the stream of
+ *   the capture is not the current one, a branch is open, this is another thread, or the capture has
+ *   ended before
  *
  * Since: 0.1
  */
@@ -100,6 +104,12 @@ gtorch_graph_capture_end (GTorchGraphCapture *capture, GError **error)
   if (capture->is_over)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE, _ ("graph: the capture is over"));
+      return FALSE;
+    }
+  if (capture->thread != g_thread_self ())
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+                   _ ("graph: the capture must end in the thread in which it began, and goes on"));
       return FALSE;
     }
   capture->is_over = TRUE;

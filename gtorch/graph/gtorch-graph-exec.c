@@ -350,21 +350,25 @@ wait_for_operands (GTorchGraphExec *exec, GError **error)
   guint i;
 
   for (i = 0; i < exec->read->len; i++)
-    {
-      GTorchStorage *storage = exec->read->pdata[i];
-      GTorchTimeline *writer = __atomic_load_n (&storage->writer, __ATOMIC_ACQUIRE);
-
-      if (writer == NULL)
-        continue;
-      if (!gtorch_storage_wait_copies (storage, error))
-        return FALSE;
-      if (!gtorch_timeline_wait (writer, __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED),
-                                 NULL, error)
-          || !gtorch_timeline_report (writer, error))
-        return FALSE;
-    }
+    if (!gtorch_storage_wait (exec->read->pdata[i], error))
+      return FALSE;
   for (i = 0; i < exec->written->len; i++)
-    if (!gtorch_storage_wait_copies (exec->written->pdata[i], error))
+    if (!gtorch_storage_wait (exec->written->pdata[i], error))
+      return FALSE;
+  return TRUE;
+}
+
+/* Before they are read and written on a stream. */
+static gboolean
+check_operands (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < exec->read->len; i++)
+    if (!gtorch_stream_check_operand (stream, exec->read->pdata[i], error))
+      return FALSE;
+  for (i = 0; i < exec->written->len; i++)
+    if (!gtorch_stream_check_operand (stream, exec->written->pdata[i], error))
       return FALSE;
   return TRUE;
 }
@@ -424,6 +428,9 @@ gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **
 
   if (exec->native != NULL)
     return replay_native (exec, stream, error);
+  if (stream->timeline == NULL ? !wait_for_operands (exec, error)
+                               : !check_operands (exec, stream, error))
+    return FALSE;
   replay = replay_new (exec, stream);
   if (gtorch_is_checking (GTORCH_CHECK_STREAMS)
       && !gtorch_race_note_graph (stream, &exec->race, exec->read, exec->written, error))
@@ -437,7 +444,9 @@ gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **
 
   if (stream->timeline == NULL)
     {
-      result = wait_for_operands (exec, error) && replay_run (replay, error);
+      result = replay_run (replay, error);
+      for (i = 0; result && i < n_pools (exec); i++)
+        gtorch_pool_set_writer (nth_pool (exec, i), NULL, 0);
       replay_free (replay);
       return result;
     }

@@ -76,6 +76,8 @@ gtorch_stream_read_all (GInputStream *stream, gpointer buffer, gsize count, gsiz
   gssize n = 1;
   int fd;
 
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
   if (cancellable == NULL || !is_deaf (stream, &fd))
     return g_input_stream_read_all (stream, buffer, count, n_read, cancellable, error);
   for (*n_read = 0; *n_read < count && n > 0; *n_read += MAX (n, 0))

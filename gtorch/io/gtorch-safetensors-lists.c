@@ -12,6 +12,7 @@
 
 #include "device/gtorch-device.h"
 #include "io/gtorch-safetensors-private.h"
+#include "base/gtorch-task-private.h"
 
 static gchar **
 list_metadata (GHashTable *metadata)
@@ -167,10 +168,10 @@ gtorch_safetensors_load_finish_lists (GAsyncResult *result, gchar ***names, gcha
                                       GError **error)
 {
   g_return_val_if_fail (G_IS_ASYNC_RESULT (result), NULL);
-  g_return_val_if_fail (g_async_result_is_tagged (result, gtorch_safetensors_load_async)
-                            || g_async_result_is_tagged (result,
-                                                         gtorch_safetensors_load_file_async),
-                        NULL);
+  if (!(g_async_result_is_tagged (result, gtorch_safetensors_load_file_async)
+            ? gtorch_task_take (result, NULL, gtorch_safetensors_load_file_async, error)
+            : gtorch_task_take (result, NULL, gtorch_safetensors_load_async, error)))
+    return NULL;
   return content_to_lists (gtorch_safetensors_read_finish (result, error), names, metadata);
 }
 
@@ -282,10 +283,9 @@ gtorch_safetensors_save_file_lists (const gchar *const *names, GTorchTensor **te
 
 /* The end of a call that could not begin. */
 static void
-refuse_async (gpointer tag, GError *error, gpointer progress_data,
-              GDestroyNotify progress_data_free, GAsyncReadyCallback callback, gpointer user_data)
+refuse_async (GTask *task, GError *error, gpointer progress_data, GDestroyNotify progress_data_free)
 {
-  g_task_report_error (NULL, callback, user_data, tag, error);
+  g_task_return_error (task, error);
   if (progress_data_free != NULL)
     progress_data_free (progress_data);
 }
@@ -320,15 +320,20 @@ gtorch_safetensors_save_lists_async (const gchar *const *names, GTorchTensor **t
 {
   g_autoptr (GHashTable) by_name = NULL;
   g_autoptr (GHashTable) texts = NULL;
+  g_autoptr (GTask) task = NULL;
   GError *error = NULL;
 
   g_return_if_fail (tensors != NULL || n_tensors == 0);
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   if (tables_from_lists (names, tensors, n_tensors, metadata, &by_name, &texts, &error))
     gtorch_safetensors_save_async (by_name, texts, stream, io_priority, cancellable, progress,
                                    progress_data, progress_data_free, callback, user_data);
   else
-    refuse_async (gtorch_safetensors_save_async, error, progress_data, progress_data_free, callback,
-                  user_data);
+    {
+      task =
+          gtorch_task_new (NULL, gtorch_safetensors_save_async, cancellable, callback, user_data);
+      refuse_async (task, error, progress_data, progress_data_free);
+    }
 }
 
 /**
@@ -379,15 +384,20 @@ gtorch_safetensors_save_file_lists_async (const gchar *const *names, GTorchTenso
 {
   g_autoptr (GHashTable) by_name = NULL;
   g_autoptr (GHashTable) texts = NULL;
+  g_autoptr (GTask) task = NULL;
   GError *error = NULL;
 
   g_return_if_fail (tensors != NULL || n_tensors == 0);
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   if (tables_from_lists (names, tensors, n_tensors, metadata, &by_name, &texts, &error))
     gtorch_safetensors_save_file_async (by_name, texts, file, io_priority, cancellable, progress,
                                         progress_data, progress_data_free, callback, user_data);
   else
-    refuse_async (gtorch_safetensors_save_file_async, error, progress_data, progress_data_free,
-                  callback, user_data);
+    {
+      task = gtorch_task_new (NULL, gtorch_safetensors_save_file_async, cancellable, callback,
+                              user_data);
+      refuse_async (task, error, progress_data, progress_data_free);
+    }
 }
 
 /**

@@ -14,6 +14,7 @@
 #include "io/gtorch-safetensors-private.h"
 #include "tensor/gtorch-tensor-bytes-private.h"
 #include "tensor/gtorch-tensor-private.h"
+#include "base/gtorch-task-private.h"
 
 #define CHUNK (4 * 1024 * 1024)
 
@@ -478,18 +479,16 @@ load_in_thread (GTask *task, gpointer source_object, gpointer task_data, GCancel
 }
 
 static void
-load_begin (gpointer tag, gpointer source, gboolean map, GTorchDevice *device, int io_priority,
-            GCancellable *cancellable, GFileProgressCallback progress, gpointer progress_data,
-            GDestroyNotify progress_data_free, GAsyncReadyCallback callback, gpointer user_data)
+load_begin (GTask *task, gpointer source, gboolean map, GTorchDevice *device, int io_priority,
+            GFileProgressCallback progress, gpointer progress_data,
+            GDestroyNotify progress_data_free)
 {
-  g_autoptr (GTask) task = g_task_new (NULL, cancellable, callback, user_data);
   Load *load = g_new0 (Load, 1);
 
   load->source = g_object_ref (source);
   load->map = map;
   load->device = gtorch_device_or_default (device);
   load->progress = gtorch_progress_new (progress, progress_data, progress_data_free);
-  g_task_set_source_tag (task, tag);
   g_task_set_priority (task, io_priority);
   g_task_set_task_data (task, load, load_free);
   /* A stream may block whatever the cancellable says; then only the thread waits for it. */
@@ -535,11 +534,14 @@ gtorch_safetensors_load_async (GInputStream *stream, GTorchDevice *device, int i
                                gpointer progress_data, GDestroyNotify progress_data_free,
                                GAsyncReadyCallback callback, gpointer user_data)
 {
+  g_autoptr (GTask) task = NULL;
+
   g_return_if_fail (G_IS_INPUT_STREAM (stream));
   g_return_if_fail (device == NULL || GTORCH_IS_DEVICE (device));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  load_begin (gtorch_safetensors_load_async, stream, FALSE, device, io_priority, cancellable,
-              progress, progress_data, progress_data_free, callback, user_data);
+  task = gtorch_task_new (NULL, gtorch_safetensors_load_async, cancellable, callback, user_data);
+  load_begin (task, stream, FALSE, device, io_priority, progress, progress_data,
+              progress_data_free);
 }
 
 /**
@@ -560,7 +562,8 @@ GHashTable *
 gtorch_safetensors_load_finish (GAsyncResult *result, GHashTable **metadata, GError **error)
 {
   g_return_val_if_fail (G_IS_ASYNC_RESULT (result), NULL);
-  g_return_val_if_fail (g_async_result_is_tagged (result, gtorch_safetensors_load_async), NULL);
+  if (!gtorch_task_take (result, NULL, gtorch_safetensors_load_async, error))
+    return NULL;
   return content_to_table (gtorch_safetensors_read_finish (result, error), metadata);
 }
 
@@ -589,11 +592,14 @@ gtorch_safetensors_load_file_async (GFile *file, gboolean map, GTorchDevice *dev
                                     GDestroyNotify progress_data_free, GAsyncReadyCallback callback,
                                     gpointer user_data)
 {
+  g_autoptr (GTask) task = NULL;
+
   g_return_if_fail (G_IS_FILE (file));
   g_return_if_fail (device == NULL || GTORCH_IS_DEVICE (device));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  load_begin (gtorch_safetensors_load_file_async, file, map, device, io_priority, cancellable,
-              progress, progress_data, progress_data_free, callback, user_data);
+  task =
+      gtorch_task_new (NULL, gtorch_safetensors_load_file_async, cancellable, callback, user_data);
+  load_begin (task, file, map, device, io_priority, progress, progress_data, progress_data_free);
 }
 
 /**
@@ -614,7 +620,7 @@ GHashTable *
 gtorch_safetensors_load_file_finish (GAsyncResult *result, GHashTable **metadata, GError **error)
 {
   g_return_val_if_fail (G_IS_ASYNC_RESULT (result), NULL);
-  g_return_val_if_fail (g_async_result_is_tagged (result, gtorch_safetensors_load_file_async),
-                        NULL);
+  if (!gtorch_task_take (result, NULL, gtorch_safetensors_load_file_async, error))
+    return NULL;
   return content_to_table (gtorch_safetensors_read_finish (result, error), metadata);
 }

@@ -13,6 +13,7 @@
 #include "device/gtorch-scratch-private.h"
 #include "tensor/gtorch-tensor-bytes-private.h"
 #include "tensor/gtorch-tensor-private.h"
+#include "base/gtorch-task-private.h"
 #include "io/gtorch-file-save-private.h"
 
 #define CHUNK (4 * 1024 * 1024)
@@ -151,8 +152,10 @@ write_stream (Save *save, GOutputStream *stream, GCancellable *cancellable,
   goffset total = save->text->len + save->header->n_bytes, done = save->text->len;
   guint i;
 
-  if (!g_output_stream_write_all (stream, save->text->str, save->text->len, NULL, cancellable,
-                                  error))
+  /* not every stream looks at it */
+  if (g_cancellable_set_error_if_cancelled (cancellable, error)
+      || !g_output_stream_write_all (stream, save->text->str, save->text->len, NULL, cancellable,
+                                     error))
     return FALSE;
   for (i = 0; i < save->header->entries->len; i++)
     {
@@ -182,8 +185,9 @@ write_stream (Save *save, GOutputStream *stream, GCancellable *cancellable,
         {
           gsize step = MIN (n_bytes - written, CHUNK);
 
-          if (!g_output_stream_write_all (stream, (char *) gtorch_impl_data (host) + written, step,
-                                          NULL, cancellable, error))
+          if (g_cancellable_set_error_if_cancelled (cancellable, error)
+              || !g_output_stream_write_all (stream, (char *) gtorch_impl_data (host) + written,
+                                             step, NULL, cancellable, error))
             return FALSE;
           written += step;
           done += step;
@@ -191,7 +195,8 @@ write_stream (Save *save, GOutputStream *stream, GCancellable *cancellable,
             progress (done, total, progress_data);
         }
     }
-  return g_output_stream_flush (stream, cancellable, error);
+  return !g_cancellable_set_error_if_cancelled (cancellable, error)
+         && g_output_stream_flush (stream, cancellable, error);
 }
 
 typedef struct
@@ -318,17 +323,14 @@ save_in_thread (GTask *task, gpointer source_object, gpointer task_data, GCancel
 }
 
 static void
-save_begin (gpointer tag, GHashTable *tensors, GHashTable *metadata, gpointer target,
-            int io_priority, GCancellable *cancellable, GFileProgressCallback progress,
-            gpointer progress_data, GDestroyNotify progress_data_free, GAsyncReadyCallback callback,
-            gpointer user_data)
+save_begin (GTask *task, GHashTable *tensors, GHashTable *metadata, gpointer target,
+            int io_priority, GFileProgressCallback progress, gpointer progress_data,
+            GDestroyNotify progress_data_free)
 {
-  g_autoptr (GTask) task = g_task_new (NULL, cancellable, callback, user_data);
   GTorchProgress *reports = gtorch_progress_new (progress, progress_data, progress_data_free);
   GError *error = NULL;
   Save *save = save_new (tensors, metadata, target, &error);
 
-  g_task_set_source_tag (task, tag);
   g_task_set_priority (task, io_priority);
   if (save == NULL)
     {
@@ -377,11 +379,14 @@ gtorch_safetensors_save_async (GHashTable *tensors, GHashTable *metadata, GOutpu
                                GDestroyNotify progress_data_free, GAsyncReadyCallback callback,
                                gpointer user_data)
 {
+  g_autoptr (GTask) task = NULL;
+
   g_return_if_fail (tensors != NULL);
   g_return_if_fail (G_IS_OUTPUT_STREAM (stream));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  save_begin (gtorch_safetensors_save_async, tensors, metadata, stream, io_priority, cancellable,
-              progress, progress_data, progress_data_free, callback, user_data);
+  task = gtorch_task_new (NULL, gtorch_safetensors_save_async, cancellable, callback, user_data);
+  save_begin (task, tensors, metadata, stream, io_priority, progress, progress_data,
+              progress_data_free);
 }
 
 /**
@@ -399,8 +404,8 @@ gboolean
 gtorch_safetensors_save_finish (GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
-  g_return_val_if_fail (g_async_result_is_tagged (result, gtorch_safetensors_save_async), FALSE);
-  return save_end (result, error);
+  return gtorch_task_take (result, NULL, gtorch_safetensors_save_async, error)
+         && save_end (result, error);
 }
 
 /**
@@ -429,11 +434,15 @@ gtorch_safetensors_save_file_async (GHashTable *tensors, GHashTable *metadata, G
                                     GDestroyNotify progress_data_free, GAsyncReadyCallback callback,
                                     gpointer user_data)
 {
+  g_autoptr (GTask) task = NULL;
+
   g_return_if_fail (tensors != NULL);
   g_return_if_fail (G_IS_FILE (file));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  save_begin (gtorch_safetensors_save_file_async, tensors, metadata, file, io_priority, cancellable,
-              progress, progress_data, progress_data_free, callback, user_data);
+  task =
+      gtorch_task_new (NULL, gtorch_safetensors_save_file_async, cancellable, callback, user_data);
+  save_begin (task, tensors, metadata, file, io_priority, progress, progress_data,
+              progress_data_free);
 }
 
 /**
@@ -451,7 +460,6 @@ gboolean
 gtorch_safetensors_save_file_finish (GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
-  g_return_val_if_fail (g_async_result_is_tagged (result, gtorch_safetensors_save_file_async),
-                        FALSE);
-  return save_end (result, error);
+  return gtorch_task_take (result, NULL, gtorch_safetensors_save_file_async, error)
+         && save_end (result, error);
 }

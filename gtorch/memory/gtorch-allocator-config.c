@@ -356,10 +356,8 @@ gtorch_allocator_config_read (GTorchAllocator *self)
 
       gtorch_allocator_config_parse (&self->config, item, TRUE, NULL);
     }
-  value = gtorch_getenv ("GTORCH_NO_MEMORY_CACHING");
-  if (value == NULL)
-    value = gtorch_getenv ("PYTORCH_NO_CUDA_MEMORY_CACHING");
-  if (value != NULL && value[0] != '\0' && value[0] != '0')
+  if (gtorch_env_flag ("GTORCH_NO_MEMORY_CACHING",
+                       gtorch_env_is_on ("PYTORCH_NO_CUDA_MEMORY_CACHING")))
     self->caching = FALSE;
   self->stats.max_split_size = self->config.max_split_size;
 }

@@ -654,6 +654,8 @@ gtorch_allocator_save_snapshot (GTorchAllocator *self, GFile *file, GCancellable
   g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), FALSE);
   g_return_val_if_fail (G_IS_FILE (file), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
   bytes = gtorch_allocator_snapshot (self, error);
   return bytes != NULL && gtorch_file_save_bytes (file, bytes, cancellable, error);
 }

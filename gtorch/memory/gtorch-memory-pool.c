@@ -389,7 +389,7 @@ gtorch_pool_sync (GTorchStorage *storage, GError **error)
   if (!gtorch_timeline_wait (writer, seq, NULL, error))
     return FALSE;
   gtorch_race_reached (order);
-  return gtorch_timeline_report (writer, error);
+  return gtorch_timeline_report_work (writer, seq, error);
 }
 
 /* --- the object --- */

@@ -152,6 +152,17 @@ gtorch_memory_source_load (const gchar *path, const gchar *alloc_symbol, const g
 
 /* --- what is asked --- */
 
+/* Who allocates in this thread, the last one first: memory for a source cannot come from that source, not by
+ * way of another one either. */
+typedef struct _Asking Asking;
+struct _Asking
+{
+  GTorchMemorySource *source;
+  const Asking *outer;
+};
+
+static __thread const Asking *asking;
+
 /**
  * gtorch_memory_source_allocate:
  * @self: a source
@@ -163,7 +174,8 @@ gtorch_memory_source_load (const gchar *path, const gchar *alloc_symbol, const g
  * Gets memory, aligned to 256 bytes. Subclasses implement this; the library calls it.
  *
  * Where there is none, what the library keeps unused is given back and the question repeated; in the end
- * whoever wanted it gets %GTORCH_ERROR_OUT_OF_MEMORY. Any other error goes to them as it is.
+ * whoever wanted it gets %GTORCH_ERROR_OUT_OF_MEMORY. Any other error goes to them as it is. A source
+ * that asks itself while it allocates, as by a tensor from its own pool, gets %GTORCH_ERROR_INVALID.
  *
  * Returns: the address; 0 if there is no memory, with or without %GTORCH_ERROR_OUT_OF_MEMORY, or with
  *   another error
@@ -174,7 +186,9 @@ guint64
 gtorch_memory_source_allocate (GTorchMemorySource *self, GTorchDevice *device, guint64 n_bytes,
                                guint64 stream, GError **error)
 {
+  const Asking here = { self, asking };
   GTorchMemorySourceClass *klass;
+  const Asking *outer;
   guint64 address;
 
   g_return_val_if_fail (GTORCH_IS_MEMORY_SOURCE (self), 0);
@@ -188,7 +202,18 @@ gtorch_memory_source_allocate (GTorchMemorySource *self, GTorchDevice *device, g
                    G_OBJECT_TYPE_NAME (self));
       return 0;
     }
+  for (outer = asking; outer != NULL; outer = outer->outer)
+    if (outer->source == self)
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                     _ ("allocator: %s asks itself for %" G_GUINT64_FORMAT
+                        " bytes while it allocates: a source must take memory from elsewhere"),
+                     G_OBJECT_TYPE_NAME (self), n_bytes);
+        return 0;
+      }
+  asking = &here;
   address = klass->allocate (self, device, n_bytes, stream, error);
+  asking = here.outer;
   if (address % ALIGNMENT == 0)
     return address;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,

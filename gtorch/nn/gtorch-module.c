@@ -19,6 +19,7 @@
 #include "base/gtorch-references-private.h"
 #include "tensor/gtorch-state-private.h"
 #include "stream/gtorch-stream.h"
+#include "base/gtorch-task-private.h"
 
 /**
  * GTorchModule:
@@ -404,8 +405,7 @@ gtorch_module_forward_async (GTorchModule *self, GTorchTensor *input, GCancellab
   g_return_if_fail (GTORCH_IS_TENSOR (input));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
 
-  task = g_task_new (self, cancellable, callback, user_data);
-  g_task_set_source_tag (task, gtorch_module_forward_async);
+  task = gtorch_task_new (self, gtorch_module_forward_async, cancellable, callback, user_data);
   if (g_task_return_error_if_cancelled (task))
     return;
   if (gtorch_tensor_unwrap (input)->storage == NULL)
@@ -455,7 +455,9 @@ GTorchTensor *
 gtorch_module_forward_finish (GTorchModule *self, GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
-  g_return_val_if_fail (g_task_is_valid (result, self), NULL);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), NULL);
+  if (!gtorch_task_take (result, self, gtorch_module_forward_async, error))
+    return NULL;
   return g_task_propagate_pointer (G_TASK (result), error);
 }
 
@@ -562,6 +564,9 @@ collect_members (GTorchModule *module, const gchar *path, gpointer user_data)
  *
  * Moves all parameters, their gradients and the buffers, which stay the same objects. Integers keep
  * their dtype.
+ *
+ * An optimizer that has made steps keeps its state where it was, and refuses the next step until it has
+ * loaded its own state dict. A forward pass before the move has no backward pass after it.
  *
  * Returns: %TRUE on success. On failure (%GTORCH_ERROR_DTYPE, %GTORCH_ERROR_OUT_OF_MEMORY) nothing
  *   was moved

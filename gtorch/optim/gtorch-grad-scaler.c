@@ -19,6 +19,7 @@
 #include "tensor/gtorch-tensor-async.h"
 #include "tensor/gtorch-tensor-bytes.h"
 #include "tensor/gtorch-tensor-private.h"
+#include "base/gtorch-task-private.h"
 
 /**
  * GTorchGradScaler:
@@ -803,8 +804,9 @@ gtorch_grad_scaler_step_async (GTorchGradScaler *self, GTorchOptimizer *optimize
   g_return_if_fail (GTORCH_IS_GRAD_SCALER (self));
   g_return_if_fail (GTORCH_IS_OPTIMIZER (optimizer));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = g_task_new (self, cancellable, callback, user_data);
-  g_task_set_source_tag (task, gtorch_grad_scaler_step_async);
+  task = gtorch_task_new (self, gtorch_grad_scaler_step_async, cancellable, callback, user_data);
+  if (g_task_return_error_if_cancelled (task))
+    return;
   g_task_set_task_data (task, g_object_ref (optimizer), g_object_unref);
   if (!self->enabled)
     {
@@ -814,8 +816,6 @@ gtorch_grad_scaler_step_async (GTorchGradScaler *self, GTorchOptimizer *optimize
         g_task_return_error (task, error);
       return;
     }
-  if (g_task_return_error_if_cancelled (task))
-    return;
   progress = begin_step (self, optimizer, &error);
   capture = progress != NULL ? dup_capture (progress) : NULL;
   if (progress != NULL && is_left_to_device (self, optimizer, capture))
@@ -849,7 +849,9 @@ gboolean
 gtorch_grad_scaler_step_finish (GTorchGradScaler *self, GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), FALSE);
-  g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
+  if (!gtorch_task_take (result, self, gtorch_grad_scaler_step_async, error))
+    return FALSE;
   return g_task_propagate_boolean (G_TASK (result), error);
 }
 

@@ -11,6 +11,7 @@
 #include "optim/gtorch-step-private.h"
 
 #include "cpu/ops/gtorch-cpu-optim.h"
+#include "device/gtorch-device-private.h"
 #include "gtorch-ops-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
@@ -137,6 +138,40 @@ count_bit (const GTorchStep *step)
   return 0;
 }
 
+/* A module that was moved or converted takes its parameters and their grads along, and knows of no
+ * optimizer. */
+static gboolean
+fits (GTorchOptimizer *self, GTorchTensor *param, GTorchTensor *tensor, const gchar *name,
+      gboolean is_count, GError **error)
+{
+  const GTorchImpl *to = gtorch_tensor_unwrap (param), *impl = gtorch_tensor_unwrap (tensor);
+  const gchar *who = class_of (self)->who;
+  GTorchError code;
+
+  if (G_UNLIKELY (impl->device != to->device))
+    code = GTORCH_ERROR_DEVICE_MISMATCH;
+  else if (G_LIKELY (is_count || impl->dtype == to->dtype))
+    return TRUE;
+  else
+    code = GTORCH_ERROR_DTYPE;
+  if (name == NULL)
+    g_set_error (error, GTORCH_ERROR, code,
+                 _ ("%s: the grad of a parameter of shape %s is %s on %s, the parameter %s on %s"),
+                 who, gtorch_impl_shape_str (to), gtorch_dtype_get_name (impl->dtype),
+                 gtorch_device_name (impl->device), gtorch_dtype_get_name (to->dtype),
+                 gtorch_device_name (to->device));
+  else
+    g_set_error (error, GTORCH_ERROR, code,
+                 _ ("%s: the state “%s” of a parameter of shape %s is %s on %s, the parameter %s "
+                    "on "
+                    "%s by now: move and convert parameters before the first step, or have the "
+                    "optimizer load its own state dict, which takes the state along"),
+                 who, name, gtorch_impl_shape_str (to), gtorch_dtype_get_name (impl->dtype),
+                 gtorch_device_name (impl->device), gtorch_dtype_get_name (to->dtype),
+                 gtorch_device_name (to->device));
+  return FALSE;
+}
+
 /* A count that is not there though the parameter has been stepped: this is not the first step. */
 static GTorchTensor *
 ensure (GTorchOptimizer *self, const Run *run, GTorchTensor *param, guint state, gboolean first,
@@ -145,8 +180,11 @@ ensure (GTorchOptimizer *self, const Run *run, GTorchTensor *param, guint state,
   const GTorchStepState *what = &run->step->states[state];
   gdouble value = what->is_count ? (run->step->counts_if_needed && !first ? 1 : 0)
                                  : run->step->get_begin (run->numbers, state);
+  GTorchTensor *tensor;
 
-  return gtorch_optim_ensure_state (self, param, what->name, what->is_count, value, error);
+  tensor = gtorch_optim_ensure_state (self, param, what->name, what->is_count, value, error);
+  return tensor != NULL && fits (self, param, tensor, what->name, what->is_count, error) ? tensor
+                                                                                         : NULL;
 }
 
 static gboolean
@@ -187,6 +225,8 @@ run_part (GTorchOptimizer *self, const GTorchOptimStep *step, Run *run, GError *
   operands = g_new (GTorchImpl *, step->n * kinds);
   for (i = 0; i < step->n; i++)
     {
+      if (!fits (self, step->params[i], step->grads[i], NULL, FALSE, error))
+        return FALSE;
       operands[i] = gtorch_tensor_unwrap (step->params[i]);
       operands[step->n + i] = gtorch_tensor_unwrap (step->grads[i]);
     }

@@ -9,6 +9,7 @@
 #include "graph/gtorch-capture-private.h"
 #include "stream/gtorch-event-private.h"
 #include "check/gtorch-race-private.h"
+#include "base/gtorch-task-private.h"
 
 /**
  * GTorchEvent:
@@ -504,6 +505,8 @@ gtorch_event_synchronize (GTorchEvent *self, GCancellable *cancellable, GError *
 
   g_return_val_if_fail (GTORCH_IS_EVENT (self), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
   fence = gtorch_event_dup_fence (self);
   if (fence == NULL)
     return TRUE;
@@ -533,8 +536,9 @@ gtorch_event_synchronize_async (GTorchEvent *self, GCancellable *cancellable,
 
   g_return_if_fail (GTORCH_IS_EVENT (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = g_task_new (self, cancellable, callback, user_data);
-  g_task_set_source_tag (task, gtorch_event_synchronize_async);
+  task = gtorch_task_new (self, gtorch_event_synchronize_async, cancellable, callback, user_data);
+  if (g_task_return_error_if_cancelled (task))
+    return;
   fence = gtorch_event_dup_fence (self);
   if (fence == NULL)
     g_task_return_boolean (task, TRUE);
@@ -561,7 +565,9 @@ gboolean
 gtorch_event_synchronize_finish (GTorchEvent *self, GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_EVENT (self), FALSE);
-  g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
+  if (!gtorch_task_take (result, self, gtorch_event_synchronize_async, error))
+    return FALSE;
   return g_task_propagate_boolean (G_TASK (result), error);
 }
 

@@ -414,7 +414,7 @@ return_task (gpointer data)
   if (!gtorch_fence_is_done (task_data->fence))
     g_task_return_error_if_cancelled (task);
   else if ((task_data->timeline != NULL && !gtorch_timeline_report (task_data->timeline, &error))
-           || (task_data->timeline == NULL && !gtorch_fence_wait (task_data->fence, NULL, &error)))
+           || !gtorch_fence_wait (task_data->fence, NULL, &error))
     g_task_return_error (task, error);
   else
     g_task_return_boolean (task, TRUE);

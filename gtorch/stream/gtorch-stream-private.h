@@ -24,7 +24,9 @@ struct _GTorchTimeline
   GCond progress;
   guint64 submitted; /* written under the lock, atomically */
   guint64 completed;
-  GError *error; /* of the first work that failed, until somebody was told */
+  GArray *failures;   /* of GTorchFailure, ascending; NULL: there was none */
+  guint n_failures;   /* … their number, atomically */
+  gboolean is_failed; /* nobody was told of the last one yet: further work is left out */
   gboolean in_use;
   gboolean is_orphan; /* of before a fork: nobody does what is left of the work */
   GTorchTimeline *next;
@@ -35,6 +37,14 @@ struct _GTorchTimeline
   gpointer wait_data;
   struct _GTorchRaceOrder *copies_order; /* of these copies, only with GTORCH_CHECK=streams */
 };
+
+/* Work that was not done: the first failed, what came behind it until somebody was told was left out. What
+ * that work would have written has the error until something else writes to it. */
+typedef struct
+{
+  guint64 first, last; /* G_MAXUINT64: nobody was told yet */
+  GError *error;
+} GTorchFailure;
 
 static inline gboolean
 gtorch_timeline_is_of_copies (GTorchTimeline *timeline)
@@ -47,8 +57,14 @@ void gtorch_timeline_release (GTorchTimeline *timeline);
 /* Waits until work `seq` is done. FALSE only when cancelled, or if a fork has left the work undone. */
 gboolean gtorch_timeline_wait (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable,
                                GError **error);
-/* Hands out the pending error, if there is one. */
+/* Hands out the error that nobody was told of, if there is one; the queue goes on after that. */
 gboolean gtorch_timeline_report (GTorchTimeline *timeline, GError **error);
+/* Of work that is done: FALSE with the error if it failed or was left out, as often as one asks. */
+gboolean gtorch_timeline_check_work (GTorchTimeline *timeline, guint64 seq, GError **error);
+/* The same for who tells the program: the queue goes on. */
+gboolean gtorch_timeline_report_work (GTorchTimeline *timeline, guint64 seq, GError **error);
+/* The same of an operand of what the stream gets now, TRUE where the stream itself will leave that out. */
+gboolean gtorch_stream_check_operand (GTorchStream *stream, GTorchStorage *storage, GError **error);
 void gtorch_timeline_complete (GTorchTimeline *timeline, guint64 seq, GError *error);
 /* Calls func for each other timeline of the device that has unfinished work. */
 void gtorch_timelines_foreach_busy (GTorchDevice *device, GTorchTimeline *except,
@@ -164,8 +180,8 @@ struct _GTorchStreamClass
 {
   GObjectClass parent_class;
 
-  /* Takes data. Work is left out after other work failed, until the error was reported. Returns its
-   * number. */
+  /* Takes data. Work is left out after other work failed, or what it waited for did, until the error was
+   * reported. Returns its number. */
   guint64 (*enqueue) (GTorchStream *stream, GTorchWorkFunc func, gpointer data,
                       GDestroyNotify free_func);
   /* Puts the fence behind all work until now. */
@@ -288,6 +304,10 @@ void gtorch_saved_call_free (GTorchSavedCall *saved);
 gboolean gtorch_saved_call_run (GTorchSavedCall *saved, GError **error);
 /* Notes that the work of this number writes to the storage. */
 void gtorch_storage_set_writer (GTorchStorage *storage, GTorchTimeline *timeline, guint64 seq);
+/* Waits for whoever wrote to the storage; FALSE with the error if that was not done. */
+gboolean gtorch_storage_wait (GTorchStorage *storage, GError **error);
+/* Does it write to every byte of input i, whatever is there? */
+gboolean gtorch_call_overwrites (const GTorchOpCall *call, guint i);
 /* Waits for copies that GPUs make from and to the storage. */
 gboolean gtorch_storage_wait_copies (GTorchStorage *storage, GError **error);
 /* The stream's further work comes after them. */

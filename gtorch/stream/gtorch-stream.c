@@ -12,6 +12,7 @@
 #include "tensor/gtorch-hold-private.h"
 #include "base/gtorch-fork-private.h"
 #include "check/gtorch-race-private.h"
+#include "base/gtorch-task-private.h"
 
 /**
  * GTorchStream:
@@ -27,9 +28,10 @@
  * give it. Reading elements on the host waits for what writes them.
  *
  * An error that shows only when the work is done is kept, with the name of the operation; the work
- * queued behind it is left out. The next [method@Stream.synchronize], [method@Stream.check] or read
- * on the host reports it, after which the stream can be used again; what the work left out would
- * have computed is undefined.
+ * queued behind it is left out, and so is that of streams that wait for this one. The next
+ * [method@Stream.synchronize], [method@Stream.check] or read of what was left out reports it, after
+ * which the stream can be used again. On the CPU what was not computed keeps the error, for all who
+ * read it or compute with it, until it is overwritten.
  *
  * Dropping the last reference does not wait: work that was queued is still done.
  *
@@ -623,12 +625,12 @@ gtorch_stream_synchronize (GTorchStream *self, GCancellable *cancellable, GError
 {
   g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
-  if (refuse_in_capture (self, error))
+  if (g_cancellable_set_error_if_cancelled (cancellable, error) || refuse_in_capture (self, error))
     return FALSE;
   if (GTORCH_STREAM_GET_CLASS (self)->synchronize != NULL)
     return GTORCH_STREAM_GET_CLASS (self)->synchronize (self, cancellable, error);
   if (self->timeline == NULL)
-    return !g_cancellable_set_error_if_cancelled (cancellable, error);
+    return TRUE;
   return gtorch_timeline_wait (self->timeline, G_MAXUINT64, cancellable, error)
          && gtorch_timeline_report (self->timeline, error);
 }
@@ -654,8 +656,9 @@ gtorch_stream_synchronize_async (GTorchStream *self, GCancellable *cancellable,
 
   g_return_if_fail (GTORCH_IS_STREAM (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = g_task_new (self, cancellable, callback, user_data);
-  g_task_set_source_tag (task, gtorch_stream_synchronize_async);
+  task = gtorch_task_new (self, gtorch_stream_synchronize_async, cancellable, callback, user_data);
+  if (g_task_return_error_if_cancelled (task))
+    return;
   if (refuse_in_capture (self, &error))
     {
       g_task_return_error (task, error);
@@ -687,7 +690,9 @@ gboolean
 gtorch_stream_synchronize_finish (GTorchStream *self, GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
-  g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
+  if (!gtorch_task_take (result, self, gtorch_stream_synchronize_async, error))
+    return FALSE;
   return g_task_propagate_boolean (G_TASK (result), error);
 }
 

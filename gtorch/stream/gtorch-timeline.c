@@ -13,15 +13,30 @@ static GMutex list_lock;
 GTORCH_FORK_LOCK (list_lock);
 static GTorchTimeline *timelines;
 
+/* How many streams may be gone with errors that nobody has asked for; synchronizing with the device does. */
+#define MAX_UNHEARD 8
+/* Of one queue. Beyond that the two oldest become one, and what was done between them counts as left out, if
+ * nobody has looked at it since: rather an error too much than elements that nobody computed. */
+#define MAX_FAILURES 1024
+
 GTorchTimeline *
 gtorch_timeline_new (GTorchDevice *device)
 {
-  GTorchTimeline *timeline;
+  GTorchTimeline *timeline, *unheard = NULL;
+  g_autoptr (GError) error = NULL;
+  guint n_unheard = 0;
 
   g_mutex_lock (&list_lock);
   for (timeline = timelines; timeline != NULL; timeline = timeline->next)
     if (!timeline->in_use && timeline->device == device)
-      break;
+      {
+        if (!g_atomic_int_get (&timeline->is_failed))
+          break;
+        unheard = timeline;
+        n_unheard++;
+      }
+  if (timeline == NULL && n_unheard >= MAX_UNHEARD)
+    timeline = unheard;
   if (timeline == NULL)
     {
       timeline = g_new0 (GTorchTimeline, 1);
@@ -34,7 +49,9 @@ gtorch_timeline_new (GTorchDevice *device)
     }
   timeline->in_use = TRUE;
   g_mutex_unlock (&list_lock);
-  gtorch_timeline_report (timeline, NULL); /* what nobody asked for in its former life */
+  if (!gtorch_timeline_report (timeline, &error))
+    g_warning ("a stream is gone whose work has failed, and nobody has asked for the error: %s",
+               error->message);
   return timeline;
 }
 
@@ -57,12 +74,48 @@ gtorch_timeline_release (GTorchTimeline *timeline)
   g_mutex_unlock (&list_lock);
 }
 
+static void
+add_failure (GTorchTimeline *timeline, guint64 seq, GError *error)
+{
+  const GTorchFailure failure = { seq, G_MAXUINT64, error };
+
+  if (timeline->failures == NULL)
+    timeline->failures = g_array_new (FALSE, FALSE, sizeof (GTorchFailure));
+  if (timeline->failures->len == MAX_FAILURES)
+    {
+      GTorchFailure *oldest = (GTorchFailure *) timeline->failures->data;
+
+      oldest[1].first = oldest[0].first;
+      g_error_free (oldest[0].error);
+      g_array_remove_index (timeline->failures, 0);
+    }
+  g_array_append_val (timeline->failures, failure);
+  g_atomic_int_set (&timeline->is_failed, TRUE);
+  __atomic_store_n (&timeline->n_failures, timeline->failures->len, __ATOMIC_RELEASE);
+}
+
+static GTorchFailure *
+last_failure (GTorchTimeline *timeline)
+{
+  return &g_array_index (timeline->failures, GTorchFailure, timeline->failures->len - 1);
+}
+
+/* Somebody is told; what has been queued until now stays left out. */
+static void
+tell (GTorchTimeline *timeline)
+{
+  if (G_UNLIKELY (gtorch_thread.keeps_errors))
+    return;
+  last_failure (timeline)->last = timeline->submitted;
+  g_atomic_int_set (&timeline->is_failed, FALSE);
+}
+
 void
 gtorch_timeline_complete (GTorchTimeline *timeline, guint64 seq, GError *error)
 {
   g_mutex_lock (&timeline->lock);
-  if (error != NULL && timeline->error == NULL)
-    timeline->error = g_steal_pointer (&error);
+  if (error != NULL && !timeline->is_failed)
+    add_failure (timeline, seq, g_steal_pointer (&error));
   __atomic_store_n (&timeline->completed, seq, __ATOMIC_RELEASE);
   g_cond_broadcast (&timeline->progress);
   g_mutex_unlock (&timeline->lock);
@@ -124,18 +177,75 @@ gtorch_timeline_wait (GTorchTimeline *timeline, guint64 seq, GCancellable *cance
 gboolean
 gtorch_timeline_report (GTorchTimeline *timeline, GError **error)
 {
-  GError *pending;
+  GError *pending = NULL;
 
   g_mutex_lock (&timeline->lock);
-  if (G_UNLIKELY (gtorch_thread.keeps_errors) && timeline->error != NULL)
-    pending = g_error_copy (timeline->error);
-  else
-    pending = g_steal_pointer (&timeline->error);
+  if (timeline->is_failed)
+    {
+      pending = g_error_copy (last_failure (timeline)->error);
+      tell (timeline);
+    }
   g_mutex_unlock (&timeline->lock);
   if (pending == NULL)
     return TRUE;
   g_propagate_error (error, pending);
   return FALSE;
+}
+
+/* Under the lock: the failure that the work has part in, or NULL. */
+static GTorchFailure *
+find_failure (GTorchTimeline *timeline, guint64 seq)
+{
+  guint low = 0, high = timeline->failures != NULL ? timeline->failures->len : 0;
+
+  while (low < high)
+    {
+      const guint middle = (low + high) / 2;
+      GTorchFailure *failure = &g_array_index (timeline->failures, GTorchFailure, middle);
+
+      if (seq < failure->first)
+        high = middle;
+      else if (seq > failure->last)
+        low = middle + 1;
+      else
+        return failure;
+    }
+  return NULL;
+}
+
+static gboolean
+check_work (GTorchTimeline *timeline, guint64 seq, gboolean is_told, GError **error)
+{
+  GTorchFailure *failure;
+  GError *found = NULL;
+
+  if (G_LIKELY (__atomic_load_n (&timeline->n_failures, __ATOMIC_ACQUIRE) == 0))
+    return TRUE;
+  g_mutex_lock (&timeline->lock);
+  failure = find_failure (timeline, seq);
+  if (failure != NULL)
+    {
+      found = g_error_copy (failure->error);
+      if (is_told && failure->last == G_MAXUINT64)
+        tell (timeline);
+    }
+  g_mutex_unlock (&timeline->lock);
+  if (found == NULL)
+    return TRUE;
+  g_propagate_error (error, found);
+  return FALSE;
+}
+
+gboolean
+gtorch_timeline_check_work (GTorchTimeline *timeline, guint64 seq, GError **error)
+{
+  return check_work (timeline, seq, FALSE, error);
+}
+
+gboolean
+gtorch_timeline_report_work (GTorchTimeline *timeline, guint64 seq, GError **error)
+{
+  return check_work (timeline, seq, TRUE, error);
 }
 
 void

@@ -11,6 +11,7 @@
 #include "base/gtorch-error.h"
 #include "stream/gtorch-event.h"
 #include "stream/gtorch-stream.h"
+#include "base/gtorch-task-private.h"
 
 /**
  * GTorchTimer:
@@ -236,6 +237,8 @@ gtorch_timer_stop (GTorchTimer *self, GCancellable *cancellable, GError **error)
 
   g_return_val_if_fail (GTORCH_IS_TIMER (self), (gdouble) NAN);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), (gdouble) NAN);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return (gdouble) NAN;
   end = record_end (self, error);
   if (end == NULL || !gtorch_event_synchronize (end, cancellable, error)
       || !take_time (self, self->start, end, error))
@@ -278,12 +281,12 @@ gtorch_timer_stop_async (GTorchTimer *self, GCancellable *cancellable, GAsyncRea
 
   g_return_if_fail (GTORCH_IS_TIMER (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = g_task_new (self, cancellable, callback, user_data);
-  g_task_set_source_tag (task, gtorch_timer_stop_async);
-  end = record_end (self, &error);
+  task = gtorch_task_new (self, gtorch_timer_stop_async, cancellable, callback, user_data);
+  end = !g_task_return_error_if_cancelled (task) ? record_end (self, &error) : NULL;
   if (end == NULL)
     {
-      g_task_return_error (task, error);
+      if (error != NULL)
+        g_task_return_error (task, error);
       g_object_unref (task);
       return;
     }
@@ -307,7 +310,9 @@ gdouble
 gtorch_timer_stop_finish (GTorchTimer *self, GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_TIMER (self), (gdouble) NAN);
-  g_return_val_if_fail (g_task_is_valid (result, self), (gdouble) NAN);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), (gdouble) NAN);
+  if (!gtorch_task_take (result, self, gtorch_timer_stop_async, error))
+    return (gdouble) NAN;
   return g_task_propagate_boolean (G_TASK (result), error) ? self->elapsed_ms : (gdouble) NAN;
 }
 

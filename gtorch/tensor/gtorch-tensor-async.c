@@ -23,6 +23,7 @@
 #include "stream/gtorch-stream-private.h"
 #include "tensor/gtorch-tensor-bytes.h"
 #include "tensor/gtorch-tensor-private.h"
+#include "base/gtorch-task-private.h"
 
 typedef struct
 {
@@ -268,6 +269,8 @@ start (GTask *task, GTorchImpl *dst, GTorchImpl *src, GTorchDevice *device, gboo
   GError *error = NULL;
 
   g_task_set_task_data (task, copy, copy_free);
+  if (g_task_return_error_if_cancelled (task))
+    return;
   /* Aliases: release () does not reach them, and no gradient flows. */
   copy->src = src->storage != NULL ? gtorch_impl_alias (src) : NULL;
   copy->dst = dst != NULL && dst->storage != NULL ? gtorch_impl_alias (dst) : NULL;
@@ -349,8 +352,7 @@ gtorch_tensor_to_device_async (GTorchTensor *self, GTorchDevice *device, GCancel
   g_return_if_fail (GTORCH_IS_TENSOR (self));
   g_return_if_fail (GTORCH_IS_DEVICE (device));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = g_task_new (self, cancellable, callback, user_data);
-  g_task_set_source_tag (task, gtorch_tensor_to_device_async);
+  task = gtorch_task_new (self, gtorch_tensor_to_device_async, cancellable, callback, user_data);
   start (task, NULL, gtorch_tensor_unwrap (self), gtorch_device_resolved (device), FALSE);
 }
 
@@ -373,7 +375,9 @@ GTorchTensor *
 gtorch_tensor_to_device_finish (GTorchTensor *self, GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
-  g_return_val_if_fail (g_task_is_valid (result, self), NULL);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), NULL);
+  if (!gtorch_task_take (result, self, gtorch_tensor_to_device_async, error))
+    return NULL;
   return g_task_propagate_pointer (G_TASK (result), error);
 }
 
@@ -405,8 +409,7 @@ gtorch_tensor_copy_inplace_async (GTorchTensor *self, GTorchTensor *src, GCancel
   g_return_if_fail (GTORCH_IS_TENSOR (self));
   g_return_if_fail (GTORCH_IS_TENSOR (src));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = g_task_new (self, cancellable, callback, user_data);
-  g_task_set_source_tag (task, gtorch_tensor_copy_inplace_async);
+  task = gtorch_task_new (self, gtorch_tensor_copy_inplace_async, cancellable, callback, user_data);
   impl = gtorch_tensor_unwrap (self);
   start (task, impl, gtorch_tensor_unwrap (src),
          impl->storage != NULL ? gtorch_impl_device (impl) : gtorch_device_cpu (), FALSE);
@@ -431,7 +434,9 @@ gtorch_tensor_copy_inplace_finish (GTorchTensor *self, GAsyncResult *result, GEr
   g_autoptr (GTorchTensor) written = NULL;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
-  g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
+  if (!gtorch_task_take (result, self, gtorch_tensor_copy_inplace_async, error))
+    return FALSE;
   written = g_task_propagate_pointer (G_TASK (result), error);
   return written != NULL;
 }
@@ -439,13 +444,8 @@ gtorch_tensor_copy_inplace_finish (GTorchTensor *self, GAsyncResult *result, GEr
 /* --- one element --- */
 
 static void
-start_item (GTorchTensor *self, gpointer tag, GCancellable *cancellable,
-            GAsyncReadyCallback callback, gpointer user_data)
+start_item (GTask *task, GTorchImpl *impl)
 {
-  g_autoptr (GTask) task = g_task_new (self, cancellable, callback, user_data);
-  GTorchImpl *impl = gtorch_tensor_unwrap (self);
-
-  g_task_set_source_tag (task, tag);
   if (impl->numel != 1)
     g_task_return_new_error (task, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                              _ ("item: a tensor of shape %s has %" G_GINT64_FORMAT
@@ -481,10 +481,12 @@ gtorch_tensor_item_double_async (GTorchTensor *self, GCancellable *cancellable,
                                  GAsyncReadyCallback callback, gpointer user_data)
 {
   GTORCH_HOLD_TENSOR (self);
+  g_autoptr (GTask) task = NULL;
 
   g_return_if_fail (GTORCH_IS_TENSOR (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  start_item (self, gtorch_tensor_item_double_async, cancellable, callback, user_data);
+  task = gtorch_task_new (self, gtorch_tensor_item_double_async, cancellable, callback, user_data);
+  start_item (task, gtorch_tensor_unwrap (self));
 }
 
 /**
@@ -506,7 +508,9 @@ gtorch_tensor_item_double_finish (GTorchTensor *self, GAsyncResult *result, GErr
   g_autoptr (GTorchStreamGuard) guard = NULL;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
-  g_return_val_if_fail (g_task_is_valid (result, self), 0);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), 0);
+  if (!gtorch_task_take (result, self, gtorch_tensor_item_double_async, error))
+    return 0;
   host = g_task_propagate_pointer (G_TASK (result), error);
   guard = leave_cpu_stream ();
   return host != NULL ? gtorch_tensor_item_double (host, error) : 0;
@@ -529,10 +533,12 @@ gtorch_tensor_item_int_async (GTorchTensor *self, GCancellable *cancellable,
                               GAsyncReadyCallback callback, gpointer user_data)
 {
   GTORCH_HOLD_TENSOR (self);
+  g_autoptr (GTask) task = NULL;
 
   g_return_if_fail (GTORCH_IS_TENSOR (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  start_item (self, gtorch_tensor_item_int_async, cancellable, callback, user_data);
+  task = gtorch_task_new (self, gtorch_tensor_item_int_async, cancellable, callback, user_data);
+  start_item (task, gtorch_tensor_unwrap (self));
 }
 
 /**
@@ -554,7 +560,9 @@ gtorch_tensor_item_int_finish (GTorchTensor *self, GAsyncResult *result, GError 
   g_autoptr (GTorchStreamGuard) guard = NULL;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
-  g_return_val_if_fail (g_task_is_valid (result, self), 0);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), 0);
+  if (!gtorch_task_take (result, self, gtorch_tensor_item_int_async, error))
+    return 0;
   host = g_task_propagate_pointer (G_TASK (result), error);
   guard = leave_cpu_stream ();
   return host != NULL ? gtorch_tensor_item_int (host, error) : 0;

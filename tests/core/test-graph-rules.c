@@ -217,6 +217,45 @@ captures_end_beside_the_work_of_another_thread (void)
 }
 
 static gpointer
+end_elsewhere (gpointer data)
+{
+  FAILS (gtorch_graph_capture_end (data, &fault), GTORCH_ERROR_CAPTURE,
+         "graph: the capture must end in the thread in which it began");
+  return NULL;
+}
+
+static gpointer
+end_graph_elsewhere (gpointer data)
+{
+  FAILS (gtorch_cuda_graph_capture_end (data, &fault), GTORCH_ERROR_CAPTURE,
+         "graph: the capture must end in the thread in which it began");
+  return NULL;
+}
+
+static void
+captures_go_on_if_another_thread_ends_them (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchTensor) x = filled (4, 3);
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchTensor) z = NULL;
+  GTorchGraphCapture *capture = begin (graph, NULL, NULL);
+  guint i;
+
+  y = gtorch_tensor_add (x, x, 1, NULL);
+  for (i = 0; i < 2; i++)
+    {
+      g_thread_join (g_thread_new ("other", end_elsewhere, capture));
+      g_thread_join (g_thread_new ("other", end_graph_elsewhere, graph));
+      g_assert_true (gtorch_stream_is_capturing (gtorch_stream_get_current (NULL)));
+    }
+  z = gtorch_tensor_mul_scalar (y, 7, NULL);
+  end (capture);
+  g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
+  g_assert_cmpfloat (test_element (z, 0), ==, 42);
+}
+
+static gpointer
 capture_elsewhere (gpointer data)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
@@ -597,6 +636,7 @@ main (int argc, char *argv[])
   TEST (other_threads_go_on);
   TEST (other_threads_are_seen);
   TEST (captures_end_beside_the_work_of_another_thread);
+  TEST (captures_go_on_if_another_thread_ends_them);
   TEST (threads_capture_at_the_same_time);
   TEST (forks_must_join);
   TEST (generators_of_ones_own_are_captured);

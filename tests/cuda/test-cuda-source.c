@@ -8,6 +8,7 @@
 #include "cuda-test.h"
 
 #include <dlfcn.h>
+#include <string.h>
 
 #include <gtorch/memory/gtorch-memory-source.h>
 
@@ -21,6 +22,8 @@ typedef struct
   gboolean gives_crooked; /* addresses */
   const gchar *message;   /* what it fails with */
   GTorchTensor *hoard;    /* dropped when it is asked: allocators are used from within it, too */
+  GTorchMemoryPool *from; /* whose memory it gives away; not owned */
+  GTorchImpl *lent;       /* … and that */
 } TestSource;
 
 typedef GTorchMemorySourceClass TestSourceClass;
@@ -39,6 +42,18 @@ test_source_allocate (GTorchMemorySource *source, GTorchDevice *device, guint64 
   g_assert_cmpuint (stream, !=, 0);
   self->n_asked++;
   g_clear_object (&self->hoard);
+  if (self->from != NULL)
+    {
+      g_autoptr (GTorchMemoryPoolGuard) guard = gtorch_memory_pool_guard_new (self->from);
+      const gint64 size = n_bytes;
+      GTorchImpl *impl = gtorch_impl_new (device, GTORCH_DTYPE_UINT8, &size, 1, error);
+
+      if (impl == NULL)
+        return 0;
+      g_clear_pointer (&self->lent, gtorch_impl_unref);
+      self->lent = impl;
+      return (guintptr) gtorch_impl_data (impl);
+    }
   if (self->message != NULL)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "%s", self->message);
   if (self->message != NULL || self->held + (gint64) n_bytes > self->room)
@@ -55,6 +70,11 @@ test_source_release (GTorchMemorySource *source, GTorchDevice *device, guint64 a
 {
   TestSource *self = (TestSource *) source;
 
+  if (self->from != NULL)
+    {
+      g_clear_pointer (&self->lent, gtorch_impl_unref);
+      return;
+    }
   g_assert_cmpint (gtorch_cuda.cuMemFree (address / 256 * 256), ==, CUDA_SUCCESS);
   self->held -= n_bytes;
   self->n_held--;
@@ -230,6 +250,45 @@ pools_keep_and_cut_up (void)
   g_assert_finalize_object (g_steal_pointer (&source)); /* nobody else holds it */
 }
 
+static void
+nobody_gets_memory_from_oneself (void)
+{
+  guint how;
+
+  for (how = 0; how < 3; how++)
+    {
+      g_autoptr (GTorchMemorySource) source = source_new ();
+      g_autoptr (GTorchMemorySource) other = source_new ();
+      g_autoptr (GTorchMemoryPool) pool =
+          gtorch_memory_pool_new_with_source (gpu (0), source, NULL);
+      g_autoptr (GTorchMemoryPool) second =
+          gtorch_memory_pool_new_with_source (gpu (0), other, NULL);
+      g_autoptr (GError) error = NULL;
+      const gint64 size = 1000;
+      GTorchImpl *x;
+
+      ((TestSource *) source)->from = how == 0 ? pool : second;
+      ((TestSource *) other)->from = how == 1 ? pool : NULL;
+      {
+        g_autoptr (GTorchMemoryPoolGuard) guard = gtorch_memory_pool_guard_new (pool);
+
+        x = gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, &size, 1, &error);
+      }
+      if (how == 2) /* one from another is all right */
+        {
+          g_assert_no_error (error);
+          gtorch_impl_unref (x);
+          gtorch_memory_pool_trim (pool);
+          gtorch_memory_pool_trim (second);
+          g_assert_cmpint (((TestSource *) other)->held, ==, 0);
+          continue;
+        }
+      g_assert_null (x);
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+      g_assert_nonnull (strstr (error->message, "allocator: TestSource asks itself for"));
+    }
+}
+
 /* A segment is not so large that what it was made for may not have it. */
 static void
 limits_of_splitting_are_kept (void)
@@ -299,6 +358,7 @@ main (int argc, char **argv)
   ADD (it_may_use_tensors_itself);
   ADD (others_are_waited_for);
   ADD (pools_keep_and_cut_up);
+  ADD (nobody_gets_memory_from_oneself);
   ADD (limits_of_splitting_are_kept);
   ADD (libraries_are_sources);
 #undef ADD

@@ -214,9 +214,8 @@ CPLUSPLUS = r"""
 int
 main ()
 {
-  const gint64 shape[] = { 2, 3 };
   g_autoptr (GError) error = nullptr;
-  g_autoptr (GTorchTensor) ones = gtorch_ones (shape, 2, GTORCH_DTYPE_FLOAT32, nullptr, &error);
+  g_autoptr (GTorchTensor) ones = gtorch_ones (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_FLOAT32, nullptr, &error);
   g_autoptr (GTorchTensor) sum = ones ? gtorch_tensor_add (ones, ones, 1.5, &error) : nullptr;
 
   if (!sum || gtorch_tensor_get_numel (sum) != 6)

@@ -156,6 +156,8 @@ find_fault (const GError *error, const Refusal *refusal)
   const gchar *message = error->message;
   const gsize length = strlen (message);
 
+  if (refusal->is_cancelled && !g_error_matches (error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
+    return "the error does not say that it was cancelled";
   if (error->domain != GTORCH_ERROR && error->domain != G_IO_ERROR)
     return "the error is of a foreign domain";
   if (length < 10)

@@ -92,11 +92,12 @@ typedef enum
 typedef struct
 {
   Expectation expect;
-  gchar *what;        /* is wrong with the call */
-  gchar *mention;     /* what an error must name, or NULL */
-  gboolean is_state;  /* what is wrong is no mistake in C */
-  gboolean no_place;  /* results that must have one are given none */
-  const gchar *begin; /* what an error must begin with, before a colon, or NULL */
+  gchar *what;           /* is wrong with the call */
+  gchar *mention;        /* what an error must name, or NULL */
+  gboolean is_state;     /* what is wrong is no mistake in C */
+  gboolean no_place;     /* results that must have one are given none */
+  gboolean is_cancelled; /* an error must say that, and nothing else */
+  const gchar *begin;    /* what an error must begin with, before a colon, or NULL */
 } Refusal;
 
 void refusal_clear (Refusal *refusal);

@@ -33,8 +33,9 @@ typedef struct
 
 typedef struct
 {
-  const Function *finish;
+  const Function *finish; /* NULL: the result is kept */
   gboolean is_done;
+  GAsyncResult *result;
 } Waiting;
 
 static Waiting waiting;
@@ -100,6 +101,8 @@ ready (GObject *source, GAsyncResult *result, gpointer user_data)
   guint i;
 
   waiting.is_done = TRUE;
+  if (waiting.finish == NULL)
+    waiting.result = g_object_ref (result);
   for (i = 0; waiting.finish != NULL && i < waiting.finish->n_params; i++)
     if (g_str_equal (waiting.finish->params[i].type, "GAsyncResult"))
       args[i].p = result;
@@ -142,6 +145,13 @@ wait_until_ready (const Function *function)
     }
   else
     g_source_remove (source);
+}
+
+static gboolean
+is_finish (const Function *function)
+{
+  return g_str_has_suffix (function->name, "_finish")
+         || g_str_has_suffix (function->name, "_finish_lists");
 }
 
 /* --- arguments in order --- */
@@ -610,11 +620,10 @@ refuse_one (const Function *function, Spoiler spoiler, gint arg, guint m, gboole
     }
   if (more)
     {
-      if (g_str_has_suffix (function->name, "_finish")
-          || g_str_has_suffix (function->name, "_finish_lists"))
-        refusal.expect = MUST_COMPLAIN; /* it is not this function's result */
-      else if (lacks_object (&call))
+      if (lacks_object (&call))
         refusal.expect = MUST_COMPLAIN; /* there is none of its class here */
+      else if (is_finish (function) && refusal.expect == MAY_FAIL)
+        refusal.expect = MUST_FAIL; /* it is not this function's result */
       else if (arg >= 0 && refusal.expect == MAY_FAIL && !function->throws && !refusal.is_state
                && !is_number (&function->params[arg]))
         refusal.expect = MAY_COMPLAIN;
@@ -666,6 +675,228 @@ refuses (gconstpointer data)
           refuse_one (function, spoilers[k], i, m, FALSE);
 }
 
+/* --- results of asynchronous calls --- */
+
+/* The name without its ending, and without what tells lists from tables: those share their results. */
+static gchar *
+get_stem (const gchar *name)
+{
+  g_auto (GStrv) parts = g_strsplit (name, "_lists", 2);
+  g_autofree gchar *joined = g_strjoinv ("", parts);
+  gchar *end = g_strrstr (joined, "_");
+
+  *end = '\0';
+  return g_steal_pointer (&joined);
+}
+
+static gboolean
+takes_results_of (const Function *finish, const Function *function)
+{
+  g_autofree gchar *wanted = get_stem (finish->name);
+  g_autofree gchar *given = get_stem (function->name);
+
+  if (g_str_equal (finish->name, "gtorch_safetensors_load_finish_lists")
+      && g_str_equal (given, "gtorch_safetensors_load_file"))
+    return TRUE;
+  return g_str_equal (wanted, given);
+}
+
+/* FALSE: there is no object of its class here. */
+static gboolean
+call_finish (const Function *finish, gpointer source, GAsyncResult *result, const gchar *what,
+             const gchar *mention)
+{
+  const gboolean must_fail = mention != NULL;
+  guint k;
+
+  for (k = 0; k < 2; k++) /* with and without a place for the error */
+    {
+      Call call = { .function = finish };
+      g_auto (Refusal) refusal = { .what = g_strdup (what), .mention = g_strdup (mention) };
+      gboolean is_there;
+      guint i;
+
+      refusal.expect = must_fail ? MUST_FAIL : MAY_FAIL;
+      call_init (&call);
+      for (i = 0; i < finish->n_params; i++)
+        if (g_str_equal (finish->params[i].type, "GAsyncResult"))
+          replace (&call, i, g_object_ref (result));
+        else if (finish->params[i].kind == PARAM_OBJECT && source != NULL)
+          replace (&call, i, g_object_ref (source));
+      is_there = !lacks_object (&call);
+      call.is_called = is_there;
+      if (is_there)
+        refuse_call_once (finish, call.args, &refusal, k == 0);
+      call_clear (&call);
+      if (!is_there)
+        return FALSE;
+      if (!must_fail)
+        return TRUE;
+    }
+  return TRUE;
+}
+
+/* Starts the function, and ends it by every other one, for another object, as it should be, and once more. */
+static void
+keeps_its_result (gconstpointer data)
+{
+  const Function *function = data;
+  Call call = { .function = function };
+  g_auto (Refusal) refusal = { .what = g_strdup ("nothing"), .expect = MAY_FAIL };
+  g_autoptr (GAsyncResult) result = NULL;
+  g_autofree gchar *stem = NULL;
+  const Function *own;
+  gpointer source = NULL;
+  guint i;
+
+  find_finish (function);
+  own = g_steal_pointer (&waiting.finish);
+  call_init (&call);
+  if (lacks_object (&call))
+    {
+      g_test_skip ("there is no such object here");
+      call_clear (&call);
+      return;
+    }
+  if (function->params[0].kind == PARAM_OBJECT && own->params[0].kind == PARAM_OBJECT)
+    source = call.objects[0];
+  call.is_called = TRUE;
+  if (refuse_call_once (function, call.args, &refusal, TRUE))
+    wait_until_ready (function);
+  result = g_steal_pointer (&waiting.result);
+  g_assert_nonnull (result);
+
+  /* lists are tables to the function that does the work */
+  stem = get_stem (function->name);
+  for (i = 0; i < n_functions; i++)
+    if (is_finish (&functions[i]) && !takes_results_of (&functions[i], function))
+      call_finish (&functions[i], NULL, result, "the result of another function", stem);
+  if (source != NULL && !GTORCH_IS_DEVICE (source)) /* there is but one CPU */
+    call_finish (own, NULL, result, "the result of another object", stem);
+  call_finish (own, source, result, "its own result", NULL);
+  call_finish (own, source, result, "its own result for the second time", stem);
+  call_clear (&call);
+  refuse_restore ();
+}
+
+/* --- calls that are cancelled before they begin --- */
+
+static gint
+find_cancellable (const Function *function)
+{
+  guint i;
+
+  for (i = 0; i < function->n_params; i++)
+    if (g_str_equal (function->params[i].type, "GCancellable"))
+      return i;
+  return -1;
+}
+
+/* It is ready at once then. */
+static gboolean
+gives_a_source (const Function *function)
+{
+  return function->drop == (GDestroyNotify) g_source_unref;
+}
+
+static void
+obeys_a_cancelled_cancellable (gconstpointer data)
+{
+  const Function *function = data;
+  const gboolean is_async = g_str_has_suffix (function->name, "_async");
+  guint k;
+
+  for (k = 0; k < 2; k++) /* with and without a place for the error */
+    {
+      Call call = { .function = function };
+      g_auto (Refusal) refusal = { .is_cancelled = TRUE };
+      g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+      const Function *own = NULL;
+
+      g_cancellable_cancel (cancellable);
+      refusal.what = g_strdup ("is cancelled");
+      refusal.expect = is_async ? MAY_FAIL : MUST_FAIL;
+      call_init (&call);
+      replace (&call, find_cancellable (function), g_steal_pointer (&cancellable));
+      if (lacks_object (&call))
+        {
+          g_test_skip ("there is no such object here");
+          call_clear (&call);
+          return;
+        }
+      if (is_async)
+        {
+          find_finish (function);
+          own = g_steal_pointer (&waiting.finish);
+        }
+      call.is_called = TRUE;
+      refuse_call_once (function, call.args, &refusal, k == 0);
+      if (is_async)
+        {
+          g_autoptr (GAsyncResult) result = NULL;
+          g_autoptr (GObject) source = NULL;
+          Call end = { .function = own };
+          guint i;
+
+          wait_until_ready (function);
+          result = g_steal_pointer (&waiting.result);
+          source = g_async_result_get_source_object (result);
+          for (i = 0; i < own->n_params; i++)
+            if (g_str_equal (own->params[i].type, "GAsyncResult"))
+              end.args[i].p = result;
+            else if (own->params[i].kind == PARAM_OBJECT)
+              end.args[i].p = source;
+          refusal.expect = MUST_FAIL;
+          refuse_call_once (own, end.args, &refusal, k == 0);
+        }
+      call_clear (&call);
+      refuse_restore ();
+    }
+}
+
+/* A result that is no task. */
+typedef struct
+{
+  GObject parent_instance;
+} Foreign;
+
+typedef GObjectClass ForeignClass;
+
+static void
+foreign_implement (GAsyncResultIface *iface)
+{
+}
+
+GType foreign_get_type (void);
+G_DEFINE_TYPE_WITH_CODE (Foreign, foreign, G_TYPE_OBJECT,
+                         G_IMPLEMENT_INTERFACE (G_TYPE_ASYNC_RESULT, foreign_implement))
+
+static void
+foreign_class_init (ForeignClass *klass)
+{
+}
+
+static void
+foreign_init (Foreign *self)
+{
+}
+
+static void
+refuses_foreign_results (gconstpointer data)
+{
+  const Function *finish = data;
+  g_autoptr (GObject) foreign = g_object_new (foreign_get_type (), NULL);
+  g_autoptr (GTask) task = g_task_new (NULL, NULL, NULL, NULL);
+
+  g_task_set_source_tag (task, refuses_foreign_results);
+  g_task_return_int (task, 42);
+  if (!call_finish (finish, NULL, G_ASYNC_RESULT (foreign), "is no task", "Foreign"))
+    g_test_skip ("there is no such object here");
+  else
+    call_finish (finish, NULL, G_ASYNC_RESULT (task), "a task of the program's",
+                 "refuses_foreign_results");
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -677,10 +908,18 @@ main (int argc, char *argv[])
   for (i = 0; i < n_functions; i++)
     {
       g_autofree gchar *path = g_strdup_printf ("/GTorch/refuse/%s", functions[i].name);
+      g_autofree gchar *cancelled = g_strdup_printf ("/GTorch/cancelled/%s", functions[i].name);
+      g_autofree gchar *results = g_strdup_printf ("/GTorch/results/%s", functions[i].name);
 
       if (!g_str_equal (functions[i].header, "gtorch-tensor-ops.h")
           || g_str_equal (functions[i].name, WITHOUT_SAMPLE))
         g_test_add_data_func (path, &functions[i], refuses);
+      if (find_cancellable (&functions[i]) >= 0 && !gives_a_source (&functions[i]))
+        g_test_add_data_func (cancelled, &functions[i], obeys_a_cancelled_cancellable);
+      if (g_str_has_suffix (functions[i].name, "_async"))
+        g_test_add_data_func (results, &functions[i], keeps_its_result);
+      else if (is_finish (&functions[i]))
+        g_test_add_data_func (results, &functions[i], refuses_foreign_results);
     }
   return g_test_run ();
 }

@@ -41,6 +41,43 @@ def variables_of_the_environment_are_asked_for():
     check(names(r'\b(?:GTORCH|PYTORCH)_[A-Z0-9_]+'), lambda name: name in asked, 4)
 
 
+def variables():
+    """(name, kind, words, limit) of the library's own ones."""
+    table = re.findall(r'\{ "(GTORCH_\w+)",\s*GTORCH_ENV_(\w+),\s*(?:"([^"]*)"|NULL),\s*(\w+) \}', ALL)
+    assert len(table) >= 12, f'only {len(table)} were found'
+    return table
+
+
+@tap.case
+def variables_are_read_as_what_they_are():
+    kinds = {name: kind for name, kind, _, _ in variables()}
+    read = re.findall(r'gtorch_env_(flag|choice|words|number) \(\s*"(GTORCH_\w+)"', ALL)
+    read += [('text', name) for name in re.findall(r'gtorch_getenv \("(GTORCH_\w+)"\)', ALL)]
+    read += [('text', name) for name in re.findall(r'"(GTORCH_ALLOC_CONF)", "PYTORCH', ALL)]
+    for kind, name in read:
+        assert kinds.get(name, '').lower() == kind, f'{name} is read as a {kind}'
+    assert {name for _, name in read} == set(kinds), 'variables that nobody reads'
+
+
+@tap.case
+def variables_are_in_the_manual_with_their_values():
+    page = tree.read('docs/environment.md')
+    rows = dict(re.findall(r'^\| `(GTORCH_\w+)` \| (.*?) \|', page, flags=re.M))
+    table = variables()
+    assert list(rows) == [name for name, _, _, _ in table], 'the table of the manual has other rows'
+    for name, kind, words, _ in table:
+        values = rows[name]
+        if kind in ('CHOICE', 'WORDS'):
+            assert re.findall(r'`([^`]+)`', values) == words.split(','), f'{name}: {values}'
+        assert (kind == 'FLAG') == values.startswith('switch'), f'{name}: {values}'
+    prose = '\n'.join(tree.read(p) for p in tree.files() if p.startswith('docs/') and p.endswith('.md'))
+    prose += tree.read('README.md') + tree.read('NEWS')
+    said = set(re.findall(r'`?\b(GTORCH_\w+)(?:=|` in the environment)', prose))
+    tests = '\n'.join(tree.read(p) for p in tree.files() if p.startswith('tests/') and p.endswith('.c'))
+    said -= set(re.findall(r'g_getenv \("(\w+)"\)', tests))  # how long tests run, and where
+    assert said <= set(rows), said - set(rows)
+
+
 @tap.case
 def settings_of_the_allocator_are_read():
     config = TEXT['gtorch/memory/gtorch-allocator-config.c']

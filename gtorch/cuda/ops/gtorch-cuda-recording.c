@@ -388,13 +388,12 @@ GTorchCudaRecording *
 gtorch_cuda_recording_new (const guint64 *addresses, guint n, GTorchCudaEnqueue enqueue,
                            gpointer data, gboolean *is_busy)
 {
-  const gchar *wish = gtorch_getenv ("GTORCH_CUDA_RECORDINGS");
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   GTorchCudaRecording *self;
 
   g_assert (n <= GTORCH_CUDA_RECORDING_MAX);
   *is_busy = FALSE;
-  if (g_strcmp0 (wish, "0") == 0)
+  if (!gtorch_env_flag ("GTORCH_CUDA_RECORDINGS", TRUE))
     return NULL;
   *is_busy = !begin_recording ();
   if (*is_busy)
