@@ -10,6 +10,7 @@
 
 #include <glib/gi18n-lib.h>
 #include <math.h>
+#include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-tensor-autograd.h"
@@ -90,6 +91,79 @@ gtorch_zero_grads (GPtrArray *tensors, gboolean set_to_none, GError **error)
         return FALSE;
     }
   return zero_all (impls, error);
+}
+
+static gint
+compare_names (gconstpointer a, gconstpointer b)
+{
+  return strcmp (*(const gchar *const *) a, *(const gchar *const *) b);
+}
+
+static gchar *
+join_names (GPtrArray *names)
+{
+  GString *text = g_string_new (NULL);
+  guint i;
+
+  for (i = 0; i < names->len; i++)
+    g_string_append_printf (text, "%s%s", i > 0 ? ", " : "", gtorch_name_str (names->pdata[i]));
+  return g_string_free (text, FALSE);
+}
+
+gchar *
+gtorch_state_describe_names (GPtrArray *missing, GPtrArray *unexpected)
+{
+  g_autofree gchar *lacking = NULL;
+  g_autofree gchar *other = NULL;
+  g_autofree gchar *names = NULL;
+
+  if (missing->len > 0)
+    {
+      names = join_names (missing);
+      lacking = g_strdup_printf (_ ("missing: %s"), names);
+      g_clear_pointer (&names, g_free);
+    }
+  if (unexpected->len == 0)
+    return g_steal_pointer (&lacking);
+  g_ptr_array_sort (unexpected, compare_names);
+  names = join_names (unexpected);
+  other = g_strdup_printf (_ ("unexpected: %s"), names);
+  return lacking != NULL ? g_strdup_printf ("%s; %s", lacking, other) : g_steal_pointer (&other);
+}
+
+gboolean
+gtorch_state_check_names (const gchar *who, GPtrArray *missing, GPtrArray *unexpected,
+                          GError **error)
+{
+  g_autofree gchar *text = gtorch_state_describe_names (missing, unexpected);
+
+  if (text != NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND, "%s: %s", who, text);
+  return text == NULL;
+}
+
+gboolean
+gtorch_state_check_keys (const gchar *who, GHashTable *state, const gchar *const *names,
+                         guint n_names, GError **error)
+{
+  g_autoptr (GHashTable) known = g_hash_table_new (g_str_hash, g_str_equal);
+  g_autoptr (GPtrArray) missing = g_ptr_array_new ();
+  g_autoptr (GPtrArray) unexpected = g_ptr_array_new ();
+  GHashTableIter iter;
+  gpointer key;
+  guint i;
+
+  for (i = 0; i < n_names; i++)
+    {
+      g_hash_table_add (known, (gpointer) names[i]);
+      if (!g_hash_table_contains (state, names[i]))
+        g_ptr_array_add (missing, (gpointer) names[i]);
+    }
+  g_hash_table_iter_init (&iter, state);
+  while (g_hash_table_iter_next (&iter, &key, NULL))
+    if (!g_hash_table_contains (known, key))
+      g_ptr_array_add (unexpected, key);
+  return gtorch_state_check_names (who, missing, unexpected, error);
 }
 
 static gchar *

@@ -16,11 +16,15 @@ def number_names(row):
     return {n.name: f'(numbers[{i}] != 0)' if n.is_bool else f'numbers[{i}]' for i, n in enumerate(row.numbers)}
 
 
+def fixed_states(step):
+    """Bits of the states that there are whatever the settings."""
+    return sum(1 << i for i, state in enumerate(step.states) if state.when is None and state.count != 'needed')
+
+
 def emit_step(step):
     compiler = Compiler(number_names(step))
     states = [f'  {{ {text.c_string(state.name)}, {"TRUE" if state.count else "FALSE"} }},' for state in step.states]
-    fixed = sum(1 << i for i, state in enumerate(step.states) if state.when is None and state.count != 'needed')
-    wanted = [f'  guint states = {fixed};', '']
+    wanted = [f'  guint states = {fixed_states(step)};', '']
     begin = []
     for index, state in enumerate(step.states):
         if state.when is not None:
@@ -46,7 +50,7 @@ def emit_table(steps):
     for step in own:
         lazy = 'TRUE' if any(state.count == 'needed' for state in step.states) else 'FALSE'
         name = step.c_name
-        rows += [f'  {{ {text.c_string(name)}, {name}_states, {len(step.states)}, {len(step.numbers)}, {lazy},',
+        rows += [f'  {{ {text.c_string(name)}, {name}_states, {len(step.states)}, {len(step.numbers)}, {fixed_states(step)}, {lazy},',
                  f'    {name}_get_states, {name}_get_begin }},']
     return text.fill('table.c.in', head=text.HEAD, steps=''.join(map(emit_step, own)).rstrip('\n') + '\n',
                      table='\n'.join(rows))

@@ -99,6 +99,14 @@ check (GTorchOptimizer *self, GError **error)
   return TRUE;
 }
 
+const GTorchStep *
+gtorch_step_find (GTorchOptimizer *self)
+{
+  const GTorchStepClass *row = gtorch_optimizer_is_fused (self) ? class_of (self) : NULL;
+
+  return row != NULL ? &gtorch_steps[row->step] : NULL;
+}
+
 gdouble
 gtorch_step_get_begin (GTorchOptimizer *self, const gchar *name)
 {
