@@ -15,6 +15,7 @@
 #include "gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-optimizer-private.h"
+#include "gtorch-property-private.h"
 #include "gtorch-stream-private.h"
 #include "gtorch-tensor-async.h"
 #include "gtorch-tensor-bytes.h"
@@ -108,14 +109,37 @@ write_scale (GTorchGradScaler *self, GError **error)
   return TRUE;
 }
 
-/* At once if that is possible; what is not possible is said where the scale is used. */
-static void
+/* At once if that is possible; what is not possible is said where the scale is used. FALSE if it is the same as
+ * before, which is not asked of the device. */
+static gboolean
 set_scale (GTorchGradScaler *self, gdouble scale)
 {
-  self->initial = scale;
+  const gboolean is_on_device = self->scale != NULL && !self->is_stale;
+
+  if (!gtorch_property_set_double (&self->initial, scale) && !is_on_device)
+    return FALSE;
   self->is_stale = self->scale != NULL;
   if (is_scale (scale))
     write_scale (self, NULL);
+  return TRUE;
+}
+
+static gboolean
+set_boolean (gboolean *place, const GValue *value)
+{
+  const gboolean changed = *place != g_value_get_boolean (value);
+
+  *place = g_value_get_boolean (value);
+  return changed;
+}
+
+static gboolean
+set_int (gint *place, const GValue *value)
+{
+  const gboolean changed = *place != g_value_get_int (value);
+
+  *place = g_value_get_int (value);
+  return changed;
 }
 
 static void
@@ -153,32 +177,34 @@ gtorch_grad_scaler_set_property (GObject *object, guint prop_id, const GValue *v
                                  GParamSpec *pspec)
 {
   GTorchGradScaler *self = GTORCH_GRAD_SCALER (object);
+  gboolean changed;
 
   switch (prop_id)
     {
     case PROP_SCALE_FACTOR:
-      set_scale (self, g_value_get_double (value));
+      changed = set_scale (self, g_value_get_double (value));
       break;
     case PROP_GROWTH_FACTOR:
-      self->growth_factor = g_value_get_double (value);
+      changed = gtorch_property_set_double (&self->growth_factor, g_value_get_double (value));
       break;
     case PROP_BACKOFF_FACTOR:
-      self->backoff_factor = g_value_get_double (value);
+      changed = gtorch_property_set_double (&self->backoff_factor, g_value_get_double (value));
       break;
     case PROP_GROWTH_INTERVAL:
-      self->growth_interval = g_value_get_int (value);
+      changed = set_int (&self->growth_interval, value);
       break;
     case PROP_ENABLED:
-      self->enabled = g_value_get_boolean (value);
+      changed = set_boolean (&self->enabled, value);
       break;
     case PROP_CAPTURABLE:
-      self->capturable = g_value_get_boolean (value);
+      changed = set_boolean (&self->capturable, value);
       break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
       return;
     }
-  g_object_notify_by_pspec (object, pspec);
+  if (changed)
+    g_object_notify_by_pspec (object, pspec);
 }
 
 static void
@@ -208,7 +234,7 @@ gtorch_grad_scaler_class_init (GTorchGradScalerClass *klass)
    * GTorchGradScaler:scale-factor:
    *
    * What losses are multiplied by: a number that float32 has, larger than 0. Reading it waits for the device;
-   * there is no notification.
+   * there is no notification of what updates make of it.
    *
    * Since: 0.1
    */

@@ -454,7 +454,6 @@ load_all (GTorchOptimizer *self, GHashTable *state, GPtrArray *used, GError **er
       for (j = 0; group != NULL && j < G_N_ELEMENTS (group_names); j++)
         set_setting (group, j, load.settings[i * G_N_ELEMENTS (group_names) + j]);
     }
-  g_object_notify (G_OBJECT (self), "learning-rate");
   return TRUE;
 }
 

@@ -320,6 +320,58 @@ a_state_that_does_not_fit_changes_nothing (void)
 }
 
 static void
+add_one (guint *count)
+{
+  ++*count;
+}
+
+/* Whoever changes the rate of the first group: it, the optimizer, a schedule, a state, or who adds the group. */
+static void
+learning_rate_notifies_with_its_first_group (void)
+{
+  g_autoptr (GTorchTensor) p = vector (1, -2, 3, GTORCH_DTYPE_FLOAT64);
+  g_autoptr (GTorchTensor) q = vector (1, -2, 3, GTORCH_DTYPE_FLOAT64);
+  g_autoptr (GListModel) params = list_of (p);
+  g_autoptr (GListModel) more = list_of (q);
+  g_autoptr (GTorchParamGroup) first = gtorch_param_group_new (params, 0.5, 0, NULL);
+  g_autoptr (GTorchParamGroup) second = gtorch_param_group_new (more, 0.25, 0, NULL);
+  g_autoptr (GTorchOptimizer) optimizer = g_object_new (GTORCH_TYPE_SGD, NULL);
+  g_autoptr (GTorchLRScheduler) schedule = NULL;
+  g_autoptr (GHashTable) state = NULL;
+  guint n = 0;
+
+  g_signal_connect_swapped (optimizer, "notify::learning-rate", G_CALLBACK (add_one), &n);
+  g_assert_true (gtorch_optimizer_add_param_group (optimizer, first, NULL));
+  g_assert_cmpuint (n, ==, 1);
+  g_assert_true (gtorch_optimizer_add_param_group (optimizer, second, NULL));
+  gtorch_param_group_set_learning_rate (second, 0.5);
+  g_assert_cmpuint (n, ==, 1);
+  gtorch_param_group_set_learning_rate (first, 0.25);
+  g_assert_cmpuint (n, ==, 2);
+  gtorch_optimizer_set_learning_rate (optimizer, 0.25);
+  g_assert_cmpuint (n, ==, 2);
+  gtorch_optimizer_set_learning_rate (optimizer, NAN);
+  gtorch_optimizer_set_learning_rate (optimizer, NAN);
+  g_assert_cmpuint (n, ==, 3);
+  gtorch_optimizer_set_learning_rate (optimizer, 1);
+  g_assert_cmpuint (n, ==, 4);
+  schedule = GTORCH_LR_SCHEDULER (gtorch_step_lr_new (optimizer, 2, 0.5, NULL)); /* sets 1 */
+  g_assert_cmpuint (n, ==, 4);
+  g_assert_true (gtorch_lr_scheduler_step (schedule, NULL));
+  g_assert_cmpuint (n, ==, 4);
+  state = gtorch_optimizer_state_dict (optimizer);
+  g_assert_true (gtorch_lr_scheduler_step (schedule, NULL));
+  g_assert_cmpuint (n, ==, 5);
+  g_assert_true (gtorch_optimizer_load_state_dict (optimizer, state, NULL));
+  g_assert_true (gtorch_optimizer_load_state_dict (optimizer, state, NULL));
+  g_assert_cmpuint (n, ==, 6);
+  g_clear_object (&schedule);
+  g_clear_object (&optimizer);
+  gtorch_param_group_set_learning_rate (first, 7); /* nobody hears that any more */
+  g_assert_cmpuint (n, ==, 6);
+}
+
+static void
 wrong_settings_are_errors (void)
 {
   g_autoptr (GError) error = NULL;
@@ -404,6 +456,8 @@ main (int argc, char *argv[])
                    lists_of_the_state_load_like_its_table);
   g_test_add_func ("/GTorch/optim/a_state_that_does_not_fit_changes_nothing",
                    a_state_that_does_not_fit_changes_nothing);
+  g_test_add_func ("/GTorch/optim/learning_rate_notifies_with_its_first_group",
+                   learning_rate_notifies_with_its_first_group);
   g_test_add_func ("/GTorch/optim/wrong_settings_are_errors", wrong_settings_are_errors);
   g_test_add_func ("/GTorch/optim/a_parameter_is_in_a_list_once", a_parameter_is_in_a_list_once);
   g_test_add_func ("/GTorch/optim/lists_cannot_be_changed_from_outside",
