@@ -126,6 +126,7 @@ typedef enum
       1 << 7, /* integers are not divided by 0: an error where the host sees it */
   GTORCH_OP_FLAG_POWERS = 1 << 8,      /* integers have no negative number as an exponent */
   GTORCH_OP_FLAG_PROBABILITY = 1 << 9, /* the first input is in [0, 1]: likewise */
+  GTORCH_OP_FLAG_CHOOSES = 1 << 10,    /* gives one of its operands: each must be there as it is */
 } GTorchOpFlags;
 
 /* What a region of mixed precision (gtorch-autocast-private.h) does with the inputs that are floating-point
@@ -257,8 +258,10 @@ gtorch_call_has_ints (const GTorchOpCall *call, guint n)
   return n == 0;
 }
 
-/* Is attribute i, a number, one that the dtype has? As in PyTorch infinities, and numbers that an unsigned
- * integer wraps to, are; fractions are cut off. */
+/* Has the dtype the number? As in PyTorch, infinities are there, and numbers that an unsigned integer
+ * wraps to; fractions are cut off. */
+gboolean gtorch_dtype_has (guint dtype, gdouble value);
+/* Is attribute i, a number, one that the dtype has? */
 gboolean gtorch_call_check_value (GTorchOpCall *call, guint i, guint dtype, GError **error);
 /* The same of attribute i, a double, which for integers must not have been rounded to that. */
 gboolean gtorch_call_check_double (GTorchOpCall *call, guint i, guint dtype, GError **error);

@@ -14,8 +14,8 @@ gboolean gtorch_zero_grads (GPtrArray *tensors, gboolean set_to_none, GError **e
 /* Whether an imaginary part would be lost. */
 gboolean gtorch_dtype_loses_imaginary (guint from, guint to);
 
-/* Entries that a state lacks and has too many of: “missing: a, b; unexpected: c”; NULL if there are none. The names
- * are borrowed, and those that are unexpected are sorted. */
+/* Entries that a state lacks, and those that it must not have: “missing: a, b; unexpected: c”; NULL if there
+ * are none. The names are borrowed, and those that are unexpected are sorted. */
 gchar *gtorch_state_describe_names (GPtrArray *missing, GPtrArray *unexpected);
 /* NOT_FOUND where there are some. */
 gboolean gtorch_state_check_names (const gchar *who, GPtrArray *missing, GPtrArray *unexpected,

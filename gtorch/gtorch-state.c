@@ -16,6 +16,7 @@
 #include "autograd/gtorch-tensor-autograd.h"
 #include "gtorch-dtype-private.h"
 #include "gtorch-ops-private.h"
+#include "gtorch-range-private.h"
 #include "gtorch-tensor-bytes.h"
 #include "gtorch-tensor-private.h"
 #include "nn/gtorch-module-private.h"
@@ -169,11 +170,10 @@ gtorch_state_check_keys (const gchar *who, GHashTable *state, const gchar *const
 static gchar *
 describe_range (gdouble low, gdouble high, gboolean is_whole)
 {
-  if (high < G_MAXDOUBLE)
-    return is_whole ? g_strdup_printf (_ ("it must be a whole number within [%g, %g]"), low, high)
-                    : g_strdup_printf (_ ("it must be within [%g, %g]"), low, high);
-  return is_whole ? g_strdup_printf (_ ("it must be a whole number of at least %g"), low)
-                  : g_strdup_printf (_ ("it must be finite and at least %g"), low);
+  if (!is_whole)
+    return gtorch_range_describe (low, high, FALSE);
+  return high < G_MAXDOUBLE ? g_strdup_printf (_ ("a whole number within [%g, %g]"), low, high)
+                            : g_strdup_printf (_ ("a whole number of at least %g"), low);
 }
 
 gboolean
@@ -201,8 +201,8 @@ gtorch_state_get_number (const gchar *who, const gchar *name, GTorchTensor *valu
     {
       g_autofree gchar *rule = describe_range (low, high, is_whole);
 
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT, _ ("%s: “%s” is %g, %s"), who,
-                   gtorch_name_str (name), x, rule);
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT, _ ("%s: “%s” is %g, it must be %s"),
+                   who, gtorch_name_str (name), x, rule);
       return FALSE;
     }
   if (number != NULL)

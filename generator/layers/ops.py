@@ -8,6 +8,7 @@ import tomllib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'gtorch' / 'ops'))
 
+from opgen_checks import RANGE, parse_range  # noqa: E402, F401
 from opgen_common import parse_args  # noqa: E402
 
 
@@ -18,6 +19,7 @@ class Operation:
         self.name = name
         self.args = parse_args(row['args'])
         self.inplace = row.get('inplace', False)
+        self.checks = row.get('check', {})
 
 
 def load(files):

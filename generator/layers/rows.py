@@ -123,7 +123,8 @@ class Layer:
         self.op_args = {arg.name: arg for arg in self.op.args} if self.op else {}
         self.forward = data.get('forward')
         self.params = data.get('params', {})
-        self.check = data.get('check', {})
+        ranges = self.op.checks if self.op else {}
+        self.check = {name: [ranges[name]] for name in data.get('props', {}) if name in ranges} | data.get('check', {})
         self.tensors = [Tensor(self, t, k, v) for t in ('params', 'buffers') for k, v in data.get(t, {}).items()]
         props = dict(data.get('props', {}))
         self.props = [Prop(self, key, text) for key, text in props.items()]

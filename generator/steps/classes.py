@@ -50,7 +50,8 @@ def emit_table(steps):
     for step in own:
         lazy = 'TRUE' if any(state.count == 'needed' for state in step.states) else 'FALSE'
         name = step.c_name
-        rows += [f'  {{ {text.c_string(name)}, {name}_states, {len(step.states)}, {len(step.numbers)}, {fixed_states(step)}, {lazy},',
+        counts = f'{len(step.states)}, {len(step.numbers)}, {fixed_states(step)}'
+        rows += [f'  {{ {text.c_string(name)}, {name}_states, {counts}, {lazy},',
                  f'    {name}_get_states, {name}_get_begin }},']
     return text.fill('table.c.in', head=text.HEAD, steps=''.join(map(emit_step, own)).rstrip('\n') + '\n',
                      table='\n'.join(rows))

@@ -15,6 +15,7 @@ import sys
 import tomllib
 
 import opgen_autocast
+import opgen_checks
 import opgen_cuda
 import opgen_expr
 import opgen_fuse
@@ -53,6 +54,7 @@ KEYS = {
     'shape',
     'cpu',
     'autocast',
+    'check',
     'grad',
     'saves',
     'writes',
@@ -79,6 +81,7 @@ FLAGS = {
     'divides': 'GTORCH_OP_FLAG_DIVIDES',
     'powers': 'GTORCH_OP_FLAG_POWERS',
     'probability': 'GTORCH_OP_FLAG_PROBABILITY',
+    'chooses': 'GTORCH_OP_FLAG_CHOOSES',
 }
 
 
@@ -125,6 +128,7 @@ class Row:
         self.inplace = data.get('inplace', False)
         self.composite = self.family == 'composite'
         self.autocast = opgen_autocast.parse(self)
+        self.checks = opgen_checks.parse(self)
         self.scalar = data.get('scalar')
         if self.scalar and self.scalar not in [t.name for t in self.tensors]:
             self.fail('scalar', f'{self.scalar} is not a tensor argument')
@@ -243,7 +247,10 @@ class Row:
 
     def body_name(self):
         """The C function that is written for a composite."""
-        return ('gtorch_composite_' if self.autocast else 'gtorch_op_') + self.name
+        return ('gtorch_composite_' if self.is_wrapped() else 'gtorch_op_') + self.name
+
+    def is_wrapped(self):
+        return self.composite and bool(self.autocast or self.checks)
 
     def public_name(self, suffix=''):
         return ('gtorch_tensor_' if self.is_method else 'gtorch_') + self.name + suffix
@@ -258,6 +265,7 @@ def emit_op_function(row, form, number):
     n = len(row.outputs)
     lines.append(f'  GTorchImpl *outputs[{n}] = {{ NULL }};')
     lines.append('')
+    lines += opgen_checks.emit(row, 'NULL' if n == 1 else 'FALSE')
     emit_copy_of_list(row, lines)
     op = f'&gtorch_ops[{enum_constant("OP", row.name)}]'
     run = f'gtorch_op_run ({op}, {inputs}, {n_inputs}, {attrs}, outputs, error)'
@@ -279,7 +287,7 @@ def emit_op_function(row, form, number):
         lines += [declare('gboolean', f'{name}_inplace', params), '{']
         inputs, n_inputs = emit_inputs(row, lines)
         attrs = emit_attrs(row, lines, number)
-        lines.append('')
+        lines += ['', *opgen_checks.emit(row, 'FALSE')]
         emit_copy_of_list(row, lines)
         lines += [
             f'  return gtorch_op_run_in_place (&gtorch_ops[{enum_constant("OP", row.name)}], {inputs}, '
@@ -406,7 +414,7 @@ def emit_ops_header(rows):
             out.append(
                 f'gboolean gtorch_grad_{row.name} (GTorchGradContext *context, GError **error);'
             )
-        if row.composite and row.autocast:
+        if row.is_wrapped():
             out.append(
                 declare(row.op_returns(), row.body_name(), row.op_params(), newline=' ') + ';'
             )
@@ -600,7 +608,7 @@ def emit_doc(row, name, scalar, outs, in_place, whole):
         rules += ' The result shares the memory of @self.'
     if not (row.grad or row.grad_function or row.composite) and not row.internal:
         rules += ' Not differentiable.'
-    rules += opgen_autocast.text(row)
+    rules += opgen_autocast.text(row) + opgen_checks.text(row)
     lines += [' *'] + wrap(rules) + [' *']
     if in_place:
         lines += [f' * Returns: (transfer none): @{row.args[0].name}, or %NULL with @error set']
@@ -655,6 +663,7 @@ def generate(folder, files):
         '',
         '#include "gtorch-autocast-private.h"',
         '#include "gtorch-ops-private.h"',
+        '#include "gtorch-range-private.h"',
         '#include "gtorch-tensor-private.h"',
         '',
     ]
@@ -666,8 +675,8 @@ def generate(folder, files):
                 functions += emit_op_function(row, form, number)
         elif 'composite' in row.data:
             functions += opgen_expr.emit_composite(row, by_name)
-        if row.composite and row.autocast:
-            functions += opgen_autocast.emit_wrapper(row)
+        if row.is_wrapped():
+            functions += (opgen_autocast if row.autocast else opgen_checks).emit_wrapper(row)
         if not row.internal:
             forms[row.name] = []
             emit_public(row, header, source, forms[row.name])

@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The GTorch authors
 """The autocast key of a row: what a region of mixed precision does with the operation's inputs."""
 
+import opgen_checks
 from opgen_common import declare_function, enum_constant
 
 DEVICES = ['cpu', 'cuda']  # in the order of GTorchDeviceType
@@ -86,6 +87,7 @@ def emit_wrapper(row):
         '  GTorchAutocastCall call;',
         f'  {returns}{"" if returns.endswith("*") else " "}result;',
         '',
+        *opgen_checks.emit(row, 'FALSE' if outs else 'NULL'),
         '  if (G_LIKELY (!gtorch_autocast_is_on ()))',
         f'    return {body} ({", ".join(passed)});',
         f'  if (!gtorch_autocast_begin (&call, &gtorch_ops[{enum_constant("OP", row.name)}], {inputs}, '

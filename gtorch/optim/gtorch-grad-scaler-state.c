@@ -180,8 +180,7 @@ gtorch_grad_scaler_load_state_dict (GTorchGradScaler *self, GHashTable *state, G
       if (!GTORCH_IS_TENSOR (tensor))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                       _ ("load_state_dict: “%s” is not a tensor"),
-                       state_names[i]);
+                       _ ("load_state_dict: “%s” is not a tensor"), state_names[i]);
           return FALSE;
         }
       if (!gtorch_state_get_number ("load_state_dict", state_names[i], tensor, least[i], most[i],

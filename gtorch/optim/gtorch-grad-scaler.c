@@ -109,8 +109,8 @@ write_scale (GTorchGradScaler *self, GError **error)
   return TRUE;
 }
 
-/* At once if that is possible; what is not possible is said where the scale is used. FALSE if it is the same as
- * before, which is not asked of the device. */
+/* At once if that is possible; what is not possible is said where the scale is used. FALSE if it is the same
+ * as before, which is not asked of the device. */
 static gboolean
 set_scale (GTorchGradScaler *self, gdouble scale)
 {
@@ -125,20 +125,11 @@ set_scale (GTorchGradScaler *self, gdouble scale)
 }
 
 static gboolean
-set_boolean (gboolean *place, const GValue *value)
+set_int (gint *place, gint value)
 {
-  const gboolean changed = *place != g_value_get_boolean (value);
+  const gboolean changed = *place != value;
 
-  *place = g_value_get_boolean (value);
-  return changed;
-}
-
-static gboolean
-set_int (gint *place, const GValue *value)
-{
-  const gboolean changed = *place != g_value_get_int (value);
-
-  *place = g_value_get_int (value);
+  *place = value;
   return changed;
 }
 
@@ -191,13 +182,13 @@ gtorch_grad_scaler_set_property (GObject *object, guint prop_id, const GValue *v
       changed = gtorch_property_set_double (&self->backoff_factor, g_value_get_double (value));
       break;
     case PROP_GROWTH_INTERVAL:
-      changed = set_int (&self->growth_interval, value);
+      changed = set_int (&self->growth_interval, g_value_get_int (value));
       break;
     case PROP_ENABLED:
-      changed = set_boolean (&self->enabled, value);
+      changed = set_int (&self->enabled, g_value_get_boolean (value));
       break;
     case PROP_CAPTURABLE:
-      changed = set_boolean (&self->capturable, value);
+      changed = set_int (&self->capturable, g_value_get_boolean (value));
       break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
@@ -343,14 +334,14 @@ gtorch_grad_scaler_check (GTorchGradScaler *self, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), FALSE);
   return !self->enabled
-         || (gtorch_optim_check_number ("grad_scaler", "the scale", self->initial, G_MINFLOAT,
-                                        G_MAXFLOAT, error)
-             && gtorch_optim_check_number ("grad_scaler", "the growth factor", self->growth_factor,
-                                           1, G_MAXFLOAT, error)
-             && gtorch_optim_check_number ("grad_scaler", "the backoff factor",
-                                           self->backoff_factor, 0, 1, error)
-             && gtorch_optim_check_number ("grad_scaler", "the growth interval",
-                                           self->growth_interval, 1, G_MAXINT, error));
+         || (gtorch_check_range ("grad_scaler", "the scale", self->initial, G_MINFLOAT, G_MAXFLOAT,
+                                 FALSE, error)
+             && gtorch_check_range ("grad_scaler", "the growth factor", self->growth_factor, 1,
+                                    G_MAXFLOAT, FALSE, error)
+             && gtorch_check_range ("grad_scaler", "the backoff factor", self->backoff_factor, 0, 1,
+                                    FALSE, error)
+             && gtorch_check_range ("grad_scaler", "the growth interval", self->growth_interval, 1,
+                                    G_MAXINT, FALSE, error));
 }
 
 /* --- scaling --- */
@@ -919,8 +910,8 @@ check_new_scale (GTorchTensor *new_scale, GError **error)
       gdouble scale = is_near ? gtorch_tensor_item_double (new_scale, &failure) : 1;
 
       if (failure == NULL)
-        return gtorch_optim_check_number ("update", "the new scale", scale, G_MINFLOAT, G_MAXFLOAT,
-                                          error);
+        return gtorch_check_range ("update", "the new scale", scale, G_MINFLOAT, G_MAXFLOAT, FALSE,
+                                   error);
       g_propagate_error (error, failure);
       return FALSE;
     }

@@ -163,10 +163,10 @@ gtorch_param_group_init (GTorchParamGroup *self)
 gboolean
 gtorch_param_group_check (GTorchParamGroup *self, GError **error)
 {
-  return gtorch_optim_check_number ("param_group", "the learning rate", self->learning_rate, 0,
-                                    G_MAXDOUBLE, error)
-         && gtorch_optim_check_number ("param_group", "the weight decay", self->weight_decay, 0,
-                                       G_MAXDOUBLE, error);
+  return gtorch_check_range ("param_group", "the learning rate", self->learning_rate, 0,
+                             G_MAXDOUBLE, FALSE, error)
+         && gtorch_check_range ("param_group", "the weight decay", self->weight_decay, 0,
+                                G_MAXDOUBLE, FALSE, error);
 }
 
 /**

@@ -68,9 +68,9 @@ check (GTorchLRScheduler *self, GError **error)
   guint n = gtorch_schedule_get_numbers (self, numbers), i;
 
   for (i = 0; i < n; i++)
-    if (!gtorch_optim_check_number (row->who, row->numbers[i].name, numbers[i],
-                                    MAX (row->numbers[i].least, -G_MAXDOUBLE),
-                                    MIN (row->numbers[i].most, G_MAXDOUBLE), error))
+    if (!gtorch_check_range (row->who, row->numbers[i].name, numbers[i],
+                             MAX (row->numbers[i].least, -G_MAXDOUBLE),
+                             MIN (row->numbers[i].most, G_MAXDOUBLE), FALSE, error))
       return FALSE;
   return TRUE;
 }
@@ -274,8 +274,8 @@ check_entries (GTorchLRScheduler *self, GHashTable *state, GError **error)
  * @state: (element-type utf8 GTorchTensor): what [method@LRScheduler.state_dict] gave
  * @error: return location for an error
  *
- * Takes over what another schedule of this class remembers. The learning rates of the optimizer stay until the
- * next step: they are part of the optimizer's state. Nothing is changed if @state does not fit.
+ * Takes over what another schedule of this class remembers. The learning rates of the optimizer stay until
+ * the next step: they are part of the optimizer's state. Nothing is changed if @state does not fit.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_NOT_FOUND listing the entries that are missing and those that
  *   are unexpected, or %GTORCH_ERROR_FORMAT naming the entry that does not fit

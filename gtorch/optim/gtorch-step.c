@@ -88,9 +88,9 @@ check (GTorchOptimizer *self, GError **error)
                        number->name, numbers[i], number->least, number->below);
           return FALSE;
         }
-      if (!gtorch_optim_check_number (row->who, number->name, numbers[i],
-                                      MAX (number->least, -G_MAXDOUBLE),
-                                      MIN (number->most, G_MAXDOUBLE), error))
+      if (!gtorch_check_range (row->who, number->name, numbers[i],
+                               MAX (number->least, -G_MAXDOUBLE), MIN (number->most, G_MAXDOUBLE),
+                               FALSE, error))
         return FALSE;
     }
   for (i = 0; i < row->n_rules; i++)

@@ -47,6 +47,12 @@ MISTAKES = [
      'wrong.toml:a.promote: bounds are arguments of kind number'),
     ('[a]\nargs = "Tensor self, Tensor other, number n"\nfamily = "structured"\nscalar = "other"\ndoc = "x"\n',
      'wrong.toml:a.args: arguments of kind number are for'),
+    ('[a]\nargs = "Tensor self, int n"\nfamily = "view"\ncheck.n = "[0, 1]"\ndoc = "x"\n',
+     'wrong.toml:a.check.n: is not an argument of kind double'),
+    ('[a]\nargs = "Tensor self, double p"\nfamily = "view"\ncheck.p = "0 .. 1"\ndoc = "x"\n',
+     'wrong.toml:a.check.p: no such range: 0 .. 1'),
+    ('[a]\nargs = "Tensor self, double p"\nfamily = "view"\ncheck.p = "[0, 1)"\ndoc = "x"\n',
+     'wrong.toml:a.check.p: [0, 1): only inf can be excluded above'),
     ('[a\n', 'wrong.toml: '),
 ]
 

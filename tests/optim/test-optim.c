@@ -325,7 +325,7 @@ add_one (guint *count)
   ++*count;
 }
 
-/* Whoever changes the rate of the first group: it, the optimizer, a schedule, a state, or who adds the group. */
+/* Whoever changes the rate of the first group: it, the optimizer, a schedule or a state. */
 static void
 learning_rate_notifies_with_its_first_group (void)
 {

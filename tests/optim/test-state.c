@@ -97,7 +97,7 @@ must_fail (const Subject *subject, const gchar *name, Fault fault)
       return TRUE;
     case COMPLEX: /* somebody else's optimizer may remember complex numbers */
       return subject->variant != OWN || is_group || is_scaler;
-    case MISSING: /* what depends on a setting begins anew, and so does what somebody else's optimizer remembers */
+    case MISSING: /* what depends on a setting begins anew, and so does all of somebody else's optimizer */
       if (subject->load == load_optimizer && !is_group)
         return subject->variant != OWN && !g_str_has_suffix (name, ".momentum_buffer")
                && !g_str_has_suffix (name, ".max_exp_avg_sq")

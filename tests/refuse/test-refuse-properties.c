@@ -106,8 +106,9 @@ is_made_without_more (GType type)
 {
   return !G_TYPE_IS_ABSTRACT (type)
          && (g_type_is_a (type, GTORCH_TYPE_MODULE) || g_type_is_a (type, GTORCH_TYPE_OPTIMIZER)
-             || g_type_is_a (type, GTORCH_TYPE_LR_SCHEDULER) || type == GTORCH_TYPE_GRAD_SCALER || type == GTORCH_TYPE_EVENT
-             || type == GTORCH_TYPE_GENERATOR || type == GTORCH_TYPE_TIMER);
+             || g_type_is_a (type, GTORCH_TYPE_LR_SCHEDULER) || type == GTORCH_TYPE_GRAD_SCALER
+             || type == GTORCH_TYPE_EVENT || type == GTORCH_TYPE_GENERATOR
+             || type == GTORCH_TYPE_TIMER);
 }
 
 /* What there is one of, or needs what it is made with, comes from objects.c. */
