@@ -7,6 +7,8 @@ import re
 from generator import c
 from generator.rows import RowError
 
+RANGE = re.compile(r'([\[(])(-?inf|-?\d+(?:\.\d+)?), (-?inf|-?\d+(?:\.\d+)?)([\])])')
+
 FLOAT = ['float32', 'float64', 'float16', 'bfloat16']
 INT = ['int8', 'uint8', 'int16', 'int32', 'int64']
 COMPLEX = ['complex64', 'complex128']
@@ -182,3 +184,17 @@ def parse_returns(text):
             raise RowError(f'cannot read the result “{part.strip()}”')
         names.append(words[1])
     return names
+
+
+def parse_range(text):
+    """[0, 1], (0, inf] or [0, inf), as C's low and high bound and whether the low one is excluded."""
+    match = RANGE.fullmatch(text)
+    if match is None:
+        raise RowError(f'no such range: {text}')
+    opening, low, high, closing = match.groups()
+    if closing == ')' and high != 'inf':
+        raise RowError(f'{text}: only inf can be excluded above')
+    if low == '-inf':
+        raise RowError(f'{text}: a range begins with a number')
+    bound = {'inf)': 'G_MAXDOUBLE', 'inf]': 'INFINITY'}.get(high + closing, high)
+    return low, bound, c.boolean(opening == '(')

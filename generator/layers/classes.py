@@ -7,6 +7,7 @@ import re
 from generator import c
 from generator.layers import fill
 from generator.rows import RowError
+from generator.signatures import RANGE, parse_range
 from generator.text import sentence, starred, wrap
 
 C_TYPES = {
@@ -126,15 +127,13 @@ def check_lines(layer):
                 first.append(f'gtorch_layer_check_least {lead}, {rest})')
             elif word == '%':
                 second.append(f'gtorch_layer_check_multiple {lead}, "{rest}", self->{rest})')
-            elif word == 'finite':
-                first.append(f'gtorch_layer_check_finite {lead})')
             elif rule == '!= 0':
                 first.append(f'gtorch_layer_check_nonzero {lead})')
             elif word == 'index':
                 second.append(f'gtorch_layer_check_index (module, "{prop.name}", &{place}, self->{rest})')
-            elif re.fullmatch(r'\S+ \.\. \S+', rule):
-                low, high = rule.split(' .. ')
-                first.append(f'gtorch_layer_check_between {lead}, {low}, {high})')
+            elif RANGE.fullmatch(rule):
+                check = f'gtorch_layer_check_range {lead}, {", ".join(parse_range(rule))})'
+                first.append(f'(isnan ({place}) || {check})' if prop.is_optional else check)
             else:
                 raise RowError(f'{layer.file}:{layer.name}.check.{prop.name}: no such rule: {rule}')
     return first + second

@@ -21,6 +21,7 @@ class Operation:
         self.name = name
         self.args = parse_args(row['args'])
         self.inplace = row.get('inplace', False)
+        self.checks = row.get('check', {})
 
 
 class Prop:
@@ -121,7 +122,8 @@ class Layer(rows.Row):
         self.op_args = {arg.name: arg for arg in self.op.args} if self.op else {}
         self.forward = data.get('forward')
         self.params = data.get('params', {})
-        self.check = data.get('check', {})
+        ranges = self.op.checks if self.op else {}
+        self.check = {name: [ranges[name]] for name in data.get('props', {}) if name in ranges} | data.get('check', {})
         self.tensors = [Tensor(self, t, k, v) for t in ('params', 'buffers') for k, v in data.get(t, {}).items()]
         props = dict(data.get('props', {}))
         self.props = [Prop(self, key, text) for key, text in props.items()]

@@ -3,7 +3,7 @@
 """Composites that are expressions over other operations, and what regions of mixed precision do with composites."""
 
 from generator import c
-from generator.ops import fill
+from generator.ops import checks, fill
 from generator.ops.expressions import Compiler, Value, parse, value_of
 
 
@@ -33,19 +33,25 @@ def cast_argument(row, a, fixed):
 
 
 def emit_wrapper(row):
-    """Casts a composite's tensors, then runs the body with autocast off, as one operation would."""
+    """Checks a composite's numbers, casts its tensors and runs the body with autocast off, as one operation would."""
+    outs = row.outputs if len(row.outputs) > 1 else []
+    failure = 'FALSE' if outs else 'NULL'
+    returns = row.op_returns()
+    declaration = c.declaration(returns, f'gtorch_op_{row.name}', row.op_params())
+    plain = ', '.join([name for a in row.args for _, name in a.c_declaration(False)] + [*outs, 'error'])
+    checked = checks.emit(row, failure)
+    if not row.autocast:
+        return fill('functions.c.in', 'checked', declaration=declaration, checks=checked, body=row.body_name(),
+                    plain=plain)
     fixed = [t.name for t in row.tensors]
     if row.list is not None and fixed:
         row.fail('autocast', 'a composite of fixed tensors and a list cannot have this')
-    outs = row.outputs if len(row.outputs) > 1 else []
-    plain = [name for a in row.args for _, name in a.c_declaration(False)]
     cast = [text for a in row.args for text in cast_argument(row, a, fixed)]
     inputs = [] if row.list is not None else [f'GTorchImpl *inputs[] = {{ {", ".join(fixed)} }};']
     given = ('inputs', str(len(fixed))) if row.list is None else (row.list.name, row.list.c_length)
-    returns = row.op_returns()
     return fill(
-        'functions.c.in', 'autocast', declaration=c.declaration(returns, f'gtorch_op_{row.name}', row.op_params()),
-        inputs=inputs, type=returns if returns.endswith('*') else f'{returns} ', body=row.body_name(), op=row.op_class,
-        list=given[0], n=given[1], failure='FALSE' if outs else 'NULL', plain=', '.join([*plain, *outs, 'error']),
+        'functions.c.in', 'autocast', declaration=declaration, checks=checked, inputs=inputs,
+        type=returns if returns.endswith('*') else f'{returns} ', body=row.body_name(), op=row.op_class,
+        list=given[0], n=given[1], failure=failure, plain=plain,
         cast=', '.join([*cast, *outs, 'error']),
     )

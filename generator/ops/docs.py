@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: The GTorch authors
 """The documentation of operations."""
 
-from generator.ops import autocast
+from generator.ops import autocast, checks
 from generator.text import starred, wrap
 
 DTYPES = {
@@ -70,7 +70,7 @@ def rules(row):
         text += ' The result shares the memory of @self.'
     if not (row.grad or row.grad_function or row.composite) and not row.internal:
         text += ' Not differentiable.'
-    return text + autocast.text(row)
+    return text + autocast.text(row) + checks.text(row)
 
 
 def result(form):

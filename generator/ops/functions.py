@@ -3,7 +3,7 @@
 """The internal functions, one for each form of an operation, and the header with all that operations consist of."""
 
 from generator import c
-from generator.ops import composites, fill
+from generator.ops import checks, composites, fill
 
 
 def inputs_of(row):
@@ -48,11 +48,12 @@ def emit_function(row, form, number):
     text = fill(
         'functions.c.in', 'function', declaration=c.declaration(row.op_returns(), name, row.op_params(number)),
         locals=inputs + attrs, n=str(len(row.outputs)), copy=copy_of_list(row), result=[result],
+        checks=checks.emit(row, 'NULL' if len(row.outputs) == 1 else 'FALSE'),
     )
     if row.inplace:
         head = c.declaration('gboolean', f'{name}_inplace', row.in_place_params(number))
         text += fill('functions.c.in', 'in_place', declaration=head, locals=inputs + attrs, copy=copy_of_list(row),
-                     arguments=f'{arguments}, error')
+                     arguments=f'{arguments}, error', checks=checks.emit(row, 'FALSE'))
     return text
 
 
@@ -64,7 +65,7 @@ def emit(rows):
             functions += [emit_function(row, form, number) for form, number in row.op_forms()]
         elif 'composite' in row.data:
             functions.append(composites.emit(row, by_name))
-        if row.composite and row.autocast:
+        if row.is_wrapped():
             functions.append(composites.emit_wrapper(row))
     return fill('functions.c.in', 'file', functions=''.join(functions))
 
@@ -78,7 +79,7 @@ def prototypes(row):
             found.append(c.prototype('gboolean', f'{name}_inplace', row.in_place_params(number)))
     if row.grad or row.grad_function:
         found.append(f'gboolean gtorch_grad_{row.name} (GTorchGradContext *context, GError **error);')
-    if row.composite and row.autocast:
+    if row.is_wrapped():
         found.append(c.prototype(row.op_returns(), row.body_name(), row.op_params()))
     return found
 

@@ -5,13 +5,13 @@
 import pathlib
 
 from generator import c, rows
-from generator.ops import autocast, fusion, loops
+from generator.ops import autocast, checks, fusion, loops
 from generator.rows import RowError
 from generator.signatures import CLASSES, COMPUTE, KINDS, parse_args, parse_returns
 
 FAMILIES = {'pointwise', 'reduce', 'view', 'structured', 'composite'}
 FLAGS = ('random', 'sync', 'devices', 'numbers', 'factors', 'divides', 'powers', 'probability', 'overwrites',
-         'unread', 'unset')
+         'unread', 'unset', 'chooses')
 PROMOTIONS = ('common', 'float', 'bool', 'sum', 'real', 'bounds', 'none')
 PARTS = ('forward', 'init', 'step', 'quick', 'combine', 'finish')  # of loops
 ERROR = [('GError **', 'error')]
@@ -22,7 +22,7 @@ class Row(rows.Row):
     """One operation."""
 
     KEYS = {
-        'args', 'returns', 'family', 'dtypes', 'promote', *PARTS, 'composite', 'shape', 'cpu', 'autocast', 'grad',
+        'args', 'returns', 'family', 'dtypes', 'promote', *PARTS, 'composite', 'shape', 'cpu', 'autocast', 'check', 'grad',
         'saves', 'writes', 'inplace', 'scalar', 'flags', 'operator', 'method', 'doc', 'formula', 'source', 'params',
         'sample', 'torch', 'since',
     }
@@ -38,6 +38,7 @@ class Row(rows.Row):
         self.read_arguments()
         self.read_rules()
         self.autocast = autocast.parse(self)
+        self.checks = checks.parse(self)
         self.scalar = data.get('scalar')
         if self.scalar and self.scalar not in [t.name for t in self.tensors]:
             self.fail('scalar', f'{self.scalar} is not a tensor argument')
@@ -184,7 +185,10 @@ class Row(rows.Row):
 
     def body_name(self):
         """The C function that is written for a composite."""
-        return ('gtorch_composite_' if self.autocast else 'gtorch_op_') + self.name
+        return ('gtorch_composite_' if self.is_wrapped() else 'gtorch_op_') + self.name
+
+    def is_wrapped(self):
+        return self.composite and bool(self.autocast or self.checks)
 
 
 def load(files):

@@ -22,15 +22,19 @@ def compile_text(compiler, value):
     return compiler.compile(parse_value(value))
 
 
+def fixed_states(step):
+    """Bits of the states that there are whatever the settings."""
+    return sum(1 << i for i, state in enumerate(step.states) if state.when is None and state.count != 'needed')
+
+
 def emit_step(step):
     compiler = Compiler(number_names(step))
 
     def compiled(state, value):
         return step.compile(f'state.{state.name}', compile_text, compiler, value)
 
-    fixed = sum(1 << i for i, state in enumerate(step.states) if state.when is None and state.count != 'needed')
     return fill(
-        'steps.c.in', 'step', title=step.name, name=step.c_name, fixed=str(fixed),
+        'steps.c.in', 'step', title=step.name, name=step.c_name, fixed=str(fixed_states(step)),
         states=[f'{{ {c.string(state.name)}, {c.boolean(state.count)} }},' for state in step.states],
         wanted=[fill('steps.c.in', 'wanted', test=compiled(state, state.when), bit=str(1 << i))
                 for i, state in enumerate(step.states) if state.when is not None],
@@ -45,7 +49,8 @@ def emit_table(steps):
     for step in own:
         lazy = c.boolean(any(state.count == 'needed' for state in step.states))
         name = step.c_name
-        rows += [f'{{ {c.string(name)}, {name}_states, {len(step.states)}, {len(step.numbers)}, {lazy},',
+        counts = f'{len(step.states)}, {len(step.numbers)}, {fixed_states(step)}'
+        rows += [f'{{ {c.string(name)}, {name}_states, {counts}, {lazy},',
                  f'  {name}_get_states, {name}_get_begin }},']
     return fill('steps.c.in', 'table', steps=''.join(map(emit_step, own)).rstrip('\n') + '\n', table=rows)
 

@@ -11,4 +11,14 @@ G_BEGIN_DECLS
  * out of range, that the property stays as it was, and why. Takes the error. */
 void gtorch_property_refuse (GObject *object, GParamSpec *pspec, GError *error);
 
+/* Whether a notification is due: NaN is the same as NaN. */
+static inline gboolean
+gtorch_property_set_double (gdouble *place, gdouble value)
+{
+  const gboolean changed = *place != value && (*place == *place || value == value);
+
+  *place = value;
+  return changed;
+}
+
 G_END_DECLS

@@ -129,6 +129,7 @@ typedef enum
   GTORCH_OP_FLAG_UNREAD = 1 << 10,     /* the values of the inputs have no part in it */
   GTORCH_OP_FLAG_UNSET = 1 << 11,      /* makes memory only, and writes nothing */
   GTORCH_OP_FLAG_OVERWRITES = 1 << 12, /* in place, every element is written and none is read */
+  GTORCH_OP_FLAG_CHOOSES = 1 << 13,    /* gives one of its operands: each must be there as it is */
 } GTorchOpFlags;
 
 /* What a region of mixed precision (gtorch-autocast-private.h) does with the inputs that are floating-point
@@ -260,8 +261,10 @@ gtorch_call_has_ints (const GTorchOpCall *call, guint n)
   return n == 0;
 }
 
-/* Is attribute i, a number, one that the dtype has? As in PyTorch infinities, and numbers that an unsigned
- * integer wraps to, are; fractions are cut off. */
+/* Has the dtype the number? As in PyTorch, infinities are there, and numbers that an unsigned integer
+ * wraps to; fractions are cut off. */
+gboolean gtorch_dtype_has (guint dtype, gdouble value);
+/* Is attribute i, a number, one that the dtype has? */
 gboolean gtorch_call_check_value (GTorchOpCall *call, guint i, guint dtype, GError **error);
 /* The same of attribute i, a double, which for integers must not have been rounded to that. */
 gboolean gtorch_call_check_double (GTorchOpCall *call, guint i, guint dtype, GError **error);

@@ -676,21 +676,6 @@ gtorch_call_is_dtype (GTorchOpCall *call, guint dtype, GError **error)
   return FALSE;
 }
 
-/* Negative ones stand for what they wrap to, where the dtype has none. */
-static gboolean
-fits (gdouble value, guint dtype)
-{
-  const GTorchDTypeInfo *info = &gtorch_dtype_infos[dtype];
-
-  if (info->kind == GTORCH_KIND_BOOL || (isinf (value) && info->kind != GTORCH_KIND_INT))
-    return TRUE;
-  if (info->kind != GTORCH_KIND_INT)
-    return !(fabs (value) > info->max);
-  value = trunc (value);
-  return value >= (info->is_signed ? info->min : -info->max) && value <= info->max
-         && value < 0x1p63;
-}
-
 /* From here on a double may be an integer that was rounded to it. */
 #define MAX_EXACT 0x1p53
 
@@ -708,7 +693,7 @@ may_be_rounded (GTorchOpCall *call, guint i, guint dtype, GError **error)
 gboolean
 gtorch_call_check_double (GTorchOpCall *call, guint i, guint dtype, GError **error)
 {
-  if (G_UNLIKELY (!fits (call->attrs[i].d, dtype)))
+  if (G_UNLIKELY (!gtorch_dtype_has (dtype, call->attrs[i].d)))
     {
       gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s is %g, which is no %s"),
                          find_arg (call->op, FALSE, i)->name, call->attrs[i].d,
@@ -751,7 +736,7 @@ gtorch_call_check_value (GTorchOpCall *call, guint i, guint dtype, GError **erro
 {
   const GTorchAttr *attr = &call->attrs[i];
 
-  if (G_LIKELY (fits (attr->d, dtype)
+  if (G_LIKELY (gtorch_dtype_has (dtype, attr->d)
                 || (attr->number.is_int && gtorch_dtype_infos[dtype].size == 8)))
     return TRUE;
   gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s is %.17g, which is no %s"),
@@ -765,6 +750,14 @@ gtorch_call_check_scalar (GTorchOpCall *call, guint i, guint dtype, GError **err
   const GTorchImpl *input = call->inputs[i];
   gdouble value;
 
+  if (G_UNLIKELY (gtorch_dtype_kind (input->dtype) == GTORCH_KIND_COMPLEX
+                  && gtorch_dtype_kind (dtype) != GTORCH_KIND_COMPLEX))
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("%s is of %s, which is no %s"),
+                         find_arg (call->op, TRUE, i)->name, gtorch_dtype_get_name (input->dtype),
+                         gtorch_dtype_get_name (dtype));
+      return FALSE;
+    }
   if (!input->is_number)
     return TRUE;
   if (input->dtype == GTORCH_DTYPE_INT64 && gtorch_dtype_size (dtype) < 8)
@@ -773,7 +766,7 @@ gtorch_call_check_scalar (GTorchOpCall *call, guint i, guint dtype, GError **err
     value = *(const gdouble *) gtorch_impl_data (input);
   else
     return TRUE;
-  if (G_LIKELY (fits (value, dtype)))
+  if (G_LIKELY (gtorch_dtype_has (dtype, value)))
     return TRUE;
   gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s is %.17g, which is no %s"),
                      find_arg (call->op, TRUE, i)->name, value, gtorch_dtype_get_name (dtype));
@@ -869,14 +862,17 @@ gtorch_shape_same (GTorchOpCall *call, GError **error)
                                     error);
 }
 
-/* Sums, products and bits are right as far as the dtype goes, whatever a number wraps to. Quotients and
- * powers are not: there it must be one that the dtype has. */
+/* Sums, products and bits are right as far as the dtype goes, whatever a number wraps to. Quotients, powers
+ * and the greater of two are not: there it must be one that the dtype has. */
 static gboolean
 check_operands (GTorchOpCall *call, GError **error)
 {
   const GTorchDTypeInfo *info = &gtorch_dtype_infos[call->compute];
   guint i;
 
+  for (i = 0; i < call->n_inputs && (call->op->flags & GTORCH_OP_FLAG_CHOOSES); i++)
+    if (!gtorch_call_check_scalar (call, i, call->compute, error))
+      return FALSE;
   for (i = 0; i < call->n_inputs && info->kind == GTORCH_KIND_INT && info->size < 8; i++)
     {
       const GTorchImpl *input = call->inputs[i];
@@ -925,7 +921,8 @@ gtorch_shape_pointwise (GTorchOpCall *call, GError **error)
     return FALSE;
   if (G_UNLIKELY (call->op->flags & GTORCH_OP_FLAG_POWERS) && !check_exponent (call, error))
     return FALSE;
-  if (G_UNLIKELY (call->op->flags & (GTORCH_OP_FLAG_POWERS | GTORCH_OP_FLAG_DIVIDES))
+  if (G_UNLIKELY (call->op->flags
+                  & (GTORCH_OP_FLAG_POWERS | GTORCH_OP_FLAG_DIVIDES | GTORCH_OP_FLAG_CHOOSES))
       && !check_operands (call, error))
     return FALSE;
   for (i = 1; i < call->n_inputs; i++)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "nn/gtorch-field-private.h"
+#include "base/gtorch-property-private.h"
 
 #include "device/gtorch-device.h"
 #include "nn/gtorch-layer-enums.h"
@@ -123,7 +124,7 @@ set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *p
       SET (gint64, int64);
       break;
     case GTORCH_FIELD_DOUBLE:
-      SET (gdouble, double);
+      changed = gtorch_property_set_double (place, g_value_get_double (value));
       break;
     case GTORCH_FIELD_BOOL:
       SET (gboolean, boolean);

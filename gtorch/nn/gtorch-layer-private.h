@@ -39,9 +39,8 @@ gboolean gtorch_layer_check_size (GTorchModule *self, const gchar *name, GTorchS
                                   guint length, gint64 least);
 gboolean gtorch_layer_check_multiple (GTorchModule *self, const gchar *name, gint64 value,
                                       const gchar *other_name, gint64 other);
-gboolean gtorch_layer_check_between (GTorchModule *self, const gchar *name, gdouble value,
-                                     gdouble low, gdouble high);
-gboolean gtorch_layer_check_finite (GTorchModule *self, const gchar *name, gdouble value);
+gboolean gtorch_layer_check_range (GTorchModule *self, const gchar *name, gdouble value,
+                                   gdouble low, gdouble high, gboolean is_open);
 gboolean gtorch_layer_check_nonzero (GTorchModule *self, const gchar *name, gint64 value);
 /* A negative index counts from the end, and becomes one that does not; GTORCH_NONE stays. */
 gboolean gtorch_layer_check_index (GTorchModule *self, const gchar *name, gint64 *value, gint64 n);

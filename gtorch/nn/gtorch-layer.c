@@ -12,6 +12,7 @@
 
 #include "nn/gtorch-init.h"
 #include "gtorch-ops-private.h"
+#include "base/gtorch-range-private.h"
 
 static gboolean G_GNUC_PRINTF (3, 4)
     refuse (GTorchModule *self, gint code, const gchar *format, ...)
@@ -72,21 +73,15 @@ gtorch_layer_check_multiple (GTorchModule *self, const gchar *name, gint64 value
 }
 
 gboolean
-gtorch_layer_check_between (GTorchModule *self, const gchar *name, gdouble value, gdouble low,
-                            gdouble high)
+gtorch_layer_check_range (GTorchModule *self, const gchar *name, gdouble value, gdouble low,
+                          gdouble high, gboolean is_open)
 {
-  if (value >= low && value <= high) /* not so for NaN */
-    return TRUE;
-  return refuse (self, GTORCH_ERROR_INVALID, _ ("%s must be between %g and %g, it is %g"), name,
-                 low, high, value);
-}
+  GError *error = NULL;
 
-gboolean
-gtorch_layer_check_finite (GTorchModule *self, const gchar *name, gdouble value)
-{
-  if (isfinite (value))
+  if (gtorch_check_range (gtorch_module_type_name (self), name, value, low, high, is_open, &error))
     return TRUE;
-  return refuse (self, GTORCH_ERROR_INVALID, _ ("%s must be finite, it is %g"), name, value);
+  gtorch_module_set_error (self, error);
+  return FALSE;
 }
 
 gboolean

@@ -271,12 +271,6 @@ gtorch_module_state_lists (GTorchModule *self, gchar ***names)
   return tensors;
 }
 
-static gint
-compare_names (gconstpointer a, gconstpointer b)
-{
-  return strcmp (*(const gchar *const *) a, *(const gchar *const *) b);
-}
-
 static void append_fault (GString *text, const gchar *path, const gchar *format, ...)
     G_GNUC_PRINTF (3, 4);
 
@@ -296,7 +290,7 @@ static gchar *
 find_faults (GArray *items, GHashTable *state, gboolean strict, GTorchError *code)
 {
   g_autoptr (GHashTable) known = g_hash_table_new (g_str_hash, g_str_equal);
-  g_autoptr (GString) missing = g_string_new (NULL);
+  g_autoptr (GPtrArray) missing = g_ptr_array_new ();
   g_autoptr (GString) wrong = g_string_new (NULL);
   g_autoptr (GPtrArray) unexpected = g_ptr_array_new ();
   g_autoptr (GPtrArray) parts = g_ptr_array_new_with_free_func (g_free);
@@ -313,7 +307,7 @@ find_faults (GArray *items, GHashTable *state, gboolean strict, GTorchError *cod
 
       g_hash_table_add (known, item->path);
       if (value == NULL)
-        g_string_append_printf (missing, "%s%s", missing->len > 0 ? ", " : "", item->path);
+        g_ptr_array_add (missing, item->path);
       else if (!GTORCH_IS_TENSOR (value))
         append_fault (wrong, item->path, _ ("is no tensor in the table"));
       else if (gtorch_tensor_unwrap (value)->storage == NULL)
@@ -340,18 +334,8 @@ find_faults (GArray *items, GHashTable *state, gboolean strict, GTorchError *cod
     if (!g_hash_table_contains (known, key))
       g_ptr_array_add (unexpected, key);
 
-  if (strict && missing->len > 0)
-    g_ptr_array_add (parts, g_strdup_printf (_ ("missing: %s"), missing->str));
-  if (strict && unexpected->len > 0)
-    {
-      g_autoptr (GString) names = g_string_new (NULL);
-
-      g_ptr_array_sort (unexpected, compare_names);
-      for (i = 0; i < unexpected->len; i++)
-        g_string_append_printf (names, "%s%s", i > 0 ? ", " : "",
-                                (const gchar *) unexpected->pdata[i]);
-      g_ptr_array_add (parts, g_strdup_printf (_ ("unexpected: %s"), names->str));
-    }
+  if (strict && missing->len + unexpected->len > 0)
+    g_ptr_array_add (parts, gtorch_state_describe_names (missing, unexpected));
   if (parts->len > 0)
     *code = GTORCH_ERROR_NOT_FOUND;
   if (wrong->len > 0)

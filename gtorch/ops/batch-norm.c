@@ -297,9 +297,9 @@ apply (GTorchImpl *input, GTorchImpl *mean, GTorchImpl *var, GTorchImpl *weight,
 }
 
 GTorchImpl *
-gtorch_op_batch_norm (GTorchImpl *input, GTorchImpl *running_mean, GTorchImpl *running_var,
-                      GTorchImpl *weight, GTorchImpl *bias, gboolean training, gdouble momentum,
-                      gdouble eps, GError **error)
+gtorch_composite_batch_norm (GTorchImpl *input, GTorchImpl *running_mean, GTorchImpl *running_var,
+                             GTorchImpl *weight, GTorchImpl *bias, gboolean training,
+                             gdouble momentum, gdouble eps, GError **error)
 {
   GTorchImpl *all[] = { running_mean, running_var, weight, bias };
   static const gchar *const names[] = { "running_mean", "running_var", "weight", "bias" };

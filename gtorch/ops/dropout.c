@@ -96,17 +96,11 @@ gtorch_cpu_dropout_backward (GTorchOpCall *call, GError **error)
 }
 
 GTorchImpl *
-gtorch_op_dropout (GTorchImpl *self, gdouble p, gboolean training, GTorchGenerator *generator,
-                   GError **error)
+gtorch_composite_dropout (GTorchImpl *self, gdouble p, gboolean training,
+                          GTorchGenerator *generator, GError **error)
 {
   GTorchImpl *result, *mask;
 
-  if (!(p >= 0 && p <= 1))
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("dropout: p is %g, it must be from 0 to 1"), p);
-      return NULL;
-    }
   if (!training || p == 0)
     return gtorch_impl_ref (self);
   if (!gtorch_op_native_dropout (self, p, p < 1 ? 1 / (1 - p) : 0, generator, &result, &mask,

@@ -325,6 +325,23 @@ count_integers (gint64 start, gint64 end, gint64 step)
                        G_MAXINT64);
 }
 
+/* What is between them the dtype has, too. Whole numbers of 64 bits have been counted. */
+static gboolean
+check_ends (GTorchOpCall *call, gdouble first, gdouble last, GError **error)
+{
+  const guint dtype = call->outputs[0]->dtype;
+  const gdouble *bad = !gtorch_dtype_has (dtype, first)  ? &first
+                       : !gtorch_dtype_has (dtype, last) ? &last
+                                                         : NULL;
+
+  if (bad == NULL || gtorch_dtype_size (dtype) == 8)
+    return TRUE;
+  gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                     _ ("%.17g is among the numbers, which is no %s"), *bad,
+                     gtorch_dtype_get_name (dtype));
+  return FALSE;
+}
+
 gboolean
 gtorch_shape_arange (GTorchOpCall *call, GError **error)
 {
@@ -353,7 +370,8 @@ gtorch_shape_arange (GTorchOpCall *call, GError **error)
     n = (gint64) count;
   return new_output (call,
                      is_whole ? dtype_for (call->attrs[3].i, &call->attrs[0]) : call->attrs[3].i,
-                     &n, 1, error);
+                     &n, 1, error)
+         && (n == 0 || check_ends (call, start, start + (gdouble) (n - 1) * step, error));
 }
 
 gboolean

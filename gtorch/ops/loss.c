@@ -55,16 +55,6 @@ check_same_shape (const gchar *op, GTorchImpl *self, GTorchImpl *target, GError 
   return FALSE;
 }
 
-static gboolean
-check_positive (const gchar *op, const gchar *name, gdouble value, GError **error)
-{
-  if (value > 0)
-    return TRUE;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: %s must be positive, it is %g"),
-               op, name, value);
-  return FALSE;
-}
-
 GTorchImpl *
 gtorch_composite_mse_loss (GTorchImpl *self, GTorchImpl *target, GTorchReduction reduction,
                            GError **error)
@@ -95,8 +85,7 @@ gtorch_composite_smooth_l1_loss (GTorchImpl *self, GTorchImpl *target, GTorchRed
 
   if (beta == 0)
     return gtorch_op_l1_loss (self, target, reduction, error);
-  if (!check_reduction ("smooth_l1_loss", reduction, error)
-      || !check_positive ("smooth_l1_loss", "beta", beta, error))
+  if (!check_reduction ("smooth_l1_loss", reduction, error))
     return NULL;
   loss = reduce (gtorch_op_huber (self, target, beta, error), reduction, error);
   factor = gtorch_impl_new_number (1 / beta);
@@ -107,8 +96,7 @@ GTorchImpl *
 gtorch_composite_huber_loss (GTorchImpl *self, GTorchImpl *target, GTorchReduction reduction,
                              gdouble delta, GError **error)
 {
-  if (!check_reduction ("huber_loss", reduction, error)
-      || !check_positive ("huber_loss", "delta", delta, error))
+  if (!check_reduction ("huber_loss", reduction, error))
     return NULL;
   return reduce (gtorch_op_huber (self, target, delta, error), reduction, error);
 }
@@ -238,13 +226,6 @@ gtorch_composite_cross_entropy (GTorchImpl *self, GTorchImpl *target, GTorchImpl
 
   if (!check_reduction ("cross_entropy", reduction, error))
     return NULL;
-  if (!(label_smoothing >= 0 && label_smoothing <= 1))
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("cross_entropy: label_smoothing must be between 0 and 1, it is %g"),
-                   label_smoothing);
-      return NULL;
-    }
   if (self->n_dims == 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,

@@ -235,9 +235,6 @@ check (GTorchImpl *const *operands, GTorchImpl *mask, gdouble dropout_p, gboolea
                     "floating-point one"),
                  NAME, gtorch_dtype_get_name (q->dtype), gtorch_dtype_get_name (k->dtype),
                  gtorch_dtype_get_name (v->dtype));
-  else if (!(dropout_p >= 0 && dropout_p <= 1))
-    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                 _ ("%s: dropout_p must be from 0 to 1, it is %g"), NAME, dropout_p);
   else if (mask != NULL && is_causal)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                  _ ("%s: there can be a mask or is_causal, not both"), NAME);

@@ -28,9 +28,11 @@ gtorch_shape_where (GTorchOpCall *call, GError **error)
     }
   dtype = gtorch_call_common_dtype (call, 1, 2);
   call->compute = dtype;
-  return gtorch_broadcast_shapes ("where", call->inputs[1]->shape, call->inputs[1]->n_dims,
-                                  call->inputs[2]->shape, call->inputs[2]->n_dims, shape, &n_dims,
-                                  error)
+  return gtorch_call_check_scalar (call, 1, dtype, error)
+         && gtorch_call_check_scalar (call, 2, dtype, error)
+         && gtorch_broadcast_shapes ("where", call->inputs[1]->shape, call->inputs[1]->n_dims,
+                                     call->inputs[2]->shape, call->inputs[2]->n_dims, shape,
+                                     &n_dims, error)
          && gtorch_broadcast_shapes ("where", condition->shape, condition->n_dims, shape, n_dims,
                                      shape, &n_dims, error)
          && gtorch_shape_check ("where", shape, n_dims, dtype, error)

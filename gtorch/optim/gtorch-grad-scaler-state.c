@@ -152,7 +152,8 @@ write_numbers (GTorchGradScaler *self, gdouble scale, gdouble tracker, GError **
  * Goes on where another scaler was. Does nothing if the scaler is not enabled; changes nothing if @state
  * does not fit.
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_FORMAT naming the entry that is missing or makes no sense
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_NOT_FOUND listing the entries that are missing and those that
+ *   are unexpected, or %GTORCH_ERROR_FORMAT naming the entry that makes no sense
  *
  * Since: 0.1
  */
@@ -169,6 +170,9 @@ gtorch_grad_scaler_load_state_dict (GTorchGradScaler *self, GHashTable *state, G
   g_return_val_if_fail (state != NULL, FALSE);
   if (!self->enabled)
     return TRUE;
+  if (!gtorch_state_check_keys ("load_state_dict", state, state_names, G_N_ELEMENTS (state_names),
+                                error))
+    return FALSE;
   for (i = 0; i < G_N_ELEMENTS (state_names); i++)
     {
       GTorchTensor *tensor = g_hash_table_lookup (state, state_names[i]);
@@ -176,8 +180,7 @@ gtorch_grad_scaler_load_state_dict (GTorchGradScaler *self, GHashTable *state, G
       if (!GTORCH_IS_TENSOR (tensor))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                       _ ("load_state_dict: “%s” is not in the table, or no tensor"),
-                       state_names[i]);
+                       _ ("load_state_dict: “%s” is not a tensor"), state_names[i]);
           return FALSE;
         }
       if (!gtorch_state_get_number ("load_state_dict", state_names[i], tensor, least[i], most[i],

@@ -20,6 +20,7 @@
 #include "tensor/gtorch-tensor-bytes.h"
 #include "tensor/gtorch-tensor-private.h"
 #include "base/gtorch-task-private.h"
+#include "base/gtorch-property-private.h"
 
 /**
  * GTorchGradScaler:
@@ -109,14 +110,28 @@ write_scale (GTorchGradScaler *self, GError **error)
   return TRUE;
 }
 
-/* At once if that is possible; what is not possible is said where the scale is used. */
-static void
+/* At once if that is possible; what is not possible is said where the scale is used. FALSE if it is the same
+ * as before, which is not asked of the device. */
+static gboolean
 set_scale (GTorchGradScaler *self, gdouble scale)
 {
-  self->initial = scale;
+  const gboolean is_on_device = self->scale != NULL && !self->is_stale;
+
+  if (!gtorch_property_set_double (&self->initial, scale) && !is_on_device)
+    return FALSE;
   self->is_stale = self->scale != NULL;
   if (is_scale (scale))
     write_scale (self, NULL);
+  return TRUE;
+}
+
+static gboolean
+set_int (gint *place, gint value)
+{
+  const gboolean changed = *place != value;
+
+  *place = value;
+  return changed;
 }
 
 static void
@@ -154,32 +169,34 @@ gtorch_grad_scaler_set_property (GObject *object, guint prop_id, const GValue *v
                                  GParamSpec *pspec)
 {
   GTorchGradScaler *self = GTORCH_GRAD_SCALER (object);
+  gboolean changed;
 
   switch (prop_id)
     {
     case PROP_SCALE_FACTOR:
-      set_scale (self, g_value_get_double (value));
+      changed = set_scale (self, g_value_get_double (value));
       break;
     case PROP_GROWTH_FACTOR:
-      self->growth_factor = g_value_get_double (value);
+      changed = gtorch_property_set_double (&self->growth_factor, g_value_get_double (value));
       break;
     case PROP_BACKOFF_FACTOR:
-      self->backoff_factor = g_value_get_double (value);
+      changed = gtorch_property_set_double (&self->backoff_factor, g_value_get_double (value));
       break;
     case PROP_GROWTH_INTERVAL:
-      self->growth_interval = g_value_get_int (value);
+      changed = set_int (&self->growth_interval, g_value_get_int (value));
       break;
     case PROP_ENABLED:
-      self->enabled = g_value_get_boolean (value);
+      changed = set_int (&self->enabled, g_value_get_boolean (value));
       break;
     case PROP_CAPTURABLE:
-      self->capturable = g_value_get_boolean (value);
+      changed = set_int (&self->capturable, g_value_get_boolean (value));
       break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
       return;
     }
-  g_object_notify_by_pspec (object, pspec);
+  if (changed)
+    g_object_notify_by_pspec (object, pspec);
 }
 
 static void
@@ -209,7 +226,7 @@ gtorch_grad_scaler_class_init (GTorchGradScalerClass *klass)
    * GTorchGradScaler:scale-factor:
    *
    * What losses are multiplied by: a number that float32 has, larger than 0. Reading it waits for the device;
-   * there is no notification.
+   * there is no notification of what updates make of it.
    *
    * Since: 0.1
    */
@@ -318,14 +335,14 @@ gtorch_grad_scaler_check (GTorchGradScaler *self, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), FALSE);
   return !self->enabled
-         || (gtorch_optim_check_number ("grad_scaler", "the scale", self->initial, G_MINFLOAT,
-                                        G_MAXFLOAT, error)
-             && gtorch_optim_check_number ("grad_scaler", "the growth factor", self->growth_factor,
-                                           1, G_MAXFLOAT, error)
-             && gtorch_optim_check_number ("grad_scaler", "the backoff factor",
-                                           self->backoff_factor, 0, 1, error)
-             && gtorch_optim_check_number ("grad_scaler", "the growth interval",
-                                           self->growth_interval, 1, G_MAXINT, error));
+         || (gtorch_check_range ("grad_scaler", "the scale", self->initial, G_MINFLOAT, G_MAXFLOAT,
+                                 FALSE, error)
+             && gtorch_check_range ("grad_scaler", "the growth factor", self->growth_factor, 1,
+                                    G_MAXFLOAT, FALSE, error)
+             && gtorch_check_range ("grad_scaler", "the backoff factor", self->backoff_factor, 0, 1,
+                                    FALSE, error)
+             && gtorch_check_range ("grad_scaler", "the growth interval", self->growth_interval, 1,
+                                    G_MAXINT, FALSE, error));
 }
 
 /* --- scaling --- */
@@ -895,8 +912,8 @@ check_new_scale (GTorchTensor *new_scale, GError **error)
       gdouble scale = is_near ? gtorch_tensor_item_double (new_scale, &failure) : 1;
 
       if (failure == NULL)
-        return gtorch_optim_check_number ("update", "the new scale", scale, G_MINFLOAT, G_MAXFLOAT,
-                                          error);
+        return gtorch_check_range ("update", "the new scale", scale, G_MINFLOAT, G_MAXFLOAT, FALSE,
+                                   error);
       g_propagate_error (error, failure);
       return FALSE;
     }

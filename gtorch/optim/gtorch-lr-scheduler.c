@@ -58,6 +58,8 @@ static guint signals[N_SIGNALS];
 
 G_DEFINE_ABSTRACT_TYPE_WITH_PRIVATE (GTorchLRScheduler, gtorch_lr_scheduler, G_TYPE_OBJECT)
 
+#define MAX_EPOCH (G_GINT64_CONSTANT (1) << 53) /* up to which there are doubles of all */
+
 #define PRIVATE(self) ((GTorchLRSchedulerPrivate *) gtorch_lr_scheduler_get_instance_private (self))
 
 static void
@@ -87,7 +89,7 @@ gtorch_lr_scheduler_set_property (GObject *object, guint prop_id, const GValue *
   switch (prop_id)
     {
     case PROP_LAST_EPOCH:
-      priv->state.last_epoch = CLAMP (g_value_get_int64 (value), -1, G_GINT64_CONSTANT (1) << 53);
+      priv->state.last_epoch = g_value_get_int64 (value);
       break;
     case PROP_OPTIMIZER:
       priv->optimizer = g_value_dup_object (value);
@@ -286,6 +288,14 @@ gtorch_lr_scheduler_check (GTorchLRScheduler *self, GError **error)
                    _ ("lr_scheduler: %s has no optimizer"), G_OBJECT_TYPE_NAME (self));
       return FALSE;
     }
+  if (PRIVATE (self)->state.last_epoch < -1 || PRIVATE (self)->state.last_epoch > MAX_EPOCH)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("lr_scheduler: last_epoch is %" G_GINT64_FORMAT
+                      ", it must be from -1 to 2^53"),
+                   PRIVATE (self)->state.last_epoch);
+      return FALSE;
+    }
   check = GTORCH_LR_SCHEDULER_GET_CLASS (self)->check;
   return check == NULL || check (self, error);
 }
@@ -433,7 +443,6 @@ gtorch_lr_scheduler_step (GTorchLRScheduler *self, GError **error)
     }
   g_array_unref (priv->state.last_lrs);
   priv->state.last_lrs = g_steal_pointer (&lrs);
-  g_object_notify (G_OBJECT (priv->optimizer), "learning-rate");
   gtorch_lr_scheduler_notify_epoch (self);
   g_signal_emit (self, signals[STEPPED], 0, priv->state.last_epoch);
   return TRUE;

@@ -79,24 +79,6 @@ gtorch_optim_run (const GTorchOptimStep *step, GTorchImpl *const *operands, guin
   return TRUE;
 }
 
-gboolean
-gtorch_optim_check_number (const gchar *who, const gchar *name, gdouble value, gdouble low,
-                           gdouble high, GError **error)
-{
-  if (value >= low && value <= high) /* not so for NaN */
-    return TRUE;
-  if (high < G_MAXDOUBLE)
-    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                 _ ("%s: %s is %g, it must be within [%g, %g]"), who, name, value, low, high);
-  else if (low == -G_MAXDOUBLE)
-    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: %s is %g, it must be finite"),
-                 who, name, value);
-  else
-    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                 _ ("%s: %s is %g, it must be finite and at least %g"), who, name, value, low);
-  return FALSE;
-}
-
 GTorchTensor *
 gtorch_optim_ensure_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *name,
                            gboolean is_number, gdouble value, GError **error)

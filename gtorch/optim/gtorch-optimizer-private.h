@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include <gtorch/tensor/gtorch-impl-private.h>
+#include <gtorch/base/gtorch-range-private.h>
 #include <gtorch/optim/gtorch-optimizer.h>
 
 G_BEGIN_DECLS
@@ -36,9 +37,6 @@ typedef gboolean (*GTorchOptimStepParams) (GTorchOptimizer *self, const GTorchOp
                                            GError **error);
 /* The check of a class: are its settings such that a step can be made? */
 typedef gboolean (*GTorchOptimCheck) (GTorchOptimizer *self, GError **error);
-/* Is the value of a setting of `who` finite, and within the bounds? */
-gboolean gtorch_optim_check_number (const gchar *who, const gchar *name, gdouble value, gdouble low,
-                                    gdouble high, GError **error);
 gboolean gtorch_param_group_check (GTorchParamGroup *self, GError **error);
 /* Of settings: any number is kept, and gtorch_optimizer_check() says what is wrong with it. */
 #define GTORCH_SETTING_FLAGS \

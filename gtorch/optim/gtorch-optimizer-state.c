@@ -34,6 +34,7 @@ group_value (GTorchParamGroup *group, guint i)
 }
 
 static const gchar *const group_names[] = { "lr", "weight_decay", "initial_lr" };
+#define N_SETTINGS 2 /* which each group has; the others are there if a schedule has begun */
 
 /**
  * gtorch_optimizer_state_dict:
@@ -81,7 +82,7 @@ gtorch_optimizer_state_dict (GTorchOptimizer *self)
         gdouble value = group_value (group, j);
         GTorchImpl *number;
 
-        if (j == 2 && value < 0)
+        if (j >= N_SETTINGS && value < 0)
           continue;
         number = gtorch_impl_new_number (value);
         number->is_number = FALSE;
@@ -118,6 +119,98 @@ load_clear (Load *load)
 }
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Load, load_clear)
+
+/* `state.3.exp_avg` in its parts; FALSE if it is no such name, or written in another way. */
+typedef struct
+{
+  gboolean is_group;
+  guint64 index;
+  const gchar *name;
+} Entry;
+
+static gboolean
+parse_entry (const gchar *key, Entry *entry)
+{
+  gchar *end = NULL;
+
+  entry->is_group = g_str_has_prefix (key, "group.");
+  if (!entry->is_group && !g_str_has_prefix (key, "state."))
+    return FALSE;
+  key += strlen ("state.");
+  if (!g_ascii_isdigit (key[0]) || (key[0] == '0' && key[1] != '.'))
+    return FALSE;
+  entry->index = g_ascii_strtoull (key, &end, 10);
+  entry->name = end + 1;
+  return end[0] == '.' && end[1] != '\0';
+}
+
+static guint
+find_setting (const gchar *name)
+{
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (group_names) && strcmp (name, group_names[i]) != 0; i++)
+    ;
+  return i;
+}
+
+/* Optimizers that are no rows remember what they like. */
+static gboolean
+is_known_state (const GTorchStep *step, const gchar *name)
+{
+  guint i;
+
+  for (i = 0; step != NULL && i < step->n_states; i++)
+    if (strcmp (step->states[i].name, name) == 0)
+      return TRUE;
+  return step == NULL;
+}
+
+static void
+find_missing (GHashTable *state, GPtrArray *missing, const gchar *kind, guint index,
+              const gchar *name)
+{
+  g_autofree gchar *key = g_strdup_printf ("%s.%u.%s", kind, index, name);
+
+  if (!g_hash_table_contains (state, key))
+    g_ptr_array_add (missing, g_steal_pointer (&key));
+}
+
+/* Are these the entries of this optimizer? Each group has its numbers, and each parameter that was stepped
+ * what every step needs. */
+static gboolean
+check_entries (GTorchOptimizer *self, GHashTable *state, guint n_params, guint n_groups,
+               GError **error)
+{
+  const GTorchStep *step = gtorch_step_find (self);
+  g_autoptr (GPtrArray) missing = g_ptr_array_new_with_free_func (g_free);
+  g_autoptr (GPtrArray) unexpected = g_ptr_array_new ();
+  g_autofree gboolean *was_stepped = g_new0 (gboolean, n_params);
+  GHashTableIter iter;
+  gpointer key;
+  guint i, k;
+
+  g_hash_table_iter_init (&iter, state);
+  while (g_hash_table_iter_next (&iter, &key, NULL))
+    {
+      Entry entry;
+
+      if (!parse_entry (key, &entry) || entry.index >= (entry.is_group ? n_groups : n_params)
+          || (entry.is_group ? find_setting (entry.name) == G_N_ELEMENTS (group_names)
+                             : !is_known_state (step, entry.name)))
+        g_ptr_array_add (unexpected, key);
+      else if (!entry.is_group)
+        was_stepped[entry.index] = TRUE;
+    }
+  for (i = 0; i < n_groups; i++)
+    for (k = 0; k < N_SETTINGS; k++)
+      find_missing (state, missing, "group", i, group_names[k]);
+  for (i = 0; step != NULL && i < n_params; i++)
+    for (k = 0; was_stepped[i] && k < step->n_states; k++)
+      if (step->always & (1u << k))
+        find_missing (state, missing, "state", i, step->states[k].name);
+  return gtorch_state_check_names ("load_state_dict", missing, unexpected, error);
+}
 
 /* As the steps of this optimizer want it: those of the library have one dtype for a parameter and what is
  * like it, and float64 for a count. */
@@ -190,11 +283,8 @@ load_state (GTorchOptimizer *self, Load *load, const gchar *key, guint64 index, 
             GTorchTensor *value, GError **error)
 {
   g_autoptr (GTorchTensor) copy = NULL;
-  GTorchTensor *param, *known;
+  GTorchTensor *param = load->params->pdata[index], *known;
 
-  if (index >= load->params->len)
-    return fail_load (error, key, _ ("belongs to a parameter that this optimizer lacks"));
-  param = load->params->pdata[index];
   copy = convert_state (self, param, key, name, value, error);
   if (copy == NULL)
     return FALSE;
@@ -211,17 +301,14 @@ load_state (GTorchOptimizer *self, Load *load, const gchar *key, guint64 index, 
 }
 
 static gboolean
-load_setting (GTorchOptimizer *self, Load *load, const gchar *key, guint64 index, const gchar *name,
-              GTorchTensor *value, GError **error)
+load_setting (Load *load, const gchar *key, guint64 index, const gchar *name, GTorchTensor *value,
+              GError **error)
 {
-  guint n = g_list_model_get_n_items (gtorch_optimizer_get_param_groups (self)), i;
   GTorchImpl *impl = gtorch_tensor_unwrap (value);
+  guint i = find_setting (name);
 
-  for (i = 0; i < G_N_ELEMENTS (group_names) && strcmp (name, group_names[i]) != 0; i++)
-    ;
-  if (index >= n || i == G_N_ELEMENTS (group_names)
-      || (impl->storage != NULL && impl->dtype != GTORCH_DTYPE_FLOAT64))
-    return fail_load (error, key, _ ("is not a setting of a group of this optimizer"));
+  if (impl->storage != NULL && impl->dtype != GTORCH_DTYPE_FLOAT64)
+    return fail_load (error, key, _ ("is not a float64"));
   return gtorch_state_get_number ("load_state_dict", key, value, 0, G_MAXDOUBLE, FALSE,
                                   &load->settings[index * G_N_ELEMENTS (group_names) + i], error);
 }
@@ -339,24 +426,20 @@ load_all (GTorchOptimizer *self, GHashTable *state, GPtrArray *used, GError **er
   load.settings = g_new (gdouble, n_groups * G_N_ELEMENTS (group_names));
   for (i = 0; i < n_groups * G_N_ELEMENTS (group_names); i++)
     load.settings[i] = NAN;
+  if (!check_entries (self, state, load.params->len, n_groups, error))
+    return FALSE;
 
   g_hash_table_iter_init (&iter, state);
   while (g_hash_table_iter_next (&iter, &key, &value))
     {
-      g_auto (GStrv) parts = g_strsplit (key, ".", 3);
-      guint64 index;
+      Entry entry;
 
-      if (!GTORCH_IS_TENSOR (value) || g_strv_length (parts) != 3
-          || !g_ascii_string_to_unsigned (parts[1], 10, 0, G_MAXUINT, &index, NULL))
-        return fail_load (error, key, _ ("is not an entry of an optimizer"));
-      if (strcmp (parts[0], "state") == 0)
-        {
-          if (!load_state (self, &load, key, index, parts[2], value, error))
-            return FALSE;
-        }
-      else if (strcmp (parts[0], "group") != 0)
-        return fail_load (error, key, _ ("is not an entry of an optimizer"));
-      else if (!load_setting (self, &load, key, index, parts[2], value, error))
+      if (!GTORCH_IS_TENSOR (value))
+        return fail_load (error, key, _ ("is not a tensor"));
+      if (!parse_entry (key, &entry)
+          || !(entry.is_group
+                   ? load_setting (&load, key, entry.index, entry.name, value, error)
+                   : load_state (self, &load, key, entry.index, entry.name, value, error)))
         return FALSE;
     }
   if (!load_rest (self, &load, error) || !gtorch_state_writes_run (load.writes, error))
@@ -371,7 +454,6 @@ load_all (GTorchOptimizer *self, GHashTable *state, GPtrArray *used, GError **er
       for (j = 0; group != NULL && j < G_N_ELEMENTS (group_names); j++)
         set_setting (group, j, load.settings[i * G_N_ELEMENTS (group_names) + j]);
     }
-  g_object_notify (G_OBJECT (self), "learning-rate");
   return TRUE;
 }
 
@@ -382,11 +464,14 @@ load_all (GTorchOptimizer *self, GHashTable *state, GPtrArray *used, GError **er
  * @error: return location for an error
  *
  * Takes over what another optimizer of as many parameters remembers, and forgets what it remembered itself.
- * The tensors are copied, and converted to the dtype and the device that the steps want. Settings of groups
- * that @state lacks stay. Nothing is changed if @state does not fit: if, say, a count of steps is not a whole
- * number of at least 0.
+ * The tensors are copied, and converted to the dtype and the device that the steps want. @state must have the
+ * numbers of all groups and, of each parameter of which it has something, all that every step of this class
+ * needs; what depends on a setting, as the momentum of #GTorchSGD does, may be missing, and begins anew. What
+ * the class does not know must not be there. Nothing is changed if @state does not fit: if, say, a count of
+ * steps is not a whole number of at least 0.
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_FORMAT naming the entry that does not fit
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_NOT_FOUND listing the entries that are missing and those that
+ *   are unexpected, or %GTORCH_ERROR_FORMAT naming the entry that does not fit
  *
  * Since: 0.1
  */

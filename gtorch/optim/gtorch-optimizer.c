@@ -148,7 +148,7 @@ gtorch_optimizer_class_init (GTorchOptimizerClass *klass)
    * GTorchOptimizer:learning-rate:
    *
    * The learning rate of the first group; setting it sets that of all groups. It can be bound to a
-   * slider.
+   * slider, and notifies whenever that of the first group changes.
    *
    * Since: 0.1
    */
@@ -526,6 +526,13 @@ contains (GTorchOptimizer *self, gpointer param)
   return FALSE;
 }
 
+/* The learning rate of the optimizer is that of its first group. */
+static void
+gtorch_optimizer_notify_learning_rate (GTorchOptimizer *self)
+{
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_LEARNING_RATE]);
+}
+
 /**
  * gtorch_optimizer_add_param_group:
  * @self: an optimizer
@@ -543,6 +550,7 @@ gboolean
 gtorch_optimizer_add_param_group (GTorchOptimizer *self, GTorchParamGroup *group, GError **error)
 {
   GListModel *params;
+  gboolean is_first;
   guint i;
 
   g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
@@ -567,7 +575,14 @@ gtorch_optimizer_add_param_group (GTorchOptimizer *self, GTorchParamGroup *group
           return FALSE;
         }
     }
+  is_first = g_list_model_get_n_items (G_LIST_MODEL (PRIVATE (self)->groups)) == 0;
+  if (is_first)
+    g_signal_connect_object (group, "notify::learning-rate",
+                             G_CALLBACK (gtorch_optimizer_notify_learning_rate), self,
+                             G_CONNECT_SWAPPED);
   gtorch_object_list_append (PRIVATE (self)->groups, group);
+  if (is_first && gtorch_param_group_get_learning_rate (group) != 0)
+    gtorch_optimizer_notify_learning_rate (self);
   return TRUE;
 }
 
@@ -633,13 +648,14 @@ gtorch_optimizer_set_learning_rate (GTorchOptimizer *self, gdouble learning_rate
                                                    _ ("there is no group of parameters")));
       return;
     }
+  g_object_freeze_notify (G_OBJECT (self)); /* until it is that of all groups */
   for (i = 0; i < g_list_model_get_n_items (groups); i++)
     {
       g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
 
       gtorch_param_group_set_learning_rate (group, learning_rate);
     }
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_LEARNING_RATE]);
+  g_object_thaw_notify (G_OBJECT (self));
 }
 
 /**

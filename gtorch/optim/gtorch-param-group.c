@@ -11,6 +11,7 @@
 #include "optim/gtorch-optimizer-private.h"
 #include "base/gtorch-references-private.h"
 #include "tensor/gtorch-scope-private.h"
+#include "base/gtorch-property-private.h"
 
 /**
  * GTorchParamGroup:
@@ -162,10 +163,10 @@ gtorch_param_group_init (GTorchParamGroup *self)
 gboolean
 gtorch_param_group_check (GTorchParamGroup *self, GError **error)
 {
-  return gtorch_optim_check_number ("param_group", "the learning rate", self->learning_rate, 0,
-                                    G_MAXDOUBLE, error)
-         && gtorch_optim_check_number ("param_group", "the weight decay", self->weight_decay, 0,
-                                       G_MAXDOUBLE, error);
+  return gtorch_check_range ("param_group", "the learning rate", self->learning_rate, 0,
+                             G_MAXDOUBLE, FALSE, error)
+         && gtorch_check_range ("param_group", "the weight decay", self->weight_decay, 0,
+                                G_MAXDOUBLE, FALSE, error);
 }
 
 /**
@@ -274,9 +275,8 @@ gtorch_param_group_set_learning_rate (GTorchParamGroup *self, gdouble learning_r
   guint i;
 
   g_return_if_fail (GTORCH_IS_PARAM_GROUP (self));
-  if (self->learning_rate == learning_rate)
+  if (!gtorch_property_set_double (&self->learning_rate, learning_rate))
     return;
-  self->learning_rate = learning_rate;
   for (i = 0; i < self->cells->len; i++)
     {
       g_autoptr (GError) error = NULL;
@@ -321,9 +321,8 @@ gtorch_param_group_set_initial_learning_rate (GTorchParamGroup *self, gdouble le
   g_return_if_fail (GTORCH_IS_PARAM_GROUP (self));
   if (!(learning_rate >= 0))
     learning_rate = -1;
-  if (self->initial_learning_rate == learning_rate)
+  if (!gtorch_property_set_double (&self->initial_learning_rate, learning_rate))
     return;
-  self->initial_learning_rate = learning_rate;
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_INITIAL_LEARNING_RATE]);
 }
 
@@ -358,9 +357,8 @@ void
 gtorch_param_group_set_weight_decay (GTorchParamGroup *self, gdouble weight_decay)
 {
   g_return_if_fail (GTORCH_IS_PARAM_GROUP (self));
-  if (self->weight_decay == weight_decay)
+  if (!gtorch_property_set_double (&self->weight_decay, weight_decay))
     return;
-  self->weight_decay = weight_decay;
   if (self->was_captured)
     g_warning (
         "param_group: a graph has captured steps with the former weight-decay: its replays go on "

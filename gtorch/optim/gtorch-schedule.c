@@ -68,9 +68,9 @@ check (GTorchLRScheduler *self, GError **error)
   guint n = gtorch_schedule_get_numbers (self, numbers), i;
 
   for (i = 0; i < n; i++)
-    if (!gtorch_optim_check_number (row->who, row->numbers[i].name, numbers[i],
-                                    MAX (row->numbers[i].least, -G_MAXDOUBLE),
-                                    MIN (row->numbers[i].most, G_MAXDOUBLE), error))
+    if (!gtorch_check_range (row->who, row->numbers[i].name, numbers[i],
+                             MAX (row->numbers[i].least, -G_MAXDOUBLE),
+                             MIN (row->numbers[i].most, G_MAXDOUBLE), FALSE, error))
       return FALSE;
   return TRUE;
 }
@@ -195,7 +195,9 @@ get_lrs (GTorchLRScheduler *self, const gchar *name, GTorchTensor *value, GError
   for (i = 0; i < n; i++)
     if (!isfinite (numbers[i]))
       {
-        fail_load (error, name, _ ("has a number that is not finite"));
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
+                     _ ("load_state_dict: “%s” is %g at %" G_GSIZE_FORMAT ", it must be finite"),
+                     gtorch_name_str (name), numbers[i], i);
         return NULL;
       }
   lrs = g_array_new (FALSE, FALSE, sizeof (gdouble));
@@ -251,7 +253,19 @@ load_entry (GTorchLRScheduler *self, Load *load, const gchar *name, gpointer val
                                                                                     : G_MAXDOUBLE),
                                       row->numbers[i].kind == GTORCH_FIELD_INT, &load->numbers[i],
                                       error);
-  return fail_load (error, name, _ ("is not an entry of this schedule"));
+  g_assert_not_reached ();
+}
+
+static gboolean
+check_entries (GTorchLRScheduler *self, GHashTable *state, GError **error)
+{
+  const gchar *names[3 + GTORCH_SCHEDULE_MAX_NUMBERS] = { "last_epoch", "base_lrs", "last_lr" };
+  const GTorchScheduleClass *row = class_of (self);
+  guint n = 3, i;
+
+  for (i = 0; row != NULL && i < row->n_numbers; i++)
+    names[n++] = row->numbers[i].name;
+  return gtorch_state_check_keys ("load_state_dict", state, names, n, error);
 }
 
 /**
@@ -260,11 +274,11 @@ load_entry (GTorchLRScheduler *self, Load *load, const gchar *name, gpointer val
  * @state: (element-type utf8 GTorchTensor): what [method@LRScheduler.state_dict] gave
  * @error: return location for an error
  *
- * Takes over what another schedule remembers. What @state lacks stays. The learning rates of the
- * optimizer stay
- * until the next step: they are part of the optimizer's state. Nothing is changed if @state does not fit.
+ * Takes over what another schedule of this class remembers. The learning rates of the optimizer stay until
+ * the next step: they are part of the optimizer's state. Nothing is changed if @state does not fit.
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_FORMAT naming the entry that does not fit
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_NOT_FOUND listing the entries that are missing and those that
+ *   are unexpected, or %GTORCH_ERROR_FORMAT naming the entry that does not fit
  *
  * Since: 0.1
  */
@@ -281,6 +295,8 @@ gtorch_lr_scheduler_load_state_dict (GTorchLRScheduler *self, GHashTable *state,
   mine = gtorch_lr_scheduler_get_state (self);
   load.last_epoch = (gdouble) mine->last_epoch;
   gtorch_schedule_get_numbers (self, load.numbers);
+  if (!check_entries (self, state, error))
+    return FALSE;
   g_hash_table_iter_init (&iter, state);
   while (g_hash_table_iter_next (&iter, &name, &value))
     if (!load_entry (self, &load, name, value, error))

@@ -25,6 +25,7 @@ typedef struct
   const GTorchStepState *states;
   guint n_states;
   guint n_numbers;
+  guint always; /* bits of the states that every parameter has once it was stepped */
   gboolean
       counts_if_needed; /* the count is kept only where the host does not know the first step */
   guint (*get_states) (const gdouble *numbers);               /* bits of those that are wanted */
@@ -67,6 +68,8 @@ void gtorch_step_class_init (GTorchOptimizerClass *klass, const GTorchStepClass 
  * that a step can be made. */
 gpointer gtorch_step_new (GType type, GListModel *params, gdouble learning_rate,
                           gdouble weight_decay, GError **error, ...) G_GNUC_NULL_TERMINATED;
+/* The formula of an optimizer whose steps are those of a row; NULL. */
+const GTorchStep *gtorch_step_find (GTorchOptimizer *self);
 /* What a state begins with; 0 if the optimizer is no row, or has no such state. */
 gdouble gtorch_step_get_begin (GTorchOptimizer *self, const gchar *name);
 

@@ -89,15 +89,23 @@ check (GTorchOptimizer *self, GError **error)
                        number->name, numbers[i], number->least, number->below);
           return FALSE;
         }
-      if (!gtorch_optim_check_number (row->who, number->name, numbers[i],
-                                      MAX (number->least, -G_MAXDOUBLE),
-                                      MIN (number->most, G_MAXDOUBLE), error))
+      if (!gtorch_check_range (row->who, number->name, numbers[i],
+                               MAX (number->least, -G_MAXDOUBLE), MIN (number->most, G_MAXDOUBLE),
+                               FALSE, error))
         return FALSE;
     }
   for (i = 0; i < row->n_rules; i++)
     if (!check_rule (row, &row->rules[i], numbers, error))
       return FALSE;
   return TRUE;
+}
+
+const GTorchStep *
+gtorch_step_find (GTorchOptimizer *self)
+{
+  const GTorchStepClass *row = gtorch_optimizer_is_fused (self) ? class_of (self) : NULL;
+
+  return row != NULL ? &gtorch_steps[row->step] : NULL;
 }
 
 gdouble

@@ -14,6 +14,17 @@ gboolean gtorch_zero_grads (GPtrArray *tensors, gboolean set_to_none, GError **e
 /* Whether an imaginary part would be lost. */
 gboolean gtorch_dtype_loses_imaginary (guint from, guint to);
 
+/* Entries that a state lacks, and those that it must not have: “missing: a, b; unexpected: c”; NULL if there
+ * are none. The names are borrowed, and those that are unexpected are sorted. */
+gchar *gtorch_state_describe_names (GPtrArray *missing, GPtrArray *unexpected);
+/* NOT_FOUND where there are some. */
+gboolean gtorch_state_check_names (const gchar *who, GPtrArray *missing, GPtrArray *unexpected,
+                                   GError **error);
+
+/* The same for a state that has these names and no others. */
+gboolean gtorch_state_check_keys (const gchar *who, GHashTable *state, const gchar *const *names,
+                                  guint n_names, GError **error);
+
 /* A number that a state may have: FORMAT, naming the value, where the only element of the tensor is not
  * within the bounds, or has a fraction and must not. Errors begin with `who`: what loads. */
 gboolean gtorch_state_get_number (const gchar *who, const gchar *name, GTorchTensor *value,

@@ -10,6 +10,7 @@
 
 #include <glib/gi18n-lib.h>
 #include <math.h>
+#include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-tensor-autograd.h"
@@ -17,6 +18,7 @@
 #include "gtorch-ops-private.h"
 #include "tensor/gtorch-tensor-bytes.h"
 #include "tensor/gtorch-tensor-private.h"
+#include "base/gtorch-range-private.h"
 #include "nn/gtorch-module-private.h"
 
 struct _GTorchStateWrites
@@ -92,14 +94,86 @@ gtorch_zero_grads (GPtrArray *tensors, gboolean set_to_none, GError **error)
   return zero_all (impls, error);
 }
 
+static gint
+compare_names (gconstpointer a, gconstpointer b)
+{
+  return strcmp (*(const gchar *const *) a, *(const gchar *const *) b);
+}
+
+static gchar *
+join_names (GPtrArray *names)
+{
+  GString *text = g_string_new (NULL);
+  guint i;
+
+  for (i = 0; i < names->len; i++)
+    g_string_append_printf (text, "%s%s", i > 0 ? ", " : "", gtorch_name_str (names->pdata[i]));
+  return g_string_free (text, FALSE);
+}
+
+gchar *
+gtorch_state_describe_names (GPtrArray *missing, GPtrArray *unexpected)
+{
+  g_autofree gchar *lacking = NULL;
+  g_autofree gchar *other = NULL;
+  g_autofree gchar *names = NULL;
+
+  if (missing->len > 0)
+    {
+      names = join_names (missing);
+      lacking = g_strdup_printf (_ ("missing: %s"), names);
+      g_clear_pointer (&names, g_free);
+    }
+  if (unexpected->len == 0)
+    return g_steal_pointer (&lacking);
+  g_ptr_array_sort (unexpected, compare_names);
+  names = join_names (unexpected);
+  other = g_strdup_printf (_ ("unexpected: %s"), names);
+  return lacking != NULL ? g_strdup_printf ("%s; %s", lacking, other) : g_steal_pointer (&other);
+}
+
+gboolean
+gtorch_state_check_names (const gchar *who, GPtrArray *missing, GPtrArray *unexpected,
+                          GError **error)
+{
+  g_autofree gchar *text = gtorch_state_describe_names (missing, unexpected);
+
+  if (text != NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND, "%s: %s", who, text);
+  return text == NULL;
+}
+
+gboolean
+gtorch_state_check_keys (const gchar *who, GHashTable *state, const gchar *const *names,
+                         guint n_names, GError **error)
+{
+  g_autoptr (GHashTable) known = g_hash_table_new (g_str_hash, g_str_equal);
+  g_autoptr (GPtrArray) missing = g_ptr_array_new ();
+  g_autoptr (GPtrArray) unexpected = g_ptr_array_new ();
+  GHashTableIter iter;
+  gpointer key;
+  guint i;
+
+  for (i = 0; i < n_names; i++)
+    {
+      g_hash_table_add (known, (gpointer) names[i]);
+      if (!g_hash_table_contains (state, names[i]))
+        g_ptr_array_add (missing, (gpointer) names[i]);
+    }
+  g_hash_table_iter_init (&iter, state);
+  while (g_hash_table_iter_next (&iter, &key, NULL))
+    if (!g_hash_table_contains (known, key))
+      g_ptr_array_add (unexpected, key);
+  return gtorch_state_check_names (who, missing, unexpected, error);
+}
+
 static gchar *
 describe_range (gdouble low, gdouble high, gboolean is_whole)
 {
-  if (high < G_MAXDOUBLE)
-    return is_whole ? g_strdup_printf (_ ("it must be a whole number within [%g, %g]"), low, high)
-                    : g_strdup_printf (_ ("it must be within [%g, %g]"), low, high);
-  return is_whole ? g_strdup_printf (_ ("it must be a whole number of at least %g"), low)
-                  : g_strdup_printf (_ ("it must be finite and at least %g"), low);
+  if (!is_whole)
+    return gtorch_range_describe (low, high, FALSE);
+  return high < G_MAXDOUBLE ? g_strdup_printf (_ ("a whole number within [%g, %g]"), low, high)
+                            : g_strdup_printf (_ ("a whole number of at least %g"), low);
 }
 
 gboolean
@@ -127,8 +201,8 @@ gtorch_state_get_number (const gchar *who, const gchar *name, GTorchTensor *valu
     {
       g_autofree gchar *rule = describe_range (low, high, is_whole);
 
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT, _ ("%s: “%s” is %g, %s"), who,
-                   gtorch_name_str (name), x, rule);
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT, _ ("%s: “%s” is %g, it must be %s"),
+                   who, gtorch_name_str (name), x, rule);
       return FALSE;
     }
   if (number != NULL)

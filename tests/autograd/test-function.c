@@ -258,6 +258,23 @@ plain_functions_can_be_checked (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
 }
 
+static GTorchTensor *
+logarithm (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
+{
+  return gtorch_tensor_log (inputs[0], error);
+}
+
+static void
+nan_is_no_right_gradient (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) x = leaf (-1.5, 3, TRUE); /* of which the last is positive */
+
+  g_assert_false (gtorch_gradcheck (logarithm, NULL, &x, 1, 1e-6, 1e-6, 1e-5, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD);
+  g_assert_nonnull (strstr (error->message, "nan"));
+}
+
 static void
 missing_gradients_are_zeros (void)
 {
@@ -388,6 +405,7 @@ main (int argc, char *argv[])
   ADD (gradients_agree_with_differences);
   ADD (wrong_gradients_are_found);
   ADD (plain_functions_can_be_checked);
+  ADD (nan_is_no_right_gradient);
   ADD (missing_gradients_are_zeros);
   ADD (an_input_can_be_changed_in_place);
   ADD (an_output_that_is_the_input_is_another_tensor);

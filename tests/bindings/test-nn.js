@@ -236,7 +236,7 @@ tap.add('train_and_eval_reach_the_children', () => {
     tap.equal(drop.eval().forward(x).toArray(), x.toArray());
     tap.assert(drop.train().forward(x).toArray().includes(0));
     tap.throws(() => nn.Dropout(2), error => error instanceof GLib.Error &&
-        error.message.includes('between 0 and 1'));
+        error.message.includes('within [0, 1]'));
 });
 
 tap.add('layers_have_defaults', () => {

@@ -52,6 +52,21 @@ class Broken(Cube):
         raise ValueError('from within')
 
 
+class Detour(GTorch.Function):
+    """Whose first input has no gradient, although it wants one."""
+
+    def forward(self, context, x, y):
+        return x + y
+
+    def backward(self, context, grad):
+        return None, grad * 3
+
+
+class Nothing(Cube):
+    def backward(self, context, grad):
+        return None
+
+
 class NoTensor(GTorch.Function):
     def forward(self, context, x):
         return 3
@@ -71,6 +86,19 @@ def raises(kind, call, says):
         assert says in str(error), error
         return
     raise AssertionError(f'no {kind.__name__}')
+
+
+@tap.case
+def no_gradient_is_none():
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    Detour()(x, y).sum().backward()
+    assert x.grad is None and y.grad.tolist() == [3, 3]
+    Nothing()(x).sum().backward()
+    assert x.grad is None
+    inner = x * 2
+    (Nothing()(inner) + inner).sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    raises(GLib.Error, lambda: GTorch.gradcheck(Detour(), [x, y]), 'gradcheck')
 
 
 @tap.case

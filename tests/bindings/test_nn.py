@@ -246,7 +246,7 @@ def train_and_eval_reach_the_children():
     x = GTorch.ones(100)
     assert drop.eval()(x).tolist() == x.tolist()
     assert drop.train()(x).tolist() != x.tolist()
-    raises(GLib.Error, lambda: nn.Dropout(2.0), 'between 0 and 1')
+    raises(GLib.Error, lambda: nn.Dropout(2.0), 'within [0, 1]')
 
 
 @tap.case

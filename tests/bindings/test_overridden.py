@@ -126,6 +126,28 @@ def scalers_leave_alone_what_is_unscaled():
     assert scaler.step(optimizer) == 1 and param.tolist() == [0.5, 0.5]
 
 
+@tap.case
+def scalers_step_later_only_in_c():
+    for cls in (Counted, Own):
+        param, optimizer, scaler = scaled(cls)
+        scaler.scale(param.sum()).backward()
+        raises(GLib.Error, lambda: scaler.step_async(optimizer, None, None), 'a step() of its own in Python')
+        assert optimizer.n == 0 and param.grad.tolist() == [4, 4]
+        scaler.step(optimizer)
+        assert optimizer.n == 1
+    param, optimizer, scaler = scaled(GTorch.optim.SGD)
+    scaler.scale(param.sum()).backward()
+    loop, results = GLib.MainLoop(), []
+
+    def done(_scaler, result, *_data):
+        results.append(scaler.step_finish(result))
+        loop.quit()
+
+    scaler.step_async(optimizer, None, done)
+    loop.run()
+    assert results == [True] and param.tolist() == [0.5, 0.5]
+
+
 # What C calls, by names with do_ and without.
 
 TESTED = {'allocate', 'backward', 'compute', 'extra_repr', 'forward', 'forward_many', 'release', 'step_param'}

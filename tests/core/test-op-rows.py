@@ -54,6 +54,12 @@ MISTAKES = [
      'wrong.toml:a.args: arguments of kind number are for'),
     ('[a]\nargs = "int n"\nfamily = "structured"\nflags = ["unread"]\ndoc = "x"\n',
      'wrong.toml:a.flags: there is no tensor to leave unread (line 4)'),
+    ('[a]\nargs = "Tensor self, int n"\nfamily = "view"\ncheck.n = "[0, 1]"\ndoc = "x"\n',
+     'wrong.toml:a.check.n: is not an argument of kind double (line 4)'),
+    ('[a]\nargs = "Tensor self, double p"\nfamily = "view"\ncheck.p = "0 .. 1"\ndoc = "x"\n',
+     'wrong.toml:a.check.p: no such range: 0 .. 1 (line 4)'),
+    ('[a]\nargs = "Tensor self, double p"\nfamily = "view"\ncheck.p = "[0, 1)"\ndoc = "x"\n',
+     'wrong.toml:a.check.p: [0, 1): only inf can be excluded above (line 4)'),
     ('[a\n', 'wrong.toml: '),
 ]
 

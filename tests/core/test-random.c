@@ -402,7 +402,7 @@ dropout_drops_and_scales (void)
   g_assert_true (same == x);
   g_assert_null (gtorch_tensor_dropout (x, 1.5, TRUE, NULL, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
-  g_assert_cmpstr (error->message, ==, "dropout: p is 1.5, it must be from 0 to 1");
+  g_assert_cmpstr (error->message, ==, "dropout: p is 1.5, it must be within [0, 1]");
   g_clear_error (&error);
 }
 

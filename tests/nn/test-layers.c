@@ -205,8 +205,8 @@ bad_arguments_are_errors (void)
   REFUSED (gtorch_module_new (GTORCH_TYPE_MAX_POOL2D, &error, "kernel-size", GTORCH_SIZE (2),
                               "stride", GTORCH_SIZE (0), "padding", GTORCH_SIZE (0), NULL),
            "MaxPool2d: stride must be at least 1, it is 0");
-  REFUSED (gtorch_dropout_new (1.5, &error), "Dropout: p must be between 0 and 1, it is 1.5");
-  REFUSED (gtorch_dropout_new (NAN, &error), "Dropout: p must be between 0 and 1, it is nan");
+  REFUSED (gtorch_dropout_new (1.5, &error), "Dropout: p is 1.5, it must be within [0, 1]");
+  REFUSED (gtorch_dropout_new (NAN, &error), "Dropout: p is nan, it must be within [0, 1]");
   REFUSED (gtorch_layer_norm_new (NULL, 0, &error),
            "LayerNorm: normalized_shape must have 1 to 16 dimensions, it has 0");
   REFUSED (gtorch_batch_norm1d_new (0, &error),

@@ -11,6 +11,7 @@
 #include "gtorch-ops-private.h"
 #include "tensor/gtorch-tensor-private.h"
 #include "op-values.h"
+#include "op-calls.h"
 
 #define WIDE (G_GINT64_CONSTANT (9007199254740993)) /* 2^53 + 1, no double */
 
@@ -574,6 +575,124 @@ elements_are_of_their_dtype (void)
   g_assert_cmpint (n_refused, ==, 12 * (5 * 8 + 4 * 3) + 2);
 }
 
+/* Those that numbers_count_as_they_are does not see: their wrong results are right ones of other numbers. */
+static void
+numbers_beyond_the_result_are_refused (void)
+{
+  const gint64 two = 2;
+  g_autoptr (GTorchTensor) x = gtorch_ones (&two, 1, GTORCH_DTYPE_FLOAT32, test_device (), NULL);
+  g_autoptr (GTorchTensor) condition =
+      gtorch_ones (&two, 1, GTORCH_DTYPE_BOOL, test_device (), NULL);
+  g_autoptr (GTorchTensor) index = gtorch_zeros (&two, 1, GTORCH_DTYPE_INT64, test_device (), NULL);
+  g_autoptr (GTorchTensor) imaginary =
+      gtorch_full (NULL, 0, 1, GTORCH_DTYPE_COMPLEX64, test_device (), NULL);
+  g_autoptr (GTorchImpl) large = gtorch_impl_new_number (1e300);
+  GTorchImpl *impl = gtorch_tensor_unwrap (x);
+  GError *errors[6] = { NULL };
+  static const gchar *const messages[] = {
+    "where: self is 1.0000000000000001e+300, which is no float32",
+    "maximum: other is 1.0000000000000001e+300, which is no float32",
+    "index_fill: value is of complex64, which is no float32",
+    "arange: 200 is among the numbers, which is no int8",
+    "arange: 65600 is among the numbers, which is no float16",
+    "scatter: src is of complex64, which is no float32",
+  };
+  guint i;
+
+  g_assert_null (gtorch_op_where (gtorch_tensor_unwrap (condition), large, impl, &errors[0]));
+  g_assert_null (gtorch_op_maximum (impl, large, &errors[1]));
+  g_assert_null (gtorch_tensor_index_fill (x, 0, index, imaginary, &errors[2]));
+  g_assert_null (gtorch_arange_int (0, 300, 100, GTORCH_DTYPE_INT8, test_device (), &errors[3]));
+  g_assert_null (gtorch_arange (0, 66000, 1600, GTORCH_DTYPE_FLOAT16, test_device (), &errors[4]));
+  {
+    g_autoptr (GTorchImpl) number = gtorch_impl_alias (gtorch_tensor_unwrap (imaginary));
+
+    number->is_number = TRUE;
+    g_assert_null (gtorch_op_scatter (impl, 0, gtorch_tensor_unwrap (index), number, &errors[5]));
+  }
+  for (i = 0; i < G_N_ELEMENTS (errors); i++)
+    {
+      if (!is_lacking (errors[i]))
+        g_assert_cmpstr (errors[i]->message, ==, messages[i]);
+      g_clear_error (&errors[i]);
+    }
+}
+
+/* Each tensor of each row that may come as a number, with numbers that narrow integers do not have: the
+ * result is that of 64 bits, as far as the dtype goes, or the number is refused. */
+static void
+numbers_count_as_they_are (void)
+{
+  static const GTorchDType dtypes[] = { GTORCH_DTYPE_INT8, GTORCH_DTYPE_UINT8, GTORCH_DTYPE_INT16 };
+  static const gint64 numbers[] = { 300, -1, -300, 70000, 3 };
+  guint s, d, k, j, n_right = 0, n_not = 0;
+
+  for (s = 0; s < gtorch_n_op_samples; s++)
+    for (d = 0; d < G_N_ELEMENTS (dtypes); d++)
+      {
+        const GTorchSample *sample = &gtorch_op_samples[s];
+        const GTorchOpClass *op = &gtorch_ops[sample->op];
+
+        if (!is_for (sample, dtypes[d]) || !has_values (op))
+          continue;
+        for (k = 1; k < sample->n_tensors; k++) /* the first is what is called */
+          for (j = 0; j < G_N_ELEMENTS (numbers); j++)
+            {
+              g_auto (Inputs) inputs = { { NULL } };
+              g_auto (Inputs) broad = { { NULL } };
+              g_autoptr (GPtrArray) results = NULL;
+              g_autoptr (GPtrArray) expected = NULL;
+              g_autoptr (GError) error = NULL;
+              guint i;
+              gint64 e;
+
+              if (sample->tensors[k].dtype != GTORCH_DTYPE_NONE || sample->tensors[k].n_dims < 0)
+                continue;
+              /* a negative source is what it wraps to */
+              if (numbers[j] < 0 && dtypes[d] == GTORCH_DTYPE_UINT8
+                  && g_str_has_prefix (op->name, "scatter_"))
+                continue;
+              inputs_make (&inputs, sample, dtypes[d], LAYOUT_CONTIGUOUS);
+              inputs_widen (&broad, &inputs, sample, LAYOUT_CONTIGUOUS);
+              gtorch_impl_unref (inputs.tensors[k]);
+              gtorch_impl_unref (broad.tensors[k]);
+              inputs.tensors[k] = gtorch_impl_new_int (numbers[j]);
+              broad.tensors[k] = gtorch_impl_new_int (numbers[j]);
+              results = invoke (sample, &inputs, &error);
+              if (results == NULL)
+                {
+                  n_not++;
+                  continue;
+                }
+              expected = invoke (sample, &broad, NULL);
+              for (i = 0; expected != NULL && i < results->len; i++)
+                {
+                  const GTorchImpl *result = results->pdata[i], *right = expected->pdata[i];
+                  g_autoptr (GTorchImpl) wrapped =
+                      gtorch_op_to_dtype ((GTorchImpl *) right, result->dtype, NULL);
+
+                  g_assert_true (gtorch_impl_same_shape (result, right));
+                  for (e = 0; e < result->numel; e++)
+                    if (gtorch_dtype_kind (result->dtype) < GTORCH_KIND_FLOAT
+                        && element_get (result, e) != element_get (wrapped, e))
+                      {
+                        g_test_message ("%s of %s with the number %" G_GINT64_FORMAT
+                                        " as tensor %u: %g instead of %g",
+                                        op->name, gtorch_dtype_get_name (dtypes[d]), numbers[j], k,
+                                        creal (element_get (result, e)),
+                                        creal (element_get (right, e)));
+                        g_test_fail ();
+                        break;
+                      }
+                  n_right++;
+                }
+            }
+      }
+  g_test_message ("%u right, %u refused", n_right, n_not);
+  g_assert_cmpuint (n_right, >, 500);
+  g_assert_cmpuint (n_not, >, 200);
+}
+
 /* What a row calls a double is no element of a tensor of integers, or is refused where it is no double. */
 static void
 doubles_are_no_elements (void)
@@ -622,6 +741,8 @@ main (int argc, char *argv[])
   TEST (probabilities_are_checked);
   TEST (factors_are_of_what_is_computed_in);
   TEST (elements_are_of_their_dtype);
+  TEST (numbers_beyond_the_result_are_refused);
+  TEST (numbers_count_as_they_are);
   TEST (doubles_are_no_elements);
   return g_test_run ();
 }

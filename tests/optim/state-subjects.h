@@ -359,6 +359,52 @@ shoot_scaler (gpointer self, GByteArray *bits)
     }
 }
 
+/* schedules */
+
+static gpointer
+make_schedule (guint variant, guint seed)
+{
+  g_autoptr (GTorchOptimizer) optimizer = make_optimizer (SGD, seed);
+  GTorchLRScheduler *self =
+      GTORCH_LR_SCHEDULER (gtorch_step_lr_new (optimizer, 1 + (gint) seed, 0.5, NULL));
+  guint i;
+
+  for (i = 0; i < seed; i++)
+    g_assert_true (gtorch_lr_scheduler_step (self, NULL));
+  return self;
+}
+
+static GHashTable *
+get_schedule (gpointer self)
+{
+  g_autoptr (GHashTable) state = gtorch_lr_scheduler_state_dict (self);
+
+  return copy_state (state);
+}
+
+static gboolean
+load_schedule (gpointer self, GHashTable *state, GError **error)
+{
+  return gtorch_lr_scheduler_load_state_dict (self, state, error);
+}
+
+static void
+shoot_schedule (gpointer self, GByteArray *bits)
+{
+  g_autoptr (GHashTable) state = gtorch_lr_scheduler_state_dict (self);
+  g_autoptr (GPtrArray) names = sorted_names (state);
+  guint i;
+
+  for (i = 0; i < names->len; i++)
+    {
+      gsize n;
+      g_autofree gpointer elements =
+          test_dup_elements (g_hash_table_lookup (state, names->pdata[i]), &n);
+
+      g_byte_array_append (bits, elements, n);
+    }
+}
+
 /* clang-format off */
 static const Subject subjects[] = {
   { "module",         make_module,    0,                 get_module,    load_module,         shoot_module,    list_module },
@@ -371,6 +417,7 @@ static const Subject subjects[] = {
   { "adam_w",         make_optimizer, ADAM_W,            get_optimizer, load_optimizer,      shoot_optimizer, NULL },
   { "own",            make_optimizer, OWN,               get_optimizer, load_optimizer,      shoot_optimizer, NULL },
   { "scaler",         make_scaler,    0,                 get_scaler,    load_scaler,         shoot_scaler,    NULL },
+  { "step_lr",        make_schedule,  0,                 get_schedule,  load_schedule,       shoot_schedule,  NULL },
   { "scaler_used",    make_scaler,    1,                 get_scaler,    load_scaler,         shoot_scaler,    NULL },
 };
 /* clang-format on */

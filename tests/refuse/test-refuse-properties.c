@@ -4,7 +4,7 @@
 /* Every writable property of every class that the functions of the headers know, with numbers, choices and
  * texts that its type has. A property has no place for an error. Either it keeps what it is given, logs
  * nothing, and the object works or says in a later call what is wrong; or it stays as it was, and a warning
- * names it. */
+ * names it. It notifies once where its value has changed, and not where it has not. */
 
 #include "config.h"
 
@@ -21,7 +21,7 @@ static const gint64 whole[] = { G_MININT64, -1, 0, 1, 7, (G_GINT64_CONSTANT (1) 
 static const gint few[G_N_ELEMENTS (whole)] = { G_MININT, -1, 0, 1, 7, 9999, G_MAXINT };
 static const gchar *const texts[] = { NULL, "", " ", "%s%n", "\xff\xfe", "a\nb" };
 
-static guint n_values, n_kept, n_refused;
+static guint n_values, n_kept, n_refused, n_watched;
 
 /* --- values --- */
 
@@ -106,8 +106,9 @@ is_made_without_more (GType type)
 {
   return !G_TYPE_IS_ABSTRACT (type)
          && (g_type_is_a (type, GTORCH_TYPE_MODULE) || g_type_is_a (type, GTORCH_TYPE_OPTIMIZER)
-             || type == GTORCH_TYPE_GRAD_SCALER || type == GTORCH_TYPE_EVENT
-             || type == GTORCH_TYPE_GENERATOR || type == GTORCH_TYPE_TIMER);
+             || g_type_is_a (type, GTORCH_TYPE_LR_SCHEDULER) || type == GTORCH_TYPE_GRAD_SCALER
+             || type == GTORCH_TYPE_EVENT || type == GTORCH_TYPE_GENERATOR
+             || type == GTORCH_TYPE_TIMER);
 }
 
 /* What there is one of, or needs what it is made with, comes from objects.c. */
@@ -118,7 +119,10 @@ object_new (GType type)
 
   if (is_made_without_more (type))
     {
-      gpointer object = g_object_new (type, NULL);
+      const Param wanted = { .kind = PARAM_OBJECT, .name = "object", .type = "GTorchOptimizer" };
+      gboolean is_schedule = g_type_is_a (type, GTORCH_TYPE_LR_SCHEDULER);
+      g_autoptr (GObject) optimizer = is_schedule ? refuse_make (&wanted) : NULL;
+      gpointer object = g_object_new (type, is_schedule ? "optimizer" : NULL, optimizer, NULL);
 
       if (g_type_is_a (type, GTORCH_TYPE_OPTIMIZER))
         {
@@ -148,6 +152,8 @@ use (gpointer object)
       gtorch_optimizer_check (object, NULL);
       gtorch_optimizer_step (object, NULL);
     }
+  else if (GTORCH_IS_LR_SCHEDULER (object))
+    gtorch_lr_scheduler_step (object, NULL);
   else if (GTORCH_IS_GRAD_SCALER (object))
     {
       g_autoptr (GTorchTensor) scaled = gtorch_grad_scaler_scale (object, input, NULL);
@@ -252,6 +258,61 @@ make_with_value (GType type, GParamSpec *pspec, const GValue *value)
 }
 
 static void
+count_call (GObject *object, GParamSpec *pspec, gpointer count)
+{
+  (*(guint *) count)++;
+}
+
+/* One notification if the value is another one than before, none if not. */
+static void
+check_notification (gpointer object, GParamSpec *pspec, const GValue *value, const GValue *former,
+                    const gchar *doing, guint count)
+{
+  g_auto (GValue) now = G_VALUE_INIT;
+  guint expected;
+
+  if (!(pspec->flags & G_PARAM_READABLE))
+    return;
+  g_value_init (&now, pspec->value_type);
+  g_object_get_property (object, pspec->name, &now);
+  expected = !are_equal (pspec, former, &now);
+  if (count != expected)
+    {
+      g_autofree gchar *text = g_strdup_printf ("notified %u times instead of %u", count, expected);
+
+      complain (G_OBJECT_TYPE (object), pspec, value, doing, text);
+    }
+  n_watched++;
+}
+
+static void
+set_watched (gpointer object, GParamSpec *pspec, const GValue *value, const GValue *former,
+             const gchar *doing)
+{
+  g_autofree gchar *signal = g_strconcat ("notify::", pspec->name, NULL);
+  guint count = 0;
+  gulong id = g_signal_connect (object, signal, G_CALLBACK (count_call), &count);
+
+  g_object_set_property (object, pspec->name, value);
+  check_notification (object, pspec, value, former, doing, count);
+  g_signal_handler_disconnect (object, id);
+}
+
+/* To what it is. */
+static void
+set_again (gpointer object, GParamSpec *pspec)
+{
+  g_auto (GValue) now = G_VALUE_INIT;
+
+  if (!(pspec->flags & G_PARAM_READABLE))
+    return;
+  g_value_init (&now, pspec->value_type);
+  g_object_get_property (object, pspec->name, &now);
+  set_watched (object, pspec, &now, &now, "set again to");
+  refuse_take_log ();
+}
+
+static void
 set_value (GType type, GParamSpec *pspec, const GValue *value)
 {
   g_auto (GValue) former = G_VALUE_INIT;
@@ -271,8 +332,9 @@ set_value (GType type, GParamSpec *pspec, const GValue *value)
       g_object_get_property (object, pspec->name, &former);
     }
   refuse_take_log ();
-  g_object_set_property (object, pspec->name, value);
+  set_watched (object, pspec, value, &former, "set to");
   check_outcome (object, pspec, value, &former, "set to");
+  set_again (object, pspec);
   use (object);
   if (refuse_take_log () != NULL)
     complain (type, pspec, value, "used with", "its use logs something");
@@ -307,6 +369,7 @@ there_were_many (void)
   g_test_message ("%u values: %u kept, %u refused", n_values, n_kept, n_refused);
   g_assert_cmpuint (n_values, >, 300);
   g_assert_cmpuint (n_kept, >, 300);
+  g_assert_cmpuint (n_watched, >, 600);
   g_assert_cmpuint (n_refused, >, 20);
 }
 

@@ -79,6 +79,10 @@ def _are_finite(grads):
     return all(GTorch.stack(found, 0).all().item() for found in flags.values())
 
 
+def _has_own_step(optimizer):
+    return getattr(getattr(optimizer, 'step', None), '__func__', None) is not GTorch.Optimizer.step
+
+
 class GradScaler(RawScaler):
     """GradScaler(init_scale=65536.0, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True)
 
@@ -108,7 +112,7 @@ class GradScaler(RawScaler):
     def step(self, optimizer, *args, **options):
         """Makes a step if all gradients are finite; @args are for a step() that the class has in Python."""
         step = optimizer.step
-        if getattr(step, '__func__', None) is GTorch.Optimizer.step and not args and not options:
+        if not _has_own_step(optimizer) and not args and not options:
             return RawScaler.step(self, optimizer)
         if not self.is_enabled():
             return step(*args, **options)
@@ -128,6 +132,13 @@ class GradScaler(RawScaler):
             self.emit('overflow', optimizer)
         self._stages()[optimizer] = STEPPED
         return result
+
+    def step_async(self, optimizer, *args):
+        """Does so in the main loop, for an optimizer whose class has no step() of its own: C makes the step."""
+        if _has_own_step(optimizer):
+            text = f'step_async: {type(optimizer).__name__} has a step() of its own in Python: use step()'
+            raise GLib.Error.new_literal(GTorch.error_quark(), text, GTorch.Error.NOT_SUPPORTED)
+        RawScaler.step_async(self, optimizer, *args)
 
     def _stages(self):
         """How far each optimizer is since the last update(), of those that C does not know to be so far."""

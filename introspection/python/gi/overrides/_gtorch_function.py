@@ -12,17 +12,17 @@ OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
 RawFunction = GTorch.Function
 
 
-def tensor_list(value, what):
+def tensor_list(value, what, with_none=False):
     tensors = list(value) if isinstance(value, (list, tuple)) else [value]
     for tensor in tensors:
-        if not isinstance(tensor, RawTensor):
+        if not (isinstance(tensor, RawTensor) or (with_none and tensor is None)):
             raise TypeError(f'{what} gave {type(tensor).__name__}, not a tensor')
     return tensors
 
 
-def guarded(self, what, call):
+def guarded(self, what, call, with_none=False):
     name = f'{type(self).__name__}.{what}()'
-    return passing(type(self).__name__, lambda: tensor_list(call(), name))
+    return passing(type(self).__name__, lambda: tensor_list(call(), name, with_none))
 
 
 # A vfunc is given the length of the list as well.
@@ -31,13 +31,7 @@ def _do_forward(self, context, inputs, *_length):
 
 
 def _do_backward(self, context, grads, *_length):
-    def call():
-        result = self.backward(context, *grads)
-        several = result if isinstance(result, (tuple, list)) else [result]
-        needed = [g for i, g in enumerate(several) if context.get_needs_input_grad(i)]
-        return needed if len(several) == context.get_n_inputs() else several
-
-    return guarded(self, 'backward', call)
+    return guarded(self, 'backward', lambda: self.backward(context, *grads), True)
 
 
 class Function(RawFunction):

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""The check key of a row: the range that a number must be in."""
+
+from generator.ops import fill
+from generator.rows import RowError
+from generator.signatures import parse_range
+
+
+def parse(row):
+    """Argument -> range."""
+    table = row.data.get('check', {})
+    kinds = {a.name: a.kind for a in row.args}
+    for name, text in table.items():
+        if kinds.get(name) != 'double':
+            row.fail(f'check.{name}', 'is not an argument of kind double')
+        try:
+            parse_range(text)
+        except RowError as error:
+            row.fail(f'check.{name}', str(error))
+    return table
+
+
+def emit(row, failure):
+    """The lines that refuse, before anything else is done."""
+    return [
+        fill('functions.c.in', 'check', name=name, op=row.constant, failure=failure,
+             checked=', '.join([name, *parse_range(text)]))
+        for name, text in row.checks.items()
+    ]
+
+
+def text(row):
+    """For the documentation."""
+    return ''.join(f' @{name} must be within {bounds}.' for name, bounds in row.checks.items())

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <glib.h>
+#include <math.h>
+
+G_BEGIN_DECLS
+
+/* Is a number of a setting within its range? NaN is in none. A high bound of G_MAXDOUBLE asks for what is
+ * finite, INFINITY for nothing; an open range has not its low bound. */
+static inline gboolean
+gtorch_is_in_range (gdouble value, gdouble low, gdouble high, gboolean is_open)
+{
+  return (is_open ? value > low : value >= low) && value <= high;
+}
+
+/* The rule: “finite and at least 0”. */
+gchar *gtorch_range_describe (gdouble low, gdouble high, gboolean is_open);
+/* INVALID, with the value and the rule: “sgd: momentum is -1, it must be finite and at least 0”. */
+gboolean gtorch_check_range (const gchar *who, const gchar *name, gdouble value, gdouble low,
+                             gdouble high, gboolean is_open, GError **error);
+/* The same of an argument of an operation, which is not in the range. */
+void gtorch_op_refuse_number (guint op, const gchar *name, gdouble value, gdouble low, gdouble high,
+                              gboolean is_open, GError **error);
+
+G_END_DECLS

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Ranges that settings must be in, and what is said of a number that is not. */
+
+#include "config.h"
+
+#include "base/gtorch-range-private.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "base/gtorch-dtype-private.h"
+#include "base/gtorch-error.h"
+#include "dispatch/gtorch-op-private.h"
+
+gboolean
+gtorch_dtype_has (guint dtype, gdouble value)
+{
+  const GTorchDTypeInfo *info = &gtorch_dtype_infos[dtype];
+
+  if (info->kind == GTORCH_KIND_BOOL || (isinf (value) && info->kind != GTORCH_KIND_INT))
+    return TRUE;
+  if (info->kind != GTORCH_KIND_INT)
+    return !(fabs (value) > info->max);
+  value = trunc (value);
+  return value >= (info->is_signed ? info->min : -info->max) && value <= info->max
+         && value < 0x1p63;
+}
+
+gchar *
+gtorch_range_describe (gdouble low, gdouble high, gboolean is_open)
+{
+  if (high < G_MAXDOUBLE)
+    return g_strdup_printf (is_open ? _ ("within (%g, %g]") : _ ("within [%g, %g]"), low, high);
+  if (low <= -G_MAXDOUBLE)
+    return g_strdup (_ ("finite"));
+  if (high == G_MAXDOUBLE)
+    return g_strdup_printf (is_open ? _ ("finite and greater than %g")
+                                    : _ ("finite and at least %g"),
+                            low);
+  return g_strdup_printf (is_open ? _ ("greater than %g") : _ ("at least %g"), low);
+}
+
+gboolean
+gtorch_check_range (const gchar *who, const gchar *name, gdouble value, gdouble low, gdouble high,
+                    gboolean is_open, GError **error)
+{
+  g_autofree gchar *rule = NULL;
+
+  if (gtorch_is_in_range (value, low, high, is_open))
+    return TRUE;
+  rule = gtorch_range_describe (low, high, is_open);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: %s is %g, it must be %s"), who,
+               name, value, rule);
+  return FALSE;
+}
+
+void
+gtorch_op_refuse_number (guint op, const gchar *name, gdouble value, gdouble low, gdouble high,
+                         gboolean is_open, GError **error)
+{
+  gtorch_check_range (gtorch_ops[op].name, name, value, low, high, is_open, error);
+}

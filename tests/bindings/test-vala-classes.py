@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What Vala lets be derived from compiles in C, and valac refuses the rest.
+
+Every class of the GIR gets a subclass: test-vala-classes.py GIR VAPI VALAC COMPILER."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ET
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
+
+import tap  # noqa: E402
+
+CORE = '{http://www.gtk.org/introspection/core/1.0}'
+GLIB = '{http://www.gtk.org/introspection/glib/1.0}'
+GIR, VAPI, VALAC, COMPILER = map(pathlib.Path, sys.argv[1:5])
+# A subclass in the namespace itself keeps valac from closing them.
+OPEN = {'Adam', 'Tensor'}
+
+
+def classes():
+    """Their names, and whether C has the struct of their instances."""
+    return {node.get('name'): is_derivable(node) for node in ET.parse(GIR).iter(f'{CORE}class')}
+
+
+def is_derivable(node):
+    return node.get(f'{GLIB}type-struct') is not None and node.find(f'{CORE}field') is not None
+
+
+def translate(names, folder):
+    source = pathlib.Path(folder) / 'own.vala'
+    source.write_text(''.join(f'public abstract class Own{name} : GTorch.{name} {{}}\n' for name in names))
+    command = [VALAC, '-C', '-d', folder, '--vapidir', VAPI.parent, '--pkg', VAPI.stem, '--pkg', 'gio-2.0', source]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@tap.case
+def others_are_sealed():
+    names = [name for name, derivable in classes().items() if not derivable and name not in OPEN]
+    assert len(names) > 50, names
+    with tempfile.TemporaryDirectory() as folder:
+        done = translate(names, folder)
+    assert done.returncode != 0
+    for name in names:
+        assert f"cannot inherit from sealed class `GTorch.{name}'" in done.stderr, name
+
+
+@tap.case
+def derivable_ones_compile():
+    names = [name for name, derivable in classes().items() if derivable]
+    assert {'Function', 'LRScheduler', 'Loss', 'MemorySource', 'Module', 'Optimizer'} == set(names), names
+    with tempfile.TemporaryDirectory() as folder:
+        done = translate(names, folder)
+        assert done.returncode == 0, done.stderr
+        made = list(pathlib.Path(folder).glob('**/own.c'))
+        assert len(made) == 1, made
+        flags = subprocess.run(['pkg-config', '--cflags', 'gio-2.0'], capture_output=True, check=True, text=True).stdout
+        folders = [f'-I{tap.SOURCE_ROOT}', f'-I{VAPI.parent.parent}']
+        command = [COMPILER, '-w', '-fsyntax-only', *flags.split(), *folders, made[0]]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+tap.main()
