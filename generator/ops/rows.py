@@ -22,9 +22,9 @@ class Row(rows.Row):
     """One operation."""
 
     KEYS = {
-        'args', 'returns', 'family', 'dtypes', 'promote', *PARTS, 'composite', 'shape', 'cpu', 'autocast', 'check', 'grad',
-        'saves', 'writes', 'inplace', 'scalar', 'flags', 'operator', 'method', 'doc', 'formula', 'source', 'params',
-        'sample', 'torch', 'since',
+        'args', 'returns', 'family', 'dtypes', 'promote', *PARTS, 'composite', 'shape', 'cpu', 'autocast', 'check',
+        'grad', 'saves', 'writes', 'inplace', 'scalar', 'flags', 'operator', 'method', 'doc', 'formula', 'source',
+        'params', 'sample', 'torch', 'since',
     }
     NEEDED = ('args', 'family', 'doc')
 

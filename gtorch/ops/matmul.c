@@ -132,6 +132,8 @@ gboolean
 gtorch_multiply (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *a, GTorchImpl *b,
                  GTorchImpl *c, gdouble alpha, gdouble beta, GError **error)
 {
+  if (a->shape[a->n_dims - 1] == 0)
+    alpha = 0; /* there are no products that it could be multiplied with, not even if it is NaN */
   return lane == NULL ? gtorch_cpu_multiply (call, a, b, c, alpha, beta, error)
                       : gtorch_cuda_multiply (call, lane, a, b, c, NULL, alpha, beta, error);
 }

@@ -23,7 +23,6 @@ static const struct
   { "linspace", "end" }, /* of one step */
   { "logspace", "end" },
   { "logspace", "base" },
-  { "scaled_dot_product_attention", "scale" }, /* without keys */
   /* internal rows */
   { "native_dropout", "p" },
   { "recurrence", "start" },
@@ -31,9 +30,22 @@ static const struct
 
 static guint n_calls, n_refused;
 
+/* Without elements there are sums of nothing, and nothing that a number could be multiplied with. */
 static gboolean
-has_nan (const GTorchImpl *impl)
+has_empty (const Inputs *inputs)
 {
+  guint i;
+
+  for (i = 0; i < inputs->n; i++)
+    if (inputs->tensors[i] != NULL && inputs->tensors[i]->numel == 0)
+      return TRUE;
+  return FALSE;
+}
+
+static gboolean
+has_nan (GTorchImpl *result)
+{
+  g_autoptr (GTorchImpl) impl = impl_to_host (result);
   gint64 i;
 
   for (i = 0; i < impl->numel; i++)
@@ -95,7 +107,7 @@ try_value (const GTorchSample *sample, const Inputs *inputs, guint attr, const G
     }
   for (i = 0; i < results->len; i++)
     found |= has_nan (results->pdata[i]);
-  if (isnan (value) && !found && !is_ignored (op->name, arg->name))
+  if (isnan (value) && !found && !has_empty (inputs) && !is_ignored (op->name, arg->name))
     {
       g_test_message ("%s, %s: NaN is taken for %s and lost", op->name,
                       gtorch_dtype_get_name (dtype), arg->name);

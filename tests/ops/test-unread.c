@@ -48,7 +48,9 @@ are_same (GPtrArray *results, GPtrArray *others)
   g_assert_cmpuint (results->len, ==, others->len);
   for (i = 0; i < results->len; i++)
     {
-      g_autofree gchar *text = difference (results->pdata[i], others->pdata[i], 0);
+      g_autoptr (GTorchImpl) result = impl_to_host (results->pdata[i]);
+      g_autoptr (GTorchImpl) other = impl_to_host (others->pdata[i]);
+      g_autofree gchar *text = difference (result, other, 0);
 
       if (text != NULL)
         return FALSE;
@@ -58,7 +60,7 @@ are_same (GPtrArray *results, GPtrArray *others)
 
 /* Does the sample give the same for other values? An error would be of the values. */
 static gboolean
-ignores_values (const GTorchSample *sample, const gdouble *special)
+ignores_values (const GTorchSample *sample, const gdouble *special, gboolean *lacks)
 {
   g_auto (Inputs) first = { { NULL } }, second = { { NULL } };
   g_autoptr (GPtrArray) results = NULL, others = NULL;
@@ -69,7 +71,10 @@ ignores_values (const GTorchSample *sample, const gdouble *special)
   gtorch_manual_seed (1);
   results = invoke (sample, &first, &error);
   if (results == NULL && is_lacking (error))
-    return TRUE;
+    {
+      *lacks = TRUE; /* the device has no such operation */
+      return TRUE;
+    }
   g_assert_no_error (error);
   gtorch_manual_seed (1);
   others = invoke (sample, &second, NULL);
@@ -80,7 +85,7 @@ static void
 row_says_whether_values_are_read (gconstpointer data)
 {
   const GTorchOpClass *op = data;
-  gboolean ignores_all = TRUE, ignores;
+  gboolean ignores_all = TRUE, ignores, lacks = FALSE;
   guint i, j, n = 0;
 
   for (i = 0; i < gtorch_n_op_samples; i++)
@@ -90,7 +95,9 @@ row_says_whether_values_are_read (gconstpointer data)
       if (sample->op != op->id || sample->n_tensors == 0)
         continue;
       for (j = 0, ignores = TRUE; j < G_N_ELEMENTS (specials) && ignores; j++)
-        ignores = ignores_values (sample, &specials[j]);
+        ignores = ignores_values (sample, &specials[j], &lacks);
+      if (lacks)
+        return;
       if (!ignores && (op->flags & GTORCH_OP_FLAG_UNREAD) != 0)
         g_test_fail_printf ("%s: sample %u depends on values, which its row leaves unread",
                             op->name, sample->index);

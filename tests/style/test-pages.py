@@ -154,7 +154,7 @@ def check_c(page):
 def printed(page, language):
     """What the comments behind print() say, and behind what makes it be printed."""
     lines = "\n".join(blocks(page, language)).splitlines()
-    said = [re.search(r";\s*// (true|overflow|[-\d., ]+|add: .*)$", line) for line in lines]
+    said = [re.search(r";\s*// (true|false|overflow|[-\d., ]+|add: .*)$", line) for line in lines]
     return [match.group(1) for match in said if match]
 
 

@@ -140,6 +140,8 @@ class GradScaler(RawScaler):
             raise GLib.Error.new_literal(GTorch.error_quark(), text, GTorch.Error.NOT_SUPPORTED)
         RawScaler.step_async(self, optimizer, *args)
 
+    step_async.__wrapped__ = RawScaler.step_async  # whose arguments awaitable() counts
+
     def _stages(self):
         """How far each optimizer is since the last update(), of those that C does not know to be so far."""
         return self.__dict__.setdefault('_stages_of', {})

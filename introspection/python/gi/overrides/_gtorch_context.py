@@ -252,7 +252,7 @@ def arrange(begin, args, cancellable, done):
         if kinds[name] == 'AsyncReadyCallback':
             hidden.add(argument.get_closure())
     shown = [name for i, name in enumerate(names) if i not in hidden]
-    if info.is_method() and not _is_bound(info):
+    if info.is_method() and not _is_bound(info) and not inspect.ismethod(begin):
         shown.insert(0, 'self')
     if 'AsyncReadyCallback' not in kinds.values():
         raise TypeError(f'awaitable(): {info.get_name()} takes no callback')
