@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Which folder of the library includes headers of which.
+
+The folders of gtorch/ are in an order. A file includes headers of its own folder and of those before it,
+so that each folder can be read, tested and changed without those behind it. Exceptions are named here,
+each with what the file needs of the other folder: the list is to become shorter, never longer.
+"""
+
+import os
+import re
+
+import tap
+import tree
+
+# The lowest first. Folders in one line may include each other's headers.
+ORDER = [
+    ["base"],
+    ["device"],
+    ["stream"],
+    ["memory"],
+    ["tensor"],
+    ["dispatch"],
+    ["ops"],
+    ["graph"],
+    ["check"],
+    ["autograd"],
+    ["nn"],
+    ["optim"],
+    ["data"],
+    ["io"],
+    ["binding"],
+    ["cpu"],
+    ["cpu/ops"],
+    ["cpu/isa"],
+    ["cuda/driver", "cuda/memory", "cuda/graph", "cuda/ops"],
+]
+LEVELS = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
+
+# Headers that are written while the library is built, and where they belong.
+GENERATED = {
+    "gtorch-ops-private.h": "dispatch",
+    "gtorch-tensor-ops.h": "dispatch",
+    "gtorch-layers.h": "nn",
+    "gtorch-lr-schedules.h": "optim",
+    "gtorch-optimizers.h": "optim",
+}
+
+# (file, header) -> why the file includes a header of a higher folder.
+EXCEPTIONS = {
+    ("gtorch-device-manager.c", "gtorch-allocator-private.h"): "a device owns its allocator",
+    ("gtorch-device.c", "gtorch-allocator-private.h"): "a device owns its allocator",
+    ("gtorch-choice.c", "gtorch-autocast-private.h"): "drops the casts of the thread",
+    ("gtorch-autocast.c", "gtorch-autograd-private.h"): "records, frees or looks at the history of a tensor",
+    ("gtorch-hold.c", "gtorch-autograd-private.h"): "records, frees or looks at the history of a tensor",
+    ("gtorch-impl.c", "gtorch-autograd-private.h"): "records, frees or looks at the history of a tensor",
+    ("gtorch-op.c", "gtorch-autograd-private.h"): "records, frees or looks at the history of a tensor",
+    ("gtorch-state.c", "gtorch-autograd-private.h"): "records, frees or looks at the history of a tensor",
+    ("gtorch-tensor-bytes.c", "gtorch-autograd-private.h"): "records, frees or looks at the history of a tensor",
+    ("gtorch-tensor-dlpack.c", "gtorch-autograd-private.h"): "records, frees or looks at the history of a tensor",
+    ("gtorch-tensor-print.c", "gtorch-autograd-private.h"): "records, frees or looks at the history of a tensor",
+    ("gtorch-autocast.c", "gtorch-capture-private.h"): "asks whether the stream captures, and hands its work to the capture",
+    ("gtorch-device.c", "gtorch-capture-private.h"): "asks whether the stream captures, and hands its work to the capture",
+    ("gtorch-event.c", "gtorch-capture-private.h"): "asks whether the stream captures, and hands its work to the capture",
+    ("gtorch-fence.c", "gtorch-capture-private.h"): "asks whether the stream captures, and hands its work to the capture",
+    ("gtorch-generator.c", "gtorch-capture-private.h"): "asks whether the stream captures, and hands its work to the capture",
+    ("gtorch-launch.c", "gtorch-capture-private.h"): "asks whether the stream captures, and hands its work to the capture",
+    ("gtorch-op.c", "gtorch-capture-private.h"): "asks whether the stream captures, and hands its work to the capture",
+    ("gtorch-stream.c", "gtorch-capture-private.h"): "asks whether the stream captures, and hands its work to the capture",
+    ("gtorch-tensor-async.c", "gtorch-capture-private.h"): "asks whether the stream captures, and hands its work to the capture",
+    ("gtorch-tensor-bytes.c", "gtorch-capture-private.h"): "asks whether the stream captures, and hands its work to the capture",
+    ("gtorch-device-current.c", "gtorch-choice-private.h"): "reads what the thread has made current",
+    ("gtorch-tensor-bytes.c", "gtorch-cpu-cast.h"): "converts elements on the host",
+    ("gtorch-tensor-create.c", "gtorch-cpu-cast.h"): "converts elements on the host",
+    ("gtorch-tensor-print.c", "gtorch-cpu-cast.h"): "converts elements on the host",
+    ("gtorch-cpu-blas.h", "gtorch-cpu-gemm.h"): "the types of products are those of the loops",
+    ("gtorch-safetensors-save.c", "gtorch-cpu-iter.h"): "copies strided elements on the host",
+    ("gtorch-tensor-bytes.c", "gtorch-cpu-iter.h"): "copies strided elements on the host",
+    ("gtorch-step.c", "gtorch-cpu-optim.h"): "calls the loop of the steps directly",
+    ("gtorch-device-manager.c", "gtorch-cpu-threads.h"): "has the number of threads as a function of its own",
+    ("gtorch-environment.c", "gtorch-cpu-threads.h"): "has the number of threads as a function of its own",
+    ("gtorch-allocator-history.c", "gtorch-file-save-private.h"): "saves a snapshot as files are saved",
+    ("gtorch-allocator-pressure.c", "gtorch-grad-mode.h"): "asks whether gradients are recorded",
+    ("gtorch-autocast.c", "gtorch-grad-mode.h"): "asks whether gradients are recorded",
+    ("gtorch-graph-compare.c", "gtorch-grad-mode.h"): "asks whether gradients are recorded",
+    ("gtorch-op.c", "gtorch-grad-mode.h"): "asks whether gradients are recorded",
+    ("gtorch-capture.c", "gtorch-graph-audit-private.h"): "calls the audit of captures itself",
+    ("gtorch-cuda-graph.c", "gtorch-graph-audit-private.h"): "calls the audit of captures itself",
+    ("gtorch-generator.c", "gtorch-graph-audit-private.h"): "calls the audit of captures itself",
+    ("gtorch-launch.c", "gtorch-graph-audit-private.h"): "calls the audit of captures itself",
+    ("gtorch-cuda-graph.c", "gtorch-graph-compare-private.h"): "calls the comparison of replays itself",
+    ("gtorch-choice.c", "gtorch-hold-private.h"): "has to end the holds of the thread",
+    ("gtorch-stream.c", "gtorch-hold-private.h"): "has to end the holds of the thread",
+    ("gtorch-tensor.c", "gtorch-host-allocator.h"): "is-pinned is a property of the class itself",
+    ("gtorch-device-math.c", "gtorch-impl-private.h"): "has pointers to tensors, or their texts for messages",
+    ("gtorch-dtype.c", "gtorch-impl-private.h"): "has pointers to tensors, or their texts for messages",
+    ("gtorch-references-private.h", "gtorch-impl-private.h"): "has pointers to tensors, or their texts for messages",
+    ("gtorch-choice.c", "gtorch-memory-pool-private.h"): "allocates from the pool of the thread",
+    ("gtorch-guard.c", "gtorch-memory-pool-private.h"): "allocates from the pool of the thread",
+    ("gtorch-state.c", "gtorch-module-private.h"): "converts tensors as modules do",
+    ("gtorch-device-private.h", "gtorch-op-private.h"): "has pointers to calls and classes of operations",
+    ("gtorch-generator-private.h", "gtorch-op-private.h"): "has pointers to calls and classes of operations",
+    ("gtorch-range.c", "gtorch-op-private.h"): "has pointers to calls and classes of operations",
+    ("gtorch-capture.c", "gtorch-race-private.h"): "calls the checker of streams itself",
+    ("gtorch-event.c", "gtorch-race-private.h"): "calls the checker of streams itself",
+    ("gtorch-fence.c", "gtorch-race-private.h"): "calls the checker of streams itself",
+    ("gtorch-graph-exec.c", "gtorch-race-private.h"): "calls the checker of streams itself",
+    ("gtorch-impl.c", "gtorch-race-private.h"): "calls the checker of streams itself",
+    ("gtorch-launch.c", "gtorch-race-private.h"): "calls the checker of streams itself",
+    ("gtorch-memory-pool.c", "gtorch-race-private.h"): "calls the checker of streams itself",
+    ("gtorch-stream.c", "gtorch-race-private.h"): "calls the checker of streams itself",
+    ("gtorch-timeline.c", "gtorch-race-private.h"): "calls the checker of streams itself",
+    ("gtorch-references-private.h", "gtorch-references.h"): "has pointers to what counts references",
+    ("gtorch-state.c", "gtorch-tensor-autograd.h"): "the properties of tensors for gradients are of the class itself",
+    ("gtorch-tensor.c", "gtorch-tensor-autograd.h"): "the properties of tensors for gradients are of the class itself",
+    ("optim.c", "gtorch-step-private.h"): "the operation of a step has the loops of the optimizers",
+    ("order-items.c", "gtorch-isa-half.h"): "orders numbers of 16 bits by their bits",
+    ("recurrence.c", "gtorch-autograd-private.h"): "records, frees or looks at the history of a tensor",
+    ("scatter-reduce.c", "gtorch-autograd-private.h"): "records, frees or looks at the history of a tensor",
+    ("split.c", "gtorch-autograd-private.h"): "records, frees or looks at the history of a tensor",
+    ("compounds.c", "gtorch-grad-mode.h"): "asks whether gradients are recorded",
+    ("to.c", "gtorch-race-private.h"): "calls the checker of streams itself",
+    ("gtorch-tensor-async.c", "gtorch-ops-private.h"): "functions of tensors that are made of operations",
+    ("gtorch-tensor-bytes.c", "gtorch-ops-private.h"): "functions of tensors that are made of operations",
+    ("gtorch-tensor-create.c", "gtorch-ops-private.h"): "functions of tensors that are made of operations",
+    ("gtorch-tensor-dlpack.c", "gtorch-ops-private.h"): "functions of tensors that are made of operations",
+    ("gtorch-tensor-index.c", "gtorch-ops-private.h"): "functions of tensors that are made of operations",
+    ("gtorch-tensor-print.c", "gtorch-ops-private.h"): "functions of tensors that are made of operations",
+    ("gtorch-state.c", "gtorch-ops-private.h"): "functions of tensors that are made of operations",
+}
+
+# (folder, folder above it) -> why files of the one may include all headers of the other.
+FOLDER_EXCEPTIONS = {
+    ("ops", "cpu"): "structured operations have their loops of the CPU beside their shapes",
+    ("ops", "cpu/ops"): "structured operations have their loops of the CPU beside their shapes",
+    ("ops", "cuda/ops"): "structured operations have their forms of GPUs beside their shapes",
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)
+
+
+def room_of(path):
+    """The folder of a file of the library, below gtorch/."""
+    return os.path.dirname(path)[len("gtorch/"):]
+
+
+def library():
+    """The C files and headers in the folders of the library."""
+    return [
+        path for path in tree.files()
+        if re.match(r"gtorch/.+/[^/]+\.(c|h|inc)$", path)
+    ]
+
+
+def homes():
+    """The folder of each header, by its name, which no other one has."""
+    rooms = dict(GENERATED)
+    for path in library():
+        if not path.endswith(".c"):
+            name = os.path.basename(path)
+            assert name not in rooms, f"two headers have the name {name}"
+            rooms[name] = room_of(path)
+    return rooms
+
+
+def includes():
+    """(file, header, folder of the file, folder of the header) for what is included from another folder."""
+    rooms = homes()
+    for path in library():
+        for header in INCLUDE.findall(tree.read(path)):
+            name = os.path.basename(header)
+            if name in rooms and rooms[name] != room_of(path):
+                yield path, name, room_of(path), rooms[name]
+
+
+@tap.case
+def each_folder_has_a_place():
+    unknown = sorted({room_of(path) for path in library()} - set(LEVELS))
+    assert not unknown, f"the order lacks {', '.join(unknown)}"
+
+
+@tap.case
+def only_the_umbrella_header_is_in_no_folder():
+    files = [path for path in tree.files() if re.match(r"gtorch/[^/]+\.(c|h)$", path)]
+    assert files == ["gtorch/gtorch.h"], files
+
+
+def upward():
+    """(file, its name, header, folder of the file, folder of the header) for what breaks the order."""
+    for path, name, here, there in includes():
+        if LEVELS[there] > LEVELS[here]:
+            yield path, os.path.basename(path), name, here, there
+
+
+@tap.case
+def no_header_of_a_higher_folder_is_included():
+    broken = [
+        f"{path} includes {name} of {there}, which comes behind {here}"
+        for path, file, name, here, there in upward()
+        if (file, name) not in EXCEPTIONS and (here, there) not in FOLDER_EXCEPTIONS
+    ]
+    assert not broken, "\n".join(broken)
+
+
+@tap.case
+def each_exception_is_needed():
+    found = list(upward())
+    stale = set(EXCEPTIONS) - {(file, name) for _, file, name, _, _ in found}
+    folders = set(FOLDER_EXCEPTIONS) - {(here, there) for _, _, _, here, there in found}
+    assert not stale and not folders, f"{sorted(stale)} {sorted(folders)}"
+
+
+@tap.case
+def includes_name_the_folder():
+    rooms = homes()
+    lines = [
+        f"{path} includes {header}, which is {rooms[os.path.basename(header)]}/{os.path.basename(header)}"
+        for path in library() for header in INCLUDE.findall(tree.read(path))
+        if os.path.basename(header) in rooms and os.path.basename(header) not in GENERATED
+        and header.removeprefix("gtorch/") != f"{rooms[os.path.basename(header)]}/{os.path.basename(header)}"
+    ]
+    assert not lines, "\n".join(lines)
+
+
+tap.main()
