@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What a gradient scaler computes. */
+/* The computations of a gradient scaler. */
 
 #include "config.h"
 
@@ -47,7 +47,7 @@ gtorch_shape_amp_unscale (GTorchOpCall *call, GError **error)
   return set_output (call, error);
 }
 
-/* Rounded once. */
+/* Returns the inverse of the scale, rounded once. */
 static gfloat
 inverse (const GTorchImpl *scale)
 {
@@ -76,7 +76,8 @@ gtorch_cpu_amp_unscale (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
-/* Those of one dtype from `first` on, as many as a launch takes. */
+/* Puts the tensors of one dtype from `first` on into p, as many as one launch takes, and returns how many
+ * they are. */
 static guint
 gather (GTorchImpl *const *packed, guint n, guint first, guint dtype, GtSteps *p)
 {
@@ -165,7 +166,7 @@ gtorch_cpu_amp_update_scale (GTorchOpCall *call, GError **error)
     {
       gfloat more = (gfloat) (*scale * attrs[0].d);
 
-      if (isfinite (more)) /* else there is no room to grow */
+      if (isfinite (more)) /* otherwise the scale cannot grow */
         *scale = more;
       *tracker = 0;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Extremes with their positions, and moving elements to and from positions along a dimension. Every tensor is
- * seen as [outer, n, inner]. */
+/* Extremes with their positions, and copying elements to and from positions along a dimension. Every
+ * tensor is viewed as [outer, n, inner]. */
 
 #include "config.h"
 
@@ -23,12 +23,13 @@ typedef struct
   gboolean least;
   const GTorchReduceLoop *loop;
   const char *x;
-  char *values; /* or NULL */
+  char *values; /* may be NULL */
   gint64 *indices;
   gint64 n, inner, n_tiles;
 } Extreme;
 
-/* Rows: the extreme of each block by the loop of amax or amin, then the place in the block that had it. */
+/* The elements of a row per block: the loop of amax or amin finds the extreme of each block, then the block
+ * with the extreme of the row is searched for its position. */
 #define BLOCK 1024
 
 #define ROWS_OF(T, suffix, BETTER)                                                           \
@@ -122,7 +123,7 @@ extreme_items (gint64 begin, gint64 end, gpointer user_data)
     }
 }
 
-/* The extremes of x along dim; all of it if dim is negative. */
+/* Finds the extremes of x along dim, or of all elements if dim is negative. */
 static gboolean
 extreme (GTorchOpCall *call, gint dim, GTorchImpl *values, GTorchImpl *indices, gboolean least,
          GError **error)

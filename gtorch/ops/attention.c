@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Attention, softmax (q k' scale + mask) v. It is done for some rows of q at a time: of the weights, as
- * many as there are pairs of a row of q and a row of k, only those rows' are there, in the forward and in
- * the backward direction, which computes them again.
- * Where that is not possible it is built of matmul and softmax. */
+/* Attention, softmax (q k' scale + mask) v, computed for blocks of rows of q. The matrix of weights has
+ * an element for each pair of a row of q and a row of k; only a block of its rows is in memory at a
+ * time. The backward pass computes the weights again.
+ *
+ * Attention that this operation does not support is composed of matmul and softmax. */
 
 #include "config.h"
 
@@ -20,8 +21,8 @@
 #include "gtorch-ops-private.h"
 #include "device/gtorch-scratch-private.h"
 
-#define MAX_ROWS  64        /* of q at a time */
-#define MAX_BLOCK (1 << 18) /* weights at a time, where the rows are not too long for that */
+#define MAX_ROWS  64        /* rows of q per block */
+#define MAX_BLOCK (1 << 18) /* weights per block, unless a single row is longer */
 
 /* --- shapes --- */
 
@@ -144,7 +145,7 @@ gtorch_shape_attention_backward (GTorchOpCall *call, GError **error)
 
 /* --- on the CPU --- */
 
-/* Whoever wants to drop weights makes it of other operations. */
+/* Fails if dropout is wanted: scaled_dot_product_attention () composes it of other operations on the CPU. */
 static gboolean
 drops_nothing (GTorchOpCall *call, GError **error)
 {
@@ -159,16 +160,16 @@ typedef struct
 {
   guint dtype; /* float32 or float64 */
   gsize size;
-  gint64 batch, rows, columns, depth, width; /* L, S, E, Ev */
-  gint64 group;                              /* how many of q's share a batch of k and v */
+  gint64 batch, rows, columns, depth, width; /* rows, columns, depth, width: L, S, E, Ev */
+  gint64 group;                              /* batches of q that share a batch of k and v */
   gboolean is_causal;
   gdouble scale;
   const char *q, *k, *v, *upper;
   char *output, *stats, *grad_q, *grad_k, *grad_v;
-  gint64 block, n_blocks; /* rows at a time */
-  gint failed;            /* atomically */
+  gint64 block, n_blocks; /* rows per block */
+  gint failed;            /* atomic */
 
-  const char *mask; /* or NULL; bool, or of dtype */
+  const char *mask; /* bool, or of dtype; or NULL */
   gboolean mask_is_bool;
   guint n_batch_dims;
   const gint64 *batch_shape;
@@ -214,7 +215,8 @@ attention_init (Attention *a, GTorchOpCall *call, guint first)
   a->n_blocks = (a->rows + a->block - 1) / a->block;
 }
 
-/* Packs inputs [0, n) but for the mask's place, NULL for those that do not count. */
+/* Packs the first n inputs except those that are NULL, prepares the outputs, and takes the strides of
+ * the mask, which is input number `mask`. */
 static gboolean
 pack (Attention *a, Operands *operands, GTorchOpCall *call, guint n, guint mask, GError **error)
 {
@@ -265,57 +267,57 @@ pack (Attention *a, Operands *operands, GTorchOpCall *call, guint n, guint mask,
   return TRUE;
 }
 
-/* Masks n products and finds the greatest, -INFINITY if there is none. */
-#define MASK_ROW(T)                                                                            \
-  static gint64 mask_row_##T (T *x, gint64 n, const Attention *a, gint64 offset)               \
-  {                                                                                            \
-    gint64 j, best = -1;                                                                       \
-    T max = -INFINITY;                                                                         \
-                                                                                               \
-    if (a->mask != NULL && a->mask_is_bool)                                                    \
-      {                                                                                        \
-        const guint8 *mask = (const guint8 *) a->mask + offset;                                \
-                                                                                               \
-        for (j = 0; j < n; j++)                                                                \
-          x[j] = mask[j * a->mask_column] ? x[j] : -INFINITY;                                  \
-      }                                                                                        \
-    else if (a->mask != NULL)                                                                  \
-      {                                                                                        \
-        const T *mask = (const T *) a->mask + offset;                                          \
-                                                                                               \
-        for (j = 0; j < n; j++)                                                                \
-          x[j] += mask[j * a->mask_column];                                                    \
-      }                                                                                        \
-    for (j = 0; j < n; j++)                                                                    \
-      if (!(x[j] <= max))                                                                      \
-        {                                                                                      \
-          max = x[j];                                                                          \
-          best = j;                                                                            \
-        }                                                                                      \
-    return best;                                                                               \
-  }                                                                                            \
-                                                                                               \
-  /* The weights of one row in the place of the products, the rest up to `all` is zero. */     \
-  static void weigh_row_##T (T *x, gint64 n, gint64 all, const Attention *a, gint64 offset,    \
-                             T *stat)                                                          \
-  {                                                                                            \
-    gint64 best = mask_row_##T (x, n, a, offset);                                              \
-    T max = best >= 0 ? x[best] : (T) -INFINITY;                                               \
-                                                                                               \
-    if (best < 0)                                                                              \
-      n = 0;                                                                                   \
-    if (n > 0)                                                                                 \
-      GTORCH_ROWS_CALL (a->dtype, softmax_rows, (gconstpointer) x, (gpointer) x, 1, n, FALSE); \
-    memset (x + n, 0, (all - n) * sizeof (T));                                                 \
-    if (stat != NULL)                                                                          \
-      *stat = best >= 0 ? max - log (x[best]) : (T) -INFINITY;                                 \
+/* Applies the mask to n products and returns the position of the greatest, -1 if all are masked. */
+#define MASK_ROW(T)                                                                                 \
+  static gint64 mask_row_##T (T *x, gint64 n, const Attention *a, gint64 offset)                    \
+  {                                                                                                 \
+    gint64 j, best = -1;                                                                            \
+    T max = -INFINITY;                                                                              \
+                                                                                                    \
+    if (a->mask != NULL && a->mask_is_bool)                                                         \
+      {                                                                                             \
+        const guint8 *mask = (const guint8 *) a->mask + offset;                                     \
+                                                                                                    \
+        for (j = 0; j < n; j++)                                                                     \
+          x[j] = mask[j * a->mask_column] ? x[j] : -INFINITY;                                       \
+      }                                                                                             \
+    else if (a->mask != NULL)                                                                       \
+      {                                                                                             \
+        const T *mask = (const T *) a->mask + offset;                                               \
+                                                                                                    \
+        for (j = 0; j < n; j++)                                                                     \
+          x[j] += mask[j * a->mask_column];                                                         \
+      }                                                                                             \
+    for (j = 0; j < n; j++)                                                                         \
+      if (!(x[j] <= max))                                                                           \
+        {                                                                                           \
+          max = x[j];                                                                               \
+          best = j;                                                                                 \
+        }                                                                                           \
+    return best;                                                                                    \
+  }                                                                                                 \
+                                                                                                    \
+  /* Turns the products of one row into weights in place; the elements from n to `all` become 0. */ \
+  static void weigh_row_##T (T *x, gint64 n, gint64 all, const Attention *a, gint64 offset,         \
+                             T *stat)                                                               \
+  {                                                                                                 \
+    gint64 best = mask_row_##T (x, n, a, offset);                                                   \
+    T max = best >= 0 ? x[best] : (T) -INFINITY;                                                    \
+                                                                                                    \
+    if (best < 0)                                                                                   \
+      n = 0;                                                                                        \
+    if (n > 0)                                                                                      \
+      GTORCH_ROWS_CALL (a->dtype, softmax_rows, (gconstpointer) x, (gpointer) x, 1, n, FALSE);      \
+    memset (x + n, 0, (all - n) * sizeof (T));                                                      \
+    if (stat != NULL)                                                                               \
+      *stat = best >= 0 ? max - log (x[best]) : (T) -INFINITY;                                      \
   }
 
 MASK_ROW (float)
 MASK_ROW (double)
 
-/* The weights of some rows, the columns of which are behind each other; returns how many there are: the rest
- * of a causal mask is left out. */
+/* Computes the weights of n_rows rows into x, row after row, and returns the number of columns: with a
+ * causal mask, columns that no row can see are left out. */
 static gint64
 weigh (const Attention *a, gint64 b, gint64 first, gint64 n_rows, char *x)
 {
@@ -440,7 +442,7 @@ gtorch_cpu_attention (GTorchOpCall *call, GError **error)
   return finish (&a, &operands, call, error);
 }
 
-/* Of some rows; what belongs to keys and values is added to. */
+/* Computes the gradient of q for one block of rows and adds the block's part to the gradients of k and v. */
 static void
 backward_block (const Attention *a, gint64 b, gint64 first, char *x, char *y)
 {
@@ -494,7 +496,7 @@ backward_batches (gint64 begin, gint64 end, gpointer user_data)
       gsize of_key = a->columns * a->depth * a->size, of_value = a->columns * a->width * a->size;
       gint64 b, first;
 
-      if (of_key > 0) /* without elements there is no memory */
+      if (of_key > 0) /* the pointer is NULL if there are no elements */
         memset (a->grad_k + begin * (gint64) of_key, 0, of_key);
       if (of_value > 0)
         memset (a->grad_v + begin * (gint64) of_value, 0, of_value);

@@ -69,7 +69,8 @@ grad_channels (gint64 begin, gint64 end, gpointer user_data)
     }
 }
 
-/* What belongs to a channel has the dtype of the weights, which with 16-bit inputs may be float32. */
+/* Sets the outputs. Values per channel have the dtype of the weight; without a weight, float32 for
+ * 16-bit inputs. */
 static gboolean
 set_outputs (GTorchOpCall *call, const GTorchImpl *input, const GTorchImpl *weight, GError **error)
 {
@@ -97,7 +98,8 @@ gtorch_shape_batch_norm_backward (GTorchOpCall *call, GError **error)
   return set_outputs (call, call->inputs[1], call->inputs[2], error);
 }
 
-/* Inputs: x and perhaps g in the compute dtype, per-channel ones in float64; outputs likewise. */
+/* Packs the operands, runs the loop and unpacks: x (and g, if backward) and output 0 have the compute
+ * dtype, values per channel are float64. */
 static gboolean
 run (GTorchOpCall *call, gboolean backward, GError **error)
 {
@@ -172,7 +174,7 @@ gtorch_cpu_batch_norm_backward (GTorchOpCall *call, GError **error)
   return run (call, TRUE, error);
 }
 
-/* A parameter of the channels, shaped so that it is broadcast over [N, C, …]. */
+/* Reshapes a parameter of the channels so that it broadcasts over [N, C, …]. */
 static GTorchImpl *
 per_channel (GTorchImpl *impl, guint n_dims, GError **error)
 {
@@ -194,7 +196,7 @@ gtorch_grad_native_batch_norm (GTorchGradContext *context, GError **error)
   gdouble eps = context->attrs[0].d;
   gsize n = input->n_dims - 1, i;
 
-  /* the statistics are for the passes alone */
+  /* the statistics only serve the backward pass and have no gradient */
   if (context->grads[1] != NULL || context->grads[2] != NULL)
     return gtorch_grad_undefined (context, error);
   if (grad == NULL)
@@ -258,7 +260,8 @@ scaled (GTorchImpl *value, gdouble factor, GError **error)
   return gtorch_op_mul (plain, number, error);
 }
 
-/* Both are there before one is written to: there may be no memory for the second. */
+/* Updates the running statistics. Both new values are computed before either is written, since there may
+ * be no memory for the second. */
 static gboolean
 mix (GTorchImpl *running_mean, GTorchImpl *mean, GTorchImpl *running_var, GTorchImpl *var,
      gdouble factor, gdouble momentum, GError **error)
@@ -273,7 +276,7 @@ mix (GTorchImpl *running_mean, GTorchImpl *mean, GTorchImpl *running_var, GTorch
          && (new_var == NULL || gtorch_op_lerp_inplace (running_var, new_var, momentum, error));
 }
 
-/* With fixed statistics: input * scale + shift, in the dtype of the input. */
+/* Normalises with fixed statistics: input * scale + shift, in the dtype of the input. */
 static GTorchImpl *
 apply (GTorchImpl *input, GTorchImpl *mean, GTorchImpl *var, GTorchImpl *weight, GTorchImpl *bias,
        gdouble eps, GError **error)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Moves of the blocks that index tensors name: to and from a dense tensor, or added to each other. */
+/* Copies blocks of elements named by index tensors to and from a dense tensor, or adds a dense tensor to
+ * them. */
 
 #include "config.h"
 
@@ -19,13 +20,13 @@ typedef struct
   char *dense;
   GTorchBlocksMode mode;
   GTorchAdd add;
-  GTorchIter inner; /* dense, indexed */
+  GTorchIter inner; /* operands: dense, indexed */
   gint64 n_parts;
   const GTorchCrowds *crowds;
-  double *sums;    /* of the crowds, or their products */
-  gint64 n_sums;   /* of each crowd */
-  guint real;      /* the dtype of the elements, or of their parts */
-  GTorchIter wide; /* sums, indexed */
+  double *sums;    /* the sums (or products) of the crowds */
+  gint64 n_sums;   /* the number of sums per crowd */
+  guint real;      /* the dtype of the elements, or of their real parts */
+  GTorchIter wide; /* operands: sums, indexed */
   gboolean store;
 } Run;
 
@@ -57,7 +58,8 @@ pre_base (const GTorchBlocks *blocks, gint64 pre)
   return base;
 }
 
-/* Blocks are as aligned as their elements. Everything in locals: the stores may alias the structures. */
+/* Blocks are only aligned like their elements. Everything is in locals, since the stores may alias the
+ * structures. */
 #define EACH(SIZE)                                               \
   {                                                              \
     const gint64 *offsets = blocks->offsets;                     \
@@ -67,7 +69,7 @@ pre_base (const GTorchBlocks *blocks, gint64 pre)
       memcpy (dense + b * (SIZE), base + offsets[b], (SIZE));    \
   }
 
-/* The blocks [b, b_end) of one pre position. */
+/* Copies the blocks [b, b_end) of one position of the leading dimensions. */
 static void
 get_range (const Run *run, gint64 pre, gint64 b, gint64 b_end)
 {
@@ -127,7 +129,7 @@ get_part (gint64 begin, gint64 end, gpointer user_data)
     }
 }
 
-/* Between the target and the accumulators of a crowd, which are as wide as the elements are not. */
+/* Copies between the target and the accumulators of a crowd, which have twice the width. */
 static void
 wide_copy (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
 {
@@ -188,7 +190,7 @@ join_crowd (const Run *run, double *sums, const char *from)
     }
 }
 
-/* Single float32 are added without a call for each of them. */
+/* Adds blocks of a single float32 without a function call for each of them. */
 static void
 add_singles (const Run *run, char *base, const float *x, gint64 low, gint64 high)
 {
@@ -207,7 +209,8 @@ add_singles (const Run *run, char *base, const float *x, gint64 low, gint64 high
       sums[slots[b]] += x[b];
 }
 
-/* Each part owns a range of offsets, so that equal indices are met by one thread and in order. */
+/* Writes the blocks of a range of parts. Each part owns a range of offsets, so that equal indices are
+ * handled by one thread and in order. */
 static void
 write_part (gint64 begin, gint64 end, gpointer user_data)
 {
@@ -256,7 +259,7 @@ write_part (gint64 begin, gint64 end, gpointer user_data)
     }
 }
 
-/* Beside one block of the target lies one of contiguous elements of `size` bytes. */
+/* Prepares an iterator over one block: contiguous elements of `size` bytes, and the block of the target. */
 static void
 inner_iter_init (GTorchIter *iter, const GTorchBlocks *blocks, char *dense, gsize size)
 {

@@ -12,7 +12,7 @@
 #include "gtorch-ops-private.h"
 #include "device/gtorch-scratch-private.h"
 
-/* As in PyTorch, an empty row joins anything. */
+/* Tells whether impl is an empty row, which joins tensors of any shape, as in PyTorch. */
 static gboolean
 is_nothing (const GTorchImpl *impl)
 {
@@ -73,30 +73,30 @@ gtorch_shape_cat (GTorchOpCall *call, GError **error)
           return FALSE;
         }
       if (__builtin_add_overflow (shape[dim], input->shape[dim], &shape[dim]))
-        shape[dim] = G_MAXINT64; /* refused below */
+        shape[dim] = G_MAXINT64; /* refused by gtorch_shape_check () */
     }
   dtype = gtorch_call_common_dtype (call, 0, call->n_inputs);
   return gtorch_shape_check (call->op->name, shape, first->n_dims, dtype, error)
          && gtorch_call_set_output (call, 0, dtype, shape, first->n_dims, error);
 }
 
-/* Several small or one large tensor: rows of one dtype that are copied as bytes. */
+/* A concatenation of several small tensors or one large one of the same dtype, copied as bytes. */
 typedef struct
 {
   GTorchOpCall *call;
-  gint64 row;          /* bytes of the output from one outer position to the next */
-  const gint64 *parts; /* bytes of it for each input */
+  gint64 row;          /* bytes of the output per outer position */
+  const gint64 *parts; /* for each input, its bytes within a row */
 } Rows;
 
-#define INTERLEAVE(n)                                                  \
-  {                                                                    \
-    const char *from = gtorch_impl_data (rows->call->inputs[k]);       \
-                                                                       \
-    for (i = begin; i < end; i++)                                      \
-      memcpy (to + i * row, from + i * n, n); /* not always aligned */ \
+#define INTERLEAVE(n)                                                \
+  {                                                                  \
+    const char *from = gtorch_impl_data (rows->call->inputs[k]);     \
+                                                                     \
+    for (i = begin; i < end; i++)                                    \
+      memcpy (to + i * row, from + i * n, n); /* may be unaligned */ \
   }
 
-/* The parts of one input are single elements: it is copied for many positions in one go. */
+/* Copies one input for many outer positions at once if its part of a row is a single element. */
 static gboolean
 interleave (const Rows *rows, guint k, char *to, gint64 begin, gint64 end)
 {
@@ -226,7 +226,7 @@ gtorch_grad_cat (GTorchGradContext *context, GError **error)
   return TRUE;
 }
 
-/* Joins what was made of the tensors, and drops it. */
+/* Joins the parts and releases them. */
 static GTorchImpl *
 cat_parts (GTorchImpl **parts, gsize n, gint64 dim, GError **error)
 {
@@ -271,7 +271,7 @@ gtorch_composite_stack (GTorchImpl *const *tensors, gsize n, gint64 wanted, GErr
   return cat_parts (parts, n, dim, error);
 }
 
-/* Each tensor with at least n_dims dimensions, as a row if it has one. */
+/* Joins the tensors after giving each at least n_dims dimensions; one-dimensional tensors become rows. */
 static GTorchImpl *
 stack_at_least (GTorchImpl *const *tensors, gsize n, guint n_dims, gint64 dim, GError **error)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Complex numbers as pairs of real ones. All of it is views: the parts of a new complex tensor are written
- * through them. */
+/* Complex numbers as pairs of real ones. All operations are views; the parts of a new complex tensor are
+ * written through them. */
 
 #include "config.h"
 
@@ -13,7 +13,7 @@
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
-/* The real (0) or imaginary (1) parts of a complex tensor. */
+/* Returns a view of the real (0) or imaginary (1) parts of a complex tensor. */
 static GTorchImpl *
 part_of (GTorchImpl *impl, guint part)
 {
@@ -73,7 +73,7 @@ gtorch_shape_view_as_real (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
-/* Is there a complex tensor whose parts the pairs are? */
+/* Tells whether the pairs lie in memory as the complex numbers of a strided tensor do. */
 static gboolean
 are_complex_in_memory (const GTorchImpl *self)
 {
@@ -226,7 +226,7 @@ gtorch_op_angle (GTorchImpl *self, GError **error)
   return floating != NULL ? gtorch_op_angle_of (floating, error) : NULL;
 }
 
-/* With d the direction, the derivative of z / |z| along v is (v - d Re (conj (d) v)) / |z|. */
+/* With the direction d = z / |z|, the derivative of d along v is (v - d Re (conj (d) v)) / |z|. */
 GTorchImpl *
 gtorch_op_sgn_gradient (GTorchImpl *upper, GTorchImpl *self, GTorchImpl *direction, GError **error)
 {
@@ -256,7 +256,7 @@ gtorch_op_sgn_gradient (GTorchImpl *upper, GTorchImpl *self, GTorchImpl *directi
   return gtorch_op_where (is_zero, zero, quotient, error);
 }
 
-/* Of z: grad i z / |z|², in real numbers, and 0 for 0. */
+/* The gradient is grad i z / |z|², computed in real numbers, and 0 for z = 0. */
 gboolean
 gtorch_grad_angle_of (GTorchGradContext *context, GError **error)
 {

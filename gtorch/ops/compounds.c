@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Medians, repeats that are a tensor, products along chosen dimensions: made of other operations. */
+/* Medians, repeats given by a tensor, and products along chosen dimensions, composed of other operations. */
 
 #include "config.h"
 
@@ -14,8 +14,8 @@
 #include "device/gtorch-scratch-private.h"
 #include "tensor/gtorch-tensor-bytes-private.h"
 
-/* The lower one of two in the middle. NaN counts as the largest value, so that it is the last one if there is
- * one, and then it is the median. */
+/* The median is the lower one of two elements in the middle. NaN counts as the largest value, so if
+ * there is one it is the last element, and the median is NaN. */
 gboolean
 gtorch_op_median_dim (GTorchImpl *self, gint64 wanted, gboolean keepdim, GTorchImpl **values,
                       GTorchImpl **indices, GError **error)
@@ -84,9 +84,9 @@ gtorch_op_median (GTorchImpl *self, GError **error)
                                            : g_steal_pointer (&value);
 }
 
-/* --- repeats that are a tensor --- */
+/* --- repeats given by a tensor --- */
 
-/* The number of all; less than 0 with an error. */
+/* Returns the sum of the repeats, or -1 with an error. */
 static gint64
 count_repeats (GTorchImpl *repeats, GError **error)
 {
@@ -165,7 +165,8 @@ gtorch_op_repeat_interleave_tensor (GTorchImpl *self, GTorchImpl *repeats, const
 
 /* --- products along chosen dimensions --- */
 
-/* self with the chosen dimensions last (or first), as a matrix. The others' sizes are added to shape. */
+/* Views self as a matrix with the chosen dimensions last (or first), and appends the sizes of the others
+ * to shape. */
 static GTorchImpl *
 as_matrix (GTorchImpl *self, const gint64 *dims, gsize n_dims, gboolean chosen_last, gint64 *shape,
            guint *n, GError **error)

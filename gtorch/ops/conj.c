@@ -7,7 +7,7 @@
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
-/* A real tensor is its own conjugate: the result is then a view of it. */
+/* A real tensor is its own conjugate, so the result is a view of it. */
 gboolean
 gtorch_shape_conj (GTorchOpCall *call, GError **error)
 {

@@ -12,7 +12,7 @@
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
-/* The attributes end in stride, padding, dilation, groups. */
+/* Prepares conv. The last attributes of the call are stride, padding, dilation and groups. */
 static gboolean
 conv_init (GTorchConv *conv, GTorchOpCall *call, const gint64 *input, guint input_dims,
            const gint64 *weight, guint weight_dims, GError **error)
@@ -120,7 +120,7 @@ has_channels_last (const GTorchImpl *impl)
          && (impl->shape[0] <= 1 || impl->strides[0] == stride * impl->shape[2]);
 }
 
-/* The result has its channels where one of the two operands has them: last, if that one does. */
+/* Sets the output. It is channels-last if one of the two operands is. */
 static gboolean
 set_result (GTorchOpCall *call, guint dtype, const gint64 *shape, GError **error)
 {
@@ -167,7 +167,7 @@ gtorch_shape_convolve2d (GTorchOpCall *call, GError **error)
   return set_result (call, input->dtype, shape, error);
 }
 
-/* For the gradients: the upper gradient must have the forward result's shape. */
+/* Checks the operands of a gradient: the upper gradient must have the shape of the forward result. */
 static gboolean
 shape_backward (GTorchOpCall *call, const gint64 *input, guint input_dims, const gint64 *weight,
                 guint weight_dims, GError **error)
@@ -282,7 +282,7 @@ gtorch_cpu_convolve2d_weight (GTorchOpCall *call, GError **error)
 
 /* --- on GPUs --- */
 
-/* The sums as they are, in the order of the dimensions. */
+/* Runs the direct kernels, without cuDNN, on contiguous operands. */
 static gboolean
 cuda_run_plain (GTorchOpCall *call, GTorchCudaLane *lane, const GTorchConv *conv,
                 GTorchCudnnKind kind, GTorchImpl *bias, GError **error)
@@ -379,7 +379,7 @@ gtorch_cuda_convolve2d_weight (GTorchOpCall *call, GTorchCudaLane *lane, GError 
 
 /* --- the public forms --- */
 
-/* One number stands for both dimensions; `missing` is what a signal's height has. */
+/* Reads one or two numbers; a single one stands for both dimensions. With is_1d the height gets `missing`. */
 static gboolean
 two_numbers (const gchar *op, const gchar *name, const gint64 *list, gsize n, gboolean is_1d,
              gint64 missing, gint64 *result, GError **error)

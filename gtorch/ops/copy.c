@@ -29,7 +29,7 @@ run_cast (char *const *data, const gint64 *strides, gint64 n, gpointer user_data
     _Pragma ("omp simd") for (i = 0; i < n; i++) to[i] = from[-i]; \
   }
 
-/* Equal dtypes, the source read backwards. */
+/* Copies elements of equal dtypes, reading the source backwards. */
 static void
 run_reverse (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
 {
@@ -51,21 +51,21 @@ run_reverse (char *const *data, const gint64 *strides, gint64 n, gpointer user_d
     }
 }
 
-/* A transposed copy goes through tiles of one cache line a side, kept in a small buffer: each line of the
- * source is read once, each of the destination written once, whatever the strides
- * (powers of two would otherwise make the lines of a column push each other out of the cache). */
+/* A transposed copy goes through tiles whose side is one cache line, kept in a small buffer. Each cache
+ * line of the source is read once and each of the destination written once, whatever the strides. (With
+ * powers of two, the cache lines of a column would otherwise evict each other.) */
 #define LINE 64
 
 typedef struct
 {
   char *dst;
   const char *src;
-  gint64 rows, columns; /* rows: along the contiguous dimension of src */
-  gint64 dst_row;       /* byte strides; the other two are the size */
+  gint64 rows, columns; /* rows run along the contiguous dimension of src */
+  gint64 dst_row;       /* byte strides; the two others equal size */
   gint64 src_column;
   gint64 tile, row_tiles, tiles;
   gsize size;
-  guint n_dims; /* of the batches of such copies */
+  guint n_dims; /* the batch dimensions, over which the transposed copy is repeated */
   gint64 shape[GTORCH_MAX_DIMS], strides[GTORCH_MAX_DIMS][2];
 } Tiled;
 
@@ -89,7 +89,7 @@ typedef guint32 Four __attribute__ ((vector_size (16), aligned (4), may_alias));
 #define LOW(a, b)  __builtin_shufflevector (a, b, 0, 4, 1, 5)
 #define HIGH(a, b) __builtin_shufflevector (a, b, 2, 6, 3, 7)
 
-/* A whole tile of elements of four bytes, four by four in registers. */
+/* Copies a whole tile of elements of four bytes, in registers of four by four. */
 static void
 copy_whole_tile (const Tiled *t, char *dst, const char *src)
 {
@@ -157,7 +157,8 @@ run_tiles (gint64 begin, gint64 end, gpointer user_data)
     }
 }
 
-/* Is there a dimension along which the source is contiguous, when the destination is along the inner one? */
+/* Returns the dimension along which the source is contiguous if the destination is so along the inner
+ * one, else 0. */
 static guint
 transposed_dim (const GTorchIter *iter, gsize size)
 {

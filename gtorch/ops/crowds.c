@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Places to which indices send many elements. Each addition to a float32 is rounded, and the errors of n
- * additions one after the other add up to n / 2 units of the last place: a few may be added where they
- * belong, but a crowd is added up in an accumulator of twice the width, which is rounded once. Crowds are
- * few, since each takes many of the n elements, so their accumulators are small whatever the size of the
- * target. Mostly there are none, and to know that must be cheap. Elements are counted
+/* Crowds: places that receive many elements through indices. Each addition to a float32 is rounded, and
+ * the errors of n successive additions add up to n / 2 units in the last place. A few elements may be
+ * added directly to the target, but the elements of a crowd are summed in an accumulator of twice the
+ * width, which is rounded once. There are few crowds, since each takes many of the n elements, so their
+ * accumulators are small whatever the size of the target. Usually there are none, and finding that out
+ * must be cheap. The elements are counted in one of these ways:
  *
- *   not at all, where there are so few places that most are crowded: each place has an accumulator;
- *   else one of eight, in buckets of several places, which fit into the cache: mostly none is crowded;
- *   else all in the same buckets, and then in a table of the places whose bucket is crowded.
+ *   - not at all, if there are so few places that most are crowded: every place has an accumulator;
+ *   - else one of eight elements, in buckets of several places that fit into the cache: usually no
+ *     bucket is crowded;
+ *   - else all elements, in the same buckets, then in a table of the places whose bucket is crowded.
  *
- * Counting one of eight may miss crowds that are barely such. A place with 1024 elements has 128 of them
- * counted on average, with a deviation of 11, where 32 are enough. Which one of eight it is jumps about by
- * the golden ratio, so that no period of the indices hides a crowd.
+ * Counting one of eight may miss places that barely exceed the limit. A place with 1024 elements has 128
+ * of them counted on average, with a standard deviation of 11, and 32 are enough. The position of the
+ * counted element within each eight is stepped by the golden ratio, so that no period of the indices
+ * hides a crowd.
  *
- * Which places are crowds, and the order in which their elements are added, does not depend on the number of
+ * Neither the choice of crowds nor the order in which their elements are added depends on the number of
  * threads. */
 
 #include "config.h"
@@ -27,7 +30,8 @@
 #include "gtorch-ops-private.h"
 #include "device/gtorch-scratch-private.h"
 
-/* Additions to a float32 one after the other: their roundings are below 2^-16 of the sum of the sizes. */
+/* The limit for successive additions to a float32: their rounding errors stay below 2^-16 of the sum of
+ * the absolute values. */
 #define FEW 256
 
 guint
@@ -40,7 +44,7 @@ gtorch_crowds_limit (guint dtype)
       return FEW;
     case GTORCH_DTYPE_FLOAT16:
     case GTORCH_DTYPE_BFLOAT16:
-      return 1; /* even a few roundings to these are seen */
+      return 1; /* even a few roundings to these dtypes are visible */
     default:
       return 0;
     }
@@ -58,7 +62,7 @@ bits_for (gint64 n, guint least)
   return MAX (least, g_bit_storage (MAX (n, 1)));
 }
 
-/* Of each SAMPLE elements one is counted. */
+/* One of SAMPLE elements is counted. */
 #define SAMPLE_BITS 3
 #define SAMPLE      (1 << SAMPLE_BITS)
 
@@ -69,8 +73,9 @@ pick (guint32 *turn)
   return *turn >> (32 - SAMPLE_BITS);
 }
 
-/* Counts places in 2^bits buckets and tells whether any of those counts is a crowd's, as `seen`, which has
- * the bits of all counts, does. Counts stay far below their limit: it is looked at after each piece. */
+/* Count places in 2^bits buckets and tell whether any count is that of a crowd. `seen` is the bitwise OR
+ * of all counts and has a high bit as soon as one count does. The counts do not overflow, because `seen`
+ * is checked after each PIECE elements. */
 #define PIECE        (4096 * SAMPLE)
 #define IS_CROWDED() (seen >= FEW / SAMPLE)
 
@@ -111,7 +116,8 @@ count_places (guint16 *counts, guint bits, gboolean direct, const gint64 *places
   return IS_CROWDED ();
 }
 
-/* The same of m adjacent lines, which begin beside each other: of each SAMPLE rows one is counted. */
+/* Counts like count_places (), but for m adjacent lines that start next to each other: one of SAMPLE
+ * rows is counted. */
 static gboolean
 count_rows (guint16 *counts, guint bits, gboolean direct, const gint64 *index, gint64 length,
             gint64 inner, gint64 m, gint64 width)
@@ -158,11 +164,11 @@ number_all (GTorchCrowds *self, const gint64 *offsets, gint64 n, gint64 unit, gi
   return TRUE;
 }
 
-/* Places and their counts at open addresses. */
+/* An entry of a hash table with open addressing, which counts the elements of a place. */
 typedef struct
 {
-  gint64 place;  /* or -1 */
-  guint32 count; /* then the number of the crowd */
+  gint64 place;  /* -1 if the entry is free */
+  guint32 count; /* replaced by the number of the crowd at the end */
 } Entry;
 
 typedef struct
@@ -228,7 +234,8 @@ number_table (GTorchCrowds *self, const Table *table, guint limit, GError **erro
   return TRUE;
 }
 
-/* buckets: NULL to look at all places */
+/* Finds the crowds with a table. If `buckets` is NULL, all places are candidates, else those in crowded
+ * buckets. */
 static gboolean
 number_found (GTorchCrowds *self, const gint64 *offsets, gint64 n, const guint16 *buckets,
               guint bits, guint limit, GError **error)
@@ -276,7 +283,7 @@ number (GTorchCrowds *self, const gint64 *offsets, gint64 n, gint64 unit, gint64
     return FALSE;
   if (!count_places (buckets, bits, FALSE, offsets, n))
     return TRUE;
-  /* Counting ended with the first crowd. */
+  /* count_places () stopped at the first crowd, so all elements are counted anew. */
   memset (buckets, 0, sizeof (guint16) << bits);
   for (i = 0; i < n; i++)
     {
@@ -315,16 +322,16 @@ gtorch_crowds_clear (GTorchCrowds *self)
   self->n_slots = 0;
 }
 
-/* --- lines: each has places of its own --- */
+/* --- lines, each of which has places of its own --- */
 
-#define WIDTH 32 /* lines that are counted together, where they are far apart */
+#define WIDTH 32 /* the lines counted together if their elements are far apart */
 
 typedef struct
 {
   const gint64 *index;
   gint64 length, inner, n_tiles, size;
   guint bits;
-  guint16 *counts; /* of each thread */
+  guint16 *counts; /* 2^bits counts for each thread */
   gint n_taken, found;
 } Lines;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The greatest or least element so far, and where it stands, along a dimension of [outer, n, inner]. */
+/* The greatest or least element so far, with its position, along a dimension of [outer, n, inner]. */
 
 #include "config.h"
 
@@ -19,7 +19,7 @@ typedef struct
   gint64 n, inner;
 } Scan;
 
-/* Of equal elements the last one counts, and NaN is never left again. */
+/* Of equal elements the last one counts; after a NaN the result stays NaN. */
 #define SCAN_OF(T)                                                                      \
   for (; begin < end; begin++)                                                          \
     {                                                                                   \

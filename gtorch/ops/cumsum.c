@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Running sums and products along a dimension of [outer, n, inner]. Of n roundings one after the other the
- * errors would add up: sums begin anew with each block, and what was before is kept in float64. Products, of
- * which each factor's error counts, are made in float64 throughout. */
+/* Running sums and products along a dimension of [outer, n, inner]. The rounding errors of n successive
+ * additions would add up, so a sum starts anew with each block, and the total of the blocks before is
+ * kept in float64. Products are computed in float64 throughout, since the error of each factor counts. */
 
 #include "config.h"
 
@@ -14,9 +14,9 @@
 #include "gtorch-ops-private.h"
 
 #define TILE  64 /* columns */
-#define BLOCK 64 /* elements of a sum that begins anew */
-#define CHAIN \
-  256 /* rows that columns add up one after the other: their roundings are below 2^-16 of the sum */
+#define BLOCK 64 /* elements of a row after which the sum starts anew */
+/* Rows of a column that are added in succession: the rounding errors are below 2^-16 of the sum. */
+#define CHAIN 256
 
 typedef enum
 {
@@ -34,7 +34,7 @@ typedef struct
   gint64 n, inner, n_tiles;
 } Scan;
 
-/* Columns of float32 whose sums, and what was before, stay in registers. */
+/* Vectors for columns of float32: the sums of a block, and of the blocks before, stay in registers. */
 #define VECTOR  4
 #define VECTORS 4
 
@@ -104,8 +104,8 @@ long_columns (const float *x, float *y, gint64 n, gint64 hop, gint64 width)
     one_column (x++, y++, n, hop);
 }
 
-/* T: of the elements, A: what is accumulated in. Four additions of a row are taken together, which shortens
- * the chain of dependent additions. */
+/* T: dtype of the elements; A: dtype of the accumulator. A row is summed in groups of four additions,
+ * which shortens the chain of dependent additions. */
 #define SUM_ROW(T, A)                                                 \
   {                                                                   \
     A total = 0;                                                      \
@@ -134,7 +134,8 @@ long_columns (const float *x, float *y, gint64 n, gint64 hop, gint64 width)
       }                                                               \
   }
 
-/* Of what is float64 already, or short, a row goes on from the one before. */
+/* Sums columns. For short columns, and for float64, each row of the result is computed from the row
+ * before. */
 #define SUM_COLUMNS(T, A)                                                              \
   {                                                                                    \
     const gint64 hop = step * s->inner;                                                \
@@ -236,8 +237,8 @@ scan_items (gint64 begin, gint64 end, gpointer user_data)
     }
 }
 
-/* With z the first zero of a row: before it every result holds x[i] as a factor; at z the results up to the
- * next zero do not vanish; behind it all vanish. */
+/* With z the first zero of a row: before z, x[i] is a factor of every result; the results from z up to
+ * the next zero have a derivative with respect to x[z] that is not 0; behind z all derivatives are 0. */
 #define GRADIENT_OF(T, A)                                                           \
   for (; begin < end; begin++)                                                      \
     {                                                                               \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Dropout, but for the random numbers: see random.c. The mask has a bit for each element, in C order: element
- * i has bit i / 4 % 32 of number i / 128 * 4 + i % 4, as a warp of a GPU, each of whose threads has four
- * neighbours, finds them. */
+/* Dropout, except for the random numbers, which are in random.c. The mask has a bit for each element, in C
+ * order: element i has bit i / 4 % 32 of word i / 128 * 4 + i % 4. This is the order of a warp on a GPU,
+ * each of whose threads handles four neighbours. */
 
 #include "config.h"
 

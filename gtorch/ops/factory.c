@@ -49,14 +49,14 @@ gtorch_shape_factory_like (GTorchOpCall *call, GError **error)
   return like (call, call->attrs[0].i, error);
 }
 
-/* What was made has elements that are attribute i. */
+/* Checks that the output's dtype can represent attribute i. */
 static gboolean
 takes_number (GTorchOpCall *call, guint i, GError **error)
 {
   return gtorch_call_check_value (call, i, call->outputs[0]->dtype, error);
 }
 
-/* Integers make a tensor of int64 where no dtype is named. */
+/* Chooses int64 for integers if no dtype is given. */
 static gint64
 dtype_for (gint64 dtype, const GTorchAttr *number)
 {
@@ -276,7 +276,7 @@ progression_part (gint64 begin, gint64 end, gpointer user_data)
     }
 }
 
-/* start + i * step, element by element in double and then converted. */
+/* Fills the output with start + i * step, computed in double and then converted. */
 static void
 progression (GTorchImpl *output, gdouble start, gdouble step)
 {
@@ -311,7 +311,7 @@ integers_part (gint64 begin, gint64 end, gpointer user_data)
     }
 }
 
-/* How many integers are there from start to before end? -1: the way leads elsewhere. */
+/* Returns the number of integers from start to before end, or -1 if step does not lead from start to end. */
 static gint64
 count_integers (gint64 start, gint64 end, gint64 step)
 {
@@ -325,7 +325,8 @@ count_integers (gint64 start, gint64 end, gint64 step)
                        G_MAXINT64);
 }
 
-/* What is between them the dtype has, too. Whole numbers of 64 bits have been counted. */
+/* Checks that the dtype can represent both ends, and so all numbers in between. Dtypes of 8 bytes need
+ * no check: for int64, count_integers () has found the range valid. */
 static gboolean
 check_ends (GTorchOpCall *call, gdouble first, gdouble last, GError **error)
 {
@@ -404,7 +405,7 @@ gtorch_cpu_linspace (GTorchOpCall *call, GError **error)
 
   progression (output, start,
                output->numel > 1 ? (end - start) / (gdouble) (output->numel - 1) : 0);
-  if (output->numel > 1) /* exactly, not by rounding */
+  if (output->numel > 1) /* the last element is exact, without rounding errors */
     gtorch_cpu_cast (output->dtype,
                      GTORCH_DTYPE_FLOAT64) ((char *) gtorch_impl_data (output)
                                                 + (output->numel - 1)
@@ -463,7 +464,7 @@ gtorch_cpu_logspace (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
-/* The columns [begin, end) of a row that belong to the triangle. */
+/* Finds the columns [begin, end) of a row that belong to the triangle. */
 static void
 triangle_row (GTorchOpCall *call, gint64 row, gint64 *begin, gint64 *end)
 {

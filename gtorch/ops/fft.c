@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Fourier transforms: what the public operations are made of. fft_c2c, fft_r2c and fft_c2r know neither
- * lengths to cut or fill up nor norms; they are what is differentiated and what devices compute. */
+/* Fourier transforms. fft_c2c, fft_r2c and fft_c2r neither resize their input nor normalise; they are
+ * what is differentiated and what devices implement. The public operations are composed of them. */
 
 #include "config.h"
 
@@ -27,7 +27,7 @@ gtorch_shape_fft_c2c (GTorchOpCall *call, GError **error)
          && gtorch_call_set_output (call, 0, self->dtype, self->shape, self->n_dims, error);
 }
 
-/* As self, with another length and dtype. */
+/* Sets an output of the shape of self, with another length along one dimension and another dtype. */
 static gboolean
 set_output (GTorchOpCall *call, gint64 n, guint dtype, GError **error)
 {
@@ -60,7 +60,7 @@ gtorch_shape_fft_c2r (GTorchOpCall *call, GError **error)
                      error);
 }
 
-/* Along one dimension. */
+/* Transforms along one dimension. */
 static gboolean
 transform (GTorchImpl *in, GTorchImpl *out, guint dim, GTorchFFTForm form, gboolean inverse,
            gdouble scale, GError **error)
@@ -132,7 +132,7 @@ gtorch_cpu_fft_c2r (GTorchOpCall *call, GError **error)
 
 /* --- gradients --- */
 
-/* What was left out of the forward transform gets no gradient: zeros in its place, then back. */
+/* Pads the gradient with zeros for the elements that the forward transform left out, then transforms back. */
 gboolean
 gtorch_grad_fft_r2c (GTorchGradContext *context, GError **error)
 {
@@ -158,7 +158,7 @@ gtorch_grad_fft_r2c (GTorchGradContext *context, GError **error)
   return context->result[0] != NULL;
 }
 
-/* Each element that stands for its conjugate too counts twice. */
+/* Elements that also stand for their omitted conjugate count twice. */
 gboolean
 gtorch_grad_fft_c2r (GTorchGradContext *context, GError **error)
 {
@@ -193,7 +193,7 @@ gtorch_grad_fft_c2r (GTorchGradContext *context, GError **error)
   return context->result[0] != NULL;
 }
 
-/* --- what the public operations have in common --- */
+/* --- helpers of the public operations --- */
 
 static void fail (GError **error, const gchar *op, GTorchError code, const gchar *format, ...)
     G_GNUC_PRINTF (4, 5);
@@ -210,7 +210,7 @@ fail (GError **error, const gchar *op, GTorchError code, const gchar *format, ..
   g_set_error (error, GTORCH_ERROR, code, "%s: %s", op, text);
 }
 
-/* Floating-point or complex numbers of 32 or 64 bits. */
+/* Converts to a floating-point or complex dtype with parts of 32 or 64 bits. */
 static GTorchImpl *
 promote (GTorchImpl *input, gboolean to_complex, GError **error)
 {
@@ -247,7 +247,7 @@ check_length (const gchar *op, gint64 n, GError **error)
   return FALSE;
 }
 
-/* The factor for a transform of n elements. */
+/* Computes the normalisation factor of a transform of n elements. */
 static gboolean
 find_scale (const gchar *op, GTorchFFTNorm norm, gboolean inverse, gdouble n, gdouble *scale,
             GError **error)
@@ -268,7 +268,7 @@ find_scale (const gchar *op, GTorchFFTNorm norm, gboolean inverse, gdouble n, gd
   return FALSE;
 }
 
-/* Cut, or filled up with zeros, to n elements along dim; takes the reference. */
+/* Cuts self, or pads it with zeros, to n elements along dim. Takes the reference. */
 static GTorchImpl *
 resize (GTorchImpl *taken, guint dim, gint64 n, GError **error)
 {
@@ -291,11 +291,11 @@ typedef struct
   gsize n_dims;
   gint64 dims[GTORCH_MAX_DIMS];
   gint64 lengths[GTORCH_MAX_DIMS];
-  gdouble n; /* their product */
+  gdouble n; /* the product of the lengths */
 } Plan;
 
-/* Which dimensions, and how long: from one (n, dim), or from lists. half: the last one holds n / 2 + 1
- * elements of n. */
+/* Finds the dimensions and their lengths: from one pair (n, dim), or from lists. With `half`, the last
+ * dimension of the input holds n / 2 + 1 of n elements. */
 static gboolean
 plan_init (Plan *plan, const gchar *op, GTorchImpl *input, const gint64 *s, gsize n_s,
            const gint64 *dims, gsize n_dims, gboolean half, GError **error)
@@ -396,7 +396,7 @@ real_to_complex (const gchar *op, GTorchImpl *input, const gint64 *s, gsize n_s,
   half = gtorch_op_fft_r2c (x, plan.dims[last], scale, error);
   if (half == NULL)
     return NULL;
-  if (inverse) /* of one dimension */
+  if (inverse) /* only for one dimension */
     return gtorch_op_conj (half, error);
   return last > 0 ? gtorch_op_fft_c2c (half, plan.dims, last, 1, FALSE, error)
                   : g_steal_pointer (&half);
@@ -424,7 +424,7 @@ complex_to_real (const gchar *op, GTorchImpl *input, const gint64 *s, gsize n_s,
   if (x == NULL)
     return NULL;
   last = plan.n_dims - 1;
-  if (!inverse) /* of one dimension */
+  if (!inverse) /* only for one dimension */
     turned = gtorch_op_conj (x, error);
   else if (last > 0)
     turned = gtorch_op_fft_c2c (x, plan.dims, last, 1, TRUE, error);

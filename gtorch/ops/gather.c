@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* gather and scatter: lines along one dimension, each element of which is found by an index of its own. */
+/* gather and scatter: element-wise indexing along one dimension. */
 
 #include "config.h"
 
@@ -81,18 +81,19 @@ gtorch_shape_scatter (GTorchOpCall *call, GError **error)
   return gtorch_call_set_output (call, 0, self->dtype, self->shape, self->n_dims, error);
 }
 
-/* Operands: the one that is found by index, the index, the one of the index's shape. The iterator runs over
- * the lines. */
+/* A pass over lines along one dimension. The operands of the iterator are the indexed tensor, the index,
+ * and the tensor of the index's shape. */
 typedef struct
 {
   GTorchIter iter;
-  gint64 length;                /* of a line */
+  gint64 length;                /* elements of a line */
   gint64 indexed, index, plain; /* byte strides along a line */
   gsize size;
   gboolean read;
-  gboolean across; /* the elements of lines are far apart: go over all lines first */
+  gboolean across; /* the elements of a line are far apart: the inner loop runs across the lines */
   GTorchAdd add;
-  gint64 n_indexed; /* reading: the indices are checked line by line, while they are in the cache */
+  gint64
+      n_indexed; /* for reading: the size that indices are checked against, line by line, while cached */
   gint *bad;
 } Lines;
 
@@ -124,10 +125,10 @@ lines_init (Lines *lines, GTorchImpl *indexed, GTorchImpl *index, GTorchImpl *pl
   lines->across = lines->iter.strides[0][1] < lines->index && lines->iter.shape[0] > 1;
 }
 
-#define PIECE 256 /* indices that are taken at a time */
+#define PIECE 256 /* indices copied at a time */
 
-/* Takes n indices, at most PIECE, to where no other thread writes to them, and tells whether all are in
- * [0, size). */
+/* Copies n indices, at most PIECE, to memory that no other thread writes to, and tells whether all are
+ * in [0, size). */
 static inline gboolean
 take_indices (gint64 *taken, const char *at, gint64 stride, gint64 n, gint64 size)
 {
@@ -138,7 +139,7 @@ take_indices (gint64 *taken, const char *at, gint64 stride, gint64 n, gint64 siz
   else
     for (i = 0; i < n; i++)
       taken[i] = *(const gint64 *) (gconstpointer) (at + i * stride);
-  /* From here on memory may have changed: what was taken is not loaded again. */
+  /* This barrier keeps the compiler from loading the indices again: the original may have changed. */
   __asm__ volatile("" : : "r"(taken) : "memory");
 #pragma omp simd reduction(| : signs)
   for (i = 0; i < n; i++)
@@ -146,7 +147,8 @@ take_indices (gint64 *taken, const char *at, gint64 stride, gint64 n, gint64 siz
   return signs >= 0;
 }
 
-/* Reads or writes lines; of an index that is read, which other threads may write to, pieces are taken. */
+/* Reads or writes lines. When reading, the index may be changed by other threads, so it is copied piece
+ * by piece. */
 #define LINES(T)                                                                          \
   {                                                                                       \
     const gint64 outer = l->across ? l->length : n, inner = l->across ? n : l->length;    \
@@ -294,7 +296,7 @@ gtorch_cpu_gather (GTorchOpCall *call, GError **error)
   if (index->numel == 0)
     return TRUE;
   lines_init (&lines, self, index, output, dim);
-  if (lines.iter.numel < 16) /* few and long */
+  if (lines.iter.numel < 16) /* the lines are few and long: split each of them among the threads */
     gtorch_parallel_for (lines.length, GTORCH_CPU_GRAIN / lines.iter.numel, gather_part, &lines);
   else
     lines_run (&lines, move_lines);
@@ -303,7 +305,7 @@ gtorch_cpu_gather (GTorchOpCall *call, GError **error)
       g_autoptr (GTorchImpl) checked =
           gtorch_cpu_indices (call, index, lines.n_indexed, dim, error);
 
-      if (checked != NULL) /* another thread has mended it meanwhile */
+      if (checked != NULL) /* another thread has corrected the index in the meantime */
         gtorch_call_error (call, error, GTORCH_ERROR_INDEX,
                            _ ("another thread writes to the index of shape %s meanwhile"),
                            gtorch_impl_shape_str (index));
@@ -312,8 +314,8 @@ gtorch_cpu_gather (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
-/* Instead of lines the elements as single blocks, for which crowds are added up apart. The index, which is
- * nobody else's, becomes the list of their offsets. */
+/* Scatters the elements as blocks of one element, for which crowds are summed in wide accumulators.
+ * `index` must be a private copy: its elements are replaced by byte offsets. */
 static gboolean
 scatter_crowds (GTorchOpCall *call, GTorchImpl *index, GTorchImpl *src, guint dim,
                 GTorchBlocksMode mode, GError **error)
@@ -348,7 +350,7 @@ scatter_crowds (GTorchOpCall *call, GTorchImpl *index, GTorchImpl *src, guint di
     return FALSE;
   for (k = 0; k < (gint) output->n_dims; k++)
     blocks.extent += (output->shape[k] - 1) * output->strides[k] * size;
-  /* along the last dimension of the index, and from one such line to the next */
+  /* Runs along the last dimension of the index, then goes to its next line. */
   for (i = 0; i < index->numel; i += length)
     {
       for (j = 0; j < length; j++)

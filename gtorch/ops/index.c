@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Indexing with tensors: blocks of elements found by one or several index tensors. */
+/* Indexing with tensors: blocks of elements selected by one or several index tensors. */
 
 #include "config.h"
 
@@ -12,14 +12,14 @@
 #include "cpu/ops/gtorch-cpu-index.h"
 #include "gtorch-ops-private.h"
 
-/* Out of place the result begins as a copy of self. */
+/* Returns the tensor that the result starts as a copy of, or NULL in place. */
 static GTorchImpl *
 start (GTorchOpCall *call)
 {
   return call->in_place ? NULL : call->inputs[0];
 }
 
-/* A contiguous tensor of the dtype and dense shape of the blocks, with the (broadcast) values in it. */
+/* Returns a contiguous tensor of the dtype and dense shape of the blocks, with the broadcast values in it. */
 static GTorchImpl *
 dense_values (GTorchOpCall *call, GTorchImpl *values, const gint64 *shape, guint n_dims,
               GError **error)
@@ -175,7 +175,7 @@ gtorch_grad_index_put (GTorchGradContext *context, GError **error)
 
 /* --- one index tensor along one dimension --- */
 
-/* A tensor without dimensions behaves like one with a dimension of size 1. */
+/* Returns impl, with one dimension of size 1 if it has none. */
 static GTorchImpl *
 with_dim (GTorchImpl *impl)
 {
@@ -276,7 +276,7 @@ gtorch_shape_index_write (GTorchOpCall *call, GError **error)
          && gtorch_call_set_output (call, 0, self->dtype, self->shape, self->n_dims, error);
 }
 
-/* index_add and index_copy */
+/* Implements index_add and index_copy. */
 gboolean
 gtorch_cpu_index_write (GTorchOpCall *call, GError **error)
 {
@@ -349,7 +349,7 @@ gtorch_cpu_index_fill (GTorchOpCall *call, GError **error)
                             error);
 }
 
-/* --- positions in a tensor seen as one row --- */
+/* --- positions in a flattened tensor --- */
 
 gboolean
 gtorch_shape_take (GTorchOpCall *call, GError **error)

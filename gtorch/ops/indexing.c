@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What the operations that find elements by index share: checked indices and the blocks that they name. */
+/* Shared code of the operations that index with tensors: checked indices and the blocks that they name. */
 
 #include "config.h"
 
@@ -130,14 +130,14 @@ out_of_range (GTorchOpCall *call, gint64 index, guint dim, gint64 size, GError *
                      index, dim, size);
 }
 
-#define TAKEN \
-  1024 /* indices that are copied at a time, and looked at while they are in the cache */
+/* Indices that are copied at a time, and checked while they are in the cache. */
+#define TAKEN 1024
 
 typedef struct
 {
-  gint64 *data; /* nobody else's */
+  gint64 *data; /* a private copy */
   gint64 last;
-  const char *from; /* NULL: they are there already */
+  const char *from; /* the original; NULL if data holds the indices already */
   gint64 stride;
   GTorchCast take;
   gint bad;
@@ -160,7 +160,8 @@ check_part (gint64 begin, gint64 end, gpointer user_data)
                      check->stride, m);
 #pragma omp simd reduction(| : signs)
       for (i = 0; i < m; i++)
-        signs |= data[i] | (last - data[i]); /* negative if the index, or what is left, is */
+        signs |=
+            data[i] | (last - data[i]); /* negative if an index is negative or greater than last */
     }
   if (signs < 0)
     g_atomic_int_set (&check->bad, 1);
@@ -236,7 +237,7 @@ gtorch_blocks_shape (GTorchOpCall *call, const GTorchImpl *indexed, GTorchImpl *
   return TRUE;
 }
 
-/* Adds what one index tensor contributes to the offsets. */
+/* Adds the contribution of one index tensor to the offsets. */
 static gboolean
 add_offsets (GTorchBlocks *blocks, GTorchOpCall *call, GTorchImpl *index, const gint64 *shape,
              guint n_dims, gint64 dim, gboolean wrap, GError **error)
@@ -260,7 +261,7 @@ add_offsets (GTorchBlocks *blocks, GTorchOpCall *call, GTorchImpl *index, const 
   data = gtorch_impl_data (plain);
   for (i = 0; i < blocks->n_index; i++)
     {
-      /* Loaded once: another thread may write to the index meanwhile. */
+      /* The index is loaded once, since another thread may write to it. */
       const gint64 value = __atomic_load_n (&data[i], __ATOMIC_RELAXED);
       const gint64 at = value + (wrap && value < 0 ? size : 0);
 

@@ -14,7 +14,7 @@
 #include "gtorch-ops-private.h"
 #include "device/gtorch-scratch-private.h"
 
-#define PART 64 /* rows whose gradients for weight and bias are summed in one go */
+#define PART 64 /* rows per partial sum of the gradients of weight and bias */
 
 typedef struct
 {
@@ -124,7 +124,7 @@ gtorch_shape_layer_norm_backward (GTorchOpCall *call, GError **error)
          && gtorch_call_set_output (call, 2, input->dtype, input->shape + outer, n, error);
 }
 
-/* In pairs, then pairs of those: as few roundings one after the other as there can be. */
+/* Adds the parts pairwise, then the sums pairwise, and so on: the fewest successive roundings. */
 #define ADD_PARTS(T)                               \
   for (step = 1; step < n_parts; step *= 2)        \
     for (i = 0; i + step < n_parts; i += 2 * step) \
@@ -191,7 +191,7 @@ gtorch_grad_native_layer_norm (GTorchGradContext *context, GError **error)
   gint64 dims[GTORCH_MAX_DIMS];
   gsize n = context->attrs[0].i, i;
 
-  /* the statistics are for the passes alone */
+  /* the statistics only serve the backward pass and have no gradient */
   if (context->grads[1] != NULL || context->grads[2] != NULL)
     return gtorch_grad_undefined (context, error);
   if (grad == NULL)
@@ -288,7 +288,7 @@ gtorch_cuda_native_layer_norm (GTorchOpCall *call, GTorchCudaLane *lane, GError 
   gboolean ok = FALSE;
 
   if (call->inputs[0]->numel == 0)
-    { /* the mean of nothing, if there are such rows */
+    { /* rows without elements have NaN as their mean */
       const gdouble nan = NAN;
 
       return gtorch_cuda_fill_with (call->outputs[1], GTORCH_DTYPE_FLOAT64, &nan, lane, error)

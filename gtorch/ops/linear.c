@@ -13,7 +13,7 @@
 #include "dispatch/gtorch-multiply-private.h"
 #include "gtorch-ops-private.h"
 
-/* All leading dimensions as one: a view, or a copy. */
+/* Flattens all leading dimensions into one: a view, or a copy. */
 static GTorchImpl *
 flatten_rows (GTorchImpl *impl, guint dtype, GError **error)
 {
@@ -86,7 +86,7 @@ gtorch_cpu_linear (GTorchOpCall *call, GError **error)
   return gtorch_cpu_multiply (call, input, transposed, result, 1, bias != NULL ? 1 : 0, error);
 }
 
-/* The leading dimensions as one; on the device. */
+/* Flattens the leading dimensions of a tensor on the device into one. */
 static GTorchImpl *
 as_rows (GTorchImpl *impl, GTorchCudaLane *lane, GError **error)
 {
@@ -187,7 +187,7 @@ gtorch_cpu_linear_grad_weight (GTorchOpCall *call, GError **error)
   return gtorch_cpu_multiply (call, transposed, input, call->outputs[0], 1, 0, error);
 }
 
-/* --- both gradients of the parameters --- */
+/* --- both parameter gradients --- */
 
 gboolean
 gtorch_shape_linear_grads (GTorchOpCall *call, GError **error)
@@ -218,7 +218,7 @@ sum_rows (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
     dims[i] = i;
   attrs[1].i = FALSE;
   attrs[2].i = GTORCH_DTYPE_NONE;
-  if (upper->n_dims == 1) /* no dimensions are all of them there */
+  if (upper->n_dims == 1) /* there are no leading dimensions to sum over */
     {
       if (lane != NULL)
         return gtorch_cuda_copy_here (call->outputs[1], upper, lane, error);
@@ -271,7 +271,7 @@ gtorch_grad_linear (GTorchGradContext *context, GError **error)
       if (context->result[0] == NULL)
         return FALSE;
     }
-  /* What is made of operations has gradients itself. */
+  /* The fused gradients are not recorded, so they are only used if no gradient of them is wanted. */
   if (context->needs[1] && context->needs[2]
       && gtorch_impl_device (context->grads[0])->type == GTORCH_DEVICE_TYPE_CUDA
       && gtorch_dtype_kind (context->grads[0]->dtype) == GTORCH_KIND_FLOAT

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Running sums of exponentials, as logarithms, along a dimension of [outer, n, inner]; and the sums that
- * their derivatives are: of exp (x[i] - total[j]) times a number, over the j from i on (the gradient) or
- * the i up to j (the tangent). No factor in them is greater than 1: each total takes what was summed so far
- * to its own scale. */
+/* Running sums of exponentials, as logarithms, along a dimension of [outer, n, inner], and the sums for
+ * their derivatives: sums of exp (x[i] - total[j]) times a number, over all j from i on (gradient) or over
+ * all i up to j (tangent). No factor is greater than 1: the running sum is rescaled to each new total. */
 
 #include "config.h"
 
@@ -25,7 +24,7 @@ typedef struct
   gint64 n, inner, n_tiles;
 } Scan;
 
-/* Where the scan of a tile of columns begins, and how many they are. */
+/* Returns the offset at which the scan of a tile of columns begins, and the tile's width. */
 static gint64
 find_tile (const Scan *s, gint64 tile, gint64 *width)
 {
@@ -55,7 +54,7 @@ find_tile (const Scan *s, gint64 tile, gint64 *width)
                 sum[j] = sum[j] * exp ((gdouble) most[j] - x[j]) + 1;         \
                 most[j] = x[j];                                               \
               }                                                               \
-            else /* equal ones may be infinite */                             \
+            else /* equal operands may be infinite */                         \
               sum[j] += x[j] == most[j] ? 1 : exp ((gdouble) x[j] - most[j]); \
             y[j] = most[j] + log (sum[j]);                                    \
           }                                                                   \
@@ -73,7 +72,7 @@ sum_items (gint64 begin, gint64 end, gpointer user_data)
     SUM_OF (gfloat)
 }
 
-/* What is less than everything has no part in any sum, not even in one that is nothing else. */
+/* An x of -INFINITY has no part in any sum, even if all elements of the sum are -INFINITY. */
 #define WEIGHT(x, total) ((x) == -INFINITY ? 0 : exp ((x) - (total)))
 
 #define DECAY_OF(T)                                                                   \
@@ -122,7 +121,7 @@ shape (GTorchOpCall *call, GError **error)
          && gtorch_call_set_output (call, 0, dtype, self->shape, self->n_dims, error);
 }
 
-/* Of the one input, or of the numbers, x and the totals. */
+/* Runs a scan: of the single input, or, with decay, of the inputs v, x and total. */
 static gboolean
 run (GTorchOpCall *call, gboolean decay, gboolean reverse, GError **error)
 {

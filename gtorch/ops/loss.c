@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Losses as a pointwise part and a reduction. */
+/* Losses, composed of a pointwise part and a reduction. */
 
 #include "config.h"
 
@@ -10,7 +10,7 @@
 
 #include "gtorch-ops-private.h"
 
-/* Takes the reference on loss; NULL stays NULL. */
+/* Reduces a loss. Takes the reference on loss, which may be NULL. */
 static GTorchImpl *
 reduce (GTorchImpl *loss, GTorchReduction reduction, GError **error)
 {
@@ -23,7 +23,7 @@ reduce (GTorchImpl *loss, GTorchReduction reduction, GError **error)
   return gtorch_op_mean (loss, NULL, 0, FALSE, GTORCH_DTYPE_NONE, error);
 }
 
-/* Takes the reference on loss. */
+/* Multiplies a loss by the weights. Takes the reference on loss. */
 static GTorchImpl *
 weigh (GTorchImpl *loss, GTorchImpl *weight, GError **error)
 {
@@ -125,7 +125,7 @@ gtorch_composite_binary_cross_entropy_with_logits (GTorchImpl *self, GTorchImpl 
   loss = gtorch_op_bce_with_logits (self, target, error);
   if (loss != NULL && pos_weight != NULL)
     {
-      /* the part of the positive examples, target * softplus (-self), counts pos_weight times */
+      /* the positive part, target * softplus (-self), is multiplied by pos_weight */
       g_autoptr (GTorchImpl) less = gtorch_op_sub (pos_weight, one, 1, error);
       g_autoptr (GTorchImpl) factor = less != NULL ? gtorch_op_mul (less, target, error) : NULL;
       g_autoptr (GTorchImpl) minus = factor != NULL ? gtorch_op_neg (self, error) : NULL;

@@ -128,7 +128,7 @@ gtorch_cpu_masked_fill (GTorchOpCall *call, GError **error)
 
 /* --- nonzero --- */
 
-/* The elements as contiguous bytes, 0 or 1. */
+/* Returns the elements as contiguous bytes, 0 or 1. */
 static GTorchImpl *
 as_flags (GTorchImpl *self, GError **error)
 {
@@ -188,13 +188,13 @@ gtorch_cpu_nonzero (GTorchOpCall *call, GError **error)
           out[d] = rest % self->shape[d];
         out += self->n_dims;
       }
-  /* fewer than the shape function counted, if another thread writes to the input in between */
+  /* another thread has written to the input in between, so there are fewer than the shape function counted */
   if (out < end)
     memset (out, 0, (end - out) * sizeof (gint64));
   return TRUE;
 }
 
-/* The positions in mask, broadcast to shape and seen as one row, where it is true. */
+/* Returns the flat positions at which mask, broadcast to shape, is true. */
 static GTorchImpl *
 positions (GTorchImpl *mask, const gint64 *shape, guint n_dims, GError **error)
 {

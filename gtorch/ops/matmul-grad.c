@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The gradients of matmul, made of products. */
+/* The gradients of matmul, composed of products. */
 
 #include "config.h"
 
@@ -27,7 +27,7 @@ adjoint (GTorchImpl *matrix, GError **error)
   return swapped != NULL ? gtorch_op_conj (swapped, error) : NULL;
 }
 
-/* Sums the leading dimensions of a gradient of a vector: [..., 1, k] or [..., k, 1] to [k]. */
+/* Sums the leading dimensions of the gradient of a vector: [..., 1, k] or [..., k, 1] becomes [k]. */
 static GTorchImpl *
 to_vector (GTorchImpl *matrix, gboolean column, GError **error)
 {

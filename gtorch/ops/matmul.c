@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* All products of matrices and vectors: each operation sees its operands as batches of matrices. */
+/* All matrix and vector products. Each operation treats its operands as batches of matrices. */
 
 #include "config.h"
 
@@ -37,7 +37,7 @@ fail_inner (GTorchOpCall *call, const GTorchImpl *a, const GTorchImpl *b, gint64
   return FALSE;
 }
 
-/* Products do not promote: the operands must have one dtype, as in PyTorch. */
+/* Checks that the operands have the same dtype: as in PyTorch, products do not promote. */
 gboolean
 gtorch_matmul_check_dtypes (GTorchOpCall *call, GError **error)
 {
@@ -86,7 +86,7 @@ gtorch_cpu_multiply (GTorchOpCall *call, GTorchImpl *a, GTorchImpl *b, GTorchImp
   return TRUE;
 }
 
-/* A vector as a matrix of one row or one column. */
+/* Views a vector as a matrix of one row or one column. */
 static GTorchImpl *
 as_matrix (GTorchImpl *impl, gboolean column)
 {
@@ -103,7 +103,7 @@ as_matrix (GTorchImpl *impl, gboolean column)
   return gtorch_impl_new_view (impl, impl->offset, shape, strides, 2);
 }
 
-/* The output with the dimensions that vectors do not have. */
+/* Views the output as matrices by inserting the dimensions that vectors lack. */
 static GTorchImpl *
 result_as_matrix (GTorchImpl *output, gboolean row_vector, gboolean column_vector)
 {
@@ -133,7 +133,7 @@ gtorch_multiply (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *a, GTorch
                  GTorchImpl *c, gdouble alpha, gdouble beta, GError **error)
 {
   if (a->shape[a->n_dims - 1] == 0)
-    alpha = 0; /* there are no products that it could be multiplied with, not even if it is NaN */
+    alpha = 0; /* the sums are empty, so even a NaN must not be multiplied with them */
   return lane == NULL ? gtorch_cpu_multiply (call, a, b, c, alpha, beta, error)
                       : gtorch_cuda_multiply (call, lane, a, b, c, NULL, alpha, beta, error);
 }
@@ -269,7 +269,7 @@ outer (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   return gtorch_multiply (call, lane, a, b, call->outputs[0], 1, 0, error);
 }
 
-/* On either kind of device. */
+/* Defines the CPU and CUDA implementations of a product. */
 #define PRODUCT(name, product)                                                           \
   gboolean gtorch_cpu_##name (GTorchOpCall *call, GError **error)                        \
   {                                                                                      \

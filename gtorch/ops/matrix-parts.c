@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Triangles and diagonals, and rows with a single one. */
+/* Triangles, diagonals and one-hot rows. */
 
 #include "config.h"
 
@@ -27,7 +27,7 @@ gtorch_shape_triangle (GTorchOpCall *call, GError **error)
 
 typedef struct
 {
-  char *data; /* of a contiguous output */
+  char *data; /* contiguous */
   gint64 rows, columns, diagonal;
   gsize size;
   gboolean lower;
@@ -42,7 +42,7 @@ clear_rows (gint64 begin, gint64 end, gpointer user_data)
   for (i = begin; i < end; i++)
     {
       gint64 row = i % t->rows;
-      /* the first column right of the diagonal (lower), or the diagonal itself */
+      /* `at` is the first column right of the diagonal (lower), or the diagonal itself. */
       gint64 at = CLAMP (t->diagonal, -t->rows - 1, t->columns + 1) + row + (t->lower ? 1 : 0);
       char *line = t->data + (gsize) (i * t->columns) * t->size;
 
@@ -109,7 +109,7 @@ gtorch_shape_diag_embed (GTorchOpCall *call, GError **error)
     }
   if (offset == G_MININT64
       || __builtin_add_overflow (self->shape[self->n_dims - 1], ABS (offset), &size))
-    size = G_MAXINT64; /* refused below */
+    size = G_MAXINT64; /* refused by gtorch_shape_check () */
   for (i = 0; i <= self->n_dims; i++)
     shape[i] = i == dim1 || i == dim2 ? size : self->shape[n++];
   return gtorch_shape_check (call->op->name, shape, self->n_dims + 1, self->dtype, error)

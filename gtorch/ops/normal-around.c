@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Normal distributions with parameters in tensors. */
+/* Normal distributions whose parameters are tensors. */
 
 #include "config.h"
 
@@ -23,7 +23,8 @@ check_dtypes (GTorchImpl *mean, GTorchImpl *std, GError **error)
   return FALSE;
 }
 
-/* The host waits for the answer, as it does for what else becomes an error. */
+/* Fails if a standard deviation is negative or NaN. The host waits for the result, as in all checks of
+ * values. */
 static gboolean
 check_deviations (GTorchImpl *std, GError **error)
 {

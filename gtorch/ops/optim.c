@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The steps of optimizers, each over any number of parameters, as the rows of optim/steps.toml say. */
+/* The steps of optimizers, each for any number of parameters, as described by the rows of
+ * optim/steps.toml. */
 
 #include "config.h"
 
@@ -14,13 +15,14 @@
 #include "gtorch-ops-private.h"
 #include "optim/gtorch-step-private.h"
 
-/* --- what is where among the operands --- */
+/* --- the layout of the operands --- */
 
 #define LR_CELL 1
 #define SKIP    2
 #define OTHERS  3
 
-/* Of the list, in its order; then the states that are there, in the order of the row. */
+/* The kinds of operands, in the order of the list. The states that are present follow from STATES on, in
+ * the order of the row. */
 enum
 {
   PARAM,
@@ -52,7 +54,7 @@ n_params (const GTorchOpCall *call)
   return (call->n_inputs - OTHERS + 1) / n_kinds (call);
 }
 
-/* Where the operands of each state of the row are among the kinds; 0 if it is not there. */
+/* Finds the kind of each state of the row; 0 if the state is not present. */
 static void
 find_kinds (const GTorchOpCall *call, guint *kinds)
 {
@@ -62,7 +64,7 @@ find_kinds (const GTorchOpCall *call, guint *kinds)
     kinds[state] = has_state (call, state) ? kind++ : 0;
 }
 
-#define MAX_STATES (GTORCH_STEP_MAX_STATES + 1) /* the count, too */
+#define MAX_STATES (GTORCH_STEP_MAX_STATES + 1) /* includes the count */
 
 static GTorchImpl *
 operand (const GTorchOpCall *call, guint n, guint kind, guint i)
@@ -72,7 +74,7 @@ operand (const GTorchOpCall *call, guint n, guint kind, guint i)
   return call->inputs[at == 0 ? 0 : at + OTHERS - 1];
 }
 
-/* The kind of the counts, 0 if there are none. */
+/* Returns the kind of the counts, 0 if there are none. */
 static guint
 find_count (const GTorchOpCall *call)
 {
@@ -93,7 +95,7 @@ gtorch_writes_optim_steps (const GTorchOpCall *call, guint i)
   return i >= OTHERS && ((i - OTHERS + 1) / n) != GRAD;
 }
 
-/* A parameter, its gradient and its state must be alike. */
+/* Checks that each parameter, its gradient and its states have the same shape, dtype and device. */
 gboolean
 gtorch_shape_optim_steps (GTorchOpCall *call, GError **error)
 {
@@ -147,7 +149,7 @@ is_skipped (const GTorchOpCall *call)
   return skip != NULL && *(const gfloat *) gtorch_impl_data (skip) != 0;
 }
 
-/* How many there are. */
+/* Copies the numbers of the step and returns how many there are. */
 static guint
 get_numbers (const GTorchOpCall *call, gdouble *numbers)
 {
@@ -157,7 +159,8 @@ get_numbers (const GTorchOpCall *call, gdouble *numbers)
   return attr->list.n;
 }
 
-/* The operands of the loop, of which kinds[2] and later are those of states, 0 where there is none. */
+/* Runs func on the operands of parameter i. kinds[STATES] and later are the kinds of the states, 0 where
+ * one is not present. */
 static void
 run_loop (GTorchOpCall *call, guint n_all, guint i, const guint *kinds, guint n,
           GTorchIterFunc func, gpointer run)
@@ -166,7 +169,8 @@ run_loop (GTorchOpCall *call, guint n_all, guint i, const guint *kinds, guint n,
   GTorchIter iter;
   guint k;
 
-  for (k = 0; k < n; k++) /* what is not there is not touched */
+  for (k = 0; k < n;
+       k++) /* the loop does not access a state that is not present: the gradient stands in */
     operands[k] = operand (call, n_all, k >= STATES && kinds[k] == 0 ? GRAD : kinds[k], i);
   if (operands[0]->numel == 0)
     return;
@@ -201,7 +205,7 @@ gtorch_cpu_optim_steps (GTorchOpCall *call, GError **error)
 
       if (t != NULL)
         *t += 1;
-      if (t != NULL || i == 0) /* without counts all parameters have the same numbers */
+      if (t != NULL || i == 0) /* without counts all parameters share the same numbers */
         loop->prepare (numbers, t != NULL ? *t : 0, t != NULL ? *t == 1 : call->attrs[3].i,
                        run.once);
       run_loop (call, n, i, kinds, n_operands, loop->run, &run);
@@ -211,7 +215,7 @@ gtorch_cpu_optim_steps (GTorchOpCall *call, GError **error)
 
 /* --- on GPUs --- */
 
-/* As many parameters as a launch takes, from `first` on. */
+/* Puts the parameters from `first` on into p, as many as one launch takes, and returns how many they are. */
 static guint
 gather (const GTorchOpCall *call, GTorchImpl *const *packed, guint n, guint first, GtSteps *p)
 {
@@ -282,7 +286,7 @@ gtorch_cuda_optim_steps (GTorchOpCall *call, GTorchCudaLane *lane, GError **erro
   for (i = 0; ok && i < n; i += taken)
     {
       taken = gather (call, packed, n, i, &p);
-      /* What the step reads is the count of the step that this is. */
+      /* The counts are incremented first: the step reads the count that includes itself. */
       ok = (find_count (call) == 0
             || gtorch_cuda_run_struct (GTORCH_CUDA_FAMILY_OPTIM, "step_counts",
                                        GTORCH_DTYPE_FLOAT64, lane, taken, &p, error))

@@ -78,7 +78,7 @@ gtorch_order_items_64 (guint dtype, const char *data, gint64 stride, gint64 firs
 
   if (dtype != GTORCH_DTYPE_FLOAT64 && dtype != GTORCH_DTYPE_INT64)
     {
-      for (i = 0; i < n; i++) /* a line too long for the positions of small items */
+      for (i = 0; i < n; i++) /* the line is too long for positions of 32 bits */
         {
           guint64 item;
 
@@ -111,7 +111,7 @@ gtorch_order_fits_32 (const gint64 *data, gint64 n, gint64 *base)
 }
 
 #define SMALL 24
-#define RADIX 256 /* fewer items are merged */
+#define RADIX 256 /* fewer items are merge-sorted */
 
 #define DEFINE_ORDER(suffix, U, BYTES)                                               \
   static void insertion_##suffix (U *items, gint64 n)                                \
@@ -185,7 +185,7 @@ gtorch_order_fits_32 (const gint64 *data, gint64 n, gint64 *base)
         U *swap;                                                                     \
                                                                                      \
         if (at[(guint8) (from[0] >> shift)] == n)                                    \
-          continue; /* all are the same in this byte */                              \
+          continue; /* all items have the same value in this byte */                 \
         for (d = 0; d < 256; d++)                                                    \
           {                                                                          \
             const gint64 count = at[d];                                              \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Elements at indices within images: the gradient of the gradient of max_pool2d, and that of this. */
+/* Gathering and scattering by indices within images: the second derivative of max_pool2d, and its
+ * gradient. */
 
 #include "config.h"
 
@@ -123,7 +124,7 @@ gtorch_cpu_max_pool2d_take (GTorchOpCall *call, GError **error)
 
 /* --- on GPUs --- */
 
-/* A row for each image. */
+/* Views a contiguous tensor as a matrix with one row per image. */
 static GTorchImpl *
 as_rows (GTorchImpl *contiguous)
 {

@@ -40,7 +40,7 @@ read_pair (GTorchOpCall *call, const gchar *name, const GTorchAttr *attr, gint64
   return TRUE;
 }
 
-/* Sizes of windows and results for an input shape. */
+/* Computes the sizes of windows and results for an input shape. */
 static gboolean
 pool_init (Pool *pool, GTorchOpCall *call, const gint64 *shape, guint n_dims, gboolean ceil_mode,
            GError **error)
@@ -91,7 +91,7 @@ pool_init (Pool *pool, GTorchOpCall *call, const gint64 *shape, guint n_dims, gb
   return TRUE;
 }
 
-/* attrs: kernel_size, stride, padding */
+/* Reads the attributes kernel_size, stride and padding. */
 static gboolean
 read_windows (Pool *pool, GTorchOpCall *call, const GTorchAttr *attrs, GError **error)
 {
@@ -205,7 +205,7 @@ max_gradients (gint64 begin, gint64 end, gpointer user_data)
     MAX_GRADIENT (double)
 }
 
-/* The window of one result along one dimension; gives how many elements it counts. */
+/* Finds the window of one result along one dimension and returns how many elements count for the mean. */
 static gint64
 window (const Pool *pool, guint d, gint64 o, gint64 *first, gint64 *last)
 {
@@ -225,7 +225,7 @@ window (const Pool *pool, guint d, gint64 o, gint64 *first, gint64 *last)
   return pool->include_pad ? counted : *last - *first;
 }
 
-/* Windows may have millions of elements: sums of float32 are kept in float64. */
+/* Windows may have millions of elements, so sums of float32 are kept in float64. */
 #define MEAN_OF(T, FORWARD)                                                                      \
   for (; begin < end; begin++)                                                                   \
     {                                                                                            \
@@ -275,7 +275,7 @@ mean_gradients (gint64 begin, gint64 end, gpointer user_data)
     MEAN_OF (double, FALSE)
 }
 
-/* The program may have written to them meanwhile. */
+/* Checks that the indices are within an image: the caller may have changed them since the forward pass. */
 static gboolean
 are_in_images (GTorchOpCall *call, const GTorchImpl *indices, gint64 plane, GError **error)
 {

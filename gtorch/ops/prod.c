@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The gradient of a product: for each element the product of all others, right for zeros too. Each factor's
- * error counts, so float32 are multiplied in float64. */
+/* The gradient of a product: for each element the product of all others, which is right for zeros, too.
+ * The error of each factor counts, so products of float32 are computed in float64. */
 
 #include "config.h"
 
@@ -20,7 +20,7 @@ typedef struct
   guint dtype;
 } Others;
 
-/* T: of the elements, A: of products */
+/* T: dtype of the elements; A: dtype of the products */
 #define OTHERS_OF(T, A)                                   \
   for (; begin < end; begin++)                            \
     {                                                     \

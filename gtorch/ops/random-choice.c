@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Choosing among indices: by keys that are sorted, so that a device can do it in parallel. */
+/* Random choice among indices, by sorting random keys, which a device can do in parallel. */
 
 #include "config.h"
 
@@ -24,7 +24,7 @@ word_64 (const GTorchOpCall *call, guint64 i)
   return ((guint64) words[2 * (i % 2) + 1] << 32) | words[2 * (i % 2)];
 }
 
-/* In (0, 1]. */
+/* Returns a uniform number in (0, 1]. */
 static gdouble
 uniform (const GTorchOpCall *call, guint64 i)
 {
@@ -148,7 +148,7 @@ compare_weighted (const void *a, const void *b)
                           : (x->index > y->index) - (x->index < y->index);
 }
 
-/* The first index whose sum, with those before it, exceeds x. */
+/* Returns the first index whose cumulative sum exceeds x. */
 static gint64
 find_sum (const gdouble *sums, gint64 n, gdouble x)
 {
@@ -208,8 +208,9 @@ draw_row (GTorchOpCall *call, gint64 row, gint64 n, gdouble *weights, Weighted *
                                  (uniform (call, row * n_samples + i) - 0x1p-53) * weights[n - 1]));
       return TRUE;
     }
-  /* The first of several clocks with these rates to ring: Efraimidis and Spirakis, 2006. Those that ring so
-   * late that the time overflows come before those that never do. */
+  /* A key is the time until the clock of an index first rings; its rate is the weight (Efraimidis and
+   * Spirakis, 2006). Times that overflow become DBL_MAX, which sorts before those of clocks that never
+   * ring. */
   for (i = 0; i < n; i++)
     keys[i] =
         (Weighted){ weights[i] > 0 ? MIN (-log (uniform (call, row * n + i)) / weights[i], DBL_MAX)

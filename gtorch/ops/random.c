@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Random numbers are made in chunks of consecutive elements, in C order of the result, whatever its
- * layout and the number of threads: a chunk is always computed whole, so an element always takes
- * the same
- * path. */
+/* Random numbers. They are generated in chunks of consecutive elements, in C order of the result,
+ * whatever its layout and the number of threads. A chunk is always computed as a whole, so an element
+ * always takes the same code path. */
 
 #include "config.h"
 
@@ -33,17 +32,18 @@ struct _Fill
 {
   const GTorchOpCall *call;
   Kind kind;
-  gdouble scale, shift; /* uniform: the width and the start */
-  gdouble end;          /* uniform: which is not reached, or INFINITY */
-  gfloat narrow_end;    /* the same before it is rounded */
+  gdouble scale, shift; /* uniform: the width of the interval, and its start */
+  gdouble end;          /* uniform: the excluded end, or INFINITY */
+  gfloat
+      narrow_end; /* uniform: the smallest float32 that is rounded to `end` in the output's dtype */
   gint64 low;
   guint64 range;
   GTorchImpl *output;
-  /* What to make of the numbers [begin, begin + n), if they are not the result themselves. */
+  /* Uses the numbers [begin, begin + n); NULL if they are the result themselves. */
   void (*use) (const Fill *fill, gint64 begin, gint64 n, const gdouble *f64, const gfloat *f32);
   GTorchImpl *input;
   GTorchImpl *mask;
-  gint is_bad; /* atomically */
+  gint is_bad; /* atomic */
 };
 
 static gboolean
@@ -52,7 +52,7 @@ is_double (const GTorchImpl *impl)
   return impl->dtype == GTORCH_DTYPE_FLOAT64;
 }
 
-/* Between n consecutive elements of a tensor, in C order, and an array. */
+/* Copies and converts between n consecutive elements of a tensor, in C order, and an array. */
 static void
 transfer (GTorchImpl *impl, gint64 begin, gint64 n, gpointer array, guint dtype, gboolean store)
 {
@@ -100,7 +100,7 @@ gtorch_random_end (guint dtype, gdouble high)
     return end;
   gtorch_cpu_cast (dtype, GTORCH_DTYPE_FLOAT64) ((char *) &bits, 0, (const char *) &high, 0, 1);
   widen ((char *) &end, 0, (const char *) &bits, 0, 1);
-  /* the number before it: of one sign they are in the order of their bits */
+  /* the number before `end`: numbers of one sign are in the order of their bits */
   before = end > 0 ? bits - 1 : (end == 0 ? 0x8001 : bits + 1);
   widen ((char *) &below, 0, (const char *) &before, 0, 1);
   between = (below + end) / 2;
@@ -164,8 +164,8 @@ fill_f32 (const Fill *fill, const guint32 *words, gfloat *values)
 
   if (fill->kind == KIND_UNIFORM)
     {
-      /* 16-bit floats get no more bits than they have: 1 - 2^-24 would become 1. Only their own do: what is
-       * compared with a probability has more. */
+      /* A result of a 16-bit dtype gets no more random bits than its significand has, since 1 - 2^-24
+       * would be rounded to 1. Numbers that are compared with a probability keep all bits. */
       if (fill->use == NULL && gtorch_dtype_size (dtype) == 2
           && gtorch_dtype_kind (dtype) == GTORCH_KIND_FLOAT)
         bits = dtype == GTORCH_DTYPE_FLOAT16 ? 11 : 8;
@@ -173,7 +173,7 @@ fill_f32 (const Fill *fill, const guint32 *words, gfloat *values)
       if (fill->scale == 1 && fill->shift == 0)
         return;
       GTORCH_ISA_CALL (gtorch_philox_affine_f32) (values, fill->scale, fill->shift);
-      for (i = 0; i < CHUNK; i++) /* rounding may reach the end, which is not included */
+      for (i = 0; i < CHUNK; i++) /* rounding may reach the end, which is excluded */
         if (values[i] >= fill->narrow_end)
           values[i] = fill->shift;
       return;
@@ -296,7 +296,7 @@ gtorch_shape_random_like (GTorchOpCall *call, GError **error)
                      call->inputs[0]->shape, call->inputs[0]->n_dims, error);
 }
 
-/* All integers in [low, high) must be there, and the dtype have them. */
+/* Checks that [low, high) is not empty and that the dtype can represent all integers in it. */
 static gboolean
 check_range (GTorchOpCall *call, gint64 dtype, GError **error)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* e[0] = start, e[k] = x[k - 1] + f[k - 1] e[k - 1] along a dimension of [outer, n, inner], or the same from
- * the end to the beginning. With the conjugates of the factors f, the one direction is the gradient of the
- * other. Nothing is divided: what is made of it is right for zeros, in every order. */
+/* The recurrence e[0] = start, e[k] = x[k - 1] + f[k - 1] e[k - 1] along a dimension of [outer, n,
+ * inner], or the same from the end to the beginning. The gradient of one direction is the other
+ * direction with the conjugates of the factors f. Nothing is divided, so all that is composed of it is
+ * right for zeros, in derivatives of every order. */
 
 #include "config.h"
 
@@ -82,7 +83,7 @@ gtorch_shape_recurrence (GTorchOpCall *call, GError **error)
          && gtorch_call_set_output (call, 0, dtype, self->shape, self->n_dims, error);
 }
 
-/* The length of the dimension, and how many elements lie between two neighbours. */
+/* Finds the length of the dimension and the distance in elements between two neighbours. */
 static void
 find_lines (const GTorchOpCall *call, gint64 *n, gint64 *inner)
 {
@@ -122,7 +123,7 @@ gtorch_cpu_recurrence (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
-/* A thread for each line: it is for gradients of gradients of products alone. */
+/* Uses one thread per line: this only serves gradients of gradients of products. */
 gboolean
 gtorch_cuda_recurrence (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
@@ -156,7 +157,8 @@ gtorch_cuda_recurrence (GTorchOpCall *call, GTorchCudaLane *lane, GError **error
 
 /* --- gradients of products --- */
 
-/* The product of all before each position along dim, or with reverse of all behind it. */
+/* Returns, for each position along dim, the product of all elements before it; with reverse, of all
+ * behind it. */
 static GTorchImpl *
 products (GTorchImpl *self, gint64 dim, gboolean reverse, GError **error)
 {
@@ -165,8 +167,8 @@ products (GTorchImpl *self, gint64 dim, gboolean reverse, GError **error)
   return zeros != NULL ? gtorch_op_recurrence (zeros, self, dim, 1, reverse, error) : NULL;
 }
 
-/* Element i takes part in all results from i on: with t[i] = upper[i] + x[i + 1] t[i + 1], its gradient is
- * t[i] times the product of all before it. */
+/* Element i is a factor of all results from i on: with t[i] = upper[i] + x[i + 1] t[i + 1], its gradient
+ * is t[i] times the product of all elements before it. */
 GTorchImpl *
 gtorch_op_cumprod_gradient (GTorchImpl *upper, GTorchImpl *self, gint64 dim, GError **error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The shape rules of reductions, and the view by which their gradients get the input's shape back. */
+/* The shape functions of reductions, and the view that restores the input's shape for their gradients. */
 
 #include "config.h"
 
@@ -71,7 +71,7 @@ gtorch_shape_reduce (GTorchOpCall *call, GError **error)
   return gtorch_call_set_output (call, 0, result, shape, n, error);
 }
 
-/* For reductions without a value for no elements. */
+/* Checks the shape for reductions that are undefined for no elements. */
 gboolean
 gtorch_shape_reduce_nonempty (GTorchOpCall *call, GError **error)
 {
@@ -93,7 +93,7 @@ gtorch_shape_reduce_nonempty (GTorchOpCall *call, GError **error)
   return gtorch_shape_reduce (call, error);
 }
 
-/* A reduction's result (or its gradient) repeated over the dimensions that were reduced. */
+/* Expands a reduction's result (or its gradient) over the dimensions that were reduced. */
 gboolean
 gtorch_shape_expand_reduced (GTorchOpCall *call, GError **error)
 {
@@ -131,7 +131,7 @@ gtorch_shape_expand_reduced (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
-/* Swaps the last two dimensions; of a complex tensor the gradient of a matrix product needs conj() too. */
+/* Swaps the last two dimensions. For a complex matrix product the gradient also needs conj (). */
 gboolean
 gtorch_shape_swap_matrix (GTorchOpCall *call, GError **error)
 {

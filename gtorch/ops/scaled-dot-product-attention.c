@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The public form of attention: checks, equal leading dimensions, the choice between the operation that
- * does it all and one built of matmul and softmax; and the gradients. */
+/* The public attention operation: checks, broadcast leading dimensions, the choice between the fused
+ * operation and a composition of matmul and softmax; and the gradients. */
 
 #include "config.h"
 
@@ -18,7 +18,7 @@
 
 #define NAME "scaled_dot_product_attention"
 
-/* --- of other operations --- */
+/* --- composed of other operations --- */
 
 static GTorchImpl *
 apply_mask (GTorchImpl *x, GTorchImpl *mask, GError **error)
@@ -35,7 +35,7 @@ apply_mask (GTorchImpl *x, GTorchImpl *mask, GError **error)
   return cast != NULL ? gtorch_op_add (x, cast, 1, error) : NULL;
 }
 
-/* Rows that are masked as a whole become zeros, without a NaN on the way there or back. */
+/* Computes a softmax whose entirely masked rows are zeros, without a NaN in the forward or backward pass. */
 static GTorchImpl *
 softmax_of_masked (GTorchImpl *x, GError **error)
 {
@@ -80,7 +80,7 @@ weights_of (GTorchImpl *q, GTorchImpl *k, GTorchImpl *mask, gboolean is_causal, 
   return x != NULL ? gtorch_op_softmax (x, -1, GTORCH_DTYPE_NONE, error) : NULL;
 }
 
-/* Each head, dim -3, `times` times in a row. */
+/* Repeats each head (dimension -3) `times` times in a row. */
 static GTorchImpl *
 repeat_heads (GTorchImpl *impl, gint64 times, GError **error)
 {
@@ -104,7 +104,7 @@ repeat_heads (GTorchImpl *impl, gint64 times, GError **error)
   return gtorch_op_reshape (many, shape, n, error);
 }
 
-/* The sum over each `times` heads in a row: what repeat_heads () has for a gradient. */
+/* Sums over each group of `times` successive heads: the gradient of repeat_heads (). */
 static GTorchImpl *
 sum_heads (GTorchImpl *impl, gint64 times, GError **error)
 {
@@ -121,7 +121,7 @@ sum_heads (GTorchImpl *impl, gint64 times, GError **error)
   return apart != NULL ? gtorch_op_sum (apart, &dim, 1, FALSE, GTORCH_DTYPE_NONE, error) : NULL;
 }
 
-/* How many heads of q each of k has to serve. */
+/* Returns how many heads of q share a head of k. */
 static gint64
 group_of (const GTorchImpl *q, const GTorchImpl *k)
 {
@@ -140,7 +140,7 @@ multiply_heads (GTorchImpl *a, GTorchImpl *b, gint64 group, GError **error)
   return sum_heads (product, group, error);
 }
 
-/* With operations, so that it has a gradient itself. */
+/* Computes the gradients by recorded operations, so that they can be differentiated. */
 static gboolean
 grad_of_operations (GTorchGradContext *context, GError **error)
 {
@@ -182,7 +182,7 @@ gtorch_grad_attention (GTorchGradContext *context, GError **error)
   GTorchImpl *grads[3] = { NULL };
   guint i;
 
-  /* the statistics are for the passes alone */
+  /* the statistics only serve the backward pass and have no gradient */
   if (context->grads[1] != NULL)
     return gtorch_grad_undefined (context, error);
   if (context->needs[3])
@@ -248,7 +248,8 @@ check (GTorchImpl *const *operands, GTorchImpl *mask, gdouble dropout_p, gboolea
   return FALSE;
 }
 
-/* Gives all three the same leading dimensions, the last of which, the heads, may be grouped. */
+/* Broadcasts the leading dimensions of all three to the same sizes, except the last of them, the heads,
+ * if grouped. */
 static gboolean
 broadcast (GTorchImpl **operands, gboolean grouped, GError **error)
 {
@@ -284,9 +285,9 @@ does_it_all (GTorchImpl *const *operands, GTorchImpl *mask, gdouble dropout_p, g
                                     dropout_p, gtorch_autograd_wanted (operands, 3));
 }
 
-/* What cuDNN can add, of the full shape but for batch and heads, and which rows are masked as a whole. It
- * knows no -infinity; what stands for that is less than all other numbers, and still a number when it is
- * multiplied by log2 (e). */
+/* Makes the bias that cuDNN adds, of the full shape except for batch and heads, and the mask of entirely
+ * masked rows. cuDNN does not accept -infinity; the number that stands for it is less than all others
+ * and still finite when it is multiplied by log2 (e). */
 static gboolean
 make_bias (GTorchImpl *mask, GTorchImpl *q, GTorchImpl *k, GTorchImpl **bias, GTorchImpl **empty,
            GError **error)
@@ -332,7 +333,7 @@ make_bias (GTorchImpl *mask, GTorchImpl *q, GTorchImpl *k, GTorchImpl **bias, GT
   return *bias != NULL;
 }
 
-/* By one operation. */
+/* Computes attention with the fused operation. */
 static GTorchImpl *
 attend_at_once (GTorchImpl *const *operands, GTorchImpl *mask, gdouble dropout_p,
                 gboolean is_causal, gdouble scale, GError **error)
@@ -370,7 +371,7 @@ attend_at_once (GTorchImpl *const *operands, GTorchImpl *mask, gdouble dropout_p
   gtorch_impl_unref (stats);
   if (empty == NULL)
     return g_steal_pointer (&output);
-  /* the way back needs the output as it is */
+  /* the backward pass needs the unmodified output */
   if (gtorch_autograd_wanted (operands, 3))
     return gtorch_op_where (empty, zero, output, error);
   return gtorch_op_masked_fill_inplace (output, empty, zero, error) ? g_steal_pointer (&output)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Reductions of elements that indices send to the same place. Sums and means are made of scatter_add;
- * products and extremes of scatter_fold, which begins with what is there. Without self, the neutral element
- * is written there first. */
+/* Reductions of elements that indices send to the same target. Sums and means are composed of
+ * scatter_add; products and extremes of scatter_fold, which starts with the values of self. If self is
+ * excluded, the neutral element is written to the targets first. */
 
 #include "config.h"
 
@@ -18,7 +18,7 @@
 
 /* --- elements --- */
 
-#define MAXIMUM(a, b) ((a) != (a) || (a) > (b) ? (a) : (b)) /* NaN stays */
+#define MAXIMUM(a, b) ((a) != (a) || (a) > (b) ? (a) : (b)) /* NaN is kept */
 #define MINIMUM(a, b) ((a) != (a) || (a) < (b) ? (a) : (b))
 #define PRODUCT(a, b) ((a) * (b))
 
@@ -50,7 +50,7 @@
         store (dst, 0, (const char *) &a, 4, 1);                                                \
       }                                                                                         \
   }
-/* Products of integers wrap around, which unsigned ones may. */
+/* Products of integers wrap around, which is only defined for unsigned types. */
 #define FOLDS(suffix, T, U)           \
   FOLD (prod_##suffix, U, U, PRODUCT) \
   FOLD (amax_##suffix, T, T, MAXIMUM) \
@@ -94,7 +94,8 @@ gtorch_cpu_fold (guint dtype, gint64 reduction)
 
 /* --- gradients --- */
 
-/* The gradient of elements of src, if they are 1 where mask is true: grad times the product of the others. */
+/* Returns the gradient of the elements of src, assuming that src is 1 where mask is true: grad times the
+ * product of the other elements. */
 static GTorchImpl *
 product_without (GTorchGradContext *context, GTorchImpl *grad, GTorchImpl *mask, GError **error)
 {
@@ -111,7 +112,7 @@ product_without (GTorchGradContext *context, GTorchImpl *grad, GTorchImpl *mask,
   return product != NULL ? gtorch_op_gather (product, dim, index, error) : NULL;
 }
 
-/* Of the zeros of src with one target the one that comes first. */
+/* Returns a mask that is true for the first zero of src for each target. */
 static GTorchImpl *
 find_first (GTorchGradContext *context, GTorchImpl *is_zero, GError **error)
 {
@@ -138,7 +139,7 @@ find_first (GTorchGradContext *context, GTorchImpl *is_zero, GError **error)
   return gathered != NULL ? gtorch_op_eq (of_zeros, gathered, error) : NULL;
 }
 
-/* How many zeros of src have the target of each of its elements. */
+/* Returns, for each element of src, how many zeros have the same target. */
 static GTorchImpl *
 count_zeros (GTorchGradContext *context, GTorchImpl *is_zero, GError **error)
 {
@@ -154,8 +155,9 @@ count_zeros (GTorchGradContext *context, GTorchImpl *is_zero, GError **error)
   return counts != NULL ? gtorch_op_gather (counts, dim, index, error) : NULL;
 }
 
-/* With two zeros of one target the gradient of each is 0, but not the gradient of that, which needs the
- * product without the one and without the other. With more of them that is 0, too. */
+/* Handles zeros of src if the gradient is to be differentiated. With two zeros for one target, the
+ * gradient of each is 0, but its derivative is not: it needs the product without the first and the
+ * product without the second. With more zeros that derivative is 0, too. */
 static GTorchImpl *
 choose_of_zeros (GTorchGradContext *context, GTorchImpl *grad, GTorchImpl *is_zero,
                  GTorchImpl *zeros, GTorchImpl *of_rest, GError **error)
@@ -210,8 +212,9 @@ prod_backward_to_src (GTorchGradContext *context, GTorchImpl *grad, GError **err
   return gtorch_op_where (single, of_single, of_rest, error);
 }
 
-/* Where self is 0, its gradient is the product of the others. Of several elements of src with one target, a
- * 0 has the product of the others if there is no second 0; otherwise all have 0. */
+/* Where self is 0, its gradient is the product of the others. Among the elements of src for one target,
+ * a single 0 has the product of the others as its gradient, and all others 0; if there is a second 0,
+ * all have 0. */
 static gboolean
 prod_backward (GTorchGradContext *context, GTorchImpl *grad, GError **error)
 {
@@ -244,7 +247,7 @@ prod_backward (GTorchGradContext *context, GTorchImpl *grad, GError **error)
   return TRUE;
 }
 
-/* Those that are equal to the extreme share its gradient. */
+/* Divides the gradient of an extreme equally among the elements that are equal to it. */
 static gboolean
 extreme_backward (GTorchGradContext *context, GTorchImpl *grad, GError **error)
 {
@@ -295,7 +298,7 @@ gtorch_grad_scatter_fold (GTorchGradContext *context, GError **error)
 
 /* --- public operations --- */
 
-/* What leaves the other operand as it is. */
+/* Returns the neutral element of a reduction. */
 static GTorchImpl *
 neutral (guint dtype, GTorchIndexReduction reduce)
 {
@@ -396,7 +399,7 @@ gtorch_op_scatter_reduce_inplace (GTorchImpl *self, gint64 dim, GTorchImpl *inde
                                   GTorchIndexReduction reduce, gboolean include_self,
                                   GError **error)
 {
-  /* what the gradient needs of self must outlive the change */
+  /* the values that the gradient needs must outlive the in-place change */
   g_autoptr (GTorchImpl) before =
       gtorch_impl_requires_grad (self) ? gtorch_op_clone (self, error) : gtorch_impl_ref (self);
   g_autoptr (GTorchImpl) result =
@@ -407,7 +410,7 @@ gtorch_op_scatter_reduce_inplace (GTorchImpl *self, gint64 dim, GTorchImpl *inde
   return result != NULL && gtorch_op_copy_inplace (self, result, FALSE, error);
 }
 
-/* The one index as each element of source has it. */
+/* Expands a one-dimensional index to the shape of source. */
 static GTorchImpl *
 spread_index (GTorchImpl *self, gint64 raw_dim, GTorchImpl *index, GTorchImpl *source,
               GError **error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Searching in order, counting and finding different values. */
+/* Searching in sorted sequences, counting, and finding unique values. */
 
 #include "config.h"
 
@@ -41,7 +41,7 @@ typedef struct
 {
   gconstpointer sequence, values;
   gint64 *out;
-  gint64 n, per_line; /* values for each sequence */
+  gint64 n, per_line; /* n: the length of a sequence; per_line: values for each sequence */
   gboolean right, whole;
 } Search;
 
@@ -205,7 +205,7 @@ gtorch_cpu_bincount (GTorchOpCall *call, GError **error)
         counts[data[i]]++;
       return TRUE;
     }
-  /* millions of weights may come to one place: float32 is too coarse to add them up */
+  /* float32 is too coarse to add up millions of weights for one place */
   weights = gtorch_cpu_contiguous (call->inputs[1], GTORCH_DTYPE_FLOAT64, error);
   sums = weights != NULL ? gtorch_cpu_pack_output (output, GTORCH_DTYPE_FLOAT64, error) : NULL;
   if (sums == NULL)
@@ -219,15 +219,15 @@ gtorch_cpu_bincount (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
-/* --- different values --- */
+/* --- unique values --- */
 
-/* The elements in order: small items where possible, else wide ones. */
+/* The sorted elements, as small items if possible, else as wide ones. */
 typedef struct
 {
   guint64 *small;
   GTorchWideItem *wide;
   gint64 n;
-  guint64 nan; /* the key of a NaN, or 0 */
+  guint64 nan; /* the key of NaN, or 0 */
 } Ordered;
 
 static void
@@ -292,7 +292,7 @@ ordered_position (const Ordered *self, gint64 i)
   return self->small != NULL ? (gint64) (guint32) self->small[i] : (gint64) (guint64) self->wide[i];
 }
 
-/* NaNs are all different. */
+/* Tells whether element i differs from the one before; NaNs all differ from each other. */
 static inline gboolean
 ordered_begins (const Ordered *self, gint64 i)
 {
@@ -341,8 +341,8 @@ gtorch_cpu_unique (GTorchOpCall *call, GError **error)
     {
       gint64 at = ordered_position (&ordered, i);
 
-      /* The outputs have the sizes that the shape function found. Another thread that writes to the
-       * input in between spoils the values, and nothing else. */
+      /* The outputs have the sizes that the shape function found. If another thread writes to the input
+       * in between, only the values are wrong. */
       if (ordered_begins (&ordered, i) && n + 1 < n_values)
         {
           memcpy (values + ++n * size, (char *) gtorch_impl_data (plain) + at * size, size);

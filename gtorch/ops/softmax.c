@@ -34,7 +34,7 @@ typedef struct
   guint dtype;
   gsize size;
   gboolean log_form;
-  const char *g, *x; /* g: gradients only */
+  const char *g, *x; /* g is only for gradients */
   char *y;
   gint64 n, inner, n_tiles;
 } Softmax;

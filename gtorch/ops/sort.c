@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* sort, topk and kthvalue: lines along one dimension, each turned into items that are put in order. */
+/* sort, topk and kthvalue: each line along one dimension is turned into items that are sorted. */
 
 #include "config.h"
 
@@ -120,25 +120,25 @@ gtorch_grad_kthvalue (GTorchGradContext *context, GError **error)
 typedef enum
 {
   SORT,
-  FIRST_K, /* the first k in order */
+  FIRST_K, /* the first k in sorted order */
   ONLY_KTH,
 } What;
 
 typedef struct
 {
-  GTorchIter iter; /* over the lines: self, values, indices */
+  GTorchIter iter; /* over the lines; operands: self, values, indices */
   What what;
   guint dtype;
   gsize size;
   gboolean descending, wide, by_halves;
   gint64 n, k, base;
   gint64 stride, values, indices; /* byte strides along a line */
-  gint64 room;                    /* items that a thread works with, … */
-  gsize item;                     /* … and their size */
-  gint failed;                    /* atomically */
+  gint64 room;                    /* items in a thread's buffer */
+  gsize item;                     /* bytes of an item */
+  gint failed;                    /* atomic */
 } Order;
 
-/* What a thread works with. */
+/* The buffers of a thread. */
 typedef struct
 {
   const Order *order;
@@ -157,7 +157,7 @@ write_one (const Order *order, char *const *data, gint64 to, gint64 from)
     *(T *) (data[1] + i * order->values) = \
         *(const T *) (data[0] + *(const gint64 *) (data[2] + i * order->indices) * order->stride);
 
-/* The values at the positions that were written. */
+/* Writes the values of the positions that have been written to the indices. */
 static void
 write_values (const Order *order, char *const *data, gint64 n)
 {
@@ -196,7 +196,7 @@ write_values (const Order *order, char *const *data, gint64 n)
                                   begin == 0 ? half : h->n - half, TRUE);                       \
   }                                                                                             \
                                                                                                 \
-  /* One thread merges from the front, the other from the back. */                              \
+  /* Merges halves: one thread merges from the front, the other from the back. */               \
   static void merge_half_##suffix (gint64 begin, gint64 end, gpointer user_data)                \
   {                                                                                             \
     const Halves_##suffix *h = user_data;                                                       \
@@ -330,7 +330,7 @@ order_part (gint64 begin, gint64 end, gpointer user_data)
   g_free (line.spare);
 }
 
-/* Lines that are as far apart as their elements would miss the cache: those are copied first. */
+/* Returns self, copied if its lines are as far apart as their elements, which would miss the cache. */
 static GTorchImpl *
 with_near_lines (GTorchImpl *self, guint dim, GError **error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Views that are made of other views, and lists of them. */
+/* Views composed of other views, and lists of views. */
 
 #include "config.h"
 
@@ -13,7 +13,7 @@
 #include "gtorch-ops-private.h"
 #include "device/gtorch-scratch-private.h"
 
-/* For n views, if the machine has memory for so many: each is described, and shown in an object. */
+/* Creates a list for n views, or fails if there is no memory for the impls and their tensor objects. */
 static GPtrArray *
 list_new (const gchar *op, gint64 n, GError **error)
 {
@@ -25,7 +25,7 @@ list_new (const gchar *op, gint64 n, GError **error)
   return NULL;
 }
 
-/* Appends view, or drops the list if there is none. */
+/* Appends view, or frees the list if view is NULL. */
 static gboolean
 list_add (GPtrArray **list, GTorchImpl *view)
 {
@@ -145,7 +145,7 @@ gtorch_op_chunk (GTorchImpl *self, gint64 chunks, gint64 wanted, GError **error)
     }
   if (self->shape[dim] > 0)
     return split_evenly ("chunk", self, (self->shape[dim] - 1) / chunks + 1, dim, error);
-  /* as many empty ones as were asked for, as in PyTorch */
+  /* as many empty views as requested, as in PyTorch */
   list = list_new ("chunk", chunks, error);
   for (i = 0; list != NULL && i < chunks; i++)
     if (!list_add (&list, gtorch_op_slice (self, dim, 0, 0, 1, error)))
@@ -201,7 +201,7 @@ gtorch_op_meshgrid (GTorchImpl *const *tensors, gsize n, gboolean ij, GError **e
   return list;
 }
 
-/* --- views by way of others --- */
+/* --- views composed of other views --- */
 
 static gboolean
 is_there (const gchar *op, const GTorchImpl *other, GError **error)
@@ -329,7 +329,7 @@ gtorch_op_as_strided (GTorchImpl *self, const gint64 *size, gsize n, const gint6
   if (!gtorch_shape_check ("as_strided", size, n, self->dtype, error))
     return NULL;
   if (self->storage == NULL)
-    return gtorch_op_view_as_is (self, error); /* which says so */
+    return gtorch_op_view_as_is (self, error); /* fails with the right error */
   available = (gint64) (self->storage->n_bytes / gtorch_dtype_size (self->dtype));
   for (i = 0; i < n; i++)
     empty |= size[i] == 0;

@@ -57,7 +57,7 @@ gtorch_op_to_device (GTorchImpl *self, GTorchDevice *device, gboolean non_blocki
     return NULL;
   if (device == NULL || device == self->storage->device)
     return gtorch_impl_ref (self);
-  /* A GPU writes by itself to pinned memory only. Where there is no more of it, the copy is waited for. */
+  /* A GPU copies asynchronously to pinned memory only. Without pinned memory the copy is synchronous. */
   if (non_blocking && device->type == GTORCH_DEVICE_TYPE_CPU)
     moved = gtorch_impl_new_pinned (self->dtype, self->shape, self->n_dims, NULL);
   if (moved == NULL)
@@ -75,7 +75,7 @@ gtorch_op_to (GTorchImpl *self, GTorchDType dtype, GTorchDevice *device, gboolea
 
   if (!is_there ("to", self, error))
     return NULL;
-  /* The host would have to wait for what it converts. */
+  /* The conversion comes first, on the device: converting on the host would have to wait for the copy. */
   if (non_blocking && device != NULL && device->type == GTORCH_DEVICE_TYPE_CPU
       && dtype != GTORCH_DTYPE_NONE && (guint) dtype != self->dtype)
     {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Gradients of views: zeros of the input's shape, in which the same view receives the gradient. */
+/* Gradients of views: a tensor of zeros of the input's shape, in which the gradient is written to the same
+ * view. */
 
 #include "config.h"
 
@@ -19,7 +20,7 @@ gtorch_shape_view_backward (GTorchOpCall *call, GError **error)
                                  error);
 }
 
-/* The view of the output through the shape function of the forward operation. */
+/* Returns a view of the output, made by the shape function of the forward operation. */
 static GTorchImpl *
 view_of_output (GTorchOpCall *call, guint op, gboolean (*shape) (GTorchOpCall *, GError **),
                 const GTorchAttr *attrs, GError **error)
@@ -70,7 +71,7 @@ gtorch_cpu_diagonal_backward (GTorchOpCall *call, GError **error)
                                      call->attrs + 1, error));
 }
 
-/* Windows may overlap: one position of all windows after the other is added. */
+/* Windows may overlap, so the gradient is added for one position within all windows at a time. */
 gboolean
 gtorch_cpu_unfold_backward (GTorchOpCall *call, GError **error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Views: each shape function works out sizes and strides over the same storage. */
+/* Views: each shape function computes sizes and strides over the same storage. */
 
 #include "config.h"
 
@@ -32,7 +32,7 @@ too_many_dims (GTorchOpCall *call, gsize n_dims, GError **error)
   return TRUE;
 }
 
-/* Replaces a -1 in shape by what is left of numel. */
+/* Replaces a -1 in shape by the size that makes up numel. */
 static gboolean
 infer_size (const gchar *op, GTorchImpl *self, const gint64 *wanted, gsize n_dims, gint64 *shape,
             GError **error)
@@ -67,8 +67,9 @@ wrong:
   return FALSE;
 }
 
-/* The strides with which self can be seen as shape, or FALSE. Dimensions of self that lie evenly in memory
- * form groups; each group must be cut into whole dimensions of shape. */
+/* Computes the strides that view self as shape, or returns FALSE if there are none. Dimensions of self
+ * that are contiguous with each other form groups; each group must be divided into whole dimensions of
+ * shape. */
 static gboolean
 view_strides (GTorchImpl *self, const gint64 *shape, guint n_dims, gint64 *strides)
 {
@@ -135,7 +136,7 @@ gtorch_op_reshape (GTorchImpl *self, const gint64 *wanted, gsize n_dims, GError 
   g_autoptr (GTorchImpl) copy = NULL;
 
   if (self->storage == NULL || n_dims > GTORCH_MAX_DIMS)
-    return gtorch_op_view (self, wanted, n_dims, error); /* which says so */
+    return gtorch_op_view (self, wanted, n_dims, error); /* fails with the right error */
   if (!infer_size ("reshape", self, wanted, n_dims, shape, error))
     return NULL;
   if (gtorch_same_shape (shape, n_dims, self->shape, self->n_dims))
@@ -392,7 +393,8 @@ gtorch_shape_select (GTorchOpCall *call, GError **error)
   return set_view (call, self->offset + index * self->strides[dim], shape, strides, n);
 }
 
-/* Python's rule: negative positions count from the end, then both are moved into [0, size]. */
+/* Clamps a slice by Python's rule: negative positions count from the end, then both are clamped to [0,
+ * size]. */
 static void
 clamp_slice (gint64 size, gint64 *start, gint64 *end)
 {
@@ -431,7 +433,7 @@ gtorch_shape_slice (GTorchOpCall *call, GError **error)
   memcpy (strides, self->strides, self->n_dims * sizeof (gint64));
   shape[dim] = start == end ? 0 : (end - start - 1) / step + 1;
   if (__builtin_mul_overflow (strides[dim], step, &strides[dim]))
-    strides[dim] = self->strides[dim]; /* such a step leaves one element at most */
+    strides[dim] = self->strides[dim]; /* with such a step at most one element is left */
   return set_view (call, self->offset + start * self->strides[dim], shape, strides, self->n_dims);
 }
 
