@@ -10,13 +10,13 @@
 
 G_BEGIN_DECLS
 
-/* A function of the backward pass. It is made when an operation runs that wants a gradient, is owned by the
- * outputs of that operation, and owns what it has saved and the nodes of its inputs (its edges). Nothing
- * points forward, so there is no cycle: what is saved is memory and a description (GTorchSaved), never an
- * impl, which an in-place operation could later give a history that leads back here. */
+/* A node of the backward graph. It is created when a recorded operation runs and is owned by the outputs
+ * of that operation; it owns the saved values and the nodes of its inputs (its edges). There are no
+ * forward references, so there is no cycle: a saved value is a storage and a description (GTorchSaved),
+ * never an impl, since a later in-place operation could give that a history that leads back to the node. */
 typedef struct _GTorchNode GTorchNode;
 
-/* Where a gradient goes: into input `index` of a node, or, at a leaf, into its grad. */
+/* The target of a gradient: input `index` of a node, or the grad of a leaf. */
 typedef struct
 {
   GTorchNode *node;
@@ -26,44 +26,45 @@ typedef struct
 
 typedef struct
 {
-  /* grads: n_outputs, NULL for a zero. needs, results: n_edges; results are filled with new references
-   * where needed, NULL for a zero. Fails if what was saved has been released. */
+  /* Computes the gradients of the inputs. grads has n_outputs elements, NULL for a zero; needs and results
+   * have n_edges. results receives new references where needed, NULL for a zero. Fails if the saved values
+   * have been released. */
   gboolean (*apply) (GTorchNode *self, GTorchImpl *const *grads, const gboolean *needs,
                      GTorchImpl **results, GError **error);
-  /* Drops the saved tensors, and sets is_released if there were any. */
+  /* Releases the saved values, and sets is_released if there were any. */
   void (*release) (GTorchNode *self);
-  /* Drops the rest of what the class added. */
+  /* Frees the other members that the class added. */
   void (*finalize) (GTorchNode *self);
 } GTorchNodeClass;
 
-/* The stream that was current for a device; NULL: the default one. */
+/* A device and the stream that was current for it; NULL for the default stream. */
 typedef struct
 {
   GTorchDevice *device;
   GTorchStream *stream;
 } GTorchPlace;
 
-/* What few nodes have. */
+/* The members that few nodes need. */
 typedef struct
 {
-  GTorchPlace *places; /* further devices of operands, and their streams; owned */
+  GTorchPlace *places; /* further devices of operands, with their streams; owned */
   guint n_places;
-  GPtrArray *hooks;      /* of GTorchHook, on gradients of outputs */
-  GTorchImpl **retained; /* for each output the impl whose grad is kept, not owned, or NULL */
+  GPtrArray *hooks;      /* GTorchHook, on gradients of outputs */
+  GTorchImpl **retained; /* for each output, the impl that retains its grad, unowned; or NULL */
 } GTorchNodeExtra;
 
 struct _GTorchNode
 {
   gint ref_count;
-  gint lock; /* for what was saved: gtorch_node_lock () */
+  gint lock; /* protects the saved values: gtorch_node_lock () */
   guint n_edges;
   guint n_outputs;
-  guint64 sequence; /* above that of all nodes that edges lead to */
+  guint64 sequence; /* greater than that of all nodes its edges lead to */
   const gchar *name;
   const GTorchNodeClass *klass;
   GTorchEdge *edges;
   GTorchMeta *output_metas;
-  GTorchStream *stream; /* the forward's, owned; NULL for the default one */
+  GTorchStream *stream; /* the stream of the forward operation, owned; NULL for the default one */
   GTorchNodeExtra *extra;
   GTorchNode *next_to_free;
   gboolean is_released;
@@ -72,38 +73,38 @@ struct _GTorchNode
 struct _GTorchAutograd
 {
   GTorchNode *grad_fn;
-  guint index;          /* which output of grad_fn */
-  guint8 requires_grad; /* as set on a leaf */
-  guint8 retains_grad;  /* of a non-leaf */
-  GMutex lock;          /* for grad, and for making grad_fn of a view anew */
+  guint index;          /* the output of grad_fn */
+  guint8 requires_grad; /* set by the user on a leaf */
+  guint8 retains_grad;  /* set by the user on a non-leaf */
+  GMutex lock;          /* protects grad, and replacing the grad_fn of a view */
   GTorchImpl *grad;
-  GTorchStream *grad_stream; /* that wrote to grad last, owned; NULL for the default one */
+  GTorchStream *grad_stream; /* the last stream that wrote to grad, owned; NULL for the default one */
   GPtrArray *hooks;          /* of a leaf */
-  GTorchImpl *base;          /* of a view: whose memory it shows */
-  guint history;      /* of a base: how often writing in place has given it a new one; atomically */
-  guint base_history; /* of a view: that of its base, when grad_fn was made; atomically */
+  GTorchImpl *base;          /* of a view: the tensor whose memory it shares */
+  guint history;      /* of a base: how often in-place writes have replaced its history; atomic */
+  guint base_history; /* of a view: the base's history count when grad_fn was made; atomic */
 };
 
 /* --- nodes --- */
 GTorchNode *gtorch_node_init (GTorchNode *node, const GTorchNodeClass *klass, const gchar *name,
                               guint n_edges, guint n_outputs);
-/* Nodes that this thread makes from now on have a higher one. */
+/* Returns a number below the sequence of all nodes that this thread creates from now on. */
 guint64 gtorch_node_get_last_sequence (void);
 GTorchNode *gtorch_node_ref (GTorchNode *node);
-/* Iterative: a chain of any length is freed without recursion. */
+/* Drops a reference. Chains of any length are freed iteratively, without recursion. */
 void gtorch_node_unref (GTorchNode *node);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchNode, gtorch_node_unref)
 void gtorch_node_set_edge (GTorchNode *node, guint i, GTorchImpl *input);
 void gtorch_node_copy_edge (GTorchNode *node, guint i, const GTorchEdge *edge);
-/* Makes node the history of output. */
+/* Makes node the grad_fn of output. */
 void gtorch_node_set_output (GTorchNode *node, guint index, GTorchImpl *output);
 GTorchNodeExtra *gtorch_node_ensure_extra (GTorchNode *node);
-/* Notes the stream of a further device, that the operation has an operand on. */
+/* Adds the current stream of a further device that has an operand of the operation. */
 void gtorch_node_add_place (GTorchNode *node, GTorchDevice *device);
-/* A new reference to the impl that keeps the gradient of this output, if there still is one. */
+/* Returns a new reference to the impl that retains the gradient of this output, or NULL. */
 GTorchImpl *gtorch_node_get_retained (GTorchNode *node, guint index);
 void gtorch_node_set_retained (GTorchNode *node, guint index, GTorchImpl *impl);
-/* The error of going through a node a second time. */
+/* Sets the error for a second backward pass through a released node. */
 void gtorch_node_error_released (GTorchNode *node, GError **error);
 void gtorch_meta_init (GTorchMeta *meta, const GTorchImpl *impl, gint64 *shape);
 
@@ -121,63 +122,64 @@ gtorch_node_unlock (GTorchNode *node)
 }
 
 /* --- impls --- */
-/* Drops impl->autograd. */
+/* Clears and frees impl->autograd. */
 void gtorch_autograd_free (GTorchImpl *impl);
 void gtorch_autograd_destroy (GTorchAutograd *autograd);
 GTorchAutograd *gtorch_autograd_ensure (GTorchImpl *impl);
-/* Whether a gradient flows to impl; brings a view's grad_fn up to date. */
+/* Tells whether a gradient flows to impl; updates an outdated grad_fn of a view. */
 gboolean gtorch_impl_requires_grad (GTorchImpl *impl);
 gboolean gtorch_impl_is_leaf (GTorchImpl *impl);
-/* Whether it may be said so of the tensor. */
+/* Checks whether requires_grad may be set on the tensor. */
 gboolean gtorch_impl_check_requires_grad (GTorchImpl *impl, gboolean requires_grad, GError **error);
 
 /* --- saved tensors --- */
 typedef struct
 {
-  GTorchStorage *storage; /* NULL: nothing saved */
+  GTorchStorage *storage; /* NULL if nothing is saved */
   gint64 offset;
   gint64 *strides;
   guint version;
   guint8 is_number;
 } GTorchSaved;
 
-/* strides has room for the dimensions of impl. */
+/* Saves impl. `strides` must have room for its dimensions. */
 void gtorch_saved_init (GTorchSaved *saved, GTorchImpl *impl, gint64 *strides);
-/* Which values are needed, a bit for each input (31: the list), and output. */
+/* The inputs and outputs whose values are needed: one bit each; bit 31 of inputs stands for a list. */
 typedef struct
 {
   guint32 inputs;
   guint32 outputs;
 } GTorchGradSaves;
 
-/* By the id of the op: what the gradient of each input needs. NULL where only what all of them need is
- * known. */
+/* Indexed by op id: what the gradient of each input needs. An entry is NULL if only the needs of all
+ * gradients together are known. */
 extern const GTorchGradSaves *const gtorch_op_grad_saves[];
-/* What the gradients need that are wanted of this call. */
+/* Returns the values that the wanted gradients of this call need. */
 GTorchGradSaves gtorch_autograd_get_saves (const GTorchOpCall *call);
 gboolean gtorch_autograd_saves_input (const GTorchOpClass *op, GTorchGradSaves saves, guint i);
-/* What was saved, without autograd. The error says "its <what> <i>". */
+/* Returns the saved value, without autograd. The error message calls it "its <what> <i>". */
 GTorchImpl *gtorch_saved_unpack (const GTorchSaved *saved, const GTorchMeta *meta,
                                  const gchar *what, guint i, GError **error);
-/* Gives `unpacked`, which has no autograd, the place in the graph that the edge leads to: the leaf itself if
- * it still shows that memory. Takes the reference. */
+/* Connects `unpacked`, which has no autograd, to the target of the edge; returns the leaf itself if it
+ * still has that memory. Takes the reference. */
 GTorchImpl *gtorch_edge_attach (const GTorchEdge *edge, GTorchImpl *unpacked);
 
 /* --- views and in-place operations --- */
 void gtorch_autograd_record_view (GTorchOpCall *call);
-/* Before an in-place call that wants a gradient: refuses leaves that require grad. *records tells whether the
- * call is to be recorded. If the gradient needs values that the call overwrites, *formers becomes an array of
- * all inputs as they were, with their places in the graph; else it is NULL. */
+/* Prepares an in-place call that may need a gradient: refuses leaves that require grad. *records tells
+ * whether the call is to be recorded. If the gradient needs values that the call overwrites, *formers
+ * becomes an array of all inputs with their former values and places in the graph; else it is NULL. */
 gboolean gtorch_autograd_begin_in_place (const GTorchOpCall *call, gboolean *records,
                                          GTorchImpl ***formers, GError **error);
-/* The same checks alone, for impl that somebody else writes to; `op` is named in the message. */
+/* Makes the same checks as gtorch_autograd_begin_in_place (), for an impl that other code writes to. `op`
+ * is named in the error message. */
 gboolean gtorch_autograd_check_in_place (const gchar *op, GTorchImpl *impl, gboolean wanted,
                                          GError **error);
-/* After it: the output's history becomes output `index` of `node`, whose edge `index` is the output's former
- * self; also for the tensor it is a view of. */
+/* Records an in-place call after it ran: output `index` of `node` becomes the history of the output, and
+ * of the tensor it is a view of. Edge `index` of the node leads to the former history. */
 void gtorch_autograd_rebase (GTorchImpl *output, GTorchNode *node, guint index);
 void gtorch_autograd_regenerate (GTorchImpl *view);
-/* Has the base of a view a newer history than the view? */
+/* Tells whether the base of a view has a newer history than the view. */
 static inline gboolean
 gtorch_autograd_is_outdated (const GTorchAutograd *view)
 {
@@ -189,12 +191,12 @@ gtorch_autograd_is_outdated (const GTorchAutograd *view)
 }
 
 /* --- hooks --- */
-/* Gives another gradient in `changed`, or leaves that NULL. */
+/* Is called with a gradient. Returns a replacement in `changed`, or leaves that NULL. */
 typedef gboolean (*GTorchHookFunc) (GTorchImpl *grad, gpointer user_data, GTorchImpl **changed,
                                     GError **error);
 typedef gboolean (*GTorchAccumulatedFunc) (GTorchImpl *leaf, gpointer user_data, GError **error);
 
-/* One of the two functions is given. destroy may be NULL. */
+/* Adds a hook with one of the two functions. `destroy` may be NULL. */
 guint64 gtorch_hooks_add (GPtrArray **hooks, guint index, GTorchHookFunc func,
                           GTorchAccumulatedFunc accumulated, gpointer user_data,
                           GDestroyNotify destroy);
@@ -204,9 +206,9 @@ gboolean gtorch_hooks_run_accumulated (GPtrArray **hooks, GTorchImpl *leaf, GErr
 void gtorch_hooks_free (GPtrArray *hooks);
 
 /* --- gradients --- */
-/* A gradient brought to the shape and dtype of meta: broadcast dimensions summed. Takes grad. */
+/* Converts a gradient to the shape and dtype of meta, summing over broadcast dimensions. Takes grad. */
 GTorchImpl *gtorch_grad_fit (GTorchImpl *grad, const GTorchMeta *meta, GError **error);
-/* Where elements lie in memory, in elements from some place. */
+/* The layout of elements in memory, in elements from a common start. */
 typedef struct
 {
   const gint64 *shape;
@@ -215,27 +217,27 @@ typedef struct
   gint64 offset;
 } GTorchLayout;
 
-/* The gradient of what lies as `base` says, from that of a view of it: elements of the view that show one
- * place are summed, those of the base that share one have equal parts of it. It can be differentiated. */
+/* Computes the gradient of a tensor with layout `base` from that of a view of it. Elements of the view
+ * that share memory are summed; elements of the base that share memory get equal parts. Differentiable. */
 GTorchImpl *gtorch_grad_of_view (GTorchImpl *grad, const GTorchLayout *view,
                                  const GTorchLayout *base, GError **error);
-/* What the view shows, from the base's elements: those that share a place are summed. It can be
- * differentiated. */
+/* Computes the elements of the view from those of the base; elements that share memory are summed.
+ * Differentiable. */
 GTorchImpl *gtorch_grad_in_view (GTorchImpl *grad, const GTorchLayout *view,
                                  const GTorchLayout *base, GError **error);
-/* Nobody else sees the memory of impl, so that it may be written to or given away. */
+/* Tells whether impl is the only user of its memory, so that it may be written to or given away. */
 gboolean gtorch_grad_is_ours (const GTorchImpl *impl);
-/* Adds grad to the grad of impl. With may_take it becomes the grad itself where it is ours. */
+/* Adds grad to the grad of impl. With may_take, grad itself becomes the grad if gtorch_grad_is_ours (). */
 gboolean gtorch_grad_accumulate (GTorchImpl *impl, GTorchImpl *grad, gboolean may_take,
                                  GError **error);
-/* Makes the grad zero, if there is one. One with a graph, which leads back to impl, is replaced. */
+/* Zeroes the grad, if there is one. A grad with a graph, which leads back to impl, is replaced. */
 gboolean gtorch_grad_set_zero (GTorchImpl *impl, GError **error);
-/* Drops the grad if it has a graph, which leads back to impl. */
+/* Drops the grad if it has a graph, since that leads back to impl. */
 void gtorch_grad_drop_graph (GTorchImpl *impl);
-/* A gradient that can be shown: grad, or a copy. */
+/* Returns a gradient that may be handed to the user: grad, or a copy. */
 GTorchImpl *gtorch_grad_show (GTorchImpl *grad, gboolean may_take, GError **error);
 
-/* --- streams of a pass --- */
+/* --- the streams of a backward pass --- */
 /* The current streams of a thread. */
 typedef struct
 {
@@ -244,46 +246,46 @@ typedef struct
 
 void gtorch_thread_streams_take (GTorchThreadStreams *self);
 void gtorch_thread_streams_apply (const GTorchThreadStreams *self);
-/* The same until the end of the change. */
+/* Makes the streams current until the end of the change. */
 void gtorch_thread_streams_change_to (const GTorchThreadStreams *self, GTorchChange *change);
 void gtorch_thread_streams_clear (GTorchThreadStreams *self);
-/* Has the thread chosen any? */
+/* Tells whether the thread has chosen a stream for any device. */
 gboolean gtorch_thread_has_streams (void);
 
 typedef struct
 {
   GTorchThreadStreams callers;
-  GTorchDevice *device; /* of all roots, or NULL */
-  GPtrArray *used;      /* that are not the caller's; owned */
+  GTorchDevice *device; /* the device of all roots, or NULL */
+  GPtrArray *used;      /* the streams of the pass that are not the caller's; owned */
   GPtrArray *held;      /* storages of gradients that several streams read */
-  GTorchFence *fence;   /* behind the work of `fenced` until now, once it was needed */
+  GTorchFence *fence;   /* a fence behind the work of `fenced` so far, recorded on demand */
   GTorchStream *fenced;
 } GTorchPassStreams;
 
 void gtorch_pass_streams_init (GTorchPassStreams *self, GTorchImpl *const *roots, guint n_roots);
 void gtorch_pass_streams_clear (GTorchPassStreams *self);
-/* Are forward and backward of the node in the same capture, or in none? */
+/* Checks that the forward and backward passes of the node are in the same capture, or both in none. */
 gboolean gtorch_pass_streams_check_capture (GTorchPassStreams *self, GTorchNode *node,
                                             GError **error);
-/* The change makes the stream (NULL: the default one) current. */
+/* Makes the stream (NULL: the default one) current for the duration of the change. */
 gboolean gtorch_pass_streams_enter (GTorchPassStreams *self, GTorchChange *change,
                                     GTorchDevice *device, GTorchStream *stream, GError **error);
-/* What is put on `next` from now on comes after what the current stream has, which computed the gradient. */
+/* Makes later work on `next` wait for the current stream, which computed the gradient. */
 gboolean gtorch_pass_streams_order (GTorchPassStreams *self, GTorchImpl *grad, GTorchStream *next,
                                     GError **error);
-/* The stream that computed the last gradient goes on. */
+/* Invalidates the fence, because the stream that computed the last gradient gets new work. */
 void gtorch_pass_streams_forget_fence (GTorchPassStreams *self);
-/* The caller's streams wait for the others. */
+/* Makes the caller's streams wait for all others. */
 gboolean gtorch_pass_streams_join (GTorchPassStreams *self, GError **error);
 
 /* --- the engine --- */
 typedef struct
 {
   GTorchImpl *const *roots;
-  GTorchImpl *const *grads; /* or NULL */
+  GTorchImpl *const *grads; /* may be NULL */
   guint n_roots;
-  /* With inputs, their gradients go to results (NULL where unused) and nothing is accumulated; without,
-   * leaves accumulate. */
+  /* With inputs, their gradients are stored in results (NULL where unused) and nothing is accumulated;
+   * without inputs, leaves accumulate. */
   GTorchImpl *const *inputs;
   guint n_inputs;
   GTorchImpl **results;
@@ -294,10 +296,10 @@ typedef struct
 
 gboolean gtorch_engine_run (const GTorchBackward *backward, GError **error);
 
-/* Where hooks and functions of other languages run: here, or, while this thread goes backward for another
- * one, in the main context of that one. */
+/* Calls a hook or a function of another language: directly, or, if this thread runs a backward pass for
+ * another one, in the main context of that thread. */
 void gtorch_engine_call_user (void (*func) (gpointer data), gpointer data);
-/* Sets that context for this thread, gives the former one. */
+/* Sets the main context in which this thread calls user functions; returns the former one. */
 GMainContext *gtorch_engine_set_context (GMainContext *context);
 
 G_END_DECLS

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The streams of a backward pass: which waits for which, and what a capture forbids. */
+/* The streams of a backward pass: the order between them, and the restrictions of captures. */
 
 #include "config.h"
 
@@ -69,7 +69,7 @@ gtorch_thread_has_streams (void)
   return FALSE;
 }
 
-/* --- a pass --- */
+/* --- the streams of a pass --- */
 
 static GTorchStream *
 stream_of (GTorchDevice *device, GTorchStream *stream)
@@ -123,7 +123,7 @@ wait_once (GTorchStream *stream, GTorchStream *other, GError **error)
   return result;
 }
 
-/* What is put on the stream is part of the pass from now on. */
+/* Adds the stream to the pass: work that is queued on it from now on belongs to the pass. */
 static gboolean
 use (GTorchPassStreams *self, GTorchStream *stream, GError **error)
 {
@@ -132,7 +132,7 @@ use (GTorchPassStreams *self, GTorchStream *stream, GError **error)
   if (stream == caller || g_ptr_array_find (self->used, stream, NULL))
     return TRUE;
   g_ptr_array_add (self->used, g_object_ref (stream));
-  /* On the device of the roots all gradients come from the caller's stream. */
+  /* On the device of the roots all gradients originate from the caller's stream. */
   return stream->device == self->device || wait_once (stream, caller, error);
 }
 
@@ -161,8 +161,8 @@ gtorch_pass_streams_order (GTorchPassStreams *self, GTorchImpl *grad, GTorchStre
     return TRUE;
   if (!use (self, next, error))
     return FALSE;
-  /* Others have it, too, and may read it on streams that `next` does not wait for: nobody is to write to
-   * it when they have dropped it. */
+  /* The gradient has other owners, which may read it on streams that `next` does not wait for. The
+   * reference in `held` keeps it from being written to in place once they have dropped theirs. */
   if (g_atomic_int_get (&grad->ref_count) > 1 || g_atomic_int_get (&grad->storage->ref_count) > 1)
     g_ptr_array_add (self->held, gtorch_storage_ref (grad->storage));
   if (self->fenced != current)
@@ -200,7 +200,7 @@ describe (GTorchStream *stream, gboolean captures, gboolean both)
                           stream);
 }
 
-/* All gradients of a device begin on the stream of the caller there. */
+/* The capture of the caller's stream is compared, since all gradients of a device originate from it. */
 gboolean
 gtorch_pass_streams_check_capture (GTorchPassStreams *self, GTorchNode *node, GError **error)
 {

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The backward pass. First the part of the graph below the roots is walked, counting for each node how many
- * gradients will arrive. Then nodes run as soon as all theirs have, those that were made last first: that
- * order never waits and is the same each time. A leaf is treated as a node without edges, so that all its
- * gradients are summed before they are added to its grad and hooks run once. Nothing here recurses.
+/* The backward pass. First the part of the graph below the roots is traversed, counting for each node how
+ * many gradients will arrive. Then each node runs as soon as all its gradients have arrived, those with
+ * the highest sequence first: with that order no node ever waits, and it is deterministic. A leaf is
+ * treated as a node without edges, so that all its gradients are summed before they are added to its grad,
+ * and its hooks run once. Nothing here recurses.
  *
- * The pass runs in the thread that calls. Each node runs on the stream on which its operation ran forward;
- * where a gradient goes from one stream to another, the other waits for the first, and at the end the
- * caller's stream waits for all that were used, so that the pass as a whole is like one operation of the
- * caller's stream. A leaf has no stream of its own: its gradients are summed on the stream of the first that
- * arrives. Were each device to have a thread of its own, it would have its own `ready` heap; nothing
- * else that belongs to a run is touched between a node's start and its end.
+ * The pass runs in the calling thread. Each node runs on the stream on which its operation ran forward.
+ * Where a gradient goes from one stream to another, the second stream waits for the first; at the end the
+ * caller's stream waits for all streams used, so that the pass as a whole behaves like one operation on
+ * the caller's stream. A leaf has no stream of its own: its gradients are summed on the stream of the
+ * first that arrives. If each device had a thread of its own, it would need its own `ready` heap; nothing
+ * else in a Run is accessed between a node's start and its end.
  *
- * A gradient may be written to (to add another one to it) or given away (to become the grad of a leaf) only
- * while nobody else can see its memory: see gtorch_grad_is_ours (). */
+ * A gradient may be written to (to add another one) or given away (to become the grad of a leaf) only
+ * while nothing else uses its memory: see gtorch_grad_is_ours (). */
 
 #include "config.h"
 
@@ -33,12 +34,12 @@ typedef struct _Task Task;
 
 struct _Task
 {
-  GTorchNode *node; /* or */
+  GTorchNode *node; /* NULL for a leaf */
   GTorchImpl *leaf;
-  guint waiting;        /* gradients that are still to arrive */
-  guint wanted;         /* 1 + the first of the wanted inputs that are its outputs; or 0 */
-  gboolean is_needed;   /* it leads to one of the wanted inputs */
-  GTorchStream *stream; /* a leaf's, of its first gradient; NULL: the default one */
+  guint waiting;        /* the number of gradients still to arrive */
+  guint wanted;         /* 0, or 1 + the index of the first wanted input that is an output of the node */
+  gboolean is_needed;   /* tells whether it leads to a wanted input */
+  GTorchStream *stream; /* for a leaf, the stream of its first gradient; NULL: the default one */
   GTorchImpl *buffers[];
 };
 
@@ -57,15 +58,15 @@ struct _Block
 typedef struct
 {
   const GTorchBackward *backward;
-  Block *blocks; /* that hold the tasks */
-  Task **table;  /* by address of the node or leaf; open addressing */
+  Block *blocks; /* the memory of the tasks */
+  Task **table;  /* hash table by the address of the node or leaf; open addressing */
   guint table_size, n_tasks;
-  GPtrArray *order; /* tasks of nodes, as found */
+  GPtrArray *order; /* tasks of nodes, in the order in which they were found */
   GPtrArray *leaves;
   GPtrArray *ready;     /* a heap of tasks */
-  guint *next_wanted;   /* chains wanted inputs of one task, each 1 + an index */
-  gboolean has_streams; /* some node ran elsewhere than on the default stream, or the caller does */
-  GTorchPassStreams streams; /* only then */
+  guint *next_wanted;   /* links the wanted inputs of one task; 1 + an index each */
+  gboolean has_streams; /* some node, or the caller, is not on the default stream */
+  GTorchPassStreams streams; /* only used with has_streams */
 } Run;
 
 /* --- tasks --- */
@@ -138,7 +139,7 @@ grow (Run *run)
   g_free (former);
 }
 
-/* The task of an edge, made if there is none. */
+/* Returns the task of an edge, creating it if necessary. */
 static Task *
 ensure_task (Run *run, const GTorchEdge *edge)
 {
@@ -231,7 +232,7 @@ walk (Run *run, const GTorchEdge *roots)
       run->next_wanted[i] = task->wanted;
       task->wanted = i + 1;
     }
-  /* Edges lead to nodes of lower sequence, which have been decided when a node is looked at. */
+  /* Edges lead to nodes of lower sequence, which are decided before the node itself. */
   g_ptr_array_sort (run->order, by_sequence);
   for (i = 0; i < run->order->len; i++)
     {
@@ -286,7 +287,7 @@ pop_ready (Run *run)
 
 /* --- streams --- */
 
-/* Makes the stream (NULL: the default one) current; FALSE if it is already. */
+/* Makes the stream (NULL: the default one) current; returns FALSE if it already is. */
 static gboolean
 enter (GTorchChange *change, GTorchDevice *device, GTorchStream *stream)
 {
@@ -296,7 +297,7 @@ enter (GTorchChange *change, GTorchDevice *device, GTorchStream *stream)
   return TRUE;
 }
 
-/* Before anything runs. */
+/* Checks the captures of all nodes before any of them runs. */
 static gboolean
 check_captures (Run *run, GError **error)
 {
@@ -313,9 +314,9 @@ check_captures (Run *run, GError **error)
   return TRUE;
 }
 
-/* --- gradients on their way --- */
+/* --- gradients in transit --- */
 
-/* Adds grad, whose reference is taken, to what has arrived. */
+/* Adds grad to the gradients that have arrived at an input of the task. Takes the reference. */
 static gboolean
 receive (Run *run, Task *task, guint index, GTorchImpl *grad, GError **error)
 {
@@ -366,7 +367,7 @@ receive (Run *run, Task *task, guint index, GTorchImpl *grad, GError **error)
   return success;
 }
 
-/* Gives a gradient to the inputs that want it. */
+/* Stores a gradient in the results of the inputs that want it. */
 static gboolean
 deliver (Run *run, Task *task, guint index, gboolean may_take, GError **error)
 {
@@ -417,7 +418,8 @@ finish_leaf (Run *run, Task *task, GError **error)
   return success;
 }
 
-/* Hooks, retained and wanted gradients of the outputs, then the node itself. */
+/* Runs the hooks on the gradients of the outputs, handles retained and wanted gradients, then runs the
+ * node. */
 static gboolean
 run_node (Run *run, Task *task, GTorchImpl **results, GError **error)
 {
@@ -505,7 +507,7 @@ run_and_send (Run *run, Task *task, GError **error)
   return success;
 }
 
-/* The node's operands are on several devices. */
+/* Runs a node with operands on several devices. */
 static G_GNUC_NO_INLINE gboolean
 run_in_places (Run *run, Task *task, GError **error)
 {
@@ -523,7 +525,7 @@ run_in_places (Run *run, Task *task, GError **error)
   return success;
 }
 
-/* Runs a node, on the streams of its forward, and sends on what comes of it. */
+/* Runs a node on the streams of its forward operation, and sends on the gradients that it computes. */
 static gboolean
 run_task (Run *run, Task *task, GError **error)
 {
@@ -557,7 +559,7 @@ execute (Run *run, GError **error)
     if (g_cancellable_set_error_if_cancelled (run->backward->cancellable, error)
         || !run_task (run, pop_ready (run), error))
       return FALSE;
-  /* leaves that are roots themselves */
+  /* Leaves that are roots themselves are finished last. */
   for (i = 0; i < run->leaves->len; i++)
     if (!finish_leaf (run, run->leaves->pdata[i], error))
       return FALSE;
@@ -605,7 +607,7 @@ root_grad (GTorchImpl *root, GTorchImpl *grad, GError **error)
                                     : gtorch_op_to_dtype (grad, root->dtype, error);
 }
 
-/* What takes part must be a tensor, hold memory and require grad. */
+/* Checks that all impls are tensors, have memory and require grad. */
 static gboolean
 check_tensors (GTorchImpl *const *impls, guint n, const gchar *what, GError **error)
 {
@@ -638,8 +640,8 @@ check_tensors (GTorchImpl *const *impls, guint n, const gchar *what, GError **er
   return TRUE;
 }
 
-/* Takes references to the nodes of the roots, which keep all others alive: a hook may change, drop or release
- * the roots. */
+/* Takes references to the nodes of the roots, which keep all other nodes alive: a hook may change, drop or
+ * release the roots. */
 static gboolean
 take_roots (const GTorchBackward *backward, GTorchEdge *edges, GError **error)
 {
@@ -661,7 +663,8 @@ take_roots (const GTorchBackward *backward, GTorchEdge *edges, GError **error)
   return TRUE;
 }
 
-/* All of them are there before other streams wait for the one that fills them. */
+/* Sends the gradients of the roots. All of them are created before other streams wait for the stream that
+ * fills them. */
 static gboolean
 send_root_grads (Run *run, const GTorchEdge *edges, GError **error)
 {
@@ -697,7 +700,7 @@ gtorch_engine_run (const GTorchBackward *backward, GError **error)
   if (!take_roots (backward, edges, error))
     return FALSE;
 
-  /* Gradients are of the forward pass, whose inputs were cast: nothing is left to cast. */
+  /* Autocast is off: the forward pass has recorded its casts, so the backward pass needs none. */
   gtorch_autocast_change_to_off (&off);
   gtorch_change_to_grad (&mode, backward->create_graph);
   run.next_wanted = next_wanted = g_new0 (guint, MAX (backward->n_inputs, 1));
@@ -743,7 +746,7 @@ gtorch_engine_run (const GTorchBackward *backward, GError **error)
   return success;
 }
 
-/* --- calling back --- */
+/* --- calling user functions --- */
 
 static __thread GMainContext *owner;
 
@@ -788,13 +791,13 @@ gtorch_engine_call_user (void (*func) (gpointer data), gpointer data)
   if (G_LIKELY (owner == NULL))
     {
       func (data);
-      gtorch_thread_streams_apply (&call.streams); /* whatever func has left behind */
+      gtorch_thread_streams_apply (&call.streams); /* undoes changes of streams by func */
       gtorch_thread_streams_clear (&call.streams);
       return;
     }
   g_mutex_init (&call.lock);
   g_cond_init (&call.cond);
-  /* not g_main_context_invoke (), which runs it here while nobody iterates that context */
+  /* g_main_context_invoke () would run it in this thread if no thread iterates that context */
   source = g_idle_source_new ();
   g_source_set_priority (source, G_PRIORITY_DEFAULT);
   g_source_set_callback (source, run_user_call, &call, NULL);

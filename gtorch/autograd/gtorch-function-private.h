@@ -8,14 +8,14 @@
 
 G_BEGIN_DECLS
 
-/* A tensor kept for backward. What was an input has its place in the graph from the node's edge, what is an
- * output from the node; only something made in between brings its own. */
+/* A tensor saved for backward. An input gets its place in the graph from the node's edge, an output from
+ * the node itself; only other tensors bring their own grad_fn. */
 typedef struct
 {
   GTorchSaved saved;
   GTorchMeta meta;
   gint64 dims[2 * GTORCH_MAX_DIMS];
-  gint input, output; /* which of them, or -1 */
+  gint input, output; /* the index of the input or output, or -1 */
   GTorchNode *grad_fn;
   guint index;
 } GTorchFunctionSaved;
@@ -23,10 +23,10 @@ typedef struct
 struct _GTorchFunctionContext
 {
   GObject parent_instance;
-  GTorchNode *node;    /* not owned: it owns the context; NULL while forward runs */
-  GPtrArray *to_save;  /* of GTorchTensor, while forward runs */
-  GPtrArray *dirty;    /* of GTorchImpl, while forward runs */
-  GPtrArray *constant; /* of GTorchImpl, while forward runs: not differentiable */
+  GTorchNode *node;    /* not owned, since the node owns the context; NULL while forward runs */
+  GPtrArray *to_save;  /* GTorchTensor; only while forward runs */
+  GPtrArray *dirty;    /* GTorchImpl; only while forward runs */
+  GPtrArray *constant; /* GTorchImpl, not differentiable; only while forward runs */
   GTorchFunctionSaved *saved;
   guint n_saved;
   guint n_inputs;
@@ -35,13 +35,13 @@ struct _GTorchFunctionContext
 };
 
 GTorchFunctionContext *gtorch_function_context_new (GTorchImpl *const *inputs, guint n_inputs);
-/* After forward: to_save becomes saved. */
+/* Converts to_save to saved after forward has run. */
 void gtorch_function_context_pack (GTorchFunctionContext *self, GTorchNode *node,
                                    GTorchImpl *const *inputs, guint n_inputs,
                                    GTorchImpl *const *outputs, guint n_outputs);
-/* Lets go of the tensors of forward, which may own the node. */
+/* Releases the tensors of forward, which may own the node. */
 void gtorch_function_context_end_forward (GTorchFunctionContext *self);
-/* TRUE if there was something to drop. Under the node's lock. */
+/* Releases what was saved, under the node's lock. Returns TRUE if there was anything. */
 gboolean gtorch_function_context_drop (GTorchFunctionContext *self);
 
 G_END_DECLS

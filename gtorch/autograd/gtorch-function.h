@@ -29,12 +29,12 @@ struct _GTorchFunctionClass
   /**
    * GTorchFunctionClass::forward:
    * @self: a function
-   * @context: what is kept from here to backward
+   * @context: the context of this call, for saving values for backward
    * @inputs: (array length=n_inputs): the inputs
    * @n_inputs: the length of @inputs
    * @error: return location for an error
    *
-   * Computes the outputs. Nothing is recorded meanwhile. Tensors that backward needs are given to
+   * Computes the outputs. Operations are not recorded meanwhile. Tensors that backward needs must be passed to
    * [method@FunctionContext.save_for_backward].
    *
    * Returns: (transfer full) (element-type GTorchTensor): the outputs, or %NULL with @error set
@@ -46,17 +46,17 @@ struct _GTorchFunctionClass
   /**
    * GTorchFunctionClass::backward:
    * @self: a function
-   * @context: what forward kept
-   * @grad_outputs: (array length=n_grad_outputs): a gradient for each output: zeros where none arrived, or
+   * @context: the context of the call of forward
+   * @grad_outputs: (array length=n_grad_outputs): a gradient for each output: zeros if none arrived, or
    *   %NULL after [method@FunctionContext.set_materialize_grads] with %FALSE
    * @n_grad_outputs: the length of @grad_outputs
    * @error: return location for an error
    *
-   * Computes the gradients of the inputs. If it is made of operations on its arguments and saved tensors,
-   * it can be differentiated again.
+   * Computes the gradients of the inputs. If it only uses operations on its arguments and saved tensors,
+   * its result can be differentiated again.
    *
    * Returns: (transfer full) (element-type GTorchTensor): a gradient for each input (ignored where
-   *   [method@FunctionContext.get_needs_input_grad] says so, from C %NULL there), or only those for the
+   *   [method@FunctionContext.get_needs_input_grad] is %FALSE; in C, %NULL there), or only those for the
    *   inputs that need one, in their order; %NULL with @error set
    *
    * Since: 0.1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What becomes of gradients: they are brought to the form of their tensor, and added to its grad. */
+/* Gradients of tensors: conversion to the form of their tensor, and accumulation into its grad. */
 
 #include "config.h"
 
@@ -74,7 +74,8 @@ wrong:
   return NULL;
 }
 
-/* Puts the elements of grad where `from` says, summed, and gives what `to` sees there. */
+/* Sums the elements of grad into memory with layout `from`, and returns a view of that memory with layout
+ * `to`. */
 static GTorchImpl *
 relay (GTorchImpl *grad, const GTorchLayout *from, const GTorchLayout *to, GError **error)
 {
@@ -104,7 +105,7 @@ gtorch_grad_in_view (GTorchImpl *grad, const GTorchLayout *view, const GTorchLay
   return relay (grad, base, view, error);
 }
 
-/* The dimensions by falling stride, if the elements lie without gaps in some order of dimensions. */
+/* Finds the dimensions by descending stride, if the elements are dense in some order of dimensions. */
 static gboolean
 dense_order (const GTorchImpl *impl, gint64 *order)
 {
@@ -142,14 +143,14 @@ gtorch_grad_is_ours (const GTorchImpl *impl)
          && (impl->is_contiguous || dense_order (impl, order));
 }
 
-/* Has a grad of impl the order of its dimensions, and not that of rows? */
+/* Tells whether impl is dense but not contiguous, so that its grad takes on the order of its dimensions. */
 static gboolean
 wants_order (const GTorchImpl *impl, gint64 *order)
 {
   return !impl->is_contiguous && dense_order (impl, order);
 }
 
-/* Is grad laid out as copy_like () would do it? */
+/* Tells whether grad has the layout that copy_like () would give it. */
 static gboolean
 is_like (const GTorchImpl *impl, const GTorchImpl *grad)
 {
@@ -164,8 +165,8 @@ is_like (const GTorchImpl *impl, const GTorchImpl *grad)
   return TRUE;
 }
 
-/* A copy of grad; with the strides of impl where that is dense, so that an optimizer can go through both
- * side by side. */
+/* Copies grad, with the strides of impl if that is dense, so that an optimizer can iterate over both with
+ * the same strides. */
 static GTorchImpl *
 copy_like (const GTorchImpl *impl, GTorchImpl *grad, GError **error)
 {
@@ -179,7 +180,7 @@ copy_like (const GTorchImpl *impl, GTorchImpl *grad, GError **error)
     return gtorch_op_clone (grad, error);
   for (i = 0; i < impl->n_dims; i++)
     back[order[i]] = i;
-  /* the copy in that order, seen in the order of impl */
+  /* a copy with its dimensions in that order, permuted to the order of impl */
   permuted = gtorch_op_permute (grad, order, impl->n_dims, error);
   memory = permuted != NULL ? gtorch_op_clone (permuted, error) : NULL;
   result = memory != NULL ? gtorch_op_permute (memory, back, impl->n_dims, error) : NULL;
@@ -193,11 +194,12 @@ gtorch_grad_show (GTorchImpl *grad, gboolean may_take, GError **error)
     return gtorch_impl_ref (grad);
   if (!may_take || !gtorch_grad_is_ours (grad))
     return gtorch_op_clone (grad, error);
-  grad->is_silent_view = FALSE; /* of memory that nobody else sees */
+  grad->is_silent_view = FALSE; /* nothing else uses the memory */
   return gtorch_impl_ref (grad);
 }
 
-/* Passes of several threads, or of one that does not wait in between, may add on different streams. */
+/* Makes the current stream wait for the last stream that wrote to grad. Passes of several threads, or
+ * successive passes of one thread, may accumulate on different streams. */
 static gboolean
 follow_stream (GTorchAutograd *autograd, GTorchDevice *device, GError **error)
 {
@@ -215,7 +217,7 @@ follow_stream (GTorchAutograd *autograd, GTorchDevice *device, GError **error)
       if (last == NULL)
         last = gtorch_device_get_default_stream (device);
       others = gtorch_stream_dup_capture (last);
-      /* What is in a capture has no order with what is not: the replay's stream decides. */
+      /* There is no order between work inside and outside of a capture: the stream of the replay decides. */
       success = own != others || gtorch_stream_wait_stream (next, last, error);
     }
   g_set_object (&autograd->grad_stream, current);
@@ -252,7 +254,7 @@ gtorch_grad_accumulate (GTorchImpl *impl, GTorchImpl *grad, gboolean may_take, G
         autograd->grad = copy_like (impl, grad, error);
       success = autograd->grad != NULL;
       if (success)
-        autograd->grad->is_silent_view = FALSE; /* of memory that nobody else sees */
+        autograd->grad->is_silent_view = FALSE; /* nothing else uses the memory */
     }
   else if (success && !gtorch_impl_is_released (autograd->grad) && !gtorch_is_grad_enabled ()
            && !gtorch_impl_requires_grad (autograd->grad))
@@ -263,8 +265,8 @@ gtorch_grad_accumulate (GTorchImpl *impl, GTorchImpl *grad, gboolean may_take, G
     }
   else if (success)
     {
-      /* Whoever has the former grad, as part of a graph, keeps it as it was. A graph that leads back to
-       * the tensor is a cycle: without create_graph the sum has none. */
+      /* A new sum is allocated, since the former grad may be part of a graph. If the grad has a graph that
+       * leads back to the tensor, that is a cycle; without create_graph the sum has none. */
       sum = gtorch_op_add (autograd->grad, grad, 1.0, error);
       success = sum != NULL;
       if (success)

@@ -11,12 +11,12 @@ G_BEGIN_DECLS
  * GTorchGradcheckFunc:
  * @inputs: (array length=n_inputs): the inputs
  * @n_inputs: the length of @inputs
- * @user_data: the data given with the function
+ * @user_data: the user data of the function
  * @error: return location for an error
  *
- * A function whose gradients are checked. It must give the same each time.
+ * A function whose gradients are checked. It must be deterministic.
  *
- * Returns: (transfer full): what is computed from @inputs, or %NULL with @error set
+ * Returns: (transfer full): the result for @inputs, or %NULL with @error set
  *
  * Since: 0.1
  */

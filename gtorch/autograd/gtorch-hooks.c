@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Lists of hooks. A hook may add or remove hooks, or drop the tensor that it hangs on, while it runs, so
- * what runs is a copy of the list. */
+/* Lists of hooks. A running hook may add or remove hooks, or drop the tensor that it belongs to, so a copy
+ * of the list is run. */
 
 #include "config.h"
 
@@ -16,19 +16,19 @@ typedef struct
 {
   gint ref_count;
   guint64 id;
-  guint index; /* of the output it belongs to */
+  guint index; /* the output it belongs to */
   GTorchHookFunc func;
   GTorchAccumulatedFunc accumulated;
   gpointer user_data;
   GDestroyNotify destroy;
-  GPtrArray *list; /* that it is in */
+  GPtrArray *list; /* the list that contains it */
 } Hook;
 
-static GMutex lock; /* for all lists, and */
+static GMutex lock; /* protects all lists, `hooks` and `last_id` */
 GTORCH_FORK_LOCK (lock);
 static GHashTable *hooks; /* id -> Hook */
 static guint64 last_id;
-static gint n_alive; /* hooks, and nodes of functions; atomically */
+static gint n_alive; /* the number of hooks and of nodes of functions; atomic */
 
 void
 gtorch_autograd_count_data (gint n)
@@ -195,7 +195,7 @@ gtorch_hooks_add_references (GPtrArray *list, GTorchReferences *references)
     {
       Hook *hook = list->pdata[i];
 
-      if (g_atomic_int_get (&hook->ref_count) == 1) /* it is not running */
+      if (g_atomic_int_get (&hook->ref_count) == 1) /* not running */
         gtorch_tensor_hook_add_references (hook->user_data, references);
     }
   g_mutex_unlock (&lock);

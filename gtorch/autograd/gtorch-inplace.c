@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* In-place operations and views. A view knows its base. Writing to a view in place changes the history of
- * the base: its new node gives the part of the gradient that the view covers to the operation's node and
- * what comes of it back into that part. Other views notice the changed version of the storage and take
- * their history anew from the base. */
+/* In-place operations and views. A view knows its base. An in-place write to a view changes the history of
+ * the base: a new node passes the part of the gradient that the view covers to the operation's node, and
+ * writes the result back into that part. Other views notice that the base has a newer history and
+ * regenerate theirs from it. */
 
 #include "config.h"
 
@@ -17,7 +17,7 @@
 #include "gtorch-ops-private.h"
 #include "stream/gtorch-stream-private.h"
 
-/* Where elements lie in a piece of memory. */
+/* The layout of elements within a piece of memory. */
 typedef struct
 {
   guint8 dtype;
@@ -30,12 +30,12 @@ typedef struct
 typedef struct
 {
   GTorchNode node;
-  GTorchNode *inner; /* of the in-place operation; NULL for a plain view */
-  guint index;       /* which of its inputs and outputs the view is */
+  GTorchNode *inner; /* the node of the in-place operation; NULL for a plain view */
+  guint index;       /* the input and output of `inner` that is the view */
   Place view;
   Place base;
-  gint64 n_elements;      /* that the memory of the base spans */
-  gboolean base_overlaps; /* elements of the base share memory */
+  gint64 n_elements;      /* the number of elements that the memory of the base spans */
+  gboolean base_overlaps; /* tells whether elements of the base share memory */
   GTorchDevice *device;
   GTorchMeta meta;
   gint64 meta_shape[GTORCH_MAX_DIMS];
@@ -51,8 +51,8 @@ view_node_release (GTorchNode *node)
 {
   ViewNode *self = (ViewNode *) node;
 
-  /* What it has saved as its result leads to it past this node: as one of the pass it comes later, with its
-   * lower number, and is released then. */
+  /* If `inner` has other owners, such as its saved result, the pass reaches it as a node of its own, later
+   * because of its lower sequence, and releases it then. */
   if (self->inner != NULL && g_atomic_int_get (&self->inner->ref_count) == 1)
     self->inner->klass->release (self->inner);
 }
@@ -68,7 +68,7 @@ view_node_finalize (GTorchNode *node)
 static const GTorchNodeClass slices_class = { slices_apply, view_node_release, view_node_finalize };
 static const GTorchNodeClass view_class = { view_apply, view_node_release, view_node_finalize };
 
-/* The lowest and highest element, from the first. */
+/* Finds the offsets of the lowest and highest element, relative to the first. */
 static void
 reach (const gint64 *shape, const gint64 *strides, guint n_dims, gint64 *low, gint64 *high)
 {
@@ -99,7 +99,7 @@ view_node_new (const GTorchNodeClass *klass, const gchar *name, GTorchImpl *base
 
   gtorch_node_init (&self->node, klass, name, n_edges, 1);
   self->node.edges = (GTorchEdge *) (void *) (self + 1);
-  self->device = gtorch_impl_device (base->storage != NULL ? base : view); /* one may be released */
+  self->device = gtorch_impl_device (base->storage != NULL ? base : view); /* one of the two may be released */
   self->node.stream = gtorch_current_stream (self->device);
   if (self->node.stream != NULL)
     g_object_ref (self->node.stream);
@@ -136,7 +136,7 @@ show (const Place *place, GTorchStorage *storage, gint64 n_bytes, GError **error
                                   place->strides, place->n_dims);
 }
 
-/* New memory with the geometry of the base. */
+/* Allocates memory with the layout of the base. */
 static GTorchImpl *
 whole_new (ViewNode *self, GError **error)
 {
@@ -148,13 +148,13 @@ whole_new (ViewNode *self, GError **error)
              : NULL;
 }
 
-/* --- views and bases whose elements are compared: both complex, or both real --- */
+/* --- layouts of views and bases with elements of one kind: both complex, or both real --- */
 
 typedef struct
 {
   Place view, base;
   GTorchLayout view_layout, base_layout;
-  gboolean view_is_split, base_is_split; /* into real numbers */
+  gboolean view_is_split, base_is_split; /* whether complex elements are split into real ones */
 } Frame;
 
 static gboolean
@@ -202,7 +202,7 @@ frame_init (Frame *frame, const ViewNode *self, GError **error)
          && frame_place (&frame->base, &frame->base_layout, in_reals, &frame->base_is_split, error);
 }
 
-/* To where elements are compared, and back. */
+/* Convert to the elements in which layouts are compared, and back. */
 static GTorchImpl *
 split (GTorchImpl *impl, gboolean is_split, GError **error)
 {
@@ -220,9 +220,9 @@ join (GTorchImpl *impl, gboolean is_split, GError **error)
   return plain != NULL ? gtorch_op_view_as_complex (plain, error) : NULL;
 }
 
-/* --- nodes that run --- */
+/* --- running the nodes --- */
 
-/* The gradient of what was written, from that of the base. */
+/* Computes the gradient of the written values from that of the base. */
 static GTorchImpl *
 written_of (const Frame *frame, GTorchImpl *whole, GError **error)
 {
@@ -234,7 +234,7 @@ written_of (const Frame *frame, GTorchImpl *whole, GError **error)
   return seen != NULL ? join (seen, frame->view_is_split, error) : NULL;
 }
 
-/* What the base's former self gets: at the view's elements what comes of `part`, elsewhere all. */
+/* Computes the gradient of the base's former value: `part` at the view's elements, `whole` elsewhere. */
 static GTorchImpl *
 former_of (const Frame *frame, GTorchImpl *whole, GTorchImpl *part, GTorchDevice *device,
            GError **error)
@@ -259,7 +259,7 @@ former_of (const Frame *frame, GTorchImpl *whole, GTorchImpl *part, GTorchDevice
   return result != NULL ? join (result, frame->base_is_split, error) : NULL;
 }
 
-/* By operations that can be differentiated themselves. */
+/* Computes the gradients by recorded operations, so that they can be differentiated. */
 static gboolean
 slices_apply_recorded (ViewNode *self, GTorchImpl **inner_grads, GTorchImpl *whole,
                        const gboolean *needs, GTorchImpl **results, GError **error)
@@ -283,7 +283,7 @@ slices_apply_recorded (ViewNode *self, GTorchImpl **inner_grads, GTorchImpl *who
   return former != NULL;
 }
 
-/* In memory that nobody else sees. */
+/* Computes the gradients in place, in newly allocated memory. */
 static gboolean
 slices_apply_quickly (ViewNode *self, GTorchImpl **inner_grads, GTorchImpl *grad,
                       const gboolean *needs, GTorchImpl **results, GError **error)
@@ -360,13 +360,13 @@ gtorch_autograd_record_view (GTorchOpCall *call)
   parent = self->autograd != NULL && self->autograd->base != NULL ? self->autograd : NULL;
   autograd = gtorch_autograd_ensure (output);
   autograd->base = gtorch_impl_ref (parent != NULL ? parent->base : self);
-  /* A view of a view is not newer than that one. */
+  /* A view of a view inherits that view's history count, which may be outdated. */
   autograd->base_history = parent != NULL           ? parent->base_history
                            : self->autograd != NULL ? self->autograd->history
                                                     : 0;
 }
 
-/* Whose memory impl shows; itself if nobody's, or if that one has other memory by now. */
+/* Returns the base of impl, or impl itself if it is no view or the base has other memory by now. */
 static GTorchImpl *
 base_of (GTorchImpl *impl)
 {
@@ -375,13 +375,14 @@ base_of (GTorchImpl *impl)
   return base != NULL && (base->storage == NULL || base->storage == impl->storage) ? base : impl;
 }
 
-/* The base has a new history: the view's is one step behind it. */
+/* Regenerates the grad_fn of a view whose base has a new history: the base's grad_fn followed by
+ * as_strided. */
 void
 gtorch_autograd_regenerate (GTorchImpl *view)
 {
   GTorchAutograd *autograd = view->autograd;
   GTorchImpl *base = autograd->base;
-  g_autoptr (GTorchNode) former = NULL; /* is freed without the lock */
+  g_autoptr (GTorchNode) former = NULL; /* freed after the lock is released */
   ViewNode *node;
   guint history;
 
@@ -410,7 +411,8 @@ gtorch_autograd_check_in_place (const gchar *op, GTorchImpl *impl, gboolean want
 
   if (!wanted || !gtorch_is_grad_enabled () || impl->storage == NULL)
     return TRUE;
-  /* A view that requires grad by itself hangs on no base with a history, which could tell of the change. */
+  /* Leaves that require grad, their views, and views that require grad themselves are refused: the base
+   * has no recorded history in which the change could be noted. */
   flows = gtorch_impl_requires_grad (impl) || gtorch_impl_requires_grad (base);
   if (flows && (base->autograd == NULL || base->autograd->grad_fn == NULL))
     {
@@ -423,7 +425,7 @@ gtorch_autograd_check_in_place (const gchar *op, GTorchImpl *impl, gboolean want
                    op, gtorch_impl_shape_str (impl));
       return FALSE;
     }
-  /* Where nobody else has the memory, the view is all there is. */
+  /* If nothing else refers to the storage, no base needs to know of the change. */
   if (impl->is_silent_view && g_atomic_int_get (&impl->storage->ref_count) > 1)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
@@ -442,7 +444,8 @@ is_overwritten (const GTorchOpCall *call, GTorchGradSaves saves, guint i)
          && gtorch_impl_is_same_place (call->inputs[0], call->inputs[i]);
 }
 
-/* What an input is now, when its memory is about to be overwritten; values: a copy of it. */
+/* Returns an alias of `values`, a copy of the input, with the place in the graph that the input has before
+ * its memory is overwritten. */
 static GTorchImpl *
 former_new (GTorchImpl *input, GTorchImpl *values)
 {
@@ -509,7 +512,7 @@ gtorch_autograd_begin_in_place (const GTorchOpCall *call, gboolean *records, GTo
   return TRUE;
 }
 
-/* The views of a base take their histories anew. */
+/* Replaces the history of a base. Its views regenerate theirs. */
 static void
 set_history (GTorchImpl *base, GTorchNode *node, guint index)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Nodes, and what an impl knows of them. */
+/* Nodes of the backward graph, and the autograd state of impls. */
 
 #include "config.h"
 
@@ -41,7 +41,7 @@ gtorch_node_ref (GTorchNode *node)
   return node;
 }
 
-/* What a node owns may own the last reference of further nodes, and so on along a chain of any length. The
+/* Freeing a node may drop the last reference to further nodes, and so on along a chain of any length. The
  * outermost call in a thread collects them in a list and frees one after the other. */
 static __thread GTorchNode *dying;
 static __thread gboolean is_freeing;
@@ -109,7 +109,8 @@ gtorch_meta_init (GTorchMeta *meta, const GTorchImpl *impl, gint64 *shape)
     shape[i] = impl->shape[i];
 }
 
-/* Threads count for themselves; where their graphs meet, the later node still gets the higher number. */
+/* Makes the sequence of node greater than that of another one. Threads count independently; where their
+ * graphs meet, the later node still gets the higher number. */
 static void
 come_after (GTorchNode *node, const GTorchNode *other)
 {
@@ -174,7 +175,8 @@ gtorch_node_add_place (GTorchNode *node, GTorchDevice *device)
       (GTorchPlace){ device, stream != NULL ? g_object_ref (stream) : NULL };
 }
 
-/* A retaining impl does not belong to its node: it takes itself away when it dies, under this lock. */
+/* Protects the pointers to retaining impls. A node does not own such an impl: when the impl is freed, it
+ * removes itself from the node, under this lock. */
 static GMutex retained_lock;
 GTORCH_FORK_LOCK (retained_lock);
 
@@ -209,7 +211,7 @@ gtorch_node_get_retained (GTorchNode *node, guint index)
                                               __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         ;
       if (count == 0)
-        impl = NULL; /* it is about to take itself away */
+        impl = NULL; /* being freed: it is about to remove itself */
     }
   g_mutex_unlock (&retained_lock);
   return impl;
@@ -242,7 +244,8 @@ gtorch_node_set_output (GTorchNode *node, guint index, GTorchImpl *output)
 
 /* --- impls --- */
 
-/* Every recorded result and every view has one: each thread keeps some of the last ones. */
+/* A pool of autograd states. Every recorded result and every view has one, so each thread keeps some freed
+ * ones. */
 #define POOL_SIZE 64
 
 static __thread GTorchAutograd *pool; /* linked by grad_fn */
@@ -259,7 +262,7 @@ pool_drain (gpointer data)
       pool = (GTorchAutograd *) autograd->grad_fn;
       g_free (autograd);
     }
-  pool_length = POOL_SIZE; /* what dies later in this thread is freed at once */
+  pool_length = POOL_SIZE; /* states freed later in this thread are not pooled */
 }
 
 static GPrivate pool_cleanup = G_PRIVATE_INIT (pool_drain);
@@ -281,7 +284,7 @@ gtorch_autograd_ensure (GTorchImpl *impl)
   else
     autograd = g_new0 (GTorchAutograd, 1);
   g_mutex_init (&autograd->lock);
-  __atomic_store_n (&impl->autograd, autograd, __ATOMIC_RELEASE); /* for gtorch-references.c */
+  __atomic_store_n (&impl->autograd, autograd, __ATOMIC_RELEASE); /* read by gtorch-references.c */
   return autograd;
 }
 
@@ -376,8 +379,8 @@ gtorch_saved_unpack (const GTorchSaved *saved, const GTorchMeta *meta, const gch
   return impl;
 }
 
-/* What a leaf was when it was saved and is no longer, since it has other values, or is none any more: the
- * gradient goes to the leaf. */
+/* The node of a saved leaf that is not the same tensor any more: it has other memory, or has become a
+ * non-leaf. The node passes the gradient on to the leaf. */
 typedef struct
 {
   GTorchNode node;
@@ -443,7 +446,8 @@ gtorch_edge_attach (const GTorchEdge *edge, GTorchImpl *unpacked)
 
 /* --- references --- */
 
-/* The grad is left out: it leads nowhere but with create_graph. */
+/* Adds the references of the history and the hooks. The grad is omitted: it has references of its own only
+ * with create_graph. */
 void
 gtorch_autograd_add_references (GTorchAutograd *autograd, GTorchReferences *references)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Records operations as nodes: what the gradient of one operation needs, saved when it runs. */
+/* Records operations as nodes, which save the values that the gradient of the operation needs. */
 
 #include "config.h"
 
@@ -70,7 +70,7 @@ gtorch_autograd_saves_input (const GTorchOpClass *op, GTorchGradSaves saves, gui
   return (saves.inputs & (1u << (i < op->n_inputs ? i : LIST_BIT))) != 0;
 }
 
-/* The kind of each attribute, one after the other. */
+/* Iterates over the argument specs of the attributes. */
 #define FOR_EACH_ATTR(op, spec, i)                                  \
   for ((spec) = (op)->args, (i) = 0; (i) < (op)->n_attrs; (spec)++) \
     if ((spec)->kind <= GTORCH_ARG_TENSORS)                         \
@@ -83,7 +83,7 @@ is_object (const GTorchArgSpec *spec)
   return spec->kind == GTORCH_ARG_DEVICE || spec->kind == GTORCH_ARG_GENERATOR;
 }
 
-/* One block holds the node and all its arrays. */
+/* Allocates a node and all its arrays in one block. */
 static OpNode *
 op_node_new (const GTorchOpCall *call)
 {
@@ -194,7 +194,7 @@ gtorch_autograd_record (GTorchOpCall *call, GError **error)
     if (gtorch_dtype_kind (call->outputs[i]->dtype) >= GTORCH_KIND_FLOAT)
       break;
   if (i == call->n_outputs)
-    return TRUE; /* indices and truth have no gradient */
+    return TRUE; /* outputs of integers or bool have no gradient */
 
   node = &op_node_new (call)->node;
   for (i = 0; i < call->n_inputs; i++)
@@ -218,7 +218,7 @@ op_node_release (GTorchNode *node)
   if (self->inputs == NULL && self->outputs == NULL)
     return;
   gtorch_node_lock (node);
-  /* Numbers stay: an operation that has saved nothing else can be gone through again. */
+  /* Numbers are kept, so a node that has saved nothing else can run again. */
   for (i = 0; self->inputs != NULL && i < node->n_edges; i++)
     if (self->inputs[i].storage != NULL && !self->inputs[i].is_number)
       {
@@ -251,7 +251,7 @@ op_node_finalize (GTorchNode *node)
   }
 }
 
-/* Takes what was saved out of the node, as long as it is there. */
+/* Unpacks the saved values, or fails if they have been released. */
 static gboolean
 unpack (OpNode *self, GTorchImpl **inputs, GTorchImpl **outputs, GError **error)
 {
@@ -288,7 +288,7 @@ unpack (OpNode *self, GTorchImpl **inputs, GTorchImpl **outputs, GError **error)
   for (i = 0; i < node->n_edges; i++)
     if (inputs[i] != NULL)
       inputs[i] = gtorch_edge_attach (&node->edges[i], inputs[i]);
-  for (i = 0; i < node->n_outputs; i++) /* not of indices: they have no gradient */
+  for (i = 0; i < node->n_outputs; i++) /* outputs of integers have no gradient */
     if (outputs[i] != NULL && gtorch_dtype_kind (outputs[i]->dtype) >= GTORCH_KIND_FLOAT)
       gtorch_node_set_output (node, i, outputs[i]);
   return TRUE;
@@ -317,7 +317,7 @@ op_node_apply (GTorchNode *node, GTorchImpl *const *grads, const gboolean *needs
   guint i;
 
   if (self->op->grad == NULL)
-    return TRUE; /* in place, and what was there before does not count any more */
+    return TRUE; /* an in-place operation whose result does not depend on the former values */
   if (node->n_edges > G_N_ELEMENTS (few))
     inputs = g_new0 (GTorchImpl *, node->n_edges);
   context.inputs = inputs;

@@ -11,13 +11,13 @@ G_BEGIN_DECLS
 
 /**
  * GTorchTensorHook:
- * @grad: the gradient that arrived
- * @user_data: the data given with the hook
+ * @grad: the gradient
+ * @user_data: the user data of the hook
  * @error: return location for an error, with which the backward pass fails
  *
- * Sees, and may replace, the gradient of a tensor during the backward pass.
+ * A function that receives, and may replace, the gradient of a tensor during the backward pass.
  *
- * Returns: (transfer full) (nullable): a gradient of the same shape to go on with, or %NULL to
+ * Returns: (transfer full) (nullable): a gradient of the same shape that replaces @grad, or %NULL to
  *   keep @grad, or with @error set
  *
  * Since: 0.1
@@ -27,10 +27,10 @@ typedef GTorchTensor *(*GTorchTensorHook) (GTorchTensor *grad, gpointer user_dat
 /**
  * GTorchAccumulatedHook:
  * @tensor: the leaf
- * @user_data: the data given with the hook
+ * @user_data: the user data of the hook
  * @error: return location for an error, with which the backward pass fails
  *
- * Is told that the grad of a leaf is complete.
+ * A function that is called when the grad of a leaf is complete.
  *
  * Returns: %TRUE, or %FALSE with @error set
  *
