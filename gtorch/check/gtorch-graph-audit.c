@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* A graph records what is launched on its streams, and nothing else: neither what the host does between nor
- * what goes to other streams. What the launcher sees of that is reported here, as an error where the program
- * can only be wrong and as a warning where it is likely to be. */
+/* A graph records what is launched on its streams and nothing else: neither the host's work in between nor
+ * launches on other streams. What the launcher can see of either is reported here: as an error where the
+ * program is certainly wrong, as a warning where it probably is. */
 
 #include "config.h"
 
@@ -20,20 +20,20 @@
 typedef struct
 {
   GTorchCapture *capture;
-  GTorchStream *stream; /* the first one */
+  GTorchStream *stream; /* first stream of the capture */
   GThread *thread;
   GTorchCaptureMode mode;
-  GHashTable *written; /* storages that calls of the capture wrote to; borrowed, addresses only */
-  GPtrArray *calls;    /* of GTorchSavedCall, with GTORCH_CHECK=replay; else NULL */
-  GArray *branches;    /* guint: where among them those begin that are open */
-  GTorchDevice *elsewhere; /* that this thread has called operations on instead */
+  GHashTable *written;     /* storages written by calls of the capture; borrowed, only compared */
+  GPtrArray *calls;        /* GTorchSavedCall, with GTORCH_CHECK=replay; otherwise NULL */
+  GArray *branches;        /* guint: index in `calls` of each open branch */
+  GTorchDevice *elsewhere; /* another device on which this thread has called operations */
   gboolean has_warned_of_grad;
   gboolean has_warned_of_others;
 } Audit;
 
 static GMutex lock;
 GTORCH_FORK_LOCK (lock);
-static GSList *audits; /* of the captures under way */
+static GSList *audits; /* captures under way */
 
 static Audit *
 find_audit (GTorchCapture *capture)
@@ -198,7 +198,7 @@ gtorch_audit_launch (GTorchStream *stream, const GTorchOpCall *call, GError **er
   GTorchStream *own = NULL, *other = NULL;
   GSList *l;
 
-  /* what a replay computes on the host goes through here, too */
+  /* the host calls that a replay computes with also pass through here */
   if (gtorch_thread.must_finish || gtorch_thread.worker != NULL || gtorch_thread.is_apart
       || call->of_numbers)
     return TRUE;
@@ -299,7 +299,7 @@ gtorch_audit_empty (void)
              site);
 }
 
-/* --- what only the device knows --- */
+/* --- checks that need the device --- */
 
 typedef struct
 {
@@ -397,7 +397,7 @@ gtorch_graph_exec_audit (GTorchGraphExec *exec, GHashTable *inputs, gboolean is_
   return result;
 }
 
-/* --- the order of graphs that share a pool --- */
+/* --- order of graphs that share a pool --- */
 
 static void
 find_first (GTorchPool *pool)
@@ -449,7 +449,7 @@ gtorch_graph_exec_check_order (GTorchGraphExec *exec, GError **error)
     return TRUE;
   if (number == first || (before != 0 && number >= before))
     {
-      /* Threads that replay at the same time have no order that could be wrong. */
+      /* Concurrent replays have no order, so none can be wrong. */
       __atomic_store_n (&pool->last_replayed, number, __ATOMIC_RELAXED);
       return TRUE;
     }

@@ -7,18 +7,21 @@
 
 G_BEGIN_DECLS
 
-/* GTORCH_CHECK=replay: the first replays of a graph are repeated without it, on copies, and compared. */
+/* GTORCH_CHECK=replay: the first replays of a graph are repeated on copies, call by call, and the results
+ * compared. */
 #define GTORCH_N_COMPARED 3
 
 typedef struct _GTorchGraphCompare GTorchGraphCompare;
 
-/* Among the calls: as many of those behind it as it says are made only where its input, one bool, is true. */
+/* A pseudo-call that marks a branch: the following calls, as many as its attribute says, run only where its
+ * input, a single bool, is true. */
 extern const GTorchOpClass gtorch_graph_branch;
 
-/* calls: of GTorchSavedCall, in their order. Before the replay, which comes next. */
+/* Prepares to compare the next replay. calls: GTorchSavedCall, in call order. */
 GTorchGraphCompare *gtorch_graph_compare_begin (GPtrArray *calls, GTorchStream *stream,
                                                 GError **error);
-/* After it; frees the compare. FALSE names the first operation that gave something else. */
+/* Compares after the replay and frees the comparison. Returns FALSE with an error that names the first
+ * operation whose result differs. */
 gboolean gtorch_graph_compare_end (GTorchGraphCompare *compare, GError **error);
 void gtorch_graph_compare_free (GTorchGraphCompare *compare);
 

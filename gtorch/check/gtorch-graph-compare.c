@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Does a replay compute what its operations compute? All memory that the operations touch is copied before
- * the replay. After it they are called on the copies one by one, with the random numbers that the replay
- * had, and copies and originals must be equal in every byte. Tensors of a graph share memory one after
- * the other, and so do their copies, since it is ranges of addresses that are copied. */
+/* Checks that a replay computes what its operations compute. All memory that the operations touch is copied
+ * before the replay. After the replay the operations are called on the copies one by one, with the random
+ * numbers that the replay had, and copies and originals must be equal in every byte. Tensors of a graph may
+ * reuse the same memory one after the other; so do their copies, since address ranges are copied rather
+ * than tensors. */
 
 #include "config.h"
 
@@ -22,18 +23,18 @@ typedef struct
 {
   GTorchDevice *device;
   char *start, *end;
-  GTorchImpl *original; /* its bytes */
+  GTorchImpl *original; /* bytes of the range */
   GTorchImpl *copy;
 } Region;
 
 struct _GTorchGraphCompare
 {
-  GPtrArray *calls;     /* of GTorchSavedCall */
-  GHashTable *left_out; /* of these: in a branch that was not taken */
+  GPtrArray *calls;     /* GTorchSavedCall */
+  GHashTable *left_out; /* calls in branches that were not taken */
   GTorchStream *stream;
-  GArray *regions;       /* of Region, by address */
-  GPtrArray *generators; /* of GTorchGenerator, each once */
-  GPtrArray *states;     /* theirs, before the replay; of GBytes */
+  GArray *regions;       /* Region, sorted by address */
+  GPtrArray *generators; /* GTorchGenerator, without duplicates */
+  GPtrArray *states;     /* GBytes: state of each generator before the replay */
 };
 
 static const GTorchArgSpec branch_args[] = {
@@ -78,7 +79,7 @@ n_operands (const GTorchSavedCall *saved)
   return saved->call.n_inputs + saved->call.n_outputs;
 }
 
-/* NULL: none, or a number, which is not in memory of the graph. */
+/* Returns NULL for a missing operand and for a number, which is not in the graph's memory. */
 static GTorchImpl *
 nth_operand (const GTorchSavedCall *saved, guint i)
 {
@@ -98,7 +99,7 @@ by_address (gconstpointer a, gconstpointer b)
   return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Ranges that touch become one. */
+/* Merges adjacent and overlapping ranges. */
 static void
 find_regions (GTorchGraphCompare *self)
 {
@@ -166,7 +167,7 @@ find_region (GTorchGraphCompare *self, const char *address)
   return NULL;
 }
 
-/* --- before --- */
+/* --- before the replay --- */
 
 static void
 find_generators (GTorchGraphCompare *self)
@@ -230,7 +231,7 @@ gtorch_graph_compare_begin (GPtrArray *calls, GTorchStream *stream, GError **err
   return NULL;
 }
 
-/* --- after --- */
+/* --- after the replay --- */
 
 static GTorchImpl *
 copied_operand (GTorchImpl *impl, gpointer data)
@@ -302,7 +303,7 @@ call_all (GTorchGraphCompare *self, GError **error)
   return success;
 }
 
-/* The element whose memory has the address, by its place in memory; -1: none. */
+/* Returns the index, in memory order, of the element that contains the address, or -1. */
 static gint64
 find_element (const GTorchImpl *impl, const char *address)
 {
@@ -339,7 +340,7 @@ to_hex (const guint8 *bytes, gsize n)
 {
   GString *text = g_string_new ("0x");
 
-  while (n-- > 0) /* the most significant first, as numbers are written */
+  while (n-- > 0) /* most significant byte first, as numbers are written */
     g_string_append_printf (text, "%02x", bytes[n]);
   return g_string_free (text, FALSE);
 }
@@ -347,9 +348,9 @@ to_hex (const guint8 *bytes, gsize n)
 typedef struct
 {
   gboolean exists;
-  guint node; /* G_MAXUINT: no operation writes there */
+  guint node; /* G_MAXUINT: no operation writes to the byte */
   gint64 element;
-  gchar *replayed, *called; /* its bytes */
+  gchar *replayed, *called; /* bytes of the element */
 } Difference;
 
 static void
@@ -359,7 +360,8 @@ difference_clear (Difference *difference)
   g_clear_pointer (&difference->called, g_free);
 }
 
-/* Each byte is what the last call that wrote it left there; the first such call that differs is to blame. */
+/* Finds the call to blame. Each byte was left by the last call that wrote it; the earliest such call with a
+ * difference is reported. */
 static void
 find_difference (GTorchGraphCompare *self, Region *region, const guint8 *replayed,
                  const guint8 *called, Difference *difference)

@@ -8,38 +8,40 @@
 
 G_BEGIN_DECLS
 
-/* The checker of GTORCH_CHECK=streams; see gtorch-race.c. Nothing of this is called while it is off. */
+/* The checker behind GTORCH_CHECK=streams; see gtorch-race.c. None of these functions is called while it is
+ * off. */
 
-/* What is done once a queue has come as far as it is filled now. */
+/* A point in a queue: all work that was submitted when it was taken. */
 typedef struct _GTorchRaceOrder GTorchRaceOrder;
-/* What is known of a graph's replays. */
+/* What the checker knows of a graph's replays. */
 typedef struct _GTorchRaceGraph GTorchRaceGraph;
 
 /* --- work --- */
-/* Before the call is launched on the stream (NULL: the default one). FALSE if it must not be. */
+/* Notes a call before it is launched on the stream (NULL: the default stream). Returns FALSE if it must not
+ * be launched. */
 gboolean gtorch_race_note_call (GTorchStream *stream, GTorchOpCall *call, GError **error);
-/* A copy between devices, in the current streams of both. */
+/* Notes a copy between devices, on the current streams of both. */
 gboolean gtorch_race_note_copy (GTorchImpl *dst, GTorchImpl *src, GError **error);
-/* A graph with these GTorchStorages from outside. The arrays must not change while the graph is known, which
- * it is from the first time until it is freed. */
+/* Notes a replay of a graph that uses these external GTorchStorages. The arrays must not change from the
+ * first call until gtorch_race_graph_free (). */
 gboolean gtorch_race_note_graph (GTorchStream *stream, GTorchRaceGraph **graph, GPtrArray *read,
                                  GPtrArray *written, GError **error);
-/* Before the storages are given up. */
+/* Must be called before the graph's storages are released. */
 void gtorch_race_graph_free (GTorchRaceGraph *graph);
-/* The host has waited for what the queue `writer` wrote to the storage. */
+/* Notes that the host has waited for what the queue `writer` wrote to the storage. */
 void gtorch_race_storage_waited (GTorchStorage *storage, gpointer writer);
-/* A copy to or from the pinned memory of these copies was put into the stream, the only one that is not done
- * yet, or one more. */
+/* Notes that a copy to or from the pinned memory of these copies was put into the stream. is_only: no other
+ * copy of them is pending. */
 void gtorch_race_note_host_copy (GTorchTimeline *copies, GTorchStream *stream, gboolean is_only);
-/* Further work on the stream comes after them. */
+/* Orders further work on the stream after the copies. */
 void gtorch_race_wait_copies (GTorchStream *stream, GTorchTimeline *copies);
-/* The host has waited for them. */
+/* Notes that the host has waited for the copies. */
 void gtorch_race_copies_waited (GTorchTimeline *copies);
-/* How many storages have uses that are remembered. */
+/* number of storages with recorded uses */
 extern guint gtorch_race_n_records;
 void gtorch_race_remove (GTorchStorage *storage);
-/* The storage is about to be freed. What is remembered goes also if nothing is checked any more: the next one
- * may have the same address. */
+/* Drops the record of a storage that is about to be freed. This happens even if nothing is checked any
+ * more, because the next storage may have the same address. */
 static inline void
 gtorch_race_forget (GTorchStorage *storage)
 {
@@ -47,14 +49,14 @@ gtorch_race_forget (GTorchStorage *storage)
     gtorch_race_remove (storage);
 }
 
-/* --- order; a queue is known by what gtorch_stream_get_queue() gives --- */
+/* --- order; queues are identified by gtorch_stream_get_queue () --- */
 GTorchRaceOrder *gtorch_race_order_new (gpointer queue);
 GTorchRaceOrder *gtorch_race_order_copy (const GTorchRaceOrder *order);
 void gtorch_race_order_free (GTorchRaceOrder *order);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchRaceOrder, gtorch_race_order_free)
-/* The host knows that it is done. */
+/* Notes that the host knows the point to be reached. */
 void gtorch_race_reached (const GTorchRaceOrder *order);
-/* Further work on the stream comes after it. */
+/* Orders further work on the stream after the point. */
 void gtorch_race_wait (GTorchStream *stream, const GTorchRaceOrder *order);
 
 G_END_DECLS

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The notes of the checker of streams: which part of a storage was used, by which call. Every operation
- * takes some, so none of it asks for memory once there are as many as the program needs. */
+/* Records of the stream checker: which part of a storage was used by which call. Every operation makes
+ * some, so calls and records are recycled and nothing is allocated once there are as many as the program
+ * needs. */
 
 #include "config.h"
 
@@ -54,14 +55,15 @@ part_init (GTorchRacePart *part, const GTorchImpl *impl)
     part->grid = g_memdup2 (&grid, sizeof grid);
 }
 
-/* Counted in steps of strides, the largest first, and then in bytes, each byte has one place. Gives where
- * the part can be in each of these counts, from `first` to `last`; FALSE if it is not known. */
+/* Finds a bounding box of the part. If a byte's address is written as numbers of steps of each stride, the
+ * largest first, and a rest in bytes, the representation is unique. `first` and `last` become the range of
+ * each of these coordinates. Returns FALSE if the box is not known. */
 static gboolean
 find_box (const GTorchRacePart *part, const gint64 *strides, guint n, gint64 *first, gint64 *last)
 {
   const GTorchRaceGrid contiguous = { .offset = part->low, .size = part->high - part->low };
   const GTorchRaceGrid *grid = part->grid != NULL ? part->grid : &contiguous;
-  gint64 rest = grid->offset, reach = grid->size - 1; /* from there to its end */
+  gint64 rest = grid->offset, reach = grid->size - 1; /* reach: distance to the last byte */
   guint own = 0, d, i;
 
   for (i = 0; i < grid->n_dims; i++)
@@ -82,7 +84,7 @@ find_box (const GTorchRacePart *part, const gint64 *strides, guint n, gint64 *fi
       last[d] = first[d] + more + (rest + reach) / strides[d];
       if (rest + reach < strides[d])
         continue;
-      for (d++; d < n; d++) /* it goes on in the next step: from anywhere to anywhere */
+      for (d++; d < n; d++) /* the range crosses into the next step: any coordinate is possible */
         {
           first[d] = 0;
           last[d] = G_MAXINT64;
@@ -230,7 +232,8 @@ gtorch_race_use_get_shape (const GTorchRaceUse *use)
 /* --- records --- */
 
 static GTorchRaceRecord *free_records;
-/* By address; a place is free, or all before it up to where the record belongs are taken. */
+/* Hash table by storage address, with linear probing: slots between a record's home slot and its actual one
+ * are occupied. */
 static GTorchRaceRecord **table;
 static guint table_bits;
 
@@ -335,7 +338,7 @@ gtorch_race_record_remove (GTorchStorage *storage)
 void
 gtorch_race_record_append (GTorchRaceRecord *record, const GTorchRaceUse *use)
 {
-  if (G_UNLIKELY (record->n_uses == MAX_USES)) /* the oldest */
+  if (G_UNLIKELY (record->n_uses == MAX_USES)) /* drop the oldest use */
     {
       gtorch_race_use_clear (&record->uses[0]);
       record->n_uses--;

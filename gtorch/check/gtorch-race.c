@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Finds work on two streams that uses the same memory without order.
+/* Finds work on two streams that uses the same memory without being ordered.
  *
- * Each queue counts its work, and has a clock: for every other queue, up to which number that one's work is
- * known to come before whatever is put into this queue next. An event takes a copy of the clock of the queue
- * it is recorded on, with that queue's own count; a queue that waits for the event raises its own clock to
- * it. What the host has waited for, in whichever thread and by whichever way, is done for all: how the
- * threads of a program tell each other of it is not known here. Nothing depends on what happens to be done:
- * a program is reported for what it left to chance, also in a run in which chance was kind.
+ * Each queue counts its work and has a vector clock: for every other queue, the number up to which that
+ * queue's work is known to come before whatever is submitted to this queue next. An event takes a copy of
+ * the clock of the queue it is recorded on, including that queue's own count; a queue that waits for the
+ * event raises its own clock to the copy. Work that any thread of the host has waited for, in any way,
+ * counts as done for all threads, since synchronisation between the program's threads is not visible here.
+ * Nothing depends on what happens to be done: a missing order is reported even in a run in which the timing
+ * was lucky.
  *
  * Each storage has a list of who used which part of it. A new use must come after all earlier ones that
- * touch the same elements, unless both only read. Uses that every later one must come after anyway, because
- * it has to come after a newer one, are dropped. The CPU's default stream works where it is called and waits
- * for whoever wrote its operands, as the launcher does.
+ * touch the same elements, unless both only read. A use is dropped once a newer one covers it, that is if
+ * every later use that must come after it must come after the newer one anyway. The CPU's default stream
+ * works in the calling thread and waits for the writers of its operands, as the launcher does.
  *
- * A graph has one note of its replays for all that it reads and writes, and each of those storages knows the
- * graph. The other way round the graph knows the last work of each queue that no replay may overlap. So a
- * replay looks at single storages only where there is something to report. */
+ * A graph has one record of its replays for all that it reads and writes, and each of those storages refers
+ * to the graph. Conversely, the graph knows the last work of each queue that no replay may overlap. So a
+ * replay looks at single storages only if there is something to report. */
 
 #include "config.h"
 
@@ -35,7 +36,7 @@ typedef struct
   guint index;
   gpointer key;
   GTorchDevice *device;
-  gpointer stream; /* seen last; for messages, may be gone */
+  gpointer stream; /* most recent stream of the queue; for messages only, may be freed */
   gboolean is_default;
   guint64 submitted, done;
   guint64 clock[MAX_QUEUES];
@@ -49,19 +50,20 @@ struct _GTorchRaceOrder
 
 struct _GTorchRaceGraph
 {
-  GPtrArray *read, *written;           /* the caller's */
-  GPtrArray *host_read, *host_written; /* those of them that are the host's */
-  GPtrArray *others;                   /* graphs whose replays must not overlap its own */
-  GArray *replays;                     /* GTorchRaceUse: the last of each queue */
-  guint64 met[MAX_QUEUES]; /* by queue, its last other work that no replay may overlap */
+  GPtrArray *read, *written;           /* owned by the caller */
+  GPtrArray *host_read, *host_written; /* those of `read` and `written` in host memory */
+  GPtrArray *others;                   /* graphs whose replays must not overlap this graph's */
+  GArray *replays;                     /* GTorchRaceUse: last replay of each queue */
+  guint64 met[MAX_QUEUES]; /* by queue: number of its last other work that no replay may overlap */
 };
 
-static GMutex lock; /* of all that follows */
+static GMutex lock; /* protects everything below */
 GTORCH_FORK_LOCK (lock);
 static Queue *queues[MAX_QUEUES];
 static guint n_queues, last_found;
-static gboolean has_left_out, has_said_so; /* queues, as there are too many */
-static GArray *pending;                    /* of the work that is being noted */
+/* queues were left out because there are too many; a warning has said so */
+static gboolean has_left_out, has_said_so;
+static GArray *pending; /* Pending: uses of the work that is being noted */
 
 /* --- queues --- */
 
@@ -272,7 +274,7 @@ waited_for (GTorchStorage *storage, gpointer writer)
       }
 }
 
-/* Of pinned memory: the queue's work, or the host before it, waits for the copies. */
+/* For pinned memory: orders the queue's work, or the host before it, after the copies. */
 static gboolean
 follow_copies (Queue *queue, GTorchStorage *storage)
 {
@@ -285,7 +287,7 @@ follow_copies (Queue *queue, GTorchStorage *storage)
   return TRUE;
 }
 
-/* Before the work the host waits for whoever writes to the storage, if it is the host's. */
+/* For host memory: notes that the host waits for the storage's writer before the work. */
 static void
 follow_host (Queue *queue, GTorchStorage *storage)
 {
@@ -294,7 +296,7 @@ follow_host (Queue *queue, GTorchStorage *storage)
 
   if (storage->device->type != GTORCH_DEVICE_TYPE_CPU || follow_copies (queue, storage))
     return;
-  if (stream != NULL && stream->timeline != NULL) /* … and for its current stream */
+  if (stream != NULL && stream->timeline != NULL) /* the host also waits for its current stream */
     {
       own = stream_queue (stream, storage->device);
       if (own != NULL)
@@ -336,12 +338,12 @@ describe (const GTorchRaceUse *use)
 /* Two uses without an order. */
 typedef struct
 {
-  gchar *former, *use; /* NULL: there are none */
+  gchar *former, *use; /* NULL: no race was found */
   GTorchSite former_site, use_site;
 } Race;
 
-/* The loader tells of places under a lock of its own, which those have who begin or end a library and may be
- * at work with tensors: not under ours. */
+/* Returns the message. Must be called without the checker's lock: resolving call sites takes the dynamic
+ * loader's lock, which a thread that loads or unloads a library may hold while it works with tensors. */
 static gchar *
 race_steal_message (Race *race)
 {
@@ -356,7 +358,8 @@ race_steal_message (Race *race)
                           former, use, former_site, use_site);
 }
 
-/* Says once that the two have no order, and takes it that they have, unless the use is refused for it. */
+/* Records the first race for the message. Unless races are fatal, the uses then count as ordered, so that
+ * each race is reported once. */
 static G_GNUC_NO_INLINE void
 report (const GTorchRaceUse *former, const GTorchRaceUse *use, Queue *queue, Race *race)
 {
@@ -371,7 +374,7 @@ report (const GTorchRaceUse *former, const GTorchRaceUse *use, Queue *queue, Rac
     queue->clock[former->queue] = MAX (queue->clock[former->queue], former->number);
 }
 
-/* With a race if the use has no order with an earlier one. */
+/* Fills `race` if the use is not ordered after an earlier one. */
 static void
 check (GTorchRaceRecord *record, const GTorchRaceUse *use, Queue *queue, Race *race)
 {
@@ -403,7 +406,7 @@ check (GTorchRaceRecord *record, const GTorchRaceUse *use, Queue *queue, Race *r
     }
 }
 
-/* Takes the use. */
+/* Takes ownership of the use. */
 static void
 add_use (GTorchRaceRecord *record, const GTorchRaceUse *use, Queue *queue)
 {
@@ -457,7 +460,8 @@ add_pending (Queue *queue, GTorchImpl *impl, gboolean is_write, GTorchRaceCall *
   next->use.queue = queue->index;
 }
 
-/* The host waits for single writes of the CPU's queues. */
+/* Returns the order to keep with a write, which only CPU queues need: the host waits for single writes of
+ * theirs. */
 static GTorchRaceOrder *
 order_of_write (Queue *queue)
 {
@@ -472,7 +476,7 @@ is_refused (const Race *race)
   return race->former != NULL && gtorch_is_checking (GTORCH_CHECK_STREAMS_FATAL);
 }
 
-/* Under the lock, which it gives up. Takes what is in the race. */
+/* Reports a race, if any, and clears it. Unlocks the lock, which the caller holds. */
 static gboolean
 finish (Race *race, GError **error)
 {
@@ -495,7 +499,8 @@ finish (Race *race, GError **error)
   return FALSE;
 }
 
-/* Under the lock, which it gives up: checks all, then notes them as one piece of work of each queue. */
+/* Checks all pending uses, then adds them as one piece of work of each queue. Unlocks the lock, which the
+ * caller holds. */
 static gboolean
 note_pending (GTorchRaceCall *call, GError **error)
 {
@@ -530,7 +535,7 @@ note_pending (GTorchRaceCall *call, GError **error)
     {
       Queue *queue = g_array_index (pending, Pending, i).queue;
 
-      if (queue->key == queue->device) /* done where it is called */
+      if (queue->key == queue->device) /* runs in the calling thread */
         queue->done = queue->submitted;
     }
   g_array_set_size (pending, 0);
@@ -562,7 +567,7 @@ gtorch_race_note_call (GTorchStream *stream, GTorchOpCall *call, GError **error)
 
       if (input == NULL)
         continue;
-      if (input->storage->device != call->device) /* a copy will see to it */
+      if (input->storage->device != call->device) /* the launcher copies it to the device */
         {
           follow_host (queue, input->storage);
           continue;
@@ -612,14 +617,15 @@ gtorch_race_note_copy (GTorchImpl *dst, GTorchImpl *src, GError **error)
   begin ();
   noted = gtorch_race_call_new ("copy", FALSE, &site);
   for (i = 0; i < 2; i++)
-    if (sides[i]->storage->device->type != GTORCH_DEVICE_TYPE_CPU) /* there the host waits */
+    /* for the CPU's side the host waits */
+    if (sides[i]->storage->device->type != GTORCH_DEVICE_TYPE_CPU)
       {
         found[i] = stream_queue (streams[i], sides[i]->storage->device);
         follow_host (found[i], sides[1 - i]->storage);
         add_pending (found[i], sides[i], i == 0, noted);
       }
   if (found[0] != NULL && found[1] != NULL && found[0] != found[1])
-    { /* each waits for the other */
+    { /* each queue waits for the other */
       g_autofree GTorchRaceOrder *of_dst = order_of (found[0]);
       g_autofree GTorchRaceOrder *of_src = order_of (found[1]);
 
@@ -638,7 +644,7 @@ clear_use (gpointer use)
   gtorch_race_use_clear (use);
 }
 
-/* No replay of one may overlap one of the other. */
+/* Notes that replays of the two graphs must not overlap. */
 static void
 set_apart (GTorchRaceGraph *graph, GTorchRaceGraph *other)
 {
@@ -699,7 +705,7 @@ graph_new (GPtrArray *read, GPtrArray *written)
   return graph;
 }
 
-/* The storage goes on without the graph, whose replays may not be done. */
+/* Replaces the graph in the storage's record by its replays that may still be running. */
 static void
 leave (GTorchRaceGraph *graph, GTorchStorage *storage)
 {
@@ -748,7 +754,7 @@ gtorch_race_graph_free (GTorchRaceGraph *graph)
   g_free (graph);
 }
 
-/* Is there nothing that the next replay, by this queue, could overlap with? */
+/* Returns whether a replay on this queue cannot overlap with anything. */
 static gboolean
 is_apart (const GTorchRaceGraph *graph, const Queue *queue)
 {

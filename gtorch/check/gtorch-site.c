@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Places in the program.
+/* Call sites in the program.
  *
- * To find who called, an unwinder interprets tables for each frame, which takes longer than the work that
- * the place is noted for. But from one return address on, the stack is the same every time: so many bytes
- * further there is the next return address. Each thread remembers that of what the unwinder has found, and
- * follows the stack by itself as far as it knows the way. It asks again where it finds a pair of addresses
- * that it has not seen follow each other, until it has seen the same a few times, and always for functions
- * that use up different amounts of stack: where those end, older calls may have left addresses. */
+ * An unwinder interprets tables for each frame, which takes longer than the work for which the call site is
+ * noted. But below a given return address the stack always looks the same: the next return address is at a
+ * fixed distance. Each thread caches these distances as the unwinder finds them, and walks the stack by
+ * itself as far as the cache reaches. It falls back to the unwinder when two addresses follow each other
+ * for the first time, until a distance has been confirmed a few times, and always for functions whose frame
+ * size varies: addresses left by older calls could be found where such frames end. */
 
 #include "config.h"
 
@@ -21,16 +21,16 @@
 #include <unwind.h>
 
 #define SHOWN           4
-#define SHOWN_OF_STATIC 12 /* some are the library's */
+#define SHOWN_OF_STATIC 12 /* some frames are the library's own */
 
 /* --- the unwinder --- */
 
 typedef struct
 {
-  gpointer first; /* the return address to begin with; or NULL */
+  gpointer first; /* return address at which the walk begins, or NULL */
   guint n;
   gpointer pcs[GTORCH_SITE_FRAMES + 1];
-  guintptr tops[GTORCH_SITE_FRAMES + 1]; /* of the stack, in the function of this address */
+  guintptr tops[GTORCH_SITE_FRAMES + 1]; /* canonical frame address of each frame */
 } Walk;
 
 static _Unwind_Reason_Code
@@ -66,23 +66,23 @@ set_site (GTorchSite *site, const Walk *walk)
     site->frames[n] = NULL;
 }
 
-/* --- what is known of the way --- */
+/* --- cached frames --- */
 
 #ifdef __x86_64__
 
 #define FRAMES_BITS 11
 #define PAIRS_BITS  12
 #define PROBES      8
-#define ENOUGH      3 /* times that a frame was found to be the same */
+#define ENOUGH      3 /* confirmations needed before a frame size is trusted */
 #define MOST_STACK  (G_GUINT64_CONSTANT (1) << 28)
 
-#define IS_LAST  0  /* nothing is found beyond */
-#define IS_VAGUE -1 /* only the unwinder knows */
+#define IS_LAST  0  /* outermost frame: nothing is found beyond it */
+#define IS_VAGUE -1 /* frame size varies: only the unwinder knows it */
 
 typedef struct
 {
   guintptr pc;
-  /* Of the stack that the function has, from where it is while it calls; or one of those above. */
+  /* Frame size of the function, measured from where it makes the call; or IS_LAST or IS_VAGUE. */
   gint32 size;
   guint32 n_seen;
 } Frame;
@@ -94,7 +94,7 @@ typedef struct
 
 typedef struct
 {
-  guintptr low, high; /* the stack */
+  guintptr low, high; /* bounds of the stack */
   Frame frames[1 << FRAMES_BITS];
   Pair pairs[1 << PAIRS_BITS];
 } Known;
@@ -122,7 +122,7 @@ hash_pair (guintptr pc, guintptr caller)
   return hash (pc + (caller << 1 | caller >> 63), PAIRS_BITS);
 }
 
-/* Its place, or where it may be put. */
+/* Returns the entry of the address, or the one to be used for it. */
 static inline Frame *
 find_frame (Known *all, guintptr pc)
 {
@@ -170,7 +170,7 @@ learn (Known *all, const Walk *walk, guintptr top)
 {
   guint i;
 
-  /* Not on a stack that the program has made itself, nor where an unwinder counts otherwise. */
+  /* Ignores stacks that the program has made itself, and unwinders that count frames differently. */
   if (top < all->low || top > all->high || walk->n == 0 || walk->tops[0] != top)
     return;
   for (i = 0; i + 1 < walk->n; i++)
@@ -204,7 +204,7 @@ make_known (void)
     }
   known->low = (guintptr) low;
   known->high = (guintptr) low + size;
-  /* Without a limit it reaches down to what is mapped now, where there will be other things. */
+  /* An unlimited stack reaches down to what is mapped now, which may later hold other mappings. */
   known->low = MAX (known->low, known->high - MIN (known->high, MOST_STACK));
   return known;
 }
@@ -282,7 +282,7 @@ gtorch_site_take (GTorchSite *site)
 static gboolean
 is_own (const Dl_info *info, const Dl_info *own, const Dl_info *program)
 {
-  /* Where the library is linked into the program, only names tell them apart. */
+  /* In a statically linked program the library can be told apart only by symbol names. */
   if (own->dli_fbase != program->dli_fbase)
     return info->dli_fbase == own->dli_fbase;
   return info->dli_sname != NULL && g_str_has_prefix (info->dli_sname, "gtorch_");
@@ -312,7 +312,7 @@ gtorch_site_to_string (const GTorchSite *site)
       g_autofree gchar *file = NULL;
       Dl_info info;
 
-      if (dladdr (site->frames[i], &info) == 0) /* made while the program runs */
+      if (dladdr (site->frames[i], &info) == 0) /* code generated at run time */
         continue;
       file = g_path_get_basename (info.dli_fname);
       g_string_append_printf (text, "%s%s (%s+0x%zx)", shown++ > 0 ? ", " : "",

@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Memory of the CPU. Three ways, by size:
+/* The CPU's caching allocator. There are three paths, by size:
  *
- *  - up to 1 MiB: one block holds the storage's header and, 64 bytes on, the elements. Each thread
- *  keeps
- *    free blocks in lists by size class, so that a small tensor comes and goes without a lock.
- *  - more: pages of their own, in huge pages where that pays. A bounded number of bytes stays
- *  mapped for the
- *    next request: touching fresh pages costs more than most operations on them.
- *  - where the cache would hide errors (AddressSanitizer) or is not wanted
- *  (GTORCH_NO_MEMORY_CACHING=1),
- *    everything goes straight to the system.
+ * - Up to 1 MiB: one block holds the storage's header and, 64 bytes on, the elements. Each thread keeps
+ *   free blocks in lists by size class, so that small tensors are allocated and freed without a lock.
+ * - Larger: the storage has its own pages, huge ones where that pays. A bounded number of bytes stays
+ *   mapped for the next request, because touching fresh pages costs more than most operations on them.
+ * - Where a cache would hide errors (AddressSanitizer) or is disabled (GTORCH_NO_MEMORY_CACHING=1),
+ *   everything goes straight to the system.
  *
- * The system promises more memory than there is, so a request is held against what the machine has.
- * Threads count what they allocate by themselves and add it up every 64 KiB: current numbers are
- * exact, peaks are exact to what threads have not added up yet, 64 KiB each. */
+ * The system promises more memory than there is, so a request is compared with the memory of the machine.
+ * Threads count their own allocations and add them to the totals every 64 KiB: current numbers are exact,
+ * peaks lack at most 64 KiB per thread. */
 
 #include "config.h"
 
@@ -49,7 +46,7 @@
 
 G_STATIC_ASSERT (sizeof (GTorchStorage) <= HEADER);
 
-/* What comes and goes; atomically, written by one thread only in a cache. */
+/* Allocation counters; atomic. Those in a cache are written by its thread only. */
 typedef struct
 {
   gint64 n_added, n_freed;
@@ -57,7 +54,7 @@ typedef struct
   gint64 requested_added, requested_freed;
 } Flow;
 
-/* How much there is now, and was at most; atomically. */
+/* Current and peak amounts; atomic. */
 enum
 {
   LEVEL_COUNT,
@@ -76,13 +73,13 @@ struct _ThreadCache
 {
   struct
   {
-    GTorchStorage *head; /* linked through data */
+    GTorchStorage *head; /* linked list through `data` */
     guint count;
   } bins[N_CLASSES];
-  Flow flow; /* of small storages */
-  /* The part of that which the levels have already; atomically, written by its thread only. */
+  Flow flow; /* flow of small storages */
+  /* The part of `flow` that has been added to the levels; atomic, written by the owning thread only. */
   gint64 in_levels[N_LEVELS];
-  guint flushes; /* of empty_cache (), seen so far */
+  guint flushes; /* number of empty_cache () calls seen so far */
   ThreadCache *next, *prev;
 };
 
@@ -96,7 +93,7 @@ typedef struct
 static __thread ThreadCache *thread_cache;
 static __thread gboolean thread_is_over;
 
-static GMutex lock; /* the threads' list and the cached pages */
+static GMutex lock; /* protects the list of threads and the cached pages */
 GTORCH_FORK_LOCK (lock);
 static ThreadCache *threads;
 static CachedPages cached[MAX_CACHED];
@@ -104,15 +101,16 @@ static guint n_cached;
 static guint64 cached_bytes;
 static guint64 cache_age;
 
-/* Small ones without a thread's cache, and what threads that are over had; large ones. */
+/* [0]: small storages allocated without a thread cache or by threads that have ended; [1]: large storages. */
 static Flow flows[2];
-/* From the system, in and out: pieces and bytes, for small and large storages. */
+/* Blocks obtained from and returned to the system, in pieces and bytes; [0]: for small, [1]: for large
+ * storages. */
 static Flow pieces[2];
 static Levels allocated_levels[GTORCH_N_POOLS], reserved_levels[GTORCH_N_POOLS];
-static Flow synced[2], synced_pieces[2]; /* as in the statistics; under their lock */
+static Flow synced[2], synced_pieces[2]; /* values already in the statistics; under their lock */
 static guint flushes;
 
-/* --- what there is --- */
+/* --- memory limits --- */
 
 #define GROUP "/sys/fs/cgroup/"
 
@@ -214,7 +212,7 @@ levels_bytes (const Levels *levels)
   return __atomic_load_n (&levels[GTORCH_POOL_ALL].now[LEVEL_BYTES], __ATOMIC_RELAXED);
 }
 
-/* What has come since @cache was last added to the levels; any thread may ask. */
+/* Gets what has changed since @cache was last added to the levels; any thread may call it. */
 static void
 cache_outstanding (const ThreadCache *cache, gint64 *n)
 {
@@ -256,7 +254,7 @@ flow_add (Flow *flow, gboolean added, gint64 size, gint64 requested)
                       __ATOMIC_RELAXED);
 }
 
-/* Of a small storage. */
+/* Counts an allocation of a small storage. */
 static inline void
 flow_in (ThreadCache *cache, gint64 size, gint64 requested)
 {
@@ -304,13 +302,13 @@ count_reserved (gint64 n, gboolean large)
                   0);
 }
 
-/* Asks those who can free memory to do so, if the @n bytes that were added make it scarce. */
+/* Signals memory pressure if the @n bytes that were added make memory scarce. */
 static void
 look_at_pressure (GTorchDevice *device, gint64 n)
 {
   gint64 now = levels_bytes (allocated_levels);
 
-  /* below 0 for a moment, when one thread has freed what another has not added to the levels yet */
+  /* `now` can be negative for a moment: a thread has freed what another has not added to the levels yet */
   if (n > 0 && now > 0
       && G_UNLIKELY ((guint64) now > __atomic_load_n (&device->pressure_mark, __ATOMIC_RELAXED)))
     gtorch_device_memory_pressure (device, n);
@@ -396,7 +394,7 @@ thread_cache_free (gpointer data)
   ThreadCache *cache = data;
 
   thread_cache = NULL;
-  thread_is_over = TRUE; /* what is freed in this thread from here on goes straight to the system */
+  thread_is_over = TRUE; /* from here on, this thread frees straight to the system */
   thread_cache_empty (cache);
   g_mutex_lock (&lock);
   levels_add_cache (cache);
@@ -537,9 +535,10 @@ pages_give (gpointer data, gsize size)
     pages_unmap (data, size);
 }
 
-/* --- the two paths --- */
+/* --- small and large storages --- */
 
-/* Would `n` more bytes from the system fit? If not so, gives back what is kept and asks others to. */
+/* Returns whether `n` more bytes from the system fit. If they do not, empties the cache and signals memory
+ * pressure first. */
 static gboolean
 make_room (GTorchDevice *device, gsize n)
 {
@@ -631,7 +630,8 @@ alloc_from_system (GTorchDevice *device, gsize n_bytes, guint index, ThreadCache
       cache->flushes = __atomic_load_n (&flushes, __ATOMIC_RELAXED);
       thread_cache_empty (cache);
     }
-  /* a block that will not be used again ends where the elements do, for those who watch its ends */
+  /* a block that will not be reused ends where the elements end, so that tools detect accesses past the end
+   */
   if (!make_room (device, size)
       || posix_memalign (&block, ALIGNMENT, HEADER + (is_caching () ? size : n_bytes)) != 0)
     {
@@ -809,7 +809,7 @@ gtorch_cpu_sync_stats (GTorchDevice *device, GTorchMemoryStats *stats)
     }
 }
 
-/* What threads have and the levels do not know of yet. */
+/* Sums up what threads have counted but not added to the levels yet. */
 static void
 all_outstanding (gint64 *sum)
 {
@@ -846,7 +846,7 @@ gtorch_cpu_reset_peak (GTorchDevice *device)
   gint64 outstanding[N_LEVELS];
   guint i;
 
-  all_outstanding (outstanding); /* caches are of small storages */
+  all_outstanding (outstanding); /* thread caches hold small storages only */
   for (i = 0; i < GTORCH_N_POOLS; i++)
     {
       levels_reset (&allocated_levels[i], i == GTORCH_POOL_LARGE ? none : outstanding);
@@ -857,7 +857,8 @@ gtorch_cpu_reset_peak (GTorchDevice *device)
 void
 gtorch_cpu_empty_cache (GTorchDevice *device)
 {
-  __atomic_add_fetch (&flushes, 1, __ATOMIC_RELAXED); /* other threads follow when they next ask */
+  /* other threads empty their caches when they next allocate */
+  __atomic_add_fetch (&flushes, 1, __ATOMIC_RELAXED);
   if (thread_cache != NULL)
     {
       thread_cache->flushes = __atomic_load_n (&flushes, __ATOMIC_RELAXED);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Calls of BLAS, each in the thread that makes it. OpenBLAS has threads of its own, which wait for each other
- * awake and know nothing of the pool's: it gets one at a time, and the pool calls it from several. Built with
- * OpenMP it asks how many threads the calling thread may use, which can be said for the time of the call;
- * built with its own threads it has one number for the process. */
+/* BLAS calls, each confined to the calling thread. OpenBLAS has its own threads, which spin while they wait
+ * for each other and know nothing of the pool's threads. So OpenBLAS is limited to one thread, and the pool
+ * calls it from several. If it is built with OpenMP, it asks for the calling thread's number of threads,
+ * which can be set for the time of the call; if it is built with its own threads, there is one number for
+ * the process. */
 
 #include "config.h"
 
@@ -32,7 +33,7 @@ find_openmp (void)
     }
 }
 
-/* Gives what leave_alone () wants to have. */
+/* Limits OpenBLAS to one thread. Returns the argument for leave_alone (). */
 static int
 be_alone (void)
 {
@@ -57,7 +58,7 @@ leave_alone (int before)
     omp_set (before);
 }
 
-/* The leading dimension of a matrix that BLAS can read as it is, or 0. */
+/* Returns the leading dimension of a matrix that BLAS can read in place, or 0 if it cannot. */
 static gint64
 leading (gint64 rows, gint64 columns, gint64 row, gint64 col, enum CBLAS_TRANSPOSE *trans)
 {
@@ -114,7 +115,7 @@ gtorch_cpu_blas_gemm (guint dtype, const GTorchGemm *g)
   return TRUE;
 }
 
-/* A matrix by a vector is bound by memory: BLAS does it well. */
+/* A matrix-vector product is bound by memory, and BLAS does it well. */
 gboolean
 gtorch_cpu_blas_gemv (guint dtype, const GTorchGemm *g)
 {

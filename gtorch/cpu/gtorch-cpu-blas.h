@@ -7,9 +7,10 @@
 
 G_BEGIN_DECLS
 
-/* In this thread alone. FALSE, and nothing is done, if BLAS cannot read the operands as they are. */
+/* Multiplies in the calling thread only. Returns FALSE, and does nothing, if BLAS cannot read the operands
+ * in place. */
 gboolean gtorch_cpu_blas_gemm (guint dtype, const GTorchGemm *g);
-/* Of a product with m or n = 1, in float32 or float64. */
+/* Computes a product with m or n = 1, in float32 or float64. */
 gboolean gtorch_cpu_blas_gemv (guint dtype, const GTorchGemm *g);
 
 G_END_DECLS

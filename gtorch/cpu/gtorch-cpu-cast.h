@@ -7,8 +7,9 @@
 
 G_BEGIN_DECLS
 
-/* Converts n elements, strides in bytes. Rules: float to integer truncates, anything to bool is != 0,
- * complex to real drops the imaginary part. The two may be the same memory only for equal sizes. */
+/* Converts n elements; strides are in bytes. A float is truncated to an integer, bool is the result of !=
+ * 0, and a complex number loses its imaginary part when it becomes real. src and dst may be the same memory
+ * only if both elements have the same size. */
 typedef void (*GTorchCast) (char *dst, gint64 dst_stride, const char *src, gint64 src_stride,
                             gint64 n);
 

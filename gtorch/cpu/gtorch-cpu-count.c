@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* How many threads have a processor each. A container has a quota rather than processors of its own: more
- * threads than the quota pays for are all stopped until the next period begins, some 100 ms later. */
+/* The number of threads that can have a processor each. A container has a quota rather than processors of
+ * its own: if more threads run than the quota pays for, all of them are stopped until the next period
+ * begins, some 100 ms later. */
 
 #include "config.h"
 
@@ -21,7 +22,7 @@ count_affinity (void)
   guint count = 0;
   gsize n;
 
-  /* The kernel wants a set at least as large as its own. */
+  /* The kernel requires a set at least as large as its own. */
   for (n = 1024; n <= 1 << 20; n *= 4)
     {
       cpu_set_t *set = CPU_ALLOC (n);
@@ -37,7 +38,7 @@ count_affinity (void)
   return count > 0 ? count : (guint) MAX (n_online, 1);
 }
 
-/* Rounded up; G_MAXUINT without a limit. */
+/* Returns the quotient rounded up, or G_MAXUINT without a limit. */
 static guint
 divide (gdouble quota, gdouble period)
 {
@@ -75,8 +76,8 @@ read_limit (const gchar *folder)
   return MAX (limit, 1);
 }
 
-/* The least of a group's and its parents'. A container may be shown paths that are not below what it sees of
- * the file system; its own group is then at the top. */
+/* Returns the lowest limit of a control group and its parents. A container may be shown paths that do not
+ * exist in its view of the file system; its own group is then at the root. */
 static guint
 read_limits (const gchar *top, const gchar *group)
 {
@@ -125,7 +126,7 @@ gtorch_cpu_count (const gchar *root)
   return MIN (count_affinity (), count_quota (root));
 }
 
-/* The first number of a list, which is what OpenMP's variable may be; 0 if it is none. */
+/* Returns the first number of a list, since OpenMP's variable may be a list; 0 if there is no number. */
 static guint
 ask (const gchar *name)
 {

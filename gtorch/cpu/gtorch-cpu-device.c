@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The CPU as a backend. */
+/* The CPU backend. */
 
 #include "config.h"
 

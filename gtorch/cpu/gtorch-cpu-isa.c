@@ -22,7 +22,8 @@ extern const GTorchLoop gtorch_loop_table_v4[][GTORCH_N_DTYPES];
 #endif
 
 #ifdef GTORCH_HAVE_ISA_V3
-/* Clang's __builtin_cpu_supports () does not know it. Whether the system keeps its registers, AVX2 tells. */
+/* Clang's __builtin_cpu_supports () does not know F16C. AVX2 support implies that the system saves the
+ * registers. */
 static gboolean
 has_f16c (void)
 {

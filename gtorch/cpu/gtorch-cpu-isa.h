@@ -7,14 +7,12 @@
 
 G_BEGIN_DECLS
 
-/* The files under cpu/isa/ and the generated loops are compiled once for each x86-64 level of the
- * option cpu-isa. What they define has the level in its name:
+/* The files under cpu/isa/ and the generated loops are compiled once for each x86-64 level of the option
+ * cpu-isa. The symbols that they define have the level in their name:
  *
- *   void GTORCH_ISA_SYMBOL (gtorch_softmax_row_f32) (…)        in cpu/isa/gtorch-isa-softmax.c
+ *   void GTORCH_ISA_SYMBOL (gtorch_softmax_row_f32) (…)         in cpu/isa/gtorch-isa-softmax.c
  *   GTORCH_ISA_DECLARE (void, gtorch_softmax_row_f32, (…));     in a header
- *   GTORCH_ISA_CALL (gtorch_softmax_row_f32) (…);               where it is called: the best one
- *   is taken
- */
+ *   GTORCH_ISA_CALL (gtorch_softmax_row_f32) (…);               at a call; picks the best level */
 #define GTORCH_ISA_PASTE_(name, isa) name##_##isa
 #define GTORCH_ISA_PASTE(name, isa)  GTORCH_ISA_PASTE_ (name, isa)
 #define GTORCH_ISA_SYMBOL(name)      GTORCH_ISA_PASTE (name, GTORCH_ISA)
@@ -26,9 +24,10 @@ enum
   GTORCH_ISA_LEVEL_V4,
 };
 
-/* The highest compiled level that this processor has; the environment's GTORCH_CPU_ISA can lower it. */
+/* Returns the highest compiled level that this processor supports; GTORCH_CPU_ISA in the environment can
+ * lower it. */
 guint gtorch_cpu_isa (void);
-/* Another limit from here on, a name of the option or NULL; only while nothing computes. */
+/* Sets another limit: a value of the option, or NULL. Must not be called while anything computes. */
 void gtorch_cpu_isa_choose (const gchar *limit);
 
 #ifdef GTORCH_HAVE_ISA_V4
@@ -52,7 +51,7 @@ void gtorch_cpu_isa_choose (const gchar *limit);
   type name##_baseline args
 #define GTORCH_ISA_CALL(name) (GTORCH_ISA_PICK_V4 (name) GTORCH_ISA_PICK_V3 (name) name##_baseline)
 
-/* The loop of a pointwise operation for a compute dtype; NULL if there is none. */
+/* Returns the loop of a pointwise operation for a compute dtype, or NULL if there is none. */
 GTorchLoop gtorch_cpu_loop (gint loop, guint dtype);
 
 G_END_DECLS

@@ -52,7 +52,7 @@ gtorch_iter_init_raw (GTorchIter *iter, char *const *data, const gint64 *const *
       n++;
     }
 
-  /* merge neighbours */
+  /* merge adjacent dimensions */
   for (i = 1, j = 0; i < n; i++)
     {
       gboolean merge = TRUE;

@@ -8,12 +8,12 @@
 
 G_BEGIN_DECLS
 
-/* Walks several operands of one (broadcast) shape together. Dimensions are sorted by stride and merged
- * where they can be, so that an inner loop is as long as the layout allows. Dimension 0 is the
- * inner one. */
+/* Iterates over several operands that are broadcast to one shape. Dimensions are sorted by stride and
+ * merged where possible, so that the inner loop is as long as the layout allows. Dimension 0 is the
+ * innermost. */
 
 #define GTORCH_ITER_MAX_OPERANDS 8
-#define GTORCH_CPU_GRAIN         32768 /* elements; less is not worth a second thread */
+#define GTORCH_CPU_GRAIN         32768 /* elements; fewer are not worth a second thread */
 
 typedef struct _GTorchIter
 {
@@ -25,17 +25,18 @@ typedef struct _GTorchIter
   char *data[GTORCH_ITER_MAX_OPERANDS];
 } GTorchIter;
 
-/* n elements: pointers and byte strides of the operands. */
+/* Processes n elements. data and strides (in bytes) have one item per operand. */
 typedef void (*GTorchIterFunc) (char *const *data, const gint64 *strides, gint64 n,
                                 gpointer user_data);
 
 /* Operands must be broadcastable to shape. */
 void gtorch_iter_init (GTorchIter *iter, GTorchImpl *const *operands, guint n_operands,
                        const gint64 *shape, guint n_dims);
-/* The same from raw strides (in elements of `sizes` bytes): strides[operand][dim], in the shape's order. */
+/* Does what gtorch_iter_init () does for raw strides, counted in elements of `sizes` bytes:
+ * strides[operand][dim], in the shape's order. */
 void gtorch_iter_init_raw (GTorchIter *iter, char *const *data, const gint64 *const *strides,
                            const gsize *sizes, guint n_operands, const gint64 *shape, guint n_dims);
-/* Calls func over all elements, from several threads when there are at least 2 * grain of them. */
+/* Calls func for all elements, from several threads if there are at least 2 grain of them. */
 void gtorch_iter_run (const GTorchIter *iter, gint64 grain, GTorchIterFunc func,
                       gpointer user_data);
 /* Calls func over the elements [begin, end) in the iterator's order, in this thread. */

@@ -3,8 +3,8 @@
 
 #pragma once
 
-/* The loop body of every pointwise operation, and the functions that their expressions may use.
- * Included by the generated loop files only, which are compiled for each x86-64 level. */
+/* The loop bodies of all pointwise operations, and the functions that their expressions may use. This
+ * header is included only by the generated loop files, which are compiled for each x86-64 level. */
 
 #include <gtorch/cpu/gtorch-cpu-isa.h>
 #include <gtorch/cpu/gtorch-cpu-math.h>
@@ -12,8 +12,9 @@
 typedef float _Complex GTorchComplex64;
 typedef double _Complex GTorchComplex128;
 
-/* glibc's libmvec has these for vectors; its own declarations of that ask for -ffast-math. Instrumented loops
- * become no vectors, but for those over buffers, which would then differ. Clang has no such attribute. */
+/* glibc's libmvec has vector versions of these functions, but its own declarations of them require
+ * -ffast-math. Sanitizer builds are excluded: instrumented loops are not vectorised, except those over
+ * buffers, and the results would differ. Clang has no such attribute. */
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) \
     && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #if __GLIBC_PREREQ(2, 35)
@@ -57,8 +58,8 @@ GTORCH_SIMD_2 (pow)
 
 #define GTORCH_LOAD(T, p, i, stride) (*(const T *) ((p) + (i) * (stride)))
 
-/* O: element type of the output, C: of the inputs; EXPR names the inputs. The strides are tested once:
- * contiguous operands and scalars (stride 0) get loops that the compiler can vectorise. */
+/* O is the element type of the output, C that of the inputs; EXPR refers to the inputs by name. The strides
+ * are tested once: contiguous operands and scalars (stride 0) get loops that the compiler can vectorise. */
 #define GTORCH_LOOP_0(O, C, EXPR)                 \
   {                                               \
     char *o_ = data[0];                           \
@@ -154,15 +155,15 @@ GTORCH_SIMD_2 (pow)
       }                                                                                          \
   }
 
-/* --- the same for expressions that call functions of libmvec --- */
+/* --- loops for expressions that call libmvec --- */
 
-/* A function on vectors and its form for one element may differ in the last bit. So that a result depends on
- * neither the position nor the layout of an element, all go through whole vectors: what does not fill
- * them, or is not contiguous, through a small buffer. */
+/* The vector and the scalar version of a function may differ in the last bit. A result must depend on
+ * neither the position nor the layout of an element, so all elements are computed in whole vectors: those
+ * that do not fill a vector or are not contiguous go through a small buffer. */
 enum
 {
   GTORCH_LOOP_BLOCK = 64,  /* elements of the buffer */
-  GTORCH_LOOP_VECTOR = 16, /* a multiple of the elements of a vector */
+  GTORCH_LOOP_VECTOR = 16, /* a multiple of the vector length */
 };
 
 #define GTORCH_GATHER(C, buffer, p, stride, m)              \
@@ -239,14 +240,14 @@ enum
 #define GT_SPECIAL static inline
 #include "kernels/gtorch-special.h"
 
-/* --- what expressions may use beside gtorch-cpu-math.h; T-generic by macros --- */
+/* --- functions for expressions, besides gtorch-cpu-math.h; generic in T --- */
 #define gt_max(a, b) \
-  ((a) != (a) || (a) > (b) ? (a) : (b)) /* NaN wins; of floats only a may be NaN here: */
+  ((a) != (a) || (a) > (b) ? (a) : (b)) /* a NaN in a wins; b must not be NaN (also in gt_min) */
 #define gt_min(a, b)     ((a) != (a) || (a) < (b) ? (a) : (b))
 #define gt_maximum(a, b) ((b) != (b) ? (b) : gt_max (a, b))
 #define gt_minimum(a, b) ((b) != (b) ? (b) : gt_min (a, b))
 #define gt_sign(x)       ((x) > 0 ? 1 : ((x) < 0 ? -1 : 0))
-/* As 1 / (1 + exp (-x)), which would be 0 where the exponential overflows. From 37 on it is 1. */
+/* Equals 1 / (1 + exp (-x)), which would be 0 where the exponential overflows. The result is 1 from 37 on. */
 #define gt_sigmoid(x)   (gt_exp_to_40 (x) / (1 + gt_exp_to_40 (x)))
 #define gt_exp_to_40(x) exp ((x) > 40 ? (T) 40 : (x))
 /* log (1 + exp (x)) without overflow */
@@ -263,16 +264,15 @@ enum
    * (gt_gelu_du (x) * (1 - (x) *tanh (gt_gelu_u (x)) * gt_gelu_du (x)) \
       + (x) * (T) (0.5 * 0.7978845608028654 * 0.26829) * (x)))
 
-/* A number among 32-bit integers: bounds that are no such stand for infinities. */
+/* Clamps to the 32-bit integers: bounds outside of them stand for infinities. */
 static inline gint32
 gt_clip_int32 (gint64 value)
 {
   return (gint32) CLAMP (value, G_MININT32, G_MAXINT32);
 }
 
-/* Integer division by PyTorch's rules. Division by zero, which would trap, has been refused on the CPU,
- * unless another thread writes the zero meanwhile: it gives 0 (the quotient) and the dividend (the
- * remainder). */
+/* Integer division by PyTorch's rules. Division by zero, which would trap, has already been refused on the
+ * CPU. If another thread writes a zero meanwhile, the quotient is 0 and the remainder is the dividend. */
 static inline gint64
 gt_floor_div_int (gint64 a, gint64 b)
 {
@@ -348,7 +348,7 @@ gt_floor_div_f64 (double a, double b)
     q -= 1;
   if (q == 0)
     return (copysign) (0.0, a / b);
-  /* q is a whole number but for rounding */
+  /* q is an integer up to rounding */
   {
     double f = (floor) (q);
 

@@ -3,16 +3,15 @@
 
 #pragma once
 
-/* The functions of <math.h> and <complex.h> that the expressions of loops may call, each by one name for
- * all the types that it is computed in, as <tgmath.h> has them. That header is not used, because each C
- * library writes it in its own way: the macros of musl repeat their argument so often that three calls,
- * each within the next, keep the preprocessor busy for minutes. These write it twice and become the same
- * calls, and the same code, as those of glibc.
+/* The functions of <math.h> and <complex.h> that loop expressions may call, type-generic as in <tgmath.h>.
+ * That header is not used, because it differs between C libraries: musl's macros repeat their argument so
+ * often that three nested calls keep the preprocessor busy for minutes. The macros here repeat it twice and
+ * expand to the same calls, and compile to the same code, as glibc's.
  *
- * A type that is not listed is an error of the compiler: an integer, which <tgmath.h> takes for a double,
- * has to be converted where it is written. Functions of two arguments are computed in the type of their
- * sum. A name in parentheses, as in (exp) (x), is the function for doubles; so is cabs, which <tgmath.h>
- * calls fabs and which the rows compute in double. */
+ * An argument of a type that is not listed is a compile error: integers, which <tgmath.h> treats as double,
+ * must be converted explicitly. Functions of two arguments are computed in the type of their sum. A
+ * parenthesised name, as in (exp) (x), is the function for double; so is cabs, which <tgmath.h> calls fabs
+ * and which the row kernels compute in double. */
 
 #include <complex.h>
 #include <math.h>
@@ -26,7 +25,7 @@
 #define GTORCH_MATH_BOTH(name)    GTORCH_MATH_REAL (name), GTORCH_MATH_COMPLEX (c##name)
 /* clang-format on */
 
-/* C libraries may have macros of these names beside the functions. */
+/* C libraries may define macros of the same names. */
 #undef acos
 #undef acosh
 #undef asin

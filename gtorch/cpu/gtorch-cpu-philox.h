@@ -7,15 +7,16 @@
 
 G_BEGIN_DECLS
 
-/* Philox4x32-10 (Salmon, Moraes, Dror, Shaw, Parallel random numbers: as easy as 1, 2, 3, SC11) and the
- * distributions made from it. A block of four words is found from the key, the seed, and a counter of 128
- * bits: its first and third words number the calls, the others the blocks of one call. The first round does
- * not multiply those, so that much of the first three is the same for all blocks.
+/* Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3, SC11) and the
+ * distributions made from it. A block of four words is computed from a key, the seed, and a counter of 128
+ * bits, whose first and third words number the calls and whose other words number the blocks of one call.
+ * The first round does not multiply the other words, so much of the first three rounds is the same for all
+ * blocks.
  *
- * 32-bit results take one word each: element i is word i % 4 of block i / 4. 64-bit results take two:
- * element i is words 2 * (i % 2) and the next of block i / 2. Two neighbours of a normal distribution share
- * their words. Every device must give the same numbers, so the functions here are made of single IEEE
- * operations, of which only those are fused that every device fuses. */
+ * A 32-bit result takes one word: element i is word i % 4 of block i / 4. A 64-bit result takes two:
+ * element i is words 2 (i % 2) and 2 (i % 2) + 1 of block i / 2. Two neighbouring elements of a normal
+ * distribution share their words. All devices must give the same numbers, so the functions here consist of
+ * single IEEE operations, and only those that every device fuses are fused. */
 
 static inline void
 gtorch_philox (guint64 seed, guint64 counter, guint64 block, guint32 words[4])
@@ -44,19 +45,20 @@ gtorch_philox (guint64 seed, guint64 counter, guint64 block, guint32 words[4])
 }
 
 #define GTORCH_PHILOX_CHUNK \
-  1024 /* elements that are made together; chunks begin at its multiples */
+  1024 /* elements that are generated together; chunks begin at multiples of it */
 
-/* The words of the chunk that begins with block `block`: n_blocks * 4 of them. */
+/* Computes the words of the chunk that begins with block `block`: 4 n_blocks of them. */
 GTORCH_ISA_DECLARE (void, gtorch_philox_words,
                     (guint64 seed, guint64 counter, guint64 block, guint n_blocks, guint32 *words));
-/* A whole chunk from its words: [0, 1) with `bits` bits, the normal distribution, the exponential one. */
+/* Convert the words of a whole chunk to uniform numbers in [0, 1) with `bits` bits, to normal and to
+ * exponential numbers. */
 GTORCH_ISA_DECLARE (void, gtorch_philox_uniform_f32,
                     (const guint32 *words, guint bits, gfloat *result));
 GTORCH_ISA_DECLARE (void, gtorch_philox_uniform_f64, (const guint32 *words, gdouble *result));
 GTORCH_ISA_DECLARE (void, gtorch_philox_normal_f32, (const guint32 *words, gfloat *result));
 GTORCH_ISA_DECLARE (void, gtorch_philox_exponential_f32, (const guint32 *words, gfloat *result));
-/* Where numbers below `high` end: what is less remains less when it is rounded to the dtype; and the least
- * number above 0. In ops/random.c. */
+/* Return the end of the numbers below `high` (anything less is still less after rounding to the dtype) and
+ * the least number above 0. In ops/random.c. */
 gfloat gtorch_random_end (guint dtype, gdouble high);
 gdouble gtorch_random_least (guint dtype);
 /* y = y * scale + shift */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* A queue of the CPU: one thread that does one thing after the other. */
+/* A CPU stream: one thread that runs the work of a queue in order. */
 
 #include "config.h"
 
@@ -25,11 +25,11 @@ struct _Work
   GTorchWorkFunc func;
   gpointer data;
   GDestroyNotify free_func;
-  GTorchFence *fence; /* instead of func: to be completed, or */
-  gboolean wait;      /* to be waited for */
+  GTorchFence *fence; /* used instead of func: the fence to complete or to wait for */
+  gboolean wait;      /* TRUE: waits for the fence; FALSE: completes it */
 };
 
-/* Shared by the stream and its thread; everything under timeline->lock. */
+/* State shared by the stream and its thread; protected by timeline->lock. */
 typedef struct
 {
   gint ref_count;
@@ -70,12 +70,12 @@ work_run (Queue *queue, Work *work)
 
   gtorch_timeline_check_work (timeline, work->seq, &pending);
   if (work->fence != NULL && work->wait)
-    gtorch_fence_wait (work->fence, NULL, &error); /* what failed there lacks here, too */
+    gtorch_fence_wait (work->fence, NULL, &error); /* an error of the fence is an error here, too */
   else if (work->func != NULL && pending == NULL && !work->func (work->data, &error)
            && error == NULL)
     error = g_error_new (GTORCH_ERROR, GTORCH_ERROR_FAILED, "work failed without an error");
 
-  /* What the work held is dropped before it counts as done: whoever waited sees memory returned. */
+  /* Frees the work's data before the work counts as done, so that a waiter sees the memory returned. */
   if (work->free_func != NULL)
     work->free_func (work->data);
   if (work->fence != NULL && !work->wait)
@@ -95,7 +95,7 @@ queue_thread (gpointer data)
 
   gtorch_thread.worker = timeline;
 #ifdef SYS_gettid
-  if (queue->priority > 0) /* lower than normal; higher would need a privilege */
+  if (queue->priority > 0) /* below normal; a higher one would need a privilege */
     setpriority (PRIO_PROCESS, syscall (SYS_gettid), MIN (queue->priority, LEAST_PRIORITY));
   gtorch_cpu_threads_set_niceness (MAX (queue->priority, 0));
 #endif
@@ -129,7 +129,8 @@ queue_push (Queue *queue, Work *work)
   GTorchTimeline *timeline = queue->timeline;
   guint64 seq;
 
-  if (G_UNLIKELY (timeline->is_orphan)) /* whoever can fail has not come as far */
+  /* callers that can return an error have returned it before */
+  if (G_UNLIKELY (timeline->is_orphan))
     {
       if (work->free_func != NULL)
         work->free_func (work->data);
@@ -216,7 +217,7 @@ come_after (GTorchTimeline *timeline, guint64 seq, gpointer data)
   gtorch_cpu_stream_enqueue (data, await_place, place, g_free);
   if (!gtorch_is_checking (GTORCH_CHECK_STREAMS))
     return;
-  if (gtorch_timeline_is_of_copies (timeline)) /* no queue of its own */
+  if (gtorch_timeline_is_of_copies (timeline)) /* has no queue of its own */
     gtorch_race_wait_copies (data, timeline);
   else
     {
@@ -242,7 +243,7 @@ gtorch_cpu_stream_finalize (GObject *object)
   GTorchCpuStream *self = (GTorchCpuStream *) object;
   Queue *queue = self->queue;
 
-  /* What was enqueued is still done; nobody waits for it here, perhaps this is the queue's own thread. */
+  /* The thread still does the enqueued work. It is not joined, since this may be the queue's own thread. */
   g_mutex_lock (&queue->timeline->lock);
   queue->quit = TRUE;
   g_cond_signal (&queue->more);
@@ -298,7 +299,7 @@ void
 gtorch_cpu_stream_get_priorities (GTorchDevice *device, gint *least, gint *greatest)
 {
   *least = LEAST_PRIORITY;
-  *greatest = 0; /* more would need a privilege */
+  *greatest = 0; /* a higher priority would need a privilege */
 }
 
 static gboolean
@@ -325,7 +326,7 @@ gtorch_cpu_stream_record (GTorchDevice *device, GTorchStorage *storage, GTorchSt
   return TRUE;
 }
 
-/* --- calls --- */
+/* --- operation calls --- */
 
 static gboolean
 run_call (gpointer data, GError **error)

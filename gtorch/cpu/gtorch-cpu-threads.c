@@ -1,41 +1,41 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The threads of the CPU backend, and the only place from which a loop is shared out to several.
+/* The thread pool of the CPU backend, and the only place where a loop is split over several threads.
  *
- * A desktop has other things to do. A thread that the scheduler has stopped stays away for some
- * milliseconds, and whoever waits for it awake takes the processor that it needs. So nobody waits for a
- * thread that has nothing to give, and nobody waits awake for long:
+ * A desktop has other things to do. A thread that the scheduler has preempted stays away for some
+ * milliseconds, and a thread that spins while it waits for it takes the processor that it needs. So no
+ * thread waits for one that has nothing to contribute, and no thread spins for long:
  *
- * - A job is cut into pieces, more of them than threads. Whoever has time takes the next one by an atomic
- *   addition. The caller is one of them, and does all of it if nobody else comes; what it waits for in the
- *   end are pieces that helpers have begun. A helper that was woken too late finds nothing to take, and
- *   nobody has missed it.
- * - The pieces lie in as many ranges as threads take part. Each thread begins with a range of its own,
- *   always the same, so that it finds in its cache what it had in the operation before, and then takes from
- *   the others'.
- * - Helpers look for the next job for up to 200 microseconds, as operations often follow each other quickly,
- *   and then sleep. For how long is halved each time that it was in vain, and doubled each time that it
- *   was, or would have been, of use. They do not look at all where threads outnumber processors. The same
- *   goes for a caller that waits for the last pieces.
+ * - A job is cut into pieces, more of them than threads. Each thread takes the next piece by an atomic
+ *   addition. The caller takes part, and does the whole job if no helper comes; in the end it waits only
+ *   for pieces that helpers have begun. A helper that wakes too late finds no piece, and nobody has
+ *   waited for it.
+ * - The pieces are divided into as many ranges as threads take part. Each thread begins with its own
+ *   range, always the same one, so that its cache still holds the data of the previous operation, and
+ *   then takes pieces from the other ranges.
+ * - Operations often follow each other quickly, so helpers spin for the next job for up to 200
+ *   microseconds before they sleep. A helper's spin time is halved each time that it was in vain, and
+ *   doubled each time that it was, or would have been, of use. Helpers do not spin if there are more
+ *   threads than processors. The same holds for a caller that waits for the last pieces.
  * - A caller wakes two helpers, and each of them two more as long as there are pieces.
  *
- * Several callers have a job each, up to N_JOBS of them, and helpers go from job to job. A caller that
- * finds no place for its job does it alone; so nobody waits for another job to end. Calls inside of a job
- * are done by the thread that makes them.
+ * Up to N_JOBS callers can have a job each, and helpers go from job to job. A caller that finds no free job
+ * slot does its job alone, so nobody waits for another job to end. Nested calls inside a job run in the
+ * thread that makes them.
  *
- * Jobs lie in memory that is never freed, and are used again: a helper may look at one at any time, also at
- * one that is over or is another one by now. It reads what a job is only after it has taken a piece, since
- * from then on until it has given it back the job cannot end. An old job has no piece to take.
+ * Jobs are in memory that is never freed, and are reused: a helper may look at a job at any time, even if
+ * it has ended or has been reused meanwhile. It reads the job's description only after it has taken a
+ * piece, since the job cannot end before the piece is given back. A job that has ended has no piece to
+ * take.
  *
- * A caller makes its job known and then looks who sleeps; a helper says that it sleeps and then looks for
- * jobs once more. Both do so in the one order that sequentially consistent operations have, so that one of
- * them sees the other. There are no fences, which ThreadSanitizer would not understand.
+ * A caller publishes its job and then looks for sleepers; a helper registers as a sleeper and then looks
+ * for jobs once more. Both use sequentially consistent operations, so at least one of them sees the other.
+ * There are no fences, because ThreadSanitizer does not support them.
  *
- * Helpers are made when they are first wanted, have all signals blocked, and stay. They may run where the
- * main thread may. Threads of lower priority have helpers of their own, since a thread cannot have its
- * priority back once it has given it up. A process that is forked has none in its child, which makes new
- * ones. */
+ * Helpers are created on demand, have all signals blocked, and never exit. Their affinity is that of the
+ * main thread. Threads of lower priority have helpers of their own, since a thread cannot get its priority
+ * back once it has given it up. The child of a fork has no helpers and creates new ones. */
 
 #include "config.h"
 
@@ -57,18 +57,18 @@
 #include "base/gtorch-fork-private.h"
 
 #define N_JOBS      32
-#define N_RANGES    64   /* more threads than that share some */
-#define MAX_HELPERS 1023 /* 64 to a word, with the caller in place of the first */
-#define PIECES      4 /* to a thread, so that one that comes late or is stopped leaves little behind */
-#define ALIGN       64 /* items at which long pieces end: whole vectors, whole lines of the cache */
+#define N_RANGES    64   /* with more threads, some share a range */
+#define MAX_HELPERS 1023 /* 64 per word; bit 0 stands for the caller */
+#define PIECES      4  /* per thread, so that one that is late or preempted leaves little behind */
+#define ALIGN       64 /* items; long pieces end at multiples of whole vectors and cache lines */
 #define N_WAKES     2
 #define SPIN_NS     200000 /* a training step of small layers leaves up to this between two loops */
 #define LEAST_NS    1000
-#define LOOKS       32 /* between two looks at the clock */
+#define LOOKS       32 /* polls between two readings of the clock */
 #define NICENESSES  20
 #define IS_WAITED   0x80000000u
 
-/* Pieces that nobody has taken: the first one in the lower half, where they end in the upper. */
+/* Pieces not taken yet: the lower half is the first one, the upper half their end. */
 typedef struct
 {
   guint64 pieces;
@@ -76,12 +76,12 @@ typedef struct
 
 typedef struct
 {
-  guint32 n_threads; /* that may take part; atomically */
-  guint32 n_left;    /* pieces that are not done, and IS_WAITED; atomically */
+  guint32 n_threads; /* threads that may take part; atomic */
+  guint32 n_left;    /* pieces that are not done, plus IS_WAITED; atomic */
   GTorchRangeFunc func;
   gpointer user_data;
-  gint64 n, unit;        /* items; what lies between two ends is a multiple of */
-  gint64 length, longer; /* units of each piece; the first pieces that have one more */
+  gint64 n, unit;        /* items; pieces end at multiples of `unit` */
+  gint64 length, longer; /* units per piece; number of first pieces with one unit more */
   Range ranges[N_RANGES];
 } __attribute__ ((aligned (64))) Job;
 
@@ -89,30 +89,30 @@ typedef struct _Pool Pool;
 
 typedef struct
 {
-  guint32 is_awake; /* what it sleeps on; atomically */
-  guint32 spin_ns;  /* of its own */
-  guint32 number;   /* from 1 on: the caller is 0 */
-  guint32 turn;     /* the job that it looks at first */
+  guint32 is_awake; /* futex that the helper sleeps on; atomic */
+  guint32 spin_ns;  /* the helper's spin time */
+  guint32 number;   /* from 1 on; the caller is 0 */
+  guint32 turn;     /* job to look at first */
   Pool *pool;
 } __attribute__ ((aligned (64))) Helper;
 
 struct _Pool
 {
-  guint32 used __attribute__ ((aligned (64)));   /* jobs that have a caller */
-  guint32 active __attribute__ ((aligned (64))); /* those that may have pieces to take */
-  guint64 asleep[(MAX_HELPERS + 1) / 64] __attribute__ ((aligned (64))); /* by number */
+  guint32 used __attribute__ ((aligned (64)));   /* bit set of jobs that have a caller */
+  guint32 active __attribute__ ((aligned (64))); /* bit set of jobs that may have pieces to take */
+  guint64 asleep[(MAX_HELPERS + 1) / 64] __attribute__ ((aligned (64))); /* bit set by number */
   guint32 n_helpers __attribute__ ((aligned (64)));
-  guint32 is_full; /* no more threads can be had */
+  guint32 is_full; /* no more threads can be created */
   Job jobs[N_JOBS];
-  Helper helpers[MAX_HELPERS + 1]; /* by number */
+  Helper helpers[MAX_HELPERS + 1]; /* indexed by number */
 };
 
 static GMutex pools_lock;
 GTORCH_FORK_LOCK (pools_lock);
-static Pool *pools[NICENESSES]; /* atomically */
-static guint n_processors;      /* under the lock */
+static Pool *pools[NICENESSES]; /* indexed by niceness; atomic */
+static guint n_processors;      /* protected by pools_lock */
 
-static gint wait_policy; /* GTorchWaitPolicy; atomically */
+static gint wait_policy; /* GTorchWaitPolicy; atomic */
 
 static __thread gboolean is_inside;
 static __thread guint8 niceness;
@@ -203,7 +203,7 @@ may_spin (void)
          && gtorch_get_num_threads () <= n_processors;
 }
 
-/* For so long does a thread spin whose own time is spin_ns. */
+/* Returns how long to spin, given the thread's own spin time and the wait policy. */
 static gint64
 get_spin_ns (guint32 spin_ns)
 {
@@ -226,7 +226,7 @@ has_pieces (const Range *range)
   return FIRST_OF (pieces) < END_OF (pieces);
 }
 
-/* Acquires what the caller has written of the job. */
+/* Takes a piece with acquire semantics, so that the job's description can be read. */
 static gboolean
 take_piece (Range *range, guint32 *piece)
 {
@@ -266,7 +266,7 @@ job_has_pieces (const Job *job, guint n_threads)
   return FALSE;
 }
 
-/* Some of those that sleep and may take part. */
+/* Wakes up to N_WAKES sleeping helpers that may take part. */
 static void
 wake_helpers (Pool *pool, guint n_threads)
 {
@@ -287,7 +287,7 @@ wake_helpers (Pool *pool, guint n_threads)
 
           asleep &= ~bit;
           if (!(__atomic_fetch_and (word, ~bit, __ATOMIC_SEQ_CST) & bit))
-            continue; /* somebody else wakes it */
+            continue; /* another thread wakes it */
           helper = &pool->helpers[first + __builtin_ctzll (bit)];
           __atomic_store_n (&helper->is_awake, 1, __ATOMIC_RELEASE);
           wake_from (&helper->is_awake);
@@ -297,7 +297,7 @@ wake_helpers (Pool *pool, guint n_threads)
     }
 }
 
-/* Takes pieces until there are none; how many there were. */
+/* Takes pieces until there are none left. Returns how many it has done. */
 static guint
 work (Pool *pool, Job *job, guint number, guint n_threads)
 {
@@ -319,7 +319,7 @@ work (Pool *pool, Job *job, guint number, guint n_threads)
   return n_done;
 }
 
-/* After this the job may be another one. */
+/* Marks pieces as done. The job may end, and be reused, at once. */
 static void
 give_back (Job *job, guint n_done)
 {
@@ -329,7 +329,7 @@ give_back (Job *job, guint n_done)
 
 /* --- helpers --- */
 
-/* TRUE after it has done something. */
+/* Returns TRUE if it has done any work. */
 static gboolean
 serve (Helper *self)
 {
@@ -338,7 +338,7 @@ serve (Helper *self)
 
   while (active != 0)
     {
-      guint32 later = active & (G_MAXUINT32 << self->turn); /* each caller in its turn */
+      guint32 later = active & (G_MAXUINT32 << self->turn); /* round robin over callers */
       guint i = __builtin_ctz (later != 0 ? later : active), n_done = 0;
       Job *job = &self->pool->jobs[i];
       guint n_threads = __atomic_load_n (&job->n_threads, __ATOMIC_RELAXED);
@@ -399,7 +399,8 @@ fall_asleep (Helper *self)
     spin_longer (&self->spin_ns);
 }
 
-/* Where the main thread may run, and not where the one may that happened to call first. */
+/* Gives the thread the affinity of the main thread instead of that of the thread that happened to create
+ * it. */
 static void
 leave_processor (void)
 {
@@ -476,7 +477,7 @@ get_pool (void)
   return pool;
 }
 
-/* As many as can be had. */
+/* Creates helpers until there are n_wanted, or as many as the system allows. */
 static void
 make_helpers (Pool *pool, guint n_wanted)
 {
@@ -514,7 +515,7 @@ take_place (Pool *pool)
 
   while (used != G_MAXUINT32)
     {
-      guint32 bit = ~used & (used + 1); /* the lowest, which is in the cache */
+      guint32 bit = ~used & (used + 1); /* lowest free slot, which is likely to be cached */
 
       if (__atomic_compare_exchange_n (&pool->used, &used, used | bit, FALSE, __ATOMIC_ACQUIRE,
                                        __ATOMIC_RELAXED))
@@ -565,7 +566,7 @@ wait_for_helpers (Job *job)
     }
 }
 
-/* FALSE if there is no place for another job. */
+/* Returns FALSE if there is no free job slot. */
 static gboolean
 share (gint64 n, gint64 grain, guint n_threads, GTorchRangeFunc func, gpointer user_data)
 {

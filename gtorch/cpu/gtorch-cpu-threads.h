@@ -11,23 +11,23 @@ G_BEGIN_DECLS
 
 typedef void (*GTorchRangeFunc) (gint64 begin, gint64 end, gpointer user_data);
 
-/* Calls func for ranges that together are [0, n), each at least grain long (long ones nearly so), and
- * returns when all are done. The calling thread works on them, and with it those helpers that have time: at
- * most one less than gtorch_get_num_threads (). Work for which there is only one range, and work inside of
- * func, is done by the caller alone, in one call. What func computes may not depend on where a range ends or
- * which thread has it. */
+/* Calls func for ranges that together cover [0, n), each at least grain long (long ones nearly so), and
+ * returns when all are done. The calling thread takes part, together with at most gtorch_get_num_threads ()
+ * - 1 helpers that are free. If there is only one range, or if this is called inside func, the calling
+ * thread does everything in one call. The results of func must not depend on where a range ends or which
+ * thread runs it. */
 void gtorch_parallel_for (gint64 n, gint64 grain, GTorchRangeFunc func, gpointer user_data);
-/* Is this thread in a func that shares its work with others? */
+/* Returns whether this thread is inside a func that is shared with other threads. */
 gboolean gtorch_cpu_threads_is_inside (void);
-/* How nice this thread is to others, 0 to 19, and so are the helpers that it gets from now on. */
+/* Sets the niceness, 0 to 19, of this thread and of the helpers that it uses from now on. */
 void gtorch_cpu_threads_set_niceness (guint niceness);
-/* Whether helpers without work and callers that wait for helpers spin or sleep. */
+/* Sets whether idle helpers and callers that wait for helpers spin or sleep. */
 void gtorch_cpu_threads_set_wait_policy (GTorchWaitPolicy policy);
 
-/* How many processors the process may use: those that it may run on, or fewer where its control group has a
- * quota. root is where the file system begins. */
+/* Returns how many processors the process may use: those in its affinity mask, or fewer if its control
+ * group has a quota. root is the root of the file system. */
 guint gtorch_cpu_count (const gchar *root);
-/* The same, or what the environment asks for. */
+/* Returns gtorch_cpu_count (), or the number that the environment asks for. */
 guint gtorch_cpu_default_threads (void);
 
 G_END_DECLS

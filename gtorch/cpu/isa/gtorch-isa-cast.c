@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Every dtype to every dtype. */
+/* Casts from every dtype to every dtype. */
 
 #include "config.h"
 
@@ -17,8 +17,8 @@
 typedef float _Complex Complex64;
 typedef double _Complex Complex128;
 
-/* Between halves and floats, which processors have instructions for: how many elements were done. NaNs keep
- * their sign and stay NaN, but not always with the bits that the loops give them. */
+/* Converts between 16-bit floats and floats by processor instructions; returns the number of elements
+ * converted. NaNs keep their sign and stay NaN, but their bits can differ from those that the loops give. */
 static inline gint64
 convert_halves (gboolean to_half, gboolean from_half, void *dst, const void *src, gint64 n)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Fourier transforms of a group of lines, one in each lane. Every step is one over whole rows, so that each
- * factor is a scalar and no vector is ever shuffled; only reading and writing the lines transposes. What a
- * line gives does not depend on its lane or on the other lines. The inverse exchanges real and imaginary
- * parts on the way in and out. The file includes itself, once for each type. */
+/* Fourier transforms of a group of lines, one line per vector lane. Every step works on whole rows, so all
+ * factors are scalars and no vector is ever shuffled; only reading and writing the lines transposes. The
+ * result of a line does not depend on its lane or on the other lines. The inverse transform swaps real and
+ * imaginary parts of its input and output. The file includes itself, once for each type. */
 
 #ifndef T
 
@@ -22,7 +22,7 @@
 #define VECTOR 16
 #endif
 #define NV    (64 / VECTOR)
-#define INNER 128 /* rows that stay in the first cache */
+#define INNER 128 /* rows that fit into the L1 cache */
 
 #define T       float
 #define NAME(n) n##_f32
@@ -47,7 +47,7 @@ typedef T NAME (Vec) __attribute__ ((vector_size (VECTOR), may_alias));
 #define TIMES(r, i, x, row, w, n)                                          \
   const V r = RE (x, row) * (w)[2 * (n)] - IM (x, row) * (w)[2 * (n) + 1]; \
   const V i = RE (x, row) * (w)[2 * (n) + 1] + IM (x, row) * (w)[2 * (n)];
-/* The same, without factors where w is NULL. */
+/* (r, i) = row * w[n], or just the row if w is NULL */
 #define TWIDDLE(r, i, x, row, w, n)                                                          \
   const V r = w == NULL ? (V) RE (x, row)                                                    \
                         : (V) (RE (x, row) * (w)[2 * (n)] - IM (x, row) * (w)[2 * (n) + 1]); \
@@ -96,7 +96,7 @@ NAME (butterfly_4) (T *x, gint64 m, const T *w, const T *roots)
     }
 }
 
-/* An odd radix p: sums and differences of the elements j and p - j. */
+/* Butterfly of an odd radix p: works on sums and differences of the elements j and p - j. */
 static inline __attribute__ ((always_inline)) void
 NAME (butterfly_odd) (const int p, T *x, gint64 m, const T *w, const T *roots)
 {
@@ -141,7 +141,7 @@ NAME (butterfly_odd) (const int p, T *x, gint64 m, const T *w, const T *roots)
               fr += dr[j] * roots[2 * at + 1];
               fi += di[j] * roots[2 * at + 1];
             }
-          /* e + i f and its like for p - k: the roots have the sign of the exponent */
+          /* e + i f for k, its counterpart for p - k: the roots have the sign of the exponent */
           RE (x, k * m) = er - fi;
           IM (x, k * m) = ei + fr;
           RE (x, (p - k) * m) = er + fi;
@@ -157,7 +157,7 @@ NAME (stage) (const GTorchFFTRows *rows, guint s, gint64 m, T *x, gint64 n)
   const T *w = rows->twiddles[s], *roots = rows->roots[s];
   gint64 block, k;
 
-  /* in the first stage all factors are 1 */
+  /* all factors of the first stage are 1 */
 #define EACH(name, ...)                                          \
   if (m == 1)                                                    \
     for (block = 0; block < n; block += p)                       \
@@ -189,7 +189,7 @@ NAME (stage) (const GTorchFFTRows *rows, guint s, gint64 m, T *x, gint64 n)
 #undef EACH
 }
 
-/* The stages over blocks that fit into the first cache, block after block, then the others. */
+/* Runs the stages that fit into the L1 cache block by block, then the remaining stages. */
 static void
 NAME (transform) (const GTorchFFTRows *rows, T *x)
 {
@@ -205,7 +205,8 @@ NAME (transform) (const GTorchFFTRows *rows, T *x)
     NAME (stage) (rows, s, m, x, rows->n);
 }
 
-/* Are the lanes neighbours in memory? 1: real numbers, 2: complex ones. */
+/* Returns whether lanes are adjacent in memory: 1 for adjacent real numbers, 2 for adjacent complex
+ * numbers, 0 if not. */
 static int
 NAME (neighbours) (const gint64 *offsets, gint64 delta)
 {
@@ -220,7 +221,7 @@ NAME (neighbours) (const gint64 *offsets, gint64 delta)
   return (int) distance;
 }
 
-/* Element i of the lines becomes row place[i]. The rest of the lanes repeat the first line. */
+/* Reads element i of the lines into row place[i]. Unused lanes repeat the first line. */
 static void
 NAME (read) (const GTorchFFTJob *job, const T *in, const gint64 *offsets, gint64 n,
              const gint32 *place, T *x)
@@ -250,7 +251,7 @@ NAME (read) (const GTorchFFTJob *job, const T *in, const gint64 *offsets, gint64
             row[im + l] = p[2 * l + 1];
           }
     }
-  /* a cache line of each line at a time */
+  /* one cache line of each line at a time */
   for (i = 0; together == 0 && i < n; i += 8)
     for (l = 0; l < LANES; l++)
       {
@@ -317,9 +318,9 @@ NAME (write) (const GTorchFFTJob *job, const T *x, T *out, const gint64 *offsets
       }
 }
 
-/* --- real lines of even length: n pairs are transformed as complex numbers --- */
+/* --- real lines of even length, transformed as n complex pairs --- */
 
-/* From the transform of the pairs to that of the line: n + 1 rows in place. */
+/* Converts the transform of the pairs to the transform of the real line: n + 1 rows, in place. */
 static void
 NAME (unfold) (const GTorchFFTJob *job, T *x)
 {
@@ -344,7 +345,8 @@ NAME (unfold) (const GTorchFFTJob *job, T *x)
       }
 }
 
-/* The other way, from rows of n + 1 elements in y; the rows have exchanged parts, as the inverse wants it. */
+/* Does the inverse of unfold, from n + 1 rows in y. The rows have real and imaginary parts swapped, as the
+ * inverse transform expects. */
 static void
 NAME (fold) (const GTorchFFTJob *job, const T *y, const gint32 *place, T *x)
 {
@@ -367,7 +369,7 @@ NAME (fold) (const GTorchFFTJob *job, const T *y, const gint32 *place, T *x)
       }
 }
 
-/* The whole line from its first half, in rows with exchanged parts. */
+/* Completes the line from its first half, in rows with real and imaginary parts swapped. */
 static void
 NAME (mirror) (const GTorchFFTJob *job, const T *y, const gint32 *place, T *x)
 {
@@ -385,7 +387,7 @@ NAME (mirror) (const GTorchFFTJob *job, const T *y, const gint32 *place, T *x)
       }
 }
 
-/* --- lengths with a large prime factor: a convolution with a chirp --- */
+/* --- lengths with a large prime factor: convolution with a chirp --- */
 
 static T *
 NAME (convolve) (const GTorchFFTJob *job, T *x, T *y)
@@ -490,7 +492,7 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_fft_lines)) (const GTorchFFTJob *job, gint64 gro
   NAME (write) (job, x, out, out_offsets, n_lines);
 }
 
-/* --- one long line --- */
+/* --- passes over one long line --- */
 
 void
 GTORCH_ISA_SYMBOL (NAME (gtorch_fft_pass)) (const GTorchFFTPass *pass, gint64 begin, gint64 end)

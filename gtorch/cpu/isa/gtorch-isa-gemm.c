@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Matrix products in one thread. A panel of B (KC x NC) is packed and stays in the second cache, MR rows of A
- * (MR x KC) are packed and stay in the first while the panel passes them; so the micro-kernel, which keeps
- * MR x NR results in registers, reads both in order. Operands that fit into the cache are read where they
- * are. The order of the additions depends on k alone, so however the caller splits m and n over threads, the
- * result is the same to the bit.
+/* Single-threaded matrix products. A panel of B (KC x NC) is packed and stays in the L2 cache; MR rows of A
+ * (MR x KC) are packed and stay in the L1 cache while the panel streams past. So the micro-kernel, which
+ * keeps MR x NR results in registers, reads both sequentially. Operands that fit into the cache are read in
+ * place. The order of the additions depends on k alone, so the result is bit-identical however the caller
+ * splits m and n over threads.
  *
  * The file includes itself, once for each type. */
 
@@ -29,7 +29,7 @@
 #endif
 #define KC    256
 #define NC    (GTORCH_GEMM_PANEL / (gint64) sizeof (T))
-#define AHEAD 8 /* rows of B that are fetched before they are wanted */
+#define AHEAD 8 /* rows of B to prefetch ahead */
 
 #define T       float
 #define NAME(n) n##_f32
@@ -47,8 +47,8 @@ typedef T NAME (Vec) __attribute__ ((vector_size (VECTOR), aligned (sizeof (T)),
 #define VL ((gint64) (VECTOR / sizeof (T)))
 #define NR (2 * VL)
 
-/* c (rows x nv vectors) = alpha * a b + beta * c; row p of b is b_row after the one before or, given a
- * table, at b + table[p]; bias has one number for each row of c, or is NULL. */
+/* Computes c (rows x nv vectors) = alpha a b + beta c. Row p of b is at b + p b_row or, if there is a
+ * table, at b + table[p]. bias has one number for each row of c, or is NULL. */
 static inline __attribute__ ((always_inline)) void
 NAME (kernel) (const int rows, const int nv, gint64 k, const T *a, gint64 a_row, gint64 a_col,
                const T *b, gint64 b_row, const gint64 *table, T *c, gint64 ldc, T alpha, T beta,
@@ -86,7 +86,8 @@ NAME (kernel) (const int rows, const int nv, gint64 k, const T *a, gint64 a_row,
         for (j = 0; j < nv; j++)
           acc[i][j] += v[j] * a[i * a_row];
     }
-  /* all reads before all writes: rows of c that lie a power of two apart look like one place to processors */
+  /* read all rows before writing any: processors mistake rows of c a power of two apart for the same
+   * address */
   if (beta == 0)
     {
 #pragma GCC unroll 16
@@ -134,7 +135,7 @@ static void
 NAME (micro) (int rows, int nv, gint64 k, const T *a, gint64 a_row, gint64 a_col, const T *b,
               gint64 b_row, T *c, gint64 ldc, T alpha, T beta)
 {
-  /* most of the time is spent here: constants save registers */
+  /* hot path: constant arguments save registers */
   if (rows == MR && nv == 2 && a_row == 1 && a_col == MR && b_row == NR)
     NAME (kernel) (MR, 2, k, a, 1, MR, b, NR, NULL, c, ldc, alpha, beta, NULL);
   else
@@ -199,7 +200,7 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_conv_span)) (const GTorchConvSpan *s)
     }
 }
 
-/* Panels of NR columns, k rows each, the last padded with zeros. */
+/* Packs B into panels of NR columns and k rows each; the last panel is padded with zeros. */
 static void
 NAME (pack_b) (const T *b, gint64 row, gint64 col, gint64 k, gint64 n, T *to)
 {
@@ -212,7 +213,7 @@ NAME (pack_b) (const T *b, gint64 row, gint64 col, gint64 k, gint64 n, T *to)
 
       if (width == NR && col == 1)
         {
-          /* several panels at once: more of each row while its page is at hand */
+          /* several panels at once, to use more of each row while its page is in the TLB */
           gint64 n_panels = MIN ((n - j) / NR, 4);
 
           for (p = 0; p < k; p++)
@@ -223,7 +224,7 @@ NAME (pack_b) (const T *b, gint64 row, gint64 col, gint64 k, gint64 n, T *to)
         }
       else if (row == 1 && width == NR)
         {
-          /* transposed: blocks of 8 rows keep the cache lines that are read */
+          /* transposed B: blocks of 8 rows make use of whole cache lines */
           for (p = 0; p < k; p += 8)
             for (i = 0; i < NR; i++)
               {
@@ -244,7 +245,7 @@ NAME (pack_b) (const T *b, gint64 row, gint64 col, gint64 k, gint64 n, T *to)
 typedef T NAME (Four)
     __attribute__ ((vector_size (4 * sizeof (T)), aligned (sizeof (T)), may_alias));
 
-/* A block of 4 x 4, its rows `row` apart, to columns MR apart. */
+/* Transposes a block of 4 x 4, whose rows are `row` apart, to columns MR apart. */
 static inline __attribute__ ((always_inline)) void
 NAME (transpose) (const T *from, gint64 row, T *to)
 {
@@ -262,7 +263,7 @@ NAME (transpose) (const T *from, gint64 row, T *to)
   *(NAME (Four) *) (to + 3 * MR) = __builtin_shufflevector (ab_high, cd_high, 2, 3, 6, 7);
 }
 
-/* At most MR rows, column by column. */
+/* Packs at most MR rows of A column by column. */
 static void
 NAME (pack_a) (const T *a, gint64 row, gint64 col, gint64 rows, gint64 k, T *to)
 {
@@ -301,7 +302,7 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_gemm)) (const GTorchGemm *g, gpointer workspace)
   T *c = g->c;
   T *packed_b = workspace;
   T *packed_a = packed_b + KC * (NC + 2 * NR);
-  /* few rows of A: packing B costs more than it saves; few columns of B: the same of A */
+  /* if A has few rows, packing B costs more than it saves; likewise A, if B has few columns */
   gboolean keep_b =
       g->b_col == 1 && (g->m <= 2 * MR || g->k * g->b_row <= (g->b_row % 512 == 0 ? 16384 : 65536));
   gboolean keep_a = g->n <= 4 * NR || g->m * g->k <= 16384;

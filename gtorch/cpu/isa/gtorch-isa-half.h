@@ -6,7 +6,7 @@
 #include <glib.h>
 #include <string.h>
 
-/* The 16-bit floats as their bits; rounding is to nearest, ties to even. */
+/* Conversions of the 16-bit floats to and from their bits; they round to nearest, ties to even. */
 
 static inline float
 gt_bfloat16_to_float (guint16 h)
@@ -24,7 +24,7 @@ gt_bfloat16_from_float (float f)
   guint32 bits;
 
   memcpy (&bits, &f, 4);
-  /* a NaN must not round up to infinity */
+  /* a rounded NaN must not become infinity */
   return (bits & 0x7fffffffu) > 0x7f800000u
              ? (guint16) ((bits >> 16) | 0x40)
              : (guint16) ((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
@@ -36,9 +36,9 @@ gt_pick (gboolean condition, guint32 a, guint32 b)
   return b ^ ((a ^ b) & -(guint32) condition);
 }
 
-/* Branch-free on integers and one float operation, so that loops over them vectorise: of several conditional
- * expressions one after the other the compiler makes branches. The float multiplications rescale the exponent
- * and thereby treat subnormal numbers rightly. */
+/* Integer operations and one float multiplication without branches, so that loops vectorise: the compiler
+ * would turn a series of conditional expressions into branches. The float multiplication rescales the
+ * exponent, which also handles subnormal numbers. */
 static inline float
 gt_half_to_float (guint16 h)
 {
@@ -66,7 +66,7 @@ gt_half_from_float (float f)
   memcpy (&bits, &f, 4);
   sign = (bits >> 16) & 0x8000;
   magnitude = bits & 0x7fffffffu;
-  /* adding 0.5 aligns the last bit of a half subnormal with the last bit of the float */
+  /* adding 0.5 aligns the last bit of a subnormal half with the last bit of the float */
   memcpy (&small, &magnitude, 4);
   small += 0.5f;
   memcpy (&subnormal, &small, 4);

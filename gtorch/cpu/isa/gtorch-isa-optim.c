@@ -9,7 +9,7 @@ void GTORCH_ISA_SYMBOL (gtorch_unscale_loop) (char *const *, const gint64 *, gin
 
 #define SAME(x) (x)
 
-/* The difference of what is not finite with itself is NaN. `packed` is a constant. */
+/* Non-finite elements are found by x - x, which is NaN for them. `packed` is a compile-time constant. */
 #define UNSCALE(name, S, T, LOAD, STORE)                                                          \
   static inline                                                                                   \
       __attribute__ ((always_inline)) void name##_loop (char *const *data, const gint64 *strides, \

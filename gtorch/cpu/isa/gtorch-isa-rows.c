@@ -21,7 +21,7 @@
 
 #else
 
-/* Reductions of one row in a fixed number of lanes: their order does not depend on the processor. */
+/* Row reductions in a fixed number of lanes, so that their order does not depend on the processor. */
 #define LANES 32
 
 #define LANE_LOOP(INIT, X, STEP, COMBINE)                \
@@ -64,7 +64,7 @@ NAME (row_sum) (const T *x, gint64 n)
 #undef X
 }
 
-/* The sum of the squared distances from mean. */
+/* Returns the sum of the squared distances from mean. */
 static inline T
 NAME (row_spread) (const T *x, gint64 n, T mean)
 {
@@ -81,7 +81,7 @@ NAME (row_dot) (const T *x, const T *y, gint64 n)
 #undef X
 }
 
-/* The sum of x (y - mean). */
+/* Returns the sum of x (y - mean). */
 static inline T
 NAME (row_dot_centred) (const T *x, const T *y, gint64 n, T mean)
 {
@@ -93,7 +93,7 @@ NAME (row_dot_centred) (const T *x, const T *y, gint64 n, T mean)
 #undef LANES
 #undef LANE_LOOP
 
-/* y = exp (x - max), gives its sum */
+/* Computes y = exp (x - max) and returns the sum of y. */
 static inline T
 NAME (row_exp) (const T *x, T *y, gint64 n, T max)
 {
@@ -243,7 +243,7 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_logsumexp_rows)) (const T *x, T *y, gint64 rows,
     {
       T max = NAME (row_max) (x, n);
 
-      /* all -infinity, or +infinity: the shift would make NaN of it */
+      /* if all elements are -infinity, or one is +infinity, the shift would give NaN */
       if (max == (T) INFINITY || max == -(T) INFINITY)
         max = 0;
       *y = max + log (NAME (row_exp_sum) (x, n, max));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Choosing between elements, and finding one. */
+/* Element-wise selection, and searching for an element. */
 
 #include "config.h"
 
@@ -16,7 +16,7 @@
                                                                                                  \
     _Pragma ("omp simd") for (gint64 i = 0; i < n; i++)                                          \
     {                                                                                            \
-      const T x = a[i], y = b[i]; /* both are read: no branch */                                 \
+      const T x = a[i], y = b[i]; /* reads both: no branch */                                    \
                                                                                                  \
       o[i] = which[i] ? x : y;                                                                   \
     }                                                                                            \

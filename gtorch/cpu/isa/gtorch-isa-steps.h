@@ -3,17 +3,18 @@
 
 #pragma once
 
-/* What the loops of optimizer steps are made with. */
+/* Macros for the loops of optimizer steps. */
 
 #include "cpu/ops/gtorch-cpu-optim.h"
 #include "cpu/isa/gtorch-isa-half.h"
 
 #define GTORCH_STEP_OPERANDS_MAX (2 + GTORCH_STEP_MAX_STATES)
 
-/* Element i of operand k; `packed` is a constant. */
+/* Element i of operand k; `packed` is a compile-time constant. */
 #define GTORCH_STEP_AT(S, k) (*(S *) (at[k] + i * (packed ? (gint64) sizeof (S) : stride[k])))
 
-/* Copies, of which the compiler knows that no element is among them. */
+/* Copies the operands' pointers and strides to locals, so that the compiler knows that stores do not alias
+ * them. */
 #define GTORCH_STEP_OPERANDS(n_operands)   \
   char *at[GTORCH_STEP_OPERANDS_MAX];      \
   gint64 stride[GTORCH_STEP_OPERANDS_MAX]; \
@@ -40,7 +41,7 @@
       name##_f32 (data, strides, n, run);       \
     }
 
-/* Do the elements of all operands that are there follow each other? Bit i of states is operand 2 + i. */
+/* Returns whether all operands that are used are contiguous. Bit i of states stands for operand 2 + i. */
 static inline gboolean
 gtorch_step_is_packed (const gint64 *strides, guint n_operands, guint states, gint64 size)
 {

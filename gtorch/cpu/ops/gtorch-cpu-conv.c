@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Convolutions as products of matrices without the matrix of patches. The input is copied once into a
- * padded image; element (c, y, x) of the filter then meets the same image, shifted by a fixed offset.
- * The micro-kernel of the matrix product takes those offsets in a table. With a horizontal stride s the
- * columns of the padded image are sorted by their remainder modulo s, so that neighbouring results
+/* Convolutions as matrix products without a patch matrix (im2col). The input is copied once into a padded
+ * image; each element (c, y, x) of the filter is then multiplied with the same image, shifted by a fixed
+ * offset. The micro-kernel of the matrix product takes those offsets in a table. With a horizontal stride
+ * s, the columns of the padded image are sorted by their remainder modulo s, so that neighbouring results
  * read neighbouring elements.
  *
- * The gradient for the input is such a convolution too, of the gradient (with zeros put between its
- * elements for strides) with the turned filter. The gradient for the weight needs the patches as rows
+ * The gradient of the input is also such a convolution: of the output gradient, with zeros inserted between
+ * its elements for strides, with the rotated filter. The gradient of the weight needs the patches as rows
  * and makes them in small blocks. */
 
 #include "config.h"
@@ -22,22 +22,22 @@
 #include "device/gtorch-device-manager.h"
 #include "device/gtorch-scratch-private.h"
 
-#define PATCHES   64        /* patches in a block of the weight's gradient */
-#define MAX_PARTS 16        /* independent sums of it … */
-#define PARTS_MEM (1 << 25) /* … whose memory stays below this */
+#define PATCHES   64        /* patches per block of the weight's gradient */
+#define MAX_PARTS 16        /* most partial sums of the weight's gradient */
+#define PARTS_MEM (1 << 25) /* most bytes for the partial sums */
 
 typedef struct
 {
   guint dtype;
   gsize size;
-  gint64 batch, groups, in_channels, out_channels; /* channels of one group */
+  gint64 batch, groups, in_channels, out_channels; /* in_channels and out_channels are per group */
   gint64 in[2], out[2], kernel[2], stride[2], dilation[2];
-  gint64 before[2]; /* zeros before the image; negative: cut off */
+  gint64 before[2]; /* padding before the image; negative: cropping */
   gint64 spread[2]; /* distance of the input's elements in the padded image */
   gint64 padded[2]; /* height, and width of one of stride[1] phases */
-  gint64 n_parts;   /* of the output channels, to have work for all threads */
-  gint64 image;     /* elements of the padded image of one group, and what is read behind it */
-  gint failed;      /* atomically: there is no memory for one */
+  gint64 n_parts;   /* parts of the output channels, to have work for all threads */
+  gint64 image;     /* elements of the padded image of one group, including those read past it */
+  gint failed;      /* an allocation has failed; atomic */
   const gint64 *table;
   const char *input, *weight, *bias;
   char *output;
@@ -65,7 +65,7 @@ typedef struct
         }                                                                                     \
   }
 
-/* The channels of one group of one image, padded. The zeros are there already. */
+/* Pads the channels of one group of one image. The padding's zeros are there already. */
 static void
 pad (const Forward *f, const char *input, gpointer image)
 {
@@ -90,7 +90,7 @@ forward_items (gint64 begin, gint64 end, gpointer user_data)
   gint64 pitch = f->stride[0] * f->stride[1] * f->padded[1];
   gint64 part = (f->out_channels + f->n_parts - 1) / f->n_parts;
   gint64 n_out = f->out[0] * f->out[1];
-  /* one long row, if little lies between the rows */
+  /* one long row, if there is little padding between rows */
   gboolean flat = pitch < 2 * f->out[1] && f->out[1] % 16 != 0;
   gint64 last_image = -1, i, y;
   g_autofree char *image = gtorch_scratch_new0 (f->image, f->size, NULL);
@@ -132,7 +132,7 @@ forward_items (gint64 begin, gint64 end, gpointer user_data)
     }
 }
 
-/* How large the padded image is, with the slack that is read behind it. */
+/* Computes the size of the padded image, including the slack that is read past it. */
 static gboolean
 image_size (Forward *f, GError **error)
 {
@@ -184,7 +184,7 @@ forward (Forward *f, GError **error)
   return FALSE;
 }
 
-/* --- 1 x 1: the matrix product itself --- */
+/* --- 1 x 1 filters: a plain matrix product --- */
 
 typedef struct
 {
@@ -326,7 +326,7 @@ gtorch_cpu_conv_input (const GTorchConv *conv, gconstpointer upper, gconstpointe
   return forward (&f, error);
 }
 
-/* --- the gradient for the weight --- */
+/* --- gradient of the weight --- */
 
 typedef struct
 {
@@ -334,10 +334,10 @@ typedef struct
   const char *upper, *input;
   char *sums; /* [n_parts][groups][out][h, w, in] */
   gint64 n_parts, per_part;
-  gint failed; /* atomically */
+  gint failed; /* atomic */
 } Weight;
 
-/* Rows [first, first + n) of the patches of one group of an image: [h, w, in channels]. */
+/* Makes rows [first, first + n) of the patches of one group of an image: [h, w, in channels]. */
 #define PATCH_ROWS(T)                                                                    \
   for (i = 0; i < n; i++)                                                                \
     {                                                                                    \
@@ -368,7 +368,7 @@ patch_rows (const GTorchConv *conv, gconstpointer image, gint64 first, gint64 n,
     PATCH_ROWS (double)
 }
 
-/* [channels][pixels] to [pixels][channels] */
+/* Transposes [channels][pixels] to [pixels][channels]. */
 #define CHANNELS_LAST(T)                         \
   for (i = 0; i < pixels; i += 16)               \
     for (c = 0; c < channels; c++)               \

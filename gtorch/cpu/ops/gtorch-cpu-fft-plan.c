@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Plans of the CPU's Fourier transforms: the factors of a length and tables of roots of unity. */
+/* Plans of the CPU's Fourier transforms: factorisations of lengths, and tables of roots of unity. */
 
 #include "config.h"
 
@@ -14,7 +14,7 @@
 #include "device/gtorch-device.h"
 #include "device/gtorch-scratch-private.h"
 
-#define FEW_LENGTH   64 /* a shorter line is not worth being split */
+#define FEW_LENGTH   64 /* shorter lines are not worth splitting */
 #define LEAST_FACTOR 4
 
 void
@@ -70,8 +70,8 @@ set_number (guint dtype, gpointer table, gint64 i, gdouble value)
     ((gdouble *) table)[i] = value;
 }
 
-/* exp (-2 pi i p / n), exact where its parts are 0, 1 or -1; the argument of sin and cos is at most an eighth
- * of a turn. */
+/* Sets table[i] to exp (-2 pi i p / n), exactly where the parts are 0, 1 or -1. The argument of sin and cos
+ * is at most an eighth of a turn. */
 static void
 set_root (guint dtype, gpointer table, gint64 i, gint64 p, gint64 n)
 {
@@ -101,9 +101,9 @@ set_root (guint dtype, gpointer table, gint64 i, gint64 p, gint64 n)
   set_number (dtype, table, 2 * i + 1, -s);
 }
 
-/* --- the kinds --- */
+/* --- kinds of plans --- */
 
-/* Into factors that there are butterflies for. */
+/* Factorises n into radices that have butterflies. */
 static guint
 factorize (gint64 n, guint8 *radix)
 {
@@ -170,7 +170,8 @@ rows_init (GTorchFFTPlan *plan, GError **error)
   return TRUE;
 }
 
-/* The number of columns' elements: the divisor next below the square root, 1 if there is none. */
+/* Returns the number of elements of a column: the largest divisor up to the square root, or 1 if there is
+ * none. */
 static gint64
 split (gint64 n)
 {
@@ -216,7 +217,7 @@ split_init (GTorchFFTPlan *plan, GError **error)
   return TRUE;
 }
 
-/* The least number not below n with factors 2, 3 and 5, most of them 2. */
+/* Returns the least number not below n whose prime factors are 2, 3 and 5, most of them 2. */
 static gint64
 good_length (gint64 n)
 {
@@ -258,7 +259,7 @@ chirp_init (GTorchFFTPlan *plan, GError **error)
   scratch = gtorch_scratch_new (gtorch_fft_plan_scratch (wide), 2 * sizeof (gdouble), error);
   if (scratch == NULL)
     return FALSE;
-  /* the squares modulo 2 n, one from the other */
+  /* squares modulo 2 n, each from the previous one */
   for (k = 0; k < plan->n; k++)
     {
       gdouble root[2];

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Fourier transforms on the CPU. Where there are lines enough they go through the kernel in groups. A line
- * that is long or alone is seen as a matrix a x b: its b columns are transformed, multiplied by roots of
- * unity and its a rows transformed, both of which are groups of lines again. A length with a large prime
- * factor becomes a convolution. A real line of even length is transformed as half as many complex numbers.
- * Which way is taken depends on lengths and on the number of lines, never on the number of threads. */
+/* Fourier transforms on the CPU. If there are enough lines, they go through the kernel in groups. A line
+ * that is long, or one of few, is treated as a matrix a x b: its b columns are transformed and multiplied
+ * by roots of unity, then its a rows are transformed; both are groups of lines again. A length with a large
+ * prime factor becomes a convolution. A real line of even length is transformed as half as many complex
+ * numbers. The algorithm depends on the lengths and on the number of lines, never on the number of threads.
+ */
 
 #include "config.h"
 
@@ -22,7 +23,7 @@
 
 G_STATIC_ASSERT (2 * (GTORCH_FFT_MAX_ROWS + 1) * GTORCH_FFT_ROW <= GTORCH_GEMM_WORKSPACE);
 
-/* --- lines in groups --- */
+/* --- groups of lines --- */
 
 typedef struct
 {
@@ -84,7 +85,7 @@ run_lines (Lines *lines)
   return !lines->failed;
 }
 
-/* --- one line --- */
+/* --- one long line --- */
 
 static void
 run_pass (gint64 begin, gint64 end, gpointer user_data)
@@ -115,7 +116,7 @@ gtorch_fft_plan_scratch (const GTorchFFTPlan *plan)
   return 0;
 }
 
-/* As a matrix of a rows of b elements. */
+/* Transforms the line as a matrix of a rows of b elements. */
 static gboolean
 run_split (const GTorchFFTPlan *plan, gboolean inverse, gdouble scale, const char *in,
            gint64 in_step, gint64 in_delta, char *out, gint64 out_step, gint64 out_delta,
@@ -278,7 +279,7 @@ typedef struct
   const GTorchFFTPlan *plan, *half;
   gint64 n_lines, n_parts;
   char *scratch;
-  gint64 scratch_size; /* bytes of a part */
+  gint64 scratch_size; /* bytes per part */
   gint failed;
 } Long;
 
@@ -354,7 +355,7 @@ run_part (gint64 begin, gint64 end, gpointer user_data)
       }
 }
 
-/* Several lines are shared out to the threads, or the threads share in each. */
+/* Splits the lines over the threads or, if there are too few, splits each line over the threads. */
 static gboolean
 run_long (Long *self, GError **error)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Matrix products: real floats by the own kernel where the processor has wide vectors (it reads any
- * strides, keeps its order wherever a block ends, and knows newer processors than some builds of
- * OpenBLAS do), else and for complex ones by BLAS; integers by a plain loop. Results do not depend on
- * the number of threads. */
+/* Matrix products. Real floats use GTorch's own kernel if the processor has wide vectors: the kernel reads
+ * any strides, keeps its order of additions at every block edge, and supports newer processors than some
+ * builds of OpenBLAS. Otherwise, and for complex numbers, BLAS is used; integers use a plain loop. Results
+ * do not depend on the number of threads. */
 
 #include "config.h"
 
@@ -16,11 +16,11 @@
 #include "cpu/gtorch-cpu-iter.h"
 #include "device/gtorch-device-manager.h"
 
-#define SMALL 4096      /* multiplications; fewer are not worth a call of BLAS */
-#define SPLIT (1 << 19) /* the same for a second thread */
+#define SMALL 4096      /* multiplications; fewer are not worth a BLAS call */
+#define SPLIT (1 << 19) /* multiplications; fewer are not worth a second thread */
 
-#define MAX_ROUNDS      4   /* blocks for a thread */
-#define NEXT_TO_NOTHING 100 /* a hundredth of the time */
+#define MAX_ROUNDS      4   /* most blocks per thread */
+#define NEXT_TO_NOTHING 100 /* divisor of the cost: 1 % more is acceptable */
 
 static GPrivate workspace_key = G_PRIVATE_INIT (free);
 
@@ -37,9 +37,9 @@ gtorch_cpu_gemm_workspace (void)
   return workspace;
 }
 
-#define COLUMNS 64 /* that have their accumulators at a time */
+#define COLUMNS 64 /* columns that are accumulated at a time */
 
-/* A: what is accumulated in. There may be millions of terms, which float32 is too coarse for. */
+/* A is the type of the accumulator. float32 would be too coarse for millions of terms. */
 #define PLAIN(T, A)                                                                              \
   for (i = 0; i < g->m; i++)                                                                     \
     for (first = 0; first < g->n; first += COLUMNS)                                              \
@@ -97,7 +97,8 @@ is_vector (guint dtype, const GTorchGemm *g)
          && (dtype == GTORCH_DTYPE_FLOAT32 || dtype == GTORCH_DTYPE_FLOAT64);
 }
 
-/* BLAS adds the products of vectors that are not together to one accumulator. */
+/* Returns whether the product is a dot product of strided vectors, whose products BLAS would add to one
+ * accumulator. */
 static gboolean
 is_scattered_dot (const GTorchGemm *g)
 {
@@ -139,12 +140,12 @@ one_block (guint dtype, const GTorchGemm *g)
 
 /* --- blocks of the result --- */
 
-/* Multiples of the kernels' own tiles, or nearly: an edge costs as much as a whole tile. */
+/* Sizes of the kernels' own tiles, or nearly: an edge costs as much as a whole tile. */
 #define TILE_ROWS    12
 #define TILE_COLUMNS 32
 #define TILE_VECTOR  64 /* elements of the result */
 #define LEAST_BESIDE 512
-#define BLAS_EDGE    256 /* of a block that is large enough for BLAS to be at its best */
+#define BLAS_EDGE    256 /* edge of a block at which BLAS reaches its full speed */
 
 static gint64
 round_up (gint64 n, gint64 tile)
@@ -152,7 +153,7 @@ round_up (gint64 n, gint64 tile)
   return (n + tile - 1) / tile * tile;
 }
 
-/* The result in down x across blocks, the edges of which fit the kernels' tiles. */
+/* The result, divided into down x across blocks whose edges are aligned to the kernels' tiles. */
 typedef struct
 {
   guint dtype;
@@ -191,8 +192,8 @@ gemm_blocks (gint64 begin, gint64 end, gpointer user_data)
     }
 }
 
-/* The best way to make that many blocks, or a few less: each packs its rows of a and its columns of b, so
- * squares cost least. What the largest of them costs. */
+/* Chooses the cheapest division into at most count blocks. Each block packs its rows of a and its columns
+ * of b, so square blocks cost least. Returns the cost of the largest block. */
 static gint64
 divide (Blocks *blocks, gint64 count)
 {
@@ -205,7 +206,7 @@ divide (Blocks *blocks, gint64 count)
       gint64 across = count / down;
       gint64 rows = (g->m + down - 1) / down, columns = (g->n + across - 1) / across;
       gint64 n_panels = (columns + panel - 1) / panel;
-      /* its share of the products, and what it packs, a for each panel of b */
+      /* its products and its packing, where a is packed once per panel of b */
       gint64 cost = round_up (rows, TILE_ROWS) * round_up (columns, TILE_COLUMNS)
                     + 16 * (rows * n_panels + columns);
 
@@ -219,8 +220,8 @@ divide (Blocks *blocks, gint64 count)
   return best;
 }
 
-/* One block for each thread or, if that costs next to nothing, more: whoever has more time then does more.
- */
+/* Chooses one block per thread or, if the cost is nearly the same, more, so that faster threads can do
+ * more. */
 static void
 choose_blocks (Blocks *blocks, gint64 n_threads)
 {
@@ -235,7 +236,8 @@ choose_blocks (Blocks *blocks, gint64 n_threads)
     }
 }
 
-/* BLAS may add in another order at an edge: where edges are follows from the shape alone. */
+/* Chooses blocks for BLAS, which may add in another order at an edge: so the edges depend on the shape
+ * alone. */
 static void
 choose_blocks_for_blas (Blocks *blocks)
 {
@@ -243,7 +245,7 @@ choose_blocks_for_blas (Blocks *blocks)
 
   if (is_vector (blocks->dtype, g))
     {
-      /* where results lie side by side as what they are made of, short pieces of rows are slow to read */
+      /* if neighbouring results read neighbouring elements, short pieces of rows are slow to read */
       gboolean beside = g->n == 1 ? g->a_row == 1 && g->a_col != 1 : g->b_col == 1;
       gint64 length =
           round_up (MAX (GTORCH_CPU_GRAIN / MAX (g->k, 1), beside ? LEAST_BESIDE : 1), TILE_VECTOR);
@@ -258,7 +260,7 @@ choose_blocks_for_blas (Blocks *blocks)
     }
 }
 
-/* --- few sums of many products --- */
+/* --- short results of long sums --- */
 
 #define MAX_CUTS 64
 
@@ -266,7 +268,7 @@ typedef struct
 {
   guint dtype;
   const GTorchGemm *g;
-  gint64 length; /* of a cut */
+  gint64 length; /* elements of k per cut */
   gboolean is_column;
   char sums[MAX_CUTS * TILE_VECTOR * sizeof (gdouble)] __attribute__ ((aligned (64)));
 } Cuts;
@@ -292,7 +294,7 @@ sum_cuts (gint64 begin, gint64 end, gpointer user_data)
     }
 }
 
-/* In pairs, then pairs of those. */
+/* Adds the partial sums pairwise. */
 #define ADD_CUTS(T)                                                        \
   {                                                                        \
     T *sums = (T *) cuts.sums, *c = g->c;                                  \
@@ -305,7 +307,8 @@ sum_cuts (gint64 begin, gint64 end, gpointer user_data)
       *c = g->beta == 0 ? sums[j] : sums[j] + (T) g->beta * *c;            \
   }
 
-/* A vector of less than a tile: the products are cut into parts, as many whatever the number of threads. */
+/* Computes a vector shorter than a tile: k is divided into cuts, whose number does not depend on that of
+ * the threads. */
 static G_NO_INLINE void
 gemv_in_cuts (guint dtype, const GTorchGemm *g, gboolean threads)
 {
@@ -421,7 +424,8 @@ gtorch_cpu_gemm_batches (guint dtype, const GTorchImpl *a, const GTorchImpl *b, 
 {
   const gint64 *a_strides = a->strides + a->n_dims - 2, *b_strides = b->strides + b->n_dims - 2;
   gint64 m = c->shape[c->n_dims - 2], n = c->shape[c->n_dims - 1];
-  gint64 k = alpha == 0 ? 0 : a->shape[a->n_dims - 1]; /* as BLAS has it: NaN does not count */
+  /* as in BLAS: NaN is ignored if alpha is 0 */
+  gint64 k = alpha == 0 ? 0 : a->shape[a->n_dims - 1];
   Batches batches = {
     .dtype = dtype,
     .g = { m, n, k, gtorch_impl_data (a), a_strides[0], a_strides[1], gtorch_impl_data (b),

@@ -7,8 +7,8 @@
 
 G_BEGIN_DECLS
 
-/* c (m x n, rows ldc apart) = alpha * a (m x k) b (k x n) + beta * c; with beta 0, c is not read. Strides in
- * elements. */
+/* A product c (m x n, rows ldc apart) = alpha a (m x k) b (k x n) + beta c. c is not read if beta is 0.
+ * Strides are in elements. */
 typedef struct
 {
   gint64 m, n, k;
@@ -27,10 +27,9 @@ typedef struct
 GTORCH_ISA_DECLARE (void, gtorch_gemm_f32, (const GTorchGemm *g, gpointer workspace));
 GTORCH_ISA_DECLARE (void, gtorch_gemm_f64, (const GTorchGemm *g, gpointer workspace));
 
-/* A convolution's inner part: c[i][q] = bias[i] + sum over p of a[i][p] * b[table[p] + q] for m rows i and
- * n positions q. Of each `pitch` positions the first `width` are kept, the others lie between the
- * rows of
- * a padded image; c has rows c_row apart, in which only kept positions count. b is read up to
+/* The inner part of a convolution: c[i][q] = bias[i] + sum over p of a[i][p] b[table[p] + q] for m rows i
+ * and n positions q. Of each `pitch` positions the first `width` are kept, the others are between the rows
+ * of a padded image. The rows of c are c_row apart and contain only kept positions. b is read up to
  * GTORCH_CONV_SLACK elements past its end. */
 typedef struct
 {
@@ -49,22 +48,23 @@ typedef struct
 GTORCH_ISA_DECLARE (void, gtorch_conv_span_f32, (const GTorchConvSpan *span));
 GTORCH_ISA_DECLARE (void, gtorch_conv_span_f64, (const GTorchConvSpan *span));
 
-/* This thread's workspace, or NULL. */
+/* Returns this thread's workspace, or NULL. */
 gpointer gtorch_cpu_gemm_workspace (void);
-/* In a compute dtype; one thread. */
+/* Multiplies in a compute dtype, in this thread. */
 void gtorch_cpu_gemm_serial (guint dtype, const GTorchGemm *g);
-/* The same, split over threads. */
+/* Multiplies in a compute dtype, split over threads. */
 void gtorch_cpu_gemm (guint dtype, const GTorchGemm *g);
-/* The last two dimensions of a and b are multiplied, those before are batches and broadcast; dtypes
- * are equal and are compute dtypes; c is contiguous of the broadcast shape. */
+/* Multiplies the last two dimensions of a and b; the leading dimensions are batches and are broadcast. All
+ * dtypes are the same compute dtype; c is contiguous and has the broadcast shape. */
 void gtorch_cpu_gemm_batches (guint dtype, const GTorchImpl *a, const GTorchImpl *b, GTorchImpl *c,
                               gdouble alpha, gdouble beta);
 
-/* --- what the operations of this family share (ops/matmul.c) --- */
+/* --- shared by the matrix operations (ops/matmul.c) --- */
 gboolean gtorch_matmul_check_dims (GTorchOpCall *call, guint i, guint n_dims, GError **error);
-/* Products do not promote: the operands must have one dtype, as in PyTorch. Sets call->compute. */
+/* Checks that the operands have one dtype, since products do not promote, as in PyTorch. Sets
+ * call->compute. */
 gboolean gtorch_matmul_check_dtypes (GTorchOpCall *call, GError **error);
-/* c = alpha * a b + beta * c for batches of matrices of any dtype. */
+/* Computes c = alpha a b + beta c for batches of matrices of any dtype. */
 gboolean gtorch_cpu_multiply (GTorchOpCall *call, GTorchImpl *a, GTorchImpl *b, GTorchImpl *c,
                               gdouble alpha, gdouble beta, GError **error);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The largest element of each window. Which element that is cannot be foreseen, so nothing here branches on
- * it: a row of results takes one element of each of its windows after the other, and windows of two by two,
- * the usual ones, are done four at a time. */
+/* Max pooling. Which element is the largest cannot be predicted, so nothing here branches on it: a row of
+ * results takes one element of each of its windows after the other. The usual windows of two by two are
+ * processed four at a time. */
 
 #include "config.h"
 
@@ -16,7 +16,7 @@
 
 typedef GTorchCpuPool Pool;
 
-/* One result: the last NaN, or the first of the largest. */
+/* Computes one result: the last NaN, or the first of the largest elements. */
 #define MAX_IN_WINDOW(T)                                                               \
   G_STMT_START                                                                         \
   {                                                                                    \
@@ -66,8 +66,8 @@ typedef gint64 Places __attribute__ ((vector_size (16)));
 #define HIGH(a, b)           __builtin_shufflevector (a, b, 2, 6, 3, 7)
 #define CHOOSE(choice, a, b) (((choice) & (Choice) (a)) | (~(choice) & (Choice) (b)))
 
-/* Four windows of 2 by 2 side by side; `at`: the place of the first element, `below`: how far away the one
- * below it is. FALSE if there is a NaN, or may be. */
+/* Computes four adjacent windows of 2 by 2. `at` is the place of the first element, `below` the distance to
+ * the element below. Returns FALSE if there is, or may be, a NaN. */
 static inline gboolean
 max_in_four (const gfloat *x, gint64 at, gint64 below, gfloat *y, gint64 *found)
 {
@@ -102,7 +102,7 @@ max_in_four (const gfloat *x, gint64 at, gint64 below, gfloat *y, gint64 *found)
   return TRUE;
 }
 
-/* Two by two, each element in one window at most. */
+/* Returns whether windows are two by two and do not overlap. */
 static gboolean
 is_simple (const Pool *pool)
 {
@@ -129,14 +129,14 @@ max_in_row_of_fours (const Pool *pool, gint64 image, gint64 oy)
         max_in_window (pool, image, oy, k);
 }
 
-/* gcc makes vectors at -O3 only; clang does at -O2, and has no such attribute. */
+/* GCC vectorises at -O3 only; Clang does at -O2, and lacks the attribute. */
 #ifdef __clang__
 #define GTORCH_VECTORIZED
 #else
 #define GTORCH_VECTORIZED __attribute__ ((optimize ("O3")))
 #endif
 
-/* A row of results: one element of each window after the other. Places are counted in P. */
+/* Computes a row of results, one element of each window after the other. Places are counted in P. */
 #define MAX_IN_ROW(T, P, name)                                                                     \
   static inline __attribute__ ((always_inline)) void name##_pass (const T *x, P step, P at, P n,   \
                                                                   T *best, P *place)               \
@@ -204,7 +204,7 @@ gtorch_cpu_max_pool (gint64 begin, gint64 end, gpointer user_data)
 {
   Pool *pool = user_data;
   const gboolean is_f32 = pool->dtype == GTORCH_DTYPE_FLOAT32, simple = is_simple (pool);
-  const gboolean fits = pool->in[0] <= G_MAXINT32 / MAX (pool->in[1], 1); /* in gint32 */
+  const gboolean fits = pool->in[0] <= G_MAXINT32 / MAX (pool->in[1], 1); /* places fit in gint32 */
   g_autofree gint64 *scratch = gtorch_scratch_new (pool->out[1], sizeof (gint64), NULL);
   gint64 image, oy, ox;
 

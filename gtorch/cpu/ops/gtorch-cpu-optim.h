@@ -8,26 +8,27 @@
 G_BEGIN_DECLS
 
 #define GTORCH_STEP_MAX_NUMBERS 12 /* arguments of a step */
-#define GTORCH_STEP_MAX_STATES  3  /* tensors like the parameter */
-#define GTORCH_STEP_MAX_ONCE    16 /* numbers that are the same for all elements */
+#define GTORCH_STEP_MAX_STATES  3  /* state tensors with the parameter's shape */
+#define GTORCH_STEP_MAX_ONCE    16 /* numbers that are computed once for all elements */
 
-/* A step of one parameter. The operands of its loop are the parameter, the gradient and all states like the
- * parameter that the step can have; those that this one does not have are not touched. */
+/* A step of one parameter. The operands of its loop are the parameter, the gradient, and all states of the
+ * parameter's shape that the step can have; states that are absent from this step are not touched. */
 typedef struct
 {
   guint dtype;
-  guint states; /* bit i: state i is there */
+  guint states; /* bit i: state i is present */
   gdouble once[GTORCH_STEP_MAX_ONCE];
 } GTorchStepRun;
 
 typedef struct
 {
-  /* t is the number of this step, the first is 1; only what the step counts is given. */
+  /* Computes `once`. t is the number of this step, first tells whether it is the first; only what the step
+   * counts is given. */
   void (*prepare) (const gdouble *numbers, gdouble t, gboolean first, gdouble *once);
   void (*run) (char *const *data, const gint64 *strides, gint64 n, gpointer run);
 } GTorchStepLoop;
 
-/* In the order of gtorch_steps, made from the rows of optimizers. */
+/* Indexed in the order of gtorch_steps; generated from the optimizer rows. */
 GTORCH_ISA_DECLARE (extern const GTorchStepLoop, gtorch_step_loops, []);
 
 /* The unscaling of a gradient. */
@@ -35,7 +36,7 @@ typedef struct
 {
   guint dtype;
   gfloat factor;
-  gint found; /* becomes 1, atomically, where an element is not finite */
+  gint found; /* becomes 1, atomically, if an element is not finite */
 } GTorchUnscaleStep;
 
 GTORCH_ISA_DECLARE (void, gtorch_unscale_loop,

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Runs the loop of a pointwise operation over its operands. Operands that do not have the dtype that the
- * loop computes in (16-bit floats, small integers, mixed inputs) go through small buffers, block
- * by block,
- * so no operation needs a loop for them and no temporary tensor is made. */
+/* Runs the loop of a pointwise operation over its operands. Operands whose dtype differs from the loop's
+ * (16-bit floats, small integers, mixed inputs) go through small buffers, block by block, so operations
+ * need neither loops for those dtypes nor temporary tensors. */
 
 #include "config.h"
 
@@ -21,9 +20,10 @@ typedef struct
   GTorchLoop loop;
   const GTorchAttr *attrs;
   guint n_operands;
-  guint8 sizes[GTORCH_ITER_MAX_OPERANDS]; /* of an element in the loop's dtype */
+  guint8 sizes[GTORCH_ITER_MAX_OPERANDS]; /* element sizes in the loop's dtype */
   GTorchCast
-      casts[GTORCH_ITER_MAX_OPERANDS]; /* of inputs into it, of the output out of it; or NULL */
+      /* converts inputs to the loop's dtype and the output from it; or NULL */
+      casts[GTORCH_ITER_MAX_OPERANDS];
 } Pointwise;
 
 typedef struct
@@ -115,7 +115,7 @@ find_improbable (char *const *data, const gint64 *strides, gint64 n, gpointer us
     g_atomic_int_set (search->found, 1);
 }
 
-/* What the loops cannot refuse: integers divided by zero, probabilities beyond 0 and 1. */
+/* Checks values that the loops cannot handle: integer divisors of zero, probabilities outside [0, 1]. */
 static gboolean
 check_values (GTorchOpCall *call, GError **error)
 {
@@ -199,7 +199,7 @@ gtorch_cpu_pointwise (GTorchOpCall *call, GError **error)
   else
     gtorch_iter_init (&iter, operands, op.n_operands, output->shape, output->n_dims);
 
-  /* a single number is converted once */
+  /* convert a single number only once */
   for (k = 1; k < op.n_operands; k++)
     if (op.casts[k] != NULL && operands[k]->numel == 1)
       {

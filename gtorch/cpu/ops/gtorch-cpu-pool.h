@@ -7,7 +7,7 @@
 
 G_BEGIN_DECLS
 
-/* Windows over the last two dimensions of images without gaps. */
+/* Windows over the last two dimensions of contiguous images. */
 typedef struct
 {
   gboolean adaptive, include_pad;
@@ -19,11 +19,11 @@ typedef struct
   const char *x;
   char *y;
   gint64 *indices;
-  gint failed; /* atomically: there is no memory for a row of places */
+  gint failed; /* the allocation of a row of places has failed; atomic */
 } GTorchCpuPool;
 
-/* The maximum of each window of float32 or float64 images from begin up to end, and its place in the image:
- * the last NaN's, or the first of the largest. */
+/* Computes, for float32 or float64 images from begin up to end, the maximum of each window and its place in
+ * the image: that of the last NaN, or of the first of the largest elements. */
 void gtorch_cpu_max_pool (gint64 begin, gint64 end, gpointer pool);
 
 G_END_DECLS

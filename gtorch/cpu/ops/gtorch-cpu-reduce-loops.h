@@ -3,7 +3,7 @@
 
 #pragma once
 
-/* The loop bodies of every reduction, for the generated files. */
+/* The loop bodies of all reductions, for the generated files. */
 
 #include <gtorch/cpu/ops/gtorch-cpu-reduce.h>
 
@@ -25,22 +25,23 @@ gt_unordered_never (gint64 x, gint64 y)
   return 0;
 }
 
-/* One comparison for two elements: is one of them NaN? */
+/* Returns whether one of two elements is NaN, in a single comparison. */
 #define gt_unordered(x, y)                \
   _Generic((x), float                     \
            : gt_unordered_float, double   \
            : gt_unordered_double, default \
            : gt_unordered_never) (x, y)
 
-/* As wide as the type where it has a NaN: comparisons of vectors give masks of that width. */
+/* The type of a mask: as wide as `type` if that has NaNs, because vector comparisons give masks of that
+ * width. */
 #define GTORCH_REDUCE_MASK(type) \
   __typeof__ (_Generic((type) 0, float : (gint32) 0, double : (gint64) 0, default : (guint8) 0))
 
-/* Bytes: memory is kept busy over the end of a row, where the lanes are combined. */
+/* Bytes to prefetch: keeps memory busy across the end of a row, where the lanes are combined. */
 #define GTORCH_REDUCE_AHEAD 4096
 
-/* QUICK does what STEP does to elements none of which is NaN. Where there is one all of them go through STEP
- * once more, so a step must not mind to see an element twice. */
+/* QUICK does what STEP does for elements that are not NaN. If there is a NaN, all elements go through STEP
+ * again, so STEP must tolerate seeing an element twice. */
 #define GTORCH_REDUCE_LOOP(name, suffix, type, INIT, STEP, HAS_QUICK, QUICK, COMBINE, FINISH)      \
   static void reduce_init_##name##_##suffix (void *acc_, gint64 n_)                                \
   {                                                                                                \
@@ -217,7 +218,7 @@ gt_unordered_never (gint64 x, gint64 y)
     reduce_finish_##name##_##suffix,                                                               \
   };
 
-/* What the rows may use: the ends of a type's range. */
+/* Constants for reduction rows: the ends of a type's range. */
 #define gt_lowest(T)                    \
   _Generic((T) 0, float                 \
            : -INFINITY, double          \

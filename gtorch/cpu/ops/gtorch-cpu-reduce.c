@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The driver of the reductions. Two ways through memory:
+/* The driver of the reductions. There are two ways through memory:
  *
- *   inner: the elements of one output lie together (or are gathered into a buffer, block by block);
- *   outer: a dimension that is kept lies together, so whole rows are added to a row of
- *   accumulators.
+ * - inner: the elements of one output are contiguous (or gathered into a buffer, block by block);
+ * - outer: a kept dimension is contiguous, so whole rows are added to a row of accumulators.
  *
- * Either way the reduced elements of an output are cut into blocks of a fixed size. A work item is
- * one
- * block of one output (inner) or of one tile of outputs (outer); items are spread over the threads,
+ * Either way, the reduced elements of an output are divided into blocks of a fixed size. A work item is one
+ * block of one output (inner) or of one tile of outputs (outer); items are distributed over the threads,
  * and the blocks' results are combined pairwise at the end. */
 
 #include "config.h"
@@ -22,8 +20,8 @@
 #include "gtorch-ops-private.h"
 #include "device/gtorch-scratch-private.h"
 
-#define TILE    512 /* columns of an outer reduction that are worked on together */
-#define OUTPUTS 64  /* of an inner reduction that are finished together */
+#define TILE    512 /* columns of an outer reduction that are processed together */
+#define OUTPUTS 64  /* outputs of an inner reduction that are finished together */
 #define NARROW  32  /* fewer columns are widened: several rows count as one */
 
 typedef const GTorchReduceLoop *const (*ReduceTable)[GTORCH_N_DTYPES];
@@ -50,24 +48,24 @@ typedef struct
 {
   guint n;
   gint64 shape[GTORCH_MAX_DIMS];
-  gint64 strides[GTORCH_MAX_DIMS];     /* of the input, in elements */
-  gint64 out_strides[GTORCH_MAX_DIMS]; /* kept dimensions only */
+  gint64 strides[GTORCH_MAX_DIMS];     /* strides of the input, in elements */
+  gint64 out_strides[GTORCH_MAX_DIMS]; /* strides of the output; kept dimensions only */
   gint64 numel;
 } Dims;
 
 typedef struct
 {
   const GTorchReduceLoop *loop;
-  GTorchCast load;  /* into the compute dtype */
-  GTorchCast store; /* out of it */
+  GTorchCast load;  /* converts to the compute dtype */
+  GTorchCast store; /* converts from the compute dtype */
   gboolean direct;  /* the input has the compute dtype */
   gsize in_size, size, out_size;
   const char *input;
   char *output;
-  Dims kept, reduced; /* the last dimension is the inner one */
+  Dims kept, reduced; /* the last dimension is the innermost */
   gint64 n_blocks, block;
-  gint64 n_columns, column_stride, n_tiles; /* outer only */
-  char *partials;                           /* [n_blocks][n_out], when n_blocks > 1 */
+  gint64 n_columns, column_stride, n_tiles; /* outer reductions only */
+  char *partials;                           /* [n_blocks][n_out], if n_blocks > 1 */
   gint64 n_out;
 } Reduce;
 
@@ -110,7 +108,7 @@ dims_offset (const Dims *dims, gint64 index, gint64 *out)
   return offset;
 }
 
-/* Puts the accumulators of outputs [out, out + n * out_stride) where they belong. */
+/* Stores the accumulators of outputs [out, out + n out_stride) as partial or final results. */
 static void
 put (const Reduce *r, gint64 block, char *acc, gint64 out, gint64 out_stride, gint64 n)
 {
@@ -169,7 +167,7 @@ inner_items (gint64 begin, gint64 end, gpointer user_data)
             }
           r->loop->inner (buffer, n, acc);
         }
-      /* outputs are numbered as they lie, so several can be finished together */
+      /* outputs are numbered in memory order, so several can be finished together */
       if (r->n_blocks > 1)
         put (r, block, acc, out, 1, 1);
       else if (++n_accs == OUTPUTS || item + 1 == end)
@@ -249,7 +247,7 @@ outer_items (gint64 begin, gint64 end, gpointer user_data)
     }
 }
 
-/* Which kept dimension lies together and is long enough to be a row? */
+/* Returns the kept dimension that is contiguous and long enough to be a row, or -1. */
 static gint
 column_dim (const Reduce *r)
 {
@@ -367,8 +365,8 @@ gtorch_cpu_reduce_run (const GTorchReduceLoop *loop, guint dtype, const GTorchIm
   return TRUE;
 }
 
-/* Sums lose nothing by the rounding of parts that are added pairwise; to a product the error of each factor
- * counts, so that one is made in twice the width. */
+/* Returns the dtype to accumulate in. Pairwise addition keeps the rounding error of sums small; in a
+ * product the errors of all factors accumulate, so products use twice the width. */
 static guint
 accumulated_in (const GTorchOpCall *call)
 {

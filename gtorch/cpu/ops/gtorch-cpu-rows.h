@@ -7,15 +7,15 @@
 
 G_BEGIN_DECLS
 
-/* Kernels over rows of n contiguous elements, and over columns: n rows, stride apart, width elements of
- * each (at most GTORCH_ROWS_TILE). One thread. */
+/* Single-threaded kernels over rows of n contiguous elements, and over columns: n rows, stride apart, of
+ * width elements each (at most GTORCH_ROWS_TILE). */
 #define GTORCH_ROWS_TILE 64
 
 #define GTORCH_ROWS_DECLARE(name, args_f32, args_f64)       \
   GTORCH_ISA_DECLARE (void, gtorch_##name##_f32, args_f32); \
   GTORCH_ISA_DECLARE (void, gtorch_##name##_f64, args_f64)
 
-/* Calls the kernel of the dtype, float32 or float64. */
+/* Calls the kernel of a dtype, float32 or float64. */
 #define GTORCH_ROWS_CALL(dtype, name, ...)                 \
   G_STMT_START                                             \
   {                                                        \
@@ -44,7 +44,7 @@ GTORCH_ROWS_DECLARE (softmax_grad_columns, GTORCH_ROWS_ARGS (float), GTORCH_ROWS
 #define GTORCH_ROWS_ARGS(T) (const T *x, T *y, gint64 rows, gint64 n)
 GTORCH_ROWS_DECLARE (logsumexp_rows, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
 #undef GTORCH_ROWS_ARGS
-/* The sum of the squared distances from the mean, and the mean (if wanted), of each row. */
+/* Computes each row's sum of the squared distances from the mean and, unless mean is NULL, the mean. */
 #define GTORCH_ROWS_ARGS(T) (const T *x, T *spread, T *mean, gint64 rows, gint64 n)
 GTORCH_ROWS_DECLARE (moments_rows, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
 #undef GTORCH_ROWS_ARGS
@@ -54,7 +54,7 @@ GTORCH_ROWS_DECLARE (moments_rows, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (d
   (const T *x, const T *weight, const T *bias, T *y, T *mean, T *rstd, gint64 rows, gint64 n, T eps)
 GTORCH_ROWS_DECLARE (layer_norm_rows, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
 #undef GTORCH_ROWS_ARGS
-/* grad_weight and grad_bias are added to; any result may be NULL. */
+/* Adds to grad_weight and grad_bias; any result may be NULL. */
 #define GTORCH_ROWS_ARGS(T)                                                          \
   (const T *g, const T *x, const T *weight, const T *mean, const T *rstd, T *grad_x, \
    T *grad_weight, T *grad_bias, gint64 rows, gint64 n)
@@ -71,7 +71,7 @@ GTORCH_ROWS_DECLARE (channel_moments, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS
   (const T *x, T *y, gint64 rows, gint64 n, gint64 stride, double mean, double scale, double shift)
 GTORCH_ROWS_DECLARE (channel_scale, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
 #undef GTORCH_ROWS_ARGS
-/* The sums of g and of g (x - mean). */
+/* Computes the sums of g and of g (x - mean). */
 #define GTORCH_ROWS_ARGS(T)                                                                \
   (const T *g, const T *x, gint64 rows, gint64 n, gint64 stride, double mean, double *sum, \
    double *dot)

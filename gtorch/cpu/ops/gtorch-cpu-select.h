@@ -7,7 +7,7 @@
 
 G_BEGIN_DECLS
 
-/* to[i] = which[i] ? yes[i] : no[i]; the number is the size of an element. */
+/* Computes to[i] = which[i] ? yes[i] : no[i]; `size` is the size of an element. */
 #define GTORCH_SELECT(size)                       \
   GTORCH_ISA_DECLARE (void, gtorch_select_##size, \
                       (void *to, const guint8 *which, const void *yes, const void *no, gint64 n))
@@ -17,7 +17,7 @@ GTORCH_SELECT (4);
 GTORCH_SELECT (8);
 #undef GTORCH_SELECT
 
-/* The first position of the wanted value, or of a NaN; n if there is none. */
+/* Returns the first position of the wanted value or of a NaN; n if there is neither. */
 #define GTORCH_FIND(type) \
   GTORCH_ISA_DECLARE (gint64, gtorch_find_##type, (const void *data, gint64 n, const void *wanted))
 GTORCH_FIND (f32);
