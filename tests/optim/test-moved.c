@@ -151,7 +151,7 @@ grads_go_with_their_parameters (void)
 {
   g_auto (Subject) subject = { NULL };
   g_autoptr (GError) error = NULL;
-  GTorchTensor *grad;
+  g_autoptr (GTorchTensor) grad = NULL;
 
   subject_init (&subject, 0);
   backward (&subject);
