@@ -78,9 +78,10 @@ struct _GTorchAutograd
   guint8 retains_grad;  /* set by the user on a non-leaf */
   GMutex lock;          /* protects grad, and replacing the grad_fn of a view */
   GTorchImpl *grad;
-  GTorchStream *grad_stream; /* the last stream that wrote to grad, owned; NULL for the default one */
-  GPtrArray *hooks;          /* of a leaf */
-  GTorchImpl *base;          /* of a view: the tensor whose memory it shares */
+  GTorchStream
+      *grad_stream;   /* the last stream that wrote to grad, owned; NULL for the default one */
+  GPtrArray *hooks;   /* of a leaf */
+  GTorchImpl *base;   /* of a view: the tensor whose memory it shares */
   guint history;      /* of a base: how often in-place writes have replaced its history; atomic */
   guint base_history; /* of a view: the base's history count when grad_fn was made; atomic */
 };

@@ -36,8 +36,8 @@ struct _Task
 {
   GTorchNode *node; /* NULL for a leaf */
   GTorchImpl *leaf;
-  guint waiting;        /* the number of gradients still to arrive */
-  guint wanted;         /* 0, or 1 + the index of the first wanted input that is an output of the node */
+  guint waiting; /* the number of gradients still to arrive */
+  guint wanted;  /* 0, or 1 + the index of the first wanted input that is an output of the node */
   gboolean is_needed;   /* tells whether it leads to a wanted input */
   GTorchStream *stream; /* for a leaf, the stream of its first gradient; NULL: the default one */
   GTorchImpl *buffers[];
@@ -63,9 +63,9 @@ typedef struct
   guint table_size, n_tasks;
   GPtrArray *order; /* tasks of nodes, in the order in which they were found */
   GPtrArray *leaves;
-  GPtrArray *ready;     /* a heap of tasks */
-  guint *next_wanted;   /* links the wanted inputs of one task; 1 + an index each */
-  gboolean has_streams; /* some node, or the caller, is not on the default stream */
+  GPtrArray *ready;          /* a heap of tasks */
+  guint *next_wanted;        /* links the wanted inputs of one task; 1 + an index each */
+  gboolean has_streams;      /* some node, or the caller, is not on the default stream */
   GTorchPassStreams streams; /* only used with has_streams */
 } Run;
 

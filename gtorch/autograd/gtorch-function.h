@@ -34,8 +34,8 @@ struct _GTorchFunctionClass
    * @n_inputs: the length of @inputs
    * @error: return location for an error
    *
-   * Computes the outputs. Operations are not recorded meanwhile. Tensors that backward needs must be passed to
-   * [method@FunctionContext.save_for_backward].
+   * Computes the outputs. Operations are not recorded meanwhile. Tensors that backward needs must be passed
+   * to [method@FunctionContext.save_for_backward].
    *
    * Returns: (transfer full) (element-type GTorchTensor): the outputs, or %NULL with @error set
    *

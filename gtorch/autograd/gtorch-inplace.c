@@ -99,7 +99,8 @@ view_node_new (const GTorchNodeClass *klass, const gchar *name, GTorchImpl *base
 
   gtorch_node_init (&self->node, klass, name, n_edges, 1);
   self->node.edges = (GTorchEdge *) (void *) (self + 1);
-  self->device = gtorch_impl_device (base->storage != NULL ? base : view); /* one of the two may be released */
+  /* One of the two may be released. */
+  self->device = gtorch_impl_device (base->storage != NULL ? base : view);
   self->node.stream = gtorch_current_stream (self->device);
   if (self->node.stream != NULL)
     g_object_ref (self->node.stream);

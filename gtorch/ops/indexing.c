@@ -160,8 +160,8 @@ check_part (gint64 begin, gint64 end, gpointer user_data)
                      check->stride, m);
 #pragma omp simd reduction(| : signs)
       for (i = 0; i < m; i++)
-        signs |=
-            data[i] | (last - data[i]); /* negative if an index is negative or greater than last */
+        /* Becomes negative if an index is negative or greater than last. */
+        signs |= data[i] | (last - data[i]);
     }
   if (signs < 0)
     g_atomic_int_set (&check->bad, 1);
