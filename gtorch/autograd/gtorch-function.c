@@ -8,9 +8,8 @@
 #include <glib/gi18n-lib.h>
 
 #include "dispatch/gtorch-autocast-private.h"
-#include "stream/gtorch-choice-private.h"
 #include "autograd/gtorch-function-private.h"
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "gtorch-ops-private.h"
 #include "base/gtorch-references-private.h"
 #include "stream/gtorch-stream-private.h"

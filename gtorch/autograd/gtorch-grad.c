@@ -10,8 +10,8 @@
 
 #include "autograd/gtorch-autograd-private.h"
 #include "graph/gtorch-capture-private.h"
-#include "stream/gtorch-choice-private.h"
-#include "autograd/gtorch-grad-mode.h"
+#include "stream/gtorch-stream-private.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "check/gtorch-graph-audit-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"

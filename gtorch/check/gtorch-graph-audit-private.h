@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gtorch/graph/gtorch-capture-private.h>
+#include <gtorch/dispatch/gtorch-saved-call-private.h>
 
 G_BEGIN_DECLS
 

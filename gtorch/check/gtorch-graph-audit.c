@@ -16,6 +16,7 @@
 #include "check/gtorch-graph-compare-private.h"
 #include "graph/gtorch-graph-exec-private.h"
 #include "tensor/gtorch-tensor-private.h"
+#include "dispatch/gtorch-saved-call-private.h"
 
 typedef struct
 {
@@ -249,7 +250,7 @@ gtorch_audit_grad (GTorchImpl *grad)
   gboolean is_old = FALSE;
   Audit *audit;
 
-  if (capture == NULL || gtorch_pool_of (grad->storage) == gtorch_capture_get_pool (capture))
+  if (capture == NULL || gtorch_pool_of (grad->storage) == GTORCH_CAPTURE_BASE (capture)->pool)
     return;
   g_mutex_lock (&lock);
   audit = find_audit (capture);

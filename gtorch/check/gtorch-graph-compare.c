@@ -14,10 +14,10 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "autograd/gtorch-grad-mode.h"
-#include "stream/gtorch-choice-private.h"
+#include "stream/gtorch-stream-private.h"
 #include "device/gtorch-generator-private.h"
 #include "gtorch-ops-private.h"
+#include "dispatch/gtorch-saved-call-private.h"
 
 typedef struct
 {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gtorch/check/gtorch-race-private.h>
+#include <gtorch/tensor/gtorch-impl-private.h>
 
 G_BEGIN_DECLS
 

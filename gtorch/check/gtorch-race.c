@@ -28,6 +28,7 @@
 #include "graph/gtorch-capture-private.h"
 #include "base/gtorch-fork-private.h"
 #include "check/gtorch-race-use-private.h"
+#include "dispatch/gtorch-op-private.h"
 
 #define MAX_QUEUES 256
 

@@ -21,6 +21,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cpu/gtorch-cpu-device.h"
+#include "memory/gtorch-storage-private.h"
 #include "memory/gtorch-allocator-private.h"
 #include "base/gtorch-environment-private.h"
 #include "base/gtorch-fork-private.h"

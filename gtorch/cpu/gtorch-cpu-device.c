@@ -12,6 +12,7 @@
 #include "cpu/gtorch-cpu-threads.h"
 #include "device/gtorch-device-private.h"
 #include "stream/gtorch-stream-private.h"
+#include "cpu/gtorch-cpu-device.h"
 
 typedef GTorchDevice GTorchCpuDevice;
 typedef GTorchDeviceClass GTorchCpuDeviceClass;

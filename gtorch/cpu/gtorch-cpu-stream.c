@@ -14,6 +14,8 @@
 #include "base/gtorch-fork-private.h"
 #include "check/gtorch-race-private.h"
 #include "stream/gtorch-stream-private.h"
+#include "dispatch/gtorch-saved-call-private.h"
+#include "cpu/gtorch-cpu-device.h"
 
 #define LEAST_PRIORITY 19
 

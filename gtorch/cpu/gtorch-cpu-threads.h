@@ -3,11 +3,10 @@
 
 #pragma once
 
+#include <gtorch/base/gtorch-environment-private.h>
 #include <gtorch/device/gtorch-device-wait.h>
 
 G_BEGIN_DECLS
-
-#define GTORCH_MAX_THREADS 65536
 
 typedef void (*GTorchRangeFunc) (gint64 begin, gint64 end, gpointer user_data);
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "stream/gtorch-choice-private.h"
+#include "device/gtorch-choice-private.h"
 #include "device/gtorch-device-private.h"
 
 /* Of the process; atomically. NULL is the CPU while that has not been made. */

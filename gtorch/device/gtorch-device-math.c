@@ -12,7 +12,7 @@
 #include "device/gtorch-device-manager.h"
 #include "device/gtorch-device-private.h"
 #include "base/gtorch-error.h"
-#include "tensor/gtorch-impl-private.h"
+#include "base/gtorch-text-private.h"
 
 enum
 {

@@ -5,9 +5,11 @@
 
 #include <gtorch/device/gtorch-device-wait.h>
 #include <gtorch/device/gtorch-device.h>
-#include <gtorch/dispatch/gtorch-op-private.h>
+#include <gtorch/base/gtorch-inner-types-private.h>
 
 G_BEGIN_DECLS
+
+#define GTORCH_N_DEVICE_TYPES 2
 
 /* The CPU is slot 0, CUDA device i is slot 1 + i: where a thread keeps its current streams. */
 #define GTORCH_MAX_DEVICES 17
@@ -194,7 +196,6 @@ gboolean gtorch_device_memory_pressure (GTorchDevice *device, guint64 n_bytes);
  * contiguous and of src's shape and dtype. A new reference. */
 GTorchImpl *gtorch_copy_to_device (GTorchImpl *src, GTorchDevice *device, gboolean non_blocking,
                                    GTorchImpl *into, GError **error);
-GTorchDevice *gtorch_cpu_device_new (void);
 /* For backends: what was only guessed when devices were counted is known now. */
 void gtorch_device_manager_recount (void);
 /* NULL until one is set. */
@@ -232,15 +233,5 @@ gboolean gtorch_device_set_wait_property (GTorchDevice *self, guint prop_id, con
 GTorchWaitPolicy gtorch_default_wait_policy (void);
 void gtorch_device_install_info_properties (GObjectClass *klass);
 gboolean gtorch_device_get_info_property (GTorchDevice *self, guint prop_id, GValue *value);
-
-/* --- the CPU's allocator (cpu/gtorch-cpu-allocator.c) --- */
-GTorchStorage *gtorch_cpu_alloc (GTorchDevice *device, gsize n_bytes, GError **error);
-void gtorch_cpu_free (GTorchDevice *device, GTorchStorage *storage);
-guint64 gtorch_cpu_total_memory (GTorchDevice *device);
-gboolean gtorch_cpu_memory_info (GTorchDevice *device, guint64 *available, guint64 *total,
-                                 GError **error);
-void gtorch_cpu_sync_stats (GTorchDevice *device, struct _GTorchMemoryStats *stats);
-void gtorch_cpu_reset_peak (GTorchDevice *device);
-void gtorch_cpu_empty_cache (GTorchDevice *device);
 
 G_END_DECLS

@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "memory/gtorch-allocator-private.h"
-#include "graph/gtorch-capture-private.h"
 #include "base/gtorch-check-private.h"
 #include "device/gtorch-device-private.h"
 #include "base/gtorch-environment-private.h"
 #include "base/gtorch-fork-private.h"
 #include "device/gtorch-generator-private.h"
+#include "cpu/gtorch-cpu-device.h"
+#include "memory/gtorch-memory-pool-private.h"
+#include "stream/gtorch-stream-private.h"
 #include "base/gtorch-task-private.h"
 
 /**

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <gtorch/device/gtorch-generator.h>
-#include <gtorch/dispatch/gtorch-op-private.h>
+#include <gtorch/device/gtorch-device-private.h>
 
 G_BEGIN_DECLS
 

@@ -6,11 +6,11 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "graph/gtorch-capture-private.h"
 #include "device/gtorch-device-manager.h"
 #include "base/gtorch-fork-private.h"
 #include "device/gtorch-generator-private.h"
 #include "check/gtorch-graph-audit-private.h"
+#include "stream/gtorch-capturing-private.h"
 
 /**
  * GTorchGenerator:

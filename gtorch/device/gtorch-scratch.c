@@ -11,6 +11,7 @@
 
 #include "device/gtorch-device-manager.h"
 #include "device/gtorch-device-private.h"
+#include "cpu/gtorch-cpu-device.h"
 
 #define ALIGNMENT 64
 #define SMALL     (1024 * 1024) /* bytes that no machine lacks for long */
@@ -44,21 +45,6 @@ gtorch_scratch_check (gint64 n, gsize size, GError **error)
     return TRUE;
   gtorch_scratch_set_error (n, size, error);
   return FALSE;
-}
-
-void
-gtorch_error_name_op (GError **error, const gchar *op)
-{
-  const gchar *message;
-
-  if (error == NULL || *error == NULL || (*error)->domain != GTORCH_ERROR)
-    return;
-  message = (*error)->message;
-  if ((*error)->code == GTORCH_ERROR_OUT_OF_MEMORY
-      || ((*error)->code == GTORCH_ERROR_SHAPE
-          && !g_str_has_prefix (message + strspn (message, "abcdefghijklmnopqrstuvwxyz0123456789_"),
-                                ": ")))
-    gtorch_error_set_op (error, op);
 }
 
 gpointer

@@ -16,9 +16,9 @@
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "base/gtorch-callback-private.h"
-#include "graph/gtorch-capture-private.h"
+#include "stream/gtorch-capturing-private.h"
 #include "device/gtorch-device-private.h"
 #include "gtorch-ops-private.h"
 
@@ -492,4 +492,9 @@ gtorch_is_autocast_cache_enabled (void)
 {
   gtorch_guards_settle ();
   return !gtorch_thread.autocast_is_lean;
+}
+
+static void __attribute__ ((constructor)) add_cleanup (void)
+{
+  gtorch_thread_add_cleanup (gtorch_clear_autocast_cache);
 }

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include <gtorch/base/gtorch-range-private.h>
 #include <gtorch/tensor/gtorch-impl-private.h>
 
 G_BEGIN_DECLS
@@ -22,10 +23,7 @@ G_BEGIN_DECLS
  */
 
 #define GTORCH_OP_MAX_OUTPUTS 4
-#define GTORCH_N_DEVICE_TYPES 2
 
-typedef struct _GTorchOpClass GTorchOpClass;
-typedef struct _GTorchOpCall GTorchOpCall;
 typedef struct _GTorchCudaLane GTorchCudaLane; /* a queue of a GPU */
 typedef struct _GTorchGradContext GTorchGradContext;
 
@@ -233,6 +231,8 @@ gboolean gtorch_grad_undefined_for (GTorchGradContext *context, const gchar *arg
 extern const GTorchOpClass gtorch_ops[];
 extern const guint gtorch_n_ops;
 const GTorchOpClass *gtorch_op_find (const gchar *name);
+/* Returns the argument that input i, or attribute i, belongs to. */
+const GTorchArgSpec *gtorch_op_find_arg (const GTorchOpClass *op, gboolean tensor, guint i);
 
 /* Runs one call. `outputs` receives n_outputs new references (in place: nothing is written to it). */
 gboolean gtorch_op_run (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
@@ -261,9 +261,15 @@ gtorch_call_has_ints (const GTorchOpCall *call, guint n)
   return n == 0;
 }
 
-/* Has the dtype the number? As in PyTorch, infinities are there, and numbers that an unsigned integer
- * wraps to; fractions are cut off. */
-gboolean gtorch_dtype_has (guint dtype, gdouble value);
+/* Returns whether every floating-point dtype has the numbers among the attributes. */
+gboolean gtorch_call_has_all_small_numbers (const GTorchOpCall *call);
+static inline gboolean
+gtorch_call_has_small_numbers (const GTorchOpCall *call)
+{
+  return G_LIKELY (call->op->n_attrs == 1 && fabs (call->attrs[0].d) <= 65504)
+         || gtorch_call_has_all_small_numbers (call);
+}
+
 /* Is attribute i, a number, one that the dtype has? */
 gboolean gtorch_call_check_value (GTorchOpCall *call, guint i, guint dtype, GError **error);
 /* The same of attribute i, a double, which for integers must not have been rounded to that. */
@@ -277,10 +283,13 @@ gboolean gtorch_call_check_number (GTorchOpCall *call, const GTorchImpl *impl, g
 /* "add: inputs[1]: …": sets a GError whose message starts with the op's name. */
 void gtorch_call_error (GTorchOpCall *call, GError **error, GTorchError code, const gchar *format,
                         ...) G_GNUC_PRINTF (4, 5);
+/* Does it write to every byte of input i, whatever is there? */
+gboolean gtorch_call_overwrites (const GTorchOpCall *call, guint i);
 /* What allocates deep inside of an operation does not know its name: puts that in front of OUT_OF_MEMORY. */
 void gtorch_call_name_error (const GTorchOpCall *call, GError **error);
-/* Makes the message of an error from inside of `op` begin with its name instead of the part's. */
-void gtorch_error_set_op (GError **error, const gchar *op);
+/* Sets an INVALID error which says that a numeric argument of the operation is outside its range. */
+void gtorch_op_refuse_number (guint op, const gchar *name, gdouble value, gdouble low, gdouble high,
+                              gboolean is_open, GError **error);
 /* The operation that the program knows of. */
 static inline const GTorchOpClass *
 gtorch_call_named_op (const GTorchOpCall *call)

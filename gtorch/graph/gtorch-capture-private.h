@@ -4,7 +4,8 @@
 #pragma once
 
 #include <gtorch/graph/gtorch-cuda-graph.h>
-#include <gtorch/stream/gtorch-guard.h>
+#include <gtorch/stream/gtorch-capturing-private.h>
+#include <gtorch/memory/gtorch-guard.h>
 #include <gtorch/memory/gtorch-memory-pool-private.h>
 
 G_BEGIN_DECLS
@@ -99,43 +100,20 @@ GTorchCapture *gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorc
                                      GTorchCaptureMode mode, GError **error);
 /* Ends it in any case; NULL with an error if streams had not joined. */
 GTorchGraphExec *gtorch_capture_end (GTorchCapture *capture, GError **error);
-GTorchCapture *gtorch_capture_ref (GTorchCapture *capture);
-void gtorch_capture_unref (GTorchCapture *capture);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchCapture, gtorch_capture_unref)
-/* What the stream (may be NULL) takes part in, with a reference, or NULL. */
-GTorchCapture *gtorch_stream_dup_capture (GTorchStream *stream);
 gpointer gtorch_capture_get_graph (GTorchCapture *capture);
 GTorchStream *gtorch_capture_get_stream (GTorchCapture *capture);
 GThread *gtorch_capture_get_thread (GTorchCapture *capture);
-GTorchPool *gtorch_capture_get_pool (GTorchCapture *capture);
 gboolean gtorch_capture_is_relaxed (GTorchCapture *capture);
 
 /* For saved calls: operands in the pool are remembered by their memory alone. */
 GTorchImpl *gtorch_capture_alias_operand (GTorchImpl *impl, gpointer data);
-gboolean gtorch_capture_add (GTorchCapture *capture, GTorchStream *stream, GTorchOpCall *call,
-                             GError **error);
 gboolean gtorch_capture_add_child (GTorchCapture *capture, GTorchStream *stream,
                                    GTorchGraphExec *child, GError **error);
-gboolean gtorch_capture_record (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence,
-                                GError **error);
-gboolean gtorch_capture_join (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence,
-                              GError **error);
 /* Nodes that are added from now on are done only where the tensor of one element is true. */
 gboolean gtorch_capture_begin_branch (GTorchCapture *capture, GTorchStream *stream,
                                       GTorchImpl *predicate, GError **error);
 /* Ends the last branch that began; FALSE spoils the capture. */
 gboolean gtorch_capture_end_branch (GTorchCapture *capture, GTorchStream *stream, GError **error);
 gboolean gtorch_capture_has_branch (GTorchCapture *capture);
-/* May the host read this tensor now? */
-gboolean gtorch_capture_allow_sync (GTorchImpl *impl, GError **error);
-
-/* Is anything captured in this process? */
-extern gint gtorch_n_captures;
-
-static inline gboolean
-gtorch_captures_exist (void)
-{
-  return G_UNLIKELY (__atomic_load_n (&gtorch_n_captures, __ATOMIC_RELAXED) != 0);
-}
 
 G_END_DECLS

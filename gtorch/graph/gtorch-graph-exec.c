@@ -11,6 +11,7 @@
 #include "device/gtorch-generator-private.h"
 #include "graph/gtorch-graph-exec-private.h"
 #include "check/gtorch-race-private.h"
+#include "dispatch/gtorch-saved-call-private.h"
 
 GTorchGraphNode *
 gtorch_graph_node_new (void)

@@ -13,8 +13,8 @@
 #include "device/gtorch-scratch-private.h"
 #include "tensor/gtorch-tensor-bytes-private.h"
 #include "tensor/gtorch-tensor-private.h"
+#include "base/gtorch-file-save-private.h"
 #include "base/gtorch-task-private.h"
-#include "io/gtorch-file-save-private.h"
 
 #define CHUNK (4 * 1024 * 1024)
 

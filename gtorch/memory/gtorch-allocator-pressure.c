@@ -7,7 +7,7 @@
 
 #include <glib/gi18n-lib.h>
 
-#include "autograd/gtorch-grad-mode.h"
+#include "device/gtorch-thread-private.h"
 #include "memory/gtorch-allocator-private.h"
 
 /* How long a thread waits for the owner's main loop to begin with a signal, and to end with it. The owner
@@ -245,7 +245,7 @@ gtorch_allocator_set_oom (GTorchAllocator *self, gsize n_bytes, gsize available,
   else if (unused >= n_bytes && !is_cpu)
     g_string_append (hints, _ ("; memory is in pieces: tensors of different life on streams of "
                                "their own may help"));
-  if (held > total / 2 && gtorch_is_grad_enabled ())
+  if (held > total / 2 && !gtorch_thread.no_grad)
     g_string_append (hints,
                      _ ("; smaller batches, gradient accumulation or 16-bit floats need less, and "
                         "so does what needs no gradients with the grad mode off"));

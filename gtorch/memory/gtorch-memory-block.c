@@ -8,9 +8,9 @@
 #include <glib/gi18n-lib.h>
 
 #include "memory/gtorch-allocator-private.h"
-#include "stream/gtorch-choice-private.h"
 #include "device/gtorch-scratch-private.h"
 #include "stream/gtorch-stream-private.h"
+#include "memory/gtorch-storage-private.h"
 
 /**
  * GTorchMemoryBlock:

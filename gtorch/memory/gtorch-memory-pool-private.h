@@ -5,13 +5,12 @@
 
 #include <gtorch/memory/gtorch-allocator-private.h>
 #include <gtorch/memory/gtorch-memory-pool.h>
+#include <gtorch/memory/gtorch-storage-private.h>
 #include <gtorch/stream/gtorch-stream-private.h>
 
 G_BEGIN_DECLS
 
 /* What is behind a GTorchMemoryPool: graphs, and tensors from any thread, hold this and not the object. */
-typedef struct _GTorchPool GTorchPool;
-
 struct _GTorchPool
 {
   gint ref_count;
@@ -88,5 +87,8 @@ GTorchTimeline *gtorch_pool_get_writer (GTorchPool *self, guint64 *seq,
 void gtorch_pool_set_writer (GTorchPool *self, GTorchTimeline *timeline, guint64 seq);
 /* Waits for the last replay if the storage came from a pool. */
 gboolean gtorch_pool_sync (GTorchStorage *storage, GError **error);
+
+/* The thread's storages of the pool's device come from the pool. */
+void gtorch_change_pool (GTorchChange *self, GTorchPool *pool);
 
 G_END_DECLS

@@ -11,7 +11,7 @@
 #include "memory/gtorch-allocator-history.h"
 #include "base/gtorch-callback-private.h"
 #include "device/gtorch-device.h"
-#include "stream/gtorch-guard.h"
+#include "memory/gtorch-guard.h"
 #include "memory/gtorch-memory-pool-private.h"
 #include "memory/gtorch-memory-source.h"
 #include "check/gtorch-race-private.h"
@@ -913,4 +913,11 @@ gtorch_memory_pool_run (GTorchMemoryPool *self, GTorchMemoryPoolFunc func, gpoin
   guard = gtorch_memory_pool_guard_new (self);
   success = func (self, user_data, &local);
   return gtorch_callback_ended ("memory_pool_run", success, local, error);
+}
+
+void
+gtorch_change_pool (GTorchChange *self, GTorchPool *pool)
+{
+  gtorch_change_pointer (self, &gtorch_thread.pools[pool->device->slot], gtorch_pool_ref (pool),
+                         (GDestroyNotify) gtorch_pool_unref);
 }

@@ -13,11 +13,11 @@
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "graph/gtorch-capture-private.h"
-#include "stream/gtorch-choice-private.h"
+#include "stream/gtorch-stream-private.h"
 #include "device/gtorch-generator.h"
-#include "stream/gtorch-guard.h"
+#include "memory/gtorch-guard.h"
 #include "nn/gtorch-module-private.h"
 #include "gtorch-ops-private.h"
 #include "device/gtorch-scratch-private.h"

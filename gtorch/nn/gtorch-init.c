@@ -8,7 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <math.h>
 
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "device/gtorch-generator.h"
 #include "gtorch-ops-private.h"
 #include "tensor/gtorch-tensor-private.h"

@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "device/gtorch-device-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "nn/gtorch-module-private.h"
 #include "gtorch-ops-private.h"
-#include "tensor/gtorch-state-private.h"
+#include "nn/gtorch-state-private.h"
 
 void
 gtorch_impl_set_data (GTorchImpl *impl, GTorchImpl *data)

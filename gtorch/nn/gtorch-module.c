@@ -8,16 +8,16 @@
 #include <glib/gi18n-lib.h>
 
 #include "autograd/gtorch-autograd-private.h"
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "autograd/gtorch-tensor-autograd.h"
 #include "base/gtorch-callback-private.h"
 #include "device/gtorch-device-private.h"
-#include "stream/gtorch-guard.h"
+#include "memory/gtorch-guard.h"
 #include "tensor/gtorch-hold-private.h"
 #include "nn/gtorch-module-private.h"
 #include "gtorch-ops-private.h"
 #include "base/gtorch-references-private.h"
-#include "tensor/gtorch-state-private.h"
+#include "nn/gtorch-state-private.h"
 #include "stream/gtorch-stream.h"
 #include "base/gtorch-task-private.h"
 

@@ -9,6 +9,7 @@
 #include "gtorch-ops-private.h"
 #include "check/gtorch-race-private.h"
 #include "stream/gtorch-stream-private.h"
+#include "memory/gtorch-pinned-private.h"
 
 static gboolean
 is_there (const gchar *op, const GTorchImpl *impl, GError **error)

@@ -8,7 +8,7 @@
 #include "optim/gtorch-grad-scaler-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
-#include "tensor/gtorch-state-private.h"
+#include "nn/gtorch-state-private.h"
 #include "tensor/gtorch-tensor-bytes.h"
 #include "tensor/gtorch-tensor-private.h"
 #include "nn/gtorch-module-private.h"

@@ -5,7 +5,6 @@
 
 #include "config.h"
 
-#include "stream/gtorch-choice-private.h"
 #include "gtorch-ops-private.h"
 #include "optim/gtorch-optimizer-private.h"
 #include "stream/gtorch-stream-private.h"

@@ -8,14 +8,14 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "autograd/gtorch-tensor-autograd.h"
 #include "device/gtorch-object-list-private.h"
 #include "gtorch-ops-private.h"
 #include "base/gtorch-property-private.h"
 #include "base/gtorch-references-private.h"
 #include "tensor/gtorch-scope-private.h"
-#include "tensor/gtorch-state-private.h"
+#include "nn/gtorch-state-private.h"
 #include "stream/gtorch-stream-private.h"
 #include "gtorch-tensor-ops.h"
 #include "tensor/gtorch-tensor-private.h"

@@ -14,7 +14,7 @@
 #include "device/gtorch-device.h"
 #include "tensor/gtorch-impl-private.h"
 #include "optim/gtorch-optimizer-private.h"
-#include "tensor/gtorch-state-private.h"
+#include "nn/gtorch-state-private.h"
 #include "tensor/gtorch-tensor-bytes.h"
 #include "tensor/gtorch-tensor-create.h"
 #include "tensor/gtorch-tensor-private.h"

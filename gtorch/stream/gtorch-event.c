@@ -6,7 +6,7 @@
 #include <glib/gi18n-lib.h>
 #include <math.h>
 
-#include "graph/gtorch-capture-private.h"
+#include "stream/gtorch-capturing-private.h"
 #include "stream/gtorch-event-private.h"
 #include "check/gtorch-race-private.h"
 #include "base/gtorch-task-private.h"

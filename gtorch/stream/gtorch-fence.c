@@ -7,7 +7,7 @@
 
 #include <time.h>
 
-#include "graph/gtorch-capture-private.h"
+#include "stream/gtorch-capturing-private.h"
 #include "base/gtorch-fork-private.h"
 #include "check/gtorch-race-private.h"
 

@@ -6,10 +6,9 @@
 #include <glib/gi18n-lib.h>
 
 #include "base/gtorch-callback-private.h"
-#include "graph/gtorch-capture-private.h"
-#include "stream/gtorch-choice-private.h"
+#include "stream/gtorch-capturing-private.h"
+#include "stream/gtorch-stream-private.h"
 #include "stream/gtorch-event-private.h"
-#include "tensor/gtorch-hold-private.h"
 #include "base/gtorch-fork-private.h"
 #include "check/gtorch-race-private.h"
 #include "base/gtorch-task-private.h"
@@ -548,7 +547,7 @@ gtorch_stream_record_fence (GTorchStream *stream, guint flags, GError **error)
   fence->flags = flags;
   if (capture != NULL)
     {
-      if (!gtorch_capture_record (capture, stream, fence, error))
+      if (!GTORCH_CAPTURE_BASE (capture)->klass->record (capture, stream, fence, error))
         g_clear_pointer (&fence, gtorch_fence_unref);
     }
   else if (!has_queue (stream))
@@ -568,7 +567,7 @@ gtorch_stream_wait_fence (GTorchStream *stream, GTorchFence *fence, GError **err
   if (gtorch_fence_is_orphan (fence))
     return gtorch_fork_refuse_stream (error);
   if (fence->capture != NULL && !gtorch_fence_is_done (fence))
-    return gtorch_capture_join (fence->capture, stream, fence, error);
+    return GTORCH_CAPTURE_BASE (fence->capture)->klass->join (fence->capture, stream, fence, error);
   if (capture != NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
@@ -778,4 +777,20 @@ gtorch_stream_wait_stream (GTorchStream *self, GTorchStream *other, GError **err
   result = gtorch_stream_wait_fence (self, fence, error);
   gtorch_fence_unref (fence);
   return result;
+}
+
+/* --- what a thread has made current --- */
+
+void
+gtorch_change_slot (GTorchChange *self, guint slot, GTorchStream *stream)
+{
+  gtorch_change_pointer (self, &gtorch_thread.streams[slot],
+                         stream == NULL || stream->is_default ? NULL : g_object_ref (stream),
+                         g_object_unref);
+}
+
+void
+gtorch_change_stream (GTorchChange *self, GTorchDevice *device, GTorchStream *stream)
+{
+  gtorch_change_slot (self, device->slot, stream);
 }

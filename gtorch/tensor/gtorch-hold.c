@@ -13,7 +13,7 @@
 #endif
 
 #include "autograd/gtorch-autograd-private.h"
-#include "stream/gtorch-choice-private.h"
+#include "stream/gtorch-stream-private.h"
 #include "base/gtorch-fork-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "memory/gtorch-memory-pool-private.h"
@@ -245,4 +245,9 @@ gtorch_holds_flush (void)
   g_mutex_unlock (&lock);
   for (i = 0; i < done->len; i++)
     drop (&g_array_index (done, Pending, i));
+}
+
+static void __attribute__ ((constructor)) add_cleanup (void)
+{
+  gtorch_thread_add_cleanup (gtorch_holds_unregister);
 }

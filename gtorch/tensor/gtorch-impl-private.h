@@ -5,6 +5,9 @@
 
 #include <gtorch/base/gtorch-dtype-private.h>
 #include <gtorch/base/gtorch-error.h>
+#include <gtorch/base/gtorch-inner-types-private.h>
+#include <gtorch/base/gtorch-text-private.h>
+#include <gtorch/memory/gtorch-storage-private.h>
 
 G_BEGIN_DECLS
 
@@ -13,27 +16,6 @@ G_BEGIN_DECLS
  * GObject)
  * is made around it only where a tensor crosses the public API. Geometry never changes after the
  * impl was published, except by set_data, resize and release, which own the impl alone. */
-
-#define GTORCH_MAX_DIMS    16
-#define GTORCH_INLINE_DIMS 4
-
-typedef struct _GTorchStorage GTorchStorage;
-typedef struct _GTorchImpl GTorchImpl;
-typedef struct _GTorchAutograd GTorchAutograd;
-
-/* Bytes on a device, shared by a tensor and its views. */
-struct _GTorchStorage
-{
-  gint ref_count;
-  guint version; /* atomically counted up by every in-place write */
-  gpointer data;
-  gsize n_bytes;
-  GTorchDevice *device;                       /* devices live as long as the process */
-  void (*free_func) (GTorchStorage *storage); /* NULL: the device's allocator */
-  gpointer free_data;
-  struct _GTorchTimeline *writer; /* the queue whose work wrote to it last, if not yet waited for */
-  guint64 write_seq;              /* which work of that queue */
-};
 
 struct _GTorchImpl
 {
@@ -55,21 +37,6 @@ struct _GTorchImpl
   GTorchTensor *object;     /* weak, under object_lock */
   gint64 inline_dims[2 * GTORCH_INLINE_DIMS];
 };
-
-/* --- storage --- */
-GTorchStorage *gtorch_storage_new (GTorchDevice *device, gsize n_bytes, GError **error);
-GTorchStorage *gtorch_storage_new_foreign (GTorchDevice *device, gpointer data, gsize n_bytes,
-                                           void (*free_func) (GTorchStorage *), gpointer free_data);
-/* Only for a foreign one: in-place operations on tensors that show it are refused from now on. */
-void gtorch_storage_set_read_only (GTorchStorage *storage);
-gboolean gtorch_storage_is_read_only (const GTorchStorage *storage);
-/* Only for a foreign one: a replay of what is named has given the memory other values, and using it is an
- * error from now on. */
-void gtorch_storage_set_stale (GTorchStorage *storage, const gchar *by);
-/* Who did, or NULL. */
-const gchar *gtorch_storage_get_stale (const GTorchStorage *storage);
-GTorchStorage *gtorch_storage_ref (GTorchStorage *storage);
-void gtorch_storage_unref (GTorchStorage *storage);
 
 /* --- making impls --- */
 /* The strides of a contiguous tensor and the number of its elements. FALSE if a dimension is negative, or if
@@ -156,10 +123,7 @@ gint64 gtorch_strides_extent (gint64 offset, const gint64 *shape, const gint64 *
                               guint n_dims);
 /* A view that goes backwards along the dimensions of the mask; impl has elements. */
 GTorchImpl *gtorch_impl_new_mirrored (GTorchImpl *impl, guint64 mask);
-/* "[2, 3]"; for messages. The _str form uses a ring of thread-local buffers: no free, 8 alive. */
-const gchar *gtorch_shape_str (const gint64 *shape, gsize n_dims);
-/* The beginning of a text that somebody gave, in valid UTF-8, for messages; a borrowed buffer, too. */
-const gchar *gtorch_name_str (const gchar *name);
+/* The tensor's shape as gtorch_shape_str () writes it. */
 const gchar *gtorch_impl_shape_str (const GTorchImpl *impl);
 void gtorch_contiguous_strides (const gint64 *shape, guint n_dims, gint64 *strides);
 /* Writes the broadcast of a and b to shape; FALSE with a GError naming op and both shapes. */
@@ -169,6 +133,8 @@ gboolean gtorch_broadcast_shapes (const gchar *op, const gint64 *a, guint a_dims
 /* Before the host reads elements: waits for the current stream and for whatever wrote them last. Fails
  * in a capture, for a released tensor, and with what went wrong in that work. */
 gboolean gtorch_impl_sync (GTorchImpl *impl, GError **error);
+/* Does no capture forbid the host to read the tensor now? */
+gboolean gtorch_impl_allow_sync (GTorchImpl *impl, GError **error);
 
 static inline gpointer
 gtorch_impl_data (const GTorchImpl *impl)

@@ -13,94 +13,7 @@
 #include "autograd/gtorch-autograd-private.h"
 #include "device/gtorch-device-private.h"
 #include "check/gtorch-race-private.h"
-
-/* --- storage --- */
-
-GTorchStorage *
-gtorch_storage_new (GTorchDevice *device, gsize n_bytes, GError **error)
-{
-  return gtorch_device_alloc (device, n_bytes, error);
-}
-
-typedef struct
-{
-  GTorchStorage storage;
-  gboolean is_read_only;
-  const gchar *stale_by; /* atomically */
-} ForeignStorage;
-
-GTorchStorage *
-gtorch_storage_new_foreign (GTorchDevice *device, gpointer data, gsize n_bytes,
-                            void (*free_func) (GTorchStorage *), gpointer free_data)
-{
-  GTorchStorage *storage = (GTorchStorage *) g_new0 (ForeignStorage, 1);
-
-  storage->ref_count = 1;
-  storage->data = data;
-  storage->n_bytes = n_bytes;
-  storage->device = device;
-  storage->free_func = free_func;
-  storage->free_data = free_data;
-  return storage;
-}
-
-void
-gtorch_storage_set_read_only (GTorchStorage *storage)
-{
-  g_assert (storage->free_func != NULL);
-  ((ForeignStorage *) storage)->is_read_only = TRUE;
-}
-
-gboolean
-gtorch_storage_is_read_only (const GTorchStorage *storage)
-{
-  return storage->free_func != NULL && ((const ForeignStorage *) storage)->is_read_only;
-}
-
-void
-gtorch_storage_set_stale (GTorchStorage *storage, const gchar *by)
-{
-  g_assert (storage->free_func != NULL);
-  __atomic_store_n (&((ForeignStorage *) storage)->stale_by, by, __ATOMIC_RELEASE);
-}
-
-const gchar *
-gtorch_storage_get_stale (const GTorchStorage *storage)
-{
-  return storage->free_func != NULL
-             ? __atomic_load_n (&((const ForeignStorage *) storage)->stale_by, __ATOMIC_ACQUIRE)
-             : NULL;
-}
-
-GTorchStorage *
-gtorch_storage_ref (GTorchStorage *storage)
-{
-  g_atomic_int_inc (&storage->ref_count);
-  return storage;
-}
-
-/* The only owner need not tell others: locked instructions are much of the time of a small operation. */
-static inline gboolean
-drop_reference (gint *ref_count)
-{
-  return __atomic_load_n (ref_count, __ATOMIC_ACQUIRE) == 1
-         || g_atomic_int_dec_and_test (ref_count);
-}
-
-void
-gtorch_storage_unref (GTorchStorage *storage)
-{
-  if (!drop_reference (&storage->ref_count))
-    return;
-  gtorch_race_forget (storage);
-  if (storage->free_func != NULL)
-    {
-      storage->free_func (storage);
-      g_free (storage);
-    }
-  else
-    gtorch_device_free (storage->device, storage);
-}
+#include "cpu/gtorch-cpu-device.h"
 
 /* --- impls --- */
 
@@ -372,7 +285,7 @@ gtorch_impl_ref (GTorchImpl *impl)
 void
 gtorch_impl_unref (GTorchImpl *impl)
 {
-  if (drop_reference (&impl->ref_count))
+  if (gtorch_drop_reference (&impl->ref_count))
     impl_free (impl);
 }
 
@@ -459,61 +372,6 @@ gtorch_impl_overlaps_itself (const GTorchImpl *impl)
 {
   return !impl->is_contiguous && impl->numel > 1
          && gtorch_strides_overlap (impl->shape, impl->strides, impl->n_dims);
-}
-
-#define TEXT  256
-#define SHOWN 60 /* bytes of a name */
-
-typedef struct
-{
-  gchar texts[8][TEXT];
-  guint next;
-} Texts;
-
-static gchar *
-next_text (void)
-{
-  /* Not __thread: a library that is loaded late gets no more than about 1 kB of static TLS. */
-  static GPrivate private = G_PRIVATE_INIT (g_free);
-  Texts *ring = g_private_get (&private);
-
-  if (ring == NULL)
-    {
-      ring = g_new0 (Texts, 1);
-      g_private_set (&private, ring);
-    }
-  return ring->texts[ring->next++ % G_N_ELEMENTS (ring->texts)];
-}
-
-const gchar *
-gtorch_name_str (const gchar *name)
-{
-  gsize length = strnlen (name, SHOWN + 1);
-  gchar *buffer = next_text (), *end;
-  g_autofree gchar *valid = NULL;
-
-  if (length > SHOWN)
-    for (length = SHOWN; length > SHOWN - 4 && (name[length] & 0xc0) == 0x80; length--)
-      ;
-  valid = g_utf8_make_valid (name, length); /* no byte becomes more than three */
-  end = g_stpcpy (buffer, valid);
-  if (name[length] != '\0')
-    g_stpcpy (end, "…");
-  return buffer;
-}
-
-const gchar *
-gtorch_shape_str (const gint64 *shape, gsize n_dims)
-{
-  gchar *buffer = next_text ();
-  gsize i, length = 0;
-
-  buffer[length++] = '[';
-  for (i = 0; i < n_dims && length < 220; i++)
-    length += g_snprintf (buffer + length, TEXT - length,
-                          i == 0 ? "%" G_GINT64_FORMAT : ", %" G_GINT64_FORMAT, shape[i]);
-  g_snprintf (buffer + length, TEXT - length, i < n_dims ? ", …]" : "]");
-  return buffer;
 }
 
 const gchar *

@@ -14,15 +14,15 @@
 
 #include <glib/gi18n-lib.h>
 
-#include "graph/gtorch-capture-private.h"
-#include "stream/gtorch-choice-private.h"
-#include "stream/gtorch-guard.h"
+#include "stream/gtorch-capturing-private.h"
+#include "memory/gtorch-guard.h"
 #include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "device/gtorch-scratch-private.h"
 #include "stream/gtorch-stream-private.h"
 #include "tensor/gtorch-tensor-bytes.h"
 #include "tensor/gtorch-tensor-private.h"
+#include "memory/gtorch-pinned-private.h"
 #include "base/gtorch-task-private.h"
 
 typedef struct
@@ -286,7 +286,7 @@ start (GTask *task, GTorchImpl *dst, GTorchImpl *src, GTorchDevice *device, gboo
   gpu = find_gpu (copy);
   stream = stream_of (gpu);
   if (gtorch_stream_is_capturing (stream) || gtorch_stream_is_capturing (cpu_stream)
-      || !gtorch_capture_allow_sync (src, &error))
+      || !gtorch_impl_allow_sync (src, &error))
     {
       if (error == NULL)
         g_set_error (&error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,

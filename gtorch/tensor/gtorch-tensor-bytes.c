@@ -15,7 +15,7 @@
 #include "autograd/gtorch-autograd-private.h"
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-iter.h"
-#include "graph/gtorch-capture-private.h"
+#include "stream/gtorch-capturing-private.h"
 #include "base/gtorch-check-private.h"
 #include "device/gtorch-device-private.h"
 #include "tensor/gtorch-hold-private.h"

@@ -17,6 +17,7 @@
 #include "tensor/gtorch-tensor-bytes-private.h"
 #include "cuda/memory/gtorch-host-allocator.h"
 #include "tensor/gtorch-tensor-private.h"
+#include "cpu/gtorch-cpu-device.h"
 
 /**
  * GTorchTensor:

@@ -21,7 +21,7 @@
 
 #include "gtorch-ops-private.h"
 #include "gtorch/autograd/gtorch-autograd-private.h"
-#include "gtorch/autograd/gtorch-grad-mode.h"
+#include "gtorch/dispatch/gtorch-grad-mode.h"
 #include "test-device.h"
 
 #define MAX_TENSORS 24

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <gtorch/device/gtorch-device-private.h>
+#include <gtorch/memory/gtorch-storage-private.h>
 #include <gtorch/device/gtorch-device-sample-private.h>
 #include <gtorch/gtorch.h>
 

@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <glib/gstdio.h>
 #include <gtorch/gtorch.h>
-#include <gtorch/io/gtorch-file-save-private.h>
+#include <gtorch/base/gtorch-file-save-private.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>

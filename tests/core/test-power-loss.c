@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <glib/gstdio.h>
 #include <gtorch/gtorch.h>
-#include <gtorch/io/gtorch-file-save-private.h>
+#include <gtorch/base/gtorch-file-save-private.h>
 #include <string.h>
 #include <unistd.h>
 

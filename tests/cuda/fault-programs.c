@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include <gtorch/stream/gtorch-choice-private.h>
+#include <gtorch/stream/gtorch-stream-private.h>
 #include <kernels/gtorch-kernel-params.h>
 #include <tests/fake-cuda/fake-cublaslt.h>
 #include <tests/fake-cuda/fake-cufft.h>

@@ -13,6 +13,7 @@
 #include "fake-cuda-private.h"
 #include "stream/gtorch-stream-private.h"
 #include "kernels/gtorch-kernel-params.h"
+#include <gtorch/dispatch/gtorch-saved-call-private.h>
 
 typedef struct
 {

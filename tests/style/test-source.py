@@ -322,7 +322,7 @@ def files_are_written_in_one_place():
         for line in calls_outside(
             r"f?open(?:at)?|g_f?open|g?_?creat|mkstemp|g_mkstemp(?:_full)?|fdopen|freopen|truncate|ftruncate"
             r"|g_file_(?:replace|create|append_to|set_contents|open_tmp|new_tmp|open_readwrite|copy|move)\w*",
-            "gtorch/io/gtorch-file-save.c", "gtorch|tools|introspection",
+            "gtorch/base/gtorch-file-save.c", "gtorch|tools|introspection",
         )
         if "O_RDONLY" not in line
     ]

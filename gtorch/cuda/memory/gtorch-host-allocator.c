@@ -17,6 +17,7 @@
 #include "gtorch-ops-private.h"
 #include "check/gtorch-race-private.h"
 #include "tensor/gtorch-tensor-private.h"
+#include "memory/gtorch-pinned-private.h"
 
 /**
  * GTorchHostAllocator:

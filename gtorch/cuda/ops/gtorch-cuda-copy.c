@@ -13,6 +13,7 @@
 #include "cuda/graph/gtorch-cuda-capture-private.h"
 #include "gtorch-ops-private.h"
 #include "kernels/gtorch-kernel-params.h"
+#include "memory/gtorch-pinned-private.h"
 
 #define TILE 64
 

@@ -6,7 +6,7 @@
 
 #include "config.h"
 
-#include "tensor/gtorch-state-private.h"
+#include "nn/gtorch-state-private.h"
 
 #include <glib/gi18n-lib.h>
 #include <math.h>

@@ -5,13 +5,9 @@
 
 #include "config.h"
 
-#include "stream/gtorch-choice-private.h"
+#include "device/gtorch-choice-private.h"
 
 #include <string.h>
-
-#include "dispatch/gtorch-autocast-private.h"
-#include "tensor/gtorch-hold-private.h"
-#include "memory/gtorch-memory-pool-private.h"
 
 __thread GTorchThread gtorch_thread;
 
@@ -20,11 +16,11 @@ gint gtorch_n_strays;
 /* --- changes --- */
 
 static inline gpointer
-exchange (gpointer place, GTorchPlaceKind kind, gpointer value)
+exchange (gpointer place, gboolean is_byte, gpointer value)
 {
   gpointer former;
 
-  if (kind == GTORCH_PLACE_BYTE)
+  if (is_byte)
     {
       former = GUINT_TO_POINTER (*(guint8 *) place);
       *(guint8 *) place = GPOINTER_TO_UINT (value);
@@ -35,17 +31,6 @@ exchange (gpointer place, GTorchPlaceKind kind, gpointer value)
       *(gpointer *) place = value;
     }
   return former;
-}
-
-static inline void
-drop (GTorchPlaceKind kind, gpointer value)
-{
-  if (value == NULL)
-    return;
-  if (kind == GTORCH_PLACE_STREAM)
-    g_object_unref (value);
-  else if (kind == GTORCH_PLACE_POOL)
-    gtorch_pool_unref (value);
 }
 
 /* The younger change that is to give back what this one would have. */
@@ -65,40 +50,48 @@ find_heir (GTorchChange *self, gpointer place)
 
 /* Writes to the place, or lets the next younger change do so at its end. What was there is returned. */
 static inline gpointer
-put (GTorchChange *self, gpointer place, GTorchPlaceKind kind, gpointer value)
+put (GTorchChange *self, gpointer place, gboolean is_byte, gpointer value)
 {
   GTorchFormer *heir = G_LIKELY (gtorch_thread.changes == self) ? NULL : find_heir (self, place);
   gpointer former;
 
   if (G_LIKELY (heir == NULL))
-    return exchange (place, kind, value);
+    return exchange (place, is_byte, value);
   former = heir->value;
   heir->value = value;
   return former;
 }
 
-/* Takes the value. */
 static inline void
-change (GTorchChange *self, gpointer place, GTorchPlaceKind kind, gpointer value)
+change (GTorchChange *self, GTorchFormer former)
 {
   if (G_UNLIKELY (self->n_formers == G_N_ELEMENTS (self->few)))
     {
       self->formers = g_new (GTorchFormer, G_N_ELEMENTS (self->few) + GTORCH_MAX_DEVICES);
       memcpy (self->formers, self->few, sizeof self->few);
     }
-  self->formers[self->n_formers++] = (GTorchFormer){ place, put (self, place, kind, value), kind };
+  former.value = put (self, former.place, former.is_byte, former.value);
+  self->formers[self->n_formers++] = former;
 }
 
 void
 gtorch_change_byte (GTorchChange *self, guint8 *place, guint8 value)
 {
-  change (self, place, GTORCH_PLACE_BYTE, GUINT_TO_POINTER (value));
+  change (self, (GTorchFormer){ place, GUINT_TO_POINTER (value), TRUE, NULL });
+}
+
+void
+gtorch_change_pointer (GTorchChange *self, gpointer place, gpointer value, GDestroyNotify drop)
+{
+  if (drop != NULL && value != NULL)
+    gtorch_thread_clean_up_later ();
+  change (self, (GTorchFormer){ place, value, FALSE, drop });
 }
 
 void
 gtorch_change_device (GTorchChange *self, GTorchDevice **place, GTorchDevice *device)
 {
-  change (self, place, GTORCH_PLACE_DEVICE, device);
+  gtorch_change_pointer (self, place, device, NULL);
 }
 
 void
@@ -106,28 +99,6 @@ gtorch_change_current (GTorchChange *self, GTorchDevice *device)
 {
   gtorch_change_device (self, &gtorch_thread.current[device->type], device);
   gtorch_change_device (self, &gtorch_thread.device, device);
-}
-
-void
-gtorch_change_slot (GTorchChange *self, guint slot, GTorchStream *stream)
-{
-  if (stream != NULL)
-    gtorch_thread_clean_up_later ();
-  change (self, &gtorch_thread.streams[slot], GTORCH_PLACE_STREAM,
-          stream == NULL || stream->is_default ? NULL : g_object_ref (stream));
-}
-
-void
-gtorch_change_stream (GTorchChange *self, GTorchDevice *device, GTorchStream *stream)
-{
-  gtorch_change_slot (self, device->slot, stream);
-}
-
-void
-gtorch_change_pool (GTorchChange *self, GTorchPool *pool)
-{
-  change (self, &gtorch_thread.pools[pool->device->slot], GTORCH_PLACE_POOL,
-          gtorch_pool_ref (pool));
 }
 
 void
@@ -140,14 +111,15 @@ gtorch_change_end (GTorchChange *self)
     {
       GTorchFormer *own = &self->formers[i];
 
-      own->value = put (self, own->place, own->kind, own->value);
+      own->value = put (self, own->place, own->is_byte, own->value);
     }
   while (*at != self)
     at = &(*at)->older;
   *at = self->older;
   /* The last reference may run anything, guards included. */
   for (i = 0; i < self->n_formers; i++)
-    drop (self->formers[i].kind, self->formers[i].value);
+    if (self->formers[i].drop != NULL && self->formers[i].value != NULL)
+      self->formers[i].drop (self->formers[i].value);
   if (self->formers != self->few)
     g_free (self->formers);
 }
@@ -258,6 +230,16 @@ gtorch_guards_end_strays (void)
 
 /* --- the end of a thread --- */
 
+static void (*cleanups[4]) (void);
+static guint n_cleanups;
+
+void
+gtorch_thread_add_cleanup (void (*func) (void))
+{
+  g_assert (n_cleanups < G_N_ELEMENTS (cleanups));
+  cleanups[n_cleanups++] = func;
+}
+
 static void
 drop_thread (gpointer data)
 {
@@ -269,9 +251,9 @@ drop_thread (gpointer data)
     else
       gtorch_change_end (gtorch_thread.changes);
   for (i = 0; i < GTORCH_MAX_DEVICES; i++)
-    g_clear_object (&gtorch_thread.streams[i]);
-  gtorch_clear_autocast_cache ();
-  gtorch_holds_unregister ();
+    g_clear_object ((GObject **) &gtorch_thread.streams[i]);
+  for (i = 0; i < n_cleanups; i++)
+    cleanups[i]();
 }
 
 static GPrivate thread_cleanup = G_PRIVATE_INIT (drop_thread);

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <gtorch/stream/gtorch-stream-private.h>
+#include <gtorch/device/gtorch-thread-private.h>
 
 G_BEGIN_DECLS
 
@@ -18,19 +18,12 @@ G_BEGIN_DECLS
  * Whoever calls a function of the program while something is changed must use a change instead of
  * writing the old value back by hand, since the function may leave a guard behind that ends later. */
 
-typedef enum
-{
-  GTORCH_PLACE_BYTE,   /* guint8 */
-  GTORCH_PLACE_DEVICE, /* GTorchDevice *, not owned */
-  GTORCH_PLACE_STREAM, /* GTorchStream *, owned */
-  GTORCH_PLACE_POOL,   /* GTorchPool *, owned */
-} GTorchPlaceKind;
-
 typedef struct
 {
-  gpointer place; /* in gtorch_thread */
+  gpointer place; /* in gtorch_thread: a byte, or a pointer */
   gpointer value;
-  GTorchPlaceKind kind;
+  gboolean is_byte;
+  GDestroyNotify drop; /* of a pointer that the place owns, or NULL */
 } GTorchFormer;
 
 typedef struct _GTorchGuard GTorchGuard;
@@ -59,22 +52,14 @@ gtorch_change_begin (GTorchChange *self)
 /* Writes to a place in gtorch_thread. */
 void gtorch_change_byte (GTorchChange *self, guint8 *place, guint8 value);
 void gtorch_change_device (GTorchChange *self, GTorchDevice **place, GTorchDevice *device);
-void gtorch_change_stream (GTorchChange *self, GTorchDevice *device, GTorchStream *stream);
-void gtorch_change_slot (GTorchChange *self, guint slot, GTorchStream *stream); /* of a device */
-void gtorch_change_pool (GTorchChange *self, struct _GTorchPool *pool);
+/* Takes the value; drop: for places that own what they point to. */
+void gtorch_change_pointer (GTorchChange *self, gpointer place, gpointer value,
+                            GDestroyNotify drop);
 /* The device is the current one of its type, and the thread's. */
 void gtorch_change_current (GTorchChange *self, GTorchDevice *device);
 void gtorch_change_end (GTorchChange *self);
 
-/* A change of the stream, NULL for the default one, that lasts until gtorch_change_end (). */
-static inline void
-gtorch_change_to_stream (GTorchChange *self, GTorchDevice *device, GTorchStream *stream)
-{
-  gtorch_change_begin (self);
-  gtorch_change_stream (self, device, stream);
-}
-
-/* The same of whether gradients are recorded. */
+/* A change of whether gradients are recorded, which lasts until gtorch_change_end (). */
 static inline void
 gtorch_change_to_grad (GTorchChange *self, gboolean enabled)
 {
@@ -118,5 +103,7 @@ gtorch_guards_settle (void)
 
 /* Has what the thread holds dropped when it ends. */
 void gtorch_thread_clean_up_later (void);
+/* Has func called, too, at the end of each thread that the former was called in. For constructors. */
+void gtorch_thread_add_cleanup (void (*func) (void));
 
 G_END_DECLS

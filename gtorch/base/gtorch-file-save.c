@@ -22,7 +22,7 @@
 
 #include "config.h"
 
-#include "io/gtorch-file-save-private.h"
+#include "base/gtorch-file-save-private.h"
 
 #include <errno.h>
 #include <fcntl.h>

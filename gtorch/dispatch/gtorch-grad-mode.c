@@ -3,9 +3,9 @@
 
 #include "config.h"
 
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-grad-mode.h"
 
-#include "stream/gtorch-choice-private.h"
+#include "stream/gtorch-stream-private.h"
 
 struct _GTorchGradGuard
 {

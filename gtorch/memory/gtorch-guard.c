@@ -3,12 +3,12 @@
 
 #include "config.h"
 
-#include "stream/gtorch-guard.h"
+#include "memory/gtorch-guard.h"
 
 #include <glib/gi18n-lib.h>
 
 #include "base/gtorch-callback-private.h"
-#include "stream/gtorch-choice-private.h"
+#include "stream/gtorch-stream-private.h"
 #include "memory/gtorch-memory-pool-private.h"
 
 gboolean
