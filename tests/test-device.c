@@ -5,6 +5,8 @@
 
 #include "test-device.h"
 
+#include "backend/plain-device.h"
+
 #include <stdlib.h>
 
 #include <gtorch/cuda/driver/gtorch-cuda-private.h>
@@ -20,6 +22,8 @@ static void __attribute__ ((constructor)) choose_device (void)
 
   if (name == NULL || name[0] == '\0')
     return;
+  if (g_str_has_prefix (name, "plain"))
+    plain_backend_add ();
   device = gtorch_device_new_from_string (name, &error);
   if (device != NULL)
     device = gtorch_device_resolve (device); /* there is one object for each, which stays */
@@ -204,7 +208,7 @@ test_enqueue (GTorchStream *stream, void (*func) (gpointer data), gpointer data)
   g_autoptr (GError) error = NULL;
 
   *call = (Call){ func, data };
-  if (test_device ()->type == GTORCH_DEVICE_TYPE_CPU)
+  if (test_device ()->type != GTORCH_DEVICE_TYPE_CUDA)
     GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, run_call, call, g_free);
   else if (gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (test_device ()), &error))
     gtorch_cuda_check (gtorch_cuda.cuLaunchHostFunc (gtorch_stream_get_handle (stream),

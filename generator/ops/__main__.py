@@ -14,7 +14,7 @@ import pathlib
 import sys
 
 from generator import rows as shared
-from generator.ops import cuda, functions, gradients, loops, public, samples, table
+from generator.ops import cuda, devices, functions, gradients, loops, public, samples, table
 from generator.ops.rows import load
 from generator.text import write
 
@@ -25,6 +25,7 @@ def outputs(rows, files):
         'gtorch-op-grads.c': gradients.emit(rows),  # first: it finds what is saved
         'gtorch-ops-private.h': functions.emit_header(rows),
         'gtorch-op-table.c': table.emit(rows),
+        'gtorch-backends.c': devices.emit(rows),
         'gtorch-ops.c': functions.emit(rows),
         'gtorch-tensor-ops.h': public.emit_header(rows),
         'gtorch-tensor-ops.c': public.emit(rows),

@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: The GTorch authors
 """The autocast key of a row: what a region of mixed precision does with the operation's inputs."""
 
-DEVICES = ['cpu', 'cuda']  # in the order of GTorchDeviceType
-DEVICE_TEXT = {'cpu': 'the CPU', 'cuda': 'CUDA devices'}
+from generator.ops.devices import DEVICE_TEXT, DEVICES
+
 POLICIES = {
     'lower': 'computed in the dtype of the region',
     'float32': 'computed in float32',

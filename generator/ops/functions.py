@@ -3,7 +3,7 @@
 """The internal functions, one for each form of an operation, and the header with all that operations consist of."""
 
 from generator import c
-from generator.ops import checks, composites, fill
+from generator.ops import checks, composites, devices, fill
 
 
 def inputs_of(row):
@@ -84,25 +84,11 @@ def prototypes(row):
     return found
 
 
-def device_functions(rows):
-    """The functions of shapes and devices that are written by hand or shared by a family."""
-    names = {'gtorch_cpu_pointwise'}
-    for row in rows:
-        if row.composite:
-            continue
-        if row.family in ('view', 'structured') or 'shape' in row.data:
-            names.add(row.function('shape'))
-        if row.family in ('reduce', 'structured') or 'cpu' in row.data:
-            names.add(row.function('cpu'))
-        if row.family == 'reduce':
-            names.add('gtorch_cpu_reduce')
-    # Weak: an operation that a GPU does not have says so when it is called there.
-    return [f'gboolean {name} (GTorchOpCall *call, GError **error);' for name in sorted(names)] + [
-        f'gboolean {name.replace("_cpu_", "_cuda_")} (GTorchOpCall *call, GTorchCudaLane *lane,\n'
-        '    GError **error) __attribute__ ((weak));'
-        for name in sorted(names)
-        if '_cpu_' in name
-    ]
+def shape_functions(rows):
+    """The shape functions that are written by hand."""
+    names = {row.shape_function() for row in rows
+             if not row.composite and (row.family in ('view', 'structured') or 'shape' in row.data)}
+    return [f'gboolean {name} (GTorchOpCall *call, GError **error);' for name in sorted(names)]
 
 
 def emit_header(rows):
@@ -111,5 +97,5 @@ def emit_header(rows):
         'ops.h.in', 'file', constants=[f'{row.constant},' for row in rows],
         functions=[line for row in rows for line in prototypes(row)],
         written=[f'gboolean gtorch_writes_{name} (const GTorchOpCall *call, guint i);' for name in written],
-        devices=device_functions(rows),
+        shapes=shape_functions(rows), runs=devices.declarations(rows),
     )

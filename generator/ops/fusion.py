@@ -98,7 +98,7 @@ class Inliner(visitor.Visitor):
         if name == 'conj':
             return f'(conj ({self.element(values[0])}))'
         row = self.rows.get(name)
-        if row is None or 'cpu' in row.data or row.family != 'pointwise':
+        if row is None or 'run' in row.data or row.family != 'pointwise':
             raise NotFusible
         parts = {}
         for i, arg in enumerate(row.args):

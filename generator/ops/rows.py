@@ -22,7 +22,7 @@ class Row(rows.Row):
     """One operation."""
 
     KEYS = {
-        'args', 'returns', 'family', 'dtypes', 'promote', *PARTS, 'composite', 'shape', 'cpu', 'autocast', 'check',
+        'args', 'returns', 'family', 'dtypes', 'promote', *PARTS, 'composite', 'shape', 'run', 'autocast', 'check',
         'grad', 'saves', 'writes', 'inplace', 'scalar', 'flags', 'operator', 'method', 'doc', 'formula', 'source',
         'params', 'sample', 'torch', 'since',
     }
@@ -103,7 +103,7 @@ class Row(rows.Row):
 
     def read_loops(self):
         """The loops of a pointwise or reduce row: compute dtype -> expression(s)."""
-        if self.family not in ('pointwise', 'reduce') or 'cpu' in self.data:
+        if self.family not in ('pointwise', 'reduce') or 'run' in self.data:
             return {}
         main = 'forward' if self.family == 'pointwise' else 'step'
         if main not in self.data:
@@ -154,10 +154,22 @@ class Row(rows.Row):
             return f'gtorch_grad_{self.name}'
         return 'NULL' if self.composite or self.grad_none else 'gtorch_grad_undefined'
 
-    def function(self, kind):
-        """The function that computes the shape ("shape") or the values ("cpu"); some families share theirs."""
+    def function(self, prefix, key):
+        """The function that has the prefix, and the name that the row or the family gives it for the key."""
         shared = self.family if self.family in ('pointwise', 'reduce') else self.name
-        return f'gtorch_{kind}_{self.data.get(kind, shared)}'
+        return f'gtorch_{prefix}_{self.data.get(key, shared)}'
+
+    def shape_function(self):
+        """The function that makes the outputs."""
+        return self.function('shape', 'shape')
+
+    def has_runs(self):
+        """Whether devices compute something: they do not for views, nor for composites, whose parts they run."""
+        return not self.composite and self.family != 'view'
+
+    def run(self, device):
+        """The function that computes the values on a type of device."""
+        return self.function(device, 'run')
 
     def c_args(self, public=False, scalar=None, number='gdouble'):
         """The parameters of a function in C; number: the C type of numbers."""

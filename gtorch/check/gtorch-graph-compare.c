@@ -253,7 +253,7 @@ copied_operand (GTorchImpl *impl, gpointer data)
 static GTorchImpl *
 to_host (GTorchImpl *impl, GError **error)
 {
-  return gtorch_impl_device (impl)->type == GTORCH_DEVICE_TYPE_CPU
+  return gtorch_device_is_host (gtorch_impl_device (impl))
              ? gtorch_impl_ref (impl)
              : gtorch_copy_to_device (impl, gtorch_device_cpu (), FALSE, NULL, error);
 }

@@ -295,7 +295,7 @@ follow_host (Queue *queue, GTorchStorage *storage)
   GTorchStream *stream = gtorch_current_stream (storage->device);
   Queue *own;
 
-  if (storage->device->type != GTORCH_DEVICE_TYPE_CPU || follow_copies (queue, storage))
+  if (!gtorch_device_is_host (storage->device) || follow_copies (queue, storage))
     return;
   if (stream != NULL && stream->timeline != NULL) /* the host also waits for its current stream */
     {
@@ -466,9 +466,8 @@ add_pending (Queue *queue, GTorchImpl *impl, gboolean is_write, GTorchRaceCall *
 static GTorchRaceOrder *
 order_of_write (Queue *queue)
 {
-  return queue->device->type == GTORCH_DEVICE_TYPE_CPU && queue->key != queue->device
-             ? order_of (queue)
-             : NULL;
+  return gtorch_device_is_host (queue->device) && queue->key != queue->device ? order_of (queue)
+                                                                              : NULL;
 }
 
 static gboolean
@@ -619,7 +618,7 @@ gtorch_race_note_copy (GTorchImpl *dst, GTorchImpl *src, GError **error)
   noted = gtorch_race_call_new ("copy", FALSE, &site);
   for (i = 0; i < 2; i++)
     /* for the CPU's side the host waits */
-    if (sides[i]->storage->device->type != GTORCH_DEVICE_TYPE_CPU)
+    if (!gtorch_device_is_host (sides[i]->storage->device))
       {
         found[i] = stream_queue (streams[i], sides[i]->storage->device);
         follow_host (found[i], sides[1 - i]->storage);
@@ -682,7 +681,7 @@ join (GTorchRaceGraph *graph, GTorchStorage *storage, gboolean is_written)
   for (i = 0; i < record->n_members; i++)
     if (record->members[i].graph != graph && (is_written || record->members[i].is_written))
       set_apart (graph, record->members[i].graph);
-  if (storage->device->type == GTORCH_DEVICE_TYPE_CPU)
+  if (gtorch_device_is_host (storage->device))
     g_ptr_array_add (is_written ? graph->host_written : graph->host_read, storage);
 }
 

@@ -7,10 +7,9 @@
 
 G_BEGIN_DECLS
 
-GTorchDevice *gtorch_cpu_device_new (void);
-
-/* --- gtorch-cpu-stream.c --- */
-GTorchStream *gtorch_cpu_stream_new (GTorchDevice *device, gint priority, GError **error);
+/* --- gtorch-cpu-stream.c: queues that a thread of the host serves, for all backends whose work the host does --- */
+GTorchStream *gtorch_cpu_stream_new (GTorchDevice *device, gint priority, const gpointer *handle,
+                                     GError **error);
 void gtorch_cpu_stream_get_priorities (GTorchDevice *device, gint *least, gint *greatest);
 gboolean gtorch_cpu_stream_record (GTorchDevice *device, GTorchStorage *storage,
                                    GTorchStream *stream, GError **error);
@@ -20,11 +19,10 @@ gboolean gtorch_cpu_launch (GTorchDevice *device, GTorchStream *stream, GTorchOp
 /* --- gtorch-cpu-allocator.c --- */
 GTorchStorage *gtorch_cpu_alloc (GTorchDevice *device, gsize n_bytes, GError **error);
 void gtorch_cpu_free (GTorchDevice *device, GTorchStorage *storage);
-guint64 gtorch_cpu_total_memory (GTorchDevice *device);
 gboolean gtorch_cpu_memory_info (GTorchDevice *device, guint64 *available, guint64 *total,
                                  GError **error);
-void gtorch_cpu_sync_stats (GTorchDevice *device, struct _GTorchMemoryStats *stats);
-void gtorch_cpu_reset_peak (GTorchDevice *device);
+void gtorch_cpu_sync_stats (GTorchDevice *device, struct _GTorchMemoryStats *stats,
+                            gboolean restart);
 void gtorch_cpu_empty_cache (GTorchDevice *device);
 
 G_END_DECLS

@@ -101,9 +101,7 @@ gtorch_device_get_current (GTorchDeviceType type, GError **error)
 gboolean
 gtorch_device_can_be_current (GTorchDevice *device, GError **error)
 {
-  GTorchDeviceClass *klass = GTORCH_DEVICE_GET_CLASS (device);
-
-  return klass->make_current == NULL || klass->make_current (device, error);
+  return device->backend->get (device->index, error) != NULL;
 }
 
 /**

@@ -31,10 +31,7 @@ enum
 static const GTorchDeviceInfo *
 gtorch_device_get_info (GTorchDevice *self)
 {
-  static const GTorchDeviceInfo nothing;
-  GTorchDeviceClass *klass = GTORCH_DEVICE_GET_CLASS (self);
-
-  return klass->get_info != NULL ? klass->get_info (self) : &nothing;
+  return GTORCH_DEVICE_GET_CLASS (self)->get_info (self);
 }
 
 gboolean
@@ -463,7 +460,8 @@ gtorch_device_can_access_peer (GTorchDevice *self, GTorchDevice *peer)
   self = gtorch_device_resolved (self);
   peer = gtorch_device_resolved (peer);
   klass = GTORCH_DEVICE_GET_CLASS (self);
-  return self == peer || (klass->can_access_peer != NULL && klass->can_access_peer (self, peer));
+  return self == peer
+         || (klass->access_peer != NULL && klass->access_peer (self, peer, FALSE, NULL));
 }
 
 /**
@@ -503,8 +501,8 @@ gtorch_device_enable_peer (GTorchDevice *self, GTorchDevice *peer, GError **erro
   klass = GTORCH_DEVICE_GET_CLASS (self);
   if (self == peer)
     return TRUE;
-  if (klass->enable_peer != NULL)
-    return klass->enable_peer (self, peer, error);
+  if (klass->access_peer != NULL)
+    return klass->access_peer (self, peer, TRUE, error);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
                _ ("enable_peer: %s cannot use the memory of %s"), gtorch_device_name (self),
                gtorch_device_name (peer));

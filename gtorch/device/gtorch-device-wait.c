@@ -146,7 +146,5 @@ gtorch_device_set_wait_policy (GTorchDevice *self, GTorchWaitPolicy policy)
   former = __atomic_exchange_n (&self->wait_policy, (gint) policy, __ATOMIC_SEQ_CST);
   if (former == (gint) policy)
     return;
-  if (GTORCH_DEVICE_GET_CLASS (self)->wait_policy_changed != NULL)
-    GTORCH_DEVICE_GET_CLASS (self)->wait_policy_changed (self, policy);
   g_object_notify_by_pspec (G_OBJECT (self), wait_policy_spec);
 }

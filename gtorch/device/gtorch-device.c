@@ -12,7 +12,6 @@
 #include "base/gtorch-environment-private.h"
 #include "base/gtorch-fork-private.h"
 #include "device/gtorch-generator-private.h"
-#include "cpu/gtorch-cpu-device.h"
 #include "memory/gtorch-memory-pool-private.h"
 #include "stream/gtorch-stream-private.h"
 #include "base/gtorch-task-private.h"
@@ -67,6 +66,7 @@ gtorch_device_type_get_type (void)
   static const GEnumValue values[] = {
     { GTORCH_DEVICE_TYPE_CPU, "GTORCH_DEVICE_TYPE_CPU", "cpu" },
     { GTORCH_DEVICE_TYPE_CUDA, "GTORCH_DEVICE_TYPE_CUDA", "cuda" },
+    { GTORCH_DEVICE_TYPE_PRIVATE, "GTORCH_DEVICE_TYPE_PRIVATE", "private" },
     { 0, NULL, NULL },
   };
 
@@ -206,25 +206,6 @@ gtorch_device_init (GTorchDevice *self)
 }
 
 /**
- * gtorch_device_cpu:
- *
- * Gets the CPU.
- *
- * Returns: (transfer none): the device
- *
- * Since: 0.1
- */
-GTorchDevice *
-gtorch_device_cpu (void)
-{
-  static GTorchDevice *cpu;
-
-  if (g_once_init_enter (&cpu))
-    g_once_init_leave (&cpu, gtorch_cpu_device_new ());
-  return cpu;
-}
-
-/**
  * gtorch_device_get_device_type: (get-property type)
  * @self: a device
  *
@@ -273,7 +254,7 @@ gtorch_device_get_name (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), NULL);
   self = gtorch_device_resolved (self);
-  return GTORCH_DEVICE_GET_CLASS (self)->get_name (self);
+  return GTORCH_DEVICE_GET_CLASS (self)->get_info (self)->name;
 }
 
 /**
@@ -319,22 +300,27 @@ gtorch_device_make_default_stream (GTorchDevice *self, GError **error)
 {
   GTorchStream *stream = g_atomic_pointer_get (&self->default_stream);
   GTorchDeviceClass *klass = GTORCH_DEVICE_GET_CLASS (self);
+  const gpointer legacy = NULL; /* the driver's own default queue */
+  g_autoptr (GError) reason = NULL;
   gboolean is_legacy;
 
   if (G_LIKELY (stream != NULL))
     return stream;
-  is_legacy =
-      klass->new_external_stream != NULL && gtorch_env_choice ("GTORCH_DEFAULT_STREAM") == 0;
+  is_legacy = gtorch_env_choice ("GTORCH_DEFAULT_STREAM") == 0;
   g_mutex_lock (&lock);
   stream = self->default_stream;
   if (stream == NULL)
     {
-      if (self->type == GTORCH_DEVICE_TYPE_CPU)
+      if (gtorch_device_is_host (self))
         stream = g_object_new (GTORCH_TYPE_STREAM, NULL);
-      else if (is_legacy)
-        stream = klass->new_external_stream (self, NULL, error);
       else
-        stream = klass->new_stream (self, 0, error);
+        {
+          stream = is_legacy ? klass->new_stream (self, 0, &legacy, &reason) : NULL;
+          if (!is_legacy || g_error_matches (reason, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED))
+            stream = klass->new_stream (self, 0, NULL, error);
+          else if (stream == NULL)
+            g_propagate_error (error, g_steal_pointer (&reason));
+        }
       if (stream != NULL)
         {
           stream->device = self;
@@ -701,9 +687,12 @@ gtorch_device_get_peak_memory_reserved (GTorchDevice *self)
 guint64
 gtorch_device_get_total_memory (GTorchDevice *self)
 {
+  guint64 total = 0;
+
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
   self = gtorch_device_resolved (self);
-  return GTORCH_DEVICE_GET_CLASS (self)->get_total_memory (self);
+  GTORCH_DEVICE_GET_CLASS (self)->get_memory_info (self, NULL, &total, NULL);
+  return total;
 }
 
 /**
@@ -854,16 +843,11 @@ gtorch_device_alloc (GTorchDevice *device, gsize n_bytes, GError **error)
 
   if (G_UNLIKELY (pool != NULL))
     return gtorch_pool_alloc (pool, n_bytes, FALSE, error);
-  if (G_LIKELY (device->type == GTORCH_DEVICE_TYPE_CPU))
-    return gtorch_cpu_alloc (device, n_bytes, error);
   return GTORCH_DEVICE_GET_CLASS (device)->alloc (device, n_bytes, error);
 }
 
 void
 gtorch_device_free (GTorchDevice *device, GTorchStorage *storage)
 {
-  if (G_LIKELY (device->type == GTORCH_DEVICE_TYPE_CPU))
-    gtorch_cpu_free (device, storage);
-  else
-    GTORCH_DEVICE_GET_CLASS (device)->free (device, storage);
+  GTORCH_DEVICE_GET_CLASS (device)->free (device, storage);
 }

@@ -11,7 +11,6 @@
 
 #include "device/gtorch-device-manager.h"
 #include "device/gtorch-device-private.h"
-#include "cpu/gtorch-cpu-device.h"
 
 #define ALIGNMENT 64
 #define SMALL     (1024 * 1024) /* bytes that no machine lacks for long */
@@ -24,7 +23,8 @@ measure (gint64 n, gsize size, gsize *n_bytes)
 
   return n >= 0 && g_size_checked_mul (n_bytes, n, size)
          && g_size_checked_add (&rounded, *n_bytes, ALIGNMENT)
-         && (*n_bytes <= SMALL || *n_bytes <= gtorch_cpu_total_memory (gtorch_device_cpu ()));
+         && (*n_bytes <= SMALL
+             || *n_bytes <= gtorch_device_get_total_memory (gtorch_device_cpu ()));
 }
 
 void

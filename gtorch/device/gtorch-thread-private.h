@@ -16,10 +16,10 @@ typedef struct _GTorchHolds GTorchHolds;
 typedef union
 {
   guint8 dtypes[GTORCH_N_DEVICE_TYPES]; /* GTORCH_DTYPE_NONE: off */
-  guint16 any;                          /* 0: off everywhere */
+  guint32 any;                          /* 0: off everywhere */
 } GTorchAutocastDTypes;
 
-G_STATIC_ASSERT (sizeof (GTorchAutocastDTypes) == sizeof (guint16));
+G_STATIC_ASSERT (GTORCH_N_DEVICE_TYPES <= sizeof (guint32));
 
 /* What a thread has chosen; gtorch-choice-private.h has the means to choose for a while. */
 typedef struct

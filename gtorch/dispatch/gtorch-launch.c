@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "dispatch/gtorch-run-private.h"
 #include "memory/gtorch-allocator-private.h"
 #include "stream/gtorch-capturing-private.h"
 #include "base/gtorch-environment-private.h"
@@ -184,7 +185,8 @@ launch_on_device (GTorchStream *stream, GTorchOpCall *call, GError **error)
 {
   GTorchDevice *device = call->device;
 
-  return call->op->cpu == gtorch_cpu_empty /* nothing is written, so no queue needs to know */
+  return (call->op->flags
+          & GTORCH_OP_FLAG_UNSET) /* nothing is written, so no queue needs to know */
          || GTORCH_DEVICE_GET_CLASS (device)->launch (device, stream, call, error);
 }
 
@@ -200,7 +202,7 @@ launch_on_stream (GTorchStream *stream, GTorchOpCall *call, GError **error)
     }
   if (!launch_on_device (stream, call, error))
     return FALSE;
-  if (stream->timeline != NULL && call->op->cpu != gtorch_cpu_empty
+  if (stream->timeline != NULL && !(call->op->flags & GTORCH_OP_FLAG_UNSET)
       && gtorch_get_launch_blocking ())
     {
       return gtorch_timeline_wait (stream->timeline, G_MAXUINT64, NULL, error)
@@ -237,7 +239,7 @@ launch_behind_writers (GTorchOpCall *call, GError **error)
       else if (!gtorch_storage_wait (storage, error))
         return FALSE;
     }
-  if (!call->op->cpu (call, error))
+  if (!gtorch_call_run (call, NULL, error))
     return FALSE;
   if (written != NULL)
     __atomic_store_n (&written->writer, NULL, __ATOMIC_RELAXED);
@@ -260,7 +262,7 @@ gtorch_launch (GTorchOpCall *call, GError **error)
     return FALSE;
   if (G_UNLIKELY (stream != NULL))
     return launch_on_stream (stream, call, error);
-  if (call->device->type != GTORCH_DEVICE_TYPE_CPU)
+  if (!gtorch_device_is_host (call->device))
     return launch_on_device (NULL, call, error);
 
   for (i = 0; i < call->n_inputs; i++)
@@ -269,5 +271,5 @@ gtorch_launch (GTorchOpCall *call, GError **error)
                        != NULL)
         && gtorch_thread.worker == NULL)
       return launch_behind_writers (call, error);
-  return call->op->cpu (call, error);
+  return gtorch_call_run (call, NULL, error);
 }

@@ -17,14 +17,12 @@ G_BEGIN_DECLS
  *     gtorch_op_add ()              generated; the same over GTorchImpl, for use inside the library
  *       gtorch_op_run ()            checks operands
  *         class->shape ()           promotes, computes shapes, allocates outputs (host only)
- *         gtorch_launch ()          runs class->cpu () or the device's kernel, or enqueues or
- *         records it
+ *         gtorch_launch ()          runs the device's form of the operation, or enqueues or records it
  *         gtorch_autograd_record () only if a gradient is wanted
  */
 
 #define GTORCH_OP_MAX_OUTPUTS 4
 
-typedef struct _GTorchCudaLane GTorchCudaLane; /* a queue of a GPU */
 typedef struct _GTorchGradContext GTorchGradContext;
 
 typedef enum
@@ -162,15 +160,13 @@ struct _GTorchOpClass
   guint8 n_outputs;
   guint8 promote;        /* GTorchPromote */
   gint16 loop;           /* row of the loop tables, or -1 */
-  guint16 autocast;      /* a byte for each type of device: GTorchAutocastPolicy */
+  guint32 autocast;      /* a byte for each type of device: GTorchAutocastPolicy */
   guint32 dtypes;        /* the dtypes it is computed in, after promotion */
   guint32 plain;         /* those that a plain call may have, see is_plain below */
   guint32 saved_inputs;  /* bit i: the gradient needs the value of input i (bit 31: the list) */
   guint32 saved_outputs; /* bit i: … of output i */
   const GTorchArgSpec *args;
   gboolean (*shape) (GTorchOpCall *call, GError **error);
-  gboolean (*cpu) (GTorchOpCall *call, GError **error);
-  gboolean (*cuda) (GTorchOpCall *call, GTorchCudaLane *lane, GError **error); /* NULL: not yet */
   gboolean (*grad) (GTorchGradContext *context, GError **error); /* NULL: not differentiable */
   gboolean (*writes) (const GTorchOpCall *call, guint i); /* to inputs; NULL: to outputs alone */
 };

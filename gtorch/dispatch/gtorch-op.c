@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
+#include "dispatch/gtorch-run-private.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "memory/gtorch-allocator-private.h"
 #include "dispatch/gtorch-autocast-private.h"
@@ -101,7 +102,7 @@ goes_with_call (const GTorchOpCall *call, guint i)
   const GTorchImpl *input = call->inputs[i];
 
   return (call->op->flags & GTORCH_OP_FLAG_NUMBERS) && input->n_dims == 0
-         && input->storage->device->type == GTORCH_DEVICE_TYPE_CPU && !(call->in_place && i == 0);
+         && gtorch_device_is_host (input->storage->device) && !(call->in_place && i == 0);
 }
 
 /* The inputs are not all on one device: finds the one whose device it is to be. */
@@ -293,7 +294,7 @@ prepare (GTorchOpCall *call, GError **error)
 {
   if (G_UNLIKELY (!find_device (call, error)))
     return FALSE;
-  if (G_UNLIKELY (call->device->type != GTORCH_DEVICE_TYPE_CPU) && call->op->cuda == NULL
+  if (G_UNLIKELY (gtorch_device_get_run (call->device, call->op) == NULL)
       && !(call->op->flags & GTORCH_OP_FLAG_VIEW))
     {
       gtorch_call_error (call, error, GTORCH_ERROR_NOT_SUPPORTED, _ ("not available on %s yet"),

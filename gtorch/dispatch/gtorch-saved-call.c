@@ -5,6 +5,7 @@
 
 #include "config.h"
 
+#include "dispatch/gtorch-run-private.h"
 #include "dispatch/gtorch-saved-call-private.h"
 
 #include "device/gtorch-generator-private.h"
@@ -89,7 +90,7 @@ gtorch_saved_call_run (GTorchSavedCall *saved, GError **error)
   if (former != NULL)
     gtorch_change_to_stream (&change, device, NULL);
   gtorch_thread.must_finish = TRUE;
-  result = saved->call.op->cpu (&saved->call, error);
+  result = gtorch_call_run (&saved->call, NULL, error);
   gtorch_thread.must_finish = FALSE;
   if (former != NULL)
     gtorch_change_end (&change);

@@ -206,7 +206,7 @@ gtorch_allocator_set_oom (GTorchAllocator *self, gsize n_bytes, gsize available,
   g_autofree gchar *allocated = NULL, *kept = NULL;
   g_autofree gchar *places = gtorch_allocator_describe_places (self);
   g_autoptr (GString) hints = g_string_new (NULL);
-  const gboolean is_cpu = self->device->type == GTORCH_DEVICE_TYPE_CPU;
+  const gboolean is_cpu = gtorch_device_is_host (self->device);
   guint64 held, unused, others, private;
 
   gtorch_allocator_lock_stats (self);

@@ -339,7 +339,7 @@ gtorch_allocator_get_stats (GTorchAllocator *self, GTorchMemoryStats *stats)
 
   gtorch_allocator_lock_stats (self);
   if (klass->sync_stats != NULL)
-    klass->sync_stats (self->device, &self->stats);
+    klass->sync_stats (self->device, &self->stats, FALSE);
   *stats = self->stats;
   gtorch_allocator_unlock_stats (self);
 }
@@ -867,7 +867,7 @@ gtorch_allocator_set_caching (GTorchAllocator *self, gboolean caching, GError **
   g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), FALSE);
   if (g_atomic_int_get (&self->caching) == (caching != FALSE))
     return TRUE;
-  if (self->device->type == GTORCH_DEVICE_TYPE_CPU)
+  if (gtorch_device_is_host (self->device))
     {
       g_set_error_literal (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
                            _ ("allocator: the environment decides about caching on the cpu"));
@@ -911,10 +911,8 @@ gtorch_allocator_reset_peak (GTorchAllocator *self)
   g_return_if_fail (GTORCH_IS_ALLOCATOR (self));
   klass = GTORCH_DEVICE_GET_CLASS (self->device);
   gtorch_allocator_lock_stats (self);
-  if (klass->reset_peak != NULL)
-    klass->reset_peak (self->device);
   if (klass->sync_stats != NULL)
-    klass->sync_stats (self->device, &self->stats);
+    klass->sync_stats (self->device, &self->stats, TRUE);
   reset_counters (self, FALSE);
   gtorch_allocator_unlock_stats (self);
   gtorch_pool_foreach (self->device, gtorch_pool_reset_counters, GINT_TO_POINTER (FALSE));
@@ -938,7 +936,7 @@ gtorch_allocator_reset_accumulated (GTorchAllocator *self)
   klass = GTORCH_DEVICE_GET_CLASS (self->device);
   gtorch_allocator_lock_stats (self);
   if (klass->sync_stats != NULL)
-    klass->sync_stats (self->device, &self->stats);
+    klass->sync_stats (self->device, &self->stats, FALSE);
   reset_counters (self, TRUE);
   self->stats.num_alloc_retries = self->stats.num_ooms = self->stats.num_sync_all_streams = 0;
   self->stats.num_device_alloc = self->stats.num_device_free = 0;
@@ -961,5 +959,6 @@ void
 gtorch_allocator_trim (GTorchAllocator *self)
 {
   g_return_if_fail (GTORCH_IS_ALLOCATOR (self));
-  GTORCH_DEVICE_GET_CLASS (self->device)->empty_cache (self->device);
+  if (GTORCH_DEVICE_GET_CLASS (self->device)->empty_cache != NULL)
+    GTORCH_DEVICE_GET_CLASS (self->device)->empty_cache (self->device);
 }

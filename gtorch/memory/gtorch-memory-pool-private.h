@@ -44,10 +44,23 @@ struct _GTorchPool
   GMutex run_lock; /* of replays; of several pools the one with the smaller number is taken first */
 };
 
+/* The pools of a backend that makes them itself, from memory that may come from a source of the program. */
+typedef struct _GTorchPoolBackend
+{
+  GTorchStorage *(*alloc) (GTorchDevice *device, GTorchPool *pool, gsize n_bytes, gboolean captured,
+                           GError **error);
+  /* Returns the pool of memory that was allocated in a capture; NULL for other memory. */
+  GTorchPool *(*get_pool) (GTorchStorage *storage);
+  /* Gives unused memory back, once the device is done with it. */
+  void (*trim) (GTorchDevice *device, GTorchPool *pool);
+  /* Called when the last reference is gone; ends with gtorch_pool_free (). */
+  void (*drop) (GTorchDevice *device, GTorchPool *pool);
+} GTorchPoolBackend;
+
 GTorchPool *gtorch_pool_new (GTorchDevice *device);
 GTorchPool *gtorch_pool_ref (GTorchPool *self);
 void gtorch_pool_unref (GTorchPool *self);
-/* For backends: after drop_pool. */
+/* For the drop () of backends. */
 void gtorch_pool_free (GTorchPool *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchPool, gtorch_pool_unref)
 /* The one behind the object, borrowed. */

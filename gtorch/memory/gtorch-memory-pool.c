@@ -179,8 +179,8 @@ gtorch_pool_unref (GTorchPool *self)
 
   if (!g_atomic_int_dec_and_test (&self->ref_count))
     return;
-  if (klass->drop_pool != NULL)
-    klass->drop_pool (self->device, self);
+  if (klass->pools != NULL)
+    klass->pools->drop (self->device, self);
   else
     gtorch_pool_free (self);
 }
@@ -279,8 +279,8 @@ gtorch_pool_alloc (GTorchPool *self, gsize n_bytes, gboolean captured, GError **
   GTorchDeviceClass *klass = GTORCH_DEVICE_GET_CLASS (self->device);
   Block *block;
 
-  if (klass->alloc_in != NULL)
-    return klass->alloc_in (self->device, self, n_bytes, captured, error);
+  if (klass->pools != NULL)
+    return klass->pools->alloc (self->device, self, n_bytes, captured, error);
   block = take_ready (self, n_bytes, captured);
   if (block == NULL)
     {
@@ -308,7 +308,8 @@ gtorch_pool_of (GTorchStorage *storage)
 
   if (storage->free_func == free_pool_storage)
     return block->is_captured ? block->pool : NULL;
-  return storage->free_func == NULL && klass->get_pool != NULL ? klass->get_pool (storage) : NULL;
+  return storage->free_func == NULL && klass->pools != NULL ? klass->pools->get_pool (storage)
+                                                            : NULL;
 }
 
 static void
@@ -615,7 +616,7 @@ gtorch_memory_pool_new_with_source (GTorchDevice *device, GTorchMemorySource *so
   g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
   g_return_val_if_fail (GTORCH_IS_MEMORY_SOURCE (source), NULL);
   device = gtorch_device_or_current (device);
-  if (device->type != GTORCH_DEVICE_TYPE_CUDA)
+  if (GTORCH_DEVICE_GET_CLASS (device)->pools == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
                    _ ("allocator: the memory of %s always comes from the system"),
@@ -863,10 +864,10 @@ gtorch_memory_pool_trim (GTorchMemoryPool *self)
 
   g_return_if_fail (GTORCH_IS_MEMORY_POOL (self));
   klass = GTORCH_DEVICE_GET_CLASS (self->pool->device);
-  if (klass->trim_pool == NULL)
+  if (klass->pools == NULL)
     drop_ready (self->pool);
   else if (g_atomic_int_get (&self->pool->n_graphs) == 0)
-    klass->trim_pool (self->pool->device, self->pool);
+    klass->pools->trim (self->pool->device, self->pool);
 }
 
 /**

@@ -55,7 +55,7 @@ inverse (const GTorchImpl *scale)
 }
 
 gboolean
-gtorch_cpu_amp_unscale (GTorchOpCall *call, GError **error)
+gtorch_cpu_amp_unscale (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchUnscaleStep step = { .factor = inverse (call->inputs[SCALE]) };
   guint i;
@@ -150,7 +150,7 @@ gtorch_shape_amp_update_scale (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_amp_update_scale (GTorchOpCall *call, GError **error)
+gtorch_cpu_amp_update_scale (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   gfloat *scale = gtorch_impl_data (call->outputs[0]);
   gint32 *tracker = gtorch_impl_data (call->inputs[TRACKER]);

@@ -163,13 +163,13 @@ done:
 }
 
 gboolean
-gtorch_cpu_native_batch_norm (GTorchOpCall *call, GError **error)
+gtorch_cpu_native_batch_norm (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, FALSE, error);
 }
 
 gboolean
-gtorch_cpu_batch_norm_backward (GTorchOpCall *call, GError **error)
+gtorch_cpu_batch_norm_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, TRUE, error);
 }

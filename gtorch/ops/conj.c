@@ -53,7 +53,7 @@ conjugate_64 (char *const *data, const gint64 *strides, gint64 n, gpointer user_
 }
 
 gboolean
-gtorch_cpu_conj (GTorchOpCall *call, GError **error)
+gtorch_cpu_conj (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   GTorchImpl *operands[] = { output, call->inputs[0] };

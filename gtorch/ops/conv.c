@@ -262,19 +262,19 @@ run (GTorchOpCall *call, const gint64 *input, const gint64 *weight, Kernel kerne
 }
 
 gboolean
-gtorch_cpu_convolve2d (GTorchOpCall *call, GError **error)
+gtorch_cpu_convolve2d (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, call->inputs[0]->shape, call->inputs[1]->shape, forward_without_bias, error);
 }
 
 gboolean
-gtorch_cpu_convolve2d_input (GTorchOpCall *call, GError **error)
+gtorch_cpu_convolve2d_input (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, call->attrs[0].list.data, call->inputs[1]->shape, gtorch_cpu_conv_input, error);
 }
 
 gboolean
-gtorch_cpu_convolve2d_weight (GTorchOpCall *call, GError **error)
+gtorch_cpu_convolve2d_weight (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, call->inputs[1]->shape, call->attrs[0].list.data, gtorch_cpu_conv_weight,
               error);

@@ -71,7 +71,7 @@ gtorch_shape_native_layer_norm (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_native_layer_norm (GTorchOpCall *call, GError **error)
+gtorch_cpu_native_layer_norm (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   guint dtype = gtorch_dtype_infos[call->compute].compute;
   g_autoptr (GTorchImpl) x = NULL;
@@ -132,7 +132,7 @@ gtorch_shape_layer_norm_backward (GTorchOpCall *call, GError **error)
         ((T *) l.sums)[i * 2 * l.n + j] += ((const T *) l.sums)[(i + step) * 2 * l.n + j];
 
 gboolean
-gtorch_cpu_layer_norm_backward (GTorchOpCall *call, GError **error)
+gtorch_cpu_layer_norm_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   guint dtype = gtorch_dtype_infos[call->compute].compute;
   GTorchImpl *packed[5] = { NULL }, *out[3] = { NULL };

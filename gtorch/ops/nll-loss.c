@@ -162,7 +162,7 @@ total_weight (const Nll *nll)
     ((gdouble *) (x))[i] = (v)
 
 gboolean
-gtorch_cpu_nll_loss_smooth (GTorchOpCall *call, GError **error)
+gtorch_cpu_nll_loss_smooth (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *self = call->inputs[0];
   guint dtype = gtorch_dtype_infos[call->compute].compute;
@@ -217,7 +217,7 @@ gtorch_cpu_nll_loss_smooth (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_nll_loss_backward (GTorchOpCall *call, GError **error)
+gtorch_cpu_nll_loss_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *result = call->outputs[0];
   guint dtype = gtorch_dtype_infos[call->compute].compute;

@@ -179,7 +179,7 @@ run_loop (GTorchOpCall *call, guint n_all, guint i, const guint *kinds, guint n,
 }
 
 gboolean
-gtorch_cpu_optim_steps (GTorchOpCall *call, GError **error)
+gtorch_cpu_optim_steps (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   const GTorchStepLoop *loop = &GTORCH_ISA_CALL (gtorch_step_loops)[call->attrs[0].i];
   guint all[MAX_STATES], kinds[STATES + GTORCH_STEP_MAX_STATES] = { PARAM, GRAD };

@@ -9,6 +9,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "dispatch/gtorch-run-private.h"
 #include "cpu/ops/gtorch-cpu-index.h"
 #include "cpu/gtorch-cpu-pack.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
@@ -111,13 +112,13 @@ move (GTorchOpCall *call, gboolean place, GError **error)
 }
 
 gboolean
-gtorch_cpu_max_pool2d_place (GTorchOpCall *call, GError **error)
+gtorch_cpu_max_pool2d_place (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return move (call, TRUE, error);
 }
 
 gboolean
-gtorch_cpu_max_pool2d_take (GTorchOpCall *call, GError **error)
+gtorch_cpu_max_pool2d_take (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return move (call, FALSE, error);
 }
@@ -165,7 +166,7 @@ gtorch_cuda_max_pool2d_place (GTorchOpCall *call, GTorchCudaLane *lane, GError *
       rows[0] = add.outputs[0] = as_rows (y);
       rows[1] = as_rows (indices);
       rows[2] = as_rows (x);
-      result = add.op->cuda (&add, lane, error);
+      result = gtorch_call_run (&add, lane, error);
       gtorch_impl_clear (rows, G_N_ELEMENTS (rows));
     }
   return result && gtorch_cuda_unpack (y, output, lane, error);

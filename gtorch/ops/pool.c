@@ -341,7 +341,7 @@ run (GTorchOpCall *call, Pool *pool, void (*func) (gint64, gint64, gpointer), gb
     return shape_forward (call, error);                                                          \
   }                                                                                              \
                                                                                                  \
-  gboolean gtorch_cpu_##name (GTorchOpCall *call, GError **error)                                \
+  gboolean gtorch_cpu_##name (GTorchOpCall *call, GTorchQueue *queue, GError **error)            \
   {                                                                                              \
     Pool pool;                                                                                   \
                                                                                                  \
@@ -350,19 +350,19 @@ run (GTorchOpCall *call, Pool *pool, void (*func) (gint64, gint64, gpointer), gb
            && run (call, &pool, func, FALSE, error);                                             \
   }
 
-#define BACKWARD(name, func)                                                 \
-  gboolean gtorch_shape_##name (GTorchOpCall *call, GError **error)          \
-  {                                                                          \
-    return shape_backward (call, error);                                     \
-  }                                                                          \
-                                                                             \
-  gboolean gtorch_cpu_##name (GTorchOpCall *call, GError **error)            \
-  {                                                                          \
-    Pool pool;                                                               \
-                                                                             \
-    return pool_read (&pool, call, call->attrs + 1, call->outputs[0]->shape, \
-                      call->outputs[0]->n_dims, error)                       \
-           && run (call, &pool, func, TRUE, error);                          \
+#define BACKWARD(name, func)                                                          \
+  gboolean gtorch_shape_##name (GTorchOpCall *call, GError **error)                   \
+  {                                                                                   \
+    return shape_backward (call, error);                                              \
+  }                                                                                   \
+                                                                                      \
+  gboolean gtorch_cpu_##name (GTorchOpCall *call, GTorchQueue *queue, GError **error) \
+  {                                                                                   \
+    Pool pool;                                                                        \
+                                                                                      \
+    return pool_read (&pool, call, call->attrs + 1, call->outputs[0]->shape,          \
+                      call->outputs[0]->n_dims, error)                                \
+           && run (call, &pool, func, TRUE, error);                                   \
   }
 
 FORWARD (max_pool2d_with_indices, gtorch_cpu_max_pool)

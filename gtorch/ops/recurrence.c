@@ -98,7 +98,7 @@ find_lines (const GTorchOpCall *call, gint64 *n, gint64 *inner)
 }
 
 gboolean
-gtorch_cpu_recurrence (GTorchOpCall *call, GError **error)
+gtorch_cpu_recurrence (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   Scan s = { .dtype = gtorch_dtype_infos[call->compute].compute,
              .start = call->attrs[1].d,

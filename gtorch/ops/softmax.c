@@ -118,7 +118,7 @@ gtorch_shape_softmax (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_softmax (GTorchOpCall *call, GError **error)
+gtorch_cpu_softmax (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run_softmax (call, NULL, call->inputs[0], call->attrs[0].i, FALSE, error);
 }
@@ -130,7 +130,7 @@ gtorch_shape_log_softmax (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_log_softmax (GTorchOpCall *call, GError **error)
+gtorch_cpu_log_softmax (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run_softmax (call, NULL, call->inputs[0], call->attrs[0].i, TRUE, error);
 }
@@ -142,7 +142,7 @@ gtorch_shape_softmax_backward (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_softmax_backward (GTorchOpCall *call, GError **error)
+gtorch_cpu_softmax_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run_softmax (call, call->inputs[0], call->inputs[1], call->attrs[0].i, FALSE, error);
 }
@@ -154,7 +154,7 @@ gtorch_shape_log_softmax_backward (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_log_softmax_backward (GTorchOpCall *call, GError **error)
+gtorch_cpu_log_softmax_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run_softmax (call, call->inputs[0], call->inputs[1], call->attrs[0].i, TRUE, error);
 }
@@ -187,7 +187,7 @@ gtorch_shape_logsumexp (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_logsumexp (GTorchOpCall *call, GError **error)
+gtorch_cpu_logsumexp (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   guint dtype = gtorch_dtype_infos[call->compute].compute;

@@ -86,7 +86,7 @@ gtorch_shape_var (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_var (GTorchOpCall *call, GError **error)
+gtorch_cpu_var (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, FALSE, error);
 }
@@ -98,7 +98,7 @@ gtorch_shape_std (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_std (GTorchOpCall *call, GError **error)
+gtorch_cpu_std (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, TRUE, error);
 }

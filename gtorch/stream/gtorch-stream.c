@@ -162,7 +162,7 @@ gtorch_stream_new (GTorchDevice *device, gint priority, GError **error)
 {
   g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
   device = gtorch_device_or_current (device);
-  return GTORCH_DEVICE_GET_CLASS (device)->new_stream (device, priority, error);
+  return GTORCH_DEVICE_GET_CLASS (device)->new_stream (device, priority, NULL, error);
 }
 
 /**
@@ -187,11 +187,7 @@ gtorch_stream_new_external (GTorchDevice *device, gpointer handle, GError **erro
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (device), NULL);
   device = gtorch_device_resolved (device);
-  if (GTORCH_DEVICE_GET_CLASS (device)->new_external_stream != NULL)
-    return GTORCH_DEVICE_GET_CLASS (device)->new_external_stream (device, handle, error);
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-               _ ("stream: %s has no queues that others could make"), gtorch_device_name (device));
-  return NULL;
+  return GTORCH_DEVICE_GET_CLASS (device)->new_stream (device, 0, &handle, error);
 }
 
 /**

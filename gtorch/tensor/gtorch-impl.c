@@ -13,7 +13,6 @@
 #include "autograd/gtorch-autograd-private.h"
 #include "device/gtorch-device-private.h"
 #include "check/gtorch-race-private.h"
-#include "cpu/gtorch-cpu-device.h"
 
 /* --- impls --- */
 
@@ -243,7 +242,7 @@ number_new (guint dtype)
   impl->is_number = TRUE;
   impl->device = cpu;
   /* A few bytes, in no pool: were they not to be had, GLib itself could not go on either. */
-  impl->storage = gtorch_cpu_alloc (cpu, gtorch_dtype_size (dtype), NULL);
+  impl->storage = GTORCH_DEVICE_GET_CLASS (cpu)->alloc (cpu, gtorch_dtype_size (dtype), NULL);
   g_assert (impl->storage != NULL);
   return impl;
 }

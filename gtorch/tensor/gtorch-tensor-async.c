@@ -49,15 +49,14 @@ copy_free (gpointer data)
 static gboolean
 is_on_cpu (const GTorchImpl *impl)
 {
-  return gtorch_impl_device (impl)->type == GTORCH_DEVICE_TYPE_CPU;
+  return gtorch_device_is_host (gtorch_impl_device (impl));
 }
 
 /* The one of the two that is not the CPU; the CPU if both are. */
 static GTorchDevice *
 find_gpu (const Copy *copy)
 {
-  return copy->device->type != GTORCH_DEVICE_TYPE_CPU ? copy->device
-                                                      : gtorch_impl_device (copy->src);
+  return !gtorch_device_is_host (copy->device) ? copy->device : gtorch_impl_device (copy->src);
 }
 
 static GTorchStream *
@@ -208,7 +207,7 @@ static gboolean
 enqueue (Copy *copy, GError **error)
 {
   GTorchImpl *src = copy->src, *dst = copy->dst;
-  gboolean to_cpu = copy->device->type == GTORCH_DEVICE_TYPE_CPU;
+  gboolean to_cpu = gtorch_device_is_host (copy->device);
 
   if (is_on_cpu (src) && to_cpu)
     return FALSE;
@@ -315,7 +314,7 @@ start (GTask *task, GTorchImpl *dst, GTorchImpl *src, GTorchDevice *device, gboo
       g_task_return_error (task, error);
       return;
     }
-  if (gpu->type != GTORCH_DEVICE_TYPE_CPU)
+  if (!gtorch_device_is_host (gpu))
     g_set_object (&copy->stream, gtorch_current_stream (gpu));
   if (gtorch_stream_is_default (cpu_stream))
     start_thread (task);

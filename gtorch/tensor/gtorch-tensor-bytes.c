@@ -36,8 +36,8 @@ gtorch_impl_wait (const gchar *op, GTorchImpl *impl, GError **error)
       return FALSE;
     }
   class = GTORCH_DEVICE_GET_CLASS (gtorch_impl_device (impl));
-  if (class->wait_storage == NULL
-      || class->wait_storage (gtorch_impl_device (impl), impl->storage, error))
+  if (class->order_storage == NULL
+      || class->order_storage (gtorch_impl_device (impl), impl->storage, NULL, error))
     return TRUE;
   gtorch_error_set_op (error, op);
   return FALSE;
@@ -51,7 +51,7 @@ gtorch_impl_to_host (const gchar *op, GTorchImpl *impl, GError **error)
 
   if (!gtorch_impl_wait (op, impl, error))
     return NULL;
-  if (gtorch_impl_device (impl)->type == GTORCH_DEVICE_TYPE_CPU)
+  if (gtorch_device_is_host (gtorch_impl_device (impl)))
     return gtorch_impl_alias (impl); /* release () of the tensor does not reach it */
   /* what is captured or looked at for a capture is an operation */
   if (G_LIKELY (!gtorch_captures_exist ()))
@@ -251,7 +251,7 @@ read_item (GTorchTensor *self, guint dtype, gpointer value, GError **error)
       if (!gtorch_impl_wait ("item", impl, error) || !read_there (impl, element, error))
         return FALSE;
     }
-  else if (gtorch_impl_device (impl)->type == GTORCH_DEVICE_TYPE_CPU)
+  else if (gtorch_device_is_host (gtorch_impl_device (impl)))
     {
       if (!gtorch_impl_wait ("item", impl, error))
         return FALSE;

@@ -57,7 +57,7 @@ dlpack_device (const GTorchImpl *impl, GTorchDLDevice *device)
 {
   GTorchDevice *ours = gtorch_impl_device (impl);
 
-  device->device_type = ours->type == GTORCH_DEVICE_TYPE_CUDA ? GTORCH_DL_CUDA : GTORCH_DL_CPU;
+  device->device_type = ours->backend->dlpack_type;
   device->device_id = MAX (gtorch_device_get_index (ours), 0);
 }
 

@@ -343,7 +343,7 @@ write_suffixes (Printer *printer, GTorchImpl *impl, gboolean with_size, gboolean
             || impl->dtype
                    == (dtype == GTORCH_DTYPE_FLOAT64 ? GTORCH_DTYPE_COMPLEX128
                                                      : GTORCH_DTYPE_COMPLEX64);
-  if (impl->storage != NULL && gtorch_impl_device (impl)->type != GTORCH_DEVICE_TYPE_CPU)
+  if (impl->storage != NULL && !gtorch_device_is_host (gtorch_impl_device (impl)))
     {
       g_autofree gchar *device =
           g_strdup_printf ("device='%s'", gtorch_device_name (gtorch_impl_device (impl)));
@@ -454,7 +454,7 @@ look_at_elements (const Printer *printer, GTorchImpl *impl)
   GTorchImpl *host;
 
   gtorch_thread.keeps_errors = TRUE;
-  if (printer->summarize && gtorch_impl_device (impl)->type != GTORCH_DEVICE_TYPE_CPU)
+  if (printer->summarize && !gtorch_device_is_host (gtorch_impl_device (impl)))
     host = fetch_ends (printer, impl);
   else
     host = gtorch_impl_to_host ("to_string", impl, NULL);

@@ -17,7 +17,6 @@
 #include "tensor/gtorch-tensor-bytes-private.h"
 #include "cuda/memory/gtorch-host-allocator.h"
 #include "tensor/gtorch-tensor-private.h"
-#include "cpu/gtorch-cpu-device.h"
 
 /**
  * GTorchTensor:
@@ -541,7 +540,8 @@ gtorch_tensor_get_impl (GTorchTensor *tensor)
     {
       /* A bare g_object_new (GTORCH_TYPE_TENSOR): an empty float32 tensor, as torch.Tensor () is. */
       const gint64 shape[] = { 0 };
-      GTorchStorage *storage = gtorch_cpu_alloc (gtorch_device_cpu (), 0, NULL);
+      GTorchDevice *cpu = gtorch_device_cpu ();
+      GTorchStorage *storage = GTORCH_DEVICE_GET_CLASS (cpu)->alloc (cpu, 0, NULL);
       GTorchImpl *impl;
 
       g_assert (storage != NULL); /* of no bytes */
@@ -642,7 +642,7 @@ gtorch_tensor_get_device_index (GTorchTensor *self)
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), -1);
   device = gtorch_impl_device (gtorch_tensor_unwrap (self));
-  return device->type == GTORCH_DEVICE_TYPE_CPU ? -1 : (gint) device->index;
+  return gtorch_device_is_host (device) ? -1 : (gint) device->index;
 }
 
 /**

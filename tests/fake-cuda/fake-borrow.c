@@ -13,6 +13,7 @@
 #include "fake-cuda-private.h"
 #include "stream/gtorch-stream-private.h"
 #include "kernels/gtorch-kernel-params.h"
+#include "dispatch/gtorch-run-private.h"
 #include <gtorch/dispatch/gtorch-saved-call-private.h>
 
 typedef struct
@@ -135,7 +136,7 @@ run_borrowed (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer para
   if (kernel->n_bytes == sizeof (RandomParameter))
     fake_kernel_find_numbers (&((const RandomParameter *) parameter)->random, &call);
   is_borrowing = TRUE;
-  ok = call.op->cpu (&call, &error);
+  ok = gtorch_call_run (&call, NULL, &error);
   is_borrowing = FALSE;
   if (ok)
     return CUDA_SUCCESS;
@@ -187,7 +188,7 @@ gtorch_cuda_stand_in_launch (const GTorchOpCall *call, CUstream stream, GTorchDe
   RandomParameter parameter = { 0 };
   Borrowed *borrowed;
 
-  if (!fake_borrows || call->op->cpu == NULL)
+  if (!fake_borrows || gtorch_device_get_run (host, call->op) == NULL)
     return CUDA_ERROR_NOT_SUPPORTED;
   borrowed = g_new0 (Borrowed, 1);
   borrowed->refs = 1;

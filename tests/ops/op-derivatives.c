@@ -537,7 +537,7 @@ is_no_form (const Derivative *form, const GError *error)
   const GTorchOpClass *op = &gtorch_ops[form->sample->op];
 
   if (form->parts != PARTS_REAL && g_error_matches (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE))
-    return form->parts != PARTS_COMPLEX || op->cpu == NULL
+    return form->parts != PARTS_COMPLEX || !op_computes (op)
            || !(op->dtypes & GTORCH_DTYPES (COMPLEX128)) || op->promote == GTORCH_PROMOTE_NONE;
   if (form->parts == PARTS_REAL && g_error_matches (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE))
     return !(op->dtypes & GTORCH_DTYPES (FLOAT64));

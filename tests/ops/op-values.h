@@ -8,6 +8,7 @@
 #include <gtorch/dispatch/gtorch-op-samples-private.h>
 #include <gtorch/gtorch.h>
 
+#include "gtorch-ops-private.h"
 #include "test-device.h"
 
 /* Inputs for operations in every dtype and layout, and reading what came out. */
@@ -25,6 +26,13 @@ typedef enum
 extern const gchar *const layout_names[N_LAYOUTS];
 
 typedef double _Complex Number;
+
+/* Returns whether devices compute something: they do not for views and for composites. */
+static inline gboolean
+op_computes (const GTorchOpClass *op)
+{
+  return gtorch_cpu_runs[op->id] != NULL;
+}
 
 /* On any device, though slowly where each element is set on another than the CPU. */
 Number element_get (const GTorchImpl *impl, gint64 index);

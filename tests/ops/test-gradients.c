@@ -155,7 +155,7 @@ main (int argc, char *argv[])
         if (gtorch_op_samples[s].op == i && gtorch_op_samples[s].grad
             && has_floats (&gtorch_op_samples[s]))
           break;
-      if (s == gtorch_n_op_samples || (op->grad == NULL && op->cpu != NULL))
+      if (s == gtorch_n_op_samples || (op->grad == NULL && op_computes (op)))
         continue;
       add (op, "agree_with_differences", gradients_agree_with_differences);
       add (op, "second_agree", second_gradients_agree_with_differences);

@@ -329,7 +329,7 @@ main (int argc, char *argv[])
       g_autofree gchar *path =
           g_strdup_printf ("/GTorch/inplace-gradients/%s/operands_may_be_the_target", op->name);
 
-      if ((op->flags & GTORCH_OP_FLAG_INPLACE_OK) && op->cpu != NULL && op->n_outputs == 1
+      if ((op->flags & GTORCH_OP_FLAG_INPLACE_OK) && op_computes (op) && op->n_outputs == 1
           && !(op->flags & GTORCH_OP_FLAG_RANDOM) && (op->dtypes & GTORCH_DTYPES (FLOAT64)))
         g_test_add_data_func (path, op, operands_may_be_the_target);
     }

@@ -354,13 +354,13 @@ main (int argc, char *argv[])
               && op->id != GTORCH_OP_UNFLATTEN && op->id != GTORCH_OP_AS_STRIDED
               && op->id != GTORCH_OP_VIEW_AS_COMPLEX },
         { "values_agree_at_every_length", values_agree_at_every_length,
-          has_values (op) && op->cpu != NULL && !(op->flags & GTORCH_OP_FLAG_VIEW)
+          has_values (op) && op_computes (op) && !(op->flags & GTORCH_OP_FLAG_VIEW)
               && test_device () == gtorch_device_cpu () },
         { "in_place_agrees", in_place_agrees,
           (op->flags & GTORCH_OP_FLAG_INPLACE_OK) && has_values (op)
               && op->promote != GTORCH_PROMOTE_BOOL },
         { "other_dtypes_are_errors", other_dtypes_are_errors,
-          op->dtypes != GTORCH_DTYPES_ALL && op->cpu != NULL },
+          op->dtypes != GTORCH_DTYPES_ALL && op_computes (op) },
         { "released_tensors_are_errors", released_tensors_are_errors, TRUE },
       };
 

@@ -66,10 +66,6 @@ EXCEPTIONS = {
         "converts elements on the host",
         {"gtorch-tensor-bytes.c", "gtorch-tensor-create.c", "gtorch-tensor-print.c"},
     ),
-    "gtorch-cpu-device.h": (
-        "allocates on the host without asking which device it is",
-        {"gtorch-device.c", "gtorch-impl.c", "gtorch-scratch.c", "gtorch-tensor.c"},
-    ),
     "gtorch-cpu-gemm.h": (
         "the types of products are those of the loops",
         {"gtorch-cpu-blas.h"},
@@ -81,10 +77,6 @@ EXCEPTIONS = {
     "gtorch-cpu-optim.h": (
         "calls the loop of the steps directly",
         {"gtorch-step.c"},
-    ),
-    "gtorch-cpu-threads.h": (
-        "has the number of threads as a function of its own",
-        {"gtorch-device-manager.c"},
     ),
     "gtorch-graph-audit-private.h": (
         "calls the audit of captures itself",

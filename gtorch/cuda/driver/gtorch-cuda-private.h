@@ -72,8 +72,8 @@ gchar *gtorch_cuda_nvml_dup_version (GError **error);
 gint gtorch_cuda_nvml_count (void);
 
 /* --- the memory of other GPUs (gtorch-cuda-peer.c) --- */
-gboolean gtorch_cuda_can_access_peer (GTorchDevice *device, GTorchDevice *peer);
-gboolean gtorch_cuda_enable_peer (GTorchDevice *device, GTorchDevice *peer, GError **error);
+gboolean gtorch_cuda_access_peer (GTorchDevice *device, GTorchDevice *peer, gboolean enables,
+                                  GError **error);
 /* Enables peer access if copies gain by it; tries only once. */
 void gtorch_cuda_try_peer (GTorchCudaDevice *device, GTorchCudaDevice *peer);
 
@@ -240,7 +240,7 @@ void gtorch_cuda_note_done (GTorchCudaLane *lane, guint64 number);
 
 /* A driver's queue with its memory. It is never destroyed, as the driver may be gone by then; a stream
  * takes one, and a later stream reuses it. */
-struct _GTorchCudaLane
+struct _GTorchQueue
 {
   CUstream handle;
   GTorchCudaDevice *device;
@@ -274,11 +274,9 @@ struct _GTorchCudaStream
   (G_TYPE_CHECK_INSTANCE_TYPE ((stream), gtorch_cuda_stream_get_type ()))
 
 GType gtorch_cuda_stream_get_type (void);
-GTorchStream *gtorch_cuda_stream_new (GTorchDevice *device, gint priority, GError **error);
-GTorchStream *gtorch_cuda_stream_new_external (GTorchDevice *device, gpointer handle,
-                                               GError **error);
+GTorchStream *gtorch_cuda_stream_new (GTorchDevice *device, gint priority, const gpointer *handle,
+                                      GError **error);
 void gtorch_cuda_stream_get_priorities (GTorchDevice *device, gint *least, gint *greatest);
-gboolean gtorch_cuda_wait_storage (GTorchDevice *device, GTorchStorage *storage, GError **error);
 gboolean gtorch_cuda_order_storage (GTorchDevice *device, GTorchStorage *storage,
                                     GTorchStream *stream, GError **error);
 gboolean gtorch_cuda_record_stream (GTorchDevice *device, GTorchStorage *storage,

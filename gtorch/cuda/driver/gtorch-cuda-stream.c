@@ -573,28 +573,9 @@ gtorch_cuda_stream_get_priorities (GTorchDevice *device, gint *least, gint *grea
     gtorch_cuda.cuCtxGetStreamPriorityRange (least, greatest);
 }
 
-GTorchStream *
-gtorch_cuda_stream_new (GTorchDevice *device, gint priority, GError **error)
-{
-  GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
-  GTorchCudaLane *lane;
-  int least = 0, greatest = 0;
-  GTORCH_CUDA_APART;
-
-  if (!gtorch_cuda_device_activate (cuda, error))
-    return NULL;
-  gtorch_cuda.cuCtxGetStreamPriorityRange (&least, &greatest);
-  priority = CLAMP (priority, greatest, least);
-  g_mutex_lock (&cuda->lock);
-  lane = find_lane (cuda, priority, error);
-  if (lane != NULL)
-    __atomic_add_fetch (&lane->n_users, 1, __ATOMIC_RELAXED);
-  g_mutex_unlock (&cuda->lock);
-  return lane != NULL ? stream_of_lane (device, lane) : NULL;
-}
-
-GTorchStream *
-gtorch_cuda_stream_new_external (GTorchDevice *device, gpointer handle, GError **error)
+/* A stream of a queue that the program has made. */
+static GTorchStream *
+new_external (GTorchDevice *device, gpointer handle, GError **error)
 {
   GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
   GTorchCudaLane *lane = NULL;
@@ -629,6 +610,28 @@ gtorch_cuda_stream_new_external (GTorchDevice *device, gpointer handle, GError *
   return stream_of_lane (device, lane);
 }
 
+GTorchStream *
+gtorch_cuda_stream_new (GTorchDevice *device, gint priority, const gpointer *handle, GError **error)
+{
+  GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
+  GTorchCudaLane *lane;
+  int least = 0, greatest = 0;
+  GTORCH_CUDA_APART;
+
+  if (handle != NULL)
+    return new_external (device, *handle, error);
+  if (!gtorch_cuda_device_activate (cuda, error))
+    return NULL;
+  gtorch_cuda.cuCtxGetStreamPriorityRange (&least, &greatest);
+  priority = CLAMP (priority, greatest, least);
+  g_mutex_lock (&cuda->lock);
+  lane = find_lane (cuda, priority, error);
+  if (lane != NULL)
+    __atomic_add_fetch (&lane->n_users, 1, __ATOMIC_RELAXED);
+  g_mutex_unlock (&cuda->lock);
+  return lane != NULL ? stream_of_lane (device, lane) : NULL;
+}
+
 gboolean
 gtorch_cuda_record_stream (GTorchDevice *device, GTorchStorage *storage, GTorchStream *stream,
                            GError **error)
@@ -639,38 +642,9 @@ gtorch_cuda_record_stream (GTorchDevice *device, GTorchStorage *storage, GTorchS
   return TRUE;
 }
 
-gboolean
-gtorch_cuda_order_storage (GTorchDevice *device, GTorchStorage *storage, GTorchStream *stream,
-                           GError **error)
-{
-  GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
-  GTorchCudaLane *lane = GTORCH_CUDA_STREAM (stream)->lane, *other;
-  gboolean result = TRUE, has_joined;
-
-  if (!gtorch_cuda_stream_prepare (stream, error))
-    return FALSE;
-  g_mutex_lock (&cuda->lock);
-  for (other = g_atomic_pointer_get (&cuda->newest); result && other != NULL; other = other->next)
-    {
-      if (other == lane || !gtorch_cuda_is_used (storage, other, NULL))
-        continue;
-      result = join_if_possible (lane, other, &has_joined, error);
-      if (result && has_joined && gtorch_is_checking (GTORCH_CHECK_STREAMS))
-        {
-          GTorchRaceOrder *order = gtorch_race_order_new (other);
-
-          gtorch_race_wait (stream, order);
-          gtorch_race_order_free (order);
-        }
-    }
-  g_mutex_unlock (&cuda->lock);
-  if (result)
-    gtorch_cuda_use_storage (storage, lane);
-  return result;
-}
-
-gboolean
-gtorch_cuda_wait_storage (GTorchDevice *device, GTorchStorage *storage, GError **error)
+/* Lets the host wait for other lanes than the current one that use the storage. */
+static gboolean
+wait_storage (GTorchDevice *device, GTorchStorage *storage, GError **error)
 {
   GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
   GTorchCudaLane *current = gtorch_cuda_current_lane (device, error), *lane;
@@ -694,6 +668,39 @@ gtorch_cuda_wait_storage (GTorchDevice *device, GTorchStorage *storage, GError *
         && !gtorch_cuda_lane_synchronize (lane, "stream", error))
       return FALSE;
   return TRUE;
+}
+
+gboolean
+gtorch_cuda_order_storage (GTorchDevice *device, GTorchStorage *storage, GTorchStream *stream,
+                           GError **error)
+{
+  GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
+  GTorchCudaLane *lane, *other;
+  gboolean result = TRUE, has_joined;
+
+  if (stream == NULL)
+    return wait_storage (device, storage, error);
+  lane = GTORCH_CUDA_STREAM (stream)->lane;
+  if (!gtorch_cuda_stream_prepare (stream, error))
+    return FALSE;
+  g_mutex_lock (&cuda->lock);
+  for (other = g_atomic_pointer_get (&cuda->newest); result && other != NULL; other = other->next)
+    {
+      if (other == lane || !gtorch_cuda_is_used (storage, other, NULL))
+        continue;
+      result = join_if_possible (lane, other, &has_joined, error);
+      if (result && has_joined && gtorch_is_checking (GTORCH_CHECK_STREAMS))
+        {
+          GTorchRaceOrder *order = gtorch_race_order_new (other);
+
+          gtorch_race_wait (stream, order);
+          gtorch_race_order_free (order);
+        }
+    }
+  g_mutex_unlock (&cuda->lock);
+  if (result)
+    gtorch_cuda_use_storage (storage, lane);
+  return result;
 }
 
 gboolean

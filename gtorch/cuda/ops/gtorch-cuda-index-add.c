@@ -6,6 +6,7 @@
 
 #include "config.h"
 
+#include "dispatch/gtorch-run-private.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "cuda/driver/gtorch-cuda-private.h"
 #include "gtorch-ops-private.h"
@@ -38,7 +39,7 @@ gtorch_cuda_sort_line (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *key
     .compute = keys->dtype,
   };
 
-  if (indices == NULL || !sort.op->cuda (&sort, lane, error))
+  if (indices == NULL || !gtorch_call_run (&sort, lane, error))
     return FALSE;
   if (sorted != NULL)
     *sorted = g_steal_pointer (&values);
@@ -144,7 +145,7 @@ add_to_row (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *row, GTorchImp
     .compute = row->dtype,
   };
 
-  return put.op->cuda (&put, lane, error);
+  return gtorch_call_run (&put, lane, error);
 }
 
 /* --- bincount --- */

@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "dispatch/gtorch-run-private.h"
 #include "cpu/ops/gtorch-cpu-index.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
@@ -487,7 +488,7 @@ gtorch_cuda_index_write (GTorchOpCall *call, GTorchCudaLane *lane, GError **erro
 
       dense = gtorch_impl_new (call->device, source->dtype, source->shape, source->n_dims, error);
       mul.outputs[0] = dense;
-      if (dense == NULL || !mul.op->cuda (&mul, lane, error))
+      if (dense == NULL || !gtorch_call_run (&mul, lane, error))
         return FALSE;
     }
   else

@@ -9,6 +9,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "dispatch/gtorch-run-private.h"
 #include "cuda/driver/gtorch-cuda-private.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
@@ -267,5 +268,5 @@ gtorch_cuda_scale (GTorchImpl *impl, gdouble factor, GTorchCudaLane *lane, GErro
     .compute = impl->dtype,
   };
 
-  return factor == 1 || mul.op->cuda (&mul, lane, error);
+  return factor == 1 || gtorch_call_run (&mul, lane, error);
 }

@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <math.h>
 
+#include "dispatch/gtorch-run-private.h"
 #include "cpu/gtorch-cpu-philox.h"
 #include "cuda/graph/gtorch-cuda-capture-private.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
@@ -310,7 +311,7 @@ draw_again (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *weights, GtDra
     .compute = GTORCH_DTYPE_FLOAT64,
   };
 
-  if (sums == NULL || !cumsum.op->cuda (&cumsum, lane, error))
+  if (sums == NULL || !gtorch_call_run (&cumsum, lane, error))
     return FALSE;
   p->plain.n[0] = call->outputs[0]->numel;
   p->plain.in[0] = gtorch_impl_data (sums);
@@ -351,7 +352,7 @@ draw_once (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *weights, GtDraw
   p->plain.out[0] = gtorch_impl_data (keys);
   return run_draw (call, lane, "multinomial_keys", GTORCH_DTYPE_FLOAT64, (p->plain.n[0] + 1) / 2, p,
                    error)
-         && topk.op->cuda (&topk, lane, error);
+         && gtorch_call_run (&topk, lane, error);
 }
 
 gboolean

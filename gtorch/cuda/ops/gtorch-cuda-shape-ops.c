@@ -9,6 +9,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "dispatch/gtorch-run-private.h"
 #include "cpu/gtorch-cpu-iter.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "cuda/driver/gtorch-cuda-private.h"
@@ -124,7 +125,7 @@ gtorch_cuda_unfold_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **
         .compute = to->dtype,
       };
 
-      if (!add.op->cuda (&add, lane, error))
+      if (!gtorch_call_run (&add, lane, error))
         return FALSE;
     }
   return TRUE;
