@@ -117,7 +117,7 @@ in_place_takes_part_in_the_graph (void)
   g_autoptr (GTorchTensor) s = NULL;
   g_autoptr (GTorchTensor) grad = NULL;
 
-  g_assert_nonnull (gtorch_tensor_mul_inplace (y, x, NULL)); /* 2x², saves what y was */
+  g_assert_nonnull (gtorch_tensor_mul_inplace (y, x, NULL)); /* 2x²; saves the old value of y */
   g_assert_nonnull (gtorch_tensor_exp_inplace (y, NULL));
   s = sum (y);
   backward (s);
@@ -302,7 +302,7 @@ fail_at_leaf (GTorchTensor *leaf, gpointer user_data, GError **error)
   return FALSE;
 }
 
-/* Of a leaf, of what was computed, and in autograd_grad. */
+/* The hook is on a leaf, on a computed tensor, and runs in autograd_grad. */
 static void
 a_hook_that_fails_ends_the_pass_with_its_error (void)
 {
@@ -370,8 +370,8 @@ note_address (GTorchTensor *grad, gpointer user_data, GError **error)
   return NULL;
 }
 
-/* A leaf whose columns follow each other, as channels that come last do, gets a grad of the same layout:
- * what comes back is that already, and is not copied. */
+/* A leaf with consecutive columns, like a channels-last tensor, gets a grad of the same layout: the
+ * incoming gradient has that layout already, and is not copied. */
 static void
 layouts_are_kept (void)
 {
@@ -409,7 +409,7 @@ layouts_are_kept (void)
       rows = gtorch_tensor_contiguous (grad, NULL);
       g_assert_cmpfloat (value (rows, 11), ==, 2);
 
-      /* the next one is added to it */
+      /* the next gradient is added to it */
       g_clear_object (&p);
       p = gtorch_tensor_mul (turned, other, NULL);
       backward_sum (p);
@@ -439,7 +439,7 @@ a_long_chain_needs_no_stack (void)
   grad = gtorch_tensor_get_grad (x);
   g_assert_cmpfloat (value (grad, 0), ==, 1);
 
-  /* and one that is dropped without having been run */
+  /* a graph that is dropped without a backward pass */
   for (i = 0; i < n; i++)
     {
       GTorchTensor *next = gtorch_tensor_mul (y, x, NULL);

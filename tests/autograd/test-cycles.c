@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Nothing keeps itself alive: what is made here is freed when the test lets go of it, or does what the
- * documentation says about references that go round. */
+/* The graph has no reference cycles: every object of these tests is freed when the test drops it, or
+ * behaves as the documentation of cycles says. */
 
 #include "config.h"
 
 #include "autograd-values.h"
 
-/* Function that saves its result for backward. */
+/* A function that saves its result for backward. */
 #define TEST_TYPE_SQUARE (test_square_get_type ())
 G_DECLARE_FINAL_TYPE (TestSquare, test_square, TEST, SQUARE, GTorchFunction)
 
@@ -71,7 +71,7 @@ pass (GTorchTensor *grad, gpointer user_data, GError **error)
   return NULL;
 }
 
-/* A hook is freed with what it hangs on: a leaf, or the node that computed the tensor. */
+/* A hook is freed with its owner: a leaf, or the node that computed the tensor. */
 static void
 watch (GTorchTensor *tensor)
 {
@@ -81,7 +81,7 @@ watch (GTorchTensor *tensor)
   g_assert_no_error (error);
 }
 
-/* A leaf whose grad has a graph, which leads to the leaf. */
+/* Returns a leaf whose grad has a graph that leads to the leaf. */
 static GTorchTensor *
 leaf_with_graph (void)
 {
@@ -297,7 +297,7 @@ a_graphed_module_does_not_go_into_its_own (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_clear_error (&error);
   g_clear_object (&graphed);
-  /* in place of what it was made from it may */
+  /* it may replace the module it was made from */
   graphed = gtorch_graphed_module_new (inner, &sample, 1, NULL);
   g_assert_true (gtorch_module_register_module (outer, "0", GTORCH_MODULE (graphed), &error));
 }

@@ -9,7 +9,7 @@
 
 #include "autograd-values.h"
 
-/* One class whose behaviour a test chooses. */
+/* A class whose behaviour a test chooses. */
 typedef enum
 {
   CUBE,          /* x³, from the input */
@@ -268,7 +268,7 @@ static void
 nan_is_no_right_gradient (void)
 {
   g_autoptr (GError) error = NULL;
-  g_autoptr (GTorchTensor) x = leaf (-1.5, 3, TRUE); /* of which the last is positive */
+  g_autoptr (GTorchTensor) x = leaf (-1.5, 3, TRUE); /* only the last is positive */
 
   g_assert_false (gtorch_gradcheck (logarithm, NULL, &x, 1, 1e-6, 1e-6, 1e-5, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD);
@@ -381,7 +381,7 @@ saved_tensors_are_guarded (void)
   g_assert_nonnull (strstr (error->message, "retain_graph"));
 }
 
-/* An output that was saved does not keep itself alive. */
+/* A saved output does not keep itself alive. */
 static void
 saved_outputs_make_no_cycle (void)
 {

@@ -205,7 +205,7 @@ a_hook_stays_with_the_former_value (void)
   g_assert_true (gtorch_tensor_remove_hook (y, id));
 }
 
-/* z is computed from y, then y from z: were y itself saved for z, nothing of it would ever be freed. */
+/* z is computed from y, then y from z: if y itself were saved for z, none of them would ever be freed. */
 static void
 changing_a_saved_tensor_makes_no_cycle (void)
 {
@@ -217,7 +217,7 @@ changing_a_saved_tensor_makes_no_cycle (void)
   g_object_add_weak_pointer (G_OBJECT (y), &seen);
   g_assert_nonnull (gtorch_tensor_add_inplace (y, z, 1, NULL));
   g_object_unref (z);
-  g_object_unref (y); /* the leak checker sees the hook's data if the graph stays */
+  g_object_unref (y); /* the leak checker reports the hook's data if the graph survives */
   g_assert_null (seen);
 }
 
@@ -258,7 +258,7 @@ detaching_in_place_forgets (void)
   g_assert_false (gtorch_tensor_get_requires_grad (y));
 }
 
-/* How the memory that views show came about. */
+/* How the base of the views was created. */
 typedef enum
 {
   BASE_PLAIN,
@@ -283,7 +283,7 @@ base_new (BaseKind kind)
   return kind == BASE_COMPUTED ? g_steal_pointer (&y) : gtorch_tensor_detach (y, NULL);
 }
 
-/* Every way to a leaf and its views: writing to one of them is refused if a gradient would be lost. */
+/* Tries all ways to a leaf and its views: a write to one of them is refused if a gradient would be lost. */
 static void
 write_to_leaf_or_view (guint bits)
 {
@@ -362,7 +362,7 @@ operands_that_are_views_follow_the_target (void)
   g_autoptr (GTorchTensor) total = NULL;
   g_autoptr (GTorchTensor) grad = NULL;
 
-  /* y is (1, 4, 9, 16), then (9, 64, 9, 16): what was an operand shows the new history, too */
+  /* y is (1, 4, 9, 16), then (9, 64, 9, 16): the former operand has the new history, too */
   g_assert_nonnull (gtorch_tensor_mul_inplace (y, all, NULL));
   g_assert_nonnull (gtorch_tensor_mul_inplace (first, other, NULL));
   total = gtorch_tensor_mul (all, all, NULL);
@@ -399,7 +399,7 @@ silent_views_without_history_are_refused (void)
   g_assert_no_error (error);
 }
 
-/* A leaf that has another value by now still is what the second gradient flows to. */
+/* The second gradient flows to the leaf although its value has changed since. */
 static void
 a_changed_leaf_can_be_differentiated_twice (void)
 {
@@ -410,7 +410,7 @@ a_changed_leaf_can_be_differentiated_twice (void)
   g_autoptr (GTorchTensor) grad = NULL;
   g_autoptr (GTorchTensor) second = NULL;
 
-  /* d = w x with the former x = (1, 2, 3), w = (2, 3, 4) */
+  /* d = w x with the old x = (1, 2, 3), w = (2, 3, 4) */
   g_assert_nonnull (gtorch_tensor_copy_inplace (d, x, FALSE, NULL));
   g_assert_nonnull (gtorch_tensor_mul_inplace (d, w, NULL));
   square = gtorch_tensor_mul (d, d, NULL);
@@ -435,7 +435,7 @@ as_strided_can_be_differentiated_twice (void)
   check (second, 6, 24, 36, 24);
 }
 
-/* Three elements that are one memory location have a third of its gradient each. */
+/* Three elements at one memory location have a third of its gradient each. */
 static void
 as_strided_of_an_expanded_tensor (void)
 {
@@ -448,7 +448,7 @@ as_strided_of_an_expanded_tensor (void)
   check (grad, 10);
 }
 
-/* The gradient of the base needs the base, and that of the exponent is not wanted. */
+/* The gradient of the base needs the base; the gradient of the exponent is not wanted. */
 static void
 what_no_gradient_needs_may_be_changed (void)
 {
@@ -461,7 +461,7 @@ what_no_gradient_needs_may_be_changed (void)
   g_autoptr (GTorchTensor) s = NULL;
   g_autoptr (GTorchTensor) grad = NULL;
 
-  /* y was an operand, too, of which the gradient of the factor would have needed the values */
+  /* y was an operand, too: only the gradient of the factor would have needed its values */
   g_assert_nonnull (gtorch_tensor_add_scalar_inplace (y, 1, 1, NULL));
   s = gtorch_tensor_add (y, z, 1, NULL);
   grad = gradient (s, x, FALSE);

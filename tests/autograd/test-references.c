@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What a collector of another language is told, seen from a language that has nothing but hooks and
- * proxies. */
+/* What the collector of another language sees through GTorchReferences, for a language that has only
+ * hooks and proxies. */
 
 #include "config.h"
 
 #include "autograd-values.h"
 #include "sanitizer.h"
 
-/* The values are texts. */
+/* Maps each object to its proxy; the values are strings. */
 static GHashTable *proxies; /* GObject -> text */
 
 static gpointer
@@ -24,7 +24,7 @@ add_extra (GTorchReferences *references, GObject *object)
   gtorch_references_add_value (references, g_object_get_data (object, "extra"));
 }
 
-/* What tells its hooks from those of others. The texts are constants. */
+/* Identifies the hooks of this language. The texts are constants. */
 static void
 text_free (gpointer text)
 {
@@ -114,7 +114,7 @@ a_pass_begins_from_nothing (void)
     }
 }
 
-/* The leaf is known to the graph of `y`, whose node has a hook of its own. */
+/* The graph of `y` contains the leaf, and the node of `y` has its own hook. */
 static void
 a_graph_is_complete_with_all_that_lead_into_it (void)
 {
@@ -261,7 +261,7 @@ typedef struct
   gint stop;
 } Busy;
 
-/* Changes all that is read meanwhile. */
+/* Changes everything that the other thread reads. */
 static gpointer
 be_busy (gpointer data)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The allocator of the CPU, as an object. */
+/* The allocator of the CPU as an object. */
 
 #include "config.h"
 
@@ -77,7 +77,7 @@ tensors_are_counted (void)
   g_assert_cmpint (stat ("allocation.all.freed"), ==, 0);
 }
 
-/* All counters have a peak, exact to what a thread has not added up yet. */
+/* All counters have a peak; it is exact up to the bytes that a thread has not added to the totals yet. */
 static void
 peaks_are_those_of_the_past (void)
 {
@@ -125,7 +125,7 @@ peaks_are_those_of_the_past (void)
   g_assert_cmpint (stat ("allocation.small_pool.peak"), <=, n[0] + 65536 / 4000 + 1);
 }
 
-/* What a thread has not added up yet counts as well: here, more was freed than allocated. */
+/* Bytes that a thread has not added to the totals yet count as well: here, more was freed than allocated. */
 static void
 resetting_peaks_makes_them_the_present (void)
 {
@@ -135,7 +135,7 @@ resetting_peaks_makes_them_the_present (void)
 
   for (i = 0; i < G_N_ELEMENTS (some); i++)
     some[i] = bytes (4000);
-  g_object_unref (bytes (MIB)); /* more than a thread keeps to itself */
+  g_object_unref (bytes (MIB)); /* more than a thread caches */
   for (i = 0; i < G_N_ELEMENTS (some); i++)
     g_object_unref (some[i]);
   gtorch_allocator_reset_peak (allocator ());
@@ -202,7 +202,7 @@ the_table_names_the_device (void)
     g_assert_cmpuint (strlen (lines[i]), ==, 77);
 }
 
-/* The same text as on a GPU, with the numbers of the CPU and nothing that it does not know. */
+/* The text is that of a GPU, with the numbers of the CPU and without those that the CPU does not have. */
 static void
 a_lack_of_memory_names_what_there_is (void)
 {
@@ -317,8 +317,8 @@ wrong_words_are_named (void)
   g_assert_cmpint (config.max_split_size, ==, 64 * MIB);
 }
 
-/* Pieces of sense and of nonsense: nothing crashes, what fails changes nothing, what succeeds can be
- * written and read again. */
+/* Combines valid and invalid pieces: nothing crashes, a failure changes nothing, a success can be written
+ * and read again. */
 static void
 any_text_is_read_or_refused (void)
 {
@@ -394,7 +394,8 @@ requests_are_rounded_by_divisions (void)
   g_assert_cmpuint (gtorch_allocator_config_round (&config, 0), ==, 512);
   g_assert_cmpuint (gtorch_allocator_config_round (&config, 1200), ==, 1536);
   gtorch_allocator_config_parse (&config, "roundup_power2_divisions:4", FALSE, NULL);
-  g_assert_cmpuint (gtorch_allocator_config_round (&config, 1200), ==, 1536); /* small: by 512 */
+  /* small sizes are rounded to 512 */
+  g_assert_cmpuint (gtorch_allocator_config_round (&config, 1200), ==, 1536);
   g_assert_cmpuint (gtorch_allocator_config_round (&config, 1200 << 10), ==, 1280 << 10);
   g_assert_cmpuint (gtorch_allocator_config_round (&config, 1280 << 10), ==, 1280 << 10);
   g_assert_cmpuint (gtorch_allocator_config_round (&config, 2 << 20), ==, 2 << 20);

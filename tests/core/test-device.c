@@ -338,7 +338,7 @@ large_memory_is_kept_and_given_back (void)
   g_assert_cmpuint (gtorch_device_get_peak_memory_reserved (cpu), >=, reserved + size);
   storage = alloc (size - 1000000);
 #ifndef __SANITIZE_ADDRESS__
-  g_assert_true (storage->data == data); /* the same pages */
+  g_assert_true (storage->data == data); /* the same pages are reused */
 #else
   g_assert_nonnull (data);
 #endif
@@ -368,7 +368,7 @@ more_than_there_is_is_an_error (void)
   g_assert_cmpuint (gtorch_device_get_total_memory (gtorch_device_cpu ()), >, 1 << 20);
 }
 
-/* All of it in parts: the sum counts, too. */
+/* Allocates all of the memory in parts: the limit applies to the sum. */
 static void
 sum_of_allocations_is_bounded (void)
 {
@@ -569,7 +569,7 @@ never_asked (GObject *object, GTorchDeviceSample *sample, const GError *error)
   g_assert_not_reached ();
 }
 
-/* AddressSanitizer sees whether the answer that is on its way is dropped before its context. */
+/* AddressSanitizer sees whether the pending answer is dropped before its context. */
 static void
 watch_is_the_last_to_hold_its_context (void)
 {

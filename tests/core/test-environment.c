@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Variables of the environment: what is a value of one, and what is warned of. */
+/* Environment variables: which values are accepted, and which cause a warning. */
 
 #include "config.h"
 
@@ -10,7 +10,7 @@
 #include <gtorch/base/gtorch-environment-private.h>
 #include <gtorch/gtorch.h>
 
-/* What it gives; the number that it gives for none is -2. */
+/* Returns the value; -2 stands for no number. */
 static gint
 read_variable (const GTorchEnvVariable *variable)
 {
@@ -63,7 +63,7 @@ nonsense_is_warned_of (gconstpointer data)
 
   for (i = 0; i < G_N_ELEMENTS (texts); i++)
     {
-      /* a number may have blanks before it; of words those that there are count */
+      /* a number may have leading blanks; words must be known */
       const gboolean is_one =
           (variable->kind == GTORCH_ENV_NUMBER && g_str_equal (texts[i], " 1"))
           || (variable->kind == GTORCH_ENV_WORDS && i == G_N_ELEMENTS (texts) - 1);
@@ -111,7 +111,7 @@ values_are_taken (gconstpointer data)
     }
 }
 
-/* Uses all that the CPU asks the environment for. */
+/* Uses everything for which the CPU reads environment variables. */
 static void
 use_the_library (void)
 {

@@ -67,7 +67,7 @@ done_when_the_work_before_it_is (void)
   g_assert_true (gtorch_event_query (event));
 }
 
-/* Who has waited for one of them finds the others done. */
+/* A thread that has waited for one of the events finds the earlier ones done. */
 static void
 whoever_waited_sees_it_done (void)
 {
@@ -271,7 +271,7 @@ completed_comes_in_the_recorders_context (void)
   g_main_context_push_thread_default (context);
   g_assert_true (gtorch_event_record (event, stream, NULL));
   g_main_context_pop_thread_default (context);
-  g_object_unref (event); /* the recording keeps it */
+  g_object_unref (event); /* the recorded work keeps the event alive */
   open_gate (&gate);
   g_assert_true (gtorch_stream_synchronize (stream, NULL, NULL));
   while (g_main_context_iteration (NULL, FALSE))
@@ -314,7 +314,7 @@ take_a_moment (gpointer data)
   g_usleep (GPOINTER_TO_UINT (data));
 }
 
-/* The thread that woke it may not have gone on yet. */
+/* The thread that woke the context may still be inside that call. */
 static void
 context_may_go_when_it_was_woken (void)
 {

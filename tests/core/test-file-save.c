@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What is saved to: links, files of others, what is no file. */
+/* Targets of a save: links, files of other users, and special files. */
 
 #include "config.h"
 
@@ -17,7 +17,7 @@
 
 #include "test-foreign-file.h"
 
-#define CHUNK (4 * 1024 * 1024) /* of what is written at once */
+#define CHUNK (4 * 1024 * 1024) /* the writer writes this many bytes at once */
 
 typedef struct
 {
@@ -210,7 +210,7 @@ is_equal (GTorchTensor *tensor, GTorchTensor *expected)
                 == 0;
 }
 
-/* A tensor that is mapped from the file that it is saved to, under each of its names. */
+/* Saves a mapped tensor to the file that it is mapped from, under each of its names. */
 static void
 a_mapped_file_is_saved_onto_itself (Fixture *fixture, gconstpointer data)
 {
@@ -247,7 +247,7 @@ a_mapped_file_is_saved_onto_itself (Fixture *fixture, gconstpointer data)
   g_assert_cmpuint (count_files (fixture->folder), ==, 3);
 }
 
-/* --- rights --- */
+/* --- permissions --- */
 
 static mode_t
 mode_of (const gchar *path)
@@ -281,7 +281,7 @@ the_mode_is_kept (Fixture *fixture, gconstpointer data)
   umask (former);
 }
 
-/* What only the administrator can set up, done by an ordinary user. */
+/* An ordinary user's save in a situation that only root can set up. */
 #define USER  12345
 #define OTHER 12346
 
@@ -323,7 +323,7 @@ owner_and_group_are_kept_as_far_as_possible (Fixture *fixture, gconstpointer dat
   g_assert_cmpuint (status.st_gid, ==, OTHER);
   g_assert_cmphex (status.st_mode & 07777, ==, 0664);
 
-  /* another user has the right to write, but cannot give files away: their group gets what all get */
+  /* another user may write, but cannot give files away: the group gets the permissions of others */
   g_assert_cmpint (chown (fixture->folder, OTHER, OTHER), ==, 0);
   g_assert_cmpint (chown (path, USER, USER), ==, 0);
   g_assert_cmpint (chmod (path, 06676), ==, 0);
@@ -367,7 +367,7 @@ what_may_not_be_written_is_refused (Fixture *fixture, gconstpointer data)
   g_assert_cmpuint (count_files (fixture->folder), ==, 2);
 }
 
-/* --- what is no file --- */
+/* --- special files --- */
 
 static void
 special_files_are_refused (Fixture *fixture, gconstpointer data)
@@ -450,7 +450,7 @@ a_file_without_a_path_is_replaced_by_its_gvfs (void)
   g_assert_true (gtorch_file_save_bytes (file, bytes, NULL, &error));
   g_assert_no_error (error);
   g_assert_cmpstr (test_foreign_file_get_content (file), ==, "new");
-  /* where there is no replacing, there is an error */
+  /* a file system without replacement gives an error */
   g_assert_false (gtorch_file_save_bytes (resource, bytes, NULL, &error));
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED);
 }
@@ -504,8 +504,8 @@ store_result (GObject *source, GAsyncResult *result, gpointer data)
   *(GAsyncResult **) data = g_object_ref (result);
 }
 
-/* A worker does not wait for the main context, which hears of its chunks later: there the call that writes
- * cancels. */
+/* A worker does not wait for the main context, which gets its progress later: there the thread that
+ * writes cancels. */
 static Chunks *writer;
 
 static ssize_t
@@ -572,7 +572,7 @@ cancelling_at_any_chunk_leaves_the_former_file (Fixture *fixture, gconstpointer 
     }
 }
 
-/* --- at the same time --- */
+/* --- concurrency --- */
 
 static gpointer
 save_often (gpointer data)

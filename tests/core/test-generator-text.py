@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Tests what the parts of the generator share: templates, and the lines of mistakes in rows."""
+"""Tests the shared parts of the generator: templates, and the line numbers of mistakes in rows."""
 
 import pathlib
 import sys

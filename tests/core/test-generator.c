@@ -72,7 +72,7 @@ wrong_states_are_errors (void)
       g_bytes_unref (bytes[i]);
     }
   next = draw (a);
-  g_assert_true (gtorch_generator_set_state (a, good, NULL)); /* untouched by the failures */
+  g_assert_true (gtorch_generator_set_state (a, good, NULL)); /* the failures have not changed it */
   g_assert_cmpfloat (draw (a), ==, next);
 }
 
@@ -141,7 +141,7 @@ threads_share_one (void)
     g_thread_join (threads[i]);
   for (i = 0; i < 4 * 500; i++)
     draw (b);
-  g_assert_cmpfloat (draw (a), ==, draw (b)); /* no number was drawn twice or left out */
+  g_assert_cmpfloat (draw (a), ==, draw (b)); /* no number was drawn twice or skipped */
 }
 
 #define TEST(name) g_test_add_func ("/GTorch/generator/" #name, name)

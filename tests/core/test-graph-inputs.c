@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What graphs read from outside, by name and at other addresses; warming up. */
+/* Inputs of graphs, by name and with other addresses; warm-up. */
 
 #include "config.h"
 
@@ -9,7 +9,7 @@
 
 #include "graph-test.h"
 
-/* y = 2 x + b, with x under its name */
+/* y = 2 x + b; x is a named input */
 static GTorchCUDAGraph *
 graph_new (GTorchTensor *x, GTorchTensor *b, GTorchTensor **y)
 {
@@ -87,13 +87,13 @@ inputs_are_replaced_without_a_copy (void)
   replay (graph);
   g_assert_cmpfloat (test_element (y, 0), ==, 18);
   g_assert_cmpfloat (test_element (y, 3), ==, 24);
-  gtorch_tensor_fill_inplace (rows, 3, NULL); /* it is read, not copied */
+  gtorch_tensor_fill_inplace (rows, 3, NULL); /* the graph reads it without a copy */
   replay (graph);
   g_assert_cmpfloat (test_element (y, 3), ==, 16);
 
   g_object_add_weak_pointer (G_OBJECT (x), (gpointer *) &weak);
   g_clear_object (&x);
-  g_assert_null (weak); /* the graph has let go of it */
+  g_assert_null (weak); /* the graph has dropped it */
 }
 
 static void
@@ -130,7 +130,8 @@ replays_under_way_have_the_former_input (void)
   guint i;
 
   g_assert_true (
-      gtorch_device_synchronize (test_device (), NULL, NULL)); /* all of them are there */
+      /* waits until all inputs are computed */
+      gtorch_device_synchronize (test_device (), NULL, NULL));
   for (i = 0; i < 20; i++)
     {
       g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);

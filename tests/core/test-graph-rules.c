@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What a program must not do with graphs, and how it hears of it. */
+/* Rules for programs with graphs, and the errors and warnings if they are broken. */
 
 #include "config.h"
 
@@ -58,7 +58,7 @@ host_does_not_look (void)
          "cannot be read on the host: the current stream captures a graph");
   text = gtorch_tensor_to_string (y);
   g_assert_null (strstr (text, "9"));
-  /* where the shape of the result depends on values */
+  /* operations whose result's shape depends on values */
   FAILS (gtorch_tensor_nonzero (y, &fault), GTORCH_ERROR_CAPTURE, "nonzero: *on the host");
   FAILS (gtorch_tensor_masked_select (x, mask, &fault), GTORCH_ERROR_CAPTURE,
          "masked_select: *on the host");
@@ -97,7 +97,7 @@ work_on_streams_that_take_no_part_is_an_error (void)
   g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
   g_assert_cmpfloat (test_element (y, 0), ==, 9);
 
-  /* Whoever wants it can have it. */
+  /* after a reset, another thread can capture it */
   g_assert_true (gtorch_cuda_graph_reset (graph, NULL));
   capture = gtorch_graph_capture_new (graph, NULL, NULL, GTORCH_CAPTURE_MODE_RELAXED, NULL);
   g_clear_object (&y);
@@ -143,7 +143,7 @@ other_threads_are_seen (void)
   g_autoptr (GTorchTensor) second = NULL;
   GTorchGraphCapture *capture;
 
-  gtorch_checks |= GTORCH_CHECK_GRAPH; /* as the environment has it done */
+  gtorch_checks |= GTORCH_CHECK_GRAPH; /* as the environment variable does */
   capture = begin (graph, NULL, NULL);
   first = gtorch_tensor_add (x, x, 1, NULL);
   g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING,
@@ -161,7 +161,8 @@ typedef struct
   gint is_over, n;
 } Busy;
 
-/* Each call is captured, is refused as the capture has just ended, or is as if there was none. */
+/* Each call is captured, or refused because the capture has just ended, or runs as if there was no
+ * capture. */
 static gpointer
 go_on_and_on (gpointer data)
 {
@@ -281,7 +282,7 @@ threads_capture_at_the_same_time (void)
 
   y = gtorch_tensor_add (x, x, 1, NULL);
   g_thread_join (g_thread_new ("other", capture_elsewhere, x));
-  /* but not the same stream */
+  /* but not on the same stream */
   FAILS (gtorch_cuda_graph_capture_begin (second, NULL, MODE, &fault), GTORCH_ERROR_CAPTURE,
          "graph: another graph captures the current stream");
   end (capture);
@@ -344,7 +345,7 @@ old_gradients_are_noticed (void)
 {
   guint how;
 
-  for (how = 0; how < 3; how++) /* it is there, it is made zero in the graph, there is none */
+  for (how = 0; how < 3; how++) /* the gradient exists, is zeroed in the graph, or does not exist */
     {
       g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
       g_autoptr (GTorchTensor) x = filled (4, 3);
@@ -402,7 +403,7 @@ operands_from_outside_stay (void)
   g_object_unref (x);
   for (i = 0; i < 3; i++)
     {
-      g_autoptr (GTorchTensor) other = filled (1000, -1); /* would take memory that was freed */
+      g_autoptr (GTorchTensor) other = filled (1000, -1); /* would get freed memory */
 
       g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
       g_assert_cmpfloat (test_element (y, 0), ==, 15);
@@ -432,7 +433,7 @@ graphs_of_a_pool_have_an_order (void)
   for (i = 0; i < 6; i++)
     g_assert_true (gtorch_cuda_graph_replay (graphs[i % 3], NULL));
   g_assert_true (gtorch_cuda_graph_replay (graphs[0], NULL));
-  g_assert_true (gtorch_cuda_graph_replay (graphs[2], NULL)); /* one may be left out */
+  g_assert_true (gtorch_cuda_graph_replay (graphs[2], NULL)); /* a graph may be skipped */
   g_assert_true (gtorch_cuda_graph_replay (graphs[2], NULL));
   FAILS (gtorch_cuda_graph_replay (graphs[1], &fault), GTORCH_ERROR_INVALID,
          "graph: graph 2 of pool * is replayed after graph 3, whose results it overwrites");
@@ -453,7 +454,7 @@ graphs_of_a_pool_have_an_order (void)
     }
 }
 
-/* One on which the tests do not run; NULL. */
+/* Returns a device on which the tests do not run, or NULL. */
 static GTorchDevice *
 other_device (void)
 {
@@ -494,7 +495,7 @@ work_on_another_device_alone_is_an_error (void)
   gtorch_graph_capture_unref (capture);
   g_assert_cmpint (gtorch_cuda_graph_get_state (graph), ==, GTORCH_GRAPH_STATE_EMPTY);
 
-  /* with something else it is a matter of the program's */
+  /* in other cases it is up to the program */
   capture = begin (graph, NULL, NULL);
   g_clear_object (&y);
   y = gtorch_tensor_mul (theirs, theirs, NULL);
@@ -525,11 +526,11 @@ replays_stay_on_their_device (void)
          "graph: captured on *, it cannot be replayed on a stream of ");
 }
 
-/* --- compared with the operations themselves --- */
+/* --- comparison with the operations themselves --- */
 
 static gint n_counted;
 
-/* The number of its calls: what a graph must not contain. */
+/* Returns the number of its calls: a graph must not contain such an operation. */
 static gboolean
 count_on_host (GTorchOpCall *call, GError **error)
 {
@@ -567,7 +568,7 @@ replays_are_compared (void)
   GTorchGraphCapture *capture;
   guint i;
 
-  gtorch_checks |= GTORCH_CHECK_REPLAY; /* as the environment has it done */
+  gtorch_checks |= GTORCH_CHECK_REPLAY; /* as the environment variable does */
   capture = begin (graph, NULL, NULL);
   for (i = 0; i < 3; i++)
     {
@@ -585,7 +586,7 @@ replays_are_compared (void)
 
       gtorch_cuda_graph_replay (graph, &error);
       g_assert_no_error (error);
-      g_assert_cmpfloat (test_element (total, 0), ==, 30 * (i + 1)); /* once each time */
+      g_assert_cmpfloat (test_element (total, 0), ==, 30 * (i + 1)); /* each replay counts once */
     }
   gtorch_checks &= ~GTORCH_CHECK_REPLAY;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Memory without a tensor, of the device that GTORCH_TEST_DEVICE names. */
+/* Memory without a tensor, on the device that GTORCH_TEST_DEVICE names. */
 
 #include "config.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Loading from what has nothing to say ends when it is cancelled. */
+/* Loading from a source that blocks ends when it is cancelled. */
 
 #include "config.h"
 
@@ -17,8 +17,8 @@
 
 #define LIMIT (30 * G_USEC_PER_SEC)
 
-/* How much of a file a writer writes before it has nothing more to say: nothing, a part of the length, of the
- * header and of the elements, all of it without an end. */
+/* How much of a file a writer writes before it blocks: nothing, a part of the length, of the header and
+ * of the elements, or everything without closing. */
 static const gsize parts[] = { 0, 5, 20, 130, G_MAXSIZE };
 
 static GBytes *
@@ -38,12 +38,12 @@ content (void)
   return g_memory_output_stream_steal_as_bytes (G_MEMORY_OUTPUT_STREAM (out));
 }
 
-/* --- a pipe with a name, and its writer --- */
+/* --- a named pipe and its writer --- */
 
 typedef struct
 {
   gchar *folder, *path;
-  int fd; /* of the writer; -1: there is none */
+  int fd; /* the writer's descriptor; -1 if there is none */
 } Pipe;
 
 static void
@@ -55,7 +55,7 @@ pipe_init (Pipe *self)
   g_assert_cmpint (mkfifo (self->path, 0600), ==, 0);
 }
 
-/* Both ways, so that no reader is waited for. */
+/* Opens both ends, so that the open does not wait for a reader. */
 static void
 pipe_open (Pipe *self)
 {
@@ -101,9 +101,10 @@ assert_cancelled (GHashTable *table, GError **error)
   g_clear_error (error);
 }
 
-/* --- at once --- */
+/* --- synchronous --- */
 
-/* Without a writer (i == 0), with one that has written a part, and twice: the file, and a stream of it. */
+/* Tries it without a writer (i == 0) and with one that has written a part, with the file and with a
+ * stream of it. */
 static void
 a_pipe_is_cancelled (void)
 {
@@ -217,9 +218,9 @@ what_cannot_be_opened_says_why (void)
   pipe_clear (&pipe);
 }
 
-/* --- later --- */
+/* --- asynchronous --- */
 
-/* A stream that blocks, whatever the cancellable says. */
+/* A stream that blocks and ignores the cancellable. */
 typedef struct
 {
   GInputStream parent_instance;
@@ -351,7 +352,8 @@ any_stream_is_cancelled (void)
       stream->goes_on = TRUE;
       g_cond_signal (&stream->cond);
       g_mutex_unlock (&stream->lock);
-      iterate_until (&wait.is_freed, NULL); /* by the thread, which tells nothing any more */
+      iterate_until (&wait.is_freed, NULL); /* freed by the thread, which does not report
+                                             * anything any more */
       g_object_unref (stream);
     }
 }
@@ -385,7 +387,7 @@ a_pipe_is_cancelled_from_a_main_loop (void)
       wait.is_ended = TRUE;
       g_clear_object (&wait.result);
       g_thread_join (g_steal_pointer (&thread));
-      iterate_until (&wait.is_freed, NULL); /* the thread has not been left behind */
+      iterate_until (&wait.is_freed, NULL); /* the thread has ended */
       pipe_clear (&pipe);
     }
 }

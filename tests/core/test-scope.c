@@ -85,7 +85,7 @@ test_scope_hands_kept_tensors_to_the_outer_one (void)
   g_assert_true (gtorch_tensor_is_released (kept));
 }
 
-/* A model and the state of its optimizer stay, wherever they were made. */
+/* A model and the state of its optimizer survive, wherever they were created. */
 static void
 test_scope_leaves_what_the_library_keeps (void)
 {

@@ -78,7 +78,7 @@ device_type (void)
   return test_device () == gtorch_device_cpu () ? GTORCH_DL_CPU : GTORCH_DL_CUDA;
 }
 
-/* --- in --- */
+/* --- import --- */
 
 static void
 import_shares_memory (void)
@@ -256,7 +256,7 @@ lying_structures_are_errors (void)
                   "from_dlpack: there is no type -7 of devices (number 0)");
 }
 
-/* --- out --- */
+/* --- export --- */
 
 static void
 export_shares_memory (void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The object around the inner tensor: identity, lifetime, and the recycling of plain objects. */
+/* The object around an impl: identity, lifetime, and recycling of plain objects. */
 
 #include "config.h"
 
@@ -77,7 +77,7 @@ typedef void (*Drop) (GTorchTensor *tensor);
 
 static const Drop drops[] = { drop_by_gobject, gtorch_tensor_unref, drop_by_turns };
 
-/* Whatever was attached to an object must be dropped with it and never show in a later one. */
+/* Everything that was attached to an object must be dropped with it and never appear on a later one. */
 static void
 attachments_end_with_the_object (gconstpointer data)
 {
@@ -145,7 +145,7 @@ toggled (gpointer data, GObject *object, gboolean is_last)
   (*(guint *) data) += is_last;
 }
 
-/* As bindings hold them. */
+/* Bindings hold objects in these ways. */
 static void
 who_holds_another_reference_keeps_it (gconstpointer data)
 {
@@ -183,7 +183,7 @@ a_type_of_a_program_is_finalized (gconstpointer data)
   drop (tensor);
   g_assert_cmpuint (n_gone, ==, 1);
   tensor = g_object_new (type, NULL);
-  g_assert_cmpint (gtorch_tensor_get_numel (tensor), ==, 0); /* there is something in it now */
+  g_assert_cmpint (gtorch_tensor_get_numel (tensor), ==, 0); /* it has an impl now */
   drop (tensor);
   tensor = new_tensor ();
   g_assert_true (G_OBJECT_TYPE (tensor) == GTORCH_TYPE_TENSOR);
@@ -247,7 +247,7 @@ typedef struct
 {
   GTorchImpl *impl;
   GTorchTensor *found;
-  gint round; /* atomically */
+  gint round; /* accessed atomically */
 } Meeting;
 
 #define ROUNDS 20000
@@ -268,8 +268,8 @@ ask (gpointer data)
   return NULL;
 }
 
-/* One thread drops the last reference to the object while another asks for the object of the same impl: it
- * gets that one or a new one, in either case its own. */
+/* One thread drops the last reference to the object while another gets the object of the same impl: it
+ * gets that one or a new one, in either case with its own reference. */
 static void
 the_last_reference_goes_while_another_thread_asks (gconstpointer data)
 {
