@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Properties and options take what they can hold, and nothing else.
+// Properties and options accept valid values only.
 
 import GObject from 'gi://GObject';
 import GTorch from 'gi://GTorch?version=1';
@@ -15,7 +15,7 @@ function refuses(func, ...says) {
         says.every(text => error.message.includes(text)));
 }
 
-// One of each class that has settings, or null for one that cannot be made here.
+// An object of each class that has settings, or null if none can be made here.
 function objects() {
     const weight = nn.Parameter(GTorch.ones([2]));
     const cpu = GTorch.Device.cpu();
@@ -31,7 +31,7 @@ function objects() {
     ];
 }
 
-// Values that nothing of the type can be.
+// Returns values that are invalid for the type.
 function wrong(type) {
     const name = GObject.type_name(type);
     if (name === 'gboolean')
@@ -59,7 +59,7 @@ tap.add('properties_refuse_values_of_other_types', () => {
         for (const spec of thing.constructor.list_properties()) {
             const key = spec.name.replace(/-/g, '_');
             if (typeof thing[key] === 'function')
-                continue; // a method of the same name
+                continue; // there is a method of that name
             const camel = spec.name.replace(/-(.)/g, (_all, letter) => letter.toUpperCase());
             for (const name of new Set([key, camel, spec.name])) {
                 const before = thing[name];

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// new of every class with everything that a program may give it: an object that works, or an exception, but
-// never the end of the program. A child process does it.
+// Constructs every class with all arguments that a program may pass: the result is a working object
+// or an exception, but never a crash. A child process makes the calls.
 
 import Gio from 'gi://Gio';
 import GLib from 'gi://GLib';
@@ -22,7 +22,7 @@ function nonsense() {
     ];
 }
 
-// What a program does with an object: gjs looks at its class in each call of a method.
+// Uses an object as a program does: gjs checks its class in each method call.
 function use(object) {
     if (!(object instanceof GObject.Object))
         return;
@@ -140,7 +140,7 @@ tap.add('properties_of_all_classes_refuse_what_gjs_would_convert', () => {
                     nMade++;
                 }
                 if (set !== undefined && name !== 'Tensor' && name !== 'Parameter') {
-                    // before it looks whose property it is
+                    // before gjs checks which class the property belongs to
                     const isSettable = spec.flags & WRITABLE && !(spec.flags & CONSTRUCT_ONLY);
                     tap.throws(() => set.call(null, value), isSettable
                         ? isRefused(key) : error => /can only be read|is fixed/.test(error.message));
@@ -173,7 +173,7 @@ tap.add('properties_of_a_class_of_ones_own_are_as_gobject_has_them', () => {
     tap.throws(() => new Named({title: 'a', p: '1'}), isRefused('p'));
 });
 
-// Devices and streams are of classes that are not in the typelib.
+// Devices and streams are instances of classes that are not in the typelib.
 tap.add('settings_of_devices_are_checked_however_they_were_reached', () => {
     const [device, stream] = [GTorch.ones([1]).get_device(), GTorch.Stream.new(null, 0)];
     const reached = [

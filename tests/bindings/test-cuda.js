@@ -250,7 +250,7 @@ tap.add('options_choose_the_device', () => {
     GTorch.set_default_device(null);
 });
 
-// A tensor is a small object to the collector, which has no reason of its own to run.
+// A tensor is a small object to the garbage collector, which has no reason of its own to run.
 tap.add('the_collector_runs_when_memory_of_a_gpu_is_short', () => {
     const device = GTorch.Device.cuda(1);
     const half = device.get_total_memory() / 2;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Every layer with the samples of its row, and with every argument that PyTorch's constructor has.
+// Every layer with the samples of its row, and with every argument of PyTorch's constructor.
 
 import Gio from 'gi://Gio';
 import GLib from 'gi://GLib';
@@ -31,7 +31,7 @@ function make(name, {positional, named}) {
     return nn[name](...positional.map(values), options);
 }
 
-// Values for the arguments that have no default.
+// Returns values for the arguments that have no default.
 function required(name) {
     const {positional, named} = table[name].samples[0];
     const given = {...named};

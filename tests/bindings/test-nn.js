@@ -399,7 +399,7 @@ const Parts = GObject.registerClass(class Parts extends GTorch.Module {
     }
 });
 
-// What a module says of its members after a change: parameters, modules, buffers.
+// Changes of a module, with the names of its members after each: parameters, modules, buffers.
 const CHANGES = {
     'nothing': [_m => {}, ['fc.bias', 'fc.weight', 'w'], ['fc'], ['b']],
     'delete of a module': [m => delete m.fc, ['w'], [], ['b']],

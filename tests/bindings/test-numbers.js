@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// A BigInt is an integer of 64 bits, exact wherever it becomes an element or is compared with one.
+// A BigInt is a 64-bit integer: it is exact as an element and in comparisons with elements.
 
 import GTorch from 'gi://GTorch?version=1';
 

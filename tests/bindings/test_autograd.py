@@ -53,7 +53,7 @@ class Broken(Cube):
 
 
 class Detour(GTorch.Function):
-    """Whose first input has no gradient, although it wants one."""
+    """A function whose first input gets no gradient, although it requires one."""
 
     def forward(self, context, x, y):
         return x + y
@@ -228,8 +228,8 @@ def lists_that_hold_themselves_are_refused():
             raise AssertionError('an endless list was taken')
 
 
-# Each method of a context, and in which moments it is an error: 'forward', 'backward', 'between' the two, 'after'
-# both, 'unrecorded' after a forward without gradients.
+# Each method of a context, with the moments in which it is an error: 'forward', 'backward',
+# 'between' the two, 'after' both, 'unrecorded' after a forward without gradients.
 PAST = {'backward', 'between', 'after', 'unrecorded'}
 MOMENTS = {
     'save_for_backward': (lambda c, x: c.save_for_backward(x), PAST),
@@ -243,7 +243,7 @@ MOMENTS = {
 
 
 class Moments(GTorch.Function):
-    """Calls all methods whenever it can; what was an error is in @found."""
+    """Calls all methods at every moment; adds those that fail to @found."""
 
     def __init__(self):
         super().__init__()
@@ -291,7 +291,7 @@ def a_context_is_told_nothing_when_forward_has_ended():
 
 
 class Marks(GTorch.Function):
-    """Doubles its first input in place, and says how its second output is made."""
+    """Doubles its first input in place, and declares how its second output is made."""
 
     def forward(self, context, x):
         x.mul_(2)

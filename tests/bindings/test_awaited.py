@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What is awaited ends, or raises where it is called: every function of the typelib that ends in _async."""
+"""Every function of the typelib that ends in _async completes when it is awaited, or raises at
+the call."""
 
 import asyncio
 import pathlib
@@ -34,7 +35,7 @@ def trained():
     return optimizer
 
 
-# Of each class with such methods, an object.
+# An object of each class with such methods.
 OBJECTS = {
     'Device': lambda: GTorch.Device('cpu'),
     'Event': GTorch.Event,
@@ -44,7 +45,7 @@ OBJECTS = {
     'Tensor': lambda: leaf().sum(),
     'Timer': GTorch.Timer,
 }
-# What the functions take before the cancellable.
+# The arguments before the cancellable.
 ARGUMENTS = {
     'GradScaler.step_async': lambda: (trained(),),
     'Module.forward_async': lambda: (GTorch.ones(1, 2),),
@@ -64,7 +65,7 @@ FINISH = {
     'safetensors_save_lists_async': 'safetensors_save_finish',
     'safetensors_save_file_lists_async': 'safetensors_save_file_finish',
 }
-# These have nothing to do here: there is no GPU to watch, and nothing was scaled.
+# These fail here: there is no GPU to monitor, and nothing was scaled.
 FAILS = ('Device.open_monitor_async', 'GradScaler.step_async')
 FOLDER = tempfile.TemporaryDirectory()
 
@@ -84,7 +85,7 @@ def file(content=None):
 
 
 def functions():
-    """The name of each, and where it is found."""
+    """Yields the name of each function, and its owner."""
     for name in dir(RAW):
         value = getattr(RAW, name, None)
         if name.endswith('_async'):
@@ -96,7 +97,7 @@ def functions():
 
 
 def pair(name, owner):
-    """The two functions, of an object of the class if there is one."""
+    """Returns the two functions, bound to an object of the class if there is one."""
     begin = name.rpartition('.')[2]
     finish = FINISH.get(begin, begin.replace('_async', '_finish'))
     where = GTorch if owner is None else OBJECTS[owner]()
@@ -141,7 +142,7 @@ def the_right_number_ends():
             args = ARGUMENTS.get(name, tuple)()
             try:
                 await asyncio.wait_for(GTorch.awaitable(*pair(name, owner), *args), LIMIT)
-            except GLib.Error as error:  # it has ended, too
+            except GLib.Error as error:  # it has completed, too
                 assert name in FAILS, f'{name}: {error.message}'
             found.add(name)
         assert found >= set(ARGUMENTS), set(ARGUMENTS) - found

@@ -32,7 +32,7 @@ def fails(code, says, function, *args):
 
 
 def elsewhere(program, **environment):
-    """What a program prints in another process."""
+    """Returns the output of a program in another process."""
     result = subprocess.run(
         [sys.executable, '-c', program],
         env={**os.environ, **environment},
@@ -344,7 +344,7 @@ print(GTorch.get_launch_blocking(), GTorch.cuda.default_stream(0).query())
 
 
 class Producer:
-    """Another library's array, which notes what it is asked."""
+    """A tensor of another library, which records the calls of its methods."""
 
     def __init__(self, tensor, device=None, takes_version=True):
         self.tensor, self.device, self.takes_version, self.asked = tensor, device, takes_version, []
@@ -437,7 +437,8 @@ def a_gpu_that_is_not_there_has_no_memory():
 
     x = GTorch.ones(3, device='cuda:0')
     address = x.export_dlpack(False, False, None)
-    number = ctypes.c_int32.from_address(address + 12)  # of the device, behind the address and its type
+    # the device index, behind the address and the device type
+    number = ctypes.c_int32.from_address(address + 12)
     assert number.value == 0
     for wrong, code, says in (
         (1, GTorch.Error.FORMAT, 'no memory of cuda:1'),

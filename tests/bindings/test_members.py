@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What belongs to a module is what its attributes hold, however they were changed; hooks end when they are told."""
+"""The members of a module are the values of its attributes, however they were changed; removed
+hooks do not run any more."""
 
 import pathlib
 import random
@@ -36,7 +37,7 @@ def raises(kind, says, function, *args):
 
 
 def contents(module):
-    """The names of the members by their kinds, and of the state."""
+    """Returns the names of the members by their kinds, and of the state."""
     return {
         'parameter': [name for name, _ in module.named_parameters()],
         'module': [name for name, _ in module.named_children()],
@@ -45,7 +46,7 @@ def contents(module):
     }
 
 
-# What a name may hold; 'none' is what a parameter, a buffer or a module was replaced by.
+# The kinds of values of a name; 'none' is what replaced a parameter, a buffer or a module.
 MAKE = {
     'parameter': lambda: nn.Parameter(GTorch.ones(2)),
     'module': lambda: nn.Linear(1, 1, bias=False),
@@ -55,7 +56,7 @@ MAKE = {
 
 
 class Model:
-    """What the same steps should lead to."""
+    """A model of the expected effect of the same steps."""
 
     def __init__(self):
         self.kinds, self.values = {}, {}
@@ -65,7 +66,7 @@ class Model:
         if what in ('parameter', 'module'):
             self.kinds[name], self.values[name] = what, value
         elif what == 'none':
-            if kind in (None, 'module'):  # PyTorch still takes nothing but a module for that name
+            if kind in (None, 'module'):  # PyTorch still accepts only a module for that name
                 self.kinds[name] = 'plain'
             self.values[name] = None
         elif kind in ('parameter', 'module') or (kind == 'buffer' and what != 'buffer'):
@@ -193,7 +194,7 @@ def sequences_change_as_lists_do():
                 'slice': lambda on: on.__delitem__(slice(position, None, 2)),
             }
             if way == 'insert' and not -len(expected) <= position <= len(expected):
-                raises(IndexError, 'is not one of', calls[way], net)  # a list would take it
+                raises(IndexError, 'is not one of', calls[way], net)  # a list would accept it
                 continue
             try:
                 given = calls[way](expected)

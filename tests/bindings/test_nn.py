@@ -157,7 +157,7 @@ def state_goes_from_one_module_to_another():
 
 
 def trained(kind):
-    """An optimizer of two parameters that has made a step."""
+    """Returns an optimizer of two parameters that has made a step."""
     parameters = [GTorch.ones(2, 2).requires_grad_(), GTorch.ones(3).requires_grad_()]
     optimizer = kind(parameters)
     sum((parameter * parameter).sum() for parameter in parameters).backward()
@@ -337,7 +337,7 @@ def each_thread_has_a_region_of_a_decorated_function():
         if is_first:
             assert second_entered.wait(60)
         else:
-            first.join(60)  # its region ends within this one
+            first.join(60)  # its region ends inside this one
         seen[is_first] = GTorch.is_autocast_enabled('cpu')
 
     first = threading.Thread(target=decorated, args=(True,))

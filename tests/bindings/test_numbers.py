@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Numbers given to functions and to indexed assignment: they arrive whole, or they are refused."""
+"""Numbers passed to functions and to indexed assignment arrive exactly, or are refused."""
 
 import itertools
 import math
@@ -26,7 +26,7 @@ REFUSED = (GLib.Error, TypeError, OverflowError, RuntimeError)
 
 
 def outcome(function):
-    """What it gives, in words, or that it raises."""
+    """Returns the result as text, or that it raises."""
     try:
         return repr(function())
     except REFUSED:
@@ -140,7 +140,8 @@ def scalars_of_numpy_are_numbers():
 
 
 def takers():
-    """Calls with one argument that must be a whole number, and calls with one that must be True or False."""
+    """Yields calls with one argument that must be an integer, and calls with one that must be
+    True or False."""
     x, net = GTorch.ones(2), GTorch.nn.BatchNorm1d(2)
     optimizer = GTorch.optim.SGD(net.parameters(), lr=0.1)
     whole = {

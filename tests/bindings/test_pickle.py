@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What can be copied and pickled comes back as what it was, and everything else raises."""
+"""Copies and pickles restore the value of an object; other objects raise."""
 
 import copy
 import os
@@ -33,7 +33,8 @@ DEEP = {'deepcopy': copy.deepcopy, 'pickle': through_pickle}
 WAYS = {'copy': copy.copy, **DEEP}
 
 WEIGHTS = GTorch.tensor([1.0, 2.0])
-# Each layer as it is made, and an input that it takes; None: a loss, or one that needs more.
+# Constructor calls of each layer, with a valid input; None for a loss, or one that needs more
+# inputs.
 LAYERS = {
     'Linear': (lambda: nn.Linear(2, 3), (4, 2)),
     'Linear without bias': (lambda: nn.Linear(2, 3, bias=False), (4, 2)),
@@ -78,7 +79,8 @@ def same_state(a, b):
 
 
 def text(module):
-    """A size that was given as one number is written as one; a copy has it for each dimension."""
+    """The text of a size that was given as one number contains one number; that of a copy, one
+    for each dimension."""
     return re.sub(r'\((\d+), \1\)', r'\1', repr(module))
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What docs/bindings.md promises of Python: operators, protocols, conversions and waiting."""
+"""What docs/bindings.md documents for Python: operators, protocols, conversions and waiting."""
 
 import asyncio
 import copy
@@ -43,7 +43,7 @@ def raises(kind, says, function, *args):
 
 
 def agrees(function, data, number, dtype):
-    """Tensor and number, number and tensor, two tensors: all as numpy has it."""
+    """Tensor and number, number and tensor, two tensors: the results are numpy's."""
     array, x = numpy.array(data, dtype), GTorch.tensor(data, dtype=dtype)
     other = GTorch.tensor(data[::-1], dtype=dtype)
     for got, expected in (
@@ -306,7 +306,7 @@ def integers_arrive_exactly():
             'masked_fill': zero.masked_fill(mask, v),
             'tensor': GTorch.tensor([v, v]),
         }.items():
-            # the ends of the range are no bounds
+            # the ends of the range do not count as bounds
             if what.startswith('clamp') and v in (2**63 - 1, -(2**63)):
                 continue
             assert made.dtype == GTorch.int64 and made.tolist() == [v, v], (what, v, made)
@@ -509,7 +509,8 @@ def normal_takes_all_forms():
     drawn = [normal_of(i, means, std=stds, generator=seeded(9)) for i in range(2)]
     assert same(*drawn), drawn
     many = normal_of(1, GTorch.full((100000,), 4.0), GTorch.full((), 3.0))
-    # of n numbers the mean lies within 6 std / sqrt (n) with probability 1 - 2e-9, the std within about the same
+    # the mean of n numbers lies within 6 std / sqrt (n) with probability 1 - 2e-9, the std within
+    # about the same
     assert abs(float(many.mean()) - 4) < 6 * 3 / 100000**0.5, many.mean()
     assert abs(float(many.std()) - 3) < 6 * 3 / (2 * 100000) ** 0.5, many.std()
     assert GTorch.normal(GTorch.zeros(0, 3), GTorch.ones(3)).shape == (0, 3)

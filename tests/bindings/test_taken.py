@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What modules, optimizers and functions take from Python and give to it, beside tensors."""
+"""Python objects other than tensors that modules, optimizers and functions take and return."""
 
 import operator
 import pathlib
@@ -49,7 +49,7 @@ def a_recursion_without_an_end_is_a_recursion_error():
 
     x = GTorch.ones(1)
     raises(RecursionError, lambda: Endless()(x))
-    for n in range(12):  # the end of the stack is met at each of the calls of a round
+    for n in range(12):  # the stack ends in each of the calls of a round
         raises(RecursionError, lambda n=n: Through(n)(x))
     assert nn.ReLU()(x).item() == 1
 
