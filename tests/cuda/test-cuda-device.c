@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What GPUs say of themselves, and which one a program gets. */
+/* The properties of GPUs, and the choice of one. */
 
 #include "config.h"
 
@@ -9,7 +9,7 @@
 
 #include "cuda-test.h"
 
-/* Runs the case once more in a process with the settings; TRUE in the new one. */
+/* Runs the case once more in a process with these settings. Returns TRUE in that process. */
 static gboolean
 in_process (const gchar *settings, const gchar *visible)
 {
@@ -136,7 +136,7 @@ options_choose_the_device (void)
   g_assert_true (gtorch_get_default_device () == gpu (0));
   g_assert_true (parse ("program --device=cuda:1", &error));
   g_assert_true (gtorch_get_default_device () == gpu (1));
-  g_assert_true (parse ("program", &error)); /* does not change what was set */
+  g_assert_true (parse ("program", &error)); /* does not change the current setting */
   g_assert_true (gtorch_get_default_device () == gpu (1));
   g_assert_true (parse ("program --disable-cuda --device=cuda:1", &error));
   g_assert_true (gtorch_get_default_device () == gtorch_device_cpu ());

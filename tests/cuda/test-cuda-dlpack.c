@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Memory of GPUs goes to other libraries and comes from them: in the order of the streams that are told, and
- * back to its maker when nothing uses it. */
+/* Memory of GPUs is exchanged with other libraries: in the order of the given streams, and returned to
+ * its producer when it is not used any more. */
 
 #include "config.h"
 
@@ -135,7 +135,7 @@ wait_for_deletion (Foreign *self)
   g_mutex_unlock (&self->lock);
 }
 
-/* --- in --- */
+/* --- import --- */
 
 static void
 our_own_memory_comes_back (void)
@@ -308,7 +308,8 @@ overwrite (gpointer memory)
     ((gdouble *) memory)[i] = -1;
 }
 
-/* The driver reads what anybody has pinned when it comes to it, not before the call returns. */
+/* The driver reads memory that another library has pinned when the copy runs, not before the call
+ * returns. */
 static void
 pinned_memory_of_others_is_copied_before_it_goes (void)
 {
@@ -366,7 +367,7 @@ any_call_may_fail (void)
     }
 }
 
-/* --- out --- */
+/* --- export --- */
 
 static void
 the_consumers_stream_comes_after (void)
@@ -386,7 +387,7 @@ the_consumers_stream_comes_after (void)
 
         settle ();
         fake_cuda_set_seed (seed);
-        fake_cuda_hold (TRUE); /* nobody waits */
+        fake_cuda_hold (TRUE); /* nothing waits */
         gtorch_tensor_mul_scalar_inplace (x, 2, NULL);
         if (!copy)
           {
@@ -445,7 +446,8 @@ without_a_stream_the_host_waits_for_all (void)
   assert_no_misuse ();
 }
 
-/* The deleter is called while the consumer's work is queued; nobody gets the memory before it is done. */
+/* The deleter is called while the consumer's work is still queued; the memory is not reused before that
+ * is done. */
 static void
 what_the_consumer_still_reads_stays (void)
 {

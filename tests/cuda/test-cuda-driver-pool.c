@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Memory of the driver's own pool: GTORCH_ALLOC_CONF is backend:cudaMallocAsync. */
+/* Memory of the driver's own pool, with GTORCH_ALLOC_CONF=backend:cudaMallocAsync. */
 
 #include "config.h"
 
@@ -35,7 +35,7 @@ each_tensor_is_the_drivers (void)
   g_assert_cmpuint (accounts ().n_bytes, ==, 0);
 }
 
-/* What is freed goes when the work before it is done. */
+/* A block is freed in stream order. */
 static void
 freeing_is_in_the_order_of_the_stream (void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* A device that is lost: what the error says, who hears of it, what is still possible. */
+/* A lost device: the error message, who gets it, and what still works. */
 
 #include "config.h"
 
@@ -21,7 +21,7 @@ heal (void)
   g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
 }
 
-/* Four operations, each one piece of work, none of which is done before the device is let go. */
+/* Enqueues four operations of one kernel each, none of which runs before the device is released. */
 static void
 enqueue (GTorchImpl *x)
 {
@@ -64,7 +64,7 @@ end (void)
   return error;
 }
 
-/* --- what it says --- */
+/* --- the message --- */
 
 static void
 the_error_names_what_it_can_have_been (void)
@@ -123,7 +123,8 @@ what_is_known_to_be_done_is_left_out (void)
     }
 }
 
-/* Errors and lost devices of what a shape function computes are those of the operation that was called. */
+/* If a shape function computes something, its errors and lost devices are reported for the operation that
+ * was called. */
 static void
 what_a_shape_waits_for_is_named (void)
 {
@@ -170,7 +171,7 @@ what_a_shape_waits_for_is_named (void)
     }
 }
 
-/* There is none for it on the driver without a GPU. */
+/* The fake driver has no kernel for it. */
 static void
 a_missing_kernel_is_named_after_the_operation (void)
 {
@@ -184,7 +185,7 @@ a_missing_kernel_is_named_after_the_operation (void)
   g_assert_true (g_str_has_prefix (error->message, "unique: gt_order_"));
 }
 
-/* An operation that is waited for has not been done as a whole if it goes on. */
+/* An operation that waits for the device and continues afterwards is still unfinished. */
 static void
 what_goes_on_after_a_wait_is_named (void)
 {
@@ -264,7 +265,7 @@ many_operations_leave_the_last_ones (void)
   heal ();
 }
 
-/* What a call says only once has happened to that call alone. */
+/* An error that a call returns only once affects that call alone. */
 static void
 an_error_that_passes_loses_nothing (void)
 {
@@ -280,7 +281,7 @@ an_error_that_passes_loses_nothing (void)
   heal ();
 }
 
-/* --- what is possible afterwards --- */
+/* --- after the failure --- */
 
 static void
 every_later_call_fails_at_once_with_the_first_cause (void)
@@ -342,7 +343,7 @@ every_later_call_fails_at_once_with_the_first_cause (void)
   g_assert_cmpuint (fake_cuda_get_calls ("cuStreamSynchronize"), ==, 0);
   g_assert_cmpuint (fake_cuda_get_calls ("cuCtxSynchronize"), ==, 0);
 
-  /* Other devices are as before. */
+  /* other devices are not affected */
   g_assert_true (gtorch_device_check (gpu (1), NULL));
   enqueue (other);
   values = read_doubles (other);
@@ -350,7 +351,7 @@ every_later_call_fails_at_once_with_the_first_cause (void)
   heal ();
 }
 
-/* --- who hears of it --- */
+/* --- notification --- */
 
 typedef struct
 {

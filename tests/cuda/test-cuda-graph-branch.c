@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Branches of graphs as the driver sees them: what it has no place for in one, what is captured without the
- * library, drivers that have none, and how much a replay asks of it. */
+/* Branches of graphs in the driver: operations that cannot be in one, work that is captured without the
+ * library, drivers without branches, and the number of driver calls of a replay. */
 
 #include "config.h"
 
@@ -123,7 +123,7 @@ replay (Program *self)
   g_assert_no_error (error);
 }
 
-/* --- what is asked of the driver --- */
+/* --- driver calls --- */
 
 static void
 the_host_does_not_wait (void)
@@ -151,7 +151,7 @@ the_host_does_not_wait (void)
   program_clear (&program);
 }
 
-/* Each has its own predicate and numbers, though none is done when the next is launched. */
+/* Each replay has its own predicate and numbers, though none has run when the next is launched. */
 static void
 replays_are_queued (void)
 {
@@ -206,7 +206,7 @@ a_branch_runs_where_its_stream_would (void)
   program_clear (&program);
 }
 
-/* --- what the library does not launch --- */
+/* --- work that the library does not launch --- */
 
 static void
 call_nothing (void *data)
@@ -289,7 +289,7 @@ memory_of_the_programs_kernels_is_looked_at (void)
 
 /* --- drivers and builds without branches --- */
 
-/* The first in this program. */
+/* The kernel is the first in this program. */
 static void
 a_missing_kernel_leaves_the_graph_as_it_is (void)
 {
@@ -318,7 +318,7 @@ typedef struct
   GTorchTensor *x;
 } Other;
 
-/* Each looks at all queues. */
+/* Creates streams; each creation looks at all queues. */
 static gpointer
 make_streams (gpointer data)
 {
@@ -331,7 +331,7 @@ make_streams (gpointer data)
   return NULL;
 }
 
-/* The queue of a branch is known to nobody when it is gone. */
+/* Other threads do not see the queue of a branch after its end. */
 static void
 other_threads_look_at_the_queues (void)
 {
@@ -350,7 +350,7 @@ other_threads_look_at_the_queues (void)
       g_test_trap_assert_passed ();
       return;
     }
-  gtorch_device_get_default_stream (gpu (0)); /* whose queue nobody else gets */
+  gtorch_device_get_default_stream (gpu (0)); /* no other stream gets its queue */
   program_begin (&program);
   thread = g_thread_new ("other", make_streams, &other);
   for (i = 0; i < 300; i++)
@@ -368,7 +368,7 @@ other_threads_look_at_the_queues (void)
   assert_no_misuse ();
 }
 
-/* As soon as it is not captured. */
+/* Uses the stream as soon as it does not capture any more. */
 static gpointer
 use_stream (gpointer data)
 {
@@ -443,7 +443,7 @@ join (gpointer data)
   return NULL;
 }
 
-/* The branches of a graph in the graph are not theirs. */
+/* The branches of a child graph are not branches of the outer one. */
 static void
 other_threads_let_streams_join (void)
 {
@@ -489,7 +489,7 @@ other_threads_let_streams_join (void)
     }
   program_clear (&inner);
   g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
-  program_begin (&inner); /* what was kept for the last replay goes */
+  program_begin (&inner); /* frees the resources of the last replay */
   negate_x (&inner);
   program_end (&inner);
   program_clear (&inner);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What operations cost in calls of the driver, once everything they need is there. */
+/* The number of driver calls of each operation in the steady state. */
 
 #include "config.h"
 
@@ -117,7 +117,7 @@ reading_is_a_copy_and_a_wait (void)
   fake_cuda_reset_calls ();
   second = gtorch_op_to_device (a, gtorch_device_cpu (), FALSE, NULL);
   log = fake_cuda_dup_log ();
-  /* it asks for a moment, and sleeps only then */
+  /* it polls for a moment, and sleeps only then */
   g_assert_true (g_regex_match_simple ("^(cuCtxGetCurrent )+cuMemcpyDtoHAsync cuStreamQuery"
                                        "( cuThreadExchangeStreamCaptureMode( cuStreamQuery)+"
                                        " cuThreadExchangeStreamCaptureMode)?"

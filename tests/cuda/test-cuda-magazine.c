@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Small memory that threads keep at hand: it is theirs and their stream's, there is not much of it, it comes
- * back when it is wanted elsewhere, and the statistics are as if it was not there. The devices have
- * 256 MiB. */
+/* Thread caches of small blocks: a cached block belongs to a thread and a stream, the cache is bounded,
+ * blocks return when they are needed elsewhere, and the statistics do not show the cache. The devices
+ * have 256 MiB. */
 
 #include "config.h"
 
@@ -20,7 +20,7 @@ kept (void)
   return gtorch_cuda_magazines_size (GTORCH_CUDA_DEVICE (gpu (0)));
 }
 
-/* What the arenas take for used. */
+/* Returns the bytes in use according to the arenas. */
 static gsize
 taken (void)
 {
@@ -77,7 +77,7 @@ check_overlap (GPtrArray *live)
     }
 }
 
-/* --- threads that do what they are told, one at a time --- */
+/* --- threads that act on command, one at a time --- */
 
 typedef struct
 {
@@ -151,7 +151,7 @@ worker_end (Worker *self)
   g_async_queue_unref (self->done);
 }
 
-/* --- what they keep --- */
+/* --- the cache --- */
 
 static void
 a_thread_gets_back_what_it_freed (void)
@@ -165,7 +165,7 @@ a_thread_gets_back_what_it_freed (void)
   data = x->storage->data;
   gtorch_impl_unref (x);
   g_assert_cmpuint (kept (), ==, 5120);
-  y = bytes (4000); /* the same class, another size */
+  y = bytes (4000); /* another size of the same class */
   g_assert_true (y->storage->data != data);
   x = bytes (4700);
   g_assert_true (x->storage->data == data);
@@ -173,7 +173,7 @@ a_thread_gets_back_what_it_freed (void)
   g_assert_cmpuint (gtorch_device_get_memory_allocated (gpu (0)), ==, 5120 + 4096);
   gtorch_impl_unref (x);
   gtorch_impl_unref (y);
-  gtorch_impl_unref (bytes (2 * MIB)); /* too large to be kept */
+  gtorch_impl_unref (bytes (2 * MIB)); /* too large for the cache */
   g_assert_cmpuint (kept (), ==, 5120 + 4096);
   gtorch_allocator_get_stat (gpu_allocator (), "inactive_split.all.current", NULL);
   g_assert_cmpuint (kept (), ==, 0);
@@ -237,14 +237,14 @@ it_comes_back (void)
   x = tell (&worker, ALLOC, NULL, 2000, NULL);
   tell (&worker, FREE, NULL, 0, x);
   g_assert_cmpuint (kept (), ==, 1024 + 2048);
-  g_object_unref (stream); /* and its part */
+  g_object_unref (stream); /* and with it its part of the cache */
   g_assert_cmpuint (kept (), ==, 2048);
   worker_end (&worker);
   g_assert_cmpuint (kept (), ==, 0);
   g_assert_cmpuint (gtorch_device_get_memory_allocated (gpu (0)), ==, 0);
 }
 
-/* Without a word to the driver: blocks of 1 MiB that another thread keeps fill all pages of the arena. */
+/* Without calls of the driver: blocks of 1 MiB in another thread's cache fill all pages of the arena. */
 static void
 it_is_looked_for_before_giving_up (void)
 {
@@ -358,8 +358,8 @@ random_size (GRand *rand)
   return g_rand_int_range (rand, 0, (1 << bits) + 1);
 }
 
-/* Threads come, work one after the other, and go; the numbers are those of a model that knows nothing of
- * threads, and are rarely looked at. */
+/* Threads are created, work one after the other, and end; the numbers are those of a model without
+ * threads, and are rarely read. */
 static void
 no_peak_is_missed (void)
 {
@@ -386,7 +386,7 @@ no_peak_is_missed (void)
           Worker *worker = &workers[g_rand_int_range (rand, 0, N_THREADS)];
           gint kind = g_rand_int_range (rand, 0, 200);
 
-          if (step % 100 == 0) /* the level goes up and down */
+          if (step % 100 == 0) /* usage goes up and down */
             wanted = g_rand_int_range (rand, 0, 60);
           if (kind < 2)
             {
@@ -433,9 +433,9 @@ no_peak_is_missed (void)
     }
 }
 
-/* --- what may still be written to --- */
+/* --- memory that pending work may still write --- */
 
-/* Memory that was freed while the GPU was busy, and may only be used again by `stream`; NULL: by none. */
+/* Memory that was freed while the GPU was busy. Only `stream` may reuse it; NULL: no stream. */
 typedef struct
 {
   char *data;
@@ -490,7 +490,7 @@ no_stream_gets_what_another_still_uses (void)
 
           if (kind < 5 || live->len == 0)
             {
-              /* few sizes, so that memory is used again; an empty one has no bytes to use */
+              /* few sizes, so that memory is reused; an empty tensor has no bytes */
               GTorchImpl *impl =
                   tell (worker, ALLOC, stream, 512 << g_rand_int_range (rand, 0, 5), NULL);
 
@@ -528,10 +528,10 @@ no_stream_gets_what_another_still_uses (void)
     g_object_unref (streams[i]);
 }
 
-/* --- all at once --- */
+/* --- all together --- */
 
 static GMutex market_lock;
-static GQueue market; /* what is to be freed by whoever comes */
+static GQueue market; /* tensors for any thread to free */
 
 typedef struct
 {

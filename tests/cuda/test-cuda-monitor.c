@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What GPUs are doing, on a management library whose answers are set here. */
+/* Monitors of GPUs, on a fake NVML whose answers the test sets. */
 
 #include "config.h"
 
@@ -9,7 +9,7 @@
 
 #include "cuda-test.h"
 
-#define LIMIT (20 * G_USEC_PER_SEC) /* after which what is waited for will not come any more */
+#define LIMIT (20 * G_USEC_PER_SEC) /* the time limit of anything that has to happen */
 
 static const FakeNvml usual = {
   .utilization = 73,
@@ -58,7 +58,7 @@ run_for (gint64 us, const gboolean *flag)
     g_assert_true (*flag);
 }
 
-/* What was under way when the last monitor ended may still ask, but not for ever. */
+/* A query that was running when the last monitor ended may still finish, but no further ones may start. */
 static void
 assert_not_asked (guint device)
 {
@@ -132,7 +132,7 @@ changes_are_told_in_this_thread (void)
 
   fake_nvml_set (0, &usual);
   monitor = monitor_new (0);
-  run_for (G_USEC_PER_SEC / 4, NULL); /* at least one look that finds nothing new */
+  run_for (G_USEC_PER_SEC / 4, NULL); /* at least one query that finds no change */
   for (i = 0; i < G_N_ELEMENTS (names); i++)
     g_signal_connect (monitor, names[i], G_CALLBACK (notice), &notices[i]);
   changed.utilization = 1;
@@ -142,7 +142,7 @@ changes_are_told_in_this_thread (void)
   changed.sm_clock = 5;
   changed.memory_clock = 6;
   changed.memory_used = 7;
-  changed.n_processes = FAKE_NVML_MAX_PROCESSES; /* more than is asked for at first */
+  changed.n_processes = FAKE_NVML_MAX_PROCESSES; /* more than the first query has room for */
   fake_nvml_set (0, &changed);
   for (i = 0; i < G_N_ELEMENTS (names); i++)
     {
@@ -157,7 +157,7 @@ changes_are_told_in_this_thread (void)
 
   g_signal_connect (monitor, "notify", G_CALLBACK (notice), &same);
   run_for (G_USEC_PER_SEC / 3, NULL);
-  g_assert_false (same.seen); /* what stays the same is not told */
+  g_assert_false (same.seen); /* unchanged values are not notified */
 }
 
 static void
@@ -176,7 +176,7 @@ a_device_is_asked_ten_times_a_second_at_most (void)
       took = g_get_monotonic_time () - start;
     }
   while (asked < 2 && took < LIMIT);
-  /* One more may have begun before, and counts late. */
+  /* One more query may have started before, and is counted late. */
   g_assert_cmpuint (asked, <=, 2 + took / (G_USEC_PER_SEC / 10));
   g_assert_cmpuint (asked, >=, 2);
 }
@@ -221,7 +221,7 @@ a_slow_answer_blocks_no_main_loop (void)
     g_main_context_iteration (NULL, TRUE);
   ticks = 0;
   while (ticks < 10)
-    g_main_context_iteration (NULL, TRUE); /* or for ever */
+    g_main_context_iteration (NULL, TRUE); /* or it blocks for ever */
   fake_nvml_hold (FALSE);
   g_source_remove (source);
 }
@@ -281,7 +281,7 @@ a_lost_device_ends_it (void)
                   GTORCH_ERROR_DEVICE_LOST);
   g_assert_cmpstr (gtorch_device_monitor_get_error (monitor)->message, ==,
                    "cuda:0: GPU is lost (15)");
-  g_assert_cmpint (gtorch_device_monitor_get_temperature (monitor), ==, 61); /* the last one */
+  g_assert_cmpint (gtorch_device_monitor_get_temperature (monitor), ==, 61); /* the last value */
   assert_not_asked (0);
 
   another = gtorch_device_monitor_new (gpu (0), &error);
@@ -375,7 +375,7 @@ one_can_be_made_without_waiting (void)
   g_clear_error (&second.error);
 }
 
-/* Answers on their way to a context that is never run again. */
+/* Answers are on their way to a context that never runs again. */
 static void
 an_answer_that_nobody_takes_is_dropped (void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Tensors without dimensions that stay on the CPU, in operations of a GPU. */
+/* Zero-dimensional tensors of the CPU as operands of a GPU. */
 
 #include "config.h"
 
@@ -125,7 +125,7 @@ nothing_else_may_be_elsewhere (void)
                    "cuda:1: all must be on one device");
 }
 
-/* --- every operation that takes it, and its gradient --- */
+/* --- every operation that accepts them, and its gradients --- */
 
 static GTorchTensor *
 leaf (GTorchImpl *impl)
@@ -138,7 +138,7 @@ leaf (GTorchImpl *impl)
   return tensor;
 }
 
-/* The result in row 0 and the gradients behind it; the inputs of the mask are scalars of the CPU's. */
+/* Returns the result in row 0 and the gradients behind it; the inputs in the mask are scalars on the CPU. */
 static GPtrArray *
 compute (const GTorchOpClass *op, GTorchImpl *const *hosts, GTorchDevice *device, guint mask)
 {
@@ -175,8 +175,10 @@ compute (const GTorchOpClass *op, GTorchImpl *const *hosts, GTorchDevice *device
 
       if (!gtorch_tensor_backward (sum, NULL, FALSE, FALSE, &error))
         {
-          if (!g_error_matches (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD)) /* none is defined */
-            g_assert_nonnull (strstr (error->message, "where: ")); /* that the fake cannot do */
+          /* no gradient is defined */
+          if (!g_error_matches (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD))
+            /* the fake does not support it */
+            g_assert_nonnull (strstr (error->message, "where: "));
           else
             g_assert_nonnull (strstr (error->message, "is not defined"));
           g_clear_error (&error);
@@ -196,7 +198,7 @@ compute (const GTorchOpClass *op, GTorchImpl *const *hosts, GTorchDevice *device
   return results;
 }
 
-/* How many gradients were right. */
+/* Returns how many gradients were right. */
 static guint
 compare (const GTorchOpClass *op, guint mask)
 {
@@ -214,7 +216,7 @@ compare (const GTorchOpClass *op, guint mask)
     else if (dtype == GTORCH_DTYPE_FLOAT32)
       {
         hosts[i] = ramp_1d (cpu, dtype, N);
-        for (k = 0; k < N; k++) /* between 0 and 1, which all of them take */
+        for (k = 0; k < N; k++) /* between 0 and 1, which all operations accept */
           ((gfloat *) gtorch_impl_data (hosts[i]))[k] = 0.25 + k / 8.0;
       }
     else

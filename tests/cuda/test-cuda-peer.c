@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* One GPU in the memory of another, and tensors that do not meet. */
+/* Peer access between GPUs, and operands on different devices. */
 
 #include "config.h"
 
 #include "cuda-test.h"
 
-/* Runs the case once more in a process with the settings; TRUE in the new one. */
+/* Runs the case once more in a process with these settings. Returns TRUE in that process. */
 static gboolean
 in_process (const gchar *settings)
 {
@@ -52,7 +52,7 @@ keep_memory (GTorchStorage *storage)
 {
 }
 
-/* The elements of x, of another device, as a tensor of this one. */
+/* Returns a tensor of this device that aliases x, of another device. */
 static GTorchImpl *
 borrow (guint device, GTorchImpl *x)
 {
@@ -237,7 +237,7 @@ each_call_of_the_driver_may_fail (void)
   assert_no_misuse ();
 }
 
-/* Neither what is read nor what is written is anybody else's before that is done. */
+/* Neither the source nor the destination is reused before the copy is done. */
 static void
 memory_of_a_copy_on_other_streams_is_not_given_out (void)
 {

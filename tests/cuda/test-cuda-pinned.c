@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Pinned memory, and copies from and to it that nobody waits for. */
+/* Pinned memory, and asynchronous copies from and to it. */
 
 #include "config.h"
 
@@ -98,7 +98,7 @@ a_copy_to_it_returns_at_once (void)
   g_assert_cmpuint (fake_cuda_get_pending (), >, 0);
   g_assert_cmpfloat (raw (host, N - 1), ==, -1);
   thread = g_thread_new ("let-go", let_go, NULL);
-  assert_is (host, N - 1, N - 1); /* waits */
+  assert_is (host, N - 1, N - 1); /* this waits */
   g_thread_join (g_steal_pointer (&thread));
   assert_no_misuse ();
 }
@@ -276,7 +276,7 @@ moving_need_not_wait (void)
   g_assert_cmpfloat (raw (plain, N - 1), ==, N - 1);
 }
 
-/* Neither of another dtype nor without gaps: done when it returns. */
+/* Neither of another dtype nor with gaps: the copy is done when it returns. */
 static void
 other_copies_wait (void)
 {
@@ -313,11 +313,11 @@ memory_is_not_given_out_before_it_was_read (void)
   g_clear_object (&host);
   other = pinned_full (N, 5);
   g_assert_cmpuint (gtorch_host_allocator_get_num_allocs (allocator ()), ==, before + 1);
-  gtorch_host_allocator_trim (allocator ()); /* takes nothing away either */
+  gtorch_host_allocator_trim (allocator ()); /* does not free it either */
   fake_cuda_hold (FALSE);
   assert_is (y, N - 1, 3);
 
-  third = pinned_full (N, 7); /* now it is */
+  third = pinned_full (N, 7); /* now it does */
   g_assert_cmpuint (gtorch_host_allocator_get_num_allocs (allocator ()), ==, before + 1);
   g_assert_true (gtorch_impl_data (gtorch_tensor_get_impl (third)) == data);
   assert_is (other, N - 1, 5);
@@ -376,7 +376,7 @@ the_limit_holds (void)
   g_clear_object (&second);
   g_assert_cmpuint (gtorch_host_allocator_get_allocated (allocator ()), ==, 0);
   g_assert_cmpuint (gtorch_host_allocator_get_reserved (allocator ()), ==, 8192);
-  first = pinned_full (1024, 1); /* what is kept makes room */
+  first = pinned_full (1024, 1); /* cached blocks are freed to make room */
   g_assert_cmpuint (gtorch_host_allocator_get_reserved (allocator ()), ==, 8192);
   g_clear_object (&first);
   gtorch_host_allocator_set_limit (allocator (), 100);
@@ -420,7 +420,7 @@ memory_of_the_system_can_be_shown_to_the_driver (void)
   g_assert_nonnull (strstr (error->message, "cuMemHostRegister"));
   g_assert_true (fake_cuda_clear_faults ());
 
-  /* What was pinned one way goes back the same way. */
+  /* memory is unpinned in the way in which it was pinned */
   g_assert_true (
       gtorch_allocator_configure (gpu_allocator (), "pinned_use_cuda_host_register:False", NULL));
   g_clear_object (&small);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Private pools of a GPU: what is in them stays apart, is counted twice and comes back in the end. */
+/* Private pools of a GPU: their memory is separate, is counted for the pool and the device, and is freed
+ * at the end. */
 
 #include "config.h"
 
@@ -47,7 +48,7 @@ memory_comes_from_the_pool_until_the_guard_ends (void)
   g_assert_cmpuint (gtorch_memory_pool_get_allocated (pool), ==, 3 * MIB);
   g_clear_pointer (&second, gtorch_impl_unref);
 
-  /* What the pool has is its own, and used again there. */
+  /* Memory of the pool is reused inside the pool. */
   g_clear_pointer (&first, gtorch_impl_unref);
   g_assert_cmpuint (gtorch_memory_pool_get_allocated (pool), ==, 0);
   second = bytes (3 * MIB);
@@ -151,7 +152,7 @@ memory_goes_back_with_the_last_tensor (void)
   g_assert_cmpuint (gtorch_device_get_memory_reserved (gpu (0)), ==, 0);
 }
 
-/* Nobody waits for the GPU when a pool goes. */
+/* Freeing a pool does not wait for the GPU. */
 static void
 memory_that_is_in_use_goes_back_later (void)
 {
@@ -166,7 +167,7 @@ memory_that_is_in_use_goes_back_later (void)
   g_assert_cmpuint (used (), >, 0);
   fake_cuda_hold (FALSE);
   gtorch_device_synchronize (gpu (0), NULL, NULL);
-  x = bytes (1000); /* asks the driver for more, and what is dead goes back before */
+  x = bytes (1000); /* asks the driver for more; dead pools are freed before that */
   g_assert_cmpuint (used (), ==, 2 * MIB);
   gtorch_impl_unref (x);
 }
@@ -200,7 +201,7 @@ only_the_pool_trims_itself (void)
   g_assert_cmpuint (used (), ==, gtorch_memory_pool_get_reserved (pool));
   g_assert_cmpuint (used (), >, 0);
 
-  /* Graphs replay in memory that no tensor holds. */
+  /* Graphs replay in memory that no tensor refers to. */
   gtorch_pool_set_graph (gtorch_memory_pool_get_pool (pool), TRUE);
   gtorch_memory_pool_trim (pool);
   g_assert_cmpuint (used (), >, 0);

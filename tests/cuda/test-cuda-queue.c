@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Queues that others have made, work that others put into them, and waiting without using the CPU. */
+/* Foreign streams, work that other libraries enqueue, and waiting without using the CPU. */
 
 #include "config.h"
 
@@ -57,7 +57,7 @@ priorities_are_those_of_the_device (void)
   g_assert_cmpint (greatest, ==, 0);
 }
 
-/* --- queues of others --- */
+/* --- foreign streams --- */
 
 static void
 operations_go_into_a_queue_of_others (void)
@@ -125,7 +125,7 @@ the_drivers_default_queue_may_be_ours (void)
       guint i;
 
       fake_cuda_set_seed (seed);
-      for (i = 0; i < 3; i++) /* each in its own device's */
+      for (i = 0; i < 3; i++) /* each on its own device */
         {
           g_assert_true (gtorch_op_add_inplace (a, a, 1, NULL));
           g_assert_true (gtorch_op_neg_inplace (b, NULL));
@@ -141,9 +141,9 @@ the_drivers_default_queue_may_be_ours (void)
   assert_no_misuse ();
 }
 
-/* --- work of others --- */
+/* --- foreign work --- */
 
-/* Another library copies from a tensor that is dropped at once: is the copy right? */
+/* Another library copies from a tensor that is dropped at once. Returns whether the copy is right. */
 static gboolean
 foreign_copy (guint32 seed, GTorchStream *stream, gboolean records)
 {
@@ -218,7 +218,7 @@ on_the_cpu_the_queue_keeps_the_memory (void)
   g_assert_true (gtorch_op_neg_inplace (work, NULL));
   gtorch_stream_set_current (gtorch_device_get_default_stream (gpu (0)));
   event = gtorch_stream_record_event (other, NULL);
-  g_assert_true (gtorch_stream_wait_event (stream, event, NULL)); /* nothing is done before it */
+  g_assert_true (gtorch_stream_wait_event (stream, event, NULL)); /* it blocks all later work */
   gtorch_storage_ref (storage);
   g_assert_true (gtorch_tensor_record_stream (x, stream, NULL));
   g_object_unref (x);
@@ -364,7 +364,7 @@ queues_that_capture_are_not_given_out (void)
 
 /* --- auto-sync --- */
 
-/* Written on one stream, read on another, written again on the first one. */
+/* A tensor is written on one stream, read on another, and written again on the first one. */
 static gboolean
 is_right (guint32 seed, gboolean auto_sync, gboolean copies)
 {
@@ -436,7 +436,7 @@ auto_sync_waits_once_for_each_queue (void)
   gtorch_stream_set_current (other);
   g_assert_true (gtorch_op_neg_inplace (x, NULL));
   gtorch_stream_set_current (stream);
-  g_assert_false (gtorch_op_neg_inplace (y, NULL)); /* never without having waited */
+  g_assert_false (gtorch_op_neg_inplace (y, NULL)); /* never, without having waited */
   g_assert_true (fake_cuda_clear_faults ());
   g_assert_true (gtorch_op_neg_inplace (y, NULL));
   gtorch_stream_set_auto_sync (stream, FALSE);
@@ -444,7 +444,7 @@ auto_sync_waits_once_for_each_queue (void)
   gtorch_device_synchronize (gpu (0), NULL, NULL);
 }
 
-/* What came before the capture is waited for. What comes is in the graph. */
+/* Work from before the capture is waited for; work from inside it belongs to the graph. */
 static void
 auto_sync_waits_for_queues_that_capture (void)
 {
@@ -468,7 +468,7 @@ auto_sync_waits_for_queues_that_capture (void)
         g_assert_true (gtorch_op_neg_inplace (x, NULL));
         capture = gtorch_graph_capture_new (graph, other, NULL, GTORCH_CAPTURE_MODE_RELAXED, NULL);
         g_assert_nonnull (capture);
-        g_assert_true (gtorch_op_neg_inplace (y, NULL)); /* never replayed */
+        g_assert_true (gtorch_op_neg_inplace (y, NULL)); /* the graph is never replayed */
         gtorch_stream_set_current (stream);
         gtorch_stream_set_auto_sync (stream, TRUE);
         g_assert_true (gtorch_op_add_inplace (y, late ? y : x, 1, NULL));
@@ -485,7 +485,7 @@ auto_sync_waits_for_queues_that_capture (void)
       }
 }
 
-/* Its owner knows that it is done. */
+/* The owner of the foreign stream knows that its work is done. */
 static void
 auto_sync_asks_no_queue_that_is_gone (void)
 {

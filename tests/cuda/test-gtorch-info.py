@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the program gtorch-info says with a driver, without one, and of libraries that are missing."""
+"""The output of the program gtorch-info with a driver, without one, and with missing libraries."""
 
 import json
 import os
@@ -136,7 +136,7 @@ def size(n):
 
 
 def as_text(report):
-    """What the program prints for people, from what it says to programs."""
+    """Converts the machine-readable report to the text for people."""
     lines = ['Build']
     lines += [f'  {key:20} {"none" if value is None else value}' for key, value in report['build'].items()]
     lines += ['', 'Devices']
