@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Attention on a GPU, by cuDNN and by products, values and gradients against float64 on the CPU. */
+/* Attention on a GPU, with cuDNN and with products; values and gradients are compared with float64 on the
+ * CPU. */
 
 #include "config.h"
 
@@ -12,13 +13,13 @@ typedef struct
   gint64 batch, heads, rows, columns, depth, width;
   gboolean is_causal, heads_behind_rows;
   guint mask;
-  gint64 group; /* heads of the query for each of key and value, 0 for 1 */
+  gint64 group; /* query heads for each head of key and value, 0 for 1 */
 } Case;
 
 enum
 {
   NO_MASK,
-  BOOL_MASK,    /* [rows, columns], one row masked as a whole */
+  BOOL_MASK,    /* [rows, columns], one row is masked entirely */
   PADDING_MASK, /* [batch, 1, 1, columns], bool */
   ADDED_MASK,   /* [batch, 1, rows, columns], of the query's dtype, with -infinity */
   WIDE_MASK,    /* [heads, 1, columns], float32 */
@@ -71,7 +72,7 @@ learn (GTorchTensor *x)
   g_assert_no_error (error);
 }
 
-/* On the CPU; NULL if the case has none. */
+/* Returns the mask on the CPU, or NULL if the case has none. */
 static GTorchTensor *
 make_mask (const Case *c, GTorchDType dtype)
 {
@@ -107,7 +108,7 @@ make_mask (const Case *c, GTorchDType dtype)
                                               NULL, &error));
 }
 
-/* The result; operands have their gradients then. */
+/* Returns the result; the operands get their gradients. */
 static GTorchTensor *
 attend (const Case *c, GTorchTensor **operands, GTorchTensor *mask, gdouble dropout_p,
         GTorchTensor *upper)
@@ -196,7 +197,7 @@ values_and_gradients_agree (gconstpointer data)
     }
 }
 
-/* The weights would be 4 GiB for each. */
+/* Each matrix of weights would have 4 GiB. */
 static void
 weights_are_not_kept (void)
 {
@@ -238,7 +239,7 @@ weights_are_not_kept (void)
     }
 }
 
-/* Attention with p = 0.25, seeded. */
+/* Computes attention with p = 0.25, seeded. */
 static GTorchTensor *
 drop (GTorchTensor *const *operands)
 {
@@ -250,8 +251,8 @@ drop (GTorchTensor *const *operands)
                                                    0.25, FALSE, 0, FALSE, &error));
 }
 
-/* Which weights are dropped is seen where the values are the identity and all weights are equal; with that
- * the CPU computes the same. */
+/* The dropped weights are visible if the values are the identity and all weights are equal; with them the
+ * CPU computes the reference. */
 static void
 what_is_dropped_is_dropped_backward_too (void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Elements found by index, drawn or made from their position, at sizes and with repetitions that samples do
- * not have. What is added where several indices meet is the same in every run, to the bit. */
+/* Elements that are selected by index, drawn, or computed from their position, with sizes and repeated
+ * indices that samples do not have. Sums over repeated indices are bitwise reproducible. */
 
 #include "config.h"
 
@@ -99,7 +99,7 @@ same (const gchar *what, GTorchTensor *got, GTorchTensor *expected)
     g_error ("%s: not the same bytes", what);
 }
 
-/* Against the CPU's float64, and again against itself. */
+/* Compares with the CPU's float64, and with a second run. */
 static void
 check_change (const gchar *what, Change change, GTorchTensor *self, gint64 dim, GTorchTensor *index,
               GTorchTensor *source, gdouble tolerance)
@@ -125,7 +125,7 @@ check_change (const gchar *what, Change change, GTorchTensor *self, gint64 dim, 
 static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
                                       GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_BFLOAT16 };
 
-/* indices, blocks, elements of a block */
+/* numbers of indices, blocks, elements of a block */
 static const gint64 sizes[][3] = {
   { 1, 5, 3 },       { 7, 1, 1 },        { 9, 2, 1 },       { 1000, 3, 1 },
   { 5000, 40, 64 },  { 20000, 1, 1 },    { 300, 7, 257 },   { 20000, 50000, 2 },
@@ -153,7 +153,7 @@ many_indices_meet (void)
               g_strdup_printf ("%s, size %u%s", gtorch_dtype_get_name (dtypes[t]), k,
                                turned ? ", turned" : "");
 
-          if ((t >= 2 && s[0] / s[1] > 50000) /* more than 16 bits have */
+          if ((t >= 2 && s[0] / s[1] > 50000) /* more than 16 bits can hold */
               || is_one_too_many (t, G_N_ELEMENTS (dtypes), k))
             continue;
           x = random_of (shape, 2, dtypes[t]);
@@ -200,7 +200,7 @@ many_indices_of_lines_meet (void)
           }
 }
 
-/* Products of what lies around 1: they stay far from the ends. */
+/* Products of factors near 1: they neither overflow nor underflow. */
 static void
 many_indices_are_reduced (void)
 {
@@ -239,7 +239,7 @@ many_indices_are_reduced (void)
                 || is_one_too_many (t, G_N_ELEMENTS (dtypes), k))
               continue;
             if (t >= 2 && c == 1 && s[0] / s[1] > 100)
-              continue; /* sums that 16 bits do not have */
+              continue; /* sums that 16 bits cannot represent */
             x = random_of (shape, 2, dtypes[t]);
             y = random_of (part, 2, dtypes[t]);
             TRY (gtorch_tensor_uniform_inplace (x, 1 - width, 1 + width, NULL, &error));
@@ -270,7 +270,7 @@ extremes_know_nan_and_the_ends (void)
     check_change ("extremes", extremes[c], self, 0, index, source, 0);
 }
 
-/* Integers are added in any order. */
+/* Integers may be added in any order. */
 static void
 integers_meet (void)
 {
@@ -402,7 +402,7 @@ expect_report (const gchar *start)
   g_assert_true (gtorch_device_synchronize (gpu, NULL, &problem));
 }
 
-/* The others are written as if it were not there. */
+/* The other elements are written as if the invalid index did not exist. */
 static void
 indices_out_of_range_are_left_out (void)
 {
@@ -546,7 +546,7 @@ classes_are_counted (void)
   same ("one_hot", b, a);
 }
 
-/* --- drawn --- */
+/* --- random selections --- */
 
 static void
 permutations_are_the_cpus (void)
@@ -637,7 +637,7 @@ weights_are_looked_at (void)
     }
 }
 
-/* --- made, joined --- */
+/* --- triangles and joins --- */
 
 static void
 triangles_are_the_cpus (void)

@@ -41,7 +41,7 @@ there_and_back (void)
 
       TRY (gtorch_tensor_copy_inplace (x, there, TRUE, &error));
       g_clear_object (&there);
-      there = pinned_full (1000); /* not in the same memory, as long as that is read */
+      there = pinned_full (1000); /* not in the same memory, as long as that is being read */
       y = TRY (gtorch_tensor_add (x, x, 1, &error));
       TRY (gtorch_tensor_copy_inplace (back, y, TRUE, &error));
       TRY (gtorch_tensor_copy_inplace (x, there, TRUE, &error));

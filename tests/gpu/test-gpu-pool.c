@@ -49,7 +49,7 @@ pools_come_and_go (void)
   g_assert_cmpuint (gtorch_device_get_memory_reserved (gpu), <=, before);
 }
 
-/* The pool goes while the GPU still works on what was in it. */
+/* The pool is freed while the GPU still works on its memory. */
 static void
 nobody_waits_for_a_pool (void)
 {
@@ -88,7 +88,7 @@ blocks_can_be_used (void)
   g_assert_cmpuint (gtorch_allocator_get_allocated (allocator), ==, before);
 }
 
-/* What another stream still reads is not given to others. */
+/* Memory that another stream still reads is not reused. */
 static void
 streams_are_waited_for (void)
 {

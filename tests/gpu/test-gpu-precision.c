@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What TF32 costs, and that nobody pays for it unasked. */
+/* The error of TF32, which is only used if it is enabled. */
 
 #include "config.h"
 
@@ -23,7 +23,7 @@ convolve (GTorchTensor *a, GTorchTensor *b)
   return TRY (gtorch_conv2d (a, b, NULL, ones, 2, ones, 2, ones, 2, 1, &error));
 }
 
-/* The root of the mean square of x - expected, against that of expected. */
+/* Returns the root mean square of x - expected, relative to that of expected. */
 static gdouble
 error_of (GTorchTensor *x, GTorchTensor *expected)
 {
@@ -121,10 +121,10 @@ bf16_matrices_are_less_exact_again (void)
   gtorch_device_set_matmul_precision (gpu, GTORCH_PRECISION_IEEE);
   off = error_of (rounded, expected);
   g_test_message ("mm: BF16 is off by %.3g", off);
-  g_assert_cmpfloat (off, <, 2e-2); /* more exact is allowed */
+  g_assert_cmpfloat (off, <, 2e-2); /* a smaller error is allowed */
 }
 
-/* The largest error against the mean of what is expected. */
+/* Returns the largest error relative to the mean of the expected values. */
 static gdouble
 greatest_error_of (GTorchTensor *x, GTorchTensor *expected)
 {
@@ -139,7 +139,8 @@ greatest_error_of (GTorchTensor *x, GTorchTensor *expected)
   return gtorch_tensor_item_double (greatest, NULL) / gtorch_tensor_item_double (mean, NULL);
 }
 
-/* The example by which PyTorch's notes on CUDA explain TF32: there 0.0022, and 0.000039 without. */
+/* The example that explains TF32 in PyTorch's notes on CUDA: there the error is 0.0022, and 0.000039
+ * without TF32. */
 static void
 large_products_are_as_exact_as_elsewhere (void)
 {
@@ -176,7 +177,7 @@ so_are_tf32_convolutions (void)
   check ("conv2d", convolve, a, b, gtorch_device_set_conv_precision);
 }
 
-/* One setting does not reach into the other's operations. */
+/* The setting for products does not affect convolutions, and vice versa. */
 static void
 the_two_are_apart (void)
 {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The Python module is where its Python looks, and says so where it is for another one.
+"""The Python module is installed where its Python finds it, and reports if it was built for another
+one.
 
 Arguments: the build folder, the Python that has gi.
 """
@@ -73,7 +74,7 @@ def so_it_is_in_a_virtual_environment():
             raise tap.Skip("this Python has no module venv")
         python = os.path.join(venv, "bin/python")
         is_found_below_its_own_prefixes(python)
-        # where PyGObject is looked for overrides, too
+        # PyGObject searches for overrides there, too
         overrides = os.path.join(venv, find_paths(python, venv)[0], "gi/overrides")
         os.makedirs(overrides)
         found = ask(python, "import json, gi.overrides; print(json.dumps(list(gi.overrides.__path__)))")
@@ -100,7 +101,7 @@ def a_foreign_prefix_has_a_folder_for_each_python():
 
 
 class Copy:
-    """The overrides of the build folder, to be changed."""
+    """A copy of the overrides of the build folder, for changes."""
 
     def __init__(self, folder):
         self.modules = pathlib.Path(folder) / "python"

@@ -38,7 +38,7 @@ weight_new (void)
   return gtorch_zeros (GTORCH_SHAPE (40, 100, 3, 3), GTORCH_DTYPE_FLOAT64, NULL, NULL);
 }
 
-/* 36,000 numbers: the deviation is known to 0.4 % at one standard deviation, the mean to std / 190. */
+/* 36,000 numbers: the standard error of the deviation is 0.4 %, that of the mean std / 190. */
 static void
 assert_spread (GTorchTensor *weight, gdouble std, gboolean uniform)
 {

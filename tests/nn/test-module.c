@@ -5,7 +5,7 @@
 
 #include <gtorch/gtorch.h>
 
-/* scale * (inner (x) + shift), with what can go wrong on demand */
+/* Computes scale * (inner (x) + shift), with faults on demand. */
 typedef enum
 {
   MODE_WORK,
@@ -507,7 +507,7 @@ fail_before (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, gpoint
   return user_data != NULL ? g_ptr_array_new () : NULL;
 }
 
-/* Each also with something given back all the same. */
+/* Each hook is also tried with a result that it returns nevertheless. */
 static void
 hooks_that_fail_let_the_call_fail (void)
 {
@@ -546,7 +546,7 @@ hooks_that_fail_let_the_call_fail (void)
     }
 }
 
-/* Once, whichever way the call comes. */
+/* The hook runs once, whichever function makes the call. */
 static void
 hooks_see_all_inputs (void)
 {

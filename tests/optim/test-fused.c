@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Steps over many parameters at once: as if each had an optimizer of its own, to the last bit, and as the CPU
- * does them. */
+/* Steps over many parameters at once: bitwise as if each had its own optimizer, and as on the CPU. */
 
 #include "config.h"
 
@@ -12,7 +11,7 @@
 #include "step-samples.h"
 #include "test-device.h"
 
-/* More of them than one launch takes, with more elements than a block, and none. */
+/* More of them than one launch processes, some larger than a block, some empty. */
 static const gint64 sizes[] = { 3, 0, 1, 64, 4096, 5000, 16, 7, 20001, 12, 33, 8192 };
 
 #define N_PARAMS 140
@@ -39,7 +38,7 @@ drawn (guint64 seed, gint64 n, GTorchDType dtype, GTorchDevice *device)
   return gtorch_tensor_to_device (there, device, FALSE, NULL);
 }
 
-/* Every fifth begins in the middle of memory, every seventh has gaps. */
+/* Every fifth starts inside its storage, every seventh is not contiguous. */
 static GTorchTensor *
 new_param (guint i, GTorchDType dtype, GTorchDevice *device)
 {
@@ -75,10 +74,10 @@ nth (GListStore *params, guint i)
 {
   g_autoptr (GTorchTensor) param = g_list_model_get_item (G_LIST_MODEL (params), i);
 
-  return param; /* the list keeps it */
+  return param; /* the list has a reference */
 }
 
-/* Parameter `first` + i gets the gradient of its own of that step; some get none in the first. */
+/* Sets the gradient of the step for parameter `first` + i; some get none in the first step. */
 static void
 set_grads (GListStore *params, guint first, guint step)
 {
@@ -132,7 +131,7 @@ assert_near (GTorchTensor *a, GTorchTensor *b, gdouble tolerance)
 static const struct
 {
   GTorchDType dtype;
-  gdouble tolerance; /* of sums that are put together in another way */
+  gdouble tolerance; /* for sums in another order */
 } dtypes[] = {
   { GTORCH_DTYPE_FLOAT32, 2e-6 },
   { GTORCH_DTYPE_FLOAT64, 1e-13 },
@@ -176,7 +175,7 @@ many_are_as_each_by_itself (gconstpointer data)
     }
 }
 
-/* --- what they have in common --- */
+/* --- mixed lists of parameters --- */
 
 static void
 dtypes_and_devices_may_be_mixed (void)
@@ -205,7 +204,7 @@ dtypes_and_devices_may_be_mixed (void)
     }
 }
 
-/* Two parameters that show the same memory take their steps one after the other. */
+/* Two parameters that share memory are updated one after the other. */
 static void
 parameters_may_share_memory (void)
 {
@@ -262,7 +261,7 @@ memory_that_is_not_to_be_written_is_refused (void)
   g_assert_cmpfloat (test_element (nth (params, 0), 0), ==, before);
 }
 
-/* --- who waits for what a step writes --- */
+/* --- synchronisation with writes of a step --- */
 
 static void
 take_time (gpointer data)

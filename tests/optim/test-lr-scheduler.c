@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Schedules in C: what they change and when, also in graphs. Their values are compared with PyTorch's
- * formulas in
- * tests/bindings/test_optim.py. */
+/* Schedules in C: their changes and their timing, also in graphs. tests/bindings/test_optim.py compares
+ * their values with PyTorch's formulas. */
 
 #include "config.h"
 

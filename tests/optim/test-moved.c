@@ -12,7 +12,7 @@
 typedef struct
 {
   GTorchModule *net;
-  GTorchTensor *weight; /* not owned */
+  GTorchTensor *weight; /* unowned */
   GTorchOptimizer *optimizer;
 } Subject;
 

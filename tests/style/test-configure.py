@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What Meson says where NVIDIA's compiler is missing."""
+"""Meson's messages where NVIDIA's compiler is missing."""
 
 import os
 import shutil
@@ -39,7 +39,7 @@ def without_nvcc_the_library_has_no_kernels_and_says_so():
         with open(os.path.join(folder, "build.ninja"), encoding="utf-8") as file:
             text = file.read()
         assert "gtorch-fatbin-" not in text
-        assert "gtorch-cuda-device.c" in text  # GPUs are found all the same
+        assert "gtorch-cuda-device.c" in text  # GPUs are still detected
 
 
 @tap.case

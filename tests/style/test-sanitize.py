@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What tests/gpu/sanitize.py makes of compute-sanitizer's reports, of one that is made up here."""
+"""Tests how tests/gpu/sanitize.py interprets the reports of compute-sanitizer, with a fake tool."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import tap
 
 SANITIZE = os.path.join(tap.SOURCE_ROOT, "tests", "gpu", "sanitize.py")
 
-# Two tests, of which `-l' tells and `-p' chooses, as GLib's programs do it.
+# Two tests; like programs with GLib's framework, it lists them with `-l' and selects with `-p'.
 PROGRAM = """#!/bin/sh
 case "$*" in
 -l) echo /a; echo /b ;;
@@ -24,7 +24,7 @@ case "$*" in
 esac
 """
 
-# Writes $REPORT to its log if /b is among the tests, $UNFILTERED if it was not told which kernels to look at.
+# Writes $REPORT to its log if /b is among the tests, $UNFILTERED if no kernels were selected.
 TOOL = """#!/bin/sh
 while :; do case $1 in
 --log-file=*) log=${1#--log-file=}; shift ;;
@@ -44,7 +44,7 @@ RACE = (
 
 
 def run(tool, *arguments, **environment):
-    """Runs the two tests, each by itself; returns what was printed and the exit status."""
+    """Runs each of the two tests separately; returns the output and the exit status."""
     with tempfile.TemporaryDirectory() as folder:
         build = pathlib.Path(folder).resolve()
         for name, text in (("compute-sanitizer", TOOL), ("test-two", PROGRAM)):

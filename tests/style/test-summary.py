@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The counts at the end of `./bootstrap test` are right, whatever a program prints."""
+"""The totals at the end of `./bootstrap test` are right, whatever a program prints."""
 
 import json
 import os
