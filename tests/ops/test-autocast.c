@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Mixed precision: what each operation does with its inputs, and the regions. */
+/* Mixed precision: the dtype in which each operation computes, and the regions. */
 
 #include "config.h"
 
@@ -33,7 +33,7 @@ region (GTorchDType dtype)
   return guard;
 }
 
-/* --- each operation, as autocast-reference.py has found PyTorch to do --- */
+/* --- each operation, compared with PyTorch as recorded by autocast-reference.py --- */
 
 static const GTorchSample *
 find_sample (const gchar *op, guint index)
@@ -53,8 +53,8 @@ dtype_of_letter (gchar letter, guint low)
   return letter == 'l' ? low : (letter == 'f' ? GTORCH_DTYPE_FLOAT32 : GTORCH_DTYPE_FLOAT64);
 }
 
-/* What the sample gives for inputs of these dtypes, in the file's words; "none" if it cannot be called with
- * them, autocast or not. */
+/* Returns the dtypes of the sample's results for inputs of these dtypes, in the words of the file; "none"
+ * if it does not accept them, with or without autocast. */
 static gchar *
 results_of (const GTorchSample *sample, const gchar *pattern, guint low)
 {
@@ -170,7 +170,7 @@ square_matrix (GTorchDType dtype, gboolean requires_grad)
   return ones (GTORCH_SHAPE (2, 2), dtype, requires_grad);
 }
 
-/* The dtype of a product of float32 matrices, here and now. */
+/* Returns the dtype of a product of float32 matrices here. */
 static GTorchDType
 product_dtype (void)
 {
@@ -313,7 +313,7 @@ product_in_thread (gpointer data)
   gtorch_autocast_guard_end (guard); /* does nothing here */
   guard = region (GTORCH_DTYPE_FLOAT16);
   g_assert_cmpint (product_dtype (), ==, GTORCH_DTYPE_FLOAT16);
-  return guard; /* which the end of the thread ends */
+  return guard; /* the end of the thread ends it */
 }
 
 static void
@@ -371,9 +371,9 @@ binary_cross_entropy_is_refused_on_gpus (void)
   g_assert_cmpint (gtorch_tensor_get_dtype (logits), ==, GTORCH_DTYPE_FLOAT32);
 }
 
-/* --- casts that are kept --- */
+/* --- cached casts --- */
 
-/* What mm would be called with for this tensor. */
+/* Returns the tensor with which mm would be called. */
 static GTorchImpl *
 cast_of (GTorchTensor *x)
 {
@@ -424,13 +424,13 @@ casts_of_parameters_are_kept (void)
   g_assert_cmpint (cast->dtype, ==, GTORCH_DTYPE_FLOAT16);
   gtorch_impl_unref (cast);
   gtorch_autocast_guard_unref (inner);
-  /* only parameters are */
+  /* only casts of parameters are cached */
   g_clear_pointer (&first, gtorch_impl_unref);
   first = cast_of (plain);
   cast = cast_of (plain);
   g_assert_true (cast != first);
   gtorch_impl_unref (cast);
-  /* the end of the outermost region ends it */
+  /* the cache ends with the outermost region */
   g_clear_pointer (&first, gtorch_impl_unref);
   first = cast_of (weight);
   gtorch_autocast_guard_unref (outer);
@@ -495,7 +495,7 @@ nothing_is_kept_while_a_graph_is_captured (void)
   if (!test_can_capture ())
     return;
   guard = region (GTORCH_DTYPE_BFLOAT16);
-  before = gtorch_tensor_mm (weight, weight, &error); /* keeps a cast */
+  before = gtorch_tensor_mm (weight, weight, &error); /* caches a cast */
   stream = gtorch_stream_new (test_device (), 0, &error);
   g_assert_no_error (error);
   g_assert_true (gtorch_device_synchronize (test_device (), NULL, &error));
@@ -517,7 +517,7 @@ nothing_is_kept_while_a_graph_is_captured (void)
   g_assert_cmpfloat (test_element (y, 0), ==, 18);
 }
 
-/* --- going backward --- */
+/* --- backward --- */
 
 typedef struct
 {
@@ -548,7 +548,7 @@ backward_turns_autocast_off (void)
   g_assert_true (gtorch_is_autocast_enabled (device_type ()));
 }
 
-/* Second derivatives of what was computed in low precision. */
+/* Computes second derivatives of low-precision results. */
 static void
 gradients_can_be_differentiated (void)
 {
@@ -581,7 +581,8 @@ G_DECLARE_FINAL_TYPE (TestProduct, test_product, TEST, PRODUCT, GTorchFunction)
 struct _TestProduct
 {
   GTorchFunction parent_instance;
-  GTorchDType given, forward, backward; /* of the input, and of products there */
+  /* the dtypes of the input, and of products in forward and backward */
+  GTorchDType given, forward, backward;
 };
 
 G_DEFINE_TYPE (TestProduct, test_product, GTORCH_TYPE_FUNCTION)
@@ -629,7 +630,7 @@ test_product_init (TestProduct *self)
 {
 }
 
-/* Calls it in a region, or outside, and goes backward where it is the other way round. */
+/* Calls it in a region, or outside, and runs backward in the opposite case. */
 static void
 use (TestProduct *product, gboolean in_region)
 {
@@ -704,7 +705,7 @@ network_new (GError **error)
   return GTORCH_MODULE (network);
 }
 
-/* Inside or outside of a circle: the last loss. */
+/* Learns which points are inside a circle; returns the last loss. */
 static gdouble
 train (GTorchDType dtype)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Indexing, by items and in its written form: the rules of placement, errors and shared memory. */
+/* Indexing, by items and in its text form: the position of dimensions, errors and shared memory. */
 
 #include "config.h"
 
@@ -18,7 +18,7 @@
 #define NEW_AXIS       GTORCH_INDEX_NEW_AXIS, 0, 0, 0
 #define TENSOR(i)      GTORCH_INDEX_TENSOR, (i), 0, 0
 
-/* 0, 1, 2, … in a shape */
+/* Returns 0, 1, 2, … in a shape. */
 static GTorchTensor *
 counting (GTorchDType dtype, const gint64 *shape, gsize n_dims)
 {
@@ -59,7 +59,8 @@ assert_error (GTorchTensor *result, GError **error, GTorchError code, const gcha
 {
   g_assert_true (test_fails (result, error));
   g_assert_error (*error, GTORCH_ERROR, code);
-  g_assert_true (g_str_has_prefix ((*error)->message, message)); /* GPUs add who found it */
+  /* GPUs append the function that reported it */
+  g_assert_true (g_str_has_prefix ((*error)->message, message));
   g_clear_error (error);
 }
 
@@ -154,7 +155,7 @@ errors_leave_the_tensor_alone (void)
   written = gtorch_tensor_index_put_inplace (x, items, 8, &bad, 1, ones, FALSE, &error);
   assert_error (written != NULL ? g_object_ref (written) : NULL, &error, GTORCH_ERROR_INDEX,
                 "index_put: index 3 is out of range for dimension 1 of size 3");
-  if (test_device () == gtorch_device_cpu ()) /* a GPU finds it out on the way */
+  if (test_device () == gtorch_device_cpu ()) /* a GPU detects it asynchronously */
     assert_values (x, "[2, 3]", GTORCH_SHAPE (0, 0, 0, 0, 0, 0));
   assert_error (gtorch_tensor_index (x, items, 8, &floats, 1, &error), &error, GTORCH_ERROR_DTYPE,
                 "index: an index tensor is of int64 or int32, not of float32");
@@ -172,7 +173,7 @@ errors_leave_the_tensor_alone (void)
                 "index: there is more than one ellipsis");
 }
 
-/* What a queue finds on its way, as what is found at once. */
+/* Errors of a stream have the same text as synchronous ones. */
 static void
 parts_speak_in_the_name_of_the_whole (void)
 {
@@ -248,7 +249,7 @@ written_form_is_checked (void)
                   cases[i].message);
 }
 
-/* Whatever the text, there is a tensor or an error. */
+/* Any text gives a tensor or an error. */
 static void
 written_form_survives_noise (void)
 {
@@ -294,7 +295,7 @@ many_equal_indices_are_added_in_order (void)
   assert_values (table, "[3, 2]", GTORCH_SHAPE (n / 4, n / 4, n / 4, n / 4, n / 2, n / 2));
 }
 
-/* What is written to through an address is not seen by versions. */
+/* A write through a pointer does not change the version counter. */
 static void
 indices_of_maxima_are_looked_at (void)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Numbers beside tensors that make no sense: each argument of kind double or number of each row, with what is
- * no number, infinite, negative or too large. Such a call is refused with a message that names the argument
- * or the number, or NaN comes out where NaN went in. */
+/* Invalid numbers as arguments: each argument of kind double or number of each row gets NaN, infinite,
+ * negative and too large values. Such a call is refused with a message that names the argument or the
+ * number, or NaN gives NaN. */
 
 #include "config.h"
 
@@ -14,13 +14,13 @@
 
 static const gdouble values[] = { NAN, INFINITY, -INFINITY, -1, 0, 2, 1e300 };
 
-/* NaN in these changes nothing, as in PyTorch: no element is above it, or the sample does not need it. */
+/* NaN in these has no effect, as in PyTorch: no element is above it, or the sample does not use it. */
 static const struct
 {
   const gchar *op, *arg;
 } ignored[] = {
   { "softplus", "threshold" },
-  { "linspace", "end" }, /* of one step */
+  { "linspace", "end" }, /* a single step */
   { "logspace", "end" },
   { "logspace", "base" },
   /* internal rows */
@@ -30,7 +30,7 @@ static const struct
 
 static guint n_calls, n_refused;
 
-/* Without elements there are sums of nothing, and nothing that a number could be multiplied with. */
+/* Sums of empty inputs multiply nothing with the number. */
 static gboolean
 has_empty (const Inputs *inputs)
 {

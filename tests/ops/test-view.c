@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Views share memory and gradients, lists of views, joins, factories and copies: what is refused. */
+/* Views share memory and gradients; lists of views, joins, factories and copies; errors. */
 
 #include "config.h"
 
@@ -138,7 +138,8 @@ copies_convert_and_broadcast (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
 }
 
-/* Every path of the copy: rows, tiles, converted and broadcast operands of sizes that do not divide. */
+/* Covers every path of the copy: rows, tiles, converted and broadcast operands of sizes that are no
+ * multiples. */
 static void
 large_copies_agree_with_elements (void)
 {
@@ -169,8 +170,8 @@ large_copies_agree_with_elements (void)
       }
 }
 
-/* Random blocks of one tensor, of the same steps: those that share no element may be added, others not,
- * unless they are the same. */
+/* Random blocks of one tensor with equal strides: blocks without shared elements may be added, others
+ * only if they are identical. */
 static void
 parts_beside_each_other_may_be_written_and_read (void)
 {
