@@ -84,7 +84,7 @@ def result(form):
 
 
 def emit(form):
-    """The lines of the comment."""
+    """Returns the lines of the comment."""
     data = form.row.data
     lines = [f'{form.name}:', *arguments(form), '', *paragraph(description(form))]
     if 'formula' in data:

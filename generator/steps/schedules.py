@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The classes of schedules of the learning rate."""
+"""The classes of learning-rate schedules."""
 
 from generator import c
 from generator.steps import fill
