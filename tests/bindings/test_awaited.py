@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Every function of the typelib that ends in _async completes when it is awaited, or raises at
-the call."""
+"""Every function of the typelib that ends in _async completes when it is awaited, or raises at the call."""
 
 import asyncio
 import pathlib

@@ -583,8 +583,7 @@ def handlers_of_a_plain_object_stay():
 
 @tap.case
 def random_programs_lose_nothing():
-    """Objects with hooks that refer to random others; all reachable objects must keep their
-    hooks."""
+    """Objects with hooks that refer to random others; all reachable objects must keep their hooks."""
     rng = random.Random(7)
     for _ in range(ROUNDS):
         log, expected = Log(), 0

@@ -100,8 +100,7 @@ def list_parts(build, patterns, n_tests, environment):
 
 
 def read_logs(folder):
-    """Returns the number of reports for each kernel, whether the tool aborted, and its other
-    messages."""
+    """Returns the number of reports for each kernel, whether the tool aborted, and its other messages."""
     kernels, broken, words = collections.Counter(), False, []
     for log in folder.iterdir():
         text = log.read_text(errors='replace')

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Creates installations from the files of a build folder, below any prefix and without
-compiling."""
+"""Creates installations from the files of a build folder, below any prefix and without compiling."""
 
 import functools
 import json
@@ -55,8 +54,7 @@ def _bring(source, target):
 
 
 def bring_outputs(build, folder):
-    """Copies the outputs of the build folder into the other one, as if they had been built
-    there."""
+    """Copies the outputs of the build folder into the other one, as if they had been built there."""
     for path in introspect(folder, "--install-plan").get("targets", {}):
         inside = pathlib.Path(path).relative_to(folder)
         assert (pathlib.Path(build) / inside).exists(), f"{inside} is not built: meson compile -C {build}"

@@ -56,8 +56,7 @@ def local():
 
 
 def shell(script, **options):
-    """Runs a script with the variables of README.md for a user's prefix, and nothing else that
-    helps."""
+    """Runs a script with the variables of README.md for a user's prefix, and nothing else that helps."""
     own()
     return installation.run("sh", "-euc", f"{OWN_VARIABLES}\n{script}", cwd=HERE,
                             env=installation.pick_environment(HOME=str(HOME)), **options)

@@ -104,8 +104,7 @@ class Interface:
         return self.get_types.get(cls) or self.get_types.get(cls.lower()) or 'NULL'
 
     def drop(self, ctype):
-        """Returns the function that frees a value of this type, or NULL if that depends on its
-        GType."""
+        """Returns the function that frees a value of this type, or NULL if that depends on its GType."""
         base = ctype.removeprefix('const ').replace('*', '').strip()
         if ctype.count('*') == 2 and base == 'gchar':
             return 'g_strfreev'

@@ -30,8 +30,7 @@ def command_for(language, python):
 
 
 def installing():
-    """Returns the commands for /usr/local, the variables to set there, and both for a user's
-    prefix."""
+    """Returns the commands for /usr/local, the variables to set there, and both for a user's prefix."""
     blocks = [body for kind, body in section("Installing") if kind == "sh"]
     assert len(blocks) == 4, f"README.md has {len(blocks)} pieces in sh about installing"
     return blocks

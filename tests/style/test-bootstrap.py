@@ -139,8 +139,7 @@ GPU = {"nvidia_smi": "echo 'GPU 0: a fake one'\n", "id": "echo 0\n", "python3": 
 
 
 def cuda(folder, **environment):
-    """Runs `bootstrap --cuda deps`; returns only those logged calls that are pip's
-    installations."""
+    """Runs `bootstrap --cuda deps`; returns only those logged calls that are pip's installations."""
     settings = {"GTORCH_DEPS": "skip", "CUDA_HOME": "/nonexistent", "PIP": "good", "PYTHON": "python3",
                 "GTORCH_BUILDDIR": os.path.join(folder, "b"), **environment}
     done, calls = deps(folder, "--cuda", **settings)

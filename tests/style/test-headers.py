@@ -51,8 +51,7 @@ def headers():
 
 
 def uses():
-    """Returns statements that use each macro that the headers define, including those of GLib's
-    macros."""
+    """Returns statements that use each macro that the headers define, including those of GLib's macros."""
     lines = []
     for name, text in headers().items():
         for macro, params in re.findall(r'^#define (\w+)(\([^)]*\))?', text, flags=re.M):

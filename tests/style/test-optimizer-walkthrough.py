@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The example row of docs/writing-an-optimizer.md works verbatim, like that of HACKING.md on
-operations."""
+"""The example row of docs/writing-an-optimizer.md works verbatim, like that of HACKING.md on operations."""
 
 import re
 import tempfile

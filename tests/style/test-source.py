@@ -248,8 +248,7 @@ def the_formatter_has_left_names_of_quarks_alone():
 
 @tap.case
 def nothing_a_user_passes_aborts():
-    """The library must not call g_error() or abort(); g_assert() checks internal invariants
-    only."""
+    """The library must not call g_error() or abort(); g_assert() checks internal invariants only."""
     word = re.compile(r"(?<![\w>.])(g_error|abort|exit|_exit) \(")
     report(
         f"{path}:{number}: {line.strip()}"
@@ -262,8 +261,7 @@ def nothing_a_user_passes_aborts():
 
 @tap.case
 def errors_are_lower_case_without_full_stop():
-    """Checks only messages that are literals in the call, `op: values, rule`; names may be upper
-    case."""
+    """Checks only messages that are literals in the call, `op: values, rule`; names may be upper case."""
     call = re.compile(
         r'g_set_error(?:_literal)? \((?:[^;"]*?)_ ?\("((?:[^"\\]|\\.)*)"\s*\)', re.DOTALL
     )
