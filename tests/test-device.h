@@ -12,6 +12,7 @@
 /* GTORCH_TEST_DEVICE names the device of a test program. It becomes the default and current device before
  * main (), so that tensors are created on it by default; if it is missing, the program ends and skips all
  * tests. Without the variable the device is the CPU.
+ *
  * The functions here work on tensors of every device, and so must tests that read memory. */
 
 GTorchDevice *test_device (void);

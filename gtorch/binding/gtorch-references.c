@@ -3,11 +3,13 @@
 
 /* Tells a collector of another language which of its values are kept alive by which objects of the
  * library.
+ *
  * A cycle collector such as Python's works in two steps. It subtracts from the reference count of each of
  * its values the references that other values hold; a value with references left is in use. Then it
  * traverses the references of values in use. For values that the library keeps, the collector must be
  * told in the first step of exactly those references whose holders it can see, and in the second step of
  * at least those.
+ *
  * This file handles what is between two values of the language: objects, inner tensors and nodes of
  * graphs, which have their own reference counts. In the first step, gtorch_references_count () is called
  * for each object to which a value holds a reference. Each call counts one; when all references of an
@@ -15,9 +17,11 @@
  * owns are counted in turn. A value of the language is reported when its holder is complete. An object
  * with another reference (from a thread that runs a backward pass, or a C program) never becomes
  * complete, so that nothing that it leads to is reported: it stays in use.
+ *
  * The second step replays what was recorded in the first and reads no object, so that the two cannot
  * differ: other threads may run meanwhile. They change the objects that are read here under a lock, and
  * each object that was found is kept alive until the end.
+ *
  * A proxy is a value of the language that lives exactly as long as its object, which holds one reference
  * to it while the object has references from outside the language. The proxy itself reports what its
  * object owns. */

@@ -3,18 +3,22 @@
 
 /* Atomic replacement of files: at any time, also after a loss of power, the name refers to all of the old
  * content or all of the new one.
+ *
  * The content is written to a temporary file in the folder of the target, since a file can be renamed
  * only within its file system. It is flushed to the disk before it gets the name, because a file system
  * may keep the new name and lose the content. Then the two files exchange their names, the folder is
  * flushed, and the old file is removed. If flushing the folder fails, the names are exchanged back, so
  * that a failed save has changed nothing. File systems that cannot exchange names get a plain rename.
+ *
  * If the target is a symbolic link, the file that it leads to is replaced. The kernel follows the link
  * once before it is resolved here, so that its rules for links in world-writable folders apply. Other
  * hard links of the same file keep the old content, as do processes that have it open or mapped.
+ *
  * The new file gets the mode of the old one, its access control list and, if the process may do that, its
  * owner and group. If the group cannot be kept, members of another group get no more rights than all
  * others. A file that the process may not write to is not replaced, even if the rights of the folder
  * would allow it.
+ *
  * Directories, devices, pipes and sockets are refused: a stream can be written to them. */
 
 #include "config.h"

@@ -3,8 +3,8 @@
 
 /* The header of a safetensors file: JSON of one fixed form,
  *
- *   {"__metadata__": {"key": "value"}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0,
- *   24]}}
+ *   {"__metadata__": {"key": "value"}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}
+ *
  * parsed by a parser for exactly that form, which needs no recursion and detects duplicate names. The
  * rules for offsets (no overlap, no gap, matching sizes) make it safe to map a file. */
 

@@ -12,6 +12,7 @@ G_BEGIN_DECLS
 
 /* The computation of one callable in one mode, as two graphs: forward and, if gradients are possible,
  * backward.
+ *
  * Callables that are captured together form a group and share memory: forward passes are captured in the
  * order of the callables, then backward passes in the reverse order. Later captures reuse memory that
  * earlier ones have freed. A replay of a callable therefore overwrites the values that it and all later

@@ -4,10 +4,12 @@
 /* Random programs of views, in-place operations, detached tensors, no_grad and leaves. An interpreter
  * that knows neither views nor in-place operations runs each of them a second time. Values, gradients and
  * second gradients must agree, or a GError must explain why there are none.
+ *
  * The interpreter keeps each storage as one vector, computed by out-of-place operations. A tensor is a
  * list of positions in it. Tensors of one storage with different histories (a detached tensor and its
  * source) have different vectors: a write through one of them changes the values of the others, but not
  * their histories.
+ *
  * The suite runs some thousand programs, always the same ones. GTORCH_FUZZ_RUNS=n runs more,
  * GTORCH_FUZZ_SEED=n starts with another seed. */
 

@@ -1,14 +1,12 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// No JavaScript program can crash the process: the methods and properties of each class are called
-// on fresh, released and disposed objects with all kinds of arguments, including wrong ones; so are
-// the functions of the namespace and static methods. A child process makes the calls and logs each
-// before it makes it; a call that kills it, or that makes GLib or GTorch log a critical message, is
-// a failure.
+// No JavaScript program can crash the process: the methods and properties of each class are called on
+// fresh, released and disposed objects with all kinds of arguments, including wrong ones; so are the
+// functions of the namespace and static methods. A child process makes the calls and logs each before it
+// makes it; a call that kills it, or that makes GLib or GTorch log a critical message, is a failure.
 //
-//     gjs -m test-disposed.js SEED ROUNDS      makes ROUNDS calls with random arguments for each
-//     method
+//     gjs -m test-disposed.js SEED ROUNDS      makes ROUNDS calls with random arguments for each method
 
 import GLib from 'gi://GLib';
 import GObject from 'gi://GObject';

@@ -2,6 +2,7 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Work that is enqueued behind failed work: no tensor may ever return elements that were not computed.
+ *
  * The random programs run against a model of what each stream and each tensor knows. A long run needs
  * their number and a first seed: GTORCH_TEST_PROGRAMS=1000000 GTORCH_TEST_SEED=7. */
 

@@ -11,6 +11,7 @@
  * in MiB; mode: the compute mode; peers: whether devices have peer access; borrow=1: the program's own
  * CPU code computes operations for which the fake has no loops; multiply=1: it has the kernels of matrix
  * products). As with NVIDIA's driver, CUDA_VISIBLE_DEVICES hides and reorders devices.
+ *
  * GTORCH_FAKE_CUDA_MORE is read after it, for whole suites: "shift=5" replaces each seed by the fifth
  * other one of the same kind of order, and "jitter=500" delays calls and host functions by up to 500
  * microseconds. No test may depend on either. */

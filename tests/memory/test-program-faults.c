@@ -5,6 +5,7 @@
  * fake driver failing in turn: layers, optimizers, files, capsules, indexing, printing, streams and
  * graphs. A program gets an error that names the cause, leaks nothing, and works afterwards; its earlier
  * objects are unchanged.
+ *
  * If a GPU fails between the launches of a function that changes several tensors, some of them have
  * changed: each has either its old or its new value. */
 

@@ -4,10 +4,12 @@
 /* Every operation on the samples of its row, with dimensions up to the largest number of elements. They
  * have stride 0, so that they take no memory; their results would. A call gives an error, or a result
  * that fits, before it has processed too many elements.
+ *
  * A sum of 2^40 elements is correct, but takes too long. No list names these calls: a call that reaches
  * its loops (gtorch_launch ()) with so many elements continues in a child process, and must not crash
  * there for a moment. A GPU cannot be interrupted: there such a call runs up to its first kernel, which
  * must have a valid number of blocks, and whose launch is refused.
+ *
  * Each case uses one of the dtypes in turn; the argument is a number of rounds, each with further dtypes:
  * 15 rounds cover all of them. */
 

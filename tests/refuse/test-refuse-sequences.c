@@ -6,6 +6,7 @@
  * and are NULL only where that is allowed, so critical messages are failures.
  *
  *     test-refuse-sequences [SEED [SEQUENCES]]
+ *
  * runs so many sequences; with GTORCH_TEST_SEQUENCE=N only the Nth of them, printing its calls. */
 
 #include "config.h"

@@ -5,10 +5,12 @@
  * uses its own atomic instructions, so that everything that it synchronises would look like a race. The
  * functions here override GLib's of the same name in each test program, and annotate the happens-before
  * edges of the real ones ("release" and "acquire" of an address that both threads know).
+ *
  * GLib's calls of its own functions do not come through here, GObject's and GIO's do. Internal waits of
  * GLib (the lock of a main context, the queue of a thread pool) are therefore annotated where they begin
  * and end: g_source_attach () and dispatching, g_thread_pool_push () and the function of the pool.
  * Creating and joining threads needs no annotation.
+ *
  * No edge is added that the real function does not guarantee: it would hide races. */
 
 #include "config.h"
