@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Life and geometry of the inner tensor. */
+/* Lifetime and geometry of the inner tensor. */
 
 #include "config.h"
 
@@ -26,7 +26,7 @@ typedef struct
 {
   GTorchStorage storage;
   gboolean is_read_only;
-  const gchar *stale_by; /* atomically */
+  const gchar *stale_by; /* accessed atomically */
 } ForeignStorage;
 
 GTorchStorage *
@@ -79,7 +79,7 @@ gtorch_storage_ref (GTorchStorage *storage)
   return storage;
 }
 
-/* The only owner need not tell others: locked instructions are much of the time of a small operation. */
+/* A sole owner needs no locked instruction: these take much of the time of a small operation. */
 static inline gboolean
 drop_reference (gint *ref_count)
 {
@@ -104,7 +104,7 @@ gtorch_storage_unref (GTorchStorage *storage)
 
 /* --- impls --- */
 
-/* Impls come and go with every operation: each thread keeps some of the last ones. */
+/* Impls are created and freed with every operation: each thread caches some. */
 #define POOL_SIZE 64
 
 static __thread GTorchImpl *pool;
@@ -121,7 +121,7 @@ pool_drain (gpointer data)
       pool = (GTorchImpl *) impl->shape;
       g_free (impl);
     }
-  pool_length = POOL_SIZE; /* what dies later in this thread is freed at once */
+  pool_length = POOL_SIZE; /* impls that die later in this thread are freed immediately */
 }
 
 static GPrivate pool_cleanup = G_PRIVATE_INIT (pool_drain);
@@ -195,8 +195,8 @@ gtorch_contiguous_strides (const gint64 *shape, guint n_dims, gint64 *strides)
     }
 }
 
-/* Counts the elements and notes the geometry in one go; strides NULL: contiguous. FALSE where
- * gtorch_shape_measure () gives it. Most dimensions are above 0, and nothing overflows. */
+/* Counts the elements and stores the geometry in one pass; strides NULL: contiguous. Returns FALSE in the
+ * cases of gtorch_shape_measure (). Usually all dimensions are above 0, and nothing overflows. */
 static inline gboolean
 measure (const gint64 *shape, const gint64 *strides, guint n_dims, guint dtype, gint64 *to_shape,
          gint64 *to_strides, gint64 *numel, gboolean *is_contiguous)
@@ -266,7 +266,7 @@ gtorch_impl_new_strided (GTorchStorage *storage, guint dtype, gint64 offset, con
   gboolean fits = measure (shape, strides, n_dims, dtype, impl->shape, impl->strides, &impl->numel,
                            &is_contiguous);
 
-  /* Whoever makes a view that has more elements than its base checks the shape. */
+  /* the creator of a view that has more elements than its base checks the shape */
   g_assert (fits || impl->numel == 0);
   impl->dtype = dtype;
   impl->storage = storage != NULL ? gtorch_storage_ref (storage) : NULL;
@@ -313,7 +313,7 @@ gtorch_impl_alias (GTorchImpl *impl)
   GTorchImpl *alias = gtorch_impl_new_strided (impl->storage, impl->dtype, impl->offset,
                                                impl->shape, impl->strides, impl->n_dims);
 
-  alias->device = impl->device; /* also of a released one */
+  alias->device = impl->device; /* for a released tensor, too */
   alias->is_number = impl->is_number;
   return alias;
 }
@@ -329,7 +329,7 @@ number_new (guint dtype)
   impl->is_contiguous = TRUE;
   impl->is_number = TRUE;
   impl->device = cpu;
-  /* A few bytes, in no pool: were they not to be had, GLib itself could not go on either. */
+  /* a few bytes from malloc: if that failed, GLib could not continue either */
   impl->storage = gtorch_cpu_alloc (cpu, gtorch_dtype_size (dtype), NULL);
   g_assert (impl->storage != NULL);
   return impl;
@@ -385,7 +385,7 @@ gtorch_impl_clear (GTorchImpl **impls, guint n)
     g_clear_pointer (&impls[i], gtorch_impl_unref);
 }
 
-/* --- asking --- */
+/* --- queries --- */
 
 gint64
 gtorch_strides_extent (gint64 offset, const gint64 *shape, const gint64 *strides, guint n_dims)
@@ -445,7 +445,7 @@ gtorch_strides_overlap (const gint64 *shape, const gint64 *strides, guint n_dims
       sorted[j] = stride;
       sizes[j] = shape[i];
     }
-  /* Each dimension must step over all that the smaller ones reach; rarer layouts count as overlapping. */
+  /* each stride must exceed the extent of the smaller dimensions; rarer layouts count as overlapping */
   for (i = 0; i < n && !shares; i++)
     {
       shares = sorted[i] <= reach;
@@ -462,7 +462,7 @@ gtorch_impl_overlaps_itself (const GTorchImpl *impl)
 }
 
 #define TEXT  256
-#define SHOWN 60 /* bytes of a name */
+#define SHOWN 60 /* in bytes */
 
 typedef struct
 {
@@ -473,7 +473,7 @@ typedef struct
 static gchar *
 next_text (void)
 {
-  /* Not __thread: a library that is loaded late gets no more than about 1 kB of static TLS. */
+  /* Not __thread: a library that is opened with dlopen () gets no more than about 1 kB of static TLS. */
   static GPrivate private = G_PRIVATE_INIT (g_free);
   Texts *ring = g_private_get (&private);
 
@@ -495,7 +495,7 @@ gtorch_name_str (const gchar *name)
   if (length > SHOWN)
     for (length = SHOWN; length > SHOWN - 4 && (name[length] & 0xc0) == 0x80; length--)
       ;
-  valid = g_utf8_make_valid (name, length); /* no byte becomes more than three */
+  valid = g_utf8_make_valid (name, length); /* each byte becomes at most three */
   end = g_stpcpy (buffer, valid);
   if (name[length] != '\0')
     g_stpcpy (end, "…");
