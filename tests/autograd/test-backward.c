@@ -152,7 +152,7 @@ writing_to_a_view_changes_the_base (void)
 }
 
 static void
-a_plain_base_learns_of_a_view_that_requires_grad (void)
+base_requires_grad_after_a_write_to_its_view (void)
 {
   g_autoptr (GTorchTensor) x = leaf (5, 2, TRUE);
   g_autoptr (GTorchTensor) base = gtorch_zeros (GTORCH_SHAPE (4), GTORCH_DTYPE_FLOAT64, NULL, NULL);
@@ -171,7 +171,7 @@ a_plain_base_learns_of_a_view_that_requires_grad (void)
 }
 
 static void
-twice_needs_retain_graph (void)
+second_backward_needs_retain_graph (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
@@ -186,7 +186,7 @@ twice_needs_retain_graph (void)
 }
 
 static void
-wrong_starts_are_errors (void)
+invalid_roots_are_errors (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
@@ -211,7 +211,7 @@ wrong_starts_are_errors (void)
 }
 
 static void
-grad_gives_gradients_back (void)
+autograd_grad_returns_gradients (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
@@ -373,7 +373,7 @@ note_address (GTorchTensor *grad, gpointer user_data, GError **error)
 /* A leaf with consecutive columns, like a channels-last tensor, gets a grad of the same layout: the
  * incoming gradient has that layout already, and is not copied. */
 static void
-layouts_are_kept (void)
+grads_keep_the_layout_of_the_leaf (void)
 {
   guint k;
 
@@ -492,15 +492,15 @@ main (int argc, char *argv[])
   ADD (changed_values_are_found);
   ADD (in_place_takes_part_in_the_graph);
   ADD (writing_to_a_view_changes_the_base);
-  ADD (a_plain_base_learns_of_a_view_that_requires_grad);
-  ADD (twice_needs_retain_graph);
-  ADD (wrong_starts_are_errors);
-  ADD (grad_gives_gradients_back);
+  ADD (base_requires_grad_after_a_write_to_its_view);
+  ADD (second_backward_needs_retain_graph);
+  ADD (invalid_roots_are_errors);
+  ADD (autograd_grad_returns_gradients);
   ADD (gradients_of_gradients);
   ADD (hooks_see_and_change_gradients);
   ADD (a_hook_that_fails_ends_the_pass_with_its_error);
   ADD (a_hook_after_accumulating_that_fails_leaves_the_grad);
-  ADD (layouts_are_kept);
+  ADD (grads_keep_the_layout_of_the_leaf);
   ADD (a_long_chain_needs_no_stack);
   ADD (threads_share_a_leaf);
   return g_test_run ();

@@ -124,7 +124,7 @@ releasing_frees_the_graph_of_the_grad (void)
 }
 
 static void
-a_pass_without_a_graph_frees_that_of_the_grad (void)
+backward_without_create_graph_frees_the_graph_of_the_grad (void)
 {
   GTorchTensor *x = leaf_with_graph ();
   g_autoptr (GTorchTensor) before = gtorch_tensor_get_grad (x);
@@ -175,7 +175,7 @@ zeroing_frees_the_graph_of_the_grad (gconstpointer data)
 }
 
 static void
-kept_gradients_make_no_cycle (void)
+retained_gradients_make_no_cycle (void)
 {
   g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
   g_autoptr (GTorchTensor) y = gtorch_tensor_mul (x, x, NULL);
@@ -209,7 +209,7 @@ functions_may_save_their_results (void)
 }
 
 static void
-operands_that_are_the_target_make_no_cycle (void)
+in_place_on_an_operand_makes_no_cycle (void)
 {
   g_autoptr (GTorchTensor) x = leaf (1, 4, TRUE);
   g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 1, NULL);
@@ -259,7 +259,7 @@ compute (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **err
 }
 
 static void
-a_disposed_graphed_module_drops_what_it_captured (void)
+a_disposed_graphed_module_drops_its_capture (void)
 {
   g_autoptr (GTorchTensor) sample = leaf (1, 3, FALSE);
   g_autoptr (GError) error = NULL;
@@ -280,7 +280,7 @@ a_disposed_graphed_module_drops_what_it_captured (void)
 }
 
 static void
-a_graphed_module_does_not_go_into_its_own (void)
+a_graphed_module_cannot_be_registered_in_its_module (void)
 {
   g_autoptr (GTorchTensor) sample = leaf (1, 3, FALSE);
   g_autoptr (GTorchModule) outer = GTORCH_MODULE (gtorch_sequential_new ());
@@ -311,7 +311,7 @@ main (int argc, char *argv[])
 #define ADD(name) g_test_add_func ("/GTorch/cycles/" #name, name)
   ADD (dropping_the_grad_frees_its_graph);
   ADD (releasing_frees_the_graph_of_the_grad);
-  ADD (a_pass_without_a_graph_frees_that_of_the_grad);
+  ADD (backward_without_create_graph_frees_the_graph_of_the_grad);
   for (i = 0; i < 4; i++)
     {
       g_autofree gchar *path =
@@ -320,11 +320,11 @@ main (int argc, char *argv[])
 
       g_test_add_data_func (path, GINT_TO_POINTER (i), zeroing_frees_the_graph_of_the_grad);
     }
-  ADD (kept_gradients_make_no_cycle);
+  ADD (retained_gradients_make_no_cycle);
   ADD (functions_may_save_their_results);
-  ADD (operands_that_are_the_target_make_no_cycle);
+  ADD (in_place_on_an_operand_makes_no_cycle);
   ADD (a_disposed_module_drops_its_hooks);
-  ADD (a_disposed_graphed_module_drops_what_it_captured);
-  ADD (a_graphed_module_does_not_go_into_its_own);
+  ADD (a_disposed_graphed_module_drops_its_capture);
+  ADD (a_graphed_module_cannot_be_registered_in_its_module);
   return g_test_run ();
 }

@@ -137,7 +137,7 @@ backward_follows_the_streams_of_forward (void)
 }
 
 static void
-the_stream_of_the_caller_waits (void)
+the_callers_stream_waits (void)
 {
   g_autoptr (GRand) rand = g_rand_new_with_seed (2);
   g_autoptr (GPtrArray) streams = new_streams ();
@@ -175,7 +175,7 @@ the_stream_of_the_caller_waits (void)
 
 /* The second addition to the grad waits for the first. */
 static void
-additions_to_a_leaf_wait_for_each_other (void)
+accumulations_into_a_leaf_are_ordered (void)
 {
   g_autoptr (GPtrArray) streams = new_streams ();
   g_autoptr (GTorchTensor) x = constant (2);
@@ -298,7 +298,7 @@ go_backward_once (gpointer data)
 
 /* Without retain_graph a pass may come too late: that is an error, and nothing worse. */
 static void
-threads_may_race_for_what_was_saved (void)
+threads_may_race_for_saved_values (void)
 {
   guint round, i, n_good = 0;
 
@@ -396,7 +396,7 @@ test_nested_init (TestNested *self)
 }
 
 static void
-backward_may_go_backward (void)
+backward_may_be_nested (void)
 {
   g_autoptr (TestNested) function = g_object_new (TEST_TYPE_NESTED, NULL);
   g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
@@ -422,7 +422,7 @@ allocated (void)
 }
 
 static void
-what_was_saved_is_freed_on_the_way (void)
+saved_values_are_freed_during_backward (void)
 {
   const guint64 size = 1 << 20;
   g_autoptr (GTorchTensor) x =
@@ -458,7 +458,7 @@ what_was_saved_is_freed_on_the_way (void)
 }
 
 static void
-the_second_time_names_the_operation_and_the_remedy (void)
+second_backward_error_names_operation_and_remedy (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) x = leaf (1, 1, TRUE);
@@ -533,7 +533,7 @@ the_program_frees_the_graph_of_an_asynchronous_pass (void)
 /* --- size --- */
 
 static void
-a_wide_graph_is_summed (void)
+a_wide_graph_is_accumulated (void)
 {
   const guint n = test_often (20000);
   g_autoptr (GTorchTensor) x = leaf (1, 2, TRUE);
@@ -558,15 +558,15 @@ main (int argc, char *argv[])
   g_test_init (&argc, &argv, NULL);
 #define ADD(name) g_test_add_func ("/GTorch/engine/" #name, name)
   ADD (backward_follows_the_streams_of_forward);
-  ADD (the_stream_of_the_caller_waits);
-  ADD (additions_to_a_leaf_wait_for_each_other);
+  ADD (the_callers_stream_waits);
+  ADD (accumulations_into_a_leaf_are_ordered);
   ADD (streams_of_several_threads_share_a_leaf);
   ADD (threads_share_a_graph);
-  ADD (threads_may_race_for_what_was_saved);
-  ADD (backward_may_go_backward);
-  ADD (what_was_saved_is_freed_on_the_way);
-  ADD (the_second_time_names_the_operation_and_the_remedy);
+  ADD (threads_may_race_for_saved_values);
+  ADD (backward_may_be_nested);
+  ADD (saved_values_are_freed_during_backward);
+  ADD (second_backward_error_names_operation_and_remedy);
   ADD (the_program_frees_the_graph_of_an_asynchronous_pass);
-  ADD (a_wide_graph_is_summed);
+  ADD (a_wide_graph_is_accumulated);
   return g_test_run ();
 }

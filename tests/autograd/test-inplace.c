@@ -76,7 +76,7 @@ writing_to_a_view_can_be_differentiated_twice (void)
 }
 
 static void
-a_view_taken_anew_can_be_differentiated_twice (void)
+regenerated_views_can_be_differentiated_twice (void)
 {
   g_autoptr (GTorchTensor) x = leaf (1, 4, TRUE);
   g_autoptr (GTorchTensor) y = gtorch_tensor_mul (x, x, NULL);
@@ -109,7 +109,7 @@ views_of_views_have_one_base (void)
 }
 
 static void
-overlapping_views_see_each_other (void)
+writes_show_in_overlapping_views (void)
 {
   g_autoptr (GTorchTensor) x = leaf (1, 4, TRUE);
   g_autoptr (GTorchTensor) weights = leaf (1, 4, FALSE);
@@ -146,7 +146,7 @@ expanded_views_follow_their_base (void)
 }
 
 static void
-filling_cuts_the_history (void)
+filling_detaches_elements (void)
 {
   g_autoptr (GTorchTensor) x = leaf (1, 4, TRUE);
   g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 2, NULL);
@@ -166,7 +166,7 @@ filling_cuts_the_history (void)
 }
 
 static void
-a_kept_gradient_is_that_of_the_new_value (void)
+a_retained_gradient_is_that_of_the_new_value (void)
 {
   g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
   g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 2, NULL);
@@ -192,7 +192,7 @@ remember (GTorchTensor *grad, gpointer user_data, GError **error)
 }
 
 static void
-a_hook_stays_with_the_former_value (void)
+a_hook_stays_with_the_old_value (void)
 {
   g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
   g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 2, NULL);
@@ -222,7 +222,7 @@ changing_a_saved_tensor_makes_no_cycle (void)
 }
 
 static void
-silent_views_are_refused (void)
+views_made_under_no_grad_are_refused (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
@@ -241,7 +241,7 @@ silent_views_are_refused (void)
 }
 
 static void
-detaching_in_place_forgets (void)
+detaching_in_place_makes_a_leaf (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
@@ -352,7 +352,7 @@ leaves_and_views (void)
 }
 
 static void
-operands_that_are_views_follow_the_target (void)
+views_used_as_operands_follow_the_target (void)
 {
   g_autoptr (GTorchTensor) x = leaf (1, 4, TRUE);
   g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 1, NULL);
@@ -371,7 +371,7 @@ operands_that_are_views_follow_the_target (void)
 }
 
 static void
-silent_views_without_history_are_refused (void)
+views_made_under_no_grad_without_history_are_refused (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) w = leaf (1, 2, TRUE);
@@ -450,7 +450,7 @@ as_strided_of_an_expanded_tensor (void)
 
 /* The gradient of the base needs the base; the gradient of the exponent is not wanted. */
 static void
-what_no_gradient_needs_may_be_changed (void)
+values_that_no_gradient_needs_may_be_changed (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
@@ -498,23 +498,23 @@ main (int argc, char *argv[])
 #define ADD(name) g_test_add_func ("/GTorch/inplace/" #name, name)
   ADD (views_follow_their_base);
   ADD (writing_to_a_view_can_be_differentiated_twice);
-  ADD (a_view_taken_anew_can_be_differentiated_twice);
+  ADD (regenerated_views_can_be_differentiated_twice);
   ADD (views_of_views_have_one_base);
-  ADD (overlapping_views_see_each_other);
+  ADD (writes_show_in_overlapping_views);
   ADD (expanded_views_follow_their_base);
-  ADD (filling_cuts_the_history);
-  ADD (a_kept_gradient_is_that_of_the_new_value);
-  ADD (a_hook_stays_with_the_former_value);
+  ADD (filling_detaches_elements);
+  ADD (a_retained_gradient_is_that_of_the_new_value);
+  ADD (a_hook_stays_with_the_old_value);
   ADD (changing_a_saved_tensor_makes_no_cycle);
-  ADD (silent_views_are_refused);
-  ADD (detaching_in_place_forgets);
+  ADD (views_made_under_no_grad_are_refused);
+  ADD (detaching_in_place_makes_a_leaf);
   ADD (a_base_need_not_be_contiguous);
-  ADD (operands_that_are_views_follow_the_target);
-  ADD (silent_views_without_history_are_refused);
+  ADD (views_used_as_operands_follow_the_target);
+  ADD (views_made_under_no_grad_without_history_are_refused);
   ADD (a_changed_leaf_can_be_differentiated_twice);
   ADD (as_strided_can_be_differentiated_twice);
   ADD (as_strided_of_an_expanded_tensor);
   ADD (leaves_and_views);
-  ADD (what_no_gradient_needs_may_be_changed);
+  ADD (values_that_no_gradient_needs_may_be_changed);
   return g_test_run ();
 }

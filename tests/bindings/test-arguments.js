@@ -160,7 +160,7 @@ const MORE_TAKERS = {
     tidy: func => GTorch.tidy(func),
 };
 
-tap.add('functions_that_go_on_later_are_refused', () => {
+tap.add('functions_that_continue_later_are_refused', () => {
     const {CALL, NOTIFIED} = typelib;
     const kept = typelib.callables().filter(({args}) => args.some(arg =>
         arg.tag === 'callback' && [CALL, NOTIFIED].includes(arg.scope) && !arg.type.startsWith('Gio.')));
@@ -188,7 +188,7 @@ tap.add('functions_that_go_on_later_are_refused', () => {
     tap.assert(GTorch.is_grad_enabled());
 });
 
-tap.add('tidy_keeps_no_promises', () => {
+tap.add('tidy_refuses_promises', () => {
     const isRefused = error => error instanceof TypeError && error.message.includes('computes later');
     const generate = function* () {
         yield GTorch.ones([1]);

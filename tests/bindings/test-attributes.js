@@ -99,7 +99,7 @@ tap.add('settings_take_effect', () => {
     tap.equal(norm.get_training(), false);
 });
 
-tap.add('modules_move_by_what_is_given', () => {
+tap.add('modules_move_by_device_dtype_or_tensor', () => {
     const layer = nn.Linear(2, 2);
     tap.assert(layer.to('cpu') === layer);
     tap.equal(layer.to(GTorch.float64).weight.get_dtype(), GTorch.float64);

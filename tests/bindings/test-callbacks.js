@@ -328,7 +328,7 @@ tap.add('hooks_see_and_replace_all_inputs', () => {
     tap.throws(() => net.call(one, 3), isTypeError('not a tensor'));
 });
 
-tap.add('runners_give_what_their_functions_give', () => {
+tap.add('runners_return_the_results_of_their_functions', () => {
     tap.equal(GTorch.Stream.new(cpu, 0).run(() => 4), 4);
     tap.assert(cpu.run(device => device) === cpu);
     tap.throws(() => cpu.run(3), isTypeError('a function is wanted'));
@@ -369,7 +369,7 @@ tap.add('every_kind_of_callback_is_known', () => {
 
 // An asynchronous function without a callback returns a promise; a wrong number of arguments would
 // leave it pending for ever.
-tap.add('what_gives_a_promise_counts_its_arguments', () => {
+tap.add('functions_with_promises_count_their_arguments', () => {
     const path = findGir();
     if (path === null)
         tap.skip('there is no GIR');

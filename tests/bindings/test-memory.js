@@ -74,7 +74,7 @@ add('safetensors_in_memory_leave_nothing', () => GTorch.safetensors_load_bytes(b
 add('safetensors_in_a_stream_leave_nothing', () =>
     GTorch.safetensors_load(Gio.MemoryInputStream.new_from_bytes(bytes), null, null, null));
 
-tap.add('what_is_read_is_what_was_saved', () => {
+tap.add('loads_return_the_saved_values', () => {
     const stream = Gio.MemoryInputStream.new_from_bytes(bytes);
     for (const [tensors, texts] of [
         GTorch.safetensors_load_bytes(bytes), GTorch.safetensors_load(stream, null, null, null),

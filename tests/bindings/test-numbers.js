@@ -58,7 +58,7 @@ tap.add('numbers_stay_what_they_are', () => {
     tap.equal(GTorch.ones([1], {dtype: 'float64'}).div(4n).item(), 0.25);
 });
 
-tap.add('what_does_not_fit_is_refused', () => {
+tap.add('numbers_that_do_not_fit_are_refused', () => {
     refuses(() => GTorch.full([1], 2n ** 64n), '64 bits');
     refuses(() => GTorch.tensor([2n ** 64n]), '64 bits');
     refuses(() => GTorch.full_int([1], 1.5, GTorch.DType.NONE, null), 'integer');

@@ -119,7 +119,7 @@ def refuses(name, args, *pair_of):
 
 
 @tap.case
-def another_number_of_arguments_is_refused_where_it_is_given():
+def wrong_argument_counts_are_refused_at_the_call():
     async def main():
         n_checked = 0
         for name, owner in functions():
@@ -134,7 +134,7 @@ def another_number_of_arguments_is_refused_where_it_is_given():
 
 
 @tap.case
-def the_right_number_ends():
+def calls_with_the_right_number_complete():
     async def main():
         found = set()
         for name, owner in functions():
@@ -173,7 +173,7 @@ def functions_of_other_libraries_are_counted_too():
 
 
 @tap.case
-def functions_of_python_are_asked_what_they_take():
+def python_functions_are_inspected():
     async def main():
         def begin(number, cancellable, done):
             done(None, number)
@@ -190,7 +190,7 @@ def functions_of_python_are_asked_what_they_take():
 
 
 @tap.case
-def the_methods_to_await_take_nothing_by_accident():
+def awaitable_methods_reject_surplus_arguments():
     async def main():
         event, stream, timer, x = GTorch.Event(), GTorch.Stream('cpu'), GTorch.Timer(), leaf().sum()
         for call in (

@@ -447,7 +447,7 @@ def raises(kind, call, *parts):
 
 
 @tap.case
-def a_cause_that_was_given_stays():
+def given_causes_are_kept():
     def hook(_grad):
         raise Boom('outer') from KeyError('inner')
 
@@ -492,7 +492,7 @@ def hooks_see_and_replace_all_inputs():
 
 
 @tap.case
-def runners_give_what_their_functions_give():
+def runners_return_the_results_of_their_functions():
     assert GTorch.Stream('cpu').run(lambda stream, n: n + 1, 3) == 4
     assert GTorch.Device('cpu').run(lambda device: device) == GTorch.Device('cpu')
     raises(TypeError, lambda: GTorch.Stream('cpu').run(3), 'cannot be called')

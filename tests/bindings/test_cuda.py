@@ -190,7 +190,7 @@ def a_timer_measures_a_block():
 
 
 @tap.case
-def what_waits_can_be_awaited():
+def waits_can_be_awaited():
     async def main():
         x = GTorch.arange(100, dtype=GTorch.float32).to('cuda:0')
         stream = GTorch.Stream('cuda:0')

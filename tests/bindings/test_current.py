@@ -341,7 +341,7 @@ APART = {  # excluded because of other cases here, and because of lists above
 
 
 @fresh
-def whatever_takes_a_device_takes_one_without_a_number():
+def all_device_arguments_accept_cuda_without_an_index():
     assert functions_with_devices() == {*PLACES, *APART}, functions_with_devices() ^ {*PLACES, *APART}
     bare = GTorch.device('cuda')
     for name, place in PLACES.items():
@@ -396,7 +396,7 @@ def held():
 
 
 @fresh
-def waiting_and_asking_are_about_the_current_gpu():
+def waits_and_queries_use_the_current_gpu():
     for number in (0, 1):
         with cuda.device(number):
             x, event, stream = GTorch.zeros(10, device='cuda'), cuda.Event(), cuda.current_stream()
@@ -540,7 +540,7 @@ def streams_are_current_with_their_device():
 
 
 @fresh
-def the_default_device_is_a_matter_of_its_own():
+def the_default_device_is_independent():
     with GTorch.device('cuda:1'):
         assert GTorch.zeros(2).device == GTorch.get_default_device() == GTorch.device('cuda:1')
         assert cuda.current_device() == 0 and GTorch.zeros(2, device='cuda').get_device_index() == 0
@@ -657,7 +657,7 @@ def blocks_may_end_in_any_order():
 
 
 @fresh
-def generators_may_rest_within_blocks():
+def generators_may_be_suspended_in_blocks():
     plain = state()
     for name, make in {**BLOCKS, **FUNCTIONS}.items():
 

@@ -126,7 +126,7 @@ def lies_about_the_dtype_are_errors():
 
 
 @tap.case
-def memory_that_is_not_there_is_an_error():
+def missing_memory_is_an_error():
     refused('without memory', data=None)
 
 
@@ -160,7 +160,7 @@ def numpy_shares_memory_both_ways():
 
 
 @tap.case
-def what_a_library_refuses_is_an_error_of_its_own_and_given_back():
+def refused_capsules_raise_and_are_freed():
     """On the CPU, numpy has no bfloat16; numpy cannot read memory of a GPU."""
     allocator = GTorch.get_default_device().get_allocator()
     before = allocator.get_allocated()

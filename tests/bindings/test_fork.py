@@ -63,7 +63,7 @@ def a_pool_of_processes_computes():
 
 
 @tap.case
-def streams_of_before_are_refused():
+def inherited_streams_are_refused():
     stream = GTorch.Stream.new(None, 0)
 
     def use():

@@ -227,7 +227,7 @@ def layers_keep_what_they_are_made_of():
 
 
 @tap.case
-def what_is_no_member_any_more_is_not_kept():
+def removed_members_are_freed():
     import gc
     import weakref
 
@@ -253,7 +253,7 @@ def what_is_no_member_any_more_is_not_kept():
 
 
 @tap.case
-def hooks_end_when_they_are_told():
+def removed_hooks_do_not_run():
     layer, x = nn.Linear(1, 1), GTorch.ones(1, 1).requires_grad_()
     calls = []
     makers = (

@@ -97,7 +97,7 @@ def an_integer_in_a_tensor_keeps_its_bits():
 
 
 @tap.case
-def a_number_in_a_tensor_has_a_say_in_the_dtype_as_by_itself():
+def zero_dim_tensors_promote_like_numbers():
     for number in (3, 3.0, True, 3 + 4j):
         whole = GTorch.tensor(number)
         assert GTorch.full((2,), whole).dtype == GTorch.full((2,), number).dtype == whole.dtype, number
@@ -189,7 +189,7 @@ def takers():
 
 
 @tap.case
-def dtypes_and_booleans_are_no_whole_numbers():
+def dtypes_and_booleans_are_not_integers():
     whole, _flags = takers()
     before = GTorch.get_num_threads(), GTorch.cuda.is_available() and GTorch.cuda.current_device()
     for name, call in whole.items():

@@ -113,7 +113,7 @@ def scalers_call_step():
 
 
 @tap.case
-def scalers_leave_alone_what_is_unscaled():
+def scalers_skip_unscaled_optimizers():
     param, optimizer, scaler = scaled(Counted)
     scaler.scale(param.sum()).backward()
     scaler.unscale_(optimizer)
@@ -214,7 +214,7 @@ def virtual_functions_need_no_prefix():
 
 
 @tap.case
-def what_is_overridden_calls_what_it_overrides():
+def overrides_can_call_super():
     class Mine(nn.Linear):
         def extra_repr(self):
             return f'{super().extra_repr()}, mine'
@@ -233,7 +233,7 @@ def what_is_overridden_calls_what_it_overrides():
 
 
 @tap.case
-def what_virtual_functions_raise_comes_out():
+def exceptions_of_virtual_functions_propagate():
     class Broken(GTorch.Optimizer):
         def step_param(self, group, param, grad):
             raise LookupError('in the step')

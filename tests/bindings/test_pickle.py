@@ -148,7 +148,7 @@ def note_call(module, inputs, _output, *words):
 
 
 @tap.case
-def a_module_of_ones_own_comes_back_whole():
+def custom_modules_are_restored():
     net = Net()
     net.eval()
     net.first.weight.grad = GTorch.ones(3, 2)
@@ -173,7 +173,7 @@ def a_module_of_ones_own_comes_back_whole():
 
 
 @tap.case
-def hooks_come_along():
+def hooks_are_pickled_too():
     net = Net()
     number = net.register_forward_hook(note_call, 'a', 'b')
     removed = net.register_forward_hook(note_call, 'removed')
@@ -229,7 +229,7 @@ def train(net, optimizer, n):
 
 
 @tap.case
-def optimizers_go_on_where_they_were():
+def optimizers_continue():
     for make in (
         lambda p: GTorch.optim.SGD([{'params': p[:1], 'lr': 0.5}, {'params': p[1:]}], lr=0.1, momentum=0.9),
         lambda p: GTorch.optim.Adam(p, lr=0.1, betas=(0.5, 0.75), amsgrad=True),
@@ -271,7 +271,7 @@ class Cube(GTorch.Function):
 
 
 @tap.case
-def what_else_has_a_value_comes_back():
+def other_values_are_restored():
     generator = GTorch.Generator.new()
     generator.set_seed(5)
     GTorch.rand(3, generator=generator)
@@ -290,7 +290,7 @@ def what_else_has_a_value_comes_back():
 
 
 @tap.case
-def what_belongs_to_a_device_raises():
+def objects_of_devices_raise():
     class Keep(Cube):
         def forward(self, context, x):
             self.context = context

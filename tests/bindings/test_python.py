@@ -549,7 +549,7 @@ class Index:
 
 
 @tap.case
-def sizes_are_whatever_is_an_integer():
+def sizes_accept_any_integer():
     x = GTorch.arange(6).view(2, 3)
     calls = {
         'zeros': lambda k: GTorch.zeros((k(2), k(3))),

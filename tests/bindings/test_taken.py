@@ -55,7 +55,7 @@ def a_recursion_without_an_end_is_a_recursion_error():
 
 
 @tap.case
-def modules_take_what_is_no_tensor():
+def modules_accept_objects_other_than_tensors():
     class Sum(nn.Module):
         def forward(self, values, scale=1):
             return sum(values) * scale
@@ -105,7 +105,7 @@ def the_parameters_of_a_group_are_changed_by_the_optimizer_only():
 
 
 @tap.case
-def saved_tensors_are_where_they_were_given():
+def saved_tensors_keep_their_positions():
     for given in ((None, 0, None), (0, None), (None, None), (), (0, 1)):
         seen = []
 

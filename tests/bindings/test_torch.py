@@ -40,7 +40,7 @@ def streams():
 
 
 @tap.case
-def what_theirs_computes_ours_finds():
+def results_of_pytorch_are_visible_here():
     for theirs, ours in streams():
         for i in range(ROUNDS):
             with torch.cuda.stream(theirs), ours:
@@ -53,7 +53,7 @@ def what_theirs_computes_ours_finds():
 
 
 @tap.case
-def what_ours_computes_theirs_finds():
+def results_of_gtorch_are_visible_to_pytorch():
     for theirs, ours in streams():
         for i in range(ROUNDS):
             with torch.cuda.stream(theirs), ours:
@@ -100,7 +100,7 @@ def dtypes_and_layouts_are_kept():
 
 
 @tap.case
-def what_is_written_is_seen_on_both_sides():
+def writes_are_visible_on_both_sides():
     x = torch.zeros(8, device='cuda:0')
     shown = GTorch.from_dlpack(x)
     shown.add_(3)
@@ -123,7 +123,7 @@ def pinned_memory_comes_too():
 
 
 @tap.case
-def memory_goes_back():
+def memory_is_freed():
     torch.cuda.synchronize()
     before, own = torch.cuda.memory_allocated(), GTorch.cuda.memory_allocated()
     for _ in range(ROUNDS):

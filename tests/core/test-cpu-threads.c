@@ -183,7 +183,7 @@ outer (gint64 begin, gint64 end, gpointer user_data)
 }
 
 static void
-one_range_is_not_inside (void)
+a_loop_in_a_single_range_may_have_helpers (void)
 {
   set_threads (4);
   gtorch_parallel_for (1, 1, outer, NULL);
@@ -292,7 +292,7 @@ await (gint *count, gint n)
 
 /* This is the case of a machine that is too busy to run any of them. */
 static void
-helpers_that_do_not_come_are_not_missed (void)
+loops_do_not_wait_for_absent_helpers (void)
 {
   Meeting self = { .n_wanted = 5,
                    .n_expected_niceness = get_niceness (),
@@ -313,7 +313,7 @@ helpers_that_do_not_come_are_not_missed (void)
 
 /* There are more callers than slots for jobs. */
 static void
-any_number_of_callers_get_on (void)
+any_number_of_callers_make_progress (void)
 {
   Meeting all[40];
   GThread *threads[G_N_ELEMENTS (all)];
@@ -386,7 +386,7 @@ copy_items (gint64 begin, gint64 end, gpointer user_data)
 }
 
 static void
-loops_come_one_after_the_other (void)
+loops_order_memory_accesses (void)
 {
   gint64 a[257] = { 0 }, b[257];
   guint i, k;
@@ -428,7 +428,7 @@ read_helpers (const gchar *name)
 }
 
 static void
-helpers_leave_signals_to_others (void)
+helpers_block_signals (void)
 {
   static const gint signals[] = { SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGALRM, SIGPROF };
   g_autoptr (GPtrArray) texts = NULL;
@@ -616,7 +616,7 @@ typedef struct
 } Quota;
 
 static void
-quotas_count (void)
+quotas_limit_the_number (void)
 {
   static const Quota quotas[] = {
     { NULL, { { NULL } }, 0 },
@@ -669,7 +669,7 @@ quotas_count (void)
 }
 
 static void
-environment_is_asked (void)
+environment_sets_the_number (void)
 {
   static const struct
   {
@@ -716,19 +716,19 @@ main (int argc, char *argv[])
     n_rounds = atoi (argv[1]);
 
 #define TEST(name) g_test_add_func ("/GTorch/cpu-threads/" #name, name)
-  TEST (environment_is_asked);
-  TEST (quotas_count);
+  TEST (environment_sets_the_number);
+  TEST (quotas_limit_the_number);
   TEST (each_item_is_done_once);
   TEST (numbers_may_be_large);
   TEST (inner_loops_stay_in_their_thread);
-  TEST (one_range_is_not_inside);
+  TEST (a_loop_in_a_single_range_may_have_helpers);
   TEST (all_threads_take_part);
   TEST (helpers_are_as_nice_as_their_caller);
-  TEST (helpers_that_do_not_come_are_not_missed);
-  TEST (any_number_of_callers_get_on);
+  TEST (loops_do_not_wait_for_absent_helpers);
+  TEST (any_number_of_callers_make_progress);
   TEST (callers_do_not_disturb_each_other);
-  TEST (loops_come_one_after_the_other);
-  TEST (helpers_leave_signals_to_others);
+  TEST (loops_order_memory_accesses);
+  TEST (helpers_block_signals);
   TEST (helpers_without_work_do_not_run);
   TEST (helpers_spin_if_the_policy_says_so);
   TEST (children_have_helpers_of_their_own);

@@ -51,7 +51,7 @@ read_text (const GTorchEnvVariable *variable, const gchar *text)
 }
 
 static void
-nonsense_is_warned_of (gconstpointer data)
+invalid_values_cause_warnings (gconstpointer data)
 {
   static const gchar *const texts[] = {
     "nonsense", "2x",      "-1", "0x1",  "99999999999999999999",
@@ -82,7 +82,7 @@ nonsense_is_warned_of (gconstpointer data)
 }
 
 static void
-values_are_taken (gconstpointer data)
+valid_values_are_used (gconstpointer data)
 {
   static const gchar *const flags[] = { "0", "1", "no", "Yes", "FALSE", "true", "off", "on" };
   const GTorchEnvVariable *variable = data;
@@ -127,7 +127,7 @@ use_the_library (void)
 }
 
 static void
-programs_are_told (gconstpointer data)
+programs_get_the_warnings (gconstpointer data)
 {
   const GTorchEnvVariable *variable = data;
   g_autofree gchar *former = g_strdup (g_getenv (variable->name));
@@ -166,19 +166,19 @@ main (int argc, char *argv[])
     {
       const GTorchEnvVariable *variable = &gtorch_env_variables[i];
       g_autofree gchar *nonsense =
-          g_strdup_printf ("/GTorch/environment/nonsense_is_warned_of/%s", variable->name);
+          g_strdup_printf ("/GTorch/environment/invalid_values_cause_warnings/%s", variable->name);
       g_autofree gchar *values =
-          g_strdup_printf ("/GTorch/environment/values_are_taken/%s", variable->name);
+          g_strdup_printf ("/GTorch/environment/valid_values_are_used/%s", variable->name);
       g_autofree gchar *told =
-          g_strdup_printf ("/GTorch/environment/programs_are_told/%s", variable->name);
+          g_strdup_printf ("/GTorch/environment/programs_get_the_warnings/%s", variable->name);
 
       if (variable->kind == GTORCH_ENV_TEXT)
         continue;
-      g_test_add_data_func (nonsense, variable, nonsense_is_warned_of);
-      g_test_add_data_func (values, variable, values_are_taken);
+      g_test_add_data_func (nonsense, variable, invalid_values_cause_warnings);
+      g_test_add_data_func (values, variable, valid_values_are_used);
       if (!g_str_equal (variable->name, "GTORCH_CUDA_RECORDINGS")
           && !g_str_equal (variable->name, "GTORCH_DEFAULT_STREAM"))
-        g_test_add_data_func (told, variable, programs_are_told);
+        g_test_add_data_func (told, variable, programs_get_the_warnings);
     }
   return g_test_run ();
 }

@@ -238,7 +238,7 @@ wait_in_a_task (Round *round, GMainContext *context, guint i, GRand *random)
 }
 
 static void
-task_ends_once (void)
+task_returns_once (void)
 {
   each_round (wait_in_a_task);
 }
@@ -262,7 +262,7 @@ thread_is_woken (void)
 /* --- leftovers --- */
 
 static void
-cancellable_keeps_nothing_of_former_waits (void)
+cancellable_keeps_no_references_to_past_waits (void)
 {
   g_autoptr (GCancellable) cancellable = g_cancellable_new ();
   GTorchFence *fence = gtorch_fence_new ();
@@ -289,7 +289,7 @@ cancellable_keeps_nothing_of_former_waits (void)
 }
 
 static void
-source_of_a_former_end_is_ready_at_once (void)
+source_of_a_passed_fence_is_ready_at_once (void)
 {
   guint i;
 
@@ -325,7 +325,7 @@ keep (gpointer data)
 
 /* A callback that returns G_SOURCE_CONTINUE is still called only once. */
 static void
-source_that_is_kept_is_silent (void)
+kept_source_is_dispatched_only_once (void)
 {
   g_autoptr (GMainContext) context = g_main_context_new ();
   g_autoptr (GCancellable) cancellable = g_cancellable_new ();
@@ -354,10 +354,10 @@ main (int argc, char *argv[])
 #define TEST(name) g_test_add_func ("/GTorch/Fence/" #name, name)
   TEST (source_is_dispatched_once);
   TEST (source_is_dropped_at_any_time);
-  TEST (task_ends_once);
+  TEST (task_returns_once);
   TEST (thread_is_woken);
-  TEST (cancellable_keeps_nothing_of_former_waits);
-  TEST (source_of_a_former_end_is_ready_at_once);
-  TEST (source_that_is_kept_is_silent);
+  TEST (cancellable_keeps_no_references_to_past_waits);
+  TEST (source_of_a_passed_fence_is_ready_at_once);
+  TEST (kept_source_is_dispatched_only_once);
   return g_test_run ();
 }

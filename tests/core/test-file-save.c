@@ -126,7 +126,7 @@ assert_refuses (const gchar *path, int code, const gchar *why)
 /* --- links --- */
 
 static void
-a_link_stays_and_its_file_is_replaced (Fixture *fixture, gconstpointer data)
+the_target_of_a_link_is_replaced (Fixture *fixture, gconstpointer data)
 {
   g_autofree gchar *inner = path_in (fixture, "inner");
   g_autofree gchar *target = path_in (fixture, "inner/target");
@@ -161,7 +161,7 @@ a_link_stays_and_its_file_is_replaced (Fixture *fixture, gconstpointer data)
 }
 
 static void
-links_that_lead_nowhere_are_refused (Fixture *fixture, gconstpointer data)
+dangling_links_are_refused (Fixture *fixture, gconstpointer data)
 {
   const gchar *const links[][2] = {
     { "missing", "dangling" }, { "missing/target", "far" },
@@ -188,7 +188,7 @@ links_that_lead_nowhere_are_refused (Fixture *fixture, gconstpointer data)
 }
 
 static void
-other_names_keep_the_former_content (Fixture *fixture, gconstpointer data)
+hard_links_keep_the_old_content (Fixture *fixture, gconstpointer data)
 {
   g_autofree gchar *path = write_former (fixture, "target");
   g_autofree gchar *other = path_in (fixture, "other");
@@ -338,7 +338,7 @@ owner_and_group_are_kept_as_far_as_possible (Fixture *fixture, gconstpointer dat
 }
 
 static void
-what_may_not_be_written_is_refused (Fixture *fixture, gconstpointer data)
+unwritable_files_are_refused (Fixture *fixture, gconstpointer data)
 {
   g_autofree gchar *path = write_former (fixture, "target");
   g_autofree gchar *fresh = path_in (fixture, "fresh");
@@ -403,7 +403,7 @@ special_files_are_refused (Fixture *fixture, gconstpointer data)
 }
 
 static void
-names_may_be_as_long_as_the_system_has_them (Fixture *fixture, gconstpointer data)
+names_may_have_the_maximum_length (Fixture *fixture, gconstpointer data)
 {
   glong most = pathconf (fixture->folder, _PC_NAME_MAX), length;
 
@@ -426,7 +426,7 @@ names_may_be_as_long_as_the_system_has_them (Fixture *fixture, gconstpointer dat
 }
 
 static void
-a_folder_that_is_missing_is_an_error (Fixture *fixture, gconstpointer data)
+a_missing_folder_is_an_error (Fixture *fixture, gconstpointer data)
 {
   g_autofree gchar *path = path_in (fixture, "missing/target");
   g_autofree gchar *file = write_former (fixture, "file");
@@ -464,7 +464,7 @@ write_half (GOutputStream *stream, GCancellable *cancellable, gpointer data, GEr
 }
 
 static void
-a_writer_that_fails_leaves_the_former_file (Fixture *fixture, gconstpointer data)
+a_failing_writer_keeps_the_old_file (Fixture *fixture, gconstpointer data)
 {
   g_autoptr (GFile) foreign = test_foreign_file_new ("former");
   g_autofree gchar *path = write_former (fixture, "target");
@@ -517,7 +517,7 @@ write_and_cancel (int fd, const void *data, size_t n_bytes)
 }
 
 static void
-cancelling_at_any_chunk_leaves_the_former_file (Fixture *fixture, gconstpointer data)
+cancelling_at_any_chunk_keeps_the_old_file (Fixture *fixture, gconstpointer data)
 {
   const gint64 lengths[] = { 3, CHUNK + 5, 0, 2 * CHUNK + 1, 7 };
   GTorchFileCalls calls = gtorch_file_system;
@@ -619,18 +619,18 @@ int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
-  ADD (a_link_stays_and_its_file_is_replaced);
-  ADD (links_that_lead_nowhere_are_refused);
-  ADD (other_names_keep_the_former_content);
+  ADD (the_target_of_a_link_is_replaced);
+  ADD (dangling_links_are_refused);
+  ADD (hard_links_keep_the_old_content);
   ADD (a_mapped_file_is_saved_onto_itself);
   ADD (the_mode_is_kept);
   ADD (owner_and_group_are_kept_as_far_as_possible);
-  ADD (what_may_not_be_written_is_refused);
+  ADD (unwritable_files_are_refused);
   ADD (special_files_are_refused);
-  ADD (names_may_be_as_long_as_the_system_has_them);
-  ADD (a_folder_that_is_missing_is_an_error);
-  ADD (a_writer_that_fails_leaves_the_former_file);
-  ADD (cancelling_at_any_chunk_leaves_the_former_file);
+  ADD (names_may_have_the_maximum_length);
+  ADD (a_missing_folder_is_an_error);
+  ADD (a_failing_writer_keeps_the_old_file);
+  ADD (cancelling_at_any_chunk_keeps_the_old_file);
   ADD (saves_at_the_same_time_leave_one_of_them);
   g_test_add_func ("/GTorch/file-save/a_file_without_a_path_is_replaced_by_its_gvfs",
                    a_file_without_a_path_is_replaced_by_its_gvfs);

@@ -257,7 +257,7 @@ use_old_streams (gpointer data)
 }
 
 static void
-streams_of_before_are_refused (void)
+inherited_streams_are_refused (void)
 {
   Streams s = { .gate = FALSE };
   guint i;
@@ -300,7 +300,7 @@ use_current_stream (gpointer data)
 }
 
 static void
-current_stream_can_be_left (void)
+inherited_current_stream_can_be_replaced (void)
 {
   g_autoptr (GTorchStream) stream = gtorch_stream_new (gtorch_device_cpu (), 0, NULL);
   g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
@@ -472,7 +472,7 @@ hold_lock (gpointer data)
 
 /* The fork does not wait for ever, and the child can take the lock nevertheless. */
 static void
-lock_that_is_held_for_long_is_made_anew (void)
+long_held_lock_is_recreated_in_the_child (void)
 {
   gint state = 0;
   GThread *thread;
@@ -499,10 +499,10 @@ main (int argc, char *argv[])
 #define TEST(name) g_test_add_func ("/GTorch/fork/" #name, name)
   TEST (child_computes);
   TEST (child_has_helpers_of_its_own);
-  TEST (streams_of_before_are_refused);
-  TEST (current_stream_can_be_left);
+  TEST (inherited_streams_are_refused);
+  TEST (inherited_current_stream_can_be_replaced);
   TEST (child_draws_the_same_numbers);
   TEST (locks_of_other_threads_are_free);
-  TEST (lock_that_is_held_for_long_is_made_anew);
+  TEST (long_held_lock_is_recreated_in_the_child);
   return g_test_run ();
 }

@@ -79,7 +79,7 @@ def values_are_no_templates():
 
 
 @tap.case
-def values_without_a_place_and_places_without_a_value_are_mistakes():
+def unmatched_values_and_placeholders_are_mistakes():
     for values in ({'text': 'a', 'more': 'b'}, {}):
         try:
             filled('whole', **values)

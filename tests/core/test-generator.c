@@ -37,7 +37,7 @@ seed_decides_everything (void)
 }
 
 static void
-state_goes_on_where_it_was_taken (void)
+restored_state_continues (void)
 {
   g_autoptr (GTorchGenerator) a = gtorch_generator_new_with_seed (9);
   g_autoptr (GTorchGenerator) b = gtorch_generator_new ();
@@ -151,7 +151,7 @@ main (int argc, char *argv[])
 {
   g_test_init (&argc, &argv, NULL);
   TEST (seed_decides_everything);
-  TEST (state_goes_on_where_it_was_taken);
+  TEST (restored_state_continues);
   TEST (wrong_states_are_errors);
   TEST (manual_seed_seeds_the_default_ones);
   TEST (seed_is_a_property);

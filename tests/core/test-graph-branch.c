@@ -127,7 +127,7 @@ the_predicate_is_computed_by_the_graph (void)
 }
 
 static void
-branches_are_in_branches (void)
+branches_can_be_nested (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) outer = number (GTORCH_DTYPE_BOOL, 1);
@@ -192,7 +192,7 @@ results_of_a_branch_are_tensors (void)
 
 /* The numbers are as if all calls had run, including those in skipped branches. */
 static void
-random_numbers_are_those_of_the_calls (void)
+random_numbers_are_those_of_eager_calls (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) flag = number (GTORCH_DTYPE_BOOL, 1);
@@ -271,7 +271,7 @@ streams_take_part_in_a_branch (void)
 }
 
 static void
-a_stream_that_does_not_join_spoils_the_capture (void)
+an_unjoined_stream_invalidates_the_capture (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchStream) stream = gtorch_stream_new (NULL, 0, NULL);
@@ -308,7 +308,7 @@ a_stream_that_does_not_join_spoils_the_capture (void)
 }
 
 static void
-streams_outside_have_to_wait (void)
+streams_outside_the_branch_are_refused (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchStream) stream = gtorch_stream_new (NULL, 0, NULL);
@@ -391,7 +391,7 @@ wrong_predicates_are_refused (void)
 }
 
 static void
-branches_are_of_captures (void)
+branches_need_a_capture (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchCUDAGraph) other = gtorch_cuda_graph_new ();
@@ -463,7 +463,7 @@ open_branches_end_with_the_capture (void)
 /* --- combinations --- */
 
 static void
-a_graph_with_branches_is_part_of_another (void)
+a_graph_with_branches_can_be_a_child_graph (void)
 {
   g_autoptr (GTorchCUDAGraph) inner = gtorch_cuda_graph_new ();
   g_autoptr (GTorchCUDAGraph) outer = gtorch_cuda_graph_new ();
@@ -596,16 +596,16 @@ main (gint argc, gchar **argv)
 #define ADD(name) g_test_add_func ("/GTorchCUDAGraph/branch/" #name, name)
   ADD (the_predicate_decides);
   ADD (the_predicate_is_computed_by_the_graph);
-  ADD (branches_are_in_branches);
+  ADD (branches_can_be_nested);
   ADD (results_of_a_branch_are_tensors);
-  ADD (random_numbers_are_those_of_the_calls);
+  ADD (random_numbers_are_those_of_eager_calls);
   ADD (streams_take_part_in_a_branch);
-  ADD (a_stream_that_does_not_join_spoils_the_capture);
-  ADD (streams_outside_have_to_wait);
+  ADD (an_unjoined_stream_invalidates_the_capture);
+  ADD (streams_outside_the_branch_are_refused);
   ADD (wrong_predicates_are_refused);
-  ADD (branches_are_of_captures);
+  ADD (branches_need_a_capture);
   ADD (open_branches_end_with_the_capture);
-  ADD (a_graph_with_branches_is_part_of_another);
+  ADD (a_graph_with_branches_can_be_a_child_graph);
   ADD (inputs_of_branches_can_be_replaced);
   ADD (replays_are_compared);
   ADD (a_dump_shows_the_branches);

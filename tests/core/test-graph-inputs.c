@@ -97,7 +97,7 @@ inputs_are_replaced_without_a_copy (void)
 }
 
 static void
-what_is_written_is_replaced_too (void)
+written_inputs_are_replaced_too (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) total = filled (4, 1);
@@ -118,7 +118,7 @@ what_is_written_is_replaced_too (void)
 }
 
 static void
-replays_under_way_have_the_former_input (void)
+running_replays_keep_the_old_input (void)
 {
   g_autoptr (GTorchTensor) x = filled (100000, 1);
   g_autoptr (GTorchTensor) b = filled (100000, 10);
@@ -241,8 +241,8 @@ main (int argc, char *argv[])
     return 0;
   TEST (inputs_have_names);
   TEST (inputs_are_replaced_without_a_copy);
-  TEST (what_is_written_is_replaced_too);
-  TEST (replays_under_way_have_the_former_input);
+  TEST (written_inputs_are_replaced_too);
+  TEST (running_replays_keep_the_old_input);
   TEST (rebinding_is_checked);
   TEST (functions_are_warmed_up);
   return g_test_run ();

@@ -34,7 +34,7 @@ default_stream_is_not_captured (void)
 }
 
 static void
-host_does_not_look (void)
+host_reads_are_refused (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) x = filled (4, 3);
@@ -119,7 +119,7 @@ multiply (gpointer data)
 }
 
 static void
-other_threads_go_on (void)
+other_threads_are_not_restricted (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) x = filled (4, 3);
@@ -135,7 +135,7 @@ other_threads_go_on (void)
 }
 
 static void
-other_threads_are_seen (void)
+work_of_other_threads_is_reported (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) x = filled (4, 3);
@@ -234,7 +234,7 @@ end_graph_elsewhere (gpointer data)
 }
 
 static void
-captures_go_on_if_another_thread_ends_them (void)
+ending_in_another_thread_keeps_the_capture (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) x = filled (4, 3);
@@ -312,7 +312,7 @@ forks_must_join (void)
 }
 
 static void
-generators_of_ones_own_are_captured (void)
+custom_generators_are_captured (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchGenerator) own = gtorch_generator_new_with_seed (4);
@@ -341,7 +341,7 @@ generators_of_ones_own_are_captured (void)
 }
 
 static void
-old_gradients_are_noticed (void)
+existing_gradients_cause_a_warning (void)
 {
   guint how;
 
@@ -376,7 +376,7 @@ old_gradients_are_noticed (void)
 }
 
 static void
-empty_captures_are_noticed (void)
+empty_captures_cause_a_warning (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GError) error = NULL;
@@ -390,7 +390,7 @@ empty_captures_are_noticed (void)
 /* --- replays --- */
 
 static void
-operands_from_outside_stay (void)
+outside_operands_are_kept_alive (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) y = NULL;
@@ -411,7 +411,7 @@ operands_from_outside_stay (void)
 }
 
 static void
-graphs_of_a_pool_have_an_order (void)
+graphs_of_a_pool_replay_in_capture_order (void)
 {
   g_autoptr (GTorchMemoryPool) pool = gtorch_memory_pool_new (NULL);
   GTorchCUDAGraph *graphs[3];
@@ -631,20 +631,20 @@ main (int argc, char *argv[])
   if (!test_can_capture ())
     return 0;
   TEST (default_stream_is_not_captured);
-  TEST (host_does_not_look);
+  TEST (host_reads_are_refused);
   TEST (work_on_streams_that_take_no_part_is_an_error);
   TEST (work_on_another_device_alone_is_an_error);
-  TEST (other_threads_go_on);
-  TEST (other_threads_are_seen);
+  TEST (other_threads_are_not_restricted);
+  TEST (work_of_other_threads_is_reported);
   TEST (captures_end_beside_the_work_of_another_thread);
-  TEST (captures_go_on_if_another_thread_ends_them);
+  TEST (ending_in_another_thread_keeps_the_capture);
   TEST (threads_capture_at_the_same_time);
   TEST (forks_must_join);
-  TEST (generators_of_ones_own_are_captured);
-  TEST (old_gradients_are_noticed);
-  TEST (empty_captures_are_noticed);
-  TEST (operands_from_outside_stay);
-  TEST (graphs_of_a_pool_have_an_order);
+  TEST (custom_generators_are_captured);
+  TEST (existing_gradients_cause_a_warning);
+  TEST (empty_captures_cause_a_warning);
+  TEST (outside_operands_are_kept_alive);
+  TEST (graphs_of_a_pool_replay_in_capture_order);
   TEST (replays_stay_on_their_device);
   TEST (replays_are_compared);
   TEST (differences_are_named);

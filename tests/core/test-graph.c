@@ -70,7 +70,7 @@ capture_computes_nothing (void)
 }
 
 static void
-memory_is_used_again_and_stays (void)
+memory_is_reused_and_kept (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) x = filled (1000, 1);
@@ -96,7 +96,7 @@ memory_is_used_again_and_stays (void)
 }
 
 static void
-inputs_and_numbers_live_on_in_the_graph (void)
+graph_keeps_inputs_and_generators (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) y = NULL;
@@ -207,7 +207,7 @@ whole_training_step_is_captured (void)
 }
 
 static void
-random_numbers_go_on_as_without_a_graph (void)
+random_numbers_continue_as_without_a_graph (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchGenerator) own = gtorch_generator_new_with_seed (4);
@@ -502,7 +502,7 @@ graphs_share_a_pool (void)
 }
 
 static void
-graph_becomes_part_of_another (void)
+graph_becomes_a_child_graph (void)
 {
   g_autoptr (GTorchCUDAGraph) inner = gtorch_cuda_graph_new ();
   g_autoptr (GTorchCUDAGraph) outer = gtorch_cuda_graph_new ();
@@ -523,7 +523,7 @@ graph_becomes_part_of_another (void)
 }
 
 static void
-part_of_another_has_memory_of_its_own (void)
+child_graph_has_its_own_memory (void)
 {
   g_autoptr (GTorchCUDAGraph) inner = gtorch_cuda_graph_new ();
   g_autoptr (GTorchCUDAGraph) outer = gtorch_cuda_graph_new ();
@@ -546,7 +546,7 @@ part_of_another_has_memory_of_its_own (void)
 
 /* Replays of a graph alone and as a part of another graph use the same memory. */
 static void
-part_of_another_is_replayed_once_at_a_time (void)
+child_graph_replays_do_not_overlap (void)
 {
   g_autoptr (GTorchCUDAGraph) inner = gtorch_cuda_graph_new ();
   g_autoptr (GTorchCUDAGraph) outer = gtorch_cuda_graph_new ();
@@ -602,7 +602,7 @@ open_soon (gpointer data)
 
 /* The part waits on one stream while the other graph is replayed on another. */
 static void
-part_and_other_keep_their_order (void)
+child_graph_replays_are_ordered (void)
 {
   g_autoptr (GTorchCUDAGraph) part = gtorch_cuda_graph_new ();
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
@@ -709,11 +709,11 @@ main (int argc, char *argv[])
     return 0;
   TEST (replay_follows_its_inputs);
   TEST (capture_computes_nothing);
-  TEST (memory_is_used_again_and_stays);
-  TEST (inputs_and_numbers_live_on_in_the_graph);
+  TEST (memory_is_reused_and_kept);
+  TEST (graph_keeps_inputs_and_generators);
   TEST (replay_on_any_stream);
   TEST (whole_training_step_is_captured);
-  TEST (random_numbers_go_on_as_without_a_graph);
+  TEST (random_numbers_continue_as_without_a_graph);
   TEST (streams_fork_and_join);
   TEST (stream_that_does_not_join_is_an_error);
   TEST (order_of_calls_is_checked);
@@ -721,10 +721,10 @@ main (int argc, char *argv[])
   TEST (failed_capture_leaves_an_empty_graph);
   TEST (graph_may_be_dropped_in_the_middle);
   TEST (graphs_share_a_pool);
-  TEST (graph_becomes_part_of_another);
-  TEST (part_of_another_has_memory_of_its_own);
-  TEST (part_and_other_keep_their_order);
-  TEST (part_of_another_is_replayed_once_at_a_time);
+  TEST (graph_becomes_a_child_graph);
+  TEST (child_graph_has_its_own_memory);
+  TEST (child_graph_replays_are_ordered);
+  TEST (child_graph_replays_do_not_overlap);
   TEST (dump_shows_nodes_and_edges);
   TEST (signals_come_in_the_owners_context);
   return g_test_run ();

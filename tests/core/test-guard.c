@@ -383,7 +383,7 @@ unref_elsewhere (gpointer data)
 }
 
 static void
-another_thread_ends_a_guard_where_it_belongs (void)
+a_guard_ended_by_another_thread_acts_on_its_own (void)
 {
   Program self;
   guint kind;
@@ -452,7 +452,7 @@ exchange_guards (gpointer data)
 }
 
 static void
-guards_wander_among_threads (void)
+guards_pass_between_threads (void)
 {
   Exchange exchange = { g_async_queue_new () };
   GThread *threads[4];
@@ -645,8 +645,8 @@ main (gint argc, gchar **argv)
   set_up ();
   TEST (the_youngest_guard_decides_in_whatever_order_they_end);
   TEST (threads_have_guards_of_their_own);
-  TEST (another_thread_ends_a_guard_where_it_belongs);
-  TEST (guards_wander_among_threads);
+  TEST (a_guard_ended_by_another_thread_acts_on_its_own);
+  TEST (guards_pass_between_threads);
   TEST (guards_end_with_their_thread);
   TEST (a_guard_may_outlive_the_function_that_made_it);
   TEST (a_hook_may_end_a_guard_of_the_program);

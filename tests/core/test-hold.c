@@ -44,7 +44,7 @@ a_held_tensor_keeps_its_storage (void)
 }
 
 static void
-more_holds_than_fit_hold_everything (void)
+too_many_holds_hold_everything (void)
 {
   GTorchImpl *impls[GTORCH_HOLDS_MAX + 3];
   g_autoptr (GTorchTensor) x = ones (N);
@@ -276,7 +276,7 @@ write_values (gpointer data)
 }
 
 static void
-a_writer_in_another_thread_spoils_no_memory (void)
+a_writing_thread_corrupts_no_memory (void)
 {
   g_autoptr (GTorchTensor) x =
       gtorch_zeros (GTORCH_SHAPE (N), GTORCH_DTYPE_INT64, gtorch_device_cpu (), NULL);
@@ -317,15 +317,14 @@ main (int argc, char *argv[])
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/GTorch/hold/a_held_tensor_keeps_its_storage", a_held_tensor_keeps_its_storage);
-  g_test_add_func ("/GTorch/hold/more_holds_than_fit_hold_everything",
-                   more_holds_than_fit_hold_everything);
+  g_test_add_func ("/GTorch/hold/too_many_holds_hold_everything", too_many_holds_hold_everything);
   g_test_add_func ("/GTorch/hold/another_tensor_is_released_at_once",
                    another_tensor_is_released_at_once);
   g_test_add_func ("/GTorch/hold/a_tensor_can_be_released_in_another_thread",
                    a_tensor_can_be_released_in_another_thread);
 #if !defined(__SANITIZE_THREAD__)
-  g_test_add_func ("/GTorch/hold/a_writer_in_another_thread_spoils_no_memory",
-                   a_writer_in_another_thread_spoils_no_memory);
+  g_test_add_func ("/GTorch/hold/a_writing_thread_corrupts_no_memory",
+                   a_writing_thread_corrupts_no_memory);
 #endif
   return g_test_run ();
 }

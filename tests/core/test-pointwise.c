@@ -59,7 +59,7 @@ in_place_keeps_dtype_and_counts_versions (void)
 
 /* The operands have one shape and are contiguous, but differ otherwise. */
 static void
-likeness_is_looked_at (void)
+differing_operands_are_not_treated_as_alike (void)
 {
   const gint64 wide[] = { 2, 3 }, tall[] = { 3, 2 }, row[] = { 1, 3 };
   g_autoptr (GError) error = NULL;
@@ -262,7 +262,8 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/pointwise/numbers_promote_by_kind_only", numbers_promote_by_kind_only);
   g_test_add_func ("/GTorch/pointwise/in_place_keeps_dtype_and_counts_versions",
                    in_place_keeps_dtype_and_counts_versions);
-  g_test_add_func ("/GTorch/pointwise/likeness_is_looked_at", likeness_is_looked_at);
+  g_test_add_func ("/GTorch/pointwise/differing_operands_are_not_treated_as_alike",
+                   differing_operands_are_not_treated_as_alike);
   g_test_add_func ("/GTorch/pointwise/errors_name_op_values_and_rule",
                    errors_name_op_values_and_rule);
   g_test_add_func ("/GTorch/pointwise/multipliers_of_integers_are_integers",

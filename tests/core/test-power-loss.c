@@ -532,7 +532,7 @@ all_states (gboolean existed)
 }
 
 static void
-a_flush_that_is_missing_would_be_noticed (void)
+a_missing_flush_would_be_detected (void)
 {
   Place place;
 
@@ -596,7 +596,7 @@ let_fail (Place *place, guint k, int code, gboolean existed, gboolean can_exchan
 }
 
 static void
-a_call_that_fails_leaves_the_former_file (void)
+a_failing_call_keeps_the_old_file (void)
 {
   const int codes[] = { ENOSPC, EIO, EINTR, EDQUOT, EROFS, EACCES, ENOMEM };
   gboolean existed, can_exchange;
@@ -672,8 +672,8 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   ADD (a_loss_of_power_leaves_a_whole_file);
   ADD (a_loss_of_power_after_a_failure_leaves_a_whole_file);
-  ADD (a_flush_that_is_missing_would_be_noticed);
-  ADD (a_call_that_fails_leaves_the_former_file);
+  ADD (a_missing_flush_would_be_detected);
+  ADD (a_failing_call_keeps_the_old_file);
   ADD (writes_may_come_short);
   ADD (cancelling_at_any_time_leaves_a_whole_file);
   return g_test_run ();

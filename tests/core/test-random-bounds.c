@@ -241,7 +241,7 @@ probabilities_are_those_asked_for (void)
 }
 
 static void
-no_deviation_gives_the_mean (void)
+zero_deviation_gives_the_mean (void)
 {
   guint d, i;
 
@@ -260,7 +260,7 @@ no_deviation_gives_the_mean (void)
 }
 
 static void
-what_weighs_nothing_is_not_drawn (void)
+elements_of_zero_weight_are_not_drawn (void)
 {
   /* so small that the sample of the exponential distribution overflows */
   static const gdouble weights[] = { 0, 1, 0, 0, 5e-324, 0.25, 0, 1e-310, 0, 0 };
@@ -304,7 +304,7 @@ main (int argc, char *argv[])
   ADD (integers_stay_in_their_range);
   ADD (integers_that_a_dtype_lacks_are_errors);
   ADD (probabilities_are_those_asked_for);
-  ADD (no_deviation_gives_the_mean);
-  ADD (what_weighs_nothing_is_not_drawn);
+  ADD (zero_deviation_gives_the_mean);
+  ADD (elements_of_zero_weight_are_not_drawn);
   return g_test_run ();
 }

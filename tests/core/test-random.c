@@ -408,7 +408,7 @@ dropout_drops_and_scales (void)
 
 /* The gradient of every element is the factor by which it was multiplied. */
 static void
-the_gradient_of_dropout_is_where_elements_stay (void)
+the_gradient_of_dropout_is_zero_for_dropped_elements (void)
 {
   static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
                                         GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_BFLOAT16 };
@@ -501,7 +501,7 @@ main (int argc, char *argv[])
   TEST (bernoulli_follows_its_probabilities);
   TEST (multinomial_follows_its_weights);
   TEST (dropout_drops_and_scales);
-  TEST (the_gradient_of_dropout_is_where_elements_stay);
+  TEST (the_gradient_of_dropout_is_zero_for_dropped_elements);
   TEST (bad_arguments_are_errors);
   return g_test_run ();
 }

@@ -195,7 +195,7 @@ a_pipe_is_read_to_its_end (void)
 }
 
 static void
-what_cannot_be_opened_says_why (void)
+open_errors_are_reported (void)
 {
   Pipe pipe;
   g_autoptr (GFile) file = NULL;
@@ -393,7 +393,7 @@ a_pipe_is_cancelled_from_a_main_loop (void)
 }
 
 static void
-what_is_not_cancelled_arrives (void)
+uncancelled_loads_complete (void)
 {
   TestStream *stream = g_object_new (test_stream_get_type (), NULL);
   g_autoptr (GCancellable) cancellable = g_cancellable_new ();
@@ -422,9 +422,9 @@ main (int argc, char *argv[])
   g_test_init (&argc, &argv, NULL);
   ADD (a_pipe_is_cancelled);
   ADD (a_pipe_is_read_to_its_end);
-  ADD (what_cannot_be_opened_says_why);
+  ADD (open_errors_are_reported);
   ADD (any_stream_is_cancelled);
   ADD (a_pipe_is_cancelled_from_a_main_loop);
-  ADD (what_is_not_cancelled_arrives);
+  ADD (uncancelled_loads_complete);
   return g_test_run ();
 }

@@ -88,7 +88,7 @@ compare_numbers (gconstpointer a, gconstpointer b)
 }
 
 static void
-by_way_of_other_libraries (void)
+through_other_libraries (void)
 {
   gint numbers[20];
   guint i;
@@ -106,7 +106,7 @@ all (gpointer data)
   for (i = 0; i < 3; i++)
     {
       any_size ();
-      by_way_of_other_libraries ();
+      through_other_libraries ();
       any_depth ();
     }
   return NULL;
@@ -217,7 +217,7 @@ on_a_stack_without_limit (void)
 #endif
 
 static void
-names_come_with_it (void)
+names_are_resolved (void)
 {
   g_autofree gchar *text = NULL;
   GTorchSite site;
@@ -268,7 +268,7 @@ main (gint argc, gchar **argv)
   g_test_add_func ("/GTorchSite/on_a_stack_of_its_own", on_a_stack_of_its_own);
   g_test_add_func ("/GTorchSite/on_a_stack_without_limit", on_a_stack_without_limit);
 #endif
-  g_test_add_func ("/GTorchSite/names_come_with_it", names_come_with_it);
+  g_test_add_func ("/GTorchSite/names_are_resolved", names_are_resolved);
   g_test_add_func ("/GTorchSite/unknown_code_is_left_out", unknown_code_is_left_out);
   return g_test_run ();
 }

@@ -75,7 +75,7 @@ assert_first (GTorchTensor *x, gdouble value)
 }
 
 static void
-what_was_left_out_is_refused_until_it_is_overwritten (void)
+skipped_results_are_refused_until_overwritten (void)
 {
   g_autoptr (GTorchStream) stream = new_stream ();
   g_autoptr (GTorchTensor) x = ones ();
@@ -103,7 +103,7 @@ what_was_left_out_is_refused_until_it_is_overwritten (void)
 }
 
 static void
-other_streams_refuse_what_was_left_out (void)
+other_streams_refuse_skipped_results (void)
 {
   g_autoptr (GTorchStream) stream = new_stream ();
   g_autoptr (GTorchStream) other = new_stream ();
@@ -124,7 +124,7 @@ other_streams_refuse_what_was_left_out (void)
 }
 
 static void
-waiting_streams_take_the_failure_over (void)
+waiting_streams_inherit_the_failure (void)
 {
   guint how;
 
@@ -187,7 +187,7 @@ pass_gate (gpointer data)
 }
 
 static void
-what_was_queued_before_the_report_is_left_out (void)
+work_queued_before_the_report_is_skipped (void)
 {
   g_autoptr (GTorchStream) stream = new_stream ();
   g_autoptr (GTorchTensor) x = ones ();
@@ -204,7 +204,7 @@ what_was_queued_before_the_report_is_left_out (void)
 }
 
 static void
-what_was_done_before_the_failure_can_be_read (void)
+results_from_before_the_failure_can_be_read (void)
 {
   g_autoptr (GTorchStream) stream = new_stream ();
   g_autoptr (GTorchTensor) x = ones ();
@@ -232,7 +232,7 @@ errors_outlive_their_stream (void)
 }
 
 static void
-errors_that_nobody_asks_for_are_logged (void)
+unreported_errors_are_logged (void)
 {
   guint i;
 
@@ -256,7 +256,7 @@ errors_that_nobody_asks_for_are_logged (void)
 }
 
 static void
-failures_without_number_take_no_memory_without_end (void)
+many_failures_use_bounded_memory (void)
 {
   g_autoptr (GTorchStream) stream = new_stream ();
   g_autoptr (GTorchTensor) first = ones ();
@@ -278,7 +278,7 @@ failures_without_number_take_no_memory_without_end (void)
 }
 
 static void
-graphs_give_errors_instead_of_what_was_there (void)
+failed_replays_leave_errors_in_the_results (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchStream) stream = new_stream ();
@@ -531,7 +531,7 @@ run_program (guint32 seed)
 }
 
 static void
-random_programs_never_read_what_nobody_computed (void)
+random_programs_never_read_uncomputed_values (void)
 {
   const gchar *programs = g_getenv ("GTORCH_TEST_PROGRAMS"), *first = g_getenv ("GTORCH_TEST_SEED");
   const guint64 n = programs != NULL ? g_ascii_strtoull (programs, NULL, 10) : 300;
@@ -552,15 +552,15 @@ int
 main (int argc, char *argv[])
 {
   g_test_init (&argc, &argv, NULL);
-  TEST (what_was_left_out_is_refused_until_it_is_overwritten);
-  TEST (other_streams_refuse_what_was_left_out);
-  TEST (waiting_streams_take_the_failure_over);
-  TEST (what_was_queued_before_the_report_is_left_out);
-  TEST (what_was_done_before_the_failure_can_be_read);
+  TEST (skipped_results_are_refused_until_overwritten);
+  TEST (other_streams_refuse_skipped_results);
+  TEST (waiting_streams_inherit_the_failure);
+  TEST (work_queued_before_the_report_is_skipped);
+  TEST (results_from_before_the_failure_can_be_read);
   TEST (errors_outlive_their_stream);
-  TEST (errors_that_nobody_asks_for_are_logged);
-  TEST (failures_without_number_take_no_memory_without_end);
-  TEST (graphs_give_errors_instead_of_what_was_there);
-  TEST (random_programs_never_read_what_nobody_computed);
+  TEST (unreported_errors_are_logged);
+  TEST (many_failures_use_bounded_memory);
+  TEST (failed_replays_leave_errors_in_the_results);
+  TEST (random_programs_never_read_uncomputed_values);
   return g_test_run ();
 }

@@ -214,7 +214,7 @@ stream_may_be_dropped_at_once (void)
 }
 
 static void
-errors_come_at_the_next_synchronize_once (void)
+errors_are_reported_once_at_synchronize (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchStream) stream = new_stream ();
@@ -246,7 +246,7 @@ errors_come_at_the_next_synchronize_once (void)
 }
 
 static void
-printing_leaves_errors_to_others (void)
+printing_does_not_consume_errors (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchStream) stream = new_stream ();
@@ -294,7 +294,7 @@ printing_leaves_errors_to_others (void)
 }
 
 static void
-errors_come_with_the_read_or_the_device (void)
+reads_and_device_waits_report_errors (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchStream) stream = new_stream ();
@@ -423,7 +423,7 @@ main_loop_waits_without_blocking (void)
 
 /* The read neither sees nor waits for work that is enqueued later on the same stream. */
 static void
-main_loop_reads_values_at_their_place (void)
+main_loop_reads_in_stream_order (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchStream) stream = new_stream ();
@@ -637,14 +637,14 @@ main (int argc, char *argv[])
   TEST_HOLDING (operands_may_be_dropped_at_once);
   TEST_HOLDING (operands_may_be_released_at_once);
   TEST (stream_may_be_dropped_at_once);
-  TEST_HOLDING (errors_come_at_the_next_synchronize_once);
-  TEST_HOLDING (printing_leaves_errors_to_others);
-  TEST_HOLDING (errors_come_with_the_read_or_the_device);
+  TEST_HOLDING (errors_are_reported_once_at_synchronize);
+  TEST_HOLDING (printing_does_not_consume_errors);
+  TEST_HOLDING (reads_and_device_waits_report_errors);
   TEST_HOLDING (streams_wait_for_each_other);
   TEST_HOLDING (waiting_can_be_cancelled);
   TEST_HOLDING (waiting_is_cancelled_from_another_thread);
   TEST_HOLDING (main_loop_waits_without_blocking);
-  TEST_HOLDING (main_loop_reads_values_at_their_place);
+  TEST_HOLDING (main_loop_reads_in_stream_order);
   TEST_HOLDING (main_loop_gets_errors_and_cancellation);
   TEST (current_stream_nests_and_is_the_threads_own);
   TEST (launch_blocking_waits_for_each_call);

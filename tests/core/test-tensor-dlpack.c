@@ -330,7 +330,7 @@ every_dtype_comes_back (void)
 }
 
 static void
-export_refuses_what_it_cannot_say (void)
+export_refuses_inexpressible_tensors (void)
 {
   g_autoptr (GTorchTensor) x = gtorch_ones (GTORCH_SHAPE (2), GTORCH_DTYPE_FLOAT32, NULL, NULL);
   g_autoptr (GBytes) bytes = g_bytes_new ("abcd", 4);
@@ -386,7 +386,7 @@ main (int argc, char *argv[])
   ADD (export_shares_memory);
   ADD (export_copies_when_asked);
   ADD (every_dtype_comes_back);
-  ADD (export_refuses_what_it_cannot_say);
+  ADD (export_refuses_inexpressible_tensors);
   ADD (capsules_have_names);
   return g_test_run ();
 }

@@ -147,7 +147,7 @@ toggled (gpointer data, GObject *object, gboolean is_last)
 
 /* Bindings hold objects in these ways. */
 static void
-who_holds_another_reference_keeps_it (gconstpointer data)
+other_references_keep_it (gconstpointer data)
 {
   const Drop drop = *(const Drop *) data;
   GTorchTensor *tensor = new_tensor ();
@@ -271,7 +271,7 @@ ask (gpointer data)
 /* One thread drops the last reference to the object while another gets the object of the same impl: it
  * gets that one or a new one, in either case with its own reference. */
 static void
-the_last_reference_goes_while_another_thread_asks (gconstpointer data)
+the_last_unref_races_with_a_lookup (gconstpointer data)
 {
   const Drop drop = *(const Drop *) data;
   Meeting meeting = { NULL };
@@ -311,7 +311,7 @@ a_bare_object_is_an_empty_tensor (void)
 }
 
 static void
-geometry_can_be_asked (void)
+geometry_can_be_read (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) tensor = new_tensor ();
@@ -372,15 +372,15 @@ main (int argc, char *argv[])
     {
       ADD_DROP (attachments_end_with_the_object);
       ADD_DROP (weak_pointers_are_cleared);
-      ADD_DROP (who_holds_another_reference_keeps_it);
+      ADD_DROP (other_references_keep_it);
       ADD_DROP (a_type_of_a_program_is_finalized);
       ADD_DROP (many_alive_at_once);
-      ADD_DROP (the_last_reference_goes_while_another_thread_asks);
+      ADD_DROP (the_last_unref_races_with_a_lookup);
     }
   g_test_add_func ("/GTorch/tensor/threads_share_an_impl", threads_share_an_impl);
   g_test_add_func ("/GTorch/tensor/a_bare_object_is_an_empty_tensor",
                    a_bare_object_is_an_empty_tensor);
-  g_test_add_func ("/GTorch/tensor/geometry_can_be_asked", geometry_can_be_asked);
+  g_test_add_func ("/GTorch/tensor/geometry_can_be_read", geometry_can_be_read);
   g_test_add_func ("/GTorch/tensor/impossible_shapes_are_errors", impossible_shapes_are_errors);
   return g_test_run ();
 }

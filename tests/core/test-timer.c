@@ -82,7 +82,7 @@ stopping_before_the_start_is_an_error (void)
 }
 
 static void
-the_current_stream_is_meant (void)
+the_default_is_the_current_stream (void)
 {
   g_autoptr (GTorchStream) stream = busy_stream ();
   g_autoptr (GTorchTimer) timer = gtorch_timer_new (NULL);
@@ -165,7 +165,7 @@ main (gint argc, gchar **argv)
   g_test_init (&argc, &argv, NULL);
   TEST (time_of_the_work_is_measured);
   TEST (stopping_before_the_start_is_an_error);
-  TEST (the_current_stream_is_meant);
+  TEST (the_default_is_the_current_stream);
   TEST (waiting_can_be_cancelled);
   TEST (main_loop_waits);
   TEST (error_of_the_work_is_reported);

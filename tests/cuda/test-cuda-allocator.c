@@ -75,7 +75,7 @@ a_stream_gets_its_own_memory_again_at_once (void)
 }
 
 static void
-memory_that_others_use_waits_in_limbo (void)
+memory_in_use_by_other_streams_waits_in_limbo (void)
 {
   g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
   g_autoptr (GTorchImpl) second = NULL;
@@ -260,7 +260,7 @@ main (gint argc, gchar **argv)
   g_test_init (&argc, &argv, NULL);
   TEST (statistics_follow);
   TEST (a_stream_gets_its_own_memory_again_at_once);
-  TEST (memory_that_others_use_waits_in_limbo);
+  TEST (memory_in_use_by_other_streams_waits_in_limbo);
   TEST (cached_memory_of_other_streams_is_used_before_giving_up);
   TEST (limbo_is_waited_for_before_giving_up);
   TEST (running_out_of_memory_says_how_much);

@@ -109,7 +109,7 @@ elements_go_to_a_gpu (void)
 }
 
 static void
-what_is_there_is_the_tensor_itself (void)
+tensors_already_there_are_returned (void)
 {
   GTorchDevice *devices[] = { gtorch_device_cpu (), gpu (0) };
   guint i;
@@ -314,7 +314,7 @@ main (gint argc, gchar **argv)
   g_test_init (&argc, &argv, NULL);
   TEST (elements_come_from_a_gpu);
   TEST (elements_go_to_a_gpu);
-  TEST (what_is_there_is_the_tensor_itself);
+  TEST (tensors_already_there_are_returned);
   TEST (another_gpu_gets_them);
   TEST (values_come_when_they_are_computed);
   TEST (wrong_values_are_errors);

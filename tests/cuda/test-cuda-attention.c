@@ -90,7 +90,7 @@ static const Case by_products[] = {
 };
 
 static void
-cudnn_does_it_at_once (void)
+cudnn_computes_supported_cases (void)
 {
   guint products, i;
 
@@ -106,7 +106,7 @@ cudnn_does_it_at_once (void)
 }
 
 static void
-what_cudnn_cannot_do_is_made_of_products (void)
+other_cases_use_products (void)
 {
   guint products, i;
 
@@ -136,8 +136,8 @@ main (gint argc, gchar **argv)
   g_test_init (&argc, &argv, NULL);
   fake_cublaslt.multiply = multiply;
   fake_cudnn.engines[0].note = -1;
-  TEST (cudnn_does_it_at_once);
-  TEST (what_cudnn_cannot_do_is_made_of_products);
+  TEST (cudnn_computes_supported_cases);
+  TEST (other_cases_use_products);
   result = g_test_run ();
   assert_no_misuse ();
   return result;

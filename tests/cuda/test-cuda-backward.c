@@ -357,7 +357,7 @@ is_unsafe (Snippet snippet, const gchar *first, const gchar *second)
 }
 
 static void
-what_is_safe (void)
+safe_snippets_have_no_race (void)
 {
   is_safe (grads_in_the_same_context);
   is_safe (grads_in_another_context_that_waits);
@@ -405,7 +405,7 @@ the_default_stream_of_the_cpu_waits_by_itself (void)
 }
 
 static void
-asked_to_it_is_an_error_of_backward (void)
+fatal_checks_make_it_an_error_of_backward (void)
 {
   g_autoptr (GTorchTensor) initial = NULL;
   g_autoptr (GError) error = NULL;
@@ -614,7 +614,7 @@ hooks_in_a_pass (Case *c)
 }
 
 static void
-all_is_in_order (void)
+the_engine_has_no_race (void)
 {
   is_safe (several_roots);
   is_safe (shared_gradients);
@@ -641,13 +641,13 @@ all_is_in_order (void)
     name ();                       \
   }
 
-BOTH (what_is_safe)
+BOTH (safe_snippets_have_no_race)
 BOTH (grads_without_waiting)
 BOTH (results_without_waiting)
 BOTH (initial_gradient_without_waiting)
 BOTH (the_default_stream_of_the_cpu_waits_by_itself)
-BOTH (asked_to_it_is_an_error_of_backward)
-BOTH (all_is_in_order)
+BOTH (fatal_checks_make_it_an_error_of_backward)
+BOTH (the_engine_has_no_race)
 
 #ifdef ON_A_REAL_GPU
 #define TEST(name) g_test_add_func ("/GTorchBackward/gpu/" #name, name##_on_gpu)
@@ -671,13 +671,13 @@ main (gint argc, gchar **argv)
   g_test_init (&argc, &argv, NULL);
   count_warnings ();
   chance = g_rand_new_with_seed (1);
-  TEST (what_is_safe);
+  TEST (safe_snippets_have_no_race);
   TEST (grads_without_waiting);
   TEST (results_without_waiting);
   TEST (initial_gradient_without_waiting);
   TEST (the_default_stream_of_the_cpu_waits_by_itself);
-  TEST (asked_to_it_is_an_error_of_backward);
-  TEST (all_is_in_order);
+  TEST (fatal_checks_make_it_an_error_of_backward);
+  TEST (the_engine_has_no_race);
   result = g_test_run ();
 #ifndef ON_A_REAL_GPU
   assert_no_misuse ();

@@ -149,7 +149,7 @@ multiply_beside (void *stream, unsigned algorithm)
 }
 
 static void
-products_on_trial_keep_what_they_work_in (void)
+timed_products_keep_their_workspace (void)
 {
   if (!gtorch_allocator_get_caching (gpu_allocator ()))
     {
@@ -164,7 +164,7 @@ products_on_trial_keep_what_they_work_in (void)
 }
 
 static void
-products_take_the_first_algorithm_unasked (void)
+products_use_the_first_algorithm_by_default (void)
 {
   set_up (3);
   gtorch_device_set_benchmark (gpu (0), FALSE);
@@ -205,7 +205,7 @@ the_first_stays_if_it_is_the_quickest (void)
 }
 
 static void
-what_fails_is_passed_over (void)
+failing_algorithms_are_skipped (void)
 {
   guint n_present;
 
@@ -241,7 +241,7 @@ nothing_is_timed_in_a_capture (void)
 }
 
 static void
-what_is_added_to_is_not_timed (void)
+accumulating_products_are_not_timed (void)
 {
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) y = NULL;
@@ -277,7 +277,7 @@ convolve (void)
 }
 
 static void
-convolutions_take_the_first_engine_unasked (void)
+convolutions_use_the_first_engine_by_default (void)
 {
   set_up (3);
   gtorch_device_set_benchmark (gpu (0), FALSE);
@@ -307,7 +307,7 @@ the_quickest_engine_is_kept (void)
 }
 
 static void
-an_engine_that_fails_is_passed_over (void)
+failing_engines_are_skipped (void)
 {
   set_up (3);
   fake_cudnn.engines[3].fails = TRUE;
@@ -317,7 +317,7 @@ an_engine_that_fails_is_passed_over (void)
 }
 
 static void
-engines_without_order_must_be_allowed (void)
+nondeterministic_engines_must_be_allowed (void)
 {
   set_up (3);
   fake_cudnn.engines[3].note = NOTE_NONDETERMINISTIC;
@@ -340,7 +340,7 @@ engines_without_order_must_be_allowed (void)
 }
 
 static void
-engines_without_room_are_passed_over (void)
+engines_with_too_much_workspace_are_skipped (void)
 {
   FakeCudaAccounts accounts;
   guint i;
@@ -447,7 +447,7 @@ let_go (gpointer data)
 
 /* A full cache is emptied when the GPU is idle, which a thread waits for. */
 static void
-no_capture_begins_while_plans_are_let_go (void)
+no_capture_begins_while_plans_are_freed (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, NULL);
@@ -493,21 +493,21 @@ main (gint argc, gchar **argv)
 
   g_test_init (&argc, &argv, NULL);
   fake_cuda_stop_clock ();
-  TEST (products_take_the_first_algorithm_unasked);
-  TEST (products_on_trial_keep_what_they_work_in);
+  TEST (products_use_the_first_algorithm_by_default);
+  TEST (timed_products_keep_their_workspace);
   TEST (the_quickest_product_is_kept);
   TEST (the_first_stays_if_it_is_the_quickest);
-  TEST (what_fails_is_passed_over);
+  TEST (failing_algorithms_are_skipped);
   TEST (nothing_is_timed_in_a_capture);
-  TEST (what_is_added_to_is_not_timed);
-  TEST (convolutions_take_the_first_engine_unasked);
+  TEST (accumulating_products_are_not_timed);
+  TEST (convolutions_use_the_first_engine_by_default);
   TEST (the_quickest_engine_is_kept);
-  TEST (an_engine_that_fails_is_passed_over);
-  TEST (engines_without_order_must_be_allowed);
-  TEST (engines_without_room_are_passed_over);
+  TEST (failing_engines_are_skipped);
+  TEST (nondeterministic_engines_must_be_allowed);
+  TEST (engines_with_too_much_workspace_are_skipped);
   TEST (convolutions_are_not_timed_in_a_capture);
   TEST (graphs_keep_their_plans);
-  TEST (no_capture_begins_while_plans_are_let_go);
+  TEST (no_capture_begins_while_plans_are_freed);
   result = g_test_run ();
   assert_no_misuse ();
   return result;

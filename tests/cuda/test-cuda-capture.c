@@ -153,7 +153,7 @@ branches (guint32 seed, gboolean waits)
 }
 
 static void
-a_missing_dependency_is_a_wrong_number (void)
+a_missing_dependency_gives_wrong_values (void)
 {
   guint32 seed;
   guint n_wrong = 0;
@@ -241,7 +241,7 @@ copies_and_fills_are_captured (void)
 /* --- forbidden calls --- */
 
 static void
-waiting_for_a_capture_spoils_it (void)
+waiting_for_a_capture_invalidates_it (void)
 {
   Queue queue = new_queue (), other = new_queue ();
   g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N);
@@ -354,7 +354,7 @@ in_another_thread (gpointer data)
 
 /* For each mode: may the capturing thread, and may another, allocate memory during the capture? */
 static void
-modes_say_who_may_call_what (void)
+modes_restrict_the_calls_of_threads (void)
 {
   static const struct
   {
@@ -421,13 +421,13 @@ main (gint argc, gchar **argv)
 
   g_test_init (&argc, &argv, NULL);
   TEST (nothing_is_done_before_the_launch);
-  TEST (a_missing_dependency_is_a_wrong_number);
+  TEST (a_missing_dependency_gives_wrong_values);
   TEST (a_graph_launched_in_a_capture_becomes_a_node);
   TEST (copies_and_fills_are_captured);
-  TEST (waiting_for_a_capture_spoils_it);
+  TEST (waiting_for_a_capture_invalidates_it);
   TEST (streams_must_join);
   TEST (captures_do_not_mix);
-  TEST (modes_say_who_may_call_what);
+  TEST (modes_restrict_the_calls_of_threads);
   result = g_test_run ();
   assert_no_misuse ();
   fake_cuda_get_accounts (&accounts);

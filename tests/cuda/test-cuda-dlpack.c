@@ -173,7 +173,7 @@ our_own_memory_comes_back (void)
 }
 
 static void
-it_has_a_place_and_may_be_read_only (void)
+imports_have_a_device_and_may_be_read_only (void)
 {
   const gint types[] = { GTORCH_DL_CUDA, GTORCH_DL_CUDA_MANAGED };
   g_autoptr (GTorchTensor) owner = gpu_ramp (1, N);
@@ -211,7 +211,7 @@ it_has_a_place_and_may_be_read_only (void)
 }
 
 static void
-nothing_is_believed_of_its_place (void)
+claimed_devices_are_verified (void)
 {
   static const struct
   {
@@ -248,7 +248,7 @@ nothing_is_believed_of_its_place (void)
 }
 
 static void
-it_goes_back_at_once_when_nothing_uses_it (void)
+unused_imports_are_returned_at_once (void)
 {
   g_autoptr (GTorchTensor) owner = gpu_ramp (0, N);
   Foreign *foreign = foreign_new (owner, GTORCH_DL_CUDA, 0);
@@ -264,7 +264,7 @@ it_goes_back_at_once_when_nothing_uses_it (void)
 }
 
 static void
-it_goes_back_when_the_work_is_done (void)
+imports_are_returned_after_pending_work (void)
 {
   guint n_streams;
 
@@ -311,7 +311,7 @@ overwrite (gpointer memory)
 /* The driver reads memory that another library has pinned when the copy runs, not before the call
  * returns. */
 static void
-pinned_memory_of_others_is_copied_before_it_goes (void)
+foreign_pinned_memory_is_copied_before_its_return (void)
 {
   guint seed;
 
@@ -370,7 +370,7 @@ any_call_may_fail (void)
 /* --- export --- */
 
 static void
-the_consumers_stream_comes_after (void)
+the_consumers_stream_waits (void)
 {
   guint seed, copy;
 
@@ -449,7 +449,7 @@ without_a_stream_the_host_waits_for_all (void)
 /* The deleter is called while the consumer's work is still queued; the memory is not reused before that
  * is done. */
 static void
-what_the_consumer_still_reads_stays (void)
+memory_is_kept_while_the_consumer_reads (void)
 {
   guint seed;
 
@@ -539,15 +539,15 @@ main (gint argc, gchar **argv)
 
   g_test_init (&argc, &argv, NULL);
   TEST (our_own_memory_comes_back);
-  TEST (it_has_a_place_and_may_be_read_only);
-  TEST (nothing_is_believed_of_its_place);
-  TEST (it_goes_back_at_once_when_nothing_uses_it);
-  TEST (it_goes_back_when_the_work_is_done);
-  TEST (pinned_memory_of_others_is_copied_before_it_goes);
+  TEST (imports_have_a_device_and_may_be_read_only);
+  TEST (claimed_devices_are_verified);
+  TEST (unused_imports_are_returned_at_once);
+  TEST (imports_are_returned_after_pending_work);
+  TEST (foreign_pinned_memory_is_copied_before_its_return);
   TEST (any_call_may_fail);
-  TEST (the_consumers_stream_comes_after);
+  TEST (the_consumers_stream_waits);
   TEST (without_a_stream_the_host_waits_for_all);
-  TEST (what_the_consumer_still_reads_stays);
+  TEST (memory_is_kept_while_the_consumer_reads);
   TEST (a_stream_of_another_device_is_refused);
   TEST (a_released_tensor_is_refused);
   TEST (streams_have_addresses);

@@ -17,7 +17,7 @@ accounts (void)
 }
 
 static void
-each_tensor_is_the_drivers (void)
+each_tensor_comes_from_the_driver (void)
 {
   GTorchImpl *x = bytes (1000);
   GTorchImpl *y = bytes (3 * MIB);
@@ -74,7 +74,7 @@ other_streams_are_waited_for (void)
 }
 
 static void
-what_is_not_there_is_out_of_memory (void)
+exhausted_memory_is_an_error (void)
 {
   const gint64 n = 200 * MIB;
   GTorchImpl *x = bytes (n);
@@ -88,7 +88,7 @@ what_is_not_there_is_out_of_memory (void)
 }
 
 static void
-errors_say_who_was_asked (void)
+errors_name_the_drivers_function (void)
 {
   const gint64 n = 1000;
   g_autoptr (GError) error = NULL;
@@ -132,11 +132,11 @@ main (int argc, char **argv)
 
   g_test_init (&argc, &argv, NULL);
 #define ADD(name) g_test_add_func ("/GTorchCudaDriverPool/" #name, name)
-  ADD (each_tensor_is_the_drivers);
+  ADD (each_tensor_comes_from_the_driver);
   ADD (freeing_is_in_the_order_of_the_stream);
   ADD (other_streams_are_waited_for);
-  ADD (what_is_not_there_is_out_of_memory);
-  ADD (errors_say_who_was_asked);
+  ADD (exhausted_memory_is_an_error);
+  ADD (errors_name_the_drivers_function);
   ADD (pools_are_of_segments);
   ADD (other_gpus_may_use_it);
 #undef ADD

@@ -79,7 +79,7 @@ an_old_driver_says_its_version (void)
 }
 
 static void
-no_device_is_said (void)
+a_missing_device_is_reported (void)
 {
   if (in_process (NULL, "devices=0"))
     {
@@ -140,7 +140,7 @@ a_driver_that_tells_no_sizes_launches (void)
 }
 
 static void
-numbers_of_devices_end (void)
+indices_of_devices_are_checked (void)
 {
   if (in_process (NULL, "devices=3"))
     {
@@ -258,7 +258,7 @@ note_change (GListModel *list, guint position, guint n_removed, guint n_added, G
 }
 
 static void
-another_number_of_devices_is_told (void)
+changed_numbers_of_devices_are_notified (void)
 {
   GListModel *list;
   g_autoptr (GString) text = NULL;
@@ -454,16 +454,16 @@ main (gint argc, gchar **argv)
   TEST (a_missing_library_is_named);
   TEST (an_old_library_is_named);
   TEST (an_old_driver_says_its_version);
-  TEST (no_device_is_said);
+  TEST (a_missing_device_is_reported);
   TEST (an_incomplete_driver_cannot_begin);
   TEST (a_missing_function_is_an_error);
   TEST (a_driver_that_tells_no_sizes_launches);
-  TEST (numbers_of_devices_end);
+  TEST (indices_of_devices_are_checked);
   TEST (a_forked_child_gets_an_error);
   TEST (counting_harms_no_child);
   TEST (visible_devices_are_counted_alike);
   g_test_add_func ("/GTorchCudaDriver/visible_devices/subprocess/count", count_before_and_after);
-  TEST (another_number_of_devices_is_told);
+  TEST (changed_numbers_of_devices_are_notified);
   TEST (no_signal_comes_when_the_driver_agrees);
   TEST (parts_of_gpus_are_counted_by_the_driver);
   TEST (the_environment_makes_launches_wait);

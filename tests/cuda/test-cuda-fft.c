@@ -104,7 +104,7 @@ first_dimension_is_strided (void)
 }
 
 static void
-dimension_between_is_moved (void)
+middle_dimension_is_moved (void)
 {
   g_autoptr (GTorchImpl) x = NEW (COMPLEX64, 6, 4, 5);
 
@@ -171,7 +171,7 @@ plans_are_made_once (void)
 }
 
 static void
-longest_unused_goes_first (void)
+least_recently_used_plan_is_evicted (void)
 {
   g_assert_cmpuint (gtorch_fft_plan_cache_get_max_size (cache), ==, 4096);
   forget ();
@@ -224,7 +224,7 @@ max_size_is_a_property (void)
 }
 
 static void
-each_device_has_its_own (void)
+each_device_has_its_own_plans (void)
 {
   const gint64 n = 10, dim = 0;
   GTorchFFTPlanCache *other = gtorch_device_get_fft_plan_cache (gpu (1));
@@ -244,7 +244,7 @@ each_device_has_its_own (void)
 
 /* The plan's work area comes from our allocator, and is freed. */
 static void
-work_area_is_of_the_allocator (void)
+work_area_comes_from_the_allocator (void)
 {
   g_autoptr (GTorchImpl) x = NEW (COMPLEX64, 1000);
   const gint64 dim = 0;
@@ -266,7 +266,7 @@ work_area_is_of_the_allocator (void)
 }
 
 static void
-streams_are_told (void)
+plans_get_the_stream (void)
 {
   g_autoptr (GTorchImpl) x = NEW (COMPLEX64, 1000);
   g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, NULL);
@@ -363,15 +363,15 @@ main (gint argc, gchar **argv)
   cache = gtorch_device_get_fft_plan_cache (gpu (0));
   TEST (last_dimensions_are_one_plan);
   TEST (first_dimension_is_strided);
-  TEST (dimension_between_is_moved);
+  TEST (middle_dimension_is_moved);
   TEST (five_dimensions_are_two_plans);
   TEST (real_lines_have_half_as_many_results);
   TEST (plans_are_made_once);
-  TEST (longest_unused_goes_first);
+  TEST (least_recently_used_plan_is_evicted);
   TEST (max_size_is_a_property);
-  TEST (each_device_has_its_own);
-  TEST (work_area_is_of_the_allocator);
-  TEST (streams_are_told);
+  TEST (each_device_has_its_own_plans);
+  TEST (work_area_comes_from_the_allocator);
+  TEST (plans_get_the_stream);
   TEST (graph_keeps_its_plans);
   TEST (failures_are_errors);
   result = g_test_run ();

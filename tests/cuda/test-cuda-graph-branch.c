@@ -214,7 +214,7 @@ call_nothing (void *data)
 }
 
 static void
-functions_of_the_host_are_in_no_branch (void)
+host_functions_are_refused_in_branches (void)
 {
   Program program;
 
@@ -227,7 +227,7 @@ functions_of_the_host_are_in_no_branch (void)
 }
 
 static void
-work_past_a_branch_is_seen (void)
+work_bypassing_a_branch_is_detected (void)
 {
   CUstream before;
   Program program;
@@ -333,7 +333,7 @@ make_streams (gpointer data)
 
 /* Other threads do not see the queue of a branch after its end. */
 static void
-other_threads_look_at_the_queues (void)
+other_threads_do_not_see_the_queues_of_branches (void)
 {
   Other other = { FALSE };
   GThread *thread;
@@ -388,7 +388,7 @@ use_stream (gpointer data)
 }
 
 static void
-another_thread_goes_on_with_a_stream_that_leaves (void)
+another_thread_may_use_a_stream_that_has_left (void)
 {
   Other other = { FALSE };
   GThread *thread;
@@ -497,7 +497,7 @@ other_threads_let_streams_join (void)
 }
 
 static void
-an_old_driver_says_so (void)
+an_old_driver_is_reported (void)
 {
   static const gchar *const missing[] = {
     "cuGraphConditionalHandleCreate",
@@ -556,13 +556,13 @@ main (gint argc, gchar **argv)
   TEST (the_host_does_not_wait);
   TEST (replays_are_queued);
   TEST (a_branch_runs_where_its_stream_would);
-  TEST (functions_of_the_host_are_in_no_branch);
-  TEST (work_past_a_branch_is_seen);
+  TEST (host_functions_are_refused_in_branches);
+  TEST (work_bypassing_a_branch_is_detected);
   TEST (memory_of_the_programs_kernels_is_looked_at);
-  TEST (other_threads_look_at_the_queues);
-  TEST (another_thread_goes_on_with_a_stream_that_leaves);
+  TEST (other_threads_do_not_see_the_queues_of_branches);
+  TEST (another_thread_may_use_a_stream_that_has_left);
   TEST (other_threads_let_streams_join);
-  TEST (an_old_driver_says_so);
+  TEST (an_old_driver_is_reported);
   result = g_test_run ();
   assert_no_misuse ();
   fake_cuda_get_accounts (&accounts);

@@ -226,7 +226,7 @@ a_graph_of_the_programs_kernels_is_not_empty (void)
 }
 
 static void
-memory_that_the_graph_does_not_keep_is_told (void)
+memory_that_the_graph_does_not_keep_is_reported (void)
 {
   guint way;
 
@@ -261,7 +261,7 @@ memory_that_the_graph_does_not_keep_is_told (void)
 }
 
 static void
-memory_of_nobody_is_an_error (void)
+unowned_memory_is_an_error (void)
 {
   guint relaxed;
 
@@ -307,7 +307,7 @@ memory_of_nobody_is_an_error (void)
 }
 
 static void
-what_is_not_known_is_not_made_again (void)
+unknown_nodes_are_not_cloned (void)
 {
   g_autoptr (GTorchTensor) x = filled (3);
   g_autoptr (GTorchTensor) other = filled (4);
@@ -342,7 +342,7 @@ what_is_not_known_is_not_made_again (void)
 
 /* Replays are compared with the library's operations only; such kernels are not among them. */
 static void
-such_graphs_are_not_compared (void)
+graphs_with_unknown_nodes_are_not_compared (void)
 {
   g_autoptr (GTorchTensor) x = filled (3);
   Program program;
@@ -483,10 +483,10 @@ main (gint argc, gchar **argv)
   TEST (the_librarys_nodes_are_known);
   TEST (memory_of_the_graph_may_be_used);
   TEST (a_graph_of_the_programs_kernels_is_not_empty);
-  TEST (memory_that_the_graph_does_not_keep_is_told);
-  TEST (memory_of_nobody_is_an_error);
-  TEST (what_is_not_known_is_not_made_again);
-  TEST (such_graphs_are_not_compared);
+  TEST (memory_that_the_graph_does_not_keep_is_reported);
+  TEST (unowned_memory_is_an_error);
+  TEST (unknown_nodes_are_not_cloned);
+  TEST (graphs_with_unknown_nodes_are_not_compared);
   TEST (failures_of_the_audit_are_errors);
   result = g_test_run ();
   assert_no_misuse ();

@@ -72,7 +72,7 @@ a_replay_is_one_launch (void)
 }
 
 static void
-a_random_call_costs_one_more (void)
+random_numbers_cost_one_more_launch (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchStream) stream = new_stream ();
@@ -202,7 +202,7 @@ work_meanwhile (gpointer data)
 }
 
 static void
-other_threads_go_on (gconstpointer data)
+other_threads_are_not_restricted (gconstpointer data)
 {
   const GTorchCaptureMode mode = GPOINTER_TO_INT (data);
   g_autoptr (GTorchStream) stream = new_stream ();
@@ -320,7 +320,7 @@ waiting_is_refused_and_harms_nothing (void)
 
 /* The stream used it before the capture began, and has not finished. */
 static void
-memory_waits_for_what_was_before_the_capture (void)
+memory_waits_for_work_from_before_the_capture (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchStream) stream = new_stream ();
@@ -448,7 +448,7 @@ memory_outlives_a_replay_under_way (void)
 }
 
 static void
-nothing_is_left_of_a_graph (void)
+freed_graphs_leak_nothing (void)
 {
   FakeCudaAccounts before, after;
   guint i;
@@ -535,20 +535,22 @@ main (gint argc, gchar **argv)
 {
   g_test_init (&argc, &argv, NULL);
   TEST (a_replay_is_one_launch);
-  TEST (a_random_call_costs_one_more);
+  TEST (random_numbers_cost_one_more_launch);
   TEST (replays_may_wait_for_each_launch);
   TEST (a_replay_that_fails_changes_no_order);
   TEST (streams_of_other_devices_take_no_part);
-  g_test_add_data_func ("/GTorchCudaGraph/other_threads_go_on/thread-local",
-                        GINT_TO_POINTER (GTORCH_CAPTURE_MODE_THREAD_LOCAL), other_threads_go_on);
-  g_test_add_data_func ("/GTorchCudaGraph/other_threads_go_on/relaxed",
-                        GINT_TO_POINTER (GTORCH_CAPTURE_MODE_RELAXED), other_threads_go_on);
+  g_test_add_data_func ("/GTorchCudaGraph/other_threads_are_not_restricted/thread-local",
+                        GINT_TO_POINTER (GTORCH_CAPTURE_MODE_THREAD_LOCAL),
+                        other_threads_are_not_restricted);
+  g_test_add_data_func ("/GTorchCudaGraph/other_threads_are_not_restricted/relaxed",
+                        GINT_TO_POINTER (GTORCH_CAPTURE_MODE_RELAXED),
+                        other_threads_are_not_restricted);
   TEST (capture_given_up_elsewhere_loses_its_stream);
   TEST (waiting_is_refused_and_harms_nothing);
-  TEST (memory_waits_for_what_was_before_the_capture);
+  TEST (memory_waits_for_work_from_before_the_capture);
   TEST (memory_of_two_streams_stays_till_the_end);
   TEST (memory_outlives_a_replay_under_way);
-  TEST (nothing_is_left_of_a_graph);
+  TEST (freed_graphs_leak_nothing);
   TEST (no_memory_in_a_capture_is_an_error);
   TEST (products_in_graphs_have_their_own_workspace);
   return g_test_run ();

@@ -283,7 +283,7 @@ a_trace_has_what_happened (void)
 }
 
 static void
-settings_are_told (void)
+snapshots_contain_the_settings (void)
 {
   Value *all, *settings;
 
@@ -359,7 +359,7 @@ a_snapshot_is_saved_whole (void)
 }
 
 static void
-the_cpu_has_none (void)
+the_cpu_has_no_history (void)
 {
   GTorchAllocator *cpu = gtorch_device_get_allocator (gtorch_device_cpu ());
   g_autoptr (GError) error = NULL;
@@ -389,7 +389,7 @@ make_many (GPtrArray *live, guint n, gint64 n_bytes)
 }
 
 static void
-an_error_names_the_places_of_the_largest (void)
+out_of_memory_names_the_call_sites_of_the_largest (void)
 {
   g_autoptr (GPtrArray) live = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
   gint64 n_bytes = 250 * MIB;
@@ -438,11 +438,11 @@ main (gint argc, gchar **argv)
   g_test_init (&argc, &argv, NULL);
   TEST (a_snapshot_has_every_byte);
   TEST (a_trace_has_what_happened);
-  TEST (settings_are_told);
+  TEST (snapshots_contain_the_settings);
   TEST (threads_may_be_remembered_and_looked_at_together);
   TEST (a_snapshot_is_saved_whole);
-  TEST (the_cpu_has_none);
-  TEST (an_error_names_the_places_of_the_largest);
+  TEST (the_cpu_has_no_history);
+  TEST (out_of_memory_names_the_call_sites_of_the_largest);
   result = g_test_run ();
   gtorch_device_empty_cache (gpu (0));
   assert_no_misuse ();

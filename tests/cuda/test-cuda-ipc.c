@@ -266,7 +266,7 @@ timing_is_excluded (void)
 }
 
 static void
-others_have_no_handle (void)
+other_events_have_no_handle (void)
 {
   g_autoptr (GTorchEvent) plain = gtorch_event_new (GTORCH_EVENT_NONE);
   g_autoptr (GTorchEvent) event = shared_event ();
@@ -312,7 +312,7 @@ wrong_handles_are_errors (void)
 }
 
 static void
-it_stays_with_its_device (void)
+an_event_stays_with_its_device (void)
 {
   g_autoptr (GTorchEvent) event = shared_event ();
   g_autoptr (GError) error = NULL;
@@ -382,9 +382,9 @@ main (gint argc, gchar **argv)
   TEST (its_streams_wait_too);
   TEST (main_loops_wait_for_the_other_process);
   TEST (timing_is_excluded);
-  TEST (others_have_no_handle);
+  TEST (other_events_have_no_handle);
   TEST (wrong_handles_are_errors);
-  TEST (it_stays_with_its_device);
+  TEST (an_event_stays_with_its_device);
   TEST (each_call_of_the_driver_may_fail);
   TEST (events_are_given_back);
   result = g_test_run ();

@@ -34,7 +34,7 @@ an_addition_is_one_launch (void)
 }
 
 static void
-so_is_one_in_place (void)
+an_addition_in_place_is_one_launch (void)
 {
   g_assert_true (gtorch_op_add_inplace (a, b, 1, NULL));
   fake_cuda_reset_calls ();
@@ -43,7 +43,7 @@ so_is_one_in_place (void)
 }
 
 static void
-so_is_one_of_a_number (void)
+an_addition_of_a_number_is_one_launch (void)
 {
   g_autoptr (GTorchImpl) number = gtorch_impl_new_number (2);
   g_autoptr (GTorchImpl) first = gtorch_op_mul (a, number, NULL);
@@ -55,7 +55,7 @@ so_is_one_of_a_number (void)
 }
 
 static void
-so_is_one_of_any_layout (void)
+an_addition_in_any_layout_is_one_launch (void)
 {
   g_autoptr (GTorchImpl) turned = gtorch_op_transpose (matrix, 0, 1, NULL);
   g_autoptr (GTorchImpl) first = gtorch_op_add (matrix, turned, 1, NULL);
@@ -192,9 +192,9 @@ main (gint argc, gchar **argv)
   b = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, 1000);
   matrix = ramp (gpu (0), GTORCH_DTYPE_FLOAT32, shape, 2);
   TEST (an_addition_is_one_launch);
-  TEST (so_is_one_in_place);
-  TEST (so_is_one_of_a_number);
-  TEST (so_is_one_of_any_layout);
+  TEST (an_addition_in_place_is_one_launch);
+  TEST (an_addition_of_a_number_is_one_launch);
+  TEST (an_addition_in_any_layout_is_one_launch);
   TEST (short_reductions_are_one_launch);
   TEST (a_copy_is_one_call);
   TEST (views_and_freeing_call_nothing);

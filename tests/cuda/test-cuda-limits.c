@@ -43,7 +43,7 @@ a_fraction_is_not_exceeded (void)
 }
 
 static void
-much_that_is_free_goes_back_before_more_is_taken (void)
+excess_free_memory_is_returned_before_more_is_taken (void)
 {
   gint64 freed;
 
@@ -268,7 +268,7 @@ signals_come_from_the_main_loop_of_the_owner (void)
 }
 
 static void
-the_message_has_hints_that_fit (void)
+the_message_has_matching_hints (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchImpl) x = NULL;
@@ -295,13 +295,13 @@ main (gint argc, gchar **argv)
 
   g_test_init (&argc, &argv, NULL);
   TEST (a_fraction_is_not_exceeded);
-  TEST (much_that_is_free_goes_back_before_more_is_taken);
+  TEST (excess_free_memory_is_returned_before_more_is_taken);
   TEST (without_a_cache_all_comes_from_the_driver);
   TEST (segments_have_the_sizes_that_pytorch_takes);
   TEST (large_blocks_are_not_split);
   TEST (the_program_is_asked_twice_and_may_ask_again);
   TEST (signals_come_from_the_main_loop_of_the_owner);
-  TEST (the_message_has_hints_that_fit);
+  TEST (the_message_has_matching_hints);
   result = g_test_run ();
   gtorch_device_empty_cache (gpu (0));
   gtorch_device_empty_cache (gpu (1));

@@ -57,7 +57,7 @@ go_back (gint64 rows, gboolean bias_learns, GTorchTensor **grad_bias)
 }
 
 static void
-bias_and_its_gradient_come_along (void)
+bias_and_its_gradient_are_fused (void)
 {
   g_autoptr (GTorchTensor) grad = NULL;
 
@@ -67,7 +67,7 @@ bias_and_its_gradient_come_along (void)
 }
 
 static void
-no_gradient_is_made_that_nobody_wants (void)
+unneeded_gradients_are_not_computed (void)
 {
   g_autoptr (GTorchTensor) grad = NULL;
 
@@ -76,7 +76,7 @@ no_gradient_is_made_that_nobody_wants (void)
 }
 
 static void
-what_cublaslt_cannot_do_is_summed (void)
+unsupported_bias_gradients_are_summed_separately (void)
 {
   GError *error = NULL;
   guint n_plans = 0, i;
@@ -126,9 +126,9 @@ main (gint argc, gchar **argv)
 
   g_test_init (&argc, &argv, NULL);
   fake_cublaslt.multiply = multiply;
-  TEST (bias_and_its_gradient_come_along);
-  TEST (no_gradient_is_made_that_nobody_wants);
-  TEST (what_cublaslt_cannot_do_is_summed);
+  TEST (bias_and_its_gradient_are_fused);
+  TEST (unneeded_gradients_are_not_computed);
+  TEST (unsupported_bias_gradients_are_summed_separately);
   result = g_test_run ();
   assert_no_misuse ();
   return result;

@@ -180,7 +180,7 @@ a_thread_gets_back_what_it_freed (void)
 }
 
 static void
-there_is_not_much_of_it (void)
+the_cache_is_bounded (void)
 {
   GTorchImpl *live[100];
   guint i;
@@ -207,7 +207,7 @@ there_is_not_much_of_it (void)
 }
 
 static void
-nothing_is_kept_that_shall_be_seen (void)
+nothing_is_cached_while_history_is_recorded (void)
 {
   gtorch_device_empty_cache (gpu (0));
   gtorch_allocator_record_history (gpu_allocator (), GTORCH_HISTORY_STATE, 0, NULL);
@@ -224,7 +224,7 @@ nothing_is_kept_that_shall_be_seen (void)
 }
 
 static void
-it_comes_back (void)
+cached_blocks_are_returned (void)
 {
   GTorchStream *stream = gtorch_stream_new (gpu (0), 0, NULL);
   Worker worker;
@@ -246,7 +246,7 @@ it_comes_back (void)
 
 /* Without calls of the driver: blocks of 1 MiB in another thread's cache fill all pages of the arena. */
 static void
-it_is_looked_for_before_giving_up (void)
+caches_are_flushed_before_an_allocation_fails (void)
 {
   GTorchImpl *large, *live[8], *x;
   Worker worker;
@@ -459,7 +459,7 @@ check_ranges (GArray *busy, GTorchImpl *impl, GTorchStream *stream)
 }
 
 static void
-no_stream_gets_what_another_still_uses (void)
+no_stream_gets_memory_in_use_by_another (void)
 {
   GTorchStream *streams[N_STREAMS];
   Worker workers[N_THREADS];
@@ -608,12 +608,12 @@ main (gint argc, gchar **argv)
 
   g_test_init (&argc, &argv, NULL);
   TEST (a_thread_gets_back_what_it_freed);
-  TEST (there_is_not_much_of_it);
-  TEST (nothing_is_kept_that_shall_be_seen);
-  TEST (it_comes_back);
-  TEST (it_is_looked_for_before_giving_up);
+  TEST (the_cache_is_bounded);
+  TEST (nothing_is_cached_while_history_is_recorded);
+  TEST (cached_blocks_are_returned);
+  TEST (caches_are_flushed_before_an_allocation_fails);
   TEST (no_peak_is_missed);
-  TEST (no_stream_gets_what_another_still_uses);
+  TEST (no_stream_gets_memory_in_use_by_another);
   TEST (threads_free_what_others_allocated);
   result = g_test_run ();
   gtorch_device_empty_cache (gpu (0));

@@ -557,7 +557,7 @@ run_program (guint32 seed)
 }
 
 static void
-memory_is_as_the_model_has_it (void)
+memory_matches_the_model (void)
 {
   const gchar *runs = g_getenv ("GTORCH_FUZZ_RUNS"), *seed = g_getenv ("GTORCH_FUZZ_SEED");
   const guint n = runs != NULL ? atoi (runs) : N_RUNS, first = seed != NULL ? atoi (seed) : 1;
@@ -576,8 +576,7 @@ main (gint argc, gchar **argv)
   gint result;
 
   g_test_init (&argc, &argv, NULL);
-  g_test_add_func ("/GTorchCudaMemoryPrograms/memory_is_as_the_model_has_it",
-                   memory_is_as_the_model_has_it);
+  g_test_add_func ("/GTorchCudaMemoryPrograms/memory_matches_the_model", memory_matches_the_model);
   result = g_test_run ();
   assert_no_misuse ();
   return result;

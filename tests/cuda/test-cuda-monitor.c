@@ -88,7 +88,7 @@ notice (GObject *object, GParamSpec *pspec, Notice *n)
 }
 
 static void
-the_first_look_has_every_value (void)
+the_first_query_has_every_value (void)
 {
   g_autoptr (GTorchDeviceMonitor) monitor = NULL;
   g_autoptr (GTorchDeviceProcess) first = NULL;
@@ -118,7 +118,7 @@ the_first_look_has_every_value (void)
 }
 
 static void
-changes_are_told_in_this_thread (void)
+changes_are_notified_in_this_thread (void)
 {
   static const gchar *const names[] = { "notify::utilization", "notify::memory-utilization",
                                         "notify::temperature", "notify::power",
@@ -161,7 +161,7 @@ changes_are_told_in_this_thread (void)
 }
 
 static void
-a_device_is_asked_ten_times_a_second_at_most (void)
+a_device_is_queried_ten_times_a_second_at_most (void)
 {
   g_autoptr (GPtrArray) monitors = g_ptr_array_new_with_free_func (g_object_unref);
   gint64 start = g_get_monotonic_time (), took;
@@ -182,7 +182,7 @@ a_device_is_asked_ten_times_a_second_at_most (void)
 }
 
 static void
-nobody_is_asked_when_nobody_looks (void)
+no_device_is_queried_without_a_monitor (void)
 {
   GTorchDeviceMonitor *monitor = monitor_new (0);
   Notice active = { 0 }, hot = { 0 };
@@ -248,7 +248,7 @@ look_in_thread (gpointer data)
 }
 
 static void
-each_owner_is_told_in_its_own_context (void)
+each_owner_is_notified_in_its_own_context (void)
 {
   GThread *thread;
 
@@ -258,7 +258,7 @@ each_owner_is_told_in_its_own_context (void)
 }
 
 static void
-a_lost_device_ends_it (void)
+a_lost_device_ends_the_monitor (void)
 {
   g_autoptr (GTorchDeviceMonitor) monitor = NULL;
   g_autoptr (GTorchDeviceMonitor) another = NULL;
@@ -298,7 +298,7 @@ a_lost_device_ends_it (void)
 }
 
 static void
-what_a_device_cannot_say_is_not_known (void)
+unsupported_values_are_unknown (void)
 {
   static const gint results[] = { 3, 4 }; /* not supported, no permission */
   guint i;
@@ -346,7 +346,7 @@ made (GObject *source, GAsyncResult *result, gpointer data)
 }
 
 static void
-one_can_be_made_without_waiting (void)
+a_monitor_can_be_opened_asynchronously (void)
 {
   Made first = { 0 }, second = { 0 };
   Notice hot = { 0 };
@@ -377,7 +377,7 @@ one_can_be_made_without_waiting (void)
 
 /* Answers are on their way to a context that never runs again. */
 static void
-an_answer_that_nobody_takes_is_dropped (void)
+an_undelivered_answer_is_dropped (void)
 {
   g_autoptr (GMainContext) context = g_main_context_new ();
   GTorchDeviceMonitor *monitor;
@@ -402,16 +402,16 @@ gint
 main (gint argc, gchar **argv)
 {
   g_test_init (&argc, &argv, NULL);
-  TEST (the_first_look_has_every_value);
-  TEST (changes_are_told_in_this_thread);
-  TEST (a_device_is_asked_ten_times_a_second_at_most);
-  TEST (nobody_is_asked_when_nobody_looks);
+  TEST (the_first_query_has_every_value);
+  TEST (changes_are_notified_in_this_thread);
+  TEST (a_device_is_queried_ten_times_a_second_at_most);
+  TEST (no_device_is_queried_without_a_monitor);
   TEST (a_slow_answer_blocks_no_main_loop);
-  TEST (each_owner_is_told_in_its_own_context);
-  TEST (a_lost_device_ends_it);
-  TEST (what_a_device_cannot_say_is_not_known);
+  TEST (each_owner_is_notified_in_its_own_context);
+  TEST (a_lost_device_ends_the_monitor);
+  TEST (unsupported_values_are_unknown);
   TEST (the_cpu_is_refused);
-  TEST (one_can_be_made_without_waiting);
-  TEST (an_answer_that_nobody_takes_is_dropped);
+  TEST (a_monitor_can_be_opened_asynchronously);
+  TEST (an_undelivered_answer_is_dropped);
   return g_test_run ();
 }

@@ -34,7 +34,7 @@ assert_values (GTorchImpl *impl, guint n, const gdouble *expected)
 }
 
 static void
-it_goes_with_the_launch (void)
+a_scalar_is_passed_with_the_launch (void)
 {
   static const gdouble products[N] = { 0, 2.5, 5, 7.5, 10 };
   static const gdouble differences[N] = { 2.5, 1.5, 0.5, -0.5, -1.5 };
@@ -57,7 +57,7 @@ it_goes_with_the_launch (void)
 }
 
 static void
-it_promotes_as_on_one_device (void)
+a_scalar_promotes_as_on_one_device (void)
 {
   static const guint dtypes[] = { GTORCH_DTYPE_BOOL,     GTORCH_DTYPE_UINT8,   GTORCH_DTYPE_INT64,
                                   GTORCH_DTYPE_FLOAT16,  GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
@@ -93,7 +93,7 @@ assert_mismatch (GTorchImpl *result, GError *error, const gchar *message)
 }
 
 static void
-nothing_else_may_be_elsewhere (void)
+other_operands_must_be_on_the_device (void)
 {
   GTorchDevice *cpu = gtorch_device_cpu ();
   g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, N);
@@ -242,7 +242,7 @@ compare (const GTorchOpClass *op, guint mask)
 }
 
 static void
-all_operations_take_it (void)
+all_operations_accept_a_scalar_of_the_cpu (void)
 {
   guint i, mask, n = 0, n_gradients = 0;
 
@@ -270,7 +270,7 @@ take_a_while (gpointer data, GError **error)
 }
 
 static void
-what_is_being_computed_is_waited_for (void)
+pending_scalars_are_waited_for (void)
 {
   static const gdouble doubled[N] = { 0, 2, 4, 6, 8 };
   g_autoptr (GTorchStream) stream = gtorch_stream_new (gtorch_device_cpu (), 0, NULL);
@@ -287,7 +287,7 @@ what_is_being_computed_is_waited_for (void)
 }
 
 static void
-it_may_change_after_the_call (void)
+a_scalar_may_change_after_the_call (void)
 {
   static const gdouble doubled[N] = { 0, 2, 4, 6, 8 };
   guint32 seed;
@@ -307,7 +307,7 @@ it_may_change_after_the_call (void)
 }
 
 static void
-a_graph_does_not_keep_it (void)
+a_capture_refuses_a_scalar_of_the_cpu (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, NULL);
@@ -340,13 +340,13 @@ main (gint argc, gchar **argv)
   gint result;
 
   g_test_init (&argc, &argv, NULL);
-  TEST (it_goes_with_the_launch);
-  TEST (it_promotes_as_on_one_device);
-  TEST (nothing_else_may_be_elsewhere);
-  TEST (all_operations_take_it);
-  TEST (what_is_being_computed_is_waited_for);
-  TEST (it_may_change_after_the_call);
-  TEST (a_graph_does_not_keep_it);
+  TEST (a_scalar_is_passed_with_the_launch);
+  TEST (a_scalar_promotes_as_on_one_device);
+  TEST (other_operands_must_be_on_the_device);
+  TEST (all_operations_accept_a_scalar_of_the_cpu);
+  TEST (pending_scalars_are_waited_for);
+  TEST (a_scalar_may_change_after_the_call);
+  TEST (a_capture_refuses_a_scalar_of_the_cpu);
   result = g_test_run ();
   assert_no_misuse ();
   return result;

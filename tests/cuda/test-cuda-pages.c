@@ -105,7 +105,7 @@ alloc_pages (GTorchStream *stream, GTorchImpl **pages, guint n)
 }
 
 static void
-a_stream_gets_what_another_has_left (void)
+a_stream_gets_free_pages_of_another (void)
 {
   g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
   GTorchImpl *theirs[6], *mine[8];
@@ -317,7 +317,7 @@ captures_go_on_beside_the_queue_of_another (void)
 
 /* A graph has its own memory: the driver gets the pages back and creates others. */
 static void
-a_capture_gets_what_streams_have_left (void)
+a_capture_gets_free_pages_of_streams (void)
 {
   g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, NULL);
   g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
@@ -474,14 +474,14 @@ main (gint argc, gchar **argv)
   gint result;
 
   g_test_init (&argc, &argv, NULL);
-  TEST (a_stream_gets_what_another_has_left);
+  TEST (a_stream_gets_free_pages_of_another);
   TEST (scattered_pages_come_together);
   TEST (small_and_large_storages_share);
   TEST (large_ones_move_in_one_piece);
   TEST (work_on_pages_is_waited_for);
   TEST (pages_outlive_the_queue_of_another);
   TEST (captures_go_on_beside_the_queue_of_another);
-  TEST (a_capture_gets_what_streams_have_left);
+  TEST (a_capture_gets_free_pages_of_streams);
   TEST (pages_move_beside_a_capture);
   TEST (pages_of_a_capturing_stream_stay);
   TEST (no_fault_loses_memory);

@@ -189,7 +189,7 @@ read_back_on_the_gpu (GTorchTensor *host, GError **error)
 }
 
 static void
-nobody_reads_it_early (void)
+early_reads_wait (void)
 {
   static const Read reads[] = { read_item,        read_bytes,         read_text,
                                 read_dlpack,      read_by_operation,  read_by_copy,
@@ -240,7 +240,7 @@ copies_to_parts_do_not_wait_for_each_other (void)
 }
 
 static void
-moving_need_not_wait (void)
+non_blocking_moves_do_not_wait (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) x = gpu_ramp (N);
@@ -450,7 +450,7 @@ low_memory_trims (void)
 /* --- pinning --- */
 
 static void
-what_is_pinned_stays_itself (void)
+pinned_tensors_are_returned_unchanged (void)
 {
   const gint64 shape[] = { 20, 30 };
   g_autoptr (GTorchTensor) x =
@@ -481,7 +481,7 @@ what_is_pinned_stays_itself (void)
 }
 
 static void
-what_cannot_be_pinned (void)
+impossible_pinning_is_an_error (void)
 {
   g_autoptr (GTorchTensor) x = gpu_ramp (3);
   g_autoptr (GTorchTensor) gone = pinned_full (3, 1);
@@ -499,7 +499,7 @@ what_cannot_be_pinned (void)
 }
 
 static void
-without_a_driver_it_says_so (void)
+without_a_driver_pinning_is_an_error (void)
 {
   g_autoptr (GTorchTensor) x = NULL;
   g_autoptr (GError) error = NULL;
@@ -636,7 +636,7 @@ copy_over_and_over (gpointer data)
 }
 
 static void
-threads_share_it (void)
+threads_share_the_allocator (void)
 {
   GThread *threads[4];
   guint i;
@@ -660,19 +660,19 @@ main (gint argc, gchar **argv)
 
   g_test_init (&argc, &argv, NULL);
   TEST (a_copy_to_it_returns_at_once);
-  TEST (nobody_reads_it_early);
+  TEST (early_reads_wait);
   TEST (copies_to_parts_do_not_wait_for_each_other);
-  TEST (moving_need_not_wait);
+  TEST (non_blocking_moves_do_not_wait);
   TEST (other_copies_wait);
   TEST (memory_is_not_given_out_before_it_was_read);
   TEST (operations_do_not_change_what_is_being_copied);
   TEST (the_limit_holds);
   TEST (memory_of_the_system_can_be_shown_to_the_driver);
   TEST (low_memory_trims);
-  TEST (what_is_pinned_stays_itself);
-  TEST (what_cannot_be_pinned);
-  TEST (without_a_driver_it_says_so);
-  TEST (threads_share_it);
+  TEST (pinned_tensors_are_returned_unchanged);
+  TEST (impossible_pinning_is_an_error);
+  TEST (without_a_driver_pinning_is_an_error);
+  TEST (threads_share_the_allocator);
   TEST (any_call_may_fail);
   TEST (a_copy_that_failed_is_never_read);
   result = g_test_run ();

@@ -118,7 +118,7 @@ fill_it (GTorchMemoryPool *pool, gpointer data, GError **error)
 }
 
 static void
-run_hands_results_through (void)
+run_returns_results (void)
 {
   g_autoptr (GTorchMemoryPool) pool = gtorch_memory_pool_new (gpu (0));
   g_autoptr (GError) error = NULL;
@@ -214,7 +214,7 @@ only_the_pool_trims_itself (void)
 
 /* The device has 256 MiB. */
 static void
-pools_help_out_if_they_shall (void)
+pools_help_out_if_allowed (void)
 {
   g_autoptr (GTorchMemoryPool) pool = gtorch_memory_pool_new (gpu (0));
   g_autoptr (GTorchImpl) x = NULL;
@@ -232,7 +232,7 @@ pools_help_out_if_they_shall (void)
 }
 
 static void
-what_graphs_have_is_not_given_to_others (void)
+memory_of_graphs_is_not_reused_elsewhere (void)
 {
   g_autoptr (GTorchMemoryPool) object = gtorch_memory_pool_new (gpu (0));
   GTorchPool *pool = gtorch_memory_pool_get_pool (object);
@@ -300,13 +300,13 @@ main (int argc, char **argv)
   ADD (memory_comes_from_the_pool_until_the_guard_ends);
   ADD (each_device_and_thread_has_its_own);
   ADD (a_thread_that_ends_leaves_its_pool);
-  ADD (run_hands_results_through);
+  ADD (run_returns_results);
   ADD (memory_goes_back_with_the_last_tensor);
   ADD (memory_that_is_in_use_goes_back_later);
   ADD (limbo_keeps_the_pool);
   ADD (only_the_pool_trims_itself);
-  ADD (pools_help_out_if_they_shall);
-  ADD (what_graphs_have_is_not_given_to_others);
+  ADD (pools_help_out_if_allowed);
+  ADD (memory_of_graphs_is_not_reused_elsewhere);
   ADD (snapshots_name_the_pool);
 #undef ADD
   result = g_test_run ();

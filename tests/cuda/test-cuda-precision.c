@@ -82,7 +82,7 @@ gradients_have_the_precision_of_products (void)
 }
 
 static void
-words_set_all_devices (void)
+pytorchs_words_set_all_devices (void)
 {
   g_autoptr (GError) error = NULL;
   guint i;
@@ -105,7 +105,7 @@ words_set_all_devices (void)
 }
 
 static void
-convolutions_have_their_own (void)
+convolutions_have_their_own_precision (void)
 {
   gtorch_device_set_conv_precision (gpu (0), GTORCH_PRECISION_TF32);
   g_assert_cmpint (gtorch_device_get_matmul_precision (gpu (0)), ==, GTORCH_PRECISION_IEEE);
@@ -158,8 +158,8 @@ main (gint argc, gchar **argv)
   TEST (tf32_is_for_float32_of_one_device);
   TEST (bf16_is_for_float32_too);
   TEST (gradients_have_the_precision_of_products);
-  TEST (words_set_all_devices);
-  TEST (convolutions_have_their_own);
+  TEST (pytorchs_words_set_all_devices);
+  TEST (convolutions_have_their_own_precision);
   TEST (each_precision_is_planned_once);
   TEST (workspace_is_made_once);
   result = g_test_run ();

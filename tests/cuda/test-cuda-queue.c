@@ -60,7 +60,7 @@ priorities_are_those_of_the_device (void)
 /* --- foreign streams --- */
 
 static void
-operations_go_into_a_queue_of_others (void)
+operations_run_on_a_foreign_stream (void)
 {
   CUstream handle = new_queue (0);
   guint32 seed;
@@ -85,7 +85,7 @@ operations_go_into_a_queue_of_others (void)
 }
 
 static void
-queues_of_other_devices_are_refused (void)
+foreign_streams_of_other_devices_are_refused (void)
 {
   g_autoptr (GError) error = NULL;
   CUstream handle = new_queue (1);
@@ -104,7 +104,7 @@ queues_of_other_devices_are_refused (void)
 }
 
 static void
-the_drivers_default_queue_may_be_ours (void)
+the_drivers_default_stream_can_be_wrapped (void)
 {
   guint32 seed;
 
@@ -200,7 +200,7 @@ streams_of_other_devices_are_not_recorded (void)
 }
 
 static void
-on_the_cpu_the_queue_keeps_the_memory (void)
+a_cpu_stream_keeps_the_memory (void)
 {
   GTorchDevice *cpu = gtorch_device_cpu ();
   g_autoptr (GTorchStream) stream = gtorch_stream_new (cpu, 0, NULL);
@@ -256,7 +256,7 @@ cpu_time_ms (void)
 }
 
 static void
-who_waits_uses_no_cpu (void)
+wait_does_not_spin (void)
 {
   guint way;
 
@@ -316,7 +316,7 @@ on_completed (GTorchEvent *event, gpointer data)
 }
 
 static void
-completed_comes_in_the_recorders_context (void)
+completed_is_emitted_in_the_recorders_context (void)
 {
   g_autoptr (GMainContext) context = g_main_context_new ();
   g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N);
@@ -343,7 +343,7 @@ completed_comes_in_the_recorders_context (void)
 }
 
 static void
-queues_that_capture_are_not_given_out (void)
+handles_of_capturing_streams_are_refused (void)
 {
   GTorchStream *first = gtorch_stream_new (gpu (0), 0, NULL);
   CUstream handle = gtorch_stream_get_handle (first);
@@ -487,7 +487,7 @@ auto_sync_waits_for_queues_that_capture (void)
 
 /* The owner of the foreign stream knows that its work is done. */
 static void
-auto_sync_asks_no_queue_that_is_gone (void)
+auto_sync_does_not_query_freed_streams (void)
 {
   GTorchStream *stream = gtorch_device_get_default_stream (gpu (0));
   g_autoptr (GTorchImpl) y = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N);
@@ -521,19 +521,19 @@ main (gint argc, gchar **argv)
 
   g_test_init (&argc, &argv, NULL);
   TEST (priorities_are_those_of_the_device);
-  TEST (operations_go_into_a_queue_of_others);
-  TEST (queues_of_other_devices_are_refused);
-  TEST (the_drivers_default_queue_may_be_ours);
+  TEST (operations_run_on_a_foreign_stream);
+  TEST (foreign_streams_of_other_devices_are_refused);
+  TEST (the_drivers_default_stream_can_be_wrapped);
   TEST (memory_waits_for_work_that_was_recorded);
   TEST (streams_of_other_devices_are_not_recorded);
-  TEST (on_the_cpu_the_queue_keeps_the_memory);
-  TEST (who_waits_uses_no_cpu);
-  TEST (completed_comes_in_the_recorders_context);
-  TEST (queues_that_capture_are_not_given_out);
+  TEST (a_cpu_stream_keeps_the_memory);
+  TEST (wait_does_not_spin);
+  TEST (completed_is_emitted_in_the_recorders_context);
+  TEST (handles_of_capturing_streams_are_refused);
   TEST (auto_sync_is_as_good_as_waiting);
   TEST (auto_sync_waits_once_for_each_queue);
   TEST (auto_sync_waits_for_queues_that_capture);
-  TEST (auto_sync_asks_no_queue_that_is_gone);
+  TEST (auto_sync_does_not_query_freed_streams);
   result = g_test_run ();
   assert_no_misuse ();
   return result;

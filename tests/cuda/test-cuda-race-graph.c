@@ -207,7 +207,7 @@ work_before_a_replay (void)
 
 /* The missing wait comes after many correct ones. */
 static void
-the_wait_that_is_missing (void)
+a_missing_wait_is_found (void)
 {
   Case c;
   guint i;
@@ -295,7 +295,7 @@ two_graphs (void)
 
 /* On the CPU a replay waits for the previous one, not for later work on the stream of that one. */
 static void
-work_behind_the_replay_before (void)
+work_behind_the_previous_replay (void)
 {
   Case c;
 
@@ -311,7 +311,7 @@ work_behind_the_replay_before (void)
 
 /* The writes of a graph are not forgotten when it is freed. */
 static void
-a_graph_that_is_gone (void)
+a_freed_graph_still_counts (void)
 {
   Case c;
 
@@ -334,7 +334,7 @@ a_graph_that_is_gone (void)
 }
 
 static void
-asked_to_it_is_an_error (void)
+fatal_checks_make_it_an_error (void)
 {
   g_autoptr (GError) error = NULL;
   Case c;
@@ -393,7 +393,7 @@ every_way_of_waiting_counts (void)
 
 /* The allocator is responsible for the safe reuse of memory. */
 static void
-memory_of_a_graph_that_is_gone (void)
+memory_of_a_freed_graph_is_no_race (void)
 {
   Case c;
   guint i;
@@ -425,14 +425,14 @@ memory_of_a_graph_that_is_gone (void)
 
 RACING (work_after_a_replay)
 RACING (work_before_a_replay)
-RACING (the_wait_that_is_missing)
+RACING (a_missing_wait_is_found)
 RACING (zeros_like_what_another_stream_writes)
 RACING (two_graphs)
-RACING (work_behind_the_replay_before)
-RACING (a_graph_that_is_gone)
-ON_BOTH (asked_to_it_is_an_error)
+RACING (work_behind_the_previous_replay)
+RACING (a_freed_graph_still_counts)
+ON_BOTH (fatal_checks_make_it_an_error)
 ON_BOTH (every_way_of_waiting_counts)
-ON_BOTH (memory_of_a_graph_that_is_gone)
+ON_BOTH (memory_of_a_freed_graph_is_no_race)
 
 gint
 main (gint argc, gchar **argv)
@@ -445,14 +445,14 @@ main (gint argc, gchar **argv)
   count_warnings ();
   TEST (work_after_a_replay);
   TEST (work_before_a_replay);
-  TEST (the_wait_that_is_missing);
+  TEST (a_missing_wait_is_found);
   TEST (zeros_like_what_another_stream_writes);
   TEST (two_graphs);
-  TEST (work_behind_the_replay_before);
-  TEST (a_graph_that_is_gone);
-  TEST (asked_to_it_is_an_error);
+  TEST (work_behind_the_previous_replay);
+  TEST (a_freed_graph_still_counts);
+  TEST (fatal_checks_make_it_an_error);
   TEST (every_way_of_waiting_counts);
-  TEST (memory_of_a_graph_that_is_gone);
+  TEST (memory_of_a_freed_graph_is_no_race);
   result = g_test_run ();
 #ifndef ON_A_REAL_GPU
   assert_no_misuse ();

@@ -251,7 +251,7 @@ a_step_that_reads_such_a_result (Case *c)
 /* --- waiting for a copy of the GPU's copy engine --- */
 
 static void
-what_the_copy_brought_is_read (Case *c)
+the_copied_values_are_read (Case *c)
 {
   g_autoptr (GTorchTensor) host = to_host (c->x);
 
@@ -260,7 +260,7 @@ what_the_copy_brought_is_read (Case *c)
 }
 
 static void
-what_the_copy_brought_is_used (Case *c)
+the_copied_values_are_used (Case *c)
 {
   g_autoptr (GTorchTensor) host = to_host (c->x);
   g_autoptr (GTorchTensor) negative = must (gtorch_tensor_neg (host, NULL));
@@ -519,8 +519,8 @@ static const struct
   ROW (a_stream_that_has_waited, TRUE, TRUE),
   ROW (a_result_of_a_stream_that_has_waited, TRUE, TRUE),
   ROW (a_step_that_reads_such_a_result, TRUE, TRUE),
-  ROW (what_the_copy_brought_is_read, FALSE, TRUE),
-  ROW (what_the_copy_brought_is_used, FALSE, TRUE),
+  ROW (the_copied_values_are_read, FALSE, TRUE),
+  ROW (the_copied_values_are_used, FALSE, TRUE),
   ROW (the_host_is_waited_for, FALSE, TRUE),
   ROW (a_copy_into_memory_of_the_program, FALSE, TRUE),
   ROW (the_copy_is_used_on_a_stream_of_the_cpu, FALSE, TRUE),

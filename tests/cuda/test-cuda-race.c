@@ -147,7 +147,7 @@ writing_what_another_stream_reads_or_writes (void)
 
 /* A tensor is created like one whose values another stream writes: only its shape is read. */
 static void
-making_memory_like_it_reads_nothing (void)
+zeros_like_reads_no_elements (void)
 {
   g_autoptr (GPtrArray) made = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
   Case c;
@@ -199,7 +199,7 @@ an_event_recorded_too_early (void)
 }
 
 static void
-asked_to_it_is_an_error (void)
+fatal_checks_make_it_an_error (void)
 {
   g_autoptr (GError) error = NULL;
   Case c;
@@ -307,7 +307,7 @@ while_a_library_is_loaded (void)
 
 /* The checker distinguishes a limited number of streams. */
 static void
-too_many_streams_are_said_to_be (void)
+too_many_streams_are_reported (void)
 {
   GTorchStream *streams[MANY];
   g_autoptr (GTorchImpl) x = NULL;
@@ -410,7 +410,7 @@ every_way_of_waiting_counts (void)
 }
 
 static void
-two_may_read (void)
+concurrent_reads_are_no_race (void)
 {
   Case c;
 
@@ -423,7 +423,7 @@ two_may_read (void)
 }
 
 static void
-parts_that_do_not_meet_are_no_race (void)
+disjoint_views_are_no_race (void)
 {
   GTorchImpl *views[5];
   Case c;
@@ -491,7 +491,7 @@ parts_of_other_shapes (void)
 
 /* The allocator is responsible for the safe reuse of memory. */
 static void
-memory_used_again_is_no_race (void)
+reused_memory_is_no_race (void)
 {
   Case c;
   guint i;
@@ -607,17 +607,17 @@ an_initial_gradient_of_another_stream (void)
 
 RACING (reading_what_another_stream_writes)
 RACING (writing_what_another_stream_reads_or_writes)
-RACING (making_memory_like_it_reads_nothing)
+RACING (zeros_like_reads_no_elements)
 RACING (waiting_the_wrong_way_round)
 RACING (an_event_recorded_too_early)
-ON_BOTH (asked_to_it_is_an_error)
+ON_BOTH (fatal_checks_make_it_an_error)
 RACING (while_a_library_is_loaded)
 ON_BOTH (a_read_on_the_host_of_another_stream)
 ON_BOTH (every_way_of_waiting_counts)
-ON_BOTH (two_may_read)
-RACING (parts_that_do_not_meet_are_no_race)
+ON_BOTH (concurrent_reads_are_no_race)
+RACING (disjoint_views_are_no_race)
 RACING (parts_of_other_shapes)
-ON_BOTH (memory_used_again_is_no_race)
+ON_BOTH (reused_memory_is_no_race)
 ON_BOTH (backward_is_one_operation_on_the_current_stream)
 RACING (an_initial_gradient_of_another_stream)
 
@@ -632,18 +632,18 @@ main (gint argc, gchar **argv)
   count_warnings ();
   TEST (reading_what_another_stream_writes);
   TEST (writing_what_another_stream_reads_or_writes);
-  TEST (making_memory_like_it_reads_nothing);
+  TEST (zeros_like_reads_no_elements);
   TEST (waiting_the_wrong_way_round);
   TEST (an_event_recorded_too_early);
-  TEST (asked_to_it_is_an_error);
+  TEST (fatal_checks_make_it_an_error);
   TEST (while_a_library_is_loaded);
   TEST (a_read_on_the_host_of_another_stream);
-  g_test_add_func ("/GTorchRace/too_many_streams_are_said_to_be", too_many_streams_are_said_to_be);
+  g_test_add_func ("/GTorchRace/too_many_streams_are_reported", too_many_streams_are_reported);
   TEST (every_way_of_waiting_counts);
-  TEST (two_may_read);
-  TEST (parts_that_do_not_meet_are_no_race);
+  TEST (concurrent_reads_are_no_race);
+  TEST (disjoint_views_are_no_race);
   TEST (parts_of_other_shapes);
-  TEST (memory_used_again_is_no_race);
+  TEST (reused_memory_is_no_race);
   TEST (backward_is_one_operation_on_the_current_stream);
   TEST (an_initial_gradient_of_another_stream);
   result = g_test_run ();

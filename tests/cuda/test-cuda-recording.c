@@ -362,7 +362,7 @@ streams_have_workspaces_of_their_own (void)
 }
 
 static void
-what_else_may_change_is_not_recorded (void)
+launches_with_other_variables_are_not_recorded (void)
 {
   gboolean *const forms[] = { &form.clears,  &form.borrows,  &form.counts,
                               &form.grows,   &form.stutters, &form.changes,
@@ -437,7 +437,7 @@ devices_have_recordings_of_their_own (void)
 /* The library computes captured products and those of other alignments; during a capture, nothing is
  * recorded. */
 static void
-the_library_does_the_rest (void)
+other_products_use_the_library (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, NULL);
@@ -582,7 +582,7 @@ meet (CUstream stream)
 }
 
 static void
-who_waits_for_the_context_waits_for_recordings (void)
+context_waits_wait_for_recordings (void)
 {
   guint i;
 
@@ -657,7 +657,7 @@ record (guint nth, gint fault)
 /* Whatever fails while a call is recorded, the product is right, or fails with an error, and nothing
  * leaks except what the driver does not take back. */
 static void
-faults_leave_nothing (void)
+faults_leak_nothing (void)
 {
   const gint64 next = n_columns;
   g_auto (GStrv) calls = NULL;
@@ -685,7 +685,7 @@ faults_leave_nothing (void)
 
 /* If the driver refuses the recorded launch, the library is called, provided that no kernel was launched. */
 static void
-a_refused_launch_is_called (void)
+a_refused_launch_falls_back_to_the_library (void)
 {
   guint n;
 
@@ -725,7 +725,7 @@ a_refused_second_launch_is_an_error (void)
 
 /* The error is the original cause, not the status of the library. */
 static void
-a_lost_device_is_told (void)
+a_lost_device_is_reported (void)
 {
   g_autoptr (GTorchImpl) x = draw (gpu (0), N_ROWS, DEPTH, 1);
   g_autoptr (GTorchImpl) y = NULL;
@@ -752,7 +752,7 @@ a_lost_device_is_told (void)
 
 /* It is tried again after 8, 64 and 512 calls, in case that something has changed. */
 static void
-what_cannot_be_recorded_is_tried_three_times (void)
+unrecordable_products_are_tried_three_times (void)
 {
   guint i, n = 0, n_tries = 0;
 
@@ -792,21 +792,21 @@ main (gint argc, gchar **argv)
   TEST (kernels_may_follow_each_other);
   TEST (clusters_stay_together);
   TEST (streams_have_workspaces_of_their_own);
-  TEST (what_else_may_change_is_not_recorded);
+  TEST (launches_with_other_variables_are_not_recorded);
   TEST (sums_are_recorded_by_themselves);
   TEST (a_bias_is_added);
   TEST (devices_have_recordings_of_their_own);
-  TEST (the_library_does_the_rest);
+  TEST (other_products_use_the_library);
   TEST (recordings_can_be_turned_off);
   TEST (nothing_is_recorded_while_the_context_is_waited_for);
-  TEST (who_waits_for_the_context_waits_for_recordings);
+  TEST (context_waits_wait_for_recordings);
   TEST (others_may_wait_for_the_context);
   TEST (trials_are_recorded);
-  TEST (faults_leave_nothing);
-  TEST (a_refused_launch_is_called);
+  TEST (faults_leak_nothing);
+  TEST (a_refused_launch_falls_back_to_the_library);
   TEST (a_refused_second_launch_is_an_error);
-  TEST (what_cannot_be_recorded_is_tried_three_times);
-  TEST (a_lost_device_is_told);
+  TEST (unrecordable_products_are_tried_three_times);
+  TEST (a_lost_device_is_reported);
   result = g_test_run ();
   gtorch_impl_unref (library_memory);
   OK (cuStreamDestroy (side));

@@ -103,7 +103,7 @@ source_new (void)
 static TestSource *all;
 
 static void
-every_tensor_is_asked_for (void)
+every_tensor_is_requested_from_the_source (void)
 {
   g_autoptr (GTorchImpl) x = bytes (1000);
   g_autoptr (GTorchImpl) y = bytes (5 * MIB);
@@ -125,7 +125,7 @@ every_tensor_is_asked_for (void)
 }
 
 static void
-it_cannot_be_changed_later (void)
+the_source_cannot_be_changed_later (void)
 {
   GTorchAllocator *allocator = gpu_allocator ();
   g_autoptr (GError) error = NULL;
@@ -140,7 +140,7 @@ it_cannot_be_changed_later (void)
 }
 
 static void
-the_cpu_has_none (void)
+the_cpu_has_no_source (void)
 {
   g_autoptr (GTorchMemorySource) source = source_new ();
   g_autoptr (GError) error = NULL;
@@ -160,7 +160,7 @@ try_bytes (gint64 n_bytes, GError **error)
 }
 
 static void
-what_it_does_not_have_is_out_of_memory (void)
+an_exhausted_source_is_out_of_memory (void)
 {
   g_autoptr (GError) error = NULL;
   gint before = all->n_asked;
@@ -171,7 +171,7 @@ what_it_does_not_have_is_out_of_memory (void)
 }
 
 static void
-its_errors_are_handed_through (void)
+errors_of_the_source_are_passed_on (void)
 {
   g_autoptr (GError) error = NULL;
 
@@ -191,7 +191,7 @@ its_errors_are_handed_through (void)
 }
 
 static void
-it_may_use_tensors_itself (void)
+the_source_may_use_tensors (void)
 {
   all->hoard = gtorch_ones (GTORCH_SHAPE (1000), GTORCH_DTYPE_FLOAT32, gpu (0), NULL);
   gtorch_impl_unref (bytes (1000));
@@ -201,7 +201,7 @@ it_may_use_tensors_itself (void)
 
 /* Memory that another stream uses is not returned before its work is done. */
 static void
-others_are_waited_for (void)
+other_streams_are_waited_for (void)
 {
   g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
   GTorchStreamGuard *guard;
@@ -219,7 +219,7 @@ others_are_waited_for (void)
 }
 
 static void
-pools_keep_and_cut_up (void)
+pools_cache_and_split (void)
 {
   g_autoptr (GTorchMemorySource) source = source_new ();
   TestSource *own = (TestSource *) source;
@@ -251,7 +251,7 @@ pools_keep_and_cut_up (void)
 }
 
 static void
-nobody_gets_memory_from_oneself (void)
+a_source_cannot_use_itself (void)
 {
   guint how;
 
@@ -350,15 +350,15 @@ main (int argc, char **argv)
   g_assert_true (gtorch_allocator_set_source (gpu_allocator (), source, NULL));
   g_object_unref (source); /* the allocator has a reference */
 #define ADD(name) g_test_add_func ("/GTorchMemorySource/" #name, name)
-  ADD (every_tensor_is_asked_for);
-  ADD (it_cannot_be_changed_later);
-  ADD (the_cpu_has_none);
-  ADD (what_it_does_not_have_is_out_of_memory);
-  ADD (its_errors_are_handed_through);
-  ADD (it_may_use_tensors_itself);
-  ADD (others_are_waited_for);
-  ADD (pools_keep_and_cut_up);
-  ADD (nobody_gets_memory_from_oneself);
+  ADD (every_tensor_is_requested_from_the_source);
+  ADD (the_source_cannot_be_changed_later);
+  ADD (the_cpu_has_no_source);
+  ADD (an_exhausted_source_is_out_of_memory);
+  ADD (errors_of_the_source_are_passed_on);
+  ADD (the_source_may_use_tensors);
+  ADD (other_streams_are_waited_for);
+  ADD (pools_cache_and_split);
+  ADD (a_source_cannot_use_itself);
   ADD (limits_of_splitting_are_kept);
   ADD (libraries_are_sources);
 #undef ADD

@@ -447,7 +447,7 @@ run_program (guint32 seed, guint32 order)
 }
 
 static void
-numbers_are_those_of_the_program_in_any_order_of_the_work (void)
+results_do_not_depend_on_the_order_of_work (void)
 {
   const gchar *runs = g_getenv ("GTORCH_FUZZ_RUNS"), *seed = g_getenv ("GTORCH_FUZZ_SEED");
   guint n = runs != NULL ? atoi (runs) : N_RUNS, first = seed != NULL ? atoi (seed) : 1, i, order;
@@ -472,8 +472,8 @@ main (gint argc, gchar **argv)
 
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/GTorchCudaStreamPrograms/"
-                   "numbers_are_those_of_the_program_in_any_order_of_the_work",
-                   numbers_are_those_of_the_program_in_any_order_of_the_work);
+                   "results_do_not_depend_on_the_order_of_work",
+                   results_do_not_depend_on_the_order_of_work);
   result = g_test_run ();
   assert_no_misuse ();
   return result;

@@ -60,7 +60,7 @@ events_pass_when_the_work_before_them_has (void)
 }
 
 static void
-asking_is_enough_in_the_end (void)
+polling_makes_progress (void)
 {
   g_autoptr (GTorchStream) stream = new_stream ();
   g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, 8);
@@ -242,7 +242,7 @@ a_main_loop_goes_on_meanwhile (void)
 
 /* A failed device does not call back; the waiting program must be notified nevertheless. */
 static void
-a_main_loop_hears_of_failures (void)
+a_main_loop_is_notified_of_failures (void)
 {
   if (g_test_subprocess ())
     {
@@ -294,7 +294,7 @@ is_right (guint32 seed, gboolean waits)
 }
 
 static void
-a_missing_wait_is_a_wrong_number (void)
+a_missing_wait_gives_wrong_values (void)
 {
   guint seed, n_wrong = 0;
 
@@ -310,7 +310,7 @@ a_missing_wait_is_a_wrong_number (void)
 
 /* The failure is like that of a kernel that found an index out of range. */
 static void
-printing_leaves_errors_to_others (void)
+printing_does_not_consume_errors (void)
 {
   g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, 3);
   g_autoptr (GTorchTensor) tensor = gtorch_tensor_wrap (gtorch_impl_ref (x));
@@ -385,7 +385,7 @@ sleeping_threads_do_not_share (void)
 
 /* The event may fail to be created, but the thread still waits. */
 static void
-who_cannot_sleep_waits (void)
+a_failed_sleep_still_waits (void)
 {
   static const gchar *const calls[] = { "cuStreamWaitEvent", "cuEventRecord",
                                         "cuStreamCreateWithPriority", "cuEventCreate" };
@@ -426,17 +426,17 @@ main (gint argc, gchar **argv)
 
   g_test_init (&argc, &argv, NULL);
   TEST (events_pass_when_the_work_before_them_has);
-  TEST (asking_is_enough_in_the_end);
+  TEST (polling_makes_progress);
   TEST (times_are_measured_between_events);
   TEST (cancelling_ends_the_waiting_not_the_work);
   TEST (a_main_loop_is_woken);
   TEST (a_main_loop_goes_on_meanwhile);
-  TEST (a_main_loop_hears_of_failures);
-  TEST (a_missing_wait_is_a_wrong_number);
-  TEST (printing_leaves_errors_to_others);
+  TEST (a_main_loop_is_notified_of_failures);
+  TEST (a_missing_wait_gives_wrong_values);
+  TEST (printing_does_not_consume_errors);
   TEST (streams_share_queues_when_there_are_many);
   TEST (sleeping_threads_do_not_share);
-  TEST (who_cannot_sleep_waits);
+  TEST (a_failed_sleep_still_waits);
   result = g_test_run ();
   assert_no_misuse ();
   return result;

@@ -73,7 +73,7 @@ def a_missing_driver_is_explained():
 
 
 @tap.case
-def what_the_driver_says_is_passed_on():
+def messages_of_the_driver_are_shown():
     has(r'CUDA_ERROR_NO_DEVICE', run(GTORCH_FAKE_CUDA='devices=0')[1])
     has(r'at least 12\.0 is needed', run(GTORCH_FAKE_CUDA='version=11080')[1])
 
@@ -161,7 +161,7 @@ def as_text(report):
 
 
 @tap.case
-def programs_are_told_what_people_are():
+def programs_get_the_same_facts_as_people():
     for environment in (
         {'GTORCH_FAKE_CUDA': 'devices=2'},
         {'GTORCH_FAKE_CUDA': 'devices=0'},

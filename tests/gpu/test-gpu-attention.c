@@ -254,7 +254,7 @@ drop (GTorchTensor *const *operands)
 /* The dropped weights are visible if the values are the identity and all weights are equal; with them the
  * CPU computes the reference. */
 static void
-what_is_dropped_is_dropped_backward_too (void)
+backward_drops_the_same_weights (void)
 {
   const gint64 n = 128, shape[] = { 2, 3, n, n };
   g_autoptr (GTorchTensor) zeros =
@@ -323,7 +323,7 @@ what_is_dropped_is_dropped_backward_too (void)
 }
 
 static void
-gradients_are_the_same_if_they_must (void)
+gradients_are_deterministic_on_request (void)
 {
   const Case c = { 4, 8, 1000, 1000, 64, 64 };
   const GTorchDType dtype = GTORCH_DTYPE_BFLOAT16;
@@ -374,7 +374,7 @@ main (int argc, char *argv[])
       g_test_add_data_func (path, &cases[i], values_and_gradients_agree);
     }
   TEST (weights_are_not_kept);
-  TEST (what_is_dropped_is_dropped_backward_too);
-  TEST (gradients_are_the_same_if_they_must);
+  TEST (backward_drops_the_same_weights);
+  TEST (gradients_are_deterministic_on_request);
   return g_test_run ();
 }

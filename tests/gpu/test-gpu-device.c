@@ -53,7 +53,7 @@ counting_harms_no_child (void)
 }
 
 static void
-a_child_is_told_that_it_was_forked (void)
+a_forked_child_gets_an_error (void)
 {
   gint status;
   pid_t child = fork ();
@@ -180,6 +180,6 @@ main (int argc, char *argv[])
   ADD (a_gpu_describes_itself);
   ADD (a_monitor_sees_memory_grow);
   ADD (copies_between_gpus_are_right);
-  ADD (a_child_is_told_that_it_was_forked);
+  ADD (a_forked_child_gets_an_error);
   return g_test_run ();
 }

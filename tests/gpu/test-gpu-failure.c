@@ -95,7 +95,7 @@ a_lost_gpu_is_reported_once_and_for_all (void)
 }
 
 static void
-asked_to_the_error_names_the_operation (void)
+error_checks_name_the_operation (void)
 {
   check_in_process ("errors");
 }
@@ -114,6 +114,6 @@ main (gint argc, gchar **argv)
       return 0;
     }
   TEST (a_lost_gpu_is_reported_once_and_for_all);
-  TEST (asked_to_the_error_names_the_operation);
+  TEST (error_checks_name_the_operation);
   return g_test_run ();
 }

@@ -390,7 +390,7 @@ check_lines (GTorchDType dtype, gint64 outer, gint64 n, gint64 inner, gint64 sta
 /* Sizes around the tiles of the variants for much memory, with as many lines as this GPU needs to use
  * them: many lines, few long ones, strips of columns. */
 static void
-running_sums_of_much (void)
+running_sums_of_large_tensors (void)
 {
   static const struct
   {
@@ -546,7 +546,7 @@ main (int argc, char *argv[])
   ADD (gradients_of_norms_and_softmax);
   ADD (products_of_every_layout);
   ADD (running_sums);
-  ADD (running_sums_of_much);
+  ADD (running_sums_of_large_tensors);
   ADD (running_sums_are_repeatable);
   ADD (running_extremes);
   ADD (running_sums_of_exponentials);

@@ -133,7 +133,7 @@ static const gint64 sizes[][3] = {
 };
 
 static void
-many_indices_meet (void)
+repeated_indices_are_summed (void)
 {
   static const Change adds[] = { index_add, put_add }, puts[] = { index_copy, put };
   guint t, k, turned;
@@ -168,7 +168,7 @@ many_indices_meet (void)
 }
 
 static void
-many_indices_of_lines_meet (void)
+repeated_indices_of_rows_are_summed (void)
 {
   guint t, k, turned, shared;
 
@@ -202,7 +202,7 @@ many_indices_of_lines_meet (void)
 
 /* Products of factors near 1: they neither overflow nor underflow. */
 static void
-many_indices_are_reduced (void)
+repeated_indices_are_reduced (void)
 {
   static const struct
   {
@@ -272,7 +272,7 @@ extremes_know_nan_and_the_ends (void)
 
 /* Integers may be added in any order. */
 static void
-integers_meet (void)
+repeated_integers_are_summed (void)
 {
   static const GTorchDType whole[] = { GTORCH_DTYPE_INT8,  GTORCH_DTYPE_UINT8, GTORCH_DTYPE_INT16,
                                        GTORCH_DTYPE_INT32, GTORCH_DTYPE_INT64, GTORCH_DTYPE_BOOL };
@@ -455,7 +455,7 @@ indices_out_of_range_are_left_out (void)
 }
 
 static void
-nothing_is_done_with_nothing (void)
+empty_tensors_need_no_work (void)
 {
   static const Change changes[] = { index_add, index_copy };
   g_autoptr (GTorchTensor) x =
@@ -596,7 +596,7 @@ draws_are_the_cpus (void)
 }
 
 static void
-what_weighs_nothing_is_not_drawn (void)
+elements_of_zero_weight_are_not_drawn (void)
 {
   g_autoptr (GTorchTensor) x =
       TRY (gtorch_rand (GTORCH_SHAPE (50000), GTORCH_DTYPE_FLOAT32, gpu, NULL, &error));
@@ -616,7 +616,7 @@ what_weighs_nothing_is_not_drawn (void)
 }
 
 static void
-weights_are_looked_at (void)
+weights_are_checked (void)
 {
   static const gdouble rows[][4] = { { 1, -1, 1, 1 }, { 0, 0, 0, 0 }, { 1, 0, 0, 0 } };
   guint k;
@@ -757,7 +757,7 @@ gradient (GTorchTensor *(*func) (GTorchTensor *x, GTorchTensor *index), GTorchTe
 }
 
 static void
-gradients_of_what_was_taken_repeat (void)
+gradients_of_selections_are_reproducible (void)
 {
   static GTorchTensor *(*const funcs[]) (GTorchTensor *, GTorchTensor *) = { windows, selected,
                                                                              gathered, taken };
@@ -794,25 +794,25 @@ main (int argc, char *argv[])
   g_test_init (&argc, &argv, NULL);
   gtorch_manual_seed (2);
 #define ADD(name) g_test_add_func ("/GTorch/gpu/" #name, name)
-  ADD (many_indices_meet);
-  ADD (many_indices_are_reduced);
+  ADD (repeated_indices_are_summed);
+  ADD (repeated_indices_are_reduced);
   ADD (extremes_know_nan_and_the_ends);
-  ADD (many_indices_of_lines_meet);
-  ADD (integers_meet);
+  ADD (repeated_indices_of_rows_are_summed);
+  ADD (repeated_integers_are_summed);
   ADD (views_are_changed_in_place);
   ADD (elements_are_taken);
   ADD (indices_out_of_range_are_left_out);
-  ADD (nothing_is_done_with_nothing);
+  ADD (empty_tensors_need_no_work);
   ADD (values_are_counted);
   ADD (negative_values_are_not_counted);
   ADD (classes_are_counted);
   ADD (permutations_are_the_cpus);
   ADD (draws_are_the_cpus);
-  ADD (what_weighs_nothing_is_not_drawn);
-  ADD (weights_are_looked_at);
+  ADD (elements_of_zero_weight_are_not_drawn);
+  ADD (weights_are_checked);
   ADD (triangles_are_the_cpus);
   ADD (many_tensors_are_joined);
   ADD (long_tensors_are_joined);
-  ADD (gradients_of_what_was_taken_repeat);
+  ADD (gradients_of_selections_are_reproducible);
   return g_test_run ();
 }

@@ -51,7 +51,7 @@ pools_come_and_go (void)
 
 /* The pool is freed while the GPU still works on its memory. */
 static void
-nobody_waits_for_a_pool (void)
+freeing_a_pool_does_not_wait (void)
 {
   g_autoptr (GTorchTensor) result = filled (1 << 24, 0);
   guint i;
@@ -123,7 +123,7 @@ main (int argc, char **argv)
     return 0;
 #define ADD(name) g_test_add_func ("/GPU/Pool/" #name, name)
   ADD (pools_come_and_go);
-  ADD (nobody_waits_for_a_pool);
+  ADD (freeing_a_pool_does_not_wait);
   ADD (blocks_can_be_used);
   ADD (streams_are_waited_for);
 #undef ADD

@@ -142,7 +142,7 @@ greatest_error_of (GTorchTensor *x, GTorchTensor *expected)
 /* The example that explains TF32 in PyTorch's notes on CUDA: there the error is 0.0022, and 0.000039
  * without TF32. */
 static void
-large_products_are_as_exact_as_elsewhere (void)
+large_products_are_as_exact_as_pytorchs (void)
 {
   const gint64 n = edge (10240);
   g_autoptr (GTorchTensor) wide_a =
@@ -169,7 +169,7 @@ large_products_are_as_exact_as_elsewhere (void)
 }
 
 static void
-so_are_tf32_convolutions (void)
+tf32_convolutions_are_less_exact_too (void)
 {
   g_autoptr (GTorchTensor) a = draw (GTORCH_SHAPE (edge (16), 64, 56, 56));
   g_autoptr (GTorchTensor) b = draw (GTORCH_SHAPE (64, 64, 3, 3));
@@ -179,7 +179,7 @@ so_are_tf32_convolutions (void)
 
 /* The setting for products does not affect convolutions, and vice versa. */
 static void
-the_two_are_apart (void)
+the_two_settings_are_independent (void)
 {
   g_autoptr (GTorchTensor) a = draw (GTORCH_SHAPE (512, 512));
   g_autoptr (GTorchTensor) exact = matmul (a, a);
@@ -204,8 +204,8 @@ main (int argc, char *argv[])
     return 0;
   TEST (tf32_matrices_are_a_hundred_times_less_exact);
   TEST (bf16_matrices_are_less_exact_again);
-  TEST (large_products_are_as_exact_as_elsewhere);
-  TEST (so_are_tf32_convolutions);
-  TEST (the_two_are_apart);
+  TEST (large_products_are_as_exact_as_pytorchs);
+  TEST (tf32_convolutions_are_less_exact_too);
+  TEST (the_two_settings_are_independent);
   return g_test_run ();
 }

@@ -132,7 +132,7 @@ tensors_of_two_devices_do_not_meet (void)
 }
 
 static void
-positions_of_many (void)
+positions_of_many_elements (void)
 {
   g_autoptr (GTorchTensor) x =
       TRY (gtorch_rand (GTORCH_SHAPE (1000, 1003), GTORCH_DTYPE_FLOAT32, gpu, NULL, &error));
@@ -215,7 +215,7 @@ main (int argc, char *argv[])
   ADD (random_numbers_are_the_cpus);
   ADD (indices_out_of_range_are_reported);
   ADD (tensors_of_two_devices_do_not_meet);
-  ADD (positions_of_many);
+  ADD (positions_of_many_elements);
   ADD (training_goes_as_on_the_cpu);
   return g_test_run ();
 }

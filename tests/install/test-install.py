@@ -284,7 +284,7 @@ def every_variable_of_the_readme_is_needed():
 
 
 @tap.case
-def variables_of_before_are_kept():
+def existing_variables_are_kept():
     names = [name for name in readme.variables(OWN_VARIABLES)]
     before = "\n".join(f"export {name}=/before/{name}" for name in names)
     after = "\n".join(f'printf "%s\\n" "${name}"' for name in names)
@@ -301,7 +301,7 @@ def gtorch_info_runs():
 
 
 @tap.case
-def releases_are_what_people_are_told_to_build():
+def readme_describes_a_release_build():
     for block in (LOCAL_COMMANDS, OWN_COMMANDS):
         assert "--buildtype=release" in block, block
 

@@ -341,7 +341,7 @@ anything_may_fail (gconstpointer data)
 }
 
 static void
-there_were_many (void)
+enough_faults_occurred (void)
 {
   if (n_tests_done < n_tests)
     {
@@ -370,6 +370,6 @@ main (int argc, char *argv[])
         g_test_add_data_func (path, next, anything_may_fail);
         n_tests++;
       }
-  g_test_add_func ("/GTorch/op-faults/all/there_were_many", there_were_many);
+  g_test_add_func ("/GTorch/op-faults/all/enough_faults_occurred", enough_faults_occurred);
   return g_test_run ();
 }

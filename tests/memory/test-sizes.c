@@ -449,7 +449,7 @@ run_sizes (Case *self, gint tensor, gint64 from, gint64 others, guint *counter)
 }
 
 static void
-sizes_have_ends (gconstpointer data)
+huge_sizes_are_errors_or_fit (gconstpointer data)
 {
   const GTorchOpClass *op = data;
   guint counter = op->id, s, t, d, e;
@@ -479,7 +479,7 @@ sizes_have_ends (gconstpointer data)
 }
 
 static void
-there_were_many (void)
+enough_cases_ran (void)
 {
   if (n_tests_done < gtorch_n_ops)
     {
@@ -509,8 +509,8 @@ main (int argc, char *argv[])
     {
       g_autofree gchar *path = g_strdup_printf ("/GTorch/sizes/%s", gtorch_ops[i].name);
 
-      g_test_add_data_func (path, &gtorch_ops[i], sizes_have_ends);
+      g_test_add_data_func (path, &gtorch_ops[i], huge_sizes_are_errors_or_fit);
     }
-  g_test_add_func ("/GTorch/sizes/there_were_many", there_were_many);
+  g_test_add_func ("/GTorch/sizes/enough_cases_ran", enough_cases_ran);
   return g_test_run ();
 }

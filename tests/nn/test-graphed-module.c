@@ -522,7 +522,7 @@ outputs_of_earlier_calls_are_stale (void)
 }
 
 static void
-what_was_saved_is_used_once (void)
+saved_values_are_used_once (void)
 {
   g_autoptr (GTorchModule) module = linear (4, 3);
   g_autoptr (GTorchModule) next = linear (3, 3);
@@ -745,7 +745,7 @@ give_nothing (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError 
 }
 
 static void
-what_cannot_be_captured_is_named (void)
+uncapturable_operations_are_named (void)
 {
   g_autoptr (GTorchTensor) x = random_tensor (2, 3, FALSE);
   g_autoptr (GTorchTensor) leaf = random_tensor (2, 3, TRUE);
@@ -777,7 +777,7 @@ what_cannot_be_captured_is_named (void)
 }
 
 static void
-a_capture_around_it_is_refused (void)
+an_enclosing_capture_is_refused (void)
 {
   g_autoptr (GTorchModule) module = linear (4, 3);
   g_autoptr (GTorchTensor) x = random_tensor (2, 4, FALSE);
@@ -799,7 +799,7 @@ a_capture_around_it_is_refused (void)
 }
 
 static void
-memory_goes_back (void)
+memory_is_freed (void)
 {
   GTorchAllocator *allocator = gtorch_device_get_allocator (test_device ());
   guint64 before;
@@ -847,14 +847,14 @@ main (int argc, char *argv[])
   TEST (calls_on_several_streams_are_in_order);
   TEST (works_without_blocking);
   TEST (outputs_of_earlier_calls_are_stale);
-  TEST (what_was_saved_is_used_once);
+  TEST (saved_values_are_used_once);
   TEST (parameters_stay_where_they_are);
   TEST (inputs_must_be_like_the_samples);
   TEST (hooks_are_refused);
   TEST (gradients_of_gradients_are_refused);
   TEST (unused_inputs_are_named);
-  TEST (what_cannot_be_captured_is_named);
-  TEST (a_capture_around_it_is_refused);
-  TEST (memory_goes_back);
+  TEST (uncapturable_operations_are_named);
+  TEST (an_enclosing_capture_is_refused);
+  TEST (memory_is_freed);
   return g_test_run ();
 }

@@ -481,7 +481,7 @@ same_padding_keeps_the_size (void)
 
 /* Without a momentum the running mean is the mean over all batches. */
 static void
-batches_without_momentum_count_alike (void)
+batches_without_momentum_have_equal_weights (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchModule) norm =
@@ -521,6 +521,6 @@ main (int argc, char **argv)
   ADD (layers_in_place_write_to_their_input);
   ADD (padding_modes_repeat_the_image);
   ADD (same_padding_keeps_the_size);
-  ADD (batches_without_momentum_count_alike);
+  ADD (batches_without_momentum_have_equal_weights);
   return g_test_run ();
 }

@@ -458,7 +458,7 @@ to_string_is_a_tree (void)
 }
 
 static void
-frozen_modules_want_no_gradient (void)
+frozen_modules_require_no_grad (void)
 {
   g_autoptr (TestNet) net = net_new ();
   g_autoptr (GTorchTensor) x = full (3, 1);
@@ -693,7 +693,7 @@ main (int argc, char **argv)
   ADD (zero_grad_drops_or_zeroes);
   ADD (apply_visits_inner_ones_first);
   ADD (to_string_is_a_tree);
-  ADD (frozen_modules_want_no_gradient);
+  ADD (frozen_modules_require_no_grad);
   ADD (hooks_see_and_replace);
   ADD (hooks_see_all_inputs);
   ADD (hooks_that_fail_let_the_call_fail);

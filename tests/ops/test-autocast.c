@@ -390,7 +390,7 @@ cast_of (GTorchTensor *x)
 }
 
 static void
-casts_of_parameters_are_kept (void)
+casts_of_parameters_are_cached (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) weight = square_matrix (GTORCH_DTYPE_FLOAT32, TRUE);
@@ -438,7 +438,7 @@ casts_of_parameters_are_kept (void)
 }
 
 static void
-casts_of_changed_parameters_are_made_anew (void)
+changed_parameters_are_cast_again (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) weight = square_matrix (GTORCH_DTYPE_FLOAT32, TRUE);
@@ -458,7 +458,7 @@ casts_of_changed_parameters_are_made_anew (void)
 }
 
 static void
-casts_without_a_history_are_not_taken_for_gradients (void)
+casts_under_no_grad_are_not_reused_for_gradients (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) weight = square_matrix (GTORCH_DTYPE_FLOAT32, TRUE);
@@ -480,7 +480,7 @@ casts_without_a_history_are_not_taken_for_gradients (void)
 }
 
 static void
-nothing_is_kept_while_a_graph_is_captured (void)
+casts_are_not_cached_during_captures (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) weight = square_matrix (GTORCH_DTYPE_FLOAT32, TRUE);
@@ -656,7 +656,7 @@ use (TestProduct *product, gboolean in_region)
 }
 
 static void
-functions_go_backward_as_they_went_forward (void)
+backward_uses_the_autocast_mode_of_forward (void)
 {
   g_autoptr (TestProduct) product = g_object_new (TEST_TYPE_PRODUCT, NULL);
 
@@ -670,7 +670,7 @@ functions_go_backward_as_they_went_forward (void)
 }
 
 static void
-functions_may_have_a_dtype_of_their_own (void)
+functions_may_set_their_own_dtype (void)
 {
   g_autoptr (TestProduct) product =
       g_object_new (TEST_TYPE_PRODUCT, "cast-inputs", GTORCH_DTYPE_FLOAT16, NULL);
@@ -779,14 +779,14 @@ main (int argc, char **argv)
   ADD (regions_belong_to_a_thread);
   ADD (in_place_operations_are_left_alone);
   ADD (binary_cross_entropy_is_refused_on_gpus);
-  ADD (casts_of_parameters_are_kept);
-  ADD (casts_of_changed_parameters_are_made_anew);
-  ADD (casts_without_a_history_are_not_taken_for_gradients);
-  ADD (nothing_is_kept_while_a_graph_is_captured);
+  ADD (casts_of_parameters_are_cached);
+  ADD (changed_parameters_are_cast_again);
+  ADD (casts_under_no_grad_are_not_reused_for_gradients);
+  ADD (casts_are_not_cached_during_captures);
   ADD (backward_turns_autocast_off);
   ADD (gradients_can_be_differentiated);
-  ADD (functions_go_backward_as_they_went_forward);
-  ADD (functions_may_have_a_dtype_of_their_own);
+  ADD (backward_uses_the_autocast_mode_of_forward);
+  ADD (functions_may_set_their_own_dtype);
   ADD (training_converges);
   return g_test_run ();
 }

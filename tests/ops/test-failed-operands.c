@@ -159,7 +159,7 @@ refuses (gconstpointer data)
 
 /* Checks that the result does not depend on the operand's values. */
 static void
-looks_at_nothing (gconstpointer data)
+ignores_the_values (gconstpointer data)
 {
   const GTorchSample *sample = data;
   g_autofree gpointer bytes = NULL;
@@ -204,7 +204,7 @@ main (int argc, char *argv[])
         continue;
       g_test_add_data_func (path, sample, refuses);
       if (op->flags & GTORCH_OP_FLAG_OVERWRITES)
-        g_test_add_data_func (blind, sample, looks_at_nothing);
+        g_test_add_data_func (blind, sample, ignores_the_values);
     }
   return g_test_run ();
 }

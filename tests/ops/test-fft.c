@@ -236,7 +236,7 @@ threads_make_no_difference (void)
 
 /* A NaN in one line does not affect lines that are transformed together with it. */
 static void
-lines_do_not_touch_each_other (void)
+lines_are_independent (void)
 {
   g_autoptr (GTorchTensor) x = random_complex (GTORCH_SHAPE (16, 35), GTORCH_DTYPE_COMPLEX64, 3);
   g_autoptr (GTorchTensor) before =
@@ -255,7 +255,7 @@ lines_do_not_touch_each_other (void)
 
 /* Uses more lengths than the cache has plans, each twice; then disables the cache. */
 static void
-plans_come_and_go (void)
+plans_are_evicted (void)
 {
   GTorchFFTPlanCache *cache = gtorch_device_get_fft_plan_cache (test_device ());
   const guint before = gtorch_fft_plan_cache_get_max_size (cache);
@@ -305,7 +305,7 @@ integers_and_short_floats_are_promoted (void)
 
 /* A real transform treats neighbouring elements as pairs; here they are one element. */
 static void
-repeated_elements_make_a_line (void)
+expanded_lines_are_transformed (void)
 {
   static const gint64 lengths[] = { 2, 5, 6, 64, 1000, 65536 };
   guint i;
@@ -523,11 +523,11 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/fft/several_dimensions_are_one_after_the_other",
                    several_dimensions_are_one_after_the_other);
   g_test_add_func ("/GTorch/fft/threads_make_no_difference", threads_make_no_difference);
-  g_test_add_func ("/GTorch/fft/lines_do_not_touch_each_other", lines_do_not_touch_each_other);
-  g_test_add_func ("/GTorch/fft/plans_come_and_go", plans_come_and_go);
+  g_test_add_func ("/GTorch/fft/lines_are_independent", lines_are_independent);
+  g_test_add_func ("/GTorch/fft/plans_are_evicted", plans_are_evicted);
   g_test_add_func ("/GTorch/fft/integers_and_short_floats_are_promoted",
                    integers_and_short_floats_are_promoted);
-  g_test_add_func ("/GTorch/fft/repeated_elements_make_a_line", repeated_elements_make_a_line);
+  g_test_add_func ("/GTorch/fft/expanded_lines_are_transformed", expanded_lines_are_transformed);
   g_test_add_func ("/GTorch/fft/parts_share_memory", parts_share_memory);
   g_test_add_func ("/GTorch/fft/parts_are_written_in_place", parts_are_written_in_place);
   g_test_add_func ("/GTorch/fft/complex_gradients_agree_with_differences",

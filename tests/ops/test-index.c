@@ -175,7 +175,7 @@ errors_leave_the_tensor_alone (void)
 
 /* Errors of a stream have the same text as synchronous ones. */
 static void
-parts_speak_in_the_name_of_the_whole (void)
+errors_of_parts_name_the_whole_operation (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchStream) stream = gtorch_stream_new (test_device (), 0, &error);
@@ -223,7 +223,7 @@ parts_speak_in_the_name_of_the_whole (void)
 }
 
 static void
-written_form_is_checked (void)
+text_form_is_checked (void)
 {
   static const struct
   {
@@ -251,7 +251,7 @@ written_form_is_checked (void)
 
 /* Any text gives a tensor or an error. */
 static void
-written_form_survives_noise (void)
+text_form_survives_noise (void)
 {
   static const gchar *const pieces[] = { "0",     "-1", ":",  "::", ",", "...", "None",  "True",
                                          "false", " ",  "\t", "9",  "-", "+",   "null",  "\xff",
@@ -297,7 +297,7 @@ many_equal_indices_are_added_in_order (void)
 
 /* A write through a pointer does not change the version counter. */
 static void
-indices_of_maxima_are_looked_at (void)
+indices_of_maxima_are_checked (void)
 {
   static const gint64 wrong[] = { -1, 16, G_MAXINT64, G_MININT64 };
   static const gint64 zero[] = { 0 }, one[] = { 1 }, two[] = { 2 };
@@ -340,12 +340,11 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/index/masks_cover_several_dimensions", masks_cover_several_dimensions);
   g_test_add_func ("/GTorch/index/writing_reaches_the_tensor", writing_reaches_the_tensor);
   g_test_add_func ("/GTorch/index/errors_leave_the_tensor_alone", errors_leave_the_tensor_alone);
-  g_test_add_func ("/GTorch/index/parts_speak_in_the_name_of_the_whole",
-                   parts_speak_in_the_name_of_the_whole);
-  g_test_add_func ("/GTorch/index/indices_of_maxima_are_looked_at",
-                   indices_of_maxima_are_looked_at);
-  g_test_add_func ("/GTorch/index/written_form_is_checked", written_form_is_checked);
-  g_test_add_func ("/GTorch/index/written_form_survives_noise", written_form_survives_noise);
+  g_test_add_func ("/GTorch/index/errors_of_parts_name_the_whole_operation",
+                   errors_of_parts_name_the_whole_operation);
+  g_test_add_func ("/GTorch/index/indices_of_maxima_are_checked", indices_of_maxima_are_checked);
+  g_test_add_func ("/GTorch/index/text_form_is_checked", text_form_is_checked);
+  g_test_add_func ("/GTorch/index/text_form_survives_noise", text_form_survives_noise);
   g_test_add_func ("/GTorch/index/many_equal_indices_are_added_in_order",
                    many_equal_indices_are_added_in_order);
   return g_test_run ();

@@ -199,7 +199,7 @@ fits (const gchar *what, GTorchDType dtype, gint64 value, gboolean expected, GTo
   G_STMT_END
 
 static void
-what_does_not_fit_is_refused (void)
+integers_that_do_not_fit_are_refused (void)
 {
   const gint64 one = 1;
   guint i, k;
@@ -470,7 +470,7 @@ takes_factor (const GTorchOpClass *op, guint attr, gdouble value, guint dtype)
 }
 
 static void
-factors_are_of_what_is_computed_in (void)
+factors_must_fit_the_compute_dtype (void)
 {
   static const gdouble values[] = { 0,    1,     -3,       0.5,       300,    65504,      1e5,
                                     -1e5, 3e9,   0x1p53,   -0x1p53,   0x1p62, 0x1.8p63,   3e38,
@@ -523,7 +523,7 @@ factors_are_of_what_is_computed_in (void)
 
 /* In each function that stores a number as an element, the dtype can represent it, or it is refused. */
 static void
-elements_are_of_their_dtype (void)
+elements_must_fit_their_dtype (void)
 {
   static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_BFLOAT16,
                                         GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
@@ -575,7 +575,7 @@ elements_are_of_their_dtype (void)
   g_assert_cmpint (n_refused, ==, 12 * (5 * 8 + 4 * 3) + 2);
 }
 
-/* Calls that numbers_count_as_they_are cannot check: their wrong results are right ones of other numbers. */
+/* Calls that numbers_are_not_wrapped cannot check: their wrong results are right ones of other numbers. */
 static void
 numbers_beyond_the_result_are_refused (void)
 {
@@ -621,7 +621,7 @@ numbers_beyond_the_result_are_refused (void)
 /* Passes numbers that narrow integers cannot represent as each tensor of each row that may be a number:
  * the result is that of 64 bits, within the dtype, or the number is refused. */
 static void
-numbers_count_as_they_are (void)
+numbers_are_not_wrapped (void)
 {
   static const GTorchDType dtypes[] = { GTORCH_DTYPE_INT8, GTORCH_DTYPE_UINT8, GTORCH_DTYPE_INT16 };
   static const gint64 numbers[] = { 300, -1, -300, 70000, 3 };
@@ -695,7 +695,7 @@ numbers_count_as_they_are (void)
 
 /* An argument of kind double never becomes an element of a tensor of integers, or must be a double. */
 static void
-doubles_are_no_elements (void)
+doubles_do_not_become_integer_elements (void)
 {
   static const gchar *const known[] = {
     "bernoulli_p.p",  "dropout.p",     "fft_fftfreq.d", "fft_rfftfreq.d", "linspace.end",
@@ -733,16 +733,16 @@ main (int argc, char *argv[])
 #define TEST(name) g_test_add_func ("/GTorch/numbers/" #name, name)
   TEST (integers_are_exact);
   TEST (arange_counts_as_python_does);
-  TEST (what_does_not_fit_is_refused);
+  TEST (integers_that_do_not_fit_are_refused);
   TEST (floats_that_do_not_fit_are_refused);
   TEST (integers_are_not_divided_by_zero);
   TEST (integers_have_no_negative_powers);
   TEST (clamp_follows_its_bounds);
   TEST (probabilities_are_checked);
-  TEST (factors_are_of_what_is_computed_in);
-  TEST (elements_are_of_their_dtype);
+  TEST (factors_must_fit_the_compute_dtype);
+  TEST (elements_must_fit_their_dtype);
   TEST (numbers_beyond_the_result_are_refused);
-  TEST (numbers_count_as_they_are);
-  TEST (doubles_are_no_elements);
+  TEST (numbers_are_not_wrapped);
+  TEST (doubles_do_not_become_integer_elements);
   return g_test_run ();
 }

@@ -115,7 +115,7 @@ products_of_nothing_are_0 (void)
 
 /* Checks self * beta + inner * alpha, with beta and alpha other than 0 and 1. */
 static void
-factors_count (void)
+factors_are_applied (void)
 {
   guint i;
 
@@ -134,6 +134,6 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/products/beta_of_0_ignores_self", beta_of_0_ignores_self);
   g_test_add_func ("/GTorch/products/alpha_of_0_ignores_products", alpha_of_0_ignores_products);
   g_test_add_func ("/GTorch/products/products_of_nothing_are_0", products_of_nothing_are_0);
-  g_test_add_func ("/GTorch/products/factors_count", factors_count);
+  g_test_add_func ("/GTorch/products/factors_are_applied", factors_are_applied);
   return g_test_run ();
 }

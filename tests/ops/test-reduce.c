@@ -191,7 +191,7 @@ places_are_found_in_long_rows (void)
 }
 
 static void
-no_elements_give_what_is_neutral_or_an_error (void)
+empty_inputs_give_the_neutral_element_or_an_error (void)
 {
   g_autoptr (GTorchTensor) x = EMPTY (0, 3);
 
@@ -215,7 +215,7 @@ no_elements_give_what_is_neutral_or_an_error (void)
 }
 
 static void
-variance_divides_by_what_is_left (void)
+variance_divides_by_the_corrected_count (void)
 {
   g_autoptr (GTorchTensor) one = ROW (3);
   g_autoptr (GTorchTensor) three = ROW (1, 2, 4);
@@ -357,8 +357,8 @@ main (int argc, char *argv[])
   TEST (nan_wins_and_the_first_of_equals_counts);
   TEST (nan_wins_wherever_it_is);
   TEST (places_are_found_in_long_rows);
-  TEST (no_elements_give_what_is_neutral_or_an_error);
-  TEST (variance_divides_by_what_is_left);
+  TEST (empty_inputs_give_the_neutral_element_or_an_error);
+  TEST (variance_divides_by_the_corrected_count);
   TEST (extreme_numbers_neither_overflow_nor_vanish);
   TEST (products_of_nothing_are_zero_and_beta_of_zero_reads_nothing);
   TEST (same_bits_from_any_number_of_threads);

@@ -206,7 +206,7 @@ parts_are_reduced_as_elements_are (void)
 }
 
 static void
-extremes_begin_below_everything (void)
+maxima_start_below_all_values (void)
 {
   const gdouble x[] = { 1, 2, NAN, 4, 5 }, y[] = { -INFINITY, NAN, -7, -9, 3 };
   const gint64 at[] = { 0, 1, 2, 4, 4 };
@@ -406,7 +406,7 @@ main (int argc, char *argv[])
 #define TEST(name) g_test_add_func ("/GTorch/scatter-reduce/" #name, name)
   TEST (values_are_those_of_a_plain_loop);
   TEST (parts_are_reduced_as_elements_are);
-  TEST (extremes_begin_below_everything);
+  TEST (maxima_start_below_all_values);
   TEST (gradients_of_products_with_zeros);
   TEST (equal_extremes_share_the_gradient);
   TEST (errors_leave_the_tensor_alone);

@@ -116,7 +116,7 @@ try_value (const GTorchSample *sample, const Inputs *inputs, guint attr, const G
 }
 
 static void
-settings_are_refused_or_seen (gconstpointer data)
+invalid_numbers_are_refused_or_give_nan (gconstpointer data)
 {
   const GTorchSample *sample = data;
   const GTorchOpClass *op = &gtorch_ops[sample->op];
@@ -146,7 +146,7 @@ settings_are_refused_or_seen (gconstpointer data)
 }
 
 static void
-there_were_many (void)
+enough_calls_ran (void)
 {
   g_test_message ("%u calls, %u refused", n_calls, n_refused);
   g_assert_cmpuint (n_calls, >, 1000);
@@ -171,9 +171,10 @@ main (int argc, char *argv[])
           g_autofree gchar *path =
               g_strdup_printf ("/GTorch/settings/%s_%u", op->name, gtorch_op_samples[i].index);
 
-          g_test_add_data_func (path, &gtorch_op_samples[i], settings_are_refused_or_seen);
+          g_test_add_data_func (path, &gtorch_op_samples[i],
+                                invalid_numbers_are_refused_or_give_nan);
         }
     }
-  g_test_add_func ("/GTorch/settings/there_were_many", there_were_many);
+  g_test_add_func ("/GTorch/settings/enough_calls_ran", enough_calls_ran);
   return g_test_run ();
 }

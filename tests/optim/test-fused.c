@@ -140,7 +140,7 @@ static const struct
 };
 
 static void
-many_are_as_each_by_itself (gconstpointer data)
+fused_steps_equal_single_steps (gconstpointer data)
 {
   guint kind = GPOINTER_TO_UINT (data), d, i, at;
 
@@ -242,7 +242,7 @@ parameters_may_share_memory (void)
 }
 
 static void
-memory_that_is_not_to_be_written_is_refused (void)
+read_only_memory_is_refused (void)
 {
   g_autoptr (GTorchTensor) row = drawn (5, 1, GTORCH_DTYPE_FLOAT32, test_device ());
   g_autoptr (GTorchTensor) wide = gtorch_tensor_expand (row, GTORCH_SHAPE (8), NULL);
@@ -270,7 +270,7 @@ take_time (gpointer data)
 }
 
 static void
-states_are_known_to_be_written (void)
+readers_wait_for_written_states (void)
 {
   g_autoptr (GListStore) params = new_params (3, 2, GTORCH_DTYPE_FLOAT32, gtorch_device_cpu ());
   g_autoptr (GTorchOptimizer) optimizer = new_optimizer (step_sample_find ("Adam/0"), params);
@@ -299,14 +299,14 @@ main (int argc, char *argv[])
 #define ADD(name) g_test_add_func ("/GTorchFused/" #name, name)
   for (i = 0; i < N_STEP_SAMPLES; i++)
     {
-      g_autofree gchar *path = g_strdup_printf ("/GTorchFused/%s/many_are_as_each_by_itself",
+      g_autofree gchar *path = g_strdup_printf ("/GTorchFused/%s/fused_steps_equal_single_steps",
                                                 gtorch_step_samples[i].name);
 
-      g_test_add_data_func (path, GUINT_TO_POINTER (i), many_are_as_each_by_itself);
+      g_test_add_data_func (path, GUINT_TO_POINTER (i), fused_steps_equal_single_steps);
     }
   ADD (dtypes_and_devices_may_be_mixed);
   ADD (parameters_may_share_memory);
-  ADD (memory_that_is_not_to_be_written_is_refused);
-  ADD (states_are_known_to_be_written);
+  ADD (read_only_memory_is_refused);
+  ADD (readers_wait_for_written_states);
   return g_test_run ();
 }

@@ -373,7 +373,7 @@ misuse_is_named (void)
 }
 
 static void
-without_being_enabled_it_does_nothing (void)
+a_disabled_scaler_does_nothing (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchGradScaler) scaler =
@@ -591,7 +591,7 @@ hear_overflow (GTorchGradScaler *scaler, GTorchOptimizer *optimizer, gpointer da
 }
 
 static void
-overflows_are_told (void)
+overflows_are_signalled (void)
 {
   g_autoptr (GTorchGradScaler) scaler = gtorch_grad_scaler_new ();
   g_auto (Model) model = { NULL };
@@ -632,7 +632,7 @@ overflow_in_thread (gpointer data)
 }
 
 static void
-overflows_are_told_to_the_owner (void)
+overflows_are_signalled_in_the_owners_context (void)
 {
   g_autoptr (GTorchGradScaler) scaler = gtorch_grad_scaler_new ();
   Heard heard = { 0 };
@@ -898,7 +898,7 @@ steps_of_any_optimizer_are_captured (void)
 
 /* A handler that is notified at once would need a wait. */
 static void
-a_step_that_is_heard_of_is_not_captured (void)
+steps_with_an_overflow_handler_are_not_captured (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchStream) stream = NULL;
@@ -943,17 +943,17 @@ main (int argc, char **argv)
   ADD (sixteen_bits_are_enough_for_bfloat16_only);
   ADD (optimizers_step_on_their_own);
   ADD (misuse_is_named);
-  ADD (without_being_enabled_it_does_nothing);
+  ADD (a_disabled_scaler_does_nothing);
   ADD (the_scale_can_be_set);
   ADD (settings_are_refused_where_they_are_used);
   ADD (a_new_scale_is_a_number);
   ADD (several_losses_are_scaled);
   ADD (state_goes_to_another_scaler);
-  ADD (overflows_are_told);
-  ADD (overflows_are_told_to_the_owner);
+  ADD (overflows_are_signalled);
+  ADD (overflows_are_signalled_in_the_owners_context);
   ADD (steps_can_be_awaited);
   ADD (whole_iterations_are_captured);
   ADD (steps_of_any_optimizer_are_captured);
-  ADD (a_step_that_is_heard_of_is_not_captured);
+  ADD (steps_with_an_overflow_handler_are_not_captured);
   return g_test_run ();
 }

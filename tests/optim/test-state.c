@@ -696,7 +696,7 @@ a_state_comes_in_the_dtype_of_the_steps (void)
 }
 
 static void
-a_load_forgets_what_was_before (void)
+a_load_drops_the_old_state (void)
 {
   static const guint variants[] = { ADAM, ADAM | CAPTURABLE };
   guint i, k;
@@ -766,6 +766,6 @@ main (int argc, char **argv)
   ADD (a_damaged_file_gives_nothing);
   ADD (a_group_with_a_wrong_parameter_is_not_added);
   ADD (a_state_comes_in_the_dtype_of_the_steps);
-  ADD (a_load_forgets_what_was_before);
+  ADD (a_load_drops_the_old_state);
   return g_test_run ();
 }

@@ -364,7 +364,7 @@ properties_take_all_values (gconstpointer data)
 }
 
 static void
-there_were_many (void)
+enough_values_were_set (void)
 {
   g_test_message ("%u values: %u kept, %u refused", n_values, n_kept, n_refused);
   g_assert_cmpuint (n_values, >, 300);
@@ -430,6 +430,6 @@ main (int argc, char *argv[])
         g_test_add_data_func (path, type, properties_take_all_values);
       }
   g_test_add_func ("/GTorch/properties/refused_by_the_step", settings_are_refused_by_the_step);
-  g_test_add_func ("/GTorch/properties/there_were_many", there_were_many);
+  g_test_add_func ("/GTorch/properties/enough_values_were_set", enough_values_were_set);
   return g_test_run ();
 }

@@ -634,7 +634,7 @@ sequences_end_well (gconstpointer data)
 }
 
 static void
-there_were_many (void)
+enough_calls_ran (void)
 {
   g_test_message ("%u calls, %u errors, %u objects", n_calls, n_errors, n_kept);
   g_assert_cmpuint (n_kept, >, n_calls / 4);
@@ -660,6 +660,6 @@ main (int argc, char *argv[])
 
       g_test_add_data_func (path, GUINT_TO_POINTER (i), sequences_end_well);
     }
-  g_test_add_func ("/GTorch/refuse/sequences/there_were_many", there_were_many);
+  g_test_add_func ("/GTorch/refuse/sequences/enough_calls_ran", enough_calls_ran);
   return g_test_run ();
 }

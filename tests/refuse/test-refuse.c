@@ -740,7 +740,7 @@ call_finish (const Function *finish, gpointer source, GAsyncResult *result, cons
 /* Starts the function, and ends it with every other finish function, with another object, correctly, and
  * once more. */
 static void
-keeps_its_result (gconstpointer data)
+finishes_with_its_own_function_only (gconstpointer data)
 {
   const Function *function = data;
   Call call = { .function = function };
@@ -919,7 +919,7 @@ main (int argc, char *argv[])
       if (find_cancellable (&functions[i]) >= 0 && !gives_a_source (&functions[i]))
         g_test_add_data_func (cancelled, &functions[i], obeys_a_cancelled_cancellable);
       if (g_str_has_suffix (functions[i].name, "_async"))
-        g_test_add_data_func (results, &functions[i], keeps_its_result);
+        g_test_add_data_func (results, &functions[i], finishes_with_its_own_function_only);
       else if (is_finish (&functions[i]))
         g_test_add_data_func (results, &functions[i], refuses_foreign_results);
     }

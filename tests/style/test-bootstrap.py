@@ -69,7 +69,7 @@ def nothing_is_fetched_when_all_is_there():
 
 
 @tap.case
-def what_is_missing_is_installed_without_questions():
+def missing_packages_are_installed_without_questions():
     with machine(dpkg_query=DPKG_QUERY, apt_get=LOG_CALL, id="echo 0\n") as folder:
         done, calls = deps(folder, MISSING="gjs python3")
     assert done.returncode == 0, done
@@ -79,7 +79,7 @@ def what_is_missing_is_installed_without_questions():
 
 
 @tap.case
-def sudo_is_used_by_those_who_are_not_root():
+def sudo_is_used_without_root():
     sudo = LOG_CALL + 'exec "$@"\n'
     with machine(dpkg_query=DPKG_QUERY, apt_get=LOG_CALL, id="echo 1000\n", sudo=sudo) as folder:
         done, calls = deps(folder, MISSING="meson")

@@ -43,14 +43,14 @@ def without_nvcc_the_library_has_no_kernels_and_says_so():
 
 
 @tap.case
-def who_asks_for_kernels_is_told_that_nvcc_is_missing():
+def requested_kernels_without_nvcc_are_an_error():
     with tempfile.TemporaryDirectory() as folder:
         done = setup(folder, "-Dnvcc=/nonexistent/nvcc", "-Dcuda-kernels=enabled")
     assert done.returncode != 0 and "/nonexistent/nvcc" in done.stdout + done.stderr, done.stdout
 
 
 @tap.case
-def kernels_that_are_not_wanted_are_not_missed():
+def disabled_kernels_need_no_nvcc():
     with tempfile.TemporaryDirectory() as folder:
         done = setup(folder, "-Dcuda-kernels=disabled")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -85,13 +85,13 @@ def races_in_kernels_of_ours_are_found():
 
 
 @tap.case
-def races_that_are_not_are_not_counted():
+def false_races_are_not_counted():
     report = RACE % ("gt_sum_rows_bulk_f32", "gt_sum_rows_bulk_f32")
     check(["1 reports that do not count, nothing found"], 0, "racecheck", REPORT=report)
 
 
 @tap.case
-def where_the_tool_breaks_off_it_looks_at_all_kernels():
+def aborted_runs_repeat_with_all_kernels():
     report = "========= Internal Sanitizer Error: hardware exception\\n"
     check(["the tool broke off", "something found"], 1, "racecheck", REPORT=report)
     others = RACE % ("cudnn_kernel", "cudnn_kernel")
@@ -127,7 +127,7 @@ def tests_that_fail_are_found():
 
 
 @tap.case
-def parts_are_all_of_it_together():
+def parts_cover_all_tests():
     report = RACE % ("gt_add", "gt_add")
     check(["1 tests done", "nothing found"], 0, "racecheck", "--part", "1/2", REPORT=report)
     check(["1 tests done", "two, /b", "something found"], 1, "racecheck", "--part", "2/2", REPORT=report)

@@ -508,7 +508,7 @@ def every_page_of_the_manual_is_in_its_contents():
 
 
 @tap.case
-def what_is_printed_again_and_again_in_its_place_asks_for_a_terminal():
+def redrawn_lines_need_a_terminal():
     """In a pipe or a file, lines that use carriage returns become one long line."""
     report(
         f"{path}: moves the cursor, and does not ask whether there is a terminal"

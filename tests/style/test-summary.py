@@ -95,7 +95,7 @@ def an_unfinished_stage_and_an_empty_log_fail():
 
 
 @tap.case
-def what_failed_is_said_at_the_end():
+def failures_are_repeated_at_the_end():
     lines = "".join(f"line {i}\n" for i in range(100))
     bad = {"result": "FAIL", "stdout": f"1..1\n{lines}not ok 1 /c\n", "stderr": "why\n"}
     good = [{"result": "OK", "stdout": "1..1\nok 1 /a\n"}] * 200
