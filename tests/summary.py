@@ -29,7 +29,7 @@ TAIL_LINES = 40
 
 @dataclass
 class Counts:
-    """What one program, or all of them, did."""
+    """The results of one program, or of all."""
 
     passed: int = 0
     failures: list = field(default_factory=list)

@@ -463,7 +463,7 @@ save_local (const gchar *path, GTorchFileSaveFunc func, gpointer data, GCancella
   return FALSE;
 }
 
-/* Its atomicity depends on the GVfs backend. */
+/* Saves a file without a local path; the GVfs backend decides whether that is atomic. */
 static gboolean
 save_remote (GFile *file, GTorchFileSaveFunc func, gpointer data, GCancellable *cancellable,
              GError **error)

@@ -21,7 +21,7 @@ typedef struct
   GtReport *report; /* where kernels report an index out of range */
 } Borrowed;
 
-/* Of random operations: a graph may pass other numbers. */
+/* The arguments of random operations: a graph may pass other numbers. */
 typedef struct
 {
   Borrowed *borrowed;

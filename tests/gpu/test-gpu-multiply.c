@@ -184,7 +184,7 @@ through_layer (GTorchTensor *const operands[3], GTorchTensor *upper)
   return result;
 }
 
-/* The same kernel adds the bias, and sums its gradient. */
+/* The kernel of the product also adds the bias, and sums its gradient. */
 static void
 layers_and_their_gradients_are_the_cpus (void)
 {

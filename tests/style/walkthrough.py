@@ -46,7 +46,7 @@ class Copy:
             rows.write("\n" + row)
 
     def setup(self, *options):
-        """As little as is possible, and @options."""
+        """Configures with as little as possible, and @options."""
         self.run(
             "meson", "setup", "build", "-Dbuildtype=plain", "-Dwerror=true", "-Dcpu-isa=baseline", "-Ddocs=false",
             "-Dexamples=false", "-Dbench=false", "-Dcuda-kernels=disabled", *options,
