@@ -80,7 +80,7 @@ function isOption(func, object, before) {
     return false;
 }
 
-tap.add('arguments_refuse_what_gjs_would_convert', async () => {
+tap.add('arguments_refuse_values_that_gjs_would_convert', async () => {
     const failed = [];
     let [nArguments, nValues] = [0, 0];
 
@@ -200,7 +200,7 @@ tap.add('tidy_refuses_promises', () => {
 
 // --- names and positions ---
 
-tap.add('set_loses_nothing', () => {
+tap.add('set_handles_elements_and_properties', () => {
     const t = GTorch.zeros([2, 2]);
     const says = text => error => error instanceof TypeError && error.message.includes(text);
     t.set('0, 1', 5);

@@ -130,7 +130,7 @@ tap.add('layers_take_the_arguments_of_pytorch', () => {
     tap.throws(() => nn.Embedding(4, 2, 4), error => error.message.includes('padding_idx 4'));
 });
 
-tap.add('operations_refuse_what_is_no_number', () => {
+tap.add('operations_refuse_values_that_are_no_numbers', () => {
     const x = GTorch.ones([2]);
     for (const name of ['add', 'mul', 'sub', 'div', 'pow', 'maximum', 'fill']) {
         for (const form of ['', '_scalar', '_inplace', '_scalar_inplace']) {

@@ -119,7 +119,7 @@ function isRefused(key) {
         (error instanceof TypeError || error instanceof RangeError) && error.message.includes(key);
 }
 
-tap.add('properties_of_all_classes_refuse_what_gjs_would_convert', () => {
+tap.add('properties_of_all_classes_refuse_values_that_gjs_would_convert', () => {
     const {CONSTRUCT_ONLY, WRITABLE} = GObject.ParamFlags;
     const untested = new Set();
     let [nSet, nMade] = [0, 0];

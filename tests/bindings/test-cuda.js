@@ -171,7 +171,7 @@ tap.add('streams_wait_for_each_other', () => {
     tap.assert(stream.get_auto_sync());
 });
 
-tap.add('completed_comes_in_the_main_loop', async () => {
+tap.add('completed_is_emitted_in_the_main_loop', async () => {
     const event = GTorch.Event.new(GTorch.EventFlags.TIMING);
     const start = GTorch.Event.new(GTorch.EventFlags.TIMING);
     const stream = GTorch.Stream.get_current(gpu(0));

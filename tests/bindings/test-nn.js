@@ -74,7 +74,7 @@ tap.add('forward_in_javascript_is_called_from_c', () => {
     tap.equal(net.call(x).toArray(), net.forward(x).toArray());
 });
 
-tap.add('an_exception_arrives_as_it_was', () => {
+tap.add('exceptions_propagate_unchanged', () => {
     const x = GTorch.ones([1]);
     tap.throws(() => new Broken().call(x), isOriginal);
     tap.throws(() => new Outer(new Broken()).call(x), isOriginal);

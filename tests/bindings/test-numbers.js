@@ -50,7 +50,7 @@ tap.add('integers_arrive_exactly', () => {
     tap.equal(counted.map(String), [0n, 2n, 4n].map(v => String(WIDE[0] + v)));
 });
 
-tap.add('numbers_stay_what_they_are', () => {
+tap.add('numbers_arrive_unchanged', () => {
     tap.equal(GTorch.arange(0, 1, 0.25).toArray(), [0, 0.25, 0.5, 0.75]);
     tap.equal(GTorch.full([1], 3).toArray(), [3]);
     tap.equal(GTorch.tensor([0.5, 3]).clamp({min: 1}).toArray(), [1, 3]);

@@ -338,7 +338,7 @@ def derived_classes_stay_themselves():
 
 
 @tap.case
-def backends_are_settings_or_nothing():
+def backends_accept_existing_settings_only():
     cudnn, matmul = GTorch.backends.cudnn, GTorch.backends.cuda.matmul
     for module in (cudnn, matmul, GTorch.backends, GTorch.backends.cuda):
         raises(AttributeError, lambda: setattr(module, 'allow_tf33', True), 'allow_tf33')

@@ -81,7 +81,7 @@ def devices_have_names():
 
 
 @tap.case
-def without_a_gpu_the_driver_says_why():
+def without_a_gpu_the_driver_explains_why():
     program = 'import gi; gi.require_version("GTorch", "1"); from gi.repository import GTorch; '
     program += 'GTorch.init(); print(GTorch.cuda.is_available()); GTorch.cuda.init()'
     for driver, says in (('devices=0', 'CUDA_ERROR_NO_DEVICE'), ('version=11080', 'at least 12.0')):
@@ -169,7 +169,7 @@ def events_measure_and_order():
 
 
 @tap.case
-def completed_comes_in_the_main_loop():
+def completed_is_emitted_in_the_main_loop():
     event, loop, seen = GTorch.Event(), GLib.MainLoop(), []
     event.connect('completed', lambda *_: (seen.append(GLib.MainContext.default().is_owner()), loop.quit()))
     GTorch.ones([100], device='cuda:0').neg_()
@@ -432,7 +432,7 @@ def a_consumer_names_its_stream():
 
 
 @tap.case
-def a_gpu_that_is_not_there_has_no_memory():
+def a_missing_gpu_has_no_memory():
     import ctypes
 
     x = GTorch.ones(3, device='cuda:0')

@@ -377,7 +377,7 @@ def a_graph_keeps_the_hook_of_a_leaf():
 
 
 @tap.case
-def a_graph_keeps_the_hook_of_what_was_computed():
+def a_graph_keeps_the_hook_of_a_result():
     y, log = leaf() * 2, Log()
     y.register_hook(to(log, y))
     loss = y.sum()
@@ -533,7 +533,7 @@ def a_hook_may_remove_itself_and_everything_else():
 
 
 @tap.case
-def what_a_finalizer_brings_back_is_whole():
+def objects_revived_by_finalizers_are_intact():
     class Saviour:
         def __init__(self, tensor, net):
             self.tensor, self.net = tensor, net

@@ -205,7 +205,7 @@ def released_memory_is_not_shown():
 
 
 @tap.case
-def what_is_shown_outlives_release():
+def exported_memory_outlives_release():
     for made in (on_host(1000, 100), on_host(1000, 200)[:, ::2], on_host(100, 1000).t()):
         looks = [numpy.asarray(made), made.numpy(), made.__array__()]
         if has_buffer(made):

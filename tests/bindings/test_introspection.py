@@ -44,7 +44,7 @@ def every_public_function_is_in_the_gir():
 
 
 @tap.case
-def what_is_not_introspectable_was_marked_so():
+def unintrospectable_functions_are_marked():
     sources = {}
     for header in HEADERS:
         source = pathlib.Path(header).with_suffix('.c')
@@ -108,7 +108,7 @@ def lists_of_objects_are_returned_as_containers():
 
 
 @tap.case
-def what_can_fail_says_so():
+def functions_that_can_fail_are_marked():
     report(
         name
         for name, element in shown.items()

@@ -153,7 +153,7 @@ def arguments_have_the_defaults_of_pytorch():
 
 
 @tap.case
-def copies_print_as_what_they_were_made_of():
+def copies_print_like_the_original():
     n = 0
     for name, sample in samples():
         layer = made(name, sample)
@@ -184,7 +184,7 @@ def sizes_are_read_as_they_were_given():
 
 
 @tap.case
-def what_is_not_supported_raises_with_its_name():
+def unsupported_arguments_raise_with_their_names():
     n = 0
     for name, row in TABLE.items():
         for arg in (arg for arg in row['args'] if arg['kind'] == 'refused'):
@@ -200,7 +200,7 @@ def what_is_not_supported_raises_with_its_name():
 
 
 @tap.case
-def parameters_are_made_where_and_as_they_are_asked_for():
+def parameters_are_created_with_the_given_device_and_dtype():
     n = 0
     for name, signature in SIGNATURES.items():
         if not any(arg[0] == 'dtype' for arg in signature):
@@ -223,7 +223,7 @@ def the_same_seed_gives_the_same_numbers_in_every_dtype():
 
 
 @tap.case
-def texts_and_none_stand_for_settings():
+def strings_and_none_are_valid_settings():
     conv = nn.Conv2d(1, 1, 3, padding='same', padding_mode='circular')
     assert conv.padding == 'same' and conv.padding_mode == 'circular' and conv.kernel_size == (3, 3)
     assert conv(GTorch.ones(1, 5, 7)).shape == (1, 5, 7)

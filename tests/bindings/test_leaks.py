@@ -384,7 +384,7 @@ def hooks_stay_for_as_long_as_the_module():
 
 
 @tap.case
-def hooks_are_removed_and_replace_what_goes_through():
+def hooks_are_removed_and_replace_inputs_and_outputs():
     net = nn.Linear(2, 2)
     number = net.register_forward_hook(lambda _m, _x, _y: GTorch.zeros([7]))
     assert net(GTorch.ones([1, 2])).shape == (7,)
@@ -487,7 +487,7 @@ class Raising(GTorch.Function):
 
 
 @tap.case
-def exceptions_in_backward_arrive_and_let_go():
+def exceptions_in_backward_propagate_and_leak_nothing():
     def call():
         x = tensor().requires_grad_()
         y = Raising()(x)

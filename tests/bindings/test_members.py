@@ -162,7 +162,7 @@ def members_are_what_the_attributes_hold():
 
 
 @tap.case
-def an_attribute_shows_what_conversions_make():
+def attributes_show_converted_members():
     net = Net()
     net.w = nn.Parameter(GTorch.ones(2))
     net.register_buffer('b', GTorch.ones(2))
@@ -216,7 +216,7 @@ def sequences_change_as_lists_do():
 
 
 @tap.case
-def layers_keep_what_they_are_made_of():
+def layers_keep_their_own_members():
     layer = nn.Linear(2, 2)
     layer.weight = nn.Parameter(GTorch.zeros(2, 2))
     assert layer(GTorch.ones(1, 2)).tolist() == [layer.bias.tolist()]
@@ -285,7 +285,7 @@ def removed_hooks_do_not_run():
 
 
 @tap.case
-def optimizers_change_what_they_were_given():
+def optimizers_update_the_given_parameters():
     net = Net()
     net.w = former = nn.Parameter(GTorch.ones(1))
     optimizer = GTorch.optim.SGD(net.parameters(), lr=1.0)

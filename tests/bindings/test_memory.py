@@ -65,7 +65,7 @@ class Shelf(GTorch.MemorySource):
 
 
 @tap.case
-def pools_take_what_is_allocated_in_their_block():
+def pools_serve_allocations_in_their_block():
     pool = cuda.MemPool(device=GPU)
     with cuda.use_mem_pool(pool):
         x = GTorch.zeros(1000, device='cuda')
@@ -188,7 +188,7 @@ def all_devices_get_another_source_or_none():
 
 
 @tap.case
-def numbers_have_the_names_of_pytorch():
+def statistics_have_the_names_of_pytorch():
     stats = cuda.memory_stats(0)
     assert stats['allocated_bytes.all.current'] == cuda.memory_allocated(0)
     assert stats['reserved_bytes.all.peak'] == cuda.max_memory_reserved(0)

@@ -82,7 +82,7 @@ def forward_in_python_is_called_from_c():
 
 
 @tap.case
-def an_exception_arrives_as_it_was():
+def exceptions_propagate_unchanged():
     raises(ValueError, lambda: Broken()(GTorch.ones(1)), 'from within')
     raises(ValueError, lambda: Outer(Broken())(GTorch.ones(1)), 'from within')
     raises(ValueError, lambda: nn.Sequential(Broken())(GTorch.ones(1)), 'from within')
@@ -202,7 +202,7 @@ def a_load_that_fails_changes_nothing():
 
 
 @tap.case
-def tables_leave_nothing():
+def tables_leak_nothing():
     """Counted by the C library, which knows each byte."""
     try:
         count = ctypes.CDLL(None).mallinfo2

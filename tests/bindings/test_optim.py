@@ -283,7 +283,7 @@ def a_schedule_may_be_written_in_python():
 
 
 @tap.case
-def exceptions_of_a_schedule_arrive_and_change_nothing():
+def exceptions_of_a_schedule_propagate_and_change_nothing():
     class Fails(lr_scheduler.LRScheduler):
         def get_lr(self):
             if self.last_epoch > 1:

@@ -100,7 +100,7 @@ def values_of(module):
 
 
 @tap.case
-def every_layer_comes_back():
+def every_layer_is_restored():
     names = {name.partition(' ')[0] for name in LAYERS}
     every = {name for name in dir(nn) if isinstance(getattr(nn, name), type)} - {'Module', 'Parameter'}
     assert names == every, names ^ every

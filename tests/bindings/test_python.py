@@ -70,7 +70,7 @@ def devices_and_the_build_describe_themselves():
 
 
 @tap.case
-def what_cannot_be_looked_at_is_refused():
+def monitors_of_the_cpu_are_refused():
     raises(GLib.Error, 'cpu cannot be looked at', GTorch.DeviceMonitor.new, GTorch.Device.cpu())
     cpu = GTorch.Device.cpu()
     assert cpu.can_access_peer(cpu) and cpu.enable_peer(cpu)
@@ -339,7 +339,7 @@ def numbers_that_a_dtype_lacks_are_refused():
 
 
 @tap.case
-def what_integers_do_not_have_is_refused():
+def undefined_integer_results_are_refused():
     x = GTorch.tensor([4, 5])
     if x.get_device().type == GTorch.DeviceType.CPU:
         for function in (lambda: x // 0, lambda: x % 0, lambda: x.fmod(0), lambda: x // GTorch.tensor([1, 0])):
@@ -523,7 +523,7 @@ def seeded(seed):
 
 
 @tap.case
-def normal_refuses_what_is_no_distribution():
+def normal_refuses_invalid_distributions():
     ones = GTorch.ones(2)
     for args, says in (
         ((ones, GTorch.ones(3)), 'shapes [2] and [3] cannot be broadcast'),

@@ -112,7 +112,7 @@ def writes_are_visible_on_both_sides():
 
 
 @tap.case
-def pinned_memory_comes_too():
+def pinned_memory_is_exchanged_too():
     x = torch.arange(N, dtype=torch.float32).pin_memory()
     for _ in range(ROUNDS):
         shown = GTorch.from_dlpack(x)

@@ -56,7 +56,7 @@ wrong_names_are_errors (void)
 }
 
 static void
-missing_cuda_says_why (void)
+missing_cuda_is_explained (void)
 {
   static const gchar *const names[] = { "cuda", "cuda:1", "0" };
   GTorchDeviceManager *manager = gtorch_device_manager_get_default ();
@@ -595,7 +595,7 @@ main (int argc, char *argv[])
   g_test_init (&argc, &argv, NULL);
   TEST (names_find_devices);
   TEST (wrong_names_are_errors);
-  TEST (missing_cuda_says_why);
+  TEST (missing_cuda_is_explained);
   TEST (manager_lists_the_devices);
   TEST (current_and_default_device_are_the_cpu_initially);
   TEST (the_cpu_describes_itself);

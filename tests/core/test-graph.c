@@ -674,7 +674,7 @@ count (GTorchCUDAGraph *graph, gpointer data)
 }
 
 static void
-signals_come_in_the_owners_context (void)
+signals_are_emitted_in_the_owners_context (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchStream) stream = gtorch_stream_new (NULL, 0, NULL);
@@ -726,6 +726,6 @@ main (int argc, char *argv[])
   TEST (child_graph_replays_are_ordered);
   TEST (child_graph_replays_do_not_overlap);
   TEST (dump_shows_nodes_and_edges);
-  TEST (signals_come_in_the_owners_context);
+  TEST (signals_are_emitted_in_the_owners_context);
   return g_test_run ();
 }

@@ -616,7 +616,7 @@ a_failing_call_keeps_the_old_file (void)
 }
 
 static void
-writes_may_come_short (void)
+writes_may_be_partial (void)
 {
   Place place;
 
@@ -674,7 +674,7 @@ main (int argc, char **argv)
   ADD (a_loss_of_power_after_a_failure_leaves_a_whole_file);
   ADD (a_missing_flush_would_be_detected);
   ADD (a_failing_call_keeps_the_old_file);
-  ADD (writes_may_come_short);
+  ADD (writes_may_be_partial);
   ADD (cancelling_at_any_time_leaves_a_whole_file);
   return g_test_run ();
 }

@@ -550,7 +550,7 @@ launch_blocking_waits_for_each_call (void)
 }
 
 static void
-many_streams_come_and_go (void)
+many_streams_are_created_and_freed (void)
 {
   g_autoptr (GTorchTensor) x = ones (16);
   g_autoptr (GPtrArray) results = g_ptr_array_new_with_free_func (g_object_unref);
@@ -648,7 +648,7 @@ main (int argc, char *argv[])
   TEST_HOLDING (main_loop_gets_errors_and_cancellation);
   TEST (current_stream_nests_and_is_the_threads_own);
   TEST (launch_blocking_waits_for_each_call);
-  TEST (many_streams_come_and_go);
+  TEST (many_streams_are_created_and_freed);
   TEST (bare_object_works_like_the_default_stream);
   TEST_HOLDING (auto_sync_waits_for_other_streams);
   return g_test_run ();

@@ -300,7 +300,7 @@ export_copies_when_asked (void)
 }
 
 static void
-every_dtype_comes_back (void)
+every_dtype_round_trips (void)
 {
   guint dtype, versioned;
 
@@ -385,7 +385,7 @@ main (int argc, char *argv[])
   ADD (lying_structures_are_errors);
   ADD (export_shares_memory);
   ADD (export_copies_when_asked);
-  ADD (every_dtype_comes_back);
+  ADD (every_dtype_round_trips);
   ADD (export_refuses_inexpressible_tensors);
   ADD (capsules_have_names);
   return g_test_run ();

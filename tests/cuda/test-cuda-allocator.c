@@ -123,7 +123,7 @@ cached_memory_of_other_streams_is_used_before_giving_up (void)
 
 /* Only waiting for the other stream gives the memory back. */
 static void
-limbo_is_waited_for_before_giving_up (void)
+an_allocation_waits_for_limbo_before_it_fails (void)
 {
   g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
   GTorchImpl *x = bytes (180 * MIB);
@@ -262,7 +262,7 @@ main (gint argc, gchar **argv)
   TEST (a_stream_gets_its_own_memory_again_at_once);
   TEST (memory_in_use_by_other_streams_waits_in_limbo);
   TEST (cached_memory_of_other_streams_is_used_before_giving_up);
-  TEST (limbo_is_waited_for_before_giving_up);
+  TEST (an_allocation_waits_for_limbo_before_it_fails);
   TEST (running_out_of_memory_says_how_much);
   TEST (the_program_is_asked_to_drop_something);
   TEST (threads_may_allocate_together);

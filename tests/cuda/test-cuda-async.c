@@ -145,7 +145,7 @@ another_gpu_gets_them (void)
 }
 
 static void
-values_come_when_they_are_computed (void)
+reads_complete_when_values_are_computed (void)
 {
   g_autoptr (GTorchTensor) x = tensor (gpu (0));
   g_autoptr (GTorchTensor) last = element (x, N - 1);
@@ -316,7 +316,7 @@ main (gint argc, gchar **argv)
   TEST (elements_go_to_a_gpu);
   TEST (tensors_already_there_are_returned);
   TEST (another_gpu_gets_them);
-  TEST (values_come_when_they_are_computed);
+  TEST (reads_complete_when_values_are_computed);
   TEST (wrong_values_are_errors);
   TEST (copies_end_in_the_main_loop);
   TEST (a_copy_that_does_not_fit_is_an_error);

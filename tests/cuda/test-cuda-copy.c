@@ -63,7 +63,7 @@ layouts_stay_right_across_devices (void)
 }
 
 static void
-every_dtype_becomes_every_other (void)
+every_dtype_converts_to_every_other (void)
 {
   guint from, to, layout;
 
@@ -196,7 +196,7 @@ main (gint argc, gchar **argv)
   TEST (fresh_memory_is_not_zero);
   TEST (there_and_back_in_every_dtype);
   TEST (layouts_stay_right_across_devices);
-  TEST (every_dtype_becomes_every_other);
+  TEST (every_dtype_converts_to_every_other);
   TEST (the_host_may_change_what_it_copied);
   TEST (peers_are_in_order);
   TEST (peers_of_any_layout);

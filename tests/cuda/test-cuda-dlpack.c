@@ -138,7 +138,7 @@ wait_for_deletion (Foreign *self)
 /* --- import --- */
 
 static void
-our_own_memory_comes_back (void)
+our_own_memory_round_trips (void)
 {
   guint i, versioned, copy;
 
@@ -538,7 +538,7 @@ main (gint argc, gchar **argv)
   gint result;
 
   g_test_init (&argc, &argv, NULL);
-  TEST (our_own_memory_comes_back);
+  TEST (our_own_memory_round_trips);
   TEST (imports_have_a_device_and_may_be_read_only);
   TEST (claimed_devices_are_verified);
   TEST (unused_imports_are_returned_at_once);

@@ -112,7 +112,7 @@ pools_are_of_segments (void)
 }
 
 static void
-other_gpus_may_use_it (void)
+other_gpus_may_use_the_pool (void)
 {
   g_autoptr (GTorchImpl) before = bytes (1000);
   g_autoptr (GTorchImpl) after = NULL;
@@ -138,7 +138,7 @@ main (int argc, char **argv)
   ADD (exhausted_memory_is_an_error);
   ADD (errors_name_the_drivers_function);
   ADD (pools_are_of_segments);
-  ADD (other_gpus_may_use_it);
+  ADD (other_gpus_may_use_the_pool);
 #undef ADD
   result = g_test_run ();
   assert_no_misuse ();

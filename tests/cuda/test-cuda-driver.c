@@ -296,7 +296,7 @@ parts_of_gpus_are_counted_by_the_driver (void)
 }
 
 static void
-no_signal_comes_when_the_driver_agrees (void)
+no_signal_is_emitted_without_a_change (void)
 {
   GListModel *list;
   g_autoptr (GString) text = NULL;
@@ -464,7 +464,7 @@ main (gint argc, gchar **argv)
   TEST (visible_devices_are_counted_alike);
   g_test_add_func ("/GTorchCudaDriver/visible_devices/subprocess/count", count_before_and_after);
   TEST (changed_numbers_of_devices_are_notified);
-  TEST (no_signal_comes_when_the_driver_agrees);
+  TEST (no_signal_is_emitted_without_a_change);
   TEST (parts_of_gpus_are_counted_by_the_driver);
   TEST (the_environment_makes_launches_wait);
   g_test_add_func ("/GTorchCudaDriver/launches/subprocess/wait", launches_wait);

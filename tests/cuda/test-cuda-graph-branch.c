@@ -189,7 +189,7 @@ replays_are_queued (void)
 }
 
 static void
-a_branch_runs_where_its_stream_would (void)
+a_branch_runs_in_the_order_of_its_stream (void)
 {
   CUstream before, inside;
   Program program;
@@ -242,7 +242,7 @@ work_bypassing_a_branch_is_detected (void)
 }
 
 static void
-memory_of_the_programs_kernels_is_looked_at (void)
+memory_of_the_programs_kernels_is_checked (void)
 {
   guint i;
 
@@ -555,10 +555,10 @@ main (gint argc, gchar **argv)
   TEST (a_missing_kernel_leaves_the_graph_as_it_is);
   TEST (the_host_does_not_wait);
   TEST (replays_are_queued);
-  TEST (a_branch_runs_where_its_stream_would);
+  TEST (a_branch_runs_in_the_order_of_its_stream);
   TEST (host_functions_are_refused_in_branches);
   TEST (work_bypassing_a_branch_is_detected);
-  TEST (memory_of_the_programs_kernels_is_looked_at);
+  TEST (memory_of_the_programs_kernels_is_checked);
   TEST (other_threads_do_not_see_the_queues_of_branches);
   TEST (another_thread_may_use_a_stream_that_has_left);
   TEST (other_threads_let_streams_join);

@@ -308,7 +308,7 @@ churn (gpointer data)
 }
 
 static void
-threads_may_be_remembered_and_looked_at_together (void)
+history_and_snapshots_are_thread_safe (void)
 {
   GThread *threads[2];
   guint i;
@@ -439,7 +439,7 @@ main (gint argc, gchar **argv)
   TEST (a_snapshot_has_every_byte);
   TEST (a_trace_has_what_happened);
   TEST (snapshots_contain_the_settings);
-  TEST (threads_may_be_remembered_and_looked_at_together);
+  TEST (history_and_snapshots_are_thread_safe);
   TEST (a_snapshot_is_saved_whole);
   TEST (the_cpu_has_no_history);
   TEST (out_of_memory_names_the_call_sites_of_the_largest);

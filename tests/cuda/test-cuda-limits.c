@@ -228,7 +228,7 @@ allocate_elsewhere (gpointer data)
 }
 
 static void
-signals_come_from_the_main_loop_of_the_owner (void)
+signals_are_emitted_in_the_main_loop_of_the_owner (void)
 {
   Other other = { g_main_loop_new (NULL, FALSE), NULL, NULL };
   const gint64 patience = gtorch_allocator_patience;
@@ -300,7 +300,7 @@ main (gint argc, gchar **argv)
   TEST (segments_have_the_sizes_that_pytorch_takes);
   TEST (large_blocks_are_not_split);
   TEST (the_program_is_asked_twice_and_may_ask_again);
-  TEST (signals_come_from_the_main_loop_of_the_owner);
+  TEST (signals_are_emitted_in_the_main_loop_of_the_owner);
   TEST (the_message_has_matching_hints);
   result = g_test_run ();
   gtorch_device_empty_cache (gpu (0));

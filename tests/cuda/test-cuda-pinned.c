@@ -294,7 +294,7 @@ other_copies_wait (void)
 /* --- to a GPU --- */
 
 static void
-memory_is_not_given_out_before_it_was_read (void)
+memory_is_not_reused_before_it_was_read (void)
 {
   g_autoptr (GTorchTensor) y = gtorch_empty (GTORCH_SHAPE (N), GTORCH_DTYPE_FLOAT64, gpu (0), NULL);
   g_autoptr (GTorchTensor) host = NULL;
@@ -664,7 +664,7 @@ main (gint argc, gchar **argv)
   TEST (copies_to_parts_do_not_wait_for_each_other);
   TEST (non_blocking_moves_do_not_wait);
   TEST (other_copies_wait);
-  TEST (memory_is_not_given_out_before_it_was_read);
+  TEST (memory_is_not_reused_before_it_was_read);
   TEST (operations_do_not_change_what_is_being_copied);
   TEST (the_limit_holds);
   TEST (memory_of_the_system_can_be_shown_to_the_driver);

@@ -134,7 +134,7 @@ run_returns_results (void)
 }
 
 static void
-memory_goes_back_with_the_last_tensor (void)
+memory_is_freed_with_the_last_tensor (void)
 {
   GTorchMemoryPool *pool = gtorch_memory_pool_new (gpu (0));
   GTorchImpl *small = bytes_in (pool, 1000);
@@ -154,7 +154,7 @@ memory_goes_back_with_the_last_tensor (void)
 
 /* Freeing a pool does not wait for the GPU. */
 static void
-memory_that_is_in_use_goes_back_later (void)
+memory_in_use_is_freed_later (void)
 {
   GTorchMemoryPool *pool = gtorch_memory_pool_new (gpu (0));
   GTorchImpl *x = bytes_in (pool, 1000);
@@ -301,8 +301,8 @@ main (int argc, char **argv)
   ADD (each_device_and_thread_has_its_own);
   ADD (a_thread_that_ends_leaves_its_pool);
   ADD (run_returns_results);
-  ADD (memory_goes_back_with_the_last_tensor);
-  ADD (memory_that_is_in_use_goes_back_later);
+  ADD (memory_is_freed_with_the_last_tensor);
+  ADD (memory_in_use_is_freed_later);
   ADD (limbo_keeps_the_pool);
   ADD (only_the_pool_trims_itself);
   ADD (pools_help_out_if_allowed);

@@ -397,7 +397,7 @@ is_right (guint32 seed, gboolean auto_sync, gboolean copies)
 }
 
 static void
-auto_sync_is_as_good_as_waiting (void)
+auto_sync_equals_explicit_waits (void)
 {
   guint seed, n_wrong = 0, copies;
 
@@ -530,7 +530,7 @@ main (gint argc, gchar **argv)
   TEST (wait_does_not_spin);
   TEST (completed_is_emitted_in_the_recorders_context);
   TEST (handles_of_capturing_streams_are_refused);
-  TEST (auto_sync_is_as_good_as_waiting);
+  TEST (auto_sync_equals_explicit_waits);
   TEST (auto_sync_waits_once_for_each_queue);
   TEST (auto_sync_waits_for_queues_that_capture);
   TEST (auto_sync_does_not_query_freed_streams);

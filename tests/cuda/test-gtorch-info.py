@@ -46,7 +46,7 @@ def devices_and_versions_are_listed():
 
 
 @tap.case
-def builds_of_others_can_ask_too():
+def pkg_config_has_the_same_values():
     out = run()[1]
     folder = pathlib.Path(PROGRAM).parent.parent / 'meson-uninstalled'
     for key in ('cuda-archs', 'cpu-levels'):

@@ -215,7 +215,7 @@ gradients_agree (void)
 
 /* A running transform completes if its plan is dropped; one plan serves several streams. */
 static void
-plans_may_go_at_any_time (void)
+plans_may_be_freed_at_any_time (void)
 {
   GTorchFFTPlanCache *cache = gtorch_device_get_fft_plan_cache (gpu);
   g_autoptr (GTorchTensor) x = numbers (GTORCH_SHAPE (64, 4096), GTORCH_DTYPE_COMPLEX64, 1);
@@ -258,6 +258,6 @@ main (int argc, char *argv[])
   TEST (four_dimensions_agree);
   TEST (inputs_stay);
   TEST (gradients_agree);
-  TEST (plans_may_go_at_any_time);
+  TEST (plans_may_be_freed_at_any_time);
   return g_test_run ();
 }

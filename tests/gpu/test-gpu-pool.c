@@ -25,7 +25,7 @@ sum_of (GTorchTensor *x)
 }
 
 static void
-pools_come_and_go (void)
+pools_are_created_and_freed (void)
 {
   const guint64 before = gtorch_device_get_memory_reserved (gpu);
   guint i;
@@ -122,7 +122,7 @@ main (int argc, char **argv)
   if (!find_gpu ())
     return 0;
 #define ADD(name) g_test_add_func ("/GPU/Pool/" #name, name)
-  ADD (pools_come_and_go);
+  ADD (pools_are_created_and_freed);
   ADD (freeing_a_pool_does_not_wait);
   ADD (blocks_can_be_used);
   ADD (streams_are_waited_for);

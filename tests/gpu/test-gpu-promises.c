@@ -167,7 +167,7 @@ step (GTorchModule *network, GTorchOptimizer *optimizer, GTorchTensor *x, GTorch
 
 /* The same program gives the same results on both devices. */
 static void
-training_goes_as_on_the_cpu (void)
+training_equals_the_cpus (void)
 {
   GTorchDevice *devices[] = { gtorch_device_cpu (), gpu };
   gdouble losses[2][30];
@@ -216,6 +216,6 @@ main (int argc, char *argv[])
   ADD (indices_out_of_range_are_reported);
   ADD (tensors_of_two_devices_do_not_meet);
   ADD (positions_of_many_elements);
-  ADD (training_goes_as_on_the_cpu);
+  ADD (training_equals_the_cpus);
   return g_test_run ();
 }

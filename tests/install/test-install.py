@@ -162,7 +162,7 @@ def machine_code_looks_for_libraries_in_no_folder_of_its_own():
 
 
 @tap.case
-def what_headers_include_is_installed_there():
+def included_headers_are_installed():
     names = headers()
     found = []
     for name, text in names.items():

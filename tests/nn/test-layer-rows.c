@@ -324,7 +324,7 @@ bad_arguments_are_named (void)
 }
 
 static void
-parameters_are_made_of_the_dtype_that_was_asked_for (void)
+parameters_are_created_with_the_given_dtype (void)
 {
   guint n = 0;
 
@@ -517,7 +517,7 @@ main (int argc, char **argv)
   ADD (gradients_are_differences);
   ADD (states_are_carried_over);
   ADD (bad_arguments_are_named);
-  ADD (parameters_are_made_of_the_dtype_that_was_asked_for);
+  ADD (parameters_are_created_with_the_given_dtype);
   ADD (layers_in_place_write_to_their_input);
   ADD (padding_modes_repeat_the_image);
   ADD (same_padding_keeps_the_size);

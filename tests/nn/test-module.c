@@ -509,7 +509,7 @@ fail_before (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, gpoint
 
 /* Each hook is also tried with a result that it returns nevertheless. */
 static void
-hooks_that_fail_let_the_call_fail (void)
+failing_hooks_fail_the_call (void)
 {
   GTorchModule *modules[] = { GTORCH_MODULE (gtorch_identity_new ()),
                               GTORCH_MODULE (gtorch_mse_loss_new ()) };
@@ -696,7 +696,7 @@ main (int argc, char **argv)
   ADD (frozen_modules_require_no_grad);
   ADD (hooks_see_and_replace);
   ADD (hooks_see_all_inputs);
-  ADD (hooks_that_fail_let_the_call_fail);
+  ADD (failing_hooks_fail_the_call);
   ADD (forward_async_gives_the_same);
   ADD (modules_are_freed_with_what_they_hold);
   ADD (parameters_refuse_integers_and_released_tensors);

@@ -212,7 +212,7 @@ values_are_those_of_the_casts (void)
 }
 
 static void
-gradients_have_the_dtypes_of_what_was_differentiated (void)
+gradients_have_the_dtypes_of_their_inputs (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) weight = square_matrix (GTORCH_DTYPE_FLOAT32, TRUE);
@@ -772,7 +772,7 @@ main (int argc, char **argv)
 #define ADD(name) g_test_add_func ("/GTorchAutocast/" #name, name)
   ADD (dtypes_of_results_are_pytorchs);
   ADD (values_are_those_of_the_casts);
-  ADD (gradients_have_the_dtypes_of_what_was_differentiated);
+  ADD (gradients_have_the_dtypes_of_their_inputs);
   ADD (regions_nest);
   ADD (run_is_a_region);
   ADD (other_dtypes_are_refused);

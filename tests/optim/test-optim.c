@@ -275,7 +275,7 @@ lists_of_the_state_load_like_its_table (void)
 
 /* Each entry is put into the optimizer's own state, whose other entries are valid. */
 static void
-a_state_that_does_not_fit_changes_nothing (void)
+an_invalid_state_changes_nothing (void)
 {
   static const struct
   {
@@ -457,8 +457,8 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/optim/state_goes_on_elsewhere", state_goes_on_elsewhere);
   g_test_add_func ("/GTorch/optim/lists_of_the_state_load_like_its_table",
                    lists_of_the_state_load_like_its_table);
-  g_test_add_func ("/GTorch/optim/a_state_that_does_not_fit_changes_nothing",
-                   a_state_that_does_not_fit_changes_nothing);
+  g_test_add_func ("/GTorch/optim/an_invalid_state_changes_nothing",
+                   an_invalid_state_changes_nothing);
   g_test_add_func ("/GTorch/optim/learning_rate_notifies_with_its_first_group",
                    learning_rate_notifies_with_its_first_group);
   g_test_add_func ("/GTorch/optim/wrong_settings_are_errors", wrong_settings_are_errors);

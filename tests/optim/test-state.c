@@ -668,7 +668,7 @@ a_group_with_a_wrong_parameter_is_not_added (void)
 /* --- results of a load --- */
 
 static void
-a_state_comes_in_the_dtype_of_the_steps (void)
+a_loaded_state_has_the_dtype_of_the_steps (void)
 {
   g_autoptr (GTorchOptimizer) source = make_optimizer (ADAM, 2);
   g_autoptr (GTorchOptimizer) self = make_optimizer (ADAM, 0);
@@ -765,7 +765,7 @@ main (int argc, char **argv)
   ADD (a_wrong_setting_anywhere_configures_nothing);
   ADD (a_damaged_file_gives_nothing);
   ADD (a_group_with_a_wrong_parameter_is_not_added);
-  ADD (a_state_comes_in_the_dtype_of_the_steps);
+  ADD (a_loaded_state_has_the_dtype_of_the_steps);
   ADD (a_load_drops_the_old_state);
   return g_test_run ();
 }

@@ -147,7 +147,7 @@ def cuda(folder, **environment):
 
 
 @tap.case
-def cuda_is_brought_once():
+def cuda_is_installed_once():
     with machine(**GPU) as folder:
         first, calls, tree = cuda(folder)
         assert first.returncode == 0 and len(calls) == 1, (first, calls)
@@ -161,7 +161,7 @@ def cuda_is_brought_once():
 
 
 @tap.case
-def nothing_is_brought_without_a_gpu():
+def nothing_is_installed_without_a_gpu():
     if os.path.exists("/dev/nvidia0"):
         raise tap.Skip("this machine has a GPU")
     with machine(**{**GPU, "nvidia_smi": "exit 9\n"}) as folder:
@@ -199,7 +199,7 @@ MESON = LOG_CALL + "[ \"$1\" != setup ] || { mkdir -p \"$2\"; echo >\"$2/build.n
 
 
 @tap.case
-def the_build_is_told_of_the_wheels():
+def the_build_uses_the_wheels():
     for smi, option in (("case $1 in -L) ;; *) echo 9.0; echo 12.0 ;; esac\n", "-Dcuda-archs=120,90"),
                         ("[ $1 = -L ]\n", "-Dcuda-kernels=auto")):
         with machine(**{**GPU, "nvidia_smi": smi}, meson=MESON, tr=None, sort=None, paste=None) as folder:

@@ -58,7 +58,7 @@ def variables_of_threads_leave_static_memory_to_others():
 
 
 @tap.case
-def it_can_be_loaded_late():
+def the_library_can_be_opened_late():
     """In a process where other libraries have taken their half already."""
     machine = re.search(r"Machine: *(.+)", readelf("--file-header"))[1]
     if platform.machine().replace("_", "-").lower() not in machine.lower():
@@ -73,7 +73,7 @@ def it_can_be_loaded_late():
 
 
 @tap.case
-def it_needs_no_more_than_it_should():
+def the_library_has_no_unneeded_dependencies():
     needed = re.findall(r"\(NEEDED\).*\[(.+)\]", readelf("--dynamic"))
     extra = [name for name in needed if not ALLOWED_LIBRARIES.match(name)]
     assert not extra, f"linked with {extra}: what is NVIDIA's, or C++'s, is opened when it is needed"

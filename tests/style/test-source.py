@@ -298,7 +298,7 @@ def the_environment_is_asked_in_one_place():
 
 
 @tap.case
-def functions_of_any_type_are_those_of_one_header():
+def generic_function_types_come_from_one_header():
     """The C library decides what <tgmath.h> expands to, and how slow that is."""
     found = (p for p in tree.files() if re.search(r"\.(c|h|cu|cuh|py|in)$", p))
     report(p for p in found if re.search(r"^\s*#\s*include\s*<tgmath\.h>", tree.read(p), re.MULTILINE))
