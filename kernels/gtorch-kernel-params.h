@@ -209,7 +209,7 @@ typedef struct
 typedef struct
 {
   void *indexed, *dense;
-  int64_t step;           /* of dense: 1, or 0 for a single element */
+  int64_t step;           /* of dense: 1, or 0 if it is one element for all */
   const int64_t *offsets; /* those of the n_index blocks; INT64_MIN: skipped */
   int64_t total, n_index, inner;
   uint32_t n_pre_dims, n_inner_dims;
@@ -294,7 +294,7 @@ typedef struct
   uint32_t n_splits; /* 0: `width` threads of a warp have a row */
   uint32_t width;    /* adjacent threads, a power of 2 */
   uint32_t vectors;  /* columns: whether rows are aligned to 16 bytes */
-  uint32_t flip[2];  /* masks that reverse the order of two neighbouring words */
+  uint32_t flip[2];  /* bit masks that reverse the order of elements, of two neighbouring words */
 } GtExtreme;
 
 /* Running sums and other scans along n of [outer, n, inner], contiguous. */

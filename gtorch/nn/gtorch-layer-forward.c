@@ -213,7 +213,7 @@ gtorch_layer_conv (GTorchModule *self, GTorchTensor *input, GTorchSize *stride, 
   output =
       gtorch_op_conv2d (impl, weight, gtorch_module_parameter_impl (self, 1), steps, n,
                         is_explicit ? &zero : after, is_explicit ? 1 : n, gaps, n, groups, error);
-  /* explicit padding of an even kernel adds one zero too many at the beginning */
+  /* for an even kernel, symmetric padding adds one zero too many at the beginning */
   for (guint i = 0; output != NULL && !is_explicit && i < n; i++)
     if (before[i] != after[i])
       {

@@ -111,7 +111,7 @@ write_scale (GTorchGradScaler *self, GError **error)
 }
 
 /* Sets the scale immediately if possible; a failure is reported where the scale is used. Returns FALSE if
- * it has not changed, as far as the host knows. */
+ * it has not changed; a scale on the device counts as changed, since it is not read. */
 static gboolean
 set_scale (GTorchGradScaler *self, gdouble scale)
 {

@@ -25,7 +25,7 @@ leave (GTorchDevice *device, GTorchChange *change)
   return TRUE;
 }
 
-/* Synchronises with replays, which may run on any stream. */
+/* Returns to the capture, and waits for the work outside it, since replays may run on any stream. */
 static gboolean
 come_back (GTorchDevice *device, GTorchChange *change, GError **error)
 {

@@ -313,8 +313,8 @@ load_setting (Load *load, const gchar *key, guint64 index, const gchar *name, GT
                                   &load->settings[index * G_N_ELEMENTS (group_names) + i], error);
 }
 
-/* Forgets entries that the state lacks. Where graphs use them, they get their initial values; except for
- * the count of a parameter that has been stepped, which SGD need not have. */
+/* Forgets entries that the state lacks. Where graphs use them, they get their initial values; a missing
+ * count of a parameter that has been stepped, which SGD need not have, becomes 1. */
 static gboolean
 load_rest (GTorchOptimizer *self, Load *load, GError **error)
 {
