@@ -61,7 +61,7 @@ def fields_of(layer):
         if prop.is_optional:
             doc += ' %GTORCH_NONE: none.' if prop.kind == 'int' else ' NaN: none.'
         if prop.length:
-            doc += ' One number stands for both dimensions.' if prop.length == 2 else ' One number stands for all.'
+            doc += ' A single number applies to both dimensions.' if prop.length == 2 else ' A single number applies to all.'
         found.append(
             Field(
                 prop.field, prop.kind, value=default_value(prop), doc=doc, enum=prop.enum,
@@ -70,11 +70,11 @@ def fields_of(layer):
             )
         )
         if prop.has_rule:
-            text = f'What says {prop.doc}. Other rules than numbers set [property@{layer.name}:{prop.name}] to 0.'
+            text = f'The rule for {prop.doc}. Other rules than numbers set [property@{layer.name}:{prop.name}] to 0.'
             found.append(Field(f'{prop.field}_rule', 'enum', value=c.constant(RULE, 'numbers'), doc=text, enum=RULE,
                                text=layer.texts.get(prop.name, 'HIDDEN')))
     if layer.moves:
-        places = 'Where the parameters are, and at construction where they are made.'
+        places = 'The device of the parameters; at construction, the one on which they are created.'
         found.append(Field('device', 'device', doc=places))
         dtypes = 'The dtype of the parameters, also at construction.'
         found.append(Field('dtype', 'dtype', value='GTORCH_DTYPE_NONE', enum='DType', doc=dtypes))
@@ -306,7 +306,7 @@ def constructor(layer):
         call = f'gtorch_module_checked ({call}, error)'
         failure = ', or %NULL with @error set if an argument is\n *   out of its range'
     article = 'an' if layer.name[0] in 'AEIOU' else 'a'
-    doc = f'Makes {article} [class@{layer.name}]. '
+    doc = f'Creates {article} [class@{layer.name}]. '
     rest = [p for p in layer.props if p.is_field and p not in layer.required]
     doc += 'Other settings are properties: see `gtorch_module_new ()`.' if rest else ''
     return fill(

@@ -117,13 +117,13 @@ def new_params(step):
 
 
 def emit_new_doc(step):
-    lines = [f'gtorch_{step.c_name}_new:', '@params: a list of tensors, such as [method@Module.get_parameters] gives']
+    lines = [f'gtorch_{step.c_name}_new:', '@params: a list of tensors, such as the result of [method@Module.get_parameters]']
     for number in new_arguments(step):
         lines.append(f'@{C_NAMES.get(number.name, number.name)}: {phrase(number.doc)}')
     lines += ['@error: return location for an error', '',
-              'Makes an optimizer with one group of parameters. The other settings are properties.', '',
-              'Returns: (transfer full): the optimizer, or %NULL with %GTORCH_ERROR_INVALID if a setting is not such '
-              'that a step can be made', '', 'Since: 0.1']
+              'Creates an optimizer with one group of parameters. The other settings are properties.', '',
+              'Returns: (transfer full): the optimizer, or %NULL with %GTORCH_ERROR_INVALID if a setting does not '
+              'allow a step', '', 'Since: 0.1']
     return comment(*lines)
 
 
