@@ -61,7 +61,7 @@ def fields_of(layer):
         if prop.is_optional:
             doc += ' %GTORCH_NONE: none.' if prop.kind == 'int' else ' NaN: none.'
         if prop.length:
-            doc += ' A single number applies to both dimensions.' if prop.length == 2 else ' A single number applies to all.'
+            doc += f' A single number applies to {"both dimensions" if prop.length == 2 else "all"}.'
         found.append(
             Field(
                 prop.field, prop.kind, value=default_value(prop), doc=doc, enum=prop.enum,

@@ -117,7 +117,8 @@ def new_params(step):
 
 
 def emit_new_doc(step):
-    lines = [f'gtorch_{step.c_name}_new:', '@params: a list of tensors, such as the result of [method@Module.get_parameters]']
+    lines = [f'gtorch_{step.c_name}_new:',
+             '@params: a list of tensors, such as the result of [method@Module.get_parameters]']
     for number in new_arguments(step):
         lines.append(f'@{C_NAMES.get(number.name, number.name)}: {phrase(number.doc)}')
     lines += ['@error: return location for an error', '',
