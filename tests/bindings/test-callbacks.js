@@ -34,7 +34,7 @@ way('TensorHook', 'backward_to_a_leaf', func => {
     x.register_hook(func);
     x.mul(2).sum().backward();
 });
-way('TensorHook', 'backward_through_what_was_computed', func => {
+way('TensorHook', 'backward_through_a_result', func => {
     const y = leaf().mul(2);
     y.register_hook(func);
     y.sum().backward();

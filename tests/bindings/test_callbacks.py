@@ -67,7 +67,7 @@ def backward_to_a_leaf(func):
 
 
 @way('TensorHook')
-def backward_through_what_was_computed(func):
+def backward_through_a_result(func):
     y = leaf() * 2
     y.register_hook(func)
     y.sum().backward()

@@ -92,13 +92,13 @@ def hook_of_a_leaf_after_accumulating(w):
 
 
 @kind
-def hook_of_what_was_computed(w):
+def hook_of_a_result(w):
     y = leaf() * 2
     y.register_hook(lambda grad: (y, w) and None)
 
 
 @kind
-def hook_that_leads_to_what_was_computed_from_its_tensor(w):
+def hook_that_refers_to_a_result_of_its_tensor(w):
     x = leaf()
     loss = ((x * 2).exp() + x).sum()
     x.register_hook(lambda grad: (loss, w) and None)
@@ -199,7 +199,7 @@ def hook_that_steps_the_optimizer(w):
 
 
 @kind
-def module_that_keeps_what_it_gave(w):
+def module_that_keeps_its_result(w):
     net = Net()
     net.scale.register_hook(lambda grad: (net, w) and None)
     net.last = net(GTorch.ones(1, 2)).sum()

@@ -309,7 +309,7 @@ def module_whose_method_is_a_hook_of_its_parameter():
     return net
 
 
-def graphed_function_in_what_it_is_made_of():
+def graphed_function_in_its_own_function():
     class Owner:
         def call(self, x):
             return x * 2
@@ -326,7 +326,7 @@ def module_applied_to_itself():
     return net
 
 
-def function_that_saves_what_it_gave():
+def function_that_saves_its_result():
     class Own(GTorch.Function):
         def forward(self, context, x):
             y = x * 2
@@ -363,9 +363,9 @@ for _make in (
     module_in_the_closure_of_its_hook,
     module_whose_method_is_a_hook_of_its_child,
     module_whose_method_is_a_hook_of_its_parameter,
-    graphed_function_in_what_it_is_made_of,
+    graphed_function_in_its_own_function,
     module_applied_to_itself,
-    function_that_saves_what_it_gave,
+    function_that_saves_its_result,
     signal_with_a_method_of_the_object,
     step_with_a_closure,
 ):
