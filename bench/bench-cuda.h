@@ -20,8 +20,8 @@ typedef struct
   /* In place of run: makes n calls without a result, if a call takes hardly longer than counting
    * references. */
   gboolean (*repeat) (gconstpointer data, guint n, GError **error);
-  void (*floor) (
-      CUstream stream); /* the same work in the driver, which alternates with the calls; or NULL */
+  /* the same work in the driver, which alternates with the calls; or NULL */
+  void (*floor) (CUstream stream);
 } BenchCase;
 
 extern GTorchDevice *bench_device;

@@ -132,9 +132,8 @@ typedef struct
 
 typedef struct
 {
-  void *data
-      /* the parameter, its states in the order of the row (NULL if absent), the gradient */
-      [GT_STEP_KINDS];
+  /* the parameter, its states in the order of the row (NULL if absent), the gradient */
+  void *data[GT_STEP_KINDS];
   double *count; /* the step count, or NULL */
   uint64_t n;
   uint32_t block;      /* the first of its blocks */

@@ -129,9 +129,8 @@ running_replays_keep_the_old_input (void)
   g_autoptr (GTorchStream) stream = gtorch_stream_new (NULL, 0, NULL);
   guint i;
 
-  g_assert_true (
-      /* waits until all inputs are computed */
-      gtorch_device_synchronize (test_device (), NULL, NULL));
+  /* waits until all inputs are computed */
+  g_assert_true (gtorch_device_synchronize (test_device (), NULL, NULL));
   for (i = 0; i < 20; i++)
     {
       g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);

@@ -558,8 +558,8 @@ child_graph_replays_do_not_overlap (void)
   GTorchGraphCapture *capture;
   guint i;
 
-  g_assert_true (
-      gtorch_device_synchronize (test_device (), NULL, NULL)); /* because the other stream uses x */
+  /* because the other stream uses x */
+  g_assert_true (gtorch_device_synchronize (test_device (), NULL, NULL));
   capture = begin (inner, stream, NULL);
   y = gtorch_tensor_mul_scalar (x, 0, NULL);
   for (i = 0; i < 10; i++)

@@ -522,9 +522,8 @@ shared_gradients (Case *c)
   a = must (gtorch_tensor_mul_scalar (c->x, 3, NULL));
   wait_for (c->s, c->p);
   on (c->s);
-  both =
-      /* its gradient returns to p, which is the first to have finished */
-      add_with_one_gradient (b, a);
+  /* its gradient returns to p, which is the first to have finished */
+  both = add_with_one_gradient (b, a);
   wait_for (c->outer, c->s);
   on (c->outer);
   more = must (gtorch_tensor_mul (both, d, NULL)); /* (5 x + 3 x) 35 x */

@@ -163,8 +163,8 @@ hooks_run_on_the_streams_of_forward (void)
       if (is_async)
         {
           gtorch_tensor_backward_async (z, ones, FALSE, FALSE, NULL, on_backward, &is_done);
-          on (gtorch_device_get_default_stream (
-              device)); /* the pass uses the stream that was current */
+          /* the pass uses the stream that was current */
+          on (gtorch_device_get_default_stream (device));
           while (!is_done)
             g_main_context_iteration (NULL, TRUE);
           g_assert_true (gtorch_stream_get_current (device)

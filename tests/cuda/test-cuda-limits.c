@@ -34,9 +34,8 @@ a_fraction_is_not_exceeded (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
   g_assert_nonnull (strstr (error->message, "; this process may reserve 128.0"));
   g_clear_error (&error);
-  gtorch_impl_unref (
-      /* with a page of 32 MiB this would be too much if it were kept separately */
-      bytes (28 * MIB - 4 * MIB));
+  /* with a page of 32 MiB this would be too much if it were kept separately */
+  gtorch_impl_unref (bytes (28 * MIB - 4 * MIB));
   gtorch_allocator_set_memory_fraction (allocator (0), 1, NULL);
   gtorch_impl_unref (bytes (64 * MIB));
   g_assert_cmpint (allocator (0)->promised, ==, 0);

@@ -166,8 +166,8 @@ check_counter (const GTorchCounter *counter, const Count *expected)
 static void
 check_statistics (Program *self)
 {
-  const gboolean is_exact =
-      !g_str_equal (backend (), "segments"); /* remainders are not always split off */
+  /* remainders are not always split off */
+  const gboolean is_exact = !g_str_equal (backend (), "segments");
   GTorchMemoryStats stats;
   guint i;
 

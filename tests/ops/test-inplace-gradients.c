@@ -54,9 +54,8 @@ typedef struct
 {
   /* NULL where there is no gradient; the first belongs to the initial value */
   GTorchImpl *leaves[MAX_TENSORS];
-  GTorchImpl *
-      /* the result alone; gradients; second gradients; NULL stands for zeros */
-      values[3][MAX_TENSORS];
+  /* the result alone; gradients; second gradients; NULL stands for zeros */
+  GTorchImpl *values[3][MAX_TENSORS];
 } Outcome;
 
 static void
