@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Writes what follows from the rows of operations, layers, optimizers and schedules.
+"""Writes the files that are generated from the rows of operations, layers, optimizers and
+schedules.
 
     generator ops|layers|steps|bindings …    see generator/NAME/__main__.py
     generator files                          the modules and templates, one a line
@@ -14,7 +15,7 @@ import sys
 FOLDER = pathlib.Path(__file__).resolve().parent
 PARTS = ('ops', 'layers', 'steps', 'bindings')
 
-sys.path[0] = str(FOLDER.parent)  # also where this file is run by its path
+sys.path[0] = str(FOLDER.parent)  # also if this file is run by its path
 sys.dont_write_bytecode = True
 
 

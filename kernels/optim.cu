@@ -10,7 +10,7 @@
 
 /* --- counts of steps --- */
 
-/* Before the steps, which read of which step they are. */
+/* Increments the counts, before the steps read them. */
 GT_STEPS_KERNEL (gt_step_counts_f64)
 {
   const uint32_t i = blockIdx.x * GT_STEP_THREADS + threadIdx.x;

@@ -26,7 +26,7 @@ static void __attribute__ ((constructor)) choose_device (void)
     plain_backend_add ();
   device = gtorch_device_new_from_string (name, &error);
   if (device != NULL)
-    device = gtorch_device_resolve (device); /* there is one object for each, which stays */
+    device = gtorch_device_resolve (device); /* the devices are singletons */
   if (device != NULL && gtorch_device_set_current (device, &error))
     x = gtorch_full (GTORCH_SHAPE (5), 2, GTORCH_DTYPE_FLOAT32, device, &error);
   if (x == NULL) /* no such device, or no kernels for it */
@@ -37,7 +37,7 @@ static void __attribute__ ((constructor)) choose_device (void)
   gtorch_set_default_device (device);
 }
 
-/* Where the processor has the baseline alone, a run for a level repeats the one for none. */
+/* Where the processor supports only the baseline, a run for a level would repeat the normal one. */
 static void __attribute__ ((constructor)) need_levels (void)
 {
 #ifdef GTORCH_HAVE_ISA_V3
@@ -102,7 +102,7 @@ test_fails (GTorchTensor *result, GError **error)
   return !gtorch_device_synchronize (test_device (), NULL, error);
 }
 
-/* The whole storage moves, so that strides and offset stay as they are. */
+/* Moves the whole storage, so that strides and offset do not change. */
 static GTorchImpl *
 move (GTorchImpl *impl, GTorchDevice *to)
 {

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Writes what follows from the rows of operations.
+"""Writes the files that are generated from the rows of operations.
 
     ops list FOLDER                   the row files and hand-written sources, one a line
     ops kernels ROWS...               the images of CUDA kernels, one a line
     ops generate FOLDER ROWS...       everything; a file is written only when its text changed
 
-docs/writing-an-op.md describes the rows. A mistake in one is reported as `file:row.key: message`.
+docs/writing-an-op.md documents the rows. A mistake in one is reported as `file:row.key: message`.
 """
 
 import json
@@ -20,9 +20,10 @@ from generator.text import write
 
 
 def outputs(rows, files):
-    """The text of each file."""
+    """Returns the text of each file."""
     found = {
-        'gtorch-op-grads.c': gradients.emit(rows),  # first: it finds what is saved
+        # must be first: it determines which values are saved
+        'gtorch-op-grads.c': gradients.emit(rows),
         'gtorch-ops-private.h': functions.emit_header(rows),
         'gtorch-op-table.c': table.emit(rows),
         'gtorch-backends.c': devices.emit(rows),

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The internal functions, one for each form of an operation, and the header with all that operations consist of."""
+"""The internal functions, one for each form of an operation, and the header of all operations."""
 
 from generator import c
 from generator.ops import checks, composites, devices, fill
 
 
 def inputs_of(row):
-    """(declaration, the inputs as an expression, their number)"""
+    """Returns (declaration, the inputs as an expression, their number)."""
     fixed = [t.name for t in row.tensors]
     if not fixed:
         return ([], 'NULL', '0') if row.list is None else ([], row.list.name, row.list.c_length)
@@ -18,7 +18,7 @@ def inputs_of(row):
 
 
 def copy_of_list(row):
-    """Fills what inputs_of() declares for a list behind fixed tensors."""
+    """Fills the variable of inputs_of() for a list that follows fixed tensors."""
     if row.list is None or not row.tensors:
         return []
     fixed = [f'inputs[{i}] = {t.name};' for i, t in enumerate(row.tensors)]
@@ -27,7 +27,7 @@ def copy_of_list(row):
 
 
 def attrs_of(row, number):
-    """(declaration, the attributes as an expression)"""
+    """Returns (declaration, the attributes as an expression)."""
     if not row.attrs:
         return [], 'NULL'
     values = ', '.join(a.c_attr(number == 'gint64') for a in row.attrs)
@@ -35,7 +35,7 @@ def attrs_of(row, number):
 
 
 def emit_function(row, form, number):
-    """The function, and that which works in place."""
+    """Returns the function, and its in-place form."""
     inputs, *passed = inputs_of(row)
     attrs, values = attrs_of(row, number)
     arguments = ', '.join([row.op_class, *passed, values])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The table of the operations, and of what their gradients need."""
+"""The table of operations, and of the values that their gradients need."""
 
 from generator import c
 from generator.ops import autocast, fill, gradients

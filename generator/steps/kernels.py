@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The GPU's form of a step. What is computed once is computed by each block, as the count of steps and the learning
-rate may be in memory that a captured graph changes; powers of the count are computed by a warp each."""
+"""The GPU's form of a step. Each block evaluates `once`, since the count of steps and the
+learning rate may be in memory that a captured graph changes; one warp computes each power of the
+count."""
 
 from generator.steps import fill
 from generator.steps.expressions import Compiler, assigned_in, compile_statements, powers_in

@@ -9,19 +9,19 @@
 
 G_BEGIN_DECLS
 
-/* Writes the whole content. */
+/* A function that writes the whole content. */
 typedef gboolean (*GTorchFileSaveFunc) (GOutputStream *stream, GCancellable *cancellable,
                                         gpointer data, GError **error);
 
-/* Replaces or makes a file: all of it, or nothing is changed. Whatever the library writes into files goes
- * through here. */
+/* Creates or replaces a file atomically: on failure nothing has changed. The library writes all its files
+ * with this function. */
 gboolean gtorch_file_save (GFile *file, GTorchFileSaveFunc func, gpointer data,
                            GCancellable *cancellable, GError **error);
 gboolean gtorch_file_save_bytes (GFile *file, GBytes *bytes, GCancellable *cancellable,
                                  GError **error);
 
-/* All by which a save touches the file system; they return -1 and set errno as the system does. A test puts
- * its own here, to record what happens or to let it fail. */
+/* The system calls of a save; they return -1 and set errno as the system does. Tests replace them, to
+ * record calls or let them fail. */
 typedef struct
 {
   int (*status) (int folder, const char *name, struct stat *status, int flags);

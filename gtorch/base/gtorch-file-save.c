@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Files that are whole: at any time, also after a loss of power, the name stands for all of the former
+/* Atomic replacement of files: at any time, also after a loss of power, the name refers to all of the old
  * content or all of the new one.
  *
- * The content goes into a temporary file in the folder of the target, since a file can be renamed only within
- * its file system. It is flushed to the disk before it gets the name, because a file system may keep the new
- * name and lose the content. Then the two files exchange their names, the folder is flushed, and the former
- * file is removed. Should flushing the folder fail, the names are exchanged back, so that a failed save has
- * changed nothing. File systems that cannot exchange names get a plain rename.
+ * The content is written to a temporary file in the folder of the target, since a file can be renamed
+ * only within its file system. It is flushed to the disk before it gets the name, because a file system
+ * may keep the new name and lose the content. Then the two files exchange their names, the folder is
+ * flushed, and the old file is removed. If flushing the folder fails, the names are exchanged back, so
+ * that a failed save has changed nothing. File systems that cannot exchange names get a plain rename.
  *
- * A target that is a link stays one: the file that it leads to is replaced. The kernel follows the link once
- * before it is resolved here, so that its rules for links in folders that everybody may write to hold. Other
- * names of the same file, hard links, keep the former content, as do those who have it open or mapped.
+ * If the target is a symbolic link, the file that it leads to is replaced. The kernel follows the link
+ * once before it is resolved here, so that its rules for links in world-writable folders apply. Other
+ * hard links of the same file keep the old content, as do processes that have it open or mapped.
  *
- * What replaces a file has its mode, its access control list and, where the process may do that, its owner
- * and group. Where the group cannot be kept, members of another group get no more rights than everybody has.
- * A file that the process may not write to is not replaced, although the rights of the folder would allow it.
+ * The new file gets the mode of the old one, its access control list and, if the process may do that, its
+ * owner and group. If the group cannot be kept, members of another group get no more rights than all
+ * others. A file that the process may not write to is not replaced, even if the rights of the folder
+ * would allow it.
  *
  * Directories, devices, pipes and sockets are refused: a stream can be written to them. */
 
@@ -35,9 +36,9 @@
 #include <sys/xattr.h>
 #endif
 
-#define N_NAMES 100 /* tries to find a name that nobody has */
+#define N_NAMES 100 /* attempts to find a free name */
 
-/* --- calls --- */
+/* --- system calls --- */
 
 static int
 system_open (int folder, const char *name, int flags, mode_t mode)
@@ -84,7 +85,7 @@ const GTorchFileCalls gtorch_file_system = {
 
 const GTorchFileCalls *gtorch_file_calls = &gtorch_file_system;
 
-/* Signals may interrupt any of them. */
+/* Signals may interrupt any of the calls. */
 #define RETRY(call)                          \
   ({                                         \
     gssize _result;                          \
@@ -104,7 +105,7 @@ fail (GError **error, const gchar *path, int code)
   return FALSE;
 }
 
-/* File systems that have nothing to flush say so. */
+/* File systems that cannot flush report that in errno. */
 static gboolean
 flush (int fd)
 {
@@ -112,12 +113,12 @@ flush (int fd)
          || errno == ENOTSUP;
 }
 
-/* --- where it goes --- */
+/* --- the target --- */
 
 typedef struct
 {
-  gchar *path; /* without links at its end */
-  gchar *name; /* in the folder */
+  gchar *path; /* with links resolved */
+  gchar *name; /* relative to the folder */
   int folder;
   gboolean exists;
   struct stat former;
@@ -188,7 +189,7 @@ check_kind (const Target *target, GError **error)
   return FALSE;
 }
 
-/* Refuses what cannot be replaced before anything is touched. */
+/* Refuses targets that cannot be replaced before anything is changed. */
 static gboolean
 target_find (Target *target, const gchar *path, GError **error)
 {
@@ -222,8 +223,8 @@ target_find (Target *target, const gchar *path, GError **error)
       != 0)
     return fail (error, target->path, errno);
   if (status.st_dev != target->former.st_dev || status.st_ino != target->former.st_ino)
-    return fail (error, target->path, EBUSY); /* somebody has just put another file there */
-  /* Without the flag the call is an old one, which no sandbox refuses. */
+    return fail (error, target->path, EBUSY); /* another process has just created a file there */
+  /* without the flag the call is an old one, which no sandbox refuses */
   flags = getuid () != geteuid () || getgid () != getegid () ? AT_EACCESS : 0;
   if (RETRY (gtorch_file_calls->access (target->folder, target->name, W_OK, flags)) != 0)
     return fail (error, target->path, errno);
@@ -234,14 +235,14 @@ target_find (Target *target, const gchar *path, GError **error)
 
 typedef struct
 {
-  gchar name[32]; /* short, whatever the length of the name of the target */
+  gchar name[32]; /* short, whatever the length of the target's name */
   int fd;
 } Temporary;
 
 static gboolean
 temporary_create (Temporary *temporary, const Target *target, GError **error)
 {
-  /* The rights of the former file come when the content is there. */
+  /* the rights of the old file are set when the content is complete */
   mode_t mode = target->exists ? S_IRUSR | S_IWUSR : 0666;
   guint i;
 
@@ -260,7 +261,7 @@ temporary_create (Temporary *temporary, const Target *target, GError **error)
   return fail (error, target->path, errno);
 }
 
-/* An access control list, and what users have written to the file. FALSE if there is a list that the new
+/* Copies the access control list and the user attributes. Returns FALSE if there is a list that the new
  * file lacks. */
 static gboolean
 copy_attributes (const Target *target, int fd, gboolean with_list)
@@ -315,7 +316,7 @@ keep_rights (const Target *target, const Temporary *temporary, GError **error)
     mode = narrow;
   if (!copy_attributes (target, temporary->fd, same_group))
     mode = narrow;
-  /* Where modes are not kept at all this is not permitted. */
+  /* file systems that do not store modes refuse it */
   if (RETRY (gtorch_file_calls->chmod (temporary->fd, mode)) != 0 && errno != EPERM
       && errno != ENOTSUP)
     return fail (error, target->path, errno);
@@ -367,7 +368,7 @@ gtorch_file_save_stream_init (GTorchFileSaveStream *self)
 
 /* --- saving --- */
 
-/* The temporary file is closed afterwards, whatever happens. */
+/* Closes the temporary file at the end in any case. */
 static gboolean
 fill (const Target *target, Temporary *temporary, GTorchFileSaveFunc func, gpointer data,
       GCancellable *cancellable, GError **error)
@@ -381,13 +382,14 @@ fill (const Target *target, Temporary *temporary, GTorchFileSaveFunc func, gpoin
            && keep_rights (target, temporary, error);
   if (result && !flush (temporary->fd))
     result = fail (error, target->path, errno);
-  /* Network file systems tell of some failures only here. Interrupted or not, it is closed. */
+  /* Network file systems report some failures only here. The file is closed even if the call was
+   * interrupted. */
   if (gtorch_file_calls->close (temporary->fd) != 0 && errno != EINTR && result)
     result = fail (error, target->path, errno);
   return result && !g_cancellable_set_error_if_cancelled (cancellable, error);
 }
 
-/* Back to the former file, so that the temporary name stands for the new one again. */
+/* Exchanges the names back, so that the temporary name refers to the new file again. */
 static gboolean
 take_back (const Target *target, const Temporary *temporary, const struct stat *saved,
            gboolean exchanged)
@@ -395,7 +397,7 @@ take_back (const Target *target, const Temporary *temporary, const struct stat *
   struct stat status;
   gboolean result;
 
-  /* Another save may have come between; what it has saved stays. */
+  /* another save may have finished in between; its file stays */
   if (RETRY (gtorch_file_calls->status (target->folder, target->name, &status, AT_SYMLINK_NOFOLLOW))
           != 0
       || status.st_dev != saved->st_dev || status.st_ino != saved->st_ino)
@@ -412,7 +414,7 @@ take_back (const Target *target, const Temporary *temporary, const struct stat *
   return result;
 }
 
-/* Gives the temporary file the name of the target. */
+/* Gives the name of the target to the temporary file. */
 static gboolean
 commit (const Target *target, const Temporary *temporary, GError **error)
 {
@@ -461,7 +463,7 @@ save_local (const gchar *path, GTorchFileSaveFunc func, gpointer data, GCancella
   return FALSE;
 }
 
-/* How safe that is depends on the file system behind GVfs. */
+/* Saves a file without a local path; the GVfs backend decides whether that is atomic. */
 static gboolean
 save_remote (GFile *file, GTorchFileSaveFunc func, gpointer data, GCancellable *cancellable,
              GError **error)
@@ -473,7 +475,7 @@ save_remote (GFile *file, GTorchFileSaveFunc func, gpointer data, GCancellable *
     return FALSE;
   if (!func (G_OUTPUT_STREAM (stream), cancellable, data, error))
     {
-      /* Closing it in a cancelled state leaves the file that was there. */
+      /* closing the stream in a cancelled state keeps the old file */
       g_autoptr (GCancellable) cancelled = g_cancellable_new ();
 
       g_cancellable_cancel (cancelled);

@@ -10,26 +10,27 @@
 
 G_BEGIN_DECLS
 
-/* Properties that are fields of the instance, as a table: layers have many. */
+/* A table of properties that are fields of the instance: layers have many. */
 typedef enum
 {
   GTORCH_FIELD_INT,       /* gint64 */
   GTORCH_FIELD_DOUBLE,    /* gdouble */
   GTORCH_FIELD_BOOL,      /* gboolean */
   GTORCH_FIELD_ENUM,      /* gint */
-  GTORCH_FIELD_SIZE,      /* GTorchSize *, which may be NULL until constructed () */
-  GTORCH_FIELD_PARAMETER, /* read only: the parameter number `offset` of a module */
-  GTORCH_FIELD_BUFFER, /* the buffer number `offset`; if mutable, registered by init () as NULL */
-  GTORCH_FIELD_DEVICE, /* GTorchDevice *: where the parameters are made; read from them later */
-  GTORCH_FIELD_DTYPE,  /* gint: likewise */
+  GTORCH_FIELD_SIZE,      /* GTorchSize *; may be NULL until constructed () */
+  GTORCH_FIELD_PARAMETER, /* read only: the parameter at index `offset` of a module */
+  GTORCH_FIELD_BUFFER, /* the buffer at index `offset`; if mutable, registered by init () as NULL */
+  /* GTorchDevice *: the device on which parameters are created; later reads return theirs */
+  GTORCH_FIELD_DEVICE,
+  GTORCH_FIELD_DTYPE, /* gint: the dtype, in the same way */
 } GTorchFieldKind;
 
-/* How a module's text shows the field. */
+/* The form of a field in the text of a module. */
 typedef enum
 {
   GTORCH_FIELD_HIDDEN,
   GTORCH_FIELD_NAMED,   /* eps=1e-05 */
-  GTORCH_FIELD_CHANGED, /* the same, unless it has its default */
+  GTORCH_FIELD_CHANGED, /* eps=1e-05, unless it has its default */
   GTORCH_FIELD_BARE,    /* 1e-05 */
   GTORCH_FIELD_QUOTED,  /* approximate='none' */
 } GTorchFieldText;
@@ -39,12 +40,12 @@ typedef struct
   const gchar *name;
   GTorchFieldKind kind;
   gsize offset;
-  gdouble value;        /* the default; of a size, each of its numbers */
+  gdouble value;        /* the default; for a size, each of its numbers */
   GType (*type) (void); /* of an enum */
-  gboolean is_mutable;  /* else set at construction only */
+  gboolean is_mutable;  /* otherwise set at construction only */
   GTorchFieldText text;
-  gboolean is_optional; /* GTORCH_NONE and NaN say that there is no number */
-  guint length;         /* how many numbers one number of a size stands for; 0 for any shape */
+  gboolean is_optional; /* GTORCH_NONE and NaN stand for no number */
+  guint length;         /* the length to which a single number of a size expands; 0 for any shape */
 } GTorchField;
 
 #define GTORCH_FIELD(Type, field) G_STRUCT_OFFSET (Type, field)
@@ -52,14 +53,14 @@ typedef struct
   gtorch_fields_install (G_OBJECT_CLASS (klass), fields, G_N_ELEMENTS (fields))
 
 void gtorch_fields_install (GObjectClass *klass, const GTorchField *fields, guint n);
-/* For finalize (): releases what the fields own. */
+/* Releases the members that the fields own, for finalize (). */
 void gtorch_fields_clear (gpointer object, const GTorchField *fields, guint n);
-/* "3, 4, kernel_size=(3, 3)": what stands between the brackets of a module's text. */
+/* Returns the text between the brackets of a module's text: "3, 4, kernel_size=(3, 3)". */
 gchar *gtorch_fields_str (gpointer object, const GTorchField *fields, guint n);
 
-/* "(3, 3)", "(3,)": as PyTorch writes tuples. */
+/* Returns "(3, 3)", "(3,)": tuples in Python's form. */
 gchar *gtorch_tuple_str (const gint64 *values, guint n);
-/* PyTorch's way to write a number: 0.1, 1e-05. The buffer is a ring of this thread's. */
+/* Returns a number in PyTorch's form: 0.1, 1e-05. The buffer belongs to a ring of this thread. */
 const gchar *gtorch_double_str (gdouble value);
 #define GTORCH_BOOL_STR(value) ((value) ? "True" : "False")
 

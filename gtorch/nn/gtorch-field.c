@@ -23,7 +23,7 @@ static G_DEFINE_QUARK (gtorch - field, field)
                                  field_quark ());
 }
 
-/* The tensor that tells where a module is and of what dtype. */
+/* Returns the tensor that determines the device and dtype of a module. */
 static GTorchTensor *
 first_tensor (GTorchModule *module)
 {
@@ -156,7 +156,8 @@ set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *p
 static GParamSpec *
 make_spec (const GTorchField *field)
 {
-  /* any number is kept, and what computes with it fails; a choice that there is not is refused */
+  /* numbers are not restricted: the function that uses an invalid one fails; unknown enum values are
+   * refused */
   GParamFlags flags = G_PARAM_STATIC_STRINGS | G_PARAM_READWRITE | G_PARAM_LAX_VALIDATION;
 
   flags |= field->is_mutable ? G_PARAM_CONSTRUCT | G_PARAM_EXPLICIT_NOTIFY : G_PARAM_CONSTRUCT_ONLY;
@@ -221,7 +222,7 @@ gtorch_fields_clear (gpointer object, const GTorchField *fields, guint n)
     }
 }
 
-/* Has the field the value that it gets when nothing is said? */
+/* Returns TRUE if the field has its default value. */
 static gboolean
 is_default (const GTorchField *field, gconstpointer place)
 {
@@ -287,7 +288,7 @@ append_value (GString *text, const GTorchField *field, gconstpointer place)
     case GTORCH_FIELD_SIZE:
       size = *(GTorchSize *const *) place;
       values = size != NULL ? gtorch_size_get_values (size, &n) : NULL;
-      if (values != NULL && n == 1 && field->length > 0) /* as it was given */
+      if (values != NULL && n == 1 && field->length > 0) /* in the form in which it was given */
         g_string_append_printf (text, "%" G_GINT64_FORMAT, values[0]);
       else if (values != NULL)
         {
@@ -323,7 +324,7 @@ gtorch_fields_str (gpointer object, const GTorchField *fields, guint n)
         {
           g_autofree gchar *name = g_strdelimit (g_strdup (field->name), "-", '_');
 
-          /* has-bias is PyTorch's bias, padding-rule its padding as a text */
+          /* has-bias is PyTorch's bias, padding-rule is its padding if given as a string */
           if (g_str_has_suffix (name, "_rule"))
             name[strlen (name) - strlen ("_rule")] = '\0';
           g_string_append_printf (text, "%s=", name + (g_str_has_prefix (name, "has_") ? 4 : 0));
@@ -350,7 +351,7 @@ gtorch_tuple_str (const gint64 *values, guint n)
 const gchar *
 gtorch_double_str (gdouble value)
 {
-  /* Static TLS is scarce in libraries that are loaded late. */
+  /* Static TLS is scarce in libraries that are opened with dlopen (). */
   static GPrivate ring = G_PRIVATE_INIT (g_free);
   const gsize size = G_ASCII_DTOSTR_BUF_SIZE + 2;
   gchar *texts = g_private_get (&ring);
@@ -359,11 +360,11 @@ gtorch_double_str (gdouble value)
 
   if (texts == NULL)
     {
-      texts = g_malloc0 (4 * size + 1); /* the last byte says which is next */
+      texts = g_malloc0 (4 * size + 1); /* the last byte is the index of the next */
       g_private_set (&ring, texts);
     }
   text = texts + (gsize) (texts[4 * size]++ & 3) * size;
-  for (digits = 1; digits <= 17; digits++) /* the shortest that reads back */
+  for (digits = 1; digits <= 17; digits++) /* finds the shortest text that reads back exactly */
     {
       gchar format[8];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The construction of layers: what constructed () calls, which is generated from their rows. */
+/* The construction of layers: the functions that the generated constructed () calls. */
 
 #include "config.h"
 
@@ -198,7 +198,7 @@ gtorch_layer_make_tensors (GTorchModule *self, const GTorchLayerTensor *tensors,
         {
           made[i] = gtorch_module_add_parameter (self, tensor->name, tensor->shape,
                                                  (guint) tensor->n_dims);
-          if (made[i] == NULL) /* the module has the error */
+          if (made[i] == NULL) /* the error is stored in the module */
             return;
         }
     }

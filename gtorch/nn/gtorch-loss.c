@@ -10,7 +10,7 @@
 /**
  * GTorchLoss:
  *
- * A module that says how far an input is from a target.
+ * A module that measures the distance of an input from a target.
  *
  * Subclasses override `compute`.
  *
@@ -84,7 +84,7 @@ gtorch_loss_class_init (GTorchLossClass *klass)
   /**
    * GTorchLoss:reduction: (getter get_reduction)
    *
-   * What becomes of the losses of the elements.
+   * How the losses of the elements are combined.
    *
    * Since: 0.1
    */
@@ -100,14 +100,14 @@ gtorch_loss_init (GTorchLoss *self)
 {
   GTorchLossPrivate *priv = gtorch_loss_get_instance_private (self);
 
-  priv->reduction = GTORCH_REDUCTION_MEAN; /* for a choice that GObject refuses */
+  priv->reduction = GTORCH_REDUCTION_MEAN; /* for enum values that GObject refuses */
 }
 
 /**
  * gtorch_loss_forward: (virtual compute)
  * @self: a loss
- * @input: what was computed
- * @target: what should have been
+ * @input: the computed values
+ * @target: the expected values
  * @error: return location for an error
  *
  * Computes the loss.
@@ -132,7 +132,7 @@ gtorch_loss_forward (GTorchLoss *self, GTorchTensor *input, GTorchTensor *target
  * gtorch_loss_get_reduction: (get-property reduction)
  * @self: a loss
  *
- * Gets what becomes of the losses of the elements.
+ * Gets how the losses of the elements are combined.
  *
  * Returns: the reduction
  *

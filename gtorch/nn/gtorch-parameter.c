@@ -16,8 +16,7 @@
  *
  * A tensor that a module learns.
  *
- * It wants a gradient unless told otherwise, and is what [method@Module.get_parameters] lists and an
- * optimizer changes.
+ * It requires grad by default; [method@Module.get_parameters] lists it and optimizers update it.
  *
  * ```c
  * g_autoptr (GTorchTensor) ones = gtorch_ones (GTORCH_SHAPE (3), GTORCH_DTYPE_FLOAT32, NULL, &error);
@@ -84,7 +83,7 @@ gtorch_parameter_class_init (GTorchParameterClass *klass)
   /**
    * GTorchParameter:name:
    *
-   * What the parameter is called in the module that it was first registered in.
+   * The name of the parameter in the module in which it was first registered.
    *
    * Since: 0.1
    */
@@ -101,13 +100,13 @@ gtorch_parameter_init (GTorchParameter *self)
 
 /**
  * gtorch_parameter_new:
- * @data: the values to begin with; the parameter shares their memory
- * @requires_grad: whether it is to be learned
+ * @data: the initial values; the parameter shares their memory
+ * @requires_grad: whether it requires grad
  * @error: return location for an error
  *
- * Makes a parameter of a tensor.
+ * Creates a parameter from a tensor.
  *
- * Returns: (transfer full): a new parameter, or %NULL with %GTORCH_ERROR_AUTOGRAD if @data holds
+ * Returns: (transfer full): a new parameter, or %NULL with %GTORCH_ERROR_AUTOGRAD if @data contains
  *   integers and @requires_grad is %TRUE
  *
  * Since: 0.1
@@ -138,7 +137,7 @@ gtorch_parameter_new (GTorchTensor *data, gboolean requires_grad, GError **error
  * gtorch_parameter_get_name: (get-property name)
  * @self: a parameter
  *
- * Gets what the parameter is called in its module.
+ * Gets the name of the parameter in its module.
  *
  * Returns: (nullable): the name, or %NULL
  *
@@ -156,7 +155,7 @@ gtorch_parameter_get_name (GTorchParameter *self)
  * @self: a parameter
  * @name: (nullable): a name
  *
- * Sets what the parameter is called. [method@Module.register_parameter] does so if it has no name.
+ * Sets the name of the parameter. [method@Module.register_parameter] does so if it has none.
  *
  * Since: 0.1
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* How a state is loaded: first all of it is looked at and converted, which may fail, and then it is copied to
- * where it belongs, which may not. */
+/* Loading a state: first all of it is checked and converted, which may fail, and then it is copied to its
+ * targets, which may not. */
 
 #include "config.h"
 
@@ -237,7 +237,7 @@ gtorch_state_writes_add (GTorchStateWrites *self, GTorchImpl *target, GTorchImpl
   const gchar *obstacle = gtorch_impl_write_obstacle (target);
   GTorchImpl *converted;
 
-  /* Whoever calls may have looked; another thread may have released it since. */
+  /* the caller may have checked; another thread may have released it since */
   if (obstacle != NULL)
     {
       g_set_error (error, GTORCH_ERROR,
@@ -264,8 +264,8 @@ gtorch_state_writes_run (GTorchStateWrites *self, GError **error)
 {
   guint i;
 
-  /* What shares memory with a target would change while the targets are written one after the other: two
-   * parameters may exchange their values. */
+  /* Values that share memory with a target are copied first, since targets are written one after the
+   * other: two parameters may exchange their values. */
   for (i = 0; i < self->values->len; i++)
     {
       GTorchImpl *value = self->values->pdata[i], *copy;

@@ -16,10 +16,9 @@
  *
  * Changes the learning rates of an optimizer from epoch to epoch.
  *
- * The learning rate of each group is computed from the one that it had at first and from the number of the
- * epoch, so that a schedule can go on anywhere. A subclass, in any language, overrides `compute`. Captured
- * graphs of a [property@Optimizer:capturable] optimizer see the change, as they see any change of a learning
- * rate.
+ * The learning rate of each group is computed from its initial one and from the number of the epoch, so
+ * that a schedule can continue from any epoch. A subclass, in any language, overrides `compute`. Captured
+ * graphs of a [property@Optimizer:capturable] optimizer read the new learning rates, as after any change.
  *
  * ```c
  * scheduler = GTORCH_LR_SCHEDULER (gtorch_step_lr_new (optimizer, 30, 0.1, &error));
@@ -58,7 +57,7 @@ static guint signals[N_SIGNALS];
 
 G_DEFINE_ABSTRACT_TYPE_WITH_PRIVATE (GTorchLRScheduler, gtorch_lr_scheduler, G_TYPE_OBJECT)
 
-#define MAX_EPOCH (G_GINT64_CONSTANT (1) << 53) /* up to which there are doubles of all */
+#define MAX_EPOCH (G_GINT64_CONSTANT (1) << 53) /* a double represents all integers up to it */
 
 #define PRIVATE(self) ((GTorchLRSchedulerPrivate *) gtorch_lr_scheduler_get_instance_private (self))
 
@@ -122,8 +121,8 @@ gtorch_lr_scheduler_class_init (GTorchLRSchedulerClass *klass)
   /**
    * GTorchLRScheduler:last-epoch:
    *
-   * The epoch whose learning rates are set; -1 before the first step. One that goes on from an earlier run is
-   * made with the last epoch of that.
+   * The epoch whose learning rates are set; -1 before the first step. A schedule that continues an
+   * earlier run is constructed with the last epoch of that run.
    *
    * Since: 0.1
    */
@@ -145,9 +144,9 @@ gtorch_lr_scheduler_class_init (GTorchLRSchedulerClass *klass)
   /**
    * GTorchLRScheduler::stepped:
    * @self: the schedule
-   * @epoch: the epoch that begins
+   * @epoch: the new epoch
    *
-   * The learning rates of an epoch were set. Emitted within [method@LRScheduler.step].
+   * The learning rates of an epoch were set. Emitted inside [method@LRScheduler.step].
    *
    * Since: 0.1
    */
@@ -231,9 +230,9 @@ dup_numbers (GArray *numbers, gsize *n)
 /**
  * gtorch_lr_scheduler_get_base_lrs:
  * @self: a schedule
- * @n: (out) (optional): how many there are
+ * @n: (out) (optional): the length of the array
  *
- * Gets the learning rates that the groups had at first.
+ * Gets the initial learning rates of the groups.
  *
  * Returns: (transfer full) (nullable) (array length=n): one number for each group
  *
@@ -249,7 +248,7 @@ gtorch_lr_scheduler_get_base_lrs (GTorchLRScheduler *self, gsize *n)
 /**
  * gtorch_lr_scheduler_get_last_lr:
  * @self: a schedule
- * @n: (out) (optional): how many there are
+ * @n: (out) (optional): the length of the array
  *
  * Gets the learning rates that the schedule has set last.
  *
@@ -269,8 +268,8 @@ gtorch_lr_scheduler_get_last_lr (GTorchLRScheduler *self, gsize *n)
  * @self: a schedule
  * @error: return location for an error
  *
- * Tells whether a step can be made with the settings as they are. Properties take any number; this and
- * [method@LRScheduler.step] say what is wrong with one.
+ * Tells whether a step can be made with the present settings. Properties accept any number; this function
+ * and [method@LRScheduler.step] report an invalid one.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID
  *
@@ -302,7 +301,7 @@ gtorch_lr_scheduler_check (GTorchLRScheduler *self, GError **error)
 
 /* --- steps --- */
 
-/* Groups that were added meanwhile begin with the learning rate that they have. */
+/* The base of a group that was added later is its present learning rate. */
 static gboolean
 find_bases (GTorchLRScheduler *self, GListModel *groups, GError **error)
 {
@@ -353,7 +352,7 @@ compute (GTorchLRScheduler *self, GTorchParamGroup *group, gdouble base, gdouble
     }
   if (!klass->compute (self, group, base, lr, &failure) || failure != NULL)
     {
-      if (failure == NULL) /* an exception of a language that has no GError for it */
+      if (failure == NULL) /* an exception of another language has no GError */
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
                      _ ("lr_scheduler: compute of %s failed without saying why"),
                      G_OBJECT_TYPE_NAME (self));
@@ -392,7 +391,7 @@ compute_all (GTorchLRScheduler *self, GListModel *groups, GArray *lrs, GError **
  * @self: a schedule
  * @error: return location for an error
  *
- * Goes on to the next epoch: sets the learning rates of all groups. If it fails nothing has changed.
+ * Advances to the next epoch: sets the learning rates of all groups. If it fails nothing has changed.
  *
  * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_INVALID for settings that
  *   [method@LRScheduler.check] refuses, or a learning rate that is not finite
@@ -423,7 +422,7 @@ gtorch_lr_scheduler_step (GTorchLRScheduler *self, GError **error)
   groups = gtorch_optimizer_get_param_groups (priv->optimizer);
   if (!find_bases (self, groups, error))
     return FALSE;
-  holder = g_object_ref (self); /* handlers may drop theirs */
+  holder = g_object_ref (self); /* handlers may drop the last other reference */
   lrs = g_array_new (FALSE, TRUE, sizeof (gdouble));
   g_array_set_size (lrs, priv->state.base_lrs->len);
   priv->is_stepping = TRUE;

@@ -16,9 +16,9 @@
 /**
  * GTorchParamGroup:
  *
- * Parameters that an optimizer treats alike: they share a learning rate and a weight decay.
+ * Parameters that share a learning rate and a weight decay.
  *
- * The properties notify and can be bound, to a slider for example.
+ * The properties notify and can be bound, for example to a slider.
  *
  * Since: 0.1
  */
@@ -27,10 +27,10 @@ struct _GTorchParamGroup
   GObject parent_instance;
   GTorchObjectList *params;
   gdouble learning_rate;
-  gdouble initial_learning_rate; /* negative: no schedule has begun */
+  gdouble initial_learning_rate; /* negative before a schedule has begun */
   gdouble weight_decay;
   GPtrArray
-      *cells; /* the learning rate in memory, one for each device that steps are captured on */
+      *cells; /* the learning rate in memory, one for each device on which steps are captured */
   gboolean was_captured;
 };
 
@@ -123,7 +123,7 @@ gtorch_param_group_class_init (GTorchParamGroupClass *klass)
   /**
    * GTorchParamGroup:initial-learning-rate:
    *
-   * The learning rate that a [class@LRScheduler] found at first; negative if there was none yet.
+   * The initial learning rate of a [class@LRScheduler]; negative before there was one.
    *
    * Since: 0.1
    */
@@ -133,7 +133,7 @@ gtorch_param_group_class_init (GTorchParamGroupClass *klass)
   /**
    * GTorchParamGroup:learning-rate:
    *
-   * How far a step goes.
+   * The step size.
    *
    * Since: 0.1
    */
@@ -142,7 +142,7 @@ gtorch_param_group_class_init (GTorchParamGroupClass *klass)
   /**
    * GTorchParamGroup:weight-decay:
    *
-   * How strongly parameters are pulled towards zero.
+   * The strength of the weight decay.
    *
    * Since: 0.1
    */
@@ -171,15 +171,15 @@ gtorch_param_group_check (GTorchParamGroup *self, GError **error)
 
 /**
  * gtorch_param_group_new:
- * @params: a list of tensors, such as [method@Module.get_parameters] gives
- * @learning_rate: how far a step goes, not negative
- * @weight_decay: how strongly parameters are pulled towards zero, not negative
+ * @params: a list of tensors, such as the result of [method@Module.get_parameters]
+ * @learning_rate: the step size, not negative
+ * @weight_decay: the strength of the weight decay, not negative
  * @error: return location for an error
  *
- * Makes a group of the parameters that are in @params now.
+ * Creates a group of the parameters that are in @params now.
  *
- * Returns: (transfer full): the group, or %NULL with %GTORCH_ERROR_INVALID if a value is negative
- *   or not finite, or @params has something else than tensors, or a tensor twice
+ * Returns: (transfer full): the group, or %NULL with %GTORCH_ERROR_INVALID if a value is negative or not
+ *   finite, or @params contains something else than tensors, or a tensor twice
  *
  * Since: 0.1
  */
@@ -244,7 +244,7 @@ gtorch_param_group_get_params (GTorchParamGroup *self)
  * gtorch_param_group_get_learning_rate:
  * @self: a group
  *
- * Gets how far a step goes.
+ * Gets the learning rate.
  *
  * Returns: the learning rate
  *
@@ -260,12 +260,12 @@ gtorch_param_group_get_learning_rate (GTorchParamGroup *self)
 /**
  * gtorch_param_group_set_learning_rate:
  * @self: a group
- * @learning_rate: how far a step goes
+ * @learning_rate: the step size
  *
- * Sets how far a step goes, from the next step on, which fails if the number is negative or not finite;
- * also in graphs that have captured steps of a [property@Optimizer:capturable] optimizer: they read it from
- * memory, which is written on the current stream. It must wait for replays on other streams that are not
- * done, and later ones must wait for it.
+ * Sets the learning rate from the next step on, which fails if the number is negative or not finite; also
+ * in graphs that have captured steps of a [property@Optimizer:capturable] optimizer: they read it from
+ * memory, which is written on the current stream. That stream must wait for pending replays on other
+ * streams, and later replays must wait for it.
  *
  * Since: 0.1
  */
@@ -292,7 +292,7 @@ gtorch_param_group_set_learning_rate (GTorchParamGroup *self, gdouble learning_r
  * gtorch_param_group_get_initial_learning_rate:
  * @self: a group
  *
- * Gets the learning rate that a schedule found at first.
+ * Gets the initial learning rate of a schedule.
  *
  * Returns: the learning rate; negative if there was no schedule yet
  *
@@ -310,8 +310,8 @@ gtorch_param_group_get_initial_learning_rate (GTorchParamGroup *self)
  * @self: a group
  * @learning_rate: the learning rate of the first epoch; a negative number for none
  *
- * Sets what schedules that are made from now on begin with; without it that is the learning rate that
- * the group has when the first one is made.
+ * Sets the initial learning rate of schedules that are created from now on; by default it is the learning
+ * rate of the group when the first one is created.
  *
  * Since: 0.1
  */
@@ -330,7 +330,7 @@ gtorch_param_group_set_initial_learning_rate (GTorchParamGroup *self, gdouble le
  * gtorch_param_group_get_weight_decay:
  * @self: a group
  *
- * Gets how strongly parameters are pulled towards zero.
+ * Gets the weight decay.
  *
  * Returns: the weight decay
  *
@@ -346,10 +346,9 @@ gtorch_param_group_get_weight_decay (GTorchParamGroup *self)
 /**
  * gtorch_param_group_set_weight_decay:
  * @self: a group
- * @weight_decay: how strongly parameters are pulled towards zero
+ * @weight_decay: the strength of the weight decay
  *
- * Sets how strongly parameters are pulled towards zero, from the next step on, which fails if the number is
- * negative or not finite.
+ * Sets the weight decay from the next step on, which fails if the number is negative or not finite.
  *
  * Since: 0.1
  */

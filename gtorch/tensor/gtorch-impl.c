@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Life and geometry of the inner tensor. */
+/* Lifetime and geometry of the inner tensor. */
 
 #include "config.h"
 
@@ -16,7 +16,7 @@
 
 /* --- impls --- */
 
-/* Impls come and go with every operation: each thread keeps some of the last ones. */
+/* Impls are created and freed with every operation: each thread caches some. */
 #define POOL_SIZE 64
 
 static __thread GTorchImpl *pool;
@@ -33,7 +33,7 @@ pool_drain (gpointer data)
       pool = (GTorchImpl *) impl->shape;
       g_free (impl);
     }
-  pool_length = POOL_SIZE; /* what dies later in this thread is freed at once */
+  pool_length = POOL_SIZE; /* impls that die later in this thread are freed immediately */
 }
 
 static GPrivate pool_cleanup = G_PRIVATE_INIT (pool_drain);
@@ -107,8 +107,8 @@ gtorch_contiguous_strides (const gint64 *shape, guint n_dims, gint64 *strides)
     }
 }
 
-/* Counts the elements and notes the geometry in one go; strides NULL: contiguous. FALSE where
- * gtorch_shape_measure () gives it. Most dimensions are above 0, and nothing overflows. */
+/* Counts the elements and stores the geometry in one pass; strides NULL: contiguous. Returns FALSE in the
+ * cases of gtorch_shape_measure (). Usually all dimensions are above 0, and nothing overflows. */
 static inline gboolean
 measure (const gint64 *shape, const gint64 *strides, guint n_dims, guint dtype, gint64 *to_shape,
          gint64 *to_strides, gint64 *numel, gboolean *is_contiguous)
@@ -178,7 +178,7 @@ gtorch_impl_new_strided (GTorchStorage *storage, guint dtype, gint64 offset, con
   gboolean fits = measure (shape, strides, n_dims, dtype, impl->shape, impl->strides, &impl->numel,
                            &is_contiguous);
 
-  /* Whoever makes a view that has more elements than its base checks the shape. */
+  /* the creator of a view that has more elements than its base checks the shape */
   g_assert (fits || impl->numel == 0);
   impl->dtype = dtype;
   impl->storage = storage != NULL ? gtorch_storage_ref (storage) : NULL;
@@ -225,7 +225,7 @@ gtorch_impl_alias (GTorchImpl *impl)
   GTorchImpl *alias = gtorch_impl_new_strided (impl->storage, impl->dtype, impl->offset,
                                                impl->shape, impl->strides, impl->n_dims);
 
-  alias->device = impl->device; /* also of a released one */
+  alias->device = impl->device; /* for a released tensor, too */
   alias->is_number = impl->is_number;
   return alias;
 }
@@ -297,7 +297,7 @@ gtorch_impl_clear (GTorchImpl **impls, guint n)
     g_clear_pointer (&impls[i], gtorch_impl_unref);
 }
 
-/* --- asking --- */
+/* --- queries --- */
 
 gint64
 gtorch_strides_extent (gint64 offset, const gint64 *shape, const gint64 *strides, guint n_dims)
@@ -357,7 +357,7 @@ gtorch_strides_overlap (const gint64 *shape, const gint64 *strides, guint n_dims
       sorted[j] = stride;
       sizes[j] = shape[i];
     }
-  /* Each dimension must step over all that the smaller ones reach; rarer layouts count as overlapping. */
+  /* each stride must exceed the extent of the smaller dimensions; rarer layouts count as overlapping */
   for (i = 0; i < n && !shares; i++)
     {
       shares = sorted[i] <= reach;

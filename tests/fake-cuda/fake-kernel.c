@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Kernels, known by name and done by the loops of the CPU: what fills, copies and converts, the point-wise
- * operations and the reductions. They look at their launch as strictly as a GPU: too small a grid,
- * pointers that do not suit vectors or memory that is not there make the device fail. */
+/* Kernels, found by name and executed with the loops of the CPU: fill, copy and conversion, element-wise
+ * operations and reductions. They check their launch as strictly as a GPU: the device fails if the grid
+ * is too small, pointers are misaligned for vectors, or memory is not mapped. */
 
 #include "config.h"
 
@@ -16,9 +16,9 @@
 #include "fake-cuda-private.h"
 #include "kernels/gtorch-kernel-params.h"
 
-#define BLOCK 256 /* elements that go through a buffer together */
+#define BLOCK 256 /* elements that are buffered together */
 
-static GHashTable *kernels; /* by name */
+static GHashTable *kernels; /* maps the name to the kernel */
 
 static const gchar *const suffixes[GTORCH_N_DTYPES] = {
   [GTORCH_DTYPE_FLOAT32] = "f32",   [GTORCH_DTYPE_FLOAT64] = "f64",
@@ -49,7 +49,7 @@ is_aligned (const GtContiguous *p, guint k)
   return ((guintptr) p->data[k] & 15) == 0;
 }
 
-/* --- elements of any layout --- */
+/* --- elements in any layout --- */
 
 typedef struct
 {
@@ -58,9 +58,9 @@ typedef struct
   guint n_dims;
   gint64 shape[GT_MAX_DIMS];
   gint64 strides[GT_MAX_DIMS][GT_MAX_OPERANDS]; /* in bytes, the inner dimension first */
-  char *data[GT_MAX_OPERANDS];                  /* of the device, then of the host */
+  char *data[GT_MAX_OPERANDS];                  /* first device addresses, then host addresses */
   guint sizes[GT_MAX_OPERANDS];
-  guint32 numbers; /* operands that are on the host already */
+  guint32 numbers; /* bit mask of operands that are numbers on the host */
 } Walk;
 
 typedef void (*WalkFunc) (char *const *data, const gint64 *strides, gint64 n, gpointer user_data);
@@ -127,15 +127,15 @@ walk_strided (const GtStrided *p, guint n_operands)
   return w;
 }
 
-/* --- point-wise --- */
+/* --- element-wise --- */
 
 typedef struct
 {
   GTorchLoop loop;
   guint n_operands;
   GTorchAttr attrs[GT_MAX_ATTRS];
-  GTorchCast casts[GT_MAX_OPERANDS]; /* NULL: a number in the dtype that is computed in */
-  guint sizes[GT_MAX_OPERANDS];      /* of what the loop takes and gives */
+  GTorchCast casts[GT_MAX_OPERANDS]; /* NULL: a number in the compute dtype */
+  guint sizes[GT_MAX_OPERANDS];      /* of the loop's inputs and outputs */
 } Pointwise;
 
 static void
@@ -188,7 +188,8 @@ run_pointwise (const FakeKernel *kernel, const GtContiguous *p, const guint8 *dt
   for (k = 0; k < class->n_attrs; k++)
     {
       op.attrs[k].i = p->attrs[k].i;
-      op.attrs[k].number.i = p->attrs[k].i; /* what a number is where it is computed in integers */
+      /* the value of a number if the computation uses integers */
+      op.attrs[k].number.i = p->attrs[k].i;
     }
   for (k = 0; k < w->n_operands; k++)
     {
@@ -442,7 +443,7 @@ run_transpose (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer par
 
 /* --- reductions --- */
 
-/* A column of n elements, `stride` elements apart, in the dtype that is computed in; free it. */
+/* Returns a column of n elements, `stride` elements apart, in the compute dtype; free it. */
 static char *
 gather (const char *x, guint64 n, guint64 stride, guint dtype, guint compute)
 {
@@ -559,7 +560,7 @@ run_reduce (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parame
   return CUDA_SUCCESS;
 }
 
-/* --- what shapes depend on: how many elements are true, and how large they are --- */
+/* --- values that shapes depend on: the number of true elements, and the maximum --- */
 
 static CUresult
 run_count_flags (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
@@ -620,7 +621,7 @@ run_bounds (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parame
   return CUDA_SUCCESS;
 }
 
-/* --- by name --- */
+/* --- lookup by name --- */
 
 guint
 fake_kernel_find_dtype (const gchar *suffix)
@@ -665,7 +666,7 @@ parse_copy (FakeKernel *kernel, const gchar *what, const gchar *first, const gch
   return FALSE;
 }
 
-/* x of factor * x modulo 2^32, by Newton's method. */
+/* Solves factor * x = product modulo 2^32 for x, with Newton's method. */
 static guint32
 divide (guint32 product, guint32 factor)
 {
@@ -693,7 +694,7 @@ keep (GTorchStorage *storage)
 {
 }
 
-/* Only uniform numbers of float64; what the CPU makes of the same seed. */
+/* Supports only uniform numbers of float64; computes the CPU's numbers for the same seed. */
 static CUresult
 run_uniform (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
              const FakeDevice *device)
@@ -754,7 +755,7 @@ parse_plain (FakeKernel *kernel, const gchar *text)
   return kernel->run != NULL;
 }
 
-/* <op>_<dtype>, with _r, _s, _rows, _columns or _parts. */
+/* Parses <op>_<dtype>, with _r, _s, _rows, _columns or _parts. */
 static gboolean
 parse_op (FakeKernel *kernel, gchar *text)
 {

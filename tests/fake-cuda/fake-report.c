@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Kernels that look whether the numbers in their operands are right. What they say of wrong ones is said
- * here, with what they are given for that; then the launch is refused, so that the program's own code does
- * the rest ("borrow=1"). */
+/* Kernels that check the numbers in their operands. The fake reports invalid ones in the same way, with
+ * the arguments of the kernel; then it refuses the launch, so that the program's own code does the rest
+ * ("borrow=1"). */
 
 #include "config.h"
 
@@ -14,7 +14,7 @@
 #include "fake-cuda-private.h"
 #include "kernels/gtorch-kernel-params.h"
 
-/* Only the first is noted, until the program has read it. */
+/* Stores only the first report, until the program has read it. */
 static void
 report (gpointer where, guint32 op, gint64 value, gint64 size)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Every writable property of every class that the functions of the headers know, with numbers, choices and
- * texts that its type has. A property has no place for an error. Either it keeps what it is given, logs
- * nothing, and the object works or says in a later call what is wrong; or it stays as it was, and a warning
- * names it. It notifies once where its value has changed, and not where it has not. */
+/* Sets every writable property of every class that the headers declare, to numbers, choices and texts of
+ * its type. A property cannot return an error. Either it keeps the value, logs nothing, and the object
+ * works or reports the fault in a later call; or it is unchanged, and a warning names it. It notifies
+ * once if its value has changed, and not otherwise. */
 
 #include "config.h"
 
@@ -15,7 +15,7 @@
 
 static const gdouble real[] = { NAN,    INFINITY, -INFINITY, G_MAXDOUBLE, -G_MAXDOUBLE,
                                 4e-320, 0.0,      -1.0,      1.0,         1e19 };
-/* None is a size that a machine could have, and that takes long to fill. */
+/* None is a size that a machine could allocate but would take long to fill. */
 static const gint64 whole[] = { G_MININT64, -1, 0, 1, 7, (G_GINT64_CONSTANT (1) << 46) + 1,
                                 G_MAXINT64 };
 static const gint few[G_N_ELEMENTS (whole)] = { G_MININT, -1, 0, 1, 7, 9999, G_MAXINT };
@@ -25,7 +25,7 @@ static guint n_values, n_kept, n_refused, n_watched;
 
 /* --- values --- */
 
-/* The m-th value of the property; FALSE: there are no more. */
+/* Returns the m-th value of the property. Returns FALSE if there are no more. */
 static gboolean
 nth_value (GParamSpec *pspec, guint m, GValue *value)
 {
@@ -47,7 +47,7 @@ nth_value (GParamSpec *pspec, guint m, GValue *value)
       return m < 2;
     case G_TYPE_OBJECT:
     case G_TYPE_INTERFACE:
-      return m == 0; /* NULL; GObject takes none of another class */
+      return m == 0; /* NULL; GObject refuses objects of another class */
     case G_TYPE_BOXED:
       return m == 0;
     default:
@@ -111,7 +111,7 @@ is_made_without_more (GType type)
              || type == GTORCH_TYPE_TIMER);
 }
 
-/* What there is one of, or needs what it is made with, comes from objects.c. */
+/* Singletons, and objects that need arguments, come from objects.c. */
 static gpointer
 object_new (GType type)
 {
@@ -137,7 +137,7 @@ object_new (GType type)
   return refuse_make (&param);
 }
 
-/* Whatever comes of it: an error, or a result. */
+/* Any outcome is allowed: an error, or a result. */
 static void
 use (gpointer object)
 {
@@ -171,7 +171,7 @@ use (gpointer object)
     }
 }
 
-/* What is set for the whole program, as it was. */
+/* Restores a setting of the whole program. */
 static void
 restore (gpointer object, GParamSpec *pspec, const GValue *former)
 {
@@ -197,8 +197,8 @@ are_equal (GParamSpec *pspec, const GValue *a, const GValue *b)
   return g_param_values_cmp (pspec, a, b) == 0;
 }
 
-/* NULL is the current device, and -1 the height of a kernel whose width is wanted: the values that such
- * properties have at first. */
+/* NULL stands for the current device, and -1 for a kernel height equal to the width: the initial values
+ * of such properties. */
 static gboolean
 stands_for_another (GParamSpec *pspec, const GValue *value)
 {
@@ -207,7 +207,7 @@ stands_for_another (GParamSpec *pspec, const GValue *value)
              || g_param_value_defaults (pspec, value));
 }
 
-/* The property has the value, or a warning says that it does not. */
+/* The property has the value, or a warning reports that it does not. */
 static void
 check_outcome (gpointer object, GParamSpec *pspec, const GValue *value, const GValue *former,
                const gchar *doing)
@@ -236,7 +236,7 @@ check_outcome (gpointer object, GParamSpec *pspec, const GValue *value, const GV
     n_refused++;
 }
 
-/* The same when the object is made. */
+/* Sets the property at construction. */
 static void
 make_with_value (GType type, GParamSpec *pspec, const GValue *value)
 {
@@ -263,7 +263,7 @@ count_call (GObject *object, GParamSpec *pspec, gpointer count)
   (*(guint *) count)++;
 }
 
-/* One notification if the value is another one than before, none if not. */
+/* Expects one notification if the value has changed, none otherwise. */
 static void
 check_notification (gpointer object, GParamSpec *pspec, const GValue *value, const GValue *former,
                     const gchar *doing, guint count)
@@ -298,7 +298,7 @@ set_watched (gpointer object, GParamSpec *pspec, const GValue *value, const GVal
   g_signal_handler_disconnect (object, id);
 }
 
-/* To what it is. */
+/* Sets the property to its current value. */
 static void
 set_again (gpointer object, GParamSpec *pspec)
 {
@@ -325,7 +325,7 @@ set_value (GType type, GParamSpec *pspec, const GValue *value)
     return;
   object = object_new (type);
   if (object == NULL)
-    return; /* there is none here */
+    return; /* there is no such object here */
   if (pspec->flags & G_PARAM_READABLE)
     {
       g_value_init (&former, pspec->value_type);
@@ -364,7 +364,7 @@ properties_take_all_values (gconstpointer data)
 }
 
 static void
-there_were_many (void)
+enough_values_were_set (void)
 {
   g_test_message ("%u values: %u kept, %u refused", n_values, n_kept, n_refused);
   g_assert_cmpuint (n_values, >, 300);
@@ -373,7 +373,7 @@ there_were_many (void)
   g_assert_cmpuint (n_refused, >, 20);
 }
 
-/* What a property takes is refused where it counts. */
+/* The function that uses an invalid value refuses it. */
 static void
 settings_are_refused_by_the_step (void)
 {
@@ -430,6 +430,6 @@ main (int argc, char *argv[])
         g_test_add_data_func (path, type, properties_take_all_values);
       }
   g_test_add_func ("/GTorch/properties/refused_by_the_step", settings_are_refused_by_the_step);
-  g_test_add_func ("/GTorch/properties/there_were_many", there_were_many);
+  g_test_add_func ("/GTorch/properties/enough_values_were_set", enough_values_were_set);
   return g_test_run ();
 }
