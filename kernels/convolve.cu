@@ -193,14 +193,14 @@ turn (const GtPlain &p)
     }
 }
 
-#define CONVOLVE(dtype, T, C)                                \
-  GT_KERNEL (gt_convolve_##dtype) { forward<T, C> (p); }     \
-  GT_KERNEL (gt_convolve_input_##dtype) { input<T, C> (p); } \
-  GT_KERNEL (gt_convolve_weight_##dtype) { weight<T, C> (p); }
+#define CONVOLVE(dtype, T, C)                                               \
+  GT_KERNEL (gt_convolve_##dtype, GtPlain, 1024) { forward<T, C> (p); }     \
+  GT_KERNEL (gt_convolve_input_##dtype, GtPlain, 1024) { input<T, C> (p); } \
+  GT_KERNEL (gt_convolve_weight_##dtype, GtPlain, 1024) { weight<T, C> (p); }
 GT_EACH_FLOAT (CONVOLVE)
 GT_EACH_INTEGER (CONVOLVE)
 
-#define BIAS(dtype, T, C)                                  \
-  GT_KERNEL (gt_convolve_bias_##dtype) { bias<T, C> (p); } \
-  GT_KERNEL (gt_convolve_turn_##dtype) { turn<T, C> (p); }
+#define BIAS(dtype, T, C)                                                 \
+  GT_KERNEL (gt_convolve_bias_##dtype, GtPlain, 1024) { bias<T, C> (p); } \
+  GT_KERNEL (gt_convolve_turn_##dtype, GtPlain, 1024) { turn<T, C> (p); }
 GT_EACH_FLOAT (BIAS)

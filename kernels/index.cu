@@ -80,7 +80,7 @@ add_to (gt_bool *to, gt_bool x)
 /* Computes offsets: out[0] (+)= in[0] * n[1], for n[0] indices into a dimension of n[2]; n[3] negative ones
  * count from the end, n[4] is it the first? n[5] op; n[6] an index that is skipped if n[7], and not
  * reported if n[7] is 2 */
-GT_KERNEL (gt_offsets_i64)
+GT_KERNEL (gt_offsets_i64, GtPlain, 1024)
 {
   int64_t *offsets = (int64_t *) p.out[0];
 
@@ -101,7 +101,7 @@ GT_KERNEL (gt_offsets_i64)
 /* --- of several writes to one block the last one is kept --- */
 
 /* Finds the last write to each slot, out[0], from in[0], n[0] numbers of blocks; n[1]: int64, not int32 */
-GT_KERNEL (gt_claim_i64)
+GT_KERNEL (gt_claim_i64, GtPlain, 1024)
 {
   for (GT_LOOP (i, p.n[0]))
     {
@@ -113,7 +113,7 @@ GT_KERNEL (gt_claim_i64)
 }
 
 /* Marks all writes but the last to each block as skipped: out[0] offsets */
-GT_KERNEL (gt_keep_last_i64)
+GT_KERNEL (gt_keep_last_i64, GtPlain, 1024)
 {
   for (GT_LOOP (i, p.n[0]))
     {
@@ -126,7 +126,7 @@ GT_KERNEL (gt_keep_last_i64)
 
 /* Marks all writes but the last to each block as skipped, by in[0] sorted numbers of blocks and in[1] their
  * former positions. */
-GT_KERNEL (gt_drop_earlier_i64)
+GT_KERNEL (gt_drop_earlier_i64, GtPlain, 1024)
 {
   for (GT_LOOP (j, p.n[0] - 1))
     if (p.n[1] ? ((const int64_t *) p.in[0])[j] == ((const int64_t *) p.in[0])[j + 1]
@@ -135,7 +135,7 @@ GT_KERNEL (gt_drop_earlier_i64)
 }
 
 /* Copies numbers of blocks, to be sorted. */
-GT_KERNEL (gt_keys_i32)
+GT_KERNEL (gt_keys_i32, GtPlain, 1024)
 {
   for (GT_LOOP (i, p.n[0]))
     {
@@ -145,11 +145,8 @@ GT_KERNEL (gt_keys_i32)
     }
 }
 
-#define BLOCKS_KERNEL(name) \
-  extern "C" __global__ void __launch_bounds__ (256) name (const __grid_constant__ GtBlocks p)
-
 #define BLOCKS(size, T)                                   \
-  BLOCKS_KERNEL (gt_blocks_get_##size)                    \
+  GT_KERNEL (gt_blocks_get_##size, GtBlocks, 256)         \
   {                                                       \
     for (GT_LOOP (e, p.total))                            \
       {                                                   \
@@ -158,7 +155,7 @@ GT_KERNEL (gt_keys_i32)
         ((T *) p.dense)[e] = from != NULL ? *from : zero; \
       }                                                   \
   }                                                       \
-  BLOCKS_KERNEL (gt_blocks_put_##size)                    \
+  GT_KERNEL (gt_blocks_put_##size, GtBlocks, 256)         \
   {                                                       \
     for (GT_LOOP (e, p.total))                            \
       {                                                   \
@@ -170,7 +167,7 @@ GT_KERNEL (gt_keys_i32)
 GT_EACH_SIZE (BLOCKS)
 
 #define BLOCKS_ADD(name, T)                                  \
-  BLOCKS_KERNEL (gt_blocks_add_##name)                       \
+  GT_KERNEL (gt_blocks_add_##name, GtBlocks, 256)            \
   {                                                          \
     for (GT_LOOP (e, p.total))                               \
       {                                                      \
@@ -245,9 +242,6 @@ struct gt_nothing
   }
 };
 
-#define GATHER_KERNEL(name) \
-  extern "C" __global__ void __launch_bounds__ (256) name (const __grid_constant__ GtGather p)
-
 GT_DEVICE int64_t
 slot_of (const GtGather &p, const char *at)
 {
@@ -269,19 +263,19 @@ slot_of (const GtGather &p, const char *at)
 }
 
 #define GATHER(size, T)                                                             \
-  GATHER_KERNEL (gt_gather_##size)                                                  \
+  GT_KERNEL (gt_gather_##size, GtGather, 256)                                       \
   {                                                                                 \
     each_index (                                                                    \
         p, [] (int64_t e, char *from, char *to) { *(T *) to = *(const T *) from; }, \
         gt_nothing ());                                                             \
   }                                                                                 \
-  GATHER_KERNEL (gt_scatter_##size)                                                 \
+  GT_KERNEL (gt_scatter_##size, GtGather, 256)                                      \
   {                                                                                 \
     each_index (                                                                    \
         p, [] (int64_t e, char *to, char *from) { *(T *) to = *(const T *) from; }, \
         gt_nothing ());                                                             \
   }                                                                                 \
-  GATHER_KERNEL (gt_scatter_last_##size)                                            \
+  GT_KERNEL (gt_scatter_last_##size, GtGather, 256)                                 \
   {                                                                                 \
     each_index (                                                                    \
         p,                                                                          \
@@ -293,14 +287,14 @@ slot_of (const GtGather &p, const char *at)
   }
 GT_EACH_SIZE (GATHER)
 
-GATHER_KERNEL (gt_scatter_claim_i64)
+GT_KERNEL (gt_scatter_claim_i64, GtGather, 256)
 {
   each_index (
       p, [&p] (int64_t e, char *to, char *from) { gt_claim (p.owner, p.wide, slot_of (p, to), e); },
       gt_nothing ());
 }
 
-GATHER_KERNEL (gt_scatter_slots_i64)
+GT_KERNEL (gt_scatter_slots_i64, GtGather, 256)
 {
   each_index (
       p, [&p] (int64_t e, char *to, char *from) { p.slots[e] = slot_of (p, to); },
@@ -308,7 +302,7 @@ GATHER_KERNEL (gt_scatter_slots_i64)
 }
 
 #define SCATTER_ADD(name, T)                                                                  \
-  GATHER_KERNEL (gt_scatter_add_##name)                                                       \
+  GT_KERNEL (gt_scatter_add_##name, GtGather, 256)                                            \
   {                                                                                           \
     each_index (                                                                              \
         p, [] (int64_t e, char *to, char *from) { add_to<T> ((T *) to, *(const T *) from); }, \
@@ -318,7 +312,7 @@ EACH_ADDED (SCATTER_ADD)
 
 /* Adds floats where no two indices name the same element. */
 #define SCATTER_ADD_ONCE(name, T, C)                                           \
-  GATHER_KERNEL (gt_scatter_add_##name)                                        \
+  GT_KERNEL (gt_scatter_add_##name, GtGather, 256)                             \
   {                                                                            \
     each_index (                                                               \
         p,                                                                     \
@@ -333,7 +327,7 @@ SCATTER_ADD_ONCE (c128, GTorchComplex128, GTorchComplex128)
 
 /* Takes from [outer, n, inner] at positions [outer, inner]: n[0] positions, n[1] n, n[2] inner, n[3] op */
 #define AT(size, T)                                                                         \
-  GT_KERNEL (gt_take_at_##size)                                                             \
+  GT_KERNEL (gt_take_at_##size, GtPlain, 1024)                                              \
   {                                                                                         \
     for (GT_LOOP (i, p.n[0]))                                                               \
       {                                                                                     \
@@ -344,7 +338,7 @@ SCATTER_ADD_ONCE (c128, GTorchComplex128, GTorchComplex128)
           ((T *) p.out[0])[i] = ((const T *) p.in[0])[(outer * p.n[1] + at) * p.n[2] + in]; \
       }                                                                                     \
   }                                                                                         \
-  GT_KERNEL (gt_place_at_##size)                                                            \
+  GT_KERNEL (gt_place_at_##size, GtPlain, 1024)                                             \
   {                                                                                         \
     for (GT_LOOP (i, p.n[0]))                                                               \
       {                                                                                     \
@@ -359,8 +353,7 @@ GT_EACH_SIZE (AT)
 
 /* --- where: operands out, condition, a, b with any strides --- */
 #define WHERE(size, T)                                                             \
-  extern "C" __global__ void __launch_bounds__ (GT_THREADS)                        \
-      gt_where_##size (const __grid_constant__ GtStrided p)                        \
+  GT_KERNEL (gt_where_##size, GtStrided, GT_THREADS)                               \
   {                                                                                \
     for (uint32_t u = 0; u < GT_STEPS; u++)                                        \
       {                                                                            \
@@ -442,12 +435,8 @@ where_flat (const GtContiguous &p)
     }
 }
 
-#define WHERE_FLAT(size, T)                                         \
-  extern "C" __global__ void __launch_bounds__ (GT_THREADS)         \
-      gt_where_flat_##size (const __grid_constant__ GtContiguous p) \
-  {                                                                 \
-    where_flat<T> (p);                                              \
-  }
+#define WHERE_FLAT(size, T) \
+  GT_KERNEL (gt_where_flat_##size, GtContiguous, GT_THREADS) { where_flat<T> (p); }
 WHERE_FLAT (1, uint8_t)
 WHERE_FLAT (2, uint16_t)
 WHERE_FLAT (4, uint32_t)
@@ -521,12 +510,8 @@ where_rows (const GtRows &p)
     }
 }
 
-#define WHERE_ROWS(size, T)                                   \
-  extern "C" __global__ void __launch_bounds__ (GT_THREADS)   \
-      gt_where_rows_##size (const __grid_constant__ GtRows p) \
-  {                                                           \
-    where_rows<T> (p);                                        \
-  }
+#define WHERE_ROWS(size, T) \
+  GT_KERNEL (gt_where_rows_##size, GtRows, GT_THREADS) { where_rows<T> (p); }
 WHERE_ROWS (1, uint8_t)
 WHERE_ROWS (2, uint16_t)
 WHERE_ROWS (4, uint32_t)
@@ -563,14 +548,14 @@ eye (const GtPlain &p)
     ((T *) p.out[0])[i * (p.n[1] + 1)] = gt_convert<T>::from (1);
 }
 
-#define MADE(name, T)                                       \
-  GT_KERNEL (gt_progression_##name) { progression<T> (p); } \
-  GT_KERNEL (gt_eye_##name) { eye<T> (p); }
+#define MADE(name, T)                                                      \
+  GT_KERNEL (gt_progression_##name, GtPlain, 1024) { progression<T> (p); } \
+  GT_KERNEL (gt_eye_##name, GtPlain, 1024) { eye<T> (p); }
 EACH_ELEMENT (MADE)
 
 /* Copies in[0] within the triangle: n[0] elements, n[1] rows, n[2] columns, n[3] diagonal, n[4] lower? */
 #define TRIANGLE(size, T)                                                        \
-  GT_KERNEL (gt_triangle_##size)                                                 \
+  GT_KERNEL (gt_triangle_##size, GtPlain, 1024)                                  \
   {                                                                              \
     const T zero = {};                                                           \
     for (GT_LOOP (i, p.n[0]))                                                    \
@@ -584,7 +569,7 @@ EACH_ELEMENT (MADE)
 GT_EACH_SIZE (TRIANGLE)
 
 /* Computes one_hot: in[0] n[0] indices, out[0] zeros [n[0], n[1]]; n[2] op */
-GT_KERNEL (gt_one_hot_i64)
+GT_KERNEL (gt_one_hot_i64, GtPlain, 1024)
 {
   for (GT_LOOP (i, p.n[0]))
     {
@@ -608,7 +593,7 @@ up_to (int64_t m, int64_t most)
 
 /* Computes triangle indices: out[0] [2, n[0]] rows and columns of the positions in a triangle of n[1] rows
  * and n[2] columns; n[3] diagonal, n[4] lower? */
-GT_KERNEL (gt_triangle_indices_i64)
+GT_KERNEL (gt_triangle_indices_i64, GtPlain, 1024)
 {
   const int64_t columns = p.n[2], start = p.n[3] + (p.n[4] ? 1 : 0);
   const int64_t before = up_to (start, columns);
@@ -641,7 +626,7 @@ GT_KERNEL (gt_triangle_indices_i64)
 
 /* Finds bounds: in[0] n[0] integers; out[0], initially zeros: the largest one plus 1, and how far the
  * smallest is below 0 */
-GT_KERNEL (gt_bounds_i64)
+GT_KERNEL (gt_bounds_i64, GtPlain, 1024)
 {
   __shared__ int64_t shared[32];
   int64_t high = 0, low = 0;
@@ -665,7 +650,7 @@ GT_KERNEL (gt_bounds_i64)
 #define FEW_BINS 8192
 
 /* Counts: out[0] n[1] counts of the n[0] integers in[0], which are in range */
-GT_KERNEL (gt_count_i64)
+GT_KERNEL (gt_count_i64, GtPlain, 1024)
 {
   __shared__ unsigned int counts[FEW_BINS];
   unsigned long long *out = (unsigned long long *) p.out[0];
@@ -690,7 +675,7 @@ GT_KERNEL (gt_count_i64)
 /* --- nonzero: the n[0] flags in[0] in parts of n[1] --- */
 
 /* Counts the true flags of each part: out[0] */
-GT_KERNEL (gt_count_flags_bool)
+GT_KERNEL (gt_count_flags_bool, GtPlain, 1024)
 {
   __shared__ int64_t shared[32];
 
@@ -710,7 +695,7 @@ GT_KERNEL (gt_count_flags_bool)
 
 /* Computes exclusive sums, in one block: each of the n[0] numbers of out[0] becomes the sum of those
  * before; the total is appended. */
-GT_KERNEL (gt_sum_before_i64)
+GT_KERNEL (gt_sum_before_i64, GtPlain, 1024)
 {
   __shared__ int64_t sums[1024];
   int64_t *x = (int64_t *) p.out[0], base = 0;
@@ -740,7 +725,7 @@ GT_KERNEL (gt_sum_before_i64)
 
 /* Lists the positions of true flags. in[1]: the sums before each part; out[0] [total, n[2]] positions in a
  * tensor of n[2] dims, n[3..] sizes. Each warp has a part. */
-GT_KERNEL (gt_find_flags_bool)
+GT_KERNEL (gt_find_flags_bool, GtPlain, 1024)
 {
   const int lane = threadIdx.x % 32;
 
@@ -774,7 +759,7 @@ GT_KERNEL (gt_find_flags_bool)
 
 /* --- conjugates of n[0] elements --- */
 #define CONJ(name, T)                                    \
-  GT_KERNEL (gt_conj_##name)                             \
+  GT_KERNEL (gt_conj_##name, GtPlain, 1024)              \
   {                                                      \
     for (GT_LOOP (i, p.n[0]))                            \
       {                                                  \

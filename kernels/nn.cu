@@ -61,7 +61,7 @@ nll_all (const GtPlain &p)
 }
 
 /* Computes the total weight of the targets, by which the mean divides, in one block: out[0] (double) */
-GT_KERNEL (gt_nll_total_f64)
+GT_KERNEL (gt_nll_total_f64, GtPlain, 1024)
 {
   __shared__ double shared[32];
   const double *weight = (const double *) p.in[2];
@@ -274,13 +274,13 @@ pool_take (const GtPlain &p)
     }
 }
 
-#define EACH(dtype, T, C)                                             \
-  GT_KERNEL (gt_nll_each_##dtype) { nll_each<T, C> (p); }             \
-  GT_KERNEL (gt_nll_all_##dtype) { nll_all<T, C> (p); }               \
-  GT_KERNEL (gt_nll_grad_##dtype) { nll_grad<T, C> (p); }             \
-  GT_KERNEL (gt_max_pool_##dtype) { max_pool<T, C> (p); }             \
-  GT_KERNEL (gt_max_pool_grad_##dtype) { max_pool_grad<T, C> (p); }   \
-  GT_KERNEL (gt_mean_pool_##dtype) { mean_pool<T, C> (p); }           \
-  GT_KERNEL (gt_mean_pool_grad_##dtype) { mean_pool_grad<T, C> (p); } \
-  GT_KERNEL (gt_pool_take_##dtype) { pool_take<T, C> (p); }
+#define EACH(dtype, T, C)                                                            \
+  GT_KERNEL (gt_nll_each_##dtype, GtPlain, 1024) { nll_each<T, C> (p); }             \
+  GT_KERNEL (gt_nll_all_##dtype, GtPlain, 1024) { nll_all<T, C> (p); }               \
+  GT_KERNEL (gt_nll_grad_##dtype, GtPlain, 1024) { nll_grad<T, C> (p); }             \
+  GT_KERNEL (gt_max_pool_##dtype, GtPlain, 1024) { max_pool<T, C> (p); }             \
+  GT_KERNEL (gt_max_pool_grad_##dtype, GtPlain, 1024) { max_pool_grad<T, C> (p); }   \
+  GT_KERNEL (gt_mean_pool_##dtype, GtPlain, 1024) { mean_pool<T, C> (p); }           \
+  GT_KERNEL (gt_mean_pool_grad_##dtype, GtPlain, 1024) { mean_pool_grad<T, C> (p); } \
+  GT_KERNEL (gt_pool_take_##dtype, GtPlain, 1024) { pool_take<T, C> (p); }
 GT_EACH_FLOAT (EACH)

@@ -89,7 +89,7 @@ layer_norm_long (const GtPlain &p)
 }
 
 #define LAYER_NORM(dtype, T, C, form, V, K) \
-  GT_KERNEL (gt_layer_norm_##dtype##_##form) { layer_norm<T, C, V, K> (p); }
+  GT_KERNEL (gt_layer_norm_##dtype##_##form, GtPlain, 1024) { layer_norm<T, C, V, K> (p); }
 GT_EACH_ROW (LAYER_NORM)
 
 /* Computes the gradient of x, with a block for each row. in: g, x, weight, mean, rstd (mean and rstd as
@@ -353,22 +353,22 @@ channel_grad (const GtPlain &p)
 }
 
 /* Computes the gradient of the weight: out[0] = dot * rstd; in dots, var; n[1] channels */
-GT_KERNEL (gt_channel_weight_f64)
+GT_KERNEL (gt_channel_weight_f64, GtPlain, 1024)
 {
   for (GT_LOOP (c, p.n[1]))
     ((double *) p.out[0])[c] =
         ((const double *) p.in[0])[c] / sqrt (((const double *) p.in[1])[c] + p.d[0]);
 }
 
-#define REST(dtype, T, C)                                                 \
-  GT_KERNEL (gt_layer_norm_##dtype##_long) { layer_norm_long<T, C> (p); } \
-  GT_KERNEL (gt_layer_norm_grad_##dtype) { layer_norm_grad<T, C> (p); }   \
-  GT_KERNEL (gt_layer_norm_sums_##dtype) { layer_norm_sums<T, C> (p); }   \
-  GT_KERNEL (gt_add_parts_##dtype) { add_parts<T, C> (p); }               \
-  GT_KERNEL (gt_moments_rows_##dtype) { moments_rows<T, C> (p); }         \
-  GT_KERNEL (gt_variance_##dtype) { variance<T, C> (p); }                 \
-  GT_KERNEL (gt_channel_moments_##dtype) { channel_moments<T, C> (p); }   \
-  GT_KERNEL (gt_channel_scale_##dtype) { channel_scale<T, C> (p); }       \
-  GT_KERNEL (gt_channel_dots_##dtype) { channel_dots<T, C> (p); }         \
-  GT_KERNEL (gt_channel_grad_##dtype) { channel_grad<T, C> (p); }
+#define REST(dtype, T, C)                                                                \
+  GT_KERNEL (gt_layer_norm_##dtype##_long, GtPlain, 1024) { layer_norm_long<T, C> (p); } \
+  GT_KERNEL (gt_layer_norm_grad_##dtype, GtPlain, 1024) { layer_norm_grad<T, C> (p); }   \
+  GT_KERNEL (gt_layer_norm_sums_##dtype, GtPlain, 1024) { layer_norm_sums<T, C> (p); }   \
+  GT_KERNEL (gt_add_parts_##dtype, GtPlain, 1024) { add_parts<T, C> (p); }               \
+  GT_KERNEL (gt_moments_rows_##dtype, GtPlain, 1024) { moments_rows<T, C> (p); }         \
+  GT_KERNEL (gt_variance_##dtype, GtPlain, 1024) { variance<T, C> (p); }                 \
+  GT_KERNEL (gt_channel_moments_##dtype, GtPlain, 1024) { channel_moments<T, C> (p); }   \
+  GT_KERNEL (gt_channel_scale_##dtype, GtPlain, 1024) { channel_scale<T, C> (p); }       \
+  GT_KERNEL (gt_channel_dots_##dtype, GtPlain, 1024) { channel_dots<T, C> (p); }         \
+  GT_KERNEL (gt_channel_grad_##dtype, GtPlain, 1024) { channel_grad<T, C> (p); }
 GT_EACH_FLOAT (REST)

@@ -8,10 +8,12 @@
 
 #include "gtorch-step-formulas.cuh"
 
+#define GT_STEP_KERNEL(dtype, name) GT_KERNEL (gt_step_##dtype##_##name, GtSteps, GT_STEP_THREADS)
+
 /* --- counts of steps --- */
 
 /* Before the steps, which read of which step they are. */
-GT_STEPS_KERNEL (gt_step_counts_f64)
+GT_KERNEL (gt_step_counts_f64, GtSteps, GT_STEP_THREADS)
 {
   const uint32_t i = blockIdx.x * GT_STEP_THREADS + threadIdx.x;
 
@@ -59,7 +61,7 @@ amp_unscale (const GtSteps &p)
 }
 
 /* out: scale (float32), tracker (int32); in: found; d: growth, backoff; n[0]: interval */
-GT_KERNEL (gt_amp_update_f32)
+GT_KERNEL (gt_amp_update_f32, GtPlain, 1024)
 {
   float *scale = (float *) p.out[0];
   int32_t *tracker = (int32_t *) p.out[1];
@@ -84,5 +86,5 @@ GT_KERNEL (gt_amp_update_f32)
 }
 
 #define UNSCALE(dtype, T, C) \
-  GT_STEPS_KERNEL (gt_amp_unscale_##dtype) { amp_unscale<T, C> (p); }
+  GT_KERNEL (gt_amp_unscale_##dtype, GtSteps, GT_STEP_THREADS) { amp_unscale<T, C> (p); }
 GT_EACH_FLOAT (UNSCALE)

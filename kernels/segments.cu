@@ -263,34 +263,28 @@ join (const GtSegments &p)
     }
 }
 
-#define SEGMENTS(op, F, name, T, C)                                         \
-  extern "C" __global__ void __launch_bounds__ (256)                        \
-      gt_segments_##op##_##name (const __grid_constant__ GtSegments p)      \
-  {                                                                         \
-    segments<F, T, C> (p);                                                  \
-  }                                                                         \
-  extern "C" __global__ void __launch_bounds__ (256)                        \
-      gt_segments_join_##op##_##name (const __grid_constant__ GtSegments p) \
-  {                                                                         \
-    join<F, T, C> (p);                                                      \
-  }
-#define SUM(name, T, C) SEGMENTS (sum, sum, name, T, C)
+#define SUM(name, T, C)                                                            \
+  GT_KERNEL (gt_segments_sum_##name, GtSegments, 256) { segments<sum, T, C> (p); } \
+  GT_KERNEL (gt_segments_join_sum_##name, GtSegments, 256) { join<sum, T, C> (p); }
 GT_EACH_FLOAT (SUM)
 SUM (c64, GTorchComplex64, GTorchComplex64)
 SUM (c128, GTorchComplex128, GTorchComplex128)
 
 /* The host converts other dtypes to these. */
-#define FOLDS(name, T)                  \
-  SEGMENTS (prod, product, name, T, T)  \
-  SEGMENTS (amax, greatest, name, T, T) \
-  SEGMENTS (amin, smallest, name, T, T)
+#define FOLDS(name, T)                                                                    \
+  GT_KERNEL (gt_segments_prod_##name, GtSegments, 256) { segments<product, T, T> (p); }   \
+  GT_KERNEL (gt_segments_join_prod_##name, GtSegments, 256) { join<product, T, T> (p); }  \
+  GT_KERNEL (gt_segments_amax_##name, GtSegments, 256) { segments<greatest, T, T> (p); }  \
+  GT_KERNEL (gt_segments_join_amax_##name, GtSegments, 256) { join<greatest, T, T> (p); } \
+  GT_KERNEL (gt_segments_amin_##name, GtSegments, 256) { segments<smallest, T, T> (p); }  \
+  GT_KERNEL (gt_segments_join_amin_##name, GtSegments, 256) { join<smallest, T, T> (p); }
 FOLDS (f32, float)
 FOLDS (f64, double)
 FOLDS (i64, gint64)
 
 /* --- recurrences along n[0] lines of n[1] elements, n[2] apart; from the end if n[3] --- */
 #define RECURRENCE(name, T)                                                       \
-  GT_KERNEL (gt_recurrence_##name)                                                \
+  GT_KERNEL (gt_recurrence_##name, GtPlain, 1024)                                 \
   {                                                                               \
     for (GT_LOOP (line, p.n[0]))                                                  \
       {                                                                           \

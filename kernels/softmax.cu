@@ -320,19 +320,18 @@ logsumexp (const GtPlain &p)
 }
 
 /* Narrow rows need few registers: two blocks of the longest are resident at once. */
-#define ROWS(dtype, T, C, form, V, K)                                   \
-  extern "C" __global__ void __launch_bounds__ (1024, (V) == 8 ? 2 : 1) \
-      gt_softmax_##dtype##_##form (const __grid_constant__ GtPlain p)   \
-  {                                                                     \
-    softmax<T, C, V, K> (p);                                            \
-  }                                                                     \
-  GT_KERNEL (gt_softmax_grad_##dtype##_##form) { softmax_grad<T, C, V, K> (p); }
+#define ROWS(dtype, T, C, form, V, K)                                      \
+  GT_KERNEL (gt_softmax_##dtype##_##form, GtPlain, 1024, (V) == 8 ? 2 : 1) \
+  {                                                                        \
+    softmax<T, C, V, K> (p);                                               \
+  }                                                                        \
+  GT_KERNEL (gt_softmax_grad_##dtype##_##form, GtPlain, 1024) { softmax_grad<T, C, V, K> (p); }
 GT_EACH_ROW (ROWS)
 
-#define OTHERS(dtype, T, C)                                                   \
-  GT_KERNEL (gt_softmax_##dtype##_long) { softmax_long<T, C> (p); }           \
-  GT_KERNEL (gt_softmax_grad_##dtype##_long) { softmax_grad_long<T, C> (p); } \
-  GT_KERNEL (gt_logsumexp_##dtype) { logsumexp<T, C> (p); }                   \
-  GT_KERNEL (gt_softmax_##dtype##_columns) { softmax_columns<T, C> (p); }     \
-  GT_KERNEL (gt_softmax_grad_##dtype##_columns) { softmax_grad_columns<T, C> (p); }
+#define OTHERS(dtype, T, C)                                                                  \
+  GT_KERNEL (gt_softmax_##dtype##_long, GtPlain, 1024) { softmax_long<T, C> (p); }           \
+  GT_KERNEL (gt_softmax_grad_##dtype##_long, GtPlain, 1024) { softmax_grad_long<T, C> (p); } \
+  GT_KERNEL (gt_logsumexp_##dtype, GtPlain, 1024) { logsumexp<T, C> (p); }                   \
+  GT_KERNEL (gt_softmax_##dtype##_columns, GtPlain, 1024) { softmax_columns<T, C> (p); }     \
+  GT_KERNEL (gt_softmax_grad_##dtype##_columns, GtPlain, 1024) { softmax_grad_columns<T, C> (p); }
 GT_EACH_FLOAT (OTHERS)

@@ -118,8 +118,8 @@ gtorch_cuda_amp_unscale (GTorchOpCall *call, GTorchCudaLane *lane, GError **erro
     for (i = 0; ok && i < n;)
       {
         i = gather (packed, n, i, dtypes[k], &p);
-        ok = gtorch_cuda_run_struct (GTORCH_CUDA_FAMILY_OPTIM, "amp_unscale", dtypes[k], lane,
-                                     (gint64) p.blocks * GT_STEP_THREADS, &p, error);
+        ok = gtorch_cuda_run (&gtorch_kernels_amp_unscale, dtypes[k], lane,
+                              (gint64) p.blocks * GT_STEP_THREADS, &p, error);
       }
   for (i = 0; ok && i < n; i++)
     ok = gtorch_cuda_unpack (packed[i], grads[i], lane, error);
@@ -189,6 +189,5 @@ gtorch_cuda_amp_update_scale (GTorchOpCall *call, GTorchCudaLane *lane, GError *
   if (found == NULL)
     return FALSE;
   p.in[0] = gtorch_impl_data (found);
-  return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_OPTIM, "amp_update", GTORCH_DTYPE_FLOAT32, lane,
-                                1, &p, error);
+  return gtorch_cuda_run (&gtorch_kernels_amp_update, GTORCH_DTYPE_FLOAT32, lane, 1, &p, error);
 }

@@ -397,10 +397,8 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
       for (i = 1; i < 3; i++)
         q.in[2 + i] = packed[i] != NULL ? gtorch_impl_data (packed[i]) : NULL;
       q.out[0] = gtorch_impl_data (out[0]);
-      ok = gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_NORM, "channel_moments", dtype, lane,
-                                         p.n[1], &p, error)
-           && gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NORM, "channel_scale", dtype, lane,
-                                     x->numel, &q, error);
+      ok = gtorch_cuda_run_blocks (&gtorch_kernels_channel_moments, dtype, lane, p.n[1], &p, error)
+           && gtorch_cuda_run (&gtorch_kernels_channel_scale, dtype, lane, x->numel, &q, error);
     }
   else if ((sums = gtorch_impl_new (x->storage->device, GTORCH_DTYPE_FLOAT64,
                                     (gint64[]){ 2 * p.n[1] }, 1, error))
@@ -417,16 +415,14 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
       q.in[4] = packed[2] != NULL ? gtorch_impl_data (packed[2]) : NULL;
       q.in[5] = sum;
       q.out[0] = gtorch_impl_data (out[0]);
-      ok = gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_NORM, "channel_dots", dtype, lane,
-                                         p.n[1], &p, error)
-           && gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NORM, "channel_grad", dtype, lane, x->numel,
-                                     &q, error);
+      ok = gtorch_cuda_run_blocks (&gtorch_kernels_channel_dots, dtype, lane, p.n[1], &p, error)
+           && gtorch_cuda_run (&gtorch_kernels_channel_grad, dtype, lane, x->numel, &q, error);
       p.in[0] = sum + p.n[1];
       p.in[1] = q.in[3];
       p.out[0] = gtorch_impl_data (out[1]);
       ok = ok
-           && gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NORM, "channel_weight",
-                                     GTORCH_DTYPE_FLOAT64, lane, p.n[1], &p, error);
+           && gtorch_cuda_run (&gtorch_kernels_channel_weight, GTORCH_DTYPE_FLOAT64, lane, p.n[1],
+                               &p, error);
       if (ok)
         {
           const gint64 strides[] = { 1 };

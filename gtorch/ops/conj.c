@@ -84,7 +84,6 @@ gtorch_cuda_conj (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   p.n[0] = output->numel;
   p.in[0] = gtorch_impl_data (x);
   p.out[0] = gtorch_impl_data (y);
-  return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_INDEX, "conj", output->dtype, lane, p.n[0], &p,
-                                error)
+  return gtorch_cuda_run (&gtorch_kernels_conj, output->dtype, lane, p.n[0], &p, error)
          && gtorch_cuda_unpack (y, output, lane, error);
 }

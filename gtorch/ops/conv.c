@@ -287,7 +287,9 @@ static gboolean
 cuda_run_plain (GTorchOpCall *call, GTorchCudaLane *lane, const GTorchConv *conv,
                 GTorchCudnnKind kind, GTorchImpl *bias, GError **error)
 {
-  static const gchar *const names[] = { "convolve", "convolve_input", "convolve_weight" };
+  static const GtPlainKernels *const kernels[] = { &gtorch_kernels_convolve,
+                                                   &gtorch_kernels_convolve_input,
+                                                   &gtorch_kernels_convolve_weight };
   guint dtype = call->compute;
   g_autoptr (GTorchImpl) a = gtorch_cuda_pack (call->inputs[0], dtype, lane, error);
   g_autoptr (GTorchImpl) b = NULL;
@@ -309,11 +311,9 @@ cuda_run_plain (GTorchOpCall *call, GTorchCudaLane *lane, const GTorchConv *conv
   p.in[2] = bias != NULL ? gtorch_impl_data (bias) : NULL;
   p.out[0] = gtorch_impl_data (out);
   if (kind == GTORCH_CUDNN_WEIGHT)
-    ok = gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_CONVOLVE, names[kind], dtype, lane,
-                                       out->numel, &p, error);
+    ok = gtorch_cuda_run_blocks (kernels[kind], dtype, lane, out->numel, &p, error);
   else
-    ok = gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_CONVOLVE, names[kind], dtype, lane, out->numel,
-                                &p, error);
+    ok = gtorch_cuda_run (kernels[kind], dtype, lane, out->numel, &p, error);
   return ok && gtorch_cuda_unpack (out, call->outputs[0], lane, error);
 }
 

@@ -310,9 +310,9 @@ gtorch_cuda_native_layer_norm (GTorchOpCall *call, GTorchCudaLane *lane, GError 
   p.out[0] = gtorch_impl_data (y);
   p.out[1] = gtorch_impl_data (call->outputs[1]);
   p.out[2] = gtorch_impl_data (call->outputs[2]);
-  ok = gtorch_cuda_rows_run (GTORCH_CUDA_FAMILY_NORM, "layer_norm", dtype, lane, p.n[0], p.n[1],
-                             (gpointer) ((guintptr) p.out[0] | (guintptr) p.in[0]
-                                         | (guintptr) p.in[1] | (guintptr) p.in[2]),
+  ok = gtorch_cuda_run_rows (&gtorch_kernels_layer_norm, dtype, lane, p.n[0], p.n[1],
+                             (guintptr) p.out[0] | (guintptr) p.in[0] | (guintptr) p.in[1]
+                                 | (guintptr) p.in[2],
                              &p, error)
        && gtorch_cuda_unpack (y, call->outputs[0], lane, error);
 done:
@@ -357,19 +357,16 @@ gtorch_cuda_layer_norm_backward (GTorchOpCall *call, GTorchCudaLane *lane, GErro
   if (sums == NULL)
     goto done;
   q = p;
-  ok = gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_NORM, "layer_norm_grad", dtype, lane,
-                                     p.n[0], &p, error);
+  ok = gtorch_cuda_run_blocks (&gtorch_kernels_layer_norm_grad, dtype, lane, p.n[0], &p, error);
   p.out[0] = gtorch_impl_data (sums);
   ok = ok
-       && gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NORM, "layer_norm_sums", dtype, lane,
-                                 n_parts * p.n[1], &p, error);
+       && gtorch_cuda_run (&gtorch_kernels_layer_norm_sums, dtype, lane, n_parts * p.n[1], &p,
+                           error);
   q.in[0] = gtorch_impl_data (sums);
   q.n[0] = n_parts;
   q.out[0] = gtorch_impl_data (out[1]);
   q.out[1] = gtorch_impl_data (out[2]);
-  ok = ok
-       && gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NORM, "add_parts", dtype, lane, 2 * q.n[1], &q,
-                                 error);
+  ok = ok && gtorch_cuda_run (&gtorch_kernels_add_parts, dtype, lane, 2 * q.n[1], &q, error);
   for (i = 0; ok && i < 3; i++)
     ok = gtorch_cuda_unpack (out[i], call->outputs[i], lane, error);
 done:

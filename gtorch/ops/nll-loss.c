@@ -330,11 +330,10 @@ gtorch_cuda_nll_loss_smooth (GTorchOpCall *call, GTorchCudaLane *lane, GError **
   nll.p.out[0] = gtorch_impl_data (output);
   nll.p.n[5] = call->attrs[0].i == GTORCH_REDUCTION_MEAN;
   if (call->attrs[0].i == GTORCH_REDUCTION_NONE)
-    return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NN, "nll_each", call->compute, lane,
-                                  nll.p.n[0], &nll.p, error)
+    return gtorch_cuda_run (&gtorch_kernels_nll_each, call->compute, lane, nll.p.n[0], &nll.p,
+                            error)
            && gtorch_cuda_unpack (output, call->outputs[0], lane, error);
-  return gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_NN, "nll_all", call->compute, lane, 1,
-                                       &nll.p, error)
+  return gtorch_cuda_run_blocks (&gtorch_kernels_nll_all, call->compute, lane, 1, &nll.p, error)
          && gtorch_cuda_unpack (output, call->outputs[0], lane, error);
 }
 
@@ -361,15 +360,14 @@ gtorch_cuda_nll_loss_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError 
       if (total == NULL)
         return FALSE;
       nll.p.out[0] = gtorch_impl_data (total);
-      if (!gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_NN, "nll_total", GTORCH_DTYPE_FLOAT64,
-                                         lane, 1, &nll.p, error))
+      if (!gtorch_cuda_run_blocks (&gtorch_kernels_nll_total, GTORCH_DTYPE_FLOAT64, lane, 1, &nll.p,
+                                   error))
         return FALSE;
       p.in[3] = gtorch_impl_data (total);
     }
   p.in[0] = gtorch_impl_data (upper);
   p.out[0] = gtorch_impl_data (output);
   p.n[6] = call->attrs[1].i != GTORCH_REDUCTION_NONE;
-  return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NN, "nll_grad", call->compute, lane,
-                                output->numel, &p, error)
+  return gtorch_cuda_run (&gtorch_kernels_nll_grad, call->compute, lane, output->numel, &p, error)
          && gtorch_cuda_unpack (output, result, lane, error);
 }

@@ -196,7 +196,7 @@ gtorch_cuda_max_pool2d_take (GTorchOpCall *call, GTorchCudaLane *lane, GError **
   p.n[3] = gtorch_cuda_report_op (call, -1);
   p.report = gtorch_cuda_report (lane, error);
   return p.report != NULL
-         && gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NN, "pool_take", call->compute, lane,
-                                   indices->numel, &p, error)
+         && gtorch_cuda_run (&gtorch_kernels_pool_take, call->compute, lane, indices->numel, &p,
+                             error)
          && gtorch_cuda_unpack (y, output, lane, error);
 }

@@ -388,7 +388,7 @@ gtorch_op_max_pool2d (GTorchImpl *self, const gint64 *kernel_size, gsize n_kerne
 /* --- on GPUs --- */
 
 static gboolean
-cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, const Pool *pool, const gchar *name,
+cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, const Pool *pool, const GtPlainKernels *kernels,
           GError **error)
 {
   GTorchImpl *output = call->outputs[0];
@@ -416,8 +416,7 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, const Pool *pool, const gcha
     }
   if (call->n_outputs > 1)
     p.out[1] = gtorch_impl_data (call->outputs[1]);
-  return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NN, name, call->compute, lane, output->numel, &p,
-                                error)
+  return gtorch_cuda_run (kernels, call->compute, lane, output->numel, &p, error)
          && gtorch_cuda_unpack (y, output, lane, error);
 }
 
@@ -427,12 +426,12 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, const Pool *pool, const gcha
     Pool pool;                                                                           \
                                                                                          \
     return pool_read (&pool, call, attrs, (images)->shape, (images)->n_dims, error)      \
-           && cuda_run (call, lane, &pool, kernel, error);                               \
+           && cuda_run (call, lane, &pool, &gtorch_kernels_##kernel, error);             \
   }
 
-CUDA (max_pool2d_with_indices, "max_pool", call->attrs, call->inputs[0])
-CUDA (avg_pool2d, "mean_pool", call->attrs, call->inputs[0])
-CUDA (adaptive_avg_pool2d, "mean_pool", call->attrs, call->inputs[0])
-CUDA (max_pool2d_backward, "max_pool_grad", call->attrs + 1, call->outputs[0])
-CUDA (avg_pool2d_backward, "mean_pool_grad", call->attrs + 1, call->outputs[0])
-CUDA (adaptive_avg_pool2d_backward, "mean_pool_grad", call->attrs + 1, call->outputs[0])
+CUDA (max_pool2d_with_indices, max_pool, call->attrs, call->inputs[0])
+CUDA (avg_pool2d, mean_pool, call->attrs, call->inputs[0])
+CUDA (adaptive_avg_pool2d, mean_pool, call->attrs, call->inputs[0])
+CUDA (max_pool2d_backward, max_pool_grad, call->attrs + 1, call->outputs[0])
+CUDA (avg_pool2d_backward, mean_pool_grad, call->attrs + 1, call->outputs[0])
+CUDA (adaptive_avg_pool2d_backward, mean_pool_grad, call->attrs + 1, call->outputs[0])

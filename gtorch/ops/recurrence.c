@@ -150,8 +150,7 @@ gtorch_cuda_recurrence (GTorchOpCall *call, GTorchCudaLane *lane, GError **error
   p.in[0] = gtorch_impl_data (x);
   p.in[1] = gtorch_impl_data (f);
   p.out[0] = gtorch_impl_data (y);
-  return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_SEGMENTS, "recurrence", dtype, lane, p.n[0], &p,
-                                error)
+  return gtorch_cuda_run (&gtorch_kernels_recurrence, dtype, lane, p.n[0], &p, error)
          && gtorch_cuda_unpack (y, call->outputs[0], lane, error);
 }
 

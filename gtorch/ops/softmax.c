@@ -220,7 +220,8 @@ static gboolean
 cuda_softmax (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *grad, GTorchImpl *self,
               gint64 raw_dim, gboolean log_form, GError **error)
 {
-  const gchar *name = grad != NULL ? "softmax_grad" : "softmax";
+  const GtPlainKernels *kernels =
+      grad != NULL ? &gtorch_kernels_softmax_grad : &gtorch_kernels_softmax;
   guint dtype = call->compute;
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) g = NULL;
@@ -246,14 +247,12 @@ cuda_softmax (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *grad, GTorch
   p.in[1] = gtorch_impl_data (x);
   if (p.n[2] > 1)
     {
-      if (!gtorch_cuda_plain_run_form (GTORCH_CUDA_FAMILY_SOFTMAX, name, dtype, "columns", lane,
-                                       p.n[0], &p, error))
+      if (!gtorch_cuda_run_form (kernels, dtype, "columns", lane, p.n[0], &p, error))
         return FALSE;
     }
-  else if (!gtorch_cuda_rows_run (GTORCH_CUDA_FAMILY_SOFTMAX, name, dtype, lane, p.n[0], p.n[1],
-                                  (gpointer) ((guintptr) p.out[0] | (guintptr) p.in[0]
-                                              | (guintptr) p.in[1]),
-                                  &p, error))
+  else if (!gtorch_cuda_run_rows (kernels, dtype, lane, p.n[0], p.n[1],
+                                  (guintptr) p.out[0] | (guintptr) p.in[0] | (guintptr) p.in[1], &p,
+                                  error))
     return FALSE;
   return gtorch_cuda_unpack (y, call->outputs[0], lane, error);
 }
@@ -308,7 +307,6 @@ gtorch_cuda_logsumexp (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   p.n[1] = x->numel / output->numel;
   p.in[0] = gtorch_impl_data (x);
   p.out[0] = gtorch_impl_data (y);
-  return gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_SOFTMAX, "logsumexp", call->compute, lane,
-                                       p.n[0], &p, error)
+  return gtorch_cuda_run_blocks (&gtorch_kernels_logsumexp, call->compute, lane, p.n[0], &p, error)
          && gtorch_cuda_unpack (y, output, lane, error);
 }

@@ -212,12 +212,12 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean root, GError **erro
     return FALSE;
   p.in[0] = gtorch_impl_data (x);
   p.out[0] = gtorch_impl_data (parts);
-  if (!gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_NORM, "moments_rows", dtype, lane,
-                                     p.n[0] * p.n[3], &p, error))
+  if (!gtorch_cuda_run_blocks (&gtorch_kernels_moments_rows, dtype, lane, p.n[0] * p.n[3], &p,
+                               error))
     return FALSE;
   p.in[0] = p.out[0];
   p.out[0] = gtorch_impl_data (y);
-  return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NORM, "variance", dtype, lane, p.n[0], &p, error)
+  return gtorch_cuda_run (&gtorch_kernels_variance, dtype, lane, p.n[0], &p, error)
          && gtorch_cuda_unpack (y, output, lane, error);
 }
 

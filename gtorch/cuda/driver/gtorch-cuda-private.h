@@ -324,6 +324,21 @@ typedef struct
   GMutex lock;
 } GTorchCudaFamily;
 
+/* The kernels of one name, for several dtypes or in several forms. */
+typedef struct
+{
+  const gchar *name; /* without what comes before and behind it in gt_<name>_<dtype> */
+  GTorchCudaFamily *family;
+} GTorchCudaKernelSet;
+
+/* Declares <Parameters>Kernels: such a set, and by its type the struct that the kernels take. */
+#define GTORCH_CUDA_KERNELS(Parameters) \
+  typedef union                         \
+  {                                     \
+    GTorchCudaKernelSet set;            \
+    const Parameters *parameters;       \
+  } Parameters##Kernels
+
 /* One kernel; static, filled on the first launch. Each kernel takes one struct by value. */
 typedef struct
 {
@@ -366,8 +381,6 @@ gboolean gtorch_cuda_kernel_run (GTorchCudaKernel *self, GTorchCudaFamily *famil
                                  const gchar *name, GTorchCudaLane *lane, guint64 blocks,
                                  guint threads, gconstpointer parameters, GError **error);
 
-/* Returns one of the families in gtorch-cuda-plain.c. */
-GTorchCudaFamily *gtorch_cuda_plain_family (guint family);
 /* Runs a kernel that takes a GtStrided over the whole iterator. */
 gboolean gtorch_cuda_run_strided (GTorchCudaFamily *family, GTorchCudaKernel *kernel,
                                   const gchar *name, struct _GTorchIter *iter, GTorchCudaLane *lane,

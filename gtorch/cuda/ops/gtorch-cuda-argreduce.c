@@ -7,16 +7,14 @@
 #include "config.h"
 
 #include "cuda/driver/gtorch-cuda-private.h"
+#include "gtorch-cuda-kernels.h"
 #include "gtorch-ops-private.h"
-#include "kernels/gtorch-kernel-params.h"
 
 #define THREADS   256
 #define SHORT_ROW 16384 /* bytes of a row that one warp reduces */
 #define PART      65536 /* minimum bytes of a row per block */
 #define FEW       2048  /* minimum elements of a tile of columns per block */
 #define AT_ONCE   5     /* resident blocks per multiprocessor: with more, a few would run last */
-
-GTORCH_CUDA_IMAGE (argreduce)
 
 enum
 {
@@ -27,7 +25,6 @@ enum
   N_FORMS
 };
 
-static GTorchCudaFamily family = { .name = "argreduce", .image = gtorch_fatbin_argreduce };
 static GTorchCudaKernel kernels[N_FORMS][GTORCH_N_DTYPES];
 
 static gboolean
@@ -43,7 +40,7 @@ launch (guint form, guint dtype, GTorchCudaLane *lane, guint64 blocks, guint spl
     {
       g_snprintf (name, sizeof name, "gt_extreme_%s_%s", forms[form],
                   gtorch_cuda_dtype_suffixes[dtype]);
-      if (!gtorch_cuda_kernel_get (kernel, &family, name, error))
+      if (!gtorch_cuda_kernel_get (kernel, &gtorch_cuda_family_argreduce, name, error))
         return FALSE;
     }
   return gtorch_cuda_kernel_launch (kernel, lane, &shape, p, error);

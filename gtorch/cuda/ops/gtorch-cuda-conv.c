@@ -109,8 +109,8 @@ add_bias (GTorchImpl *y, GTorchImpl *bias, gboolean channels_last, GTorchCudaLan
     .n = { y->numel, channels_last ? 1 : y->shape[2] * y->shape[3], y->shape[1] },
   };
 
-  return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_CONVOLVE, "convolve_bias", y->dtype, lane,
-                                (y->numel + vector - 1) / vector, &p, error);
+  return gtorch_cuda_run (&gtorch_kernels_convolve_bias, y->dtype, lane,
+                          (y->numel + vector - 1) / vector, &p, error);
 }
 
 /* Converts from channels last to contiguous and adds the bias on the way. */
@@ -125,8 +125,7 @@ turn (GTorchImpl *to, GTorchImpl *from, GTorchImpl *bias, GTorchCudaLane *lane, 
     .n = { to->shape[0], pixels, channels },
   };
 
-  return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_CONVOLVE, "convolve_turn", to->dtype, lane,
-                                tiles * 256, &p, error);
+  return gtorch_cuda_run (&gtorch_kernels_convolve_turn, to->dtype, lane, tiles * 256, &p, error);
 }
 
 /* Runs the convolution in the form's layout, for which cuDNN is known to have an engine. */

@@ -10,7 +10,6 @@
 #include "cuda/driver/gtorch-cuda-private.h"
 #include "gtorch-ops-private.h"
 
-#define FAMILY     GTORCH_CUDA_FAMILY_INDEX
 #define MIN_TILE   8
 #define MAX_TILE   1024
 #define MANY_TILES (1 << 20) /* tiles with their columns; enough to fill any GPU */
@@ -63,7 +62,7 @@ gtorch_cuda_sort_slots (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *sl
       if (unsorted == NULL)
         return FALSE;
       p.out[0] = gtorch_impl_data (unsorted);
-      if (!gtorch_cuda_plain_run (FAMILY, "keys", GTORCH_DTYPE_INT32, lane, p.n[0], &p, error))
+      if (!gtorch_cuda_run (&gtorch_kernels_keys, GTORCH_DTYPE_INT32, lane, p.n[0], &p, error))
         return FALSE;
     }
   return gtorch_cuda_sort_line (call, lane, unsorted, keys, at, error);
@@ -76,12 +75,12 @@ gtorch_cuda_segments_fold (GTorchOpCall *call, GTorchCudaLane *lane, const GtBlo
 {
   static const struct
   {
-    const gchar *each, *join;
+    const GtSegmentsKernels *each, *join;
   } kernels[] = {
-    [GTORCH_CUDA_FOLD_SUM] = { "segments_sum", "segments_join_sum" },
-    [GTORCH_CUDA_FOLD_PROD] = { "segments_prod", "segments_join_prod" },
-    [GTORCH_CUDA_FOLD_AMAX] = { "segments_amax", "segments_join_amax" },
-    [GTORCH_CUDA_FOLD_AMIN] = { "segments_amin", "segments_join_amin" },
+    [GTORCH_CUDA_FOLD_SUM] = { &gtorch_kernels_segments_sum, &gtorch_kernels_segments_join_sum },
+    [GTORCH_CUDA_FOLD_PROD] = { &gtorch_kernels_segments_prod, &gtorch_kernels_segments_join_prod },
+    [GTORCH_CUDA_FOLD_AMAX] = { &gtorch_kernels_segments_amax, &gtorch_kernels_segments_join_amax },
+    [GTORCH_CUDA_FOLD_AMIN] = { &gtorch_kernels_segments_amin, &gtorch_kernels_segments_join_amin },
   };
   GtSegments s = { .b = *blocks, .tile = MIN_TILE };
   gint64 n = blocks->n_index, columns = blocks->total / n, sum_size;
@@ -118,11 +117,9 @@ gtorch_cuda_segments_fold (GTorchOpCall *call, GTorchCudaLane *lane, const GtBlo
       s.first = gtorch_impl_data (sums);
       s.last = (char *) s.first + sum_size;
     }
-  return gtorch_cuda_run_struct (GTORCH_CUDA_FAMILY_SEGMENTS, kernels[fold].each, dtype, lane,
-                                 s.tiles * columns, &s, error)
+  return gtorch_cuda_run (kernels[fold].each, dtype, lane, s.tiles * columns, &s, error)
          && (s.tiles == 1
-             || gtorch_cuda_run_struct (GTORCH_CUDA_FAMILY_SEGMENTS, kernels[fold].join, dtype,
-                                        lane, s.tiles * columns, &s, error));
+             || gtorch_cuda_run (kernels[fold].join, dtype, lane, s.tiles * columns, &s, error));
 }
 
 /* Adds values to the elements of a row at the indices. */
@@ -167,8 +164,8 @@ find_bounds (GTorchOpCall *call, GTorchCudaLane *lane, gpointer data, GError **e
     return FALSE;
   p.in[0] = gtorch_impl_data (plain);
   p.out[0] = gtorch_impl_data (found);
-  return gtorch_cuda_plain_run_blocks (FAMILY, "bounds", GTORCH_DTYPE_INT64, lane,
-                                       MIN ((p.n[0] + 255) / 256, 1024), &p, error)
+  return gtorch_cuda_run_blocks (&gtorch_kernels_bounds, GTORCH_DTYPE_INT64, lane,
+                                 MIN ((p.n[0] + 255) / 256, 1024), &p, error)
          && gtorch_cuda_read (lane, b->bounds, p.out[0], 16, error);
 }
 
@@ -202,8 +199,8 @@ gtorch_cuda_bincount (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
     }
   p.in[0] = gtorch_impl_data (values);
   p.out[0] = gtorch_impl_data (output);
-  return gtorch_cuda_plain_run_blocks (FAMILY, "count", GTORCH_DTYPE_INT64, lane,
-                                       MIN ((p.n[0] + 1023) / 1024, 1024), &p, error);
+  return gtorch_cuda_run_blocks (&gtorch_kernels_count, GTORCH_DTYPE_INT64, lane,
+                                 MIN ((p.n[0] + 1023) / 1024, 1024), &p, error);
 }
 
 /* --- gradients of views --- */
@@ -266,7 +263,7 @@ gtorch_cuda_strided_view_backward (GTorchOpCall *call, GTorchCudaLane *lane, GEr
         return FALSE;
       p.out[0] = gtorch_impl_data (ramp);
       seen = gtorch_impl_new_view (ramp, offset, source->shape, stride, source->n_dims);
-      if (!gtorch_cuda_plain_run (FAMILY, "progression", GTORCH_DTYPE_INT64, lane, n, &p, error))
+      if (!gtorch_cuda_run (&gtorch_kernels_progression, GTORCH_DTYPE_INT64, lane, n, &p, error))
         return FALSE;
       index = gtorch_cuda_pack (seen, GTORCH_DTYPE_INT64, lane, error);
       if (index == NULL || !add_to_row (call, lane, row, index, source, error))

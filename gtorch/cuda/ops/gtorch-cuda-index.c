@@ -12,8 +12,6 @@
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
-#define FAMILY GTORCH_CUDA_FAMILY_INDEX
-
 typedef enum
 {
   GET,
@@ -66,8 +64,8 @@ pick (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *from, guint dim, GTo
   p.n = to->numel * (guint64) gtorch_dtype_size (to->dtype) / size;
   p.inner = gt_divider (inner / size);
   p.n_index = gt_divider (each ? (to->n_dims > 0 ? to->shape[dim] : 1) : plain->numel);
-  return gtorch_cuda_run_struct_blocks (GTORCH_CUDA_FAMILY_PICK, "pick", size, lane,
-                                        ((guint64) p.n + 1023) / 1024, &p, error);
+  return gtorch_cuda_run_sized_blocks (&gtorch_kernels_pick, size, lane,
+                                       ((guint64) p.n + 1023) / 1024, &p, error);
 }
 
 /* --- blocks --- */
@@ -130,16 +128,16 @@ add_offsets (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, const Alo
     return FALSE;
   p.out[0] = gtorch_impl_data (offsets);
   p.in[0] = gtorch_impl_data (plain);
-  if (!gtorch_cuda_plain_run (FAMILY, "offsets", GTORCH_DTYPE_INT64, lane, offsets->numel, &p,
-                              error))
+  if (!gtorch_cuda_run (&gtorch_kernels_offsets, GTORCH_DTYPE_INT64, lane, offsets->numel, &p,
+                        error))
     return FALSE;
   if (blocks->slots == NULL)
     return TRUE;
   p.n[1] = along->slot_stride;
   p.out[0] = gtorch_impl_data (blocks->slots);
   p.report = NULL;
-  return gtorch_cuda_plain_run (FAMILY, "offsets", GTORCH_DTYPE_INT64, lane, offsets->numel, &p,
-                                error);
+  return gtorch_cuda_run (&gtorch_kernels_offsets, GTORCH_DTYPE_INT64, lane, offsets->numel, &p,
+                          error);
 }
 
 static gboolean
@@ -280,11 +278,11 @@ keep_last (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GError **er
         return FALSE;
       p.in[0] = gtorch_impl_data (blocks->slots);
       p.out[0] = gtorch_impl_data (owners);
-      if (!gtorch_cuda_plain_run (FAMILY, "claim", GTORCH_DTYPE_INT64, lane, n, &p, error))
+      if (!gtorch_cuda_run (&gtorch_kernels_claim, GTORCH_DTYPE_INT64, lane, n, &p, error))
         return FALSE;
       p.in[1] = p.out[0];
       p.out[0] = gtorch_impl_data (blocks->offsets);
-      return gtorch_cuda_plain_run (FAMILY, "keep_last", GTORCH_DTYPE_INT64, lane, n, &p, error);
+      return gtorch_cuda_run (&gtorch_kernels_keep_last, GTORCH_DTYPE_INT64, lane, n, &p, error);
     }
   else
     {
@@ -299,8 +297,8 @@ keep_last (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GError **er
       p.in[0] = gtorch_impl_data (keys);
       p.in[1] = gtorch_impl_data (at);
       p.out[0] = gtorch_impl_data (blocks->offsets);
-      return gtorch_cuda_plain_run (FAMILY, "drop_earlier", GTORCH_DTYPE_INT64, lane, n - 1, &p,
-                                    error);
+      return gtorch_cuda_run (&gtorch_kernels_drop_earlier, GTORCH_DTYPE_INT64, lane, n - 1, &p,
+                              error);
     }
 }
 
@@ -320,13 +318,14 @@ blocks_run (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl
     return gtorch_cuda_segments_fold (call, lane, b, GTORCH_CUDA_FOLD_SUM + (mode - ADD),
                                       blocks->dtype, blocks->slots, blocks->n_slots, error);
   if (mode == ADD)
-    return gtorch_cuda_run_struct (FAMILY, "blocks_add", blocks->dtype, lane, b->total, b, error);
+    return gtorch_cuda_run (&gtorch_kernels_blocks_add, blocks->dtype, lane, b->total, b, error);
   if (mode == PUT && b->step != 0 && b->n_index > 1 && !keep_last (blocks, call, lane, error))
     return FALSE;
   if (block_stride % 16 == 0 && b->step != 0)
     size = widen (b, size);
-  return gtorch_cuda_run_struct_sized (FAMILY, mode == GET ? "blocks_get" : "blocks_put", size,
-                                       lane, b->total, b, error);
+  return gtorch_cuda_run_sized (mode == GET ? &gtorch_kernels_blocks_get
+                                            : &gtorch_kernels_blocks_put,
+                                size, lane, b->total, b, error);
 }
 
 /* Returns all strides of indexed dimensions, or'ed: they tell whether blocks begin at multiples of 16
@@ -638,7 +637,7 @@ gtorch_cuda_gather (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
     return pick (call, lane, self, dim, call->inputs[1], TRUE, FALSE, output, error);
   index = gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT64, lane, error);
   return index != NULL && gather_init (&g, call, lane, self, index, output, dim, error)
-         && gtorch_cuda_run_struct_sized (FAMILY, "gather", g.element, lane, g.n, &g, error);
+         && gtorch_cuda_run_sized (&gtorch_kernels_gather, g.element, lane, g.n, &g, error);
 }
 
 /* Returns a view of the part that has as many lines as the index. */
@@ -707,8 +706,8 @@ scatter_numbered (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *whole, G
   blocks.b.offsets = p.out[0];
   blocks.b.total = blocks.b.n_index = g->n;
   blocks.b.inner = 1;
-  return gtorch_cuda_run_struct (FAMILY, "scatter_slots", GTORCH_DTYPE_INT64, lane, g->n, g, error)
-         && gtorch_cuda_plain_run (FAMILY, "offsets", GTORCH_DTYPE_INT64, lane, g->n, &p, error)
+  return gtorch_cuda_run (&gtorch_kernels_scatter_slots, GTORCH_DTYPE_INT64, lane, g->n, g, error)
+         && gtorch_cuda_run (&gtorch_kernels_offsets, GTORCH_DTYPE_INT64, lane, g->n, &p, error)
          && blocks_run (&blocks, call, lane, dense, mode, 1, error);
 }
 
@@ -723,8 +722,8 @@ scatter_last (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *whole, GtGat
     return FALSE;
   g->owner = gtorch_impl_data (owners);
   g->wide = owners->dtype == GTORCH_DTYPE_INT64;
-  return gtorch_cuda_run_struct (FAMILY, "scatter_claim", GTORCH_DTYPE_INT64, lane, g->n, g, error)
-         && gtorch_cuda_run_struct_sized (FAMILY, "scatter_last", g->element, lane, g->n, g, error);
+  return gtorch_cuda_run (&gtorch_kernels_scatter_claim, GTORCH_DTYPE_INT64, lane, g->n, g, error)
+         && gtorch_cuda_run_sized (&gtorch_kernels_scatter_last, g->element, lane, g->n, g, error);
 }
 
 static Mode
@@ -790,10 +789,10 @@ gtorch_cuda_scatter (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
           || (!call->in_place && !gtorch_cuda_copy_here (output, call->inputs[0], lane, error))
           || !gather_init (&g, call, lane, output, index, values, dim, error))
         return FALSE;
-      return mode == ADD ? gtorch_cuda_run_struct (FAMILY, "scatter_add", output->dtype, lane, g.n,
-                                                   &g, error)
-                         : gtorch_cuda_run_struct_sized (FAMILY, "scatter", g.element, lane, g.n,
-                                                         &g, error);
+      return mode == ADD
+                 ? gtorch_cuda_run (&gtorch_kernels_scatter_add, output->dtype, lane, g.n, &g,
+                                    error)
+                 : gtorch_cuda_run_sized (&gtorch_kernels_scatter, g.element, lane, g.n, &g, error);
     }
 
   whole = begin_whole (call, lane, error);
@@ -843,8 +842,8 @@ move (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *big, gboolean place,
   p.out[0] = gtorch_impl_data (output);
   p.report = gtorch_cuda_report (lane, error);
   return p.report != NULL
-         && gtorch_cuda_plain_run_sized (FAMILY, place ? "place_at" : "take_at", output->dtype,
-                                         lane, p.n[0], &p, error);
+         && gtorch_cuda_run_sized (place ? &gtorch_kernels_place_at : &gtorch_kernels_take_at,
+                                   gtorch_dtype_size (output->dtype), lane, p.n[0], &p, error);
 }
 
 gboolean

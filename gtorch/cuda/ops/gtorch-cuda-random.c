@@ -17,7 +17,6 @@
 
 #define THREADS 256
 #define UNROLL  4 /* blocks of Philox that a thread computes, except for dropout */
-#define FAMILY  GTORCH_CUDA_FAMILY_RANDOM
 /* table look-up of normal numbers; the table's halves are 65536 bytes apart */
 #define NORMAL_THREADS 512
 #define NORMAL_ROW     (4 * NORMAL_THREADS) /* elements */
@@ -76,7 +75,7 @@ run_normal (GTorchDevice *device, GTorchCudaLane *lane, Form form, guint dtype, 
   GTorchCudaLaunch launch = { .block = { NORMAL_THREADS }, .shared = TABLE_BYTES };
 
   if (G_UNLIKELY (g_atomic_pointer_get (&kernel->kernel) == NULL)
-      && !gtorch_cuda_kernel_get (kernel, gtorch_cuda_plain_family (FAMILY), name, error))
+      && !gtorch_cuda_kernel_get (kernel, &gtorch_cuda_family_random, name, error))
     return FALSE;
   if (G_UNLIKELY ((g_atomic_int_get (is_ready) & bit) == 0))
     {
@@ -131,8 +130,8 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, Form form, GtRandom *p, GTorchImp
   if (by_table)
     done = run_normal (call->device, lane, form, dtype, name, p, error);
   else
-    done = gtorch_cuda_kernel_run (&kernels[form][dtype], gtorch_cuda_plain_family (FAMILY), name,
-                                   lane, (output->numel + per_thread_block - 1) / per_thread_block,
+    done = gtorch_cuda_kernel_run (&kernels[form][dtype], &gtorch_cuda_family_random, name, lane,
+                                   (output->numel + per_thread_block - 1) / per_thread_block,
                                    THREADS, p, error);
   return done
          && (form == DROPOUT_BACKWARD
@@ -261,10 +260,10 @@ gtorch_cuda_dropout_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError *
 /* --- indices, by sorting random keys --- */
 
 static gboolean
-run_draw (GTorchOpCall *call, GTorchCudaLane *lane, const gchar *name, guint dtype, gint64 threads,
-          const GtDraw *p, GError **error)
+run_draw (GTorchOpCall *call, GTorchCudaLane *lane, const GtDrawKernels *draws, guint dtype,
+          gint64 threads, const GtDraw *p, GError **error)
 {
-  return gtorch_cuda_run_struct (FAMILY, name, dtype, lane, threads, p, error)
+  return gtorch_cuda_run (draws, dtype, lane, threads, p, error)
          && gtorch_cuda_note_random (lane, call->counter, sizeof *p, offsetof (GtDraw, random),
                                      error);
 }
@@ -285,8 +284,8 @@ gtorch_cuda_randperm (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
     return FALSE;
   gtorch_cuda_random_keys (&p.random, call->seed, call->counter);
   p.plain.out[0] = gtorch_impl_data (keys);
-  return run_draw (call, lane, "random_keys", GTORCH_DTYPE_INT64, MIN ((n + 1) / 2, MAX_THREADS),
-                   &p, error)
+  return run_draw (call, lane, &gtorch_kernels_random_keys, GTORCH_DTYPE_INT64,
+                   MIN ((n + 1) / 2, MAX_THREADS), &p, error)
          && gtorch_cuda_sort_line (call, lane, keys, NULL, &at, error)
          && gtorch_cuda_copy_here (output, at, lane, error);
 }
@@ -316,8 +315,8 @@ draw_again (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *weights, GtDra
   p->plain.in[0] = gtorch_impl_data (sums);
   p->plain.in[1] = gtorch_impl_data (weights);
   p->plain.out[0] = gtorch_impl_data (call->outputs[0]);
-  return run_draw (call, lane, "multinomial_find", GTORCH_DTYPE_FLOAT64, (p->plain.n[0] + 1) / 2, p,
-                   error);
+  return run_draw (call, lane, &gtorch_kernels_multinomial_find, GTORCH_DTYPE_FLOAT64,
+                   (p->plain.n[0] + 1) / 2, p, error);
 }
 
 /* Draws without replacement: the indices whose exponential clocks with these rates ring first (Efraimidis
@@ -349,8 +348,8 @@ draw_once (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *weights, GtDraw
   p->plain.n[0] = weights->numel;
   p->plain.in[0] = gtorch_impl_data (weights);
   p->plain.out[0] = gtorch_impl_data (keys);
-  return run_draw (call, lane, "multinomial_keys", GTORCH_DTYPE_FLOAT64, (p->plain.n[0] + 1) / 2, p,
-                   error)
+  return run_draw (call, lane, &gtorch_kernels_multinomial_keys, GTORCH_DTYPE_FLOAT64,
+                   (p->plain.n[0] + 1) / 2, p, error)
          && topk.op->cuda (&topk, lane, error);
 }
 
@@ -375,8 +374,8 @@ gtorch_cuda_multinomial (GTorchOpCall *call, GTorchCudaLane *lane, GError **erro
   p->n[1] = n;
   p->n[2] = again ? 1 : n_samples;
   p->n[3] = gtorch_cuda_report_op (call, -1);
-  if (!gtorch_cuda_plain_run_blocks (FAMILY, "multinomial_check", GTORCH_DTYPE_FLOAT64, lane,
-                                     p->n[0], p, error))
+  if (!gtorch_cuda_run_blocks (&gtorch_kernels_multinomial_check, GTORCH_DTYPE_FLOAT64, lane,
+                               p->n[0], p, error))
     return FALSE;
   gtorch_cuda_random_keys (&draw.random, call->seed, call->counter);
   p->n[4] = n_samples;

@@ -10,16 +10,13 @@
 
 #include "cpu/ops/gtorch-cpu-reduce.h"
 #include "cuda/driver/gtorch-cuda-private.h"
+#include "gtorch-cuda-kernels.h"
 #include "gtorch-ops-private.h"
-#include "kernels/gtorch-kernel-params.h"
 
 #define THREADS   256
 #define SHORT_ROW 2048 /* bytes of a row that one warp scans */
 
 #define EVERYWHERE_SHARED (48 * 1024) /* bytes of shared memory that need no attribute */
-
-GTORCH_CUDA_IMAGE (running)
-GTORCH_CUDA_IMAGE (scan)
 
 /* Forms of kernels: ROWS and COLUMNS for any operands, the others for operands that suit vectors. */
 enum
@@ -70,8 +67,6 @@ typedef enum
 static const gchar *const kinds[] = { "sum",     "product",          "greatest",       "least",
                                       "log_sum", "log_sum_backward", "log_sum_tangent" };
 
-static GTorchCudaFamily family = { .name = "scan", .image = gtorch_fatbin_scan };
-static GTorchCudaFamily pair_family = { .name = "running", .image = gtorch_fatbin_running };
 static GTorchCudaKernel kernels[N_KINDS][N_FORMS][GTORCH_N_DTYPES];
 /* Bit i: CUDA device i lets the kernel use its dynamic shared memory. */
 static guint may_share[N_KINDS][N_FORMS][GTORCH_N_DTYPES];
@@ -107,7 +102,10 @@ launch (Kind kind, guint form, guint dtype, GTorchCudaDevice *device, GTorchCuda
 
       g_snprintf (name, sizeof name, "gt_%s_%s_%s", kinds[kind], forms[form].name,
                   gtorch_cuda_dtype_suffixes[dtype]);
-      if (!gtorch_cuda_kernel_get (kernel, kind > PRODUCT ? &pair_family : &family, name, error))
+      if (!gtorch_cuda_kernel_get (kernel,
+                                   kind > PRODUCT ? &gtorch_cuda_family_running
+                                                  : &gtorch_cuda_family_scan,
+                                   name, error))
         return FALSE;
     }
   if (G_UNLIKELY (launch.shared > EVERYWHERE_SHARED && (g_atomic_int_get (shares) & bit) == 0))
@@ -437,8 +435,8 @@ lines (GTorchOpCall *call, GTorchCudaLane *lane, guint64 mask, GTorchImpl *g, GT
   p.g = ready_g != NULL ? gtorch_impl_data (ready_g) : NULL;
   p.y = gtorch_impl_data (y);
   g_snprintf (name, sizeof name, "gt_%s_%s", call->op->name, gtorch_cuda_dtype_suffixes[dtype]);
-  return gtorch_cuda_kernel_run (&line_kernels[g != NULL][dtype], &family, name, lane,
-                                 x->numel / p.n, THREADS, &p, error)
+  return gtorch_cuda_kernel_run (&line_kernels[g != NULL][dtype], &gtorch_cuda_family_scan, name,
+                                 lane, x->numel / p.n, THREADS, &p, error)
          && (y == target || gtorch_cuda_copy_here (target, y, lane, error));
 }
 

@@ -14,8 +14,6 @@
 #include "cuda/driver/gtorch-cuda-private.h"
 #include "gtorch-ops-private.h"
 
-#define FAMILY GTORCH_CUDA_FAMILY_INDEX
-
 /* --- copies through views --- */
 
 gboolean
@@ -189,10 +187,9 @@ choose (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *condition, GTorchI
       for (i = 0; i < 4; i++)
         p.data[i] = gtorch_impl_data (operands[i]);
       g_snprintf (name, sizeof name, "gt_where_flat_%u", size);
-      return gtorch_cuda_kernel_run (&flat[g_bit_storage (size) - 1],
-                                     gtorch_cuda_plain_family (FAMILY), name, lane,
-                                     (pieces + 2 * GT_THREADS - 1) / (2 * GT_THREADS), GT_THREADS,
-                                     &p, error);
+      return gtorch_cuda_kernel_run (&flat[g_bit_storage (size) - 1], &gtorch_cuda_family_index,
+                                     name, lane, (pieces + 2 * GT_THREADS - 1) / (2 * GT_THREADS),
+                                     GT_THREADS, &p, error);
     }
   gtorch_iter_init (&iter, operands, 4, output->shape, output->n_dims);
   if (size < 16 && gtorch_cuda_as_rows (&iter, sizes, 16 / size, &in_rows))
@@ -201,14 +198,14 @@ choose (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *condition, GTorchI
         in_rows.base.data[i] = iter.data[i];
       in_rows.base.numbers = (x == output ? 4 : 0) | (y == output ? 8 : 0);
       g_snprintf (name, sizeof name, "gt_where_rows_%u", size);
-      return gtorch_cuda_kernel_run (&rows[g_bit_storage (size) - 1],
-                                     gtorch_cuda_plain_family (FAMILY), name, lane,
+      return gtorch_cuda_kernel_run (&rows[g_bit_storage (size) - 1], &gtorch_cuda_family_index,
+                                     name, lane,
                                      (in_rows.base.n + 2 * GT_THREADS - 1) / (2 * GT_THREADS),
                                      GT_THREADS, &in_rows, error);
     }
   g_snprintf (name, sizeof name, "gt_where_%u", size);
-  return gtorch_cuda_run_strided (gtorch_cuda_plain_family (FAMILY),
-                                  &kernels[g_bit_storage (size) - 1], name, &iter, lane, error);
+  return gtorch_cuda_run_strided (&gtorch_cuda_family_index, &kernels[g_bit_storage (size) - 1],
+                                  name, &iter, lane, error);
 }
 
 gboolean
@@ -245,8 +242,8 @@ progression (GTorchOpCall *call, GTorchCudaLane *lane, gdouble start, gdouble st
     .d = { start, step, last != NULL ? *last : 0, base != NULL ? *base : 0 },
   };
 
-  return gtorch_cuda_plain_run (FAMILY, "progression", output->dtype, lane, output->numel, &p,
-                                error);
+  return gtorch_cuda_run (&gtorch_kernels_progression, output->dtype, lane, output->numel, &p,
+                          error);
 }
 
 gboolean
@@ -260,8 +257,8 @@ gtorch_cuda_arange (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 
   if (!gtorch_call_has_ints (call, 3))
     return progression (call, lane, call->attrs[0].d, call->attrs[2].d, NULL, NULL, error);
-  return gtorch_cuda_plain_run (FAMILY, "progression", output->dtype, lane, output->numel, &p,
-                                error);
+  return gtorch_cuda_run (&gtorch_kernels_progression, output->dtype, lane, output->numel, &p,
+                          error);
 }
 
 static gdouble
@@ -295,7 +292,7 @@ gtorch_cuda_eye (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   };
 
   return gtorch_cuda_clear (output, lane, error)
-         && gtorch_cuda_plain_run (FAMILY, "eye", output->dtype, lane, p.n[0], &p, error);
+         && gtorch_cuda_run (&gtorch_kernels_eye, output->dtype, lane, p.n[0], &p, error);
 }
 
 gboolean
@@ -315,8 +312,8 @@ gtorch_cuda_triangle (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
     return FALSE;
   p.in[0] = gtorch_impl_data (x);
   p.out[0] = gtorch_impl_data (y);
-  return gtorch_cuda_plain_run_sized (FAMILY, "triangle", output->dtype, lane, output->numel, &p,
-                                      error)
+  return gtorch_cuda_run_sized (&gtorch_kernels_triangle, gtorch_dtype_size (output->dtype), lane,
+                                output->numel, &p, error)
          && gtorch_cuda_unpack (y, output, lane, error);
 }
 
@@ -336,7 +333,7 @@ gtorch_cuda_one_hot (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   p.out[0] = gtorch_impl_data (output);
   p.report = gtorch_cuda_report (lane, error);
   return p.report != NULL
-         && gtorch_cuda_plain_run (FAMILY, "one_hot", GTORCH_DTYPE_INT64, lane, p.n[0], &p, error);
+         && gtorch_cuda_run (&gtorch_kernels_one_hot, GTORCH_DTYPE_INT64, lane, p.n[0], &p, error);
 }
 
 gboolean
@@ -350,8 +347,8 @@ gtorch_cuda_triangle_indices (GTorchOpCall *call, GTorchCudaLane *lane, GError *
            call->op->id == GTORCH_OP_TRIL_INDICES },
   };
 
-  return gtorch_cuda_plain_run (FAMILY, "triangle_indices", GTORCH_DTYPE_INT64, lane, p.n[0], &p,
-                                error);
+  return gtorch_cuda_run (&gtorch_kernels_triangle_indices, GTORCH_DTYPE_INT64, lane, p.n[0], &p,
+                          error);
 }
 
 /* --- nonzero --- */
@@ -373,11 +370,11 @@ count_flags (GTorchCudaLane *lane, GTorchImpl *flags, GTorchImpl **sums, gint64 
   data = gtorch_impl_data (before);
   p.in[0] = gtorch_impl_data (flags);
   p.out[0] = data;
-  if (!gtorch_cuda_plain_run_blocks (FAMILY, "count_flags", GTORCH_DTYPE_BOOL, lane, n_parts, &p,
-                                     error))
+  if (!gtorch_cuda_run_blocks (&gtorch_kernels_count_flags, GTORCH_DTYPE_BOOL, lane, n_parts, &p,
+                               error))
     return FALSE;
   p.n[0] = n_parts;
-  if (!gtorch_cuda_plain_run_blocks (FAMILY, "sum_before", GTORCH_DTYPE_INT64, lane, 1, &p, error)
+  if (!gtorch_cuda_run_blocks (&gtorch_kernels_sum_before, GTORCH_DTYPE_INT64, lane, 1, &p, error)
       || (count != NULL && !gtorch_cuda_read (lane, count, data + n_parts, 8, error)))
     return FALSE;
   if (sums != NULL)
@@ -437,6 +434,6 @@ gtorch_cuda_nonzero (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   p.in[0] = gtorch_impl_data (flags);
   p.in[1] = gtorch_impl_data (sums);
   p.out[0] = gtorch_impl_data (call->outputs[0]);
-  return gtorch_cuda_plain_run (FAMILY, "find_flags", GTORCH_DTYPE_BOOL, lane,
-                                (self->numel + PART - 1) / PART * 32, &p, error);
+  return gtorch_cuda_run (&gtorch_kernels_find_flags, GTORCH_DTYPE_BOOL, lane,
+                          (self->numel + PART - 1) / PART * 32, &p, error);
 }
