@@ -4,9 +4,16 @@
 #pragma once
 
 /* What the host gives to kernels. Included from C and from CUDA C++: plain structs of fixed layout, each the
- * only parameter of its kernels. */
+ * only parameter of its kernels. What one file of kernels takes is in gtorch-<file>-params.h. */
 
 #include <stdint.h>
+
+/* Holds the compilers of the host and of the kernels to one layout. */
+#ifdef __cplusplus
+#define GT_SIZE(type, bytes) static_assert (sizeof (type) == (bytes), #type)
+#else
+#define GT_SIZE(type, bytes) _Static_assert(sizeof (type) == (bytes), #type)
+#endif
 
 #define GT_MAX_DIMS     16
 #define GT_MAX_OPERANDS 4 /* the output first */
@@ -21,6 +28,7 @@ typedef struct
 {
   uint32_t divisor, multiplier, shift;
 } GtDivider;
+GT_SIZE (GtDivider, 12);
 
 static inline GtDivider
 gt_divider (uint32_t divisor)
@@ -39,12 +47,14 @@ typedef union
   double d;
   int64_t i;
 } GtAttr;
+GT_SIZE (GtAttr, 8);
 
 /* Scalar arguments, in the dtype that is computed in. */
 typedef struct
 {
   uint64_t words[2];
 } GtNumber;
+GT_SIZE (GtNumber, 16);
 
 /* All operands contiguous, of one shape and one dtype (the output may be bool or real). */
 typedef struct
@@ -56,6 +66,7 @@ typedef struct
   GtNumber number[GT_MAX_OPERANDS - 1];
   GtAttr attrs[GT_MAX_ATTRS];
 } GtContiguous;
+GT_SIZE (GtContiguous, 128);
 
 /* The output contiguous; inputs contiguous, constant along rows or constant along columns. */
 typedef struct
@@ -65,6 +76,7 @@ typedef struct
   uint32_t row_strides[GT_MAX_OPERANDS]; /* in vectors (or elements where the column stride is 0) */
   uint32_t column_strides[GT_MAX_OPERANDS]; /* 1 or 0 */
 } GtRows;
+GT_SIZE (GtRows, 176);
 
 /* Any layout, any dtypes; fewer than 2^31 elements. */
 typedef struct
@@ -75,6 +87,7 @@ typedef struct
   GtDivider shape[GT_MAX_DIMS];                  /* the inner dimension first */
   int64_t strides[GT_MAX_DIMS][GT_MAX_OPERANDS]; /* in bytes */
 } GtStrided;
+GT_SIZE (GtStrided, 840);
 
 /* A batch of matrices whose other dimension is the contiguous one. */
 typedef struct
@@ -88,6 +101,7 @@ typedef struct
   GtDivider shape[GT_MAX_DIMS];
   int64_t strides[GT_MAX_DIMS][2]; /* in bytes */
 } GtTranspose;
+GT_SIZE (GtTranspose, 520);
 
 /* [outer, n, inner] to [outer, inner], the input contiguous. */
 typedef struct
@@ -100,6 +114,7 @@ typedef struct
   uint32_t n_splits; /* parts of n, each by a block of its own */
   uint32_t width;    /* parts: results of a block, a power of 2 */
 } GtReduce;
+GT_SIZE (GtReduce, 64);
 
 /* c = alpha a b + beta c, [m, k] by [k, n]; c's columns are contiguous; strides in elements. */
 typedef struct
@@ -115,16 +130,7 @@ typedef struct
   GtNumber alpha, beta;
   uint32_t adds; /* is beta other than 0? */
 } GtMultiply;
-
-/* What plain kernels take: contiguous operands, sizes and numbers; each kernel says which is which. */
-typedef struct
-{
-  void *out[3];
-  const void *in[6];
-  int64_t n[16];
-  double d[8];
-  void *report; /* GtReport, or NULL */
-} GtPlain;
+GT_SIZE (GtMultiply, 192);
 
 /* One parameter of an optimizer, or one gradient that is unscaled; all tensors are contiguous. */
 #define GT_STEP_KINDS 5
@@ -139,6 +145,7 @@ typedef struct
   uint32_t block;      /* the first of its blocks */
   uint32_t is_aligned; /* to 16 bytes, all of them */
 } GtStep;
+GT_SIZE (GtStep, 64);
 
 #define GT_STEP_TENSORS 60    /* so that a launch has less than 4096 bytes */
 #define GT_STEP_BYTES   16384 /* of a parameter, for a block */
@@ -154,6 +161,7 @@ typedef struct
   uint32_t n, blocks;
   uint32_t first; /* is this the first step, for those without a count? */
 } GtSteps;
+GT_SIZE (GtSteps, 3968);
 
 /* Random numbers. `start` and `keys` are what the rounds of Philox take beside the number of a block; mask:
  * of dropout, aligned to 16 bytes. */
@@ -174,13 +182,7 @@ typedef struct
   uint32_t op;
   void *report; /* GtReport, or NULL */
 } GtRandom;
-
-/* Of `random` only start and keys count. */
-typedef struct
-{
-  GtRandom random;
-  GtPlain plain;
-} GtDraw;
+GT_SIZE (GtRandom, 216);
 
 /* handle: of the node that is to know the predicate, one bool. */
 typedef struct
@@ -188,6 +190,7 @@ typedef struct
   uint64_t handle;
   const void *predicate;
 } GtBranch;
+GT_SIZE (GtBranch, 16);
 
 /* What a kernel found wrong, in memory that the host sees; the first one stays. Most are indices; in the
  * place of their size the others say what they are. */
@@ -200,6 +203,7 @@ typedef struct
   uint32_t op;    /* GTorchOpClass.id; the dimension plus 1 in the upper half, or 0 */
   int64_t value, size;
 } GtReport;
+GT_SIZE (GtReport, 24);
 
 /* Blocks of a tensor found by index: dense is [pre, n_index, inner]; strides and offsets in bytes. */
 typedef struct
@@ -212,6 +216,7 @@ typedef struct
   int64_t pre_shape[GT_MAX_DIMS], pre_strides[GT_MAX_DIMS];
   int64_t inner_shape[GT_MAX_DIMS], inner_strides[GT_MAX_DIMS];
 } GtBlocks;
+GT_SIZE (GtBlocks, 576);
 
 /* Floats added to blocks, those of one block in the order of their index. Indices are in the order of blocks,
  * and cut into tiles: a sum that goes on in the next tile is put together by the thread of its first. */
@@ -224,6 +229,7 @@ typedef struct
   int64_t n_pre, tiles, tile;
   uint32_t wide; /* are keys int64? */
 } GtSegments;
+GT_SIZE (GtSegments, 640);
 
 /* Whole blocks of `inner` pieces: dst [pre, n_index, inner] from src [pre, size, inner], both contiguous, of
  * fewer than 2^31 pieces. */
@@ -240,6 +246,7 @@ typedef struct
   uint32_t op;
   void *report;
 } GtPick;
+GT_SIZE (GtPick, 80);
 
 /* Tensors beside each other, in pieces of one size: each has rows of `width` pieces. */
 #define GT_MAX_JOINED 64
@@ -251,6 +258,7 @@ typedef struct
   uint32_t n;
   uint32_t first_block;
 } GtJoined;
+GT_SIZE (GtJoined, 40);
 
 typedef struct
 {
@@ -259,6 +267,7 @@ typedef struct
   uint32_t n_inputs;
   GtJoined inputs[GT_MAX_JOINED];
 } GtJoin;
+GT_SIZE (GtJoin, 2584);
 
 /* gather and scatter: elements at index along one dimension; plain and index have the shape. Strides are in
  * bytes. */
@@ -276,6 +285,7 @@ typedef struct
   int64_t strides[GT_MAX_DIMS][3]; /* indexed (0 along the dimension), index, plain */
   void *report;
 } GtGather;
+GT_SIZE (GtGather, 600);
 
 /* The extremes of [outer, n, inner] along n, the input contiguous, and where they are. */
 typedef struct
@@ -292,6 +302,7 @@ typedef struct
   uint32_t vectors;  /* columns: rows begin at multiples of 16 bytes */
   uint32_t flip[2];  /* turns the order of two neighbouring words round */
 } GtExtreme;
+GT_SIZE (GtExtreme, 96);
 
 /* Running sums and their like along n of [outer, n, inner], contiguous. */
 typedef struct
@@ -312,6 +323,7 @@ typedef struct
   uint32_t reverse; /* from the end */
   uint32_t vectors; /* lines begin at multiples of 16 bytes */
 } GtScan;
+GT_SIZE (GtScan, 104);
 
 /* Vectors of 16 bytes that a thread has in a tile, and on their way beside them; with the copy engine. */
 #define GT_SCAN_UNROLL(v)      ((v) >= 8 ? 4 : 8)
@@ -327,6 +339,7 @@ typedef struct
   void *y;
   uint64_t n;
 } GtLines;
+GT_SIZE (GtLines, 32);
 
 /* Lines of n elements in order. Keys are unsigned numbers of the elements' size in the elements' order. */
 typedef struct
@@ -353,6 +366,7 @@ typedef struct
   uint32_t tiles, passes, pass;
   uint32_t width; /* threads for a line, a power of 2 */
 } GtOrder;
+GT_SIZE (GtOrder, 168);
 
 /* Different elements, of keys in order. */
 typedef struct
@@ -365,6 +379,7 @@ typedef struct
   uint64_t n, tiles, n_values;
   uint32_t nan; /* keys of all ones are NaN */
 } GtUnique;
+GT_SIZE (GtUnique, 96);
 
 /* Positions in sorted sequences of n. */
 typedef struct
@@ -374,3 +389,4 @@ typedef struct
   uint64_t n, per_line, numel;
   uint32_t right;
 } GtSearch;
+GT_SIZE (GtSearch, 56);

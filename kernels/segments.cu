@@ -5,6 +5,7 @@
  * the indices, so that every run has the same sums. Likewise products and extremes. */
 
 #include "gtorch-blocks.cuh"
+#include "gtorch-segments-params.h"
 
 #define AHEAD 8 /* elements that are loaded together */
 
@@ -282,25 +283,25 @@ FOLDS (f32, float)
 FOLDS (f64, double)
 FOLDS (i64, gint64)
 
-/* --- recurrences along n[0] lines of n[1] elements, n[2] apart; from the end if n[3] --- */
-#define RECURRENCE(name, T)                                                       \
-  GT_KERNEL (gt_recurrence_##name, GtPlain, 1024)                                 \
-  {                                                                               \
-    for (GT_LOOP (line, p.n[0]))                                                  \
-      {                                                                           \
-        const int64_t hop = p.n[3] != 0 ? -p.n[2] : p.n[2];                       \
-        int64_t column, at = gt_split (line, p.n[2], &column) * p.n[1] * p.n[2];  \
-        T e = (T) p.d[0];                                                         \
-                                                                                  \
-        at += column + (p.n[3] != 0 ? (p.n[1] - 1) * p.n[2] : 0);                 \
-        for (int64_t i = 0; i < p.n[1]; i++, at += hop)                           \
-          {                                                                       \
-            const T x = ((const T *) p.in[0])[at], f = ((const T *) p.in[1])[at]; \
-                                                                                  \
-            ((T *) p.out[0])[at] = e;                                             \
-            e = x + f * e;                                                        \
-          }                                                                       \
-      }                                                                           \
+/* --- recurrences --- */
+#define RECURRENCE(name, T)                                                     \
+  GT_KERNEL (gt_recurrence_##name, GtRecurrence, 1024)                          \
+  {                                                                             \
+    for (GT_LOOP (line, p.lines))                                               \
+      {                                                                         \
+        const int64_t hop = p.reverse != 0 ? -p.inner : p.inner;                \
+        int64_t column, at = gt_split (line, p.inner, &column) * p.n * p.inner; \
+        T e = (T) p.start;                                                      \
+                                                                                \
+        at += column + (p.reverse != 0 ? (p.n - 1) * p.inner : 0);              \
+        for (int64_t i = 0; i < p.n; i++, at += hop)                            \
+          {                                                                     \
+            const T x = ((const T *) p.x)[at], f = ((const T *) p.f)[at];       \
+                                                                                \
+            ((T *) p.y)[at] = e;                                                \
+            e = x + f * e;                                                      \
+          }                                                                     \
+      }                                                                         \
   }
 RECURRENCE (f32, float)
 RECURRENCE (f64, double)

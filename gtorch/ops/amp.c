@@ -181,13 +181,14 @@ gtorch_cuda_amp_update_scale (GTorchOpCall *call, GTorchCudaLane *lane, GError *
   const GTorchAttr *attrs = call->attrs;
   g_autoptr (GTorchImpl) found =
       gtorch_cuda_pack (call->inputs[FOUND], GTORCH_DTYPE_FLOAT32, lane, error);
-  GtPlain p = { .out = { gtorch_impl_data (call->outputs[0]),
-                         gtorch_impl_data (call->inputs[TRACKER]) },
-                .n = { attrs[2].i },
-                .d = { attrs[0].d, attrs[1].d } };
+  GtAmpUpdate p = { .scale = gtorch_impl_data (call->outputs[0]),
+                    .tracker = gtorch_impl_data (call->inputs[TRACKER]),
+                    .growth = attrs[0].d,
+                    .backoff = attrs[1].d,
+                    .interval = attrs[2].i };
 
   if (found == NULL)
     return FALSE;
-  p.in[0] = gtorch_impl_data (found);
+  p.found = gtorch_impl_data (found);
   return gtorch_cuda_run (&gtorch_kernels_amp_update, GTORCH_DTYPE_FLOAT32, lane, 1, &p, error);
 }

@@ -360,7 +360,8 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
   guint dtype = call->compute, n_big = backward ? 2 : 1, i;
   GTorchImpl *packed[5] = { NULL }, *out[3] = { NULL };
   g_autoptr (GTorchImpl) sums = NULL;
-  GtPlain p = { .d = { call->attrs[0].d } }, q;
+  const gdouble eps = call->attrs[0].d;
+  gint64 batch, channels, inner;
   gboolean ok = FALSE;
   GTorchImpl *x;
 
@@ -382,51 +383,80 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
            && gtorch_cuda_clear (call->outputs[2], lane, error);
       goto done;
     }
-  p.n[0] = x->shape[0];
-  p.n[1] = x->shape[1];
-  p.n[2] = x->numel / (p.n[0] * p.n[1]);
-  q = p;
+  batch = x->shape[0];
+  channels = x->shape[1];
+  inner = x->numel / (batch * channels);
   if (!backward)
     {
-      p.in[0] = gtorch_impl_data (x);
-      p.out[0] = gtorch_impl_data (out[1]);
-      p.out[1] = gtorch_impl_data (out[2]);
-      q.in[0] = p.in[0];
-      q.in[1] = p.out[0];
-      q.in[2] = p.out[1];
-      for (i = 1; i < 3; i++)
-        q.in[2 + i] = packed[i] != NULL ? gtorch_impl_data (packed[i]) : NULL;
-      q.out[0] = gtorch_impl_data (out[0]);
-      ok = gtorch_cuda_run_blocks (&gtorch_kernels_channel_moments, dtype, lane, p.n[1], &p, error)
-           && gtorch_cuda_run (&gtorch_kernels_channel_scale, dtype, lane, x->numel, &q, error);
+      const GtChannelMoments m = {
+        .x = gtorch_impl_data (x),
+        .mean = gtorch_impl_data (out[1]),
+        .var = gtorch_impl_data (out[2]),
+        .batch = batch,
+        .channels = channels,
+        .inner = inner,
+      };
+      const GtChannelScale s = {
+        .x = m.x,
+        .mean = m.mean,
+        .var = m.var,
+        .weight = packed[1] != NULL ? gtorch_impl_data (packed[1]) : NULL,
+        .bias = packed[2] != NULL ? gtorch_impl_data (packed[2]) : NULL,
+        .y = gtorch_impl_data (out[0]),
+        .batch = batch,
+        .channels = channels,
+        .inner = inner,
+        .eps = eps,
+      };
+
+      ok =
+          gtorch_cuda_run_blocks (&gtorch_kernels_channel_moments, dtype, lane, channels, &m, error)
+          && gtorch_cuda_run (&gtorch_kernels_channel_scale, dtype, lane, x->numel, &s, error);
     }
   else if ((sums = gtorch_impl_new (x->storage->device, GTORCH_DTYPE_FLOAT64,
-                                    (gint64[]){ 2 * p.n[1] }, 1, error))
+                                    (gint64[]){ 2 * channels }, 1, error))
            != NULL)
     {
       gdouble *sum = gtorch_impl_data (sums);
+      const GtChannelDots d = {
+        .g = gtorch_impl_data (packed[0]),
+        .x = gtorch_impl_data (x),
+        .mean = gtorch_impl_data (packed[3]),
+        .sum = sum,
+        .dot = sum + channels,
+        .batch = batch,
+        .channels = channels,
+        .inner = inner,
+      };
+      const GtChannelGrad g = {
+        .g = d.g,
+        .x = d.x,
+        .mean = d.mean,
+        .var = gtorch_impl_data (packed[4]),
+        .weight = packed[2] != NULL ? gtorch_impl_data (packed[2]) : NULL,
+        .sums = sum,
+        .grad = gtorch_impl_data (out[0]),
+        .batch = batch,
+        .channels = channels,
+        .inner = inner,
+        .eps = eps,
+      };
+      const GtChannelWeight w = {
+        .dot = d.dot,
+        .var = g.var,
+        .grad = gtorch_impl_data (out[1]),
+        .channels = channels,
+        .eps = eps,
+      };
 
-      p.in[0] = q.in[0] = gtorch_impl_data (packed[0]);
-      p.in[1] = q.in[1] = gtorch_impl_data (x);
-      p.in[2] = q.in[2] = gtorch_impl_data (packed[3]);
-      p.out[0] = sum;
-      p.out[1] = sum + p.n[1];
-      q.in[3] = gtorch_impl_data (packed[4]);
-      q.in[4] = packed[2] != NULL ? gtorch_impl_data (packed[2]) : NULL;
-      q.in[5] = sum;
-      q.out[0] = gtorch_impl_data (out[0]);
-      ok = gtorch_cuda_run_blocks (&gtorch_kernels_channel_dots, dtype, lane, p.n[1], &p, error)
-           && gtorch_cuda_run (&gtorch_kernels_channel_grad, dtype, lane, x->numel, &q, error);
-      p.in[0] = sum + p.n[1];
-      p.in[1] = q.in[3];
-      p.out[0] = gtorch_impl_data (out[1]);
-      ok = ok
-           && gtorch_cuda_run (&gtorch_kernels_channel_weight, GTORCH_DTYPE_FLOAT64, lane, p.n[1],
-                               &p, error);
+      ok = gtorch_cuda_run_blocks (&gtorch_kernels_channel_dots, dtype, lane, channels, &d, error)
+           && gtorch_cuda_run (&gtorch_kernels_channel_grad, dtype, lane, x->numel, &g, error)
+           && gtorch_cuda_run (&gtorch_kernels_channel_weight, GTORCH_DTYPE_FLOAT64, lane, channels,
+                               &w, error);
       if (ok)
         {
           const gint64 strides[] = { 1 };
-          g_autoptr (GTorchImpl) bytes = gtorch_impl_new_view (sums, 0, &p.n[1], strides, 1);
+          g_autoptr (GTorchImpl) bytes = gtorch_impl_new_view (sums, 0, &channels, strides, 1);
 
           ok = gtorch_cuda_copy_here (out[2], bytes, lane, error);
         }

@@ -73,7 +73,7 @@ gtorch_cuda_conj (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   GTorchImpl *output = call->outputs[0];
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) y = NULL;
-  GtPlain p = { { NULL } };
+  GtConj p = { NULL };
 
   if (output->numel == 0)
     return TRUE;
@@ -81,9 +81,9 @@ gtorch_cuda_conj (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   y = x != NULL ? gtorch_cuda_pack_output (output, output->dtype, error) : NULL;
   if (y == NULL)
     return FALSE;
-  p.n[0] = output->numel;
-  p.in[0] = gtorch_impl_data (x);
-  p.out[0] = gtorch_impl_data (y);
-  return gtorch_cuda_run (&gtorch_kernels_conj, output->dtype, lane, p.n[0], &p, error)
+  p.n = output->numel;
+  p.x = gtorch_impl_data (x);
+  p.y = gtorch_impl_data (y);
+  return gtorch_cuda_run (&gtorch_kernels_conj, output->dtype, lane, p.n, &p, error)
          && gtorch_cuda_unpack (y, output, lane, error);
 }

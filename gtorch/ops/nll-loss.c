@@ -270,7 +270,7 @@ gtorch_cpu_nll_loss_backward (GTorchOpCall *call, GError **error)
 typedef struct
 {
   GTorchImpl *target, *weight;
-  GtPlain p;
+  GtNll p;
 } CudaNll;
 
 static void
@@ -286,7 +286,7 @@ static gboolean
 cuda_nll_init (CudaNll *nll, GTorchOpCall *call, GTorchCudaLane *lane, const gint64 *shape,
                guint n_dims, GError **error)
 {
-  GtPlain *p = &nll->p;
+  GtNll *p = &nll->p;
   guint i;
 
   nll->target = gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT64, lane, error);
@@ -297,18 +297,18 @@ cuda_nll_init (CudaNll *nll, GTorchOpCall *call, GTorchCudaLane *lane, const gin
       nll->weight = gtorch_cuda_pack (call->inputs[2], GTORCH_DTYPE_FLOAT64, lane, error);
       if (nll->weight == NULL)
         return FALSE;
-      p->in[2] = gtorch_impl_data (nll->weight);
+      p->weight = gtorch_impl_data (nll->weight);
     }
   p->report = gtorch_cuda_report (lane, error);
-  p->in[1] = gtorch_impl_data (nll->target);
-  p->n[0] = nll->target->numel;
-  p->n[1] = shape[n_dims > 1 ? 1 : 0];
-  p->n[2] = 1;
+  p->target = gtorch_impl_data (nll->target);
+  p->n = nll->target->numel;
+  p->classes = shape[n_dims > 1 ? 1 : 0];
+  p->inner = 1;
   for (i = 2; i < n_dims; i++)
-    p->n[2] *= shape[i];
-  p->n[3] = call->attrs[call->op->n_attrs - 2].i;
-  p->n[4] = gtorch_cuda_report_op (call, -1);
-  p->d[0] = call->attrs[call->op->n_attrs - 1].d;
+    p->inner *= shape[i];
+  p->ignored = call->attrs[call->op->n_attrs - 2].i;
+  p->op = gtorch_cuda_report_op (call, -1);
+  p->smoothing = call->attrs[call->op->n_attrs - 1].d;
   return p->report != NULL;
 }
 
@@ -326,12 +326,11 @@ gtorch_cuda_nll_loss_smooth (GTorchOpCall *call, GTorchCudaLane *lane, GError **
   output = input != NULL ? gtorch_cuda_pack_output (call->outputs[0], call->compute, error) : NULL;
   if (output == NULL)
     return FALSE;
-  nll.p.in[0] = gtorch_impl_data (input);
-  nll.p.out[0] = gtorch_impl_data (output);
-  nll.p.n[5] = call->attrs[0].i == GTORCH_REDUCTION_MEAN;
+  nll.p.x = gtorch_impl_data (input);
+  nll.p.loss = gtorch_impl_data (output);
+  nll.p.is_mean = call->attrs[0].i == GTORCH_REDUCTION_MEAN;
   if (call->attrs[0].i == GTORCH_REDUCTION_NONE)
-    return gtorch_cuda_run (&gtorch_kernels_nll_each, call->compute, lane, nll.p.n[0], &nll.p,
-                            error)
+    return gtorch_cuda_run (&gtorch_kernels_nll_each, call->compute, lane, nll.p.n, &nll.p, error)
            && gtorch_cuda_unpack (output, call->outputs[0], lane, error);
   return gtorch_cuda_run_blocks (&gtorch_kernels_nll_all, call->compute, lane, 1, &nll.p, error)
          && gtorch_cuda_unpack (output, call->outputs[0], lane, error);
@@ -345,7 +344,7 @@ gtorch_cuda_nll_loss_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError 
   g_autoptr (GTorchImpl) upper = NULL;
   g_autoptr (GTorchImpl) output = NULL;
   g_autoptr (GTorchImpl) total = NULL;
-  GtPlain p;
+  GtNllGrad p;
 
   if (!cuda_nll_init (&nll, call, lane, result->shape, result->n_dims, error))
     return FALSE;
@@ -353,21 +352,29 @@ gtorch_cuda_nll_loss_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError 
   output = upper != NULL ? gtorch_cuda_pack_output (result, call->compute, error) : NULL;
   if (output == NULL)
     return FALSE;
-  p = nll.p;
+  p = (GtNllGrad){
+    .g = gtorch_impl_data (upper),
+    .target = nll.p.target,
+    .weight = nll.p.weight,
+    .grad = gtorch_impl_data (output),
+    .n = nll.p.n,
+    .classes = nll.p.classes,
+    .inner = nll.p.inner,
+    .ignored = nll.p.ignored,
+    .is_single = call->attrs[1].i != GTORCH_REDUCTION_NONE,
+    .smoothing = nll.p.smoothing,
+  };
   if (call->attrs[1].i == GTORCH_REDUCTION_MEAN)
     {
       total = gtorch_cuda_scratch (lane, sizeof (gdouble), error);
       if (total == NULL)
         return FALSE;
-      nll.p.out[0] = gtorch_impl_data (total);
+      nll.p.loss = gtorch_impl_data (total);
       if (!gtorch_cuda_run_blocks (&gtorch_kernels_nll_total, GTORCH_DTYPE_FLOAT64, lane, 1, &nll.p,
                                    error))
         return FALSE;
-      p.in[3] = gtorch_impl_data (total);
+      p.total = gtorch_impl_data (total);
     }
-  p.in[0] = gtorch_impl_data (upper);
-  p.out[0] = gtorch_impl_data (output);
-  p.n[6] = call->attrs[1].i != GTORCH_REDUCTION_NONE;
   return gtorch_cuda_run (&gtorch_kernels_nll_grad, call->compute, lane, output->numel, &p, error)
          && gtorch_cuda_unpack (output, result, lane, error);
 }

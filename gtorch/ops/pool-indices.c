@@ -181,19 +181,19 @@ gtorch_cuda_max_pool2d_take (GTorchOpCall *call, GTorchCudaLane *lane, GError **
       indices != NULL ? gtorch_cuda_pack (big, call->compute, lane, error) : NULL;
   g_autoptr (GTorchImpl) y =
       x != NULL ? gtorch_cuda_pack_output (output, call->compute, error) : NULL;
-  GtPlain p = { { NULL } };
+  GtPoolTake p = { NULL };
 
   if (y == NULL)
     return FALSE;
   if (indices->numel == 0)
     return gtorch_cuda_unpack (y, output, lane, error);
-  p.in[0] = gtorch_impl_data (x);
-  p.in[1] = gtorch_impl_data (indices);
-  p.out[0] = gtorch_impl_data (y);
-  p.n[0] = indices->numel;
-  p.n[1] = big->shape[big->n_dims - 1] * big->shape[big->n_dims - 2];
-  p.n[2] = indices->shape[indices->n_dims - 1] * indices->shape[indices->n_dims - 2];
-  p.n[3] = gtorch_cuda_report_op (call, -1);
+  p.x = gtorch_impl_data (x);
+  p.indices = gtorch_impl_data (indices);
+  p.y = gtorch_impl_data (y);
+  p.n = indices->numel;
+  p.big = big->shape[big->n_dims - 1] * big->shape[big->n_dims - 2];
+  p.small = indices->shape[indices->n_dims - 1] * indices->shape[indices->n_dims - 2];
+  p.op = gtorch_cuda_report_op (call, -1);
   p.report = gtorch_cuda_report (lane, error);
   return p.report != NULL
          && gtorch_cuda_run (&gtorch_kernels_pool_take, call->compute, lane, indices->numel, &p,

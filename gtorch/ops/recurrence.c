@@ -131,8 +131,7 @@ gtorch_cuda_recurrence (GTorchOpCall *call, GTorchCudaLane *lane, GError **error
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) f = NULL;
   g_autoptr (GTorchImpl) y = NULL;
-  GtPlain p = { { NULL } };
-  gint64 n, inner;
+  GtRecurrence p = { .reverse = call->attrs[2].i, .start = call->attrs[1].d };
 
   if (call->outputs[0]->numel == 0)
     return TRUE;
@@ -141,16 +140,12 @@ gtorch_cuda_recurrence (GTorchOpCall *call, GTorchCudaLane *lane, GError **error
   y = f != NULL ? gtorch_cuda_pack_output (call->outputs[0], dtype, error) : NULL;
   if (y == NULL)
     return FALSE;
-  find_lines (call, &n, &inner);
-  p.n[0] = y->numel / n;
-  p.n[1] = n;
-  p.n[2] = inner;
-  p.n[3] = call->attrs[2].i;
-  p.d[0] = call->attrs[1].d;
-  p.in[0] = gtorch_impl_data (x);
-  p.in[1] = gtorch_impl_data (f);
-  p.out[0] = gtorch_impl_data (y);
-  return gtorch_cuda_run (&gtorch_kernels_recurrence, dtype, lane, p.n[0], &p, error)
+  find_lines (call, &p.n, &p.inner);
+  p.lines = y->numel / p.n;
+  p.x = gtorch_impl_data (x);
+  p.f = gtorch_impl_data (f);
+  p.y = gtorch_impl_data (y);
+  return gtorch_cuda_run (&gtorch_kernels_recurrence, dtype, lane, p.lines, &p, error)
          && gtorch_cuda_unpack (y, call->outputs[0], lane, error);
 }
 

@@ -220,13 +220,13 @@ static gboolean
 cuda_softmax (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *grad, GTorchImpl *self,
               gint64 raw_dim, gboolean log_form, GError **error)
 {
-  const GtPlainKernels *kernels =
+  const GtSoftmaxKernels *kernels =
       grad != NULL ? &gtorch_kernels_softmax_grad : &gtorch_kernels_softmax;
   guint dtype = call->compute;
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) g = NULL;
   g_autoptr (GTorchImpl) y = NULL;
-  GtPlain p = { .n = { 0, 1, 1, log_form } };
+  GtSoftmax p = { .n = 1, .inner = 1, .is_log = log_form };
   guint dim, i;
 
   if (self->numel == 0)
@@ -238,21 +238,20 @@ cuda_softmax (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *grad, GTorch
   if (y == NULL || (grad != NULL && (g = gtorch_cuda_pack (grad, dtype, lane, error)) == NULL))
     return FALSE;
   if (self->n_dims > 0)
-    p.n[1] = self->shape[dim];
+    p.n = self->shape[dim];
   for (i = dim + 1; i < self->n_dims; i++)
-    p.n[2] *= self->shape[i];
-  p.n[0] = self->numel / p.n[1];
-  p.out[0] = gtorch_impl_data (y);
-  p.in[0] = gtorch_impl_data (g != NULL ? g : x);
-  p.in[1] = gtorch_impl_data (x);
-  if (p.n[2] > 1)
+    p.inner *= self->shape[i];
+  p.rows = self->numel / p.n;
+  p.y = gtorch_impl_data (y);
+  p.x = gtorch_impl_data (x);
+  p.g = g != NULL ? gtorch_impl_data (g) : NULL;
+  if (p.inner > 1)
     {
-      if (!gtorch_cuda_run_form (kernels, dtype, "columns", lane, p.n[0], &p, error))
+      if (!gtorch_cuda_run_form (kernels, dtype, "columns", lane, p.rows, &p, error))
         return FALSE;
     }
-  else if (!gtorch_cuda_run_rows (kernels, dtype, lane, p.n[0], p.n[1],
-                                  (guintptr) p.out[0] | (guintptr) p.in[0] | (guintptr) p.in[1], &p,
-                                  error))
+  else if (!gtorch_cuda_run_rows (kernels, dtype, lane, p.rows, p.n,
+                                  (guintptr) p.x | (guintptr) p.g | (guintptr) p.y, &p, error))
     return FALSE;
   return gtorch_cuda_unpack (y, call->outputs[0], lane, error);
 }
@@ -289,7 +288,7 @@ gtorch_cuda_logsumexp (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   g_autoptr (GTorchImpl) rows = NULL;
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) y = NULL;
-  GtPlain p = { { NULL } };
+  GtSoftmax p = { .inner = 1 };
   gboolean keepdim;
   guint64 mask;
   guint ignored;
@@ -303,10 +302,10 @@ gtorch_cuda_logsumexp (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   y = x != NULL ? gtorch_cuda_pack_output (output, call->compute, error) : NULL;
   if (y == NULL)
     return FALSE;
-  p.n[0] = output->numel;
-  p.n[1] = x->numel / output->numel;
-  p.in[0] = gtorch_impl_data (x);
-  p.out[0] = gtorch_impl_data (y);
-  return gtorch_cuda_run_blocks (&gtorch_kernels_logsumexp, call->compute, lane, p.n[0], &p, error)
+  p.rows = output->numel;
+  p.n = x->numel / output->numel;
+  p.x = gtorch_impl_data (x);
+  p.y = gtorch_impl_data (y);
+  return gtorch_cuda_run_blocks (&gtorch_kernels_logsumexp, call->compute, lane, p.rows, &p, error)
          && gtorch_cuda_unpack (y, output, lane, error);
 }

@@ -189,7 +189,8 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean root, GError **erro
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) y = NULL;
   g_autoptr (GTorchImpl) parts = NULL;
-  GtPlain p = { { NULL } };
+  GtMoments m = { NULL };
+  GtVariance v = { .root = root, .correction = call->attrs[1].d };
   gboolean keepdim;
   guint64 mask;
 
@@ -202,22 +203,19 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean root, GError **erro
   y = x != NULL ? gtorch_cuda_pack_output (output, dtype, error) : NULL;
   if (y == NULL)
     return FALSE;
-  p.n[0] = output->numel;
-  p.n[1] = x->numel / output->numel;
-  p.n[3] = CLAMP (p.n[1] / 8192, 1, MAX (1, 1024 / p.n[0]));
-  p.n[4] = root;
-  p.d[0] = call->attrs[1].d;
-  parts = gtorch_cuda_scratch (lane, p.n[0] * p.n[3] * 3 * sizeof (gdouble), error);
+  m.rows = v.rows = output->numel;
+  m.n = v.n = x->numel / output->numel;
+  m.parts = v.parts = CLAMP (m.n / 8192, 1, MAX (1, 1024 / m.rows));
+  parts = gtorch_cuda_scratch (lane, m.rows * m.parts * 3 * sizeof (gdouble), error);
   if (parts == NULL)
     return FALSE;
-  p.in[0] = gtorch_impl_data (x);
-  p.out[0] = gtorch_impl_data (parts);
-  if (!gtorch_cuda_run_blocks (&gtorch_kernels_moments_rows, dtype, lane, p.n[0] * p.n[3], &p,
-                               error))
-    return FALSE;
-  p.in[0] = p.out[0];
-  p.out[0] = gtorch_impl_data (y);
-  return gtorch_cuda_run (&gtorch_kernels_variance, dtype, lane, p.n[0], &p, error)
+  m.x = gtorch_impl_data (x);
+  m.moments = gtorch_impl_data (parts);
+  v.moments = m.moments;
+  v.y = gtorch_impl_data (y);
+  return gtorch_cuda_run_blocks (&gtorch_kernels_moments_rows, dtype, lane, m.rows * m.parts, &m,
+                                 error)
+         && gtorch_cuda_run (&gtorch_kernels_variance, dtype, lane, v.rows, &v, error)
          && gtorch_cuda_unpack (y, output, lane, error);
 }
 

@@ -50,7 +50,7 @@ gtorch_cuda_sort_slots (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *sl
                         GTorchImpl **keys, GTorchImpl **at, gboolean *wide, GError **error)
 {
   const gint64 one = 1;
-  GtPlain p = { .in = { gtorch_impl_data (slots) }, .n = { slots->numel } };
+  GtKeys p = { .slots = gtorch_impl_data (slots), .n = slots->numel };
   g_autoptr (GTorchImpl) unsorted = NULL;
 
   *wide = n_slots > G_MAXINT32;
@@ -61,8 +61,8 @@ gtorch_cuda_sort_slots (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *sl
       unsorted = gtorch_impl_new (call->device, GTORCH_DTYPE_INT32, &slots->numel, 1, error);
       if (unsorted == NULL)
         return FALSE;
-      p.out[0] = gtorch_impl_data (unsorted);
-      if (!gtorch_cuda_run (&gtorch_kernels_keys, GTORCH_DTYPE_INT32, lane, p.n[0], &p, error))
+      p.keys = gtorch_impl_data (unsorted);
+      if (!gtorch_cuda_run (&gtorch_kernels_keys, GTORCH_DTYPE_INT32, lane, p.n, &p, error))
         return FALSE;
     }
   return gtorch_cuda_sort_line (call, lane, unsorted, keys, at, error);
@@ -158,15 +158,15 @@ find_bounds (GTorchOpCall *call, GTorchCudaLane *lane, gpointer data, GError **e
   const Bounds *b = data;
   g_autoptr (GTorchImpl) plain = gtorch_cuda_pack (b->self, GTORCH_DTYPE_INT64, lane, error);
   g_autoptr (GTorchImpl) found = plain != NULL ? gtorch_cuda_scratch (lane, 16, error) : NULL;
-  GtPlain p = { .n = { b->self->numel } };
+  GtBounds p = { .n = b->self->numel };
 
   if (found == NULL || !gtorch_cuda_clear (found, lane, error))
     return FALSE;
-  p.in[0] = gtorch_impl_data (plain);
-  p.out[0] = gtorch_impl_data (found);
+  p.x = gtorch_impl_data (plain);
+  p.bounds = gtorch_impl_data (found);
   return gtorch_cuda_run_blocks (&gtorch_kernels_bounds, GTORCH_DTYPE_INT64, lane,
-                                 MIN ((p.n[0] + 255) / 256, 1024), &p, error)
-         && gtorch_cuda_read (lane, b->bounds, p.out[0], 16, error);
+                                 MIN ((p.n + 255) / 256, 1024), &p, error)
+         && gtorch_cuda_read (lane, b->bounds, p.bounds, 16, error);
 }
 
 gboolean
@@ -183,11 +183,11 @@ gtorch_cuda_bincount (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   GTorchImpl *output = call->outputs[0], *weights = call->inputs[1];
   g_autoptr (GTorchImpl) values = NULL;
   g_autoptr (GTorchImpl) added = NULL;
-  GtPlain p = { .n = { call->inputs[0]->numel, output->numel } };
+  GtCount p = { .n = call->inputs[0]->numel, .bins = output->numel };
 
   if (!gtorch_cuda_clear (output, lane, error))
     return FALSE;
-  if (p.n[0] == 0)
+  if (p.n == 0)
     return TRUE;
   values = gtorch_cuda_pack (call->inputs[0], GTORCH_DTYPE_INT64, lane, error);
   if (values == NULL)
@@ -197,10 +197,10 @@ gtorch_cuda_bincount (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
       added = gtorch_cuda_pack (weights, output->dtype, lane, error);
       return added != NULL && add_to_row (call, lane, output, values, added, error);
     }
-  p.in[0] = gtorch_impl_data (values);
-  p.out[0] = gtorch_impl_data (output);
+  p.x = gtorch_impl_data (values);
+  p.counts = gtorch_impl_data (output);
   return gtorch_cuda_run_blocks (&gtorch_kernels_count, GTORCH_DTYPE_INT64, lane,
-                                 MIN ((p.n[0] + 1023) / 1024, 1024), &p, error);
+                                 MIN ((p.n + 1023) / 1024, 1024), &p, error);
 }
 
 /* --- gradients of views --- */
@@ -257,11 +257,11 @@ gtorch_cuda_strided_view_backward (GTorchOpCall *call, GTorchCudaLane *lane, GEr
           gtorch_impl_new (call->device, GTORCH_DTYPE_INT64, &n, 1, error);
       g_autoptr (GTorchImpl) seen = NULL;
       g_autoptr (GTorchImpl) index = NULL;
-      GtPlain p = { .n = { n }, .d = { 0, 1 } };
+      GtProgression p = { .n = n, .step = 1 };
 
       if (ramp == NULL)
         return FALSE;
-      p.out[0] = gtorch_impl_data (ramp);
+      p.y = gtorch_impl_data (ramp);
       seen = gtorch_impl_new_view (ramp, offset, source->shape, stride, source->n_dims);
       if (!gtorch_cuda_run (&gtorch_kernels_progression, GTORCH_DTYPE_INT64, lane, n, &p, error))
         return FALSE;

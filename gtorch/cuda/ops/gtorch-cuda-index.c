@@ -110,9 +110,17 @@ add_offsets (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, const Alo
 {
   GTorchImpl *offsets = blocks->offsets, *index = along->index;
   g_autoptr (GTorchImpl) plain = NULL;
-  GtPlain p = { .n = { offsets->numel, along->stride, along->size, along->wrap, along->first,
-                       along->op, along->left_out != NULL ? *along->left_out : 0,
-                       along->left_out != NULL } };
+  GtOffsets p = {
+    .offsets = gtorch_impl_data (offsets),
+    .n = offsets->numel,
+    .stride = along->stride,
+    .size = along->size,
+    .wrap = along->wrap,
+    .is_first = along->first,
+    .left_out = along->left_out != NULL ? *along->left_out : 0,
+    .leaves_out = along->left_out != NULL,
+    .op = along->op,
+  };
 
   if (index->numel == offsets->numel)
     plain = gtorch_cuda_pack (index, GTORCH_DTYPE_INT64, lane, error);
@@ -126,15 +134,14 @@ add_offsets (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, const Alo
   p.report = plain != NULL ? gtorch_cuda_report (lane, error) : NULL;
   if (p.report == NULL)
     return FALSE;
-  p.out[0] = gtorch_impl_data (offsets);
-  p.in[0] = gtorch_impl_data (plain);
+  p.index = gtorch_impl_data (plain);
   if (!gtorch_cuda_run (&gtorch_kernels_offsets, GTORCH_DTYPE_INT64, lane, offsets->numel, &p,
                         error))
     return FALSE;
   if (blocks->slots == NULL)
     return TRUE;
-  p.n[1] = along->slot_stride;
-  p.out[0] = gtorch_impl_data (blocks->slots);
+  p.stride = along->slot_stride;
+  p.offsets = gtorch_impl_data (blocks->slots);
   p.report = NULL;
   return gtorch_cuda_run (&gtorch_kernels_offsets, GTORCH_DTYPE_INT64, lane, offsets->numel, &p,
                           error);
@@ -268,35 +275,38 @@ static gboolean
 keep_last (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   gint64 n = blocks->b.n_index;
-  GtPlain p = { .n = { n, n > G_MAXINT32 } };
 
   if (few_slots (blocks->n_slots, n))
     {
       g_autoptr (GTorchImpl) owners = new_owners (call, lane, blocks->n_slots, n, error);
+      GtClaim c = { .slots = gtorch_impl_data (blocks->slots), .n = n, .wide = n > G_MAXINT32 };
+      GtKeepLast k = {
+        .slots = c.slots,
+        .offsets = gtorch_impl_data (blocks->offsets),
+        .n = n,
+        .wide = c.wide,
+      };
 
       if (owners == NULL)
         return FALSE;
-      p.in[0] = gtorch_impl_data (blocks->slots);
-      p.out[0] = gtorch_impl_data (owners);
-      if (!gtorch_cuda_run (&gtorch_kernels_claim, GTORCH_DTYPE_INT64, lane, n, &p, error))
+      k.owners = c.owners = gtorch_impl_data (owners);
+      if (!gtorch_cuda_run (&gtorch_kernels_claim, GTORCH_DTYPE_INT64, lane, n, &c, error))
         return FALSE;
-      p.in[1] = p.out[0];
-      p.out[0] = gtorch_impl_data (blocks->offsets);
-      return gtorch_cuda_run (&gtorch_kernels_keep_last, GTORCH_DTYPE_INT64, lane, n, &p, error);
+      return gtorch_cuda_run (&gtorch_kernels_keep_last, GTORCH_DTYPE_INT64, lane, n, &k, error);
     }
   else
     {
       g_autoptr (GTorchImpl) keys = NULL;
       g_autoptr (GTorchImpl) at = NULL;
+      GtDropEarlier p = { .offsets = gtorch_impl_data (blocks->offsets), .n = n };
       gboolean wide;
 
       if (!gtorch_cuda_sort_slots (call, lane, blocks->slots, blocks->n_slots, &keys, &at, &wide,
                                    error))
         return FALSE;
-      p.n[1] = wide;
-      p.in[0] = gtorch_impl_data (keys);
-      p.in[1] = gtorch_impl_data (at);
-      p.out[0] = gtorch_impl_data (blocks->offsets);
+      p.wide = wide;
+      p.keys = gtorch_impl_data (keys);
+      p.at = gtorch_impl_data (at);
       return gtorch_cuda_run (&gtorch_kernels_drop_earlier, GTORCH_DTYPE_INT64, lane, n - 1, &p,
                               error);
     }
@@ -688,7 +698,7 @@ static gboolean
 scatter_numbered (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *whole, GtGather *g,
                   GTorchImpl *dense, Mode mode, GError **error)
 {
-  GtPlain p = { .n = { g->n, g->element, whole->numel, FALSE, TRUE } };
+  GtOffsets p = { .n = g->n, .stride = g->element, .size = whole->numel, .is_first = TRUE };
   g_auto (Blocks) blocks = { { NULL } };
 
   blocks.dtype = whole->dtype;
@@ -700,10 +710,10 @@ scatter_numbered (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *whole, G
   if (blocks.offsets == NULL)
     return FALSE;
   g->slots = gtorch_impl_data (blocks.slots);
-  p.in[0] = g->slots;
-  p.out[0] = gtorch_impl_data (blocks.offsets);
+  p.index = g->slots;
+  p.offsets = gtorch_impl_data (blocks.offsets);
   blocks.b.indexed = g->indexed;
-  blocks.b.offsets = p.out[0];
+  blocks.b.offsets = p.offsets;
   blocks.b.total = blocks.b.n_index = g->n;
   blocks.b.inner = 1;
   return gtorch_cuda_run (&gtorch_kernels_scatter_slots, GTORCH_DTYPE_INT64, lane, g->n, g, error)
@@ -825,25 +835,25 @@ move (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *big, gboolean place,
   g_autoptr (GTorchImpl) x = gtorch_cuda_pack (call->inputs[0], output->dtype, lane, error);
   g_autoptr (GTorchImpl) index =
       x != NULL ? gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT64, lane, error) : NULL;
-  GtPlain p = { .n = { 0, 1, 1 } };
+  GtAt p = { .size = 1, .inner = 1 };
   guint dim, i;
 
   if (index == NULL || !gtorch_normalize_dim (call->op->name, raw_dim, big->n_dims, &dim, error)
       || (place && !gtorch_cuda_clear (output, lane, error)))
     return FALSE;
-  p.n[0] = index->numel;
-  p.n[3] = gtorch_cuda_report_op (call, dim);
+  p.n = index->numel;
+  p.op = gtorch_cuda_report_op (call, dim);
   if (big->n_dims > 0)
-    p.n[1] = big->shape[dim];
+    p.size = big->shape[dim];
   for (i = dim + 1; i < big->n_dims; i++)
-    p.n[2] *= big->shape[i];
-  p.in[0] = gtorch_impl_data (x);
-  p.in[1] = gtorch_impl_data (index);
-  p.out[0] = gtorch_impl_data (output);
+    p.inner *= big->shape[i];
+  p.x = gtorch_impl_data (x);
+  p.index = gtorch_impl_data (index);
+  p.y = gtorch_impl_data (output);
   p.report = gtorch_cuda_report (lane, error);
   return p.report != NULL
          && gtorch_cuda_run_sized (place ? &gtorch_kernels_place_at : &gtorch_kernels_take_at,
-                                   gtorch_dtype_size (output->dtype), lane, p.n[0], &p, error);
+                                   gtorch_dtype_size (output->dtype), lane, p.n, &p, error);
 }
 
 gboolean
