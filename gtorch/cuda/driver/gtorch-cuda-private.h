@@ -363,6 +363,12 @@ typedef struct
 
 extern const GTorchCudaLoop gtorch_cuda_pointwise_kernels[];
 extern const GTorchCudaLoop gtorch_cuda_reduce_kernels[];
+
+/* Those that were found, by loop, dtype and form. The tables are generated with the rows' number of loops. */
+#define GTORCH_CUDA_N_LOOP_FORMS 3
+extern GTorchCudaKernel gtorch_cuda_pointwise_loaded[][GTORCH_N_DTYPES][GTORCH_CUDA_N_LOOP_FORMS];
+extern GTorchCudaKernel gtorch_cuda_reduce_loaded[][GTORCH_N_DTYPES][GTORCH_CUDA_N_LOOP_FORMS];
+
 /* Suffixes of kernel names by dtype, such as "f32". */
 extern const gchar *const gtorch_cuda_dtype_suffixes[];
 
