@@ -361,7 +361,7 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
   GTorchImpl *packed[5] = { NULL }, *out[3] = { NULL };
   g_autoptr (GTorchImpl) sums = NULL;
   const gdouble eps = call->attrs[0].d;
-  gint64 batch, channels, inner;
+  GTorchRows rows;
   gboolean ok = FALSE;
   GTorchImpl *x;
 
@@ -383,18 +383,16 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
            && gtorch_cuda_clear (call->outputs[2], lane, error);
       goto done;
     }
-  batch = x->shape[0];
-  channels = x->shape[1];
-  inner = x->numel / (batch * channels);
+  rows = gtorch_rows_along (x->shape, x->n_dims, 1);
   if (!backward)
     {
       const GtChannelMoments m = {
         .x = gtorch_impl_data (x),
         .mean = gtorch_impl_data (out[1]),
         .var = gtorch_impl_data (out[2]),
-        .batch = batch,
-        .channels = channels,
-        .inner = inner,
+        .batch = rows.outer,
+        .channels = rows.n,
+        .inner = rows.inner,
       };
       const GtChannelScale s = {
         .x = m.x,
@@ -403,18 +401,17 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
         .weight = packed[1] != NULL ? gtorch_impl_data (packed[1]) : NULL,
         .bias = packed[2] != NULL ? gtorch_impl_data (packed[2]) : NULL,
         .y = gtorch_impl_data (out[0]),
-        .batch = batch,
-        .channels = channels,
-        .inner = inner,
+        .batch = rows.outer,
+        .channels = rows.n,
+        .inner = rows.inner,
         .eps = eps,
       };
 
-      ok =
-          gtorch_cuda_run_blocks (&gtorch_kernels_channel_moments, dtype, lane, channels, &m, error)
-          && gtorch_cuda_run (&gtorch_kernels_channel_scale, dtype, lane, x->numel, &s, error);
+      ok = gtorch_cuda_run_blocks (&gtorch_kernels_channel_moments, dtype, lane, rows.n, &m, error)
+           && gtorch_cuda_run (&gtorch_kernels_channel_scale, dtype, lane, x->numel, &s, error);
     }
   else if ((sums = gtorch_impl_new (x->storage->device, GTORCH_DTYPE_FLOAT64,
-                                    (gint64[]){ 2 * channels }, 1, error))
+                                    (gint64[]){ 2 * rows.n }, 1, error))
            != NULL)
     {
       gdouble *sum = gtorch_impl_data (sums);
@@ -423,10 +420,10 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
         .x = gtorch_impl_data (x),
         .mean = gtorch_impl_data (packed[3]),
         .sum = sum,
-        .dot = sum + channels,
-        .batch = batch,
-        .channels = channels,
-        .inner = inner,
+        .dot = sum + rows.n,
+        .batch = rows.outer,
+        .channels = rows.n,
+        .inner = rows.inner,
       };
       const GtChannelGrad g = {
         .g = d.g,
@@ -436,27 +433,27 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
         .weight = packed[2] != NULL ? gtorch_impl_data (packed[2]) : NULL,
         .sums = sum,
         .grad = gtorch_impl_data (out[0]),
-        .batch = batch,
-        .channels = channels,
-        .inner = inner,
+        .batch = rows.outer,
+        .channels = rows.n,
+        .inner = rows.inner,
         .eps = eps,
       };
       const GtChannelWeight w = {
         .dot = d.dot,
         .var = g.var,
         .grad = gtorch_impl_data (out[1]),
-        .channels = channels,
+        .channels = rows.n,
         .eps = eps,
       };
 
-      ok = gtorch_cuda_run_blocks (&gtorch_kernels_channel_dots, dtype, lane, channels, &d, error)
+      ok = gtorch_cuda_run_blocks (&gtorch_kernels_channel_dots, dtype, lane, rows.n, &d, error)
            && gtorch_cuda_run (&gtorch_kernels_channel_grad, dtype, lane, x->numel, &g, error)
-           && gtorch_cuda_run (&gtorch_kernels_channel_weight, GTORCH_DTYPE_FLOAT64, lane, channels,
+           && gtorch_cuda_run (&gtorch_kernels_channel_weight, GTORCH_DTYPE_FLOAT64, lane, rows.n,
                                &w, error);
       if (ok)
         {
           const gint64 strides[] = { 1 };
-          g_autoptr (GTorchImpl) bytes = gtorch_impl_new_view (sums, 0, &channels, strides, 1);
+          g_autoptr (GTorchImpl) bytes = gtorch_impl_new_view (sums, 0, &rows.n, strides, 1);
 
           ok = gtorch_cuda_copy_here (out[2], bytes, lane, error);
         }

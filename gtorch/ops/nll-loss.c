@@ -287,7 +287,7 @@ cuda_nll_init (CudaNll *nll, GTorchOpCall *call, GTorchCudaLane *lane, const gin
                guint n_dims, GError **error)
 {
   GtNll *p = &nll->p;
-  guint i;
+  GTorchRows rows;
 
   nll->target = gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT64, lane, error);
   if (nll->target == NULL)
@@ -302,10 +302,9 @@ cuda_nll_init (CudaNll *nll, GTorchOpCall *call, GTorchCudaLane *lane, const gin
   p->report = gtorch_cuda_report (lane, error);
   p->target = gtorch_impl_data (nll->target);
   p->n = nll->target->numel;
-  p->classes = shape[n_dims > 1 ? 1 : 0];
-  p->inner = 1;
-  for (i = 2; i < n_dims; i++)
-    p->inner *= shape[i];
+  rows = gtorch_rows_along (shape, n_dims, n_dims > 1 ? 1 : 0);
+  p->classes = rows.n;
+  p->inner = rows.inner;
   p->ignored = call->attrs[call->op->n_attrs - 2].i;
   p->op = gtorch_cuda_report_op (call, -1);
   p->smoothing = call->attrs[call->op->n_attrs - 1].d;

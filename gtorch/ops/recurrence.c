@@ -83,18 +83,14 @@ gtorch_shape_recurrence (GTorchOpCall *call, GError **error)
          && gtorch_call_set_output (call, 0, dtype, self->shape, self->n_dims, error);
 }
 
-/* Finds the length of the dimension and the distance in elements between two neighbours. */
-static void
-find_lines (const GTorchOpCall *call, gint64 *n, gint64 *inner)
+static GTorchRows
+find_rows (const GTorchOpCall *call)
 {
   const GTorchImpl *self = call->inputs[0];
-  guint dim, i;
+  guint dim;
 
   gtorch_normalize_dim (call->op->name, call->attrs[0].i, self->n_dims, &dim, NULL);
-  *n = self->n_dims == 0 ? 1 : self->shape[dim];
-  *inner = 1;
-  for (i = dim + 1; i < self->n_dims; i++)
-    *inner *= self->shape[i];
+  return gtorch_rows_along (self->shape, self->n_dims, dim);
 }
 
 gboolean
@@ -106,6 +102,7 @@ gtorch_cpu_recurrence (GTorchOpCall *call, GError **error)
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) f = NULL;
   g_autoptr (GTorchImpl) y = NULL;
+  GTorchRows rows;
 
   if (call->outputs[0]->numel == 0)
     return TRUE;
@@ -114,7 +111,9 @@ gtorch_cpu_recurrence (GTorchOpCall *call, GError **error)
   y = f != NULL ? gtorch_cpu_pack_output (call->outputs[0], s.dtype, error) : NULL;
   if (y == NULL)
     return FALSE;
-  find_lines (call, &s.n, &s.inner);
+  rows = find_rows (call);
+  s.n = rows.n;
+  s.inner = rows.inner;
   s.x = gtorch_impl_data (x);
   s.f = gtorch_impl_data (f);
   s.y = gtorch_impl_data (y);
@@ -131,6 +130,7 @@ gtorch_cuda_recurrence (GTorchOpCall *call, GTorchCudaLane *lane, GError **error
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) f = NULL;
   g_autoptr (GTorchImpl) y = NULL;
+  GTorchRows rows;
   GtRecurrence p = { .reverse = call->attrs[2].i, .start = call->attrs[1].d };
 
   if (call->outputs[0]->numel == 0)
@@ -140,8 +140,10 @@ gtorch_cuda_recurrence (GTorchOpCall *call, GTorchCudaLane *lane, GError **error
   y = f != NULL ? gtorch_cuda_pack_output (call->outputs[0], dtype, error) : NULL;
   if (y == NULL)
     return FALSE;
-  find_lines (call, &p.n, &p.inner);
-  p.lines = y->numel / p.n;
+  rows = find_rows (call);
+  p.lines = rows.outer * rows.inner;
+  p.n = rows.n;
+  p.inner = rows.inner;
   p.x = gtorch_impl_data (x);
   p.f = gtorch_impl_data (f);
   p.y = gtorch_impl_data (y);

@@ -226,8 +226,9 @@ cuda_softmax (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *grad, GTorch
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) g = NULL;
   g_autoptr (GTorchImpl) y = NULL;
-  GtSoftmax p = { .n = 1, .inner = 1, .is_log = log_form };
-  guint dim, i;
+  GtSoftmax p = { .is_log = log_form };
+  GTorchRows rows;
+  guint dim;
 
   if (self->numel == 0)
     return TRUE;
@@ -237,11 +238,10 @@ cuda_softmax (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *grad, GTorch
   y = x != NULL ? gtorch_cuda_pack_output (call->outputs[0], dtype, error) : NULL;
   if (y == NULL || (grad != NULL && (g = gtorch_cuda_pack (grad, dtype, lane, error)) == NULL))
     return FALSE;
-  if (self->n_dims > 0)
-    p.n = self->shape[dim];
-  for (i = dim + 1; i < self->n_dims; i++)
-    p.inner *= self->shape[i];
-  p.rows = self->numel / p.n;
+  rows = gtorch_rows_along (self->shape, self->n_dims, dim);
+  p.rows = rows.outer * rows.inner;
+  p.n = rows.n;
+  p.inner = rows.inner;
   p.y = gtorch_impl_data (y);
   p.x = gtorch_impl_data (x);
   p.g = g != NULL ? gtorch_impl_data (g) : NULL;
@@ -285,27 +285,19 @@ gboolean
 gtorch_cuda_logsumexp (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
-  g_autoptr (GTorchImpl) rows = NULL;
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) y = NULL;
   GtSoftmax p = { .inner = 1 };
-  gboolean keepdim;
-  guint64 mask;
-  guint ignored;
+  GTorchRows rows;
 
   if (output->numel == 0)
     return TRUE;
-  if (!gtorch_reduce_parse (call, &mask, &keepdim, &ignored, error))
+  if (!gtorch_cuda_pack_reduction (call, call->compute, lane, &x, &y, &rows, error))
     return FALSE;
-  rows = gtorch_cpu_move_last (call->inputs[0], mask);
-  x = gtorch_cuda_pack (rows, call->compute, lane, error);
-  y = x != NULL ? gtorch_cuda_pack_output (output, call->compute, error) : NULL;
-  if (y == NULL)
-    return FALSE;
-  p.rows = output->numel;
-  p.n = x->numel / output->numel;
   p.x = gtorch_impl_data (x);
   p.y = gtorch_impl_data (y);
+  p.rows = rows.outer;
+  p.n = rows.n;
   return gtorch_cuda_run_blocks (&gtorch_kernels_logsumexp, call->compute, lane, p.rows, &p, error)
          && gtorch_cuda_unpack (y, output, lane, error);
 }

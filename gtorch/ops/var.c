@@ -184,27 +184,20 @@ static gboolean
 cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean root, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
-  guint dtype = call->compute, ignored;
-  g_autoptr (GTorchImpl) rows = NULL;
+  guint dtype = call->compute;
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) y = NULL;
   g_autoptr (GTorchImpl) parts = NULL;
   GtMoments m = { NULL };
   GtVariance v = { .root = root, .correction = call->attrs[1].d };
-  gboolean keepdim;
-  guint64 mask;
+  GTorchRows rows;
 
   if (output->numel == 0)
     return TRUE;
-  if (!gtorch_reduce_parse (call, &mask, &keepdim, &ignored, error))
+  if (!gtorch_cuda_pack_reduction (call, dtype, lane, &x, &y, &rows, error))
     return FALSE;
-  rows = gtorch_cpu_move_last (call->inputs[0], mask);
-  x = gtorch_cuda_pack (rows, dtype, lane, error);
-  y = x != NULL ? gtorch_cuda_pack_output (output, dtype, error) : NULL;
-  if (y == NULL)
-    return FALSE;
-  m.rows = v.rows = output->numel;
-  m.n = v.n = x->numel / output->numel;
+  m.rows = v.rows = rows.outer;
+  m.n = v.n = rows.n;
   m.parts = v.parts = CLAMP (m.n / 8192, 1, MAX (1, 1024 / m.rows));
   parts = gtorch_cuda_scratch (lane, m.rows * m.parts * 3 * sizeof (gdouble), error);
   if (parts == NULL)

@@ -49,13 +49,11 @@ pick (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *from, guint dim, GTo
   };
   g_autoptr (GTorchImpl) plain =
       p.report != NULL ? gtorch_cuda_pack (index, GTORCH_DTYPE_INT64, lane, error) : NULL;
-  guint i;
 
   if (plain == NULL)
     return FALSE;
   p.index = gtorch_impl_data (plain);
-  for (i = dim + 1; i < from->n_dims; i++)
-    inner *= from->shape[i];
+  inner *= gtorch_rows_along (from->shape, from->n_dims, dim).inner;
   if (!each)
     { /* copy with the widest words that the blocks allow */
       bits = (guintptr) p.dst | (guintptr) p.src | inner | 16;
@@ -835,18 +833,18 @@ move (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *big, gboolean place,
   g_autoptr (GTorchImpl) x = gtorch_cuda_pack (call->inputs[0], output->dtype, lane, error);
   g_autoptr (GTorchImpl) index =
       x != NULL ? gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT64, lane, error) : NULL;
-  GtAt p = { .size = 1, .inner = 1 };
-  guint dim, i;
+  GtAt p = { NULL };
+  GTorchRows rows;
+  guint dim;
 
   if (index == NULL || !gtorch_normalize_dim (call->op->name, raw_dim, big->n_dims, &dim, error)
       || (place && !gtorch_cuda_clear (output, lane, error)))
     return FALSE;
   p.n = index->numel;
   p.op = gtorch_cuda_report_op (call, dim);
-  if (big->n_dims > 0)
-    p.size = big->shape[dim];
-  for (i = dim + 1; i < big->n_dims; i++)
-    p.inner *= big->shape[i];
+  rows = gtorch_rows_along (big->shape, big->n_dims, dim);
+  p.size = rows.n;
+  p.inner = rows.inner;
   p.x = gtorch_impl_data (x);
   p.index = gtorch_impl_data (index);
   p.y = gtorch_impl_data (output);

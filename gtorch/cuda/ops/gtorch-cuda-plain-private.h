@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gtorch/dispatch/gtorch-op-private.h>
+#include <gtorch/tensor/gtorch-rows-private.h>
 
 #include "gtorch-cuda-kernels.h"
 
@@ -78,6 +79,11 @@ GTorchImpl *gtorch_cuda_pack (GTorchImpl *impl, guint dtype, GTorchCudaLane *lan
 GTorchImpl *gtorch_cuda_pack_output (GTorchImpl *output, guint dtype, GError **error);
 gboolean gtorch_cuda_unpack (GTorchImpl *packed, GTorchImpl *output, GTorchCudaLane *lane,
                              GError **error);
+/* Packs the input of a reduction with the dimensions that are reduced last, and its output: rows of n
+ * elements give one each. */
+gboolean gtorch_cuda_pack_reduction (GTorchOpCall *call, guint dtype, GTorchCudaLane *lane,
+                                     GTorchImpl **x, GTorchImpl **y, GTorchRows *rows,
+                                     GError **error);
 GTorchImpl *gtorch_cuda_scratch (GTorchCudaLane *lane, gint64 n_bytes, GError **error);
 gboolean gtorch_cuda_clear (GTorchImpl *impl, GTorchCudaLane *lane, GError **error);
 gboolean gtorch_cuda_scale (GTorchImpl *impl, gdouble factor, GTorchCudaLane *lane, GError **error);

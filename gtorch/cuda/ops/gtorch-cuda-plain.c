@@ -9,6 +9,8 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "cpu/gtorch-cpu-pack.h"
+#include "cpu/ops/gtorch-cpu-reduce.h"
 #include "cuda/driver/gtorch-cuda-private.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
@@ -170,6 +172,27 @@ gboolean
 gtorch_cuda_unpack (GTorchImpl *packed, GTorchImpl *output, GTorchCudaLane *lane, GError **error)
 {
   return packed == output || gtorch_cuda_copy_here (output, packed, lane, error);
+}
+
+gboolean
+gtorch_cuda_pack_reduction (GTorchOpCall *call, guint dtype, GTorchCudaLane *lane, GTorchImpl **x,
+                            GTorchImpl **y, GTorchRows *rows, GError **error)
+{
+  GTorchImpl *output = call->outputs[0];
+  g_autoptr (GTorchImpl) moved = NULL;
+  gboolean keepdim;
+  guint64 mask;
+  guint ignored;
+
+  if (!gtorch_reduce_parse (call, &mask, &keepdim, &ignored, error))
+    return FALSE;
+  moved = gtorch_cpu_move_last (call->inputs[0], mask);
+  *x = gtorch_cuda_pack (moved, dtype, lane, error);
+  *y = *x != NULL ? gtorch_cuda_pack_output (output, dtype, error) : NULL;
+  if (*y == NULL)
+    return FALSE;
+  *rows = (GTorchRows){ output->numel, (*x)->numel / output->numel, 1 };
+  return TRUE;
 }
 
 GTorchImpl *

@@ -9,6 +9,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "cpu/gtorch-cpu-pack.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "cuda/driver/gtorch-cuda-private.h"
 #include "gtorch-ops-private.h"
@@ -250,27 +251,6 @@ select_first (const Order *o, GtOrder *p, gboolean only_kth, GError **error)
   return sort_lines (o, p, error);
 }
 
-/* Returns a view with dim behind the others. */
-static GTorchImpl *
-move_last (GTorchImpl *x, guint dim)
-{
-  gint64 shape[GTORCH_MAX_DIMS], strides[GTORCH_MAX_DIMS];
-  guint i, n = 0;
-
-  for (i = 0; i < x->n_dims; i++)
-    if (i != dim)
-      {
-        shape[n] = x->shape[i];
-        strides[n++] = x->strides[i];
-      }
-  if (x->n_dims > 0)
-    {
-      shape[n] = x->shape[dim];
-      strides[n] = x->strides[dim];
-    }
-  return gtorch_impl_new_view (x, x->offset, shape, strides, x->n_dims);
-}
-
 /* Orders each line and returns its elements from skip to k; k 0: to the end. */
 static gboolean
 order (GTorchOpCall *call, GTorchCudaLane *lane, gint64 raw_dim, gint64 k, gint64 skip,
@@ -291,7 +271,7 @@ order (GTorchOpCall *call, GTorchCudaLane *lane, gint64 raw_dim, gint64 k, gint6
     return TRUE;
   if (!gtorch_normalize_dim (call->op->name, raw_dim, self->n_dims, &dim, error))
     return FALSE;
-  turned = move_last (self, dim);
+  turned = gtorch_cpu_move_last (self, G_GUINT64_CONSTANT (1) << dim);
   x = gtorch_cuda_pack (turned, self->dtype, lane, error);
   if (x == NULL)
     return FALSE;
@@ -299,8 +279,9 @@ order (GTorchOpCall *call, GTorchCudaLane *lane, gint64 raw_dim, gint64 k, gint6
     {
       GTorchImpl *output = call->outputs[i];
 
-      targets.impls[i] =
-          output->n_dims == self->n_dims ? move_last (output, dim) : gtorch_impl_ref (output);
+      targets.impls[i] = output->n_dims == self->n_dims
+                             ? gtorch_cpu_move_last (output, G_GUINT64_CONSTANT (1) << dim)
+                             : gtorch_impl_ref (output);
       outputs.impls[i] =
           targets.impls[i]->is_contiguous && output->storage != x->storage
               ? gtorch_impl_ref (targets.impls[i])
