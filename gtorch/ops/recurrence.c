@@ -15,8 +15,8 @@
 #include "autograd/gtorch-autograd-private.h"
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-pack.h"
-#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
+#include "tensor/gtorch-rows-private.h"
 
 typedef struct
 {
@@ -83,16 +83,6 @@ gtorch_shape_recurrence (GTorchOpCall *call, GError **error)
          && gtorch_call_set_output (call, 0, dtype, self->shape, self->n_dims, error);
 }
 
-static GTorchRows
-find_rows (const GTorchOpCall *call)
-{
-  const GTorchImpl *self = call->inputs[0];
-  guint dim;
-
-  gtorch_normalize_dim (call->op->name, call->attrs[0].i, self->n_dims, &dim, NULL);
-  return gtorch_rows_along (self->shape, self->n_dims, dim);
-}
-
 gboolean
 gtorch_cpu_recurrence (GTorchOpCall *call, GError **error)
 {
@@ -103,6 +93,7 @@ gtorch_cpu_recurrence (GTorchOpCall *call, GError **error)
   g_autoptr (GTorchImpl) f = NULL;
   g_autoptr (GTorchImpl) y = NULL;
   GTorchRows rows;
+  guint dim;
 
   if (call->outputs[0]->numel == 0)
     return TRUE;
@@ -111,7 +102,8 @@ gtorch_cpu_recurrence (GTorchOpCall *call, GError **error)
   y = f != NULL ? gtorch_cpu_pack_output (call->outputs[0], s.dtype, error) : NULL;
   if (y == NULL)
     return FALSE;
-  rows = find_rows (call);
+  gtorch_normalize_dim (call->op->name, call->attrs[0].i, call->inputs[0]->n_dims, &dim, NULL);
+  rows = gtorch_rows_along (call->inputs[0]->shape, call->inputs[0]->n_dims, dim);
   s.n = rows.n;
   s.inner = rows.inner;
   s.x = gtorch_impl_data (x);
@@ -120,35 +112,6 @@ gtorch_cpu_recurrence (GTorchOpCall *call, GError **error)
   gtorch_parallel_for (y->numel / s.n, 1 + GTORCH_CPU_GRAIN / s.n, scan_items, &s);
   gtorch_cpu_unpack (y, call->outputs[0]);
   return TRUE;
-}
-
-/* Uses one thread per line: this only serves gradients of gradients of products. */
-gboolean
-gtorch_cuda_recurrence (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  const guint dtype = gtorch_dtype_infos[call->compute].compute;
-  g_autoptr (GTorchImpl) x = NULL;
-  g_autoptr (GTorchImpl) f = NULL;
-  g_autoptr (GTorchImpl) y = NULL;
-  GTorchRows rows;
-  GtRecurrence p = { .reverse = call->attrs[2].i, .start = call->attrs[1].d };
-
-  if (call->outputs[0]->numel == 0)
-    return TRUE;
-  x = gtorch_cuda_pack (call->inputs[0], dtype, lane, error);
-  f = x != NULL ? gtorch_cuda_pack (call->inputs[1], dtype, lane, error) : NULL;
-  y = f != NULL ? gtorch_cuda_pack_output (call->outputs[0], dtype, error) : NULL;
-  if (y == NULL)
-    return FALSE;
-  rows = find_rows (call);
-  p.lines = rows.outer * rows.inner;
-  p.n = rows.n;
-  p.inner = rows.inner;
-  p.x = gtorch_impl_data (x);
-  p.f = gtorch_impl_data (f);
-  p.y = gtorch_impl_data (y);
-  return gtorch_cuda_run (&gtorch_kernels_recurrence, dtype, lane, p.lines, &p, error)
-         && gtorch_cuda_unpack (y, call->outputs[0], lane, error);
 }
 
 /* --- gradients of products --- */
