@@ -3,10 +3,10 @@
 """Writes the tables by which the host finds the kernels in kernels/*.cu.
 
     kernels list FOLDER ENDING       the names of the files with this ending, one a line
-    kernels generate FOLDER FILES... gtorch-cuda-kernels.h and .c for these sources and headers of parameters
+    kernels generate FOLDER FILES... gtorch-cuda-kernels.h and .c for these sources and headers
 
-A kernel is declared by `GT_KERNEL (gt_NAME_DTYPE_FORM, PARAMETERS, BOUNDS...)`, where any part behind NAME may be pasted
-by a macro. All kernels of one NAME are in one file and take the same struct.
+A kernel is declared by `GT_KERNEL (gt_NAME_DTYPE_FORM, PARAMETERS, BOUNDS...)`, where any part behind NAME may be
+pasted by a macro. All kernels of one NAME are in one file and take the same struct.
 """
 
 import pathlib

@@ -49,7 +49,8 @@ def kernels_of_one_name_are_a_set():
     assert status == 0, said
     for wanted in ('#include "kernels/gtorch-hop-params.h"', 'extern GTorchCudaFamily gtorch_cuda_family_hop_on;',
                    'GTORCH_CUDA_KERNELS (GtHop);', 'GTORCH_CUDA_KERNELS (GtLeap);',
-                   'extern const GtHopKernels gtorch_kernels_hop;', 'extern const GtLeapKernels gtorch_kernels_hop_over;'):
+                   'extern const GtHopKernels gtorch_kernels_hop;',
+                   'extern const GtLeapKernels gtorch_kernels_hop_over;'):
         assert header.count(wanted) == 1, f'{wanted}\n{header}'
     for wanted in ('GTORCH_CUDA_IMAGE (hop_on)', '{ .name = "hop_on", .image = gtorch_fatbin_hop_on };',
                    'gtorch_kernels_hop = { { "hop", &gtorch_cuda_family_hop_on } };'):

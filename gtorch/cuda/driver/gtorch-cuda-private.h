@@ -324,21 +324,6 @@ typedef struct
   GMutex lock;
 } GTorchCudaFamily;
 
-/* The kernels of one name, for several dtypes or in several forms. */
-typedef struct
-{
-  const gchar *name; /* without what comes before and behind it in gt_<name>_<dtype> */
-  GTorchCudaFamily *family;
-} GTorchCudaKernelSet;
-
-/* Declares <Parameters>Kernels: such a set, and by its type the struct that the kernels take. */
-#define GTORCH_CUDA_KERNELS(Parameters) \
-  typedef union                         \
-  {                                     \
-    GTorchCudaKernelSet set;            \
-    const Parameters *parameters;       \
-  } Parameters##Kernels
-
 /* One kernel; static, filled on the first launch. Each kernel takes one struct by value. */
 typedef struct
 {
@@ -361,14 +346,11 @@ typedef struct
   GTorchCudaFamily *family;
 } GTorchCudaLoop;
 
-extern const GTorchCudaLoop gtorch_cuda_pointwise_kernels[];
-extern const GTorchCudaLoop gtorch_cuda_reduce_kernels[];
-
-/* Those that were found, by loop, dtype and form. The tables are generated with the rows' number of loops. */
+extern const GTorchCudaLoop gtorch_cuda_pointwise_kernels[], gtorch_cuda_reduce_kernels[];
+/* Those that were found, by loop, dtype and form; generated with as many places as there are rows. */
 #define GTORCH_CUDA_N_LOOP_FORMS 3
-extern GTorchCudaKernel gtorch_cuda_pointwise_loaded[][GTORCH_N_DTYPES][GTORCH_CUDA_N_LOOP_FORMS];
-extern GTorchCudaKernel gtorch_cuda_reduce_loaded[][GTORCH_N_DTYPES][GTORCH_CUDA_N_LOOP_FORMS];
-
+extern GTorchCudaKernel gtorch_cuda_pointwise_loaded[][GTORCH_N_DTYPES][GTORCH_CUDA_N_LOOP_FORMS],
+    gtorch_cuda_reduce_loaded[][GTORCH_N_DTYPES][GTORCH_CUDA_N_LOOP_FORMS];
 /* Suffixes of kernel names by dtype, such as "f32". */
 extern const gchar *const gtorch_cuda_dtype_suffixes[];
 
@@ -381,8 +363,7 @@ gboolean gtorch_cuda_kernel_launch (GTorchCudaKernel *self, GTorchCudaLane *lane
                                     const GTorchCudaLaunch *launch, gconstpointer parameters,
                                     GError **error);
 
-/* Finds the kernel if necessary, and launches it along one dimension. The name is only used on the first
- * call. */
+/* Finds the kernel if necessary, by its name, and launches it along one dimension. */
 gboolean gtorch_cuda_kernel_run (GTorchCudaKernel *self, GTorchCudaFamily *family,
                                  const gchar *name, GTorchCudaLane *lane, guint64 blocks,
                                  guint threads, gconstpointer parameters, GError **error);
