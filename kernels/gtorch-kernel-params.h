@@ -3,10 +3,17 @@
 
 #pragma once
 
-/* The parameters of kernels. Included from C and from CUDA C++: plain structs of fixed layout, each the
- * only parameter of its kernels. */
+/* What the host gives to kernels. Included from C and from CUDA C++: plain structs of fixed layout, each the
+ * only parameter of its kernels. What one file of kernels takes is in gtorch-<file>-params.h. */
 
 #include <stdint.h>
+
+/* Holds the compilers of the host and of the kernels to one layout. */
+#ifdef __cplusplus
+#define GT_SIZE(type, bytes) static_assert (sizeof (type) == (bytes), #type)
+#else
+#define GT_SIZE(type, bytes) _Static_assert(sizeof (type) == (bytes), #type)
+#endif
 
 #define GT_MAX_DIMS     16
 #define GT_MAX_OPERANDS 4 /* the output is the first */
@@ -21,6 +28,7 @@ typedef struct
 {
   uint32_t divisor, multiplier, shift;
 } GtDivider;
+GT_SIZE (GtDivider, 12);
 
 static inline GtDivider
 gt_divider (uint32_t divisor)
@@ -39,12 +47,14 @@ typedef union
   double d;
   int64_t i;
 } GtAttr;
+GT_SIZE (GtAttr, 8);
 
 /* Scalar arguments, in the compute dtype. */
 typedef struct
 {
   uint64_t words[2];
 } GtNumber;
+GT_SIZE (GtNumber, 16);
 
 /* Operands that are contiguous, with one shape and one dtype (the output may be bool or real). */
 typedef struct
@@ -56,6 +66,7 @@ typedef struct
   GtNumber number[GT_MAX_OPERANDS - 1];
   GtAttr attrs[GT_MAX_ATTRS];
 } GtContiguous;
+GT_SIZE (GtContiguous, 128);
 
 /* A contiguous output; inputs that are contiguous, constant along rows or constant along columns. */
 typedef struct
@@ -65,6 +76,7 @@ typedef struct
   uint32_t row_strides[GT_MAX_OPERANDS];    /* in vectors (in elements if the column stride is 0) */
   uint32_t column_strides[GT_MAX_OPERANDS]; /* 1 or 0 */
 } GtRows;
+GT_SIZE (GtRows, 176);
 
 /* Any layout, any dtypes; fewer than 2^31 elements. */
 typedef struct
@@ -75,6 +87,7 @@ typedef struct
   GtDivider shape[GT_MAX_DIMS];                  /* the inner dimension first */
   int64_t strides[GT_MAX_DIMS][GT_MAX_OPERANDS]; /* in bytes */
 } GtStrided;
+GT_SIZE (GtStrided, 840);
 
 /* A batch of matrices whose other dimension is the contiguous one. */
 typedef struct
@@ -88,6 +101,7 @@ typedef struct
   GtDivider shape[GT_MAX_DIMS];
   int64_t strides[GT_MAX_DIMS][2]; /* in bytes */
 } GtTranspose;
+GT_SIZE (GtTranspose, 520);
 
 /* A reduction of [outer, n, inner] to [outer, inner], with contiguous input. */
 typedef struct
@@ -100,6 +114,7 @@ typedef struct
   uint32_t n_splits; /* parts of n, each reduced by its own block */
   uint32_t width;    /* combining parts: results per block, a power of 2 */
 } GtReduce;
+GT_SIZE (GtReduce, 64);
 
 /* c = alpha a b + beta c, [m, k] by [k, n]; the columns of c are contiguous; strides are in elements. */
 typedef struct
@@ -115,17 +130,7 @@ typedef struct
   GtNumber alpha, beta;
   uint32_t adds; /* whether beta is not 0 */
 } GtMultiply;
-
-/* The parameter of plain kernels: contiguous operands, sizes and numbers; each kernel documents their
- * meaning. */
-typedef struct
-{
-  void *out[3];
-  const void *in[6];
-  int64_t n[16];
-  double d[8];
-  void *report; /* GtReport, or NULL */
-} GtPlain;
+GT_SIZE (GtMultiply, 192);
 
 /* One parameter of an optimizer, or one gradient to unscale; all tensors are contiguous. */
 #define GT_STEP_KINDS 5
@@ -139,6 +144,7 @@ typedef struct
   uint32_t block;      /* the first of its blocks */
   uint32_t is_aligned; /* whether all of them are aligned to 16 bytes */
 } GtStep;
+GT_SIZE (GtStep, 64);
 
 #define GT_STEP_TENSORS 60    /* keeps a parameter struct below 4096 bytes */
 #define GT_STEP_BYTES   16384 /* bytes of a parameter per block */
@@ -154,6 +160,7 @@ typedef struct
   uint32_t n, blocks;
   uint32_t first; /* whether this is the first step, for parameters without a count */
 } GtSteps;
+GT_SIZE (GtSteps, 3968);
 
 /* Random numbers. `start` and `keys` are the inputs of Philox beside the block number; mask: that of
  * dropout, aligned to 16 bytes. */
@@ -175,13 +182,7 @@ typedef struct
   uint32_t op;
   void *report; /* GtReport, or NULL */
 } GtRandom;
-
-/* Only start and keys of `random` are used. */
-typedef struct
-{
-  GtRandom random;
-  GtPlain plain;
-} GtDraw;
+GT_SIZE (GtRandom, 216);
 
 /* handle: that of the node that gets the predicate, one bool. */
 typedef struct
@@ -189,6 +190,7 @@ typedef struct
   uint64_t handle;
   const void *predicate;
 } GtBranch;
+GT_SIZE (GtBranch, 16);
 
 /* An error that a kernel found, in memory that the host can read; the first one is kept. Most are
  * indices; others have one of these codes in place of the size. */
@@ -202,6 +204,7 @@ typedef struct
   uint32_t op;    /* GTorchOpClass.id; the dimension plus 1 in the upper half, or 0 */
   int64_t value, size;
 } GtReport;
+GT_SIZE (GtReport, 24);
 
 /* Blocks of a tensor that are addressed by index: dense is [pre, n_index, inner]; strides and offsets are
  * in bytes. */
@@ -215,6 +218,7 @@ typedef struct
   int64_t pre_shape[GT_MAX_DIMS], pre_strides[GT_MAX_DIMS];
   int64_t inner_shape[GT_MAX_DIMS], inner_strides[GT_MAX_DIMS];
 } GtBlocks;
+GT_SIZE (GtBlocks, 576);
 
 /* Floats added to blocks, those of one block in the order of their indices. Indices are sorted by block,
  * and cut into tiles: the thread of the first tile of a sum combines its parts. */
@@ -228,6 +232,7 @@ typedef struct
   int64_t n_pre, tiles, tile;
   uint32_t wide; /* whether keys are int64 */
 } GtSegments;
+GT_SIZE (GtSegments, 640);
 
 /* Whole blocks of `inner` words: dst [pre, n_index, inner] from src [pre, size, inner], both contiguous,
  * of fewer than 2^31 words. */
@@ -244,6 +249,7 @@ typedef struct
   uint32_t op;
   void *report;
 } GtPick;
+GT_SIZE (GtPick, 80);
 
 /* Concatenated tensors, in words of one size: each has rows of `width` words. */
 #define GT_MAX_JOINED 64
@@ -255,6 +261,7 @@ typedef struct
   uint32_t n;
   uint32_t first_block;
 } GtJoined;
+GT_SIZE (GtJoined, 40);
 
 typedef struct
 {
@@ -263,6 +270,7 @@ typedef struct
   uint32_t n_inputs;
   GtJoined inputs[GT_MAX_JOINED];
 } GtJoin;
+GT_SIZE (GtJoin, 2584);
 
 /* gather and scatter: elements addressed by index along one dimension; plain and index have the shape.
  * Strides are in bytes. */
@@ -279,6 +287,7 @@ typedef struct
   int64_t strides[GT_MAX_DIMS][3]; /* indexed (0 along the dimension), index, plain */
   void *report;
 } GtGather;
+GT_SIZE (GtGather, 600);
 
 /* The extremes of [outer, n, inner] along n, with contiguous input, and their positions. */
 typedef struct
@@ -295,6 +304,7 @@ typedef struct
   uint32_t vectors;  /* columns: whether rows are aligned to 16 bytes */
   uint32_t flip[2];  /* bit masks that reverse the order of elements, of two neighbouring words */
 } GtExtreme;
+GT_SIZE (GtExtreme, 96);
 
 /* Running sums and other scans along n of [outer, n, inner], contiguous. */
 typedef struct
@@ -316,6 +326,7 @@ typedef struct
   uint32_t reverse; /* scans from the end */
   uint32_t vectors; /* whether lines are aligned to 16 bytes */
 } GtScan;
+GT_SIZE (GtScan, 104);
 
 /* Vectors of 16 bytes of a tile per thread, and of prefetched tiles; with the copy engine. */
 #define GT_SCAN_UNROLL(v)      ((v) >= 8 ? 4 : 8)
@@ -331,6 +342,7 @@ typedef struct
   void *y;
   uint64_t n;
 } GtLines;
+GT_SIZE (GtLines, 32);
 
 /* Sorting of lines of n elements. Keys are unsigned integers of the elements' size in the elements'
  * order. */
@@ -359,6 +371,7 @@ typedef struct
   uint32_t tiles, passes, pass;
   uint32_t width; /* threads per line, a power of 2 */
 } GtOrder;
+GT_SIZE (GtOrder, 168);
 
 /* Unique elements of sorted keys. */
 typedef struct
@@ -371,6 +384,7 @@ typedef struct
   uint64_t n, tiles, n_values;
   uint32_t nan; /* whether keys with all bits set are NaN */
 } GtUnique;
+GT_SIZE (GtUnique, 96);
 
 /* Positions in sorted sequences of n elements. */
 typedef struct
@@ -380,3 +394,4 @@ typedef struct
   uint64_t n, per_line, numel;
   uint32_t right;
 } GtSearch;
+GT_SIZE (GtSearch, 56);

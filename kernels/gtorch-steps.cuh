@@ -9,11 +9,7 @@
 #include "gtorch-pointwise.cuh"
 #include "gtorch-plain.cuh"
 
-#define GT_STEPS_KERNEL(name)                                    \
-  extern "C" __global__ void __launch_bounds__ (GT_STEP_THREADS) \
-      name (const __grid_constant__ GtSteps p)
-
-/* Returns the last tensor whose blocks begin at or before this one: empty tensors have none. */
+/* The last whose blocks begin at or before this one: those without elements have none. */
 GT_DEVICE const GtStep &
 step_of (const GtSteps &p, uint32_t block)
 {

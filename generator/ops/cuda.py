@@ -90,14 +90,22 @@ def emit_kernels(rows, name):
     return fill('kernels.cu.in', family, kernels=lines)
 
 
+def emit_loops(rows, family, names):
+    """The table of the kernels of a family, and as many places for them."""
+    own = [row for row in rows if row.loop_index >= 0 and row.family == family]
+    return fill(
+        'kernels.cu.in', 'loops', family=family, n=str(len(own)),
+        rows=[f'[{row.loop_index}] = {{ "{row.name}", &families[{names.index(family_name(row))}] }},' for row in own],
+    )
+
+
 def emit_table(rows):
     names = kernel_files(rows)
-    kernels = {
-        family: [f'[{row.loop_index}] = {{ "{row.name}", &families[{names.index(family_name(row))}] }},'
-                 for row in rows if row.loop_index >= 0 and row.family == family]
-        for family in EMITTERS
-    }
+    pointwise = [row for row in rows if row.loop_index >= 0 and row.family == 'pointwise']
     return fill(
-        'kernels.cu.in', 'table', images=[f'GTORCH_CUDA_IMAGE ({name})' for name in names],
-        families=[f'{{ .name = "{name}", .image = gtorch_fatbin_{name} }},' for name in names], **kernels,
+        'kernels.cu.in', 'table', n_operands=str(max((1 + len(row.tensors) for row in pointwise), default=0)),
+        n_attrs=str(max((len(row.attrs) for row in pointwise), default=0)),
+        images=[f'GTORCH_CUDA_IMAGE ({name})' for name in names],
+        families=[f'{{ .name = "{name}", .image = gtorch_fatbin_{name} }},' for name in names],
+        tables='\n'.join(emit_loops(rows, family, names) for family in EMITTERS).rstrip('\n'),
     )

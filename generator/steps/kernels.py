@@ -51,7 +51,7 @@ def emit_kernel(step):
 
 def emit(steps):
     own = [step for step in steps if step.base is None]
-    kernels = [f'  GT_STEPS_KERNEL (gt_{step.c_name}_steps_##dtype) {{ run_steps<T, gt_{step.c_name}<T, C>> (p); }}'
+    kernels = [f'  GT_STEP_KERNEL (dtype, {step.c_name}) {{ run_steps<T, gt_{step.c_name}<T, C>> (p); }}'
                for step in own]
     return fill('kernels.cuh.in', 'kernels', steps=''.join(map(emit_kernel, own)).rstrip('\n') + '\n',
                      kernels=' \\\n'.join(kernels))

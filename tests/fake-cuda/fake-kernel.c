@@ -14,7 +14,8 @@
 #include "cpu/ops/gtorch-cpu-reduce.h"
 #include "dispatch/gtorch-run-private.h"
 #include "fake-cuda-private.h"
-#include "kernels/gtorch-kernel-params.h"
+#include "kernels/gtorch-index-params.h"
+#include "kernels/gtorch-shape-ops-params.h"
 
 #define BLOCK 256 /* elements that are buffered together */
 
@@ -566,16 +567,16 @@ static CUresult
 run_count_flags (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
                  const FakeDevice *device)
 {
-  const GtPlain *p = parameter;
-  gint64 n_parts = (p->n[0] + p->n[1] - 1) / p->n[1], i;
-  const guint8 *flags = fake_memory_at ((guintptr) p->in[0], p->n[0], device);
-  gint64 *counts = fake_memory_at ((guintptr) p->out[0], n_parts * 8, device);
+  const GtCountFlags *p = parameter;
+  gint64 n_parts = (p->n + p->part - 1) / p->part, i;
+  const guint8 *flags = fake_memory_at ((guintptr) p->flags, p->n, device);
+  gint64 *counts = fake_memory_at ((guintptr) p->counts, n_parts * 8, device);
 
   if (flags == NULL || counts == NULL)
     return CUDA_ERROR_ILLEGAL_ADDRESS;
   memset (counts, 0, n_parts * 8);
-  for (i = 0; i < p->n[0]; i++)
-    counts[i / p->n[1]] += flags[i] != 0;
+  for (i = 0; i < p->n; i++)
+    counts[i / p->part] += flags[i] != 0;
   return CUDA_SUCCESS;
 }
 
@@ -583,15 +584,15 @@ static CUresult
 run_sum_before (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
                 const FakeDevice *device)
 {
-  const GtPlain *p = parameter;
-  gint64 *x = fake_memory_at ((guintptr) p->out[0], (p->n[0] + 1) * 8, device);
+  const GtSumBefore *p = parameter;
+  gint64 *x = fake_memory_at ((guintptr) p->x, (p->n + 1) * 8, device);
   gint64 sum = 0, i;
 
   if (grid->grid[0] != 1)
     return refuse (kernel, "there must be one block");
   if (x == NULL)
     return CUDA_ERROR_ILLEGAL_ADDRESS;
-  for (i = 0; i < p->n[0]; i++)
+  for (i = 0; i < p->n; i++)
     {
       gint64 own = x[i];
 
@@ -606,14 +607,14 @@ static CUresult
 run_bounds (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
             const FakeDevice *device)
 {
-  const GtPlain *p = parameter;
-  const gint64 *x = fake_memory_at ((guintptr) p->in[0], p->n[0] * 8, device);
-  gint64 *bounds = fake_memory_at ((guintptr) p->out[0], 16, device);
+  const GtBounds *p = parameter;
+  const gint64 *x = fake_memory_at ((guintptr) p->x, p->n * 8, device);
+  gint64 *bounds = fake_memory_at ((guintptr) p->bounds, 16, device);
   gint64 i;
 
   if (x == NULL || bounds == NULL)
     return CUDA_ERROR_ILLEGAL_ADDRESS;
-  for (i = 0; i < p->n[0]; i++)
+  for (i = 0; i < p->n; i++)
     {
       bounds[0] = MAX (bounds[0], x[i] < G_MAXINT64 ? x[i] + 1 : x[i]);
       bounds[1] = MAX (bounds[1], x[i] == G_MININT64 ? G_MAXINT64 : -x[i]);
@@ -741,17 +742,20 @@ parse_plain (FakeKernel *kernel, const gchar *text)
   {
     const gchar *name;
     CUresult (*run) (const FakeKernel *, const FakeGrid *, gconstpointer, const FakeDevice *);
+    gsize n_bytes;
   } known[] = {
-    { "count_flags_bool", run_count_flags },
-    { "sum_before_i64", run_sum_before },
-    { "bounds_i64", run_bounds },
+    { "count_flags_bool", run_count_flags, sizeof (GtCountFlags) },
+    { "sum_before_i64", run_sum_before, sizeof (GtSumBefore) },
+    { "bounds_i64", run_bounds, sizeof (GtBounds) },
   };
   guint i;
 
-  kernel->n_bytes = sizeof (GtPlain);
   for (i = 0; i < G_N_ELEMENTS (known); i++)
     if (strcmp (known[i].name, text) == 0)
-      kernel->run = known[i].run;
+      {
+        kernel->run = known[i].run;
+        kernel->n_bytes = known[i].n_bytes;
+      }
   return kernel->run != NULL;
 }
 

@@ -344,8 +344,11 @@ typedef struct
   GTorchCudaFamily *family;
 } GTorchCudaLoop;
 
-extern const GTorchCudaLoop gtorch_cuda_pointwise_kernels[];
-extern const GTorchCudaLoop gtorch_cuda_reduce_kernels[];
+extern const GTorchCudaLoop gtorch_cuda_pointwise_kernels[], gtorch_cuda_reduce_kernels[];
+/* Those that were found, by loop, dtype and form; generated with as many places as there are rows. */
+#define GTORCH_CUDA_N_LOOP_FORMS 3
+extern GTorchCudaKernel gtorch_cuda_pointwise_loaded[][GTORCH_N_DTYPES][GTORCH_CUDA_N_LOOP_FORMS],
+    gtorch_cuda_reduce_loaded[][GTORCH_N_DTYPES][GTORCH_CUDA_N_LOOP_FORMS];
 /* Suffixes of kernel names by dtype, such as "f32". */
 extern const gchar *const gtorch_cuda_dtype_suffixes[];
 
@@ -358,14 +361,11 @@ gboolean gtorch_cuda_kernel_launch (GTorchCudaKernel *self, GTorchCudaLane *lane
                                     const GTorchCudaLaunch *launch, gconstpointer parameters,
                                     GError **error);
 
-/* Finds the kernel if necessary, and launches it along one dimension. The name is only used on the first
- * call. */
+/* Finds the kernel if necessary, by its name, and launches it along one dimension. */
 gboolean gtorch_cuda_kernel_run (GTorchCudaKernel *self, GTorchCudaFamily *family,
                                  const gchar *name, GTorchCudaLane *lane, guint64 blocks,
                                  guint threads, gconstpointer parameters, GError **error);
 
-/* Returns one of the families in gtorch-cuda-plain.c. */
-GTorchCudaFamily *gtorch_cuda_plain_family (guint family);
 /* Runs a kernel that takes a GtStrided over the whole iterator. */
 gboolean gtorch_cuda_run_strided (GTorchCudaFamily *family, GTorchCudaKernel *kernel,
                                   const gchar *name, struct _GTorchIter *iter, GTorchCudaLane *lane,
