@@ -189,8 +189,9 @@ shuffle_xor (C x, int mask)
 }
 
 /* Folds segments that continue in further tiles: in the thread of the tile where they begin, or, if there
- * are many tiles and few columns, in its warp. */
-template <typename F, typename T, typename C>
+ * are many tiles and few columns, in its warp. W: what the parts are folded in; where every factor of a long product
+ * is a little more than 1, the roundings of C would all be in one direction. */
+template <typename F, typename T, typename C, typename W = C>
 static __device__ __forceinline__ void
 join (const GtSegments &p)
 {
@@ -203,7 +204,7 @@ join (const GtSegments &p)
       const int64_t w = base + lane;
       int64_t in = 0, tile = 0, pre = 0, last = 0, end = 0;
       bool begins = false;
-      C value = F::template start<C> ();
+      W value = F::template start<W> ();
 
       if (w < all)
         {
@@ -244,11 +245,11 @@ join (const GtSegments &p)
           const int64_t final = __shfl_sync (~0u, last, owner);
           const int64_t row = __shfl_sync (~0u, pre, owner) * p.tiles;
           const int64_t column = __shfl_sync (~0u, in, owner);
-          C part = F::template start<C> ();
+          W part = F::template start<W> ();
 
 #pragma unroll 8
           for (int64_t t = first; t <= final; t += 32)
-            part = F::join (part, ((const C *) p.first)[(row + t) * p.b.inner + column]);
+            part = F::join (part, (W) ((const C *) p.first)[(row + t) * p.b.inner + column]);
 #pragma unroll
           for (int d = 16; d > 0; d /= 2)
             part = F::join (part, shuffle_xor (part, d));
@@ -258,9 +259,9 @@ join (const GtSegments &p)
       if (begins && !is_long)
 #pragma unroll 8
         for (int64_t t = tile + 1; t <= last; t++)
-          value = F::join (value, ((const C *) p.first)[(pre * p.tiles + t) * p.b.inner + in]);
+          value = F::join (value, (W) ((const C *) p.first)[(pre * p.tiles + t) * p.b.inner + in]);
       if (begins)
-        put_to<F, T, C> (p, pre, p.at[end - 1], in, value);
+        put_to<F, T, C> (p, pre, p.at[end - 1], in, (C) value);
     }
 }
 
@@ -272,16 +273,16 @@ SUM (c64, GTorchComplex64, GTorchComplex64)
 SUM (c128, GTorchComplex128, GTorchComplex128)
 
 /* The host converts other dtypes to these. */
-#define FOLDS(name, T)                                                                    \
-  GT_KERNEL (gt_segments_prod_##name, GtSegments, 256) { segments<product, T, T> (p); }   \
-  GT_KERNEL (gt_segments_join_prod_##name, GtSegments, 256) { join<product, T, T> (p); }  \
-  GT_KERNEL (gt_segments_amax_##name, GtSegments, 256) { segments<greatest, T, T> (p); }  \
-  GT_KERNEL (gt_segments_join_amax_##name, GtSegments, 256) { join<greatest, T, T> (p); } \
-  GT_KERNEL (gt_segments_amin_##name, GtSegments, 256) { segments<smallest, T, T> (p); }  \
+#define FOLDS(name, T, W)                                                                   \
+  GT_KERNEL (gt_segments_prod_##name, GtSegments, 256) { segments<product, T, T> (p); }     \
+  GT_KERNEL (gt_segments_join_prod_##name, GtSegments, 256) { join<product, T, T, W> (p); } \
+  GT_KERNEL (gt_segments_amax_##name, GtSegments, 256) { segments<greatest, T, T> (p); }    \
+  GT_KERNEL (gt_segments_join_amax_##name, GtSegments, 256) { join<greatest, T, T> (p); }   \
+  GT_KERNEL (gt_segments_amin_##name, GtSegments, 256) { segments<smallest, T, T> (p); }    \
   GT_KERNEL (gt_segments_join_amin_##name, GtSegments, 256) { join<smallest, T, T> (p); }
-FOLDS (f32, float)
-FOLDS (f64, double)
-FOLDS (i64, gint64)
+FOLDS (f32, float, double)
+FOLDS (f64, double, double)
+FOLDS (i64, gint64, gint64)
 
 /* --- recurrences --- */
 #define RECURRENCE(name, T)                                                     \

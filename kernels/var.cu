@@ -66,7 +66,7 @@ variance (const GtVariance &p)
 
       for (int64_t i = 1; i < p.parts; i++)
         merge (mean, square, count, from[3 * i], from[3 * i + 1], from[3 * i + 2]);
-      v = square / (p.n > p.correction ? (C) (p.n - p.correction) : (C) 0);
+      v = square / (p.n <= p.correction ? (C) 0 : (C) (p.n - p.correction)); /* NaN stays */
       gt_put<T> (p.y, row, p.root ? sqrt (v) : v);
     }
 }

@@ -9,7 +9,6 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "dispatch/gtorch-run-private.h"
 #include "cpu/ops/gtorch-cpu-index.h"
 #include "cpu/gtorch-cpu-pack.h"
 #include "gtorch-ops-private.h"

@@ -13,6 +13,7 @@
 #include "cpu/ops/gtorch-cpu-reduce.h"
 #include "cuda/driver/gtorch-cuda-private.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
+#include "dispatch/gtorch-run-private.h"
 #include "gtorch-ops-private.h"
 #include "base/gtorch-fork-private.h"
 

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "cuda/ops/gtorch-cuda-plain-private.h"
+#include "dispatch/gtorch-run-private.h"
 #include "gtorch-ops-private.h"
 
 /* Views a contiguous tensor as a matrix with one row per image. */
@@ -49,7 +50,7 @@ gtorch_cuda_max_pool2d_place (GTorchOpCall *call, GTorchCudaLane *lane, GError *
       rows[0] = add.outputs[0] = as_rows (y);
       rows[1] = as_rows (indices);
       rows[2] = as_rows (x);
-      result = add.op->cuda (&add, lane, error);
+      result = gtorch_call_run (&add, lane, error);
       gtorch_impl_clear (rows, G_N_ELEMENTS (rows));
     }
   return result && gtorch_cuda_unpack (y, output, lane, error);

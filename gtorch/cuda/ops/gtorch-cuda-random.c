@@ -357,7 +357,7 @@ draw_once (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *weights, const 
   p.keys = gtorch_impl_data (keys);
   return run_draw (call, lane, &gtorch_kernels_multinomial_keys, GTORCH_DTYPE_FLOAT64,
                    (p.n + 1) / 2, &p, error)
-         && topk.op->cuda (&topk, lane, error);
+         && gtorch_call_run (&topk, lane, error);
 }
 
 gboolean
