@@ -179,6 +179,28 @@ gtorch_launch_new_output (GTorchOpCall *call, guint dtype, const gint64 *shape, 
 
 /* --- launching --- */
 
+void
+gtorch_random_reserve (GTorchOpCall *call)
+{
+  const GTorchOpClass *op = call->op;
+  GTorchStream *stream = gtorch_current_stream (call->device);
+  GTorchGenerator *generator = NULL;
+  guint i, attr;
+
+  if (stream != NULL && __atomic_load_n (&stream->capture, __ATOMIC_RELAXED) != NULL)
+    return;
+  for (i = 0, attr = 0; i < op->n_args; i++)
+    if (op->args[i].kind > GTORCH_ARG_TENSORS)
+      {
+        if (op->args[i].kind == GTORCH_ARG_GENERATOR)
+          generator = call->attrs[attr].p;
+        attr++;
+      }
+  if (generator == NULL)
+    generator = gtorch_device_get_default_generator (call->device);
+  gtorch_generator_reserve (generator, &call->seed, &call->counter);
+}
+
 static inline gboolean
 launch_on_device (GTorchStream *stream, GTorchOpCall *call, GError **error)
 {
