@@ -644,11 +644,12 @@ gtorch_cuda_order_storage (GTorchDevice *device, GTorchStorage *storage, GTorchS
                            GError **error)
 {
   GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
-  GTorchCudaLane *lane = GTORCH_CUDA_STREAM (stream)->lane, *other;
+  GTorchCudaLane *lane, *other;
   gboolean result = TRUE, has_joined;
 
   if (!gtorch_cuda_stream_prepare (stream, error))
     return FALSE;
+  lane = GTORCH_CUDA_STREAM (stream)->lane;
   g_mutex_lock (&cuda->lock);
   for (other = g_atomic_pointer_get (&cuda->newest); result && other != NULL; other = other->next)
     {
