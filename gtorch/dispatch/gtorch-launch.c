@@ -12,9 +12,9 @@
 #include "stream/gtorch-capturing-private.h"
 #include "base/gtorch-environment-private.h"
 #include "device/gtorch-generator-private.h"
-#include "check/gtorch-graph-audit-private.h"
+#include "memory/gtorch-memory-pool-private.h"
+#include "base/gtorch-observer-private.h"
 #include "gtorch-ops-private.h"
-#include "check/gtorch-race-private.h"
 #include "stream/gtorch-stream-private.h"
 
 static gint launch_blocking = -1; /* atomically; -1: ask the environment */
@@ -216,10 +216,7 @@ launch_on_stream (GTorchStream *stream, GTorchOpCall *call, GError **error)
   g_autoptr (GTorchCapture) capture = gtorch_stream_dup_capture (stream);
 
   if (capture != NULL)
-    {
-      gtorch_audit_captured (capture, call);
-      return GTORCH_CAPTURE_BASE (capture)->klass->add (capture, stream, call, error);
-    }
+    return GTORCH_CAPTURE_BASE (capture)->klass->add (capture, stream, call, error);
   if (!launch_on_device (stream, call, error))
     return FALSE;
   if (stream->timeline != NULL && call->op->cpu != gtorch_cpu_empty
@@ -266,20 +263,12 @@ launch_behind_writers (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
-gboolean
-gtorch_launch (GTorchOpCall *call, GError **error)
+/* stream: NULL is the default one. */
+static inline gboolean
+launch (GTorchStream *stream, GTorchOpCall *call, GError **error)
 {
-  GTorchStream *stream = gtorch_current_stream (call->device);
   guint i;
 
-  if (!gtorch_auto_sync (call->device, error))
-    return FALSE;
-  if (gtorch_captures_exist ()
-      && (stream == NULL || __atomic_load_n (&stream->capture, __ATOMIC_RELAXED) == NULL)
-      && !gtorch_audit_launch (stream, call, error))
-    return FALSE;
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && !gtorch_race_note_call (stream, call, error))
-    return FALSE;
   if (G_UNLIKELY (stream != NULL))
     return launch_on_stream (stream, call, error);
   if (call->device->type != GTORCH_DEVICE_TYPE_CPU)
@@ -292,4 +281,12 @@ gtorch_launch (GTorchOpCall *call, GError **error)
         && gtorch_thread.worker == NULL)
       return launch_behind_writers (call, error);
   return call->op->cpu (call, error);
+}
+
+gboolean
+gtorch_launch (GTorchOpCall *call, GError **error)
+{
+  if (!gtorch_auto_sync (call->device, error))
+    return FALSE;
+  return gtorch_observe_call (gtorch_current_stream (call->device), call, launch, error);
 }

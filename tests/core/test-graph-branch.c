@@ -534,7 +534,7 @@ replays_are_compared (void)
   GTorchGraphCapture *capture;
   guint i;
 
-  gtorch_checks |= GTORCH_CHECK_REPLAY; /* as the environment has it done */
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_REPLAY); /* as the environment has it done */
   capture = begin (graph, NULL, NULL);
   few = gtorch_tensor_narrow (x, 0, 7, 1, NULL);
   flag = gtorch_tensor_lt_scalar (few, 6, NULL);
@@ -558,7 +558,7 @@ replays_are_compared (void)
       replay (graph);
       g_assert_cmpfloat (first_of (x), ==, expected[i]);
     }
-  gtorch_checks &= ~GTORCH_CHECK_REPLAY;
+  gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_REPLAY);
 }
 
 static void

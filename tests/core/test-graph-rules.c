@@ -143,7 +143,7 @@ other_threads_are_seen (void)
   g_autoptr (GTorchTensor) second = NULL;
   GTorchGraphCapture *capture;
 
-  gtorch_checks |= GTORCH_CHECK_GRAPH; /* as the environment has it done */
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_GRAPH); /* as the environment has it done */
   capture = begin (graph, NULL, NULL);
   first = gtorch_tensor_add (x, x, 1, NULL);
   g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING,
@@ -151,7 +151,7 @@ other_threads_are_seen (void)
   second = g_thread_join (g_thread_new ("other", multiply, x));
   g_test_assert_expected_messages ();
   end (capture);
-  gtorch_checks &= ~GTORCH_CHECK_GRAPH;
+  gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_GRAPH);
 }
 
 typedef struct
@@ -567,7 +567,7 @@ replays_are_compared (void)
   GTorchGraphCapture *capture;
   guint i;
 
-  gtorch_checks |= GTORCH_CHECK_REPLAY; /* as the environment has it done */
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_REPLAY); /* as the environment has it done */
   capture = begin (graph, NULL, NULL);
   for (i = 0; i < 3; i++)
     {
@@ -587,7 +587,7 @@ replays_are_compared (void)
       g_assert_no_error (error);
       g_assert_cmpfloat (test_element (total, 0), ==, 30 * (i + 1)); /* once each time */
     }
-  gtorch_checks &= ~GTORCH_CHECK_REPLAY;
+  gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_REPLAY);
 }
 
 static void
@@ -601,7 +601,7 @@ differences_are_named (void)
 
   if (test_is_elsewhere ("the operation of this test runs on the CPU"))
     return;
-  gtorch_checks |= GTORCH_CHECK_REPLAY;
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_REPLAY);
   capture = begin (graph, NULL, NULL);
   {
     g_autoptr (GTorchTensor) first = gtorch_tensor_mul (x, x, NULL);
@@ -618,7 +618,7 @@ differences_are_named (void)
   FAILS (gtorch_cuda_graph_replay (graph, &fault), GTORCH_ERROR_FAILED,
          "graph: the replay gives something else than its operations: node 1, counter of float64 "
          "?10?, element 2: 0x3ff0000000000000 instead of 0x4000000000000000");
-  gtorch_checks &= ~GTORCH_CHECK_REPLAY;
+  gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_REPLAY);
 }
 
 #define TEST(name) g_test_add_func ("/GTorch/graph/rules/" #name, name)

@@ -231,7 +231,7 @@ asked_to_it_names_the_one_that_failed (void)
 {
   guint nth;
 
-  gtorch_checks |= GTORCH_CHECK_ERRORS;
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_ERRORS);
   for (nth = 1; nth <= 4; nth++)
     {
       g_autoptr (GTorchImpl) x = begin (nth);
@@ -247,7 +247,7 @@ asked_to_it_names_the_one_that_failed (void)
       g_assert_null (strstr (error->message, " or in "));
       heal ();
     }
-  gtorch_checks = 0;
+  gtorch_checks_set (0);
 }
 
 static void
