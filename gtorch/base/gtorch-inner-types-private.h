@@ -15,6 +15,7 @@ G_BEGIN_DECLS
 typedef struct _GTorchAutograd GTorchAutograd;
 typedef struct _GTorchCapture GTorchCapture;
 typedef struct _GTorchFence GTorchFence;
+typedef struct _GTorchGraphExec GTorchGraphExec;
 typedef struct _GTorchImpl GTorchImpl;
 typedef struct _GTorchOpCall GTorchOpCall;
 typedef struct _GTorchOpClass GTorchOpClass;

@@ -13,7 +13,6 @@
 #include "dispatch/gtorch-run-private.h"
 #include "cpu/gtorch-cpu-threads.h"
 #include "base/gtorch-fork-private.h"
-#include "check/gtorch-race-private.h"
 #include "stream/gtorch-stream-private.h"
 #include "dispatch/gtorch-saved-call-private.h"
 #include "cpu/gtorch-cpu-device.h"
@@ -218,17 +217,7 @@ come_after (GTorchTimeline *timeline, guint64 seq, gpointer data)
 
   *place = (Place){ timeline, seq };
   gtorch_cpu_stream_enqueue (data, await_place, place, g_free);
-  if (!gtorch_is_checking (GTORCH_CHECK_STREAMS))
-    return;
-  if (gtorch_timeline_is_of_copies (timeline)) /* has no queue of its own */
-    gtorch_race_wait_copies (data, timeline);
-  else
-    {
-      GTorchRaceOrder *order = gtorch_race_order_new (timeline);
-
-      gtorch_race_wait (data, order);
-      gtorch_race_order_free (order);
-    }
+  gtorch_observe_join (data, timeline);
 }
 
 static gboolean

@@ -12,8 +12,4 @@ G_BEGIN_DECLS
  * step of the counter, however many elements it has. */
 void gtorch_generator_reserve (GTorchGenerator *self, guint64 *seed, guint64 *counter);
 
-/* Fills in call->seed and call->counter from the call's generator or the device's. Does nothing in a
- * capture: each replay reserves anew. */
-void gtorch_random_reserve (GTorchOpCall *call);
-
 G_END_DECLS

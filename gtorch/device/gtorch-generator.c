@@ -9,8 +9,7 @@
 #include "device/gtorch-device-manager.h"
 #include "base/gtorch-fork-private.h"
 #include "device/gtorch-generator-private.h"
-#include "check/gtorch-graph-audit-private.h"
-#include "stream/gtorch-capturing-private.h"
+#include "base/gtorch-observer-private.h"
 
 /**
  * GTorchGenerator:
@@ -200,8 +199,7 @@ void
 gtorch_generator_set_seed (GTorchGenerator *self, guint64 seed)
 {
   g_return_if_fail (GTORCH_IS_GENERATOR (self));
-  if (gtorch_captures_exist ())
-    gtorch_audit_host_work ("seeding a generator");
+  gtorch_observe_host_work ("seeding a generator");
   set_seed (self, seed);
 }
 
@@ -308,8 +306,7 @@ gtorch_manual_seed (guint64 seed)
   GListModel *devices = G_LIST_MODEL (gtorch_device_manager_get_default ());
   guint i;
 
-  if (gtorch_captures_exist ())
-    gtorch_audit_host_work ("seeding the generators");
+  gtorch_observe_host_work ("seeding the generators");
   for (i = 0; i < g_list_model_get_n_items (devices); i++)
     {
       g_autoptr (GTorchDevice) device = g_list_model_get_item (devices, i);
@@ -325,26 +322,4 @@ gtorch_generator_reserve (GTorchGenerator *self, guint64 *seed, guint64 *counter
   *seed = self->seed;
   *counter = self->counter++;
   g_mutex_unlock (&self->lock);
-}
-
-void
-gtorch_random_reserve (GTorchOpCall *call)
-{
-  const GTorchOpClass *op = call->op;
-  GTorchStream *stream = gtorch_current_stream (call->device);
-  GTorchGenerator *generator = NULL;
-  guint i, attr;
-
-  if (stream != NULL && __atomic_load_n (&stream->capture, __ATOMIC_RELAXED) != NULL)
-    return;
-  for (i = 0, attr = 0; i < op->n_args; i++)
-    if (op->args[i].kind > GTORCH_ARG_TENSORS)
-      {
-        if (op->args[i].kind == GTORCH_ARG_GENERATOR)
-          generator = call->attrs[attr].p;
-        attr++;
-      }
-  if (generator == NULL)
-    generator = gtorch_device_get_default_generator (call->device);
-  gtorch_generator_reserve (generator, &call->seed, &call->counter);
 }

@@ -13,9 +13,9 @@
 #include "stream/gtorch-capturing-private.h"
 #include "base/gtorch-environment-private.h"
 #include "device/gtorch-generator-private.h"
-#include "check/gtorch-graph-audit-private.h"
+#include "memory/gtorch-memory-pool-private.h"
+#include "base/gtorch-observer-private.h"
 #include "gtorch-ops-private.h"
-#include "check/gtorch-race-private.h"
 #include "stream/gtorch-stream-private.h"
 
 static gint launch_blocking = -1; /* atomically; -1: ask the environment */
@@ -180,6 +180,28 @@ gtorch_launch_new_output (GTorchOpCall *call, guint dtype, const gint64 *shape, 
 
 /* --- launching --- */
 
+void
+gtorch_random_reserve (GTorchOpCall *call)
+{
+  const GTorchOpClass *op = call->op;
+  GTorchStream *stream = gtorch_current_stream (call->device);
+  GTorchGenerator *generator = NULL;
+  guint i, attr;
+
+  if (stream != NULL && __atomic_load_n (&stream->capture, __ATOMIC_RELAXED) != NULL)
+    return;
+  for (i = 0, attr = 0; i < op->n_args; i++)
+    if (op->args[i].kind > GTORCH_ARG_TENSORS)
+      {
+        if (op->args[i].kind == GTORCH_ARG_GENERATOR)
+          generator = call->attrs[attr].p;
+        attr++;
+      }
+  if (generator == NULL)
+    generator = gtorch_device_get_default_generator (call->device);
+  gtorch_generator_reserve (generator, &call->seed, &call->counter);
+}
+
 static inline gboolean
 launch_on_device (GTorchStream *stream, GTorchOpCall *call, GError **error)
 {
@@ -196,10 +218,7 @@ launch_on_stream (GTorchStream *stream, GTorchOpCall *call, GError **error)
   g_autoptr (GTorchCapture) capture = gtorch_stream_dup_capture (stream);
 
   if (capture != NULL)
-    {
-      gtorch_audit_captured (capture, call);
-      return GTORCH_CAPTURE_BASE (capture)->klass->add (capture, stream, call, error);
-    }
+    return GTORCH_CAPTURE_BASE (capture)->klass->add (capture, stream, call, error);
   if (!launch_on_device (stream, call, error))
     return FALSE;
   if (stream->timeline != NULL && !(call->op->flags & GTORCH_OP_FLAG_UNSET)
@@ -246,20 +265,12 @@ launch_behind_writers (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
-gboolean
-gtorch_launch (GTorchOpCall *call, GError **error)
+/* stream: NULL is the default one. */
+static inline gboolean
+launch (GTorchStream *stream, GTorchOpCall *call, GError **error)
 {
-  GTorchStream *stream = gtorch_current_stream (call->device);
   guint i;
 
-  if (!gtorch_auto_sync (call->device, error))
-    return FALSE;
-  if (gtorch_captures_exist ()
-      && (stream == NULL || __atomic_load_n (&stream->capture, __ATOMIC_RELAXED) == NULL)
-      && !gtorch_audit_launch (stream, call, error))
-    return FALSE;
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && !gtorch_race_note_call (stream, call, error))
-    return FALSE;
   if (G_UNLIKELY (stream != NULL))
     return launch_on_stream (stream, call, error);
   if (!gtorch_device_is_host (call->device))
@@ -272,4 +283,12 @@ gtorch_launch (GTorchOpCall *call, GError **error)
         && gtorch_thread.worker == NULL)
       return launch_behind_writers (call, error);
   return gtorch_call_run (call, NULL, error);
+}
+
+gboolean
+gtorch_launch (GTorchOpCall *call, GError **error)
+{
+  if (!gtorch_auto_sync (call->device, error))
+    return FALSE;
+  return gtorch_observe_call (gtorch_current_stream (call->device), call, launch, error);
 }

@@ -318,6 +318,9 @@ gboolean gtorch_shape_same (GTorchOpCall *call, GError **error); /* as input 0 *
 
 /* --- the launcher --- */
 gboolean gtorch_launch (GTorchOpCall *call, GError **error);
+/* Fills in call->seed and call->counter from the call's generator or the device's. Does nothing in a
+ * capture: each replay reserves anew. */
+void gtorch_random_reserve (GTorchOpCall *call);
 /* Before the shape function of an operation that reads values. */
 gboolean gtorch_launch_sync_inputs (GTorchOpCall *call, GError **error);
 /* An output, in the graph's memory while the current stream captures. */

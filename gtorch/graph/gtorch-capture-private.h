@@ -10,9 +10,6 @@
 
 G_BEGIN_DECLS
 
-/* A graph: calls in the order in which they were made, and what the device has made of them. */
-typedef struct _GTorchGraphExec GTorchGraphExec;
-
 /* What was captured without the library's doing. */
 typedef struct
 {
@@ -71,9 +68,15 @@ guint gtorch_graph_exec_get_n_nodes (GTorchGraphExec *exec);
 gboolean gtorch_graph_exec_prepare (GTorchGraphExec *exec, GError **error);
 /* For a capture that has just ended: looks at what the library has not captured, whose memory must be kept
  * by the graph (inputs: of tensors that it keeps) or at least by somebody; is_relaxed: … or is not asked for.
- * notes: what the program should be told, or NULL. */
+ * notes: is set if the program should be told something. */
 gboolean gtorch_graph_exec_audit (GTorchGraphExec *exec, GHashTable *inputs, gboolean is_relaxed,
                                   gchar **notes, GError **error);
+/* Assign a graph its number in the order of captures, and withdraw the number once the graph can no longer
+ * be replayed. */
+void gtorch_graph_exec_take_number (GTorchGraphExec *exec);
+void gtorch_graph_exec_drop_number (GTorchGraphExec *exec);
+/* Returns whether it is this graph's turn to be replayed, among those that share the pool. */
+gboolean gtorch_graph_exec_check_order (GTorchGraphExec *exec, GError **error);
 /* How many nodes the library has not captured. */
 guint gtorch_graph_exec_get_n_foreign (GTorchGraphExec *exec);
 /* After gtorch_graph_exec_prepare(). */
@@ -98,8 +101,10 @@ void gtorch_cuda_graph_set_unordered (GTorchCUDAGraph *self);
 /* --- a capture under way --- */
 GTorchCapture *gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchPool *pool,
                                      GTorchCaptureMode mode, GError **error);
-/* Ends it in any case; NULL with an error if streams had not joined. */
-GTorchGraphExec *gtorch_capture_end (GTorchCapture *capture, GError **error);
+/* Ends it in any case; NULL with an error if streams had not joined, or if the graph is not what may be
+ * replayed. warning: is set if the program should be told something once no lock is held; NULL: nobody wants
+ * the graph, and there is none. */
+GTorchGraphExec *gtorch_capture_end (GTorchCapture *capture, gchar **warning, GError **error);
 gpointer gtorch_capture_get_graph (GTorchCapture *capture);
 GTorchStream *gtorch_capture_get_stream (GTorchCapture *capture);
 GThread *gtorch_capture_get_thread (GTorchCapture *capture);

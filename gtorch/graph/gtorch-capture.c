@@ -24,10 +24,9 @@
 
 #include "stream/gtorch-stream-private.h"
 #include "base/gtorch-fork-private.h"
-#include "check/gtorch-graph-audit-private.h"
+#include "base/gtorch-observer-private.h"
 #include "graph/gtorch-graph-exec-private.h"
 #include "gtorch-ops-private.h"
-#include "check/gtorch-race-private.h"
 #include "dispatch/gtorch-saved-call-private.h"
 
 #define MAX_STREAMS 64
@@ -120,7 +119,7 @@ gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchPool *pool,
 
   if (mode == GTORCH_CAPTURE_MODE_GLOBAL)
     g_atomic_int_inc (&gtorch_n_global_captures);
-  gtorch_audit_begin (capture, mode);
+  gtorch_observe_capture_begin (capture);
   gtorch_stream_set_capture (stream, capture);
   return capture;
 }
@@ -161,7 +160,7 @@ drop_branch (GTorchCapture *capture)
 }
 
 GTorchGraphExec *
-gtorch_capture_end (GTorchCapture *capture, GError **error)
+gtorch_capture_end (GTorchCapture *capture, gchar **warning, GError **error)
 {
   GTorchGraphExec *exec;
   g_autoptr (GError) reason = NULL;
@@ -172,7 +171,6 @@ gtorch_capture_end (GTorchCapture *capture, GError **error)
   g_mutex_lock (&capture->lock);
   exec = g_steal_pointer (&capture->exec);
   g_mutex_unlock (&capture->lock);
-  gtorch_audit_end (capture);
   if (capture->native != NULL)
     exec->native = capture->backend->end (g_steal_pointer (&capture->native), &reason);
   /* Not before: the driver crashes if one thread works on a stream while another ends its capture. */
@@ -212,6 +210,14 @@ gtorch_capture_end (GTorchCapture *capture, GError **error)
       g_propagate_error (error, g_steal_pointer (&reason));
       g_clear_pointer (&exec, gtorch_graph_exec_unref);
     }
+  if (warning == NULL)
+    g_clear_pointer (&exec, gtorch_graph_exec_unref);
+  if (exec != NULL
+      && !gtorch_graph_exec_audit (exec, gtorch_cuda_graph_get_table (capture->graph),
+                                   gtorch_capture_is_relaxed (capture), warning, error))
+    g_clear_pointer (&exec, gtorch_graph_exec_unref);
+  if (!gtorch_observe_capture_end (capture, exec, warning, error))
+    g_clear_pointer (&exec, gtorch_graph_exec_unref);
 
   g_mutex_lock (&capture->lock);
   fences = g_steal_pointer (&capture->fences);
@@ -604,7 +610,6 @@ gtorch_capture_begin_branch (GTorchCapture *capture, GTorchStream *stream, GTorc
       branch.stream = find_stream (capture, stream);
       branch.n_streams = capture->n_streams;
       g_array_append_val (capture->branches, branch);
-      gtorch_audit_branch (capture, flag);
     }
   g_mutex_unlock (&capture->lock);
   g_rec_mutex_unlock (&capture->launch_lock);
@@ -666,7 +671,6 @@ gtorch_capture_end_branch (GTorchCapture *capture, GTorchStream *stream, GError 
       return FALSE;
     }
   result = check_joined (capture, branch, &reason);
-  gtorch_audit_branch_end (capture);
   if (capture->native != NULL)
     {
       capture->backend->enter (capture->native, stream);

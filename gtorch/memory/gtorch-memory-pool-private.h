@@ -39,7 +39,7 @@ struct _GTorchPool
   guint n_captures;
   GTorchTimeline *writer; /* of the last replay */
   guint64 write_seq;
-  struct _GTorchRaceOrder *write_order; /* … only with GTORCH_CHECK=streams */
+  GTorchNote *notes; /* of observers */
   gpointer queue; /* the same of a backend's graphs; atomically, written with the lock of replays */
   GMutex run_lock; /* of replays; of several pools the one with the smaller number is taken first */
 };
@@ -94,9 +94,7 @@ GTorchStorage *gtorch_pool_get_memory (GTorchStorage *storage);
 gboolean gtorch_pool_is_memory (GTorchStorage *storage);
 void gtorch_pool_set_capturing (GTorchPool *self, gboolean capturing);
 gboolean gtorch_pool_is_capturing (GTorchPool *self);
-/* order: what the checker of streams knows of that replay, to be freed; or NULL. */
-GTorchTimeline *gtorch_pool_get_writer (GTorchPool *self, guint64 *seq,
-                                        struct _GTorchRaceOrder **order);
+GTorchTimeline *gtorch_pool_get_writer (GTorchPool *self, guint64 *seq);
 void gtorch_pool_set_writer (GTorchPool *self, GTorchTimeline *timeline, guint64 seq);
 /* Waits for the last replay if the storage came from a pool. */
 gboolean gtorch_pool_sync (GTorchStorage *storage, GError **error);

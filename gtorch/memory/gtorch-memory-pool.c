@@ -14,7 +14,6 @@
 #include "memory/gtorch-guard.h"
 #include "memory/gtorch-memory-pool-private.h"
 #include "memory/gtorch-memory-source.h"
-#include "check/gtorch-race-private.h"
 
 /**
  * GTorchMemoryPool:
@@ -195,7 +194,7 @@ gtorch_pool_free (GTorchPool *self)
   g_ptr_array_unref (self->ready);
   g_clear_pointer (&self->graphs, g_array_unref);
   g_clear_object (&self->source);
-  gtorch_race_order_free (self->write_order);
+  gtorch_notes_free (&self->notes);
   gtorch_fork_remove_lock (&self->lock);
   g_mutex_clear (&self->lock);
   g_mutex_clear (&self->run_lock);
@@ -353,14 +352,13 @@ gtorch_pool_is_capturing (GTorchPool *self)
 }
 
 GTorchTimeline *
-gtorch_pool_get_writer (GTorchPool *self, guint64 *seq, GTorchRaceOrder **order)
+gtorch_pool_get_writer (GTorchPool *self, guint64 *seq)
 {
   GTorchTimeline *writer;
 
   g_mutex_lock (&self->lock);
   writer = self->writer;
   *seq = self->write_seq;
-  *order = gtorch_race_order_copy (self->write_order);
   g_mutex_unlock (&self->lock);
   return writer;
 }
@@ -371,9 +369,6 @@ gtorch_pool_set_writer (GTorchPool *self, GTorchTimeline *timeline, guint64 seq)
   g_mutex_lock (&self->lock);
   self->writer = timeline;
   self->write_seq = seq;
-  g_clear_pointer (&self->write_order, gtorch_race_order_free);
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && timeline != NULL)
-    self->write_order = gtorch_race_order_new (timeline);
   g_mutex_unlock (&self->lock);
 }
 
@@ -381,16 +376,11 @@ gboolean
 gtorch_pool_sync (GTorchStorage *storage, GError **error)
 {
   GTorchPool *pool = gtorch_pool_of (storage);
-  g_autoptr (GTorchRaceOrder) order = NULL;
   GTorchTimeline *writer;
   guint64 seq;
 
-  if (pool == NULL || (writer = gtorch_pool_get_writer (pool, &seq, &order)) == NULL)
-    return TRUE;
-  if (!gtorch_timeline_wait (writer, seq, NULL, error))
-    return FALSE;
-  gtorch_race_reached (order);
-  return gtorch_timeline_report_work (writer, seq, error);
+  return pool == NULL || (writer = gtorch_pool_get_writer (pool, &seq)) == NULL
+         || gtorch_storage_wait_for (storage, writer, seq, error);
 }
 
 /* --- the object --- */

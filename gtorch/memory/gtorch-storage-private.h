@@ -57,6 +57,9 @@ gtorch_storage_unref (GTorchStorage *storage)
 void gtorch_storage_set_writer (GTorchStorage *storage, GTorchTimeline *timeline, guint64 seq);
 /* Waits for whoever wrote to the storage; FALSE with the error if that was not done. */
 gboolean gtorch_storage_wait (GTorchStorage *storage, GError **error);
+/* Waits for the writer's work up to this number, which wrote to the storage or to its pool. */
+gboolean gtorch_storage_wait_for (GTorchStorage *storage, GTorchTimeline *writer, guint64 seq,
+                                  GError **error);
 /* Checks the work on an operand, if it is done: returns FALSE with its error if it failed or was skipped, and
  * TRUE if the stream itself will skip what uses the operand. */
 gboolean gtorch_stream_check_operand (GTorchStream *stream, GTorchStorage *storage, GError **error);

@@ -7,8 +7,7 @@
 
 #include "memory/gtorch-storage-private.h"
 
-#include "base/gtorch-check-private.h"
-#include "check/gtorch-race-private.h"
+#include "base/gtorch-observer-private.h"
 #include "device/gtorch-device-private.h"
 #include "stream/gtorch-stream-private.h"
 
@@ -78,7 +77,7 @@ gtorch_storage_ref (GTorchStorage *storage)
 void
 gtorch_storage_free (GTorchStorage *storage)
 {
-  gtorch_race_forget (storage);
+  gtorch_observe_storage_free (storage);
   if (storage->free_func != NULL)
     {
       storage->free_func (storage);
@@ -98,27 +97,27 @@ gtorch_storage_set_writer (GTorchStorage *storage, GTorchTimeline *timeline, gui
 }
 
 gboolean
+gtorch_storage_wait_for (GTorchStorage *storage, GTorchTimeline *writer, guint64 seq,
+                         GError **error)
+{
+  const gboolean is_of_copies = gtorch_timeline_is_of_copies (writer);
+
+  if (is_of_copies ? !writer->wait (writer, seq, NULL, error)
+                   : !gtorch_timeline_wait (writer, seq, NULL, error))
+    return FALSE;
+  gtorch_observe_storage_waited (storage, writer, seq);
+  return is_of_copies || gtorch_timeline_report_work (writer, seq, error);
+}
+
+gboolean
 gtorch_storage_wait (GTorchStorage *storage, GError **error)
 {
   GTorchTimeline *writer = __atomic_load_n (&storage->writer, __ATOMIC_ACQUIRE);
 
   if (writer == NULL)
     return TRUE;
-  if (gtorch_timeline_is_of_copies (writer))
-    {
-      if (!writer->wait (writer, __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED), NULL,
-                         error))
-        return FALSE;
-      __atomic_store_n (&storage->writer, NULL, __ATOMIC_RELAXED);
-      return TRUE;
-    }
-  if (!gtorch_timeline_wait (writer, __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED), NULL,
-                             error))
-    return FALSE;
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
-    gtorch_race_storage_waited (storage, writer);
-  if (!gtorch_timeline_report_work (writer, __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED),
-                                    error))
+  if (!gtorch_storage_wait_for (storage, writer,
+                                __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED), error))
     return FALSE; /* and the next one who asks */
   __atomic_store_n (&storage->writer, NULL, __ATOMIC_RELAXED);
   return TRUE;

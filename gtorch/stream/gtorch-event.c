@@ -8,7 +8,6 @@
 
 #include "stream/gtorch-capturing-private.h"
 #include "stream/gtorch-event-private.h"
-#include "check/gtorch-race-private.h"
 #include "base/gtorch-task-private.h"
 
 /**
@@ -202,7 +201,7 @@ gtorch_event_dup_fence (GTorchEvent *self)
     {
       fence = GTORCH_DEVICE_GET_CLASS (self->device)->shared_events->new_fence (self->shared);
       if (self->fence != NULL)
-        fence->order = gtorch_race_order_copy (self->fence->order);
+        fence->mark = gtorch_mark_ref (self->fence->mark);
     }
   else if (self->fence != NULL)
     fence = gtorch_fence_ref (self->fence);
@@ -266,8 +265,7 @@ record_shared (GTorchEvent *self, GTorchStream *stream, GError **error)
               ->shared_events->record (self->shared, stream, error))
     return NULL;
   fence = GTORCH_DEVICE_GET_CLASS (self->device)->shared_events->new_fence (self->shared);
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
-    fence->order = gtorch_race_order_new (gtorch_stream_get_queue (stream));
+  gtorch_stream_mark_fence (stream, fence);
   return fence;
 }
 

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <gtorch/base/gtorch-observer-private.h>
 #include <gtorch/stream/gtorch-timeline-private.h>
 #include <gtorch/base/gtorch-error.h>
 #include <gtorch/stream/gtorch-event.h>
@@ -45,11 +46,11 @@ struct _GTorchFence
   gint64 time_ns;
   GError *error; /* the queue had failed by then */
   GSList *callbacks;
-  GTorchTimeline *timeline;       /* NULL: it was done from the start */
-  GTorchCapture *capture;         /* recorded in a capture: not a point in time but in the graph */
-  guint *clock;                   /* … after so many nodes of each of its streams */
-  guint branch;                   /* … in the branch of this number; 0: in none */
-  struct _GTorchRaceOrder *order; /* only with GTORCH_CHECK=streams */
+  GTorchTimeline *timeline; /* NULL: it was done from the start */
+  GTorchCapture *capture;   /* recorded in a capture: not a point in time but in the graph */
+  guint *clock;             /* … after so many nodes of each of its streams */
+  guint branch;             /* … in the branch of this number; 0: in none */
+  GTorchMark *mark;         /* what observers know it by; NULL: nobody observed */
 };
 
 /* Events that several processes have. They can be recorded again and again, by any of them, and who waits

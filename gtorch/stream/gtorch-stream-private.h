@@ -86,6 +86,8 @@ gtorch_auto_sync (GTorchDevice *device, GError **error)
 
 /* Between gtorch-event.c, gtorch-stream.c and captures. */
 GTorchFence *gtorch_stream_record_fence (GTorchStream *stream, guint flags, GError **error);
+/* Tells observers that the fence was put behind the stream's work. */
+void gtorch_stream_mark_fence (GTorchStream *stream, GTorchFence *fence);
 gboolean gtorch_stream_wait_fence (GTorchStream *stream, GTorchFence *fence, GError **error);
 
 /* Writes to the thread's places of streams: NULL is the default one. */

@@ -10,7 +10,6 @@
 #include "stream/gtorch-stream-private.h"
 #include "stream/gtorch-event-private.h"
 #include "base/gtorch-fork-private.h"
-#include "check/gtorch-race-private.h"
 #include "base/gtorch-task-private.h"
 
 /**
@@ -370,18 +369,12 @@ is_idle (GTorchStream *self)
 gboolean
 gtorch_stream_is_idle (GTorchStream *self)
 {
-  g_return_val_if_fail (GTORCH_IS_STREAM (self), TRUE);
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
-    {
-      GTorchRaceOrder *order = gtorch_race_order_new (gtorch_stream_get_queue (self));
-      gboolean result = is_idle (self);
+  g_auto (GTorchHostWait) wait = { NULL };
 
-      if (result)
-        gtorch_race_reached (order);
-      gtorch_race_order_free (order);
-      return result;
-    }
-  return is_idle (self);
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), TRUE);
+  wait = gtorch_observe_host_wait (self->device, gtorch_stream_get_queue (self));
+  wait.is_over = is_idle (self);
+  return wait.is_over;
 }
 
 /**
@@ -534,6 +527,12 @@ gtorch_stream_join_others (GTorchDevice *device, GError **error)
   return TRUE;
 }
 
+void
+gtorch_stream_mark_fence (GTorchStream *stream, GTorchFence *fence)
+{
+  fence->mark = gtorch_observe_record (stream->device, gtorch_stream_get_queue (stream));
+}
+
 GTorchFence *
 gtorch_stream_record_fence (GTorchStream *stream, guint flags, GError **error)
 {
@@ -550,8 +549,8 @@ gtorch_stream_record_fence (GTorchStream *stream, guint flags, GError **error)
     gtorch_fence_complete (fence, NULL);
   else if (!GTORCH_STREAM_GET_CLASS (stream)->record (stream, fence, error))
     g_clear_pointer (&fence, gtorch_fence_unref);
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && fence != NULL && capture == NULL)
-    fence->order = gtorch_race_order_new (gtorch_stream_get_queue (stream));
+  if (fence != NULL && capture == NULL)
+    gtorch_stream_mark_fence (stream, fence);
   return fence;
 }
 
@@ -573,8 +572,7 @@ gtorch_stream_wait_fence (GTorchStream *stream, GTorchFence *fence, GError **err
                    stream);
       return FALSE;
     }
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
-    gtorch_race_wait (stream, fence->order);
+  gtorch_observe_wait (stream, fence->mark);
   if (!has_queue (stream))
     return gtorch_fence_wait (fence, NULL, error);
   return GTORCH_STREAM_GET_CLASS (stream)->wait (stream, fence, error);

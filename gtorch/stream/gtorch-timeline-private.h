@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <gtorch/base/gtorch-observer-private.h>
 #include <gtorch/device/gtorch-thread-private.h>
 
 G_BEGIN_DECLS
@@ -29,7 +30,7 @@ struct _GTorchTimeline
   gboolean (*wait) (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable,
                     GError **error);
   gpointer wait_data;
-  struct _GTorchRaceOrder *copies_order; /* of these copies, only with GTORCH_CHECK=streams */
+  GTorchNote *notes; /* of observers */
 };
 
 /* Work that was not done: the first failed, what came behind it until somebody was told was left out. What

@@ -12,7 +12,6 @@
 
 #include "autograd/gtorch-autograd-private.h"
 #include "device/gtorch-device-private.h"
-#include "check/gtorch-race-private.h"
 
 /* --- impls --- */
 

@@ -16,7 +16,7 @@
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-iter.h"
 #include "stream/gtorch-capturing-private.h"
-#include "base/gtorch-check-private.h"
+#include "base/gtorch-observer-private.h"
 #include "device/gtorch-device-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
@@ -214,7 +214,7 @@ static gboolean
 reads_itself (const GTorchImpl *impl)
 {
   return impl->storage != NULL && GTORCH_DEVICE_GET_CLASS (impl->storage->device)->read != NULL
-         && !gtorch_captures_exist () && !gtorch_is_checking (GTORCH_CHECK_STREAMS);
+         && !gtorch_captures_exist () && !gtorch_is_observed ();
 }
 
 static gboolean

@@ -61,7 +61,7 @@ elements_come_back (void)
   g_assert_no_error (error);
   g_clear_object (&x);
   x = gtorch_tensor_sum (back, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error);
-  sum = gtorch_tensor_item (x, &error);
+  sum = gtorch_tensor_item_double (x, &error);
   g_assert_no_error (error);
   g_assert_cmpfloat (sum, ==, 30);
 }

@@ -536,7 +536,7 @@ replays_are_compared (void)
   GTorchGraphCapture *capture;
   guint i;
 
-  gtorch_checks |= GTORCH_CHECK_REPLAY; /* as the environment variable does */
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_REPLAY); /* as the environment has it done */
   capture = begin (graph, NULL, NULL);
   few = gtorch_tensor_narrow (x, 0, 7, 1, NULL);
   flag = gtorch_tensor_lt_scalar (few, 6, NULL);
@@ -560,7 +560,7 @@ replays_are_compared (void)
       replay (graph);
       g_assert_cmpfloat (first_of (x), ==, expected[i]);
     }
-  gtorch_checks &= ~GTORCH_CHECK_REPLAY;
+  gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_REPLAY);
 }
 
 static void

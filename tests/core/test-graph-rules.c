@@ -144,7 +144,7 @@ work_of_other_threads_is_reported (void)
   g_autoptr (GTorchTensor) second = NULL;
   GTorchGraphCapture *capture;
 
-  gtorch_checks |= GTORCH_CHECK_GRAPH; /* as the environment variable does */
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_GRAPH); /* as the environment has it done */
   capture = begin (graph, NULL, NULL);
   first = gtorch_tensor_add (x, x, 1, NULL);
   g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING,
@@ -152,7 +152,7 @@ work_of_other_threads_is_reported (void)
   second = g_thread_join (g_thread_new ("other", multiply, x));
   g_test_assert_expected_messages ();
   end (capture);
-  gtorch_checks &= ~GTORCH_CHECK_GRAPH;
+  gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_GRAPH);
 }
 
 typedef struct
@@ -569,7 +569,7 @@ replays_are_compared (void)
   GTorchGraphCapture *capture;
   guint i;
 
-  gtorch_checks |= GTORCH_CHECK_REPLAY; /* as the environment variable does */
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_REPLAY); /* as the environment has it done */
   capture = begin (graph, NULL, NULL);
   for (i = 0; i < 3; i++)
     {
@@ -589,7 +589,7 @@ replays_are_compared (void)
       g_assert_no_error (error);
       g_assert_cmpfloat (test_element (total, 0), ==, 30 * (i + 1)); /* each replay counts once */
     }
-  gtorch_checks &= ~GTORCH_CHECK_REPLAY;
+  gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_REPLAY);
 }
 
 static void
@@ -608,7 +608,7 @@ differences_are_named (void)
     return;
   runs[counter.id] = count_on_host;
   cpu->runs = runs;
-  gtorch_checks |= GTORCH_CHECK_REPLAY;
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_REPLAY);
   capture = begin (graph, NULL, NULL);
   {
     g_autoptr (GTorchTensor) first = gtorch_tensor_mul (x, x, NULL);
@@ -625,8 +625,7 @@ differences_are_named (void)
   FAILS (gtorch_cuda_graph_replay (graph, &fault), GTORCH_ERROR_FAILED,
          "graph: the replay gives something else than its operations: node 1, counter of float64 "
          "?10?, element 2: 0x3ff0000000000000 instead of 0x4000000000000000");
-  gtorch_checks &= ~GTORCH_CHECK_REPLAY;
-  cpu->runs = former;
+  gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_REPLAY);
 }
 
 #define TEST(name) g_test_add_func ("/GTorch/graph/rules/" #name, name)

@@ -312,13 +312,13 @@ is_safe (Snippet snippet)
     for (outer = 0; outer < 2; outer++)
       for (seed = 0; seed < n_runs (); seed++)
         {
-          gtorch_checks = checks ? GTORCH_CHECK_STREAMS : 0;
+          gtorch_checks_set (checks ? GTORCH_CHECK_STREAMS : 0);
           g_assert_true (run (snippet, outer, seed));
           if (n_warnings > 0)
             g_test_message ("%s", warning);
           g_assert_cmpuint (n_warnings, ==, 0);
         }
-  gtorch_checks = 0;
+  gtorch_checks_set (0);
 }
 
 /* `second` may run before `first` is done. */
@@ -338,14 +338,14 @@ is_unsafe (Snippet snippet, const gchar *first, const gchar *second)
   for (outer = 0; outer < (is_gpu () ? 2 : 1); outer++)
     for (seed = 0; seed < n_runs (); seed++)
       {
-        gtorch_checks = GTORCH_CHECK_STREAMS;
+        gtorch_checks_set (GTORCH_CHECK_STREAMS);
         run (snippet, outer, seed);
         g_assert_cmpuint (n_warnings, ==, 1);
         if (strstr (warning, first) == NULL || strstr (warning, second) == NULL
             || strstr (warning, "called by ") == NULL || strstr (warning, "; and by ") == NULL)
           g_error ("%s", warning);
         n_warnings = 0;
-        gtorch_checks = 0;
+        gtorch_checks_set (0);
         if (is_gpu ())
           wrong += !run (snippet, outer, seed);
       }
@@ -393,7 +393,7 @@ the_default_stream_of_the_cpu_waits_by_itself (void)
 
   if (is_gpu ())
     return;
-  gtorch_checks = GTORCH_CHECK_STREAMS;
+  gtorch_checks_set (GTORCH_CHECK_STREAMS);
   for (seed = 0; seed < ROUNDS; seed++)
     {
       g_assert_true (run (grads_in_another_context, TRUE, seed));
@@ -401,7 +401,7 @@ the_default_stream_of_the_cpu_waits_by_itself (void)
       g_assert_true (run (results_in_another_context, TRUE, seed));
     }
   g_assert_cmpuint (n_warnings, ==, 0);
-  gtorch_checks = 0;
+  gtorch_checks_set (0);
 }
 
 static void
@@ -412,14 +412,14 @@ fatal_checks_make_it_an_error_of_backward (void)
   Case c;
 
   set_up (&c, FALSE);
-  gtorch_checks = GTORCH_CHECK_STREAMS | GTORCH_CHECK_STREAMS_FATAL;
+  gtorch_checks_set (GTORCH_CHECK_STREAMS | GTORCH_CHECK_STREAMS_FATAL);
   initial = filled (1);
   on (c.s);
   g_assert_false (gtorch_tensor_backward (c.cube, initial, FALSE, FALSE, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_assert_true (g_str_has_prefix (error->message, "backward of mul: streams: "));
   g_assert_null (gtorch_tensor_get_grad (c.x));
-  gtorch_checks = 0;
+  gtorch_checks_set (0);
   tear_down (&c);
 }
 

@@ -341,10 +341,10 @@ streams_of_several_devices (void)
     for (seed = 0; seed < SEEDS; seed++)
       {
         fake_cuda_set_seed (seed);
-        gtorch_checks = checks ? GTORCH_CHECK_STREAMS | GTORCH_CHECK_STREAMS_FATAL : 0;
+        gtorch_checks_set (checks ? GTORCH_CHECK_STREAMS | GTORCH_CHECK_STREAMS_FATAL : 0);
         go_there_and_back (&pair);
       }
-  gtorch_checks = 0;
+  gtorch_checks_set (0);
   for (i = 0; i < 2; i++)
     {
       g_object_unref (pair.callers[i]);

@@ -232,7 +232,7 @@ error_checks_name_the_operation_that_failed (void)
 {
   guint nth;
 
-  gtorch_checks |= GTORCH_CHECK_ERRORS;
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_ERRORS);
   for (nth = 1; nth <= 4; nth++)
     {
       g_autoptr (GTorchImpl) x = begin (nth);
@@ -248,7 +248,7 @@ error_checks_name_the_operation_that_failed (void)
       g_assert_null (strstr (error->message, " or in "));
       heal ();
     }
-  gtorch_checks = 0;
+  gtorch_checks_set (0);
 }
 
 static void

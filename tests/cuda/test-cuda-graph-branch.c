@@ -255,7 +255,7 @@ memory_of_the_programs_kernels_is_checked (void)
 
       program_begin (&program);
       if (way == 0)
-        gtorch_checks |= GTORCH_CHECK_GRAPH;
+        gtorch_checks_set (gtorch_checks | GTORCH_CHECK_GRAPH);
       begin_if (&program);
       if (place > 0)
         negate_x (&program);
@@ -269,7 +269,7 @@ memory_of_the_programs_kernels_is_checked (void)
         g_clear_object (&theirs);
       gtorch_graph_capture_end (program.capture, &error);
       gtorch_graph_capture_unref (program.capture);
-      gtorch_checks &= ~GTORCH_CHECK_GRAPH;
+      gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_GRAPH);
       if (way == 2)
         assert_error (&error, GTORCH_ERROR_CAPTURE,
                       "graph: a fill, which the library did not launch, uses memory at 0x* that "

@@ -149,7 +149,7 @@ the_librarys_nodes_are_known (void)
   Program inner, outer;
   GError *error;
 
-  gtorch_checks |= GTORCH_CHECK_GRAPH;
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_GRAPH);
   program_begin (&inner, MODE);
   g_assert_nonnull (gtorch_tensor_neg_inplace (x, NULL));
   error = program_end (&inner);
@@ -157,7 +157,7 @@ the_librarys_nodes_are_known (void)
   program_begin (&outer, MODE);
   y = use_much (&outer, x, matrix, inner.graph);
   error = program_end (&outer);
-  gtorch_checks &= ~GTORCH_CHECK_GRAPH;
+  gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_GRAPH);
   g_assert_no_error (error);
   ASSERT_WARNINGS (0, "");
   g_assert_true (gtorch_cuda_graph_replay_on (outer.graph, outer.stream, &error));
@@ -191,9 +191,9 @@ memory_of_the_graph_may_be_used (void)
   OK (cuMemsetD8Async (other, 0, N * 8, program.handle)); /* not memory of the library */
   g_object_unref (dropped);
   g_assert_true (gtorch_cuda_graph_add_input (program.graph, "named", named, NULL));
-  gtorch_checks |= GTORCH_CHECK_GRAPH;
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_GRAPH);
   error = program_end (&program);
-  gtorch_checks &= ~GTORCH_CHECK_GRAPH;
+  gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_GRAPH);
   g_assert_no_error (error);
   ASSERT_WARNINGS (1,
                    "graph: 4 of its nodes were captured without the library: a copy, gt_neg_f64, "
@@ -349,7 +349,7 @@ graphs_with_unknown_nodes_are_not_compared (void)
   GError *error;
   guint i;
 
-  gtorch_checks |= GTORCH_CHECK_REPLAY;
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_REPLAY);
   program_begin (&program, MODE);
   gtorch_tensor_add_scalar_inplace (x, 1, 1, NULL);
   negate (program.handle, address_of (x), address_of (x));
@@ -360,7 +360,7 @@ graphs_with_unknown_nodes_are_not_compared (void)
       gtorch_cuda_graph_replay_on (program.graph, program.stream, &error);
       g_assert_no_error (error);
     }
-  gtorch_checks &= ~GTORCH_CHECK_REPLAY;
+  gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_REPLAY);
   g_assert_true (gtorch_stream_synchronize (program.stream, NULL, NULL));
   g_assert_cmpfloat (first_of (x), ==, 3);
   program_clear (&program);
@@ -428,14 +428,14 @@ kernels_are_loaded_in_captures (void)
       g_clear_pointer (&message, g_free);
       fake_cuda_reset_calls ();
       if (i < 2)
-        gtorch_checks |= GTORCH_CHECK_GRAPH;
+        gtorch_checks_set (gtorch_checks | GTORCH_CHECK_GRAPH);
       program_begin (&program, MODE);
       if (i < 2)
         gtorch_tensor_exp_inplace (x, NULL);
       else
         gtorch_tensor_sin_inplace (x, NULL);
       error = program_end (&program);
-      gtorch_checks &= ~GTORCH_CHECK_GRAPH;
+      gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_GRAPH);
       g_assert_no_error (error);
       g_assert_cmpuint (fake_cuda_get_calls ("cuFuncIsLoaded"), ==, 1);
       g_assert_cmpuint (fake_cuda_get_calls ("cuFuncLoad"), ==, i != 1);

@@ -401,11 +401,11 @@ auto_sync_equals_explicit_waits (void)
 {
   guint seed, n_wrong = 0, copies;
 
-  gtorch_checks |= GTORCH_CHECK_STREAMS | GTORCH_CHECK_STREAMS_FATAL;
+  gtorch_checks_set (gtorch_checks | (GTORCH_CHECK_STREAMS | GTORCH_CHECK_STREAMS_FATAL));
   for (seed = 1; seed <= N_SEEDS; seed++)
     for (copies = 0; copies < 2; copies++)
       g_assert_true (is_right (seed, TRUE, copies));
-  gtorch_checks = 0;
+  gtorch_checks_set (0);
   for (seed = 1; seed <= N_SEEDS; seed++)
     for (copies = 0; copies < 2; copies++)
       n_wrong += !is_right (seed, FALSE, copies);

@@ -119,7 +119,7 @@ set_up (Case *c)
 {
   guint i;
 
-  gtorch_checks = GTORCH_CHECK_STREAMS;
+  gtorch_checks_set (GTORCH_CHECK_STREAMS);
   c->a = gtorch_stream_new (device, 0, NULL);
   c->b = gtorch_stream_new (device, 0, NULL);
   gtorch_stream_set_current (c->a);
@@ -146,7 +146,7 @@ tear_down (Case *c)
   g_object_unref (c->y);
   g_object_unref (c->a);
   g_object_unref (c->b);
-  gtorch_checks = 0;
+  gtorch_checks_set (0);
 }
 
 /* --- reported races --- */
@@ -340,7 +340,7 @@ fatal_checks_make_it_an_error (void)
   Case c;
 
   set_up (&c);
-  gtorch_checks |= GTORCH_CHECK_STREAMS_FATAL;
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_STREAMS_FATAL);
   read_on (c.b, c.y);
   g_assert_false (gtorch_cuda_graph_replay_on (c.graph, c.a, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);

@@ -551,7 +551,7 @@ run (GTorchDevice *device, guint way)
   g_autoptr (GTorchTensor) read = NULL;
   Case c = { .device = device };
 
-  gtorch_checks = GTORCH_CHECK_STREAMS;
+  gtorch_checks_set (GTORCH_CHECK_STREAMS);
   n_warnings = 0;
   c.a = gtorch_stream_new (device, 0, NULL);
   c.b = gtorch_stream_new (device, 0, NULL);
@@ -576,7 +576,7 @@ run (GTorchDevice *device, guint way)
   g_object_unref (c.a);
   g_object_unref (c.b);
   g_object_unref (c.other);
-  gtorch_checks = 0;
+  gtorch_checks_set (0);
 }
 
 static void

@@ -54,7 +54,7 @@ must (GTorchImpl *impl)
 static void
 set_up (Case *c)
 {
-  gtorch_checks = GTORCH_CHECK_STREAMS;
+  gtorch_checks_set (GTORCH_CHECK_STREAMS);
   c->a = gtorch_stream_new (device, 0, NULL);
   c->b = gtorch_stream_new (device, 0, NULL);
   on (c->a);
@@ -70,7 +70,7 @@ tear_down (Case *c)
   gtorch_impl_unref (c->x);
   g_object_unref (c->a);
   g_object_unref (c->b);
-  gtorch_checks = 0;
+  gtorch_checks_set (0);
 }
 
 static void
@@ -205,7 +205,7 @@ fatal_checks_make_it_an_error (void)
   Case c;
 
   set_up (&c);
-  gtorch_checks |= GTORCH_CHECK_STREAMS_FATAL;
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_STREAMS_FATAL);
   on (c.b);
   g_assert_null (gtorch_op_neg (c.x, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
@@ -319,7 +319,7 @@ too_many_streams_are_reported (void)
       g_test_trap_assert_passed ();
       return;
     }
-  gtorch_checks = GTORCH_CHECK_STREAMS;
+  gtorch_checks_set (GTORCH_CHECK_STREAMS);
   x = must (gtorch_op_full (shape, 2, 3, GTORCH_DTYPE_FLOAT32, gtorch_device_cpu (), NULL));
   for (i = 0; i < MANY; i++)
     {
@@ -335,7 +335,7 @@ too_many_streams_are_reported (void)
   g_assert_true (gtorch_device_synchronize (device, NULL, NULL));
   for (i = 0; i < MANY; i++)
     g_object_unref (streams[i]);
-  gtorch_checks = 0;
+  gtorch_checks_set (0);
 }
 
 /* --- no races --- */

@@ -59,10 +59,6 @@ EXCEPTIONS = {
         {"gtorch-autocast.c", "gtorch-hold.c", "gtorch-impl.c", "gtorch-op.c", "gtorch-tensor-bytes.c",
          "gtorch-tensor-dlpack.c", "gtorch-tensor-print.c", "recurrence.c", "scatter-reduce.c", "split.c"},
     ),
-    "gtorch-capturing-private.h": (
-        "warns of seeding in a capture",
-        {"gtorch-generator.c"},
-    ),
     "gtorch-cpu-cast.h": (
         "converts elements on the host",
         {"gtorch-tensor-bytes.c", "gtorch-tensor-create.c", "gtorch-tensor-print.c"},
@@ -78,14 +74,6 @@ EXCEPTIONS = {
     "gtorch-cpu-optim.h": (
         "calls the loop of the steps directly",
         {"gtorch-step.c"},
-    ),
-    "gtorch-graph-audit-private.h": (
-        "calls the audit of captures itself",
-        {"gtorch-capture.c", "gtorch-cuda-graph.c", "gtorch-generator.c", "gtorch-launch.c"},
-    ),
-    "gtorch-graph-compare-private.h": (
-        "calls the comparison of replays itself",
-        {"gtorch-cuda-graph.c"},
     ),
     "gtorch-host-allocator.h": (
         "is-pinned is a property of the class itself",
@@ -108,12 +96,6 @@ EXCEPTIONS = {
         {"gtorch-tensor-async.c", "gtorch-tensor-bytes.c", "gtorch-tensor-create.c",
          "gtorch-tensor-dlpack.c", "gtorch-tensor-index.c", "gtorch-tensor-print.c"},
     ),
-    "gtorch-race-private.h": (
-        "calls the checker of streams itself",
-        {"gtorch-capture.c", "gtorch-event.c", "gtorch-fence.c", "gtorch-graph-exec.c", "gtorch-impl.c",
-         "gtorch-launch.c", "gtorch-memory-pool.c", "gtorch-storage.c", "gtorch-stream.c",
-         "gtorch-timeline.c", "to.c"},
-    ),
     "gtorch-step-private.h": (
         "the operation of a step has the loops of the optimizers",
         {"optim.c"},
@@ -133,6 +115,24 @@ FOLDER_EXCEPTIONS = {
     ("ops", "cpu"): "structured operations have their loops of the CPU beside their shapes",
     ("ops", "cpu/ops"): "structured operations have their loops of the CPU beside their shapes",
     ("ops", "cuda/ops"): "structured operations have their forms of GPUs beside their shapes",
+}
+
+# Where events are reported to observers (base/gtorch-observer-private.h): file -> the events, one for each place.
+# A new event, or a new place of one, is a decision; a new observer needs neither.
+EVENTS = {
+    "gtorch/autograd/gtorch-grad.c": ["grad"],
+    "gtorch/cpu/gtorch-cpu-stream.c": ["join"],
+    "gtorch/cuda/driver/gtorch-cuda-stream.c": ["join", "host_wait", "host_wait"],
+    "gtorch/cuda/memory/gtorch-host-allocator.c": ["host_copy"],
+    "gtorch/device/gtorch-generator.c": ["host_work", "host_work"],
+    "gtorch/dispatch/gtorch-launch.c": ["call"],
+    "gtorch/graph/gtorch-capture.c": ["capture_begin", "capture_end"],
+    "gtorch/graph/gtorch-graph-exec.c": ["replay"],
+    "gtorch/memory/gtorch-storage.c": ["storage_free", "storage_waited"],
+    "gtorch/ops/to.c": ["copy"],
+    "gtorch/stream/gtorch-fence.c": ["host_waited"],
+    "gtorch/stream/gtorch-stream.c": ["host_wait", "record", "wait"],
+    "gtorch/stream/gtorch-timeline.c": ["host_wait"],
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)
@@ -213,6 +213,26 @@ def each_exception_is_needed():
     stale = listed - {(file, name) for _, file, name, _, _ in found}
     folders = set(FOLDER_EXCEPTIONS) - {(here, there) for _, _, _, here, there in found}
     assert not stale and not folders, f"{sorted(stale)} {sorted(folders)}"
+
+
+@tap.case
+def only_the_checks_know_the_checks():
+    lines = [f"{path} includes {name}" for path, name, _, there in includes() if there == "check"]
+    assert not lines, "\n".join(lines)
+
+
+@tap.case
+def events_are_reported_where_the_table_says():
+    found = {}
+    for path in library():
+        events = re.findall(r"\bgtorch_observe_(\w+) \(", tree.read(path))
+        if events and room_of(path) != "check" and "/gtorch-observer" not in path:
+            found[path] = events
+    wrong = [
+        f"{path} reports {found.get(path, [])} and not {EVENTS.get(path, [])}"
+        for path in sorted(set(found) | set(EVENTS)) if found.get(path) != EVENTS.get(path)
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 @tap.case

@@ -15,7 +15,6 @@
 #include "tensor/gtorch-hold-private.h"
 #include "base/gtorch-fork-private.h"
 #include "gtorch-ops-private.h"
-#include "check/gtorch-race-private.h"
 #include "tensor/gtorch-tensor-private.h"
 #include "memory/gtorch-pinned-private.h"
 
@@ -601,8 +600,6 @@ wait_for_copies (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellabl
       gtorch_fence_unref (fence);
     }
   g_mutex_unlock (&self->lock);
-  if (result && gtorch_is_checking (GTORCH_CHECK_STREAMS))
-    gtorch_race_copies_waited (timeline);
   return result;
 }
 
@@ -670,8 +667,7 @@ gtorch_host_note_copy (GTorchStorage *storage, GTorchStream *stream, GError **er
   use->seq = timeline->submitted + 1;
   __atomic_store_n (&timeline->submitted, use->seq, __ATOMIC_RELEASE);
   g_mutex_unlock (&timeline->lock);
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
-    gtorch_race_note_host_copy (timeline, stream, g_queue_is_empty (&block->uses));
+  gtorch_observe_host_copy (timeline, stream, g_queue_is_empty (&block->uses));
   g_queue_push_tail (&block->uses, use);
   gtorch_storage_set_writer (storage, timeline, use->seq);
   g_mutex_unlock (&self->lock);
