@@ -285,7 +285,7 @@ gtorch_device_monitor_set_property (GObject *object, guint prop_id, const GValue
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
     }
   if (error != NULL)
-    gtorch_property_refuse (object, pspec, error);
+    gtorch_property_refuse (object, pspec->name, error);
 }
 
 static void

@@ -643,7 +643,7 @@ gtorch_optimizer_set_learning_rate (GTorchOptimizer *self, gdouble learning_rate
   groups = G_LIST_MODEL (PRIVATE (self)->groups);
   if (g_list_model_get_n_items (groups) == 0)
     {
-      gtorch_property_refuse (G_OBJECT (self), props[PROP_LEARNING_RATE],
+      gtorch_property_refuse (G_OBJECT (self), "learning-rate",
                               g_error_new_literal (GTORCH_ERROR, GTORCH_ERROR_INVALID,
                                                    _ ("there is no group of parameters")));
       return;

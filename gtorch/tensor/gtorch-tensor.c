@@ -134,7 +134,7 @@ gtorch_tensor_set_property (GObject *object, guint prop_id, const GValue *value,
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
     }
   if (error != NULL)
-    gtorch_property_refuse (object, pspec, error);
+    gtorch_property_refuse (object, pspec->name, error);
 }
 
 /* Making and dropping a GObject costs more than all the rest of a small operation, so each thread keeps
