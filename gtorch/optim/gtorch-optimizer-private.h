@@ -38,9 +38,6 @@ typedef gboolean (*GTorchOptimStepParams) (GTorchOptimizer *self, const GTorchOp
 /* The check of a class: are its settings such that a step can be made? */
 typedef gboolean (*GTorchOptimCheck) (GTorchOptimizer *self, GError **error);
 gboolean gtorch_param_group_check (GTorchParamGroup *self, GError **error);
-/* Of settings: any number is kept, and gtorch_optimizer_check() says what is wrong with it. */
-#define GTORCH_SETTING_FLAGS \
-  (G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_LAX_VALIDATION)
 
 /* The step_param of such a class; a subclass that overrides it gets its parameters one by one. */
 gboolean gtorch_optimizer_step_one (GTorchOptimizer *self, GTorchParamGroup *group,
