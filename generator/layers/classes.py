@@ -19,6 +19,7 @@ C_TYPES = {
     'device': 'GTorchDevice *',
     'dtype': 'gint ',
 }
+KINDS = {'int': 'INT64', 'double': 'DOUBLE', 'bool': 'BOOL', 'enum': 'ENUM', 'size': 'SIZE'}
 RULE = 'PaddingRule'
 
 
@@ -33,10 +34,13 @@ class Field:
         self.length = rest.get('length', 0)
 
     def row(self, layer):
+        if self.kind in ('device', 'dtype'):
+            return f'  GTORCH_LAYER_{self.kind.upper()} (GTorch{layer.name}),\n'
         type_ = f'gtorch_{c.snake(self.enum)}_get_type' if self.enum else 'NULL'
+        flags = 'SETTING' if self.is_mutable else 'FIXED'
         return (
-            f'  {{ "{c.dashed(self.name)}", GTORCH_FIELD_{self.kind.upper()}, '
-            f'GTORCH_FIELD (GTorch{layer.name}, {self.name}), {self.value}, {type_}, {c.boolean(self.is_mutable)}, '
+            f'  {{ "{c.dashed(self.name)}", GTORCH_FIELD_{KINDS[self.kind]}, '
+            f'GTORCH_FIELD (GTorch{layer.name}, {self.name}), {self.value}, {type_}, GTORCH_FIELD_{flags}, '
             f'GTORCH_FIELD_{self.text}, {c.boolean(self.is_optional)}, {self.length} }},\n'
         )
 
@@ -77,7 +81,7 @@ def fields_of(layer):
         places = 'The device of the parameters; at construction, the one on which they are created.'
         found.append(Field('device', 'device', doc=places))
         dtypes = 'The dtype of the parameters, also at construction.'
-        found.append(Field('dtype', 'dtype', value='GTORCH_DTYPE_NONE', enum='DType', doc=dtypes))
+        found.append(Field('dtype', 'dtype', doc=dtypes))
     return found
 
 
@@ -346,11 +350,11 @@ def source(layer):
     rows = ''.join(field.row(layer) for field in fields)
     counts = {False: 0, True: 0}
     for i, prop in enumerate(layer.buffers):
-        rows += f'  {{ "{c.dashed(prop.name)}", GTORCH_FIELD_BUFFER, {i}, 0, NULL, TRUE }},\n'
+        rows += f'  GTORCH_LAYER_SET_BUFFER ("{c.dashed(prop.name)}", {i}),\n'
     for tensor in layer.tensors:
         kind = 'BUFFER' if tensor.is_buffer else 'PARAMETER'
         if tensor.doc:
-            rows += f'  {{ "{c.dashed(tensor.name)}", GTORCH_FIELD_{kind}, {counts[tensor.is_buffer]} }},\n'
+            rows += f'  GTORCH_LAYER_{kind} ("{c.dashed(tensor.name)}", {counts[tensor.is_buffer]}),\n'
         counts[tensor.is_buffer] += 1
     built = constructed(layer)
     finalize = ''

@@ -87,7 +87,7 @@ def emit_fields(row, numbers, owner):
     for number in numbers:
         docs += [*comment(f'{row.type_name}:{number.property_name}:', '', number.doc, '', 'Since: 0.1'), '']
         fields.append(f'{{ {c.string(number.property_name)}, GTORCH_FIELD_{number.kind},'
-                      f' GTORCH_FIELD ({owner}, {number.name}), {number.c_default}, NULL, TRUE }},')
+                      f' GTORCH_FIELD ({owner}, {number.name}), {number.c_default}, NULL, GTORCH_FIELD_SETTING }},')
     return fill('classes.c.in', 'fields', docs=docs, name=row.c_name, fields=fields)
 
 

@@ -31,7 +31,7 @@ class Number:
         self.name, self.default, self.doc, self.label = name, default, doc, label
         self.kind = 'BOOL' if isinstance(default, bool) else 'DOUBLE'
         if data.get('type') == 'int':
-            self.kind = 'INT'
+            self.kind = 'INT64'
         self.is_bool = self.kind == 'BOOL'
         self.is_required = default is None
         self.least = float(data.get('least', 0 if self.kind == 'DOUBLE' else -math.inf))
@@ -44,7 +44,7 @@ class Number:
 
     @property
     def c_type(self):
-        return {'BOOL': 'gboolean', 'INT': 'gint64', 'DOUBLE': 'gdouble'}[self.kind]
+        return {'BOOL': 'gboolean', 'INT64': 'gint64', 'DOUBLE': 'gdouble'}[self.kind]
 
     @property
     def c_default(self):

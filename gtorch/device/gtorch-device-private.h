@@ -35,13 +35,6 @@ struct _GTorchDevice
   guint64 pressure_mark; /* atomically: emit when that much is allocated */
 };
 
-/* The numbers of properties in gtorch-device-math.c begin behind this one, … */
-#define GTORCH_DEVICE_MATH_PROP_0 50
-/* … those in gtorch-device-wait.c behind this one, … */
-#define GTORCH_DEVICE_WAIT_PROP_0 60
-/* … those in gtorch-device-info.c behind this one. */
-#define GTORCH_DEVICE_INFO_PROP_0 16
-
 /* Allocates without regard to captures; gtorch_call_set_output () has that. */
 GTorchStorage *gtorch_device_alloc (GTorchDevice *device, gsize n_bytes, GError **error);
 void gtorch_device_free (GTorchDevice *device, GTorchStorage *storage);
@@ -102,16 +95,11 @@ GTorchDevice *gtorch_device_or_current (GTorchDevice *device);
 GTorchDevice *gtorch_device_or_default (GTorchDevice *device);
 gboolean gtorch_device_can_be_current (GTorchDevice *device, GError **error);
 void gtorch_device_install_math_properties (GObjectClass *klass);
-gboolean gtorch_device_get_math_property (GTorchDevice *self, guint prop_id, GValue *value);
-gboolean gtorch_device_set_math_property (GTorchDevice *self, guint prop_id, const GValue *value);
 void gtorch_device_install_wait_property (GObjectClass *klass);
-gboolean gtorch_device_get_wait_property (GTorchDevice *self, guint prop_id, GValue *value);
-gboolean gtorch_device_set_wait_property (GTorchDevice *self, guint prop_id, const GValue *value);
 /* The longest that a thread spins in a callback of a main loop: a tenth of a frame. */
 #define GTORCH_MAIN_LOOP_SPIN_US 1600
 /* What the environment asks for. */
 GTorchWaitPolicy gtorch_default_wait_policy (void);
 void gtorch_device_install_info_properties (GObjectClass *klass);
-gboolean gtorch_device_get_info_property (GTorchDevice *self, guint prop_id, GValue *value);
 
 G_END_DECLS

@@ -10,6 +10,7 @@
 #include "base/gtorch-check-private.h"
 #include "device/gtorch-device-private.h"
 #include "base/gtorch-environment-private.h"
+#include "base/gtorch-field-private.h"
 #include "base/gtorch-fork-private.h"
 #include "device/gtorch-generator-private.h"
 #include "memory/gtorch-memory-pool-private.h"
@@ -38,21 +39,11 @@
 
 enum
 {
-  PROP_0,
-  PROP_TYPE,
-  PROP_INDEX,
-  PROP_NAME,
-  N_PROPS
-};
-
-enum
-{
   ERROR,
   MEMORY_PRESSURE,
   N_SIGNALS
 };
 
-static GParamSpec *props[N_PROPS];
 static guint signals[N_SIGNALS];
 static GMutex lock; /* of what devices make late */
 GTORCH_FORK_LOCK (lock);
@@ -75,41 +66,6 @@ gtorch_device_type_get_type (void)
   return type;
 }
 
-static void
-gtorch_device_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  GTorchDevice *self = GTORCH_DEVICE (object);
-
-  switch (prop_id)
-    {
-    case PROP_TYPE:
-      g_value_set_enum (value, self->type);
-      break;
-    case PROP_INDEX:
-      g_value_set_int (value, self->index);
-      break;
-    case PROP_NAME:
-      g_value_set_string (value, gtorch_device_get_name (self));
-      break;
-    default:
-      self = gtorch_device_resolved (self);
-      if (!gtorch_device_get_math_property (self, prop_id, value)
-          && !gtorch_device_get_wait_property (self, prop_id, value)
-          && !gtorch_device_get_info_property (self, prop_id, value))
-        G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_device_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
-{
-  GTorchDevice *self = gtorch_device_resolved (GTORCH_DEVICE (object));
-
-  if (!gtorch_device_set_math_property (self, prop_id, value)
-      && !gtorch_device_set_wait_property (self, prop_id, value))
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
-
 /* A bare one, as bindings make it, is the CPU. */
 static GObject *
 gtorch_device_constructor (GType type, guint n_properties, GObjectConstructParam *properties)
@@ -119,16 +75,9 @@ gtorch_device_constructor (GType type, guint n_properties, GObjectConstructParam
   return G_OBJECT_CLASS (gtorch_device_parent_class)->constructor (type, n_properties, properties);
 }
 
-static void
-gtorch_device_class_init (GTorchDeviceClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+typedef GTorchDevice Self;
 
-  gtorch_checks_init ();
-  object_class->constructor = gtorch_device_constructor;
-  object_class->get_property = gtorch_device_get_property;
-  object_class->set_property = gtorch_device_set_property;
-
+static const GTorchField fields[] = {
   /**
    * GTorchDevice:type: (getter get_device_type)
    *
@@ -136,9 +85,8 @@ gtorch_device_class_init (GTorchDeviceClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_TYPE] =
-      g_param_spec_enum ("type", NULL, NULL, GTORCH_TYPE_DEVICE_TYPE, GTORCH_DEVICE_TYPE_CPU,
-                         G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "type", GTORCH_PROPERTY_ENUM (GTorchDeviceType, gtorch_device_type_get_type,
+                                  gtorch_device_get_device_type, NULL) },
   /**
    * GTorchDevice:index:
    *
@@ -146,8 +94,7 @@ gtorch_device_class_init (GTorchDeviceClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_INDEX] = g_param_spec_int ("index", NULL, NULL, -1, G_MAXINT, 0,
-                                        G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "index", GTORCH_PROPERTY_INT (gtorch_device_get_index, NULL), .low = -1, .high = INFINITY },
   /**
    * GTorchDevice:name:
    *
@@ -155,12 +102,20 @@ gtorch_device_class_init (GTorchDeviceClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_NAME] =
-      g_param_spec_string ("name", NULL, NULL, NULL, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "name", GTORCH_PROPERTY_STRING (gtorch_device_get_name, NULL) },
+};
+
+static void
+gtorch_device_class_init (GTorchDeviceClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  gtorch_checks_init ();
+  object_class->constructor = gtorch_device_constructor;
+  GTORCH_FIELDS (klass, fields);
+  gtorch_device_install_info_properties (object_class);
   gtorch_device_install_math_properties (object_class);
   gtorch_device_install_wait_property (object_class);
-  gtorch_device_install_info_properties (object_class);
 
   /**
    * GTorchDevice::error:

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "device/gtorch-device-manager.h"
+#include "base/gtorch-field-private.h"
 #include "base/gtorch-fork-private.h"
 #include "device/gtorch-generator-private.h"
 #include "base/gtorch-observer-private.h"
@@ -48,35 +49,7 @@ struct _GTorchGenerator
   guint64 counter;
 };
 
-enum
-{
-  PROP_0,
-  PROP_SEED,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
-
 G_DEFINE_TYPE (GTorchGenerator, gtorch_generator, G_TYPE_OBJECT)
-
-static void
-gtorch_generator_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  if (prop_id == PROP_SEED)
-    g_value_set_uint64 (value, gtorch_generator_get_seed (GTORCH_GENERATOR (object)));
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
-
-static void
-gtorch_generator_set_property (GObject *object, guint prop_id, const GValue *value,
-                               GParamSpec *pspec)
-{
-  if (prop_id == PROP_SEED)
-    gtorch_generator_set_seed (GTORCH_GENERATOR (object), g_value_get_uint64 (value));
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
 
 static void
 gtorch_generator_finalize (GObject *object)
@@ -86,15 +59,9 @@ gtorch_generator_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_generator_parent_class)->finalize (object);
 }
 
-static void
-gtorch_generator_class_init (GTorchGeneratorClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+typedef GTorchGenerator Self;
 
-  object_class->get_property = gtorch_generator_get_property;
-  object_class->set_property = gtorch_generator_set_property;
-  object_class->finalize = gtorch_generator_finalize;
-
+static const GTorchField fields[] = {
   /**
    * GTorchGenerator:seed:
    *
@@ -102,10 +69,17 @@ gtorch_generator_class_init (GTorchGeneratorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_SEED] =
-      g_param_spec_uint64 ("seed", NULL, NULL, 0, G_MAXUINT64, DEFAULT_SEED,
-                           G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "seed", GTORCH_PROPERTY_UINT64 (gtorch_generator_get_seed, gtorch_generator_set_seed),
+    .value = DEFAULT_SEED },
+};
+
+static void
+gtorch_generator_class_init (GTorchGeneratorClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->finalize = gtorch_generator_finalize;
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void
@@ -183,7 +157,7 @@ set_seed (GTorchGenerator *self, guint64 seed)
   self->counter = 0;
   g_mutex_unlock (&self->lock);
   if (changed)
-    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_SEED]);
+    g_object_notify (G_OBJECT (self), "seed");
 }
 
 /**
@@ -288,7 +262,7 @@ gtorch_generator_set_state (GTorchGenerator *self, GBytes *state, GError **error
   self->counter = GUINT64_FROM_LE (numbers[1]);
   g_mutex_unlock (&self->lock);
   if (changed)
-    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_SEED]);
+    g_object_notify (G_OBJECT (self), "seed");
   return TRUE;
 }
 

@@ -8,6 +8,7 @@
 #include "graph/gtorch-cuda-graph.h"
 
 #include "graph/gtorch-capture-private.h"
+#include "base/gtorch-field-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
@@ -58,22 +59,11 @@ struct _GTorchCUDAGraph
 
 enum
 {
-  PROP_0,
-  PROP_N_NODES,
-  PROP_POOL,
-  PROP_STATE,
-  PROP_WARMUP_ITERATIONS,
-  N_PROPS
-};
-
-enum
-{
   CAPTURED,
   REPLAYED,
   N_SIGNALS
 };
 
-static GParamSpec *props[N_PROPS];
 static guint signals[N_SIGNALS];
 
 G_DEFINE_TYPE (GTorchCUDAGraph, gtorch_cuda_graph, G_TYPE_OBJECT)
@@ -111,40 +101,6 @@ gtorch_graph_state_get_type (void)
   return type;
 }
 
-static void
-gtorch_cuda_graph_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  GTorchCUDAGraph *self = GTORCH_CUDA_GRAPH (object);
-
-  switch (prop_id)
-    {
-    case PROP_N_NODES:
-      g_value_set_uint (value, gtorch_cuda_graph_get_n_nodes (self));
-      break;
-    case PROP_POOL:
-      g_value_set_object (value, gtorch_cuda_graph_get_pool (self));
-      break;
-    case PROP_STATE:
-      g_value_set_enum (value, gtorch_cuda_graph_get_state (self));
-      break;
-    case PROP_WARMUP_ITERATIONS:
-      g_value_set_uint (value, self->n_warmups);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_cuda_graph_set_property (GObject *object, guint prop_id, const GValue *value,
-                                GParamSpec *pspec)
-{
-  if (prop_id == PROP_WARMUP_ITERATIONS)
-    gtorch_cuda_graph_set_warmup_iterations (GTORCH_CUDA_GRAPH (object), g_value_get_uint (value));
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
-
 /* Drops a reference. Must be called without a lock. */
 static void
 drop_exec (GTorchGraphExec *exec)
@@ -177,15 +133,9 @@ gtorch_cuda_graph_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_cuda_graph_parent_class)->finalize (object);
 }
 
-static void
-gtorch_cuda_graph_class_init (GTorchCUDAGraphClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+typedef GTorchCUDAGraph Self;
 
-  object_class->get_property = gtorch_cuda_graph_get_property;
-  object_class->set_property = gtorch_cuda_graph_set_property;
-  object_class->finalize = gtorch_cuda_graph_finalize;
-
+static const GTorchField fields[] = {
   /**
    * GTorchCUDAGraph:n-nodes:
    *
@@ -193,8 +143,7 @@ gtorch_cuda_graph_class_init (GTorchCUDAGraphClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_N_NODES] = g_param_spec_uint ("n-nodes", NULL, NULL, 0, G_MAXUINT, 0,
-                                           G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "n-nodes", GTORCH_PROPERTY_UINT (gtorch_cuda_graph_get_n_nodes, NULL) },
   /**
    * GTorchCUDAGraph:pool:
    *
@@ -202,8 +151,8 @@ gtorch_cuda_graph_class_init (GTorchCUDAGraphClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_POOL] = g_param_spec_object ("pool", NULL, NULL, GTORCH_TYPE_MEMORY_POOL,
-                                          G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "pool", GTORCH_PROPERTY_OBJECT (GTorchMemoryPool, gtorch_memory_pool_get_type,
+                                    gtorch_cuda_graph_get_pool, NULL) },
   /**
    * GTorchCUDAGraph:state:
    *
@@ -211,9 +160,10 @@ gtorch_cuda_graph_class_init (GTorchCUDAGraphClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_STATE] =
-      g_param_spec_enum ("state", NULL, NULL, GTORCH_TYPE_GRAPH_STATE, GTORCH_GRAPH_STATE_EMPTY,
-                         G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "state",
+    GTORCH_PROPERTY_ENUM (GTorchGraphState, gtorch_graph_state_get_type,
+                          gtorch_cuda_graph_get_state, NULL),
+    .value = GTORCH_GRAPH_STATE_EMPTY },
   /**
    * GTorchCUDAGraph:warmup-iterations: (getter get_warmup_iterations) (setter set_warmup_iterations)
    *
@@ -223,10 +173,17 @@ gtorch_cuda_graph_class_init (GTorchCUDAGraphClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_WARMUP_ITERATIONS] =
-      g_param_spec_uint ("warmup-iterations", NULL, NULL, 0, G_MAXUINT, 0,
-                         G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "warmup-iterations", GTORCH_PROPERTY_UINT (gtorch_cuda_graph_get_warmup_iterations,
+                                               gtorch_cuda_graph_set_warmup_iterations) },
+};
+
+static void
+gtorch_cuda_graph_class_init (GTorchCUDAGraphClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->finalize = gtorch_cuda_graph_finalize;
+  GTORCH_FIELDS (klass, fields);
 
   /**
    * GTorchCUDAGraph::captured:
@@ -371,7 +328,7 @@ gtorch_cuda_graph_set_warmup_iterations (GTorchCUDAGraph *self, guint n)
   if (self->n_warmups == n)
     return;
   self->n_warmups = n;
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_WARMUP_ITERATIONS]);
+  g_object_notify (G_OBJECT (self), "warmup-iterations");
 }
 
 GHashTable *

@@ -3,6 +3,7 @@
 
 #include "config.h"
 
+#include "base/gtorch-field-private.h"
 #include "base/gtorch-fork-private.h"
 #include "memory/gtorch-memory-pool.h"
 
@@ -60,23 +61,6 @@ struct _GTorchMemoryPool
   GObject parent_instance;
   GTorchPool *pool;
 };
-
-enum
-{
-  PROP_0,
-  PROP_DEVICE,
-  PROP_ID,
-  PROP_ALLOCATED,
-  PROP_PEAK_ALLOCATED,
-  PROP_RESERVED,
-  PROP_PEAK_RESERVED,
-  PROP_SOURCE,
-  PROP_USE_ON_OOM,
-  PROP_CHECK_ORDER,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
 
 G_DEFINE_TYPE (GTorchMemoryPool, gtorch_memory_pool, G_TYPE_OBJECT)
 
@@ -386,69 +370,6 @@ gtorch_pool_sync (GTorchStorage *storage, GError **error)
 /* --- the object --- */
 
 static void
-gtorch_memory_pool_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  GTorchMemoryPool *self = GTORCH_MEMORY_POOL (object);
-
-  switch (prop_id)
-    {
-    case PROP_CHECK_ORDER:
-      g_value_set_boolean (value, gtorch_memory_pool_get_check_order (self));
-      break;
-    case PROP_DEVICE:
-      g_value_set_object (value, self->pool->device);
-      break;
-    case PROP_ID:
-      g_value_set_uint64 (value, self->pool->id);
-      break;
-    case PROP_ALLOCATED:
-      g_value_set_uint64 (value, gtorch_memory_pool_get_allocated (self));
-      break;
-    case PROP_PEAK_ALLOCATED:
-      g_value_set_uint64 (value, gtorch_memory_pool_get_peak_allocated (self));
-      break;
-    case PROP_RESERVED:
-      g_value_set_uint64 (value, gtorch_memory_pool_get_reserved (self));
-      break;
-    case PROP_PEAK_RESERVED:
-      g_value_set_uint64 (value, gtorch_memory_pool_get_peak_reserved (self));
-      break;
-    case PROP_SOURCE:
-      g_value_set_object (value, self->pool->source);
-      break;
-    case PROP_USE_ON_OOM:
-      g_value_set_boolean (value, gtorch_memory_pool_get_use_on_oom (self));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_memory_pool_set_property (GObject *object, guint prop_id, const GValue *value,
-                                 GParamSpec *pspec)
-{
-  GTorchMemoryPool *self = GTORCH_MEMORY_POOL (object);
-  GTorchDevice *device;
-
-  switch (prop_id)
-    {
-    case PROP_CHECK_ORDER:
-      gtorch_memory_pool_set_check_order (self, g_value_get_boolean (value));
-      break;
-    case PROP_DEVICE:
-      device = g_value_get_object (value);
-      self->pool = gtorch_pool_new (gtorch_device_or_current (device));
-      break;
-    case PROP_USE_ON_OOM:
-      gtorch_memory_pool_set_use_on_oom (self, g_value_get_boolean (value));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
 gtorch_memory_pool_finalize (GObject *object)
 {
   gtorch_pool_unref (GTORCH_MEMORY_POOL (object)->pool);
@@ -456,15 +377,14 @@ gtorch_memory_pool_finalize (GObject *object)
 }
 
 static void
-gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
+gtorch_memory_pool_set_device (GTorchMemoryPool *self, GTorchDevice *device)
 {
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
-  const GParamFlags read_only = G_PARAM_READABLE | G_PARAM_STATIC_STRINGS;
+  self->pool = gtorch_pool_new (gtorch_device_or_current (device));
+}
 
-  object_class->get_property = gtorch_memory_pool_get_property;
-  object_class->set_property = gtorch_memory_pool_set_property;
-  object_class->finalize = gtorch_memory_pool_finalize;
+typedef GTorchMemoryPool Self;
 
+static const GTorchField fields[] = {
   /**
    * GTorchMemoryPool:device: (getter get_device)
    *
@@ -472,9 +392,10 @@ gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_DEVICE] =
-      g_param_spec_object ("device", NULL, NULL, GTORCH_TYPE_DEVICE,
-                           G_PARAM_READWRITE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS);
+  { "device",
+    GTORCH_PROPERTY_OBJECT (GTorchDevice, gtorch_device_get_type, gtorch_memory_pool_get_device,
+                            gtorch_memory_pool_set_device),
+    .flags = GTORCH_FIELD_FIXED },
   /**
    * GTorchMemoryPool:id: (getter get_id)
    *
@@ -482,7 +403,7 @@ gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_ID] = g_param_spec_uint64 ("id", NULL, NULL, 0, G_MAXUINT64, 0, read_only);
+  { "id", GTORCH_PROPERTY_UINT64 (gtorch_memory_pool_get_id, NULL) },
   /**
    * GTorchMemoryPool:allocated: (getter get_allocated)
    *
@@ -490,8 +411,7 @@ gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_ALLOCATED] =
-      g_param_spec_uint64 ("allocated", NULL, NULL, 0, G_MAXUINT64, 0, read_only);
+  { "allocated", GTORCH_PROPERTY_UINT64 (gtorch_memory_pool_get_allocated, NULL) },
   /**
    * GTorchMemoryPool:peak-allocated: (getter get_peak_allocated)
    *
@@ -500,8 +420,7 @@ gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_PEAK_ALLOCATED] =
-      g_param_spec_uint64 ("peak-allocated", NULL, NULL, 0, G_MAXUINT64, 0, read_only);
+  { "peak-allocated", GTORCH_PROPERTY_UINT64 (gtorch_memory_pool_get_peak_allocated, NULL) },
   /**
    * GTorchMemoryPool:reserved: (getter get_reserved)
    *
@@ -509,7 +428,7 @@ gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_RESERVED] = g_param_spec_uint64 ("reserved", NULL, NULL, 0, G_MAXUINT64, 0, read_only);
+  { "reserved", GTORCH_PROPERTY_UINT64 (gtorch_memory_pool_get_reserved, NULL) },
   /**
    * GTorchMemoryPool:peak-reserved: (getter get_peak_reserved)
    *
@@ -518,8 +437,7 @@ gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_PEAK_RESERVED] =
-      g_param_spec_uint64 ("peak-reserved", NULL, NULL, 0, G_MAXUINT64, 0, read_only);
+  { "peak-reserved", GTORCH_PROPERTY_UINT64 (gtorch_memory_pool_get_peak_reserved, NULL) },
   /**
    * GTorchMemoryPool:source: (getter get_source)
    *
@@ -527,8 +445,8 @@ gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_SOURCE] =
-      g_param_spec_object ("source", NULL, NULL, GTORCH_TYPE_MEMORY_SOURCE, read_only);
+  { "source", GTORCH_PROPERTY_OBJECT (GTorchMemorySource, gtorch_memory_source_get_type,
+                                      gtorch_memory_pool_get_source, NULL) },
   /**
    * GTorchMemoryPool:use-on-oom: (getter get_use_on_oom) (setter set_use_on_oom)
    *
@@ -537,9 +455,8 @@ gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_USE_ON_OOM] =
-      g_param_spec_boolean ("use-on-oom", NULL, NULL, FALSE,
-                            G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
+  { "use-on-oom",
+    GTORCH_PROPERTY_BOOL (gtorch_memory_pool_get_use_on_oom, gtorch_memory_pool_set_use_on_oom) },
   /**
    * GTorchMemoryPool:check-order: (getter get_check_order) (setter set_check_order)
    *
@@ -549,10 +466,18 @@ gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_CHECK_ORDER] =
-      g_param_spec_boolean ("check-order", NULL, NULL, TRUE,
-                            G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "check-order",
+    GTORCH_PROPERTY_BOOL (gtorch_memory_pool_get_check_order, gtorch_memory_pool_set_check_order),
+    .value = TRUE },
+};
+
+static void
+gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->finalize = gtorch_memory_pool_finalize;
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void
@@ -798,7 +723,7 @@ gtorch_memory_pool_set_use_on_oom (GTorchMemoryPool *self, gboolean use_on_oom)
   if (g_atomic_int_get (&self->pool->use_on_oom) == (use_on_oom != FALSE))
     return;
   g_atomic_int_set (&self->pool->use_on_oom, use_on_oom != FALSE);
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_USE_ON_OOM]);
+  g_object_notify (G_OBJECT (self), "use-on-oom");
 }
 
 /**
@@ -835,7 +760,7 @@ gtorch_memory_pool_set_check_order (GTorchMemoryPool *self, gboolean check_order
   if (g_atomic_int_get (&self->pool->check_order) == (check_order != FALSE))
     return;
   g_atomic_int_set (&self->pool->check_order, check_order != FALSE);
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_CHECK_ORDER]);
+  g_object_notify (G_OBJECT (self), "check-order");
 }
 
 /**

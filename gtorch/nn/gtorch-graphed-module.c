@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
+#include "base/gtorch-field-private.h"
 #include "nn/gtorch-graphed-module-private.h"
 #include "nn/gtorch-module-private.h"
 
@@ -53,19 +54,6 @@
  *
  * Since: 0.1
  */
-
-enum
-{
-  PROP_0,
-  PROP_WRAPPED,
-  PROP_WARMUP_ITERATIONS,
-  PROP_ALLOW_UNUSED,
-  PROP_BOTH_MODES,
-  PROP_IS_CAPTURED,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
 
 G_DEFINE_TYPE (GTorchGraphedModule, gtorch_graphed_module, GTORCH_TYPE_MODULE)
 
@@ -357,57 +345,7 @@ gtorch_graphed_module_drop_modes (GTorchGraphedModule *self)
   g_clear_pointer (&self->storages, g_ptr_array_unref);
 }
 
-static void
-gtorch_graphed_module_get_property (GObject *object, guint prop_id, GValue *value,
-                                    GParamSpec *pspec)
-{
-  GTorchGraphedModule *self = GTORCH_GRAPHED_MODULE (object);
-
-  switch (prop_id)
-    {
-    case PROP_WRAPPED:
-      g_value_set_object (value, self->module);
-      break;
-    case PROP_WARMUP_ITERATIONS:
-      g_value_set_uint (value, self->n_warmups);
-      break;
-    case PROP_ALLOW_UNUSED:
-      g_value_set_boolean (value, self->allow_unused);
-      break;
-    case PROP_BOTH_MODES:
-      g_value_set_boolean (value, self->both_modes);
-      break;
-    case PROP_IS_CAPTURED:
-      g_value_set_boolean (value, gtorch_graphed_module_is_captured (self));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_graphed_module_set_property (GObject *object, guint prop_id, const GValue *value,
-                                    GParamSpec *pspec)
-{
-  GTorchGraphedModule *self = GTORCH_GRAPHED_MODULE (object);
-
-  switch (prop_id)
-    {
-    case PROP_WARMUP_ITERATIONS:
-      gtorch_graphed_module_set_warmup_iterations (self, g_value_get_uint (value));
-      break;
-    case PROP_ALLOW_UNUSED:
-      gtorch_graphed_module_set_allow_unused (self, g_value_get_boolean (value));
-      break;
-    case PROP_BOTH_MODES:
-      gtorch_graphed_module_set_both_modes (self, g_value_get_boolean (value));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-/* The captured function may refer to this module, directly or as its data. */
+/* What was captured may have this module inside, or as its data. */
 static void
 gtorch_graphed_module_dispose (GObject *object)
 {
@@ -431,23 +369,9 @@ gtorch_graphed_module_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_graphed_module_parent_class)->finalize (object);
 }
 
-static void
-gtorch_graphed_module_class_init (GTorchGraphedModuleClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
-  GTorchModuleClass *module_class = GTORCH_MODULE_CLASS (klass);
-  const GParamFlags read_only = G_PARAM_READABLE | G_PARAM_STATIC_STRINGS;
-  const GParamFlags read_write =
-      G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS;
+typedef GTorchGraphedModule Self;
 
-  object_class->get_property = gtorch_graphed_module_get_property;
-  object_class->set_property = gtorch_graphed_module_set_property;
-  object_class->dispose = gtorch_graphed_module_dispose;
-  object_class->finalize = gtorch_graphed_module_finalize;
-  module_class->forward = gtorch_graphed_module_forward;
-  module_class->forward_many = gtorch_graphed_module_forward_many;
-  module_class->extra_repr = gtorch_graphed_module_extra_repr;
-
+static const GTorchField fields[] = {
   /**
    * GTorchGraphedModule:wrapped: (getter get_wrapped)
    *
@@ -455,7 +379,8 @@ gtorch_graphed_module_class_init (GTorchGraphedModuleClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_WRAPPED] = g_param_spec_object ("wrapped", NULL, NULL, GTORCH_TYPE_MODULE, read_only);
+  { "wrapped", GTORCH_PROPERTY_OBJECT (GTorchModule, gtorch_module_get_type,
+                                       gtorch_graphed_module_get_wrapped, NULL) },
   /**
    * GTorchGraphedModule:warmup-iterations: (getter get_warmup_iterations) (setter set_warmup_iterations)
    *
@@ -465,8 +390,10 @@ gtorch_graphed_module_class_init (GTorchGraphedModuleClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_WARMUP_ITERATIONS] =
-      g_param_spec_uint ("warmup-iterations", NULL, NULL, 0, G_MAXUINT, 3, read_write);
+  { "warmup-iterations",
+    GTORCH_PROPERTY_UINT (gtorch_graphed_module_get_warmup_iterations,
+                          gtorch_graphed_module_set_warmup_iterations),
+    .value = 3 },
   /**
    * GTorchGraphedModule:allow-unused: (getter get_allow_unused) (setter set_allow_unused)
    *
@@ -475,7 +402,8 @@ gtorch_graphed_module_class_init (GTorchGraphedModuleClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_ALLOW_UNUSED] = g_param_spec_boolean ("allow-unused", NULL, NULL, FALSE, read_write);
+  { "allow-unused", GTORCH_PROPERTY_BOOL (gtorch_graphed_module_get_allow_unused,
+                                          gtorch_graphed_module_set_allow_unused) },
   /**
    * GTorchGraphedModule:both-modes: (getter get_both_modes) (setter set_both_modes)
    *
@@ -485,7 +413,8 @@ gtorch_graphed_module_class_init (GTorchGraphedModuleClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_BOTH_MODES] = g_param_spec_boolean ("both-modes", NULL, NULL, FALSE, read_write);
+  { "both-modes", GTORCH_PROPERTY_BOOL (gtorch_graphed_module_get_both_modes,
+                                        gtorch_graphed_module_set_both_modes) },
   /**
    * GTorchGraphedModule:is-captured: (getter is_captured)
    *
@@ -493,8 +422,21 @@ gtorch_graphed_module_class_init (GTorchGraphedModuleClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_IS_CAPTURED] = g_param_spec_boolean ("is-captured", NULL, NULL, FALSE, read_only);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "is-captured", GTORCH_PROPERTY_BOOL (gtorch_graphed_module_is_captured, NULL) },
+};
+
+static void
+gtorch_graphed_module_class_init (GTorchGraphedModuleClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+  GTorchModuleClass *module_class = GTORCH_MODULE_CLASS (klass);
+
+  object_class->dispose = gtorch_graphed_module_dispose;
+  object_class->finalize = gtorch_graphed_module_finalize;
+  module_class->forward = gtorch_graphed_module_forward;
+  module_class->forward_many = gtorch_graphed_module_forward_many;
+  module_class->extra_repr = gtorch_graphed_module_extra_repr;
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void
@@ -731,7 +673,7 @@ gtorch_graphed_module_set_warmup_iterations (GTorchGraphedModule *self, guint n)
   if (self->n_warmups == n)
     return;
   self->n_warmups = n;
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_WARMUP_ITERATIONS]);
+  g_object_notify (G_OBJECT (self), "warmup-iterations");
 }
 
 /**
@@ -768,7 +710,7 @@ gtorch_graphed_module_set_allow_unused (GTorchGraphedModule *self, gboolean allo
   if (self->allow_unused == (allow_unused != FALSE))
     return;
   self->allow_unused = allow_unused != FALSE;
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_ALLOW_UNUSED]);
+  g_object_notify (G_OBJECT (self), "allow-unused");
 }
 
 /**
@@ -805,7 +747,7 @@ gtorch_graphed_module_set_both_modes (GTorchGraphedModule *self, gboolean both_m
   if (self->both_modes == (both_modes != FALSE))
     return;
   self->both_modes = both_modes != FALSE;
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_BOTH_MODES]);
+  g_object_notify (G_OBJECT (self), "both-modes");
 }
 
 /**

@@ -5,8 +5,11 @@
 
 #pragma once
 
-#include <gtorch/nn/gtorch-field-private.h>
+#include <gtorch/base/gtorch-size.h>
+#include <gtorch/device/gtorch-device.h>
+#include <gtorch/nn/gtorch-field-text-private.h>
 #include <gtorch/nn/gtorch-layer-enums.h>
+#include <gtorch/nn/gtorch-module-private.h>
 
 G_BEGIN_DECLS
 
@@ -31,7 +34,45 @@ typedef struct
   gsize n_dims;
 } GTorchLayerTensor;
 
-/* For constructed (). The checks store their error in the module, and return FALSE. */
+/* Rows of properties (gtorch-field-private.h) that a module has in its lists of tensors, by their numbers
+ * there. A buffer that can be set is registered by init () as NULL. */
+#define GTORCH_LAYER_PARAMETER(name_, n)                                                        \
+  {                                                                                             \
+    .name = name_, .kind = GTORCH_FIELD_OBJECT, .offset = n, .type = gtorch_parameter_get_type, \
+    .get_value = gtorch_layer_get_parameter_value                                               \
+  }
+#define GTORCH_LAYER_BUFFER(name_, n)                                                        \
+  {                                                                                          \
+    .name = name_, .kind = GTORCH_FIELD_OBJECT, .offset = n, .type = gtorch_tensor_get_type, \
+    .get_value = gtorch_layer_get_buffer_value                                               \
+  }
+#define GTORCH_LAYER_SET_BUFFER(name_, n)                                                    \
+  {                                                                                          \
+    .name = name_, .kind = GTORCH_FIELD_OBJECT, .offset = n, .type = gtorch_tensor_get_type, \
+    .get_value = gtorch_layer_get_buffer_value, .set_value = gtorch_layer_set_buffer_value,  \
+    .flags = GTORCH_FIELD_SETTING                                                            \
+  }
+/* Members that say where the tensors are made, and of what dtype; read from the tensors later. */
+#define GTORCH_LAYER_DEVICE(Type)                                                         \
+  {                                                                                       \
+    .name = "device", .kind = GTORCH_FIELD_OBJECT, .offset = GTORCH_FIELD (Type, device), \
+    .type = gtorch_device_get_type, .get_value = gtorch_layer_get_device_value,           \
+    .flags = GTORCH_FIELD_FIXED                                                           \
+  }
+#define GTORCH_LAYER_DTYPE(Type)                                                      \
+  {                                                                                   \
+    .name = "dtype", .kind = GTORCH_FIELD_ENUM, .offset = GTORCH_FIELD (Type, dtype), \
+    .value = GTORCH_DTYPE_NONE, .type = gtorch_dtype_get_type,                        \
+    .get_value = gtorch_layer_get_dtype_value, .flags = GTORCH_FIELD_FIXED            \
+  }
+void gtorch_layer_get_parameter_value (gpointer object, const GTorchField *field, GValue *value);
+void gtorch_layer_get_buffer_value (gpointer object, const GTorchField *field, GValue *value);
+gboolean gtorch_layer_set_buffer_value (gpointer object, const GTorchField *field,
+                                        const GValue *value);
+void gtorch_layer_get_device_value (gpointer object, const GTorchField *field, GValue *value);
+void gtorch_layer_get_dtype_value (gpointer object, const GTorchField *field, GValue *value);
+
+/* For constructed (). Checks keep their error in the module, and give FALSE. */
 gboolean gtorch_layer_check_least (GTorchModule *self, const gchar *name, gint64 value,
                                    gint64 least);
 /* Checks each number of the size; a size of length > 0 has one number or `length`, another 1 to

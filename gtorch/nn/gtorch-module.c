@@ -13,6 +13,7 @@
 #include "base/gtorch-callback-private.h"
 #include "device/gtorch-device-private.h"
 #include "memory/gtorch-guard.h"
+#include "base/gtorch-field-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "nn/gtorch-module-private.h"
 #include "gtorch-ops-private.h"
@@ -45,15 +46,6 @@
  *
  * Since: 0.1
  */
-
-enum
-{
-  PROP_0,
-  PROP_TRAINING,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
 
 G_DEFINE_TYPE_WITH_PRIVATE (GTorchModule, gtorch_module, G_TYPE_OBJECT)
 
@@ -100,24 +92,6 @@ gtorch_module_real_forward_many (GTorchModule *self, GTorchTensor **inputs, gsiz
 }
 
 static void
-gtorch_module_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  if (prop_id == PROP_TRAINING)
-    g_value_set_boolean (value, gtorch_module_get_training (GTORCH_MODULE (object)));
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
-
-static void
-gtorch_module_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
-{
-  if (prop_id == PROP_TRAINING)
-    gtorch_module_set_training (GTORCH_MODULE (object), g_value_get_boolean (value));
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
-
-static void
 clear_member (gpointer data)
 {
   GTorchMember *member = data;
@@ -153,18 +127,9 @@ gtorch_module_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_module_parent_class)->finalize (object);
 }
 
-static void
-gtorch_module_class_init (GTorchModuleClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+typedef GTorchModule Self;
 
-  object_class->get_property = gtorch_module_get_property;
-  object_class->set_property = gtorch_module_set_property;
-  object_class->dispose = gtorch_module_dispose;
-  object_class->finalize = gtorch_module_finalize;
-  klass->forward = gtorch_module_real_forward;
-  klass->forward_many = gtorch_module_real_forward_many;
-
+static const GTorchField fields[] = {
   /**
    * GTorchModule:training: (getter get_training) (setter set_training)
    *
@@ -173,10 +138,20 @@ gtorch_module_class_init (GTorchModuleClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_TRAINING] =
-      g_param_spec_boolean ("training", NULL, NULL, TRUE,
-                            G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "training", GTORCH_PROPERTY_BOOL (gtorch_module_get_training, gtorch_module_set_training),
+    .value = TRUE },
+};
+
+static void
+gtorch_module_class_init (GTorchModuleClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->dispose = gtorch_module_dispose;
+  object_class->finalize = gtorch_module_finalize;
+  klass->forward = gtorch_module_real_forward;
+  klass->forward_many = gtorch_module_real_forward_many;
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void
@@ -490,7 +465,7 @@ set_training (GTorchModule *module, const gchar *path, gpointer user_data)
     return;
   priv->training = training;
   g_atomic_int_inc (&gtorch_module_changes);
-  g_object_notify_by_pspec (G_OBJECT (module), props[PROP_TRAINING]);
+  g_object_notify (G_OBJECT (module), "training");
 }
 
 /**

@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "autograd/gtorch-tensor-autograd.h"
+#include "base/gtorch-field-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
@@ -34,35 +35,7 @@ struct _GTorchParameter
   gchar *name;
 };
 
-enum
-{
-  PROP_0,
-  PROP_NAME,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
-
 G_DEFINE_TYPE (GTorchParameter, gtorch_parameter, GTORCH_TYPE_TENSOR)
-
-static void
-gtorch_parameter_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  if (prop_id == PROP_NAME)
-    g_value_set_string (value, GTORCH_PARAMETER (object)->name);
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
-
-static void
-gtorch_parameter_set_property (GObject *object, guint prop_id, const GValue *value,
-                               GParamSpec *pspec)
-{
-  if (prop_id == PROP_NAME)
-    gtorch_parameter_set_name (GTORCH_PARAMETER (object), g_value_get_string (value));
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
 
 static void
 gtorch_parameter_finalize (GObject *object)
@@ -71,15 +44,9 @@ gtorch_parameter_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_parameter_parent_class)->finalize (object);
 }
 
-static void
-gtorch_parameter_class_init (GTorchParameterClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+typedef GTorchParameter Self;
 
-  object_class->get_property = gtorch_parameter_get_property;
-  object_class->set_property = gtorch_parameter_set_property;
-  object_class->finalize = gtorch_parameter_finalize;
-
+static const GTorchField fields[] = {
   /**
    * GTorchParameter:name:
    *
@@ -87,10 +54,16 @@ gtorch_parameter_class_init (GTorchParameterClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_NAME] =
-      g_param_spec_string ("name", NULL, NULL, NULL,
-                           G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "name", GTORCH_PROPERTY_STRING (gtorch_parameter_get_name, gtorch_parameter_set_name) },
+};
+
+static void
+gtorch_parameter_class_init (GTorchParameterClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->finalize = gtorch_parameter_finalize;
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void
@@ -167,5 +140,5 @@ gtorch_parameter_set_name (GTorchParameter *self, const gchar *name)
     return;
   g_free (self->name);
   self->name = g_strdup (name);
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_NAME]);
+  g_object_notify (G_OBJECT (self), "name");
 }

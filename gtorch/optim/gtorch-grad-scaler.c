@@ -11,6 +11,7 @@
 #include "dispatch/gtorch-grad-mode.h"
 #include "autograd/gtorch-tensor-autograd.h"
 #include "graph/gtorch-capture-private.h"
+#include "base/gtorch-field-private.h"
 #include "optim/gtorch-grad-scaler-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
@@ -63,23 +64,10 @@ typedef struct
 
 enum
 {
-  PROP_0,
-  PROP_SCALE_FACTOR,
-  PROP_GROWTH_FACTOR,
-  PROP_BACKOFF_FACTOR,
-  PROP_GROWTH_INTERVAL,
-  PROP_ENABLED,
-  PROP_CAPTURABLE,
-  N_PROPS
-};
-
-enum
-{
   OVERFLOWED,
   N_SIGNALS
 };
 
-static GParamSpec *props[N_PROPS];
 static guint signals[N_SIGNALS];
 
 G_DEFINE_TYPE (GTorchGradScaler, gtorch_grad_scaler, G_TYPE_OBJECT)
@@ -110,93 +98,25 @@ write_scale (GTorchGradScaler *self, GError **error)
   return TRUE;
 }
 
-/* Sets the scale immediately if possible; a failure is reported where the scale is used. Returns FALSE if
- * it has not changed; a scale on the device counts as changed, since it is not read. */
-static gboolean
-set_scale (GTorchGradScaler *self, gdouble scale)
+static gdouble
+get_scale_factor (GTorchGradScaler *self)
+{
+  return gtorch_grad_scaler_get_scale (self, NULL);
+}
+
+/* At once if that is possible; what is not possible is said where the scale is used. Whether it is the same
+ * as before is not asked of the device. */
+static void
+set_scale_factor (GTorchGradScaler *self, gdouble scale)
 {
   const gboolean is_on_device = self->scale != NULL && !self->is_stale;
 
   if (!gtorch_property_set_double (&self->initial, scale) && !is_on_device)
-    return FALSE;
+    return;
   self->is_stale = self->scale != NULL;
   if (is_scale (scale))
     write_scale (self, NULL);
-  return TRUE;
-}
-
-static gboolean
-set_int (gint *place, gint value)
-{
-  const gboolean changed = *place != value;
-
-  *place = value;
-  return changed;
-}
-
-static void
-gtorch_grad_scaler_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  GTorchGradScaler *self = GTORCH_GRAD_SCALER (object);
-
-  switch (prop_id)
-    {
-    case PROP_SCALE_FACTOR:
-      g_value_set_double (value, gtorch_grad_scaler_get_scale (self, NULL));
-      break;
-    case PROP_GROWTH_FACTOR:
-      g_value_set_double (value, self->growth_factor);
-      break;
-    case PROP_BACKOFF_FACTOR:
-      g_value_set_double (value, self->backoff_factor);
-      break;
-    case PROP_GROWTH_INTERVAL:
-      g_value_set_int (value, self->growth_interval);
-      break;
-    case PROP_ENABLED:
-      g_value_set_boolean (value, self->enabled);
-      break;
-    case PROP_CAPTURABLE:
-      g_value_set_boolean (value, self->capturable);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_grad_scaler_set_property (GObject *object, guint prop_id, const GValue *value,
-                                 GParamSpec *pspec)
-{
-  GTorchGradScaler *self = GTORCH_GRAD_SCALER (object);
-  gboolean changed;
-
-  switch (prop_id)
-    {
-    case PROP_SCALE_FACTOR:
-      changed = set_scale (self, g_value_get_double (value));
-      break;
-    case PROP_GROWTH_FACTOR:
-      changed = gtorch_property_set_double (&self->growth_factor, g_value_get_double (value));
-      break;
-    case PROP_BACKOFF_FACTOR:
-      changed = gtorch_property_set_double (&self->backoff_factor, g_value_get_double (value));
-      break;
-    case PROP_GROWTH_INTERVAL:
-      changed = set_int (&self->growth_interval, g_value_get_int (value));
-      break;
-    case PROP_ENABLED:
-      changed = set_int (&self->enabled, g_value_get_boolean (value));
-      break;
-    case PROP_CAPTURABLE:
-      changed = set_int (&self->capturable, g_value_get_boolean (value));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-      return;
-    }
-  if (changed)
-    g_object_notify_by_pspec (object, pspec);
+  g_object_notify (G_OBJECT (self), "scale-factor");
 }
 
 static void
@@ -211,17 +131,9 @@ gtorch_grad_scaler_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_grad_scaler_parent_class)->finalize (object);
 }
 
-static void
-gtorch_grad_scaler_class_init (GTorchGradScalerClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
-  const GParamFlags flags = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY
-                            | G_PARAM_CONSTRUCT | G_PARAM_LAX_VALIDATION;
+typedef GTorchGradScaler Self;
 
-  object_class->get_property = gtorch_grad_scaler_get_property;
-  object_class->set_property = gtorch_grad_scaler_set_property;
-  object_class->finalize = gtorch_grad_scaler_finalize;
-
+static const GTorchField fields[] = {
   /**
    * GTorchGradScaler:scale-factor:
    *
@@ -230,8 +142,8 @@ gtorch_grad_scaler_class_init (GTorchGradScalerClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_SCALE_FACTOR] =
-      g_param_spec_double ("scale-factor", NULL, NULL, -INFINITY, INFINITY, 65536, flags);
+  { "scale-factor", GTORCH_PROPERTY_DOUBLE (get_scale_factor, set_scale_factor), .value = 65536,
+    .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchGradScaler:growth-factor:
    *
@@ -240,8 +152,8 @@ gtorch_grad_scaler_class_init (GTorchGradScalerClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_GROWTH_FACTOR] =
-      g_param_spec_double ("growth-factor", NULL, NULL, -INFINITY, INFINITY, 2, flags);
+  { "growth-factor", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (Self, growth_factor), 2,
+    .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchGradScaler:backoff-factor:
    *
@@ -249,8 +161,8 @@ gtorch_grad_scaler_class_init (GTorchGradScalerClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_BACKOFF_FACTOR] =
-      g_param_spec_double ("backoff-factor", NULL, NULL, -INFINITY, INFINITY, 0.5, flags);
+  { "backoff-factor", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (Self, backoff_factor), 0.5,
+    .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchGradScaler:growth-interval:
    *
@@ -258,8 +170,8 @@ gtorch_grad_scaler_class_init (GTorchGradScalerClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_GROWTH_INTERVAL] =
-      g_param_spec_int ("growth-interval", NULL, NULL, G_MININT, G_MAXINT, 2000, flags);
+  { "growth-interval", GTORCH_FIELD_INT, GTORCH_FIELD (Self, growth_interval), 2000,
+    .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchGradScaler:enabled:
    *
@@ -268,7 +180,8 @@ gtorch_grad_scaler_class_init (GTorchGradScalerClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_ENABLED] = g_param_spec_boolean ("enabled", NULL, NULL, TRUE, flags);
+  { "enabled", GTORCH_FIELD_BOOL, GTORCH_FIELD (Self, enabled), TRUE,
+    .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchGradScaler:capturable:
    *
@@ -278,8 +191,17 @@ gtorch_grad_scaler_class_init (GTorchGradScalerClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_CAPTURABLE] = g_param_spec_boolean ("capturable", NULL, NULL, FALSE, flags);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "capturable", GTORCH_FIELD_BOOL, GTORCH_FIELD (Self, capturable), FALSE,
+    .flags = GTORCH_FIELD_SETTING },
+};
+
+static void
+gtorch_grad_scaler_class_init (GTorchGradScalerClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->finalize = gtorch_grad_scaler_finalize;
+  GTORCH_FIELDS (klass, fields);
 
   /**
    * GTorchGradScaler::overflow:

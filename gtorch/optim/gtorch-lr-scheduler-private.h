@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <gtorch/nn/gtorch-field-private.h>
+#include <gtorch/base/gtorch-field-private.h>
 #include <gtorch/optim/gtorch-lr-scheduler.h>
 
 G_BEGIN_DECLS

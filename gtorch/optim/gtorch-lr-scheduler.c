@@ -3,6 +3,7 @@
 
 #include "config.h"
 
+#include "base/gtorch-field-private.h"
 #include "optim/gtorch-lr-scheduler-private.h"
 
 #include <glib/gi18n-lib.h>
@@ -40,19 +41,10 @@ typedef struct
 
 enum
 {
-  PROP_0,
-  PROP_LAST_EPOCH,
-  PROP_OPTIMIZER,
-  N_PROPS
-};
-
-enum
-{
   STEPPED,
   N_SIGNALS
 };
 
-static GParamSpec *props[N_PROPS];
 static guint signals[N_SIGNALS];
 
 G_DEFINE_ABSTRACT_TYPE_WITH_PRIVATE (GTorchLRScheduler, gtorch_lr_scheduler, G_TYPE_OBJECT)
@@ -60,43 +52,6 @@ G_DEFINE_ABSTRACT_TYPE_WITH_PRIVATE (GTorchLRScheduler, gtorch_lr_scheduler, G_T
 #define MAX_EPOCH (G_GINT64_CONSTANT (1) << 53) /* a double represents all integers up to it */
 
 #define PRIVATE(self) ((GTorchLRSchedulerPrivate *) gtorch_lr_scheduler_get_instance_private (self))
-
-static void
-gtorch_lr_scheduler_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  GTorchLRSchedulerPrivate *priv = PRIVATE (GTORCH_LR_SCHEDULER (object));
-
-  switch (prop_id)
-    {
-    case PROP_LAST_EPOCH:
-      g_value_set_int64 (value, priv->state.last_epoch);
-      break;
-    case PROP_OPTIMIZER:
-      g_value_set_object (value, priv->optimizer);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_lr_scheduler_set_property (GObject *object, guint prop_id, const GValue *value,
-                                  GParamSpec *pspec)
-{
-  GTorchLRSchedulerPrivate *priv = PRIVATE (GTORCH_LR_SCHEDULER (object));
-
-  switch (prop_id)
-    {
-    case PROP_LAST_EPOCH:
-      priv->state.last_epoch = g_value_get_int64 (value);
-      break;
-    case PROP_OPTIMIZER:
-      priv->optimizer = g_value_dup_object (value);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
 
 static void
 gtorch_lr_scheduler_finalize (GObject *object)
@@ -110,14 +65,20 @@ gtorch_lr_scheduler_finalize (GObject *object)
 }
 
 static void
-gtorch_lr_scheduler_class_init (GTorchLRSchedulerClass *klass)
+gtorch_lr_scheduler_set_last_epoch (GTorchLRScheduler *self, gint64 last_epoch)
 {
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+  PRIVATE (self)->state.last_epoch = last_epoch;
+}
 
-  object_class->get_property = gtorch_lr_scheduler_get_property;
-  object_class->set_property = gtorch_lr_scheduler_set_property;
-  object_class->finalize = gtorch_lr_scheduler_finalize;
+static void
+gtorch_lr_scheduler_set_optimizer (GTorchLRScheduler *self, GTorchOptimizer *optimizer)
+{
+  g_set_object (&PRIVATE (self)->optimizer, optimizer);
+}
 
+typedef GTorchLRScheduler Self;
+
+static const GTorchField fields[] = {
   /**
    * GTorchLRScheduler:last-epoch:
    *
@@ -126,9 +87,9 @@ gtorch_lr_scheduler_class_init (GTorchLRSchedulerClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_LAST_EPOCH] =
-      g_param_spec_int64 ("last-epoch", NULL, NULL, G_MININT64, G_MAXINT64, -1,
-                          G_PARAM_READWRITE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS);
+  { "last-epoch",
+    GTORCH_PROPERTY_INT64 (gtorch_lr_scheduler_get_last_epoch, gtorch_lr_scheduler_set_last_epoch),
+    .value = -1, .flags = GTORCH_FIELD_FIXED },
   /**
    * GTorchLRScheduler:optimizer:
    *
@@ -136,10 +97,19 @@ gtorch_lr_scheduler_class_init (GTorchLRSchedulerClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_OPTIMIZER] =
-      g_param_spec_object ("optimizer", NULL, NULL, GTORCH_TYPE_OPTIMIZER,
-                           G_PARAM_READWRITE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "optimizer",
+    GTORCH_PROPERTY_OBJECT (GTorchOptimizer, gtorch_optimizer_get_type,
+                            gtorch_lr_scheduler_get_optimizer, gtorch_lr_scheduler_set_optimizer),
+    .flags = GTORCH_FIELD_FIXED },
+};
+
+static void
+gtorch_lr_scheduler_class_init (GTorchLRSchedulerClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->finalize = gtorch_lr_scheduler_finalize;
+  GTORCH_FIELDS (klass, fields);
 
   /**
    * GTorchLRScheduler::stepped:
@@ -173,7 +143,7 @@ gtorch_lr_scheduler_get_state (GTorchLRScheduler *self)
 void
 gtorch_lr_scheduler_notify_epoch (GTorchLRScheduler *self)
 {
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_LAST_EPOCH]);
+  g_object_notify (G_OBJECT (self), "last-epoch");
 }
 
 void

@@ -38,10 +38,6 @@ typedef gboolean (*GTorchOptimStepParams) (GTorchOptimizer *self, const GTorchOp
 /* The virtual function of a class that checks whether its settings allow a step. */
 typedef gboolean (*GTorchOptimCheck) (GTorchOptimizer *self, GError **error);
 gboolean gtorch_param_group_check (GTorchParamGroup *self, GError **error);
-/* The flags of settings: a property accepts any number, and gtorch_optimizer_check () reports an invalid
- * one. */
-#define GTORCH_SETTING_FLAGS \
-  (G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_LAX_VALIDATION)
 
 /* The step_param of such a class; a subclass that overrides it gets its parameters one by one. */
 gboolean gtorch_optimizer_step_one (GTorchOptimizer *self, GTorchParamGroup *group,

@@ -3,6 +3,7 @@
 
 #include "config.h"
 
+#include "base/gtorch-field-private.h"
 #include "optim/gtorch-optimizer-private.h"
 
 #include <glib/gi18n-lib.h>
@@ -51,58 +52,9 @@ typedef struct
       made;
 } GTorchOptimizerPrivate;
 
-enum
-{
-  PROP_0,
-  PROP_CAPTURABLE,
-  PROP_LEARNING_RATE,
-  PROP_PARAM_GROUPS,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
-
 G_DEFINE_ABSTRACT_TYPE_WITH_PRIVATE (GTorchOptimizer, gtorch_optimizer, G_TYPE_OBJECT)
 
 #define PRIVATE(self) ((GTorchOptimizerPrivate *) gtorch_optimizer_get_instance_private (self))
-
-static void
-gtorch_optimizer_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  GTorchOptimizer *self = GTORCH_OPTIMIZER (object);
-
-  switch (prop_id)
-    {
-    case PROP_CAPTURABLE:
-      g_value_set_boolean (value, gtorch_optimizer_get_capturable (self));
-      break;
-    case PROP_LEARNING_RATE:
-      g_value_set_double (value, gtorch_optimizer_get_learning_rate (self));
-      break;
-    case PROP_PARAM_GROUPS:
-      g_value_set_object (value, PRIVATE (self)->groups);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_optimizer_set_property (GObject *object, guint prop_id, const GValue *value,
-                               GParamSpec *pspec)
-{
-  switch (prop_id)
-    {
-    case PROP_CAPTURABLE:
-      gtorch_optimizer_set_capturable (GTORCH_OPTIMIZER (object), g_value_get_boolean (value));
-      break;
-    case PROP_LEARNING_RATE:
-      gtorch_optimizer_set_learning_rate (GTORCH_OPTIMIZER (object), g_value_get_double (value));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
 
 /* Warns of a change of a setting that a graph has captured. The learning rate is read from memory. */
 static void
@@ -126,16 +78,9 @@ gtorch_optimizer_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_optimizer_parent_class)->finalize (object);
 }
 
-static void
-gtorch_optimizer_class_init (GTorchOptimizerClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+typedef GTorchOptimizer Self;
 
-  object_class->get_property = gtorch_optimizer_get_property;
-  object_class->set_property = gtorch_optimizer_set_property;
-  object_class->finalize = gtorch_optimizer_finalize;
-  object_class->notify = gtorch_optimizer_notify;
-
+static const GTorchField fields[] = {
   /**
    * GTorchOptimizer:capturable:
    *
@@ -143,9 +88,8 @@ gtorch_optimizer_class_init (GTorchOptimizerClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_CAPTURABLE] =
-      g_param_spec_boolean ("capturable", NULL, NULL, FALSE,
-                            G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+  { "capturable",
+    GTORCH_PROPERTY_BOOL (gtorch_optimizer_get_capturable, gtorch_optimizer_set_capturable) },
   /**
    * GTorchOptimizer:learning-rate:
    *
@@ -154,8 +98,9 @@ gtorch_optimizer_class_init (GTorchOptimizerClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_LEARNING_RATE] = g_param_spec_double ("learning-rate", NULL, NULL, -INFINITY, INFINITY,
-                                                   1e-3, GTORCH_SETTING_FLAGS);
+  { "learning-rate",
+    GTORCH_PROPERTY_DOUBLE (gtorch_optimizer_get_learning_rate, gtorch_optimizer_set_learning_rate),
+    .value = 1e-3 },
   /**
    * GTorchOptimizer:param-groups:
    *
@@ -163,9 +108,18 @@ gtorch_optimizer_class_init (GTorchOptimizerClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_PARAM_GROUPS] = g_param_spec_object ("param-groups", NULL, NULL, G_TYPE_LIST_MODEL,
-                                                  G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "param-groups", GTORCH_PROPERTY_OBJECT (GListModel, g_list_model_get_type,
+                                            gtorch_optimizer_get_param_groups, NULL) },
+};
+
+static void
+gtorch_optimizer_class_init (GTorchOptimizerClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->finalize = gtorch_optimizer_finalize;
+  object_class->notify = gtorch_optimizer_notify;
+  GTORCH_FIELDS (klass, fields);
 }
 
 GHashTable *
@@ -532,7 +486,7 @@ contains (GTorchOptimizer *self, gpointer param)
 static void
 gtorch_optimizer_notify_learning_rate (GTorchOptimizer *self)
 {
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_LEARNING_RATE]);
+  g_object_notify (G_OBJECT (self), "learning-rate");
 }
 
 /**
@@ -645,7 +599,7 @@ gtorch_optimizer_set_learning_rate (GTorchOptimizer *self, gdouble learning_rate
   groups = G_LIST_MODEL (PRIVATE (self)->groups);
   if (g_list_model_get_n_items (groups) == 0)
     {
-      gtorch_property_refuse (G_OBJECT (self), props[PROP_LEARNING_RATE],
+      gtorch_property_refuse (G_OBJECT (self), "learning-rate",
                               g_error_new_literal (GTORCH_ERROR, GTORCH_ERROR_INVALID,
                                                    _ ("there is no group of parameters")));
       return;
@@ -713,7 +667,7 @@ gtorch_optimizer_set_capturable (GTorchOptimizer *self, gboolean capturable)
   if (PRIVATE (self)->capturable == capturable)
     return;
   PRIVATE (self)->capturable = capturable;
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_CAPTURABLE]);
+  g_object_notify (G_OBJECT (self), "capturable");
 }
 
 gboolean

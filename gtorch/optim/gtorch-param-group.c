@@ -7,6 +7,7 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "base/gtorch-field-private.h"
 #include "device/gtorch-object-list-private.h"
 #include "optim/gtorch-optimizer-private.h"
 #include "base/gtorch-references-private.h"
@@ -34,65 +35,7 @@ struct _GTorchParamGroup
   gboolean was_captured;
 };
 
-enum
-{
-  PROP_0,
-  PROP_PARAMS,
-  PROP_INITIAL_LEARNING_RATE,
-  PROP_LEARNING_RATE,
-  PROP_WEIGHT_DECAY,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
-
 G_DEFINE_TYPE (GTorchParamGroup, gtorch_param_group, G_TYPE_OBJECT)
-
-static void
-gtorch_param_group_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  GTorchParamGroup *self = GTORCH_PARAM_GROUP (object);
-
-  switch (prop_id)
-    {
-    case PROP_PARAMS:
-      g_value_set_object (value, self->params);
-      break;
-    case PROP_INITIAL_LEARNING_RATE:
-      g_value_set_double (value, self->initial_learning_rate);
-      break;
-    case PROP_LEARNING_RATE:
-      g_value_set_double (value, self->learning_rate);
-      break;
-    case PROP_WEIGHT_DECAY:
-      g_value_set_double (value, self->weight_decay);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_param_group_set_property (GObject *object, guint prop_id, const GValue *value,
-                                 GParamSpec *pspec)
-{
-  GTorchParamGroup *self = GTORCH_PARAM_GROUP (object);
-
-  switch (prop_id)
-    {
-    case PROP_INITIAL_LEARNING_RATE:
-      gtorch_param_group_set_initial_learning_rate (self, g_value_get_double (value));
-      break;
-    case PROP_LEARNING_RATE:
-      gtorch_param_group_set_learning_rate (self, g_value_get_double (value));
-      break;
-    case PROP_WEIGHT_DECAY:
-      gtorch_param_group_set_weight_decay (self, g_value_get_double (value));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
 
 static void
 gtorch_param_group_finalize (GObject *object)
@@ -102,15 +45,9 @@ gtorch_param_group_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_param_group_parent_class)->finalize (object);
 }
 
-static void
-gtorch_param_group_class_init (GTorchParamGroupClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+typedef GTorchParamGroup Self;
 
-  object_class->get_property = gtorch_param_group_get_property;
-  object_class->set_property = gtorch_param_group_set_property;
-  object_class->finalize = gtorch_param_group_finalize;
-
+static const GTorchField fields[] = {
   /**
    * GTorchParamGroup:params:
    *
@@ -118,8 +55,8 @@ gtorch_param_group_class_init (GTorchParamGroupClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_PARAMS] = g_param_spec_object ("params", NULL, NULL, G_TYPE_LIST_MODEL,
-                                            G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "params", GTORCH_PROPERTY_OBJECT (GListModel, g_list_model_get_type,
+                                      gtorch_param_group_get_params, NULL) },
   /**
    * GTorchParamGroup:initial-learning-rate:
    *
@@ -127,9 +64,10 @@ gtorch_param_group_class_init (GTorchParamGroupClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_INITIAL_LEARNING_RATE] =
-      g_param_spec_double ("initial-learning-rate", NULL, NULL, -1, INFINITY, -1,
-                           GTORCH_SETTING_FLAGS & ~G_PARAM_LAX_VALIDATION);
+  { "initial-learning-rate",
+    GTORCH_PROPERTY_DOUBLE (gtorch_param_group_get_initial_learning_rate,
+                            gtorch_param_group_set_initial_learning_rate),
+    .low = -1, .high = INFINITY, .value = -1 },
   /**
    * GTorchParamGroup:learning-rate:
    *
@@ -137,8 +75,10 @@ gtorch_param_group_class_init (GTorchParamGroupClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_LEARNING_RATE] = g_param_spec_double ("learning-rate", NULL, NULL, -INFINITY, INFINITY,
-                                                   1e-3, GTORCH_SETTING_FLAGS);
+  { "learning-rate",
+    GTORCH_PROPERTY_DOUBLE (gtorch_param_group_get_learning_rate,
+                            gtorch_param_group_set_learning_rate),
+    .value = 1e-3 },
   /**
    * GTorchParamGroup:weight-decay:
    *
@@ -146,9 +86,17 @@ gtorch_param_group_class_init (GTorchParamGroupClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_WEIGHT_DECAY] = g_param_spec_double ("weight-decay", NULL, NULL, -INFINITY, INFINITY,
-                                                  0, GTORCH_SETTING_FLAGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "weight-decay", GTORCH_PROPERTY_DOUBLE (gtorch_param_group_get_weight_decay,
+                                            gtorch_param_group_set_weight_decay) },
+};
+
+static void
+gtorch_param_group_class_init (GTorchParamGroupClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->finalize = gtorch_param_group_finalize;
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void
@@ -285,7 +233,7 @@ gtorch_param_group_set_learning_rate (GTorchParamGroup *self, gdouble learning_r
         g_warning ("param_group: the learning rate of captured steps stays as it was: %s",
                    error->message);
     }
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_LEARNING_RATE]);
+  g_object_notify (G_OBJECT (self), "learning-rate");
 }
 
 /**
@@ -323,7 +271,7 @@ gtorch_param_group_set_initial_learning_rate (GTorchParamGroup *self, gdouble le
     learning_rate = -1;
   if (!gtorch_property_set_double (&self->initial_learning_rate, learning_rate))
     return;
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_INITIAL_LEARNING_RATE]);
+  g_object_notify (G_OBJECT (self), "initial-learning-rate");
 }
 
 /**
@@ -362,7 +310,7 @@ gtorch_param_group_set_weight_decay (GTorchParamGroup *self, gdouble weight_deca
     g_warning (
         "param_group: a graph has captured steps with the former weight-decay: its replays go on "
         "with that");
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_WEIGHT_DECAY]);
+  g_object_notify (G_OBJECT (self), "weight-decay");
 }
 
 GTorchTensor *

@@ -37,8 +37,8 @@ gtorch_schedule_get_numbers (GTorchLRScheduler *self, gdouble *numbers)
     {
       gconstpointer place = (const gchar *) self + row->numbers[i].offset;
 
-      numbers[i] = row->numbers[i].kind == GTORCH_FIELD_INT ? (gdouble) * (const gint64 *) place
-                                                            : *(const gdouble *) place;
+      numbers[i] = row->numbers[i].kind == GTORCH_FIELD_INT64 ? (gdouble) * (const gint64 *) place
+                                                              : *(const gdouble *) place;
     }
   return row != NULL ? row->n_numbers : 0;
 }
@@ -53,7 +53,7 @@ gtorch_schedule_set_numbers (GTorchLRScheduler *self, const gdouble *numbers)
     {
       const gchar *name = row->numbers[i].property;
 
-      if (row->numbers[i].kind == GTORCH_FIELD_INT)
+      if (row->numbers[i].kind == GTORCH_FIELD_INT64)
         g_object_set (self, name, (gint64) numbers[i], NULL);
       else
         g_object_set (self, name, numbers[i], NULL);
@@ -248,9 +248,10 @@ load_entry (GTorchLRScheduler *self, Load *load, const gchar *name, gpointer val
       return gtorch_state_get_number ("load_state_dict", name, value,
                                       MAX (row->numbers[i].least, -G_MAXDOUBLE),
                                       MIN (row->numbers[i].most,
-                                           row->numbers[i].kind == GTORCH_FIELD_INT ? 0x1p53
-                                                                                    : G_MAXDOUBLE),
-                                      row->numbers[i].kind == GTORCH_FIELD_INT, &load->numbers[i],
+                                           row->numbers[i].kind == GTORCH_FIELD_INT64
+                                               ? 0x1p53
+                                               : G_MAXDOUBLE),
+                                      row->numbers[i].kind == GTORCH_FIELD_INT64, &load->numbers[i],
                                       error);
   g_assert_not_reached ();
 }

@@ -12,6 +12,7 @@
 
 #include "cpu/ops/gtorch-cpu-optim.h"
 #include "device/gtorch-device-private.h"
+#include "nn/gtorch-field-text-private.h"
 #include "gtorch-ops-private.h"
 #include "tensor/gtorch-tensor-private.h"
 

@@ -8,6 +8,7 @@
 
 #include "stream/gtorch-capturing-private.h"
 #include "stream/gtorch-event-private.h"
+#include "base/gtorch-field-private.h"
 #include "base/gtorch-task-private.h"
 
 /**
@@ -49,18 +50,10 @@ struct _GTorchEvent
 
 enum
 {
-  PROP_0,
-  PROP_FLAGS,
-  N_PROPS
-};
-
-enum
-{
   COMPLETED,
   N_SIGNALS
 };
 
-static GParamSpec *props[N_PROPS];
 static guint signals[N_SIGNALS];
 
 G_DEFINE_TYPE (GTorchEvent, gtorch_event, G_TYPE_OBJECT)
@@ -83,24 +76,6 @@ gtorch_event_flags_get_type (void)
 }
 
 static void
-gtorch_event_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  if (prop_id == PROP_FLAGS)
-    g_value_set_flags (value, GTORCH_EVENT (object)->flags);
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
-
-static void
-gtorch_event_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
-{
-  if (prop_id == PROP_FLAGS)
-    GTORCH_EVENT (object)->flags = g_value_get_flags (value);
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
-
-static void
 gtorch_event_finalize (GObject *object)
 {
   GTorchEvent *self = GTORCH_EVENT (object);
@@ -112,15 +87,7 @@ gtorch_event_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_event_parent_class)->finalize (object);
 }
 
-static void
-gtorch_event_class_init (GTorchEventClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
-
-  object_class->get_property = gtorch_event_get_property;
-  object_class->set_property = gtorch_event_set_property;
-  object_class->finalize = gtorch_event_finalize;
-
+static const GTorchField fields[] = {
   /**
    * GTorchEvent:flags:
    *
@@ -128,10 +95,17 @@ gtorch_event_class_init (GTorchEventClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_FLAGS] =
-      g_param_spec_flags ("flags", NULL, NULL, GTORCH_TYPE_EVENT_FLAGS, GTORCH_EVENT_NONE,
-                          G_PARAM_READWRITE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "flags", GTORCH_FIELD_FLAGS, GTORCH_FIELD (GTorchEvent, flags),
+    .type = gtorch_event_flags_get_type, .flags = GTORCH_FIELD_FIXED },
+};
+
+static void
+gtorch_event_class_init (GTorchEventClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->finalize = gtorch_event_finalize;
+  GTORCH_FIELDS (klass, fields);
 
   /**
    * GTorchEvent::completed:

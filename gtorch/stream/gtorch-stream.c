@@ -7,6 +7,7 @@
 
 #include "base/gtorch-callback-private.h"
 #include "stream/gtorch-capturing-private.h"
+#include "base/gtorch-field-private.h"
 #include "stream/gtorch-stream-private.h"
 #include "stream/gtorch-event-private.h"
 #include "base/gtorch-fork-private.h"
@@ -44,50 +45,9 @@
  * Since: 0.1
  */
 
-enum
-{
-  PROP_0,
-  PROP_DEVICE,
-  PROP_PRIORITY,
-  PROP_AUTO_SYNC,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
-
 gint gtorch_n_auto_syncs;
 
 G_DEFINE_TYPE (GTorchStream, gtorch_stream, G_TYPE_OBJECT)
-
-static void
-gtorch_stream_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  GTorchStream *self = GTORCH_STREAM (object);
-
-  switch (prop_id)
-    {
-    case PROP_DEVICE:
-      g_value_set_object (value, gtorch_stream_get_device (self));
-      break;
-    case PROP_PRIORITY:
-      g_value_set_int (value, self->priority);
-      break;
-    case PROP_AUTO_SYNC:
-      g_value_set_boolean (value, gtorch_stream_get_auto_sync (self));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_stream_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
-{
-  if (prop_id == PROP_AUTO_SYNC)
-    gtorch_stream_set_auto_sync (GTORCH_STREAM (object), g_value_get_boolean (value));
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
 
 static void
 gtorch_stream_finalize (GObject *object)
@@ -97,15 +57,9 @@ gtorch_stream_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_stream_parent_class)->finalize (object);
 }
 
-static void
-gtorch_stream_class_init (GTorchStreamClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+typedef GTorchStream Self;
 
-  object_class->get_property = gtorch_stream_get_property;
-  object_class->set_property = gtorch_stream_set_property;
-  object_class->finalize = gtorch_stream_finalize;
-
+static const GTorchField fields[] = {
   /**
    * GTorchStream:device:
    *
@@ -113,8 +67,8 @@ gtorch_stream_class_init (GTorchStreamClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_DEVICE] = g_param_spec_object ("device", NULL, NULL, GTORCH_TYPE_DEVICE,
-                                            G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "device",
+    GTORCH_PROPERTY_OBJECT (GTorchDevice, gtorch_device_get_type, gtorch_stream_get_device, NULL) },
   /**
    * GTorchStream:priority:
    *
@@ -122,8 +76,7 @@ gtorch_stream_class_init (GTorchStreamClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_PRIORITY] = g_param_spec_int ("priority", NULL, NULL, G_MININT, G_MAXINT, 0,
-                                           G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "priority", GTORCH_PROPERTY_INT (gtorch_stream_get_priority, NULL) },
   /**
    * GTorchStream:auto-sync:
    *
@@ -132,10 +85,16 @@ gtorch_stream_class_init (GTorchStreamClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_AUTO_SYNC] =
-      g_param_spec_boolean ("auto-sync", NULL, NULL, FALSE,
-                            G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "auto-sync", GTORCH_PROPERTY_BOOL (gtorch_stream_get_auto_sync, gtorch_stream_set_auto_sync) },
+};
+
+static void
+gtorch_stream_class_init (GTorchStreamClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->finalize = gtorch_stream_finalize;
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void
@@ -343,7 +302,7 @@ gtorch_stream_set_auto_sync (GTorchStream *self, gboolean auto_sync)
   if (__atomic_exchange_n (&self->auto_sync, auto_sync, __ATOMIC_ACQ_REL) == auto_sync)
     return;
   g_atomic_int_add (&gtorch_n_auto_syncs, auto_sync ? 1 : -1);
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_AUTO_SYNC]);
+  g_object_notify (G_OBJECT (self), "auto-sync");
 }
 
 static gboolean

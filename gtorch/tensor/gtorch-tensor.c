@@ -11,7 +11,7 @@
 #include "autograd/gtorch-tensor-autograd.h"
 #include "device/gtorch-device-private.h"
 #include "tensor/gtorch-hold-private.h"
-#include "base/gtorch-property-private.h"
+#include "base/gtorch-field-private.h"
 #include "tensor/gtorch-scope-private.h"
 #include "stream/gtorch-stream-private.h"
 #include "tensor/gtorch-tensor-bytes-private.h"
@@ -35,21 +35,6 @@
  *
  * Since: 0.1
  */
-
-enum
-{
-  PROP_0,
-  PROP_DTYPE,
-  PROP_DEVICE,
-  PROP_NUMEL,
-  PROP_REQUIRES_GRAD,
-  PROP_GRAD,
-  PROP_IS_LEAF,
-  PROP_PINNED,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
 
 G_DEFINE_TYPE (GTorchTensor, gtorch_tensor, G_TYPE_OBJECT)
 
@@ -82,63 +67,10 @@ come_last (GTorchTensor *self)
 #endif
 }
 
-static void
-gtorch_tensor_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  GTorchTensor *self = GTORCH_TENSOR (object);
-
-  switch (prop_id)
-    {
-    case PROP_DTYPE:
-      g_value_set_enum (value, gtorch_tensor_get_dtype (self));
-      break;
-    case PROP_DEVICE:
-      g_value_set_object (value, gtorch_tensor_get_device (self));
-      break;
-    case PROP_NUMEL:
-      g_value_set_int64 (value, gtorch_tensor_get_numel (self));
-      break;
-    case PROP_REQUIRES_GRAD:
-      g_value_set_boolean (value, gtorch_tensor_get_requires_grad (self));
-      break;
-    case PROP_GRAD:
-      g_value_take_object (value, gtorch_tensor_get_grad (self));
-      break;
-    case PROP_IS_LEAF:
-      g_value_set_boolean (value, gtorch_tensor_is_leaf (self));
-      break;
-    case PROP_PINNED:
-      g_value_set_boolean (value, gtorch_tensor_is_pinned (self));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_tensor_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
-{
-  GTorchTensor *self = GTORCH_TENSOR (object);
-  GError *error = NULL;
-
-  switch (prop_id)
-    {
-    case PROP_REQUIRES_GRAD:
-      gtorch_tensor_set_requires_grad (self, g_value_get_boolean (value), &error);
-      break;
-    case PROP_GRAD:
-      gtorch_tensor_set_grad (self, g_value_get_object (value), &error);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-  if (error != NULL)
-    gtorch_property_refuse (object, pspec, error);
-}
-
-/* Creating and freeing a GObject takes most of the time of a small operation, so each thread caches some
- * to which nothing was attached: no data, weak reference, toggle reference, closure or signal handler.
- * Taking a reference in dispose keeps such an object alive, and empty, after g_object_unref (). */
+/* Making and dropping a GObject costs more than all the rest of a small operation, so each thread keeps
+ * some that nobody else ever knew more of than their address: no data, weak reference, toggle reference,
+ * closure or signal handler was attached. Taking a reference in dispose keeps such an object alive past
+ * g_object_unref(), with nothing in it. */
 #define RECYCLED_MAX 32
 
 /* A linked list through the impl fields: libraries opened with dlopen () have little space for
@@ -323,19 +255,9 @@ gtorch_tensor_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_tensor_parent_class)->finalize (object);
 }
 
-static void
-gtorch_tensor_class_init (GTorchTensorClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+typedef GTorchTensor Self;
 
-  notify_signal = g_signal_lookup ("notify", G_TYPE_OBJECT);
-  data_quark = g_quark_from_static_string ("gtorch-tensor");
-  queue_quark = g_quark_from_static_string ("GObject-notify-queue");
-  object_class->get_property = gtorch_tensor_get_property;
-  object_class->set_property = gtorch_tensor_set_property;
-  object_class->dispose = gtorch_tensor_dispose;
-  object_class->finalize = gtorch_tensor_finalize;
-
+static const GTorchField fields[] = {
   /**
    * GTorchTensor:dtype:
    *
@@ -343,9 +265,9 @@ gtorch_tensor_class_init (GTorchTensorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_DTYPE] =
-      g_param_spec_enum ("dtype", NULL, NULL, GTORCH_TYPE_DTYPE, GTORCH_DTYPE_FLOAT32,
-                         G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "dtype",
+    GTORCH_PROPERTY_ENUM (GTorchDType, gtorch_dtype_get_type, gtorch_tensor_get_dtype, NULL),
+    .value = GTORCH_DTYPE_FLOAT32 },
   /**
    * GTorchTensor:device:
    *
@@ -353,8 +275,8 @@ gtorch_tensor_class_init (GTorchTensorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_DEVICE] = g_param_spec_object ("device", NULL, NULL, GTORCH_TYPE_DEVICE,
-                                            G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "device",
+    GTORCH_PROPERTY_OBJECT (GTorchDevice, gtorch_device_get_type, gtorch_tensor_get_device, NULL) },
   /**
    * GTorchTensor:numel:
    *
@@ -362,8 +284,7 @@ gtorch_tensor_class_init (GTorchTensorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_NUMEL] = g_param_spec_int64 ("numel", NULL, NULL, 0, G_MAXINT64, 0,
-                                          G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "numel", GTORCH_PROPERTY_INT64 (gtorch_tensor_get_numel, NULL), .high = INFINITY },
   /**
    * GTorchTensor:requires-grad: (getter get_requires_grad)
    *
@@ -372,9 +293,8 @@ gtorch_tensor_class_init (GTorchTensorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_REQUIRES_GRAD] =
-      g_param_spec_boolean ("requires-grad", NULL, NULL, FALSE,
-                            G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+  { "requires-grad",
+    GTORCH_PROPERTY_BOOL (gtorch_tensor_get_requires_grad, gtorch_tensor_set_requires_grad) },
   /**
    * GTorchTensor:grad: (getter get_grad)
    *
@@ -383,9 +303,10 @@ gtorch_tensor_class_init (GTorchTensorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_GRAD] =
-      g_param_spec_object ("grad", NULL, NULL, GTORCH_TYPE_TENSOR,
-                           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+  { "grad",
+    GTORCH_PROPERTY_OBJECT (GTorchTensor, gtorch_tensor_get_type, gtorch_tensor_get_grad,
+                            gtorch_tensor_set_grad),
+    .is_full = TRUE },
   /**
    * GTorchTensor:is-leaf: (getter is_leaf)
    *
@@ -393,8 +314,7 @@ gtorch_tensor_class_init (GTorchTensorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_IS_LEAF] =
-      g_param_spec_boolean ("is-leaf", NULL, NULL, TRUE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "is-leaf", GTORCH_PROPERTY_BOOL (gtorch_tensor_is_leaf, NULL), .value = TRUE },
   /**
    * GTorchTensor:pinned: (getter is_pinned)
    *
@@ -402,9 +322,20 @@ gtorch_tensor_class_init (GTorchTensorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_PINNED] =
-      g_param_spec_boolean ("pinned", NULL, NULL, FALSE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "pinned", GTORCH_PROPERTY_BOOL (gtorch_tensor_is_pinned, NULL) },
+};
+
+static void
+gtorch_tensor_class_init (GTorchTensorClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  notify_signal = g_signal_lookup ("notify", G_TYPE_OBJECT);
+  data_quark = g_quark_from_static_string ("gtorch-tensor");
+  queue_quark = g_quark_from_static_string ("GObject-notify-queue");
+  object_class->dispose = gtorch_tensor_dispose;
+  object_class->finalize = gtorch_tensor_finalize;
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void

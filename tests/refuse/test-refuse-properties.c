@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Sets every writable property of every class that the headers declare, to numbers, choices and texts of
- * its type. A property cannot return an error. Either it keeps the value, logs nothing, and the object
- * works or reports the fault in a later call; or it is unchanged, and a warning names it. It notifies
- * once if its value has changed, and not otherwise. */
+/* Every property of every class that the functions of the headers know. It is read without a word, and has
+ * the value that its function in C gives. What is writable is given numbers, choices and texts that its type
+ * has, and its default. A property has no place for an error. Either it keeps what it is given, logs nothing,
+ * and the object works or says in a later call what is wrong; or it stays as it was, and a warning names it.
+ * It notifies once where its value has changed, and not where it has not. */
 
 #include "config.h"
 
@@ -21,7 +22,7 @@ static const gint64 whole[] = { G_MININT64, -1, 0, 1, 7, (G_GINT64_CONSTANT (1) 
 static const gint few[G_N_ELEMENTS (whole)] = { G_MININT, -1, 0, 1, 7, 9999, G_MAXINT };
 static const gchar *const texts[] = { NULL, "", " ", "%s%n", "\xff\xfe", "a\nb" };
 
-static guint n_values, n_kept, n_refused, n_watched;
+static guint n_values, n_kept, n_refused, n_watched, n_read, n_compared;
 
 /* --- values --- */
 
@@ -353,24 +354,132 @@ properties_take_all_values (gconstpointer data)
 
   specs = g_object_class_list_properties (G_OBJECT_CLASS (klass), &n);
   for (i = 0; i < n; i++)
-    for (m = 0; specs[i]->flags & G_PARAM_WRITABLE; m++)
-      {
-        g_auto (GValue) value = G_VALUE_INIT;
+    {
+      g_auto (GValue) initial = G_VALUE_INIT;
 
-        if (!nth_value (specs[i], m, &value))
-          break;
-        set_value (type, specs[i], &value);
-      }
+      if (!(specs[i]->flags & G_PARAM_WRITABLE))
+        continue;
+      for (m = 0;; m++)
+        {
+          g_auto (GValue) value = G_VALUE_INIT;
+
+          if (!nth_value (specs[i], m, &value))
+            break;
+          set_value (type, specs[i], &value);
+        }
+      g_value_init (&initial, specs[i]->value_type);
+      g_param_value_set_default (specs[i], &initial);
+      set_value (type, specs[i], &initial);
+    }
+}
+
+/* --- reading --- */
+
+/* gtorch_device_get_warp_size() of GTorchDevice:warp-size; NULL: there is none that needs no more than the
+ * object. */
+static const Function *
+find_getter (GParamSpec *pspec)
+{
+  g_autofree gchar *word = g_strdelimit (g_strdup (pspec->name), "-", '_');
+  const gchar *bare = word + (g_str_has_prefix (word, "is_") ? 3 : 0);
+  g_autofree gchar *get = g_strconcat ("_get_", word, NULL);
+  g_autofree gchar *is = g_strconcat ("_is_", bare, NULL);
+  guint i;
+
+  for (i = 0; i < n_functions; i++)
+    if (functions[i].n_params == 1 && !functions[i].throws
+        && functions[i].params[0].kind == PARAM_OBJECT
+        && g_strcmp0 (functions[i].params[0].type, g_type_name (pspec->owner_type)) == 0
+        && (g_str_has_suffix (functions[i].name, get) || g_str_has_suffix (functions[i].name, is)))
+      return &functions[i];
+  return NULL;
+}
+
+static gboolean
+is_same (const GValue *value, const Value *other)
+{
+  switch (G_TYPE_FUNDAMENTAL (G_VALUE_TYPE (value)))
+    {
+    case G_TYPE_BOOLEAN:
+      return g_value_get_boolean (value) == (gboolean) other->i;
+    case G_TYPE_INT:
+      return g_value_get_int (value) == (gint) other->i;
+    case G_TYPE_UINT:
+      return g_value_get_uint (value) == (guint) other->i;
+    case G_TYPE_INT64:
+      return g_value_get_int64 (value) == other->i;
+    case G_TYPE_UINT64:
+      return g_value_get_uint64 (value) == (guint64) other->i;
+    case G_TYPE_ENUM:
+      return g_value_get_enum (value) == (gint) other->i;
+    case G_TYPE_FLAGS:
+      return g_value_get_flags (value) == (guint) other->i;
+    case G_TYPE_DOUBLE:
+      return g_value_get_double (value) == other->d
+             || (isnan (g_value_get_double (value)) && isnan (other->d));
+    case G_TYPE_STRING:
+      return g_strcmp0 (g_value_get_string (value), other->p) == 0;
+    case G_TYPE_BOXED: /* a copy */
+      return (g_value_get_boxed (value) != NULL) == (other->p != NULL);
+    default:
+      return g_value_get_object (value) == other->p;
+    }
+}
+
+static void
+properties_are_what_functions_give (gconstpointer data)
+{
+  const GType type = (GType) data;
+  g_autoptr (GTypeClass) klass = g_type_class_ref (type);
+  g_autoptr (GObject) object = object_new (type);
+  g_autofree GParamSpec **specs = NULL;
+  guint i, n;
+
+  if (object == NULL)
+    {
+      g_test_skip ("there is none here");
+      return;
+    }
+  specs = g_object_class_list_properties (G_OBJECT_CLASS (klass), &n);
+  for (i = 0; i < n; i++)
+    {
+      const Function *getter = find_getter (specs[i]);
+      g_auto (GValue) value = G_VALUE_INIT;
+
+      if (!(specs[i]->flags & G_PARAM_READABLE))
+        continue;
+      refuse_take_log ();
+      g_value_init (&value, specs[i]->value_type);
+      g_object_get_property (object, specs[i]->name, &value);
+      if (refuse_take_log () != NULL)
+        complain (type, specs[i], &value, "read as", "it logs something");
+      n_read++;
+      if (getter != NULL)
+        {
+          const Value self = { .p = object };
+          Value given = { 0 };
+
+          getter->call (&self, &given, NULL);
+          if (!is_same (&value, &given))
+            complain (type, specs[i], &value, "read as", getter->name);
+          if (getter->returns == RETURN_FULL && given.p != NULL)
+            g_object_unref ((gpointer) given.p);
+          n_compared++;
+        }
+    }
 }
 
 static void
 enough_values_were_set (void)
 {
   g_test_message ("%u values: %u kept, %u refused", n_values, n_kept, n_refused);
+  g_test_message ("%u values read, %u compared with those of functions", n_read, n_compared);
   g_assert_cmpuint (n_values, >, 300);
   g_assert_cmpuint (n_kept, >, 300);
   g_assert_cmpuint (n_watched, >, 600);
   g_assert_cmpuint (n_refused, >, 20);
+  g_assert_cmpuint (n_read, >, 250);
+  g_assert_cmpuint (n_compared, >, 100);
 }
 
 /* The function that uses an invalid value refuses it. */
@@ -426,8 +535,10 @@ main (int argc, char *argv[])
       {
         g_autofree gchar *path =
             g_strdup_printf ("/GTorch/properties/%s", g_type_name (GPOINTER_TO_SIZE (type)));
+        g_autofree gchar *read_path = g_strconcat (path, "_is_read", NULL);
 
         g_test_add_data_func (path, type, properties_take_all_values);
+        g_test_add_data_func (read_path, type, properties_are_what_functions_give);
       }
   g_test_add_func ("/GTorch/properties/refused_by_the_step", settings_are_refused_by_the_step);
   g_test_add_func ("/GTorch/properties/enough_values_were_set", enough_values_were_set);

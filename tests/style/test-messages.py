@@ -92,8 +92,7 @@ def settings_of_the_allocator_are_read():
 
 @tap.case
 def properties_exist():
-    known = set(re.findall(r'g_param_spec_\w+ \(\s*"([a-z0-9-]+)"', ALL))
-    known |= set(re.findall(r'\{\s*"([a-z0-9-]+)",\s*GTORCH_FIELD_', ALL))
+    known = set(re.findall(r'\{\s*"([a-z0-9-]+)",\s*GTORCH_(?:FIELD|PROPERTY)_', ALL))
     check(names(r'“([a-z]+(?:-[a-z]+)*)”') + names(r'\(([a-z]+(?:-[a-z]+)+)\)'), lambda name: name in known, 3)
 
 
