@@ -119,7 +119,7 @@ static void
 put_numbers (GHashTable *dict, const gchar *name, GArray *numbers)
 {
   GTorchTensor *tensor =
-      gtorch_tensor_new_from_doubles ((const gdouble *) numbers->data, numbers->len,
+      gtorch_tensor_new_from_doubles ((const gdouble *) (gpointer) numbers->data, numbers->len,
                                       (const gint64[]){ numbers->len }, 1, GTORCH_DTYPE_FLOAT64,
                                       gtorch_device_cpu (), NULL);
 
