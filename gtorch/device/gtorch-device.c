@@ -720,7 +720,8 @@ gtorch_device_empty_cache (GTorchDevice *self)
 {
   g_return_if_fail (GTORCH_IS_DEVICE (self));
   self = gtorch_device_resolved (self);
-  GTORCH_DEVICE_GET_CLASS (self)->empty_cache (self);
+  if (GTORCH_DEVICE_GET_CLASS (self)->empty_cache != NULL)
+    GTORCH_DEVICE_GET_CLASS (self)->empty_cache (self);
 }
 
 /**

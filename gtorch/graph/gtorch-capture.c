@@ -587,6 +587,13 @@ gtorch_capture_begin_branch (GTorchCapture *capture, GTorchStream *stream, GTorc
   g_autoptr (GTorchImpl) flag = NULL;
   gboolean result;
 
+  if (capture->native == NULL && !gtorch_device_is_host (stream->device))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("graph: %s has no branches, since its backend has no graphs of its own"),
+                   gtorch_device_name (stream->device));
+      return FALSE;
+    }
   flag = to_bool (stream, predicate, error);
   if (flag == NULL)
     return FALSE;

@@ -12,6 +12,7 @@
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "device/gtorch-device-private.h"
 #include "gtorch-ops-private.h"
+#include "tensor/gtorch-tensor-bytes-private.h"
 
 static gboolean
 is_mask (const GTorchImpl *mask)
@@ -158,7 +159,9 @@ gtorch_shape_nonzero (GTorchOpCall *call, GError **error)
     }
   else
     {
-      flags = as_flags (call->inputs[0], error);
+      g_autoptr (GTorchImpl) host = gtorch_impl_to_host (call->op->name, call->inputs[0], error);
+
+      flags = host != NULL ? as_flags (host, error) : NULL;
       if (flags == NULL)
         return FALSE;
       shape[0] = count_flags (gtorch_impl_data (flags), flags->numel);

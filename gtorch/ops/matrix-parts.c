@@ -12,6 +12,7 @@
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "device/gtorch-device-private.h"
 #include "gtorch-ops-private.h"
+#include "tensor/gtorch-tensor-bytes-private.h"
 
 gboolean
 gtorch_shape_triangle (GTorchOpCall *call, GError **error)
@@ -192,7 +193,9 @@ gtorch_shape_one_hot (GTorchOpCall *call, GError **error)
     }
   else if (n == -1 && self->numel > 0)
     {
-      g_autoptr (GTorchImpl) plain = gtorch_cpu_contiguous (self, GTORCH_DTYPE_INT64, error);
+      g_autoptr (GTorchImpl) host = gtorch_impl_to_host (call->op->name, self, error);
+      g_autoptr (GTorchImpl) plain =
+          host != NULL ? gtorch_cpu_contiguous (host, GTORCH_DTYPE_INT64, error) : NULL;
 
       if (plain == NULL)
         return FALSE;

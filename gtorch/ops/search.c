@@ -14,6 +14,7 @@
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "device/gtorch-device-private.h"
 #include "gtorch-ops-private.h"
+#include "tensor/gtorch-tensor-bytes-private.h"
 #include "device/gtorch-scratch-private.h"
 
 gboolean
@@ -118,6 +119,7 @@ gboolean
 gtorch_shape_bincount (GTorchOpCall *call, GError **error)
 {
   GTorchImpl *self = call->inputs[0], *weights = call->inputs[1];
+  g_autoptr (GTorchImpl) host = NULL;
   g_autoptr (GTorchImpl) plain = NULL;
   const gint64 *data;
   gint64 i, n = call->attrs[0].i, low = 0;
@@ -157,7 +159,8 @@ gtorch_shape_bincount (GTorchOpCall *call, GError **error)
     }
   else
     {
-      plain = gtorch_cpu_contiguous (self, GTORCH_DTYPE_INT64, error);
+      host = gtorch_impl_to_host (call->op->name, self, error);
+      plain = host != NULL ? gtorch_cpu_contiguous (host, GTORCH_DTYPE_INT64, error) : NULL;
       if (plain == NULL)
         return FALSE;
       data = gtorch_impl_data (plain);
@@ -304,6 +307,7 @@ gboolean
 gtorch_shape_unique (GTorchOpCall *call, GError **error)
 {
   GTorchImpl *self = call->inputs[0];
+  g_autoptr (GTorchImpl) host = NULL;
   g_autoptr (GTorchImpl) plain = NULL;
   g_auto (Ordered) ordered = { NULL };
   gint64 i, n = 0;
@@ -312,7 +316,8 @@ gtorch_shape_unique (GTorchOpCall *call, GError **error)
     return FALSE;
   if (call->device->type == GTORCH_DEVICE_TYPE_CUDA)
     return gtorch_cuda_unique_outputs (call, error);
-  plain = gtorch_cpu_contiguous (self, self->dtype, error);
+  host = gtorch_impl_to_host (call->op->name, self, error);
+  plain = host != NULL ? gtorch_cpu_contiguous (host, self->dtype, error) : NULL;
   if (plain == NULL || !ordered_init (&ordered, call, plain, error))
     return FALSE;
   for (i = 0; i < ordered.n; i++)

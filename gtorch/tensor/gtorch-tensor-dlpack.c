@@ -142,6 +142,13 @@ gtorch_tensor_to_dlpack (GTorchTensor *self, gboolean versioned, gboolean copy,
     }
   if (gtorch_impl_is_released (impl) && !gtorch_impl_wait ("to_dlpack", impl, error))
     return NULL;
+  if (gtorch_impl_device (impl)->backend->dlpack_type == 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("to_dlpack: DLPack has no number for the devices of %s"),
+                   gtorch_device_name (gtorch_impl_device (impl)));
+      return NULL;
+    }
   if (gtorch_impl_requires_grad (impl))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,

@@ -145,7 +145,7 @@ wait_for (GTorchDevice *device, GTorchImpl *impl, GError **error)
   GTorchStream *stream = gtorch_stream_peek_current (device);
 
   return (stream == NULL || gtorch_stream_synchronize (stream, NULL, error))
-         && gtorch_storage_wait (impl->storage, error);
+         && gtorch_impl_sync (impl, error);
 }
 
 static gboolean

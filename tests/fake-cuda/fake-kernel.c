@@ -12,7 +12,7 @@
 
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/ops/gtorch-cpu-reduce.h"
-#include "dispatch/gtorch-run-private.h"
+#include "gtorch-ops-private.h"
 #include "fake-cuda-private.h"
 #include "kernels/gtorch-index-params.h"
 #include "kernels/gtorch-shape-ops-params.h"
@@ -709,7 +709,6 @@ run_uniform (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer param
   GTorchOpCall call = { .op = gtorch_op_find ("uniform"),
                         .attrs = attrs,
                         .n_outputs = 1,
-                        .device = gtorch_device_cpu (),
                         .compute = GTORCH_DTYPE_FLOAT64 };
   GTorchStorage *storage;
   gboolean done;
@@ -720,7 +719,8 @@ run_uniform (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer param
   storage = gtorch_storage_new_foreign (NULL, out, n * sizeof (gdouble), keep, NULL);
   call.outputs[0] = gtorch_impl_new_strided (storage, GTORCH_DTYPE_FLOAT64, 0, &n, NULL, 1);
   gtorch_storage_unref (storage);
-  done = gtorch_call_run (&call, NULL, NULL);
+  done =
+      gtorch_cpu_runs[call.op->id](&call, NULL, NULL); /* those of this library, as the tensor is */
   gtorch_impl_unref (call.outputs[0]);
   return done ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
 }
