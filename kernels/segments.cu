@@ -189,8 +189,8 @@ shuffle_xor (C x, int mask)
 }
 
 /* Folds segments that continue in further tiles: in the thread of the tile where they begin, or, if there
- * are many tiles and few columns, in its warp. W: what the parts are folded in; where every factor of a long product
- * is a little more than 1, the roundings of C would all be in one direction. */
+ * are many tiles and few columns, in its warp. W: what the parts are folded in; where every factor of a
+ * long product is a little more than 1, the roundings of C would all be in one direction. */
 template <typename F, typename T, typename C, typename W = C>
 static __device__ __forceinline__ void
 join (const GtSegments &p)

@@ -23,13 +23,13 @@ typedef struct _GTorchPool GTorchPool;
 typedef struct _GTorchStorage GTorchStorage;
 typedef struct _GTorchTimeline GTorchTimeline;
 
-/* Where the current stream of a device has its work done. A backend defines the struct for itself; the CPU has
- * none and gets NULL. */
+/* Where the current stream of a device has its work done. A backend defines the struct for itself; the CPU
+ * has none and gets NULL. */
 typedef struct _GTorchQueue GTorchQueue;
 typedef GTorchQueue GTorchCudaLane;
 
-/* Computes the values of the outputs, or launches the work that will. A type of device has a table of these by the
- * id of the operation; NULL: it does not have the operation. */
+/* Computes the values of the outputs, or launches the work that will. A type of device has a table of
+ * these by the id of the operation; NULL: it does not have the operation. */
 typedef gboolean (*GTorchRun) (GTorchOpCall *call, GTorchQueue *queue, GError **error);
 
 G_END_DECLS

@@ -7,7 +7,8 @@
 
 G_BEGIN_DECLS
 
-/* --- gtorch-cpu-stream.c: queues that a thread of the host serves, for all backends whose work the host does --- */
+/* --- gtorch-cpu-stream.c: queues that a thread of the host serves, for all backends whose work the host
+ * does --- */
 GTorchStream *gtorch_cpu_stream_new (GTorchDevice *device, gint priority, const gpointer *handle,
                                      GError **error);
 void gtorch_cpu_stream_get_priorities (GTorchDevice *device, gint *least, gint *greatest);

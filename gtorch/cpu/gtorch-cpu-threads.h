@@ -20,8 +20,8 @@ void gtorch_parallel_for (gint64 n, gint64 grain, GTorchRangeFunc func, gpointer
 gboolean gtorch_cpu_threads_is_inside (void);
 /* Sets the niceness, 0 to 19, of this thread and of the helpers that it uses from now on. */
 void gtorch_cpu_threads_set_niceness (guint niceness);
-/* Gives the place of the GTorchWaitPolicy that says whether idle helpers, and callers that wait for helpers, spin or
- * sleep; it is read atomically. */
+/* Gives the place of the GTorchWaitPolicy that says whether idle helpers, and callers that wait for
+ * helpers, spin or sleep; it is read atomically. */
 void gtorch_cpu_threads_set_wait_policy (const gint *policy);
 
 /* Returns how many processors the process may use: those in its affinity mask, or fewer if its control

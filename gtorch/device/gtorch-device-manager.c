@@ -193,8 +193,8 @@ gtorch_device_manager_get_default (void)
   return manager;
 }
 
-/* Returns the backend whose devices are meant where none is named: the first one beside the host's that has any, or
- * else the first of the list. */
+/* Returns the backend whose devices are meant where none is named: the first one beside the host's that
+ * has any, or else the first of the list. */
 static const GTorchBackend *
 find_accelerator (void)
 {

@@ -15,8 +15,8 @@ gtorch_device_get_run (GTorchDevice *device, const GTorchOpClass *op)
   return device->runs[op->id];
 }
 
-/* Computes a call whose outputs are there, without looking at its operands: on the CPU at once, elsewhere on the
- * queue. An operation that consists of others calls their forms with this. */
+/* Computes a call whose outputs are there, without looking at its operands: on the CPU at once, elsewhere
+ * on the queue. An operation that consists of others calls their forms with this. */
 static inline gboolean
 gtorch_call_run (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {

@@ -3,9 +3,10 @@
 
 /* A backend in one file: docs/writing-a-backend.md explains it.
  *
- * Its one device, "plain:0", has memory of its own. The addresses that tensors see are those of memory of the host,
- * moved so far that no processor can read them: code that takes the device's memory for the host's does not live to
- * see a result. Operations are those of the CPU, on the addresses moved back. A queue is a thread of the host.
+ * Its one device, "plain:0", has memory of its own. The addresses that tensors see are those of memory of
+ * the host, moved so far that no processor can read them: code that takes the device's memory for the
+ * host's does not live to see a result. Operations are those of the CPU, on the addresses moved back. A
+ * queue is a thread of the host.
  *
  * GTORCH_TEST_LACKS names an operation that the device does not have. */
 
@@ -138,7 +139,8 @@ host_address (const GTorchImpl *impl)
   return gtorch_impl_device (impl)->backend == &plain_backend ? to_host (data) : data;
 }
 
-/* Waits for whoever writes to the tensors and, since a thread has no order with others, for the current stream. */
+/* Waits for whoever writes to the tensors and, since a thread has no order with others, for the current
+ * stream. */
 static gboolean
 wait_for (GTorchDevice *device, GTorchImpl *impl, GError **error)
 {

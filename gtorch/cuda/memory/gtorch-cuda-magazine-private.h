@@ -27,8 +27,8 @@ gsize gtorch_cuda_magazines_size (GTorchCudaDevice *device);
 /* Lock all counters, to read numbers and blocks that are consistent with each other. */
 void gtorch_cuda_lock_counts (GTorchCudaDevice *device);
 void gtorch_cuda_unlock_counts (GTorchCudaDevice *device);
-/* Counts one more block; the statistics must be locked. Magazines_sync implements GTorchDeviceClass.sync_stats,
- * and magazines_recall starts the peaks again. */
+/* Counts one more block; the statistics must be locked. Magazines_sync implements
+ * GTorchDeviceClass.sync_stats, and magazines_recall starts the peaks again. */
 void gtorch_cuda_count_block (GTorchCudaDevice *device, guint pool, gsize size, gsize requested);
 void gtorch_cuda_magazines_sync (GTorchDevice *device, GTorchMemoryStats *stats,
                                  gboolean restart_peaks);
