@@ -187,13 +187,50 @@ tap.add('functions_that_go_on_later_are_refused', () => {
     tap.assert(GTorch.is_grad_enabled());
 });
 
-tap.add('tidy_keeps_no_promises', () => {
+// What calls the function later, and refuses its promise then.
+const CALLS_LATER = {
+    'GraphedModule.new_for_func': func => GTorch.make_graphed_callables(
+        [GTorch.GraphedModule.new_for_func(func, [GTorch.ones([1])])], null),
+    'Module.register_forward_hook': func => {
+        const net = nn.Identity();
+        net.register_forward_hook(func);
+        net.forward(x());
+    },
+    'Module.register_forward_pre_hook': func => {
+        const net = nn.Identity();
+        net.register_forward_pre_hook(func);
+        net.forward(x());
+    },
+};
+for (const name of ['register_hook', 'register_post_accumulate_grad_hook']) {
+    CALLS_LATER[`Tensor.${name}`] = func => {
+        const one = x();
+        one[name](func);
+        one.sum().backward();
+    };
+    CALLS_LATER[`register_tensor_${name.replace('register_', '')}`] = func => {
+        const one = x();
+        GTorch[`register_tensor_${name.replace('register_', '')}`](one, func);
+        one.sum().backward();
+    };
+}
+
+tap.add('functions_that_give_promises_are_refused', () => {
     const isRefused = error => error instanceof TypeError && error.message.includes('computes later');
     const generate = function* () {
         yield GTorch.ones([1]);
     };
-    tap.throws(() => GTorch.tidy(() => Promise.resolve(1)), isRefused);
-    tap.throws(() => GTorch.tidy(() => generate()), isRefused);
+    let n = 0;
+    for (const take of Object.values({...TAKERS, ...MORE_TAKERS, ...CALLS_LATER})) {
+        for (const value of [Promise.resolve(1), generate(), {then() {}}]) {
+            tap.throws(() => take(() => {
+                n++;
+                return value;
+            }), isRefused);
+        }
+    }
+    tap.assert(n >= 60, `${n} calls`);
+    tap.assert(GTorch.is_grad_enabled() && GTorch.Stream.get_current(cpu) === cpu.get_default_stream());
     tap.equal(GTorch.tidy(() => ({next: GTorch.ones([1])})).next.item(), 1);
 });
 

@@ -9,13 +9,13 @@
 
 /* exported _init */
 
-const {GObject} = imports.gi;
 const System = imports.system;
 const {operations} = imports.overrides._gtorch_ops;
 const async = imports.overrides._gtorch_async;
 const calls = imports.overrides._gtorch_calls;
 const convert = imports.overrides._gtorch_convert;
-const {noteVfuncs, noting, restore, restoring} = imports.overrides._gtorch_errors;
+const derived = imports.overrides._gtorch_derived;
+const {restore, restoring} = imports.overrides._gtorch_errors;
 const nn = imports.overrides._gtorch_nn;
 const properties = imports.overrides._gtorch_properties;
 
@@ -194,11 +194,7 @@ function tidy(func) {
     convert.plainFunction('tidy', func);
     const scope = GTorch.Scope.new();
     try {
-        const result = func();
-        if (/Promise|Generator/.test(Object.prototype.toString.call(result))) {
-            throw new TypeError('tidy: the function gave what computes later, and needs its tensors then; ' +
-                'call tidy for each part that does not wait');
-        }
+        const result = convert.finished('tidy', func());
         listTensors(result, [], 8).forEach(tensor => scope.keep(tensor));
         return result;
     } finally {
@@ -237,7 +233,7 @@ function within(name, func, makeGuard, ...values) {
     convert.plainFunction(name, func);
     const guard = makeGuard();
     try {
-        return func(...values);
+        return convert.finished(name, func(...values));
     } finally {
         guard.end();
     }
@@ -389,9 +385,52 @@ function overrideFunctions() {
     }
 }
 
-// They give what their functions give, or throw what those throw. gjs up to at least 1.74 frees a
-// function too often that is given to C in a function that the same function of C calls, so that these do
-// without.
+// The function of a capture, without capturing, on the stream of the capture.
+function warmUp(stream, count, func) {
+    const current = GTorch.Stream.get_current(stream.get_device());
+    if (stream !== current)
+        stream.wait_stream(current);
+    try {
+        for (let i = 0; i < count; i++)
+            stream.run(func);
+    } finally {
+        if (stream !== current)
+            current.wait_stream(stream);
+    }
+}
+
+// A capture that ends with another stream current than its own is given up: the graph stays empty.
+function giveUp(capture, stream) {
+    const elsewhere = GTorch.StreamGuard.new(stream.get_device().get_default_stream());
+    try {
+        capture.end();
+    } catch {
+        // which says that it was given up
+    } finally {
+        elsewhere.end();
+    }
+}
+
+function captureFunc(graph, given, pool, func) {
+    convert.plainFunction('capture', func);
+    const stream = given ?? GTorch.Stream.new(null, 0);
+    const count = graph.get_warmup_iterations();
+    if (count > 0)
+        warmUp(stream, count, func);
+    const capture = GTorch.GraphCapture.new(graph, stream, pool, GTorch.CaptureMode.THREAD_LOCAL);
+    let result;
+    try {
+        result = convert.finished('capture', func(stream));
+    } catch (error) {
+        giveUp(capture, stream);
+        throw error;
+    }
+    capture.end();
+    return result;
+}
+
+// They give what their functions give, or throw what those throw. A function that is given to C could not
+// call the same function of C (see once() in _gtorch_calls.js), so these do without.
 function overrideRun() {
     GTorch.Device.prototype.run = function (func) {
         return within('run', func, () => GTorch.DeviceGuard.new(this), this);
@@ -408,23 +447,8 @@ function overrideRun() {
     GTorch.autocast_run = (deviceType, dtype, enabled, caches, func) =>
         within('autocast_run', func, () => GTorch.AutocastGuard.new(deviceType, dtype, enabled, caches));
 
-    const {capture} = GTorch.CUDAGraph.prototype;
     GTorch.CUDAGraph.prototype.capture = function (stream, pool, func) {
-        let result;
-        convert.plainFunction('capture', func);
-        restoring(() => capture.call(this, stream, pool, (...values) => noting(() => {
-            result = func(...values);
-            return true;
-        })));
-        return result;
-    };
-}
-
-function overrideMemorySource(MemorySource) {
-    restore(MemorySource.prototype, 'allocate');
-    MemorySource._classInit = function (klass) {
-        noteVfuncs(klass.prototype, 'allocate');
-        return GObject.Object._classInit(klass);
+        return captureFunc(this, stream, pool, func);
     };
 }
 
@@ -433,12 +457,13 @@ function _init() {
     convert.setup(GTorch);
     properties.setup(GTorch);
     calls.setup(GTorch);
+    derived.setup(GTorch);
     overrideOperations(GTorch.Tensor.prototype);
     overrideTensor(GTorch.Tensor.prototype);
     overrideFunctions();
     async.setup(GTorch);
     overrideRun();
-    overrideMemorySource(GTorch.MemorySource);
+    restore(GTorch.MemorySource.prototype, 'allocate');
     nn.setup(GTorch);
     GTorch.DeviceManager.get_default().connect('memory-pressure', collect);
 }

@@ -4,7 +4,7 @@
 // From JavaScript's values to what the introspected functions take. gjs takes 1.5 for an integer, a
 // string for an enum (as 0) and undefined for anything: here they are errors.
 
-/* exported argument bounded describe device dtype element encodeIndex enumeration fallback flag integer
+/* exported argument bounded describe device dtype element encodeIndex enumeration fallback finished flag integer
    integers isInteger isOptions item make number options plainFunction setup target tensor toArray
    toTypedArray whole */
 
@@ -225,6 +225,15 @@ function plainFunction(name, func) {
             `${name} has returned; call ${name} for each part that does not wait`);
     }
     return func;
+}
+
+// What the function gave, which must not go on later either.
+function finished(name, value) {
+    if (/Promise|Generator/.test(Object.prototype.toString.call(value)) || typeof value?.then === 'function') {
+        throw new TypeError(`${name}: the function gave what computes later, after ${name} has returned; ` +
+            `call ${name} for each part that does not wait`);
+    }
+    return value;
 }
 
 // One argument of a call. A number for a tensor stays one: the wrapper knows whether it has a form.

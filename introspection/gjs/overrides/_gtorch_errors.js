@@ -8,20 +8,35 @@
 // What C calls later, from a main loop (a handler of a signal, the progress of something asynchronous), has
 // nobody to throw to: gjs logs its exceptions.
 
-/* exported noteVfuncs noting restore restoring withProgress */
+/* exported noting restore restoring withProgress */
 
 const {Gio, GLib} = imports.gi;
 
-const pending = []; // the last one is the innermost
+const pending = []; // what was thrown and how its message begins; the last one is the innermost
 let depth = 0;
+
+// What gjs makes an error of GLib's with the message of. Of a value that is no error it would keep nothing.
+function carrier(thrown) {
+    if (thrown instanceof Error || thrown instanceof GLib.Error)
+        return thrown;
+    let text = typeof thrown;
+    try {
+        text += ` ${String(thrown)}`;
+    } catch {
+        // an object without a text
+    }
+    return new Error(`${text} was thrown`);
+}
 
 // Calls func, for C.
 function noting(func) {
     try {
         return func();
-    } catch (error) {
-        if (depth > 0)
-            pending.push(error);
+    } catch (thrown) {
+        if (depth === 0)
+            throw thrown;
+        const error = carrier(thrown);
+        pending.push({thrown, message: String(error.message)});
         throw error;
     }
 }
@@ -29,16 +44,15 @@ function noting(func) {
 // Calls into C.
 function restoring(func) {
     const before = pending.length;
-    let found = null;
     depth++;
     try {
         return func();
     } catch (error) {
         // The message may have been added to on its way; then one of the library's says more.
-        found = pending.slice(before).reverse().find(one => error.message?.includes(one?.message ?? one));
-        if (found instanceof GLib.Error && found.message !== error.message)
-            found = null;
-        throw found ?? error;
+        const found = pending.slice(before).reverse().find(one => error.message?.includes(one.message));
+        if (found === undefined || found.thrown instanceof GLib.Error && found.message !== error.message)
+            throw error;
+        throw found.thrown;
     } finally {
         depth--;
         pending.length = before;
@@ -55,18 +69,6 @@ function restores(raw) {
 function restore(owner, ...names) {
     for (const name of names)
         owner[name] = restores(owner[name]);
-}
-
-// Lets exceptions out of virtual functions that the class itself defines.
-function noteVfuncs(prototype, ...names) {
-    for (const name of names.map(one => `vfunc_${one}`)) {
-        if (!Object.hasOwn(prototype, name))
-            continue;
-        const func = prototype[name];
-        prototype[name] = function (...given) {
-            return noting(() => func.apply(this, given));
-        };
-    }
 }
 
 // raw, which ends with what its function for progress throws. The cancellable comes before that.

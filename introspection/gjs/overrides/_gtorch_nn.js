@@ -16,9 +16,9 @@
 
 /* exported setup */
 
-const {GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
-const {noteVfuncs, noting, restore, restoring} = imports.overrides._gtorch_errors;
+const {define, derivable, ownFunction} = imports.overrides._gtorch_derived;
+const {noting, restore, restoring} = imports.overrides._gtorch_errors;
 const {LAYERS} = imports.overrides._gtorch_layer_table;
 const optim = imports.overrides._gtorch_optim;
 const properties = imports.overrides._gtorch_properties;
@@ -224,7 +224,8 @@ function overrideHooks(prototype) {
         };
         prototype[name] = function (hook) {
             convert.plainFunction(name, hook);
-            return register.call(this, (...values) => noting(() => result(name, hook(...values), values)));
+            return register.call(this, (...values) => noting(() =>
+                result(name, convert.finished(name, hook(...values)), values)));
         };
     }
 }
@@ -264,7 +265,7 @@ function overrideModule(Module) {
             adopt(this);
             if (inputs.length === 1)
                 return restoring(() => raw.forward.call(this, inputs[0]));
-            if (!this.has_hooks())
+            if (!this.has_hooks() && this.forward !== prototype.forward)
                 return computeOf(this).apply(this, inputs);
             return this.forward_many(inputs.map(x => mustBeTensor(`${this.constructor.name}: an input`, x)));
         },
@@ -272,7 +273,7 @@ function overrideModule(Module) {
         apply(func) {
             convert.plainFunction('apply', func);
             this.children().forEach(child => child.apply(func));
-            func(this);
+            convert.finished('apply', func(this));
             return this;
         },
         parameters(recurse = true) {
@@ -323,23 +324,27 @@ function overrideModule(Module) {
             return this.to_string();
         },
     });
-    Module._classInit = function (klass) {
-        if (isNew(klass.prototype, 'forward')) {
-            const compute = (self, inputs) =>
-                mustBeTensor(`${klass.name}: forward()`, computeOf(self).apply(self, inputs));
-            klass.prototype.forward = withHooks(klass.prototype.forward);
-            klass.prototype.vfunc_forward = function (x) {
-                return noting(() => compute(this, [x]));
-            };
-            if (!Object.hasOwn(klass.prototype, 'vfunc_forward_many')) {
-                klass.prototype.vfunc_forward_many = function (inputs) {
-                    return noting(() => compute(this, inputs));
-                };
-            }
-        }
-        noteVfuncs(klass.prototype, 'compute');
-        return GObject.Object._classInit(klass);
-    };
+    const isTensor = {result: mustBeTensor};
+    derivable(Module, {forward: isTensor, forward_many: isTensor, compute: isTensor}, prepareModule);
+}
+
+// forward() takes all inputs, if no other function does, and the methods that others call run hooks.
+function prepareModule({prototype: own}) {
+    const find = name => ownFunction(own, `vfunc_${name}`) ?? ownFunction(own, name);
+    const forward = find('forward');
+    const hasCompute = own instanceof GTorch.Loss && find('compute') !== null;
+
+    if (forward !== null && find('forward_many') === null && !hasCompute) {
+        define(own, 'vfunc_forward_many', function (inputs) {
+            return forward.apply(this, inputs);
+        });
+    }
+    if (Object.hasOwn(own, 'forward'))
+        own.forward = withHooks('forward', own.forward, (self, inputs) => self.call(...inputs));
+    if (Object.hasOwn(own, 'forward_many')) {
+        const {forward_many: run} = GTorch.Module.prototype;
+        own.forward_many = withHooks('forward_many', own.forward_many, (self, given) => run.apply(self, given));
+    }
 }
 
 // The class above those that have a forward() in JavaScript.
@@ -359,22 +364,18 @@ function computeOf(module) {
 }
 
 // forward() of a class as others call it, where it runs hooks; C and super.forward() only compute.
-function withHooks(compute) {
-    const forward = function (...inputs) {
-        const isOutermost = this.forward === forward;
-        return isOutermost && this.has_hooks() ? this.call(...inputs) : compute.apply(this, inputs);
+function withHooks(name, compute, run) {
+    const method = function (...given) {
+        const isOutermost = this[name] === method;
+        return isOutermost && this.has_hooks() ? run(this, given) : compute.apply(this, given);
     };
-    forward.compute = compute;
-    return forward;
-}
-
-function isNew(prototype, name) {
-    return Object.hasOwn(prototype, name) && !Object.hasOwn(prototype, `vfunc_${name}`);
+    method.compute = compute;
+    return method;
 }
 
 function mustBeTensor(what, value) {
     if (!(value instanceof GTorch.Tensor))
-        throw new TypeError(`${what} gave ${typeof value}, not a tensor`);
+        throw new TypeError(`${what} gave ${convert.describe(value)}, not a tensor`);
     return value;
 }
 
@@ -388,27 +389,19 @@ function overrideFunction(Function) {
         const outputs = restoring(() => apply.call(this, inputs));
         return outputs.length === 1 ? outputs[0] : outputs;
     };
-    Function._classInit = function (klass) {
-        const tensors = (name, value) =>
-            [value].flat().map(one => mustBeTensor(`${klass.name}: ${name}()`, one));
-
-        if (isNew(klass.prototype, 'forward')) {
-            klass.prototype.vfunc_forward = function (context, inputs) {
-                return noting(() => tensors('forward', this.forward(context, ...inputs)));
-            };
-        }
-        if (isNew(klass.prototype, 'backward')) {
-            klass.prototype.vfunc_backward = function (context, grads) {
-                return noting(() => {
-                    const given = [this.backward(context, ...grads)].flat();
-                    const needed = given.length === context.get_n_inputs()
-                        ? given.filter((_grad, i) => context.get_needs_input_grad(i)) : given;
-                    return tensors('backward', needed);
-                });
-            };
-        }
-        return GObject.Object._classInit(klass);
-    };
+    const call = (self, func, [context, tensors]) => func.call(self, context, ...tensors);
+    const all = (what, value) => [value].flat().map(one => mustBeTensor(what, one));
+    derivable(Function, {
+        forward: {call, result: all},
+        backward: {
+            call,
+            result: (what, value, _self, [context]) => {
+                const given = [value].flat();
+                return all(what, given.length === context.get_n_inputs()
+                    ? given.filter((_grad, i) => context.get_needs_input_grad(i)) : given);
+            },
+        },
+    });
 
     for (const name of ['gradcheck', 'gradgradcheck']) {
         const raw = GTorch[name];
@@ -423,8 +416,9 @@ function overrideFunction(Function) {
             const list = [inputs].flat();
             return restoring(() => func instanceof Function
                 ? rawFunction(func, list, eps, atol, rtol)
-                : raw(tensors => noting(() => mustBeTensor('the function', func(...tensors))),
-                    list, eps, atol, rtol));
+                : raw(tensors => noting(() =>
+                    mustBeTensor('the function', convert.finished(name, func(...tensors)))),
+                list, eps, atol, rtol));
         };
     }
 }
@@ -461,7 +455,8 @@ function setup(namespace) {
     const makeGraphed = GTorch.GraphedModule.new_for_func;
     GTorch.GraphedModule.new_for_func = (func, samples) => {
         convert.plainFunction('new_for_func', func);
-        return makeGraphed.call(GTorch.GraphedModule, inputs => noting(() => func(inputs)), samples);
+        return makeGraphed.call(GTorch.GraphedModule, inputs =>
+            noting(() => convert.finished('new_for_func', func(inputs))), samples);
     };
     restore(GTorch, 'make_graphed_callables');
     overrideScaler(GTorch.GradScaler.prototype);

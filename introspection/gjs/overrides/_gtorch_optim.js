@@ -8,9 +8,10 @@
 
 /* exported setup */
 
-const {Gio, GLib, GObject} = imports.gi;
+const {Gio, GLib} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
-const {noteVfuncs, noting, restore} = imports.overrides._gtorch_errors;
+const {define, derivable} = imports.overrides._gtorch_derived;
+const {restore} = imports.overrides._gtorch_errors;
 const properties = imports.overrides._gtorch_properties;
 const state = imports.overrides._gtorch_state;
 const {OPTIMIZERS, SCHEDULES} = imports.overrides._gtorch_steps;
@@ -130,10 +131,7 @@ function overrideState(prototype) {
 function overrideOptimizer(Optimizer) {
     const {prototype} = Optimizer;
     restore(prototype, 'step');
-    Optimizer._classInit = function (klass) {
-        noteVfuncs(klass.prototype, 'step_param');
-        return GObject.Object._classInit(klass);
-    };
+    derivable(Optimizer, {step_param: {result: (_what, value) => value !== false}});
 
     const zeroGrad = prototype.zero_grad;
 
@@ -152,22 +150,34 @@ function overrideOptimizer(Optimizer) {
     });
 }
 
-// A class of one's own has vfunc_compute(group, baseLr), which gives the learning rate of that group.
+// compute() of a class that has PyTorch's get_lr(), which gives the learning rates of all groups.
+function computeByList(group) {
+    const groups = this.optimizer.get_param_groups();
+    const count = groups.get_n_items();
+    const rates = this.get_lr();
+    if (!Array.isArray(rates) || rates.length !== count)
+        throw new TypeError(`get_lr() gave ${convert.describe(rates)} for ${count} groups`);
+    return rates.find((_rate, i) => groups.get_item(i) === group);
+}
+
+// A class of one's own has compute(group, baseLr), which gives the learning rate of that group, or get_lr().
 function overrideScheduler(LRScheduler) {
     const {prototype} = LRScheduler;
     restore(prototype, 'step');
-    LRScheduler._classInit = function (klass) {
-        const own = klass.prototype;
-        if (Object.hasOwn(own, 'vfunc_compute')) {
-            const compute = own.vfunc_compute;
-            own.vfunc_compute = function (group, base) {
-                return noting(() =>
-                    [true, convert.number(klass.name, 'the learning rate', compute.call(this, group, base))]);
-            };
-        }
-        return GObject.Object._classInit(klass);
-    };
+    derivable(LRScheduler, {
+        compute: {result: (what, value) => [true, convert.number(what, 'the learning rate', value)]},
+    }, ({prototype: own}) => {
+        const isOwn = name => Object.hasOwn(own, name);
+        if (isOwn('get_lr') && !isOwn('compute') && !isOwn('vfunc_compute'))
+            define(own, 'vfunc_compute', computeByList);
+    });
     overrideState(prototype);
+    Object.defineProperty(prototype, 'base_lrs', {
+        configurable: true,
+        get() {
+            return this.get_base_lrs();
+        },
+    });
 }
 
 function setup(namespace) {

@@ -56,16 +56,18 @@ function loaded([tensors, names, texts]) {
 
 function setup(namespace) {
     GTorch = namespace;
+    for (const [name, position] of Object.entries(PROGRESS)) {
+        const whole = `safetensors_${name}_lists`;
+        GTorch[whole] = withProgress(GTorch[whole], position);
+    }
     for (const name of ['load', 'load_bytes', 'load_file']) {
-        const lists = GTorch[`safetensors_${name}_lists`];
-        const raw = name in PROGRESS ? withProgress(lists, PROGRESS[name]) : lists;
-        GTorch[`safetensors_${name}`] = (...given) => loaded(raw(...given));
+        const raw = GTorch[`safetensors_${name}_lists`];
+        GTorch[`safetensors_${name}`] = (...given) => loaded(raw.apply(GTorch, given));
     }
     for (const name of ['save', 'save_file']) {
         for (const how of ['', '_async']) {
             const whole = `safetensors_${name}${how}`;
-            const plain = GTorch[`safetensors_${name}_lists${how}`];
-            const raw = how ? plain : withProgress(plain, PROGRESS[name]);
+            const raw = GTorch[`safetensors_${name}_lists${how}`];
             GTorch[whole] = (tensors, metadata, ...given) =>
                 raw.call(GTorch, ...lists(whole, tensors), texts(whole, metadata), ...given);
         }
